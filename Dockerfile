@@ -1,0 +1,22 @@
+# Static binaries on an empty image: no shell, no package manager, no root.
+#
+#   docker build -t routemaster .
+#   docker run -e ROUTEMASTER_ROOT_KEY=... -e ROUTEMASTER_REDIS_URL=redis://... -p 17890:17890 routemaster
+#   docker run -e ROUTEMASTER_REDIS_URL=redis://... routemaster /worker
+
+FROM golang:1.26 AS build
+WORKDIR /src
+COPY go.mod go.sum ./
+RUN go mod download
+COPY . .
+ARG VERSION=dev
+RUN CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X routemaster/internal/app.version=${VERSION}" -o /out/ ./cmd/...
+
+FROM scratch
+# The certificates that the subscribers' own are verified against.
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /out/web /out/worker /out/rtm /
+USER 65532:65532
+EXPOSE 17890
+# Either program stops gracefully on SIGTERM, which is what docker stop sends.
+CMD ["/web"]

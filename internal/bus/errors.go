@@ -1,0 +1,48 @@
+package bus
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Errors a caller branches on.
+var (
+	// ErrUnavailable says that Redis could not be reached, or refuses work for
+	// now (it is loading, full, read-only). The same call may succeed later.
+	ErrUnavailable = errors.New("redis is unavailable")
+	// ErrTopicClaimed says that another client publishes to the topic.
+	ErrTopicClaimed = errors.New("another client publishes to this topic")
+	// ErrTopicUnknown says that there is no such topic.
+	ErrTopicUnknown = errors.New("there is no such topic")
+	// ErrNotSubscribed says that the client is not subscribed, or not to that topic.
+	ErrNotSubscribed = errors.New("not subscribed")
+)
+
+// Invalid is an error in what a client sent. Its text says what to change.
+type Invalid struct {
+	// Pointer is the JSON pointer (RFC 6901) of the value at fault, empty
+	// when it is the whole input.
+	Pointer string
+	// Detail says what is allowed.
+	Detail string
+}
+
+func (e *Invalid) Error() string {
+	if e.Pointer == "" {
+		return e.Detail
+	}
+	return e.Pointer + ": " + e.Detail
+}
+
+// Invalidf makes an [Invalid] for the value at pointer.
+func Invalidf(pointer, format string, args ...any) error {
+	return &Invalid{Pointer: pointer, Detail: fmt.Sprintf(format, args...)}
+}
+
+// At puts an [Invalid] under a pointer: At("/topics/0", err). Other errors pass.
+func At(pointer string, err error) error {
+	if invalid, ok := errors.AsType[*Invalid](err); ok {
+		return &Invalid{Pointer: pointer + invalid.Pointer, Detail: invalid.Detail}
+	}
+	return err
+}

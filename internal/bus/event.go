@@ -1,0 +1,70 @@
+package bus
+
+import (
+	"net/url"
+	"strings"
+	"unicode/utf8"
+)
+
+// EventType says what happened to a thing.
+type EventType string
+
+// The event types.
+const (
+	Create EventType = "create"
+	Update EventType = "update"
+	Delete EventType = "delete"
+	Noop   EventType = "noop"
+)
+
+// MaxURLLen is the most characters that an event's URL, or a callback, may have.
+const MaxURLLen = 1024
+
+// Event says what happened to one thing, and when.
+type Event struct {
+	Topic TopicName
+	Type  EventType
+	// URL is the https URL of the thing.
+	URL string
+	// Timestamp is the publisher's, in ms since the Unix epoch. It is passed
+	// on as it is; nothing is scheduled by it.
+	Timestamp int64
+	// Data is one JSON value of the publisher's; nil when there is none.
+	Data []byte
+}
+
+// Validate returns an [Invalid] that points at the first wrong field. It does not
+// look into Data: that is checked where it is packed.
+func (e *Event) Validate() error {
+	switch e.Type {
+	case Create, Update, Delete, Noop:
+	default:
+		return Invalidf("/type", "must be one of create, update, delete, noop")
+	}
+	if _, err := parseHTTPS(e.URL); err != nil {
+		return At("/url", err)
+	}
+	return nil
+}
+
+// parseHTTPS returns an [Invalid] unless text is an absolute https URL, written as RFC 3986
+// has it, of at most [MaxURLLen] characters.
+func parseHTTPS(text string) (*url.URL, error) {
+	if text == "" {
+		return nil, Invalidf("", "must be an https URL")
+	}
+	if utf8.RuneCountInString(text) > MaxURLLen {
+		return nil, Invalidf("", "must be at most %d characters", MaxURLLen)
+	}
+	if strings.ContainsFunc(text, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return nil, Invalidf("", "must not contain spaces, control or non-ASCII characters; percent-encode them")
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, Invalidf("", "must be an https URL; this one does not parse")
+	}
+	if u.Scheme != "https" || u.Hostname() == "" {
+		return nil, Invalidf("", "must be an https URL with a host")
+	}
+	return u, nil
+}

@@ -1,0 +1,103 @@
+package bus
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"regexp"
+	"strings"
+)
+
+type (
+	// TopicName names a topic: 1 to 64 of a-z and underscore.
+	TopicName string
+	// Token is the secret that a client presents, and the key under which
+	// its subscriber is stored: 1 to 64 of a-z, 0-9, colon, underscore, dash.
+	Token string
+	// ClientName is the public name of a client, of the same form as a [Token].
+	ClientName string
+	// BatchID is the UID of a batch.
+	BatchID string
+	// WorkerID is the UID of one worker thread.
+	WorkerID string
+)
+
+// RootName is the name of the operator who holds the root key.
+const RootName ClientName = "root"
+
+// UIDLen is the number of characters of a UID: URL-safe Base64 of 120 bits.
+const UIDLen = 20
+
+var (
+	topicNames = regexp.MustCompile(`\A[a-z_]{1,64}\z`)
+	tokens     = regexp.MustCompile(`\A[a-z0-9:_-]{1,64}\z`)
+)
+
+// Validate returns an [Invalid] unless n is a topic name.
+func (n TopicName) Validate() error {
+	if !topicNames.MatchString(string(n)) {
+		return Invalidf("", "a topic name is 1 to 64 characters of a-z and _")
+	}
+	return nil
+}
+
+// Validate returns an [Invalid] unless t can be a token.
+func (t Token) Validate() error {
+	if !tokens.MatchString(string(t)) {
+		return Invalidf("", "a token is 1 to 64 characters of a-z, 0-9, colon, _ and -")
+	}
+	return nil
+}
+
+// Validate returns an [Invalid] unless n can be the name of a client.
+func (n ClientName) Validate() error {
+	switch {
+	case !tokens.MatchString(string(n)):
+		return Invalidf("", "a name is 1 to 64 characters of a-z, 0-9, colon, _ and -")
+	case n == RootName:
+		return Invalidf("", "the name %q is the operator's; choose another", RootName)
+	}
+	return nil
+}
+
+// tokenSuffix is what [NewToken] adds to a name: "--" and 32 hex digits.
+const tokenSuffix = 2 + 32
+
+// NewToken makes a token for a client: its name, "--", and 32 random hex digits.
+// The error is an [Invalid] when the name leaves no room for the digits.
+func NewToken(name ClientName) (Token, error) {
+	if most := 64 - tokenSuffix; len(name) > most {
+		return "", Invalidf("", "a name is at most %d characters when the token is to be made from it; shorten it, or send a token", most)
+	}
+	var random [16]byte
+	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the program instead
+	return Token(string(name) + "--" + hex.EncodeToString(random[:])), nil
+}
+
+// LegacyClientName names a client of which only the token is known: what stands before
+// the "--" of a token made from a name, else a digest, so that the name never tells
+// the token.
+func LegacyClientName(t Token) ClientName {
+	if name, _, ok := strings.Cut(string(t), "--"); ok && ClientName(name).Validate() == nil {
+		return ClientName(name)
+	}
+	sum := sha256.Sum256([]byte(t))
+	return ClientName("client-" + hex.EncodeToString(sum[:4]))
+}
+
+// NewWorkerID makes a globally unique worker UID.
+func NewWorkerID() WorkerID { return WorkerID(newUID(UIDLen)) }
+
+// BatchSeedLen is the number of characters of a batch seed.
+const BatchSeedLen = 16
+
+// NewBatchSeed makes 96 random bits, the first 16 characters of the UIDs of all the
+// batches that one publish opens. The publish step numbers them in the last 4.
+func NewBatchSeed() string { return newUID(BatchSeedLen) }
+
+func newUID(chars int) string {
+	random := make([]byte, chars*3/4)
+	_, _ = rand.Read(random)
+	return base64.RawURLEncoding.EncodeToString(random)
+}

@@ -1,0 +1,100 @@
+package bus
+
+import (
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Bounds and defaults of a subscription.
+const (
+	DefaultTimeout   = 500 * time.Millisecond
+	MaxTimeout       = time.Hour
+	DefaultMaxEvents = 100
+	MaxMaxEvents     = 10_000
+	maxUUIDLen       = 256
+)
+
+// Subscription is what a client asks for. A nil field keeps what it was, or takes
+// its default the first time.
+type Subscription struct {
+	// Topics are all the topics subscribed to from now on.
+	Topics []TopicName
+	// Callback is the https URL that batches are posted to.
+	Callback string
+	// UUID is the user name of the deliveries' Basic authentication.
+	UUID *string
+	// Timeout is how long a batch waits for more events, in whole ms.
+	Timeout *time.Duration
+	// MaxEvents is the most events of a batch.
+	MaxEvents *int
+}
+
+// Validate returns an [Invalid] that points at the first wrong field.
+func (s *Subscription) Validate() error {
+	for i, name := range s.Topics {
+		if err := name.Validate(); err != nil {
+			return At("/topics/"+strconv.Itoa(i), err)
+		}
+	}
+	if err := validateCallback(s.Callback); err != nil {
+		return At("/callback", err)
+	}
+	if s.UUID != nil && !validUUID(*s.UUID) {
+		// RFC 7617, section 2: a user-id has no colon and no control character.
+		return Invalidf("/uuid", "must be at most %d characters, without a colon or control characters", maxUUIDLen)
+	}
+	if s.Timeout != nil && (*s.Timeout < 0 || *s.Timeout > MaxTimeout) {
+		return Invalidf("/timeout", "must be 0 to %d ms", MaxTimeout.Milliseconds())
+	}
+	if s.MaxEvents != nil && (*s.MaxEvents < 1 || *s.MaxEvents > MaxMaxEvents) {
+		return Invalidf("/max", "must be 1 to %d events", MaxMaxEvents)
+	}
+	return nil
+}
+
+func validUUID(uuid string) bool {
+	return len(uuid) <= maxUUIDLen && !strings.ContainsFunc(uuid, func(r rune) bool {
+		return r == ':' || unicode.IsControl(r)
+	})
+}
+
+func validateCallback(callback string) error {
+	u, err := parseHTTPS(callback)
+	switch {
+	case err != nil:
+		return err
+	case u.RawQuery != "" || u.ForceQuery:
+		return Invalidf("", "must not have a query string")
+	case strings.Contains(callback, "#"):
+		return Invalidf("", "must not have a fragment")
+	case u.User != nil:
+		return Invalidf("", "must not have a user name or password; send the uuid instead")
+	}
+	return nil
+}
+
+// Subscriber is a client that has subscribed.
+type Subscriber struct {
+	Token     Token
+	Callback  string
+	UUID      string
+	Timeout   time.Duration
+	MaxEvents int
+	Health    int
+	// LastAttemptedAt is when a delivery was last tried; zero if never.
+	LastAttemptedAt time.Time
+	Topics          []TopicName
+	// Queued is the number of events that wait to be delivered.
+	Queued int64
+}
+
+// Topic is a topic as clients see it.
+type Topic struct {
+	Name TopicName
+	// Publisher is the token of its owner, empty while nobody has published.
+	Publisher Token
+	// Events is the number of events ever received.
+	Events int64
+}

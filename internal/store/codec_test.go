@@ -1,0 +1,162 @@
+package store
+
+import (
+	"bytes"
+	"encoding/hex"
+	"strings"
+	"testing"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/vmihailenco/msgpack/v5"
+
+	"routemaster/internal/bus"
+)
+
+func event(data string) *bus.Event {
+	return &bus.Event{Topic: "t", Type: bus.Create, URL: "https://a/", Timestamp: 1_700_000_000_123, Data: []byte(data)}
+}
+
+// The bytes are those of Ruby's msgpack for
+// ["e", {"t" => 1700000000123, "o" => "t", "y" => "create", "u" => "https://a/", "d" => {"a" => 1}}].
+func TestPackEventBytes(t *testing.T) {
+	packed, err := PackEvent(event(`{"a":1}`), 64)
+	require.NoError(t, err)
+	assert.Equal(t, "92a165"+"85"+"a174cf0000018bcfe5687b"+"a16fa174"+"a179a6637265617465"+
+		"a175aa68747470733a2f2f612f"+"a16481a16101", hex.EncodeToString(packed))
+	packed, err = PackEvent(event(""), 0)
+	require.NoError(t, err)
+	assert.True(t, bytes.HasSuffix(packed, []byte{0xa1, 'd', 0xc0}), "no data is nil")
+}
+
+func TestDataKeepsItsValue(t *testing.T) {
+	for _, data := range []string{
+		`{}`, `[]`, `""`, `0`, `true`, `false`, `1`, `-1`, `127`, `128`, `-32`, `-33`, `255`, `256`, `65536`, `-32769`,
+		`9223372036854775807`, `-9223372036854775808`, `18446744073709551615`,
+		`1.0`, `-0.5`, `1e+300`, `5e-324`, `0.1`, `123456789.0`,
+		`{"z":1,"a":{"y":[1,2.0,null,"x"],"b":{}}}`,
+		`"\u0000\"\\ü€😀"`, `[[[[[[]]]]]]`,
+		`[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]`,
+		`{"` + strings.Repeat("k", 300) + `":"` + strings.Repeat("v", 70_000) + `"}`,
+	} {
+		packed, err := PackEvent(event(data), 1<<20)
+		require.NoError(t, err, data)
+		json, err := AppendEventJSON(nil, packed)
+		require.NoError(t, err, data)
+		assert.Equal(t, `{"topic":"t","type":"create","url":"https://a/","t":1700000000123,"data":`+data+`}`, string(json))
+	}
+	for data, want := range map[string]string{`null`: ``, `1e2`: `,"data":100.0`, `-0`: `,"data":0`, `"\u00e9\/"`: `,"data":"é/"`} {
+		packed, err := PackEvent(event(data), 64)
+		require.NoError(t, err, data)
+		json, err := AppendEventJSON(nil, packed)
+		require.NoError(t, err, data)
+		assert.Equal(t, `{"topic":"t","type":"create","url":"https://a/","t":1700000000123`+want+`}`, string(json))
+	}
+}
+
+func TestPackEventRefuses(t *testing.T) {
+	for data, detail := range map[string]string{
+		`18446744073709551616`:              "has an integer beyond 64 bits",
+		`-9223372036854775809`:              "has an integer beyond 64 bits",
+		`{"a":[1e400]}`:                     "has a number beyond double precision",
+		`"` + strings.Repeat("x", 63):       "must be a JSON value",
+		`{"a":1,"a":2}`:                     "must be a JSON value",
+		`[1,`:                               "must be a JSON value",
+		`]`:                                 "must be a JSON value",
+		`"` + strings.Repeat("x", 63) + `"`: "takes 65 bytes as MessagePack; at most 64 are allowed",
+	} {
+		_, err := PackEvent(event(data), 64)
+		var invalid *bus.Invalid
+		require.ErrorAs(t, err, &invalid, data)
+		assert.Equal(t, "/data", invalid.Pointer)
+		assert.Contains(t, invalid.Detail, detail)
+	}
+}
+
+// What the Ruby original stored, and other writers may, that PackEvent never makes.
+func TestAppendEventJSONReadsForeignEvents(t *testing.T) {
+	pack := func(fields ...any) PackedEvent {
+		var buf bytes.Buffer
+		enc := msgpack.NewEncoder(&buf)
+		require.NoError(t, enc.EncodeArrayLen(2))
+		require.NoError(t, enc.EncodeString("e"))
+		require.NoError(t, enc.EncodeMapLen(len(fields)/2))
+		for _, field := range fields {
+			require.NoError(t, enc.Encode(field))
+		}
+		return buf.Bytes()
+	}
+	whole := func(extra ...any) PackedEvent {
+		return pack(append([]any{"u", "https://a/", "o", "t", "y", "noop"}, extra...)...)
+	}
+	for want, packed := range map[string]PackedEvent{
+		`{"topic":"t","type":"noop","url":"https://a/","t":1.5}`:             whole("t", 1.5),
+		`{"topic":"t","type":"noop","url":"https://a/","t":-3,"data":"x"}`:   whole("t", -3, "d", []byte("x")),
+		`{"topic":"t","type":"noop","url":"https://a/","t":0,"data":[null]}`: whole("d", []any{nan()}, "t", 0, "x", "new"),
+	} {
+		json, err := AppendEventJSON(nil, packed)
+		require.NoError(t, err)
+		assert.Equal(t, want, string(json))
+	}
+	for _, broken := range []PackedEvent{
+		nil, {0xc1}, {0x92, 0xa1, 'e'}, {0x92, 0xa1, 'x', 0x80}, whole(), whole("t", 1)[:20], pack("t", 1),
+		append(whole("t", 1, "d", nil)[:0:0], 0x92, 0xa1, 'e', 0x81, 0x01, 0x01),
+	} {
+		dst, err := AppendEventJSON([]byte("before"), broken)
+		require.Error(t, err, "%x", broken)
+		assert.Equal(t, "before", string(dst))
+	}
+}
+
+func nan() float64 { zero := 0.0; return zero / zero }
+
+func TestJobs(t *testing.T) {
+	for packed, job := range map[string]bus.Job{
+		"\x92\xa5batch\x91\xb4AAAABBBBCCCCDDDD-_-_": {Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}},
+		"\x92\xadscrub_workers\x90":                 {Name: bus.JobScrubWorkers},
+	} {
+		assert.Equal(t, packed, packJob(job))
+		got, err := unpackJob(packed)
+		require.NoError(t, err)
+		assert.Equal(t, job, got)
+	}
+	for _, broken := range []string{"", "\x93", "\x92\x01", "\x92\xa1x", "\x92\xa1x\x91\x01", "\x92\xa1x\x91"} {
+		_, err := unpackJob(broken)
+		require.Error(t, err, "%x", broken)
+	}
+}
+
+// Whatever JSON goes in comes out as JSON of the same value, and packing that again gives the same bytes.
+func FuzzDataRoundTrip(f *testing.F) {
+	for _, seed := range []string{`null`, `{"a":[1,-1,1.5,"x",true,{}]}`, `"\ud83d\ude00"`, `1e5`, `[[[]]]`, `-0`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if !jsontext.Value(data).IsValid() {
+			return
+		}
+		packed, err := packData(data)
+		if err != nil {
+			return
+		}
+		json, err := appendJSON(nil, msgpack.NewDecoder(bytes.NewReader(packed)))
+		require.NoError(t, err)
+		require.True(t, jsontext.Value(json).IsValid(), "%s", json)
+		again, err := packData(json)
+		require.NoError(t, err)
+		require.Equal(t, packed, again)
+	})
+}
+
+func FuzzAppendEventJSON(f *testing.F) {
+	packed, err := PackEvent(event(`{"a":[1]}`), 64)
+	require.NoError(f, err)
+	f.Add([]byte(packed))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		json, err := AppendEventJSON(nil, data)
+		if err == nil {
+			require.True(t, jsontext.Value(json).IsValid(jsontext.AllowDuplicateNames(true)), "%s", json)
+		}
+	})
+}

@@ -1,0 +1,8 @@
+// Package store is the only package that knows Redis. It keeps to data: it makes
+// no retry decision, speaks no HTTP, logs nothing and counts nothing.
+//
+// keys.go is the whole key layout, codec.go the bytes behind it, and lua/ the atomic steps,
+// one script each: a process may die between any two round trips, so whatever must not
+// be torn apart is one script. In every script the first write is one that Redis refuses when
+// it is full, so that a refusal leaves nothing half-written.
+package store

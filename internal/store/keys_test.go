@@ -1,0 +1,49 @@
+package store
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+)
+
+// TestKeysInLua holds the scripts' key layout to the one in Go.
+func TestKeysInLua(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
+	defer client.Close()
+	k := keys{"ns:"}
+	want := map[string]string{
+		"topics_key()":                   k.topics(),
+		"topic_key('x')":                 k.topic("x"),
+		"topic_subscribers_key('x')":     k.topicSubscribers("x"),
+		"subscribers_key()":              k.subscribers(),
+		"subscriber_key('x')":            k.subscriber("x"),
+		"subscriber_topics_key('x')":     k.subscriberTopics("x"),
+		"tokens_key()":                   k.tokens(),
+		"batch_key('x')":                 k.batch("x"),
+		"current_key('x')":               k.current("x"),
+		"line_key('x')":                  k.line("x"),
+		"batches_index_key()":            k.batchesIndex(),
+		"event_gauge_key()":              k.eventGauge(),
+		"batch_gauge_key()":              k.batchGauge(),
+		"jobs_index_key('main')":         k.jobsIndex(bus.QueueMain),
+		"scheduled_key('main')":          k.scheduled(bus.QueueMain),
+		"instant_key('main')":            k.instant(bus.QueueMain),
+		"pending_key('main', 'x')":       k.pending(bus.QueueMain, "x"),
+		"pending_index_key('main')":      k.pendingIndex(bus.QueueMain),
+		"workers_key()":                  k.workers(),
+		"job_of('AAAABBBBCCCCDDDD-_-_')": packJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}}),
+	}
+	library := readLua("lib/keys") + readLua("lib/batches")
+	for expression, key := range want {
+		got, err := client.Eval(t.Context(), library+"\nreturn "+expression, nil, "ns:").Text()
+		require.NoError(t, err, expression)
+		assert.Equal(t, key, got, expression)
+	}
+	assert.Equal(t, strings.Count(readLua("lib/keys"), "function"), len(want)-1, "a key of the scripts is not compared")
+}

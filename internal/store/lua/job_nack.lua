@@ -1,0 +1,22 @@
+-- Puts off a job that failed; a batch that failed gives up its turn.
+--
+-- ARGV     1 namespace, 2 queue, 3 worker, 4 job, 5 health points for the subscriber,
+--          6 most batches of one subscriber that may be delivered at once,
+--          7 when to try again (ms)
+-- Returns  1, or 0 when the job is not this worker's (any more): nothing is changed
+local queue, job = ARGV[2], ARGV[4]
+local pending = pending_key(queue, ARGV[3])
+if redis.call('LINDEX', pending, -1) ~= job then return 0 end
+local bid = batch_of(job)
+local token = bid and redis.call('LINDEX', batch_key(bid), 0)
+if bid and not token then -- dropped in the meantime
+  redis.call('SREM', jobs_index_key(queue), job)
+else
+  redis.call('ZADD', scheduled_key(queue), ARGV[7], job)
+end
+if token then
+  leave_line(token, bid, tonumber(ARGV[6]))
+  heal(token, tonumber(ARGV[5]))
+end
+redis.call('LREM', pending, 1, job)
+return 1

@@ -1,0 +1,20 @@
+-- Removes a subscriber and its subscriptions. Its current batch gets no more events,
+-- and comes up at once; all its batches are dropped as they come up. Returns 1, or 0
+-- when there is no such subscriber.
+local function remove_subscriber(token)
+  if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return 0 end
+  for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
+    local job = job_of(bid)
+    if redis.call('ZSCORE', scheduled_key('main'), job) then
+      redis.call('LPUSH', instant_key('main'), job)
+      redis.call('ZREM', scheduled_key('main'), job)
+    end
+  end
+  redis.call('DEL', current_key(token))
+  for _, name in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do
+    redis.call('SREM', topic_subscribers_key(name), token)
+  end
+  redis.call('DEL', subscriber_topics_key(token), subscriber_key(token))
+  redis.call('SREM', subscribers_key(), token)
+  return 1
+end

@@ -1,0 +1,5 @@
+-- Deletes a subscriber.
+--
+-- ARGV     1 namespace, 2 token
+-- Returns  1, or 0 when there is no such subscriber
+return remove_subscriber(ARGV[2])

@@ -1,0 +1,814 @@
+package store_test
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	publisher = bus.Token("publisher--1")
+	alice     = bus.Token("alice--1")
+	bob       = bus.Token("bob--2")
+)
+
+// start is when the tests' clock begins.
+var start = time.UnixMilli(1_700_000_000_000)
+
+func after(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+
+// fixture is a store and what the tests do with it.
+type fixture struct {
+	*store.Store
+	t   testing.TB
+	raw *redis.Client
+}
+
+func newFixture(t testing.TB, server *storetest.Server, adjust ...func(*store.Options)) *fixture {
+	return &fixture{server.Open(t, adjust...), t, server.Raw}
+}
+
+func (f *fixture) subscribe(token bus.Token, timeout time.Duration, maxEvents int, topics ...bus.TopicName) {
+	f.t.Helper()
+	uuid := "uuid-of-" + string(token)
+	require.NoError(f.t, f.Subscribe(f.t.Context(), token, bus.Subscription{
+		Topics: topics, Callback: "https://" + string(token) + ".example/events", UUID: &uuid,
+		Timeout: &timeout, MaxEvents: &maxEvents,
+	}))
+}
+
+// publish publishes events first..last, whose URLs end in their numbers, at a time in ms after start.
+func (f *fixture) publish(topic bus.TopicName, first, last, ms int) {
+	f.t.Helper()
+	p := store.Publication{Topic: topic, Publisher: publisher, ReceivedAt: after(ms).UnixMilli()}
+	for i := first; i <= last; i++ {
+		p.Events = append(p.Events, packed(f.t, topic, i))
+	}
+	require.NoError(f.t, f.Publish(f.t.Context(), p))
+}
+
+func packed(t testing.TB, topic bus.TopicName, i int) store.PackedEvent {
+	t.Helper()
+	event, err := store.PackEvent(&bus.Event{
+		Topic: topic, Type: bus.Update, URL: fmt.Sprintf("https://x.example/%d", i), Timestamp: 1,
+	}, 64)
+	require.NoError(t, err)
+	return event
+}
+
+func (f *fixture) acquire(worker bus.WorkerID, ms int) *store.Task {
+	f.t.Helper()
+	task, err := f.Acquire(f.t.Context(), bus.QueueMain, worker, after(ms))
+	require.NoError(f.t, err)
+	return task
+}
+
+func (f *fixture) settle(task *store.Task, o store.Outcome) (owned bool) {
+	f.t.Helper()
+	owned, err := f.Settle(f.t.Context(), task, o)
+	require.NoError(f.t, err)
+	return owned
+}
+
+func (f *fixture) schedule(ms int) int {
+	f.t.Helper()
+	moved, err := f.Schedule(f.t.Context(), bus.QueueMain, after(ms), 1000)
+	require.NoError(f.t, err)
+	return moved
+}
+
+func (f *fixture) sound() {
+	f.t.Helper()
+	storetest.RequireSound(f.t, f.Store)
+}
+
+// numbers are the numbers at the ends of a delivery's URLs.
+func numbers(t testing.TB, task *store.Task) (found []int) {
+	t.Helper()
+	require.NotNil(t, task)
+	require.NotNil(t, task.Delivery)
+	for _, event := range task.Delivery.Events {
+		json, err := store.AppendEventJSON(nil, event)
+		require.NoError(t, err)
+		_, rest, _ := strings.Cut(string(json), "x.example/")
+		digits, _, _ := strings.Cut(rest, `"`)
+		n, err := strconv.Atoi(digits)
+		require.NoError(t, err)
+		found = append(found, n)
+	}
+	return found
+}
+
+// dump is all of Redis: key to type and value.
+func dump(t testing.TB, raw *redis.Client) map[string]string {
+	t.Helper()
+	ctx := context.Background()
+	keys, err := raw.Keys(ctx, "*").Result()
+	require.NoError(t, err)
+	all := map[string]string{}
+	for _, key := range keys {
+		kind := raw.Type(ctx, key).Val()
+		var value any
+		switch kind {
+		case "hash":
+			value = raw.HGetAll(ctx, key).Val()
+		case "set":
+			members := raw.SMembers(ctx, key).Val()
+			slices.Sort(members)
+			value = members
+		case "zset":
+			scores := map[string]string{}
+			for _, z := range raw.ZRangeWithScores(ctx, key, 0, -1).Val() {
+				scores[z.Member.(string)] = strconv.FormatFloat(z.Score, 'f', -1, 64)
+			}
+			value = scores
+		case "list":
+			value = raw.LRange(ctx, key, 0, -1).Val()
+		}
+		all[key] = fmt.Sprintf("%s %q", kind, value)
+	}
+	return all
+}
+
+func keysOf(all map[string]string) []string { return slices.Sorted(maps.Keys(all)) }
+
+func TestPublishWritesTheDocumentedLayout(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 500*time.Millisecond, 100, "widgets")
+		f.publish("widgets", 1, 2, 0)
+
+		ctx := t.Context()
+		bids := f.raw.SMembers(ctx, "batches:current:"+string(alice)).Val()
+		require.Len(t, bids, 1)
+		bid := bids[0]
+		assert.Regexp(t, `^[A-Za-z0-9_-]{20}$`, bid)
+		job := "\x92\xa5batch\x91\xb4" + bid
+		event := func(i int) string {
+			return "\x92\xa1e\x85\xa1t\x01\xa1o\xa7widgets\xa1y\xa6update\xa1u\xb3https://x.example/" + strconv.Itoa(i) + "\xa1d\xc0"
+		}
+		assert.Equal(t, map[string]string{
+			"topics":              `set ["widgets"]`,
+			"topic:widgets":       fmt.Sprintf("hash %q", map[string]string{"publisher": string(publisher), "counter": "2", "last_event": event(2)}),
+			"subscribers":         `set ["alice--1"]`,
+			"subscribers:widgets": `set ["alice--1"]`,
+			"topics:alice--1":     `set ["widgets"]`,
+			"subscriber:alice--1": fmt.Sprintf("hash %q", map[string]string{
+				"callback": "https://alice--1.example/events", "uuid": "uuid-of-alice--1",
+				"timeout": "500", "max_events": "100", "health_points": "100",
+			}),
+			"batch:" + bid:             fmt.Sprintf("list %q", []string{"alice--1", "1700000000000", "0", event(1), event(2)}),
+			"batches:current:alice--1": fmt.Sprintf("set [%q]", bid),
+			"batches:index":            fmt.Sprintf("zset %q", map[string]string{bid: "1700000000000"}),
+			"batches:gauges:event":     `hash map["alice--1":"2"]`,
+			"batches:gauges:batch":     `hash map["alice--1":"1"]`,
+			"jobs:index:main":          fmt.Sprintf("set [%q]", job),
+			"jobs:scheduled:main":      fmt.Sprintf("zset %q", map[string]string{job: "1700000000500"}),
+		}, dump(t, f.raw))
+		f.sound()
+	})
+}
+
+func TestPublishUnderANamespace(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server, func(o *store.Options) { o.Namespace = "rm:" })
+		require.NoError(t, f.PutToken(t.Context(), publisher, "publisher"))
+		f.subscribe(alice, 0, 100, "widgets")
+		f.publish("widgets", 1, 1, 0)
+		task := f.acquire("w1", 1)
+		assert.Equal(t, []int{1}, numbers(t, task))
+		f.sound()
+		for _, key := range keysOf(dump(t, f.raw)) {
+			assert.True(t, strings.HasPrefix(key, "rm:"), key)
+		}
+	})
+}
+
+func TestPublishFillsAndOpensBatches(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, time.Second, 3, "widgets")
+		f.subscribe(bob, time.Second, 10, "widgets")
+		f.publish("widgets", 1, 2, 0)
+		assert.Nil(t, f.acquire("w1", 0), "nothing is due")
+		f.publish("widgets", 3, 8, 1)
+		f.sound()
+
+		// Alice's two full batches are there at once, in order; the third, and Bob's one, are not due.
+		for _, want := range [][]int{{1, 2, 3}, {4, 5, 6}} {
+			task := f.acquire("w1", 1)
+			assert.Equal(t, alice, task.Delivery.Subscriber)
+			assert.Equal(t, want, numbers(t, task))
+			f.settle(task, store.Done)
+		}
+		assert.Nil(t, f.acquire("w1", 1))
+
+		assert.Zero(t, f.schedule(999))
+		assert.Equal(t, 1, f.schedule(1000), "Bob's batch is due a second after its first event")
+		assert.Equal(t, 1, f.schedule(1001), "and Alice's third")
+		assert.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, numbers(t, f.acquire("w1", 1001)))
+		assert.Equal(t, []int{7, 8}, numbers(t, f.acquire("w2", 1001)))
+		f.sound()
+	})
+}
+
+func TestPublishManyAtOnce(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 2600, "widgets")
+		f.publish("widgets", 1, 6000, 0)
+		f.sound()
+		next := 1
+		for _, size := range []int{2600, 2600, 800} {
+			task := f.acquire("w1", 0)
+			got := numbers(t, task)
+			require.Len(t, got, size)
+			for _, n := range got {
+				require.Equal(t, next, n)
+				next++
+			}
+			f.settle(task, store.Done)
+		}
+		assert.Nil(t, f.acquire("w1", 0))
+	})
+}
+
+func TestPublishHonoursALoweredMaximum(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, time.Second, 100, "widgets")
+		f.publish("widgets", 1, 5, 0)
+		f.subscribe(alice, time.Second, 2, "widgets")
+		f.publish("widgets", 6, 6, 0)
+		f.sound()
+		assert.Equal(t, []int{1, 2, 3, 4, 5}, numbers(t, f.acquire("w1", 0)), "what was too full is due, and took no more")
+		assert.Nil(t, f.acquire("w2", 0))
+	})
+}
+
+func TestATopicBelongsToItsFirstPublisher(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 1, 0)
+		before := dump(t, f.raw)
+		err := f.Publish(t.Context(), store.Publication{
+			Topic: "widgets", Publisher: bob, Events: []store.PackedEvent{packed(t, "widgets", 2)}, ReceivedAt: 1,
+		})
+		require.ErrorIs(t, err, bus.ErrTopicClaimed)
+		assert.Equal(t, before, dump(t, f.raw), "a refused publish changes nothing")
+
+		topics, err := f.Topics(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []bus.Topic{{Name: "widgets", Publisher: publisher, Events: 1}}, topics)
+	})
+}
+
+func TestADeliveryLeavesNothingBehind(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		require.NoError(t, f.PutToken(t.Context(), alice, "alice"))
+		f.subscribe(alice, 500*time.Millisecond, 100, "widgets")
+		f.publish("widgets", 1, 3, 0)
+		f.schedule(500)
+		task := f.acquire("w1", 501)
+		f.sound()
+		assert.Equal(t, bus.Job{Name: bus.JobBatch, Args: []string{string(task.Delivery.Batch)}}, task.Job)
+		assert.Equal(t, bus.ClientName("alice"), task.Delivery.Client)
+		assert.Equal(t, "https://alice--1.example/events", task.Delivery.Callback)
+		assert.Equal(t, "uuid-of-alice--1", task.Delivery.UUID)
+		assert.Equal(t, 100, task.Delivery.Health)
+		assert.Equal(t, 1, task.Delivery.Attempts)
+		assert.Equal(t, start, task.Delivery.CreatedAt)
+		assert.Contains(t, dump(t, f.raw), "jobs:pending:main:w1")
+
+		assert.True(t, f.settle(task, store.Outcome{Health: 1}))
+		f.sound()
+		assert.Equal(t, []string{
+			"api_tokens:by_token", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "subscribers:widgets",
+			"topic:widgets", "topics", "topics:alice--1", "workers",
+		}, keysOf(dump(t, f.raw)))
+		subscribers, err := f.Subscribers(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []bus.Subscriber{{
+			Token: alice, Callback: "https://alice--1.example/events", UUID: "uuid-of-alice--1",
+			Timeout: 500 * time.Millisecond, MaxEvents: 100, Health: 100,
+			LastAttemptedAt: after(501), Topics: []bus.TopicName{"widgets"},
+		}}, subscribers)
+	})
+}
+
+func TestABatchWrittenByHandIsDelivered(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		const bid = "AAAABBBBCCCCDDDD-_-_"
+		const job = "\x92\xa5batch\x91\xb4" + bid
+		f.raw.SAdd(ctx, "subscribers", "alice--1")
+		f.raw.HSet(ctx, "subscriber:alice--1", "callback", "https://a.example/", "uuid", "u")
+		f.raw.RPush(ctx, "batch:"+bid, "alice--1", "1700000000000", "0", string(packed(t, "widgets", 7)))
+		f.raw.ZAdd(ctx, "batches:index", redis.Z{Score: 1700000000000, Member: bid})
+		f.raw.LPush(ctx, "jobs:instant:main", job)
+
+		task := f.acquire("w1", 0)
+		assert.Equal(t, []int{7}, numbers(t, task))
+		assert.True(t, f.settle(task, store.Done))
+		assert.Equal(t, []string{"jobs:pending:index:main", "subscriber:alice--1", "subscribers", "workers"}, keysOf(dump(t, f.raw)))
+	})
+}
+
+func TestAFailedDeliveryIsPutOff(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 100, "widgets")
+		f.publish("widgets", 1, 1, 0)
+		for i, health := range []int{100, 40, 0} {
+			attempt := i + 1
+			task := f.acquire("w1", attempt*1000)
+			assert.Equal(t, attempt, task.Delivery.Attempts)
+			assert.Equal(t, health, task.Delivery.Health)
+			assert.True(t, f.settle(task, store.Outcome{Health: -60, RetryAt: after(attempt*1000 + 200)}))
+			f.sound()
+			assert.Nil(t, f.acquire("w1", attempt*1000))
+			assert.Zero(t, f.schedule(attempt*1000+199))
+			assert.Equal(t, 1, f.schedule(attempt*1000+200))
+		}
+		subscribers, err := f.Subscribers(t.Context())
+		require.NoError(t, err)
+		assert.Zero(t, subscribers[0].Health, "health stays within its bounds")
+		assert.Equal(t, int64(1), subscribers[0].Queued)
+	})
+}
+
+func TestBatchesTakeTurns(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 2, "widgets")
+		f.subscribe(bob, 0, 2, "gadgets")
+		f.publish("widgets", 1, 6, 0)
+		f.publish("gadgets", 1, 2, 0)
+
+		first := f.acquire("w1", 0)
+		assert.Equal(t, []int{1, 2}, numbers(t, first))
+		other := f.acquire("w2", 0)
+		assert.Equal(t, bob, other.Delivery.Subscriber, "Alice's others wait for their turn, and hold nobody up")
+		assert.Nil(t, f.acquire("w3", 0))
+		f.sound()
+
+		f.settle(first, store.Done)
+		second := f.acquire("w3", 0)
+		assert.Equal(t, []int{3, 4}, numbers(t, second))
+		f.settle(second, store.Outcome{RetryAt: after(5000)})
+		third := f.acquire("w3", 0)
+		assert.Equal(t, []int{5, 6}, numbers(t, third), "a batch that failed does not hold up the next")
+		f.settle(third, store.Done)
+		f.settle(other, store.Done)
+		f.sound()
+		f.schedule(5000)
+		f.settle(f.acquire("w3", 5000), store.Done)
+		assert.Empty(t, f.raw.Keys(t.Context(), "batch*").Val())
+	})
+}
+
+func TestABatchThatWaitsGoesOnFilling(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 3, "widgets")
+		f.publish("widgets", 1, 1, 0)
+		first := f.acquire("w1", 0)
+		f.publish("widgets", 2, 2, 1)
+		assert.Nil(t, f.acquire("w2", 1))
+		f.publish("widgets", 3, 3, 2)
+		f.publish("widgets", 4, 5, 3) // fills it, and opens another
+		assert.Nil(t, f.acquire("w2", 3))
+		f.sound()
+		f.settle(first, store.Done)
+		second := f.acquire("w2", 4)
+		assert.Equal(t, []int{2, 3, 4}, numbers(t, second))
+		f.settle(second, store.Done)
+		assert.Equal(t, []int{5}, numbers(t, f.acquire("w2", 4)))
+	})
+}
+
+func TestTwoAbreast(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 4, 0)
+		one, two := f.acquire("w1", 0), f.acquire("w2", 0)
+		assert.Equal(t, []int{1}, numbers(t, one))
+		assert.Equal(t, []int{2}, numbers(t, two))
+		assert.Nil(t, f.acquire("w3", 0))
+		f.settle(two, store.Done)
+		assert.Equal(t, []int{3}, numbers(t, f.acquire("w2", 0)))
+		f.settle(one, store.Done)
+		assert.Equal(t, []int{4}, numbers(t, f.acquire("w1", 0)))
+		f.sound()
+	})
+}
+
+func TestALineRecoversFromABatchThatVanished(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 2, 0)
+		first := f.acquire("w1", 0)
+		assert.Nil(t, f.acquire("w2", 0))
+		// Somebody removes the first by hand; the second comes up by itself.
+		ctx := t.Context()
+		f.raw.Del(ctx, "batch:"+string(first.Delivery.Batch), "jobs:pending:main:w1")
+		assert.Equal(t, 1, f.schedule(60_000))
+		assert.Equal(t, []int{2}, numbers(t, f.acquire("w2", 60_000)))
+	})
+}
+
+func TestSettleAndAcquire(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 2, 0)
+		task := f.acquire("w1", 0)
+		owned, next, err := f.SettleAndAcquire(t.Context(), task, store.Done, start)
+		require.NoError(t, err)
+		assert.True(t, owned)
+		assert.Equal(t, []int{2}, numbers(t, next))
+		owned, next, err = f.SettleAndAcquire(t.Context(), next, store.Done, start)
+		require.NoError(t, err)
+		assert.True(t, owned)
+		assert.Nil(t, next)
+		f.sound()
+	})
+}
+
+func TestAJobWhoseAnswerWasLostIsTakenAgain(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 2, 0)
+		lost := f.acquire("w1", 0)
+		again := f.acquire("w1", 0)
+		assert.Equal(t, lost.Delivery.Batch, again.Delivery.Batch)
+		assert.Equal(t, 2, again.Delivery.Attempts)
+		f.sound()
+	})
+}
+
+func TestScriptsSurviveAFlush(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 2, 0)
+		task := f.acquire("w1", 0)
+		require.NoError(t, f.raw.ScriptFlush(t.Context()).Err())
+		owned, next, err := f.SettleAndAcquire(t.Context(), task, store.Done, start)
+		require.NoError(t, err)
+		assert.True(t, owned)
+		assert.Equal(t, []int{2}, numbers(t, next))
+		assert.Equal(t, 1, next.Delivery.Attempts, "it was taken once")
+		f.sound()
+	})
+}
+
+func TestAScrubbedWorkerDoesNoHarm(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 2, 0)
+		slow := f.acquire("slow", 0)
+
+		jobs, err := f.ScrubQueues(ctx, after(-1))
+		require.NoError(t, err)
+		assert.Zero(t, jobs, "it has been active since")
+		jobs, err = f.ScrubQueues(ctx, after(0))
+		require.NoError(t, err)
+		assert.Equal(t, 1, jobs)
+		f.sound()
+
+		again := f.acquire("fast", 1)
+		assert.Equal(t, slow.Delivery.Batch, again.Delivery.Batch, "what was put back is next, before its successor")
+		before := dump(t, f.raw)
+		assert.False(t, f.settle(slow, store.Done), "the slow worker's settle is void")
+		assert.False(t, f.settle(slow, store.Outcome{RetryAt: after(9)}))
+		assert.Equal(t, before, dump(t, f.raw))
+		assert.True(t, f.settle(again, store.Done))
+		f.sound()
+	})
+}
+
+func TestScrubWorkersForgetsThem(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 1, 0)
+		f.acquire("dead", 0)
+		require.NoError(t, f.Heartbeat(ctx, after(10), "alive"))
+		jobs, err := f.ScrubWorkers(ctx, after(5))
+		require.NoError(t, err)
+		assert.Equal(t, 1, jobs)
+		assert.Equal(t, map[string]string{"alive": "1700000000010"}, f.raw.HGetAll(ctx, "workers").Val())
+		f.sound()
+	})
+}
+
+func TestAWorkerThatRetiresLeavesNothing(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 1, 0)
+		task := f.acquire("w1", 0)
+		jobs, err := f.Retire(t.Context(), "w1")
+		require.NoError(t, err)
+		assert.Equal(t, 1, jobs)
+		keys := keysOf(dump(t, f.raw))
+		assert.NotContains(t, keys, "workers")
+		assert.NotContains(t, keys, "jobs:pending:index:main")
+		f.sound()
+		assert.Equal(t, task.Delivery.Batch, f.acquire("w2", 0).Delivery.Batch)
+	})
+}
+
+func TestJobsAreUnique(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		job := bus.Job{Name: bus.JobScrubQueues}
+		enqueue := func() bool {
+			added, err := f.Enqueue(ctx, bus.QueueAux, job)
+			require.NoError(t, err)
+			return added
+		}
+		assert.True(t, enqueue())
+		assert.False(t, enqueue(), "instant")
+		assert.Equal(t, hex.EncodeToString([]byte("\x92\xacscrub_queues\x90")),
+			hex.EncodeToString([]byte(f.raw.LIndex(ctx, "jobs:instant:aux", 0).Val())))
+		task, err := f.Acquire(ctx, bus.QueueAux, "w1", start)
+		require.NoError(t, err)
+		assert.Equal(t, job, task.Job)
+		assert.Nil(t, task.Delivery)
+		assert.False(t, enqueue(), "pending")
+		f.settle(task, store.Outcome{RetryAt: after(10)})
+		assert.False(t, enqueue(), "scheduled")
+		f.sound()
+		moved, err := f.Schedule(ctx, bus.QueueAux, after(10), 10)
+		require.NoError(t, err)
+		assert.Equal(t, 1, moved)
+		task, err = f.Acquire(ctx, bus.QueueAux, "w1", start)
+		require.NoError(t, err)
+		f.settle(task, store.Done)
+		assert.True(t, enqueue())
+		f.sound()
+	})
+}
+
+func TestScheduleIsBounded(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, time.Second, 2, "widgets")
+		f.subscribe(bob, time.Second, 2, "widgets")
+		f.publish("widgets", 1, 1, 0)
+		due, err := f.DueJobs(t.Context(), bus.QueueMain, after(999))
+		require.NoError(t, err)
+		assert.Zero(t, due)
+		due, err = f.DueJobs(t.Context(), bus.QueueMain, after(1000))
+		require.NoError(t, err)
+		assert.Equal(t, int64(2), due)
+		moved, err := f.Schedule(t.Context(), bus.QueueMain, after(5000), 1)
+		require.NoError(t, err)
+		assert.Equal(t, 1, moved)
+		f.sound()
+	})
+}
+
+func TestWaiter(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		waiter := f.NewWaiter(bus.QueueMain, time.Minute)
+		defer waiter.Close()
+		require.NoError(t, waiter.Wait(t.Context(), 10*time.Millisecond), "a wait in vain is no error")
+
+		woken := make(chan error)
+		go func() { woken <- waiter.Wait(t.Context(), time.Minute) }()
+		f.publish("widgets", 1, 1, 0)
+		require.NoError(t, <-woken)
+		before := dump(t, f.raw)
+		require.NoError(t, waiter.Wait(t.Context(), time.Minute), "it is still there")
+		assert.Equal(t, before, dump(t, f.raw), "waiting takes nothing")
+		assert.Equal(t, []int{1}, numbers(t, f.acquire("w1", 0)))
+
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { woken <- waiter.Wait(ctx, time.Minute) }()
+		cancel()
+		require.ErrorIs(t, <-woken, context.Canceled)
+	})
+}
+
+func TestSubscriptions(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"a", "b"}, Callback: "https://a.example/"}))
+		f.sound()
+		subscribers, err := f.Subscribers(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, []bus.Subscriber{{
+			Token: alice, Callback: "https://a.example/", Timeout: bus.DefaultTimeout, MaxEvents: bus.DefaultMaxEvents,
+			Health: bus.MaxHealth, Topics: []bus.TopicName{"a", "b"},
+		}}, subscribers)
+
+		f.subscribe(alice, time.Minute, 7, "b", "c")
+		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"b", "c"}, Callback: "https://b.example/"}))
+		f.sound()
+		subscribers, err = f.Subscribers(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, []bus.Subscriber{{
+			Token: alice, Callback: "https://b.example/", UUID: "uuid-of-alice--1", Timeout: time.Minute, MaxEvents: 7,
+			Health: bus.MaxHealth, Topics: []bus.TopicName{"b", "c"},
+		}}, subscribers, "what is left out keeps what it was")
+		topics, err := f.Topics(ctx)
+		require.NoError(t, err)
+		assert.ElementsMatch(t, []bus.Topic{{Name: "a"}, {Name: "b"}, {Name: "c"}}, topics)
+
+		require.ErrorIs(t, f.Unsubscribe(ctx, alice, "nowhere"), bus.ErrTopicUnknown)
+		require.ErrorIs(t, f.Unsubscribe(ctx, alice, "a"), bus.ErrNotSubscribed)
+		require.NoError(t, f.Unsubscribe(ctx, alice, "b"))
+		f.sound()
+		f.publish("b", 1, 1, 0)
+		assert.Empty(t, f.raw.Keys(ctx, "batch:*").Val())
+
+		require.ErrorIs(t, f.DeleteSubscriber(ctx, bob), bus.ErrNotSubscribed)
+		require.NoError(t, f.DeleteSubscriber(ctx, alice))
+		f.sound()
+		assert.Equal(t, []string{"topic:b", "topics"}, keysOf(dump(t, f.raw)))
+	})
+}
+
+func TestBatchesOfADeletedSubscriberAreDropped(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		require.NoError(t, f.PutToken(ctx, alice, "alice"))
+		f.subscribe(alice, time.Hour, 2, "widgets")
+		f.publish("widgets", 1, 5, 0)
+		taken := f.acquire("w1", 0)
+		failed := f.acquire("w2", 0)
+		assert.Nil(t, failed)
+		require.NoError(t, f.DeleteToken(ctx, alice))
+		f.sound()
+		f.publish("widgets", 6, 6, 1)
+		assert.Nil(t, f.acquire("w2", 1), "its due batch, and its current one, are dropped, not delivered")
+		f.settle(taken, store.Outcome{Health: -2, RetryAt: after(100)})
+		f.schedule(100)
+		assert.Nil(t, f.acquire("w2", 100))
+		f.sound()
+		assert.Equal(t, []string{"jobs:pending:index:main", "topic:widgets", "topics", "workers"}, keysOf(dump(t, f.raw)))
+	})
+}
+
+func TestDeleteTopic(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.subscribe(alice, time.Second, 100, "widgets", "gadgets")
+		f.publish("widgets", 1, 1, 0)
+		require.ErrorIs(t, f.DeleteTopic(ctx, "nowhere", publisher), bus.ErrTopicUnknown)
+		require.ErrorIs(t, f.DeleteTopic(ctx, "widgets", bob), bus.ErrTopicClaimed)
+		require.ErrorIs(t, f.DeleteTopic(ctx, "gadgets", bob), bus.ErrTopicClaimed, "nobody's is not bob's either")
+		require.NoError(t, f.DeleteTopic(ctx, "gadgets", ""))
+		require.NoError(t, f.DeleteTopic(ctx, "widgets", publisher))
+		f.sound()
+		assert.Empty(t, f.raw.Keys(ctx, "topic*").Val())
+		f.schedule(1000)
+		assert.Equal(t, []int{1}, numbers(t, f.acquire("w1", 1000)), "queued events stay")
+	})
+}
+
+func TestTokens(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		require.NoError(t, f.PutToken(ctx, alice, "alice"))
+		require.NoError(t, f.AddToken(ctx, alice, "other"))
+		require.NoError(t, f.AddToken(ctx, bob, "bob"))
+		names, err := f.Tokens(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, map[bus.Token]bus.ClientName{alice: "alice", bob: "bob"}, names)
+		name, err := f.ClientName(ctx, bob)
+		require.NoError(t, err)
+		assert.Equal(t, bus.ClientName("bob"), name)
+		require.NoError(t, f.DeleteToken(ctx, bob))
+		require.NoError(t, f.DeleteToken(ctx, bob), "there is nothing to delete")
+		name, err = f.ClientName(ctx, bob)
+		require.NoError(t, err)
+		assert.Empty(t, name)
+	})
+}
+
+func TestRedisAwayIsAnErrorAndIsToldOnce(t *testing.T) {
+	server := storetest.Real(t)
+	var changes []bool
+	f := newFixture(t, server, func(o *store.Options) {
+		o.OnLink = func(err error) { changes = append(changes, err == nil) }
+	})
+	ctx := t.Context()
+	require.NoError(t, f.Ping(ctx))
+	server.Kill(t)
+	for range 3 {
+		require.ErrorIs(t, f.Ping(ctx), bus.ErrUnavailable)
+		_, err := f.Acquire(ctx, bus.QueueMain, "w1", start)
+		require.ErrorIs(t, err, bus.ErrUnavailable)
+	}
+	server.Restart(t)
+	require.NoError(t, f.Ping(ctx), "the first call finds it back")
+	task, err := f.Acquire(ctx, bus.QueueMain, "w1", start)
+	require.NoError(t, err)
+	assert.Nil(t, task)
+	assert.Equal(t, []bool{false, true}, changes)
+}
+
+func TestAFullRedisRefusesWhole(t *testing.T) {
+	server := storetest.Real(t)
+	f := newFixture(t, server)
+	ctx := t.Context()
+	f.subscribe(alice, time.Second, 2, "widgets")
+	f.publish("widgets", 1, 3, 0)
+	task := f.acquire("w1", 0)
+	before := dump(t, f.raw)
+	require.NoError(t, f.raw.ConfigSet(ctx, "maxmemory", "1").Err())
+	p := store.Publication{Topic: "widgets", Publisher: publisher, Events: []store.PackedEvent{packed(t, "widgets", 9)}}
+	require.ErrorIs(t, f.Publish(ctx, p), bus.ErrUnavailable)
+	_, err := f.Settle(ctx, task, store.Outcome{RetryAt: after(9)})
+	require.ErrorIs(t, err, bus.ErrUnavailable)
+	_, err = f.Settle(ctx, task, store.Done)
+	require.ErrorIs(t, err, bus.ErrUnavailable)
+	_, err = f.Schedule(ctx, bus.QueueMain, after(1000), 10)
+	require.ErrorIs(t, err, bus.ErrUnavailable)
+	_, err = f.Retire(ctx, "w1")
+	require.ErrorIs(t, err, bus.ErrUnavailable)
+	assert.Equal(t, before, dump(t, f.raw), "nothing is half-written")
+	require.NoError(t, f.raw.ConfigSet(ctx, "maxmemory", "0").Err())
+	assert.True(t, f.settle(task, store.Done))
+	f.sound()
+}
+
+func TestAPublishIsOneRoundTrip(t *testing.T) {
+	server := storetest.Real(t)
+	f := newFixture(t, server)
+	for i := range 50 {
+		f.subscribe(bus.Token(fmt.Sprintf("s%d", i)), time.Second, 2, "widgets")
+	}
+	f.publish("widgets", 1, 1, 0)
+	ctx := t.Context()
+	before := commandsFromClients(t, f.raw)
+	f.publish("widgets", 2, 5, 0)
+	assert.Equal(t, 1, commandsFromClients(t, f.raw)-before)
+	var task *store.Task
+	assert.Equal(t, 50*2, f.deliverAll(), "each subscriber has two full batches")
+	before = commandsFromClients(t, f.raw)
+	f.publish("widgets", 6, 6, 0)
+	task = f.acquire("w1", 0)
+	_, _, err := f.SettleAndAcquire(ctx, task, store.Done, start)
+	require.NoError(t, err)
+	assert.Equal(t, 4, commandsFromClients(t, f.raw)-before, "a publish, an acquire, and one trip of two scripts")
+	f.sound()
+}
+
+// deliverAll delivers all instant batches and returns their number.
+func (f *fixture) deliverAll() (delivered int) {
+	f.t.Helper()
+	for task := f.acquire("w1", 0); task != nil; task = f.acquire("w1", 0) {
+		f.settle(task, store.Done)
+		delivered++
+	}
+	return delivered
+}
+
+// commandsFromClients counts the scripts that Redis was asked to run.
+func commandsFromClients(t testing.TB, raw *redis.Client) int {
+	t.Helper()
+	stats, err := raw.InfoMap(t.Context(), "commandstats").Result()
+	require.NoError(t, err)
+	calls, _, _ := strings.Cut(strings.TrimPrefix(stats["Commandstats"]["cmdstat_evalsha"], "calls="), ",")
+	n, err := strconv.Atoi(calls)
+	require.NoError(t, err)
+	return n
+}

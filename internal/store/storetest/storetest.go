@@ -1,0 +1,77 @@
+// Package storetest gives tests a Redis of their own: the embedded engine, and a real redis-server that
+// it starts on a free loopback port with its own directory.
+package storetest
+
+import (
+	"testing"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/store"
+)
+
+// Server is a Redis for one test, empty at first.
+type Server struct {
+	URL string
+	// Raw reads and writes Redis by hand, as an operator would.
+	Raw *redis.Client
+	// process is nil for the embedded engine.
+	process *process
+}
+
+// Each runs a test on the embedded engine and on a real redis-server. Where there is no redis-server, the
+// second is skipped, but fails in CI.
+func Each(t *testing.T, test func(t *testing.T, server *Server)) {
+	t.Run("embedded", func(t *testing.T) { test(t, Embedded(t)) })
+	t.Run("redis-server", func(t *testing.T) { test(t, Real(t)) })
+}
+
+// Embedded starts the embedded engine.
+func Embedded(t testing.TB) *Server {
+	return newServer(t, "redis://"+miniredis.RunT(t).Addr(), nil)
+}
+
+// Real starts a redis-server. It is ended with the test.
+func Real(t testing.TB, arguments ...string) *Server {
+	process := startProcess(t, arguments)
+	return newServer(t, "redis://"+process.address, process)
+}
+
+func newServer(t testing.TB, url string, process *process) *Server {
+	options, err := redis.ParseURL(url)
+	require.NoError(t, err)
+	raw := redis.NewClient(options)
+	t.Cleanup(func() { _ = raw.Close() })
+	return &Server{URL: url, Raw: raw, process: process}
+}
+
+// Open opens a store on the server. It is closed with the test.
+func (s *Server) Open(t testing.TB, adjust ...func(*store.Options)) *store.Store {
+	options := store.Options{URL: s.URL, Connections: 10}
+	for _, f := range adjust {
+		f(&options)
+	}
+	st, err := store.Open(options)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = st.Close() })
+	return st
+}
+
+// IsEmbedded reports whether the server is the embedded engine.
+func (s *Server) IsEmbedded() bool { return s.process == nil }
+
+// Kill ends a real server with SIGKILL.
+func (s *Server) Kill(t testing.TB) { s.process.kill(t) }
+
+// Restart starts a real server again, after Kill, on the same port and directory.
+func (s *Server) Restart(t testing.TB) { s.process.start(t) }
+
+// RequireSound fails the test unless the data layout's invariants hold.
+func RequireSound(t testing.TB, st *store.Store) {
+	t.Helper()
+	violations, err := st.Check(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, violations)
+}

@@ -1,0 +1,140 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"routemaster/internal/bus"
+)
+
+// Subscribe makes a client a subscriber of exactly the given topics, in one atomic step. Topics
+// that do not exist are created, without a publisher.
+func (s *Store) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscription) error {
+	var fields []any
+	if sub.UUID != nil {
+		fields = append(fields, "uuid", *sub.UUID)
+	}
+	if sub.Timeout != nil {
+		fields = append(fields, "timeout", sub.Timeout.Milliseconds())
+	}
+	if sub.MaxEvents != nil {
+		fields = append(fields, "max_events", *sub.MaxEvents)
+	}
+	args := []any{
+		string(token), sub.Callback,
+		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), len(fields) / 2,
+	}
+	args = append(args, fields...)
+	for _, name := range sub.Topics {
+		args = append(args, string(name))
+	}
+	return wrap("subscribe", s.run(ctx, scriptSubscriberPut, args...).Err())
+}
+
+// Unsubscribe ends one subscription. It fails with [bus.ErrTopicUnknown], [bus.ErrNotSubscribed]
+// or [bus.ErrUnavailable].
+func (s *Store) Unsubscribe(ctx context.Context, token bus.Token, name bus.TopicName) error {
+	ended, err := s.run(ctx, scriptSubscriberUnsubscribe, string(token), string(name)).Int()
+	switch {
+	case err != nil:
+		return wrap("unsubscribe", err)
+	case ended < 0:
+		return bus.ErrTopicUnknown
+	case ended == 0:
+		return bus.ErrNotSubscribed
+	}
+	return nil
+}
+
+// DeleteSubscriber removes a subscriber and its subscriptions. Its batches are dropped as they
+// come up. It fails with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
+func (s *Store) DeleteSubscriber(ctx context.Context, token bus.Token) error {
+	deleted, err := s.run(ctx, scriptSubscriberDelete, string(token)).Int()
+	switch {
+	case err != nil:
+		return wrap("delete subscriber", err)
+	case deleted == 0:
+		return bus.ErrNotSubscribed
+	}
+	return nil
+}
+
+// subscribersPerTrip bounds what one round trip asks of Redis.
+const subscribersPerTrip = 200
+
+// Subscribers lists all subscribers, ordered by token.
+func (s *Store) Subscribers(ctx context.Context) ([]bus.Subscriber, error) {
+	tokens, err := s.redis.SMembers(ctx, s.keys.subscribers()).Result()
+	if err != nil {
+		return nil, wrap("list subscribers", err)
+	}
+	slices.Sort(tokens)
+	subscribers := make([]bus.Subscriber, 0, len(tokens))
+	for some := range slices.Chunk(tokens, subscribersPerTrip) {
+		found, err := s.subscribers(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		subscribers = append(subscribers, found...)
+	}
+	return subscribers, nil
+}
+
+// subscribers reads the subscribers of some tokens. One deleted in the meantime is left out.
+func (s *Store) subscribers(ctx context.Context, tokens []string) ([]bus.Subscriber, error) {
+	hashes := make([]*redis.MapStringStringCmd, len(tokens))
+	topics := make([]*redis.StringSliceCmd, len(tokens))
+	var queued *redis.SliceCmd
+	err := s.pipelined(ctx, "list subscribers", func(pipe redis.Pipeliner) {
+		for i, token := range tokens {
+			hashes[i] = pipe.HGetAll(ctx, s.keys.subscriber(bus.Token(token)))
+			topics[i] = pipe.SMembers(ctx, s.keys.subscriberTopics(bus.Token(token)))
+		}
+		queued = pipe.HMGet(ctx, s.keys.eventGauge(), tokens...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	var found []bus.Subscriber
+	for i, token := range tokens {
+		if len(hashes[i].Val()) == 0 {
+			continue
+		}
+		sub := parseSubscriber(hashes[i].Val())
+		sub.Token = bus.Token(token)
+		for _, name := range topics[i].Val() {
+			sub.Topics = append(sub.Topics, bus.TopicName(name))
+		}
+		slices.Sort(sub.Topics)
+		sub.Queued = integer(text(queued.Val()[i]), 0)
+		found = append(found, sub)
+	}
+	return found, nil
+}
+
+func parseSubscriber(hash map[string]string) bus.Subscriber {
+	sub := bus.Subscriber{
+		Callback:  hash["callback"],
+		UUID:      hash["uuid"],
+		Timeout:   time.Duration(integer(hash["timeout"], bus.DefaultTimeout.Milliseconds())) * time.Millisecond,
+		MaxEvents: int(integer(hash["max_events"], bus.DefaultMaxEvents)),
+		Health:    int(integer(hash["health_points"], bus.MaxHealth)),
+	}
+	if ms := integer(hash["last_attempted_at"], 0); ms != 0 {
+		sub.LastAttemptedAt = time.UnixMilli(ms)
+	}
+	return sub
+}
+
+// integer reads a stored integer; one that is not there, or is none, is otherwise.
+func integer(text string, otherwise int64) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return otherwise
+	}
+	return n
+}

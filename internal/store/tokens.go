@@ -1,0 +1,41 @@
+package store
+
+import (
+	"context"
+
+	"routemaster/internal/bus"
+)
+
+// Tokens returns the name of every client, by token.
+func (s *Store) Tokens(ctx context.Context) (map[bus.Token]bus.ClientName, error) {
+	stored, err := s.redis.HGetAll(ctx, s.keys.tokens()).Result()
+	if err != nil {
+		return nil, wrap("list tokens", err)
+	}
+	names := make(map[bus.Token]bus.ClientName, len(stored))
+	for token, name := range stored {
+		names[bus.Token(token)] = bus.ClientName(name)
+	}
+	return names, nil
+}
+
+// ClientName returns the name of a token's client, empty when there is no such token.
+func (s *Store) ClientName(ctx context.Context, token bus.Token) (bus.ClientName, error) {
+	name, err := s.redis.HGet(ctx, s.keys.tokens(), string(token)).Result()
+	return bus.ClientName(name), wrap("find token", err)
+}
+
+// PutToken registers a client's token, or renames its client.
+func (s *Store) PutToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
+	return wrap("add token", s.redis.HSet(ctx, s.keys.tokens(), string(token), string(name)).Err())
+}
+
+// AddToken registers a client's token unless it is registered, under whatever name.
+func (s *Store) AddToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
+	return wrap("add token", s.redis.HSetNX(ctx, s.keys.tokens(), string(token), string(name)).Err())
+}
+
+// DeleteToken removes a token, if it is there, and the subscriber of that token.
+func (s *Store) DeleteToken(ctx context.Context, token bus.Token) error {
+	return wrap("delete token", s.run(ctx, scriptTokenDelete, string(token)).Err())
+}
