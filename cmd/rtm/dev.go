@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"routemaster/internal/app"
+	"routemaster/internal/telemetry"
+)
+
+// devTopic is the topic that rtm dev has ready.
+const devTopic = "widgets"
+
+func newDevCommand() *cobra.Command {
+	var dev devBus
+	command := &cobra.Command{
+		Use:   "dev",
+		Short: "run the whole bus in one process, with a subscriber that prints what it receives",
+		Long: `Run web and worker in one process on loopback, with a subscriber that prints each batch it receives, and
+publish one event to it. Then print the commands to go on with, and run until Ctrl-C.
+
+Settings come from the environment as for the daemons, except the ones that a bus on loopback decides.`,
+		Example: "  rtm dev\n  rtm dev --port 8080 --redis-url redis://localhost:6379/0",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := cobra.NoArgs(cmd, args); err != nil {
+				return usageError{err}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			dev.out = cmd.OutOrStdout()
+			return dev.run(cmd.Context())
+		},
+	}
+	command.Flags().IntVar(&dev.port, "port", 17890, "port of the HTTP API")
+	command.Flags().StringVar(&dev.redisURL, "redis-url", "", "a real Redis instead of the embedded engine")
+	return command
+}
+
+// devBus is the whole bus in one process.
+type devBus struct {
+	port     int
+	redisURL string
+	out      io.Writer
+
+	config   app.Config
+	api      string
+	receiver *receiver
+}
+
+func (d *devBus) run(ctx context.Context) error {
+	if err := d.configure(); err != nil {
+		return err
+	}
+	embedded := d.redisURL == ""
+	if embedded {
+		engine := miniredis.NewMiniRedis()
+		if err := engine.Start(); err != nil {
+			return err
+		}
+		defer engine.Close()
+		d.config.RedisURL = "redis://" + engine.Addr()
+	}
+	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", d.port))
+	if err != nil {
+		return fmt.Errorf("%w; --port chooses another port", err)
+	}
+	d.api = "http://" + listener.Addr().String()
+	if d.receiver, err = newReceiver(); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+
+	log := telemetry.NewLogger(os.Stderr, d.config.LogLevel, d.config.LogJSON)
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return d.receiver.run(ctx) })
+	group.Go(func() error { return app.ServeWeb(ctx, d.config, log, listener) })
+	group.Go(func() error { return app.RunWorker(ctx, d.config, log) })
+	group.Go(func() error { return d.show(ctx, embedded) })
+	if err := group.Wait(); !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// configure reads the environment, and overrules what a bus on loopback decides.
+func (d *devBus) configure() error {
+	lookup, err := app.LookupEnv()
+	if err != nil {
+		return err
+	}
+	d.config, err = app.LoadConfig(func(name string) string {
+		if value := lookup(name); value != "" {
+			return value
+		}
+		return map[string]string{
+			"ROUTEMASTER_LOG_LEVEL":       "WARN", // the screen is for the events
+			"ROUTEMASTER_SSL_VERIFY":      "NO",   // a subscriber on loopback signs its own certificate
+			"ROUTEMASTER_ACQUIRE_TIMEOUT": "1",
+		}[name]
+	})
+	if err != nil {
+		return err
+	}
+	if d.redisURL != "" {
+		d.config.RedisURL = d.redisURL
+	}
+	if d.config.RootKey == "" {
+		d.config.RootKey = "root-" + newSecret()
+	}
+	d.config.ForceTLS = false
+	return nil
+}
+
+// show sets up a client, a subscriber and a topic over the HTTP API, publishes an event, prints it when it is
+// delivered, and then prints every batch until the context is done.
+func (d *devBus) show(ctx context.Context, embedded bool) error {
+	var publisher, subscriber devToken
+	if err := d.call(ctx, d.config.RootKey, "/api_tokens", devToken{Name: "dev"}, &publisher); err != nil {
+		return err
+	}
+	if err := d.call(ctx, d.config.RootKey, "/api_tokens", devToken{Name: "dev-printer"}, &subscriber); err != nil {
+		return err
+	}
+	err := d.call(ctx, subscriber.Token, "/subscription", map[string]any{
+		"topics": []string{devTopic}, "callback": d.receiver.url, "uuid": d.receiver.uuid, "timeout": 0,
+	}, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(d.out, "Routemaster runs: the whole bus in one process, with a subscriber to topic %q that prints what it receives.\n", devTopic)
+	if embedded {
+		fmt.Fprintln(d.out, "The embedded engine keeps nothing after exit and has no memory limit; --redis-url uses a real Redis.")
+	}
+	event := map[string]any{"type": "create", "url": "https://example.com/widgets/1", "data": map[string]any{"colour": "red"}}
+	text, _ := json.Marshal(event)
+	fmt.Fprintf(d.out, "\n-> published to %s: %s\n", devTopic, text)
+	published := time.Now()
+	if err := d.call(ctx, publisher.Token, "/topics/"+devTopic, event, nil); err != nil {
+		return err
+	}
+	for first := true; ; first = false {
+		select {
+		case batch := <-d.receiver.batches:
+			if first {
+				fmt.Fprintf(d.out, "<- delivered after %v: %s\n", time.Since(published).Round(100*time.Microsecond), batch)
+				d.showCommands(publisher.Token, subscriber.Token)
+			} else {
+				fmt.Fprintf(d.out, "<- %s\n", batch)
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (d *devBus) showCommands(publisher, subscriber string) {
+	fmt.Fprintf(d.out, `
+Go on in another terminal (your bus is at %[1]s, your token is %[2]s):
+
+  # publish an event
+  curl -i -u %[2]s: %[1]s/topics/%[5]s -d '{"type":"update","url":"https://example.com/widgets/1"}'
+
+  # subscribe the printing subscriber to two topics, in batches of up to 10 that wait 2 s for more events
+  curl -i -u %[3]s: %[1]s/subscription -d '{"topics":["%[5]s","gadgets"],"callback":"%[6]s","timeout":2000,"max":10}'
+  curl -i -u %[2]s: %[1]s/topics/gadgets -d '{"type":"noop","url":"https://example.com/gadgets/7"}'
+
+  # look around
+  curl -s -u %[2]s: %[1]s/topics
+  curl -s -u %[2]s: %[1]s/subscriptions
+
+  # let another client in (the user name is the root key)
+  curl -s -u %[4]s: %[1]s/api_tokens -d '{"name":"my-service"}'
+
+Ctrl-C stops it. What the subscriber receives is printed here:
+`, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.url)
+}
+
+type devToken struct {
+	Name  string `json:"name"`
+	Token string `json:"token,omitempty"`
+}
+
+// call posts to the bus's API, with a token or the root key, and reads the answer if it is wanted.
+func (d *devBus) call(ctx context.Context, token, path string, body, answer any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.api+path, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	req.SetBasicAuth(token, "")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode >= http.StatusBadRequest {
+		detail, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
+		return fmt.Errorf("POST %s: %s: %s", path, resp.Status, bytes.TrimSpace(detail))
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.NewDecoder(resp.Body).Decode(answer)
+}

@@ -1,0 +1,204 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/joho/godotenv"
+
+	"routemaster/internal/bus"
+)
+
+// Config is everything the environment decides. README.md has the table.
+type Config struct {
+	Port    int
+	RootKey string
+	Clients []bus.Token
+
+	RedisURL       string
+	RedisNamespace string
+
+	WorkerThreads        int
+	SubscriberDeliveries int
+	AcquireTimeout       time.Duration
+	ConnectTimeout       time.Duration
+	Timeout              time.Duration
+	VerifyTLS            bool
+	HealRate, DamageRate int
+	MaxBackoff           time.Duration
+
+	MaxEventData     int
+	ScalingThreshold int
+	ScalingDeadline  time.Duration
+	ForceTLS         bool
+
+	LogLevel slog.Level
+	LogJSON  bool
+}
+
+// ConfigError is a setting that is not allowed. Its text says what is.
+type ConfigError struct{ Err error }
+
+func (e *ConfigError) Error() string { return e.Err.Error() }
+
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// LookupEnv returns the environment, and behind it the .env file of the working directory. The error is
+// a [ConfigError].
+func LookupEnv() (lookup func(name string) string, err error) {
+	file, err := godotenv.Read(".env")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, &ConfigError{fmt.Errorf("the .env file cannot be read: %w", err)}
+	}
+	return func(name string) string {
+		if value, ok := os.LookupEnv(name); ok {
+			return value
+		}
+		return file[name]
+	}, nil
+}
+
+// LoadConfig reads the configuration. The error is a [ConfigError]; it names the variable, its value unless it is a secret, and
+// what is allowed. An empty value is as good as none.
+func LoadConfig(lookup func(name string) string) (Config, error) {
+	e := &environment{lookup: lookup}
+	redisVariable := e.text("REDIS_ENV_KEY", "ROUTEMASTER_REDIS_URL")
+	c := Config{
+		Port:    e.integer("PORT", 17890, 0, 65535),
+		RootKey: e.text("ROUTEMASTER_ROOT_KEY", ""),
+		Clients: e.tokens("ROUTEMASTER_CLIENTS"),
+
+		RedisURL:       e.redisURL(redisVariable, "redis://localhost:6379/0"),
+		RedisNamespace: e.namespace("ROUTEMASTER_REDIS_NAMESPACE"),
+
+		WorkerThreads:        e.integer("ROUTEMASTER_WORKER_THREADS", 32, 1, 10_000),
+		SubscriberDeliveries: e.integer("ROUTEMASTER_SUBSCRIBER_DELIVERIES", 1, 1, 10_000),
+		AcquireTimeout:       e.duration("ROUTEMASTER_ACQUIRE_TIMEOUT", 5, 1, 3600, time.Second),
+		ConnectTimeout:       e.duration("ROUTEMASTER_CONNECT_TIMEOUT", 2, 1, 3600, time.Second),
+		Timeout:              e.duration("ROUTEMASTER_TIMEOUT", 20, 1, 3600, time.Second),
+		VerifyTLS:            e.boolean("ROUTEMASTER_SSL_VERIFY", true),
+		HealRate:             e.integer("ROUTEMASTER_HP_HEAL_RATE", 1, 0, bus.MaxHealth),
+		DamageRate:           e.integer("ROUTEMASTER_HP_DAMAGE_RATE", -2, -bus.MaxHealth, 0),
+		MaxBackoff:           e.duration("MAX_BACKOFF_MS", 60_000, 100, 86_400_000, time.Millisecond),
+
+		MaxEventData:     e.integer("ROUTEMASTER_MAX_EVENT_DATA", 64, 0, 65536),
+		ScalingThreshold: e.integer("ROUTEMASTER_SCALING_THRESHOLD", 100, 1, 1_000_000_000),
+		ScalingDeadline:  e.duration("ROUTEMASTER_SCALING_DEADLINE", 1000, 0, 86_400_000, time.Millisecond),
+		ForceTLS:         e.boolean("FORCE_SSL", true),
+
+		LogLevel: logLevels[e.choice("ROUTEMASTER_LOG_LEVEL", "INFO", "DEBUG", "INFO", "WARN", "ERROR")],
+		LogJSON:  e.choice("ROUTEMASTER_LOG_FORMAT", "text", "text", "json") == "json",
+	}
+	if e.err != nil {
+		return c, &ConfigError{e.err}
+	}
+	return c, nil
+}
+
+var logLevels = map[string]slog.Level{
+	"DEBUG": slog.LevelDebug, "INFO": slog.LevelInfo, "WARN": slog.LevelWarn, "ERROR": slog.LevelError,
+}
+
+// environment reads variables, and keeps the first error.
+type environment struct {
+	lookup func(name string) string
+	err    error
+}
+
+func (e *environment) refuse(name, value, allowed string) {
+	if e.err == nil {
+		e.err = fmt.Errorf("%s=%s is not allowed: it must be %s", name, value, allowed)
+	}
+}
+
+// secret stands for a value that must not be shown.
+const secret = "(not shown)"
+
+func (e *environment) text(name, otherwise string) string {
+	if value := e.lookup(name); value != "" {
+		return value
+	}
+	return otherwise
+}
+
+func (e *environment) integer(name string, otherwise, least, most int) int {
+	value := e.lookup(name)
+	if value == "" {
+		return otherwise
+	}
+	n, err := strconv.Atoi(value)
+	if err != nil || n < least || n > most {
+		e.refuse(name, strconv.Quote(value), fmt.Sprintf("an integer from %d to %d", least, most))
+		return otherwise
+	}
+	return n
+}
+
+func (e *environment) duration(name string, otherwise, least, most int, unit time.Duration) time.Duration {
+	return time.Duration(e.integer(name, otherwise, least, most)) * unit
+}
+
+func (e *environment) choice(name, otherwise string, allowed ...string) string {
+	value := e.text(name, otherwise)
+	for _, choice := range allowed {
+		if strings.EqualFold(value, choice) {
+			return choice
+		}
+	}
+	e.refuse(name, strconv.Quote(value), "one of "+strings.Join(allowed, ", "))
+	return otherwise
+}
+
+func (e *environment) boolean(name string, otherwise bool) bool {
+	yes, no := []string{"yes", "true", "on", "1"}, []string{"no", "false", "off", "0"}
+	if e.lookup(name) == "" {
+		return otherwise
+	}
+	return slices.Contains(yes, e.choice(name, yes[0], append(yes, no...)...))
+}
+
+func (e *environment) tokens(name string) (tokens []bus.Token) {
+	for i, value := range strings.Split(e.lookup(name), ",") {
+		token := bus.Token(strings.TrimSpace(value))
+		if token == "" {
+			continue
+		}
+		if err := token.Validate(); err != nil {
+			e.refuse(name, secret, fmt.Sprintf("comma-separated tokens; token %d is none: %v", i+1, err))
+		}
+		tokens = append(tokens, token)
+	}
+	return tokens
+}
+
+func (e *environment) redisURL(name, otherwise string) string {
+	value := e.text(name, otherwise)
+	u, err := url.Parse(value)
+	switch {
+	case err != nil:
+		e.refuse(name, secret, "a redis, rediss or unix URL; it does not parse")
+	case !slices.Contains([]string{"redis", "rediss", "unix"}, u.Scheme):
+		e.refuse(name, u.Redacted(), "a redis, rediss or unix URL")
+	}
+	return value
+}
+
+// namespaces leaves out what SCAN's patterns and the shell give a meaning.
+var namespaces = regexp.MustCompile(`\A[A-Za-z0-9:._-]{0,64}\z`)
+
+func (e *environment) namespace(name string) string {
+	value := e.lookup(name)
+	if !namespaces.MatchString(value) {
+		e.refuse(name, strconv.Quote(value), "at most 64 letters, digits and : . _ -")
+	}
+	return value
+}

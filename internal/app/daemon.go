@@ -1,0 +1,91 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"routemaster/internal/telemetry"
+)
+
+// Exit statuses of all programs.
+const (
+	ExitOK     = 0
+	ExitFailed = 1
+	ExitUsage  = 2
+)
+
+// Daemon runs a daemon as a program: it parses its arguments, reads its configuration, runs it until a signal
+// asks it to stop, and returns the exit status. What was asked for goes to stdout, logs and complaints to stderr.
+func Daemon(name, purpose string, args []string, stdout, stderr io.Writer, run func(context.Context, Config, *slog.Logger) error) int {
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprintf(flags.Output(), "%s: %s.\n\nIt takes its settings from the environment; README.md lists them.\n\nFlags:\n", name, purpose)
+		flags.PrintDefaults()
+	}
+	version := flags.Bool("version", false, "print the version and exit")
+	switch err := flags.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return ExitOK
+	case err != nil:
+		return ExitUsage
+	case flags.NArg() > 0:
+		fmt.Fprintf(stderr, "%s: unknown argument %q; it takes none\n", name, flags.Arg(0))
+		return ExitUsage
+	case *version:
+		fmt.Fprintln(stdout, name, Version())
+		return ExitOK
+	}
+	err := runConfigured(stderr, run)
+	if err == nil {
+		return ExitOK
+	}
+	fmt.Fprintf(stderr, "%s: %v\n", name, err)
+	if _, ok := errors.AsType[*ConfigError](err); ok {
+		return ExitUsage
+	}
+	return ExitFailed
+}
+
+func runConfigured(stderr io.Writer, run func(context.Context, Config, *slog.Logger) error) error {
+	lookup, err := LookupEnv()
+	if err != nil {
+		return err
+	}
+	config, err := LoadConfig(lookup)
+	if err != nil {
+		return err
+	}
+	ctx, stop := StopOnSignal(context.Background())
+	defer stop()
+	return run(ctx, config, telemetry.NewLogger(stderr, config.LogLevel, config.LogJSON))
+}
+
+// StopOnSignal returns a context that is done when the program is asked to stop. A second signal ends
+// it on the spot.
+func StopOnSignal(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
+	ctx, stop = signal.NotifyContext(parent, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// version is set when the program is linked.
+var version string
+
+// Version is the program's version: what it was linked with, else its module's, else "dev".
+func Version() string {
+	if version != "" {
+		return version
+	}
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
+		return info.Main.Version
+	}
+	return "dev"
+}

@@ -1,0 +1,3 @@
+// Package app puts the parts together: it reads the environment, wires the daemons, and runs them. Its
+// tests run the whole bus.
+package app

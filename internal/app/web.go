@@ -1,0 +1,93 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/ingest"
+	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/web"
+)
+
+// webConnections is how many calls to Redis one web process may have under way.
+const webConnections = 32
+
+// RunWeb serves the API on the configured port until the context is done.
+func RunWeb(ctx context.Context, c Config, log *slog.Logger) error {
+	if c.RootKey == "" {
+		return &ConfigError{errors.New("ROUTEMASTER_ROOT_KEY is not set: it must be the operator's key, any string that nobody guesses")}
+	}
+	listener, err := net.Listen("tcp", fmt.Sprintf(":%d", c.Port))
+	if err != nil {
+		return err
+	}
+	return ServeWeb(ctx, c, log, listener)
+}
+
+// ServeWeb serves the API on a listener until the context is done, and closes it.
+func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.Listener) error {
+	st, err := openStore(c, log, webConnections)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer st.Close()
+	server := web.New(web.Config{
+		RootKey:          c.RootKey,
+		ForceTLS:         c.ForceTLS,
+		ScalingThreshold: int64(c.ScalingThreshold),
+		ScalingDeadline:  c.ScalingDeadline,
+	}, st, ingest.New(st, c.MaxEventData, time.Now), telemetry.NewMetrics().Handler(), log, time.Now)
+
+	var registering sync.WaitGroup
+	registering.Go(func() { registerClients(ctx, st, c.Clients) })
+	defer registering.Wait()
+
+	log.Info("web started", "version", Version(), "address", listener.Addr().String())
+	err = server.Run(ctx, listener)
+	log.Info("web stopped")
+	return err
+}
+
+// registerEvery is the pause before Redis is asked again for the clients' registration.
+const registerEvery = time.Second
+
+// registerClients registers the configured tokens, as soon as Redis can be reached.
+func registerClients(ctx context.Context, st *store.Store, tokens []bus.Token) {
+	for _, token := range tokens {
+		for st.AddToken(ctx, token, bus.LegacyClientName(token)) != nil {
+			select {
+			case <-time.After(registerEvery):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+func openStore(c Config, log *slog.Logger, connections int) (*store.Store, error) {
+	st, err := store.Open(store.Options{
+		URL:         c.RedisURL,
+		Namespace:   c.RedisNamespace,
+		Connections: connections,
+		Abreast:     c.SubscriberDeliveries,
+		OnLink: func(err error) {
+			if err != nil {
+				log.Error("redis is away; waiting for it", "error", err)
+			} else {
+				log.Info("redis is back")
+			}
+		},
+	})
+	if err != nil {
+		// The library's message may show the URL, and with it the password.
+		return nil, &ConfigError{errors.New("the Redis URL is not allowed: it must be like redis://user:password@host:port/database")}
+	}
+	return st, nil
+}

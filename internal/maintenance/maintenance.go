@@ -1,0 +1,56 @@
+// Package maintenance runs the jobs that keep the bus in order.
+package maintenance
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"routemaster/internal/store"
+)
+
+// How long a worker may be silent before its jobs are put back, and before it is forgotten.
+const (
+	scrubQueuesAfter  = 30 * time.Second
+	scrubWorkersAfter = 120 * time.Second
+)
+
+// retryAfter is how long a job waits that could not reach Redis. It is the next tick's work too.
+const retryAfter = time.Second
+
+// Maintenance runs the housekeeping jobs.
+type Maintenance struct {
+	store *store.Store
+	log   *slog.Logger
+	now   func() time.Time
+}
+
+// New makes a maintenance.
+func New(st *store.Store, log *slog.Logger, now func() time.Time) *Maintenance {
+	return &Maintenance{store: st, log: log, now: now}
+}
+
+// ScrubQueues puts back the jobs of workers that have been silent for 30 s. It is the handler of
+// [bus.JobScrubQueues].
+func (m *Maintenance) ScrubQueues(ctx context.Context, _ *store.Task) store.Outcome {
+	jobs, err := m.store.ScrubQueues(ctx, m.now().Add(-scrubQueuesAfter))
+	return m.scrubbed("put back the jobs of dead workers", jobs, err)
+}
+
+// ScrubWorkers forgets workers that have been silent for 120 s. It is the handler of
+// [bus.JobScrubWorkers].
+func (m *Maintenance) ScrubWorkers(ctx context.Context, _ *store.Task) store.Outcome {
+	jobs, err := m.store.ScrubWorkers(ctx, m.now().Add(-scrubWorkersAfter))
+	return m.scrubbed("put back the jobs of forgotten workers", jobs, err)
+}
+
+func (m *Maintenance) scrubbed(what string, jobs int, err error) store.Outcome {
+	if jobs > 0 {
+		m.log.Warn(what, "jobs", jobs)
+	}
+	if err != nil {
+		m.log.Debug("could not scrub", "error", err)
+		return store.Outcome{RetryAt: m.now().Add(retryAfter)}
+	}
+	return store.Done
+}

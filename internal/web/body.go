@@ -1,0 +1,178 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"routemaster/internal/bus"
+)
+
+// maxBody bounds a request's body, in bytes.
+const maxBody = 64 << 10
+
+// body reads a request's JSON strictly: one value, in valid UTF-8, without duplicate names. Its errors are
+// [bus.Invalid], with the pointer of the value at fault, or a [problem].
+type body struct {
+	text []byte
+	json *jsontext.Decoder
+}
+
+func readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, &problem{
+			Status: http.StatusRequestEntityTooLarge,
+			Detail: fmt.Sprintf("the body is more than %d bytes; send less", tooLarge.Limit),
+		}
+	}
+	if err != nil {
+		return nil, &problem{Status: http.StatusBadRequest, Detail: "the body did not arrive whole; send it again"}
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil, bus.Invalidf("", "the body is empty; send a JSON object")
+	}
+	return &body{text: text, json: jsontext.NewDecoder(bytes.NewReader(text))}, nil
+}
+
+// object reads an object, and calls member for each of its names, to read the value.
+func (b *body) object(member func(name string) error) error {
+	if err := b.begin('{', "an object"); err != nil {
+		return err
+	}
+	for b.json.PeekKind() != '}' {
+		name, err := b.json.ReadToken()
+		if err != nil {
+			return b.syntax(err)
+		}
+		if err := member(name.String()); err != nil {
+			return err
+		}
+	}
+	_, err := b.json.ReadToken()
+	return b.syntax(err)
+}
+
+// array reads an array, and calls element for each of its values, to read it.
+func (b *body) array(element func() error) error {
+	if err := b.begin('[', "an array"); err != nil {
+		return err
+	}
+	for b.json.PeekKind() != ']' {
+		if err := element(); err != nil {
+			return err
+		}
+	}
+	_, err := b.json.ReadToken()
+	return b.syntax(err)
+}
+
+func (b *body) begin(kind jsontext.Kind, what string) error {
+	token, err := b.value()
+	if err != nil {
+		return err
+	}
+	if token.Kind() != kind {
+		return b.invalid("must be " + what)
+	}
+	return nil
+}
+
+// value reads one token.
+func (b *body) value() (jsontext.Token, error) {
+	token, err := b.json.ReadToken()
+	return token, b.syntax(err)
+}
+
+// string reads a string.
+func (b *body) string() (string, error) {
+	token, err := b.value()
+	if err != nil {
+		return "", err
+	}
+	if token.Kind() != '"' {
+		return "", b.invalid("must be a string")
+	}
+	return token.String(), nil
+}
+
+// optionalString reads a string, or null, which is nil.
+func (b *body) optionalString() (*string, error) {
+	if b.json.PeekKind() == 'n' {
+		_, err := b.value()
+		return nil, err
+	}
+	text, err := b.string()
+	return &text, err
+}
+
+// integer reads an integer of 64 bits, written without a fraction or an exponent.
+func (b *body) integer() (int64, error) {
+	token, err := b.value()
+	if err != nil {
+		return 0, err
+	}
+	if token.Kind() != '0' {
+		return 0, b.invalid("must be an integer")
+	}
+	n, err := strconv.ParseInt(token.String(), 10, 64)
+	if err != nil {
+		return 0, b.invalid("must be an integer of at most 64 bits, without a fraction or an exponent")
+	}
+	return n, nil
+}
+
+// raw reads any value, as it is written.
+func (b *body) raw() ([]byte, error) {
+	value, err := b.json.ReadValue()
+	if err != nil {
+		return nil, b.syntax(err)
+	}
+	return bytes.Clone(value), nil
+}
+
+// end makes sure that nothing follows.
+func (b *body) end() error {
+	_, err := b.json.ReadToken()
+	if err == nil {
+		return bus.Invalidf("", "there is something after the JSON value; send one value")
+	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return b.syntax(err)
+}
+
+// unknown is the error for a name that is not among those known.
+func (b *body) unknown(known ...string) error {
+	return b.invalid("is not known here; known are " + strings.Join(known, ", "))
+}
+
+// invalid is an error about the value, or the name, that was read last.
+func (b *body) invalid(detail string) error {
+	return &bus.Invalid{Pointer: string(b.json.StackPointer()), Detail: detail}
+}
+
+// syntax says where the text stops being JSON.
+func (b *body) syntax(err error) error {
+	if err == nil {
+		return nil
+	}
+	offset, reason := len(b.text), "it ends too early"
+	if wrong, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
+		offset = int(wrong.ByteOffset)
+		if !errors.Is(err, io.ErrUnexpectedEOF) {
+			reason = wrong.Err.Error()
+		}
+	}
+	before := b.text[:min(offset, len(b.text))]
+	line := 1 + bytes.Count(before, []byte("\n"))
+	column := 1 + len(before) - (1 + bytes.LastIndexByte(before, '\n'))
+	return bus.Invalidf("", "the body is not valid JSON at line %d, column %d: %s", line, column, reason)
+}

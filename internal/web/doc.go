@@ -1,0 +1,2 @@
+// Package web serves the HTTP API: who asks, what is asked, and whether it may be.
+package web

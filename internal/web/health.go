@@ -1,0 +1,51 @@
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"routemaster/internal/bus"
+)
+
+func (s *Server) getHealth(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, struct{}{})
+}
+
+func (s *Server) getPing(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]string{"pong": s.now().UTC().Format(time.RFC3339Nano)})
+}
+
+func (s *Server) getReady(w http.ResponseWriter, r *http.Request) {
+	if err := s.store.Ping(r.Context()); err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, struct{}{})
+}
+
+func (s *Server) getPulse(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, s.store.Ping(r.Context()))
+}
+
+// scalingDelay is how long /pulse/scaling takes when there is much to do: autoscalers go by latency.
+const scalingDelay = time.Second
+
+func (s *Server) getPulseScaling(w http.ResponseWriter, r *http.Request) {
+	due, err := s.store.DueJobs(r.Context(), bus.QueueMain, s.now().Add(s.config.ScalingDeadline))
+	if err == nil && due >= s.config.ScalingThreshold {
+		select {
+		case <-time.After(scalingDelay):
+		case <-r.Context().Done():
+		}
+	}
+	s.answer(w, r, err)
+}
+
+// answer answers 204, or with an error.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, err error) {
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

@@ -1,0 +1,44 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+)
+
+// recoverPanics makes a panic in a handler a 500 with a report.
+func (s *Server) recoverPanics(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			reason := recover()
+			if reason == nil {
+				return
+			}
+			if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+				panic(reason) // net/http's own way to end a connection
+			}
+			s.log.Error("a request panicked", "method", r.Method, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
+			writeProblem(w, problem{Status: http.StatusInternalServerError, Detail: "an error in the bus; it has been logged"})
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// strictTransport tells browsers and clients to keep to https for a year (RFC 6797).
+const strictTransport = "max-age=31536000"
+
+// forceTLS sends requests that came in the clear to the same URL under https, if the operator wants that.
+func (s *Server) forceTLS(next http.Handler) http.Handler {
+	if !s.config.ForceTLS {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Strict-Transport-Security", strictTransport)
+		if r.TLS == nil && r.Header.Get("X-Forwarded-Proto") != "https" {
+			http.Redirect(w, r, "https://"+r.Host+r.URL.RequestURI(), http.StatusPermanentRedirect)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,82 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"routemaster/internal/bus"
+)
+
+// problem is an error as clients see it (RFC 9457). Detail says what to change; Pointer is the JSON
+// pointer of the field at fault, if it is one field.
+type problem struct {
+	Status  int    `json:"status"`
+	Title   string `json:"title"`
+	Detail  string `json:"detail"`
+	Pointer string `json:"pointer,omitempty"`
+}
+
+func (p *problem) Error() string { return p.Detail }
+
+func writeProblem(w http.ResponseWriter, p problem) {
+	p.Title = http.StatusText(p.Status)
+	w.Header().Set("Content-Type", "application/problem+json")
+	writeBody(w, p.Status, p)
+}
+
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	writeBody(w, status, value)
+}
+
+func writeBody(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value) // the peer is gone: nobody to tell
+}
+
+// retryAfter is what clients are told to wait when Redis is away, in s.
+const retryAfter = "1"
+
+// fail answers with an error. It is the one place where errors become statuses.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var p *problem
+	var invalid *bus.Invalid
+	switch {
+	case errors.As(err, &p):
+		writeProblem(w, *p)
+	case errors.As(err, &invalid):
+		writeProblem(w, problem{Status: http.StatusBadRequest, Detail: invalid.Detail, Pointer: invalid.Pointer})
+	case errors.Is(err, bus.ErrTopicClaimed):
+		writeProblem(w, problem{Status: http.StatusForbidden, Detail: "the topic belongs to another client; use a topic of your own"})
+	case errors.Is(err, bus.ErrTopicUnknown):
+		writeProblem(w, problem{Status: http.StatusNotFound, Detail: "there is no such topic; GET /topics lists them"})
+	case errors.Is(err, bus.ErrNotSubscribed):
+		writeProblem(w, problem{Status: http.StatusNotFound, Detail: "you are not subscribed to that; GET /subscriptions lists your subscriptions"})
+	case errors.Is(err, bus.ErrUnavailable):
+		w.Header().Set("Retry-After", retryAfter)
+		writeProblem(w, problem{Status: http.StatusServiceUnavailable, Detail: "the bus cannot reach its storage; nothing is known to be stored: send the request again later"})
+	default:
+		s.log.Error("a request failed", "method", r.Method, "route", chi.RouteContext(r.Context()).RoutePattern(), "error", err)
+		writeProblem(w, problem{Status: http.StatusInternalServerError, Detail: "an error in the bus; it has been logged"})
+	}
+}
+
+func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+	writeProblem(w, problem{Status: http.StatusNotFound, Detail: "there is nothing at this path"})
+}
+
+func (s *Server) methodNotAllowed(routes chi.Routes, w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		if routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
+			allowed = append(allowed, method)
+		}
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	writeProblem(w, problem{Status: http.StatusMethodNotAllowed, Detail: "this path takes " + strings.Join(allowed, ", ")})
+}

@@ -1,0 +1,135 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"routemaster/internal/ingest"
+	"routemaster/internal/store"
+)
+
+// Config says how to serve.
+type Config struct {
+	// RootKey is the operator's key.
+	RootKey string
+	// ForceTLS refuses requests that came neither over TLS nor through a proxy that says they did.
+	ForceTLS bool
+	// ScalingThreshold is the number of due jobs from which on /pulse/scaling answers slowly; due
+	// within ScalingDeadline.
+	ScalingThreshold int64
+	ScalingDeadline  time.Duration
+}
+
+// Server serves the HTTP API.
+type Server struct {
+	config    Config
+	store     *store.Store
+	ingest    *ingest.Ingest
+	metrics   http.Handler
+	directory *directory
+	log       *slog.Logger
+	now       func() time.Time
+}
+
+// New makes a server. Metrics is what /metrics serves.
+func New(config Config, st *store.Store, in *ingest.Ingest, metrics http.Handler, log *slog.Logger, now func() time.Time) *Server {
+	return &Server{
+		config: config, store: st, ingest: in, metrics: metrics,
+		directory: newDirectory(st, config.RootKey, now), log: log, now: now,
+	}
+}
+
+// Handler returns the API. All routes stand here, each with who calls it.
+func (s *Server) Handler() http.Handler {
+	r := chi.NewRouter()
+	r.Use(s.recoverPanics)
+	r.NotFound(s.notFound)
+	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { s.methodNotAllowed(r, w, req) })
+
+	// Load balancers. Neither credentials nor TLS.
+	r.Get("/health", s.getHealth)
+	r.Get("/health/ping", s.getPing)
+	r.Get("/health/ping.json", s.getPing)
+	r.Get("/health/ready", s.getReady)
+
+	r.Group(func(r chi.Router) {
+		r.Use(s.forceTLS, s.authenticate)
+
+		// Monitoring and autoscalers.
+		r.Get("/pulse", s.getPulse)
+		r.Get("/pulse/scaling", s.getPulseScaling)
+		r.Method(http.MethodGet, "/metrics", s.metrics)
+		// Everybody who wants to look around.
+		r.Get("/topics", s.getTopics)
+		r.Get("/subscriptions", s.getSubscribers)
+		r.Get("/subscribers", s.getSubscribers)
+		// A topic's publisher, or the operator.
+		r.Delete("/topics/{topic}", s.deleteTopic)
+		r.Delete("/topic/{topic}", s.deleteTopic)
+
+		r.Group(func(r chi.Router) {
+			r.Use(s.allowClients)
+			// Publishers.
+			r.Post("/topics/{topic}", s.postTopic)
+			// Subscribers.
+			for _, path := range []string{"/subscription", "/subscriber"} {
+				r.Post(path, s.postSubscriber)
+				r.Delete(path, s.deleteSubscriber)
+				r.Delete(path+"/topics/{topic}", s.deleteSubscription)
+			}
+		})
+
+		r.Group(func(r chi.Router) {
+			r.Use(s.allowRoot)
+			// The operator.
+			r.Get("/api_tokens", s.getTokens)
+			r.Post("/api_tokens", s.postTokens)
+			r.Delete("/api_tokens/{token}", s.deleteToken)
+		})
+	})
+	return r
+}
+
+// How long a peer may take. The requests are small; who needs longer holds a connection for nothing.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 10 * time.Second
+	writeTimeout      = 30 * time.Second
+	idleTimeout       = 2 * time.Minute
+	// stopWithin bounds how long requests under way may take after a stop was asked for.
+	stopWithin = 15 * time.Second
+)
+
+// Run serves on a listener until the context is done, then accepts no more, answers what it has
+// accepted, and returns nil.
+func (s *Server) Run(ctx context.Context, listener net.Listener) error {
+	server := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
+	defer cancel()
+	err := server.Shutdown(stopping)
+	if err != nil {
+		err = errors.Join(err, server.Close())
+	}
+	<-failed // Serve has returned
+	return err
+}

@@ -1,0 +1,135 @@
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"routemaster/internal/bus"
+)
+
+type subscriberView struct {
+	Subscriber string `json:"subscriber"`
+	// UUID is a secret: null for all but root and the subscriber itself.
+	UUID          *string         `json:"uuid"`
+	Callback      string          `json:"callback"`
+	MaxEvents     int             `json:"max_events"`
+	Timeout       int64           `json:"timeout"` // ms
+	Topics        []bus.TopicName `json:"topics"`
+	Health        int             `json:"health_points"`
+	LastAttempted *int64          `json:"last_attempted_at"` // ms since the Unix epoch
+	Events        eventsView      `json:"events"`
+}
+
+type eventsView struct {
+	Sent   *int64 `json:"sent"`
+	Queued int64  `json:"queued"`
+	Oldest *int64 `json:"oldest"`
+}
+
+func (s *Server) getSubscribers(w http.ResponseWriter, r *http.Request) {
+	subscribers, err := s.store.Subscribers(r.Context())
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	show, err := s.identities(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	views := make([]subscriberView, len(subscribers))
+	for i, sub := range subscribers {
+		views[i] = viewSubscriber(sub)
+		views[i].Subscriber = show(sub.Token)
+		if who := caller(r); who.root() || who.token == sub.Token {
+			views[i].UUID = &sub.UUID
+		}
+	}
+	writeJSON(w, http.StatusOK, views)
+}
+
+func viewSubscriber(sub bus.Subscriber) subscriberView {
+	view := subscriberView{
+		Callback:  sub.Callback,
+		MaxEvents: sub.MaxEvents,
+		Timeout:   sub.Timeout.Milliseconds(),
+		Topics:    append([]bus.TopicName{}, sub.Topics...), // never null
+		Health:    sub.Health,
+		Events:    eventsView{Queued: sub.Queued},
+	}
+	if !sub.LastAttemptedAt.IsZero() {
+		ms := sub.LastAttemptedAt.UnixMilli()
+		view.LastAttempted = &ms
+	}
+	return view
+}
+
+func (s *Server) postSubscriber(w http.ResponseWriter, r *http.Request) {
+	sub, err := readSubscription(w, r)
+	if err == nil {
+		err = s.store.Subscribe(r.Context(), caller(r).token, sub)
+	}
+	s.answer(w, r, err)
+}
+
+func readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, err error) {
+	body, err := readBody(w, r)
+	if err != nil {
+		return sub, err
+	}
+	listed := false
+	err = body.object(func(member string) error {
+		switch member {
+		case "topics":
+			listed = true
+			return body.array(func() error {
+				name, err := body.string()
+				sub.Topics = append(sub.Topics, bus.TopicName(name))
+				return err
+			})
+		case "callback":
+			callback, err := body.string()
+			sub.Callback = callback
+			return err
+		case "uuid":
+			uuid, err := body.optionalString()
+			sub.UUID = uuid
+			return err
+		case "timeout":
+			ms, err := body.integer()
+			// Clamped, so that no number of ms overflows; beyond the bound it is refused.
+			timeout := time.Duration(min(max(ms, -1), bus.MaxTimeout.Milliseconds()+1)) * time.Millisecond
+			sub.Timeout = &timeout
+			return err
+		case "max":
+			n, err := body.integer()
+			most := int(n)
+			sub.MaxEvents = &most
+			return err
+		default:
+			return body.unknown("topics", "callback", "uuid", "timeout", "max")
+		}
+	})
+	if err == nil {
+		err = body.end()
+	}
+	if err == nil && !listed {
+		err = bus.Invalidf("/topics", "must be an array of topic names")
+	}
+	if err == nil {
+		err = sub.Validate()
+	}
+	return sub, err
+}
+
+func (s *Server) deleteSubscriber(w http.ResponseWriter, r *http.Request) {
+	s.answer(w, r, s.store.DeleteSubscriber(r.Context(), caller(r).token))
+}
+
+func (s *Server) deleteSubscription(w http.ResponseWriter, r *http.Request) {
+	topic, err := topicParam(r)
+	if err == nil {
+		err = s.store.Unsubscribe(r.Context(), caller(r).token, topic)
+	}
+	s.answer(w, r, err)
+}

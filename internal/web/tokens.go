@@ -1,0 +1,93 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+
+	"github.com/go-chi/chi/v5"
+
+	"routemaster/internal/bus"
+)
+
+type tokenView struct {
+	Name  bus.ClientName `json:"name"`
+	Token bus.Token      `json:"token"`
+}
+
+func (s *Server) getTokens(w http.ResponseWriter, r *http.Request) {
+	names, err := s.store.Tokens(r.Context())
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	if len(names) == 0 {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	views := make([]tokenView, 0, len(names))
+	for token, name := range names {
+		views = append(views, tokenView{name, token})
+	}
+	slices.SortFunc(views, func(a, b tokenView) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Token, b.Token))
+	})
+	writeJSON(w, http.StatusOK, views)
+}
+
+func (s *Server) postTokens(w http.ResponseWriter, r *http.Request) {
+	wanted, err := readToken(w, r)
+	if err == nil {
+		err = s.store.PutToken(r.Context(), wanted.Token, wanted.Name)
+	}
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	s.log.Info("added a token", "name", wanted.Name)
+	writeJSON(w, http.StatusCreated, wanted)
+}
+
+// readToken reads a new token, and makes it if it is not given.
+func readToken(w http.ResponseWriter, r *http.Request) (wanted tokenView, err error) {
+	body, err := readBody(w, r)
+	if err != nil {
+		return wanted, err
+	}
+	given := false
+	err = body.object(func(member string) error {
+		var text string
+		var err error
+		switch member {
+		case "name":
+			text, err = body.string()
+			wanted.Name = bus.ClientName(text)
+		case "token":
+			given = true
+			text, err = body.string()
+			wanted.Token = bus.Token(text)
+		default:
+			err = body.unknown("name", "token")
+		}
+		return err
+	})
+	if err == nil {
+		err = body.end()
+	}
+	if err == nil {
+		err = bus.At("/name", wanted.Name.Validate())
+	}
+	if err != nil {
+		return wanted, err
+	}
+	if given {
+		return wanted, bus.At("/token", wanted.Token.Validate())
+	}
+	wanted.Token, err = bus.NewToken(wanted.Name)
+	return wanted, bus.At("/name", err)
+}
+
+func (s *Server) deleteToken(w http.ResponseWriter, r *http.Request) {
+	err := s.store.DeleteToken(r.Context(), bus.Token(chi.URLParam(r, "token")))
+	s.answer(w, r, err)
+}
