@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/alicebob/miniredis/v2"
@@ -40,7 +39,7 @@ Settings come from the environment as for the daemons, except the ones that a bu
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev.out = cmd.OutOrStdout()
+			dev.out, dev.errors = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return dev.run(cmd.Context())
 		},
 	}
@@ -53,7 +52,8 @@ Settings come from the environment as for the daemons, except the ones that a bu
 type devBus struct {
 	port     int
 	redisURL string
-	out      io.Writer
+	// out is for the events, errors for the log.
+	out, errors io.Writer
 
 	config   app.Config
 	api      string
@@ -82,9 +82,10 @@ func (d *devBus) run(ctx context.Context) error {
 		return errors.Join(err, listener.Close())
 	}
 
-	log := telemetry.NewLogger(os.Stderr, d.config.LogLevel, d.config.LogJSON)
+	log := telemetry.NewLogger(d.errors, d.config.LogLevel, d.config.LogJSON)
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return d.receiver.run(ctx) })
+	d.receiver.start(ctx)
+	defer d.receiver.close() // after the worker, which may still be delivering
 	group.Go(func() error { return app.ServeWeb(ctx, d.config, log, listener) })
 	group.Go(func() error { return app.RunWorker(ctx, d.config, log) })
 	group.Go(func() error { return d.show(ctx, embedded) })

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -15,13 +16,14 @@ import (
 func main() {
 	ctx, stop := app.StopOnSignal(context.Background())
 	defer stop()
-	os.Exit(run(ctx, os.Args[1:]))
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // usageError is wrong usage, as against a failure.
 type usageError struct{ error }
 
-func run(ctx context.Context, args []string) int {
+// run runs a command line and returns its exit status.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := &cobra.Command{
 		Use:           "rtm",
 		Short:         "the command line of the Routemaster event bus",
@@ -32,15 +34,17 @@ func run(ctx context.Context, args []string) int {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(newDevCommand())
 	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
 	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		return app.ExitOK
 	}
-	fmt.Fprintf(os.Stderr, "rtm: %v\n", err)
+	fmt.Fprintf(stderr, "rtm: %v\n", err)
 	_, wrong := errors.AsType[usageError](err)
 	_, misconfigured := errors.AsType[*app.ConfigError](err)
 	if wrong || misconfigured || command == root {
-		fmt.Fprintf(os.Stderr, "%q says what is right.\n", command.CommandPath()+" --help")
+		fmt.Fprintf(stderr, "%q says what is right.\n", command.CommandPath()+" --help")
 		return app.ExitUsage
 	}
 	return app.ExitFailed

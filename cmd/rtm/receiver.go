@@ -8,12 +8,12 @@ import (
 	"crypto/subtle"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"io"
 	"log"
 	"math/big"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -23,6 +23,8 @@ type receiver struct {
 	// batches has the body of every delivery, in order.
 	batches  chan []byte
 	listener net.Listener
+	server   *http.Server
+	serving  sync.WaitGroup
 }
 
 // maxDelivery bounds a delivery's body, in bytes.
@@ -47,20 +49,20 @@ func newReceiver() (*receiver, error) {
 	}, nil
 }
 
-// run receives until the context is done.
-func (r *receiver) run(ctx context.Context) error {
-	server := &http.Server{
+// start begins to receive. Once the context is done, deliveries are refused.
+func (r *receiver) start(ctx context.Context) {
+	r.server = &http.Server{
 		Handler:           http.HandlerFunc(r.receive),
 		ReadHeaderTimeout: 5 * time.Second,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ErrorLog:          log.New(io.Discard, "", 0), // strangers' handshakes
 	}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.Serve(r.listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
+	r.serving.Go(func() { _ = r.server.Serve(r.listener) }) // it ends when it is closed
+}
+
+func (r *receiver) close() {
+	_ = r.server.Close()
+	r.serving.Wait()
 }
 
 // receive acknowledges a delivery once it has been passed on.

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"encoding/hex"
+	"math"
 	"strings"
 	"testing"
 
@@ -93,7 +94,7 @@ func TestAppendEventJSONReadsForeignEvents(t *testing.T) {
 	for want, packed := range map[string]PackedEvent{
 		`{"topic":"t","type":"noop","url":"https://a/","t":1.5}`:             whole("t", 1.5),
 		`{"topic":"t","type":"noop","url":"https://a/","t":-3,"data":"x"}`:   whole("t", -3, "d", []byte("x")),
-		`{"topic":"t","type":"noop","url":"https://a/","t":0,"data":[null]}`: whole("d", []any{nan()}, "t", 0, "x", "new"),
+		`{"topic":"t","type":"noop","url":"https://a/","t":0,"data":[null]}`: whole("d", []any{math.NaN()}, "t", 0, "x", "new"),
 	} {
 		json, err := AppendEventJSON(nil, packed)
 		require.NoError(t, err)
@@ -108,8 +109,6 @@ func TestAppendEventJSONReadsForeignEvents(t *testing.T) {
 		assert.Equal(t, "before", string(dst))
 	}
 }
-
-func nan() float64 { zero := 0.0; return zero / zero }
 
 func TestJobs(t *testing.T) {
 	for packed, job := range map[string]bus.Job{

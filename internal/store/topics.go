@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -40,12 +41,13 @@ func (s *Store) Publish(ctx context.Context, p Publication) error {
 	return nil
 }
 
-// Topics lists all topics.
+// Topics lists all topics, ordered by name.
 func (s *Store) Topics(ctx context.Context) ([]bus.Topic, error) {
 	names, err := s.redis.SMembers(ctx, s.keys.topics()).Result()
 	if err != nil {
 		return nil, wrap("list topics", err)
 	}
+	slices.Sort(names)
 	topics := make([]bus.Topic, len(names))
 	cmds := make([]*redis.SliceCmd, len(names))
 	err = s.pipelined(ctx, "list topics", func(pipe redis.Pipeliner) {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,12 +33,7 @@ const challenge = `Basic realm="routemaster", charset="UTF-8"`
 // authenticate lets a request pass with the credentials of a client or of root.
 func (s *Server) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		token, _, ok := r.BasicAuth()
-		if !ok {
-			s.challenge(w)
-			return
-		}
-		found, ok, err := s.directory.find(r.Context(), token)
+		found, ok, err := s.basic(r)
 		switch {
 		case err != nil:
 			s.fail(w, r, err)
@@ -47,6 +43,21 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), clientKey{}, found)))
 		}
 	})
+}
+
+// basic returns the client that a request's Basic credentials name: the user name is a token or the root
+// key, the password does not matter. RFC 7617 ends the user name at the first colon, but a
+// token may have colons: then it ends at the last.
+func (s *Server) basic(r *http.Request) (found client, ok bool, err error) {
+	user, password, ok := r.BasicAuth()
+	if !ok {
+		return client{}, false, nil
+	}
+	found, ok, err = s.directory.find(r.Context(), user)
+	if colon := strings.LastIndexByte(password, ':'); !ok && err == nil && colon >= 0 {
+		return s.directory.find(r.Context(), user+":"+password[:colon])
+	}
+	return found, ok, err
 }
 
 func (s *Server) challenge(w http.ResponseWriter) {

@@ -8,6 +8,7 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 
 	"routemaster/internal/store"
 )
@@ -74,4 +75,11 @@ func RequireSound(t testing.TB, st *store.Store) {
 	violations, err := st.Check(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, violations)
+}
+
+// Main runs a package's tests, and fails them if a goroutine is left.
+func Main(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// The Redis client's own: it asks every second for a server that was away, and then sees that it is closed.
+		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
 }

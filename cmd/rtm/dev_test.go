@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/app"
+	"routemaster/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// curl is a printed command: user, URL and body.
+var curl = regexp.MustCompile(`curl \S+ -u (\S+): (\S+)(?: -d '(.*)')?`)
+
+// runPrinted does what a printed curl command does, and returns the status and the body of the answer.
+func runPrinted(t *testing.T, line string) (status int, body string) {
+	t.Helper()
+	words := curl.FindStringSubmatch(line)
+	require.NotNil(t, words, line)
+	method := http.MethodGet
+	if words[3] != "" {
+		method = http.MethodPost
+	}
+	req, err := http.NewRequestWithContext(t.Context(), method, words[2], strings.NewReader(words[3]))
+	require.NoError(t, err)
+	req.SetBasicAuth(words[1], "")
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	return resp.StatusCode, string(text)
+}
+
+func TestDevShowsADeliveryAndCommandsThatWork(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		args := []string{"dev", "--port", "0"}
+		if !redis.IsEmbedded() {
+			args = append(args, "--redis-url", redis.URL)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		screen, out := io.Pipe()
+		var log bytes.Buffer
+		exited := make(chan int)
+		go func() {
+			status := run(ctx, args, out, &log)
+			_ = out.Close()
+			exited <- status
+		}()
+		lines := bufio.NewScanner(screen)
+		// until reads the screen up to a line with a text, and returns the lines with curl on the way.
+		until := func(text string) (commands []string) {
+			t.Helper()
+			for lines.Scan() {
+				if strings.Contains(lines.Text(), "curl ") {
+					commands = append(commands, lines.Text())
+				}
+				if strings.Contains(lines.Text(), text) {
+					return commands
+				}
+			}
+			t.Fatalf("it does not print %q; its log: %s", text, log.String())
+			return nil
+		}
+		if redis.IsEmbedded() {
+			until("keeps nothing after exit and has no memory limit")
+		}
+		until("-> published to widgets: ")
+		until(`: [{"topic":"widgets","type":"create","url":"https://example.com/widgets/1",`)
+		commands := until("Ctrl-C stops it")
+		require.Len(t, commands, 6)
+		var statuses []int
+		var bodies []string
+		for i, command := range commands {
+			status, body := runPrinted(t, command)
+			statuses, bodies = append(statuses, status), append(bodies, body)
+			if i == 0 {
+				until(`<- [{"topic":"widgets","type":"update"`)
+			}
+		}
+		assert.Equal(t, []int{204, 204, 204, 200, 200, 201}, statuses)
+		assert.Contains(t, bodies[3], `"widgets"`)
+		assert.Contains(t, bodies[4], `"timeout":2000`)
+		until(`<- [{"topic":"gadgets","type":"noop"`)
+
+		stop()
+		go func() { _, _ = io.Copy(io.Discard, screen) }()
+		select {
+		case status := <-exited:
+			assert.Equal(t, app.ExitOK, status)
+		case <-time.After(20 * time.Second):
+			t.Fatal("it does not stop")
+		}
+		assert.Empty(t, log.String())
+	})
+}
+
+func TestWrongUsage(t *testing.T) {
+	for _, args := range [][]string{{"nonsense"}, {"--nonsense"}, {"dev", "extra"}, {"dev", "--port", "x"}, {"dev", "--redis-url", "http://x"}} {
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, app.ExitUsage, run(t.Context(), args, &stdout, &stderr), args)
+		assert.True(t, strings.HasPrefix(stderr.String(), "rtm: "), stderr.String())
+		assert.Contains(t, stderr.String(), "--help", "it says where to read what is right")
+		assert.Empty(t, stdout.String())
+	}
+	t.Setenv("ROUTEMASTER_WORKER_THREADS", "many")
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, app.ExitUsage, run(t.Context(), []string{"dev"}, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), "ROUTEMASTER_WORKER_THREADS")
+}

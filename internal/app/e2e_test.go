@@ -1,0 +1,143 @@
+package app_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/store/storetest"
+)
+
+func TestEndToEnd(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		b := startBus(t, redis)
+		publisher := b.addClient("publisher")
+		quick := newSubscriber(t, b.addClient("quick"))
+		both := newSubscriber(t, b.addClient("both"))
+		flaky := newSubscriber(t, b.addClient("flaky"))
+		flaky.refuse = func(deliveries int) bool { return deliveries%3 != 0 }
+		quick.subscribe(b, 0, 10, "widgets")
+		both.subscribe(b, 50, 5, "widgets", "gadgets")
+		flaky.subscribe(b, 100, 1000, "gadgets")
+
+		// Even numbers are widgets, odd ones gadgets.
+		var widgets, gadgets, all []int
+		next := 0
+		publish := func(events int) {
+			for range events {
+				if next%2 == 0 {
+					b.publish(publisher, "widgets", next)
+					widgets = append(widgets, next)
+				} else {
+					b.publish(publisher, "gadgets", next)
+					gadgets = append(gadgets, next)
+				}
+				all = append(all, next)
+				next++
+			}
+		}
+		publish(60)
+		b.stopWeb()
+		b.startWeb()
+		publish(60)
+		b.stopWorker()
+		publish(60)
+		b.startWorker()
+		publish(60)
+		quick.waitFor(t, len(widgets))
+		both.waitFor(t, len(all))
+		flaky.waitFor(t, len(gadgets))
+
+		assert.Equal(t, widgets, quick.numbers(), "each once, in order")
+		assert.Equal(t, all, both.numbers(), "each once, in order, over both topics")
+		fromFlaky := flaky.numbers()
+		slices.Sort(fromFlaky)
+		assert.Equal(t, gadgets, fromFlaky, "each once, although two of three deliveries failed")
+		for _, batch := range both.acknowledged() {
+			assert.LessOrEqual(t, len(batch.numbers), 5)
+			for i, number := range batch.numbers {
+				assert.Equal(t, []string{"widgets", "gadgets"}[number%2], batch.topics[i])
+			}
+		}
+
+		// Who unsubscribed gets no more; others are not affected.
+		b.call(both.token, "DELETE", "/subscriber/topics/gadgets", "", 204)
+		b.call(flaky.token, "DELETE", "/subscriber", "", 204)
+		before := len(widgets)
+		publish(10)
+		quick.waitFor(t, len(widgets))
+		both.waitFor(t, len(all)-10+5)
+		assert.Equal(t, widgets[before:], both.numbers()[len(all)-10:])
+		assert.Len(t, flaky.numbers(), len(gadgets)-5)
+		b.requireNothingLeft()
+	})
+}
+
+func TestFullBatchesGoAtOnceAndStaleOnesOnTime(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		const timeout = 150 * time.Millisecond
+		b := startBus(t, redis)
+		publisher := b.addClient("publisher")
+		patient := newSubscriber(t, b.addClient("patient"))
+		patient.subscribe(b, 3_600_000, 3, "widgets")
+		stale := newSubscriber(t, b.addClient("stale"))
+		stale.subscribe(b, int(timeout.Milliseconds()), 100, "widgets")
+
+		for number := range 7 {
+			b.publish(publisher, "widgets", number)
+		}
+		published := time.Now()
+		batches := patient.waitFor(t, 6)
+		require.Len(t, batches, 2, "full batches only")
+		assert.Equal(t, []int{0, 1, 2}, batches[0].numbers)
+		assert.Equal(t, []int{3, 4, 5}, batches[1].numbers)
+		assert.Less(t, batches[1].at.Sub(published), time.Second)
+
+		first := stale.waitFor(t, 7)[0]
+		assert.Equal(t, []int{0, 1, 2, 3, 4, 5, 6}, first.numbers)
+		b.publish(publisher, "widgets", 7)
+		began := time.Now()
+		second := stale.waitFor(t, 8)[1]
+		assert.Equal(t, []int{7}, second.numbers)
+		// The batch was opened, on whole ms, before its 204 came back.
+		assert.GreaterOrEqual(t, second.at.Sub(began), timeout-50*time.Millisecond)
+		assert.Less(t, second.at.Sub(began), timeout+time.Second)
+	})
+}
+
+func TestAnEventWithoutTimeoutArrivesAtOnce(t *testing.T) {
+	b := startBus(t, storetest.Real(t))
+	publisher := b.addClient("publisher")
+	sub := newSubscriber(t, b.addClient("subscriber"))
+	sub.subscribe(b, 0, 100, "widgets")
+	var latencies []time.Duration
+	for number := range 41 {
+		sent := time.Now()
+		b.publish(publisher, "widgets", number)
+		batches := sub.waitFor(t, number+1)
+		latencies = append(latencies, batches[len(batches)-1].at.Sub(sent))
+	}
+	slices.Sort(latencies)
+	median := latencies[len(latencies)/2]
+	t.Logf("from before the publish to the subscriber: median %v, most %v", median, latencies[len(latencies)-1])
+	assert.Less(t, median, 10*time.Millisecond)
+	b.requireNothingLeft()
+}
+
+func TestConfiguredClientsAreRegistered(t *testing.T) {
+	redis := storetest.Embedded(t)
+	b := startBus(t, redis)
+	b.stopWeb()
+	b.config.Clients = append(b.config.Clients, "orders--17", "secret")
+	b.startWeb()
+	require.Eventually(t, func() bool {
+		return redis.Raw.HLen(t.Context(), "api_tokens:by_token").Val() == 2
+	}, soon, time.Millisecond)
+	names := redis.Raw.HGetAll(t.Context(), "api_tokens:by_token").Val()
+	assert.Equal(t, "orders", names["orders--17"])
+	assert.NotEqual(t, "secret", names["secret"], "a name must not tell its token")
+	b.publish("secret", "widgets", 1)
+}

@@ -1,0 +1,81 @@
+package app_test
+
+import (
+	"encoding/json"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "routemaster/"
+
+// below lists, for every package, the packages of ours that it may import: the floor plan. Imports
+// go strictly downward, and siblings never import each other.
+var below = map[string][]string{
+	"internal/bus":             {},
+	"internal/store":           {"internal/bus"},
+	"internal/store/storetest": {"internal/bus", "internal/store"}, // for tests only
+	"internal/telemetry":       {"internal/bus", "internal/store"},
+	"internal/ingest":          {"internal/bus", "internal/store", "internal/telemetry"},
+	"internal/delivery":        {"internal/bus", "internal/store", "internal/telemetry"},
+	"internal/maintenance":     {"internal/bus", "internal/store", "internal/telemetry"},
+	"internal/worker":          {"internal/bus", "internal/store", "internal/telemetry"},
+	"internal/web":             {"internal/bus", "internal/store", "internal/telemetry", "internal/ingest"},
+	"internal/app": {"internal/bus", "internal/store", "internal/telemetry", "internal/ingest", "internal/delivery",
+		"internal/maintenance", "internal/worker", "internal/web"},
+	"cmd/web":    {"internal/app"},
+	"cmd/worker": {"internal/app"},
+	"cmd/rtm":    {"internal/app", "internal/bus", "internal/telemetry"},
+}
+
+// only lists which packages of ours may import a library.
+var only = map[string][]string{
+	"github.com/redis/go-redis/":           {"internal/store", "internal/store/storetest"},
+	"github.com/vmihailenco/msgpack/":      {"internal/store"},
+	"github.com/go-chi/chi/":               {"internal/web"},
+	"github.com/abbot/go-http-auth":        {"internal/web"},
+	"github.com/prometheus/":               {"internal/telemetry"},
+	"github.com/alicebob/miniredis/":       {"cmd/rtm", "internal/store/storetest"},
+	"github.com/spf13/cobra":               {"cmd/rtm"},
+	"github.com/stretchr/testify/":         {"internal/store/storetest"},
+	"routemaster/internal/store/storetest": {},
+}
+
+func TestImportsFollowTheFloorPlan(t *testing.T) {
+	output, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", "../../...").Output()
+	require.NoError(t, err)
+	decoder := json.NewDecoder(strings.NewReader(string(output)))
+	seen := 0
+	for {
+		var pkg struct {
+			ImportPath string
+			Imports    []string
+		}
+		err := decoder.Decode(&pkg)
+		if err == io.EOF {
+			break
+		}
+		require.NoError(t, err)
+		seen++
+		name := strings.TrimPrefix(pkg.ImportPath, module)
+		allowed, known := below[name]
+		if !known {
+			t.Errorf("%s is not on the floor plan: add it there, with what it may import", name)
+		}
+		for _, imported := range pkg.Imports {
+			if ours, ok := strings.CutPrefix(imported, module); ok && !slices.Contains(allowed, ours) {
+				t.Errorf("%s must not import %s", name, ours)
+			}
+			for library, importers := range only {
+				if strings.HasPrefix(imported, library) && !slices.Contains(importers, name) {
+					t.Errorf("%s must not import %s: only %v may", name, imported, importers)
+				}
+			}
+		}
+	}
+	require.Equal(t, len(below), seen, "a package of the floor plan is not there")
+}

@@ -1,0 +1,162 @@
+package bus_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+)
+
+// pointerOf is where an [bus.Invalid] points; "valid" for no error.
+func pointerOf(t *testing.T, err error) string {
+	t.Helper()
+	if err == nil {
+		return "valid"
+	}
+	var invalid *bus.Invalid
+	require.ErrorAs(t, err, &invalid)
+	require.NotEmpty(t, invalid.Detail)
+	return invalid.Pointer
+}
+
+func TestNames(t *testing.T) {
+	for name, valid := range map[bus.TopicName]bool{
+		"widgets": true, "_": true, bus.TopicName(strings.Repeat("a", 64)): true,
+		"": false, "Widgets": false, "a1": false, "a\nb": false, "a\n": false, bus.TopicName(strings.Repeat("a", 65)): false,
+	} {
+		assert.Equal(t, valid, name.Validate() == nil, "%q", name)
+	}
+	for token, valid := range map[bus.Token]bool{
+		"a": true, "a-b_c:9": true, bus.Token(strings.Repeat("a", 64)): true,
+		"": false, "A": false, "a b": false, "a\n": false, bus.Token(strings.Repeat("a", 65)): false,
+	} {
+		assert.Equal(t, valid, token.Validate() == nil, "%q", token)
+	}
+	require.NoError(t, bus.ClientName("a-service").Validate())
+	require.Error(t, bus.RootName.Validate())
+	require.Error(t, bus.ClientName("a service").Validate())
+}
+
+func TestNewToken(t *testing.T) {
+	token, err := bus.NewToken("a-service")
+	require.NoError(t, err)
+	assert.Regexp(t, `^a-service--[0-9a-f]{32}$`, token)
+	other, err := bus.NewToken("a-service")
+	require.NoError(t, err)
+	assert.NotEqual(t, token, other)
+
+	longest := bus.ClientName(strings.Repeat("a", 30))
+	token, err = bus.NewToken(longest)
+	require.NoError(t, err)
+	require.NoError(t, token.Validate())
+	_, err = bus.NewToken(longest + "a")
+	require.Error(t, err)
+}
+
+func TestLegacyClientName(t *testing.T) {
+	assert.Equal(t, bus.ClientName("orders"), bus.LegacyClientName("orders--6f1d6311"))
+	for _, token := range []bus.Token{"6f1d6311", "--6f1d6311", "root--6f1d6311"} {
+		name := bus.LegacyClientName(token)
+		assert.Regexp(t, `^client-[0-9a-f]{8}$`, name)
+		assert.Equal(t, name, bus.LegacyClientName(token))
+	}
+}
+
+func TestUIDs(t *testing.T) {
+	assert.Regexp(t, `^[A-Za-z0-9_-]{20}$`, bus.NewWorkerID())
+	assert.NotEqual(t, bus.NewWorkerID(), bus.NewWorkerID())
+	assert.Len(t, bus.NewBatchSeed(), bus.BatchSeedLen)
+}
+
+func TestEventValidate(t *testing.T) {
+	const ok = "https://example.com/1"
+	for _, c := range []struct {
+		kind    bus.EventType
+		url     string
+		pointer string
+	}{
+		{bus.Create, ok, "valid"}, {bus.Update, ok, "valid"}, {bus.Delete, ok, "valid"}, {bus.Noop, ok, "valid"},
+		{"", ok, "/type"}, {"Create", ok, "/type"}, {"created", ok, "/type"},
+		{bus.Noop, "https://example.com/a?b=c#d", "valid"},
+		{bus.Noop, "https://[::1]:8443/", "valid"},
+		{bus.Noop, "https://e.com/" + strings.Repeat("a", bus.MaxURLLen-14), "valid"},
+		{bus.Noop, "https://e.com/" + strings.Repeat("a", bus.MaxURLLen-13), "/url"},
+		{bus.Noop, "", "/url"}, {bus.Noop, "https://", "/url"}, {bus.Noop, "https:///x", "/url"}, {bus.Noop, "/x", "/url"},
+		{bus.Noop, "http://example.com/", "/url"}, {bus.Noop, "https://example.com/a b", "/url"},
+		{bus.Noop, "https://example.com/é", "/url"}, {bus.Noop, "https://example.com/\n", "/url"}, {bus.Noop, "https://%zz/", "/url"},
+	} {
+		event := bus.Event{Topic: "t", Type: c.kind, URL: c.url}
+		assert.Equal(t, c.pointer, pointerOf(t, event.Validate()), "%s %s", c.kind, c.url)
+	}
+}
+
+func TestSubscriptionValidate(t *testing.T) {
+	text := func(s string) *string { return &s }
+	number := func(n int) *int { return &n }
+	period := func(d time.Duration) *time.Duration { return &d }
+	for pointer, changes := range map[string][]func(*bus.Subscription){
+		"valid": {
+			func(*bus.Subscription) {},
+			func(s *bus.Subscription) { s.Topics = nil },
+			func(s *bus.Subscription) { s.UUID = text("") },
+			func(s *bus.Subscription) { s.UUID = text("demo-ü") },
+			func(s *bus.Subscription) { s.Timeout = period(0) },
+			func(s *bus.Subscription) { s.Timeout = period(time.Hour) },
+			func(s *bus.Subscription) { s.MaxEvents = number(1) },
+			func(s *bus.Subscription) { s.MaxEvents = number(10_000) },
+		},
+		"/topics/1": {func(s *bus.Subscription) { s.Topics = []bus.TopicName{"a", "B"} }},
+		"/callback": {
+			func(s *bus.Subscription) { s.Callback = "" },
+			func(s *bus.Subscription) { s.Callback = "http://a.example/" },
+			func(s *bus.Subscription) { s.Callback = "https://a.example/?x=1" },
+			func(s *bus.Subscription) { s.Callback = "https://a.example/?" },
+			func(s *bus.Subscription) { s.Callback = "https://a.example/#x" },
+			func(s *bus.Subscription) { s.Callback = "https://a.example/#" },
+			func(s *bus.Subscription) { s.Callback = "https://u:p@a.example/" },
+		},
+		"/uuid": {
+			func(s *bus.Subscription) { s.UUID = text("a:b") },
+			func(s *bus.Subscription) { s.UUID = text("a\nb") },
+			func(s *bus.Subscription) { s.UUID = text(strings.Repeat("a", 257)) },
+		},
+		"/timeout": {
+			func(s *bus.Subscription) { s.Timeout = period(-time.Millisecond) },
+			func(s *bus.Subscription) { s.Timeout = period(time.Hour + time.Millisecond) },
+		},
+		"/max": {
+			func(s *bus.Subscription) { s.MaxEvents = number(0) },
+			func(s *bus.Subscription) { s.MaxEvents = number(10_001) },
+		},
+	} {
+		for i, change := range changes {
+			sub := bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://a.example/x"}
+			change(&sub)
+			assert.Equal(t, pointer, pointerOf(t, sub.Validate()), "%s %d", pointer, i)
+		}
+	}
+}
+
+func TestAtLeavesOtherErrorsAlone(t *testing.T) {
+	other := errors.New("other")
+	assert.Equal(t, other, bus.At("/x", other))
+	require.NoError(t, bus.At("/x", nil))
+	assert.EqualError(t, bus.At("/x", bus.Invalidf("/y", "must be %d", 1)), "/x/y: must be 1")
+}
+
+func TestBackoff(t *testing.T) {
+	const most = time.Minute
+	for attempts, want := range map[int]time.Duration{
+		0: 200 * time.Millisecond, 1: 200 * time.Millisecond, 2: 400 * time.Millisecond, 3: 800 * time.Millisecond,
+		9: 51200 * time.Millisecond, 10: most, 11: most, 1_000_000_000: most,
+	} {
+		assert.Equal(t, want, bus.Backoff(attempts, most, 0), "%d attempts", attempts)
+		assert.Equal(t, want/2, bus.Backoff(attempts, most, 1), "%d attempts, at the earliest", attempts)
+	}
+	assert.Equal(t, 100*time.Millisecond, bus.Backoff(5, 100*time.Millisecond, 0))
+}

@@ -1,0 +1,189 @@
+package delivery_test
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/delivery"
+	"routemaster/internal/store"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var now = time.UnixMilli(1_700_000_000_000)
+
+// deliverer delivers, and keeps its log.
+func deliverer(t *testing.T, adjust ...func(*delivery.Config)) (d *delivery.Deliverer, log *bytes.Buffer) {
+	t.Helper()
+	config := delivery.Config{
+		ConnectTimeout: time.Second, Timeout: 5 * time.Second, HealRate: 1, DamageRate: -2,
+		MaxBackoff: time.Minute, UserAgent: "routemaster/test", Connections: 4,
+	}
+	for _, f := range adjust {
+		f(&config)
+	}
+	log = &bytes.Buffer{}
+	d = delivery.New(config, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), func() time.Time { return now })
+	t.Cleanup(d.Close)
+	return d, log
+}
+
+// receiver starts an HTTPS subscriber.
+func receiver(t *testing.T, handler http.HandlerFunc) (url string) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(handler)
+	server.EnableHTTP2 = true
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL + "/events"
+}
+
+func batch(t *testing.T, url string, events ...store.PackedEvent) *store.Task {
+	t.Helper()
+	if events == nil {
+		for _, data := range []string{`{"b":1,"a":[1.0]}`, ``} {
+			packed, err := store.PackEvent(&bus.Event{
+				Topic: "widgets", Type: bus.Create, URL: "https://x.example/<1>&", Timestamp: 5, Data: []byte(data),
+			}, 64)
+			require.NoError(t, err)
+			events = append(events, packed)
+		}
+	}
+	return &store.Task{
+		Job: bus.Job{Name: bus.JobBatch, Args: []string{"bid"}},
+		Delivery: &store.Delivery{
+			Batch: "bid", Subscriber: "secret-token", Client: "alice", Callback: url, UUID: "secret-uuid", Attempts: 3, Events: events,
+		},
+	}
+}
+
+func TestDeliver(t *testing.T) {
+	var got *http.Request
+	var body string
+	url := receiver(t, func(_ http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		got, body = r, string(text)
+	})
+	d, log := deliverer(t)
+	assert.Equal(t, store.Outcome{Health: 1}, d.Deliver(t.Context(), batch(t, url)))
+	assert.Equal(t, `[{"topic":"widgets","type":"create","url":"https://x.example/<1>&","t":5,"data":{"b":1,"a":[1.0]}},`+
+		`{"topic":"widgets","type":"create","url":"https://x.example/<1>&","t":5}]`, body)
+	assert.Equal(t, http.MethodPost, got.Method)
+	assert.Equal(t, "/events", got.URL.Path)
+	assert.Equal(t, "application/json", got.Header.Get("Content-Type"))
+	assert.Equal(t, "routemaster/test", got.Header.Get("User-Agent"))
+	assert.Equal(t, int64(len(body)), got.ContentLength)
+	assert.Equal(t, 2, got.ProtoMajor)
+	user, password, _ := got.BasicAuth()
+	assert.Equal(t, []string{"secret-uuid", "x"}, []string{user, password})
+	assert.Contains(t, log.String(), "msg=delivered subscriber=alice batch=bid attempt=3 events=2")
+	assert.NotContains(t, log.String(), "secret")
+}
+
+func TestWhatAcknowledges(t *testing.T) {
+	status := 0
+	url := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "/elsewhere")
+		w.WriteHeader(status)
+	})
+	d, log := deliverer(t)
+	for status = range map[int]bool{200: true, 201: true, 202: true, 204: true, 206: true, 299: true} {
+		assert.Equal(t, store.Outcome{Health: 1}, d.Deliver(t.Context(), batch(t, url)), "%d", status)
+	}
+	for _, status = range []int{301, 302, 307, 308, 400, 401, 404, 410, 429, 500, 503} {
+		log.Reset()
+		outcome := d.Deliver(t.Context(), batch(t, url))
+		assert.Equal(t, -2, outcome.Health)
+		// The third attempt failed: 800 ms, less up to half of it.
+		assert.WithinRange(t, outcome.RetryAt, now.Add(400*time.Millisecond), now.Add(800*time.Millisecond))
+		assert.Contains(t, log.String(), `msg="failed to deliver"`)
+		assert.Contains(t, log.String(), http.StatusText(status))
+		assert.NotContains(t, log.String(), "secret")
+	}
+}
+
+func TestWhatFails(t *testing.T) {
+	released := make(chan struct{})
+	defer close(released)
+	hangs := receiver(t, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		select {
+		case <-r.Context().Done():
+		case <-released:
+		}
+	})
+	resets := receiver(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
+	fine := receiver(t, func(http.ResponseWriter, *http.Request) {})
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, nobody.Close())
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and never says a word
+	require.NoError(t, err)
+	defer mute.Close()
+
+	quick := func(c *delivery.Config) { c.Timeout = 50 * time.Millisecond }
+	for name, c := range map[string]struct {
+		url    string
+		adjust func(*delivery.Config)
+	}{
+		"hangs":            {hangs, quick},
+		"resets":           {resets, func(*delivery.Config) {}},
+		"nobody listens":   {"https://" + nobody.Addr().String(), func(*delivery.Config) {}},
+		"no TLS handshake": {"https://" + mute.Addr().String(), func(c *delivery.Config) { c.ConnectTimeout = 50 * time.Millisecond }},
+		"wrong URL":        {"https://%zz", func(*delivery.Config) {}},
+		"bad certificate":  {fine, func(c *delivery.Config) { c.VerifyTLS = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, log := deliverer(t, c.adjust)
+			outcome := d.Deliver(t.Context(), batch(t, c.url))
+			assert.Equal(t, -2, outcome.Health)
+			assert.False(t, outcome.RetryAt.IsZero())
+			assert.Equal(t, 1, strings.Count(log.String(), "\n"), "one line says why: %s", log)
+		})
+	}
+}
+
+func TestEventsThatCannotBeReadAreLeftOut(t *testing.T) {
+	var bodies []string
+	url := receiver(t, func(_ http.ResponseWriter, r *http.Request) {
+		text, _ := io.ReadAll(r.Body)
+		bodies = append(bodies, string(text))
+	})
+	d, log := deliverer(t)
+	good := batch(t, url).Delivery.Events[1]
+	bad := store.PackedEvent("\xc1")
+	one := `{"topic":"widgets","type":"create","url":"https://x.example/<1>&","t":5}`
+	for _, events := range [][]store.PackedEvent{{bad, good}, {good, bad, good}, {good, bad}} {
+		assert.Equal(t, store.Outcome{Health: 1}, d.Deliver(t.Context(), batch(t, url, events...)))
+	}
+	assert.Equal(t, []string{"[" + one + "]", "[" + one + "," + one + "]", "[" + one + "]"}, bodies)
+	assert.Equal(t, store.Done, d.Deliver(t.Context(), batch(t, url, bad)), "nothing is left to deliver")
+	assert.Len(t, bodies, 3)
+	assert.Equal(t, 4, strings.Count(log.String(), "lost an event that cannot be read"))
+}
+
+func TestConnectionsAreReused(t *testing.T) {
+	connections := map[string]bool{}
+	url := receiver(t, func(w http.ResponseWriter, r *http.Request) {
+		connections[r.RemoteAddr] = true
+		_, _ = w.Write(bytes.Repeat([]byte("thank you "), 1000))
+	})
+	d, _ := deliverer(t)
+	for range 5 {
+		assert.Equal(t, store.Outcome{Health: 1}, d.Deliver(t.Context(), batch(t, url)))
+	}
+	assert.Len(t, connections, 1)
+}

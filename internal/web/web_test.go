@@ -1,0 +1,466 @@
+package web_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/ingest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/web"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+const (
+	rootKey = "the-root-key"
+	alice   = "alice--1"
+	bob     = "bob--2"
+)
+
+// api is a server of the HTTP API, and its store.
+type api struct {
+	*store.Store
+	t       *testing.T
+	handler http.Handler
+	server  *web.Server
+	log     *bytes.Buffer
+}
+
+func newAPI(t *testing.T, redis *storetest.Server, adjust ...func(*web.Config)) *api {
+	t.Helper()
+	config := web.Config{RootKey: rootKey, ScalingThreshold: 2, ScalingDeadline: time.Second}
+	for _, f := range adjust {
+		f(&config)
+	}
+	a := &api{Store: redis.Open(t), t: t, log: &bytes.Buffer{}}
+	log := slog.New(slog.NewTextHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	a.server = web.New(config, a.Store, ingest.New(a.Store, 64, time.Now), telemetry.NewMetrics().Handler(), log, time.Now)
+	a.handler = a.server.Handler()
+	require.NoError(t, a.PutToken(t.Context(), alice, "alice"))
+	require.NoError(t, a.PutToken(t.Context(), bob, "bob"))
+	return a
+}
+
+// answer is what came back.
+type answer struct {
+	status int
+	header http.Header
+	body   string
+}
+
+// do sends a request. Who is a token or the root key, empty for no credentials.
+func (a *api) do(who, method, path, body string) answer {
+	a.t.Helper()
+	r := httptest.NewRequestWithContext(a.t.Context(), method, path, strings.NewReader(body))
+	if who != "" {
+		r.SetBasicAuth(who, "")
+	}
+	w := httptest.NewRecorder()
+	a.handler.ServeHTTP(w, r)
+	return answer{w.Code, w.Header(), strings.TrimSpace(w.Body.String())}
+}
+
+type problem struct {
+	Status                 int
+	Title, Detail, Pointer string
+}
+
+// problem sends a request that is refused.
+func (a *api) problem(who, method, path, body string) problem {
+	a.t.Helper()
+	got := a.do(who, method, path, body)
+	assert.Equal(a.t, "application/problem+json", got.header.Get("Content-Type"), "%s %s %s", method, path, got.body)
+	var p problem
+	require.NoError(a.t, json.Unmarshal([]byte(got.body), &p), "%s %s %s", method, path, got.body)
+	assert.Equal(a.t, got.status, p.Status)
+	assert.Equal(a.t, http.StatusText(got.status), p.Title)
+	assert.NotEmpty(a.t, p.Detail)
+	return p
+}
+
+func (a *api) requireDone(who, method, path, body string) {
+	a.t.Helper()
+	got := a.do(who, method, path, body)
+	require.Equal(a.t, answer{status: http.StatusNoContent, header: got.header}, got, "%s %s", method, path)
+}
+
+func TestWhoMayDoWhat(t *testing.T) {
+	const event = `{"type":"noop","url":"https://x.example/"}`
+	const subscription = `{"topics":["widgets"],"callback":"https://x.example/"}`
+	routes := []struct {
+		method, path, body         string
+		anyone, client, root, junk int
+	}{
+		{"GET", "/health", "", 200, 200, 200, 200},
+		{"GET", "/health/ping", "", 200, 200, 200, 200},
+		{"GET", "/health/ping.json", "", 200, 200, 200, 200},
+		{"GET", "/health/ready", "", 200, 200, 200, 200},
+		{"GET", "/pulse", "", 401, 204, 204, 401},
+		{"GET", "/pulse/scaling", "", 401, 204, 204, 401},
+		{"GET", "/metrics", "", 401, 200, 200, 401},
+		{"GET", "/api_tokens", "", 401, 403, 200, 401},
+		{"POST", "/api_tokens", `{"name":"x"}`, 401, 403, 201, 401},
+		{"DELETE", "/api_tokens/none", "", 401, 403, 204, 401},
+		{"GET", "/topics", "", 401, 200, 200, 401},
+		{"POST", "/topics/widgets", event, 401, 204, 403, 401},
+		{"POST", "/subscription", subscription, 401, 204, 403, 401},
+		{"POST", "/subscriber", subscription, 401, 204, 403, 401},
+		{"GET", "/subscriptions", "", 401, 200, 200, 401},
+		{"GET", "/subscribers", "", 401, 200, 200, 401},
+		{"DELETE", "/subscription/topics/widgets", "", 401, 204, 403, 401},
+		{"DELETE", "/subscriber/topics/widgets", "", 401, 404, 403, 401},
+		{"DELETE", "/subscriber", "", 401, 204, 403, 401},
+		{"DELETE", "/subscription", "", 401, 404, 403, 401},
+		{"DELETE", "/topics/widgets", "", 401, 204, 404, 401},
+		{"DELETE", "/topic/widgets", "", 401, 404, 404, 401},
+	}
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a := newAPI(t, redis)
+		for _, r := range routes {
+			for who, want := range map[string]int{"": r.anyone, "nobody--9": r.junk, "NOT a token": r.junk, alice: r.client} {
+				got := a.do(who, r.method, r.path, r.body)
+				assert.Equal(t, want, got.status, "%s %s as %q: %s", r.method, r.path, who, got.body)
+				if want == http.StatusUnauthorized {
+					assert.Equal(t, `Basic realm="routemaster", charset="UTF-8"`, got.header.Get("WWW-Authenticate"))
+				}
+			}
+			got := a.do(rootKey, r.method, r.path, r.body)
+			assert.Equal(t, r.root, got.status, "%s %s as root: %s", r.method, r.path, got.body)
+		}
+		storetest.RequireSound(t, a.Store)
+	})
+}
+
+func TestUnknownPathsAndMethods(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	assert.Equal(t, 404, a.problem("", "GET", "/nowhere", "").Status)
+	assert.Equal(t, 404, a.problem(alice, "GET", "/topics/", "").Status)
+	for path, allow := range map[string]string{
+		"/topics/widgets": "POST, DELETE", "/topics": "GET", "/subscription": "POST, DELETE", "/health": "GET", "/api_tokens": "GET, POST",
+	} {
+		assert.Equal(t, 405, a.problem(alice, "PUT", path, "").Status)
+		assert.Equal(t, allow, a.do(alice, "PUT", path, "").header.Get("Allow"), path)
+	}
+}
+
+func TestPublish(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a := newAPI(t, redis)
+		a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/","timeout":0}`)
+		before := time.Now().UnixMilli()
+		for _, body := range []string{
+			`{"type":"create","url":"https://x.example/1","timestamp":-7,"data":{"z":1.0,"a":18446744073709551615}}`,
+			`{"url":"https://x.example/2","type":"noop","data":null}`,
+		} {
+			a.requireDone(alice, "POST", "/topics/widgets", body)
+		}
+		task, err := a.Acquire(t.Context(), bus.QueueMain, "w1", time.Now())
+		require.NoError(t, err)
+		require.Len(t, task.Delivery.Events, 2)
+		one, err := store.AppendEventJSON(nil, task.Delivery.Events[0])
+		require.NoError(t, err)
+		assert.Equal(t, `{"topic":"widgets","type":"create","url":"https://x.example/1","t":-7,"data":{"z":1.0,"a":18446744073709551615}}`, string(one))
+		two, err := store.AppendEventJSON(nil, task.Delivery.Events[1])
+		require.NoError(t, err)
+		var got struct {
+			T    int64
+			Data any
+		}
+		require.NoError(t, json.Unmarshal(two, &got))
+		assert.GreaterOrEqual(t, got.T, before)
+		assert.LessOrEqual(t, got.T, time.Now().UnixMilli())
+		assert.NotContains(t, string(two), "data")
+
+		assert.Equal(t, 403, a.problem(bob, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`).Status)
+	})
+}
+
+func TestARefusedRequestChangesNothing(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a := newAPI(t, redis)
+		event := func(members string) string { return `{"type":"noop","url":"https://x.example/",` + members + `}` }
+		sub := func(members string) string { return `{"topics":["a"],"callback":"https://x.example/",` + members + `}` }
+		for _, c := range []struct{ path, body, pointer, detail string }{
+			{"/topics/Widgets", event(`"data":1`), "", "a topic name is"},
+			{"/topics/a%0Ab", event(`"data":1`), "", "a topic name is"},
+			{"/topics/a", ``, "", "empty"},
+			{"/topics/a", "  \n", "", "empty"},
+			{"/topics/a", `{`, "", "line 1, column 2: it ends too early"},
+			{"/topics/a", "{\n  \"type\": noop}", "", "line 2, column 12"},
+			{"/topics/a", `null`, "", "must be an object"},
+			{"/topics/a", `7`, "", "must be an object"},
+			{"/topics/a", event(`"data":1`) + `{}`, "", "something after the JSON value"},
+			{"/topics/a", event(`"data":1`) + `x`, "", "line 1, column 52"},
+			{"/topics/a", event(`"type":"noop"`), "", "duplicate"},
+			{"/topics/a", "{\"type\":\"\xff\"}", "", "UTF-8"},
+			{"/topics/a", event(`"extra":1`), "/extra", "known are type, url, timestamp, data"},
+			{"/topics/a", `{"url":"https://x.example/"}`, "/type", "one of create"},
+			{"/topics/a", `{"type":"created","url":"https://x.example/"}`, "/type", "one of create"},
+			{"/topics/a", `{"type":1,"url":"https://x.example/"}`, "/type", "must be a string"},
+			{"/topics/a", `{"type":"noop"}`, "/url", "https"},
+			{"/topics/a", `{"type":"noop","url":null}`, "/url", "must be a string"},
+			{"/topics/a", `{"type":"noop","url":"http://x.example/"}`, "/url", "https"},
+			{"/topics/a", event(`"timestamp":1.5`), "/timestamp", "integer"},
+			{"/topics/a", event(`"timestamp":1e3`), "/timestamp", "integer"},
+			{"/topics/a", event(`"timestamp":"1"`), "/timestamp", "integer"},
+			{"/topics/a", event(`"timestamp":9223372036854775808`), "/timestamp", "64 bits"},
+			{"/topics/a", event(`"data":"` + strings.Repeat("x", 64) + `"`), "/data", "at most 64"},
+			{"/topics/a", event(`"data":18446744073709551616`), "/data", "64 bits"},
+			{"/topics/a", event(`"data":1e999`), "/data", "double"},
+			{"/subscription", sub(`"extra":1`), "/extra", "known are topics"},
+			{"/subscription", `{"callback":"https://x.example/"}`, "/topics", "array"},
+			{"/subscription", `{"topics":"a","callback":"https://x.example/"}`, "/topics", "array"},
+			{"/subscription", `{"topics":["a",1],"callback":"https://x.example/"}`, "/topics/1", "string"},
+			{"/subscription", `{"topics":["a","B"],"callback":"https://x.example/"}`, "/topics/1", "topic name"},
+			{"/subscription", `{"topics":["a"]}`, "/callback", "https"},
+			{"/subscription", `{"topics":["a"],"callback":"https://x.example/?a=b"}`, "/callback", "query"},
+			{"/subscription", sub(`"uuid":7`), "/uuid", "string"},
+			{"/subscription", sub(`"timeout":-1`), "/timeout", "0 to 3600000"},
+			{"/subscription", sub(`"timeout":3600001`), "/timeout", "0 to 3600000"},
+			{"/subscription", sub(`"timeout":9223372036854775807`), "/timeout", "0 to 3600000"},
+			{"/subscription", sub(`"timeout":null`), "/timeout", "integer"},
+			{"/subscription", sub(`"max":0`), "/max", "1 to 10000"},
+			{"/subscription", sub(`"max":1.0`), "/max", "integer"},
+			{"/subscription", sub(`"max":true`), "/max", "integer"},
+		} {
+			got := a.problem(alice, "POST", c.path, c.body)
+			assert.Equal(t, 400, got.Status, c.body)
+			assert.Equal(t, c.pointer, got.Pointer, "%s: %s", c.body, got.Detail)
+			assert.Contains(t, got.Detail, c.detail, c.body)
+		}
+		for _, c := range []struct{ body, pointer string }{
+			{`{}`, "/name"}, {`{"name":"A"}`, "/name"}, {`{"name":"root"}`, "/name"}, {`{"name":1}`, "/name"},
+			{`{"name":"` + strings.Repeat("a", 31) + `"}`, "/name"},
+			{`{"name":"a","token":""}`, "/token"}, {`{"name":"a","token":"A"}`, "/token"}, {`{"name":"a","x":1}`, "/x"},
+		} {
+			got := a.problem(rootKey, "POST", "/api_tokens", c.body)
+			assert.Equal(t, 400, got.Status, c.body)
+			assert.Equal(t, c.pointer, got.Pointer, c.body)
+		}
+		big := event(`"data":"` + strings.Repeat("x", 70_000) + `"`)
+		assert.Equal(t, 413, a.problem(alice, "POST", "/topics/a", big).Status)
+
+		keys, err := redis.Raw.Keys(t.Context(), "*").Result()
+		require.NoError(t, err)
+		assert.Equal(t, []string{"api_tokens:by_token"}, keys)
+	})
+}
+
+func TestTokens(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a := newAPI(t, redis)
+		got := a.do(rootKey, "POST", "/api_tokens", `{"name":"carol"}`)
+		require.Equal(t, 201, got.status)
+		var made struct{ Name, Token string }
+		require.NoError(t, json.Unmarshal([]byte(got.body), &made))
+		assert.Equal(t, "carol", made.Name)
+		assert.Regexp(t, `^carol--[0-9a-f]{32}$`, made.Token)
+		assert.Equal(t, 204, a.do(made.Token, "GET", "/pulse", "").status, "it works at once")
+
+		got = a.do(rootKey, "POST", "/api_tokens", `{"token":"dave:1","name":"dave"}`)
+		assert.Equal(t, 201, got.status)
+		assert.JSONEq(t, `{"name":"dave","token":"dave:1"}`, got.body)
+		got = a.do(rootKey, "GET", "/api_tokens", "")
+		assert.JSONEq(t, `[{"name":"alice","token":"alice--1"},{"name":"bob","token":"bob--2"},`+
+			`{"name":"carol","token":"`+made.Token+`"},{"name":"dave","token":"dave:1"}]`, got.body)
+
+		a.requireDone("dave:1", "POST", "/subscription", `{"topics":["widgets"],"callback":"https://d.example/"}`)
+		for _, token := range []string{alice, bob, made.Token, "dave:1", "dave:1"} {
+			a.requireDone(rootKey, "DELETE", "/api_tokens/"+token, "")
+		}
+		assert.Equal(t, 204, a.do(rootKey, "GET", "/api_tokens", "").status)
+		assert.JSONEq(t, `[]`, a.do(rootKey, "GET", "/subscriptions", "").body, "its subscriber is gone too")
+	})
+}
+
+func TestATokenRemovedByAnotherProcessStopsWorkingWithinASecond(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a, other := newAPI(t, redis), newAPI(t, redis)
+		require.Equal(t, 204, a.do(alice, "GET", "/pulse", "").status)
+		removed := time.Now()
+		other.requireDone(rootKey, "DELETE", "/api_tokens/"+alice, "")
+		require.Eventually(t, func() bool {
+			return a.do(alice, "GET", "/pulse", "").status == 401
+		}, time.Second, time.Millisecond)
+		assert.Less(t, time.Since(removed), time.Second)
+	})
+}
+
+func TestListsShowCredentialsOnlyToTheirOwners(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a := newAPI(t, redis)
+		a.requireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
+		a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets","gadgets"],"callback":"https://b.example/","uuid":"bobs-uuid","timeout":0,"max":5}`)
+		a.requireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
+
+		topics := func(publisher string) string {
+			return `[{"name":"gadgets","publisher":null,"events":0},{"name":"widgets","publisher":"` + publisher + `","events":2}]`
+		}
+		subscribers := func(subscriber, uuid string) string {
+			return `[{"subscriber":"` + subscriber + `","uuid":` + uuid + `,"callback":"https://b.example/","max_events":5,"timeout":0,` +
+				`"topics":["gadgets","widgets"],"health_points":100,"last_attempted_at":null,"events":{"sent":null,"queued":1,"oldest":null}}]`
+		}
+		for who, want := range map[string][2]string{
+			rootKey: {topics("alice--1"), subscribers("bob--2", `"bobs-uuid"`)},
+			alice:   {topics("alice--1"), subscribers("bob", `null`)},
+			bob:     {topics("alice"), subscribers("bob--2", `"bobs-uuid"`)},
+		} {
+			assert.JSONEq(t, want[0], a.do(who, "GET", "/topics", "").body, who)
+			assert.JSONEq(t, want[1], a.do(who, "GET", "/subscriptions", "").body, who)
+		}
+		require.NoError(t, a.DeleteToken(t.Context(), alice))
+		require.Eventually(t, func() bool {
+			body := a.do(bob, "GET", "/topics", "").body
+			assert.NotContains(t, body, alice, "a token that is no longer one is not shown either")
+			return !strings.Contains(body, alice)
+		}, time.Second, time.Millisecond)
+	})
+}
+
+func TestUnsubscribe(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	a.requireDone(alice, "POST", "/topics/other", `{"type":"noop","url":"https://x.example/"}`)
+	assert.Equal(t, 404, a.problem(bob, "DELETE", "/subscriber", "").Status)
+	a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/"}`)
+	assert.Equal(t, 404, a.problem(bob, "DELETE", "/subscriber/topics/nowhere", "").Status)
+	assert.Equal(t, 404, a.problem(bob, "DELETE", "/subscriber/topics/other", "").Status)
+	assert.Equal(t, 400, a.problem(bob, "DELETE", "/subscriber/topics/Bad", "").Status)
+	a.requireDone(bob, "DELETE", "/subscriber/topics/widgets", "")
+	a.requireDone(bob, "DELETE", "/subscriber", "")
+}
+
+func TestDeleteTopic(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	for _, topic := range []string{"one", "two"} {
+		a.requireDone(alice, "POST", "/topics/"+topic, `{"type":"noop","url":"https://x.example/"}`)
+		assert.Equal(t, 403, a.problem(bob, "DELETE", "/topics/"+topic, "").Status)
+	}
+	a.requireDone(alice, "DELETE", "/topics/one", "")
+	a.requireDone(rootKey, "DELETE", "/topic/two", "")
+	assert.Equal(t, 404, a.problem(alice, "DELETE", "/topics/one", "").Status)
+	assert.Equal(t, 400, a.problem(alice, "DELETE", "/topics/One", "").Status)
+	assert.JSONEq(t, `[]`, a.do(alice, "GET", "/topics", "").body)
+}
+
+func TestPulseScalingIsSlowWhenThereIsMuchToDo(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	ctx := t.Context()
+	pulse := func() time.Duration {
+		start := time.Now()
+		a.requireDone(alice, "GET", "/pulse/scaling", "")
+		return time.Since(start)
+	}
+	assert.Less(t, pulse(), time.Second)
+	for _, name := range []bus.JobName{"x", "y"} {
+		_, err := a.Enqueue(ctx, bus.QueueMain, bus.Job{Name: name})
+		require.NoError(t, err)
+	}
+	assert.GreaterOrEqual(t, pulse(), time.Second)
+}
+
+func TestForceTLS(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.ForceTLS = true })
+	got := a.do("", "POST", "/topics/a?b=c", "")
+	assert.Equal(t, 308, got.status)
+	assert.Equal(t, "https://example.com/topics/a?b=c", got.header.Get("Location"))
+	assert.NotEmpty(t, got.header.Get("Strict-Transport-Security"))
+	assert.Equal(t, 200, a.do("", "GET", "/health", "").status)
+
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/pulse", nil)
+	r.Header.Set("X-Forwarded-Proto", "https")
+	r.SetBasicAuth(alice, "")
+	w := httptest.NewRecorder()
+	a.handler.ServeHTTP(w, r)
+	assert.Equal(t, 204, w.Code)
+	assert.NotEmpty(t, w.Header().Get("Strict-Transport-Security"))
+}
+
+func TestRedisAwayIs503(t *testing.T) {
+	redis := storetest.Real(t)
+	a := newAPI(t, redis)
+	redis.Kill(t)
+	for _, path := range []string{"/pulse", "/topics", "/subscriptions", "/health/ready"} {
+		assert.Equal(t, 503, a.problem(alice, "GET", path, "").Status, path)
+		assert.Equal(t, "1", a.do(alice, "GET", path, "").header.Get("Retry-After"))
+	}
+	assert.Equal(t, 503, a.problem(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`).Status)
+	assert.Equal(t, 503, a.problem("wrong", "GET", "/topics", "").Status, "never a free pass")
+	assert.Equal(t, 503, a.problem(rootKey, "GET", "/pulse", "").Status)
+	assert.Equal(t, 200, a.do("", "GET", "/health", "").status)
+	redis.Restart(t)
+	require.NoError(t, a.PutToken(t.Context(), alice, "alice"))
+	back := time.Now()
+	require.Eventually(t, func() bool { return a.do(alice, "GET", "/pulse", "").status == 204 }, 2*time.Second, time.Millisecond)
+	assert.Less(t, time.Since(back), 2*time.Second)
+}
+
+func TestRunAnswersWhatItHasAccepted(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	for _, name := range []bus.JobName{"x", "y"} { // so that /pulse/scaling takes a second
+		_, err := a.Enqueue(t.Context(), bus.QueueMain, bus.Job{Name: name})
+		require.NoError(t, err)
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan error)
+	started := countAccepted{Listener: listener}
+	go func() { ran <- a.server.Run(ctx, &started) }()
+
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	require.NoError(t, err)
+	defer conn.Close()
+	_, err = io.WriteString(conn, "GET /pulse/scaling HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWxpY2UtLTE6\r\nConnection: close\r\n\r\n")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return started.Load() > 0 }, 10*time.Second, time.Millisecond)
+	stop()
+	text, err := io.ReadAll(conn)
+	require.NoError(t, err)
+	assert.Contains(t, string(text), "HTTP/1.1 204")
+	require.NoError(t, <-ran)
+	_, err = net.Dial("tcp", listener.Addr().String())
+	assert.Error(t, err)
+}
+
+// countAccepted counts the requests whose first bytes have been read.
+type countAccepted struct {
+	net.Listener
+	atomic.Int32
+}
+
+func (l *countAccepted) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &countReads{conn, l}, nil
+}
+
+type countReads struct {
+	net.Conn
+	count *countAccepted
+}
+
+func (c *countReads) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 {
+		c.count.Add(1)
+	}
+	return n, err
+}

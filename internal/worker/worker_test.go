@@ -1,0 +1,303 @@
+package worker_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/worker"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// soon bounds what must happen; nothing waits that long unless it fails.
+const soon = 20 * time.Second
+
+// logBuffer is a log that may be read while it is written.
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// start runs a worker with one handler for all jobs. The function it returns stops the worker and waits for it.
+func start(t *testing.T, st *store.Store, handler worker.Handler, adjust ...func(*worker.Config)) (log *logBuffer, stop func()) {
+	t.Helper()
+	config := worker.Config{
+		Threads: 4, AcquireTimeout: 100 * time.Millisecond, RetryAfter: time.Millisecond,
+		Handlers: map[bus.JobName]worker.Handler{"job": handler, bus.JobBatch: handler},
+	}
+	for _, f := range adjust {
+		f(&config)
+	}
+	log = &logBuffer{}
+	w := worker.New(st, config, slog.New(slog.NewTextHandler(log, nil)), time.Now)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	stop = func() {
+		t.Helper()
+		cancel()
+		select {
+		case <-done:
+		case <-time.After(soon):
+			t.Fatal("the worker does not stop")
+		}
+	}
+	t.Cleanup(stop)
+	return log, stop
+}
+
+func enqueue(t *testing.T, st *store.Store, q bus.Queue, args ...string) {
+	t.Helper()
+	added, err := st.Enqueue(t.Context(), q, bus.Job{Name: "job", Args: args})
+	require.NoError(t, err)
+	require.True(t, added)
+}
+
+func next[T any](t *testing.T, c <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(soon):
+		t.Fatal("it does not happen")
+		panic("unreachable")
+	}
+}
+
+// requireNothingLeft fails the test unless no job, and no trace of a worker, is left.
+func requireNothingLeft(t *testing.T, server *storetest.Server) {
+	t.Helper()
+	for _, pattern := range []string{"jobs:*", "workers", "batch*"} {
+		keys, err := server.Raw.Keys(t.Context(), pattern).Result()
+		require.NoError(t, err)
+		require.Empty(t, keys)
+	}
+}
+
+func TestRunsTheJobsOfBothQueues(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		st := server.Open(t)
+		ran := make(chan string, 100)
+		_, stop := start(t, st, func(_ context.Context, task *store.Task) store.Outcome {
+			ran <- string(task.Queue) + task.Job.Args[0]
+			return store.Done
+		})
+		want, got := map[string]bool{}, map[string]bool{}
+		for i := range 40 {
+			q := bus.Queues[i%2]
+			enqueue(t, st, q, fmt.Sprint(i))
+			want[string(q)+fmt.Sprint(i)] = true
+		}
+		for range 40 {
+			got[next(t, ran)] = true
+		}
+		assert.Equal(t, want, got)
+		stop()
+		assert.Empty(t, ran, "each ran once")
+		requireNothingLeft(t, server)
+	})
+}
+
+func TestAJobThatIsPutOffRunsAgain(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		st := server.Open(t)
+		ran := make(chan time.Time, 10)
+		const wait = 30 * time.Millisecond
+		_, stop := start(t, st, func(context.Context, *store.Task) store.Outcome {
+			ran <- time.Now()
+			if len(ran) < 3 {
+				return store.Outcome{RetryAt: time.Now().Add(wait)}
+			}
+			return store.Done
+		})
+		enqueue(t, st, bus.QueueMain)
+		require.Eventually(t, func() bool { return len(ran) == 3 }, soon, time.Millisecond)
+		stop()
+		first, second, third := <-ran, <-ran, <-ran
+		// Timestamps in Redis are whole ms.
+		assert.GreaterOrEqual(t, second.Sub(first), wait-time.Millisecond)
+		assert.GreaterOrEqual(t, third.Sub(second), wait-time.Millisecond)
+		requireNothingLeft(t, server)
+	})
+}
+
+func TestAPanicIsARetry(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		st := server.Open(t)
+		ran := make(chan int, 10)
+		log, stop := start(t, st, func(context.Context, *store.Task) store.Outcome {
+			ran <- 1
+			if len(ran) == 1 {
+				panic("poison")
+			}
+			return store.Done
+		})
+		enqueue(t, st, bus.QueueMain)
+		require.Eventually(t, func() bool { return len(ran) == 2 }, soon, time.Millisecond)
+		stop()
+		assert.Contains(t, log.String(), "panic=poison")
+		requireNothingLeft(t, server)
+	})
+}
+
+func TestAnUnknownJobIsKept(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		st := server.Open(t)
+		ctx := t.Context()
+		log, stop := start(t, st, nil, func(c *worker.Config) {
+			c.Handlers, c.RetryAfter = nil, time.Hour
+		})
+		enqueue(t, st, bus.QueueMain)
+		server.Raw.SAdd(ctx, "jobs:index:main", "garbage")
+		server.Raw.LPush(ctx, "jobs:instant:main", "garbage")
+		require.Eventually(t, func() bool {
+			return server.Raw.ZCard(ctx, "jobs:scheduled:main").Val() == 2
+		}, soon, time.Millisecond)
+		stop()
+		assert.Contains(t, log.String(), "left a job that this version cannot run")
+		assert.Equal(t, int64(2), server.Raw.ZCard(ctx, "jobs:scheduled:main").Val())
+	})
+}
+
+func TestStopFinishesWhatIsUnderWay(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		st := server.Open(t)
+		started, finish := make(chan string, 10), make(chan struct{})
+		_, stop := start(t, st, func(ctx context.Context, task *store.Task) store.Outcome {
+			started <- task.Job.Args[0]
+			<-finish
+			assert.NoError(t, ctx.Err(), "a delivery under way is not cut off")
+			return store.Done
+		}, func(c *worker.Config) { c.Threads = 1 })
+		enqueue(t, st, bus.QueueMain, "first")
+		assert.Equal(t, "first", next(t, started))
+		enqueue(t, st, bus.QueueMain, "second")
+
+		stopped := make(chan struct{})
+		go func() {
+			defer close(stopped)
+			stop()
+		}()
+		select {
+		case <-stopped:
+			t.Error("it stopped before its job was done")
+		case <-time.After(50 * time.Millisecond):
+		}
+		close(finish)
+		next(t, stopped)
+		assert.Empty(t, started, "it took no other job")
+		ctx := t.Context()
+		assert.Equal(t, int64(1), server.Raw.LLen(ctx, "jobs:instant:main").Val())
+		assert.Empty(t, server.Raw.Keys(ctx, "jobs:pending:*").Val())
+		storetest.RequireSound(t, st)
+	})
+}
+
+func TestTickersEnqueueOnce(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		st := server.Open(t)
+		ran := make(chan int, 1000)
+		_, stop := start(t, st, func(context.Context, *store.Task) store.Outcome {
+			ran <- 1
+			return store.Done
+		}, func(c *worker.Config) { c.Tickers = []worker.Ticker{{Job: "job", Every: time.Millisecond}} })
+		for range 5 {
+			next(t, ran)
+		}
+		stop()
+		storetest.RequireSound(t, st)
+		assert.LessOrEqual(t, server.Raw.SCard(t.Context(), "jobs:index:aux").Val(), int64(1))
+	})
+}
+
+func TestOutlivesARestartOfRedis(t *testing.T) {
+	server := storetest.Real(t, "--appendonly", "yes", "--appendfsync", "always")
+	var changes sync.Map
+	st := server.Open(t, func(o *store.Options) { o.OnLink = func(err error) { changes.Store(err == nil, true) } })
+	started, finish := make(chan string, 10), make(chan struct{}, 10)
+	_, stop := start(t, st, func(_ context.Context, task *store.Task) store.Outcome {
+		started <- task.Job.Args[0]
+		<-finish
+		return store.Done
+	})
+	enqueue(t, st, bus.QueueMain, "before")
+	assert.Equal(t, "before", next(t, started))
+	server.Kill(t)
+	finish <- struct{}{} // its settle finds nobody
+	require.Eventually(t, func() bool { _, down := changes.Load(false); return down }, soon, time.Millisecond)
+	server.Restart(t)
+	back := time.Now()
+	require.Eventually(t, func() bool {
+		added, err := st.Enqueue(t.Context(), bus.QueueMain, bus.Job{Name: "job", Args: []string{"after"}})
+		return err == nil && added
+	}, soon, time.Millisecond)
+	assert.Equal(t, "after", next(t, started))
+	assert.Less(t, time.Since(back), 2*time.Second)
+	finish <- struct{}{}
+	require.Eventually(t, func() bool {
+		return server.Raw.Exists(t.Context(), "jobs:index:main").Val() == 0
+	}, soon, time.Millisecond, "both are settled")
+	stop()
+	assert.Empty(t, started, "neither ran twice")
+	requireNothingLeft(t, server)
+}
+
+func TestALateSettleIsToldAndChangesNothing(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		st := server.Open(t)
+		started, finish := make(chan bus.WorkerID, 10), make(chan struct{}, 10)
+		log, stop := start(t, st, func(_ context.Context, task *store.Task) store.Outcome {
+			started <- task.Worker
+			<-finish
+			return store.Done
+		})
+		enqueue(t, st, bus.QueueMain, "x")
+		slow := next(t, started)
+		jobs, err := st.Retire(t.Context(), slow) // as a scrub by another worker does
+		require.NoError(t, err)
+		assert.Equal(t, 1, jobs)
+		next(t, started) // another thread has it now
+		finish <- struct{}{}
+		finish <- struct{}{}
+		require.Eventually(t, func() bool {
+			return server.Raw.Exists(t.Context(), "jobs:index:main").Val() == 0
+		}, soon, time.Millisecond)
+		stop()
+		assert.Contains(t, log.String(), "finished too late")
+		requireNothingLeft(t, server)
+	})
+}
+
+func TestStopsWhileRedisIsAway(t *testing.T) {
+	server := storetest.Real(t)
+	log, stop := start(t, server.Open(t), nil)
+	server.Kill(t)
+	stop()
+	assert.Contains(t, log.String(), "could not sign off")
+}
