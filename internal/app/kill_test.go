@@ -32,9 +32,9 @@ type process struct {
 func startProcess(t *testing.T, name string, variables ...string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(os.Args[0]), logged: make(chan struct{})}
-	p.Env = append(os.Environ(), append(variables, daemonVariable+"="+name,
-		"ROUTEMASTER_ROOT_KEY="+rootKey, "FORCE_SSL=no", "ROUTEMASTER_SSL_VERIFY=no", "PORT=0",
-		"ROUTEMASTER_LOG_FORMAT=json")...)
+	p.Env = append(os.Environ(), daemonVariable+"="+name, "ROUTEMASTER_ROOT_KEY="+rootKey, "FORCE_SSL=no",
+		"ROUTEMASTER_SSL_VERIFY=no", "PORT=0", "ROUTEMASTER_LOG_FORMAT=json")
+	p.Env = append(p.Env, variables...) // the last one of a name counts
 	stderr, err := p.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, p.Start())

@@ -1,0 +1,48 @@
+package app_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/store/storetest"
+)
+
+// TestTheReadmesWalkWorksWhenPasted runs the README's curl commands against processes started as it says.
+func TestTheReadmesWalkWorksWhenPasted(t *testing.T) {
+	for _, needed := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(needed); err != nil && os.Getenv("CI") == "" {
+			t.Skipf("%s is not installed: install it to run this test", needed)
+		}
+	}
+	readme, err := os.ReadFile("../../README.md")
+	require.NoError(t, err)
+	_, walk, found := strings.Cut(string(readme), "<!-- walk -->\n```sh\n")
+	require.True(t, found)
+	walk, _, _ = strings.Cut(walk, "```")
+
+	redis := storetest.Real(t)
+	variable := "ROUTEMASTER_REDIS_URL=" + redis.URL
+	web := startProcess(t, "web", variable, "ROUTEMASTER_ROOT_KEY=a-long-secret")
+	startProcess(t, "worker", variable)
+	require.Contains(t, walk, "BUS=http://localhost:17890\n")
+	walk = strings.Replace(walk, "localhost:17890", address(t, web.started), 1)
+
+	bash := exec.CommandContext(t.Context(), "bash", "-eu", "-c", walk)
+	bash.Stderr = os.Stderr
+	output, err := bash.Output()
+	require.NoError(t, err)
+	for _, want := range []string{
+		`{"name":"warehouse","token":"warehouse--1"}`, `{"name":"shop","token":"shop--1"}`, "204\n",
+		`{"name":"widgets","publisher":"warehouse--1","events":1}`,
+		`"subscriber":"shop"`, `"queued":1`, `"pointer":"/type"`,
+	} {
+		assert.Contains(t, string(output), want)
+	}
+	assert.Equal(t, 1, strings.Count(string(output), `"status"`), "one request was wrong: %s", output)
+	assert.Empty(t, redis.Raw.SMembers(t.Context(), "subscribers").Val(), "the shop has left")
+}
