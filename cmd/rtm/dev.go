@@ -102,20 +102,25 @@ func (d *devBus) configure() error {
 		return err
 	}
 	d.config, err = app.LoadConfig(func(name string) string {
+		switch {
+		case d.redisURL == "":
+		case name == "REDIS_ENV_KEY":
+			return ""
+		case name == "ROUTEMASTER_REDIS_URL":
+			return d.redisURL
+		}
 		if value := lookup(name); value != "" {
 			return value
 		}
 		return map[string]string{
 			"ROUTEMASTER_LOG_LEVEL":       "WARN", // the screen is for the events
 			"ROUTEMASTER_SSL_VERIFY":      "NO",   // a subscriber on loopback signs its own certificate
+			"ROUTEMASTER_CALLBACK_DENY":   "none", // and is on loopback
 			"ROUTEMASTER_ACQUIRE_TIMEOUT": "1",
 		}[name]
 	})
 	if err != nil {
 		return err
-	}
-	if d.redisURL != "" {
-		d.config.RedisURL = d.redisURL
 	}
 	if d.config.RootKey == "" {
 		d.config.RootKey = "root-" + newSecret()
@@ -127,14 +132,15 @@ func (d *devBus) configure() error {
 // show sets up a client, a subscriber and a topic over the HTTP API, publishes an event, prints it when it is
 // delivered, and then prints every batch until the context is done.
 func (d *devBus) show(ctx context.Context, embedded bool) error {
-	var publisher, subscriber devToken
-	if err := d.call(ctx, d.config.RootKey, "/api_tokens", devToken{Name: "dev"}, &publisher); err != nil {
+	publisher, err := d.token(ctx, "dev")
+	if err != nil {
 		return err
 	}
-	if err := d.call(ctx, d.config.RootKey, "/api_tokens", devToken{Name: "dev-printer"}, &subscriber); err != nil {
+	subscriber, err := d.token(ctx, "dev-printer")
+	if err != nil {
 		return err
 	}
-	err := d.call(ctx, subscriber.Token, "/subscription", map[string]any{
+	err = d.call(ctx, subscriber, http.MethodPost, "/subscription", map[string]any{
 		"topics": []string{devTopic}, "callback": d.receiver.url, "uuid": d.receiver.uuid, "timeout": 0,
 	}, nil)
 	if err != nil {
@@ -148,7 +154,7 @@ func (d *devBus) show(ctx context.Context, embedded bool) error {
 	text, _ := json.Marshal(event)
 	fmt.Fprintf(d.out, "\n-> published to %s: %s\n", devTopic, text)
 	published := time.Now()
-	if err := d.call(ctx, publisher.Token, "/topics/"+devTopic, event, nil); err != nil {
+	if err := d.call(ctx, publisher, http.MethodPost, "/topics/"+devTopic, event, nil); err != nil {
 		return err
 	}
 	for first := true; ; first = false {
@@ -156,7 +162,7 @@ func (d *devBus) show(ctx context.Context, embedded bool) error {
 		case batch := <-d.receiver.batches:
 			if first {
 				fmt.Fprintf(d.out, "<- delivered after %v: %s\n", time.Since(published).Round(100*time.Microsecond), batch)
-				d.showCommands(publisher.Token, subscriber.Token)
+				d.showCommands(publisher, subscriber)
 			} else {
 				fmt.Fprintf(d.out, "<- %s\n", batch)
 			}
@@ -188,18 +194,34 @@ Ctrl-C stops it. What the subscriber receives is printed here:
 `, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.url)
 }
 
-type devToken struct {
-	Name  string `json:"name"`
-	Token string `json:"token,omitempty"`
+// token returns the token of a client: the one that an earlier run left in Redis, else a new one.
+func (d *devBus) token(ctx context.Context, name string) (string, error) {
+	type client struct {
+		Name  string `json:"name"`
+		Token string `json:"token,omitempty"`
+	}
+	var known []client
+	if err := d.call(ctx, d.config.RootKey, http.MethodGet, "/api_tokens", nil, &known); err != nil {
+		return "", err
+	}
+	for _, c := range known {
+		if c.Name == name {
+			return c.Token, nil
+		}
+	}
+	var made client
+	err := d.call(ctx, d.config.RootKey, http.MethodPost, "/api_tokens", client{Name: name}, &made)
+	return made.Token, err
 }
 
-// call posts to the bus's API, with a token or the root key, and reads the answer if it is wanted.
-func (d *devBus) call(ctx context.Context, token, path string, body, answer any) error {
+// call sends a request to the bus's API, with a token or the root key, and reads the answer if one is wanted
+// and comes.
+func (d *devBus) call(ctx context.Context, token, method, path string, body, answer any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, d.api+path, bytes.NewReader(text))
+	req, err := http.NewRequestWithContext(ctx, method, d.api+path, bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
@@ -211,9 +233,9 @@ func (d *devBus) call(ctx context.Context, token, path string, body, answer any)
 	defer resp.Body.Close()
 	if resp.StatusCode >= http.StatusBadRequest {
 		detail, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
-		return fmt.Errorf("POST %s: %s: %s", path, resp.Status, bytes.TrimSpace(detail))
+		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, bytes.TrimSpace(detail))
 	}
-	if answer == nil {
+	if answer == nil || resp.StatusCode == http.StatusNoContent {
 		return nil
 	}
 	return json.NewDecoder(resp.Body).Decode(answer)

@@ -59,7 +59,7 @@ func startBus(t *testing.T, redis *storetest.Server) *testBus {
 	config, err := app.LoadConfig(func(name string) string {
 		return map[string]string{
 			"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": redis.URL, "FORCE_SSL": "no",
-			"ROUTEMASTER_SSL_VERIFY": "no", "ROUTEMASTER_ACQUIRE_TIMEOUT": "1", "ROUTEMASTER_WORKER_THREADS": "8",
+			"ROUTEMASTER_SSL_VERIFY": "no", "ROUTEMASTER_CALLBACK_DENY": "none", "ROUTEMASTER_ACQUIRE_TIMEOUT": "1", "ROUTEMASTER_WORKER_THREADS": "8",
 		}[name]
 	})
 	require.NoError(t, err)
@@ -83,14 +83,16 @@ func (b *testBus) startWeb() {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(b.t, err)
 	b.api = "http://" + listener.Addr().String()
+	config := b.config
 	b.stopWeb = b.run(func(ctx context.Context, log *slog.Logger) error {
-		return app.ServeWeb(ctx, b.config, log, listener)
+		return app.ServeWeb(ctx, config, log, listener)
 	})
 }
 
 func (b *testBus) startWorker() {
+	config := b.config
 	b.stopWorker = b.run(func(ctx context.Context, log *slog.Logger) error {
-		return app.RunWorker(ctx, b.config, log)
+		return app.RunWorker(ctx, config, log)
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -16,6 +15,7 @@ import (
 	"github.com/joho/godotenv"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/store"
 )
 
 // Config is everything the environment decides. README.md has the table.
@@ -40,6 +40,10 @@ type Config struct {
 	ScalingThreshold int
 	ScalingDeadline  time.Duration
 	ForceTLS         bool
+	NonceTTL         time.Duration
+	// TLSCert and TLSKey name PEM files; both or neither are set.
+	TLSCert, TLSKey string
+	CallbackDeny    bus.DenyList
 
 	LogLevel slog.Level
 	LogJSON  bool
@@ -57,7 +61,8 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 func LookupEnv() (lookup func(name string) string, err error) {
 	file, err := godotenv.Read(".env")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, &ConfigError{fmt.Errorf("the .env file cannot be read: %w", err)}
+		// The error would show the file, and with it its secrets.
+		return nil, &ConfigError{errors.New("the .env file cannot be read: it must have lines like NAME=value")}
 	}
 	return func(name string) string {
 		if value, ok := os.LookupEnv(name); ok {
@@ -94,9 +99,16 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 		ScalingThreshold: e.integer("ROUTEMASTER_SCALING_THRESHOLD", 100, 1, 1_000_000_000),
 		ScalingDeadline:  e.duration("ROUTEMASTER_SCALING_DEADLINE", 1000, 0, 86_400_000, time.Millisecond),
 		ForceTLS:         e.boolean("FORCE_SSL", true),
+		NonceTTL:         e.duration("ROUTEMASTER_NONCE_TTL", 300, 1, 86_400, time.Second),
+		TLSCert:          e.text("ROUTEMASTER_TLS_CERT", ""),
+		TLSKey:           e.text("ROUTEMASTER_TLS_KEY", ""),
+		CallbackDeny:     e.denyList("ROUTEMASTER_CALLBACK_DENY", "loopback,link-local"),
 
 		LogLevel: logLevels[e.choice("ROUTEMASTER_LOG_LEVEL", "INFO", "DEBUG", "INFO", "WARN", "ERROR")],
 		LogJSON:  e.choice("ROUTEMASTER_LOG_FORMAT", "text", "text", "json") == "json",
+	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		e.refuse("ROUTEMASTER_TLS_CERT", strconv.Quote(c.TLSCert), "set together with ROUTEMASTER_TLS_KEY, or not at all")
 	}
 	if e.err != nil {
 		return c, &ConfigError{e.err}
@@ -182,12 +194,8 @@ func (e *environment) tokens(name string) (tokens []bus.Token) {
 
 func (e *environment) redisURL(name, otherwise string) string {
 	value := e.text(name, otherwise)
-	u, err := url.Parse(value)
-	switch {
-	case err != nil:
-		e.refuse(name, secret, "a redis, rediss or unix URL; it does not parse")
-	case !slices.Contains([]string{"redis", "rediss", "unix"}, u.Scheme):
-		e.refuse(name, u.Redacted(), "a redis, rediss or unix URL")
+	if err := store.CheckURL(value); err != nil {
+		e.refuse(name, secret, "like redis://user:password@host:6379/0, rediss://host:6379/0 or unix:///path?db=0")
 	}
 	return value
 }
@@ -201,4 +209,13 @@ func (e *environment) namespace(name string) string {
 		e.refuse(name, strconv.Quote(value), "at most 64 letters, digits and : . _ -")
 	}
 	return value
+}
+
+func (e *environment) denyList(name, otherwise string) bus.DenyList {
+	value := e.text(name, otherwise)
+	list, err := bus.ParseDenyList(value)
+	if err != nil {
+		e.refuse(name, strconv.Quote(value), fmt.Sprintf("none, or a comma-separated list of loopback, link-local, private and CIDRs; %v", err))
+	}
+	return list
 }

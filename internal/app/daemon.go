@@ -25,16 +25,16 @@ const (
 // asks it to stop, and returns the exit status. What was asked for goes to stdout, logs and complaints to stderr.
 func Daemon(name, purpose string, args []string, stdout, stderr io.Writer, run func(context.Context, Config, *slog.Logger) error) int {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), "%s: %s.\n\nIt takes its settings from the environment; README.md lists them.\n\nFlags:\n", name, purpose)
-		flags.PrintDefaults()
-	}
+	flags.SetOutput(io.Discard)
 	version := flags.Bool("version", false, "print the version and exit")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprintf(stdout, "%s: %s.\n\nIt takes its settings from the environment; README.md lists them.\n\nFlags:\n", name, purpose)
+		flags.SetOutput(stdout)
+		flags.PrintDefaults()
 		return ExitOK
 	case err != nil:
+		fmt.Fprintf(stderr, "%s: %v; -h says what is right\n", name, err)
 		return ExitUsage
 	case flags.NArg() > 0:
 		fmt.Fprintf(stderr, "%s: unknown argument %q; it takes none\n", name, flags.Arg(0))

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/store/storetest"
 )
 
@@ -33,7 +34,7 @@ func startProcess(t *testing.T, name string, variables ...string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(os.Args[0]), logged: make(chan struct{})}
 	p.Env = append(os.Environ(), daemonVariable+"="+name, "ROUTEMASTER_ROOT_KEY="+rootKey, "FORCE_SSL=no",
-		"ROUTEMASTER_SSL_VERIFY=no", "PORT=0", "ROUTEMASTER_LOG_FORMAT=json")
+		"ROUTEMASTER_SSL_VERIFY=no", "ROUTEMASTER_CALLBACK_DENY=none", "PORT=0", "ROUTEMASTER_LOG_FORMAT=json")
 	p.Env = append(p.Env, variables...) // the last one of a name counts
 	stderr, err := p.StderrPipe()
 	require.NoError(t, err)
@@ -114,7 +115,7 @@ func TestKilledProcessesLoseNothing(t *testing.T) {
 	}
 
 	// Nobody waits 30 s here for the dead workers' jobs.
-	_, err := st.ScrubQueues(ctx, time.Now().Add(time.Second))
+	_, err := st.ScrubQueues(ctx, time.Now().Add(time.Second), bus.Queues[:]...)
 	require.NoError(t, err)
 	worker := startProcess(t, "worker", variable)
 	require.NotEmpty(t, acknowledged)

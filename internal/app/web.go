@@ -33,21 +33,34 @@ func RunWeb(ctx context.Context, c Config, log *slog.Logger) error {
 
 // ServeWeb serves the API on a listener until the context is done, and closes it.
 func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.Listener) error {
+	defer listener.Close() // should it not come to serving
+	var certificate *web.Certificate
+	if c.TLSCert != "" {
+		var err error
+		if certificate, err = web.LoadCertificate(c.TLSCert, c.TLSKey, log, time.Now); err != nil {
+			return &ConfigError{fmt.Errorf("ROUTEMASTER_TLS_CERT and ROUTEMASTER_TLS_KEY must name a certificate and its key, in PEM: %w", err)}
+		}
+	}
 	st, err := openStore(c, log, webConnections)
 	if err != nil {
-		return errors.Join(err, listener.Close())
+		return err
 	}
 	defer st.Close()
 	server := web.New(web.Config{
 		RootKey:          c.RootKey,
+		NonceTTL:         c.NonceTTL,
 		ForceTLS:         c.ForceTLS,
+		Certificate:      certificate,
+		Deny:             c.CallbackDeny,
 		ScalingThreshold: int64(c.ScalingThreshold),
 		ScalingDeadline:  c.ScalingDeadline,
 	}, st, ingest.New(st, c.MaxEventData, time.Now), telemetry.NewMetrics().Handler(), log, time.Now)
 
+	ctx, cancel := context.WithCancel(ctx)
 	var registering sync.WaitGroup
 	registering.Go(func() { registerClients(ctx, st, c.Clients) })
 	defer registering.Wait()
+	defer cancel()
 
 	log.Info("web started", "version", Version(), "address", listener.Addr().String())
 	err = server.Run(ctx, listener)
@@ -84,10 +97,10 @@ func openStore(c Config, log *slog.Logger, connections int) (*store.Store, error
 				log.Info("redis is back")
 			}
 		},
+		OnRefusal: func(err error) { log.Error("redis refuses calls", "error", err) },
 	})
 	if err != nil {
-		// The library's message may show the URL, and with it the password.
-		return nil, &ConfigError{errors.New("the Redis URL is not allowed: it must be like redis://user:password@host:port/database")}
+		return nil, err
 	}
 	return st, nil
 }

@@ -31,6 +31,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		ConnectTimeout: c.ConnectTimeout,
 		Timeout:        c.Timeout,
 		VerifyTLS:      c.VerifyTLS,
+		Deny:           c.CallbackDeny,
 		HealRate:       c.HealRate,
 		DamageRate:     c.DamageRate,
 		MaxBackoff:     c.MaxBackoff,

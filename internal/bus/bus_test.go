@@ -96,6 +96,8 @@ func TestEventValidate(t *testing.T) {
 }
 
 func TestSubscriptionValidate(t *testing.T) {
+	deny, err := bus.ParseDenyList("loopback")
+	require.NoError(t, err)
 	text := func(s string) *string { return &s }
 	number := func(n int) *int { return &n }
 	period := func(d time.Duration) *time.Duration { return &d }
@@ -119,6 +121,8 @@ func TestSubscriptionValidate(t *testing.T) {
 			func(s *bus.Subscription) { s.Callback = "https://a.example/#x" },
 			func(s *bus.Subscription) { s.Callback = "https://a.example/#" },
 			func(s *bus.Subscription) { s.Callback = "https://u:p@a.example/" },
+			func(s *bus.Subscription) { s.Callback = "https://[::ffff:127.0.0.1]/" },
+			func(s *bus.Subscription) { s.Callback = "https://localhost:8443/" },
 		},
 		"/uuid": {
 			func(s *bus.Subscription) { s.UUID = text("a:b") },
@@ -137,7 +141,7 @@ func TestSubscriptionValidate(t *testing.T) {
 		for i, change := range changes {
 			sub := bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://a.example/x"}
 			change(&sub)
-			assert.Equal(t, pointer, pointerOf(t, sub.Validate()), "%s %d", pointer, i)
+			assert.Equal(t, pointer, pointerOf(t, sub.Validate(deny)), "%s %d", pointer, i)
 		}
 	}
 }

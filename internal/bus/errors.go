@@ -12,6 +12,10 @@ var (
 	ErrUnavailable = errors.New("redis is unavailable")
 	// ErrTopicClaimed says that another client publishes to the topic.
 	ErrTopicClaimed = errors.New("another client publishes to this topic")
+	// ErrKeyReused says that another request was sent with the same idempotency key.
+	ErrKeyReused = errors.New("another request was sent with this idempotency key")
+	// ErrTokenUnknown says that a token was removed.
+	ErrTokenUnknown = errors.New("there is no such token")
 	// ErrTopicUnknown says that there is no such topic.
 	ErrTopicUnknown = errors.New("there is no such topic")
 	// ErrNotSubscribed says that the client is not subscribed, or not to that topic.

@@ -1,5 +1,7 @@
 package bus
 
+import "time"
+
 // Queue names a queue of jobs.
 type Queue string
 
@@ -25,6 +27,12 @@ const (
 	JobScrubQueues JobName = "scrub_queues"
 	// JobScrubWorkers forgets workers that are long dead.
 	JobScrubWorkers JobName = "scrub_workers"
+)
+
+// How long a worker may be silent before its jobs are put back, and before it is forgotten.
+const (
+	DeadAfter   = 30 * time.Second
+	ForgetAfter = 120 * time.Second
 )
 
 // Job is a unit of work. Two jobs with the same name and arguments are the same job.

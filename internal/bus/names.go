@@ -75,6 +75,14 @@ func NewToken(name ClientName) (Token, error) {
 	return Token(string(name) + "--" + hex.EncodeToString(random[:])), nil
 }
 
+// PublicName is what everybody may see of a client: its name, unless that is missing or tells its token.
+func PublicName(t Token, name ClientName) ClientName {
+	if name == "" || string(name) == string(t) {
+		return LegacyClientName(t)
+	}
+	return name
+}
+
 // LegacyClientName names a client of which only the token is known: what stands before
 // the "--" of a token made from a name, else a digest, so that the name never tells
 // the token.

@@ -31,14 +31,14 @@ type Subscription struct {
 	MaxEvents *int
 }
 
-// Validate returns an [Invalid] that points at the first wrong field.
-func (s *Subscription) Validate() error {
+// Validate returns an [Invalid] that points at the first wrong field. A callback whose host is denied is wrong.
+func (s *Subscription) Validate(deny DenyList) error {
 	for i, name := range s.Topics {
 		if err := name.Validate(); err != nil {
 			return At("/topics/"+strconv.Itoa(i), err)
 		}
 	}
-	if err := validateCallback(s.Callback); err != nil {
+	if err := validateCallback(s.Callback, deny); err != nil {
 		return At("/callback", err)
 	}
 	if s.UUID != nil && !validUUID(*s.UUID) {
@@ -60,7 +60,7 @@ func validUUID(uuid string) bool {
 	})
 }
 
-func validateCallback(callback string) error {
+func validateCallback(callback string, deny DenyList) error {
 	u, err := parseHTTPS(callback)
 	switch {
 	case err != nil:
@@ -71,6 +71,8 @@ func validateCallback(callback string) error {
 		return Invalidf("", "must not have a fragment")
 	case u.User != nil:
 		return Invalidf("", "must not have a user name or password; send the uuid instead")
+	case deny.DeniesHost(u):
+		return Invalidf("", "must not have an address that the operator denies (loopback and link-local, if not set otherwise)")
 	}
 	return nil
 }

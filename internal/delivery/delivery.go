@@ -12,7 +12,9 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
+	"syscall"
 	"time"
 
 	"routemaster/internal/bus"
@@ -21,12 +23,14 @@ import (
 
 // Config says how to deliver.
 type Config struct {
-	// ConnectTimeout bounds the making of a connection, TLS included.
+	// ConnectTimeout bounds the making of a connection, and then its TLS handshake.
 	ConnectTimeout time.Duration
 	// Timeout bounds a whole delivery, from the first byte sent to the answer.
 	Timeout time.Duration
 	// VerifyTLS says whether a subscriber's certificate must be valid.
 	VerifyTLS bool
+	// Deny is the addresses that are never connected to.
+	Deny bus.DenyList
 	// HealRate and DamageRate are added to the subscriber's health points on success and on failure.
 	HealRate, DamageRate int
 	// MaxBackoff bounds the wait after a failure.
@@ -51,21 +55,38 @@ func New(config Config, log *slog.Logger, now func() time.Time) *Deliverer {
 }
 
 func newClient(config Config) *http.Client {
-	dialer := &net.Dialer{Timeout: config.ConnectTimeout}
+	dialer := &net.Dialer{
+		Timeout: config.ConnectTimeout,
+		// Here, and not where names are resolved, so that a name that changes its address does not get through.
+		Control: func(_, address string, _ syscall.RawConn) error { return checkAddress(config.Deny, address) },
+	}
 	return &http.Client{
 		Timeout: config.Timeout,
 		// A redirect is a failure: the subscriber's word on where its events go is its callback.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			DialContext:         dialer.DialContext,
-			TLSHandshakeTimeout: config.ConnectTimeout,
-			TLSClientConfig:     &tls.Config{InsecureSkipVerify: !config.VerifyTLS}, // an operator's explicit choice
-			ForceAttemptHTTP2:   true,
-			DisableCompression:  true, // answers are thrown away
-			MaxIdleConnsPerHost: config.Connections,
-			IdleConnTimeout:     90 * time.Second,
+			DialContext:            dialer.DialContext,
+			TLSHandshakeTimeout:    config.ConnectTimeout,
+			TLSClientConfig:        &tls.Config{InsecureSkipVerify: !config.VerifyTLS}, // an operator's explicit choice
+			ForceAttemptHTTP2:      true,
+			DisableCompression:     true, // answers are thrown away
+			MaxIdleConnsPerHost:    config.Connections,
+			IdleConnTimeout:        90 * time.Second,
+			MaxResponseHeaderBytes: maxResponseHeader,
 		},
 	}
+}
+
+// checkAddress refuses an address that deliveries must not connect to, as it is about to be dialled.
+func checkAddress(deny bus.DenyList, address string) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if deny.Denies(to.Addr()) {
+		return fmt.Errorf("the callback's address %s is denied by ROUTEMASTER_CALLBACK_DENY", to.Addr())
+	}
+	return nil
 }
 
 // Close ends the idle connections.
@@ -109,8 +130,11 @@ func (d *Deliverer) body(batch *store.Delivery, log *slog.Logger) (body []byte, 
 	return append(body, ']'), events
 }
 
-// maxDrain bounds what is read of an answer's body, so that its connection can be used again.
-const maxDrain = 64 << 10
+// What is read of an answer at most: of its header, and of its body so that its connection can be used again.
+const (
+	maxResponseHeader = 64 << 10
+	maxDrain          = 64 << 10
+)
 
 // statusError is an answer that does not acknowledge a batch.
 type statusError int

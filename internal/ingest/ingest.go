@@ -30,12 +30,14 @@ func (i *Ingest) Pack(e *bus.Event) (store.PackedEvent, error) {
 }
 
 // Publish stores events of one topic, oldest first, for every subscriber of the topic. When it returns
-// nil they will be delivered. It fails with [bus.ErrTopicClaimed] or [bus.ErrUnavailable].
-func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, events ...store.PackedEvent) error {
+// nil they will be delivered. Once may be nil. It fails with [bus.ErrTopicClaimed], [bus.ErrKeyReused] or
+// [bus.ErrUnavailable].
+func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, events []store.PackedEvent, once *store.Once) error {
 	return i.store.Publish(ctx, store.Publication{
 		Topic:      topic,
 		Publisher:  publisher,
 		Events:     events,
 		ReceivedAt: i.now().UnixMilli(),
+		Once:       once,
 	})
 }

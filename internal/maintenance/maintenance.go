@@ -6,13 +6,8 @@ import (
 	"log/slog"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/store"
-)
-
-// How long a worker may be silent before its jobs are put back, and before it is forgotten.
-const (
-	scrubQueuesAfter  = 30 * time.Second
-	scrubWorkersAfter = 120 * time.Second
 )
 
 // retryAfter is how long a job waits that could not reach Redis. It is the next tick's work too.
@@ -30,17 +25,17 @@ func New(st *store.Store, log *slog.Logger, now func() time.Time) *Maintenance {
 	return &Maintenance{store: st, log: log, now: now}
 }
 
-// ScrubQueues puts back the jobs of workers that have been silent for 30 s. It is the handler of
+// ScrubQueues puts back the jobs of workers that have been silent for [bus.DeadAfter]. It is the handler of
 // [bus.JobScrubQueues].
 func (m *Maintenance) ScrubQueues(ctx context.Context, _ *store.Task) store.Outcome {
-	jobs, err := m.store.ScrubQueues(ctx, m.now().Add(-scrubQueuesAfter))
+	jobs, err := m.store.ScrubQueues(ctx, m.now().Add(-bus.DeadAfter), bus.Queues[:]...)
 	return m.scrubbed("put back the jobs of dead workers", jobs, err)
 }
 
-// ScrubWorkers forgets workers that have been silent for 120 s. It is the handler of
+// ScrubWorkers forgets workers that have been silent for [bus.ForgetAfter]. It is the handler of
 // [bus.JobScrubWorkers].
 func (m *Maintenance) ScrubWorkers(ctx context.Context, _ *store.Task) store.Outcome {
-	jobs, err := m.store.ScrubWorkers(ctx, m.now().Add(-scrubWorkersAfter))
+	jobs, err := m.store.ScrubWorkers(ctx, m.now().Add(-bus.ForgetAfter))
 	return m.scrubbed("put back the jobs of forgotten workers", jobs, err)
 }
 

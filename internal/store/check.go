@@ -340,6 +340,7 @@ func (k keys) kind(key string) string {
 		{k.topicSubscribers(""), "set"}, {k.subscriberTopics(""), "set"}, {k.current(""), "set"},
 		{k.line(""), "zset"}, {k.batch(""), "list"},
 		{k.jobsIndex(""), "set"}, {k.scheduled(""), "zset"}, {k.instant(""), "list"},
+		{k.ns + "idempotency:", "string"},
 		{k.pendingIndex(""), "set"}, {k.ns + "jobs:pending:", "list"},
 	}
 	for _, family := range families {

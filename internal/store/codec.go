@@ -56,7 +56,13 @@ func packData(json []byte) ([]byte, error) {
 	return buf.Bytes(), nil
 }
 
+// maxDepth bounds how deep data may be nested.
+const maxDepth = 100
+
 func packValue(enc *msgpack.Encoder, dec *jsontext.Decoder) error {
+	if dec.StackDepth() > maxDepth {
+		return bus.Invalidf("", "is nested more than %d deep", maxDepth)
+	}
 	token, err := dec.ReadToken()
 	if err != nil {
 		return bus.Invalidf("", "must be a JSON value: %v", err)
@@ -103,7 +109,8 @@ func packMembers(enc *msgpack.Encoder, dec *jsontext.Decoder, end jsontext.Kind,
 func packNumber(enc *msgpack.Encoder, text string) error {
 	if strings.ContainsAny(text, ".eE") {
 		f, err := strconv.ParseFloat(text, 64)
-		if err != nil {
+		mantissa, _, _ := strings.Cut(strings.ToLower(text), "e")
+		if err != nil || f == 0 && strings.ContainsAny(mantissa, "123456789") {
 			return bus.Invalidf("", "has a number beyond double precision; send it as a string")
 		}
 		return enc.EncodeFloat64(f)

@@ -58,12 +58,14 @@ func TestDataKeepsItsValue(t *testing.T) {
 
 func TestPackEventRefuses(t *testing.T) {
 	for data, detail := range map[string]string{
-		`18446744073709551616`:              "has an integer beyond 64 bits",
-		`-9223372036854775809`:              "has an integer beyond 64 bits",
-		`{"a":[1e400]}`:                     "has a number beyond double precision",
-		`"` + strings.Repeat("x", 63):       "must be a JSON value",
-		`{"a":1,"a":2}`:                     "must be a JSON value",
-		`[1,`:                               "must be a JSON value",
+		`18446744073709551616`:        "has an integer beyond 64 bits",
+		`-9223372036854775809`:        "has an integer beyond 64 bits",
+		`{"a":[1e400]}`:               "has a number beyond double precision",
+		`"` + strings.Repeat("x", 63): "must be a JSON value",
+		`{"a":1,"a":2}`:               "must be a JSON value",
+		`[1e-400]`:                    "has a number beyond double precision",
+		`[1,`:                         "must be a JSON value",
+		strings.Repeat("[", 102) + strings.Repeat("]", 102): "nested more than 100 deep",
 		`]`:                                 "must be a JSON value",
 		`"` + strings.Repeat("x", 63) + `"`: "takes 65 bytes as MessagePack; at most 64 are allowed",
 	} {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -12,32 +13,51 @@ import (
 	"routemaster/internal/bus"
 )
 
-// passing are the beginnings of the error replies with which Redis refuses work for a while, or until
-// an operator has seen to it: nothing is wrong with the call. Scripts put the
-// reply's code into the middle of their own message.
-var passing = []string{
-	"LOADING", "OOM", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS",
-	"BUSY", "MISCONF", "NOAUTH", "WRONGPASS", "NOPERM", "max number of clients",
-}
+// verdict is what the result of a call says about Redis.
+type verdict int
 
-// unavailable reports whether Redis could not do its work, as against having answered.
-func unavailable(err error) bool {
-	if err == nil || errors.Is(err, redis.Nil) || errors.Is(err, context.Canceled) {
-		return false
+const (
+	// answered: it works, whatever it said.
+	answered verdict = iota
+	// silent: nothing, because we gave the call up ourselves.
+	silent
+	// refused: it works, but refuses some calls: it is full, or read-only.
+	refused
+	// away: it cannot be reached, or is not ready for any call.
+	away
+)
+
+// What error replies tell, by their codes. Scripts put the code into the middle of their own message.
+var (
+	refusals = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS"}
+	unready  = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOAUTH", "WRONGPASS", "NOPERM", "max number of clients"}
+)
+
+func judge(err error) verdict {
+	if err == nil || errors.Is(err, redis.Nil) {
+		return answered
 	}
-	if errors.Is(err, net.ErrClosed) || errors.Is(err, redis.ErrClosed) {
-		return false // we closed it ourselves
+	if errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed) || errors.Is(err, redis.ErrClosed) {
+		return silent
 	}
 	reply, ok := errors.AsType[redis.Error](err)
 	if !ok {
-		return true // not an answer: the network, a time-out, an exhausted pool
+		return away // not an answer: the network, a time-out, an exhausted pool
 	}
-	for _, code := range passing {
-		if strings.Contains(reply.Error(), code) {
-			return true
-		}
+	has := func(code string) bool { return strings.Contains(reply.Error(), code) }
+	switch {
+	case slices.ContainsFunc(refusals, has):
+		return refused
+	case slices.ContainsFunc(unready, has):
+		return away
 	}
-	return false
+	return answered
+}
+
+// isFull reports whether Redis refused a call because it has no memory left.
+func isFull(err error) bool {
+	reply, ok := errors.AsType[redis.Error](err)
+	return ok && strings.Contains(reply.Error(), "OOM")
 }
 
 // wrap makes errors of an unavailable Redis into [bus.ErrUnavailable], and says what failed.
@@ -45,7 +65,7 @@ func wrap(what string, err error) error {
 	switch {
 	case err == nil || errors.Is(err, redis.Nil):
 		return nil
-	case unavailable(err):
+	case judge(err) == refused || judge(err) == away:
 		return fmt.Errorf("%s: %w: %w", what, bus.ErrUnavailable, err)
 	default:
 		return fmt.Errorf("%s: %w", what, err)

@@ -115,9 +115,7 @@ func (s *Store) acquired(cmd *redis.Cmd, q bus.Queue, worker bus.WorkerID) (*Tas
 		CreatedAt:  time.UnixMilli(reply[6].(int64)),
 		Attempts:   int(reply[7].(int64)),
 	}
-	if delivery.Client == "" {
-		delivery.Client = bus.LegacyClientName(delivery.Subscriber)
-	}
+	delivery.Client = bus.PublicName(delivery.Subscriber, delivery.Client)
 	for _, packed := range reply[8].([]any) {
 		delivery.Events = append(delivery.Events, PackedEvent(text(packed)))
 	}
@@ -163,6 +161,9 @@ type Waiter struct {
 // waitMargin is how much longer than Redis the waiter's connection waits.
 const waitMargin = 5 * time.Second
 
+// waitWhenFull is how long a wait takes while Redis is full.
+const waitWhenFull = 20 * time.Millisecond
+
 // NewWaiter prepares a waiter that waits at most the given time at once.
 func (s *Store) NewWaiter(q bus.Queue, most time.Duration) *Waiter {
 	options := s.options
@@ -180,6 +181,13 @@ func (w *Waiter) Wait(ctx context.Context, most time.Duration) error {
 	// Not BLMove, which rounds the time to whole seconds.
 	err := w.redis.Do(ctx, "blmove", w.list, w.list, "right", "right", most.Seconds()).Err()
 	if ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
+		return context.Cause(ctx)
+	}
+	if isFull(err) { // it refuses to wait, but not to hand out jobs, which is what empties it
+		select {
+		case <-time.After(min(most, waitWhenFull)):
+		case <-ctx.Done():
+		}
 		return context.Cause(ctx)
 	}
 	return wrap("wait for a job", err)

@@ -72,5 +72,11 @@ func (k keys) pending(q bus.Queue, w bus.WorkerID) string {
 // pendingIndex: set of the workers that may have a pending job. Written by acquire.
 func (k keys) pendingIndex(q bus.Queue) string { return k.ns + "jobs:pending:index:" + string(q) }
 
+// idempotency: string, the digest of the request that a publisher sent with an idempotency key. Written by
+// publish; it expires. It is not of the founding layout.
+func (k keys) idempotency(t bus.Token, key string) string {
+	return k.ns + "idempotency:" + string(t) + ":" + key
+}
+
 // workers: hash of worker to when it was last active (ms). Written by acquire and heartbeat.
 func (k keys) workers() string { return k.ns + "workers" }

@@ -36,6 +36,7 @@ func TestKeysInLua(t *testing.T) {
 		"instant_key('main')":            k.instant(bus.QueueMain),
 		"pending_key('main', 'x')":       k.pending(bus.QueueMain, "x"),
 		"pending_index_key('main')":      k.pendingIndex(bus.QueueMain),
+		"idempotency_key('x', 'y:z')":    k.idempotency("x", "y:z"),
 		"workers_key()":                  k.workers(),
 		"job_of('AAAABBBBCCCCDDDD-_-_')": packJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}}),
 	}

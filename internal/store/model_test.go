@@ -22,6 +22,7 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 			f := newFixture(t, server, func(o *store.Options) { o.Abreast = abreast })
 			rapid.Check(t, func(rt *rapid.T) {
 				require.NoError(rt, f.raw.FlushAll(t.Context()).Err())
+				f.register()
 				m := newModel(f, abreast)
 				rt.Repeat(map[string]func(*rapid.T){
 					"publish":       m.publishSome,
@@ -190,7 +191,7 @@ func (m *model) scrub(rt *rapid.T) {
 		rt.Skip("no task is held")
 	}
 	m.ms++
-	_, err := m.ScrubQueues(m.t.Context(), after(m.ms))
+	_, err := m.ScrubQueues(m.t.Context(), after(m.ms), bus.Queues[:]...)
 	require.NoError(rt, err)
 	for worker, task := range m.held {
 		m.stale = append(m.stale, task)

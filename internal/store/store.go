@@ -25,6 +25,9 @@ type Options struct {
 	// OnLink, if given, is called when Redis stops answering, with the reason, and with
 	// nil when it answers again. It may be called from several goroutines.
 	OnLink func(err error)
+	// OnRefusal, if given, is called when Redis, though there, refuses a call because it is full or
+	// read-only: the first time, and when that comes again after a minute.
+	OnRefusal func(err error)
 }
 
 // Store reads and writes the bus's state in one Redis. It is safe for concurrent use.
@@ -34,6 +37,12 @@ type Store struct {
 	keys    keys
 	link    *link
 	abreast int
+}
+
+// CheckURL returns an error unless url is one that [Open] takes. The error may show the URL.
+func CheckURL(url string) error {
+	_, err := redis.ParseURL(url)
+	return err
 }
 
 // dialTimeout bounds how long a call can take to find that Redis is not there.
@@ -58,7 +67,7 @@ func Open(o Options) (*Store, error) {
 	options.ContextTimeoutEnabled = true
 	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 
-	s := &Store{options: *options, keys: keys{o.Namespace}, link: &link{onChange: o.OnLink}, abreast: max(o.Abreast, 1)}
+	s := &Store{options: *options, keys: keys{o.Namespace}, link: &link{onChange: o.OnLink, onRefusal: o.OnRefusal}, abreast: max(o.Abreast, 1)}
 	s.redis = s.connect(*options)
 	return s, nil
 }
@@ -88,19 +97,30 @@ func (s *Store) pipelined(ctx context.Context, what string, commands func(redis.
 
 // link watches the result of every command and tells when Redis goes away and comes back.
 type link struct {
-	onChange func(err error)
-	down     atomic.Bool
+	onChange, onRefusal func(err error)
+	down                atomic.Bool
+	lastRefusal         atomic.Int64 // ms since the Unix epoch
 }
 
+// refusalOver is how long Redis must not have refused anything for a refusal to be news.
+const refusalOver = time.Minute
+
 func (l *link) saw(err error) {
-	if l.onChange == nil {
-		return
-	}
-	if down := unavailable(err); l.down.CompareAndSwap(!down, down) {
-		if !down {
-			err = nil
+	switch judge(err) {
+	case answered:
+		if l.down.CompareAndSwap(true, false) && l.onChange != nil {
+			l.onChange(nil)
 		}
-		l.onChange(err)
+	case away:
+		if l.down.CompareAndSwap(false, true) && l.onChange != nil {
+			l.onChange(err)
+		}
+	case refused:
+		now := time.Now().UnixMilli()
+		if last := l.lastRefusal.Swap(now); now-last > refusalOver.Milliseconds() && l.onRefusal != nil {
+			l.onRefusal(err)
+		}
+	case silent:
 	}
 }
 

@@ -41,7 +41,18 @@ type fixture struct {
 }
 
 func newFixture(t testing.TB, server *storetest.Server, adjust ...func(*store.Options)) *fixture {
-	return &fixture{server.Open(t, adjust...), t, server.Raw}
+	f := &fixture{server.Open(t, adjust...), t, server.Raw}
+	f.register()
+	return f
+}
+
+// register adds the tests' clients.
+func (f *fixture) register() {
+	f.t.Helper()
+	for _, token := range []bus.Token{publisher, alice, bob} {
+		name, _, _ := strings.Cut(string(token), "--")
+		require.NoError(f.t, f.PutToken(f.t.Context(), token, bus.ClientName(name)))
+	}
 }
 
 func (f *fixture) subscribe(token bus.Token, timeout time.Duration, maxEvents int, topics ...bus.TopicName) {
@@ -50,7 +61,7 @@ func (f *fixture) subscribe(token bus.Token, timeout time.Duration, maxEvents in
 	require.NoError(f.t, f.Subscribe(f.t.Context(), token, bus.Subscription{
 		Topics: topics, Callback: "https://" + string(token) + ".example/events", UUID: &uuid,
 		Timeout: &timeout, MaxEvents: &maxEvents,
-	}))
+	}, start))
 }
 
 // publish publishes events first..last, whose URLs end in their numbers, at a time in ms after start.
@@ -164,6 +175,7 @@ func TestPublishWritesTheDocumentedLayout(t *testing.T) {
 			return "\x92\xa1e\x85\xa1t\x01\xa1o\xa7widgets\xa1y\xa6update\xa1u\xb3https://x.example/" + strconv.Itoa(i) + "\xa1d\xc0"
 		}
 		assert.Equal(t, map[string]string{
+			"api_tokens:by_token": fmt.Sprintf("hash %q", map[string]string{"alice--1": "alice", "bob--2": "bob", "publisher--1": "publisher"}),
 			"topics":              `set ["widgets"]`,
 			"topic:widgets":       fmt.Sprintf("hash %q", map[string]string{"publisher": string(publisher), "counter": "2", "last_event": event(2)}),
 			"subscribers":         `set ["alice--1"]`,
@@ -188,7 +200,6 @@ func TestPublishWritesTheDocumentedLayout(t *testing.T) {
 func TestPublishUnderANamespace(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
 		f := newFixture(t, server, func(o *store.Options) { o.Namespace = "rm:" })
-		require.NoError(t, f.PutToken(t.Context(), publisher, "publisher"))
 		f.subscribe(alice, 0, 100, "widgets")
 		f.publish("widgets", 1, 1, 0)
 		task := f.acquire("w1", 1)
@@ -283,7 +294,6 @@ func TestATopicBelongsToItsFirstPublisher(t *testing.T) {
 func TestADeliveryLeavesNothingBehind(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
 		f := newFixture(t, server)
-		require.NoError(t, f.PutToken(t.Context(), alice, "alice"))
 		f.subscribe(alice, 500*time.Millisecond, 100, "widgets")
 		f.publish("widgets", 1, 3, 0)
 		f.schedule(500)
@@ -329,7 +339,7 @@ func TestABatchWrittenByHandIsDelivered(t *testing.T) {
 		task := f.acquire("w1", 0)
 		assert.Equal(t, []int{7}, numbers(t, task))
 		assert.True(t, f.settle(task, store.Done))
-		assert.Equal(t, []string{"jobs:pending:index:main", "subscriber:alice--1", "subscribers", "workers"}, keysOf(dump(t, f.raw)))
+		assert.Equal(t, []string{"api_tokens:by_token", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "workers"}, keysOf(dump(t, f.raw)))
 	})
 }
 
@@ -493,10 +503,10 @@ func TestAScrubbedWorkerDoesNoHarm(t *testing.T) {
 		f.publish("widgets", 1, 2, 0)
 		slow := f.acquire("slow", 0)
 
-		jobs, err := f.ScrubQueues(ctx, after(-1))
+		jobs, err := f.ScrubQueues(ctx, after(-1), bus.Queues[:]...)
 		require.NoError(t, err)
 		assert.Zero(t, jobs, "it has been active since")
-		jobs, err = f.ScrubQueues(ctx, after(0))
+		jobs, err = f.ScrubQueues(ctx, after(0), bus.Queues[:]...)
 		require.NoError(t, err)
 		assert.Equal(t, 1, jobs)
 		f.sound()
@@ -625,7 +635,7 @@ func TestSubscriptions(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"a", "b"}, Callback: "https://a.example/"}))
+		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"a", "b"}, Callback: "https://a.example/"}, start))
 		f.sound()
 		subscribers, err := f.Subscribers(ctx)
 		require.NoError(t, err)
@@ -635,7 +645,7 @@ func TestSubscriptions(t *testing.T) {
 		}}, subscribers)
 
 		f.subscribe(alice, time.Minute, 7, "b", "c")
-		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"b", "c"}, Callback: "https://b.example/"}))
+		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"b", "c"}, Callback: "https://b.example/"}, start))
 		f.sound()
 		subscribers, err = f.Subscribers(ctx)
 		require.NoError(t, err)
@@ -657,7 +667,7 @@ func TestSubscriptions(t *testing.T) {
 		require.ErrorIs(t, f.DeleteSubscriber(ctx, bob), bus.ErrNotSubscribed)
 		require.NoError(t, f.DeleteSubscriber(ctx, alice))
 		f.sound()
-		assert.Equal(t, []string{"topic:b", "topics"}, keysOf(dump(t, f.raw)))
+		assert.Equal(t, []string{"api_tokens:by_token", "topic:b", "topics"}, keysOf(dump(t, f.raw)))
 	})
 }
 
@@ -665,7 +675,6 @@ func TestBatchesOfADeletedSubscriberAreDropped(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		require.NoError(t, f.PutToken(ctx, alice, "alice"))
 		f.subscribe(alice, time.Hour, 2, "widgets")
 		f.publish("widgets", 1, 5, 0)
 		taken := f.acquire("w1", 0)
@@ -679,7 +688,7 @@ func TestBatchesOfADeletedSubscriberAreDropped(t *testing.T) {
 		f.schedule(100)
 		assert.Nil(t, f.acquire("w2", 100))
 		f.sound()
-		assert.Equal(t, []string{"jobs:pending:index:main", "topic:widgets", "topics", "workers"}, keysOf(dump(t, f.raw)))
+		assert.Equal(t, []string{"api_tokens:by_token", "jobs:pending:index:main", "topic:widgets", "topics", "workers"}, keysOf(dump(t, f.raw)))
 	})
 }
 
@@ -705,12 +714,11 @@ func TestTokens(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		require.NoError(t, f.PutToken(ctx, alice, "alice"))
 		require.NoError(t, f.AddToken(ctx, alice, "other"))
-		require.NoError(t, f.AddToken(ctx, bob, "bob"))
+		require.NoError(t, f.AddToken(ctx, "carol--3", "carol"))
 		names, err := f.Tokens(ctx)
 		require.NoError(t, err)
-		assert.Equal(t, map[bus.Token]bus.ClientName{alice: "alice", bob: "bob"}, names)
+		assert.Equal(t, map[bus.Token]bus.ClientName{publisher: "publisher", alice: "alice", bob: "bob", "carol--3": "carol"}, names)
 		name, err := f.ClientName(ctx, bob)
 		require.NoError(t, err)
 		assert.Equal(t, bus.ClientName("bob"), name)
@@ -744,36 +752,163 @@ func TestRedisAwayIsAnErrorAndIsToldOnce(t *testing.T) {
 	assert.Equal(t, []bool{false, true}, changes)
 }
 
-func TestAFullRedisRefusesWhole(t *testing.T) {
+func TestAFullRedisTakesNothingInAndGoesOnDelivering(t *testing.T) {
 	server := storetest.Real(t)
-	f := newFixture(t, server)
+	refusals := 0
+	f := newFixture(t, server, func(o *store.Options) {
+		o.OnLink = func(err error) { t.Errorf("it is not away: %v", err) }
+		o.OnRefusal = func(error) { refusals++ }
+	})
 	ctx := t.Context()
 	f.subscribe(alice, time.Second, 2, "widgets")
-	f.publish("widgets", 1, 3, 0)
+	f.publish("widgets", 1, 5, 0)
 	task := f.acquire("w1", 0)
-	before := dump(t, f.raw)
 	require.NoError(t, f.raw.ConfigSet(ctx, "maxmemory", "1").Err())
+
+	before := dump(t, f.raw)
 	p := store.Publication{Topic: "widgets", Publisher: publisher, Events: []store.PackedEvent{packed(t, "widgets", 9)}}
 	require.ErrorIs(t, f.Publish(ctx, p), bus.ErrUnavailable)
-	_, err := f.Settle(ctx, task, store.Outcome{RetryAt: after(9)})
-	require.ErrorIs(t, err, bus.ErrUnavailable)
-	_, err = f.Settle(ctx, task, store.Done)
-	require.ErrorIs(t, err, bus.ErrUnavailable)
-	_, err = f.Schedule(ctx, bus.QueueMain, after(1000), 10)
-	require.ErrorIs(t, err, bus.ErrUnavailable)
-	_, err = f.Retire(ctx, "w1")
-	require.ErrorIs(t, err, bus.ErrUnavailable)
+	p.Topic = "gadgets"
+	require.ErrorIs(t, f.Publish(ctx, p), bus.ErrUnavailable)
+	require.ErrorIs(t, f.Subscribe(ctx, bob, bus.Subscription{Callback: "https://b.example/"}, start), bus.ErrUnavailable)
 	assert.Equal(t, before, dump(t, f.raw), "nothing is half-written")
-	require.NoError(t, f.raw.ConfigSet(ctx, "maxmemory", "0").Err())
-	assert.True(t, f.settle(task, store.Done))
+	assert.Equal(t, 1, refusals, "it is told once")
+
+	waiter := f.NewWaiter(bus.QueueMain, time.Minute)
+	defer waiter.Close()
+	require.NoError(t, waiter.Wait(ctx, time.Minute))
+	assert.True(t, f.settle(task, store.Outcome{Health: -2, RetryAt: after(9)}))
+	assert.Equal(t, 1, f.schedule(9))
+	for range 2 {
+		assert.True(t, f.settle(f.acquire("w1", 9), store.Outcome{Health: 1}))
+	}
+	require.NoError(t, f.Heartbeat(ctx, after(10), "w1"))
+	added, err := f.Enqueue(ctx, bus.QueueAux, bus.Job{Name: "autodrop"})
+	require.NoError(t, err)
+	assert.True(t, added)
+	assert.Equal(t, 1, f.schedule(1000))
+	assert.Equal(t, []int{5}, numbers(t, f.acquire("w1", 1000)))
+	jobs, err := f.Retire(ctx, "w1")
+	require.NoError(t, err)
+	assert.Equal(t, 1, jobs)
 	f.sound()
+}
+
+func TestARemovedTokenCanNeitherPublishNorSubscribe(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		require.NoError(t, f.DeleteToken(ctx, alice))
+		before := dump(t, f.raw)
+		require.ErrorIs(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"a"}, Callback: "https://a.example/"}, start), bus.ErrTokenUnknown)
+		require.ErrorIs(t, f.Publish(ctx, store.Publication{Topic: "a", Publisher: alice, Events: []store.PackedEvent{packed(t, "a", 1)}}), bus.ErrTokenUnknown)
+		assert.Equal(t, before, dump(t, f.raw))
+	})
+}
+
+func TestATopicBelongsToAllTokensOfItsPublisher(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.publish("widgets", 1, 1, 0)
+		require.NoError(t, f.PutToken(ctx, "publisher--2", "publisher"))
+		p := store.Publication{Topic: "widgets", Publisher: "publisher--2", Events: []store.PackedEvent{packed(t, "widgets", 2)}}
+		require.NoError(t, f.Publish(ctx, p))
+		require.NoError(t, f.DeleteToken(ctx, publisher), "the old token goes")
+		require.NoError(t, f.Publish(ctx, p))
+		require.NoError(t, f.DeleteTopic(ctx, "widgets", "publisher--2"))
+	})
+}
+
+func TestIdempotentPublish(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.subscribe(alice, 0, 100, "widgets", "gadgets")
+		publish := func(by bus.Token, topic bus.TopicName, key, digest string) error {
+			return f.Publish(ctx, store.Publication{
+				Topic: topic, Publisher: by, Events: []store.PackedEvent{packed(t, topic, 1)}, ReceivedAt: start.UnixMilli(),
+				Once: &store.Once{Key: key, Digest: digest},
+			})
+		}
+		require.NoError(t, publish(publisher, "widgets", "k", "d"))
+		before := dump(t, f.raw)
+		require.NoError(t, publish(publisher, "widgets", "k", "d"), "a repetition")
+		require.ErrorIs(t, publish(publisher, "widgets", "k", "other"), bus.ErrKeyReused)
+		assert.Equal(t, before, dump(t, f.raw), "neither adds anything")
+		require.NoError(t, publish(publisher, "widgets", "k2", "d"))
+		require.NoError(t, publish(bob, "gadgets", "k", "other"), "keys are each publisher's own")
+		require.ErrorIs(t, publish(bob, "widgets", "k3", "d"), bus.ErrTopicClaimed)
+		assert.Zero(t, f.raw.Exists(ctx, "idempotency:bob--2:k3").Val(), "a refused request uses no key up")
+		assert.Len(t, numbers(t, f.acquire("w1", 0)), 3)
+		ttl := f.raw.PTTL(ctx, "idempotency:publisher--1:k").Val()
+		assert.Greater(t, ttl, 23*time.Hour)
+		assert.LessOrEqual(t, ttl, 24*time.Hour)
+		f.sound()
+	})
+}
+
+func TestAShorterTimeoutHoldsForTheOpenBatch(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, time.Hour, 100, "widgets")
+		f.publish("widgets", 1, 1, 0)
+		f.subscribe(alice, 2*time.Hour, 100, "widgets")
+		assert.Zero(t, f.schedule(3_599_999))
+		f.subscribe(alice, 20*time.Millisecond, 100, "widgets")
+		assert.Zero(t, f.schedule(19))
+		assert.Equal(t, 1, f.schedule(20))
+		f.sound()
+	})
+}
+
+func TestForeignBytesDoNotStopAThread(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.subscribe(alice, 0, 100, "widgets")
+		f.publish("widgets", 1, 1, 0)
+		f.raw.HSet(ctx, "subscriber:alice--1", "max_events", "0", "timeout", "-5")
+		f.publish("widgets", 2, 3, 0)
+		for _, junk := range []string{strings.Repeat("x", 500), "", "\x92\xa5batch\x91\xa0", "\x92\xa5batch\x91\xd9\xff" + strings.Repeat("y", 255)} {
+			f.raw.SAdd(ctx, "jobs:index:main", junk)
+			f.raw.RPush(ctx, "jobs:instant:main", junk)
+			task := f.acquire("w1", 0)
+			assert.Nil(t, task.Delivery)
+			assert.True(t, f.settle(task, store.Outcome{RetryAt: after(1)}))
+			assert.Equal(t, int64(1), f.raw.ZRem(ctx, "jobs:scheduled:main", junk).Val())
+			f.raw.SRem(ctx, "jobs:index:main", junk)
+		}
+		f.raw.Set(ctx, "batch:AAAABBBBCCCCDDDDEEEE", "not a list", 0)
+		f.raw.RPush(ctx, "jobs:instant:main", "\x92\xa5batch\x91\xb4AAAABBBBCCCCDDDDEEEE")
+		assert.Equal(t, []int{1}, numbers(t, f.acquire("w1", 0)))
+	})
+}
+
+func TestHousekeepingOfDeadWorkersIsPutBackWithoutAJob(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		for _, name := range []bus.JobName{bus.JobScrubQueues, bus.JobScrubWorkers} {
+			_, err := f.Enqueue(ctx, bus.QueueAux, bus.Job{Name: name})
+			require.NoError(t, err)
+			_, err = f.Acquire(ctx, bus.QueueAux, bus.WorkerID("dead with "+name), start)
+			require.NoError(t, err)
+		}
+		jobs, err := f.ScrubQueues(ctx, after(0), bus.QueueAux)
+		require.NoError(t, err)
+		assert.Equal(t, 2, jobs)
+		f.sound()
+	})
 }
 
 func TestAPublishIsOneRoundTrip(t *testing.T) {
 	server := storetest.Real(t)
 	f := newFixture(t, server)
 	for i := range 50 {
-		f.subscribe(bus.Token(fmt.Sprintf("s%d", i)), time.Second, 2, "widgets")
+		token := bus.Token(fmt.Sprintf("s%d", i))
+		require.NoError(t, f.PutToken(t.Context(), token, "s"))
+		f.subscribe(token, time.Second, 2, "widgets")
 	}
 	f.publish("widgets", 1, 1, 0)
 	ctx := t.Context()

@@ -12,8 +12,9 @@ import (
 )
 
 // Subscribe makes a client a subscriber of exactly the given topics, in one atomic step. Topics
-// that do not exist are created, without a publisher.
-func (s *Store) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscription) error {
+// that do not exist are created, without a publisher. It fails with [bus.ErrTokenUnknown] or
+// [bus.ErrUnavailable].
+func (s *Store) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscription, now time.Time) error {
 	var fields []any
 	if sub.UUID != nil {
 		fields = append(fields, "uuid", *sub.UUID)
@@ -26,13 +27,20 @@ func (s *Store) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscrip
 	}
 	args := []any{
 		string(token), sub.Callback,
-		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), len(fields) / 2,
+		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), now.UnixMilli(), len(fields) / 2,
 	}
 	args = append(args, fields...)
 	for _, name := range sub.Topics {
 		args = append(args, string(name))
 	}
-	return wrap("subscribe", s.run(ctx, scriptSubscriberPut, args...).Err())
+	stored, err := s.run(ctx, scriptSubscriberPut, args...).Int()
+	switch {
+	case err != nil:
+		return wrap("subscribe", err)
+	case stored == 0:
+		return bus.ErrTokenUnknown
+	}
+	return nil
 }
 
 // Unsubscribe ends one subscription. It fails with [bus.ErrTopicUnknown], [bus.ErrNotSubscribed]

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -17,16 +18,33 @@ type Publication struct {
 	// ReceivedAt is the time of receipt, in ms since the Unix epoch. When a batch is
 	// due depends on it alone.
 	ReceivedAt int64
+	// Once, if given, makes a repetition of the same request store nothing.
+	Once *Once
 }
 
+// Once identifies a request, so that it can be repeated.
+type Once struct {
+	// Key is the publisher's name for the request.
+	Key string
+	// Digest tells one request from another.
+	Digest string
+}
+
+// onceFor is how long a request's key is remembered.
+const onceFor = 24 * time.Hour
+
 // Publish stores events in a batch of every subscriber of their topic, in one atomic
-// step and one round trip. It fails with [bus.ErrTopicClaimed] or
-// [bus.ErrUnavailable]. After the latter the events may have been stored all the same,
+// step and one round trip. It fails with [bus.ErrTopicClaimed], [bus.ErrKeyReused],
+// [bus.ErrTokenUnknown] or [bus.ErrUnavailable]. After the last the events may have been stored all the same,
 // if it was the answer that was lost.
 func (s *Store) Publish(ctx context.Context, p Publication) error {
+	once := p.Once
+	if once == nil {
+		once = &Once{}
+	}
 	args := []any{
 		string(p.Topic), string(p.Publisher), p.ReceivedAt, bus.NewBatchSeed(),
-		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(),
+		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), once.Key, once.Digest, onceFor.Milliseconds(),
 	}
 	for _, event := range p.Events {
 		args = append(args, []byte(event))
@@ -37,6 +55,10 @@ func (s *Store) Publish(ctx context.Context, p Publication) error {
 		return wrap("publish", err)
 	case stored == 0:
 		return bus.ErrTopicClaimed
+	case stored == -1:
+		return bus.ErrKeyReused
+	case stored == -2:
+		return bus.ErrTokenUnknown
 	}
 	return nil
 }

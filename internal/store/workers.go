@@ -12,11 +12,11 @@ import (
 
 // Heartbeat notes that workers are alive.
 func (s *Store) Heartbeat(ctx context.Context, now time.Time, workers ...bus.WorkerID) error {
-	fields := make([]any, 0, 2*len(workers))
+	args := []any{now.UnixMilli()}
 	for _, worker := range workers {
-		fields = append(fields, string(worker), now.UnixMilli())
+		args = append(args, string(worker))
 	}
-	return wrap("heartbeat", s.redis.HSet(ctx, s.keys.workers(), fields...).Err())
+	return wrap("heartbeat", s.run(ctx, scriptWorkerHeartbeat, args...).Err())
 }
 
 // Retire removes a worker that stops, and puts back what it has pending. It returns the number of
@@ -26,11 +26,11 @@ func (s *Store) Retire(ctx context.Context, worker bus.WorkerID) (int, error) {
 	return s.scrub(ctx, worker, evenIfActive, true)
 }
 
-// ScrubQueues puts back the jobs of workers that have been silent since a time, or are unknown. It
-// returns the number of jobs put back.
-func (s *Store) ScrubQueues(ctx context.Context, since time.Time) (int, error) {
+// ScrubQueues puts back the jobs, in some queues, of workers that have been silent since a time, or are
+// unknown. It returns the number of jobs put back.
+func (s *Store) ScrubQueues(ctx context.Context, since time.Time, queues ...bus.Queue) (int, error) {
 	suspects := map[bus.WorkerID]bool{}
-	for _, q := range bus.Queues {
+	for _, q := range queues {
 		members, err := s.redis.SMembers(ctx, s.keys.pendingIndex(q)).Result()
 		if err != nil {
 			return 0, wrap("list workers", err)

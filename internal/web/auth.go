@@ -18,31 +18,43 @@ type client struct {
 	name bus.ClientName
 	// token is empty for root.
 	token bus.Token
+	// isRoot is set for who has the root key, whatever the names in Redis say.
+	isRoot bool
 }
 
-func (c client) root() bool { return c.name == bus.RootName }
+func (c client) root() bool { return c.isRoot }
 
 type clientKey struct{}
 
 // caller is the client that [Server.authenticate] found.
 func caller(r *http.Request) client { return r.Context().Value(clientKey{}).(client) }
 
-// challenge asks for credentials (RFC 7617).
-const challenge = `Basic realm="routemaster", charset="UTF-8"`
-
 // authenticate lets a request pass with the credentials of a client or of root.
 func (s *Server) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		found, ok, err := s.basic(r)
+		found, ok, stale, err := s.identify(r)
 		switch {
 		case err != nil:
 			s.fail(w, r, err)
 		case !ok:
-			s.challenge(w)
+			s.challenge(w, stale)
 		default:
 			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), clientKey{}, found)))
 		}
 	})
+}
+
+// identify returns the client that a request's credentials name, in either scheme.
+func (s *Server) identify(r *http.Request) (found client, ok, stale bool, err error) {
+	scheme, credentials, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	switch strings.ToLower(scheme) {
+	case "digest":
+		return s.digest(r, credentials)
+	case "basic":
+		found, ok, err = s.basic(r)
+		return found, ok, false, err
+	}
+	return client{}, false, false, nil
 }
 
 // basic returns the client that a request's Basic credentials name: the user name is a token or the root
@@ -60,11 +72,15 @@ func (s *Server) basic(r *http.Request) (found client, ok bool, err error) {
 	return found, ok, err
 }
 
-func (s *Server) challenge(w http.ResponseWriter) {
-	w.Header().Set("WWW-Authenticate", challenge)
+// challenge asks for credentials, in either scheme (RFC 7616, RFC 7617).
+func (s *Server) challenge(w http.ResponseWriter, stale bool) {
+	for _, header := range s.digester.challenges(stale) {
+		w.Header().Add("WWW-Authenticate", header)
+	}
+	w.Header().Add("WWW-Authenticate", `Basic realm="`+realm+`", charset="UTF-8"`)
 	writeProblem(w, problem{
 		Status: http.StatusUnauthorized,
-		Detail: "send a valid token as the user name of HTTP Basic authentication",
+		Detail: "send valid credentials: a token as the user name of HTTP Basic authentication, or a client's name and its token as the user name and password of HTTP Digest",
 	})
 }
 
@@ -86,40 +102,50 @@ func allow(next http.Handler, allowed func(client) bool, otherwise string) http.
 	})
 }
 
-// directoryMaxAge is how long the tokens are held in memory: a token that was removed stops working
-// everywhere within that time, which must be under a second.
-const directoryMaxAge = 500 * time.Millisecond
+// How long the tokens are held in memory: a token that was removed stops working everywhere within
+// directoryMaxAge, which must be under a second. What is not found is looked for again after missMaxAge.
+const (
+	directoryMaxAge = 500 * time.Millisecond
+	missMaxAge      = 50 * time.Millisecond
+)
 
 // directory knows the clients' tokens. It holds them in memory, so that authentication costs a
 // publish no round trip.
 type directory struct {
-	store *store.Store
-	root  [sha256.Size]byte
-	now   func() time.Time
+	store   *store.Store
+	rootKey string
+	root    [sha256.Size]byte
+	now     func() time.Time
 
 	mu      sync.Mutex
-	readAt  time.Time
-	names   map[bus.Token]bus.ClientName
-	clients map[[sha256.Size]byte]client
-	err     error
+	current snapshot
+}
+
+// snapshot is the tokens as they were at a time. It does not change.
+type snapshot struct {
+	readAt time.Time
+	err    error
+	names  map[bus.Token]bus.ClientName
+	// byDigest finds a client by its token's digest, so that the time taken tells nothing about tokens.
+	byDigest map[[sha256.Size]byte]client
+	byName   map[string][]client
 }
 
 func newDirectory(st *store.Store, rootKey string, now func() time.Time) *directory {
-	return &directory{store: st, root: sha256.Sum256([]byte(rootKey)), now: now}
+	return &directory{store: st, rootKey: rootKey, root: sha256.Sum256([]byte(rootKey)), now: now}
 }
 
-// find returns the client of a token or of the root key. Secrets are compared by their digests, so
-// that the time taken tells nothing about them. The error is [bus.ErrUnavailable].
+// find returns the client of a token or of the root key. The error is [bus.ErrUnavailable].
 func (d *directory) find(ctx context.Context, secret string) (found client, ok bool, err error) {
 	digest := sha256.Sum256([]byte(secret))
 	if subtle.ConstantTimeCompare(digest[:], d.root[:]) == 1 {
-		return client{name: bus.RootName}, true, nil
+		return client{name: bus.RootName, isRoot: true}, true, nil
 	}
-	clients, err := d.snapshot(ctx)
-	if err != nil {
-		return client{}, false, err
+	known := d.read(ctx, directoryMaxAge)
+	if known.err != nil {
+		return client{}, false, known.err
 	}
-	if found, ok = clients[digest]; ok {
+	if found, ok = known.byDigest[digest]; ok {
 		return found, true, nil
 	}
 	token := bus.Token(secret)
@@ -128,37 +154,64 @@ func (d *directory) find(ctx context.Context, secret string) (found client, ok b
 	}
 	// It may be new, and must work at once on every process.
 	name, err := d.store.ClientName(ctx, token)
-	return client{name, token}, name != "", err
+	return client{name: name, token: token}, name != "", err
 }
 
-func (d *directory) snapshot(ctx context.Context) (map[[sha256.Size]byte]client, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	err := d.refresh(ctx)
-	return d.clients, err
+// findNamed returns the client of a name whose token, or root key, matches. Several tokens may bear one name. The
+// error is [bus.ErrUnavailable].
+func (d *directory) findNamed(ctx context.Context, name string, matches func(secret string) bool) (found client, ok bool, err error) {
+	if name == string(bus.RootName) {
+		return client{name: bus.RootName, isRoot: true}, matches(d.rootKey), nil
+	}
+	for _, maxAge := range []time.Duration{directoryMaxAge, missMaxAge} {
+		known := d.read(ctx, maxAge)
+		if known.err != nil {
+			return client{}, false, known.err
+		}
+		for _, candidate := range known.byName[name] {
+			if matches(string(candidate.token)) {
+				found, ok = candidate, true
+			}
+		}
+		if len(known.byName[name]) == 0 {
+			matches("") // an unknown name takes as long as a wrong password
+		}
+		if ok {
+			return found, true, nil
+		}
+	}
+	return client{}, false, nil
 }
 
 // clientNames returns the name of every client by token. It must not be changed.
 func (d *directory) clientNames(ctx context.Context) (map[bus.Token]bus.ClientName, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	err := d.refresh(ctx)
-	return d.names, err
+	known := d.read(ctx, directoryMaxAge)
+	return known.names, known.err
 }
 
-// refresh reads the tokens again when they are too old. A failure is remembered as long as a success, so
-// that a Redis that does not answer holds up one request, not each in turn.
-func (d *directory) refresh(ctx context.Context) error {
+// read returns the tokens, which it reads again when they are older than maxAge. A failure is remembered as long as
+// a success, so that a Redis that does not answer holds up one request, not each in turn.
+func (d *directory) read(ctx context.Context, maxAge time.Duration) snapshot {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	now := d.now()
-	if age := now.Sub(d.readAt); age >= 0 && age < directoryMaxAge {
-		return d.err
+	if age := now.Sub(d.current.readAt); age >= 0 && age < maxAge {
+		return d.current
 	}
 	// The answer is for all who wait, so it does not end with this request.
-	d.names, d.err = d.store.Tokens(context.WithoutCancel(ctx))
-	d.readAt = now
-	d.clients = make(map[[sha256.Size]byte]client, len(d.names))
-	for token, name := range d.names {
-		d.clients[sha256.Sum256([]byte(token))] = client{name, token}
+	names, err := d.store.Tokens(context.WithoutCancel(ctx))
+	read := snapshot{
+		readAt: now, err: err, names: names,
+		byDigest: make(map[[sha256.Size]byte]client, len(names)), byName: make(map[string][]client, len(names)),
 	}
-	return d.err
+	if err != nil {
+		read.readAt = d.now() // those who waited meanwhile do not wait for the next failure
+	}
+	for token, name := range names {
+		c := client{name: name, token: token}
+		read.byDigest[sha256.Sum256([]byte(token))] = c
+		read.byName[string(name)] = append(read.byName[string(name)], c)
+	}
+	d.current = read
+	return read
 }

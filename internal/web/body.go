@@ -14,8 +14,11 @@ import (
 	"routemaster/internal/bus"
 )
 
-// maxBody bounds a request's body, in bytes.
-const maxBody = 64 << 10
+// The most bytes of a request's body: of one value, and of an array where one is allowed.
+const (
+	maxBody      = 64 << 10
+	maxArrayBody = 1 << 20
+)
 
 // body reads a request's JSON strictly: one value, in valid UTF-8, without duplicate names. Its errors are
 // [bus.Invalid], with the pointer of the value at fault, or a [problem].
@@ -24,22 +27,38 @@ type body struct {
 	json *jsontext.Decoder
 }
 
+// readBody reads a request's body, of at most maxBody bytes.
 func readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, &problem{
-			Status: http.StatusRequestEntityTooLarge,
-			Detail: fmt.Sprintf("the body is more than %d bytes; send less", tooLarge.Limit),
-		}
+	return readBodyUpTo(w, r, maxBody)
+}
+
+// readBodyUpTo reads a request's body, of at most so many bytes if it is an array, else of maxBody.
+func readBodyUpTo(w http.ResponseWriter, r *http.Request, mostOfArray int64) (*body, error) {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostOfArray))
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		return nil, tooLarge(mostOfArray)
 	}
 	if err != nil {
 		return nil, &problem{Status: http.StatusBadRequest, Detail: "the body did not arrive whole; send it again"}
 	}
-	if len(bytes.TrimSpace(text)) == 0 {
-		return nil, bus.Invalidf("", "the body is empty; send a JSON object")
+	switch start := bytes.TrimLeft(text, " \t\r\n"); {
+	case len(start) == 0:
+		return nil, bus.Invalidf("", "the body is empty; send JSON")
+	case len(text) > maxBody && start[0] != '[':
+		return nil, tooLarge(maxBody)
 	}
 	return &body{text: text, json: jsontext.NewDecoder(bytes.NewReader(text))}, nil
 }
+
+func tooLarge(most int64) error {
+	return &problem{
+		Status: http.StatusRequestEntityTooLarge,
+		Detail: fmt.Sprintf("the body has more than %d bytes; send less at once", most),
+	}
+}
+
+// isArray reports whether an array is next.
+func (b *body) isArray() bool { return b.json.PeekKind() == '[' }
 
 // object reads an object, and calls member for each of its names, to read the value.
 func (b *body) object(member func(name string) error) error {

@@ -25,6 +25,14 @@ func (s *Server) recoverPanics(next http.Handler) http.Handler {
 	})
 }
 
+// decodePath makes the router go by the decoded path, so that a%3Ab and a:b are the same.
+func decodePath(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		r.URL.RawPath = ""
+		next.ServeHTTP(w, r)
+	})
+}
+
 // strictTransport tells browsers and clients to keep to https for a year (RFC 6797).
 const strictTransport = "max-age=31536000"
 
@@ -36,7 +44,7 @@ func (s *Server) forceTLS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Strict-Transport-Security", strictTransport)
 		if r.TLS == nil && r.Header.Get("X-Forwarded-Proto") != "https" {
-			http.Redirect(w, r, "https://"+r.Host+r.URL.RequestURI(), http.StatusPermanentRedirect)
+			http.Redirect(w, r, "https://"+r.Host+r.RequestURI, http.StatusPermanentRedirect)
 			return
 		}
 		next.ServeHTTP(w, r)

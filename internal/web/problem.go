@@ -51,8 +51,12 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		writeProblem(w, *p)
 	case errors.As(err, &invalid):
 		writeProblem(w, problem{Status: http.StatusBadRequest, Detail: invalid.Detail, Pointer: invalid.Pointer})
+	case errors.Is(err, bus.ErrTokenUnknown): // it was removed a moment ago
+		s.challenge(w, false)
 	case errors.Is(err, bus.ErrTopicClaimed):
 		writeProblem(w, problem{Status: http.StatusForbidden, Detail: "the topic belongs to another client; use a topic of your own"})
+	case errors.Is(err, bus.ErrKeyReused):
+		writeProblem(w, problem{Status: http.StatusConflict, Detail: "another request was sent with this Idempotency-Key within 24 hours; use a new key for a new request"})
 	case errors.Is(err, bus.ErrTopicUnknown):
 		writeProblem(w, problem{Status: http.StatusNotFound, Detail: "there is no such topic; GET /topics lists them"})
 	case errors.Is(err, bus.ErrNotSubscribed):

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
 	"routemaster/internal/store"
 )
@@ -18,8 +19,14 @@ import (
 type Config struct {
 	// RootKey is the operator's key.
 	RootKey string
+	// NonceTTL is the life of a Digest nonce.
+	NonceTTL time.Duration
 	// ForceTLS refuses requests that came neither over TLS nor through a proxy that says they did.
 	ForceTLS bool
+	// Certificate, if given, makes the server speak TLS itself.
+	Certificate *Certificate
+	// Deny is the addresses that a callback must not have.
+	Deny bus.DenyList
 	// ScalingThreshold is the number of due jobs from which on /pulse/scaling answers slowly; due
 	// within ScalingDeadline.
 	ScalingThreshold int64
@@ -33,6 +40,7 @@ type Server struct {
 	ingest    *ingest.Ingest
 	metrics   http.Handler
 	directory *directory
+	digester  *digester
 	log       *slog.Logger
 	now       func() time.Time
 }
@@ -41,14 +49,15 @@ type Server struct {
 func New(config Config, st *store.Store, in *ingest.Ingest, metrics http.Handler, log *slog.Logger, now func() time.Time) *Server {
 	return &Server{
 		config: config, store: st, ingest: in, metrics: metrics,
-		directory: newDirectory(st, config.RootKey, now), log: log, now: now,
+		directory: newDirectory(st, config.RootKey, now), digester: newDigester(config.RootKey, config.NonceTTL, now),
+		log: log, now: now,
 	}
 }
 
 // Handler returns the API. All routes stand here, each with who calls it.
 func (s *Server) Handler() http.Handler {
 	r := chi.NewRouter()
-	r.Use(s.recoverPanics)
+	r.Use(s.recoverPanics, decodePath)
 	r.NotFound(s.notFound)
 	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { s.methodNotAllowed(r, w, req) })
 
@@ -117,8 +126,13 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 		IdleTimeout:       idleTimeout,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
+	serve := server.Serve
+	if s.config.Certificate != nil {
+		server.TLSConfig = s.config.Certificate.config()
+		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+	}
 	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(listener) }()
+	go func() { failed <- serve(listener) }()
 	select {
 	case err := <-failed:
 		return err

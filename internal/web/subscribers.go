@@ -67,11 +67,15 @@ func viewSubscriber(sub bus.Subscriber) subscriberView {
 func (s *Server) postSubscriber(w http.ResponseWriter, r *http.Request) {
 	sub, err := readSubscription(w, r)
 	if err == nil {
-		err = s.store.Subscribe(r.Context(), caller(r).token, sub)
+		err = sub.Validate(s.config.Deny)
+	}
+	if err == nil {
+		err = s.store.Subscribe(r.Context(), caller(r).token, sub, s.now())
 	}
 	s.answer(w, r, err)
 }
 
+// readSubscription reads a subscription; it does not validate it.
 func readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, err error) {
 	body, err := readBody(w, r)
 	if err != nil {
@@ -115,9 +119,6 @@ func readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscript
 	}
 	if err == nil && !listed {
 		err = bus.Invalidf("/topics", "must be an array of topic names")
-	}
-	if err == nil {
-		err = sub.Validate()
 	}
 	return sub, err
 }

@@ -80,6 +80,9 @@ func readToken(w http.ResponseWriter, r *http.Request) (wanted tokenView, err er
 	if err != nil {
 		return wanted, err
 	}
+	if given && string(wanted.Token) == string(wanted.Name) {
+		return wanted, bus.Invalidf("/token", "must not be the name, which everybody may see")
+	}
 	if given {
 		return wanted, bus.At("/token", wanted.Token.Validate())
 	}

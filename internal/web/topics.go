@@ -46,59 +46,8 @@ func (s *Server) identities(r *http.Request) (show func(bus.Token) string, err e
 		if who.root() || who.token == token {
 			return string(token)
 		}
-		if name, ok := names[token]; ok {
-			return string(name)
-		}
-		return string(bus.LegacyClientName(token))
+		return string(bus.PublicName(token, names[token]))
 	}, err
-}
-
-func (s *Server) postTopic(w http.ResponseWriter, r *http.Request) {
-	topic, err := topicParam(r)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	body, err := readBody(w, r)
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	event := bus.Event{Topic: topic, Timestamp: s.now().UnixMilli()}
-	if err := body.event(&event); err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	if err := body.end(); err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	packed, err := s.ingest.Pack(&event)
-	if err == nil {
-		err = s.ingest.Publish(r.Context(), caller(r).token, topic, packed)
-	}
-	s.answer(w, r, err)
-}
-
-// event reads an event. Its time stays as it is if none is given.
-func (b *body) event(e *bus.Event) error {
-	return b.object(func(member string) (err error) {
-		var text string
-		switch member {
-		case "type":
-			text, err = b.string()
-			e.Type = bus.EventType(text)
-		case "url":
-			e.URL, err = b.string()
-		case "timestamp":
-			e.Timestamp, err = b.integer()
-		case "data":
-			e.Data, err = b.raw()
-		default:
-			err = b.unknown("type", "url", "timestamp", "data")
-		}
-		return err
-	})
 }
 
 func (s *Server) deleteTopic(w http.ResponseWriter, r *http.Request) {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ type api struct {
 
 func newAPI(t *testing.T, redis *storetest.Server, adjust ...func(*web.Config)) *api {
 	t.Helper()
-	config := web.Config{RootKey: rootKey, ScalingThreshold: 2, ScalingDeadline: time.Second}
+	config := web.Config{RootKey: rootKey, NonceTTL: time.Minute, ScalingThreshold: 2, ScalingDeadline: time.Second}
 	for _, f := range adjust {
 		f(&config)
 	}
@@ -137,7 +138,11 @@ func TestWhoMayDoWhat(t *testing.T) {
 				got := a.do(who, r.method, r.path, r.body)
 				assert.Equal(t, want, got.status, "%s %s as %q: %s", r.method, r.path, who, got.body)
 				if want == http.StatusUnauthorized {
-					assert.Equal(t, `Basic realm="routemaster", charset="UTF-8"`, got.header.Get("WWW-Authenticate"))
+					challenges := got.header.Values("WWW-Authenticate")
+					require.Len(t, challenges, 3)
+					assert.Contains(t, challenges[0], `Digest realm="routemaster", qop="auth", algorithm=SHA-256, nonce="`)
+					assert.Contains(t, challenges[1], `Digest realm="routemaster", qop="auth", algorithm=MD5, nonce="`)
+					assert.Equal(t, `Basic realm="routemaster", charset="UTF-8"`, challenges[2])
 				}
 			}
 			got := a.do(rootKey, r.method, r.path, r.body)
@@ -463,4 +468,53 @@ func (c *countReads) Read(p []byte) (int, error) {
 		c.count.Add(1)
 	}
 	return n, err
+}
+
+func TestAHangingRedisHoldsUpRequestsTogetherNotInTurn(t *testing.T) {
+	t.Parallel()
+	redis := storetest.Real(t)
+	a := newAPI(t, redis)
+	redis.Freeze(t)
+	began := time.Now()
+	var requests sync.WaitGroup
+	for range 8 {
+		requests.Go(func() { assert.Equal(t, 503, a.do(alice, "GET", "/topics", "").status) })
+	}
+	requests.Wait()
+	assert.Less(t, time.Since(began), 12*time.Second, "one wait for the tokens, not eight")
+	redis.Thaw(t)
+}
+
+func TestANameDoesNotMakeRoot(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	require.NoError(t, a.PutToken(t.Context(), "evil", "root"))
+	assert.Equal(t, 403, a.problem("evil", "GET", "/api_tokens", "").Status)
+}
+
+func TestANameDoesNotTellItsToken(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	assert.Equal(t, "/token", a.problem(rootKey, "POST", "/api_tokens", `{"name":"s3cret","token":"s3cret"}`).Pointer)
+	require.NoError(t, a.PutToken(t.Context(), "s3cret", "s3cret"))
+	a.requireDone("s3cret", "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`)
+	assert.NotContains(t, a.do(alice, "GET", "/topics", "").body, "s3cret")
+}
+
+func TestPathsAreDecoded(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	require.NoError(t, a.PutToken(t.Context(), "svc:one", "svc"))
+	a.requireDone("svc:one", "POST", "/topics/a%5Fb", `{"type":"noop","url":"https://x.example/"}`)
+	a.requireDone(rootKey, "DELETE", "/api_tokens/svc%3Aone", "")
+	name, err := a.ClientName(t.Context(), "svc:one")
+	require.NoError(t, err)
+	assert.Empty(t, name)
+}
+
+func TestATokenRemovedAMomentAgoLeavesNothingBehind(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	require.Equal(t, 204, a.do(alice, "GET", "/pulse", "").status)
+	require.NoError(t, a.DeleteToken(t.Context(), alice)) // this process does not know it yet
+	assert.Equal(t, 401, a.problem(alice, "POST", "/subscription", `{"topics":["a"],"callback":"https://x.example/"}`).Status)
+	assert.Equal(t, 401, a.problem(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`).Status)
+	assert.JSONEq(t, `[]`, a.do(rootKey, "GET", "/subscriptions", "").body)
+	assert.JSONEq(t, `[]`, a.do(rootKey, "GET", "/topics", "").body)
 }

@@ -54,19 +54,21 @@ func (c *crew) wait(ctx context.Context, thread bus.WorkerID) *store.Task {
 	case <-ctx.Done():
 		return nil
 	}
-	err := c.waiter.Wait(ctx, c.config.AcquireTimeout)
-	if ctx.Err() != nil {
+	if err := c.waiter.Wait(ctx, c.config.AcquireTimeout); err != nil {
+		c.report("wait", err)
+		pause(ctx, retryEvery)
 		return nil
 	}
-	var task *store.Task
-	if err == nil {
-		task, err = c.store.Acquire(ctx, c.queue, thread, c.now())
-	}
-	if err != nil {
+	// Until Redis has answered: a job whose answer was lost is this thread's, and no other will run it.
+	for ctx.Err() == nil {
+		task, err := c.store.Acquire(ctx, c.queue, thread, c.now())
+		if err == nil {
+			return task
+		}
 		c.report("acquire", err)
 		pause(ctx, retryEvery)
 	}
-	return task
+	return nil
 }
 
 // handle runs a job. It is not stopped by the context: a delivery under way is finished.
@@ -87,34 +89,37 @@ func (c *crew) handle(ctx context.Context, task *store.Task) (outcome store.Outc
 	return handler(context.WithoutCancel(ctx), task)
 }
 
-// triesWhenStopping bounds how often a thread that stops tries to settle its job: for about 10 s.
-const triesWhenStopping = int(10 * time.Second / retryEvery)
-
 // settle ends a job and returns the next one, if there is one and the context is not done. Until
-// Redis has taken it, the thread does nothing else.
+// Redis has taken it the thread does nothing else, but when it is to stop it gives up in time.
 func (c *crew) settle(ctx context.Context, task *store.Task, outcome store.Outcome) *store.Task {
-	for stopping := 0; stopping < triesWhenStopping; {
-		owned, next, err := c.trySettle(ctx, task, outcome)
+	var giveUp time.Time
+	for tries := 0; ; tries++ {
+		if ctx.Err() != nil && giveUp.IsZero() {
+			giveUp = time.Now().Add(settleWithin)
+		}
+		owned, next, err := c.trySettle(ctx, giveUp, task, outcome)
 		if err == nil {
-			if !owned {
+			if !owned && tries == 0 { // later, an answer may have been lost
 				c.log.Warn("a job was finished too late: it had been given to another worker", "job", task.Job.Name)
 			}
 			return next
 		}
 		c.report("settle", err)
-		pause(context.WithoutCancel(ctx), retryEvery)
-		if ctx.Err() != nil {
-			stopping++
+		if !giveUp.IsZero() && time.Now().After(giveUp) {
+			c.log.Warn("could not settle a job before the stop; it will run again", "job", task.Job.Name)
+			return nil
 		}
+		pause(context.WithoutCancel(ctx), retryEvery)
 	}
-	c.log.Warn("could not settle a job before the stop; it will run again", "job", task.Job.Name)
-	return nil
 }
 
-func (c *crew) trySettle(ctx context.Context, task *store.Task, outcome store.Outcome) (owned bool, next *store.Task, err error) {
-	if ctx.Err() == nil {
-		return c.store.SettleAndAcquire(context.WithoutCancel(ctx), task, outcome, c.now())
+func (c *crew) trySettle(ctx context.Context, giveUp time.Time, task *store.Task, outcome store.Outcome) (owned bool, next *store.Task, err error) {
+	calling := context.WithoutCancel(ctx)
+	if giveUp.IsZero() {
+		return c.store.SettleAndAcquire(calling, task, outcome, c.now())
 	}
-	owned, err = c.store.Settle(context.WithoutCancel(ctx), task, outcome)
+	calling, cancel := context.WithDeadline(calling, giveUp)
+	defer cancel()
+	owned, err = c.store.Settle(calling, task, outcome)
 	return owned, nil, err
 }

@@ -43,6 +43,8 @@ const (
 	heartbeatEvery    = 5 * time.Second
 	// retryEvery is the pause before Redis is asked again when it did not answer.
 	retryEvery = 200 * time.Millisecond
+	// settleWithin bounds how long a thread that stops tries to settle its job.
+	settleWithin = 5 * time.Second
 	// retireWithin bounds the clean-up of a worker that stops; what it leaves is scrubbed by another.
 	retireWithin = 3 * time.Second
 )
@@ -120,9 +122,14 @@ func (w *Worker) tick(ctx context.Context, ticker Ticker) {
 	})
 }
 
+// heartbeat notes that this worker's threads are alive, and puts back the housekeeping of workers that are not.
 func (w *Worker) heartbeat(ctx context.Context, workers []bus.WorkerID) {
 	every(ctx, heartbeatEvery, func() {
 		if err := w.store.Heartbeat(ctx, w.now(), workers...); err != nil {
+			w.report("heartbeat", err)
+		}
+		// Not by a job: a job that dead workers hold is in its queue already, and could not be enqueued to free itself.
+		if _, err := w.store.ScrubQueues(ctx, w.now().Add(-bus.DeadAfter), bus.QueueAux); err != nil {
 			w.report("heartbeat", err)
 		}
 	})

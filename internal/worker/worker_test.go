@@ -301,3 +301,23 @@ func TestStopsWhileRedisIsAway(t *testing.T) {
 	stop()
 	assert.Contains(t, log.String(), "could not sign off")
 }
+
+func TestStopsWhileRedisHangs(t *testing.T) {
+	t.Parallel()
+	server := storetest.Real(t)
+	st := server.Open(t)
+	started, finish := make(chan int, 1), make(chan struct{})
+	log, stop := start(t, st, func(context.Context, *store.Task) store.Outcome {
+		started <- 1
+		<-finish
+		return store.Done
+	})
+	enqueue(t, st, bus.QueueMain)
+	next(t, started)
+	server.Freeze(t)
+	close(finish)
+	stop()
+	assert.Contains(t, log.String(), "could not settle a job before the stop")
+	server.Thaw(t)
+	storetest.RequireSound(t, st)
+}

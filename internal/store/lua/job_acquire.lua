@@ -33,12 +33,17 @@ local function in_turn(token, bid)
   local line = line_key(token)
   local last = redis.call('ZRANGE', line, -1, -1, 'WITHSCORES')
   redis.call('ZADD', line, 'NX', (tonumber(last[2]) or 0) + 1, bid)
+  local struck = false
   while redis.call('ZRANK', line, bid) >= abreast do
     local all_stand = true
     for _, ahead in ipairs(redis.call('ZRANGE', line, 0, abreast - 1)) do
       if not stands(token, ahead) then all_stand = false end
     end
-    if all_stand then return false end
+    if all_stand then
+      if struck then call_line(token, abreast) end
+      return false
+    end
+    struck = true
   end
   return true
 end
@@ -74,6 +79,7 @@ local function take_batch(job, bid)
   }
 end
 
+allow_when_full()
 redis.call('HSET', workers_key(), worker, ARGV[4])
 redis.call('SADD', pending_index_key(queue), worker)
 for _ = 1, MOST_PASSED_OVER do
@@ -81,7 +87,7 @@ for _ = 1, MOST_PASSED_OVER do
   local job = redis.call('LINDEX', pending, -1)
     or redis.call('RPOPLPUSH', instant_key(queue), pending)
   if not job then return false end
-  local bid = queue == 'main' and batch_of(job)
+  local bid = batch_of(queue, job)
   local taken = { job }
   if bid then taken = take_batch(job, bid) end
   if taken then return taken end

@@ -7,7 +7,8 @@
 local queue, job = ARGV[2], ARGV[4]
 local pending = pending_key(queue, ARGV[3])
 if redis.call('LINDEX', pending, -1) ~= job then return 0 end
-local bid = batch_of(job)
+allow_when_full()
+local bid = batch_of(queue, job)
 local token = bid and redis.call('LINDEX', batch_key(bid), 0)
 if bid and not token then -- dropped in the meantime
   redis.call('SREM', jobs_index_key(queue), job)

@@ -3,6 +3,7 @@
 -- ARGV     1 namespace, 2 queue, 3 now (ms), 4 most jobs to move
 -- Returns  the number of jobs moved
 local queue = ARGV[2]
+allow_when_full()
 local due = redis.call('ZRANGEBYSCORE', scheduled_key(queue), '-inf', ARGV[3], 'LIMIT', 0, ARGV[4])
 for _, job in ipairs(due) do
   redis.call('LPUSH', instant_key(queue), job)

@@ -4,7 +4,12 @@
 -- Returns  1, 0 when there is no such topic, -1 when it is another client's
 local name, by = ARGV[2], ARGV[3]
 if redis.call('SISMEMBER', topics_key(), name) == 0 then return 0 end
-if by ~= '' and redis.call('HGET', topic_key(name), 'publisher') ~= by then return -1 end
+if by ~= '' then
+  local owner = redis.call('HGET', topic_key(name), 'publisher')
+  if not owner then return -1 end
+  local client = redis.call('HGET', tokens_key(), by)
+  if owner ~= by and not (client and client == redis.call('HGET', tokens_key(), owner)) then return -1 end
+end
 for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(name))) do
   redis.call('SREM', subscriber_topics_key(token), name)
 end

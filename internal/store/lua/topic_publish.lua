@@ -2,18 +2,31 @@
 --
 -- ARGV     1 namespace, 2 topic, 3 publisher's token, 4 now (ms),
 --          5 first 16 characters of the UIDs of the batches opened,
---          6 default max_events, 7 default timeout (ms), 8.. packed events, oldest first
--- Returns  1, or 0 when another client publishes to the topic
+--          6 default max_events, 7 default timeout (ms), 8 idempotency key, empty for none,
+--          9 digest of the request, 10 life of an idempotency key (ms), 11.. packed events,
+--          oldest first
+-- Returns  1; 2 when the request was stored before; 0 when another client publishes to the topic;
+--          -1 when another request had its idempotency key; -2 when the token is not known
 -- Keeps    every event in one batch of each subscriber; every batch with one job, its
 --          index entry and its gauges; a current batch neither full nor closed
 local topic, publisher, now, seed = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local default_max, default_timeout = tonumber(ARGV[6]), tonumber(ARGV[7])
-local FIRST, LAST = 8, #ARGV
+local FIRST, LAST = 11, #ARGV
 local CHUNK = 1000 -- as many values as unpack can safely push at once
 local UID_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
+local name = redis.call('HGET', tokens_key(), publisher)
+if not name then return -2 end
 local owner = redis.call('HGET', topic_key(topic), 'publisher')
-if owner and owner ~= '' and owner ~= publisher then return 0 end
+if owner and owner ~= '' and owner ~= publisher and redis.call('HGET', tokens_key(), owner) ~= name then
+  return 0 -- it is not another token of the same client either
+end
+if ARGV[8] ~= '' then
+  local key = idempotency_key(publisher, ARGV[8])
+  local before = redis.call('GET', key)
+  if before then return before == ARGV[9] and 2 or -1 end
+  redis.call('SET', key, ARGV[9], 'PX', ARGV[10])
+end
 redis.call('HINCRBY', topic_key(topic), 'counter', LAST - FIRST + 1)
 redis.call('HSET', topic_key(topic), 'publisher', publisher, 'last_event', ARGV[LAST])
 if owner ~= publisher then redis.call('SADD', topics_key(), topic) end
@@ -80,8 +93,8 @@ end
 for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
   local settings = redis.call('HMGET', subscriber_key(token), 'callback', 'max_events', 'timeout')
   if settings[1] then
-    local max = tonumber(settings[2]) or default_max
-    local timeout = tonumber(settings[3]) or default_timeout
+    local max = math.max(1, math.floor(tonumber(settings[2]) or default_max))
+    local timeout = math.max(0, tonumber(settings[3]) or default_timeout)
     redis.call('HINCRBY', event_gauge_key(), token, LAST - FIRST + 1)
     local from = FIRST
     for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do

@@ -7,6 +7,7 @@
 local worker = ARGV[2]
 local active = tonumber(redis.call('HGET', workers_key(), worker))
 if active and active > tonumber(ARGV[3]) then return -1 end
+allow_when_full()
 local jobs = 0
 for i = 5, #ARGV do
   local queue = ARGV[i]

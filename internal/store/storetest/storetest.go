@@ -3,6 +3,7 @@
 package storetest
 
 import (
+	"syscall"
 	"testing"
 
 	"github.com/alicebob/miniredis/v2"
@@ -68,6 +69,16 @@ func (s *Server) Kill(t testing.TB) { s.process.kill(t) }
 
 // Restart starts a real server again, after Kill, on the same port and directory.
 func (s *Server) Restart(t testing.TB) { s.process.start(t) }
+
+// Freeze stops a real server without ending it: it takes connections, and does not answer. Thaw lets it go on.
+func (s *Server) Freeze(t testing.TB) {
+	require.NoError(t, s.process.command.Process.Signal(syscall.SIGSTOP))
+}
+
+// Thaw is the end of Freeze.
+func (s *Server) Thaw(t testing.TB) {
+	require.NoError(t, s.process.command.Process.Signal(syscall.SIGCONT))
+}
 
 // RequireSound fails the test unless the data layout's invariants hold.
 func RequireSound(t testing.TB, st *store.Store) {

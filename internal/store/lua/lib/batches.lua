@@ -11,10 +11,10 @@ local function job_of(bid)
   return JOB_HEAD .. string.char(160 + #bid) .. bid
 end
 
--- The batch that a job delivers; nil for any other job.
-local function batch_of(job)
+-- The batch that a job of a queue delivers; nil for any other job. One byte can say a length of up to 31.
+local function batch_of(queue, job)
   local bid = string.sub(job, #JOB_HEAD + 2)
-  if bid ~= '' and job == job_of(bid) then return bid end
+  if queue == 'main' and #bid >= 1 and #bid <= 31 and job == job_of(bid) then return bid end
   return nil
 end
 

@@ -1,0 +1,95 @@
+package bus
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// DenyList is the addresses that deliveries never connect to, so that a subscriber cannot make the bus
+// reach its neighbours. The zero list denies nothing.
+type DenyList struct{ prefixes []netip.Prefix }
+
+// denyClasses are the names for well-known ranges. The unspecified address reaches the host itself.
+var denyClasses = map[string][]string{
+	"loopback":   {"127.0.0.0/8", "::1/128", "0.0.0.0/8", "::/128"},
+	"link-local": {"169.254.0.0/16", "fe80::/10"},                                                // RFC 3927, RFC 4291
+	"private":    {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"}, // RFC 1918, 6598, 4193
+}
+
+// ParseDenyList reads a comma-separated list of classes (loopback, link-local, private) and CIDRs; "none"
+// alone denies nothing.
+func ParseDenyList(text string) (DenyList, error) {
+	var list DenyList
+	if strings.TrimSpace(text) == "none" {
+		return list, nil
+	}
+	for item := range strings.SplitSeq(text, ",") {
+		item = strings.TrimSpace(item)
+		ranges, ok := denyClasses[item]
+		if !ok {
+			ranges = []string{item}
+		}
+		for _, cidr := range ranges {
+			prefix, err := netip.ParsePrefix(cidr)
+			if err != nil {
+				return DenyList{}, fmt.Errorf("%q is neither loopback, link-local, private, nor a CIDR such as 10.0.0.0/8", item)
+			}
+			list.prefixes = append(list.prefixes, prefix.Masked())
+		}
+	}
+	return list, nil
+}
+
+// Denies reports whether an address must not be connected to, also when it is an IPv4 address
+// in one of the forms that IPv6 has for it.
+func (l DenyList) Denies(address netip.Addr) bool {
+	address = address.WithZone("")
+	for _, form := range []netip.Addr{address, embeddedIPv4(address)} {
+		for _, prefix := range l.prefixes {
+			if prefix.Contains(form) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// DeniesHost reports whether a URL's host is a literal address, or a name for the host itself, that must
+// not be connected to. Other names are judged by their addresses when they are dialled.
+func (l DenyList) DeniesHost(u *url.URL) bool {
+	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") { // RFC 6761, section 6.3
+		host = "127.0.0.1"
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && l.Denies(address)
+}
+
+// The IPv6 ranges whose addresses stand for IPv4 addresses.
+var (
+	compatible = netip.MustParsePrefix("::/96")          // RFC 4291, section 2.5.5.1
+	nat64      = netip.MustParsePrefix("64:ff9b::/96")   // RFC 6052
+	localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48") // RFC 8215, used with 96 bits of prefix
+	sixToFour  = netip.MustParsePrefix("2002::/16")      // RFC 3056
+	teredo     = netip.MustParsePrefix("2001::/32")      // RFC 4380
+)
+
+// embeddedIPv4 returns the IPv4 address that an IPv6 address stands for, otherwise the address as it is.
+func embeddedIPv4(address netip.Addr) netip.Addr {
+	if address = address.Unmap(); address.Is4() || address == netip.IPv6Unspecified() || address == netip.IPv6Loopback() {
+		return address
+	}
+	b := address.As16()
+	last := [4]byte(b[12:])
+	switch {
+	case compatible.Contains(address), nat64.Contains(address), localNAT64.Contains(address):
+		return netip.AddrFrom4(last)
+	case sixToFour.Contains(address):
+		return netip.AddrFrom4([4]byte(b[2:6]))
+	case teredo.Contains(address): // which inverts it
+		return netip.AddrFrom4([4]byte{^last[0], ^last[1], ^last[2], ^last[3]})
+	}
+	return address
+}

@@ -1,0 +1,99 @@
+package web
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// certificateCheckEvery is how often the files are looked at, at most, for a renewed certificate.
+const certificateCheckEvery = time.Second
+
+// Certificate is a TLS certificate in files. When they are renewed it is read again.
+type Certificate struct {
+	certFile, keyFile string
+	log               *slog.Logger
+	now               func() time.Time
+
+	mu        sync.Mutex
+	checkedAt time.Time
+	version   [2]fileVersion
+	current   *tls.Certificate
+}
+
+// fileVersion changes when a file does.
+type fileVersion struct {
+	modified time.Time
+	size     int64
+}
+
+// LoadCertificate reads a certificate and its key, both in PEM.
+func LoadCertificate(certFile, keyFile string, log *slog.Logger, now func() time.Time) (*Certificate, error) {
+	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log, now: now}
+	version, err := c.fileVersions()
+	if err == nil {
+		err = c.load(version)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("TLS certificate: %w", err)
+	}
+	c.checkedAt = now()
+	return c, nil
+}
+
+// config serves the certificate, with HTTP/2.
+func (c *Certificate) config() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.get(), nil },
+	}
+}
+
+// get returns the certificate as it is in the files. One that cannot be read, because it is just being written or is
+// broken, does not replace the one there is.
+func (c *Certificate) get() *tls.Certificate {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	if age := now.Sub(c.checkedAt); age >= 0 && age < certificateCheckEvery {
+		return c.current
+	}
+	c.checkedAt = now
+	version, err := c.fileVersions()
+	if err == nil && version == c.version {
+		return c.current
+	}
+	if err == nil {
+		err = c.load(version)
+	}
+	if err != nil {
+		c.log.Error("the renewed TLS certificate cannot be read; the old one is served", "error", err)
+	} else {
+		c.log.Info("the TLS certificate was renewed")
+	}
+	return c.current
+}
+
+func (c *Certificate) load(version [2]fileVersion) error {
+	read, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
+	if err != nil {
+		return err
+	}
+	c.current, c.version = &read, version
+	return nil
+}
+
+func (c *Certificate) fileVersions() (version [2]fileVersion, err error) {
+	for i, name := range []string{c.certFile, c.keyFile} {
+		info, err := os.Stat(name)
+		if err != nil {
+			return version, err
+		}
+		version[i] = fileVersion{info.ModTime(), info.Size()}
+	}
+	return version, nil
+}

@@ -1,0 +1,110 @@
+package web
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"strconv"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+)
+
+// maxEvents is the most events of one publish.
+const maxEvents = 1000
+
+// postTopic publishes an event, or an array of events: all of them, in order, or none.
+func (s *Server) postTopic(w http.ResponseWriter, r *http.Request) {
+	topic, err := topicParam(r)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	body, err := readBodyUpTo(w, r, maxArrayBody)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	once, err := readOnce(r, body.text)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	events, err := s.readEvents(body, topic)
+	if err == nil && len(events) > 0 {
+		err = s.ingest.Publish(r.Context(), caller(r).token, topic, events, once)
+	}
+	s.answer(w, r, err)
+}
+
+// readEvents reads, validates and packs the events of a body.
+func (s *Server) readEvents(body *body, topic bus.TopicName) (events []store.PackedEvent, err error) {
+	now := s.now().UnixMilli()
+	read := func(pointer string) error {
+		event := bus.Event{Topic: topic, Timestamp: now}
+		if err := body.event(&event); err != nil {
+			return err
+		}
+		packed, err := s.ingest.Pack(&event)
+		events = append(events, packed)
+		return bus.At(pointer, err)
+	}
+	if body.isArray() {
+		err = body.array(func() error {
+			if len(events) == maxEvents {
+				return bus.Invalidf("", "has more than %d events; send them in several requests", maxEvents)
+			}
+			return read("/" + strconv.Itoa(len(events)))
+		})
+	} else {
+		err = read("")
+	}
+	if err == nil {
+		err = body.end()
+	}
+	return events, err
+}
+
+// event reads an event. Its time stays as it is if none is given.
+func (b *body) event(e *bus.Event) error {
+	return b.object(func(member string) (err error) {
+		switch member {
+		case "type":
+			var text string
+			text, err = b.string()
+			e.Type = bus.EventType(text)
+		case "url":
+			e.URL, err = b.string()
+		case "timestamp":
+			e.Timestamp, err = b.integer()
+		case "data":
+			e.Data, err = b.raw()
+		default:
+			err = b.unknown("type", "url", "timestamp", "data")
+		}
+		return err
+	})
+}
+
+// maxKey is the most characters of an idempotency key.
+const maxKey = 128
+
+// readOnce reads the Idempotency-Key of a request, if it has one. Requests are the same if they have the same
+// path and body.
+func readOnce(r *http.Request, text []byte) (*store.Once, error) {
+	values := r.Header.Values("Idempotency-Key")
+	if len(values) == 0 {
+		return nil, nil
+	}
+	key := values[0]
+	visible := len(values) == 1 && len(key) >= 1 && len(key) <= maxKey
+	for i := 0; i < len(key); i++ {
+		visible = visible && key[i] > ' ' && key[i] < 0x7f
+	}
+	if !visible {
+		return nil, bus.Invalidf("", "the Idempotency-Key header must be one value of 1 to %d visible ASCII characters", maxKey)
+	}
+	digest := sha256.New()
+	digest.Write([]byte(r.URL.Path + "\n"))
+	digest.Write(text)
+	return &store.Once{Key: key, Digest: string(digest.Sum(nil))}, nil
+}
