@@ -52,6 +52,8 @@ type testBus struct {
 	client *http.Client
 
 	stopWeb, stopWorker func()
+	// log is where the daemons log to.
+	log slog.Handler
 }
 
 func startBus(t *testing.T, redis *storetest.Server) *testBus {
@@ -63,7 +65,7 @@ func startBus(t *testing.T, redis *storetest.Server) *testBus {
 		}[name]
 	})
 	require.NoError(t, err)
-	b := &testBus{t: t, redis: redis, store: redis.Open(t), config: config, client: newClient(t)}
+	b := &testBus{t: t, redis: redis, store: redis.Open(t), config: config, client: newClient(t), log: slog.DiscardHandler}
 	b.startWeb()
 	b.startWorker()
 	t.Cleanup(func() {
@@ -99,8 +101,8 @@ func (b *testBus) startWorker() {
 // run runs a daemon until the function that it returns is called.
 func (b *testBus) run(daemon func(context.Context, *slog.Logger) error) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- daemon(ctx, slog.New(slog.DiscardHandler)) }()
+	ended, log := make(chan error, 1), b.log
+	go func() { ended <- daemon(ctx, slog.New(log)) }()
 	return sync.OnceFunc(func() {
 		cancel()
 		select {

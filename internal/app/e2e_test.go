@@ -1,13 +1,18 @@
 package app_test
 
 import (
+	"bytes"
+	"log/slog"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/store/storetest"
 )
 
@@ -125,6 +130,79 @@ func TestAnEventWithoutTimeoutArrivesAtOnce(t *testing.T) {
 	t.Logf("from before the publish to the subscriber: median %v, most %v", median, latencies[len(latencies)-1])
 	assert.Less(t, median, 10*time.Millisecond)
 	b.requireNothingLeft()
+}
+
+// lockedBuffer is a log that several daemons write.
+type lockedBuffer struct {
+	sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func TestLogsTellNoSecrets(t *testing.T) {
+	redis := storetest.Real(t)
+	b := startBus(t, redis)
+	b.stopWeb()
+	b.stopWorker()
+	require.NoError(t, redis.Raw.ConfigSet(t.Context(), "requirepass", "redis-password").Err())
+	b.config.RedisURL = strings.Replace(redis.URL, "redis://", "redis://:redis-password@", 1)
+	log := &lockedBuffer{}
+	b.log = slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})
+	b.startWeb()
+	b.startWorker()
+
+	publisher := b.addClient("publisher")
+	sub := newSubscriber(t, b.addClient("subscriber"))
+	sub.refuse = func(deliveries int) bool { return deliveries == 1 }
+	sub.subscribe(b, 0, 10, "widgets")
+	b.publish(publisher, "widgets", 1)
+	sub.waitFor(t, 1)
+	b.call("wrong-secret", "GET", "/topics", "", 401)
+	b.call(publisher, "GET", "/api_tokens", "", 403)
+	b.call(rootKey, "DELETE", "/api_tokens/"+publisher, "", 204)
+	redis.Kill(t)
+	b.call(rootKey, "GET", "/pulse", "", 503)
+	b.call(sub.token, "GET", "/topics", "", 503)
+	b.stopWeb()
+	b.stopWorker()
+
+	text := log.String()
+	for _, said := range []string{"web started", "worker started", "failed to deliver", "msg=delivered", "redis is away"} {
+		assert.Contains(t, text, said)
+	}
+	for _, secret := range []string{rootKey, publisher, sub.token, "uuid of", "wrong-secret", "redis-password"} {
+		assert.NotContains(t, text, secret)
+	}
+}
+
+func TestDeniedCallbacksAreNotConnectedTo(t *testing.T) {
+	redis := storetest.Embedded(t)
+	b := startBus(t, redis)
+	publisher := b.addClient("publisher")
+	sub := newSubscriber(t, b.addClient("subscriber"))
+	sub.subscribe(b, 0, 10, "widgets") // before it was denied, or by a name that was harmless then
+	b.stopWorker()
+	deny, err := bus.ParseDenyList("loopback")
+	require.NoError(t, err)
+	b.config.CallbackDeny = deny
+	log := &lockedBuffer{}
+	b.log = slog.NewTextHandler(log, nil)
+	b.startWorker()
+	b.publish(publisher, "widgets", 1)
+	require.Eventually(t, func() bool {
+		log.Lock()
+		defer log.Unlock()
+		return strings.Contains(log.String(), "denied by ROUTEMASTER_CALLBACK_DENY")
+	}, soon, time.Millisecond)
+	assert.Zero(t, sub.deliveries)
+	b.stopWeb()
+	b.startWeb()
+	b.call(sub.token, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://127.0.0.1/"}`, 400)
 }
 
 func TestConfiguredClientsAreRegistered(t *testing.T) {

@@ -88,8 +88,10 @@ type Subscriber struct {
 	// LastAttemptedAt is when a delivery was last tried; zero if never.
 	LastAttemptedAt time.Time
 	Topics          []TopicName
-	// Queued is the number of events that wait to be delivered.
-	Queued int64
+	// Queued is the number of events that wait to be delivered, Sent of those ever delivered.
+	Queued, Sent int64
+	// OldestAt is when the oldest event queued was received; zero if there is none.
+	OldestAt time.Time
 }
 
 // Topic is a topic as clients see it.

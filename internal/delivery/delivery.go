@@ -106,7 +106,7 @@ func (d *Deliverer) Deliver(ctx context.Context, task *store.Task) store.Outcome
 	log = log.With("events", events, "duration", d.now().Sub(start).Round(time.Microsecond))
 	if err == nil {
 		log.Debug("delivered")
-		return store.Outcome{Health: d.config.HealRate}
+		return store.Outcome{Health: d.config.HealRate, Delivered: events}
 	}
 	wait := bus.Backoff(batch.Attempts, d.config.MaxBackoff, rand.Float64())
 	log.Warn("failed to deliver", "error", err, "next_try_in", wait.Round(time.Millisecond))

@@ -78,7 +78,7 @@ func TestDeliver(t *testing.T) {
 		got, body = r, string(text)
 	})
 	d, log := deliverer(t)
-	assert.Equal(t, store.Outcome{Health: 1}, d.Deliver(t.Context(), batch(t, url)))
+	assert.Equal(t, store.Outcome{Health: 1, Delivered: 2}, d.Deliver(t.Context(), batch(t, url)))
 	assert.Equal(t, `[{"topic":"widgets","type":"create","url":"https://x.example/<1>&","t":5,"data":{"b":1,"a":[1.0]}},`+
 		`{"topic":"widgets","type":"create","url":"https://x.example/<1>&","t":5}]`, body)
 	assert.Equal(t, http.MethodPost, got.Method)
@@ -101,7 +101,7 @@ func TestWhatAcknowledges(t *testing.T) {
 	})
 	d, log := deliverer(t)
 	for status = range map[int]bool{200: true, 201: true, 202: true, 204: true, 206: true, 299: true} {
-		assert.Equal(t, store.Outcome{Health: 1}, d.Deliver(t.Context(), batch(t, url)), "%d", status)
+		assert.Equal(t, store.Outcome{Health: 1, Delivered: 2}, d.Deliver(t.Context(), batch(t, url)), "%d", status)
 	}
 	for _, status = range []int{301, 302, 307, 308, 400, 401, 404, 410, 429, 500, 503} {
 		log.Reset()
@@ -167,7 +167,8 @@ func TestEventsThatCannotBeReadAreLeftOut(t *testing.T) {
 	bad := store.PackedEvent("\xc1")
 	one := `{"topic":"widgets","type":"create","url":"https://x.example/<1>&","t":5}`
 	for _, events := range [][]store.PackedEvent{{bad, good}, {good, bad, good}, {good, bad}} {
-		assert.Equal(t, store.Outcome{Health: 1}, d.Deliver(t.Context(), batch(t, url, events...)))
+		readable := len(events) - 1
+		assert.Equal(t, store.Outcome{Health: 1, Delivered: readable}, d.Deliver(t.Context(), batch(t, url, events...)))
 	}
 	assert.Equal(t, []string{"[" + one + "]", "[" + one + "," + one + "]", "[" + one + "]"}, bodies)
 	assert.Equal(t, store.Done, d.Deliver(t.Context(), batch(t, url, bad)), "nothing is left to deliver")
@@ -183,7 +184,7 @@ func TestConnectionsAreReused(t *testing.T) {
 	})
 	d, _ := deliverer(t)
 	for range 5 {
-		assert.Equal(t, store.Outcome{Health: 1}, d.Deliver(t.Context(), batch(t, url)))
+		assert.Equal(t, store.Outcome{Health: 1, Delivered: 2}, d.Deliver(t.Context(), batch(t, url)))
 	}
 	assert.Len(t, connections, 1)
 }

@@ -45,6 +45,8 @@ type Outcome struct {
 	RetryAt time.Time
 	// Health is added to the subscriber's health points.
 	Health int
+	// Delivered is the number of events that the subscriber acknowledged.
+	Delivered int
 }
 
 // Done is the outcome of a job that needs nothing more.
@@ -142,7 +144,7 @@ func (s *Store) SettleAndAcquire(ctx context.Context, task *Task, o Outcome, now
 func (s *Store) settle(task *Task, o Outcome) call {
 	args := []any{string(task.Queue), string(task.Worker), task.packed, o.Health, s.abreast}
 	if o.RetryAt.IsZero() {
-		return call{scriptJobAck, args}
+		return call{scriptJobAck, append(args, o.Delivered)}
 	}
 	return call{scriptJobNack, append(args, o.RetryAt.UnixMilli())}
 }

@@ -22,7 +22,8 @@ func (k keys) topicSubscribers(name bus.TopicName) string {
 func (k keys) subscribers() string { return k.ns + "subscribers" }
 
 // subscriber: hash of callback, timeout (ms), max_events, uuid, health_points and
-// last_attempted_at (ms). Written by subscribe; the last two by the deliveries.
+// last_attempted_at (ms). Written by subscribe; the last two by the deliveries, and with them events_sent,
+// which is not of the founding layout.
 func (k keys) subscriber(t bus.Token) string { return k.ns + "subscriber:" + string(t) }
 
 // subscriberTopics: set of the topic names a subscriber is subscribed to. Written by subscribe.

@@ -308,7 +308,7 @@ func TestADeliveryLeavesNothingBehind(t *testing.T) {
 		assert.Equal(t, start, task.Delivery.CreatedAt)
 		assert.Contains(t, dump(t, f.raw), "jobs:pending:main:w1")
 
-		assert.True(t, f.settle(task, store.Outcome{Health: 1}))
+		assert.True(t, f.settle(task, store.Outcome{Health: 1, Delivered: 3}))
 		f.sound()
 		assert.Equal(t, []string{
 			"api_tokens:by_token", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "subscribers:widgets",
@@ -319,7 +319,7 @@ func TestADeliveryLeavesNothingBehind(t *testing.T) {
 		assert.Equal(t, []bus.Subscriber{{
 			Token: alice, Callback: "https://alice--1.example/events", UUID: "uuid-of-alice--1",
 			Timeout: 500 * time.Millisecond, MaxEvents: 100, Health: 100,
-			LastAttemptedAt: after(501), Topics: []bus.TopicName{"widgets"},
+			LastAttemptedAt: after(501), Topics: []bus.TopicName{"widgets"}, Sent: 3,
 		}}, subscribers)
 	})
 }
@@ -690,6 +690,46 @@ func TestBatchesOfADeletedSubscriberAreDropped(t *testing.T) {
 		f.sound()
 		assert.Equal(t, []string{"api_tokens:by_token", "jobs:pending:index:main", "topic:widgets", "topics", "workers"}, keysOf(dump(t, f.raw)))
 	})
+}
+
+func TestSubscribersTellTheirOldestEvent(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, time.Hour, 1, "widgets")
+		f.publish("widgets", 1, 600, 0) // more batches than one trip looks at
+		f.subscribe(bob, time.Hour, 100, "gadgets")
+		f.publish("gadgets", 1, 3, 700)
+		f.publish("gadgets", 4, 5, 800)
+		f.subscribe(publisher, time.Hour, 100, "gadgets")
+		subscribers, err := f.Subscribers(t.Context())
+		require.NoError(t, err)
+		var oldest []time.Time
+		for _, sub := range subscribers {
+			oldest = append(oldest, sub.OldestAt)
+		}
+		assert.Equal(t, []time.Time{after(0), after(700), {}}, oldest)
+	})
+}
+
+func TestListingManySubscribersIsQuick(t *testing.T) {
+	f := newFixture(t, storetest.Real(t))
+	for i := range 1000 {
+		token := bus.Token(fmt.Sprintf("s%d", i))
+		require.NoError(t, f.PutToken(t.Context(), token, "s"))
+		f.subscribe(token, time.Hour, 100, "widgets", "gadgets")
+	}
+	f.publish("widgets", 1, 2, 0)
+	quickest := time.Hour
+	for range 10 {
+		began := time.Now()
+		subscribers, err := f.Subscribers(t.Context())
+		require.NoError(t, err)
+		require.Len(t, subscribers, 1000)
+		assert.Equal(t, after(0), subscribers[999].OldestAt)
+		quickest = min(quickest, time.Since(began))
+	}
+	t.Logf("listed 1,000 subscribers in %v", quickest)
+	assert.Less(t, quickest, 100*time.Millisecond)
 }
 
 func TestDeleteTopic(t *testing.T) {

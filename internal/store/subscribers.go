@@ -89,7 +89,50 @@ func (s *Store) Subscribers(ctx context.Context) ([]bus.Subscriber, error) {
 		}
 		subscribers = append(subscribers, found...)
 	}
-	return subscribers, nil
+	return subscribers, s.findOldest(ctx, subscribers)
+}
+
+// What a search for the oldest batches asks of Redis in one round trip, and in all.
+const (
+	batchesPerTrip  = 500
+	batchesSearched = 20_000
+)
+
+// findOldest fills in when each subscriber's oldest event was received: when its oldest batch was opened. It walks
+// the index of all batches, oldest first, until it has found everybody's. So that a long backlog of one
+// subscriber does not make the list of all of them slow, it gives up after a number of batches; then
+// the times it has not found are missing, and later than those it has.
+func (s *Store) findOldest(ctx context.Context, subscribers []bus.Subscriber) error {
+	missing := map[bus.Token]*bus.Subscriber{}
+	for i := range subscribers {
+		if subscribers[i].Queued > 0 {
+			missing[subscribers[i].Token] = &subscribers[i]
+		}
+	}
+	for start := int64(0); len(missing) > 0 && start < batchesSearched; start += batchesPerTrip {
+		batches, err := s.redis.ZRangeWithScores(ctx, s.keys.batchesIndex(), start, start+batchesPerTrip-1).Result()
+		if err != nil || len(batches) == 0 {
+			return wrap("list batches", err)
+		}
+		owners := make([]*redis.StringCmd, len(batches))
+		_, err = s.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			for i, batch := range batches {
+				owners[i] = pipe.LIndex(ctx, s.keys.batch(bus.BatchID(batch.Member.(string))), 0)
+			}
+			return nil
+		})
+		if err := wrap("list batches", err); err != nil {
+			return err
+		}
+		for i, batch := range batches {
+			token := bus.Token(owners[i].Val()) // empty if it has been delivered meanwhile
+			if sub := missing[token]; sub != nil {
+				sub.OldestAt = time.UnixMilli(int64(batch.Score))
+				delete(missing, token)
+			}
+		}
+	}
+	return nil
 }
 
 // subscribers reads the subscribers of some tokens. One deleted in the meantime is left out.
@@ -131,6 +174,7 @@ func parseSubscriber(hash map[string]string) bus.Subscriber {
 		Timeout:   time.Duration(integer(hash["timeout"], bus.DefaultTimeout.Milliseconds())) * time.Millisecond,
 		MaxEvents: int(integer(hash["max_events"], bus.DefaultMaxEvents)),
 		Health:    int(integer(hash["health_points"], bus.MaxHealth)),
+		Sent:      integer(hash["events_sent"], 0),
 	}
 	if ms := integer(hash["last_attempted_at"], 0); ms != 0 {
 		sub.LastAttemptedAt = time.UnixMilli(ms)

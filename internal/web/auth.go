@@ -189,6 +189,13 @@ func (d *directory) clientNames(ctx context.Context) (map[bus.Token]bus.ClientNa
 	return known.names, known.err
 }
 
+// forget makes the next request read the tokens again, because one was just added or removed here.
+func (d *directory) forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.current = snapshot{}
+}
+
 // read returns the tokens, which it reads again when they are older than maxAge. A failure is remembered as long as
 // a success, so that a Redis that does not answer holds up one request, not each in turn.
 func (d *directory) read(ctx context.Context, maxAge time.Duration) snapshot {

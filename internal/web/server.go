@@ -67,6 +67,9 @@ func (s *Server) Handler() http.Handler {
 	r.Get("/health/ping.json", s.getPing)
 	r.Get("/health/ready", s.getReady)
 
+	// Machines that want to know what there is. No credentials.
+	r.With(s.forceTLS).Get("/openapi.json", getDescription)
+
 	r.Group(func(r chi.Router) {
 		r.Use(s.forceTLS, s.authenticate)
 

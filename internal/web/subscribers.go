@@ -21,9 +21,9 @@ type subscriberView struct {
 }
 
 type eventsView struct {
-	Sent   *int64 `json:"sent"`
+	Sent   int64  `json:"sent"`
 	Queued int64  `json:"queued"`
-	Oldest *int64 `json:"oldest"`
+	Oldest *int64 `json:"oldest"` // ms since the Unix epoch
 }
 
 func (s *Server) getSubscribers(w http.ResponseWriter, r *http.Request) {
@@ -49,19 +49,25 @@ func (s *Server) getSubscribers(w http.ResponseWriter, r *http.Request) {
 }
 
 func viewSubscriber(sub bus.Subscriber) subscriberView {
-	view := subscriberView{
+	return subscriberView{
 		Callback:  sub.Callback,
 		MaxEvents: sub.MaxEvents,
 		Timeout:   sub.Timeout.Milliseconds(),
 		Topics:    append([]bus.TopicName{}, sub.Topics...), // never null
 		Health:    sub.Health,
-		Events:    eventsView{Queued: sub.Queued},
+		Events:    eventsView{Sent: sub.Sent, Queued: sub.Queued, Oldest: millis(sub.OldestAt)},
+
+		LastAttempted: millis(sub.LastAttemptedAt),
 	}
-	if !sub.LastAttemptedAt.IsZero() {
-		ms := sub.LastAttemptedAt.UnixMilli()
-		view.LastAttempted = &ms
+}
+
+// millis is a time in ms since the Unix epoch, nil for none.
+func millis(t time.Time) *int64 {
+	if t.IsZero() {
+		return nil
 	}
-	return view
+	ms := t.UnixMilli()
+	return &ms
 }
 
 func (s *Server) postSubscriber(w http.ResponseWriter, r *http.Request) {

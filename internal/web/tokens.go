@@ -44,6 +44,7 @@ func (s *Server) postTokens(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
+	s.directory.forget()
 	s.log.Info("added a token", "name", wanted.Name)
 	writeJSON(w, http.StatusCreated, wanted)
 }
@@ -92,5 +93,6 @@ func readToken(w http.ResponseWriter, r *http.Request) (wanted tokenView, err er
 
 func (s *Server) deleteToken(w http.ResponseWriter, r *http.Request) {
 	err := s.store.DeleteToken(r.Context(), bus.Token(chi.URLParam(r, "token")))
+	s.directory.forget()
 	s.answer(w, r, err)
 }

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -37,25 +38,45 @@ const (
 // api is a server of the HTTP API, and its store.
 type api struct {
 	*store.Store
-	t       *testing.T
+	t       testing.TB
 	handler http.Handler
 	server  *web.Server
 	log     *bytes.Buffer
+	// scheme is how requests are authenticated: Basic if empty, else Digest with this algorithm.
+	scheme string
 }
 
-func newAPI(t *testing.T, redis *storetest.Server, adjust ...func(*web.Config)) *api {
+func newAPI(t testing.TB, redis *storetest.Server, adjust ...func(*web.Config)) *api {
 	t.Helper()
 	config := web.Config{RootKey: rootKey, NonceTTL: time.Minute, ScalingThreshold: 2, ScalingDeadline: time.Second}
 	for _, f := range adjust {
 		f(&config)
 	}
 	a := &api{Store: redis.Open(t), t: t, log: &bytes.Buffer{}}
-	log := slog.New(slog.NewTextHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	a.server = web.New(config, a.Store, ingest.New(a.Store, 64, time.Now), telemetry.NewMetrics().Handler(), log, time.Now)
+	a.server = web.New(config, a.Store, ingest.New(a.Store, 64, time.Now), telemetry.NewMetrics().Handler(), a.logger(), time.Now)
 	a.handler = a.server.Handler()
 	require.NoError(t, a.PutToken(t.Context(), alice, "alice"))
 	require.NoError(t, a.PutToken(t.Context(), bob, "bob"))
 	return a
+}
+
+func (a *api) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+}
+
+// run serves on loopback until the test ends, and returns the URL.
+func (a *api) run() (url string) {
+	a.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(a.t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ran := make(chan error)
+	go func() { ran <- a.server.Run(ctx, listener) }()
+	a.t.Cleanup(func() {
+		stop()
+		assert.NoError(a.t, <-ran)
+	})
+	return "http://" + listener.Addr().String()
 }
 
 // answer is what came back.
@@ -69,12 +90,18 @@ type answer struct {
 func (a *api) do(who, method, path, body string) answer {
 	a.t.Helper()
 	r := httptest.NewRequestWithContext(a.t.Context(), method, path, strings.NewReader(body))
-	if who != "" {
+	switch {
+	case who == "":
+	case a.scheme == "":
 		r.SetBasicAuth(who, "")
+	default:
+		r.Header.Set("Authorization", a.newDigest(who).header(method, path, 1))
 	}
 	w := httptest.NewRecorder()
 	a.handler.ServeHTTP(w, r)
-	return answer{w.Code, w.Header(), strings.TrimSpace(w.Body.String())}
+	got := answer{w.Code, w.Header(), strings.TrimSpace(w.Body.String())}
+	requireDescribed(a.t, r, got)
+	return got
 }
 
 type problem struct {
@@ -112,6 +139,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"GET", "/health/ping", "", 200, 200, 200, 200},
 		{"GET", "/health/ping.json", "", 200, 200, 200, 200},
 		{"GET", "/health/ready", "", 200, 200, 200, 200},
+		{"GET", "/openapi.json", "", 200, 200, 200, 200},
 		{"GET", "/pulse", "", 401, 204, 204, 401},
 		{"GET", "/pulse/scaling", "", 401, 204, 204, 401},
 		{"GET", "/metrics", "", 401, 200, 200, 401},
@@ -131,8 +159,9 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"DELETE", "/topics/widgets", "", 401, 204, 404, 401},
 		{"DELETE", "/topic/widgets", "", 401, 404, 404, 401},
 	}
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	test := func(t *testing.T, redis *storetest.Server, scheme string) {
 		a := newAPI(t, redis)
+		a.scheme = scheme
 		for _, r := range routes {
 			for who, want := range map[string]int{"": r.anyone, "nobody--9": r.junk, "NOT a token": r.junk, alice: r.client} {
 				got := a.do(who, r.method, r.path, r.body)
@@ -149,7 +178,11 @@ func TestWhoMayDoWhat(t *testing.T) {
 			assert.Equal(t, r.root, got.status, "%s %s as root: %s", r.method, r.path, got.body)
 		}
 		storetest.RequireSound(t, a.Store)
-	})
+	}
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) { test(t, redis, "") })
+	for _, algorithm := range []string{"SHA-256", "MD5"} {
+		t.Run(algorithm, func(t *testing.T) { test(t, storetest.Embedded(t), algorithm) })
+	}
 }
 
 func TestUnknownPathsAndMethods(t *testing.T) {
@@ -314,12 +347,15 @@ func TestListsShowCredentialsOnlyToTheirOwners(t *testing.T) {
 		a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets","gadgets"],"callback":"https://b.example/","uuid":"bobs-uuid","timeout":0,"max":5}`)
 		a.requireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
 
+		found, err := a.Subscribers(t.Context())
+		require.NoError(t, err)
+		oldest := strconv.FormatInt(found[0].OldestAt.UnixMilli(), 10)
 		topics := func(publisher string) string {
 			return `[{"name":"gadgets","publisher":null,"events":0},{"name":"widgets","publisher":"` + publisher + `","events":2}]`
 		}
 		subscribers := func(subscriber, uuid string) string {
 			return `[{"subscriber":"` + subscriber + `","uuid":` + uuid + `,"callback":"https://b.example/","max_events":5,"timeout":0,` +
-				`"topics":["gadgets","widgets"],"health_points":100,"last_attempted_at":null,"events":{"sent":null,"queued":1,"oldest":null}}]`
+				`"topics":["gadgets","widgets"],"health_points":100,"last_attempted_at":null,"events":{"sent":0,"queued":1,"oldest":` + oldest + `}}]`
 		}
 		for who, want := range map[string][2]string{
 			rootKey: {topics("alice--1"), subscribers("bob--2", `"bobs-uuid"`)},

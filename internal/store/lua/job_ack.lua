@@ -1,7 +1,7 @@
 -- Ends a job that is done and, when it delivered a batch, removes the batch.
 --
 -- ARGV     1 namespace, 2 queue, 3 worker, 4 job, 5 health points for the subscriber,
---          6 most batches of one subscriber that may be delivered at once
+--          6 most batches of one subscriber that may be delivered at once, 7 events delivered
 -- Returns  1, or 0 when the job is not this worker's (any more): nothing is changed
 -- Keeps    a batch goes with its job, its index entry, its gauges and its place in line
 local queue, job = ARGV[2], ARGV[4]
@@ -13,6 +13,9 @@ local token = bid and redis.call('LINDEX', batch_key(bid), 0)
 if token then
   remove_batch(bid, token, tonumber(ARGV[6]))
   heal(token, tonumber(ARGV[5]))
+  if ARGV[7] ~= '0' and redis.call('EXISTS', subscriber_key(token)) == 1 then
+    redis.call('HINCRBY', subscriber_key(token), 'events_sent', ARGV[7])
+  end
 end
 redis.call('LREM', pending, 1, job)
 redis.call('SREM', jobs_index_key(queue), job)

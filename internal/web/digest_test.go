@@ -1,0 +1,208 @@
+package web_test
+
+import (
+	"crypto/md5"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/ingest"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/web"
+)
+
+// digest makes Authorization headers as a client does (RFC 7616).
+type digest struct {
+	algorithm, nonce, username, password string
+	// uri, qop and realm are what the header says, if not what it should.
+	uri, qop, realm string
+}
+
+var nonces = regexp.MustCompile(`nonce="([^"]+)"`)
+
+// newDigest asks for a nonce, for a token or the root key.
+func (a *api) newDigest(who string) digest {
+	a.t.Helper()
+	r := httptest.NewRequestWithContext(a.t.Context(), "GET", "/topics", nil)
+	w := httptest.NewRecorder()
+	a.handler.ServeHTTP(w, r)
+	challenge := w.Result().Header.Values("WWW-Authenticate")[0]
+	d := digest{algorithm: a.scheme, nonce: nonces.FindStringSubmatch(challenge)[1], password: who}
+	d.username, _, _ = strings.Cut(who, "--")
+	if who == rootKey {
+		d.username = "root"
+	}
+	return d
+}
+
+func (d digest) header(method, uri string, count int) string {
+	sum := func(parts ...string) string {
+		text := []byte(strings.Join(parts, ":"))
+		if d.algorithm == "MD5" {
+			s := md5.Sum(text)
+			return hex.EncodeToString(s[:])
+		}
+		s := sha256.Sum256(text)
+		return hex.EncodeToString(s[:])
+	}
+	or := func(given, otherwise string) string {
+		if given != "" {
+			return given
+		}
+		return otherwise
+	}
+	uri, qop, realm := or(d.uri, uri), or(d.qop, "auth"), or(d.realm, "routemaster")
+	nc := fmt.Sprintf("%08x", count)
+	response := sum(sum(d.username, realm, d.password), d.nonce, nc, "c", qop, sum(method, uri))
+	return fmt.Sprintf(`Digest username="%s", realm="%s", nonce="%s", uri="%s", algorithm=%s, qop=%s, nc=%s, cnonce="c", response="%s"`,
+		d.username, realm, d.nonce, uri, d.algorithm, qop, nc, response)
+}
+
+// with sends a request with an Authorization header and returns the status and whether the challenge is stale.
+func (a *api) with(authorization, method, path string) (status int, stale bool) {
+	a.t.Helper()
+	r := httptest.NewRequestWithContext(a.t.Context(), method, path, nil)
+	r.Header.Set("Authorization", authorization)
+	w := httptest.NewRecorder()
+	a.handler.ServeHTTP(w, r)
+	return w.Code, strings.Contains(w.Header().Get("WWW-Authenticate"), "stale=true")
+}
+
+func TestDigest(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	a.scheme = "SHA-256"
+	ok := func(d digest, count int) {
+		t.Helper()
+		status, _ := a.with(d.header("GET", "/topics", count), "GET", "/topics")
+		assert.Equal(t, 200, status)
+	}
+	refused := func(authorization string, wantStale bool) {
+		t.Helper()
+		status, stale := a.with(authorization, "GET", "/topics")
+		assert.Equal(t, 401, status, authorization)
+		assert.Equal(t, wantStale, stale, authorization)
+	}
+	d := a.newDigest(alice)
+	ok(d, 1)
+	ok(d, 2)
+	ok(d, 9)
+	refused(d.header("GET", "/topics", 9), true)
+	refused(d.header("GET", "/topics", 3), true)
+	ok(d, 10)
+
+	a.do(rootKey, "POST", "/api_tokens", `{"name":"alice","token":"alice--2"}`)
+	rotated := a.newDigest("alice--2")
+	ok(rotated, 1) // at once, although its name was known without it
+
+	fresh := func(change func(*digest)) string {
+		d := a.newDigest(alice)
+		change(&d)
+		return d.header("GET", "/topics", 1)
+	}
+	for _, authorization := range []string{
+		fresh(func(d *digest) { d.password = "wrong" }),
+		fresh(func(d *digest) { d.username = "nobody" }),
+		fresh(func(d *digest) { d.username = "bob" }),
+		fresh(func(d *digest) { d.username = "root" }),
+		fresh(func(d *digest) { d.nonce = "AAAA" }),
+		fresh(func(d *digest) { d.nonce = d.nonce[:len(d.nonce)-2] + "AA" }),
+		fresh(func(d *digest) { d.uri = "/topics?x" }),
+		fresh(func(d *digest) { d.uri = "http://example.com/topics" }),
+		fresh(func(d *digest) { d.qop = "auth-int" }),
+		fresh(func(d *digest) { d.realm = "other" }),
+		fresh(func(d *digest) { d.algorithm = "SHA-512" }),
+		strings.Replace(fresh(func(*digest) {}), "nc=00000001", "nc=1", 1),
+		strings.Replace(fresh(func(*digest) {}), `cnonce="c"`, `cnonce=""`, 1),
+		"Digest", "Digest ", "Digest realm=", `Digest username="`, "Bearer x", "Basic", "Basic !", "nonsense",
+	} {
+		refused(authorization, false)
+	}
+	lower := "digest" + strings.TrimPrefix(fresh(func(*digest) {}), "Digest")
+	status, _ := a.with(lower, "GET", "/topics")
+	assert.Equal(t, 200, status)
+}
+
+func TestDigestNonces(t *testing.T) {
+	redis := storetest.Embedded(t)
+	now := time.Now().Truncate(time.Millisecond) // as a nonce has it
+	clock := func() time.Time { return now }
+	process := func(rootKey string) *api {
+		a := newAPI(t, redis)
+		a.scheme = "MD5"
+		config := web.Config{RootKey: rootKey, NonceTTL: time.Minute}
+		a.handler = web.New(config, a.Store, ingest.New(a.Store, 64, clock), telemetry.NewMetrics().Handler(), a.logger(), clock).Handler()
+		return a
+	}
+	one, two, stranger := process(rootKey), process(rootKey), process("another root key")
+	d := one.newDigest(alice)
+	for i, a := range []*api{one, two, one, two} {
+		status, _ := a.with(d.header("GET", "/topics", i+1), "GET", "/topics")
+		assert.Equal(t, 200, status, "a nonce is good on every process with the same root key")
+	}
+	status, stale := stranger.with(d.header("GET", "/topics", 9), "GET", "/topics")
+	assert.Equal(t, []any{401, false}, []any{status, stale})
+
+	now = now.Add(time.Minute)
+	status, _ = one.with(d.header("GET", "/topics", 10), "GET", "/topics")
+	assert.Equal(t, 200, status)
+	now = now.Add(time.Millisecond)
+	status, stale = one.with(d.header("GET", "/topics", 11), "GET", "/topics")
+	assert.Equal(t, []any{401, true}, []any{status, stale}, "expired")
+	d.password = "wrong"
+	status, stale = one.with(d.header("GET", "/topics", 12), "GET", "/topics")
+	assert.Equal(t, []any{401, false}, []any{status, stale}, "expired, and wrong besides")
+
+	d = one.newDigest(alice)
+	status, _ = one.with(d.header("GET", "/topics", 5), "GET", "/topics")
+	assert.Equal(t, 200, status)
+	now = now.Add(59 * time.Second)
+	other := one.newDigest(alice)
+	status, _ = one.with(other.header("GET", "/topics", 1), "GET", "/topics")
+	assert.Equal(t, 200, status)
+	status, stale = one.with(d.header("GET", "/topics", 5), "GET", "/topics")
+	assert.Equal(t, []any{401, true}, []any{status, stale}, "a count is remembered for a nonce's whole life")
+}
+
+// TestCurl authenticates as a user's curl does, also through two web processes in turn.
+func TestCurl(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil && os.Getenv("CI") == "" {
+		t.Skip("curl is not installed: install it to run this test")
+	}
+	redis := storetest.Embedded(t)
+	one, two := newAPI(t, redis), newAPI(t, redis)
+	turn := 0
+	balancer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		turn++
+		[]*api{one, two}[turn%2].handler.ServeHTTP(w, r)
+	}))
+	defer balancer.Close()
+	for _, args := range [][]string{
+		{"-u", alice + ":"},
+		{"-u", alice + ":x"},
+		{"-u", rootKey + ":"},
+		{"--digest", "-u", "alice:" + alice},
+		{"--digest", "-u", "root:" + rootKey},
+		{"--anyauth", "-u", "alice:" + alice},
+	} {
+		args = append(args, "-s", "-o", os.DevNull, "-w", "%{http_code}", balancer.URL+"/subscriptions")
+		output, err := exec.CommandContext(t.Context(), "curl", args...).Output()
+		require.NoError(t, err)
+		assert.Equal(t, "200", string(output), args)
+	}
+	output, err := exec.CommandContext(t.Context(), "curl", "--digest", "-u", "alice:"+alice, "-s", "-i",
+		"-d", `{"type":"noop","url":"https://x.example/"}`, balancer.URL+"/topics/widgets").Output()
+	require.NoError(t, err)
+	assert.Contains(t, string(output), " 204 ")
+}

@@ -1,0 +1,108 @@
+package web_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/store/storetest"
+)
+
+// FuzzRequests sends any body and any headers to what reads them. Nothing may fail, and every answer must be as described.
+func FuzzRequests(f *testing.F) {
+	for _, body := range []string{
+		eventText(1), eventsText(1, 3), `{"type":"noop","url":"https://x.example/","timestamp":1,"data":{"a":[1,1.5,null,"x"]}}`,
+		`{"topics":["a"],"callback":"https://x.example/","uuid":"u","timeout":1,"max":1}`, `{"name":"a","token":"b"}`, `[`, `{"a":{"a":1,"a":2}}`,
+	} {
+		f.Add(body, "key", "Basic YWxpY2UtLTE6")
+		f.Add(body, "", `Digest username="alice", realm="routemaster", nonce="x", uri="/", response="", qop=auth, nc=1, cnonce="c"`)
+	}
+	redis := storetest.Embedded(f)
+	a := newAPI(f, redis)
+	f.Fuzz(func(t *testing.T, body, key, authorization string) {
+		for _, who := range []string{alice, rootKey} {
+			for _, path := range []string{"/topics/a", "/subscription", "/api_tokens"} {
+				r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body))
+				r.SetBasicAuth(who, "")
+				r.Header.Set("Idempotency-Key", key)
+				w := httptest.NewRecorder()
+				a.handler.ServeHTTP(w, r)
+				requireDescribed(t, r, answer{w.Code, w.Header(), w.Body.String()})
+				require.Less(t, w.Code, 500, "%s", w.Body)
+			}
+		}
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/topics", nil)
+		r.Header.Set("Authorization", authorization)
+		w := httptest.NewRecorder()
+		a.handler.ServeHTTP(w, r)
+		require.Less(t, w.Code, 500, "%s", w.Body)
+	})
+}
+
+// TestSlowSendersDoNotHoldOthersUp opens many connections that send next to nothing, and compares what another client
+// sees meanwhile.
+func TestSlowSendersDoNotHoldOthersUp(t *testing.T) {
+	t.Parallel()
+	a := newAPI(t, storetest.Real(t))
+	url := a.run()
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
+	defer client.CloseIdleConnections()
+	publish := func() time.Duration {
+		began := time.Now()
+		r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/topics/a", strings.NewReader(eventText(1)))
+		require.NoError(t, err)
+		r.SetBasicAuth(alice, "")
+		resp, err := client.Do(r)
+		require.NoError(t, err)
+		_, _ = io.Copy(io.Discard, resp.Body)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, 204, resp.StatusCode)
+		return time.Since(began)
+	}
+	head := "POST /topics/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWxpY2UtLTE6\r\nContent-Length: 100\r\n\r\n"
+	var slow []net.Conn
+	for i := range 200 {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		require.NoError(t, err)
+		defer conn.Close()
+		sent := head[:i%len(head)] // some stop in the header, some before the body
+		if i%2 == 0 {
+			sent = head + "{"
+		}
+		_, err = io.WriteString(conn, sent)
+		require.NoError(t, err)
+		slow = append(slow, conn)
+	}
+	// They go on with a byte a second, until they are cut off.
+	gone := make(chan bool, len(slow))
+	for _, conn := range slow {
+		go func() {
+			ticker := time.NewTicker(time.Second)
+			defer ticker.Stop()
+			for range 60 {
+				if _, err := conn.Write([]byte(" ")); err != nil {
+					gone <- true
+					return
+				}
+				<-ticker.C
+			}
+			gone <- false
+		}()
+	}
+	slowest := time.Duration(0)
+	for range 300 {
+		slowest = max(slowest, publish())
+	}
+	t.Logf("300 publishes beside 200 slow senders: none above %v", slowest)
+	assert.Less(t, slowest, time.Second)
+	for range slow {
+		assert.True(t, <-gone, "a slow sender is not cut off")
+	}
+}

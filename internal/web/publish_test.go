@@ -1,0 +1,204 @@
+package web_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/web"
+)
+
+func eventText(i int) string {
+	return fmt.Sprintf(`{"type":"noop","url":"https://x.example/%d"}`, i)
+}
+
+// eventsText is an array of the events first..last.
+func eventsText(first, last int) string {
+	var events []string
+	for i := first; i <= last; i++ {
+		events = append(events, eventText(i))
+	}
+	return "[" + strings.Join(events, ",") + "]"
+}
+
+func TestBulkPublish(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a := newAPI(t, redis)
+		a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/","timeout":0,"max":10000}`)
+		a.requireDone(alice, "POST", "/topics/widgets", eventsText(1, 1000))
+		a.requireDone(alice, "POST", "/topics/widgets", " \n"+eventsText(1001, 1001))
+		a.requireDone(alice, "POST", "/topics/widgets", `[]`)
+
+		event := func(bad string) string {
+			return "[" + eventText(1) + "," + eventText(2) + "," + bad + "," + eventText(4) + "]"
+		}
+		for bad, pointer := range map[string]string{
+			`{"type":"changed","url":"https://x.example/"}`:               "/2/type",
+			`{"type":"noop","url":"http://x.example/"}`:                   "/2/url",
+			`{"type":"noop","url":"https://x.example/","data":1e999}`:     "/2/data",
+			`{"type":"noop","url":"https://x.example/","timestamp":null}`: "/2/timestamp",
+			`{"type":"noop","url":"https://x.example/","extra":1}`:        "/2/extra",
+			`7`: "/2", `[]`: "/2", `null`: "/2",
+		} {
+			got := a.problem(alice, "POST", "/topics/widgets", event(bad))
+			assert.Equal(t, 400, got.Status, bad)
+			assert.Equal(t, pointer, got.Pointer, bad)
+		}
+		got := a.problem(alice, "POST", "/topics/widgets", eventsText(1, 1001))
+		assert.Equal(t, 400, got.Status)
+		assert.Contains(t, got.Detail, "more than 1000 events")
+		assert.Equal(t, 400, a.problem(alice, "POST", "/topics/widgets", eventsText(1, 2)+"x").Status)
+		assert.Equal(t, 400, a.problem(alice, "POST", "/topics/widgets", strings.TrimSuffix(eventsText(1, 2), "]")).Status)
+
+		// As large as an array may be, and larger.
+		room := 1<<20 - len(eventsText(1, 2)) - 1
+		a.requireDone(alice, "POST", "/topics/widgets", eventsText(1, 2)+strings.Repeat(" ", room))
+		assert.Equal(t, 413, a.problem(alice, "POST", "/topics/widgets", eventsText(1, 2)+strings.Repeat(" ", room+2)).Status)
+		assert.Equal(t, 413, a.problem(alice, "POST", "/topics/widgets", eventText(1)+strings.Repeat(" ", 64<<10)).Status)
+		assert.Equal(t, 413, a.problem(bob, "POST", "/subscription", "["+strings.Repeat(" ", 64<<10)).Status, "arrays are for events only")
+
+		task, err := a.Acquire(t.Context(), bus.QueueMain, "w1", time.Now())
+		require.NoError(t, err)
+		require.Len(t, task.Delivery.Events, 1003, "what was refused added nothing")
+		for i, packed := range task.Delivery.Events[:1001] {
+			json, err := store.AppendEventJSON(nil, packed)
+			require.NoError(t, err)
+			require.Contains(t, string(json), "/"+strconv.Itoa(i+1)+`"`, "in order")
+		}
+		storetest.RequireSound(t, a.Store)
+	})
+}
+
+// post sends an event with an idempotency key.
+func (a *api) post(who, path, body string, keys ...string) (status int) {
+	a.t.Helper()
+	r := httptest.NewRequestWithContext(a.t.Context(), "POST", path, strings.NewReader(body))
+	r.SetBasicAuth(who, "")
+	for _, key := range keys {
+		r.Header.Add("Idempotency-Key", key)
+	}
+	w := httptest.NewRecorder()
+	a.handler.ServeHTTP(w, r)
+	requireDescribed(a.t, r, answer{w.Code, w.Header(), w.Body.String()})
+	return w.Code
+}
+
+func TestIdempotentPublish(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a := newAPI(t, redis)
+		longest := strings.Repeat("~", 128)
+		for _, c := range []struct {
+			who, path, body string
+			keys            []string
+			status          int
+		}{
+			{alice, "/topics/a", eventText(1), []string{"k"}, 204},
+			{alice, "/topics/a", eventText(1), []string{"k"}, 204},
+			{alice, "/topics/a", eventText(2), []string{"k"}, 409},
+			{alice, "/topics/b", eventText(1), []string{"k"}, 409},
+			{alice, "/topics/a", eventsText(1, 3), []string{longest}, 204},
+			{alice, "/topics/a", eventsText(1, 3), []string{longest}, 204},
+			{bob, "/topics/b", eventText(1), []string{"k"}, 204},
+			{alice, "/topics/a", eventText(1), []string{longest + "~"}, 400},
+			{alice, "/topics/a", eventText(1), []string{""}, 400},
+			{alice, "/topics/a", eventText(1), []string{"a b"}, 400},
+			{alice, "/topics/a", eventText(1), []string{"é"}, 400},
+			{alice, "/topics/a", eventText(1), []string{"x", "y"}, 400},
+		} {
+			assert.Equal(t, c.status, a.post(c.who, c.path, c.body, c.keys...), "%s %s %v", c.path, c.body, c.keys)
+		}
+		topics, err := a.Topics(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []bus.Topic{{Name: "a", Publisher: alice, Events: 4}, {Name: "b", Publisher: bob, Events: 1}}, topics)
+		storetest.RequireSound(t, a.Store)
+	})
+}
+
+func TestACallbackThatIsDeniedIsRefused(t *testing.T) {
+	deny, err := bus.ParseDenyList("loopback,link-local,10.0.0.0/8")
+	require.NoError(t, err)
+	a := newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.Deny = deny })
+	for host, status := range map[string]int{
+		"127.0.0.1": 400, "[::1]:8443": 400, "localhost": 400, "169.254.169.254": 400, "[::ffff:10.1.2.3]": 400, "[64:ff9b::a01:203]": 400,
+		"192.168.0.1": 204, "internal.example": 204,
+	} {
+		got := a.do(bob, "POST", "/subscription", `{"topics":["a"],"callback":"https://`+host+`/x"}`)
+		assert.Equal(t, status, got.status, "%s: %s", host, got.body)
+	}
+}
+
+// certificate writes a new self-signed certificate with a serial number.
+func certificate(t *testing.T, serial int64, certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(t, err)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	require.NoError(t, err)
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
+	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+}
+
+func TestTLSIsServedDirectlyAndRenewed(t *testing.T) {
+	dir := t.TempDir()
+	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	certificate(t, 1, certFile, keyFile)
+	a := newAPI(t, storetest.Embedded(t))
+	loaded, err := web.LoadCertificate(certFile, keyFile, a.logger(), time.Now)
+	require.NoError(t, err)
+	a = newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.Certificate, c.ForceTLS = loaded, true })
+	url := a.run()
+
+	// serial asks over a new connection, and returns the serial number of the certificate it sees.
+	serial := func() int64 {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
+		defer transport.CloseIdleConnections()
+		r, err := http.NewRequestWithContext(t.Context(), "GET", "https"+strings.TrimPrefix(url, "http")+"/pulse", nil)
+		require.NoError(t, err)
+		r.SetBasicAuth(alice, "")
+		resp, err := (&http.Client{Transport: transport}).Do(r)
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		assert.Equal(t, 204, resp.StatusCode, "it is not sent elsewhere")
+		assert.Equal(t, 2, resp.ProtoMajor)
+		return resp.TLS.PeerCertificates[0].SerialNumber.Int64()
+	}
+	assert.Equal(t, int64(1), serial())
+	certificate(t, 2, certFile, keyFile)
+	require.Eventually(t, func() bool { return serial() == 2 }, 10*time.Second, 20*time.Millisecond)
+	require.NoError(t, os.WriteFile(keyFile, []byte("broken"), 0o600))
+	began := time.Now()
+	for time.Since(began) < 1200*time.Millisecond { // longer than the pause between looks at the files
+		require.Equal(t, int64(2), serial(), "a broken renewal does not replace what works")
+	}
+
+	_, err = web.LoadCertificate(certFile, keyFile, a.logger(), time.Now)
+	require.Error(t, err)
+	_, err = web.LoadCertificate(certFile, filepath.Join(dir, "none"), a.logger(), time.Now)
+	require.Error(t, err)
+}
