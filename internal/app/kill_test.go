@@ -3,12 +3,17 @@ package app_test
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -143,6 +148,43 @@ func address(t *testing.T, line map[string]any) string {
 	_, port, err := net.SplitHostPort(listening)
 	require.NoError(t, err)
 	return "127.0.0.1:" + port
+}
+
+// TestABulkLoadTakesLittleMemory sends many large requests at once and looks at the peak memory of web.
+func TestABulkLoadTakesLittleMemory(t *testing.T) {
+	const requests, publishers, events = 200, 8, 1000
+	redis := storetest.Real(t)
+	require.NoError(t, redis.Open(t).PutToken(t.Context(), "publisher--1", "publisher"))
+	web := startProcess(t, "web", "ROUTEMASTER_REDIS_URL="+redis.URL)
+	api, client := "http://"+address(t, web.started), newClient(t)
+	var all []string
+	for i := range events {
+		all = append(all, eventBody(i))
+	}
+	body := "[" + strings.Join(all, ",") + "]"
+	var loading sync.WaitGroup
+	for range publishers {
+		loading.Go(func() {
+			for range requests / publishers {
+				status, text, err := send(client, api, "publisher--1", "POST", "/topics/widgets", body)
+				assert.NoError(t, err)
+				assert.Equal(t, http.StatusNoContent, status, text)
+			}
+		})
+	}
+	loading.Wait()
+	assert.Equal(t, strconv.Itoa(requests*events), redis.Raw.HGet(t.Context(), "topic:widgets", "counter").Val())
+
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", web.Process.Pid))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("only Linux tells a process's peak memory")
+	}
+	require.NoError(t, err)
+	_, peak, _ := strings.Cut(string(status), "VmHWM:")
+	kilobytes, err := strconv.Atoi(strings.Fields(peak)[0])
+	require.NoError(t, err)
+	t.Logf("web's peak memory after %d events: %d kB", requests*events, kilobytes)
+	assert.Less(t, kilobytes, 100_000)
 }
 
 // TestSignalsStopDaemonsGracefully sends the documented signals.
