@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-chi/chi/v5"
+	"github.com/go-chi/chi/v5/middleware"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
@@ -57,7 +58,7 @@ func New(config Config, st *store.Store, in *ingest.Ingest, metrics http.Handler
 // Handler returns the API. All routes stand here, each with who calls it.
 func (s *Server) Handler() http.Handler {
 	r := chi.NewRouter()
-	r.Use(s.recoverPanics, decodePath)
+	r.Use(s.recoverPanics, decodePath, middleware.GetHead) // some load balancers ask with HEAD
 	r.NotFound(s.notFound)
 	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { s.methodNotAllowed(r, w, req) })
 

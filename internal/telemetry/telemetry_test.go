@@ -1,0 +1,37 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/telemetry"
+)
+
+func TestLogger(t *testing.T) {
+	var out bytes.Buffer
+	log := telemetry.NewLogger(&out, slog.LevelWarn, true)
+	log.Info("hidden")
+	log.Warn("shown", "key", "value")
+	var line map[string]any
+	require.NoError(t, json.Unmarshal(out.Bytes(), &line), "one line, of JSON")
+	assert.Equal(t, "shown", line["msg"])
+	assert.Equal(t, "value", line["key"])
+
+	out.Reset()
+	telemetry.NewLogger(&out, slog.LevelDebug, false).Debug("shown", "key", "value")
+	assert.Contains(t, out.String(), "level=DEBUG msg=shown key=value\n")
+}
+
+func TestMetricsServesTheRuntimes(t *testing.T) {
+	w := httptest.NewRecorder()
+	telemetry.NewMetrics().Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	assert.Equal(t, 200, w.Code)
+	assert.Contains(t, w.Header().Get("Content-Type"), "text/plain")
+	assert.Contains(t, w.Body.String(), "\ngo_goroutines ")
+}
