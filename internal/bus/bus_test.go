@@ -89,6 +89,7 @@ func TestEventValidate(t *testing.T) {
 		{bus.Noop, "", "/url"}, {bus.Noop, "https://", "/url"}, {bus.Noop, "https:///x", "/url"}, {bus.Noop, "/x", "/url"},
 		{bus.Noop, "http://example.com/", "/url"}, {bus.Noop, "https://example.com/a b", "/url"},
 		{bus.Noop, "https://example.com/é", "/url"}, {bus.Noop, "https://example.com/\n", "/url"}, {bus.Noop, "https://%zz/", "/url"},
+		{bus.Noop, "https://e.com:0/", "/url"}, {bus.Noop, "https://e.com:65536/", "/url"}, {bus.Noop, "https://e.com:/", "/url"},
 	} {
 		event := bus.Event{Topic: "t", Type: c.kind, URL: c.url}
 		assert.Equal(t, c.pointer, pointerOf(t, event.Validate()), "%s %s", c.kind, c.url)
@@ -151,6 +152,35 @@ func TestAtLeavesOtherErrorsAlone(t *testing.T) {
 	assert.Equal(t, other, bus.At("/x", other))
 	require.NoError(t, bus.At("/x", nil))
 	assert.EqualError(t, bus.At("/x", bus.Invalidf("/y", "must be %d", 1)), "/x/y: must be 1")
+}
+
+func TestHealth(t *testing.T) {
+	for _, c := range []struct{ before, points, after int }{{100, 1, 100}, {100, -2, 98}, {1, -2, 0}, {0, 1, 1}, {50, -100, 0}} {
+		assert.Equal(t, c.after, bus.Health(c.before, c.points))
+	}
+}
+
+func TestThrottle(t *testing.T) {
+	for after, want := range map[int]time.Duration{
+		-1: time.Minute, 0: time.Minute, 1: 30 * time.Second, 2: 15 * time.Second, 6: 937_500 * time.Microsecond,
+		10: 200 * time.Millisecond, 98: 200 * time.Millisecond,
+	} {
+		assert.Equal(t, want, bus.Throttle(99, after, time.Minute), "health %d", after)
+	}
+	assert.Zero(t, bus.Throttle(100, 98, time.Minute), "one failure now and then")
+	assert.Equal(t, 58_593_750*time.Nanosecond, bus.Throttle(100, 10, time.Minute))
+	assert.Equal(t, 100*time.Millisecond, bus.Throttle(50, 48, 100*time.Millisecond))
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for header, want := range map[string]time.Duration{
+		"": 0, "0": 0, "7": 7 * time.Second, "61": time.Minute, "2147483647": time.Minute, "99999999999": 0, "-1": 0, "1.5": 0, "soon": 0,
+		"Fri, 20 Nov 2026 12:00:09 GMT": 9 * time.Second, "Fri, 20 Nov 2026 11:59:00 GMT": 0, "Fri, 20 Nov 2026 13:00:00 GMT": time.Minute,
+		"Friday, 20-Nov-26 12:00:09 GMT": 9 * time.Second,
+	} {
+		assert.Equal(t, want, bus.RetryAfter(header, now, time.Minute), header)
+	}
 }
 
 func TestBackoff(t *testing.T) {

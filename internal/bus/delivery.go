@@ -1,12 +1,19 @@
 package bus
 
-import "time"
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
 
 // Health points of a subscriber: it starts with the most there are.
 const (
 	MinHealth = 0
 	MaxHealth = 100
 )
+
+// Health is a subscriber's health after points were added, within its bounds.
+func Health(before, points int) int { return min(max(before+points, MinHealth), MaxHealth) }
 
 // firstBackoff is the wait after the first failed attempt, before jitter.
 const firstBackoff = 200 * time.Millisecond
@@ -21,4 +28,28 @@ func Backoff(attempts int, most time.Duration, chance float64) time.Duration {
 	}
 	wait = min(wait, most)
 	return wait - time.Duration(chance*float64(wait)/2)
+}
+
+// Throttle is how long a subscriber is left alone after an attempt failed, and took its health from before to
+// after: most · 2^(-after), which is next to nothing at first, and most when its health is 0. From the second
+// failure on it is at least 200 ms, so that an outage of a second does not cost a busy subscriber all
+// its health; a failure now and then costs it no time.
+func Throttle(before, after int, most time.Duration) time.Duration {
+	alone := most >> min(max(after, MinHealth), 62)
+	if before < MaxHealth {
+		alone = max(alone, min(firstBackoff, most))
+	}
+	return alone
+}
+
+// RetryAfter is how long a failing subscriber asks to be left alone (RFC 9110, section 10.2.3: seconds, or a date), at most
+// most. It is 0 when the header is absent, or not understood.
+func RetryAfter(header string, now time.Time, most time.Duration) time.Duration {
+	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
+		return min(time.Duration(seconds)*time.Second, most)
+	}
+	if date, err := http.ParseTime(header); err == nil {
+		return min(max(date.Sub(now), 0), most)
+	}
+	return 0
 }

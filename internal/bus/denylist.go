@@ -14,8 +14,8 @@ type DenyList struct{ prefixes []netip.Prefix }
 // denyClasses are the names for well-known ranges. The unspecified address reaches the host itself.
 var denyClasses = map[string][]string{
 	"loopback":   {"127.0.0.0/8", "::1/128", "0.0.0.0/8", "::/128"},
-	"link-local": {"169.254.0.0/16", "fe80::/10"},                                                // RFC 3927, RFC 4291
-	"private":    {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7"}, // RFC 1918, 6598, 4193
+	"link-local": {"169.254.0.0/16", "fe80::/10"},                                                             // RFC 3927, RFC 4291
+	"private":    {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fec0::/10"}, // RFC 1918, 6598, 4193, 3879
 }
 
 // ParseDenyList reads a comma-separated list of classes (loopback, link-local, private) and CIDRs; "none"
@@ -35,6 +35,12 @@ func ParseDenyList(text string) (DenyList, error) {
 			prefix, err := netip.ParsePrefix(cidr)
 			if err != nil {
 				return DenyList{}, fmt.Errorf("%q is neither loopback, link-local, private, nor a CIDR such as 10.0.0.0/8", item)
+			}
+			if prefix.Addr().Is4In6() { // addresses are compared as IPv4
+				if prefix.Bits() < 96 {
+					return DenyList{}, fmt.Errorf("%q covers more than IPv4 in IPv6; write IPv4 ranges as IPv4", item)
+				}
+				prefix = netip.PrefixFrom(prefix.Addr().Unmap(), prefix.Bits()-96)
 			}
 			list.prefixes = append(list.prefixes, prefix.Masked())
 		}
@@ -69,12 +75,16 @@ func (l DenyList) DeniesHost(u *url.URL) bool {
 
 // The IPv6 ranges whose addresses stand for IPv4 addresses.
 var (
-	compatible = netip.MustParsePrefix("::/96")          // RFC 4291, section 2.5.5.1
-	nat64      = netip.MustParsePrefix("64:ff9b::/96")   // RFC 6052
-	localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48") // RFC 8215, used with 96 bits of prefix
-	sixToFour  = netip.MustParsePrefix("2002::/16")      // RFC 3056
-	teredo     = netip.MustParsePrefix("2001::/32")      // RFC 4380
+	compatible = netip.MustParsePrefix("::/96")           // RFC 4291, section 2.5.5.1
+	nat64      = netip.MustParsePrefix("64:ff9b::/96")    // RFC 6052
+	localNAT64 = netip.MustParsePrefix("64:ff9b:1::/48")  // RFC 8215, used with 96 bits of prefix
+	sixToFour  = netip.MustParsePrefix("2002::/16")       // RFC 3056
+	siit       = netip.MustParsePrefix("::ffff:0:0:0/96") // RFC 2765
+	teredo     = netip.MustParsePrefix("2001::/32")       // RFC 4380
 )
+
+// The middle of an ISATAP address (RFC 5214).
+var isatap, globalISATAP = [4]byte{0, 0, 0x5e, 0xfe}, [4]byte{2, 0, 0x5e, 0xfe}
 
 // embeddedIPv4 returns the IPv4 address that an IPv6 address stands for, otherwise the address as it is.
 func embeddedIPv4(address netip.Addr) netip.Addr {
@@ -84,7 +94,8 @@ func embeddedIPv4(address netip.Addr) netip.Addr {
 	b := address.As16()
 	last := [4]byte(b[12:])
 	switch {
-	case compatible.Contains(address), nat64.Contains(address), localNAT64.Contains(address):
+	case compatible.Contains(address), nat64.Contains(address), localNAT64.Contains(address), siit.Contains(address),
+		[4]byte(b[8:12]) == isatap, [4]byte(b[8:12]) == globalISATAP:
 		return netip.AddrFrom4(last)
 	case sixToFour.Contains(address):
 		return netip.AddrFrom4([4]byte(b[2:6]))

@@ -16,7 +16,7 @@ func TestDenyList(t *testing.T) {
 		"loopback,link-local": {
 			"127.0.0.1": true, "127.9.9.9": true, "::1": true, "0.0.0.0": true, "::": true, "::ffff:127.0.0.1": true,
 			"::127.0.0.1": true, "64:ff9b::127.0.0.1": true, "64:ff9b:1::7f00:1": true, "2002:7f00:1::": true,
-			"2001:0:1:2:3:4:80ff:fffe": true, "169.254.169.254": true, "fe80::1": true, "fe80::1%eth0": true,
+			"2001:0:1:2:3:4:80ff:fffe": true, "::ffff:0:127.0.0.1": true, "2606:4700::5efe:7f00:1": true, "2606:4700::200:5efe:7f00:1": true, "169.254.169.254": true, "fe80::1": true, "fe80::1%eth0": true,
 			"::ffff:169.254.169.254": true,
 			"10.0.0.1":               false, "192.168.0.1": false, "8.8.8.8": false, "2606:4700::1": false, "::ffff:8.8.8.8": false, "fd00::1": false,
 		},
@@ -25,6 +25,7 @@ func TestDenyList(t *testing.T) {
 			"fd00::1": true, "::ffff:10.0.0.1": true, "64:ff9b::10.0.0.0": true, "::10.0.0.0": true, "127.0.0.1": false,
 		},
 		" 203.0.113.0/24 , loopback": {"203.0.113.9": true, "203.0.114.9": false, "127.0.0.1": true, "::ffff:203.0.113.9": true},
+		"::ffff:10.0.0.0/104":        {"10.1.2.3": true, "::ffff:10.1.2.3": true, "11.0.0.0": false},
 		"10.1.2.3/8":                 {"10.255.0.1": true},
 		"none":                       {"127.0.0.1": false, "::1": false},
 	} {
@@ -34,7 +35,7 @@ func TestDenyList(t *testing.T) {
 			assert.Equal(t, denied, list.Denies(netip.MustParseAddr(address)), "%s by %q", address, text)
 		}
 	}
-	for _, text := range []string{"", "Loopback", "10.0.0.1", "none,loopback", "loopback,,private"} {
+	for _, text := range []string{"", "Loopback", "10.0.0.1", "none,loopback", "loopback,,private", "::ffff:0.0.0.0/90"} {
 		_, err := bus.ParseDenyList(text)
 		assert.Error(t, err, "%q", text)
 	}

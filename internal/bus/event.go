@@ -2,6 +2,7 @@ package bus
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -65,6 +66,11 @@ func parseHTTPS(text string) (*url.URL, error) {
 	}
 	if u.Scheme != "https" || u.Hostname() == "" {
 		return nil, Invalidf("", "must be an https URL with a host")
+	}
+	if port := u.Port(); port != "" || strings.HasSuffix(u.Host, ":") {
+		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+			return nil, Invalidf("", "must have a port from 1 to 65535, or none")
+		}
 	}
 	return u, nil
 }

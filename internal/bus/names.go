@@ -29,6 +29,9 @@ const RootName ClientName = "root"
 // UIDLen is the number of characters of a UID: URL-safe Base64 of 120 bits.
 const UIDLen = 20
 
+// MaxTokenLen is the most characters of a token or a client's name.
+const MaxTokenLen = 64
+
 var (
 	topicNames = regexp.MustCompile(`\A[a-z_]{1,64}\z`)
 	tokens     = regexp.MustCompile(`\A[a-z0-9:_-]{1,64}\z`)
@@ -67,7 +70,7 @@ const tokenSuffix = 2 + 32
 // NewToken makes a token for a client: its name, "--", and 32 random hex digits.
 // The error is an [Invalid] when the name leaves no room for the digits.
 func NewToken(name ClientName) (Token, error) {
-	if most := 64 - tokenSuffix; len(name) > most {
+	if most := MaxTokenLen - tokenSuffix; len(name) > most {
 		return "", Invalidf("", "a name is at most %d characters when the token is to be made from it; shorten it, or send a token", most)
 	}
 	var random [16]byte

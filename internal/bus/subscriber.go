@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Bounds and defaults of a subscription.
@@ -55,7 +56,7 @@ func (s *Subscription) Validate(deny DenyList) error {
 }
 
 func validUUID(uuid string) bool {
-	return len(uuid) <= maxUUIDLen && !strings.ContainsFunc(uuid, func(r rune) bool {
+	return utf8.RuneCountInString(uuid) <= maxUUIDLen && !strings.ContainsFunc(uuid, func(r rune) bool {
 		return r == ':' || unicode.IsControl(r)
 	})
 }

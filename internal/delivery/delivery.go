@@ -108,9 +108,39 @@ func (d *Deliverer) Deliver(ctx context.Context, task *store.Task) store.Outcome
 		log.Debug("delivered")
 		return store.Outcome{Health: d.config.HealRate, Delivered: events}
 	}
-	wait := bus.Backoff(batch.Attempts, d.config.MaxBackoff, rand.Float64())
+	outcome, wait := d.failed(batch, err)
 	log.Warn("failed to deliver", "error", err, "next_try_in", wait.Round(time.Millisecond))
-	return store.Outcome{Health: d.config.DamageRate, RetryAt: d.now().Add(wait)}
+	if gone(err) {
+		log.Warn("the subscriber asks to be unsubscribed")
+	}
+	return outcome
+}
+
+// failed says when to try again, and for how long to leave the subscriber alone.
+func (d *Deliverer) failed(batch *store.Delivery, err error) (outcome store.Outcome, wait time.Duration) {
+	now := d.now()
+	outcome.Health = d.config.DamageRate
+	if gone(err) {
+		outcome.Health = bus.MinHealth - bus.MaxHealth
+	}
+	wait = bus.Backoff(batch.Attempts, d.config.MaxBackoff, rand.Float64())
+	alone := bus.Throttle(batch.Health, bus.Health(batch.Health, outcome.Health), d.config.MaxBackoff)
+	if status, ok := errors.AsType[*statusError](err); ok {
+		if asked := bus.RetryAfter(status.retryAfter, now, d.config.MaxBackoff); asked > 0 {
+			wait, alone = asked, max(alone, asked)
+		}
+	}
+	outcome.RetryAt = now.Add(wait)
+	if alone >= time.Millisecond {
+		outcome.ThrottledUntil = now.Add(alone)
+	}
+	return outcome, max(wait, alone)
+}
+
+// gone reports whether a subscriber says that it is no more.
+func gone(err error) bool {
+	status, ok := errors.AsType[*statusError](err)
+	return ok && status.code == http.StatusGone
 }
 
 // body makes the JSON array of a batch's events and returns it with their number. An event that cannot
@@ -137,10 +167,13 @@ const (
 )
 
 // statusError is an answer that does not acknowledge a batch.
-type statusError int
+type statusError struct {
+	code       int
+	retryAfter string
+}
 
-func (e statusError) Error() string {
-	return fmt.Sprintf("the subscriber answered %d %s", int(e), http.StatusText(int(e)))
+func (e *statusError) Error() string {
+	return fmt.Sprintf("the subscriber answered %d %s", e.code, http.StatusText(e.code))
 }
 
 // post sends a batch. Any 2xx acknowledges it; the error says why it is not acknowledged.
@@ -160,7 +193,7 @@ func (d *Deliverer) post(ctx context.Context, batch *store.Delivery, body []byte
 	// What the subscriber says beyond its status does not matter, nor whether it can be read.
 	_, _ = io.CopyN(io.Discard, resp.Body, maxDrain)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return statusError(resp.StatusCode)
+		return &statusError{resp.StatusCode, resp.Header.Get("Retry-After")}
 	}
 	return nil
 }

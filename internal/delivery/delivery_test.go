@@ -65,7 +65,7 @@ func batch(t *testing.T, url string, events ...store.PackedEvent) *store.Task {
 	return &store.Task{
 		Job: bus.Job{Name: bus.JobBatch, Args: []string{"bid"}},
 		Delivery: &store.Delivery{
-			Batch: "bid", Subscriber: "secret-token", Client: "alice", Callback: url, UUID: "secret-uuid", Attempts: 3, Events: events,
+			Batch: "bid", Subscriber: "secret-token", Client: "alice", Callback: url, UUID: "secret-uuid", Attempts: 3, Health: 100, Events: events,
 		},
 	}
 }
@@ -106,12 +106,49 @@ func TestWhatAcknowledges(t *testing.T) {
 	for _, status = range []int{301, 302, 307, 308, 400, 401, 404, 410, 429, 500, 503} {
 		log.Reset()
 		outcome := d.Deliver(t.Context(), batch(t, url))
+		if status == http.StatusGone {
+			assert.Equal(t, -100, outcome.Health)
+			assert.Contains(t, log.String(), "asks to be unsubscribed")
+			continue
+		}
 		assert.Equal(t, -2, outcome.Health)
+		assert.Zero(t, outcome.ThrottledUntil)
 		// The third attempt failed: 800 ms, less up to half of it.
 		assert.WithinRange(t, outcome.RetryAt, now.Add(400*time.Millisecond), now.Add(800*time.Millisecond))
 		assert.Contains(t, log.String(), `msg="failed to deliver"`)
 		assert.Contains(t, log.String(), http.StatusText(status))
 		assert.NotContains(t, log.String(), "secret")
+	}
+}
+
+func TestAFailingSubscriberIsLeftAlone(t *testing.T) {
+	retryAfter := ""
+	url := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", retryAfter)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})
+	d, _ := deliverer(t)
+	for _, c := range []struct {
+		health     int
+		retryAfter string
+		throttle   time.Duration
+	}{
+		{100, "", 0}, {98, "", 200 * time.Millisecond}, {3, "", 30 * time.Second}, {2, "", time.Minute}, {0, "", time.Minute},
+		{100, "7", 7 * time.Second}, {3, "7", 30 * time.Second}, {100, "3600", time.Minute}, {100, "0", 0},
+		{100, now.Add(9 * time.Second).UTC().Format(http.TimeFormat), 9 * time.Second},
+	} {
+		retryAfter = c.retryAfter
+		task := batch(t, url)
+		task.Delivery.Health = c.health
+		outcome := d.Deliver(t.Context(), task)
+		if c.throttle == 0 {
+			assert.Zero(t, outcome.ThrottledUntil, "%+v", c)
+			continue
+		}
+		assert.Equal(t, now.Add(c.throttle), outcome.ThrottledUntil, "%+v", c)
+		if c.retryAfter == "7" {
+			assert.Equal(t, now.Add(7*time.Second), outcome.RetryAt)
+		}
 	}
 }
 

@@ -43,6 +43,8 @@ type Delivery struct {
 type Outcome struct {
 	// RetryAt is when the job is to be run again; zero when it is done.
 	RetryAt time.Time
+	// ThrottledUntil, if set, is until when no batch of the subscriber is delivered, unless one that is under way succeeds.
+	ThrottledUntil time.Time
 	// Health is added to the subscriber's health points.
 	Health int
 	// Delivered is the number of events that the subscriber acknowledged.
@@ -81,7 +83,7 @@ func (s *Store) DueJobs(ctx context.Context, q bus.Queue, until time.Time) (int6
 
 // turnTimeout is after how long a batch that waits for its turn comes up by itself. It is always
 // called before, unless something else than this program changed Redis.
-const turnTimeout = time.Minute
+const turnTimeout = 10 * time.Minute
 
 // Acquire takes the next instant job for a worker, without waiting; nil when there is none. A job
 // that the worker already has pending, because an answer was lost, is taken again.
@@ -146,7 +148,11 @@ func (s *Store) settle(task *Task, o Outcome) call {
 	if o.RetryAt.IsZero() {
 		return call{scriptJobAck, append(args, o.Delivered)}
 	}
-	return call{scriptJobNack, append(args, o.RetryAt.UnixMilli())}
+	var throttledUntil int64
+	if !o.ThrottledUntil.IsZero() {
+		throttledUntil = o.ThrottledUntil.UnixMilli()
+	}
+	return call{scriptJobNack, append(args, o.RetryAt.UnixMilli(), throttledUntil)}
 }
 
 func settled(cmd *redis.Cmd) (owned bool, err error) {

@@ -22,8 +22,8 @@ func (k keys) topicSubscribers(name bus.TopicName) string {
 func (k keys) subscribers() string { return k.ns + "subscribers" }
 
 // subscriber: hash of callback, timeout (ms), max_events, uuid, health_points and
-// last_attempted_at (ms). Written by subscribe; the last two by the deliveries, and with them events_sent,
-// which is not of the founding layout.
+// last_attempted_at (ms). Written by subscribe; the last two by the deliveries, and with them events_sent
+// and throttled_until (ms), which are not of the founding layout.
 func (k keys) subscriber(t bus.Token) string { return k.ns + "subscriber:" + string(t) }
 
 // subscriberTopics: set of the topic names a subscriber is subscribed to. Written by subscribe.
@@ -73,10 +73,10 @@ func (k keys) pending(q bus.Queue, w bus.WorkerID) string {
 // pendingIndex: set of the workers that may have a pending job. Written by acquire.
 func (k keys) pendingIndex(q bus.Queue) string { return k.ns + "jobs:pending:index:" + string(q) }
 
-// idempotency: string, the digest of the request that a publisher sent with an idempotency key. Written by
-// publish; it expires. It is not of the founding layout.
-func (k keys) idempotency(t bus.Token, key string) string {
-	return k.ns + "idempotency:" + string(t) + ":" + key
+// idempotency: string, the digest of the request that a client sent with an idempotency key. Written by
+// publish; it expires. It is not of the founding layout. No name has a slash.
+func (k keys) idempotency(name bus.ClientName, key string) string {
+	return k.ns + "idempotency:" + string(name) + "/" + key
 }
 
 // workers: hash of worker to when it was last active (ms). Written by acquire and heartbeat.

@@ -182,7 +182,11 @@ func (m *model) acknowledged(rt *rapid.T, task *store.Task) {
 func (m *model) failSome(rt *rapid.T) {
 	task := m.pick(rt)
 	wait := rapid.IntRange(0, 50).Draw(rt, "wait")
-	require.True(rt, m.settle(task, store.Outcome{Health: -2, RetryAt: after(m.ms + wait)}))
+	outcome := store.Outcome{Health: -2, RetryAt: after(m.ms + wait)}
+	if throttle := rapid.IntRange(-50, 50).Draw(rt, "throttle"); throttle > 0 {
+		outcome.ThrottledUntil = after(m.ms + throttle)
+	}
+	require.True(rt, m.settle(task, outcome))
 	m.disordered[task.Delivery.Subscriber] = true
 }
 
@@ -225,7 +229,7 @@ func (m *model) drain(rt *rapid.T) {
 		}
 	}
 	for range 3 { // what waits for its turn comes up by itself at the latest
-		m.ms += 100_000
+		m.ms += 1_000_000
 		m.schedule(m.ms)
 		for task := m.acquire("w1", m.ms); task != nil; task = m.acquire("w1", m.ms) {
 			m.acknowledged(rt, task)

@@ -74,6 +74,13 @@ func (f *fixture) publish(topic bus.TopicName, first, last, ms int) {
 	require.NoError(f.t, f.Publish(f.t.Context(), p))
 }
 
+func (f *fixture) publishBy(token bus.Token, topic bus.TopicName) {
+	f.t.Helper()
+	require.NoError(f.t, f.Publish(f.t.Context(), store.Publication{
+		Topic: topic, Publisher: token, Events: []store.PackedEvent{packed(f.t, topic, 1)}, ReceivedAt: start.UnixMilli(),
+	}))
+}
+
 func packed(t testing.TB, topic bus.TopicName, i int) store.PackedEvent {
 	t.Helper()
 	event, err := store.PackEvent(&bus.Event{
@@ -443,8 +450,8 @@ func TestALineRecoversFromABatchThatVanished(t *testing.T) {
 		// Somebody removes the first by hand; the second comes up by itself.
 		ctx := t.Context()
 		f.raw.Del(ctx, "batch:"+string(first.Delivery.Batch), "jobs:pending:main:w1")
-		assert.Equal(t, 1, f.schedule(60_000))
-		assert.Equal(t, []int{2}, numbers(t, f.acquire("w2", 60_000)))
+		assert.Equal(t, 1, f.schedule(600_000))
+		assert.Equal(t, []int{2}, numbers(t, f.acquire("w2", 600_000)))
 	})
 }
 
@@ -831,7 +838,52 @@ func TestAFullRedisTakesNothingInAndGoesOnDelivering(t *testing.T) {
 	jobs, err := f.Retire(ctx, "w1")
 	require.NoError(t, err)
 	assert.Equal(t, 1, jobs)
+	require.NoError(t, f.DeleteToken(ctx, alice), "revoking takes nothing in either")
+	name, err := f.ClientName(ctx, alice)
+	require.NoError(t, err)
+	assert.Empty(t, name)
 	f.sound()
+}
+
+func TestAFailedPublishDoesNotUseItsKeyUp(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.subscribe(alice, 0, 100, "widgets")
+		f.raw.HSet(ctx, "batches:gauges:event", "alice--1", "broken")
+		p := store.Publication{
+			Topic: "widgets", Publisher: publisher, Events: []store.PackedEvent{packed(t, "widgets", 1)}, ReceivedAt: start.UnixMilli(),
+			Once: &store.Once{Key: "k", Digest: "d"},
+		}
+		require.Error(t, f.Publish(ctx, p))
+		f.raw.Del(ctx, "batches:gauges:event")
+		require.NoError(t, f.Publish(ctx, p))
+		assert.Equal(t, []int{1}, numbers(t, f.acquire("w1", 0)))
+	})
+}
+
+func TestASubscriberThatFailedIsLeftAlone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 4, 0)
+		f.settle(f.acquire("w1", 0), store.Outcome{Health: -100, RetryAt: after(200), ThrottledUntil: after(1000)})
+		assert.Nil(t, f.acquire("w1", 0), "its other batches wait too")
+		f.sound()
+		f.schedule(999)
+		assert.Nil(t, f.acquire("w1", 999))
+		assert.Equal(t, 1, f.schedule(1000), "one comes up to try")
+		task := f.acquire("w1", 1000)
+		assert.Equal(t, []int{2}, numbers(t, task))
+		assert.Equal(t, 1, task.Delivery.Attempts, "waiting was no attempt")
+		f.settle(task, store.Outcome{Health: -2, RetryAt: after(1200), ThrottledUntil: after(61_000)})
+		assert.Nil(t, f.acquire("w1", 1000))
+		f.schedule(61_000)
+		f.settle(f.acquire("w1", 61_000), store.Outcome{Health: 1, Delivered: 1})
+		f.sound()
+		assert.Equal(t, 3, f.deliverAll(), "one success, and the others follow at once")
+		assert.False(t, f.raw.HExists(t.Context(), "subscriber:alice--1", "throttled_until").Val())
+	})
 }
 
 func TestARemovedTokenCanNeitherPublishNorSubscribe(t *testing.T) {
@@ -856,7 +908,11 @@ func TestATopicBelongsToAllTokensOfItsPublisher(t *testing.T) {
 		require.NoError(t, f.Publish(ctx, p))
 		require.NoError(t, f.DeleteToken(ctx, publisher), "the old token goes")
 		require.NoError(t, f.Publish(ctx, p))
-		require.NoError(t, f.DeleteTopic(ctx, "widgets", "publisher--2"))
+		f.publishBy("publisher--2", "quiet")
+		require.NoError(t, f.PutToken(ctx, "publisher--3", "publisher"))
+		require.NoError(t, f.DeleteToken(ctx, "publisher--2"))
+		f.publishBy("publisher--3", "quiet")
+		require.NoError(t, f.DeleteTopic(ctx, "widgets", "publisher--3"), "which nobody has published to since")
 	})
 }
 
@@ -879,9 +935,9 @@ func TestIdempotentPublish(t *testing.T) {
 		require.NoError(t, publish(publisher, "widgets", "k2", "d"))
 		require.NoError(t, publish(bob, "gadgets", "k", "other"), "keys are each publisher's own")
 		require.ErrorIs(t, publish(bob, "widgets", "k3", "d"), bus.ErrTopicClaimed)
-		assert.Zero(t, f.raw.Exists(ctx, "idempotency:bob--2:k3").Val(), "a refused request uses no key up")
+		assert.Zero(t, f.raw.Exists(ctx, "idempotency:bob/k3").Val(), "a refused request uses no key up")
 		assert.Len(t, numbers(t, f.acquire("w1", 0)), 3)
-		ttl := f.raw.PTTL(ctx, "idempotency:publisher--1:k").Val()
+		ttl := f.raw.PTTL(ctx, "idempotency:publisher/k").Val()
 		assert.Greater(t, ttl, 23*time.Hour)
 		assert.LessOrEqual(t, ttl, 24*time.Hour)
 		f.sound()

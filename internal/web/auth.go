@@ -58,18 +58,25 @@ func (s *Server) identify(r *http.Request) (found client, ok, stale bool, err er
 }
 
 // basic returns the client that a request's Basic credentials name: the user name is a token or the root
-// key, the password does not matter. RFC 7617 ends the user name at the first colon, but a
-// token may have colons: then it ends at the last.
+// key, the password does not matter. RFC 7617 ends the user name at the first colon, but a token may have
+// colons: so the longest that is known counts.
 func (s *Server) basic(r *http.Request) (found client, ok bool, err error) {
 	user, password, ok := r.BasicAuth()
 	if !ok {
 		return client{}, false, nil
 	}
-	found, ok, err = s.directory.find(r.Context(), user)
-	if colon := strings.LastIndexByte(password, ':'); !ok && err == nil && colon >= 0 {
-		return s.directory.find(r.Context(), user+":"+password[:colon])
+	return s.directory.find(r.Context(), userNames(user+":"+password, len(s.config.RootKey)))
+}
+
+// userNames are the parts of Basic credentials that may be the user name, the longest first.
+func userNames(credentials string, rootKeyLen int) (names []string) {
+	longest := max(bus.MaxTokenLen, rootKeyLen)
+	for end := min(len(credentials)-1, longest); end >= 0; end-- {
+		if credentials[end] == ':' {
+			names = append(names, credentials[:end])
+		}
 	}
-	return found, ok, err
+	return names
 }
 
 // challenge asks for credentials, in either scheme (RFC 7616, RFC 7617).
@@ -135,32 +142,45 @@ func newDirectory(st *store.Store, rootKey string, now func() time.Time) *direct
 	return &directory{store: st, rootKey: rootKey, root: sha256.Sum256([]byte(rootKey)), now: now}
 }
 
-// find returns the client of a token or of the root key. The error is [bus.ErrUnavailable].
-func (d *directory) find(ctx context.Context, secret string) (found client, ok bool, err error) {
-	digest := sha256.Sum256([]byte(secret))
-	if subtle.ConstantTimeCompare(digest[:], d.root[:]) == 1 {
-		return client{name: bus.RootName, isRoot: true}, true, nil
+// find returns the client of the first of some secrets that is a token or the root key. The error is
+// [bus.ErrUnavailable].
+func (d *directory) find(ctx context.Context, secrets []string) (found client, ok bool, err error) {
+	digests := make([][sha256.Size]byte, len(secrets))
+	for i, secret := range secrets {
+		digests[i] = sha256.Sum256([]byte(secret))
+		if d.rootKey != "" && subtle.ConstantTimeCompare(digests[i][:], d.root[:]) == 1 {
+			return client{name: bus.RootName, isRoot: true}, true, nil
+		}
 	}
 	known := d.read(ctx, directoryMaxAge)
 	if known.err != nil {
 		return client{}, false, known.err
 	}
-	if found, ok = known.byDigest[digest]; ok {
-		return found, true, nil
+	for _, digest := range digests {
+		if found, ok = known.byDigest[digest]; ok {
+			return found, true, nil
+		}
 	}
-	token := bus.Token(secret)
-	if token.Validate() != nil {
-		return client{}, false, nil
+	// One may be new, and must work at once on every process.
+	for _, secret := range secrets {
+		token := bus.Token(secret)
+		if token.Validate() != nil {
+			continue
+		}
+		if name, err := d.store.ClientName(ctx, token); err != nil || name != "" {
+			return client{name: name, token: token}, name != "", err
+		}
 	}
-	// It may be new, and must work at once on every process.
-	name, err := d.store.ClientName(ctx, token)
-	return client{name: name, token: token}, name != "", err
+	return client{}, false, nil
 }
 
 // findNamed returns the client of a name whose token, or root key, matches. Several tokens may bear one name. The
 // error is [bus.ErrUnavailable].
 func (d *directory) findNamed(ctx context.Context, name string, matches func(secret string) bool) (found client, ok bool, err error) {
 	if name == string(bus.RootName) {
+		if d.rootKey == "" {
+			return client{}, false, nil
+		}
 		return client{name: bus.RootName, isRoot: true}, matches(d.rootKey), nil
 	}
 	for _, maxAge := range []time.Duration{directoryMaxAge, missMaxAge} {

@@ -33,9 +33,9 @@ type fileVersion struct {
 // LoadCertificate reads a certificate and its key, both in PEM.
 func LoadCertificate(certFile, keyFile string, log *slog.Logger, now func() time.Time) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log, now: now}
-	version, err := c.fileVersions()
-	if err == nil {
-		err = c.load(version)
+	var err error
+	if c.version, err = c.fileVersions(); err == nil {
+		err = c.load()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("TLS certificate: %w", err)
@@ -63,12 +63,13 @@ func (c *Certificate) get() *tls.Certificate {
 		return c.current
 	}
 	c.checkedAt = now
-	version, err := c.fileVersions()
-	if err == nil && version == c.version {
+	version, err := c.fileVersions() // the zero version when they are not there
+	if version == c.version {
 		return c.current
 	}
+	c.version = version // it is tried, and told, once
 	if err == nil {
-		err = c.load(version)
+		err = c.load()
 	}
 	if err != nil {
 		c.log.Error("the renewed TLS certificate cannot be read; the old one is served", "error", err)
@@ -78,20 +79,19 @@ func (c *Certificate) get() *tls.Certificate {
 	return c.current
 }
 
-func (c *Certificate) load(version [2]fileVersion) error {
+func (c *Certificate) load() error {
 	read, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
-	if err != nil {
-		return err
+	if err == nil {
+		c.current = &read
 	}
-	c.current, c.version = &read, version
-	return nil
+	return err
 }
 
 func (c *Certificate) fileVersions() (version [2]fileVersion, err error) {
 	for i, name := range []string{c.certFile, c.keyFile} {
 		info, err := os.Stat(name)
 		if err != nil {
-			return version, err
+			return [2]fileVersion{}, err
 		}
 		version[i] = fileVersion{info.ModTime(), info.Size()}
 	}

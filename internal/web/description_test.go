@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 
@@ -31,9 +32,9 @@ var described = sync.OnceValue(func() routers.Router {
 	return router
 })
 
-// requireDescribed fails the test unless an answer is as the description says. A request to a path or with a method that is
+// requireDescribed fails the test unless an answer is as the description says, and the request too if it was accepted. A request to a path or with a method that is
 // not described must be refused.
-func requireDescribed(t testing.TB, r *http.Request, got answer) {
+func requireDescribed(t testing.TB, r *http.Request, body string, got answer) {
 	t.Helper()
 	if got.status == http.StatusPermanentRedirect {
 		return // to https, from everywhere
@@ -43,8 +44,17 @@ func requireDescribed(t testing.TB, r *http.Request, got answer) {
 		require.Contains(t, []int{404, 405}, got.status, "%s %s: %v", r.Method, r.URL, err)
 		return
 	}
+	request := &openapi3filter.RequestValidationInput{
+		Request: r, PathParams: params, Route: route,
+		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
+	}
+	if got.status < 300 { // what is accepted must be allowed by the description too
+		r.Body = io.NopCloser(strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		require.NoError(t, openapi3filter.ValidateRequest(t.Context(), request), "%s %s %s", r.Method, r.URL, body)
+	}
 	input := &openapi3filter.ResponseValidationInput{
-		RequestValidationInput: &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route},
+		RequestValidationInput: request,
 		Status:                 got.status,
 		Header:                 got.header,
 		Body:                   io.NopCloser(bytes.NewReader([]byte(got.body))),

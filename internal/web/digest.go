@@ -43,6 +43,9 @@ const (
 	sealLen   = 16
 )
 
+// clockSkew is how far the clock of another process may be ahead of ours.
+const clockSkew = time.Minute
+
 // digestAlgorithms are those offered, the stronger first.
 var digestAlgorithms = []struct {
 	name string
@@ -88,15 +91,15 @@ func (d *digester) open(nonce string) (seal [sealLen]byte, expired, ok bool) {
 		return seal, false, false
 	}
 	seal = d.seal(raw[:sealedLen])
-	made := time.UnixMilli(int64(binary.BigEndian.Uint64(raw)))
-	return seal, d.now().Sub(made) > d.ttl, hmac.Equal(seal[:], raw[sealedLen:])
+	age := d.now().Sub(time.UnixMilli(int64(binary.BigEndian.Uint64(raw))))
+	return seal, age > d.ttl || age < -clockSkew, hmac.Equal(seal[:], raw[sealedLen:])
 }
 
 // count notes the use of a nonce, and reports whether the count has grown since its last use.
 func (d *digester) count(seal [sealLen]byte, count uint64) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if now := d.now(); d.used == nil || now.Sub(d.begun) > d.ttl {
+	if now := d.now(); d.used == nil || now.Sub(d.begun) > d.ttl+clockSkew {
 		d.begun, d.past, d.used = now, d.used, map[[sealLen]byte]uint64{}
 	}
 	if count <= max(d.used[seal], d.past[seal]) {

@@ -50,7 +50,7 @@ func FuzzRequests(f *testing.F) {
 				r.Header.Set("Idempotency-Key", key)
 				w := httptest.NewRecorder()
 				a.handler.ServeHTTP(w, r)
-				requireDescribed(t, r, answer{w.Code, w.Header(), w.Body.String()})
+				requireDescribed(t, r, body, answer{w.Code, w.Header(), w.Body.String()})
 				require.Less(t, w.Code, 500, "%s", w.Body)
 			}
 		}

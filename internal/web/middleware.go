@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"strings"
 )
 
 // recoverPanics makes a panic in a handler a 500 with a report.
@@ -36,17 +37,27 @@ func decodePath(next http.Handler) http.Handler {
 // strictTransport tells browsers and clients to keep to https for a year (RFC 6797).
 const strictTransport = "max-age=31536000"
 
-// forceTLS sends requests that came in the clear to the same URL under https, if the operator wants that.
+// forceTLS sends requests that came in the clear to the same URL under https, if the operator wants that. Load
+// balancers may ask for /health as they like.
 func (s *Server) forceTLS(next http.Handler) http.Handler {
 	if !s.config.ForceTLS {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Strict-Transport-Security", strictTransport)
-		if r.TLS == nil && r.Header.Get("X-Forwarded-Proto") != "https" {
-			http.Redirect(w, r, "https://"+r.Host+r.RequestURI, http.StatusPermanentRedirect)
+		if r.URL.Path == "/health" || strings.HasPrefix(r.URL.Path, "/health/") {
+			next.ServeHTTP(w, r)
 			return
 		}
-		next.ServeHTTP(w, r)
+		w.Header().Set("Strict-Transport-Security", strictTransport)
+		// The first of a list is what the client used; the others are between proxies.
+		proto, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
+		switch {
+		case r.TLS != nil || strings.EqualFold(strings.TrimSpace(proto), "https"):
+			next.ServeHTTP(w, r)
+		case r.Host == "":
+			writeProblem(w, problem{Status: http.StatusBadRequest, Detail: "use https"})
+		default:
+			http.Redirect(w, r, "https://"+r.Host+r.URL.RequestURI(), http.StatusPermanentRedirect)
+		}
 	})
 }

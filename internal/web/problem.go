@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/go-chi/chi/v5"
@@ -44,6 +45,9 @@ const retryAfter = "1"
 
 // fail answers with an error. It is the one place where errors become statuses.
 func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // the client has left: nobody reads an answer, and nothing failed
+	}
 	var p *problem
 	var invalid *bus.Invalid
 	switch {
@@ -54,7 +58,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, bus.ErrTokenUnknown): // it was removed a moment ago
 		s.challenge(w, false)
 	case errors.Is(err, bus.ErrTopicClaimed):
-		writeProblem(w, problem{Status: http.StatusForbidden, Detail: "the topic belongs to another client; use a topic of your own"})
+		writeProblem(w, problem{Status: http.StatusForbidden, Detail: "the topic is not this client's; only its publisher may do that"})
 	case errors.Is(err, bus.ErrKeyReused):
 		writeProblem(w, problem{Status: http.StatusConflict, Detail: "another request was sent with this Idempotency-Key within 24 hours; use a new key for a new request"})
 	case errors.Is(err, bus.ErrTopicUnknown):
@@ -80,6 +84,13 @@ func (s *Server) methodNotAllowed(routes chi.Routes, w http.ResponseWriter, r *h
 		if routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
 			allowed = append(allowed, method)
 		}
+	}
+	if len(allowed) == 0 {
+		s.notFound(w, r)
+		return
+	}
+	if allowed[0] == http.MethodGet {
+		allowed = slices.Insert(allowed, 1, http.MethodHead)
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
 	writeProblem(w, problem{Status: http.StatusMethodNotAllowed, Detail: "this path takes " + strings.Join(allowed, ", ")})

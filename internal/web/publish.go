@@ -14,8 +14,8 @@ const maxEvents = 1000
 
 // postTopic publishes an event, or an array of events: all of them, in order, or none.
 func (s *Server) postTopic(w http.ResponseWriter, r *http.Request) {
-	topic, err := topicParam(r)
-	if err != nil {
+	topic := topicParam(r)
+	if err := topic.Validate(); err != nil {
 		s.fail(w, r, err)
 		return
 	}
@@ -30,7 +30,7 @@ func (s *Server) postTopic(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	events, err := s.readEvents(body, topic)
-	if err == nil && len(events) > 0 {
+	if err == nil {
 		err = s.ingest.Publish(r.Context(), caller(r).token, topic, events, once)
 	}
 	s.answer(w, r, err)
@@ -60,6 +60,9 @@ func (s *Server) readEvents(body *body, topic bus.TopicName) (events []store.Pac
 	}
 	if err == nil {
 		err = body.end()
+	}
+	if err == nil && len(events) == 0 {
+		err = bus.Invalidf("", "the array is empty; send 1 to %d events", maxEvents)
 	}
 	return events, err
 }

@@ -47,7 +47,7 @@ func TestBulkPublish(t *testing.T) {
 		a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/","timeout":0,"max":10000}`)
 		a.requireDone(alice, "POST", "/topics/widgets", eventsText(1, 1000))
 		a.requireDone(alice, "POST", "/topics/widgets", " \n"+eventsText(1001, 1001))
-		a.requireDone(alice, "POST", "/topics/widgets", `[]`)
+		assert.Equal(t, 400, a.problem(alice, "POST", "/topics/widgets", `[]`).Status)
 
 		event := func(bad string) string {
 			return "[" + eventText(1) + "," + eventText(2) + "," + bad + "," + eventText(4) + "]"
@@ -99,7 +99,7 @@ func (a *api) post(who, path, body string, keys ...string) (status int) {
 	}
 	w := httptest.NewRecorder()
 	a.handler.ServeHTTP(w, r)
-	requireDescribed(a.t, r, answer{w.Code, w.Header(), w.Body.String()})
+	requireDescribed(a.t, r, body, answer{w.Code, w.Header(), w.Body.String()})
 	return w.Code
 }
 

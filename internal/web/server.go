@@ -58,7 +58,7 @@ func New(config Config, st *store.Store, in *ingest.Ingest, metrics http.Handler
 // Handler returns the API. All routes stand here, each with who calls it.
 func (s *Server) Handler() http.Handler {
 	r := chi.NewRouter()
-	r.Use(s.recoverPanics, decodePath, middleware.GetHead) // some load balancers ask with HEAD
+	r.Use(s.recoverPanics, s.forceTLS, decodePath, middleware.GetHead) // some load balancers ask with HEAD
 	r.NotFound(s.notFound)
 	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { s.methodNotAllowed(r, w, req) })
 
@@ -69,10 +69,10 @@ func (s *Server) Handler() http.Handler {
 	r.Get("/health/ready", s.getReady)
 
 	// Machines that want to know what there is. No credentials.
-	r.With(s.forceTLS).Get("/openapi.json", getDescription)
+	r.Get("/openapi.json", getDescription)
 
 	r.Group(func(r chi.Router) {
-		r.Use(s.forceTLS, s.authenticate)
+		r.Use(s.authenticate)
 
 		// Monitoring and autoscalers.
 		r.Get("/pulse", s.getPulse)
@@ -114,7 +114,9 @@ const (
 	readHeaderTimeout = 5 * time.Second
 	readTimeout       = 10 * time.Second
 	writeTimeout      = 30 * time.Second
-	idleTimeout       = 2 * time.Minute
+	idleTimeout       = time.Minute
+	// maxHeader bounds what a peer can make us hold before it is known, in bytes.
+	maxHeader = 16 << 10
 	// stopWithin bounds how long requests under way may take after a stop was asked for.
 	stopWithin = 15 * time.Second
 )
@@ -128,6 +130,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	serve := server.Serve

@@ -134,9 +134,5 @@ func (s *Server) deleteSubscriber(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) deleteSubscription(w http.ResponseWriter, r *http.Request) {
-	topic, err := topicParam(r)
-	if err == nil {
-		err = s.store.Unsubscribe(r.Context(), caller(r).token, topic)
-	}
-	s.answer(w, r, err)
+	s.answer(w, r, s.store.Unsubscribe(r.Context(), caller(r).token, topicParam(r)))
 }

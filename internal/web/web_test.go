@@ -100,7 +100,7 @@ func (a *api) do(who, method, path, body string) answer {
 	w := httptest.NewRecorder()
 	a.handler.ServeHTTP(w, r)
 	got := answer{w.Code, w.Header(), strings.TrimSpace(w.Body.String())}
-	requireDescribed(a.t, r, got)
+	requireDescribed(a.t, r, body, got)
 	return got
 }
 
@@ -188,9 +188,10 @@ func TestWhoMayDoWhat(t *testing.T) {
 func TestUnknownPathsAndMethods(t *testing.T) {
 	a := newAPI(t, storetest.Embedded(t))
 	assert.Equal(t, 404, a.problem("", "GET", "/nowhere", "").Status)
+	assert.Equal(t, 404, a.problem("", "PROPFIND", "/nowhere", "").Status)
 	assert.Equal(t, 404, a.problem(alice, "GET", "/topics/", "").Status)
 	for path, allow := range map[string]string{
-		"/topics/widgets": "POST, DELETE", "/topics": "GET", "/subscription": "POST, DELETE", "/health": "GET", "/api_tokens": "GET, POST",
+		"/topics/widgets": "POST, DELETE", "/topics": "GET, HEAD", "/subscription": "POST, DELETE", "/health": "GET, HEAD", "/api_tokens": "GET, HEAD, POST",
 	} {
 		assert.Equal(t, 405, a.problem(alice, "PUT", path, "").Status)
 		assert.Equal(t, allow, a.do(alice, "PUT", path, "").header.Get("Allow"), path)
@@ -423,13 +424,14 @@ func TestUnsubscribe(t *testing.T) {
 	a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/"}`)
 	assert.Equal(t, 404, a.problem(bob, "DELETE", "/subscriber/topics/nowhere", "").Status)
 	assert.Equal(t, 404, a.problem(bob, "DELETE", "/subscriber/topics/other", "").Status)
-	assert.Equal(t, 400, a.problem(bob, "DELETE", "/subscriber/topics/Bad", "").Status)
+	assert.Equal(t, 404, a.problem(bob, "DELETE", "/subscriber/topics/Bad", "").Status)
 	a.requireDone(bob, "DELETE", "/subscriber/topics/widgets", "")
 	a.requireDone(bob, "DELETE", "/subscriber", "")
 }
 
 func TestDeleteTopic(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	redis := storetest.Embedded(t)
+	a := newAPI(t, redis)
 	for _, topic := range []string{"one", "two"} {
 		a.requireDone(alice, "POST", "/topics/"+topic, `{"type":"noop","url":"https://x.example/"}`)
 		assert.Equal(t, 403, a.problem(bob, "DELETE", "/topics/"+topic, "").Status)
@@ -437,7 +439,9 @@ func TestDeleteTopic(t *testing.T) {
 	a.requireDone(alice, "DELETE", "/topics/one", "")
 	a.requireDone(rootKey, "DELETE", "/topic/two", "")
 	assert.Equal(t, 404, a.problem(alice, "DELETE", "/topics/one", "").Status)
-	assert.Equal(t, 400, a.problem(alice, "DELETE", "/topics/One", "").Status)
+	assert.Equal(t, 404, a.problem(alice, "DELETE", "/topics/One", "").Status)
+	redis.Raw.SAdd(t.Context(), "topics", "Widgets") // as the Ruby original let in
+	a.requireDone(rootKey, "DELETE", "/topics/Widgets", "")
 	assert.JSONEq(t, `[]`, a.do(alice, "GET", "/topics", "").body)
 }
 
@@ -459,19 +463,26 @@ func TestPulseScalingIsSlowWhenThereIsMuchToDo(t *testing.T) {
 
 func TestForceTLS(t *testing.T) {
 	a := newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.ForceTLS = true })
-	got := a.do("", "POST", "/topics/a?b=c", "")
-	assert.Equal(t, 308, got.status)
-	assert.Equal(t, "https://example.com/topics/a?b=c", got.header.Get("Location"))
-	assert.NotEmpty(t, got.header.Get("Strict-Transport-Security"))
+	for target, location := range map[string]string{
+		"/topics/a%2Fb?c=d": "https://example.com/topics/a%2Fb?c=d", "/nowhere": "https://example.com/nowhere",
+		"http://bus.example/topics": "https://bus.example/topics", "/healthy": "https://example.com/healthy",
+	} {
+		got := a.do("", "POST", target, "")
+		assert.Equal(t, 308, got.status)
+		assert.Equal(t, location, got.header.Get("Location"))
+		assert.NotEmpty(t, got.header.Get("Strict-Transport-Security"))
+	}
 	assert.Equal(t, 200, a.do("", "GET", "/health", "").status)
 
-	r := httptest.NewRequestWithContext(t.Context(), "GET", "/pulse", nil)
-	r.Header.Set("X-Forwarded-Proto", "https")
-	r.SetBasicAuth(alice, "")
-	w := httptest.NewRecorder()
-	a.handler.ServeHTTP(w, r)
-	assert.Equal(t, 204, w.Code)
-	assert.NotEmpty(t, w.Header().Get("Strict-Transport-Security"))
+	for proto, status := range map[string]int{"https": 204, "HTTPS": 204, "https, http": 204, "http": 308, "http, https": 308, "": 308} {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/pulse", nil)
+		r.Header.Set("X-Forwarded-Proto", proto)
+		r.SetBasicAuth(alice, "")
+		w := httptest.NewRecorder()
+		a.handler.ServeHTTP(w, r)
+		assert.Equal(t, status, w.Code, proto)
+		assert.NotEmpty(t, w.Header().Get("Strict-Transport-Security"))
+	}
 }
 
 func TestRedisAwayIs503(t *testing.T) {
@@ -575,6 +586,58 @@ func TestANameDoesNotTellItsToken(t *testing.T) {
 	require.NoError(t, a.PutToken(t.Context(), "s3cret", "s3cret"))
 	a.requireDone("s3cret", "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`)
 	assert.NotContains(t, a.do(alice, "GET", "/topics", "").body, "s3cret")
+}
+
+func TestBasicCredentialsWithColons(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.RootKey = "alice--1:root" })
+	ctx := t.Context()
+	require.NoError(t, a.PutToken(ctx, "svc", "short"))
+	require.NoError(t, a.PutToken(ctx, "svc:one", "long"))
+	owner := func(user, password, topic string) bus.Token {
+		r := httptest.NewRequestWithContext(ctx, "POST", "/topics/"+topic, strings.NewReader(`{"type":"noop","url":"https://x.example/"}`))
+		r.SetBasicAuth(user, password)
+		w := httptest.NewRecorder()
+		a.handler.ServeHTTP(w, r)
+		require.Equal(t, 204, w.Code)
+		topics, err := a.Topics(ctx)
+		require.NoError(t, err)
+		for _, found := range topics {
+			if string(found.Name) == topic {
+				return found.Publisher
+			}
+		}
+		return ""
+	}
+	assert.Equal(t, bus.Token("svc:one"), owner("svc:one", "", "a"))
+	assert.Equal(t, bus.Token("svc:one"), owner("svc:one", "pass:word", "b"))
+	assert.Equal(t, bus.Token("svc"), owner("svc", "two:three", "c"))
+	require.NoError(t, a.PutToken(ctx, "svc:two", "new"))
+	assert.Equal(t, 200, a.do("alice--1:root", "GET", "/api_tokens", "").status, "the root key, although it begins like a token")
+	r := httptest.NewRequestWithContext(ctx, "GET", "/pulse", nil)
+	r.SetBasicAuth(strings.Repeat(":", 10_000), "")
+	w := httptest.NewRecorder()
+	a.handler.ServeHTTP(w, r)
+	assert.Equal(t, 401, w.Code)
+}
+
+func TestWithoutARootKeyNobodyIsRoot(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.RootKey = "" })
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/api_tokens", nil)
+	r.SetBasicAuth("", "")
+	w := httptest.NewRecorder()
+	a.handler.ServeHTTP(w, r)
+	assert.Equal(t, 401, w.Code)
+}
+
+func TestAClientThatLeavesIsNoError(t *testing.T) {
+	redis := storetest.Real(t)
+	a := newAPI(t, redis)
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequestWithContext(ctx, "GET", "/topics", nil)
+	r.SetBasicAuth(alice, "")
+	a.handler.ServeHTTP(httptest.NewRecorder(), r)
+	assert.NotContains(t, a.log.String(), "ERROR")
 }
 
 func TestPathsAreDecoded(t *testing.T) {

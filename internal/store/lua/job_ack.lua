@@ -13,6 +13,7 @@ local token = bid and redis.call('LINDEX', batch_key(bid), 0)
 if token then
   remove_batch(bid, token, tonumber(ARGV[6]))
   heal(token, tonumber(ARGV[5]))
+  redis.call('HDEL', subscriber_key(token), 'throttled_until')
   if ARGV[7] ~= '0' and redis.call('EXISTS', subscriber_key(token)) == 1 then
     redis.call('HINCRBY', subscriber_key(token), 'events_sent', ARGV[7])
   end

@@ -1,6 +1,7 @@
 -- Takes the next instant job for a worker and, when it delivers a batch, takes the batch
 -- with it: closes it to new events and counts the attempt. A batch whose subscriber is
--- being served stays as it is and waits for its turn; one whose subscriber is gone is dropped.
+-- being served, or left alone after a failure, stays as it is and waits; one whose subscriber is gone
+-- is dropped.
 --
 -- ARGV     1 namespace, 2 queue, 3 worker, 4 now (ms), 5 most batches of one subscriber
 --          that may be delivered at once, 6 when a job told to wait comes up by itself at
@@ -56,7 +57,8 @@ local function take_batch(job, bid)
     return nil
   end
   local token = header[1]
-  local subscriber = redis.call('HMGET', subscriber_key(token), 'callback', 'uuid', 'health_points')
+  local subscriber = redis.call('HMGET', subscriber_key(token), 'callback', 'uuid', 'health_points',
+    'throttled_until')
   if not subscriber[1] then
     remove_batch(bid, token, abreast)
     discard(job)
@@ -65,6 +67,11 @@ local function take_batch(job, bid)
   redis.call('SADD', jobs_index_key(queue), job)
   if not in_turn(token, bid) then
     redis.call('ZADD', scheduled_key(queue), ARGV[6], job)
+    redis.call('LREM', pending, 1, job)
+    return nil
+  end
+  if (tonumber(subscriber[4]) or 0) > tonumber(ARGV[4]) then -- it keeps its turn, and those behind it wait
+    redis.call('ZADD', scheduled_key(queue), subscriber[4], job)
     redis.call('LREM', pending, 1, job)
     return nil
   end

@@ -2,7 +2,7 @@
 --
 -- ARGV     1 namespace, 2 queue, 3 worker, 4 job, 5 health points for the subscriber,
 --          6 most batches of one subscriber that may be delivered at once,
---          7 when to try again (ms)
+--          7 when to try again (ms), 8 until when its subscriber is left alone (ms), 0 if it is not
 -- Returns  1, or 0 when the job is not this worker's (any more): nothing is changed
 local queue, job = ARGV[2], ARGV[4]
 local pending = pending_key(queue, ARGV[3])
@@ -18,6 +18,9 @@ end
 if token then
   leave_line(token, bid, tonumber(ARGV[6]))
   heal(token, tonumber(ARGV[5]))
+  if ARGV[8] ~= '0' and redis.call('EXISTS', subscriber_key(token)) == 1 then
+    redis.call('HSET', subscriber_key(token), 'throttled_until', ARGV[8])
+  end
 end
 redis.call('LREM', pending, 1, job)
 return 1

@@ -22,10 +22,8 @@ if owner and owner ~= '' and owner ~= publisher and redis.call('HGET', tokens_ke
   return 0 -- it is not another token of the same client either
 end
 if ARGV[8] ~= '' then
-  local key = idempotency_key(publisher, ARGV[8])
-  local before = redis.call('GET', key)
+  local before = redis.call('GET', idempotency_key(name, ARGV[8]))
   if before then return before == ARGV[9] and 2 or -1 end
-  redis.call('SET', key, ARGV[9], 'PX', ARGV[10])
 end
 redis.call('HINCRBY', topic_key(topic), 'counter', LAST - FIRST + 1)
 redis.call('HSET', topic_key(topic), 'publisher', publisher, 'last_event', ARGV[LAST])
@@ -102,5 +100,9 @@ for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
     end
     while from <= LAST do from = open(token, from, max, timeout) end
   end
+end
+-- Last, so that a script that fails on the way is not taken for done.
+if ARGV[8] ~= '' then
+  redis.call('SET', idempotency_key(name, ARGV[8]), ARGV[9], 'PX', ARGV[10])
 end
 return 1
