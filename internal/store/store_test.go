@@ -878,6 +878,11 @@ func TestASubscriberThatFailedIsLeftAlone(t *testing.T) {
 		assert.Equal(t, 1, task.Delivery.Attempts, "waiting was no attempt")
 		f.settle(task, store.Outcome{Health: -2, RetryAt: after(1200), ThrottledUntil: after(61_000)})
 		assert.Nil(t, f.acquire("w1", 1000))
+		f.subscribe(alice, 0, 1, "widgets") // it says that it is back
+		task = f.acquire("w1", 1000)
+		assert.Equal(t, []int{3}, numbers(t, task))
+		f.settle(task, store.Outcome{Health: -2, RetryAt: after(1200), ThrottledUntil: after(61_000)})
+		assert.Nil(t, f.acquire("w1", 1000))
 		f.schedule(61_000)
 		f.settle(f.acquire("w1", 61_000), store.Outcome{Health: 1, Delivered: 1})
 		f.sound()

@@ -41,7 +41,7 @@ func (s *Server) getSubscribers(w http.ResponseWriter, r *http.Request) {
 	for i, sub := range subscribers {
 		views[i] = viewSubscriber(sub)
 		views[i].Subscriber = show(sub.Token)
-		if who := caller(r); who.root() || who.token == sub.Token {
+		if who := caller(r); who.root || who.token == sub.Token {
 			views[i].UUID = &sub.UUID
 		}
 	}

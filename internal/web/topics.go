@@ -43,7 +43,7 @@ func (s *Server) identities(r *http.Request) (show func(bus.Token) string, err e
 	who := caller(r)
 	names, err := s.directory.clientNames(r.Context())
 	return func(token bus.Token) string {
-		if who.root() || who.token == token {
+		if who.root || who.token == token {
 			return string(token)
 		}
 		return string(bus.PublicName(token, names[token]))

@@ -1,5 +1,6 @@
 -- Stores a subscription: what it does not name keeps its value, or takes its default. A current batch
--- does not wait longer than the timeout that holds from now on.
+-- does not wait longer than the timeout that holds from now on, and a subscriber that was left alone after
+-- failures is tried at once.
 --
 -- ARGV     1 namespace, 2 token, 3 callback, 4 default max_events, 5 default timeout (ms),
 --          6 now (ms), 7 number of fields that follow, 8.. field, value, ..., then all topics
@@ -14,6 +15,7 @@ redis.call('HSETNX', subscriber, 'max_events', ARGV[4])
 redis.call('HSETNX', subscriber, 'timeout', ARGV[5])
 redis.call('HSETNX', subscriber, 'health_points', 100)
 redis.call('SADD', subscribers_key(), token)
+if redis.call('HDEL', subscriber, 'throttled_until') == 1 then call_line(token, 1) end
 
 local latest = tonumber(ARGV[6]) + (tonumber(redis.call('HGET', subscriber, 'timeout')) or 0)
 for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
