@@ -16,11 +16,7 @@ func (s *Server) getPing(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) getReady(w http.ResponseWriter, r *http.Request) {
-	if err := s.store.Ping(r.Context()); err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	writeJSON(w, http.StatusOK, struct{}{})
+	s.answerJSON(w, r, struct{}{}, s.store.Ping(r.Context()))
 }
 
 func (s *Server) getPulse(w http.ResponseWriter, r *http.Request) {
@@ -39,13 +35,4 @@ func (s *Server) getPulseScaling(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	s.answer(w, r, err)
-}
-
-// answer answers 204, or with an error.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, err error) {
-	if err != nil {
-		s.fail(w, r, err)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
 }

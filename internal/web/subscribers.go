@@ -27,15 +27,18 @@ type eventsView struct {
 }
 
 func (s *Server) getSubscribers(w http.ResponseWriter, r *http.Request) {
+	views, err := s.viewSubscribers(r)
+	s.answerJSON(w, r, views, err)
+}
+
+func (s *Server) viewSubscribers(r *http.Request) ([]subscriberView, error) {
 	subscribers, err := s.store.Subscribers(r.Context())
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return nil, err
 	}
 	show, err := s.identities(r)
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return nil, err
 	}
 	views := make([]subscriberView, len(subscribers))
 	for i, sub := range subscribers {
@@ -45,7 +48,7 @@ func (s *Server) getSubscribers(w http.ResponseWriter, r *http.Request) {
 			views[i].UUID = &sub.UUID
 		}
 	}
-	writeJSON(w, http.StatusOK, views)
+	return views, nil
 }
 
 func viewSubscriber(sub bus.Subscriber) subscriberView {

@@ -16,15 +16,18 @@ type topicView struct {
 }
 
 func (s *Server) getTopics(w http.ResponseWriter, r *http.Request) {
+	views, err := s.viewTopics(r)
+	s.answerJSON(w, r, views, err)
+}
+
+func (s *Server) viewTopics(r *http.Request) ([]topicView, error) {
 	topics, err := s.store.Topics(r.Context())
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return nil, err
 	}
 	show, err := s.identities(r)
 	if err != nil {
-		s.fail(w, r, err)
-		return
+		return nil, err
 	}
 	views := make([]topicView, len(topics))
 	for i, topic := range topics {
@@ -34,7 +37,7 @@ func (s *Server) getTopics(w http.ResponseWriter, r *http.Request) {
 			views[i].Publisher = &publisher
 		}
 	}
-	writeJSON(w, http.StatusOK, views)
+	return views, nil
 }
 
 // identities returns how clients are shown to the caller: tokens are credentials, so they are shown to

@@ -40,6 +40,24 @@ func writeBody(w http.ResponseWriter, status int, value any) {
 	_ = json.NewEncoder(w).Encode(value) // the peer is gone: nobody to tell
 }
 
+// answer answers 204, or with an error.
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, err error) {
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// answerJSON answers 200 with a value, or with an error.
+func (s *Server) answerJSON(w http.ResponseWriter, r *http.Request, value any, err error) {
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, value)
+}
+
 // retryAfter is what clients are told to wait when Redis is away, in s.
 const retryAfter = "1"
 
