@@ -61,7 +61,9 @@ type model struct {
 	doubtful map[bus.Token]map[int]bool
 	// disordered are the subscribers with a delivery that failed.
 	disordered map[bus.Token]bool
-	held       map[bus.WorkerID]*store.Task
+	// throttled is until when (ms after start) a subscriber is left alone.
+	throttled map[bus.Token]int
+	held      map[bus.WorkerID]*store.Task
 	// stale are the tasks of workers that were scrubbed meanwhile.
 	stale []*store.Task
 }
@@ -69,7 +71,7 @@ type model struct {
 func newModel(f *fixture, abreast int) *model {
 	return &model{
 		fixture: f, abreast: abreast, topics: map[bus.Token][]bus.TopicName{}, queued: map[bus.Token][]int{},
-		doubtful: map[bus.Token]map[int]bool{}, disordered: map[bus.Token]bool{}, held: map[bus.WorkerID]*store.Task{},
+		doubtful: map[bus.Token]map[int]bool{}, disordered: map[bus.Token]bool{}, throttled: map[bus.Token]int{}, held: map[bus.WorkerID]*store.Task{},
 	}
 }
 
@@ -117,9 +119,11 @@ func (m *model) acquireSome(rt *rapid.T) {
 	worker := rapid.SampledFrom(modelWorkers).Draw(rt, "worker")
 	task := m.acquire(worker, m.ms)
 	if before := m.held[worker]; before != nil && task != nil {
-		// As when an answer is lost: it is the same job, unless its subscriber is gone.
-		if before.Delivery.Batch != task.Delivery.Batch {
-			require.Nil(rt, m.topics[before.Delivery.Subscriber])
+		// As when an answer is lost: it is the same job, unless its subscriber is gone, or left alone since another of
+		// its batches failed.
+		token := before.Delivery.Subscriber
+		if before.Delivery.Batch != task.Delivery.Batch && m.throttled[token] <= m.ms {
+			require.Nil(rt, m.topics[token])
 		}
 	}
 	delete(m.held, worker)
@@ -185,6 +189,7 @@ func (m *model) failSome(rt *rapid.T) {
 	outcome := store.Outcome{Health: -2, RetryAt: after(m.ms + wait)}
 	if throttle := rapid.IntRange(-50, 50).Draw(rt, "throttle"); throttle > 0 {
 		outcome.ThrottledUntil = after(m.ms + throttle)
+		m.throttled[task.Delivery.Subscriber] = m.ms + throttle
 	}
 	require.True(rt, m.settle(task, outcome))
 	m.disordered[task.Delivery.Subscriber] = true
