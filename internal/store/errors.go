@@ -62,10 +62,11 @@ func isFull(err error) bool {
 
 // wrap makes errors of an unavailable Redis into [bus.ErrUnavailable], and says what failed.
 func wrap(what string, err error) error {
-	switch {
-	case err == nil || errors.Is(err, redis.Nil):
+	if err == nil || errors.Is(err, redis.Nil) {
 		return nil
-	case judge(err) == refused || judge(err) == away:
+	}
+	switch judge(err) {
+	case refused, away:
 		return fmt.Errorf("%s: %w: %w", what, bus.ErrUnavailable, err)
 	default:
 		return fmt.Errorf("%s: %w", what, err)

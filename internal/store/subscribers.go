@@ -115,13 +115,12 @@ func (s *Store) findOldest(ctx context.Context, subscribers []bus.Subscriber) er
 			return wrap("list batches", err)
 		}
 		owners := make([]*redis.StringCmd, len(batches))
-		_, err = s.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		err = s.pipelined(ctx, "list batches", func(pipe redis.Pipeliner) {
 			for i, batch := range batches {
 				owners[i] = pipe.LIndex(ctx, s.keys.batch(bus.BatchID(batch.Member.(string))), 0)
 			}
-			return nil
 		})
-		if err := wrap("list batches", err); err != nil {
+		if err != nil {
 			return err
 		}
 		for i, batch := range batches {

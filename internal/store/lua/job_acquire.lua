@@ -19,6 +19,12 @@ local function discard(job)
   redis.call('SREM', jobs_index_key(queue), job)
 end
 
+-- Lets a job wait until a time (ms), unless it is called before.
+local function put_off(job, deadline)
+  redis.call('ZADD', scheduled_key(queue), deadline, job)
+  redis.call('LREM', pending, 1, job)
+end
+
 -- Whether a batch of the line still has its list and its job; if not, it is struck out.
 local function stands(token, bid)
   if redis.call('EXISTS', batch_key(bid)) == 1
@@ -66,13 +72,11 @@ local function take_batch(job, bid)
   end
   redis.call('SADD', jobs_index_key(queue), job)
   if not in_turn(token, bid) then
-    redis.call('ZADD', scheduled_key(queue), ARGV[6], job)
-    redis.call('LREM', pending, 1, job)
+    put_off(job, ARGV[6])
     return nil
   end
   if (tonumber(subscriber[4]) or 0) > tonumber(ARGV[4]) then -- it keeps its turn, and those behind it wait
-    redis.call('ZADD', scheduled_key(queue), subscriber[4], job)
-    redis.call('LREM', pending, 1, job)
+    put_off(job, subscriber[4])
     return nil
   end
   local attempts = (tonumber(header[3]) or 0) + 1

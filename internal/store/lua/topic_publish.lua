@@ -58,12 +58,7 @@ local function fill(token, bid, from, max)
   if length + math.max(0, to - from + 1) >= max then
     redis.call('SREM', current_key(token), bid)
     -- One that waits for its turn goes on waiting.
-    local job = job_of(bid)
-    if redis.call('ZSCORE', scheduled_key('main'), job)
-      and not redis.call('ZSCORE', line_key(token), bid) then
-      redis.call('LPUSH', instant_key('main'), job)
-      redis.call('ZREM', scheduled_key('main'), job)
-    end
+    if not redis.call('ZSCORE', line_key(token), bid) then make_instant(job_of(bid), 'LPUSH') end
   end
   return math.max(from, to + 1)
 end

@@ -25,16 +25,20 @@ local function lower(gauge, token, by)
   end
 end
 
+-- Makes a scheduled job instant: RPUSH makes it the next taken, LPUSH the last. Any other job stays as it is.
+local function make_instant(job, push)
+  if redis.call('ZSCORE', scheduled_key('main'), job) then
+    redis.call(push, instant_key('main'), job)
+    redis.call('ZREM', scheduled_key('main'), job)
+  end
+end
+
 -- Calls the first batches of a subscriber's line, as many as may be delivered at
 -- once: a job that was told to wait for its turn becomes instant, and is the next taken.
 local function call_line(token, abreast)
   local first = redis.call('ZRANGE', line_key(token), 0, abreast - 1)
   for i = #first, 1, -1 do
-    local job = job_of(first[i])
-    if redis.call('ZSCORE', scheduled_key('main'), job) then
-      redis.call('RPUSH', instant_key('main'), job)
-      redis.call('ZREM', scheduled_key('main'), job)
-    end
+    make_instant(job_of(first[i]), 'RPUSH')
   end
 end
 

@@ -4,11 +4,7 @@
 local function remove_subscriber(token)
   if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return 0 end
   for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
-    local job = job_of(bid)
-    if redis.call('ZSCORE', scheduled_key('main'), job) then
-      redis.call('LPUSH', instant_key('main'), job)
-      redis.call('ZREM', scheduled_key('main'), job)
-    end
+    make_instant(job_of(bid), 'LPUSH')
   end
   redis.call('DEL', current_key(token))
   for _, name in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do
