@@ -1,6 +1,7 @@
 package app_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	case "worker":
 		os.Exit(app.Daemon("worker", "a test", nil, os.Stdout, os.Stderr, app.RunWorker))
 	}
-	storetest.Main(m)
+	storetest.Main(m, leftByProxies...)
 }
 
 const rootKey = "the-root-key"
@@ -52,11 +53,30 @@ type testBus struct {
 	client *http.Client
 
 	stopWeb, stopWorker func()
-	// log is where the daemons log to.
-	log slog.Handler
+	// log is where the daemons log to, in the end to logged.
+	log    slog.Handler
+	logged *lockedBuffer
 }
 
-func startBus(t *testing.T, redis *storetest.Server) *testBus {
+// lockedBuffer is a log that several daemons write.
+type lockedBuffer struct {
+	sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.Lock()
+	defer b.Unlock()
+	return b.Buffer.String()
+}
+
+func startBus(t *testing.T, redis *storetest.Server, adjust ...func(*app.Config)) *testBus {
 	t.Helper()
 	config, err := app.LoadConfig(func(name string) string {
 		return map[string]string{
@@ -65,7 +85,11 @@ func startBus(t *testing.T, redis *storetest.Server) *testBus {
 		}[name]
 	})
 	require.NoError(t, err)
-	b := &testBus{t: t, redis: redis, store: redis.Open(t), config: config, client: newClient(t), log: slog.DiscardHandler}
+	for _, f := range adjust {
+		f(&config)
+	}
+	b := &testBus{t: t, redis: redis, store: redis.Open(t), config: config, client: newClient(t), logged: &lockedBuffer{}}
+	b.log = slog.NewTextHandler(b.logged, nil)
 	b.startWeb()
 	b.startWorker()
 	t.Cleanup(func() {
@@ -251,9 +275,16 @@ func (b *testBus) requireNothingLeft() {
 	b.stopWeb()
 	b.stopWorker()
 	storetest.RequireSound(b.t, b.store)
+	require.Empty(b.t, leftOver(b.t, b.redis))
+}
+
+// leftOver returns the keys of events, jobs and workers.
+func leftOver(t *testing.T, redis *storetest.Server) (left []string) {
+	t.Helper()
 	for _, pattern := range []string{"batch*", "jobs:*:main*", "jobs:pending*", "workers"} {
-		keys, err := b.redis.Raw.Keys(b.t.Context(), pattern).Result()
-		require.NoError(b.t, err)
-		require.Empty(b.t, keys)
+		keys, err := redis.Raw.Keys(t.Context(), pattern).Result()
+		require.NoError(t, err)
+		left = append(left, keys...)
 	}
+	return left
 }

@@ -1,10 +1,13 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
+	"net/url"
 	"os"
 	"regexp"
 	"slices"
@@ -16,6 +19,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
 )
 
 // Config is everything the environment decides. README.md has the table.
@@ -26,6 +30,8 @@ type Config struct {
 
 	RedisURL       string
 	RedisNamespace string
+	MinReplicas    int
+	Memory         bus.MemoryLimits
 
 	WorkerThreads        int
 	SubscriberDeliveries int
@@ -45,6 +51,17 @@ type Config struct {
 	TLSCert, TLSKey string
 	CallbackDeny    bus.DenyList
 
+	CounterFlushInterval, MonitorInterval time.Duration
+	// MetricService is "print", "datadog" or "none"; DatadogAgent is host:port or a unix URL.
+	MetricService, DatadogAgent string
+	// AppName and Env are tags for the metric service; AppName is also what reports and traces come from.
+	AppName, Env string
+	// MetricsAddr is where the metrics are served without authentication; empty for nowhere.
+	MetricsAddr string
+	Exceptions  telemetry.ExceptionService
+	// Tracing is whether the OTEL_ variables ask for traces. The OpenTelemetry SDK reads by itself where they go.
+	Tracing bool
+
 	LogLevel slog.Level
 	LogJSON  bool
 }
@@ -56,13 +73,20 @@ func (e *ConfigError) Error() string { return e.Err.Error() }
 
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// LookupEnv returns the environment, and behind it the .env file of the working directory. The error is
-// a [ConfigError].
+// LookupEnv returns the environment, and behind it the .env file of the working directory, whose OTEL_ variables it
+// adds to the environment. The error is a [ConfigError].
 func LookupEnv() (lookup func(name string) string, err error) {
 	file, err := godotenv.Read(".env")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		// The error would show the file, and with it its secrets.
 		return nil, &ConfigError{errors.New("the .env file cannot be read: it must have lines like NAME=value")}
+	}
+	for name, value := range file { // the OpenTelemetry SDK reads the environment alone
+		if _, ok := os.LookupEnv(name); !ok && strings.HasPrefix(name, "OTEL_") {
+			if err := os.Setenv(name, value); err != nil {
+				return nil, &ConfigError{fmt.Errorf("%s of the .env file is not allowed: %w", name, err)}
+			}
+		}
 	}
 	return func(name string) string {
 		if value, ok := os.LookupEnv(name); ok {
@@ -84,6 +108,11 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 
 		RedisURL:       e.redisURL(redisVariable, "redis://localhost:6379/0"),
 		RedisNamespace: e.namespace("ROUTEMASTER_REDIS_NAMESPACE"),
+		MinReplicas:    e.integer("ROUTEMASTER_REDIS_MIN_REPLICAS", 0, 0, 100),
+		Memory: bus.MemoryLimits{
+			Max:     int64(e.integer("ROUTEMASTER_REDIS_MAX_MEM", 0, 0, maxMemory)),
+			MinFree: int64(e.integer("ROUTEMASTER_REDIS_MIN_FREE", bus.DefaultMinFree, 0, maxMemory)),
+		},
 
 		WorkerThreads:        e.integer("ROUTEMASTER_WORKER_THREADS", 32, 1, 10_000),
 		SubscriberDeliveries: e.integer("ROUTEMASTER_SUBSCRIBER_DELIVERIES", 1, 1, 10_000),
@@ -104,17 +133,34 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 		TLSKey:           e.text("ROUTEMASTER_TLS_KEY", ""),
 		CallbackDeny:     e.denyList("ROUTEMASTER_CALLBACK_DENY", "loopback,link-local"),
 
+		CounterFlushInterval: e.duration("ROUTEMASTER_COUNTER_FLUSH_INTERVAL", 5, 1, 3600, time.Second),
+		MonitorInterval:      e.duration("ROUTEMASTER_MONITOR_INTERVAL", 10, 1, 3600, time.Second),
+		MetricService:        e.choice("METRIC_COLLECTION_SERVICE", "print", "print", "datadog", "none"),
+		DatadogAgent:         e.datadogAgent(),
+		AppName:              e.text("ROUTEMASTER_APP_NAME", "routemaster"),
+		Env:                  e.text("RACK_ENV", "production"),
+		MetricsAddr:          e.address("ROUTEMASTER_METRICS_ADDR"),
+		Exceptions:           e.exceptions(),
+		Tracing:              e.tracing(),
+
 		LogLevel: logLevels[e.choice("ROUTEMASTER_LOG_LEVEL", "INFO", "DEBUG", "INFO", "WARN", "ERROR")],
 		LogJSON:  e.choice("ROUTEMASTER_LOG_FORMAT", "text", "text", "json") == "json",
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		e.refuse("ROUTEMASTER_TLS_CERT", strconv.Quote(c.TLSCert), "set together with ROUTEMASTER_TLS_KEY, or not at all")
 	}
+	if c.Memory.Max > 0 && 2*c.Memory.MinFree >= c.Memory.Max {
+		e.refuse("ROUTEMASTER_REDIS_MIN_FREE", strconv.FormatInt(c.Memory.MinFree, 10),
+			fmt.Sprintf("less than half of ROUTEMASTER_REDIS_MAX_MEM=%d", c.Memory.Max))
+	}
 	if e.err != nil {
 		return c, &ConfigError{e.err}
 	}
 	return c, nil
 }
+
+// maxMemory is more bytes than any Redis has: 1 PiB.
+const maxMemory = 1 << 50
 
 var logLevels = map[string]slog.Level{
 	"DEBUG": slog.LevelDebug, "INFO": slog.LevelInfo, "WARN": slog.LevelWarn, "ERROR": slog.LevelError,
@@ -195,7 +241,7 @@ func (e *environment) tokens(name string) (tokens []bus.Token) {
 func (e *environment) redisURL(name, otherwise string) string {
 	value := e.text(name, otherwise)
 	if err := store.CheckURL(value); err != nil {
-		e.refuse(name, secret, "like redis://user:password@host:6379/0, rediss://host:6379/0 or unix:///path?db=0")
+		e.refuse(name, secret, "like redis://user:password@host:6379/0, rediss://host:6379/0, unix:///path?db=0 or redis+sentinel://host:26379,host:26379/master/0")
 	}
 	return value
 }
@@ -218,4 +264,68 @@ func (e *environment) denyList(name, otherwise string) bus.DenyList {
 		e.refuse(name, strconv.Quote(value), fmt.Sprintf("none, or a comma-separated list of loopback, link-local, private and CIDRs; %v", err))
 	}
 	return list
+}
+
+func (e *environment) exceptions() telemetry.ExceptionService {
+	const variable = "EXCEPTION_SERVICE_URL"
+	service := telemetry.ExceptionService{
+		Name: e.choice("EXCEPTION_SERVICE", telemetry.ServicePrint, telemetry.ExceptionServices...),
+		URL:  e.lookup(variable),
+	}
+	if err := service.Check(); err != nil {
+		e.refuse(variable, secret, err.Error())
+	}
+	return service
+}
+
+// tracing reports whether traces are asked for, by the variables that OpenTelemetry specifies: by naming an exporter,
+// or where it sends to.
+func (e *environment) tracing() bool {
+	if e.boolean("OTEL_SDK_DISABLED", false) {
+		return false
+	}
+	endpoint := e.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", e.lookup("OTEL_EXPORTER_OTLP_ENDPOINT"))
+	otherwise := "none"
+	if endpoint != "" {
+		otherwise = "otlp"
+	}
+	if e.choice("OTEL_TRACES_EXPORTER", otherwise, "otlp", "none") == "none" {
+		return false
+	}
+	const protocol = "http/protobuf"
+	for _, name := range []string{"OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"} {
+		e.choice(name, protocol, protocol)
+	}
+	return true
+}
+
+func (e *environment) address(name string) string {
+	value := e.lookup(name)
+	if _, port, err := net.SplitHostPort(value); value != "" && (err != nil || !isPort(port)) {
+		e.refuse(name, strconv.Quote(value), "host:port, like 127.0.0.1:9090, or :9090 for all addresses of this host")
+	}
+	return value
+}
+
+func isPort(text string) bool {
+	_, err := strconv.ParseUint(text, 10, 16)
+	return err == nil
+}
+
+// datadogAgent reads the variables that Datadog's own clients read, the URL first.
+func (e *environment) datadogAgent() string {
+	const variable, port = "DD_DOGSTATSD_URL", 8125
+	host := net.JoinHostPort(e.text("DD_AGENT_HOST", "localhost"), strconv.Itoa(e.integer("DD_DOGSTATSD_PORT", port, 1, 65535)))
+	value := e.lookup(variable)
+	u, err := url.Parse(value)
+	switch {
+	case value == "":
+		return host
+	case err == nil && strings.HasPrefix(u.Scheme, "unix") && u.Path != "":
+		return value
+	case err == nil && u.Scheme == "udp" && u.Hostname() != "":
+		return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), strconv.Itoa(port)))
+	}
+	e.refuse(variable, strconv.Quote(value), "like udp://host:8125 or unix:///path")
+	return host
 }

@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
+	"routemaster/internal/telemetry"
 )
 
 func load(t *testing.T, variables map[string]string) (app.Config, error) {
@@ -25,13 +27,16 @@ func TestConfigDefaults(t *testing.T) {
 	deny, err := bus.ParseDenyList("loopback,link-local")
 	require.NoError(t, err)
 	assert.Equal(t, app.Config{
-		Port: 17890, RedisURL: "redis://localhost:6379/0",
+		Port: 17890, RedisURL: "redis://localhost:6379/0", Memory: bus.MemoryLimits{MinFree: 10_000_000},
 		WorkerThreads: 32, SubscriberDeliveries: 1, AcquireTimeout: 5 * time.Second,
 		ConnectTimeout: 2 * time.Second, Timeout: 20 * time.Second, VerifyTLS: true,
 		HealRate: 1, DamageRate: -2, MaxBackoff: time.Minute,
 		MaxEventData: 64, ScalingThreshold: 100, ScalingDeadline: time.Second, ForceTLS: true,
 		NonceTTL: 5 * time.Minute, CallbackDeny: deny,
-		LogLevel: slog.LevelInfo,
+		CounterFlushInterval: 5 * time.Second, MonitorInterval: 10 * time.Second, MetricService: "print",
+		DatadogAgent: "localhost:8125", AppName: "routemaster", Env: "production",
+		Exceptions: telemetry.ExceptionService{Name: "print"},
+		LogLevel:   slog.LevelInfo,
 	}, c)
 }
 
@@ -41,7 +46,7 @@ func TestConfigIsRead(t *testing.T) {
 		"REDIS_ENV_KEY": "MY_REDIS", "MY_REDIS": "rediss://u:p@r:1/2", "ROUTEMASTER_REDIS_URL": "redis://other",
 		"ROUTEMASTER_REDIS_NAMESPACE": "rm:", "ROUTEMASTER_SSL_VERIFY": "No", "FORCE_SSL": "0",
 		"MAX_BACKOFF_MS": "1500", "ROUTEMASTER_LOG_LEVEL": "debug", "ROUTEMASTER_LOG_FORMAT": "JSON",
-		"ROUTEMASTER_HP_DAMAGE_RATE": "-5",
+		"ROUTEMASTER_HP_DAMAGE_RATE": "-5", "ROUTEMASTER_REDIS_MAX_MEM": "4000000000", "ROUTEMASTER_REDIS_MIN_FREE": "1000",
 	})
 	require.NoError(t, err)
 	assert.Equal(t, 80, c.Port)
@@ -51,6 +56,7 @@ func TestConfigIsRead(t *testing.T) {
 	assert.Equal(t, "rm:", c.RedisNamespace)
 	assert.False(t, c.VerifyTLS)
 	assert.False(t, c.ForceTLS)
+	assert.Equal(t, bus.MemoryLimits{Max: 4_000_000_000, MinFree: 1000}, c.Memory)
 	assert.Equal(t, 1500*time.Millisecond, c.MaxBackoff)
 	assert.Equal(t, slog.LevelDebug, c.LogLevel)
 	assert.True(t, c.LogJSON)
@@ -62,19 +68,36 @@ func TestConfigIsRead(t *testing.T) {
 	}
 }
 
+func TestTheDatadogAgentIsWhereItsOwnClientsLookForIt(t *testing.T) {
+	for _, c := range []struct{ host, port, url, want string }{
+		{"", "", "", "localhost:8125"}, {"agent", "", "", "agent:8125"}, {"::1", "9", "", "[::1]:9"},
+		{"agent", "9", "udp://other:10", "other:10"}, {"", "", "udp://other", "other:8125"},
+		{"agent", "", "unix:///run/agent.socket", "unix:///run/agent.socket"},
+	} {
+		config, err := load(t, map[string]string{"DD_AGENT_HOST": c.host, "DD_DOGSTATSD_PORT": c.port, "DD_DOGSTATSD_URL": c.url})
+		require.NoError(t, err)
+		assert.Equal(t, c.want, config.DatadogAgent)
+	}
+}
+
 func TestConfigNamesWhatIsWrong(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"PORT", "http", `PORT="http" is not allowed: it must be an integer from 0 to 65535`},
 		{"PORT", "65536", `PORT="65536" is not allowed: it must be an integer from 0 to 65535`},
 		{"ROUTEMASTER_WORKER_THREADS", "0", `ROUTEMASTER_WORKER_THREADS="0" is not allowed: it must be an integer from 1 to 10000`},
+		{"ROUTEMASTER_REDIS_MAX_MEM", "20000000", `ROUTEMASTER_REDIS_MIN_FREE=10000000 is not allowed: it must be less than half of ROUTEMASTER_REDIS_MAX_MEM=20000000`},
 		{"FORCE_SSL", "maybe", `FORCE_SSL="maybe" is not allowed: it must be one of yes, true, on, 1, no, false, off, 0`},
 		{"ROUTEMASTER_LOG_LEVEL", "LOUD", `ROUTEMASTER_LOG_LEVEL="LOUD" is not allowed: it must be one of DEBUG, INFO, WARN, ERROR`},
 		{"ROUTEMASTER_HP_DAMAGE_RATE", "2", `ROUTEMASTER_HP_DAMAGE_RATE="2" is not allowed: it must be an integer from -100 to 0`},
 		{"ROUTEMASTER_REDIS_NAMESPACE", "a*", `ROUTEMASTER_REDIS_NAMESPACE="a*" is not allowed: it must be at most 64 letters, digits and : . _ -`},
-		{"ROUTEMASTER_REDIS_URL", "http://u:secret@h/", `ROUTEMASTER_REDIS_URL=(not shown) is not allowed: it must be like redis://user:password@host:6379/0, rediss://host:6379/0 or unix:///path?db=0`},
-		{"ROUTEMASTER_REDIS_URL", "redis://u:sec%ret@h/", `ROUTEMASTER_REDIS_URL=(not shown) is not allowed: it must be like redis://user:password@host:6379/0, rediss://host:6379/0 or unix:///path?db=0`},
+		{"ROUTEMASTER_REDIS_URL", "http://u:secret@h/", `ROUTEMASTER_REDIS_URL=(not shown) is not allowed: it must be like redis://user:password@host:6379/0, rediss://host:6379/0, unix:///path?db=0 or redis+sentinel://host:26379,host:26379/master/0`},
+		{"ROUTEMASTER_REDIS_URL", "redis://u:sec%ret@h/", `ROUTEMASTER_REDIS_URL=(not shown) is not allowed: it must be like redis://user:password@host:6379/0, rediss://host:6379/0, unix:///path?db=0 or redis+sentinel://host:26379,host:26379/master/0`},
 		{"ROUTEMASTER_TLS_CERT", "a.pem", `ROUTEMASTER_TLS_CERT="a.pem" is not allowed: it must be set together with ROUTEMASTER_TLS_KEY, or not at all`},
 		{"ROUTEMASTER_CALLBACK_DENY", "lan", `ROUTEMASTER_CALLBACK_DENY="lan" is not allowed: it must be none, or a comma-separated list of loopback, link-local, private and CIDRs; "lan" is neither loopback, link-local, private, nor a CIDR such as 10.0.0.0/8`},
+		{"METRIC_COLLECTION_SERVICE", "graphite", `METRIC_COLLECTION_SERVICE="graphite" is not allowed: it must be one of print, datadog, none`},
+		{"ROUTEMASTER_MONITOR_INTERVAL", "0", `ROUTEMASTER_MONITOR_INTERVAL="0" is not allowed: it must be an integer from 1 to 3600`},
+		{"ROUTEMASTER_METRICS_ADDR", "9090", `ROUTEMASTER_METRICS_ADDR="9090" is not allowed: it must be host:port, like 127.0.0.1:9090, or :9090 for all addresses of this host`},
+		{"DD_DOGSTATSD_URL", "tcp://a", `DD_DOGSTATSD_URL="tcp://a" is not allowed: it must be like udp://host:8125 or unix:///path`},
 		{"ROUTEMASTER_CLIENTS", "ok,Secret!", `ROUTEMASTER_CLIENTS=(not shown) is not allowed: it must be comma-separated tokens; token 2 is none: a token is 1 to 64 characters of a-z, 0-9, colon, _ and -`},
 	} {
 		_, err := load(t, map[string]string{c.name: c.value})
@@ -98,4 +121,61 @@ func TestTheEnvironmentWinsOverTheFile(t *testing.T) {
 	var wrong *app.ConfigError
 	require.ErrorAs(t, err, &wrong)
 	assert.NotContains(t, err.Error(), "assignment", "the file's lines may be secret")
+}
+
+func TestConfigOfTheExceptionService(t *testing.T) {
+	license := strings.Repeat("a1", 20)
+	for _, c := range []struct{ service, url string }{
+		{"", ""}, {"print", "ignored"}, {"sentry", "https://key@o1.ingest.sentry.io/2"}, {"sentry", "http://key@localhost:9000/prefix/2"},
+		{"honeybadger", "https://key@api.honeybadger.io"}, {"honeybadger", "http://key@localhost:1/"},
+		{"new_relic", "https://" + license + "@collector.newrelic.com"}, {"NEW_RELIC", "https://" + license + "@collector.eu.newrelic.com:443/"},
+	} {
+		got, err := load(t, map[string]string{"EXCEPTION_SERVICE": c.service, "EXCEPTION_SERVICE_URL": c.url})
+		require.NoError(t, err, "%v", c)
+		assert.Equal(t, c.url, got.Exceptions.URL)
+	}
+	for _, c := range []struct{ service, url, want string }{
+		{"rollbar", "", `EXCEPTION_SERVICE="rollbar" is not allowed: it must be one of print, sentry, honeybadger, new_relic`},
+		{"sentry", "", "the project's DSN"}, {"sentry", "https://sec%ret@x", "the project's DSN"}, {"sentry", "https://secret@x/", "the project's DSN"},
+		{"sentry", "ftp://secret@x/1", "the project's DSN"},
+		{"honeybadger", "", "like https://API_KEY@api.honeybadger.io"}, {"honeybadger", "secret", "like https://API_KEY@"},
+		{"honeybadger", "https://api.honeybadger.io", "like https://API_KEY@"}, {"honeybadger", "https://secret@x/v1/notices", "like https://API_KEY@"},
+		{"new_relic", "https://secret@collector.newrelic.com", "a license key of 40 characters"},
+		{"new_relic", "http://" + license + "@collector.newrelic.com", "like https://LICENSE_KEY@"},
+	} {
+		_, err := load(t, map[string]string{"EXCEPTION_SERVICE": c.service, "EXCEPTION_SERVICE_URL": c.url})
+		var wrong *app.ConfigError
+		require.ErrorAs(t, err, &wrong, "%v", c)
+		assert.ErrorContains(t, err, c.want)
+		assert.NotContains(t, err.Error(), "secret")
+		assert.NotContains(t, err.Error(), license)
+	}
+}
+
+func TestConfigOfTraces(t *testing.T) {
+	const endpoint, traces, exporter, protocol = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_PROTOCOL"
+	for _, c := range []struct {
+		variables map[string]string
+		want      bool
+	}{
+		{nil, false},
+		{map[string]string{endpoint: "http://localhost:4318"}, true},
+		{map[string]string{traces: "http://localhost:4318/v1/traces"}, true},
+		{map[string]string{exporter: "otlp"}, true},
+		{map[string]string{exporter: "otlp", protocol: "http/protobuf"}, true},
+		{map[string]string{exporter: "none", endpoint: "http://localhost:4318"}, false},
+		{map[string]string{exporter: "otlp", "OTEL_SDK_DISABLED": "true"}, false},
+		{map[string]string{protocol: "grpc"}, false},
+	} {
+		got, err := load(t, c.variables)
+		require.NoError(t, err, "%v", c.variables)
+		assert.Equal(t, c.want, got.Tracing, "%v", c.variables)
+	}
+	for want, variables := range map[string]map[string]string{
+		`OTEL_TRACES_EXPORTER="zipkin" is not allowed: it must be one of otlp, none`:         {exporter: "zipkin"},
+		`OTEL_EXPORTER_OTLP_PROTOCOL="grpc" is not allowed: it must be one of http/protobuf`: {endpoint: "http://localhost:4317", protocol: "grpc"},
+	} {
+		_, err := load(t, variables)
+		assert.EqualError(t, err, want)
+	}
 }

@@ -1,11 +1,9 @@
 package app_test
 
 import (
-	"bytes"
 	"log/slog"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -132,18 +130,6 @@ func TestAnEventWithoutTimeoutArrivesAtOnce(t *testing.T) {
 	b.requireNothingLeft()
 }
 
-// lockedBuffer is a log that several daemons write.
-type lockedBuffer struct {
-	sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.Lock()
-	defer b.Unlock()
-	return b.Buffer.Write(p)
-}
-
 func TestLogsTellNoSecrets(t *testing.T) {
 	redis := storetest.Real(t)
 	b := startBus(t, redis)
@@ -151,8 +137,7 @@ func TestLogsTellNoSecrets(t *testing.T) {
 	b.stopWorker()
 	require.NoError(t, redis.Raw.ConfigSet(t.Context(), "requirepass", "redis-password").Err())
 	b.config.RedisURL = strings.Replace(redis.URL, "redis://", "redis://:redis-password@", 1)
-	log := &lockedBuffer{}
-	b.log = slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})
+	b.log = slog.NewTextHandler(b.logged, &slog.HandlerOptions{Level: slog.LevelDebug})
 	b.startWeb()
 	b.startWorker()
 
@@ -171,7 +156,7 @@ func TestLogsTellNoSecrets(t *testing.T) {
 	b.stopWeb()
 	b.stopWorker()
 
-	text := log.String()
+	text := b.logged.String()
 	for _, said := range []string{"web started", "worker started", "failed to deliver", "msg=delivered", "redis is away"} {
 		assert.Contains(t, text, said)
 	}
@@ -190,14 +175,10 @@ func TestDeniedCallbacksAreNotConnectedTo(t *testing.T) {
 	deny, err := bus.ParseDenyList("loopback")
 	require.NoError(t, err)
 	b.config.CallbackDeny = deny
-	log := &lockedBuffer{}
-	b.log = slog.NewTextHandler(log, nil)
 	b.startWorker()
 	b.publish(publisher, "widgets", 1)
 	require.Eventually(t, func() bool {
-		log.Lock()
-		defer log.Unlock()
-		return strings.Contains(log.String(), "denied by ROUTEMASTER_CALLBACK_DENY")
+		return strings.Contains(b.logged.String(), "denied by ROUTEMASTER_CALLBACK_DENY")
 	}, soon, time.Millisecond)
 	assert.Zero(t, sub.deliveries)
 	b.stopWeb()

@@ -25,11 +25,14 @@ var below = map[string][]string{
 	"internal/maintenance":     {"internal/bus", "internal/store", "internal/telemetry"},
 	"internal/worker":          {"internal/bus", "internal/store", "internal/telemetry"},
 	"internal/web":             {"internal/bus", "internal/store", "internal/telemetry", "internal/ingest"},
+	"client":                   {}, // other programs import it
+	"internal/bench":           {}, // it measures from outside
+	"internal/top":             {"client", "internal/bus"},
 	"internal/app": {"internal/bus", "internal/store", "internal/telemetry", "internal/ingest", "internal/delivery",
 		"internal/maintenance", "internal/worker", "internal/web"},
 	"cmd/web":    {"internal/app"},
 	"cmd/worker": {"internal/app"},
-	"cmd/rtm":    {"internal/app", "internal/bus", "internal/telemetry"},
+	"cmd/rtm":    {"client", "internal/app", "internal/bench", "internal/bus", "internal/telemetry", "internal/top"},
 }
 
 // only lists which packages of ours may import a library.
@@ -38,11 +41,31 @@ var only = map[string][]string{
 	"github.com/vmihailenco/msgpack/":      {"internal/store"},
 	"github.com/go-chi/chi/":               {"internal/web"},
 	"github.com/abbot/go-http-auth":        {"internal/web"},
-	"github.com/prometheus/":               {"internal/telemetry"},
+	"github.com/prometheus/client_golang/": {"internal/telemetry"},
+	"github.com/prometheus/client_model/":  {"internal/top"},
+	"github.com/prometheus/common/":        {"internal/top"},
+	"charm.land/":                          {"internal/top"},
+	"github.com/charmbracelet/x/ansi":      {"internal/top"},
+	"github.com/getsentry/sentry-go":       {"internal/telemetry"},
+	"github.com/honeybadger-io/":           {"internal/telemetry"},
+	"github.com/newrelic/":                 {"internal/telemetry"},
+	"go.opentelemetry.io/":                 {"internal/telemetry"},
+	"github.com/DataDog/":                  {"internal/telemetry"},
 	"github.com/alicebob/miniredis/":       {"cmd/rtm", "internal/store/storetest"},
 	"github.com/spf13/cobra":               {"cmd/rtm"},
+	"go.yaml.in/yaml/":                     {"cmd/rtm"},
+	"github.com/schollz/progressbar/":      {"cmd/rtm"},
+	"github.com/rogpeppe/go-internal":      {},
+	"golang.org/x/term":                    {"cmd/rtm"},
+	"github.com/gofrs/flock":               {"cmd/rtm"},
+	"golang.org/x/sys":                     {"cmd/rtm"},
+	"github.com/cenkalti/backoff/":         {"client"},
+	"github.com/google/pprof/":             {"internal/bench"},
+	"github.com/HdrHistogram/":             {"internal/bench"},
 	"github.com/stretchr/testify/":         {"internal/store/storetest"},
 	"routemaster/internal/store/storetest": {},
+	"github.com/Shopify/toxiproxy/":        {},
+	"github.com/rs/zerolog":                {},
 }
 
 func TestImportsFollowTheFloorPlan(t *testing.T) {

@@ -12,7 +12,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
 	"routemaster/internal/store"
-	"routemaster/internal/telemetry"
 	"routemaster/internal/web"
 )
 
@@ -41,11 +40,18 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 			return &ConfigError{fmt.Errorf("ROUTEMASTER_TLS_CERT and ROUTEMASTER_TLS_KEY must name a certificate and its key, in PEM: %w", err)}
 		}
 	}
-	st, err := openStore(c, log, webConnections)
+	st, err := openStore(c, log, webConnections, nil)
 	if err != nil {
 		return err
 	}
 	defer st.Close()
+	seen, err := observe(ctx, c, "web", st, log)
+	if err != nil {
+		return err
+	}
+	defer seen.close()
+	in := ingest.New(st, c.MaxEventData, seen.recorder, time.Now)
+	in.Tracer = seen.tracer
 	server := web.New(web.Config{
 		RootKey:          c.RootKey,
 		NonceTTL:         c.NonceTTL,
@@ -54,7 +60,9 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		Deny:             c.CallbackDeny,
 		ScalingThreshold: int64(c.ScalingThreshold),
 		ScalingDeadline:  c.ScalingDeadline,
-	}, st, ingest.New(st, c.MaxEventData, time.Now), telemetry.NewMetrics().Handler(), log, time.Now)
+		Reporter:         seen.reporter,
+		Tracer:           seen.tracer,
+	}, st, in, seen.metrics.Handler(), log, time.Now)
 
 	ctx, cancel := context.WithCancel(ctx)
 	var registering sync.WaitGroup
@@ -62,7 +70,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	defer registering.Wait()
 	defer cancel()
 
-	log.Info("web started", "version", Version(), "address", listener.Addr().String())
+	log.Info("web started", "version", Version(), "address", listener.Addr().String(), seen.address())
 	err = server.Run(ctx, listener)
 	log.Info("web stopped")
 	return err
@@ -84,12 +92,14 @@ func registerClients(ctx context.Context, st *store.Store, tokens []bus.Token) {
 	}
 }
 
-func openStore(c Config, log *slog.Logger, connections int) (*store.Store, error) {
+func openStore(c Config, log *slog.Logger, connections int, onGone func(store.DroppedBatch)) (*store.Store, error) {
 	st, err := store.Open(store.Options{
 		URL:         c.RedisURL,
 		Namespace:   c.RedisNamespace,
 		Connections: connections,
 		Abreast:     c.SubscriberDeliveries,
+		MinReplicas: c.MinReplicas,
+		Origins:     c.Tracing,
 		OnLink: func(err error) {
 			if err != nil {
 				log.Error("redis is away; waiting for it", "error", err)
@@ -98,6 +108,7 @@ func openStore(c Config, log *slog.Logger, connections int) (*store.Store, error
 			}
 		},
 		OnRefusal: func(err error) { log.Error("redis refuses calls", "error", err) },
+		OnGone:    onGone,
 	})
 	if err != nil {
 		return nil, err

@@ -8,25 +8,39 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/delivery"
 	"routemaster/internal/maintenance"
+	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/worker"
 )
+
+// threadCalls is how many calls to Redis the threads of a worker may have under way at most: it takes one at a time, in some
+// 0.1 ms, and each connection costs both sides memory.
+const threadCalls = 32
 
 // otherCalls is how many calls to Redis a worker may have under way besides its threads' own.
 const otherCalls = 8
 
 // How often the housekeeping is asked for.
 const (
-	scrubQueuesEvery  = 10 * time.Second
+	autodropEvery     = 10 * time.Second
+	scrubQueuesEvery  = 2 * time.Second
 	scrubWorkersEvery = time.Minute
 )
 
 // RunWorker runs jobs until the context is done.
 func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
-	st, err := openStore(c, log, c.WorkerThreads+otherCalls)
+	var recorder *telemetry.Recorder // which needs the store; it is there before any batch is taken
+	st, err := openStore(c, log, min(c.WorkerThreads, threadCalls)+otherCalls, func(batch store.DroppedBatch) { recorder.Gone(batch) })
 	if err != nil {
 		return err
 	}
 	defer st.Close()
+	seen, err := observe(ctx, c, "worker", st, log)
+	if err != nil {
+		return err
+	}
+	defer seen.close()
+	recorder = seen.recorder
 	deliverer := delivery.New(delivery.Config{
 		ConnectTimeout: c.ConnectTimeout,
 		Timeout:        c.Timeout,
@@ -37,25 +51,37 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		MaxBackoff:     c.MaxBackoff,
 		UserAgent:      "routemaster/" + Version(),
 		Connections:    c.WorkerThreads,
+		Reporter:       seen.reporter,
+		Tracer:         seen.tracer,
+		Recorder:       recorder,
 	}, log, time.Now)
 	defer deliverer.Close()
-	keeper := maintenance.New(st, log, time.Now)
+	keeper := maintenance.New(st, c.Memory, recorder, log, time.Now)
+	monitor := telemetry.NewMonitor(st, telemetry.MonitorConfig{
+		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env, Memory: c.Memory,
+	}, log, time.Now)
 	w := worker.New(st, worker.Config{
 		Threads:        c.WorkerThreads,
 		AcquireTimeout: c.AcquireTimeout,
 		RetryAfter:     c.MaxBackoff,
 		Handlers: map[bus.JobName]worker.Handler{
 			bus.JobBatch:        deliverer.Deliver,
+			bus.JobAutodrop:     keeper.Autodrop,
+			bus.JobMonitor:      monitor.Monitor,
 			bus.JobScrubQueues:  keeper.ScrubQueues,
 			bus.JobScrubWorkers: keeper.ScrubWorkers,
 		},
 		Tickers: []worker.Ticker{
+			{Job: bus.JobAutodrop, Every: autodropEvery},
+			{Job: bus.JobMonitor, Every: c.MonitorInterval},
 			{Job: bus.JobScrubQueues, Every: scrubQueuesEvery},
 			{Job: bus.JobScrubWorkers, Every: scrubWorkersEvery},
 		},
+		Reporter: seen.reporter,
+		Recorder: recorder,
 	}, log, time.Now)
 
-	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads)
+	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads, seen.address())
 	w.Run(ctx)
 	log.Info("worker stopped")
 	return nil

@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -193,4 +194,46 @@ func TestBackoff(t *testing.T) {
 		assert.Equal(t, want/2, bus.Backoff(attempts, most, 1), "%d attempts, at the earliest", attempts)
 	}
 	assert.Equal(t, 100*time.Millisecond, bus.Backoff(5, 100*time.Millisecond, 0))
+}
+
+func TestMemoryMarks(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		limits    bus.MemoryLimits
+		redisMax  int64
+		high, low int64
+	}{
+		{"as set", bus.MemoryLimits{Max: 1000, MinFree: 100}, 0, 900, 800},
+		{"nothing set: the default", bus.MemoryLimits{MinFree: bus.DefaultMinFree}, 0, 90_000_000, 80_000_000},
+		{"not set: Redis' own limit", bus.MemoryLimits{MinFree: 100}, 5000, 4900, 4800},
+		{"set higher than Redis' own limit", bus.MemoryLimits{Max: 10_000, MinFree: 100}, 5000, 4900, 4800},
+		{"set lower than Redis' own limit", bus.MemoryLimits{Max: 1000, MinFree: 100}, 5000, 900, 800},
+		{"little room", bus.MemoryLimits{MinFree: 10_000}, 12_000, 9000, 6000},
+	} {
+		high, low := c.limits.Marks(c.redisMax)
+		assert.Equal(t, c.high, high, c.name)
+		assert.Equal(t, c.low, low, c.name)
+	}
+}
+
+// Whatever is taken for a plain URL must be one that the parser takes too.
+func FuzzPlainURLs(f *testing.F) {
+	for _, seed := range []string{"https://a.example/widgets/12", "https://a-b.example/?a=1&b=~2", "https://a/:@", "https://", "https:///x", "https://a:1/", "https://a%20b/"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		event := bus.Event{Type: bus.Noop, URL: text}
+		accepted := event.Validate() == nil
+		_, err := url.Parse(text)
+		if accepted {
+			require.NoError(t, err)
+		}
+		// A port that changes nothing takes a URL off the short way.
+		if host, path, _ := strings.Cut(strings.TrimPrefix(text, "https://"), "/"); accepted && !strings.ContainsAny(host, ":@[?#") {
+			event.URL = "https://" + host + ":443/" + path
+			if len(event.URL) <= bus.MaxURLLen {
+				require.NoError(t, event.Validate(), event.URL)
+			}
+		}
+	})
 }

@@ -10,6 +10,11 @@ var (
 	// ErrUnavailable says that Redis could not be reached, or refuses work for
 	// now (it is loading, full, read-only). The same call may succeed later.
 	ErrUnavailable = errors.New("redis is unavailable")
+	// ErrOverloaded says that too many publications wait already. Nothing was stored.
+	ErrOverloaded = errors.New("too many publications are waiting")
+	// ErrPoisoned says that a job cannot be taken, because something that belongs to it is not what it must be. It was
+	// put off.
+	ErrPoisoned = errors.New("a job cannot be taken, and is put off")
 	// ErrTopicClaimed says that another client publishes to the topic.
 	ErrTopicClaimed = errors.New("another client publishes to this topic")
 	// ErrKeyReused says that another request was sent with the same idempotency key.

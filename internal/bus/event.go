@@ -42,10 +42,31 @@ func (e *Event) Validate() error {
 	default:
 		return Invalidf("/type", "must be one of create, update, delete, noop")
 	}
-	if _, err := parseHTTPS(e.URL); err != nil {
-		return At("/url", err)
+	if !isPlainHTTPS(e.URL) {
+		if _, err := parseHTTPS(e.URL); err != nil {
+			return At("/url", err)
+		}
 	}
 	return nil
+}
+
+// isPlainHTTPS reports whether text is an https URL without port, user and escapes, of at most [MaxURLLen] characters, as most are. It
+// takes a tenth of the time of parseHTTPS, which has the last word on the others.
+func isPlainHTTPS(text string) bool {
+	rest, ok := strings.CutPrefix(text, "https://")
+	host, path, _ := strings.Cut(rest, "/")
+	return ok && host != "" && len(text) <= MaxURLLen && isPlain(host, ".-") && isPlain(path, ".-_~/?=&+,;:@")
+}
+
+// isPlain reports whether text has only letters and digits, and some more characters.
+func isPlain(text, more string) bool {
+	for i := range len(text) {
+		c := text[i]
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && strings.IndexByte(more, c) < 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // parseHTTPS returns an [Invalid] unless text is an absolute https URL, written as RFC 3986

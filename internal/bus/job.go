@@ -23,6 +23,10 @@ type JobName string
 const (
 	// JobBatch delivers the batch named by its one argument.
 	JobBatch JobName = "batch"
+	// JobAutodrop drops the oldest batches when Redis is about to be full.
+	JobAutodrop JobName = "autodrop"
+	// JobMonitor sends what waits in the bus, and its counters, to the metric service.
+	JobMonitor JobName = "monitor"
 	// JobScrubQueues puts the pending jobs of dead workers back.
 	JobScrubQueues JobName = "scrub_queues"
 	// JobScrubWorkers forgets workers that are long dead.
@@ -34,6 +38,13 @@ const (
 	DeadAfter   = 30 * time.Second
 	ForgetAfter = 120 * time.Second
 )
+
+// steadyFor is how long Redis must have been there before workers are judged by their silence: while it was away, none
+// could be heard. It is more than the time between heartbeats.
+const steadyFor = 10 * time.Second
+
+// CanJudgeWorkers reports whether who is silent may be taken for dead, given since when Redis has been there.
+func CanJudgeWorkers(steadySince, now time.Time) bool { return now.Sub(steadySince) >= steadyFor }
 
 // Job is a unit of work. Two jobs with the same name and arguments are the same job.
 type Job struct {

@@ -2,7 +2,6 @@
 package delivery
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -19,6 +18,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
 )
 
 // Config says how to deliver.
@@ -39,6 +39,12 @@ type Config struct {
 	UserAgent string
 	// Connections is how many idle connections to one subscriber are kept for the next delivery.
 	Connections int
+	// Reporter, if given, reports what must not happen. A failed delivery may.
+	Reporter *telemetry.Reporter
+	// Tracer, if given, makes spans of the deliveries.
+	Tracer *telemetry.Tracer
+	// Recorder takes note of the deliveries; it may be nil.
+	Recorder *telemetry.Recorder
 }
 
 // Deliverer delivers batches. It is safe for concurrent use.
@@ -95,25 +101,45 @@ func (d *Deliverer) Close() { d.client.CloseIdleConnections() }
 // Deliver posts a task's batch to its subscriber. It is the handler of [bus.JobBatch].
 func (d *Deliverer) Deliver(ctx context.Context, task *store.Task) store.Outcome {
 	batch := task.Delivery
-	log := d.log.With("subscriber", batch.Client, "batch", batch.Batch, "attempt", batch.Attempts)
-	body, events := d.body(batch, log)
+	payload, unreadable, why := newPayload(batch.Events)
+	events := len(payload.events)
+	if unreadable > 0 {
+		d.config.Recorder.Unreadable(batch, unreadable)
+		d.config.Reporter.Error(d.log, "lost events that cannot be read", why, fieldsOf(batch, slog.Int("unreadable", unreadable))...)
+	}
 	if events == 0 {
-		log.Error("dropped a batch without a readable event")
+		d.log.LogAttrs(ctx, slog.LevelError, "dropped a batch without a readable event", fieldsOf(batch)...)
 		return store.Done
 	}
 	start := d.now()
-	err := d.post(ctx, batch, body)
-	log = log.With("events", events, "duration", d.now().Sub(start).Round(time.Microsecond))
-	if err == nil {
-		log.Debug("delivered")
-		return store.Outcome{Health: d.config.HealRate, Delivered: events}
+	d.config.Recorder.Taken(batch, start)
+	ctx, span := d.config.Tracer.StartFrom(ctx, batch.Origins, "deliver")
+	err := d.post(ctx, batch, payload)
+	d.config.Recorder.Delivered(batch, events, start, d.now().Sub(start), err)
+	endSpan(span, batch, events, err)
+	outcome, wait := store.Outcome{Health: d.config.HealRate, Delivered: events}, time.Duration(0)
+	if err != nil {
+		outcome, wait = d.failed(batch, err)
+	} else if !d.log.Enabled(ctx, slog.LevelDebug) {
+		return outcome // most deliveries: no fields are made for nothing
 	}
-	outcome, wait := d.failed(batch, err)
-	log.Warn("failed to deliver", "error", err, "next_try_in", wait.Round(time.Millisecond))
+	fields := fieldsOf(batch, slog.Int("events", events), slog.Duration("duration", d.now().Sub(start).Round(time.Microsecond)))
+	if err == nil {
+		d.log.LogAttrs(ctx, slog.LevelDebug, "delivered", fields...)
+		return outcome
+	}
+	d.log.LogAttrs(ctx, slog.LevelWarn, "failed to deliver", append(fields, reason(err), slog.Duration("next_try_in", wait.Round(time.Millisecond)))...)
 	if gone(err) {
-		log.Warn("the subscriber asks to be unsubscribed")
+		d.log.LogAttrs(ctx, slog.LevelWarn, "the subscriber asks to be unsubscribed", fields...)
 	}
 	return outcome
+}
+
+// fieldsOf tell which delivery a line of the log is about, and more.
+func fieldsOf(batch *store.Delivery, more ...slog.Attr) []slog.Attr {
+	return append([]slog.Attr{
+		slog.String("subscriber", string(batch.Client)), slog.String("batch", string(batch.Batch)), slog.Int("attempt", batch.Attempts),
+	}, more...)
 }
 
 // failed says when to try again, and for how long to leave the subscriber alone.
@@ -137,27 +163,29 @@ func (d *Deliverer) failed(batch *store.Delivery, err error) (outcome store.Outc
 	return outcome, max(wait, alone)
 }
 
+func endSpan(span *telemetry.Span, batch *store.Delivery, events int, err error) {
+	if span == nil {
+		return
+	}
+	failure := ""
+	if err != nil {
+		failure = err.Error()
+	}
+	span.End("deliver", failure, fieldsOf(batch, slog.Int("events", events))...)
+}
+
+// reason says in one field why a delivery failed: the status when there was an answer, else the error.
+func reason(err error) slog.Attr {
+	if status, ok := errors.AsType[*statusError](err); ok {
+		return slog.Int("status", status.code)
+	}
+	return slog.Any("error", err)
+}
+
 // gone reports whether a subscriber says that it is no more.
 func gone(err error) bool {
 	status, ok := errors.AsType[*statusError](err)
 	return ok && status.code == http.StatusGone
-}
-
-// body makes the JSON array of a batch's events and returns it with their number. An event that cannot
-// be read is left out, so that it does not hold back its neighbours.
-func (d *Deliverer) body(batch *store.Delivery, log *slog.Logger) (body []byte, events int) {
-	body = append(body, '[')
-	separator := ""
-	for i, packed := range batch.Events {
-		with, err := store.AppendEventJSON(append(body, separator...), packed)
-		if err != nil {
-			log.Error("lost an event that cannot be read", "index", i, "error", err)
-			continue
-		}
-		body, separator = with, ","
-		events++
-	}
-	return append(body, ']'), events
 }
 
 // What is read of an answer at most: of its header, and of its body so that its connection can be used again.
@@ -177,14 +205,18 @@ func (e *statusError) Error() string {
 }
 
 // post sends a batch. Any 2xx acknowledges it; the error says why it is not acknowledged.
-func (d *Deliverer) post(ctx context.Context, batch *store.Delivery, body []byte) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, batch.Callback, bytes.NewReader(body))
+func (d *Deliverer) post(ctx context.Context, batch *store.Delivery, p payload) error {
+	req, err := http.NewRequestWithContext(d.config.Recorder.Traced(ctx), http.MethodPost, batch.Callback, p.reader())
 	if err != nil {
 		return err
 	}
+	req.ContentLength = p.length
+	// A connection that turns out to be closed is replaced, and the request begun again.
+	req.GetBody = func() (io.ReadCloser, error) { return p.reader(), nil }
 	req.SetBasicAuth(batch.UUID, "x")
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", d.config.UserAgent)
+	telemetry.Propagate(ctx, req.Header)
 	resp, err := d.client.Do(req)
 	if err != nil {
 		return plainError(err)

@@ -2,25 +2,28 @@ package delivery_test
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/delivery"
 	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/telemetry"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { storetest.Main(m) }
 
 var now = time.UnixMilli(1_700_000_000_000)
 
@@ -116,7 +119,8 @@ func TestWhatAcknowledges(t *testing.T) {
 		// The third attempt failed: 800 ms, less up to half of it.
 		assert.WithinRange(t, outcome.RetryAt, now.Add(400*time.Millisecond), now.Add(800*time.Millisecond))
 		assert.Contains(t, log.String(), `msg="failed to deliver"`)
-		assert.Contains(t, log.String(), http.StatusText(status))
+		assert.Contains(t, log.String(), fmt.Sprintf(" status=%d next_try_in=", status))
+		assert.NotContains(t, log.String(), " error=")
 		assert.NotContains(t, log.String(), "secret")
 	}
 }
@@ -210,7 +214,27 @@ func TestEventsThatCannotBeReadAreLeftOut(t *testing.T) {
 	assert.Equal(t, []string{"[" + one + "]", "[" + one + "," + one + "]", "[" + one + "]"}, bodies)
 	assert.Equal(t, store.Done, d.Deliver(t.Context(), batch(t, url, bad)), "nothing is left to deliver")
 	assert.Len(t, bodies, 3)
-	assert.Equal(t, 4, strings.Count(log.String(), "lost an event that cannot be read"))
+	assert.Equal(t, 4, strings.Count(log.String(), "lost events that cannot be read"))
+}
+
+func TestEventsThatCannotBeReadAreCountedOnce(t *testing.T) {
+	metrics := telemetry.NewMetrics()
+	d, _ := deliverer(t, func(c *delivery.Config) {
+		c.Recorder = telemetry.NewRecorder(metrics, nil, slog.New(slog.DiscardHandler))
+	})
+	url := receiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	good := batch(t, url).Delivery.Events[1]
+	bad := store.PackedEvent("\xc1")
+	for _, events := range [][]store.PackedEvent{{bad, good, bad}, {bad}} {
+		for attempt := range 3 {
+			task := batch(t, url, slices.Clone(events)...)
+			task.Delivery.Attempts = attempt + 1
+			d.Deliver(t.Context(), task)
+		}
+	}
+	page := httptest.NewRecorder()
+	metrics.Handler().ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	assert.Contains(t, page.Body.String(), "\nroutemaster_events_unreadable_total 3\n")
 }
 
 func TestConnectionsAreReused(t *testing.T) {

@@ -20,7 +20,7 @@ func TestPackAndPublish(t *testing.T) {
 		ctx := t.Context()
 		st := server.Open(t)
 		received := time.UnixMilli(1_700_000_000_000)
-		in := ingest.New(st, 8, func() time.Time { return received })
+		in := ingest.New(st, 8, nil, func() time.Time { return received })
 		require.NoError(t, st.PutToken(ctx, "p", "publisher"))
 		require.NoError(t, st.PutToken(ctx, "s", "subscriber"))
 		timeout := 250 * time.Millisecond

@@ -3,49 +3,73 @@ package maintenance
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
 )
 
 // retryAfter is how long a job waits that could not reach Redis. It is the next tick's work too.
 const retryAfter = time.Second
 
-// Maintenance runs the housekeeping jobs.
+// Maintenance runs the housekeeping jobs, one at a time.
 type Maintenance struct {
-	store *store.Store
-	log   *slog.Logger
-	now   func() time.Time
+	store  *store.Store
+	limits bus.MemoryLimits
+	log    *slog.Logger
+	// recorder takes note of what is done; it may be nil.
+	recorder *telemetry.Recorder
+	now      func() time.Time
+
+	// What autodrop tells once.
+	memoryUnknown, evicts sync.Once
+	exhausted             bool
 }
 
-// New makes a maintenance.
-func New(st *store.Store, log *slog.Logger, now func() time.Time) *Maintenance {
-	return &Maintenance{store: st, log: log, now: now}
+// New makes a maintenance. The recorder may be nil.
+func New(st *store.Store, limits bus.MemoryLimits, recorder *telemetry.Recorder, log *slog.Logger, now func() time.Time) *Maintenance {
+	return &Maintenance{store: st, limits: limits, recorder: recorder, log: log, now: now}
 }
 
 // ScrubQueues puts back the jobs of workers that have been silent for [bus.DeadAfter]. It is the handler of
 // [bus.JobScrubQueues].
 func (m *Maintenance) ScrubQueues(ctx context.Context, _ *store.Task) store.Outcome {
+	if !bus.CanJudgeWorkers(m.store.SteadySince(), m.now()) {
+		return store.Done
+	}
 	jobs, err := m.store.ScrubQueues(ctx, m.now().Add(-bus.DeadAfter), bus.Queues[:]...)
-	return m.scrubbed("put back the jobs of dead workers", jobs, err)
+	return m.scrubbed("put back the jobs of dead workers", jobs, 0, err)
 }
 
 // ScrubWorkers forgets workers that have been silent for [bus.ForgetAfter]. It is the handler of
 // [bus.JobScrubWorkers].
 func (m *Maintenance) ScrubWorkers(ctx context.Context, _ *store.Task) store.Outcome {
-	jobs, err := m.store.ScrubWorkers(ctx, m.now().Add(-bus.ForgetAfter))
-	return m.scrubbed("put back the jobs of forgotten workers", jobs, err)
+	if !bus.CanJudgeWorkers(m.store.SteadySince(), m.now()) {
+		return store.Done
+	}
+	jobs, workers, err := m.store.ScrubWorkers(ctx, m.now().Add(-bus.ForgetAfter))
+	return m.scrubbed("put back the jobs of forgotten workers", jobs, workers, err)
 }
 
-func (m *Maintenance) scrubbed(what string, jobs int, err error) store.Outcome {
+func (m *Maintenance) scrubbed(what string, jobs, workers int, err error) store.Outcome {
+	m.recorder.Scrubbed(jobs, workers)
 	if jobs > 0 {
 		m.log.Warn(what, "jobs", jobs)
 	}
 	if err != nil {
-		m.log.Debug("could not scrub", "error", err)
-		return store.Outcome{RetryAt: m.now().Add(retryAfter)}
+		return m.again("scrub", err)
 	}
 	return store.Done
+}
+
+// again puts a job off that could not reach Redis.
+func (m *Maintenance) again(what string, err error) store.Outcome {
+	if !errors.Is(err, bus.ErrUnavailable) { // that Redis is away is told once, by the store
+		m.log.Error("housekeeping failed, and is put off", "job", what, "error", err)
+	}
+	return store.Outcome{RetryAt: m.now().Add(retryAfter)}
 }

@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/maintenance"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/telemetry"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -20,7 +21,7 @@ func TestScrub(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
 		ctx := t.Context()
 		st := server.Open(t)
-		died := time.UnixMilli(1_700_000_000_000)
+		died := time.Now().Truncate(time.Millisecond)
 		_, err := st.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x"})
 		require.NoError(t, err)
 		lost, err := st.Acquire(ctx, bus.QueueMain, "dead", died)
@@ -28,7 +29,8 @@ func TestScrub(t *testing.T) {
 		require.NotNil(t, lost)
 
 		now := died
-		keeper := maintenance.New(st, slog.New(slog.DiscardHandler), func() time.Time { return now })
+		recorder := newRecorder(st)
+		keeper := maintenance.New(st, bus.MemoryLimits{}, recorder, slog.New(slog.DiscardHandler), func() time.Time { return now })
 		queued := func() int64 { return server.Raw.LLen(ctx, "jobs:instant:main").Val() }
 
 		now = died.Add(30*time.Second - time.Millisecond)
@@ -44,16 +46,58 @@ func TestScrub(t *testing.T) {
 		now = died.Add(120 * time.Second)
 		assert.Equal(t, store.Done, keeper.ScrubWorkers(ctx, nil))
 		assert.False(t, server.Raw.HExists(ctx, "workers", "dead").Val())
+		counters := flushed(t, st, recorder)
+		assert.Equal(t, int64(1), counters[store.NewCounter("jobs.scrubbed")])
+		assert.Equal(t, int64(1), counters[store.NewCounter("workers.scrubbed")])
 		storetest.RequireSound(t, st)
 	})
+}
+
+// TestNobodyIsJudgedRightAfterAnOutage has Redis come back when all workers have been silent for long, because of that.
+func TestNobodyIsJudgedRightAfterAnOutage(t *testing.T) {
+	server := storetest.Real(t)
+	st := server.Open(t)
+	ctx := t.Context()
+	now := time.Now()
+	keeper := maintenance.New(st, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	server.Kill(t)
+	require.Error(t, st.Ping(ctx))
+	server.Restart(t)
+	_, err := st.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x"})
+	for err != nil { // until the client has noticed
+		_, err = st.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x"})
+	}
+	_, err = st.Acquire(ctx, bus.QueueMain, "silent", now.Add(-time.Hour))
+	require.NoError(t, err)
+
+	now = time.Now().Add(5 * time.Second)
+	assert.Equal(t, store.Done, keeper.ScrubQueues(ctx, nil))
+	assert.Equal(t, store.Done, keeper.ScrubWorkers(ctx, nil))
+	assert.Zero(t, server.Raw.LLen(ctx, "jobs:instant:main").Val(), "it may not have been able to say a word")
+	now = time.Now().Add(11 * time.Second)
+	assert.Equal(t, store.Done, keeper.ScrubQueues(ctx, nil))
+	assert.Equal(t, int64(1), server.Raw.LLen(ctx, "jobs:instant:main").Val())
+}
+
+func newRecorder(st *store.Store) *telemetry.Recorder {
+	return telemetry.NewRecorder(telemetry.NewMetrics(), st, slog.New(slog.DiscardHandler))
+}
+
+// flushed are the counters in Redis after what was recorded has been flushed there.
+func flushed(t *testing.T, st *store.Store, recorder *telemetry.Recorder) map[store.Counter]int64 {
+	t.Helper()
+	recorder.Flush(t.Context())
+	counters, err := st.Counters(t.Context())
+	require.NoError(t, err)
+	return counters
 }
 
 func TestScrubIsTriedAgainWhenRedisIsAway(t *testing.T) {
 	server := storetest.Real(t)
 	st := server.Open(t)
 	server.Kill(t)
-	now := time.UnixMilli(1_700_000_000_000)
-	keeper := maintenance.New(st, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	now := time.Now().Add(time.Minute)
+	keeper := maintenance.New(st, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
 	assert.True(t, keeper.ScrubQueues(t.Context(), nil).RetryAt.After(now))
 	assert.True(t, keeper.ScrubWorkers(t.Context(), nil).RetryAt.After(now))
 }

@@ -25,10 +25,10 @@ func TestPackEventBytes(t *testing.T) {
 	packed, err := PackEvent(event(`{"a":1}`), 64)
 	require.NoError(t, err)
 	assert.Equal(t, "92a165"+"85"+"a174cf0000018bcfe5687b"+"a16fa174"+"a179a6637265617465"+
-		"a175aa68747470733a2f2f612f"+"a16481a16101", hex.EncodeToString(packed))
+		"a175aa68747470733a2f2f612f"+"a16481a16101", hex.EncodeToString([]byte(packed)))
 	packed, err = PackEvent(event(""), 0)
 	require.NoError(t, err)
-	assert.True(t, bytes.HasSuffix(packed, []byte{0xa1, 'd', 0xc0}), "no data is nil")
+	assert.True(t, strings.HasSuffix(string(packed), "\xa1d\xc0"), "no data is nil")
 }
 
 func TestDataKeepsItsValue(t *testing.T) {
@@ -88,7 +88,7 @@ func TestAppendEventJSONReadsForeignEvents(t *testing.T) {
 		for _, field := range fields {
 			require.NoError(t, enc.Encode(field))
 		}
-		return buf.Bytes()
+		return PackedEvent(buf.String())
 	}
 	whole := func(extra ...any) PackedEvent {
 		return pack(append([]any{"u", "https://a/", "o", "t", "y", "noop"}, extra...)...)
@@ -103,8 +103,7 @@ func TestAppendEventJSONReadsForeignEvents(t *testing.T) {
 		assert.Equal(t, want, string(json))
 	}
 	for _, broken := range []PackedEvent{
-		nil, {0xc1}, {0x92, 0xa1, 'e'}, {0x92, 0xa1, 'x', 0x80}, whole(), whole("t", 1)[:20], pack("t", 1),
-		append(whole("t", 1, "d", nil)[:0:0], 0x92, 0xa1, 'e', 0x81, 0x01, 0x01),
+		"", "\xc1", "\x92\xa1e", "\x92\xa1x\x80", whole(), whole("t", 1)[:20], pack("t", 1), "\x92\xa1e\x81\x01\x01",
 	} {
 		dst, err := AppendEventJSON([]byte("before"), broken)
 		require.Error(t, err, "%x", broken)
@@ -137,16 +136,17 @@ func FuzzDataRoundTrip(f *testing.F) {
 		if !jsontext.Value(data).IsValid() {
 			return
 		}
-		packed, err := packData(data)
+		packed, err := PackEvent(event(string(data)), 1<<20)
 		if err != nil {
 			return
 		}
-		json, err := appendJSON(nil, msgpack.NewDecoder(bytes.NewReader(packed)))
+		json, err := AppendEventJSON(nil, packed)
 		require.NoError(t, err)
 		require.True(t, jsontext.Value(json).IsValid(), "%s", json)
-		again, err := packData(json)
+		_, rest, found := strings.Cut(string(json), `,"data":`)
+		again, err := PackEvent(event(strings.TrimSuffix(rest, "}")), 1<<20)
 		require.NoError(t, err)
-		require.Equal(t, packed, again)
+		require.Equal(t, packed, again, "without data: %v", !found)
 	})
 }
 
@@ -155,9 +155,22 @@ func FuzzAppendEventJSON(f *testing.F) {
 	require.NoError(f, err)
 	f.Add([]byte(packed))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		json, err := AppendEventJSON(nil, data)
+		json, err := AppendEventJSON(nil, PackedEvent(data))
 		if err == nil {
 			require.True(t, jsontext.Value(json).IsValid(jsontext.AllowDuplicateNames(true)), "%s", json)
 		}
 	})
+}
+
+func TestDeepNestingIsUnreadableAndHarmless(t *testing.T) {
+	packed, err := PackEvent(event(""), 64)
+	require.NoError(t, err)
+	head := strings.TrimSuffix(string(packed), "\xc0")
+	_, err = AppendEventJSON(nil, PackedEvent(head+strings.Repeat("\x91", 1000)+"\xc0"))
+	require.NoError(t, err)
+	for _, deep := range []string{strings.Repeat("\x91", 1001) + "\xc0", strings.Repeat("\x91", 8_000_000) + "\xc0", strings.Repeat("\x81\xa1k", 2000) + "\xc0"} {
+		json, err := AppendEventJSON([]byte("["), PackedEvent(head+deep))
+		require.ErrorContains(t, err, "nested more than 1000 deep")
+		require.Equal(t, "[", string(json))
+	}
 }

@@ -21,7 +21,8 @@ const (
 	answered verdict = iota
 	// silent: nothing, because we gave the call up ourselves.
 	silent
-	// refused: it works, but refuses some calls: it is full, or read-only.
+	// refused: it works, but refuses some calls: it is full, read-only, without its replicas, or does not allow them
+	// to this user.
 	refused
 	// away: it cannot be reached, or is not ready for any call.
 	away
@@ -29,8 +30,8 @@ const (
 
 // What error replies tell, by their codes. Scripts put the code into the middle of their own message.
 var (
-	refusals = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS"}
-	unready  = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOAUTH", "WRONGPASS", "NOPERM", "max number of clients"}
+	refusals = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "NOPERM"}
+	unready  = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOAUTH", "WRONGPASS", "max number of clients"}
 )
 
 func judge(err error) verdict {
@@ -39,6 +40,9 @@ func judge(err error) verdict {
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed) || errors.Is(err, redis.ErrClosed) {
 		return silent
+	}
+	if errors.Is(err, errUnconfirmed) {
+		return refused
 	}
 	reply, ok := errors.AsType[redis.Error](err)
 	if !ok {
@@ -65,10 +69,10 @@ func wrap(what string, err error) error {
 	if err == nil || errors.Is(err, redis.Nil) {
 		return nil
 	}
-	switch judge(err) {
-	case refused, away:
+	// A script that is missing though it was just loaded: Redis is being replaced.
+	verdict := judge(err)
+	if verdict == refused || verdict == away || redis.HasErrorPrefix(err, "NOSCRIPT") {
 		return fmt.Errorf("%s: %w: %w", what, bus.ErrUnavailable, err)
-	default:
-		return fmt.Errorf("%s: %w", what, err)
 	}
+	return fmt.Errorf("%s: %w", what, err)
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -34,9 +35,13 @@ type Delivery struct {
 	// Health is the subscriber's, before this attempt.
 	Health    int
 	CreatedAt time.Time
+	// DueAt is when the batch came due; zero where that is not known: after the first attempt, and when it was full before.
+	DueAt time.Time
 	// Attempts counts this one.
 	Attempts int
 	Events   []PackedEvent
+	// Origins are the spans that events came with, a few, if [Options].Origins asks for them.
+	Origins []string
 }
 
 // Outcome says how a task ended.
@@ -86,42 +91,66 @@ func (s *Store) DueJobs(ctx context.Context, q bus.Queue, until time.Time) (int6
 const turnTimeout = 10 * time.Minute
 
 // Acquire takes the next instant job for a worker, without waiting; nil when there is none. A job
-// that the worker already has pending, because an answer was lost, is taken again.
+// that the worker already has pending, because an answer was lost, is taken again. It fails with [bus.ErrPoisoned] or
+// [bus.ErrUnavailable].
 func (s *Store) Acquire(ctx context.Context, q bus.Queue, worker bus.WorkerID, now time.Time) (*Task, error) {
-	return s.acquired(s.runAll(ctx, s.acquire(q, worker, now))[0], q, worker)
-}
-
-func (s *Store) acquire(q bus.Queue, worker bus.WorkerID, now time.Time) call {
-	return call{scriptJobAcquire, []any{
-		string(q), string(worker), now.UnixMilli(), s.abreast, now.Add(turnTimeout).UnixMilli(),
-	}}
-}
-
-func (s *Store) acquired(cmd *redis.Cmd, q bus.Queue, worker bus.WorkerID) (*Task, error) {
-	reply, err := cmd.Slice()
+	reply, err := s.run(ctx, scriptJobAcquire, s.acquireArgs(q, worker, now)...).Result()
 	if err != nil {
 		return nil, wrap("acquire job", err) // nil when there was no job
+	}
+	return s.acquired(reply, q, worker)
+}
+
+func (s *Store) acquireArgs(q bus.Queue, worker bus.WorkerID, now time.Time) []any {
+	return []any{string(q), string(worker), now.UnixMilli(), s.abreast, now.Add(turnTimeout).UnixMilli(), s.origins}
+}
+
+// acquired reads what the script returned.
+func (s *Store) acquired(returned any, q bus.Queue, worker bus.WorkerID) (*Task, error) {
+	reply, ok := returned.([]any)
+	if !ok {
+		return nil, nil // there was no job
+	}
+	for _, batch := range droppedBatches(reply[0].([]any)) {
+		s.onGone(batch)
+	}
+	if reply = reply[1:]; len(reply) == 0 {
+		return nil, nil
 	}
 	task := &Task{Queue: q, Worker: worker, packed: text(reply[0])}
 	if job, err := unpackJob(task.packed); err == nil {
 		task.Job = job
 	}
-	if len(reply) == 1 {
+	switch len(reply) {
+	case 1:
 		return task, nil
+	case 2:
+		return nil, fmt.Errorf("%w: %s: %s", bus.ErrPoisoned, showJob(task.packed), text(reply[1]))
 	}
+	// The batch's subscriber, its creation time and its attempts, then its events.
+	batch := reply[6].([]any)
 	delivery := &Delivery{
 		Batch:      bus.BatchID(task.Job.Args[0]),
-		Subscriber: bus.Token(text(reply[1])),
-		Client:     bus.ClientName(text(reply[2])),
-		Callback:   text(reply[3]),
-		UUID:       text(reply[4]),
-		Health:     int(reply[5].(int64)),
-		CreatedAt:  time.UnixMilli(reply[6].(int64)),
-		Attempts:   int(reply[7].(int64)),
+		Subscriber: bus.Token(text(batch[0])),
+		Client:     bus.ClientName(text(reply[1])),
+		Callback:   text(reply[2]),
+		UUID:       text(reply[3]),
+		Health:     int(reply[4].(int64)),
+		CreatedAt:  time.UnixMilli(integer(text(batch[1]), 0)),
+		Attempts:   int(reply[5].(int64)),
+		Events:     make([]PackedEvent, 0, len(batch)-batchHeader),
+	}
+	if due := reply[7].(int64); due > 0 {
+		delivery.DueAt = time.UnixMilli(due)
 	}
 	delivery.Client = bus.PublicName(delivery.Subscriber, delivery.Client)
-	for _, packed := range reply[8].([]any) {
+	for _, packed := range batch[batchHeader:] {
 		delivery.Events = append(delivery.Events, PackedEvent(text(packed)))
+	}
+	if len(reply) > 8 {
+		for _, origin := range reply[8].([]any) {
+			delivery.Origins = append(delivery.Origins, text(origin))
+		}
 	}
 	task.Delivery = delivery
 	return task, nil
@@ -130,34 +159,53 @@ func (s *Store) acquired(cmd *redis.Cmd, q bus.Queue, worker bus.WorkerID) (*Tas
 // Settle ends a task. It reports whether the task was still the worker's: if not, because the worker
 // was taken for dead, nothing was changed. It can be repeated until it succeeds.
 func (s *Store) Settle(ctx context.Context, task *Task, o Outcome) (owned bool, err error) {
-	return settled(s.runAll(ctx, s.settle(task, o))[0])
+	end, args := s.settle(task, o)
+	n, err := s.run(ctx, end.alone, args...).Int()
+	return n == 1, wrap("settle job", err)
 }
 
-// SettleAndAcquire is [Store.Settle] and then [Store.Acquire], in one round trip.
-func (s *Store) SettleAndAcquire(ctx context.Context, task *Task, o Outcome, now time.Time) (owned bool, next *Task, err error) {
-	cmds := s.runAll(ctx, s.settle(task, o), s.acquire(task.Queue, task.Worker, now))
-	if owned, err = settled(cmds[0]); err != nil {
-		return false, nil, err
+// Next is what [Store.Acquire] returns.
+type Next struct {
+	Task *Task
+	Err  error
+}
+
+// SettleAndAcquire is [Store.Settle] and then [Store.Acquire], in one atomic step: a batch that the first calls up, and that
+// the second takes, is never seen by those who wait for a job. The error is of the first, and then
+// the second was of no effect.
+func (s *Store) SettleAndAcquire(ctx context.Context, task *Task, o Outcome, now time.Time) (owned bool, next Next, err error) {
+	end, args := s.settle(task, o)
+	args = append([]any{len(args)}, args...)
+	reply, err := s.run(ctx, end.thenAcquire, append(args, s.acquireArgs(task.Queue, task.Worker, now)...)...).Slice()
+	if err != nil {
+		return false, next, wrap("settle job", err)
 	}
-	next, err = s.acquired(cmds[1], task.Queue, task.Worker)
-	return owned, next, err
+	if failure, failed := reply[1].(string); failed {
+		next.Err = errors.New("acquire job: " + failure)
+	} else {
+		next.Task, next.Err = s.acquired(reply[1], task.Queue, task.Worker)
+	}
+	return reply[0] == int64(1), next, nil
 }
 
-func (s *Store) settle(task *Task, o Outcome) call {
+// ending is a script that settles a job.
+type ending struct{ alone, thenAcquire *script }
+
+var (
+	ack  = ending{scriptJobAck, scriptJobAckAcquire}
+	nack = ending{scriptJobNack, scriptJobNackAcquire}
+)
+
+func (s *Store) settle(task *Task, o Outcome) (ending, []any) {
 	args := []any{string(task.Queue), string(task.Worker), task.packed, o.Health, s.abreast}
 	if o.RetryAt.IsZero() {
-		return call{scriptJobAck, append(args, o.Delivered)}
+		return ack, append(args, o.Delivered)
 	}
 	var throttledUntil int64
 	if !o.ThrottledUntil.IsZero() {
 		throttledUntil = o.ThrottledUntil.UnixMilli()
 	}
-	return call{scriptJobNack, append(args, o.RetryAt.UnixMilli(), throttledUntil)}
-}
-
-func settled(cmd *redis.Cmd) (owned bool, err error) {
-	n, err := cmd.Int()
-	return n == 1, wrap("settle job", err)
+	return nack, append(args, o.RetryAt.UnixMilli(), throttledUntil)
 }
 
 // Waiter waits for instant jobs in one queue, on a connection of its own.
@@ -167,17 +215,19 @@ type Waiter struct {
 }
 
 // waitMargin is how much longer than Redis the waiter's connection waits.
-const waitMargin = 5 * time.Second
+const waitMargin = time.Second
 
 // waitWhenFull is how long a wait takes while Redis is full.
 const waitWhenFull = 20 * time.Millisecond
 
 // NewWaiter prepares a waiter that waits at most the given time at once.
 func (s *Store) NewWaiter(q bus.Queue, most time.Duration) *Waiter {
-	options := s.options
-	options.PoolSize = 1
-	options.ReadTimeout = most + waitMargin
-	return &Waiter{redis: s.connect(options), list: s.keys.instant(q)}
+	client := s.source.connect(func(o *redis.Options) {
+		o.PoolSize = 1
+		o.ReadTimeout = most + waitMargin
+	})
+	client.AddHook(s.link)
+	return &Waiter{redis: client, list: s.keys.instant(q)}
 }
 
 // Wait returns when there is an instant job, or at the latest after the given time. It takes nothing:

@@ -22,8 +22,8 @@ func (k keys) topicSubscribers(name bus.TopicName) string {
 func (k keys) subscribers() string { return k.ns + "subscribers" }
 
 // subscriber: hash of callback, timeout (ms), max_events, uuid, health_points and
-// last_attempted_at (ms). Written by subscribe; the last two by the deliveries, and with them events_sent
-// and throttled_until (ms), which are not of the founding layout.
+// last_attempted_at (ms). Written by subscribe; the last two by the deliveries, and with them events_sent,
+// throttled_until (ms) and abreast (most batches delivered at once), which are not of the founding layout.
 func (k keys) subscriber(t bus.Token) string { return k.ns + "subscriber:" + string(t) }
 
 // subscriberTopics: set of the topic names a subscriber is subscribed to. Written by subscribe.
@@ -36,9 +36,16 @@ func (k keys) tokens() string { return k.ns + "api_tokens:by_token" }
 // attempts, then the packed events, oldest first. Written by publish.
 func (k keys) batch(id bus.BatchID) string { return k.ns + "batch:" + string(id) }
 
+// original: where the Ruby original has what we have at batch. Only read, and left alone, by the checks.
+func (k keys) original(id bus.BatchID) string { return k.ns + "batches:" + string(id) }
+
 // current: set of the UIDs of a subscriber's batches that take in events, at most one.
 // Written by publish, emptied by acquire.
 func (k keys) current(t bus.Token) string { return k.ns + "batches:current:" + string(t) }
+
+// origins: list of the spans (W3C traceparent) of the requests that a batch's events came with, a few, while requests
+// are traced. Written by publish; it goes with the batch, and expires. It is not of the founding layout.
+func (k keys) origins(id bus.BatchID) string { return k.ns + "batches:origins:" + string(id) }
 
 // line: sorted set of the UIDs of a subscriber's batches in the order of their turn. The first
 // are being delivered, the others wait. It is there only while a delivery is. Written by
@@ -78,6 +85,13 @@ func (k keys) pendingIndex(q bus.Queue) string { return k.ns + "jobs:pending:ind
 func (k keys) idempotency(name bus.ClientName, key string) string {
 	return k.ns + "idempotency:" + string(name) + "/" + key
 }
+
+// counters: hash of counter (packed) to its value. Written by the counters' flush.
+func (k keys) counters() string { return k.ns + "counters" }
+
+// monitored: hash like counters, of what a metric service that takes increments has got. Written by the monitor. It is not of
+// the founding layout.
+func (k keys) monitored() string { return k.ns + "counters:monitored" }
 
 // workers: hash of worker to when it was last active (ms). Written by acquire and heartbeat.
 func (k keys) workers() string { return k.ns + "workers" }

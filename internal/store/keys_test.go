@@ -1,6 +1,7 @@
 package store
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -26,7 +27,9 @@ func TestKeysInLua(t *testing.T) {
 		"subscriber_topics_key('x')":     k.subscriberTopics("x"),
 		"tokens_key()":                   k.tokens(),
 		"batch_key('x')":                 k.batch("x"),
+		"original_key('x')":              k.original("x"),
 		"current_key('x')":               k.current("x"),
+		"origins_key('x')":               k.origins("x"),
 		"line_key('x')":                  k.line("x"),
 		"batches_index_key()":            k.batchesIndex(),
 		"event_gauge_key()":              k.eventGauge(),
@@ -38,6 +41,7 @@ func TestKeysInLua(t *testing.T) {
 		"pending_index_key('main')":      k.pendingIndex(bus.QueueMain),
 		"idempotency_key('x', 'y:z')":    k.idempotency("x", "y:z"),
 		"workers_key()":                  k.workers(),
+		"counters_key()":                 k.counters(),
 		"job_of('AAAABBBBCCCCDDDD-_-_')": packJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}}),
 	}
 	library := readLua("lib/keys") + readLua("lib/batches")
@@ -47,4 +51,26 @@ func TestKeysInLua(t *testing.T) {
 		assert.Equal(t, key, got, expression)
 	}
 	assert.Equal(t, strings.Count(readLua("lib/keys"), "function"), len(want)-1, "a key of the scripts is not compared")
+}
+
+// TestTheLayoutKnowsEveryKey holds what the checks know of keys to the keys.
+func TestTheLayoutKnowsEveryKey(t *testing.T) {
+	const uid = "AAAABBBBCCCCDDDD-_-_"
+	k := keys{"ns:"}
+	want := map[string]string{
+		k.topics(): "set", k.topic("x"): "hash", k.topicSubscribers("x"): "set",
+		k.subscribers(): "set", k.subscriber("x"): "hash", k.subscriberTopics("x"): "set",
+		k.tokens(): "hash", k.batch(uid): "list", k.original(uid): "list", k.current("x"): "set", k.line("x"): "zset", k.origins(uid): "list",
+		k.batchesIndex(): "zset", k.eventGauge(): "hash", k.batchGauge(): "hash",
+		k.jobsIndex(bus.QueueMain): "set", k.scheduled(bus.QueueMain): "zset", k.instant(bus.QueueMain): "list",
+		k.pending(bus.QueueMain, "x"): "list", k.pendingIndex(bus.QueueMain): "set",
+		k.workers(): "hash", k.idempotency("x", "y:z"): "string", k.counters(): "hash", k.monitored(): "hash",
+	}
+	for key, kind := range want {
+		family, _ := k.layout().family(k, key)
+		assert.Equal(t, kind, family.kind, key)
+	}
+	text, err := os.ReadFile("keys.go")
+	require.NoError(t, err)
+	assert.Equal(t, strings.Count(string(text), "func (k keys)"), len(want), "a key is not looked up")
 }

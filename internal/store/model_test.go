@@ -13,31 +13,51 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
+// randomSteps is how many steps there are at least, on each engine. The race detector makes them slow, and
+// with -short there are fewer too.
+func randomSteps() int {
+	if raceDetector || testing.Short() {
+		return 10_000
+	}
+	return 100_000
+}
+
 // TestRandomStepsAgainstAModel drives random sequences of steps and compares them with what must come of
-// them: every event acknowledged once, in order unless a delivery failed, and the layout sound after
-// every step.
+// them: every event acknowledged once, in order unless a delivery failed, and the layout sound all the
+// time.
 func TestRandomStepsAgainstAModel(t *testing.T) {
+	t.Parallel()
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		for _, abreast := range []int{1, 2} {
-			f := newFixture(t, server, func(o *store.Options) { o.Abreast = abreast })
+		t.Parallel()
+		one := newFixture(t, server, func(o *store.Options) { o.Abreast = 1 })
+		two := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
+		steps := 0
+		for round := 0; steps < randomSteps() && !t.Failed(); round++ {
 			rapid.Check(t, func(rt *rapid.T) {
-				require.NoError(rt, f.raw.FlushAll(t.Context()).Err())
-				f.register()
-				m := newModel(f, abreast)
+				require.NoError(rt, server.Raw.FlushAll(t.Context()).Err())
+				one.register()
+				// In the third kind of round workers differ in their settings, as while they are restarted with another.
+				m := []*model{newModel(1, one), newModel(2, two), newModel(2, one, two)}[round%3]
+				defer func() { steps += m.steps }()
 				rt.Repeat(map[string]func(*rapid.T){
 					"publish":       m.publishSome,
 					"subscribe":     m.changeSubscription,
 					"unsubscribe":   m.deleteSubscriber,
 					"acquire":       m.acquireSome,
 					"acknowledge":   m.acknowledge,
+					"and go on":     m.acknowledgeAndAcquire,
 					"fail":          m.failSome,
+					"drop":          m.dropOldest,
 					"scrub":         m.scrub,
 					"let time pass": m.pass,
+					"deliver all":   m.deliverAll,
+					"migrate":       m.migrateBackAndForth,
 					"":              m.check,
 				})
 				m.drain(rt)
 			})
 		}
+		t.Logf("%d steps", steps)
 	})
 }
 
@@ -51,10 +71,13 @@ const modelMaxEvents = 4
 
 type model struct {
 	*fixture
-	abreast int
-	ms      int
-	last    int // number of the last event
-	topics  map[bus.Token][]bus.TopicName
+	// fixtures are those of the workers, with one setting of abreast or with two. Abreast is the largest.
+	fixtures []*fixture
+	abreast  int
+	steps    int
+	ms       int
+	last     int // number of the last event
+	topics   map[bus.Token][]bus.TopicName
 	// queued are the events that must still be acknowledged, in order, by subscriber.
 	queued map[bus.Token][]int
 	// doubtful are events of a deleted subscriber that need not come up, but may.
@@ -68,11 +91,16 @@ type model struct {
 	stale []*store.Task
 }
 
-func newModel(f *fixture, abreast int) *model {
+func newModel(abreast int, fixtures ...*fixture) *model {
 	return &model{
-		fixture: f, abreast: abreast, topics: map[bus.Token][]bus.TopicName{}, queued: map[bus.Token][]int{},
+		fixture: fixtures[0], fixtures: fixtures, abreast: abreast, topics: map[bus.Token][]bus.TopicName{}, queued: map[bus.Token][]int{},
 		doubtful: map[bus.Token]map[int]bool{}, disordered: map[bus.Token]bool{}, throttled: map[bus.Token]int{}, held: map[bus.WorkerID]*store.Task{},
 	}
+}
+
+// any is what one of the workers does things with.
+func (m *model) any(rt *rapid.T) *fixture {
+	return m.fixtures[rapid.IntRange(0, len(m.fixtures)-1).Draw(rt, "setting")]
 }
 
 func (m *model) publishSome(rt *rapid.T) {
@@ -117,12 +145,16 @@ func (m *model) deleteSubscriber(rt *rapid.T) {
 
 func (m *model) acquireSome(rt *rapid.T) {
 	worker := rapid.SampledFrom(modelWorkers).Draw(rt, "worker")
-	task := m.acquire(worker, m.ms)
+	m.acquired(rt, worker, m.any(rt).acquire(worker, m.ms))
+}
+
+// acquired checks what a worker was given.
+func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *store.Task) {
 	if before := m.held[worker]; before != nil && task != nil {
 		// As when an answer is lost: it is the same job, unless its subscriber is gone, or left alone since another of
-		// its batches failed.
+		// its batches failed. A worker with a smaller setting gives up what one with a larger has taken.
 		token := before.Delivery.Subscriber
-		if before.Delivery.Batch != task.Delivery.Batch && m.throttled[token] <= m.ms {
+		if len(m.fixtures) == 1 && before.Delivery.Batch != task.Delivery.Batch && m.throttled[token] <= m.ms {
 			require.Nil(rt, m.topics[token])
 		}
 	}
@@ -170,8 +202,23 @@ func (m *model) acknowledge(rt *rapid.T) {
 }
 
 func (m *model) acknowledged(rt *rapid.T, task *store.Task) {
-	token, got := task.Delivery.Subscriber, numbers(m.t, task)
-	require.True(rt, m.settle(task, store.Outcome{Health: 1}))
+	require.True(rt, m.any(rt).settle(task, store.Outcome{Health: 1}))
+	m.gone(rt, task.Delivery.Subscriber, numbers(m.t, task))
+}
+
+// acknowledgeAndAcquire is acknowledge and acquire in one round trip.
+func (m *model) acknowledgeAndAcquire(rt *rapid.T) {
+	task := m.pick(rt)
+	owned, next, err := m.any(rt).SettleAndAcquire(m.t.Context(), task, store.Outcome{Health: 1}, after(m.ms))
+	require.NoError(rt, err)
+	require.True(rt, owned)
+	m.gone(rt, task.Delivery.Subscriber, numbers(m.t, task))
+	require.NoError(rt, next.Err)
+	m.acquired(rt, task.Worker, next.Task)
+}
+
+// gone notes that a subscriber's events will not come up any more.
+func (m *model) gone(rt *rapid.T, token bus.Token, got []int) {
 	for _, n := range got {
 		i := slices.Index(m.queued[token], n)
 		if i < 0 {
@@ -191,8 +238,40 @@ func (m *model) failSome(rt *rapid.T) {
 		outcome.ThrottledUntil = after(m.ms + throttle)
 		m.throttled[task.Delivery.Subscriber] = m.ms + throttle
 	}
-	require.True(rt, m.settle(task, outcome))
+	require.True(rt, m.any(rt).settle(task, outcome))
 	m.disordered[task.Delivery.Subscriber] = true
+}
+
+// dropOldest drops batches now and then: what is dropped must be the oldest that nobody holds.
+func (m *model) dropOldest(rt *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(rt, "drop") > 0 {
+		rt.Skip("not now")
+	}
+	ctx := m.t.Context()
+	held := map[string]bool{}
+	for _, task := range m.held {
+		held[string(task.Delivery.Batch)] = true
+	}
+	var want []store.DroppedBatch
+	for _, bid := range m.raw.ZRange(ctx, "batches:index", 0, -1).Val() {
+		if held[bid] {
+			continue
+		}
+		batch := m.raw.LRange(ctx, "batch:"+bid, 0, -1).Val()
+		if len(batch) == 0 { // it was migrated back
+			batch = m.raw.LRange(ctx, "batches:"+bid, 0, -1).Val()
+		}
+		token, events := bus.Token(batch[0]), batch[3:]
+		want = append(want, store.DroppedBatch{Subscriber: token, Events: len(events)})
+		var got []int
+		for _, event := range events {
+			got = append(got, number(m.t, store.PackedEvent(event)))
+		}
+		m.gone(rt, token, got)
+	}
+	dropped, err := m.any(rt).DropOldest(ctx)
+	require.NoError(rt, err)
+	require.Equal(rt, want, dropped)
 }
 
 func (m *model) scrub(rt *rapid.T) {
@@ -214,37 +293,76 @@ func (m *model) scrub(rt *rapid.T) {
 	}
 }
 
+// migrateBackAndForth has all batches where the original has them, and perhaps returns them. All workers are taken for dead.
+func (m *model) migrateBackAndForth(rt *rapid.T) {
+	if rapid.IntRange(0, 2).Draw(rt, "migrate") > 0 {
+		rt.Skip("not now")
+	}
+	tell := func(u store.Unmoved) { require.Fail(rt, u.Key, u.Reason) }
+	_, err := m.any(rt).Migrate(m.t.Context(), store.Migration{Apply: true, Back: true, Tell: tell})
+	require.NoError(rt, err)
+	if rapid.Bool().Draw(rt, "forth") {
+		_, err = m.any(rt).Migrate(m.t.Context(), store.Migration{Apply: true, Tell: tell})
+		require.NoError(rt, err)
+	}
+	for worker, task := range m.held {
+		m.stale = append(m.stale, task)
+		delete(m.held, worker)
+	}
+	m.disordered[alice], m.disordered[bob] = true, true
+}
+
 func (m *model) pass(rt *rapid.T) {
 	m.ms += rapid.IntRange(1, 60).Draw(rt, "ms")
 	m.schedule(m.ms)
 }
 
+// check runs after every step. The invariants are looked at now and then only, since that takes longer than all the rest.
 func (m *model) check(rt *rapid.T) {
-	violations, err := m.Check(m.t.Context())
-	require.NoError(rt, err)
-	require.Empty(rt, violations)
+	m.steps++
+	if rapid.IntRange(0, 4).Draw(rt, "check") == 0 {
+		m.requireSound(rt)
+	}
 }
 
-// drain delivers all there is, and then nothing may be left.
+func (m *model) requireSound(rt *rapid.T) {
+	violations, err := m.Check(m.t.Context())
+	require.NoError(rt, err)
+	for _, v := range violations {
+		require.Contains(rt, v.Problem, "of the Ruby original")
+	}
+}
+
+// longestWait is how long (ms) at most something may be put off by its subscription's timeout or a failure.
+const longestWait = 100
+
+// deliverAll delivers all there is, and then nothing may be left: not even what waits for its turn, which somebody must call.
+func (m *model) deliverAll(rt *rapid.T) {
+	if rapid.IntRange(0, 2).Draw(rt, "deliver all") > 0 {
+		rt.Skip("not now")
+	}
+	m.drain(rt)
+}
+
+// drain is what ends a round, too.
 func (m *model) drain(rt *rapid.T) {
-	for len(m.held) > 0 {
-		for worker, task := range m.held {
+	for _, worker := range modelWorkers {
+		if task := m.held[worker]; task != nil {
 			delete(m.held, worker)
 			m.acknowledged(rt, task)
 		}
 	}
-	for range 3 { // what waits for its turn comes up by itself at the latest
-		m.ms += 1_000_000
-		m.schedule(m.ms)
-		for task := m.acquire("w1", m.ms); task != nil; task = m.acquire("w1", m.ms) {
-			m.acknowledged(rt, task)
-		}
+	m.ms += longestWait
+	m.schedule(m.ms)
+	for task := m.any(rt).acquire("w1", m.ms); task != nil; task = m.any(rt).acquire("w1", m.ms) {
+		m.acknowledged(rt, task)
 	}
 	for token, left := range m.queued {
-		require.Empty(rt, left, "lost for %s", token)
+		require.Empty(rt, left, "lost for %s, or waiting for nothing", token)
 	}
 	keys, err := m.raw.Keys(m.t.Context(), "batch*").Result()
 	require.NoError(rt, err)
 	require.Empty(rt, keys)
-	m.check(rt)
+	m.requireSound(rt)
+	m.doubtful, m.disordered = map[bus.Token]map[int]bool{}, map[bus.Token]bool{}
 }

@@ -122,15 +122,21 @@ func numbers(t testing.TB, task *store.Task) (found []int) {
 	require.NotNil(t, task)
 	require.NotNil(t, task.Delivery)
 	for _, event := range task.Delivery.Events {
-		json, err := store.AppendEventJSON(nil, event)
-		require.NoError(t, err)
-		_, rest, _ := strings.Cut(string(json), "x.example/")
-		digits, _, _ := strings.Cut(rest, `"`)
-		n, err := strconv.Atoi(digits)
-		require.NoError(t, err)
-		found = append(found, n)
+		found = append(found, number(t, event))
 	}
 	return found
+}
+
+// number is the number at the end of an event's URL.
+func number(t testing.TB, event store.PackedEvent) int {
+	t.Helper()
+	json, err := store.AppendEventJSON(nil, event)
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(json), "x.example/")
+	digits, _, _ := strings.Cut(rest, `"`)
+	n, err := strconv.Atoi(digits)
+	require.NoError(t, err)
+	return n
 }
 
 // dump is all of Redis: key to type and value.
@@ -435,8 +441,89 @@ func TestTwoAbreast(t *testing.T) {
 		f.settle(two, store.Done)
 		assert.Equal(t, []int{3}, numbers(t, f.acquire("w2", 0)))
 		f.settle(one, store.Done)
-		assert.Equal(t, []int{4}, numbers(t, f.acquire("w1", 0)))
+		last := f.acquire("w1", 0)
+		assert.Equal(t, []int{4}, numbers(t, last))
+		f.publish("widgets", 5, 7, 1)
+		f.settle(last, store.Done)
+		assert.Equal(t, []int{5}, numbers(t, f.acquire("w1", 1)))
 		f.sound()
+	})
+}
+
+func TestAPublishSendsBatchesStraightToTheLine(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		instant := func() int64 { return f.raw.LLen(ctx, "jobs:instant:main").Val() }
+		f.subscribe(alice, 0, 2, "widgets")
+		f.publish("widgets", 1, 1, 0)
+		assert.Equal(t, int64(1), instant(), "nobody serves her yet")
+		first := f.acquire("w1", 0)
+
+		f.publish("widgets", 2, 4, 1) // fills one, and opens another
+		f.publish("widgets", 5, 5, 2) // fills that
+		f.publish("widgets", 6, 6, 3)
+		assert.Zero(t, instant(), "no worker is bothered while she is served")
+		f.sound()
+		for want := range slices.Values([][]int{{2, 3}, {4, 5}}) {
+			f.settle(first, store.Done)
+			assert.Equal(t, int64(1), instant(), "it was called")
+			first = f.acquire("w1", 4)
+			assert.Equal(t, want, numbers(t, first))
+		}
+
+		f.settle(first, store.Outcome{RetryAt: after(1000)})
+		last := f.acquire("w1", 5)
+		assert.Equal(t, []int{6}, numbers(t, last))
+		f.publish("widgets", 7, 7, 6)
+		assert.Equal(t, int64(1), instant(), "one that failed is not in the line, and could be passed")
+		assert.Nil(t, f.acquire("w2", 6))
+		f.sound()
+		f.settle(last, store.Done)
+		assert.Equal(t, []int{7}, numbers(t, f.acquire("w1", 7)))
+	})
+}
+
+func TestAPublishPassesNoBatchThatIsNotInTheLineYet(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 2, 0)
+		first := f.acquire("w1", 0) // the second is instant, and has not been looked at
+		f.publish("widgets", 3, 3, 1)
+		assert.Equal(t, int64(2), f.raw.LLen(t.Context(), "jobs:instant:main").Val())
+		assert.Nil(t, f.acquire("w2", 1))
+		f.sound()
+		for want := 2; want <= 3; want++ {
+			f.settle(first, store.Done)
+			first = f.acquire("w1", 2)
+			assert.Equal(t, []int{want}, numbers(t, first))
+		}
+	})
+}
+
+// TestWorkersWithDifferentSettings changes how many batches are delivered at once while workers run.
+func TestWorkersWithDifferentSettings(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		one := newFixture(t, server, func(o *store.Options) { o.Abreast = 1 })
+		two := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
+		one.subscribe(alice, 0, 1, "widgets")
+		one.publish("widgets", 1, 4, 0)
+		first := one.acquire("w1", 0)
+		assert.Nil(t, one.acquire("w2", 0), "the others join the line")
+		one.settle(first, store.Done)
+		second := two.acquire("w2", 0)
+		assert.Equal(t, []int{2}, numbers(t, second))
+		two.settle(second, store.Done)
+		third, fourth := two.acquire("w2", 0), two.acquire("w3", 0)
+		assert.Equal(t, []int{3, 4}, append(numbers(t, third), numbers(t, fourth)...), "raised, so two are called")
+		two.settle(third, store.Done)
+
+		two.publish("widgets", 5, 5, 0)
+		assert.Nil(t, one.acquire("w1", 0))
+		two.settle(fourth, store.Done)
+		assert.Equal(t, []int{5}, numbers(t, one.acquire("w1", 0)), "lowered: who was put off by one setting is called by the other")
+		one.sound()
 	})
 }
 
@@ -451,7 +538,54 @@ func TestALineRecoversFromABatchThatVanished(t *testing.T) {
 		ctx := t.Context()
 		f.raw.Del(ctx, "batch:"+string(first.Delivery.Batch), "jobs:pending:main:w1")
 		assert.Equal(t, 1, f.schedule(600_000))
-		assert.Equal(t, []int{2}, numbers(t, f.acquire("w2", 600_000)))
+		second := f.acquire("w2", 600_000)
+		assert.Equal(t, []int{2}, numbers(t, second))
+	})
+}
+
+func TestAPublishDoesNotJoinALineThatNobodyMoves(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		for _, job := range []bool{true, false} {
+			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
+			f := newFixture(t, server)
+			f.subscribe(alice, 0, 1, "widgets")
+			f.publish("widgets", 1, 2, 0)
+			first := f.acquire("w1", 0)
+			assert.Nil(t, f.acquire("w2", 0))
+			// Somebody removes the first by hand, or its job, as the Ruby original's worker does.
+			if job {
+				f.raw.Del(t.Context(), "jobs:index:main", "jobs:pending:main:w1")
+				f.raw.SAdd(t.Context(), "jobs:index:main", f.raw.ZRange(t.Context(), "jobs:scheduled:main", 0, -1).Val())
+			} else {
+				f.raw.Del(t.Context(), "batch:"+string(first.Delivery.Batch), "jobs:pending:main:w1")
+			}
+			f.publish("widgets", 3, 4, 1)
+			for want := 2; want <= 4; want++ {
+				task := f.acquire("w2", 1)
+				assert.Equal(t, []int{want}, numbers(t, task))
+				f.settle(task, store.Done)
+			}
+		}
+	})
+}
+
+func TestASubscriberWhoReturnsIsTriedAtOnce(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		for _, deleted := range []bool{true, false} {
+			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
+			f := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
+			f.subscribe(alice, 0, 1, "widgets")
+			f.publish("widgets", 1, 3, 0)
+			f.settle(f.acquire("w1", 0), store.Outcome{RetryAt: after(90_000), ThrottledUntil: after(60_000)})
+			assert.Nil(t, f.acquire("w1", 1), "the others wait for the end of that")
+			if deleted {
+				require.NoError(t, f.DeleteSubscriber(t.Context(), alice))
+			}
+			f.subscribe(alice, 0, 1, "widgets")
+			got := append(numbers(t, f.acquire("w1", 2)), numbers(t, f.acquire("w2", 2))...)
+			assert.Equal(t, []int{2, 3}, got, "deleted: %v", deleted)
+			f.sound()
+		}
 	})
 }
 
@@ -464,11 +598,11 @@ func TestSettleAndAcquire(t *testing.T) {
 		owned, next, err := f.SettleAndAcquire(t.Context(), task, store.Done, start)
 		require.NoError(t, err)
 		assert.True(t, owned)
-		assert.Equal(t, []int{2}, numbers(t, next))
-		owned, next, err = f.SettleAndAcquire(t.Context(), next, store.Done, start)
+		assert.Equal(t, []int{2}, numbers(t, next.Task))
+		owned, next, err = f.SettleAndAcquire(t.Context(), next.Task, store.Done, start)
 		require.NoError(t, err)
 		assert.True(t, owned)
-		assert.Nil(t, next)
+		assert.Equal(t, store.Next{}, next)
 		f.sound()
 	})
 }
@@ -496,9 +630,37 @@ func TestScriptsSurviveAFlush(t *testing.T) {
 		owned, next, err := f.SettleAndAcquire(t.Context(), task, store.Done, start)
 		require.NoError(t, err)
 		assert.True(t, owned)
-		assert.Equal(t, []int{2}, numbers(t, next))
-		assert.Equal(t, 1, next.Delivery.Attempts, "it was taken once")
+		assert.Equal(t, []int{2}, numbers(t, next.Task))
+		assert.Equal(t, 1, next.Task.Delivery.Attempts, "it was taken once")
 		f.sound()
+	})
+}
+
+// TestASettleComesBeforeTheAcquireBehindIt has Redis know the script of the second, and not yet that of the first.
+func TestASettleComesBeforeTheAcquireBehindIt(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		for name, meanwhile := range map[string]func(){
+			"the subscriber is gone":       func() { require.NoError(t, f.DeleteSubscriber(ctx, alice)) },
+			"the subscriber is left alone": func() { f.raw.HSet(ctx, "subscriber:"+string(alice), "throttled_until", after(1000).UnixMilli()) },
+			"nothing happens":              func() {},
+		} {
+			f.subscribe(alice, 0, 1, "widgets")
+			f.publish("widgets", 1, 2, 0)
+			task := f.acquire("w1", 0)
+			require.Equal(t, []int{1}, numbers(t, task), name)
+			meanwhile()
+			require.NoError(t, f.raw.ScriptFlush(ctx).Err())
+			require.Nil(t, f.acquire("w2", 0), name) // which makes its script known
+			owned, next, err := f.SettleAndAcquire(ctx, task, store.Outcome{Health: 1, Delivered: 1}, start)
+			require.NoError(t, err, name)
+			require.True(t, owned, name)
+			require.NoError(t, next.Err, name)
+			f.sound()
+			require.NoError(t, f.raw.FlushAll(ctx).Err())
+			f.register()
+		}
 	})
 }
 
@@ -537,9 +699,10 @@ func TestScrubWorkersForgetsThem(t *testing.T) {
 		f.publish("widgets", 1, 1, 0)
 		f.acquire("dead", 0)
 		require.NoError(t, f.Heartbeat(ctx, after(10), "alive"))
-		jobs, err := f.ScrubWorkers(ctx, after(5))
+		jobs, workers, err := f.ScrubWorkers(ctx, after(5))
 		require.NoError(t, err)
 		assert.Equal(t, 1, jobs)
+		assert.Equal(t, 1, workers)
 		assert.Equal(t, map[string]string{"alive": "1700000000010"}, f.raw.HGetAll(ctx, "workers").Val())
 		f.sound()
 	})
@@ -849,14 +1012,14 @@ func TestAFailedPublishDoesNotUseItsKeyUp(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, 0, 100, "widgets")
-		f.raw.HSet(ctx, "batches:gauges:event", "alice--1", "broken")
+		f.subscribe(alice, 0, 1, "widgets")
+		f.raw.Set(ctx, "jobs:instant:main", "broken", 0)
 		p := store.Publication{
 			Topic: "widgets", Publisher: publisher, Events: []store.PackedEvent{packed(t, "widgets", 1)}, ReceivedAt: start.UnixMilli(),
 			Once: &store.Once{Key: "k", Digest: "d"},
 		}
 		require.Error(t, f.Publish(ctx, p))
-		f.raw.Del(ctx, "batches:gauges:event")
+		f.raw.Del(ctx, "jobs:instant:main")
 		require.NoError(t, f.Publish(ctx, p))
 		assert.Equal(t, []int{1}, numbers(t, f.acquire("w1", 0)))
 	})
@@ -1046,4 +1209,103 @@ func commandsFromClients(t testing.TB, raw *redis.Client) int {
 	n, err := strconv.Atoi(calls)
 	require.NoError(t, err)
 	return n
+}
+
+func TestDropOldest(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.subscribe(alice, time.Hour, 2, "widgets")
+		f.subscribe(bob, 0, 1, "gadgets")
+		f.publish("widgets", 1, 2, 0)   // full: instant, and then taken
+		f.publish("gadgets", 3, 3, 1)   // instant
+		f.publish("widgets", 4, 5, 2)   // instant, and then waits for its turn
+		f.publish("widgets", 6, 6, 3)   // current: scheduled
+		f.publish("gadgets", 7, 107, 4) // instant
+		held := f.acquire("w1", 5)
+		require.Equal(t, []int{1, 2}, numbers(t, held))
+		require.Equal(t, []int{3}, numbers(t, f.acquire("w2", 5)))
+		require.Nil(t, f.acquire("w3", 6), "some of the others now wait for their turn")
+		dropped, err := f.DropOldest(ctx)
+		require.NoError(t, err)
+		require.Len(t, dropped, 100, "what one call drops at most")
+		assert.Equal(t, []store.DroppedBatch{{alice, 2}, {alice, 1}, {bob, 1}}, dropped[:3], "oldest first, but not what is being delivered")
+		f.sound()
+		dropped, err = f.DropOldest(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, []store.DroppedBatch{{bob, 1}, {bob, 1}, {bob, 1}}, dropped)
+		dropped, err = f.DropOldest(ctx)
+		require.NoError(t, err)
+		assert.Empty(t, dropped, "nothing but what is being delivered is left")
+		f.sound()
+		assert.True(t, f.settle(held, store.Outcome{Delivered: 2}))
+
+		f.publish("widgets", 200, 200, 7)
+		f.schedule(int(2 * time.Hour / time.Millisecond))
+		assert.Equal(t, []int{200}, numbers(t, f.acquire("w1", 8)), "all goes on")
+		f.sound()
+	})
+}
+
+func TestDropOldestIsBoundedByEvents(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, time.Hour, 600, "widgets")
+		f.publish("widgets", 1, 3000, 0)
+		dropped, err := f.DropOldest(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []store.DroppedBatch{{alice, 600}, {alice, 600}}, dropped)
+		f.sound()
+	})
+}
+
+func TestDropOldestCleansTheIndexAndSparesDeepJobs(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		require.NoError(t, f.raw.ZAdd(ctx, "batches:index", redis.Z{Score: 1, Member: "gone"}).Err())
+		f.subscribe(bob, 0, 1, "gadgets")
+		f.publish("gadgets", 1, 1, 0)
+		for i := range 2000 { // in front of the job of event 1
+			_, err := f.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x", Args: []string{strconv.Itoa(i)}})
+			require.NoError(t, err)
+		}
+		job := f.raw.RPop(ctx, "jobs:instant:main").Val()
+		require.NoError(t, f.raw.LPush(ctx, "jobs:instant:main", job).Err())
+		dropped, err := f.DropOldest(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, []store.DroppedBatch{{"", 0}, {bob, 1}}, dropped)
+		assert.Empty(t, f.raw.Keys(ctx, "batch*").Val())
+		assert.True(t, f.raw.SIsMember(ctx, "jobs:index:main", job).Val(), "it goes when it comes up")
+		for range 2000 {
+			require.True(t, f.settle(f.acquire("w1", 1), store.Done))
+		}
+		assert.Nil(t, f.acquire("w1", 1))
+		f.sound()
+	})
+}
+
+func TestMemory(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		st := server.Open(t)
+		if server.IsEmbedded() {
+			_, err := st.Memory(t.Context())
+			assert.ErrorIs(t, err, store.ErrMemoryUnknown)
+			return
+		}
+		memory, err := st.Memory(t.Context())
+		require.NoError(t, err)
+		assert.Greater(t, memory.Used, int64(100_000))
+		assert.Zero(t, memory.Max)
+		assert.False(t, memory.Evicts)
+		require.NoError(t, server.Raw.ConfigSet(t.Context(), "maxmemory", "12345678").Err())
+		require.NoError(t, server.Raw.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err())
+		memory, err = st.Memory(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, int64(12_345_678), memory.Max)
+		assert.True(t, memory.Evicts)
+		server.Kill(t)
+		_, err = st.Memory(t.Context())
+		assert.ErrorIs(t, err, bus.ErrUnavailable)
+	})
 }

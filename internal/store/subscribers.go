@@ -33,7 +33,7 @@ func (s *Store) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscrip
 	for _, name := range sub.Topics {
 		args = append(args, string(name))
 	}
-	stored, err := s.run(ctx, scriptSubscriberPut, args...).Int()
+	stored, err := s.change(ctx, call{scriptSubscriberPut, args}).Int()
 	switch {
 	case err != nil:
 		return wrap("subscribe", err)
@@ -46,7 +46,7 @@ func (s *Store) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscrip
 // Unsubscribe ends one subscription. It fails with [bus.ErrTopicUnknown], [bus.ErrNotSubscribed]
 // or [bus.ErrUnavailable].
 func (s *Store) Unsubscribe(ctx context.Context, token bus.Token, name bus.TopicName) error {
-	ended, err := s.run(ctx, scriptSubscriberUnsubscribe, string(token), string(name)).Int()
+	ended, err := s.change(ctx, call{scriptSubscriberUnsubscribe, []any{string(token), string(name)}}).Int()
 	switch {
 	case err != nil:
 		return wrap("unsubscribe", err)
@@ -61,7 +61,7 @@ func (s *Store) Unsubscribe(ctx context.Context, token bus.Token, name bus.Topic
 // DeleteSubscriber removes a subscriber and its subscriptions. Its batches are dropped as they
 // come up. It fails with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
 func (s *Store) DeleteSubscriber(ctx context.Context, token bus.Token) error {
-	deleted, err := s.run(ctx, scriptSubscriberDelete, string(token)).Int()
+	deleted, err := s.change(ctx, call{scriptSubscriberDelete, []any{string(token)}}).Int()
 	switch {
 	case err != nil:
 		return wrap("delete subscriber", err)
@@ -89,7 +89,7 @@ func (s *Store) Subscribers(ctx context.Context) ([]bus.Subscriber, error) {
 		}
 		subscribers = append(subscribers, found...)
 	}
-	return subscribers, s.findOldest(ctx, subscribers)
+	return subscribers, s.findOldest(ctx, subscribers, batchesSearched)
 }
 
 // What a search for the oldest batches asks of Redis in one round trip, and in all.
@@ -100,22 +100,22 @@ const (
 
 // findOldest fills in when each subscriber's oldest event was received: when its oldest batch was opened. It walks
 // the index of all batches, oldest first, until it has found everybody's. So that a long backlog of one
-// subscriber does not make the list of all of them slow, it gives up after a number of batches; then
+// subscriber does not make the list of all of them slow, it gives up after most batches; then
 // the times it has not found are missing, and later than those it has.
-func (s *Store) findOldest(ctx context.Context, subscribers []bus.Subscriber) error {
+func (s *Store) findOldest(ctx context.Context, subscribers []bus.Subscriber, most int64) error {
 	missing := map[bus.Token]*bus.Subscriber{}
 	for i := range subscribers {
 		if subscribers[i].Queued > 0 {
 			missing[subscribers[i].Token] = &subscribers[i]
 		}
 	}
-	for start := int64(0); len(missing) > 0 && start < batchesSearched; start += batchesPerTrip {
+	for start := int64(0); len(missing) > 0 && start < most; start += batchesPerTrip {
 		batches, err := s.redis.ZRangeWithScores(ctx, s.keys.batchesIndex(), start, start+batchesPerTrip-1).Result()
 		if err != nil || len(batches) == 0 {
 			return wrap("list batches", err)
 		}
 		owners := make([]*redis.StringCmd, len(batches))
-		err = s.pipelined(ctx, "list batches", func(pipe redis.Pipeliner) {
+		err = s.pipelinedReads(ctx, "list batches", func(pipe redis.Pipeliner) {
 			for i, batch := range batches {
 				owners[i] = pipe.LIndex(ctx, s.keys.batch(bus.BatchID(batch.Member.(string))), 0)
 			}

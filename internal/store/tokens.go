@@ -27,15 +27,15 @@ func (s *Store) ClientName(ctx context.Context, token bus.Token) (bus.ClientName
 
 // PutToken registers a client's token, or renames its client.
 func (s *Store) PutToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
-	return wrap("add token", s.redis.HSet(ctx, s.keys.tokens(), string(token), string(name)).Err())
+	return wrap("add token", s.change(ctx, call{args: []any{"hset", s.keys.tokens(), string(token), string(name)}}).Err())
 }
 
 // AddToken registers a client's token unless it is registered, under whatever name.
 func (s *Store) AddToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
-	return wrap("add token", s.redis.HSetNX(ctx, s.keys.tokens(), string(token), string(name)).Err())
+	return wrap("add token", s.change(ctx, call{args: []any{"hsetnx", s.keys.tokens(), string(token), string(name)}}).Err())
 }
 
 // DeleteToken removes a token, if it is there, and the subscriber of that token.
 func (s *Store) DeleteToken(ctx context.Context, token bus.Token) error {
-	return wrap("delete token", s.run(ctx, scriptTokenDelete, string(token)).Err())
+	return wrap("delete token", s.change(ctx, call{scriptTokenDelete, []any{string(token)}}).Err())
 }

@@ -2,7 +2,9 @@ package store
 
 import (
 	"context"
+	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -20,6 +22,9 @@ type Publication struct {
 	ReceivedAt int64
 	// Once, if given, makes a repetition of the same request store nothing.
 	Once *Once
+	// Origins are the spans (W3C traceparent) of the requests that the events came with, if they are traced. A
+	// batch keeps a few.
+	Origins []string
 }
 
 // Once identifies a request, so that it can be repeated.
@@ -33,34 +38,82 @@ type Once struct {
 // onceFor is how long a request's key is remembered.
 const onceFor = 24 * time.Hour
 
-// Publish stores events in a batch of every subscriber of their topic, in one atomic
-// step and one round trip. It fails with [bus.ErrTopicClaimed], [bus.ErrKeyReused],
+// Publish is [Store.PublishAll] for one publication.
+func (s *Store) Publish(ctx context.Context, p Publication) error {
+	return s.PublishAll(ctx, p)[0].Err
+}
+
+// Receipt says what became of a publication.
+type Receipt struct {
+	Err error
+	// Stored is false also when the same request had been stored before.
+	Stored bool
+	// Receivers are the subscribers who got the events.
+	Receivers Tokens
+}
+
+// Tokens is a list of tokens, in one string because it is only counted on the way.
+type Tokens string
+
+// All are the tokens.
+func (t Tokens) All() iter.Seq[string] { return strings.FieldsSeq(string(t)) }
+
+// Len is the number of tokens.
+func (t Tokens) Len() int {
+	if t == "" {
+		return 0
+	}
+	return strings.Count(string(t), " ") + 1
+}
+
+// PublishAll stores the events of each publication in a batch of every subscriber of its topic, in one atomic
+// step for each, in order, and in one round trip for all. There is a receipt for each. Its error is nil, [bus.ErrTopicClaimed], [bus.ErrKeyReused],
 // [bus.ErrTokenUnknown] or [bus.ErrUnavailable]. After the last the events may have been stored all the same,
 // if it was the answer that was lost.
-func (s *Store) Publish(ctx context.Context, p Publication) error {
+func (s *Store) PublishAll(ctx context.Context, publications ...Publication) []Receipt {
+	calls := make([]call, len(publications))
+	for i := range publications {
+		calls[i] = publications[i].call()
+	}
+	receipts := make([]Receipt, len(publications))
+	for i, cmd := range s.changeAll(ctx, calls...) {
+		receipts[i] = published(cmd)
+	}
+	return receipts
+}
+
+func (p *Publication) call() call {
 	once := p.Once
 	if once == nil {
 		once = &Once{}
 	}
-	args := []any{
+	args := make([]any, 0, 11+len(p.Events))
+	args = append(args,
 		string(p.Topic), string(p.Publisher), p.ReceivedAt, bus.NewBatchSeed(),
 		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), once.Key, once.Digest, onceFor.Milliseconds(),
-	}
+		strings.Join(p.Origins, " "), p.ReceivedAt+turnTimeout.Milliseconds(),
+	)
 	for _, event := range p.Events {
-		args = append(args, []byte(event))
+		args = append(args, string(event))
 	}
-	stored, err := s.run(ctx, scriptTopicPublish, args...).Int()
-	switch {
-	case err != nil:
-		return wrap("publish", err)
-	case stored == 0:
-		return bus.ErrTopicClaimed
-	case stored == -1:
-		return bus.ErrKeyReused
-	case stored == -2:
-		return bus.ErrTokenUnknown
+	return call{scriptTopicPublish, args}
+}
+
+func published(cmd *redis.Cmd) Receipt {
+	reply, err := cmd.Result()
+	if err != nil {
+		return Receipt{Err: wrap("publish", err)}
 	}
-	return nil
+	switch reply {
+	case int64(0):
+		return Receipt{Err: bus.ErrTopicClaimed}
+	case int64(-1):
+		return Receipt{Err: bus.ErrKeyReused}
+	case int64(-2):
+		return Receipt{Err: bus.ErrTokenUnknown}
+	}
+	receivers, stored := reply.(string) // else the same request was stored before
+	return Receipt{Stored: stored, Receivers: Tokens(receivers)}
 }
 
 // Topics lists all topics, ordered by name.
@@ -91,7 +144,7 @@ func (s *Store) Topics(ctx context.Context) ([]bus.Topic, error) {
 // name of by, its publisher, or of root when by is empty. It fails with [bus.ErrTopicUnknown],
 // [bus.ErrTopicClaimed] or [bus.ErrUnavailable].
 func (s *Store) DeleteTopic(ctx context.Context, name bus.TopicName, by bus.Token) error {
-	deleted, err := s.run(ctx, scriptTopicDelete, string(name), string(by)).Int()
+	deleted, err := s.change(ctx, call{scriptTopicDelete, []any{string(name), string(by)}}).Int()
 	switch {
 	case err != nil:
 		return wrap("delete topic", err)

@@ -39,15 +39,16 @@ func (s *Store) ScrubQueues(ctx context.Context, since time.Time, queues ...bus.
 			suspects[bus.WorkerID(worker)] = true
 		}
 	}
-	return s.scrubAll(ctx, slices.Collect(maps.Keys(suspects)), since, false)
+	jobs, _, err := s.scrubAll(ctx, slices.Collect(maps.Keys(suspects)), since, false)
+	return jobs, err
 }
 
 // ScrubWorkers forgets workers that have been silent since a time, and puts back what they may still
-// have pending. It returns the number of jobs put back.
-func (s *Store) ScrubWorkers(ctx context.Context, since time.Time) (int, error) {
+// have pending. It returns the number of jobs put back, and of workers forgotten.
+func (s *Store) ScrubWorkers(ctx context.Context, since time.Time) (jobs, forgotten int, err error) {
 	workers, err := s.redis.HGetAll(ctx, s.keys.workers()).Result()
 	if err != nil {
-		return 0, wrap("list workers", err)
+		return 0, 0, wrap("list workers", err)
 	}
 	var silent []bus.WorkerID
 	for worker, active := range workers {
@@ -58,16 +59,19 @@ func (s *Store) ScrubWorkers(ctx context.Context, since time.Time) (int, error) 
 	return s.scrubAll(ctx, silent, since, true)
 }
 
-func (s *Store) scrubAll(ctx context.Context, workers []bus.WorkerID, since time.Time, forget bool) (int, error) {
-	total := 0
+// scrubAll returns the number of jobs put back, and of workers that were silent.
+func (s *Store) scrubAll(ctx context.Context, workers []bus.WorkerID, since time.Time, forget bool) (jobs, silent int, err error) {
 	for _, worker := range workers {
-		jobs, err := s.scrub(ctx, worker, since.UnixMilli(), forget)
+		scrubbed, err := s.scrub(ctx, worker, since.UnixMilli(), forget)
 		if err != nil {
-			return total, err
+			return jobs, silent, err
 		}
-		total += max(jobs, 0) // -1: it has come back
+		if scrubbed >= 0 { // else it has come back
+			jobs += scrubbed
+			silent++
+		}
 	}
-	return total, nil
+	return jobs, silent, nil
 }
 
 func (s *Store) scrub(ctx context.Context, worker bus.WorkerID, since int64, forget bool) (int, error) {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -17,11 +18,12 @@ func TestLogger(t *testing.T) {
 	var out bytes.Buffer
 	log := telemetry.NewLogger(&out, slog.LevelWarn, true)
 	log.Info("hidden")
-	log.Warn("shown", "key", "value")
+	log.Warn("shown", "key", "value", "duration", 1500*time.Millisecond)
 	var line map[string]any
 	require.NoError(t, json.Unmarshal(out.Bytes(), &line), "one line, of JSON")
 	assert.Equal(t, "shown", line["msg"])
 	assert.Equal(t, "value", line["key"])
+	assert.InEpsilon(t, 1.5, line["duration"], 1e-9, "seconds")
 
 	out.Reset()
 	telemetry.NewLogger(&out, slog.LevelDebug, false).Debug("shown", "key", "value")

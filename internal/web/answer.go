@@ -83,11 +83,14 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		writeProblem(w, problem{Status: http.StatusNotFound, Detail: "there is no such topic; GET /topics lists them"})
 	case errors.Is(err, bus.ErrNotSubscribed):
 		writeProblem(w, problem{Status: http.StatusNotFound, Detail: "you are not subscribed to that; GET /subscriptions lists your subscriptions"})
+	case errors.Is(err, bus.ErrOverloaded):
+		w.Header().Set("Retry-After", retryAfter)
+		writeProblem(w, problem{Status: http.StatusServiceUnavailable, Detail: "more events come in than can be stored; nothing of this request was stored: send it again later"})
 	case errors.Is(err, bus.ErrUnavailable):
 		w.Header().Set("Retry-After", retryAfter)
 		writeProblem(w, problem{Status: http.StatusServiceUnavailable, Detail: "the bus cannot reach its storage; nothing is known to be stored: send the request again later"})
 	default:
-		s.log.Error("a request failed", "method", r.Method, "route", chi.RouteContext(r.Context()).RoutePattern(), "error", err)
+		s.config.Reporter.Error(s.log, "a request failed", err, requestFields(r)...)
 		writeProblem(w, problem{Status: http.StatusInternalServerError, Detail: "an error in the bus; it has been logged"})
 	}
 }

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"context"
 	"net/http"
 	"strings"
 
@@ -17,10 +16,8 @@ type client struct {
 	root bool
 }
 
-type clientKey struct{}
-
 // caller is the client that [Server.authenticate] found.
-func caller(r *http.Request) client { return r.Context().Value(clientKey{}).(client) }
+func caller(r *http.Request) client { return exchangeOf(r).client }
 
 // authenticate lets a request pass with the credentials of a client or of root.
 func (s *Server) authenticate(next http.Handler) http.Handler {
@@ -32,7 +29,8 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		case !ok:
 			s.challenge(w, stale)
 		default:
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), clientKey{}, found)))
+			exchangeOf(r).client = found
+			next.ServeHTTP(w, r)
 		}
 	})
 }

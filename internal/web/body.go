@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -18,6 +19,8 @@ import (
 const (
 	maxBody      = 64 << 10
 	maxArrayBody = 1 << 20
+	// maxPooled is how large a body's memory may be to be used again, and to be set aside on the word of a Content-Length.
+	maxPooled = 256 << 10
 )
 
 // body reads a request's JSON strictly: one value, in valid UTF-8, without duplicate names. Its errors are
@@ -25,6 +28,18 @@ const (
 type body struct {
 	text []byte
 	json *jsontext.Decoder
+	// read has what text is a part of: the decoder takes it from there without a copy.
+	read bytes.Buffer
+}
+
+// bodies are used again: making a decoder takes longer than to read an event.
+var bodies = sync.Pool{New: func() any { return &body{json: new(jsontext.Decoder)} }}
+
+// release gives a body back. Nothing that was read from it may be used any more but strings and copies.
+func (b *body) release() {
+	if b.read.Cap() <= maxPooled { // larger ones are rare
+		bodies.Put(b)
+	}
 }
 
 // readBody reads a request's body, of at most maxBody bytes.
@@ -34,7 +49,11 @@ func readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
 
 // readBodyUpTo reads a request's body, of at most so many bytes if it is an array, else of maxBody.
 func readBodyUpTo(w http.ResponseWriter, r *http.Request, mostOfArray int64) (*body, error) {
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostOfArray))
+	b := bodies.Get().(*body)
+	b.read.Reset()
+	b.read.Grow(int(min(max(r.ContentLength, 0)+bytes.MinRead, maxPooled)))
+	_, err := b.read.ReadFrom(http.MaxBytesReader(w, r.Body, mostOfArray))
+	text := b.read.Bytes()
 	if _, over := errors.AsType[*http.MaxBytesError](err); over {
 		return nil, tooLarge(mostOfArray)
 	}
@@ -47,7 +66,9 @@ func readBodyUpTo(w http.ResponseWriter, r *http.Request, mostOfArray int64) (*b
 	case len(text) > maxBody && start[0] != '[':
 		return nil, tooLarge(maxBody)
 	}
-	return &body{text: text, json: jsontext.NewDecoder(bytes.NewReader(text))}, nil
+	b.text = text
+	b.json.Reset(&b.read)
+	return b, nil
 }
 
 func tooLarge(most int64) error {
@@ -60,22 +81,32 @@ func tooLarge(most int64) error {
 // isArray reports whether an array is next.
 func (b *body) isArray() bool { return b.json.PeekKind() == '[' }
 
-// object reads an object, and calls member for each of its names, to read the value.
-func (b *body) object(member func(name string) error) error {
+// object reads an object, and calls member for each of its names, to read the value. The name is good until then: no
+// string is made of it.
+func (b *body) object(member func(name []byte) error) error {
 	if err := b.begin('{', "an object"); err != nil {
 		return err
 	}
 	for b.json.PeekKind() != '}' {
-		name, err := b.json.ReadToken()
+		name, err := b.json.ReadValue()
 		if err != nil {
 			return b.syntax(err)
 		}
-		if err := member(name.String()); err != nil {
+		if err := member(unquoted(name)); err != nil {
 			return err
 		}
 	}
 	_, err := b.json.ReadToken()
 	return b.syntax(err)
+}
+
+// unquoted is the text of a valid JSON string.
+func unquoted(text jsontext.Value) []byte {
+	if bytes.IndexByte(text, '\\') < 0 {
+		return text[1 : len(text)-1]
+	}
+	unescaped, _ := jsontext.AppendUnquote(nil, text)
+	return unescaped
 }
 
 // array reads an array, and calls element for each of its values, to read it.

@@ -86,7 +86,7 @@ func (d *digester) seal(sealed []byte) [sealLen]byte {
 
 // open returns a nonce's seal and whether it has expired; ok is false when it is not one of ours.
 func (d *digester) open(nonce string) (seal [sealLen]byte, expired, ok bool) {
-	raw, err := base64.RawURLEncoding.DecodeString(nonce)
+	raw, err := base64.RawURLEncoding.Strict().DecodeString(nonce)
 	if err != nil || len(raw) != sealedLen+sealLen {
 		return seal, false, false
 	}

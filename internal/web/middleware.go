@@ -2,9 +2,7 @@ package web
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
-	"runtime/debug"
 	"strings"
 )
 
@@ -19,7 +17,7 @@ func (s *Server) recoverPanics(next http.Handler) http.Handler {
 			if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(reason) // net/http's own way to end a connection
 			}
-			s.log.Error("a request panicked", "method", r.Method, "panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
+			s.config.Reporter.Panic(s.log, "a request panicked", reason, requestFields(r)...)
 			writeProblem(w, problem{Status: http.StatusInternalServerError, Detail: "an error in the bus; it has been logged"})
 		}()
 		next.ServeHTTP(w, r)

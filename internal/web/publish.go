@@ -24,6 +24,7 @@ func (s *Server) postTopic(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
+	defer body.release()
 	once, err := readOnce(r, body.text)
 	if err != nil {
 		s.fail(w, r, err)
@@ -69,8 +70,8 @@ func (s *Server) readEvents(body *body, topic bus.TopicName) (events []store.Pac
 
 // event reads an event. Its time stays as it is if none is given.
 func (b *body) event(e *bus.Event) error {
-	return b.object(func(member string) (err error) {
-		switch member {
+	return b.object(func(member []byte) (err error) {
+		switch string(member) {
 		case "type":
 			var text string
 			text, err = b.string()
@@ -99,11 +100,7 @@ func readOnce(r *http.Request, text []byte) (*store.Once, error) {
 		return nil, nil
 	}
 	key := values[0]
-	visible := len(values) == 1 && len(key) >= 1 && len(key) <= maxKey
-	for i := 0; i < len(key); i++ {
-		visible = visible && key[i] > ' ' && key[i] < 0x7f
-	}
-	if !visible {
+	if len(values) != 1 || !isVisible(key, maxKey) {
 		return nil, bus.Invalidf("", "the Idempotency-Key header must be one value of 1 to %d visible ASCII characters", maxKey)
 	}
 	digest := sha256.New()

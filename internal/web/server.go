@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
 	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
 )
 
 // Config says how to serve.
@@ -32,6 +33,10 @@ type Config struct {
 	// within ScalingDeadline.
 	ScalingThreshold int64
 	ScalingDeadline  time.Duration
+	// Reporter, if given, reports what must not happen.
+	Reporter *telemetry.Reporter
+	// Tracer, if given, makes spans of the requests.
+	Tracer *telemetry.Tracer
 }
 
 // Server serves the HTTP API.
@@ -58,7 +63,7 @@ func New(config Config, st *store.Store, in *ingest.Ingest, metrics http.Handler
 // Handler returns the API. All routes stand here, each with who calls it.
 func (s *Server) Handler() http.Handler {
 	r := chi.NewRouter()
-	r.Use(s.recoverPanics, s.forceTLS, decodePath, middleware.GetHead) // some load balancers ask with HEAD
+	r.Use(s.observe, s.recoverPanics, s.forceTLS, decodePath, middleware.GetHead) // some load balancers ask with HEAD
 	r.NotFound(s.notFound)
 	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { s.methodNotAllowed(r, w, req) })
 

@@ -91,8 +91,8 @@ func readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscript
 		return sub, err
 	}
 	listed := false
-	err = body.object(func(member string) error {
-		switch member {
+	err = body.object(func(member []byte) error {
+		switch string(member) {
 		case "topics":
 			listed = true
 			return body.array(func() error {

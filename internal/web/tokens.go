@@ -45,7 +45,7 @@ func (s *Server) postTokens(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.directory.forget()
-	s.log.Info("added a token", "name", wanted.Name)
+	s.log.Info("added a token", "request_id", exchangeOf(r).id, "client", bus.PublicName(wanted.Token, wanted.Name))
 	writeJSON(w, http.StatusCreated, wanted)
 }
 
@@ -56,10 +56,10 @@ func readToken(w http.ResponseWriter, r *http.Request) (wanted tokenView, err er
 		return wanted, err
 	}
 	given := false
-	err = body.object(func(member string) error {
+	err = body.object(func(member []byte) error {
 		var text string
 		var err error
-		switch member {
+		switch string(member) {
 		case "name":
 			text, err = body.string()
 			wanted.Name = bus.ClientName(text)

@@ -53,7 +53,7 @@ func newAPI(t testing.TB, redis *storetest.Server, adjust ...func(*web.Config)) 
 		f(&config)
 	}
 	a := &api{Store: redis.Open(t), t: t, log: &bytes.Buffer{}}
-	a.server = web.New(config, a.Store, ingest.New(a.Store, 64, time.Now), telemetry.NewMetrics().Handler(), a.logger(), time.Now)
+	a.server = web.New(config, a.Store, ingest.New(a.Store, 64, nil, time.Now), telemetry.NewMetrics().Handler(), a.logger(), time.Now)
 	a.handler = a.server.Handler()
 	require.NoError(t, a.PutToken(t.Context(), alice, "alice"))
 	require.NoError(t, a.PutToken(t.Context(), bob, "bob"))
@@ -205,7 +205,7 @@ func TestPublish(t *testing.T) {
 		before := time.Now().UnixMilli()
 		for _, body := range []string{
 			`{"type":"create","url":"https://x.example/1","timestamp":-7,"data":{"z":1.0,"a":18446744073709551615}}`,
-			`{"url":"https://x.example/2","type":"noop","data":null}`,
+			`{"\u0075rl":"https://x.example/2","type":"no\u006fp","data":null}`,
 		} {
 			a.requireDone(alice, "POST", "/topics/widgets", body)
 		}

@@ -2,8 +2,8 @@ package worker
 
 import (
 	"context"
-	"fmt"
-	"runtime/debug"
+	"errors"
+	"log/slog"
 	"time"
 
 	"routemaster/internal/bus"
@@ -31,6 +31,7 @@ func (w *Worker) newCrew(q bus.Queue, threads int) *crew {
 	for range threads {
 		c.threads = append(c.threads, bus.NewWorkerID())
 	}
+	w.config.Recorder.Threads(q, threads)
 	return c
 }
 
@@ -59,34 +60,55 @@ func (c *crew) wait(ctx context.Context, thread bus.WorkerID) *store.Task {
 		pause(ctx, retryEvery)
 		return nil
 	}
-	// Until Redis has answered: a job whose answer was lost is this thread's, and no other will run it.
-	for ctx.Err() == nil {
-		task, err := c.store.Acquire(ctx, c.queue, thread, c.now())
-		if err == nil {
-			return task
-		}
-		c.report("acquire", err)
+	task, err := c.store.Acquire(ctx, c.queue, thread, c.now())
+	return c.acquired(ctx, thread, store.Next{Task: task, Err: err})
+}
+
+// acquired returns the task that was taken, if any. It asks until Redis has answered: a job whose answer was lost is
+// this thread's, and no other will run it.
+func (c *crew) acquired(ctx context.Context, thread bus.WorkerID, next store.Next) *store.Task {
+	for errors.Is(next.Err, bus.ErrUnavailable) && ctx.Err() == nil {
 		pause(ctx, retryEvery)
+		next.Task, next.Err = c.store.Acquire(ctx, c.queue, thread, c.now())
 	}
-	return nil
+	if next.Err != nil {
+		c.report("acquire", next.Err)
+		pause(ctx, retryEvery)
+		return nil
+	}
+	return next.Task
 }
 
 // handle runs a job. It is not stopped by the context: a delivery under way is finished.
 func (c *crew) handle(ctx context.Context, task *store.Task) (outcome store.Outcome) {
+	c.config.Recorder.Busy(c.queue, 1)
+	defer c.config.Recorder.Busy(c.queue, -1)
 	defer func() {
 		if reason := recover(); reason != nil {
-			c.log.Error("a job panicked; it is tried again", "job", task.Job.Name,
-				"panic", fmt.Sprint(reason), "stack", string(debug.Stack()))
+			c.config.Reporter.Panic(c.log, "a job panicked; it is tried again", reason, taskFields(task)...)
 			outcome = store.Outcome{RetryAt: c.now().Add(c.config.RetryAfter)}
 		}
 	}()
 	handler, ok := c.config.Handlers[task.Job.Name]
 	if !ok || task.Job.Name == bus.JobBatch && task.Delivery == nil {
 		// It may be a job of a newer version: it is kept for a worker that knows it.
-		c.log.Warn("left a job that this version cannot run", "job", task.Job.Name, "queue", c.queue)
+		c.warn("left a job that this version cannot run", task)
 		return store.Outcome{RetryAt: c.now().Add(c.config.RetryAfter)}
 	}
 	return handler(context.WithoutCancel(ctx), task)
+}
+
+func (c *crew) warn(event string, task *store.Task) {
+	c.log.LogAttrs(context.Background(), slog.LevelWarn, event, taskFields(task)...)
+}
+
+// taskFields tell which job a line of the log, or a report, is about.
+func taskFields(task *store.Task) []slog.Attr {
+	fields := []slog.Attr{slog.String("queue", string(task.Queue)), slog.String("job", string(task.Job.Name))}
+	if d := task.Delivery; d != nil {
+		fields = append(fields, slog.String("subscriber", string(d.Client)), slog.String("batch", string(d.Batch)), slog.Int("attempt", d.Attempts))
+	}
+	return fields
 }
 
 // settle ends a job and returns the next one, if there is one and the context is not done. Until
@@ -100,20 +122,23 @@ func (c *crew) settle(ctx context.Context, task *store.Task, outcome store.Outco
 		owned, next, err := c.trySettle(ctx, giveUp, task, outcome)
 		if err == nil {
 			if !owned && tries == 0 { // later, an answer may have been lost
-				c.log.Warn("a job was finished too late: it had been given to another worker", "job", task.Job.Name)
+				c.warn("a job was finished too late: it had been given to another worker", task)
 			}
-			return next
+			if owned && task.Delivery != nil && outcome.RetryAt.IsZero() {
+				c.config.Recorder.Removed(task.Delivery.Client, len(task.Delivery.Events))
+			}
+			return c.acquired(ctx, task.Worker, next)
 		}
 		c.report("settle", err)
 		if !giveUp.IsZero() && time.Now().After(giveUp) {
-			c.log.Warn("could not settle a job before the stop; it will run again", "job", task.Job.Name)
+			c.warn("could not settle a job before the stop; it will run again", task)
 			return nil
 		}
 		pause(context.WithoutCancel(ctx), retryEvery)
 	}
 }
 
-func (c *crew) trySettle(ctx context.Context, giveUp time.Time, task *store.Task, outcome store.Outcome) (owned bool, next *store.Task, err error) {
+func (c *crew) trySettle(ctx context.Context, giveUp time.Time, task *store.Task, outcome store.Outcome) (owned bool, next store.Next, err error) {
 	calling := context.WithoutCancel(ctx)
 	if giveUp.IsZero() {
 		return c.store.SettleAndAcquire(calling, task, outcome, c.now())
@@ -121,5 +146,5 @@ func (c *crew) trySettle(ctx context.Context, giveUp time.Time, task *store.Task
 	calling, cancel := context.WithDeadline(calling, giveUp)
 	defer cancel()
 	owned, err = c.store.Settle(calling, task, outcome)
-	return owned, nil, err
+	return owned, next, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
 )
 
 // Handler runs a job and says how it ended.
@@ -33,6 +34,10 @@ type Config struct {
 	Handlers map[bus.JobName]Handler
 	// Tickers enqueue the housekeeping.
 	Tickers []Ticker
+	// Reporter, if given, reports what must not happen.
+	Reporter *telemetry.Reporter
+	// Recorder takes note of what the threads do; it may be nil.
+	Recorder *telemetry.Recorder
 }
 
 // The pace of the loops.
@@ -125,13 +130,21 @@ func (w *Worker) tick(ctx context.Context, ticker Ticker) {
 // heartbeat notes that this worker's threads are alive, and puts back the housekeeping of workers that are not.
 func (w *Worker) heartbeat(ctx context.Context, workers []bus.WorkerID) {
 	every(ctx, heartbeatEvery, func() {
-		if err := w.store.Heartbeat(ctx, w.now(), workers...); err != nil {
+		// As soon as Redis is back, since others go by it.
+		for err := w.store.Heartbeat(ctx, w.now(), workers...); err != nil && ctx.Err() == nil; {
 			w.report("heartbeat", err)
+			pause(ctx, retryEvery)
+			err = w.store.Heartbeat(ctx, w.now(), workers...)
+		}
+		if !bus.CanJudgeWorkers(w.store.SteadySince(), w.now()) {
+			return
 		}
 		// Not by a job: a job that dead workers hold is in its queue already, and could not be enqueued to free itself.
-		if _, err := w.store.ScrubQueues(ctx, w.now().Add(-bus.DeadAfter), bus.QueueAux); err != nil {
+		jobs, err := w.store.ScrubQueues(ctx, w.now().Add(-bus.DeadAfter), bus.QueueAux)
+		if err != nil {
 			w.report("heartbeat", err)
 		}
+		w.config.Recorder.Scrubbed(jobs, 0)
 	})
 }
 
@@ -149,7 +162,7 @@ func (w *Worker) retire(workers []bus.WorkerID) {
 // report logs an error, unless it is that Redis is away: the store tells each change of that once.
 func (w *Worker) report(what string, err error) {
 	if !errors.Is(err, bus.ErrUnavailable) && !errors.Is(err, context.Canceled) {
-		w.log.Error("redis refused a call", "loop", what, "error", err)
+		w.config.Reporter.Error(w.log, "redis refused a call", err, slog.String("loop", what))
 	}
 }
 

@@ -3,15 +3,18 @@
 -- ARGV     1 namespace, 2 topic, 3 publisher's token, 4 now (ms),
 --          5 first 16 characters of the UIDs of the batches opened,
 --          6 default max_events, 7 default timeout (ms), 8 idempotency key, empty for none,
---          9 digest of the request, 10 life of an idempotency key (ms), 11.. packed events,
---          oldest first
--- Returns  1; 2 when the request was stored before; 0 when another client publishes to the topic;
+--          9 digest of the request, 10 life of an idempotency key (ms), 11 the spans of the requests
+--          if they are traced, separated by spaces, 12 when a job told to wait for its turn comes up by itself
+--          at the latest (ms), 13.. packed events, oldest first
+-- Returns  the subscribers' tokens, with a space between two, so that it is cheap to return; or a number:
+--          2 when the request was stored before; 0 when another client publishes to the topic;
 --          -1 when another request had its idempotency key; -2 when the token is not known
 -- Keeps    every event in one batch of each subscriber; every batch with one job, its
 --          index entry and its gauges; a current batch neither full nor closed
 local topic, publisher, now, seed = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local default_max, default_timeout = tonumber(ARGV[6]), tonumber(ARGV[7])
-local FIRST, LAST = 11, #ARGV
+local FIRST, LAST = 13, #ARGV
+local MOST_ORIGINS, ORIGINS_LIFE = 8, 24 * 3600 * 1000 -- of one batch; in ms
 local CHUNK = 1000 -- as many values as unpack can safely push at once
 local UID_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
@@ -23,8 +26,32 @@ if owner and owner ~= '' and owner ~= publisher and redis.call('HGET', tokens_ke
 end
 if ARGV[8] ~= '' then
   local before = redis.call('GET', idempotency_key(name, ARGV[8]))
-  if before then return before == ARGV[9] and 2 or -1 end
+  if before and before ~= ARGV[9] then return -1 end
+  if before then -- written anew, so that there is something for replicas to confirm
+    redis.call('PEXPIRE', idempotency_key(name, ARGV[8]), ARGV[10])
+    return 2
+  end
 end
+-- A subscriber that cannot be written to, because something of it is not of its type, must fail neither the others nor
+-- halfway. So all is read before anything is written.
+local receivers = {}
+for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
+  local settings = redis.pcall('HMGET', subscriber_key(token), 'callback', 'max_events', 'timeout', 'abreast')
+  if settings[1] then
+    local current = redis.pcall('SMEMBERS', current_key(token))
+    if current.err then
+      redis.call('DEL', current_key(token))
+      current = {}
+    end
+    table.insert(receivers, {
+      token = token, current = current,
+      max = math.max(1, math.floor(tonumber(settings[2]) or default_max)),
+      timeout = math.max(0, tonumber(settings[3]) or default_timeout),
+      abreast = tonumber(settings[4]),
+    })
+  end
+end
+
 redis.call('HINCRBY', topic_key(topic), 'counter', LAST - FIRST + 1)
 redis.call('HSET', topic_key(topic), 'publisher', publisher, 'last_event', ARGV[LAST])
 if owner ~= publisher then redis.call('SADD', topics_key(), topic) end
@@ -46,58 +73,91 @@ local function push(bid, from, to)
   end
 end
 
+-- Notes the spans that a batch comes from. They are a help, not a part of it: nothing may fail by them.
+local function note_origins(bid)
+  if ARGV[11] == '' then return end
+  for origin in string.gmatch(ARGV[11], '%S+') do
+    local length = redis.pcall('LLEN', origins_key(bid))
+    if type(length) ~= 'number' or length >= MOST_ORIGINS then return end
+    redis.call('RPUSH', origins_key(bid), origin)
+  end
+  redis.call('PEXPIRE', origins_key(bid), ORIGINS_LIFE)
+end
+
+-- Has a batch that is to be delivered wait for its turn, if its subscriber is served as it is: then no worker need come by to find
+-- that out. All its other batches must stand in line, or it would pass them; and the first must still be there, for whoever settles
+-- that calls the next. Returns whether it waits.
+local function wait_in_line(to, bid, batches)
+  if not to.abreast then return false end -- nothing was ever delivered
+  local standing = redis.pcall('ZCARD', line_key(to.token))
+  if standing ~= batches - 1 or standing < to.abreast then return false end
+  if not to.line_moves then
+    local first = redis.call('ZRANGE', line_key(to.token), 0, 0)[1]
+    to.line_moves = redis.call('EXISTS', batch_key(first)) == 1 and redis.call('SISMEMBER', jobs_index_key('main'), job_of(first)) == 1
+    if not to.line_moves then return false end
+  end
+  append_to_line(to.token, bid, last_in_line(to.token))
+  redis.call('ZADD', scheduled_key('main'), ARGV[12], job_of(bid))
+  return true
+end
+
 -- Fills a current batch from event number `from`; returns the first event left over.
-local function fill(token, bid, from, max)
-  local length = redis.call('LLEN', batch_key(bid)) - HEADER
+local function fill(to_whom, bid, from)
+  local token, max = to_whom.token, to_whom.max
+  local length = redis.pcall('LLEN', batch_key(bid))
+  length = type(length) == 'number' and length - HEADER or -1
   if length < 0 then -- not a batch: something else than a script removed it
     redis.call('SREM', current_key(token), bid)
     return from
   end
   local to = math.min(LAST, from + max - length - 1)
   push(bid, from, to)
+  note_origins(bid)
   if length + math.max(0, to - from + 1) >= max then
     redis.call('SREM', current_key(token), bid)
     -- One that waits for its turn goes on waiting.
-    if not redis.call('ZSCORE', line_key(token), bid) then make_instant(job_of(bid), 'LPUSH') end
+    if type(redis.pcall('ZSCORE', line_key(token), bid)) ~= 'string' and redis.call('ZSCORE', scheduled_key('main'), job_of(bid)) then
+      local batches = tonumber(redis.pcall('HGET', batch_gauge_key(), token)) or 0
+      if not wait_in_line(to_whom, bid, batches) then make_instant(job_of(bid), 'LPUSH') end
+    end
   end
   return math.max(from, to + 1)
 end
 
 -- Opens a batch with the events from number `from`; returns the first event left over.
-local function open(token, from, max, timeout)
+local function open(to_whom, from)
+  local token, max, timeout = to_whom.token, to_whom.max, to_whom.timeout
   local bid = new_uid()
   local job = job_of(bid)
   local to = math.min(LAST, from + max - 1)
   local full = to - from + 1 >= max
   redis.call('RPUSH', batch_key(bid), token, ARGV[4], 0)
   push(bid, from, to)
+  note_origins(bid)
   redis.call('ZADD', batches_index_key(), ARGV[4], bid)
-  redis.call('HINCRBY', batch_gauge_key(), token, 1)
+  local batches = change_gauge(batch_gauge_key(), token, 1)
   redis.call('SADD', jobs_index_key('main'), job)
   if not full then redis.call('SADD', current_key(token), bid) end
   if full or timeout == 0 then
-    redis.call('LPUSH', instant_key('main'), job)
+    if not wait_in_line(to_whom, bid, batches) then redis.call('LPUSH', instant_key('main'), job) end
   else
     redis.call('ZADD', scheduled_key('main'), string.format('%.0f', now + timeout), job)
   end
   return to + 1
 end
 
-for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
-  local settings = redis.call('HMGET', subscriber_key(token), 'callback', 'max_events', 'timeout')
-  if settings[1] then
-    local max = math.max(1, math.floor(tonumber(settings[2]) or default_max))
-    local timeout = math.max(0, tonumber(settings[3]) or default_timeout)
-    redis.call('HINCRBY', event_gauge_key(), token, LAST - FIRST + 1)
-    local from = FIRST
-    for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
-      if from <= LAST then from = fill(token, bid, from, max) end
-    end
-    while from <= LAST do from = open(token, from, max, timeout) end
+local tokens = {}
+for _, to in ipairs(receivers) do
+  table.insert(tokens, to.token)
+  change_gauge(event_gauge_key(), to.token, LAST - FIRST + 1)
+  local from = FIRST
+  for _, bid in ipairs(to.current) do
+    if from <= LAST then from = fill(to, bid, from) end
   end
+  while from <= LAST do from = open(to, from) end
 end
 -- Last, so that a script that fails on the way is not taken for done.
 if ARGV[8] ~= '' then
   redis.call('SET', idempotency_key(name, ARGV[8]), ARGV[9], 'PX', ARGV[10])
 end
-return 1
+return table.concat(tokens, ' ')

@@ -3,9 +3,15 @@ package storetest
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,16 +21,17 @@ import (
 
 // process is a redis-server.
 type process struct {
-	path, address string
-	arguments     []string
-	output        bytes.Buffer
-	command       *exec.Cmd
+	path, address, dir string
+	arguments          []string
+	output             bytes.Buffer
+	command            *exec.Cmd
 }
 
 // startWithin bounds how long a redis-server may take to answer.
 const startWithin = 10 * time.Second
 
-func startProcess(t testing.TB, arguments []string) *process {
+// startProcess starts a redis-server on an address, with a directory of its own.
+func startProcess(t testing.TB, address, directory string, arguments ...string) *process {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -33,24 +40,49 @@ func startProcess(t testing.TB, arguments []string) *process {
 		}
 		t.Skip("redis-server is not installed: install it to run this test on a real Redis too")
 	}
-	address := freeAddress(t)
-	host, port, err := net.SplitHostPort(address)
-	require.NoError(t, err)
-	p := &process{path: path, address: address, arguments: append([]string{
-		"--bind", host, "--port", port, "--dir", t.TempDir(), "--save", "", "--appendonly", "no",
-	}, arguments...)}
+	p := &process{path: path, address: address, dir: directory, arguments: arguments}
 	t.Cleanup(func() { p.kill(t) })
 	p.start(t)
 	return p
 }
 
-// freeAddress finds a loopback port that nobody listens on.
-func freeAddress(t testing.TB) string {
+// startServer starts a redis-server on an address that keeps nothing unless told to.
+func startServer(t testing.TB, address string, arguments ...string) *process {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	host, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
-	defer listener.Close()
-	return listener.Addr().String()
+	directory := t.TempDir()
+	return startProcess(t, address, directory, append([]string{
+		"--bind", host, "--port", port, "--dir", directory, "--save", "", "--appendonly", "no",
+	}, arguments...)...)
+}
+
+// FreeAddress finds a loopback address that nobody listens on, and that nobody takes by chance while its owner is
+// restarted: its port is below those that systems give to outgoing connections.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	return freeAddress(t, 0)
+}
+
+// freeAddress finds one whose port is free, and the one so much above it.
+func freeAddress(t testing.TB, above int) string {
+	t.Helper()
+	const lowest, highest, tries = 20_000, 32_000, 100
+	for range tries {
+		port := lowest + rand.IntN(highest-lowest-above)
+		if address := loopback(port); isFree(address) && isFree(loopback(port+above)) {
+			return address
+		}
+	}
+	t.Fatal("found no free port")
+	return ""
+}
+
+func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+
+func isFree(address string) bool {
+	listener, err := net.Listen("tcp", address)
+	return err == nil && listener.Close() == nil
 }
 
 func (p *process) start(t testing.TB) {
@@ -77,4 +109,20 @@ func (p *process) kill(t testing.TB) {
 	if t.Failed() {
 		t.Logf("redis-server said:\n%s", p.output.String())
 	}
+}
+
+// repair takes a transaction that was half written when the server was killed off its append-only file. The server
+// itself leaves the half there, without its last command, and what it then writes behind it becomes
+// part of that transaction: at the next start but one, half a script has run.
+// See https://github.com/valkey-io/valkey/pull/4342. A server that is called so is the tool that mends it.
+func (p *process) repair(t testing.TB) {
+	manifest := filepath.Join(p.dir, "appendonlydir", "appendonly.aof.manifest") // since Redis 7
+	if _, err := os.Stat(manifest); errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	check := exec.Command(p.path, "--fix", manifest)
+	check.Args[0] = "redis-check-aof"
+	check.Stdin = strings.NewReader("y\n")
+	output, err := check.CombinedOutput()
+	require.NoError(t, err, string(output))
 }

@@ -37,8 +37,18 @@ func Embedded(t testing.TB) *Server {
 
 // Real starts a redis-server. It is ended with the test.
 func Real(t testing.TB, arguments ...string) *Server {
-	process := startProcess(t, arguments)
-	return newServer(t, "redis://"+process.address, process)
+	address := FreeAddress(t)
+	process := startServer(t, address, arguments...)
+	return newServer(t, "redis://"+address, process)
+}
+
+// clusterPortAbove is how much above its own port a node of a cluster listens for the others.
+const clusterPortAbove = 10_000
+
+// ClusterNode is [Real], as a node of a Redis Cluster.
+func ClusterNode(t testing.TB) *Server {
+	address := freeAddress(t, clusterPortAbove)
+	return newServer(t, "redis://"+address, startServer(t, address, "--cluster-enabled", "yes"))
 }
 
 func newServer(t testing.TB, url string, process *process) *Server {
@@ -67,8 +77,12 @@ func (s *Server) IsEmbedded() bool { return s.process == nil }
 // Kill ends a real server with SIGKILL.
 func (s *Server) Kill(t testing.TB) { s.process.kill(t) }
 
-// Restart starts a real server again, after Kill, on the same port and directory.
-func (s *Server) Restart(t testing.TB) { s.process.start(t) }
+// Restart starts a real server again, after Kill, on the same port and directory. Before, it mends the
+// append-only file, as operators should.
+func (s *Server) Restart(t testing.TB) {
+	s.process.repair(t)
+	s.process.start(t)
+}
 
 // Freeze stops a real server without ending it: it takes connections, and does not answer. Thaw lets it go on.
 func (s *Server) Freeze(t testing.TB) {
@@ -89,8 +103,11 @@ func RequireSound(t testing.TB, st *store.Store) {
 }
 
 // Main runs a package's tests, and fails them if a goroutine is left.
-func Main(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// The Redis client's own: it asks every second for a server that was away, and then sees that it is closed.
-		goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial"))
+func Main(m *testing.M, ignore ...goleak.Option) {
+	// The Redis client's own: it asks every second for a server that was away, and then sees that it is closed.
+	dialling := goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
+	// Honeybadger's client starts these as it is imported, and never ends the second.
+	events := goleak.IgnoreTopFunction("github.com/honeybadger-io/honeybadger-go.(*EventsWorker).run")
+	notices := goleak.IgnoreTopFunction("github.com/honeybadger-io/honeybadger-go.newBufferedWorker.func1")
+	goleak.VerifyTestMain(m, append(ignore, dialling, events, notices)...)
 }

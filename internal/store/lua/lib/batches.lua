@@ -6,64 +6,91 @@ local HEADER = 3
 -- The job that delivers a batch is MessagePack ["batch", [bid]]: an array of two,
 -- a 5-byte string, an array of one, and a string whose length is in its first byte.
 local JOB_HEAD = '\146\165batch\145'
+local LONGEST_UID = 31 -- what one byte can say
 
+-- No job, which is empty, for what cannot be the UID of a batch.
 local function job_of(bid)
+  if #bid > LONGEST_UID then return '' end
   return JOB_HEAD .. string.char(160 + #bid) .. bid
 end
 
--- The batch that a job of a queue delivers; nil for any other job. One byte can say a length of up to 31.
+-- The batch that a job of a queue delivers; nil for any other job.
 local function batch_of(queue, job)
   local bid = string.sub(job, #JOB_HEAD + 2)
-  if queue == 'main' and #bid >= 1 and #bid <= 31 and job == job_of(bid) then return bid end
+  if queue == 'main' and #bid >= 1 and job == job_of(bid) then return bid end
   return nil
 end
 
--- Lowers a gauge, and removes it when nothing is left.
-local function lower(gauge, token, by)
-  if redis.call('HINCRBY', gauge, token, -by) <= 0 then
+-- Changes a gauge, and removes it when nothing is left. Returns what is left, 0 if that is not known. Gauges are for who looks
+-- on: one that is no number, which is not our doing, begins anew, and stops nothing.
+local function change_gauge(gauge, token, by)
+  local left = redis.pcall('HINCRBY', gauge, token, by)
+  if type(left) ~= 'number' then
+    redis.pcall('HDEL', gauge, token)
+    if by > 0 then redis.pcall('HINCRBY', gauge, token, by) end
+    return 0
+  elseif left <= 0 then
     redis.call('HDEL', gauge, token)
   end
+  return left
 end
 
 -- Makes a scheduled job instant: RPUSH makes it the next taken, LPUSH the last. Any other job stays as it is.
 local function make_instant(job, push)
-  if redis.call('ZSCORE', scheduled_key('main'), job) then
+  if redis.call('ZREM', scheduled_key('main'), job) == 1 then
     redis.call(push, instant_key('main'), job)
-    redis.call('ZREM', scheduled_key('main'), job)
   end
 end
 
--- Calls the first batches of a subscriber's line, as many as may be delivered at
--- once: a job that was told to wait for its turn becomes instant, and is the next taken.
-local function call_line(token, abreast)
-  local first = redis.call('ZRANGE', line_key(token), 0, abreast - 1)
-  for i = #first, 1, -1 do
-    make_instant(job_of(first[i]), 'RPUSH')
+-- Appends a batch to its subscriber's line, given the score of the last in it. Returns its own.
+local function append_to_line(token, bid, last)
+  redis.call('ZADD', line_key(token), last + 1, bid)
+  return last + 1
+end
+
+-- The score of the last in a subscriber's line, 0 if there is none.
+local function last_in_line(token)
+  return tonumber(redis.call('ZRANGE', line_key(token), -1, -1, 'WITHSCORES')[2]) or 0
+end
+
+-- Calls batches of a subscriber's line by their places, the first of which is 0: a job that was told to wait
+-- for its turn becomes instant, and is the next taken.
+local function call_line(token, from, to)
+  local called = redis.call('ZRANGE', line_key(token), from, to)
+  for i = #called, 1, -1 do
+    make_instant(job_of(called[i]), 'RPUSH')
   end
 end
 
+-- Calls those whose turn it is, since what they wait for is over. How many that are, workers have noted.
+local function call_first(token)
+  call_line(token, 0, (tonumber(redis.call('HGET', subscriber_key(token), 'abreast')) or 1) - 1)
+end
+
+-- Takes a batch out of its subscriber's line. That lets one more be delivered, which is called: all that may be now, since
+-- somebody with a smaller setting may have taken one out without calling whom it should. So the first never waits in vain.
 local function leave_line(token, bid, abreast)
-  if redis.call('ZREM', line_key(token), bid) == 1 then
-    call_line(token, abreast)
+  if redis.pcall('ZREM', line_key(token), bid) == 1 then
+    call_line(token, 0, abreast - 1)
   end
 end
 
--- Removes a batch and all that points to it, except its job.
+-- Removes a batch and all that points to it, except its job. Returns how many events it had. Its first write takes no memory.
 local function remove_batch(bid, token, abreast)
-  local events = redis.call('LLEN', batch_key(bid)) - HEADER
-  lower(event_gauge_key(), token, events)
-  lower(batch_gauge_key(), token, 1)
-  redis.call('DEL', batch_key(bid))
+  local events = math.max(0, redis.call('LLEN', batch_key(bid)) - HEADER)
+  redis.call('DEL', batch_key(bid), origins_key(bid))
+  change_gauge(event_gauge_key(), token, 0 - events) -- not -events: Redis does not read -0
+  change_gauge(batch_gauge_key(), token, -1)
   redis.call('ZREM', batches_index_key(), bid)
-  redis.call('SREM', current_key(token), bid)
+  redis.pcall('SREM', current_key(token), bid)
   leave_line(token, bid, abreast)
+  return events
 end
 
--- Adds to a subscriber's health, within 0 and 100. A subscriber that is gone stays so.
-local function heal(token, points)
-  if redis.call('EXISTS', subscriber_key(token)) == 1 then
-    local health = tonumber(redis.call('HGET', subscriber_key(token), 'health_points')) or 100
-    redis.call('HSET', subscriber_key(token), 'health_points',
-      math.max(0, math.min(100, health + points)))
+-- Adds to a subscriber's health, given what it was, within 0 and 100.
+local function heal(token, health, points)
+  local healed = math.max(0, math.min(100, (tonumber(health) or 100) + points))
+  if healed ~= tonumber(health) then
+    redis.call('HSET', subscriber_key(token), 'health_points', healed)
   end
 end

@@ -10,7 +10,9 @@ local function subscriber_key(token) return ns .. 'subscriber:' .. token end
 local function subscriber_topics_key(token) return ns .. 'topics:' .. token end
 local function tokens_key() return ns .. 'api_tokens:by_token' end
 local function batch_key(bid) return ns .. 'batch:' .. bid end
+local function original_key(bid) return ns .. 'batches:' .. bid end
 local function current_key(token) return ns .. 'batches:current:' .. token end
+local function origins_key(bid) return ns .. 'batches:origins:' .. bid end
 local function line_key(token) return ns .. 'batches:line:' .. token end
 local function batches_index_key() return ns .. 'batches:index' end
 local function event_gauge_key() return ns .. 'batches:gauges:event' end
@@ -22,3 +24,4 @@ local function pending_key(queue, worker) return ns .. 'jobs:pending:' .. queue 
 local function pending_index_key(queue) return ns .. 'jobs:pending:index:' .. queue end
 local function idempotency_key(name, key) return ns .. 'idempotency:' .. name .. '/' .. key end
 local function workers_key() return ns .. 'workers' end
+local function counters_key() return ns .. 'counters' end

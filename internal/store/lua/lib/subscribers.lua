@@ -1,5 +1,5 @@
 -- Removes a subscriber and its subscriptions. Its current batch gets no more events,
--- and comes up at once; all its batches are dropped as they come up. Returns 1, or 0
+-- and comes up at once, like those whose turn it is; all its batches are dropped as they come up. Returns 1, or 0
 -- when there is no such subscriber.
 local function remove_subscriber(token)
   if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return 0 end
@@ -7,6 +7,7 @@ local function remove_subscriber(token)
     make_instant(job_of(bid), 'LPUSH')
   end
   redis.call('DEL', current_key(token))
+  pcall(call_first, token) -- if it was left alone, that is over; a line that is none hinders nothing
   for _, name in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do
     redis.call('SREM', topic_subscribers_key(name), token)
   end

@@ -1,0 +1,114 @@
+package app_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// count is what one subscriber got.
+type count struct {
+	due, delivered, lost int
+	// again counts the events that were delivered again, by the cause.
+	again map[string]int
+	// outOfOrder counts the events that came after a later one of their publisher.
+	outOfOrder int
+	// deliveries are the batches acknowledged; nearFaults those whose repetition a fault would have explained.
+	deliveries, nearFaults int
+	// wrong is what no fault explains.
+	wrong []string
+}
+
+// count compares what a subscriber got of its topics with what was acknowledged.
+func (l *ledger) count(subscriber string, topics []string, why faults) count {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	attempts := l.attempts[subscriber]
+	slices.SortFunc(attempts, func(a, b *attempt) int { return a.arrived.Compare(b.arrived) })
+	c := &counting{
+		ledger: l, subscriber: subscriber, why: why, count: count{again: map[string]int{}},
+		failed: map[int]bool{}, latest: map[int]*attempt{}, furthest: map[int]delivery{},
+	}
+	for _, a := range attempts {
+		if !a.acknowledged.IsZero() {
+			c.deliveries++
+			if why.again(subscriber, a) != "" {
+				c.nearFaults++
+			}
+		}
+		for _, number := range a.numbers {
+			c.add(number, a)
+		}
+	}
+	for number, p := range l.publications {
+		if p.acknowledged.IsZero() || !slices.Contains(topics, p.topic) {
+			continue
+		}
+		c.due++
+		if c.latest[number] != nil {
+			c.delivered++
+		} else {
+			c.lost++
+			c.blame("event %d was acknowledged at %s, and is lost", number, clock(p.acknowledged))
+		}
+	}
+	if others := len(c.latest) - c.delivered; others > 0 {
+		c.blame("%d events of topics that it had not subscribed to", others)
+	}
+	return c.count
+}
+
+// counting is a count under way.
+type counting struct {
+	count
+	ledger     *ledger
+	subscriber string
+	why        faults
+	failed     map[int]bool     // whether the subscriber refused an event before
+	latest     map[int]*attempt // the latest delivery of an event
+	furthest   map[int]delivery // of a publisher's events, the last that was delivered so far
+}
+
+// delivery is the first acknowledged delivery of an event.
+type delivery struct {
+	number int
+	*attempt
+}
+
+// add takes account of one event of an attempt. Attempts come in the order of their arrival.
+func (c *counting) add(number int, a *attempt) {
+	publication, publisher := c.ledger.publications[number], number/numbersOfOne
+	if publication == nil {
+		c.blame("event %d was never published", number)
+		return
+	}
+	if a.acknowledged.IsZero() {
+		c.failed[number] = true
+		return
+	}
+	before := c.latest[number]
+	c.latest[number] = a
+	if before != nil {
+		cause := c.why.again(c.subscriber, before)
+		c.again[cause]++
+		if cause == "" {
+			c.blame("event %d was acknowledged at %s, and came again at %s", number, clock(before.acknowledged), clock(a.arrived))
+		}
+		return
+	}
+	furthest, found := c.furthest[publisher]
+	if !found || number > furthest.number {
+		c.furthest[publisher] = delivery{number, a}
+		return
+	}
+	c.outOfOrder++
+	if !c.failed[number] && !c.why.late(c.subscriber, publication, furthest.attempt) {
+		c.blame("event %d came at %s, after %d", number, clock(a.arrived), furthest.number)
+	}
+}
+
+func (c *counting) blame(format string, args ...any) {
+	c.wrong = append(c.wrong, fmt.Sprintf(format, args...))
+}
+
+func clock(t time.Time) string { return t.Format("05.000") }

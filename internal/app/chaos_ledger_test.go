@@ -1,0 +1,91 @@
+package app_test
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"time"
+)
+
+// ledger is what really happened, as publishers and subscribers saw it.
+type ledger struct {
+	mu           sync.Mutex
+	publications map[int]*publication  // by number
+	attempts     map[string][]*attempt // by subscriber, as they were answered
+	refusals     int                   // publishes without an answer, or with 503
+	complaints   []string
+}
+
+// publication is one event on its way into the bus. Its publisher sends no other before it is acknowledged, but
+// those of the same request.
+type publication struct {
+	topic              string
+	sent, acknowledged time.Time
+}
+
+// attempt is a batch that reached a subscriber; acknowledged is zero if the subscriber did not mean to.
+type attempt struct {
+	numbers               []int
+	arrived, acknowledged time.Time
+}
+
+func newLedger() *ledger {
+	return &ledger{publications: map[int]*publication{}, attempts: map[string][]*attempt{}}
+}
+
+func (l *ledger) publishing(topic string, numbers []int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, number := range numbers {
+		l.publications[number] = &publication{topic: topic, sent: time.Now()}
+	}
+}
+
+func (l *ledger) acknowledge(numbers []int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, number := range numbers {
+		l.publications[number].acknowledged = time.Now()
+	}
+}
+
+func (l *ledger) refuse() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refusals++
+}
+
+func (l *ledger) attempt(subscriber string, a *attempt) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.attempts[subscriber] = append(l.attempts[subscriber], a)
+}
+
+// complain notes what must not happen.
+func (l *ledger) complain(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.complaints = append(l.complaints, fmt.Sprintf(format, args...))
+}
+
+// recovery is how long after a moment the first publish was acknowledged and the first delivery arrived. It is
+// false while either has not come.
+func (l *ledger) recovery(since time.Time) (publish, delivery time.Duration, ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	const never = time.Duration(math.MaxInt64)
+	publish, delivery = never, never
+	for _, p := range l.publications {
+		if d := p.acknowledged.Sub(since); !p.acknowledged.IsZero() && d > 0 {
+			publish = min(publish, d)
+		}
+	}
+	for _, attempts := range l.attempts {
+		for _, a := range attempts {
+			if d := a.arrived.Sub(since); d > 0 {
+				delivery = min(delivery, d)
+			}
+		}
+	}
+	return publish, delivery, publish != never && delivery != never
+}

@@ -1,0 +1,137 @@
+package app_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/store/storetest"
+)
+
+// What a run must show.
+const (
+	recoversWithin = 2 * time.Second // after an outage of Redis
+	leastPerSecond = 10              // events acknowledged, else it was no load
+)
+
+// judge counts, tells, and requires.
+func (c *chaos) judge(long bool) {
+	var report strings.Builder
+	table := tabwriter.NewWriter(&report, 0, 0, 2, ' ', tabwriter.AlignRight)
+	c.judgeSubscribers(table)
+	_ = table.Flush()
+	c.judgeFaults(table, long)
+	_ = table.Flush()
+	c.judgeRecovery(&report)
+	c.judgeLogs()
+	assert.Empty(c.t, c.ledger.complaints)
+	c.t.Logf("%d events acknowledged, %d tries to publish failed\n%s", len(c.ledger.publications), c.ledger.refusals, &report)
+	assert.Greater(c.t, float64(len(c.ledger.publications)), leastPerSecond*chaosFor.Seconds())
+	c.judgeRedis()
+}
+
+// judgeSubscribers requires that nothing was lost, and that faults explain what came again or out of order. How much
+// that proves, the column "near faults" shows: the share of deliveries that came so close to a fault that a repetition would
+// have been explained.
+func (c *chaos) judgeSubscribers(table *tabwriter.Writer) {
+	fmt.Fprintln(table, "subscriber\tdue\tdelivered\tlost\tagain\tout of order\tunexplained\tnear faults\t")
+	due, causes := 0, map[string]int{}
+	for _, s := range subscribers {
+		n := c.ledger.count(s.name, s.topics, c.faults)
+		again := 0
+		for cause, events := range n.again {
+			again += events
+			causes[cause] += events
+		}
+		due += n.due
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d%%\t\n",
+			s.name, n.due, n.delivered, n.lost, again, n.outOfOrder, len(n.wrong)-n.lost, 100*n.nearFaults/max(n.deliveries, 1))
+		assert.Empty(c.t, n.wrong, s.name)
+	}
+	for _, cause := range slices.Sorted(maps.Keys(causes)) {
+		fmt.Fprintf(table, "after %s\t\t\t\t%.2f%%\t\t\t\t\n", cause, 100*float64(causes[cause])/float64(due))
+	}
+}
+
+// judgeFaults requires that a long run has seen every kind of fault everywhere.
+func (c *chaos) judgeFaults(table *tabwriter.Writer, long bool) {
+	kinds := append([]faultKind{killed, frozen}, linkFaults...)
+	fmt.Fprint(table, "faults\t")
+	for _, kind := range kinds {
+		fmt.Fprintf(table, "%s\t", kind)
+	}
+	fmt.Fprintln(table)
+	seen := map[string]map[faultKind]int{}
+	for _, f := range c.faults {
+		if seen[f.lane] == nil {
+			seen[f.lane] = map[faultKind]int{}
+		}
+		seen[f.lane][f.kind]++
+	}
+	for _, lane := range lanes {
+		fmt.Fprintf(table, "%s\t", lane.name)
+		for _, kind := range kinds {
+			fmt.Fprintf(table, "%d\t", seen[lane.name][kind])
+			if long && slices.Contains(lane.kinds, kind) {
+				assert.Positive(c.t, seen[lane.name][kind], "%s: %s", lane.name, kind)
+			}
+		}
+		fmt.Fprintln(table)
+	}
+}
+
+// judgeRecovery requires that the bus is back soon after Redis, when nothing else is wrong.
+func (c *chaos) judgeRecovery(report *strings.Builder) {
+	fmt.Fprintln(report, "after Redis was back: first publish acknowledged, first delivery arrived")
+	for _, back := range c.returns {
+		publish, delivery, _ := c.ledger.recovery(back)
+		circumstances := "among other faults"
+		if slices.Contains(c.calm, back) {
+			circumstances = "nothing else wrong"
+			assert.Less(c.t, max(publish, delivery), recoversWithin)
+		}
+		fmt.Fprintf(report, "  %s: %v, %v\n", circumstances, publish.Round(time.Millisecond), delivery.Round(time.Millisecond))
+	}
+}
+
+// judgeLogs requires that no daemon has seen an error but that Redis was away, and none has been taken for dead.
+func (c *chaos) judgeLogs() {
+	for name, daemon := range c.daemons {
+		for _, run := range daemon.runs {
+			for _, line := range run.log {
+				var entry struct{ Level, Msg string }
+				err := json.Unmarshal([]byte(line), &entry)
+				if err != nil || strings.Contains(entry.Msg, "too late") ||
+					entry.Level == "ERROR" && !strings.HasPrefix(entry.Msg, "redis is away") {
+					c.ledger.complain("%s logged %s", name, line)
+				}
+			}
+		}
+	}
+}
+
+// judgeRedis requires that every event was stored once, and that nothing is left.
+func (c *chaos) judgeRedis() {
+	stored, ctx := map[string]int{}, c.t.Context()
+	for _, p := range c.ledger.publications {
+		stored[p.topic]++
+	}
+	for topic, events := range stored {
+		counter, err := c.redis.Raw.HGet(ctx, "topic:"+topic, "counter").Int()
+		require.NoError(c.t, err)
+		assert.Equal(c.t, events, counter, "events stored in %s", topic)
+	}
+	// Workers that were killed are forgotten after an hour; nobody waits for that here.
+	jobs, _, err := c.store.ScrubWorkers(ctx, time.Now())
+	require.NoError(c.t, err)
+	assert.Zero(c.t, jobs, "jobs that dead workers held")
+	storetest.RequireSound(c.t, c.store)
+	assert.Empty(c.t, leftOver(c.t, c.redis))
+}

@@ -1,0 +1,145 @@
+package app_test
+
+import (
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store/storetest"
+)
+
+// goThrough lets all faults happen. It is the only one who starts and ends anything, so one after another.
+func (c *chaos) goThrough(planned []*fault) {
+	start := time.Now()
+	for _, s := range steps(planned) {
+		time.Sleep(time.Until(start.Add(s.at)))
+		if s.begins {
+			c.begin(s.fault)
+		} else {
+			c.end(s.fault)
+		}
+		c.putBackJobsOfTheDead()
+	}
+	time.Sleep(time.Until(start.Add(*chaosFor)))
+}
+
+func (c *chaos) begin(f *fault) {
+	c.faults = append(c.faults, f)
+	f.began = time.Now()
+	daemon, link := c.daemons[f.victim], c.links[f.victim]
+	switch {
+	case daemon != nil:
+		daemon.present().kill()
+		daemon.up = false
+		f.died = time.Now()
+		if daemon.program == "worker" {
+			c.lastKill = f.died
+		}
+	case link != nil:
+		link.spoil(c.t, f.kind)
+	case f.kind == killed:
+		c.redis.Kill(c.t)
+		c.redisUp = false
+	case f.kind == frozen:
+		c.redis.Freeze(c.t)
+		c.redisUp = false
+	}
+}
+
+func (c *chaos) end(f *fault) {
+	daemon, link := c.daemons[f.victim], c.links[f.victim]
+	switch {
+	case daemon != nil:
+		daemon.start(c.t)
+	case link != nil:
+		link.heal(c.t, f.kind)
+	case f.kind == killed:
+		c.redis.Restart(c.t)
+		c.redisIsBack()
+	case f.kind == frozen:
+		c.redis.Thaw(c.t)
+		c.redisIsBack()
+	}
+	f.ended = time.Now()
+}
+
+func (c *chaos) redisIsBack() {
+	c.redisUp = true
+	c.returns = append(c.returns, time.Now())
+}
+
+// putBackJobsOfTheDead does what the workers do after 30 s, so that a run is more than subscribers waiting for that. It
+// must not take a worker that lives for dead: so it waits until as many threads as there are have been active
+// since the last kill; who has not been is dead.
+func (c *chaos) putBackJobsOfTheDead() {
+	if c.lastKill.IsZero() || !c.redisUp {
+		return
+	}
+	for _, name := range workers {
+		if !c.daemons[name].up {
+			return
+		}
+	}
+	ctx, active := c.t.Context(), 0
+	for _, text := range c.redis.Raw.HVals(ctx, "workers").Val() {
+		if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms > c.lastKill.UnixMilli() {
+			active++
+		}
+	}
+	if active < len(workers)*(chaosThreads+1) { // and one thread each for the housekeeping
+		return
+	}
+	if _, err := c.store.ScrubQueues(ctx, c.lastKill, bus.Queues[:]...); err == nil {
+		c.lastKill = time.Time{}
+	}
+}
+
+// recoverFromAnOutage takes Redis away while all else is well, and waits until the bus is back.
+func (c *chaos) recoverFromAnOutage() {
+	backSince := func(moment time.Time) func() bool {
+		return func() bool {
+			_, _, ok := c.ledger.recovery(moment)
+			return ok
+		}
+	}
+	require.Eventually(c.t, backSince(time.Now()), soon, 10*time.Millisecond, "the bus does not come back after the faults")
+	outage := &fault{lane: "redis", kind: killed, victim: "redis"}
+	c.begin(outage)
+	time.Sleep(time.Second) // the outage
+	c.end(outage)
+	back := c.returns[len(c.returns)-1]
+	c.calm = append(c.calm, back)
+	require.Eventually(c.t, backSince(back), soon, 10*time.Millisecond, "the bus does not come back after an outage of Redis")
+}
+
+// comeToRest waits until everything is delivered, and stops the daemons. In a short run the jobs of killed workers are put
+// back by hand, while no worker lives who could be mistaken for dead.
+func (c *chaos) comeToRest(long bool) {
+	living := workers
+	if !long {
+		c.stop(workers)
+		storetest.RequireSound(c.t, c.store)
+		_, err := c.store.ScrubQueues(c.t.Context(), time.Now().Add(time.Second), bus.Queues[:]...)
+		require.NoError(c.t, err)
+		living = workers[:1]
+		c.daemons[workers[0]].start(c.t)
+	}
+	const deadAreNoticed = time.Minute // after 30 s of silence, when somebody looks
+	require.Eventually(c.t, func() bool {
+		n, err := c.redis.Raw.Exists(c.t.Context(), "jobs:index:main").Result()
+		return err == nil && n == 0
+	}, deadAreNoticed+soon, 5*time.Millisecond, "the bus does not come to rest")
+	c.stop(webs)
+	c.stop(living)
+}
+
+func (c *chaos) stop(names []string) {
+	for _, name := range names {
+		present := c.daemons[name].present()
+		require.NoError(c.t, present.Process.Signal(syscall.SIGTERM))
+		require.NoError(c.t, present.wait(), name)
+	}
+}

@@ -1,0 +1,131 @@
+package app_test
+
+import (
+	"crypto/tls"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// subscribers receive while all fails; all but the first misbehave, each in its way.
+var subscribers = []struct {
+	name       string
+	timeout    int // ms
+	max        int
+	topics     []string
+	misbehaves misbehaviour
+	share      int // of deliveries that it misbehaves at, in %
+}{
+	{"healthy", 0, 10, []string{"widgets", "orders", "letters"}, nil, 0},
+	{"failing", 50, 5, []string{"widgets", "orders"}, fail, 20},
+	{"hanging", 100, 100, []string{"widgets", "letters"}, hang, 5},
+	{"resetting", 20, 3, []string{"orders", "letters"}, resetConnection, 10},
+	{"babbling", 200, 20, []string{"widgets"}, babble, 20},
+}
+
+// misbehaviour answers a delivery without acknowledging it. Choice is by chance.
+type misbehaviour func(s *chaoticSubscriber, w http.ResponseWriter, r *http.Request, choice int)
+
+func fail(_ *chaoticSubscriber, w http.ResponseWriter, _ *http.Request, choice int) {
+	if choice%2 == 0 {
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	w.WriteHeader(http.StatusInternalServerError)
+}
+
+func hang(s *chaoticSubscriber, _ http.ResponseWriter, r *http.Request, _ int) {
+	select {
+	case <-r.Context().Done():
+	case <-time.After(2 * chaosTimeout):
+	case <-s.well:
+	}
+	panic(http.ErrAbortHandler)
+}
+
+func resetConnection(_ *chaoticSubscriber, w http.ResponseWriter, _ *http.Request, _ int) {
+	connection := hijack(w).(*tls.Conn).NetConn().(*net.TCPConn)
+	_ = connection.SetLinger(0)
+	_ = connection.Close()
+}
+
+func babble(_ *chaoticSubscriber, w http.ResponseWriter, _ *http.Request, choice int) {
+	if choice%2 == 0 {
+		w.Header().Set("X-Long", strings.Repeat("long ", 1<<20/5))
+		return // 200, were it not for the header
+	}
+	connection := hijack(w)
+	_, _ = io.WriteString(connection, "how do you do\r\n\r\n")
+	_ = connection.Close()
+}
+
+func hijack(w http.ResponseWriter) net.Conn {
+	connection, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err) // HTTP/1 can be hijacked
+	}
+	return connection
+}
+
+// chaoticSubscriber is an HTTPS endpoint that misbehaves now and then, and notes what it is sent.
+type chaoticSubscriber struct {
+	subscriber
+	number int
+	ledger *ledger
+	// well is closed when it is to behave.
+	well <-chan struct{}
+
+	mu     sync.Mutex
+	random *rand.Rand
+}
+
+// serve starts the endpoint, and returns its URL.
+func (s *chaoticSubscriber) serve(t *testing.T) string {
+	server := httptest.NewUnstartedServer(s)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it would tell of every cut
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL + "/"
+}
+
+func (s *chaoticSubscriber) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	a := &attempt{arrived: time.Now()}
+	batch, err := s.read(r)
+	if err != nil { // it was cut off on its way
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	a.numbers = batch.numbers
+	self := subscribers[s.number]
+	if misbehaves, choice := s.draw(); misbehaves {
+		s.ledger.attempt(self.name, a)
+		self.misbehaves(s, w, r, choice)
+		return
+	}
+	if self.name == "babbling" {
+		w.Header().Set("Content-Length", "1000") // which is not true, but only the status counts
+		_, _ = io.WriteString(w, "{broken")
+	}
+	a.acknowledged = time.Now()
+	s.ledger.attempt(self.name, a)
+}
+
+// draw decides whether to misbehave, and how.
+func (s *chaoticSubscriber) draw() (misbehaves bool, choice int) {
+	select {
+	case <-s.well:
+		return false, 0
+	default:
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.random.IntN(100) < subscribers[s.number].share, s.random.IntN(100)
+}

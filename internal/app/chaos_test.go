@@ -1,0 +1,165 @@
+package app_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+var (
+	chaosFor  = flag.Duration("chaos.for", 8*time.Second, "how long TestChaos keeps up the load and the faults")
+	chaosSeed = flag.Uint64("chaos.seed", 0, "the seed of TestChaos; 0 takes one by chance")
+)
+
+// longChaos is from when on a run must see every kind of fault, and nobody helps the bus in the end.
+const longChaos = 30 * time.Second
+
+// Settings of the workers.
+const (
+	chaosTimeout = 2 * time.Second
+	chaosThreads = 8
+)
+
+// TestChaos is the fault test: it publishes and subscribes while everything fails, and then counts. The seed determines which
+// faults come when, what publishers send, and when subscribers misbehave; it does not determine how the
+// processes then interleave.
+func TestChaos(t *testing.T) {
+	seed := *chaosSeed
+	if seed == 0 {
+		seed = uint64(rand.Uint32())
+	}
+	t.Logf("seed %d, %v of load", seed, *chaosFor)
+	long, outages := *chaosFor >= longChaos, 1
+	if long {
+		outages = 3
+	}
+	c := startChaos(t, seed)
+	c.goThrough(plan(seed, *chaosFor))
+	for range outages {
+		c.recoverFromAnOutage()
+	}
+	c.stopTraffic()
+	c.comeToRest(long)
+	c.judge(long)
+}
+
+// chaos is a bus of several processes, everybody who talks to it, and the links between all of them.
+type chaos struct {
+	t       *testing.T
+	redis   *storetest.Server
+	redisUp bool
+	store   *store.Store
+	links   map[string]*link
+	daemons map[string]*chaoticDaemon
+	ledger  *ledger
+	// stopTraffic lets publishers finish what they have begun, and subscribers behave from then on.
+	stopTraffic func()
+
+	faults faults
+	// returns are when Redis could be reached again; calm are those at which nothing else was wrong.
+	returns, calm []time.Time
+	// lastKill is when a worker was killed last, zero once the jobs of the dead have been put back.
+	lastKill time.Time
+}
+
+// chaoticDaemon is a daemon that is started again after it was killed.
+type chaoticDaemon struct {
+	program   string
+	variables []string
+	// runs are its processes, the last one the present.
+	runs []*process
+	up   bool
+}
+
+func (d *chaoticDaemon) start(t *testing.T) {
+	d.runs = append(d.runs, startProcess(t, d.program, d.variables...))
+	d.up = true
+}
+
+func (d *chaoticDaemon) present() *process { return d.runs[len(d.runs)-1] }
+
+func startChaos(t *testing.T, seed uint64) *chaos {
+	t.Helper()
+	redis := storetest.Real(t, "--appendonly", "yes", "--appendfsync", "always")
+	c := &chaos{
+		t: t, redis: redis, redisUp: true, store: redis.Open(t), ledger: newLedger(),
+		links: map[string]*link{}, daemons: map[string]*chaoticDaemon{},
+	}
+	var apis []string
+	for _, name := range webs {
+		address := storetest.FreeAddress(t)
+		_, port, err := net.SplitHostPort(address)
+		require.NoError(t, err)
+		c.startDaemon(name, "PORT="+port)
+		apis = append(apis, c.addLink(linkName("publishers", name), "http://"+address))
+	}
+	for _, name := range workers {
+		c.startDaemon(name, fmt.Sprintf("ROUTEMASTER_WORKER_THREADS=%d", chaosThreads),
+			fmt.Sprintf("ROUTEMASTER_TIMEOUT=%d", chaosTimeout/time.Second), "ROUTEMASTER_ACQUIRE_TIMEOUT=1", "MAX_BACKOFF_MS=500")
+	}
+	c.startTraffic(seed, apis)
+	return c
+}
+
+// addLink adds a link to a URL, and returns the URL by way of the link.
+func (c *chaos) addLink(name, to string) (via string) {
+	c.links[name], via = newLink(c.t, name, to)
+	return via
+}
+
+func (c *chaos) startDaemon(name string, variables ...string) {
+	program, _, _ := strings.Cut(name, " ")
+	url := c.addLink(linkName(name, "redis"), c.redis.URL)
+	c.daemons[name] = &chaoticDaemon{program: program, variables: append(variables, "ROUTEMASTER_REDIS_URL="+url)}
+	c.daemons[name].start(c.t)
+}
+
+func (c *chaos) addClient(token, name string) {
+	require.NoError(c.t, c.store.PutToken(c.t.Context(), bus.Token(token), bus.ClientName(name)))
+}
+
+func (c *chaos) startTraffic(seed uint64, apis []string) {
+	well, stop := make(chan struct{}), make(chan struct{})
+	b := &testBus{t: c.t, api: apis[0], client: newClient(c.t)}
+	for number, s := range subscribers {
+		sub := &chaoticSubscriber{
+			subscriber: subscriber{token: s.name + "--1"}, number: number, ledger: c.ledger, well: well,
+			random: rand.New(rand.NewPCG(seed, uint64(200+number))),
+		}
+		c.addClient(sub.token, s.name)
+		sub.url = c.addLink(linkName("workers", s.name), sub.serve(c.t))
+		sub.subscribe(b, s.timeout, s.max, s.topics...)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var publishing sync.WaitGroup
+	for number, p := range publishers {
+		c.addClient(p.token, p.client)
+		publisher := &chaoticPublisher{
+			number: number, apis: apis, client: newClient(c.t), ledger: c.ledger,
+			random: rand.New(rand.NewPCG(seed, uint64(100+number))),
+		}
+		publisher.client.Timeout = publishTimeout
+		publishing.Go(func() { publisher.run(ctx, stop) })
+	}
+	c.stopTraffic = sync.OnceFunc(func() {
+		close(stop)
+		publishing.Wait()
+		close(well)
+	})
+	c.t.Cleanup(func() {
+		cancel() // when the test has failed, a publish may never be acknowledged
+		c.stopTraffic()
+	})
+}

@@ -1,0 +1,118 @@
+package app_test
+
+import (
+	"encoding/json"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
+
+	"routemaster/internal/app"
+	"routemaster/internal/store/storetest"
+)
+
+// exampleQueries are the queries of the example dashboard and alerts, by what they are for.
+func exampleQueries(t *testing.T) map[string]string {
+	t.Helper()
+	var alerts struct {
+		Groups []struct {
+			Rules []struct{ Alert, Expr string }
+		}
+	}
+	text, err := os.ReadFile("../../examples/alerts.yaml")
+	require.NoError(t, err)
+	require.NoError(t, yaml.Unmarshal(text, &alerts))
+	queries := map[string]string{}
+	for _, rule := range alerts.Groups[0].Rules {
+		queries[rule.Alert] = rule.Expr
+	}
+	var dashboard struct {
+		Panels []struct {
+			Title   string
+			Targets []struct{ RefID, Expr string }
+		}
+	}
+	text, err = os.ReadFile("../../examples/grafana-dashboard.json")
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &dashboard))
+	for _, panel := range dashboard.Panels {
+		for _, target := range panel.Targets {
+			queries[panel.Title+" "+target.RefID] = strings.ReplaceAll(target.Expr, "$__rate_interval", "1m")
+		}
+	}
+	return queries
+}
+
+// What queries are made of, besides metrics. This is no parser of PromQL, but finds the mistakes that are made: a
+// bracket too few, a function or a metric that does not exist, a label that is not there.
+var (
+	queryParts = regexp.MustCompile(`"[^"]*"|\[[0-9]+[smhd]\]|[a-zA-Z_:][a-zA-Z0-9_:]*|[0-9.]+|==|!=|>=|<=|[-+*/<>=(){},]|\s+`)
+	queryWords = strings.Fields("sum max min by on unless and or rate increase deriv histogram_quantile")
+	selectors  = regexp.MustCompile(`([a-z_]+)\{([^}]*)\}`)
+	grouping   = regexp.MustCompile(`\b(by|on) \([^)]*\)`)
+)
+
+// brackets must be closed by their like.
+var brackets = map[string]string{")": "(", "}": "{"}
+
+// metricsOf returns the metrics of a query, and fails the test where it is wrong.
+func metricsOf(t *testing.T, query string) (metrics []string) {
+	t.Helper()
+	require.Empty(t, queryParts.ReplaceAllString(query, ""), "what is this in %s", query)
+	var open []string
+	for _, part := range queryParts.FindAllString(query, -1) {
+		switch {
+		case part == "(" || part == "{":
+			open = append(open, part)
+		case brackets[part] != "":
+			require.NotEmpty(t, open, query)
+			require.Equal(t, brackets[part], open[len(open)-1], query)
+			open = open[:len(open)-1]
+		}
+	}
+	require.Empty(t, open, "a bracket is open in %s", query)
+	plain := grouping.ReplaceAllString(selectors.ReplaceAllString(query, "$1"), "")
+	for _, word := range regexp.MustCompile(`[a-z_]{2,}`).FindAllString(regexp.MustCompile(`\[[^]]*\]`).ReplaceAllString(plain, ""), -1) {
+		if !slices.Contains(queryWords, word) {
+			metrics = append(metrics, word)
+		}
+	}
+	require.NotEmpty(t, metrics, query)
+	return metrics
+}
+
+// TestTheExamplesNameMetricsThatExist looks for the metrics of the examples' queries, and the labels that
+// they go by, on the pages of a bus that has delivered something.
+func TestTheExamplesNameMetricsThatExist(t *testing.T) {
+	b := startBus(t, storetest.Real(t), func(c *app.Config) { c.MetricService = "none" })
+	webPage, workerPage := metricsPages(t, b)
+	deliverOne(t, b)
+	require.Eventually(t, func() bool {
+		return scrape(t, b.client, workerPage)[`routemaster_deliveries_total{status="success",subscriber="shop"}`] == 1
+	}, soon, 10*time.Millisecond)
+	exist := map[string]string{}
+	for _, page := range []string{webPage, workerPage} {
+		for series := range scrape(t, b.client, page) {
+			name, labels, _ := strings.Cut(series, "{")
+			exist[name] += "," + labels
+		}
+	}
+	queries := exampleQueries(t)
+	require.Greater(t, len(queries), 25)
+	for name, query := range queries {
+		for _, metric := range metricsOf(t, query) {
+			assert.Contains(t, exist, metric, name)
+		}
+		for _, selector := range selectors.FindAllStringSubmatch(query, -1) {
+			for label := range strings.SplitSeq(selector[2], ",") {
+				assert.Contains(t, exist[selector[1]], label, "%s: %s", name, query)
+			}
+		}
+	}
+}

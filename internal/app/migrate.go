@@ -1,0 +1,29 @@
+package app
+
+import (
+	"context"
+
+	"routemaster/internal/store"
+)
+
+// Migration says what to move between the Ruby original's layout and ours.
+type Migration = store.Migration
+
+// Unmoved is something that a migration leaves.
+type Unmoved = store.Unmoved
+
+// Migrated counts what a migration has done.
+type Migrated = store.Migrated
+
+// Migrate moves what the Ruby original has left in the configured Redis to where this program has it, or back. The
+// bus may run meanwhile.
+func Migrate(ctx context.Context, c Config, m Migration) (Migrated, error) {
+	st, err := store.Open(store.Options{
+		URL: c.RedisURL, Namespace: c.RedisNamespace, Connections: 1, Abreast: c.SubscriberDeliveries,
+	})
+	if err != nil {
+		return Migrated{}, err
+	}
+	defer st.Close()
+	return st.Migrate(ctx, m)
+}

@@ -1,0 +1,157 @@
+package app_test
+
+import (
+	"net"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/app"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+// often makes a bus report to a metric service many times a second.
+func often(service, agent string) func(*app.Config) {
+	return func(c *app.Config) {
+		c.MetricService, c.DatadogAgent, c.AppName, c.Env = service, agent, "mybus", "staging"
+		c.CounterFlushInterval, c.MonitorInterval = 10*time.Millisecond, 20*time.Millisecond
+	}
+}
+
+// deliverOne publishes an event and waits for it.
+func deliverOne(t *testing.T, b *testBus) {
+	t.Helper()
+	publisher, shop := b.addClient("publisher"), newSubscriber(t, b.addClient("shop"))
+	shop.subscribe(b, 0, 10, "widgets")
+	b.publish(publisher, "widgets", 1)
+	shop.waitFor(t, 1)
+}
+
+func TestTheMonitorPrints(t *testing.T) {
+	b := startBus(t, storetest.Real(t), often("print", ""))
+	deliverOne(t, b)
+	lines := func() (lines []string) {
+		for line := range strings.Lines(b.logged.String()) {
+			if strings.Contains(line, "msg=metrics") {
+				lines = append(lines, line)
+			}
+		}
+		return lines
+	}
+	for _, want := range []string{
+		"app=mybus env=staging", "redis.bytes_used=", "redis.max_mem=100000000", "redis.low_mark=80000000", "redis.high_mark=90000000",
+		"redis.used_cpu_", "process{status:start,type:web}=1", "process{status:start,type:worker}=1", "events.added{queue:shop}=1",
+		"events.published{publisher:publisher,topic:widgets}=1", "delivery.batches{queue:shop,status:success}=1",
+	} {
+		require.Eventually(t, func() bool { return strings.Contains(strings.Join(lines(), ""), want) }, soon, 10*time.Millisecond, want)
+	}
+	assert.NotContains(t, strings.Join(lines(), ""), "--1", "tokens are secret")
+}
+
+// agent is a Datadog agent that keeps what it is told.
+type agent struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func startAgent(t *testing.T, network, address string) (*agent, string) {
+	t.Helper()
+	conn, err := net.ListenPacket(network, address)
+	require.NoError(t, err)
+	a := &agent{}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		packet := make([]byte, 1<<16)
+		for {
+			n, _, err := conn.ReadFrom(packet)
+			if err != nil {
+				return
+			}
+			a.mu.Lock()
+			a.lines = append(a.lines, strings.Split(strings.TrimSpace(string(packet[:n])), "\n")...)
+			a.mu.Unlock()
+		}
+	})
+	t.Cleanup(func() {
+		_ = conn.Close()
+		reading.Wait()
+	})
+	return a, conn.LocalAddr().String()
+}
+
+// find returns the lines that begin so, and have all of some tags.
+func (a *agent) find(start string, tags ...string) (found []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, line := range a.lines {
+		has := strings.HasPrefix(line, start)
+		_, list, _ := strings.Cut(line, "|#")
+		for _, tag := range append(tags, "app:mybus", "env:staging") {
+			has = has && strings.Contains(","+list+",", ","+tag+",")
+		}
+		if has {
+			found = append(found, line)
+		}
+	}
+	return found
+}
+
+func TestTheMonitorSendsToDatadog(t *testing.T) {
+	a, address := startAgent(t, "udp", "127.0.0.1:0")
+	redis := storetest.Real(t)
+	old := store.NewCounter("events.published", store.Tag{Name: "topic", Value: "old"})
+	require.NoError(t, redis.Open(t).AddCounters(t.Context(), map[store.Counter]int64{old: 1000}))
+	b := startBus(t, redis, often("datadog", address))
+	require.Eventually(t, func() bool { return len(a.find("routemaster.jobs.count:")) > 4 }, soon, 5*time.Millisecond)
+	deliverOne(t, b)
+	require.Eventually(t, func() bool {
+		return len(a.find("routemaster.delivery.batches:1|c", "queue:shop", "status:success")) > 0
+	}, soon, 5*time.Millisecond)
+	sent := len(a.find("routemaster.redis.bytes_used:"))
+	require.Eventually(t, func() bool { return len(a.find("routemaster.redis.bytes_used:")) > sent+3 }, soon, 5*time.Millisecond)
+	assert.Len(t, a.find("routemaster.events.published:"), 1, "an increment is sent once, and what was before the first run never")
+	assert.Equal(t, a.find("routemaster.events.published:"), a.find("routemaster.events.published:1|c", "publisher:publisher", "topic:widgets"))
+	for _, gauge := range []string{"redis.max_mem:100000000|g", "redis.low_mark:80000000|g", "redis.high_mark:90000000|g"} {
+		assert.NotEmpty(t, a.find("routemaster."+gauge), gauge)
+	}
+	for _, queue := range []string{"main", "aux"} {
+		for _, status := range []string{"instant", "scheduled"} {
+			assert.NotEmpty(t, a.find("routemaster.jobs.count:", "queue:"+queue, "status:"+status))
+		}
+	}
+	assert.NotEmpty(t, a.find("routemaster.subscriber.queue.batches:0|g", "subscriber:shop"))
+	assert.NotEmpty(t, a.find("routemaster.subscriber.queue.events:0|g", "subscriber:shop"))
+	assert.Contains(t, strings.Join(append(a.find("routemaster.redis.used_cpu_sys:"), a.find("routemaster.redis.used_cpu_user:")...), " "), "|c")
+	assert.NotContains(t, strings.Join(a.find("routemaster."), " "), "--1", "tokens are secret")
+}
+
+// TestAMetricServiceThatIsGoneOrHangsChangesNothing delivers events meanwhile.
+func TestAMetricServiceThatIsGoneOrHangsChangesNothing(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	hanging, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"}) // and never reads
+	require.NoError(t, err)
+	defer hanging.Close()
+	for name, address := range map[string]string{
+		"gone": storetest.FreeAddress(t), "not to be found": "agent.invalid:8125", "hangs": "unixgram://" + socket,
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := startBus(t, storetest.Embedded(t), often("datadog", address))
+			publisher, shop := b.addClient("publisher"), newSubscriber(t, b.addClient("shop"))
+			shop.subscribe(b, 0, 1, "widgets")
+			begun := time.Now()
+			const events = 200
+			for i := range events {
+				b.publish(publisher, "widgets", i)
+			}
+			shop.waitFor(t, events)
+			assert.Less(t, time.Since(begun), 10*time.Second)
+			b.requireNothingLeft()
+		})
+	}
+}

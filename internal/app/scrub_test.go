@@ -1,0 +1,96 @@
+package app_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+// hundred is an endpoint for many subscribers, whose first delivery hangs.
+type hundred struct {
+	mu       sync.Mutex
+	hanging  map[string]bool
+	accepted map[string]time.Time
+}
+
+func (h *hundred) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h.mu.Lock()
+	first := !h.hanging[r.URL.Path]
+	h.hanging[r.URL.Path] = true
+	if !first {
+		h.accepted[r.URL.Path] = time.Now()
+	}
+	h.mu.Unlock()
+	if first {
+		<-r.Context().Done() // until the worker is gone
+		panic(http.ErrAbortHandler)
+	}
+}
+
+func (h *hundred) count() (hanging, accepted int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.hanging), len(h.accepted)
+}
+
+// TestTheJobsOfAKilledWorkerAreSoonDeliveredAgain kills a worker with 100 deliveries in flight, in real time.
+func TestTheJobsOfAKilledWorkerAreSoonDeliveredAgain(t *testing.T) {
+	t.Parallel()
+	const threads, within = 100, 35 * time.Second
+	redis := storetest.Real(t)
+	st := redis.Open(t)
+	ctx := t.Context()
+	endpoint := &hundred{hanging: map[string]bool{}, accepted: map[string]time.Time{}}
+	server := httptest.NewUnstartedServer(endpoint)
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	require.NoError(t, st.PutToken(ctx, "publisher--1", "publisher"))
+	for i := range threads {
+		token := bus.Token(fmt.Sprintf("s--%d", i))
+		require.NoError(t, st.PutToken(ctx, token, "s"))
+		timeout, uuid := time.Duration(0), ""
+		require.NoError(t, st.Subscribe(ctx, token, bus.Subscription{
+			Topics: []bus.TopicName{"widgets"}, Callback: fmt.Sprintf("%s/%d", server.URL, i), Timeout: &timeout, UUID: &uuid,
+		}, time.Now()))
+	}
+	event, err := store.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Update, URL: "https://x.example/1"}, 64)
+	require.NoError(t, err)
+	require.NoError(t, st.Publish(ctx, store.Publication{
+		Topic: "widgets", Publisher: "publisher--1", Events: []store.PackedEvent{event}, ReceivedAt: time.Now().UnixMilli(),
+	}))
+
+	variables := []string{"ROUTEMASTER_REDIS_URL=" + redis.URL, fmt.Sprintf("ROUTEMASTER_WORKER_THREADS=%d", threads), "ROUTEMASTER_TIMEOUT=60"}
+	first := startProcess(t, "worker", variables...)
+	require.Eventually(t, func() bool {
+		hanging, _ := endpoint.count()
+		return hanging == threads
+	}, soon, time.Millisecond)
+	first.kill()
+	killed := time.Now()
+	second := startProcess(t, "worker", variables...)
+	require.Eventually(t, func() bool {
+		_, accepted := endpoint.count()
+		return accepted == threads
+	}, within+soon, 10*time.Millisecond)
+	var last time.Time
+	for _, at := range endpoint.accepted {
+		if at.After(last) {
+			last = at
+		}
+	}
+	t.Logf("the last of %d deliveries came %v after the kill", threads, last.Sub(killed))
+	assert.Less(t, last.Sub(killed), within)
+	require.NoError(t, second.stop())
+	storetest.RequireSound(t, st)
+}

@@ -1,0 +1,83 @@
+package delivery
+
+import (
+	"cmp"
+	"io"
+	"slices"
+
+	"routemaster/internal/store"
+)
+
+// payload is a batch as a JSON array. The JSON is made while it is sent, so that a worker does not hold that
+// of all its deliveries.
+type payload struct {
+	events []store.PackedEvent
+	// length is of the JSON, in bytes: subscribers are told it, since some cannot do without.
+	length int64
+}
+
+// newPayload makes a payload of events, which it takes over. One that cannot be read is left out, so that it does
+// not hold back its neighbours; it returns how many there were, and why the first cannot be read.
+func newPayload(events []store.PackedEvent) (p payload, unreadable int, why error) {
+	var json []byte
+	length := len("[]")
+	events = slices.DeleteFunc(events, func(event store.PackedEvent) bool {
+		var err error
+		if json, err = store.AppendEventJSON(json[:0], event); err != nil {
+			unreadable, why = unreadable+1, cmp.Or(why, err)
+			return true
+		}
+		length += len(json)
+		return false
+	})
+	commas := max(len(events)-1, 0)
+	return payload{events, int64(length + commas)}, unreadable, why
+}
+
+// reader returns the JSON from its beginning.
+func (p payload) reader() io.ReadCloser { return io.NopCloser(&payloadReader{events: p.events}) }
+
+// payloadReader makes the JSON of one event at a time.
+type payloadReader struct {
+	events []store.PackedEvent
+	// next is the piece to be made: an event with what stands before it, or after all of them the end.
+	next int
+	// rest is what of the last piece has not been read yet, at the end of piece.
+	rest, piece []byte
+}
+
+// Read fills buffer as far as there is anything.
+func (r *payloadReader) Read(buffer []byte) (n int, err error) {
+	for n < len(buffer) {
+		if len(r.rest) == 0 {
+			if r.next > len(r.events) {
+				return n, io.EOF
+			}
+			if err := r.make(); err != nil {
+				return n, err
+			}
+		}
+		copied := copy(buffer[n:], r.rest)
+		r.rest = r.rest[copied:]
+		n += copied
+	}
+	return n, nil
+}
+
+func (r *payloadReader) make() (err error) {
+	r.piece = r.piece[:0]
+	switch {
+	case r.next == 0:
+		r.piece = append(r.piece, '[')
+	case r.next < len(r.events):
+		r.piece = append(r.piece, ',')
+	}
+	if r.next < len(r.events) {
+		r.piece, err = store.AppendEventJSON(r.piece, r.events[r.next])
+	} else {
+		r.piece = append(r.piece, ']')
+	}
+	r.rest = r.piece
+	r.next++
+	return err
+}

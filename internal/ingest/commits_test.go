@@ -1,0 +1,287 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+// soon bounds what must happen; nothing waits that long unless it fails.
+const soon = 20 * time.Second
+
+// fixture is an ingest on a real Redis, which can be frozen to keep a commit under way.
+type fixture struct {
+	*Ingest
+	t      *testing.T
+	server *storetest.Server
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	server := storetest.Real(t)
+	st := server.Open(t)
+	for _, name := range []string{"alice", "bob", "subscriber"} {
+		require.NoError(t, st.PutToken(t.Context(), bus.Token(name), bus.ClientName(name)))
+	}
+	timeout, most := time.Hour, 10_000
+	require.NoError(t, st.Subscribe(t.Context(), "subscriber", bus.Subscription{
+		Topics: []bus.TopicName{"widgets", "gadgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &most,
+	}, time.UnixMilli(0)))
+	return &fixture{New(st, 64, nil, time.Now), t, server}
+}
+
+// publish publishes events with numbers from first on.
+func (f *fixture) publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, first, events int) error {
+	var packed []store.PackedEvent
+	for n := first; n < first+events; n++ {
+		event, err := f.Pack(&bus.Event{Topic: topic, Type: bus.Update, URL: fmt.Sprintf("https://x.example/%d", n)})
+		require.NoError(f.t, err)
+		packed = append(packed, event)
+	}
+	return f.Publish(ctx, publisher, topic, packed, nil)
+}
+
+// begin publishes in the background.
+func (f *fixture) begin(ctx context.Context, publisher bus.Token, topic bus.TopicName, number int) (result chan error) {
+	result = make(chan error, 1)
+	go func() { result <- f.publish(ctx, publisher, topic, number, 1) }()
+	return result
+}
+
+// waitForQueue waits until so many requests wait for the next commit.
+func (f *fixture) waitForQueue(waiting int) {
+	f.t.Helper()
+	require.Eventually(f.t, func() bool {
+		f.commits.mu.Lock()
+		defer f.commits.mu.Unlock()
+		return f.commits.led && len(f.commits.waiting) == waiting
+	}, soon, time.Millisecond)
+}
+
+// stored are the numbers of the events in all batches, in order.
+func (f *fixture) stored() (numbers []int) {
+	f.t.Helper()
+	ctx := f.t.Context()
+	for _, bid := range f.server.Raw.ZRange(ctx, "batches:index", 0, -1).Val() {
+		for _, event := range f.server.Raw.LRange(ctx, "batch:"+bid, 3, -1).Val() {
+			_, rest, _ := strings.Cut(event, "x.example/")
+			n, err := strconv.Atoi(strings.TrimSuffix(rest, "\xa1d\xc0"))
+			require.NoError(f.t, err)
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
+
+func (f *fixture) scriptsRun() int {
+	f.t.Helper()
+	info := f.server.Raw.Info(f.t.Context(), "commandstats").Val()
+	_, rest, _ := strings.Cut(info, "cmdstat_evalsha:calls=")
+	calls, _, _ := strings.Cut(rest, ",")
+	n, err := strconv.Atoi(calls)
+	require.NoError(f.t, err, info)
+	return n
+}
+
+func TestWhatComesDuringACommitIsCommittedTogether(t *testing.T) {
+	f := newFixture(t)
+	ctx := t.Context()
+	require.NoError(t, f.publish(ctx, "alice", "widgets", 1, 1))
+	before := f.scriptsRun()
+
+	f.server.Freeze(t)
+	results := []chan error{f.begin(ctx, "alice", "widgets", 2)}
+	f.waitForQueue(0)
+	for n := range 50 {
+		results = append(results, f.begin(ctx, "alice", "widgets", 3+n))
+		f.waitForQueue(n + 1)
+	}
+	f.server.Thaw(t)
+	for _, result := range results {
+		require.NoError(t, <-result)
+	}
+	assert.Equal(t, 2, f.scriptsRun()-before, "one for the first, one for the fifty that came meanwhile")
+	var want []int
+	for n := 1; n <= 52; n++ {
+		want = append(want, n)
+	}
+	assert.Equal(t, want, f.stored(), "in order of arrival")
+}
+
+func TestOneBadRequestFailsAlone(t *testing.T) {
+	f := newFixture(t)
+	ctx := t.Context()
+	require.NoError(t, f.publish(ctx, "alice", "widgets", 1, 1))
+	f.server.Freeze(t)
+	first := f.begin(ctx, "alice", "widgets", 2)
+	f.waitForQueue(0)
+	good := f.begin(ctx, "alice", "widgets", 3)
+	f.waitForQueue(1)
+	bad := f.begin(ctx, "bob", "widgets", 4) // it is alice's topic
+	f.waitForQueue(2)
+	unknown := f.begin(ctx, "nobody", "gadgets", 5)
+	f.waitForQueue(3)
+	other := f.begin(ctx, "bob", "gadgets", 6)
+	f.waitForQueue(4)
+	f.server.Thaw(t)
+	assert.NoError(t, <-first)
+	assert.NoError(t, <-good)
+	assert.ErrorIs(t, <-bad, bus.ErrTopicClaimed)
+	assert.ErrorIs(t, <-unknown, bus.ErrTokenUnknown)
+	assert.NoError(t, <-other)
+	assert.Equal(t, []int{1, 2, 3, 6}, f.stored())
+}
+
+func TestACallerWhoLeavesIsNotCommitted(t *testing.T) {
+	f := newFixture(t)
+	gone, leave := context.WithCancelCause(t.Context())
+	f.server.Freeze(t)
+	leader := f.begin(gone, "alice", "widgets", 1)
+	f.waitForQueue(0)
+	waiting := f.begin(gone, "alice", "widgets", 2)
+	f.waitForQueue(1)
+	stays := f.begin(t.Context(), "alice", "widgets", 3)
+	f.waitForQueue(2)
+	why := errors.New("the client has left")
+	leave(why)
+	assert.ErrorIs(t, <-waiting, why)
+	f.server.Thaw(t)
+	assert.NoError(t, <-leader, "it had been taken into a commit, on which others depend")
+	assert.NoError(t, <-stays)
+	assert.Equal(t, []int{1, 3}, f.stored())
+}
+
+func TestARedisThatDoesNotAnswerFailsEachCommit(t *testing.T) {
+	f := newFixture(t)
+	f.server.Kill(t)
+	var results []chan error
+	for n := range 20 {
+		results = append(results, f.begin(t.Context(), "alice", "widgets", n))
+	}
+	for _, result := range results {
+		assert.ErrorIs(t, <-result, bus.ErrUnavailable)
+	}
+	f.server.Restart(t)
+	require.Eventually(t, func() bool { return f.store.PutToken(t.Context(), "alice", "alice") == nil }, soon, time.Millisecond)
+	assert.NoError(t, f.publish(t.Context(), "alice", "widgets", 100, 1), "nothing is stuck")
+}
+
+func TestTheQueueIsBounded(t *testing.T) {
+	var c commits
+	event := store.PackedEvent(strings.Repeat("x", 1000))
+	one := func(events int) *request {
+		p := store.Publication{}
+		for range events {
+			p.Events = append(p.Events, event)
+		}
+		return newRequest(p)
+	}
+	for range maxWaiting {
+		_, err := c.join(one(1))
+		require.NoError(t, err)
+	}
+	_, err := c.join(one(1))
+	assert.ErrorIs(t, err, bus.ErrOverloaded)
+	taken := len(c.take())
+	assert.Equal(t, maxCommitBytes/1000, taken, "bounded by bytes")
+	_, err = c.join(one(1))
+	assert.NoError(t, err)
+
+	c = commits{}
+	for range maxWaitingBytes / 1_000_000 {
+		_, err := c.join(one(1000))
+		require.NoError(t, err)
+	}
+	_, err = c.join(one(1000))
+	require.NoError(t, err)
+	_, err = c.join(one(1))
+	assert.ErrorIs(t, err, bus.ErrOverloaded)
+	assert.Len(t, c.take(), 1, "one commit is not much larger than one request")
+	for len(c.waiting) > 0 {
+		c.take()
+	}
+	assert.Zero(t, c.bytes)
+}
+
+func TestGroups(t *testing.T) {
+	of := func(topic bus.TopicName, publisher bus.Token, once *store.Once, events int) *request {
+		return newRequest(store.Publication{Topic: topic, Publisher: publisher, Once: once, Events: make([]store.PackedEvent, events)})
+	}
+	key := &store.Once{Key: "key"}
+	for _, c := range []struct {
+		name     string
+		requests []*request
+		want     []int // requests of each group
+	}{
+		{"alike", []*request{of("w", "a", nil, 1), of("w", "a", nil, 2)}, []int{2}},
+		{"several topics", []*request{of("w", "a", nil, 1), of("g", "a", nil, 1), of("w", "a", nil, 1)}, []int{2, 1}},
+		{"two publishers take turns", []*request{of("w", "a", nil, 1), of("w", "b", nil, 1), of("w", "a", nil, 1)}, []int{1, 1, 1}},
+		{"a key stays alone", []*request{of("w", "a", nil, 1), of("w", "a", key, 1), of("w", "a", nil, 1)}, []int{1, 1, 1}},
+		{"not too many", []*request{of("w", "a", nil, 60), of("w", "a", nil, 60), of("w", "a", nil, 40)}, []int{1, 2}},
+		{"a large one stays whole", []*request{of("w", "a", nil, 1000), of("w", "a", nil, 1)}, []int{1, 1}},
+	} {
+		var got []int
+		events := 0
+		for _, g := range group(c.requests) {
+			got = append(got, len(g.requests))
+			events += len(g.publication.Events)
+		}
+		assert.Equal(t, c.want, got, c.name)
+		for _, r := range c.requests {
+			events -= len(r.publication.Events)
+		}
+		assert.Zero(t, events, c.name)
+	}
+}
+
+// TestManyPublishersAtOnce lets many publish, and some leave at random moments. What was answered is stored once, in each publisher's order.
+func TestManyPublishersAtOnce(t *testing.T) {
+	const publishers, requests = 16, 200
+	f := newFixture(t)
+	var mu sync.Mutex
+	acknowledged := map[int]bool{}
+	var running sync.WaitGroup
+	for p := range publishers {
+		running.Go(func() {
+			for n := range requests {
+				number := p*1000 + n
+				ctx, cancel := context.WithCancel(t.Context())
+				if p%4 == 0 {
+					time.AfterFunc(time.Duration(rand.IntN(1000))*time.Microsecond, cancel)
+				}
+				err := f.publish(ctx, "alice", "widgets", number, 1)
+				cancel()
+				if err == nil {
+					mu.Lock()
+					acknowledged[number] = true
+					mu.Unlock()
+				} else {
+					assert.ErrorIs(t, err, context.Canceled)
+				}
+			}
+		})
+	}
+	running.Wait()
+	last := map[int]int{}
+	for _, number := range f.stored() {
+		publisher := number / 1000
+		assert.Greater(t, number, last[publisher]-1, "in order")
+		last[publisher] = number + 1
+		delete(acknowledged, number)
+	}
+	assert.Empty(t, acknowledged, "lost")
+	storetest.RequireSound(t, f.store)
+}

@@ -1,0 +1,67 @@
+package ingest_test
+
+import (
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/ingest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/telemetry"
+)
+
+// BenchmarkTelemetry publishes without and with a recorder, in turns on one Redis, so that what else the machine does
+// concerns both. It reports how much longer publishing takes with it.
+func BenchmarkTelemetry(b *testing.B) {
+	const publishers, each = 64, 50
+	server := storetest.Real(b)
+	st := server.Open(b)
+	ctx := b.Context()
+	require.NoError(b, st.PutToken(ctx, "publisher--1", "publisher"))
+	require.NoError(b, st.PutToken(ctx, "subscriber--1", "subscriber"))
+	timeout, most := time.Hour, 10_000
+	require.NoError(b, st.Subscribe(ctx, "subscriber--1", bus.Subscription{
+		Topics: []bus.TopicName{"widgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &most,
+	}, time.Now()))
+	recorder := telemetry.NewRecorder(telemetry.NewMetrics(), st, slog.New(slog.DiscardHandler))
+	ingests := []*ingest.Ingest{ingest.New(st, 64, nil, time.Now), ingest.New(st, 64, recorder, time.Now)}
+	var took [2]time.Duration
+	round := func(in *ingest.Ingest) time.Duration {
+		var publishing sync.WaitGroup
+		begun := time.Now()
+		for range publishers {
+			publishing.Go(func() {
+				for range each {
+					packed, err := in.Pack(&bus.Event{Topic: "widgets", Type: bus.Update, URL: "https://x.example/12"})
+					if err == nil {
+						err = in.Publish(ctx, "publisher--1", "widgets", []store.PackedEvent{packed}, nil)
+					}
+					if err != nil {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		publishing.Wait()
+		return time.Since(begun)
+	}
+	n := 0
+	for b.Loop() {
+		for i := range ingests {
+			which := (i + n) % 2 // neither is always the first
+			took[which] += round(ingests[which])
+		}
+		if n++; n%20 == 0 {
+			recorder.Flush(ctx)
+		}
+	}
+	perPublish := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / float64(n*publishers*each) }
+	b.ReportMetric(perPublish(took[0]), "ns/publish-without")
+	b.ReportMetric(perPublish(took[1]), "ns/publish-with")
+	b.ReportMetric(100*(took[1].Seconds()/took[0].Seconds()-1), "%-more")
+}

@@ -1,0 +1,162 @@
+package maintenance_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/maintenance"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+// fill publishes batches of 100 events until Redis uses so many bytes.
+func fill(t *testing.T, st *store.Store, bytes int64) {
+	t.Helper()
+	ctx := t.Context()
+	for _, name := range []string{"publisher", "alice", "bob"} {
+		require.NoError(t, st.PutToken(ctx, bus.Token(name+"--1"), bus.ClientName(name)))
+	}
+	timeout, uuid := time.Hour, "demo"
+	for token, topics := range map[bus.Token][]bus.TopicName{"alice--1": {"widgets"}, "bob--1": {"widgets", "gadgets"}} {
+		require.NoError(t, st.Subscribe(ctx, token, bus.Subscription{
+			Topics: topics, Callback: "https://x.example/", UUID: &uuid, Timeout: &timeout,
+		}, time.UnixMilli(0)))
+	}
+	for i := int64(0); used(t, st) < bytes; i++ {
+		var events []store.PackedEvent
+		for range 100 {
+			event, err := store.PackEvent(&bus.Event{
+				Topic: "widgets", Type: bus.Update, URL: fmt.Sprintf("https://x.example/%0200d", i), Timestamp: 1,
+			}, 64)
+			require.NoError(t, err)
+			events = append(events, event)
+		}
+		require.NoError(t, st.Publish(ctx, store.Publication{
+			Topic: "widgets", Publisher: "publisher--1", Events: events, ReceivedAt: i,
+		}))
+	}
+}
+
+// noise is how many bytes Redis uses now more, now less, for its connections' buffers.
+const noise = 200_000
+
+func used(t *testing.T, st *store.Store) int64 {
+	t.Helper()
+	memory, err := st.Memory(t.Context())
+	require.NoError(t, err)
+	return memory.Used
+}
+
+func TestAutodrop(t *testing.T) {
+	server := storetest.Real(t)
+	st := server.Open(t)
+	ctx := t.Context()
+	var log bytes.Buffer
+	const mb = 1_000_000
+	base := used(t, st)
+	limits := bus.MemoryLimits{Max: base + 8*mb, MinFree: 2 * mb}
+	recorder := newRecorder(st)
+	keeper := maintenance.New(st, limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+	queued := func() int64 { return server.Raw.ZCard(ctx, "batches:index").Val() }
+
+	fill(t, st, base+5*mb)
+	before := queued()
+	assert.Equal(t, store.Done, keeper.Autodrop(ctx, nil))
+	assert.Equal(t, before, queued(), "nothing goes below the high mark")
+	assert.Empty(t, log.String())
+
+	fill(t, st, base+7*mb)
+	before = queued()
+	assert.Equal(t, store.Done, keeper.Autodrop(ctx, nil))
+	assert.LessOrEqual(t, used(t, st), base+4*mb+noise)
+	assert.Greater(t, used(t, st), base+3*mb, "not much more than needed")
+	oldest := server.Raw.ZRangeWithScores(ctx, "batches:index", 0, 0).Val()
+	assert.Greater(t, oldest[0].Score, float64(10), "the oldest went")
+	storetest.RequireSound(t, st)
+	require.Equal(t, 1, strings.Count(log.String(), "\n"), "one line a run")
+	dropped := before - queued()
+	assert.Contains(t, log.String(), fmt.Sprintf("batches=%d events=%d subscribers.alice=%d subscribers.bob=%[3]d",
+		dropped, 100*dropped, 50*dropped))
+	assert.NotContains(t, log.String(), "--1", "names, not tokens")
+	counters := flushed(t, st, recorder)
+	for _, name := range []string{"events.autodropped", "events.removed"} {
+		for _, subscriber := range []string{"alice", "bob"} {
+			assert.Equal(t, 50*dropped, counters[store.NewCounter(name, store.Tag{Name: "queue", Value: subscriber})])
+		}
+	}
+}
+
+func TestAutodropEndsWhenNothingIsLeft(t *testing.T) {
+	server := storetest.Real(t)
+	st := server.Open(t)
+	ctx := t.Context()
+	var log bytes.Buffer
+	keeper := maintenance.New(st, bus.MemoryLimits{Max: 1000, MinFree: 100}, nil, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+	fill(t, st, used(t, st)+100_000)
+	assert.Equal(t, store.Done, keeper.Autodrop(ctx, nil))
+	assert.Empty(t, server.Raw.Keys(ctx, "batch*").Val())
+	assert.Equal(t, store.Done, keeper.Autodrop(ctx, nil))
+	assert.Equal(t, 1, strings.Count(log.String(), "there is no batch to drop"), "told once:\n%s", &log)
+	storetest.RequireSound(t, st)
+}
+
+func TestAutodropGoesByRedisOwnLimit(t *testing.T) {
+	server := storetest.Real(t)
+	st := server.Open(t)
+	ctx := t.Context()
+	var log bytes.Buffer
+	keeper := maintenance.New(st, bus.MemoryLimits{MinFree: 500_000}, nil, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+	base := used(t, st)
+	fill(t, st, base+2_000_000)
+	require.NoError(t, server.Raw.ConfigSet(ctx, "maxmemory", fmt.Sprint(base+2_000_000)).Err())
+	assert.Equal(t, store.Done, keeper.Autodrop(ctx, nil), "though Redis is full")
+	assert.LessOrEqual(t, used(t, st), base+1_000_000+noise)
+	assert.NotContains(t, log.String(), "maxmemory-policy")
+
+	require.NoError(t, server.Raw.ConfigSet(ctx, "maxmemory-policy", "allkeys-lfu").Err())
+	assert.Equal(t, store.Done, keeper.Autodrop(ctx, nil))
+	assert.Contains(t, log.String(), "set its maxmemory-policy to noeviction")
+}
+
+// TestAutodropGivesWay stops a run that takes too long, so that it neither keeps the worker from stopping nor
+// other housekeeping from running, and has it go on at once.
+func TestAutodropGivesWay(t *testing.T) {
+	st := storetest.Real(t).Open(t)
+	clock := time.UnixMilli(0)
+	keeper := maintenance.New(st, bus.MemoryLimits{Max: 1000}, nil, slog.New(slog.DiscardHandler), func() time.Time {
+		clock = clock.Add(time.Second)
+		return clock
+	})
+	fill(t, st, used(t, st)+2_000_000)
+	outcome := keeper.Autodrop(t.Context(), nil)
+	assert.Equal(t, clock, outcome.RetryAt)
+	rest, err := st.DropOldest(t.Context())
+	require.NoError(t, err)
+	assert.NotEmpty(t, rest, "it has not dropped all")
+}
+
+func TestAutodropRestsWhereMemoryIsUnknown(t *testing.T) {
+	st := storetest.Embedded(t).Open(t)
+	var log bytes.Buffer
+	keeper := maintenance.New(st, bus.MemoryLimits{Max: 1}, nil, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+	for range 3 {
+		assert.Equal(t, store.Done, keeper.Autodrop(t.Context(), nil))
+	}
+	assert.Equal(t, 1, strings.Count(log.String(), "autodrop rests"), log.String())
+}
+
+func TestAutodropIsTriedAgainWhenRedisIsAway(t *testing.T) {
+	server := storetest.Real(t)
+	st := server.Open(t)
+	server.Kill(t)
+	keeper := maintenance.New(st, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), time.Now)
+	assert.False(t, keeper.Autodrop(t.Context(), nil).RetryAt.IsZero())
+}

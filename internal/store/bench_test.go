@@ -1,0 +1,120 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+// usual is an event of a usual size.
+var usual = bus.Event{
+	Topic: "widgets", Type: bus.Update, URL: "https://warehouse.example/widgets/1234567890", Timestamp: 1_700_000_000_000,
+	Data: []byte(`{"stock":3,"colour":"red"}`),
+}
+
+func BenchmarkPack(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := store.PackEvent(&usual, 64); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkUnpackToJSON(b *testing.B) {
+	event, err := store.PackEvent(&usual, 64)
+	require.NoError(b, err)
+	var body []byte
+	b.ReportAllocs()
+	for b.Loop() {
+		if body, err = store.AppendEventJSON(body[:0], event); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkCommit is one publish, up to Redis' answer.
+func BenchmarkCommit(b *testing.B) {
+	for _, size := range []struct{ events, subscribers int }{{1, 0}, {1, 1}, {1, 2}, {100, 1}} {
+		b.Run(fmt.Sprintf("events=%d/subscribers=%d", size.events, size.subscribers), func(b *testing.B) {
+			f := newFixture(b, storetest.Real(b))
+			for _, token := range []bus.Token{alice, bob}[:size.subscribers] {
+				f.subscribe(token, time.Hour, 100, "widgets")
+			}
+			event, err := store.PackEvent(&usual, 64)
+			require.NoError(b, err)
+			p := store.Publication{Topic: "widgets", Publisher: publisher, ReceivedAt: start.UnixMilli()}
+			for range size.events {
+				p.Events = append(p.Events, event)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := f.Publish(b.Context(), p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkSettleAndAcquire is what a delivery costs beside its POST, while its subscriber's queue is long. Script-µs is what
+// Redis spends on it.
+func BenchmarkSettleAndAcquire(b *testing.B) {
+	for _, events := range []int{1, 100} {
+		b.Run(fmt.Sprintf("events=%d", events), func(b *testing.B) {
+			f := newFixture(b, storetest.Real(b))
+			f.subscribe(alice, 0, events, "widgets")
+			event, err := store.PackEvent(&usual, 64)
+			require.NoError(b, err)
+			fill := func() *store.Task {
+				for range 10 {
+					require.NoError(b, f.Publish(b.Context(), store.Publication{
+						Topic: "widgets", Publisher: publisher, ReceivedAt: start.UnixMilli(), Events: slices.Repeat([]store.PackedEvent{event}, 1000),
+					}))
+				}
+				// Another thread comes by while one delivers, and sends all the others to stand in line.
+				first := f.acquire("worker-1", 0)
+				for f.raw.LLen(b.Context(), "jobs:instant:main").Val() > 0 {
+					require.Nil(b, f.acquire("worker-2", 0))
+				}
+				return first
+			}
+			task := fill()
+			before := scriptTime(b, f)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, next, err := f.SettleAndAcquire(b.Context(), task, store.Outcome{Delivered: events}, start)
+				if err != nil || next.Err != nil {
+					b.Fatal(err, next.Err)
+				}
+				if task = next.Task; task == nil {
+					b.StopTimer()
+					filling := scriptTime(b, f)
+					task = fill()
+					before += scriptTime(b, f) - filling
+					b.StartTimer()
+				}
+			}
+			b.ReportMetric(float64((scriptTime(b, f)-before).Nanoseconds())/1000/float64(b.N), "script-µs/op")
+		})
+	}
+}
+
+// scriptTime is what Redis has spent in scripts.
+func scriptTime(b *testing.B, f *fixture) time.Duration {
+	info, err := f.raw.Info(b.Context(), "commandstats").Result()
+	require.NoError(b, err)
+	_, after, _ := strings.Cut(info, "\ncmdstat_evalsha:")
+	var calls, microseconds int64
+	_, err = fmt.Sscanf(after, "calls=%d,usec=%d", &calls, &microseconds)
+	require.NoError(b, err)
+	return time.Duration(microseconds) * time.Microsecond
+}

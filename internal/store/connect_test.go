@@ -1,0 +1,46 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSentinelURLs(t *testing.T) {
+	for _, c := range []struct {
+		url  string
+		want source
+		db   int
+	}{
+		{"redis+sentinel://a/bus", source{sentinels: []string{"a:26379"}, master: "bus"}, 0},
+		{"redis+sentinel://a:1,[::1]:2,10.0.0.3/bus/7", source{sentinels: []string{"a:1", "[::1]:2", "10.0.0.3:26379"}, master: "bus"}, 7},
+		{"redis+sentinel://a/bus?sentinel_username=s&sentinel_password=t&read_timeout=9", source{
+			sentinels: []string{"a:26379"}, master: "bus", sentinelUsername: "s", sentinelPassword: "t",
+		}, 0},
+	} {
+		got, err := parseURL(c.url)
+		require.NoError(t, err, c.url)
+		assert.Equal(t, c.db, got.options.DB, c.url)
+		assert.Nil(t, got.options.TLSConfig, c.url)
+		got.options = c.want.options
+		assert.Equal(t, c.want, got, c.url)
+	}
+	got, err := parseURL("rediss+sentinel://user:p%40ss@a,b/bus/1?read_timeout=9")
+	require.NoError(t, err)
+	assert.Equal(t, "user", got.options.Username)
+	assert.Equal(t, "p@ss", got.options.Password)
+	assert.Equal(t, 9.0, got.options.ReadTimeout.Seconds())
+	require.NotNil(t, got.options.TLSConfig)
+	assert.Empty(t, got.options.TLSConfig.ServerName, "each server has its own name")
+	assert.Equal(t, []string{"a:26379", "b:26379"}, got.sentinels)
+
+	for _, wrong := range []string{
+		"redis+sentinel://", "redis+sentinel:///bus", "redis+sentinel://a", "redis+sentinel://a/", "redis+sentinel://a,,b/bus",
+		"redis+sentinel://a:x/bus", "redis+sentinel://a/bus/x", "redis+sentinel://a/bus/0/more", "redis+sentinel://a/bus?unknown=1",
+		"http+sentinel://a/bus", "redis+sentinel://a:99999/bus", "redis+sentinel://a:0/bus", "redis+sentinel://::1/bus", "redis+sentinel://a/bus/-1",
+		"redis+sentinel://a%ss@b/bus",
+	} {
+		assert.Error(t, CheckURL(wrong), wrong)
+	}
+}

@@ -1,0 +1,47 @@
+-- Drops the oldest batches with all that points to them, except those that are being delivered. Takes no memory.
+--
+-- ARGV     1 namespace, 2 most batches of one subscriber that may be delivered at once,
+--          3 most batches to drop, 4 number of events after which no further batch is dropped
+-- Returns  {subscriber, events, ...}, two values for each batch, oldest first; empty when nothing is left
+-- Keeps    a batch goes with its job, its index entry, its gauges and its place in line. A job deep inside
+--          the instant queue stays, since it takes long to find, and goes when it comes up
+local abreast, most_batches, most_events = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local NEAR = 1000 -- how far from the next job to be taken a job is looked for
+
+local held, holding = {}, 0
+for _, worker in ipairs(redis.call('SMEMBERS', pending_index_key('main'))) do
+  for _, job in ipairs(redis.call('LRANGE', pending_key('main', worker), 0, -1)) do
+    held[job] = true
+    holding = holding + 1
+  end
+end
+
+local function remove_job(job)
+  if redis.call('ZREM', scheduled_key('main'), job) == 0 then
+    if not redis.call('LPOS', instant_key('main'), job, 'RANK', -1, 'MAXLEN', NEAR) then return end
+    redis.call('LREM', instant_key('main'), -1, job)
+  end
+  redis.call('SREM', jobs_index_key('main'), job)
+end
+
+allow_when_full()
+local dropped, events = {}, 0
+for _, bid in ipairs(redis.call('ZRANGE', batches_index_key(), 0, most_batches + holding - 1)) do
+  if #dropped >= 2 * most_batches or events >= most_events then break end
+  if not held[job_of(bid)] then
+    adopt(bid) -- also what the Ruby original has left is dropped in its turn
+    local token = redis.pcall('LINDEX', batch_key(bid), 0)
+    local length = 0
+    if type(token) == 'string' then
+      length = remove_batch(bid, token, abreast)
+    else -- an entry for what is not there
+      token = ''
+      redis.call('ZREM', batches_index_key(), bid)
+    end
+    remove_job(job_of(bid))
+    table.insert(dropped, token)
+    table.insert(dropped, length)
+    events = events + length
+  end
+end
+return dropped

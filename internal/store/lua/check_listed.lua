@@ -1,0 +1,44 @@
+-- Checks one batch that is listed as a subscriber's current, or in its line.
+--
+-- ARGV     1 namespace, 2 '1' to fix it, 3 token, 4 batch, 5 most batches of one subscriber that may be
+--          delivered at once
+-- Returns  what is wrong, of 'current_gone', 'current_alien', 'current_many', 'line_gone', 'line_alien',
+--          'current_foreign', 'line_foreign'
+-- Keeps    a batch that is no longer current its job, with which it comes up; who waited behind one that is
+--          struck out of the line is called
+local token, bid = ARGV[3], ARGV[4]
+local current = redis.call('SISMEMBER', current_key(token), bid) == 1
+local in_line = redis.call('ZSCORE', line_key(token), bid)
+if is_original(bid) then return {} end
+
+local wrong, found = nil, {}
+if not is_token(token) or not is_uid(bid) or not (is_known(token) or has_callback(token)) then
+  if current then table.insert(found, 'current_foreign') end
+  if in_line then table.insert(found, 'line_foreign') end
+  return found
+end
+if redis.call('EXISTS', batch_key(bid)) == 0 then
+  wrong = 'gone'
+elseif is_list(batch_key(bid)) and redis.call('LINDEX', batch_key(bid), 0) ~= token then
+  wrong = 'alien'
+end
+if current and wrong then
+  table.insert(found, 'current_' .. wrong)
+elseif current and redis.call('SCARD', current_key(token)) > 1 then
+  -- The newest stays; the last UID, of those of one time.
+  local score = tonumber(redis.call('ZSCORE', batches_index_key(), bid)) or 0
+  for _, other in ipairs(redis.call('SMEMBERS', current_key(token))) do
+    local others = tonumber(redis.call('ZSCORE', batches_index_key(), other)) or 0
+    if (others > score or (others == score and other > bid)) and is_list(batch_key(other))
+      and redis.call('LINDEX', batch_key(other), 0) == token then
+      table.insert(found, 'current_many')
+      break
+    end
+  end
+end
+if fix and #found > 0 then redis.call('SREM', current_key(token), bid) end
+if in_line and wrong then
+  table.insert(found, 'line_' .. wrong)
+  if fix then leave_line(token, bid, tonumber(ARGV[5])) end
+end
+return found

@@ -1,0 +1,149 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"routemaster/internal/bus"
+)
+
+// Snapshot is what waits in the bus.
+type Snapshot struct {
+	// Backlogs are of all subscribers, and of all others for whom something waits.
+	Backlogs []Backlog
+	Jobs     map[bus.Queue]JobCounts
+	// Due is the number of deliveries that are due now or soon.
+	Due int64
+	// Memory is nil where Redis does not tell.
+	Memory *Memory
+}
+
+// Backlog is what waits for one subscriber.
+type Backlog struct {
+	Client          bus.ClientName
+	Events, Batches int64
+	// Subscribed is false for a subscriber that is gone. Then it has no health.
+	Subscribed bool
+	Health     int
+	// OldestAt is when the oldest event was received; zero if there is none, or it was not found among the oldest batches.
+	OldestAt time.Time
+}
+
+// JobCounts is how many jobs of a queue are in which state.
+type JobCounts struct{ Instant, Scheduled int64 }
+
+// snapshotSearches is how many of the oldest batches a snapshot looks at.
+const snapshotSearches = 2000
+
+// Snapshot reads what waits in the bus. Its cost grows with the number of subscribers, not with what waits. Until says which jobs
+// are due soon.
+func (s *Store) Snapshot(ctx context.Context, until time.Time) (Snapshot, error) {
+	snapshot := Snapshot{Jobs: map[bus.Queue]JobCounts{}}
+	memory, err := s.Memory(ctx)
+	if err == nil {
+		snapshot.Memory = &memory
+	} else if !errors.Is(err, ErrMemoryUnknown) {
+		return snapshot, err
+	}
+	instant, scheduled := map[bus.Queue]*redis.IntCmd{}, map[bus.Queue]*redis.IntCmd{}
+	var due *redis.IntCmd
+	err = s.pipelined(ctx, "count jobs", func(pipe redis.Pipeliner) {
+		for _, q := range bus.Queues {
+			instant[q], scheduled[q] = pipe.LLen(ctx, s.keys.instant(q)), pipe.ZCard(ctx, s.keys.scheduled(q))
+		}
+		due = pipe.ZCount(ctx, s.keys.scheduled(bus.QueueMain), "-inf", strconv.FormatInt(until.UnixMilli(), 10))
+	})
+	if err != nil {
+		return snapshot, err
+	}
+	for _, q := range bus.Queues {
+		snapshot.Jobs[q] = JobCounts{instant[q].Val(), scheduled[q].Val()}
+	}
+	snapshot.Due = instant[bus.QueueMain].Val() + due.Val()
+	snapshot.Backlogs, err = s.backlogs(ctx)
+	return snapshot, err
+}
+
+func (s *Store) backlogs(ctx context.Context) ([]Backlog, error) {
+	var subscribed *redis.StringSliceCmd
+	var names, events, batches *redis.MapStringStringCmd
+	err := s.pipelined(ctx, "list backlogs", func(pipe redis.Pipeliner) {
+		subscribed, names = pipe.SMembers(ctx, s.keys.subscribers()), pipe.HGetAll(ctx, s.keys.tokens())
+		events, batches = pipe.HGetAll(ctx, s.keys.eventGauge()), pipe.HGetAll(ctx, s.keys.batchGauge())
+	})
+	if err != nil {
+		return nil, err
+	}
+	isSubscribed := make(map[string]bool, len(subscribed.Val()))
+	for _, token := range subscribed.Val() {
+		isSubscribed[token] = true
+	}
+	all := maps.Clone(isSubscribed)
+	for token := range batches.Val() {
+		all[token] = true
+	}
+	tokens := slices.Sorted(maps.Keys(all))
+	waiting := make([]bus.Subscriber, len(tokens))
+	for i, token := range tokens {
+		waiting[i] = bus.Subscriber{Token: bus.Token(token), Queued: integer(events.Val()[token], 0)}
+	}
+	if err := errors.Join(s.readHealth(ctx, waiting), s.findOldest(ctx, waiting, snapshotSearches)); err != nil {
+		return nil, err
+	}
+	backlogs := make([]Backlog, len(tokens))
+	for i, token := range tokens {
+		w := waiting[i]
+		backlogs[i] = Backlog{
+			Client: bus.PublicName(w.Token, bus.ClientName(names.Val()[token])),
+			Events: w.Queued, Batches: integer(batches.Val()[token], 0),
+			Subscribed: isSubscribed[token], Health: w.Health, OldestAt: w.OldestAt,
+		}
+	}
+	return backlogs, nil
+}
+
+// readHealth fills in the subscribers' health.
+func (s *Store) readHealth(ctx context.Context, subscribers []bus.Subscriber) error {
+	for some := range slices.Chunk(subscribers, batchesPerTrip) {
+		health := make([]*redis.SliceCmd, len(some))
+		err := s.pipelinedReads(ctx, "read health", func(pipe redis.Pipeliner) {
+			for i := range some {
+				health[i] = pipe.HMGet(ctx, s.keys.subscriber(some[i].Token), "health_points")
+			}
+		})
+		if err != nil {
+			return err
+		}
+		for i := range some {
+			some[i].Health = bus.MaxHealth
+			if found := health[i].Val(); len(found) == 1 {
+				some[i].Health = int(integer(text(found[0]), bus.MaxHealth))
+			}
+		}
+	}
+	return nil
+}
+
+// CPU is how much processor time Redis has taken since its start.
+type CPU struct{ User, System time.Duration }
+
+// CPU asks Redis for its processor time; zero where it does not tell.
+func (s *Store) CPU(ctx context.Context) (CPU, error) {
+	info, err := s.redis.Info(ctx, "cpu").Result()
+	if judge(err) == answered { // also when it does not know the question
+		fields := infoFields(info)
+		return CPU{seconds(fields["used_cpu_user"]), seconds(fields["used_cpu_sys"])}, nil
+	}
+	return CPU{}, wrap("cpu", err)
+}
+
+func seconds(text string) time.Duration {
+	n, _ := strconv.ParseFloat(text, 64)
+	return time.Duration(n * float64(time.Second))
+}

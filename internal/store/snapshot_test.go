@@ -1,0 +1,114 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+func TestPublishTellsWhoGotTheEvents(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		event, err := store.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Noop, URL: "https://x.example/"}, 64)
+		require.NoError(t, err)
+		p := store.Publication{
+			Topic: "widgets", Publisher: publisher, Events: []store.PackedEvent{event}, ReceivedAt: 1, Once: &store.Once{Key: "k", Digest: "d"},
+		}
+		q := p
+		q.Once = nil
+		receipts := f.PublishAll(t.Context(), q)
+		assert.Equal(t, []store.Receipt{{Stored: true}}, receipts, "nobody")
+		assert.Zero(t, receipts[0].Receivers.Len())
+		f.subscribe(alice, 0, 1, "widgets")
+		f.subscribe(bob, 0, 1, "widgets")
+		receipts = f.PublishAll(t.Context(), p, p)
+		assert.Equal(t, 2, receipts[0].Receivers.Len())
+		var tokens []string
+		for token := range receipts[0].Receivers.All() {
+			tokens = append(tokens, token)
+		}
+		assert.ElementsMatch(t, []string{string(alice), string(bob)}, tokens)
+		assert.Equal(t, store.Receipt{}, receipts[1], "the second was stored before")
+	})
+}
+
+func TestAcquireTellsWhenABatchWasDue(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 100*time.Millisecond, 2, "widgets")
+		f.publish("widgets", 1, 3, 7)
+		_, err := f.Schedule(t.Context(), bus.QueueMain, after(200), 10)
+		require.NoError(t, err)
+		full := f.acquire("w", 200)
+		assert.Zero(t, full.Delivery.DueAt, "nobody knows when a batch became full")
+		_, next, err := f.SettleAndAcquire(t.Context(), full, store.Done, after(200))
+		require.NoError(t, err)
+		require.NoError(t, next.Err)
+		late := next.Task
+		assert.Equal(t, after(107), late.Delivery.DueAt)
+		_, err = f.Settle(t.Context(), late, store.Outcome{RetryAt: after(200)})
+		require.NoError(t, err)
+		_, err = f.Schedule(t.Context(), bus.QueueMain, after(200), 10)
+		require.NoError(t, err)
+		assert.Zero(t, f.acquire("w", 201).Delivery.DueAt, "nor when a retry was due")
+	})
+}
+
+func TestSnapshot(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.subscribe(alice, 100*time.Millisecond, 2, "widgets")
+		f.subscribe(bob, 100*time.Millisecond, 2, "gadgets")
+		f.publish("widgets", 1, 3, 7)
+		server.Raw.HSet(ctx, "subscriber:"+string(alice), "health_points", 40)
+		backlog := store.Backlog{Client: "alice", Events: 3, Batches: 2, Subscribed: true, Health: 40, OldestAt: after(7)}
+		idle := store.Backlog{Client: "bob", Subscribed: true, Health: 100}
+		snapshot, err := f.Snapshot(ctx, after(106))
+		require.NoError(t, err)
+		assert.Equal(t, []store.Backlog{backlog, idle}, snapshot.Backlogs)
+		assert.Equal(t, map[bus.Queue]store.JobCounts{bus.QueueMain: {Instant: 1, Scheduled: 1}, bus.QueueAux: {}}, snapshot.Jobs)
+		assert.Equal(t, int64(1), snapshot.Due)
+		if server.IsEmbedded() {
+			assert.Nil(t, snapshot.Memory)
+		} else {
+			assert.Positive(t, snapshot.Memory.Used)
+			cpu, err := f.CPU(ctx)
+			require.NoError(t, err)
+			assert.Positive(t, cpu.User+cpu.System)
+		}
+		require.NoError(t, f.DeleteSubscriber(ctx, alice))
+		snapshot, err = f.Snapshot(ctx, after(107))
+		require.NoError(t, err)
+		backlog.Subscribed, backlog.Health = false, 100
+		assert.Equal(t, []store.Backlog{backlog, idle}, snapshot.Backlogs)
+		assert.Equal(t, int64(2), snapshot.Due)
+	})
+}
+
+// TestASnapshotGetsPastWhatIsPoisoned looks at everybody else when the data of one has been tampered with.
+func TestASnapshotGetsPastWhatIsPoisoned(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		for _, c := range poisons {
+			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
+			f := newFixture(t, server)
+			f.subscribe(alice, time.Hour, 3, "widgets")
+			f.subscribe(bob, time.Hour, 3, "widgets")
+			f.publish("widgets", 1, 1, 7)
+			c.poison(t, f.raw)
+			require.NoError(t, f.raw.ZAdd(t.Context(), "batches:index", redis.Z{Member: "ABCDEFGHIJKLMNOPQRST"}).Err())
+			require.NoError(t, f.raw.Set(t.Context(), "batch:ABCDEFGHIJKLMNOPQRST", "x", 0).Err())
+			snapshot, err := f.Snapshot(t.Context(), after(0))
+			require.NoError(t, err, c.name)
+			alices := store.Backlog{Client: "alice", Events: 1, Batches: 1, Subscribed: true, Health: 100, OldestAt: after(7)}
+			assert.Contains(t, snapshot.Backlogs, alices, c.name)
+		}
+	})
+}

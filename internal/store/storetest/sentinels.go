@@ -1,0 +1,72 @@
+package storetest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// masterName is what the sentinels call the master.
+const masterName = "bus"
+
+// failoverConfig has a sentinel notice a dead master, and act, as fast as it can.
+const failoverConfig = `
+bind %s
+port %s
+dir %s
+sentinel monitor bus %s %s 2
+sentinel down-after-milliseconds bus 500
+sentinel failover-timeout bus 3000
+`
+
+// WithSentinels starts a master, a replica and three sentinels. Kill ends the master, and then the replica is made
+// master; Restart brings the old one back, as its replica.
+func WithSentinels(t testing.TB) *Server {
+	t.Helper()
+	address := FreeAddress(t)
+	master := startServer(t, address)
+	host, port, _ := net.SplitHostPort(address)
+	replicaAddress := FreeAddress(t)
+	replica := startServer(t, replicaAddress, "--replicaof", host+" "+port, "--repl-diskless-sync-delay", "0")
+	var sentinels []string
+	for range 3 {
+		sentinel := FreeAddress(t)
+		sentinelHost, sentinelPort, _ := net.SplitHostPort(sentinel)
+		directory := t.TempDir()
+		file := filepath.Join(directory, "sentinel.conf") // the sentinel writes into it
+		text := fmt.Sprintf(failoverConfig, sentinelHost, sentinelPort, directory, host, port)
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		startProcess(t, sentinel, directory, file, "--sentinel")
+		sentinels = append(sentinels, sentinel)
+	}
+	requireReady(t, sentinels, replica)
+	raw := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: masterName, SentinelAddrs: sentinels})
+	t.Cleanup(func() { _ = raw.Close() })
+	return &Server{URL: "redis+sentinel://" + strings.Join(sentinels, ",") + "/" + masterName, Raw: raw, process: master}
+}
+
+// requireReady waits until the replica has all, and the sentinels know it and one another.
+func requireReady(t testing.TB, sentinels []string, replica *process) {
+	t.Helper()
+	ctx := t.Context()
+	client := redis.NewClient(&redis.Options{Addr: replica.address})
+	defer client.Close()
+	require.Eventually(t, func() bool {
+		return strings.Contains(client.Info(ctx, "replication").Val(), "master_link_status:up")
+	}, startWithin, 10*time.Millisecond, "the replica does not follow")
+	for _, address := range sentinels {
+		sentinel := redis.NewSentinelClient(&redis.Options{Addr: address})
+		defer sentinel.Close()
+		require.Eventually(t, func() bool {
+			master, err := sentinel.Master(ctx, masterName).Result()
+			return err == nil && master["num-slaves"] == "1" && master["num-other-sentinels"] == "2"
+		}, startWithin, 10*time.Millisecond, "the sentinels do not find one another")
+	}
+}

@@ -1,0 +1,358 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"routemaster/internal/bus"
+)
+
+// What one round trip of the checks asks of Redis: keys, and elements of one key.
+const (
+	keysPerTrip     = 500
+	elementsPerTrip = 1000
+)
+
+// survey is what a run of the checks has read. Nothing in it is certain while the bus runs.
+type survey struct {
+	store  *Store
+	keys   keys
+	layout layout
+
+	names       map[string]string // client's name, by token
+	subscribers map[string]bool
+	topics      map[string]bool
+	callbacks   map[string]string // of each subscriber that has a hash
+	topicHashes map[string]bool   // of each topic that has a hash: whether there is in it what makes it one
+	// The two sides of the subscriptions: topics by token, tokens by topic.
+	topicsOf, subscribersOf map[string]map[string]bool
+
+	batches map[string]batch // by UID
+	listed  map[listing]bool
+	queues  map[bus.Queue]*queue
+	gauges  map[string]gauges // by token
+	newest  creation          // of the batches there were at first
+
+	// strange are the keys that are not of their type, or that the layout does not know.
+	strange map[string]bool
+	tokens  map[string]string // one copy of each token of a batch
+}
+
+// batchHeader is what a batch's list begins with: subscriber, creation time, attempts.
+const batchHeader = 3
+
+// batch is a UID that Redis names somewhere.
+type batch struct {
+	token  string
+	events int64
+	// there: it has its list. indexed: it is in the index. original: it is the Ruby original's.
+	there, indexed, original bool
+}
+
+// listing is a batch that is a subscriber's current one, or in its line.
+type listing struct{ token, bid string }
+
+// queue is a queue's jobs.
+type queue struct {
+	jobs map[string]job // by their bytes
+	// registered are the workers in the index, holders those that have a list; with its length.
+	registered map[string]bool
+	holders    map[string]int
+	instant    *instantList
+}
+
+// job is where a job was seen.
+type job struct {
+	listed, scheduled bool
+	pending           int
+	instant           []int64 // places, see instantList
+}
+
+// gauges are what the gauges say of a subscriber.
+type gauges struct{ batches, events string }
+
+func newSurvey(s *Store) *survey {
+	v := &survey{
+		store: s, keys: s.keys, layout: s.keys.layout(),
+		names: map[string]string{}, subscribers: map[string]bool{}, topics: map[string]bool{},
+		callbacks: map[string]string{}, topicHashes: map[string]bool{},
+		topicsOf: map[string]map[string]bool{}, subscribersOf: map[string]map[string]bool{},
+		batches: map[string]batch{}, listed: map[listing]bool{}, queues: map[bus.Queue]*queue{},
+		gauges: map[string]gauges{}, strange: map[string]bool{}, tokens: map[string]string{},
+	}
+	for _, q := range bus.Queues {
+		jobs := map[string]job{}
+		v.queues[q] = &queue{jobs: jobs, registered: map[string]bool{}, holders: map[string]int{},
+			instant: &instantList{store: s, queue: q, jobs: jobs}}
+	}
+	return v
+}
+
+// read reads everything once. What lists other things comes before them, so that most of what
+// is being delivered meanwhile is seen in the end as it was at first: not at all.
+func (v *survey) read(ctx context.Context) error {
+	k := v.keys
+	add := func(set map[string]bool) func([]string) {
+		return func(page []string) {
+			for _, member := range page {
+				set[member] = true
+			}
+		}
+	}
+	gauge := func(set func(*gauges, string)) func([]string) {
+		return pairs(func(token, value string) {
+			g := v.gauges[token]
+			set(&g, value)
+			v.gauges[token] = g
+		})
+	}
+	newest, err := v.store.redis.ZRevRangeWithScores(ctx, k.batchesIndex(), 0, 0).Result()
+	if err != nil {
+		return wrap("check", err)
+	}
+	for _, entry := range newest {
+		v.newest.saw(entry.Score)
+	}
+	err = errors.Join(
+		v.members(ctx, k.tokens(), "hash", 0, pairs(func(token, name string) { v.names[token] = name })),
+		v.members(ctx, k.subscribers(), "set", 0, add(v.subscribers)),
+		v.members(ctx, k.topics(), "set", 0, add(v.topics)),
+		v.members(ctx, k.batchGauge(), "hash", 0, gauge(func(g *gauges, value string) { g.batches = value })),
+		v.members(ctx, k.eventGauge(), "hash", 0, gauge(func(g *gauges, value string) { g.events = value })),
+		v.members(ctx, k.batchesIndex(), "zset", 0, pairs(func(bid, _ string) {
+			b := v.batches[bid]
+			b.indexed = true
+			v.batches[bid] = b
+		})),
+	)
+	for _, q := range bus.Queues {
+		if err == nil {
+			err = v.readQueue(ctx, q, add(v.queues[q].registered))
+		}
+	}
+	if err != nil {
+		return wrap("check", err)
+	}
+	return wrap("check", v.readKeys(ctx))
+}
+
+func (v *survey) readQueue(ctx context.Context, q bus.Queue, register func([]string)) error {
+	jobs := v.queues[q].jobs
+	err := v.queues[q].instant.extend(ctx)
+	if errors.Is(err, errMoved) { // what is in doubt for that is looked for later
+		err = nil
+	}
+	return errors.Join(err,
+		v.members(ctx, v.keys.jobsIndex(q), "set", 0, func(page []string) {
+			for _, packed := range page {
+				j := jobs[packed]
+				j.listed = true
+				jobs[packed] = j
+			}
+		}),
+		v.members(ctx, v.keys.scheduled(q), "zset", 0, pairs(func(packed, _ string) {
+			j := jobs[packed]
+			j.scheduled = true
+			jobs[packed] = j
+		})),
+		v.members(ctx, v.keys.pendingIndex(q), "set", 0, register),
+	)
+}
+
+// pairs reads a page of names and values.
+func pairs(each func(name, value string)) func(page []string) {
+	return func(page []string) {
+		for i := 0; i+1 < len(page); i += 2 {
+			each(page[i], page[i+1])
+		}
+	}
+}
+
+// members reads a set, a sorted set or a hash from a cursor on, a page at a time.
+func (v *survey) members(ctx context.Context, key, kind string, cursor uint64, each func(page []string)) error {
+	for {
+		page, next, err := scan(ctx, v.store.redis, key, kind, cursor).Result()
+		if err != nil {
+			return err
+		}
+		each(page)
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+func scan(ctx context.Context, db redis.Cmdable, key, kind string, cursor uint64) *redis.ScanCmd {
+	switch kind {
+	case "hash":
+		return db.HScan(ctx, key, cursor, "", elementsPerTrip)
+	case "zset":
+		return db.ZScan(ctx, key, cursor, "", elementsPerTrip)
+	default:
+		return db.SScan(ctx, key, cursor, "", elementsPerTrip)
+	}
+}
+
+// readKeys reads the keys of which there is one for each batch, subscriber, topic or worker, and finds
+// those that should not be there.
+func (v *survey) readKeys(ctx context.Context) error {
+	for cursor := uint64(0); ; {
+		page, next, err := v.store.redis.Scan(ctx, cursor, v.keys.ns+"*", keysPerTrip).Result()
+		if err != nil {
+			return err
+		}
+		if err := v.readPage(ctx, page); err != nil {
+			return err
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// reading is a key under way: what was asked, and what to do with the answer.
+type reading struct {
+	key     string
+	answers []redis.Cmder
+	take    func() error
+}
+
+func (v *survey) readPage(ctx context.Context, page []string) error {
+	var readings []reading
+	// Its error is that of one of the commands, each of which is looked at.
+	_, _ = v.store.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		for _, key := range page {
+			answers, take := v.ask(ctx, pipe, key)
+			readings = append(readings, reading{key, answers, take})
+		}
+		return nil
+	})
+	for _, r := range readings {
+		for _, answer := range r.answers {
+			if err := answer.Err(); redis.HasErrorPrefix(err, "WRONGTYPE") {
+				v.strange[r.key] = true
+				r.take = func() error { return nil }
+			} else if err != nil && !errors.Is(err, redis.Nil) {
+				return err
+			}
+		}
+		if err := r.take(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask asks for what is to be known of a key.
+func (v *survey) ask(ctx context.Context, pipe redis.Pipeliner, key string) (answers []redis.Cmder, take func() error) {
+	f, rest := v.layout.family(v.keys, key)
+	switch f.of {
+	case batchKeys, originalKeys:
+		token, length := pipe.LIndex(ctx, key, 0), pipe.LLen(ctx, key)
+		return []redis.Cmder{token, length}, func() error {
+			v.takeBatch(rest, token.Val(), length.Val(), f.of == originalKeys)
+			return nil
+		}
+	case subscriberKeys:
+		callback := pipe.HMGet(ctx, key, "callback")
+		return []redis.Cmder{callback}, func() error {
+			v.callbacks[rest] = text(callback.Val()[0])
+			return nil
+		}
+	case topicKeys:
+		fields := pipe.HMGet(ctx, key, "publisher", "counter")
+		return []redis.Cmder{fields}, func() error {
+			v.topicHashes[rest] = fields.Val()[0] != nil || fields.Val()[1] != nil
+			return nil
+		}
+	case subscriberTopicsKeys, topicSubscribersKeys, currentKeys, lineKeys:
+		page := scan(ctx, pipe, key, f.kind, 0)
+		return []redis.Cmder{page}, func() error {
+			each := v.taker(f.of, rest)
+			members, cursor := page.Val()
+			if each(members); cursor == 0 {
+				return nil
+			}
+			return v.members(ctx, key, f.kind, cursor, each)
+		}
+	case pendingKeys:
+		jobs := pipe.LRange(ctx, key, -elementsPerTrip, -1)
+		return []redis.Cmder{jobs}, func() error {
+			v.takePending(rest, jobs.Val())
+			return nil
+		}
+	default:
+		is := pipe.Type(ctx, key)
+		return []redis.Cmder{is}, func() error {
+			if is.Val() != f.kind && is.Val() != "none" {
+				v.strange[key] = true
+			}
+			return nil
+		}
+	}
+}
+
+func (v *survey) takeBatch(bid, token string, length int64, original bool) {
+	if length == 0 { // gone since the scan
+		return
+	}
+	if one, ok := v.tokens[token]; ok {
+		token = one
+	} else {
+		v.tokens[token] = token
+	}
+	b := v.batches[bid]
+	b.token = token
+	if original {
+		b.original = true
+	} else {
+		b.there, b.events = true, max(0, length-batchHeader)
+	}
+	v.batches[bid] = b
+}
+
+// taker returns what takes in the members of a key.
+func (v *survey) taker(of familyName, owner string) func(members []string) {
+	side := v.topicsOf
+	switch of {
+	case currentKeys:
+		return func(members []string) {
+			for _, bid := range members {
+				v.listed[listing{owner, bid}] = true
+			}
+		}
+	case lineKeys:
+		return pairs(func(bid, _ string) { v.listed[listing{owner, bid}] = true })
+	case topicSubscribersKeys:
+		side = v.subscribersOf
+	}
+	return func(members []string) {
+		if side[owner] == nil {
+			side[owner] = map[string]bool{}
+		}
+		for _, member := range members {
+			side[owner][member] = true
+		}
+	}
+}
+
+// takePending takes in a worker's pending jobs; of is its queue and its UID.
+func (v *survey) takePending(of string, jobs []string) {
+	name, worker, _ := strings.Cut(of, ":")
+	q := v.queues[bus.Queue(name)]
+	if len(jobs) == 0 {
+		return
+	}
+	if _, seen := q.holders[worker]; seen { // SCAN may return a key twice
+		return
+	}
+	q.holders[worker] = len(jobs)
+	for _, packed := range jobs {
+		j := q.jobs[packed]
+		j.pending++
+		q.jobs[packed] = j
+	}
+}

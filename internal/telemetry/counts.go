@@ -1,0 +1,151 @@
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+	"math"
+	"sync"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+)
+
+// What is kept in memory at most while Redis is away: counters, and lists of tokens. Those that are there
+// go on counting, others are lost.
+const (
+	maxCounts   = 20_000
+	maxByTokens = 2_000
+)
+
+// flushWithin bounds one flush, so that a process stops in time though Redis hangs.
+const flushWithin = 3 * time.Second
+
+// counts are what has been counted since the last flush.
+type counts struct {
+	store *store.Store
+	log   *slog.Logger
+	// flushing is held by who flushes.
+	flushing sync.Mutex
+	failing  bool
+
+	mu         sync.Mutex
+	increments map[store.Counter]int64
+	// byTokens is events by whose they are, of whom only the tokens are known: one entry for all receivers of a
+	// publish. Their names are looked up when they are flushed.
+	byTokens map[tokenCounter]int64
+}
+
+// tokenCounter is a counter for each of some subscribers.
+type tokenCounter struct {
+	name   string
+	tokens store.Tokens
+}
+
+func newCounts(st *store.Store, log *slog.Logger) *counts {
+	return &counts{store: st, log: log, increments: map[store.Counter]int64{}, byTokens: map[tokenCounter]int64{}}
+}
+
+func (c *counts) one(counter store.Counter, n int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.add(counter, n)
+}
+
+// add counts; the caller holds the lock.
+func (c *counts) add(counter store.Counter, n int64) {
+	before, known := c.increments[counter]
+	if n > 0 && (known || len(c.increments) < maxCounts) {
+		c.increments[counter] = sum(before, n)
+	}
+}
+
+// addFor counts events for each of some subscribers; the caller holds the lock.
+func (c *counts) addFor(name string, subscribers store.Tokens, events int64) {
+	counter := tokenCounter{name, subscribers}
+	before, known := c.byTokens[counter]
+	if subscribers != "" && (known || len(c.byTokens) < maxByTokens) {
+		c.byTokens[counter] = sum(before, events)
+	}
+}
+
+// sum adds what is not negative, and stays at the most there is rather than to begin at the least.
+func sum(a, b int64) int64 {
+	if b > math.MaxInt64-a {
+		return math.MaxInt64
+	}
+	return a + b
+}
+
+// Run flushes the counters at an interval until the context is done. [Recorder.Flush] is for what comes after.
+func (r *Recorder) Run(ctx context.Context, interval time.Duration) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			r.Flush(ctx)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Flush adds what was counted to the counters in Redis. What it cannot add stays for the next time. After an answer that was
+// lost, it counts twice.
+func (r *Recorder) Flush(ctx context.Context) {
+	if r == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, flushWithin)
+	defer cancel()
+	c := r.counts
+	c.flushing.Lock()
+	defer c.flushing.Unlock()
+	err := c.flush(ctx)
+	if err != nil && !c.failing { // each change is told once
+		c.log.Warn("counters cannot be stored; they are kept in memory", "error", err)
+	}
+	c.failing = err != nil
+}
+
+func (c *counts) flush(ctx context.Context) error {
+	if err := c.nameTokens(ctx); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	taken := c.increments
+	c.increments = make(map[store.Counter]int64, len(taken))
+	c.mu.Unlock()
+	err := c.store.AddCounters(ctx, taken)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for counter, n := range taken { // what is left
+		c.add(counter, n)
+	}
+	return err
+}
+
+// nameTokens turns the events by tokens into a counter for each subscriber.
+func (c *counts) nameTokens(ctx context.Context) error {
+	c.mu.Lock()
+	nothing := len(c.byTokens) == 0
+	c.mu.Unlock()
+	if nothing {
+		return nil
+	}
+	names, err := c.store.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for counter, events := range c.byTokens {
+		for token := range counter.tokens.All() {
+			name := bus.PublicName(bus.Token(token), names[bus.Token(token)])
+			c.add(store.NewCounter(counter.name, queueTag(name)), events)
+		}
+	}
+	clear(c.byTokens)
+	return nil
+}

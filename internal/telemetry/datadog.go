@@ -1,0 +1,65 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/DataDog/datadog-go/v5/statsd"
+)
+
+// datadog sends measures to the Datadog agent. Each run has a client of its own, so that it follows an agent that moves, and
+// nothing is under way between two runs.
+type datadog struct {
+	agent string
+	tags  []string
+}
+
+// writeTimeout bounds one packet to an agent that hangs behind a socket file.
+const writeTimeout = 50 * time.Millisecond
+
+func (d *datadog) takesIncrements() bool { return true }
+
+func (d *datadog) send(ctx context.Context, measures []measure) (err error) {
+	address, err := resolve(ctx, d.agent)
+	if err != nil {
+		return err
+	}
+	client, err := statsd.New(address,
+		statsd.WithNamespace(namespace), statsd.WithTags(d.tags), statsd.WithoutTelemetry(), statsd.WithoutOriginDetection(),
+		statsd.WithoutClientSideAggregation(), statsd.WithWriteTimeout(writeTimeout), statsd.WithConnectTimeout(writeTimeout))
+	if err != nil {
+		return fmt.Errorf("the Datadog agent: %w", err)
+	}
+	defer func() { err = errors.Join(err, client.Close()) }() // it sends what waits
+	for _, m := range measures {
+		if m.increments {
+			err = client.Count(m.Name, m.value, m.tags(), 1)
+		} else {
+			err = client.Gauge(m.Name, float64(m.value), m.tags(), 1)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resolve looks up an agent's host. The client would, too, but without an end.
+func resolve(ctx context.Context, agent string) (address string, err error) {
+	if strings.HasPrefix(agent, "unix") {
+		return agent, nil
+	}
+	host, port, err := net.SplitHostPort(agent)
+	if err != nil {
+		return "", err
+	}
+	addresses, err := net.DefaultResolver.LookupHost(ctx, host)
+	if err != nil {
+		return "", err
+	}
+	return net.JoinHostPort(addresses[0], port), nil
+}

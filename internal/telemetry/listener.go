@@ -1,0 +1,55 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+)
+
+// How long a peer of the metrics listener may take. A profile takes 30 s if not asked for otherwise.
+const (
+	listenerReadTimeout  = 5 * time.Second
+	listenerWriteTimeout = 2 * time.Minute
+)
+
+// Serve serves the metrics on a listener of their own, without authentication, until the context is done, and closes
+// it. On a loopback or private address it also serves the profiles of net/http/pprof.
+func (m *Metrics) Serve(ctx context.Context, listener net.Listener, log *slog.Logger) error {
+	server := &http.Server{
+		Handler:           m.pages(isPrivate(listener.Addr())),
+		ReadHeaderTimeout: listenerReadTimeout,
+		ReadTimeout:       listenerReadTimeout,
+		WriteTimeout:      listenerWriteTimeout,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // nobody is owed an answer
+	defer stop()
+	err := server.Serve(listener)
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+func (m *Metrics) pages(profiles bool) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", m.Handler())
+	if profiles {
+		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)
+		mux.HandleFunc("GET /debug/pprof/profile", pprof.Profile)
+		mux.HandleFunc("GET /debug/pprof/symbol", pprof.Symbol)
+		mux.HandleFunc("GET /debug/pprof/trace", pprof.Trace)
+	}
+	return mux
+}
+
+// isPrivate reports whether an address is loopback or private. One that stands for all addresses of a host is neither.
+func isPrivate(address net.Addr) bool {
+	tcp, ok := address.(*net.TCPAddr)
+	return ok && (tcp.IP.IsLoopback() || tcp.IP.IsPrivate())
+}

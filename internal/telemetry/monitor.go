@@ -1,0 +1,171 @@
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+)
+
+// measure is one value for a metric service.
+type measure struct {
+	store.Counter // its name and tags
+	value         int64
+	// increments is whether the value only grows.
+	increments bool
+}
+
+// service takes measures.
+type service interface {
+	// send sends the measures of one run.
+	send(ctx context.Context, measures []measure) error
+	// takesIncrements is whether it wants to know by how much a counter has grown, not its value.
+	takesIncrements() bool
+}
+
+// MonitorConfig says what is sent where.
+type MonitorConfig struct {
+	// Service is "print", "datadog" or "none".
+	Service string
+	// Agent is the address of the Datadog agent: host:port, or a unix URL.
+	Agent string
+	// App and Env are tags of all measures.
+	App, Env string
+	Memory   bus.MemoryLimits
+}
+
+// Monitor sends what waits in the bus, and its counters, to a metric service.
+type Monitor struct {
+	store   *store.Store
+	memory  bus.MemoryLimits
+	service service
+	log     *slog.Logger
+	now     func() time.Time
+	// failing is whether the last run could not send. One thread runs the monitor.
+	failing bool
+}
+
+// NewMonitor makes a monitor.
+func NewMonitor(st *store.Store, c MonitorConfig, log *slog.Logger, now func() time.Time) *Monitor {
+	m := &Monitor{store: st, memory: c.Memory, log: log, now: now}
+	switch c.Service {
+	case "print":
+		m.service = &printer{log.With("app", c.App, "env", c.Env)}
+	case "datadog":
+		m.service = &datadog{agent: c.Agent, tags: []string{"app:" + c.App, "env:" + c.Env}}
+	}
+	return m
+}
+
+// monitorWithin bounds one run, which keeps other housekeeping waiting.
+const monitorWithin = 2 * time.Second
+
+// Monitor is the handler of [bus.JobMonitor]. It is not tried again: the next tick will be as good.
+func (m *Monitor) Monitor(ctx context.Context, _ *store.Task) store.Outcome {
+	if m.service == nil {
+		return store.Done
+	}
+	ctx, cancel := context.WithTimeout(ctx, monitorWithin)
+	defer cancel()
+	measures, err := m.measure(ctx)
+	if err == nil {
+		err = m.service.send(ctx, measures)
+	}
+	if err != nil && !m.failing {
+		m.log.Warn("the metrics could not be sent", "error", err)
+	}
+	m.failing = err != nil
+	return store.Done
+}
+
+func (m *Monitor) measure(ctx context.Context) ([]measure, error) {
+	snapshot, err := m.store.Snapshot(ctx, m.now())
+	if err != nil {
+		return nil, err
+	}
+	measures := m.gauges(snapshot)
+	counts, err := m.counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for c, n := range counts {
+		measures = append(measures, measure{c, n, true})
+	}
+	slices.SortFunc(measures, func(a, b measure) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), slices.CompareFunc(a.All(), b.All(), func(a, b store.Tag) int {
+			return strings.Compare(a.Value, b.Value)
+		}))
+	})
+	return measures, nil
+}
+
+func (m *Monitor) gauges(snapshot store.Snapshot) (measures []measure) {
+	add := func(name string, value int64, tags ...store.Tag) {
+		measures = append(measures, measure{store.NewCounter(name, tags...), value, false})
+	}
+	for name, b := range byName(snapshot.Backlogs) {
+		tag := store.Tag{Name: "subscriber", Value: string(name)}
+		add("subscriber.queue.batches", b.Batches, tag)
+		add("subscriber.queue.events", b.Events, tag)
+	}
+	for queue, jobs := range snapshot.Jobs {
+		tag := store.Tag{Name: "queue", Value: string(queue)}
+		add("jobs.count", jobs.Instant, tag, store.Tag{Name: "status", Value: "instant"})
+		add("jobs.count", jobs.Scheduled, tag, store.Tag{Name: "status", Value: "scheduled"})
+	}
+	if snapshot.Memory != nil {
+		most, high, low := marks(m.memory, snapshot.Memory)
+		add("redis.bytes_used", snapshot.Memory.Used)
+		add("redis.max_mem", most)
+		add("redis.high_mark", high)
+		add("redis.low_mark", low)
+	}
+	return measures
+}
+
+// counts are the counters of the bus and of Redis' processor time (ms); for a service that takes increments, what
+// they have grown by since any worker's monitor ran.
+func (m *Monitor) counts(ctx context.Context) (map[store.Counter]int64, error) {
+	counts, err := m.store.Counters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	cpu, err := m.store.CPU(ctx)
+	if err != nil {
+		return nil, err
+	}
+	counts[store.NewCounter("redis.used_cpu_user")] = cpu.User.Milliseconds()
+	counts[store.NewCounter("redis.used_cpu_sys")] = cpu.System.Milliseconds()
+	if !m.service.takesIncrements() {
+		return counts, nil
+	}
+	before, err := m.store.SwapMonitored(ctx, counts)
+	if err != nil {
+		return nil, err
+	}
+	return grown(before, counts), nil
+}
+
+// grown is by how much counters have grown. The first time nothing is known to have; one that is smaller than
+// before has begun anew.
+func grown(before, now map[store.Counter]int64) map[store.Counter]int64 {
+	if len(before) == 0 {
+		return nil
+	}
+	now = maps.Clone(now)
+	for c, n := range now {
+		was := before[c]
+		if was > n {
+			was = 0
+		}
+		now[c] = n - was
+	}
+	maps.DeleteFunc(now, func(_ store.Counter, n int64) bool { return n <= 0 })
+	return now
+}

@@ -1,0 +1,49 @@
+package telemetry
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/store"
+)
+
+func TestWhatCountersHaveGrownBy(t *testing.T) {
+	a, b, c, d := store.NewCounter("a"), store.NewCounter("b"), store.NewCounter("c"), store.NewCounter("d")
+	now := map[store.Counter]int64{a: 5, b: 5, c: 3, d: 2}
+	assert.Empty(t, grown(nil, now), "the first time nothing is known")
+	assert.Equal(t, map[store.Counter]int64{a: 2, c: 3, d: 2}, grown(map[store.Counter]int64{a: 3, b: 5, c: 9}, now),
+		"it has grown; it has not; it began anew; it is new")
+}
+
+// TestProfilesAreOnPrivateAddressesOnly listens on all addresses of the host.
+func TestProfilesAreOnPrivateAddressesOnly(t *testing.T) {
+	for address, want := range map[string]int{"127.0.0.1:0": http.StatusOK, ":0": http.StatusNotFound} {
+		listener, err := net.Listen("tcp", address)
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		served := make(chan error)
+		go func() { served <- NewMetrics().Serve(ctx, listener, slog.New(slog.DiscardHandler)) }()
+		_, port, err := net.SplitHostPort(listener.Addr().String())
+		require.NoError(t, err)
+		for path, want := range map[string]int{"/metrics": http.StatusOK, "/debug/pprof/": want, "/debug/pprof/cmdline": want} {
+			resp, err := http.Get("http://127.0.0.1:" + port + path)
+			require.NoError(t, err)
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+			assert.Equal(t, want, resp.StatusCode, "%s on %s", path, address)
+		}
+		http.DefaultClient.CloseIdleConnections()
+		stop()
+		require.NoError(t, <-served)
+	}
+	for ip, want := range map[string]bool{"127.0.0.1": true, "10.1.2.3": true, "192.168.0.1": true, "fd00::1": true, "::1": true, "8.8.8.8": false, "0.0.0.0": false} {
+		assert.Equal(t, want, isPrivate(&net.TCPAddr{IP: net.ParseIP(ip)}), ip)
+	}
+}

@@ -1,0 +1,216 @@
+package telemetry
+
+import (
+	"context"
+	"log/slog"
+	"net/http/httptrace"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+)
+
+// Recorder takes note of what happens in a process. It is safe for concurrent use, and its methods neither block nor fail. A
+// nil Recorder takes no note.
+type Recorder struct {
+	metrics *Metrics
+	counts  *counts
+}
+
+// NewRecorder makes a recorder that shows what happens in metrics, and counts it in the store once [Recorder.Run] runs.
+func NewRecorder(metrics *Metrics, st *store.Store, log *slog.Logger) *Recorder {
+	return &Recorder{metrics: metrics, counts: newCounts(st, log)}
+}
+
+// The tag that says whose queue it is. The Ruby original put the subscriber's token here, which is a secret: it is
+// the client's public name.
+func queueTag(subscriber bus.ClientName) store.Tag {
+	return store.Tag{Name: "queue", Value: string(subscriber)}
+}
+
+// Counters of the bus, by subscriber, that the metrics show too.
+const (
+	countedDeliveries = "delivery.batches" // also by status
+	countedDelivered  = "delivery.events"  // also by status
+	countedDropped    = "events.autodropped"
+)
+
+func statusTag(status int) store.Tag { return store.Tag{Name: "status", Value: statuses[status]} }
+
+// Published notes that events of one topic were stored, and for whom. Bytes is the size of the packed events.
+func (r *Recorder) Published(topic bus.TopicName, publisher bus.Token, events, bytes int, receivers store.Tokens) {
+	if r == nil {
+		return
+	}
+	r.metrics.topics.of(string(topic)).Add(float64(events))
+	r.metrics.publishedBytes.Add(float64(bytes))
+	r.metrics.enqueued.Add(float64(events * receivers.Len()))
+	tags := []store.Tag{{Name: "topic", Value: string(topic)}, {Name: "publisher", Value: publisherTag(publisher)}}
+	r.counts.mu.Lock()
+	defer r.counts.mu.Unlock()
+	r.counts.add(store.NewCounter("events.published", tags...), int64(events))
+	r.counts.add(store.NewCounter("events.bytes", tags...), int64(bytes))
+	r.counts.addFor("events.added", receivers, int64(events))
+}
+
+// publisherTag is the name in a publisher's token: what stands before "--", which is no secret.
+func publisherTag(token bus.Token) string {
+	name, _, ok := strings.Cut(string(token), "--")
+	switch {
+	case token == "":
+		return "null"
+	case !ok || name == "":
+		return "malformed"
+	}
+	return name
+}
+
+// PublishTook notes how long a publish took that was stored, from its call to its answer.
+func (r *Recorder) PublishTook(took time.Duration) {
+	if r != nil {
+		r.metrics.publishTime.Observe(took.Seconds())
+	}
+}
+
+// Committed notes how many events one round trip to Redis took along.
+func (r *Recorder) Committed(events int) {
+	if r != nil {
+		r.metrics.commitEvents.Observe(float64(events))
+	}
+}
+
+// Taken notes that a batch is about to be delivered.
+func (r *Recorder) Taken(batch *store.Delivery, now time.Time) {
+	if r == nil || batch.Attempts != 1 {
+		return
+	}
+	if !batch.DueAt.IsZero() {
+		r.metrics.lateness.Observe(max(now.Sub(batch.DueAt), 0).Seconds())
+	}
+	queue := queueTag(batch.Client)
+	r.counts.mu.Lock()
+	defer r.counts.mu.Unlock()
+	r.counts.add(store.NewCounter("latency.batches.count", queue), 1)
+	r.counts.add(store.NewCounter("latency.batches.first_attempt", queue), age(batch, now).Milliseconds())
+}
+
+// age is how long ago a batch was opened: the time that its oldest event has waited.
+func age(batch *store.Delivery, now time.Time) time.Duration { return max(now.Sub(batch.CreatedAt), 0) }
+
+// Unreadable notes how many events of a batch cannot be read, at its first attempt.
+func (r *Recorder) Unreadable(batch *store.Delivery, events int) {
+	if r != nil && batch.Attempts == 1 {
+		r.metrics.unreadable.Add(float64(events))
+	}
+}
+
+// Delivered notes that a delivery of events ended, whether well or not, and how long it took. Start is when it began.
+func (r *Recorder) Delivered(batch *store.Delivery, events int, start time.Time, took time.Duration, err error) {
+	if r == nil {
+		return
+	}
+	status := success
+	if err != nil {
+		status = failure
+	}
+	to := r.metrics.subscribers.of(string(batch.Client))
+	to.batches[status].Inc()
+	to.events[status].Add(float64(events))
+	r.metrics.deliveryTime[status].Observe(took.Seconds())
+	if err == nil {
+		r.metrics.age.Observe(age(batch, start.Add(took)).Seconds())
+	}
+
+	queue, ms := queueTag(batch.Client), took.Milliseconds()
+	tags := []store.Tag{queue, statusTag(status)}
+	r.counts.mu.Lock()
+	defer r.counts.mu.Unlock()
+	r.counts.add(store.NewCounter(countedDelivered, tags...), int64(events))
+	r.counts.add(store.NewCounter(countedDeliveries, tags...), 1)
+	r.counts.add(store.NewCounter("delivery.time", tags...), ms)
+	r.counts.add(store.NewCounter("delivery.time2", tags...), ms*ms)
+	if err == nil {
+		r.counts.add(store.NewCounter("latency.batches.last_attempt", queue), age(batch, start).Milliseconds())
+	}
+}
+
+// Traced makes deliveries note whether they use a connection again.
+func (r *Recorder) Traced(ctx context.Context) context.Context {
+	if r == nil {
+		return ctx
+	}
+	return httptrace.WithClientTrace(ctx, r.metrics.connections)
+}
+
+// Removed notes that a subscriber's events left its queue.
+func (r *Recorder) Removed(subscriber bus.ClientName, events int) {
+	if r != nil {
+		r.counts.one(store.NewCounter("events.removed", queueTag(subscriber)), int64(events))
+	}
+}
+
+// Gone notes that a batch was dropped because its subscriber is gone.
+func (r *Recorder) Gone(batch store.DroppedBatch) {
+	if r == nil {
+		return
+	}
+	r.counts.mu.Lock()
+	defer r.counts.mu.Unlock()
+	r.counts.addFor("events.removed", store.Tokens(batch.Subscriber), int64(batch.Events))
+}
+
+// Dropped notes that a subscriber's events were dropped because Redis is about to be full.
+func (r *Recorder) Dropped(subscriber bus.ClientName, events int) {
+	if r == nil {
+		return
+	}
+	r.metrics.dropped.of(string(subscriber)).Add(float64(events))
+	r.counts.one(store.NewCounter(countedDropped, queueTag(subscriber)), int64(events))
+	r.Removed(subscriber, events)
+}
+
+// DroppedBatches notes how many batches were dropped in one run.
+func (r *Recorder) DroppedBatches(batches int) {
+	if r != nil {
+		r.metrics.droppedBatches.Add(float64(batches))
+	}
+}
+
+// Scrubbed notes that jobs of dead workers were put back, and workers forgotten.
+func (r *Recorder) Scrubbed(jobs, workers int) {
+	if r == nil {
+		return
+	}
+	r.metrics.scrubbedJobs.Add(float64(jobs))
+	r.metrics.scrubbedWorkers.Add(float64(workers))
+	r.counts.one(store.NewCounter("jobs.scrubbed"), int64(jobs))
+	r.counts.one(store.NewCounter("workers.scrubbed"), int64(workers))
+}
+
+// Threads notes how many threads a queue has here.
+func (r *Recorder) Threads(q bus.Queue, threads int) {
+	if r != nil {
+		r.metrics.threads.WithLabelValues(string(q)).Set(float64(threads))
+		r.metrics.busy.WithLabelValues(string(q)).Set(0)
+	}
+}
+
+// Busy notes that one more thread of a queue is busy, or, with -1, one less.
+func (r *Recorder) Busy(q bus.Queue, more int) {
+	if r != nil {
+		r.metrics.busy.WithLabelValues(string(q)).Add(float64(more))
+	}
+}
+
+// Started notes that a process has started: "web" or "worker".
+func (r *Recorder) Started(process string) { r.process(process, "start") }
+
+// Stopped notes that it is about to stop.
+func (r *Recorder) Stopped(process string) { r.process(process, "stop") }
+
+func (r *Recorder) process(process, status string) {
+	if r != nil {
+		r.counts.one(store.NewCounter("process", store.Tag{Name: "type", Value: process}, store.Tag{Name: "status", Value: status}), 1)
+	}
+}

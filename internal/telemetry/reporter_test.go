@@ -1,0 +1,177 @@
+package telemetry_test
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/telemetry"
+)
+
+func TestMain(m *testing.M) {
+	// New Relic's agent sleeps between its tries to connect, and hears only then that it is over.
+	storetest.Main(m, goleak.IgnoreAnyFunction("github.com/newrelic/go-agent/v3/newrelic.(*app).connectRoutine"))
+}
+
+// lockedBuffer is a log that several goroutines write.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// service is a service that answers when it may, and keeps what it got.
+type service struct {
+	url    string
+	answer chan struct{}
+	mu     sync.Mutex
+	bodies []string
+}
+
+func newService(t *testing.T) *service {
+	s := &service{answer: make(chan struct{})}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body bytes.Buffer
+		_, _ = body.ReadFrom(r.Body)
+		select {
+		case <-s.answer:
+		case <-r.Context().Done():
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.bodies = append(s.bodies, body.String())
+		w.WriteHeader(http.StatusCreated)
+	}))
+	t.Cleanup(server.Close)
+	s.url = strings.Replace(server.URL, "http://", "http://the-api-key@", 1)
+	return s
+}
+
+func (s *service) got() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.bodies...)
+}
+
+func newReporter(t *testing.T, name, url string) (*telemetry.Reporter, *lockedBuffer) {
+	t.Helper()
+	out := &lockedBuffer{}
+	r, err := telemetry.NewReporter(telemetry.ReporterOptions{
+		Service: telemetry.ExceptionService{Name: name, URL: url}, Program: "routemaster", Version: "1", Secrets: []string{"the-root-key", "x"},
+	}, slog.New(slog.NewTextHandler(out, nil)))
+	require.NoError(t, err)
+	return r, out
+}
+
+func TestNobodyWaitsForAnExceptionService(t *testing.T) {
+	s := newService(t)
+	r, out := newReporter(t, telemetry.ServiceHoneybadger, s.url)
+	log := slog.New(slog.DiscardHandler)
+	start := time.Now()
+	for range 1000 {
+		r.Error(log, "poison", errors.New("no"))
+	}
+	assert.Less(t, time.Since(start), time.Second, "although the service hangs")
+	assert.Equal(t, 1, strings.Count(out.String(), "reports of exceptions are dropped: too many wait"), out.String())
+	close(s.answer)
+	r.Close()
+	assert.GreaterOrEqual(t, len(s.got()), 100, "those that waited were sent before the end")
+	assert.LessOrEqual(t, len(s.got()), 102)
+	r.Error(log, "too late", errors.New("no"))
+	r.Close()
+}
+
+func TestAnEndIsNotHeldUpByAnExceptionService(t *testing.T) {
+	for name, url := range map[string]string{
+		"one that hangs":   newService(t).url,
+		"one that is away": "http://key@" + free(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, out := newReporter(t, telemetry.ServiceHoneybadger, url)
+			for range 50 {
+				r.Error(slog.New(slog.DiscardHandler), "poison", errors.New("no"))
+			}
+			start := time.Now()
+			r.Close()
+			assert.Less(t, time.Since(start), 6*time.Second, "3 s for what waits, and 2 s for what is under way then")
+			assert.Equal(t, 1, strings.Count(out.String(), `msg="reports of exceptions do not arrive" service=honeybadger`), out.String())
+			assert.NotContains(t, out.String(), "the-api-key")
+		})
+	}
+}
+
+func TestNewRelicMayBeAway(t *testing.T) {
+	url := "https://" + strings.Repeat("0123456789", 4) + "@" + free(t)
+	r, out := newReporter(t, telemetry.ServiceNewRelic, url)
+	r.Error(slog.New(slog.DiscardHandler), "poison", errors.New("no"))
+	start := time.Now()
+	r.Close()
+	assert.Less(t, time.Since(start), 6*time.Second, "3 s for what waits, and 2 s for what is under way then")
+	assert.Contains(t, out.String(), "reports of exceptions do not arrive")
+	assert.NotContains(t, out.String(), "0123456789")
+}
+
+// free is an address where nobody listens.
+func free(t *testing.T) string {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+func TestAReportHasNoSecret(t *testing.T) {
+	s := newService(t)
+	close(s.answer)
+	r, _ := newReporter(t, telemetry.ServiceHoneybadger, s.url)
+	var log bytes.Buffer
+	func() {
+		defer func() {
+			r.Panic(slog.New(slog.NewTextHandler(&log, nil)), "a request panicked", recover(), slog.String("field", "the-root-key"))
+		}()
+		panic("redis://user:pass@host and the-root-key, Authorization: Basic c2VjcmV0Og== x")
+	}()
+	r.Close()
+	require.Len(t, s.got(), 1)
+	report := s.got()[0]
+	assert.Contains(t, report, `redis://(not shown)@host and (not shown), Authorization: Basic (not shown) x"`)
+	assert.Contains(t, report, `"context":{"field":"(not shown)"}`)
+	assert.Contains(t, report, `"class":"panic"`)
+	assert.Contains(t, report, "TestAReportHasNoSecret.func1", "the stack begins where it panicked")
+	assert.NotContains(t, report, "gopanic")
+	assert.Contains(t, log.String(), `level=ERROR msg="a request panicked" field=the-root-key panic=`)
+}
+
+func TestAReporterWithoutServiceOnlyLogs(t *testing.T) {
+	printing, _ := newReporter(t, telemetry.ServicePrint, "")
+	defer printing.Close()
+	for _, r := range []*telemetry.Reporter{nil, printing} {
+		var log bytes.Buffer
+		r.Error(slog.New(slog.NewTextHandler(&log, nil)), "a request failed", errors.New("no"), slog.Int("n", 1))
+		assert.Contains(t, log.String(), `level=ERROR msg="a request failed" n=1 error=no`)
+	}
+}

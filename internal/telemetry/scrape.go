@@ -1,0 +1,204 @@
+package telemetry
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+)
+
+// How long a scrape may wait for Redis, and for how long it serves what another has read.
+const (
+	scrapeWithin = 500 * time.Millisecond
+	scrapeFresh  = time.Second
+)
+
+// What is read of Redis when it is asked for. It is the same in every process of a bus.
+var (
+	redisUp       = describe("redis_up", "Whether Redis told what waits, 1 or 0; without it the metrics of queues and memory are missing.")
+	queuedEvents  = describe("subscriber_queued_events", "Events that wait to be delivered.", "subscriber")
+	queuedBatches = describe("subscriber_queued_batches", "Batches that wait to be delivered.", "subscriber")
+	healthPoints  = describe("subscriber_health_points", "A subscriber's health, from 0 to 100.", "subscriber")
+	oldestAge     = describe("subscriber_oldest_event_age_seconds", "Age of the oldest event that waits, 0 when none does; missing when it is not among the 2,000 oldest batches.", "subscriber")
+	jobsNow       = describe("jobs", "Jobs, by queue and status: instant ones wait for a thread, scheduled ones for their time.", "queue", "status")
+	jobsDue       = describe("jobs_due", "Deliveries that are due within ROUTEMASTER_SCALING_DEADLINE: what /pulse/scaling goes by.")
+	memoryUsed    = describe("redis_memory_used_bytes", "Memory that Redis uses.")
+	memoryMax     = describe("redis_memory_max_bytes", "The most memory that Redis may use.")
+	memoryHigh    = describe("redis_memory_high_mark_bytes", "Above this the oldest batches are dropped.")
+	memoryLow     = describe("redis_memory_low_mark_bytes", "The oldest batches are dropped until this is reached.")
+	busDeliveries = describe("bus_deliveries_total", "Deliveries of the whole bus that ended, by subscriber and status.", "subscriber", "status")
+	busDelivered  = describe("bus_delivered_events_total", "Events in deliveries of the whole bus that ended, by subscriber and status.", "subscriber", "status")
+	busDropped    = describe("bus_autodropped_events_total", "Events that the whole bus has dropped because Redis was about to be full, by subscriber.", "subscriber")
+	allScraped    = []*prometheus.Desc{redisUp, queuedEvents, queuedBatches, healthPoints, oldestAge, jobsNow, jobsDue, memoryUsed, memoryMax, memoryHigh, memoryLow, busDeliveries, busDelivered, busDropped}
+)
+
+func describe(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
+}
+
+// Gauges says what a scrape reads of Redis besides.
+type Gauges struct {
+	Memory bus.MemoryLimits
+	// DueWithin is the scaling deadline.
+	DueWithin time.Duration
+}
+
+// Show adds what waits in a store to the metrics. It is read when they are asked for.
+func (m *Metrics) Show(st *store.Store, g Gauges, now func() time.Time) {
+	m.registry.MustRegister(&scrape{store: st, gauges: g, now: now})
+}
+
+// scrape reads what waits in the bus for a scrape.
+type scrape struct {
+	store  *store.Store
+	gauges Gauges
+	now    func() time.Time
+
+	// mu makes scrapes that come at once one.
+	mu     sync.Mutex
+	readAt time.Time
+	last   reading
+	err    error
+}
+
+// reading is what was read at one time.
+type reading struct {
+	store.Snapshot
+	subscribers map[bus.ClientName]store.Backlog
+	counts      map[store.Counter]int64
+}
+
+// Describe is part of [prometheus.Collector].
+func (s *scrape) Describe(descs chan<- *prometheus.Desc) {
+	for _, desc := range allScraped {
+		descs <- desc
+	}
+}
+
+// Collect is part of [prometheus.Collector].
+func (s *scrape) Collect(metrics chan<- prometheus.Metric) {
+	now, err := s.read()
+	send := func(desc *prometheus.Desc, value float64, labels ...string) {
+		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+	if err != nil {
+		send(redisUp, 0)
+		return
+	}
+	send(redisUp, 1)
+	for name, b := range now.subscribers {
+		s.sendBacklog(send, string(name), b)
+		for _, c := range countersOf(name) {
+			if n, ok := now.counts[c.Counter]; ok {
+				metrics <- prometheus.MustNewConstMetric(c.desc, prometheus.CounterValue, float64(n), c.labels...)
+			}
+		}
+	}
+	for queue, jobs := range now.Jobs {
+		send(jobsNow, float64(jobs.Instant), string(queue), "instant")
+		send(jobsNow, float64(jobs.Scheduled), string(queue), "scheduled")
+	}
+	send(jobsDue, float64(now.Due))
+	if now.Memory != nil {
+		most, high, low := marks(s.gauges.Memory, now.Memory)
+		send(memoryUsed, float64(now.Memory.Used))
+		send(memoryMax, float64(most))
+		send(memoryHigh, float64(high))
+		send(memoryLow, float64(low))
+	}
+}
+
+func (s *scrape) sendBacklog(send func(*prometheus.Desc, float64, ...string), name string, b store.Backlog) {
+	send(queuedEvents, float64(b.Events), name)
+	send(queuedBatches, float64(b.Batches), name)
+	if b.Subscribed {
+		send(healthPoints, float64(b.Health), name)
+	}
+	if !b.OldestAt.IsZero() {
+		send(oldestAge, max(s.now().Sub(b.OldestAt), 0).Seconds(), name)
+	} else if b.Events == 0 {
+		send(oldestAge, 0, name)
+	}
+}
+
+// busCounter is a counter of the bus, and how it is shown.
+type busCounter struct {
+	store.Counter
+	desc   *prometheus.Desc
+	labels []string
+}
+
+// countersOf are a subscriber's. They are shown from the first scrape on, before they count, or the first that is counted would
+// be no increase.
+func countersOf(subscriber bus.ClientName) []busCounter {
+	queue, name := queueTag(subscriber), string(subscriber)
+	counters := []busCounter{{store.NewCounter(countedDropped, queue), busDropped, []string{name}}}
+	for status, label := range statuses {
+		labels := []string{name, label}
+		counters = append(counters,
+			busCounter{store.NewCounter(countedDeliveries, queue, statusTag(status)), busDeliveries, labels},
+			busCounter{store.NewCounter(countedDelivered, queue, statusTag(status)), busDelivered, labels})
+	}
+	return counters
+}
+
+// read asks the store, unless another has just done that.
+func (s *scrape) read() (reading, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.readAt.IsZero() && time.Since(s.readAt) < scrapeFresh {
+		return s.last, s.err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeWithin)
+	defer cancel()
+	s.last, s.err = s.ask(ctx)
+	s.readAt = time.Now()
+	return s.last, s.err
+}
+
+func (s *scrape) ask(ctx context.Context) (reading, error) {
+	snapshot, err := s.store.Snapshot(ctx, s.now().Add(s.gauges.DueWithin))
+	if err != nil {
+		return reading{}, err
+	}
+	now := reading{Snapshot: snapshot, subscribers: byName(snapshot.Backlogs)}
+	var counters []store.Counter
+	for name := range now.subscribers {
+		for _, c := range countersOf(name) {
+			counters = append(counters, c.Counter)
+		}
+	}
+	now.counts, err = s.store.ReadCounters(ctx, counters)
+	return now, err
+}
+
+// byName joins the backlogs of subscribers who bear one name, as when a client's token is being changed: their sum, the worst
+// health and the oldest event.
+func byName(backlogs []store.Backlog) map[bus.ClientName]store.Backlog {
+	joined := make(map[bus.ClientName]store.Backlog, len(backlogs))
+	for _, b := range backlogs {
+		if a, ok := joined[b.Client]; ok {
+			b.Events += a.Events
+			b.Batches += a.Batches
+			if a.Subscribed && (!b.Subscribed || a.Health < b.Health) {
+				b.Health = a.Health
+			}
+			b.Subscribed = b.Subscribed || a.Subscribed
+			if b.OldestAt.IsZero() || !a.OldestAt.IsZero() && a.OldestAt.Before(b.OldestAt) {
+				b.OldestAt = a.OldestAt
+			}
+		}
+		joined[b.Client] = b
+	}
+	return joined
+}
+
+// marks are the most memory that Redis may use, and the marks of autodrop, in bytes.
+func marks(limits bus.MemoryLimits, memory *store.Memory) (most, high, low int64) {
+	high, low = limits.Marks(memory.Max)
+	return high + (high - low), high, low
+}

@@ -1,0 +1,41 @@
+package web_test
+
+import (
+	"io"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/ingest"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/web"
+)
+
+// BenchmarkHandler measures the way of a request through the server without the network: what the middleware costs is
+// seen best where the handler does next to nothing.
+func BenchmarkHandler(b *testing.B) {
+	for _, c := range []struct{ name, method, path, body string }{
+		{"health", "GET", "/health", ""},
+		{"publish", "POST", "/topics/widgets", `{"type":"update","url":"https://x.example/1","data":{"stock":3}}`},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			a := newAPI(b, storetest.Real(b))
+			log := slog.New(slog.NewTextHandler(io.Discard, nil)) // at INFO, as in production
+			handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute}, a.Store, ingest.New(a.Store, 64, nil, time.Now),
+				telemetry.NewMetrics().Handler(), log, time.Now).Handler()
+			b.ReportAllocs()
+			for b.Loop() {
+				r := httptest.NewRequestWithContext(b.Context(), c.method, c.path, strings.NewReader(c.body))
+				r.SetBasicAuth(alice, "")
+				w := httptest.NewRecorder()
+				handler.ServeHTTP(w, r)
+				require.Less(b, w.Code, 300)
+			}
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package web_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/ingest"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/web"
+)
+
+func TestEveryAnswerHasARequestID(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	ask := func(ids ...string) string {
+		r := httptest.NewRequestWithContext(t.Context(), "GET", "/nowhere", nil)
+		r.Header["X-Request-Id"] = ids
+		w := httptest.NewRecorder()
+		a.handler.ServeHTTP(w, r)
+		return w.Header().Get("X-Request-Id")
+	}
+	longest := strings.Repeat("~", 128)
+	for _, id := range []string{"a", "5f0c-1", longest} {
+		assert.Equal(t, id, ask(id))
+	}
+	seen := map[string]bool{}
+	for _, ids := range [][]string{nil, {""}, {"a b"}, {"a\tb"}, {"ä"}, {longest + "x"}, {"a", "b"}} {
+		id := ask(ids...)
+		assert.Regexp(t, `^[0-9a-f]{16}$`, id, "%q", ids)
+		assert.False(t, seen[id])
+		seen[id] = true
+	}
+}
+
+func TestTheLogSaysWhatWasAnswered(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	got := a.do(rootKey, "DELETE", "/api_tokens/secret--1", "")
+	id := got.header.Get("X-Request-Id")
+	for _, want := range []string{
+		`level=DEBUG msg="answered a request" request_id=` + id + " ", "method=DELETE", "route=/api_tokens/{token}", "status=204", "client=root", "duration=",
+	} {
+		assert.Contains(t, a.log.String(), want)
+	}
+	a.log.Reset()
+	a.do(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
+	assert.Contains(t, a.log.String(), "client=alice ")
+	a.do("", "GET", "/topics", "")
+	assert.Contains(t, a.log.String(), "status=401")
+	a.do(alice, "GET", "/alice--1", "")
+	assert.Contains(t, a.log.String(), `status=404`)
+	assert.NotContains(t, a.log.String(), alice)
+	assert.NotContains(t, a.log.String(), rootKey)
+}
+
+func TestALineAboutARequestHasItsID(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	var log bytes.Buffer
+	handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute}, a.Store, ingest.New(a.Store, 64, nil, time.Now),
+		panics{"poison"}, slog.New(slog.NewTextHandler(&log, nil)), time.Now).Handler()
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
+	r.SetBasicAuth(alice, "")
+	r.Header.Set("X-Request-Id", "mine")
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, r)
+	assert.Equal(t, 500, w.Code)
+	assert.Equal(t, "mine", w.Header().Get("X-Request-Id"))
+	line := log.String()
+	require.Equal(t, 1, strings.Count(line, "\n"))
+	assert.Contains(t, line, `level=ERROR msg="a request panicked" request_id=mine method=GET route=/metrics client=alice panic=poison stack=`)
+	assert.NotContains(t, line, alice)
+	assert.NotContains(t, line, "Authorization")
+}
+
+// panics is a handler that panics.
+type panics struct{ reason any }
+
+func (p panics) ServeHTTP(http.ResponseWriter, *http.Request) { panic(p.reason) }
