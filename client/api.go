@@ -1,0 +1,221 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+	"unicode/utf8"
+)
+
+// Subscription says what a subscriber wants, and where.
+type Subscription struct {
+	// Topics are all the topics subscribed to from now on: those that are not listed are unsubscribed.
+	Topics []string
+	// Callback is the https URL that batches are sent to, without user name, query string or fragment.
+	Callback string
+	// UUID is the secret that the bus shows the callback, as the user name: see [NewHandler]. Empty, it stays
+	// what it was.
+	UUID string
+	// Timeout is how long a batch may wait for more events, 0 to 1 h, in whole ms. Nil, it stays what it was: 500 ms
+	// at first.
+	Timeout *time.Duration
+	// Max is the most events of a batch, 1 to 10,000. Zero, it stays what it was: 100 at first.
+	Max int
+}
+
+// Subscribe subscribes this client, or changes its subscription.
+func (c *Client) Subscribe(ctx context.Context, s Subscription) error {
+	if !utf8.ValidString(s.UUID) { // JSON would silently have another one
+		return errors.New("subscribe: the uuid must be UTF-8")
+	}
+	wire := struct {
+		Topics   []string `json:"topics"`
+		Callback string   `json:"callback"`
+		UUID     string   `json:"uuid,omitempty"`
+		Timeout  *int64   `json:"timeout,omitempty"` // ms
+		Max      int      `json:"max,omitempty"`
+	}{append([]string{}, s.Topics...), s.Callback, s.UUID, nil, s.Max}
+	if s.Timeout != nil {
+		ms := s.Timeout.Milliseconds()
+		wire.Timeout = &ms
+	}
+	body, err := marshal(wire)
+	if err != nil {
+		return err
+	}
+	return c.call(ctx, request{method: http.MethodPost, path: "/subscription", what: "subscribe", body: body}, nil)
+}
+
+// Unsubscribe leaves topics. It stops at the first that fails: 404 if this client is not subscribed to it.
+func (c *Client) Unsubscribe(ctx context.Context, topics ...string) error {
+	for _, topic := range topics {
+		err := c.call(ctx, request{
+			method: http.MethodDelete, path: "/subscriber/topics/" + url.PathEscape(topic), what: "unsubscribe from " + topic,
+		}, nil)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// UnsubscribeAll removes this client's subscriber with all its subscriptions: 404 if there is none.
+func (c *Client) UnsubscribeAll(ctx context.Context) error {
+	return c.call(ctx, request{method: http.MethodDelete, path: "/subscriber", what: "unsubscribe"}, nil)
+}
+
+// SubscriptionStatus is a subscriber as the bus knows it. Its JSON is that of the bus's GET /subscriptions.
+type SubscriptionStatus struct {
+	// Subscriber is the token for root and for the subscriber itself, the client's name for others.
+	Subscriber string
+	// UUID is empty for all but root and the subscriber itself.
+	UUID     string
+	Callback string
+	// Max is the most events of a batch, Timeout how long one may wait for more events.
+	Max     int
+	Timeout time.Duration
+	Topics  []string
+	// Health is 0 to 100: a subscriber near 0 is tried less often.
+	Health int
+	// LastAttempted is zero if nothing has been sent yet.
+	LastAttempted time.Time
+	// Sent and Queued are counts of events.
+	Sent, Queued int64
+	// Oldest is when the oldest event that waits was received; zero if none is known to.
+	Oldest time.Time
+}
+
+// status is a SubscriptionStatus on the wire. Times are ms.
+type status struct {
+	Subscriber    string   `json:"subscriber"`
+	UUID          *string  `json:"uuid"`
+	Callback      string   `json:"callback"`
+	Max           int      `json:"max_events"`
+	Timeout       int64    `json:"timeout"`
+	Topics        []string `json:"topics"`
+	Health        int      `json:"health_points"`
+	LastAttempted *int64   `json:"last_attempted_at"`
+	Events        struct {
+		Sent   int64  `json:"sent"`
+		Queued int64  `json:"queued"`
+		Oldest *int64 `json:"oldest"`
+	} `json:"events"`
+}
+
+// UnmarshalJSON reads what the bus answers.
+func (s *SubscriptionStatus) UnmarshalJSON(text []byte) error {
+	var wire status
+	if err := json.Unmarshal(text, &wire); err != nil {
+		return err
+	}
+	*s = SubscriptionStatus{
+		Subscriber: wire.Subscriber, Callback: wire.Callback, Max: wire.Max, Timeout: time.Duration(wire.Timeout) * time.Millisecond,
+		Topics: wire.Topics, Health: wire.Health, LastAttempted: fromMillis(wire.LastAttempted),
+		Sent: wire.Events.Sent, Queued: wire.Events.Queued, Oldest: fromMillis(wire.Events.Oldest),
+	}
+	if wire.UUID != nil {
+		s.UUID = *wire.UUID
+	}
+	return nil
+}
+
+// MarshalJSON writes what the bus answers.
+func (s SubscriptionStatus) MarshalJSON() ([]byte, error) {
+	wire := status{
+		Subscriber: s.Subscriber, Callback: s.Callback, Max: s.Max, Timeout: s.Timeout.Milliseconds(),
+		Topics: append([]string{}, s.Topics...), Health: s.Health, LastAttempted: toMillis(s.LastAttempted),
+	}
+	if s.UUID != "" {
+		wire.UUID = &s.UUID
+	}
+	wire.Events.Sent, wire.Events.Queued, wire.Events.Oldest = s.Sent, s.Queued, toMillis(s.Oldest)
+	return marshal(wire)
+}
+
+func fromMillis(ms *int64) time.Time {
+	if ms == nil {
+		return time.Time{}
+	}
+	return time.UnixMilli(*ms)
+}
+
+func toMillis(t time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	ms := t.UnixMilli()
+	return &ms
+}
+
+// Subscriptions lists all subscribers of the bus.
+func (c *Client) Subscriptions(ctx context.Context) (all []SubscriptionStatus, err error) {
+	err = c.call(ctx, request{method: http.MethodGet, path: "/subscriptions", what: "list subscriptions"}, &all)
+	return all, err
+}
+
+// Topic is a topic of the bus.
+type Topic struct {
+	Name string `json:"name"`
+	// Publisher is the token for root and for the publisher itself, the client's name for others. It is empty while
+	// nobody has published.
+	Publisher string `json:"publisher"`
+	// Events is how many events were ever received.
+	Events int64 `json:"events"`
+}
+
+// Topics lists all topics of the bus.
+func (c *Client) Topics(ctx context.Context) (all []Topic, err error) {
+	err = c.call(ctx, request{method: http.MethodGet, path: "/topics", what: "list topics"}, &all)
+	return all, err
+}
+
+// DeleteTopic removes a topic with all subscriptions to it; what is queued is still delivered. Only its publisher and
+// root may: 403, and 404 for an unknown topic.
+func (c *Client) DeleteTopic(ctx context.Context, name string) error {
+	return c.call(ctx, request{method: http.MethodDelete, path: "/topics/" + url.PathEscape(name), what: "delete topic " + name}, nil)
+}
+
+// Token lets a client in. The token is a secret, the name is not.
+type Token struct {
+	Name  string `json:"name"`
+	Token string `json:"token"`
+}
+
+// Tokens lists all tokens. Only root may.
+func (c *Client) Tokens(ctx context.Context) (all []Token, err error) {
+	err = c.call(ctx, request{method: http.MethodGet, path: "/api_tokens", what: "list tokens"}, &all)
+	return all, err
+}
+
+// AddToken lets a client in, with a token of 1 to 64 characters of a-z, 0-9, colon, _ and -. If it is empty the bus makes
+// one; such a request is never sent twice. Only root may.
+func (c *Client) AddToken(ctx context.Context, name, token string) (added Token, err error) {
+	body, err := marshal(struct {
+		Name  string `json:"name"`
+		Token string `json:"token,omitempty"`
+	}{name, token})
+	if err != nil {
+		return added, err
+	}
+	err = c.call(ctx, request{method: http.MethodPost, path: "/api_tokens", what: "add a token", body: body, once: token == ""}, &added)
+	return added, err
+}
+
+// DeleteToken removes a token and its subscriber. An unknown token is no error. Only root may.
+func (c *Client) DeleteToken(ctx context.Context, token string) error {
+	return c.call(ctx, request{method: http.MethodDelete, path: "/api_tokens/" + url.PathEscape(token), what: "delete a token"}, nil)
+}
+
+// Pulse asks whether the bus works, its Redis included.
+func (c *Client) Pulse(ctx context.Context) error {
+	return c.call(ctx, request{method: http.MethodGet, path: "/pulse", what: "pulse"}, nil)
+}
+
+// Metrics returns the bus's metrics as Prometheus text, to be closed.
+func (c *Client) Metrics(ctx context.Context) (io.ReadCloser, error) {
+	return c.send(ctx, request{method: http.MethodGet, path: "/metrics", what: "read metrics"})
+}

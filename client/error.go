@@ -1,0 +1,90 @@
+package client
+
+import (
+	"cmp"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Error is an answer of the bus that is not 2xx. Find it with [errors.As].
+type Error struct {
+	// Status is the HTTP status: 400 for a request that is wrong, 401 for an unknown token, 403 for what this
+	// client may not do, 404, 409 for an idempotency key that was used for another request, 413, 503.
+	Status int
+	// Title is the status in words.
+	Title string
+	// Detail says what to change. It is empty if what answered was no bus.
+	Detail string
+	// Pointer is the JSON pointer of the field at fault in what was sent, if it is one field.
+	Pointer string
+	// RetryAfter is how long the bus asks to wait, 0 if it does not.
+	RetryAfter time.Duration
+}
+
+func (e *Error) Error() string {
+	text := strconv.Itoa(e.Status) + " " + e.Title
+	if e.Pointer != "" {
+		text += ": " + e.Pointer
+	}
+	if e.Detail != "" {
+		text += ": " + e.Detail
+	}
+	return text
+}
+
+// mostProblem is the most bytes of an error's body that are read.
+const mostProblem = 64 << 10
+
+// readError reads an answer that is not 2xx. Only what a bus says is told: others may repeat the request's headers.
+func readError(resp *http.Response) *Error {
+	e := &Error{Status: resp.StatusCode}
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, mostProblem))
+	var problem struct{ Title, Detail, Pointer string }
+	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if kind == "application/problem+json" && json.Unmarshal(text, &problem) == nil {
+		e.Title, e.Detail, e.Pointer = problem.Title, problem.Detail, problem.Pointer
+	}
+	e.Title = cmp.Or(e.Title, http.StatusText(e.Status), "unknown status")
+	if e.Status/100 == 3 {
+		e.Detail = "redirected to where the token must not be sent; give the bus's own https URL"
+	}
+	e.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
+	return e
+}
+
+// retryAfter reads a Retry-After: seconds, or a time (RFC 9110, 10.2.3).
+func retryAfter(text string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(text); err == nil {
+		return max(at.Sub(now), 0)
+	}
+	return 0
+}
+
+// connectionError is a request that got no answer.
+type connectionError struct{ error }
+
+func (e *connectionError) Unwrap() error { return e.error }
+
+// IsTemporary reports whether an error of a [Client] may pass by itself, so that the same request may succeed later: the
+// bus did not answer, or it, or a proxy before it, answered 429, 502, 503 or 504.
+func IsTemporary(err error) bool {
+	if answered, ok := errors.AsType[*Error](err); ok {
+		switch answered.Status {
+		case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+			return true
+		}
+		return false
+	}
+	_, unreached := errors.AsType[*connectionError](err)
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	return unreached && !untrusted && !errors.Is(err, http.ErrSchemeMismatch)
+}

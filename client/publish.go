@@ -1,0 +1,79 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+)
+
+// The most that [Client.PublishAll] can publish at once.
+const (
+	// MaxBulk is in events.
+	MaxBulk = 1000
+	// MaxBulkBytes is of the JSON that is sent.
+	MaxBulkBytes = 1 << 20
+)
+
+// PublishOption changes how events are published.
+type PublishOption func(*publication)
+
+type publication struct{ key string }
+
+// WithIdempotencyKey has the bus store what is published under a key (1 to 128 visible ASCII characters) once in 24
+// hours, however often it is published; under the same key something else is refused with 409. Without this option
+// every call makes a key of its own, so that its retries store nothing twice. Use it to go on after a crash.
+func WithIdempotencyKey(key string) PublishOption {
+	return func(p *publication) { p.key = key }
+}
+
+// Publish publishes an event to its topic. When it returns nil the bus has stored the event for every subscriber, and
+// will deliver it. When it returns an error for which [IsTemporary] is true, the event may have been stored.
+func (c *Client) Publish(ctx context.Context, event Event, options ...PublishOption) error {
+	body, err := event.published()
+	if err != nil {
+		return fmt.Errorf("publish to %s: %w", event.Topic, err)
+	}
+	return c.publish(ctx, event.Topic, body, options)
+}
+
+// PublishAll publishes 1 to [MaxBulk] events to a topic, in order, all or nothing, in one request of at most
+// [MaxBulkBytes]. The events' own topic is ignored.
+func (c *Client) PublishAll(ctx context.Context, topic string, events []Event, options ...PublishOption) error {
+	if len(events) == 0 || len(events) > MaxBulk {
+		return fmt.Errorf("publish to %s: got %d events; publish 1 to %d at once", topic, len(events), MaxBulk)
+	}
+	all := make([][]byte, len(events))
+	for i, event := range events {
+		var err error
+		if all[i], err = event.published(); err != nil {
+			return fmt.Errorf("publish to %s: event %d: %w", topic, i, err)
+		}
+	}
+	body := array(all)
+	if len(body) > MaxBulkBytes {
+		return fmt.Errorf("publish to %s: %d events have %d bytes; publish at most %d at once", topic, len(events), len(body), MaxBulkBytes)
+	}
+	return c.publish(ctx, topic, body, options)
+}
+
+// array makes a JSON array of values.
+func array(values [][]byte) []byte {
+	return append(append([]byte{'['}, bytes.Join(values, []byte{','})...), ']')
+}
+
+func (c *Client) publish(ctx context.Context, topic string, body []byte, options []PublishOption) error {
+	if topic == "" {
+		return errors.New("publish: the event has no topic")
+	}
+	p := publication{key: rand.Text()}
+	for _, option := range options {
+		option(&p)
+	}
+	return c.call(ctx, request{
+		method: http.MethodPost, path: "/topics/" + url.PathEscape(topic), what: "publish to " + topic, body: body, key: p.key,
+	}, nil)
+}

@@ -1,0 +1,252 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// ErrClosed says that a [Publisher] takes no more events.
+var ErrClosed = errors.New("the publisher is closed")
+
+// Publisher publishes in the background. Events of one topic are published in order, in as few requests as the bus is
+// slow: while a request is under way, the events that come in wait, and the next takes up to [MaxBulk] of them. An event
+// that comes alone is sent at once. It is safe for concurrent use.
+//
+// While the bus is away it tries on, and Publish blocks once its queue is full. What is lost, because the bus
+// refuses it or because it is closed too early, is told: see [WithLostHandler].
+type Publisher struct {
+	client *Client
+	lost   func([]Event, error)
+	// places has one element for each event that waits or is being sent.
+	places chan struct{}
+	// closing is closed when no more events are taken.
+	closing chan struct{}
+	// sending is the context of all requests. It ends when Close has no more time.
+	sending context.Context
+	giveUp  context.CancelCauseFunc
+
+	mu     sync.Mutex
+	closed bool
+	// lanes has the topics for which events wait or are being sent. Each has a goroutine.
+	lanes map[string]*lane
+	empty sync.WaitGroup
+	// losses counts events; firstLoss says why the first was lost.
+	losses    int
+	firstLoss error
+}
+
+// lane is the queue of a topic.
+type lane struct{ waiting []queued }
+
+// queued is an event and its JSON.
+type queued struct {
+	event Event
+	json  []byte
+}
+
+// PublisherOption changes how a [Publisher] works.
+type PublisherOption func(*Publisher)
+
+// WithQueue sets how many events may wait, 10,000 if this is not used.
+func WithQueue(events int) PublisherOption {
+	return func(p *Publisher) { p.places = make(chan struct{}, max(events, 1)) }
+}
+
+// WithLostHandler has a function called with events of one topic that will not be published, and why. Calls for several
+// topics may overlap. Without it losses are logged with [slog.Default].
+func WithLostHandler(lost func(events []Event, err error)) PublisherOption {
+	return func(p *Publisher) { p.lost = lost }
+}
+
+// NewPublisher returns a publisher, which must be closed.
+func NewPublisher(c *Client, options ...PublisherOption) *Publisher {
+	p := &Publisher{client: c, lost: logLoss, closing: make(chan struct{}), lanes: map[string]*lane{}}
+	p.sending, p.giveUp = context.WithCancelCause(context.Background())
+	WithQueue(10_000)(p)
+	for _, option := range options {
+		option(p)
+	}
+	return p
+}
+
+func logLoss(events []Event, err error) {
+	slog.Error("events were not published", "topic", events[0].Topic, "events", len(events), "error", err)
+}
+
+// Publish queues an event. While the queue is full it waits, until the context is done. It returns [ErrClosed] after
+// Close. It does not wait for the bus.
+func (p *Publisher) Publish(ctx context.Context, event Event) error {
+	text, err := event.published()
+	switch {
+	case err != nil:
+		return fmt.Errorf("publish to %s: %w", event.Topic, err)
+	case event.Topic == "":
+		return errors.New("publish: the event has no topic")
+	case len(text) > mostQueued:
+		return fmt.Errorf("publish to %s: the event has %d bytes; it may have %d at most", event.Topic, len(text), mostQueued)
+	}
+	select {
+	case p.places <- struct{}{}:
+	case <-p.closing:
+		return ErrClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		<-p.places
+		return ErrClosed
+	}
+	l := p.lanes[event.Topic]
+	if l == nil {
+		l = &lane{}
+		p.lanes[event.Topic] = l
+		p.empty.Go(func() { p.drain(event.Topic, l) })
+	}
+	l.waiting = append(l.waiting, queued{event, text})
+	return nil
+}
+
+// mostQueued is the most bytes of one event: with its brackets it is a request.
+const mostQueued = MaxBulkBytes - 2
+
+// Close takes no more events, and waits until all are published. When the context is done first, the rest is lost: told as
+// such, with the context's error, although the last request may have been stored. It returns an error if any event
+// was ever lost.
+func (p *Publisher) Close(ctx context.Context) error {
+	p.mu.Lock()
+	if !p.closed {
+		p.closed = true
+		close(p.closing)
+	}
+	p.mu.Unlock()
+	stop := context.AfterFunc(ctx, func() { p.giveUp(ctx.Err()) })
+	p.empty.Wait()
+	stop()
+	p.giveUp(nil)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.losses > 0 {
+		return fmt.Errorf("%d events were not published; the first: %w", p.losses, p.firstLoss)
+	}
+	return nil
+}
+
+// drain publishes a lane until it is empty.
+func (p *Publisher) drain(topic string, l *lane) {
+	for {
+		batch := p.take(topic, l)
+		if batch == nil {
+			return
+		}
+		taken := len(batch)
+		p.publish(topic, batch)
+		for range taken {
+			<-p.places
+		}
+	}
+}
+
+// take takes the events for a request from the head of a lane. When there is none the lane goes.
+func (p *Publisher) take(topic string, l *lane) []queued {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(l.waiting) == 0 {
+		delete(p.lanes, topic)
+		return nil
+	}
+	n, size := 0, 2
+	for n < len(l.waiting) && n < MaxBulk {
+		size += len(l.waiting[n].json) + 1
+		if n > 0 && size > MaxBulkBytes {
+			break
+		}
+		n++
+	}
+	batch := slices.Clone(l.waiting[:n])
+	l.waiting = slices.Delete(l.waiting, 0, n)
+	return batch
+}
+
+// publish publishes events, in one request if none of them is refused. It returns when all are stored or lost.
+func (p *Publisher) publish(topic string, batch []queued) {
+	for len(batch) > 0 {
+		err := p.send(topic, batch)
+		if err == nil {
+			return
+		}
+		refused, _ := errors.AsType[*Error](err)
+		switch wrong := atFault(refused, len(batch)); {
+		case wrong >= 0: // the others can do nothing for it
+			p.lose(batch[wrong:wrong+1], err)
+			batch = slices.Delete(batch, wrong, wrong+1)
+		case refused != nil && refused.Status == http.StatusRequestEntityTooLarge && len(batch) > 1:
+			half := len(batch) / 2
+			p.publish(topic, batch[:half:half])
+			batch = batch[half:]
+		default:
+			p.lose(batch, err)
+			return
+		}
+	}
+}
+
+// send sends events until they are stored, or refused, or there is no more time.
+func (p *Publisher) send(topic string, batch []queued) error {
+	texts := make([][]byte, len(batch))
+	for i, q := range batch {
+		texts[i] = q.json
+	}
+	body, key := array(texts), []PublishOption{WithIdempotencyKey(rand.Text())}
+	for {
+		err := p.client.publish(p.sending, topic, body, key)
+		switch {
+		case err == nil:
+			return nil
+		case p.sending.Err() != nil:
+			return fmt.Errorf("closed too early (%w): %w", context.Cause(p.sending), err)
+		case !IsTemporary(err):
+			return err
+		}
+		pause := p.client.mostPause
+		if answered, ok := errors.AsType[*Error](err); ok {
+			pause = max(pause, min(answered.RetryAfter, patience))
+		}
+		sleep(p.sending, pause)
+	}
+}
+
+// atFault is which event of a request was refused, -1 if the answer names none.
+func atFault(refused *Error, events int) int {
+	if refused == nil || refused.Status != http.StatusBadRequest {
+		return -1
+	}
+	first, _, _ := strings.Cut(strings.TrimPrefix(refused.Pointer, "/"), "/")
+	if n, err := strconv.Atoi(first); err == nil && n >= 0 && n < events {
+		return n
+	}
+	return -1
+}
+
+func (p *Publisher) lose(batch []queued, err error) {
+	events := make([]Event, len(batch))
+	for i, q := range batch {
+		events[i] = q.event
+	}
+	p.mu.Lock()
+	p.losses += len(events)
+	if p.firstLoss == nil {
+		p.firstLoss = err
+	}
+	p.mu.Unlock()
+	p.lost(events, err)
+}
