@@ -21,13 +21,30 @@ run: build ## Run the whole bus on an embedded Redis, and show an event delivere
 test: redis ## Run all tests
 	go test ./... -count=1
 
+# What `make chaos` does: SEED repeats a run, 0 takes seeds by chance.
+DURATION ?= 60s
+RUNS ?= 1
+SEED ?= 0
+
+.PHONY: chaos
+chaos: redis ## Run the fault test under load and count; it takes DURATION=60s, RUNS=1, SEED=7
+	go test ./internal/app -run '^TestChaos$$' -v -timeout 0 -count $(RUNS) -chaos.for $(DURATION) -chaos.seed $(SEED)
+
 .PHONY: check
 check: redis ## Format, vet, staticcheck, import rules, and all tests with the race detector
-	@unformatted=$$(gofmt -l cmd internal); test -z "$$unformatted" || { echo "not formatted, run gofmt -w: $$unformatted"; exit 1; }
+	@unformatted=$$(gofmt -l client cmd internal); test -z "$$unformatted" || { echo "not formatted, run gofmt -w: $$unformatted"; exit 1; }
 	go mod tidy -diff
 	go vet ./...
 	go tool staticcheck ./...
 	CGO_ENABLED=1 go test ./... -count=1 -race
+
+.PHONY: bench
+bench: build redis ## Measure how fast the bus is, beside its limits; SCENARIO=ingest,bulk, FULL=1
+	bin/rtm bench $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(FULL),--full)
+
+.PHONY: profile
+profile: build redis ## Leave CPU and heap profiles of a benchmark in profiles/; SCENARIO=ingest,end-to-end
+	bin/rtm bench --profile $(CURDIR)/profiles $(if $(SCENARIO),--scenario $(SCENARIO))
 
 .PHONY: redis
 redis: # A real redis-server for the tests, where it can be installed
@@ -35,4 +52,4 @@ redis: # A real redis-server for the tests, where it can be installed
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin
+	rm -rf bin profiles

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"routemaster/client"
 	"routemaster/internal/app"
 	"routemaster/internal/telemetry"
 )
@@ -32,12 +32,7 @@ publish one event to it. Then print the commands to go on with, and run until Ct
 
 Settings come from the environment as for the daemons, except the ones that a bus on loopback decides.`,
 		Example: "  rtm dev\n  rtm dev --port 8080 --redis-url redis://localhost:6379/0",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if err := cobra.NoArgs(cmd, args); err != nil {
-				return usageError{err}
-			}
-			return nil
-		},
+		Args:    arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dev.out, dev.errors = cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return dev.run(cmd.Context())
@@ -58,6 +53,8 @@ type devBus struct {
 	config   app.Config
 	api      string
 	receiver *receiver
+	// batches has every delivery, in order.
+	batches chan []client.Event
 }
 
 func (d *devBus) run(ctx context.Context) error {
@@ -78,13 +75,23 @@ func (d *devBus) run(ctx context.Context) error {
 		return fmt.Errorf("%w; --port chooses another port", err)
 	}
 	d.api = "http://" + listener.Addr().String()
-	if d.receiver, err = newReceiver(); err != nil {
+	if d.receiver, err = newLocalReceiver(); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 
 	log := telemetry.NewLogger(d.errors, d.config.LogLevel, d.config.LogJSON)
 	group, ctx := errgroup.WithContext(ctx)
-	d.receiver.start(ctx)
+	d.batches = make(chan []client.Event)
+	d.receiver.start(func(delivery context.Context, events []client.Event) error {
+		select {
+		case d.batches <- events:
+			return nil
+		case <-delivery.Done():
+			return delivery.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
 	defer d.receiver.close() // after the worker, which may still be delivering
 	group.Go(func() error { return app.ServeWeb(ctx, d.config, log, listener) })
 	group.Go(func() error { return app.RunWorker(ctx, d.config, log) })
@@ -96,28 +103,16 @@ func (d *devBus) run(ctx context.Context) error {
 }
 
 // configure reads the environment, and overrules what a bus on loopback decides.
-func (d *devBus) configure() error {
-	lookup, err := app.LookupEnv()
-	if err != nil {
-		return err
+func (d *devBus) configure() (err error) {
+	overruled := map[string]string{}
+	if d.redisURL != "" {
+		overruleRedis(overruled, d.redisURL)
 	}
-	d.config, err = app.LoadConfig(func(name string) string {
-		switch {
-		case d.redisURL == "":
-		case name == "REDIS_ENV_KEY":
-			return ""
-		case name == "ROUTEMASTER_REDIS_URL":
-			return d.redisURL
-		}
-		if value := lookup(name); value != "" {
-			return value
-		}
-		return map[string]string{
-			"ROUTEMASTER_LOG_LEVEL":       "WARN", // the screen is for the events
-			"ROUTEMASTER_SSL_VERIFY":      "NO",   // a subscriber on loopback signs its own certificate
-			"ROUTEMASTER_CALLBACK_DENY":   "none", // and is on loopback
-			"ROUTEMASTER_ACQUIRE_TIMEOUT": "1",
-		}[name]
+	d.config, err = loadConfig(overruled, map[string]string{
+		"ROUTEMASTER_LOG_LEVEL":       "WARN", // the screen is for the events
+		"ROUTEMASTER_SSL_VERIFY":      "NO",   // a subscriber on loopback signs its own certificate
+		"ROUTEMASTER_CALLBACK_DENY":   "none", // and is on loopback
+		"ROUTEMASTER_ACQUIRE_TIMEOUT": "1",
 	})
 	if err != nil {
 		return err
@@ -126,6 +121,7 @@ func (d *devBus) configure() error {
 		d.config.RootKey = "root-" + newSecret()
 	}
 	d.config.ForceTLS = false
+	d.config.MetricsAddr = "" // web serves the metrics of the process
 	return nil
 }
 
@@ -140,26 +136,26 @@ func (d *devBus) show(ctx context.Context, embedded bool) error {
 	if err != nil {
 		return err
 	}
-	err = d.call(ctx, subscriber, http.MethodPost, "/subscription", map[string]any{
-		"topics": []string{devTopic}, "callback": d.receiver.url, "uuid": d.receiver.uuid, "timeout": 0,
-	}, nil)
-	if err != nil {
+	var noTimeout time.Duration
+	subscription := client.Subscription{Topics: []string{devTopic}, Callback: d.receiver.url(), UUID: d.receiver.uuid, Timeout: &noTimeout}
+	if err := d.as(subscriber).Subscribe(ctx, subscription); err != nil {
 		return err
 	}
 	fmt.Fprintf(d.out, "Routemaster runs: the whole bus in one process, with a subscriber to topic %q that prints what it receives.\n", devTopic)
 	if embedded {
 		fmt.Fprintln(d.out, "The embedded engine keeps nothing after exit and has no memory limit; --redis-url uses a real Redis.")
 	}
-	event := map[string]any{"type": "create", "url": "https://example.com/widgets/1", "data": map[string]any{"colour": "red"}}
+	event := client.Event{Topic: devTopic, Type: client.Create, URL: "https://example.com/widgets/1", Data: json.RawMessage(`{"colour":"red"}`)}
 	text, _ := json.Marshal(event)
 	fmt.Fprintf(d.out, "\n-> published to %s: %s\n", devTopic, text)
 	published := time.Now()
-	if err := d.call(ctx, publisher, http.MethodPost, "/topics/"+devTopic, event, nil); err != nil {
+	if err := d.as(publisher).Publish(ctx, event); err != nil {
 		return err
 	}
 	for first := true; ; first = false {
 		select {
-		case batch := <-d.receiver.batches:
+		case events := <-d.batches:
+			batch := jsonOf(events)
 			if first {
 				fmt.Fprintf(d.out, "<- delivered after %v: %s\n", time.Since(published).Round(100*time.Microsecond), batch)
 				d.showCommands(publisher, subscriber)
@@ -183,6 +179,9 @@ Go on in another terminal (your bus is at %[1]s, your token is %[2]s):
   curl -i -u %[3]s: %[1]s/subscription -d '{"topics":["%[5]s","gadgets"],"callback":"%[6]s","timeout":2000,"max":10}'
   curl -i -u %[2]s: %[1]s/topics/gadgets -d '{"type":"noop","url":"https://example.com/gadgets/7"}'
 
+  # watch events as they are published
+  bin/rtm tail %[5]s -b %[1]s -t %[4]s
+
   # look around
   curl -s -u %[2]s: %[1]s/topics
   curl -s -u %[2]s: %[1]s/subscriptions
@@ -191,52 +190,30 @@ Go on in another terminal (your bus is at %[1]s, your token is %[2]s):
   curl -s -u %[4]s: %[1]s/api_tokens -d '{"name":"my-service"}'
 
 Ctrl-C stops it. What the subscriber receives is printed here:
-`, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.url)
+`, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.url())
 }
 
 // token returns the token of a client: the one that an earlier run left in Redis, else a new one.
 func (d *devBus) token(ctx context.Context, name string) (string, error) {
-	type client struct {
-		Name  string `json:"name"`
-		Token string `json:"token,omitempty"`
-	}
-	var known []client
-	if err := d.call(ctx, d.config.RootKey, http.MethodGet, "/api_tokens", nil, &known); err != nil {
+	root := d.as(d.config.RootKey)
+	known, err := root.Tokens(ctx)
+	if err != nil {
 		return "", err
 	}
-	for _, c := range known {
-		if c.Name == name {
-			return c.Token, nil
+	for _, token := range known {
+		if token.Name == name {
+			return token.Token, nil
 		}
 	}
-	var made client
-	err := d.call(ctx, d.config.RootKey, http.MethodPost, "/api_tokens", client{Name: name}, &made)
+	made, err := root.AddToken(ctx, name, "")
 	return made.Token, err
 }
 
-// call sends a request to the bus's API, with a token or the root key, and reads the answer if one is wanted
-// and comes.
-func (d *devBus) call(ctx context.Context, token, method, path string, body, answer any) error {
-	text, err := json.Marshal(body)
+// as returns a client of the bus, with a token or the root key.
+func (d *devBus) as(token string) *client.Client {
+	c, err := client.New(d.api, token, client.WithHTTPClient(http.DefaultClient))
 	if err != nil {
-		return err
+		panic(err) // the URL is ours
 	}
-	req, err := http.NewRequestWithContext(ctx, method, d.api+path, bytes.NewReader(text))
-	if err != nil {
-		return err
-	}
-	req.SetBasicAuth(token, "")
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode >= http.StatusBadRequest {
-		detail, _ := io.ReadAll(io.LimitReader(resp.Body, 4<<10))
-		return fmt.Errorf("%s %s: %s: %s", method, path, resp.Status, bytes.TrimSpace(detail))
-	}
-	if answer == nil || resp.StatusCode == http.StatusNoContent {
-		return nil
-	}
-	return json.NewDecoder(resp.Body).Decode(answer)
+	return c
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -18,7 +20,12 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "rtm" { // scripts run the test binary under that name: see installRtm
+		main()
+	}
+	storetest.Main(m)
+}
 
 // curl is a printed command: user, URL and body.
 var curl = regexp.MustCompile(`curl \S+ -u (\S+): (\S+)(?: -d '(.*)')?`)
@@ -115,14 +122,15 @@ func runDev(t *testing.T, redis *storetest.Server, args []string) {
 }
 
 func TestWrongUsage(t *testing.T) {
-	for _, args := range [][]string{{"nonsense"}, {"--nonsense"}, {"dev", "extra"}, {"dev", "--port", "x"}, {"dev", "--redis-url", "http://x"}} {
+	for _, args := range [][]string{{"nonsense"}, {"--nonsense"}, {"dev", "extra"}, {"dev", "--port", "x"}, {"dev", "--redis-url", "http://x"},
+		{"bench", "extra"}, {"bench", "--scenario", "nonsense"}, {"bench", "--bus", "http://x"}, {"bench", "--duration", "x"}} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, app.ExitUsage, run(t.Context(), args, &stdout, &stderr), args)
 		assert.True(t, strings.HasPrefix(stderr.String(), "rtm: "), stderr.String())
 		assert.Contains(t, stderr.String(), "--help", "it says where to read what is right")
 		assert.Empty(t, stdout.String())
 	}
-	for _, args := range [][]string{{"-version"}, {"--version"}, {"-h"}, {"dev", "-h"}} {
+	for _, args := range [][]string{{"-version"}, {"--version"}, {"-h"}, {"dev", "-h"}, {"bench", "-h"}} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, app.ExitOK, run(t.Context(), args, &stdout, &stderr), args)
 		assert.NotEmpty(t, stdout.String())

@@ -22,8 +22,8 @@ func main() {
 // usageError is wrong usage, as against a failure.
 type usageError struct{ error }
 
-// run runs a command line and returns its exit status.
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+// newRoot makes the command rtm with all its commands.
+func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "rtm",
 		Short:         "the command line of the Routemaster event bus",
@@ -32,7 +32,24 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newDevCommand())
+	allowBefore(root)
+	root.AddCommand(newTokenCommand(), newTopicCommand(), newSubCommand(), newPubCommand(), newTailCommand(), newTopCommand())
+	root.AddCommand(newDevCommand(), newDoctorCommand(), newMigrateCommand(), newBenchCommand(), newBenchHelperCommand())
+	root.InitDefaultCompletionCmd()
+	for _, command := range root.Commands() {
+		if command.Name() == "completion" {
+			demandCommand(command)
+			for _, shell := range command.Commands() {
+				shell.Args = arguments(0, 0) // cobra's own complaint is no usageError
+			}
+		}
+	}
+	return root
+}
+
+// run runs a command line and returns its exit status.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := newRoot()
 	if len(args) == 1 && args[0] == "-version" { // as the daemons have it
 		args = []string{"--version"}
 	}

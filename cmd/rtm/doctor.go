@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"routemaster/internal/app"
+)
+
+// errUnsound says that something is wrong, and was left.
+var errUnsound = errors.New("something is wrong in this Redis")
+
+func newDoctorCommand() *cobra.Command {
+	var doctor doctor
+	var redis redisFlags
+	command := &cobra.Command{
+		Use:   "doctor",
+		Short: "find what is inconsistent in a bus's Redis, and repair it",
+		Long: `Read a bus's Redis, in small slices, and print what is inconsistent: batches without jobs, jobs without
+batches, wrong gauges, leftovers of deleted subscribers. With --fix repair it. The bus may run meanwhile.
+
+Redis is the one of the environment, as for the daemons, unless flags say otherwise. The exit status is 0 when all is
+in order or was repaired, 1 when something is wrong and was left or Redis cannot be read, 2 for wrong usage.`,
+		Example: "  rtm doctor\n  rtm doctor --fix --redis-url redis://localhost:6379/0",
+		Args:    arguments(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := redis.config(cmd)
+			if err != nil {
+				return err
+			}
+			doctor.out = cmd.OutOrStdout()
+			return doctor.run(cmd.Context(), config)
+		},
+	}
+	command.Flags().BoolVar(&doctor.fix, "fix", false, "repair what can be repaired without losing an event")
+	command.Flags().BoolVar(&doctor.json, "json", false, "print JSON: an object for each finding, then one with the counts")
+	redis.add(command, "read")
+	return command
+}
+
+// doctor prints what an examination tells.
+type doctor struct {
+	fix, json bool
+	out       io.Writer
+
+	repaired, repairable, left int
+}
+
+// finding is a line of JSON.
+type finding struct {
+	Key     string `json:"key"`
+	Problem string `json:"problem"`
+	// Remedy is what was done, or what --fix does.
+	Remedy string `json:"remedy,omitempty"`
+	State  string `json:"state"`
+}
+
+// summary is the last line of JSON.
+type summary struct {
+	Repaired    int      `json:"repaired"`
+	Repairable  int      `json:"repairable"`
+	LeftAlone   int      `json:"left_alone"`
+	Unchecked   []string `json:"unchecked,omitempty"`
+	Batches     int      `json:"batches"`
+	Jobs        int      `json:"jobs"`
+	Subscribers int      `json:"subscribers"`
+	Topics      int      `json:"topics"`
+	Seconds     float64  `json:"seconds"`
+}
+
+func (d *doctor) run(ctx context.Context, config app.Config) error {
+	began := time.Now()
+	census, err := app.Examine(ctx, config, d.fix, d.tell)
+	if ctx.Err() != nil {
+		return errors.New("stopped before the end; what was repaired stays so")
+	}
+	if err != nil {
+		return err
+	}
+	d.sumUp(census, time.Since(began))
+	if d.repairable+d.left > 0 {
+		return errUnsound
+	}
+	return nil
+}
+
+func (d *doctor) tell(f app.Finding) {
+	state, does := "repaired", f.Remedy
+	switch {
+	case f.Fixed:
+		d.repaired++
+	case f.Remedy != "":
+		state, does = "repairable", "to be "+f.Remedy
+		d.repairable++
+	default:
+		state, does = "left alone", "left alone"
+		d.left++
+	}
+	if d.json {
+		d.line(finding{f.Key, f.Problem, f.Remedy, state})
+	} else {
+		fmt.Fprintf(d.out, "%s: %s [%s]\n", printable(f.Key), printable(f.Problem), does)
+	}
+}
+
+func (d *doctor) sumUp(c app.Census, took time.Duration) {
+	if d.json {
+		d.line(map[string]summary{"summary": {d.repaired, d.repairable, d.left, c.Unchecked, c.Batches, c.Jobs, c.Subscribers, c.Topics, took.Seconds()}})
+		return
+	}
+	for _, what := range c.Unchecked {
+		fmt.Fprintf(d.out, "%s: not checked, too busy\n", printable(what))
+	}
+	fmt.Fprintf(d.out, "Read %d batches, %d jobs, %d subscribers and %d topics in %v: ",
+		c.Batches, c.Jobs, c.Subscribers, c.Topics, took.Round(time.Millisecond))
+	switch {
+	case d.repaired+d.repairable+d.left > 0:
+		fmt.Fprintf(d.out, "%d repaired, %d that --fix repairs, %d left alone.\n", d.repaired, d.repairable, d.left)
+	case len(c.Unchecked) > 0:
+		fmt.Fprintln(d.out, "all that was checked is in order.")
+	default:
+		fmt.Fprintln(d.out, "all is in order.")
+	}
+}
+
+// printable is a text that may hold anything, quoted if a terminal would not show all of it on one line.
+func printable(text string) string {
+	for _, r := range text {
+		if r == utf8.RuneError || !strconv.IsPrint(r) {
+			return strconv.Quote(text)
+		}
+	}
+	return text
+}
+
+func (d *doctor) line(value any) {
+	text, _ := json.Marshal(value)
+	fmt.Fprintf(d.out, "%s\n", text)
+}

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/app"
+	"routemaster/internal/store/storetest"
+)
+
+// runDoctor runs rtm doctor, and returns its exit status and what it prints.
+func runDoctor(t *testing.T, ctx context.Context, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errors bytes.Buffer
+	status = run(ctx, append([]string{"doctor"}, args...), &out, &errors)
+	return status, out.String(), errors.String()
+}
+
+func TestDoctor(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		ctx := t.Context()
+		t.Setenv("REDIS_ENV_KEY", "SOME_REDIS")
+		t.Setenv("SOME_REDIS", redis.URL)
+		t.Setenv("ROUTEMASTER_REDIS_NAMESPACE", "rm:")
+		status, stdout, stderr := runDoctor(t, ctx)
+		assert.Equal(t, app.ExitOK, status, stderr)
+		assert.Regexp(t, `^Read 0 batches, 0 jobs, 0 subscribers and 0 topics in \S+: all is in order\.\n$`, stdout)
+
+		const token = "3f7a-a-secret"
+		redis.Raw.HSet(ctx, "rm:api_tokens:by_token", token, "shop")
+		redis.Raw.HSet(ctx, "rm:subscriber:"+token, "callback", "https://shop.example/")
+		redis.Raw.HSet(ctx, "rm:batches:gauges:event", token, "4")
+		redis.Raw.Set(ctx, "rm:what:"+token, "x", 0)
+		findings := []string{
+			"what:shop: is not a key of the layout [left alone]",
+			"subscriber:shop: is not in subscribers [to be added there]",
+			`batches:gauges:event: has "4" for shop, must be 0 [to be set right]`,
+		}
+		status, stdout, stderr = runDoctor(t, ctx)
+		assert.Equal(t, app.ExitFailed, status)
+		assert.Equal(t, "rtm: something is wrong in this Redis\n", stderr)
+		lines := strings.Split(stdout, "\n")
+		assert.Equal(t, findings, lines[:3])
+		assert.Contains(t, lines[3], "0 repaired, 2 that --fix repairs, 1 left alone.")
+		assert.NotContains(t, stdout, token)
+
+		redis.Raw.Del(ctx, "rm:what:"+token)
+		status, stdout, _ = runDoctor(t, ctx, "--json")
+		assert.Equal(t, app.ExitFailed, status)
+		lines = strings.Split(strings.TrimSpace(stdout), "\n")
+		assert.JSONEq(t, `{"key":"subscriber:shop","problem":"is not in subscribers","remedy":"added there","state":"repairable"}`, lines[0])
+		var last struct{ Summary summary }
+		require.NoError(t, json.Unmarshal([]byte(lines[2]), &last))
+		last.Summary.Seconds = 0
+		assert.Equal(t, summary{Repairable: 2}, last.Summary)
+
+		t.Setenv("SOME_REDIS", "redis://127.0.0.1:1/0") // flags overrule it
+		status, stdout, stderr = runDoctor(t, ctx, "--fix", "--redis-url", redis.URL, "--namespace", "rm:")
+		assert.Equal(t, app.ExitOK, status, stderr)
+		assert.Contains(t, stdout, "subscriber:shop: is not in subscribers [added there]\n")
+		assert.Contains(t, stdout, "2 repaired, 0 that --fix repairs, 0 left alone.")
+		status, stdout, _ = runDoctor(t, ctx, "--fix", "--redis-url", redis.URL)
+		assert.Equal(t, app.ExitOK, status)
+		assert.Contains(t, stdout, "1 subscribers", stdout)
+		status, stdout, _ = runDoctor(t, ctx, "--redis-url", redis.URL, "--namespace", "")
+		assert.Equal(t, app.ExitFailed, status)
+		assert.Contains(t, stdout, "rm:subscribers: is not a key of the layout")
+	})
+}
+
+// TestDoctorPrintsOneLineForEachFinding has keys that would forge a line, or write on the terminal.
+func TestDoctorPrintsOneLineForEachFinding(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		ctx := t.Context()
+		redis.Raw.Set(ctx, "x\nall: is in order [repaired]", "x", 0)
+		redis.Raw.Set(ctx, "x\x1b[2J", "x", 0)
+		redis.Raw.Set(ctx, "x\xff\u202e", "x", 0)
+		redis.Raw.Set(ctx, "größe", "x", 0)
+		redis.Raw.ZAdd(ctx, "batches:index", goredis.Z{Member: "\x1b]0;x\a"})
+		for _, args := range [][]string{{"--redis-url", redis.URL}, {"--redis-url", redis.URL, "--json"}} {
+			status, stdout, _ := runDoctor(t, ctx, args...)
+			assert.Equal(t, app.ExitFailed, status)
+			assert.NotContains(t, stdout, "\x1b")
+			lines := strings.Split(stdout, "\n")
+			assert.Len(t, lines, 5+1+1, stdout)
+			if len(args) == 2 {
+				assert.Contains(t, lines, `"x\nall: is in order [repaired]": is not a key of the layout [left alone]`)
+				assert.Contains(t, lines, `"x\x1b[2J": is not a key of the layout [left alone]`)
+				assert.Contains(t, lines, `"x\xff\u202e": is not a key of the layout [left alone]`)
+				assert.Contains(t, lines, `größe: is not a key of the layout [left alone]`)
+			}
+		}
+	})
+}
+
+// TestDoctorStopsInTheMiddle has Ctrl-C pressed as soon as the first finding is printed; a second run goes on.
+func TestDoctorStopsInTheMiddle(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		const all = 1000
+		for i := range all {
+			name := fmt.Sprintf("%c%c%c", 'a'+i%10, 'a'+i/10%10, 'a'+i/100)
+			redis.Raw.HSet(t.Context(), "topic:"+name, "publisher", "shop--1", "counter", 1)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		out := &interrupted{stop: stop}
+		var stderr bytes.Buffer
+		assert.Equal(t, app.ExitFailed, run(ctx, []string{"doctor", "--fix", "--redis-url", redis.URL}, out, &stderr))
+		assert.Equal(t, "rtm: stopped before the end; what was repaired stays so\n", stderr.String())
+		repaired := int(redis.Raw.SCard(t.Context(), "topics").Val())
+		assert.Positive(t, repaired)
+		assert.Less(t, repaired, all)
+		assert.Equal(t, repaired, strings.Count(out.String(), "[added there]\n"), "what was repaired is told")
+		assert.NotContains(t, out.String(), "Read ")
+
+		status, stdout, _ := runDoctor(t, t.Context(), "--fix", "--redis-url", redis.URL)
+		assert.Equal(t, app.ExitOK, status)
+		assert.Contains(t, stdout, fmt.Sprintf(": %d repaired, 0 that --fix repairs, 0 left alone.", all-repaired))
+	})
+}
+
+// interrupted stops who writes to it.
+type interrupted struct {
+	bytes.Buffer
+	stop func()
+}
+
+func (i *interrupted) Write(text []byte) (int, error) {
+	i.stop()
+	return i.Buffer.Write(text)
+}
+
+func TestDoctorRefusesACluster(t *testing.T) {
+	redis := storetest.ClusterNode(t)
+	redis.Raw.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
+	for _, args := range [][]string{nil, {"--fix"}} {
+		status, stdout, stderr := runDoctor(t, t.Context(), append(args, "--redis-url", redis.URL)...)
+		assert.Equal(t, app.ExitFailed, status)
+		assert.Empty(t, stdout)
+		assert.Equal(t, "rtm: this Redis is a node of a Redis Cluster, which the bus does not support\n", stderr)
+	}
+}
+
+func TestDoctorWithoutRedis(t *testing.T) {
+	status, stdout, stderr := runDoctor(t, t.Context(), "--redis-url", "redis://user:a-password@127.0.0.1:1/0")
+	assert.Equal(t, app.ExitFailed, status)
+	assert.Empty(t, stdout)
+	assert.Contains(t, stderr, "127.0.0.1:1")
+	assert.NotContains(t, stderr, "a-password")
+
+	status, _, stderr = runDoctor(t, t.Context(), "--redis-url", "a-password")
+	assert.Equal(t, app.ExitUsage, status)
+	assert.NotContains(t, stderr, "a-password")
+
+	status, _, _ = runDoctor(t, t.Context(), "--namespace", "*")
+	assert.Equal(t, app.ExitUsage, status)
+	status, _, _ = runDoctor(t, t.Context(), "now")
+	assert.Equal(t, app.ExitUsage, status)
+
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	status, _, stderr = runDoctor(t, stopped, "--redis-url", "redis://127.0.0.1:1/0")
+	assert.Equal(t, app.ExitFailed, status)
+	assert.Contains(t, stderr, "stopped before the end")
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+	"github.com/spf13/cobra"
+
+	"routemaster/client"
+)
+
+// loadRetries is how often a chunk is sent again: for about a minute, which a restart of the bus's Redis may take.
+const loadRetries = 15
+
+// errStopped says that somebody stopped it.
+var errStopped = errors.New("stopped")
+
+// load publishes a file of events.
+type load struct {
+	client *client.Client
+	// topic is that of lines that name none, key what tells this load from others.
+	topic, key string
+	stderr     io.Writer
+
+	published int
+}
+
+// loadFile publishes the events of a file, or of the standard input.
+func loadFile(cmd *cobra.Command, bus *busFlags, path string, args []string, key string) error {
+	bus.stderr = cmd.ErrOrStderr()
+	c, err := bus.client(client.WithRetries(loadRetries))
+	if err != nil {
+		return err
+	}
+	defer c.CloseIdleConnections()
+	from := cmd.InOrStdin()
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		from = file
+	}
+	l := &load{client: c, key: key, stderr: cmd.ErrOrStderr()}
+	if len(args) == 1 {
+		l.topic = args[0]
+	}
+	return l.run(cmd.Context(), from)
+}
+
+func (l *load) run(ctx context.Context, from io.Reader) error {
+	events, err := l.validate(ctx, from)
+	if err != nil {
+		return fmt.Errorf("%w; nothing was published", err)
+	}
+	progress := l.progress(events)
+	chunks := newChunker(&interruptible{ctx: ctx, from: from}, l.topic, l.key)
+	for {
+		chunk, err := chunks.read()
+		if err == nil && chunk != nil {
+			err = l.publish(ctx, chunk)
+		}
+		if ctx.Err() != nil && err != nil {
+			err = errStopped
+		}
+		if err != nil {
+			if isTerminal(l.stderr) {
+				_ = progress.Exit() // the message begins on a line of its own
+			}
+			return fmt.Errorf("%w; the first %d events are published: run it again to go on, which within 24 hours adds none of them twice", err, l.published)
+		}
+		if chunk == nil {
+			_ = progress.Finish()
+			return nil
+		}
+		l.published += len(chunk.events)
+		_ = progress.Add(len(chunk.events))
+	}
+}
+
+// validate reads all events, if they can be read once more, and returns how many there are, -1 if they cannot.
+func (l *load) validate(ctx context.Context, from io.Reader) (events int, err error) {
+	file, ok := from.(*os.File)
+	if !ok {
+		return -1, nil
+	}
+	info, err := file.Stat()
+	if err == nil && info.IsDir() {
+		err = errors.New(file.Name() + " is a directory")
+	}
+	if err != nil || !info.Mode().IsRegular() {
+		return -1, err
+	}
+	start, err := file.Seek(0, io.SeekCurrent)
+	if err != nil {
+		return -1, err
+	}
+	chunks := newChunker(file, l.topic, l.key)
+	for {
+		chunk, err := chunks.read()
+		if ctx.Err() != nil {
+			err = errStopped
+		}
+		if err != nil {
+			return -1, err
+		}
+		if chunk == nil {
+			_, err = file.Seek(start, io.SeekStart)
+			return events, err
+		}
+		events += len(chunk.events)
+	}
+}
+
+// progress is a bar on a terminal; events is how many there will be, -1 if that is not known.
+func (l *load) progress(events int) *progressbar.ProgressBar {
+	return progressbar.NewOptions(events,
+		progressbar.OptionSetWriter(l.stderr), progressbar.OptionSetVisibility(isTerminal(l.stderr)),
+		progressbar.OptionSetDescription("events"), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionOnCompletion(func() { fmt.Fprintln(l.stderr) }))
+}
+
+// publish publishes a chunk. What the bus refuses is told with the number of its line.
+func (l *load) publish(ctx context.Context, c *chunk) error {
+	err := explain(l.client.PublishAll(ctx, c.topic, c.events, client.WithIdempotencyKey(c.key())))
+	if answered, ok := errors.AsType[*client.Error](err); ok {
+		place, field, _ := strings.Cut(strings.TrimPrefix(answered.Pointer, "/"), "/")
+		if i, notOne := strconv.Atoi(place); notOne == nil && i >= 0 && i < len(c.lines) {
+			return lineError{c.lines[i], fmt.Errorf("%s: %s", field, answered.Detail)}
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("lines %d to %d: %w", c.lines[0], c.lines[len(c.lines)-1], err)
+	}
+	return nil
+}
+
+// interruptible is a reader that a context ends, although what it reads from may never answer: a pipe, or a terminal.
+// The goroutine that still waits for that then ends with the program.
+type interruptible struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (r *interruptible) Read(p []byte) (int, error) {
+	type result struct {
+		n   int
+		err error
+	}
+	buffer, read := make([]byte, len(p)), make(chan result, 1)
+	go func() {
+		n, err := r.from.Read(buffer)
+		read <- result{n, err}
+	}()
+	select {
+	case got := <-read:
+		return copy(p, buffer[:got.n]), got.err
+	case <-r.ctx.Done():
+		return 0, r.ctx.Err()
+	}
+}

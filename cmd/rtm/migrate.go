@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"routemaster/internal/app"
+)
+
+// What a run of rtm migrate leaves.
+var (
+	errNotMoved = errors.New("not all was moved")
+	errDryRun   = errors.New("there is something to move: --apply does it")
+)
+
+func newMigrateCommand() *cobra.Command {
+	var migrate migrate
+	var redis redisFlags
+	command := &cobra.Command{
+		Use:   "migrate",
+		Short: "take over a Redis that the Ruby original has written, or give it back",
+		Long: `Move the batches that the Ruby original has left in Redis to where this program has them, each in one atomic
+step, in small slices. Without --apply nothing is written, and what would be done is printed. What is not as the
+original writes it is refused, and stays. It can be run at any time, stopped, and run again; docs/migrating-from-ruby.md
+tells in which order to change over, and back.
+
+Redis is the one of the environment, as for the daemons, unless flags say otherwise. The exit status is 0 when nothing
+is left to do, 1 when something is (always, after a dry run that found any) or Redis cannot be read, 2 for wrong usage.`,
+		Example: "  rtm migrate\n  rtm migrate --apply --redis-url redis://localhost:6379/0\n  rtm migrate --back --apply",
+		Args:    arguments(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := redis.config(cmd)
+			if err != nil {
+				return err
+			}
+			migrate.out, migrate.progress = cmd.OutOrStdout(), io.Discard
+			if isTerminal(cmd.ErrOrStderr()) {
+				migrate.progress = cmd.ErrOrStderr()
+			}
+			return migrate.run(cmd.Context(), config)
+		},
+	}
+	flags := command.Flags()
+	flags.BoolVar(&migrate.Apply, "apply", false, "do it, instead of only printing what would be done")
+	flags.BoolVar(&migrate.Back, "back", false, "move batches back to where the original has them, to return to it")
+	flags.BoolVar(&migrate.Unreadable, "unreadable", false,
+		"move also batches with events that cannot be read on the other side. Our worker leaves such events out, the original's ends")
+	flags.BoolVar(&migrate.json, "json", false, "print JSON: an object for each thing that is left, then one with the counts")
+	redis.add(command, "change")
+	return command
+}
+
+// migrate prints what a migration tells.
+type migrate struct {
+	app.Migration
+	json          bool
+	out, progress io.Writer
+}
+
+// unmoved is a line of JSON.
+type unmoved struct {
+	Key    string `json:"key"`
+	Reason string `json:"reason"`
+	State  string `json:"state"`
+}
+
+const clearLine = "\r\x1b[K"
+
+func (m *migrate) run(ctx context.Context, config app.Config) error {
+	began := time.Now()
+	m.Tell, m.Progress = m.tell, m.showProgress
+	done, err := app.Migrate(ctx, config, m.Migration)
+	fmt.Fprint(m.progress, clearLine)
+	if ctx.Err() != nil {
+		return fmt.Errorf("stopped before the end, with %d batches moved; run it again to go on", m.moved(done))
+	}
+	if err != nil {
+		return err
+	}
+	m.sumUp(done, time.Since(began))
+	switch {
+	case done.Later+done.Refused > 0:
+		return errNotMoved
+	case !m.Apply && !done.Done():
+		return errDryRun
+	}
+	return nil
+}
+
+func (m *migrate) moved(done app.Migrated) int {
+	if m.Apply {
+		return done.Batches
+	}
+	return 0
+}
+
+func (m *migrate) showProgress(done app.Migrated) {
+	fmt.Fprintf(m.progress, "%s%d batches, %d events ...", clearLine, done.Batches, done.Events)
+}
+
+func (m *migrate) tell(u app.Unmoved) {
+	state := "refused"
+	if u.Later {
+		state = "later"
+	}
+	if m.json {
+		m.line(unmoved{u.Key, u.Reason, state})
+		return
+	}
+	fmt.Fprint(m.progress, clearLine)
+	fmt.Fprintf(m.out, "%s: %s [%s]\n", printable(u.Key), printable(u.Reason), state)
+}
+
+func (m *migrate) sumUp(done app.Migrated, took time.Duration) {
+	if m.json {
+		m.line(map[string]any{"summary": struct {
+			Applied bool `json:"applied"`
+			app.Migrated
+			Seconds float64 `json:"seconds"`
+		}{m.Apply, done, took.Seconds()}})
+		return
+	}
+	if done.Done() {
+		fmt.Fprintln(m.out, "Nothing is left to do.")
+		return
+	}
+	verb := "Would move"
+	if m.Apply {
+		verb = "Moved"
+	}
+	fmt.Fprintf(m.out, "%s %d batches with %d events in %v: %d to be moved later, %d refused.\n",
+		verb, done.Batches, done.Events, took.Round(time.Millisecond), done.Later, done.Refused)
+	for _, also := range []struct {
+		n    int
+		what string
+	}{
+		{done.Completed, "batches that were in their place, without a job"},
+		{done.Renamed, "counters with a token in their name"},
+		{done.Removed, "gauges that are 0"},
+	} {
+		if also.n > 0 {
+			fmt.Fprintf(m.out, "Also %s %d %s.\n", map[bool]string{true: "put right", false: "would put right"}[m.Apply], also.n, also.what)
+		}
+	}
+}
+
+func (m *migrate) line(value any) {
+	text, _ := json.Marshal(value)
+	fmt.Fprintf(m.out, "%s\n", text)
+}

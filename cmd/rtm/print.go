@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+)
+
+// isTerminal reports whether somebody looks at what is written.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}
+
+// list is what a command prints in one of three shapes.
+type list struct {
+	json bool
+	// value is the list as JSON.
+	value any
+	// empty is what a terminal shows instead of a table without rows.
+	empty  string
+	header []string
+	rows   [][]string
+	// plain writes what a script reads.
+	plain func(io.Writer) error
+}
+
+func addJSONFlag(command *cobra.Command, asJSON *bool) {
+	command.Flags().BoolVar(asJSON, "json", false, "print a JSON array")
+}
+
+func (l list) print(w io.Writer) error {
+	switch {
+	case l.json:
+		return writeJSON(w, l.value)
+	case !isTerminal(w):
+		return l.plain(w)
+	case len(l.rows) == 0:
+		_, err := fmt.Fprintln(w, l.empty)
+		return err
+	}
+	return l.table(w)
+}
+
+// writeJSON writes a value for machines that people can read too.
+func writeJSON(w io.Writer, value any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
+}
+
+// table writes aligned columns.
+func (l list) table(w io.Writer) error {
+	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{l.header}, l.rows...) {
+		for i, cell := range row {
+			if i > 0 {
+				fmt.Fprint(columns, "\t")
+			}
+			fmt.Fprint(columns, printable(cell))
+		}
+		fmt.Fprintln(columns)
+	}
+	return columns.Flush()
+}
+
+// lines writes the rows with tabs between the cells.
+func lines(w io.Writer, rows [][]string) error {
+	for _, row := range rows {
+		for i, cell := range row {
+			if i > 0 {
+				fmt.Fprint(w, "\t")
+			}
+			fmt.Fprint(w, cell)
+		}
+		if _, err := fmt.Fprintln(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}

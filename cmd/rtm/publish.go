@@ -1,0 +1,121 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/spf13/cobra"
+
+	"routemaster/client"
+)
+
+// eventWords are the words for event types: the Ruby client's first, then the bus's own.
+var eventWords = map[string]client.EventType{
+	"created": client.Create, "updated": client.Update, "deleted": client.Delete, "noop": client.Noop,
+	"create": client.Create, "update": client.Update, "delete": client.Delete,
+}
+
+// eventWordsText says which words there are.
+const eventWordsText = "created, updated, deleted or noop"
+
+func newPubCommand() *cobra.Command {
+	var bus busFlags
+	var data, timestamp, file, key string
+	command := &cobra.Command{
+		Use:   "pub EVENT TOPIC URL",
+		Short: "publish an event, or a file of them",
+		Long: `Publish an event to a topic: EVENT is created, updated, deleted or noop, and URL is the thing's. It is stored once, even
+if the request has to be sent again.
+
+With --file, "rtm pub --file FILE [TOPIC]" publishes the events of a file, one JSON object a line, in order:
+
+  {"topic": "widgets", "type": "update", "url": "https://warehouse.example/widgets/12"}
+
+topic can be left out if TOPIC is given; timestamp (ms since the Unix epoch) and data are optional. A file is read to the
+end first: if a line is wrong nothing is published. (Only the bus knows how large data may be, and whose a topic is.) If
+publishing stops in the middle, run the same command again: within 24 hours it adds no event twice, unless the file has
+grown, or a stream ended early: then events of its last request may come again. For the same reason, a file that has the same lines in the same place as another one,
+published by the same client within 24 hours, needs a --key of its own.`,
+		Example: "  rtm pub updated widgets https://warehouse.example/widgets/12 -b @production\n" +
+			"  rtm pub created widgets https://warehouse.example/widgets/13 --data '{\"stock\":3}' --timestamp 2026-01-31T12:00:00Z\n" +
+			"  rtm pub --file events.ndjson -b @production\n  zcat events.gz | rtm pub --file - widgets -b @production",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("file") {
+				if len(args) > 1 {
+					return usageError{fmt.Errorf("got %d arguments; it is: rtm pub --file FILE [TOPIC]", len(args))}
+				}
+				return nil
+			}
+			return arguments(3, 3)(cmd, args)
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 && file == "" {
+				return []string{"created", "updated", "deleted", "noop"}, cobra.ShellCompDirectiveNoFileComp
+			}
+			if file != "" {
+				return bus.completeTopics(0, 1)(cmd, args, start)
+			}
+			return bus.completeTopics(1, 2)(cmd, args, start)
+		},
+	}
+	publish := bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
+		event, err := readEvent(args, data, timestamp)
+		if err != nil {
+			return err
+		}
+		var options []client.PublishOption
+		if key != "" {
+			options = append(options, client.WithIdempotencyKey(key))
+		}
+		return c.Publish(cmd.Context(), event, options...)
+	})
+	command.RunE = func(cmd *cobra.Command, args []string) error {
+		for _, flag := range []string{"data", "timestamp", "file", "key"} { // such as a script's variable that is not set
+			if cmd.Flags().Changed(flag) && cmd.Flags().Lookup(flag).Value.String() == "" {
+				return wrongFlag(flag, "given a value, or left out")
+			}
+		}
+		switch {
+		case !cmd.Flags().Changed("file"):
+			return publish(cmd, args)
+		case data != "" || timestamp != "":
+			return usageError{errors.New("--data and --timestamp are for one event; in a file each line has its own")}
+		}
+		return loadFile(cmd, &bus, file, args, key)
+	}
+	bus.add(command)
+	flags := command.Flags()
+	flags.StringVar(&data, "data", "", "the event's data, a `JSON` value")
+	flags.StringVar(&timestamp, "timestamp", "", "when it happened, in ms since the Unix epoch or as RFC 3339 has it; else the `TIME` of receipt")
+	flags.StringVar(&file, "file", "", "publish the events of this `FILE`, one JSON object a line; - is the standard input")
+	flags.StringVar(&key, "key", "", "what is published under the same `KEY` is stored once in 24 hours; with --file, what tells this load from others")
+	return command
+}
+
+// readEvent makes an event of EVENT, TOPIC and URL. Errors are [usageError]s.
+func readEvent(args []string, data, timestamp string) (client.Event, error) {
+	kind, ok := eventWords[args[0]]
+	if !ok {
+		return client.Event{}, usageError{fmt.Errorf("%q is no event; it is %s", args[0], eventWordsText)}
+	}
+	event := client.Event{Topic: args[1], Type: kind, URL: args[2]}
+	if data != "" {
+		if !jsontext.Value(data).IsValid() {
+			return event, wrongFlag("data", `a JSON value without duplicate names, such as {"stock":3} or "text"`)
+		}
+		event.Data = json.RawMessage(data)
+	}
+	if timestamp == "" {
+		return event, nil
+	}
+	if ms, err := strconv.ParseInt(timestamp, 10, 64); err == nil {
+		event.Timestamp = time.UnixMilli(ms)
+	} else if event.Timestamp, err = time.Parse(time.RFC3339, timestamp); err != nil {
+		return event, wrongFlag("timestamp", "in ms since the Unix epoch, or like 2026-01-31T12:00:00Z")
+	}
+	return event, nil
+}

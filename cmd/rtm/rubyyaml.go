@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"routemaster/client"
+)
+
+// rubyYAML writes subscriptions as the Ruby client does, to the byte: scripts read it. That is how Ruby's own YAML library
+// writes a list of hashes whose keys are symbols.
+func rubyYAML(subscriptions []client.SubscriptionStatus) string {
+	if len(subscriptions) == 0 {
+		return "--- []\n"
+	}
+	var b strings.Builder
+	b.WriteString("---\n")
+	for _, s := range subscriptions {
+		fmt.Fprintf(&b, "- :subscriber: %s\n  :callback: %s\n  :topics:", rubyScalar(s.Subscriber), rubyScalar(s.Callback))
+		if len(s.Topics) == 0 {
+			b.WriteString(" []")
+		}
+		for _, topic := range s.Topics {
+			b.WriteString("\n  - " + rubyScalar(topic))
+		}
+		fmt.Fprintf(&b, "\n  :events:\n    :sent: %d\n    :queued: %d\n    :oldest:", s.Sent, s.Queued)
+		if !s.Oldest.IsZero() {
+			fmt.Fprintf(&b, " %d", s.Oldest.UnixMilli())
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+var (
+	// rubyPlain is what needs no quotes for its characters: those of names, tokens and URLs.
+	rubyPlain = regexp.MustCompile(`\A[A-Za-z0-9_][!-~]*\z`)
+	// rubyOther is what Ruby would read as something else than a string: a truth, nothing, an integer in one of its
+	// bases, minutes and seconds, a time.
+	rubyOther = regexp.MustCompile(`\A(?:(?i:null|true|false|yes|no|on|off)|` +
+		`0[0-7]*[89].*|0b[01_,]+|0[0-7_,]+|0x[0-9a-fA-F_,]+|0|[1-9](?:[0-9]|[,_][0-9])*|` +
+		`[0-9][0-9_]*(?::[0-5]?[0-9]){1,2}(?:\.[0-9_]*)?|(?:[0-9][0-9_,]*)\.[0-9]*(?:[eE][-+][0-9]+)?|` +
+		`\d{4}-\d{1,2}-\d{1,2}[Tt]\d{1,2}:\d\d:\d\d(?:\.\d*)?(?:Z|[-+]\d{1,2}:?(?:\d\d)?)?)\z`)
+	rubyDate = regexp.MustCompile(`\A\d{4}-\d{1,2}-\d{1,2}\z`)
+)
+
+// rubyScalar writes a string as Ruby does: plain, unless it would be read as something else.
+func rubyScalar(text string) string {
+	switch {
+	case text == "":
+		return "''"
+	case text == "y" || text == "n" || !rubyPlain.MatchString(text):
+		return strconv.QuoteToGraphic(text)
+	case rubyOther.MatchString(text) || isDate(text) || strings.HasSuffix(text, ":"):
+		return "'" + text + "'"
+	}
+	return text
+}
+
+// isDate reports whether text is a day that there is.
+func isDate(text string) bool {
+	_, err := time.Parse("2006-1-2", text)
+	return err == nil && rubyDate.MatchString(text)
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestScripts runs the scripts of testdata/script, each with a bus of its own. They know, besides what testscript gives
+// them, $BUS and $SECURE_BUS, the bus's URLs, $CA, the file with the certificate of the latter, and $ROOT, the root key. The
+// home directory is $HOME, empty at first.
+func TestScripts(t *testing.T) {
+	scripts, err := filepath.Glob("testdata/script/*.txtar")
+	if err != nil || len(scripts) == 0 {
+		t.Fatal("there are no scripts", err)
+	}
+	rtm := installRtm(t)
+	for _, script := range scripts {
+		bus := startBus(t) // first, so that a missing Redis skips the test
+		testscript.Run(t, testscript.Params{
+			Files:               []string{script},
+			RequireExplicitExec: true,
+			Setup: func(env *testscript.Env) error {
+				home := filepath.Join(env.WorkDir, "home")
+				env.Setenv("PATH", rtm+string(os.PathListSeparator)+env.Getenv("PATH"))
+				env.Setenv("HOME", home)
+				env.Setenv("GORACE", "atexit_sleep_ms=0") // or each command takes a second longer under the race detector
+				env.Setenv("BUS", bus.url)
+				env.Setenv("SECURE_BUS", bus.secureURL)
+				env.Setenv("CA", bus.ca)
+				env.Setenv("ROOT", rootKey)
+				return os.MkdirAll(home, 0o700)
+			},
+		})
+	}
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"routemaster/client"
+)
+
+func newSubCommand() *cobra.Command {
+	var bus busFlags
+	group := newGroup("sub", "subscribe to topics, and list subscriptions",
+		"  rtm sub add https://UUID@shop.example/events widgets -b @production\n  rtm sub list -b @production",
+		newSubAddCommand(&bus), newSubDelCommand(&bus), newSubListCommand(&bus))
+	bus.add(group)
+	return group
+}
+
+func newSubAddCommand(bus *busFlags) *cobra.Command {
+	var latency, size int
+	command := &cobra.Command{
+		Use:   "add URL TOPIC [TOPIC...]",
+		Short: "subscribe to topics, or change what you are subscribed to",
+		Long: `Have events of the topics delivered to a callback. You are unsubscribed from topics that are not given.
+
+The URL's user name is the uuid that deliveries bring with them; without one it is the token. Options that are not
+given stay what they were.`,
+		Example: "  rtm sub add https://UUID@shop.example/events widgets parcels -b @production\n" +
+			"  rtm sub add https://UUID@shop.example/events widgets --latency 200 --batch-size 50 -b bus.example -t shop--1",
+		Args:              arguments(2, -1),
+		ValidArgsFunction: bus.completeTopics(1, -1),
+		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			callback, uuid, err := splitCallback(args[0])
+			if err != nil {
+				return err
+			}
+			if uuid == "" {
+				_, uuid, _ = bus.resolve()
+			}
+			subscription := client.Subscription{Topics: args[1:], Callback: callback, UUID: uuid}
+			if cmd.Flags().Changed("latency") {
+				if latency < 0 || latency > 3_600_000 {
+					return wrongFlag("latency", "0 to 3600000 ms")
+				}
+				timeout := time.Duration(latency) * time.Millisecond
+				subscription.Timeout = &timeout
+			}
+			if cmd.Flags().Changed("batch-size") {
+				if size < 1 || size > 10_000 {
+					return wrongFlag("batch-size", "1 to 10000 events")
+				}
+				subscription.Max = size
+			}
+			return c.Subscribe(cmd.Context(), subscription)
+		}),
+	}
+	command.Flags().IntVar(&latency, "latency", 0, "how long a batch may wait for more events, in `MS`")
+	command.Flags().IntVar(&size, "batch-size", 0, "the most events of a batch, a `COUNT`")
+	return command
+}
+
+// splitCallback takes the user name off a callback's URL.
+func splitCallback(text string) (callback, uuid string, err error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme == "" || u.Host == "" { // it has a secret in it, so it is not repeated
+		return "", "", usageError{errors.New("the callback cannot be read; it must be like https://UUID@shop.example/events")}
+	}
+	if u.User == nil {
+		return text, "", nil
+	}
+	uuid = u.User.Username()
+	u.User = nil
+	return u.String(), uuid, nil
+}
+
+func newSubDelCommand(bus *busFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:               "del [TOPIC...]",
+		Short:             "unsubscribe from topics; without any, from all",
+		Example:           "  rtm sub del parcels -b @production\n  rtm sub del -b bus.example -t shop--1",
+		Args:              arguments(0, -1),
+		ValidArgsFunction: bus.completeTopics(0, -1),
+		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			if len(args) == 0 {
+				return c.UnsubscribeAll(cmd.Context())
+			}
+			return c.Unsubscribe(cmd.Context(), args...)
+		}),
+	}
+}
+
+func newSubListCommand(bus *busFlags) *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "list all subscriptions, with what is queued",
+		Long: `List all subscriptions: as a table on a terminal, else as YAML, as the Ruby client does. With --json an array of
+objects as the bus's GET /subscriptions has them: subscriber, uuid, callback, max_events, timeout (ms), topics,
+health_points, last_attempted_at (ms since the Unix epoch) and events, with sent, queued and oldest (ms since the
+Unix epoch).`,
+		Example: "  rtm sub list -b @production\n  rtm sub list -b bus.example -t shop--1 --json",
+		Args:    arguments(0, 0),
+		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			subscriptions, err := c.Subscriptions(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return list{
+				json: asJSON, value: append([]client.SubscriptionStatus{}, subscriptions...), empty: "There are no subscriptions.",
+				header: []string{"SUBSCRIBER", "TOPICS", "CALLBACK", "SENT", "QUEUED", "OLDEST", "HEALTH"},
+				rows:   subscriptionRows(subscriptions, time.Now()),
+				plain: func(w io.Writer) error {
+					_, err := io.WriteString(w, rubyYAML(subscriptions))
+					return err
+				},
+			}.print(cmd.OutOrStdout())
+		}),
+	}
+	addJSONFlag(command, &asJSON)
+	return command
+}
+
+func subscriptionRows(subscriptions []client.SubscriptionStatus, now time.Time) (rows [][]string) {
+	for _, s := range subscriptions {
+		oldest := "-"
+		if !s.Oldest.IsZero() {
+			oldest = max(now.Sub(s.Oldest), 0).Round(time.Second).String() + " ago"
+		}
+		rows = append(rows, []string{
+			s.Subscriber, strings.Join(s.Topics, " "), s.Callback,
+			strconv.FormatInt(s.Sent, 10), strconv.FormatInt(s.Queued, 10), oldest, strconv.Itoa(s.Health),
+		})
+	}
+	return rows
+}

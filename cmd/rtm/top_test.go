@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/client"
+	"routemaster/internal/app"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/top"
+)
+
+// TestTopOfABus publishes to a bus with a subscriber that accepts and one that refuses, and looks at it.
+func TestTopOfABus(t *testing.T) {
+	redis := storetest.Real(t)
+	config, err := app.LoadConfig(func(name string) string {
+		return map[string]string{
+			"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": redis.URL, "FORCE_SSL": "no", "ROUTEMASTER_SSL_VERIFY": "no",
+			"ROUTEMASTER_CALLBACK_DENY": "none", "ROUTEMASTER_ACQUIRE_TIMEOUT": "1", "ROUTEMASTER_WORKER_THREADS": "4",
+			"ROUTEMASTER_COUNTER_FLUSH_INTERVAL": "1",
+		}[name]
+	})
+	require.NoError(t, err)
+	bus := &testBus{url: "http://" + serveWeb(t, config)}
+	runDaemon(t, func(ctx context.Context, log *slog.Logger) error { return app.RunWorker(ctx, config, log) })
+
+	publisher := bus.connect(t, bus.addClient(t, "warehouse"))
+	subscribe := func(name string, status int) {
+		callback := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }))
+		t.Cleanup(callback.Close)
+		var atOnce time.Duration
+		require.NoError(t, bus.connect(t, bus.addClient(t, name)).Subscribe(t.Context(), client.Subscription{
+			Topics: []string{"widgets"}, Callback: callback.URL, UUID: "demo", Timeout: &atOnce,
+		}))
+	}
+	subscribe("shop", http.StatusOK)
+	subscribe("broken", http.StatusInternalServerError)
+	publish := func() {
+		events := make([]client.Event, 10)
+		for i := range events {
+			events[i] = client.Event{Type: client.Update, URL: fmt.Sprintf("https://warehouse.example/%d", i)}
+		}
+		assert.NoError(t, publisher.PublishAll(t.Context(), "widgets", events))
+	}
+	publish() // or the topic is unknown to the first look
+
+	look := func(who, interval string, more ...string) (figures top.Figures) {
+		t.Helper()
+		publishing, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			for publishing.Err() == nil {
+				publish()
+			}
+		}()
+		var stdout, stderr bytes.Buffer
+		args := append([]string{"top", "-b", bus.url, "-t", who, "--once", "--json", "--interval", interval}, more...)
+		status := run(t.Context(), args, &stdout, &stderr)
+		stop()
+		<-ended
+		require.Equal(t, app.ExitOK, status, stderr.String())
+		assert.NotContains(t, stdout.String(), "--1", "no token")
+		require.NoError(t, json.Unmarshal(stdout.Bytes(), &figures))
+		return figures
+	}
+	for _, who := range []string{rootKey, "warehouse--1", "broken--1"} {
+		var figures top.Figures
+		require.Eventually(t, func() bool { // workers tell every second, and metrics are a second old at most
+			figures = look(who, "2s", "--sort", "health")
+			return len(figures.Subscribers) == 2 && figures.Subscribers[0].Failed != nil && figures.Subscribers[1].Failed != nil
+		}, soon, time.Millisecond)
+		broken, shop, widgets := figures.Subscribers[0], figures.Subscribers[1], figures.Topics[0]
+		assert.Equal(t, []string{"broken", "shop", "widgets", "warehouse"}, []string{broken.Name, shop.Name, widgets.Name, widgets.Publisher})
+		assert.Greater(t, *widgets.Rate, 10.0)
+		assert.Greater(t, *shop.Rate, 10.0)
+		assert.Zero(t, *broken.Rate)
+		assert.Equal(t, []float64{1, 0}, []float64{*broken.Failed, *shop.Failed})
+		assert.Equal(t, []int64{0, 0, 0}, []int64{*broken.Dropped, *shop.Dropped, *figures.Dropped})
+		assert.Less(t, broken.Health, 100)
+		assert.Equal(t, 100, shop.Health)
+		assert.GreaterOrEqual(t, broken.Queued, int64(20))
+		assert.Positive(t, *broken.OldestAge)
+		assert.Equal(t, 2, widgets.Subscribers)
+		assert.Positive(t, figures.Memory.Used)
+		assert.Greater(t, figures.Memory.High, figures.Memory.Low)
+		assert.Len(t, figures.Jobs, 2)
+		assert.Empty(t, figures.Troubles)
+	}
+	figures := look("shop--1", "500ms", "--filter", "^shop$")
+	require.Len(t, figures.Subscribers, 1)
+	assert.Equal(t, "shop", figures.Subscribers[0].Name)
+}
+
+func TestWrongUsageOfTop(t *testing.T) {
+	for want, args := range map[string][]string{
+		"the output is no terminal; --once prints": {},
+		"--json needs --once":                      {"--json"},
+		"--verbose needs --once":                   {"-v"},
+		"an interval is from 500ms to 1h":          {"--once", "--interval", "1ms"},
+		`no column "size" to sort by`:              {"--once", "--sort", "size"},
+		"got 1 arguments":                          {"x"},
+	} {
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, app.ExitUsage, run(t.Context(), append([]string{"top", "-b", "http://127.0.0.1:1", "-t", "x"}, args...), &stdout, &stderr))
+		assert.Contains(t, stderr.String(), want)
+		assert.Empty(t, stdout.String())
+	}
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, app.ExitUsage, run(t.Context(), []string{"top", "--once"}, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), "no bus given")
+}

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"routemaster/client"
+)
+
+func newTopicCommand() *cobra.Command {
+	var bus busFlags
+	group := newGroup("topic", "list and remove topics",
+		"  rtm topic list -b @production\n  rtm topic del widgets -b @production",
+		newTopicListCommand(&bus), newTopicDelCommand(&bus))
+	bus.add(group)
+	return group
+}
+
+func newTopicListCommand(bus *busFlags) *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "list all topics",
+		Long: `List all topics: as a table on a terminal, else a line for each, with name, publisher, and how many events were ever
+received, separated by tabs. With --json an array of objects with the fields name, publisher (empty while nobody has
+published) and events.`,
+		Example: "  rtm topic list -b bus.example -t shop--1\n  rtm topic list -b @production --json",
+		Args:    arguments(0, 0),
+		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			topics, err := c.Topics(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, topic := range topics {
+				rows = append(rows, []string{topic.Name, topic.Publisher, strconv.FormatInt(topic.Events, 10)})
+			}
+			return list{
+				json: asJSON, value: append([]client.Topic{}, topics...),
+				empty: "There are no topics.", header: []string{"TOPIC", "PUBLISHER", "EVENTS"}, rows: rows,
+				plain: func(w io.Writer) error { return lines(w, rows) },
+			}.print(cmd.OutOrStdout())
+		}),
+	}
+	addJSONFlag(command, &asJSON)
+	return command
+}
+
+func newTopicDelCommand(bus *busFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:               "del NAME",
+		Short:             "remove a topic of yours with all subscriptions to it; queued events are still delivered",
+		Example:           "  rtm topic del widgets -b bus.example -t warehouse--1",
+		Args:              arguments(1, 1),
+		ValidArgsFunction: bus.completeTopics(0, 1),
+		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			return c.DeleteTopic(cmd.Context(), args[0])
+		}),
+	}
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// arguments allows so many arguments; a most below 0 is no bound.
+func arguments(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && (most < 0 || len(args) <= most) {
+			return nil
+		}
+		return usageError{fmt.Errorf("got %d arguments; it is: %s", len(args), strings.TrimSuffix(cmd.UseLine(), " [flags]"))}
+	}
+}
+
+// newGroup makes a command that only holds others.
+func newGroup(name, short, example string, commands ...*cobra.Command) *cobra.Command {
+	group := &cobra.Command{Use: name, Short: short, Example: example}
+	group.AddCommand(commands...)
+	demandCommand(group)
+	return group
+}
+
+// demandCommand makes it wrong usage to run a command that only holds others. Cobra would print its help, as if all were
+// well.
+func demandCommand(group *cobra.Command) {
+	group.Args = cobra.ArbitraryArgs // or cobra complains itself, and in another way
+	group.RunE = func(cmd *cobra.Command, args []string) error {
+		var names []string
+		for _, command := range cmd.Commands() {
+			names = append(names, command.Name())
+		}
+		list := strings.Join(names, ", ")
+		if len(args) == 0 {
+			return usageError{fmt.Errorf("%s needs one of its commands: %s", cmd.CommandPath(), list)}
+		}
+		return usageError{fmt.Errorf("%s has no command %q; it has: %s", cmd.CommandPath(), args[0], list)}
+	}
+}
+
+// wrongFlag is the error of a flag whose value is not right.
+func wrongFlag(flag, right string) error {
+	return usageError{errors.New("--" + flag + " must be " + right)}
+}

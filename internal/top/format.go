@@ -1,0 +1,100 @@
+package top
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// unknown is what stands for a number that is not known.
+const unknown = "-"
+
+// count writes an integer with commas, so that its size is seen.
+func count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	sign := ""
+	if n < 0 {
+		sign, digits = "-", digits[1:]
+	}
+	var groups []string
+	for len(digits) > 3 {
+		groups = append([]string{digits[len(digits)-3:]}, groups...)
+		digits = digits[:len(digits)-3]
+	}
+	return sign + strings.Join(append([]string{digits}, groups...), ",")
+}
+
+// rate writes something per second, with what digits matter.
+func rate(perSecond *float64) string {
+	switch {
+	case perSecond == nil:
+		return unknown
+	case *perSecond == 0:
+		return "0"
+	case *perSecond < 10:
+		return strconv.FormatFloat(*perSecond, 'f', 2, 64)
+	case *perSecond < 100:
+		return strconv.FormatFloat(*perSecond, 'f', 1, 64)
+	default:
+		return count(int64(*perSecond + 0.5))
+	}
+}
+
+// age writes seconds in at most 6 characters.
+func age(seconds *float64) string {
+	if seconds == nil {
+		return unknown
+	}
+	switch s := *seconds; {
+	case s < 60:
+		return strconv.FormatFloat(s, 'f', 1, 64) + "s"
+	case s < 3600:
+		return fmt.Sprintf("%dm%02ds", int(s)/60, int(s)%60)
+	case s < 24*3600:
+		return fmt.Sprintf("%dh%02dm", int(s)/3600, int(s)%3600/60)
+	default:
+		return count(int64(s/(24*3600))) + "d"
+	}
+}
+
+// share writes a share of 1 in percent.
+func share(of1 *float64) string {
+	switch {
+	case of1 == nil:
+		return unknown
+	case *of1 > 0 && *of1 < 0.01:
+		return "<1%"
+	default:
+		return strconv.Itoa(int(*of1*100)) + "%"
+	}
+}
+
+// megabytes writes bytes.
+func megabytes(bytes int64) string {
+	return count(bytes/1_000_000) + "." + strconv.FormatInt(bytes%1_000_000/100_000, 10) + " MB"
+}
+
+// brief writes a setting such as 2s or 1m30s.
+func brief(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// printable is a text of the bus on one line, with whatever a terminal might act on escaped.
+func printable(text string) string {
+	for _, r := range text {
+		if r == utf8.RuneError || !strconv.IsPrint(r) {
+			quoted := strconv.Quote(text)
+			return quoted[1 : len(quoted)-1]
+		}
+	}
+	return text
+}

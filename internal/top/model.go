@@ -1,0 +1,318 @@
+package top
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"charm.land/bubbles/v2/textinput"
+	tea "charm.land/bubbletea/v2"
+)
+
+// Bounds of the interval. The bus reads its gauges once a second at most.
+const (
+	LeastInterval = 500 * time.Millisecond
+	MostInterval  = time.Hour
+)
+
+// Options say how the screen begins.
+type Options struct {
+	// Bus is what the screen calls the bus.
+	Bus string
+	// Interval is from an answer of the bus to the next question.
+	Interval time.Duration
+	// Sort names a column, of either table or of both; empty is queued events, and the rate of topics.
+	Sort string
+	// Filter is a regular expression that the names shown match, whatever the case, or a part of them.
+	Filter string
+}
+
+// Validate returns an error that says what to change.
+func (o Options) Validate() error {
+	if o.Interval < LeastInterval || o.Interval > MostInterval {
+		return fmt.Errorf("an interval is from %v to %v", brief(LeastInterval), brief(MostInterval))
+	}
+	if names := SortNames(); o.Sort != "" && !slices.Contains(names, o.Sort) {
+		return fmt.Errorf("there is no column %q to sort by; there are %s", o.Sort, strings.Join(names, ", "))
+	}
+	return nil
+}
+
+// SortNames are the columns that the tables can be sorted by.
+func SortNames() []string {
+	var names []string
+	for _, t := range newTables(Options{}) {
+		for _, c := range t.columns {
+			if !slices.Contains(names, c.name) {
+				names = append(names, c.name)
+			}
+		}
+	}
+	return names
+}
+
+// newTables makes the tables of subscribers and of topics.
+func newTables(o Options) [2]*table {
+	tables := [2]*table{newSubscriberTable(), newTopicTable()}
+	for _, t := range tables {
+		if i := slices.IndexFunc(t.columns, func(c column) bool { return c.name == o.Sort }); i >= 0 {
+			t.sortBy = i
+		}
+	}
+	return tables
+}
+
+// fill puts figures into the tables.
+func fill(tables [2]*table, f Figures, filter *regexp.Regexp) {
+	tables[0].all, tables[1].all = make([]row, len(f.Subscribers)), make([]row, len(f.Topics))
+	for i, s := range f.Subscribers {
+		tables[0].all[i] = row{subscriberRow(s), i}
+	}
+	for i, t := range f.Topics {
+		tables[1].all[i] = row{topicRow(t), i}
+	}
+	for _, t := range tables {
+		t.arrange(filter)
+	}
+}
+
+// Model is the live screen, in Bubble Tea's terms.
+type Model struct {
+	// read takes a snapshot, within a bounded time.
+	read func() (Snapshot, error)
+	now  func() time.Time
+	// ended is closed when the screen is no longer shown.
+	ended <-chan struct{}
+
+	bus      string
+	interval time.Duration
+	paint    painter
+	width    int
+	height   int
+
+	sampler  Sampler
+	figures  *Figures
+	lastGood time.Time
+	err      error
+	// reading is whether the bus is being asked: there is never more than one question under way.
+	reading bool
+	// turn is counted up when a new tick makes those under way void.
+	turn int
+
+	tables    [2]*table
+	focus     int
+	filter    string
+	input     textinput.Model
+	filtering bool
+	paused    bool
+	help      bool
+}
+
+// newModel makes a screen that asks a reader until the context is done.
+func newModel(ctx context.Context, reader *Reader, o Options) *Model {
+	input := textinput.New()
+	input.Prompt = "filter by a name or a regular expression: "
+	return &Model{
+		read: func() (Snapshot, error) { return reader.Read(ctx) }, now: time.Now, ended: ctx.Done(),
+		bus: o.Bus, interval: o.Interval, filter: o.Filter, paint: painter{styled: true}, width: 80, height: 24,
+		tables: newTables(o), input: input,
+	}
+}
+
+// sampled is the answer of the bus.
+type sampled struct {
+	snapshot Snapshot
+	err      error
+}
+
+// tick says that it is time to ask.
+type tick struct{ turn int }
+
+// Init is part of [tea.Model].
+func (m *Model) Init() tea.Cmd { return m.ask() }
+
+// ask takes a snapshot.
+func (m *Model) ask() tea.Cmd {
+	m.reading = true
+	m.turn++
+	read := m.read
+	return func() tea.Msg {
+		snapshot, err := read()
+		return sampled{snapshot, err}
+	}
+}
+
+// wait asks after an interval.
+func (m *Model) wait() tea.Cmd {
+	m.turn++
+	turn := m.turn
+	timer := time.NewTimer(m.interval)
+	return func() tea.Msg { // tea.Tick would outlive the program
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return tick{turn}
+		case <-m.ended:
+			return nil
+		}
+	}
+}
+
+// View is part of [tea.Model].
+func (m *Model) View() tea.View {
+	view := tea.NewView(m.render())
+	view.AltScreen = true
+	view.WindowTitle = "rtm top"
+	return view
+}
+
+// Update is part of [tea.Model].
+func (m *Model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
+	switch message := message.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = message.Width, message.Height
+		return m, nil
+	case sampled:
+		m.reading = false
+		m.take(message)
+		if m.paused {
+			return m, nil
+		}
+		return m, m.wait()
+	case tick:
+		if message.turn != m.turn || m.paused || m.reading {
+			return m, nil
+		}
+		return m, m.ask()
+	case tea.KeyPressMsg:
+		if m.filtering {
+			return m, m.typed(message)
+		}
+		return m, m.pressed(message)
+	default:
+		if m.filtering {
+			var cmd tea.Cmd
+			m.input, cmd = m.input.Update(message)
+			return m, cmd
+		}
+		return m, nil
+	}
+}
+
+// take shows an answer of the bus. Without one the screen stays as it is, and says so.
+func (m *Model) take(s sampled) {
+	if m.err = s.err; m.err != nil {
+		return
+	}
+	figures := m.sampler.Add(s.snapshot)
+	m.figures, m.lastGood = &figures, s.snapshot.At
+	fill(m.tables, figures, compileFilter(m.filter))
+}
+
+// arrange sorts and filters again.
+func (m *Model) arrange() {
+	for _, t := range m.tables {
+		t.arrange(compileFilter(m.filter))
+	}
+}
+
+// pressed does what a key says.
+func (m *Model) pressed(press tea.KeyPressMsg) tea.Cmd {
+	t := m.tables[m.focus]
+	switch press.String() {
+	case "q", "ctrl+c":
+		return tea.Quit
+	case "?", "h":
+		m.help = !m.help
+	case "esc":
+		m.help, m.filter = false, ""
+		m.arrange()
+	case "tab", "shift+tab":
+		m.focus = 1 - m.focus
+	case "1":
+		m.focus = 0
+	case "2":
+		m.focus = 1
+	case "s":
+		t.sortBy, t.reversed = (t.sortBy+1)%len(t.columns), false
+		m.arrange()
+	case "r", "S":
+		t.reversed = !t.reversed
+		m.arrange()
+	case "/":
+		m.help, m.filtering = false, true
+		m.input.SetValue(m.filter)
+		m.input.CursorEnd()
+		return m.input.Focus()
+	case "p", "space":
+		return m.pause()
+	case "+", "=":
+		return m.pace(m.interval * 2)
+	case "-":
+		return m.pace(m.interval / 2)
+	default:
+		t.scroll(press.String())
+	}
+	return nil
+}
+
+// scroll moves the rows, within the table.
+func (t *table) scroll(key string) {
+	switch key {
+	case "up", "k":
+		t.first--
+	case "down", "j":
+		t.first++
+	case "pgup", "ctrl+b":
+		t.first -= t.page
+	case "pgdown", "ctrl+f":
+		t.first += t.page
+	case "home", "g":
+		t.first = 0
+	case "end", "G":
+		t.first = len(t.rows)
+	}
+	t.first = max(min(t.first, len(t.rows)-t.page), 0)
+}
+
+// typed edits the filter, which acts at once.
+func (m *Model) typed(press tea.KeyPressMsg) (cmd tea.Cmd) {
+	switch press.String() {
+	case "ctrl+c":
+		return tea.Quit
+	case "enter":
+		m.filtering = false
+	case "esc":
+		m.filtering = false
+		m.input.Reset()
+	default:
+		m.input, cmd = m.input.Update(press)
+	}
+	if !m.filtering {
+		m.input.Blur()
+	}
+	m.filter = m.input.Value()
+	m.arrange()
+	return cmd
+}
+
+// pause stops asking the bus, or asks it at once.
+func (m *Model) pause() tea.Cmd {
+	m.paused = !m.paused
+	if m.paused || m.reading {
+		return nil
+	}
+	return m.ask()
+}
+
+// pace changes the interval, from now on.
+func (m *Model) pace(interval time.Duration) tea.Cmd {
+	m.interval = min(max(interval, LeastInterval), MostInterval)
+	if m.paused || m.reading {
+		return nil
+	}
+	return m.wait()
+}

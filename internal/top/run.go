@@ -1,0 +1,71 @@
+package top
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+)
+
+// Watch shows a bus on the terminal until the operator quits or the context is done, which is no error.
+func Watch(ctx context.Context, reader *Reader, o Options, terminal ...tea.ProgramOption) error {
+	asking, stop := context.WithCancel(ctx)
+	defer stop() // a question that is under way
+	options := append([]tea.ProgramOption{tea.WithContext(ctx), tea.WithoutSignalHandler()}, terminal...)
+	_, err := tea.NewProgram(newModel(asking, reader, o), options...).Run()
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// writeJSON prints figures, of those that the filter lets through in their order.
+func writeJSON(out io.Writer, f Figures, tables [2]*table) error {
+	shown := f
+	shown.Subscribers, shown.Topics = []Subscriber{}, []Topic{}
+	for _, r := range tables[0].rows {
+		shown.Subscribers = append(shown.Subscribers, f.Subscribers[r.of])
+	}
+	for _, r := range tables[1].rows {
+		shown.Topics = append(shown.Topics, f.Topics[r.of])
+	}
+	return json.NewEncoder(out).Encode(shown)
+}
+
+// wholeWidth is that of a screen that leaves out nothing.
+const wholeWidth = 200
+
+// Once prints how a bus is, from two snapshots that are an interval apart: as text, or as the JSON of [Figures].
+func Once(ctx context.Context, reader *Reader, o Options, out io.Writer, asJSON bool) error {
+	var sampler Sampler
+	first, err := reader.Read(ctx)
+	if err != nil {
+		return err
+	}
+	sampler.Add(first)
+	select {
+	case <-time.After(o.Interval):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	second, err := reader.Read(ctx)
+	if err != nil {
+		return err
+	}
+	figures, tables := sampler.Add(second), newTables(o)
+	fill(tables, figures, compileFilter(o.Filter))
+	if asJSON {
+		return writeJSON(out, figures, tables)
+	}
+	lines := append([]string{fmt.Sprintf("%s   %s   over %.1fs", printable(o.Bus), figures.At.Format(time.RFC3339), figures.Seconds)},
+		summary(figures, painter{})...)
+	for _, t := range tables {
+		lines = append(append(lines, ""), t.lines(wholeWidth, len(t.rows), painter{}, false)...)
+	}
+	_, err = fmt.Fprintln(out, strings.Join(lines, "\n"))
+	return err
+}

@@ -1,0 +1,97 @@
+package top
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestNumbersAreShort(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1234: "-1,234"} {
+		assert.Equal(t, want, count(n))
+	}
+	for n, want := range map[float64]string{0: "0", 0.5: "0.50", 9.99: "9.99", 12.34: "12.3", 99.5: "99.5", 123.4: "123", 45678.9: "45,679"} {
+		assert.Equal(t, want, rate(&n))
+	}
+	for n, want := range map[float64]string{0: "0.0s", 3.21: "3.2s", 61: "1m01s", 3599: "59m59s", 3700: "1h01m", 90000: "1d", 1e9: "11,574d"} {
+		assert.Equal(t, want, age(&n))
+	}
+	for n, want := range map[float64]string{0: "0%", 0.001: "<1%", 0.25: "25%", 1: "100%"} {
+		assert.Equal(t, want, share(&n))
+	}
+	assert.Equal(t, []string{"-", "-", "-"}, []string{rate(nil), age(nil), share(nil)})
+	assert.Equal(t, "61.2 MB", megabytes(61_250_000))
+	for d, want := range map[time.Duration]string{500 * time.Millisecond: "500ms", 2 * time.Second: "2s", 2 * time.Minute: "2m", 90 * time.Second: "1m30s", time.Hour: "1h"} {
+		assert.Equal(t, want, brief(d))
+	}
+	assert.Equal(t, "shop", printable("shop"))
+	assert.Equal(t, `a\x1b[2J\nb\u202e\xff`, printable("a\x1b[2J\nb\u202e\xff"))
+	assert.Equal(t, "ébène 店", printable("ébène 店"))
+}
+
+// names are those of a table's rows, as shown.
+func (t *table) names() (names []string) {
+	for _, r := range t.rows {
+		names = append(names, r.name())
+	}
+	return names
+}
+
+func TestSortAndFilter(t *testing.T) {
+	figures := Figures{Subscribers: []Subscriber{
+		{Name: "b", Queued: 5, Health: 100}, {Name: "a", Queued: 5, Health: 3, OldestAge: known(2)}, {Name: "Shop", Queued: 9, Health: 40, OldestAge: known(1)},
+		{Name: "shop[2]", Health: 100},
+	}}
+	for _, test := range []struct {
+		sort, filter string
+		reversed     bool
+		want         []string
+	}{
+		{"", "", false, []string{"Shop", "a", "b", "shop[2]"}}, // most queued, then by name
+		{"", "", true, []string{"shop[2]", "a", "b", "Shop"}},
+		{"name", "", false, []string{"Shop", "a", "b", "shop[2]"}},
+		{"name", "", true, []string{"shop[2]", "b", "a", "Shop"}},
+		{"health", "", false, []string{"a", "Shop", "b", "shop[2]"}},    // the worst first
+		{"oldest", "", false, []string{"a", "Shop", "b", "shop[2]"}},    // what is not known last
+		{"oldest", "", true, []string{"Shop", "a", "b", "shop[2]"}},     // always
+		{"publisher", "", false, []string{"Shop", "a", "b", "shop[2]"}}, // a column of the other table
+		{"", "SHOP", false, []string{"Shop", "shop[2]"}},                // whatever the case
+		{"", "^a|b$", false, []string{"a", "b"}},                        // a regular expression
+		{"", "[2", false, []string{"shop[2]"}},                          // no regular expression
+		{"", "nobody", false, nil},
+	} {
+		require.NoError(t, Options{Interval: time.Second, Sort: test.sort}.Validate())
+		tables := newTables(Options{Sort: test.sort})
+		tables[0].reversed = test.reversed
+		fill(tables, figures, compileFilter(test.filter))
+		assert.Equal(t, test.want, tables[0].names(), "%+v", test)
+	}
+}
+
+func TestOptionsAreValidated(t *testing.T) {
+	assert.ErrorContains(t, Options{Interval: 100 * time.Millisecond}.Validate(), "an interval is from 500ms to 1h")
+	assert.ErrorContains(t, Options{Interval: 2 * time.Hour}.Validate(), "an interval is from 500ms to 1h")
+	assert.ErrorContains(t, Options{Interval: time.Second, Sort: "size"}.Validate(), `no column "size" to sort by; there are name, queued, oldest`)
+}
+
+func TestWhatIsToBeLookedAt(t *testing.T) {
+	level := func(s Subscriber, column string) level {
+		for i, c := range newSubscriberTable().columns {
+			if c.name == column {
+				return subscriberRow(s)[i].level
+			}
+		}
+		panic(column)
+	}
+	for age, want := range map[float64]int{0.5: int(usual), 3629: int(usual), 3631: int(warning), 3901: int(alarming)} {
+		assert.Equal(t, want, int(level(Subscriber{OldestAge: &age, timeout: 3600}, "oldest")), "an event of %v s may be %d s old", age, 3600)
+	}
+	for health, want := range map[int]int{100: int(usual), 75: int(usual), 74: int(warning), 24: int(alarming), 0: int(alarming)} {
+		assert.Equal(t, want, int(level(Subscriber{Health: health}, "health")), health)
+	}
+	for failed, want := range map[float64]int{0: int(idle), 0.1: int(warning), 0.5: int(alarming)} {
+		assert.Equal(t, want, int(level(Subscriber{Failed: &failed}, "failed")), failed)
+	}
+}

@@ -1,0 +1,198 @@
+package top
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The least screen that something can be shown on.
+const (
+	leastWidth  = 20
+	leastHeight = 5
+)
+
+// leastTable is how many lines the summary leaves for an empty line, the table, and the last line.
+const leastTable = 6
+
+// clock is how times of day are written, in the operator's own zone.
+const clock = "15:04:05"
+
+// bothFrom is the least number of lines at which both tables are shown.
+const bothFrom = 12
+
+// summary is the part of the screen above the tables.
+func summary(f Figures, paint painter) []string {
+	events := fmt.Sprintf("Events  in %s/s   out %s/s   queued %s   oldest %s", rate(f.Published), rate(f.Delivered), count(f.Queued), age(f.OldestAge))
+	if f.Dropped != nil && *f.Dropped > 0 {
+		events += "   " + paint.cell("dropped "+count(*f.Dropped), alarming)
+	}
+	jobs := "Jobs    " + unknown
+	if len(f.Jobs) > 0 {
+		var queues []string
+		for _, q := range f.Jobs {
+			queues = append(queues, fmt.Sprintf("%s %s instant, %s scheduled", printable(q.Queue), count(q.Instant), count(q.Scheduled)))
+		}
+		jobs = "Jobs    " + strings.Join(queues, "   ")
+	}
+	if f.Due != nil {
+		jobs += "   due " + count(*f.Due)
+	}
+	lines := []string{events, jobs, "Redis   " + memoryLine(f.Memory, paint)}
+	for _, trouble := range f.Troubles {
+		lines = append(lines, paint.cell("! "+printable(trouble), warning))
+	}
+	return lines
+}
+
+// barWidth is that of the bar of Redis' memory, in characters.
+const barWidth = 20
+
+// memoryLine shows how full Redis is, and the marks: above the high one events are dropped, until the low one.
+func memoryLine(m *Memory, paint painter) string {
+	if m == nil {
+		return unknown
+	}
+	if m.Max <= 0 {
+		return megabytes(m.Used)
+	}
+	at := func(bytes int64) int { return int(min(max(bytes, 0), m.Max) * barWidth / m.Max) }
+	bar := []byte(strings.Repeat("#", at(m.Used)) + strings.Repeat(".", barWidth-at(m.Used)))
+	bar[min(at(m.High), barWidth-1)] = '|'
+	l := usual
+	switch {
+	case m.Used > m.High:
+		l = alarming
+	case m.Used > m.High/10*9: // as the example alerts have it
+		l = warning
+	}
+	return fmt.Sprintf("%s of %s   drops from %s to %s",
+		paint.cell("["+string(bar)+"] "+megabytes(m.Used), l), megabytes(m.Max), strings.TrimSuffix(megabytes(m.High), " MB"), megabytes(m.Low))
+}
+
+// render draws the whole screen: never more lines, nor wider ones, than it has.
+func (m *Model) render() string {
+	if m.width < leastWidth || m.height < leastHeight {
+		return cut("too small", m.width)
+	}
+	var lines []string
+	switch {
+	case m.help:
+		lines = slices.Clone(help)
+	default:
+		lines = append([]string{m.titleLine()}, m.stateLines()...)
+		if m.figures != nil {
+			most := max(len(lines), m.height-leastTable)
+			lines = append(lines, summary(*m.figures, m.paint)...)
+			lines = append(lines[:min(len(lines), most)], "")
+			lines = append(lines, m.tableLines(m.height-1-len(lines))...)
+		}
+	}
+	lines = lines[:min(len(lines), m.height-1)]
+	for len(lines) < m.height-1 {
+		lines = append(lines, "")
+	}
+	lines = append(lines, m.footer())
+	for i, line := range lines {
+		lines[i] = cut(line, m.width)
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (m *Model) titleLine() string {
+	title := printable(m.bus)
+	if !m.lastGood.IsZero() {
+		title += "   " + m.lastGood.Format(clock)
+	}
+	title += "   every " + brief(m.interval)
+	if m.paused {
+		title += "   " + m.paint.cell("PAUSED", warning)
+	}
+	return title
+}
+
+// stateLines say what is wrong with the bus, and how old the rest of the screen is.
+func (m *Model) stateLines() []string {
+	switch {
+	case m.err != nil:
+		lines := []string{"! " + printable(m.err.Error())}
+		if !m.lastGood.IsZero() {
+			old := brief(m.now().Sub(m.lastGood).Round(time.Second))
+			lines = append([]string{fmt.Sprintf("! What follows is %s old, of %s.", old, m.lastGood.Format(clock))}, lines...)
+		}
+		for i := range lines {
+			lines[i] = m.paint.cell(lines[i], alarming)
+		}
+		return lines
+	case m.figures == nil:
+		return []string{"Asking the bus ..."}
+	default:
+		return nil
+	}
+}
+
+// tableLines draws the table that has the focus, and the other below or above it if there is room.
+func (m *Model) tableLines(height int) []string {
+	if height < bothFrom {
+		return m.tables[m.focus].window(m.width, height, m.paint, true)
+	}
+	sizes := m.split(height)
+	lines := m.tables[0].window(m.width, sizes[0], m.paint, m.focus == 0)
+	lines = append(lines, "")
+	return append(lines, m.tables[1].window(m.width, sizes[1], m.paint, m.focus == 1)...)
+}
+
+// split shares a height among two tables with an empty line between them: the one with the focus gets two thirds of it,
+// unless one of them needs less.
+func (m *Model) split(height int) (sizes [2]int) {
+	height--
+	other := 1 - m.focus
+	sizes[other] = min(height/3, 1+len(m.tables[other].rows))
+	sizes[m.focus] = min(height-sizes[other], 1+len(m.tables[m.focus].rows))
+	sizes[other] = min(height-sizes[m.focus], 1+len(m.tables[other].rows))
+	return sizes
+}
+
+// window draws as much of a table as fits, and keeps what is at its top within the table.
+func (t *table) window(width, height int, paint painter, focused bool) []string {
+	t.page = max(height-1, 1)
+	t.first = max(min(t.first, len(t.rows)-t.page), 0)
+	return t.lines(width, t.page, paint, focused)
+}
+
+func (m *Model) footer() string {
+	if m.filtering {
+		return m.input.View()
+	}
+	if m.filter != "" {
+		return m.paint.cell("filter "+printable(m.filter), warning) + "  " + footer
+	}
+	return footer
+}
+
+const footer = "q quit  tab table  s sort  r reverse  / filter  p pause  + - interval  ? help"
+
+// help is no wider than 80 characters, and no longer than 23 lines.
+var help = strings.Split(`rtm top shows a bus over its HTTP API. What is not known is shown as -.
+
+q            quit                        s      sort by the next column
+tab, 1, 2    go to the other table       r      reverse the order
+p            stop asking, and go on      + -    double the interval, halve it
+/            filter the names            esc    remove the filter, close this
+
+The arrow keys, or k and j, scroll by a line, pgup and pgdn by a screen, and
+home and end, or g and G, go all the way.
+
+QUEUED       events that wait
+OLDEST       age of the oldest of them
+OUT/S        events acknowledged a second
+FAILED       share of the last minute's deliveries that failed: workers tell
+             every ROUTEMASTER_COUNTER_FLUSH_INTERVAL, 5 s if not set
+HEALTH       0 to 100, after what it has changed by in the last minute
+TRIED        time since the last delivery
+DROPPED      events dropped in the last minute, because Redis was nearly full
+BATCHES      batches that wait
+SENT         events ever acknowledged
+IN/S         events published a second
+EVENTS       events ever published`, "\n")
