@@ -148,10 +148,7 @@ func TestSomebodyElsesBus(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 
 	// The receiver's own address is its public one, since all is on loopback.
-	receiver, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := receiver.Addr().String()
-	require.NoError(t, receiver.Close())
+	address := storetest.FreeAddress(t)
 	remote := bench.Remote{URL: "http://" + listener.Addr().String(), Token: "bench--1", Listen: address, PublicURL: "https://" + address}
 	report, err := bench.Run(ctx, bench.Options{Quick: true, Launch: launch, Progress: io.Discard, Remote: &remote})
 	require.NoError(t, err)

@@ -9,7 +9,7 @@ import (
 // settlement may take after the last delivery.
 const (
 	patience     = 20 * time.Second
-	settleWithin = 5 * time.Second
+	settleWithin = 20 * time.Second
 	pollEvery    = 10 * time.Millisecond
 )
 

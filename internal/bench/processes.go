@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os/exec"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -136,11 +138,16 @@ func (p *process) stop() error {
 	return err
 }
 
-// freeAddress finds a loopback port that nobody listens on.
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
+// freeAddress finds a loopback address that nobody listens on. Its port is below those that systems give to whoever
+// wants any, so that nobody takes it by chance until the program that it is for has started.
+func freeAddress() (address string, err error) {
+	const lowest, highest, tries = 20_000, 32_000, 100
+	for range tries {
+		address = net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+rand.IntN(highest-lowest)))
+		var listener net.Listener
+		if listener, err = net.Listen("tcp", address); err == nil {
+			return address, listener.Close()
+		}
 	}
-	return listener.Addr().String(), listener.Close()
+	return "", err
 }
