@@ -26,7 +26,7 @@ func TestScripts(t *testing.T) {
 				home := filepath.Join(env.WorkDir, "home")
 				env.Setenv("PATH", rtm+string(os.PathListSeparator)+env.Getenv("PATH"))
 				env.Setenv("HOME", home)
-				env.Setenv("GORACE", "atexit_sleep_ms=0") // or each command takes a second longer under the race detector
+				env.Setenv("GORACE", os.Getenv("GORACE"))
 				env.Setenv("BUS", bus.url)
 				env.Setenv("SECURE_BUS", bus.secureURL)
 				env.Setenv("CA", bus.ca)

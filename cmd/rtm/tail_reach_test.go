@@ -30,8 +30,8 @@ func TestTailTellsThatDeliveriesDoNotArrive(t *testing.T) {
 }
 
 func TestTailTellsThatTheBusDoesNotWait(t *testing.T) {
-	b := startTailBus(t, func(c *app.Config) { c.Timeout = 100 * time.Millisecond })
-	r := startTail(t, b.testBus, rootKey, "widgets", "--exec", "sleep 0.3")
+	b := startTailBus(t, func(c *app.Config) { c.Timeout = time.Second }) // in which a delivery arrives at least
+	r := startTail(t, b.testBus, rootKey, "widgets", "--exec", "sleep 1.5")
 	b.publish(t, 1)
 	r.stderr.waitFor(t, "rtm: not all deliveries to "+b.subscriptions(t)[0].Callback+" succeed: ")
 	assert.NotContains(t, r.stderr.String(), "--public-url")
