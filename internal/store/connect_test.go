@@ -2,9 +2,12 @@ package store
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
 )
 
 func TestSentinelURLs(t *testing.T) {
@@ -42,5 +45,16 @@ func TestSentinelURLs(t *testing.T) {
 		"redis+sentinel://a%ss@b/bus",
 	} {
 		assert.Error(t, CheckURL(wrong), wrong)
+	}
+}
+
+func TestAWaiterIsAsPatientAsTheURLSays(t *testing.T) {
+	for url, margin := range map[string]time.Duration{"redis://127.0.0.1:1": waitMargin, "redis://127.0.0.1:1?read_timeout=9": 9 * time.Second} {
+		st, err := Open(Options{URL: url})
+		require.NoError(t, err)
+		waiter := st.NewWaiter(bus.QueueMain, time.Minute)
+		assert.Equal(t, time.Minute+margin, waiter.redis.Options().ReadTimeout, url)
+		require.NoError(t, waiter.Close())
+		require.NoError(t, st.Close())
 	}
 }

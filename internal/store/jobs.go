@@ -214,7 +214,7 @@ type Waiter struct {
 	list  string
 }
 
-// waitMargin is how much longer than Redis the waiter's connection waits.
+// waitMargin is how much longer than Redis the waiter's connection waits, unless the URL grants every answer more.
 const waitMargin = time.Second
 
 // waitWhenFull is how long a wait takes while Redis is full.
@@ -224,7 +224,7 @@ const waitWhenFull = 20 * time.Millisecond
 func (s *Store) NewWaiter(q bus.Queue, most time.Duration) *Waiter {
 	client := s.source.connect(func(o *redis.Options) {
 		o.PoolSize = 1
-		o.ReadTimeout = most + waitMargin
+		o.ReadTimeout = most + max(waitMargin, o.ReadTimeout)
 	})
 	client.AddHook(s.link)
 	return &Waiter{redis: client, list: s.keys.instant(q)}
