@@ -28,7 +28,7 @@ const rootKey = "the-root-key"
 const soon = 30 * time.Second
 
 // patient, at the end of a Redis URL, has a stall of the machine not taken for a Redis that is away.
-const patient = "?read_timeout=30"
+const patient = "?dial_timeout=30&read_timeout=30"
 
 // testBus is a whole bus, web and worker, in this process, on a real Redis.
 type testBus struct {

@@ -68,7 +68,7 @@ func (d *devBus) run(ctx context.Context) error {
 			return err
 		}
 		defer engine.Close()
-		d.config.RedisURL = "redis://" + engine.Addr() + "?read_timeout=60" // it is never away: this process may stall, as on a closed laptop
+		d.config.RedisURL = "redis://" + engine.Addr() + "?dial_timeout=60&read_timeout=60" // it is never away: this process may stall, as on a closed laptop
 	}
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", d.port))
 	if err != nil {

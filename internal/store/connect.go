@@ -16,7 +16,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// dialTimeout bounds how long a call can take to find that Redis is not there.
+// dialTimeout bounds how long a call can take to find that Redis is not there, unless the URL says otherwise.
 const dialTimeout = time.Second
 
 // keepAlive notices within a few seconds that Redis' host has gone without a word, also on
@@ -123,7 +123,9 @@ func (s *source) configure(connections int) {
 	// worker with hundreds of threads has as many connections, and little to say on each.
 	o.PipelinePoolSize = -1
 	o.ReadBufferSize, o.WriteBufferSize = readBuffer, writeBuffer
-	o.DialTimeout = dialTimeout
+	if o.DialTimeout <= 0 {
+		o.DialTimeout = dialTimeout
+	}
 	o.DialerRetries = 1
 	// A call that is sent again when its answer was lost might take effect twice:
 	// only the callers know which ones bear that.
@@ -133,7 +135,7 @@ func (s *source) configure(connections int) {
 	if o.ConnMaxLifetime == 0 {
 		o.ConnMaxLifetime = time.Minute
 	}
-	o.Dialer = dialer(o.TLSConfig)
+	o.Dialer = dialer(o.TLSConfig, o.DialTimeout)
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
@@ -159,8 +161,8 @@ func (s source) connect(adjust ...func(*redis.Options)) *redis.Client {
 }
 
 // dialer connects to Redis and to sentinels, over TLS if there is a configuration for it.
-func dialer(config *tls.Config) func(ctx context.Context, network, address string) (net.Conn, error) {
-	plain := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive}
+func dialer(config *tls.Config, timeout time.Duration) func(ctx context.Context, network, address string) (net.Conn, error) {
+	plain := &net.Dialer{Timeout: timeout, KeepAliveConfig: keepAlive}
 	if config == nil {
 		return plain.DialContext
 	}

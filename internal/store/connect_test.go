@@ -48,12 +48,17 @@ func TestSentinelURLs(t *testing.T) {
 	}
 }
 
-func TestAWaiterIsAsPatientAsTheURLSays(t *testing.T) {
-	for url, margin := range map[string]time.Duration{"redis://127.0.0.1:1": waitMargin, "redis://127.0.0.1:1?read_timeout=9": 9 * time.Second} {
-		st, err := Open(Options{URL: url})
+func TestTheURLSaysHowPatientToBe(t *testing.T) {
+	for url, want := range map[string]struct{ dial, margin time.Duration }{
+		"redis://127.0.0.1:1":                               {dialTimeout, waitMargin},
+		"redis://127.0.0.1:1?dial_timeout=8&read_timeout=9": {8 * time.Second, 9 * time.Second},
+		"redis://127.0.0.1:1?dial_timeout=0&read_timeout=0": {dialTimeout, waitMargin},
+	} {
+		st, err := Open(Options{URL: url, Connections: 1})
 		require.NoError(t, err)
 		waiter := st.NewWaiter(bus.QueueMain, time.Minute)
-		assert.Equal(t, time.Minute+margin, waiter.redis.Options().ReadTimeout, url)
+		assert.Equal(t, want.dial, waiter.redis.Options().DialTimeout, url)
+		assert.Equal(t, time.Minute+want.margin, waiter.redis.Options().ReadTimeout, url)
 		require.NoError(t, waiter.Close())
 		require.NoError(t, st.Close())
 	}
