@@ -2,6 +2,7 @@ package app_test
 
 import (
 	"net"
+	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -52,6 +53,32 @@ func TestTheMonitorPrints(t *testing.T) {
 		require.Eventually(t, func() bool { return strings.Contains(strings.Join(lines(), ""), want) }, soon, 10*time.Millisecond, want)
 	}
 	assert.NotContains(t, strings.Join(lines(), ""), "--1", "tokens are secret")
+}
+
+// TestADamagedSubscriberBlindsNobody has something else than the bus write to what is one subscriber's.
+func TestADamagedSubscriberBlindsNobody(t *testing.T) {
+	b := startBus(t, storetest.Real(t), often("print", ""))
+	deliverOne(t, b)
+	newSubscriber(t, b.addClient("mailer")).subscribe(b, 0, 10, "widgets")
+	require.NoError(t, b.redis.Raw.Set(t.Context(), "subscriber:mailer--1", "x", 0).Err())
+
+	const told = `level=ERROR msg="the data of subscribers is damaged" keys=[subscriber:mailer]`
+	require.Eventually(t, func() bool { return strings.Contains(b.logged.String(), told) }, soon, time.Millisecond)
+	_, later, _ := strings.Cut(b.logged.String(), told)
+	runs := func(log string) int { return strings.Count(log, "msg=metrics") }
+	require.Eventually(t, func() bool {
+		_, now, _ := strings.Cut(b.logged.String(), told)
+		return runs(now) > runs(later)+2
+	}, soon, time.Millisecond, "the monitor goes on")
+	assert.Equal(t, 1, strings.Count(b.logged.String(), told), "it is told once")
+
+	require.Eventually(t, func() bool { // a scrape is a second old at most
+		page := b.call(rootKey, "GET", "/metrics", "", http.StatusOK)
+		return strings.Contains(page, `routemaster_subscriber_queued_events{subscriber="mailer"} 0`) &&
+			strings.Contains(page, `routemaster_subscriber_health_points{subscriber="shop"} 100`) &&
+			!strings.Contains(page, `routemaster_subscriber_health_points{subscriber="mailer"}`)
+	}, soon, 10*time.Millisecond, "nobody knows its health")
+	assert.Contains(t, b.call(rootKey, "GET", "/subscriptions", "", http.StatusOK), "shop--1")
 }
 
 // agent is a Datadog agent that keeps what it is told.

@@ -343,6 +343,10 @@ var ailments = []ailment{
 		`job ["batch" "%[3]s"]: in queue main is not one that this program writes []`,
 		`job "\xc1": in queue aux is not one that this program writes []`,
 	}, stays: true},
+	{name: "a subscriber that is no hash", hurt: func(p *patient) { p.raw.Set(p.ctx, "subscriber:bob--2", "x", 0) },
+		finds: []string{`subscriber:bob: is a string, must be a hash []`}, stays: true},
+	{name: "a subscriber's topics that are no set", hurt: func(p *patient) { p.raw.Set(p.ctx, "topics:bob--2", "x", 0) },
+		finds: []string{`topics:bob: is a string, must be a set []`}, stays: true},
 	{name: "a key that all depends on", hurt: func(p *patient) {
 		p.raw.Rename(p.ctx, "topics", "t")
 		p.raw.Set(p.ctx, "topics", "x", 0)

@@ -17,7 +17,10 @@ import (
 type Snapshot struct {
 	// Backlogs are of all subscribers, and of all others for whom something waits.
 	Backlogs []Backlog
-	Jobs     map[bus.Queue]JobCounts
+	// Damaged are the keys of subscribers whose health cannot be read, because something else has written there. They show
+	// clients by name, never a token.
+	Damaged []string
+	Jobs    map[bus.Queue]JobCounts
 	// Due is the number of deliveries that are due now or soon.
 	Due int64
 	// Memory is nil where Redis does not tell.
@@ -28,7 +31,7 @@ type Snapshot struct {
 type Backlog struct {
 	Client          bus.ClientName
 	Events, Batches int64
-	// Subscribed is false for a subscriber that is gone. Then it has no health.
+	// Subscribed is false for a subscriber that is gone, or whose health cannot be read. Then it has no health.
 	Subscribed bool
 	Health     int
 	// OldestAt is when the oldest event was received; zero if there is none, or it was not found among the oldest batches.
@@ -66,19 +69,19 @@ func (s *Store) Snapshot(ctx context.Context, until time.Time) (Snapshot, error)
 		snapshot.Jobs[q] = JobCounts{instant[q].Val(), scheduled[q].Val()}
 	}
 	snapshot.Due = instant[bus.QueueMain].Val() + due.Val()
-	snapshot.Backlogs, err = s.backlogs(ctx)
+	snapshot.Backlogs, snapshot.Damaged, err = s.backlogs(ctx)
 	return snapshot, err
 }
 
-func (s *Store) backlogs(ctx context.Context) ([]Backlog, error) {
+func (s *Store) backlogs(ctx context.Context) (backlogs []Backlog, damaged []string, err error) {
 	var subscribed *redis.StringSliceCmd
 	var names, events, batches *redis.MapStringStringCmd
-	err := s.pipelined(ctx, "list backlogs", func(pipe redis.Pipeliner) {
+	err = s.pipelined(ctx, "list backlogs", func(pipe redis.Pipeliner) {
 		subscribed, names = pipe.SMembers(ctx, s.keys.subscribers()), pipe.HGetAll(ctx, s.keys.tokens())
 		events, batches = pipe.HGetAll(ctx, s.keys.eventGauge()), pipe.HGetAll(ctx, s.keys.batchGauge())
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	isSubscribed := make(map[string]bool, len(subscribed.Val()))
 	for _, token := range subscribed.Val() {
@@ -93,41 +96,46 @@ func (s *Store) backlogs(ctx context.Context) ([]Backlog, error) {
 	for i, token := range tokens {
 		waiting[i] = bus.Subscriber{Token: bus.Token(token), Queued: integer(events.Val()[token], 0)}
 	}
-	if err := errors.Join(s.readHealth(ctx, waiting), s.findOldest(ctx, waiting, snapshotSearches)); err != nil {
-		return nil, err
+	health, err := s.readHealth(ctx, tokens)
+	if err := errors.Join(err, s.findOldest(ctx, waiting, snapshotSearches)); err != nil {
+		return nil, nil, err
 	}
-	backlogs := make([]Backlog, len(tokens))
+	backlogs = make([]Backlog, len(tokens))
 	for i, token := range tokens {
 		w := waiting[i]
+		points, known := health[token]
+		if !known {
+			damaged = append(damaged, keys{}.subscriber(publicToken(w.Token, names.Val()[token])))
+		}
 		backlogs[i] = Backlog{
 			Client: bus.PublicName(w.Token, bus.ClientName(names.Val()[token])),
 			Events: w.Queued, Batches: integer(batches.Val()[token], 0),
-			Subscribed: isSubscribed[token], Health: w.Health, OldestAt: w.OldestAt,
+			Subscribed: isSubscribed[token] && known, Health: points, OldestAt: w.OldestAt,
 		}
 	}
-	return backlogs, nil
+	return backlogs, damaged, nil
 }
 
-// readHealth fills in the subscribers' health.
-func (s *Store) readHealth(ctx context.Context, subscribers []bus.Subscriber) error {
-	for some := range slices.Chunk(subscribers, batchesPerTrip) {
-		health := make([]*redis.SliceCmd, len(some))
+// readHealth reads the health of subscribers, by token. That of one whose hash is none is missing.
+func (s *Store) readHealth(ctx context.Context, tokens []string) (map[string]int, error) {
+	health := make(map[string]int, len(tokens))
+	for some := range slices.Chunk(tokens, batchesPerTrip) {
+		points := make([]*redis.SliceCmd, len(some))
 		err := s.pipelinedReads(ctx, "read health", func(pipe redis.Pipeliner) {
-			for i := range some {
-				health[i] = pipe.HMGet(ctx, s.keys.subscriber(some[i].Token), "health_points")
+			for i, token := range some {
+				points[i] = pipe.HMGet(ctx, s.keys.subscriber(bus.Token(token)), "health_points")
 			}
 		})
 		if err != nil {
-			return err
+			return nil, err
 		}
-		for i := range some {
-			some[i].Health = bus.MaxHealth
-			if found := health[i].Val(); len(found) == 1 {
-				some[i].Health = int(integer(text(found[0]), bus.MaxHealth))
+		for i, token := range some {
+			if points[i].Err() == nil {
+				health[token] = int(integer(text(points[i].Val()[0]), bus.MaxHealth))
 			}
 		}
 	}
-	return nil
+	return health, nil
 }
 
 // CPU is how much processor time Redis has taken since its start.

@@ -109,6 +109,13 @@ func TestASnapshotGetsPastWhatIsPoisoned(t *testing.T) {
 			require.NoError(t, err, c.name)
 			alices := store.Backlog{Client: "alice", Events: 1, Batches: 1, Subscribed: true, Health: 100, OldestAt: after(7)}
 			assert.Contains(t, snapshot.Backlogs, alices, c.name)
+			if c.name == "the subscriber is no hash" {
+				bobs := store.Backlog{Client: "bob", Events: 1, Batches: 1, OldestAt: after(7)}
+				assert.Contains(t, snapshot.Backlogs, bobs, "nobody knows its health")
+				assert.Equal(t, []string{"subscriber:bob"}, snapshot.Damaged)
+			} else {
+				assert.Empty(t, snapshot.Damaged, c.name)
+			}
 		}
 	})
 }

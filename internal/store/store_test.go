@@ -327,7 +327,7 @@ func TestADeliveryLeavesNothingBehind(t *testing.T) {
 			"api_tokens:by_token", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "subscribers:widgets",
 			"topic:widgets", "topics", "topics:alice--1", "workers",
 		}, keysOf(dump(t, f.raw)))
-		subscribers, err := f.Subscribers(t.Context())
+		subscribers, _, err := f.Subscribers(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Subscriber{{
 			Token: alice, Callback: "https://alice--1.example/events", UUID: "uuid-of-alice--1",
@@ -372,7 +372,7 @@ func TestAFailedDeliveryIsPutOff(t *testing.T) {
 			assert.Zero(t, f.schedule(attempt*1000+199))
 			assert.Equal(t, 1, f.schedule(attempt*1000+200))
 		}
-		subscribers, err := f.Subscribers(t.Context())
+		subscribers, _, err := f.Subscribers(t.Context())
 		require.NoError(t, err)
 		assert.Zero(t, subscribers[0].Health, "health stays within its bounds")
 		assert.Equal(t, int64(1), subscribers[0].Queued)
@@ -807,7 +807,7 @@ func TestSubscriptions(t *testing.T) {
 		ctx := t.Context()
 		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"a", "b"}, Callback: "https://a.example/"}, start))
 		f.sound()
-		subscribers, err := f.Subscribers(ctx)
+		subscribers, _, err := f.Subscribers(ctx)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Subscriber{{
 			Token: alice, Callback: "https://a.example/", Timeout: bus.DefaultTimeout, MaxEvents: bus.DefaultMaxEvents,
@@ -817,7 +817,7 @@ func TestSubscriptions(t *testing.T) {
 		f.subscribe(alice, time.Minute, 7, "b", "c")
 		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"b", "c"}, Callback: "https://b.example/"}, start))
 		f.sound()
-		subscribers, err = f.Subscribers(ctx)
+		subscribers, _, err = f.Subscribers(ctx)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Subscriber{{
 			Token: alice, Callback: "https://b.example/", UUID: "uuid-of-alice--1", Timeout: time.Minute, MaxEvents: 7,
@@ -871,7 +871,7 @@ func TestSubscribersTellTheirOldestEvent(t *testing.T) {
 		f.publish("gadgets", 1, 3, 700)
 		f.publish("gadgets", 4, 5, 800)
 		f.subscribe(publisher, time.Hour, 100, "gadgets")
-		subscribers, err := f.Subscribers(t.Context())
+		subscribers, _, err := f.Subscribers(t.Context())
 		require.NoError(t, err)
 		var oldest []time.Time
 		for _, sub := range subscribers {
@@ -892,7 +892,7 @@ func TestListingManySubscribersIsQuick(t *testing.T) {
 	quickest := time.Hour
 	for range 10 {
 		began := time.Now()
-		subscribers, err := f.Subscribers(t.Context())
+		subscribers, _, err := f.Subscribers(t.Context())
 		require.NoError(t, err)
 		require.Len(t, subscribers, 1000)
 		assert.Equal(t, after(0), subscribers[999].OldestAt)

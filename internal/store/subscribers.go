@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"time"
@@ -74,22 +75,23 @@ func (s *Store) DeleteSubscriber(ctx context.Context, token bus.Token) error {
 // subscribersPerTrip bounds what one round trip asks of Redis.
 const subscribersPerTrip = 200
 
-// Subscribers lists all subscribers, ordered by token.
-func (s *Store) Subscribers(ctx context.Context) ([]bus.Subscriber, error) {
+// Subscribers lists all subscribers, ordered by token. Those with a key that is not of its type, because something else has written
+// to it, are left out. Damaged are these keys; they show clients by name, never a token.
+func (s *Store) Subscribers(ctx context.Context) (subscribers []bus.Subscriber, damaged []string, err error) {
 	tokens, err := s.redis.SMembers(ctx, s.keys.subscribers()).Result()
 	if err != nil {
-		return nil, wrap("list subscribers", err)
+		return nil, nil, wrap("list subscribers", err)
 	}
 	slices.Sort(tokens)
-	subscribers := make([]bus.Subscriber, 0, len(tokens))
+	subscribers = make([]bus.Subscriber, 0, len(tokens))
 	for some := range slices.Chunk(tokens, subscribersPerTrip) {
-		found, err := s.subscribers(ctx, some)
+		found, unreadable, err := s.subscribers(ctx, some)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		subscribers = append(subscribers, found...)
+		subscribers, damaged = append(subscribers, found...), append(damaged, unreadable...)
 	}
-	return subscribers, s.findOldest(ctx, subscribers, batchesSearched)
+	return subscribers, damaged, s.findOldest(ctx, subscribers, batchesSearched)
 }
 
 // What a search for the oldest batches asks of Redis in one round trip, and in all.
@@ -135,23 +137,32 @@ func (s *Store) findOldest(ctx context.Context, subscribers []bus.Subscriber, mo
 }
 
 // subscribers reads the subscribers of some tokens. One deleted in the meantime is left out.
-func (s *Store) subscribers(ctx context.Context, tokens []string) ([]bus.Subscriber, error) {
+func (s *Store) subscribers(ctx context.Context, tokens []string) (found []bus.Subscriber, damaged []string, err error) {
 	hashes := make([]*redis.MapStringStringCmd, len(tokens))
 	topics := make([]*redis.StringSliceCmd, len(tokens))
-	var queued *redis.SliceCmd
-	err := s.pipelined(ctx, "list subscribers", func(pipe redis.Pipeliner) {
+	var queued, names *redis.SliceCmd
+	err = s.pipelinedReads(ctx, "list subscribers", func(pipe redis.Pipeliner) {
 		for i, token := range tokens {
 			hashes[i] = pipe.HGetAll(ctx, s.keys.subscriber(bus.Token(token)))
 			topics[i] = pipe.SMembers(ctx, s.keys.subscriberTopics(bus.Token(token)))
 		}
-		queued = pipe.HMGet(ctx, s.keys.eventGauge(), tokens...)
+		queued, names = pipe.HMGet(ctx, s.keys.eventGauge(), tokens...), pipe.HMGet(ctx, s.keys.tokens(), tokens...)
 	})
-	if err != nil {
-		return nil, err
+	if err == nil { // these are everybody's
+		err = wrap("list subscribers", errors.Join(queued.Err(), names.Err()))
 	}
-	var found []bus.Subscriber
+	if err != nil {
+		return nil, nil, err
+	}
 	for i, token := range tokens {
-		if len(hashes[i].Val()) == 0 {
+		name := publicToken(bus.Token(token), text(names.Val()[i]))
+		if hashes[i].Err() != nil {
+			damaged = append(damaged, keys{}.subscriber(name))
+		}
+		if topics[i].Err() != nil {
+			damaged = append(damaged, keys{}.subscriberTopics(name))
+		}
+		if hashes[i].Err() != nil || topics[i].Err() != nil || len(hashes[i].Val()) == 0 {
 			continue
 		}
 		sub := parseSubscriber(hashes[i].Val())
@@ -163,7 +174,12 @@ func (s *Store) subscribers(ctx context.Context, tokens []string) ([]bus.Subscri
 		sub.Queued = integer(text(queued.Val()[i]), 0)
 		found = append(found, sub)
 	}
-	return found, nil
+	return found, damaged, nil
+}
+
+// publicToken stands for a token where a key is shown: it is the client's name.
+func publicToken(token bus.Token, name string) bus.Token {
+	return bus.Token(bus.PublicName(token, bus.ClientName(name)))
 }
 
 func parseSubscriber(hash map[string]string) bus.Subscriber {

@@ -132,7 +132,7 @@ func (e *examination) checkSubscribers(ctx context.Context) error {
 	}
 	var suspects []suspect
 	for _, token := range sorted(tokens) {
-		if !tokens[token] {
+		if !tokens[token] || e.strange[e.keys.subscriber(bus.Token(token))] { // the latter was told
 			continue
 		}
 		args := []any{token}
@@ -173,8 +173,9 @@ func (e *examination) checkSubscriptions(ctx context.Context) error {
 		}
 	}
 	var suspects []suspect
+	told := func(key string) bool { return e.foreign[key] || e.strange[key] }
 	for s := range doubtful {
-		if e.foreign[e.keys.subscriberTopics(bus.Token(s.token))] || e.foreign[e.keys.topicSubscribers(bus.TopicName(s.name))] {
+		if told(e.keys.subscriberTopics(bus.Token(s.token))) || told(e.keys.topicSubscribers(bus.TopicName(s.name))) {
 			continue
 		}
 		suspects = append(suspects, suspect{

@@ -49,6 +49,8 @@ type Monitor struct {
 	now     func() time.Time
 	// failing is whether the last run could not send. One thread runs the monitor.
 	failing bool
+	// damaged is what was damaged when the last run looked.
+	damaged []string
 }
 
 // NewMonitor makes a monitor.
@@ -89,6 +91,10 @@ func (m *Monitor) measure(ctx context.Context) ([]measure, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(snapshot.Damaged) > 0 && !slices.Equal(snapshot.Damaged, m.damaged) {
+		m.log.Error("the data of subscribers is damaged", "keys", snapshot.Damaged)
+	}
+	m.damaged = snapshot.Damaged
 	measures := m.gauges(snapshot)
 	counts, err := m.counts(ctx)
 	if err != nil {

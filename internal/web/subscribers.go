@@ -1,6 +1,7 @@
 package web
 
 import (
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -32,9 +33,13 @@ func (s *Server) getSubscribers(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) viewSubscribers(r *http.Request) ([]subscriberView, error) {
-	subscribers, err := s.store.Subscribers(r.Context())
+	subscribers, damaged, err := s.store.Subscribers(r.Context())
 	if err != nil {
 		return nil, err
+	}
+	if len(damaged) > 0 {
+		s.log.LogAttrs(r.Context(), slog.LevelError, "left out subscribers whose data is damaged",
+			append(requestFields(r), slog.Any("keys", damaged))...)
 	}
 	show, err := s.identities(r)
 	if err != nil {
