@@ -44,6 +44,7 @@ func (s *Store) Check(ctx context.Context) ([]Violation, error) {
 //   - the index of a queue's jobs is the union of the three states;
 //   - a worker has at most one pending job, and is in the index of those that may have one;
 //   - a current batch is listed under its own subscriber, one at a time, and so is one in line;
+//   - the first in line does not wait for its turn;
 //   - gauges equal what is there;
 //   - topics and subscribers name each other;
 //   - there is no key that the layout does not know.

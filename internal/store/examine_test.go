@@ -477,6 +477,82 @@ func TestEveryAilmentIsToldAndRepaired(t *testing.T) {
 	}
 }
 
+// sinceStart is the real time, in ms after start: what is put off for long is judged by that.
+func sinceStart() int { return int(time.Since(start).Milliseconds()) }
+
+// TestALineThatNobodyCallsIsCalled has the first of a line wait for its turn, which nobody will call.
+func TestALineThatNobodyCallsIsCalled(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		now := sinceStart()
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 3, now)
+		first := f.acquire("w1", now)
+		require.Nil(t, f.acquire("w2", now), "the others wait for their turn")
+		assert.Empty(t, f.examine(true))
+		require.NoError(t, f.raw.ZRem(t.Context(), "batches:line:"+string(alice), string(first.Delivery.Batch)).Err())
+		f.settle(first, store.Done)
+		require.Nil(t, f.acquire("w1", now))
+
+		second := f.raw.ZRange(t.Context(), "batches:line:"+string(alice), 0, 0).Val()[0]
+		found := []string{"batches:line:alice: begins with " + second + ", which waits for its turn, though nobody is before it [called, to be run now]"}
+		before := dump(t, f.raw)
+		assert.Equal(t, found, f.examine(false))
+		assert.Equal(t, before, dump(t, f.raw), "who only looks changes nothing")
+		assert.Equal(t, found, f.examine(true))
+		assert.Empty(t, f.examine(true))
+		for _, n := range []int{2, 3} {
+			task := f.acquire("w1", now)
+			assert.Equal(t, []int{n}, numbers(t, task))
+			f.settle(task, store.Done)
+		}
+		f.sound()
+	})
+}
+
+// TestALineThatStandsForAReasonIsLeftAlone looks at whatever else the first of a line may wait for.
+func TestALineThatStandsForAReasonIsLeftAlone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		now := sinceStart()
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 3, now)
+		first := f.acquire("w1", now)
+		require.Nil(t, f.acquire("w2", now))
+		head := func() string { return f.raw.ZRange(t.Context(), "batches:line:"+string(alice), 0, 0).Val()[0] }
+		deadline := func() time.Time {
+			return time.UnixMilli(int64(f.raw.ZScore(t.Context(), "jobs:scheduled:main", job(head())).Val()))
+		}
+		look := func(why string) {
+			t.Helper()
+			before := dump(t, f.raw)
+			assert.Empty(t, f.examine(true), why)
+			assert.Equal(t, before, dump(t, f.raw), why)
+		}
+		look("it is being delivered")
+
+		failed := string(first.Delivery.Batch)
+		const hour = 3_600_000
+		f.settle(first, store.Outcome{RetryAt: after(now + 2*hour), ThrottledUntil: after(now + hour), Health: -1})
+		require.NotEqual(t, failed, head())
+		look("it is called")
+		require.Nil(t, f.acquire("w1", now))
+		require.Equal(t, after(now+hour), deadline())
+		look("its subscriber is left alone")
+
+		f.subscribe(alice, 0, 1, "widgets") // which ends that
+		look("it is called again")
+		subscriber := "subscriber:" + string(alice)
+		require.NoError(t, f.raw.Rename(t.Context(), subscriber, "aside").Err())
+		require.NoError(t, f.raw.Set(t.Context(), subscriber, "x", 0).Err())
+		_, err := f.Acquire(t.Context(), bus.QueueMain, "w1", after(now))
+		require.ErrorIs(t, err, bus.ErrPoisoned)
+		require.NoError(t, f.raw.Rename(t.Context(), "aside", subscriber).Err())
+		require.Equal(t, after(now+60_000), deadline())
+		look("it met something damaged, and comes up again a minute later")
+	})
+}
+
 // TestTwoRepairsAtOnce has two examinations repair the same damage, time and again.
 func TestTwoRepairsAtOnce(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {

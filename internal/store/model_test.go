@@ -93,6 +93,8 @@ type model struct {
 
 func newModel(abreast int, fixtures ...*fixture) *model {
 	return &model{
+		// Three minutes ago: so the checks take what waits for its turn for put off for long, and migrate all workers for dead.
+		ms:      sinceStart() - 180_000,
 		fixture: fixtures[0], fixtures: fixtures, abreast: abreast, topics: map[bus.Token][]bus.TopicName{}, queued: map[bus.Token][]int{},
 		doubtful: map[bus.Token]map[int]bool{}, disordered: map[bus.Token]bool{}, throttled: map[bus.Token]int{}, held: map[bus.WorkerID]*store.Task{},
 	}

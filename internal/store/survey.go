@@ -31,7 +31,7 @@ type survey struct {
 	topicsOf, subscribersOf map[string]map[string]bool
 
 	batches map[string]batch // by UID
-	listed  map[listing]bool
+	listed  map[listing]bool // whether it is in line
 	queues  map[bus.Queue]*queue
 	gauges  map[string]gauges // by token
 	newest  creation          // of the batches there were at first
@@ -321,7 +321,9 @@ func (v *survey) taker(of familyName, owner string) func(members []string) {
 	case currentKeys:
 		return func(members []string) {
 			for _, bid := range members {
-				v.listed[listing{owner, bid}] = true
+				if l := (listing{owner, bid}); !v.listed[l] { // it may be in line, too
+					v.listed[l] = false
+				}
 			}
 		}
 	case lineKeys:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -226,18 +227,24 @@ func (e *examination) leaveForeignSets() {
 	}
 }
 
+// longestPause is for how long the first of a line may be put off, unless its subscriber is left alone: a job that cannot be taken
+// waits a minute, by a clock that may go ahead of ours.
+const longestPause = 2 * time.Minute
+
 func (e *examination) checkListed(ctx context.Context) error {
 	var suspects []suspect
+	latest := time.Now().Add(longestPause).UnixMilli()
 	currents := map[string]int{}
 	for l := range e.listed {
 		currents[l.token]++
 	}
-	for l := range e.listed {
-		if b := e.batches[l.bid]; b.there && b.token == l.token && currents[l.token] == 1 {
+	for l, inLine := range e.listed {
+		waits := inLine && e.queues[bus.QueueMain].jobs[jobOf(l.bid)].scheduled
+		if b := e.batches[l.bid]; b.there && b.token == l.token && currents[l.token] == 1 && !waits {
 			continue
 		}
 		suspects = append(suspects, suspect{
-			[]any{l.token, l.bid, e.store.abreast},
+			[]any{l.token, l.bid, e.store.abreast, latest},
 			func(code string) string {
 				if strings.HasPrefix(code, "line") {
 					return e.keys.line(bus.Token(l.token))
@@ -255,6 +262,8 @@ func (e *examination) checkListed(ctx context.Context) error {
 
 		"line_gone":  {problem: "lists {}, which is not there", remedy: "removed; the next in line is called"},
 		"line_alien": {problem: "lists {}, another subscriber's", remedy: "removed; the next in line is called"},
+
+		"line_uncalled": {problem: "begins with {}, which waits for its turn, though nobody is before it", remedy: "called, to be run now"},
 	})
 }
 
