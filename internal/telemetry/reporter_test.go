@@ -2,6 +2,7 @@ package telemetry_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -134,6 +136,40 @@ func TestNewRelicMayBeAway(t *testing.T) {
 	assert.Less(t, time.Since(start), 6*time.Second, "3 s for what waits, and 2 s for what is under way then")
 	assert.Contains(t, out.String(), "reports of exceptions do not arrive")
 	assert.NotContains(t, out.String(), "0123456789")
+}
+
+// hanging takes requests, and answers none.
+type hanging struct{}
+
+func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, context.Cause(r.Context())
+}
+
+// TestSentryMayHang has its own clock, so it knows exactly for how long anybody was held up.
+func TestSentryMayHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out := &lockedBuffer{}
+		r, err := telemetry.NewReporter(telemetry.ReporterOptions{
+			Service: telemetry.ExceptionService{Name: telemetry.ServiceSentry, URL: "https://the-api-key@sentry.example/42"}, Transport: hanging{},
+		}, slog.New(slog.NewTextHandler(out, nil)))
+		require.NoError(t, err)
+		start := time.Now()
+		for range 1000 {
+			r.Error(slog.New(slog.DiscardHandler), "poison", errors.New("no"))
+		}
+		assert.Zero(t, time.Since(start), "nobody waits")
+		assert.Equal(t, 1, strings.Count(out.String(), "reports of exceptions are dropped: too many wait"), out.String())
+
+		time.Sleep(2*time.Second + time.Nanosecond) // the first report is given up, and the second under way
+		synctest.Wait()
+		assert.Equal(t, 1, strings.Count(out.String(), `msg="reports of exceptions do not arrive" service=sentry`), out.String())
+
+		start = time.Now()
+		r.Close()
+		assert.LessOrEqual(t, time.Since(start), 5*time.Second, "3 s for what waits, and 2 s for what is under way then")
+		assert.NotContains(t, out.String(), "the-api-key")
+	})
 }
 
 // free is an address where nobody listens.
