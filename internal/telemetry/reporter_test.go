@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -170,6 +171,32 @@ func TestSentryMayHang(t *testing.T) {
 		assert.LessOrEqual(t, time.Since(start), 5*time.Second, "3 s for what waits, and 2 s for what is under way then")
 		assert.NotContains(t, out.String(), "the-api-key")
 	})
+}
+
+// busy answers that it has had enough reports.
+type busy struct{ asked atomic.Int32 }
+
+func (b *busy) RoundTrip(*http.Request) (*http.Response, error) {
+	b.asked.Add(1)
+	return &http.Response{
+		Status: "429 Too Many Requests", StatusCode: http.StatusTooManyRequests, Header: http.Header{"Retry-After": {"60"}}, Body: http.NoBody,
+	}, nil
+}
+
+// TestWhatSentryDoesNotWantHasNotArrived has Sentry ask for a pause, in which its client drops what it is given.
+func TestWhatSentryDoesNotWantHasNotArrived(t *testing.T) {
+	out, service := &lockedBuffer{}, &busy{}
+	r, err := telemetry.NewReporter(telemetry.ReporterOptions{
+		Service: telemetry.ExceptionService{Name: telemetry.ServiceSentry, URL: "https://the-api-key@sentry.example/42"}, Transport: service,
+	}, slog.New(slog.NewTextHandler(out, nil)))
+	require.NoError(t, err)
+	for range 2 {
+		r.Error(slog.New(slog.DiscardHandler), "poison", errors.New("no"))
+	}
+	r.Close()
+	assert.Equal(t, int32(1), service.asked.Load(), "it is left in peace")
+	assert.Equal(t, 1, strings.Count(out.String(), "reports of exceptions do not arrive"), out.String())
+	assert.NotContains(t, out.String(), "arrive again")
 }
 
 // free is an address where nobody listens.

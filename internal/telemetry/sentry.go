@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -49,10 +50,13 @@ func (s *sentryClient) send(e *exception) error {
 	slices.Reverse(trace.Frames) // Sentry has the outermost first
 	event.Exception = []sentry.Exception{{Type: e.class, Value: e.text, Stacktrace: trace}}
 	event.Contexts = map[string]sentry.Context{"routemaster": attributes(e.fields)}
-	s.last.err = nil
+	s.last.err = errNotSent
 	s.client.CaptureEvent(event, nil, nil)
 	return s.last.err
 }
+
+// errNotSent says that the client has not even asked: it drops reports while Sentry wants none.
+var errNotSent = errors.New("it has asked for a pause")
 
 func (s *sentryClient) close() {
 	s.client.Close()
