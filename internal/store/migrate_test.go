@@ -720,7 +720,11 @@ func migrateWhile(t *testing.T, server *storetest.Server, ourWeb bool) {
 
 	_, told := l.apply()
 	assert.Empty(t, told)
-	l.sound()
+	violations, err := l.Check(l.ctx)
+	require.NoError(t, err)
+	for _, v := range violations { // the original's web adds the job in a step of its own, when our worker may have delivered the batch: it comes up, and goes
+		assert.Equal(t, "is for a batch that is not there", v.Problem, v)
+	}
 	for l.raw.SCard(l.ctx, "jobs:index:main").Val() > 0 {
 		deliver()
 	}
