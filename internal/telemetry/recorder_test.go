@@ -29,6 +29,19 @@ func page(t testing.TB, m *telemetry.Metrics) string {
 	return w.Body.String()
 }
 
+// shown reads what a scrape shows of a store, from a page of its own: a page is a second old at most. A scrape has half a second for
+// Redis, which a busy machine may need, so it is tried again until Redis has told.
+func shown(t testing.TB, st *store.Store, now func() time.Time) (text string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		metrics := telemetry.NewMetrics()
+		metrics.Show(st, telemetry.Gauges{}, now)
+		text = page(t, metrics)
+		return strings.Contains(text, "\nroutemaster_redis_up 1\n")
+	}, 30*time.Second, time.Millisecond, "Redis tells nothing")
+	return text
+}
+
 func TestANilRecorderTakesNoNote(t *testing.T) {
 	var r *telemetry.Recorder
 	batch := &store.Delivery{Attempts: 1}
@@ -112,7 +125,10 @@ func TestLabelsAreBounded(t *testing.T) {
 
 // TestAScrapeIsFast reads the metrics of a bus with 1,000 subscribers, all of whom have something queued.
 func TestAScrapeIsFast(t *testing.T) {
-	const subscribers = 1000
+	subscribers := 1000
+	if raceDetector { // which makes it so slow that Redis is not waited for
+		subscribers = 100
+	}
 	server := storetest.Real(t)
 	st := server.Open(t)
 	ctx := t.Context()
@@ -141,43 +157,38 @@ func TestAScrapeIsFast(t *testing.T) {
 		}
 	}
 	require.NoError(t, st.AddCounters(ctx, counted))
-	fastest := time.Hour
-	for range 5 { // the fastest: other tests run at the same time
-		metrics := telemetry.NewMetrics()
-		metrics.Show(st, telemetry.Gauges{}, time.Now)
-		begun := time.Now()
-		text := page(t, metrics)
-		fastest = min(fastest, time.Since(begun))
-		assert.Equal(t, subscribers, strings.Count(text, "\nroutemaster_subscriber_queued_events{"))
-		assert.Equal(t, subscribers, strings.Count(text, "\nroutemaster_subscriber_oldest_event_age_seconds{"))
-		assert.Equal(t, 2*subscribers, strings.Count(text, "\nroutemaster_bus_deliveries_total{"))
-		assert.NotContains(t, text, "--1", "tokens are secret")
+	text := shown(t, st, time.Now)
+	assert.Equal(t, subscribers, strings.Count(text, "\nroutemaster_subscriber_queued_events{"))
+	assert.Equal(t, subscribers, strings.Count(text, "\nroutemaster_subscriber_oldest_event_age_seconds{"))
+	assert.Equal(t, 2*subscribers, strings.Count(text, "\nroutemaster_bus_deliveries_total{"))
+	assert.NotContains(t, text, "--1", "tokens are secret")
+	if raceDetector {
+		return
 	}
-	t.Logf("a scrape with %d subscribers takes %v", subscribers, fastest)
-	if !raceDetector {
-		assert.Less(t, fastest, 100*time.Millisecond)
-	}
+	storetest.Promptly(t, 100*time.Millisecond, func() time.Duration {
+		took := storetest.Took(func() { shown(t, st, time.Now) })
+		t.Logf("a scrape with %d subscribers takes %v", subscribers, took)
+		return took
+	})
 }
 
 // TestClientsOfOneNameAreOne scrapes a bus where a client has two tokens.
 func TestClientsOfOneNameAreOne(t *testing.T) {
 	server := storetest.Embedded(t)
 	st := server.Open(t)
-	ctx := t.Context()
+	ctx, now := t.Context(), time.Now().Truncate(time.Millisecond) // as Redis has it
 	for _, token := range []bus.Token{"shop--1", "shop--2"} {
 		require.NoError(t, st.PutToken(ctx, token, "shop"))
-		require.NoError(t, st.Subscribe(ctx, token, bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/"}, time.Now()))
+		require.NoError(t, st.Subscribe(ctx, token, bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/"}, now))
 	}
 	server.Raw.HSet(ctx, "subscriber:shop--2", "health_points", 7)
 	require.NoError(t, st.Publish(ctx, store.Publication{
-		Topic: "widgets", Publisher: "shop--1", Events: []store.PackedEvent{"\xc0"}, ReceivedAt: time.Now().Add(-time.Minute).UnixMilli(),
+		Topic: "widgets", Publisher: "shop--1", Events: []store.PackedEvent{"\xc0"}, ReceivedAt: now.Add(-time.Minute).UnixMilli(),
 	}))
-	metrics := telemetry.NewMetrics()
-	metrics.Show(st, telemetry.Gauges{}, time.Now)
-	text := page(t, metrics)
+	text := shown(t, st, func() time.Time { return now })
 	assert.Contains(t, text, `routemaster_subscriber_queued_events{subscriber="shop"} 2`)
 	assert.Contains(t, text, `routemaster_subscriber_health_points{subscriber="shop"} 7`)
-	assert.Contains(t, text, `routemaster_subscriber_oldest_event_age_seconds{subscriber="shop"} 60.`)
+	assert.Contains(t, text, `routemaster_subscriber_oldest_event_age_seconds{subscriber="shop"} 60`+"\n")
 }
 
 // TestCountersOfTheBusAreScraped reads them in one process when others have counted: for those who are subscribed, and those for
@@ -196,9 +207,7 @@ func TestCountersOfTheBusAreScraped(t *testing.T) {
 		require.NoError(t, st.DeleteSubscriber(ctx, "gone--1"))
 		nameless := bus.PublicName("secret", "secret")
 		scrape := func() string {
-			metrics := telemetry.NewMetrics() // a page is a second old at most
-			metrics.Show(st, telemetry.Gauges{}, time.Now)
-			text := page(t, metrics)
+			text := shown(t, st, time.Now)
 			assert.NotContains(t, text, "--1", "tokens are secret")
 			assert.NotContains(t, text, "secret")
 			problems, err := promlint.New(strings.NewReader(text)).Lint()
