@@ -17,19 +17,26 @@ type faults []*fault
 
 // again says why a batch may come again that a subscriber had acknowledged: the answer was spoiled on its way, or a
 // worker was killed before it could settle the batch. That a worker could not reach Redis for a while is no reason by itself: it
-// only makes the time longer in which a kill is one. The cause is empty if there is none.
+// only makes the time longer in which a kill is one. Or the machine stalled, and a timeout came first. The cause is empty if there is none.
 func (all faults) again(subscriber string, first *attempt) (cause string) {
 	from, until := first.arrived.Add(-faultMargin), first.acknowledged.Add(faultMargin)
 	if all.spoiled(subscriber, from, until) {
 		return "a spoiled answer"
 	}
+	last := until
 	for _, worker := range workers {
 		settled := all.settled(worker, from, until)
+		if settled.After(last) {
+			last = settled
+		}
 		for _, f := range all {
 			if f.victim == worker && f.began.Before(settled) && f.died.After(from) {
 				return "a killed worker"
 			}
 		}
+	}
+	if all.stalled(from, last) {
+		return "a stalled machine"
 	}
 	return ""
 }
@@ -46,9 +53,11 @@ func (all faults) settled(worker string, from, until time.Time) time.Time {
 }
 
 // late reports whether something explains that an event came after a later one of its publisher, although the
-// subscriber had refused neither: a delivery was spoiled on its way, so that those behind it passed.
+// subscriber had refused neither: a delivery was spoiled on its way, or timed out when the machine stalled, so that those behind it
+// passed.
 func (all faults) late(subscriber string, event *publication, later *attempt) bool {
-	return all.spoiled(subscriber, event.sent, later.acknowledged.Add(faultMargin))
+	from, until := event.sent, later.acknowledged.Add(faultMargin)
+	return all.spoiled(subscriber, from, until) || all.stalled(from, until)
 }
 
 // spoiled reports whether a subscriber's link was faulty between two times.

@@ -29,6 +29,9 @@ const (
 	answersLost  faultKind = "answers lost"  // the other half
 )
 
+// Of the machine.
+const stalled faultKind = "stalled"
+
 // fault is something that goes wrong with somebody for a while.
 type fault struct {
 	lane        string

@@ -15,11 +15,8 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// What a run must show.
-const (
-	recoversWithin = 2 * time.Second // after an outage of Redis
-	leastPerSecond = 10              // events acknowledged, else it was no load
-)
+// leastPerSecond is how many events a run must have acknowledged, else it was no load.
+const leastPerSecond = 10
 
 // judge counts, tells, and requires.
 func (c *chaos) judge(long bool) {
@@ -29,7 +26,9 @@ func (c *chaos) judge(long bool) {
 	_ = table.Flush()
 	c.judgeFaults(table, long)
 	_ = table.Flush()
-	c.judgeRecovery(&report)
+	times, lasted := c.faults.stalls()
+	fmt.Fprintf(&report, "the machine stalled %d times, for %v in all\n", times, lasted.Round(time.Millisecond))
+	c.tellRecovery(&report)
 	c.judgeLogs()
 	assert.Empty(c.t, c.ledger.complaints)
 	c.t.Logf("%d events acknowledged, %d tries to publish failed\n%s", len(c.ledger.publications), c.ledger.refusals, &report)
@@ -87,17 +86,12 @@ func (c *chaos) judgeFaults(table *tabwriter.Writer, long bool) {
 	}
 }
 
-// judgeRecovery requires that the bus is back soon after Redis, when nothing else is wrong.
-func (c *chaos) judgeRecovery(report *strings.Builder) {
+// tellRecovery tells how soon the bus was back after Redis. [chaos.recoverFromAnOutage] judges that.
+func (c *chaos) tellRecovery(report *strings.Builder) {
 	fmt.Fprintln(report, "after Redis was back: first publish acknowledged, first delivery arrived")
 	for _, back := range c.returns {
 		publish, delivery, _ := c.ledger.recovery(back)
-		circumstances := "among other faults"
-		if slices.Contains(c.calm, back) {
-			circumstances = "nothing else wrong"
-			assert.Less(c.t, max(publish, delivery), recoversWithin)
-		}
-		fmt.Fprintf(report, "  %s: %v, %v\n", circumstances, publish.Round(time.Millisecond), delivery.Round(time.Millisecond))
+		fmt.Fprintf(report, "  %v, %v\n", publish.Round(time.Millisecond), delivery.Round(time.Millisecond))
 	}
 }
 

@@ -52,6 +52,7 @@ func TestChaos(t *testing.T) {
 	}
 	c.stopTraffic()
 	c.comeToRest(long)
+	c.faults = append(c.faults, c.stopWatch()...)
 	c.judge(long)
 }
 
@@ -66,10 +67,12 @@ type chaos struct {
 	ledger  *ledger
 	// stopTraffic lets publishers finish what they have begun, and subscribers behave from then on.
 	stopTraffic func()
+	// stopWatch ends the watch for stalls, and returns them.
+	stopWatch func() faults
 
 	faults faults
-	// returns are when Redis could be reached again; calm are those at which nothing else was wrong.
-	returns, calm []time.Time
+	// returns are when Redis could be reached again.
+	returns []time.Time
 	// lastKill is when a worker was killed last, zero once the jobs of the dead have been put back.
 	lastKill time.Time
 }
@@ -95,8 +98,9 @@ func startChaos(t *testing.T, seed uint64) *chaos {
 	redis := storetest.Real(t, "--appendonly", "yes", "--appendfsync", "always")
 	c := &chaos{
 		t: t, redis: redis, redisUp: true, store: redis.Open(t), ledger: newLedger(),
-		links: map[string]*link{}, daemons: map[string]*chaoticDaemon{},
+		links: map[string]*link{}, daemons: map[string]*chaoticDaemon{}, stopWatch: watch(),
 	}
+	t.Cleanup(func() { c.stopWatch() })
 	var apis []string
 	for _, name := range webs {
 		address := storetest.FreeAddress(t)

@@ -98,7 +98,7 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 	}, soon, 10*time.Millisecond)
 	exist := map[string]string{}
 	for _, page := range []string{webPage, workerPage} {
-		for series := range scrape(t, b.client, page) {
+		for series := range scrapeAll(t, b.client, page) {
 			name, labels, _ := strings.Cut(series, "{")
 			exist[name] += "," + labels
 		}

@@ -68,34 +68,37 @@ func TestSickSubscribersDoNotSlowTheOthersDown(t *testing.T) {
 	}
 	latency(t, b, publisher, healthy, events) // connections are made, scripts loaded
 
-	var calm, rough []time.Duration
-	for range rounds {
-		calm = append(calm, latency(t, b, publisher, healthy, events))
-		var served, asked []int64
-		for _, p := range patients {
-			p.sick.Store(true)
-			served, asked = append(served, p.served.Load()), append(asked, p.asked.Load())
-		}
-		for number := range waiting {
-			b.publish(publisher, "ailments", number)
-		}
-		for i, p := range patients {
-			require.Eventually(t, func() bool { return p.asked.Load() > asked[i] }, soon, time.Millisecond)
-		}
-		rough = append(rough, latency(t, b, publisher, healthy, events))
-		for i, p := range patients {
-			assert.Equal(t, served[i], p.served.Load(), "it was sick all the time")
-			p.sick.Store(false)
-		}
-		for i, p := range patients {
-			require.Eventually(t, func() bool { return p.served.Load() == served[i]+waiting }, soon, time.Millisecond, "well again")
-		}
-	}
-	slices.Sort(calm)
-	slices.Sort(rough)
-	before, during := calm[rounds/2], rough[rounds/2]
-	t.Logf("median latency beside subscribers that are well %v, beside sick ones %v: %+.1f %%", before, during, 100*(float64(during)/float64(before)-1))
 	// On a quiet machine it is within 10 %; the room is for a busy one.
-	assert.Less(t, during, before*3/2+time.Millisecond)
+	storetest.Promptly(t, time.Millisecond, func() (beyond time.Duration) {
+		var calm, rough []time.Duration
+		for range rounds {
+			calm = append(calm, latency(t, b, publisher, healthy, events))
+			var served, asked []int64
+			for _, p := range patients {
+				p.sick.Store(true)
+				served, asked = append(served, p.served.Load()), append(asked, p.asked.Load())
+			}
+			for number := range waiting {
+				b.publish(publisher, "ailments", number)
+			}
+			for i, p := range patients {
+				require.Eventually(t, func() bool { return p.asked.Load() > asked[i] }, soon, time.Millisecond)
+			}
+			rough = append(rough, latency(t, b, publisher, healthy, events))
+			for i, p := range patients {
+				assert.Equal(t, served[i], p.served.Load(), "it was sick all the time")
+				p.sick.Store(false)
+			}
+			b.drain()
+			for i, p := range patients { // more, if a delivery timed out that they had served
+				assert.GreaterOrEqual(t, p.served.Load(), served[i]+waiting, "well again")
+			}
+		}
+		slices.Sort(calm)
+		slices.Sort(rough)
+		before, during := calm[rounds/2], rough[rounds/2]
+		t.Logf("median latency beside subscribers that are well %v, beside sick ones %v: %+.1f %%", before, during, 100*(float64(during)/float64(before)-1))
+		return during - before*3/2
+	})
 	b.requireNothingLeft()
 }

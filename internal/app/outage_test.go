@@ -38,12 +38,12 @@ func TestASubscriberThatIsDownCostsLittleAndComesBackFast(t *testing.T) {
 	for time.Since(began) < outage {
 		time.Sleep(time.Millisecond) // the outage
 	}
-	tried := attempts.Load()
+	tried, lasted := attempts.Load(), time.Since(began)
 	down.Store(false)
 	back := time.Now()
 	sick.waitFor(t, events)
-	t.Logf("%d attempts in an outage of %v with %d batches waiting; all delivered %v after it", tried, outage, events, time.Since(back))
-	assert.LessOrEqual(t, tried, int64(2+outage/(200*time.Millisecond)))
+	t.Logf("%d attempts in an outage of %v with %d batches waiting; all delivered %v after it", tried, lasted, events, time.Since(back))
+	assert.LessOrEqual(t, tried, int64(2+lasted/(200*time.Millisecond)))
 	require.Less(t, time.Since(back), 10*time.Second)
 	b.requireNothingLeft()
 }
@@ -76,15 +76,18 @@ func TestTheBusOutlivesRedisTroubles(t *testing.T) {
 			traffic.waitForMore(t, 50)
 			sub.waitFor(t, 50)
 
-			trouble.begin(t, redis)
-			time.Sleep(trouble.lasts)
-			trouble.lift(t, redis)
-			lifted, delivered := time.Now(), len(sub.numbers())
-			traffic.waitForMore(t, 1)
-			published := time.Since(lifted)
-			sub.waitFor(t, delivered+1)
-			t.Logf("back after it: publishing %v, delivering %v", published, time.Since(lifted))
-			assert.Less(t, time.Since(lifted), 2*time.Second)
+			storetest.Promptly(t, 2*time.Second, func() time.Duration {
+				trouble.begin(t, redis)
+				time.Sleep(trouble.lasts)
+				trouble.lift(t, redis)
+				lifted, delivered := time.Now(), len(sub.numbers())
+				traffic.waitForMore(t, 1)
+				published := time.Since(lifted)
+				sub.waitFor(t, delivered+1)
+				back := time.Since(lifted)
+				t.Logf("back after it: publishing %v, delivering %v", published, back)
+				return back
+			})
 
 			traffic.stop()
 			b.drain()

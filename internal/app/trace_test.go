@@ -93,7 +93,7 @@ func TestAPublishIsTracedToItsDelivery(t *testing.T) {
 	sub.waitFor(t, 1)
 
 	const many = 40
-	sub.subscribe(b, 1000, 100, "widgets")
+	sub.subscribe(b, 3_600_000, many, "widgets") // so that they share a batch
 	var publishing sync.WaitGroup
 	for i := range many {
 		publishing.Go(func() { _, _, _ = send(b.client, b.api, publisher, "POST", "/topics/widgets", eventBody(2+i)) })
