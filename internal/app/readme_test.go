@@ -33,7 +33,7 @@ func TestTheReadmesWalkWorksWhenPasted(t *testing.T) {
 	walk = strings.Replace(walk, "localhost:17890", address(t, web.started), 1)
 
 	bash := exec.CommandContext(t.Context(), "bash", "-eu", "-c", walk)
-	bash.Stderr = os.Stderr
+	bash.Stderr, bash.Env = os.Stderr, append(os.Environ(), "no_proxy=*")
 	output, err := bash.Output()
 	require.NoError(t, err)
 	for _, want := range []string{

@@ -188,6 +188,7 @@ func TestCurl(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("curl is not installed: install it to run this test")
 	}
+	t.Setenv("no_proxy", "*")
 	redis := storetest.Embedded(t)
 	one, two := newAPI(t, redis), newAPI(t, redis)
 	turn := 0
