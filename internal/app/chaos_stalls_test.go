@@ -9,7 +9,7 @@ import (
 // fault like the others for who explains what is odd.
 const (
 	lookEvery  = 10 * time.Millisecond
-	leastStall = 100 * time.Millisecond
+	leastStall = faultMargin // what is shorter changes nothing
 )
 
 // watch looks at the clock all the time, until the function that it returns is called: that returns the stalls.
