@@ -115,12 +115,12 @@ func TestFullBatchesGoAtOnceAndStaleOnesOnTime(t *testing.T) {
 			return took
 		})
 		storetest.Promptly(t, time.Second, func() time.Duration {
-			for len(patient.numbers())+3 > next { // until a batch is full
+			for full := false; !full; full = next%3 == 0 {
 				b.publish(publisher, "widgets", next)
 				next++
 			}
 			published := time.Now()
-			batches := patient.waitFor(t, next/3*3)
+			batches := patient.waitFor(t, next)
 			return batches[len(batches)-1].at.Sub(published)
 		})
 	})
