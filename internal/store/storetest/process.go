@@ -28,7 +28,7 @@ type process struct {
 }
 
 // startWithin bounds how long a redis-server may take to answer.
-const startWithin = 10 * time.Second
+const startWithin = 30 * time.Second
 
 // startProcess starts a redis-server on an address, with a directory of its own.
 func startProcess(t testing.TB, address, directory string, arguments ...string) *process {
@@ -57,8 +57,9 @@ func startServer(t testing.TB, address string, arguments ...string) *process {
 	}, arguments...)...)
 }
 
-// FreeAddress finds a loopback address that nobody listens on, and that nobody takes by chance while its owner is
-// restarted: its port is below those that systems give to outgoing connections.
+// FreeAddress finds a loopback address that nobody listens on, and that nobody takes by chance before its owner listens, or while
+// that is restarted: its port is below those that systems give to outgoing connections, and until the end of the test no other
+// test is given it, whatever process that runs in.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	return freeAddress(t, 0)
@@ -70,12 +71,25 @@ func freeAddress(t testing.TB, above int) string {
 	const lowest, highest, tries = 20_000, 32_000, 100
 	for range tries {
 		port := lowest + rand.IntN(highest-lowest-above)
-		if address := loopback(port); isFree(address) && isFree(loopback(port+above)) {
-			return address
+		if take(t, port) && (above == 0 || take(t, port+above)) {
+			return loopback(port)
 		}
 	}
 	t.Fatal("found no free port")
 	return ""
+}
+
+// claimAbove is how much above a port another is listened on over UDP, to say that it is taken.
+const claimAbove = 20_000
+
+// take takes a port until the end of the test, if it is free.
+func take(t testing.TB, port int) bool {
+	claim, err := net.ListenPacket("udp", loopback(port+claimAbove))
+	if err != nil {
+		return false
+	}
+	t.Cleanup(func() { _ = claim.Close() })
+	return isFree(loopback(port))
 }
 
 func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }

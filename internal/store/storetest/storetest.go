@@ -3,8 +3,10 @@
 package storetest
 
 import (
+	"errors"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
@@ -86,7 +88,19 @@ func (s *Server) Restart(t testing.TB) {
 
 // Freeze stops a real server without ending it: it takes connections, and does not answer. Thaw lets it go on.
 func (s *Server) Freeze(t testing.TB) {
-	require.NoError(t, s.process.command.Process.Signal(syscall.SIGSTOP))
+	process := s.process.command.Process
+	require.NoError(t, process.Signal(syscall.SIGSTOP))
+	// It goes on for a moment, in which it could answer: until its parent is told that it has stopped.
+	var status syscall.WaitStatus
+	for {
+		_, err := syscall.Wait4(process.Pid, &status, syscall.WUNTRACED, nil)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		require.NoError(t, err)
+		require.True(t, status.Stopped(), "redis-server has ended")
+		return
+	}
 }
 
 // Thaw is the end of Freeze.
@@ -109,5 +123,21 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 	// Honeybadger's client starts these as it is imported, and never ends the second.
 	events := goleak.IgnoreTopFunction("github.com/honeybadger-io/honeybadger-go.(*EventsWorker).run")
 	notices := goleak.IgnoreTopFunction("github.com/honeybadger-io/honeybadger-go.newBufferedWorker.func1")
-	goleak.VerifyTestMain(m, append(ignore, dialling, events, notices)...)
+	options := append(ignore, dialling, events, notices)
+	goleak.VerifyTestMain(patient{m, options}, options...)
+}
+
+// patient gives goroutines that are about to end more time than goleak does: half a second, which a busy machine may
+// need to let each of them run.
+type patient struct {
+	*testing.M
+	options []goleak.Option
+}
+
+func (p patient) Run() int {
+	const most = 10 * time.Second
+	code := p.M.Run()
+	for begun := time.Now(); code == 0 && time.Since(begun) < most && goleak.Find(p.options...) != nil; {
+	}
+	return code
 }
