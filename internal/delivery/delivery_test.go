@@ -31,7 +31,7 @@ var now = time.UnixMilli(1_700_000_000_000)
 func deliverer(t *testing.T, adjust ...func(*delivery.Config)) (d *delivery.Deliverer, log *bytes.Buffer) {
 	t.Helper()
 	config := delivery.Config{
-		ConnectTimeout: time.Second, Timeout: 5 * time.Second, HealRate: 1, DamageRate: -2,
+		ConnectTimeout: time.Minute, Timeout: time.Minute, HealRate: 1, DamageRate: -2,
 		MaxBackoff: time.Minute, UserAgent: "routemaster/test", Connections: 4,
 	}
 	for _, f := range adjust {
