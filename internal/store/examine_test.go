@@ -719,7 +719,7 @@ func TestExaminationsDoNotDisturbABusyBus(t *testing.T) {
 		}
 		enough()
 		publishers.Wait()
-		require.Eventually(t, func() bool { return f.raw.ZCard(ctx, "batches:index").Val() == 0 }, 60*time.Second, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return f.raw.ZCard(ctx, "batches:index").Val() == 0 }, 3*time.Minute, 5*time.Millisecond)
 		stop()
 		others.Wait()
 		for _, token := range []bus.Token{alice, bob} {

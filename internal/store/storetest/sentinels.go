@@ -31,10 +31,12 @@ sentinel failover-timeout bus 3000
 func WithSentinels(t testing.TB) *Server {
 	t.Helper()
 	address := FreeAddress(t)
-	master := startServer(t, address)
+	const syncAtOnce = "--repl-diskless-sync-delay" // in s: not to wait for more replicas
+	master := startServer(t, address, syncAtOnce, "0")
 	host, port, _ := net.SplitHostPort(address)
 	replicaAddress := FreeAddress(t)
-	replica := startServer(t, replicaAddress, "--replicaof", host+" "+port, "--repl-diskless-sync-delay", "0")
+	replica := startServer(t, replicaAddress, "--replicaof", host+" "+port, syncAtOnce, "0")
+	requireFollows(t, replica) // or the sentinels, who ask every 10 s, find out late
 	var sentinels []string
 	for range 3 {
 		sentinel := FreeAddress(t)
@@ -46,26 +48,30 @@ func WithSentinels(t testing.TB) *Server {
 		startProcess(t, sentinel, directory, file, "--sentinel")
 		sentinels = append(sentinels, sentinel)
 	}
-	requireReady(t, sentinels, replica)
+	requireAcquainted(t, sentinels)
 	raw := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: masterName, SentinelAddrs: sentinels})
 	t.Cleanup(func() { _ = raw.Close() })
 	return &Server{URL: "redis+sentinel://" + strings.Join(sentinels, ",") + "/" + masterName, Raw: raw, process: master}
 }
 
-// requireReady waits until the replica has all, and the sentinels know it and one another.
-func requireReady(t testing.TB, sentinels []string, replica *process) {
+// requireFollows waits until a replica has all that its master has.
+func requireFollows(t testing.TB, replica *process) {
 	t.Helper()
-	ctx := t.Context()
 	client := redis.NewClient(&redis.Options{Addr: replica.address})
 	defer client.Close()
 	require.Eventually(t, func() bool {
-		return strings.Contains(client.Info(ctx, "replication").Val(), "master_link_status:up")
+		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")
 	}, startWithin, 10*time.Millisecond, "the replica does not follow")
+}
+
+// requireAcquainted waits until the sentinels know the replica and one another.
+func requireAcquainted(t testing.TB, sentinels []string) {
+	t.Helper()
 	for _, address := range sentinels {
 		sentinel := redis.NewSentinelClient(&redis.Options{Addr: address})
 		defer sentinel.Close()
 		require.Eventually(t, func() bool {
-			master, err := sentinel.Master(ctx, masterName).Result()
+			master, err := sentinel.Master(t.Context(), masterName).Result()
 			return err == nil && master["num-slaves"] == "1" && master["num-other-sentinels"] == "2"
 		}, startWithin, 10*time.Millisecond, "the sentinels do not find one another")
 	}
