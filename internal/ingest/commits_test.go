@@ -33,7 +33,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	server := storetest.Real(t)
 	// However long a test takes while Redis is frozen, what it lets wait must not time out.
-	st := server.Open(t, func(o *store.Options) { o.URL += "?read_timeout=5m" })
+	st := server.Open(t, func(o *store.Options) { o.URL += "&read_timeout=5m" })
 	for _, name := range []string{"alice", "bob", "subscriber"} {
 		require.NoError(t, st.PutToken(t.Context(), bus.Token(name), bus.ClientName(name)))
 	}

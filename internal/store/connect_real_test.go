@@ -78,12 +78,12 @@ func TestRedisOverTLS(t *testing.T) {
 	server := storetest.Real(t)
 	address := serveTLS(t, hostOf(t, server))
 	t.Run("trusted", func(t *testing.T) {
-		st := server.Open(t, func(o *store.Options) { o.URL = "rediss://" + address + "?skip_verify=true" })
+		st := server.Open(t, func(o *store.Options) { o.URL = "rediss://" + address + "?skip_verify=true&dial_timeout=30s" })
 		assert.NoError(t, st.Ping(t.Context()))
 		assert.NoError(t, st.Close())
 	})
 	t.Run("not trusted", func(t *testing.T) {
-		st := server.Open(t, func(o *store.Options) { o.URL = "rediss://" + address })
+		st := server.Open(t, func(o *store.Options) { o.URL = "rediss://" + address + "?dial_timeout=30s" })
 		err := st.Ping(t.Context())
 		assert.ErrorIs(t, err, bus.ErrUnavailable)
 		assert.ErrorContains(t, err, "certificate")

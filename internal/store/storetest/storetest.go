@@ -63,7 +63,8 @@ func newServer(t testing.TB, url string, process *process) *Server {
 
 // Open opens a store on the server. It is closed with the test.
 func (s *Server) Open(t testing.TB, adjust ...func(*store.Options)) *store.Store {
-	options := store.Options{URL: s.URL, Connections: 10}
+	// A busy machine may stall while a connection is made; no test is about how long that may take.
+	options := store.Options{URL: s.URL + "?dial_timeout=30s", Connections: 10}
 	for _, f := range adjust {
 		f(&options)
 	}
