@@ -32,16 +32,20 @@ func Each(t *testing.T, test func(t *testing.T, server *Server)) {
 	t.Run("redis-server", func(t *testing.T) { test(t, Real(t)) })
 }
 
+// patiently, at the end of a URL, has a connection be made though the machine stalls meanwhile. What is not there is refused at
+// once on loopback, so no test waits for it.
+const patiently = "?dial_timeout=30s"
+
 // Embedded starts the embedded engine.
 func Embedded(t testing.TB) *Server {
-	return newServer(t, "redis://"+miniredis.RunT(t).Addr(), nil)
+	return newServer(t, "redis://"+miniredis.RunT(t).Addr()+patiently, nil)
 }
 
 // Real starts a redis-server. It is ended with the test.
 func Real(t testing.TB, arguments ...string) *Server {
 	address := FreeAddress(t)
 	process := startServer(t, address, arguments...)
-	return newServer(t, "redis://"+address, process)
+	return newServer(t, "redis://"+address+patiently, process)
 }
 
 // clusterPortAbove is how much above its own port a node of a cluster listens for the others.
@@ -50,7 +54,7 @@ const clusterPortAbove = 10_000
 // ClusterNode is [Real], as a node of a Redis Cluster.
 func ClusterNode(t testing.TB) *Server {
 	address := freeAddress(t, clusterPortAbove)
-	return newServer(t, "redis://"+address, startServer(t, address, "--cluster-enabled", "yes"))
+	return newServer(t, "redis://"+address+patiently, startServer(t, address, "--cluster-enabled", "yes"))
 }
 
 func newServer(t testing.TB, url string, process *process) *Server {
@@ -63,8 +67,7 @@ func newServer(t testing.TB, url string, process *process) *Server {
 
 // Open opens a store on the server. It is closed with the test.
 func (s *Server) Open(t testing.TB, adjust ...func(*store.Options)) *store.Store {
-	// A busy machine may stall while a connection is made; no test is about how long that may take.
-	options := store.Options{URL: s.URL + "?dial_timeout=30s", Connections: 10}
+	options := store.Options{URL: s.URL, Connections: 10}
 	for _, f := range adjust {
 		f(&options)
 	}
