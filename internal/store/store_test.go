@@ -899,7 +899,11 @@ func TestListingManySubscribersIsQuick(t *testing.T) {
 		quickest = min(quickest, time.Since(began))
 	}
 	t.Logf("listed 1,000 subscribers in %v", quickest)
-	assert.Less(t, quickest, 100*time.Millisecond)
+	within := 100 * time.Millisecond
+	if raceDetector {
+		within *= 10 // that is how much it slows programs down
+	}
+	assert.Less(t, quickest, within)
 }
 
 func TestDeleteTopic(t *testing.T) {
