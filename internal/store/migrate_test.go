@@ -722,7 +722,9 @@ func migrateWhile(t *testing.T, server *storetest.Server, ourWeb bool) {
 	assert.Empty(t, told)
 	violations, err := l.Check(l.ctx)
 	require.NoError(t, err)
-	for _, v := range violations { // the original's web adds the job in a step of its own, when our worker may have delivered the batch: it comes up, and goes
+	for _, v := range violations {
+		// The original gives a batch its job in a step of its own. Until then the batch may have been moved, given one here,
+		// delivered and removed. Who takes the late job discards it.
 		assert.Equal(t, "is for a batch that is not there", v.Problem, v)
 	}
 	for l.raw.SCard(l.ctx, "jobs:index:main").Val() > 0 {
