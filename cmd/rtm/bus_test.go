@@ -27,9 +27,6 @@ const rootKey = "the-root-key"
 // soon bounds what must happen; nothing waits that long unless it fails.
 const soon = 30 * time.Second
 
-// patient, at the end of a Redis URL, has a stall of the machine not taken for a Redis that is away.
-const patient = "?dial_timeout=30&read_timeout=30"
-
 // testBus is a whole bus, web and worker, in this process, on a real Redis.
 type testBus struct {
 	redis *storetest.Server
@@ -46,7 +43,7 @@ func startBus(t testing.TB, adjust ...func(*app.Config)) *testBus {
 	b.ca = certificate
 	config, err := app.LoadConfig(func(name string) string {
 		return map[string]string{
-			"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": b.redis.URL + patient, "FORCE_SSL": "no",
+			"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": b.redis.PatientURL(), "FORCE_SSL": "no",
 			"ROUTEMASTER_SSL_VERIFY": "no", "ROUTEMASTER_CALLBACK_DENY": "none", "ROUTEMASTER_ACQUIRE_TIMEOUT": "1", "ROUTEMASTER_WORKER_THREADS": "4",
 		}[name]
 	})

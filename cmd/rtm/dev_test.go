@@ -55,7 +55,7 @@ func TestDevShowsADeliveryAndCommandsThatWork(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
 		args := []string{"dev", "--port", "0"}
 		if !redis.IsEmbedded() {
-			args = append(args, "--redis-url", redis.URL+patient)
+			args = append(args, "--redis-url", redis.PatientURL())
 		}
 		for range 2 { // a second run finds what the first left in a real Redis
 			runDev(t, redis, args)

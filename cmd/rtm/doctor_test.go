@@ -28,7 +28,7 @@ func TestDoctor(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
 		ctx := t.Context()
 		t.Setenv("REDIS_ENV_KEY", "SOME_REDIS")
-		t.Setenv("SOME_REDIS", redis.URL+patient)
+		t.Setenv("SOME_REDIS", redis.PatientURL())
 		t.Setenv("ROUTEMASTER_REDIS_NAMESPACE", "rm:")
 		status, stdout, stderr := runDoctor(t, ctx)
 		assert.Equal(t, app.ExitOK, status, stderr)
@@ -63,14 +63,14 @@ func TestDoctor(t *testing.T) {
 		assert.Equal(t, summary{Repairable: 2}, last.Summary)
 
 		t.Setenv("SOME_REDIS", "redis://127.0.0.1:1/0") // flags overrule it
-		status, stdout, stderr = runDoctor(t, ctx, "--fix", "--redis-url", redis.URL+patient, "--namespace", "rm:")
+		status, stdout, stderr = runDoctor(t, ctx, "--fix", "--redis-url", redis.PatientURL(), "--namespace", "rm:")
 		assert.Equal(t, app.ExitOK, status, stderr)
 		assert.Contains(t, stdout, "subscriber:shop: is not in subscribers [added there]\n")
 		assert.Contains(t, stdout, "2 repaired, 0 that --fix repairs, 0 left alone.")
-		status, stdout, _ = runDoctor(t, ctx, "--fix", "--redis-url", redis.URL+patient)
+		status, stdout, _ = runDoctor(t, ctx, "--fix", "--redis-url", redis.PatientURL())
 		assert.Equal(t, app.ExitOK, status)
 		assert.Contains(t, stdout, "1 subscribers", stdout)
-		status, stdout, _ = runDoctor(t, ctx, "--redis-url", redis.URL+patient, "--namespace", "")
+		status, stdout, _ = runDoctor(t, ctx, "--redis-url", redis.PatientURL(), "--namespace", "")
 		assert.Equal(t, app.ExitFailed, status)
 		assert.Contains(t, stdout, "rm:subscribers: is not a key of the layout")
 	})
@@ -85,7 +85,7 @@ func TestDoctorPrintsOneLineForEachFinding(t *testing.T) {
 		redis.Raw.Set(ctx, "x\xff\u202e", "x", 0)
 		redis.Raw.Set(ctx, "größe", "x", 0)
 		redis.Raw.ZAdd(ctx, "batches:index", goredis.Z{Member: "\x1b]0;x\a"})
-		for _, args := range [][]string{{"--redis-url", redis.URL + patient}, {"--redis-url", redis.URL + patient, "--json"}} {
+		for _, args := range [][]string{{"--redis-url", redis.PatientURL()}, {"--redis-url", redis.PatientURL(), "--json"}} {
 			status, stdout, _ := runDoctor(t, ctx, args...)
 			assert.Equal(t, app.ExitFailed, status)
 			assert.NotContains(t, stdout, "\x1b")
@@ -113,7 +113,7 @@ func TestDoctorStopsInTheMiddle(t *testing.T) {
 		defer stop()
 		out := &interrupted{stop: stop}
 		var stderr bytes.Buffer
-		assert.Equal(t, app.ExitFailed, run(ctx, []string{"doctor", "--fix", "--redis-url", redis.URL + patient}, out, &stderr))
+		assert.Equal(t, app.ExitFailed, run(ctx, []string{"doctor", "--fix", "--redis-url", redis.PatientURL()}, out, &stderr))
 		assert.Equal(t, "rtm: stopped before the end; what was repaired stays so\n", stderr.String())
 		repaired := int(redis.Raw.SCard(t.Context(), "topics").Val())
 		assert.Positive(t, repaired)
@@ -121,7 +121,7 @@ func TestDoctorStopsInTheMiddle(t *testing.T) {
 		assert.Equal(t, repaired, strings.Count(out.String(), "[added there]\n"), "what was repaired is told")
 		assert.NotContains(t, out.String(), "Read ")
 
-		status, stdout, _ := runDoctor(t, t.Context(), "--fix", "--redis-url", redis.URL+patient)
+		status, stdout, _ := runDoctor(t, t.Context(), "--fix", "--redis-url", redis.PatientURL())
 		assert.Equal(t, app.ExitOK, status)
 		assert.Contains(t, stdout, fmt.Sprintf(": %d repaired, 0 that --fix repairs, 0 left alone.", all-repaired))
 	})
@@ -142,7 +142,7 @@ func TestDoctorRefusesACluster(t *testing.T) {
 	redis := storetest.ClusterNode(t)
 	redis.Raw.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 	for _, args := range [][]string{nil, {"--fix"}} {
-		status, stdout, stderr := runDoctor(t, t.Context(), append(args, "--redis-url", redis.URL+patient)...)
+		status, stdout, stderr := runDoctor(t, t.Context(), append(args, "--redis-url", redis.PatientURL())...)
 		assert.Equal(t, app.ExitFailed, status)
 		assert.Empty(t, stdout)
 		assert.Equal(t, "rtm: this Redis is a node of a Redis Cluster, which the bus does not support\n", stderr)

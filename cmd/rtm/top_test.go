@@ -25,7 +25,7 @@ func TestTopOfABus(t *testing.T) {
 	redis := storetest.Real(t)
 	config, err := app.LoadConfig(func(name string) string {
 		return map[string]string{
-			"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": redis.URL + patient, "FORCE_SSL": "no", "ROUTEMASTER_SSL_VERIFY": "no",
+			"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": redis.PatientURL(), "FORCE_SSL": "no", "ROUTEMASTER_SSL_VERIFY": "no",
 			"ROUTEMASTER_CALLBACK_DENY": "none", "ROUTEMASTER_ACQUIRE_TIMEOUT": "1", "ROUTEMASTER_WORKER_THREADS": "4",
 			"ROUTEMASTER_COUNTER_FLUSH_INTERVAL": "1",
 			// Who refuses all is tried often all the same, or there comes a look, if this takes long, without a delivery that failed.

@@ -126,7 +126,7 @@ func TestSomebodyElsesBus(t *testing.T) {
 	redis := storetest.Real(t)
 	config, err := app.LoadConfig(func(name string) string {
 		return map[string]string{
-			"ROUTEMASTER_ROOT_KEY": "the-root-key", "ROUTEMASTER_CLIENTS": "bench--1", "ROUTEMASTER_REDIS_URL": redis.URL + "?dial_timeout=30&read_timeout=30", "FORCE_SSL": "no",
+			"ROUTEMASTER_ROOT_KEY": "the-root-key", "ROUTEMASTER_CLIENTS": "bench--1", "ROUTEMASTER_REDIS_URL": redis.PatientURL(), "FORCE_SSL": "no",
 			"ROUTEMASTER_SSL_VERIFY": "no", "ROUTEMASTER_CALLBACK_DENY": "none", "ROUTEMASTER_ACQUIRE_TIMEOUT": "1",
 		}[name]
 	})

@@ -35,6 +35,9 @@ func Each(t *testing.T, test func(t *testing.T, server *Server)) {
 // once on loopback, so no test waits for it.
 const patiently = "?dial_timeout=30s"
 
+// PatientURL is [Server.URL] for tests that do not freeze Redis: no stall of the machine is taken for a Redis that is away.
+func (s *Server) PatientURL() string { return s.URL + "&read_timeout=30s" }
+
 // Embedded starts the embedded engine.
 func Embedded(t testing.TB) *Server {
 	return newServer(t, "redis://"+miniredis.RunT(t).Addr()+patiently, nil)
