@@ -13,8 +13,8 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// randomSteps is how many steps there are at least, on each engine. The race detector makes them slow, and
-// with -short there are fewer too.
+// randomSteps is how many steps there are at least, on each engine, unless [randomTime] ends them. The race detector makes them
+// slow, and with -short there are fewer too.
 func randomSteps() int {
 	if raceDetector || testing.Short() {
 		return 10_000
@@ -22,8 +22,8 @@ func randomSteps() int {
 	return 100_000
 }
 
-// randomTime is for how long at most there are more of them: a slow machine is not to spend all the time there that the package's
-// tests have.
+// randomTime is after how long none are begun any more: a slow machine is not to spend all the time there that the package's tests
+// have.
 const randomTime = 4 * time.Minute
 
 // TestRandomStepsAgainstAModel drives random sequences of steps and compares them with what must come of
@@ -367,7 +367,8 @@ func (m *model) drain(rt *rapid.T) {
 	m.ms += longestWait
 	m.schedule(m.ms)
 	// One call passes over a hundred jobs at most, and then returns none, though there may be more.
-	for m.raw.LLen(m.t.Context(), "jobs:instant:main").Val() > 0 {
+	for calls := 0; m.raw.LLen(m.t.Context(), "jobs:instant:main").Val() > 0; calls++ {
+		require.Less(rt, calls, 10_000, "jobs that nobody can take")
 		if task := m.any(rt).acquire("w1", m.ms); task != nil {
 			m.acknowledged(rt, task)
 		}
