@@ -169,8 +169,9 @@ func TestTheBusOutlivesItsExceptionService(t *testing.T) {
 			publisher := b.addClient("publisher")
 			sub := newSubscriber(t, b.addClient("subscriber"))
 			sub.subscribe(b, 0, 100, "widgets")
-			require.NoError(t, b.redis.Raw.RPush(t.Context(), "topic:broken", "not a hash").Err())
-			require.NoError(t, b.redis.Raw.SAdd(t.Context(), "topics", "broken").Err())
+			b.publish(publisher, "widgets", 300)
+			require.NoError(t, b.redis.Raw.Rename(t.Context(), "topics", "topics-aside").Err())
+			require.NoError(t, b.redis.Raw.Set(t.Context(), "topics", "not a set", 0).Err())
 			start := time.Now()
 			for i := range 300 {
 				b.call(publisher, "GET", "/topics", "", http.StatusInternalServerError)
@@ -180,10 +181,9 @@ func TestTheBusOutlivesItsExceptionService(t *testing.T) {
 					hanging.Listener.Close()
 				}
 			}
-			sub.waitFor(t, 300)
+			sub.waitFor(t, 301)
 			t.Logf("300 failing requests, 300 publishes and their deliveries took %v", time.Since(start))
-			require.NoError(t, b.redis.Raw.Del(t.Context(), "topic:broken").Err())
-			require.NoError(t, b.redis.Raw.SRem(t.Context(), "topics", "broken").Err())
+			require.NoError(t, b.redis.Raw.Rename(t.Context(), "topics-aside", "topics").Err())
 			b.requireNothingLeft()
 			require.Eventually(t, func() bool { return strings.Contains(b.logged.String(), "reports of exceptions do not arrive") }, soon, time.Millisecond)
 			assert.NotContains(t, b.logged.String(), "apikey")

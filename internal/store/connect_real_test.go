@@ -127,7 +127,7 @@ func TestAMasterThatTheSentinelsDoNotKnow(t *testing.T) {
 	ctx := t.Context()
 	assert.ErrorIs(t, st.Ping(ctx), bus.ErrUnavailable)
 	assert.ErrorIs(t, st.PutToken(ctx, alice, "alice"), bus.ErrUnavailable)
-	_, err := st.Topics(ctx)
+	_, _, err := st.Topics(ctx)
 	assert.ErrorIs(t, err, bus.ErrUnavailable)
 	require.Len(t, changes, 1)
 	assert.ErrorContains(t, changes[0], "know no master of that name")
@@ -145,7 +145,7 @@ func TestAFailoverBehindAFixedAddress(t *testing.T) {
 		_, err := st.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x", Args: []string{strconv.Itoa(i)}})
 		require.NoError(t, err)
 	}
-	_, err := st.Topics(ctx)
+	_, _, err := st.Topics(ctx)
 	require.NoError(t, err)
 	host, port, _ := net.SplitHostPort(hostOf(t, second))
 	require.NoError(t, first.Raw.Do(ctx, "replicaof", host, port).Err())

@@ -116,28 +116,33 @@ func published(cmd *redis.Cmd) Receipt {
 	return Receipt{Stored: stored, Receivers: Tokens(receivers)}
 }
 
-// Topics lists all topics, ordered by name.
-func (s *Store) Topics(ctx context.Context) ([]bus.Topic, error) {
+// Topics lists all topics, ordered by name. Those with a key that is not of its type, because something else has written to it, are
+// left out. Damaged are these keys.
+func (s *Store) Topics(ctx context.Context) (topics []bus.Topic, damaged []string, err error) {
 	names, err := s.redis.SMembers(ctx, s.keys.topics()).Result()
 	if err != nil {
-		return nil, wrap("list topics", err)
+		return nil, nil, wrap("list topics", err)
 	}
 	slices.Sort(names)
-	topics := make([]bus.Topic, len(names))
 	cmds := make([]*redis.SliceCmd, len(names))
-	err = s.pipelined(ctx, "list topics", func(pipe redis.Pipeliner) {
+	err = s.pipelinedReads(ctx, "list topics", func(pipe redis.Pipeliner) {
 		for i, name := range names {
 			cmds[i] = pipe.HMGet(ctx, s.keys.topic(bus.TopicName(name)), "publisher", "counter")
 		}
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	topics = make([]bus.Topic, 0, len(names))
 	for i, name := range names {
+		if cmds[i].Err() != nil {
+			damaged = append(damaged, keys{}.topic(bus.TopicName(name)))
+			continue
+		}
 		publisher, counter := text(cmds[i].Val()[0]), text(cmds[i].Val()[1]) // absent until somebody publishes
-		topics[i] = bus.Topic{Name: bus.TopicName(name), Publisher: bus.Token(publisher), Events: integer(counter, 0)}
+		topics = append(topics, bus.Topic{Name: bus.TopicName(name), Publisher: bus.Token(publisher), Events: integer(counter, 0)})
 	}
-	return topics, nil
+	return topics, damaged, nil
 }
 
 // DeleteTopic deletes a topic and the subscriptions to it; queued events stay. It asks in the

@@ -37,10 +37,7 @@ func (s *Server) viewSubscribers(r *http.Request) ([]subscriberView, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(damaged) > 0 {
-		s.log.LogAttrs(r.Context(), slog.LevelError, "left out subscribers whose data is damaged",
-			append(requestFields(r), slog.Any("keys", damaged))...)
-	}
+	s.logDamaged(r, "left out subscribers whose data is damaged", damaged)
 	show, err := s.identities(r)
 	if err != nil {
 		return nil, err
@@ -54,6 +51,13 @@ func (s *Server) viewSubscribers(r *http.Request) ([]subscriberView, error) {
 		}
 	}
 	return views, nil
+}
+
+// logDamaged tells of keys in Redis that are not of their type, if there are any.
+func (s *Server) logDamaged(r *http.Request, message string, keys []string) {
+	if len(keys) > 0 {
+		s.log.LogAttrs(r.Context(), slog.LevelError, message, append(requestFields(r), slog.Any("keys", keys))...)
+	}
 }
 
 func viewSubscriber(sub bus.Subscriber) subscriberView {

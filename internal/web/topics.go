@@ -21,10 +21,11 @@ func (s *Server) getTopics(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) viewTopics(r *http.Request) ([]topicView, error) {
-	topics, err := s.store.Topics(r.Context())
+	topics, damaged, err := s.store.Topics(r.Context())
 	if err != nil {
 		return nil, err
 	}
+	s.logDamaged(r, "left out topics whose data is damaged", damaged)
 	show, err := s.identities(r)
 	if err != nil {
 		return nil, err

@@ -445,6 +445,22 @@ func TestADamagedSubscriberHidesNobodyElse(t *testing.T) {
 	})
 }
 
+// TestADamagedTopicHidesNoOther has something else than the bus write to what is a topic's.
+func TestADamagedTopicHidesNoOther(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a := newAPI(t, redis)
+		for _, topic := range []string{"gadgets", "widgets"} {
+			a.requireDone(alice, "POST", "/topics/"+topic, `{"type":"noop","url":"https://x.example/"}`)
+		}
+		require.NoError(t, redis.Raw.Set(t.Context(), "topic:gadgets", "x", 0).Err())
+		got := a.do(rootKey, "GET", "/topics", "")
+		require.Equal(t, http.StatusOK, got.status, got.body)
+		assert.JSONEq(t, `[{"name":"widgets","publisher":"`+alice+`","events":1}]`, got.body)
+		assert.Equal(t, 1, strings.Count(a.log.String(), "left out topics whose data is damaged"), a.log)
+		assert.Contains(t, a.log.String(), "keys=[topic:gadgets]")
+	})
+}
+
 func TestUnsubscribe(t *testing.T) {
 	a := newAPI(t, storetest.Embedded(t))
 	a.requireDone(alice, "POST", "/topics/other", `{"type":"noop","url":"https://x.example/"}`)
@@ -627,7 +643,7 @@ func TestBasicCredentialsWithColons(t *testing.T) {
 		w := httptest.NewRecorder()
 		a.handler.ServeHTTP(w, r)
 		require.Equal(t, 204, w.Code)
-		topics, err := a.Topics(ctx)
+		topics, _, err := a.Topics(ctx)
 		require.NoError(t, err)
 		for _, found := range topics {
 			if string(found.Name) == topic {
