@@ -1,7 +1,6 @@
 package app_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -55,25 +54,7 @@ type testBus struct {
 	stopWeb, stopWorker func()
 	// log is where the daemons log to, in the end to logged.
 	log    slog.Handler
-	logged *lockedBuffer
-}
-
-// lockedBuffer is a log that several daemons write.
-type lockedBuffer struct {
-	sync.Mutex
-	bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.Lock()
-	defer b.Unlock()
-	return b.Buffer.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.Lock()
-	defer b.Unlock()
-	return b.Buffer.String()
+	logged *storetest.Buffer
 }
 
 func startBus(t *testing.T, redis *storetest.Server, adjust ...func(*app.Config)) *testBus {
@@ -88,7 +69,7 @@ func startBus(t *testing.T, redis *storetest.Server, adjust ...func(*app.Config)
 	for _, f := range adjust {
 		f(&config)
 	}
-	b := &testBus{t: t, redis: redis, store: redis.Open(t), config: config, client: newClient(t), logged: &lockedBuffer{}}
+	b := &testBus{t: t, redis: redis, store: redis.Open(t), config: config, client: newClient(t), logged: &storetest.Buffer{}}
 	b.log = slog.NewTextHandler(b.logged, nil)
 	b.startWeb()
 	b.startWorker()

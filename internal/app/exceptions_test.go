@@ -100,7 +100,7 @@ func TestPanicsAreReported(t *testing.T) {
 				}
 				transport := service.Client().Transport.(*http.Transport)
 				defer transport.CloseIdleConnections()
-				logged := &lockedBuffer{}
+				logged := &storetest.Buffer{}
 				reporter, err := telemetry.NewReporter(telemetry.ReporterOptions{
 					Service: telemetry.ExceptionService{Name: name, URL: url}, Program: "routemaster", Version: "1",
 					Secrets: []string{rootKey}, Transport: transport,

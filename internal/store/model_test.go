@@ -16,7 +16,7 @@ import (
 // randomSteps is how many steps there are at least, on each engine, unless [randomTime] ends them. The race detector makes them
 // slow, and with -short there are fewer too.
 func randomSteps() int {
-	if raceDetector || testing.Short() {
+	if storetest.RaceDetector || testing.Short() {
 		return 10_000
 	}
 	return 100_000

@@ -900,7 +900,7 @@ func TestListingManySubscribersIsQuick(t *testing.T) {
 	}
 	t.Logf("listed 1,000 subscribers in %v", quickest)
 	within := 100 * time.Millisecond
-	if raceDetector {
+	if storetest.RaceDetector {
 		within *= 10 // that is how much it slows programs down
 	}
 	assert.Less(t, quickest, within)

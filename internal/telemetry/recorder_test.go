@@ -126,7 +126,7 @@ func TestLabelsAreBounded(t *testing.T) {
 // TestAScrapeIsFast reads the metrics of a bus with 1,000 subscribers, all of whom have something queued.
 func TestAScrapeIsFast(t *testing.T) {
 	subscribers := 1000
-	if raceDetector { // which makes it so slow that Redis is not waited for
+	if storetest.RaceDetector { // which makes it so slow that Redis is not waited for
 		subscribers = 100
 	}
 	server := storetest.Real(t)
@@ -162,7 +162,7 @@ func TestAScrapeIsFast(t *testing.T) {
 	assert.Equal(t, subscribers, strings.Count(text, "\nroutemaster_subscriber_oldest_event_age_seconds{"))
 	assert.Equal(t, 2*subscribers, strings.Count(text, "\nroutemaster_bus_deliveries_total{"))
 	assert.NotContains(t, text, "--1", "tokens are secret")
-	if raceDetector {
+	if storetest.RaceDetector {
 		return
 	}
 	storetest.Promptly(t, 100*time.Millisecond, func() time.Duration {

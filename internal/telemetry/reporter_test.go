@@ -27,24 +27,6 @@ func TestMain(m *testing.M) {
 	storetest.Main(m, goleak.IgnoreAnyFunction("github.com/newrelic/go-agent/v3/newrelic.(*app).connectRoutine"))
 }
 
-// lockedBuffer is a log that several goroutines write.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
-}
-
 // service is a service that answers when it may, and keeps what it got.
 type service struct {
 	url    string
@@ -79,9 +61,9 @@ func (s *service) got() []string {
 	return append([]string{}, s.bodies...)
 }
 
-func newReporter(t *testing.T, name, url string) (*telemetry.Reporter, *lockedBuffer) {
+func newReporter(t *testing.T, name, url string) (*telemetry.Reporter, *storetest.Buffer) {
 	t.Helper()
-	out := &lockedBuffer{}
+	out := &storetest.Buffer{}
 	r, err := telemetry.NewReporter(telemetry.ReporterOptions{
 		Service: telemetry.ExceptionService{Name: name, URL: url}, Program: "routemaster", Version: "1", Secrets: []string{"the-root-key", "x"},
 	}, slog.New(slog.NewTextHandler(out, nil)))
@@ -156,7 +138,7 @@ func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestSentryMayHang has its own clock, so it knows exactly for how long anybody was held up.
 func TestSentryMayHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := &lockedBuffer{}
+		out := &storetest.Buffer{}
 		r, err := telemetry.NewReporter(telemetry.ReporterOptions{
 			Service: telemetry.ExceptionService{Name: telemetry.ServiceSentry, URL: "https://the-api-key@sentry.example/42"}, Transport: hanging{},
 		}, slog.New(slog.NewTextHandler(out, nil)))
@@ -191,7 +173,7 @@ func (b *busy) RoundTrip(*http.Request) (*http.Response, error) {
 
 // TestWhatSentryDoesNotWantHasNotArrived has Sentry ask for a pause, in which its client drops what it is given.
 func TestWhatSentryDoesNotWantHasNotArrived(t *testing.T) {
-	out, service := &lockedBuffer{}, &busy{}
+	out, service := &storetest.Buffer{}, &busy{}
 	r, err := telemetry.NewReporter(telemetry.ReporterOptions{
 		Service: telemetry.ExceptionService{Name: telemetry.ServiceSentry, URL: "https://the-api-key@sentry.example/42"}, Transport: service,
 	}, slog.New(slog.NewTextHandler(out, nil)))

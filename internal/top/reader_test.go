@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"routemaster/client"
+	"routemaster/internal/store/storetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -271,39 +272,21 @@ func TestOnce(t *testing.T) {
 	require.ErrorIs(t, Once(stopped, reader, options, io.Discard, false), context.Canceled)
 }
 
-// lockedBuffer is a terminal that a test reads.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) contains(text string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return strings.Contains(b.text.String(), text)
-}
-
 func TestWatch(t *testing.T) {
 	for _, quit := range []string{"the key", "the context"} {
 		a, reader := newBus(t, "the-root-key")
 		ctx, stop := context.WithCancel(t.Context())
 		keys, typing := io.Pipe()
-		var terminal lockedBuffer
+		var terminal storetest.Buffer
 		ended := make(chan error, 1)
 		go func() {
 			ended <- Watch(ctx, reader, Options{Bus: "https://bus.example", Interval: LeastInterval},
 				tea.WithInput(keys), tea.WithOutput(&terminal), tea.WithWindowSize(80, 24), tea.WithEnvironment([]string{"TERM=xterm", "NO_COLOR=1"}))
 		}()
-		require.Eventually(t, func() bool { return terminal.contains("shop") }, 10*time.Second, time.Millisecond)
-		assert.False(t, terminal.contains("\x1b[31m"), "no colour")
+		require.Eventually(t, func() bool { return strings.Contains(terminal.String(), "shop") }, 10*time.Second, time.Millisecond)
+		assert.False(t, strings.Contains(terminal.String(), "\x1b[31m"), "no colour")
 		a.set("/topics", "503")
-		require.Eventually(t, func() bool { return terminal.contains("503 Service Unavailable") }, 10*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Contains(terminal.String(), "503 Service Unavailable") }, 10*time.Second, time.Millisecond)
 		if quit == "the key" {
 			_, err := typing.Write([]byte("q"))
 			require.NoError(t, err)

@@ -1,7 +1,6 @@
 package worker_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -23,26 +22,8 @@ func TestMain(m *testing.M) { storetest.Main(m) }
 // soon bounds what must happen; nothing waits that long unless it fails.
 const soon = time.Minute
 
-// logBuffer is a log that may be read while it is written.
-type logBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *logBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *logBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
-}
-
 // start runs a worker with one handler for all jobs. The function it returns stops the worker and waits for it.
-func start(t *testing.T, st *store.Store, handler worker.Handler, adjust ...func(*worker.Config)) (log *logBuffer, stop func()) {
+func start(t *testing.T, st *store.Store, handler worker.Handler, adjust ...func(*worker.Config)) (log *storetest.Buffer, stop func()) {
 	t.Helper()
 	config := worker.Config{
 		Threads: 4, AcquireTimeout: 100 * time.Millisecond, RetryAfter: time.Millisecond,
@@ -51,7 +32,7 @@ func start(t *testing.T, st *store.Store, handler worker.Handler, adjust ...func
 	for _, f := range adjust {
 		f(&config)
 	}
-	log = &logBuffer{}
+	log = &storetest.Buffer{}
 	w := worker.New(st, config, slog.New(slog.NewTextHandler(log, nil)), time.Now)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -1,5 +1,5 @@
 // Package storetest gives tests a Redis of their own: the embedded engine, and a real redis-server that
-// it starts on a free loopback port with its own directory.
+// it starts on a free loopback port with its own directory. Besides, it has what tests of several packages share.
 package storetest
 
 import (

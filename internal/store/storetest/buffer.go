@@ -1,0 +1,26 @@
+package storetest
+
+import (
+	"bytes"
+	"sync"
+)
+
+// Buffer is an output, of a log or a program, that may be read while several goroutines write it. Its zero value is ready.
+type Buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements [io.Writer].
+func (b *Buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// String returns what has been written so far.
+func (b *Buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
