@@ -96,12 +96,7 @@ func (e Event) published() ([]byte, error) {
 	if !utf8.ValidString(e.URL) {
 		return nil, errors.New("the event's URL must be UTF-8")
 	}
-	p := published{Type: e.Type, URL: e.URL, Data: e.Data}
-	if !e.Timestamp.IsZero() {
-		ms := e.Timestamp.UnixMilli()
-		p.Timestamp = &ms
-	}
-	text, err := marshal(p)
+	text, err := marshal(published{Type: e.Type, URL: e.URL, Timestamp: toMillis(e.Timestamp), Data: e.Data})
 	if err != nil || len(e.Data) == 0 {
 		return text, err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -105,7 +104,7 @@ func (d *doctor) tell(f app.Finding) {
 		d.left++
 	}
 	if d.json {
-		d.line(finding{f.Key, f.Problem, f.Remedy, state})
+		writeJSONLine(d.out, finding{f.Key, f.Problem, f.Remedy, state})
 	} else {
 		fmt.Fprintf(d.out, "%s: %s [%s]\n", printable(f.Key), printable(f.Problem), does)
 	}
@@ -113,7 +112,7 @@ func (d *doctor) tell(f app.Finding) {
 
 func (d *doctor) sumUp(c app.Census, took time.Duration) {
 	if d.json {
-		d.line(map[string]summary{"summary": {d.repaired, d.repairable, d.left, c.Unchecked, c.Batches, c.Jobs, c.Subscribers, c.Topics, took.Seconds()}})
+		writeJSONLine(d.out, map[string]summary{"summary": {d.repaired, d.repairable, d.left, c.Unchecked, c.Batches, c.Jobs, c.Subscribers, c.Topics, took.Seconds()}})
 		return
 	}
 	for _, what := range c.Unchecked {
@@ -139,9 +138,4 @@ func printable(text string) string {
 		}
 	}
 	return text
-}
-
-func (d *doctor) line(value any) {
-	text, _ := json.Marshal(value)
-	fmt.Fprintf(d.out, "%s\n", text)
 }

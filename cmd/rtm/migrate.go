@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -110,7 +109,7 @@ func (m *migrate) tell(u app.Unmoved) {
 		state = "later"
 	}
 	if m.json {
-		m.line(unmoved{u.Key, u.Reason, state})
+		writeJSONLine(m.out, unmoved{u.Key, u.Reason, state})
 		return
 	}
 	fmt.Fprint(m.progress, clearLine)
@@ -119,7 +118,7 @@ func (m *migrate) tell(u app.Unmoved) {
 
 func (m *migrate) sumUp(done app.Migrated, took time.Duration) {
 	if m.json {
-		m.line(map[string]any{"summary": struct {
+		writeJSONLine(m.out, map[string]any{"summary": struct {
 			Applied bool `json:"applied"`
 			app.Migrated
 			Seconds float64 `json:"seconds"`
@@ -148,9 +147,4 @@ func (m *migrate) sumUp(done app.Migrated, took time.Duration) {
 			fmt.Fprintf(m.out, "Also %s %d %s.\n", map[bool]string{true: "put right", false: "would put right"}[m.Apply], also.n, also.what)
 		}
 	}
-}
-
-func (m *migrate) line(value any) {
-	text, _ := json.Marshal(value)
-	fmt.Fprintf(m.out, "%s\n", text)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -55,6 +56,9 @@ func writeJSON(w io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
+// writeJSONLine writes a value on one line, for machines.
+func writeJSONLine(w io.Writer, value any) { _ = json.NewEncoder(w).Encode(value) }
+
 // table writes aligned columns.
 func (l list) table(w io.Writer) error {
 	columns := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -73,13 +77,7 @@ func (l list) table(w io.Writer) error {
 // lines writes the rows with tabs between the cells.
 func lines(w io.Writer, rows [][]string) error {
 	for _, row := range rows {
-		for i, cell := range row {
-			if i > 0 {
-				fmt.Fprint(w, "\t")
-			}
-			fmt.Fprint(w, cell)
-		}
-		if _, err := fmt.Fprintln(w); err != nil {
+		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"routemaster/client"
+	"routemaster/internal/bus"
 )
 
 // tailMark begins the names of the clients that tails make, and the uuids of the subscriptions.
@@ -118,9 +118,11 @@ func (s *tailSubscription) make(ctx context.Context) error {
 	record := tailRecord{Bus: s.name, UUID: s.receiver.uuid}
 	name := tailMark + strings.ToLower(rand.Text()[:10])
 	if s.asRoot {
-		var random [16]byte
-		_, _ = rand.Read(random[:]) // never fails
-		record.Token = name + "--" + hex.EncodeToString(random[:])
+		token, err := bus.NewToken(bus.ClientName(name))
+		if err != nil {
+			return err
+		}
+		record.Token = string(token)
 	}
 	if err := s.note.write(record); err != nil {
 		return err

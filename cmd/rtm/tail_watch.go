@@ -52,7 +52,7 @@ func (s *tailSubscription) watch(ctx context.Context) error {
 // complaints are what is wrong with a subscription.
 func (s *tailSubscription) complaints(sub client.SubscriptionStatus) (texts []string) {
 	switch {
-	case sub.Health == fullHealth || s.refused.Load() > 0:
+	case sub.Health == bus.MaxHealth || s.refused.Load() > 0:
 	case s.arrived.Load() == 0:
 		texts = append(texts, fmt.Sprintf("the bus tries to deliver to %s, and does not succeed. Check that it reaches this address (--public-url), "+
 			"that it trusts the certificate (--cert, or ROUTEMASTER_SSL_VERIFY=NO on its workers), and that ROUTEMASTER_CALLBACK_DENY there allows it", s.callback()))
@@ -67,9 +67,6 @@ func (s *tailSubscription) complaints(sub client.SubscriptionStatus) (texts []st
 	}
 	return texts
 }
-
-// fullHealth is the health of a subscriber to which no delivery has failed of late.
-const fullHealth = 100
 
 // checkTopics refuses topics that do not exist, unless they are to be created.
 func (t *tail) checkTopics(ctx context.Context, on *client.Client) error {

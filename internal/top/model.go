@@ -214,8 +214,9 @@ func (m *Model) take(s sampled) {
 
 // arrange sorts and filters again.
 func (m *Model) arrange() {
+	filter := compileFilter(m.filter)
 	for _, t := range m.tables {
-		t.arrange(compileFilter(m.filter))
+		t.arrange(filter)
 	}
 }
 
