@@ -3,8 +3,8 @@ package app
 import (
 	"fmt"
 	"log/slog"
-	"net/url"
 
+	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 )
 
@@ -34,9 +34,5 @@ func (c *Config) secrets() []string {
 	for _, token := range c.Clients {
 		secrets = append(secrets, string(token))
 	}
-	if u, err := url.Parse(c.RedisURL); err == nil {
-		password, _ := u.User.Password()
-		secrets = append(secrets, password, u.Query().Get("sentinel_password"))
-	}
-	return secrets
+	return append(secrets, store.Passwords(c.RedisURL)...)
 }

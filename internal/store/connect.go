@@ -45,6 +45,15 @@ func CheckURL(url string) error {
 	return err
 }
 
+// Passwords are those of Redis and of its sentinels in a URL that [Open] takes; empty where there is none.
+func Passwords(url string) []string {
+	s, err := parseURL(url)
+	if err != nil {
+		return nil
+	}
+	return []string{s.options.Password, s.sentinelPassword}
+}
+
 func parseURL(text string) (source, error) {
 	scheme, rest, ok := strings.Cut(text, "+sentinel://")
 	if ok && (scheme == "redis" || scheme == "rediss") {

@@ -48,6 +48,20 @@ func TestSentinelURLs(t *testing.T) {
 	}
 }
 
+func TestPasswordsOfURLs(t *testing.T) {
+	for url, want := range map[string][]string{
+		"redis://a":                                     {"", ""},
+		"rediss://user:the%20secret@a/3":                {"the secret", ""},
+		"unix://user:secret@/path?db=1":                 {"secret", ""},
+		"redis+sentinel://:secret@a,b/m":                {"secret", ""},
+		"redis+sentinel://a/m?sentinel_password=theirs": {"", "theirs"},
+		"redis+sentinel://:secret@[::1]:26379,[::2]:26379/m?sentinel_password=theirs": {"secret", "theirs"},
+		"http://user:secret@a": nil,
+	} {
+		assert.Equal(t, want, Passwords(url), url)
+	}
+}
+
 func TestTheURLSaysHowPatientToBe(t *testing.T) {
 	for url, want := range map[string]struct{ dial, margin time.Duration }{
 		"redis://127.0.0.1:1":                               {dialTimeout, waitMargin},
