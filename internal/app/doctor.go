@@ -12,12 +12,17 @@ type Finding = store.Violation
 // Census is what an examination of Redis has read.
 type Census = store.Census
 
+// openForCommand opens the store for a command, which makes one call at a time.
+func openForCommand(c Config) (*store.Store, error) {
+	return store.Open(store.Options{
+		URL: c.RedisURL, Namespace: c.RedisNamespace, Connections: 1, Abreast: c.SubscriberDeliveries,
+	})
+}
+
 // Examine tells what is wrong in the configured Redis and, with fix, repairs what can be repaired. The bus may
 // run meanwhile.
 func Examine(ctx context.Context, c Config, fix bool, tell func(Finding)) (Census, error) {
-	st, err := store.Open(store.Options{
-		URL: c.RedisURL, Namespace: c.RedisNamespace, Connections: 1, Abreast: c.SubscriberDeliveries,
-	})
+	st, err := openForCommand(c)
 	if err != nil {
 		return Census{}, err
 	}

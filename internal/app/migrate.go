@@ -18,9 +18,7 @@ type Migrated = store.Migrated
 // Migrate moves what the Ruby original has left in the configured Redis to where this program has it, or back. The
 // bus may run meanwhile.
 func Migrate(ctx context.Context, c Config, m Migration) (Migrated, error) {
-	st, err := store.Open(store.Options{
-		URL: c.RedisURL, Namespace: c.RedisNamespace, Connections: 1, Abreast: c.SubscriberDeliveries,
-	})
+	st, err := openForCommand(c)
 	if err != nil {
 		return Migrated{}, err
 	}

@@ -164,9 +164,7 @@ func runScenario(ctx context.Context, o Options, scenario scenario, report *Repo
 		return scenario.run(s, ctx)
 	}
 	defer func() { err = errors.Join(err, s.own.close()) }()
-	if _, known := report.Figures[figureLeftOver]; !known {
-		report.Figures[figureLeftOver] = 0
-	}
+	report.add(figureLeftOver, 0) // it is known, though nothing may have to be drained
 	before := s.own.usage()
 	if err := scenario.run(s, ctx); err != nil {
 		return errors.Join(err, s.own.died())

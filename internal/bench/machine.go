@@ -193,10 +193,8 @@ func (m *machine) usage() map[string]usage {
 // died says which program has ended by itself.
 func (m *machine) died() error {
 	for _, p := range m.running {
-		select {
-		case <-p.exited:
-			return p.failed("has ended")
-		default:
+		if err := p.died(); err != nil {
+			return err
 		}
 	}
 	return nil

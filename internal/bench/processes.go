@@ -92,15 +92,23 @@ func start(name string, command *exec.Cmd) (*process, error) {
 	return p, nil
 }
 
+// died says that a program has ended by itself.
+func (p *process) died() error {
+	select {
+	case <-p.exited:
+		return p.failed("has ended")
+	default:
+		return nil
+	}
+}
+
 // ready waits until a program is ready.
 func (p *process) ready(ctx context.Context, is func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
 	for !is() {
-		select {
-		case <-p.exited:
-			return p.failed("has ended")
-		default:
+		if err := p.died(); err != nil {
+			return err
 		}
 		if sleep(ctx, 2*time.Millisecond) != nil {
 			return p.failed("does not get ready")

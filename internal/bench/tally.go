@@ -2,6 +2,7 @@ package bench
 
 import (
 	"bytes"
+	"strings"
 	"sync"
 	"time"
 
@@ -79,7 +80,7 @@ func (f *follower) deliver(path string, body []byte, http2 bool) {
 	now := time.Now().UnixNano()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.prefix == "" || len(path) < len(f.prefix) || path[:len(f.prefix)] != f.prefix {
+	if f.prefix == "" || !strings.HasPrefix(path, f.prefix) {
 		return
 	}
 	f.tally.Deliveries++

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -164,14 +163,15 @@ func grown(before, now map[store.Counter]int64) map[store.Counter]int64 {
 	if len(before) == 0 {
 		return nil
 	}
-	now = maps.Clone(now)
+	more := map[store.Counter]int64{}
 	for c, n := range now {
 		was := before[c]
 		if was > n {
 			was = 0
 		}
-		now[c] = n - was
+		if n > was {
+			more[c] = n - was
+		}
 	}
-	maps.DeleteFunc(now, func(_ store.Counter, n int64) bool { return n <= 0 })
-	return now
+	return more
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"encoding/binary"
 	"encoding/hex"
 	"log/slog"
 	"math/rand/v2"
@@ -96,9 +97,7 @@ func requestID(r *http.Request) string {
 		return values[0]
 	}
 	var id [8]byte
-	for i, n := 0, rand.Uint64(); i < len(id); i++ {
-		id[i] = byte(n >> (8 * i))
-	}
+	binary.LittleEndian.PutUint64(id[:], rand.Uint64())
 	return hex.EncodeToString(id[:])
 }
 
