@@ -69,6 +69,9 @@ func isPlain(text, more string) bool {
 	return true
 }
 
+// IsURLSafe reports whether text has only the characters of a UID.
+func IsURLSafe(text string) bool { return isPlain(text, "-_") }
+
 // parseHTTPS returns an [Invalid] unless text is an absolute https URL, written as RFC 3986
 // has it, of at most [MaxURLLen] characters.
 func parseHTTPS(text string) (*url.URL, error) {

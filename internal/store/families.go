@@ -59,23 +59,12 @@ func (k keys) layout() layout {
 
 // isUID reports whether a text can be the UID of a batch. By that the keys of the Ruby original's batches differ from our
 // other ones that begin with "batches:".
-func isUID(text string) bool { return len(text) == bus.UIDLen && isURLSafe(text) }
+func isUID(text string) bool { return len(text) == bus.UIDLen && bus.IsURLSafe(text) }
 
 // isWorker reports whether what follows "jobs:pending:" is a queue and a worker.
 func isWorker(text string) bool {
 	queue, worker, _ := strings.Cut(text, ":")
-	return slices.Contains(bus.Queues[:], bus.Queue(queue)) && worker != "" && isURLSafe(worker)
-}
-
-func isURLSafe(text string) bool {
-	for i := range len(text) {
-		switch c := text[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
-		default:
-			return false
-		}
-	}
-	return true
+	return slices.Contains(bus.Queues[:], bus.Queue(queue)) && worker != "" && bus.IsURLSafe(worker)
 }
 
 // family returns the family of a key, with the type by the layout, which is empty if that does not know the key, and

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,7 +124,7 @@ func (r *migrationRun) requireTypes(ctx context.Context) error {
 // readHolders finds the workers of the original that no index lists.
 func (r *migrationRun) readHolders(ctx context.Context) error {
 	pending := r.keys.pending(bus.QueueMain, "")
-	return r.scanKeys(ctx, pending+"*", func(page []string) error {
+	return r.store.scanKeys(ctx, "migrate", pending+"*", func(page []string) error {
 		for _, key := range page {
 			if f, _ := r.layout.family(r.keys, key); f.of == pendingKeys {
 				r.holders = append(r.holders, strings.TrimPrefix(key, pending))
@@ -134,7 +135,7 @@ func (r *migrationRun) readHolders(ctx context.Context) error {
 }
 
 func (r *migrationRun) moveBatches(ctx context.Context) error {
-	return r.scanKeys(ctx, r.keys.ns+"*", func(page []string) error {
+	return r.store.scanKeys(ctx, "migrate", r.keys.ns+"*", func(page []string) error {
 		var there, here []string
 		for _, key := range page {
 			switch f, bid := r.layout.family(r.keys, key); f.of {
@@ -154,21 +155,6 @@ func (r *migrationRun) moveBatches(ctx context.Context) error {
 		r.Progress(r.done)
 		return nil
 	})
-}
-
-func (r *migrationRun) scanKeys(ctx context.Context, match string, each func(page []string) error) error {
-	for cursor := uint64(0); ; {
-		page, next, err := r.store.redis.Scan(ctx, cursor, match, keysPerTrip).Result()
-		if err != nil {
-			return wrap("migrate", err)
-		}
-		if err := each(page); err != nil {
-			return err
-		}
-		if cursor = next; cursor == 0 {
-			return nil
-		}
-	}
 }
 
 // source is the key of a batch that is to be moved.
@@ -305,9 +291,8 @@ func (r *migrationRun) complete(ctx context.Context, bids []string) error {
 			lacking = append(lacking, bid)
 		}
 	}
-	for len(lacking) > 0 {
-		n := min(len(lacking), scriptsPerTrip)
-		err := r.runScript(ctx, lacking[:n], func(_, code string) {
+	for some := range slices.Chunk(lacking, scriptsPerTrip) {
+		err := r.runScript(ctx, some, func(_, code string) {
 			if code == "complete" {
 				r.done.Completed++
 			}
@@ -315,7 +300,6 @@ func (r *migrationRun) complete(ctx context.Context, bids []string) error {
 		if err != nil {
 			return err
 		}
-		lacking = lacking[n:]
 	}
 	return nil
 }

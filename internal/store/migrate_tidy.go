@@ -91,7 +91,7 @@ func (r *migrationRun) removeGauges(ctx context.Context) error {
 
 // hash reads a hash, a page at a time.
 func (r *migrationRun) hash(ctx context.Context, key string, each func(field, value string)) error {
-	return wrap("migrate", (&survey{store: r.store}).members(ctx, key, "hash", 0, pairs(each)))
+	return wrap("migrate", r.store.members(ctx, key, "hash", 0, pairs(each)))
 }
 
 // fix runs a script, which returns how much it has done; a dry run counts one.

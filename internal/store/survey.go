@@ -117,12 +117,12 @@ func (v *survey) read(ctx context.Context) error {
 		v.newest.saw(entry.Score)
 	}
 	err = errors.Join(
-		v.members(ctx, k.tokens(), "hash", 0, pairs(func(token, name string) { v.names[token] = name })),
-		v.members(ctx, k.subscribers(), "set", 0, add(v.subscribers)),
-		v.members(ctx, k.topics(), "set", 0, add(v.topics)),
-		v.members(ctx, k.batchGauge(), "hash", 0, gauge(func(g *gauges, value string) { g.batches = value })),
-		v.members(ctx, k.eventGauge(), "hash", 0, gauge(func(g *gauges, value string) { g.events = value })),
-		v.members(ctx, k.batchesIndex(), "zset", 0, pairs(func(bid, _ string) {
+		v.store.members(ctx, k.tokens(), "hash", 0, pairs(func(token, name string) { v.names[token] = name })),
+		v.store.members(ctx, k.subscribers(), "set", 0, add(v.subscribers)),
+		v.store.members(ctx, k.topics(), "set", 0, add(v.topics)),
+		v.store.members(ctx, k.batchGauge(), "hash", 0, gauge(func(g *gauges, value string) { g.batches = value })),
+		v.store.members(ctx, k.eventGauge(), "hash", 0, gauge(func(g *gauges, value string) { g.events = value })),
+		v.store.members(ctx, k.batchesIndex(), "zset", 0, pairs(func(bid, _ string) {
 			b := v.batches[bid]
 			b.indexed = true
 			v.batches[bid] = b
@@ -136,7 +136,7 @@ func (v *survey) read(ctx context.Context) error {
 	if err != nil {
 		return wrap("check", err)
 	}
-	return wrap("check", v.readKeys(ctx))
+	return v.store.scanKeys(ctx, "check", v.keys.ns+"*", func(page []string) error { return wrap("check", v.readPage(ctx, page)) })
 }
 
 func (v *survey) readQueue(ctx context.Context, q bus.Queue, register func([]string)) error {
@@ -146,19 +146,19 @@ func (v *survey) readQueue(ctx context.Context, q bus.Queue, register func([]str
 		err = nil
 	}
 	return errors.Join(err,
-		v.members(ctx, v.keys.jobsIndex(q), "set", 0, func(page []string) {
+		v.store.members(ctx, v.keys.jobsIndex(q), "set", 0, func(page []string) {
 			for _, packed := range page {
 				j := jobs[packed]
 				j.listed = true
 				jobs[packed] = j
 			}
 		}),
-		v.members(ctx, v.keys.scheduled(q), "zset", 0, pairs(func(packed, _ string) {
+		v.store.members(ctx, v.keys.scheduled(q), "zset", 0, pairs(func(packed, _ string) {
 			j := jobs[packed]
 			j.scheduled = true
 			jobs[packed] = j
 		})),
-		v.members(ctx, v.keys.pendingIndex(q), "set", 0, register),
+		v.store.members(ctx, v.keys.pendingIndex(q), "set", 0, register),
 	)
 }
 
@@ -172,9 +172,9 @@ func pairs(each func(name, value string)) func(page []string) {
 }
 
 // members reads a set, a sorted set or a hash from a cursor on, a page at a time.
-func (v *survey) members(ctx context.Context, key, kind string, cursor uint64, each func(page []string)) error {
+func (s *Store) members(ctx context.Context, key, kind string, cursor uint64, each func(page []string)) error {
 	for {
-		page, next, err := scan(ctx, v.store.redis, key, kind, cursor).Result()
+		page, next, err := scan(ctx, s.redis, key, kind, cursor).Result()
 		if err != nil {
 			return err
 		}
@@ -196,15 +196,14 @@ func scan(ctx context.Context, db redis.Cmdable, key, kind string, cursor uint64
 	}
 }
 
-// readKeys reads the keys of which there is one for each batch, subscriber, topic or worker, and finds
-// those that should not be there.
-func (v *survey) readKeys(ctx context.Context) error {
+// scanKeys reads the names of the keys that match, a page at a time. What says what fails when Redis does.
+func (s *Store) scanKeys(ctx context.Context, what, match string, each func(page []string) error) error {
 	for cursor := uint64(0); ; {
-		page, next, err := v.store.redis.Scan(ctx, cursor, v.keys.ns+"*", keysPerTrip).Result()
+		page, next, err := s.redis.Scan(ctx, cursor, match, keysPerTrip).Result()
 		if err != nil {
-			return err
+			return wrap(what, err)
 		}
-		if err := v.readPage(ctx, page); err != nil {
+		if err := each(page); err != nil {
 			return err
 		}
 		if cursor = next; cursor == 0 {
@@ -276,7 +275,7 @@ func (v *survey) ask(ctx context.Context, pipe redis.Pipeliner, key string) (ans
 			if each(members); cursor == 0 {
 				return nil
 			}
-			return v.members(ctx, key, f.kind, cursor, each)
+			return v.store.members(ctx, key, f.kind, cursor, each)
 		}
 	case pendingKeys:
 		jobs := pipe.LRange(ctx, key, -elementsPerTrip, -1)

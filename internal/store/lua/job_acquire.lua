@@ -44,10 +44,7 @@ end
 
 -- Whether a batch of the line still has its list and its job; if not, it is struck out.
 local function stands(token, bid)
-  if redis.call('EXISTS', batch_key(bid)) == 1
-    and redis.call('SISMEMBER', jobs_index_key(queue), job_of(bid)) == 1 then
-    return true
-  end
+  if has_list_and_job(bid) then return true end
   redis.call('ZREM', line_key(token), bid)
   return false
 end

@@ -93,7 +93,7 @@ local function wait_in_line(to, bid, batches)
   if standing ~= batches - 1 or standing < to.abreast then return false end
   if not to.line_moves then
     local first = redis.call('ZRANGE', line_key(to.token), 0, 0)[1]
-    to.line_moves = redis.call('EXISTS', batch_key(first)) == 1 and redis.call('SISMEMBER', jobs_index_key('main'), job_of(first)) == 1
+    to.line_moves = has_list_and_job(first)
     if not to.line_moves then return false end
   end
   append_to_line(to.token, bid, last_in_line(to.token))

@@ -53,6 +53,11 @@ local function last_in_line(token)
   return tonumber(redis.call('ZRANGE', line_key(token), -1, -1, 'WITHSCORES')[2]) or 0
 end
 
+-- Whether a batch of a line has its list and its job, with which somebody comes to call the next.
+local function has_list_and_job(bid)
+  return redis.call('EXISTS', batch_key(bid)) == 1 and redis.call('SISMEMBER', jobs_index_key('main'), job_of(bid)) == 1
+end
+
 -- Calls batches of a subscriber's line by their places, the first of which is 0: a job that was told to wait
 -- for its turn becomes instant, and is the next taken.
 local function call_line(token, from, to)
