@@ -1153,6 +1153,23 @@ func TestForeignBytesDoNotStopAThread(t *testing.T) {
 	})
 }
 
+// TestForeignSettingsDoNotStopAPublish has something else than the bus write what a worker notes of a subscriber.
+func TestForeignSettingsDoNotStopAPublish(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 100, "widgets")
+		for _, abreast := range []string{"0", "-1", "many", ""} {
+			f.raw.HSet(t.Context(), "subscriber:alice--1", "abreast", abreast)
+			f.publish("widgets", 1, 1, 0)
+			f.sound()
+			task := f.acquire("w1", 0)
+			assert.Equal(t, []int{1}, numbers(t, task))
+			f.settle(task, store.Done)
+			f.sound()
+		}
+	})
+}
+
 func TestHousekeepingOfDeadWorkersIsPutBackWithoutAJob(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
 		f := newFixture(t, server)

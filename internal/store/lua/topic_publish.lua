@@ -47,7 +47,7 @@ for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
       token = token, current = current,
       max = math.max(1, math.floor(tonumber(settings[2]) or default_max)),
       timeout = math.max(0, tonumber(settings[3]) or default_timeout),
-      abreast = tonumber(settings[4]),
+      abreast = settings[4] and math.max(1, tonumber(settings[4]) or 1),
     })
   end
 end
