@@ -24,7 +24,7 @@ func exampleBus() *httptest.Server {
 			return
 		}
 		fmt.Println(r.Method, r.URL.Path, string(body))
-		w.WriteHeader(http.StatusNoContent)
+		w.WriteHeader(http.StatusOK)
 	}))
 }
 

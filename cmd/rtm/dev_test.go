@@ -105,7 +105,7 @@ func runDev(t *testing.T, redis *storetest.Server, args []string) {
 			until(`<- [{"topic":"widgets","type":"update"`)
 		}
 	}
-	assert.Equal(t, []int{204, 204, 204, 200, 200, 201}, statuses)
+	assert.Equal(t, []int{200, 204, 200, 200, 200, 201}, statuses)
 	assert.Contains(t, bodies[3], `"widgets"`)
 	assert.Contains(t, bodies[4], `"timeout":2000`)
 	until(`<- [{"topic":"gadgets","type":"noop"`)

@@ -153,7 +153,7 @@ func (b *testBus) addClient(name string) string {
 
 func (b *testBus) publish(token, topic string, number int) {
 	b.t.Helper()
-	b.call(token, "POST", "/topics/"+topic, eventBody(number), http.StatusNoContent)
+	b.call(token, "POST", "/topics/"+topic, eventBody(number), http.StatusOK)
 }
 
 func eventBody(number int) string {

@@ -91,7 +91,7 @@ func (p *chaoticPublisher) try(ctx context.Context, api, key, body string) (ackn
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	switch resp.StatusCode {
-	case http.StatusNoContent:
+	case http.StatusOK:
 		return true
 	case http.StatusServiceUnavailable:
 		p.ledger.refuse()

@@ -110,7 +110,7 @@ func TestWhatHappensIsMeasured(t *testing.T) {
 	shop.refuse = func(deliveries int) bool { return deliveries == 1 }
 	shop.subscribe(b, 50, 10, "widgets")
 	idle.subscribe(b, 0, 10, "gadgets")
-	b.call(publisher, "POST", "/topics/widgets", "["+eventBody(1)+","+eventBody(2)+","+eventBody(3)+"]", 204)
+	b.call(publisher, "POST", "/topics/widgets", "["+eventBody(1)+","+eventBody(2)+","+eventBody(3)+"]", 200)
 	shop.waitFor(t, 3)
 	b.publish(publisher, "widgets", 4)
 	shop.waitFor(t, 4)
@@ -227,7 +227,7 @@ func TestMetricsOfTheWholeBus(t *testing.T) {
 			}, soon, 10*time.Millisecond)
 		}
 		show(0, 0, 0, 0, 0)
-		b.call(publisher, "POST", "/topics/widgets", "["+eventBody(1)+","+eventBody(2)+","+eventBody(3)+"]", 204)
+		b.call(publisher, "POST", "/topics/widgets", "["+eventBody(1)+","+eventBody(2)+","+eventBody(3)+"]", 200)
 		shop.waitFor(t, 3)
 		show(1, 1, 3, 3, 0)
 		var text string

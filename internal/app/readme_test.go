@@ -37,7 +37,7 @@ func TestTheReadmesWalkWorksWhenPasted(t *testing.T) {
 	output, err := bash.Output()
 	require.NoError(t, err)
 	for _, want := range []string{
-		`{"name":"warehouse","token":"warehouse--1"}`, `{"name":"shop","token":"shop--1"}`, "204\n",
+		`{"name":"warehouse","token":"warehouse--1"}`, `{"name":"shop","token":"shop--1"}`, "200\n",
 		`{"name":"widgets","publisher":"warehouse--1","events":1}`,
 		`"subscriber":"shop"`, `"queued":1`, `"pointer":"/type"`,
 	} {

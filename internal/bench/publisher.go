@@ -88,7 +88,7 @@ func (c *client) send(due time.Time) error {
 	return nil
 }
 
-// read reads the answer, which must be 204 and so has no body.
+// read reads the answer, which must be 200 without a body.
 func (c *client) read() error {
 	filled := 0
 	for {
@@ -96,7 +96,7 @@ func (c *client) read() error {
 		filled += n
 		answer := c.answer[:filled]
 		switch {
-		case bytes.HasSuffix(answer, []byte("\r\n\r\n")) && bytes.HasPrefix(answer, []byte("HTTP/1.1 204")):
+		case bytes.HasSuffix(answer, []byte("\r\n\r\n")) && bytes.HasPrefix(answer, []byte("HTTP/1.1 200")):
 			return nil
 		case filled == len(c.answer), bytes.Contains(answer, []byte("\r\n\r\n")):
 			return fmt.Errorf("the bus answers a publish with %q", answer)

@@ -72,7 +72,7 @@ func serveReceiver(ctx context.Context, listen string, out io.Writer) error {
 	})
 }
 
-// serveNoop is a server that reads a request and answers 204.
+// serveNoop is a server that reads a request and answers like a bus.
 func serveNoop(ctx context.Context, listen string, out io.Writer) error {
 	listener, err := net.Listen("tcp", listen)
 	if err != nil {
@@ -80,7 +80,7 @@ func serveNoop(ctx context.Context, listen string, out io.Writer) error {
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		w.WriteHeader(http.StatusNoContent)
+		w.WriteHeader(http.StatusOK)
 	})}
 	if err := announce(out, addresses{Service: "http://" + listener.Addr().String()}); err != nil {
 		return errors.Join(err, listener.Close())

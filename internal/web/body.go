@@ -152,14 +152,14 @@ func (b *body) string() (string, error) {
 	return token.String(), nil
 }
 
-// optionalString reads a string, or null, which is nil.
-func (b *body) optionalString() (*string, error) {
+// optional reads a value of an optional field. Null is as if the field were left out: existing clients send it.
+func optional[T any](b *body, read func(*body) (T, error)) (value T, given bool, err error) {
 	if b.json.PeekKind() == 'n' {
-		_, err := b.value()
-		return nil, err
+		_, err = b.value()
+		return value, false, err
 	}
-	text, err := b.string()
-	return &text, err
+	value, err = read(b)
+	return value, err == nil, err
 }
 
 // integer reads an integer of 64 bits, written without a fraction or an exponent.
@@ -177,6 +177,51 @@ func (b *body) integer() (int64, error) {
 	}
 	return n, nil
 }
+
+// wholeNumber reads a number of 64 bits without a fraction, however it is written: 7, 7.0 or 0.7e1.
+func (b *body) wholeNumber() (int64, error) {
+	token, err := b.value()
+	if err != nil {
+		return 0, err
+	}
+	if token.Kind() != '0' {
+		return 0, b.invalid("must be an integer")
+	}
+	n, ok := parseWholeNumber(token.String())
+	if !ok {
+		return 0, b.invalid("must be an integer of at most 64 bits")
+	}
+	return n, nil
+}
+
+// parseWholeNumber parses a JSON number, exactly.
+func parseWholeNumber(text string) (n int64, ok bool) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, true
+	}
+	mantissa, exponent := text, 0
+	if at := strings.IndexAny(text, "eE"); at >= 0 {
+		var err error
+		if exponent, err = strconv.Atoi(text[at+1:]); err != nil {
+			return 0, false
+		}
+		mantissa = text[:at]
+	}
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := strings.TrimRight(whole+fraction, "0")
+	if digits == "" || digits == "-" {
+		return 0, true
+	}
+	zeros := len(whole) - len(digits) + exponent
+	if zeros < 0 || zeros > maxDigits {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(digits+strings.Repeat("0", zeros), 10, 64)
+	return n, err == nil
+}
+
+// maxDigits is the most digits of an integer of 64 bits.
+const maxDigits = 19
 
 // raw reads any value, as it is written.
 func (b *body) raw() ([]byte, error) {

@@ -34,7 +34,11 @@ func (s *Server) postTopic(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = s.ingest.Publish(r.Context(), caller(r).token, topic, events, once)
 	}
-	s.answer(w, r, err)
+	if err != nil {
+		s.fail(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusOK) // not 204: an existing client takes only 200 for success, and else publishes again
 }
 
 // readEvents reads, validates and packs the events of a body.
@@ -79,9 +83,13 @@ func (b *body) event(e *bus.Event) error {
 		case "url":
 			e.URL, err = b.string()
 		case "timestamp":
-			e.Timestamp, err = b.integer()
+			var at int64
+			var given bool
+			if at, given, err = optional(b, (*body).wholeNumber); given {
+				e.Timestamp = at
+			}
 		case "data":
-			e.Data, err = b.raw()
+			e.Data, _, err = optional(b, (*body).raw)
 		default:
 			err = b.unknown("type", "url", "timestamp", "data")
 		}

@@ -53,11 +53,11 @@ func TestBulkPublish(t *testing.T) {
 			return "[" + eventText(1) + "," + eventText(2) + "," + bad + "," + eventText(4) + "]"
 		}
 		for bad, pointer := range map[string]string{
-			`{"type":"changed","url":"https://x.example/"}`:               "/2/type",
-			`{"type":"noop","url":"http://x.example/"}`:                   "/2/url",
-			`{"type":"noop","url":"https://x.example/","data":1e999}`:     "/2/data",
-			`{"type":"noop","url":"https://x.example/","timestamp":null}`: "/2/timestamp",
-			`{"type":"noop","url":"https://x.example/","extra":1}`:        "/2/extra",
+			`{"type":"changed","url":"https://x.example/"}`:              "/2/type",
+			`{"type":"noop","url":"http://x.example/"}`:                  "/2/url",
+			`{"type":"noop","url":"https://x.example/","data":1e999}`:    "/2/data",
+			`{"type":"noop","url":"https://x.example/","timestamp":1.5}`: "/2/timestamp",
+			`{"type":"noop","url":"https://x.example/","extra":1}`:       "/2/extra",
 			`7`: "/2", `[]`: "/2", `null`: "/2",
 		} {
 			got := a.problem(alice, "POST", "/topics/widgets", event(bad))
@@ -112,13 +112,13 @@ func TestIdempotentPublish(t *testing.T) {
 			keys            []string
 			status          int
 		}{
-			{alice, "/topics/a", eventText(1), []string{"k"}, 204},
-			{alice, "/topics/a", eventText(1), []string{"k"}, 204},
+			{alice, "/topics/a", eventText(1), []string{"k"}, 200},
+			{alice, "/topics/a", eventText(1), []string{"k"}, 200},
 			{alice, "/topics/a", eventText(2), []string{"k"}, 409},
 			{alice, "/topics/b", eventText(1), []string{"k"}, 409},
-			{alice, "/topics/a", eventsText(1, 3), []string{longest}, 204},
-			{alice, "/topics/a", eventsText(1, 3), []string{longest}, 204},
-			{bob, "/topics/b", eventText(1), []string{"k"}, 204},
+			{alice, "/topics/a", eventsText(1, 3), []string{longest}, 200},
+			{alice, "/topics/a", eventsText(1, 3), []string{longest}, 200},
+			{bob, "/topics/b", eventText(1), []string{"k"}, 200},
 			{alice, "/topics/a", eventText(1), []string{longest + "~"}, 400},
 			{alice, "/topics/a", eventText(1), []string{""}, 400},
 			{alice, "/topics/a", eventText(1), []string{"a b"}, 400},

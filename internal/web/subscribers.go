@@ -95,45 +95,51 @@ func (s *Server) postSubscriber(w http.ResponseWriter, r *http.Request) {
 
 // readSubscription reads a subscription; it does not validate it.
 func readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, err error) {
-	body, err := readBody(w, r)
+	b, err := readBody(w, r)
 	if err != nil {
 		return sub, err
 	}
 	listed := false
-	err = body.object(func(member []byte) error {
+	err = b.object(func(member []byte) error {
 		switch string(member) {
 		case "topics":
 			listed = true
-			return body.array(func() error {
-				name, err := body.string()
+			return b.array(func() error {
+				name, err := b.string()
 				sub.Topics = append(sub.Topics, bus.TopicName(name))
 				return err
 			})
 		case "callback":
-			callback, err := body.string()
+			callback, err := b.string()
 			sub.Callback = callback
 			return err
 		case "uuid":
-			uuid, err := body.optionalString()
-			sub.UUID = uuid
+			uuid, given, err := optional(b, (*body).string)
+			if given {
+				sub.UUID = &uuid
+			}
 			return err
 		case "timeout":
-			ms, err := body.integer()
-			// Clamped, so that no number of ms overflows; beyond the bound it is refused.
-			timeout := time.Duration(min(max(ms, -1), bus.MaxTimeout.Milliseconds()+1)) * time.Millisecond
-			sub.Timeout = &timeout
+			ms, given, err := optional(b, (*body).integer)
+			if given {
+				// Clamped, so that no number of ms overflows; beyond the bound it is refused.
+				timeout := time.Duration(min(max(ms, -1), bus.MaxTimeout.Milliseconds()+1)) * time.Millisecond
+				sub.Timeout = &timeout
+			}
 			return err
 		case "max":
-			n, err := body.integer()
-			most := int(n)
-			sub.MaxEvents = &most
+			n, given, err := optional(b, (*body).integer)
+			if given {
+				most := int(n)
+				sub.MaxEvents = &most
+			}
 			return err
 		default:
-			return body.unknown("topics", "callback", "uuid", "timeout", "max")
+			return b.unknown("topics", "callback", "uuid", "timeout", "max")
 		}
 	})
 	if err == nil {
-		err = body.end()
+		err = b.end()
 	}
 	if err == nil && !listed {
 		err = bus.Invalidf("/topics", "must be an array of topic names")

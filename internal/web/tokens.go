@@ -51,29 +51,28 @@ func (s *Server) postTokens(w http.ResponseWriter, r *http.Request) {
 
 // readToken reads a new token, and makes it if it is not given.
 func readToken(w http.ResponseWriter, r *http.Request) (wanted tokenView, err error) {
-	body, err := readBody(w, r)
+	b, err := readBody(w, r)
 	if err != nil {
 		return wanted, err
 	}
 	given := false
-	err = body.object(func(member []byte) error {
+	err = b.object(func(member []byte) error {
 		var text string
 		var err error
 		switch string(member) {
 		case "name":
-			text, err = body.string()
+			text, err = b.string()
 			wanted.Name = bus.ClientName(text)
 		case "token":
-			given = true
-			text, err = body.string()
+			text, given, err = optional(b, (*body).string)
 			wanted.Token = bus.Token(text)
 		default:
-			err = body.unknown("name", "token")
+			err = b.unknown("name", "token")
 		}
 		return err
 	})
 	if err == nil {
-		err = body.end()
+		err = b.end()
 	}
 	if err == nil {
 		err = bus.At("/name", wanted.Name.Validate())

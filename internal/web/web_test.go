@@ -125,10 +125,15 @@ func (a *api) problem(who, method, path, body string) problem {
 	return p
 }
 
+// requireDone sends a request that is answered without a body: 200 for a publish, 204 for the others.
 func (a *api) requireDone(who, method, path, body string) {
 	a.t.Helper()
+	status := http.StatusNoContent
+	if method == "POST" && strings.HasPrefix(path, "/topics/") {
+		status = http.StatusOK
+	}
 	got := a.do(who, method, path, body)
-	require.Equal(a.t, answer{status: http.StatusNoContent, header: got.header}, got, "%s %s", method, path)
+	require.Equal(a.t, answer{status: status, header: got.header}, got, "%s %s", method, path)
 }
 
 func TestWhoMayDoWhat(t *testing.T) {
@@ -150,7 +155,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"POST", "/api_tokens", `{"name":"x"}`, 401, 403, 201, 401},
 		{"DELETE", "/api_tokens/none", "", 401, 403, 204, 401},
 		{"GET", "/topics", "", 401, 200, 200, 401},
-		{"POST", "/topics/widgets", event, 401, 204, 403, 401},
+		{"POST", "/topics/widgets", event, 401, 200, 403, 401},
 		{"POST", "/subscription", subscription, 401, 204, 403, 401},
 		{"POST", "/subscriber", subscription, 401, 204, 403, 401},
 		{"GET", "/subscriptions", "", 401, 200, 200, 401},
@@ -284,11 +289,13 @@ func TestARefusedRequestChangesNothing(t *testing.T) {
 			{"/topics/a", event(`"data":` + strings.Repeat("[", 20_000)), "", "depth"},
 			{"/topics/a", event(`"data":1e-999`), "/data", "double"},
 			{"/topics/a", event(`"data":-9223372036854775809`), "/data", "64 bits"},
-			{"/topics/a", event(`"timestamp":null`), "/timestamp", "integer"},
 			{"/topics/a", event(`"timestamp":true`), "/timestamp", "integer"},
 			{"/topics/a", event(`"timestamp":1e19`), "/timestamp", "integer"},
 			{"/topics/a", event(`"timestamp":1.5`), "/timestamp", "integer"},
-			{"/topics/a", event(`"timestamp":1e3`), "/timestamp", "integer"},
+			{"/topics/a", event(`"timestamp":1795302000000.5`), "/timestamp", "integer"},
+			{"/topics/a", event(`"timestamp":15e-1`), "/timestamp", "integer"},
+			{"/topics/a", event(`"timestamp":1e999999999999999999999`), "/timestamp", "integer"},
+			{"/topics/a", event(`"timestamp":9223372036854775808.0`), "/timestamp", "64 bits"},
 			{"/topics/a", event(`"timestamp":"1"`), "/timestamp", "integer"},
 			{"/topics/a", event(`"timestamp":9223372036854775808`), "/timestamp", "64 bits"},
 			{"/topics/a", event(`"data":"` + strings.Repeat("x", 64) + `"`), "/data", "at most 64"},
@@ -318,7 +325,6 @@ func TestARefusedRequestChangesNothing(t *testing.T) {
 			{"/subscription", sub(`"timeout":-1`), "/timeout", "0 to 3600000"},
 			{"/subscription", sub(`"timeout":3600001`), "/timeout", "0 to 3600000"},
 			{"/subscription", sub(`"timeout":9223372036854775807`), "/timeout", "0 to 3600000"},
-			{"/subscription", sub(`"timeout":null`), "/timeout", "integer"},
 			{"/subscription", sub(`"max":0`), "/max", "1 to 10000"},
 			{"/subscription", sub(`"max":1.0`), "/max", "integer"},
 			{"/subscription", sub(`"max":true`), "/max", "integer"},
@@ -642,7 +648,7 @@ func TestBasicCredentialsWithColons(t *testing.T) {
 		r.SetBasicAuth(user, password)
 		w := httptest.NewRecorder()
 		a.handler.ServeHTTP(w, r)
-		require.Equal(t, 204, w.Code)
+		require.Equal(t, 200, w.Code)
 		topics, _, err := a.Topics(ctx)
 		require.NoError(t, err)
 		for _, found := range topics {
