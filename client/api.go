@@ -15,7 +15,8 @@ import (
 type Subscription struct {
 	// Topics are all the topics subscribed to from now on: those that are not listed are unsubscribed.
 	Topics []string
-	// Callback is the https URL that batches are sent to, without user name, query string or fragment.
+	// Callback is the https URL that batches are sent to, without query string and fragment. The bus drops a
+	// user name: see UUID.
 	Callback string
 	// UUID is the secret that the bus shows the callback, as the user name: see [NewHandler]. Empty, it stays
 	// what it was.

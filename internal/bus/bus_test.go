@@ -97,7 +97,7 @@ func TestEventValidate(t *testing.T) {
 	}
 }
 
-func TestSubscriptionValidate(t *testing.T) {
+func TestSubscriptionNormalize(t *testing.T) {
 	deny, err := bus.ParseDenyList("loopback")
 	require.NoError(t, err)
 	text := func(s string) *string { return &s }
@@ -122,7 +122,9 @@ func TestSubscriptionValidate(t *testing.T) {
 			func(s *bus.Subscription) { s.Callback = "https://a.example/?" },
 			func(s *bus.Subscription) { s.Callback = "https://a.example/#x" },
 			func(s *bus.Subscription) { s.Callback = "https://a.example/#" },
-			func(s *bus.Subscription) { s.Callback = "https://u:p@a.example/" },
+			func(s *bus.Subscription) { s.Callback = "https://u:p@127.0.0.1/" },
+			func(s *bus.Subscription) { s.Callback = "https://u:p@/" },
+			func(s *bus.Subscription) { s.Callback = "https://u:p@:8443/" },
 			func(s *bus.Subscription) { s.Callback = "https://[::ffff:127.0.0.1]/" },
 			func(s *bus.Subscription) { s.Callback = "https://localhost:8443/" },
 		},
@@ -143,8 +145,24 @@ func TestSubscriptionValidate(t *testing.T) {
 		for i, change := range changes {
 			sub := bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://a.example/x"}
 			change(&sub)
-			assert.Equal(t, pointer, pointerOf(t, sub.Validate(deny)), "%s %d", pointer, i)
+			assert.Equal(t, pointer, pointerOf(t, sub.Normalize(deny)), "%s %d", pointer, i)
 		}
+	}
+}
+
+func TestACallbackLosesItsUserName(t *testing.T) {
+	for callback, want := range map[string]string{
+		"https://a.example":                         "https://a.example",
+		"https://demo@a.example":                    "https://a.example",
+		"https://demo:@a.example:8443/x":            "https://a.example:8443/x",
+		"HTTPS://u:p@A.example/%7Euser//y@z/":       "HTTPS://A.example/%7Euser//y@z/",
+		"https://a.example/y@z":                     "https://a.example/y@z",
+		"https://@[2001:db8::1]:1/":                 "https://[2001:db8::1]:1/",
+		"https://shop--9f86d081884c7d65@a.example/": "https://a.example/",
+	} {
+		sub := bus.Subscription{Callback: callback}
+		require.NoError(t, sub.Normalize(bus.DenyList{}), callback)
+		assert.Equal(t, want, sub.Callback)
 	}
 }
 

@@ -32,16 +32,19 @@ type Subscription struct {
 	MaxEvents *int
 }
 
-// Validate returns an [Invalid] that points at the first wrong field. A callback whose host is denied is wrong.
-func (s *Subscription) Validate(deny DenyList) error {
+// Normalize drops the user name and password of the callback: existing clients send one, and deliveries bear the UUID. It
+// returns an [Invalid] that points at the first wrong field. A callback whose host is denied is wrong.
+func (s *Subscription) Normalize(deny DenyList) error {
 	for i, name := range s.Topics {
 		if err := name.Validate(); err != nil {
 			return At("/topics/"+strconv.Itoa(i), err)
 		}
 	}
-	if err := validateCallback(s.Callback, deny); err != nil {
+	callback, err := normalCallback(s.Callback, deny)
+	if err != nil {
 		return At("/callback", err)
 	}
+	s.Callback = callback
 	if s.UUID != nil && !validUUID(*s.UUID) {
 		// RFC 7617, section 2: a user-id has no colon and no control character.
 		return Invalidf("/uuid", "must be at most %d characters, without a colon or control characters", maxUUIDLen)
@@ -61,21 +64,29 @@ func validUUID(uuid string) bool {
 	})
 }
 
-func validateCallback(callback string, deny DenyList) error {
+// normalCallback returns a valid callback without user name and password.
+func normalCallback(callback string, deny DenyList) (string, error) {
 	u, err := parseHTTPS(callback)
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case u.RawQuery != "" || u.ForceQuery:
-		return Invalidf("", "must not have a query string")
+		return "", Invalidf("", "must not have a query string")
 	case strings.Contains(callback, "#"):
-		return Invalidf("", "must not have a fragment")
-	case u.User != nil:
-		return Invalidf("", "must not have a user name or password; send the uuid instead")
+		return "", Invalidf("", "must not have a fragment")
 	case deny.DeniesHost(u):
-		return Invalidf("", "must not have an address that the operator denies (loopback and link-local, if not set otherwise)")
+		return "", Invalidf("", "must not have an address that the operator denies (loopback and link-local, if not set otherwise)")
+	case u.User == nil:
+		return callback, nil
 	}
-	return nil
+	// Cut from the text, so that the rest stays as it came: the URL might be written in another way.
+	scheme, rest, _ := strings.Cut(callback, "//")
+	authority, path, slash := strings.Cut(rest, "/")
+	callback = scheme + "//" + authority[strings.LastIndexByte(authority, '@')+1:]
+	if slash {
+		callback += "/" + path
+	}
+	return callback, nil
 }
 
 // Subscriber is a client that has subscribed.

@@ -85,7 +85,7 @@ func millis(t time.Time) *int64 {
 func (s *Server) postSubscriber(w http.ResponseWriter, r *http.Request) {
 	sub, err := readSubscription(w, r)
 	if err == nil {
-		err = sub.Validate(s.config.Deny)
+		err = sub.Normalize(s.config.Deny)
 	}
 	if err == nil {
 		err = s.store.Subscribe(r.Context(), caller(r).token, sub, s.now())
