@@ -154,6 +154,10 @@ func (c *Client) attempt(ctx context.Context, r request) (io.ReadCloser, error) 
 	if err != nil {
 		return nil, &connectionError{bare(err)}
 	}
+	if resp.StatusCode == http.StatusSwitchingProtocols { // the body is the connection, which no time-out bounds
+		_ = resp.Body.Close()
+		resp.Body = http.NoBody
+	}
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()
 		return nil, readError(resp)

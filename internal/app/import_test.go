@@ -59,6 +59,7 @@ var only = map[string][]string{
 	"golang.org/x/term":                    {"cmd/rtm"},
 	"github.com/gofrs/flock":               {"cmd/rtm"},
 	"golang.org/x/sys":                     {"cmd/rtm"},
+	"golang.org/x/net/":                    {"internal/delivery"},
 	"github.com/cenkalti/backoff/":         {"client"},
 	"github.com/google/pprof/":             {"internal/bench"},
 	"github.com/HdrHistogram/":             {"internal/bench"},

@@ -20,6 +20,9 @@ const threadCalls = 32
 // otherCalls is how many calls to Redis a worker may have under way besides its threads' own.
 const otherCalls = 8
 
+// spareConnections is how many idle connections to callbacks a worker keeps, besides one for each thread.
+const spareConnections = 32
+
 // How often the housekeeping is asked for.
 const (
 	autodropEvery     = 10 * time.Second
@@ -50,7 +53,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		DamageRate:     c.DamageRate,
 		MaxBackoff:     c.MaxBackoff,
 		UserAgent:      "routemaster/" + Version(),
-		Connections:    c.WorkerThreads,
+		MaxIdle:        c.WorkerThreads + spareConnections,
 		Reporter:       seen.reporter,
 		Tracer:         seen.tracer,
 		Recorder:       recorder,

@@ -3,17 +3,13 @@ package delivery
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"math/rand/v2"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
-	"syscall"
 	"time"
 
 	"routemaster/internal/bus"
@@ -37,8 +33,8 @@ type Config struct {
 	MaxBackoff time.Duration
 	// UserAgent is sent with every delivery.
 	UserAgent string
-	// Connections is how many idle connections to one subscriber are kept for the next delivery.
-	Connections int
+	// MaxIdle is how many idle connections to all callbacks together are kept for the next deliveries.
+	MaxIdle int
 	// Reporter, if given, reports what must not happen. A failed delivery may.
 	Reporter *telemetry.Reporter
 	// Tracer, if given, makes spans of the deliveries.
@@ -49,54 +45,19 @@ type Config struct {
 
 // Deliverer delivers batches. It is safe for concurrent use.
 type Deliverer struct {
-	config Config
-	client *http.Client
-	log    *slog.Logger
-	now    func() time.Time
+	config    Config
+	transport *transport
+	log       *slog.Logger
+	now       func() time.Time
 }
 
 // New makes a deliverer.
 func New(config Config, log *slog.Logger, now func() time.Time) *Deliverer {
-	return &Deliverer{config: config, client: newClient(config), log: log, now: now}
-}
-
-func newClient(config Config) *http.Client {
-	dialer := &net.Dialer{
-		Timeout: config.ConnectTimeout,
-		// Here, and not where names are resolved, so that a name that changes its address does not get through.
-		Control: func(_, address string, _ syscall.RawConn) error { return checkAddress(config.Deny, address) },
-	}
-	return &http.Client{
-		Timeout: config.Timeout,
-		// A redirect is a failure: the subscriber's word on where its events go is its callback.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			DialContext:            dialer.DialContext,
-			TLSHandshakeTimeout:    config.ConnectTimeout,
-			TLSClientConfig:        &tls.Config{InsecureSkipVerify: !config.VerifyTLS}, // an operator's explicit choice
-			ForceAttemptHTTP2:      true,
-			DisableCompression:     true, // answers are thrown away
-			MaxIdleConnsPerHost:    config.Connections,
-			IdleConnTimeout:        90 * time.Second,
-			MaxResponseHeaderBytes: maxResponseHeader,
-		},
-	}
-}
-
-// checkAddress refuses an address that deliveries must not connect to, as it is about to be dialled.
-func checkAddress(deny bus.DenyList, address string) error {
-	to, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if deny.Denies(to.Addr()) {
-		return fmt.Errorf("the callback's address %s is denied by ROUTEMASTER_CALLBACK_DENY", to.Addr())
-	}
-	return nil
+	return &Deliverer{config: config, transport: newTransport(config, log), log: log, now: now}
 }
 
 // Close ends the idle connections.
-func (d *Deliverer) Close() { d.client.CloseIdleConnections() }
+func (d *Deliverer) Close() { d.transport.close() }
 
 // Deliver posts a task's batch to its subscriber. It is the handler of [bus.JobBatch].
 func (d *Deliverer) Deliver(ctx context.Context, task *store.Task) store.Outcome {
@@ -188,12 +149,6 @@ func gone(err error) bool {
 	return ok && status.code == http.StatusGone
 }
 
-// What is read of an answer at most: of its header, and of its body so that its connection can be used again.
-const (
-	maxResponseHeader = 64 << 10
-	maxDrain          = 64 << 10
-)
-
 // statusError is an answer that does not acknowledge a batch.
 type statusError struct {
 	code       int
@@ -206,9 +161,9 @@ func (e *statusError) Error() string {
 
 // post sends a batch. Any 2xx acknowledges it; the error says why it is not acknowledged.
 func (d *Deliverer) post(ctx context.Context, batch *store.Delivery, p payload) error {
-	req, err := http.NewRequestWithContext(d.config.Recorder.Traced(ctx), http.MethodPost, batch.Callback, p.reader())
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, batch.Callback, p.reader())
 	if err != nil {
-		return err
+		return plainError(err)
 	}
 	req.ContentLength = p.length
 	// A connection that turns out to be closed is replaced, and the request begun again.
@@ -217,13 +172,10 @@ func (d *Deliverer) post(ctx context.Context, batch *store.Delivery, p payload) 
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", d.config.UserAgent)
 	telemetry.Propagate(ctx, req.Header)
-	resp, err := d.client.Do(req)
+	resp, err := d.transport.send(req, d.config.Timeout)
 	if err != nil {
-		return plainError(err)
+		return err
 	}
-	defer resp.Body.Close()
-	// What the subscriber says beyond its status does not matter, nor whether it can be read.
-	_, _ = io.CopyN(io.Discard, resp.Body, maxDrain)
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return &statusError{resp.StatusCode, resp.Header.Get("Retry-After")}
 	}

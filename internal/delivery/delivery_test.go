@@ -32,7 +32,7 @@ func deliverer(t *testing.T, adjust ...func(*delivery.Config)) (d *delivery.Deli
 	t.Helper()
 	config := delivery.Config{
 		ConnectTimeout: time.Minute, Timeout: time.Minute, HealRate: 1, DamageRate: -2,
-		MaxBackoff: time.Minute, UserAgent: "routemaster/test", Connections: 4,
+		MaxBackoff: time.Minute, UserAgent: "routemaster/test", MaxIdle: 4,
 	}
 	for _, f := range adjust {
 		f(&config)

@@ -2,7 +2,6 @@ package telemetry
 
 import (
 	"net/http"
-	"net/http/httptrace"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -28,7 +27,7 @@ type Metrics struct {
 	age          prometheus.Histogram
 	lateness     prometheus.Histogram
 	unreadable   prometheus.Counter
-	connections  *httptrace.ClientTrace
+	connections  map[bool]prometheus.Counter
 
 	dropped                       children[prometheus.Counter]
 	droppedBatches                prometheus.Counter
@@ -95,11 +94,10 @@ func (m *Metrics) registerDelivery(register promauto.Factory) {
 		"Time from when a batch was due to when it was taken for its first attempt, its wait for its turn included; not of batches that were full before.", durations))
 	m.unreadable = register.NewCounter(counter("events_unreadable_total", "Events left out of deliveries because they cannot be read."))
 	connections := register.NewCounterVec(counter("delivery_connections_total", "Connections of deliveries, by whether they were used before."), []string{"reused"})
-	used := map[bool]prometheus.Counter{}
+	m.connections = map[bool]prometheus.Counter{}
 	for _, reused := range []bool{false, true} {
-		used[reused] = connections.WithLabelValues(strconv.FormatBool(reused))
+		m.connections[reused] = connections.WithLabelValues(strconv.FormatBool(reused))
 	}
-	m.connections = &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { used[got.Reused].Inc() }}
 }
 
 func (m *Metrics) registerHousekeeping(register promauto.Factory) {

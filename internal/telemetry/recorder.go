@@ -1,9 +1,7 @@
 package telemetry
 
 import (
-	"context"
 	"log/slog"
-	"net/http/httptrace"
 	"strings"
 	"time"
 
@@ -135,12 +133,11 @@ func (r *Recorder) Delivered(batch *store.Delivery, events int, start time.Time,
 	}
 }
 
-// Traced makes deliveries note whether they use a connection again.
-func (r *Recorder) Traced(ctx context.Context) context.Context {
-	if r == nil {
-		return ctx
+// Connected notes that a delivery got a connection, and whether that was used before.
+func (r *Recorder) Connected(reused bool) {
+	if r != nil {
+		r.metrics.connections[reused].Inc()
 	}
-	return httptrace.WithClientTrace(ctx, r.metrics.connections)
 }
 
 // Removed notes that a subscriber's events left its queue.

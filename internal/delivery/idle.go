@@ -1,0 +1,131 @@
+package delivery
+
+import (
+	"container/list"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+// connection is a connection to a callback's host. One delivery at a time uses it.
+type connection struct {
+	*http.ClientConn
+	scheme, host string
+	// While it is idle: its place in the pool, and what ends it when it has been idle for too long.
+	place  *list.Element
+	expiry *time.Timer
+}
+
+// origin is what a connection leads to.
+type origin struct{ scheme, host string }
+
+// idlePool keeps the connections that no delivery uses: so many to each host, so many in all, for so long. Those that have
+// been idle longest go first. It is safe for concurrent use.
+type idlePool struct {
+	max, maxPerHost int
+	ttl             time.Duration
+
+	mu     sync.Mutex
+	byHost map[origin][]*connection // the longest idle first
+	all    list.List                // of *connection, the longest idle first
+	closed bool
+}
+
+func newIdlePool(maxIdle, maxPerHost int, ttl time.Duration) *idlePool {
+	return &idlePool{max: maxIdle, maxPerHost: maxPerHost, ttl: ttl, byHost: map[origin][]*connection{}}
+}
+
+// take returns the connection to a host that was used last, nil if there is none. Those that the other side has
+// closed meanwhile are closed here too.
+func (p *idlePool) take(scheme, host string) *connection {
+	for {
+		p.mu.Lock()
+		conns := p.byHost[origin{scheme, host}]
+		if len(conns) == 0 {
+			p.mu.Unlock()
+			return nil
+		}
+		conn := conns[len(conns)-1]
+		p.remove(conn)
+		p.mu.Unlock()
+		if conn.Available() > 0 {
+			return conn
+		}
+		_ = conn.Close()
+	}
+}
+
+// put takes over a connection that is free for the next request.
+func (p *idlePool) put(conn *connection) {
+	for _, surplus := range p.add(conn) {
+		_ = surplus.Close()
+	}
+}
+
+// add keeps a connection, and returns those that are too many now, no longer kept.
+func (p *idlePool) add(conn *connection) (surplus []*connection) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed {
+		return []*connection{conn}
+	}
+	to := origin{conn.scheme, conn.host}
+	p.byHost[to] = append(p.byHost[to], conn)
+	place := p.all.PushBack(conn)
+	conn.place, conn.expiry = place, time.AfterFunc(p.ttl, func() { p.expire(conn, place) })
+	if len(p.byHost[to]) > p.maxPerHost {
+		surplus = append(surplus, p.remove(p.byHost[to][0]))
+	}
+	if p.all.Len() > p.max {
+		surplus = append(surplus, p.remove(p.all.Front().Value.(*connection)))
+	}
+	return surplus
+}
+
+// remove no longer keeps a connection that is kept. The lock is held.
+func (p *idlePool) remove(conn *connection) *connection {
+	conn.expiry.Stop()
+	p.all.Remove(conn.place)
+	conn.place = nil
+	to := origin{conn.scheme, conn.host}
+	p.byHost[to] = slices.DeleteFunc(p.byHost[to], func(other *connection) bool { return other == conn })
+	if len(p.byHost[to]) == 0 {
+		delete(p.byHost, to)
+	}
+	return conn
+}
+
+// expire closes a connection that has been in its place for too long.
+func (p *idlePool) expire(conn *connection, place *list.Element) {
+	p.mu.Lock()
+	expired := conn.place == place // else it has been used since
+	if expired {
+		p.remove(conn)
+	}
+	p.mu.Unlock()
+	if expired {
+		_ = conn.Close()
+	}
+}
+
+// clear closes all that it keeps.
+func (p *idlePool) clear() {
+	p.mu.Lock()
+	var conns []*connection
+	for p.all.Len() > 0 {
+		conns = append(conns, p.remove(p.all.Front().Value.(*connection)))
+	}
+	p.mu.Unlock()
+	for _, conn := range conns {
+		_ = conn.Close()
+	}
+}
+
+// close closes all that it keeps. From now on it keeps nothing.
+func (p *idlePool) close() {
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	p.clear()
+}

@@ -1,0 +1,54 @@
+package telemetry
+
+import (
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// filesWarningInterval bounds how often it is said that file descriptors have run out.
+const filesWarningInterval = 10 * time.Second
+
+// FileWarner says in the log that this process, or its host, is out of file descriptors: at most once in 10 s,
+// with how often that happened. It is safe for concurrent use.
+type FileWarner struct {
+	log *slog.Logger
+
+	mu    sync.Mutex
+	next  time.Time
+	times int
+}
+
+// NewFileWarner makes a FileWarner.
+func NewFileWarner(log *slog.Logger) *FileWarner { return &FileWarner{log: log} }
+
+// Check reports whether an error is that there is no file descriptor left, and then warns. Doing says what needed one.
+func (w *FileWarner) Check(err error, doing string) bool {
+	if !outOfFiles(err) {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.times++
+	if now := time.Now(); !now.Before(w.next) {
+		w.log.Warn("out of file descriptors; raise the limit of open files", "doing", doing, "times", w.times, "error", err)
+		w.next, w.times = now.Add(filesWarningInterval), 0
+	}
+	return true
+}
+
+// outOfFiles recognises the error also in that of a look-up of a name, which has only its text.
+func outOfFiles(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, errno := range []error{syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, errno) || strings.Contains(err.Error(), errno.Error()) {
+			return true
+		}
+	}
+	return false
+}
