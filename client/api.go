@@ -73,6 +73,8 @@ func (c *Client) UnsubscribeAll(ctx context.Context) error {
 type SubscriptionStatus struct {
 	// Subscriber is the token for root and for the subscriber itself, the client's name for others.
 	Subscriber string
+	// Name is the client's name; empty if the bus is of a version that does not tell it.
+	Name string
 	// UUID is empty for all but root and the subscriber itself.
 	UUID     string
 	Callback string
@@ -93,6 +95,7 @@ type SubscriptionStatus struct {
 // status is a SubscriptionStatus on the wire. Times are ms.
 type status struct {
 	Subscriber    string   `json:"subscriber"`
+	Name          string   `json:"name,omitempty"`
 	UUID          *string  `json:"uuid"`
 	Callback      string   `json:"callback"`
 	Max           int      `json:"max_events"`
@@ -114,7 +117,7 @@ func (s *SubscriptionStatus) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	*s = SubscriptionStatus{
-		Subscriber: wire.Subscriber, Callback: wire.Callback, Max: wire.Max, Timeout: time.Duration(wire.Timeout) * time.Millisecond,
+		Subscriber: wire.Subscriber, Name: wire.Name, Callback: wire.Callback, Max: wire.Max, Timeout: time.Duration(wire.Timeout) * time.Millisecond,
 		Topics: wire.Topics, Health: wire.Health, LastAttempted: fromMillis(wire.LastAttempted),
 		Sent: wire.Events.Sent, Queued: wire.Events.Queued, Oldest: fromMillis(wire.Events.Oldest),
 	}
@@ -127,7 +130,7 @@ func (s *SubscriptionStatus) UnmarshalJSON(text []byte) error {
 // MarshalJSON writes what the bus answers.
 func (s SubscriptionStatus) MarshalJSON() ([]byte, error) {
 	wire := status{
-		Subscriber: s.Subscriber, Callback: s.Callback, Max: s.Max, Timeout: s.Timeout.Milliseconds(),
+		Subscriber: s.Subscriber, Name: s.Name, Callback: s.Callback, Max: s.Max, Timeout: s.Timeout.Milliseconds(),
 		Topics: append([]string{}, s.Topics...), Health: s.Health, LastAttempted: toMillis(s.LastAttempted),
 	}
 	if s.UUID != "" {

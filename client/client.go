@@ -95,8 +95,19 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 	if next.Method != last.Method || !sameOrigin && !secured || len(via) > mostRedirects {
 		return http.ErrUseLastResponse
 	}
+	if followed, ok := next.Context().Value(redirectKey{}).(*redirect); ok && next.Response != nil {
+		*followed = redirect{next.Response.StatusCode, next.URL.Scheme + "://" + next.URL.Host}
+	}
 	return nil
 }
+
+// redirect is the last one that a request has followed; a request's context has one, to be filled in, under redirectKey.
+type redirect struct {
+	status int
+	to     string
+}
+
+type redirectKey struct{}
 
 // request is what is asked of the bus.
 type request struct {
@@ -150,7 +161,11 @@ func (c *Client) attempt(ctx context.Context, r request) (io.ReadCloser, error) 
 	if r.key != "" {
 		req.Header.Set("Idempotency-Key", r.key)
 	}
-	resp, err := c.http.Do(req)
+	var followed redirect
+	resp, err := c.http.Do(req.WithContext(context.WithValue(ctx, redirectKey{}, &followed)))
+	if err != nil && followed.status != 0 && ctx.Err() == nil {
+		return nil, &connectionError{&RedirectError{followed.status, followed.to, bare(err)}}
+	}
 	if err != nil {
 		return nil, &connectionError{bare(err)}
 	}

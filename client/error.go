@@ -5,10 +5,12 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -19,7 +21,7 @@ type Error struct {
 	Status int
 	// Title is the status in words.
 	Title string
-	// Detail says what to change. It is empty if what answered was no bus.
+	// Detail says what to change, without control characters. It is empty if what answered was no bus.
 	Detail string
 	// Pointer is the JSON pointer of the field at fault in what was sent, if it is one field.
 	Pointer string
@@ -44,11 +46,14 @@ const mostProblem = 64 << 10
 // readError reads an answer that is not 2xx. Only what a bus says is told: others may repeat the request's headers.
 func readError(resp *http.Response) *Error {
 	e := &Error{Status: resp.StatusCode}
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, mostProblem))
+	var text []byte
+	if e.Status != http.StatusSwitchingProtocols { // after that comes no body, but whatever the peer likes
+		text, _ = io.ReadAll(io.LimitReader(resp.Body, mostProblem))
+	}
 	var problem struct{ Title, Detail, Pointer string }
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind == "application/problem+json" && json.Unmarshal(text, &problem) == nil {
-		e.Title, e.Detail, e.Pointer = problem.Title, problem.Detail, problem.Pointer
+		e.Title, e.Detail, e.Pointer = printed(problem.Title), printed(problem.Detail), printed(problem.Pointer)
 	}
 	e.Title = cmp.Or(e.Title, http.StatusText(e.Status), "unknown status")
 	if e.Status/100 == 3 {
@@ -56,6 +61,16 @@ func readError(resp *http.Response) *Error {
 	}
 	e.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
 	return e
+}
+
+// printed is a text with a space for each character that is not printed: it may be shown on a terminal, or logged.
+func printed(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !strconv.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 // retryAfter reads a Retry-After: seconds, or a time (RFC 9110, 10.2.3).
@@ -73,6 +88,23 @@ func retryAfter(text string, now time.Time) time.Duration {
 type connectionError struct{ error }
 
 func (e *connectionError) Unwrap() error { return e.error }
+
+// RedirectError is a redirect that was followed to where nobody speaks TLS, or nobody is.
+type RedirectError struct {
+	// Status is that of the redirect.
+	Status int
+	// To is the scheme and the host that it led to.
+	To string
+	// Err says what happened there.
+	Err error
+}
+
+func (e *RedirectError) Error() string {
+	return fmt.Sprintf("answered %d %s to %s, and there: %v", e.Status, http.StatusText(e.Status), e.To, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *RedirectError) Unwrap() error { return e.Err }
 
 // IsTemporary reports whether an error of a [Client] may pass by itself, so that the same request may succeed later: the
 // bus did not answer, or it, or a proxy before it, answered 429, 502, 503 or 504.

@@ -8,21 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v4"
 
 	"routemaster/client"
 	"routemaster/internal/app"
+	"routemaster/internal/bus"
 )
 
 // busFlags say which bus a command talks to, and as whom.
@@ -37,13 +34,14 @@ type busFlags struct {
 func (b *busFlags) add(command *cobra.Command) {
 	b.addTo(command.PersistentFlags())
 	_ = command.RegisterFlagCompletionFunc("bus", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		return rcNames(), cobra.ShellCompDirectiveNoFileComp
+		known, _ := readRC()
+		return known.names(), cobra.ShellCompDirectiveNoFileComp
 	})
 }
 
 func (b *busFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVarP(&b.bus, "bus", "b", "", "the bus: a domain, a URL, or @NAME for one of .rtmrc")
-	flags.StringVarP(&b.token, "token", "t", "", "the token, or the root key, instead of that of .rtmrc")
+	flags.StringVarP(&b.token, "token", "t", "", "the token, or the root key, instead of that of .rtmrc or $"+tokenVariable)
 	flags.StringVar(&b.ca, "ca", "", "trust the certificates in this PEM `file`, besides the system's")
 	flags.BoolVar(&b.insecure, "insecure", false, "trust any certificate: for trying things out only")
 	flags.BoolVarP(&b.verbose, "verbose", "v", false, "say on stderr what is asked of the bus, and what it answers")
@@ -69,9 +67,13 @@ func (b *busFlags) run(do func(cmd *cobra.Command, c *client.Client, args []stri
 	}
 }
 
-// explain says of an error that the bus did not answer.
+// explain says of an error that the bus did not answer, or that it wants TLS, and what to do.
 func explain(err error) error {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	if redirected, ok := errors.AsType[*client.RedirectError](err); ok && !untrusted {
+		return fmt.Errorf("cannot connect to bus: %w; the bus takes requests over TLS only (FORCE_SSL). Give the https URL of the bus or of the "+
+			"proxy before it, or start web with FORCE_SSL=false", redirected)
+	}
 	_, answered := errors.AsType[*client.Error](err)
 	switch {
 	case untrusted:
@@ -103,7 +105,9 @@ func (b *busFlags) completeTopics(from, to int) cobra.CompletionFunc {
 		topics, _ := c.Topics(ctx)
 		var names []string
 		for _, topic := range topics {
-			names = append(names, topic.Name)
+			if bus.TopicName(topic.Name).Validate() == nil { // shells evaluate what they complete
+				names = append(names, topic.Name)
+			}
 		}
 		return names, cobra.ShellCompDirectiveNoFileComp
 	}
@@ -135,32 +139,40 @@ func (b *busFlags) client(options ...client.Option) (*client.Client, error) {
 		client.WithHTTPClient(&http.Client{Transport: tripper, Timeout: callTimeout}), client.WithUserAgent("rtm/" + app.Version()),
 		client.WithRetries(callRetries),
 	}, options...)
-	bus, err := client.New(url, token, options...)
+	c, err := client.New(url, token, options...)
 	if err != nil {
 		return nil, usageError{err}
 	}
-	return bus, nil
+	return c, nil
 }
 
-// resolve returns the URL and the token.
+// tokenVariable is the variable with the token that is used if nothing else names one.
+const tokenVariable = "ROUTEMASTER_TOKEN"
+
+// resolve returns the URL and the token. A token that stands beside the bus in .rtmrc comes before that of the environment, which may
+// be another bus's.
 func (b *busFlags) resolve() (url, token string, err error) {
 	if b.bus == "" {
 		return "", "", errors.New("no bus given: -b takes a domain, a URL, or @NAME for one of .rtmrc")
 	}
-	url, token = b.bus, b.token
+	url, token = b.bus, cmp.Or(b.token, os.Getenv(tokenVariable))
 	if name, named := strings.CutPrefix(b.bus, "@"); named {
 		known, err := readRC()
 		if err != nil {
 			return "", "", err
 		}
-		entry, ok := known[name]
+		entry, ok := known.buses[name]
 		if !ok {
-			return "", "", fmt.Errorf("no bus named %q in .rtmrc; it has: %s", name, cmp.Or(strings.Join(rcNames(), " "), "none"))
+			return "", "", fmt.Errorf("no bus named %q in .rtmrc; it has: %s", name, cmp.Or(strings.Join(known.names(), " "), "none"))
 		}
-		url, token = entry.Bus, cmp.Or(token, entry.Token)
+		url, token = entry.Bus, cmp.Or(b.token, entry.Token, token)
+		if known.local && entry.Token != token && isPlain(url) {
+			return "", "", fmt.Errorf("@%s of %s is a plain http URL, and the token is not from that file: it would be sent in the clear to where "+
+				"the file says. Use https, put the token into the file, or give the URL with -b", name, known.path)
+		}
 	}
 	if token == "" {
-		return "", "", errors.New("no token given: -t takes one, or the root key")
+		return "", "", errors.New("no token given: -t or " + tokenVariable + " takes one, or the root key")
 	}
 	if !strings.Contains(url, "://") {
 		url = "https://" + url
@@ -192,43 +204,6 @@ func (b *busFlags) transport() (*http.Transport, error) {
 	return transport, nil
 }
 
-// rcEntry is a bus of .rtmrc.
-type rcEntry struct{ Bus, Token string }
-
-// readRC reads .rtmrc in the working directory, else in the home directory. No file is no bus.
-func readRC() (map[string]rcEntry, error) {
-	directories := []string{"."}
-	if home, err := os.UserHomeDir(); err == nil {
-		directories = append(directories, home)
-	}
-	for _, directory := range directories {
-		path := filepath.Join(directory, ".rtmrc")
-		text, err := os.ReadFile(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		var known map[string]rcEntry
-		if yaml.Unmarshal(text, &known) != nil { // what it says may have a token in it
-			return nil, fmt.Errorf("%s is not as it must be: YAML, with `bus:` and `token:` under each name", path)
-		}
-		return known, nil
-	}
-	return nil, nil
-}
-
-// rcNames are the buses of .rtmrc, as -b takes them.
-func rcNames() (names []string) {
-	known, _ := readRC()
-	for name := range known {
-		names = append(names, "@"+name)
-	}
-	slices.Sort(names)
-	return names
-}
-
 // teller says what is asked of the bus, and what it answers.
 type teller struct {
 	*http.Transport // so that idle connections can be closed
@@ -237,13 +212,17 @@ type teller struct {
 
 func (t *teller) RoundTrip(req *http.Request) (*http.Response, error) {
 	path, began := req.URL.Path, time.Now()
-	if strings.HasPrefix(path, "/api_tokens/") {
-		path = "/api_tokens/…" // a secret
+	if secret, ok := strings.CutPrefix(path, "/api_tokens/"); ok {
+		_, rest, more := strings.Cut(secret, "/")
+		path = "/api_tokens/…"
+		if more {
+			path += "/" + rest
+		}
 	}
 	resp, err := t.Transport.RoundTrip(req)
 	answer := "no answer"
 	if err == nil {
-		answer = resp.Status
+		answer = showable(resp.Status)
 	}
 	fmt.Fprintf(t.out, "%s %s://%s%s: %s, %v\n", req.Method, req.URL.Scheme, req.URL.Host, path, answer, time.Since(began).Round(time.Millisecond))
 	return resp, err

@@ -30,9 +30,10 @@ const soon = 30 * time.Second
 // testBus is a whole bus, web and worker, in this process, on a real Redis.
 type testBus struct {
 	redis *storetest.Server
-	// url is of its API in the clear, secureURL over TLS, with a certificate that signs itself, in the file ca.
-	url, secureURL, ca string
-	config             app.Config
+	// url is of its API in the clear, secureURL over TLS, with a certificate that signs itself, in the file ca. What is at strictURL
+	// wants TLS, and does not speak it.
+	url, secureURL, strictURL, ca string
+	config                        app.Config
 }
 
 // startBus starts a bus. It is stopped with the test.
@@ -53,6 +54,9 @@ func startBus(t testing.TB, adjust ...func(*app.Config)) *testBus {
 	}
 	b.config = config
 	b.url = "http://" + serveWeb(t, config)
+	strict := config
+	strict.ForceTLS = true
+	b.strictURL = "http://" + serveWeb(t, strict)
 	secure := config
 	secure.TLSCert, secure.TLSKey = certificate, key
 	b.secureURL = "https://" + serveWeb(t, secure)

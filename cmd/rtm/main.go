@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return app.ExitOK
 	}
-	fmt.Fprintf(stderr, "rtm: %v\n", err)
+	fmt.Fprintf(stderr, "rtm: %s\n", showableLines(err.Error())) // it may repeat what a bus has said
 	_, wrong := errors.AsType[usageError](err)
 	_, misconfigured := errors.AsType[*app.ConfigError](err)
 	if wrong || misconfigured || command == root {

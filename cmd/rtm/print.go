@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -50,14 +52,28 @@ func (l list) print(w io.Writer) error {
 
 // writeJSON writes a value for machines that people can read too.
 func writeJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
+	if err := encoder.Encode(value); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, showableLines(text.String()))
+	return err
 }
 
 // writeJSONLine writes a value on one line, for machines.
-func writeJSONLine(w io.Writer, value any) { _ = json.NewEncoder(w).Encode(value) }
+func writeJSONLine(w io.Writer, value any) { fmt.Fprintln(w, showable(jsonOf(value))) }
+
+// showableLines is [showable] for each line of a text.
+func showableLines(text string) string {
+	shown := strings.Split(text, "\n")
+	for i, line := range shown {
+		shown[i] = showable(line)
+	}
+	return strings.Join(shown, "\n")
+}
 
 // table writes aligned columns.
 func (l list) table(w io.Writer) error {
@@ -77,6 +93,10 @@ func (l list) table(w io.Writer) error {
 // lines writes the rows with tabs between the cells.
 func lines(w io.Writer, rows [][]string) error {
 	for _, row := range rows {
+		row = slices.Clone(row)
+		for i, cell := range row {
+			row[i] = showable(cell) // a name of the bus has nothing to escape; something else that answers may send anything
+		}
 		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
 			return err
 		}

@@ -10,7 +10,7 @@ import (
 	"routemaster/client"
 )
 
-// rubyYAML writes subscriptions as the Ruby client does, to the byte: scripts read it. That is how Ruby's own YAML library
+// rubyYAML writes subscriptions as version 3.2.3 of the Ruby client does, to the byte: scripts read it. That is how Ruby's own YAML library
 // writes a list of hashes whose keys are symbols.
 func rubyYAML(subscriptions []client.SubscriptionStatus) string {
 	if len(subscriptions) == 0 {
@@ -19,7 +19,12 @@ func rubyYAML(subscriptions []client.SubscriptionStatus) string {
 	var b strings.Builder
 	b.WriteString("---\n")
 	for _, s := range subscriptions {
-		fmt.Fprintf(&b, "- :subscriber: %s\n  :callback: %s\n  :topics:", rubyScalar(s.Subscriber), rubyScalar(s.Callback))
+		uuid := ""
+		if s.UUID != "" {
+			uuid = " " + rubyScalar(s.UUID)
+		}
+		fmt.Fprintf(&b, "- :subscriber: %s\n  :uuid:%s\n  :callback: %s\n  :max_events: %d\n  :timeout: %d\n  :topics:",
+			rubyScalar(s.Subscriber), uuid, rubyScalar(s.Callback), s.Max, s.Timeout.Milliseconds())
 		if len(s.Topics) == 0 {
 			b.WriteString(" []")
 		}

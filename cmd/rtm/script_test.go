@@ -9,7 +9,7 @@ import (
 )
 
 // TestScripts runs the scripts of testdata/script, each with a bus of its own. They know, besides what testscript gives
-// them, $BUS and $SECURE_BUS, the bus's URLs, $CA, the file with the certificate of the latter, and $ROOT, the root key. The
+// them, $BUS and $SECURE_BUS, the bus's URLs, $STRICT_BUS, one that is to be asked over TLS, $CA, the file with the certificate of the latter, and $ROOT, the root key. The
 // home directory is $HOME, empty at first.
 func TestScripts(t *testing.T) {
 	scripts, err := filepath.Glob("testdata/script/*.txtar")
@@ -29,6 +29,7 @@ func TestScripts(t *testing.T) {
 				env.Setenv("GORACE", os.Getenv("GORACE"))
 				env.Setenv("BUS", bus.url)
 				env.Setenv("SECURE_BUS", bus.secureURL)
+				env.Setenv("STRICT_BUS", bus.strictURL)
 				env.Setenv("CA", bus.ca)
 				env.Setenv("ROOT", rootKey)
 				return os.MkdirAll(home, 0o700)

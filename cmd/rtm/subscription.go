@@ -1,7 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"net/url"
 	"strconv"
@@ -29,8 +31,8 @@ func newSubAddCommand(bus *busFlags) *cobra.Command {
 		Short: "subscribe to topics, or change what you are subscribed to",
 		Long: `Have events of the topics delivered to a callback. You are unsubscribed from topics that are not given.
 
-The URL's user name is the uuid that deliveries bring with them; without one it is the token. Options that are not
-given stay what they were.`,
+The URL's user name is the uuid, a secret that deliveries bring with them. Without one a random uuid is made the first
+time, and stays what it is later; it is printed. Options that are not given stay what they were.`,
 		Example: "  rtm sub add https://UUID@shop.example/events widgets parcels -b @production\n" +
 			"  rtm sub add https://UUID@shop.example/events widgets --latency 200 --batch-size 50 -b bus.example -t shop--1",
 		Args:              arguments(2, -1),
@@ -39,9 +41,6 @@ given stay what they were.`,
 			callback, uuid, err := splitCallback(args[0])
 			if err != nil {
 				return err
-			}
-			if uuid == "" {
-				_, uuid, _ = bus.resolve()
 			}
 			subscription := client.Subscription{Topics: args[1:], Callback: callback, UUID: uuid}
 			if cmd.Flags().Changed("latency") {
@@ -57,12 +56,45 @@ given stay what they were.`,
 				}
 				subscription.Max = size
 			}
-			return c.Subscribe(cmd.Context(), subscription)
+			if uuid != "" {
+				return c.Subscribe(cmd.Context(), subscription)
+			}
+			if subscription.UUID, err = bus.chooseUUID(cmd, c); err != nil {
+				return err
+			}
+			if err := c.Subscribe(cmd.Context(), subscription); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), showable(subscription.UUID))
+			return err
 		}),
 	}
 	command.Flags().IntVar(&latency, "latency", 0, "how long a batch may wait for more events, in `MS`")
 	command.Flags().IntVar(&size, "batch-size", 0, "the most events of a batch, a `COUNT`")
 	return command
+}
+
+// chooseUUID returns the uuid of this client's subscription, or makes one: whoever runs the same command at each start of a service must
+// not change what the service checks.
+func (b *busFlags) chooseUUID(cmd *cobra.Command, c *client.Client) (string, error) {
+	_, token, err := b.resolve()
+	if err != nil {
+		return "", err
+	}
+	subscriptions, err := c.Subscriptions(cmd.Context())
+	if err != nil {
+		return "", err
+	}
+	for _, s := range subscriptions {
+		if s.Subscriber != token || s.UUID == "" {
+			continue
+		}
+		if s.UUID == token { // as the Ruby client's rtm subscribes
+			fmt.Fprintln(b.stderr, "rtm: the uuid of this subscription is the client's token, which the callback is shown; give another one as the URL's user name")
+		}
+		return s.UUID, nil
+	}
+	return newSecret(), nil
 }
 
 // splitCallback takes the user name off a callback's URL.
@@ -96,7 +128,7 @@ func newSubDelCommand(bus *busFlags) *cobra.Command {
 }
 
 func newSubListCommand(bus *busFlags) *cobra.Command {
-	var asJSON bool
+	var asJSON, show bool
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "list all subscriptions, with what is queued",
@@ -111,10 +143,14 @@ Unix epoch).`,
 			if err != nil {
 				return err
 			}
+			name, err := bus.naming(cmd, c, show)
+			if err != nil {
+				return err
+			}
 			return list{
 				json: asJSON, value: append([]client.SubscriptionStatus{}, subscriptions...), empty: "There are no subscriptions.",
 				header: []string{"SUBSCRIBER", "TOPICS", "CALLBACK", "SENT", "QUEUED", "OLDEST", "HEALTH"},
-				rows:   subscriptionRows(subscriptions, time.Now()),
+				rows:   subscriptionRows(subscriptions, name, time.Now()),
 				plain: func(w io.Writer) error {
 					_, err := io.WriteString(w, rubyYAML(subscriptions))
 					return err
@@ -123,17 +159,22 @@ Unix epoch).`,
 		}),
 	}
 	addJSONFlag(command, &asJSON)
+	addShowTokensFlag(command, &show)
 	return command
 }
 
-func subscriptionRows(subscriptions []client.SubscriptionStatus, now time.Time) (rows [][]string) {
+func subscriptionRows(subscriptions []client.SubscriptionStatus, name func(string) string, now time.Time) (rows [][]string) {
 	for _, s := range subscriptions {
 		oldest := "-"
 		if !s.Oldest.IsZero() {
 			oldest = max(now.Sub(s.Oldest), 0).Round(time.Second).String() + " ago"
 		}
+		who := name(s.Subscriber)
+		if who != s.Subscriber { // tokens are not to be shown
+			who = cmp.Or(s.Name, who)
+		}
 		rows = append(rows, []string{
-			s.Subscriber, strings.Join(s.Topics, " "), s.Callback,
+			who, strings.Join(s.Topics, " "), s.Callback,
 			strconv.FormatInt(s.Sent, 10), strconv.FormatInt(s.Queued, 10), oldest, strconv.Itoa(s.Health),
 		})
 	}

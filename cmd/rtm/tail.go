@@ -162,7 +162,7 @@ func (t *tail) leave(ctx context.Context, s *tailSubscription) error {
 
 // say tells the user something that is no event.
 func (t *tail) say(format string, values ...any) {
-	fmt.Fprintf(t.errors, "rtm: "+format+"\n", values...)
+	fmt.Fprintln(t.errors, "rtm: "+showableLines(fmt.Sprintf(format, values...)))
 }
 
 // receive returns what is done with a delivery: it is acknowledged once its events are printed, or their commands have run.

@@ -96,12 +96,12 @@ func (p *printer) clock(t time.Time) string {
 	return t.Format("2006-01-02 15:04:05.000")
 }
 
-// jsonOf is the JSON of an event, or of several, as the bus delivers them.
-func jsonOf(events any) string {
+// jsonOf is the JSON of a value on one line: of an event, or of several, as the bus delivers them.
+func jsonOf(value any) string {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	_ = encoder.Encode(events) // they were read from JSON
+	_ = encoder.Encode(value) // ours, or read from JSON
 	return string(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
 }
 

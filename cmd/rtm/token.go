@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -33,7 +35,7 @@ func newTokenAddCommand(bus *busFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), added.Token)
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), showable(added.Token))
 			return err
 		}),
 	}
@@ -42,22 +44,31 @@ func newTokenAddCommand(bus *busFlags) *cobra.Command {
 func newTokenDelCommand(bus *busFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:     "del TOKEN",
-		Short:   "remove a token and its subscriber; that it is not there is no error",
+		Short:   "remove a token and its subscriber",
 		Example: "  rtm token del shop--1 -b bus.example -t $ROOT_KEY",
 		Args:    arguments(1, 1),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			// The bus answers the same whether it was there or not.
+			tokens, err := c.Tokens(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if !slices.ContainsFunc(tokens, func(t client.Token) bool { return t.Token == args[0] }) {
+				return errors.New("there is no such token; `rtm token list` shows whose there are")
+			}
 			return c.DeleteToken(cmd.Context(), args[0])
 		}),
 	}
 }
 
 func newTokenListCommand(bus *busFlags) *cobra.Command {
-	var asJSON bool
+	var asJSON, show bool
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "list all tokens",
-		Long: `List all tokens: as a table on a terminal, else a line for each, with the token, a tab, and its name. With --json
-an array of objects with the fields name and token.`,
+		Long: `List all tokens: on a terminal as a table of their names, with the tokens themselves only if --show-tokens is given;
+else, for scripts, a line for each, with the token, a tab, and its name. With --json an array of objects with the fields
+name and token.`,
 		Example: "  rtm token list -b bus.example -t $ROOT_KEY\n  rtm token list -b @production --json",
 		Args:    arguments(0, 0),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -65,22 +76,22 @@ an array of objects with the fields name and token.`,
 			if err != nil {
 				return err
 			}
-			const none = "No tokens have been added."
-			rows := [][]string{}
+			header := []string{"NAME"}
+			var rows, pairs [][]string
 			for _, token := range tokens {
-				rows = append(rows, []string{token.Token, token.Name})
+				rows = append(rows, []string{token.Name})
+				pairs = append(pairs, []string{token.Token, token.Name})
+			}
+			if show {
+				header, rows = []string{"TOKEN", "NAME"}, pairs
 			}
 			return list{
-				json: asJSON, value: append([]client.Token{}, tokens...), empty: none, header: []string{"TOKEN", "NAME"}, rows: rows,
-				plain: func(w io.Writer) error {
-					if len(rows) == 0 {
-						rows = [][]string{{none}}
-					}
-					return lines(w, rows)
-				},
+				json: asJSON, value: append([]client.Token{}, tokens...), empty: "No tokens have been added.", header: header, rows: rows,
+				plain: func(w io.Writer) error { return lines(w, pairs) },
 			}.print(cmd.OutOrStdout())
 		}),
 	}
 	addJSONFlag(command, &asJSON)
+	addShowTokensFlag(command, &show)
 	return command
 }

@@ -19,7 +19,7 @@ func newTopicCommand() *cobra.Command {
 }
 
 func newTopicListCommand(bus *busFlags) *cobra.Command {
-	var asJSON bool
+	var asJSON, show bool
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "list all topics",
@@ -33,9 +33,13 @@ published) and events.`,
 			if err != nil {
 				return err
 			}
+			name, err := bus.naming(cmd, c, show)
+			if err != nil {
+				return err
+			}
 			var rows [][]string
 			for _, topic := range topics {
-				rows = append(rows, []string{topic.Name, topic.Publisher, strconv.FormatInt(topic.Events, 10)})
+				rows = append(rows, []string{topic.Name, name(topic.Publisher), strconv.FormatInt(topic.Events, 10)})
 			}
 			return list{
 				json: asJSON, value: append([]client.Topic{}, topics...),
@@ -45,6 +49,7 @@ published) and events.`,
 		}),
 	}
 	addJSONFlag(command, &asJSON)
+	addShowTokensFlag(command, &show)
 	return command
 }
 

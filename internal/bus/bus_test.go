@@ -60,9 +60,9 @@ func TestNewToken(t *testing.T) {
 }
 
 func TestLegacyClientName(t *testing.T) {
-	assert.Equal(t, bus.ClientName("orders"), bus.LegacyClientName("orders--6f1d6311"))
-	for _, token := range []bus.Token{"6f1d6311", "--6f1d6311", "root--6f1d6311"} {
+	for _, token := range []bus.Token{"orders--6f1d6311", "6f1d6311", "--6f1d6311", "root--6f1d6311"} {
 		name := bus.LegacyClientName(token)
+		assert.Equal(t, name, bus.PublicName(token, ""), "no part of the token is shown")
 		assert.Regexp(t, `^client-[0-9a-f]{8}$`, name)
 		assert.Equal(t, name, bus.LegacyClientName(token))
 	}

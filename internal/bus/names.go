@@ -91,13 +91,8 @@ func PublicName(t Token, name ClientName) ClientName {
 	return name
 }
 
-// LegacyClientName names a client of which only the token is known: what stands before
-// the "--" of a token made from a name, else a digest, so that the name never tells
-// the token.
+// LegacyClientName names a client of which only the token is known: by a digest, since no part of a token may be shown.
 func LegacyClientName(t Token) ClientName {
-	if name, _, ok := strings.Cut(string(t), "--"); ok && ClientName(name).Validate() == nil {
-		return ClientName(name)
-	}
 	sum := sha256.Sum256([]byte(t))
 	return ClientName("client-" + hex.EncodeToString(sum[:4]))
 }

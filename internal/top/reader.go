@@ -146,22 +146,24 @@ func (r *Reader) naming(ctx context.Context, subscribers []client.SubscriptionSt
 	}, nil
 }
 
-// ownName finds out the name of the client that the token is of. If its token does not tell, it is the one subscriber that
-// the metrics know and nobody else is.
+// thisClient is what the client that the token is of is called where its name is not known.
+const thisClient = "(this client)"
+
+// ownName finds out the name of the client that the token is of: as the bus tells it with its subscription, else it is the one
+// subscriber that the metrics know and nobody else is.
 func (r *Reader) ownName(subscribers []client.SubscriptionStatus, known []string) string {
-	guess := string(bus.PublicName(bus.Token(r.token), ""))
-	if slices.Contains(known, guess) {
-		return guess
-	}
 	subscribed := false
 	for _, sub := range subscribers {
+		if sub.Subscriber == r.token && sub.Name != "" {
+			return sub.Name
+		}
 		known = slices.DeleteFunc(known, func(name string) bool { return name == sub.Subscriber })
 		subscribed = subscribed || sub.Subscriber == r.token
 	}
 	if subscribed && len(known) == 1 {
 		return known[0]
 	}
-	return guess
+	return thisClient
 }
 
 func topicStates(topics []client.Topic, name func(string) string) []TopicState {

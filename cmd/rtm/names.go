@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"routemaster/client"
+	"routemaster/internal/bus"
+)
+
+func addShowTokensFlag(command *cobra.Command, show *bool) {
+	command.Flags().BoolVar(show, "show-tokens", false, "on a terminal, show tokens, which are secrets, instead of names")
+}
+
+// thisClient is how a table shows the client that asks, if the bus does not tell it its name.
+const thisClient = "(this client)"
+
+// naming returns how a table shows clients: by name. The bus shows tokens to root, and to each client its own. If nobody looks
+// on, or tokens are to be shown, it changes nothing, and asks nothing.
+func (b *busFlags) naming(cmd *cobra.Command, c *client.Client, showTokens bool) (func(identity string) string, error) {
+	if showTokens || !isTerminal(cmd.OutOrStdout()) {
+		return func(identity string) string { return identity }, nil
+	}
+	tokens, err := c.Tokens(cmd.Context())
+	if answer, ok := errors.AsType[*client.Error](err); ok && answer.Status == http.StatusForbidden {
+		_, own, _ := b.resolve()
+		return func(identity string) string {
+			if identity == own {
+				return thisClient
+			}
+			return identity
+		}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	names := map[string]bus.ClientName{}
+	for _, token := range tokens {
+		names[token.Token] = bus.ClientName(token.Name)
+	}
+	return func(identity string) string {
+		if identity == "" {
+			return ""
+		}
+		return string(bus.PublicName(bus.Token(identity), names[identity]))
+	}, nil
+}
