@@ -131,7 +131,7 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 		NonceTTL:         e.duration("ROUTEMASTER_NONCE_TTL", 300, 1, 86_400, time.Second),
 		TLSCert:          e.text("ROUTEMASTER_TLS_CERT", ""),
 		TLSKey:           e.text("ROUTEMASTER_TLS_KEY", ""),
-		CallbackDeny:     e.denyList("ROUTEMASTER_CALLBACK_DENY", "loopback,link-local"),
+		CallbackDeny:     e.denyList("ROUTEMASTER_CALLBACK_DENY", bus.DefaultDeny),
 
 		CounterFlushInterval: e.duration("ROUTEMASTER_COUNTER_FLUSH_INTERVAL", 5, 1, 3600, time.Second),
 		MonitorInterval:      e.duration("ROUTEMASTER_MONITOR_INTERVAL", 10, 1, 3600, time.Second),
@@ -261,7 +261,7 @@ func (e *environment) denyList(name, otherwise string) bus.DenyList {
 	value := e.text(name, otherwise)
 	list, err := bus.ParseDenyList(value)
 	if err != nil {
-		e.refuse(name, strconv.Quote(value), fmt.Sprintf("none, or a comma-separated list of loopback, link-local, private and CIDRs; %v", err))
+		e.refuse(name, strconv.Quote(value), fmt.Sprintf("none, or a comma-separated list of loopback, link-local, metadata, private and CIDRs; %v", err))
 	}
 	return list
 }

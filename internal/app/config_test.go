@@ -24,7 +24,7 @@ func load(t *testing.T, variables map[string]string) (app.Config, error) {
 func TestConfigDefaults(t *testing.T) {
 	c, err := load(t, nil)
 	require.NoError(t, err)
-	deny, err := bus.ParseDenyList("loopback,link-local")
+	deny, err := bus.ParseDenyList("loopback,link-local,metadata")
 	require.NoError(t, err)
 	assert.Equal(t, app.Config{
 		Port: 17890, RedisURL: "redis://localhost:6379/0", Memory: bus.MemoryLimits{MinFree: 10_000_000},
@@ -93,7 +93,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"ROUTEMASTER_REDIS_URL", "http://u:secret@h/", `ROUTEMASTER_REDIS_URL=(not shown) is not allowed: it must be like redis://user:password@host:6379/0, rediss://host:6379/0, unix:///path?db=0 or redis+sentinel://host:26379,host:26379/master/0`},
 		{"ROUTEMASTER_REDIS_URL", "redis://u:sec%ret@h/", `ROUTEMASTER_REDIS_URL=(not shown) is not allowed: it must be like redis://user:password@host:6379/0, rediss://host:6379/0, unix:///path?db=0 or redis+sentinel://host:26379,host:26379/master/0`},
 		{"ROUTEMASTER_TLS_CERT", "a.pem", `ROUTEMASTER_TLS_CERT="a.pem" is not allowed: it must be set together with ROUTEMASTER_TLS_KEY, or not at all`},
-		{"ROUTEMASTER_CALLBACK_DENY", "lan", `ROUTEMASTER_CALLBACK_DENY="lan" is not allowed: it must be none, or a comma-separated list of loopback, link-local, private and CIDRs; "lan" is neither loopback, link-local, private, nor a CIDR such as 10.0.0.0/8`},
+		{"ROUTEMASTER_CALLBACK_DENY", "lan", `ROUTEMASTER_CALLBACK_DENY="lan" is not allowed: it must be none, or a comma-separated list of loopback, link-local, metadata, private and CIDRs; "lan" is neither loopback, link-local, metadata, private, nor a CIDR such as 10.0.0.0/8`},
 		{"METRIC_COLLECTION_SERVICE", "graphite", `METRIC_COLLECTION_SERVICE="graphite" is not allowed: it must be one of print, datadog, none`},
 		{"ROUTEMASTER_MONITOR_INTERVAL", "0", `ROUTEMASTER_MONITOR_INTERVAL="0" is not allowed: it must be an integer from 1 to 3600`},
 		{"ROUTEMASTER_METRICS_ADDR", "9090", `ROUTEMASTER_METRICS_ADDR="9090" is not allowed: it must be host:port, like 127.0.0.1:9090, or :9090 for all addresses of this host`},

@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"runtime/debug"
 	"syscall"
+	"time"
 
 	"routemaster/internal/telemetry"
 )
@@ -68,11 +69,15 @@ func runConfigured(stderr io.Writer, run func(context.Context, Config, *slog.Log
 	return run(ctx, config, telemetry.NewLogger(stderr, config.LogLevel, config.LogJSON))
 }
 
-// StopOnSignal returns a context that is done when the program is asked to stop. A second signal ends
-// it on the spot.
+// secondSignalAfter is how long signals are ignored after the first: supervisors may send two at once, one to the program and
+// one to its group, or SIGINT and SIGTERM.
+const secondSignalAfter = 2 * time.Second
+
+// StopOnSignal returns a context that is done when the program is asked to stop. Another signal in the next 2 s is
+// ignored; after that it ends the program on the spot.
 func StopOnSignal(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
 	ctx, stop = signal.NotifyContext(parent, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
-	context.AfterFunc(ctx, stop)
+	context.AfterFunc(ctx, func() { time.AfterFunc(secondSignalAfter, stop) })
 	return ctx, stop
 }
 

@@ -30,12 +30,19 @@ type process struct {
 	// log is the lines after that, complete once logged is closed.
 	log    []string
 	logged chan struct{}
+	mu     sync.Mutex // for the log before that
 }
 
 // startProcess starts a daemon and waits until it is up.
 func startProcess(t *testing.T, name string, variables ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0]), logged: make(chan struct{})}
+	return startCommand(t, exec.Command(os.Args[0]), name, variables...)
+}
+
+// startCommand is startProcess with a command that becomes the daemon.
+func startCommand(t *testing.T, command *exec.Cmd, name string, variables ...string) *process {
+	t.Helper()
+	p := &process{Cmd: command, logged: make(chan struct{})}
 	p.Env = append(os.Environ(), daemonVariable+"="+name, "ROUTEMASTER_ROOT_KEY="+rootKey, "FORCE_SSL=no",
 		"ROUTEMASTER_SSL_VERIFY=no", "ROUTEMASTER_CALLBACK_DENY=none", "PORT=0", "ROUTEMASTER_LOG_FORMAT=json")
 	p.Env = append(p.Env, variables...) // the last one of a name counts
@@ -53,12 +60,21 @@ func startProcess(t *testing.T, name string, variables ...string) *process {
 	go func() { // until the process ends
 		defer close(p.logged)
 		for lines.Scan() {
+			p.mu.Lock()
 			p.log = append(p.log, lines.Text())
+			p.mu.Unlock()
 		}
 	}()
 	require.True(t, up, "%s says nothing", name)
 	require.NoError(t, json.Unmarshal([]byte(first), &p.started), first)
 	return p
+}
+
+// logSoFar is its log after the first line.
+func (p *process) logSoFar() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.Join(p.log, "\n")
 }
 
 func (p *process) kill() {

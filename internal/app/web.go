@@ -70,7 +70,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	defer registering.Wait()
 	defer cancel()
 
-	log.Info("web started", "version", Version(), "address", listener.Addr().String(), seen.address())
+	log.Info("web started", "version", Version(), "address", listener.Addr().String(), openFiles(), seen.address())
 	err = server.Run(ctx, listener)
 	log.Info("web stopped")
 	return err

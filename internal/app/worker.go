@@ -84,7 +84,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		Recorder: recorder,
 	}, log, time.Now)
 
-	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads, seen.address())
+	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads, openFiles(), seen.address())
 	w.Run(ctx)
 	log.Info("worker stopped")
 	return nil

@@ -11,14 +11,24 @@ import (
 // reach its neighbours. The zero list denies nothing.
 type DenyList struct{ prefixes []netip.Prefix }
 
-// denyClasses are the names for well-known ranges. The unspecified address reaches the host itself.
+// DefaultDeny is what is denied unless the operator says otherwise.
+const DefaultDeny = "loopback,link-local,metadata"
+
+// denyClasses are the names for well-known ranges. The unspecified address reaches the host itself. At the addresses of metadata,
+// clouds give a host its credentials; no subscriber is at those that mean many hosts, or this one.
 var denyClasses = map[string][]string{
 	"loopback":   {"127.0.0.0/8", "::1/128", "0.0.0.0/8", "::/128"},
 	"link-local": {"169.254.0.0/16", "fe80::/10"},                                                             // RFC 3927, RFC 4291
 	"private":    {"10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "fc00::/7", "fec0::/10"}, // RFC 1918, 6598, 4193, 3879
+	"metadata": {
+		"169.254.169.254/32", "fd00:ec2::254/128", // most clouds, EC2 over IPv6
+		"100.100.100.200/32", "168.63.129.16/32", // Alibaba Cloud, Azure
+		"224.0.0.0/4", "ff00::/8", // multicast: RFC 5771, RFC 4291
+		"0.0.0.0/8", // RFC 791
+	},
 }
 
-// ParseDenyList reads a comma-separated list of classes (loopback, link-local, private) and CIDRs; "none"
+// ParseDenyList reads a comma-separated list of classes (loopback, link-local, metadata, private) and CIDRs; "none"
 // alone denies nothing.
 func ParseDenyList(text string) (DenyList, error) {
 	var list DenyList
@@ -34,7 +44,7 @@ func ParseDenyList(text string) (DenyList, error) {
 		for _, cidr := range ranges {
 			prefix, err := netip.ParsePrefix(cidr)
 			if err != nil {
-				return DenyList{}, fmt.Errorf("%q is neither loopback, link-local, private, nor a CIDR such as 10.0.0.0/8", item)
+				return DenyList{}, fmt.Errorf("%q is neither loopback, link-local, metadata, private, nor a CIDR such as 10.0.0.0/8", item)
 			}
 			if prefix.Addr().Is4In6() { // addresses are compared as IPv4
 				if prefix.Bits() < 96 {

@@ -128,7 +128,7 @@ const (
 
 // Run serves on a listener until the context is done, then accepts no more, answers what it has
 // accepted, and returns nil.
-func (s *Server) Run(ctx context.Context, listener net.Listener) error {
+func (s *Server) Run(ctx context.Context, on net.Listener) error {
 	server := &http.Server{
 		Handler:           s.Handler(),
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -144,7 +144,7 @@ func (s *Server) Run(ctx context.Context, listener net.Listener) error {
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- serve(listener) }()
+	go func() { failed <- serve(&listener{on, telemetry.NewFileWarner(s.log)}) }()
 	select {
 	case err := <-failed:
 		return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"routemaster/internal/bus"
@@ -19,6 +20,8 @@ type crew struct {
 	waiter  *store.Waiter
 	// turn is held by the thread that waits.
 	turn chan struct{}
+	// busy is how many threads run a job.
+	busy atomic.Int64
 }
 
 func (w *Worker) newCrew(q bus.Queue, threads int) *crew {
@@ -81,6 +84,8 @@ func (c *crew) acquired(ctx context.Context, thread bus.WorkerID, next store.Nex
 
 // handle runs a job. It is not stopped by the context: a delivery under way is finished.
 func (c *crew) handle(ctx context.Context, task *store.Task) (outcome store.Outcome) {
+	c.busy.Add(1)
+	defer c.busy.Add(-1)
 	c.config.Recorder.Busy(c.queue, 1)
 	defer c.config.Recorder.Busy(c.queue, -1)
 	defer func() {

@@ -87,6 +87,10 @@ func (w *Worker) Run(ctx context.Context) {
 			loops.Go(func() { crew.run(ctx, thread) })
 		}
 	}
+	loops.Go(func() {
+		<-ctx.Done()
+		w.log.Info("worker stopping; waiting for the deliveries under way", "deliveries", main.busy.Load())
+	})
 	loops.Wait()
 	stopHeartbeat()
 	heartbeat.Wait()
