@@ -21,8 +21,27 @@ func (s *Store) Tokens(ctx context.Context) (map[bus.Token]bus.ClientName, error
 
 // ClientName returns the name of a token's client, empty when there is no such token.
 func (s *Store) ClientName(ctx context.Context, token bus.Token) (bus.ClientName, error) {
-	name, err := s.redis.HGet(ctx, s.keys.tokens(), string(token)).Result()
-	return bus.ClientName(name), wrap("find token", err)
+	_, name, err := s.FindToken(ctx, []bus.Token{token})
+	return name, err
+}
+
+// FindToken returns the first of some tokens that is known, with its client's name; both are empty when none is. It is
+// one command however many tokens are given.
+func (s *Store) FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, bus.ClientName, error) {
+	fields := make([]string, len(tokens))
+	for i, token := range tokens {
+		fields[i] = string(token)
+	}
+	names, err := s.redis.HMGet(ctx, s.keys.tokens(), fields...).Result()
+	if err != nil {
+		return "", "", wrap("find token", err)
+	}
+	for i, name := range names {
+		if name, ok := name.(string); ok {
+			return tokens[i], bus.ClientName(name), nil
+		}
+	}
+	return "", "", nil
 }
 
 // PutToken registers a client's token, or renames its client.

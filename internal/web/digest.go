@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	auth "github.com/abbot/go-http-auth"
@@ -31,10 +30,7 @@ type digester struct {
 	ttl time.Duration
 	now func() time.Time
 
-	// The highest count used of each nonce, in two generations of at least a nonce's life.
-	mu         sync.Mutex
-	begun      time.Time
-	used, past map[[sealLen]byte]uint64
+	seen *seenNonces
 }
 
 // A nonce is 8 bytes of time (ms), 8 of chance, and a seal of both.
@@ -53,7 +49,7 @@ var digestAlgorithms = []struct {
 }{{"SHA-256", sha256.New}, {"MD5", md5.New}}
 
 func newDigester(rootKey string, ttl time.Duration, now func() time.Time) *digester {
-	return &digester{key: sha256.Sum256([]byte("routemaster digest nonce " + rootKey)), ttl: ttl, now: now}
+	return &digester{key: sha256.Sum256([]byte("routemaster digest nonce " + rootKey)), ttl: ttl, now: now, seen: newSeenNonces()}
 }
 
 // challenges are the WWW-Authenticate headers that ask for Digest credentials. Stale says that the credentials
@@ -84,29 +80,23 @@ func (d *digester) seal(sealed []byte) [sealLen]byte {
 	return [sealLen]byte(mac.Sum(nil))
 }
 
-// open returns a nonce's seal and whether it has expired; ok is false when it is not one of ours.
-func (d *digester) open(nonce string) (seal [sealLen]byte, expired, ok bool) {
+// open reads a nonce; ok is false when it is not one of ours.
+func (d *digester) open(nonce string) (opened openNonce, ok bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(nonce)
 	if err != nil || len(raw) != sealedLen+sealLen {
-		return seal, false, false
+		return opened, false
 	}
-	seal = d.seal(raw[:sealedLen])
-	age := d.now().Sub(time.UnixMilli(int64(binary.BigEndian.Uint64(raw))))
-	return seal, age > d.ttl || age < -clockSkew, hmac.Equal(seal[:], raw[sealedLen:])
+	opened.madeAt = time.UnixMilli(int64(binary.BigEndian.Uint64(raw)))
+	opened.seal = d.seal(raw[:sealedLen])
+	age := d.now().Sub(opened.madeAt)
+	opened.expired = age > d.ttl || age < -clockSkew
+	return opened, hmac.Equal(opened.seal[:], raw[sealedLen:])
 }
 
-// count notes the use of a nonce, and reports whether the count has grown since its last use.
-func (d *digester) count(seal [sealLen]byte, count uint64) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if now := d.now(); d.used == nil || now.Sub(d.begun) > d.ttl+clockSkew {
-		d.begun, d.past, d.used = now, d.used, map[[sealLen]byte]uint64{}
-	}
-	if count <= max(d.used[seal], d.past[seal]) {
-		return false
-	}
-	d.used[seal] = count
-	return true
+// use notes the use of a nonce, and reports whether it is still good: it has not expired, and the count has grown
+// since its last use.
+func (d *digester) use(nonce openNonce, count uint64) bool {
+	return !nonce.expired && d.seen.count(nonce, count, d.now().Add(-d.ttl))
 }
 
 // digestCredentials are the fields of an Authorization header that matter.
@@ -157,7 +147,7 @@ func (s *Server) digest(r *http.Request, header string) (found client, ok, stale
 	if !ok || credentials.uri != r.RequestURI {
 		return client{}, false, false, nil
 	}
-	seal, expired, ok := s.digester.open(credentials.nonce)
+	nonce, ok := s.digester.open(credentials.nonce)
 	if !ok {
 		return client{}, false, false, nil
 	}
@@ -167,7 +157,7 @@ func (s *Server) digest(r *http.Request, header string) (found client, ok, stale
 	if err != nil || !ok {
 		return client{}, false, false, err
 	}
-	if expired || !s.digester.count(seal, credentials.count) {
+	if !s.digester.use(nonce, credentials.count) {
 		return client{}, false, true, nil
 	}
 	return found, true, false, nil

@@ -8,26 +8,30 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
 )
 
-// How long the tokens are held in memory: a token that was removed stops working everywhere within
-// directoryMaxAge, which must be under a second. What is not found is looked for again after missMaxAge.
-const (
-	directoryMaxAge = 500 * time.Millisecond
-	missMaxAge      = 50 * time.Millisecond
-)
+// directoryMaxAge is how long the tokens are held in memory: a token that was removed stops working everywhere within
+// that time, which must be under a second. It is also the pause between two reads of all tokens, whatever comes in.
+const directoryMaxAge = 500 * time.Millisecond
+
+// tokenStore is where the tokens are; [store.Store] is one.
+type tokenStore interface {
+	Tokens(ctx context.Context) (map[bus.Token]bus.ClientName, error)
+	FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, bus.ClientName, error)
+}
 
 // directory knows the clients' tokens. It holds them in memory, so that authentication costs a
 // publish no round trip.
 type directory struct {
-	store   *store.Store
+	store   tokenStore
 	rootKey string
 	root    [sha256.Size]byte
 	now     func() time.Time
+	refused *refusals
 
-	mu      sync.Mutex
-	current snapshot
+	mu sync.Mutex
+	// current is nil until the tokens are read, and after a change.
+	current *snapshot
 }
 
 // snapshot is the tokens as they were at a time. It does not change.
@@ -40,8 +44,8 @@ type snapshot struct {
 	byName   map[string][]client
 }
 
-func newDirectory(st *store.Store, rootKey string, now func() time.Time) *directory {
-	return &directory{store: st, rootKey: rootKey, root: sha256.Sum256([]byte(rootKey)), now: now}
+func newDirectory(st tokenStore, rootKey string, now func() time.Time) *directory {
+	return &directory{store: st, rootKey: rootKey, root: sha256.Sum256([]byte(rootKey)), now: now, refused: newRefusals(now)}
 }
 
 // find returns the client of the first of some secrets that is a token or the root key. The error is
@@ -54,7 +58,7 @@ func (d *directory) find(ctx context.Context, secrets []string) (found client, o
 			return client{name: bus.RootName, root: true}, true, nil
 		}
 	}
-	known := d.read(ctx, directoryMaxAge)
+	known, _ := d.read(ctx)
 	if known.err != nil {
 		return client{}, false, known.err
 	}
@@ -63,17 +67,35 @@ func (d *directory) find(ctx context.Context, secrets []string) (found client, o
 			return found, true, nil
 		}
 	}
-	// One may be new, and must work at once on every process.
+	return d.lookUp(ctx, secrets, digests)
+}
+
+// lookUp asks Redis for secrets that are not in memory: one may be new, and must work at once on every process. It
+// is one command, and none for what Redis has just not known.
+func (d *directory) lookUp(ctx context.Context, secrets []string, digests [][sha256.Size]byte) (found client, ok bool, err error) {
+	var tokens []bus.Token
 	for _, secret := range secrets {
-		token := bus.Token(secret)
-		if token.Validate() != nil {
-			continue
-		}
-		if name, err := d.store.ClientName(ctx, token); err != nil || name != "" {
-			return client{name: name, token: token}, name != "", err
+		if token := bus.Token(secret); token.Validate() == nil {
+			tokens = append(tokens, token)
 		}
 	}
-	return client{}, false, nil
+	if len(tokens) == 0 {
+		return client{}, false, nil
+	}
+	credentials := digests[0] // of the longest secret, which holds the others
+	known, refuse := d.refused.look(credentials)
+	if known {
+		return client{}, false, nil
+	}
+	token, name, err := d.store.FindToken(ctx, tokens)
+	if err != nil {
+		return client{}, false, err
+	}
+	if token == "" {
+		refuse()
+		return client{}, false, nil
+	}
+	return client{name: name, token: token}, true, nil
 }
 
 // findNamed returns the client of a name whose token, or root key, matches. Several tokens may bear one name. The
@@ -85,29 +107,35 @@ func (d *directory) findNamed(ctx context.Context, name string, matches func(sec
 		}
 		return client{name: bus.RootName, root: true}, matches(d.rootKey), nil
 	}
-	for _, maxAge := range []time.Duration{directoryMaxAge, missMaxAge} {
-		known := d.read(ctx, maxAge)
-		if known.err != nil {
-			return client{}, false, known.err
-		}
-		for _, candidate := range known.byName[name] {
-			if matches(string(candidate.token)) {
-				found, ok = candidate, true
-			}
-		}
-		if len(known.byName[name]) == 0 {
-			matches("") // an unknown name takes as long as a wrong password
-		}
-		if ok {
-			return found, true, nil
+	known, fresh := d.read(ctx)
+	found, ok = known.match(name, matches)
+	if ok || fresh || known.err != nil {
+		return found, ok, known.err
+	}
+	// The token may be new, and must work at once on every process.
+	if known, err = d.readAfter(ctx, known); err != nil {
+		return client{}, false, err
+	}
+	found, ok = known.match(name, matches)
+	return found, ok, known.err
+}
+
+// match returns the client of a name whose token matches.
+func (s *snapshot) match(name string, matches func(secret string) bool) (found client, ok bool) {
+	for _, candidate := range s.byName[name] {
+		if matches(string(candidate.token)) {
+			found, ok = candidate, true
 		}
 	}
-	return client{}, false, nil
+	if len(s.byName[name]) == 0 {
+		matches("") // an unknown name takes as long as a wrong password
+	}
+	return found, ok
 }
 
 // clientNames returns the name of every client by token. It must not be changed.
 func (d *directory) clientNames(ctx context.Context) (map[bus.Token]bus.ClientName, error) {
-	known := d.read(ctx, directoryMaxAge)
+	known, _ := d.read(ctx)
 	return known.names, known.err
 }
 
@@ -115,21 +143,48 @@ func (d *directory) clientNames(ctx context.Context) (map[bus.Token]bus.ClientNa
 func (d *directory) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.current = snapshot{}
+	d.current = nil
+	d.refused.forget()
 }
 
-// read returns the tokens, which it reads again when they are older than maxAge. A failure is remembered as long as
-// a success, so that a Redis that does not answer holds up one request, not each in turn.
-func (d *directory) read(ctx context.Context, maxAge time.Duration) snapshot {
+// read returns the tokens, which it reads again when they are too old; fresh is whether this call did. A failure is
+// remembered as long as a success, so that a Redis that does not answer holds up one request, not each in turn.
+func (d *directory) read(ctx context.Context) (known *snapshot, fresh bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	now := d.now()
-	if age := now.Sub(d.current.readAt); age >= 0 && age < maxAge {
-		return d.current
+	if d.current != nil {
+		if age := d.now().Sub(d.current.readAt); age >= 0 && age < directoryMaxAge {
+			return d.current, false
+		}
 	}
+	return d.reload(ctx), true
+}
+
+// readAfter returns tokens that were read after a snapshot was taken out of memory. All who ask share one read, and
+// wait for it until another is due: wrong credentials do not make Redis send all tokens more often. The error is the
+// context's.
+func (d *directory) readAfter(ctx context.Context, known *snapshot) (*snapshot, error) {
+	due := time.NewTimer(min(max(0, directoryMaxAge-d.now().Sub(known.readAt)), directoryMaxAge))
+	defer due.Stop()
+	select {
+	case <-due.C:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.current != nil && d.current != known {
+		return d.current, nil
+	}
+	return d.reload(ctx), nil
+}
+
+// reload reads the tokens; the caller holds the lock.
+func (d *directory) reload(ctx context.Context) *snapshot {
+	now := d.now()
 	// The answer is for all who wait, so it does not end with this request.
 	names, err := d.store.Tokens(context.WithoutCancel(ctx))
-	read := snapshot{
+	read := &snapshot{
 		readAt: now, err: err, names: names,
 		byDigest: make(map[[sha256.Size]byte]client, len(names)), byName: make(map[string][]client, len(names)),
 	}
