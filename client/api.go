@@ -196,7 +196,7 @@ func (c *Client) Tokens(ctx context.Context) (all []Token, err error) {
 }
 
 // AddToken lets a client in, with a token of 1 to 64 characters of a-z, 0-9, colon, _ and -. If it is empty the bus makes
-// one; such a request is never sent twice. Only root may.
+// one; such a request is never sent twice. A token of another client is refused with 409. Only root may.
 func (c *Client) AddToken(ctx context.Context, name, token string) (added Token, err error) {
 	body, err := marshal(struct {
 		Name  string `json:"name"`

@@ -17,7 +17,8 @@ import (
 // Error is an answer of the bus that is not 2xx. Find it with [errors.As].
 type Error struct {
 	// Status is the HTTP status: 400 for a request that is wrong, 401 for an unknown token, 403 for what this
-	// client may not do, 404, 409 for an idempotency key that was used for another request, 413, 503.
+	// client may not do, 404, 409 for an idempotency key that was used for another request, or a token of
+	// another client, 413, 503.
 	Status int
 	// Title is the status in words.
 	Title string

@@ -56,6 +56,10 @@ func TestOnABus(t *testing.T) {
 		assert.Regexp(t, `^warehouse--[0-9a-f]{32}$`, made.Token)
 		_, err = root.AddToken(ctx, "shop", "shop--1")
 		require.NoError(t, err)
+		var taken *client.Error
+		_, err = root.AddToken(ctx, "warehouse", "shop--1")
+		require.ErrorAs(t, err, &taken)
+		assert.Equal(t, 409, taken.Status)
 		tokens, err := root.Tokens(ctx)
 		require.NoError(t, err)
 		assert.Equal(t, []client.Token{{"shop", "shop--1"}, made}, tokens)
@@ -84,7 +88,7 @@ func TestOnABus(t *testing.T) {
 		status, err := shop.Subscriptions(ctx)
 		require.NoError(t, err)
 		assert.Equal(t, []client.SubscriptionStatus{{
-			Subscriber: "shop--1", UUID: "a-uuid", Callback: callback.URL + "/", Max: 500, Timeout: timeout, Topics: []string{"parcels", "widgets"}, Health: 100,
+			Subscriber: "shop--1", Name: "shop", UUID: "a-uuid", Callback: callback.URL + "/", Max: 500, Timeout: timeout, Topics: []string{"parcels", "widgets"}, Health: 100,
 		}}, status)
 
 		warehouse, err := client.New(url, made.Token)

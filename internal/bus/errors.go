@@ -19,6 +19,8 @@ var (
 	ErrTopicClaimed = errors.New("another client publishes to this topic")
 	// ErrKeyReused says that another request was sent with the same idempotency key.
 	ErrKeyReused = errors.New("another request was sent with this idempotency key")
+	// ErrTokenTaken says that a token is another client's.
+	ErrTokenTaken = errors.New("the token is another client's")
 	// ErrTokenUnknown says that a token was removed.
 	ErrTokenUnknown = errors.New("there is no such token")
 	// ErrTopicUnknown says that there is no such topic.

@@ -39,6 +39,8 @@ type Event struct {
 func (e *Event) Validate() error {
 	switch e.Type {
 	case Create, Update, Delete, Noop:
+	case "":
+		return Invalidf("/type", "is required: one of create, update, delete, noop")
 	default:
 		return Invalidf("/type", "must be one of create, update, delete, noop")
 	}
@@ -76,7 +78,7 @@ func IsURLSafe(text string) bool { return isPlain(text, "-_") }
 // has it, of at most [MaxURLLen] characters.
 func parseHTTPS(text string) (*url.URL, error) {
 	if text == "" {
-		return nil, Invalidf("", "must be an https URL")
+		return nil, Invalidf("", "is required: an https URL")
 	}
 	if utf8.RuneCountInString(text) > MaxURLLen {
 		return nil, Invalidf("", "must be at most %d characters", MaxURLLen)

@@ -61,6 +61,8 @@ func (t Token) Validate() error {
 // Validate returns an [Invalid] unless n can be the name of a client.
 func (n ClientName) Validate() error {
 	switch {
+	case n == "":
+		return Invalidf("", "is required: 1 to %d characters of a-z, 0-9, colon, _ and -", MaxTokenLen)
 	case !isName(string(n), moreOfTokens):
 		return Invalidf("", "a name is 1 to 64 characters of a-z, 0-9, colon, _ and -")
 	case n == RootName:

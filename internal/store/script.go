@@ -22,6 +22,7 @@ var (
 	scriptSubscriberPut         = newScript("subscriber_put", "batches")
 	scriptSubscriberUnsubscribe = newScript("subscriber_unsubscribe")
 	scriptSubscriberDelete      = newScript("subscriber_delete", "full", "batches", "subscribers")
+	scriptTokenPut              = newScript("token_put")
 	scriptTokenDelete           = newScript("token_delete", "full", "batches", "subscribers")
 	scriptJobEnqueue            = newScript("job_enqueue", "full")
 	scriptJobSchedule           = newScript("job_schedule", "full")

@@ -44,9 +44,14 @@ func (s *Store) FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, b
 	return "", "", nil
 }
 
-// PutToken registers a client's token, or renames its client.
+// PutToken registers a client's token, which may be registered for it already. It fails with [bus.ErrTokenTaken] or
+// [bus.ErrUnavailable].
 func (s *Store) PutToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
-	return wrap("add token", s.change(ctx, call{args: []any{"hset", s.keys.tokens(), string(token), string(name)}}).Err())
+	put, err := s.change(ctx, call{scriptTokenPut, []any{string(token), string(name)}}).Int()
+	if err == nil && put == 0 {
+		return bus.ErrTokenTaken
+	}
+	return wrap("add token", err)
 }
 
 // AddToken registers a client's token unless it is registered, under whatever name.

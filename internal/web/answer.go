@@ -79,6 +79,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		writeProblem(w, problem{Status: http.StatusForbidden, Detail: "the topic is not this client's; only its publisher may do that"})
 	case errors.Is(err, bus.ErrKeyReused):
 		writeProblem(w, problem{Status: http.StatusConflict, Detail: "another request was sent with this Idempotency-Key within 24 hours; use a new key for a new request"})
+	case errors.Is(err, bus.ErrTokenTaken):
+		writeProblem(w, problem{Status: http.StatusConflict, Detail: "the token is another client's; send another, or none to have one made", Pointer: "/token"})
 	case errors.Is(err, bus.ErrTopicUnknown):
 		writeProblem(w, problem{Status: http.StatusNotFound, Detail: "there is no such topic; GET /topics lists them"})
 	case errors.Is(err, bus.ErrNotSubscribed):

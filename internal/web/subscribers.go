@@ -10,6 +10,8 @@ import (
 
 type subscriberView struct {
 	Subscriber string `json:"subscriber"`
+	// Name is the client's.
+	Name bus.ClientName `json:"name"`
 	// UUID is a secret: null for all but root and the subscriber itself.
 	UUID          *string         `json:"uuid"`
 	Callback      string          `json:"callback"`
@@ -38,15 +40,17 @@ func (s *Server) viewSubscribers(r *http.Request) ([]subscriberView, error) {
 		return nil, err
 	}
 	s.logDamaged(r, "left out subscribers whose data is damaged", damaged)
-	show, err := s.identities(r)
+	names, err := s.directory.clientNames(r.Context())
 	if err != nil {
 		return nil, err
 	}
+	who := caller(r)
 	views := make([]subscriberView, len(subscribers))
 	for i, sub := range subscribers {
 		views[i] = viewSubscriber(sub)
-		views[i].Subscriber = show(sub.Token)
-		if who := caller(r); who.root || who.token == sub.Token {
+		views[i].Name = bus.PublicName(sub.Token, names[sub.Token])
+		views[i].Subscriber = who.identityOf(sub.Token, views[i].Name)
+		if who.root || who.token == sub.Token {
 			views[i].UUID = &sub.UUID
 		}
 	}
@@ -142,7 +146,7 @@ func readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscript
 		err = b.end()
 	}
 	if err == nil && !listed {
-		err = bus.Invalidf("/topics", "must be an array of topic names")
+		err = bus.Invalidf("/topics", "is required: an array of topic names")
 	}
 	return sub, err
 }

@@ -26,32 +26,29 @@ func (s *Server) viewTopics(r *http.Request) ([]topicView, error) {
 		return nil, err
 	}
 	s.logDamaged(r, "left out topics whose data is damaged", damaged)
-	show, err := s.identities(r)
+	names, err := s.directory.clientNames(r.Context())
 	if err != nil {
 		return nil, err
 	}
+	who := caller(r)
 	views := make([]topicView, len(topics))
 	for i, topic := range topics {
 		views[i] = topicView{Name: topic.Name, Events: topic.Events}
 		if topic.Publisher != "" {
-			publisher := show(topic.Publisher)
+			publisher := who.identityOf(topic.Publisher, bus.PublicName(topic.Publisher, names[topic.Publisher]))
 			views[i].Publisher = &publisher
 		}
 	}
 	return views, nil
 }
 
-// identities returns how clients are shown to the caller: tokens are credentials, so they are shown to
-// root and to the client itself, and the client's name to everybody else.
-func (s *Server) identities(r *http.Request) (show func(bus.Token) string, err error) {
-	who := caller(r)
-	names, err := s.directory.clientNames(r.Context())
-	return func(token bus.Token) string {
-		if who.root || who.token == token {
-			return string(token)
-		}
-		return string(bus.PublicName(token, names[token]))
-	}, err
+// identityOf is how a client is shown to c: tokens are credentials, so they are shown to root and to the client
+// itself, and the client's name to everybody else.
+func (c client) identityOf(token bus.Token, name bus.ClientName) string {
+	if c.root || c.token == token {
+		return string(token)
+	}
+	return string(name)
 }
 
 func (s *Server) deleteTopic(w http.ResponseWriter, r *http.Request) {

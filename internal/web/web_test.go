@@ -307,7 +307,10 @@ func TestARefusedRequestChangesNothing(t *testing.T) {
 			{"/subscription", `{"topics":"a","callback":"https://x.example/"}`, "/topics", "array"},
 			{"/subscription", `{"topics":["a",1],"callback":"https://x.example/"}`, "/topics/1", "string"},
 			{"/subscription", `{"topics":["a","B"],"callback":"https://x.example/"}`, "/topics/1", "topic name"},
-			{"/subscription", `{"topics":["a"]}`, "/callback", "https"},
+			{"/subscription", `{"topics":["a"]}`, "/callback", "is required"},
+			{"/subscription", `{}`, "/topics", "is required"},
+			{"/topics/a", `{}`, "/type", "is required"},
+			{"/topics/a", `{"type":"noop"}`, "/url", "is required"},
 			{"/subscription", `{"topics":["a"],"callback":"https://x.example/?a=b"}`, "/callback", "query"},
 			{"/subscriber", `[]`, "", "must be an object"},
 			{"/subscriber", `{"topics":null,"callback":"https://x.example/"}`, "/topics", "array"},
@@ -366,6 +369,12 @@ func TestTokens(t *testing.T) {
 		got = a.do(rootKey, "POST", "/api_tokens", `{"token":"dave:1","name":"dave"}`)
 		assert.Equal(t, 201, got.status)
 		assert.JSONEq(t, `{"name":"dave","token":"dave:1"}`, got.body)
+		again := a.do(rootKey, "POST", "/api_tokens", `{"token":"dave:1","name":"dave"}`)
+		assert.Equal(t, 201, again.status, "it is there already")
+		assert.Equal(t, got.body, again.body)
+		taken := a.problem(rootKey, "POST", "/api_tokens", `{"token":"dave:1","name":"eve"}`)
+		assert.Equal(t, 409, taken.Status)
+		assert.Equal(t, "/token", taken.Pointer)
 		got = a.do(rootKey, "GET", "/api_tokens", "")
 		assert.JSONEq(t, `[{"name":"alice","token":"alice--1"},{"name":"bob","token":"bob--2"},`+
 			`{"name":"carol","token":"`+made.Token+`"},{"name":"dave","token":"dave:1"}]`, got.body)
@@ -406,7 +415,7 @@ func TestListsShowCredentialsOnlyToTheirOwners(t *testing.T) {
 			return `[{"name":"gadgets","publisher":null,"events":0},{"name":"widgets","publisher":"` + publisher + `","events":2}]`
 		}
 		subscribers := func(subscriber, uuid string) string {
-			return `[{"subscriber":"` + subscriber + `","uuid":` + uuid + `,"callback":"https://b.example/","max_events":5,"timeout":0,` +
+			return `[{"subscriber":"` + subscriber + `","name":"bob","uuid":` + uuid + `,"callback":"https://b.example/","max_events":5,"timeout":0,` +
 				`"topics":["gadgets","widgets"],"health_points":100,"last_attempted_at":null,"events":{"sent":0,"queued":1,"oldest":` + oldest + `}}]`
 		}
 		for who, want := range map[string][2]string{
