@@ -165,6 +165,8 @@ type subscriber struct {
 	token, url string
 	// refuse, if set, says whether a delivery is refused.
 	refuse func(deliveries int) bool
+	// status, if set, is what a batch is answered.
+	status func(numbers []int) int
 
 	mu         sync.Mutex
 	deliveries int
@@ -203,6 +205,12 @@ func (s *subscriber) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil || s.refuse != nil && s.refuse(s.deliveries) {
 		http.Error(w, "no", http.StatusServiceUnavailable)
 		return
+	}
+	if s.status != nil {
+		if status := s.status(batch.numbers); status != http.StatusOK {
+			http.Error(w, "no", status)
+			return
+		}
 	}
 	s.batches = append(s.batches, batch)
 }

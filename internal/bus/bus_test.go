@@ -191,6 +191,31 @@ func TestThrottle(t *testing.T) {
 	assert.Equal(t, 100*time.Millisecond, bus.Throttle(50, 48, 100*time.Millisecond))
 }
 
+func TestFailureOf(t *testing.T) {
+	for status, want := range map[bus.Failure][]int{
+		bus.EndpointFailure: {100, 101, 199, 300, 301, 304, 308, 399, 401, 403, 404, 405, 407, 408, 410, 421, 425, 429, 502, 503, 504, 599, 999},
+		bus.BatchFailure:    {400, 402, 406, 409, 411, 413, 415, 418, 422, 428, 431, 451, 499, 500, 501},
+	} {
+		for _, code := range want {
+			assert.Equal(t, status, bus.FailureOf(code), "%d", code)
+		}
+	}
+}
+
+func TestRefusalThrottle(t *testing.T) {
+	const most = time.Minute
+	for _, c := range []struct {
+		refusals     int
+		lasted, want time.Duration
+	}{
+		{99, time.Hour, 0}, {1_000_000, 999 * time.Millisecond, 0}, {100, time.Second, 100 * time.Millisecond},
+		{100, 2 * time.Second, 200 * time.Millisecond}, {100, 5 * time.Minute, 30 * time.Second}, {100, time.Hour, most},
+	} {
+		assert.Equal(t, c.want, bus.RefusalThrottle(c.refusals, c.lasted, most), "%+v", c)
+	}
+	assert.Equal(t, 50*time.Millisecond, bus.RefusalThrottle(100, time.Second, 50*time.Millisecond))
+}
+
 func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for header, want := range map[string]time.Duration{

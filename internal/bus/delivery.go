@@ -53,3 +53,60 @@ func RetryAfter(header string, now time.Time, most time.Duration) time.Duration 
 	}
 	return 0
 }
+
+// Failure is what a failed delivery tells.
+type Failure int
+
+const (
+	// EndpointFailure says that the endpoint is unavailable: whatever it is sent would fail. Its subscriber is throttled.
+	EndpointFailure Failure = iota + 1
+	// BatchFailure says that the endpoint refuses this batch. It throttles only while nothing else succeeds.
+	BatchFailure
+)
+
+// FailureOf is what an answer that does not acknowledge a batch tells, by its status. It is about the endpoint where the status
+// says so (RFC 9110, section 15): a proxy's word, a wrong address or wrong credentials, or a limit. It is about the batch
+// where the subscriber's program has looked at it: 500, 501, and what is left of 4xx.
+func FailureOf(status int) Failure {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
+		http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusGone, http.StatusMisdirectedRequest,
+		http.StatusTooEarly, http.StatusTooManyRequests:
+		return EndpointFailure
+	}
+	if status < http.StatusBadRequest || status >= http.StatusBadGateway {
+		return EndpointFailure
+	}
+	return BatchFailure
+}
+
+// When refusals alone throttle a subscriber. Until then each refused batch waits for itself, and the others follow at
+// once, however many refused ones are among them.
+const (
+	freeRefusals   = 100
+	freeRefusalFor = time.Second
+	minRefusalWait = 100 * time.Millisecond
+)
+
+// RefusalThrottle is how long a subscriber is left alone after its endpoint has refused a number of batches, one after the
+// other, while none succeeded for as long as lasted: a tenth of that, from 100 ms to most, so that it is tried less
+// and less. The first hundred, and those of the first second, cost the others no time: an endpoint that refuses everything
+// cannot be told from one that was sent many bad batches.
+func RefusalThrottle(refusals int, lasted, most time.Duration) time.Duration {
+	if refusals < freeRefusals || lasted < freeRefusalFor {
+		return 0
+	}
+	return min(max(lasted/10, minRefusalWait), most)
+}
+
+// Standing is what a subscriber's last delivery says about its next.
+type Standing int
+
+const (
+	// Failing says that a delivery has failed since the last that succeeded.
+	Failing Standing = iota
+	// Untried says that no delivery has succeeded yet, nor failed.
+	Untried
+	// Proven says that the last delivery succeeded.
+	Proven
+)

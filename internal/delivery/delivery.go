@@ -111,10 +111,20 @@ func (d *Deliverer) failed(batch *store.Delivery, err error) (outcome store.Outc
 		outcome.Health = bus.MinHealth - bus.MaxHealth
 	}
 	wait = bus.Backoff(batch.Attempts, d.config.MaxBackoff, rand.Float64())
-	alone := bus.Throttle(batch.Health, bus.Health(batch.Health, outcome.Health), d.config.MaxBackoff)
+	outcome.Failure = bus.EndpointFailure
+	asked := time.Duration(0)
 	if status, ok := errors.AsType[*statusError](err); ok {
-		if asked := bus.RetryAfter(status.retryAfter, now, d.config.MaxBackoff); asked > 0 {
-			wait, alone = asked, max(alone, asked)
+		outcome.Failure = bus.FailureOf(status.code)
+		asked = bus.RetryAfter(status.retryAfter, now, d.config.MaxBackoff)
+	}
+	if asked > 0 {
+		wait = asked
+	}
+	alone := max(bus.Throttle(batch.Health, bus.Health(batch.Health, outcome.Health), d.config.MaxBackoff), asked)
+	if outcome.Failure == bus.BatchFailure { // the others need not wait
+		alone = 0
+		if !batch.RefusedSince.IsZero() {
+			alone = bus.RefusalThrottle(batch.Refusals+1, now.Sub(batch.RefusedSince), d.config.MaxBackoff)
 		}
 	}
 	outcome.RetryAt = now.Add(wait)

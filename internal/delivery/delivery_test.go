@@ -115,6 +115,7 @@ func TestWhatAcknowledges(t *testing.T) {
 			continue
 		}
 		assert.Equal(t, -2, outcome.Health)
+		assert.Equal(t, bus.FailureOf(status), outcome.Failure)
 		assert.Zero(t, outcome.ThrottledUntil)
 		// The third attempt failed: 800 ms, less up to half of it.
 		assert.WithinRange(t, outcome.RetryAt, now.Add(400*time.Millisecond), now.Add(800*time.Millisecond))
@@ -122,6 +123,40 @@ func TestWhatAcknowledges(t *testing.T) {
 		assert.Contains(t, log.String(), fmt.Sprintf(" status=%d next_try_in=", status))
 		assert.NotContains(t, log.String(), " error=")
 		assert.NotContains(t, log.String(), "secret")
+	}
+}
+
+// TestARefusedBatchCostsOnlyItself answers 500: the subscriber is throttled only when it has refused much, for long.
+func TestARefusedBatchCostsOnlyItself(t *testing.T) {
+	retryAfter := ""
+	url := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", retryAfter)
+		w.WriteHeader(http.StatusInternalServerError)
+	})
+	d, _ := deliverer(t)
+	for _, c := range []struct {
+		health, refusals int
+		since            time.Time
+		retryAfter       string
+		throttle         time.Duration
+	}{
+		{100, 0, time.Time{}, "", 0}, {0, 0, time.Time{}, "", 0}, {0, 98, now.Add(-time.Hour), "", 0}, {0, 99, now.Add(-time.Millisecond), "", 0},
+		{0, 99, now.Add(-20 * time.Second), "", 2 * time.Second}, {100, 99, now.Add(-time.Hour), "", time.Minute}, {0, 0, time.Time{}, "7", 0},
+	} {
+		retryAfter = c.retryAfter
+		task := batch(t, url)
+		task.Delivery.Health, task.Delivery.Refusals, task.Delivery.RefusedSince = c.health, c.refusals, c.since
+		outcome := d.Deliver(t.Context(), task)
+		assert.Equal(t, bus.BatchFailure, outcome.Failure)
+		assert.Equal(t, -2, outcome.Health)
+		if c.throttle == 0 {
+			assert.Zero(t, outcome.ThrottledUntil, "%+v", c)
+		} else {
+			assert.Equal(t, now.Add(c.throttle), outcome.ThrottledUntil, "%+v", c)
+		}
+		if c.retryAfter != "" {
+			assert.Equal(t, now.Add(7*time.Second), outcome.RetryAt, "it is for the batch")
+		}
 	}
 }
 

@@ -24,7 +24,7 @@ func TestScrub(t *testing.T) {
 		died := time.Now().Truncate(time.Millisecond)
 		_, err := st.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x"})
 		require.NoError(t, err)
-		lost, err := st.Acquire(ctx, bus.QueueMain, "dead", died)
+		lost, err := st.Acquire(ctx, bus.QueueMain, "dead", bus.Failing, died)
 		require.NoError(t, err)
 		require.NotNil(t, lost)
 
@@ -68,7 +68,7 @@ func TestNobodyIsJudgedRightAfterAnOutage(t *testing.T) {
 	for err != nil { // until the client has noticed
 		_, err = st.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x"})
 	}
-	_, err = st.Acquire(ctx, bus.QueueMain, "silent", now.Add(-time.Hour))
+	_, err = st.Acquire(ctx, bus.QueueMain, "silent", bus.Failing, now.Add(-time.Hour))
 	require.NoError(t, err)
 
 	assert.False(t, st.SteadySince().Before(away))

@@ -91,7 +91,7 @@ func BenchmarkSettleAndAcquire(b *testing.B) {
 			before := scriptTime(b, f)
 			b.ReportAllocs()
 			for b.Loop() {
-				_, next, err := f.SettleAndAcquire(b.Context(), task, store.Outcome{Delivered: events}, start)
+				_, next, err := f.SettleAndAcquire(b.Context(), task, store.Outcome{Delivered: events}, bus.Failing, start)
 				if err != nil || next.Err != nil {
 					b.Fatal(err, next.Err)
 				}

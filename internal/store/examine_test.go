@@ -545,7 +545,7 @@ func TestALineThatStandsForAReasonIsLeftAlone(t *testing.T) {
 		subscriber := "subscriber:" + string(alice)
 		require.NoError(t, f.raw.Rename(t.Context(), subscriber, "aside").Err())
 		require.NoError(t, f.raw.Set(t.Context(), subscriber, "x", 0).Err())
-		_, err := f.Acquire(t.Context(), bus.QueueMain, "w1", after(now))
+		_, err := f.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, after(now))
 		require.ErrorIs(t, err, bus.ErrPoisoned)
 		require.NoError(t, f.raw.Rename(t.Context(), "aside", subscriber).Err())
 		require.Equal(t, after(now+60_000), deadline())
@@ -682,8 +682,8 @@ func TestExaminationsDoNotDisturbABusyBus(t *testing.T) {
 			for ctx.Err() == nil {
 				_, _ = f.Schedule(ctx, bus.QueueMain, time.Now(), 1000)
 				_, _ = f.Enqueue(ctx, bus.QueueAux, bus.Job{Name: bus.JobScrubQueues})
-				if task, _ := f.Acquire(ctx, bus.QueueAux, "aux", time.Now()); task != nil {
-					_, _ = f.Settle(context.WithoutCancel(ctx), task, store.Done)
+				if task, _ := f.Acquire(ctx, bus.QueueAux, "aux", bus.Failing, time.Now()); task != nil {
+					_, _ = f.Settle(context.WithoutCancel(ctx), task, store.Done, time.Now())
 				}
 			}
 		})
@@ -691,7 +691,7 @@ func TestExaminationsDoNotDisturbABusyBus(t *testing.T) {
 			worker := bus.WorkerID(fmt.Sprintf("w%d", i))
 			others.Go(func() {
 				for n := 1; ctx.Err() == nil; n++ {
-					task, _ := f.Acquire(context.WithoutCancel(ctx), bus.QueueMain, worker, time.Now())
+					task, _ := f.Acquire(context.WithoutCancel(ctx), bus.QueueMain, worker, bus.Failing, time.Now())
 					if task == nil {
 						continue
 					}
@@ -703,7 +703,7 @@ func TestExaminationsDoNotDisturbABusyBus(t *testing.T) {
 						outcome.ThrottledUntil = time.Now().Add(time.Millisecond)
 					}
 					events := numbers(t, task)
-					if owned, _ := f.Settle(context.WithoutCancel(ctx), task, outcome); owned && outcome.RetryAt.IsZero() {
+					if owned, _ := f.Settle(context.WithoutCancel(ctx), task, outcome, time.Now()); owned && outcome.RetryAt.IsZero() {
 						mutex.Lock()
 						for _, event := range events {
 							got[fmt.Sprintf("%s %d", task.Delivery.Subscriber, event)]++

@@ -44,6 +44,7 @@ func (k keys) layout() layout {
 			{topicKeys, k.topic(""), "hash"}, {subscriberKeys, k.subscriber(""), "hash"},
 			{topicSubscribersKeys, k.topicSubscribers(""), "set"}, {subscriberTopicsKeys, k.subscriberTopics(""), "set"},
 			{currentKeys, k.current(""), "set"}, {lineKeys, k.line(""), "zset"},
+			{otherKeys, k.failed(""), "zset"}, {otherKeys, k.delivery(""), "hash"},
 			{otherKeys, k.origins(""), "list"},
 			{otherKeys, k.jobsIndex(""), "set"}, {otherKeys, k.scheduled(""), "zset"}, {otherKeys, k.instant(""), "list"},
 			{otherKeys, k.pendingIndex(""), "set"}, {pendingKeys, k.ns + "jobs:pending:", "list"},

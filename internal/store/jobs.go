@@ -40,6 +40,12 @@ type Delivery struct {
 	// Attempts counts this one.
 	Attempts int
 	Events   []PackedEvent
+	// Standing is the subscriber's, before this attempt.
+	Standing bus.Standing
+	// Refusals is how often the endpoint has refused a batch since it last acknowledged one, RefusedSince since when; zero if
+	// it has not.
+	Refusals     int
+	RefusedSince time.Time
 	// Origins are the spans that events came with, a few, if [Options].Origins asks for them.
 	Origins []string
 }
@@ -48,6 +54,8 @@ type Delivery struct {
 type Outcome struct {
 	// RetryAt is when the job is to be run again; zero when it is done.
 	RetryAt time.Time
+	// Failure says what a failed delivery tells; its zero value when the job failed for another reason.
+	Failure bus.Failure
 	// ThrottledUntil, if set, is until when no batch of the subscriber is delivered, unless one that is under way succeeds.
 	ThrottledUntil time.Time
 	// Health is added to the subscriber's health points.
@@ -90,19 +98,20 @@ func (s *Store) DueJobs(ctx context.Context, q bus.Queue, until time.Time) (int6
 // called before, unless something else than this program changed Redis.
 const turnTimeout = 10 * time.Minute
 
-// Acquire takes the next instant job for a worker, without waiting; nil when there is none. A job
-// that the worker already has pending, because an answer was lost, is taken again. It fails with [bus.ErrPoisoned] or
+// Acquire takes the next instant job for a worker, without waiting; nil when there is none. A batch of a subscriber whose
+// standing is below the least is put off for a moment. A job that the worker already has pending, because an answer was lost, is
+// taken again. It fails with [bus.ErrPoisoned] or
 // [bus.ErrUnavailable].
-func (s *Store) Acquire(ctx context.Context, q bus.Queue, worker bus.WorkerID, now time.Time) (*Task, error) {
-	reply, err := s.run(ctx, scriptJobAcquire, s.acquireArgs(q, worker, now)...).Result()
+func (s *Store) Acquire(ctx context.Context, q bus.Queue, worker bus.WorkerID, least bus.Standing, now time.Time) (*Task, error) {
+	reply, err := s.run(ctx, scriptJobAcquire, s.acquireArgs(q, worker, least, now)...).Result()
 	if err != nil {
 		return nil, wrap("acquire job", err) // nil when there was no job
 	}
 	return s.acquired(reply, q, worker)
 }
 
-func (s *Store) acquireArgs(q bus.Queue, worker bus.WorkerID, now time.Time) []any {
-	return []any{string(q), string(worker), now.UnixMilli(), s.abreast, now.Add(turnTimeout).UnixMilli(), s.origins}
+func (s *Store) acquireArgs(q bus.Queue, worker bus.WorkerID, least bus.Standing, now time.Time) []any {
+	return []any{string(q), string(worker), now.UnixMilli(), s.abreast, now.Add(turnTimeout).UnixMilli(), int(least), s.origins}
 }
 
 // acquired reads what the script returned.
@@ -143,12 +152,17 @@ func (s *Store) acquired(returned any, q bus.Queue, worker bus.WorkerID) (*Task,
 	if due := reply[7].(int64); due > 0 {
 		delivery.DueAt = time.UnixMilli(due)
 	}
+	record := reply[8].([]any)
+	delivery.Standing, delivery.Refusals = bus.Standing(record[0].(int64)), int(record[1].(int64))
+	if since := record[2].(int64); since > 0 {
+		delivery.RefusedSince = time.UnixMilli(since)
+	}
 	delivery.Client = bus.PublicName(delivery.Subscriber, delivery.Client)
 	for _, packed := range batch[batchHeader:] {
 		delivery.Events = append(delivery.Events, PackedEvent(text(packed)))
 	}
-	if len(reply) > 8 {
-		for _, origin := range reply[8].([]any) {
+	if len(reply) > 9 {
+		for _, origin := range reply[9].([]any) {
 			delivery.Origins = append(delivery.Origins, text(origin))
 		}
 	}
@@ -158,8 +172,8 @@ func (s *Store) acquired(returned any, q bus.Queue, worker bus.WorkerID) (*Task,
 
 // Settle ends a task. It reports whether the task was still the worker's: if not, because the worker
 // was taken for dead, nothing was changed. It can be repeated until it succeeds.
-func (s *Store) Settle(ctx context.Context, task *Task, o Outcome) (owned bool, err error) {
-	end, args := s.settle(task, o)
+func (s *Store) Settle(ctx context.Context, task *Task, o Outcome, now time.Time) (owned bool, err error) {
+	end, args := s.settle(task, o, now)
 	n, err := s.run(ctx, end.alone, args...).Int()
 	return n == 1, wrap("settle job", err)
 }
@@ -173,10 +187,10 @@ type Next struct {
 // SettleAndAcquire is [Store.Settle] and then [Store.Acquire], in one atomic step: a batch that the first calls up, and that
 // the second takes, is never seen by those who wait for a job. The error is of the first, and then
 // the second was of no effect.
-func (s *Store) SettleAndAcquire(ctx context.Context, task *Task, o Outcome, now time.Time) (owned bool, next Next, err error) {
-	end, args := s.settle(task, o)
+func (s *Store) SettleAndAcquire(ctx context.Context, task *Task, o Outcome, least bus.Standing, now time.Time) (owned bool, next Next, err error) {
+	end, args := s.settle(task, o, now)
 	args = append([]any{len(args)}, args...)
-	reply, err := s.run(ctx, end.thenAcquire, append(args, s.acquireArgs(task.Queue, task.Worker, now)...)...).Slice()
+	reply, err := s.run(ctx, end.thenAcquire, append(args, s.acquireArgs(task.Queue, task.Worker, least, now)...)...).Slice()
 	if err != nil {
 		return false, next, wrap("settle job", err)
 	}
@@ -196,8 +210,8 @@ var (
 	nack = ending{scriptJobNack, scriptJobNackAcquire}
 )
 
-func (s *Store) settle(task *Task, o Outcome) (ending, []any) {
-	args := []any{string(task.Queue), string(task.Worker), task.packed, o.Health, s.abreast}
+func (s *Store) settle(task *Task, o Outcome, now time.Time) (ending, []any) {
+	args := []any{string(task.Queue), string(task.Worker), task.packed, o.Health, s.abreast, now.UnixMilli()}
 	if o.RetryAt.IsZero() {
 		return ack, append(args, o.Delivered)
 	}
@@ -205,8 +219,11 @@ func (s *Store) settle(task *Task, o Outcome) (ending, []any) {
 	if !o.ThrottledUntil.IsZero() {
 		throttledUntil = o.ThrottledUntil.UnixMilli()
 	}
-	return nack, append(args, o.RetryAt.UnixMilli(), throttledUntil)
+	return nack, append(args, o.RetryAt.UnixMilli(), throttledUntil, failures[o.Failure])
 }
+
+// failures are the scripts' words for what failed.
+var failures = map[bus.Failure]string{bus.EndpointFailure: "endpoint", bus.BatchFailure: "batch"}
 
 // Waiter waits for instant jobs in one queue, on a connection of its own.
 type Waiter struct {

@@ -52,6 +52,16 @@ func (k keys) origins(id bus.BatchID) string { return k.ns + "batches:origins:" 
 // acquire. It is not of the founding layout.
 func (k keys) line(t bus.Token) string { return k.ns + "batches:line:" + string(t) }
 
+// failed: sorted set of the UIDs of a subscriber's batches whose last delivery failed. Below 0 are those that
+// failed because the endpoint did: the creation time (ms), less 1e15. Others, which the endpoint refused, have 0,
+// or 1 while they wait in the line. Written by nack; an entry goes when its batch does. It is not of the founding
+// layout.
+func (k keys) failed(t bus.Token) string { return k.ns + "batches:failed:" + string(t) }
+
+// delivery: hash of refusals (deliveries refused since the last that succeeded) and refused_since (ms). It is
+// there only after a refusal, until a delivery succeeds. Written by nack. It is not of the founding layout.
+func (k keys) delivery(t bus.Token) string { return k.ns + "delivery:" + string(t) }
+
 // batchesIndex: sorted set of the UIDs of all batches by creation time (ms). Written by publish.
 func (k keys) batchesIndex() string { return k.ns + "batches:index" }
 

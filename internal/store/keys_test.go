@@ -31,6 +31,8 @@ func TestKeysInLua(t *testing.T) {
 		"current_key('x')":               k.current("x"),
 		"origins_key('x')":               k.origins("x"),
 		"line_key('x')":                  k.line("x"),
+		"failed_key('x')":                k.failed("x"),
+		"delivery_key('x')":              k.delivery("x"),
 		"batches_index_key()":            k.batchesIndex(),
 		"event_gauge_key()":              k.eventGauge(),
 		"batch_gauge_key()":              k.batchGauge(),
@@ -60,7 +62,8 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 	want := map[string]string{
 		k.topics(): "set", k.topic("x"): "hash", k.topicSubscribers("x"): "set",
 		k.subscribers(): "set", k.subscriber("x"): "hash", k.subscriberTopics("x"): "set",
-		k.tokens(): "hash", k.batch(uid): "list", k.original(uid): "list", k.current("x"): "set", k.line("x"): "zset", k.origins(uid): "list",
+		k.tokens(): "hash", k.batch(uid): "list", k.original(uid): "list", k.current("x"): "set", k.line("x"): "zset", k.failed("x"): "zset", k.delivery("x"): "hash",
+		k.origins(uid):   "list",
 		k.batchesIndex(): "zset", k.eventGauge(): "hash", k.batchGauge(): "hash",
 		k.jobsIndex(bus.QueueMain): "set", k.scheduled(bus.QueueMain): "zset", k.instant(bus.QueueMain): "list",
 		k.pending(bus.QueueMain, "x"): "list", k.pendingIndex(bus.QueueMain): "set",

@@ -674,14 +674,14 @@ func migrateWhile(t *testing.T, server *storetest.Server, ourWeb bool) {
 	deliver := func() {
 		_, err := l.Schedule(l.ctx, bus.QueueMain, time.Now(), 1000)
 		assert.NoError(t, err)
-		task, err := l.Acquire(l.ctx, bus.QueueMain, "w1", time.Now())
+		task, err := l.Acquire(l.ctx, bus.QueueMain, "w1", bus.Failing, time.Now())
 		if !assert.NoError(t, err) || task == nil {
 			return
 		}
 		for _, event := range task.Delivery.Events {
 			receive(task.Delivery.Subscriber, event)
 		}
-		_, err = l.Settle(l.ctx, task, store.Done)
+		_, err = l.Settle(l.ctx, task, store.Done, time.Now())
 		assert.NoError(t, err)
 	}
 	loops := []func(){deliver, func() {

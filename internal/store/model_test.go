@@ -90,17 +90,20 @@ type model struct {
 	disordered map[bus.Token]bool
 	// throttled is until when (ms after start) a subscriber is left alone.
 	throttled map[bus.Token]int
-	held      map[bus.WorkerID]*store.Task
+	// refused are the batches that an endpoint has refused: these yield to others.
+	refused map[bus.BatchID]bool
+	held    map[bus.WorkerID]*store.Task
 	// stale are the tasks of workers that were scrubbed meanwhile.
 	stale []*store.Task
 }
 
 func newModel(abreast int, fixtures ...*fixture) *model {
 	return &model{
-		// Three minutes ago: so the checks take what waits for its turn for put off for long, and migrate all workers for dead.
-		ms:      sinceStart() - 180_000,
+		// Some minutes ago: so the checks take what waits for its turn for put off for long, and migrate all workers for dead.
+		ms:      sinceStart() - 360_000,
 		fixture: fixtures[0], fixtures: fixtures, abreast: abreast, topics: map[bus.Token][]bus.TopicName{}, queued: map[bus.Token][]int{},
-		doubtful: map[bus.Token]map[int]bool{}, disordered: map[bus.Token]bool{}, throttled: map[bus.Token]int{}, held: map[bus.WorkerID]*store.Task{},
+		doubtful: map[bus.Token]map[int]bool{}, disordered: map[bus.Token]bool{}, throttled: map[bus.Token]int{},
+		refused: map[bus.BatchID]bool{}, held: map[bus.WorkerID]*store.Task{},
 	}
 }
 
@@ -158,9 +161,9 @@ func (m *model) acquireSome(rt *rapid.T) {
 func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *store.Task) {
 	if before := m.held[worker]; before != nil && task != nil {
 		// As when an answer is lost: it is the same job, unless its subscriber is gone, or left alone since another of
-		// its batches failed. A worker with a smaller setting gives up what one with a larger has taken.
+		// its batches failed, or it yields to another since it was refused before. A worker with a smaller setting gives up what one with a larger has taken.
 		token := before.Delivery.Subscriber
-		if len(m.fixtures) == 1 && before.Delivery.Batch != task.Delivery.Batch && m.throttled[token] <= m.ms {
+		if len(m.fixtures) == 1 && before.Delivery.Batch != task.Delivery.Batch && m.throttled[token] <= m.ms && !m.refused[before.Delivery.Batch] {
 			require.Nil(rt, m.topics[token])
 		}
 	}
@@ -215,7 +218,7 @@ func (m *model) acknowledged(rt *rapid.T, task *store.Task) {
 // acknowledgeAndAcquire is acknowledge and acquire in one round trip.
 func (m *model) acknowledgeAndAcquire(rt *rapid.T) {
 	task := m.pick(rt)
-	owned, next, err := m.any(rt).SettleAndAcquire(m.t.Context(), task, store.Outcome{Health: 1}, after(m.ms))
+	owned, next, err := m.any(rt).SettleAndAcquire(m.t.Context(), task, store.Outcome{Health: 1}, bus.Failing, after(m.ms))
 	require.NoError(rt, err)
 	require.True(rt, owned)
 	m.gone(rt, task.Delivery.Subscriber, numbers(m.t, task))
@@ -240,6 +243,10 @@ func (m *model) failSome(rt *rapid.T) {
 	task := m.pick(rt)
 	wait := rapid.IntRange(0, 50).Draw(rt, "wait")
 	outcome := store.Outcome{Health: -2, RetryAt: after(m.ms + wait)}
+	outcome.Failure = rapid.SampledFrom([]bus.Failure{0, bus.EndpointFailure, bus.BatchFailure}).Draw(rt, "failure")
+	if outcome.Failure != 0 { // an endpoint's failure may be laid to the batch
+		m.refused[task.Delivery.Batch] = true
+	}
 	if throttle := rapid.IntRange(-50, 50).Draw(rt, "throttle"); throttle > 0 {
 		outcome.ThrottledUntil = after(m.ms + throttle)
 		m.throttled[task.Delivery.Subscriber] = m.ms + throttle
@@ -356,6 +363,24 @@ func (m *model) deliverAll(rt *rapid.T) {
 	m.drain(rt)
 }
 
+// What a refused batch waits for (ms) while another has its turn, and how often, at most.
+const (
+	retryPause      = 1000
+	mostRetryPauses = 60
+)
+
+// deliverDue delivers all that is due.
+func (m *model) deliverDue(rt *rapid.T) {
+	m.schedule(m.ms)
+	// One call passes over a hundred jobs at most, and then returns none, though there may be more.
+	for calls := 0; m.raw.LLen(m.t.Context(), "jobs:instant:main").Val() > 0; calls++ {
+		require.Less(rt, calls, 10_000, "jobs that nobody can take")
+		if task := m.any(rt).acquire("w1", m.ms); task != nil {
+			m.acknowledged(rt, task)
+		}
+	}
+}
+
 // drain is what ends a round, too.
 func (m *model) drain(rt *rapid.T) {
 	for _, worker := range modelWorkers {
@@ -365,13 +390,11 @@ func (m *model) drain(rt *rapid.T) {
 		}
 	}
 	m.ms += longestWait
-	m.schedule(m.ms)
-	// One call passes over a hundred jobs at most, and then returns none, though there may be more.
-	for calls := 0; m.raw.LLen(m.t.Context(), "jobs:instant:main").Val() > 0; calls++ {
-		require.Less(rt, calls, 10_000, "jobs that nobody can take")
-		if task := m.any(rt).acquire("w1", m.ms); task != nil {
-			m.acknowledged(rt, task)
-		}
+	m.deliverDue(rt)
+	// Of those that were refused one comes up at a time.
+	for pauses := 0; pauses < mostRetryPauses && len(m.queued[alice])+len(m.queued[bob]) > 0; pauses++ {
+		m.ms += retryPause
+		m.deliverDue(rt)
 	}
 	for token, left := range m.queued {
 		require.Empty(rt, left, "lost for %s, or waiting for nothing", token)

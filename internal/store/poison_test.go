@@ -60,7 +60,7 @@ func TestAPoisonedSubscriberHarmsNobodyElse(t *testing.T) {
 				}
 				delivered := map[bus.Token]int{}
 				for tries := 0; tries < 20; tries++ {
-					task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", after(1))
+					task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, after(1))
 					if err != nil {
 						require.ErrorIs(t, err, bus.ErrPoisoned, c.name)
 						continue
@@ -115,7 +115,7 @@ func TestAPoisonedJobIsPutOffAndTold(t *testing.T) {
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 1, 0)
 		require.NoError(t, f.raw.Set(ctx, "batches:line:"+string(alice), "x", 0).Err())
-		_, err := f.Acquire(ctx, bus.QueueMain, "w1", after(1))
+		_, err := f.Acquire(ctx, bus.QueueMain, "w1", bus.Failing, after(1))
 		require.ErrorIs(t, err, bus.ErrPoisoned)
 		assert.ErrorContains(t, err, "WRONGTYPE")
 		assert.NotContains(t, err.Error(), string(alice))

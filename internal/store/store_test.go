@@ -92,14 +92,14 @@ func packed(t testing.TB, topic bus.TopicName, i int) store.PackedEvent {
 
 func (f *fixture) acquire(worker bus.WorkerID, ms int) *store.Task {
 	f.t.Helper()
-	task, err := f.Acquire(f.t.Context(), bus.QueueMain, worker, after(ms))
+	task, err := f.Acquire(f.t.Context(), bus.QueueMain, worker, bus.Failing, after(ms))
 	require.NoError(f.t, err)
 	return task
 }
 
 func (f *fixture) settle(task *store.Task, o store.Outcome) (owned bool) {
 	f.t.Helper()
-	owned, err := f.Settle(f.t.Context(), task, o)
+	owned, err := f.Settle(f.t.Context(), task, o, start)
 	require.NoError(f.t, err)
 	return owned
 }
@@ -595,11 +595,11 @@ func TestSettleAndAcquire(t *testing.T) {
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 2, 0)
 		task := f.acquire("w1", 0)
-		owned, next, err := f.SettleAndAcquire(t.Context(), task, store.Done, start)
+		owned, next, err := f.SettleAndAcquire(t.Context(), task, store.Done, bus.Failing, start)
 		require.NoError(t, err)
 		assert.True(t, owned)
 		assert.Equal(t, []int{2}, numbers(t, next.Task))
-		owned, next, err = f.SettleAndAcquire(t.Context(), next.Task, store.Done, start)
+		owned, next, err = f.SettleAndAcquire(t.Context(), next.Task, store.Done, bus.Failing, start)
 		require.NoError(t, err)
 		assert.True(t, owned)
 		assert.Equal(t, store.Next{}, next)
@@ -627,7 +627,7 @@ func TestScriptsSurviveAFlush(t *testing.T) {
 		f.publish("widgets", 1, 2, 0)
 		task := f.acquire("w1", 0)
 		require.NoError(t, f.raw.ScriptFlush(t.Context()).Err())
-		owned, next, err := f.SettleAndAcquire(t.Context(), task, store.Done, start)
+		owned, next, err := f.SettleAndAcquire(t.Context(), task, store.Done, bus.Failing, start)
 		require.NoError(t, err)
 		assert.True(t, owned)
 		assert.Equal(t, []int{2}, numbers(t, next.Task))
@@ -653,7 +653,7 @@ func TestASettleComesBeforeTheAcquireBehindIt(t *testing.T) {
 			meanwhile()
 			require.NoError(t, f.raw.ScriptFlush(ctx).Err())
 			require.Nil(t, f.acquire("w2", 0), name) // which makes its script known
-			owned, next, err := f.SettleAndAcquire(ctx, task, store.Outcome{Health: 1, Delivered: 1}, start)
+			owned, next, err := f.SettleAndAcquire(ctx, task, store.Outcome{Health: 1, Delivered: 1}, bus.Failing, start)
 			require.NoError(t, err, name)
 			require.True(t, owned, name)
 			require.NoError(t, next.Err, name)
@@ -739,7 +739,7 @@ func TestJobsAreUnique(t *testing.T) {
 		assert.False(t, enqueue(), "instant")
 		assert.Equal(t, hex.EncodeToString([]byte("\x92\xacscrub_queues\x90")),
 			hex.EncodeToString([]byte(f.raw.LIndex(ctx, "jobs:instant:aux", 0).Val())))
-		task, err := f.Acquire(ctx, bus.QueueAux, "w1", start)
+		task, err := f.Acquire(ctx, bus.QueueAux, "w1", bus.Failing, start)
 		require.NoError(t, err)
 		assert.Equal(t, job, task.Job)
 		assert.Nil(t, task.Delivery)
@@ -750,7 +750,7 @@ func TestJobsAreUnique(t *testing.T) {
 		moved, err := f.Schedule(ctx, bus.QueueAux, after(10), 10)
 		require.NoError(t, err)
 		assert.Equal(t, 1, moved)
-		task, err = f.Acquire(ctx, bus.QueueAux, "w1", start)
+		task, err = f.Acquire(ctx, bus.QueueAux, "w1", bus.Failing, start)
 		require.NoError(t, err)
 		f.settle(task, store.Done)
 		assert.True(t, enqueue())
@@ -955,12 +955,12 @@ func TestRedisAwayIsAnErrorAndIsToldOnce(t *testing.T) {
 	server.Kill(t)
 	for range 3 {
 		require.ErrorIs(t, f.Ping(ctx), bus.ErrUnavailable)
-		_, err := f.Acquire(ctx, bus.QueueMain, "w1", start)
+		_, err := f.Acquire(ctx, bus.QueueMain, "w1", bus.Failing, start)
 		require.ErrorIs(t, err, bus.ErrUnavailable)
 	}
 	server.Restart(t)
 	require.NoError(t, f.Ping(ctx), "the first call finds it back")
-	task, err := f.Acquire(ctx, bus.QueueMain, "w1", start)
+	task, err := f.Acquire(ctx, bus.QueueMain, "w1", bus.Failing, start)
 	require.NoError(t, err)
 	assert.Nil(t, task)
 	assert.Equal(t, []bool{false, true}, changes)
@@ -1177,7 +1177,7 @@ func TestHousekeepingOfDeadWorkersIsPutBackWithoutAJob(t *testing.T) {
 		for _, name := range []bus.JobName{bus.JobScrubQueues, bus.JobScrubWorkers} {
 			_, err := f.Enqueue(ctx, bus.QueueAux, bus.Job{Name: name})
 			require.NoError(t, err)
-			_, err = f.Acquire(ctx, bus.QueueAux, bus.WorkerID("dead with "+name), start)
+			_, err = f.Acquire(ctx, bus.QueueAux, bus.WorkerID("dead with "+name), bus.Failing, start)
 			require.NoError(t, err)
 		}
 		jobs, err := f.ScrubQueues(ctx, after(0), bus.QueueAux)
@@ -1205,7 +1205,7 @@ func TestAPublishIsOneRoundTrip(t *testing.T) {
 	before = commandsFromClients(t, f.raw)
 	f.publish("widgets", 6, 6, 0)
 	task = f.acquire("w1", 0)
-	_, _, err := f.SettleAndAcquire(ctx, task, store.Done, start)
+	_, _, err := f.SettleAndAcquire(ctx, task, store.Done, bus.Failing, start)
 	require.NoError(t, err)
 	assert.Equal(t, 4, commandsFromClients(t, f.raw)-before, "a publish, an acquire, and one trip of two scripts")
 	f.sound()

@@ -77,7 +77,7 @@ func TestBulkPublish(t *testing.T) {
 		assert.Equal(t, 413, a.problem(alice, "POST", "/topics/widgets", eventText(1)+strings.Repeat(" ", 64<<10)).Status)
 		assert.Equal(t, 413, a.problem(bob, "POST", "/subscription", "["+strings.Repeat(" ", 64<<10)).Status, "arrays are for events only")
 
-		task, err := a.Acquire(t.Context(), bus.QueueMain, "w1", time.Now())
+		task, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
 		require.NoError(t, err)
 		require.Len(t, task.Delivery.Events, 1003, "what was refused added nothing")
 		for i, packed := range task.Delivery.Events[:1001] {

@@ -218,7 +218,7 @@ func TestPublish(t *testing.T) {
 		} {
 			a.requireDone(alice, "POST", "/topics/widgets", body)
 		}
-		task, err := a.Acquire(t.Context(), bus.QueueMain, "w1", time.Now())
+		task, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
 		require.NoError(t, err)
 		require.Len(t, task.Delivery.Events, 2)
 		one, err := store.AppendEventJSON(nil, task.Delivery.Events[0])

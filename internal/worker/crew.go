@@ -18,6 +18,7 @@ type crew struct {
 	queue   bus.Queue
 	threads []bus.WorkerID
 	waiter  *store.Waiter
+	slots   *slots
 	// turn is held by the thread that waits.
 	turn chan struct{}
 	// busy is how many threads run a job.
@@ -29,6 +30,7 @@ func (w *Worker) newCrew(q bus.Queue, threads int) *crew {
 		Worker: w,
 		queue:  q,
 		waiter: w.store.NewWaiter(q, w.config.AcquireTimeout),
+		slots:  newSlots(threads),
 		turn:   make(chan struct{}, 1),
 	}
 	for range threads {
@@ -45,9 +47,18 @@ func (c *crew) run(ctx context.Context, thread bus.WorkerID) {
 	for ctx.Err() == nil {
 		for task := c.wait(ctx, thread); task != nil; {
 			outcome := c.handle(ctx, task)
+			c.slots.release(standing(task))
 			task = c.settle(ctx, task, outcome)
 		}
 	}
+}
+
+// standing is that of a task's subscriber: what slot it needs. Other tasks need none.
+func standing(task *store.Task) bus.Standing {
+	if task == nil || task.Delivery == nil {
+		return bus.Proven
+	}
+	return task.Delivery.Standing
 }
 
 // wait waits for a job; it may return without one.
@@ -63,17 +74,19 @@ func (c *crew) wait(ctx context.Context, thread bus.WorkerID) *store.Task {
 		pause(ctx, retryEvery)
 		return nil
 	}
-	task, err := c.store.Acquire(ctx, c.queue, thread, c.now())
-	return c.acquired(ctx, thread, store.Next{Task: task, Err: err})
+	least := c.slots.reserve()
+	task, err := c.store.Acquire(ctx, c.queue, thread, least, c.now())
+	return c.acquired(ctx, thread, least, store.Next{Task: task, Err: err})
 }
 
-// acquired returns the task that was taken, if any. It asks until Redis has answered: a job whose answer was lost is
-// this thread's, and no other will run it.
-func (c *crew) acquired(ctx context.Context, thread bus.WorkerID, next store.Next) *store.Task {
+// acquired returns the task that was taken, if any, with a slot of its subscriber's standing, given the slot that was reserved
+// for it. It asks until Redis has answered: a job whose answer was lost is this thread's, and no other will run it.
+func (c *crew) acquired(ctx context.Context, thread bus.WorkerID, least bus.Standing, next store.Next) *store.Task {
 	for errors.Is(next.Err, bus.ErrUnavailable) && ctx.Err() == nil {
 		pause(ctx, retryEvery)
-		next.Task, next.Err = c.store.Acquire(ctx, c.queue, thread, c.now())
+		next.Task, next.Err = c.store.Acquire(ctx, c.queue, thread, least, c.now())
 	}
+	c.slots.exchange(least, standing(next.Task))
 	if next.Err != nil {
 		c.report("acquire", next.Err)
 		pause(ctx, retryEvery)
@@ -124,7 +137,8 @@ func (c *crew) settle(ctx context.Context, task *store.Task, outcome store.Outco
 		if ctx.Err() != nil && giveUp.IsZero() {
 			giveUp = time.Now().Add(settleWithin)
 		}
-		owned, next, err := c.trySettle(ctx, giveUp, task, outcome)
+		least := c.slots.reserve()
+		owned, next, err := c.trySettle(ctx, giveUp, task, outcome, least)
 		if err == nil {
 			if !owned && tries == 0 { // later, an answer may have been lost
 				c.warn("a job was finished too late: it had been given to another worker", task)
@@ -132,8 +146,9 @@ func (c *crew) settle(ctx context.Context, task *store.Task, outcome store.Outco
 			if owned && task.Delivery != nil && outcome.RetryAt.IsZero() {
 				c.config.Recorder.Removed(task.Delivery.Client, len(task.Delivery.Events))
 			}
-			return c.acquired(ctx, task.Worker, next)
+			return c.acquired(ctx, task.Worker, least, next)
 		}
+		c.slots.release(least)
 		c.report("settle", err)
 		if !giveUp.IsZero() && time.Now().After(giveUp) {
 			c.warn("could not settle a job before the stop; it will run again", task)
@@ -143,13 +158,13 @@ func (c *crew) settle(ctx context.Context, task *store.Task, outcome store.Outco
 	}
 }
 
-func (c *crew) trySettle(ctx context.Context, giveUp time.Time, task *store.Task, outcome store.Outcome) (owned bool, next store.Next, err error) {
+func (c *crew) trySettle(ctx context.Context, giveUp time.Time, task *store.Task, outcome store.Outcome, least bus.Standing) (owned bool, next store.Next, err error) {
 	calling := context.WithoutCancel(ctx)
 	if giveUp.IsZero() {
-		return c.store.SettleAndAcquire(calling, task, outcome, c.now())
+		return c.store.SettleAndAcquire(calling, task, outcome, least, c.now())
 	}
 	calling, cancel := context.WithDeadline(calling, giveUp)
 	defer cancel()
-	owned, err = c.store.Settle(calling, task, outcome)
+	owned, err = c.store.Settle(calling, task, outcome, c.now())
 	return owned, next, err
 }

@@ -30,10 +30,10 @@ for _, bid in ipairs(redis.call('ZRANGE', batches_index_key(), 0, most_batches +
   if #dropped >= 2 * most_batches or events >= most_events then break end
   if not held[job_of(bid)] then
     adopt(bid) -- also what the Ruby original has left is dropped in its turn
-    local token = redis.pcall('LINDEX', batch_key(bid), 0)
-    local length = 0
-    if type(token) == 'string' then
-      length = remove_batch(bid, token, abreast)
+    local header = redis.pcall('LRANGE', batch_key(bid), 0, HEADER - 1) -- a table in any case
+    local token, length = header[1], 0
+    if token then
+      length = remove_batch(bid, token, abreast, header[3] ~= '0')
     else -- an entry for what is not there
       token = ''
       redis.call('ZREM', batches_index_key(), bid)

@@ -5,10 +5,11 @@
 --
 -- ARGV     1 namespace, 2 queue, 3 worker, 4 now (ms), 5 most batches of one subscriber
 --          that may be delivered at once, 6 when a job told to wait comes up by itself at
---          the latest (ms), should nobody call it, 7 '1' to return the spans that the batch comes from
+--          the latest (ms), should nobody call it, 7 the least standing of a subscriber whose batch may be taken (see
+--          below), 8 '1' to return the spans that the batch comes from
 -- Returns  nil when there is nothing to do; {dropped}; {dropped, job}; {dropped, job, error} for one that failed here and was put off; or
 --          {dropped, job, its subscriber's name, callback, uuid, health, attempts with this one, {all of the batch's list}, when it was due (ms),
---          {spans}?}. Dropped is {subscriber, events, ...}, two values for each batch whose subscriber is gone. When it was due is 0
+--          {standing, refusals since the last success, since when (ms)}, {spans}?}. Dropped is {subscriber, events, ...}, two values for each batch whose subscriber is gone. When it was due is 0
 --          where that is not known: after the first attempt, and when the batch was full before
 -- Keeps    a pending job's worker in `workers` and in the index; at most one pending job a
 --          worker; the batches of a subscriber delivered in the order in which they came up
@@ -16,6 +17,10 @@ local queue, worker, abreast = ARGV[2], ARGV[3], tonumber(ARGV[5])
 local pending = pending_key(queue, worker)
 local MOST_PASSED_OVER = 100 -- bounds one call
 local POISONED_FOR = 60000 -- ms
+-- A subscriber's standing: a delivery has failed since the last that succeeded; none has succeeded yet; the last succeeded.
+local FAILING, UNTRIED, PROVEN = 0, 1, 2
+local UNWANTED_FOR = 250 -- ms, until a job is looked at again that no thread may take now
+local RETRY_PAUSE, LONGEST_RETRY_PAUSE = 1000, 30000 -- ms, for a refused batch while another has its turn
 local dropped = {}
 
 local function discard(job)
@@ -35,9 +40,11 @@ local subscribers = {}
 local function subscriber_of(token)
   if not subscribers[token] then
     local found = redis.call('HMGET', subscriber_key(token), 'callback', 'uuid', 'health_points', 'throttled_until',
-      'timeout', 'max_events')
+      'timeout', 'max_events', 'events_sent')
+    local standing = UNTRIED
+    if found[4] then standing = FAILING elseif found[7] then standing = PROVEN end
     subscribers[token] = { callback = found[1], uuid = found[2] or '', health = tonumber(found[3]) or 100,
-      alone_until = tonumber(found[4]) or 0, timeout = tonumber(found[5]), max = tonumber(found[6]) }
+      alone_until = tonumber(found[4]) or 0, standing = standing, timeout = tonumber(found[5]), max = tonumber(found[6]) }
   end
   return subscribers[token]
 end
@@ -80,11 +87,52 @@ local function in_turn(token, bid, subscriber)
   return true
 end
 
+-- Whether the endpoint refused a batch before.
+local function was_refused(token, bid, attempts)
+  return attempts > 0 and (tonumber(redis.call('ZSCORE', failed_key(token), bid)) or -1) >= REFUSED
+end
+
+-- Whether a refused batch may come up: one at a time, so that those behind it wait for one of them at most.
+local function may_retry(token, bid)
+  local retried = redis.call('ZRANGEBYSCORE', failed_key(token), RETRIED, RETRIED, 'LIMIT', 0, 1)[1]
+  if retried == bid then return true end
+  if retried then
+    if redis.call('ZSCORE', line_key(token), retried) then return false end
+    redis.call('ZADD', failed_key(token), REFUSED, retried)
+  end
+  redis.call('ZADD', failed_key(token), RETRIED, bid)
+  return true
+end
+
+-- Whether a refused batch gives up its turn, because its subscriber fails, and a batch that was not refused is there to find
+-- out whether it still does. All others in the line are such.
+local function yields(token, bid, subscriber)
+  while true do
+    local first = redis.call('ZRANGE', line_key(token), 0, 1)
+    local other = first[1]
+    if other == bid then other = first[2] end
+    if not other then return false end
+    if stands(token, other) then
+      subscriber.last = append_to_line(token, bid, last_in_line(token))
+      call_line(token, 0, abreast - 1)
+      return true
+    end
+  end
+end
+
+-- The refusals since a subscriber's last success, and since when they go on (ms).
+local function refusals_of(token, subscriber)
+  if subscriber.standing ~= FAILING then return 0, 0 end
+  local found = redis.pcall('HMGET', delivery_key(token), 'refusals', 'refused_since')
+  return tonumber(found[1]) or 0, tonumber(found[2]) or 0
+end
+
 -- Returns what to hand over for a job that delivers a batch, or nil when it was put away.
 local function take_batch(job, bid)
   adopt(bid)
-  local token = redis.pcall('LINDEX', batch_key(bid), 0)
-  if type(token) ~= 'string' then
+  local header = redis.pcall('LRANGE', batch_key(bid), 0, HEADER - 1) -- a table in any case
+  local token, failures = header[1], tonumber(header[3]) or 0
+  if not token then
     if redis.call('EXISTS', original_key(bid)) == 1 then -- it is not as the original writes it: for people to look at
       put_off(job, string.format('%.0f', tonumber(ARGV[4]) + POISONED_FOR))
     else
@@ -94,13 +142,19 @@ local function take_batch(job, bid)
   end
   local subscriber = subscriber_of(token)
   if not subscriber.callback then
-    local events = remove_batch(bid, token, abreast)
+    local events = remove_batch(bid, token, abreast, failures > 0)
     discard(job)
     table.insert(dropped, token)
     table.insert(dropped, events)
     return nil
   end
-  if not in_turn(token, bid, subscriber) then
+  local refused = was_refused(token, bid, failures)
+  if refused and not may_retry(token, bid) then
+    local pause = math.max(RETRY_PAUSE, math.min(LONGEST_RETRY_PAUSE, 100 * 2 ^ failures))
+    put_off(job, string.format('%.0f', tonumber(ARGV[4]) + pause))
+    return nil
+  end
+  if not in_turn(token, bid, subscriber) or (refused and subscriber.standing == FAILING and yields(token, bid, subscriber)) then
     put_off(job, ARGV[6])
     return nil
   end
@@ -108,13 +162,17 @@ local function take_batch(job, bid)
     put_off(job, string.format('%.0f', subscriber.alone_until))
     return nil
   end
+  if subscriber.standing < tonumber(ARGV[7]) then
+    put_off(job, string.format('%.0f', tonumber(ARGV[4]) + UNWANTED_FOR))
+    return nil
+  end
   local batch = redis.call('LRANGE', batch_key(bid), 0, -1)
   if #batch < HEADER then
-    remove_batch(bid, token, abreast)
+    remove_batch(bid, token, abreast, true)
     discard(job)
     return nil
   end
-  local attempts = (tonumber(batch[3]) or 0) + 1
+  local attempts = failures + 1
   redis.call('LSET', batch_key(bid), 2, attempts)
   redis.call('HSET', subscriber_key(token), 'last_attempted_at', ARGV[4], 'abreast', ARGV[5]) -- publishes go by the latter
   redis.pcall('SREM', current_key(token), bid)
@@ -124,8 +182,8 @@ local function take_batch(job, bid)
     due = (tonumber(batch[2]) or 0) + subscriber.timeout
   end
   local taken = { dropped, job, redis.call('HGET', tokens_key(), token) or '', subscriber.callback, subscriber.uuid,
-    subscriber.health, attempts, batch, due }
-  if ARGV[7] == '1' then
+    subscriber.health, attempts, batch, due, { subscriber.standing, refusals_of(token, subscriber) } }
+  if ARGV[8] == '1' then
     local origins = redis.pcall('LRANGE', origins_key(bid), 0, -1)
     if not origins.err then table.insert(taken, origins) end
   end

@@ -58,6 +58,7 @@ local function move(bid, token, was_current, waits)
     redis.call('RENAME', batch_key(bid), original_key(bid))
     redis.call('DEL', origins_key(bid))
     redis.call('SREM', current_key(token), bid)
+    redis.pcall('ZREM', failed_key(token), bid)
     leave_line(token, bid, abreast)
     complete(bid, original_key(bid))
   else

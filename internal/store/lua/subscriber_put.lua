@@ -15,7 +15,10 @@ redis.call('HSETNX', subscriber, 'max_events', ARGV[4])
 redis.call('HSETNX', subscriber, 'timeout', ARGV[5])
 redis.call('HSETNX', subscriber, 'health_points', 100)
 redis.call('SADD', subscribers_key(), token)
-if redis.call('HDEL', subscriber, 'throttled_until') == 1 then call_first(token) end
+if redis.call('HEXISTS', subscriber, 'throttled_until') == 1 then
+  end_failure(token, tonumber(ARGV[6]))
+  call_first(token)
+end
 
 local latest = tonumber(ARGV[6]) + (tonumber(redis.call('HGET', subscriber, 'timeout')) or 0)
 for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do

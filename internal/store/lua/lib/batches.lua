@@ -80,14 +80,44 @@ local function leave_line(token, bid, abreast)
   end
 end
 
--- Removes a batch and all that points to it, except its job. Returns how many events it had. Its first write takes no memory.
-local function remove_batch(bid, token, abreast)
+-- What the entry of a subscriber's failed batch says: the endpoint refused it, and it is put off, or is in the line. The
+-- others, which are below, failed because the endpoint did, the oldest first.
+local REFUSED, RETRIED = 0, 1
+local function failed_with_endpoint(created) return string.format('%.0f', (tonumber(created) or 0) - 1e15) end
+
+-- For how long (ms) no delivery has succeeded when the refused batches, too, are taken for victims of an outage.
+local OUTAGE = 10000
+local RELEASED_AT_ONCE = 100 -- bounds one call
+
+-- Ends what a subscriber's failures have brought about, since it is taken for well: its failed batches come up at once.
+-- If there are too many for one call it is still taken for failing, and the next goes on.
+local function end_failure(token, now)
+  local since = tonumber(redis.pcall('HGET', delivery_key(token), 'refused_since')) or math.huge
+  local highest = since <= now - OUTAGE and '+inf' or '(' .. REFUSED
+  local failed = redis.pcall('ZRANGEBYSCORE', failed_key(token), '-inf', highest, 'LIMIT', 0, RELEASED_AT_ONCE)
+  for _, bid in ipairs(failed) do
+    redis.call('ZREM', failed_key(token), bid)
+    make_instant(job_of(bid), 'LPUSH')
+  end
+  if #failed == RELEASED_AT_ONCE then
+    redis.call('HSET', subscriber_key(token), 'throttled_until', 1)
+    redis.pcall('HSET', delivery_key(token), 'refusals', 0)
+  else
+    redis.call('DEL', delivery_key(token))
+    redis.call('HDEL', subscriber_key(token), 'throttled_until')
+  end
+end
+
+-- Removes a batch and all that points to it, except its job. Failed says that a delivery of it may have. Returns how
+-- many events it had. Its first write takes no memory.
+local function remove_batch(bid, token, abreast, failed)
   local events = math.max(0, redis.call('LLEN', batch_key(bid)) - HEADER)
   redis.call('DEL', batch_key(bid), origins_key(bid))
   change_gauge(event_gauge_key(), token, 0 - events) -- not -events: Redis does not read -0
   change_gauge(batch_gauge_key(), token, -1)
   redis.call('ZREM', batches_index_key(), bid)
   redis.pcall('SREM', current_key(token), bid)
+  if failed then redis.pcall('ZREM', failed_key(token), bid) end
   leave_line(token, bid, abreast)
   return events
 end

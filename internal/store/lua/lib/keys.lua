@@ -13,6 +13,8 @@ local function batch_key(bid) return ns .. 'batch:' .. bid end
 local function original_key(bid) return ns .. 'batches:' .. bid end
 local function current_key(token) return ns .. 'batches:current:' .. token end
 local function origins_key(bid) return ns .. 'batches:origins:' .. bid end
+local function failed_key(token) return ns .. 'batches:failed:' .. token end
+local function delivery_key(token) return ns .. 'delivery:' .. token end
 local function line_key(token) return ns .. 'batches:line:' .. token end
 local function batches_index_key() return ns .. 'batches:index' end
 local function event_gauge_key() return ns .. 'batches:gauges:event' end

@@ -1,0 +1,232 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+// fail puts a batch off, at a time in ms after start, and throttles its subscriber from then on if throttle is not 0.
+func (f *fixture) fail(task *store.Task, failure bus.Failure, ms, wait, throttle int) {
+	f.t.Helper()
+	outcome := store.Outcome{Health: -2, Failure: failure, RetryAt: after(ms + wait)}
+	if throttle > 0 {
+		outcome.ThrottledUntil = after(ms + throttle)
+	}
+	owned, err := f.Settle(f.t.Context(), task, outcome, after(ms))
+	require.NoError(f.t, err)
+	require.True(f.t, owned)
+}
+
+func (f *fixture) succeed(task *store.Task, ms int) {
+	f.t.Helper()
+	owned, err := f.Settle(f.t.Context(), task, store.Outcome{Health: 1, Delivered: len(task.Delivery.Events)}, after(ms))
+	require.NoError(f.t, err)
+	require.True(f.t, owned)
+}
+
+// dueAt makes the jobs that are due at a time in ms after start instant, and takes one.
+func (f *fixture) dueAt(ms int) *store.Task {
+	f.t.Helper()
+	f.schedule(ms)
+	return f.acquire("w1", ms)
+}
+
+// requireNoFailures fails the test unless nothing is left of what failed.
+func (f *fixture) requireNoFailures() {
+	f.t.Helper()
+	ctx := f.t.Context()
+	assert.Zero(f.t, f.raw.Exists(ctx, "batches:failed:alice--1", "delivery:alice--1").Val())
+	assert.False(f.t, f.raw.HExists(ctx, "subscriber:alice--1", "throttled_until").Val())
+	f.sound()
+}
+
+func TestAfterAnOutageAllThatFailedFollowsAtOnce(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		const batches = 250 // more than one call releases
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		for i := range batches + 1 {
+			f.publish("widgets", i+1, i+1, i)
+		}
+		for i := range batches {
+			task := f.dueAt(i)
+			require.Equal(t, []int{i + 1}, numbers(t, task))
+			f.fail(task, bus.EndpointFailure, i, 3_600_000, 1)
+		}
+		f.sound()
+		f.succeed(f.dueAt(batches), batches)
+		var got []int
+		for task := f.dueAt(batches); task != nil; task = f.dueAt(batches) {
+			got = append(got, numbers(t, task)...)
+			f.succeed(task, batches)
+		}
+		assert.Len(t, got, batches, "an hour before their time")
+		assert.IsIncreasing(t, got, "the oldest first")
+		f.requireNoFailures()
+	})
+}
+
+func TestABatchThatHangsAWellEndpointIsPutOff(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 3, 0)
+		f.fail(f.dueAt(0), bus.EndpointFailure, 0, 1000, 10)
+		f.succeed(f.dueAt(10), 10)
+		hangs := f.dueAt(10)
+		require.Equal(t, []int{3}, numbers(t, hangs), "what was called is before it")
+		f.succeed(hangs, 10)
+		hangs = f.dueAt(10)
+		require.Equal(t, []int{1}, numbers(t, hangs), "released at once")
+		f.publish("widgets", 4, 4, 10)
+		f.fail(hangs, bus.EndpointFailure, 10, 1000, 10)
+		f.succeed(f.dueAt(20), 20)
+		assert.Nil(t, f.dueAt(1009), "not a second time: it waits for itself")
+		f.succeed(f.dueAt(1010), 1010)
+		f.requireNoFailures()
+	})
+}
+
+func TestARefusedBatchYieldsToOthers(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 1, 0)
+		f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
+		refused := f.dueAt(100)
+		require.Equal(t, []int{1}, numbers(t, refused), "there is no other")
+		assert.Equal(t, bus.Failing, refused.Delivery.Standing)
+		assert.Equal(t, 1, refused.Delivery.Refusals)
+		assert.Equal(t, start.UnixMilli(), refused.Delivery.RefusedSince.UnixMilli())
+		f.fail(refused, bus.BatchFailure, 100, 100, 1000)
+		assert.Nil(t, f.dueAt(200), "it comes up, and waits for the end of the throttle")
+		f.publish("widgets", 2, 3, 300)
+		assert.Nil(t, f.dueAt(1099))
+		probe := f.dueAt(1100)
+		require.Equal(t, []int{2}, numbers(t, probe), "one that was not refused finds out")
+		assert.Equal(t, 2, probe.Delivery.Refusals)
+		f.sound()
+		f.succeed(probe, 1100)
+		f.succeed(f.dueAt(1100), 1100)
+		last := f.dueAt(1100)
+		require.Equal(t, []int{1}, numbers(t, last))
+		assert.Equal(t, bus.Proven, last.Delivery.Standing)
+		assert.Zero(t, last.Delivery.Refusals)
+		f.succeed(last, 1100)
+		f.requireNoFailures()
+	})
+}
+
+func TestOneRefusedBatchIsRetriedAtATime(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		const refused = 20
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, refused, 0)
+		for range refused {
+			f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
+		}
+		f.schedule(100) // all come up
+		retried := f.acquire("w1", 100)
+		require.NotNil(t, retried)
+		assert.Equal(t, 2, retried.Delivery.Attempts)
+		f.publish("widgets", refused+1, refused+1, 100)
+		assert.Nil(t, f.acquire("w2", 100))
+		f.fail(retried, bus.BatchFailure, 100, 1000, 0)
+		good := f.acquire("w2", 100)
+		require.Equal(t, []int{refused + 1}, numbers(t, good), "it waited for one of twenty")
+		f.succeed(good, 100)
+		f.sound()
+		delivered := 0
+		for ms := 100; delivered < refused; ms += 1000 {
+			require.Less(t, ms, 60_000)
+			for task := f.dueAt(ms); task != nil; task = f.dueAt(ms) {
+				f.succeed(task, ms)
+				delivered++
+			}
+		}
+		f.requireNoFailures()
+	})
+}
+
+func TestALongTimeOfRefusalsIsAnOutage(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		for _, c := range []struct{ lasted, follow int }{{9_999, 0}, {10_000, 5}} {
+			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
+			f := newFixture(t, server)
+			f.subscribe(alice, 0, 1, "widgets")
+			f.publish("widgets", 1, 6, 0)
+			for range 5 {
+				f.fail(f.dueAt(0), bus.BatchFailure, 0, 3_600_000, 0)
+			}
+			f.succeed(f.dueAt(0), c.lasted)
+			followed := 0
+			for task := f.dueAt(c.lasted); task != nil; task = f.dueAt(c.lasted) {
+				f.succeed(task, c.lasted)
+				followed++
+			}
+			assert.Equal(t, c.follow, followed, "after %d ms", c.lasted)
+		}
+	})
+}
+
+func TestStandings(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		// takes a batch if the subscriber's standing is no less.
+		take := func(least bus.Standing, ms int) *store.Task {
+			f.schedule(ms)
+			task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", least, after(ms))
+			require.NoError(t, err)
+			return task
+		}
+		f.publish("widgets", 1, 2, 0)
+		assert.Nil(t, take(bus.Proven, 0), "none was delivered yet")
+		assert.Nil(t, take(bus.Untried, 249), "it is looked at again after 250 ms")
+		task := take(bus.Untried, 250)
+		require.NotNil(t, task)
+		assert.Equal(t, bus.Untried, task.Delivery.Standing)
+		assert.Equal(t, 1, task.Delivery.Attempts, "being passed over was no attempt")
+		f.fail(task, bus.EndpointFailure, 250, 10, 0)
+		assert.Nil(t, take(bus.Untried, 250))
+		task = take(bus.Failing, 500)
+		require.NotNil(t, task)
+		assert.Equal(t, bus.Failing, task.Delivery.Standing)
+		f.succeed(task, 500)
+		task = take(bus.Proven, 500)
+		require.NotNil(t, task)
+		assert.Equal(t, bus.Proven, task.Delivery.Standing)
+		f.succeed(task, 500)
+		f.requireNoFailures()
+	})
+}
+
+func TestNothingIsLeftOfADroppedBatchThatFailed(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 2, 0)
+		f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
+		f.fail(f.dueAt(0), bus.EndpointFailure, 0, 100, 0)
+		require.Equal(t, int64(2), f.raw.ZCard(t.Context(), "batches:failed:alice--1").Val())
+		_, err := f.DropOldest(t.Context())
+		require.NoError(t, err)
+		f.sound()
+		assert.Empty(t, f.raw.Keys(t.Context(), "batch*").Val())
+
+		f.publish("widgets", 3, 3, 0)
+		f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
+		require.NoError(t, f.DeleteSubscriber(t.Context(), alice))
+		assert.Zero(t, f.raw.Exists(t.Context(), "delivery:alice--1").Val())
+		assert.Nil(t, f.dueAt(100))
+		assert.Empty(t, f.raw.Keys(t.Context(), "batch*").Val())
+		f.sound()
+	})
+}
