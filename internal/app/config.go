@@ -47,6 +47,9 @@ type Config struct {
 	ScalingDeadline  time.Duration
 	ForceTLS         bool
 	NonceTTL         time.Duration
+	IdempotencyTTL   time.Duration
+	// IdempotencyKeys is the most that one client may have.
+	IdempotencyKeys int
 	// TLSCert and TLSKey name PEM files; both or neither are set.
 	TLSCert, TLSKey string
 	CallbackDeny    bus.DenyList
@@ -129,9 +132,12 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 		ScalingDeadline:  e.duration("ROUTEMASTER_SCALING_DEADLINE", 1000, 0, 86_400_000, time.Millisecond),
 		ForceTLS:         e.boolean("FORCE_SSL", true),
 		NonceTTL:         e.duration("ROUTEMASTER_NONCE_TTL", 300, 1, 86_400, time.Second),
-		TLSCert:          e.text("ROUTEMASTER_TLS_CERT", ""),
-		TLSKey:           e.text("ROUTEMASTER_TLS_KEY", ""),
-		CallbackDeny:     e.denyList("ROUTEMASTER_CALLBACK_DENY", bus.DefaultDeny),
+		IdempotencyTTL: e.duration("ROUTEMASTER_IDEMPOTENCY_TTL", int(bus.DefaultIdempotencyTTL/time.Second),
+			int(bus.MinIdempotencyTTL/time.Second), int(bus.MaxIdempotencyTTL/time.Second), time.Second),
+		IdempotencyKeys: e.integer("ROUTEMASTER_IDEMPOTENCY_MAX", bus.DefaultIdempotencyKeys, 8, 1_000_000_000),
+		TLSCert:         e.text("ROUTEMASTER_TLS_CERT", ""),
+		TLSKey:          e.text("ROUTEMASTER_TLS_KEY", ""),
+		CallbackDeny:    e.denyList("ROUTEMASTER_CALLBACK_DENY", bus.DefaultDeny),
 
 		CounterFlushInterval: e.duration("ROUTEMASTER_COUNTER_FLUSH_INTERVAL", 5, 1, 3600, time.Second),
 		MonitorInterval:      e.duration("ROUTEMASTER_MONITOR_INTERVAL", 10, 1, 3600, time.Second),

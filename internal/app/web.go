@@ -55,6 +55,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	server := web.New(web.Config{
 		RootKey:          c.RootKey,
 		NonceTTL:         c.NonceTTL,
+		IdempotencyTTL:   c.IdempotencyTTL,
 		ForceTLS:         c.ForceTLS,
 		Certificate:      certificate,
 		Deny:             c.CallbackDeny,
@@ -100,6 +101,8 @@ func openStore(c Config, log *slog.Logger, connections int, onGone func(store.Dr
 		Abreast:     c.SubscriberDeliveries,
 		MinReplicas: c.MinReplicas,
 		Origins:     c.Tracing,
+
+		IdempotencyKeys: c.IdempotencyKeys,
 		OnLink: func(err error) {
 			if err != nil {
 				log.Error("redis is away; waiting for it", "error", err)

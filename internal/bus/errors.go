@@ -21,6 +21,8 @@ var (
 	ErrKeyReused = errors.New("another request was sent with this idempotency key")
 	// ErrTokenTaken says that a token is another client's.
 	ErrTokenTaken = errors.New("the token is another client's")
+	// ErrTooManyBatches says that a publish would open more than [MaxOpenedBatches].
+	ErrTooManyBatches = errors.New("the events would open too many batches")
 	// ErrTokenUnknown says that a token was removed.
 	ErrTokenUnknown = errors.New("there is no such token")
 	// ErrTopicUnknown says that there is no such topic.

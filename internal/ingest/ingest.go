@@ -4,7 +4,9 @@ package ingest
 
 import (
 	"context"
+	"errors"
 	"runtime"
+	"slices"
 	"time"
 
 	"routemaster/internal/bus"
@@ -37,7 +39,7 @@ func (i *Ingest) Pack(e *bus.Event) (store.PackedEvent, error) {
 }
 
 // Publish stores events of one topic, oldest first, for every subscriber of the topic. When it returns
-// nil they will be delivered. Once may be nil. It fails with [bus.ErrTopicClaimed], [bus.ErrKeyReused],
+// nil they will be delivered. Once may be nil. It fails with [bus.ErrTopicClaimed], [bus.ErrKeyReused], [bus.ErrTooManyBatches],
 // [bus.ErrTokenUnknown], [bus.ErrOverloaded], [bus.ErrUnavailable], or the context's error. After the last two the
 // events may have been stored all the same.
 //
@@ -109,13 +111,37 @@ func (i *Ingest) commit(ctx context.Context, leader *request) {
 		publications[n] = g.publication
 	}
 	receipts = i.store.PublishAll(ctx, publications...)
+	groups, receipts = i.divide(ctx, groups, receipts)
 	i.record(groups, receipts)
+}
+
+// divide stores requests one by one that were refused only because together they would open too many batches.
+func (i *Ingest) divide(ctx context.Context, groups []*grouped, receipts []store.Receipt) (all []*grouped, of []store.Receipt) {
+	tooMany := func(r store.Receipt) bool { return errors.Is(r.Err, bus.ErrTooManyBatches) }
+	if !slices.ContainsFunc(receipts, tooMany) {
+		return groups, receipts
+	}
+	for n, g := range groups {
+		if len(g.requests) == 1 || !tooMany(receipts[n]) {
+			all, of = append(all, g), append(of, receipts[n])
+			continue
+		}
+		single := make([]store.Publication, len(g.requests))
+		for k, r := range g.requests {
+			single[k] = r.publication
+			single[k].Origins = g.publication.Origins
+			all = append(all, &grouped{r.publication, g.requests[k : k+1]})
+		}
+		of = append(of, i.store.PublishAll(ctx, single...)...)
+	}
+	return all, of
 }
 
 // record notes what was stored.
 func (i *Ingest) record(groups []*grouped, receipts []store.Receipt) {
 	total := 0
 	for n, g := range groups {
+		i.recorder.DroppedKeys(telemetry.OverLimit, receipts[n].DroppedKeys)
 		if !receipts[n].Stored {
 			continue
 		}

@@ -10,14 +10,16 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
 )
 
 // dropFor bounds one run, so that a worker that is to stop, and the other housekeeping, need not
 // wait for long. What is left is dropped by the next run, which then comes at once.
 const dropFor = 2 * time.Second
 
-// Autodrop drops the oldest batches when Redis is about to be full: above the high mark, until the low mark is reached
-// or nothing is left. It is the handler of [bus.JobAutodrop].
+// Autodrop drops idempotency keys when Redis is about to be full: above the high mark, until the low mark is reached
+// or none is left. Only if Redis is above the high mark even then, it drops the oldest batches until the low mark is reached or
+// nothing is left. It is the handler of [bus.JobAutodrop].
 func (m *Maintenance) Autodrop(ctx context.Context, _ *store.Task) store.Outcome {
 	memory, err := m.store.Memory(ctx)
 	if errors.Is(err, store.ErrMemoryUnknown) {
@@ -38,11 +40,16 @@ func (m *Maintenance) Autodrop(ctx context.Context, _ *store.Task) store.Outcome
 		return store.Done
 	}
 	d := &drop{low: low, used: memory.Used, until: m.now().Add(dropFor), events: map[bus.Token]int{}}
-	err = m.drop(ctx, d)
+	noKeys, err := m.dropKeys(ctx, d)
+	if noKeys && d.used > high {
+		err = m.drop(ctx, d)
+	}
 	m.tell(ctx, d, high)
 	switch {
 	case err != nil:
 		return m.again("autodrop", err)
+	case noKeys && d.used <= high: // so no batch need go
+		return store.Done
 	case d.used > low && !d.exhausted:
 		return store.Outcome{RetryAt: m.now()}
 	}
@@ -53,14 +60,60 @@ func (m *Maintenance) Autodrop(ctx context.Context, _ *store.Task) store.Outcome
 type drop struct {
 	low, used int64 // bytes
 	until     time.Time
+	keys      int
 	batches   int
 	events    map[bus.Token]int
 	// exhausted is whether nothing is left to drop.
 	exhausted bool
 }
 
+// goesOn is whether there is more to do in this run, and time for it.
+func (m *Maintenance) goesOn(d *drop) bool { return d.used > d.low && m.now().Before(d.until) }
+
+// dropKeys drops idempotency keys of all clients, the oldest slice of each first, and reports whether none is left.
+func (m *Maintenance) dropKeys(ctx context.Context, d *drop) (noneLeft bool, err error) {
+	tokens, err := m.store.Tokens(ctx)
+	if err != nil {
+		return false, err
+	}
+	names := slices.Compact(slices.Sorted(maps.Values(tokens)))
+	for m.goesOn(d) {
+		freeing, err := m.awaitFreeing(ctx, d)
+		if err != nil || freeing || !m.goesOn(d) {
+			return false, err
+		}
+		keys, err := m.store.DropIdempotencyKeys(ctx, names)
+		if err != nil || keys == 0 {
+			return err == nil, err
+		}
+		d.keys += keys
+	}
+	return false, nil
+}
+
+// awaitFreeing sees how much memory Redis uses, when it has freed what it frees in the background: else batches would be dropped
+// for memory that is about to be free. It reports whether that takes so long that the next run must go on with it.
+func (m *Maintenance) awaitFreeing(ctx context.Context, d *drop) (freeing bool, err error) {
+	const tries, pause = 200, time.Millisecond
+	for range tries {
+		memory, err := m.store.Memory(ctx)
+		if err != nil {
+			return false, err
+		}
+		if d.used = memory.Used; !memory.Freeing {
+			return false, nil
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return false, ctx.Err()
+		}
+	}
+	return true, nil
+}
+
 func (m *Maintenance) drop(ctx context.Context, d *drop) error {
-	for d.used > d.low && m.now().Before(d.until) {
+	for m.goesOn(d) {
 		dropped, err := m.store.DropOldest(ctx)
 		if err != nil {
 			return err
@@ -85,6 +138,10 @@ func (m *Maintenance) drop(ctx context.Context, d *drop) error {
 // tell logs what was dropped, once a run, and once that nothing is left to drop, until there is again.
 func (m *Maintenance) tell(ctx context.Context, d *drop, high int64) {
 	log := m.log.With("bytes_used", d.used, "low_mark", d.low, "high_mark", high)
+	if d.keys > 0 {
+		log.Warn("dropped idempotency keys: redis is about to be full; what is published again may be stored twice", "keys", d.keys)
+		m.recorder.DroppedKeys(telemetry.OutOfMemory, d.keys)
+	}
 	if d.batches > 0 {
 		total := 0
 		for _, events := range d.events {

@@ -163,3 +163,65 @@ func TestAutodropIsTriedAgainWhenRedisIsAway(t *testing.T) {
 	keeper := maintenance.New(st, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), time.Now)
 	assert.False(t, keeper.Autodrop(t.Context(), nil).RetryAt.IsZero())
 }
+
+// TestIdempotencyKeysGoBeforeAnyBatch publishes with a new key each time until keys have filled Redis again and again: its
+// mark is held, and no event of a subscriber goes.
+func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
+	const mb = 1_000_000
+	server := storetest.Real(t)
+	st := server.Open(t, func(o *store.Options) { o.IdempotencyKeys = 1_000_000 }) // so that this limit does not help
+	ctx := t.Context()
+	var log bytes.Buffer
+	fill(t, st, used(t, st)+mb)
+	queued := server.Raw.ZCard(ctx, "batches:index").Val()
+	base := used(t, st)
+	limits := bus.MemoryLimits{Max: base + 8*mb, MinFree: 2 * mb}
+	high, _ := limits.Marks(0)
+	recorder := newRecorder(st)
+	keeper := maintenance.New(st, limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+
+	event, err := store.PackEvent(&bus.Event{Topic: "unheard", Type: bus.Update, URL: "https://x.example/1", Timestamp: 1}, 64)
+	require.NoError(t, err)
+	keys, runs := 0, 0
+	for n := 0; runs < 3; n++ {
+		publications := make([]store.Publication, 500)
+		for i := range publications {
+			publications[i] = store.Publication{
+				Topic: "unheard", Publisher: "publisher--1", Events: []store.PackedEvent{event}, ReceivedAt: int64(n),
+				Once: &store.Once{Key: fmt.Sprintf("%d/%d", n, i), Digest: "d"},
+			}
+		}
+		for _, receipt := range st.PublishAll(ctx, publications...) {
+			require.NoError(t, receipt.Err)
+			require.True(t, receipt.Stored)
+			keys++
+		}
+		over := used(t, st) > high
+		for outcome := keeper.Autodrop(ctx, nil); !outcome.RetryAt.IsZero(); {
+			outcome = keeper.Autodrop(ctx, nil)
+		}
+		if over {
+			runs++
+		}
+		require.LessOrEqual(t, used(t, st), high)
+	}
+	assert.Equal(t, queued, server.Raw.ZCard(ctx, "batches:index").Val(), "every batch is still there")
+	assert.NotContains(t, log.String(), "batches=")
+	assert.Equal(t, runs, strings.Count(log.String(), "dropped idempotency keys"))
+	left := 0
+	for _, key := range server.Raw.Keys(ctx, "idempotency:*").Val() {
+		left += int(server.Raw.HLen(ctx, key).Val()) - 1
+	}
+	dropped := flushed(t, st, recorder)[store.NewCounter("idempotency_keys.dropped", store.Tag{Name: "reason", Value: "memory"})]
+	assert.Equal(t, keys, left+int(dropped), "all that have gone are counted")
+	t.Logf("%d keys, of which %d went", keys, dropped)
+	storetest.RequireSound(t, st)
+
+	// What is not theirs to give goes as before: batches, once no key is left.
+	fill(t, st, high+mb)
+	for outcome := keeper.Autodrop(ctx, nil); !outcome.RetryAt.IsZero(); {
+		outcome = keeper.Autodrop(ctx, nil)
+	}
+	assert.Empty(t, server.Raw.Keys(ctx, "idempotency:*").Val())
+	assert.Contains(t, log.String(), "dropped the oldest batches")
+}

@@ -48,7 +48,7 @@ func (k keys) layout() layout {
 			{otherKeys, k.origins(""), "list"},
 			{otherKeys, k.jobsIndex(""), "set"}, {otherKeys, k.scheduled(""), "zset"}, {otherKeys, k.instant(""), "list"},
 			{otherKeys, k.pendingIndex(""), "set"}, {pendingKeys, k.ns + "jobs:pending:", "list"},
-			{otherKeys, k.ns + "idempotency:", "string"},
+			{otherKeys, k.ns + "idempotency:", "hash"},
 		},
 	}
 	for _, q := range bus.Queues {

@@ -1,6 +1,10 @@
 package store
 
-import "routemaster/internal/bus"
+import (
+	"strconv"
+
+	"routemaster/internal/bus"
+)
 
 // keys is the key layout under a namespace: one method a key. lua/lib/keys.lua says
 // the same to the scripts; a test holds the two together.
@@ -90,10 +94,11 @@ func (k keys) pending(q bus.Queue, w bus.WorkerID) string {
 // pendingIndex: set of the workers that may have a pending job. Written by acquire.
 func (k keys) pendingIndex(q bus.Queue) string { return k.ns + "jobs:pending:index:" + string(q) }
 
-// idempotency: string, the digest of the request that a client sent with an idempotency key. Written by
-// publish; it expires. It is not of the founding layout. No name has a slash.
-func (k keys) idempotency(name bus.ClientName, key string) string {
-	return k.ns + "idempotency:" + string(name) + "/" + key
+// idempotency: hash of the idempotency keys (digest) of a client to their requests (digest), a slice of them, and life,
+// when the slice was begun and when it expires (ms). Written by publish; it expires as a whole. It is not of the
+// founding layout. No name has a slash.
+func (k keys) idempotency(name bus.ClientName, slice int) string {
+	return k.ns + "idempotency:" + string(name) + "/" + strconv.Itoa(slice)
 }
 
 // counters: hash of counter (packed) to its value. Written by the counters' flush.

@@ -41,7 +41,7 @@ func TestKeysInLua(t *testing.T) {
 		"instant_key('main')":            k.instant(bus.QueueMain),
 		"pending_key('main', 'x')":       k.pending(bus.QueueMain, "x"),
 		"pending_index_key('main')":      k.pendingIndex(bus.QueueMain),
-		"idempotency_key('x', 'y:z')":    k.idempotency("x", "y:z"),
+		"idempotency_key('x', 8)":        k.idempotency("x", 8),
 		"workers_key()":                  k.workers(),
 		"counters_key()":                 k.counters(),
 		"job_of('AAAABBBBCCCCDDDD-_-_')": packJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}}),
@@ -67,7 +67,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		k.batchesIndex(): "zset", k.eventGauge(): "hash", k.batchGauge(): "hash",
 		k.jobsIndex(bus.QueueMain): "set", k.scheduled(bus.QueueMain): "zset", k.instant(bus.QueueMain): "list",
 		k.pending(bus.QueueMain, "x"): "list", k.pendingIndex(bus.QueueMain): "set",
-		k.workers(): "hash", k.idempotency("x", "y:z"): "string", k.counters(): "hash", k.monitored(): "hash",
+		k.workers(): "hash", k.idempotency("x", 8): "hash", k.counters(): "hash", k.monitored(): "hash",
 	}
 	for key, kind := range want {
 		family, _ := k.layout().family(k, key)

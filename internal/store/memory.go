@@ -20,6 +20,8 @@ type Memory struct {
 	Max int64
 	// Evicts is whether Redis throws keys away by itself at its limit.
 	Evicts bool
+	// Freeing is whether Redis is about to free more, in the background.
+	Freeing bool
 }
 
 // ErrMemoryUnknown says that Redis does not tell how much memory it uses, as the embedded engine.
@@ -43,7 +45,10 @@ func (s *Store) Memory(ctx context.Context) (Memory, error) {
 	// Buffers for replicas are in it, but Redis does not count them against its limit, nor can dropping lower them.
 	used -= integer(fields["mem_not_counted_for_evict"], 0)
 	policy := fields["maxmemory_policy"]
-	return Memory{Used: used, Max: limit, Evicts: limit > 0 && policy != "" && policy != "noeviction"}, nil
+	return Memory{
+		Used: used, Max: limit, Evicts: limit > 0 && policy != "" && policy != "noeviction",
+		Freeing: integer(fields["lazyfree_pending_objects"], 0) > 0,
+	}, nil
 }
 
 // infoFields reads the lines "name:value" of INFO.

@@ -17,13 +17,14 @@ var luaFiles embed.FS
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
-	scriptTopicPublish          = newScript("topic_publish", "batches")
+	scriptTopicPublish          = newScript("topic_publish", "batches", "idempotency")
 	scriptTopicDelete           = newScript("topic_delete")
 	scriptSubscriberPut         = newScript("subscriber_put", "batches")
 	scriptSubscriberUnsubscribe = newScript("subscriber_unsubscribe")
 	scriptSubscriberDelete      = newScript("subscriber_delete", "full", "batches", "subscribers")
 	scriptTokenPut              = newScript("token_put")
-	scriptTokenDelete           = newScript("token_delete", "full", "batches", "subscribers")
+	scriptTokenDelete           = newScript("token_delete", "full", "batches", "subscribers", "idempotency")
+	scriptIdempotencyDrop       = newScript("idempotency_drop", "full", "idempotency")
 	scriptJobEnqueue            = newScript("job_enqueue", "full")
 	scriptJobSchedule           = newScript("job_schedule", "full")
 	scriptJobAcquire            = newScript("job_acquire", "full", "batches", "originals")

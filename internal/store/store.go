@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+
+	"routemaster/internal/bus"
 )
 
 // Options say which Redis to use, and how.
@@ -27,6 +30,8 @@ type Options struct {
 	// MinReplicas is how many replicas must confirm a publication, or another change that a client asked for, before
 	// the call succeeds.
 	MinReplicas int
+	// IdempotencyKeys is the most idempotency keys of one client, [bus.DefaultIdempotencyKeys] if 0. Beyond them the oldest go.
+	IdempotencyKeys int
 	// Origins makes [Delivery].Origins be read.
 	Origins bool
 	// OnLink, if given, is called when Redis stops answering, with the reason, and with
@@ -50,6 +55,8 @@ type Store struct {
 	abreast     int
 	minReplicas int
 	origins     bool
+	// keysPerSlice is the most idempotency keys in a slice of them.
+	keysPerSlice int
 }
 
 // Open prepares a store. It does not connect yet, so the error is about the options alone.
@@ -65,6 +72,7 @@ func Open(o Options) (*Store, error) {
 		source: source, keys: keys{o.Namespace}, link: &link{onChange: o.OnLink, onRefusal: o.OnRefusal},
 		abreast: max(o.Abreast, 1), minReplicas: o.MinReplicas, origins: o.Origins, onGone: o.OnGone,
 	}
+	s.keysPerSlice = max(cmp.Or(o.IdempotencyKeys, bus.DefaultIdempotencyKeys)/idempotencySlices, 1)
 	if s.onGone == nil {
 		s.onGone = func(DroppedBatch) {}
 	}

@@ -1088,34 +1088,6 @@ func TestATopicBelongsToAllTokensOfItsPublisher(t *testing.T) {
 	})
 }
 
-func TestIdempotentPublish(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		f := newFixture(t, server)
-		ctx := t.Context()
-		f.subscribe(alice, 0, 100, "widgets", "gadgets")
-		publish := func(by bus.Token, topic bus.TopicName, key, digest string) error {
-			return f.Publish(ctx, store.Publication{
-				Topic: topic, Publisher: by, Events: []store.PackedEvent{packed(t, topic, 1)}, ReceivedAt: start.UnixMilli(),
-				Once: &store.Once{Key: key, Digest: digest},
-			})
-		}
-		require.NoError(t, publish(publisher, "widgets", "k", "d"))
-		before := dump(t, f.raw)
-		require.NoError(t, publish(publisher, "widgets", "k", "d"), "a repetition")
-		require.ErrorIs(t, publish(publisher, "widgets", "k", "other"), bus.ErrKeyReused)
-		assert.Equal(t, before, dump(t, f.raw), "neither adds anything")
-		require.NoError(t, publish(publisher, "widgets", "k2", "d"))
-		require.NoError(t, publish(bob, "gadgets", "k", "other"), "keys are each publisher's own")
-		require.ErrorIs(t, publish(bob, "widgets", "k3", "d"), bus.ErrTopicClaimed)
-		assert.Zero(t, f.raw.Exists(ctx, "idempotency:bob/k3").Val(), "a refused request uses no key up")
-		assert.Len(t, numbers(t, f.acquire("w1", 0)), 3)
-		ttl := f.raw.PTTL(ctx, "idempotency:publisher/k").Val()
-		assert.Greater(t, ttl, 23*time.Hour)
-		assert.LessOrEqual(t, ttl, 24*time.Hour)
-		f.sound()
-	})
-}
-
 func TestAShorterTimeoutHoldsForTheOpenBatch(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
 		f := newFixture(t, server)

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -27,17 +28,6 @@ type Publication struct {
 	Origins []string
 }
 
-// Once identifies a request, so that it can be repeated.
-type Once struct {
-	// Key is the publisher's name for the request.
-	Key string
-	// Digest tells one request from another.
-	Digest string
-}
-
-// onceFor is how long a request's key is remembered.
-const onceFor = 24 * time.Hour
-
 // Publish is [Store.PublishAll] for one publication.
 func (s *Store) Publish(ctx context.Context, p Publication) error {
 	return s.PublishAll(ctx, p)[0].Err
@@ -50,6 +40,8 @@ type Receipt struct {
 	Stored bool
 	// Receivers are the subscribers who got the events.
 	Receivers Tokens
+	// DroppedKeys is how many idempotency keys of the client had to make room for this one's, because it has too many.
+	DroppedKeys int
 }
 
 // Tokens is a list of tokens, in one string because it is only counted on the way.
@@ -68,12 +60,12 @@ func (t Tokens) Len() int {
 
 // PublishAll stores the events of each publication in a batch of every subscriber of its topic, in one atomic
 // step for each, in order, and in one round trip for all. There is a receipt for each. Its error is nil, [bus.ErrTopicClaimed], [bus.ErrKeyReused],
-// [bus.ErrTokenUnknown] or [bus.ErrUnavailable]. After the last the events may have been stored all the same,
+// [bus.ErrTooManyBatches], [bus.ErrTokenUnknown] or [bus.ErrUnavailable]. After the last the events may have been stored all the same,
 // if it was the answer that was lost.
 func (s *Store) PublishAll(ctx context.Context, publications ...Publication) []Receipt {
 	calls := make([]call, len(publications))
 	for i := range publications {
-		calls[i] = publications[i].call()
+		calls[i] = s.publish(&publications[i])
 	}
 	receipts := make([]Receipt, len(publications))
 	for i, cmd := range s.changeAll(ctx, calls...) {
@@ -82,16 +74,20 @@ func (s *Store) PublishAll(ctx context.Context, publications ...Publication) []R
 	return receipts
 }
 
-func (p *Publication) call() call {
-	once := p.Once
-	if once == nil {
-		once = &Once{}
+// publish is the call that stores a publication.
+func (s *Store) publish(p *Publication) call {
+	var key, digest string
+	var ttl time.Duration
+	if p.Once != nil {
+		key, digest = p.Once.digests()
+		ttl = cmp.Or(p.Once.TTL, bus.DefaultIdempotencyTTL)
 	}
-	args := make([]any, 0, 11+len(p.Events))
+	args := make([]any, 0, 13+len(p.Events))
 	args = append(args,
 		string(p.Topic), string(p.Publisher), p.ReceivedAt, bus.NewBatchSeed(),
-		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), once.Key, once.Digest, onceFor.Milliseconds(),
+		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), key, digest, ttl.Milliseconds(),
 		strings.Join(p.Origins, " "), p.ReceivedAt+turnTimeout.Milliseconds(),
+		s.keysPerSlice, bus.MaxOpenedBatches,
 	)
 	for _, event := range p.Events {
 		args = append(args, string(event))
@@ -104,16 +100,22 @@ func published(cmd *redis.Cmd) Receipt {
 	if err != nil {
 		return Receipt{Err: wrap("publish", err)}
 	}
-	switch reply {
-	case int64(0):
-		return Receipt{Err: bus.ErrTopicClaimed}
-	case int64(-1):
-		return Receipt{Err: bus.ErrKeyReused}
-	case int64(-2):
-		return Receipt{Err: bus.ErrTokenUnknown}
+	var receipt Receipt
+	switch reply := reply.(type) {
+	case int64:
+		receipt.Err = publishErrors[reply] // else the same request was stored before
+	case string:
+		receipt.Stored, receipt.Receivers = true, Tokens(reply)
+	case []any:
+		receipt.Stored, receipt.Receivers = true, Tokens(text(reply[0]))
+		receipt.DroppedKeys = int(reply[1].(int64))
 	}
-	receivers, stored := reply.(string) // else the same request was stored before
-	return Receipt{Stored: stored, Receivers: Tokens(receivers)}
+	return receipt
+}
+
+// publishErrors are what the numbers stand for that the script returns.
+var publishErrors = map[int64]error{
+	0: bus.ErrTopicClaimed, -1: bus.ErrKeyReused, -2: bus.ErrTokenUnknown, -3: bus.ErrTooManyBatches,
 }
 
 // Topics lists all topics, ordered by name. Those with a key that is not of its type, because something else has written to it, are

@@ -31,6 +31,7 @@ type Metrics struct {
 
 	dropped                       children[prometheus.Counter]
 	droppedBatches                prometheus.Counter
+	droppedKeys                   map[DropReason]prometheus.Counter
 	scrubbedJobs, scrubbedWorkers prometheus.Counter
 	threads, busy                 *prometheus.GaugeVec
 }
@@ -104,6 +105,12 @@ func (m *Metrics) registerHousekeeping(register promauto.Factory) {
 	dropped := register.NewCounterVec(counter("autodropped_events_total", "Events dropped because Redis was about to be full, by subscriber."), []string{"subscriber"})
 	m.dropped.make = func(subscriber string) prometheus.Counter { return dropped.WithLabelValues(subscriber) }
 	m.droppedBatches = register.NewCounter(counter("autodropped_batches_total", "Batches dropped because Redis was about to be full."))
+	keys := register.NewCounterVec(counter("idempotency_keys_dropped_total",
+		"Idempotency keys dropped before their time, by reason: limit, of one client; memory, Redis was about to be full."), []string{"reason"})
+	m.droppedKeys = map[DropReason]prometheus.Counter{}
+	for _, reason := range []DropReason{OverLimit, OutOfMemory} {
+		m.droppedKeys[reason] = keys.WithLabelValues(string(reason))
+	}
 	m.scrubbedJobs = register.NewCounter(counter("scrubbed_jobs_total", "Jobs of dead workers that were put back."))
 	m.scrubbedWorkers = register.NewCounter(counter("scrubbed_workers_total", "Dead workers that were forgotten."))
 	queue := []string{"queue"}

@@ -174,6 +174,24 @@ func (r *Recorder) DroppedBatches(batches int) {
 	}
 }
 
+// DropReason is why idempotency keys were dropped before their time.
+type DropReason string
+
+// The reasons: their client has too many, or Redis is about to be full.
+const (
+	OverLimit   DropReason = "limit"
+	OutOfMemory DropReason = "memory"
+)
+
+// DroppedKeys notes how many idempotency keys were dropped before their time.
+func (r *Recorder) DroppedKeys(reason DropReason, keys int) {
+	if r == nil || keys == 0 {
+		return
+	}
+	r.metrics.droppedKeys[reason].Add(float64(keys))
+	r.counts.one(store.NewCounter("idempotency_keys.dropped", store.Tag{Name: "reason", Value: string(reason)}), int64(keys))
+}
+
 // Scrubbed notes that jobs of dead workers were put back, and workers forgotten.
 func (r *Recorder) Scrubbed(jobs, workers int) {
 	if r == nil {

@@ -3,6 +3,7 @@ package web
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -78,9 +79,13 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.Is(err, bus.ErrTopicClaimed):
 		writeProblem(w, problem{Status: http.StatusForbidden, Detail: "the topic is not this client's; only its publisher may do that"})
 	case errors.Is(err, bus.ErrKeyReused):
-		writeProblem(w, problem{Status: http.StatusConflict, Detail: "another request was sent with this Idempotency-Key within 24 hours; use a new key for a new request"})
+		writeProblem(w, problem{Status: http.StatusConflict, Detail: "another request was sent with this Idempotency-Key, which the bus still remembers; use a new key for a new request"})
 	case errors.Is(err, bus.ErrTokenTaken):
 		writeProblem(w, problem{Status: http.StatusConflict, Detail: "the token is another client's; send another, or none to have one made", Pointer: "/token"})
+	case errors.Is(err, bus.ErrTooManyBatches):
+		writeProblem(w, problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf(
+			"the events would open more than %d batches, as many for each of the topic's subscribers as its max asks for; nothing was stored: send fewer events at once",
+			bus.MaxOpenedBatches)})
 	case errors.Is(err, bus.ErrTopicUnknown):
 		writeProblem(w, problem{Status: http.StatusNotFound, Detail: "there is no such topic; GET /topics lists them"})
 	case errors.Is(err, bus.ErrNotSubscribed):

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"net/http"
 	"strconv"
+	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
@@ -25,7 +26,7 @@ func (s *Server) postTopic(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer body.release()
-	once, err := readOnce(r, body.text)
+	once, err := s.readOnce(r, body.text)
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -100,19 +101,39 @@ func (b *body) event(e *bus.Event) error {
 // maxKey is the most characters of an idempotency key.
 const maxKey = 128
 
-// readOnce reads the Idempotency-Key of a request, if it has one. Requests are the same if they have the same
-// path and body.
-func readOnce(r *http.Request, text []byte) (*store.Once, error) {
-	values := r.Header.Values("Idempotency-Key")
+// readOnce reads the Idempotency-Key of a request, if it has one, and how long it is to be remembered. Requests are the same
+// if they have the same path and body.
+func (s *Server) readOnce(r *http.Request, text []byte) (*store.Once, error) {
+	values, lives := r.Header.Values("Idempotency-Key"), r.Header.Values("Idempotency-Expires-In")
 	if len(values) == 0 {
+		if len(lives) > 0 {
+			return nil, bus.Invalidf("", "the Idempotency-Expires-In header is of use only beside an Idempotency-Key; send both or neither")
+		}
 		return nil, nil
 	}
 	key := values[0]
 	if len(values) != 1 || !isVisible(key, maxKey) {
 		return nil, bus.Invalidf("", "the Idempotency-Key header must be one value of 1 to %d visible ASCII characters", maxKey)
 	}
+	ttl, err := readKeyTTL(lives, s.config.IdempotencyTTL)
+	if err != nil {
+		return nil, err
+	}
 	digest := sha256.New()
 	digest.Write([]byte(r.URL.Path + "\n"))
 	digest.Write(text)
-	return &store.Once{Key: key, Digest: string(digest.Sum(nil))}, nil
+	return &store.Once{Key: key, Digest: string(digest.Sum(nil)), TTL: ttl}, nil
+}
+
+// readKeyTTL reads the values of Idempotency-Expires-In, in s.
+func readKeyTTL(values []string, fallback time.Duration) (time.Duration, error) {
+	const least, most = int(bus.MinIdempotencyTTL / time.Second), int(bus.MaxIdempotencyTTL / time.Second)
+	if len(values) == 0 {
+		return fallback, nil
+	}
+	seconds, err := strconv.Atoi(values[0])
+	if len(values) != 1 || err != nil || seconds < least || seconds > most {
+		return 0, bus.Invalidf("", "the Idempotency-Expires-In header must be one integer from %d to %d, in s", least, most)
+	}
+	return time.Duration(seconds) * time.Second, nil
 }

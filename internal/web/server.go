@@ -23,6 +23,8 @@ type Config struct {
 	RootKey string
 	// NonceTTL is the life of a Digest nonce.
 	NonceTTL time.Duration
+	// IdempotencyTTL is how long an idempotency key is remembered unless its request says, [bus.DefaultIdempotencyTTL] if 0.
+	IdempotencyTTL time.Duration
 	// ForceTLS refuses requests that came neither over TLS nor through a proxy that says they did.
 	ForceTLS bool
 	// Certificate, if given, makes the server speak TLS itself.

@@ -1,5 +1,5 @@
 -- Deletes a client's token, and its subscriber with it. Its topics go to another token of the same client,
--- if there is one, so that a client can change its token.
+-- if there is one, so that a client can change its token. With its last token go its idempotency keys.
 --
 -- ARGV     1 namespace, 2 token
 -- Returns  1
@@ -14,7 +14,10 @@ local tokens = redis.call('HGETALL', tokens_key())
 for i = 1, #tokens, 2 do
   if tokens[i + 1] == name then heir = tokens[i] end
 end
-if not heir then return 1 end
+if not heir then
+  if name then remove_requests(name) end
+  return 1
+end
 for _, topic in ipairs(redis.call('SMEMBERS', topics_key())) do
   if redis.call('HGET', topic_key(topic), 'publisher') == token then
     redis.call('HSET', topic_key(topic), 'publisher', heir)

@@ -2,18 +2,23 @@
 --
 -- ARGV     1 namespace, 2 topic, 3 publisher's token, 4 now (ms),
 --          5 first 16 characters of the UIDs of the batches opened,
---          6 default max_events, 7 default timeout (ms), 8 idempotency key, empty for none,
+--          6 default max_events, 7 default timeout (ms), 8 digest of the idempotency key, empty for none,
 --          9 digest of the request, 10 life of an idempotency key (ms), 11 the spans of the requests
 --          if they are traced, separated by spaces, 12 when a job told to wait for its turn comes up by itself
---          at the latest (ms), 13.. packed events, oldest first
--- Returns  the subscribers' tokens, with a space between two, so that it is cheap to return; or a number:
+--          at the latest (ms), 13 most idempotency keys in a slice, 14 most batches to open,
+--          15.. packed events, oldest first
+-- Returns  the subscribers' tokens, with a space between two, so that it is cheap to return; with how many idempotency
+--          keys had to go, in a list, if any had to; or a number:
 --          2 when the request was stored before; 0 when another client publishes to the topic;
---          -1 when another request had its idempotency key; -2 when the token is not known
+--          -1 when another request had its idempotency key; -2 when the token is not known;
+--          -3 when it would open too many batches. An error, before anything is written, when a key that all
+--          subscribers share is not of its type
 -- Keeps    every event in one batch of each subscriber; every batch with one job, its
 --          index entry and its gauges; a current batch neither full nor closed
 local topic, publisher, now, seed = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local default_max, default_timeout = tonumber(ARGV[6]), tonumber(ARGV[7])
-local FIRST, LAST = 13, #ARGV
+local FIRST, LAST = 15, #ARGV
+local EVENTS = LAST - FIRST + 1
 local MOST_ORIGINS, ORIGINS_LIFE = 8, 24 * 3600 * 1000 -- of one batch; in ms
 local CHUNK = 1000 -- as many values as unpack can safely push at once
 local UID_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
@@ -24,17 +29,20 @@ local owner = redis.call('HGET', topic_key(topic), 'publisher')
 if owner and owner ~= '' and owner ~= publisher and redis.call('HGET', tokens_key(), owner) ~= name then
   return 0 -- it is not another token of the same client either
 end
-if ARGV[8] ~= '' then
-  local before = redis.call('GET', idempotency_key(name, ARGV[8]))
-  if before and before ~= ARGV[9] then return -1 end
-  if before then -- written anew, so that there is something for replicas to confirm
-    redis.call('PEXPIRE', idempotency_key(name, ARGV[8]), ARGV[10])
+local key, digest, life, slice = ARGV[8], ARGV[9], tonumber(ARGV[10]), nil
+if key ~= '' then
+  local slices = read_slices(name, key, now)
+  local before, found = find_request(slices)
+  if before and before ~= digest then return -1 end
+  if before then
+    renew_request(found, now, life)
     return 2
   end
+  slice = choose_slice(slices, now, life, tonumber(ARGV[13]))
 end
 -- A subscriber that cannot be written to, because something of it is not of its type, must fail neither the others nor
 -- halfway. So all is read before anything is written.
-local receivers = {}
+local receivers, opening, ends_batches = {}, 0, false
 for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
   local settings = redis.pcall('HMGET', subscriber_key(token), 'callback', 'max_events', 'timeout', 'abreast')
   if settings[1] then
@@ -43,16 +51,38 @@ for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
       redis.call('DEL', current_key(token))
       current = {}
     end
+    local max, lengths, room = math.max(1, math.floor(tonumber(settings[2]) or default_max)), {}, 0
+    for i, bid in ipairs(current) do
+      local length = redis.pcall('LLEN', batch_key(bid))
+      lengths[i] = type(length) == 'number' and length - HEADER or -1
+      if lengths[i] >= 0 then room = room + math.max(0, max - lengths[i]) end
+    end
+    opening = opening + math.max(0, math.ceil((EVENTS - room) / max))
+    ends_batches = ends_batches or EVENTS >= room
     table.insert(receivers, {
-      token = token, current = current,
-      max = math.max(1, math.floor(tonumber(settings[2]) or default_max)),
+      token = token, current = current, lengths = lengths, max = max,
       timeout = math.max(0, tonumber(settings[3]) or default_timeout),
       abreast = settings[4] and math.max(1, tonumber(settings[4]) or 1),
     })
   end
 end
+if opening > tonumber(ARGV[14]) then return -3 end
 
-redis.call('HINCRBY', topic_key(topic), 'counter', LAST - FIRST + 1)
+-- What is written below and was not read above, with its type. Where events are only added to current batches that is nothing.
+local written = {}
+if owner ~= publisher then written[topics_key()] = 'set' end
+if ends_batches then
+  written[batches_index_key()], written[jobs_index_key('main')] = 'zset', 'set'
+  written[scheduled_key('main')], written[instant_key('main')] = 'zset', 'list'
+end
+for key_written, kind in pairs(written) do
+  local is = redis.call('TYPE', key_written).ok
+  if is ~= kind and is ~= 'none' then
+    return redis.error_reply('WRONGTYPE ' .. key_written .. ' is a ' .. is .. ', not a ' .. kind)
+  end
+end
+
+redis.call('HINCRBY', topic_key(topic), 'counter', EVENTS)
 redis.call('HSET', topic_key(topic), 'publisher', publisher, 'last_event', ARGV[LAST])
 if owner ~= publisher then redis.call('SADD', topics_key(), topic) end
 
@@ -101,11 +131,9 @@ local function wait_in_line(to, bid, batches)
   return true
 end
 
--- Fills a current batch from event number `from`; returns the first event left over.
-local function fill(to_whom, bid, from)
+-- Fills a current batch, which has so many events, from event number `from`; returns the first event left over.
+local function fill(to_whom, bid, length, from)
   local token, max = to_whom.token, to_whom.max
-  local length = redis.pcall('LLEN', batch_key(bid))
-  length = type(length) == 'number' and length - HEADER or -1
   if length < 0 then -- not a batch: something else than a script removed it
     redis.call('SREM', current_key(token), bid)
     return from
@@ -149,15 +177,16 @@ end
 local tokens = {}
 for _, to in ipairs(receivers) do
   table.insert(tokens, to.token)
-  change_gauge(event_gauge_key(), to.token, LAST - FIRST + 1)
+  change_gauge(event_gauge_key(), to.token, EVENTS)
   local from = FIRST
-  for _, bid in ipairs(to.current) do
-    if from <= LAST then from = fill(to, bid, from) end
+  for i, bid in ipairs(to.current) do
+    if from <= LAST then from = fill(to, bid, to.lengths[i], from) end
   end
   while from <= LAST do from = open(to, from) end
 end
 -- Last, so that a script that fails on the way is not taken for done.
-if ARGV[8] ~= '' then
-  redis.call('SET', idempotency_key(name, ARGV[8]), ARGV[9], 'PX', ARGV[10])
+if slice then
+  local dropped = put_request(slice, key, digest, now, life)
+  if dropped > 0 then return { table.concat(tokens, ' '), dropped } end
 end
 return table.concat(tokens, ' ')

@@ -24,6 +24,6 @@ local function scheduled_key(queue) return ns .. 'jobs:scheduled:' .. queue end
 local function instant_key(queue) return ns .. 'jobs:instant:' .. queue end
 local function pending_key(queue, worker) return ns .. 'jobs:pending:' .. queue .. ':' .. worker end
 local function pending_index_key(queue) return ns .. 'jobs:pending:index:' .. queue end
-local function idempotency_key(name, key) return ns .. 'idempotency:' .. name .. '/' .. key end
+local function idempotency_key(name, slice) return ns .. 'idempotency:' .. name .. '/' .. slice end
 local function workers_key() return ns .. 'workers' end
 local function counters_key() return ns .. 'counters' end

@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+	"crypto/sha256"
+	"time"
+
+	"routemaster/internal/bus"
+)
+
+// Once identifies a request, so that it can be repeated.
+type Once struct {
+	// Key is the publisher's name for the request, its idempotency key. It has no line break.
+	Key string
+	// Digest tells one request from another.
+	Digest string
+	// TTL is how long the key is remembered at least, after its last use; [bus.DefaultIdempotencyTTL] if 0. It may be a quarter
+	// longer.
+	TTL time.Duration
+}
+
+// idempotencySlices is how many slices a client's keys stand in at most: SLICES in lua/lib/idempotency.lua.
+const idempotencySlices = 8
+
+// digestBytes is what is kept of the SHA-256 of a key, and of that of its request. Redis needs 16 bytes for as many with what it
+// puts around them, and 32 for one more.
+//
+// 112 bits suffice. That any two of 100,000 keys have the same digest by accident has a probability of 10^-24. A key that has
+// the digest of somebody else's takes 2^112 hashes to find, 2^95 to hit any of 100,000: nobody has them. Two keys of one's own,
+// or two requests under one key, take 2^56, which somebody may have; the one harmed is the client that made both, for keys are
+// each client's own: of the two requests one is refused or taken for the other, and not even that with two keys, as
+// the request's digest is of its key too.
+const digestBytes = 14
+
+// digests are the key's, and that of the request under it.
+func (o *Once) digests() (key, request string) {
+	k, r := sha256.Sum256([]byte(o.Key)), sha256.Sum256([]byte(o.Key+"\n"+o.Digest))
+	return string(k[:digestBytes]), string(r[:digestBytes])
+}
+
+// clientsPerDrop is how many clients one call looks at, so that it does not keep Redis from serving others.
+const clientsPerDrop = 100
+
+// DropIdempotencyKeys drops the oldest slice of idempotency keys of each of some clients, and returns how many keys went. It takes no
+// memory. Redis frees it in the background: see [Memory].Freeing.
+func (s *Store) DropIdempotencyKeys(ctx context.Context, clients []bus.ClientName) (keys int, err error) {
+	for len(clients) > 0 {
+		n := min(len(clients), clientsPerDrop)
+		args := make([]any, n)
+		for i, name := range clients[:n] {
+			args[i] = string(name)
+		}
+		clients = clients[n:]
+		dropped, err := s.run(ctx, scriptIdempotencyDrop, args...).Int()
+		if err != nil {
+			return keys, wrap("drop idempotency keys", err)
+		}
+		keys += dropped
+	}
+	return keys, nil
+}

@@ -1,0 +1,18 @@
+-- Drops the oldest slice of idempotency keys of each of some clients. Takes no memory.
+--
+-- ARGV     1 namespace, 2.. names of the clients
+-- Returns  how many keys went
+allow_when_full()
+local dropped = 0
+for i = 2, #ARGV do
+  local oldest
+  for number = 1, SLICES do
+    local slice = read_slice(ARGV[i], number, LIFE, 0)
+    if slice.begun and (not oldest or slice.begun < oldest.begun) then oldest = slice end
+  end
+  if oldest then
+    dropped = dropped + keys_in(oldest)
+    redis.call('UNLINK', oldest.key)
+  end
+end
+return dropped

@@ -1,0 +1,106 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+// TestAPublishThatFailsWritesNothing has each key that a publish writes for all subscribers be of another type, and a publish fail
+// that would open a batch, or that would fill one.
+func TestAPublishThatFailsWritesNothing(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		for _, key := range []string{"batches:index", "jobs:index:main", "jobs:scheduled:main", "jobs:instant:main", "topics"} {
+			for _, batch := range []string{"opened", "filled"} {
+				require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
+				f := newFixture(t, server)
+				ctx := t.Context()
+				f.subscribe(alice, 0, 1, "widgets")
+				f.subscribe(bob, time.Hour, 3, "widgets")
+				if batch == "filled" {
+					f.publish("widgets", 1, 1, 0)
+					f.publish("widgets", 2, 2, 0)
+					require.NoError(t, f.Unsubscribe(ctx, alice, "widgets"))
+				}
+				claims := key == "topics"
+				if claims && batch == "filled" {
+					continue // the topic is claimed already
+				}
+				require.NoError(t, f.raw.Del(ctx, key).Err())
+				require.NoError(t, f.raw.Set(ctx, key, "x", 0).Err())
+				before := dump(t, f.raw)
+				p := f.keyed(publisher, "k", "d", time.Hour, 0)
+				err := f.Publish(ctx, p)
+				require.Error(t, err, "%s, a batch is %s", key, batch)
+				assert.ErrorContains(t, err, key)
+				assert.NotErrorIs(t, err, bus.ErrUnavailable)
+				require.Equal(t, before, dump(t, f.raw), "%s, a batch is %s", key, batch)
+
+				require.NoError(t, f.raw.Del(ctx, key).Err())
+				require.True(t, f.store(p), "the key is not used up")
+			}
+		}
+	})
+}
+
+// TestAPublishOpensSoManyBatchesAtMost counts what a publish would open: 50,000 are stored, one more is refused, and changes
+// nothing, even the topic's publisher.
+func TestAPublishOpensSoManyBatchesAtMost(t *testing.T) {
+	server := storetest.Real(t)
+	f := newFixture(t, server)
+	ctx := t.Context()
+	event := packed(t, "widgets", 1)
+	publish := func(events int) error {
+		p := store.Publication{Topic: "widgets", Publisher: publisher, ReceivedAt: start.UnixMilli()}
+		for range events {
+			p.Events = append(p.Events, event)
+		}
+		return f.Publish(ctx, p)
+	}
+	for n := range 51 {
+		token := bus.Token(fmt.Sprintf("s--%d", n))
+		require.NoError(t, f.PutToken(ctx, token, "s"))
+		f.subscribe(token, time.Hour, 1, "widgets")
+	}
+	before := dump(t, f.raw)
+	require.ErrorIs(t, publish(1000), bus.ErrTooManyBatches, "51,000")
+	assert.Equal(t, before, dump(t, f.raw))
+
+	require.NoError(t, f.DeleteSubscriber(ctx, "s--50"))
+	require.NoError(t, publish(1000), "50,000")
+	require.Equal(t, int64(50_000), f.raw.ZCard(ctx, "batches:index").Val())
+
+	f.subscribe("s--50", time.Hour, 2, "widgets")
+	require.ErrorIs(t, publish(1000), bus.ErrTooManyBatches, "50,500")
+	require.NoError(t, f.raw.FlushAll(ctx).Err())
+	f.register()
+	for n := range 51 {
+		token := bus.Token(fmt.Sprintf("s--%d", n))
+		require.NoError(t, f.PutToken(ctx, token, "s"))
+		f.subscribe(token, time.Hour, 1000, "widgets")
+	}
+	require.NoError(t, publish(1000), "51")
+	f.sound()
+}
+
+// TestWhatFitsIntoOpenBatchesOpensNone publishes where most events have room.
+func TestWhatFitsIntoOpenBatchesOpensNone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, time.Hour, 5, "widgets")
+		next := 1
+		for _, events := range []int{3, 1, 1, 6, 4, 5, 11, 2} { // from one state of the open batch to any other
+			f.publish("widgets", next, next+events-1, 0)
+			next += events
+			assert.Equal(t, int64((next-1+4)/5), f.raw.ZCard(t.Context(), "batches:index").Val())
+			f.sound()
+		}
+	})
+}
