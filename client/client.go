@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -115,8 +116,9 @@ type request struct {
 	method, path, what string
 	// body is JSON, or nil.
 	body []byte
-	// key is an idempotency key, or empty.
-	key string
+	// key is an idempotency key, or empty; keyTTL is how long it is to be remembered, or 0.
+	key    string
+	keyTTL time.Duration
 	// once forbids to send it again: it is not known whether it has had an effect.
 	once bool
 }
@@ -160,6 +162,9 @@ func (c *Client) attempt(ctx context.Context, r request) (io.ReadCloser, error) 
 	}
 	if r.key != "" {
 		req.Header.Set("Idempotency-Key", r.key)
+	}
+	if r.keyTTL > 0 {
+		req.Header.Set("Idempotency-Expires-In", strconv.FormatInt(int64(r.keyTTL/time.Second), 10))
 	}
 	var followed redirect
 	resp, err := c.http.Do(req.WithContext(context.WithValue(ctx, redirectKey{}, &followed)))

@@ -38,8 +38,8 @@ type fakeBus struct {
 }
 
 type asked struct {
-	method, path, key, body, user, agent string
-	at                                   time.Time
+	method, path, key, keyTTL, body, user, agent string
+	at                                           time.Time
 }
 
 func newFakeBus(t testing.TB, answer func(n int, w http.ResponseWriter, body string)) *fakeBus {
@@ -54,7 +54,7 @@ func (b *fakeBus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, _, _ := r.BasicAuth()
 	b.mu.Lock()
 	n := len(b.requests)
-	b.requests = append(b.requests, asked{r.Method, r.URL.EscapedPath(), r.Header.Get("Idempotency-Key"), string(body), user, r.UserAgent(), time.Now()})
+	b.requests = append(b.requests, asked{r.Method, r.URL.EscapedPath(), r.Header.Get("Idempotency-Key"), r.Header.Get("Idempotency-Expires-In"), string(body), user, r.UserAgent(), time.Now()})
 	b.mu.Unlock()
 	b.answer(n, w, string(body))
 }
@@ -111,6 +111,7 @@ func TestWhatMayPassIsTriedAgainWithTheSameKey(t *testing.T) {
 		}
 		assert.NotEmpty(t, all[0].key)
 		assert.Equal(t, all[0].key, all[3].key, "one call has one key")
+		assert.Equal(t, "600", all[3].keyTTL, "which is of use as long as it is tried")
 		assert.Equal(t, all[4].key, all[7].key)
 		assert.NotEqual(t, all[0].key, all[4].key, "another call another")
 	}
@@ -360,6 +361,9 @@ func TestWhatCannotBePublishedIsNotSent(t *testing.T) {
 	assert.Empty(t, bus.all())
 	require.NoError(t, c.PublishAll(ctx, "widgets", []client.Event{anEvent, large}, client.WithIdempotencyKey("mine")))
 	assert.Equal(t, "mine", bus.all()[0].key)
+	assert.Empty(t, bus.all()[0].keyTTL, "the bus decides")
+	require.NoError(t, c.PublishAll(ctx, "widgets", []client.Event{anEvent}, client.WithIdempotencyTTL(time.Hour), client.WithIdempotencyKey("mine")))
+	assert.Equal(t, "3600", bus.all()[1].keyTTL)
 }
 
 func TestNamesStayInsideTheirPath(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // The most that [Client.PublishAll] can publish at once.
@@ -21,13 +22,26 @@ const (
 // PublishOption changes how events are published.
 type PublishOption func(*publication)
 
-type publication struct{ key string }
+type publication struct {
+	key string
+	// ttl is how long the bus is asked to remember the key, 0 to leave it to the bus.
+	ttl time.Duration
+}
 
-// WithIdempotencyKey has the bus store what is published under a key (1 to 128 visible ASCII characters) once in 24
-// hours, however often it is published; under the same key something else is refused with 409. Without this option
-// every call makes a key of its own, so that its retries store nothing twice. Use it to go on after a crash.
+// retryTTL is how long the bus is asked to remember a key that only a call's own retries use.
+const retryTTL = 10 * time.Minute
+
+// WithIdempotencyKey has the bus store what is published under a key (1 to 128 visible ASCII characters) once, however
+// often it is published, for as long as it remembers the key: an hour after its last use, if nothing else is said. Under the
+// same key something else is refused with 409. Without this option every call makes a key of its own, so that its retries
+// store nothing twice. Use it to go on after a crash.
 func WithIdempotencyKey(key string) PublishOption {
 	return func(p *publication) { p.key = key }
+}
+
+// WithIdempotencyTTL says how long the bus is to remember the key: a minute to 24 hours, in whole seconds. Many keys that live long fill the bus's memory; it forgets the oldest if there are too many.
+func WithIdempotencyTTL(ttl time.Duration) PublishOption {
+	return func(p *publication) { p.ttl = ttl }
 }
 
 // Publish publishes an event to its topic. When it returns nil the bus has stored the event for every subscriber, and
@@ -69,11 +83,15 @@ func (c *Client) publish(ctx context.Context, topic string, body []byte, options
 	if topic == "" {
 		return errors.New("publish: the event has no topic")
 	}
-	p := publication{key: rand.Text()}
+	own := rand.Text()
+	p := publication{key: own}
 	for _, option := range options {
 		option(&p)
 	}
+	if p.key == own && p.ttl == 0 {
+		p.ttl = retryTTL
+	}
 	return c.call(ctx, request{
-		method: http.MethodPost, path: "/topics/" + url.PathEscape(topic), what: "publish to " + topic, body: body, key: p.key,
+		method: http.MethodPost, path: "/topics/" + url.PathEscape(topic), what: "publish to " + topic, body: body, key: p.key, keyTTL: p.ttl,
 	}, nil)
 }

@@ -206,7 +206,7 @@ func (p *Publisher) send(topic string, batch []queued) error {
 	for i, q := range batch {
 		texts[i] = q.json
 	}
-	body, key := array(texts), []PublishOption{WithIdempotencyKey(rand.Text())}
+	body, key := array(texts), []PublishOption{WithIdempotencyKey(rand.Text()), WithIdempotencyTTL(retryTTL)}
 	for {
 		err := p.client.publish(p.sending, topic, body, key)
 		switch {

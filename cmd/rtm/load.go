@@ -19,6 +19,9 @@ import (
 // loadRetries is how often a chunk is sent again: for about a minute, which a restart of the bus's Redis may take.
 const loadRetries = 15
 
+// keyTTL is how long what was published under a key can be published again without being stored twice.
+const keyTTL = 24 * time.Hour
+
 // errStopped says that somebody stopped it.
 var errStopped = errors.New("stopped")
 
@@ -130,7 +133,7 @@ func (l *load) progress(events int) *progressbar.ProgressBar {
 
 // publish publishes a chunk. What the bus refuses is told with the number of its line.
 func (l *load) publish(ctx context.Context, c *chunk) error {
-	err := explain(l.client.PublishAll(ctx, c.topic, c.events, client.WithIdempotencyKey(c.key())))
+	err := explain(l.client.PublishAll(ctx, c.topic, c.events, client.WithIdempotencyKey(c.key()), client.WithIdempotencyTTL(keyTTL)))
 	if answered, ok := errors.AsType[*client.Error](err); ok {
 		place, field, _ := strings.Cut(strings.TrimPrefix(answered.Pointer, "/"), "/")
 		if i, notOne := strconv.Atoi(place); notOne == nil && i >= 0 && i < len(c.lines) {

@@ -69,7 +69,7 @@ published by the same client within 24 hours, needs a --key of its own.`,
 		}
 		var options []client.PublishOption
 		if key != "" {
-			options = append(options, client.WithIdempotencyKey(key))
+			options = append(options, client.WithIdempotencyKey(key), client.WithIdempotencyTTL(keyTTL))
 		}
 		return c.Publish(cmd.Context(), event, options...)
 	})

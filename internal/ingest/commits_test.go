@@ -286,3 +286,32 @@ func TestManyPublishersAtOnce(t *testing.T) {
 	assert.Empty(t, acknowledged, "lost")
 	storetest.RequireSound(t, f.store)
 }
+
+// TestRequestsThatOpenTooManyBatchesOnlyTogetherAreStored has ten requests wait for a commit, each of which is small enough.
+func TestRequestsThatOpenTooManyBatchesOnlyTogetherAreStored(t *testing.T) {
+	f := newFixture(t)
+	ctx := t.Context()
+	timeout, one := time.Hour, 1
+	for n := range 501 {
+		token := bus.Token(fmt.Sprintf("s--%d", n))
+		require.NoError(t, f.store.PutToken(ctx, token, "s"))
+		require.NoError(t, f.store.Subscribe(ctx, token, bus.Subscription{
+			Topics: []bus.TopicName{"widgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &one,
+		}, time.UnixMilli(0)))
+	}
+	f.server.Freeze(t)
+	results := []chan error{f.begin(ctx, "alice", "gadgets", 1)} // the commit that the others wait for
+	f.waitForQueue(0)
+	for n := range 10 {
+		result := make(chan error, 1)
+		go func() { result <- f.publish(ctx, "alice", "widgets", 10*n, 10) }()
+		results = append(results, result)
+		f.waitForQueue(n + 1)
+	}
+	f.server.Thaw(t)
+	for _, result := range results {
+		require.NoError(t, <-result)
+	}
+	assert.Equal(t, int64(501*100+1), f.server.Raw.ZCard(ctx, "batches:index").Val(), "one for each event, and the one that takes all")
+	require.ErrorIs(t, f.publish(ctx, "alice", "widgets", 0, 100), bus.ErrTooManyBatches, "one request may not")
+}

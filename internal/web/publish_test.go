@@ -134,6 +134,74 @@ func TestIdempotentPublish(t *testing.T) {
 	})
 }
 
+// TestTheLifeOfAnIdempotencyKey asks for keys to live long, or not, and looks how long they do.
+func TestTheLifeOfAnIdempotencyKey(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a := newAPI(t, redis, func(c *web.Config) { c.IdempotencyTTL = 2 * time.Hour })
+		for _, c := range []struct {
+			key    string
+			lives  []string
+			status int
+			want   time.Duration
+		}{
+			{"k", nil, 200, 2 * time.Hour},
+			{"k", []string{"60"}, 200, time.Minute},
+			{"k", []string{"86400"}, 200, 24 * time.Hour},
+			{"k", []string{"59"}, 400, 0},
+			{"k", []string{"86401"}, 400, 0},
+			{"k", []string{"-600"}, 400, 0},
+			{"k", []string{"10m"}, 400, 0},
+			{"k", []string{""}, 400, 0},
+			{"k", []string{"600", "600"}, 400, 0},
+			{"", []string{"600"}, 400, 0},
+			{"", nil, 200, 0},
+		} {
+			require.NoError(t, redis.Raw.Del(t.Context(), "idempotency:alice/1").Err())
+			r := httptest.NewRequestWithContext(t.Context(), "POST", "/topics/a", strings.NewReader(eventText(1)))
+			r.SetBasicAuth(alice, "")
+			if c.key != "" {
+				r.Header.Set("Idempotency-Key", c.key)
+			}
+			r.Header["Idempotency-Expires-In"] = c.lives
+			w := httptest.NewRecorder()
+			a.handler.ServeHTTP(w, r)
+			assert.Equal(t, c.status/100, w.Code/100, "%+v: %s", c, w.Body)
+			if c.status == 400 {
+				assert.Contains(t, w.Body.String(), "Idempotency-Expires-In header")
+			}
+			ttl := max(redis.Raw.PTTL(t.Context(), "idempotency:alice/1").Val(), 0) // less than that if there is no key
+			assert.GreaterOrEqual(t, ttl, c.want-c.want/10, "%+v", c)               // some of it may have passed
+			assert.LessOrEqual(t, ttl, c.want+c.want/4, "%+v", c)
+		}
+	})
+}
+
+// TestAPublishThatOpensTooManyBatchesIsRefused has 50 subscribers take one event a batch, and one more.
+func TestAPublishThatOpensTooManyBatchesIsRefused(t *testing.T) {
+	redis := storetest.Real(t)
+	a := newAPI(t, redis)
+	subscribe := func(n int) {
+		token := bus.Token("s--" + strconv.Itoa(n))
+		require.NoError(t, a.PutToken(t.Context(), token, "s"))
+		one, hour := 1, time.Hour
+		require.NoError(t, a.Subscribe(t.Context(), token, bus.Subscription{
+			Topics: []bus.TopicName{"a"}, Callback: "https://x.example/", MaxEvents: &one, Timeout: &hour,
+		}, time.Now()))
+	}
+	for n := range 51 {
+		subscribe(n)
+	}
+	got := a.do(alice, "POST", "/topics/a", eventsText(1, 1000))
+	assert.Equal(t, 413, got.status)
+	assert.Contains(t, got.body, "more than 50000 batches")
+	assert.Contains(t, got.body, "nothing was stored")
+	topics, _, err := a.Topics(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []bus.Topic{{Name: "a"}}, topics, "nobody's, without an event")
+	assert.Zero(t, redis.Raw.Exists(t.Context(), "batches:index", "idempotency:alice/1").Val())
+	assert.Equal(t, 2, a.do(alice, "POST", "/topics/a", eventsText(1, 900)).status/100)
+}
+
 func TestACallbackThatIsDeniedIsRefused(t *testing.T) {
 	deny, err := bus.ParseDenyList("loopback,link-local,10.0.0.0/8")
 	require.NoError(t, err)
