@@ -30,6 +30,9 @@ func New(st *store.Store, maxEventData int, recorder *telemetry.Recorder, now fu
 	return &Ingest{store: st, maxEventData: maxEventData, recorder: recorder, now: now}
 }
 
+// MaxEventData is how many bytes the packed data of an event may have.
+func (i *Ingest) MaxEventData() int { return i.maxEventData }
+
 // Pack validates an event and packs it. The error is a [bus.Invalid].
 func (i *Ingest) Pack(e *bus.Event) (store.PackedEvent, error) {
 	if err := e.Validate(); err != nil {

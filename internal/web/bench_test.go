@@ -40,13 +40,14 @@ func BenchmarkParse(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				sent.Reset(text)
-				body, err := readBodyUpTo(answer, request, maxArrayBody)
+				body, err := s.readBodyUpTo(answer, request, s.maxValue(), maxLongBody)
 				if err != nil {
 					b.Fatal(err)
 				}
 				if read, err := s.readEvents(body, bus.TopicName("widgets")); err != nil || len(read) != events {
 					b.Fatal(len(read), err)
 				}
+				body.release()
 			}
 		})
 	}

@@ -15,12 +15,15 @@ import (
 	"routemaster/internal/bus"
 )
 
-// The most bytes of a request's body: of one value, and of an array where one is allowed.
+// How many bytes a request's body may have. Whatever else is allowed fits: a value's text may be six times as long as the
+// value, since JSON can write each character as \u0000.
 const (
-	maxBody      = 64 << 10
-	maxArrayBody = 1 << 20
-	// maxPooled is how large a body's memory may be to be used again, and to be set aside on the word of a Content-Length.
-	maxPooled = 256 << 10
+	// maxValueBody is of one value without its data.
+	maxValueBody = 64 << 10
+	// maxLongBody is of an array of events, and of a subscription, which names many topics. 1,000 events with URLs of
+	// 1,024 characters and 64 bytes of data fit.
+	maxLongBody = 4 << 20
+	escapedLen  = 6
 )
 
 // body reads a request's JSON strictly: one value, in valid UTF-8, without duplicate names. Its errors are
@@ -29,46 +32,65 @@ type body struct {
 	text []byte
 	json *jsontext.Decoder
 	// read has what text is a part of: the decoder takes it from there without a copy.
-	read bytes.Buffer
+	read    bytes.Buffer
+	buffers *buffers
 }
 
 // bodies are used again: making a decoder takes longer than to read an event.
 var bodies = sync.Pool{New: func() any { return &body{json: new(jsontext.Decoder)} }}
 
-// release gives a body back. Nothing that was read from it may be used any more but strings and copies.
+// release gives a body and its memory back; whoever reads a body must. Nothing that was read from it may be used any
+// more but strings and copies.
 func (b *body) release() {
-	if b.read.Cap() <= maxPooled { // larger ones are rare
-		bodies.Put(b)
+	b.buffers.give(b.text)
+	b.text, b.read = nil, bytes.Buffer{}
+	b.json.Reset(&b.read) // it lets go of the text
+	bodies.Put(b)
+}
+
+// readBody reads a request's body: one value of any kind but for a long array.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
+	return s.readBodyUpTo(w, r, s.maxValue(), s.maxValue())
+}
+
+// maxValue is the most bytes of one value.
+func (s *Server) maxValue() int { return maxValueBody + escapedLen*s.ingest.MaxEventData() }
+
+// readBodyUpTo reads a request's body, of at most so many bytes if it is an array, and of at most maxValue if not.
+func (s *Server) readBodyUpTo(w http.ResponseWriter, r *http.Request, maxValue, maxArray int) (*body, error) {
+	text, err := s.buffers.read(http.MaxBytesReader(w, r.Body, int64(max(maxValue, maxArray))))
+	if err != nil {
+		return nil, unread(w, err)
 	}
-}
-
-// readBody reads a request's body, of at most maxBody bytes.
-func readBody(w http.ResponseWriter, r *http.Request) (*body, error) {
-	return readBodyUpTo(w, r, maxBody)
-}
-
-// readBodyUpTo reads a request's body, of at most so many bytes if it is an array, else of maxBody.
-func readBodyUpTo(w http.ResponseWriter, r *http.Request, mostOfArray int64) (*body, error) {
-	b := bodies.Get().(*body)
-	b.read.Reset()
-	b.read.Grow(int(min(max(r.ContentLength, 0)+bytes.MinRead, maxPooled)))
-	_, err := b.read.ReadFrom(http.MaxBytesReader(w, r.Body, mostOfArray))
-	text := b.read.Bytes()
-	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		return nil, tooLarge(mostOfArray)
+	start := bytes.TrimLeft(text, " \t\r\n")
+	switch {
+	case len(start) == 0:
+		err = bus.Invalidf("", "the body is empty; send JSON")
+	case len(text) > maxValue && start[0] != '[':
+		err = tooLarge(int64(maxValue))
+	case len(text) > maxArray:
+		err = tooLarge(int64(maxArray))
 	}
 	if err != nil {
-		return nil, &problem{Status: http.StatusBadRequest, Detail: "the body did not arrive whole; send it again"}
+		s.buffers.give(text)
+		return nil, err
 	}
-	switch start := bytes.TrimLeft(text, " \t\r\n"); {
-	case len(start) == 0:
-		return nil, bus.Invalidf("", "the body is empty; send JSON")
-	case len(text) > maxBody && start[0] != '[':
-		return nil, tooLarge(maxBody)
-	}
-	b.text = text
+	b := bodies.Get().(*body)
+	b.text, b.buffers = text, &s.buffers
+	b.read = *bytes.NewBuffer(text)
 	b.json.Reset(&b.read)
 	return b, nil
+}
+
+// unread is the answer to a body that was not read to its end.
+func unread(w http.ResponseWriter, err error) error {
+	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return tooLarge(over.Limit)
+	}
+	if errors.Is(err, errNoBudget) {
+		return refuseBody(w)
+	}
+	return &problem{Status: http.StatusBadRequest, Detail: "the body did not arrive whole; send it again"}
 }
 
 func tooLarge(most int64) error {

@@ -20,7 +20,7 @@ func (s *Server) postTopic(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	body, err := readBodyUpTo(w, r, maxArrayBody)
+	body, err := s.readBodyUpTo(w, r, s.maxValue(), maxLongBody)
 	if err != nil {
 		s.fail(w, r, err)
 		return

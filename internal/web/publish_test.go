@@ -71,11 +71,11 @@ func TestBulkPublish(t *testing.T) {
 		assert.Equal(t, 400, a.problem(alice, "POST", "/topics/widgets", strings.TrimSuffix(eventsText(1, 2), "]")).Status)
 
 		// As large as an array may be, and larger.
-		room := 1<<20 - len(eventsText(1, 2)) - 1
+		room := 4<<20 - len(eventsText(1, 2)) - 1
 		a.requireDone(alice, "POST", "/topics/widgets", eventsText(1, 2)+strings.Repeat(" ", room))
 		assert.Equal(t, 413, a.problem(alice, "POST", "/topics/widgets", eventsText(1, 2)+strings.Repeat(" ", room+2)).Status)
-		assert.Equal(t, 413, a.problem(alice, "POST", "/topics/widgets", eventText(1)+strings.Repeat(" ", 64<<10)).Status)
-		assert.Equal(t, 413, a.problem(bob, "POST", "/subscription", "["+strings.Repeat(" ", 64<<10)).Status, "arrays are for events only")
+		assert.Equal(t, 413, a.problem(alice, "POST", "/topics/widgets", eventText(1)+strings.Repeat(" ", 64<<10+6*64)).Status)
+		assert.Equal(t, 413, a.problem(rootKey, "POST", "/api_tokens", "["+strings.Repeat(" ", 64<<10+6*64)).Status, "arrays are for events only")
 
 		task, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
 		require.NoError(t, err)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -35,6 +36,8 @@ type Config struct {
 	// within ScalingDeadline.
 	ScalingThreshold int64
 	ScalingDeadline  time.Duration
+	// BodyBudget is how many bytes the bodies under way may take together; if 0, 64 MiB.
+	BodyBudget int
 	// Reporter, if given, reports what must not happen.
 	Reporter *telemetry.Reporter
 	// Tracer, if given, makes spans of the requests.
@@ -48,6 +51,7 @@ type Server struct {
 	ingest    *ingest.Ingest
 	metrics   http.Handler
 	directory *directory
+	buffers   buffers
 	digester  *digester
 	log       *slog.Logger
 	now       func() time.Time
@@ -58,7 +62,8 @@ func New(config Config, st *store.Store, in *ingest.Ingest, metrics http.Handler
 	return &Server{
 		config: config, store: st, ingest: in, metrics: metrics,
 		directory: newDirectory(st, config.RootKey, now), digester: newDigester(config.RootKey, config.NonceTTL, now),
-		log: log, now: now,
+		buffers: buffers{budget: cmp.Or(config.BodyBudget, bodyBudget)},
+		log:     log, now: now,
 	}
 }
 

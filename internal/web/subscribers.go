@@ -87,7 +87,7 @@ func millis(t time.Time) *int64 {
 }
 
 func (s *Server) postSubscriber(w http.ResponseWriter, r *http.Request) {
-	sub, err := readSubscription(w, r)
+	sub, err := s.readSubscription(w, r)
 	if err == nil {
 		err = sub.Normalize(s.config.Deny)
 	}
@@ -98,11 +98,12 @@ func (s *Server) postSubscriber(w http.ResponseWriter, r *http.Request) {
 }
 
 // readSubscription reads a subscription; it does not validate it.
-func readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, err error) {
-	b, err := readBody(w, r)
+func (s *Server) readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, err error) {
+	b, err := s.readBodyUpTo(w, r, maxLongBody, maxLongBody)
 	if err != nil {
 		return sub, err
 	}
+	defer b.release()
 	listed := false
 	err = b.object(func(member []byte) error {
 		switch string(member) {

@@ -36,7 +36,7 @@ func (s *Server) getTokens(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) postTokens(w http.ResponseWriter, r *http.Request) {
-	wanted, err := readToken(w, r)
+	wanted, err := s.readToken(w, r)
 	if err == nil {
 		err = s.store.PutToken(r.Context(), wanted.Token, wanted.Name)
 	}
@@ -50,11 +50,12 @@ func (s *Server) postTokens(w http.ResponseWriter, r *http.Request) {
 }
 
 // readToken reads a new token, and makes it if it is not given.
-func readToken(w http.ResponseWriter, r *http.Request) (wanted tokenView, err error) {
-	b, err := readBody(w, r)
+func (s *Server) readToken(w http.ResponseWriter, r *http.Request) (wanted tokenView, err error) {
+	b, err := s.readBody(w, r)
 	if err != nil {
 		return wanted, err
 	}
+	defer b.release()
 	given := false
 	err = b.object(func(member []byte) error {
 		var text string

@@ -63,6 +63,12 @@ func newAPI(t testing.TB, redis *storetest.Server, adjust ...func(*web.Config)) 
 	return a
 }
 
+// useMaxEventData serves with another bound for the data of events.
+func (a *api) useMaxEventData(bytes int) {
+	in := ingest.New(a.Store, bytes, nil, time.Now)
+	a.handler = web.New(web.Config{RootKey: rootKey}, a.Store, in, telemetry.NewMetrics().Handler(), a.logger(), time.Now).Handler()
+}
+
 func (a *api) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(a.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 }

@@ -1,0 +1,132 @@
+package web_test
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/web"
+)
+
+// slowSenders is how many connections send a body and never end it.
+const slowSenders = 2000
+
+// inMemory is how many bytes are reachable, with the stacks.
+func inMemory() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc + m.StackInuse)
+}
+
+// slowSend opens a connection that promises a body of 1 MiB, and waits until it is being read; then it sends so many bytes
+// of it. Status gets the status of the answer, if there is one.
+func slowSend(t *testing.T, address string, bytes int, status func(int)) {
+	conn, err := net.Dial("tcp", address)
+	if !assert.NoError(t, err) {
+		return
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	fmt.Fprint(conn, "POST /topics/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWxpY2UtLTE6\r\nContent-Length: 1048576\r\nExpect: 100-continue\r\n\r\n")
+	answers := bufio.NewReaderSize(conn, 64)
+	resp, err := http.ReadResponse(answers, nil)
+	if err == nil && resp.StatusCode == http.StatusContinue {
+		_, _ = conn.Write([]byte(strings.Repeat(" ", bytes)))
+		go func() {
+			if resp, err := http.ReadResponse(answers, nil); err == nil {
+				status(resp.StatusCode)
+			}
+		}()
+		return
+	}
+	if assert.NoError(t, err) {
+		status(resp.StatusCode)
+	}
+}
+
+// sendAllSlowly has many connections send so many bytes each.
+func sendAllSlowly(t *testing.T, address string, bytes int, status func(int)) {
+	var senders sync.WaitGroup
+	turns := make(chan bool, 50)
+	for range slowSenders {
+		turns <- true
+		senders.Go(func() {
+			slowSend(t, address, bytes, status)
+			<-turns
+		})
+	}
+	senders.Wait()
+}
+
+func TestSlowSendersTakeAsMuchMemoryAsTheySend(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	address := strings.TrimPrefix(a.run(), "http://")
+	before := inMemory()
+	sendAllSlowly(t, address, 1, func(int) {})
+	took := inMemory() - before
+	t.Logf("%d connections that promise 2 GiB and send nothing take %d KiB each", slowSenders, took/slowSenders>>10)
+	assert.Less(t, took, slowSenders*64<<10)
+}
+
+func TestBodiesUnderWayShareABudget(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	address := strings.TrimPrefix(a.run(), "http://")
+	before := inMemory()
+	var refused atomic.Int64
+	sendAllSlowly(t, address, 300_000, func(status int) {
+		if status == http.StatusServiceUnavailable {
+			refused.Add(1)
+		}
+	})
+	// Who has sent 300,000 bytes takes 512 KiB, and all together take 48 MiB.
+	require.Eventually(t, func() bool { return refused.Load() >= slowSenders-96 }, 20*time.Second, 10*time.Millisecond)
+	took := inMemory() - before
+	t.Logf("%d connections that send 600 MB take %d MiB; %d are refused", slowSenders, took>>20, refused.Load())
+	assert.Less(t, took, 200<<20)
+	a.requireDone(alice, "POST", "/topics/a", eventText(1))
+}
+
+func TestBodiesBeyondTheBudget(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.BodyBudget = 1 << 20 })
+	long := a.do(alice, "POST", "/topics/a", "["+strings.Repeat(" ", 1<<20)+"]")
+	assert.Equal(t, 503, long.status)
+	assert.Equal(t, "1", long.header.Get("Retry-After"))
+	assert.Equal(t, "close", long.header.Get("Connection"))
+	for range 100 { // all is given back, whatever came of it
+		a.do(alice, "POST", "/topics/a", "["+strings.Repeat(" ", 300<<10))
+	}
+	a.requireDone(alice, "POST", "/topics/a", eventsText(1, 1000))
+	a.requireDone(alice, "POST", "/subscription", `{"topics":["a"],"callback":"https://x.example/"}`)
+	assert.Equal(t, 201, a.do(rootKey, "POST", "/api_tokens", `{"name":"x"}`).status)
+}
+
+// TestWhatIsAllowedFitsIntoABody sends the largest of everything, its data written as long as JSON can.
+func TestWhatIsAllowedFitsIntoABody(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	url := "https://x.example/" + strings.Repeat(`a`, 1024-len("https://x.example/"))
+	event := `{"type":"create","url":"` + url + `","timestamp":1795302000000.0,"data":"` + strings.Repeat(`\u0001`, 62) + `"}`
+	a.requireDone(alice, "POST", "/topics/a", "["+strings.Repeat(event+",", 999)+event+"]")
+
+	var topics []string
+	for i := range 1000 {
+		topics = append(topics, fmt.Sprintf(`"%s%c%c%c"`, strings.Repeat("a", 61), 'a'+i%10, 'a'+i/10%10, 'a'+i/100))
+	}
+	a.requireDone(bob, "POST", "/subscription", `{"callback":"https://x.example/","topics":[`+strings.Join(topics, ",")+`]}`)
+
+	large := newAPI(t, storetest.Embedded(t))
+	large.useMaxEventData(65536)
+	data := `{"type":"create","url":"https://x.example/","data":"` + strings.Repeat(`\u0001`, 65536-3) + `"}`
+	large.requireDone(alice, "POST", "/topics/a", data)
+	assert.Equal(t, 413, large.do(alice, "POST", "/topics/a", data+strings.Repeat(" ", 65<<10)).status)
+}
