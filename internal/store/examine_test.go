@@ -195,11 +195,11 @@ var ailments = []ailment{
 		p.raw.HSet(p.ctx, "batches:gauges:batch", "zoe--26", 0)
 		p.raw.SAdd(p.ctx, "topics:zoe--26", "widgets")
 	}, finds: []string{
-		`topics:zoe: names widgets, or is named there, and there is no such subscriber [removed from both]`,
-		`batches:current:zoe: lists AAAABBBBCCCCDDDDEEEE, which is not there [removed]`,
-		`batches:line:zoe: lists AAAABBBBCCCCDDDDEEEE, which is not there [removed; the next in line is called]`,
-		`batches:gauges:batch: has "0" for zoe, must be 0 [set right]`,
-		`batches:gauges:event: has "3" for zoe, must be 0 [set right]`,
+		`topics:client-4e337076: names widgets, or is named there, and there is no such subscriber [removed from both]`,
+		`batches:current:client-4e337076: lists AAAABBBBCCCCDDDDEEEE, which is not there [removed]`,
+		`batches:line:client-4e337076: lists AAAABBBBCCCCDDDDEEEE, which is not there [removed; the next in line is called]`,
+		`batches:gauges:batch: has "0" for client-4e337076, must be 0 [set right]`,
+		`batches:gauges:event: has "3" for client-4e337076, must be 0 [set right]`,
 	}},
 	{name: "wrong gauges", hurt: func(p *patient) {
 		p.raw.HSet(p.ctx, "batches:gauges:event", "alice--1", "rubbish")
@@ -213,7 +213,7 @@ var ailments = []ailment{
 		p.raw.HSet(p.ctx, "batches:gauges:batch", "alice--1", "003", "bob--2", "1.5", "zoe--26", "-99999999999999999999")
 	}, finds: []string{
 		`batches:gauges:batch: has "003" for alice, must be 3 [set right]`,
-		`batches:gauges:batch: has "-99999999999999999999" for zoe, must be 0 [set right]`,
+		`batches:gauges:batch: has "-99999999999999999999" for client-4e337076, must be 0 [set right]`,
 		`batches:gauges:batch: has "1.5" for bob, must be 1 [set right]`,
 		`batches:gauges:event: has "+8" for bob, must be 8 [set right]`,
 		`batches:gauges:event: has "99999999999999999999" for alice, must be 5 [set right]`,
@@ -256,7 +256,7 @@ var ailments = []ailment{
 		p.raw.SAdd(p.ctx, "subscribers", "zoe--26")
 		p.raw.SAdd(p.ctx, "topics:zoe--26", "widgets")
 		p.raw.SAdd(p.ctx, "subscribers:widgets", "zoe--26")
-	}, finds: []string{`subscriber:zoe: has no callback [removed, with its subscriptions]`}},
+	}, finds: []string{`subscriber:client-4e337076: has no callback [removed, with its subscriptions]`}},
 	{name: "what remains of a subscriber", hurt: func(p *patient) { p.raw.HSet(p.ctx, "subscriber:publisher--1", "health_points", "7") },
 		finds: []string{`subscriber:publisher: is what remains of a subscriber that is not in subscribers [removed, with its subscriptions]`}},
 	{name: "a subscriber without a token that is served all the same", hurt: func(p *patient) {
@@ -266,9 +266,9 @@ var ailments = []ailment{
 		p.raw.SAdd(p.ctx, "subscribers:gizmos", "zoe--26")
 		p.raw.SAdd(p.ctx, "topics:zoe--26", "gizmos")
 	}, finds: []string{
-		`subscriber:bob: is not in subscribers [added there]`,
-		`subscriber:zoe: is not in subscribers [added there]`,
-		`topics:zoe: names gizmos, or is named there, which is not in topics [added there]`,
+		`subscriber:client-f56ebb27: is not in subscribers [added there]`,
+		`subscriber:client-4e337076: is not in subscribers [added there]`,
+		`topics:client-4e337076: names gizmos, or is named there, which is not in topics [added there]`,
 	}},
 	{name: "somebody else's keys", hurt: func(p *patient) {
 		p.raw.HSet(p.ctx, "subscriber:4711", "email", "a@b.example")
@@ -293,7 +293,7 @@ var ailments = []ailment{
 		p.raw.RPush(p.ctx, "jobs:pending:mine:w7", "x", "y")
 	}, finds: []string{
 		notOurs("subscriber:client-de650d61", ""), notOurs("subscriber:client-4f0e70f9", ""), notOurs("subscriber:client-c84344c3", ""),
-		`subscriber:zoe: is not in subscribers, is subscribed to nothing, and nobody has its token: it may be somebody else's []`,
+		`subscriber:client-4e337076: is not in subscribers, is subscribed to nothing, and nobody has its token: it may be somebody else's []`,
 		notOurs("topic:forum", ""), notOurs("topic:forum_posts", ""), notOurs("topic:7", ""),
 		nobodys("subscribers:newsletter"), notOurs("subscribers:digest", ""), nobodys("topics:client-73475cb4"), notOurs("topics:client-44cb730c", ""),
 		`batch:import-2024: is not a key of the layout []`, `batch:small: is not a key of the layout []`,
@@ -319,9 +319,9 @@ var ailments = []ailment{
 		p.raw.ZAdd(p.ctx, "batches:index", redis.Z{Score: 1, Member: "x"})
 	}, finds: []string{
 		notOurs("subscriber:client-de650d61", ", though subscribers lists it"),
-		notOurs("subscriber:zoe", ", though subscribers lists it"),
+		notOurs("subscriber:client-4e337076", ", though subscribers lists it"),
 		notOurs("subscriber:publisher", ""), nobodys("batches:current:publisher"),
-		notOurs("topics:zoe", ", though the bus lists whom it is named after"),
+		notOurs("topics:client-4e337076", ", though the bus lists whom it is named after"),
 		notOurs("topic:forum", ", though topics lists it"),
 		notOurs("subscribers:forum", ", though the bus lists whom it is named after"),
 		noBatch("batch:"+anUID, ", though the bus lists it"),
@@ -339,7 +339,7 @@ var ailments = []ailment{
 		`batch:AAAABBBBCCCCDDDDEEEE: is a string, must be a list []`,
 		`foreign: is not a key of the layout []`,
 		`queue:new:alice: is not a key of the layout []`,
-		`topics:bob: is a string, must be a set []`,
+		`topics:client-7351aa62: is a string, must be a set []`,
 		`job ["batch" "%[3]s"]: in queue main is not one that this program writes []`,
 		`job "\xc1": in queue aux is not one that this program writes []`,
 	}, stays: true},
