@@ -28,10 +28,11 @@ const (
 	away
 )
 
-// What error replies tell, by their codes. Scripts put the code into the middle of their own message.
+// What error replies tell, by their codes. Scripts put the code into the middle of their own message. UNBLOCKED ends a wait when
+// Redis becomes a replica.
 var (
 	refusals = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "NOPERM"}
-	unready  = []string{"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOAUTH", "WRONGPASS", "max number of clients"}
+	unready  = []string{"LOADING", "UNBLOCKED", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "NOAUTH", "WRONGPASS", "max number of clients"}
 )
 
 func judge(err error) verdict {
