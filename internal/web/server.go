@@ -70,7 +70,7 @@ func New(config Config, st *store.Store, in *ingest.Ingest, metrics http.Handler
 // Handler returns the API. All routes stand here, each with who calls it.
 func (s *Server) Handler() http.Handler {
 	r := chi.NewRouter()
-	r.Use(s.observe, s.recoverPanics, s.forceTLS, decodePath, middleware.GetHead) // some load balancers ask with HEAD
+	r.Use(s.observe, s.recoverPanics, refuseAmbiguous, s.forceTLS, decodePath, middleware.GetHead) // some load balancers ask with HEAD
 	r.NotFound(s.notFound)
 	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { s.methodNotAllowed(r, w, req) })
 
@@ -143,6 +143,7 @@ func (s *Server) Run(ctx context.Context, on net.Listener) error {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeader,
+		ConnContext:       watched,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	serve := server.Serve
@@ -151,7 +152,7 @@ func (s *Server) Run(ctx context.Context, on net.Listener) error {
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- serve(&listener{on, telemetry.NewFileWarner(s.log)}) }()
+	go func() { failed <- serve(&listener{on, telemetry.NewFileWarner(s.log), s.config.Certificate == nil}) }()
 	select {
 	case err := <-failed:
 		return err

@@ -1,0 +1,73 @@
+package web_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/store/storetest"
+)
+
+// TestAmbiguousRequestsAreRefused sends requests by hand, several on one connection, and looks at what is answered until
+// the connection is closed, or they end.
+func TestAmbiguousRequestsAreRefused(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	address := strings.TrimPrefix(a.run(), "http://")
+	const head = "POST /topics/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWxpY2UtLTE6\r\n" // alice--1
+	const event = `{"type":"noop","url":"https://x.example/1"}`
+	size := strconv.Itoa(len(event))
+	chunked := strconv.FormatInt(int64(len(event)), 16) + ";x=y\r\n" + event + "\r\n0\r\nX-Trailer: 1\r\n\r\n"
+	plain := head + "Content-Length: " + size + "\r\n\r\n" + event
+	// A body that looks like a head, of spaces that JSON allows.
+	tricky := "\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n"
+	last := "GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+	for name, c := range map[string]struct {
+		requests string
+		statuses []int
+	}{
+		"plain":               {plain + "\r\n" + plain + last, []int{200, 200, 200}},
+		"chunked":             {head + "transfer-encoding: chunked\r\n\r\n" + chunked + plain + last, []int{200, 200, 200}},
+		"both":                {head + "Content-Length: " + size + "\r\nTransfer-Encoding: chunked\r\n\r\n" + chunked + plain, []int{400}},
+		"both, other order":   {head + "TRANSFER-ENCODING: chunked\r\ncontent-length:5\r\n\r\n" + chunked + plain, []int{400}},
+		"folded":              {head + "Content-Length:\r\n " + size + "\r\n\r\n" + event + plain, []int{400}},
+		"a body like a head":  {head + "Content-Length: " + strconv.Itoa(len(tricky)) + "\r\n\r\n" + tricky + plain + last, []int{400, 200, 200}},
+		"a chunk like a head": {head + "Transfer-Encoding: chunked\r\n\r\n" + strconv.FormatInt(int64(len(tricky)), 16) + "\r\n" + tricky + "\r\n0\r\n\r\n" + plain + last, []int{400, 200, 200}},
+	} {
+		for _, bytewise := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				conn, err := net.Dial("tcp", address)
+				require.NoError(t, err)
+				defer conn.Close()
+				requests := []byte(c.requests)
+				for len(requests) > 0 {
+					n := len(requests)
+					if bytewise {
+						n = 1
+					}
+					if _, err := conn.Write(requests[:n]); err != nil {
+						break // it has been closed
+					}
+					requests = requests[n:]
+				}
+				reader := bufio.NewReader(conn)
+				for i, status := range c.statuses {
+					resp, err := http.ReadResponse(reader, nil)
+					require.NoError(t, err, "answer %d", i)
+					_, err = io.Copy(io.Discard, resp.Body)
+					require.NoError(t, err)
+					assert.Equal(t, status, resp.StatusCode, "answer %d", i)
+					assert.Equal(t, i == len(c.statuses)-1, resp.Close, "answer %d", i)
+				}
+				_, err = reader.ReadByte()
+				assert.Error(t, err, "the connection is closed")
+			})
+		}
+	}
+}
