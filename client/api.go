@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"time"
 	"unicode/utf8"
 )
@@ -155,10 +156,39 @@ func toMillis(t time.Time) *int64 {
 	return &ms
 }
 
+// Page is a part of a list.
+type Page struct {
+	// After is the name behind which it begins: of a topic, or of a subscriber's client. Empty for the beginning.
+	After string
+	// Limit is how many are wanted, at most 10,000; 0 for all that follow.
+	Limit int
+}
+
+// of is the path of a part of the list at a path.
+func (p Page) of(path string) string {
+	query := url.Values{}
+	if p.After != "" {
+		query.Set("after", p.After)
+	}
+	if p.Limit != 0 {
+		query.Set("limit", strconv.Itoa(p.Limit))
+	}
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}
+
 // Subscriptions lists all subscribers of the bus.
 func (c *Client) Subscriptions(ctx context.Context) (all []SubscriptionStatus, err error) {
-	err = c.call(ctx, request{method: http.MethodGet, path: "/subscriptions", what: "list subscriptions"}, &all)
-	return all, err
+	return c.SubscriptionsPage(ctx, Page{})
+}
+
+// SubscriptionsPage lists some subscribers of the bus, ordered by the names of their clients. A page has all subscribers of the last name
+// that it has, and so may be longer than its limit. An empty one is the end.
+func (c *Client) SubscriptionsPage(ctx context.Context, p Page) (some []SubscriptionStatus, err error) {
+	err = c.call(ctx, request{method: http.MethodGet, path: p.of("/subscriptions"), what: "list subscriptions"}, &some)
+	return some, err
 }
 
 // Topic is a topic of the bus.
@@ -173,8 +203,13 @@ type Topic struct {
 
 // Topics lists all topics of the bus.
 func (c *Client) Topics(ctx context.Context) (all []Topic, err error) {
-	err = c.call(ctx, request{method: http.MethodGet, path: "/topics", what: "list topics"}, &all)
-	return all, err
+	return c.TopicsPage(ctx, Page{})
+}
+
+// TopicsPage lists some topics of the bus, ordered by name. A page that is shorter than its limit is the last.
+func (c *Client) TopicsPage(ctx context.Context, p Page) (some []Topic, err error) {
+	err = c.call(ctx, request{method: http.MethodGet, path: p.of("/topics"), what: "list topics"}, &some)
+	return some, err
 }
 
 // DeleteTopic removes a topic with all subscriptions to it; what is queued is still delivered. Only its publisher and

@@ -42,7 +42,10 @@ type Config struct {
 	HealRate, DamageRate int
 	MaxBackoff           time.Duration
 
-	MaxEventData     int
+	MaxEventData int
+	// The most topics of a subscription, of a client, and of the bus.
+	MaxSubscriptionTopics, MaxClientTopics, MaxTopics int
+
 	ScalingThreshold int
 	ScalingDeadline  time.Duration
 	ForceTLS         bool
@@ -127,7 +130,12 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 		DamageRate:           e.integer("ROUTEMASTER_HP_DAMAGE_RATE", -2, -bus.MaxHealth, 0),
 		MaxBackoff:           e.duration("MAX_BACKOFF_MS", 60_000, 100, 86_400_000, time.Millisecond),
 
-		MaxEventData:     e.integer("ROUTEMASTER_MAX_EVENT_DATA", 64, 0, 65536),
+		MaxEventData: e.integer("ROUTEMASTER_MAX_EVENT_DATA", 64, 0, 65536),
+
+		MaxSubscriptionTopics: e.integer("ROUTEMASTER_MAX_SUBSCRIPTION_TOPICS", 1000, 1, 1_000_000),
+		MaxClientTopics:       e.integer("ROUTEMASTER_MAX_CLIENT_TOPICS", 1000, 1, 1_000_000),
+		MaxTopics:             e.integer("ROUTEMASTER_MAX_TOPICS", 100_000, 1, 1_000_000),
+
 		ScalingThreshold: e.integer("ROUTEMASTER_SCALING_THRESHOLD", 100, 1, 1_000_000_000),
 		ScalingDeadline:  e.duration("ROUTEMASTER_SCALING_DEADLINE", 1000, 0, 86_400_000, time.Millisecond),
 		ForceTLS:         e.boolean("FORCE_SSL", true),

@@ -53,16 +53,17 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	in := ingest.New(st, c.MaxEventData, seen.recorder, time.Now)
 	in.Tracer = seen.tracer
 	server := web.New(web.Config{
-		RootKey:          c.RootKey,
-		NonceTTL:         c.NonceTTL,
-		IdempotencyTTL:   c.IdempotencyTTL,
-		ForceTLS:         c.ForceTLS,
-		Certificate:      certificate,
-		Deny:             c.CallbackDeny,
-		ScalingThreshold: int64(c.ScalingThreshold),
-		ScalingDeadline:  c.ScalingDeadline,
-		Reporter:         seen.reporter,
-		Tracer:           seen.tracer,
+		RootKey:               c.RootKey,
+		NonceTTL:              c.NonceTTL,
+		IdempotencyTTL:        c.IdempotencyTTL,
+		ForceTLS:              c.ForceTLS,
+		Certificate:           certificate,
+		Deny:                  c.CallbackDeny,
+		MaxSubscriptionTopics: c.MaxSubscriptionTopics,
+		ScalingThreshold:      int64(c.ScalingThreshold),
+		ScalingDeadline:       c.ScalingDeadline,
+		Reporter:              seen.reporter,
+		Tracer:                seen.tracer,
 	}, st, in, seen.metrics.Handler(), log, time.Now)
 
 	ctx, cancel := context.WithCancel(ctx)
@@ -103,6 +104,8 @@ func openStore(c Config, log *slog.Logger, connections int, onGone func(store.Dr
 		Origins:     c.Tracing,
 
 		IdempotencyKeys: c.IdempotencyKeys,
+		MaxClientTopics: c.MaxClientTopics,
+		MaxTopics:       c.MaxTopics,
 		OnLink: func(err error) {
 			if err != nil {
 				log.Error("redis is away; waiting for it", "error", err)

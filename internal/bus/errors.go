@@ -31,6 +31,20 @@ var (
 	ErrNotSubscribed = errors.New("not subscribed")
 )
 
+// TopicLimitError says that a request would make more topics than the operator allows. Nothing was changed.
+type TopicLimitError struct {
+	// Limit is how many topics are allowed: of the client or, if OfBus, of the bus.
+	Limit int
+	OfBus bool
+}
+
+func (e *TopicLimitError) Error() string {
+	if e.OfBus {
+		return fmt.Sprintf("the bus has its limit of %d topics; delete topics that are not needed", e.Limit)
+	}
+	return fmt.Sprintf("this would be more than %d topics that the client publishes to or was the first to name; delete those that are not needed", e.Limit)
+}
+
 // Invalid is an error in what a client sent. Its text says what to change.
 type Invalid struct {
 	// Pointer is the JSON pointer (RFC 6901) of the value at fault, empty

@@ -111,6 +111,8 @@ type Topic struct {
 	Name TopicName
 	// Publisher is the token of its owner, empty while nobody has published.
 	Publisher Token
+	// Owner is the name of its owner, empty while nobody has published, or where only the token is known.
+	Owner ClientName
 	// Events is the number of events ever received.
 	Events int64
 }

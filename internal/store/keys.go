@@ -17,6 +17,18 @@ func (k keys) topics() string { return k.ns + "topics" }
 // (packed). Written by publish.
 func (k keys) topic(name bus.TopicName) string { return k.ns + "topic:" + string(name) }
 
+// owners: hash of topic to the name of the client that publishes to it or, before anybody does, named it first. Written when a
+// topic is claimed or first named. It is not of the founding layout. "topics:owners" would be subscriberTopics of a token.
+func (k keys) owners() string { return k.ns + "topic_owners" }
+
+// owned: hash of client name to the number of its topics in owners, without zeros. Written with owners. It is not of the
+// founding layout.
+func (k keys) owned() string { return k.ns + "topic_owners:counts" }
+
+// unused: hash of topic to when it was first seen without publisher, subscriber and event (ms). Written by the
+// housekeeping. It is not of the founding layout.
+func (k keys) unused() string { return k.ns + "topic_owners:unused" }
+
 // topicSubscribers: set of the tokens subscribed to a topic. Written by subscribe.
 func (k keys) topicSubscribers(name bus.TopicName) string {
 	return k.ns + "subscribers:" + string(name)

@@ -21,6 +21,9 @@ func TestKeysInLua(t *testing.T) {
 	want := map[string]string{
 		"topics_key()":                   k.topics(),
 		"topic_key('x')":                 k.topic("x"),
+		"owners_key()":                   k.owners(),
+		"owned_key()":                    k.owned(),
+		"unused_key()":                   k.unused(),
 		"topic_subscribers_key('x')":     k.topicSubscribers("x"),
 		"subscribers_key()":              k.subscribers(),
 		"subscriber_key('x')":            k.subscriber("x"),
@@ -60,7 +63,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 	const uid = "AAAABBBBCCCCDDDD-_-_"
 	k := keys{"ns:"}
 	want := map[string]string{
-		k.topics(): "set", k.topic("x"): "hash", k.topicSubscribers("x"): "set",
+		k.topics(): "set", k.owners(): "hash", k.owned(): "hash", k.unused(): "hash", k.topic("x"): "hash", k.topicSubscribers("x"): "set",
 		k.subscribers(): "set", k.subscriber("x"): "hash", k.subscriberTopics("x"): "set",
 		k.tokens(): "hash", k.batch(uid): "list", k.original(uid): "list", k.current("x"): "set", k.line("x"): "zset", k.failed("x"): "zset", k.delivery("x"): "hash",
 		k.origins(uid):   "list",

@@ -17,9 +17,11 @@ var luaFiles embed.FS
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
-	scriptTopicPublish          = newScript("topic_publish", "batches", "idempotency")
-	scriptTopicDelete           = newScript("topic_delete")
-	scriptSubscriberPut         = newScript("subscriber_put", "batches")
+	scriptTopicPublish          = newScript("topic_publish", "batches", "idempotency", "owners")
+	scriptTopicDelete           = newScript("topic_delete", "owners")
+	scriptTopicInherit          = newScript("topic_inherit", "full", "owners")
+	scriptTopicSweep            = newScript("topic_sweep", "full", "owners")
+	scriptSubscriberPut         = newScript("subscriber_put", "batches", "owners")
 	scriptSubscriberUnsubscribe = newScript("subscriber_unsubscribe")
 	scriptSubscriberDelete      = newScript("subscriber_delete", "full", "batches", "subscribers")
 	scriptTokenPut              = newScript("token_put")

@@ -32,6 +32,9 @@ type Options struct {
 	MinReplicas int
 	// IdempotencyKeys is the most idempotency keys of one client, [bus.DefaultIdempotencyKeys] if 0. Beyond them the oldest go.
 	IdempotencyKeys int
+	// MaxClientTopics is how many topics one client may own or have named first, MaxTopics how many there may be; 0
+	// is no limit.
+	MaxClientTopics, MaxTopics int
 	// Origins makes [Delivery].Origins be read.
 	Origins bool
 	// OnLink, if given, is called when Redis stops answering, with the reason, and with
@@ -57,6 +60,8 @@ type Store struct {
 	origins     bool
 	// keysPerSlice is the most idempotency keys in a slice of them.
 	keysPerSlice int
+
+	maxClientTopics, maxTopics int
 }
 
 // Open prepares a store. It does not connect yet, so the error is about the options alone.
@@ -71,6 +76,7 @@ func Open(o Options) (*Store, error) {
 	s := &Store{
 		source: source, keys: keys{o.Namespace}, link: &link{onChange: o.OnLink, onRefusal: o.OnRefusal},
 		abreast: max(o.Abreast, 1), minReplicas: o.MinReplicas, origins: o.Origins, onGone: o.OnGone,
+		maxClientTopics: o.MaxClientTopics, maxTopics: o.MaxTopics,
 	}
 	s.keysPerSlice = max(cmp.Or(o.IdempotencyKeys, bus.DefaultIdempotencyKeys)/idempotencySlices, 1)
 	if s.onGone == nil {

@@ -191,6 +191,8 @@ func TestPublishWritesTheDocumentedLayout(t *testing.T) {
 			"api_tokens:by_token": fmt.Sprintf("hash %q", map[string]string{"alice--1": "alice", "bob--2": "bob", "publisher--1": "publisher"}),
 			"topics":              `set ["widgets"]`,
 			"topic:widgets":       fmt.Sprintf("hash %q", map[string]string{"publisher": string(publisher), "counter": "2", "last_event": event(2)}),
+			"topic_owners":        fmt.Sprintf("hash %q", map[string]string{"widgets": "publisher"}),
+			"topic_owners:counts": fmt.Sprintf("hash %q", map[string]string{"publisher": "1"}),
 			"subscribers":         `set ["alice--1"]`,
 			"subscribers:widgets": `set ["alice--1"]`,
 			"topics:alice--1":     `set ["widgets"]`,
@@ -300,7 +302,7 @@ func TestATopicBelongsToItsFirstPublisher(t *testing.T) {
 
 		topics, _, err := f.Topics(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, []bus.Topic{{Name: "widgets", Publisher: publisher, Events: 1}}, topics)
+		assert.Equal(t, []bus.Topic{{Name: "widgets", Publisher: publisher, Owner: "publisher", Events: 1}}, topics)
 	})
 }
 
@@ -325,7 +327,7 @@ func TestADeliveryLeavesNothingBehind(t *testing.T) {
 		f.sound()
 		assert.Equal(t, []string{
 			"api_tokens:by_token", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "subscribers:widgets",
-			"topic:widgets", "topics", "topics:alice--1", "workers",
+			"topic:widgets", "topic_owners", "topic_owners:counts", "topics", "topics:alice--1", "workers",
 		}, keysOf(dump(t, f.raw)))
 		subscribers, _, err := f.Subscribers(t.Context())
 		require.NoError(t, err)
@@ -837,7 +839,7 @@ func TestSubscriptions(t *testing.T) {
 		require.ErrorIs(t, f.DeleteSubscriber(ctx, bob), bus.ErrNotSubscribed)
 		require.NoError(t, f.DeleteSubscriber(ctx, alice))
 		f.sound()
-		assert.Equal(t, []string{"api_tokens:by_token", "topic:b", "topics"}, keysOf(dump(t, f.raw)))
+		assert.Equal(t, []string{"api_tokens:by_token", "topic:b", "topic_owners", "topic_owners:counts", "topics"}, keysOf(dump(t, f.raw)))
 	})
 }
 
@@ -858,7 +860,7 @@ func TestBatchesOfADeletedSubscriberAreDropped(t *testing.T) {
 		f.schedule(100)
 		assert.Nil(t, f.acquire("w2", 100))
 		f.sound()
-		assert.Equal(t, []string{"api_tokens:by_token", "jobs:pending:index:main", "topic:widgets", "topics", "workers"}, keysOf(dump(t, f.raw)))
+		assert.Equal(t, []string{"api_tokens:by_token", "jobs:pending:index:main", "topic:widgets", "topic_owners", "topic_owners:counts", "topics", "workers"}, keysOf(dump(t, f.raw)))
 	})
 }
 

@@ -59,7 +59,32 @@ func (s *Store) AddToken(ctx context.Context, token bus.Token, name bus.ClientNa
 	return wrap("add token", s.change(ctx, call{args: []any{"hsetnx", s.keys.tokens(), string(token), string(name)}}).Err())
 }
 
-// DeleteToken removes a token, if it is there, and the subscriber of that token.
+// DeleteToken removes a token, if it is there, and the subscriber of that token. The token's topics stay its client's.
 func (s *Store) DeleteToken(ctx context.Context, token bus.Token) error {
+	if err := s.bequeath(ctx, token); err != nil {
+		return wrap("delete token", err)
+	}
 	return wrap("delete token", s.change(ctx, call{scriptTokenDelete, []any{string(token)}}).Err())
+}
+
+// bequeath notes whose the topics of a token are before it goes, a slice at a time, and gives them to another token of the same
+// client, if there is one.
+func (s *Store) bequeath(ctx context.Context, token bus.Token) error {
+	names, err := s.Tokens(ctx)
+	if err != nil || names[token] == "" {
+		return err
+	}
+	heir := ""
+	for other, name := range names {
+		if other != token && name == names[token] {
+			heir = string(other)
+		}
+	}
+	return s.eachSlice(ctx, s.keys.topics(), func(topics []string) error {
+		args := []any{string(token), heir}
+		for _, topic := range topics {
+			args = append(args, topic)
+		}
+		return s.run(ctx, scriptTopicInherit, args...).Err()
+	})
 }

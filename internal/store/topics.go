@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"iter"
-	"slices"
 	"strings"
 	"time"
 
@@ -60,7 +59,7 @@ func (t Tokens) Len() int {
 
 // PublishAll stores the events of each publication in a batch of every subscriber of its topic, in one atomic
 // step for each, in order, and in one round trip for all. There is a receipt for each. Its error is nil, [bus.ErrTopicClaimed], [bus.ErrKeyReused],
-// [bus.ErrTooManyBatches], [bus.ErrTokenUnknown] or [bus.ErrUnavailable]. After the last the events may have been stored all the same,
+// [bus.ErrTooManyBatches], [bus.ErrTokenUnknown], a [bus.TopicLimitError] or [bus.ErrUnavailable]. After the last the events may have been stored all the same,
 // if it was the answer that was lost.
 func (s *Store) PublishAll(ctx context.Context, publications ...Publication) []Receipt {
 	calls := make([]call, len(publications))
@@ -69,7 +68,7 @@ func (s *Store) PublishAll(ctx context.Context, publications ...Publication) []R
 	}
 	receipts := make([]Receipt, len(publications))
 	for i, cmd := range s.changeAll(ctx, calls...) {
-		receipts[i] = published(cmd)
+		receipts[i] = s.published(cmd)
 	}
 	return receipts
 }
@@ -82,12 +81,12 @@ func (s *Store) publish(p *Publication) call {
 		key, digest = p.Once.digests()
 		ttl = cmp.Or(p.Once.TTL, bus.DefaultIdempotencyTTL)
 	}
-	args := make([]any, 0, 13+len(p.Events))
+	args := make([]any, 0, 15+len(p.Events))
 	args = append(args,
 		string(p.Topic), string(p.Publisher), p.ReceivedAt, bus.NewBatchSeed(),
 		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), key, digest, ttl.Milliseconds(),
 		strings.Join(p.Origins, " "), p.ReceivedAt+turnTimeout.Milliseconds(),
-		s.keysPerSlice, bus.MaxOpenedBatches,
+		s.keysPerSlice, bus.MaxOpenedBatches, s.maxClientTopics, s.maxTopics,
 	)
 	for _, event := range p.Events {
 		args = append(args, string(event))
@@ -95,7 +94,7 @@ func (s *Store) publish(p *Publication) call {
 	return call{scriptTopicPublish, args}
 }
 
-func published(cmd *redis.Cmd) Receipt {
+func (s *Store) published(cmd *redis.Cmd) Receipt {
 	reply, err := cmd.Result()
 	if err != nil {
 		return Receipt{Err: wrap("publish", err)}
@@ -103,7 +102,7 @@ func published(cmd *redis.Cmd) Receipt {
 	var receipt Receipt
 	switch reply := reply.(type) {
 	case int64:
-		receipt.Err = publishErrors[reply] // else the same request was stored before
+		receipt.Err = cmp.Or(publishErrors[reply], s.topicLimit(reply)) // else the same request was stored before
 	case string:
 		receipt.Stored, receipt.Receivers = true, Tokens(reply)
 	case []any:
@@ -118,33 +117,18 @@ var publishErrors = map[int64]error{
 	0: bus.ErrTopicClaimed, -1: bus.ErrKeyReused, -2: bus.ErrTokenUnknown, -3: bus.ErrTooManyBatches,
 }
 
-// Topics lists all topics, ordered by name. Those with a key that is not of its type, because something else has written to it, are
-// left out. Damaged are these keys.
-func (s *Store) Topics(ctx context.Context) (topics []bus.Topic, damaged []string, err error) {
-	names, err := s.redis.SMembers(ctx, s.keys.topics()).Result()
-	if err != nil {
-		return nil, nil, wrap("list topics", err)
+// What scripts return when there would be too many topics.
+const overClientTopics, overTopics = int64(-5), int64(-6)
+
+// topicLimit is the error for one of these, nil for any other reply.
+func (s *Store) topicLimit(reply any) error {
+	switch reply {
+	case overClientTopics:
+		return &bus.TopicLimitError{Limit: s.maxClientTopics}
+	case overTopics:
+		return &bus.TopicLimitError{Limit: s.maxTopics, OfBus: true}
 	}
-	slices.Sort(names)
-	cmds := make([]*redis.SliceCmd, len(names))
-	err = s.pipelinedReads(ctx, "list topics", func(pipe redis.Pipeliner) {
-		for i, name := range names {
-			cmds[i] = pipe.HMGet(ctx, s.keys.topic(bus.TopicName(name)), "publisher", "counter")
-		}
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	topics = make([]bus.Topic, 0, len(names))
-	for i, name := range names {
-		if cmds[i].Err() != nil {
-			damaged = append(damaged, keys{}.topic(bus.TopicName(name)))
-			continue
-		}
-		publisher, counter := text(cmds[i].Val()[0]), text(cmds[i].Val()[1]) // absent until somebody publishes
-		topics = append(topics, bus.Topic{Name: bus.TopicName(name), Publisher: bus.Token(publisher), Events: integer(counter, 0)})
-	}
-	return topics, damaged, nil
+	return nil
 }
 
 // DeleteTopic deletes a topic and the subscriptions to it; queued events stay. It asks in the

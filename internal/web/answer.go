@@ -69,6 +69,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	var p *problem
 	var invalid *bus.Invalid
+	var limit *bus.TopicLimitError
 	switch {
 	case errors.As(err, &p):
 		writeProblem(w, *p)
@@ -86,6 +87,8 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		writeProblem(w, problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf(
 			"the events would open more than %d batches, as many for each of the topic's subscribers as its max asks for; nothing was stored: send fewer events at once",
 			bus.MaxOpenedBatches)})
+	case errors.As(err, &limit):
+		writeProblem(w, problem{Status: http.StatusConflict, Detail: limit.Error()})
 	case errors.Is(err, bus.ErrTopicUnknown):
 		writeProblem(w, problem{Status: http.StatusNotFound, Detail: "there is no such topic; GET /topics lists them"})
 	case errors.Is(err, bus.ErrNotSubscribed):

@@ -129,7 +129,7 @@ func TestIdempotentPublish(t *testing.T) {
 		}
 		topics, _, err := a.Topics(t.Context())
 		require.NoError(t, err)
-		assert.Equal(t, []bus.Topic{{Name: "a", Publisher: alice, Events: 4}, {Name: "b", Publisher: bob, Events: 1}}, topics)
+		assert.Equal(t, []bus.Topic{{Name: "a", Publisher: alice, Owner: "alice", Events: 4}, {Name: "b", Publisher: bob, Owner: "bob", Events: 1}}, topics)
 		storetest.RequireSound(t, a.Store)
 	})
 }

@@ -32,6 +32,8 @@ type Config struct {
 	Certificate *Certificate
 	// Deny is the addresses that a callback must not have.
 	Deny bus.DenyList
+	// MaxSubscriptionTopics is the most topics of a subscription; 0 is no limit.
+	MaxSubscriptionTopics int
 	// ScalingThreshold is the number of due jobs from which on /pulse/scaling answers slowly; due
 	// within ScalingDeadline.
 	ScalingThreshold int64

@@ -30,21 +30,24 @@ type eventsView struct {
 }
 
 func (s *Server) getSubscribers(w http.ResponseWriter, r *http.Request) {
-	views, err := s.viewSubscribers(r)
-	s.answerJSON(w, r, views, err)
+	s.answerList(w, r, func(l *list) error {
+		page, err := readPage(r)
+		if err != nil {
+			return err
+		}
+		names, err := s.directory.clientNames(r.Context())
+		if err != nil {
+			return err
+		}
+		damaged, err := s.store.EachSubscribers(r.Context(), page, func(subscribers []bus.Subscriber) error {
+			return l.add(viewSubscribers(subscribers, caller(r), names))
+		})
+		s.logDamaged(r, "left out subscribers whose data is damaged", damaged)
+		return err
+	})
 }
 
-func (s *Server) viewSubscribers(r *http.Request) ([]subscriberView, error) {
-	subscribers, damaged, err := s.store.Subscribers(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	s.logDamaged(r, "left out subscribers whose data is damaged", damaged)
-	names, err := s.directory.clientNames(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	who := caller(r)
+func viewSubscribers(subscribers []bus.Subscriber, who client, names map[bus.Token]bus.ClientName) []subscriberView {
 	views := make([]subscriberView, len(subscribers))
 	for i, sub := range subscribers {
 		views[i] = viewSubscriber(sub)
@@ -54,7 +57,7 @@ func (s *Server) viewSubscribers(r *http.Request) ([]subscriberView, error) {
 			views[i].UUID = &sub.UUID
 		}
 	}
-	return views, nil
+	return views
 }
 
 // logDamaged tells of keys in Redis that are not of their type, if there are any.
@@ -90,6 +93,9 @@ func (s *Server) postSubscriber(w http.ResponseWriter, r *http.Request) {
 	sub, err := s.readSubscription(w, r)
 	if err == nil {
 		err = sub.Normalize(s.config.Deny)
+	}
+	if most := s.config.MaxSubscriptionTopics; err == nil && most > 0 && len(sub.Topics) > most {
+		err = bus.Invalidf("/topics", "must be at most %d topics", most)
 	}
 	if err == nil {
 		err = s.store.Subscribe(r.Context(), caller(r).token, sub, s.now())

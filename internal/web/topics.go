@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
@@ -16,30 +17,34 @@ type topicView struct {
 }
 
 func (s *Server) getTopics(w http.ResponseWriter, r *http.Request) {
-	views, err := s.viewTopics(r)
-	s.answerJSON(w, r, views, err)
+	s.answerList(w, r, func(l *list) error {
+		page, err := readPage(r)
+		if err != nil {
+			return err
+		}
+		names, err := s.directory.clientNames(r.Context())
+		if err != nil {
+			return err
+		}
+		damaged, err := s.store.EachTopics(r.Context(), page, func(topics []bus.Topic) error {
+			return l.add(viewTopics(topics, caller(r), names))
+		})
+		s.logDamaged(r, "left out topics whose data is damaged", damaged)
+		return err
+	})
 }
 
-func (s *Server) viewTopics(r *http.Request) ([]topicView, error) {
-	topics, damaged, err := s.store.Topics(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	s.logDamaged(r, "left out topics whose data is damaged", damaged)
-	names, err := s.directory.clientNames(r.Context())
-	if err != nil {
-		return nil, err
-	}
-	who := caller(r)
+func viewTopics(topics []bus.Topic, who client, names map[bus.Token]bus.ClientName) []topicView {
 	views := make([]topicView, len(topics))
 	for i, topic := range topics {
 		views[i] = topicView{Name: topic.Name, Events: topic.Events}
 		if topic.Publisher != "" {
-			publisher := who.identityOf(topic.Publisher, bus.PublicName(topic.Publisher, names[topic.Publisher]))
+			name := cmp.Or(names[topic.Publisher], topic.Owner) // the token may be gone
+			publisher := who.identityOf(topic.Publisher, bus.PublicName(topic.Publisher, name))
 			views[i].Publisher = &publisher
 		}
 	}
-	return views, nil
+	return views
 }
 
 // identityOf is how a client is shown to c: tokens are credentials, so they are shown to root and to the client

@@ -3,14 +3,30 @@
 -- failures is tried at once.
 --
 -- ARGV     1 namespace, 2 token, 3 callback, 4 default max_events, 5 default timeout (ms),
---          6 now (ms), 7 number of fields that follow, 8.. field, value, ..., then all topics
--- Returns  1, or 0 when the token is not known
+--          6 now (ms), 7 most topics of a client, 8 most topics of the bus, 9 number of fields
+--          that follow, 10.. field, value, ..., then all topics
+-- Returns  1; 0 when the token is not known; -5 when the client would have named too many topics,
+--          -6 when the bus would have too many
 -- Keeps    topics:{token} and subscribers:{name} each other's mirror
-local token, values = ARGV[2], tonumber(ARGV[7]) * 2
-if redis.call('HEXISTS', tokens_key(), token) == 0 then return 0 end
+local token, FIELDS, TOPICS = ARGV[2], 10, 10 + tonumber(ARGV[9]) * 2
+local name = redis.call('HGET', tokens_key(), token)
+if not name then return 0 end
+
+local wanted, new, more = {}, {}, 0
+for i = TOPICS, #ARGV do
+  local topic = ARGV[i]
+  if not wanted[topic] and redis.call('SISMEMBER', topics_key(), topic) == 0 then
+    table.insert(new, topic)
+    if redis.call('HGET', owners_key(), topic) ~= name then more = more + 1 end
+  end
+  wanted[topic] = true
+end
+local refused = over_limit(name, more, #new, tonumber(ARGV[7]), tonumber(ARGV[8]))
+if refused ~= 0 then return refused end
+
 local subscriber = subscriber_key(token)
 redis.call('HSET', subscriber, 'callback', ARGV[3])
-for i = 8, 7 + values, 2 do redis.call('HSET', subscriber, ARGV[i], ARGV[i + 1]) end
+for i = FIELDS, TOPICS - 1, 2 do redis.call('HSET', subscriber, ARGV[i], ARGV[i + 1]) end
 redis.call('HSETNX', subscriber, 'max_events', ARGV[4])
 redis.call('HSETNX', subscriber, 'timeout', ARGV[5])
 redis.call('HSETNX', subscriber, 'health_points', 100)
@@ -29,18 +45,18 @@ for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
   end
 end
 
-local wanted = {}
-for i = 8 + values, #ARGV do
-  local name = ARGV[i]
-  wanted[name] = true
-  redis.call('SADD', topics_key(), name)
-  redis.call('SADD', topic_subscribers_key(name), token)
-  redis.call('SADD', subscriber_topics_key(token), name)
+for _, topic in ipairs(new) do
+  redis.call('SADD', topics_key(), topic)
+  set_owner(topic, name)
 end
-for _, name in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do
-  if not wanted[name] then
-    redis.call('SREM', topic_subscribers_key(name), token)
-    redis.call('SREM', subscriber_topics_key(token), name)
+for topic in pairs(wanted) do
+  redis.call('SADD', topic_subscribers_key(topic), token)
+  redis.call('SADD', subscriber_topics_key(token), topic)
+end
+for _, topic in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do
+  if not wanted[topic] then
+    redis.call('SREM', topic_subscribers_key(topic), token)
+    redis.call('SREM', subscriber_topics_key(token), topic)
   end
 end
 return 1

@@ -6,18 +6,19 @@
 --          9 digest of the request, 10 life of an idempotency key (ms), 11 the spans of the requests
 --          if they are traced, separated by spaces, 12 when a job told to wait for its turn comes up by itself
 --          at the latest (ms), 13 most idempotency keys in a slice, 14 most batches to open,
---          15.. packed events, oldest first
+--          15 most topics of a client, 16 most topics of the bus, 17.. packed events, oldest first
 -- Returns  the subscribers' tokens, with a space between two, so that it is cheap to return; with how many idempotency
 --          keys had to go, in a list, if any had to; or a number:
 --          2 when the request was stored before; 0 when another client publishes to the topic;
 --          -1 when another request had its idempotency key; -2 when the token is not known;
---          -3 when it would open too many batches. An error, before anything is written, when a key that all
+--          -3 when it would open too many batches; -5 when the client has too many topics to claim one
+--          more, -6 when the bus has too many. An error, before anything is written, when a key that all
 --          subscribers share is not of its type
 -- Keeps    every event in one batch of each subscriber; every batch with one job, its
 --          index entry and its gauges; a current batch neither full nor closed
 local topic, publisher, now, seed = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local default_max, default_timeout = tonumber(ARGV[6]), tonumber(ARGV[7])
-local FIRST, LAST = 15, #ARGV
+local FIRST, LAST = 17, #ARGV
 local EVENTS = LAST - FIRST + 1
 local MOST_ORIGINS, ORIGINS_LIFE = 8, 24 * 3600 * 1000 -- of one batch; in ms
 local CHUNK = 1000 -- as many values as unpack can safely push at once
@@ -26,8 +27,9 @@ local UID_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 local name = redis.call('HGET', tokens_key(), publisher)
 if not name then return -2 end
 local owner = redis.call('HGET', topic_key(topic), 'publisher')
-if owner and owner ~= '' and owner ~= publisher and redis.call('HGET', tokens_key(), owner) ~= name then
-  return 0 -- it is not another token of the same client either
+local claims = not owner or owner == ''
+if not claims and owner ~= publisher and owner_name(topic, owner) ~= name then
+  return 0 -- it was not claimed with another token of the same client either
 end
 local key, digest, life, slice = ARGV[8], ARGV[9], tonumber(ARGV[10]), nil
 if key ~= '' then
@@ -70,7 +72,9 @@ if opening > tonumber(ARGV[14]) then return -3 end
 
 -- What is written below and was not read above, with its type. Where events are only added to current batches that is nothing.
 local written = {}
-if owner ~= publisher then written[topics_key()] = 'set' end
+if owner ~= publisher then
+  written[topics_key()], written[owners_key()], written[owned_key()] = 'set', 'hash', 'hash'
+end
 if ends_batches then
   written[batches_index_key()], written[jobs_index_key('main')] = 'zset', 'set'
   written[scheduled_key('main')], written[instant_key('main')] = 'zset', 'list'
@@ -81,10 +85,20 @@ for key_written, kind in pairs(written) do
     return redis.error_reply('WRONGTYPE ' .. key_written .. ' is a ' .. is .. ', not a ' .. kind)
   end
 end
+if claims then
+  local more, new = 0, 0
+  if redis.call('HGET', owners_key(), topic) ~= name then more = 1 end
+  if redis.call('SISMEMBER', topics_key(), topic) == 0 then new = 1 end
+  local refused = over_limit(name, more, new, tonumber(ARGV[15]), tonumber(ARGV[16]))
+  if refused ~= 0 then return refused end
+end
 
 redis.call('HINCRBY', topic_key(topic), 'counter', EVENTS)
 redis.call('HSET', topic_key(topic), 'publisher', publisher, 'last_event', ARGV[LAST])
-if owner ~= publisher then redis.call('SADD', topics_key(), topic) end
+if owner ~= publisher then
+  redis.call('SADD', topics_key(), topic)
+  set_owner(topic, name)
+end
 
 local opened = 0
 local function new_uid()

@@ -5,6 +5,9 @@ local ns = ARGV[1]
 local function topics_key() return ns .. 'topics' end
 local function topic_key(name) return ns .. 'topic:' .. name end
 local function topic_subscribers_key(name) return ns .. 'subscribers:' .. name end
+local function owners_key() return ns .. 'topic_owners' end
+local function owned_key() return ns .. 'topic_owners:counts' end
+local function unused_key() return ns .. 'topic_owners:unused' end
 local function subscribers_key() return ns .. 'subscribers' end
 local function subscriber_key(token) return ns .. 'subscriber:' .. token end
 local function subscriber_topics_key(token) return ns .. 'topics:' .. token end

@@ -1,0 +1,274 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"routemaster/internal/bus"
+)
+
+// Page says which part of a list is wanted.
+type Page struct {
+	// After is the name behind which the part begins; empty for the beginning.
+	After string
+	// Limit is how many are wanted; 0 for all that follow.
+	Limit int
+}
+
+// How lists are read, so that neither Redis nor we have much to do at once, or to hold, however long they are. Redis keeps sets
+// without order: a list is made in windows, each of which takes a walk over the whole set.
+const (
+	windowSize         = 10_000
+	topicsPerTrip      = 500
+	subscribersPerTrip = 50
+	// membersPerTrip bounds how many members of subscribers' sets of topics one round trip asks for.
+	membersPerTrip = 2000
+)
+
+// member is a member of a set, with the name by which it is ordered.
+type member struct{ name, member string }
+
+func compareMembers(a, b member) int {
+	return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.member, b.member))
+}
+
+// eachMember calls a function with the members of a set in the order of their names, some at a time. A page does not
+// end between two of the same name, so it may be longer than its limit.
+func (s *Store) eachMember(ctx context.Context, key string, p Page, perTrip int, nameOf func(string) string, each func([]member) error) error {
+	for left := p.Limit; ; {
+		size := windowSize
+		if p.Limit > 0 {
+			size = min(left, windowSize)
+		}
+		window, err := s.window(ctx, key, p.After, size, nameOf)
+		if err != nil {
+			return err
+		}
+		for some := range slices.Chunk(window, perTrip) {
+			if err := each(some); err != nil {
+				return err
+			}
+		}
+		left -= len(window)
+		if len(window) < size || p.Limit > 0 && left <= 0 {
+			return nil
+		}
+		p.After = window[len(window)-1].name
+	}
+}
+
+// window returns the first members of a set behind a name, and all others that have the name of the last of them.
+func (s *Store) window(ctx context.Context, key, after string, size int, nameOf func(string) string) ([]member, error) {
+	var window []member
+	cut := func() {
+		slices.SortFunc(window, compareMembers)
+		window = slices.Compact(window) // SSCAN may return a member twice
+		end := size
+		for end < len(window) && window[end].name == window[size-1].name {
+			end++
+		}
+		window = window[:min(end, len(window))]
+	}
+	err := s.members(ctx, key, "set", 0, func(page []string) {
+		for _, m := range page {
+			if name := nameOf(m); name > after || after == "" {
+				window = append(window, member{name, m})
+			}
+		}
+		if len(window) >= size+max(size/2, elementsPerTrip) {
+			cut()
+		}
+	})
+	cut()
+	return window, err
+}
+
+// Topics is [Store.EachTopics] in one list.
+func (s *Store) Topics(ctx context.Context) (topics []bus.Topic, damaged []string, err error) {
+	damaged, err = s.EachTopics(ctx, Page{}, func(some []bus.Topic) error {
+		topics = append(topics, some...)
+		return nil
+	})
+	return topics, damaged, err
+}
+
+// EachTopics calls a function with the topics of a page, ordered by name, some at a time. Those with a key that is not of its
+// type, because something else has written to it, are left out. Damaged are these keys. What changes meanwhile
+// may be seen or not.
+func (s *Store) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
+	itself := func(name string) string { return name }
+	err = s.eachMember(ctx, s.keys.topics(), p, topicsPerTrip, itself, func(some []member) error {
+		topics, unreadable, err := s.topics(ctx, some)
+		damaged = append(damaged, unreadable...)
+		if err != nil {
+			return err
+		}
+		return each(topics)
+	})
+	return damaged, wrap("list topics", err)
+}
+
+func (s *Store) topics(ctx context.Context, some []member) (topics []bus.Topic, damaged []string, err error) {
+	hashes, names := make([]*redis.SliceCmd, len(some)), make([]string, len(some))
+	var owners *redis.SliceCmd
+	err = s.pipelinedReads(ctx, "list topics", func(pipe redis.Pipeliner) {
+		for i, m := range some {
+			names[i] = m.member
+			hashes[i] = pipe.HMGet(ctx, s.keys.topic(bus.TopicName(m.member)), "publisher", "counter")
+		}
+		owners = pipe.HMGet(ctx, s.keys.owners(), names...)
+	})
+	if err == nil { // this is everybody's
+		err = owners.Err()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, name := range names {
+		if hashes[i].Err() != nil {
+			damaged = append(damaged, keys{}.topic(bus.TopicName(name)))
+			continue
+		}
+		topic := bus.Topic{Name: bus.TopicName(name)}
+		publisher, counter := text(hashes[i].Val()[0]), text(hashes[i].Val()[1]) // absent until somebody publishes
+		topic.Events = integer(counter, 0)
+		if publisher != "" {
+			topic.Publisher, topic.Owner = bus.Token(publisher), bus.ClientName(text(owners.Val()[i]))
+		}
+		topics = append(topics, topic)
+	}
+	return topics, damaged, nil
+}
+
+// Subscribers is [Store.EachSubscribers] in one list.
+func (s *Store) Subscribers(ctx context.Context) (subscribers []bus.Subscriber, damaged []string, err error) {
+	damaged, err = s.EachSubscribers(ctx, Page{}, func(some []bus.Subscriber) error {
+		subscribers = append(subscribers, some...)
+		return nil
+	})
+	return subscribers, damaged, err
+}
+
+// EachSubscribers calls a function with the subscribers of a page, ordered by the public names of their clients, some at a time.
+// Several of one name are always on one page. Those with a key that is not of its type, because something else has written
+// to it, are left out. Damaged are these keys; they show clients by name, never a token.
+func (s *Store) EachSubscribers(ctx context.Context, p Page, each func([]bus.Subscriber) error) (damaged []string, err error) {
+	names := map[string]string{}
+	err = s.members(ctx, s.keys.tokens(), "hash", 0, pairs(func(token, name string) { names[token] = name }))
+	if err != nil {
+		return nil, wrap("list subscribers", err)
+	}
+	search := &oldestSearch{store: s, max: batchesSearched}
+	nameOf := func(token string) string { return string(publicToken(bus.Token(token), names[token])) }
+	err = s.eachMember(ctx, s.keys.subscribers(), p, subscribersPerTrip, nameOf, func(some []member) error {
+		subscribers, unreadable, err := s.subscribers(ctx, some)
+		damaged = append(damaged, unreadable...)
+		if err == nil {
+			err = search.fill(ctx, subscribers)
+		}
+		if err != nil {
+			return err
+		}
+		return each(subscribers)
+	})
+	return damaged, wrap("list subscribers", err)
+}
+
+// subscribers reads some subscribers. One deleted in the meantime is left out.
+func (s *Store) subscribers(ctx context.Context, some []member) (found []bus.Subscriber, damaged []string, err error) {
+	hashes, tokens := make([]*redis.MapStringStringCmd, len(some)), make([]string, len(some))
+	sizes := make([]*redis.IntCmd, len(some))
+	var queued *redis.SliceCmd
+	err = s.pipelinedReads(ctx, "list subscribers", func(pipe redis.Pipeliner) {
+		for i, m := range some {
+			tokens[i] = m.member
+			hashes[i] = pipe.HGetAll(ctx, s.keys.subscriber(bus.Token(m.member)))
+			sizes[i] = pipe.SCard(ctx, s.keys.subscriberTopics(bus.Token(m.member)))
+		}
+		queued = pipe.HMGet(ctx, s.keys.eventGauge(), tokens...)
+	})
+	if err == nil { // this is everybody's
+		err = queued.Err()
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	topics, err := s.topicsOf(ctx, tokens, sizes)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, m := range some {
+		name := bus.Token(m.name)
+		if hashes[i].Err() != nil {
+			damaged = append(damaged, keys{}.subscriber(name))
+		}
+		if sizes[i].Err() != nil {
+			damaged = append(damaged, keys{}.subscriberTopics(name))
+		}
+		if hashes[i].Err() != nil || sizes[i].Err() != nil || len(hashes[i].Val()) == 0 {
+			continue
+		}
+		sub := parseSubscriber(hashes[i].Val())
+		sub.Token, sub.Topics = bus.Token(m.member), topics[i]
+		sub.Queued = integer(text(queued.Val()[i]), 0)
+		found = append(found, sub)
+	}
+	return found, damaged, nil
+}
+
+// topicsOf reads the topics of subscribers, given how many they have.
+func (s *Store) topicsOf(ctx context.Context, tokens []string, sizes []*redis.IntCmd) ([][]bus.TopicName, error) {
+	topics := make([][]bus.TopicName, len(tokens))
+	for i := 0; i < len(tokens); {
+		cmds := map[int]*redis.ScanCmd{}
+		err := s.pipelinedReads(ctx, "list subscribers", func(pipe redis.Pipeliner) {
+			for asked := int64(0); i < len(tokens) && asked < membersPerTrip; i++ {
+				if n := sizes[i].Val(); n > 0 {
+					cmds[i] = scan(ctx, pipe, s.keys.subscriberTopics(bus.Token(tokens[i])), "set", 0)
+					asked += min(n, elementsPerTrip)
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		for at, cmd := range cmds {
+			if topics[at], err = s.topicNames(ctx, tokens[at], cmd); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return topics, nil
+}
+
+// topicNames are the topics of a subscriber, of which the first have been asked for. The set may have been replaced
+// meanwhile by what is none.
+func (s *Store) topicNames(ctx context.Context, token string, first *redis.ScanCmd) (names []bus.TopicName, err error) {
+	if first.Err() != nil {
+		return nil, nil
+	}
+	add := func(page []string) {
+		for _, name := range page {
+			names = append(names, bus.TopicName(name))
+		}
+	}
+	page, cursor := first.Val()
+	add(page)
+	if cursor != 0 {
+		err = s.members(ctx, s.keys.subscriberTopics(bus.Token(token)), "set", cursor, add)
+	}
+	if judge(err) != answered {
+		return nil, wrap("list subscribers", err)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// publicToken stands for a token where a key is shown: it is the client's name.
+func publicToken(token bus.Token, name string) bus.Token {
+	return bus.Token(bus.PublicName(token, bus.ClientName(name)))
+}

@@ -1,0 +1,87 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"routemaster/internal/bus"
+)
+
+// What a search for the oldest batches asks of Redis in one round trip, and in all.
+const (
+	batchesPerTrip  = 500
+	batchesSearched = 20_000
+)
+
+// oldestSearch finds when subscribers' oldest events were received: when their oldest batches were opened. It walks the index of
+// all batches, oldest first, as far as it must. So that a long backlog of one subscriber does not make the list
+// of all of them slow, it gives up after max batches; then the times it has not found are missing, and later
+// than those it has.
+type oldestSearch struct {
+	store *Store
+	max   int64
+	// next is the place in the index that comes next.
+	next int64
+	done bool
+	// found is when the oldest batch of each token was opened that has been come upon.
+	found map[bus.Token]time.Time
+}
+
+// findOldest fills in when each subscriber's oldest event was received.
+func (s *Store) findOldest(ctx context.Context, subscribers []bus.Subscriber, max int64) error {
+	return (&oldestSearch{store: s, max: max}).fill(ctx, subscribers)
+}
+
+// fill fills in when the oldest event of each of these was received.
+func (o *oldestSearch) fill(ctx context.Context, subscribers []bus.Subscriber) error {
+	if o.found == nil {
+		o.found = map[bus.Token]time.Time{}
+	}
+	missing := map[bus.Token]bool{}
+	for i := range subscribers {
+		if _, known := o.found[subscribers[i].Token]; !known && subscribers[i].Queued > 0 {
+			missing[subscribers[i].Token] = true
+		}
+	}
+	for len(missing) > 0 && !o.done {
+		if err := o.walk(ctx, missing); err != nil {
+			return err
+		}
+	}
+	for i := range subscribers {
+		if sub := &subscribers[i]; sub.Queued > 0 {
+			sub.OldestAt = o.found[sub.Token]
+		}
+	}
+	return nil
+}
+
+// walk looks at the next batches, and takes those whose batches it finds out of missing.
+func (o *oldestSearch) walk(ctx context.Context, missing map[bus.Token]bool) error {
+	s := o.store
+	batches, err := s.redis.ZRangeWithScores(ctx, s.keys.batchesIndex(), o.next, o.next+batchesPerTrip-1).Result()
+	if err != nil {
+		return wrap("list batches", err)
+	}
+	o.next += batchesPerTrip
+	o.done = len(batches) == 0 || o.next >= o.max
+	owners := make([]*redis.StringCmd, len(batches))
+	err = s.pipelinedReads(ctx, "list batches", func(pipe redis.Pipeliner) {
+		for i, batch := range batches {
+			owners[i] = pipe.LIndex(ctx, s.keys.batch(bus.BatchID(batch.Member.(string))), 0)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for i, batch := range batches {
+		token := bus.Token(owners[i].Val()) // empty if it has been delivered meanwhile
+		if _, known := o.found[token]; !known {
+			o.found[token] = time.UnixMilli(int64(batch.Score))
+			delete(missing, token)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package store
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"routemaster/internal/bus"
+)
+
+// sliceSize bounds how many topics one step of a script looks at, and how many counters one command removes.
+const sliceSize = 200
+
+// eachSlice calls a function with some members of a set at a time.
+func (s *Store) eachSlice(ctx context.Context, key string, each func([]string) error) error {
+	for cursor := uint64(0); ; {
+		page, next, err := scan(ctx, s.redis, key, "set", cursor).Result()
+		if err != nil {
+			return err
+		}
+		for some := range slices.Chunk(page, sliceSize) {
+			if err := each(some); err != nil {
+				return err
+			}
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// A topic goes that has been without publisher, subscriber and event for so long.
+const unusedTopicLife = 24 * time.Hour
+
+// Tidier removes topics that nobody uses, and the counters of topics and clients that are gone. It goes over them in small
+// steps, again and again.
+type Tidier struct {
+	store *Store
+	// place is which key the next step reads, from cursor on.
+	place  int
+	cursor uint64
+	// clients are all names that counters of clients that are there may bear.
+	clients map[string]bool
+}
+
+// Tidied is how much was removed.
+type Tidied struct{ Topics, Counters int }
+
+// NewTidier makes a tidier, which begins at the beginning.
+func (s *Store) NewTidier() *Tidier { return &Tidier{store: s} }
+
+// Step takes one step. Done is whether it has come to the end, and begins again.
+func (t *Tidier) Step(ctx context.Context, now time.Time) (tidied Tidied, done bool, err error) {
+	k := t.store.keys
+	places := []struct{ key, kind string }{
+		{k.topics(), "set"}, {k.owners(), "hash"}, {k.unused(), "hash"}, {k.counters(), "hash"}, {k.monitored(), "hash"},
+	}
+	at := places[t.place]
+	page, next, err := scan(ctx, t.store.redis, at.key, at.kind, t.cursor).Result()
+	if err == nil {
+		if at.kind == "hash" {
+			page = fieldsOf(page)
+		}
+		if at.key == k.counters() || at.key == k.monitored() {
+			tidied.Counters, err = t.removeCounters(ctx, at.key, page)
+		} else {
+			tidied.Topics, err = t.sweepTopics(ctx, page, now)
+		}
+	}
+	if judge(err) != answered {
+		return tidied, false, wrap("tidy", err)
+	}
+	if t.cursor = next; next == 0 || err != nil { // a key that is not of its type is passed over
+		t.place, t.cursor = (t.place+1)%len(places), 0
+	}
+	return tidied, t.place == 0 && t.cursor == 0, wrap("tidy", err)
+}
+
+// fieldsOf are the fields of a page of a hash.
+func fieldsOf(page []string) (fields []string) {
+	pairs(func(field, _ string) { fields = append(fields, field) })(page)
+	return fields
+}
+
+func (t *Tidier) sweepTopics(ctx context.Context, topics []string, now time.Time) (removed int, err error) {
+	for some := range slices.Chunk(topics, sliceSize) {
+		args := []any{now.UnixMilli(), now.Add(-unusedTopicLife).UnixMilli()}
+		for _, topic := range some {
+			args = append(args, topic)
+		}
+		n, err := t.store.run(ctx, scriptTopicSweep, args...).Int()
+		removed += n
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// removeCounters removes those of some counters whose topic or client is gone. A process may still hold counts of
+// these, and add them later: then they are removed by a later step.
+func (t *Tidier) removeCounters(ctx context.Context, key string, fields []string) (removed int, err error) {
+	topics, err := t.store.existing(ctx, fields)
+	if err != nil {
+		return 0, err
+	}
+	gone := t.gone(fields, topics)
+	if len(gone) == 0 {
+		return 0, nil
+	}
+	// Clients may have come since their names were read, but not those of counters that were read before.
+	if t.clients, err = t.store.counterNames(ctx); err != nil {
+		return 0, err
+	}
+	gone = t.gone(gone, topics)
+	for some := range slices.Chunk(gone, sliceSize) {
+		n, err := t.store.redis.HDel(ctx, key, some...).Result()
+		removed += int(n)
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
+}
+
+// gone are the counters whose topic or client is gone. What cannot be read stays.
+func (t *Tidier) gone(fields []string, topics map[string]bool) (gone []string) {
+	for _, field := range fields {
+		c, err := unpackCounter(field)
+		if err != nil {
+			continue
+		}
+		for _, tag := range c.All() {
+			isTopic, isClient := tag.Name == "topic", tag.Name == "queue" || tag.Name == "publisher" || tag.Name == "subscriber"
+			if isTopic && !topics[tag.Value] || isClient && !t.clients[tag.Value] {
+				gone = append(gone, field)
+				break
+			}
+		}
+	}
+	return gone
+}
+
+// existing are the topics, of those that some counters are about, that are there.
+func (s *Store) existing(ctx context.Context, fields []string) (map[string]bool, error) {
+	found := map[string]*redis.BoolCmd{}
+	err := s.pipelined(ctx, "tidy", func(pipe redis.Pipeliner) {
+		for _, field := range fields {
+			c, err := unpackCounter(field)
+			if err != nil {
+				continue
+			}
+			for _, tag := range c.All() {
+				if tag.Name == "topic" && found[tag.Value] == nil {
+					found[tag.Value] = pipe.SIsMember(ctx, s.keys.topics(), tag.Value)
+				}
+			}
+		}
+	})
+	topics := map[string]bool{}
+	for topic, is := range found {
+		topics[topic] = is.Val()
+	}
+	return topics, err
+}
+
+// counterNames are the names that counters of the clients that are there may bear. The Ruby original has tokens there, and counts
+// under names that it cuts out of them.
+func (s *Store) counterNames(ctx context.Context) (map[string]bool, error) {
+	names := map[string]bool{"": true, "null": true, "malformed": true}
+	add := func(token, name string) {
+		cut, _, _ := strings.Cut(token, "--")
+		legacy := string(bus.LegacyClientName(bus.Token(token)))
+		for _, n := range []string{token, name, legacy, cut} {
+			names[n] = true
+		}
+	}
+	err := s.members(ctx, s.keys.tokens(), "hash", 0, pairs(add))
+	if err != nil {
+		return nil, err
+	}
+	return names, s.members(ctx, s.keys.subscribers(), "set", 0, func(page []string) {
+		for _, token := range page {
+			add(token, "")
+		}
+	})
+}

@@ -1,0 +1,126 @@
+package store_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+// tidy goes over everything once.
+func (f *fixture) tidy(tidier *store.Tidier, now time.Time) (all store.Tidied) {
+	f.t.Helper()
+	for done := false; !done; {
+		var some store.Tidied
+		var err error
+		some, done, err = tidier.Step(f.t.Context(), now)
+		require.NoError(f.t, err)
+		all.Topics += some.Topics
+		all.Counters += some.Counters
+	}
+	return all
+}
+
+func TestAnUnusedTopicGoesAfterADay(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		subscribe := func(token bus.Token, topics ...bus.TopicName) {
+			t.Helper()
+			require.NoError(t, f.Subscribe(ctx, token, bus.Subscription{Topics: topics, Callback: "https://x.example/"}, start))
+		}
+		subscribe(bob, "subscribed")
+		subscribe(alice, append(topicNames("x", 900), "unused", "returning", "published")...)
+		f.publishBy(publisher, "published")
+		subscribe(alice)
+		tidier := f.NewTidier()
+		assert.Zero(t, f.tidy(tidier, start))
+		subscribe(alice, "returning")
+		f.tidy(tidier, start.Add(12*time.Hour))
+		subscribe(alice)
+		f.tidy(tidier, start.Add(13*time.Hour))
+		assert.Zero(t, f.tidy(tidier, start.Add(24*time.Hour-time.Millisecond)))
+		assert.Equal(t, store.Tidied{Topics: 901}, f.tidy(tidier, start.Add(24*time.Hour)))
+		assert.ElementsMatch(t, []string{"subscribed", "returning", "published"}, f.raw.SMembers(ctx, "topics").Val())
+		assert.Equal(t, map[string]string{"alice": "1", "bob": "1", "publisher": "1"}, f.owned())
+		assert.Equal(t, store.Tidied{Topics: 1}, f.tidy(tidier, start.Add(37*time.Hour)))
+		assert.ElementsMatch(t, []string{"subscribed", "published"}, f.raw.SMembers(ctx, "topics").Val())
+
+		// What the Ruby original removes, it does not remove from our notes.
+		f.raw.SRem(ctx, "topics", "published")
+		f.raw.Del(ctx, "topic:published")
+		f.tidy(tidier, start.Add(37*time.Hour))
+		assert.Equal(t, map[string]string{"bob": "1"}, f.owned())
+		assert.Zero(t, f.raw.Exists(ctx, "topic_owners:unused").Val())
+		f.sound()
+	})
+}
+
+// TestCountersGoWithTheirTopicsAndClients has many counters, of which few are of what is there.
+func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		tag := func(name, value string) store.Tag { return store.Tag{Name: name, Value: value} }
+		f.publishBy(alice, "widgets")
+		kept := map[store.Counter]int64{
+			store.NewCounter("events.published", tag("topic", "widgets"), tag("publisher", "alice")): 1,
+			store.NewCounter("events.published", tag("topic", "widgets"), tag("publisher", "null")):  2,
+			store.NewCounter("delivery.events", tag("queue", "bob"), tag("status", "success")):       3,
+			store.NewCounter("process", tag("type", "web"), tag("status", "start")):                  4,
+			store.NewCounter("jobs.scrubbed"):                                                        5,
+		}
+		gone := map[store.Counter]int64{}
+		for i := range 3000 {
+			gone[store.NewCounter("events.published", tag("topic", fmt.Sprintf("t%d", i)), tag("publisher", "alice"))] = 1
+			gone[store.NewCounter("delivery.events", tag("queue", fmt.Sprintf("c%d", i)), tag("status", "success"))] = 1
+		}
+		gone[store.NewCounter("events.bytes", tag("topic", "widgets"), tag("publisher", "carol"))] = 1
+		add := func(counters map[store.Counter]int64) {
+			t.Helper()
+			increments := map[store.Counter]int64{}
+			for c, n := range counters {
+				increments[c] = n
+			}
+			require.NoError(t, f.AddCounters(ctx, increments))
+		}
+		require.NoError(t, f.PutToken(ctx, "carol--1", "carol"))
+		add(kept)
+		add(gone)
+		counters, err := f.Counters(ctx)
+		require.NoError(t, err)
+		_, err = f.SwapMonitored(ctx, counters)
+		require.NoError(t, err)
+		f.raw.HSet(ctx, "counters", "what is no counter", "1")
+		require.NoError(t, f.DeleteToken(ctx, "carol--1"))
+
+		tidier := f.NewTidier()
+		assert.Equal(t, store.Tidied{Counters: 2 * len(gone)}, f.tidy(tidier, start))
+		for range 2 {
+			left, err := f.Counters(ctx)
+			require.NoError(t, err)
+			assert.Equal(t, kept, left)
+			assert.Equal(t, int64(len(kept)+1), f.raw.HLen(ctx, "counters").Val(), "what cannot be read stays")
+			assert.Equal(t, int64(len(kept)), f.raw.HLen(ctx, "counters:monitored").Val())
+			add(gone) // by a process that had counted them before
+			assert.Equal(t, store.Tidied{Counters: len(gone)}, f.tidy(tidier, start))
+		}
+
+		require.NoError(t, f.PutToken(ctx, "carol--1", "carol"))
+		back := map[store.Counter]int64{store.NewCounter("events.bytes", tag("topic", "widgets"), tag("publisher", "carol")): 1}
+		add(back)
+		assert.Zero(t, f.tidy(tidier, start), "a client that has come back counts anew")
+		require.NoError(t, f.DeleteTopic(ctx, "widgets", ""))
+		assert.Equal(t, store.Tidied{Counters: 5}, f.tidy(tidier, start))
+		for field := range f.raw.HGetAll(ctx, "counters").Val() {
+			assert.False(t, strings.Contains(field, "widgets"), field)
+		}
+	})
+}

@@ -1,0 +1,253 @@
+package store_test
+
+import (
+	"fmt"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+// try publishes an event and returns the error.
+func (f *fixture) try(token bus.Token, topic bus.TopicName) error {
+	f.t.Helper()
+	return f.Publish(f.t.Context(), store.Publication{
+		Topic: topic, Publisher: token, Events: []store.PackedEvent{packed(f.t, topic, 1)}, ReceivedAt: start.UnixMilli(),
+	})
+}
+
+// owned are the numbers of topics of clients.
+func (f *fixture) owned() map[string]string {
+	return f.raw.HGetAll(f.t.Context(), "topic_owners:counts").Val()
+}
+
+func TestATopicBelongsToTheClientOfATokenThatIsGone(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.publishBy(alice, "widgets")
+		f.publishBy(alice, "gadgets")
+		require.NoError(t, f.DeleteToken(ctx, alice))
+		require.ErrorIs(t, f.try(bob, "widgets"), bus.ErrTopicClaimed, "it is still the client's")
+		require.ErrorIs(t, f.DeleteTopic(ctx, "gadgets", bob), bus.ErrTopicClaimed)
+
+		require.NoError(t, f.PutToken(ctx, "alice--2", "alice"))
+		require.NoError(t, f.try("alice--2", "widgets"))
+		require.NoError(t, f.DeleteTopic(ctx, "gadgets", "alice--2"))
+		assert.Equal(t, "alice--2", f.raw.HGet(ctx, "topic:widgets", "publisher").Val(), "the founding field is the token")
+		assert.Equal(t, map[string]string{"alice": "1"}, f.owned())
+		require.ErrorIs(t, f.try(bob, "widgets"), bus.ErrTopicClaimed)
+		f.sound()
+	})
+}
+
+// TestATopicOfOldDataKeepsItsOwner has topics that were claimed before owners were noted.
+func TestATopicOfOldDataKeepsItsOwner(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		for _, topic := range []bus.TopicName{"widgets", "gadgets"} {
+			f.publishBy(alice, topic)
+		}
+		forget := func() { f.raw.Del(ctx, "topic_owners", "topic_owners:counts") }
+		forget()
+		require.ErrorIs(t, f.try(bob, "widgets"), bus.ErrTopicClaimed)
+		require.NoError(t, f.try(alice, "widgets"))
+		require.NoError(t, f.DeleteToken(ctx, alice), "then it is noted whose they are")
+		require.ErrorIs(t, f.try(bob, "widgets"), bus.ErrTopicClaimed)
+		require.NoError(t, f.PutToken(ctx, "alice--2", "alice"))
+		require.NoError(t, f.try("alice--2", "widgets"))
+		require.NoError(t, f.try("alice--2", "gadgets"))
+		assert.Equal(t, map[string]string{"alice": "2"}, f.owned())
+
+		forget()
+		f.raw.HDel(ctx, "api_tokens:by_token", "alice--2")
+		require.NoError(t, f.PutToken(ctx, "alice--3", "alice"))
+		require.ErrorIs(t, f.try("alice--3", "widgets"), bus.ErrTopicClaimed, "nothing tells whose it was")
+	})
+}
+
+// TestAnOwnerThatIsNotedWronglyGivesNothingAway has the Ruby original, which does not know of notes, give a topic to another.
+func TestAnOwnerThatIsNotedWronglyGivesNothingAway(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.publishBy(alice, "widgets")
+		f.raw.HSet(t.Context(), "topic:widgets", "publisher", string(bob))
+		require.ErrorIs(t, f.try(alice, "widgets"), bus.ErrTopicClaimed)
+		require.NoError(t, f.try(bob, "widgets"))
+	})
+}
+
+// TestAnOrdinaryPublishLooksUpNoOwner counts what Redis is asked for by a publish to a topic of the same token.
+func TestAnOrdinaryPublishLooksUpNoOwner(t *testing.T) {
+	server := storetest.Real(t)
+	f := newFixture(t, server)
+	ctx := t.Context()
+	f.publishBy(alice, "widgets")
+	f.raw.Del(ctx, "topic_owners", "topic_owners:counts")
+	require.NoError(t, f.raw.ConfigResetStat(ctx).Err())
+	f.publishBy(alice, "widgets")
+	stats := f.raw.InfoMap(ctx, "commandstats").Val()["Commandstats"]
+	calls := func(command string) (n int) {
+		_, err := fmt.Sscanf(stats["cmdstat_"+command], "calls=%d", &n)
+		require.NoError(t, err, command)
+		return n
+	}
+	assert.Equal(t, 2, calls("hget"), "the token's name, and the topic's publisher")
+	assert.Zero(t, f.raw.Exists(ctx, "topic_owners").Val())
+}
+
+func TestTopicsAreLimited(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server, func(o *store.Options) { o.MaxClientTopics, o.MaxTopics = 1000, 1500 })
+		ctx := t.Context()
+		requireRefused := func(err error, want bus.TopicLimitError, before map[string]string) {
+			t.Helper()
+			var refused *bus.TopicLimitError
+			require.ErrorAs(t, err, &refused)
+			assert.Equal(t, want, *refused)
+			assert.Equal(t, before, dump(t, f.raw), "a refused request changes nothing")
+		}
+		subscribe := func(token bus.Token, topics ...bus.TopicName) error {
+			return f.Subscribe(ctx, token, bus.Subscription{Topics: topics, Callback: "https://x.example/"}, start)
+		}
+		require.NoError(t, subscribe(alice, topicNames("a", 999)...))
+		before := dump(t, f.raw)
+		requireRefused(subscribe(alice, "b", "c"), bus.TopicLimitError{Limit: 1000}, before)
+		require.NoError(t, subscribe(alice, "b", "b"), "a topic counts once")
+		assert.Equal(t, map[string]string{"alice": "1000"}, f.owned())
+		before = dump(t, f.raw)
+		requireRefused(f.try(alice, "c"), bus.TopicLimitError{Limit: 1000}, before)
+		requireRefused(subscribe(alice, "b", "c"), bus.TopicLimitError{Limit: 1000}, before)
+		require.NoError(t, f.try(alice, "b"), "which it has named")
+		require.NoError(t, f.try(alice, "b"))
+
+		require.NoError(t, subscribe(bob, append(topicNames("a", 999), topicNames("d", 500)...)...), "those of others do not count")
+		assert.Equal(t, map[string]string{"alice": "1000", "bob": "500"}, f.owned())
+		before = dump(t, f.raw)
+		requireRefused(subscribe(bob, "e"), bus.TopicLimitError{Limit: 1500, OfBus: true}, before)
+		requireRefused(f.try(bob, "e"), bus.TopicLimitError{Limit: 1500, OfBus: true}, before)
+
+		f.publishBy(bob, "aaaa")
+		assert.Equal(t, map[string]string{"alice": "999", "bob": "501"}, f.owned(), "who publishes takes it over")
+		require.NoError(t, f.DeleteTopic(ctx, "b", alice))
+		assert.Equal(t, map[string]string{"alice": "998", "bob": "501"}, f.owned())
+		require.NoError(t, f.try(alice, "c"))
+		f.sound()
+	})
+}
+
+// topicNames are names of topics: the prefix and three letters.
+func topicNames(prefix string, n int) (names []bus.TopicName) {
+	for i := range n {
+		names = append(names, bus.TopicName(prefix+string(rune('a'+i/26%26))+string(rune('a'+i%26))+string(rune('a'+i/676))))
+	}
+	return names
+}
+
+func TestListsComeInPages(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		var members []any
+		var want []string
+		for i := range 60_000 { // more than two windows
+			members = append(members, fmt.Sprintf("t%05d", i))
+			want = append(want, fmt.Sprintf("t%05d", i))
+		}
+		require.NoError(t, f.raw.SAdd(ctx, "topics", members...).Err())
+		list := func(p store.Page) (names []string) {
+			_, err := f.EachTopics(ctx, p, func(topics []bus.Topic) error {
+				for _, topic := range topics {
+					names = append(names, string(topic.Name))
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			return names
+		}
+		assert.Equal(t, want, list(store.Page{}))
+		assert.Equal(t, want[:3], list(store.Page{Limit: 3}))
+		assert.Equal(t, want[3:7], list(store.Page{Limit: 4, After: want[2]}))
+		assert.Equal(t, want[59_990:], list(store.Page{Limit: 100, After: want[59_989]}))
+		assert.Equal(t, want[20_000:], list(store.Page{After: "t19999x"}), "a name that is none")
+		assert.Equal(t, want[:30_000], list(store.Page{Limit: 30_000}))
+		assert.Empty(t, list(store.Page{After: "u"}))
+	})
+}
+
+func TestSubscribersOfOneNameAreOnOnePage(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		require.NoError(t, f.PutToken(ctx, "zz", "alice"))
+		require.NoError(t, f.PutToken(ctx, "aa", "carol"))
+		for _, token := range []bus.Token{"zz", "aa", bob, alice} {
+			f.subscribe(token, time.Hour, 100, "widgets", "gadgets")
+		}
+		f.publish("widgets", 1, 1, 7)
+		list := func(p store.Page) (tokens []bus.Token) {
+			_, err := f.EachSubscribers(ctx, p, func(subscribers []bus.Subscriber) error {
+				for _, sub := range subscribers {
+					tokens = append(tokens, sub.Token)
+					assert.Equal(t, []bus.TopicName{"gadgets", "widgets"}, sub.Topics)
+					assert.Equal(t, after(7), sub.OldestAt)
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			return tokens
+		}
+		assert.Equal(t, []bus.Token{alice, "zz"}, list(store.Page{Limit: 1}))
+		assert.Equal(t, []bus.Token{bob, "aa"}, list(store.Page{Limit: 2, After: "alice"}))
+		assert.Equal(t, []bus.Token{"aa"}, list(store.Page{Limit: 2, After: "bob"}))
+		assert.Equal(t, []bus.Token{alice, "zz", bob, "aa"}, list(store.Page{}))
+	})
+}
+
+// TestListsAskRedisForLittleAtOnce looks at what each command of a list of 100,000 topics and of subscribers to 1,000
+// returns.
+func TestListsAskRedisForLittleAtOnce(t *testing.T) {
+	server := storetest.Real(t)
+	f := newFixture(t, server)
+	ctx := t.Context()
+	pipe := f.raw.Pipeline()
+	for i := range 100_000 {
+		pipe.SAdd(ctx, "topics", "t"+strconv.Itoa(i))
+	}
+	for i := range 60 {
+		f.raw.HSet(ctx, "subscriber:s"+strconv.Itoa(i), "callback", "https://x.example/")
+		pipe.SAdd(ctx, "subscribers", "s"+strconv.Itoa(i))
+		for j := range 1000 {
+			pipe.SAdd(ctx, "topics:s"+strconv.Itoa(i), "t"+strconv.Itoa(j))
+		}
+	}
+	_, err := pipe.Exec(ctx)
+	require.NoError(t, err)
+	require.NoError(t, f.raw.ConfigResetStat(ctx).Err())
+	topics, _, err := f.Topics(ctx)
+	require.NoError(t, err)
+	assert.Len(t, topics, 100_000)
+	subscribers, _, err := f.Subscribers(ctx)
+	require.NoError(t, err)
+	require.Len(t, subscribers, 60)
+	for _, sub := range subscribers {
+		assert.Len(t, sub.Topics, 1000)
+	}
+	stats := f.raw.InfoMap(ctx, "commandstats").Val()["Commandstats"]
+	for _, command := range []string{"smembers", "hkeys", "sort", "eval", "evalsha"} {
+		assert.Empty(t, stats["cmdstat_"+command], "it takes as long as there is much")
+	}
+	var calls, usec int
+	_, err = fmt.Sscanf(stats["cmdstat_sscan"], "calls=%d,usec=%d", &calls, &usec)
+	require.NoError(t, err)
+	t.Logf("%d calls of SSCAN, of %d µs each", calls, usec/calls)
+	assert.GreaterOrEqual(t, calls, 300)
+	assert.Less(t, usec/calls, 5000)
+}

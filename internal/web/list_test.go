@@ -1,0 +1,204 @@
+package web_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/ingest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/web"
+)
+
+func TestListsTakeALimit(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a := newAPI(t, redis)
+		a.requireDone(alice, "POST", "/subscription", `{"topics":["a","b","c","d"],"callback":"https://x.example/"}`)
+		a.requireDone(bob, "POST", "/subscription", `{"topics":["b"],"callback":"https://x.example/"}`)
+		topic := func(name string) string { return `{"name":"` + name + `","publisher":null,"events":0}` }
+		for query, want := range map[string][]string{
+			"?limit=2":         {"a", "b"},
+			"?limit=2&after=b": {"c", "d"},
+			"?after=c":         {"d"},
+			"?after=d&limit=1": {},
+			"?limit=10000":     {"a", "b", "c", "d"},
+		} {
+			var topics []string
+			for _, name := range want {
+				topics = append(topics, topic(name))
+			}
+			assert.JSONEq(t, "["+strings.Join(topics, ",")+"]", a.do(alice, "GET", "/topics"+query, "").body, query)
+		}
+		for query, want := range map[string][]string{
+			"?limit=1": {"alice"}, "?limit=1&after=alice": {"bob"}, "?after=bob": {}, "": {"alice", "bob"},
+		} {
+			var found []struct{ Subscriber string }
+			require.NoError(t, json.Unmarshal([]byte(a.do(rootKey, "GET", "/subscribers"+query, "").body), &found))
+			names := []string{}
+			for _, one := range found {
+				name, _, _ := strings.Cut(one.Subscriber, "--")
+				names = append(names, name)
+			}
+			assert.Equal(t, want, names, query)
+		}
+		for _, query := range []string{"?limit=0", "?limit=-1", "?limit=10001", "?limit=x", "?limit=1.5"} {
+			assert.Contains(t, a.problem(alice, "GET", "/topics"+query, "").Detail, "1 to 10000", query)
+			assert.Equal(t, 400, a.problem(alice, "GET", "/subscriptions"+query, "").Status, query)
+		}
+	})
+}
+
+func TestAClientThatIsGoneIsStillShownAsThePublisher(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	require.NoError(t, a.PutToken(t.Context(), "s3cret", "carol"))
+	a.requireDone("s3cret", "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`)
+	a.requireDone(rootKey, "DELETE", "/api_tokens/s3cret", "")
+	assert.JSONEq(t, `[{"name":"a","publisher":"carol","events":1}]`, a.do(bob, "GET", "/topics", "").body)
+}
+
+// newLimitedAPI is newAPI with limits of topics.
+func newLimitedAPI(t *testing.T, redis *storetest.Server) *api {
+	a := newAPI(t, redis)
+	a.Store = redis.Open(t, func(o *store.Options) { o.MaxClientTopics, o.MaxTopics = 3, 5 })
+	a.server = web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxSubscriptionTopics: 4}, a.Store,
+		ingest.New(a.Store, 64, nil, time.Now), telemetry.NewMetrics().Handler(), a.logger(), time.Now)
+	a.handler = a.server.Handler()
+	return a
+}
+
+func TestLimitsOfTopicsAreTold(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a := newLimitedAPI(t, redis)
+		subscription := func(topics string) string { return `{"callback":"https://x.example/","topics":` + topics + `}` }
+		const event = `{"type":"noop","url":"https://x.example/"}`
+		a.requireDone(alice, "POST", "/subscription", subscription(`["a","b","c"]`))
+		p := a.problem(alice, "POST", "/subscription", subscription(`["a","b","c","d"]`))
+		assert.Equal(t, 409, p.Status)
+		assert.Contains(t, p.Detail, "more than 3 topics")
+		p = a.problem(alice, "POST", "/topics/d", event)
+		assert.Equal(t, 409, p.Status)
+		assert.Contains(t, p.Detail, "more than 3 topics")
+		p = a.problem(bob, "POST", "/subscription", subscription(`["a","b","c","d","e"]`))
+		assert.Equal(t, 400, p.Status)
+		assert.Equal(t, "/topics", p.Pointer)
+		assert.Contains(t, p.Detail, "at most 4")
+		a.requireDone(bob, "POST", "/subscription", subscription(`["a","b","d","e"]`))
+		p = a.problem(bob, "POST", "/topics/f", event)
+		assert.Equal(t, 409, p.Status)
+		assert.Contains(t, p.Detail, "limit of 5 topics")
+		a.requireDone(rootKey, "DELETE", "/topics/e", "")
+		a.requireDone(bob, "POST", "/topics/f", event)
+		storetest.RequireSound(t, a.Store)
+	})
+}
+
+// manyTopics puts 100,000 topics into Redis that have all been published to.
+func manyTopics(t *testing.T, redis *storetest.Server) int {
+	t.Helper()
+	const many = 100_000
+	for i := 0; i < many; {
+		pipe := redis.Raw.Pipeline()
+		for range 10_000 {
+			name := fmt.Sprintf("topic_of_a_client_with_a_name_that_is_not_short_%d", i)
+			pipe.SAdd(t.Context(), "topics", name)
+			pipe.HSet(t.Context(), "topic:"+name, "publisher", alice, "counter", i)
+			i++
+		}
+		_, err := pipe.Exec(t.Context())
+		require.NoError(t, err)
+	}
+	return many
+}
+
+// TestListsTakeLittleMemory asks for 100,000 topics four times at once. What they take together is bounded by windows, which
+// have some 15,000 names at most, not by how many topics there are.
+func TestListsTakeLittleMemory(t *testing.T) {
+	redis := storetest.Real(t)
+	a := newAPI(t, redis)
+	many := manyTopics(t, redis)
+	url := a.run() + "/topics"
+	inUse := func() uint64 {
+		var stats runtime.MemStats
+		runtime.GC() // what is left is in use
+		runtime.ReadMemStats(&stats)
+		return stats.HeapAlloc
+	}
+	before, most := inUse(), uint64(0)
+
+	var lists sync.WaitGroup
+	for range 4 {
+		lists.Go(func() {
+			r, err := http.NewRequestWithContext(t.Context(), "GET", url, nil)
+			if !assert.NoError(t, err) {
+				return
+			}
+			r.SetBasicAuth(bob, "")
+			resp, err := http.DefaultClient.Do(r)
+			if !assert.NoError(t, err) {
+				return
+			}
+			defer resp.Body.Close()
+			lines := &countTopics{}
+			_, err = io.Copy(lines, resp.Body)
+			assert.NoError(t, err)
+			assert.Equal(t, many, lines.n)
+		})
+	}
+	done := make(chan struct{})
+	go func() {
+		lists.Wait()
+		close(done)
+	}()
+	for looks := 0; ; looks++ {
+		select {
+		case <-done:
+			http.DefaultClient.CloseIdleConnections()
+			t.Logf("%d KB at most, in %d looks", (most-min(most, before))/1024, looks)
+			assert.Positive(t, looks)
+			assert.Less(t, most, before+40<<20)
+			return
+		case <-time.After(100 * time.Millisecond):
+			most = max(most, inUse())
+		}
+	}
+}
+
+// countTopics counts the topics of a list.
+type countTopics struct{ n int }
+
+// Write is part of [io.Writer]. A topic has one brace, which no part of the text can cut in two.
+func (c *countTopics) Write(text []byte) (int, error) {
+	c.n += strings.Count(string(text), "{")
+	return len(text), nil
+}
+
+// TestAListThatBreaksOffIsNotTakenForWhole has Redis go while a list is being sent.
+func TestAListThatBreaksOffIsNotTakenForWhole(t *testing.T) {
+	redis := storetest.Real(t)
+	a := newAPI(t, redis)
+	manyTopics(t, redis)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", a.run()+"/topics", nil)
+	require.NoError(t, err)
+	r.SetBasicAuth(bob, "")
+	transport := &http.Transport{ReadBufferSize: 4096}
+	defer transport.CloseIdleConnections()
+	resp, err := (&http.Client{Transport: transport}).Do(r)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	assert.Equal(t, 200, resp.StatusCode)
+	redis.Kill(t) // most of it has not been read yet
+	text, err := io.ReadAll(resp.Body)
+	require.Error(t, err, "%d bytes", len(text))
+	assert.False(t, json.Valid(text))
+}
