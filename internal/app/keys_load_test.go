@@ -1,0 +1,126 @@
+package app_test
+
+import (
+	"crypto/rand"
+	"flag"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store/storetest"
+)
+
+var keysFor = flag.Duration("keys.for", 0, "how long TestNewKeysAtFullSpeedCostNoEvent publishes at least")
+
+// TestNewKeysAtFullSpeedCostNoEvent has clients publish with a new idempotency key each time, as fast as they can, until Redis has come
+// to its high mark twice. It stays below its limit by dropping keys, and no subscriber loses an event: neither one
+// whose queue waits, nor one that is served.
+func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
+	const waiting, mb = 100, 1_000_000
+	b := startBus(t, storetest.Real(t))
+	publisher := b.addClient("publisher")
+	healthy, sick := newSubscriber(t, b.addClient("healthy")), newSubscriber(t, b.addClient("sick"))
+	var down atomic.Bool
+	down.Store(true)
+	sick.refuse = func(int) bool { return down.Load() }
+	for _, s := range []*subscriber{healthy, sick} {
+		s.subscribe(b, 0, 1, "widgets")
+	}
+	for number := range waiting {
+		b.publish(publisher, "widgets", number)
+	}
+	ended := make(chan struct{})
+	var running sync.WaitGroup
+	stop := sync.OnceFunc(func() {
+		close(ended)
+		running.Wait()
+	})
+	t.Cleanup(stop)
+	var published, refused atomic.Int64
+	flooding := time.Now()
+	for _, name := range []string{"a", "b", "c", "d"} {
+		token := b.addClient("load-" + name)
+		running.Go(func() {
+			for {
+				select {
+				case <-ended:
+					return
+				default:
+				}
+				if publishWithKey(b, token, "load_"+name) {
+					published.Add(1)
+				} else {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return published.Load() > 2000 }, soon, time.Millisecond) // connections have their buffers
+	warm, err := b.store.Memory(t.Context())
+	require.NoError(t, err)
+	b.stopWorker()
+	b.config.Memory = bus.MemoryLimits{Max: warm.Used + 2*mb, MinFree: mb / 2}
+	if *keysFor > 0 { // autodrop comes by itself, every 10 s: until then there must be room for the keys of 15 s
+		const bytesOfKey = 90
+		room := int64(float64(published.Load()*bytesOfKey) * (15 * time.Second).Seconds() / time.Since(flooding).Seconds())
+		b.config.Memory = bus.MemoryLimits{Max: warm.Used + 3*room, MinFree: room}
+	}
+	b.startWorker()
+
+	begun, number, most := time.Now(), waiting, int64(0)
+	drops := func() int { return strings.Count(b.logged.String(), "dropped idempotency keys") }
+	enough := func() bool {
+		if *keysFor > 0 {
+			return time.Since(begun) >= *keysFor
+		}
+		return drops() >= 2
+	}
+	for !enough() {
+		require.Less(t, time.Since(begun), *keysFor+2*time.Minute, "keys do not fill redis")
+		b.publish(publisher, "widgets", number)
+		number++
+		memory, err := b.store.Memory(t.Context())
+		require.NoError(t, err)
+		most = max(most, memory.Used)
+		if *keysFor == 0 {
+			_, err := b.store.Enqueue(t.Context(), bus.QueueAux, bus.Job{Name: bus.JobAutodrop})
+			require.NoError(t, err)
+		}
+		time.Sleep(10 * time.Millisecond) // a steady trickle beside the flood
+	}
+	stop()
+	assert.Positive(t, drops())
+	assert.Zero(t, refused.Load())
+	assert.LessOrEqual(t, most, b.config.Memory.Max)
+	assert.NotContains(t, b.logged.String(), "dropped the oldest batches")
+	down.Store(false)
+	healthy.waitFor(t, number)
+	sick.waitFor(t, number)
+	assert.Len(t, healthy.numbers(), number)
+	assert.Len(t, sick.numbers(), number)
+	t.Logf("%d publishes with new keys in %v; redis at most %d of %d bytes above; keys were dropped %d times",
+		published.Load(), time.Since(begun).Round(time.Millisecond), most-warm.Used, b.config.Memory.Max-warm.Used, drops())
+}
+
+// publishWithKey publishes an event with a new idempotency key, and reports whether it was stored.
+func publishWithKey(b *testBus, token, topic string) bool {
+	req, err := http.NewRequest("POST", b.api+"/topics/"+topic, strings.NewReader(eventBody(1)))
+	if err != nil {
+		return false
+	}
+	req.SetBasicAuth(token, "")
+	req.Header.Set("Idempotency-Key", rand.Text())
+	resp, err := b.client.Do(req)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
