@@ -3,6 +3,10 @@
 #   docker build -t routemaster .
 #   docker run -e ROUTEMASTER_ROOT_KEY=... -e ROUTEMASTER_REDIS_URL=redis://... -p 17890:17890 routemaster
 #   docker run -e ROUTEMASTER_REDIS_URL=redis://... routemaster /worker
+#
+# The first speaks plain HTTP, and expects a proxy in front that speaks TLS and sets X-Forwarded-Proto. Asked directly, it
+# answers all but /health with a redirect to https, where nobody listens. To try it without a proxy, add -e FORCE_SSL=NO,
+# or mount a certificate and set ROUTEMASTER_TLS_CERT and ROUTEMASTER_TLS_KEY.
 
 FROM golang:1.26 AS build
 WORKDIR /src

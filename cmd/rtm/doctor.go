@@ -72,6 +72,7 @@ type summary struct {
 	Jobs        int      `json:"jobs"`
 	Subscribers int      `json:"subscribers"`
 	Topics      int      `json:"topics"`
+	Failing     int      `json:"failing_subscribers"`
 	Seconds     float64  `json:"seconds"`
 }
 
@@ -112,7 +113,7 @@ func (d *doctor) tell(f app.Finding) {
 
 func (d *doctor) sumUp(c app.Census, took time.Duration) {
 	if d.json {
-		writeJSONLine(d.out, map[string]summary{"summary": {d.repaired, d.repairable, d.left, c.Unchecked, c.Batches, c.Jobs, c.Subscribers, c.Topics, took.Seconds()}})
+		writeJSONLine(d.out, map[string]summary{"summary": {d.repaired, d.repairable, d.left, c.Unchecked, c.Batches, c.Jobs, c.Subscribers, c.Topics, c.Failing, took.Seconds()}})
 		return
 	}
 	for _, what := range c.Unchecked {
@@ -127,6 +128,13 @@ func (d *doctor) sumUp(c app.Census, took time.Duration) {
 		fmt.Fprintln(d.out, "all that was checked is in order.")
 	default:
 		fmt.Fprintln(d.out, "all is in order.")
+	}
+	switch c.Failing {
+	case 0:
+	case 1:
+		fmt.Fprintln(d.out, "1 subscriber is failing; rtm top shows which.")
+	default:
+		fmt.Fprintf(d.out, "%d subscribers are failing; rtm top shows which.\n", c.Failing)
 	}
 }
 

@@ -171,3 +171,22 @@ func TestDoctorWithoutRedis(t *testing.T) {
 	assert.Equal(t, app.ExitFailed, status)
 	assert.Contains(t, stderr, "stopped before the end")
 }
+
+func TestDoctorTellsOfFailingSubscribers(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		ctx := t.Context()
+		t.Setenv("ROUTEMASTER_REDIS_URL", redis.PatientURL())
+		for i, want := range []string{"all is in order.\n1 subscriber is failing; rtm top shows which.\n", "all is in order.\n2 subscribers are failing; rtm top shows which.\n"} {
+			token := fmt.Sprintf("shop--%d", i)
+			redis.Raw.SAdd(ctx, "subscribers", token)
+			redis.Raw.HSet(ctx, "api_tokens:by_token", token, "shop")
+			redis.Raw.HSet(ctx, "subscriber:"+token, "callback", "https://shop.example/", "timeout", 0, "max_events", 10, "uuid", "u",
+				"health_points", 80, "throttled_until", 1)
+			status, stdout, _ := runDoctor(t, ctx)
+			assert.Equal(t, app.ExitOK, status, stdout)
+			assert.Contains(t, stdout, want)
+		}
+		_, stdout, _ := runDoctor(t, ctx, "--json")
+		assert.Contains(t, stdout, `"failing_subscribers":2`)
+	})
+}

@@ -25,7 +25,7 @@ import (
 )
 
 // daemonVariable makes the test binary run as a daemon: see TestMain.
-const daemonVariable = "ROUTEMASTER_TEST_DAEMON"
+const daemonVariable = "TEST_ROUTEMASTER_DAEMON"
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(daemonVariable) {

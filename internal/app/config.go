@@ -82,15 +82,21 @@ func (e *ConfigError) Unwrap() error { return e.Err }
 // LookupEnv returns the environment, and behind it the .env file of the working directory, whose OTEL_ variables it
 // adds to the environment. The error is a [ConfigError].
 func LookupEnv() (lookup func(name string) string, err error) {
-	file, err := godotenv.Read(".env")
+	lookup, _, err = readEnv()
+	return lookup, err
+}
+
+// readEnv is [LookupEnv]; it returns the .env file besides.
+func readEnv() (lookup func(name string) string, file map[string]string, err error) {
+	file, err = godotenv.Read(".env")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		// The error would show the file, and with it its secrets.
-		return nil, &ConfigError{errors.New("the .env file cannot be read: it must have lines like NAME=value")}
+		return nil, nil, &ConfigError{errors.New("the .env file cannot be read: it must have lines like NAME=value")}
 	}
 	for name, value := range file { // the OpenTelemetry SDK reads the environment alone
 		if _, ok := os.LookupEnv(name); !ok && strings.HasPrefix(name, "OTEL_") {
 			if err := os.Setenv(name, value); err != nil {
-				return nil, &ConfigError{fmt.Errorf("%s of the .env file is not allowed: %w", name, err)}
+				return nil, nil, &ConfigError{fmt.Errorf("%s of the .env file is not allowed: %w", name, err)}
 			}
 		}
 	}
@@ -99,7 +105,7 @@ func LookupEnv() (lookup func(name string) string, err error) {
 			return value
 		}
 		return file[name]
-	}, nil
+	}, file, nil
 }
 
 // LoadConfig reads the configuration. The error is a [ConfigError]; it names the variable, its value unless it is a secret, and

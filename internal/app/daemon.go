@@ -56,7 +56,7 @@ func Daemon(name, purpose string, args []string, stdout, stderr io.Writer, run f
 }
 
 func runConfigured(stderr io.Writer, run func(context.Context, Config, *slog.Logger) error) error {
-	lookup, err := LookupEnv()
+	lookup, file, err := readEnv()
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,9 @@ func runConfigured(stderr io.Writer, run func(context.Context, Config, *slog.Log
 	}
 	ctx, stop := StopOnSignal(context.Background())
 	defer stop()
-	return run(ctx, config, telemetry.NewLogger(stderr, config.LogLevel, config.LogJSON))
+	log := telemetry.NewLogger(stderr, config.LogLevel, config.LogJSON)
+	warnOfUnknown(log, lookup, file)
+	return run(ctx, config, log)
 }
 
 // secondSignalAfter is how long signals are ignored after the first: supervisors may send two at once, one to the program and

@@ -52,8 +52,8 @@ func exampleQueries(t *testing.T) map[string]string {
 // What queries are made of, besides metrics. This is no parser of PromQL, but finds the mistakes that are made: a
 // bracket too few, a function or a metric that does not exist, a label that is not there.
 var (
-	queryParts = regexp.MustCompile(`"[^"]*"|\[[0-9]+[smhd]\]|[a-zA-Z_:][a-zA-Z0-9_:]*|[0-9.]+|==|!=|>=|<=|[-+*/<>=(){},]|\s+`)
-	queryWords = strings.Fields("sum max min by on unless and or rate increase deriv histogram_quantile")
+	queryParts = regexp.MustCompile(`"[^"]*"|\[[0-9]+[smhd]\]|[a-zA-Z_:][a-zA-Z0-9_:]*|[0-9.]+|==|!=|=~|>=|<=|[-+*/<>=(){},]|\s+`)
+	queryWords = strings.Fields("sum max min by on unless and or rate increase deriv histogram_quantile absent")
 	selectors  = regexp.MustCompile(`([a-z_]+)\{([^}]*)\}`)
 	grouping   = regexp.MustCompile(`\b(by|on) \([^)]*\)`)
 )
@@ -105,6 +105,7 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 	}
 	queries := exampleQueries(t)
 	require.Greater(t, len(queries), 25)
+	exist["up"] = `,job="routemaster"` // Prometheus makes it
 	for name, query := range queries {
 		for _, metric := range metricsOf(t, query) {
 			assert.Contains(t, exist, metric, name)
@@ -114,5 +115,18 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 				assert.Contains(t, exist[selector[1]], label, "%s: %s", name, query)
 			}
 		}
+	}
+}
+
+// TestAlertsFireWhenEverythingIsDead looks for the expressions that are true when there is not one metric: a comparison of
+// metrics that are missing is empty, and alerts nobody.
+func TestAlertsFireWhenEverythingIsDead(t *testing.T) {
+	queries := exampleQueries(t)
+	for name, want := range map[string][]string{
+		"RoutemasterProcessDown":  {`up{job="routemaster"} == 0`, `absent(up{job="routemaster"})`},
+		"RoutemasterNoWorker":     {`absent(routemaster_worker_threads{queue="main"})`, `sum(routemaster_worker_threads{queue="main"}) == 0`},
+		"RoutemasterRedisUnknown": {"absent(routemaster_redis_up)"},
+	} {
+		assert.ElementsMatch(t, want, strings.Split(queries[name], " or "), name)
 	}
 }

@@ -68,7 +68,10 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 
 	ctx, cancel := context.WithCancel(ctx)
 	var registering sync.WaitGroup
-	registering.Go(func() { registerClients(ctx, st, c.Clients) })
+	registering.Go(func() {
+		reachRedis(ctx, st)
+		registerClients(ctx, st, c.Clients)
+	})
 	defer registering.Wait()
 	defer cancel()
 
@@ -76,6 +79,17 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	err = server.Run(ctx, listener)
 	log.Info("web stopped")
 	return err
+}
+
+// reachRedis asks Redis for a sign of life until it gives one. The store logs at once if it does not.
+func reachRedis(ctx context.Context, st *store.Store) {
+	for st.Ping(ctx) != nil {
+		select {
+		case <-time.After(registerEvery):
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // registerEvery is the pause before Redis is asked again for the clients' registration.

@@ -24,7 +24,7 @@ import (
 )
 
 // programVariable makes the test binary run as one of the benchmark's programs: see TestMain.
-const programVariable = "ROUTEMASTER_TEST_PROGRAM"
+const programVariable = "TEST_ROUTEMASTER_PROGRAM"
 
 func TestMain(m *testing.M) {
 	switch program := os.Getenv(programVariable); program {

@@ -26,6 +26,8 @@ func (v Violation) String() string { return v.Key + ": " + v.Problem }
 // Census is what an examination has read.
 type Census struct {
 	Batches, Jobs, Subscribers, Topics int
+	// Failing is how many subscribers have failed since their last success.
+	Failing int
 	// Unchecked names what changed too fast to be checked.
 	Unchecked []string
 }
@@ -68,6 +70,7 @@ func (s *Store) Examine(ctx context.Context, fix bool, tell func(Violation)) (Ce
 		e.checkListed,
 		e.checkWorkers,
 		e.checkGauges, // which a repair may have changed
+		e.countFailing,
 	} {
 		if err := step(ctx); err != nil {
 			return e.census(), err
@@ -105,6 +108,7 @@ type examination struct {
 	// unreadable is set when a key that everything depends on is not of its type.
 	unreadable bool
 	unchecked  []string
+	failing    int
 	// leftAlone is what was told of and is left alone.
 	leftAlone map[Violation]bool
 	// foreign are sets that are only named like one side of the subscriptions.
@@ -112,7 +116,7 @@ type examination struct {
 }
 
 func (e *examination) census() Census {
-	c := Census{Subscribers: len(e.subscribers), Topics: len(e.topics), Unchecked: e.unchecked}
+	c := Census{Subscribers: len(e.subscribers), Topics: len(e.topics), Failing: e.failing, Unchecked: e.unchecked}
 	for _, b := range e.batches {
 		if b.there {
 			c.Batches++

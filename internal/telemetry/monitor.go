@@ -57,7 +57,7 @@ func NewMonitor(st *store.Store, c MonitorConfig, log *slog.Logger, now func() t
 	m := &Monitor{store: st, memory: c.Memory, log: log, now: now}
 	switch c.Service {
 	case "print":
-		m.service = &printer{log.With("app", c.App, "env", c.Env)}
+		m.service = newPrinter(log, c.App, c.Env)
 	case "datadog":
 		m.service = &datadog{agent: c.Agent, tags: []string{"app:" + c.App, "env:" + c.Env}}
 	}

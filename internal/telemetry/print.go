@@ -3,29 +3,77 @@ package telemetry
 import (
 	"context"
 	"log/slog"
-	"slices"
+	"strconv"
 	"strings"
 )
 
-// measuresPerLine bounds the lines of the log; a small bus needs one a run.
-const measuresPerLine = 500
+// maxMetricsLine is the most bytes of a line of metrics, with what every line of the log begins with.
+const maxMetricsLine = 2000
 
-// printer writes measures to the log: one line a run, where those that are 0 are left out, and more only on a bus with
-// many subscribers.
-type printer struct{ log *slog.Logger }
+// printer writes measures to the log: at INFO one line a run, of those that have changed since this process printed
+// them, as many as fit; at DEBUG the others that have changed.
+type printer struct {
+	log *slog.Logger
+	// lead is about how long the start of a line is.
+	lead int
+	// printed are the values that were written last; without zeros.
+	printed map[string]int64
+}
+
+func newPrinter(log *slog.Logger, app, env string) *printer {
+	const around = `time=2006-01-02T15:04:05.000000000+00:00 level=DEBUG msg="more metrics" app="" env="" more=1000000`
+	return &printer{log: log.With("app", app, "env", env), lead: len(around) + len(strconv.Quote(app)+strconv.Quote(env)), printed: map[string]int64{}}
+}
 
 func (p *printer) takesIncrements() bool { return false }
 
-func (p *printer) send(_ context.Context, measures []measure) error {
-	measures = slices.DeleteFunc(measures, func(m measure) bool { return m.value == 0 })
-	for some := range slices.Chunk(measures, measuresPerLine) {
-		attrs := make([]any, len(some))
-		for i, m := range some {
-			attrs[i] = slog.Int64(m.label(), m.value)
+func (p *printer) send(ctx context.Context, measures []measure) error {
+	message, level := "metrics", slog.LevelInfo
+	for changed := p.changed(measures); len(changed) > 0; {
+		fit := p.fit(changed)
+		line := changed[:fit]
+		if changed = changed[fit:]; len(changed) > 0 && level == slog.LevelInfo {
+			line = append(line[:fit:fit], slog.Int("more", len(changed)))
 		}
-		p.log.Info("metrics", attrs...)
+		p.log.LogAttrs(ctx, level, message, line...)
+		message, level = "more metrics", slog.LevelDebug
 	}
 	return nil
+}
+
+// changed are the measures that have another value than when they were printed last. Those of the whole bus come
+// first, then those of a queue and the like: the ones that tell most. A measure that is gone is not told of.
+func (p *printer) changed(measures []measure) (changed []slog.Attr) {
+	now := map[string]int64{}
+	var whole, others []slog.Attr
+	for _, m := range measures {
+		label := m.label()
+		if m.value != 0 {
+			now[label] = m.value
+		}
+		switch {
+		case m.value == p.printed[label]:
+		case len(m.tags()) == 0 || m.Name == "jobs.count":
+			whole = append(whole, slog.Int64(label, m.value))
+		default:
+			others = append(others, slog.Int64(label, m.value))
+		}
+	}
+	p.printed = now
+	return append(whole, others...)
+}
+
+// fit is how many of some measures fit on a line: one at least.
+func (p *printer) fit(changed []slog.Attr) (n int) {
+	length := p.lead
+	for n = range changed {
+		// A text quotes names that are not plain; JSON quotes all.
+		length += len(changed[n].Key) + len(strconv.FormatInt(changed[n].Value.Int64(), 10)) + len(` ""=`)
+		if length > maxMetricsLine {
+			return max(1, n)
+		}
+	}
+	return len(changed)
 }
 
 // label is a measure's name with its tags: jobs.count{queue:main,status:instant}.

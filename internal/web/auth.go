@@ -27,6 +27,9 @@ func (s *Server) authenticate(next http.Handler) http.Handler {
 		case err != nil:
 			s.fail(w, r, err)
 		case !ok:
+			if !stale && r.Header.Get("Authorization") != "" {
+				s.refusedLog.add(r)
+			}
 			s.challenge(w, stale)
 		default:
 			exchangeOf(r).client = found

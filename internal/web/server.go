@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/go-chi/chi/v5"
@@ -54,9 +55,11 @@ type Server struct {
 	metrics   http.Handler
 	directory *directory
 	buffers   buffers
-	digester  *digester
-	log       *slog.Logger
-	now       func() time.Time
+	// refusedLog tells of refused credentials.
+	refusedLog refusalLog
+	digester   *digester
+	log        *slog.Logger
+	now        func() time.Time
 }
 
 // New makes a server. Metrics is what /metrics serves.
@@ -64,8 +67,9 @@ func New(config Config, st *store.Store, in *ingest.Ingest, metrics http.Handler
 	return &Server{
 		config: config, store: st, ingest: in, metrics: metrics,
 		directory: newDirectory(st, config.RootKey, now), digester: newDigester(config.RootKey, config.NonceTTL, now),
-		buffers: buffers{budget: cmp.Or(config.BodyBudget, bodyBudget)},
-		log:     log, now: now,
+		buffers:    buffers{budget: cmp.Or(config.BodyBudget, bodyBudget)},
+		refusedLog: refusalLog{log: log},
+		log:        log, now: now,
 	}
 }
 
@@ -153,6 +157,11 @@ func (s *Server) Run(ctx context.Context, on net.Listener) error {
 		server.TLSConfig = s.config.Certificate.config()
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
+	telling, stopTelling := context.WithCancel(context.WithoutCancel(ctx))
+	var refusals sync.WaitGroup
+	refusals.Go(func() { s.refusedLog.run(telling) })
+	defer refusals.Wait()
+	defer stopTelling()
 	failed := make(chan error, 1)
 	go func() { failed <- serve(&listener{on, telemetry.NewFileWarner(s.log), s.config.Certificate == nil}) }()
 	select {

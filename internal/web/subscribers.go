@@ -100,7 +100,7 @@ func (s *Server) postSubscriber(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = s.store.Subscribe(r.Context(), caller(r).token, sub, s.now())
 	}
-	s.answer(w, r, err)
+	s.changed(w, r, err, "subscription set", slog.Int("topics", len(sub.Topics)), slog.String("callback_host", hostOf(sub.Callback)))
 }
 
 // readSubscription reads a subscription; it does not validate it.
@@ -159,9 +159,11 @@ func (s *Server) readSubscription(w http.ResponseWriter, r *http.Request) (sub b
 }
 
 func (s *Server) deleteSubscriber(w http.ResponseWriter, r *http.Request) {
-	s.answer(w, r, s.store.DeleteSubscriber(r.Context(), caller(r).token))
+	s.changed(w, r, s.store.DeleteSubscriber(r.Context(), caller(r).token), "subscription ended")
 }
 
 func (s *Server) deleteSubscription(w http.ResponseWriter, r *http.Request) {
-	s.answer(w, r, s.store.Unsubscribe(r.Context(), caller(r).token, topicParam(r)))
+	topic := topicParam(r)
+	err := s.store.Unsubscribe(r.Context(), caller(r).token, topic)
+	s.changed(w, r, err, "subscription to a topic ended", slog.String("topic", string(topic)))
 }

@@ -45,7 +45,7 @@ func (s *Server) postTokens(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.directory.forget()
-	s.log.Info("added a token", "request_id", exchangeOf(r).id, "client", bus.PublicName(wanted.Token, wanted.Name))
+	s.logChange(r, "token made", nameField(wanted.Token, wanted.Name))
 	writeJSON(w, http.StatusCreated, wanted)
 }
 
@@ -92,7 +92,14 @@ func (s *Server) readToken(w http.ResponseWriter, r *http.Request) (wanted token
 }
 
 func (s *Server) deleteToken(w http.ResponseWriter, r *http.Request) {
-	err := s.store.DeleteToken(r.Context(), bus.Token(chi.URLParam(r, "token")))
-	s.directory.forget()
+	token := bus.Token(chi.URLParam(r, "token"))
+	name, err := s.store.ClientName(r.Context(), token)
+	if err == nil {
+		err = s.store.DeleteToken(r.Context(), token)
+		s.directory.forget()
+	}
+	if err == nil && name != "" {
+		s.logChange(r, "token deleted", nameField(token, name))
+	}
 	s.answer(w, r, err)
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"log/slog"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
@@ -57,7 +58,9 @@ func (c client) identityOf(token bus.Token, name bus.ClientName) string {
 }
 
 func (s *Server) deleteTopic(w http.ResponseWriter, r *http.Request) {
-	s.answer(w, r, s.store.DeleteTopic(r.Context(), topicParam(r), caller(r).token))
+	topic := topicParam(r)
+	err := s.store.DeleteTopic(r.Context(), topic, caller(r).token)
+	s.changed(w, r, err, "topic deleted", slog.String("topic", string(topic)))
 }
 
 // topicParam is the topic in a request's path. It may not be a topic's name: the Ruby original let others in, and they

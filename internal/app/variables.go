@@ -1,0 +1,102 @@
+package app
+
+import (
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// variablePrefix is what the names of most settings begin with.
+const variablePrefix = "ROUTEMASTER_"
+
+// commandVariables are read by the command line alone.
+var commandVariables = []string{"ROUTEMASTER_TOKEN"}
+
+// knownVariables are the names that any of the programs reads.
+func knownVariables() []string {
+	known := slices.Clone(commandVariables)
+	_, _ = LoadConfig(func(name string) string {
+		known = append(known, name)
+		return ""
+	})
+	slices.Sort(known)
+	return slices.Compact(known)
+}
+
+// unknownVariable is one that looks like a setting, and is none.
+type unknownVariable struct{ name, nearest string }
+
+// unknownVariables finds the names that begin as those of settings do and are not known, each with the nearest known one.
+func unknownVariables(names []string, lookup func(name string) string) (unknown []unknownVariable) {
+	known := append(knownVariables(), lookup("REDIS_ENV_KEY"))
+	for _, name := range names {
+		if strings.HasPrefix(name, variablePrefix) && !slices.Contains(known, name) && !isServiceLink(name, lookup(name)) {
+			unknown = append(unknown, unknownVariable{name, nearest(name, known)})
+		}
+	}
+	slices.SortFunc(unknown, func(a, b unknownVariable) int { return strings.Compare(a.name, b.name) })
+	return slices.Compact(unknown)
+}
+
+// warnOfUnknown logs the settings that nothing reads. Their values may be secrets.
+func warnOfUnknown(log *slog.Logger, lookup func(name string) string, file map[string]string) {
+	var names []string
+	for _, pair := range os.Environ() {
+		name, _, _ := strings.Cut(pair, "=")
+		names = append(names, name)
+	}
+	for name := range file {
+		names = append(names, name)
+	}
+	for _, v := range unknownVariables(names, lookup) {
+		log.Warn("unknown setting ignored", "variable", v.name, "nearest", v.nearest)
+	}
+}
+
+// serviceLinks are the variables that Kubernetes sets in every container for a service, such as one named routemaster.
+var serviceLinks = regexp.MustCompile(`_SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)\z|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?\z`)
+
+func isServiceLink(name, value string) bool {
+	return serviceLinks.MatchString(name) || strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
+}
+
+// nearest is the known name that needs the fewest changes. Settings whose names begin otherwise are near with the prefix, too.
+func nearest(name string, known []string) (best string) {
+	fewest := len(name) + 100
+	for _, candidate := range known {
+		if candidate == "" {
+			continue
+		}
+		changes := distance(name, candidate)
+		if !strings.HasPrefix(candidate, variablePrefix) {
+			changes = min(changes, distance(name, variablePrefix+candidate))
+		}
+		if changes < fewest {
+			best, fewest = candidate, changes
+		}
+	}
+	return best
+}
+
+// distance is how many characters must be changed, added or removed to make one text of another (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

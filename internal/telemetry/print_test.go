@@ -1,0 +1,63 @@
+package telemetry
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/store"
+)
+
+func TestThePrinterPrintsWhatChangedOnOneLine(t *testing.T) {
+	for name, handler := range map[string]func(io.Writer, *slog.HandlerOptions) slog.Handler{
+		"text": func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewTextHandler(w, o) },
+		"json": func(w io.Writer, o *slog.HandlerOptions) slog.Handler { return slog.NewJSONHandler(w, o) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var logged bytes.Buffer
+			level := &slog.LevelVar{}
+			p := newPrinter(slog.New(handler(&logged, &slog.HandlerOptions{Level: level})), "mybus", "staging")
+			measures := []measure{{store.NewCounter("redis.bytes_used"), 7, false}, {store.NewCounter("unused"), 0, false}}
+			for i := range 1000 {
+				tag := store.Tag{Name: "subscriber", Value: fmt.Sprintf("a-subscriber-%d", i)}
+				measures = append(measures, measure{store.NewCounter("subscriber.queue.events", tag), 1, false})
+			}
+			send := func() []string {
+				logged.Reset()
+				require.NoError(t, p.send(t.Context(), measures))
+				return strings.Split(strings.TrimSuffix(logged.String(), "\n"), "\n")
+			}
+			lines := send()
+			require.Len(t, lines, 1)
+			assert.Less(t, len(lines[0]), 2048)
+			assert.Greater(t, len(lines[0]), 1500)
+			assert.Contains(t, lines[0], "redis.bytes_used")
+			assert.Contains(t, lines[0], "more")
+			assert.NotContains(t, lines[0], "unused")
+			assert.Equal(t, []string{""}, send(), "nothing has changed")
+
+			measures[500].value, measures[0].value = 0, 8
+			lines = send()
+			require.Len(t, lines, 1)
+			assert.Equal(t, 1, strings.Count(lines[0], "subscriber.queue"))
+			assert.Contains(t, lines[0], "a-subscriber-498")
+
+			level.Set(slog.LevelDebug)
+			for i := range measures {
+				measures[i].value += 100
+			}
+			lines = send()
+			assert.Greater(t, len(lines), 10)
+			for _, line := range lines {
+				assert.Less(t, len(line), 2048)
+			}
+			assert.Equal(t, 1000, strings.Count(strings.Join(lines, ""), "a-subscriber-"))
+		})
+	}
+}

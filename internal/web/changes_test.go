@@ -1,0 +1,88 @@
+package web
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/ingest"
+	"routemaster/internal/store/storetest"
+)
+
+// loggingServer is a server that logs at INFO, as operators have it.
+func loggingServer(t *testing.T, redis *storetest.Server) (s *Server, send func(who, method, path, body string) int, logged *bytes.Buffer) {
+	st := redis.Open(t)
+	require.NoError(t, st.PutToken(t.Context(), "alice--s3cret", "alice"))
+	logged = &bytes.Buffer{}
+	log := slog.New(slog.NewTextHandler(logged, nil))
+	s = New(Config{RootKey: "the-root-key", NonceTTL: time.Minute}, st, ingest.New(st, 64, nil, time.Now), http.NotFoundHandler(), log, time.Now)
+	handler := s.Handler()
+	return s, func(who, method, path, body string) int {
+		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+		if who != "" {
+			r.SetBasicAuth(who, "")
+		}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		return w.Code
+	}, logged
+}
+
+func TestWhoChangedWhatIsLogged(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		_, send, logged := loggingServer(t, redis)
+		const alice, root = "alice--s3cret", "the-root-key"
+		last := func() string {
+			lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
+			return lines[len(lines)-1]
+		}
+		for _, change := range []struct{ who, method, path, body, want string }{
+			{root, "POST", "/api_tokens", `{"name":"bob","token":"bob--s3cret"}`, `level=INFO msg="token made" request_id=\w+ client=root name=bob$`},
+			{alice, "POST", "/subscription", `{"topics":["a","b"],"callback":"https://x.example/s3cret","uuid":"s3cret"}`, `msg="subscription set" request_id=\w+ client=alice topics=2 callback_host=x.example$`},
+			{alice, "DELETE", "/subscription/topics/b", "", `msg="subscription to a topic ended" request_id=\w+ client=alice topic=b$`},
+			{alice, "DELETE", "/subscription", "", `msg="subscription ended" request_id=\w+ client=alice$`},
+			{alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`, `msg="subscription ended"`},
+			{alice, "DELETE", "/topics/a", "", `msg="topic deleted" request_id=\w+ client=alice topic=a$`},
+			{root, "DELETE", "/api_tokens/bob--s3cret", "", `msg="token deleted" request_id=\w+ client=root name=bob$`},
+		} {
+			assert.Less(t, send(change.who, change.method, change.path, change.body), 300, change.path)
+			assert.Regexp(t, change.want, last())
+		}
+		before := logged.Len()
+		assert.Equal(t, 204, send(root, "DELETE", "/api_tokens/bob--s3cret", ""))
+		assert.Equal(t, 404, send(alice, "DELETE", "/topics/none", ""))
+		assert.Equal(t, before, logged.Len(), "nothing has changed")
+		assert.NotContains(t, logged.String(), "s3cret")
+	})
+}
+
+func TestRefusedCredentialsAreLoggedOnceASource(t *testing.T) {
+	s, send, logged := loggingServer(t, storetest.Embedded(t))
+	assert.Equal(t, 401, send("", "GET", "/topics", ""), "it has shown none")
+	for range 5 {
+		assert.Equal(t, 401, send("wrong--s3cret", "GET", "/topics", ""))
+	}
+	s.refusedLog.flush()
+	assert.Regexp(t, `\A\S+ level=INFO msg="refused credentials" source=192.0.2.1 count=5\n\z`, logged.String())
+	logged.Reset()
+	for i := range 10_000 {
+		s.refusedLog.add(&http.Request{RemoteAddr: fmt.Sprintf("10.0.%d.%d:1", i/256, i%256)})
+	}
+	s.refusedLog.flush()
+	assert.Equal(t, maxSources+1, strings.Count(logged.String(), "\n"))
+	assert.Contains(t, logged.String(), fmt.Sprintf("source=others count=%d", 10_000-maxSources))
+	logged.Reset()
+	s.refusedLog.flush()
+	assert.Empty(t, logged.String())
+	assert.Equal(t, "2001:db8::/64", sourceOf("[2001:db8::1]:80"))
+	assert.Equal(t, "10.1.2.3", sourceOf("[::ffff:10.1.2.3]:80"))
+	assert.Equal(t, "unknown", sourceOf("@"))
+}
