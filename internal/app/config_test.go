@@ -32,6 +32,7 @@ func TestConfigDefaults(t *testing.T) {
 		ConnectTimeout: 2 * time.Second, Timeout: 20 * time.Second, VerifyTLS: true,
 		HealRate: 1, DamageRate: -2, MaxBackoff: time.Minute,
 		MaxEventData: 64, ScalingThreshold: 100, ScalingDeadline: time.Second, ForceTLS: true,
+		MaxSubscriptionTopics: 1000, MaxClientTopics: 1000, MaxTopics: 100_000,
 		NonceTTL: 5 * time.Minute, CallbackDeny: deny, IdempotencyTTL: time.Hour, IdempotencyKeys: 100_000,
 		CounterFlushInterval: 5 * time.Second, MonitorInterval: 10 * time.Second, MetricService: "print",
 		DatadogAgent: "localhost:8125", AppName: "routemaster", Env: "production",
