@@ -15,7 +15,7 @@ func newTokenCommand() *cobra.Command {
 	var bus busFlags
 	group := newGroup("token", "let clients in, and keep them out: for the operator, with the root key",
 		"  rtm token add shop -b bus.example -t $ROOT_KEY\n  rtm token list -b @production",
-		newTokenAddCommand(&bus), newTokenDelCommand(&bus), newTokenListCommand(&bus))
+		newTokenAddCommand(&bus), newTokenDelCommand(&bus), newTokenListCommand(&bus), newTokenRotateCommand(&bus))
 	bus.add(group)
 	return group
 }

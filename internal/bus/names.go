@@ -85,6 +85,15 @@ func NewToken(name ClientName) (Token, error) {
 	return Token(string(name) + "--" + hex.EncodeToString(random[:])), nil
 }
 
+// NewTokenLike is NewToken for any name: one that leaves no room for the digits is cut.
+func NewTokenLike(name ClientName) Token {
+	token, err := NewToken(name[:min(len(name), MaxTokenLen-tokenSuffix)])
+	if err != nil {
+		panic(err) // there is room
+	}
+	return token
+}
+
 // PublicName is what everybody may see of a client: its name, unless that is missing or tells its token.
 func PublicName(t Token, name ClientName) ClientName {
 	if name == "" || string(name) == string(t) {

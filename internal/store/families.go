@@ -38,7 +38,7 @@ func (k keys) layout() layout {
 		singles: map[string]string{
 			k.topics(): "set", k.subscribers(): "set", k.batchesIndex(): "zset", k.counters(): "hash", k.monitored(): "hash",
 			k.owners(): "hash", k.owned(): "hash", k.unused(): "hash",
-			k.tokens(): "hash", k.batchGauge(): "hash", k.eventGauge(): "hash", k.workers(): "hash",
+			k.tokens(): "hash", k.rotations(): "hash", k.batchGauge(): "hash", k.eventGauge(): "hash", k.workers(): "hash",
 		},
 		families: []family{
 			{batchKeys, k.batch(""), "list"},

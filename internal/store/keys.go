@@ -48,6 +48,10 @@ func (k keys) subscriberTopics(t bus.Token) string { return k.ns + "topics:" + s
 // tokens: hash of token to client name. Written by the token commands.
 func (k keys) tokens() string { return k.ns + "api_tokens:by_token" }
 
+// rotations: hash of token to the new one that takes its place, while that is being done. Written by rotate. It is not of the founding
+// layout.
+func (k keys) rotations() string { return k.ns + "api_tokens:rotations" }
+
 // batch: list of the subscriber's token, the creation time (ms) and the number of
 // attempts, then the packed events, oldest first. Written by publish.
 func (k keys) batch(id bus.BatchID) string { return k.ns + "batch:" + string(id) }

@@ -29,6 +29,7 @@ func TestKeysInLua(t *testing.T) {
 		"subscriber_key('x')":            k.subscriber("x"),
 		"subscriber_topics_key('x')":     k.subscriberTopics("x"),
 		"tokens_key()":                   k.tokens(),
+		"rotations_key()":                k.rotations(),
 		"batch_key('x')":                 k.batch("x"),
 		"original_key('x')":              k.original("x"),
 		"current_key('x')":               k.current("x"),
@@ -65,7 +66,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 	want := map[string]string{
 		k.topics(): "set", k.owners(): "hash", k.owned(): "hash", k.unused(): "hash", k.topic("x"): "hash", k.topicSubscribers("x"): "set",
 		k.subscribers(): "set", k.subscriber("x"): "hash", k.subscriberTopics("x"): "set",
-		k.tokens(): "hash", k.batch(uid): "list", k.original(uid): "list", k.current("x"): "set", k.line("x"): "zset", k.failed("x"): "zset", k.delivery("x"): "hash",
+		k.tokens(): "hash", k.rotations(): "hash", k.batch(uid): "list", k.original(uid): "list", k.current("x"): "set", k.line("x"): "zset", k.failed("x"): "zset", k.delivery("x"): "hash",
 		k.origins(uid):   "list",
 		k.batchesIndex(): "zset", k.eventGauge(): "hash", k.batchGauge(): "hash",
 		k.jobsIndex(bus.QueueMain): "set", k.scheduled(bus.QueueMain): "zset", k.instant(bus.QueueMain): "list",

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -23,6 +24,7 @@ type survey struct {
 	layout layout
 
 	names       map[string]string // client's name, by token
+	rotations   map[string]string // the new token, by the one whose place it takes
 	subscribers map[string]bool
 	topics      map[string]bool
 	callbacks   map[string]string // of each subscriber that has a hash
@@ -77,7 +79,7 @@ type gauges struct{ batches, events string }
 func newSurvey(s *Store) *survey {
 	v := &survey{
 		store: s, keys: s.keys, layout: s.keys.layout(),
-		names: map[string]string{}, subscribers: map[string]bool{}, topics: map[string]bool{},
+		names: map[string]string{}, rotations: map[string]string{}, subscribers: map[string]bool{}, topics: map[string]bool{},
 		callbacks: map[string]string{}, topicHashes: map[string]bool{},
 		topicsOf: map[string]map[string]bool{}, subscribersOf: map[string]map[string]bool{},
 		batches: map[string]batch{}, listed: map[listing]bool{}, queues: map[bus.Queue]*queue{},
@@ -118,6 +120,7 @@ func (v *survey) read(ctx context.Context) error {
 	}
 	err = errors.Join(
 		v.store.members(ctx, k.tokens(), "hash", 0, pairs(func(token, name string) { v.names[token] = name })),
+		v.store.members(ctx, k.rotations(), "hash", 0, pairs(func(old, token string) { v.rotations[old] = token })),
 		v.store.members(ctx, k.subscribers(), "set", 0, add(v.subscribers)),
 		v.store.members(ctx, k.topics(), "set", 0, add(v.topics)),
 		v.store.members(ctx, k.batchGauge(), "hash", 0, gauge(func(g *gauges, value string) { g.batches = value })),
@@ -298,6 +301,7 @@ func (v *survey) takeBatch(bid, token string, length int64, original bool) {
 	if length == 0 { // gone since the scan
 		return
 	}
+	token = cmp.Or(v.rotations[token], token)
 	if one, ok := v.tokens[token]; ok {
 		token = one
 	} else {

@@ -122,6 +122,7 @@ func (s *Server) Handler() http.Handler {
 			r.Get("/api_tokens", s.getTokens)
 			r.Post("/api_tokens", s.postTokens)
 			r.Delete("/api_tokens/{token}", s.deleteToken)
+			r.Post("/api_tokens/{token}/rotate", s.rotateToken)
 		})
 	})
 	return r

@@ -160,6 +160,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"GET", "/api_tokens", "", 401, 403, 200, 401},
 		{"POST", "/api_tokens", `{"name":"x"}`, 401, 403, 201, 401},
 		{"DELETE", "/api_tokens/none", "", 401, 403, 204, 401},
+		{"POST", "/api_tokens/none/rotate", "", 401, 403, 404, 401},
 		{"GET", "/topics", "", 401, 200, 200, 401},
 		{"POST", "/topics/widgets", event, 401, 200, 403, 401},
 		{"POST", "/subscription", subscription, 401, 204, 403, 401},

@@ -33,6 +33,7 @@ for _, bid in ipairs(redis.call('ZRANGE', batches_index_key(), 0, most_batches +
     local header = redis.pcall('LRANGE', batch_key(bid), 0, HEADER - 1) -- a table in any case
     local token, length = header[1], 0
     if token then
+      token = holder_of(token)
       length = remove_batch(bid, token, abreast, header[3] ~= '0')
     else -- an entry for what is not there
       token = ''

@@ -14,7 +14,8 @@ local known, own = {}, {}
 local function add(bid)
   if known[bid] then return false end
   known[bid] = true
-  if redis.pcall('LINDEX', batch_key(bid), 0) ~= token or not is_batch(bid) then return false end
+  local label = redis.pcall('LINDEX', batch_key(bid), 0)
+  if type(label) ~= 'string' or holder_of(label) ~= token or not is_batch(bid) then return false end
   batches = batches + 1
   events = events + math.max(0, redis.call('LLEN', batch_key(bid)) - HEADER)
   return true

@@ -30,7 +30,7 @@ if not is_token(token) or not is_uid(bid) or not (is_known(token) or has_callbac
 end
 if redis.call('EXISTS', batch_key(bid)) == 0 then
   wrong = 'gone'
-elseif is_list(batch_key(bid)) and redis.call('LINDEX', batch_key(bid), 0) ~= token then
+elseif is_list(batch_key(bid)) and holder_of(redis.call('LINDEX', batch_key(bid), 0)) ~= token then
   wrong = 'alien'
 end
 if current and wrong then

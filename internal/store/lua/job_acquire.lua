@@ -141,6 +141,11 @@ local function take_batch(job, bid)
     return nil
   end
   local subscriber = subscriber_of(token)
+  if not subscriber.callback and holder_of(token) ~= token then -- its client's token is being changed
+    token = holder_of(token)
+    redis.call('LSET', batch_key(bid), 0, token)
+    subscriber = subscriber_of(token)
+  end
   if not subscriber.callback then
     local events = remove_batch(bid, token, abreast, failures > 0)
     discard(job)

@@ -24,6 +24,7 @@ end
 local refused = over_limit(name, more, #new, tonumber(ARGV[7]), tonumber(ARGV[8]))
 if refused ~= 0 then return refused end
 
+token = holder_of(token) -- a client whose token is being changed has one subscription, whichever it uses
 local subscriber = subscriber_key(token)
 redis.call('HSET', subscriber, 'callback', ARGV[3])
 for i = FIELDS, TOPICS - 1, 2 do redis.call('HSET', subscriber, ARGV[i], ARGV[i + 1]) end

@@ -2,7 +2,7 @@
 --
 -- ARGV     1 namespace, 2 token, 3 topic
 -- Returns  1, 0 when it is not subscribed to the topic, -1 when there is no such topic
-local token, name = ARGV[2], ARGV[3]
+local token, name = holder_of(ARGV[2]), ARGV[3]
 if redis.call('SISMEMBER', topics_key(), name) == 0 then return -1 end
 redis.call('SREM', topic_subscribers_key(name), token)
 return redis.call('SREM', subscriber_topics_key(token), name)

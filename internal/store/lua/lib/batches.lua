@@ -21,6 +21,11 @@ local function batch_of(queue, job)
   return nil
 end
 
+-- Whose a batch is that begins with a token: the new token's, while a client's token is being changed.
+local function holder_of(token)
+  return redis.call('HGET', rotations_key(), token) or token
+end
+
 -- Changes a gauge, and removes it when nothing is left. Returns what is left, 0 if that is not known. Gauges are for who looks
 -- on: one that is no number, which is not our doing, begins anew, and stops nothing.
 local function change_gauge(gauge, token, by)

@@ -12,6 +12,7 @@ local function subscribers_key() return ns .. 'subscribers' end
 local function subscriber_key(token) return ns .. 'subscriber:' .. token end
 local function subscriber_topics_key(token) return ns .. 'topics:' .. token end
 local function tokens_key() return ns .. 'api_tokens:by_token' end
+local function rotations_key() return ns .. 'api_tokens:rotations' end
 local function batch_key(bid) return ns .. 'batch:' .. bid end
 local function original_key(bid) return ns .. 'batches:' .. bid end
 local function current_key(token) return ns .. 'batches:current:' .. token end

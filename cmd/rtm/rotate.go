@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"routemaster/client"
+)
+
+func newTokenRotateCommand(bus *busFlags) *cobra.Command {
+	var keep bool
+	command := &cobra.Command{
+		Use:   "rotate OLD",
+		Short: "change a client's token, and keep its subscription with all that is queued",
+		Long: `Have the bus make another token of the same name, print it, move the subscription, its topics and all that is queued
+to it, and then remove the old one. Publishing and deliveries go on meanwhile, in order.
+
+With --keep the old token goes on working, for the same subscription, so that the service can be given the new one; run
+the command again without --keep to end that. Whatever stops it, run it again: it goes on where it stopped, and prints
+the same token.`,
+		Example: "  rtm token rotate shop--1 --keep -b @production\n  rtm token rotate shop--1 -b bus.example -t $ROOT_KEY",
+		Args:    arguments(1, 1),
+		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
+			var failed error
+			_, err := c.RotateToken(cmd.Context(), args[0], keep, func(token client.Token) {
+				_, failed = fmt.Fprintln(cmd.OutOrStdout(), showable(token.Token))
+			})
+			if err != nil {
+				return err
+			}
+			return failed
+		}),
+	}
+	command.Flags().BoolVar(&keep, "keep", false, "keep the old token, too, until this is run again without --keep")
+	return command
+}

@@ -1,0 +1,66 @@
+-- Begins to change a client's token: makes another of the same name, and moves what belongs to the subscriber to it. From then on the
+-- subscriber is the new token's. Only the batches still begin with the old one: see holder_of. Those that are being
+-- delivered are relabelled here, since whoever settles them goes by that; the others by token_relabel, or as they come up.
+--
+-- ARGV     1 namespace, 2 the token, 3 the new one, if none was made before
+-- Returns  {the client's name, its new token}; false when there is no such token
+-- Keeps    the order of the batches: line, current batch, jobs and gauges are as they were
+local old, new = ARGV[2], ARGV[3]
+local heir = redis.call('HGET', rotations_key(), old)
+if heir then
+  local name = redis.call('HGET', tokens_key(), heir)
+  if name then return { name, heir } end -- else it has been removed in the meantime
+end
+local name = redis.call('HGET', tokens_key(), old)
+if not name then return false end
+
+-- All is read before anything is written.
+local heirs = redis.call('HGETALL', rotations_key())
+local function read(token)
+  local found = {
+    token = token, keys = {}, topics = {},
+    subscribed = redis.call('SISMEMBER', subscribers_key(), token) == 1,
+    batches = tonumber(redis.call('HGET', batch_gauge_key(), token)) or 0,
+    events = tonumber(redis.call('HGET', event_gauge_key(), token)) or 0,
+  }
+  for _, key in ipairs({ subscriber_key, subscriber_topics_key, current_key, line_key, failed_key, delivery_key }) do
+    if redis.call('EXISTS', key(token)) == 1 then table.insert(found.keys, key) end
+  end
+  for _, topic in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do
+    if redis.call('SISMEMBER', topic_subscribers_key(topic), token) == 1 then table.insert(found.topics, topic) end
+  end
+  return found
+end
+local moved = { read(old) }
+if heir then table.insert(moved, read(heir)) end
+local held = {}
+for _, worker in ipairs(redis.call('SMEMBERS', pending_index_key('main'))) do
+  for _, job in ipairs(redis.call('LRANGE', pending_key('main', worker), 0, -1)) do
+    local bid = batch_of('main', job)
+    local token = bid and redis.pcall('LINDEX', batch_key(bid), 0)
+    if token == old or token == heir then table.insert(held, bid) end
+  end
+end
+
+redis.call('HSET', tokens_key(), new, name)
+redis.call('HSET', rotations_key(), old, new)
+for i = 1, #heirs, 2 do
+  if heirs[i + 1] == old or heirs[i + 1] == heir then redis.call('HSET', rotations_key(), heirs[i], new) end
+end
+for _, bid in ipairs(held) do redis.call('LSET', batch_key(bid), 0, new) end
+for _, from in ipairs(moved) do
+  for _, key in ipairs(from.keys) do redis.call('RENAME', key(from.token), key(new)) end
+  for _, topic in ipairs(from.topics) do
+    redis.call('SREM', topic_subscribers_key(topic), from.token)
+    redis.call('SADD', topic_subscribers_key(topic), new)
+  end
+  if from.subscribed then
+    redis.call('SREM', subscribers_key(), from.token)
+    redis.call('SADD', subscribers_key(), new)
+  end
+  redis.call('HDEL', batch_gauge_key(), from.token)
+  redis.call('HDEL', event_gauge_key(), from.token)
+  if from.batches > 0 then change_gauge(batch_gauge_key(), new, from.batches) end
+  if from.events > 0 then change_gauge(event_gauge_key(), new, from.events) end
+end
+return { name, new }

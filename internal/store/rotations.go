@@ -1,0 +1,95 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"routemaster/internal/bus"
+)
+
+// RotateToken begins to change a client's token: it makes another one for the same client, and gives it the subscription and all that is
+// queued. Publishes and deliveries go on meanwhile. The old token goes on working, and speaks for the same
+// subscription, until [Store.FinishRotation]. A rotation that was begun goes on with the token that was made then; fresh is used otherwise.
+// It fails with [bus.ErrTokenUnknown] or [bus.ErrUnavailable].
+func (s *Store) RotateToken(ctx context.Context, old, fresh bus.Token) (token bus.Token, name bus.ClientName, err error) {
+	found, err := s.change(ctx, call{scriptTokenRotate, []any{string(old), string(fresh)}}).StringSlice()
+	switch {
+	case judge(err) == answered && len(found) < 2 && (err == nil || err == redis.Nil):
+		return "", "", bus.ErrTokenUnknown
+	case err != nil:
+		return "", "", wrap("rotate token", err)
+	}
+	return bus.Token(found[1]), bus.ClientName(found[0]), nil
+}
+
+// Relabelling says how far the batches of a token that is being changed have been relabelled. Its text can be kept by whoever asks.
+type Relabelling struct {
+	// began is when (ms): what Redis did before its last trouble may be lost.
+	began int64
+	// score and bid are of the last batch that was looked at; empty at first.
+	score, bid string
+}
+
+// String is what [ParseRelabelling] reads.
+func (r Relabelling) String() string { return fmt.Sprintf("%d-%s-%s", r.began, r.score, r.bid) }
+
+// ParseRelabelling reads a text of [Relabelling.String].
+func ParseRelabelling(text string) (r Relabelling, err error) {
+	parts := strings.SplitN(text, "-", 3)
+	if len(parts) != 3 || len(parts[2]) > bus.UIDLen || !bus.IsURLSafe(parts[2]) && parts[2] != "" {
+		return r, bus.Invalidf("", "after must be what the answer before had as after")
+	}
+	r.score, r.bid = parts[1], parts[2]
+	r.began, err = strconv.ParseInt(parts[0], 10, 64)
+	if _, notANumber := strconv.ParseUint(r.score, 10, 63); err != nil || notANumber != nil && r.score != "" {
+		return r, bus.Invalidf("", "after must be what the answer before had as after")
+	}
+	return r, nil
+}
+
+// BeginRelabelling is the first of a rotation's relabelling.
+func BeginRelabelling() Relabelling { return Relabelling{began: time.Now().UnixMilli()} }
+
+// relabelledPerStep is how many batches one step looks at: some 1 ms of Redis.
+const relabelledPerStep = 500
+
+// Relabel has the batches of a token that is being changed begin with the new one, a slice at a time, for as long as it may take.
+// It begins anew where Redis was in trouble since, and may have forgotten something. It reports whether all are done. It fails with
+// [bus.ErrUnavailable].
+func (s *Store) Relabel(ctx context.Context, old, token bus.Token, r Relabelling, within time.Duration) (next Relabelling, done bool, err error) {
+	for until := time.Now().Add(within); ; {
+		if s.SteadySince().UnixMilli() >= r.began {
+			r = BeginRelabelling()
+		}
+		last, err := s.run(ctx, scriptTokenRelabel, string(old), string(token), r.score, r.bid, relabelledPerStep).StringSlice()
+		if err != nil {
+			return r, false, wrap("rotate token", err)
+		}
+		if len(last) == 0 {
+			return r, s.SteadySince().UnixMilli() < r.began, nil
+		}
+		r.score, r.bid = last[0], last[1]
+		if time.Now().After(until) {
+			return r, false, nil
+		}
+	}
+}
+
+// FinishRotation removes the old token of a rotation whose batches are all relabelled. It fails with [bus.ErrUnavailable].
+func (s *Store) FinishRotation(ctx context.Context, old bus.Token) error {
+	if err := s.DeleteToken(ctx, old); err != nil {
+		return err
+	}
+	return wrap("rotate token", s.change(ctx, call{args: []any{"hdel", s.keys.rotations(), string(old)}}).Err())
+}
+
+// Rotation returns the token that takes the place of one; empty if none does. It fails with [bus.ErrUnavailable].
+func (s *Store) Rotation(ctx context.Context, old bus.Token) (bus.Token, error) {
+	token, err := s.redis.HGet(ctx, s.keys.rotations(), string(old)).Result()
+	return bus.Token(token), wrap("rotate token", err)
+}

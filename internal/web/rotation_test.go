@@ -1,0 +1,55 @@
+package web_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/store/storetest"
+)
+
+// TestRotateAToken asks as a client does, each time twice, as if the first answer were lost.
+func TestRotateAToken(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		t.Parallel()
+		a := newAPI(t, redis)
+		a.requireDone(alice, "POST", "/subscription", `{"topics":["a"],"callback":"https://a.example/","uuid":"secret"}`)
+		type progress struct {
+			Name, Token, After string
+			Done               bool
+		}
+		rotate := func(query url.Values) (got progress) {
+			resp := a.do(rootKey, "POST", "/api_tokens/"+alice+"/rotate?"+query.Encode(), "")
+			require.Equal(t, http.StatusOK, resp.status, resp.body)
+			require.NoError(t, json.Unmarshal([]byte(resp.body), &got))
+			return got
+		}
+		for _, keep := range []string{"true", "false"} {
+			first := rotate(url.Values{"keep": {keep}})
+			assert.Equal(t, "alice", first.Name)
+			assert.Regexp(t, "^alice--[0-9a-f]{32}$", first.Token)
+			assert.False(t, first.Done, "the first removes nothing: its answer may be lost")
+			assert.Equal(t, first.Token, rotate(url.Values{"keep": {keep}}).Token)
+			a.requireDone(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`)
+			last := first
+			for !last.Done {
+				last = rotate(url.Values{"keep": {keep}, "after": {last.After}})
+				assert.Equal(t, first.Token, last.Token)
+			}
+			got := a.do(rootKey, "GET", "/subscriptions", "").body
+			assert.Contains(t, got, `"subscriber":"`+first.Token+`"`)
+			assert.Contains(t, got, `"uuid":"secret"`)
+			assert.NotContains(t, got, `"`+alice+`"`)
+		}
+		assert.Equal(t, http.StatusUnauthorized, a.do(alice, "GET", "/topics", "").status)
+		assert.Equal(t, http.StatusNotFound, a.do(rootKey, "POST", "/api_tokens/"+alice+"/rotate", "").status)
+		for _, query := range []string{"after=x", "after=1--%20", "keep=perhaps", "other=1"} {
+			assert.Equal(t, http.StatusBadRequest, a.do(rootKey, "POST", "/api_tokens/"+bob+"/rotate?"+query, "").status, query)
+		}
+	})
+}
