@@ -20,11 +20,13 @@ type connection struct {
 // origin is what a connection leads to.
 type origin struct{ scheme, host string }
 
-// idlePool keeps the connections that no delivery uses: so many to each host, so many in all, for so long. Those that have
-// been idle longest go first. It is safe for concurrent use.
+// idlePool keeps the connections that no delivery uses: so many in all, for so long, and so many to each host of those that have been
+// idle for a while. Those that have been idle longest go first. It is safe for concurrent use.
 type idlePool struct {
 	max, maxPerHost int
-	ttl             time.Duration
+	// A connection counts as one of its host's only after the grace: between two deliveries it is idle for a moment, and threads that
+	// share a host would close and open connections all the time.
+	grace, ttl time.Duration
 
 	mu     sync.Mutex
 	byHost map[origin][]*connection // the longest idle first
@@ -32,8 +34,8 @@ type idlePool struct {
 	closed bool
 }
 
-func newIdlePool(maxIdle, maxPerHost int, ttl time.Duration) *idlePool {
-	return &idlePool{max: maxIdle, maxPerHost: maxPerHost, ttl: ttl, byHost: map[origin][]*connection{}}
+func newIdlePool(maxIdle, maxPerHost int, grace, ttl time.Duration) *idlePool {
+	return &idlePool{max: maxIdle, maxPerHost: maxPerHost, grace: grace, ttl: ttl, byHost: map[origin][]*connection{}}
 }
 
 // take returns the connection to a host that was used last, nil if there is none. Those that the other side has
@@ -58,29 +60,26 @@ func (p *idlePool) take(scheme, host string) *connection {
 
 // put takes over a connection that is free for the next request.
 func (p *idlePool) put(conn *connection) {
-	for _, surplus := range p.add(conn) {
+	if surplus := p.add(conn); surplus != nil {
 		_ = surplus.Close()
 	}
 }
 
-// add keeps a connection, and returns those that are too many now, no longer kept.
-func (p *idlePool) add(conn *connection) (surplus []*connection) {
+// add keeps a connection, and returns the one that is too many now, no longer kept, or nil.
+func (p *idlePool) add(conn *connection) (surplus *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		return []*connection{conn}
+		return conn
 	}
 	to := origin{conn.scheme, conn.host}
 	p.byHost[to] = append(p.byHost[to], conn)
 	place := p.all.PushBack(conn)
-	conn.place, conn.expiry = place, time.AfterFunc(p.ttl, func() { p.expire(conn, place) })
-	if len(p.byHost[to]) > p.maxPerHost {
-		surplus = append(surplus, p.remove(p.byHost[to][0]))
-	}
+	conn.place, conn.expiry = place, time.AfterFunc(p.grace, func() { p.endGrace(conn, place) })
 	if p.all.Len() > p.max {
-		surplus = append(surplus, p.remove(p.all.Front().Value.(*connection)))
+		return p.remove(p.all.Front().Value.(*connection))
 	}
-	return surplus
+	return nil
 }
 
 // remove no longer keeps a connection that is kept. The lock is held.
@@ -94,6 +93,25 @@ func (p *idlePool) remove(conn *connection) *connection {
 		delete(p.byHost, to)
 	}
 	return conn
+}
+
+// endGrace closes a connection that is still in its place if its host has too many.
+func (p *idlePool) endGrace(conn *connection, place *list.Element) {
+	p.mu.Lock()
+	if conn.place != place { // it has been used since
+		p.mu.Unlock()
+		return
+	}
+	surplus := len(p.byHost[origin{conn.scheme, conn.host}]) > p.maxPerHost
+	if surplus {
+		p.remove(conn)
+	} else {
+		conn.expiry = time.AfterFunc(p.ttl-p.grace, func() { p.expire(conn, place) })
+	}
+	p.mu.Unlock()
+	if surplus {
+		_ = conn.Close()
+	}
 }
 
 // expire closes a connection that has been in its place for too long.

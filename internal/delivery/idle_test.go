@@ -51,7 +51,7 @@ func TestConnectionsAreNotIdleForLong(t *testing.T) {
 	assert.Equal(t, 30*time.Second, newTransport(Config{}, slog.Default()).idle.ttl)
 	for _, http2 := range []bool{false, true} {
 		tr, request, open, _ := startTransport(t, http2)
-		tr.idle.ttl = 10 * time.Millisecond
+		tr.idle.grace, tr.idle.ttl = 5*time.Millisecond, 10*time.Millisecond
 		require.NoError(t, request())
 		require.Eventually(t, func() bool { return open.Load() == 0 }, time.Minute, time.Millisecond)
 		assert.Zero(t, tr.idle.all.Len())

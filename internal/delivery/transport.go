@@ -36,6 +36,7 @@ const (
 // Bounds on the connections that no delivery uses, besides [Config].MaxIdle.
 const (
 	maxIdlePerHost = 4
+	idleGrace      = time.Second
 	idleTTL        = 30 * time.Second
 )
 
@@ -66,7 +67,7 @@ func newTransport(config Config, log *slog.Logger) *transport {
 			DisableCompression:     true, // bodies are thrown away
 			MaxResponseHeaderBytes: maxResponseHeader,
 		},
-		idle:     newIdlePool(config.MaxIdle, maxIdlePerHost, idleTTL),
+		idle:     newIdlePool(config.MaxIdle, maxIdlePerHost, idleGrace, idleTTL),
 		recorder: config.Recorder,
 		files:    telemetry.NewFileWarner(log),
 	}
