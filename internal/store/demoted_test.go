@@ -26,7 +26,7 @@ func TestAWaitThatRedisBreaksOff(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- waiter.Wait(ctx, time.Minute) }()
 	require.Eventually(t, func() bool { return blockedClients(t, server) == 1 }, time.Minute, time.Millisecond)
-	require.NoError(t, server.Raw.SlaveOf(ctx, "127.0.0.1", "1").Err())
+	require.NoError(t, server.Raw.ReplicaOf(ctx, "127.0.0.1", "1").Err())
 	err := <-ended
 	assert.ErrorIs(t, err, bus.ErrUnavailable)
 	assert.ErrorContains(t, err, "UNBLOCKED")
@@ -37,7 +37,7 @@ func TestAWaitThatRedisBreaksOff(t *testing.T) {
 		err = waiter.Wait(ctx, time.Minute)
 		return assert.ErrorIs(t, err, bus.ErrUnavailable) && strings.Contains(err.Error(), "READONLY")
 	}, time.Minute, time.Millisecond)
-	require.NoError(t, server.Raw.SlaveOf(ctx, "NO", "ONE").Err())
+	require.NoError(t, server.Raw.ReplicaOf(ctx, "NO", "ONE").Err())
 	require.Eventually(t, func() bool { return waiter.Wait(ctx, time.Millisecond) == nil }, time.Minute, time.Millisecond)
 }
 

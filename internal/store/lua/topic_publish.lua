@@ -44,13 +44,13 @@ if key ~= '' then
 end
 -- A subscriber that cannot be written to, because something of it is not of its type, must fail neither the others nor
 -- halfway. So all is read before anything is written.
-local receivers, opening, ends_batches = {}, 0, false
+local receivers, damaged, opening, ends_batches = {}, {}, 0, false
 for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
   local settings = redis.pcall('HMGET', subscriber_key(token), 'callback', 'max_events', 'timeout', 'abreast')
   if settings[1] then
     local current = redis.pcall('SMEMBERS', current_key(token))
     if current.err then
-      redis.call('DEL', current_key(token))
+      table.insert(damaged, current_key(token))
       current = {}
     end
     local max, lengths, room = math.max(1, math.floor(tonumber(settings[2]) or default_max)), {}, 0
@@ -93,6 +93,7 @@ if claims then
   if refused ~= 0 then return refused end
 end
 
+for _, current in ipairs(damaged) do redis.call('DEL', current) end
 redis.call('HINCRBY', topic_key(topic), 'counter', EVENTS)
 redis.call('HSET', topic_key(topic), 'publisher', publisher, 'last_event', ARGV[LAST])
 if owner ~= publisher then
