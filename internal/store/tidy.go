@@ -76,7 +76,10 @@ func (t *Tidier) Step(ctx context.Context, now time.Time) (tidied Tidied, done b
 	if t.cursor = next; next == 0 || err != nil { // a key that is not of its type is passed over
 		t.place, t.cursor = (t.place+1)%len(places), 0
 	}
-	return tidied, t.place == 0 && t.cursor == 0, wrap("tidy", err)
+	if done = t.place == 0 && t.cursor == 0; done {
+		t.clients = nil // some may be gone by the next time
+	}
+	return tidied, done, wrap("tidy", err)
 }
 
 // fieldsOf are the fields of a page of a hash.

@@ -117,8 +117,10 @@ func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
 		back := map[store.Counter]int64{store.NewCounter("events.bytes", tag("topic", "widgets"), tag("publisher", "carol")): 1}
 		add(back)
 		assert.Zero(t, f.tidy(tidier, start), "a client that has come back counts anew")
+		require.NoError(t, f.DeleteToken(ctx, "carol--1"))
+		assert.Equal(t, store.Tidied{Counters: 1}, f.tidy(tidier, start), "nothing else has gone")
 		require.NoError(t, f.DeleteTopic(ctx, "widgets", ""))
-		assert.Equal(t, store.Tidied{Counters: 5}, f.tidy(tidier, start))
+		assert.Equal(t, store.Tidied{Counters: 4}, f.tidy(tidier, start))
 		for field := range f.raw.HGetAll(ctx, "counters").Val() {
 			assert.False(t, strings.Contains(field, "widgets"), field)
 		}
