@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ func (s *Store) Migrate(ctx context.Context, m Migration) (Migrated, error) {
 	}
 	run := &migrationRun{Migration: m, store: s, keys: s.keys, layout: s.keys.layout(), older: map[string]int{}}
 	for _, step := range []func(context.Context) error{
-		s.refuseCluster, run.requireTypes, run.readHolders, run.moveBatches, run.renameCounters, run.removeGauges,
+		s.refuseCluster, run.requireTypes, run.requireNoRotation, run.readHolders, run.moveBatches, run.renameCounters, run.removeGauges,
 	} {
 		if err := step(ctx); err != nil {
 			return run.done, err
@@ -116,6 +117,29 @@ func (r *migrationRun) requireTypes(ctx context.Context) error {
 	for _, key := range sorted(types) {
 		if is := types[key].Val(); is != "none" && is != r.layout.singles[key] {
 			return fmt.Errorf("%s is a %s, must be a %s: this is not the bus's Redis, or not its namespace", key, is, r.layout.singles[key])
+		}
+	}
+	return nil
+}
+
+// requireNoRotation fails on the way back while a client's token is being changed: batches that still begin with the old one
+// would be nobody's to the original, which drops them.
+func (r *migrationRun) requireNoRotation(ctx context.Context) error {
+	if !r.Back {
+		return nil
+	}
+	rotations, err := r.store.redis.HGetAll(ctx, r.keys.rotations()).Result()
+	if err != nil || len(rotations) == 0 {
+		return wrap("migrate", err)
+	}
+	names, err := r.store.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	for old, token := range rotations {
+		// Where neither is left there is nobody whose batches these could be.
+		if name := cmp.Or(names[bus.Token(token)], names[bus.Token(old)]); name != "" {
+			return fmt.Errorf("a token of %s is being changed, which the original knows nothing of: finish that first, with rtm token rotate OLD", name)
 		}
 	}
 	return nil

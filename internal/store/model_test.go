@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -56,6 +57,8 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 					"let time pass": m.pass,
 					"deliver all":   m.deliverAll,
 					"migrate":       m.migrateBackAndForth,
+					"rotate":        m.rotateSome,
+					"end rotation":  m.endRotation,
 					"":              m.check,
 				})
 				m.drain(rt)
@@ -95,16 +98,73 @@ type model struct {
 	held    map[bus.WorkerID]*store.Task
 	// stale are the tasks of workers that were scrubbed meanwhile.
 	stale []*store.Task
+	// tokens are those of each client, who goes by its first: the last has the subscription, the others are being changed.
+	tokens map[bus.Token][]bus.Token
+	// clients are who has, or had, a token.
+	clients map[bus.Token]bus.Token
 }
 
 func newModel(abreast int, fixtures ...*fixture) *model {
-	return &model{
+	m := &model{
 		// Some minutes ago: so the checks take what waits for its turn for put off for long, and migrate all workers for dead.
 		ms:      sinceStart() - 360_000,
 		fixture: fixtures[0], fixtures: fixtures, abreast: abreast, topics: map[bus.Token][]bus.TopicName{}, queued: map[bus.Token][]int{},
 		doubtful: map[bus.Token]map[int]bool{}, disordered: map[bus.Token]bool{}, throttled: map[bus.Token]int{},
 		refused: map[bus.BatchID]bool{}, held: map[bus.WorkerID]*store.Task{},
+		tokens: map[bus.Token][]bus.Token{}, clients: map[bus.Token]bus.Token{},
 	}
+	for _, token := range modelTokens {
+		m.tokens[token], m.clients[token] = []bus.Token{token}, token
+	}
+	return m
+}
+
+// holder is the token that a client's subscription belongs to.
+func (m *model) holder(client bus.Token) bus.Token {
+	return m.tokens[client][len(m.tokens[client])-1]
+}
+
+// rotating reports whether somebody's token is being changed.
+func (m *model) rotating() bool {
+	return len(m.tokens[alice])+len(m.tokens[bob]) > 2
+}
+
+// mostTokens is how many tokens a client has at most: so it is also changed again before the first change is through.
+const mostTokens = 3
+
+// rotateSome begins to change a client's token, or asks again for one that is being changed.
+func (m *model) rotateSome(rt *rapid.T) {
+	client := rapid.SampledFrom(modelTokens).Draw(rt, "client")
+	old := rapid.SampledFrom(m.tokens[client]).Draw(rt, "token")
+	if old == m.holder(client) && len(m.tokens[client]) == mostTokens {
+		rt.Skip("it has enough of them")
+	}
+	name, _, _ := strings.Cut(string(client), "--")
+	fresh := bus.NewTokenLike(bus.ClientName(name))
+	token, _, err := m.any(rt).RotateToken(m.t.Context(), old, fresh)
+	require.NoError(rt, err)
+	if old != m.holder(client) {
+		require.Equal(rt, m.holder(client), token)
+		return
+	}
+	require.Equal(rt, fresh, token)
+	m.tokens[client], m.clients[token] = append(m.tokens[client], token), client
+}
+
+// endRotation relabels all batches of a token that is being changed, and may then remove the old token.
+func (m *model) endRotation(rt *rapid.T) {
+	client := rapid.SampledFrom(modelTokens).Draw(rt, "client")
+	if len(m.tokens[client]) == 1 {
+		rt.Skip("its token is not being changed")
+	}
+	i := rapid.IntRange(0, len(m.tokens[client])-2).Draw(rt, "token")
+	old := m.tokens[client][i]
+	m.any(rt).relabel(old)
+	if rapid.Bool().Draw(rt, "keep") {
+		return
+	}
+	require.NoError(rt, m.any(rt).FinishRotation(m.t.Context(), old))
+	m.tokens[client] = slices.Delete(m.tokens[client], i, i+1)
 }
 
 // any is what one of the workers does things with.
@@ -130,13 +190,13 @@ func (m *model) changeSubscription(rt *rapid.T) {
 	token := rapid.SampledFrom(modelTokens).Draw(rt, "token")
 	topics := rapid.SliceOfDistinct(rapid.SampledFrom(modelTopics), rapid.ID).Draw(rt, "topics")
 	timeout := time.Duration(rapid.SampledFrom([]int{0, 10, 100}).Draw(rt, "timeout")) * time.Millisecond
-	m.subscribe(token, timeout, rapid.IntRange(1, modelMaxEvents).Draw(rt, "max"), topics...)
+	m.subscribe(rapid.SampledFrom(m.tokens[token]).Draw(rt, "by"), timeout, rapid.IntRange(1, modelMaxEvents).Draw(rt, "max"), topics...)
 	m.topics[token] = topics
 }
 
 func (m *model) deleteSubscriber(rt *rapid.T) {
 	token := rapid.SampledFrom(modelTokens).Draw(rt, "token")
-	err := m.DeleteSubscriber(m.t.Context(), token)
+	err := m.DeleteSubscriber(m.t.Context(), rapid.SampledFrom(m.tokens[token]).Draw(rt, "by"))
 	if m.topics[token] == nil {
 		require.ErrorIs(rt, err, bus.ErrNotSubscribed)
 		return
@@ -162,7 +222,7 @@ func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *store.Task) {
 	if before := m.held[worker]; before != nil && task != nil {
 		// As when an answer is lost: it is the same job, unless its subscriber is gone, or left alone since another of
 		// its batches failed, or it yields to another since it was refused before. A worker with a smaller setting gives up what one with a larger has taken.
-		token := before.Delivery.Subscriber
+		token := m.clients[before.Delivery.Subscriber]
 		if len(m.fixtures) == 1 && before.Delivery.Batch != task.Delivery.Batch && m.throttled[token] <= m.ms && !m.refused[before.Delivery.Batch] {
 			require.Nil(rt, m.topics[token])
 		}
@@ -172,11 +232,12 @@ func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *store.Task) {
 		return
 	}
 	m.held[worker] = task
-	token := task.Delivery.Subscriber
+	token := m.clients[task.Delivery.Subscriber]
+	require.Equal(rt, m.holder(token), task.Delivery.Subscriber)
 	require.LessOrEqual(rt, len(task.Delivery.Events), modelMaxEvents)
 	abreast := 0
 	for _, other := range m.held {
-		if other.Delivery.Subscriber == token {
+		if m.clients[other.Delivery.Subscriber] == token {
 			abreast++
 		}
 	}
@@ -212,7 +273,7 @@ func (m *model) acknowledge(rt *rapid.T) {
 
 func (m *model) acknowledged(rt *rapid.T, task *store.Task) {
 	require.True(rt, m.any(rt).settle(task, store.Outcome{Health: 1}))
-	m.gone(rt, task.Delivery.Subscriber, numbers(m.t, task))
+	m.gone(rt, m.clients[task.Delivery.Subscriber], numbers(m.t, task))
 }
 
 // acknowledgeAndAcquire is acknowledge and acquire in one round trip.
@@ -221,7 +282,7 @@ func (m *model) acknowledgeAndAcquire(rt *rapid.T) {
 	owned, next, err := m.any(rt).SettleAndAcquire(m.t.Context(), task, store.Outcome{Health: 1}, bus.Failing, after(m.ms))
 	require.NoError(rt, err)
 	require.True(rt, owned)
-	m.gone(rt, task.Delivery.Subscriber, numbers(m.t, task))
+	m.gone(rt, m.clients[task.Delivery.Subscriber], numbers(m.t, task))
 	require.NoError(rt, next.Err)
 	m.acquired(rt, task.Worker, next.Task)
 }
@@ -249,10 +310,10 @@ func (m *model) failSome(rt *rapid.T) {
 	}
 	if throttle := rapid.IntRange(-50, 50).Draw(rt, "throttle"); throttle > 0 {
 		outcome.ThrottledUntil = after(m.ms + throttle)
-		m.throttled[task.Delivery.Subscriber] = m.ms + throttle
+		m.throttled[m.clients[task.Delivery.Subscriber]] = m.ms + throttle
 	}
 	require.True(rt, m.any(rt).settle(task, outcome))
-	m.disordered[task.Delivery.Subscriber] = true
+	m.disordered[m.clients[task.Delivery.Subscriber]] = true
 }
 
 // mostDropped is how many batches one call drops at most.
@@ -280,8 +341,8 @@ func (m *model) dropOldest(rt *rapid.T) {
 		if len(batch) == 0 { // it was migrated back
 			batch = m.raw.LRange(ctx, "batches:"+bid, 0, -1).Val()
 		}
-		token, events := bus.Token(batch[0]), batch[3:]
-		want = append(want, store.DroppedBatch{Subscriber: token, Events: len(events)})
+		token, events := m.clients[bus.Token(batch[0])], batch[3:]
+		want = append(want, store.DroppedBatch{Subscriber: m.holder(token), Events: len(events)})
 		var got []int
 		for _, event := range events {
 			got = append(got, number(m.t, store.PackedEvent(event)))
@@ -319,6 +380,10 @@ func (m *model) migrateBackAndForth(rt *rapid.T) {
 	}
 	tell := func(u store.Unmoved) { require.Fail(rt, u.Key, u.Reason) }
 	_, err := m.any(rt).Migrate(m.t.Context(), store.Migration{Apply: true, Back: true, Tell: tell})
+	if m.rotating() {
+		require.ErrorContains(rt, err, "is being changed")
+		return
+	}
 	require.NoError(rt, err)
 	if rapid.Bool().Draw(rt, "forth") {
 		_, err = m.any(rt).Migrate(m.t.Context(), store.Migration{Apply: true, Tell: tell})

@@ -61,12 +61,12 @@ const relabelledPerStep = 500
 // Relabel has the batches of a token that is being changed begin with the new one, a slice at a time, for as long as it may take.
 // It begins anew where Redis was in trouble since, and may have forgotten something. It reports whether all are done. It fails with
 // [bus.ErrUnavailable].
-func (s *Store) Relabel(ctx context.Context, old, token bus.Token, r Relabelling, within time.Duration) (next Relabelling, done bool, err error) {
+func (s *Store) Relabel(ctx context.Context, old bus.Token, r Relabelling, within time.Duration) (next Relabelling, done bool, err error) {
 	for until := time.Now().Add(within); ; {
 		if s.SteadySince().UnixMilli() >= r.began {
 			r = BeginRelabelling()
 		}
-		last, err := s.run(ctx, scriptTokenRelabel, string(old), string(token), r.score, r.bid, relabelledPerStep).StringSlice()
+		last, err := s.run(ctx, scriptTokenRelabel, string(old), r.score, r.bid, relabelledPerStep).StringSlice()
 		if err != nil {
 			return r, false, wrap("rotate token", err)
 		}
@@ -86,10 +86,4 @@ func (s *Store) FinishRotation(ctx context.Context, old bus.Token) error {
 		return err
 	}
 	return wrap("rotate token", s.change(ctx, call{args: []any{"hdel", s.keys.rotations(), string(old)}}).Err())
-}
-
-// Rotation returns the token that takes the place of one; empty if none does. It fails with [bus.ErrUnavailable].
-func (s *Store) Rotation(ctx context.Context, old bus.Token) (bus.Token, error) {
-	token, err := s.redis.HGet(ctx, s.keys.rotations(), string(old)).Result()
-	return bus.Token(token), wrap("rotate token", err)
 }

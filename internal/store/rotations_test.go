@@ -26,11 +26,11 @@ func (f *fixture) rotate(old, fresh bus.Token) bus.Token {
 }
 
 // relabel relabels all batches, one slice in a call.
-func (f *fixture) relabel(old, token bus.Token) {
+func (f *fixture) relabel(old bus.Token) {
 	f.t.Helper()
 	at := store.BeginRelabelling()
 	for done := false; !done; {
-		next, all, err := f.Relabel(f.t.Context(), old, token, at, 0)
+		next, all, err := f.Relabel(f.t.Context(), old, at, 0)
 		require.NoError(f.t, err)
 		at, err = store.ParseRelabelling(next.String())
 		require.NoError(f.t, err)
@@ -79,7 +79,7 @@ func TestARotationMovesTheQueueInOrder(t *testing.T) {
 		_, got := f.deliver("w1", 3)
 		assert.Equal(t, []int{3, 4}, got, "before all are relabelled")
 		f.sound()
-		f.relabel(alice, alice2)
+		f.relabel(alice)
 		f.sound()
 		require.NoError(t, f.FinishRotation(ctx, alice))
 		f.sound()
@@ -158,7 +158,7 @@ func TestARotationMovesManyBatches(t *testing.T) {
 			assert.NotEqual(t, alice, batch.Subscriber)
 		}
 		f.sound()
-		f.relabel(alice, alice2)
+		f.relabel(alice)
 		for _, bid := range f.raw.ZRange(ctx, "batches:index", 0, -1).Val() {
 			require.NotEqual(t, "alice--1", f.raw.LIndex(ctx, "batch:"+bid, 0).Val())
 		}
@@ -203,7 +203,7 @@ func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 					if token == "" {
 						continue
 					}
-					f.relabel(old, token)
+					f.relabel(old)
 					if random.IntN(2) == 0 {
 						require.NoError(t, f.FinishRotation(t.Context(), old))
 						old, token = token, ""
@@ -226,5 +226,85 @@ func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 			require.Len(t, delivered, published, "seed %d", seed)
 			f.sound()
 		}
+	})
+}
+
+// TestARelabellingGoesByTheTokenOfNow has a token changed again, and that come to its end, before a slice is relabelled that was
+// asked for before: it must not give batches to the token in between, which is gone.
+func TestARelabellingGoesByTheTokenOfNow(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.subscribe(alice, 0, 1, "cats")
+		f.publish("cats", 1, 3, 0)
+		f.rotate(alice, alice2)
+		asked := store.BeginRelabelling()
+		f.rotate(alice2, "alice--3")
+		f.relabel(alice2)
+		require.NoError(t, f.FinishRotation(ctx, alice2))
+		_, done, err := f.Relabel(ctx, alice, asked, time.Minute)
+		require.NoError(t, err)
+		require.True(t, done)
+		require.NoError(t, f.FinishRotation(ctx, alice))
+		f.sound()
+		for i := range 3 {
+			subscriber, got := f.deliver("w1", 0)
+			assert.Equal(t, bus.Token("alice--3"), subscriber)
+			assert.Equal(t, []int{i + 1}, got)
+		}
+	})
+}
+
+// TestWithItsLastTokenASubscriptionGoes removes the new token of a rotation, subscribes with the old one, and removes that.
+func TestWithItsLastTokenASubscriptionGoes(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.subscribe(alice, 0, 1, "cats")
+		f.rotate(alice, alice2)
+		require.NoError(t, f.DeleteToken(ctx, alice2))
+		f.subscribe(alice, 0, 1, "cats")
+		require.NoError(t, f.DeleteToken(ctx, alice))
+		assert.Empty(t, f.raw.SMembers(ctx, "subscribers").Val())
+		assert.Empty(t, f.raw.SMembers(ctx, "subscribers:cats").Val(), "deliveries that nobody can end")
+		f.sound()
+	})
+}
+
+// TestAMigrationBackWaitsForARotation finds it refused, dry or not, until the rotation is through, or nobody is left whose it is.
+func TestAMigrationBackWaitsForARotation(t *testing.T) {
+	t.Parallel()
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.subscribe(alice, 0, 1, "cats")
+		f.publish("cats", 1, 3, 0)
+		migrate := func(apply, back bool) (store.Migrated, error) {
+			return f.Migrate(ctx, store.Migration{Apply: apply, Back: back, Tell: func(store.Unmoved) {}})
+		}
+		f.rotate(alice, alice2)
+		for _, apply := range []bool{false, true} {
+			done, err := migrate(apply, true)
+			assert.ErrorContains(t, err, "a token of alice is being changed")
+			assert.NotContains(t, err.Error(), "alice--")
+			assert.Zero(t, done)
+		}
+		_, err := migrate(true, false)
+		assert.NoError(t, err, "the way there harms nothing")
+		f.relabel(alice)
+		_, err = migrate(true, true)
+		assert.Error(t, err, "the old token still speaks for the new one's subscription")
+		require.NoError(t, f.FinishRotation(ctx, alice))
+		done, err := migrate(true, true)
+		require.NoError(t, err)
+		assert.Equal(t, 3, done.Batches)
+
+		f.rotate(alice2, "alice--3")
+		require.NoError(t, f.DeleteToken(ctx, alice2))
+		require.NoError(t, f.DeleteToken(ctx, "alice--3"))
+		_, err = migrate(true, true)
+		assert.NoError(t, err)
 	})
 }

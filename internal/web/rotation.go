@@ -55,7 +55,7 @@ func (s *Server) rotate(r *http.Request) (view rotationView, err error) {
 		view.After = store.BeginRelabelling().String()
 		return view, nil
 	}
-	next, done, err := s.store.Relabel(ctx, old, view.Token, *after, rotationTime)
+	next, done, err := s.store.Relabel(ctx, old, *after, rotationTime)
 	if err != nil || !done {
 		view.After = next.String()
 		return view, err

@@ -1,20 +1,24 @@
--- Relabels a slice of all batches, in the order of the index: those that begin with a token which is being changed then begin with the
--- new one. Nothing else is to be moved, see token_rotate.
+-- Relabels a slice of all batches, in the order of the index: those that begin with a token which is being changed then begin
+-- with the one that takes its place: it is read here, since that may be changed, too, while this goes on. Nothing else is to
+-- be moved, see token_rotate.
 --
--- ARGV     1 namespace, 2 the token, 3 the new one, 4 creation time (ms) and 5 UID of the batch after which the slice begins, empty
---          for the beginning, 6 most batches to look at
--- Returns  {creation time (ms), UID} of the last batch of the slice; empty when none is left
-local old, new, index = ARGV[2], ARGV[3], batches_index_key()
+-- ARGV     1 namespace, 2 the token, 3 creation time (ms) and 4 UID of the batch after which the slice begins, empty
+--          for the beginning, 5 most batches to look at
+-- Returns  {creation time (ms), UID} of the last batch of the slice; empty when none is left, or the token is
+--          not being changed any more
+local old, index = ARGV[2], batches_index_key()
+local new = redis.call('HGET', rotations_key(), old)
+if not new then return {} end
 local first = 0
-if ARGV[5] ~= '' then
-  local rank = redis.call('ZRANK', index, ARGV[5])
+if ARGV[4] ~= '' then
+  local rank = redis.call('ZRANK', index, ARGV[4])
   if rank then
     first = rank + 1
   else -- it has gone: those of the same time are looked at again
-    first = redis.call('ZCOUNT', index, '-inf', '(' .. ARGV[4])
+    first = redis.call('ZCOUNT', index, '-inf', '(' .. ARGV[3])
   end
 end
-local slice = redis.call('ZRANGE', index, first, first + tonumber(ARGV[6]) - 1, 'WITHSCORES')
+local slice = redis.call('ZRANGE', index, first, first + tonumber(ARGV[5]) - 1, 'WITHSCORES')
 allow_when_full()
 for i = 1, #slice, 2 do
   for _, key in ipairs({ batch_key(slice[i]), original_key(slice[i]) }) do
