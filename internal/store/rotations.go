@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -86,4 +87,11 @@ func (s *Store) FinishRotation(ctx context.Context, old bus.Token) error {
 		return err
 	}
 	return wrap("rotate token", s.change(ctx, call{args: []any{"hdel", s.keys.rotations(), string(old)}}).Err())
+}
+
+// Holder returns the token that a token's subscription belongs to: the new one while that is being changed, else itself. It fails
+// with [bus.ErrUnavailable].
+func (s *Store) Holder(ctx context.Context, token bus.Token) (bus.Token, error) {
+	heir, err := s.redis.HGet(ctx, s.keys.rotations(), string(token)).Result()
+	return cmp.Or(bus.Token(heir), token), wrap("read rotation", err)
 }

@@ -45,6 +45,12 @@ func TestRotateAToken(t *testing.T) {
 			assert.Contains(t, got, `"subscriber":"`+first.Token+`"`)
 			assert.Contains(t, got, `"uuid":"secret"`)
 			assert.NotContains(t, got, `"`+alice+`"`)
+			if keep == "true" { // the service, or rtm sub add, looks for its subscription with the old token
+				got = a.do(alice, "GET", "/subscriptions", "").body
+				assert.Contains(t, got, `"subscriber":"`+alice+`"`)
+				assert.Contains(t, got, `"uuid":"secret"`)
+				assert.NotContains(t, got, first.Token, "whoever has the old one need not know the new one")
+			}
 		}
 		assert.Equal(t, http.StatusUnauthorized, a.do(alice, "GET", "/topics", "").status)
 		assert.Equal(t, http.StatusNotFound, a.do(rootKey, "POST", "/api_tokens/"+alice+"/rotate", "").status)

@@ -39,21 +39,34 @@ func (s *Server) getSubscribers(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
+		who := caller(r)
+		holder := who.token
+		if !who.root {
+			if holder, err = s.store.Holder(r.Context(), who.token); err != nil {
+				return err
+			}
+		}
 		damaged, err := s.store.EachSubscribers(r.Context(), page, func(subscribers []bus.Subscriber) error {
-			return l.add(viewSubscribers(subscribers, caller(r), names))
+			return l.add(viewSubscribers(subscribers, who, holder, names))
 		})
 		s.logDamaged(r, "left out subscribers whose data is damaged", damaged)
 		return err
 	})
 }
 
-func viewSubscribers(subscribers []bus.Subscriber, who client, names map[bus.Token]bus.ClientName) []subscriberView {
+// viewSubscribers shows subscribers to a client. Holder is the token that its subscription belongs to: another while its token is
+// being changed. It is shown its own then, since who has the old one need not know the new one.
+func viewSubscribers(subscribers []bus.Subscriber, who client, holder bus.Token, names map[bus.Token]bus.ClientName) []subscriberView {
 	views := make([]subscriberView, len(subscribers))
 	for i, sub := range subscribers {
 		views[i] = viewSubscriber(sub)
 		views[i].Name = bus.PublicName(sub.Token, names[sub.Token])
-		views[i].Subscriber = who.identityOf(sub.Token, views[i].Name)
-		if who.root || who.token == sub.Token {
+		token, own := sub.Token, !who.root && sub.Token == holder
+		if own {
+			token = who.token
+		}
+		views[i].Subscriber = who.identityOf(token, views[i].Name)
+		if who.root || own {
 			views[i].UUID = &sub.UUID
 		}
 	}
