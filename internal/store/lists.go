@@ -36,9 +36,12 @@ func compareMembers(a, b member) int {
 	return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.member, b.member))
 }
 
-// eachMember calls a function with the members of a set in the order of their names, some at a time. A page does not
-// end between two of the same name, so it may be longer than its limit.
-func (s *Store) eachMember(ctx context.Context, key string, p Page, perTrip int, nameOf func(string) string, each func([]member) error) error {
+// eachMember calls a function with the members of a set in the order of their names, some at a time, which returns how many of
+// them it has listed. A page does not end between two of the same name, so it may be longer than its limit. It is
+// shorter only at the end of the list, also where some are left out.
+func (s *Store) eachMember(
+	ctx context.Context, key string, p Page, perTrip int, nameOf func(string) string, each func([]member) (int, error),
+) error {
 	for left := p.Limit; ; {
 		size := windowSize
 		if p.Limit > 0 {
@@ -49,11 +52,12 @@ func (s *Store) eachMember(ctx context.Context, key string, p Page, perTrip int,
 			return err
 		}
 		for some := range slices.Chunk(window, perTrip) {
-			if err := each(some); err != nil {
+			listed, err := each(some)
+			if err != nil {
 				return err
 			}
+			left -= listed
 		}
-		left -= len(window)
 		if len(window) < size || p.Limit > 0 && left <= 0 {
 			return nil
 		}
@@ -101,13 +105,13 @@ func (s *Store) Topics(ctx context.Context) (topics []bus.Topic, damaged []strin
 // may be seen or not.
 func (s *Store) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
 	itself := func(name string) string { return name }
-	err = s.eachMember(ctx, s.keys.topics(), p, topicsPerTrip, itself, func(some []member) error {
+	err = s.eachMember(ctx, s.keys.topics(), p, topicsPerTrip, itself, func(some []member) (int, error) {
 		topics, unreadable, err := s.topics(ctx, some)
 		damaged = append(damaged, unreadable...)
 		if err != nil {
-			return err
+			return 0, err
 		}
-		return each(topics)
+		return len(topics), each(topics)
 	})
 	return damaged, wrap("list topics", err)
 }
@@ -164,16 +168,16 @@ func (s *Store) EachSubscribers(ctx context.Context, p Page, each func([]bus.Sub
 	}
 	search := &oldestSearch{store: s, max: batchesSearched}
 	nameOf := func(token string) string { return string(publicToken(bus.Token(token), names[token])) }
-	err = s.eachMember(ctx, s.keys.subscribers(), p, subscribersPerTrip, nameOf, func(some []member) error {
+	err = s.eachMember(ctx, s.keys.subscribers(), p, subscribersPerTrip, nameOf, func(some []member) (int, error) {
 		subscribers, unreadable, err := s.subscribers(ctx, some)
 		damaged = append(damaged, unreadable...)
 		if err == nil {
 			err = search.fill(ctx, subscribers)
 		}
 		if err != nil {
-			return err
+			return 0, err
 		}
-		return each(subscribers)
+		return len(subscribers), each(subscribers)
 	})
 	return damaged, wrap("list subscribers", err)
 }

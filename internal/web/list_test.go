@@ -59,6 +59,34 @@ func TestListsTakeALimit(t *testing.T) {
 	})
 }
 
+// TestAPageIsFullAlsoWhereSomethingIsLeftOut has damaged topics and subscribers: whoever reads page by page must not take
+// a page for the last because of them.
+func TestAPageIsFullAlsoWhereSomethingIsLeftOut(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a := newAPI(t, redis)
+		a.requireDone(alice, "POST", "/subscription", `{"topics":["a","b","c","d","e"],"callback":"https://x.example/"}`)
+		a.requireDone(bob, "POST", "/subscription", `{"topics":["b"],"callback":"https://x.example/"}`)
+		for _, key := range []string{"topic:a", "topic:c", "topic:e", "subscriber:" + alice} {
+			redis.Raw.Del(t.Context(), key)
+			redis.Raw.Set(t.Context(), key, "x", 0)
+		}
+		names := func(path string) (names []string) {
+			t.Helper()
+			var found []struct{ Name string }
+			require.NoError(t, json.Unmarshal([]byte(a.do(rootKey, "GET", path, "").body), &found))
+			for _, one := range found {
+				names = append(names, one.Name)
+			}
+			return names
+		}
+		assert.Equal(t, []string{"b"}, names("/topics?limit=1"))
+		assert.Equal(t, []string{"b", "d"}, names("/topics?limit=2"))
+		assert.Equal(t, []string{"d"}, names("/topics?limit=1&after=b"))
+		assert.Empty(t, names("/topics?limit=1&after=d"))
+		assert.Equal(t, []string{"bob"}, names("/subscribers?limit=1"))
+	})
+}
+
 func TestAClientThatIsGoneIsStillShownAsThePublisher(t *testing.T) {
 	a := newAPI(t, storetest.Embedded(t))
 	require.NoError(t, a.PutToken(t.Context(), "s3cret", "carol"))
