@@ -70,14 +70,16 @@ type drop struct {
 // goesOn is whether there is more to do in this run, and time for it.
 func (m *Maintenance) goesOn(d *drop) bool { return d.used > d.low && m.now().Before(d.until) }
 
-// dropKeys drops idempotency keys of all clients, the oldest slice of each first, and reports whether none is left.
+// dropKeys drops idempotency keys of all clients, the oldest slice of each first, and reports whether none is left of those that
+// were there. It does not go on with those that come meanwhile: under load they never end, and it would never
+// come to the batches that fill Redis.
 func (m *Maintenance) dropKeys(ctx context.Context, d *drop) (noneLeft bool, err error) {
 	tokens, err := m.store.Tokens(ctx)
 	if err != nil {
 		return false, err
 	}
 	names := slices.Compact(slices.Sorted(maps.Values(tokens)))
-	for m.goesOn(d) {
+	for range store.IdempotencySlices {
 		freeing, err := m.awaitFreeing(ctx, d)
 		if err != nil || freeing || !m.goesOn(d) {
 			return false, err
@@ -88,7 +90,8 @@ func (m *Maintenance) dropKeys(ctx context.Context, d *drop) (noneLeft bool, err
 		}
 		d.keys += keys
 	}
-	return false, nil
+	freeing, err := m.awaitFreeing(ctx, d)
+	return !freeing && err == nil, err
 }
 
 // awaitFreeing sees how much memory Redis uses, when it has freed what it frees in the background: else batches would be dropped

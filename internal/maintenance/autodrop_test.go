@@ -225,3 +225,30 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 	assert.Empty(t, server.Raw.Keys(ctx, "idempotency:*").Val())
 	assert.Contains(t, log.String(), "dropped the oldest batches")
 }
+
+// TestNewIdempotencyKeysDoNotSaveBatches has a key come in whenever autodrop has dropped those that were there, as
+// under load.
+func TestNewIdempotencyKeysDoNotSaveBatches(t *testing.T) {
+	server := storetest.Real(t)
+	st := server.Open(t)
+	const mb = 1_000_000
+	base := used(t, st)
+	fill(t, st, base+3*mb)
+	before := server.Raw.ZCard(t.Context(), "batches:index").Val()
+	event, err := store.PackEvent(&bus.Event{Topic: "unheard", Type: bus.Update, URL: "https://x.example/1", Timestamp: 1}, 64)
+	require.NoError(t, err)
+	clock := time.UnixMilli(0)
+	publishing := func() time.Time { // autodrop looks at the clock before each step
+		clock = clock.Add(time.Millisecond)
+		require.NoError(t, st.Publish(t.Context(), store.Publication{
+			Topic: "unheard", Publisher: "publisher--1", Events: []store.PackedEvent{event}, ReceivedAt: clock.UnixMilli(),
+			Once: &store.Once{Key: clock.String(), Digest: "d"},
+		}))
+		return clock
+	}
+	limits := bus.MemoryLimits{Max: base + 2*mb, MinFree: mb / 2}
+	keeper := maintenance.New(st, limits, nil, slog.New(slog.DiscardHandler), publishing)
+	keeper.Autodrop(t.Context(), nil)
+	assert.Less(t, server.Raw.ZCard(t.Context(), "batches:index").Val(), before)
+	storetest.RequireSound(t, st)
+}

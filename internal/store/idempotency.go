@@ -19,8 +19,8 @@ type Once struct {
 	TTL time.Duration
 }
 
-// idempotencySlices is how many slices a client's keys stand in at most: SLICES in lua/lib/idempotency.lua.
-const idempotencySlices = 8
+// IdempotencySlices is how many slices a client's keys stand in at most: SLICES in lua/lib/idempotency.lua.
+const IdempotencySlices = 8
 
 // digestBytes is what is kept of the SHA-256 of a key, and of that of its request. Redis needs 16 bytes for as many with what it
 // puts around them, and 32 for one more.

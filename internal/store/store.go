@@ -78,7 +78,7 @@ func Open(o Options) (*Store, error) {
 		abreast: max(o.Abreast, 1), minReplicas: o.MinReplicas, origins: o.Origins, onGone: o.OnGone,
 		maxClientTopics: o.MaxClientTopics, maxTopics: o.MaxTopics,
 	}
-	s.keysPerSlice = max(cmp.Or(o.IdempotencyKeys, bus.DefaultIdempotencyKeys)/idempotencySlices, 1)
+	s.keysPerSlice = max(cmp.Or(o.IdempotencyKeys, bus.DefaultIdempotencyKeys)/IdempotencySlices, 1)
 	if s.onGone == nil {
 		s.onGone = func(DroppedBatch) {}
 	}
