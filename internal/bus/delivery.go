@@ -105,7 +105,8 @@ type Standing int
 const (
 	// Failing says that a delivery has failed since the last that succeeded.
 	Failing Standing = iota
-	// Untried says that no delivery has succeeded yet, nor failed.
+	// Untried says that no delivery has succeeded yet, nor failed, since the client subscribed; if
+	// it had subscribed before, that its last delivery failed.
 	Untried
 	// Proven says that the last delivery succeeded.
 	Proven

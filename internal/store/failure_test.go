@@ -230,3 +230,51 @@ func TestNothingIsLeftOfADroppedBatchThatFailed(t *testing.T) {
 		f.sound()
 	})
 }
+
+func TestToSubscribeAgainIsNoSuccess(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 3, 0)
+		f.succeed(f.dueAt(0), 0)
+		take := func(least bus.Standing) *store.Task {
+			f.schedule(250)
+			task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", least, after(250))
+			require.NoError(t, err)
+			return task
+		}
+		for range 2 {
+			f.fail(f.dueAt(0), bus.EndpointFailure, 0, 0, 3_600_000)
+			f.subscribe(alice, 0, 1, "widgets")
+		}
+		assert.Nil(t, take(bus.Proven), "threads that are kept for others are not for it")
+		f.schedule(500)
+		task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", bus.Untried, after(500))
+		require.NoError(t, err)
+		require.NotNil(t, task, "it is tried at once, and before those that fail")
+		assert.Equal(t, bus.Untried, task.Delivery.Standing)
+		f.fail(task, bus.BatchFailure, 500, 0, 0)
+		task = f.dueAt(500)
+		assert.Equal(t, bus.Failing, task.Delivery.Standing)
+		f.succeed(task, 500)
+		task = f.dueAt(500)
+		assert.Equal(t, bus.Proven, task.Delivery.Standing)
+		f.succeed(task, 500)
+		f.requireNoFailures()
+	})
+}
+
+func TestALongRestIsNotCutShortByAnotherFailure(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		f := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, 2, 0)
+		first, second := f.acquire("w1", 0), f.acquire("w2", 0)
+		f.fail(first, bus.EndpointFailure, 0, 10, 5000)
+		f.fail(second, bus.EndpointFailure, 0, 10, 200)
+		assert.Nil(t, f.dueAt(4999))
+		f.succeed(f.dueAt(5000), 5000)
+		f.succeed(f.dueAt(5000), 5000)
+		f.requireNoFailures()
+	})
+}

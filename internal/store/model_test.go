@@ -310,7 +310,8 @@ func (m *model) failSome(rt *rapid.T) {
 	}
 	if throttle := rapid.IntRange(-50, 50).Draw(rt, "throttle"); throttle > 0 {
 		outcome.ThrottledUntil = after(m.ms + throttle)
-		m.throttled[m.clients[task.Delivery.Subscriber]] = m.ms + throttle
+		client := m.clients[task.Delivery.Subscriber]
+		m.throttled[client] = max(m.throttled[client], m.ms+throttle)
 	}
 	require.True(rt, m.any(rt).settle(task, outcome))
 	m.disordered[m.clients[task.Delivery.Subscriber]] = true

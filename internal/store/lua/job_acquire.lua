@@ -17,7 +17,8 @@ local queue, worker, abreast = ARGV[2], ARGV[3], tonumber(ARGV[5])
 local pending = pending_key(queue, worker)
 local MOST_PASSED_OVER = 100 -- bounds one call
 local POISONED_FOR = 60000 -- ms
--- A subscriber's standing: a delivery has failed since the last that succeeded; none has succeeded yet; the last succeeded.
+-- A subscriber's standing: a delivery has failed since the last that succeeded; none has succeeded yet,
+-- or it has subscribed again since one failed (throttled_until is 0); the last succeeded.
 local FAILING, UNTRIED, PROVEN = 0, 1, 2
 local UNWANTED_FOR = 250 -- ms, until a job is looked at again that no thread may take now
 local RETRY_PAUSE, LONGEST_RETRY_PAUSE = 1000, 30000 -- ms, for a refused batch while another has its turn
@@ -42,7 +43,7 @@ local function subscriber_of(token)
     local found = redis.call('HMGET', subscriber_key(token), 'callback', 'uuid', 'health_points', 'throttled_until',
       'timeout', 'max_events', 'events_sent')
     local standing = UNTRIED
-    if found[4] then standing = FAILING elseif found[7] then standing = PROVEN end
+    if (found[4] or '0') ~= '0' then standing = FAILING elseif found[7] and not found[4] then standing = PROVEN end
     subscribers[token] = { callback = found[1], uuid = found[2] or '', health = tonumber(found[3]) or 100,
       alone_until = tonumber(found[4]) or 0, standing = standing, timeout = tonumber(found[5]), max = tonumber(found[6]) }
   end

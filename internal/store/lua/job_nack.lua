@@ -47,7 +47,9 @@ if failed == 'batch' then
 end
 if failed ~= '' then
   note_failed(failed)
-  if throttled_until == '0' and not subscriber[3] then throttled_until = now end
+  if throttled_until == '0' and (subscriber[3] or '0') == '0' then throttled_until = now end
 end
+-- Of several that were under way, the one that asks for the longest rest gets it.
+if tonumber(throttled_until) < (tonumber(subscriber[3]) or 0) then throttled_until = '0' end
 if throttled_until ~= '0' then redis.call('HSET', subscriber_key(token), 'throttled_until', throttled_until) end
 return 1

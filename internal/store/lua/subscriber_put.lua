@@ -34,6 +34,7 @@ redis.call('HSETNX', subscriber, 'health_points', 100)
 redis.call('SADD', subscribers_key(), token)
 if redis.call('HEXISTS', subscriber, 'throttled_until') == 1 then
   end_failure(token, tonumber(ARGV[6]))
+  redis.call('HSET', subscriber, 'throttled_until', 0) -- untried: to subscribe again proves nothing
   call_first(token)
 end
 
