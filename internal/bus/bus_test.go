@@ -184,11 +184,13 @@ func TestThrottle(t *testing.T) {
 		-1: time.Minute, 0: time.Minute, 1: 30 * time.Second, 2: 15 * time.Second, 6: 937_500 * time.Microsecond,
 		10: 200 * time.Millisecond, 98: 200 * time.Millisecond,
 	} {
-		assert.Equal(t, want, bus.Throttle(99, after, time.Minute), "health %d", after)
+		assert.Equal(t, want, bus.Throttle(bus.Failing, 99, after, time.Minute), "health %d", after)
 	}
-	assert.Zero(t, bus.Throttle(100, 98, time.Minute), "one failure now and then")
-	assert.Equal(t, 58_593_750*time.Nanosecond, bus.Throttle(100, 10, time.Minute))
-	assert.Equal(t, 100*time.Millisecond, bus.Throttle(50, 48, 100*time.Millisecond))
+	assert.Equal(t, 200*time.Millisecond, bus.Throttle(bus.Proven, 1, 0, time.Minute), "the first failure after a success")
+	assert.Equal(t, time.Minute, bus.Throttle(bus.Untried, 1, 0, time.Minute))
+	assert.Zero(t, bus.Throttle(bus.Failing, 100, 98, time.Minute), "one failure now and then")
+	assert.Equal(t, 58_593_750*time.Nanosecond, bus.Throttle(bus.Failing, 100, 10, time.Minute))
+	assert.Equal(t, 100*time.Millisecond, bus.Throttle(bus.Failing, 50, 48, 100*time.Millisecond))
 }
 
 func TestFailureOf(t *testing.T) {

@@ -33,11 +33,15 @@ func Backoff(attempts int, most time.Duration, chance float64) time.Duration {
 // Throttle is how long a subscriber is left alone after an attempt failed, and took its health from before to
 // after: most · 2^(-after), which is next to nothing at first, and most when its health is 0. From the second
 // failure on it is at least 200 ms, so that an outage of a second does not cost a busy subscriber all
-// its health; a failure now and then costs it no time.
-func Throttle(before, after int, most time.Duration) time.Duration {
+// its health; a failure now and then costs it no time. Nor does one right after a success cost more than that: refused batches,
+// which do not throttle, may have taken all its health.
+func Throttle(standing Standing, before, after int, most time.Duration) time.Duration {
 	alone := most >> min(max(after, MinHealth), 62)
 	if before < MaxHealth {
 		alone = max(alone, min(firstBackoff, most))
+	}
+	if standing == Proven {
+		alone = min(alone, firstBackoff)
 	}
 	return alone
 }

@@ -120,7 +120,7 @@ func (d *Deliverer) failed(batch *store.Delivery, err error) (outcome store.Outc
 	if asked > 0 {
 		wait = asked
 	}
-	alone := max(bus.Throttle(batch.Health, bus.Health(batch.Health, outcome.Health), d.config.MaxBackoff), asked)
+	alone := max(bus.Throttle(batch.Standing, batch.Health, bus.Health(batch.Health, outcome.Health), d.config.MaxBackoff), asked)
 	if outcome.Failure == bus.BatchFailure { // the others need not wait
 		alone = 0
 		if !batch.RefusedSince.IsZero() {

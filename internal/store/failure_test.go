@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -173,6 +174,53 @@ func TestALongTimeOfRefusalsIsAnOutage(t *testing.T) {
 			}
 			assert.Equal(t, c.follow, followed, "after %d ms", c.lasted)
 		}
+	})
+}
+
+// TestSlowRefusalsHoldUpNobody has 50 batches be refused, an endpoint that takes a second for each answer, and a good batch come
+// every 15 s, so that nothing succeeds for longer than an outage lasts.
+func TestSlowRefusalsHoldUpNobody(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		const refused, good, every, takes, longest = 50, 6, 15_000, 1000, 2000
+		f := newFixture(t, server)
+		f.subscribe(alice, 0, 1, "widgets")
+		f.publish("widgets", 1, refused, 0)
+		ms := 0
+		deliver := func() (number int) {
+			task := f.dueAt(ms)
+			if task == nil {
+				ms += 100
+				return 0
+			}
+			for range 2 { // meanwhile other threads come by, once for all that is due
+				require.Nil(t, f.acquire("w2", ms))
+				f.schedule(ms + takes)
+			}
+			ms += takes
+			number = numbers(t, task)[0]
+			if number > refused {
+				f.succeed(task, ms)
+			} else {
+				wait := bus.Backoff(task.Delivery.Attempts, time.Minute, 0.5)
+				f.fail(task, bus.BatchFailure, ms, int(wait.Milliseconds()), 0)
+			}
+			return number
+		}
+		for tried := map[int]bool{0: true}; len(tried) <= refused; { // each has to be tried once
+			tried[deliver()] = true
+		}
+		for i := range good {
+			published := max(ms, (i+1)*every+refused*takes)
+			for ms < published {
+				deliver()
+			}
+			published = ms
+			f.publish("widgets", refused+1+i, refused+1+i, published)
+			for deliver() != refused+1+i {
+				require.LessOrEqual(t, ms-published, longest, "good batch %d waits for more than one refused one", i)
+			}
+		}
+		f.sound()
 	})
 }
 

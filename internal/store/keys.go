@@ -73,8 +73,8 @@ func (k keys) origins(id bus.BatchID) string { return k.ns + "batches:origins:" 
 func (k keys) line(t bus.Token) string { return k.ns + "batches:line:" + string(t) }
 
 // failed: sorted set of the UIDs of a subscriber's batches whose last delivery failed. Below 0 are those that
-// failed because the endpoint did: the creation time (ms), less 1e15. Others, which the endpoint refused, have 0,
-// or 1 while they wait in the line. Written by nack; an entry goes when its batch does. It is not of the founding
+// failed because the endpoint did: the creation time (ms), less 1e15. Others, which the endpoint refused, have their
+// attempts ÷ 1000, or 1 while they wait in the line. Written by nack; an entry goes when its batch does. It is not of the founding
 // layout.
 func (k keys) failed(t bus.Token) string { return k.ns + "batches:failed:" + string(t) }
 

@@ -88,11 +88,6 @@ local function in_turn(token, bid, subscriber)
   return true
 end
 
--- Whether the endpoint refused a batch before.
-local function was_refused(token, bid, attempts)
-  return attempts > 0 and (tonumber(redis.call('ZSCORE', failed_key(token), bid)) or -1) >= REFUSED
-end
-
 -- Whether a refused batch may come up: one at a time, so that those behind it wait for one of them at most.
 local function may_retry(token, bid)
   local retried = redis.call('ZRANGEBYSCORE', failed_key(token), RETRIED, RETRIED, 'LIMIT', 0, 1)[1]

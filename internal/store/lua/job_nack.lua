@@ -26,27 +26,26 @@ local subscriber = redis.call('HMGET', subscriber_key(token), 'callback', 'healt
 if not subscriber[1] then return 1 end -- it is gone, and stays so
 heal(token, subscriber[2], tonumber(ARGV[5]))
 
+local now, throttled_until, failed = ARGV[7], ARGV[9], ARGV[10]
+
 -- Notes what a failed batch waits for. One that fails with its endpoint, though that was well and the batch has failed
 -- before, is taken for its cause, as one that makes it hang: it is put off like one refused.
-local function note_failed(what)
+local function note_failed()
   local before = tonumber(redis.pcall('ZSCORE', failed_key(token), bid))
   local attempts = tonumber(header[3]) or 0
-  if what == 'batch' or (before and before >= REFUSED) or (attempts > 1 and not subscriber[3]) then
-    redis.pcall('ZADD', failed_key(token), REFUSED, bid)
+  if failed == 'batch' or (before and before >= REFUSED) or (attempts > 1 and not subscriber[3]) then
+    redis.pcall('ZADD', failed_key(token), refused_times(attempts), bid)
+    redis.pcall('HSETNX', delivery_key(token), 'refused_since', now)
+    if failed == 'batch' then redis.pcall('HINCRBY', delivery_key(token), 'refusals', 1) end
+    redis.call('PEXPIRE', delivery_key(token), STATE_LIFE)
   else
     redis.pcall('ZADD', failed_key(token), failed_with_endpoint(header[2]), bid)
   end
   redis.call('PEXPIRE', failed_key(token), STATE_LIFE)
 end
 
-local now, throttled_until, failed = ARGV[7], ARGV[9], ARGV[10]
-if failed == 'batch' then
-  redis.pcall('HINCRBY', delivery_key(token), 'refusals', 1)
-  redis.pcall('HSETNX', delivery_key(token), 'refused_since', now)
-  redis.call('PEXPIRE', delivery_key(token), STATE_LIFE)
-end
 if failed ~= '' then
-  note_failed(failed)
+  note_failed()
   if throttled_until == '0' and (subscriber[3] or '0') == '0' then throttled_until = now end
 end
 -- Of several that were under way, the one that asks for the longest rest gets it.

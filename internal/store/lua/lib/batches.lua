@@ -85,21 +85,35 @@ local function leave_line(token, bid, abreast)
   end
 end
 
--- What the entry of a subscriber's failed batch says: the endpoint refused it, and it is put off, or is in the line. The
--- others, which are below, failed because the endpoint did, the oldest first.
+-- What the entry of a subscriber's failed batch says: from REFUSED on the endpoint refused it, the higher the more often,
+-- and it is put off; RETRIED is the one of these that is in the line. The others, which are below, failed
+-- because the endpoint did, the oldest first.
 local REFUSED, RETRIED = 0, 1
+local function refused_times(attempts) return string.format('%.3f', REFUSED + math.min(attempts, 999) / 1000) end
 local function failed_with_endpoint(created) return string.format('%.0f', (tonumber(created) or 0) - 1e15) end
 
--- For how long (ms) no delivery has succeeded when the refused batches, too, are taken for victims of an outage.
+-- Whether the endpoint refused a batch that has failed so often.
+local function was_refused(token, bid, failures)
+  return failures > 0 and (tonumber(redis.pcall('ZSCORE', failed_key(token), bid)) or -1) >= REFUSED
+end
+
+-- Has one of a subscriber's refused batches come up before its time, the one refused least often: there is reason to
+-- think that the endpoint would take it now. If it does the next comes up, and so on.
+local function retry_next(token)
+  local bid = redis.pcall('ZRANGEBYSCORE', failed_key(token), REFUSED, '(' .. RETRIED, 'LIMIT', 0, 1)[1]
+  if bid then make_instant(job_of(bid), 'LPUSH') end
+end
+
+-- For how long (ms) batches were refused, and none succeeded, when they may have been victims of an outage.
 local OUTAGE = 10000
 local RELEASED_AT_ONCE = 100 -- bounds one call
 
--- Ends what a subscriber's failures have brought about, since it is taken for well: its failed batches come up at once.
--- If there are too many for one call it is still taken for failing, and the next goes on.
+-- Ends what a subscriber's failures have brought about, since it is taken for well: batches that failed with the endpoint
+-- come up at once. If there are too many for one call it is still taken for failing, and the next goes on.
 local function end_failure(token, now)
   local since = tonumber(redis.pcall('HGET', delivery_key(token), 'refused_since')) or math.huge
-  local highest = since <= now - OUTAGE and '+inf' or '(' .. REFUSED
-  local failed = redis.pcall('ZRANGEBYSCORE', failed_key(token), '-inf', highest, 'LIMIT', 0, RELEASED_AT_ONCE)
+  if since <= now - OUTAGE then retry_next(token) end
+  local failed = redis.pcall('ZRANGEBYSCORE', failed_key(token), '-inf', '(' .. REFUSED, 'LIMIT', 0, RELEASED_AT_ONCE)
   for _, bid in ipairs(failed) do
     redis.call('ZREM', failed_key(token), bid)
     make_instant(job_of(bid), 'LPUSH')
