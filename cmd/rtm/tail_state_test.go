@@ -123,12 +123,3 @@ func TestClock(t *testing.T) {
 		assert.Equal(t, want, p.clock(at))
 	}
 }
-
-func TestEdits(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"abc", "", 3}, {"", "abc", 3}, {"widgets", "widgetz", 1}, {"widgets", "wdgets", 1}, {"kitten", "sitting", 3}} {
-		assert.Equal(t, c.want, edits(c.a, c.b), c)
-	}
-}

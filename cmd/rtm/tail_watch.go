@@ -94,7 +94,7 @@ func (t *tail) checkTopics(ctx context.Context, on *client.Client) error {
 func suggest(topic string, names []string) string {
 	var close []string
 	for _, name := range names {
-		near := edits(topic, name) <= max(1, len(topic)/4) || strings.HasPrefix(name, topic) || strings.HasPrefix(topic, name)
+		near := bus.EditDistance(topic, name) <= max(1, len(topic)/4) || strings.HasPrefix(name, topic) || strings.HasPrefix(topic, name)
 		if near && bus.TopicName(name).Validate() == nil {
 			close = append(close, name)
 		}
@@ -104,25 +104,4 @@ func suggest(topic string, names []string) string {
 	}
 	slices.Sort(close)
 	return " (did you mean " + strings.Join(close[:min(len(close), 5)], ", ") + "?)"
-}
-
-// edits is the Levenshtein distance of two names: how many characters to insert, delete or change.
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

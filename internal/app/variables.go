@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"routemaster/internal/bus"
 )
 
 // variablePrefix is what the names of most settings begin with.
@@ -69,34 +71,13 @@ func nearest(name string, known []string) (best string) {
 		if candidate == "" {
 			continue
 		}
-		changes := distance(name, candidate)
+		changes := bus.EditDistance(name, candidate)
 		if !strings.HasPrefix(candidate, variablePrefix) {
-			changes = min(changes, distance(name, variablePrefix+candidate))
+			changes = min(changes, bus.EditDistance(name, variablePrefix+candidate))
 		}
 		if changes < fewest {
 			best, fewest = candidate, changes
 		}
 	}
 	return best
-}
-
-// distance is how many characters must be changed, added or removed to make one text of another (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -282,3 +282,15 @@ func FuzzPlainURLs(f *testing.F) {
 		}
 	})
 }
+
+func TestEditDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0}, {"abc", "", 3}, {"", "abc", 3}, {"widgets", "widgetz", 1}, {"widgets", "wdgets", 1},
+		{"ab", "ba", 2}, {"kitten", "sitting", 3},
+	} {
+		assert.Equal(t, c.want, bus.EditDistance(c.a, c.b), c)
+	}
+}

@@ -123,3 +123,25 @@ func newUID(chars int) string {
 	_, _ = rand.Read(random)
 	return base64.RawURLEncoding.EncodeToString(random)
 }
+
+// EditDistance is how many characters must be changed, added or removed to make one text of another (the Levenshtein
+// distance), to find the name that somebody may have meant.
+func EditDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
