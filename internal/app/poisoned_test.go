@@ -23,6 +23,7 @@ const poisoned = 1_000_000
 // TestPoisonedBatchesCostOnlyThemselves has a subscriber answer 500 to batches that were published first, and wants each good
 // event, of which one comes every 500 ms, within 3 s.
 func TestPoisonedBatchesCostOnlyThemselves(t *testing.T) {
+	t.Parallel()
 	for _, batches := range []int{12, 50} {
 		t.Run(fmt.Sprint(batches), func(t *testing.T) {
 			t.Parallel()
@@ -67,6 +68,7 @@ func TestPoisonedBatchesCostOnlyThemselves(t *testing.T) {
 
 // TestAnEndpointThatRefusesEverythingIsTriedLessAndLess answers 500 to all of 40 batches.
 func TestAnEndpointThatRefusesEverythingIsTriedLessAndLess(t *testing.T) {
+	t.Parallel()
 	const batches = 40
 	b := startBus(t, storetest.Real(t))
 	publisher := b.addClient("publisher")
@@ -113,6 +115,7 @@ func TestAnEndpointThatRefusesEverythingIsTriedLessAndLess(t *testing.T) {
 // TestBatchesThatFailedInAnOutageFollowAtOnce answers 503 until 40 batches have failed, and then wants all of them, and what came
 // meanwhile, within 3 s of the first success.
 func TestBatchesThatFailedInAnOutageFollowAtOnce(t *testing.T) {
+	t.Parallel()
 	const batches = 40
 	b := startBus(t, storetest.Real(t))
 	publisher := b.addClient("publisher")

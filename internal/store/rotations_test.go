@@ -170,8 +170,12 @@ func TestARotationMovesManyBatches(t *testing.T) {
 // rotations, begun and abandoned by whoever dies.
 func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 	t.Parallel()
+	seeds := uint64(40)
+	if storetest.RaceDetector { // which makes each step slow
+		seeds = 10
+	}
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		for seed := range uint64(40) {
+		for seed := range seeds {
 			random := rand.New(rand.NewPCG(seed, 1))
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)
