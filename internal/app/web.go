@@ -69,7 +69,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	ctx, cancel := context.WithCancel(ctx)
 	var registering sync.WaitGroup
 	registering.Go(func() {
-		reachRedis(ctx, st)
+		untilRedisTakes(ctx, st.Ping) // the store logs at once if it is away
 		registerClients(ctx, st, c.Clients)
 	})
 	defer registering.Wait()
@@ -81,29 +81,24 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	return err
 }
 
-// reachRedis asks Redis for a sign of life until it gives one. The store logs at once if it does not.
-func reachRedis(ctx context.Context, st *store.Store) {
-	for st.Ping(ctx) != nil {
-		select {
-		case <-time.After(registerEvery):
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// registerEvery is the pause before Redis is asked again for the clients' registration.
-const registerEvery = time.Second
+// askRedisEvery is the pause before Redis is asked again for what is to be done at the start.
+const askRedisEvery = time.Second
 
 // registerClients registers the configured tokens, as soon as Redis can be reached.
 func registerClients(ctx context.Context, st *store.Store, tokens []bus.Token) {
 	for _, token := range tokens {
-		for st.AddToken(ctx, token, bus.LegacyClientName(token)) != nil {
-			select {
-			case <-time.After(registerEvery):
-			case <-ctx.Done():
-				return
-			}
+		untilRedisTakes(ctx, func(ctx context.Context) error {
+			return st.AddToken(ctx, token, bus.LegacyClientName(token))
+		})
+	}
+}
+
+// untilRedisTakes repeats a call until it succeeds, or the context is done.
+func untilRedisTakes(ctx context.Context, call func(context.Context) error) {
+	for ctx.Err() == nil && call(ctx) != nil {
+		select {
+		case <-time.After(askRedisEvery):
+		case <-ctx.Done():
 		}
 	}
 }

@@ -122,10 +122,7 @@ func (d *Deliverer) failed(batch *store.Delivery, err error) (outcome store.Outc
 	}
 	alone := max(bus.Throttle(batch.Standing, batch.Health, bus.Health(batch.Health, outcome.Health), d.config.MaxBackoff), asked)
 	if outcome.Failure == bus.BatchFailure { // the others need not wait
-		alone = 0
-		if !batch.RefusedSince.IsZero() {
-			alone = bus.RefusalThrottle(batch.Refusals+1, now.Sub(batch.RefusedSince), d.config.MaxBackoff)
-		}
+		alone = bus.RefusalThrottle(batch.Refusals+1, now.Sub(batch.RefusedSince), d.config.MaxBackoff)
 	}
 	outcome.RetryAt = now.Add(wait)
 	if alone >= time.Millisecond {

@@ -70,7 +70,6 @@ func (s *Store) Examine(ctx context.Context, fix bool, tell func(Violation)) (Ce
 		e.checkListed,
 		e.checkWorkers,
 		e.checkGauges, // which a repair may have changed
-		e.countFailing,
 	} {
 		if err := step(ctx); err != nil {
 			return e.census(), err
@@ -108,7 +107,6 @@ type examination struct {
 	// unreadable is set when a key that everything depends on is not of its type.
 	unreadable bool
 	unchecked  []string
-	failing    int
 	// leftAlone is what was told of and is left alone.
 	leftAlone map[Violation]bool
 	// foreign are sets that are only named like one side of the subscriptions.
@@ -116,7 +114,12 @@ type examination struct {
 }
 
 func (e *examination) census() Census {
-	c := Census{Subscribers: len(e.subscribers), Topics: len(e.topics), Failing: e.failing, Unchecked: e.unchecked}
+	c := Census{Subscribers: len(e.subscribers), Topics: len(e.topics), Unchecked: e.unchecked}
+	for token := range e.failing {
+		if e.subscribers[token] { // a foreign key may only be named like a subscriber's
+			c.Failing++
+		}
+	}
 	for _, b := range e.batches {
 		if b.there {
 			c.Batches++

@@ -28,6 +28,7 @@ type survey struct {
 	subscribers map[string]bool
 	topics      map[string]bool
 	callbacks   map[string]string // of each subscriber that has a hash
+	failing     map[string]bool   // the subscribers that have failed since their last success
 	topicHashes map[string]bool   // of each topic that has a hash: whether there is in it what makes it one
 	// The two sides of the subscriptions: topics by token, tokens by topic.
 	topicsOf, subscribersOf map[string]map[string]bool
@@ -80,7 +81,7 @@ func newSurvey(s *Store) *survey {
 	v := &survey{
 		store: s, keys: s.keys, layout: s.keys.layout(),
 		names: map[string]string{}, rotations: map[string]string{}, subscribers: map[string]bool{}, topics: map[string]bool{},
-		callbacks: map[string]string{}, topicHashes: map[string]bool{},
+		callbacks: map[string]string{}, failing: map[string]bool{}, topicHashes: map[string]bool{},
 		topicsOf: map[string]map[string]bool{}, subscribersOf: map[string]map[string]bool{},
 		batches: map[string]batch{}, listed: map[listing]bool{}, queues: map[bus.Queue]*queue{},
 		gauges: map[string]gauges{}, strange: map[string]bool{}, tokens: map[string]string{},
@@ -259,9 +260,12 @@ func (v *survey) ask(ctx context.Context, pipe redis.Pipeliner, key string) (ans
 			return nil
 		}
 	case subscriberKeys:
-		callback := pipe.HMGet(ctx, key, "callback")
-		return []redis.Cmder{callback}, func() error {
-			v.callbacks[rest] = text(callback.Val()[0])
+		fields := pipe.HMGet(ctx, key, "callback", "throttled_until")
+		return []redis.Cmder{fields}, func() error {
+			v.callbacks[rest] = text(fields.Val()[0])
+			if fields.Val()[1] != nil {
+				v.failing[rest] = true
+			}
 			return nil
 		}
 	case topicKeys:

@@ -9,7 +9,8 @@
 --          below), 8 '1' to return the spans that the batch comes from
 -- Returns  nil when there is nothing to do; {dropped}; {dropped, job}; {dropped, job, error} for one that failed here and was put off; or
 --          {dropped, job, its subscriber's name, callback, uuid, health, attempts with this one, {all of the batch's list}, when it was due (ms),
---          {standing, refusals since the last success, since when (ms)}, {spans}?}. Dropped is {subscriber, events, ...}, two values for each batch whose subscriber is gone. When it was due is 0
+--          {standing, refusals since the last success, since when (ms)}, {spans}?}. Dropped is {subscriber, events,
+--          ...}, two values for each batch whose subscriber is gone. When it was due is 0
 --          where that is not known: after the first attempt, and when the batch was full before
 -- Keeps    a pending job's worker in `workers` and in the index; at most one pending job a
 --          worker; the batches of a subscriber delivered in the order in which they came up
@@ -137,8 +138,10 @@ local function take_batch(job, bid)
     return nil
   end
   local subscriber = subscriber_of(token)
-  if not subscriber.callback and holder_of(token) ~= token then -- its client's token is being changed
-    token = holder_of(token)
+  local holder = token
+  if not subscriber.callback then holder = holder_of(token) end
+  if holder ~= token then -- its client's token is being changed
+    token = holder
     redis.call('LSET', batch_key(bid), 0, token)
     subscriber = subscriber_of(token)
   end

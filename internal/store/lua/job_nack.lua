@@ -5,7 +5,8 @@
 --          7 now (ms), 8 when to try again (ms), 9 until when its subscriber is left alone (ms), 0 if it is not, 10 what
 --          failed: 'endpoint', 'batch' if the endpoint refused only that, '' if it is neither's fault
 -- Returns  1, or 0 when the job is not this worker's (any more): nothing is changed
--- Keeps    a subscriber with a failure since its last success has throttled_until, if only in the past. The job is in one state; it begins with a write that takes no memory, so a full Redis does not refuse it
+-- Keeps    the job in one state; throttled_until, if only in the past, where a delivery has failed since the last that
+--          succeeded. It begins with a write that takes no memory, so a full Redis does not refuse it
 local queue, job = ARGV[2], ARGV[4]
 local pending = pending_key(queue, ARGV[3])
 local STATE_LIFE = 2 * 86400000 -- ms: what nobody removes, because something else removed its batch or subscriber, expires
