@@ -28,11 +28,11 @@ SEED ?= 0
 
 .PHONY: chaos
 chaos: redis ## Run the fault test under load and count; it takes DURATION=60s, RUNS=1, SEED=7
-	go test ./internal/app -run '^TestChaos$$' -v -timeout 0 -count $(RUNS) -chaos.for $(DURATION) -chaos.seed $(SEED)
+	go test ./internal/test -run '^TestChaos$$' -v -timeout 0 -count $(RUNS) -chaos.for $(DURATION) -chaos.seed $(SEED)
 
 .PHONY: keys
 keys: redis ## Publish with a new idempotency key each time at full speed; it takes DURATION=60s
-	go test ./internal/app -run '^TestNewKeysAtFullSpeedCostNoEvent$$' -v -timeout 0 -count 1 -keys.for $(DURATION)
+	go test ./internal/test -run '^TestNewKeysAtFullSpeedCostNoEvent$$' -v -timeout 0 -count 1 -keys.for $(DURATION)
 
 .PHONY: check
 check: redis ## Format, vet, staticcheck, import rules, and all tests with the race detector

@@ -1,3 +1,2 @@
-// Package app puts the parts together: it reads the environment, wires the daemons, and runs them. Its
-// tests run the whole bus.
+// Package app puts the parts together: it reads the environment, wires the daemons, and runs them.
 package app

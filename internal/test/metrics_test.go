@@ -1,4 +1,4 @@
-package app_test
+package test
 
 import (
 	"context"
@@ -330,7 +330,6 @@ func TestAMetricsAddressInUseStopsADaemon(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()
-	c, err := load(t, map[string]string{"ROUTEMASTER_REDIS_URL": redis.URL, "ROUTEMASTER_METRICS_ADDR": listener.Addr().String()})
-	require.NoError(t, err)
+	c := loadConfig(t, map[string]string{"ROUTEMASTER_REDIS_URL": redis.URL, "ROUTEMASTER_METRICS_ADDR": listener.Addr().String()})
 	assert.ErrorContains(t, app.RunWorker(context.Background(), c, slog.New(slog.DiscardHandler)), "ROUTEMASTER_METRICS_ADDR: ")
 }

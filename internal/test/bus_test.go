@@ -1,4 +1,4 @@
-package app_test
+package test
 
 import (
 	"context"
@@ -59,13 +59,10 @@ type testBus struct {
 
 func startBus(t *testing.T, redis *storetest.Server, adjust ...func(*app.Config)) *testBus {
 	t.Helper()
-	config, err := app.LoadConfig(func(name string) string {
-		return map[string]string{
-			"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": redis.URL, "FORCE_SSL": "no",
-			"ROUTEMASTER_SSL_VERIFY": "no", "ROUTEMASTER_CALLBACK_DENY": "none", "ROUTEMASTER_ACQUIRE_TIMEOUT": "1", "ROUTEMASTER_WORKER_THREADS": "8",
-		}[name]
+	config := loadConfig(t, map[string]string{
+		"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": redis.URL, "FORCE_SSL": "no",
+		"ROUTEMASTER_SSL_VERIFY": "no", "ROUTEMASTER_CALLBACK_DENY": "none", "ROUTEMASTER_ACQUIRE_TIMEOUT": "1", "ROUTEMASTER_WORKER_THREADS": "8",
 	})
-	require.NoError(t, err)
 	for _, f := range adjust {
 		f(&config)
 	}
@@ -78,6 +75,14 @@ func startBus(t *testing.T, redis *storetest.Server, adjust ...func(*app.Config)
 		b.stopWorker()
 	})
 	return b
+}
+
+// loadConfig reads a configuration from variables.
+func loadConfig(t *testing.T, variables map[string]string) app.Config {
+	t.Helper()
+	config, err := app.LoadConfig(func(name string) string { return variables[name] })
+	require.NoError(t, err)
+	return config
 }
 
 func newClient(t *testing.T) *http.Client {

@@ -1,4 +1,4 @@
-package app_test
+package test
 
 import (
 	"context"
@@ -17,8 +17,7 @@ import (
 
 // TestWebSaysAtStartThatRedisIsAway sends no request.
 func TestWebSaysAtStartThatRedisIsAway(t *testing.T) {
-	config, err := load(t, map[string]string{"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": "redis://" + storetest.FreeAddress(t)})
-	require.NoError(t, err)
+	config := loadConfig(t, map[string]string{"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": "redis://" + storetest.FreeAddress(t)})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	var logged storetest.Buffer
