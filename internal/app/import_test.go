@@ -17,14 +17,15 @@ const module = "routemaster/"
 // go strictly downward, and siblings never import each other.
 var below = map[string][]string{
 	"internal/bus":             {},
-	"internal/store":           {"internal/bus"},
+	"internal/wire":            {"internal/bus"},
+	"internal/store":           {"internal/bus", "internal/wire"},
 	"internal/store/storetest": {"internal/bus", "internal/store"}, // for tests only
 	"internal/telemetry":       {"internal/bus", "internal/store"},
-	"internal/ingest":          {"internal/bus", "internal/store", "internal/telemetry"},
-	"internal/delivery":        {"internal/bus", "internal/store", "internal/telemetry"},
+	"internal/ingest":          {"internal/bus", "internal/wire", "internal/store", "internal/telemetry"},
+	"internal/delivery":        {"internal/bus", "internal/wire", "internal/store", "internal/telemetry"},
 	"internal/maintenance":     {"internal/bus", "internal/store", "internal/telemetry"},
 	"internal/worker":          {"internal/bus", "internal/store", "internal/telemetry"},
-	"internal/web":             {"internal/bus", "internal/store", "internal/telemetry", "internal/ingest"},
+	"internal/web":             {"internal/bus", "internal/wire", "internal/store", "internal/telemetry", "internal/ingest"},
 	"client":                   {}, // other programs import it
 	"internal/bench":           {}, // it measures from outside
 	"internal/top":             {"client", "internal/bus"},
@@ -39,7 +40,7 @@ var below = map[string][]string{
 // only lists which packages of ours may import a library.
 var only = map[string][]string{
 	"github.com/redis/go-redis/":           {"internal/store", "internal/store/storetest"},
-	"github.com/vmihailenco/msgpack/":      {"internal/store"},
+	"github.com/vmihailenco/msgpack/":      {"internal/wire"},
 	"github.com/go-chi/chi/":               {"internal/web"},
 	"github.com/abbot/go-http-auth":        {"internal/web"},
 	"github.com/prometheus/client_golang/": {"internal/telemetry"},

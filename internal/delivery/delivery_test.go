@@ -21,6 +21,7 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/wire"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -54,11 +55,11 @@ func receiver(t *testing.T, handler http.HandlerFunc) (url string) {
 	return server.URL + "/events"
 }
 
-func batch(t *testing.T, url string, events ...store.PackedEvent) *store.Task {
+func batch(t *testing.T, url string, events ...wire.PackedEvent) *store.Task {
 	t.Helper()
 	if events == nil {
 		for _, data := range []string{`{"b":1,"a":[1.0]}`, ``} {
-			packed, err := store.PackEvent(&bus.Event{
+			packed, err := wire.PackEvent(&bus.Event{
 				Topic: "widgets", Type: bus.Create, URL: "https://x.example/<1>&", Timestamp: 5, Data: []byte(data),
 			}, 64)
 			require.NoError(t, err)
@@ -240,9 +241,9 @@ func TestEventsThatCannotBeReadAreLeftOut(t *testing.T) {
 	})
 	d, log := deliverer(t)
 	good := batch(t, url).Delivery.Events[1]
-	bad := store.PackedEvent("\xc1")
+	bad := wire.PackedEvent("\xc1")
 	one := `{"topic":"widgets","type":"create","url":"https://x.example/<1>&","t":5}`
-	for _, events := range [][]store.PackedEvent{{bad, good}, {good, bad, good}, {good, bad}} {
+	for _, events := range [][]wire.PackedEvent{{bad, good}, {good, bad, good}, {good, bad}} {
 		readable := len(events) - 1
 		assert.Equal(t, store.Outcome{Health: 1, Delivered: readable}, d.Deliver(t.Context(), batch(t, url, events...)))
 	}
@@ -259,8 +260,8 @@ func TestEventsThatCannotBeReadAreCountedOnce(t *testing.T) {
 	})
 	url := receiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	good := batch(t, url).Delivery.Events[1]
-	bad := store.PackedEvent("\xc1")
-	for _, events := range [][]store.PackedEvent{{bad, good, bad}, {bad}} {
+	bad := wire.PackedEvent("\xc1")
+	for _, events := range [][]wire.PackedEvent{{bad, good, bad}, {bad}} {
 		for attempt := range 3 {
 			task := batch(t, url, slices.Clone(events)...)
 			task.Delivery.Attempts = attempt + 1

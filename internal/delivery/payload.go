@@ -5,25 +5,25 @@ import (
 	"io"
 	"slices"
 
-	"routemaster/internal/store"
+	"routemaster/internal/wire"
 )
 
 // payload is a batch as a JSON array. The JSON is made while it is sent, so that a worker does not hold that
 // of all its deliveries.
 type payload struct {
-	events []store.PackedEvent
+	events []wire.PackedEvent
 	// length is of the JSON, in bytes: subscribers are told it, since some cannot do without.
 	length int64
 }
 
 // newPayload makes a payload of events, which it takes over. One that cannot be read is left out, so that it does
 // not hold back its neighbours; it returns how many there were, and why the first cannot be read.
-func newPayload(events []store.PackedEvent) (p payload, unreadable int, why error) {
+func newPayload(events []wire.PackedEvent) (p payload, unreadable int, why error) {
 	var json []byte
 	length := len("[]")
-	events = slices.DeleteFunc(events, func(event store.PackedEvent) bool {
+	events = slices.DeleteFunc(events, func(event wire.PackedEvent) bool {
 		var err error
-		if json, err = store.AppendEventJSON(json[:0], event); err != nil {
+		if json, err = wire.AppendEventJSON(json[:0], event); err != nil {
 			unreadable, why = unreadable+1, cmp.Or(why, err)
 			return true
 		}
@@ -39,7 +39,7 @@ func (p payload) reader() io.ReadCloser { return io.NopCloser(&payloadReader{eve
 
 // payloadReader makes the JSON of one event at a time.
 type payloadReader struct {
-	events []store.PackedEvent
+	events []wire.PackedEvent
 	// next is the piece to be made: an event with what stands before it, or after all of them the end.
 	next int
 	// rest is what of the last piece has not been read yet, at the end of piece.
@@ -73,7 +73,7 @@ func (r *payloadReader) make() (err error) {
 		r.piece = append(r.piece, ',')
 	}
 	if r.next < len(r.events) {
-		r.piece, err = store.AppendEventJSON(r.piece, r.events[r.next])
+		r.piece, err = wire.AppendEventJSON(r.piece, r.events[r.next])
 	} else {
 		r.piece = append(r.piece, ']')
 	}

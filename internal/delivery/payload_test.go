@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
+	"routemaster/internal/wire"
 )
 
-func packed(t testing.TB, number int) store.PackedEvent {
+func packed(t testing.TB, number int) wire.PackedEvent {
 	t.Helper()
-	event, err := store.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Noop, URL: fmt.Sprintf("https://x.example/%d", number)}, 0)
+	event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Noop, URL: fmt.Sprintf("https://x.example/%d", number)}, 0)
 	require.NoError(t, err)
 	return event
 }
@@ -27,11 +27,11 @@ func TestPayload(t *testing.T) {
 		events int
 		broken bool
 	}{{0, false}, {1, false}, {2, false}, {1000, false}, {1, true}, {8, true}, {15, true}, {1000, true}} {
-		var events []store.PackedEvent
+		var events []wire.PackedEvent
 		var want []string
 		for i := range c.events {
 			if c.broken && i%broken == 0 {
-				events = append(events, store.PackedEvent("\x92\xa1e"))
+				events = append(events, wire.PackedEvent("\x92\xa1e"))
 				continue
 			}
 			events = append(events, packed(t, i))
@@ -56,7 +56,7 @@ func TestPayload(t *testing.T) {
 }
 
 func BenchmarkPayload(b *testing.B) {
-	var events []store.PackedEvent
+	var events []wire.PackedEvent
 	for i := range 100 {
 		events = append(events, packed(b, i))
 	}
@@ -71,7 +71,7 @@ func BenchmarkPayload(b *testing.B) {
 }
 
 func TestPayloadTellsWhatIsLost(t *testing.T) {
-	_, unreadable, err := newPayload([]store.PackedEvent{packed(t, 0), store.PackedEvent("x"), store.PackedEvent("y")})
+	_, unreadable, err := newPayload([]wire.PackedEvent{packed(t, 0), wire.PackedEvent("x"), wire.PackedEvent("y")})
 	assert.Equal(t, 2, unreadable)
 	assert.ErrorContains(t, err, "unpack event")
 }

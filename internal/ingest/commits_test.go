@@ -17,6 +17,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 // soon bounds what must happen; nothing waits that long unless it fails.
@@ -46,7 +47,7 @@ func newFixture(t *testing.T) *fixture {
 
 // publish publishes events with numbers from first on.
 func (f *fixture) publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, first, events int) error {
-	var packed []store.PackedEvent
+	var packed []wire.PackedEvent
 	for n := first; n < first+events; n++ {
 		event, err := f.Pack(&bus.Event{Topic: topic, Type: bus.Update, URL: fmt.Sprintf("https://x.example/%d", n)})
 		require.NoError(f.t, err)
@@ -182,7 +183,7 @@ func TestARedisThatDoesNotAnswerFailsEachCommit(t *testing.T) {
 
 func TestTheQueueIsBounded(t *testing.T) {
 	var c commits
-	event := store.PackedEvent(strings.Repeat("x", 1000))
+	event := wire.PackedEvent(strings.Repeat("x", 1000))
 	one := func(events int) *request {
 		p := store.Publication{}
 		for range events {
@@ -219,7 +220,7 @@ func TestTheQueueIsBounded(t *testing.T) {
 
 func TestGroups(t *testing.T) {
 	of := func(topic bus.TopicName, publisher bus.Token, once *store.Once, events int) *request {
-		return newRequest(store.Publication{Topic: topic, Publisher: publisher, Once: once, Events: make([]store.PackedEvent, events)})
+		return newRequest(store.Publication{Topic: topic, Publisher: publisher, Once: once, Events: make([]wire.PackedEvent, events)})
 	}
 	key := &store.Once{Key: "key"}
 	for _, c := range []struct {

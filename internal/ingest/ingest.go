@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/wire"
 )
 
 // Ingest takes events in. It is safe for concurrent use.
@@ -34,11 +35,11 @@ func New(st *store.Store, maxEventData int, recorder *telemetry.Recorder, now fu
 func (i *Ingest) MaxEventData() int { return i.maxEventData }
 
 // Pack validates an event and packs it. The error is a [bus.Invalid].
-func (i *Ingest) Pack(e *bus.Event) (store.PackedEvent, error) {
+func (i *Ingest) Pack(e *bus.Event) (wire.PackedEvent, error) {
 	if err := e.Validate(); err != nil {
 		return "", err
 	}
-	return store.PackEvent(e, i.maxEventData)
+	return wire.PackEvent(e, i.maxEventData)
 }
 
 // Publish stores events of one topic, oldest first, for every subscriber of the topic. When it returns
@@ -48,7 +49,7 @@ func (i *Ingest) Pack(e *bus.Event) (store.PackedEvent, error) {
 //
 // Calls do not queue for round trips: while one commit is under way, those that come in wait, and the next commit takes
 // them all. There is no timer: a call that comes alone is committed at once.
-func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, events []store.PackedEvent, once *store.Once) (err error) {
+func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, events []wire.PackedEvent, once *store.Once) (err error) {
 	start := i.now()
 	defer func() {
 		if err == nil {

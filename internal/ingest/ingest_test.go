@@ -9,8 +9,8 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
-	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -31,7 +31,7 @@ func TestPackAndPublish(t *testing.T) {
 		event := bus.Event{Topic: "widgets", Type: bus.Noop, URL: "https://x.example/", Timestamp: 9e15, Data: []byte(`"1234567"`)}
 		packed, err := in.Pack(&event)
 		require.NoError(t, err)
-		require.NoError(t, in.Publish(ctx, "p", "widgets", []store.PackedEvent{packed}, nil))
+		require.NoError(t, in.Publish(ctx, "p", "widgets", []wire.PackedEvent{packed}, nil))
 		due, err := st.DueJobs(ctx, bus.QueueMain, received.Add(timeout))
 		require.NoError(t, err)
 		assert.Equal(t, int64(1), due, "it is due by its time of receipt, not by its timestamp")

@@ -10,9 +10,9 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
-	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/wire"
 )
 
 // BenchmarkTelemetry publishes without and with a recorder, in turns on one Redis, so that what else the machine does
@@ -39,7 +39,7 @@ func BenchmarkTelemetry(b *testing.B) {
 				for range each {
 					packed, err := in.Pack(&bus.Event{Topic: "widgets", Type: bus.Update, URL: "https://x.example/12"})
 					if err == nil {
-						err = in.Publish(ctx, "publisher--1", "widgets", []store.PackedEvent{packed}, nil)
+						err = in.Publish(ctx, "publisher--1", "widgets", []wire.PackedEvent{packed}, nil)
 					}
 					if err != nil {
 						b.Error(err)

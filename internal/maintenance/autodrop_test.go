@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/maintenance"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 // fill publishes batches of 100 events until Redis uses so many bytes.
@@ -31,9 +32,9 @@ func fill(t *testing.T, st *store.Store, bytes int64) {
 		}, time.UnixMilli(0)))
 	}
 	for i := int64(0); used(t, st) < bytes; i++ {
-		var events []store.PackedEvent
+		var events []wire.PackedEvent
 		for range 100 {
-			event, err := store.PackEvent(&bus.Event{
+			event, err := wire.PackEvent(&bus.Event{
 				Topic: "widgets", Type: bus.Update, URL: fmt.Sprintf("https://x.example/%0200d", i), Timestamp: 1,
 			}, 64)
 			require.NoError(t, err)
@@ -92,7 +93,7 @@ func TestAutodrop(t *testing.T) {
 	counters := flushed(t, st, recorder)
 	for _, name := range []string{"events.autodropped", "events.removed"} {
 		for _, subscriber := range []string{"alice", "bob"} {
-			assert.Equal(t, 50*dropped, counters[store.NewCounter(name, store.Tag{Name: "queue", Value: subscriber})])
+			assert.Equal(t, 50*dropped, counters[bus.NewCounter(name, bus.Tag{Name: "queue", Value: subscriber})])
 		}
 	}
 }
@@ -180,14 +181,14 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 	recorder := newRecorder(st)
 	keeper := maintenance.New(st, limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 
-	event, err := store.PackEvent(&bus.Event{Topic: "unheard", Type: bus.Update, URL: "https://x.example/1", Timestamp: 1}, 64)
+	event, err := wire.PackEvent(&bus.Event{Topic: "unheard", Type: bus.Update, URL: "https://x.example/1", Timestamp: 1}, 64)
 	require.NoError(t, err)
 	keys, runs := 0, 0
 	for n := 0; runs < 3; n++ {
 		publications := make([]store.Publication, 500)
 		for i := range publications {
 			publications[i] = store.Publication{
-				Topic: "unheard", Publisher: "publisher--1", Events: []store.PackedEvent{event}, ReceivedAt: int64(n),
+				Topic: "unheard", Publisher: "publisher--1", Events: []wire.PackedEvent{event}, ReceivedAt: int64(n),
 				Once: &store.Once{Key: fmt.Sprintf("%d/%d", n, i), Digest: "d"},
 			}
 		}
@@ -212,7 +213,7 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 	for _, key := range server.Raw.Keys(ctx, "idempotency:*").Val() {
 		left += int(server.Raw.HLen(ctx, key).Val()) - 1
 	}
-	dropped := flushed(t, st, recorder)[store.NewCounter("idempotency_keys.dropped", store.Tag{Name: "reason", Value: "memory"})]
+	dropped := flushed(t, st, recorder)[bus.NewCounter("idempotency_keys.dropped", bus.Tag{Name: "reason", Value: "memory"})]
 	assert.Equal(t, keys, left+int(dropped), "all that have gone are counted")
 	t.Logf("%d keys, of which %d went", keys, dropped)
 	storetest.RequireSound(t, st)
@@ -235,13 +236,13 @@ func TestNewIdempotencyKeysDoNotSaveBatches(t *testing.T) {
 	base := used(t, st)
 	fill(t, st, base+3*mb)
 	before := server.Raw.ZCard(t.Context(), "batches:index").Val()
-	event, err := store.PackEvent(&bus.Event{Topic: "unheard", Type: bus.Update, URL: "https://x.example/1", Timestamp: 1}, 64)
+	event, err := wire.PackEvent(&bus.Event{Topic: "unheard", Type: bus.Update, URL: "https://x.example/1", Timestamp: 1}, 64)
 	require.NoError(t, err)
 	clock := time.UnixMilli(0)
 	publishing := func() time.Time { // autodrop looks at the clock before each step
 		clock = clock.Add(time.Millisecond)
 		require.NoError(t, st.Publish(t.Context(), store.Publication{
-			Topic: "unheard", Publisher: "publisher--1", Events: []store.PackedEvent{event}, ReceivedAt: clock.UnixMilli(),
+			Topic: "unheard", Publisher: "publisher--1", Events: []wire.PackedEvent{event}, ReceivedAt: clock.UnixMilli(),
 			Once: &store.Once{Key: clock.String(), Digest: "d"},
 		}))
 		return clock

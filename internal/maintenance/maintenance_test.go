@@ -47,8 +47,8 @@ func TestScrub(t *testing.T) {
 		assert.Equal(t, store.Done, keeper.ScrubWorkers(ctx, nil))
 		assert.False(t, server.Raw.HExists(ctx, "workers", "dead").Val())
 		counters := flushed(t, st, recorder)
-		assert.Equal(t, int64(1), counters[store.NewCounter("jobs.scrubbed")])
-		assert.Equal(t, int64(1), counters[store.NewCounter("workers.scrubbed")])
+		assert.Equal(t, int64(1), counters[bus.NewCounter("jobs.scrubbed")])
+		assert.Equal(t, int64(1), counters[bus.NewCounter("workers.scrubbed")])
 		storetest.RequireSound(t, st)
 	})
 }
@@ -86,7 +86,7 @@ func newRecorder(st *store.Store) *telemetry.Recorder {
 }
 
 // flushed are the counters in Redis after what was recorded has been flushed there.
-func flushed(t *testing.T, st *store.Store, recorder *telemetry.Recorder) map[store.Counter]int64 {
+func flushed(t *testing.T, st *store.Store, recorder *telemetry.Recorder) map[bus.Counter]int64 {
 	t.Helper()
 	recorder.Flush(t.Context())
 	counters, err := st.Counters(t.Context())

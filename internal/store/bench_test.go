@@ -12,33 +12,13 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 // usual is an event of a usual size.
 var usual = bus.Event{
 	Topic: "widgets", Type: bus.Update, URL: "https://warehouse.example/widgets/1234567890", Timestamp: 1_700_000_000_000,
 	Data: []byte(`{"stock":3,"colour":"red"}`),
-}
-
-func BenchmarkPack(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := store.PackEvent(&usual, 64); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
-func BenchmarkUnpackToJSON(b *testing.B) {
-	event, err := store.PackEvent(&usual, 64)
-	require.NoError(b, err)
-	var body []byte
-	b.ReportAllocs()
-	for b.Loop() {
-		if body, err = store.AppendEventJSON(body[:0], event); err != nil {
-			b.Fatal(err)
-		}
-	}
 }
 
 // BenchmarkCommit is one publish, up to Redis' answer.
@@ -49,7 +29,7 @@ func BenchmarkCommit(b *testing.B) {
 			for _, token := range []bus.Token{alice, bob}[:size.subscribers] {
 				f.subscribe(token, time.Hour, 100, "widgets")
 			}
-			event, err := store.PackEvent(&usual, 64)
+			event, err := wire.PackEvent(&usual, 64)
 			require.NoError(b, err)
 			p := store.Publication{Topic: "widgets", Publisher: publisher, ReceivedAt: start.UnixMilli()}
 			for range size.events {
@@ -72,12 +52,12 @@ func BenchmarkSettleAndAcquire(b *testing.B) {
 		b.Run(fmt.Sprintf("events=%d", events), func(b *testing.B) {
 			f := newFixture(b, storetest.Real(b))
 			f.subscribe(alice, 0, events, "widgets")
-			event, err := store.PackEvent(&usual, 64)
+			event, err := wire.PackEvent(&usual, 64)
 			require.NoError(b, err)
 			fill := func() *store.Task {
 				for range 10 {
 					require.NoError(b, f.Publish(b.Context(), store.Publication{
-						Topic: "widgets", Publisher: publisher, ReceivedAt: start.UnixMilli(), Events: slices.Repeat([]store.PackedEvent{event}, 1000),
+						Topic: "widgets", Publisher: publisher, ReceivedAt: start.UnixMilli(), Events: slices.Repeat([]wire.PackedEvent{event}, 1000),
 					}))
 				}
 				// Another thread comes by while one delivers, and sends all the others to stand in line.

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/wire"
 )
 
 // Violation is something in Redis that contradicts the data layout's invariants. It shows clients by name, never a token.
@@ -178,7 +179,7 @@ func (e *examination) name(token string) string {
 
 // showJob is a job as its name and arguments, or as its bytes when it cannot be read.
 func showJob(packed string) string {
-	job, err := unpackJob(packed)
+	job, err := wire.UnpackJob(packed)
 	if err != nil {
 		return fmt.Sprintf("%q", packed)
 	}

@@ -19,6 +19,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 func hostOf(t *testing.T, server *storetest.Server) string {
@@ -103,12 +104,12 @@ func TestAChangeThatNoReplicaConfirmsFails(t *testing.T) {
 	require.NoError(t, alone.PutToken(ctx, publisher, "publisher"))
 	require.NoError(t, alone.PutToken(ctx, bob, "bob"))
 	require.NoError(t, alone.Subscribe(ctx, bob, bus.Subscription{Topics: []bus.TopicName{"gadgets"}, Callback: "https://s.example/"}, time.Now()))
-	receipt := st.PublishAll(ctx, store.Publication{Topic: "gadgets", Publisher: publisher, Events: []store.PackedEvent{packed(t, "gadgets", 1)}})[0]
+	receipt := st.PublishAll(ctx, store.Publication{Topic: "gadgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "gadgets", 1)}})[0]
 	assert.ErrorIs(t, receipt.Err, bus.ErrUnavailable, "though it was told who got the event")
 	assert.False(t, receipt.Stored)
 	for range 2 { // the first finds the script missing, the second finds the request stored
 		err := st.Publish(ctx, store.Publication{
-			Topic: "widgets", Publisher: publisher, Events: []store.PackedEvent{packed(t, "widgets", 1)},
+			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", 1)},
 			Once: &store.Once{Key: "key", Digest: "digest"},
 		})
 		assert.ErrorIs(t, err, bus.ErrUnavailable)

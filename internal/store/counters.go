@@ -1,94 +1,23 @@
 package store
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/vmihailenco/msgpack/v5"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/wire"
 )
-
-// Tag qualifies a counter.
-type Tag struct{ Name, Value string }
-
-// maxTags is the most tags of a counter.
-const maxTags = 3
-
-// Counter names a counter. It can be compared.
-type Counter struct {
-	Name string
-	// Tags are ordered by name; those behind the last one are zero.
-	Tags [maxTags]Tag
-}
-
-// NewCounter names a counter. It has three tags at most.
-func NewCounter(name string, tags ...Tag) Counter {
-	c := Counter{Name: name}
-	copy(c.Tags[:], tags)
-	slices.SortFunc(c.Tags[:min(len(tags), maxTags)], func(a, b Tag) int { return strings.Compare(a.Name, b.Name) })
-	return c
-}
-
-// All are the tags that are there.
-func (c *Counter) All() []Tag {
-	n := slices.IndexFunc(c.Tags[:], func(t Tag) bool { return t.Name == "" })
-	if n < 0 {
-		n = maxTags
-	}
-	return c.Tags[:n]
-}
-
-// pack is the counter's field: MessagePack [name, [[tag, value]...]].
-func (c *Counter) pack() string {
-	var buf bytes.Buffer
-	enc := msgpack.NewEncoder(&buf)
-	tags := c.All()
-	_ = errors.Join(enc.EncodeArrayLen(2), enc.EncodeString(c.Name), enc.EncodeArrayLen(len(tags)))
-	for _, tag := range tags {
-		_ = errors.Join(enc.EncodeArrayLen(2), enc.EncodeString(tag.Name), enc.EncodeString(tag.Value)) // a buffer takes all
-	}
-	return buf.String()
-}
-
-func unpackCounter(field string) (c Counter, err error) {
-	dec := msgpack.NewDecoder(strings.NewReader(field))
-	if n, err := dec.DecodeArrayLen(); err != nil || n != 2 {
-		return c, fmt.Errorf("unpack counter: not an array of two (%d, %v)", n, err)
-	}
-	if c.Name, err = dec.DecodeString(); err != nil {
-		return c, fmt.Errorf("unpack counter's name: %w", err)
-	}
-	n, err := dec.DecodeArrayLen()
-	if err != nil || n > maxTags {
-		return c, fmt.Errorf("unpack counter's tags: %d of them (%v)", n, err)
-	}
-	for i := range max(n, 0) {
-		n, err := dec.DecodeArrayLen()
-		if err != nil || n != 2 {
-			return c, fmt.Errorf("unpack counter's tag: not an array of two (%d, %v)", n, err)
-		}
-		name, errName := dec.DecodeString()
-		value, errValue := dec.DecodeString() // empty for nil
-		if err := errors.Join(errName, errValue); err != nil {
-			return c, fmt.Errorf("unpack counter's tag: %w", err)
-		}
-		c.Tags[i] = Tag{name, value}
-	}
-	return c, nil
-}
 
 // countersPerTrip bounds what one round trip counts.
 const countersPerTrip = 500
 
 // AddCounters adds to the counters of the bus, and takes what it has added out of increments: after an error the rest is
 // left there. One that would pass 64 bits, or that is no number, begins anew with its increment.
-func (s *Store) AddCounters(ctx context.Context, increments map[Counter]int64) error {
+func (s *Store) AddCounters(ctx context.Context, increments map[bus.Counter]int64) error {
 	for some := range slices.Chunk(slices.Collect(maps.Keys(increments)), countersPerTrip) {
 		if err := s.addCounters(ctx, some, increments); err != nil {
 			return err
@@ -97,9 +26,9 @@ func (s *Store) AddCounters(ctx context.Context, increments map[Counter]int64) e
 	return nil
 }
 
-func (s *Store) addCounters(ctx context.Context, counters []Counter, increments map[Counter]int64) error {
-	stored, err := s.countEach(ctx, counters, func(pipe redis.Pipeliner, c Counter) redis.Cmder {
-		return pipe.HIncrBy(ctx, s.keys.counters(), c.pack(), increments[c])
+func (s *Store) addCounters(ctx context.Context, counters []bus.Counter, increments map[bus.Counter]int64) error {
+	stored, err := s.countEach(ctx, counters, func(pipe redis.Pipeliner, c bus.Counter) redis.Cmder {
+		return pipe.HIncrBy(ctx, s.keys.counters(), wire.PackCounter(c), increments[c])
 	})
 	for i, c := range counters {
 		if stored[i] {
@@ -110,9 +39,9 @@ func (s *Store) addCounters(ctx context.Context, counters []Counter, increments 
 		return wrap("count", err)
 	}
 	// Redis has answered to each, and would refuse these again and again.
-	counters = slices.DeleteFunc(counters, func(c Counter) bool { _, left := increments[c]; return !left })
-	_, err = s.countEach(ctx, counters, func(pipe redis.Pipeliner, c Counter) redis.Cmder {
-		return pipe.HSet(ctx, s.keys.counters(), c.pack(), increments[c])
+	counters = slices.DeleteFunc(counters, func(c bus.Counter) bool { _, left := increments[c]; return !left })
+	_, err = s.countEach(ctx, counters, func(pipe redis.Pipeliner, c bus.Counter) redis.Cmder {
+		return pipe.HSet(ctx, s.keys.counters(), wire.PackCounter(c), increments[c])
 	})
 	if err == nil {
 		for _, c := range counters {
@@ -124,7 +53,7 @@ func (s *Store) addCounters(ctx context.Context, counters []Counter, increments 
 
 // countEach sends one command for each counter, and returns which succeeded. The error is that of the call if it is to
 // be repeated, else that of any command.
-func (s *Store) countEach(ctx context.Context, counters []Counter, command func(redis.Pipeliner, Counter) redis.Cmder) (stored []bool, err error) {
+func (s *Store) countEach(ctx context.Context, counters []bus.Counter, command func(redis.Pipeliner, bus.Counter) redis.Cmder) (stored []bool, err error) {
 	cmds := make([]redis.Cmder, len(counters))
 	_, _ = s.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, c := range counters {
@@ -142,7 +71,7 @@ func (s *Store) countEach(ctx context.Context, counters []Counter, command func(
 }
 
 // Counters reads the counters of the bus. What it cannot read it leaves out.
-func (s *Store) Counters(ctx context.Context) (map[Counter]int64, error) {
+func (s *Store) Counters(ctx context.Context) (map[bus.Counter]int64, error) {
 	fields, err := s.redis.HGetAll(ctx, s.keys.counters()).Result()
 	if err != nil {
 		return nil, wrap("read counters", err)
@@ -152,12 +81,12 @@ func (s *Store) Counters(ctx context.Context) (map[Counter]int64, error) {
 
 // ReadCounters reads some counters of the bus: its cost grows with them, not with those there are. One that has never counted
 // is 0. What it cannot read it leaves out, since 0 would mean that it has begun anew.
-func (s *Store) ReadCounters(ctx context.Context, counters []Counter) (map[Counter]int64, error) {
-	counts := make(map[Counter]int64, len(counters))
+func (s *Store) ReadCounters(ctx context.Context, counters []bus.Counter) (map[bus.Counter]int64, error) {
+	counts := make(map[bus.Counter]int64, len(counters))
 	for some := range slices.Chunk(counters, countersPerTrip) {
 		fields := make([]string, len(some))
 		for i := range some {
-			fields[i] = some[i].pack()
+			fields[i] = wire.PackCounter(some[i])
 		}
 		values, err := s.redis.HMGet(ctx, s.keys.counters(), fields...).Result()
 		if err != nil && judge(err) != answered {
@@ -175,10 +104,10 @@ func (s *Store) ReadCounters(ctx context.Context, counters []Counter) (map[Count
 }
 
 // SwapMonitored notes which counts a metric service has got, for all workers, and returns those noted before; none the first time.
-func (s *Store) SwapMonitored(ctx context.Context, counts map[Counter]int64) (before map[Counter]int64, err error) {
+func (s *Store) SwapMonitored(ctx context.Context, counts map[bus.Counter]int64) (before map[bus.Counter]int64, err error) {
 	values := make([]any, 0, 2*len(counts))
 	for c, n := range counts {
-		values = append(values, c.pack(), n)
+		values = append(values, wire.PackCounter(c), n)
 	}
 	var old *redis.MapStringStringCmd
 	_, err = s.redis.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
@@ -195,11 +124,11 @@ func (s *Store) SwapMonitored(ctx context.Context, counts map[Counter]int64) (be
 	return unpackCounters(old.Val()), nil
 }
 
-func unpackCounters(fields map[string]string) map[Counter]int64 {
-	counts := make(map[Counter]int64, len(fields))
+func unpackCounters(fields map[string]string) map[bus.Counter]int64 {
+	counts := make(map[bus.Counter]int64, len(fields))
 	for field, value := range fields {
 		n, err := strconv.ParseInt(value, 10, 64)
-		if c, wrong := unpackCounter(field); err == nil && wrong == nil {
+		if c, wrong := wire.UnpackCounter(field); err == nil && wrong == nil {
 			counts[c] = n
 		}
 	}

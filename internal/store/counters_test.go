@@ -11,13 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
 var (
-	published = store.NewCounter("events.published", store.Tag{Name: "topic", Value: "widgets"}, store.Tag{Name: "publisher", Value: "shop"})
-	scrubbed  = store.NewCounter("jobs.scrubbed")
+	published = bus.NewCounter("events.published", bus.Tag{Name: "topic", Value: "widgets"}, bus.Tag{Name: "publisher", Value: "shop"})
+	scrubbed  = bus.NewCounter("jobs.scrubbed")
 )
 
 // The fields as the Ruby original writes them: MessagePack.dump([name, tags.to_a.sort]).
@@ -31,7 +30,7 @@ func TestCountersAreStoredAsDocumented(t *testing.T) {
 		st := server.Open(t)
 		ctx := t.Context()
 		for range 2 {
-			increments := map[store.Counter]int64{published: 3, scrubbed: 1}
+			increments := map[bus.Counter]int64{published: 3, scrubbed: 1}
 			require.NoError(t, st.AddCounters(ctx, increments))
 			assert.Empty(t, increments, "all are stored")
 		}
@@ -40,7 +39,7 @@ func TestCountersAreStoredAsDocumented(t *testing.T) {
 		server.Raw.HSet(ctx, "counters", "not a counter", "7", "\x92\xa1a\x91\x91\xa1b", "7")
 		counters, err := st.Counters(ctx)
 		require.NoError(t, err)
-		assert.Equal(t, map[store.Counter]int64{published: 6, scrubbed: 2}, counters)
+		assert.Equal(t, map[bus.Counter]int64{published: 6, scrubbed: 2}, counters)
 		storetest.RequireSound(t, st)
 	})
 }
@@ -49,19 +48,19 @@ func TestSomeCountersAreRead(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
 		st := server.Open(t)
 		ctx := t.Context()
-		counts, err := st.ReadCounters(ctx, []store.Counter{published})
+		counts, err := st.ReadCounters(ctx, []bus.Counter{published})
 		require.NoError(t, err)
-		assert.Equal(t, map[store.Counter]int64{published: 0}, counts, "none has counted")
+		assert.Equal(t, map[bus.Counter]int64{published: 0}, counts, "none has counted")
 		counts, err = st.ReadCounters(ctx, nil)
 		require.NoError(t, err)
 		assert.Empty(t, counts)
 
-		want := map[store.Counter]int64{published: math.MaxInt64, store.NewCounter("zero"): 0}
+		want := map[bus.Counter]int64{published: math.MaxInt64, bus.NewCounter("zero"): 0}
 		for i := range 1234 { // in more than one trip
-			want[store.NewCounter("many", store.Tag{Name: "queue", Value: strconv.Itoa(i)})] = int64(i)
+			want[bus.NewCounter("many", bus.Tag{Name: "queue", Value: strconv.Itoa(i)})] = int64(i)
 		}
 		stored := maps.Clone(want)
-		stored[store.NewCounter("another")] = 7
+		stored[bus.NewCounter("another")] = 7
 		require.NoError(t, st.AddCounters(ctx, stored))
 		server.Raw.HSet(ctx, "counters", scrubbedField, "many")
 		counts, err = st.ReadCounters(ctx, append(slices.Collect(maps.Keys(want)), scrubbed))
@@ -70,14 +69,14 @@ func TestSomeCountersAreRead(t *testing.T) {
 
 		server.Raw.Del(ctx, "counters")
 		server.Raw.Set(ctx, "counters", "x", 0)
-		counts, err = st.ReadCounters(ctx, []store.Counter{published})
+		counts, err = st.ReadCounters(ctx, []bus.Counter{published})
 		require.NoError(t, err)
 		assert.Empty(t, counts, "something else is there")
 	})
 	server := storetest.Real(t)
 	st := server.Open(t)
 	server.Kill(t)
-	_, err := st.ReadCounters(t.Context(), []store.Counter{published})
+	_, err := st.ReadCounters(t.Context(), []bus.Counter{published})
 	require.ErrorIs(t, err, bus.ErrUnavailable)
 }
 
@@ -86,34 +85,34 @@ func TestACounterThatCannotGrowBeginsAnew(t *testing.T) {
 	st := server.Open(t)
 	ctx := t.Context()
 	server.Raw.HSet(ctx, "counters", publishedField, strconv.FormatInt(math.MaxInt64-1, 10), scrubbedField, "many")
-	other := store.NewCounter("other")
-	require.NoError(t, st.AddCounters(ctx, map[store.Counter]int64{published: 3, scrubbed: 4, other: 5}))
+	other := bus.NewCounter("other")
+	require.NoError(t, st.AddCounters(ctx, map[bus.Counter]int64{published: 3, scrubbed: 4, other: 5}))
 	counters, err := st.Counters(ctx)
 	require.NoError(t, err)
-	assert.Equal(t, map[store.Counter]int64{published: 3, scrubbed: 4, other: 5}, counters)
-	require.NoError(t, st.AddCounters(ctx, map[store.Counter]int64{published: 3}))
+	assert.Equal(t, map[bus.Counter]int64{published: 3, scrubbed: 4, other: 5}, counters)
+	require.NoError(t, st.AddCounters(ctx, map[bus.Counter]int64{published: 3}))
 }
 
 func TestCountersAreKeptWhileRedisIsFullOrAway(t *testing.T) {
 	server := storetest.Real(t)
 	st := server.Open(t)
 	ctx := t.Context()
-	increments := map[store.Counter]int64{published: 3, scrubbed: 1}
+	increments := map[bus.Counter]int64{published: 3, scrubbed: 1}
 	require.NoError(t, server.Raw.ConfigSet(ctx, "maxmemory", "1").Err())
 	require.ErrorIs(t, st.AddCounters(ctx, increments), bus.ErrUnavailable)
-	assert.Equal(t, map[store.Counter]int64{published: 3, scrubbed: 1}, increments)
+	assert.Equal(t, map[bus.Counter]int64{published: 3, scrubbed: 1}, increments)
 	require.NoError(t, server.Raw.ConfigSet(ctx, "maxmemory", "0").Err())
 	server.Kill(t)
 	require.ErrorIs(t, st.AddCounters(ctx, increments), bus.ErrUnavailable)
-	assert.Equal(t, map[store.Counter]int64{published: 3, scrubbed: 1}, increments)
+	assert.Equal(t, map[bus.Counter]int64{published: 3, scrubbed: 1}, increments)
 }
 
 func TestSwapMonitoredReturnsWhatWasThereBefore(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
 		st := server.Open(t)
-		first, second := map[store.Counter]int64{published: 3, scrubbed: 1}, map[store.Counter]int64{published: 4}
-		for _, c := range []struct{ now, before map[store.Counter]int64 }{
-			{first, map[store.Counter]int64{}}, {second, first}, {first, second},
+		first, second := map[bus.Counter]int64{published: 3, scrubbed: 1}, map[bus.Counter]int64{published: 4}
+		for _, c := range []struct{ now, before map[bus.Counter]int64 }{
+			{first, map[bus.Counter]int64{}}, {second, first}, {first, second},
 		} {
 			before, err := st.SwapMonitored(t.Context(), c.now)
 			require.NoError(t, err)

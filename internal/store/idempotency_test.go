@@ -15,12 +15,13 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 // keyed is a publication of one event with an idempotency key, at a time in ms after start.
 func (f *fixture) keyed(by bus.Token, key, digest string, ttl time.Duration, ms int64) store.Publication {
 	return store.Publication{
-		Topic: "widgets", Publisher: by, Events: []store.PackedEvent{packed(f.t, "widgets", 1)}, ReceivedAt: start.UnixMilli() + ms,
+		Topic: "widgets", Publisher: by, Events: []wire.PackedEvent{packed(f.t, "widgets", 1)}, ReceivedAt: start.UnixMilli() + ms,
 		Once: &store.Once{Key: key, Digest: digest, TTL: ttl},
 	}
 }

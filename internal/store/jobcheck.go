@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/wire"
 )
 
 const (
@@ -41,22 +42,20 @@ var jobRulings = map[string]ruling{
 	"job_gone_pending": {"is for a batch that is not there, and a worker runs it: it goes when that is settled", ""},
 }
 
-// batchJobHead is the beginning of a job that delivers a batch, up to the length of its UID.
-const batchJobHead = "\x92\xa5batch\x91"
-
-// jobOf is the job that delivers a batch, as [packJob] has it.
-func jobOf(bid string) string { return batchJobHead + string([]byte{byte(0xa0 + len(bid))}) + bid }
+// jobOf is the job that delivers a batch, as this program stores it.
+func jobOf(bid string) string { return wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{bid}}) }
 
 // batchOf is the batch that a job of a queue delivers, if it does. A job that cannot be read, or that would deliver a batch
 // but is not where, or not as, this program writes it, is not ours.
 func batchOf(q bus.Queue, packed string) (bid string, ours bool) {
-	if rest, ok := strings.CutPrefix(packed, batchJobHead); ok && q == bus.QueueMain && rest != "" {
-		if bid := rest[1:]; isUID(bid) && packed == jobOf(bid) {
-			return bid, true
-		}
+	job, err := wire.UnpackJob(packed)
+	if err != nil || job.Name != bus.JobBatch {
+		return "", err == nil
 	}
-	job, err := unpackJob(packed)
-	return "", err == nil && job.Name != bus.JobBatch
+	if q == bus.QueueMain && len(job.Args) == 1 && isUID(job.Args[0]) && packed == jobOf(job.Args[0]) {
+		return job.Args[0], true
+	}
+	return "", false
 }
 
 func (j job) states() int {

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/wire"
 )
 
 // Task is a job that a worker has taken, and must settle.
@@ -39,7 +40,7 @@ type Delivery struct {
 	DueAt time.Time
 	// Attempts counts this one.
 	Attempts int
-	Events   []PackedEvent
+	Events   []wire.PackedEvent
 	// Standing is the subscriber's, before this attempt.
 	Standing bus.Standing
 	// Refusals is how often the endpoint has refused a batch since it last acknowledged one, RefusedSince since when; zero if
@@ -70,7 +71,7 @@ var Done = Outcome{}
 // Enqueue adds a job to a queue, to be run now, unless it is in the queue already, in any
 // state. It reports whether it was added.
 func (s *Store) Enqueue(ctx context.Context, q bus.Queue, job bus.Job) (added bool, err error) {
-	n, err := s.run(ctx, scriptJobEnqueue, string(q), packJob(job), 0).Int()
+	n, err := s.run(ctx, scriptJobEnqueue, string(q), wire.PackJob(job), 0).Int()
 	return n == 1, wrap("enqueue job", err)
 }
 
@@ -127,7 +128,7 @@ func (s *Store) acquired(returned any, q bus.Queue, worker bus.WorkerID) (*Task,
 		return nil, nil
 	}
 	task := &Task{Queue: q, Worker: worker, packed: text(reply[0])}
-	if job, err := unpackJob(task.packed); err == nil {
+	if job, err := wire.UnpackJob(task.packed); err == nil {
 		task.Job = job
 	}
 	switch len(reply) {
@@ -147,7 +148,7 @@ func (s *Store) acquired(returned any, q bus.Queue, worker bus.WorkerID) (*Task,
 		Health:     int(reply[4].(int64)),
 		CreatedAt:  time.UnixMilli(integer(text(batch[1]), 0)),
 		Attempts:   int(reply[5].(int64)),
-		Events:     make([]PackedEvent, 0, len(batch)-batchHeader),
+		Events:     make([]wire.PackedEvent, 0, len(batch)-batchHeader),
 	}
 	if due := reply[7].(int64); due > 0 {
 		delivery.DueAt = time.UnixMilli(due)
@@ -159,7 +160,7 @@ func (s *Store) acquired(returned any, q bus.Queue, worker bus.WorkerID) (*Task,
 	}
 	delivery.Client = bus.PublicName(delivery.Subscriber, delivery.Client)
 	for _, packed := range batch[batchHeader:] {
-		delivery.Events = append(delivery.Events, PackedEvent(text(packed)))
+		delivery.Events = append(delivery.Events, wire.PackedEvent(text(packed)))
 	}
 	if len(reply) > 9 {
 		for _, origin := range reply[9].([]any) {

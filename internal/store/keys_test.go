@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/wire"
 )
 
 // TestKeysInLua holds the scripts' key layout to the one in Go.
@@ -48,7 +49,7 @@ func TestKeysInLua(t *testing.T) {
 		"idempotency_key('x', 8)":        k.idempotency("x", 8),
 		"workers_key()":                  k.workers(),
 		"counters_key()":                 k.counters(),
-		"job_of('AAAABBBBCCCCDDDD-_-_')": packJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}}),
+		"job_of('AAAABBBBCCCCDDDD-_-_')": wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}}),
 	}
 	library := readLua("lib/keys") + readLua("lib/batches")
 	for expression, key := range want {

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/wire"
 )
 
 // Migration says what [Store.Migrate] does.
@@ -273,13 +274,17 @@ func (r *migrationRun) readable(ctx context.Context, bids []string) ([]string, e
 
 // firstUnreadable says which event of a batch cannot be read by the other side, and why. Page is the beginning of its list.
 func (r *migrationRun) firstUnreadable(ctx context.Context, bid string, page []string) (string, error) {
+	check := wire.Check
+	if r.Back {
+		check = wire.CheckForOriginal
+	}
 	at := 0
 	if len(page) > 0 && !strings.HasPrefix(page[0], packedEvent) { // it has its header
 		at = min(batchHeader, len(page))
 	}
 	for from := int64(0); ; {
 		for ; at < len(page); at++ {
-			if err := readableBy(r.Back, PackedEvent(page[at])); err != nil {
+			if err := check(wire.PackedEvent(page[at])); err != nil {
 				return fmt.Sprintf("its element %d, counted from 0, cannot be read: %v", from+int64(at), err), nil
 			}
 		}

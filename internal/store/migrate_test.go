@@ -17,6 +17,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 // original does to Redis what the last version of the Ruby original does, step by step.
@@ -24,7 +25,7 @@ type original struct{ *fixture }
 
 // ingest stores an event for one subscriber, as the original's web does: three steps between which anything may happen. It fails
 // when the original would answer 500.
-func (o original) ingest(token bus.Token, event store.PackedEvent, maxEvents int, now, deadline int64) error {
+func (o original) ingest(token bus.Token, event wire.PackedEvent, maxEvents int, now, deadline int64) error {
 	ctx := o.t.Context()
 	current := o.raw.SRandMember(ctx, "batches:current:"+string(token)).Val()
 	bid := o.raw.Eval(ctx, `
@@ -477,14 +478,14 @@ func TestMigrateHidesTokensInCounters(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
 		l := newLeft(t, server)
 		gone := "carol--0123456789abcdef0123456789abcdef"
-		counter := func(name string, values ...string) store.Counter {
-			var tags []store.Tag
+		counter := func(name string, values ...string) bus.Counter {
+			var tags []bus.Tag
 			for i, value := range values {
-				tags = append(tags, store.Tag{Name: []string{"queue", "status"}[i], Value: value})
+				tags = append(tags, bus.Tag{Name: []string{"queue", "status"}[i], Value: value})
 			}
-			return store.NewCounter(name, tags...)
+			return bus.NewCounter(name, tags...)
 		}
-		require.NoError(t, l.AddCounters(l.ctx, map[store.Counter]int64{
+		require.NoError(t, l.AddCounters(l.ctx, map[bus.Counter]int64{
 			counter("events.added", string(alice)): 5, counter("events.added", "alice"): 2,
 			counter("delivery.batches", gone, "success"): 3, counter("jobs.scrubbed", "main"): 1,
 		}))
@@ -497,7 +498,7 @@ func TestMigrateHidesTokensInCounters(t *testing.T) {
 		assert.Equal(t, 2, done.Renamed)
 		counts, err := l.Counters(l.ctx)
 		require.NoError(t, err)
-		assert.Equal(t, map[store.Counter]int64{
+		assert.Equal(t, map[bus.Counter]int64{
 			counter("events.added", "alice"): 7, counter("delivery.batches", string(bus.PublicName(bus.Token(gone), "")), "success"): 3, counter("jobs.scrubbed", "main"): 1,
 		}, counts)
 		done, _ = l.apply()
@@ -508,8 +509,8 @@ func TestMigrateHidesTokensInCounters(t *testing.T) {
 func TestMigrateLeavesCountersThatAreNoNumbers(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
 		l := newLeft(t, server)
-		counter := store.NewCounter("events.added", store.Tag{Name: "queue", Value: string(alice)})
-		require.NoError(t, l.AddCounters(l.ctx, map[store.Counter]int64{counter: 5}))
+		counter := bus.NewCounter("events.added", bus.Tag{Name: "queue", Value: string(alice)})
+		require.NoError(t, l.AddCounters(l.ctx, map[bus.Counter]int64{counter: 5}))
 		field := l.raw.HKeys(l.ctx, "counters").Val()[0]
 		l.raw.HSet(l.ctx, "counters", field, "1.5")
 		l.raw.HSet(l.ctx, "batches:gauges:event", "carol--3", 0)
@@ -556,7 +557,7 @@ func TestMigrateBack(t *testing.T) {
 			bid := l.take("ruby", time.Now())
 			batch := l.raw.LRange(l.ctx, "batches:"+bid, 0, -1).Val()
 			for _, event := range batch[3:] {
-				got[fmt.Sprintf("%s %d", batch[0], number(t, store.PackedEvent(event)))]++
+				got[fmt.Sprintf("%s %d", batch[0], number(t, wire.PackedEvent(event)))]++
 			}
 			l.finish("ruby", bid)
 		}
@@ -596,10 +597,10 @@ func TestMigrateBackRefusesWhatTheOriginalCannotRead(t *testing.T) {
 				l := &left{original{f}, t.Context()}
 				f.subscribe(bob, time.Hour, 10, "widgets")
 				event.Topic, event.Type = "widgets", bus.Update
-				packed, err := store.PackEvent(&event, 1000)
+				packed, err := wire.PackEvent(&event, 1000)
 				require.NoError(t, err)
 				require.NoError(t, f.Publish(l.ctx, store.Publication{
-					Topic: "widgets", Publisher: publisher, Events: []store.PackedEvent{packed}, ReceivedAt: start.UnixMilli(),
+					Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed}, ReceivedAt: start.UnixMilli(),
 				}))
 				done, told := l.migrate(store.Migration{Back: true, Apply: true})
 				if reason == "" {
@@ -640,7 +641,7 @@ func migrateWhile(t *testing.T, server *storetest.Server, ourWeb bool) {
 		defer mu.Unlock()
 		acknowledged[fmt.Sprintf("%s %d", token, n)] = true
 	}
-	receive := func(token bus.Token, event store.PackedEvent) {
+	receive := func(token bus.Token, event wire.PackedEvent) {
 		mu.Lock()
 		defer mu.Unlock()
 		delivered[fmt.Sprintf("%s %d", token, number(t, event))]++
@@ -663,7 +664,7 @@ func migrateWhile(t *testing.T, server *storetest.Server, ourWeb bool) {
 		writers.Go(func() {
 			for i := range each {
 				n := 50_000 + i
-				p := store.Publication{Topic: "widgets", Publisher: publisher, Events: []store.PackedEvent{packed(t, "widgets", n)}, ReceivedAt: now()}
+				p := store.Publication{Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", n)}, ReceivedAt: now()}
 				if assert.NoError(t, l.Publish(l.ctx, p)) {
 					acknowledge(alice, n)
 					acknowledge(bob, n)
@@ -696,7 +697,7 @@ func migrateWhile(t *testing.T, server *storetest.Server, ourWeb bool) {
 			}
 			batch := l.raw.LRange(l.ctx, "batches:"+bid, 0, -1).Val()
 			for i := 3; i < len(batch); i++ {
-				receive(bus.Token(batch[0]), store.PackedEvent(batch[i]))
+				receive(bus.Token(batch[0]), wire.PackedEvent(batch[i]))
 			}
 			l.finish("ruby", bid)
 		})

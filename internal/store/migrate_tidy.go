@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/wire"
 )
 
 // renameCounters puts clients' public names in the place of their tokens, which the original has in its counters.
@@ -44,7 +45,7 @@ func (r *migrationRun) renameCounters(ctx context.Context) error {
 
 // publicCounter is a counter with names for tokens, both packed. One that cannot be read stays as it is.
 func publicCounter(field string, names map[bus.Token]bus.ClientName) string {
-	c, err := unpackCounter(field)
+	c, err := wire.UnpackCounter(field)
 	if err != nil {
 		return field
 	}
@@ -59,7 +60,7 @@ func publicCounter(field string, names map[bus.Token]bus.ClientName) string {
 	if !secret {
 		return field
 	}
-	return c.pack()
+	return wire.PackCounter(c)
 }
 
 // madeTokens are the tokens that the bus makes, of either kind.

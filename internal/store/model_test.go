@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 // randomSteps is how many steps there are at least, on each engine, unless [randomTime] ends them. The race detector makes them
@@ -346,7 +347,7 @@ func (m *model) dropOldest(rt *rapid.T) {
 		want = append(want, store.DroppedBatch{Subscriber: m.holder(token), Events: len(events)})
 		var got []int
 		for _, event := range events {
-			got = append(got, number(m.t, store.PackedEvent(event)))
+			got = append(got, number(m.t, wire.PackedEvent(event)))
 		}
 		m.gone(rt, token, got)
 	}

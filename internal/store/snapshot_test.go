@@ -11,15 +11,16 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 func TestPublishTellsWhoGotTheEvents(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
 		f := newFixture(t, server)
-		event, err := store.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Noop, URL: "https://x.example/"}, 64)
+		event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Noop, URL: "https://x.example/"}, 64)
 		require.NoError(t, err)
 		p := store.Publication{
-			Topic: "widgets", Publisher: publisher, Events: []store.PackedEvent{event}, ReceivedAt: 1, Once: &store.Once{Key: "k", Digest: "d"},
+			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{event}, ReceivedAt: 1, Once: &store.Once{Key: "k", Digest: "d"},
 		}
 		q := p
 		q.Once = nil

@@ -18,6 +18,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -77,13 +78,13 @@ func (f *fixture) publish(topic bus.TopicName, first, last, ms int) {
 func (f *fixture) publishBy(token bus.Token, topic bus.TopicName) {
 	f.t.Helper()
 	require.NoError(f.t, f.Publish(f.t.Context(), store.Publication{
-		Topic: topic, Publisher: token, Events: []store.PackedEvent{packed(f.t, topic, 1)}, ReceivedAt: start.UnixMilli(),
+		Topic: topic, Publisher: token, Events: []wire.PackedEvent{packed(f.t, topic, 1)}, ReceivedAt: start.UnixMilli(),
 	}))
 }
 
-func packed(t testing.TB, topic bus.TopicName, i int) store.PackedEvent {
+func packed(t testing.TB, topic bus.TopicName, i int) wire.PackedEvent {
 	t.Helper()
-	event, err := store.PackEvent(&bus.Event{
+	event, err := wire.PackEvent(&bus.Event{
 		Topic: topic, Type: bus.Update, URL: fmt.Sprintf("https://x.example/%d", i), Timestamp: 1,
 	}, 64)
 	require.NoError(t, err)
@@ -128,9 +129,9 @@ func numbers(t testing.TB, task *store.Task) (found []int) {
 }
 
 // number is the number at the end of an event's URL.
-func number(t testing.TB, event store.PackedEvent) int {
+func number(t testing.TB, event wire.PackedEvent) int {
 	t.Helper()
-	json, err := store.AppendEventJSON(nil, event)
+	json, err := wire.AppendEventJSON(nil, event)
 	require.NoError(t, err)
 	_, rest, _ := strings.Cut(string(json), "x.example/")
 	digits, _, _ := strings.Cut(rest, `"`)
@@ -295,7 +296,7 @@ func TestATopicBelongsToItsFirstPublisher(t *testing.T) {
 		f.publish("widgets", 1, 1, 0)
 		before := dump(t, f.raw)
 		err := f.Publish(t.Context(), store.Publication{
-			Topic: "widgets", Publisher: bob, Events: []store.PackedEvent{packed(t, "widgets", 2)}, ReceivedAt: 1,
+			Topic: "widgets", Publisher: bob, Events: []wire.PackedEvent{packed(t, "widgets", 2)}, ReceivedAt: 1,
 		})
 		require.ErrorIs(t, err, bus.ErrTopicClaimed)
 		assert.Equal(t, before, dump(t, f.raw), "a refused publish changes nothing")
@@ -982,7 +983,7 @@ func TestAFullRedisTakesNothingInAndGoesOnDelivering(t *testing.T) {
 	require.NoError(t, f.raw.ConfigSet(ctx, "maxmemory", "1").Err())
 
 	before := dump(t, f.raw)
-	p := store.Publication{Topic: "widgets", Publisher: publisher, Events: []store.PackedEvent{packed(t, "widgets", 9)}}
+	p := store.Publication{Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", 9)}}
 	require.ErrorIs(t, f.Publish(ctx, p), bus.ErrUnavailable)
 	p.Topic = "gadgets"
 	require.ErrorIs(t, f.Publish(ctx, p), bus.ErrUnavailable)
@@ -1021,7 +1022,7 @@ func TestAFailedPublishDoesNotUseItsKeyUp(t *testing.T) {
 		f.subscribe(alice, 0, 1, "widgets")
 		f.raw.Set(ctx, "jobs:instant:main", "broken", 0)
 		p := store.Publication{
-			Topic: "widgets", Publisher: publisher, Events: []store.PackedEvent{packed(t, "widgets", 1)}, ReceivedAt: start.UnixMilli(),
+			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", 1)}, ReceivedAt: start.UnixMilli(),
 			Once: &store.Once{Key: "k", Digest: "d"},
 		}
 		require.Error(t, f.Publish(ctx, p))
@@ -1067,7 +1068,7 @@ func TestARemovedTokenCanNeitherPublishNorSubscribe(t *testing.T) {
 		require.NoError(t, f.DeleteToken(ctx, alice))
 		before := dump(t, f.raw)
 		require.ErrorIs(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"a"}, Callback: "https://a.example/"}, start), bus.ErrTokenUnknown)
-		require.ErrorIs(t, f.Publish(ctx, store.Publication{Topic: "a", Publisher: alice, Events: []store.PackedEvent{packed(t, "a", 1)}}), bus.ErrTokenUnknown)
+		require.ErrorIs(t, f.Publish(ctx, store.Publication{Topic: "a", Publisher: alice, Events: []wire.PackedEvent{packed(t, "a", 1)}}), bus.ErrTokenUnknown)
 		assert.Equal(t, before, dump(t, f.raw))
 	})
 }
@@ -1078,7 +1079,7 @@ func TestATopicBelongsToAllTokensOfItsPublisher(t *testing.T) {
 		ctx := t.Context()
 		f.publish("widgets", 1, 1, 0)
 		require.NoError(t, f.PutToken(ctx, "publisher--2", "publisher"))
-		p := store.Publication{Topic: "widgets", Publisher: "publisher--2", Events: []store.PackedEvent{packed(t, "widgets", 2)}}
+		p := store.Publication{Topic: "widgets", Publisher: "publisher--2", Events: []wire.PackedEvent{packed(t, "widgets", 2)}}
 		require.NoError(t, f.Publish(ctx, p))
 		require.NoError(t, f.DeleteToken(ctx, publisher), "the old token goes")
 		require.NoError(t, f.Publish(ctx, p))

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/wire"
 )
 
 // sliceSize bounds how many topics one step of a script looks at, and how many counters one command removes.
@@ -132,7 +133,7 @@ func (t *Tidier) removeCounters(ctx context.Context, key string, fields []string
 // gone are the counters whose topic or client is gone. What cannot be read stays.
 func (t *Tidier) gone(fields []string, topics map[string]bool) (gone []string) {
 	for _, field := range fields {
-		c, err := unpackCounter(field)
+		c, err := wire.UnpackCounter(field)
 		if err != nil {
 			continue
 		}
@@ -152,7 +153,7 @@ func (s *Store) existing(ctx context.Context, fields []string) (map[string]bool,
 	found := map[string]*redis.BoolCmd{}
 	err := s.pipelined(ctx, "tidy", func(pipe redis.Pipeliner) {
 		for _, field := range fields {
-			c, err := unpackCounter(field)
+			c, err := wire.UnpackCounter(field)
 			if err != nil {
 				continue
 			}

@@ -68,24 +68,24 @@ func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		tag := func(name, value string) store.Tag { return store.Tag{Name: name, Value: value} }
+		tag := func(name, value string) bus.Tag { return bus.Tag{Name: name, Value: value} }
 		f.publishBy(alice, "widgets")
-		kept := map[store.Counter]int64{
-			store.NewCounter("events.published", tag("topic", "widgets"), tag("publisher", "alice")): 1,
-			store.NewCounter("events.published", tag("topic", "widgets"), tag("publisher", "null")):  2,
-			store.NewCounter("delivery.events", tag("queue", "bob"), tag("status", "success")):       3,
-			store.NewCounter("process", tag("type", "web"), tag("status", "start")):                  4,
-			store.NewCounter("jobs.scrubbed"):                                                        5,
+		kept := map[bus.Counter]int64{
+			bus.NewCounter("events.published", tag("topic", "widgets"), tag("publisher", "alice")): 1,
+			bus.NewCounter("events.published", tag("topic", "widgets"), tag("publisher", "null")):  2,
+			bus.NewCounter("delivery.events", tag("queue", "bob"), tag("status", "success")):       3,
+			bus.NewCounter("process", tag("type", "web"), tag("status", "start")):                  4,
+			bus.NewCounter("jobs.scrubbed"): 5,
 		}
-		gone := map[store.Counter]int64{}
+		gone := map[bus.Counter]int64{}
 		for i := range 3000 {
-			gone[store.NewCounter("events.published", tag("topic", fmt.Sprintf("t%d", i)), tag("publisher", "alice"))] = 1
-			gone[store.NewCounter("delivery.events", tag("queue", fmt.Sprintf("c%d", i)), tag("status", "success"))] = 1
+			gone[bus.NewCounter("events.published", tag("topic", fmt.Sprintf("t%d", i)), tag("publisher", "alice"))] = 1
+			gone[bus.NewCounter("delivery.events", tag("queue", fmt.Sprintf("c%d", i)), tag("status", "success"))] = 1
 		}
-		gone[store.NewCounter("events.bytes", tag("topic", "widgets"), tag("publisher", "carol"))] = 1
-		add := func(counters map[store.Counter]int64) {
+		gone[bus.NewCounter("events.bytes", tag("topic", "widgets"), tag("publisher", "carol"))] = 1
+		add := func(counters map[bus.Counter]int64) {
 			t.Helper()
-			increments := map[store.Counter]int64{}
+			increments := map[bus.Counter]int64{}
 			for c, n := range counters {
 				increments[c] = n
 			}
@@ -114,7 +114,7 @@ func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
 		}
 
 		require.NoError(t, f.PutToken(ctx, "carol--1", "carol"))
-		back := map[store.Counter]int64{store.NewCounter("events.bytes", tag("topic", "widgets"), tag("publisher", "carol")): 1}
+		back := map[bus.Counter]int64{bus.NewCounter("events.bytes", tag("topic", "widgets"), tag("publisher", "carol")): 1}
 		add(back)
 		assert.Zero(t, f.tidy(tidier, start), "a client that has come back counts anew")
 		require.NoError(t, f.DeleteToken(ctx, "carol--1"))

@@ -10,13 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/wire"
 )
 
 // Publication is a list of events for one topic, oldest first.
 type Publication struct {
 	Topic     bus.TopicName
 	Publisher bus.Token
-	Events    []PackedEvent
+	Events    []wire.PackedEvent
 	// ReceivedAt is the time of receipt, in ms since the Unix epoch. When a batch is
 	// due depends on it alone.
 	ReceivedAt int64

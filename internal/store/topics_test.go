@@ -12,13 +12,14 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 // try publishes an event and returns the error.
 func (f *fixture) try(token bus.Token, topic bus.TopicName) error {
 	f.t.Helper()
 	return f.Publish(f.t.Context(), store.Publication{
-		Topic: topic, Publisher: token, Events: []store.PackedEvent{packed(f.t, topic, 1)}, ReceivedAt: start.UnixMilli(),
+		Topic: topic, Publisher: token, Events: []wire.PackedEvent{packed(f.t, topic, 1)}, ReceivedAt: start.UnixMilli(),
 	})
 }
 

@@ -30,7 +30,7 @@ type counts struct {
 	failing  bool
 
 	mu         sync.Mutex
-	increments map[store.Counter]int64
+	increments map[bus.Counter]int64
 	// byTokens is events by whose they are, of whom only the tokens are known: one entry for all receivers of a
 	// publish. Their names are looked up when they are flushed.
 	byTokens map[tokenCounter]int64
@@ -43,17 +43,17 @@ type tokenCounter struct {
 }
 
 func newCounts(st *store.Store, log *slog.Logger) *counts {
-	return &counts{store: st, log: log, increments: map[store.Counter]int64{}, byTokens: map[tokenCounter]int64{}}
+	return &counts{store: st, log: log, increments: map[bus.Counter]int64{}, byTokens: map[tokenCounter]int64{}}
 }
 
-func (c *counts) one(counter store.Counter, n int64) {
+func (c *counts) one(counter bus.Counter, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.add(counter, n)
 }
 
 // add counts; the caller holds the lock.
-func (c *counts) add(counter store.Counter, n int64) {
+func (c *counts) add(counter bus.Counter, n int64) {
 	before, known := c.increments[counter]
 	if n > 0 && (known || len(c.increments) < maxCounts) {
 		c.increments[counter] = sum(before, n)
@@ -115,7 +115,7 @@ func (c *counts) flush(ctx context.Context) error {
 	}
 	c.mu.Lock()
 	taken := c.increments
-	c.increments = make(map[store.Counter]int64, len(taken))
+	c.increments = make(map[bus.Counter]int64, len(taken))
 	c.mu.Unlock()
 	err := c.store.AddCounters(ctx, taken)
 	c.mu.Lock()
@@ -143,7 +143,7 @@ func (c *counts) nameTokens(ctx context.Context) error {
 	for counter, events := range c.byTokens {
 		for token := range counter.tokens.All() {
 			name := bus.PublicName(bus.Token(token), names[bus.Token(token)])
-			c.add(store.NewCounter(counter.name, queueTag(name)), events)
+			c.add(bus.NewCounter(counter.name, queueTag(name)), events)
 		}
 	}
 	clear(c.byTokens)

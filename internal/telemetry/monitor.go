@@ -14,8 +14,8 @@ import (
 
 // measure is one value for a metric service.
 type measure struct {
-	store.Counter // its name and tags
-	value         int64
+	bus.Counter // its name and tags
+	value       int64
 	// increments is whether the value only grows.
 	increments bool
 }
@@ -103,7 +103,7 @@ func (m *Monitor) measure(ctx context.Context) ([]measure, error) {
 		measures = append(measures, measure{c, n, true})
 	}
 	slices.SortFunc(measures, func(a, b measure) int {
-		return cmp.Or(strings.Compare(a.Name, b.Name), slices.CompareFunc(a.All(), b.All(), func(a, b store.Tag) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), slices.CompareFunc(a.All(), b.All(), func(a, b bus.Tag) int {
 			return strings.Compare(a.Value, b.Value)
 		}))
 	})
@@ -111,18 +111,18 @@ func (m *Monitor) measure(ctx context.Context) ([]measure, error) {
 }
 
 func (m *Monitor) gauges(snapshot store.Snapshot) (measures []measure) {
-	add := func(name string, value int64, tags ...store.Tag) {
-		measures = append(measures, measure{store.NewCounter(name, tags...), value, false})
+	add := func(name string, value int64, tags ...bus.Tag) {
+		measures = append(measures, measure{bus.NewCounter(name, tags...), value, false})
 	}
 	for name, b := range byName(snapshot.Backlogs) {
-		tag := store.Tag{Name: "subscriber", Value: string(name)}
+		tag := bus.Tag{Name: "subscriber", Value: string(name)}
 		add("subscriber.queue.batches", b.Batches, tag)
 		add("subscriber.queue.events", b.Events, tag)
 	}
 	for queue, jobs := range snapshot.Jobs {
-		tag := store.Tag{Name: "queue", Value: string(queue)}
-		add("jobs.count", jobs.Instant, tag, store.Tag{Name: "status", Value: "instant"})
-		add("jobs.count", jobs.Scheduled, tag, store.Tag{Name: "status", Value: "scheduled"})
+		tag := bus.Tag{Name: "queue", Value: string(queue)}
+		add("jobs.count", jobs.Instant, tag, bus.Tag{Name: "status", Value: "instant"})
+		add("jobs.count", jobs.Scheduled, tag, bus.Tag{Name: "status", Value: "scheduled"})
 	}
 	if snapshot.Memory != nil {
 		most, high, low := marks(m.memory, snapshot.Memory)
@@ -136,7 +136,7 @@ func (m *Monitor) gauges(snapshot store.Snapshot) (measures []measure) {
 
 // counts are the counters of the bus and of Redis' processor time (ms); for a service that takes increments, what
 // they have grown by since any worker's monitor ran.
-func (m *Monitor) counts(ctx context.Context) (map[store.Counter]int64, error) {
+func (m *Monitor) counts(ctx context.Context) (map[bus.Counter]int64, error) {
 	counts, err := m.store.Counters(ctx)
 	if err != nil {
 		return nil, err
@@ -145,8 +145,8 @@ func (m *Monitor) counts(ctx context.Context) (map[store.Counter]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	counts[store.NewCounter("redis.used_cpu_user")] = cpu.User.Milliseconds()
-	counts[store.NewCounter("redis.used_cpu_sys")] = cpu.System.Milliseconds()
+	counts[bus.NewCounter("redis.used_cpu_user")] = cpu.User.Milliseconds()
+	counts[bus.NewCounter("redis.used_cpu_sys")] = cpu.System.Milliseconds()
 	if !m.service.takesIncrements() {
 		return counts, nil
 	}
@@ -159,11 +159,11 @@ func (m *Monitor) counts(ctx context.Context) (map[store.Counter]int64, error) {
 
 // grown is by how much counters have grown. The first time nothing is known to have; one that is smaller than
 // before has begun anew.
-func grown(before, now map[store.Counter]int64) map[store.Counter]int64 {
+func grown(before, now map[bus.Counter]int64) map[bus.Counter]int64 {
 	if len(before) == 0 {
 		return nil
 	}
-	more := map[store.Counter]int64{}
+	more := map[bus.Counter]int64{}
 	for c, n := range now {
 		was := before[c]
 		if was > n {

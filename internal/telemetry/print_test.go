@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/store"
+	"routemaster/internal/bus"
 )
 
 func TestThePrinterPrintsWhatChangedOnOneLine(t *testing.T) {
@@ -23,10 +23,10 @@ func TestThePrinterPrintsWhatChangedOnOneLine(t *testing.T) {
 			var logged bytes.Buffer
 			level := &slog.LevelVar{}
 			p := newPrinter(slog.New(handler(&logged, &slog.HandlerOptions{Level: level})), "mybus", "staging")
-			measures := []measure{{store.NewCounter("redis.bytes_used"), 7, false}, {store.NewCounter("unused"), 0, false}}
+			measures := []measure{{bus.NewCounter("redis.bytes_used"), 7, false}, {bus.NewCounter("unused"), 0, false}}
 			for i := range 1000 {
-				tag := store.Tag{Name: "subscriber", Value: fmt.Sprintf("a-subscriber-%d", i)}
-				measures = append(measures, measure{store.NewCounter("subscriber.queue.events", tag), 1, false})
+				tag := bus.Tag{Name: "subscriber", Value: fmt.Sprintf("a-subscriber-%d", i)}
+				measures = append(measures, measure{bus.NewCounter("subscriber.queue.events", tag), 1, false})
 			}
 			send := func() []string {
 				logged.Reset()

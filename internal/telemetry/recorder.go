@@ -23,8 +23,8 @@ func NewRecorder(metrics *Metrics, st *store.Store, log *slog.Logger) *Recorder 
 
 // The tag that says whose queue it is. The Ruby original put the subscriber's token here, which is a secret: it is
 // the client's public name.
-func queueTag(subscriber bus.ClientName) store.Tag {
-	return store.Tag{Name: "queue", Value: string(subscriber)}
+func queueTag(subscriber bus.ClientName) bus.Tag {
+	return bus.Tag{Name: "queue", Value: string(subscriber)}
 }
 
 // Counters of the bus, by subscriber, that the metrics show too.
@@ -34,7 +34,7 @@ const (
 	countedDropped    = "events.autodropped"
 )
 
-func statusTag(status int) store.Tag { return store.Tag{Name: "status", Value: statuses[status]} }
+func statusTag(status int) bus.Tag { return bus.Tag{Name: "status", Value: statuses[status]} }
 
 // Published notes that events of one topic were stored, and for whom. Bytes is the size of the packed events.
 func (r *Recorder) Published(topic bus.TopicName, publisher bus.Token, events, bytes int, receivers store.Tokens) {
@@ -44,11 +44,11 @@ func (r *Recorder) Published(topic bus.TopicName, publisher bus.Token, events, b
 	r.metrics.topics.of(string(topic)).Add(float64(events))
 	r.metrics.publishedBytes.Add(float64(bytes))
 	r.metrics.enqueued.Add(float64(events * receivers.Len()))
-	tags := []store.Tag{{Name: "topic", Value: string(topic)}, {Name: "publisher", Value: publisherTag(publisher)}}
+	tags := []bus.Tag{{Name: "topic", Value: string(topic)}, {Name: "publisher", Value: publisherTag(publisher)}}
 	r.counts.mu.Lock()
 	defer r.counts.mu.Unlock()
-	r.counts.add(store.NewCounter("events.published", tags...), int64(events))
-	r.counts.add(store.NewCounter("events.bytes", tags...), int64(bytes))
+	r.counts.add(bus.NewCounter("events.published", tags...), int64(events))
+	r.counts.add(bus.NewCounter("events.bytes", tags...), int64(bytes))
 	r.counts.addFor("events.added", receivers, int64(events))
 }
 
@@ -89,8 +89,8 @@ func (r *Recorder) Taken(batch *store.Delivery, now time.Time) {
 	queue := queueTag(batch.Client)
 	r.counts.mu.Lock()
 	defer r.counts.mu.Unlock()
-	r.counts.add(store.NewCounter("latency.batches.count", queue), 1)
-	r.counts.add(store.NewCounter("latency.batches.first_attempt", queue), age(batch, now).Milliseconds())
+	r.counts.add(bus.NewCounter("latency.batches.count", queue), 1)
+	r.counts.add(bus.NewCounter("latency.batches.first_attempt", queue), age(batch, now).Milliseconds())
 }
 
 // age is how long ago a batch was opened: the time that its oldest event has waited.
@@ -121,15 +121,15 @@ func (r *Recorder) Delivered(batch *store.Delivery, events int, start time.Time,
 	}
 
 	queue, ms := queueTag(batch.Client), took.Milliseconds()
-	tags := []store.Tag{queue, statusTag(status)}
+	tags := []bus.Tag{queue, statusTag(status)}
 	r.counts.mu.Lock()
 	defer r.counts.mu.Unlock()
-	r.counts.add(store.NewCounter(countedDelivered, tags...), int64(events))
-	r.counts.add(store.NewCounter(countedDeliveries, tags...), 1)
-	r.counts.add(store.NewCounter("delivery.time", tags...), ms)
-	r.counts.add(store.NewCounter("delivery.time2", tags...), ms*ms)
+	r.counts.add(bus.NewCounter(countedDelivered, tags...), int64(events))
+	r.counts.add(bus.NewCounter(countedDeliveries, tags...), 1)
+	r.counts.add(bus.NewCounter("delivery.time", tags...), ms)
+	r.counts.add(bus.NewCounter("delivery.time2", tags...), ms*ms)
 	if err == nil {
-		r.counts.add(store.NewCounter("latency.batches.last_attempt", queue), age(batch, start).Milliseconds())
+		r.counts.add(bus.NewCounter("latency.batches.last_attempt", queue), age(batch, start).Milliseconds())
 	}
 }
 
@@ -143,7 +143,7 @@ func (r *Recorder) Connected(reused bool) {
 // Removed notes that a subscriber's events left its queue.
 func (r *Recorder) Removed(subscriber bus.ClientName, events int) {
 	if r != nil {
-		r.counts.one(store.NewCounter("events.removed", queueTag(subscriber)), int64(events))
+		r.counts.one(bus.NewCounter("events.removed", queueTag(subscriber)), int64(events))
 	}
 }
 
@@ -163,7 +163,7 @@ func (r *Recorder) Dropped(subscriber bus.ClientName, events int) {
 		return
 	}
 	r.metrics.dropped.of(string(subscriber)).Add(float64(events))
-	r.counts.one(store.NewCounter(countedDropped, queueTag(subscriber)), int64(events))
+	r.counts.one(bus.NewCounter(countedDropped, queueTag(subscriber)), int64(events))
 	r.Removed(subscriber, events)
 }
 
@@ -189,7 +189,7 @@ func (r *Recorder) DroppedKeys(reason DropReason, keys int) {
 		return
 	}
 	r.metrics.droppedKeys[reason].Add(float64(keys))
-	r.counts.one(store.NewCounter("idempotency_keys.dropped", store.Tag{Name: "reason", Value: string(reason)}), int64(keys))
+	r.counts.one(bus.NewCounter("idempotency_keys.dropped", bus.Tag{Name: "reason", Value: string(reason)}), int64(keys))
 }
 
 // Scrubbed notes that jobs of dead workers were put back, and workers forgotten.
@@ -199,8 +199,8 @@ func (r *Recorder) Scrubbed(jobs, workers int) {
 	}
 	r.metrics.scrubbedJobs.Add(float64(jobs))
 	r.metrics.scrubbedWorkers.Add(float64(workers))
-	r.counts.one(store.NewCounter("jobs.scrubbed"), int64(jobs))
-	r.counts.one(store.NewCounter("workers.scrubbed"), int64(workers))
+	r.counts.one(bus.NewCounter("jobs.scrubbed"), int64(jobs))
+	r.counts.one(bus.NewCounter("workers.scrubbed"), int64(workers))
 }
 
 // Threads notes how many threads a queue has here.
@@ -226,6 +226,6 @@ func (r *Recorder) Stopped(process string) { r.process(process, "stop") }
 
 func (r *Recorder) process(process, status string) {
 	if r != nil {
-		r.counts.one(store.NewCounter("process", store.Tag{Name: "type", Value: process}, store.Tag{Name: "status", Value: status}), 1)
+		r.counts.one(bus.NewCounter("process", bus.Tag{Name: "type", Value: process}, bus.Tag{Name: "status", Value: status}), 1)
 	}
 }

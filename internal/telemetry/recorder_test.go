@@ -18,6 +18,7 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/wire"
 )
 
 // page reads the metrics.
@@ -72,7 +73,7 @@ func TestThePublisherOfACounterIsNoSecret(t *testing.T) {
 		r.Flush(t.Context())
 		counters, err := st.Counters(t.Context())
 		require.NoError(t, err)
-		name := store.NewCounter("events.published", store.Tag{Name: "topic", Value: "widgets"}, store.Tag{Name: "publisher", Value: want})
+		name := bus.NewCounter("events.published", bus.Tag{Name: "topic", Value: "widgets"}, bus.Tag{Name: "publisher", Value: want})
 		assert.Contains(t, counters, name)
 		assert.NotContains(t, fmt.Sprint(counters), "secret")
 	}
@@ -99,7 +100,7 @@ func TestCountsOutliveAnOutage(t *testing.T) {
 	r.Flush(ctx)
 	counters, err := st.Counters(ctx)
 	require.NoError(t, err)
-	name := store.NewCounter("events.published", store.Tag{Name: "topic", Value: "widgets"}, store.Tag{Name: "publisher", Value: "shop"})
+	name := bus.NewCounter("events.published", bus.Tag{Name: "topic", Value: "widgets"}, bus.Tag{Name: "publisher", Value: "shop"})
 	assert.Equal(t, int64(100_000), counters[name])
 	assert.Len(t, counters, 20_000, "not more are kept")
 	r.Flush(ctx)
@@ -141,19 +142,19 @@ func TestAScrapeIsFast(t *testing.T) {
 			Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/", Timeout: &timeout,
 		}, time.Now()))
 	}
-	event, err := store.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Noop, URL: "https://x.example/"}, 64)
+	event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Noop, URL: "https://x.example/"}, 64)
 	require.NoError(t, err)
 	for range 150 {
 		require.NoError(t, st.Publish(ctx, store.Publication{
-			Topic: "widgets", Publisher: "publisher--1", Events: []store.PackedEvent{event}, ReceivedAt: time.Now().UnixMilli(),
+			Topic: "widgets", Publisher: "publisher--1", Events: []wire.PackedEvent{event}, ReceivedAt: time.Now().UnixMilli(),
 		}))
 	}
-	counted := map[store.Counter]int64{}
+	counted := map[bus.Counter]int64{}
 	for i := range subscribers {
-		queue := store.Tag{Name: "queue", Value: fmt.Sprintf("subscriber-%d", i)}
+		queue := bus.Tag{Name: "queue", Value: fmt.Sprintf("subscriber-%d", i)}
 		for _, name := range []string{"delivery.batches", "delivery.events", "delivery.time"} {
-			counted[store.NewCounter(name, queue, store.Tag{Name: "status", Value: "success"})] = 123
-			counted[store.NewCounter(name, queue, store.Tag{Name: "status", Value: "failure"})] = 45
+			counted[bus.NewCounter(name, queue, bus.Tag{Name: "status", Value: "success"})] = 123
+			counted[bus.NewCounter(name, queue, bus.Tag{Name: "status", Value: "failure"})] = 45
 		}
 	}
 	require.NoError(t, st.AddCounters(ctx, counted))
@@ -183,7 +184,7 @@ func TestClientsOfOneNameAreOne(t *testing.T) {
 	}
 	server.Raw.HSet(ctx, "subscriber:shop--2", "health_points", 7)
 	require.NoError(t, st.Publish(ctx, store.Publication{
-		Topic: "widgets", Publisher: "shop--1", Events: []store.PackedEvent{"\xc0"}, ReceivedAt: now.Add(-time.Minute).UnixMilli(),
+		Topic: "widgets", Publisher: "shop--1", Events: []wire.PackedEvent{"\xc0"}, ReceivedAt: now.Add(-time.Minute).UnixMilli(),
 	}))
 	text := shown(t, st, func() time.Time { return now })
 	assert.Contains(t, text, `routemaster_subscriber_queued_events{subscriber="shop"} 2`)
@@ -202,7 +203,7 @@ func TestCountersOfTheBusAreScraped(t *testing.T) {
 			require.NoError(t, st.Subscribe(ctx, token, bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/"}, time.Now()))
 		}
 		require.NoError(t, st.Publish(ctx, store.Publication{
-			Topic: "widgets", Publisher: "shop--1", Events: []store.PackedEvent{"\xc0"}, ReceivedAt: time.Now().UnixMilli(),
+			Topic: "widgets", Publisher: "shop--1", Events: []wire.PackedEvent{"\xc0"}, ReceivedAt: time.Now().UnixMilli(),
 		}))
 		require.NoError(t, st.DeleteSubscriber(ctx, "gone--1"))
 		nameless := bus.PublicName("secret", "secret")

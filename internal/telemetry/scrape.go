@@ -69,7 +69,7 @@ type scrape struct {
 type reading struct {
 	store.Snapshot
 	subscribers map[bus.ClientName]store.Backlog
-	counts      map[store.Counter]int64
+	counts      map[bus.Counter]int64
 }
 
 // Describe is part of [prometheus.Collector].
@@ -127,7 +127,7 @@ func (s *scrape) sendBacklog(send func(*prometheus.Desc, float64, ...string), na
 
 // busCounter is a counter of the bus, and how it is shown.
 type busCounter struct {
-	store.Counter
+	bus.Counter
 	desc   *prometheus.Desc
 	labels []string
 }
@@ -136,12 +136,12 @@ type busCounter struct {
 // be no increase.
 func countersOf(subscriber bus.ClientName) []busCounter {
 	queue, name := queueTag(subscriber), string(subscriber)
-	counters := []busCounter{{store.NewCounter(countedDropped, queue), busDropped, []string{name}}}
+	counters := []busCounter{{bus.NewCounter(countedDropped, queue), busDropped, []string{name}}}
 	for status, label := range statuses {
 		labels := []string{name, label}
 		counters = append(counters,
-			busCounter{store.NewCounter(countedDeliveries, queue, statusTag(status)), busDeliveries, labels},
-			busCounter{store.NewCounter(countedDelivered, queue, statusTag(status)), busDelivered, labels})
+			busCounter{bus.NewCounter(countedDeliveries, queue, statusTag(status)), busDeliveries, labels},
+			busCounter{bus.NewCounter(countedDelivered, queue, statusTag(status)), busDelivered, labels})
 	}
 	return counters
 }
@@ -166,7 +166,7 @@ func (s *scrape) ask(ctx context.Context) (reading, error) {
 		return reading{}, err
 	}
 	now := reading{Snapshot: snapshot, subscribers: byName(snapshot.Backlogs)}
-	var counters []store.Counter
+	var counters []bus.Counter
 	for name := range now.subscribers {
 		for _, c := range countersOf(name) {
 			counters = append(counters, c.Counter)

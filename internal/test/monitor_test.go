@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
-	"routemaster/internal/store"
+	"routemaster/internal/bus"
 	"routemaster/internal/store/storetest"
 )
 
@@ -132,8 +132,8 @@ func (a *agent) find(start string, tags ...string) (found []string) {
 func TestTheMonitorSendsToDatadog(t *testing.T) {
 	a, address := startAgent(t, "udp", "127.0.0.1:0")
 	redis := storetest.Real(t)
-	old := store.NewCounter("events.published", store.Tag{Name: "topic", Value: "old"})
-	require.NoError(t, redis.Open(t).AddCounters(t.Context(), map[store.Counter]int64{old: 1000}))
+	old := bus.NewCounter("events.published", bus.Tag{Name: "topic", Value: "old"})
+	require.NoError(t, redis.Open(t).AddCounters(t.Context(), map[bus.Counter]int64{old: 1000}))
 	b := startBus(t, redis, often("datadog", address))
 	require.Eventually(t, func() bool { return len(a.find("routemaster.jobs.count:")) > 4 }, soon, 5*time.Millisecond)
 	deliverOne(t, b)

@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 // hundred is an endpoint for many subscribers, whose first delivery hangs.
@@ -65,10 +66,10 @@ func TestTheJobsOfAKilledWorkerAreSoonDeliveredAgain(t *testing.T) {
 			Topics: []bus.TopicName{"widgets"}, Callback: fmt.Sprintf("%s/%d", server.URL, i), Timeout: &timeout, UUID: &uuid,
 		}, time.Now()))
 	}
-	event, err := store.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Update, URL: "https://x.example/1"}, 64)
+	event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Update, URL: "https://x.example/1"}, 64)
 	require.NoError(t, err)
 	require.NoError(t, st.Publish(ctx, store.Publication{
-		Topic: "widgets", Publisher: "publisher--1", Events: []store.PackedEvent{event}, ReceivedAt: time.Now().UnixMilli(),
+		Topic: "widgets", Publisher: "publisher--1", Events: []wire.PackedEvent{event}, ReceivedAt: time.Now().UnixMilli(),
 	}))
 
 	variables := []string{"ROUTEMASTER_REDIS_URL=" + redis.URL, fmt.Sprintf("ROUTEMASTER_WORKER_THREADS=%d", threads), "ROUTEMASTER_TIMEOUT=60"}

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 // wireClient is an existing client, as it is seen on the wire. Written from descriptions of what each sends.
@@ -184,7 +184,7 @@ func TestNullIsAsIfLeftOut(t *testing.T) {
 		require.NoError(t, err)
 		var times []int64
 		for _, packed := range task.Delivery.Events {
-			text, err := store.AppendEventJSON(nil, packed)
+			text, err := wire.AppendEventJSON(nil, packed)
 			require.NoError(t, err)
 			assert.NotContains(t, string(text), "data")
 			var event struct{ T int64 }

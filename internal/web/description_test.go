@@ -23,8 +23,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 // described is the API's description, read from the file that is served.
@@ -123,7 +123,7 @@ func TestDeliveriesAreDescribed(t *testing.T) {
 	require.NoError(t, err)
 	var delivered []any
 	for _, packed := range task.Delivery.Events {
-		text, err := store.AppendEventJSON(nil, packed)
+		text, err := wire.AppendEventJSON(nil, packed)
 		require.NoError(t, err)
 		var event any
 		require.NoError(t, json.Unmarshal(text, &event))

@@ -8,6 +8,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
+	"routemaster/internal/wire"
 )
 
 // maxEvents is the most events of one publish.
@@ -43,7 +44,7 @@ func (s *Server) postTopic(w http.ResponseWriter, r *http.Request) {
 }
 
 // readEvents reads, validates and packs the events of a body.
-func (s *Server) readEvents(body *body, topic bus.TopicName) (events []store.PackedEvent, err error) {
+func (s *Server) readEvents(body *body, topic bus.TopicName) (events []wire.PackedEvent, err error) {
 	now := s.now().UnixMilli()
 	read := func(pointer string) error {
 		event := bus.Event{Topic: topic, Timestamp: now}

@@ -23,9 +23,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
+	"routemaster/internal/wire"
 )
 
 func eventText(i int) string {
@@ -81,7 +81,7 @@ func TestBulkPublish(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, task.Delivery.Events, 1003, "what was refused added nothing")
 		for i, packed := range task.Delivery.Events[:1001] {
-			json, err := store.AppendEventJSON(nil, packed)
+			json, err := wire.AppendEventJSON(nil, packed)
 			require.NoError(t, err)
 			require.Contains(t, string(json), "/"+strconv.Itoa(i+1)+`"`, "in order")
 		}

@@ -25,6 +25,7 @@ import (
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web"
+	"routemaster/internal/wire"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -228,10 +229,10 @@ func TestPublish(t *testing.T) {
 		task, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
 		require.NoError(t, err)
 		require.Len(t, task.Delivery.Events, 2)
-		one, err := store.AppendEventJSON(nil, task.Delivery.Events[0])
+		one, err := wire.AppendEventJSON(nil, task.Delivery.Events[0])
 		require.NoError(t, err)
 		assert.Equal(t, `{"topic":"widgets","type":"create","url":"https://x.example/1","t":-7,"data":{"z":1.0,"a":18446744073709551615}}`, string(one))
-		two, err := store.AppendEventJSON(nil, task.Delivery.Events[1])
+		two, err := wire.AppendEventJSON(nil, task.Delivery.Events[1])
 		require.NoError(t, err)
 		var got struct {
 			T    int64

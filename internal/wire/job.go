@@ -1,4 +1,4 @@
-package store
+package wire
 
 import (
 	"bytes"
@@ -11,23 +11,20 @@ import (
 	"routemaster/internal/bus"
 )
 
-// PackedEvent is an event as it is stored: MessagePack
-// ["e", {"t": ms, "o": topic, "y": type, "u": url, "d": data or nil}], keys in that order.
-// It is a string since that is what comes from Redis: a worker holds those of all its deliveries, and copies none.
-type PackedEvent string
-
-// packJob packs a job as MessagePack [name, [args...]].
-func packJob(job bus.Job) string {
+// PackJob packs a job as it is stored: MessagePack [name, [args...]]. Equal jobs have equal bytes.
+func PackJob(job bus.Job) string {
 	var buf bytes.Buffer
 	enc := msgpack.NewEncoder(&buf)
 	_ = errors.Join(enc.EncodeArrayLen(2), enc.EncodeString(string(job.Name)), enc.EncodeArrayLen(len(job.Args)))
 	for _, arg := range job.Args {
-		_ = enc.EncodeString(arg) // a buffer takes all
+		_ = enc.EncodeString(arg) // writing to a buffer never fails
 	}
 	return buf.String()
 }
 
-func unpackJob(packed string) (job bus.Job, err error) {
+// UnpackJob reads a job as it is stored. Other writers may have packed it in another way than
+// [PackJob] does.
+func UnpackJob(packed string) (job bus.Job, err error) {
 	dec := msgpack.NewDecoder(strings.NewReader(packed))
 	if n, err := dec.DecodeArrayLen(); err != nil || n != 2 {
 		return job, fmt.Errorf("unpack job: not an array of two (%d, %v)", n, err)

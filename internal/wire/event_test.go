@@ -1,4 +1,4 @@
-package store
+package wire
 
 import (
 	"bytes"
@@ -108,22 +108,6 @@ func TestAppendEventJSONReadsForeignEvents(t *testing.T) {
 		dst, err := AppendEventJSON([]byte("before"), broken)
 		require.Error(t, err, "%x", broken)
 		assert.Equal(t, "before", string(dst))
-	}
-}
-
-func TestJobs(t *testing.T) {
-	for packed, job := range map[string]bus.Job{
-		"\x92\xa5batch\x91\xb4AAAABBBBCCCCDDDD-_-_": {Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}},
-		"\x92\xadscrub_workers\x90":                 {Name: bus.JobScrubWorkers},
-	} {
-		assert.Equal(t, packed, packJob(job))
-		got, err := unpackJob(packed)
-		require.NoError(t, err)
-		assert.Equal(t, job, got)
-	}
-	for _, broken := range []string{"", "\x93", "\x92\x01", "\x92\xa1x", "\x92\xa1x\x91\x01", "\x92\xa1x\x91"} {
-		_, err := unpackJob(broken)
-		require.Error(t, err, "%x", broken)
 	}
 }
 

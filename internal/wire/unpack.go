@@ -1,4 +1,4 @@
-package store
+package wire
 
 import (
 	"bytes"
@@ -236,10 +236,10 @@ func appendFloat(dst []byte, f float64) []byte {
 // maxOriginalData is the most data that the Ruby original takes in an event, packed, in bytes.
 const maxOriginalData = 64
 
-// readableBy returns why an event cannot be read by this program or, with original, by the Ruby original, which checks what it
-// reads as it checks what it is sent: its worker ends when that fails.
-func readableBy(original bool, packed PackedEvent) error {
-	if _, err := AppendEventJSON(nil, packed); err != nil || !original {
+// CheckForOriginal returns why the Ruby original cannot read an event, or why this program cannot. The
+// original checks what it reads as it checks what it is sent, and its worker ends when that fails.
+func CheckForOriginal(packed PackedEvent) error {
+	if _, err := AppendEventJSON(nil, packed); err != nil {
 		return err
 	}
 	u := unpackers.Get().(*unpacker)
@@ -262,4 +262,10 @@ func readableBy(original bool, packed PackedEvent) error {
 		}
 	}
 	return nil
+}
+
+// Check returns why this program cannot read an event.
+func Check(packed PackedEvent) error {
+	_, err := AppendEventJSON(nil, packed)
+	return err
 }

@@ -1,4 +1,4 @@
-package store
+package wire
 
 import (
 	"bytes"
@@ -12,6 +12,11 @@ import (
 
 	"routemaster/internal/bus"
 )
+
+// PackedEvent is an event as it is stored: MessagePack
+// ["e", {"t": ms, "o": topic, "y": type, "u": url, "d": data or nil}], keys in that order.
+// It is a string because that is what Redis returns: a worker keeps its deliveries' events uncopied.
+type PackedEvent string
 
 // PackEvent packs an event. The error is a [bus.Invalid] when the data is not JSON, has a number
 // that does not fit, or takes more than maxData bytes once packed.
