@@ -25,12 +25,15 @@ var below = map[string][]string{
 	"internal/delivery":        {"internal/bus", "internal/wire", "internal/store", "internal/telemetry"},
 	"internal/maintenance":     {"internal/bus", "internal/store", "internal/telemetry"},
 	"internal/worker":          {"internal/bus", "internal/store", "internal/telemetry"},
-	"internal/web":             {"internal/bus", "internal/wire", "internal/store", "internal/telemetry", "internal/ingest"},
-	"client":                   {}, // other programs import it
-	"internal/bench":           {}, // it measures from outside
-	"internal/top":             {"client", "internal/bus"},
+	"internal/web/auth":        {"internal/bus"},
+	"internal/web/server":      {"internal/telemetry"},
+	"internal/web": {"internal/bus", "internal/wire", "internal/store", "internal/telemetry", "internal/ingest",
+		"internal/web/auth", "internal/web/server"},
+	"client":         {}, // other programs import it
+	"internal/bench": {}, // it measures from outside
+	"internal/top":   {"client", "internal/bus"},
 	"internal/app": {"internal/bus", "internal/store", "internal/telemetry", "internal/ingest", "internal/delivery",
-		"internal/maintenance", "internal/worker", "internal/web"},
+		"internal/maintenance", "internal/worker", "internal/web", "internal/web/server"},
 	"internal/test": {}, // its tests import what they need
 	"cmd/web":       {"internal/app"},
 	"cmd/worker":    {"internal/app"},
@@ -42,7 +45,7 @@ var only = map[string][]string{
 	"github.com/redis/go-redis/":           {"internal/store", "internal/store/storetest"},
 	"github.com/vmihailenco/msgpack/":      {"internal/wire"},
 	"github.com/go-chi/chi/":               {"internal/web"},
-	"github.com/abbot/go-http-auth":        {"internal/web"},
+	"github.com/abbot/go-http-auth":        {"internal/web/auth"},
 	"github.com/prometheus/client_golang/": {"internal/telemetry"},
 	"github.com/prometheus/client_model/":  {"internal/top"},
 	"github.com/prometheus/common/":        {"internal/top"},

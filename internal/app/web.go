@@ -13,6 +13,7 @@ import (
 	"routemaster/internal/ingest"
 	"routemaster/internal/store"
 	"routemaster/internal/web"
+	"routemaster/internal/web/server"
 )
 
 // webConnections is how many calls to Redis one web process may have under way.
@@ -33,10 +34,10 @@ func RunWeb(ctx context.Context, c Config, log *slog.Logger) error {
 // ServeWeb serves the API on a listener until the context is done, and closes it.
 func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.Listener) error {
 	defer listener.Close() // should it not come to serving
-	var certificate *web.Certificate
+	var certificate *server.Certificate
 	if c.TLSCert != "" {
 		var err error
-		if certificate, err = web.LoadCertificate(c.TLSCert, c.TLSKey, log, time.Now); err != nil {
+		if certificate, err = server.LoadCertificate(c.TLSCert, c.TLSKey, log, time.Now); err != nil {
 			return &ConfigError{fmt.Errorf("ROUTEMASTER_TLS_CERT and ROUTEMASTER_TLS_KEY must name a certificate and its key, in PEM: %w", err)}
 		}
 	}
@@ -52,7 +53,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	defer seen.close()
 	in := ingest.New(st, c.MaxEventData, seen.recorder, time.Now)
 	in.Tracer = seen.tracer
-	server := web.New(web.Config{
+	api := web.New(web.Config{
 		RootKey:               c.RootKey,
 		NonceTTL:              c.NonceTTL,
 		IdempotencyTTL:        c.IdempotencyTTL,
@@ -76,7 +77,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	defer cancel()
 
 	log.Info("web started", "version", Version(), "address", listener.Addr().String(), openFiles(), seen.address())
-	err = server.Run(ctx, listener)
+	err = api.Run(ctx, listener)
 	log.Info("web stopped")
 	return err
 }

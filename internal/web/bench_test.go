@@ -52,16 +52,3 @@ func BenchmarkParse(b *testing.B) {
 		})
 	}
 }
-
-// BenchmarkAuthentication finds the client of a request's Basic credentials.
-func BenchmarkAuthentication(b *testing.B) {
-	s := newBenchServer(b)
-	request := httptest.NewRequest(http.MethodPost, "/topics/widgets", nil)
-	request.SetBasicAuth("alice--1", "")
-	b.ReportAllocs()
-	for b.Loop() {
-		if found, ok, _, err := s.identify(request); err != nil || !ok || found.token != "alice--1" {
-			b.Fatal(found, ok, err)
-		}
-	}
-}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/web/server"
 )
 
 // How many bytes a request's body may have. Whatever else is allowed fits: a value's text may be six times as long as the
@@ -33,7 +34,7 @@ type body struct {
 	json *jsontext.Decoder
 	// read has what text is a part of: the decoder takes it from there without a copy.
 	read    bytes.Buffer
-	buffers *buffers
+	buffers *server.Buffers
 }
 
 // bodies are used again: making a decoder takes longer than to read an event.
@@ -42,7 +43,7 @@ var bodies = sync.Pool{New: func() any { return &body{json: new(jsontext.Decoder
 // release gives a body and its memory back; whoever reads a body must. Nothing that was read from it may be used any
 // more but strings and copies.
 func (b *body) release() {
-	b.buffers.give(b.text)
+	b.buffers.Release(b.text)
 	b.text, b.read = nil, bytes.Buffer{}
 	b.json.Reset(&b.read) // it lets go of the text
 	bodies.Put(b)
@@ -58,7 +59,7 @@ func (s *Server) maxValue() int { return maxValueBody + escapedLen*s.ingest.MaxE
 
 // readBodyUpTo reads a request's body, of at most so many bytes if it is an array, and of at most maxValue if not.
 func (s *Server) readBodyUpTo(w http.ResponseWriter, r *http.Request, maxValue, maxArray int) (*body, error) {
-	text, err := s.buffers.read(http.MaxBytesReader(w, r.Body, int64(max(maxValue, maxArray))))
+	text, err := s.buffers.Read(http.MaxBytesReader(w, r.Body, int64(max(maxValue, maxArray))))
 	if err != nil {
 		return nil, unread(w, err)
 	}
@@ -72,11 +73,11 @@ func (s *Server) readBodyUpTo(w http.ResponseWriter, r *http.Request, maxValue, 
 		err = tooLarge(int64(maxArray))
 	}
 	if err != nil {
-		s.buffers.give(text)
+		s.buffers.Release(text)
 		return nil, err
 	}
 	b := bodies.Get().(*body)
-	b.text, b.buffers = text, &s.buffers
+	b.text, b.buffers = text, s.buffers
 	b.read = *bytes.NewBuffer(text)
 	b.json.Reset(&b.read)
 	return b, nil
@@ -87,7 +88,7 @@ func unread(w http.ResponseWriter, err error) error {
 	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge(over.Limit)
 	}
-	if errors.Is(err, errNoBudget) {
+	if errors.Is(err, server.ErrBodyBudget) {
 		return refuseBody(w)
 	}
 	return &problem{Status: http.StatusBadRequest, Detail: "the body did not arrive whole; send it again"}

@@ -16,11 +16,11 @@ func (s *Server) getPing(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (s *Server) getReady(w http.ResponseWriter, r *http.Request) {
-	s.answerJSON(w, r, struct{}{}, s.store.Ping(r.Context()))
+	s.respondJSON(w, r, struct{}{}, s.store.Ping(r.Context()))
 }
 
 func (s *Server) getPulse(w http.ResponseWriter, r *http.Request) {
-	s.answer(w, r, s.store.Ping(r.Context()))
+	s.respond(w, r, s.store.Ping(r.Context()))
 }
 
 // scalingDelay is how long /pulse/scaling takes when there is much to do: autoscalers go by latency.
@@ -34,5 +34,5 @@ func (s *Server) getPulseScaling(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 		}
 	}
-	s.answer(w, r, err)
+	s.respond(w, r, err)
 }

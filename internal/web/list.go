@@ -60,7 +60,7 @@ func (l *list) begin() {
 
 // answerList answers 200 with the list that a function adds to, or with its error. When that comes too late for another
 // status, the connection is cut, so that nobody takes a part of the list for all of it.
-func (s *Server) answerList(w http.ResponseWriter, r *http.Request, read func(*list) error) {
+func (s *Server) respondList(w http.ResponseWriter, r *http.Request, read func(*list) error) {
 	l := &list{w: w}
 	err := read(l)
 	switch {

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+
+	"routemaster/internal/web/server"
 )
 
 // recoverPanics makes a panic in a handler a 500 with a report.
@@ -20,6 +22,24 @@ func (s *Server) recoverPanics(next http.Handler) http.Handler {
 			s.config.Reporter.Panic(s.log, "a request panicked", reason, requestFields(r)...)
 			writeProblem(w, problem{Status: http.StatusInternalServerError, Detail: "an error in the bus; it has been logged"})
 		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+// refuseAmbiguous refuses a request whose framing is ambiguous, and closes its connection. Under TLS,
+// where the framing is not parsed, the connection is closed after every chunked request of HTTP/1.1.
+func refuseAmbiguous(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if server.Ambiguous(r) {
+			w.Header().Set("Connection", "close")
+			writeProblem(w, problem{
+				Status: http.StatusBadRequest, Detail: "must not have both Transfer-Encoding and Content-Length, nor folded headers",
+			})
+			return
+		}
+		if r.TLS != nil && r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
+			w.Header().Set("Connection", "close")
+		}
 		next.ServeHTTP(w, r)
 	})
 }

@@ -34,7 +34,7 @@ func (s *Server) postTopic(w http.ResponseWriter, r *http.Request) {
 	}
 	events, err := s.readEvents(body, topic)
 	if err == nil {
-		err = s.ingest.Publish(r.Context(), caller(r).token, topic, events, once)
+		err = s.ingest.Publish(r.Context(), caller(r).Token, topic, events, once)
 	}
 	if err != nil {
 		s.fail(w, r, err)

@@ -25,6 +25,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
+	"routemaster/internal/web/server"
 	"routemaster/internal/wire"
 )
 
@@ -237,7 +238,7 @@ func TestTLSIsServedDirectlyAndRenewed(t *testing.T) {
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	certificate(t, 1, certFile, keyFile)
 	a := newAPI(t, storetest.Embedded(t))
-	loaded, err := web.LoadCertificate(certFile, keyFile, a.logger(), time.Now)
+	loaded, err := server.LoadCertificate(certFile, keyFile, a.logger(), time.Now)
 	require.NoError(t, err)
 	a = newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.Certificate, c.ForceTLS = loaded, true })
 	url := a.run()
@@ -265,8 +266,8 @@ func TestTLSIsServedDirectlyAndRenewed(t *testing.T) {
 		require.Equal(t, int64(2), serial(), "a broken renewal does not replace what works")
 	}
 
-	_, err = web.LoadCertificate(certFile, keyFile, a.logger(), time.Now)
+	_, err = server.LoadCertificate(certFile, keyFile, a.logger(), time.Now)
 	require.Error(t, err)
-	_, err = web.LoadCertificate(certFile, filepath.Join(dir, "none"), a.logger(), time.Now)
+	_, err = server.LoadCertificate(certFile, filepath.Join(dir, "none"), a.logger(), time.Now)
 	require.Error(t, err)
 }

@@ -29,7 +29,7 @@ const rotationTime = time.Second
 // removes nothing: whoever does not get its answer asks again, and gets the same token.
 func (s *Server) rotateToken(w http.ResponseWriter, r *http.Request) {
 	view, err := s.rotate(r)
-	s.answerJSON(w, r, view, err)
+	s.respondJSON(w, r, view, err)
 }
 
 func (s *Server) rotate(r *http.Request) (view rotationView, err error) {
@@ -49,9 +49,9 @@ func (s *Server) rotate(r *http.Request) (view rotationView, err error) {
 	if err != nil {
 		return view, err
 	}
-	s.directory.forget()
+	s.auth.TokensChanged()
 	if after == nil {
-		s.log.Info("began to rotate a token", "request_id", exchangeOf(r).id, "client", bus.PublicName(old, view.Name))
+		s.log.Info("began to rotate a token", "request_id", requestInfoOf(r).id, "client", bus.PublicName(old, view.Name))
 		view.After = store.BeginRelabelling().String()
 		return view, nil
 	}
@@ -65,8 +65,8 @@ func (s *Server) rotate(r *http.Request) (view rotationView, err error) {
 		return view, nil
 	}
 	if err = s.store.FinishRotation(ctx, old); err == nil {
-		s.directory.forget()
-		s.log.Info("rotated a token", "request_id", exchangeOf(r).id, "client", bus.PublicName(old, view.Name))
+		s.auth.TokensChanged()
+		s.log.Info("rotated a token", "request_id", requestInfoOf(r).id, "client", bus.PublicName(old, view.Name))
 	}
 	return view, err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/web/auth"
 )
 
 type subscriberView struct {
@@ -30,19 +31,19 @@ type eventsView struct {
 }
 
 func (s *Server) getSubscribers(w http.ResponseWriter, r *http.Request) {
-	s.answerList(w, r, func(l *list) error {
+	s.respondList(w, r, func(l *list) error {
 		page, err := readPage(r)
 		if err != nil {
 			return err
 		}
-		names, err := s.directory.clientNames(r.Context())
+		names, err := s.auth.ClientNames(r.Context())
 		if err != nil {
 			return err
 		}
 		who := caller(r)
-		holder := who.token
-		if !who.root {
-			if holder, err = s.store.Holder(r.Context(), who.token); err != nil {
+		holder := who.Token
+		if !who.Root {
+			if holder, err = s.store.Holder(r.Context(), who.Token); err != nil {
 				return err
 			}
 		}
@@ -56,17 +57,17 @@ func (s *Server) getSubscribers(w http.ResponseWriter, r *http.Request) {
 
 // viewSubscribers shows subscribers to a client. Holder is the token that its subscription belongs to: another while its token is
 // being changed. It is shown its own then, since who has the old one need not know the new one.
-func viewSubscribers(subscribers []bus.Subscriber, who client, holder bus.Token, names map[bus.Token]bus.ClientName) []subscriberView {
+func viewSubscribers(subscribers []bus.Subscriber, who auth.Client, holder bus.Token, names map[bus.Token]bus.ClientName) []subscriberView {
 	views := make([]subscriberView, len(subscribers))
 	for i, sub := range subscribers {
 		views[i] = viewSubscriber(sub)
 		views[i].Name = bus.PublicName(sub.Token, names[sub.Token])
-		token, own := sub.Token, !who.root && sub.Token == holder
+		token, own := sub.Token, !who.Root && sub.Token == holder
 		if own {
-			token = who.token
+			token = who.Token
 		}
-		views[i].Subscriber = who.identityOf(token, views[i].Name)
-		if who.root || own {
+		views[i].Subscriber = shownIdentity(who, token, views[i].Name)
+		if who.Root || own {
 			views[i].UUID = &sub.UUID
 		}
 	}
@@ -111,7 +112,7 @@ func (s *Server) postSubscriber(w http.ResponseWriter, r *http.Request) {
 		err = bus.Invalidf("/topics", "must be at most %d topics", most)
 	}
 	if err == nil {
-		err = s.store.Subscribe(r.Context(), caller(r).token, sub, s.now())
+		err = s.store.Subscribe(r.Context(), caller(r).Token, sub, s.now())
 	}
 	s.changed(w, r, err, "subscription set", slog.Int("topics", len(sub.Topics)), slog.String("callback_host", hostOf(sub.Callback)))
 }
@@ -172,11 +173,11 @@ func (s *Server) readSubscription(w http.ResponseWriter, r *http.Request) (sub b
 }
 
 func (s *Server) deleteSubscriber(w http.ResponseWriter, r *http.Request) {
-	s.changed(w, r, s.store.DeleteSubscriber(r.Context(), caller(r).token), "subscription ended")
+	s.changed(w, r, s.store.DeleteSubscriber(r.Context(), caller(r).Token), "subscription ended")
 }
 
 func (s *Server) deleteSubscription(w http.ResponseWriter, r *http.Request) {
 	topic := topicParam(r)
-	err := s.store.Unsubscribe(r.Context(), caller(r).token, topic)
+	err := s.store.Unsubscribe(r.Context(), caller(r).Token, topic)
 	s.changed(w, r, err, "subscription to a topic ended", slog.String("topic", string(topic)))
 }

@@ -44,7 +44,7 @@ func (s *Server) postTokens(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	s.directory.forget()
+	s.auth.TokensChanged()
 	s.logChange(r, "token made", nameField(wanted.Token, wanted.Name))
 	writeJSON(w, http.StatusCreated, wanted)
 }
@@ -96,10 +96,10 @@ func (s *Server) deleteToken(w http.ResponseWriter, r *http.Request) {
 	name, err := s.store.ClientName(r.Context(), token)
 	if err == nil {
 		err = s.store.DeleteToken(r.Context(), token)
-		s.directory.forget()
+		s.auth.TokensChanged()
 	}
 	if err == nil && name != "" {
 		s.logChange(r, "token deleted", nameField(token, name))
 	}
-	s.answer(w, r, err)
+	s.respond(w, r, err)
 }

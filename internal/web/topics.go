@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/web/auth"
 )
 
 type topicView struct {
@@ -18,12 +19,12 @@ type topicView struct {
 }
 
 func (s *Server) getTopics(w http.ResponseWriter, r *http.Request) {
-	s.answerList(w, r, func(l *list) error {
+	s.respondList(w, r, func(l *list) error {
 		page, err := readPage(r)
 		if err != nil {
 			return err
 		}
-		names, err := s.directory.clientNames(r.Context())
+		names, err := s.auth.ClientNames(r.Context())
 		if err != nil {
 			return err
 		}
@@ -35,23 +36,23 @@ func (s *Server) getTopics(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func viewTopics(topics []bus.Topic, who client, names map[bus.Token]bus.ClientName) []topicView {
+func viewTopics(topics []bus.Topic, who auth.Client, names map[bus.Token]bus.ClientName) []topicView {
 	views := make([]topicView, len(topics))
 	for i, topic := range topics {
 		views[i] = topicView{Name: topic.Name, Events: topic.Events}
 		if topic.Publisher != "" {
 			name := cmp.Or(names[topic.Publisher], topic.Owner) // the token may be gone
-			publisher := who.identityOf(topic.Publisher, bus.PublicName(topic.Publisher, name))
+			publisher := shownIdentity(who, topic.Publisher, bus.PublicName(topic.Publisher, name))
 			views[i].Publisher = &publisher
 		}
 	}
 	return views
 }
 
-// identityOf is how a client is shown to c: tokens are credentials, so they are shown to root and to the client
-// itself, and the client's name to everybody else.
-func (c client) identityOf(token bus.Token, name bus.ClientName) string {
-	if c.root || c.token == token {
+// shownIdentity is how a client's token is shown to another client. Tokens are credentials: they are
+// shown to root and to the client itself, and the client's name to everybody else.
+func shownIdentity(to auth.Client, token bus.Token, name bus.ClientName) string {
+	if to.Root || to.Token == token {
 		return string(token)
 	}
 	return string(name)
@@ -59,7 +60,7 @@ func (c client) identityOf(token bus.Token, name bus.ClientName) string {
 
 func (s *Server) deleteTopic(w http.ResponseWriter, r *http.Request) {
 	topic := topicParam(r)
-	err := s.store.DeleteTopic(r.Context(), topic, caller(r).token)
+	err := s.store.DeleteTopic(r.Context(), topic, caller(r).Token)
 	s.changed(w, r, err, "topic deleted", slog.String("topic", string(topic)))
 }
 

@@ -1,8 +1,7 @@
-package web
+package web_test
 
 import (
 	"bytes"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -15,17 +14,18 @@ import (
 
 	"routemaster/internal/ingest"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/web"
 )
 
 // loggingServer is a server that logs at INFO, as operators have it.
-func loggingServer(t *testing.T, redis *storetest.Server) (s *Server, send func(who, method, path, body string) int, logged *bytes.Buffer) {
+func loggingServer(t *testing.T, redis *storetest.Server) (send func(who, method, path, body string) int, logged *bytes.Buffer) {
 	st := redis.Open(t)
 	require.NoError(t, st.PutToken(t.Context(), "alice--s3cret", "alice"))
 	logged = &bytes.Buffer{}
 	log := slog.New(slog.NewTextHandler(logged, nil))
-	s = New(Config{RootKey: "the-root-key", NonceTTL: time.Minute}, st, ingest.New(st, 64, nil, time.Now), http.NotFoundHandler(), log, time.Now)
+	s := web.New(web.Config{RootKey: "the-root-key", NonceTTL: time.Minute}, st, ingest.New(st, 64, nil, time.Now), http.NotFoundHandler(), log, time.Now)
 	handler := s.Handler()
-	return s, func(who, method, path, body string) int {
+	return func(who, method, path, body string) int {
 		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 		if who != "" {
 			r.SetBasicAuth(who, "")
@@ -38,7 +38,7 @@ func loggingServer(t *testing.T, redis *storetest.Server) (s *Server, send func(
 
 func TestWhoChangedWhatIsLogged(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
-		_, send, logged := loggingServer(t, redis)
+		send, logged := loggingServer(t, redis)
 		const alice, root = "alice--s3cret", "the-root-key"
 		last := func() string {
 			lines := strings.Split(strings.TrimSpace(logged.String()), "\n")
@@ -62,27 +62,4 @@ func TestWhoChangedWhatIsLogged(t *testing.T) {
 		assert.Equal(t, before, logged.Len(), "nothing has changed")
 		assert.NotContains(t, logged.String(), "s3cret")
 	})
-}
-
-func TestRefusedCredentialsAreLoggedOnceASource(t *testing.T) {
-	s, send, logged := loggingServer(t, storetest.Embedded(t))
-	assert.Equal(t, 401, send("", "GET", "/topics", ""), "it has shown none")
-	for range 5 {
-		assert.Equal(t, 401, send("wrong--s3cret", "GET", "/topics", ""))
-	}
-	s.refusedLog.flush()
-	assert.Regexp(t, `\A\S+ level=INFO msg="refused credentials" source=192.0.2.1 count=5\n\z`, logged.String())
-	logged.Reset()
-	for i := range 10_000 {
-		s.refusedLog.add(&http.Request{RemoteAddr: fmt.Sprintf("10.0.%d.%d:1", i/256, i%256)})
-	}
-	s.refusedLog.flush()
-	assert.Equal(t, maxSources+1, strings.Count(logged.String(), "\n"))
-	assert.Contains(t, logged.String(), fmt.Sprintf("source=others count=%d", 10_000-maxSources))
-	logged.Reset()
-	s.refusedLog.flush()
-	assert.Empty(t, logged.String())
-	assert.Equal(t, "2001:db8::/64", sourceOf("[2001:db8::1]:80"))
-	assert.Equal(t, "10.1.2.3", sourceOf("[::ffff:10.1.2.3]:80"))
-	assert.Equal(t, "unknown", sourceOf("@"))
 }

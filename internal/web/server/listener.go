@@ -1,4 +1,4 @@
-package web
+package server
 
 import (
 	"net"
@@ -6,15 +6,15 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// listener accepts connections, and says when there is no file descriptor for one.
+// listener accepts connections, and logs when there is no file descriptor for one.
 type listener struct {
 	net.Listener
 	files *telemetry.FileWarner
-	// watch is whether requests are followed as they are read: not under TLS.
+	// watch is whether the framing of requests is parsed: not under TLS, where it is encrypted.
 	watch bool
 }
 
-// Accept returns the next connection. Its error may pass: [http.Server] waits a moment, and tries again.
+// Accept implements [net.Listener]. After a temporary error [http.Server] waits and tries again.
 func (l *listener) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
 	l.files.Check(err, "accepting a connection")

@@ -11,6 +11,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/web/auth"
 )
 
 // problem is an error as clients see it (RFC 9457). Detail says what to change; Pointer is the JSON
@@ -42,7 +43,7 @@ func writeBody(w http.ResponseWriter, status int, value any) {
 }
 
 // answer answers 204, or with an error.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, err error) {
+func (s *Server) respond(w http.ResponseWriter, r *http.Request, err error) {
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -51,7 +52,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, err error) {
 }
 
 // answerJSON answers 200 with a value, or with an error.
-func (s *Server) answerJSON(w http.ResponseWriter, r *http.Request, value any, err error) {
+func (s *Server) respondJSON(w http.ResponseWriter, r *http.Request, value any, err error) {
 	if err != nil {
 		s.fail(w, r, err)
 		return
@@ -76,7 +77,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &invalid):
 		writeProblem(w, problem{Status: http.StatusBadRequest, Detail: invalid.Detail, Pointer: invalid.Pointer})
 	case errors.Is(err, bus.ErrTokenUnknown): // it was removed a moment ago
-		s.challenge(w, false)
+		s.challenge(w, auth.ErrRefused)
 	case errors.Is(err, bus.ErrTopicClaimed):
 		writeProblem(w, problem{Status: http.StatusForbidden, Detail: "the topic is not this client's; only its publisher may do that"})
 	case errors.Is(err, bus.ErrKeyReused):
@@ -102,6 +103,17 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	default:
 		s.config.Reporter.Error(s.log, "a request failed", err, requestFields(r)...)
 		writeProblem(w, problem{Status: http.StatusInternalServerError, Detail: "an error in the bus; it has been logged"})
+	}
+}
+
+// refuseBody says that a body was not read, and closes the connection: to read the rest would take as
+// much as to serve the next request.
+func refuseBody(w http.ResponseWriter) error {
+	w.Header().Set("Connection", "close")
+	w.Header().Set("Retry-After", retryAfter)
+	return &problem{
+		Status: http.StatusServiceUnavailable,
+		Detail: "the bodies of other requests take all the memory that they may; nothing of this request was stored: send it again later",
 	}
 }
 

@@ -1,4 +1,4 @@
-package web
+package server
 
 import (
 	"crypto/tls"
@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// certificateCheckEvery is how often the files are looked at, at most, for a renewed certificate.
-const certificateCheckEvery = time.Second
+// certificateCheckInterval is the minimum time between two checks for a renewed certificate.
+const certificateCheckInterval = time.Second
 
-// Certificate is a TLS certificate in files. When they are renewed it is read again.
+// Certificate is a TLS certificate in files. When the files change, it is read again.
 type Certificate struct {
 	certFile, keyFile string
 	log               *slog.Logger
@@ -30,7 +30,7 @@ type fileVersion struct {
 	size     int64
 }
 
-// LoadCertificate reads a certificate and its key, both in PEM.
+// LoadCertificate reads a certificate and its key from files, both in PEM.
 func LoadCertificate(certFile, keyFile string, log *slog.Logger, now func() time.Time) (*Certificate, error) {
 	c := &Certificate{certFile: certFile, keyFile: keyFile, log: log, now: now}
 	var err error
@@ -44,7 +44,7 @@ func LoadCertificate(certFile, keyFile string, log *slog.Logger, now func() time
 	return c, nil
 }
 
-// config serves the certificate, with HTTP/2.
+// config is the TLS configuration that serves the certificate, with HTTP/2.
 func (c *Certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
@@ -53,28 +53,28 @@ func (c *Certificate) config() *tls.Config {
 	}
 }
 
-// get returns the certificate as it is in the files. One that cannot be read, because it is just being written or is
-// broken, does not replace the one there is.
+// get returns the certificate that is in the files. A certificate that cannot be read, because it is
+// broken or just being written, does not replace the current one.
 func (c *Certificate) get() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
-	if age := now.Sub(c.checkedAt); age >= 0 && age < certificateCheckEvery {
+	if age := now.Sub(c.checkedAt); age >= 0 && age < certificateCheckInterval {
 		return c.current
 	}
 	c.checkedAt = now
-	version, err := c.fileVersions() // the zero version when they are not there
+	version, err := c.fileVersions() // the zero version if a file is missing
 	if version == c.version {
 		return c.current
 	}
-	c.version = version // it is tried, and told, once
+	c.version = version // each version is tried, and logged, once
 	if err == nil {
 		err = c.load()
 	}
 	if err != nil {
-		c.log.Error("the renewed TLS certificate cannot be read; the old one is served", "error", err)
+		c.log.Error("cannot read the renewed TLS certificate, serving the old one", "error", err)
 	} else {
-		c.log.Info("the TLS certificate was renewed")
+		c.log.Info("TLS certificate renewed")
 	}
 	return c.current
 }

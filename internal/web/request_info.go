@@ -12,39 +12,30 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
-	"routemaster/internal/bus"
+	"routemaster/internal/web/auth"
 )
 
 // exchange is what is known of a request while it is answered.
-type exchange struct {
+type requestInfo struct {
 	// id is the same in the request's lines of the log and in its answer.
 	id string
 	// client is who sent it, once [Server.authenticate] has found out.
-	client client
+	client auth.Client
 }
 
-type exchangeKey struct{}
+type requestInfoKey struct{}
 
-func exchangeOf(r *http.Request) *exchange { return r.Context().Value(exchangeKey{}).(*exchange) }
-
-// clientName is who sent a request, as others may know it; empty when that is not known.
-func (x *exchange) clientName() string {
-	switch {
-	case x.client.root:
-		return string(bus.RootName)
-	case x.client.token == "":
-		return ""
-	}
-	return string(bus.PublicName(x.client.token, x.client.name))
+func requestInfoOf(r *http.Request) *requestInfo {
+	return r.Context().Value(requestInfoKey{}).(*requestInfo)
 }
 
 // observe gives every request its ID, and logs every answer at DEBUG. Above that, and without traces, it does next to nothing: it stands in the way
 // of every publish.
 func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := &exchange{id: requestID(r)}
+		x := &requestInfo{id: requestID(r)}
 		w.Header()[requestIDHeader] = []string{x.id}
-		r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+		r = r.WithContext(context.WithValue(r.Context(), requestInfoKey{}, x))
 		if s.config.Tracer != nil || s.log.Enabled(r.Context(), slog.LevelDebug) {
 			s.follow(next, w, r)
 			return
@@ -79,9 +70,9 @@ func routeOf(r *http.Request) string { return chi.RouteContext(r.Context()).Rout
 
 // requestFields tell which request a line of the log, or a report, is about.
 func requestFields(r *http.Request) []slog.Attr {
-	x := exchangeOf(r)
+	x := requestInfoOf(r)
 	return []slog.Attr{
-		slog.String("request_id", x.id), slog.String("method", r.Method), slog.String("route", routeOf(r)), slog.String("client", x.clientName()),
+		slog.String("request_id", x.id), slog.String("method", r.Method), slog.String("route", routeOf(r)), slog.String("client", string(x.client.PublicName())),
 	}
 }
 

@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,6 +16,8 @@ import (
 	"routemaster/internal/ingest"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/web/auth"
+	"routemaster/internal/web/server"
 )
 
 // Config says how to serve.
@@ -30,7 +31,7 @@ type Config struct {
 	// ForceTLS refuses requests that came neither over TLS nor through a proxy that says they did.
 	ForceTLS bool
 	// Certificate, if given, makes the server speak TLS itself.
-	Certificate *Certificate
+	Certificate *server.Certificate
 	// Deny is the addresses that a callback must not have.
 	Deny bus.DenyList
 	// MaxSubscriptionTopics is the most topics of a subscription; 0 is no limit.
@@ -49,27 +50,23 @@ type Config struct {
 
 // Server serves the HTTP API.
 type Server struct {
-	config    Config
-	store     *store.Store
-	ingest    *ingest.Ingest
-	metrics   http.Handler
-	directory *directory
-	buffers   buffers
-	// refusedLog tells of refused credentials.
-	refusedLog refusalLog
-	digester   *digester
-	log        *slog.Logger
-	now        func() time.Time
+	config  Config
+	store   *store.Store
+	ingest  *ingest.Ingest
+	metrics http.Handler
+	auth    *auth.Authenticator
+	buffers *server.Buffers
+	log     *slog.Logger
+	now     func() time.Time
 }
 
 // New makes a server. Metrics is what /metrics serves.
 func New(config Config, st *store.Store, in *ingest.Ingest, metrics http.Handler, log *slog.Logger, now func() time.Time) *Server {
 	return &Server{
 		config: config, store: st, ingest: in, metrics: metrics,
-		directory: newDirectory(st, config.RootKey, now), digester: newDigester(config.RootKey, config.NonceTTL, now),
-		buffers:    buffers{budget: cmp.Or(config.BodyBudget, bodyBudget)},
-		refusedLog: refusalLog{log: log},
-		log:        log, now: now,
+		auth:    auth.New(auth.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL}, st, log, now),
+		buffers: server.NewBuffers(cmp.Or(config.BodyBudget, server.DefaultBodyBudget)),
+		log:     log, now: now,
 	}
 }
 
@@ -87,7 +84,7 @@ func (s *Server) Handler() http.Handler {
 	r.Get("/health/ready", s.getReady)
 
 	// Machines that want to know what there is. No credentials.
-	r.Get("/openapi.json", getDescription)
+	r.Get("/openapi.json", getOpenAPI)
 
 	r.Group(func(r chi.Router) {
 		r.Use(s.authenticate)
@@ -128,54 +125,13 @@ func (s *Server) Handler() http.Handler {
 	return r
 }
 
-// How long a peer may take. The requests are small; who needs longer holds a connection for nothing.
-const (
-	readHeaderTimeout = 5 * time.Second
-	readTimeout       = 10 * time.Second
-	writeTimeout      = 30 * time.Second
-	idleTimeout       = time.Minute
-	// maxHeader bounds what a peer can make us hold before it is known, in bytes.
-	maxHeader = 16 << 10
-	// stopWithin bounds how long requests under way may take after a stop was asked for.
-	stopWithin = 15 * time.Second
-)
-
-// Run serves on a listener until the context is done, then accepts no more, answers what it has
-// accepted, and returns nil.
+// Run serves the API on a listener until the context is done. It then accepts no more connections,
+// answers the requests it has read, and returns nil.
 func (s *Server) Run(ctx context.Context, on net.Listener) error {
-	server := &http.Server{
-		Handler:           s.Handler(),
-		ReadHeaderTimeout: readHeaderTimeout,
-		ReadTimeout:       readTimeout,
-		WriteTimeout:      writeTimeout,
-		IdleTimeout:       idleTimeout,
-		MaxHeaderBytes:    maxHeader,
-		ConnContext:       watched,
-		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-	}
-	serve := server.Serve
-	if s.config.Certificate != nil {
-		server.TLSConfig = s.config.Certificate.config()
-		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
-	}
-	telling, stopTelling := context.WithCancel(context.WithoutCancel(ctx))
-	var refusals sync.WaitGroup
-	refusals.Go(func() { s.refusedLog.run(telling) })
-	defer refusals.Wait()
-	defer stopTelling()
-	failed := make(chan error, 1)
-	go func() { failed <- serve(&listener{on, telemetry.NewFileWarner(s.log), s.config.Certificate == nil}) }()
-	select {
-	case err := <-failed:
-		return err
-	case <-ctx.Done():
-	}
-	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopWithin)
-	defer cancel()
-	err := server.Shutdown(stopping)
-	if err != nil {
-		err = errors.Join(err, server.Close())
-	}
-	<-failed // Serve has returned
-	return err
+	authenticating, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { s.auth.Run(authenticating) })
+	defer running.Wait()
+	defer stop()
+	return server.Run(ctx, on, s.Handler(), s.config.Certificate, s.log)
 }

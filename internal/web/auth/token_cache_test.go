@@ -1,8 +1,7 @@
-package web
+package auth
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,7 +17,9 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// countedTokens counts what is asked of the tokens of a store.
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// countedTokens counts the calls to a store that read tokens.
 type countedTokens struct {
 	*store.Store
 	reads, lookUps atomic.Int64
@@ -38,12 +39,14 @@ func TestRefusedBasicCredentialsCostOneLookUpAtMost(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
 		ctx, now := t.Context(), time.Now()
 		tokens := &countedTokens{Store: redis.Open(t)}
-		d := newDirectory(tokens, "the-root-key", func() time.Time { return now })
+		c := newTokenCache(tokens, "the-root-key", func() time.Time { return now })
 		find := func(credentials string) (bus.Token, int64) {
 			before := tokens.lookUps.Load()
-			found, _, err := d.find(ctx, userNames(credentials, len(d.rootKey)))
-			require.NoError(t, err)
-			return found.token, tokens.lookUps.Load() - before
+			client, err := c.find(ctx, userNames(credentials, len(c.rootKey)))
+			if err != ErrRefused {
+				require.NoError(t, err)
+			}
+			return client.Token, tokens.lookUps.Load() - before
 		}
 		colons := strings.Repeat(":", 200)
 		for range 3 {
@@ -59,36 +62,35 @@ func TestRefusedBasicCredentialsCostOneLookUpAtMost(t *testing.T) {
 		require.NoError(t, tokens.PutToken(ctx, "new:one", "long"))
 		token, lookUps := find("new:one:two:y")
 		assert.Equal(t, []any{bus.Token("new:one"), int64(1)}, []any{token, lookUps}, "the longest that is known")
-		now = now.Add(refusalMaxAge - time.Millisecond)
+		now = now.Add(negativeCacheTTL - time.Millisecond)
 		token, _ = find("new:one:x")
 		assert.Empty(t, token, "refused a moment ago")
 		now = now.Add(time.Millisecond)
 		token, _ = find("new:one:x")
 		assert.Equal(t, bus.Token("new:one"), token)
 
-		for i := range maxRefusals + 10 {
-			_, refuse := d.refused.look([32]byte{byte(i), byte(i >> 8)})
-			refuse()
+		for i := range maxNegative + 10 {
+			_, remember := c.unknown.look(secretDigest{byte(i), byte(i >> 8)})
+			remember()
 		}
-		assert.LessOrEqual(t, len(d.refused.known), maxRefusals)
+		assert.LessOrEqual(t, len(c.unknown.refusedAt), maxNegative)
 	})
 }
 
 func TestARefusalDoesNotOutliveATokenAddedHere(t *testing.T) {
 	tokens := &countedTokens{Store: storetest.Embedded(t).Open(t)}
-	d := newDirectory(tokens, "the-root-key", time.Now)
-	find := func() (ok bool) {
-		_, ok, err := d.find(t.Context(), []string{"new"})
-		require.NoError(t, err)
-		return ok
+	c := newTokenCache(tokens, "the-root-key", time.Now)
+	find := func() error {
+		_, err := c.find(t.Context(), []string{"new"})
+		return err
 	}
-	assert.False(t, find())
-	_, refuse := d.refused.look([32]byte{1}) // is being looked up while the token is added
+	assert.Equal(t, ErrRefused, find())
+	_, remember := c.unknown.look(secretDigest{1}) // is being looked up while the token is added
 	require.NoError(t, tokens.PutToken(t.Context(), "new", "new"))
-	d.forget()
-	refuse()
-	assert.True(t, find())
-	known, _ := d.refused.look([32]byte{1})
+	c.invalidate()
+	remember()
+	require.NoError(t, find())
+	known, _ := c.unknown.look(secretDigest{1})
 	assert.False(t, known)
 }
 
@@ -118,11 +120,13 @@ func (f *fixedTokens) FindToken(context.Context, []bus.Token) (bus.Token, bus.Cl
 func TestWrongDigestsReadTheTokensTwiceASecondAtMost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := &fixedTokens{names: map[bus.Token]bus.ClientName{"alice--1": "alice"}}
-		d := newDirectory(tokens, "the-root-key", time.Now)
+		c := newTokenCache(tokens, "the-root-key", time.Now)
 		named := func(name, token string) bool {
-			_, ok, err := d.findNamed(t.Context(), name, func(secret string) bool { return secret == token })
-			assert.NoError(t, err)
-			return ok
+			_, err := c.findNamed(t.Context(), name, func(secret string) bool { return secret == token })
+			if err != ErrRefused {
+				assert.NoError(t, err)
+			}
+			return err == nil
 		}
 		var wrong sync.WaitGroup
 		for i := range 3000 {
@@ -135,7 +139,7 @@ func TestWrongDigestsReadTheTokensTwiceASecondAtMost(t *testing.T) {
 				wrong.Go(func() {
 					began := time.Now()
 					assert.True(t, named("alice", "alice--2"), "a new token works on every process, with its first request")
-					assert.LessOrEqual(t, time.Since(began), directoryMaxAge)
+					assert.LessOrEqual(t, time.Since(began), tokenCacheTTL)
 				})
 			}
 		}
@@ -152,30 +156,7 @@ func TestWrongDigestsReadTheTokensTwiceASecondAtMost(t *testing.T) {
 
 		gone, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Millisecond, cancel)
-		_, _, err := d.findNamed(gone, "alice", func(string) bool { return false })
+		_, err := c.findNamed(gone, "alice", func(string) bool { return false })
 		assert.ErrorIs(t, err, context.Canceled, "nobody waits for a client that has left")
 	})
-}
-
-func TestSeenNoncesAreBounded(t *testing.T) {
-	seen, begun := newSeenNonces(), time.UnixMilli(1_700_000_000_000)
-	seen.max = 100
-	nonce := func(i int) openNonce {
-		n := openNonce{madeAt: begun.Add(time.Duration(i) * time.Millisecond)}
-		copy(n.seal[:], fmt.Sprint(i))
-		return n
-	}
-	for i := range 1000 {
-		require.True(t, seen.count(nonce(i), 1, begun), i)
-	}
-	assert.Len(t, seen.counts, 100)
-	assert.Len(t, seen.oldest, 100)
-	assert.False(t, seen.count(nonce(899), 2, begun), "it was forgotten: nobody knows which counts it has had")
-	assert.False(t, seen.count(nonce(5), 9, begun))
-	assert.False(t, seen.count(nonce(950), 1, begun), "it is remembered")
-	assert.True(t, seen.count(nonce(950), 2, begun))
-	assert.True(t, seen.count(nonce(1000), 1, begun))
-
-	assert.True(t, seen.count(nonce(5000), 1, begun.Add(4*time.Second)))
-	assert.Len(t, seen.counts, 1, "those that have expired are forgotten")
 }

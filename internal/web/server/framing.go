@@ -1,4 +1,4 @@
-package web
+package server
 
 import (
 	"bytes"
@@ -10,9 +10,10 @@ import (
 	"sync/atomic"
 )
 
-// watchedConn follows the requests on a connection as they are read, and notices those that a proxy could take for
-// others than this server does: with both Transfer-Encoding and Content-Length (RFC 9112, section 6.1), or with a folded header.
-// net/http takes them, goes by Transfer-Encoding, drops Content-Length before any handler could see it, and keeps the connection.
+// watchedConn parses the framing of the requests on a connection as they are read, and notices those
+// that a proxy could frame differently (request smuggling): requests with both Transfer-Encoding and
+// Content-Length (RFC 9112, section 6.1), or with a folded header. net/http accepts them: it goes by
+// Transfer-Encoding, removes Content-Length before a handler could see it, and keeps the connection.
 type watchedConn struct {
 	net.Conn
 	framing framing
@@ -25,7 +26,7 @@ func (c *watchedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite lets net/http end a connection so that its last answer arrives.
+// CloseWrite lets net/http half-close a connection, so that its last response arrives.
 func (c *watchedConn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
@@ -42,20 +43,22 @@ const (
 	inTrailer
 )
 
-// maxFramingLine is how much of a line is kept, in bytes: enough for those that say how long a body is.
+// maxFramingLine is how many bytes of a line are kept: enough for the headers that frame a body.
 const maxFramingLine = 128
 
-// framing is where in a request a connection is.
+// framing is the state of parsing a connection's requests.
 type framing struct {
-	// ambiguous is set for good by a request that is; nothing behind it is looked at.
+	// ambiguous is set by the first ambiguous request, and stays set. Nothing after it is parsed.
 	ambiguous atomic.Bool
 	part      int
 	line      []byte
-	// begun, encoded, sized and length are of the head that is read; left is of the body or chunk, in bytes.
+	// begun, encoded, sized and length describe the head that is being read; left is how many bytes of
+	// the body or chunk are still to come.
 	begun, encoded, sized bool
 	length, left          int64
 }
 
+// feed parses the next bytes of a connection.
 func (f *framing) feed(b []byte) {
 	for len(b) > 0 && !f.ambiguous.Load() {
 		if f.part == inBody || f.part == inChunk {
@@ -81,7 +84,7 @@ func (f *framing) feed(b []byte) {
 	}
 }
 
-// take follows a whole line.
+// take parses a complete line.
 func (f *framing) take(line string) {
 	switch f.part {
 	case inHead:
@@ -126,7 +129,7 @@ func (f *framing) takeHead(line string) {
 	}
 }
 
-// endHead goes on to the body.
+// endHead decides what follows the head.
 func (f *framing) endHead() {
 	switch {
 	case f.encoded && f.sized:
@@ -141,7 +144,7 @@ func (f *framing) endHead() {
 
 type watchedKey struct{}
 
-// watched gives the requests of a connection what follows them.
+// watched makes the framing of a connection known to its requests.
 func watched(ctx context.Context, conn net.Conn) context.Context {
 	if conn, ok := conn.(*watchedConn); ok {
 		return context.WithValue(ctx, watchedKey{}, &conn.framing)
@@ -149,20 +152,8 @@ func watched(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// refuseAmbiguous refuses a request that is ambiguous, and closes its connection. Over TLS, where what is read cannot be followed,
-// the connection is closed after every chunked request of HTTP/1.1.
-func refuseAmbiguous(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if f, ok := r.Context().Value(watchedKey{}).(*framing); ok && f.ambiguous.Load() {
-			w.Header().Set("Connection", "close")
-			writeProblem(w, problem{
-				Status: http.StatusBadRequest, Detail: "must not have both Transfer-Encoding and Content-Length, nor folded headers",
-			})
-			return
-		}
-		if r.TLS != nil && r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-			w.Header().Set("Connection", "close")
-		}
-		next.ServeHTTP(w, r)
-	})
+// Ambiguous reports whether a request is ambiguous, or follows one that was on its connection.
+func Ambiguous(r *http.Request) bool {
+	f, ok := r.Context().Value(watchedKey{}).(*framing)
+	return ok && f.ambiguous.Load()
 }

@@ -1,4 +1,4 @@
-package web
+package auth
 
 import (
 	"container/heap"
@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// maxSeenNonces bounds the memory for nonces that were used: some 8 MB.
+// maxSeenNonces bounds the memory for nonces that were used, to some 8 MB.
 const maxSeenNonces = 1 << 16
 
 // openNonce is a nonce that was made with our root key.
@@ -16,16 +16,17 @@ type openNonce struct {
 	expired bool
 }
 
-// seenNonces are the nonces that were used with valid credentials, with the highest count of each. They are at most
-// max: the oldest are forgotten, and from then on whatever is not newer than those and not here is refused. A client
-// that holds such a nonce is given another, and tries again by itself.
+// seenNonces has the nonces that were used with valid credentials, with the highest count of each, at
+// most max of them. Beyond that the oldest are forgotten. A nonce that is not here and not newer than
+// those forgotten is refused, since its count is unknown: its client is given a new nonce, and tries
+// again by itself.
 type seenNonces struct {
 	max int
 
 	mu     sync.Mutex
 	counts map[[sealLen]byte]uint64
 	oldest nonceHeap
-	// forgotten is when the newest nonce was made of those forgotten before they expired.
+	// forgotten is when the newest of the nonces was made that were forgotten before they expired.
 	forgotten time.Time
 }
 
@@ -33,8 +34,8 @@ func newSeenNonces() *seenNonces {
 	return &seenNonces{max: maxSeenNonces, counts: map[[sealLen]byte]uint64{}}
 }
 
-// count notes the use of a nonce, and reports whether the count has grown since its last use. What was made before
-// expired is forgotten.
+// count notes the use of a nonce, and reports whether the count has grown since its last use. Nonces
+// made before the time expired are forgotten.
 func (s *seenNonces) count(nonce openNonce, count uint64, expired time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,14 +56,14 @@ func (s *seenNonces) count(nonce openNonce, count uint64, expired time.Time) boo
 	return true
 }
 
-// forgetOldest forgets a nonce, and returns when it was made. The caller holds the lock.
+// forgetOldest forgets the oldest nonce, and returns when it was made. The caller holds the lock.
 func (s *seenNonces) forgetOldest() time.Time {
 	nonce := heap.Pop(&s.oldest).(openNonce)
 	delete(s.counts, nonce.seal)
 	return nonce.madeAt
 }
 
-// nonceHeap has the oldest nonce first.
+// nonceHeap is a [heap.Interface] with the oldest nonce first.
 type nonceHeap []openNonce
 
 func (h nonceHeap) Len() int           { return len(h) }

@@ -11,7 +11,7 @@ import (
 //go:embed openapi.json
 var description []byte
 
-func getDescription(w http.ResponseWriter, _ *http.Request) {
+func getOpenAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(description)
 }

@@ -1,0 +1,163 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+)
+
+var (
+	// ErrRefused says that a request has no credentials, or wrong ones.
+	ErrRefused = errors.New("credentials refused")
+	// ErrStaleNonce says that Digest credentials are right, but their nonce can no longer be used.
+	ErrStaleNonce = errors.New("stale nonce")
+)
+
+// Client is who sent a request.
+type Client struct {
+	Name bus.ClientName
+	// Token is empty for root.
+	Token bus.Token
+	// Root is set for whoever has the root key. A client that is merely named root is not root.
+	Root bool
+}
+
+// PublicName is the name of the client as others may see it, empty for the zero Client.
+func (c Client) PublicName() bus.ClientName {
+	switch {
+	case c.Root:
+		return bus.RootName
+	case c.Token == "":
+		return ""
+	}
+	return bus.PublicName(c.Token, c.Name)
+}
+
+// TokenStore is where the tokens are kept.
+type TokenStore interface {
+	// Tokens returns the name of every client by its token.
+	Tokens(ctx context.Context) (map[bus.Token]bus.ClientName, error)
+	// FindToken returns the first of some tokens that exists, and its client's name. The token is
+	// empty if none exists.
+	FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, bus.ClientName, error)
+}
+
+// Config says how to authenticate.
+type Config struct {
+	// RootKey is the operator's key. If it is empty, nobody is root.
+	RootKey string
+	// NonceTTL is how long a Digest nonce is valid.
+	NonceTTL time.Duration
+}
+
+// Authenticator authenticates requests.
+type Authenticator struct {
+	rootKey  string
+	tokens   *tokenCache
+	digester *digester
+	refused  *refusalLog
+}
+
+// New makes an authenticator.
+func New(config Config, tokens TokenStore, log *slog.Logger, now func() time.Time) *Authenticator {
+	return &Authenticator{
+		rootKey:  config.RootKey,
+		tokens:   newTokenCache(tokens, config.RootKey, now),
+		digester: newDigester(config.RootKey, config.NonceTTL, now),
+		refused:  &refusalLog{log: log},
+	}
+}
+
+// Run logs refused credentials until the context is done: at most once a second for each source.
+func (a *Authenticator) Run(ctx context.Context) { a.refused.run(ctx) }
+
+// Authenticate returns the client that a request's credentials name, in either scheme. The error is
+// [ErrRefused], [ErrStaleNonce], [bus.ErrUnavailable], or the context's.
+func (a *Authenticator) Authenticate(r *http.Request) (Client, error) {
+	header := r.Header.Get("Authorization")
+	client, err := a.check(r, header)
+	if err == ErrRefused && header != "" {
+		a.refused.add(r.RemoteAddr)
+	}
+	return client, err
+}
+
+func (a *Authenticator) check(r *http.Request, header string) (Client, error) {
+	scheme, credentials, _ := strings.Cut(header, " ")
+	switch strings.ToLower(scheme) {
+	case "digest":
+		return a.digest(r, credentials)
+	case "basic":
+		return a.basic(r)
+	}
+	return Client{}, ErrRefused
+}
+
+// basic checks Basic credentials: the user name is a token or the root key, the password does not
+// matter. RFC 7617 ends the user name at the first colon, but a token may contain colons, so the
+// longest part that is known counts.
+func (a *Authenticator) basic(r *http.Request) (Client, error) {
+	user, password, ok := r.BasicAuth()
+	if !ok {
+		return Client{}, ErrRefused
+	}
+	return a.tokens.find(r.Context(), userNames(user+":"+password, len(a.rootKey)))
+}
+
+// userNames returns the parts of Basic credentials that may be the user name, the longest first.
+func userNames(credentials string, rootKeyLen int) (names []string) {
+	longest := max(bus.MaxTokenLen, rootKeyLen)
+	for end := min(len(credentials)-1, longest); end >= 0; end-- {
+		if credentials[end] == ':' {
+			names = append(names, credentials[:end])
+		}
+	}
+	return names
+}
+
+// digest checks Digest credentials.
+func (a *Authenticator) digest(r *http.Request, header string) (Client, error) {
+	credentials, ok := parseDigest(header)
+	if !ok || credentials.uri != r.RequestURI {
+		return Client{}, ErrRefused
+	}
+	nonce, ok := a.digester.open(credentials.nonce)
+	if !ok {
+		return Client{}, ErrRefused
+	}
+	client, err := a.tokens.findNamed(r.Context(), credentials.username, func(secret string) bool {
+		return credentials.matches(r.Method, secret)
+	})
+	if err != nil {
+		return Client{}, err
+	}
+	if !a.digester.use(nonce, credentials.count) {
+		return Client{}, ErrStaleNonce
+	}
+	return client, nil
+}
+
+// Challenge adds the WWW-Authenticate headers that ask for credentials, in either scheme (RFC 7616,
+// RFC 7617). Err is what [Authenticator.Authenticate] returned: after [ErrStaleNonce] a client tries
+// again by itself, with the new nonce.
+func (a *Authenticator) Challenge(header http.Header, err error) {
+	for _, challenge := range a.digester.challenges(err == ErrStaleNonce) {
+		header.Add("WWW-Authenticate", challenge)
+	}
+	header.Add("WWW-Authenticate", `Basic realm="`+realm+`", charset="UTF-8"`)
+}
+
+// ClientNames returns the name of every client by its token, as of at most half a second ago. The
+// map must not be changed. The error is [bus.ErrUnavailable].
+func (a *Authenticator) ClientNames(ctx context.Context) (map[bus.Token]bus.ClientName, error) {
+	return a.tokens.clientNames(ctx)
+}
+
+// TokensChanged makes the next request read the tokens again. It is to be called after this process
+// has added or removed one.
+func (a *Authenticator) TokensChanged() { a.tokens.invalidate() }

@@ -1,0 +1,213 @@
+package auth
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"sync"
+	"time"
+
+	"routemaster/internal/bus"
+)
+
+// tokenCacheTTL is how long the tokens are held in memory. A token that was removed stops working on
+// every process within that time, which must be under a second. It is also the minimum time between
+// two reads of all tokens, whatever requests come in.
+const tokenCacheTTL = 500 * time.Millisecond
+
+// tokenCache holds the tokens in memory, so that authentication costs no round trip.
+type tokenCache struct {
+	store   TokenStore
+	rootKey string
+	root    secretDigest
+	now     func() time.Time
+	unknown *negativeCache
+
+	mu sync.Mutex
+	// current is nil until the tokens are read, and after they were changed by this process.
+	current *snapshot
+}
+
+// secretDigest stands for a token, the root key or credentials. Finding tokens by their digests makes
+// the time a look-up takes independent of what the tokens are.
+type secretDigest [sha256.Size]byte
+
+func digestOf(secret string) secretDigest { return sha256.Sum256([]byte(secret)) }
+
+// snapshot is the tokens as they were at a time. It is immutable.
+type snapshot struct {
+	readAt   time.Time
+	err      error
+	names    map[bus.Token]bus.ClientName
+	byDigest map[secretDigest]Client
+	byName   map[string][]Client
+}
+
+func newTokenCache(store TokenStore, rootKey string, now func() time.Time) *tokenCache {
+	return &tokenCache{
+		store: store, rootKey: rootKey, root: digestOf(rootKey), now: now, unknown: newNegativeCache(now),
+	}
+}
+
+// find returns the client of the first of some secrets that is a token or the root key. The error is
+// [ErrRefused] or [bus.ErrUnavailable].
+func (c *tokenCache) find(ctx context.Context, secrets []string) (Client, error) {
+	digests := make([]secretDigest, len(secrets))
+	for i, secret := range secrets {
+		digests[i] = digestOf(secret)
+		if c.rootKey != "" && subtle.ConstantTimeCompare(digests[i][:], c.root[:]) == 1 {
+			return Client{Name: bus.RootName, Root: true}, nil
+		}
+	}
+	tokens, _ := c.read(ctx)
+	if tokens.err != nil {
+		return Client{}, tokens.err
+	}
+	for _, digest := range digests {
+		if client, ok := tokens.byDigest[digest]; ok {
+			return client, nil
+		}
+	}
+	return c.lookUp(ctx, secrets, digests)
+}
+
+// lookUp asks Redis for secrets that are not in memory: one may be a new token, which must work at
+// once on every process. It sends one command, and none for credentials that Redis did not know a
+// moment ago. The error is as with [tokenCache.find].
+func (c *tokenCache) lookUp(
+	ctx context.Context, secrets []string, digests []secretDigest,
+) (Client, error) {
+	var tokens []bus.Token
+	for _, secret := range secrets {
+		if token := bus.Token(secret); token.Validate() == nil {
+			tokens = append(tokens, token)
+		}
+	}
+	if len(tokens) == 0 {
+		return Client{}, ErrRefused
+	}
+	credentials := digests[0] // of the longest secret: the others are its beginnings
+	known, remember := c.unknown.look(credentials)
+	if known {
+		return Client{}, ErrRefused
+	}
+	token, name, err := c.store.FindToken(ctx, tokens)
+	if err != nil {
+		return Client{}, err
+	}
+	if token == "" {
+		remember()
+		return Client{}, ErrRefused
+	}
+	return Client{Name: name, Token: token}, nil
+}
+
+// findNamed returns the client of a name whose token, or root key, matches. Several tokens may have
+// one name. The error is [ErrRefused], [bus.ErrUnavailable], or the context's.
+func (c *tokenCache) findNamed(
+	ctx context.Context, name string, matches func(secret string) bool,
+) (Client, error) {
+	if name == string(bus.RootName) {
+		if c.rootKey == "" || !matches(c.rootKey) {
+			return Client{}, ErrRefused
+		}
+		return Client{Name: bus.RootName, Root: true}, nil
+	}
+	tokens, fresh := c.read(ctx)
+	client, err := tokens.match(name, matches)
+	if err != ErrRefused || fresh {
+		return client, err
+	}
+	// The token may be new, and must work at once on every process.
+	if tokens, err = c.readAfter(ctx, tokens); err != nil {
+		return Client{}, err
+	}
+	return tokens.match(name, matches)
+}
+
+// match returns the client of a name whose token matches. The error is [ErrRefused], or that of
+// reading the tokens.
+func (s *snapshot) match(name string, matches func(secret string) bool) (client Client, err error) {
+	if s.err != nil {
+		return Client{}, s.err
+	}
+	err = ErrRefused
+	for _, candidate := range s.byName[name] {
+		if matches(string(candidate.Token)) {
+			client, err = candidate, nil
+		}
+	}
+	if len(s.byName[name]) == 0 {
+		matches("") // an unknown name takes as long as a wrong password
+	}
+	return client, err
+}
+
+// clientNames returns the name of every client by token. It must not be changed. The error is
+// [bus.ErrUnavailable].
+func (c *tokenCache) clientNames(ctx context.Context) (map[bus.Token]bus.ClientName, error) {
+	tokens, _ := c.read(ctx)
+	return tokens.names, tokens.err
+}
+
+// invalidate makes the next request read the tokens again, because this process added or removed one.
+func (c *tokenCache) invalidate() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.current = nil
+	c.unknown.clear()
+}
+
+// read returns the tokens, and reads them again when they are older than tokenCacheTTL; fresh is
+// whether this call did. A failure is remembered as long as a success: while Redis does not answer,
+// concurrent requests wait together, not one after the other.
+func (c *tokenCache) read(ctx context.Context) (tokens *snapshot, fresh bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current != nil {
+		if age := c.now().Sub(c.current.readAt); age >= 0 && age < tokenCacheTTL {
+			return c.current, false
+		}
+	}
+	return c.reload(ctx), true
+}
+
+// readAfter returns tokens that were read after a snapshot was. All callers share one read, and wait
+// for it until a read is due: wrong credentials do not make Redis send all tokens more often. The
+// error is the context's.
+func (c *tokenCache) readAfter(ctx context.Context, old *snapshot) (*snapshot, error) {
+	due := time.NewTimer(min(max(0, tokenCacheTTL-c.now().Sub(old.readAt)), tokenCacheTTL))
+	defer due.Stop()
+	select {
+	case <-due.C:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.current != nil && c.current != old {
+		return c.current, nil
+	}
+	return c.reload(ctx), nil
+}
+
+// reload reads the tokens. The caller holds the lock.
+func (c *tokenCache) reload(ctx context.Context) *snapshot {
+	now := c.now()
+	// The result is for all requests that wait, so the read does not end with this one.
+	names, err := c.store.Tokens(context.WithoutCancel(ctx))
+	read := &snapshot{
+		readAt: now, err: err, names: names,
+		byDigest: make(map[secretDigest]Client, len(names)), byName: make(map[string][]Client, len(names)),
+	}
+	if err != nil {
+		read.readAt = c.now() // the failure counts from now: those who waited do not wait for the next
+	}
+	for token, name := range names {
+		client := Client{Name: name, Token: token}
+		read.byDigest[digestOf(string(token))] = client
+		read.byName[string(name)] = append(read.byName[string(name)], client)
+	}
+	c.current = read
+	return read
+}

@@ -1,0 +1,65 @@
+// Package server serves HTTP to peers that are not trusted: it limits what a connection may take, in
+// time and memory, notices ambiguously framed requests, and serves a TLS certificate that is renewed.
+// It knows nothing of the API.
+package server
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"routemaster/internal/telemetry"
+)
+
+// How long a peer may take. Requests are small: a peer that needs longer only holds a connection.
+const (
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 10 * time.Second
+	writeTimeout      = 30 * time.Second
+	idleTimeout       = time.Minute
+	// maxHeaderBytes bounds what a peer can make the server hold before it is authenticated.
+	maxHeaderBytes = 16 << 10
+	// stopTimeout bounds how long requests may take after the server was stopped.
+	stopTimeout = 15 * time.Second
+)
+
+// Run serves a handler on a listener, over TLS if a certificate is given, until the context is done.
+// It then accepts no more connections, waits for the requests it has read, at most for 15 s, and
+// returns nil. The listener is closed.
+func Run(
+	ctx context.Context, on net.Listener, handler http.Handler, certificate *Certificate, log *slog.Logger,
+) error {
+	server := &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+		ConnContext:       watched,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+	serve := server.Serve
+	if certificate != nil {
+		server.TLSConfig = certificate.config()
+		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- serve(&listener{on, telemetry.NewFileWarner(log), certificate == nil}) }()
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	err := server.Shutdown(stopping)
+	if err != nil {
+		err = errors.Join(err, server.Close())
+	}
+	<-failed // Serve has returned
+	return err
+}
