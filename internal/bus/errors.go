@@ -17,8 +17,8 @@ var (
 	ErrPoisoned = errors.New("a job cannot be taken, and is put off")
 	// ErrTopicClaimed says that another client publishes to the topic.
 	ErrTopicClaimed = errors.New("another client publishes to this topic")
-	// ErrKeyReused says that another request was sent with the same idempotency key.
-	ErrKeyReused = errors.New("another request was sent with this idempotency key")
+	// ErrIdempotencyKeyReused says that another request was sent with the same idempotency key.
+	ErrIdempotencyKeyReused = errors.New("another request was sent with this idempotency key")
 	// ErrTokenTaken says that a token is another client's.
 	ErrTokenTaken = errors.New("the token is another client's")
 	// ErrTooManyBatches says that a publish would open more than [MaxOpenedBatches].

@@ -39,12 +39,15 @@ const (
 	ForgetAfter = 120 * time.Second
 )
 
-// steadyFor is how long Redis must have been there before workers are judged by their silence: while it was away, none
-// could be heard. It is more than the time between heartbeats.
-const steadyFor = 10 * time.Second
+// minRedisUptime is how long Redis must have been available before a worker's silence counts: while
+// Redis is unavailable, no heartbeat arrives. It is longer than the interval of heartbeats.
+const minRedisUptime = 10 * time.Second
 
-// CanJudgeWorkers reports whether who is silent may be taken for dead, given since when Redis has been there.
-func CanJudgeWorkers(steadySince, now time.Time) bool { return now.Sub(steadySince) >= steadyFor }
+// CanDetectDeadWorkers reports whether a silent worker may be considered dead, given since when Redis
+// has been available.
+func CanDetectDeadWorkers(availableSince, now time.Time) bool {
+	return now.Sub(availableSince) >= minRedisUptime
+}
 
 // Job is a unit of work. Two jobs with the same name and arguments are the same job.
 type Job struct {

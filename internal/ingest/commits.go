@@ -123,7 +123,7 @@ func group(requests []*request) []*grouped {
 	for _, r := range requests {
 		p := r.publication
 		g := last[p.Topic]
-		if g != nil && g.publication.Publisher == p.Publisher && g.publication.Once == nil && p.Once == nil &&
+		if g != nil && g.publication.Publisher == p.Publisher && g.publication.IdempotencyKey == nil && p.IdempotencyKey == nil &&
 			len(g.publication.Events)+len(p.Events) <= maxGroupEvents {
 			if len(g.requests) == 1 { // its events are the caller's
 				g.publication.Events = slices.Clip(g.publication.Events)

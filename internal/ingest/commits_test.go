@@ -219,10 +219,10 @@ func TestTheQueueIsBounded(t *testing.T) {
 }
 
 func TestGroups(t *testing.T) {
-	of := func(topic bus.TopicName, publisher bus.Token, once *store.Once, events int) *request {
-		return newRequest(store.Publication{Topic: topic, Publisher: publisher, Once: once, Events: make([]wire.PackedEvent, events)})
+	of := func(topic bus.TopicName, publisher bus.Token, key *store.IdempotencyKey, events int) *request {
+		return newRequest(store.Publication{Topic: topic, Publisher: publisher, IdempotencyKey: key, Events: make([]wire.PackedEvent, events)})
 	}
-	key := &store.Once{Key: "key"}
+	key := &store.IdempotencyKey{Key: "key"}
 	for _, c := range []struct {
 		name     string
 		requests []*request

@@ -43,13 +43,13 @@ func (i *Ingest) Pack(e *bus.Event) (wire.PackedEvent, error) {
 }
 
 // Publish stores events of one topic, oldest first, for every subscriber of the topic. When it returns
-// nil they will be delivered. Once may be nil. It fails with [bus.ErrTopicClaimed], [bus.ErrKeyReused], [bus.ErrTooManyBatches],
+// nil they will be delivered. Key may be nil. It fails with [bus.ErrTopicClaimed], [bus.ErrIdempotencyKeyReused], [bus.ErrTooManyBatches],
 // [bus.ErrTokenUnknown], [bus.ErrOverloaded], [bus.ErrUnavailable], or the context's error. After the last two the
 // events may have been stored all the same.
 //
 // Calls do not queue for round trips: while one commit is under way, those that come in wait, and the next commit takes
 // them all. There is no timer: a call that comes alone is committed at once.
-func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, events []wire.PackedEvent, once *store.Once) (err error) {
+func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, events []wire.PackedEvent, key *store.IdempotencyKey) (err error) {
 	start := i.now()
 	defer func() {
 		if err == nil {
@@ -57,11 +57,11 @@ func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.Top
 		}
 	}()
 	r := newRequest(store.Publication{
-		Topic:      topic,
-		Publisher:  publisher,
-		Events:     events,
-		ReceivedAt: start.UnixMilli(),
-		Once:       once,
+		Topic:          topic,
+		Publisher:      publisher,
+		Events:         events,
+		ReceivedAt:     start.UnixMilli(),
+		IdempotencyKey: key,
 	})
 	if i.Tracer != nil {
 		r.origin = telemetry.Origin(ctx)

@@ -189,7 +189,7 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 		for i := range publications {
 			publications[i] = store.Publication{
 				Topic: "unheard", Publisher: "publisher--1", Events: []wire.PackedEvent{event}, ReceivedAt: int64(n),
-				Once: &store.Once{Key: fmt.Sprintf("%d/%d", n, i), Digest: "d"},
+				IdempotencyKey: &store.IdempotencyKey{Key: fmt.Sprintf("%d/%d", n, i), Digest: "d"},
 			}
 		}
 		for _, receipt := range st.PublishAll(ctx, publications...) {
@@ -243,7 +243,7 @@ func TestNewIdempotencyKeysDoNotSaveBatches(t *testing.T) {
 		clock = clock.Add(time.Millisecond)
 		require.NoError(t, st.Publish(t.Context(), store.Publication{
 			Topic: "unheard", Publisher: "publisher--1", Events: []wire.PackedEvent{event}, ReceivedAt: clock.UnixMilli(),
-			Once: &store.Once{Key: clock.String(), Digest: "d"},
+			IdempotencyKey: &store.IdempotencyKey{Key: clock.String(), Digest: "d"},
 		}))
 		return clock
 	}

@@ -40,7 +40,7 @@ func New(st *store.Store, limits bus.MemoryLimits, recorder *telemetry.Recorder,
 // ScrubQueues puts back the jobs of workers that have been silent for [bus.DeadAfter]. It is the handler of
 // [bus.JobScrubQueues].
 func (m *Maintenance) ScrubQueues(ctx context.Context, _ *store.Task) store.Outcome {
-	if !bus.CanJudgeWorkers(m.store.SteadySince(), m.now()) {
+	if !bus.CanDetectDeadWorkers(m.store.SteadySince(), m.now()) {
 		return store.Done
 	}
 	jobs, err := m.store.ScrubQueues(ctx, m.now().Add(-bus.DeadAfter), bus.Queues[:]...)
@@ -51,7 +51,7 @@ func (m *Maintenance) ScrubQueues(ctx context.Context, _ *store.Task) store.Outc
 // counters of topics and clients that are gone. It is the handler of [bus.JobScrubWorkers].
 func (m *Maintenance) ScrubWorkers(ctx context.Context, _ *store.Task) store.Outcome {
 	m.tidy(ctx)
-	if !bus.CanJudgeWorkers(m.store.SteadySince(), m.now()) {
+	if !bus.CanDetectDeadWorkers(m.store.SteadySince(), m.now()) {
 		return store.Done
 	}
 	jobs, workers, err := m.store.ScrubWorkers(ctx, m.now().Add(-bus.ForgetAfter))

@@ -110,7 +110,7 @@ func TestAChangeThatNoReplicaConfirmsFails(t *testing.T) {
 	for range 2 { // the first finds the script missing, the second finds the request stored
 		err := st.Publish(ctx, store.Publication{
 			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", 1)},
-			Once: &store.Once{Key: "key", Digest: "digest"},
+			IdempotencyKey: &store.IdempotencyKey{Key: "key", Digest: "digest"},
 		})
 		assert.ErrorIs(t, err, bus.ErrUnavailable)
 		assert.ErrorContains(t, err, "too few replicas")

@@ -8,14 +8,14 @@ import (
 	"routemaster/internal/bus"
 )
 
-// Once identifies a request, so that it can be repeated.
-type Once struct {
-	// Key is the publisher's name for the request, its idempotency key. It has no line break.
+// IdempotencyKey identifies a request of a publisher, which can then repeat it safely.
+type IdempotencyKey struct {
+	// Key is the publisher's name for the request. It has no line break.
 	Key string
-	// Digest tells one request from another.
+	// Digest is of the request itself: the same key with another digest is refused.
 	Digest string
-	// TTL is how long the key is remembered at least, after its last use; [bus.DefaultIdempotencyTTL] if 0. It may be a quarter
-	// longer.
+	// TTL is how long the key is remembered at least after its last use;
+	// [bus.DefaultIdempotencyTTL] if 0. It may be remembered a quarter longer.
 	TTL time.Duration
 }
 
@@ -32,10 +32,10 @@ const IdempotencySlices = 8
 // the request's digest is of its key too.
 const digestBytes = 14
 
-// digests are the key's, and that of the request under it.
-func (o *Once) digests() (key, request string) {
-	k, r := sha256.Sum256([]byte(o.Key)), sha256.Sum256([]byte(o.Key+"\n"+o.Digest))
-	return string(k[:digestBytes]), string(r[:digestBytes])
+// digests returns that of the key, and that of the request under it.
+func (k *IdempotencyKey) digests() (key, request string) {
+	ofKey, ofRequest := sha256.Sum256([]byte(k.Key)), sha256.Sum256([]byte(k.Key+"\n"+k.Digest))
+	return string(ofKey[:digestBytes]), string(ofRequest[:digestBytes])
 }
 
 // clientsPerDrop is how many clients one call looks at, so that it does not keep Redis from serving others.

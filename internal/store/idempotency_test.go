@@ -22,7 +22,7 @@ import (
 func (f *fixture) keyed(by bus.Token, key, digest string, ttl time.Duration, ms int64) store.Publication {
 	return store.Publication{
 		Topic: "widgets", Publisher: by, Events: []wire.PackedEvent{packed(f.t, "widgets", 1)}, ReceivedAt: start.UnixMilli() + ms,
-		Once: &store.Once{Key: key, Digest: digest, TTL: ttl},
+		IdempotencyKey: &store.IdempotencyKey{Key: key, Digest: digest, TTL: ttl},
 	}
 }
 
@@ -57,7 +57,7 @@ func TestIdempotentPublish(t *testing.T) {
 		require.NoError(t, publish(publisher, "widgets", "k", "d"))
 		before := dump(t, f.raw)
 		require.NoError(t, publish(publisher, "widgets", "k", "d"), "a repetition")
-		require.ErrorIs(t, publish(publisher, "widgets", "k", "other"), bus.ErrKeyReused)
+		require.ErrorIs(t, publish(publisher, "widgets", "k", "other"), bus.ErrIdempotencyKeyReused)
 		assert.Equal(t, before, dump(t, f.raw), "neither adds anything")
 		require.NoError(t, publish(publisher, "widgets", "k2", "d"))
 		require.NoError(t, publish(bob, "gadgets", "k", "other"), "keys are each publisher's own")
@@ -110,7 +110,7 @@ func TestAnIdempotencyKeyIsFoundInWhicheverSliceItStands(t *testing.T) {
 			for old := range until { // one of them, by chance
 				require.False(t, f.store(f.keyed(publisher, strconv.Itoa(old), "d", time.Minute, now)), "key %d", old)
 				until[old] = max(until[old], now+time.Minute.Milliseconds())
-				require.ErrorIs(t, f.Publish(t.Context(), f.keyed(publisher, strconv.Itoa(old), "other", ttl, now)), bus.ErrKeyReused)
+				require.ErrorIs(t, f.Publish(t.Context(), f.keyed(publisher, strconv.Itoa(old), "other", ttl, now)), bus.ErrIdempotencyKeyReused)
 				break
 			}
 		}
@@ -222,7 +222,7 @@ func TestAnIdempotencyKeyCostsFewCommands(t *testing.T) {
 	}
 	p := f.keyed(publisher, "second", "d", time.Hour, 0)
 	with := commands(p)
-	p.Once = nil
+	p.IdempotencyKey = nil
 	without := commands(p)
 	for command, calls := range without {
 		with[command] -= calls

@@ -20,10 +20,10 @@ func TestPublishTellsWhoGotTheEvents(t *testing.T) {
 		event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Noop, URL: "https://x.example/"}, 64)
 		require.NoError(t, err)
 		p := store.Publication{
-			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{event}, ReceivedAt: 1, Once: &store.Once{Key: "k", Digest: "d"},
+			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{event}, ReceivedAt: 1, IdempotencyKey: &store.IdempotencyKey{Key: "k", Digest: "d"},
 		}
 		q := p
-		q.Once = nil
+		q.IdempotencyKey = nil
 		receipts := f.PublishAll(t.Context(), q)
 		assert.Equal(t, []store.Receipt{{Stored: true}}, receipts, "nobody")
 		assert.Zero(t, receipts[0].Receivers.Len())

@@ -1023,7 +1023,7 @@ func TestAFailedPublishDoesNotUseItsKeyUp(t *testing.T) {
 		f.raw.Set(ctx, "jobs:instant:main", "broken", 0)
 		p := store.Publication{
 			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", 1)}, ReceivedAt: start.UnixMilli(),
-			Once: &store.Once{Key: "k", Digest: "d"},
+			IdempotencyKey: &store.IdempotencyKey{Key: "k", Digest: "d"},
 		}
 		require.Error(t, f.Publish(ctx, p))
 		f.raw.Del(ctx, "jobs:instant:main")

@@ -21,8 +21,8 @@ type Publication struct {
 	// ReceivedAt is the time of receipt, in ms since the Unix epoch. When a batch is
 	// due depends on it alone.
 	ReceivedAt int64
-	// Once, if given, makes a repetition of the same request store nothing.
-	Once *Once
+	// IdempotencyKey, if not nil, makes a repetition of the same request store nothing.
+	IdempotencyKey *IdempotencyKey
 	// Origins are the spans (W3C traceparent) of the requests that the events came with, if they are traced. A
 	// batch keeps a few.
 	Origins []string
@@ -59,7 +59,7 @@ func (t Tokens) Len() int {
 }
 
 // PublishAll stores the events of each publication in a batch of every subscriber of its topic, in one atomic
-// step for each, in order, and in one round trip for all. There is a receipt for each. Its error is nil, [bus.ErrTopicClaimed], [bus.ErrKeyReused],
+// step for each, in order, and in one round trip for all. There is a receipt for each. Its error is nil, [bus.ErrTopicClaimed], [bus.ErrIdempotencyKeyReused],
 // [bus.ErrTooManyBatches], [bus.ErrTokenUnknown], a [bus.TopicLimitError] or [bus.ErrUnavailable]. After the last the events may have been stored all the same,
 // if it was the answer that was lost.
 func (s *Store) PublishAll(ctx context.Context, publications ...Publication) []Receipt {
@@ -78,9 +78,9 @@ func (s *Store) PublishAll(ctx context.Context, publications ...Publication) []R
 func (s *Store) publish(p *Publication) call {
 	var key, digest string
 	var ttl time.Duration
-	if p.Once != nil {
-		key, digest = p.Once.digests()
-		ttl = cmp.Or(p.Once.TTL, bus.DefaultIdempotencyTTL)
+	if p.IdempotencyKey != nil {
+		key, digest = p.IdempotencyKey.digests()
+		ttl = cmp.Or(p.IdempotencyKey.TTL, bus.DefaultIdempotencyTTL)
 	}
 	args := make([]any, 0, 15+len(p.Events))
 	args = append(args,
@@ -115,7 +115,7 @@ func (s *Store) published(cmd *redis.Cmd) Receipt {
 
 // publishErrors are what the numbers stand for that the script returns.
 var publishErrors = map[int64]error{
-	0: bus.ErrTopicClaimed, -1: bus.ErrKeyReused, -2: bus.ErrTokenUnknown, -3: bus.ErrTooManyBatches,
+	0: bus.ErrTopicClaimed, -1: bus.ErrIdempotencyKeyReused, -2: bus.ErrTokenUnknown, -3: bus.ErrTooManyBatches,
 }
 
 // What scripts return when there would be too many topics.

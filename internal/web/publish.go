@@ -27,14 +27,14 @@ func (s *Server) postTopic(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer body.release()
-	once, err := s.readOnce(r, body.text)
+	key, err := s.readIdempotencyKey(r, body.text)
 	if err != nil {
 		s.fail(w, r, err)
 		return
 	}
 	events, err := s.readEvents(body, topic)
 	if err == nil {
-		err = s.ingest.Publish(r.Context(), caller(r).Token, topic, events, once)
+		err = s.ingest.Publish(r.Context(), caller(r).Token, topic, events, key)
 	}
 	if err != nil {
 		s.fail(w, r, err)
@@ -102,9 +102,9 @@ func (b *body) event(e *bus.Event) error {
 // maxKey is the most characters of an idempotency key.
 const maxKey = 128
 
-// readOnce reads the Idempotency-Key of a request, if it has one, and how long it is to be remembered. Requests are the same
+// readIdempotencyKey reads the Idempotency-Key of a request, if it has one, and how long it is to be remembered. Requests are the same
 // if they have the same path and body.
-func (s *Server) readOnce(r *http.Request, text []byte) (*store.Once, error) {
+func (s *Server) readIdempotencyKey(r *http.Request, text []byte) (*store.IdempotencyKey, error) {
 	values, lives := r.Header.Values("Idempotency-Key"), r.Header.Values("Idempotency-Expires-In")
 	if len(values) == 0 {
 		if len(lives) > 0 {
@@ -123,7 +123,7 @@ func (s *Server) readOnce(r *http.Request, text []byte) (*store.Once, error) {
 	digest := sha256.New()
 	digest.Write([]byte(r.URL.Path + "\n"))
 	digest.Write(text)
-	return &store.Once{Key: key, Digest: string(digest.Sum(nil)), TTL: ttl}, nil
+	return &store.IdempotencyKey{Key: key, Digest: string(digest.Sum(nil)), TTL: ttl}, nil
 }
 
 // readKeyTTL reads the values of Idempotency-Expires-In, in s.

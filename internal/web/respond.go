@@ -80,7 +80,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.challenge(w, auth.ErrRefused)
 	case errors.Is(err, bus.ErrTopicClaimed):
 		writeProblem(w, problem{Status: http.StatusForbidden, Detail: "the topic is not this client's; only its publisher may do that"})
-	case errors.Is(err, bus.ErrKeyReused):
+	case errors.Is(err, bus.ErrIdempotencyKeyReused):
 		writeProblem(w, problem{Status: http.StatusConflict, Detail: "another request was sent with this Idempotency-Key, which the bus still remembers; use a new key for a new request"})
 	case errors.Is(err, bus.ErrTokenTaken):
 		writeProblem(w, problem{Status: http.StatusConflict, Detail: "the token is another client's; send another, or none to have one made", Pointer: "/token"})

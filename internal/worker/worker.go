@@ -140,7 +140,7 @@ func (w *Worker) heartbeat(ctx context.Context, workers []bus.WorkerID) {
 			pause(ctx, retryEvery)
 			err = w.store.Heartbeat(ctx, w.now(), workers...)
 		}
-		if !bus.CanJudgeWorkers(w.store.SteadySince(), w.now()) {
+		if !bus.CanDetectDeadWorkers(w.store.SteadySince(), w.now()) {
 			return
 		}
 		// Not by a job: a job that dead workers hold is in its queue already, and could not be enqueued to free itself.
