@@ -16,7 +16,7 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/app"
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/logs"
 )
 
 // devTopic is the topic that rtm dev has ready.
@@ -79,7 +79,7 @@ func (d *devBus) run(ctx context.Context) error {
 		return errors.Join(err, listener.Close())
 	}
 
-	log := telemetry.NewLogger(d.errors, d.config.LogLevel, d.config.LogJSON)
+	log := logs.New(d.errors, d.config.LogLevel, d.config.LogJSON)
 	group, ctx := errgroup.WithContext(ctx)
 	d.batches = make(chan []client.Event)
 	d.receiver.start(func(delivery context.Context, events []client.Event) error {

@@ -19,7 +19,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/exceptions"
 )
 
 // Config is everything the environment decides. README.md has the table.
@@ -64,7 +64,7 @@ type Config struct {
 	AppName, Env string
 	// MetricsAddr is where the metrics are served without authentication; empty for nowhere.
 	MetricsAddr string
-	Exceptions  telemetry.ExceptionService
+	Exceptions  exceptions.Service
 	// Tracing is whether the OTEL_ variables ask for traces. The OpenTelemetry SDK reads by itself where they go.
 	Tracing bool
 
@@ -286,10 +286,10 @@ func (e *environment) denyList(name, otherwise string) bus.DenyList {
 	return list
 }
 
-func (e *environment) exceptions() telemetry.ExceptionService {
+func (e *environment) exceptions() exceptions.Service {
 	const variable = "EXCEPTION_SERVICE_URL"
-	service := telemetry.ExceptionService{
-		Name: e.choice("EXCEPTION_SERVICE", telemetry.ServicePrint, telemetry.ExceptionServices...),
+	service := exceptions.Service{
+		Name: e.choice("EXCEPTION_SERVICE", exceptions.Print, exceptions.Services...),
 		URL:  e.lookup(variable),
 	}
 	if err := service.Check(); err != nil {

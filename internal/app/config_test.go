@@ -13,7 +13,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/exceptions"
 )
 
 func load(t *testing.T, variables map[string]string) (app.Config, error) {
@@ -36,7 +36,7 @@ func TestConfigDefaults(t *testing.T) {
 		NonceTTL: 5 * time.Minute, CallbackDeny: deny, IdempotencyTTL: time.Hour, IdempotencyKeys: 100_000,
 		CounterFlushInterval: 5 * time.Second, MonitorInterval: 10 * time.Second, MetricService: "print",
 		DatadogAgent: "localhost:8125", AppName: "routemaster", Env: "production",
-		Exceptions: telemetry.ExceptionService{Name: "print"},
+		Exceptions: exceptions.Service{Name: "print"},
 		LogLevel:   slog.LevelInfo,
 	}, c)
 }

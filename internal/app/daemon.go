@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/logs"
 )
 
 // Exit statuses of all programs.
@@ -66,7 +66,7 @@ func runConfigured(stderr io.Writer, run func(context.Context, Config, *slog.Log
 	}
 	ctx, stop := StopOnSignal(context.Background())
 	defer stop()
-	log := telemetry.NewLogger(stderr, config.LogLevel, config.LogJSON)
+	log := logs.New(stderr, config.LogLevel, config.LogJSON)
 	warnOfUnknown(log, lookup, file)
 	return run(ctx, config, log)
 }

@@ -10,14 +10,17 @@ import (
 
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/metrics"
+	"routemaster/internal/telemetry/tracing"
 )
 
 // observed is what shows the state of a daemon.
 type observed struct {
-	metrics  *telemetry.Metrics
+	metrics  *metrics.Registry
 	recorder *telemetry.Recorder
-	reporter *telemetry.Reporter
-	tracer   *telemetry.Tracer
+	reporter *exceptions.Reporter
+	tracer   *tracing.Tracer
 	listener net.Listener // nil if there is none
 	// close notes that the daemon has stopped, sends what still waits, and ends the metrics listener.
 	close func()
@@ -26,7 +29,7 @@ type observed struct {
 // observe makes a daemon's state visible: it flushes counters, reports exceptions, traces, and serves the metrics, all
 // where the configuration says. It goes on while the daemon stops, until it is closed.
 func observe(ctx context.Context, c Config, process string, st *store.Store, log *slog.Logger) (seen *observed, err error) {
-	seen = &observed{metrics: telemetry.NewMetrics()}
+	seen = &observed{metrics: metrics.NewRegistry()}
 	if seen.reporter, err = newReporter(c, log); err != nil {
 		return nil, err
 	}
@@ -40,7 +43,7 @@ func observe(ctx context.Context, c Config, process string, st *store.Store, log
 		seen.reporter.Close()
 		return nil, err
 	}
-	seen.metrics.Show(st, telemetry.Gauges{Memory: c.Memory, DueWithin: c.ScalingDeadline}, time.Now)
+	seen.metrics.AddBus(st, metrics.BusOptions{Memory: c.Memory, DueWithin: c.ScalingDeadline}, time.Now)
 	seen.recorder = telemetry.NewRecorder(seen.metrics, st, log)
 	seen.start(context.WithoutCancel(ctx), process, c.CounterFlushInterval, log)
 	return seen, nil

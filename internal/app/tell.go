@@ -5,12 +5,13 @@ import (
 	"log/slog"
 
 	"routemaster/internal/store"
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/tracing"
 )
 
 // newReporter makes the reporter of one daemon.
-func newReporter(c Config, log *slog.Logger) (*telemetry.Reporter, error) {
-	reporter, err := telemetry.NewReporter(telemetry.ReporterOptions{
+func newReporter(c Config, log *slog.Logger) (*exceptions.Reporter, error) {
+	reporter, err := exceptions.NewReporter(exceptions.Options{
 		Service: c.Exceptions, Program: c.AppName, Version: Version(), Secrets: c.secrets(),
 	}, log)
 	if err != nil {
@@ -20,11 +21,11 @@ func newReporter(c Config, log *slog.Logger) (*telemetry.Reporter, error) {
 }
 
 // newTracer makes the tracer of one daemon, nil if there are to be no traces.
-func newTracer(c Config, daemon string, log *slog.Logger) (*telemetry.Tracer, error) {
+func newTracer(c Config, daemon string, log *slog.Logger) (*tracing.Tracer, error) {
 	if !c.Tracing {
 		return nil, nil
 	}
-	return telemetry.NewTracer(c.AppName+"-"+daemon, Version(), log)
+	return tracing.New(c.AppName+"-"+daemon, Version(), log)
 }
 
 // secrets are the texts of the configuration that must not get out, as far as they stand alone. What else may be in a URL is

@@ -10,6 +10,7 @@ import (
 	"routemaster/internal/maintenance"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metricservice"
 	"routemaster/internal/worker"
 )
 
@@ -60,9 +61,9 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	}, log, time.Now)
 	defer deliverer.Close()
 	keeper := maintenance.New(st, c.Memory, recorder, log, time.Now)
-	monitor := telemetry.NewMonitor(st, telemetry.MonitorConfig{
-		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env, Memory: c.Memory,
-	}, log, time.Now)
+	monitor := maintenance.NewMonitor(st, c.Memory, metricservice.New(metricservice.Config{
+		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
+	}, log), log, time.Now)
 	w := worker.New(st, worker.Config{
 		Threads:        c.WorkerThreads,
 		AcquireTimeout: c.AcquireTimeout,

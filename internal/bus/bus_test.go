@@ -243,19 +243,20 @@ func TestBackoff(t *testing.T) {
 
 func TestMemoryMarks(t *testing.T) {
 	for _, c := range []struct {
-		name      string
-		limits    bus.MemoryLimits
-		redisMax  int64
-		high, low int64
+		name             string
+		limits           bus.MemoryLimits
+		redisMax         int64
+		limit, high, low int64
 	}{
-		{"as set", bus.MemoryLimits{Max: 1000, MinFree: 100}, 0, 900, 800},
-		{"nothing set: the default", bus.MemoryLimits{MinFree: bus.DefaultMinFree}, 0, 90_000_000, 80_000_000},
-		{"not set: Redis' own limit", bus.MemoryLimits{MinFree: 100}, 5000, 4900, 4800},
-		{"set higher than Redis' own limit", bus.MemoryLimits{Max: 10_000, MinFree: 100}, 5000, 4900, 4800},
-		{"set lower than Redis' own limit", bus.MemoryLimits{Max: 1000, MinFree: 100}, 5000, 900, 800},
-		{"little room", bus.MemoryLimits{MinFree: 10_000}, 12_000, 9000, 6000},
+		{"as set", bus.MemoryLimits{Max: 1000, MinFree: 100}, 0, 1000, 900, 800},
+		{"nothing set: the default", bus.MemoryLimits{MinFree: bus.DefaultMinFree}, 0, 100_000_000, 90_000_000, 80_000_000},
+		{"not set: Redis' own limit", bus.MemoryLimits{MinFree: 100}, 5000, 5000, 4900, 4800},
+		{"set higher than Redis' own limit", bus.MemoryLimits{Max: 10_000, MinFree: 100}, 5000, 5000, 4900, 4800},
+		{"set lower than Redis' own limit", bus.MemoryLimits{Max: 1000, MinFree: 100}, 5000, 1000, 900, 800},
+		{"little room", bus.MemoryLimits{MinFree: 10_000}, 12_000, 12_000, 9000, 6000},
 	} {
-		high, low := c.limits.Marks(c.redisMax)
+		limit, high, low := c.limits.Marks(c.redisMax)
+		assert.Equal(t, c.limit, limit, c.name)
 		assert.Equal(t, c.high, high, c.name)
 		assert.Equal(t, c.low, low, c.name)
 	}

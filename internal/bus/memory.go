@@ -14,20 +14,20 @@ type MemoryLimits struct {
 	MinFree int64
 }
 
-// Marks are the high mark, above which the oldest batches are dropped, and the low mark, to which they
-// are dropped, given Redis' own limit (0 if it has none). Redis cannot use more than that, so a
-// higher Max is brought down to it. A MinFree that leaves no room below the low mark is brought
-// down to a quarter of the limit.
-func (l MemoryLimits) Marks(redisMax int64) (high, low int64) {
-	most := l.Max
-	if redisMax > 0 && (most == 0 || redisMax < most) {
-		most = redisMax
-	} else if most == 0 {
-		most = DefaultMaxMemory
+// Marks returns the limit of memory, in bytes, and the marks of autodrop: above the high mark the
+// oldest batches are dropped, down to the low mark. RedisMax is Redis' own limit, 0 if it has none.
+// Redis cannot use more than that, so a higher Max is brought down to it. A MinFree that leaves no
+// room below the low mark is brought down to a quarter of the limit.
+func (l MemoryLimits) Marks(redisMax int64) (limit, high, low int64) {
+	limit = l.Max
+	if redisMax > 0 && (limit == 0 || redisMax < limit) {
+		limit = redisMax
+	} else if limit == 0 {
+		limit = DefaultMaxMemory
 	}
 	free := l.MinFree
-	if 2*free >= most {
-		free = most / 4
+	if 2*free >= limit {
+		free = limit / 4
 	}
-	return most - free, most - 2*free
+	return limit, limit - free, limit - 2*free
 }

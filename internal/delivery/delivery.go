@@ -15,6 +15,8 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/tracing"
 )
 
 // Config says how to deliver.
@@ -36,9 +38,9 @@ type Config struct {
 	// MaxIdle is how many idle connections to all callbacks together are kept for the next deliveries.
 	MaxIdle int
 	// Reporter, if given, reports what must not happen. A failed delivery may.
-	Reporter *telemetry.Reporter
+	Reporter *exceptions.Reporter
 	// Tracer, if given, makes spans of the deliveries.
-	Tracer *telemetry.Tracer
+	Tracer *tracing.Tracer
 	// Recorder takes note of the deliveries; it may be nil.
 	Recorder *telemetry.Recorder
 }
@@ -131,7 +133,7 @@ func (d *Deliverer) failed(batch *store.Delivery, err error) (outcome store.Outc
 	return outcome, max(wait, alone)
 }
 
-func endSpan(span *telemetry.Span, batch *store.Delivery, events int, err error) {
+func endSpan(span *tracing.Span, batch *store.Delivery, events int, err error) {
 	if span == nil {
 		return
 	}
@@ -178,7 +180,7 @@ func (d *Deliverer) post(ctx context.Context, batch *store.Delivery, p payload) 
 	req.SetBasicAuth(batch.UUID, "x")
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", d.config.UserAgent)
-	telemetry.Propagate(ctx, req.Header)
+	tracing.Propagate(ctx, req.Header)
 	resp, err := d.transport.send(req, d.config.Timeout)
 	if err != nil {
 		return err

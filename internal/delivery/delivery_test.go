@@ -21,6 +21,7 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/wire"
 )
 
@@ -254,9 +255,9 @@ func TestEventsThatCannotBeReadAreLeftOut(t *testing.T) {
 }
 
 func TestEventsThatCannotBeReadAreCountedOnce(t *testing.T) {
-	metrics := telemetry.NewMetrics()
+	registry := metrics.NewRegistry()
 	d, _ := deliverer(t, func(c *delivery.Config) {
-		c.Recorder = telemetry.NewRecorder(metrics, nil, slog.New(slog.DiscardHandler))
+		c.Recorder = telemetry.NewRecorder(registry, nil, slog.New(slog.DiscardHandler))
 	})
 	url := receiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	good := batch(t, url).Delivery.Events[1]
@@ -269,7 +270,7 @@ func TestEventsThatCannotBeReadAreCountedOnce(t *testing.T) {
 		}
 	}
 	page := httptest.NewRecorder()
-	metrics.Handler().ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	registry.Handler().ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
 	assert.Contains(t, page.Body.String(), "\nroutemaster_events_unreadable_total 3\n")
 }
 

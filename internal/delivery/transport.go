@@ -21,6 +21,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/logs"
 )
 
 // Bounds on an answer. Its status decides; its body is read only so that the connection can be used again.
@@ -49,7 +50,7 @@ type transport struct {
 	dialer   *http.Transport
 	idle     *idlePool
 	recorder *telemetry.Recorder
-	files    *telemetry.FileWarner
+	files    *logs.FileWarner
 }
 
 func newTransport(config Config, log *slog.Logger) *transport {
@@ -69,7 +70,7 @@ func newTransport(config Config, log *slog.Logger) *transport {
 		},
 		idle:     newIdlePool(config.MaxIdle, maxIdlePerHost, idleGrace, idleTTL),
 		recorder: config.Recorder,
-		files:    telemetry.NewFileWarner(log),
+		files:    logs.NewFileWarner(log),
 	}
 }
 

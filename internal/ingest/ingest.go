@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/wire"
 )
 
@@ -23,7 +24,7 @@ type Ingest struct {
 	now          func() time.Time
 	commits      commits
 	// Tracer, if set before the first call, makes spans of the commits.
-	Tracer *telemetry.Tracer
+	Tracer *tracing.Tracer
 }
 
 // New makes an ingest whose events may have at most maxEventData bytes of packed data. The recorder may be nil.
@@ -64,7 +65,7 @@ func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.Top
 		IdempotencyKey: key,
 	})
 	if i.Tracer != nil {
-		r.origin = telemetry.Origin(ctx)
+		r.origin = tracing.Traceparent(ctx)
 	}
 	leads, err := i.commits.join(r)
 	if err != nil {

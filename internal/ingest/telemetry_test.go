@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/ingest"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/wire"
 )
 
@@ -28,7 +29,7 @@ func BenchmarkTelemetry(b *testing.B) {
 	require.NoError(b, st.Subscribe(ctx, "subscriber--1", bus.Subscription{
 		Topics: []bus.TopicName{"widgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &most,
 	}, time.Now()))
-	recorder := telemetry.NewRecorder(telemetry.NewMetrics(), st, slog.New(slog.DiscardHandler))
+	recorder := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.DiscardHandler))
 	ingests := []*ingest.Ingest{ingest.New(st, 64, nil, time.Now), ingest.New(st, 64, recorder, time.Now)}
 	var took [2]time.Duration
 	round := func(in *ingest.Ingest) time.Duration {

@@ -5,12 +5,12 @@ import (
 	"log/slog"
 
 	"routemaster/internal/store"
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/tracing"
 )
 
 // trace begins the span of a commit, which goes back to the requests that are traced, and tells each publication
 // where it comes from.
-func (i *Ingest) trace(groups []*grouped) *telemetry.Span {
+func (i *Ingest) trace(groups []*grouped) *tracing.Span {
 	var origins []string
 	for _, g := range groups {
 		for _, r := range g.requests {
@@ -33,7 +33,7 @@ func (i *Ingest) trace(groups []*grouped) *telemetry.Span {
 	return span
 }
 
-func endCommit(span *telemetry.Span, groups []*grouped, receipts []store.Receipt) {
+func endCommit(span *tracing.Span, groups []*grouped, receipts []store.Receipt) {
 	requests, events := 0, 0
 	for _, g := range groups {
 		requests += len(g.requests)

@@ -34,7 +34,7 @@ func (m *Maintenance) Autodrop(ctx context.Context, _ *store.Task) store.Outcome
 			m.log.Error("redis evicts keys when it is full, and with them events: set its maxmemory-policy to noeviction")
 		})
 	}
-	high, low := m.limits.Marks(memory.Max)
+	_, high, low := m.limits.Marks(memory.Max)
 	if memory.Used <= high {
 		m.exhausted = false
 		return store.Done

@@ -177,7 +177,7 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 	queued := server.Raw.ZCard(ctx, "batches:index").Val()
 	base := used(t, st)
 	limits := bus.MemoryLimits{Max: base + 8*mb, MinFree: 2 * mb}
-	high, _ := limits.Marks(0)
+	_, high, _ := limits.Marks(0)
 	recorder := newRecorder(st)
 	keeper := maintenance.New(st, limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 

@@ -13,6 +13,7 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
@@ -82,7 +83,7 @@ func TestNobodyIsJudgedRightAfterAnOutage(t *testing.T) {
 }
 
 func newRecorder(st *store.Store) *telemetry.Recorder {
-	return telemetry.NewRecorder(telemetry.NewMetrics(), st, slog.New(slog.DiscardHandler))
+	return telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.DiscardHandler))
 }
 
 // flushed are the counters in Redis after what was recorded has been flushed there.

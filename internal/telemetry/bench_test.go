@@ -8,11 +8,12 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
 )
 
 // BenchmarkRecorder is what one publish, and one delivery, costs the process.
 func BenchmarkRecorder(b *testing.B) {
-	r := telemetry.NewRecorder(telemetry.NewMetrics(), storetest.Embedded(b).Open(b), slog.New(slog.DiscardHandler))
+	r := telemetry.NewRecorder(metrics.NewRegistry(), storetest.Embedded(b).Open(b), slog.New(slog.DiscardHandler))
 	b.Run("publish", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

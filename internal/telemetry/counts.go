@@ -143,7 +143,7 @@ func (c *counts) nameTokens(ctx context.Context) error {
 	for counter, events := range c.byTokens {
 		for token := range counter.tokens.All() {
 			name := bus.PublicName(bus.Token(token), names[bus.Token(token)])
-			c.add(bus.NewCounter(counter.name, queueTag(name)), events)
+			c.add(bus.NewCounter(counter.name, QueueTag(name)), events)
 		}
 	}
 	clear(c.byTokens)

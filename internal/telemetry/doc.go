@@ -1,7 +1,9 @@
-// Package telemetry makes the bus's state visible to its operators: logs, Prometheus metrics, the counters and
-// gauges that go to a metric service, reports of exceptions, and traces. Nobody waits for the services behind them.
+// Package telemetry makes the bus's state visible to its operators.
 //
-// The other packages tell a [Recorder] what happens, in the bus's words. It feeds both the Prometheus metrics
-// of its process and the counters of the whole bus, which are kept in Redis; no metric has its name outside
-// of this package. A [Monitor] sends counters and gauges to the metric service.
+// The other packages tell a [Recorder] what happens, in the bus's words. It feeds both the
+// Prometheus metrics of its process and the counters of the whole bus, which are kept in Redis.
+//
+// The rooms beside it hold one way out each: metrics serves Prometheus, metricservice sends what
+// waits in the bus to Datadog or to the log, exceptions reports errors and panics, logs makes the
+// logger, and tracing makes spans. Nobody waits for the services behind them.
 package telemetry

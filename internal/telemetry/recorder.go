@@ -2,8 +2,9 @@ package telemetry
 
 import (
 	"log/slog"
-	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
@@ -12,29 +13,15 @@ import (
 // Recorder takes note of what happens in a process. It is safe for concurrent use, and its methods neither block nor fail. A
 // nil Recorder takes no note.
 type Recorder struct {
-	metrics *Metrics
+	metrics *instruments
 	counts  *counts
 }
 
-// NewRecorder makes a recorder that shows what happens in metrics, and counts it in the store once [Recorder.Run] runs.
-func NewRecorder(metrics *Metrics, st *store.Store, log *slog.Logger) *Recorder {
-	return &Recorder{metrics: metrics, counts: newCounts(st, log)}
+// NewRecorder makes a recorder. It registers its Prometheus metrics, and counts in the store once
+// [Recorder.Run] runs.
+func NewRecorder(registry prometheus.Registerer, st *store.Store, log *slog.Logger) *Recorder {
+	return &Recorder{metrics: newInstruments(registry), counts: newCounts(st, log)}
 }
-
-// The tag that says whose queue it is. The Ruby original put the subscriber's token here, which is a secret: it is
-// the client's public name.
-func queueTag(subscriber bus.ClientName) bus.Tag {
-	return bus.Tag{Name: "queue", Value: string(subscriber)}
-}
-
-// Counters of the bus, by subscriber, that the metrics show too.
-const (
-	countedDeliveries = "delivery.batches" // also by status
-	countedDelivered  = "delivery.events"  // also by status
-	countedDropped    = "events.autodropped"
-)
-
-func statusTag(status int) bus.Tag { return bus.Tag{Name: "status", Value: statuses[status]} }
 
 // Published notes that events of one topic were stored, and for whom. Bytes is the size of the packed events.
 func (r *Recorder) Published(topic bus.TopicName, publisher bus.Token, events, bytes int, receivers store.Tokens) {
@@ -50,18 +37,6 @@ func (r *Recorder) Published(topic bus.TopicName, publisher bus.Token, events, b
 	r.counts.add(bus.NewCounter("events.published", tags...), int64(events))
 	r.counts.add(bus.NewCounter("events.bytes", tags...), int64(bytes))
 	r.counts.addFor("events.added", receivers, int64(events))
-}
-
-// publisherTag is the name in a publisher's token: what stands before "--", which is no secret.
-func publisherTag(token bus.Token) string {
-	name, _, ok := strings.Cut(string(token), "--")
-	switch {
-	case token == "":
-		return "null"
-	case !ok || name == "":
-		return "malformed"
-	}
-	return name
 }
 
 // PublishTook notes how long a publish took that was stored, from its call to its answer.
@@ -86,7 +61,7 @@ func (r *Recorder) Taken(batch *store.Delivery, now time.Time) {
 	if !batch.DueAt.IsZero() {
 		r.metrics.lateness.Observe(max(now.Sub(batch.DueAt), 0).Seconds())
 	}
-	queue := queueTag(batch.Client)
+	queue := QueueTag(batch.Client)
 	r.counts.mu.Lock()
 	defer r.counts.mu.Unlock()
 	r.counts.add(bus.NewCounter("latency.batches.count", queue), 1)
@@ -108,9 +83,9 @@ func (r *Recorder) Delivered(batch *store.Delivery, events int, start time.Time,
 	if r == nil {
 		return
 	}
-	status := success
+	status := Success
 	if err != nil {
-		status = failure
+		status = Failure
 	}
 	to := r.metrics.subscribers.of(string(batch.Client))
 	to.batches[status].Inc()
@@ -120,12 +95,12 @@ func (r *Recorder) Delivered(batch *store.Delivery, events int, start time.Time,
 		r.metrics.age.Observe(age(batch, start.Add(took)).Seconds())
 	}
 
-	queue, ms := queueTag(batch.Client), took.Milliseconds()
-	tags := []bus.Tag{queue, statusTag(status)}
+	queue, ms := QueueTag(batch.Client), took.Milliseconds()
+	tags := []bus.Tag{queue, StatusTag(status)}
 	r.counts.mu.Lock()
 	defer r.counts.mu.Unlock()
-	r.counts.add(bus.NewCounter(countedDelivered, tags...), int64(events))
-	r.counts.add(bus.NewCounter(countedDeliveries, tags...), 1)
+	r.counts.add(bus.NewCounter(DeliveredEventsCounter, tags...), int64(events))
+	r.counts.add(bus.NewCounter(DeliveriesCounter, tags...), 1)
 	r.counts.add(bus.NewCounter("delivery.time", tags...), ms)
 	r.counts.add(bus.NewCounter("delivery.time2", tags...), ms*ms)
 	if err == nil {
@@ -143,7 +118,7 @@ func (r *Recorder) Connected(reused bool) {
 // Removed notes that a subscriber's events left its queue.
 func (r *Recorder) Removed(subscriber bus.ClientName, events int) {
 	if r != nil {
-		r.counts.one(bus.NewCounter("events.removed", queueTag(subscriber)), int64(events))
+		r.counts.one(bus.NewCounter("events.removed", QueueTag(subscriber)), int64(events))
 	}
 }
 
@@ -163,7 +138,7 @@ func (r *Recorder) Dropped(subscriber bus.ClientName, events int) {
 		return
 	}
 	r.metrics.dropped.of(string(subscriber)).Add(float64(events))
-	r.counts.one(bus.NewCounter(countedDropped, queueTag(subscriber)), int64(events))
+	r.counts.one(bus.NewCounter(DroppedEventsCounter, QueueTag(subscriber)), int64(events))
 	r.Removed(subscriber, events)
 }
 

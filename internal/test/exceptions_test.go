@@ -21,7 +21,7 @@ import (
 	"routemaster/internal/ingest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/web"
 	"routemaster/internal/worker"
 )
@@ -85,15 +85,15 @@ func (s *exceptionService) keep(t *testing.T, secret string, body io.Reader) {
 // TestPanicsAreReported has a handler of web and a job of worker panic, and each service see it.
 func TestPanicsAreReported(t *testing.T) {
 	for name, c := range map[string]struct{ key, path string }{
-		telemetry.ServiceSentry:      {"publickey", "/42"},
-		telemetry.ServiceHoneybadger: {"apikey", ""},
-		telemetry.ServiceNewRelic:    {license, ""},
+		exceptions.Sentry:      {"publickey", "/42"},
+		exceptions.Honeybadger: {"apikey", ""},
+		exceptions.NewRelic:    {license, ""},
 	} {
-		for where, poison := range map[string]func(*testing.T, *telemetry.Reporter){"web": poisonWeb, "worker": poisonWorker} {
+		for where, poison := range map[string]func(*testing.T, *exceptions.Reporter){"web": poisonWeb, "worker": poisonWorker} {
 			t.Run(name+" "+where, func(t *testing.T) {
 				service := newExceptionService(t)
 				url := strings.Replace(service.URL, "https://", "https://"+c.key+"@", 1) + c.path
-				if name == telemetry.ServiceHoneybadger { // its client has no option for a test's certificate
+				if name == exceptions.Honeybadger { // its client has no option for a test's certificate
 					plain := httptest.NewServer(service.Config.Handler)
 					t.Cleanup(plain.Close)
 					url = strings.Replace(plain.URL, "http://", "http://"+c.key+"@", 1)
@@ -101,8 +101,8 @@ func TestPanicsAreReported(t *testing.T) {
 				transport := service.Client().Transport.(*http.Transport)
 				defer transport.CloseIdleConnections()
 				logged := &storetest.Buffer{}
-				reporter, err := telemetry.NewReporter(telemetry.ReporterOptions{
-					Service: telemetry.ExceptionService{Name: name, URL: url}, Program: "routemaster", Version: "1",
+				reporter, err := exceptions.NewReporter(exceptions.Options{
+					Service: exceptions.Service{Name: name, URL: url}, Program: "routemaster", Version: "1",
 					Secrets: []string{rootKey}, Transport: transport,
 				}, slog.New(slog.NewTextHandler(logged, nil)))
 				require.NoError(t, err)
@@ -124,7 +124,7 @@ func TestPanicsAreReported(t *testing.T) {
 }
 
 // poisonWeb has a handler panic.
-func poisonWeb(t *testing.T, reporter *telemetry.Reporter) {
+func poisonWeb(t *testing.T, reporter *exceptions.Reporter) {
 	st := storetest.Embedded(t).Open(t)
 	poison := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("poison in the web, with " + rootKey) })
 	server := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, Reporter: reporter}, st, ingest.New(st, 64, nil, time.Now), poison,
@@ -138,7 +138,7 @@ func poisonWeb(t *testing.T, reporter *telemetry.Reporter) {
 }
 
 // poisonWorker has a job panic.
-func poisonWorker(t *testing.T, reporter *telemetry.Reporter) {
+func poisonWorker(t *testing.T, reporter *exceptions.Reporter) {
 	st := storetest.Embedded(t).Open(t)
 	ctx, stop := context.WithCancel(t.Context())
 	w := worker.New(st, worker.Config{
@@ -154,7 +154,7 @@ func poisonWorker(t *testing.T, reporter *telemetry.Reporter) {
 // TestTheBusOutlivesItsExceptionService has the service hang, and then killed, while every request to list the topics fails for a reason that
 // nobody expects.
 func TestTheBusOutlivesItsExceptionService(t *testing.T) {
-	for name, path := range map[string]string{telemetry.ServiceHoneybadger: "", telemetry.ServiceSentry: "/42"} {
+	for name, path := range map[string]string{exceptions.Honeybadger: "", exceptions.Sentry: "/42"} {
 		t.Run(name, func(t *testing.T) {
 			hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				_, _ = io.Copy(io.Discard, r.Body) // only then does a server notice that its client has gone
@@ -162,7 +162,7 @@ func TestTheBusOutlivesItsExceptionService(t *testing.T) {
 			}))
 			defer hanging.Close()
 			b := startBus(t, storetest.Real(t), func(c *app.Config) {
-				c.Exceptions = telemetry.ExceptionService{
+				c.Exceptions = exceptions.Service{
 					Name: name, URL: strings.Replace(hanging.URL, "http://", "http://apikey@", 1) + path,
 				}
 			})

@@ -15,7 +15,8 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
 	"routemaster/internal/store"
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/auth"
 	"routemaster/internal/web/server"
 )
@@ -43,9 +44,9 @@ type Config struct {
 	// BodyBudget is how many bytes the bodies under way may take together; if 0, 64 MiB.
 	BodyBudget int
 	// Reporter, if given, reports what must not happen.
-	Reporter *telemetry.Reporter
+	Reporter *exceptions.Reporter
 	// Tracer, if given, makes spans of the requests.
-	Tracer *telemetry.Tracer
+	Tracer *tracing.Tracer
 }
 
 // Server serves the HTTP API.

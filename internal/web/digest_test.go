@@ -20,7 +20,7 @@ import (
 
 	"routemaster/internal/ingest"
 	"routemaster/internal/store/storetest"
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 )
 
@@ -150,7 +150,7 @@ func TestDigestNonces(t *testing.T) {
 		a := newAPI(t, redis)
 		a.scheme = "MD5"
 		config := web.Config{RootKey: rootKey, NonceTTL: time.Minute}
-		a.handler = web.New(config, a.Store, ingest.New(a.Store, 64, nil, clock), telemetry.NewMetrics().Handler(), a.logger(), clock).Handler()
+		a.handler = web.New(config, a.Store, ingest.New(a.Store, 64, nil, clock), metrics.NewRegistry().Handler(), a.logger(), clock).Handler()
 		return a
 	}
 	one, two, stranger := process(rootKey), process(rootKey), process("another root key")

@@ -12,7 +12,7 @@ import (
 
 	"routemaster/internal/ingest"
 	"routemaster/internal/store/storetest"
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 )
 
@@ -27,7 +27,7 @@ func BenchmarkHandler(b *testing.B) {
 			a := newAPI(b, storetest.Real(b))
 			log := slog.New(slog.NewTextHandler(io.Discard, nil)) // at INFO, as in production
 			handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute}, a.Store, ingest.New(a.Store, 64, nil, time.Now),
-				telemetry.NewMetrics().Handler(), log, time.Now).Handler()
+				metrics.NewRegistry().Handler(), log, time.Now).Handler()
 			b.ReportAllocs()
 			for b.Loop() {
 				r := httptest.NewRequestWithContext(b.Context(), c.method, c.path, strings.NewReader(c.body))

@@ -17,7 +17,7 @@ import (
 	"routemaster/internal/ingest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 )
 
@@ -100,7 +100,7 @@ func newLimitedAPI(t *testing.T, redis *storetest.Server) *api {
 	a := newAPI(t, redis)
 	a.Store = redis.Open(t, func(o *store.Options) { o.MaxClientTopics, o.MaxTopics = 3, 5 })
 	a.server = web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxSubscriptionTopics: 4}, a.Store,
-		ingest.New(a.Store, 64, nil, time.Now), telemetry.NewMetrics().Handler(), a.logger(), time.Now)
+		ingest.New(a.Store, 64, nil, time.Now), metrics.NewRegistry().Handler(), a.logger(), time.Now)
 	a.handler = a.server.Handler()
 	return a
 }

@@ -23,7 +23,7 @@ import (
 	"routemaster/internal/ingest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 	"routemaster/internal/wire"
 )
@@ -56,7 +56,7 @@ func newAPI(t testing.TB, redis *storetest.Server, adjust ...func(*web.Config)) 
 		f(&config)
 	}
 	a := &api{Store: redis.Open(t), t: t, log: &bytes.Buffer{}}
-	a.server = web.New(config, a.Store, ingest.New(a.Store, 64, nil, time.Now), telemetry.NewMetrics().Handler(), a.logger(),
+	a.server = web.New(config, a.Store, ingest.New(a.Store, 64, nil, time.Now), metrics.NewRegistry().Handler(), a.logger(),
 		func() time.Time { return time.Now().Add(a.ahead) })
 	a.handler = a.server.Handler()
 	require.NoError(t, a.PutToken(t.Context(), alice, "alice"))
@@ -67,7 +67,7 @@ func newAPI(t testing.TB, redis *storetest.Server, adjust ...func(*web.Config)) 
 // useMaxEventData serves with another bound for the data of events.
 func (a *api) useMaxEventData(bytes int) {
 	in := ingest.New(a.Store, bytes, nil, time.Now)
-	a.handler = web.New(web.Config{RootKey: rootKey}, a.Store, in, telemetry.NewMetrics().Handler(), a.logger(), time.Now).Handler()
+	a.handler = web.New(web.Config{RootKey: rootKey}, a.Store, in, metrics.NewRegistry().Handler(), a.logger(), time.Now).Handler()
 }
 
 func (a *api) logger() *slog.Logger {

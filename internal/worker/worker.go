@@ -10,6 +10,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/exceptions"
 )
 
 // Handler runs a job and says how it ended.
@@ -35,7 +36,7 @@ type Config struct {
 	// Tickers enqueue the housekeeping.
 	Tickers []Ticker
 	// Reporter, if given, reports what must not happen.
-	Reporter *telemetry.Reporter
+	Reporter *exceptions.Reporter
 	// Recorder takes note of what the threads do; it may be nil.
 	Recorder *telemetry.Recorder
 }

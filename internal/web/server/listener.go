@@ -3,13 +3,13 @@ package server
 import (
 	"net"
 
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/logs"
 )
 
 // listener accepts connections, and logs when there is no file descriptor for one.
 type listener struct {
 	net.Listener
-	files *telemetry.FileWarner
+	files *logs.FileWarner
 	// watch is whether the framing of requests is parsed: not under TLS, where it is encrypted.
 	watch bool
 }

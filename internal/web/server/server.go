@@ -11,7 +11,7 @@ import (
 	"net/http"
 	"time"
 
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/logs"
 )
 
 // How long a peer may take. Requests are small: a peer that needs longer only holds a connection.
@@ -48,7 +48,7 @@ func Run(
 		serve = func(l net.Listener) error { return server.ServeTLS(l, "", "") }
 	}
 	failed := make(chan error, 1)
-	go func() { failed <- serve(&listener{on, telemetry.NewFileWarner(log), certificate == nil}) }()
+	go func() { failed <- serve(&listener{on, logs.NewFileWarner(log), certificate == nil}) }()
 	select {
 	case err := <-failed:
 		return err

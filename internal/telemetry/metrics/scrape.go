@@ -1,4 +1,4 @@
-package telemetry
+package metrics
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
 )
 
 // How long a scrape may wait for Redis, and for how long it serves what another has read.
@@ -37,26 +38,21 @@ var (
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
-	return prometheus.NewDesc(prometheus.BuildFQName(namespace, "", name), help, labels, nil)
+	return prometheus.NewDesc(prometheus.BuildFQName(telemetry.Namespace, "", name), help, labels, nil)
 }
 
-// Gauges says what a scrape reads of Redis besides.
-type Gauges struct {
+// BusOptions say what a scrape reads of Redis besides the queues.
+type BusOptions struct {
 	Memory bus.MemoryLimits
 	// DueWithin is the scaling deadline.
 	DueWithin time.Duration
 }
 
-// Show adds what waits in a store to the metrics. It is read when they are asked for.
-func (m *Metrics) Show(st *store.Store, g Gauges, now func() time.Time) {
-	m.registry.MustRegister(&scrape{store: st, gauges: g, now: now})
-}
-
 // scrape reads what waits in the bus for a scrape.
 type scrape struct {
-	store  *store.Store
-	gauges Gauges
-	now    func() time.Time
+	store   *store.Store
+	options BusOptions
+	now     func() time.Time
 
 	// mu makes scrapes that come at once one.
 	mu     sync.Mutex
@@ -104,9 +100,9 @@ func (s *scrape) Collect(metrics chan<- prometheus.Metric) {
 	}
 	send(jobsDue, float64(now.Due))
 	if now.Memory != nil {
-		most, high, low := marks(s.gauges.Memory, now.Memory)
+		limit, high, low := s.options.Memory.Marks(now.Memory.Max)
 		send(memoryUsed, float64(now.Memory.Used))
-		send(memoryMax, float64(most))
+		send(memoryMax, float64(limit))
 		send(memoryHigh, float64(high))
 		send(memoryLow, float64(low))
 	}
@@ -135,13 +131,13 @@ type busCounter struct {
 // countersOf are a subscriber's. They are shown from the first scrape on, before they count, or the first that is counted would
 // be no increase.
 func countersOf(subscriber bus.ClientName) []busCounter {
-	queue, name := queueTag(subscriber), string(subscriber)
-	counters := []busCounter{{bus.NewCounter(countedDropped, queue), busDropped, []string{name}}}
-	for status, label := range statuses {
-		labels := []string{name, label}
+	queue, name := telemetry.QueueTag(subscriber), string(subscriber)
+	counters := []busCounter{{bus.NewCounter(telemetry.DroppedEventsCounter, queue), busDropped, []string{name}}}
+	for _, status := range telemetry.Statuses {
+		labels, tag := []string{name, status.String()}, telemetry.StatusTag(status)
 		counters = append(counters,
-			busCounter{bus.NewCounter(countedDeliveries, queue, statusTag(status)), busDeliveries, labels},
-			busCounter{bus.NewCounter(countedDelivered, queue, statusTag(status)), busDelivered, labels})
+			busCounter{bus.NewCounter(telemetry.DeliveriesCounter, queue, tag), busDeliveries, labels},
+			busCounter{bus.NewCounter(telemetry.DeliveredEventsCounter, queue, tag), busDelivered, labels})
 	}
 	return counters
 }
@@ -161,11 +157,11 @@ func (s *scrape) read() (reading, error) {
 }
 
 func (s *scrape) ask(ctx context.Context) (reading, error) {
-	snapshot, err := s.store.Snapshot(ctx, s.now().Add(s.gauges.DueWithin))
+	snapshot, err := s.store.Snapshot(ctx, s.now().Add(s.options.DueWithin))
 	if err != nil {
 		return reading{}, err
 	}
-	now := reading{Snapshot: snapshot, subscribers: byName(snapshot.Backlogs)}
+	now := reading{Snapshot: snapshot, subscribers: telemetry.ByClient(snapshot.Backlogs)}
 	var counters []bus.Counter
 	for name := range now.subscribers {
 		for _, c := range countersOf(name) {
@@ -174,31 +170,4 @@ func (s *scrape) ask(ctx context.Context) (reading, error) {
 	}
 	now.counts, err = s.store.ReadCounters(ctx, counters)
 	return now, err
-}
-
-// byName joins the backlogs of subscribers who bear one name, as when a client's token is being changed: their sum, the worst
-// health and the oldest event.
-func byName(backlogs []store.Backlog) map[bus.ClientName]store.Backlog {
-	joined := make(map[bus.ClientName]store.Backlog, len(backlogs))
-	for _, b := range backlogs {
-		if a, ok := joined[b.Client]; ok {
-			b.Events += a.Events
-			b.Batches += a.Batches
-			if a.Subscribed && (!b.Subscribed || a.Health < b.Health) {
-				b.Health = a.Health
-			}
-			b.Subscribed = b.Subscribed || a.Subscribed
-			if b.OldestAt.IsZero() || !a.OldestAt.IsZero() && a.OldestAt.Before(b.OldestAt) {
-				b.OldestAt = a.OldestAt
-			}
-		}
-		joined[b.Client] = b
-	}
-	return joined
-}
-
-// marks are the most memory that Redis may use, and the marks of autodrop, in bytes.
-func marks(limits bus.MemoryLimits, memory *store.Memory) (most, high, low int64) {
-	high, low = limits.Marks(memory.Max)
-	return high + (high - low), high, low
 }

@@ -1,12 +1,13 @@
-package telemetry
+// Package logs writes the log, and warns in it of file descriptors that have run out.
+package logs
 
 import (
 	"io"
 	"log/slog"
 )
 
-// NewLogger makes a logger that writes one line an event to w, as JSON or as text.
-func NewLogger(w io.Writer, level slog.Level, json bool) *slog.Logger {
+// New makes a logger that writes one line an event to w, as JSON or as text.
+func New(w io.Writer, level slog.Level, json bool) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if json {
 		options.ReplaceAttr = inSeconds

@@ -1,22 +1,21 @@
-package telemetry_test
+package logs_test
 
 import (
 	"bytes"
 	"encoding/json"
 	"log/slog"
-	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/logs"
 )
 
 func TestLogger(t *testing.T) {
 	var out bytes.Buffer
-	log := telemetry.NewLogger(&out, slog.LevelWarn, true)
+	log := logs.New(&out, slog.LevelWarn, true)
 	log.Info("hidden")
 	log.Warn("shown", "key", "value", "duration", 1500*time.Millisecond)
 	var line map[string]any
@@ -26,14 +25,6 @@ func TestLogger(t *testing.T) {
 	assert.InEpsilon(t, 1.5, line["duration"], 1e-9, "seconds")
 
 	out.Reset()
-	telemetry.NewLogger(&out, slog.LevelDebug, false).Debug("shown", "key", "value")
+	logs.New(&out, slog.LevelDebug, false).Debug("shown", "key", "value")
 	assert.Contains(t, out.String(), "level=DEBUG msg=shown key=value\n")
-}
-
-func TestMetricsServesTheRuntimes(t *testing.T) {
-	w := httptest.NewRecorder()
-	telemetry.NewMetrics().Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
-	assert.Equal(t, 200, w.Code)
-	assert.Contains(t, w.Header().Get("Content-Type"), "text/plain")
-	assert.Contains(t, w.Body.String(), "\ngo_goroutines ")
 }

@@ -1,4 +1,4 @@
-package telemetry
+package metricservice
 
 import (
 	"bytes"
@@ -23,14 +23,14 @@ func TestThePrinterPrintsWhatChangedOnOneLine(t *testing.T) {
 			var logged bytes.Buffer
 			level := &slog.LevelVar{}
 			p := newPrinter(slog.New(handler(&logged, &slog.HandlerOptions{Level: level})), "mybus", "staging")
-			measures := []measure{{bus.NewCounter("redis.bytes_used"), 7, false}, {bus.NewCounter("unused"), 0, false}}
+			measures := []Measure{{bus.NewCounter("redis.bytes_used"), 7, false}, {bus.NewCounter("unused"), 0, false}}
 			for i := range 1000 {
 				tag := bus.Tag{Name: "subscriber", Value: fmt.Sprintf("a-subscriber-%d", i)}
-				measures = append(measures, measure{bus.NewCounter("subscriber.queue.events", tag), 1, false})
+				measures = append(measures, Measure{bus.NewCounter("subscriber.queue.events", tag), 1, false})
 			}
 			send := func() []string {
 				logged.Reset()
-				require.NoError(t, p.send(t.Context(), measures))
+				require.NoError(t, p.Send(t.Context(), measures))
 				return strings.Split(strings.TrimSuffix(logged.String(), "\n"), "\n")
 			}
 			lines := send()
@@ -42,7 +42,7 @@ func TestThePrinterPrintsWhatChangedOnOneLine(t *testing.T) {
 			assert.NotContains(t, lines[0], "unused")
 			assert.Equal(t, []string{""}, send(), "nothing has changed")
 
-			measures[500].value, measures[0].value = 0, 8
+			measures[500].Value, measures[0].Value = 0, 8
 			lines = send()
 			require.Len(t, lines, 1)
 			assert.Equal(t, 1, strings.Count(lines[0], "subscriber.queue"))
@@ -50,7 +50,7 @@ func TestThePrinterPrintsWhatChangedOnOneLine(t *testing.T) {
 
 			level.Set(slog.LevelDebug)
 			for i := range measures {
-				measures[i].value += 100
+				measures[i].Value += 100
 			}
 			lines = send()
 			assert.Greater(t, len(lines), 10)

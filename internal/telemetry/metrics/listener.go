@@ -1,4 +1,4 @@
-package telemetry
+package metrics
 
 import (
 	"context"
@@ -18,9 +18,9 @@ const (
 
 // Serve serves the metrics on a listener of their own, without authentication, until the context is done, and closes
 // it. On a loopback or private address it also serves the profiles of net/http/pprof.
-func (m *Metrics) Serve(ctx context.Context, listener net.Listener, log *slog.Logger) error {
+func (r *Registry) Serve(ctx context.Context, listener net.Listener, log *slog.Logger) error {
 	server := &http.Server{
-		Handler:           m.pages(isPrivate(listener.Addr())),
+		Handler:           r.pages(isPrivate(listener.Addr())),
 		ReadHeaderTimeout: listenerReadTimeout,
 		ReadTimeout:       listenerReadTimeout,
 		WriteTimeout:      listenerWriteTimeout,
@@ -35,9 +35,9 @@ func (m *Metrics) Serve(ctx context.Context, listener net.Listener, log *slog.Lo
 	return err
 }
 
-func (m *Metrics) pages(profiles bool) http.Handler {
+func (r *Registry) pages(profiles bool) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", m.Handler())
+	mux.Handle("GET /metrics", r.Handler())
 	if profiles {
 		mux.HandleFunc("GET /debug/pprof/", pprof.Index)
 		mux.HandleFunc("GET /debug/pprof/cmdline", pprof.Cmdline)

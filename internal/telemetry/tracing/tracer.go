@@ -1,4 +1,5 @@
-package telemetry
+// Package tracing makes the spans of publishes, commits and deliveries, and sends them by OTLP.
+package tracing
 
 import (
 	"context"
@@ -28,8 +29,11 @@ type Tracer struct {
 	tracer   trace.Tracer
 }
 
-// NewTracer makes a tracer whose spans come from a service, unless the environment names another.
-func NewTracer(service, version string, log *slog.Logger) (*Tracer, error) {
+// closeTimeout bounds how long a tracer that is closed sends the spans that wait.
+const closeTimeout = 3 * time.Second
+
+// New makes a tracer whose spans come from a service, unless the environment names another.
+func New(service, version string, log *slog.Logger) (*Tracer, error) {
 	ctx := context.Background()
 	otel.SetErrorHandler(&traceErrors{log: log})
 	exporter, err := otlptracehttp.New(ctx)
@@ -51,7 +55,7 @@ func (t *Tracer) Close() {
 	if t == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), drainWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil {
 		otel.Handle(err)
@@ -67,14 +71,14 @@ func (t *Tracer) StartRequest(ctx context.Context, header http.Header) (context.
 	return t.start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
 }
 
-// StartFrom begins a span of what goes back to several others, given as [Origin] does. It is the child of the
+// StartFrom begins a span of what goes back to several others, given as [Traceparent] does. It is the child of the
 // first, and has links to the rest.
-func (t *Tracer) StartFrom(ctx context.Context, origins []string, name string) (context.Context, *Span) {
+func (t *Tracer) StartFrom(ctx context.Context, traceparents []string, name string) (context.Context, *Span) {
 	if t == nil {
 		return ctx, nil
 	}
 	var links []trace.Link
-	for i, origin := range origins {
+	for i, origin := range traceparents {
 		from := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": origin})
 		if i == 0 {
 			ctx = trace.ContextWithRemoteSpanContext(ctx, trace.SpanContextFromContext(from))
@@ -90,15 +94,15 @@ func (t *Tracer) start(ctx context.Context, name string, options ...trace.SpanSt
 	return ctx, &Span{span}
 }
 
-// Origin is a context's span as text (W3C traceparent), if it is to be kept, else empty.
-func Origin(ctx context.Context) string {
+// Traceparent is a context's span as text (W3C traceparent), if it is to be kept, else empty.
+func Traceparent(ctx context.Context) string {
 	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
-		return origin(span)
+		return traceparent(span)
 	}
 	return ""
 }
 
-func origin(span trace.SpanContext) string {
+func traceparent(span trace.SpanContext) string {
 	return "00-" + span.TraceID().String() + "-" + span.SpanID().String() + "-" + span.TraceFlags().String()
 }
 
@@ -113,7 +117,7 @@ type Span struct{ span trace.Span }
 // Follow is what comes after an origin: this span if it is of the same trace, else the origin itself.
 func (s *Span) Follow(from string) string {
 	if own := s.span.SpanContext(); own.IsSampled() && own.TraceID().String() == from[3:35] {
-		return origin(own)
+		return traceparent(own)
 	}
 	return from
 }

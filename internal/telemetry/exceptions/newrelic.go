@@ -1,4 +1,4 @@
-package telemetry
+package exceptions
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package telemetry
+package exceptions
 
 import (
 	"context"
@@ -56,9 +56,9 @@ type Reporter struct {
 	running  sync.WaitGroup
 }
 
-// ReporterOptions say what a [Reporter] reports, and where.
-type ReporterOptions struct {
-	Service ExceptionService
+// Options say what a [Reporter] reports, and where.
+type Options struct {
+	Service Service
 	// Program and Version are what reports come from.
 	Program, Version string
 	// Secrets are texts that no report may have.
@@ -69,7 +69,7 @@ type ReporterOptions struct {
 
 // NewReporter makes a reporter, and starts its goroutine if there is a service. The error says what is wrong with the
 // service, and shows no secret.
-func NewReporter(o ReporterOptions, log *slog.Logger) (*Reporter, error) {
+func NewReporter(o Options, log *slog.Logger) (*Reporter, error) {
 	sender, err := newSender(o.Service, o.Program, o.Version, o.Transport)
 	if err != nil {
 		return nil, err

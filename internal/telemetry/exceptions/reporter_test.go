@@ -1,4 +1,4 @@
-package telemetry_test
+package exceptions_test
 
 import (
 	"bytes"
@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"routemaster/internal/store/storetest"
-	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/exceptions"
 )
 
 func TestMain(m *testing.M) {
@@ -61,11 +61,11 @@ func (s *service) got() []string {
 	return append([]string{}, s.bodies...)
 }
 
-func newReporter(t *testing.T, name, url string) (*telemetry.Reporter, *storetest.Buffer) {
+func newReporter(t *testing.T, name, url string) (*exceptions.Reporter, *storetest.Buffer) {
 	t.Helper()
 	out := &storetest.Buffer{}
-	r, err := telemetry.NewReporter(telemetry.ReporterOptions{
-		Service: telemetry.ExceptionService{Name: name, URL: url}, Program: "routemaster", Version: "1", Secrets: []string{"the-root-key", "x"},
+	r, err := exceptions.NewReporter(exceptions.Options{
+		Service: exceptions.Service{Name: name, URL: url}, Program: "routemaster", Version: "1", Secrets: []string{"the-root-key", "x"},
 	}, slog.New(slog.NewTextHandler(out, nil)))
 	require.NoError(t, err)
 	return r, out
@@ -73,7 +73,7 @@ func newReporter(t *testing.T, name, url string) (*telemetry.Reporter, *storetes
 
 func TestNobodyWaitsForAnExceptionService(t *testing.T) {
 	s := newService(t)
-	r, out := newReporter(t, telemetry.ServiceHoneybadger, s.url)
+	r, out := newReporter(t, exceptions.Honeybadger, s.url)
 	log := slog.New(slog.DiscardHandler)
 	storetest.Promptly(t, time.Second, func() time.Duration { // although the service hangs
 		return storetest.Took(func() {
@@ -102,7 +102,7 @@ func TestAnEndIsNotHeldUpByAnExceptionService(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			storetest.Promptly(t, endsWithin, func() time.Duration {
-				r, out := newReporter(t, telemetry.ServiceHoneybadger, url)
+				r, out := newReporter(t, exceptions.Honeybadger, url)
 				for range 50 {
 					r.Error(slog.New(slog.DiscardHandler), "poison", errors.New("no"))
 				}
@@ -118,7 +118,7 @@ func TestAnEndIsNotHeldUpByAnExceptionService(t *testing.T) {
 func TestNewRelicMayBeAway(t *testing.T) {
 	url := "https://" + strings.Repeat("0123456789", 4) + "@" + storetest.FreeAddress(t)
 	storetest.Promptly(t, endsWithin, func() time.Duration {
-		r, out := newReporter(t, telemetry.ServiceNewRelic, url)
+		r, out := newReporter(t, exceptions.NewRelic, url)
 		r.Error(slog.New(slog.DiscardHandler), "poison", errors.New("no"))
 		took := storetest.Took(r.Close)
 		assert.Contains(t, out.String(), "reports of exceptions do not arrive")
@@ -139,8 +139,8 @@ func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestSentryMayHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out := &storetest.Buffer{}
-		r, err := telemetry.NewReporter(telemetry.ReporterOptions{
-			Service: telemetry.ExceptionService{Name: telemetry.ServiceSentry, URL: "https://the-api-key@sentry.example/42"}, Transport: hanging{},
+		r, err := exceptions.NewReporter(exceptions.Options{
+			Service: exceptions.Service{Name: exceptions.Sentry, URL: "https://the-api-key@sentry.example/42"}, Transport: hanging{},
 		}, slog.New(slog.NewTextHandler(out, nil)))
 		require.NoError(t, err)
 		start := time.Now()
@@ -174,8 +174,8 @@ func (b *busy) RoundTrip(*http.Request) (*http.Response, error) {
 // TestWhatSentryDoesNotWantHasNotArrived has Sentry ask for a pause, in which its client drops what it is given.
 func TestWhatSentryDoesNotWantHasNotArrived(t *testing.T) {
 	out, service := &storetest.Buffer{}, &busy{}
-	r, err := telemetry.NewReporter(telemetry.ReporterOptions{
-		Service: telemetry.ExceptionService{Name: telemetry.ServiceSentry, URL: "https://the-api-key@sentry.example/42"}, Transport: service,
+	r, err := exceptions.NewReporter(exceptions.Options{
+		Service: exceptions.Service{Name: exceptions.Sentry, URL: "https://the-api-key@sentry.example/42"}, Transport: service,
 	}, slog.New(slog.NewTextHandler(out, nil)))
 	require.NoError(t, err)
 	for range 2 {
@@ -190,7 +190,7 @@ func TestWhatSentryDoesNotWantHasNotArrived(t *testing.T) {
 func TestAReportHasNoSecret(t *testing.T) {
 	s := newService(t)
 	close(s.answer)
-	r, _ := newReporter(t, telemetry.ServiceHoneybadger, s.url)
+	r, _ := newReporter(t, exceptions.Honeybadger, s.url)
 	var log bytes.Buffer
 	func() {
 		defer func() {
@@ -210,9 +210,9 @@ func TestAReportHasNoSecret(t *testing.T) {
 }
 
 func TestAReporterWithoutServiceOnlyLogs(t *testing.T) {
-	printing, _ := newReporter(t, telemetry.ServicePrint, "")
+	printing, _ := newReporter(t, exceptions.Print, "")
 	defer printing.Close()
-	for _, r := range []*telemetry.Reporter{nil, printing} {
+	for _, r := range []*exceptions.Reporter{nil, printing} {
 		var log bytes.Buffer
 		r.Error(slog.New(slog.NewTextHandler(&log, nil)), "a request failed", errors.New("no"), slog.Int("n", 1))
 		assert.Contains(t, log.String(), `level=ERROR msg="a request failed" n=1 error=no`)

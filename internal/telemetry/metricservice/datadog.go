@@ -1,4 +1,4 @@
-package telemetry
+package metricservice
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/DataDog/datadog-go/v5/statsd"
+
+	"routemaster/internal/telemetry"
 )
 
 // datadog sends measures to the Datadog agent. Each run has a client of its own, so that it follows an agent that moves, and
@@ -21,25 +23,25 @@ type datadog struct {
 // writeTimeout bounds one packet to an agent that hangs behind a socket file.
 const writeTimeout = 50 * time.Millisecond
 
-func (d *datadog) takesIncrements() bool { return true }
+func (d *datadog) TakesIncrements() bool { return true }
 
-func (d *datadog) send(ctx context.Context, measures []measure) (err error) {
+func (d *datadog) Send(ctx context.Context, measures []Measure) (err error) {
 	address, err := resolve(ctx, d.agent)
 	if err != nil {
 		return err
 	}
 	client, err := statsd.New(address,
-		statsd.WithNamespace(namespace), statsd.WithTags(d.tags), statsd.WithoutTelemetry(), statsd.WithoutOriginDetection(),
+		statsd.WithNamespace(telemetry.Namespace), statsd.WithTags(d.tags), statsd.WithoutTelemetry(), statsd.WithoutOriginDetection(),
 		statsd.WithoutClientSideAggregation(), statsd.WithWriteTimeout(writeTimeout), statsd.WithConnectTimeout(writeTimeout))
 	if err != nil {
 		return fmt.Errorf("the Datadog agent: %w", err)
 	}
 	defer func() { err = errors.Join(err, client.Close()) }() // it sends what waits
 	for _, m := range measures {
-		if m.increments {
-			err = client.Count(m.Name, m.value, m.tags(), 1)
+		if m.Increment {
+			err = client.Count(m.Name, m.Value, m.tags(), 1)
 		} else {
-			err = client.Gauge(m.Name, float64(m.value), m.tags(), 1)
+			err = client.Gauge(m.Name, float64(m.Value), m.tags(), 1)
 		}
 		if err != nil {
 			return err

@@ -1,4 +1,6 @@
-package telemetry
+// Package exceptions reports what must not happen to the log and to an exception service. Nobody
+// waits for the service.
+package exceptions
 
 import (
 	"errors"
@@ -10,18 +12,18 @@ import (
 
 // The services that exceptions can be reported to.
 const (
-	ServicePrint       = "print"
-	ServiceSentry      = "sentry"
-	ServiceHoneybadger = "honeybadger"
-	ServiceNewRelic    = "new_relic"
+	Print       = "print"
+	Sentry      = "sentry"
+	Honeybadger = "honeybadger"
+	NewRelic    = "new_relic"
 )
 
-// ExceptionServices lists all services.
-var ExceptionServices = []string{ServicePrint, ServiceSentry, ServiceHoneybadger, ServiceNewRelic}
+// Services lists all services.
+var Services = []string{Print, Sentry, Honeybadger, NewRelic}
 
-// ExceptionService says where exceptions are reported.
-type ExceptionService struct {
-	// Name is one of [ExceptionServices]; empty is as good as [ServicePrint].
+// Service says where exceptions are reported.
+type Service struct {
+	// Name is one of [Services]; empty is as good as [Print].
 	Name string
 	// URL holds the key as its user name, and the host. It is secret.
 	URL string
@@ -29,14 +31,14 @@ type ExceptionService struct {
 
 // serviceURLs are what a service's URL looks like.
 var serviceURLs = map[string]string{
-	ServiceSentry:      "the project's DSN, like https://PUBLIC_KEY@o1.ingest.sentry.io/2",
-	ServiceHoneybadger: "like https://API_KEY@api.honeybadger.io",
-	ServiceNewRelic:    "like https://LICENSE_KEY@collector.newrelic.com, with a license key of 40 characters",
+	Sentry:      "the project's DSN, like https://PUBLIC_KEY@o1.ingest.sentry.io/2",
+	Honeybadger: "like https://API_KEY@api.honeybadger.io",
+	NewRelic:    "like https://LICENSE_KEY@collector.newrelic.com, with a license key of 40 characters",
 }
 
 // Check returns an error that says what the URL must be, but not what it is, unless it is right.
-func (s ExceptionService) Check() error {
-	if s.Name == "" || s.Name == ServicePrint {
+func (s Service) Check() error {
+	if s.Name == "" || s.Name == Print {
 		return nil
 	}
 	if _, _, err := s.parse(); err != nil {
@@ -49,7 +51,7 @@ func (s ExceptionService) Check() error {
 var licenses = regexp.MustCompile(`\A[A-Za-z0-9]{40}\z`)
 
 // parse returns the service's key and the URL without it.
-func (s ExceptionService) parse() (key string, at *url.URL, err error) {
+func (s Service) parse() (key string, at *url.URL, err error) {
 	at, err = url.Parse(s.URL)
 	if err != nil {
 		return "", nil, err
@@ -59,11 +61,11 @@ func (s ExceptionService) parse() (key string, at *url.URL, err error) {
 	plain := at.RawQuery == "" && at.Fragment == "" && (at.Path == "" || at.Path == "/")
 	right := key != "" && at.Hostname() != "" && (at.Scheme == "https" || at.Scheme == "http")
 	switch s.Name {
-	case ServiceSentry:
+	case Sentry:
 		err = checkDSN(s.URL)
-	case ServiceHoneybadger:
+	case Honeybadger:
 		right = right && plain
-	case ServiceNewRelic:
+	case NewRelic:
 		right = right && plain && at.Scheme == "https" && licenses.MatchString(key)
 	}
 	if err == nil && !right {
@@ -81,8 +83,8 @@ type sender interface {
 }
 
 // newSender makes the sender of a service, nil if there is none.
-func newSender(s ExceptionService, program, version string, transport http.RoundTripper) (sender, error) {
-	if s.Name == "" || s.Name == ServicePrint {
+func newSender(s Service, program, version string, transport http.RoundTripper) (sender, error) {
+	if s.Name == "" || s.Name == Print {
 		return nil, nil
 	}
 	key, at, err := s.parse()
@@ -90,11 +92,11 @@ func newSender(s ExceptionService, program, version string, transport http.Round
 		return nil, s.Check()
 	}
 	switch s.Name {
-	case ServiceSentry:
+	case Sentry:
 		return newSentry(s.URL, version, transport)
-	case ServiceHoneybadger:
+	case Honeybadger:
 		return newHoneybadger(key, at), nil
-	case ServiceNewRelic:
+	case NewRelic:
 		return newNewRelic(key, at, program, transport)
 	}
 	return nil, fmt.Errorf("there is no exception service %q", s.Name)

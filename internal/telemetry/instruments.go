@@ -1,21 +1,16 @@
 package telemetry
 
 import (
-	"net/http"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promauto"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"routemaster/internal/bus"
 )
 
-// Metrics holds the Prometheus metrics of one process. README.md explains each.
-type Metrics struct {
-	registry *prometheus.Registry
-
+// instruments are the Prometheus metrics that a [Recorder] feeds. README.md explains each.
+type instruments struct {
 	topics         children[prometheus.Counter]
 	publishedBytes prometheus.Counter
 	enqueued       prometheus.Counter
@@ -36,14 +31,6 @@ type Metrics struct {
 	threads, busy                 *prometheus.GaugeVec
 }
 
-// How a delivery ends.
-const (
-	success = iota
-	failure
-)
-
-var statuses = [2]string{"success", "failure"}
-
 // outcomes count the deliveries to one subscriber, by status.
 type outcomes struct{ batches, events [2]prometheus.Counter }
 
@@ -53,14 +40,8 @@ var (
 	ages      = prometheus.ExponentialBuckets(0.005, 4, 12)
 )
 
-// NewMetrics makes the metrics of a process, those of the Go runtime included.
-func NewMetrics() *Metrics {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-	)
-	m := &Metrics{registry: registry}
+func newInstruments(registry prometheus.Registerer) *instruments {
+	m := &instruments{}
 	register := promauto.With(registry)
 	m.registerPublishing(register)
 	m.registerDelivery(register)
@@ -68,7 +49,7 @@ func NewMetrics() *Metrics {
 	return m
 }
 
-func (m *Metrics) registerPublishing(register promauto.Factory) {
+func (m *instruments) registerPublishing(register promauto.Factory) {
 	topics := register.NewCounterVec(counter("published_events_total", "Events stored, by topic."), []string{"topic"})
 	m.topics.make = func(topic string) prometheus.Counter { return topics.WithLabelValues(topic) }
 	m.publishedBytes = register.NewCounter(counter("published_bytes_total", "Bytes of the events stored, packed."))
@@ -77,18 +58,19 @@ func (m *Metrics) registerPublishing(register promauto.Factory) {
 	m.commitEvents = register.NewHistogram(histogram("commit_events", "Events that one round trip to Redis stored.", prometheus.ExponentialBuckets(1, 2, 12)))
 }
 
-func (m *Metrics) registerDelivery(register promauto.Factory) {
+func (m *instruments) registerDelivery(register promauto.Factory) {
 	batches := register.NewCounterVec(counter("deliveries_total", "Deliveries that ended, by subscriber and status."), []string{"subscriber", "status"})
 	events := register.NewCounterVec(counter("delivered_events_total", "Events in deliveries that ended, by subscriber and status."), []string{"subscriber", "status"})
 	times := register.NewHistogramVec(histogram("delivery_duration_seconds", "Time that a delivery took, by status.", durations), []string{"status"})
 	m.subscribers.make = func(subscriber string) (o outcomes) {
-		for i, status := range statuses {
-			o.batches[i], o.events[i] = batches.WithLabelValues(subscriber, status), events.WithLabelValues(subscriber, status)
+		for _, s := range Statuses {
+			o.batches[s] = batches.WithLabelValues(subscriber, s.String())
+			o.events[s] = events.WithLabelValues(subscriber, s.String())
 		}
 		return o
 	}
-	for i, status := range statuses {
-		m.deliveryTime[i] = times.WithLabelValues(status)
+	for _, s := range Statuses {
+		m.deliveryTime[s] = times.WithLabelValues(s.String())
 	}
 	m.age = register.NewHistogram(histogram("delivery_age_seconds", "Age of a batch's oldest event when it was acknowledged.", ages))
 	m.lateness = register.NewHistogram(histogram("queue_lateness_seconds",
@@ -101,7 +83,7 @@ func (m *Metrics) registerDelivery(register promauto.Factory) {
 	}
 }
 
-func (m *Metrics) registerHousekeeping(register promauto.Factory) {
+func (m *instruments) registerHousekeeping(register promauto.Factory) {
 	dropped := register.NewCounterVec(counter("autodropped_events_total", "Events dropped because Redis was about to be full, by subscriber."), []string{"subscriber"})
 	m.dropped.make = func(subscriber string) prometheus.Counter { return dropped.WithLabelValues(subscriber) }
 	m.droppedBatches = register.NewCounter(counter("autodropped_batches_total", "Batches dropped because Redis was about to be full."))
@@ -122,21 +104,14 @@ func (m *Metrics) registerHousekeeping(register promauto.Factory) {
 	}
 }
 
-const namespace = "routemaster"
-
 func counter(name, help string) prometheus.CounterOpts {
-	return prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}
+	return prometheus.CounterOpts{Namespace: Namespace, Name: name, Help: help}
 }
 
 func gauge(name, help string) prometheus.GaugeOpts {
-	return prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}
+	return prometheus.GaugeOpts{Namespace: Namespace, Name: name, Help: help}
 }
 
 func histogram(name, help string, buckets []float64) prometheus.HistogramOpts {
-	return prometheus.HistogramOpts{Namespace: namespace, Name: name, Help: help, Buckets: buckets}
-}
-
-// Handler serves the metrics as Prometheus text. What can be read is served though Redis is away.
-func (m *Metrics) Handler() http.Handler {
-	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
+	return prometheus.HistogramOpts{Namespace: Namespace, Name: name, Help: help, Buckets: buckets}
 }

@@ -1,4 +1,4 @@
-package telemetry
+package metrics
 
 import (
 	"context"
@@ -6,21 +6,12 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"routemaster/internal/bus"
 )
-
-func TestWhatCountersHaveGrownBy(t *testing.T) {
-	a, b, c, d := bus.NewCounter("a"), bus.NewCounter("b"), bus.NewCounter("c"), bus.NewCounter("d")
-	now := map[bus.Counter]int64{a: 5, b: 5, c: 3, d: 2}
-	assert.Empty(t, grown(nil, now), "the first time nothing is known")
-	assert.Equal(t, map[bus.Counter]int64{a: 2, c: 3, d: 2}, grown(map[bus.Counter]int64{a: 3, b: 5, c: 9}, now),
-		"it has grown; it has not; it began anew; it is new")
-}
 
 // TestProfilesAreOnPrivateAddressesOnly listens on all addresses of the host.
 func TestProfilesAreOnPrivateAddressesOnly(t *testing.T) {
@@ -29,7 +20,7 @@ func TestProfilesAreOnPrivateAddressesOnly(t *testing.T) {
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
 		served := make(chan error)
-		go func() { served <- NewMetrics().Serve(ctx, listener, slog.New(slog.DiscardHandler)) }()
+		go func() { served <- NewRegistry().Serve(ctx, listener, slog.New(slog.DiscardHandler)) }()
 		_, port, err := net.SplitHostPort(listener.Addr().String())
 		require.NoError(t, err)
 		for path, want := range map[string]int{"/metrics": http.StatusOK, "/debug/pprof/": want, "/debug/pprof/cmdline": want} {
@@ -46,4 +37,12 @@ func TestProfilesAreOnPrivateAddressesOnly(t *testing.T) {
 	for ip, want := range map[string]bool{"127.0.0.1": true, "10.1.2.3": true, "192.168.0.1": true, "fd00::1": true, "::1": true, "8.8.8.8": false, "0.0.0.0": false} {
 		assert.Equal(t, want, isPrivate(&net.TCPAddr{IP: net.ParseIP(ip)}), ip)
 	}
+}
+
+func TestMetricsServesTheRuntimes(t *testing.T) {
+	w := httptest.NewRecorder()
+	NewRegistry().Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	assert.Equal(t, 200, w.Code)
+	assert.Contains(t, w.Header().Get("Content-Type"), "text/plain")
+	assert.Contains(t, w.Body.String(), "\ngo_goroutines ")
 }

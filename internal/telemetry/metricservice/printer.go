@@ -1,4 +1,4 @@
-package telemetry
+package metricservice
 
 import (
 	"context"
@@ -25,9 +25,9 @@ func newPrinter(log *slog.Logger, app, env string) *printer {
 	return &printer{log: log.With("app", app, "env", env), lead: len(around) + len(strconv.Quote(app)+strconv.Quote(env)), printed: map[string]int64{}}
 }
 
-func (p *printer) takesIncrements() bool { return false }
+func (p *printer) TakesIncrements() bool { return false }
 
-func (p *printer) send(ctx context.Context, measures []measure) error {
+func (p *printer) Send(ctx context.Context, measures []Measure) error {
 	message, level := "metrics", slog.LevelInfo
 	for changed := p.changed(measures); len(changed) > 0; {
 		fit := p.fit(changed)
@@ -43,20 +43,20 @@ func (p *printer) send(ctx context.Context, measures []measure) error {
 
 // changed are the measures that have another value than when they were printed last. Those of the whole bus come
 // first, then those of a queue and the like: the ones that tell most. A measure that is gone is not told of.
-func (p *printer) changed(measures []measure) (changed []slog.Attr) {
+func (p *printer) changed(measures []Measure) (changed []slog.Attr) {
 	now := map[string]int64{}
 	var whole, others []slog.Attr
 	for _, m := range measures {
 		label := m.label()
-		if m.value != 0 {
-			now[label] = m.value
+		if m.Value != 0 {
+			now[label] = m.Value
 		}
 		switch {
-		case m.value == p.printed[label]:
+		case m.Value == p.printed[label]:
 		case len(m.tags()) == 0 || m.Name == "jobs.count":
-			whole = append(whole, slog.Int64(label, m.value))
+			whole = append(whole, slog.Int64(label, m.Value))
 		default:
-			others = append(others, slog.Int64(label, m.value))
+			others = append(others, slog.Int64(label, m.Value))
 		}
 	}
 	p.printed = now
@@ -77,7 +77,7 @@ func (p *printer) fit(changed []slog.Attr) (n int) {
 }
 
 // label is a measure's name with its tags: jobs.count{queue:main,status:instant}.
-func (m *measure) label() string {
+func (m *Measure) label() string {
 	tags := m.tags()
 	if len(tags) == 0 {
 		return m.Name
@@ -86,7 +86,7 @@ func (m *measure) label() string {
 }
 
 // tags are a measure's tags, as Datadog writes them.
-func (m *measure) tags() (tags []string) {
+func (m *Measure) tags() (tags []string) {
 	for _, tag := range m.All() {
 		tags = append(tags, tag.Name+":"+tag.Value)
 	}

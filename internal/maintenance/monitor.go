@@ -1,4 +1,4 @@
-package telemetry
+package maintenance
 
 import (
 	"cmp"
@@ -10,40 +10,15 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metricservice"
 )
-
-// measure is one value for a metric service.
-type measure struct {
-	bus.Counter // its name and tags
-	value       int64
-	// increments is whether the value only grows.
-	increments bool
-}
-
-// service takes measures.
-type service interface {
-	// send sends the measures of one run.
-	send(ctx context.Context, measures []measure) error
-	// takesIncrements is whether it wants to know by how much a counter has grown, not its value.
-	takesIncrements() bool
-}
-
-// MonitorConfig says what is sent where.
-type MonitorConfig struct {
-	// Service is "print", "datadog" or "none".
-	Service string
-	// Agent is the address of the Datadog agent: host:port, or a unix URL.
-	Agent string
-	// App and Env are tags of all measures.
-	App, Env string
-	Memory   bus.MemoryLimits
-}
 
 // Monitor sends what waits in the bus, and its counters, to a metric service.
 type Monitor struct {
 	store   *store.Store
-	memory  bus.MemoryLimits
-	service service
+	limits  bus.MemoryLimits
+	service metricservice.Service
 	log     *slog.Logger
 	now     func() time.Time
 	// failing is whether the last run could not send. One thread runs the monitor.
@@ -52,16 +27,9 @@ type Monitor struct {
 	damaged []string
 }
 
-// NewMonitor makes a monitor.
-func NewMonitor(st *store.Store, c MonitorConfig, log *slog.Logger, now func() time.Time) *Monitor {
-	m := &Monitor{store: st, memory: c.Memory, log: log, now: now}
-	switch c.Service {
-	case "print":
-		m.service = newPrinter(log, c.App, c.Env)
-	case "datadog":
-		m.service = &datadog{agent: c.Agent, tags: []string{"app:" + c.App, "env:" + c.Env}}
-	}
-	return m
+// NewMonitor makes a monitor. The service may be nil, for none.
+func NewMonitor(st *store.Store, limits bus.MemoryLimits, service metricservice.Service, log *slog.Logger, now func() time.Time) *Monitor {
+	return &Monitor{store: st, limits: limits, service: service, log: log, now: now}
 }
 
 // monitorWithin bounds one run, which keeps other housekeeping waiting.
@@ -76,7 +44,7 @@ func (m *Monitor) Monitor(ctx context.Context, _ *store.Task) store.Outcome {
 	defer cancel()
 	measures, err := m.measure(ctx)
 	if err == nil {
-		err = m.service.send(ctx, measures)
+		err = m.service.Send(ctx, measures)
 	}
 	if err != nil && !m.failing {
 		m.log.Warn("the metrics could not be sent", "error", err)
@@ -85,7 +53,7 @@ func (m *Monitor) Monitor(ctx context.Context, _ *store.Task) store.Outcome {
 	return store.Done
 }
 
-func (m *Monitor) measure(ctx context.Context) ([]measure, error) {
+func (m *Monitor) measure(ctx context.Context) ([]metricservice.Measure, error) {
 	snapshot, err := m.store.Snapshot(ctx, m.now())
 	if err != nil {
 		return nil, err
@@ -100,9 +68,9 @@ func (m *Monitor) measure(ctx context.Context) ([]measure, error) {
 		return nil, err
 	}
 	for c, n := range counts {
-		measures = append(measures, measure{c, n, true})
+		measures = append(measures, metricservice.Measure{Counter: c, Value: n, Increment: true})
 	}
-	slices.SortFunc(measures, func(a, b measure) int {
+	slices.SortFunc(measures, func(a, b metricservice.Measure) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), slices.CompareFunc(a.All(), b.All(), func(a, b bus.Tag) int {
 			return strings.Compare(a.Value, b.Value)
 		}))
@@ -110,11 +78,11 @@ func (m *Monitor) measure(ctx context.Context) ([]measure, error) {
 	return measures, nil
 }
 
-func (m *Monitor) gauges(snapshot store.Snapshot) (measures []measure) {
+func (m *Monitor) gauges(snapshot store.Snapshot) (measures []metricservice.Measure) {
 	add := func(name string, value int64, tags ...bus.Tag) {
-		measures = append(measures, measure{bus.NewCounter(name, tags...), value, false})
+		measures = append(measures, metricservice.Measure{Counter: bus.NewCounter(name, tags...), Value: value})
 	}
-	for name, b := range byName(snapshot.Backlogs) {
+	for name, b := range telemetry.ByClient(snapshot.Backlogs) {
 		tag := bus.Tag{Name: "subscriber", Value: string(name)}
 		add("subscriber.queue.batches", b.Batches, tag)
 		add("subscriber.queue.events", b.Events, tag)
@@ -125,9 +93,9 @@ func (m *Monitor) gauges(snapshot store.Snapshot) (measures []measure) {
 		add("jobs.count", jobs.Scheduled, tag, bus.Tag{Name: "status", Value: "scheduled"})
 	}
 	if snapshot.Memory != nil {
-		most, high, low := marks(m.memory, snapshot.Memory)
+		limit, high, low := m.limits.Marks(snapshot.Memory.Max)
 		add("redis.bytes_used", snapshot.Memory.Used)
-		add("redis.max_mem", most)
+		add("redis.max_mem", limit)
 		add("redis.high_mark", high)
 		add("redis.low_mark", low)
 	}
@@ -147,7 +115,7 @@ func (m *Monitor) counts(ctx context.Context) (map[bus.Counter]int64, error) {
 	}
 	counts[bus.NewCounter("redis.used_cpu_user")] = cpu.User.Milliseconds()
 	counts[bus.NewCounter("redis.used_cpu_sys")] = cpu.System.Milliseconds()
-	if !m.service.takesIncrements() {
+	if !m.service.TakesIncrements() {
 		return counts, nil
 	}
 	before, err := m.store.SwapMonitored(ctx, counts)

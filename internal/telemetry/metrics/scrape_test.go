@@ -1,0 +1,175 @@
+package metrics_test
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
+	"routemaster/internal/wire"
+)
+
+// page reads the metrics.
+func page(t testing.TB, r *metrics.Registry) string {
+	t.Helper()
+	w := httptest.NewRecorder()
+	r.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil))
+	require.Equal(t, 200, w.Code, w.Body.String())
+	return w.Body.String()
+}
+
+// shown reads what a scrape shows of a store, from a page of its own: a page is a second old at most. A scrape has half a second for
+// Redis, which a busy machine may need, so it is tried again until Redis has told.
+func shown(t testing.TB, st *store.Store, now func() time.Time) (text string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		registry := metrics.NewRegistry()
+		registry.AddBus(st, metrics.BusOptions{}, now)
+		text = page(t, registry)
+		return strings.Contains(text, "\nroutemaster_redis_up 1\n")
+	}, 30*time.Second, time.Millisecond, "Redis tells nothing")
+	return text
+}
+
+// TestAScrapeIsFast reads the metrics of a bus with 1,000 subscribers, all of whom have something queued.
+func TestAScrapeIsFast(t *testing.T) {
+	subscribers := 1000
+	if storetest.RaceDetector { // which makes it so slow that Redis is not waited for
+		subscribers = 100
+	}
+	server := storetest.Real(t)
+	st := server.Open(t)
+	ctx := t.Context()
+	timeout := time.Hour
+	require.NoError(t, st.PutToken(ctx, "publisher--1", "publisher"))
+	for i := range subscribers {
+		name := fmt.Sprintf("subscriber-%d", i)
+		require.NoError(t, st.PutToken(ctx, bus.Token(name+"--1"), bus.ClientName(name)))
+		require.NoError(t, st.Subscribe(ctx, bus.Token(name+"--1"), bus.Subscription{
+			Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/", Timeout: &timeout,
+		}, time.Now()))
+	}
+	event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Noop, URL: "https://x.example/"}, 64)
+	require.NoError(t, err)
+	for range 150 {
+		require.NoError(t, st.Publish(ctx, store.Publication{
+			Topic: "widgets", Publisher: "publisher--1", Events: []wire.PackedEvent{event}, ReceivedAt: time.Now().UnixMilli(),
+		}))
+	}
+	counted := map[bus.Counter]int64{}
+	for i := range subscribers {
+		queue := bus.Tag{Name: "queue", Value: fmt.Sprintf("subscriber-%d", i)}
+		for _, name := range []string{"delivery.batches", "delivery.events", "delivery.time"} {
+			counted[bus.NewCounter(name, queue, bus.Tag{Name: "status", Value: "success"})] = 123
+			counted[bus.NewCounter(name, queue, bus.Tag{Name: "status", Value: "failure"})] = 45
+		}
+	}
+	require.NoError(t, st.AddCounters(ctx, counted))
+	text := shown(t, st, time.Now)
+	assert.Equal(t, subscribers, strings.Count(text, "\nroutemaster_subscriber_queued_events{"))
+	assert.Equal(t, subscribers, strings.Count(text, "\nroutemaster_subscriber_oldest_event_age_seconds{"))
+	assert.Equal(t, 2*subscribers, strings.Count(text, "\nroutemaster_bus_deliveries_total{"))
+	assert.NotContains(t, text, "--1", "tokens are secret")
+	if storetest.RaceDetector {
+		return
+	}
+	storetest.Promptly(t, 100*time.Millisecond, func() time.Duration {
+		took := storetest.Took(func() { shown(t, st, time.Now) })
+		t.Logf("a scrape with %d subscribers takes %v", subscribers, took)
+		return took
+	})
+}
+
+// TestClientsOfOneNameAreOne scrapes a bus where a client has two tokens.
+func TestClientsOfOneNameAreOne(t *testing.T) {
+	server := storetest.Embedded(t)
+	st := server.Open(t)
+	ctx, now := t.Context(), time.Now().Truncate(time.Millisecond) // as Redis has it
+	for _, token := range []bus.Token{"shop--1", "shop--2"} {
+		require.NoError(t, st.PutToken(ctx, token, "shop"))
+		require.NoError(t, st.Subscribe(ctx, token, bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/"}, now))
+	}
+	server.Raw.HSet(ctx, "subscriber:shop--2", "health_points", 7)
+	require.NoError(t, st.Publish(ctx, store.Publication{
+		Topic: "widgets", Publisher: "shop--1", Events: []wire.PackedEvent{"\xc0"}, ReceivedAt: now.Add(-time.Minute).UnixMilli(),
+	}))
+	text := shown(t, st, func() time.Time { return now })
+	assert.Contains(t, text, `routemaster_subscriber_queued_events{subscriber="shop"} 2`)
+	assert.Contains(t, text, `routemaster_subscriber_health_points{subscriber="shop"} 7`)
+	assert.Contains(t, text, `routemaster_subscriber_oldest_event_age_seconds{subscriber="shop"} 60`+"\n")
+}
+
+// TestCountersOfTheBusAreScraped reads them in one process when others have counted: for those who are subscribed, and those for
+// whom something waits.
+func TestCountersOfTheBusAreScraped(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+		st := server.Open(t)
+		ctx := t.Context()
+		for token, name := range map[bus.Token]bus.ClientName{"shop--1": "shop", "gone--1": "gone", "secret": "secret"} { // the last by mistake
+			require.NoError(t, st.PutToken(ctx, token, name))
+			require.NoError(t, st.Subscribe(ctx, token, bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/"}, time.Now()))
+		}
+		require.NoError(t, st.Publish(ctx, store.Publication{
+			Topic: "widgets", Publisher: "shop--1", Events: []wire.PackedEvent{"\xc0"}, ReceivedAt: time.Now().UnixMilli(),
+		}))
+		require.NoError(t, st.DeleteSubscriber(ctx, "gone--1"))
+		nameless := bus.PublicName("secret", "secret")
+		scrape := func() string {
+			text := shown(t, st, time.Now)
+			assert.NotContains(t, text, "--1", "tokens are secret")
+			assert.NotContains(t, text, "secret")
+			problems, err := promlint.New(strings.NewReader(text)).Lint()
+			require.NoError(t, err)
+			assert.Empty(t, problems)
+			return text
+		}
+		text := scrape()
+		for _, name := range []bus.ClientName{"shop", nameless, "gone"} {
+			for _, status := range []string{"success", "failure"} {
+				assert.Contains(t, text, fmt.Sprintf("routemaster_bus_deliveries_total{status=%q,subscriber=%q} 0\n", status, name))
+				assert.Contains(t, text, fmt.Sprintf("routemaster_bus_delivered_events_total{status=%q,subscriber=%q} 0\n", status, name))
+			}
+			assert.Contains(t, text, fmt.Sprintf("routemaster_bus_autodropped_events_total{subscriber=%q} 0\n", name))
+		}
+
+		for range 2 { // two processes
+			r := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.DiscardHandler))
+			r.Delivered(&store.Delivery{Client: "shop"}, 3, time.Now(), time.Second, nil)
+			r.Delivered(&store.Delivery{Client: nameless}, 5, time.Now(), time.Second, errors.New("no"))
+			r.Delivered(&store.Delivery{Client: "unknown"}, 5, time.Now(), time.Second, nil)
+			r.Dropped("gone", 7)
+			r.Flush(ctx)
+		}
+		text = scrape()
+		for series, want := range map[string]int{
+			`deliveries_total{status="success",subscriber="shop"}`:                          2,
+			`deliveries_total{status="failure",subscriber="shop"}`:                          0,
+			`delivered_events_total{status="success",subscriber="shop"}`:                    6,
+			fmt.Sprintf(`deliveries_total{status="failure",subscriber=%q}`, nameless):       2,
+			fmt.Sprintf(`delivered_events_total{status="failure",subscriber=%q}`, nameless): 10,
+			`autodropped_events_total{subscriber="gone"}`:                                   14,
+			`autodropped_events_total{subscriber="shop"}`:                                   0,
+		} {
+			assert.Contains(t, text, fmt.Sprintf("routemaster_bus_%s %d\n", series, want))
+		}
+		assert.NotContains(t, text, "unknown")
+
+		require.NoError(t, server.Raw.Del(ctx, "counters").Err())
+		require.NoError(t, server.Raw.Set(ctx, "counters", "x", 0).Err())
+		text = scrape()
+		assert.NotContains(t, text, "routemaster_bus_", "0 would mean that they have begun anew")
+		assert.Contains(t, text, "routemaster_redis_up 1\n", "the rest is there")
+	})
+}

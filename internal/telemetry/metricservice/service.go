@@ -1,0 +1,46 @@
+// Package metricservice sends measures to the operator's metric service.
+package metricservice
+
+import (
+	"context"
+	"log/slog"
+
+	"routemaster/internal/bus"
+)
+
+// Measure is one value for a metric service.
+type Measure struct {
+	bus.Counter // its name and tags
+	Value       int64
+	// Increment is whether the value is by how much a counter has grown.
+	Increment bool
+}
+
+// Service takes measures. One goroutine at a time uses it.
+type Service interface {
+	// Send sends the measures of one run.
+	Send(ctx context.Context, measures []Measure) error
+	// TakesIncrements reports whether a counter's growth is wanted, not its value.
+	TakesIncrements() bool
+}
+
+// Config says what is sent where.
+type Config struct {
+	// Service is "print", "datadog" or "none".
+	Service string
+	// Agent is the address of the Datadog agent: host:port, or a unix URL.
+	Agent string
+	// App and Env are tags of all measures.
+	App, Env string
+}
+
+// New makes the service that a configuration names, nil for "none".
+func New(c Config, log *slog.Logger) Service {
+	switch c.Service {
+	case "print":
+		return newPrinter(log, c.App, c.Env)
+	case "datadog":
+		return &datadog{agent: c.Agent, tags: []string{"app:" + c.App, "env:" + c.Env}}
+	}
+	return nil
+}

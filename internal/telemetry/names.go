@@ -1,0 +1,77 @@
+package telemetry
+
+import (
+	"strings"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+)
+
+// Namespace is the first part of the name of every metric of ours.
+const Namespace = "routemaster"
+
+// Counters of the bus that a scrape reads back. Each has a [QueueTag].
+const (
+	DeliveriesCounter      = "delivery.batches" // also by [StatusTag]
+	DeliveredEventsCounter = "delivery.events"  // also by [StatusTag]
+	DroppedEventsCounter   = "events.autodropped"
+)
+
+// QueueTag says whose queue a counter is about. The Ruby original put the subscriber's token here,
+// which is a secret: ours is the client's public name.
+func QueueTag(subscriber bus.ClientName) bus.Tag {
+	return bus.Tag{Name: "queue", Value: string(subscriber)}
+}
+
+// Status is how a delivery ended.
+type Status int
+
+// The statuses of a delivery.
+const (
+	Success Status = iota
+	Failure
+)
+
+// Statuses lists all statuses.
+var Statuses = [...]Status{Success, Failure}
+
+// String returns the status as it stands in metrics.
+func (s Status) String() string { return [...]string{"success", "failure"}[s] }
+
+// StatusTag says how the deliveries of a counter ended.
+func StatusTag(status Status) bus.Tag {
+	return bus.Tag{Name: "status", Value: status.String()}
+}
+
+// publisherTag is the name in a publisher's token: what stands before "--", which is no secret.
+func publisherTag(token bus.Token) string {
+	name, _, ok := strings.Cut(string(token), "--")
+	switch {
+	case token == "":
+		return "null"
+	case !ok || name == "":
+		return "malformed"
+	}
+	return name
+}
+
+// ByClient joins the backlogs of subscribers that share a public name, as they do while a client's
+// token is being changed: the sum of what waits, the worst health and the oldest event.
+func ByClient(backlogs []store.Backlog) map[bus.ClientName]store.Backlog {
+	joined := make(map[bus.ClientName]store.Backlog, len(backlogs))
+	for _, b := range backlogs {
+		if a, ok := joined[b.Client]; ok {
+			b.Events += a.Events
+			b.Batches += a.Batches
+			if a.Subscribed && (!b.Subscribed || a.Health < b.Health) {
+				b.Health = a.Health
+			}
+			b.Subscribed = b.Subscribed || a.Subscribed
+			if b.OldestAt.IsZero() || !a.OldestAt.IsZero() && a.OldestAt.Before(b.OldestAt) {
+				b.OldestAt = a.OldestAt
+			}
+		}
+		joined[b.Client] = b
+	}
+	return joined
+}
