@@ -20,6 +20,8 @@ import (
 	"routemaster/internal/telemetry/metrics"
 )
 
+func TestMain(m *testing.M) { storetest.Main(m) }
+
 // page reads the metrics.
 func page(t testing.TB, r *metrics.Registry) string {
 	t.Helper()

@@ -21,6 +21,8 @@ import (
 	"routemaster/internal/wire"
 )
 
+func TestMain(m *testing.M) { storetest.Main(m) }
+
 // page reads the metrics.
 func page(t testing.TB, r *metrics.Registry) string {
 	t.Helper()
