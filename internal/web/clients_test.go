@@ -6,14 +6,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store/storetest"
-	"routemaster/internal/wire"
 )
 
 // wireClient is an existing client, as it is seen on the wire. Written from descriptions of what each sends.
@@ -165,34 +163,5 @@ func TestExistingClients(t *testing.T) {
 			assert.Regexp(t, `^\{"name":"service","token":"service--[0-9a-f]{32}"\}$`, got.body)
 		}
 		storetest.RequireSound(t, a.Store)
-	})
-}
-
-func TestNullIsAsIfLeftOut(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
-		a := newAPI(t, redis)
-		a.requireDone(bob, "POST", "/subscription", `{"topics":["a"],"callback":"https://b.example/","uuid":"demo","timeout":0,"max":8}`)
-		a.requireDone(bob, "POST", "/subscription", `{"topics":["a"],"callback":"https://b.example/","uuid":null,"timeout":null,"max":null}`)
-		assert.Contains(t, a.do(bob, "GET", "/subscriptions", "").body,
-			`"uuid":"demo","callback":"https://b.example/","max_events":8,"timeout":0`, "each keeps what it was")
-
-		before := time.Now().UnixMilli()
-		for _, timestamp := range []string{"null", "1795302000000.0", "1.795302e12", "-7.000", "0.0e5", "9223372036854775807.0", "-9223372036854775808.0", "700e-2"} {
-			a.requireDone(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/","timestamp":`+timestamp+`,"data":null}`)
-		}
-		task, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
-		require.NoError(t, err)
-		var times []int64
-		for _, packed := range task.Delivery.Events {
-			text, err := wire.AppendEventJSON(nil, packed)
-			require.NoError(t, err)
-			assert.NotContains(t, string(text), "data")
-			var event struct{ T int64 }
-			require.NoError(t, json.Unmarshal(text, &event))
-			times = append(times, event.T)
-		}
-		require.Len(t, times, 8, "a full batch")
-		assert.WithinRange(t, time.UnixMilli(times[0]), time.UnixMilli(before), time.Now())
-		assert.Equal(t, []int64{1795302000000, 1795302000000, -7, 0, 9223372036854775807, -9223372036854775808, 7}, times[1:])
 	})
 }

@@ -59,11 +59,11 @@ func TestAmbiguousRequestsAreRefused(t *testing.T) {
 				reader := bufio.NewReader(conn)
 				for i, status := range c.statuses {
 					resp, err := http.ReadResponse(reader, nil)
-					require.NoError(t, err, "answer %d", i)
+					require.NoError(t, err, "response %d", i)
 					_, err = io.Copy(io.Discard, resp.Body)
 					require.NoError(t, err)
-					assert.Equal(t, status, resp.StatusCode, "answer %d", i)
-					assert.Equal(t, i == len(c.statuses)-1, resp.Close, "answer %d", i)
+					assert.Equal(t, status, resp.StatusCode, "response %d", i)
+					assert.Equal(t, i == len(c.statuses)-1, resp.Close, "response %d", i)
 				}
 				_, err = reader.ReadByte()
 				assert.Error(t, err, "the connection is closed")

@@ -27,8 +27,8 @@ import (
 	"routemaster/internal/wire"
 )
 
-// described is the API's description, read from the file that is served.
-var described = sync.OnceValue(func() routers.Router {
+// openapi is the OpenAPI document, read from the file that is served.
+var openapi = sync.OnceValue(func() routers.Router {
 	doc, err := openapi3.NewLoader().LoadFromFile("openapi.json")
 	if err != nil {
 		panic(err)
@@ -42,14 +42,14 @@ var described = sync.OnceValue(func() routers.Router {
 	return router
 })
 
-// requireDescribed fails the test unless an answer is as the description says, and the request too if it was accepted. A request to a path or with a method that is
+// requireDocumented fails the test unless an answer is as the description says, and the request too if it was accepted. A request to a path or with a method that is
 // not described must be refused.
-func requireDescribed(t testing.TB, r *http.Request, body string, got answer) {
+func requireDocumented(t testing.TB, r *http.Request, body string, got response) {
 	t.Helper()
 	if got.status == http.StatusPermanentRedirect {
 		return // to https, from everywhere
 	}
-	route, params, err := described().FindRoute(r)
+	route, params, err := openapi().FindRoute(r)
 	if err != nil {
 		require.Contains(t, []int{404, 405}, got.status, "%s %s: %v", r.Method, r.URL, err)
 		return
@@ -73,7 +73,7 @@ func requireDescribed(t testing.TB, r *http.Request, body string, got answer) {
 	require.NoError(t, openapi3filter.ValidateResponse(t.Context(), input), "%s %s: %d %s", r.Method, r.URL, got.status, got.body)
 }
 
-func TestEveryRouteIsDescribed(t *testing.T) {
+func TestEveryRouteIsDocumented(t *testing.T) {
 	a := newAPI(t, storetest.Embedded(t))
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(a.do("", "GET", "/openapi.json", "").body))
 	require.NoError(t, err)
@@ -93,8 +93,8 @@ func TestEveryRouteIsDescribed(t *testing.T) {
 	assert.ElementsMatch(t, served, documented)
 }
 
-// TestTheDescriptionIsLinted runs a linter, which is a module of its own.
-func TestTheDescriptionIsLinted(t *testing.T) {
+// TestOpenAPIIsLinted runs a linter, which is a module of its own.
+func TestOpenAPIIsLinted(t *testing.T) {
 	lint := exec.CommandContext(t.Context(), "go", "run", ".", "../../openapi.json")
 	lint.Dir = "testdata/lint"
 	lint.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")
@@ -103,8 +103,8 @@ func TestTheDescriptionIsLinted(t *testing.T) {
 	assert.Empty(t, string(findings))
 }
 
-// TestDeliveriesAreDescribed publishes data of every kind, and holds what is delivered to the description.
-func TestDeliveriesAreDescribed(t *testing.T) {
+// TestDeliveriesAreDocumented publishes data of every kind, and holds what is delivered to the description.
+func TestDeliveriesAreDocumented(t *testing.T) {
 	a := newAPI(t, storetest.Embedded(t))
 	doc, err := openapi3.NewLoader().LoadFromFile("openapi.json")
 	require.NoError(t, err)

@@ -1,19 +1,8 @@
 package web_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
-	"fmt"
-	"math/big"
-	"net"
-	"net/http"
+	"encoding/json"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,21 +14,39 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
-	"routemaster/internal/web/server"
 	"routemaster/internal/wire"
 )
 
-func eventText(i int) string {
-	return fmt.Sprintf(`{"type":"noop","url":"https://x.example/%d"}`, i)
-}
+func TestPublish(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a := newAPI(t, redis)
+		a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/","timeout":0}`)
+		before := time.Now().UnixMilli()
+		for _, body := range []string{
+			`{"type":"create","url":"https://x.example/1","timestamp":-7,"data":{"z":1.0,"a":18446744073709551615}}`,
+			`{"\u0075rl":"https://x.example/2","type":"no\u006fp","data":null}`,
+		} {
+			a.requireDone(alice, "POST", "/topics/widgets", body)
+		}
+		task, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
+		require.NoError(t, err)
+		require.Len(t, task.Delivery.Events, 2)
+		one, err := wire.AppendEventJSON(nil, task.Delivery.Events[0])
+		require.NoError(t, err)
+		assert.Equal(t, `{"topic":"widgets","type":"create","url":"https://x.example/1","t":-7,"data":{"z":1.0,"a":18446744073709551615}}`, string(one))
+		two, err := wire.AppendEventJSON(nil, task.Delivery.Events[1])
+		require.NoError(t, err)
+		var got struct {
+			T    int64
+			Data any
+		}
+		require.NoError(t, json.Unmarshal(two, &got))
+		assert.GreaterOrEqual(t, got.T, before)
+		assert.LessOrEqual(t, got.T, time.Now().UnixMilli())
+		assert.NotContains(t, string(two), "data")
 
-// eventsText is an array of the events first..last.
-func eventsText(first, last int) string {
-	var events []string
-	for i := first; i <= last; i++ {
-		events = append(events, eventText(i))
-	}
-	return "[" + strings.Join(events, ",") + "]"
+		assert.Equal(t, 403, a.problem(bob, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`).Status)
+	})
 }
 
 func TestBulkPublish(t *testing.T) {
@@ -100,7 +107,7 @@ func (a *api) post(who, path, body string, keys ...string) (status int) {
 	}
 	w := httptest.NewRecorder()
 	a.handler.ServeHTTP(w, r)
-	requireDescribed(a.t, r, body, answer{w.Code, w.Header(), w.Body.String()})
+	requireDocumented(a.t, r, body, response{w.Code, w.Header(), w.Body.String()})
 	return w.Code
 }
 
@@ -201,73 +208,4 @@ func TestAPublishThatOpensTooManyBatchesIsRefused(t *testing.T) {
 	assert.Equal(t, []bus.Topic{{Name: "a"}}, topics, "nobody's, without an event")
 	assert.Zero(t, redis.Raw.Exists(t.Context(), "batches:index", "idempotency:alice/1").Val())
 	assert.Equal(t, 2, a.do(alice, "POST", "/topics/a", eventsText(1, 900)).status/100)
-}
-
-func TestACallbackThatIsDeniedIsRefused(t *testing.T) {
-	deny, err := bus.ParseDenyList("loopback,link-local,10.0.0.0/8")
-	require.NoError(t, err)
-	a := newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.Deny = deny })
-	for host, status := range map[string]int{
-		"127.0.0.1": 400, "[::1]:8443": 400, "localhost": 400, "169.254.169.254": 400, "[::ffff:10.1.2.3]": 400, "[64:ff9b::a01:203]": 400,
-		"192.168.0.1": 204, "internal.example": 204,
-	} {
-		got := a.do(bob, "POST", "/subscription", `{"topics":["a"],"callback":"https://`+host+`/x"}`)
-		assert.Equal(t, status, got.status, "%s: %s", host, got.body)
-	}
-}
-
-// certificate writes a new self-signed certificate with a serial number.
-func certificate(t *testing.T, serial int64, certFile, keyFile string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
-}
-
-func TestTLSIsServedDirectlyAndRenewed(t *testing.T) {
-	dir := t.TempDir()
-	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	certificate(t, 1, certFile, keyFile)
-	a := newAPI(t, storetest.Embedded(t))
-	loaded, err := server.LoadCertificate(certFile, keyFile, a.logger(), time.Now)
-	require.NoError(t, err)
-	a = newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.Certificate, c.ForceTLS = loaded, true })
-	url := a.run()
-
-	// serial asks over a new connection, and returns the serial number of the certificate it sees.
-	serial := func() int64 {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
-		defer transport.CloseIdleConnections()
-		r, err := http.NewRequestWithContext(t.Context(), "GET", "https"+strings.TrimPrefix(url, "http")+"/pulse", nil)
-		require.NoError(t, err)
-		r.SetBasicAuth(alice, "")
-		resp, err := (&http.Client{Transport: transport}).Do(r)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		assert.Equal(t, 204, resp.StatusCode, "it is not sent elsewhere")
-		assert.Equal(t, 2, resp.ProtoMajor)
-		return resp.TLS.PeerCertificates[0].SerialNumber.Int64()
-	}
-	assert.Equal(t, int64(1), serial())
-	certificate(t, 2, certFile, keyFile)
-	require.Eventually(t, func() bool { return serial() == 2 }, 10*time.Second, 20*time.Millisecond)
-	require.NoError(t, os.WriteFile(keyFile, []byte("broken"), 0o600))
-	began := time.Now()
-	for time.Since(began) < 1200*time.Millisecond { // longer than the pause between looks at the files
-		require.Equal(t, int64(2), serial(), "a broken renewal does not replace what works")
-	}
-
-	_, err = server.LoadCertificate(certFile, keyFile, a.logger(), time.Now)
-	require.Error(t, err)
-	_, err = server.LoadCertificate(certFile, filepath.Join(dir, "none"), a.logger(), time.Now)
-	require.Error(t, err)
 }

@@ -1,0 +1,61 @@
+package web_test
+
+import (
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/web"
+)
+
+func TestANameDoesNotMakeRoot(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	require.NoError(t, a.PutToken(t.Context(), "evil", "root"))
+	assert.Equal(t, 403, a.problem("evil", "GET", "/api_tokens", "").Status)
+}
+
+func TestWithoutARootKeyNobodyIsRoot(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.RootKey = "" })
+	r := httptest.NewRequestWithContext(t.Context(), "GET", "/api_tokens", nil)
+	r.SetBasicAuth("", "")
+	w := httptest.NewRecorder()
+	a.handler.ServeHTTP(w, r)
+	assert.Equal(t, 401, w.Code)
+}
+
+func TestBasicCredentialsWithColons(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.RootKey = "alice--1:root" })
+	ctx := t.Context()
+	require.NoError(t, a.PutToken(ctx, "svc", "short"))
+	require.NoError(t, a.PutToken(ctx, "svc:one", "long"))
+	owner := func(user, password, topic string) bus.Token {
+		r := httptest.NewRequestWithContext(ctx, "POST", "/topics/"+topic, strings.NewReader(`{"type":"noop","url":"https://x.example/"}`))
+		r.SetBasicAuth(user, password)
+		w := httptest.NewRecorder()
+		a.handler.ServeHTTP(w, r)
+		require.Equal(t, 200, w.Code)
+		topics, _, err := a.Topics(ctx)
+		require.NoError(t, err)
+		for _, found := range topics {
+			if string(found.Name) == topic {
+				return found.Publisher
+			}
+		}
+		return ""
+	}
+	assert.Equal(t, bus.Token("svc:one"), owner("svc:one", "", "a"))
+	assert.Equal(t, bus.Token("svc:one"), owner("svc:one", "pass:word", "b"))
+	assert.Equal(t, bus.Token("svc"), owner("svc", "two:three", "c"))
+	require.NoError(t, a.PutToken(ctx, "svc:two", "new"))
+	assert.Equal(t, 200, a.do("alice--1:root", "GET", "/api_tokens", "").status, "the root key, although it begins like a token")
+	r := httptest.NewRequestWithContext(ctx, "GET", "/pulse", nil)
+	r.SetBasicAuth(strings.Repeat(":", 10_000), "")
+	w := httptest.NewRecorder()
+	a.handler.ServeHTTP(w, r)
+	assert.Equal(t, 401, w.Code)
+}

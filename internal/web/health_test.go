@@ -1,0 +1,26 @@
+package web_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store/storetest"
+)
+
+func TestPulseScalingIsSlowWhenThereIsMuchToDo(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	ctx := t.Context()
+	pulse := func() time.Duration {
+		return storetest.Took(func() { a.requireDone(alice, "GET", "/pulse/scaling", "") })
+	}
+	storetest.Promptly(t, time.Second, pulse)
+	for _, name := range []bus.JobName{"x", "y"} {
+		_, err := a.Enqueue(ctx, bus.QueueMain, bus.Job{Name: name})
+		require.NoError(t, err)
+	}
+	assert.GreaterOrEqual(t, pulse(), time.Second)
+}

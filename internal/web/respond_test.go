@@ -1,0 +1,61 @@
+package web_test
+
+import (
+	"context"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/store/storetest"
+)
+
+func TestRedisAwayIs503(t *testing.T) {
+	redis := storetest.Real(t)
+	a := newAPI(t, redis)
+	storetest.Promptly(t, 2*time.Second, func() time.Duration {
+		redis.Kill(t)
+		for _, path := range []string{"/pulse", "/topics", "/subscriptions", "/health/ready"} {
+			assert.Equal(t, 503, a.problem(alice, "GET", path, "").Status, path)
+			assert.Equal(t, "1", a.do(alice, "GET", path, "").header.Get("Retry-After"))
+		}
+		assert.Equal(t, 503, a.problem(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`).Status)
+		assert.Equal(t, 503, a.problem("wrong", "GET", "/topics", "").Status, "never a free pass")
+		assert.Equal(t, 503, a.problem(rootKey, "GET", "/pulse", "").Status)
+		assert.Equal(t, 200, a.do("", "GET", "/health", "").status)
+		redis.Restart(t)
+		require.NoError(t, redis.Raw.HSet(t.Context(), "api_tokens:by_token", alice, "alice").Err())
+		return storetest.Took(func() {
+			require.Eventually(t, func() bool { return a.do(alice, "GET", "/pulse", "").status == 204 }, 10*time.Second, time.Millisecond)
+		})
+	})
+}
+
+func TestAHangingRedisHoldsUpRequestsTogetherNotInTurn(t *testing.T) {
+	t.Parallel()
+	redis := storetest.Real(t)
+	a := newAPI(t, redis)
+	redis.Freeze(t)
+	began := time.Now()
+	var requests sync.WaitGroup
+	for range 8 {
+		requests.Go(func() { assert.Equal(t, 503, a.do(alice, "GET", "/topics", "").status) })
+	}
+	requests.Wait()
+	assert.Less(t, time.Since(began), 12*time.Second, "one wait for the tokens, not eight")
+	redis.Thaw(t)
+}
+
+func TestAClientThatLeavesIsNoError(t *testing.T) {
+	redis := storetest.Real(t)
+	a := newAPI(t, redis)
+	ctx, leave := context.WithCancel(t.Context())
+	leave()
+	r := httptest.NewRequestWithContext(ctx, "GET", "/topics", nil)
+	r.SetBasicAuth(alice, "")
+	a.handler.ServeHTTP(httptest.NewRecorder(), r)
+	assert.NotContains(t, a.log.String(), "ERROR")
+}

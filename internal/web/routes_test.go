@@ -1,0 +1,111 @@
+package web_test
+
+import (
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/store/storetest"
+)
+
+func TestWhoMayDoWhat(t *testing.T) {
+	const event = `{"type":"noop","url":"https://x.example/"}`
+	const subscription = `{"topics":["widgets"],"callback":"https://x.example/"}`
+	routes := []struct {
+		method, path, body         string
+		anyone, client, root, junk int
+	}{
+		{"GET", "/health", "", 200, 200, 200, 200},
+		{"GET", "/health/ping", "", 200, 200, 200, 200},
+		{"GET", "/health/ping.json", "", 200, 200, 200, 200},
+		{"GET", "/health/ready", "", 200, 200, 200, 200},
+		{"GET", "/openapi.json", "", 200, 200, 200, 200},
+		{"GET", "/pulse", "", 401, 204, 204, 401},
+		{"GET", "/pulse/scaling", "", 401, 204, 204, 401},
+		{"GET", "/metrics", "", 401, 200, 200, 401},
+		{"GET", "/api_tokens", "", 401, 403, 200, 401},
+		{"POST", "/api_tokens", `{"name":"x"}`, 401, 403, 201, 401},
+		{"DELETE", "/api_tokens/none", "", 401, 403, 204, 401},
+		{"POST", "/api_tokens/none/rotate", "", 401, 403, 404, 401},
+		{"GET", "/topics", "", 401, 200, 200, 401},
+		{"POST", "/topics/widgets", event, 401, 200, 403, 401},
+		{"POST", "/subscription", subscription, 401, 204, 403, 401},
+		{"POST", "/subscriber", subscription, 401, 204, 403, 401},
+		{"GET", "/subscriptions", "", 401, 200, 200, 401},
+		{"GET", "/subscribers", "", 401, 200, 200, 401},
+		{"DELETE", "/subscription/topics/widgets", "", 401, 204, 403, 401},
+		{"DELETE", "/subscriber/topics/widgets", "", 401, 404, 403, 401},
+		{"DELETE", "/subscriber", "", 401, 204, 403, 401},
+		{"DELETE", "/subscription", "", 401, 404, 403, 401},
+		{"DELETE", "/topics/widgets", "", 401, 204, 404, 401},
+		{"DELETE", "/topic/widgets", "", 401, 404, 404, 401},
+	}
+	test := func(t *testing.T, redis *storetest.Server, scheme string) {
+		a := newAPI(t, redis)
+		a.scheme = scheme
+		for _, r := range routes {
+			for who, want := range map[string]int{"": r.anyone, "nobody--9": r.junk, "NOT a token": r.junk, alice: r.client} {
+				a.ahead += time.Second // tokens are due to be read: refused Digests do not wait for that
+				got := a.do(who, r.method, r.path, r.body)
+				assert.Equal(t, want, got.status, "%s %s as %q: %s", r.method, r.path, who, got.body)
+				if want == http.StatusUnauthorized {
+					challenges := got.header.Values("WWW-Authenticate")
+					require.Len(t, challenges, 3)
+					assert.Contains(t, challenges[0], `Digest realm="routemaster", qop="auth", algorithm=SHA-256, nonce="`)
+					assert.Contains(t, challenges[1], `Digest realm="routemaster", qop="auth", algorithm=MD5, nonce="`)
+					assert.Equal(t, `Basic realm="routemaster", charset="UTF-8"`, challenges[2])
+				}
+			}
+			got := a.do(rootKey, r.method, r.path, r.body)
+			assert.Equal(t, r.root, got.status, "%s %s as root: %s", r.method, r.path, got.body)
+		}
+		storetest.RequireSound(t, a.Store)
+	}
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) { test(t, redis, "") })
+	for _, algorithm := range []string{"SHA-256", "MD5"} {
+		t.Run(algorithm, func(t *testing.T) { test(t, storetest.Embedded(t), algorithm) })
+	}
+}
+
+func TestUnknownPathsAndMethods(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	assert.Equal(t, 404, a.problem("", "GET", "/nowhere", "").Status)
+	assert.Equal(t, 404, a.problem("", "PROPFIND", "/nowhere", "").Status)
+	assert.Equal(t, 404, a.problem(alice, "GET", "/topics/", "").Status)
+	for path, allow := range map[string]string{
+		"/topics/widgets": "POST, DELETE", "/topics": "GET, HEAD", "/subscription": "POST, DELETE", "/health": "GET, HEAD", "/api_tokens": "GET, HEAD, POST",
+	} {
+		assert.Equal(t, 405, a.problem(alice, "PUT", path, "").Status)
+		assert.Equal(t, allow, a.do(alice, "PUT", path, "").header.Get("Allow"), path)
+	}
+}
+
+func TestHeadIsGetWithoutItsBody(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	for path, status := range map[string]int{"/health": 200, "/health/ready": 200, "/topics": 401, "/subscription": 405} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodHead, a.run()+path, nil)
+		require.NoError(t, err)
+		resp, err := client.Do(r)
+		require.NoError(t, err)
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		assert.Equal(t, status, resp.StatusCode, path)
+		assert.Empty(t, text)
+	}
+}
+
+func TestPathsAreDecoded(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	require.NoError(t, a.PutToken(t.Context(), "svc:one", "svc"))
+	a.requireDone("svc:one", "POST", "/topics/a%5Fb", `{"type":"noop","url":"https://x.example/"}`)
+	a.requireDone(rootKey, "DELETE", "/api_tokens/svc%3Aone", "")
+	name, err := a.ClientName(t.Context(), "svc:one")
+	require.NoError(t, err)
+	assert.Empty(t, name)
+}

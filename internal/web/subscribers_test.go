@@ -1,0 +1,39 @@
+package web_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/store/storetest"
+)
+
+// TestADamagedSubscriberHidesNobodyElse has something else than the bus write to what is Bob's.
+func TestADamagedSubscriberHidesNobodyElse(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		for _, key := range []string{"subscriber:", "topics:"} {
+			require.NoError(t, redis.Raw.FlushAll(t.Context()).Err())
+			a := newAPI(t, redis)
+			for _, who := range []string{alice, bob} {
+				a.requireDone(who, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://x.example/"}`)
+			}
+			require.NoError(t, redis.Raw.Set(t.Context(), key+bob, "x", 0).Err())
+			for _, who := range []string{rootKey, alice, bob} {
+				a.log.Reset()
+				got := a.do(who, "GET", "/subscriptions", "")
+				require.Equal(t, http.StatusOK, got.status, got.body)
+				var listed []struct{ Subscriber string }
+				require.NoError(t, json.Unmarshal([]byte(got.body), &listed))
+				require.Len(t, listed, 1)
+				assert.Contains(t, []string{"alice", alice}, listed[0].Subscriber)
+				assert.Equal(t, 1, strings.Count(a.log.String(), "left out subscribers whose data is damaged"), a.log)
+				assert.Contains(t, a.log.String(), "keys=["+key+"bob]")
+				assert.NotContains(t, a.log.String(), bob, "a token is a secret")
+			}
+		}
+	})
+}

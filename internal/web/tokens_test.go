@@ -1,0 +1,76 @@
+package web_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/store/storetest"
+)
+
+func TestTokens(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a := newAPI(t, redis)
+		got := a.do(rootKey, "POST", "/api_tokens", `{"name":"carol"}`)
+		require.Equal(t, 201, got.status)
+		var made struct{ Name, Token string }
+		require.NoError(t, json.Unmarshal([]byte(got.body), &made))
+		assert.Equal(t, "carol", made.Name)
+		assert.Regexp(t, `^carol--[0-9a-f]{32}$`, made.Token)
+		assert.Equal(t, 204, a.do(made.Token, "GET", "/pulse", "").status, "it works at once")
+
+		got = a.do(rootKey, "POST", "/api_tokens", `{"token":"dave:1","name":"dave"}`)
+		assert.Equal(t, 201, got.status)
+		assert.JSONEq(t, `{"name":"dave","token":"dave:1"}`, got.body)
+		again := a.do(rootKey, "POST", "/api_tokens", `{"token":"dave:1","name":"dave"}`)
+		assert.Equal(t, 201, again.status, "it is there already")
+		assert.Equal(t, got.body, again.body)
+		taken := a.problem(rootKey, "POST", "/api_tokens", `{"token":"dave:1","name":"eve"}`)
+		assert.Equal(t, 409, taken.Status)
+		assert.Equal(t, "/token", taken.Pointer)
+		got = a.do(rootKey, "GET", "/api_tokens", "")
+		assert.JSONEq(t, `[{"name":"alice","token":"alice--1"},{"name":"bob","token":"bob--2"},`+
+			`{"name":"carol","token":"`+made.Token+`"},{"name":"dave","token":"dave:1"}]`, got.body)
+
+		a.requireDone("dave:1", "POST", "/subscription", `{"topics":["widgets"],"callback":"https://d.example/"}`)
+		for _, token := range []string{alice, bob, made.Token, "dave:1", "dave:1"} {
+			a.requireDone(rootKey, "DELETE", "/api_tokens/"+token, "")
+		}
+		assert.Equal(t, 204, a.do(rootKey, "GET", "/api_tokens", "").status)
+		assert.JSONEq(t, `[]`, a.do(rootKey, "GET", "/subscriptions", "").body, "its subscriber is gone too")
+	})
+}
+
+// withinASecond is just less than a second.
+const withinASecond = time.Second - time.Nanosecond
+
+func TestATokenRemovedByAnotherProcessStopsWorkingWithinASecond(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		a, other := newAPI(t, redis), newAPI(t, redis)
+		require.Equal(t, 204, a.do(alice, "GET", "/pulse", "").status)
+		other.requireDone(rootKey, "DELETE", "/api_tokens/"+alice, "")
+		a.ahead += withinASecond
+		assert.Equal(t, 401, a.do(alice, "GET", "/pulse", "").status)
+	})
+}
+
+func TestATokenRemovedAMomentAgoLeavesNothingBehind(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	require.Equal(t, 204, a.do(alice, "GET", "/pulse", "").status)
+	require.NoError(t, a.DeleteToken(t.Context(), alice)) // this process does not know it yet
+	assert.Equal(t, 401, a.problem(alice, "POST", "/subscription", `{"topics":["a"],"callback":"https://x.example/"}`).Status)
+	assert.Equal(t, 401, a.problem(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`).Status)
+	assert.JSONEq(t, `[]`, a.do(rootKey, "GET", "/subscriptions", "").body)
+	assert.JSONEq(t, `[]`, a.do(rootKey, "GET", "/topics", "").body)
+}
+
+func TestANameDoesNotTellItsToken(t *testing.T) {
+	a := newAPI(t, storetest.Embedded(t))
+	assert.Equal(t, "/token", a.problem(rootKey, "POST", "/api_tokens", `{"name":"s3cret","token":"s3cret"}`).Pointer)
+	require.NoError(t, a.PutToken(t.Context(), "s3cret", "s3cret"))
+	a.requireDone("s3cret", "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`)
+	assert.NotContains(t, a.do(alice, "GET", "/topics", "").body, "s3cret")
+}
