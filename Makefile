@@ -28,7 +28,7 @@ SEED ?= 0
 
 .PHONY: chaos
 chaos: redis ## Run the fault test under load and count; it takes DURATION=60s, RUNS=1, SEED=7
-	go test ./internal/test -run '^TestChaos$$' -v -timeout 0 -count $(RUNS) -chaos.for $(DURATION) -chaos.seed $(SEED)
+	go test ./internal/test/chaos -run '^TestChaos$$' -v -timeout 0 -count $(RUNS) -chaos.for $(DURATION) -chaos.seed $(SEED)
 
 .PHONY: keys
 keys: redis ## Publish with a new idempotency key each time at full speed; it takes DURATION=60s

@@ -15,6 +15,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/test/bustest"
 )
 
 // exampleQueries are the queries of the example dashboard and alerts, by what they are for.
@@ -90,15 +91,15 @@ func metricsOf(t *testing.T, query string) (metrics []string) {
 // TestTheExamplesNameMetricsThatExist looks for the metrics of the examples' queries, and the labels that
 // they go by, on the pages of a bus that has delivered something.
 func TestTheExamplesNameMetricsThatExist(t *testing.T) {
-	b := startBus(t, storetest.Real(t), func(c *app.Config) { c.MetricService = "none" })
+	b := bustest.Start(t, storetest.Real(t), func(c *app.Config) { c.MetricService = "none" })
 	webPage, workerPage := metricsPages(t, b)
 	deliverOne(t, b)
 	require.Eventually(t, func() bool {
-		return scrape(t, b.client, workerPage)[`routemaster_deliveries_total{status="success",subscriber="shop"}`] == 1
-	}, soon, 10*time.Millisecond)
+		return scrape(t, b.Client, workerPage)[`routemaster_deliveries_total{status="success",subscriber="shop"}`] == 1
+	}, bustest.WaitTimeout, 10*time.Millisecond)
 	exist := map[string]string{}
 	for _, page := range []string{webPage, workerPage} {
-		for series := range scrapeAll(t, b.client, page) {
+		for series := range scrapeAll(t, b.Client, page) {
 			name, labels, _ := strings.Cut(series, "{")
 			exist[name] += "," + labels
 		}

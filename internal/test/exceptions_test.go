@@ -22,6 +22,7 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/test/bustest"
 	"routemaster/internal/web"
 	"routemaster/internal/worker"
 )
@@ -103,7 +104,7 @@ func TestPanicsAreReported(t *testing.T) {
 				logged := &storetest.Buffer{}
 				reporter, err := exceptions.NewReporter(exceptions.Options{
 					Service: exceptions.Service{Name: name, URL: url}, Program: "routemaster", Version: "1",
-					Secrets: []string{rootKey}, Transport: transport,
+					Secrets: []string{bustest.RootKey}, Transport: transport,
 				}, slog.New(slog.NewTextHandler(logged, nil)))
 				require.NoError(t, err)
 				poison(t, reporter)
@@ -114,7 +115,7 @@ func TestPanicsAreReported(t *testing.T) {
 				for _, want := range []string{"panicked", "poison in the " + where, "poisonW", map[string]string{"web": "request-7", "worker": "autodrop"}[where]} {
 					assert.Contains(t, report, want)
 				}
-				for _, secret := range []string{rootKey, license, "Authorization", "HTTP_", "-test.", "GOPATH"} {
+				for _, secret := range []string{bustest.RootKey, license, "Authorization", "HTTP_", "-test.", "GOPATH"} {
 					assert.NotContains(t, report, secret)
 				}
 				assert.Empty(t, logged)
@@ -126,11 +127,11 @@ func TestPanicsAreReported(t *testing.T) {
 // poisonWeb has a handler panic.
 func poisonWeb(t *testing.T, reporter *exceptions.Reporter) {
 	st := storetest.Embedded(t).Open(t)
-	poison := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("poison in the web, with " + rootKey) })
-	server := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, Reporter: reporter}, st, ingest.New(st, 64, nil, time.Now), poison,
+	poison := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("poison in the web, with " + bustest.RootKey) })
+	server := web.New(web.Config{RootKey: bustest.RootKey, NonceTTL: time.Minute, Reporter: reporter}, st, ingest.New(st, 64, nil, time.Now), poison,
 		slog.New(slog.DiscardHandler), time.Now)
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
-	r.SetBasicAuth(rootKey, "")
+	r.SetBasicAuth(bustest.RootKey, "")
 	r.Header.Set("X-Request-Id", "request-7")
 	w := httptest.NewRecorder()
 	server.Handler().ServeHTTP(w, r)
@@ -161,32 +162,32 @@ func TestTheBusOutlivesItsExceptionService(t *testing.T) {
 				<-r.Context().Done()
 			}))
 			defer hanging.Close()
-			b := startBus(t, storetest.Real(t), func(c *app.Config) {
+			b := bustest.Start(t, storetest.Real(t), func(c *app.Config) {
 				c.Exceptions = exceptions.Service{
 					Name: name, URL: strings.Replace(hanging.URL, "http://", "http://apikey@", 1) + path,
 				}
 			})
-			publisher := b.addClient("publisher")
-			sub := newSubscriber(t, b.addClient("subscriber"))
-			sub.subscribe(b, 0, 100, "widgets")
-			b.publish(publisher, "widgets", 300)
-			require.NoError(t, b.redis.Raw.Rename(t.Context(), "topics", "topics-aside").Err())
-			require.NoError(t, b.redis.Raw.Set(t.Context(), "topics", "not a set", 0).Err())
+			publisher := b.AddClient("publisher")
+			sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))
+			sub.Subscribe(b, 0, 100, "widgets")
+			b.Publish(publisher, "widgets", 300)
+			require.NoError(t, b.Redis.Raw.Rename(t.Context(), "topics", "topics-aside").Err())
+			require.NoError(t, b.Redis.Raw.Set(t.Context(), "topics", "not a set", 0).Err())
 			start := time.Now()
 			for i := range 300 {
-				b.call(publisher, "GET", "/topics", "", http.StatusInternalServerError)
-				b.publish(publisher, "widgets", i)
+				b.Call(publisher, "GET", "/topics", "", http.StatusInternalServerError)
+				b.Publish(publisher, "widgets", i)
 				if i == 150 {
 					hanging.CloseClientConnections()
 					hanging.Listener.Close()
 				}
 			}
-			sub.waitFor(t, 301)
+			sub.WaitFor(t, 301)
 			t.Logf("300 failing requests, 300 publishes and their deliveries took %v", time.Since(start))
-			require.NoError(t, b.redis.Raw.Rename(t.Context(), "topics-aside", "topics").Err())
-			b.requireNothingLeft()
-			require.Eventually(t, func() bool { return strings.Contains(b.logged.String(), "reports of exceptions do not arrive") }, soon, time.Millisecond)
-			assert.NotContains(t, b.logged.String(), "apikey")
+			require.NoError(t, b.Redis.Raw.Rename(t.Context(), "topics-aside", "topics").Err())
+			b.RequireNothingLeft()
+			require.Eventually(t, func() bool { return strings.Contains(b.Logged.String(), "reports of exceptions do not arrive") }, bustest.WaitTimeout, time.Millisecond)
+			assert.NotContains(t, b.Logged.String(), "apikey")
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/test/bustest"
 )
 
 // TestTheReadmesWalkWorksWhenPasted runs the README's curl commands against processes started as it says.
@@ -27,10 +28,10 @@ func TestTheReadmesWalkWorksWhenPasted(t *testing.T) {
 
 	redis := storetest.Real(t)
 	variable := "ROUTEMASTER_REDIS_URL=" + redis.URL
-	web := startProcess(t, "web", variable, "ROUTEMASTER_ROOT_KEY=a-long-secret")
-	startProcess(t, "worker", variable)
+	web := bustest.StartProcess(t, "web", variable, "ROUTEMASTER_ROOT_KEY=a-long-secret")
+	bustest.StartProcess(t, "worker", variable)
 	require.Contains(t, walk, "BUS=http://localhost:17890\n")
-	walk = strings.Replace(walk, "localhost:17890", address(t, web.started), 1)
+	walk = strings.Replace(walk, "localhost:17890", web.Address(t), 1)
 
 	bash := exec.CommandContext(t.Context(), "bash", "-eu", "-c", walk)
 	bash.Stderr, bash.Env = os.Stderr, append(os.Environ(), "no_proxy=*")

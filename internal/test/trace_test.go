@@ -18,6 +18,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/test/bustest"
 )
 
 // traceCollector receives spans by OTLP over HTTP.
@@ -67,40 +68,43 @@ func traced(c *app.Config) { c.Tracing = true }
 // TestAPublishIsTracedToItsDelivery follows one event, and then many that share commits and a batch.
 func TestAPublishIsTracedToItsDelivery(t *testing.T) {
 	spans := newTraceCollector(t)
-	b := startBus(t, storetest.Real(t), traced)
-	publisher := b.addClient("publisher")
-	sub := newSubscriber(t, b.addClient("subscriber"))
+	b := bustest.Start(t, storetest.Real(t), traced)
+	publisher := b.AddClient("publisher")
+	sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))
+	var mu sync.Mutex
 	var traceparents []string // of the deliveries; read once the daemons are stopped
 	endpoint := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		sub.mu.Lock()
+		mu.Lock()
 		traceparents = append(traceparents, r.Header.Get("Traceparent"))
-		sub.mu.Unlock()
+		mu.Unlock()
 		sub.ServeHTTP(w, r)
 	}))
 	defer endpoint.Close()
-	sub.url = endpoint.URL + "/"
-	sub.subscribe(b, 0, 100, "widgets")
+	sub.URL = endpoint.URL + "/"
+	sub.Subscribe(b, 0, 100, "widgets")
 
 	const trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-	request, err := http.NewRequestWithContext(t.Context(), "POST", b.api+"/topics/widgets", strings.NewReader(eventBody(1)))
+	request, err := http.NewRequestWithContext(t.Context(), "POST", b.API+"/topics/widgets", strings.NewReader(bustest.EventBody(1)))
 	require.NoError(t, err)
 	request.SetBasicAuth(publisher, "")
 	request.Header.Set("Traceparent", "00-"+trace+"-"+parent+"-01")
-	resp, err := b.client.Do(request)
+	resp, err := b.Client.Do(request)
 	require.NoError(t, err)
 	require.NoError(t, resp.Body.Close())
 	require.Equal(t, http.StatusOK, resp.StatusCode)
-	sub.waitFor(t, 1)
+	sub.WaitFor(t, 1)
 
 	const many = 40
-	sub.subscribe(b, 3_600_000, many, "widgets") // so that they share a batch
+	sub.Subscribe(b, 3_600_000, many, "widgets") // so that they share a batch
 	var publishing sync.WaitGroup
 	for i := range many {
-		publishing.Go(func() { _, _, _ = send(b.client, b.api, publisher, "POST", "/topics/widgets", eventBody(2+i)) })
+		publishing.Go(func() {
+			_, _, _ = bustest.Send(b.Client, b.API, publisher, "POST", "/topics/widgets", bustest.EventBody(2+i))
+		})
 	}
 	publishing.Wait()
-	sub.waitFor(t, 1+many)
-	b.requireNothingLeft()
+	sub.WaitFor(t, 1+many)
+	b.RequireNothingLeft()
 
 	published := spans.named("POST /topics/{topic}", nil)
 	require.Len(t, published, 1+many)
@@ -124,7 +128,7 @@ func TestAPublishIsTracedToItsDelivery(t *testing.T) {
 	assert.Len(t, last[len(last)-1].Links, 7, "a batch keeps a few of its publishes")
 	for _, span := range spans.spans {
 		assert.NotContains(t, span.String(), publisher)
-		assert.NotContains(t, span.String(), rootKey)
+		assert.NotContains(t, span.String(), bustest.RootKey)
 		assert.NotContains(t, span.String(), "uuid of")
 	}
 }
@@ -147,15 +151,15 @@ func TestTheBusOutlivesItsTraces(t *testing.T) {
 	defer hanging.Close()
 	for _, endpoint := range []string{"http://" + storetest.FreeAddress(t), hanging.URL} {
 		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
-		b := startBus(t, storetest.Real(t), traced)
-		publisher := b.addClient("publisher")
-		sub := newSubscriber(t, b.addClient("subscriber"))
-		sub.subscribe(b, 0, 100, "widgets")
+		b := bustest.Start(t, storetest.Real(t), traced)
+		publisher := b.AddClient("publisher")
+		sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))
+		sub.Subscribe(b, 0, 100, "widgets")
 		for i := range 20 {
-			b.publish(publisher, "widgets", i)
+			b.Publish(publisher, "widgets", i)
 		}
-		sub.waitFor(t, 20)
-		b.requireNothingLeft()
+		sub.WaitFor(t, 20)
+		b.RequireNothingLeft()
 		hanging.CloseClientConnections()
 	}
 }

@@ -1,4 +1,4 @@
-package test
+package chaos
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"routemaster/internal/test/bustest"
 )
 
 // publishers publish while all fails. The first two are one client with two tokens, and share a topic.
@@ -108,7 +110,7 @@ func (p *chaoticPublisher) upTo(most time.Duration) time.Duration {
 func eventsBody(numbers []int) string {
 	var events []string
 	for _, number := range numbers {
-		events = append(events, eventBody(number))
+		events = append(events, bustest.EventBody(number))
 	}
 	if len(events) == 1 {
 		return events[0]

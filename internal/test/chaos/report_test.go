@@ -1,4 +1,4 @@
-package test
+package chaos
 
 import (
 	"encoding/json"
@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/test/bustest"
 )
 
 // leastPerSecond is how many events a run must have acknowledged, else it was no load.
@@ -99,7 +100,7 @@ func (c *chaos) tellRecovery(report *strings.Builder) {
 func (c *chaos) judgeLogs() {
 	for name, daemon := range c.daemons {
 		for _, run := range daemon.runs {
-			for _, line := range run.log {
+			for _, line := range run.LogLines() {
 				var entry struct{ Level, Msg string }
 				err := json.Unmarshal([]byte(line), &entry)
 				if err != nil || strings.Contains(entry.Msg, "too late") ||
@@ -127,5 +128,5 @@ func (c *chaos) judgeRedis() {
 	require.NoError(c.t, err)
 	assert.Zero(c.t, jobs, "jobs that dead workers held")
 	storetest.RequireSound(c.t, c.store)
-	assert.Empty(c.t, leftOver(c.t, c.redis))
+	assert.Empty(c.t, bustest.LeftoverKeys(c.t, c.redis))
 }

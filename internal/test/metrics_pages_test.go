@@ -1,9 +1,7 @@
 package test
 
 import (
-	"context"
 	"io"
-	"log/slog"
 	"net"
 	"net/http"
 	"slices"
@@ -19,6 +17,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/test/bustest"
 )
 
 // readCounters reads the counters as an operator would: name{tag:value,...}, ordered by tag.
@@ -72,20 +71,20 @@ func scrapeAll(t *testing.T, client *http.Client, url string) (values map[string
 	require.Eventually(t, func() bool {
 		values = scrape(t, client, url)
 		return values["routemaster_redis_up"] == 1
-	}, soon, 100*time.Millisecond, "Redis tells nothing")
+	}, bustest.WaitTimeout, 100*time.Millisecond, "Redis tells nothing")
 	return values
 }
 
 // metricsPages gives web and worker a metrics listener each, and returns their pages' addresses.
-func metricsPages(t *testing.T, b *testBus) (web, worker string) {
+func metricsPages(t *testing.T, b *bustest.Bus) (web, worker string) {
 	t.Helper()
-	b.stopWeb()
-	b.stopWorker()
+	b.StopWeb()
+	b.StopWorker()
 	web, worker = storetest.FreeAddress(t), storetest.FreeAddress(t)
-	b.config.MetricsAddr = web
-	b.startWeb()
-	b.config.MetricsAddr = worker
-	b.startWorker()
+	b.Config.MetricsAddr = web
+	b.StartWeb()
+	b.Config.MetricsAddr = worker
+	b.StartWorker()
 	for _, address := range []string{web, worker} {
 		require.Eventually(t, func() bool {
 			conn, err := net.Dial("tcp", address)
@@ -93,7 +92,7 @@ func metricsPages(t *testing.T, b *testBus) (web, worker string) {
 				_ = conn.Close()
 			}
 			return err == nil
-		}, soon, time.Millisecond)
+		}, bustest.WaitTimeout, time.Millisecond)
 	}
 	return "http://" + web + "/metrics", "http://" + worker + "/metrics"
 }
@@ -102,34 +101,34 @@ func metricsPages(t *testing.T, b *testBus) (web, worker string) {
 // the counters in Redis, and the metrics pages.
 func TestWhatHappensIsMeasured(t *testing.T) {
 	redis := storetest.Real(t)
-	b := startBus(t, redis, func(c *app.Config) { c.MetricService = "none" })
+	b := bustest.Start(t, redis, func(c *app.Config) { c.MetricService = "none" })
 	webPage, workerPage := metricsPages(t, b)
 	before := readCounters(t, redis)
-	publisher, shop := b.addClient("publisher"), newSubscriber(t, b.addClient("shop"))
-	idle := newSubscriber(t, b.addClient("idle"))
-	shop.refuse = func(deliveries int) bool { return deliveries == 1 }
-	shop.subscribe(b, 50, 10, "widgets")
-	idle.subscribe(b, 0, 10, "gadgets")
-	b.call(publisher, "POST", "/topics/widgets", "["+eventBody(1)+","+eventBody(2)+","+eventBody(3)+"]", 200)
-	shop.waitFor(t, 3)
-	b.publish(publisher, "widgets", 4)
-	shop.waitFor(t, 4)
-	gone := newSubscriber(t, b.addClient("gone"))
-	gone.subscribe(b, 3_600_000, 10, "parcels")
-	b.publish(publisher, "parcels", 5)
-	b.publish(publisher, "parcels", 6)
-	b.call(gone.token, "DELETE", "/subscriber", "", 204)
-	b.call(rootKey, "DELETE", "/api_tokens/"+gone.token, "", 204)
+	publisher, shop := b.AddClient("publisher"), bustest.NewSubscriber(t, b.AddClient("shop"))
+	idle := bustest.NewSubscriber(t, b.AddClient("idle"))
+	shop.Refuse = func(deliveries int) bool { return deliveries == 1 }
+	shop.Subscribe(b, 50, 10, "widgets")
+	idle.Subscribe(b, 0, 10, "gadgets")
+	b.Call(publisher, "POST", "/topics/widgets", "["+bustest.EventBody(1)+","+bustest.EventBody(2)+","+bustest.EventBody(3)+"]", 200)
+	shop.WaitFor(t, 3)
+	b.Publish(publisher, "widgets", 4)
+	shop.WaitFor(t, 4)
+	gone := bustest.NewSubscriber(t, b.AddClient("gone"))
+	gone.Subscribe(b, 3_600_000, 10, "parcels")
+	b.Publish(publisher, "parcels", 5)
+	b.Publish(publisher, "parcels", 6)
+	b.Call(gone.Token, "DELETE", "/subscriber", "", 204)
+	b.Call(bustest.RootKey, "DELETE", "/api_tokens/"+gone.Token, "", 204)
 	var worker map[string]float64
 	require.Eventually(t, func() bool { // the page is a second old at most
-		worker = scrapeAll(t, b.client, workerPage)
+		worker = scrapeAll(t, b.Client, workerPage)
 		return worker[`routemaster_jobs{queue="main",status="instant"}`] == 0 && worker[`routemaster_jobs{queue="main",status="scheduled"}`] == 0 &&
 			worker[`routemaster_subscriber_queued_batches{subscriber="shop"}`] == 0 && worker[`routemaster_worker_threads_busy{queue="main"}`] == 0 &&
 			len(redis.Raw.Keys(t.Context(), "batch:*").Val()) == 0
-	}, soon, 100*time.Millisecond)
-	web := scrapeAll(t, b.client, webPage)
-	b.stopWeb()
-	b.stopWorker()
+	}, bustest.WaitTimeout, 100*time.Millisecond)
+	web := scrapeAll(t, b.Client, webPage)
+	b.StopWeb()
+	b.StopWorker()
 
 	after := readCounters(t, redis)
 	for name, n := range before {
@@ -200,11 +199,11 @@ func TestWhatHappensIsMeasured(t *testing.T) {
 // TestMetricsOfTheWholeBus reads from web what a worker has delivered, and what it has failed to.
 func TestMetricsOfTheWholeBus(t *testing.T) {
 	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
-		b := startBus(t, redis, func(c *app.Config) { c.MetricService, c.CounterFlushInterval = "none", 10*time.Millisecond })
+		b := bustest.Start(t, redis, func(c *app.Config) { c.MetricService, c.CounterFlushInterval = "none", 10*time.Millisecond })
 		page, _ := metricsPages(t, b)
-		publisher, shop := b.addClient("publisher"), newSubscriber(t, b.addClient("shop"))
-		shop.refuse = func(deliveries int) bool { return deliveries == 1 }
-		shop.subscribe(b, 0, 10, "widgets")
+		publisher, shop := b.AddClient("publisher"), bustest.NewSubscriber(t, b.AddClient("shop"))
+		shop.Refuse = func(deliveries int) bool { return deliveries == 1 }
+		shop.Subscribe(b, 0, 10, "widgets")
 		names := []string{
 			`routemaster_bus_deliveries_total{status="failure",subscriber="shop"}`,
 			`routemaster_bus_deliveries_total{status="success",subscriber="shop"}`,
@@ -215,24 +214,24 @@ func TestMetricsOfTheWholeBus(t *testing.T) {
 		show := func(want ...float64) {
 			t.Helper()
 			require.Eventually(t, func() bool { // the page is a second old at most
-				values := scrape(t, b.client, page)
+				values := scrape(t, b.Client, page)
 				for i, name := range names {
 					if n, ok := values[name]; !ok || n != want[i] {
 						return false
 					}
 				}
 				return true
-			}, soon, 10*time.Millisecond)
+			}, bustest.WaitTimeout, 10*time.Millisecond)
 		}
 		show(0, 0, 0, 0, 0)
-		b.call(publisher, "POST", "/topics/widgets", "["+eventBody(1)+","+eventBody(2)+","+eventBody(3)+"]", 200)
-		shop.waitFor(t, 3)
+		b.Call(publisher, "POST", "/topics/widgets", "["+bustest.EventBody(1)+","+bustest.EventBody(2)+","+bustest.EventBody(3)+"]", 200)
+		shop.WaitFor(t, 3)
 		show(1, 1, 3, 3, 0)
 		var text string
 		require.Eventually(t, func() bool {
-			text = b.call(publisher, "GET", "/metrics", "", 200)
+			text = b.Call(publisher, "GET", "/metrics", "", 200)
 			return strings.Contains(text, "\nroutemaster_redis_up 1\n")
-		}, soon, 100*time.Millisecond)
+		}, bustest.WaitTimeout, 100*time.Millisecond)
 		for _, name := range names {
 			assert.Contains(t, text, name)
 		}
@@ -266,42 +265,42 @@ func metric(page map[string]float64, series string) (float64, bool) {
 // TestBacklogsAreMeasured looks at a subscriber that is down, and at a busy thread.
 func TestBacklogsAreMeasured(t *testing.T) {
 	redis := storetest.Real(t)
-	b := startBus(t, redis, func(c *app.Config) { c.MetricService = "none" })
+	b := bustest.Start(t, redis, func(c *app.Config) { c.MetricService = "none" })
 	_, page := metricsPages(t, b)
-	publisher, shop := b.addClient("publisher"), newSubscriber(t, b.addClient("shop"))
+	publisher, shop := b.AddClient("publisher"), bustest.NewSubscriber(t, b.AddClient("shop"))
 	release, hanging := make(chan struct{}), make(chan struct{}, 100)
-	shop.refuse = func(int) bool {
+	shop.Refuse = func(int) bool {
 		hanging <- struct{}{}
 		<-release
 		return false
 	}
 	t.Cleanup(func() { close(release) })
-	shop.subscribe(b, 0, 1, "widgets")
+	shop.Subscribe(b, 0, 1, "widgets")
 	for i := range 3 {
-		b.publish(publisher, "widgets", i)
+		b.Publish(publisher, "widgets", i)
 	}
 	<-hanging
 	require.Eventually(t, func() bool {
-		values := scrape(t, b.client, page)
+		values := scrape(t, b.Client, page)
 		return values[`routemaster_worker_threads_busy{queue="main"}`] == 1 &&
 			values[`routemaster_subscriber_queued_events{subscriber="shop"}`] == 3 &&
 			values[`routemaster_subscriber_queued_batches{subscriber="shop"}`] == 3 &&
 			values[`routemaster_jobs{queue="main",status="scheduled"}`] == 2 &&
 			values[`routemaster_subscriber_oldest_event_age_seconds{subscriber="shop"}`] > 0
-	}, soon, 100*time.Millisecond)
+	}, bustest.WaitTimeout, 100*time.Millisecond)
 }
 
 // TestAScrapeAnswersWithoutRedis takes Redis away.
 func TestAScrapeAnswersWithoutRedis(t *testing.T) {
 	redis := storetest.Real(t)
-	b := startBus(t, redis, func(c *app.Config) { c.MetricService = "none" })
+	b := bustest.Start(t, redis, func(c *app.Config) { c.MetricService = "none" })
 	webPage, workerPage := metricsPages(t, b)
 	redis.Freeze(t)
 	defer redis.Thaw(t)
 	for _, page := range []string{webPage, workerPage} {
 		var values map[string]float64
 		storetest.Promptly(t, 2*time.Second, func() time.Duration {
-			return storetest.Took(func() { values = scrape(t, b.client, page) })
+			return storetest.Took(func() { values = scrape(t, b.Client, page) })
 		})
 		assert.Zero(t, values["routemaster_redis_up"])
 		assert.Contains(t, values, "routemaster_redis_up")
@@ -312,24 +311,15 @@ func TestAScrapeAnswersWithoutRedis(t *testing.T) {
 
 // TestTheMetricsListenerHasProfilesOnAPrivateAddress also looks at who may read what.
 func TestTheMetricsListenerHasProfilesOnAPrivateAddress(t *testing.T) {
-	b := startBus(t, storetest.Embedded(t), func(c *app.Config) { c.MetricService = "none" })
+	b := bustest.Start(t, storetest.Embedded(t), func(c *app.Config) { c.MetricService = "none" })
 	_, page := metricsPages(t, b)
 	for path, want := range map[string]int{"/metrics": 200, "/debug/pprof/": 200, "/debug/pprof/goroutine": 200, "/": 404} {
-		resp, err := b.client.Get(strings.TrimSuffix(page, "/metrics") + path)
+		resp, err := b.Client.Get(strings.TrimSuffix(page, "/metrics") + path)
 		require.NoError(t, err)
 		_, _ = io.Copy(io.Discard, resp.Body)
 		resp.Body.Close()
 		assert.Equal(t, want, resp.StatusCode, path)
 	}
-	b.call(rootKey, "GET", "/debug/pprof/", "", 404)
-	b.call("", "GET", "/metrics", "", 401)
-}
-
-func TestAMetricsAddressInUseStopsADaemon(t *testing.T) {
-	redis := storetest.Embedded(t)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer listener.Close()
-	c := loadConfig(t, map[string]string{"ROUTEMASTER_REDIS_URL": redis.URL, "ROUTEMASTER_METRICS_ADDR": listener.Addr().String()})
-	assert.ErrorContains(t, app.RunWorker(context.Background(), c, slog.New(slog.DiscardHandler)), "ROUTEMASTER_METRICS_ADDR: ")
+	b.Call(bustest.RootKey, "GET", "/debug/pprof/", "", 404)
+	b.Call("", "GET", "/metrics", "", 401)
 }

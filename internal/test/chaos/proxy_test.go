@@ -1,4 +1,4 @@
-package test
+package chaos
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/test/bustest"
 )
 
 // link is a proxy between two parties, whose traffic faults can spoil.
@@ -60,15 +61,15 @@ func (l *link) spoil(t *testing.T, kind faultKind) {
 func (l *link) heal(t *testing.T, kind faultKind) {
 	t.Helper()
 	if kind == cut {
-		require.Eventually(t, func() bool { return l.Start() == nil }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return l.Start() == nil }, bustest.WaitTimeout, time.Millisecond)
 		return
 	}
 	l.Toxics.ResetToxics(context.Background())
 }
 
-// leftByProxies are toxiproxy's goroutines of connections that ended while bytes were on their way: they wait
+// proxyGoroutines are toxiproxy's goroutines of connections that ended while bytes were on their way: they wait
 // for ever for somebody to take these.
-var leftByProxies = []goleak.Option{
+var proxyGoroutines = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),
 }

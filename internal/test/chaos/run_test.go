@@ -1,4 +1,4 @@
-package test
+package chaos
 
 import (
 	"strconv"
@@ -9,6 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/test/bustest"
 )
 
 // goThrough lets all faults happen. It is the only one who starts and ends anything, so one after another.
@@ -32,7 +33,7 @@ func (c *chaos) begin(f *fault) {
 	daemon, link := c.daemons[f.victim], c.links[f.victim]
 	switch {
 	case daemon != nil:
-		daemon.present().kill()
+		daemon.present().Kill()
 		daemon.up = false
 		f.died = time.Now()
 		if daemon.program == "worker" {
@@ -108,14 +109,14 @@ func (c *chaos) recoverFromAnOutage() {
 			return ok
 		}
 	}
-	require.Eventually(c.t, backSince(time.Now()), soon, 10*time.Millisecond, "the bus does not come back after the faults")
+	require.Eventually(c.t, backSince(time.Now()), bustest.WaitTimeout, 10*time.Millisecond, "the bus does not come back after the faults")
 	storetest.Promptly(c.t, recoversWithin, func() time.Duration {
 		outage := &fault{lane: "redis", kind: killed, victim: "redis"}
 		c.begin(outage)
 		time.Sleep(time.Second) // the outage
 		c.end(outage)
 		back := c.returns[len(c.returns)-1]
-		require.Eventually(c.t, backSince(back), soon, 10*time.Millisecond, "the bus does not come back after an outage of Redis")
+		require.Eventually(c.t, backSince(back), bustest.WaitTimeout, 10*time.Millisecond, "the bus does not come back after an outage of Redis")
 		publish, delivery, _ := c.ledger.recovery(back)
 		return max(publish, delivery)
 	})
@@ -137,7 +138,7 @@ func (c *chaos) comeToRest(long bool) {
 	require.Eventually(c.t, func() bool {
 		n, err := c.redis.Raw.Exists(c.t.Context(), "jobs:index:main").Result()
 		return err == nil && n == 0
-	}, deadAreNoticed+soon, 5*time.Millisecond, "the bus does not come to rest")
+	}, deadAreNoticed+bustest.WaitTimeout, 5*time.Millisecond, "the bus does not come to rest")
 	c.stop(webs)
 	c.stop(living)
 }
@@ -146,6 +147,6 @@ func (c *chaos) stop(names []string) {
 	for _, name := range names {
 		present := c.daemons[name].present()
 		require.NoError(c.t, present.Process.Signal(syscall.SIGTERM))
-		require.NoError(c.t, present.wait(), name)
+		require.NoError(c.t, present.Wait(), name)
 	}
 }

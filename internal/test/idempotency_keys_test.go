@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/test/bustest"
 )
 
 var keysFor = flag.Duration("keys.for", 0, "how long TestNewKeysAtFullSpeedCostNoEvent publishes at least")
@@ -25,17 +26,17 @@ var keysFor = flag.Duration("keys.for", 0, "how long TestNewKeysAtFullSpeedCostN
 // whose queue waits, nor one that is served.
 func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 	const waiting, mb = 100, 1_000_000
-	b := startBus(t, storetest.Real(t), func(c *app.Config) { c.MaxBackoff = time.Second }) // so that the sick one is tried soon
-	publisher := b.addClient("publisher")
-	healthy, sick := newSubscriber(t, b.addClient("healthy")), newSubscriber(t, b.addClient("sick"))
+	b := bustest.Start(t, storetest.Real(t), func(c *app.Config) { c.MaxBackoff = time.Second }) // so that the sick one is tried soon
+	publisher := b.AddClient("publisher")
+	healthy, sick := bustest.NewSubscriber(t, b.AddClient("healthy")), bustest.NewSubscriber(t, b.AddClient("sick"))
 	var down atomic.Bool
 	down.Store(true)
-	sick.refuse = func(int) bool { return down.Load() }
-	for _, s := range []*subscriber{healthy, sick} {
-		s.subscribe(b, 0, 1, "widgets")
+	sick.Refuse = func(int) bool { return down.Load() }
+	for _, s := range []*bustest.Subscriber{healthy, sick} {
+		s.Subscribe(b, 0, 1, "widgets")
 	}
 	for number := range waiting {
-		b.publish(publisher, "widgets", number)
+		b.Publish(publisher, "widgets", number)
 	}
 	ended := make(chan struct{})
 	var running sync.WaitGroup
@@ -47,7 +48,7 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 	var published, refused atomic.Int64
 	flooding := time.Now()
 	for _, name := range []string{"a", "b", "c", "d"} {
-		token := b.addClient("load-" + name)
+		token := b.AddClient("load-" + name)
 		running.Go(func() {
 			for {
 				select {
@@ -63,20 +64,20 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return published.Load() > 2000 }, soon, time.Millisecond) // connections have their buffers
-	warm, err := b.store.Memory(t.Context())
+	require.Eventually(t, func() bool { return published.Load() > 2000 }, bustest.WaitTimeout, time.Millisecond) // connections have their buffers
+	warm, err := b.Store.Memory(t.Context())
 	require.NoError(t, err)
-	b.stopWorker()
-	b.config.Memory = bus.MemoryLimits{Max: warm.Used + 2*mb, MinFree: mb / 2}
+	b.StopWorker()
+	b.Config.Memory = bus.MemoryLimits{Max: warm.Used + 2*mb, MinFree: mb / 2}
 	if *keysFor > 0 { // autodrop comes by itself, every 10 s: until then there must be room for the keys of 15 s
 		const bytesOfKey = 90
 		room := int64(float64(published.Load()*bytesOfKey) * (15 * time.Second).Seconds() / time.Since(flooding).Seconds())
-		b.config.Memory = bus.MemoryLimits{Max: warm.Used + 5*room/2, MinFree: room}
+		b.Config.Memory = bus.MemoryLimits{Max: warm.Used + 5*room/2, MinFree: room}
 	}
-	b.startWorker()
+	b.StartWorker()
 
 	begun, number, most := time.Now(), waiting, int64(0)
-	drops := func() int { return strings.Count(b.logged.String(), "dropped idempotency keys") }
+	drops := func() int { return strings.Count(b.Logged.String(), "dropped idempotency keys") }
 	enough := func() bool {
 		if *keysFor > 0 {
 			return time.Since(begun) >= *keysFor && drops() > 0
@@ -85,13 +86,13 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 	}
 	for !enough() {
 		require.Less(t, time.Since(begun), *keysFor+2*time.Minute, "keys do not fill redis")
-		b.publish(publisher, "widgets", number)
+		b.Publish(publisher, "widgets", number)
 		number++
-		memory, err := b.store.Memory(t.Context())
+		memory, err := b.Store.Memory(t.Context())
 		require.NoError(t, err)
 		most = max(most, memory.Used)
 		if *keysFor == 0 {
-			_, err := b.store.Enqueue(t.Context(), bus.QueueAux, bus.Job{Name: bus.JobAutodrop})
+			_, err := b.Store.Enqueue(t.Context(), bus.QueueAux, bus.Job{Name: bus.JobAutodrop})
 			require.NoError(t, err)
 		}
 		time.Sleep(10 * time.Millisecond) // a steady trickle beside the flood
@@ -99,26 +100,26 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 	stop()
 	assert.Positive(t, drops())
 	assert.Zero(t, refused.Load())
-	assert.LessOrEqual(t, most, b.config.Memory.Max)
-	assert.NotContains(t, b.logged.String(), "dropped the oldest batches")
+	assert.LessOrEqual(t, most, b.Config.Memory.Max)
+	assert.NotContains(t, b.Logged.String(), "dropped the oldest batches")
 	down.Store(false)
-	healthy.waitFor(t, number)
-	sick.waitFor(t, number)
-	assert.Len(t, healthy.numbers(), number)
-	assert.Len(t, sick.numbers(), number)
+	healthy.WaitFor(t, number)
+	sick.WaitFor(t, number)
+	assert.Len(t, healthy.Numbers(), number)
+	assert.Len(t, sick.Numbers(), number)
 	t.Logf("%d publishes with new keys in %v; redis at most %d of %d bytes above; keys were dropped %d times",
-		published.Load(), time.Since(begun).Round(time.Millisecond), most-warm.Used, b.config.Memory.Max-warm.Used, drops())
+		published.Load(), time.Since(begun).Round(time.Millisecond), most-warm.Used, b.Config.Memory.Max-warm.Used, drops())
 }
 
 // publishWithKey publishes an event with a new idempotency key, and reports whether it was stored.
-func publishWithKey(b *testBus, token, topic string) bool {
-	req, err := http.NewRequest("POST", b.api+"/topics/"+topic, strings.NewReader(eventBody(1)))
+func publishWithKey(b *bustest.Bus, token, topic string) bool {
+	req, err := http.NewRequest("POST", b.API+"/topics/"+topic, strings.NewReader(bustest.EventBody(1)))
 	if err != nil {
 		return false
 	}
 	req.SetBasicAuth(token, "")
 	req.Header.Set("Idempotency-Key", rand.Text())
-	resp, err := b.client.Do(req)
+	resp, err := b.Client.Do(req)
 	if err != nil {
 		return false
 	}

@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/test/bustest"
 	"routemaster/internal/wire"
 )
 
@@ -73,18 +74,18 @@ func TestTheJobsOfAKilledWorkerAreSoonDeliveredAgain(t *testing.T) {
 	}))
 
 	variables := []string{"ROUTEMASTER_REDIS_URL=" + redis.URL, fmt.Sprintf("ROUTEMASTER_WORKER_THREADS=%d", threads), "ROUTEMASTER_TIMEOUT=60"}
-	first := startProcess(t, "worker", variables...)
+	first := bustest.StartProcess(t, "worker", variables...)
 	require.Eventually(t, func() bool {
 		hanging, _ := endpoint.count()
 		return hanging == deliveries
-	}, soon, time.Millisecond)
-	first.kill()
+	}, bustest.WaitTimeout, time.Millisecond)
+	first.Kill()
 	killed := time.Now()
-	second := startProcess(t, "worker", variables...)
+	second := bustest.StartProcess(t, "worker", variables...)
 	require.Eventually(t, func() bool {
 		_, accepted := endpoint.count()
 		return accepted == deliveries
-	}, within+soon, 10*time.Millisecond)
+	}, within+bustest.WaitTimeout, 10*time.Millisecond)
 	var last time.Time
 	for _, at := range endpoint.accepted {
 		if at.After(last) {
@@ -93,6 +94,6 @@ func TestTheJobsOfAKilledWorkerAreSoonDeliveredAgain(t *testing.T) {
 	}
 	t.Logf("the last of %d deliveries came %v after the kill", deliveries, last.Sub(killed))
 	assert.Less(t, last.Sub(killed), within)
-	require.NoError(t, second.stop())
+	require.NoError(t, second.Stop())
 	storetest.RequireSound(t, st)
 }

@@ -1,4 +1,4 @@
-package test
+package chaos
 
 import (
 	"crypto/tls"
@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"routemaster/internal/test/bustest"
 )
 
 // subscribers receive while all fails; all but the first misbehave, each in its way.
@@ -77,7 +79,7 @@ func hijack(w http.ResponseWriter) net.Conn {
 
 // chaoticSubscriber is an HTTPS endpoint that misbehaves now and then, and notes what it is sent.
 type chaoticSubscriber struct {
-	subscriber
+	bustest.Subscriber
 	number int
 	ledger *ledger
 	// well is closed when it is to behave.
@@ -98,12 +100,12 @@ func (s *chaoticSubscriber) serve(t *testing.T) string {
 
 func (s *chaoticSubscriber) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := &attempt{arrived: time.Now()}
-	batch, err := s.read(r)
+	batch, err := s.ReadBatch(r)
 	if err != nil { // it was cut off on its way
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	a.numbers = batch.numbers
+	a.numbers = batch.Numbers
 	self := subscribers[s.number]
 	if misbehaves, choice := s.draw(); misbehaves {
 		s.ledger.attempt(self.name, a)

@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/test/bustest"
 )
 
 // often makes a bus report to a metric service many times a second.
@@ -26,19 +27,19 @@ func often(service, agent string) func(*app.Config) {
 }
 
 // deliverOne publishes an event and waits for it.
-func deliverOne(t *testing.T, b *testBus) {
+func deliverOne(t *testing.T, b *bustest.Bus) {
 	t.Helper()
-	publisher, shop := b.addClient("publisher"), newSubscriber(t, b.addClient("shop"))
-	shop.subscribe(b, 0, 10, "widgets")
-	b.publish(publisher, "widgets", 1)
-	shop.waitFor(t, 1)
+	publisher, shop := b.AddClient("publisher"), bustest.NewSubscriber(t, b.AddClient("shop"))
+	shop.Subscribe(b, 0, 10, "widgets")
+	b.Publish(publisher, "widgets", 1)
+	shop.WaitFor(t, 1)
 }
 
 func TestTheMonitorPrints(t *testing.T) {
-	b := startBus(t, storetest.Real(t), often("print", ""))
+	b := bustest.Start(t, storetest.Real(t), often("print", ""))
 	deliverOne(t, b)
 	lines := func() (lines []string) {
-		for line := range strings.Lines(b.logged.String()) {
+		for line := range strings.Lines(b.Logged.String()) {
 			if strings.Contains(line, "msg=metrics") {
 				lines = append(lines, line)
 			}
@@ -50,35 +51,35 @@ func TestTheMonitorPrints(t *testing.T) {
 		"redis.used_cpu_", "process{status:start,type:web}=1", "process{status:start,type:worker}=1", "events.added{queue:shop}=1",
 		"events.published{publisher:publisher,topic:widgets}=1", "delivery.batches{queue:shop,status:success}=1",
 	} {
-		require.Eventually(t, func() bool { return strings.Contains(strings.Join(lines(), ""), want) }, soon, 10*time.Millisecond, want)
+		require.Eventually(t, func() bool { return strings.Contains(strings.Join(lines(), ""), want) }, bustest.WaitTimeout, 10*time.Millisecond, want)
 	}
 	assert.NotContains(t, strings.Join(lines(), ""), "--1", "tokens are secret")
 }
 
 // TestADamagedSubscriberBlindsNobody has something else than the bus write to what is one subscriber's.
 func TestADamagedSubscriberBlindsNobody(t *testing.T) {
-	b := startBus(t, storetest.Real(t), often("print", ""))
+	b := bustest.Start(t, storetest.Real(t), often("print", ""))
 	deliverOne(t, b)
-	newSubscriber(t, b.addClient("mailer")).subscribe(b, 0, 10, "widgets")
-	require.NoError(t, b.redis.Raw.Set(t.Context(), "subscriber:mailer--1", "x", 0).Err())
+	bustest.NewSubscriber(t, b.AddClient("mailer")).Subscribe(b, 0, 10, "widgets")
+	require.NoError(t, b.Redis.Raw.Set(t.Context(), "subscriber:mailer--1", "x", 0).Err())
 
 	const told = `level=ERROR msg="the data of subscribers is damaged" keys=[subscriber:mailer]`
-	require.Eventually(t, func() bool { return strings.Contains(b.logged.String(), told) }, soon, time.Millisecond)
-	_, later, _ := strings.Cut(b.logged.String(), told)
+	require.Eventually(t, func() bool { return strings.Contains(b.Logged.String(), told) }, bustest.WaitTimeout, time.Millisecond)
+	_, later, _ := strings.Cut(b.Logged.String(), told)
 	runs := func(log string) int { return strings.Count(log, "msg=metrics") }
 	require.Eventually(t, func() bool {
-		_, now, _ := strings.Cut(b.logged.String(), told)
+		_, now, _ := strings.Cut(b.Logged.String(), told)
 		return runs(now) > runs(later)+2
-	}, soon, time.Millisecond, "the monitor goes on")
-	assert.Equal(t, 1, strings.Count(b.logged.String(), told), "it is told once")
+	}, bustest.WaitTimeout, time.Millisecond, "the monitor goes on")
+	assert.Equal(t, 1, strings.Count(b.Logged.String(), told), "it is told once")
 
 	require.Eventually(t, func() bool { // a scrape is a second old at most
-		page := b.call(rootKey, "GET", "/metrics", "", http.StatusOK)
+		page := b.Call(bustest.RootKey, "GET", "/metrics", "", http.StatusOK)
 		return strings.Contains(page, `routemaster_subscriber_queued_events{subscriber="mailer"} 0`) &&
 			strings.Contains(page, `routemaster_subscriber_health_points{subscriber="shop"} 100`) &&
 			!strings.Contains(page, `routemaster_subscriber_health_points{subscriber="mailer"}`)
-	}, soon, 10*time.Millisecond, "nobody knows its health")
-	assert.Contains(t, b.call(rootKey, "GET", "/subscriptions", "", http.StatusOK), "shop--1")
+	}, bustest.WaitTimeout, 10*time.Millisecond, "nobody knows its health")
+	assert.Contains(t, b.Call(bustest.RootKey, "GET", "/subscriptions", "", http.StatusOK), "shop--1")
 }
 
 // agent is a Datadog agent that keeps what it is told.
@@ -134,18 +135,18 @@ func TestTheMonitorSendsToDatadog(t *testing.T) {
 	redis := storetest.Real(t)
 	old := bus.NewCounter("events.published", bus.Tag{Name: "topic", Value: "old"})
 	require.NoError(t, redis.Open(t).AddCounters(t.Context(), map[bus.Counter]int64{old: 1000}))
-	b := startBus(t, redis, often("datadog", address))
-	require.Eventually(t, func() bool { return len(a.find("routemaster.jobs.count:")) > 4 }, soon, 5*time.Millisecond)
+	b := bustest.Start(t, redis, often("datadog", address))
+	require.Eventually(t, func() bool { return len(a.find("routemaster.jobs.count:")) > 4 }, bustest.WaitTimeout, 5*time.Millisecond)
 	deliverOne(t, b)
 	require.Eventually(t, func() bool {
 		return len(a.find("routemaster.delivery.batches:1|c", "queue:shop", "status:success")) > 0
-	}, soon, 5*time.Millisecond)
+	}, bustest.WaitTimeout, 5*time.Millisecond)
 	sent := len(a.find("routemaster.redis.bytes_used:"))
-	require.Eventually(t, func() bool { return len(a.find("routemaster.redis.bytes_used:")) > sent+3 }, soon, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(a.find("routemaster.redis.bytes_used:")) > sent+3 }, bustest.WaitTimeout, 5*time.Millisecond)
 	// What has been counted by now comes with one of the next runs.
 	comes := func(start string, tags ...string) {
 		t.Helper()
-		require.Eventually(t, func() bool { return len(a.find(start, tags...)) > 0 }, soon, 5*time.Millisecond, "%s %v", start, tags)
+		require.Eventually(t, func() bool { return len(a.find(start, tags...)) > 0 }, bustest.WaitTimeout, 5*time.Millisecond, "%s %v", start, tags)
 	}
 	comes("routemaster.events.published:")
 	assert.Len(t, a.find("routemaster.events.published:"), 1, "an increment is sent once, and what was before the first run never")
@@ -177,21 +178,21 @@ func TestAMetricServiceThatIsGoneOrHangsChangesNothing(t *testing.T) {
 		"gone": storetest.FreeAddress(t), "not to be found": "agent.invalid:8125", "hangs": "unixgram://" + socket,
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := startBus(t, storetest.Embedded(t), often("datadog", address))
-			publisher, shop := b.addClient("publisher"), newSubscriber(t, b.addClient("shop"))
-			shop.subscribe(b, 0, 1, "widgets")
+			b := bustest.Start(t, storetest.Embedded(t), often("datadog", address))
+			publisher, shop := b.AddClient("publisher"), bustest.NewSubscriber(t, b.AddClient("shop"))
+			shop.Subscribe(b, 0, 1, "widgets")
 			const events = 50
 			published := 0
 			storetest.Promptly(t, events*50*time.Millisecond, func() time.Duration {
 				return storetest.Took(func() {
 					for range events {
-						b.publish(publisher, "widgets", published)
+						b.Publish(publisher, "widgets", published)
 						published++
 					}
-					shop.waitFor(t, published)
+					shop.WaitFor(t, published)
 				})
 			})
-			b.requireNothingLeft()
+			b.RequireNothingLeft()
 		})
 	}
 }

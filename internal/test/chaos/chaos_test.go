@@ -1,4 +1,4 @@
-package test
+package chaos
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/test/bustest"
 )
 
 var (
@@ -35,6 +36,8 @@ const (
 // TestChaos is the fault test: it publishes and subscribes while everything fails, and then counts. The seed determines which
 // faults come when, what publishers send, and when subscribers misbehave; it does not determine how the
 // processes then interleave.
+func TestMain(m *testing.M) { bustest.Main(m, proxyGoroutines...) }
+
 func TestChaos(t *testing.T) {
 	seed := *chaosSeed
 	if seed == 0 {
@@ -82,16 +85,16 @@ type chaoticDaemon struct {
 	program   string
 	variables []string
 	// runs are its processes, the last one the present.
-	runs []*process
+	runs []*bustest.Process
 	up   bool
 }
 
 func (d *chaoticDaemon) start(t *testing.T) {
-	d.runs = append(d.runs, startProcess(t, d.program, d.variables...))
+	d.runs = append(d.runs, bustest.StartProcess(t, d.program, d.variables...))
 	d.up = true
 }
 
-func (d *chaoticDaemon) present() *process { return d.runs[len(d.runs)-1] }
+func (d *chaoticDaemon) present() *bustest.Process { return d.runs[len(d.runs)-1] }
 
 func startChaos(t *testing.T, seed uint64) *chaos {
 	t.Helper()
@@ -136,22 +139,22 @@ func (c *chaos) addClient(token, name string) {
 
 func (c *chaos) startTraffic(seed uint64, apis []string) {
 	well, stop := make(chan struct{}), make(chan struct{})
-	b := &testBus{t: c.t, api: apis[0], client: newClient(c.t)}
+	b := bustest.Connect(c.t, apis[0])
 	for number, s := range subscribers {
 		sub := &chaoticSubscriber{
-			subscriber: subscriber{token: s.name + "--1"}, number: number, ledger: c.ledger, well: well,
+			Subscriber: bustest.Subscriber{Token: s.name + "--1"}, number: number, ledger: c.ledger, well: well,
 			random: rand.New(rand.NewPCG(seed, uint64(200+number))),
 		}
-		c.addClient(sub.token, s.name)
-		sub.url = c.addLink(linkName("workers", s.name), sub.serve(c.t))
-		sub.subscribe(b, s.timeout, s.max, s.topics...)
+		c.addClient(sub.Token, s.name)
+		sub.URL = c.addLink(linkName("workers", s.name), sub.serve(c.t))
+		sub.Subscribe(b, s.timeout, s.max, s.topics...)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var publishing sync.WaitGroup
 	for number, p := range publishers {
 		c.addClient(p.token, p.client)
 		publisher := &chaoticPublisher{
-			number: number, apis: apis, client: newClient(c.t), ledger: c.ledger,
+			number: number, apis: apis, client: bustest.NewClient(c.t), ledger: c.ledger,
 			random: rand.New(rand.NewPCG(seed, uint64(100+number))),
 		}
 		publisher.client.Timeout = publishTimeout

@@ -1,0 +1,26 @@
+package bustest
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"routemaster/internal/app"
+	"routemaster/internal/store/storetest"
+)
+
+// daemonVariable makes a test binary run as the daemon that it names.
+const daemonVariable = "TEST_ROUTEMASTER_DAEMON"
+
+// Main is the TestMain of packages that call [StartProcess]: started again as a daemon, the test binary
+// runs that; else it runs the tests, and fails them if a goroutine is left.
+func Main(m *testing.M, ignore ...goleak.Option) {
+	switch os.Getenv(daemonVariable) {
+	case "web":
+		os.Exit(app.Daemon("web", "a test", nil, os.Stdout, os.Stderr, app.RunWeb))
+	case "worker":
+		os.Exit(app.Daemon("worker", "a test", nil, os.Stdout, os.Stderr, app.RunWorker))
+	}
+	storetest.Main(m, ignore...)
+}

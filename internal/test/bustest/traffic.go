@@ -1,0 +1,93 @@
+package bustest
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Traffic is a load of numbered events, each sent once.
+type Traffic struct {
+	stop func()
+
+	mu           sync.Mutex
+	next         int
+	acknowledged []int
+}
+
+// StartTraffic has so many publishers publish as fast as they can, until Stop.
+func (b *Bus) StartTraffic(publishers int, token, topic string) *Traffic {
+	traffic := &Traffic{}
+	var running sync.WaitGroup
+	ended := make(chan struct{})
+	for range publishers {
+		running.Go(func() {
+			for {
+				select {
+				case <-ended:
+					return
+				default:
+					traffic.publish(b, token, topic)
+				}
+			}
+		})
+	}
+	traffic.stop = sync.OnceFunc(func() {
+		close(ended)
+		running.Wait()
+	})
+	b.t.Cleanup(traffic.stop)
+	return traffic
+}
+
+func (tr *Traffic) publish(b *Bus, token, topic string) {
+	tr.mu.Lock()
+	tr.next++
+	number := tr.next
+	tr.mu.Unlock()
+	status, _, err := Send(b.Client, b.API, token, "POST", "/topics/"+topic, EventBody(number))
+	if err == nil && status == http.StatusOK {
+		tr.mu.Lock()
+		tr.acknowledged = append(tr.acknowledged, number)
+		tr.mu.Unlock()
+	}
+}
+
+// Stop waits for the requests under way, and sends no more.
+func (tr *Traffic) Stop() { tr.stop() }
+
+// Count is how many events have been acknowledged.
+func (tr *Traffic) Count() int {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return len(tr.acknowledged)
+}
+
+// WaitForMore waits until so many more events have been acknowledged.
+func (tr *Traffic) WaitForMore(t testing.TB, events int) {
+	t.Helper()
+	want := tr.Count() + events
+	require.Eventually(t, func() bool { return tr.Count() >= want }, WaitTimeout, time.Millisecond,
+		"no more events are acknowledged")
+}
+
+// Compare returns the events that were acknowledged and that a subscriber did not get, and those that it
+// got more than once. The traffic must have stopped.
+func (tr *Traffic) Compare(s *Subscriber) (lost, twice []int) {
+	deliveries := map[int]int{}
+	for _, number := range s.Numbers() {
+		deliveries[number]++
+		if deliveries[number] == 2 {
+			twice = append(twice, number)
+		}
+	}
+	for _, number := range tr.acknowledged {
+		if deliveries[number] == 0 {
+			lost = append(lost, number)
+		}
+	}
+	return lost, twice
+}

@@ -1,0 +1,171 @@
+package test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/test/bustest"
+)
+
+func TestEndToEnd(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		b := bustest.Start(t, redis)
+		publisher := b.AddClient("publisher")
+		quick := bustest.NewSubscriber(t, b.AddClient("quick"))
+		both := bustest.NewSubscriber(t, b.AddClient("both"))
+		flaky := bustest.NewSubscriber(t, b.AddClient("flaky"))
+		flaky.Refuse = func(deliveries int) bool { return deliveries%3 != 0 }
+		quick.Subscribe(b, 0, 10, "widgets")
+		both.Subscribe(b, 50, 5, "widgets", "gadgets")
+		flaky.Subscribe(b, 1000, 20, "gadgets") // few batches, however slow: each costs it health
+
+		// Even numbers are widgets, odd ones gadgets.
+		var widgets, gadgets, all []int
+		next := 0
+		publish := func(events int) {
+			for range events {
+				if next%2 == 0 {
+					b.Publish(publisher, "widgets", next)
+					widgets = append(widgets, next)
+				} else {
+					b.Publish(publisher, "gadgets", next)
+					gadgets = append(gadgets, next)
+				}
+				all = append(all, next)
+				next++
+			}
+		}
+		publish(60)
+		b.StopWeb()
+		b.StartWeb()
+		publish(60)
+		b.StopWorker()
+		publish(60)
+		b.StartWorker()
+		publish(60)
+		quick.WaitFor(t, len(widgets))
+		both.WaitFor(t, len(all))
+		flaky.WaitFor(t, len(gadgets))
+
+		assert.Equal(t, widgets, quick.Numbers(), "each once, in order")
+		assert.Equal(t, all, both.Numbers(), "each once, in order, over both topics")
+		fromFlaky := flaky.Numbers()
+		slices.Sort(fromFlaky)
+		assert.Equal(t, gadgets, fromFlaky, "each once, although two of three deliveries failed")
+		for _, batch := range both.Acknowledged() {
+			assert.LessOrEqual(t, len(batch.Numbers), 5)
+			for i, number := range batch.Numbers {
+				assert.Equal(t, []string{"widgets", "gadgets"}[number%2], batch.Topics[i])
+			}
+		}
+
+		// Who unsubscribed gets no more; others are not affected.
+		b.Call(both.Token, "DELETE", "/subscriber/topics/gadgets", "", 204)
+		b.Call(flaky.Token, "DELETE", "/subscriber", "", 204)
+		before := len(widgets)
+		publish(10)
+		quick.WaitFor(t, len(widgets))
+		both.WaitFor(t, len(all)-10+5)
+		assert.Equal(t, widgets[before:], both.Numbers()[len(all)-10:])
+		assert.Len(t, flaky.Numbers(), len(gadgets)-5)
+		b.RequireNothingLeft()
+	})
+}
+
+func TestFullBatchesGoAtOnceAndStaleOnesOnTime(t *testing.T) {
+	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+		const timeout = 150 * time.Millisecond
+		b := bustest.Start(t, redis)
+		publisher := b.AddClient("publisher")
+		patient := bustest.NewSubscriber(t, b.AddClient("patient"))
+		patient.Subscribe(b, 3_600_000, 3, "widgets")
+		stale := bustest.NewSubscriber(t, b.AddClient("stale"))
+		stale.Subscribe(b, int(timeout.Milliseconds()), 100, "widgets")
+
+		began := time.Now()
+		for number := range 7 {
+			b.Publish(publisher, "widgets", number)
+		}
+		published := time.Now()
+		batches := patient.WaitFor(t, 6)
+		require.Len(t, batches, 2, "full batches only")
+		assert.Equal(t, []int{0, 1, 2}, batches[0].Numbers)
+		assert.Equal(t, []int{3, 4, 5}, batches[1].Numbers)
+
+		late := stale.WaitFor(t, 7)
+		assert.Equal(t, []int{0, 1, 2, 3, 4, 5, 6}, stale.Numbers())
+		assert.LessOrEqual(t, len(late), 1+int(published.Sub(began)/(timeout-time.Millisecond)), "one, if publishing took less than the timeout")
+		next := 7
+		storetest.Promptly(t, timeout+time.Second, func() time.Duration {
+			number, before := next, len(stale.Acknowledged())
+			next++
+			began := time.Now()
+			b.Publish(publisher, "widgets", number)
+			batch := stale.WaitFor(t, next)[before]
+			assert.Equal(t, []int{number}, batch.Numbers)
+			took := batch.ReceivedAt.Sub(began)
+			assert.GreaterOrEqual(t, took, timeout-time.Millisecond, "on whole ms")
+			return took
+		})
+		storetest.Promptly(t, time.Second, func() time.Duration {
+			for full := false; !full; full = next%3 == 0 {
+				b.Publish(publisher, "widgets", next)
+				next++
+			}
+			published := time.Now()
+			batches := patient.WaitFor(t, next)
+			return batches[len(batches)-1].ReceivedAt.Sub(published)
+		})
+	})
+}
+
+func TestAnEventWithoutTimeoutArrivesAtOnce(t *testing.T) {
+	b := bustest.Start(t, storetest.Real(t))
+	publisher := b.AddClient("publisher")
+	sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))
+	sub.Subscribe(b, 0, 100, "widgets")
+	number := 0
+	storetest.Promptly(t, 10*time.Millisecond, func() (median time.Duration) {
+		var latencies []time.Duration
+		for range 41 {
+			sent := time.Now()
+			b.Publish(publisher, "widgets", number)
+			number++
+			batches := sub.WaitFor(t, number)
+			latencies = append(latencies, batches[len(batches)-1].ReceivedAt.Sub(sent))
+		}
+		slices.Sort(latencies)
+		median = latencies[len(latencies)/2]
+		t.Logf("from before the publish to the subscriber: median %v, most %v", median, latencies[len(latencies)-1])
+		return median
+	})
+	b.RequireNothingLeft()
+}
+
+func TestDeniedCallbacksAreNotConnectedTo(t *testing.T) {
+	redis := storetest.Embedded(t)
+	b := bustest.Start(t, redis)
+	publisher := b.AddClient("publisher")
+	sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))
+	sub.Subscribe(b, 0, 10, "widgets") // before it was denied, or by a name that was harmless then
+	b.StopWorker()
+	deny, err := bus.ParseDenyList("loopback")
+	require.NoError(t, err)
+	b.Config.CallbackDeny = deny
+	b.StartWorker()
+	b.Publish(publisher, "widgets", 1)
+	require.Eventually(t, func() bool {
+		return strings.Contains(b.Logged.String(), "denied by ROUTEMASTER_CALLBACK_DENY")
+	}, bustest.WaitTimeout, time.Millisecond)
+	assert.Zero(t, sub.Deliveries())
+	b.StopWeb()
+	b.StartWeb()
+	b.Call(sub.Token, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://127.0.0.1/"}`, 400)
+}

@@ -1,0 +1,163 @@
+package test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/test/bustest"
+)
+
+// startBusyWorker starts a worker with deliveries under way. The function it returns has them acknowledged.
+func startBusyWorker(t *testing.T, deliveries int) (worker *bustest.Process, answer func()) {
+	t.Helper()
+	redis := storetest.Real(t)
+	b := bustest.Start(t, redis)
+	b.StopWorker()
+	var arrived sync.WaitGroup
+	arrived.Add(deliveries)
+	answered := make(chan struct{})
+	answer = sync.OnceFunc(func() { close(answered) })
+	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		arrived.Done()
+		select {
+		case <-answered:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(server.Close)
+	t.Cleanup(answer)
+	for i := range deliveries {
+		token := b.AddClient(fmt.Sprint("client", i))
+		s := &bustest.Subscriber{Token: token, URL: server.URL}
+		s.Subscribe(b, 0, 1, "widgets")
+	}
+	b.Publish(b.AddClient("publisher"), "widgets", 1)
+	worker = bustest.StartProcess(t, "worker", "ROUTEMASTER_REDIS_URL="+redis.URL, "ROUTEMASTER_TIMEOUT=3600")
+	arrived.Wait()
+	return worker, answer
+}
+
+// TestASecondSignalAtOnceIsIgnored sends what supervisors send, while deliveries are under way.
+func TestASecondSignalAtOnceIsIgnored(t *testing.T) {
+	worker, answer := startBusyWorker(t, 3)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGTERM, syscall.SIGINT} {
+		require.NoError(t, worker.Process.Signal(sig))
+	}
+	answer()
+	require.NoError(t, worker.Wait(), "it finishes its deliveries and stops")
+	log := worker.LogText()
+	assert.Contains(t, log, `"msg":"worker stopped"`)
+}
+
+// TestASignalAfterAWhileEndsTheProgram sends signals until one has an effect.
+func TestASignalAfterAWhileEndsTheProgram(t *testing.T) {
+	worker, _ := startBusyWorker(t, 2)
+	ended, began := make(chan error, 1), time.Now()
+	require.NoError(t, worker.Process.Signal(syscall.SIGTERM))
+	go func() { ended <- worker.Wait() }()
+	ticker, late := time.NewTicker(20*time.Millisecond), time.After(bustest.WaitTimeout)
+	defer ticker.Stop()
+	for {
+		select {
+		case err := <-ended:
+			assert.ErrorContains(t, err, "signal: terminated")
+			assert.GreaterOrEqual(t, time.Since(began), 2*time.Second)
+			log := worker.LogText()
+			assert.Equal(t, 1, strings.Count(log, `"msg":"worker stopping; waiting for the deliveries under way","deliveries":2`), log)
+			return
+		case <-ticker.C:
+			_ = worker.Process.Signal(syscall.SIGTERM) // it may have ended
+		case <-late:
+			t.Fatal("no signal ends it")
+		}
+	}
+}
+
+// TestTheLimitOfOpenFiles starts daemons with a low limit, and takes all that web may have.
+func TestTheLimitOfOpenFiles(t *testing.T) {
+	const hard = 120
+	redis := storetest.Real(t)
+	daemons := map[string]*bustest.Process{}
+	for _, name := range []string{"web", "worker"} {
+		command := exec.Command("sh", "-c", fmt.Sprintf(`ulimit -Sn 50 && ulimit -Hn %d && exec "$0"`, hard), os.Args[0])
+		daemons[name] = bustest.StartCommand(t, command, name, "ROUTEMASTER_REDIS_URL="+redis.URL)
+		assert.EqualValues(t, hard-1, daemons[name].Started["open_files"], name)
+	}
+	web := daemons["web"]
+	for range 2 * hard {
+		conn, err := net.Dial("tcp", web.Address(t))
+		require.NoError(t, err, "the system accepts it, web does not")
+		defer conn.Close()
+	}
+	const warning = `"level":"WARN","msg":"out of file descriptors; raise the limit of open files","doing":"accepting a connection"`
+	require.Eventually(t, func() bool { return strings.Contains(web.LogText(), warning) }, bustest.WaitTimeout, time.Millisecond)
+	require.NoError(t, web.Stop())
+	assert.Equal(t, 1, strings.Count(web.LogText(), warning))
+}
+
+// TestABulkLoadTakesLittleMemory sends many large requests at once and looks at the peak memory of web.
+func TestABulkLoadTakesLittleMemory(t *testing.T) {
+	const requests, publishers, events = 200, 8, 1000
+	redis := storetest.Real(t)
+	require.NoError(t, redis.Open(t).PutToken(t.Context(), "publisher--1", "publisher"))
+	const alike = "GOMAXPROCS=2" // on every machine: what each processor has is small, but not with the race detector
+	web := bustest.StartProcess(t, "web", "ROUTEMASTER_REDIS_URL="+redis.URL, alike)
+	api, client := "http://"+web.Address(t), bustest.NewClient(t)
+	var all []string
+	for i := range events {
+		all = append(all, bustest.EventBody(i))
+	}
+	body := "[" + strings.Join(all, ",") + "]"
+	var loading sync.WaitGroup
+	for range publishers {
+		loading.Go(func() {
+			for range requests / publishers {
+				status, text, err := bustest.Send(client, api, "publisher--1", "POST", "/topics/widgets", body)
+				assert.NoError(t, err)
+				assert.Equal(t, http.StatusOK, status, text)
+			}
+		})
+	}
+	loading.Wait()
+	assert.Equal(t, strconv.Itoa(requests*events), redis.Raw.HGet(t.Context(), "topic:widgets", "counter").Val())
+
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", web.Process.Pid))
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Skip("only Linux tells a process's peak memory")
+	}
+	require.NoError(t, err)
+	_, peak, _ := strings.Cut(string(status), "VmHWM:")
+	kilobytes, err := strconv.Atoi(strings.Fields(peak)[0])
+	require.NoError(t, err)
+	t.Logf("web's peak memory after %d events: %d kB", requests*events, kilobytes)
+	assert.Less(t, kilobytes, 100_000)
+}
+
+// TestSignalsStopDaemonsGracefully sends the documented signals.
+func TestSignalsStopDaemonsGracefully(t *testing.T) {
+	redis := storetest.Real(t)
+	for _, name := range []string{"web", "worker"} {
+		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT} {
+			daemon := bustest.StartProcess(t, name, "ROUTEMASTER_REDIS_URL="+redis.URL)
+			require.NoError(t, daemon.Process.Signal(sig))
+			assert.NoError(t, daemon.Wait(), "%s on %v", name, sig)
+		}
+	}
+	assert.Empty(t, redis.Raw.Keys(t.Context(), "workers").Val())
+}
