@@ -3,7 +3,6 @@ package web
 import (
 	"log/slog"
 	"net/http"
-	"net/url"
 
 	"routemaster/internal/bus"
 )
@@ -26,13 +25,4 @@ func (s *Server) logChange(r *http.Request, what string, about ...slog.Attr) {
 // nameField is the client that a change is about, as others may know it.
 func nameField(token bus.Token, name bus.ClientName) slog.Attr {
 	return slog.String("name", string(bus.PublicName(token, name)))
-}
-
-// hostOf is the host of a callback, whose path may hold a secret.
-func hostOf(callback string) string {
-	u, err := url.Parse(callback)
-	if err != nil {
-		return ""
-	}
-	return u.Host
 }
