@@ -28,7 +28,8 @@ var below = map[string][]string{
 	"internal/telemetry/tracing":       {},
 	"internal/ingest": {"internal/bus", "internal/wire", "internal/store", "internal/telemetry",
 		"internal/telemetry/tracing"},
-	"internal/delivery": {"internal/bus", "internal/wire", "internal/store", "internal/telemetry",
+	"internal/outbound": {"internal/bus"},
+	"internal/delivery": {"internal/bus", "internal/wire", "internal/store", "internal/outbound", "internal/telemetry",
 		"internal/telemetry/exceptions", "internal/telemetry/logs", "internal/telemetry/tracing"},
 	"internal/maintenance": {"internal/bus", "internal/store", "internal/telemetry", "internal/telemetry/metricservice"},
 	"internal/worker":      {"internal/bus", "internal/store", "internal/telemetry", "internal/telemetry/exceptions"},
@@ -39,7 +40,7 @@ var below = map[string][]string{
 	"client":         {}, // other programs import it
 	"internal/bench": {}, // it measures from outside
 	"internal/top":   {"client", "internal/bus"},
-	"internal/app": {"internal/bus", "internal/store", "internal/telemetry", "internal/telemetry/exceptions",
+	"internal/app": {"internal/bus", "internal/store", "internal/outbound", "internal/telemetry", "internal/telemetry/exceptions",
 		"internal/telemetry/logs", "internal/telemetry/metrics", "internal/telemetry/metricservice",
 		"internal/telemetry/tracing", "internal/ingest", "internal/delivery",
 		"internal/maintenance", "internal/worker", "internal/web", "internal/web/server"},
@@ -75,7 +76,7 @@ var only = map[string][]string{
 	"golang.org/x/term":                    {"cmd/rtm"},
 	"github.com/gofrs/flock":               {"cmd/rtm"},
 	"golang.org/x/sys":                     {"cmd/rtm"},
-	"golang.org/x/net/":                    {"internal/delivery"},
+	"golang.org/x/net/":                    {"internal/outbound"},
 	"github.com/cenkalti/backoff/":         {"client"},
 	"github.com/google/pprof/":             {"internal/bench"},
 	"github.com/HdrHistogram/":             {"internal/bench"},

@@ -8,6 +8,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/delivery"
 	"routemaster/internal/maintenance"
+	"routemaster/internal/outbound"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metricservice"
@@ -45,21 +46,22 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	}
 	defer seen.close()
 	recorder = seen.recorder
-	deliverer := delivery.New(delivery.Config{
+	client := outbound.New(outbound.Config{
 		ConnectTimeout: c.ConnectTimeout,
 		Timeout:        c.Timeout,
 		VerifyTLS:      c.VerifyTLS,
 		Deny:           c.CallbackDeny,
-		HealRate:       c.HealRate,
-		DamageRate:     c.DamageRate,
-		MaxBackoff:     c.MaxBackoff,
-		UserAgent:      "routemaster/" + Version(),
 		MaxIdle:        c.WorkerThreads + spareConnections,
-		Reporter:       seen.reporter,
-		Tracer:         seen.tracer,
-		Recorder:       recorder,
+		UserAgent:      "routemaster/" + Version(),
+	}, time.Now)
+	defer client.Close()
+	deliverer := delivery.New(delivery.Config{
+		Client:   client,
+		Policy:   delivery.Policy{HealRate: c.HealRate, DamageRate: c.DamageRate, MaxBackoff: c.MaxBackoff},
+		Reporter: seen.reporter,
+		Tracer:   seen.tracer,
+		Recorder: recorder,
 	}, log, time.Now)
-	defer deliverer.Close()
 	keeper := maintenance.New(st, c.Memory, recorder, log, time.Now)
 	monitor := maintenance.NewMonitor(st, c.Memory, metricservice.New(metricservice.Config{
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,

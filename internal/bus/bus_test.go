@@ -218,17 +218,6 @@ func TestRefusalThrottle(t *testing.T) {
 	assert.Equal(t, 50*time.Millisecond, bus.RefusalThrottle(100, time.Second, 50*time.Millisecond))
 }
 
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	for header, want := range map[string]time.Duration{
-		"": 0, "0": 0, "7": 7 * time.Second, "61": time.Minute, "2147483647": time.Minute, "99999999999": 0, "-1": 0, "1.5": 0, "soon": 0,
-		"Fri, 20 Nov 2026 12:00:09 GMT": 9 * time.Second, "Fri, 20 Nov 2026 11:59:00 GMT": 0, "Fri, 20 Nov 2026 13:00:00 GMT": time.Minute,
-		"Friday, 20-Nov-26 12:00:09 GMT": 9 * time.Second,
-	} {
-		assert.Equal(t, want, bus.RetryAfter(header, now, time.Minute), header)
-	}
-}
-
 func TestBackoff(t *testing.T) {
 	const most = time.Minute
 	for attempts, want := range map[int]time.Duration{

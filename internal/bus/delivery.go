@@ -2,7 +2,6 @@ package bus
 
 import (
 	"net/http"
-	"strconv"
 	"time"
 )
 
@@ -44,18 +43,6 @@ func Throttle(standing Standing, before, after int, most time.Duration) time.Dur
 		alone = min(alone, firstBackoff)
 	}
 	return alone
-}
-
-// RetryAfter is how long a failing subscriber asks to be left alone (RFC 9110, section 10.2.3: seconds, or a date), at most
-// most. It is 0 when the header is absent, or not understood.
-func RetryAfter(header string, now time.Time, most time.Duration) time.Duration {
-	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
-		return min(time.Duration(seconds)*time.Second, most)
-	}
-	if date, err := http.ParseTime(header); err == nil {
-		return min(max(date.Sub(now), 0), most)
-	}
-	return 0
 }
 
 // Failure is what a failed delivery tells.

@@ -18,6 +18,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/delivery"
+	"routemaster/internal/outbound"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
@@ -32,16 +33,20 @@ var now = time.UnixMilli(1_700_000_000_000)
 // deliverer delivers, and keeps its log.
 func deliverer(t *testing.T, adjust ...func(*delivery.Config)) (d *delivery.Deliverer, log *bytes.Buffer) {
 	t.Helper()
+	clock := func() time.Time { return now }
+	client := outbound.New(outbound.Config{
+		ConnectTimeout: time.Minute, Timeout: time.Minute, MaxIdle: 4, UserAgent: "routemaster/test",
+	}, clock)
+	t.Cleanup(client.Close)
 	config := delivery.Config{
-		ConnectTimeout: time.Minute, Timeout: time.Minute, HealRate: 1, DamageRate: -2,
-		MaxBackoff: time.Minute, UserAgent: "routemaster/test", MaxIdle: 4,
+		Client: client,
+		Policy: delivery.Policy{HealRate: 1, DamageRate: -2, MaxBackoff: time.Minute},
 	}
 	for _, f := range adjust {
 		f(&config)
 	}
 	log = &bytes.Buffer{}
-	d = delivery.New(config, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), func() time.Time { return now })
-	t.Cleanup(d.Close)
+	d = delivery.New(config, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})), clock)
 	return d, log
 }
 
@@ -113,7 +118,7 @@ func TestWhatAcknowledges(t *testing.T) {
 		outcome := d.Deliver(t.Context(), batch(t, url))
 		if status == http.StatusGone {
 			assert.Equal(t, -100, outcome.Health)
-			assert.Contains(t, log.String(), "asks to be unsubscribed")
+			assert.Contains(t, log.String(), "subscriber returned 410 Gone")
 			continue
 		}
 		assert.Equal(t, -2, outcome.Health)
@@ -193,45 +198,18 @@ func TestAFailingSubscriberIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWhatFails(t *testing.T) {
-	released := make(chan struct{})
-	defer close(released)
-	hangs := receiver(t, func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		select {
-		case <-r.Context().Done():
-		case <-released:
-		}
-	})
-	resets := receiver(t, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	fine := receiver(t, func(http.ResponseWriter, *http.Request) {})
+func TestAnEndpointThatDoesNotAnswer(t *testing.T) {
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	require.NoError(t, nobody.Close())
-	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and never says a word
-	require.NoError(t, err)
-	defer mute.Close()
-
-	quick := func(c *delivery.Config) { c.Timeout = 50 * time.Millisecond }
-	for name, c := range map[string]struct {
-		url    string
-		adjust func(*delivery.Config)
-	}{
-		"hangs":            {hangs, quick},
-		"resets":           {resets, func(*delivery.Config) {}},
-		"nobody listens":   {"https://" + nobody.Addr().String(), func(*delivery.Config) {}},
-		"no TLS handshake": {"https://" + mute.Addr().String(), func(c *delivery.Config) { c.ConnectTimeout = 50 * time.Millisecond }},
-		"wrong URL":        {"https://%zz", func(*delivery.Config) {}},
-		"bad certificate":  {fine, func(c *delivery.Config) { c.VerifyTLS = true }},
-	} {
-		t.Run(name, func(t *testing.T) {
-			d, log := deliverer(t, c.adjust)
-			outcome := d.Deliver(t.Context(), batch(t, c.url))
-			assert.Equal(t, -2, outcome.Health)
-			assert.False(t, outcome.RetryAt.IsZero())
-			assert.Equal(t, 1, strings.Count(log.String(), "\n"), "one line says why: %s", log)
-		})
-	}
+	d, log := deliverer(t)
+	outcome := d.Deliver(t.Context(), batch(t, "https://"+nobody.Addr().String()))
+	assert.Equal(t, -2, outcome.Health)
+	assert.Equal(t, bus.EndpointFailure, outcome.Failure)
+	assert.False(t, outcome.RetryAt.IsZero())
+	assert.Equal(t, 1, strings.Count(log.String(), "\n"), "one line says why: %s", log)
+	assert.Contains(t, log.String(), "connection refused")
+	assert.NotContains(t, log.String(), " status=")
 }
 
 func TestEventsThatCannotBeReadAreLeftOut(t *testing.T) {
@@ -272,17 +250,4 @@ func TestEventsThatCannotBeReadAreCountedOnce(t *testing.T) {
 	page := httptest.NewRecorder()
 	registry.Handler().ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
 	assert.Contains(t, page.Body.String(), "\nroutemaster_events_unreadable_total 3\n")
-}
-
-func TestConnectionsAreReused(t *testing.T) {
-	connections := map[string]bool{}
-	url := receiver(t, func(w http.ResponseWriter, r *http.Request) {
-		connections[r.RemoteAddr] = true
-		_, _ = w.Write(bytes.Repeat([]byte("thank you "), 1000))
-	})
-	d, _ := deliverer(t)
-	for range 5 {
-		assert.Equal(t, store.Outcome{Health: 1, Delivered: 2}, d.Deliver(t.Context(), batch(t, url)))
-	}
-	assert.Len(t, connections, 1)
 }

@@ -3,7 +3,6 @@ package logs
 import (
 	"errors"
 	"log/slog"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -27,7 +26,7 @@ func NewFileWarner(log *slog.Logger) *FileWarner { return &FileWarner{log: log} 
 
 // Check reports whether an error is that there is no file descriptor left, and then warns. Doing says what needed one.
 func (w *FileWarner) Check(err error, doing string) bool {
-	if !outOfFiles(err) {
+	if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
 		return false
 	}
 	w.mu.Lock()
@@ -38,17 +37,4 @@ func (w *FileWarner) Check(err error, doing string) bool {
 		w.next, w.times = now.Add(filesWarningInterval), 0
 	}
 	return true
-}
-
-// outOfFiles recognises the error also in that of a look-up of a name, which has only its text.
-func outOfFiles(err error) bool {
-	if err == nil {
-		return false
-	}
-	for _, errno := range []error{syscall.EMFILE, syscall.ENFILE} {
-		if errors.Is(err, errno) || strings.Contains(err.Error(), errno.Error()) {
-			return true
-		}
-	}
-	return false
 }

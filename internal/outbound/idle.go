@@ -1,4 +1,4 @@
-package delivery
+package outbound
 
 import (
 	"container/list"

@@ -1,0 +1,46 @@
+package delivery_test
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/delivery"
+	"routemaster/internal/outbound"
+	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
+	"routemaster/internal/wire"
+)
+
+// BenchmarkDeliver delivers a batch of one event over a connection that is kept, with the telemetry that a worker has.
+// Half of it is the receiver's.
+func BenchmarkDeliver(b *testing.B) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
+	server.EnableHTTP2 = true
+	server.StartTLS()
+	defer server.Close()
+	log := slog.New(slog.DiscardHandler)
+	client := outbound.New(outbound.Config{ConnectTimeout: time.Minute, Timeout: time.Minute, MaxIdle: 4}, time.Now)
+	defer client.Close()
+	d := delivery.New(delivery.Config{
+		Client:   client,
+		Policy:   delivery.Policy{HealRate: 1, DamageRate: -2, MaxBackoff: time.Minute},
+		Recorder: telemetry.NewRecorder(metrics.NewRegistry(), nil, log),
+	}, log, time.Now)
+	event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Create, URL: "https://x.example/1", Timestamp: 5}, 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		task := &store.Task{Delivery: &store.Delivery{Client: "alice", Callback: server.URL, Attempts: 1, Health: 100, Events: []wire.PackedEvent{event}}}
+		if outcome := d.Deliver(b.Context(), task); outcome.Delivered != 1 {
+			b.Fatal(outcome)
+		}
+	}
+}

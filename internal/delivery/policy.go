@@ -1,0 +1,48 @@
+package delivery
+
+import (
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/outbound"
+	"routemaster/internal/store"
+)
+
+// Policy says what a delivery means for its batch and its subscriber.
+type Policy struct {
+	// HealRate and DamageRate are added to the subscriber's health points on success and on failure.
+	HealRate, DamageRate int
+	// MaxBackoff bounds every wait after a failure.
+	MaxBackoff time.Duration
+}
+
+// result says how a task ends after an attempt to deliver events. Chance, in [0, 1), spreads the
+// batches that are tried again.
+func (p Policy) result(batch *store.Delivery, events int, attempt outbound.Attempt, now time.Time, chance float64) store.Outcome {
+	if attempt.Err == nil {
+		return store.Outcome{Health: p.HealRate, Delivered: events}
+	}
+	result := store.Outcome{Health: p.DamageRate, Failure: attempt.Failure()}
+	if attempt.Gone() {
+		result.Health = bus.MinHealth - bus.MaxHealth
+	}
+	retryAfter := min(attempt.RetryAfter, p.MaxBackoff)
+	backoff := bus.Backoff(batch.Attempts, p.MaxBackoff, chance)
+	if retryAfter > 0 {
+		backoff = retryAfter
+	}
+	result.RetryAt = now.Add(backoff)
+	if throttle := p.throttle(batch, result, retryAfter, now); throttle >= time.Millisecond {
+		result.ThrottledUntil = now.Add(throttle)
+	}
+	return result
+}
+
+// throttle is for how long no batch of the subscriber is delivered.
+func (p Policy) throttle(batch *store.Delivery, result store.Outcome, retryAfter time.Duration, now time.Time) time.Duration {
+	if result.Failure == bus.BatchFailure { // Retry-After is for this batch: the others need not wait
+		return bus.RefusalThrottle(batch.Refusals+1, now.Sub(batch.RefusedSince), p.MaxBackoff)
+	}
+	health := bus.Health(batch.Health, result.Health)
+	return max(bus.Throttle(batch.Standing, batch.Health, health, p.MaxBackoff), retryAfter)
+}

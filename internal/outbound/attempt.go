@@ -1,0 +1,81 @@
+package outbound
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"routemaster/internal/bus"
+)
+
+// Request is what is posted to one address.
+type Request struct {
+	// URL is where the request goes. Redirects are not followed.
+	URL string
+	// User and Password are sent by the Basic scheme.
+	User, Password string
+	// Header is sent besides what the client itself adds, which takes it over.
+	Header http.Header
+	// Body returns the body from its beginning. It is called again when the request is sent again.
+	Body func() io.ReadCloser
+	// Length is that of the body, in bytes, greater than 0.
+	Length int64
+}
+
+// Attempt is what came of a request.
+type Attempt struct {
+	// Err says why the request was not acknowledged; nil if it was, by any status of 2xx.
+	Err error
+	// Status is the answer's; 0 if there was none.
+	Status int
+	// RetryAfter is how long an answer asks not to be sent more; 0 if it does not ask.
+	RetryAfter time.Duration
+	// Duration is the time that it took, the reading of the answer's body included.
+	Duration time.Duration
+	// Reused and Connected say whether a connection used before was taken, and whether a new one was
+	// made. Both are true when the one used before turned out to be closed.
+	Reused, Connected bool
+	// OutOfFiles is set if no file descriptor was left for a connection, even if the second try
+	// succeeded. It wraps EMFILE or ENFILE.
+	OutOfFiles error
+}
+
+// Gone reports whether the endpoint answered that it is no more (410).
+func (a Attempt) Gone() bool { return a.Status == http.StatusGone }
+
+// Failure says what failed: the endpoint if there was no answer, else what the status says. It is 0
+// if the request was acknowledged.
+func (a Attempt) Failure() bus.Failure {
+	switch {
+	case a.Err == nil:
+		return 0
+	case a.Status == 0:
+		return bus.EndpointFailure
+	}
+	return bus.FailureOf(a.Status)
+}
+
+// answered notes the answer in an attempt.
+func (a *Attempt) answered(resp *http.Response, now time.Time) {
+	a.Status = resp.StatusCode
+	if !isSuccess(resp.StatusCode) {
+		a.Err = fmt.Errorf("the endpoint answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+		a.RetryAfter = parseRetryAfter(resp.Header.Get("Retry-After"), now)
+	}
+}
+
+func isSuccess(status int) bool { return status/100 == 2 }
+
+// parseRetryAfter reads a header of seconds or a date (RFC 9110, section 10.2.3). It is 0 when the
+// header is absent, is not understood, or names a time that has passed.
+func parseRetryAfter(header string, now time.Time) time.Duration {
+	if seconds, err := strconv.ParseUint(header, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if date, err := http.ParseTime(header); err == nil {
+		return max(date.Sub(now), 0)
+	}
+	return 0
+}

@@ -1,0 +1,68 @@
+package outbound
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"routemaster/internal/bus"
+)
+
+func TestParseRetryAfter(t *testing.T) {
+	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for header, want := range map[string]time.Duration{
+		"":                               0,
+		"0":                              0,
+		"7":                              7 * time.Second,
+		"61":                             61 * time.Second,
+		"2147483647":                     2147483647 * time.Second,
+		"99999999999":                    0,
+		"-1":                             0,
+		"1.5":                            0,
+		"soon":                           0,
+		"Fri, 20 Nov 2026 12:00:09 GMT":  9 * time.Second,
+		"Fri, 20 Nov 2026 11:59:00 GMT":  0,
+		"Fri, 20 Nov 2026 13:00:00 GMT":  time.Hour,
+		"Fri, 31 Dec 9999 23:59:59 GMT":  1<<63 - 1,
+		"Friday, 20-Nov-26 12:00:09 GMT": 9 * time.Second,
+	} {
+		assert.Equal(t, want, parseRetryAfter(header, now), header)
+	}
+}
+
+func TestAnAnswerDecides(t *testing.T) {
+	for _, c := range []struct {
+		status  int
+		failure bus.Failure
+		gone    bool
+	}{
+		{200, 0, false},
+		{204, 0, false},
+		{299, 0, false},
+		{101, bus.EndpointFailure, false},
+		{302, bus.EndpointFailure, false},
+		{400, bus.BatchFailure, false},
+		{401, bus.EndpointFailure, false},
+		{410, bus.EndpointFailure, true},
+		{429, bus.EndpointFailure, false},
+		{500, bus.BatchFailure, false},
+		{503, bus.EndpointFailure, false},
+	} {
+		var a Attempt
+		a.answered(&http.Response{StatusCode: c.status, Header: http.Header{"Retry-After": {"7"}}}, time.Now())
+		assert.Equal(t, c.status, a.Status)
+		assert.Equal(t, c.failure, a.Failure(), "%d", c.status)
+		assert.Equal(t, c.gone, a.Gone(), "%d", c.status)
+		if c.failure == 0 {
+			assert.NoError(t, a.Err, "%d", c.status)
+			assert.Zero(t, a.RetryAfter, "an acknowledgement asks for nothing")
+		} else {
+			assert.ErrorContains(t, a.Err, "the endpoint answered")
+			assert.Equal(t, 7*time.Second, a.RetryAfter)
+		}
+	}
+	assert.Equal(t, bus.EndpointFailure, Attempt{Err: errors.New("connection refused")}.Failure())
+}

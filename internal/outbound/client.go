@@ -1,0 +1,203 @@
+package outbound
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"syscall"
+	"time"
+
+	"routemaster/internal/bus"
+)
+
+// Bounds on an answer. Its status decides; its body is read only so that the connection can be used
+// again.
+const (
+	// maxResponseHeader bounds the header, informational answers before it included, in bytes.
+	maxResponseHeader = 64 << 10
+	// maxDrain bounds how much of the body is read, in bytes.
+	maxDrain = 64 << 10
+	// drainTimeout bounds how long the body may keep the caller.
+	drainTimeout = time.Second
+)
+
+// Bounds on idle connections, besides [Config].MaxIdle.
+const (
+	maxIdlePerHost = 4
+	idleGrace      = time.Second
+	idleTTL        = 30 * time.Second
+)
+
+// Config says how to send requests.
+type Config struct {
+	// ConnectTimeout bounds the making of a connection, and then its TLS handshake.
+	ConnectTimeout time.Duration
+	// Timeout bounds a whole attempt, from the look-up of the name to the status of the answer.
+	Timeout time.Duration
+	// VerifyTLS says whether a server's certificate must be valid.
+	VerifyTLS bool
+	// Deny lists the addresses that are never connected to.
+	Deny bus.DenyList
+	// MaxIdle is how many idle connections are kept in all.
+	MaxIdle int
+	// UserAgent is sent with every request.
+	UserAgent string
+}
+
+// Client sends requests over connections of its own, one request at a time on each. It is safe for
+// concurrent use.
+//
+// It keeps connections itself, not by [http.Transport]. That bounds idle connections of HTTP/1 only:
+// those of HTTP/2 it keeps until they have been idle for their time, however many there are. Nor
+// does it close a connection whose request was refused.
+type Client struct {
+	config Config
+	dialer *http.Transport
+	idle   *idlePool
+	now    func() time.Time
+}
+
+// New makes a client.
+func New(config Config, now func() time.Time) *Client {
+	dialer := &net.Dialer{
+		Timeout: config.ConnectTimeout,
+		// Checked as it is dialled, so that a name that changes its address does not get through.
+		Control: func(_, address string, _ syscall.RawConn) error { return checkAddress(config.Deny, address) },
+	}
+	return &Client{
+		config: config,
+		dialer: &http.Transport{
+			DialContext:            dialer.DialContext,
+			TLSHandshakeTimeout:    config.ConnectTimeout,
+			TLSClientConfig:        &tls.Config{InsecureSkipVerify: !config.VerifyTLS}, // an operator's explicit choice
+			ForceAttemptHTTP2:      true,
+			DisableCompression:     true, // bodies are thrown away
+			MaxResponseHeaderBytes: maxResponseHeader,
+		},
+		idle: newIdlePool(config.MaxIdle, maxIdlePerHost, idleGrace, idleTTL),
+		now:  now,
+	}
+}
+
+// Close closes the idle connections. Connections in use are closed when their request ends.
+func (c *Client) Close() { c.idle.close() }
+
+// Post sends a request and returns what came of it. The request may arrive twice, if the connection
+// breaks before the answer.
+func (c *Client) Post(ctx context.Context, r Request) Attempt {
+	start := c.now()
+	a := c.attempt(ctx, r)
+	a.Duration = c.now().Sub(start)
+	return a
+}
+
+func (c *Client) attempt(ctx context.Context, r Request) (a Attempt) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.config.Timeout, fmt.Errorf("no answer within %v", c.config.Timeout))
+	defer cancel()
+	req, err := c.request(ctx, r)
+	if err != nil {
+		a.Err = err
+		return a
+	}
+	conn, resp, err := c.roundTrip(req, &a)
+	if err != nil {
+		if a.Err = err; ctx.Err() != nil {
+			a.Err = context.Cause(ctx)
+		}
+		return a
+	}
+	a.answered(resp, c.now())
+	if a.Err == nil && drain(resp, cancel) && conn.Available() > 0 {
+		c.idle.put(conn)
+	} else { // of 101, only the body can close it
+		_ = conn.Close()
+		_ = resp.Body.Close()
+	}
+	return a
+}
+
+func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL, r.Body())
+	if err != nil {
+		if wrapped, ok := errors.AsType[*url.Error](err); ok {
+			err = wrapped.Err // without the URL, which may hold a secret
+		}
+		return nil, err
+	}
+	req.ContentLength = r.Length
+	req.GetBody = func() (io.ReadCloser, error) { return r.Body(), nil }
+	if r.Header != nil {
+		req.Header = r.Header
+	}
+	req.SetBasicAuth(r.User, r.Password)
+	req.Header.Set("User-Agent", c.config.UserAgent)
+	return req, nil
+}
+
+// roundTrip sends a request over an idle connection, or a new one. The other side may have closed
+// an idle connection: then the request is sent again over a new one. It may arrive twice, so it
+// does not matter how far the first got.
+func (c *Client) roundTrip(req *http.Request, a *Attempt) (*connection, *http.Response, error) {
+	host, err := hostPort(req.URL)
+	if err != nil {
+		return nil, nil, err
+	}
+	if conn := c.idle.take(req.URL.Scheme, host); conn != nil {
+		a.Reused = true
+		resp, err := conn.RoundTrip(req)
+		if err == nil {
+			return conn, resp, nil
+		}
+		_ = conn.Close()
+		if req.Context().Err() != nil {
+			return nil, nil, err
+		}
+		if req.Body, err = req.GetBody(); err != nil {
+			return nil, nil, err
+		}
+	}
+	conn, err := c.connect(req.Context(), req.URL.Scheme, host, a)
+	if err != nil {
+		return nil, nil, err
+	}
+	a.Connected = true
+	resp, err := conn.RoundTrip(req)
+	if err != nil {
+		_ = conn.Close()
+		return nil, nil, err
+	}
+	return conn, resp, nil
+}
+
+// connect makes a connection. When no file descriptor is left it closes the idle connections and
+// tries once more.
+func (c *Client) connect(ctx context.Context, scheme, host string, a *Attempt) (*connection, error) {
+	conn, err := c.dialer.NewClientConn(ctx, scheme, host)
+	if a.OutOfFiles = outOfFiles(err); a.OutOfFiles != nil {
+		c.idle.clear()
+		conn, err = c.dialer.NewClientConn(ctx, scheme, host)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &connection{ClientConn: conn, scheme: scheme, host: host}, nil
+}
+
+// drain reads what is left of an answer, and reports whether that was all of it.
+func drain(resp *http.Response, cancel context.CancelFunc) bool {
+	if resp.ContentLength == 0 {
+		return true
+	}
+	if resp.ContentLength > maxDrain {
+		return false
+	}
+	timer := time.AfterFunc(drainTimeout, cancel)
+	defer timer.Stop()
+	_, err := io.CopyN(io.Discard, resp.Body, maxDrain+1)
+	return errors.Is(err, io.EOF)
+}
