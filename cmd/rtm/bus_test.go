@@ -17,7 +17,7 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/app"
-	"routemaster/internal/bench"
+	"routemaster/internal/selfsigned"
 	"routemaster/internal/store/storetest"
 )
 
@@ -93,7 +93,7 @@ func runDaemon(t testing.TB, daemon func(context.Context, *slog.Logger) error) (
 // selfSigned writes a certificate for 127.0.0.1 and its key, as PEM files.
 func selfSigned(t testing.TB) (certificate, key string) {
 	t.Helper()
-	signed, err := bench.SelfSigned(net.IPv4(127, 0, 0, 1))
+	signed, err := selfsigned.Certificate("127.0.0.1:0")
 	require.NoError(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(signed.PrivateKey)
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"routemaster/client"
-	"routemaster/internal/bench"
+	"routemaster/internal/selfsigned"
 )
 
 // receiver is a subscriber's endpoint: HTTPS, or HTTP behind a proxy that has the certificate.
@@ -25,16 +25,6 @@ type receiver struct {
 }
 
 func newSecret() string { return rand.Text() }
-
-// certificateFor makes a certificate for an address to listen on.
-func certificateFor(address string) (tls.Certificate, error) {
-	host, _, _ := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	if ip == nil || ip.IsUnspecified() {
-		ip = net.IPv4(127, 0, 0, 1)
-	}
-	return bench.SelfSigned(ip)
-}
 
 // newReceiver listens on an address, with TLS unless the configuration is nil.
 func newReceiver(address, uuid string, config *tls.Config) (*receiver, error) {
@@ -51,7 +41,7 @@ func newReceiver(address, uuid string, config *tls.Config) (*receiver, error) {
 // newLocalReceiver listens on loopback, with a certificate that it signed itself.
 func newLocalReceiver() (*receiver, error) {
 	const address = "127.0.0.1:0"
-	certificate, err := certificateFor(address)
+	certificate, err := selfsigned.Certificate(address)
 	if err != nil {
 		return nil, err
 	}

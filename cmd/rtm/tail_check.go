@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/selfsigned"
 )
 
 // check checks the command line, and fills in what it leaves open.
@@ -96,7 +97,7 @@ func (t *tail) newReceiver() (*receiver, error) {
 	if t.certFile != "" {
 		certificate, err = tls.LoadX509KeyPair(t.certFile, t.keyFile)
 	} else {
-		certificate, err = certificateFor(t.listen)
+		certificate, err = selfsigned.Certificate(t.listen)
 	}
 	if err != nil {
 		return nil, err

@@ -37,9 +37,12 @@ var below = map[string][]string{
 	"internal/web/server":  {"internal/telemetry/logs"},
 	"internal/web": {"internal/bus", "internal/wire", "internal/store", "internal/telemetry/exceptions",
 		"internal/telemetry/tracing", "internal/ingest", "internal/web/auth", "internal/web/server"},
-	"client":         {}, // other programs import it
-	"internal/bench": {}, // it measures from outside
-	"internal/top":   {"client", "internal/bus"},
+	"client":               {}, // other programs import it
+	"internal/selfsigned":  {},
+	"internal/bench/load":  {"internal/selfsigned"},
+	"internal/bench/stack": {"internal/bench/load"},
+	"internal/bench":       {"client", "internal/bench/load", "internal/bench/stack"}, // it measures from outside
+	"internal/top":         {"client", "internal/bus"},
 	"internal/app": {"internal/bus", "internal/store", "internal/outbound", "internal/telemetry", "internal/telemetry/exceptions",
 		"internal/telemetry/logs", "internal/telemetry/metrics", "internal/telemetry/metricservice",
 		"internal/telemetry/tracing", "internal/ingest", "internal/delivery",
@@ -49,12 +52,13 @@ var below = map[string][]string{
 	"internal/test/bustest": {"internal/app", "internal/store", "internal/store/storetest"},
 	"cmd/web":               {"internal/app"},
 	"cmd/worker":            {"internal/app"},
-	"cmd/rtm":               {"client", "internal/app", "internal/bench", "internal/bus", "internal/telemetry/logs", "internal/top"},
+	"cmd/rtm": {"client", "internal/app", "internal/bench", "internal/bench/stack", "internal/bus",
+		"internal/selfsigned", "internal/telemetry/logs", "internal/top"},
 }
 
 // only lists which packages of ours may import a library.
 var only = map[string][]string{
-	"github.com/redis/go-redis/":           {"internal/store", "internal/store/storetest"},
+	"github.com/redis/go-redis/":           {"internal/store", "internal/store/storetest", "internal/bench/stack"},
 	"github.com/vmihailenco/msgpack/":      {"internal/wire"},
 	"github.com/go-chi/chi/":               {"internal/web"},
 	"github.com/abbot/go-http-auth":        {"internal/web/auth"},
@@ -79,7 +83,7 @@ var only = map[string][]string{
 	"golang.org/x/net/":                    {"internal/outbound"},
 	"github.com/cenkalti/backoff/":         {"client"},
 	"github.com/google/pprof/":             {"internal/bench"},
-	"github.com/HdrHistogram/":             {"internal/bench"},
+	"github.com/HdrHistogram/":             {"internal/bench/load"},
 	"github.com/stretchr/testify/":         {"internal/store/storetest", "internal/test/bustest"},
 	"routemaster/internal/store/storetest": {"internal/test/bustest"},
 	"github.com/Shopify/toxiproxy/":        {},

@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,72 +10,90 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"routemaster/internal/bench/stack"
 )
 
-// Options say what to measure, and how.
+// Options are what to measure, and how.
 type Options struct {
 	// Scenarios are names of [Scenarios]; all if empty.
 	Scenarios []string
 	// Duration is how long each thing is measured, after a warm-up of a quarter of it.
 	Duration time.Duration
-	// Publishers and Subscribers, if given, are those of the rows of the scenario ingest, instead of many.
+	// Publishers and Subscribers, if given, replace those of the rows of the scenario ingest.
 	Publishers, Subscribers []int
-	// Quick measures next to nothing, only to show that all works. Full adds a backlog of 5 million.
+	// Quick measures next to nothing, only to show that everything works. Full adds a backlog of 5
+	// million events.
 	Quick, Full bool
-	// Launch makes the commands of the programs. They start with no environment but PATH and what it gives them.
-	Launch Launcher
+	// Launch makes the commands of the programs. Their environment is PATH and what it gives them.
+	Launch stack.Launcher
 	// Env is more settings for web and worker, like NAME=value.
 	Env []string
-	// Profile is a directory for CPU and heap profiles of web and worker, one of each for every row; empty for none.
+	// Profile is a directory for CPU and heap profiles of web and worker, one of each for every
+	// row; empty for none.
 	Profile string
-	// Remote, if given, is somebody else's bus.
+	// Remote, if set, is the bus to measure.
 	Remote *Remote
-	// Out gets each table when it is there, if given; Progress what is being done.
+	// Out, if set, gets each table once it is complete; Progress gets what is being done.
 	Out, Progress io.Writer
 }
 
-// UsageError is about the options.
+// Remote is a bus that runs already. Only a receiver is started. The hosts of the bus are not
+// measured, and there are no baselines, which would need them.
+type Remote struct {
+	URL string
+	// Token is that of a client that publishes, and subscribes too. Its subscription is replaced,
+	// and removed in the end.
+	Token string
+	// Insecure accepts any certificate of the bus.
+	Insecure bool
+	// Listen is the address where the receiver listens, and PublicURL how the bus reaches it.
+	// Without them deliveries are not measured.
+	Listen, PublicURL string
+}
+
+// UsageError is an error of the options.
 type UsageError struct{ error }
 
-// ErrIncomplete says that events were lost, or something of them was left over.
+// ErrIncomplete says that events were lost or unreadable, or keys of them are left.
 var ErrIncomplete = errors.New("events were lost, unreadable or left over; the tables say where")
 
 // DefaultDuration is how long each thing is measured.
 const DefaultDuration = 3 * time.Second
 
-// Run runs the scenarios one after another, and sums up. The report is there also with [ErrIncomplete].
+// Run runs the scenarios one after another, and sums up. With [ErrIncomplete] the report is
+// returned too.
 func Run(ctx context.Context, o Options) (*Report, error) {
-	chosen, err := choose(o)
+	chosen, err := o.choose()
 	if err != nil {
 		return nil, err
+	}
+	if o.Out == nil {
+		o.Out = io.Discard
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	report := &Report{
-		Machine: thisMachine(),
+		Host:    thisHost(),
 		Figures: map[string]float64{figureLost: 0, figureDuplicates: 0, figureOutOfOrder: 0, figureUnreadable: 0},
 	}
-	if o.Out != nil {
-		fmt.Fprintf(o.Out, "%s.\n%s\n\n", report.Machine, o.conditions())
-	}
+	fmt.Fprintf(o.Out, "%s.\n%s\n\n", report.Host, o.conditions())
 	for _, scenario := range chosen {
-		table := &Table{Scenario: scenario.name, About: scenario.about}
 		fmt.Fprintf(o.Progress, "%s …\n", scenario.name)
-		if err := runScenario(ctx, o, scenario, report, table); err != nil {
-			if ctx.Err() != nil {
-				return nil, ctx.Err() // and not what became of the connections
-			}
+		table, err := runScenario(ctx, o, scenario, report)
+		if ctx.Err() != nil {
+			return nil, ctx.Err() // and not what it did to connections
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%s: %w", scenario.name, err)
 		}
 		report.Tables = append(report.Tables, table)
-		if o.Out != nil {
-			if err := table.Write(o.Out); err != nil {
-				return nil, err
-			}
+		if err := table.Write(o.Out); err != nil {
+			return nil, err
 		}
 	}
-	report.judge()
-	if o.Out != nil && o.Remote == nil {
+	report.summarize()
+	if o.Remote == nil {
 		if err := report.WriteSummary(o.Out); err != nil {
 			return nil, err
 		}
@@ -85,54 +104,65 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	return report, nil
 }
 
-// choose finds the scenarios that are asked for.
-func choose(o Options) (chosen []scenario, err error) {
-	names := o.Scenarios
-	if o.Remote != nil && o.Profile != "" {
-		return nil, UsageError{errors.New("a running bus cannot be profiled from here: its own metrics address serves /debug/pprof/")}
+// validate refuses options that contradict each other.
+func (o Options) validate() error {
+	switch {
+	case slices.ContainsFunc(o.Publishers, func(n int) bool { return n < 1 }),
+		slices.ContainsFunc(o.Subscribers, func(n int) bool { return n < 0 }):
+		return UsageError{errors.New("--publishers must be 1 or more, --subscribers 0 or more")}
+	case o.Remote == nil:
+		return nil
+	case o.Profile != "":
+		return UsageError{errors.New("a running bus cannot be profiled from here: its own metrics address serves /debug/pprof/")}
+	case o.Remote.URL == "" || o.Remote.Token == "":
+		return UsageError{errors.New("a bus needs both --bus and --token")}
+	case o.Remote.PublicURL != "" && o.Remote.Listen == "":
+		return UsageError{errors.New("--public-url needs --listen, the address where the receiver listens")}
 	}
-	if o.Remote != nil && (o.Remote.URL == "" || o.Remote.Token == "") {
-		return nil, UsageError{errors.New("a bus needs both --bus and --token")}
+	return nil
+}
+
+// choose returns the scenarios that are asked for.
+func (o Options) choose() (chosen []scenario, err error) {
+	if err := o.validate(); err != nil {
+		return nil, err
 	}
-	if slices.ContainsFunc(o.Publishers, func(n int) bool { return n < 1 }) ||
-		slices.ContainsFunc(o.Subscribers, func(n int) bool { return n < 0 }) {
-		return nil, UsageError{errors.New("--publishers must be 1 or more, --subscribers 0 or more")}
+	for _, name := range o.Scenarios {
+		if !slices.Contains(Scenarios(), name) {
+			return nil, UsageError{fmt.Errorf("unknown scenario %q; the scenarios are %s", name, strings.Join(Scenarios(), ", "))}
+		}
 	}
 	for _, s := range scenarios {
-		possible := s.needs == api || o.Remote == nil || s.needs == deliveries && o.Remote.PublicURL != ""
-		if slices.Contains(names, s.name) && !possible {
+		possible := s.needs == needsAPI || o.Remote == nil || s.needs == needsDeliveries && o.Remote.PublicURL != ""
+		if slices.Contains(o.Scenarios, s.name) && !possible {
 			return nil, UsageError{fmt.Errorf("scenario %s needs %s", s.name, s.needs)}
 		}
-		if possible && (len(names) == 0 || slices.Contains(names, s.name)) {
+		if possible && (len(o.Scenarios) == 0 || slices.Contains(o.Scenarios, s.name)) {
 			chosen = append(chosen, s)
-		}
-	}
-	for _, name := range names {
-		if !slices.Contains(Scenarios(), name) {
-			return nil, UsageError{fmt.Errorf("there is no scenario %q; there are %s", name, strings.Join(Scenarios(), ", "))}
 		}
 	}
 	return chosen, nil
 }
 
-// conditions say what the figures depend on.
+// conditions says what the figures depend on.
 func (o Options) conditions() string {
 	if o.Remote != nil {
-		return "The bus at " + o.Remote.URL + " is not ours: its machines are not measured, and there are no limits beside the figures."
+		return "The bus at " + o.Remote.URL + " runs elsewhere: its hosts are not measured, and there are no baselines."
 	}
-	text := `The publishers, web, worker, redis-server (--save "" --appendonly no: nothing on disk) and the receiver share this machine, on loopback.`
+	text := `The publishers, web, worker, redis-server (--save "" --appendonly no: nothing on disk) and the receiver ` +
+		"share this host, on loopback."
 	if len(o.Env) > 0 {
 		text += "\nThe daemons have " + strings.Join(o.Env, " ") + "."
 	}
 	return text
 }
 
+func (o Options) stack() stack.Options {
+	return stack.Options{Launch: o.Launch, Env: o.Env, Profiles: o.Profile}
+}
+
 func (o Options) size() size {
-	duration := o.Duration
-	if duration <= 0 {
-		duration = DefaultDuration
-	}
-	s := fullSize(duration)
+	s := fullSize(cmp.Or(max(0, o.Duration), DefaultDuration))
 	if o.Quick {
 		s = quickSize()
 	}
@@ -145,44 +175,46 @@ func (o Options) size() size {
 	if o.Full {
 		s.backlogs = append(s.backlogs, 5_000_000)
 	}
+	if o.Remote != nil { // it has the subscriber of one token, if it reaches the receiver
+		s.subscribers = []int{0}
+		if o.Remote.PublicURL != "" {
+			s.subscribers = []int{1}
+		}
+	}
 	return s
 }
 
-// runScenario gives a scenario its site, and takes down what it cost.
-func runScenario(ctx context.Context, o Options, scenario scenario, report *Report, table *Table) (err error) {
-	open := ownSite
-	if o.Remote != nil {
-		open = remoteSite
-	}
-	s, err := open(ctx, o)
+// runScenario runs a scenario in an environment of its own.
+func runScenario(ctx context.Context, o Options, scenario scenario, report *Report) (table *Table, err error) {
+	e, err := newEnvironment(ctx, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.report, s.table, s.size = report, table, s.fit(o.size())
-	if s.own == nil {
-		defer func() { err = errors.Join(err, s.leave(ctx)) }()
-		return scenario.run(s, ctx)
+	defer func() { err = errors.Join(err, e.close(ctx)) }()
+	table = &Table{Scenario: scenario.name, About: scenario.about}
+	e.report, e.table, e.size = report, table, o.size()
+	before := e.stack.Usage()
+	if err := scenario.run(e, ctx); err != nil {
+		return nil, errors.Join(err, e.stack.Err())
 	}
-	defer func() { err = errors.Join(err, s.own.close()) }()
-	report.add(figureLeftOver, 0) // it is known, though nothing may have to be drained
-	before := s.own.usage()
-	if err := scenario.run(s, ctx); err != nil {
-		return errors.Join(err, s.own.died())
+	if !e.remote {
+		report.add(figureLeftOver, 0) // it is known, even if the scenario had nothing to drain
+		e.addProcesses(before)
 	}
-	s.showProcesses(before)
-	return nil
+	return table, nil
 }
 
-// showProcesses takes down what each process took.
-func (s *site) showProcesses(before map[string]usage) {
-	after := s.own.usage()
+// addProcesses adds what each process used since a time.
+func (e *environment) addProcesses(before map[string]stack.Usage) {
+	after := e.stack.Usage()
 	if len(after) == 0 {
-		s.table.note("CPU time and memory are not measured: %s has no /proc.", runtime.GOOS)
+		e.table.note("CPU time and memory are not measured: %s has no /proc.", runtime.GOOS)
 		return
 	}
-	for _, name := range []string{Web, Redis, Worker, Receiver, Noop, loadProcess} {
+	for _, name := range []string{stack.Web, stack.Redis, stack.Worker, stack.Receiver, stack.Noop, stack.Load} {
 		u := after[name]
-		s.table.Processes = append(s.table.Processes, Row{{"process", name}, {"CPU s", (u.cpu - before[name].cpu).Seconds()}, {"peak MB", megabytes(u.peak)}})
+		e.table.Processes = append(e.table.Processes, Row{{"process", name},
+			{"CPU s", (u.CPU - before[name].CPU).Seconds()}, {"peak MB", megabytes(u.PeakMemory)}})
 	}
-	s.report.most(figureWebPeak, megabytes(after[Web].peak))
+	e.report.keepMax(figureWebPeak, megabytes(after[stack.Web].PeakMemory))
 }

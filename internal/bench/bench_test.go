@@ -20,6 +20,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/bench"
+	"routemaster/internal/bench/stack"
 	"routemaster/internal/store/storetest"
 )
 
@@ -28,13 +29,13 @@ const programVariable = "TEST_ROUTEMASTER_PROGRAM"
 
 func TestMain(m *testing.M) {
 	switch program := os.Getenv(programVariable); program {
-	case bench.Web:
+	case stack.Web:
 		os.Exit(app.Daemon(program, "a test", nil, os.Stdout, os.Stderr, app.RunWeb))
-	case bench.Worker:
+	case stack.Worker:
 		os.Exit(app.Daemon(program, "a test", nil, os.Stdout, os.Stderr, app.RunWorker))
-	case bench.Receiver, bench.Noop:
+	case stack.Receiver, stack.Noop:
 		ctx, stop := app.StopOnSignal(context.Background())
-		err := bench.Help(ctx, append([]string{program}, os.Args[1:]...), os.Stdout)
+		err := stack.RunProgram(ctx, program, os.Args[1:]...)
 		stop()
 		if err != nil {
 			os.Exit(app.ExitFailed)
@@ -85,7 +86,7 @@ func TestEveryScenarioRunsAndLosesNothing(t *testing.T) {
 	assert.Contains(t, out.String(), "The daemons have ROUTEMASTER_WORKER_THREADS=16.")
 }
 
-func TestProfilesAreLeft(t *testing.T) {
+func TestProfilesAreWritten(t *testing.T) {
 	requireRedis(t)
 	// A profile is a sample, a hundred a second of CPU time and one each 512 KiB of memory: a short run may miss all
 	// that web does itself. That it is missed again and again is a fault.
@@ -122,7 +123,7 @@ func readProfile(t *testing.T, path string) *profile.Profile {
 	return read
 }
 
-func TestSomebodyElsesBus(t *testing.T) {
+func TestARemoteBus(t *testing.T) {
 	redis := storetest.Real(t)
 	config, err := app.LoadConfig(func(name string) string {
 		return map[string]string{
@@ -166,14 +167,15 @@ func TestSomebodyElsesBus(t *testing.T) {
 	require.ErrorContains(t, err, "401 Unauthorized")
 }
 
-func TestWhatCannotBeMeasuredIsToldFirst(t *testing.T) {
+func TestWhatCannotBeMeasuredIsRefusedFirst(t *testing.T) {
 	for text, options := range map[string]bench.Options{
-		`there is no scenario "nonsense"; there are ingest, bulk`: {Scenarios: []string{"ingest", "nonsense"}},
-		"scenario backlog needs a bus of its own: no --bus":       {Scenarios: []string{"backlog"}, Remote: &bench.Remote{URL: "http://x", Token: "t", PublicURL: "https://x"}},
-		"scenario latency needs deliveries: --public-url":         {Scenarios: []string{"latency"}, Remote: &bench.Remote{URL: "http://x", Token: "t"}},
-		"a bus needs both --bus and --token":                      {Remote: &bench.Remote{URL: "http://x"}},
-		"a running bus cannot be profiled from here":              {Profile: "profiles", Remote: &bench.Remote{URL: "http://x", Token: "t"}},
-		"--publishers must be 1 or more":                          {Publishers: []int{0}},
+		`unknown scenario "nonsense"; the scenarios are ingest, bulk`: {Scenarios: []string{"ingest", "nonsense"}},
+		"scenario backlog needs a bus of its own: no --bus":           {Scenarios: []string{"backlog"}, Remote: &bench.Remote{URL: "http://x", Token: "t", Listen: ":1", PublicURL: "https://x"}},
+		"scenario latency needs deliveries: --public-url":             {Scenarios: []string{"latency"}, Remote: &bench.Remote{URL: "http://x", Token: "t"}},
+		"a bus needs both --bus and --token":                          {Remote: &bench.Remote{URL: "http://x"}},
+		"a running bus cannot be profiled from here":                  {Profile: "profiles", Remote: &bench.Remote{URL: "http://x", Token: "t"}},
+		"--public-url needs --listen":                                 {Remote: &bench.Remote{URL: "http://x", Token: "t", PublicURL: "https://x"}},
+		"--publishers must be 1 or more":                              {Publishers: []int{0}},
 	} {
 		_, err := bench.Run(t.Context(), options)
 		assert.ErrorAs(t, err, &bench.UsageError{})

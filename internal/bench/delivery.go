@@ -5,163 +5,161 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"routemaster/internal/bench/stack"
 )
 
 // share is how much of what web takes is published while deliveries are measured.
 const share = 0.7
 
-// posts are the straight POSTs that deliveries are compared with, a second.
-type posts struct{ http1, http2 float64 }
-
-// most is the limit: the faster of the two.
-func (p posts) most() float64 { return max(p.http1, p.http2) }
-
-func (s *site) posts(ctx context.Context, connections, events int) (p posts, err error) {
-	if p.http1, err = s.straight(ctx, connections, events, false); err == nil {
-		p.http2, err = s.straight(ctx, connections, events, true)
-	}
-	return p, err
-}
-
 // endToEnd is events on their way through the whole bus.
-func (s *site) endToEnd(ctx context.Context) error {
-	rate, err := s.capacity(ctx)
+func (e *environment) endToEnd(ctx context.Context) error {
+	capacity, _, err := e.runTrial(ctx, e.usual(), e.deliverAll)
 	if err != nil {
 		return err
 	}
-	s.table.note("Due are %.0f/s, %.1f of the %.0f/s that %d publishers reach with 1 subscriber and no worker; latency counts from when an event was due.", share*rate, share, rate, usualPublishers)
-	if s.own != nil {
-		if err := s.own.startWorker(); err != nil {
+	rate := capacity.published
+	e.table.note("Due are %.0f/s, %.1f of the %.0f/s that %d publishers reach with 1 subscriber and no worker; "+
+		"latency counts from when an event was due.", share*rate, share, rate, usualPublishers)
+	if !e.remote {
+		e.table.note("POSTs are the same deliveries straight to the receiver on 1 connection; ÷ is to the faster protocol.")
+		if err := e.stack.StartWorker(ctx); err != nil {
 			return err
 		}
-		s.table.note("%s", "POSTs are the same deliveries straight to the receiver on 1 connection; ÷ is to the faster protocol.")
 	}
-	for _, most := range s.size.most {
-		var limit posts
-		if s.own != nil {
-			if limit, err = s.posts(ctx, 1, most); err != nil {
+	for _, batch := range e.size.maxes {
+		base, err := e.postBaseline(ctx, 1, batch)
+		if err != nil {
+			return err
+		}
+		for _, timeout := range e.size.timeouts {
+			how := e.usual()
+			how.max, how.timeout, how.rate = batch, timeout, share*rate
+			if err := e.endToEndRow(ctx, how, base); err != nil {
 				return err
 			}
 		}
-		for _, timeout := range s.size.timeouts {
-			if err := s.endToEndRow(ctx, trial{publishers: usualPublishers, subscribers: 1, most: most, timeout: timeout, rate: share * rate}, limit); err != nil {
-				return err
-			}
-		}
 	}
-	if s.own == nil {
+	if e.remote {
 		return nil
 	}
-	if err := s.own.stop(Worker); err != nil {
+	if err := e.stack.Stop(stack.Worker); err != nil {
 		return err
 	}
-	for _, abreast := range []int{1, usualPublishers} {
-		if err := s.oneByOne(ctx, abreast); err != nil {
+	for _, inFlight := range []int{1, usualPublishers} {
+		if err := e.oneByOne(ctx, inFlight); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// capacity is how many events a second web takes.
-func (s *site) capacity(ctx context.Context) (float64, error) {
-	o, _, err := s.runTrial(ctx, trial{publishers: usualPublishers, subscribers: 1, most: usualMost, timeout: s.size.timeout}, s.deliverAll)
-	return o.published, err
-}
-
-func (s *site) endToEndRow(ctx context.Context, how trial, limit posts) error {
-	o, followed, err := s.runTrial(ctx, how, s.awaitAll)
+func (e *environment) endToEndRow(ctx context.Context, how trial, base postBaseline) error {
+	m, fate, err := e.runTrial(ctx, how, e.awaitAll)
 	if err != nil {
 		return err
 	}
-	row := Row{{"max", how.most}, {"timeout", how.timeout}, {"due/s", how.rate}, {"published/s", o.published}, {"delivered/s", o.delivered}, {"÷ due", o.delivered / how.rate}, {"deliveries/s", o.deliveries}}
-	if s.own != nil {
-		row = append(row, Row{{"POST/s h1", limit.http1}, {"POST/s h2", limit.http2}, {"÷ POST", o.deliveries / limit.most()}}...)
+	row := Row{{"max", how.max}, {"timeout", how.timeout}, {"due/s", how.rate}, {"published/s", m.published},
+		{"delivered/s", m.delivered}, {"÷ due", m.delivered / how.rate}, {"deliveries/s", m.deliveries}}
+	latency := Row{{"p50 ms", m.tally.P50}, {"p99 ms", m.tally.P99}}
+	if e.remote {
+		e.table.add(row, latency, fate)
+	} else {
+		e.table.add(row, base.cells(m.deliveries), latency,
+			m.cpuCells(stack.Web, stack.Redis, stack.Worker, stack.Receiver, stack.Load), fate)
 	}
-	row = append(row, Row{{"p50 ms", o.tally.P50}, {"p99 ms", o.tally.P99}}...)
-	if s.own != nil {
-		row = append(row, o.cpuCells(Web, Redis, Worker, Receiver, loadProcess)...)
-	}
-	s.table.add(row, followed)
-	if how.most == usualMost {
-		s.report.least(figureKeepingUp, o.delivered/how.rate)
+	if how.max == usualMax {
+		e.report.keepMin(figureKeepingUp, m.delivered/how.rate)
 	}
 	return nil
 }
 
-// oneByOne is deliveries of one event each, so many abreast, from a queue, while nobody publishes: the machine does
-// nothing else, as it does while the straight POSTs are measured.
-func (s *site) oneByOne(ctx context.Context, abreast int) error {
-	limit, err := s.posts(ctx, abreast, 1)
+// oneByOne is deliveries of one event each from a queue, with so many in flight, while nobody
+// publishes: the host does nothing else, just as while the baseline is measured.
+func (e *environment) oneByOne(ctx context.Context, inFlight int) error {
+	base, err := e.postBaseline(ctx, inFlight, 1)
 	if err != nil {
 		return err
 	}
-	t, err := s.prepare(ctx, trial{publishers: usualPublishers, subscribers: 1, array: usualArray, most: 1})
+	how := trial{publishers: usualPublishers, subscribers: 1, array: usualArray, max: 1}
+	t, err := e.prepareFilled(ctx, how, e.size.queue)
 	if err != nil {
 		return err
 	}
-	defer s.close(ctx, t)
-	queue := s.size.queue
-	if _, err := t.fill(ctx, queue); err != nil {
-		return err
-	}
-	from, scriptsBefore, err := s.spent()
+	defer e.finish(ctx, t)
+	before, err := e.snapshot(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.own.startWorker(fmt.Sprintf("ROUTEMASTER_SUBSCRIBER_DELIVERIES=%d", abreast)); err != nil {
-		return err
-	}
-	profiled := s.during(ctx, fmt.Sprintf("queue-abreast-%d", abreast), time.Second)
-	progress, err := s.drain(ctx, t)
-	if err = errors.Join(err, profiled()); err != nil {
-		return err
-	}
-	to, scriptsAfter, err := s.spent()
+	label := fmt.Sprintf("queue-in-flight-%d", inFlight)
+	progress, err := e.drain(ctx, t, label, time.Second, fmt.Sprintf("ROUTEMASTER_SUBSCRIBER_DELIVERIES=%d", inFlight))
 	if err != nil {
 		return err
 	}
-	o := outcome{events: queue, cpu: cpuPer(queue, from, to), scripts: scriptsAfter.since(scriptsBefore)}
-	followed, err := s.followed(ctx, t)
+	after, err := e.snapshot(ctx)
 	if err != nil {
 		return err
 	}
-	if err := s.own.stop(Worker); err != nil {
+	fate, err := e.fate(ctx, t)
+	if err != nil {
 		return err
 	}
-	rate := progress.rate(queue/10, queue)
-	s.table.add(Row{{"from a queue, abreast", abreast}, {"max", 1}, {"deliveries/s", rate}, {"POST/s h1", limit.http1}, {"POST/s h2", limit.http2}, {"÷ POST", rate / limit.most()}},
-		o.cpuCells(Redis, Worker, Receiver), o.scriptCells(), followed)
-	s.report.figure(map[bool]string{true: figureDeliver, false: figureDeliver16}[abreast == 1], rate/limit.most())
-	return nil
+	c, rate := costOf(e.size.queue, before, after), progress.rate(e.size.queue/10, e.size.queue)
+	e.table.add(Row{{"from a queue, in flight", inFlight}, {"max", 1}, {"deliveries/s", rate}}, base.cells(rate),
+		c.cpuCells(stack.Redis, stack.Worker, stack.Receiver), c.scriptCells(), fate)
+	figure := figureDeliver16
+	if inFlight == 1 {
+		figure = figureDeliver
+	}
+	e.report.set(figure, rate/base.best())
+	return e.stack.Stop(stack.Worker)
+}
+
+// prepareFilled prepares a test, and fills its queue with so many events.
+func (e *environment) prepareFilled(ctx context.Context, how trial, events int64) (*test, error) {
+	t, err := e.prepare(ctx, how)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := t.fill(ctx, events); err != nil {
+		e.finish(ctx, t)
+		return nil, err
+	}
+	return t, nil
+}
+
+// drain starts a worker with settings, which delivers the queue of a test. The profile, if one is
+// taken, is of the first part of that.
+func (e *environment) drain(ctx context.Context, t *test, label string, profiled time.Duration, settings ...string) (samples, error) {
+	if err := e.stack.StartWorker(ctx, settings...); err != nil {
+		return nil, err
+	}
+	finishProfile := e.profile(ctx, label, profiled)
+	progress, err := e.follow(ctx, t.expected())
+	return progress, errors.Join(err, finishProfile())
 }
 
 // openLoop is the latency of events at fixed rates.
-func (s *site) openLoop(ctx context.Context) error {
-	if s.own != nil {
-		if err := s.own.startWorker(); err != nil {
+func (e *environment) openLoop(ctx context.Context) error {
+	if !e.remote {
+		if err := e.stack.StartWorker(ctx); err != nil {
 			return err
 		}
 	}
-	for _, rate := range s.size.rates {
-		if err := s.openLoopRow(ctx, rate); err != nil {
+	for _, rate := range e.size.rates {
+		how := e.usual()
+		how.timeout, how.rate = 0, rate
+		m, fate, err := e.runTrial(ctx, how, e.awaitAll)
+		if err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-func (s *site) openLoopRow(ctx context.Context, rate float64) error {
-	o, followed, err := s.runTrial(ctx, trial{publishers: usualPublishers, subscribers: 1, most: usualMost, rate: rate}, s.awaitAll)
-	if err != nil {
-		return err
-	}
-	s.table.add(Row{{"events/s", rate}, {"published/s", o.published}, {"delivered/s", o.delivered},
-		{"p50 ms", o.tally.P50}, {"p99 ms", o.tally.P99}, {"p99.9 ms", o.tally.P999}, {"max ms", o.tally.Max}},
-		o.answers("answer "), followed)
-	if rate == 1000 {
-		s.report.figure(figureP50, o.tally.P50)
-		s.report.figure(figureP99, o.tally.P99)
+		e.table.add(Row{{"events/s", rate}, {"published/s", m.published}, {"delivered/s", m.delivered},
+			{"p50 ms", m.tally.P50}, {"p99 ms", m.tally.P99}, {"p99.9 ms", m.tally.P999}, {"max ms", m.tally.Max}},
+			m.responses("answer "), fate)
+		if rate == 1000 {
+			e.report.set(figureP50, m.tally.P50)
+			e.report.set(figureP99, m.tally.P99)
+		}
 	}
 	return nil
 }

@@ -33,16 +33,17 @@ const (
 type Goal struct {
 	Figure, About string
 	Want          float64
-	// Least says that Want is the least, and not the most.
-	Least bool
+	// Min says that Want is a minimum, else it is a maximum.
+	Min bool
 }
 
-// Goals are those of the summary. They are set for two CPUs that the bus, Redis and the load share.
+// Goals are those of the summary. They are set for two CPUs, shared by the bus, Redis and the load.
 var Goals = []Goal{
 	{figurePublish, "single-event publishes/s ÷ no-op handler, 16 publishers, 1 subscriber", 0.5, true},
 	{figureBulk, "events/s in arrays of 100 ÷ RPUSH pipelined by 100", 0.3, true},
 	{figurePublishCPU, "CPU of web + Redis per single-event publish, µs", 25, false},
-	{figureKeepingUp, "end to end, max 100, worst timeout: delivered/s ÷ published/s that are due, 0.7 of the publishes/s above", 0.98, true},
+	{figureKeepingUp, "end to end, max 100, worst timeout: delivered/s ÷ published/s that are due, " +
+		"0.7 of the publishes/s above", 0.98, true},
 	{figureDeliver, "end to end, max 1, one at a time: deliveries/s ÷ straight POSTs on 1 connection", 0.4, true},
 	{figureDeliver16, "the same, 16 at a time and on 16 connections", 0.4, true},
 	{figureP50, "latency at 1,000 events/s, timeout 0: p50, ms", 2, false},
@@ -60,47 +61,48 @@ var Goals = []Goal{
 // Verdict is a goal beside what was measured.
 type Verdict struct {
 	Goal
-	// Measured is nil for what was not.
+	// Measured is nil if the figure was not measured.
 	Measured *float64
 	Met      bool
 }
 
-func (r *Report) judge() {
+// summarize compares the figures with the goals.
+func (r *Report) summarize() {
 	r.Summary = nil
 	for _, goal := range Goals {
 		verdict := Verdict{Goal: goal}
 		if measured, ok := r.Figures[goal.Figure]; ok {
 			verdict.Measured = &measured
-			verdict.Met = measured >= goal.Want && goal.Least || measured <= goal.Want && !goal.Least
+			verdict.Met = measured >= goal.Want && goal.Min || measured <= goal.Want && !goal.Min
 		}
 		r.Summary = append(r.Summary, verdict)
 	}
 }
 
-// figure notes a figure; of several it keeps the last.
-func (r *Report) figure(name string, value float64) { r.Figures[name] = value }
+// set sets a figure. Of several values it keeps the last.
+func (r *Report) set(figure string, value float64) { r.Figures[figure] = value }
 
-// add adds to a figure that is summed up.
-func (r *Report) add(name string, value int64) { r.Figures[name] += float64(value) }
+// add adds to a figure.
+func (r *Report) add(figure string, value int64) { r.Figures[figure] += float64(value) }
 
-// most keeps the largest of a figure.
-func (r *Report) most(name string, value float64) { r.Figures[name] = max(r.Figures[name], value) }
+// keepMax keeps the largest value of a figure.
+func (r *Report) keepMax(figure string, value float64) { r.set(figure, max(r.Figures[figure], value)) }
 
-// least keeps the smallest of a figure.
-func (r *Report) least(name string, value float64) {
-	if before, known := r.Figures[name]; known {
+// keepMin keeps the smallest value of a figure.
+func (r *Report) keepMin(figure string, value float64) {
+	if before, known := r.Figures[figure]; known {
 		value = min(value, before)
 	}
-	r.figure(name, value)
+	r.set(figure, value)
 }
 
-// WriteSummary writes what was measured beside the goals.
+// WriteSummary writes the figures beside their goals.
 func (r *Report) WriteSummary(out io.Writer) error {
 	fmt.Fprint(out, "summary\n\n")
 	var rows []Row
 	for _, v := range r.Summary {
 		sign, measured, met := "≤", any(nil), "not measured"
-		if v.Least {
+		if v.Min {
 			sign = "≥"
 		}
 		if v.Measured != nil {
@@ -108,9 +110,7 @@ func (r *Report) WriteSummary(out io.Writer) error {
 		}
 		rows = append(rows, Row{{"goal", sign + " " + format(v.Want)}, {"measured", measured}, {"", met}, {"figure", v.About}})
 	}
-	if err := writeRows(out, rows); err != nil {
-		return err
-	}
+	writeRows(out, rows)
 	if size, ok := r.Figures[figureBacklogSize]; ok {
 		fmt.Fprintf(out, "The backlog was of %.0f events; its goals are for 5000000 (--full).\n", size)
 	}

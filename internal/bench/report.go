@@ -13,34 +13,35 @@ import (
 
 // Report is what a benchmark found.
 type Report struct {
-	Machine Machine
-	Tables  []*Table
+	Host   Host
+	Tables []*Table
 	// Figures are those that goals are set for, by name; see [Goals].
 	Figures map[string]float64
 	Summary []Verdict
 }
 
-// Machine is what it ran on.
-type Machine struct {
+// Host is where the benchmark ran.
+type Host struct {
 	CPUs       int
 	System, Go string
-	// Load is the load average at first, empty where that is not known: others who are busy make figures worse.
+	// Load is the load average of 1, 5 and 15 minutes at first, empty where it is not known: other
+	// programs that are busy make figures worse.
 	Load string
 }
 
-func thisMachine() Machine {
+func thisHost() Host {
 	load, _ := os.ReadFile("/proc/loadavg")
 	averages := strings.Fields(string(load))
-	return Machine{
+	return Host{
 		CPUs: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
-		Load: strings.Join(averages[:min(3, len(averages))], " "), // of 1, 5 and 15 minutes
+		Load: strings.Join(averages[:min(3, len(averages))], " "),
 	}
 }
 
-func (m Machine) String() string {
-	text := fmt.Sprintf("%d CPUs, %s, %s", m.CPUs, m.System, m.Go)
-	if m.Load != "" {
-		text += ", load average at first " + m.Load
+func (h Host) String() string {
+	text := fmt.Sprintf("%d CPUs, %s, %s", h.CPUs, h.System, h.Go)
+	if h.Load != "" {
+		text += ", load average at first " + h.Load
 	}
 	return text
 }
@@ -49,7 +50,7 @@ func (m Machine) String() string {
 type Table struct {
 	Scenario, About string
 	Rows            []Row
-	// Processes are what each process took, over the whole scenario.
+	// Processes is what each process used in the whole scenario.
 	Processes []Row
 	Notes     []string
 }
@@ -57,7 +58,8 @@ type Table struct {
 // Row is one line of a table.
 type Row []Cell
 
-// Cell is a value under a name, which has the unit. A value is a string, an int, an int64 or a float64, or nil where it is not known.
+// Cell is a value under a name, which has the unit. A value is a string, an int, an int64 or a
+// float64, or nil where it is not known.
 type Cell struct {
 	Name  string
 	Value any
@@ -88,11 +90,8 @@ func (t *Table) note(format string, args ...any) {
 // Write writes a table as text.
 func (t *Table) Write(out io.Writer) error {
 	fmt.Fprintf(out, "%s: %s\n\n", t.Scenario, t.About)
-	for _, rows := range [][]Row{t.Rows, t.Processes} {
-		if err := writeRows(out, rows); err != nil {
-			return err
-		}
-	}
+	writeRows(out, t.Rows)
+	writeRows(out, t.Processes)
 	for _, note := range t.Notes {
 		fmt.Fprintf(out, "%s\n", note)
 	}
@@ -100,36 +99,31 @@ func (t *Table) Write(out io.Writer) error {
 	return err
 }
 
-// writeRows writes rows below their names. A row with other names than the one before begins a block of its own.
-func writeRows(out io.Writer, rows []Row) error {
-	var w *tabwriter.Writer
+// writeRows writes rows below their names. A row with other names than the one before begins a new
+// block. An error of the writer is left to its next use.
+func writeRows(out io.Writer, rows []Row) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	header := ""
-	for _, row := range rows {
+	for i, row := range rows {
 		names, values := row.lines()
 		if names != header {
-			if err := endBlock(out, w); err != nil {
-				return err
+			if i > 0 {
+				fmt.Fprintln(w)
+				_ = w.Flush()
 			}
-			w, header = tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight), names
+			header = names
 			fmt.Fprintln(w, names)
 		}
 		fmt.Fprintln(w, values)
 	}
-	return endBlock(out, w)
+	if len(rows) > 0 {
+		fmt.Fprintln(w)
+	}
+	_ = w.Flush()
 }
 
-func endBlock(out io.Writer, w *tabwriter.Writer) error {
-	if w == nil {
-		return nil
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(out)
-	return err
-}
-
-// lines are the names and the values of a row, to be aligned. A text at the end is not.
+// lines returns the names and the values of a row, for a tabwriter. A text at the end of the row is
+// not aligned.
 func (r Row) lines() (names, values string) {
 	for i, cell := range r {
 		end := "\t"
@@ -142,7 +136,7 @@ func (r Row) lines() (names, values string) {
 	return names, values
 }
 
-// format shows a number with three digits at least.
+// format writes a number with at least three digits.
 func format(value any) string {
 	v, isFloat := value.(float64)
 	switch {

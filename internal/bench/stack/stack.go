@@ -1,0 +1,272 @@
+// Package stack runs the processes of a bus on loopback: redis-server, web and workers, and beside
+// them a receiver of deliveries and a no-op server. It takes down what each costs.
+package stack
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"routemaster/internal/bench/load"
+)
+
+// The programs.
+const (
+	Redis    = "redis"
+	Web      = "web"
+	Worker   = "worker"
+	Receiver = "receiver"
+	Noop     = "noop"
+)
+
+// Launcher makes the command that runs a program: [Web], [Worker], [Receiver] with the addresses of
+// its service and its control, or [Noop] with its address.
+type Launcher func(program string, args ...string) (*exec.Cmd, error)
+
+// Options are how a stack is started.
+type Options struct {
+	Launch Launcher
+	// Env is more settings for web and worker, like NAME=value.
+	Env []string
+	// Profiles is a directory for CPU and heap profiles of web and worker; empty for none.
+	Profiles string
+}
+
+// RunProgram is the other end of a [Launcher]: it runs [Receiver] or [Noop] with its addresses, until
+// the context is done.
+func RunProgram(ctx context.Context, program string, addresses ...string) error {
+	switch {
+	case program == Receiver && len(addresses) == 2:
+		return load.ServeReceiver(ctx, addresses[0], addresses[1])
+	case program == Noop && len(addresses) == 1:
+		return load.ServeNoop(ctx, addresses[0])
+	}
+	return fmt.Errorf("no program %q with %d addresses", program, len(addresses))
+}
+
+// RootKey is the root key of the bus.
+const RootKey = "bench-root-key"
+
+// daemonEnv is the environment of the daemons, besides addresses: they inherit nothing.
+var daemonEnv = []string{
+	"ROUTEMASTER_ROOT_KEY=" + RootKey,
+	"FORCE_SSL=no",                              // publishers speak plain HTTP
+	"ROUTEMASTER_SSL_VERIFY=no",                 // the receiver signs its own certificate
+	"ROUTEMASTER_CALLBACK_DENY=none",            // and is on loopback
+	"ROUTEMASTER_REDIS_MAX_MEM=100000000000000", // no backlog is dropped
+	"ROUTEMASTER_LOG_LEVEL=WARN",
+}
+
+// Stack is the running processes.
+type Stack struct {
+	// The addresses, HOST:PORT.
+	Redis, Web, Noop, Receiver, Control string
+
+	options   Options
+	db        *redis.Client // nil for only a receiver
+	directory string
+	profiles  profiles
+	running   map[string]*Process
+	// past is the usage of processes that have stopped.
+	past map[string]Usage
+}
+
+// New starts everything but workers. The stack must be closed.
+func New(ctx context.Context, o Options) (*Stack, error) {
+	addresses, err := freeAddresses(5)
+	if err != nil {
+		return nil, err
+	}
+	s := newStack(o)
+	s.Redis, s.Web, s.Noop, s.Receiver, s.Control = addresses[0], addresses[1], addresses[2], addresses[3], addresses[4]
+	s.db = redis.NewClient(&redis.Options{Addr: s.Redis})
+	return s, s.closeUnless(s.startAll(ctx))
+}
+
+// NewReceiver starts only a receiver on an address: the bus is somewhere else. Empty, it is any
+// loopback address. The stack must be closed.
+func NewReceiver(ctx context.Context, o Options, address string) (*Stack, error) {
+	addresses, err := freeAddresses(2)
+	if err != nil {
+		return nil, err
+	}
+	s := newStack(o)
+	s.Receiver, s.Control = cmp.Or(address, addresses[0]), addresses[1]
+	return s, s.closeUnless(s.startReceiver(ctx))
+}
+
+func newStack(o Options) *Stack {
+	return &Stack{options: o, profiles: newProfiles(o.Profiles), running: map[string]*Process{}, past: map[string]Usage{}}
+}
+
+func (s *Stack) closeUnless(err error) error {
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	return nil
+}
+
+func (s *Stack) startAll(ctx context.Context) (err error) {
+	if s.directory, err = os.MkdirTemp("", "rtm-bench-"); err != nil {
+		return err
+	}
+	if err := s.startRedis(ctx); err != nil {
+		return err
+	}
+	if err := s.startReceiver(ctx); err != nil {
+		return err
+	}
+	if err := s.launch(ctx, Noop, nil, accepting(s.Noop), s.Noop); err != nil {
+		return err
+	}
+	_, port, _ := net.SplitHostPort(s.Web)
+	return s.launch(ctx, Web, append(s.daemonEnv(), "PORT="+port), func() bool {
+		resp, err := http.Get("http://" + s.Web + "/health")
+		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
+	})
+}
+
+func (s *Stack) startReceiver(ctx context.Context) error {
+	return s.launch(ctx, Receiver, nil, accepting(s.Receiver, s.Control), s.Receiver, s.Control)
+}
+
+func (s *Stack) startRedis(ctx context.Context) error {
+	path, err := exec.LookPath("redis-server")
+	if err != nil {
+		return errors.New("redis-server is not installed: install it " +
+			"(apt-get install redis-server, or brew install redis), or measure a running bus with --bus")
+	}
+	host, port, _ := net.SplitHostPort(s.Redis)
+	command := exec.Command(path, "--bind", host, "--port", port, "--save", "", "--appendonly", "no")
+	return s.run(ctx, Redis, command, accepting(s.Redis))
+}
+
+// StartWorker starts a worker with more settings. It does not wait until it is ready.
+func (s *Stack) StartWorker(ctx context.Context, settings ...string) error {
+	return s.launch(ctx, Worker, append(s.daemonEnv(), settings...), func() bool { return true })
+}
+
+func (s *Stack) daemonEnv() []string {
+	return slices.Concat(daemonEnv, []string{"ROUTEMASTER_REDIS_URL=redis://" + s.Redis}, s.options.Env)
+}
+
+func (s *Stack) launch(ctx context.Context, name string, env []string, ready func() bool, args ...string) error {
+	command, err := s.options.Launch(name, args...)
+	if err != nil {
+		return err
+	}
+	if s.profiles.of(name) {
+		addresses, err := freeAddresses(1)
+		if err != nil {
+			return err
+		}
+		s.profiles.at[name] = addresses[0]
+		env, ready = append(env, "ROUTEMASTER_METRICS_ADDR="+addresses[0]), accepting(addresses...)
+	}
+	command.Env = append(command.Env, env...)
+	return s.run(ctx, name, command, ready)
+}
+
+func (s *Stack) run(ctx context.Context, name string, command *exec.Cmd, ready func() bool) error {
+	command.Dir = s.directory // which has no .env
+	command.Env = append(command.Env, "PATH="+os.Getenv("PATH"))
+	p, err := Start(ctx, name, command, ready)
+	if err == nil {
+		s.running[name] = p
+	}
+	return err
+}
+
+// accepting returns a function that reports whether all addresses accept connections.
+func accepting(addresses ...string) func() bool {
+	return func() bool {
+		for _, address := range addresses {
+			conn, err := net.Dial("tcp", address)
+			if err != nil || conn.Close() != nil {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// freeAddresses finds loopback addresses that are free. Their ports are below those that systems
+// assign by themselves, so that they stay free until the programs that they are for have started.
+func freeAddresses(n int) (addresses []string, err error) {
+	const lowest, highest, tries = 20_000, 32_000, 100
+	for range tries {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+rand.IntN(highest-lowest)))
+		listener, err := net.Listen("tcp", address)
+		if err != nil {
+			continue
+		}
+		defer listener.Close()
+		if addresses = append(addresses, address); len(addresses) == n {
+			return addresses, nil
+		}
+	}
+	return nil, errors.New("no ports from 20000 to 32000 are free on loopback")
+}
+
+// Stop stops a program, if it runs.
+func (s *Stack) Stop(name string) error {
+	p := s.running[name]
+	if p == nil {
+		return nil
+	}
+	if u, known := s.Usage()[name]; known {
+		s.past[name] = u
+	}
+	delete(s.running, name)
+	return p.Stop()
+}
+
+// Close stops everything, senders before receivers.
+func (s *Stack) Close() (err error) {
+	for _, name := range []string{Worker, Web, Noop, Receiver, Redis} {
+		err = errors.Join(err, s.Stop(name))
+	}
+	if s.db != nil {
+		err = errors.Join(err, s.db.Close(), os.RemoveAll(s.directory))
+	}
+	return err
+}
+
+// Err fails if a program has exited by itself.
+func (s *Stack) Err() error {
+	for _, p := range s.running {
+		if err := p.Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Load is the name of this process among the processes.
+const Load = "load"
+
+// Usage returns what each program has used since the stack was made, and this process since it
+// began. It is empty where that is not known.
+func (s *Stack) Usage() map[string]Usage {
+	all := maps.Clone(s.past)
+	for name, p := range s.running {
+		if u, known := usageOf(p.command.Process.Pid); known {
+			all[name] = Usage{all[name].CPU + u.CPU, max(all[name].PeakMemory, u.PeakMemory)}
+		}
+	}
+	if u, known := usageOf(os.Getpid()); known {
+		all[Load] = u
+	}
+	return all
+}
