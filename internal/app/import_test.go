@@ -2,125 +2,202 @@ package app_test
 
 import (
 	"encoding/json"
+	"errors"
 	"io"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
+// room is a package of the floor plan, together with those in folders below it, which may import one
+// another and whatever the room may. Its name is its path without "internal/".
+type room struct {
+	name string
+	// uses are the rooms that it may import. They come before it in the plan.
+	uses string
+}
+
+// plan is the floor plan, from the bottom up. Imports go strictly downward, and rooms that do not name
+// each other are independent: so ingest and delivery, for example.
+var plan = []room{
+	{"bus", ""},
+	{"wire", "bus"},
+	{"rdb", ""},
+	{"queue", "bus wire rdb"},
+	{"store", "bus wire rdb queue"},
+	{"doctor", "bus wire rdb queue store"},  // off the hot path: only what rtm calls imports it
+	{"migrate", "bus wire rdb queue store"}, // likewise
+	{"outbound", "bus"},
+	{"telemetry", "bus wire queue store"},
+	{"ingest", "bus wire store telemetry"},
+	{"delivery", "bus wire queue store outbound telemetry"},
+	{"maintenance", "bus wire queue store telemetry"},
+	{"worker", "bus wire queue store telemetry"},
+	{"web", "bus wire queue store telemetry ingest"},
+	{"client", ""}, // other programs import it
+	{"selfsigned", ""},
+	{"top", "client bus"},
+	{"bench", "client selfsigned"}, // it measures from outside
+	{"app", "bus wire rdb queue store doctor migrate outbound telemetry ingest delivery maintenance worker web"},
+	{"test", "bus rdb store app"},
+	{"cmd/web", "app"},
+	{"cmd/worker", "app"},
+	{"cmd/rtm", "client bus doctor migrate telemetry selfsigned app top bench"},
+}
+
+// libraries lists, for what we import from others, which of our packages may import it, and those below.
+var libraries = map[string]string{
+	"github.com/DataDog/datadog-go/":       "telemetry/metricservice",
+	"github.com/HdrHistogram/":             "bench/load",
+	"github.com/abbot/go-http-auth":        "web/auth",
+	"github.com/alicebob/miniredis/":       "cmd/rtm", // for rtm dev
+	"github.com/cenkalti/backoff/":         "client",
+	"github.com/charmbracelet/x/ansi":      "top",
+	"charm.land/":                          "top",
+	"github.com/getsentry/sentry-go":       "telemetry/exceptions",
+	"github.com/go-chi/chi/":               "web",
+	"github.com/go-json-experiment/json":   "client wire web cmd/rtm",
+	"github.com/gofrs/flock":               "cmd/rtm",
+	"github.com/google/pprof/":             "bench",
+	"github.com/honeybadger-io/":           "telemetry/exceptions",
+	"github.com/joho/godotenv":             "app",
+	"github.com/newrelic/":                 "telemetry/exceptions",
+	"github.com/prometheus/client_golang/": "telemetry",
+	"github.com/prometheus/client_model/":  "top",
+	"github.com/prometheus/common/":        "top",
+	"github.com/redis/go-redis/":           "rdb bench/stack", // the benchmark measures Redis itself
+	"github.com/schollz/progressbar/":      "cmd/rtm",
+	"github.com/spf13/":                    "cmd/rtm",
+	"github.com/vmihailenco/msgpack/":      "wire",
+	"go.opentelemetry.io/":                 "telemetry/tracing",
+	"go.yaml.in/yaml/":                     "cmd/rtm",
+	"golang.org/x/net/":                    "outbound",
+	"golang.org/x/sync/":                   "top bench cmd/rtm",
+	"golang.org/x/sys/":                    "cmd/rtm",
+	"golang.org/x/term":                    "cmd/rtm",
+}
+
+// forTests is what only tests and the packages that help them import.
+var forTests = []string{"github.com/stretchr/testify/", "go.uber.org/goleak", "github.com/alicebob/miniredis/"}
+
 const module = "routemaster/"
 
-// below lists, for every package, the packages of ours that it may import: the floor plan. Imports
-// go strictly downward, and siblings never import each other.
-var below = map[string][]string{
-	"internal/bus":                     {},
-	"internal/wire":                    {"internal/bus"},
-	"internal/store":                   {"internal/bus", "internal/wire"},
-	"internal/store/storetest":         {"internal/bus", "internal/store"}, // for tests only
-	"internal/telemetry":               {"internal/bus", "internal/store"},
-	"internal/telemetry/exceptions":    {},
-	"internal/telemetry/logs":          {},
-	"internal/telemetry/metrics":       {"internal/bus", "internal/store", "internal/telemetry"},
-	"internal/telemetry/metricservice": {"internal/bus", "internal/telemetry"},
-	"internal/telemetry/tracing":       {},
-	"internal/ingest": {"internal/bus", "internal/wire", "internal/store", "internal/telemetry",
-		"internal/telemetry/tracing"},
-	"internal/outbound": {"internal/bus"},
-	"internal/delivery": {"internal/bus", "internal/wire", "internal/store", "internal/outbound", "internal/telemetry",
-		"internal/telemetry/exceptions", "internal/telemetry/logs", "internal/telemetry/tracing"},
-	"internal/maintenance": {"internal/bus", "internal/store", "internal/telemetry", "internal/telemetry/metricservice"},
-	"internal/worker":      {"internal/bus", "internal/store", "internal/telemetry", "internal/telemetry/exceptions"},
-	"internal/web/auth":    {"internal/bus"},
-	"internal/web/server":  {"internal/telemetry/logs"},
-	"internal/web": {"internal/bus", "internal/wire", "internal/store", "internal/telemetry/exceptions",
-		"internal/telemetry/tracing", "internal/ingest", "internal/web/auth", "internal/web/server"},
-	"client":               {}, // other programs import it
-	"internal/selfsigned":  {},
-	"internal/bench/load":  {"internal/selfsigned"},
-	"internal/bench/stack": {"internal/bench/load"},
-	"internal/bench":       {"client", "internal/bench/load", "internal/bench/stack"}, // it measures from outside
-	"internal/top":         {"client", "internal/bus"},
-	"internal/app": {"internal/bus", "internal/store", "internal/outbound", "internal/telemetry", "internal/telemetry/exceptions",
-		"internal/telemetry/logs", "internal/telemetry/metrics", "internal/telemetry/metricservice",
-		"internal/telemetry/tracing", "internal/ingest", "internal/delivery",
-		"internal/maintenance", "internal/worker", "internal/web", "internal/web/server"},
-	"internal/test":         {}, // its tests import what they need
-	"internal/test/chaos":   {},
-	"internal/test/bustest": {"internal/app", "internal/store", "internal/store/storetest"},
-	"cmd/web":               {"internal/app"},
-	"cmd/worker":            {"internal/app"},
-	"cmd/rtm": {"client", "internal/app", "internal/bench", "internal/bench/stack", "internal/bus",
-		"internal/selfsigned", "internal/telemetry/logs", "internal/top"},
+// goPackage is what the go command knows of a package.
+type goPackage struct {
+	ImportPath                                                  string
+	Dir                                                         string
+	Imports, GoFiles, IgnoredGoFiles, TestGoFiles, XTestGoFiles []string
 }
 
-// only lists which packages of ours may import a library.
-var only = map[string][]string{
-	"github.com/redis/go-redis/":           {"internal/store", "internal/store/storetest", "internal/bench/stack"},
-	"github.com/vmihailenco/msgpack/":      {"internal/wire"},
-	"github.com/go-chi/chi/":               {"internal/web"},
-	"github.com/abbot/go-http-auth":        {"internal/web/auth"},
-	"github.com/prometheus/client_golang/": {"internal/telemetry", "internal/telemetry/metrics"},
-	"github.com/prometheus/client_model/":  {"internal/top"},
-	"github.com/prometheus/common/":        {"internal/top"},
-	"charm.land/":                          {"internal/top"},
-	"github.com/charmbracelet/x/ansi":      {"internal/top"},
-	"github.com/getsentry/sentry-go":       {"internal/telemetry/exceptions"},
-	"github.com/honeybadger-io/":           {"internal/telemetry/exceptions"},
-	"github.com/newrelic/":                 {"internal/telemetry/exceptions"},
-	"go.opentelemetry.io/":                 {"internal/telemetry/tracing"},
-	"github.com/DataDog/":                  {"internal/telemetry/metricservice"},
-	"github.com/alicebob/miniredis/":       {"cmd/rtm", "internal/store/storetest"},
-	"github.com/spf13/cobra":               {"cmd/rtm"},
-	"go.yaml.in/yaml/":                     {"cmd/rtm"},
-	"github.com/schollz/progressbar/":      {"cmd/rtm"},
-	"github.com/rogpeppe/go-internal":      {},
-	"golang.org/x/term":                    {"cmd/rtm"},
-	"github.com/gofrs/flock":               {"cmd/rtm"},
-	"golang.org/x/sys":                     {"cmd/rtm"},
-	"golang.org/x/net/":                    {"internal/outbound"},
-	"github.com/cenkalti/backoff/":         {"client"},
-	"github.com/google/pprof/":             {"internal/bench"},
-	"github.com/HdrHistogram/":             {"internal/bench/load"},
-	"github.com/stretchr/testify/":         {"internal/store/storetest", "internal/test/bustest"},
-	"routemaster/internal/store/storetest": {"internal/test/bustest"},
-	"github.com/Shopify/toxiproxy/":        {},
-	"github.com/rs/zerolog":                {},
+// name is the package's path as the plan has it, or "" if it is not ours.
+func (p goPackage) name() string { return nameOf(p.ImportPath) }
+
+func nameOf(path string) string {
+	ours, found := strings.CutPrefix(path, module)
+	if !found {
+		return ""
+	}
+	return strings.TrimPrefix(ours, "internal/")
 }
 
-func TestImportsFollowTheFloorPlan(t *testing.T) {
-	output, err := exec.CommandContext(t.Context(), "go", "list", "-json=ImportPath,Imports", "../../...").Output()
-	require.NoError(t, err)
-	decoder := json.NewDecoder(strings.NewReader(string(output)))
-	seen := 0
-	for {
-		var pkg struct {
-			ImportPath string
-			Imports    []string
-		}
-		err := decoder.Decode(&pkg)
-		if err == io.EOF {
-			break
-		}
-		require.NoError(t, err)
-		seen++
-		name := strings.TrimPrefix(pkg.ImportPath, module)
-		allowed, known := below[name]
-		if !known {
-			t.Errorf("%s is not on the floor plan: add it there, with what it may import", name)
-		}
-		for _, imported := range pkg.Imports {
-			if ours, ok := strings.CutPrefix(imported, module); ok && !slices.Contains(allowed, ours) {
-				t.Errorf("%s must not import %s", name, ours)
-			}
-			for library, importers := range only {
-				if strings.HasPrefix(imported, library) && !slices.Contains(importers, name) {
-					t.Errorf("%s must not import %s: only %v may", name, imported, importers)
-				}
-			}
+// helpsTests reports whether a package is for tests: its name ends as those of the standard library do.
+func helpsTests(name string) bool {
+	return strings.HasSuffix(name, "test") && strings.Contains(name, "/")
+}
+
+// below reports whether a package is one that is named, or in a folder below it.
+func below(name, parent string) bool { return name == parent || strings.HasPrefix(name, parent+"/") }
+
+func roomOf(name string) *room {
+	for i := range plan {
+		if below(name, plan[i].name) {
+			return &plan[i]
 		}
 	}
-	require.Equal(t, len(below), seen, "a package of the floor plan is not there")
+	return nil
+}
+
+// packages lists all packages of the module.
+func packages(t *testing.T) (all []goPackage) {
+	t.Helper()
+	const fields = "ImportPath,Dir,Imports,GoFiles,IgnoredGoFiles,TestGoFiles,XTestGoFiles"
+	output, err := exec.CommandContext(t.Context(), "go", "list", "-json="+fields, "../../...").Output()
+	require.NoError(t, err)
+	decoder := json.NewDecoder(strings.NewReader(string(output)))
+	for {
+		var p goPackage
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			return all
+		}
+		require.NoError(t, err)
+		all = append(all, p)
+	}
+}
+
+func TestThePlanGoesUpward(t *testing.T) {
+	var before []string
+	for _, r := range plan {
+		assert.Subset(t, before, strings.Fields(r.uses), r.name)
+		before = append(before, r.name)
+	}
+}
+
+func TestImportsFollowThePlan(t *testing.T) {
+	built := map[string]bool{}
+	for _, p := range packages(t) {
+		r := roomOf(p.name())
+		if r == nil {
+			t.Errorf("%s is not on the floor plan: add a room for it, or put it below one", p.name())
+			continue
+		}
+		built[r.name] = true
+		for _, path := range p.Imports {
+			checkImport(t, r, p.name(), path)
+		}
+	}
+	for _, r := range plan {
+		if !built[r.name] && !slices.Contains(unfinished.rooms, r.name) {
+			t.Errorf("%s is on the floor plan, and is not there", r.name)
+		}
+	}
+}
+
+// checkImport fails the test unless a package may import a path.
+func checkImport(t *testing.T, r *room, name, path string) {
+	t.Helper()
+	if imported := nameOf(path); imported != "" {
+		if to := roomOf(imported); to != r && (to == nil || !slices.Contains(strings.Fields(r.uses), to.name)) {
+			t.Errorf("%s must not import %s: the plan says %q", name, imported, r.uses)
+		}
+		if helpsTests(imported) && !helpsTests(name) {
+			t.Errorf("%s must not import %s, which is for tests", name, imported)
+		}
+		return
+	}
+	first, _, _ := strings.Cut(path, "/")
+	if !strings.Contains(first, ".") { // the standard library
+		return
+	}
+	if helpsTests(name) && hasPrefixOf(path, forTests) {
+		return
+	}
+	for prefix, importers := range libraries {
+		if strings.HasPrefix(path, prefix) {
+			may := func(parent string) bool { return below(name, parent) }
+			if !slices.ContainsFunc(strings.Fields(importers), may) && !slices.Contains(unfinished.imports, name+" "+prefix) {
+				t.Errorf("%s must not import %s: only %s may", name, path, importers)
+			}
+			return
+		}
+	}
+	t.Errorf("%s imports %s: say in libraries who may", name, path)
+}
+
+func hasPrefixOf(path string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
 }
