@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/client"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 const token = "shop--secret"
 

@@ -16,11 +16,11 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/app"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 // startBus starts a bus in this process, and returns its URL.
-func startBus(t *testing.T, redis *storetest.Server) (url string) {
+func startBus(t *testing.T, redis *rdbtest.Server) (url string) {
 	config, err := app.LoadConfig(func(name string) string {
 		return map[string]string{
 			"ROUTEMASTER_ROOT_KEY": token, "ROUTEMASTER_REDIS_URL": redis.PatientURL(), "FORCE_SSL": "no",
@@ -44,7 +44,7 @@ func startBus(t *testing.T, redis *storetest.Server) (url string) {
 
 // TestOnABus goes through all calls, on a bus.
 func TestOnABus(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx, url := t.Context(), startBus(t, redis)
 		root := connect(t, url)
 		require.NoError(t, root.Pulse(ctx))

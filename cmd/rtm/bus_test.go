@@ -17,8 +17,8 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/app"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/selfsigned"
-	"routemaster/internal/store/storetest"
 )
 
 // rootKey is the root key of every bus in these tests.
@@ -29,7 +29,7 @@ const soon = 30 * time.Second
 
 // testBus is a whole bus, web and worker, in this process, on a real Redis.
 type testBus struct {
-	redis *storetest.Server
+	redis *rdbtest.Server
 	// url is of its API in the clear, secureURL over TLS, with a certificate that signs itself, in the file ca. What is at strictURL
 	// wants TLS, and does not speak it.
 	url, secureURL, strictURL, ca string
@@ -39,7 +39,7 @@ type testBus struct {
 // startBus starts a bus. It is stopped with the test.
 func startBus(t testing.TB, adjust ...func(*app.Config)) *testBus {
 	t.Helper()
-	b := &testBus{redis: storetest.Real(t)}
+	b := &testBus{redis: rdbtest.Real(t)}
 	certificate, key := selfSigned(t)
 	b.ca = certificate
 	config, err := app.LoadConfig(func(name string) string {

@@ -17,14 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "rtm" { // scripts run the test binary under that name: see installRtm
 		main()
 	}
-	storetest.Main(m)
+	rdbtest.Main(m)
 }
 
 // curl is a printed command: user, URL and body.
@@ -52,7 +52,7 @@ func runPrinted(t *testing.T, line string) (status int, body string) {
 }
 
 func TestDevShowsADeliveryAndCommandsThatWork(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		args := []string{"dev", "--port", "0"}
 		if !redis.IsEmbedded() {
 			args = append(args, "--redis-url", redis.PatientURL())
@@ -63,7 +63,7 @@ func TestDevShowsADeliveryAndCommandsThatWork(t *testing.T) {
 	})
 }
 
-func runDev(t *testing.T, redis *storetest.Server, args []string) {
+func runDev(t *testing.T, redis *rdbtest.Server, args []string) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	screen, out := io.Pipe()

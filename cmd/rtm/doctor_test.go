@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 // runDoctor runs rtm doctor, and returns its exit status and what it prints.
@@ -25,7 +25,7 @@ func runDoctor(t *testing.T, ctx context.Context, args ...string) (status int, s
 }
 
 func TestDoctor(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx := t.Context()
 		t.Setenv("REDIS_ENV_KEY", "SOME_REDIS")
 		t.Setenv("SOME_REDIS", redis.PatientURL())
@@ -78,7 +78,7 @@ func TestDoctor(t *testing.T) {
 
 // TestDoctorPrintsOneLineForEachFinding has keys that would forge a line, or write on the terminal.
 func TestDoctorPrintsOneLineForEachFinding(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx := t.Context()
 		redis.Raw.Set(ctx, "x\nall: is in order [repaired]", "x", 0)
 		redis.Raw.Set(ctx, "x\x1b[2J", "x", 0)
@@ -103,7 +103,7 @@ func TestDoctorPrintsOneLineForEachFinding(t *testing.T) {
 
 // TestDoctorStopsInTheMiddle has Ctrl-C pressed as soon as the first finding is printed; a second run goes on.
 func TestDoctorStopsInTheMiddle(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		const all = 1000
 		for i := range all {
 			name := fmt.Sprintf("%c%c%c", 'a'+i%10, 'a'+i/10%10, 'a'+i/100)
@@ -139,7 +139,7 @@ func (i *interrupted) Write(text []byte) (int, error) {
 }
 
 func TestDoctorRefusesACluster(t *testing.T) {
-	redis := storetest.ClusterNode(t)
+	redis := rdbtest.ClusterNode(t)
 	redis.Raw.Do(t.Context(), "CLUSTER", "ADDSLOTSRANGE", 0, 16383)
 	for _, args := range [][]string{nil, {"--fix"}} {
 		status, stdout, stderr := runDoctor(t, t.Context(), append(args, "--redis-url", redis.PatientURL())...)
@@ -173,7 +173,7 @@ func TestDoctorWithoutRedis(t *testing.T) {
 }
 
 func TestDoctorTellsOfFailingSubscribers(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx := t.Context()
 		t.Setenv("ROUTEMASTER_REDIS_URL", redis.PatientURL())
 		for i, want := range []string{"all is in order.\n1 subscriber is failing; rtm top shows which.\n", "all is in order.\n2 subscribers are failing; rtm top shows which.\n"} {

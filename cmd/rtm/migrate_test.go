@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 )
 
 // leaveBatch writes a batch as the Ruby original does, with two events.
-func leaveBatch(t *testing.T, redis *storetest.Server, namespace, bid string) {
+func leaveBatch(t *testing.T, redis *rdbtest.Server, namespace, bid string) {
 	t.Helper()
 	ctx := t.Context()
 	job := "\x92\xa5batch\x91\xb4" + bid
@@ -47,7 +47,7 @@ func runMigrate(t *testing.T, args ...string) (status int, stdout, stderr string
 }
 
 func TestMigrate(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		t.Setenv("REDIS_ENV_KEY", "SOME_REDIS")
 		t.Setenv("SOME_REDIS", redis.PatientURL())
 		t.Setenv("ROUTEMASTER_REDIS_NAMESPACE", "rm:")
@@ -95,7 +95,7 @@ func TestMigrate(t *testing.T) {
 
 // TestMigrateTellsWhatIsLeftAsJSON also holds secrets, and what a terminal would act on, out of what is printed.
 func TestMigrateTellsWhatIsLeftAsJSON(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		const bid = "RUBYRUBYRUBYRUBYRUBY"
 		leaveBatch(t, redis, "", bid)
 		redis.Raw.RPush(t.Context(), "batches:"+bid, "\x92\xa3\x1b[2\x80")
@@ -118,7 +118,7 @@ func TestMigrateTellsWhatIsLeftAsJSON(t *testing.T) {
 
 // TestMigrateStopsInTheMiddle has Ctrl-C pressed as soon as the first refusal is printed; a second run goes on.
 func TestMigrateStopsInTheMiddle(t *testing.T) {
-	redis := storetest.Real(t) // the embedded engine reads all keys at once
+	redis := rdbtest.Real(t) // the embedded engine reads all keys at once
 	const all = 1500
 	for i := range all {
 		leaveBatch(t, redis, "", fmt.Sprintf("RUBYRUBYRUBYRUBY%04d", i))

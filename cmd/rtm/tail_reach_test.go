@@ -16,7 +16,7 @@ import (
 	"routemaster/client"
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 func TestTailTellsThatDeliveriesDoNotArrive(t *testing.T) {
@@ -53,7 +53,7 @@ func TestTailWhereTheBusRefusesLoopback(t *testing.T) {
 
 func TestTailBehindAProxy(t *testing.T) {
 	b := startTailBus(t)
-	address := storetest.FreeAddress(t)
+	address := rdbtest.FreeAddress(t)
 	proxy := httptest.NewTLSServer(httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address}))
 	defer proxy.Close()
 	r := startTail(t, b.testBus, rootKey, "widgets", "--plain", "--listen", address, "--public-url", proxy.URL+"/events")

@@ -22,11 +22,11 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/app"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 // screen is an output that several goroutines write and read.
-type screen struct{ storetest.Buffer }
+type screen struct{ rdbtest.Buffer }
 
 func (s *screen) waitFor(t *testing.T, text string) {
 	t.Helper()
@@ -483,7 +483,7 @@ func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
 
 func TestTailWhenTheBusIsAwayAtTheEnd(t *testing.T) {
 	b := startTailBus(t)
-	listener, err := net.Listen("tcp", storetest.FreeAddress(t))
+	listener, err := net.Listen("tcp", rdbtest.FreeAddress(t))
 	require.NoError(t, err)
 	web := func(listener net.Listener) (stop func()) {
 		return runDaemon(t, func(ctx context.Context, log *slog.Logger) error { return app.ServeWeb(ctx, b.config, log, listener) })

@@ -16,13 +16,13 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/app"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/top"
 )
 
 // TestTopOfABus publishes to a bus with a subscriber that accepts and one that refuses, and looks at it.
 func TestTopOfABus(t *testing.T) {
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	config, err := app.LoadConfig(func(name string) string {
 		return map[string]string{
 			"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": redis.PatientURL(), "FORCE_SSL": "no", "ROUTEMASTER_SSL_VERIFY": "no",

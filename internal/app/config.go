@@ -18,7 +18,7 @@ import (
 	"github.com/joho/godotenv"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
+	"routemaster/internal/rdb"
 	"routemaster/internal/telemetry/exceptions"
 )
 
@@ -260,7 +260,7 @@ func (e *environment) tokens(name string) (tokens []bus.Token) {
 
 func (e *environment) redisURL(name, otherwise string) string {
 	value := e.text(name, otherwise)
-	if err := store.CheckURL(value); err != nil {
+	if err := rdb.CheckURL(value); err != nil {
 		e.refuse(name, secret, "like redis://user:password@host:6379/0, rediss://host:6379/0, unix:///path?db=0 or redis+sentinel://host:26379,host:26379/master/0")
 	}
 	return value

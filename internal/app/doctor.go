@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 
+	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
 
@@ -12,20 +13,22 @@ type Finding = store.Violation
 // Census is what an examination of Redis has read.
 type Census = store.Census
 
-// openForCommand opens the store for a command, which makes one call at a time.
-func openForCommand(c Config) (*store.Store, error) {
-	return store.Open(store.Options{
-		URL: c.RedisURL, Namespace: c.RedisNamespace, Connections: 1, Abreast: c.SubscriberDeliveries,
-	})
+// openForCommand opens Redis for a command, which makes one call at a time.
+func openForCommand(c Config) (*rdb.Client, *store.Store, error) {
+	redis, err := rdb.Open(rdb.Options{URL: c.RedisURL, Connections: 1})
+	if err != nil {
+		return nil, nil, err
+	}
+	return redis, newStore(redis, c, nil), nil
 }
 
 // Examine tells what is wrong in the configured Redis and, with fix, repairs what can be repaired. The bus may
 // run meanwhile.
 func Examine(ctx context.Context, c Config, fix bool, tell func(Finding)) (Census, error) {
-	st, err := openForCommand(c)
+	redis, st, err := openForCommand(c)
 	if err != nil {
 		return Census{}, err
 	}
-	defer st.Close()
+	defer redis.Close()
 	return st.Examine(ctx, fix, tell)
 }

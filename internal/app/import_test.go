@@ -26,7 +26,7 @@ type room struct {
 var plan = []room{
 	{"bus", ""},
 	{"wire", "bus"},
-	{"rdb", ""},
+	{"rdb", "bus"},
 	{"queue", "bus wire rdb"},
 	{"store", "bus wire rdb queue"},
 	{"doctor", "bus wire rdb queue store"},  // off the hot path: only what rtm calls imports it
@@ -35,8 +35,8 @@ var plan = []room{
 	{"telemetry", "bus wire queue store"},
 	{"ingest", "bus wire store telemetry"},
 	{"delivery", "bus wire queue store outbound telemetry"},
-	{"maintenance", "bus wire queue store telemetry"},
-	{"worker", "bus wire queue store telemetry"},
+	{"maintenance", "bus wire rdb queue store telemetry"},
+	{"worker", "bus wire rdb queue store telemetry"},
 	{"web", "bus wire queue store telemetry ingest"},
 	{"client", ""}, // other programs import it
 	{"selfsigned", ""},

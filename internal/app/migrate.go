@@ -18,10 +18,10 @@ type Migrated = store.Migrated
 // Migrate moves what the Ruby original has left in the configured Redis to where this program has it, or back. The
 // bus may run meanwhile.
 func Migrate(ctx context.Context, c Config, m Migration) (Migrated, error) {
-	st, err := openForCommand(c)
+	redis, st, err := openForCommand(c)
 	if err != nil {
 		return Migrated{}, err
 	}
-	defer st.Close()
+	defer redis.Close()
 	return st.Migrate(ctx, m)
 }

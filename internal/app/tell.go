@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"routemaster/internal/store"
+	"routemaster/internal/rdb"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/tracing"
 )
@@ -35,5 +35,5 @@ func (c *Config) secrets() []string {
 	for _, token := range c.Clients {
 		secrets = append(secrets, string(token))
 	}
-	return append(secrets, store.Passwords(c.RedisURL)...)
+	return append(secrets, rdb.Passwords(c.RedisURL)...)
 }

@@ -11,6 +11,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
+	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/web"
 	"routemaster/internal/web/server"
@@ -41,11 +42,12 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 			return &ConfigError{fmt.Errorf("ROUTEMASTER_TLS_CERT and ROUTEMASTER_TLS_KEY must name a certificate and its key, in PEM: %w", err)}
 		}
 	}
-	st, err := openStore(c, log, webConnections, nil)
+	redis, err := openRedis(c, log, webConnections)
 	if err != nil {
 		return err
 	}
-	defer st.Close()
+	defer redis.Close()
+	st := newStore(redis, c, nil)
 	seen, err := observe(ctx, c, "web", st, log)
 	if err != nil {
 		return err
@@ -70,7 +72,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	ctx, cancel := context.WithCancel(ctx)
 	var registering sync.WaitGroup
 	registering.Go(func() {
-		untilRedisTakes(ctx, st.Ping) // the store logs at once if it is away
+		untilRedisTakes(ctx, redis.Ping) // logs at once if it is unavailable
 		registerClients(ctx, st, c.Clients)
 	})
 	defer registering.Wait()
@@ -104,30 +106,19 @@ func untilRedisTakes(ctx context.Context, call func(context.Context) error) {
 	}
 }
 
-func openStore(c Config, log *slog.Logger, connections int, onGone func(store.DroppedBatch)) (*store.Store, error) {
-	st, err := store.Open(store.Options{
-		URL:         c.RedisURL,
-		Namespace:   c.RedisNamespace,
-		Connections: connections,
-		Abreast:     c.SubscriberDeliveries,
-		MinReplicas: c.MinReplicas,
-		Origins:     c.Tracing,
+func openRedis(c Config, log *slog.Logger, connections int) (*rdb.Client, error) {
+	return rdb.Open(rdb.Options{
+		URL: c.RedisURL, Connections: connections, MinReplicas: c.MinReplicas, Log: log,
+	})
+}
 
+func newStore(redis *rdb.Client, c Config, onGone func(store.DroppedBatch)) *store.Store {
+	return store.New(redis.Partition(c.RedisNamespace), store.Options{
+		Abreast:         c.SubscriberDeliveries,
+		Origins:         c.Tracing,
 		IdempotencyKeys: c.IdempotencyKeys,
 		MaxClientTopics: c.MaxClientTopics,
 		MaxTopics:       c.MaxTopics,
-		OnLink: func(err error) {
-			if err != nil {
-				log.Error("redis is away; waiting for it", "error", err)
-			} else {
-				log.Info("redis is back")
-			}
-		},
-		OnRefusal: func(err error) { log.Error("redis refuses calls", "error", err) },
-		OnGone:    onGone,
+		OnGone:          onGone,
 	})
-	if err != nil {
-		return nil, err
-	}
-	return st, nil
 }

@@ -34,12 +34,13 @@ const (
 
 // RunWorker runs jobs until the context is done.
 func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
-	var recorder *telemetry.Recorder // which needs the store; it is there before any batch is taken
-	st, err := openStore(c, log, min(c.WorkerThreads, threadCalls)+otherCalls, func(batch store.DroppedBatch) { recorder.Gone(batch) })
+	redis, err := openRedis(c, log, min(c.WorkerThreads, threadCalls)+otherCalls)
 	if err != nil {
 		return err
 	}
-	defer st.Close()
+	defer redis.Close()
+	var recorder *telemetry.Recorder // which needs the store; it is there before any batch is taken
+	st := newStore(redis, c, func(batch store.DroppedBatch) { recorder.Gone(batch) })
 	seen, err := observe(ctx, c, "worker", st, log)
 	if err != nil {
 		return err

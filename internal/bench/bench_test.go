@@ -21,7 +21,7 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/bench"
 	"routemaster/internal/bench/stack"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 // programVariable makes the test binary run as one of the benchmark's programs: see TestMain.
@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(app.ExitOK)
 	}
-	storetest.Main(m)
+	rdbtest.Main(m)
 }
 
 func launch(program string, args ...string) (*exec.Cmd, error) {
@@ -124,7 +124,7 @@ func readProfile(t *testing.T, path string) *profile.Profile {
 }
 
 func TestARemoteBus(t *testing.T) {
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	config, err := app.LoadConfig(func(name string) string {
 		return map[string]string{
 			"ROUTEMASTER_ROOT_KEY": "the-root-key", "ROUTEMASTER_CLIENTS": "bench--1", "ROUTEMASTER_REDIS_URL": redis.PatientURL(), "FORCE_SSL": "no",
@@ -149,7 +149,7 @@ func TestARemoteBus(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 
 	// The receiver's own address is its public one, since all is on loopback.
-	address := storetest.FreeAddress(t)
+	address := rdbtest.FreeAddress(t)
 	remote := bench.Remote{URL: "http://" + listener.Addr().String(), Token: "bench--1", Listen: address, PublicURL: "https://" + address}
 	report, err := bench.Run(ctx, bench.Options{Quick: true, Launch: launch, Progress: io.Discard, Remote: &remote})
 	require.NoError(t, err)

@@ -19,14 +19,14 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/delivery"
 	"routemaster/internal/outbound"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/wire"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 var now = time.UnixMilli(1_700_000_000_000)
 

@@ -15,6 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
@@ -27,14 +29,15 @@ const soon = time.Minute
 type fixture struct {
 	*Ingest
 	t      *testing.T
-	server *storetest.Server
+	server *rdbtest.Server
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	server := storetest.Real(t)
+	server := rdbtest.Real(t)
 	// However long a test takes while Redis is frozen, what it lets wait must not time out.
-	st := server.Open(t, func(o *store.Options) { o.URL += "&read_timeout=5m" })
+	client := server.Open(t, func(o *rdb.Options) { o.URL += "&read_timeout=5m" })
+	st := store.New(client.Partition(""), store.Options{})
 	for _, name := range []string{"alice", "bob", "subscriber"} {
 		require.NoError(t, st.PutToken(t.Context(), bus.Token(name), bus.ClientName(name)))
 	}

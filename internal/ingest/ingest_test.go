@@ -9,16 +9,17 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 func TestPackAndPublish(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		ctx := t.Context()
-		st := server.Open(t)
+		st := storetest.Open(t, server)
 		received := time.UnixMilli(1_700_000_000_000)
 		in := ingest.New(st, 8, nil, func() time.Time { return received })
 		require.NoError(t, st.PutToken(ctx, "p", "publisher"))

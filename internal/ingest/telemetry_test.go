@@ -10,6 +10,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
@@ -20,8 +21,8 @@ import (
 // concerns both. It reports how much longer publishing takes with it.
 func BenchmarkTelemetry(b *testing.B) {
 	const publishers, each = 64, 50
-	server := storetest.Real(b)
-	st := server.Open(b)
+	server := rdbtest.Real(b)
+	st := storetest.Open(b, server)
 	ctx := b.Context()
 	require.NoError(b, st.PutToken(ctx, "publisher--1", "publisher"))
 	require.NoError(b, st.PutToken(ctx, "subscriber--1", "subscriber"))

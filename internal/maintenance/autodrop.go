@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 )
@@ -22,7 +23,7 @@ const dropFor = 2 * time.Second
 // nothing is left. It is the handler of [bus.JobAutodrop].
 func (m *Maintenance) Autodrop(ctx context.Context, _ *store.Task) store.Outcome {
 	memory, err := m.store.Memory(ctx)
-	if errors.Is(err, store.ErrMemoryUnknown) {
+	if errors.Is(err, rdb.ErrMemoryUnknown) {
 		m.memoryUnknown.Do(func() { m.log.Info("autodrop rests", "error", err) })
 		return store.Done
 	}

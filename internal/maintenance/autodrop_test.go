@@ -13,6 +13,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/maintenance"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
@@ -60,8 +61,8 @@ func used(t *testing.T, st *store.Store) int64 {
 }
 
 func TestAutodrop(t *testing.T) {
-	server := storetest.Real(t)
-	st := server.Open(t)
+	server := rdbtest.Real(t)
+	st := storetest.Open(t, server)
 	ctx := t.Context()
 	var log bytes.Buffer
 	const mb = 1_000_000
@@ -99,8 +100,8 @@ func TestAutodrop(t *testing.T) {
 }
 
 func TestAutodropEndsWhenNothingIsLeft(t *testing.T) {
-	server := storetest.Real(t)
-	st := server.Open(t)
+	server := rdbtest.Real(t)
+	st := storetest.Open(t, server)
 	ctx := t.Context()
 	var log bytes.Buffer
 	keeper := maintenance.New(st, bus.MemoryLimits{Max: 1000, MinFree: 100}, nil, slog.New(slog.NewTextHandler(&log, nil)), standing)
@@ -113,8 +114,8 @@ func TestAutodropEndsWhenNothingIsLeft(t *testing.T) {
 }
 
 func TestAutodropGoesByRedisOwnLimit(t *testing.T) {
-	server := storetest.Real(t)
-	st := server.Open(t)
+	server := rdbtest.Real(t)
+	st := storetest.Open(t, server)
 	ctx := t.Context()
 	var log bytes.Buffer
 	keeper := maintenance.New(st, bus.MemoryLimits{MinFree: 500_000}, nil, slog.New(slog.NewTextHandler(&log, nil)), standing)
@@ -133,7 +134,7 @@ func TestAutodropGoesByRedisOwnLimit(t *testing.T) {
 // TestAutodropGivesWay stops a run that takes too long, so that it neither keeps the worker from stopping nor
 // other housekeeping from running, and has it go on at once.
 func TestAutodropGivesWay(t *testing.T) {
-	st := storetest.Real(t).Open(t)
+	st := storetest.Open(t, rdbtest.Real(t))
 	clock := time.UnixMilli(0)
 	keeper := maintenance.New(st, bus.MemoryLimits{Max: 1000}, nil, slog.New(slog.DiscardHandler), func() time.Time {
 		clock = clock.Add(time.Second)
@@ -148,7 +149,7 @@ func TestAutodropGivesWay(t *testing.T) {
 }
 
 func TestAutodropRestsWhereMemoryIsUnknown(t *testing.T) {
-	st := storetest.Embedded(t).Open(t)
+	st := storetest.Open(t, rdbtest.Embedded(t))
 	var log bytes.Buffer
 	keeper := maintenance.New(st, bus.MemoryLimits{Max: 1}, nil, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 	for range 3 {
@@ -158,8 +159,8 @@ func TestAutodropRestsWhereMemoryIsUnknown(t *testing.T) {
 }
 
 func TestAutodropIsTriedAgainWhenRedisIsAway(t *testing.T) {
-	server := storetest.Real(t)
-	st := server.Open(t)
+	server := rdbtest.Real(t)
+	st := storetest.Open(t, server)
 	server.Kill(t)
 	keeper := maintenance.New(st, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), time.Now)
 	assert.False(t, keeper.Autodrop(t.Context(), nil).RetryAt.IsZero())
@@ -169,8 +170,8 @@ func TestAutodropIsTriedAgainWhenRedisIsAway(t *testing.T) {
 // mark is held, and no event of a subscriber goes.
 func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 	const mb = 1_000_000
-	server := storetest.Real(t)
-	st := server.Open(t, func(o *store.Options) { o.IdempotencyKeys = 1_000_000 }) // so that this limit does not help
+	server := rdbtest.Real(t)
+	st := storetest.Open(t, server, func(o *store.Options) { o.IdempotencyKeys = 1_000_000 }) // so that this limit does not help
 	ctx := t.Context()
 	var log bytes.Buffer
 	fill(t, st, used(t, st)+mb)
@@ -230,8 +231,8 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 // TestNewIdempotencyKeysDoNotSaveBatches has a key come in whenever autodrop has dropped those that were there, as
 // under load.
 func TestNewIdempotencyKeysDoNotSaveBatches(t *testing.T) {
-	server := storetest.Real(t)
-	st := server.Open(t)
+	server := rdbtest.Real(t)
+	st := storetest.Open(t, server)
 	const mb = 1_000_000
 	base := used(t, st)
 	fill(t, st, base+3*mb)

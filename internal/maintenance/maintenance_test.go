@@ -10,18 +10,19 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/maintenance"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 func TestScrub(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		ctx := t.Context()
-		st := server.Open(t)
+		st := storetest.Open(t, server)
 		died := time.Now().Truncate(time.Millisecond)
 		_, err := st.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x"})
 		require.NoError(t, err)
@@ -56,8 +57,8 @@ func TestScrub(t *testing.T) {
 
 // TestNobodyIsJudgedRightAfterAnOutage has Redis come back when all workers have been silent for long, because of that.
 func TestNobodyIsJudgedRightAfterAnOutage(t *testing.T) {
-	server := storetest.Real(t)
-	st := server.Open(t)
+	server := rdbtest.Real(t)
+	st := storetest.Open(t, server)
 	ctx := t.Context()
 	now := time.Now()
 	keeper := maintenance.New(st, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
@@ -96,8 +97,8 @@ func flushed(t *testing.T, st *store.Store, recorder *telemetry.Recorder) map[bu
 }
 
 func TestScrubIsTriedAgainWhenRedisIsAway(t *testing.T) {
-	server := storetest.Real(t)
-	st := server.Open(t)
+	server := rdbtest.Real(t)
+	st := storetest.Open(t, server)
 	server.Kill(t)
 	now := time.Now().Add(time.Minute)
 	keeper := maintenance.New(st, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })

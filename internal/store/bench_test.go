@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
 
@@ -25,7 +25,7 @@ var usual = bus.Event{
 func BenchmarkCommit(b *testing.B) {
 	for _, size := range []struct{ events, subscribers int }{{1, 0}, {1, 1}, {1, 2}, {100, 1}} {
 		b.Run(fmt.Sprintf("events=%d/subscribers=%d", size.events, size.subscribers), func(b *testing.B) {
-			f := newFixture(b, storetest.Real(b))
+			f := newFixture(b, rdbtest.Real(b))
 			for _, token := range []bus.Token{alice, bob}[:size.subscribers] {
 				f.subscribe(token, time.Hour, 100, "widgets")
 			}
@@ -50,7 +50,7 @@ func BenchmarkCommit(b *testing.B) {
 func BenchmarkSettleAndAcquire(b *testing.B) {
 	for _, events := range []int{1, 100} {
 		b.Run(fmt.Sprintf("events=%d", events), func(b *testing.B) {
-			f := newFixture(b, storetest.Real(b))
+			f := newFixture(b, rdbtest.Real(b))
 			f.subscribe(alice, 0, events, "widgets")
 			event, err := wire.PackEvent(&usual, 64)
 			require.NoError(b, err)

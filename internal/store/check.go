@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
 	"routemaster/internal/wire"
 )
@@ -87,17 +85,11 @@ var errCluster = errors.New("this Redis is a node of a Redis Cluster, which the 
 
 // refuseCluster fails on a node of a Redis Cluster, where a part of the keys is at most. The embedded engine does not say what it is.
 func (s *Store) refuseCluster(ctx context.Context) error {
-	info, err := s.redis.Info(ctx, "cluster").Result()
-	if _, reply := errors.AsType[redis.Error](err); reply {
-		return nil
-	}
-	if err != nil {
-		return wrap("check", err)
-	}
-	if infoFields(info)["cluster_enabled"] == "1" {
+	is, err := s.redis.Client().IsClusterNode(ctx)
+	if is {
 		return errCluster
 	}
-	return nil
+	return err
 }
 
 // examination is one run of the checks.
@@ -149,9 +141,9 @@ func (e *examination) leave(key, format string, args ...any) { e.found(key, "", 
 
 // show is a key without its namespace, and with a client's name for its token.
 func (e *examination) show(key string) string {
-	key = strings.TrimPrefix(key, e.keys.ns)
-	k := keys{}
-	for _, prefix := range []string{k.subscriber(""), k.subscriberTopics(""), k.current(""), k.line("")} {
+	key = strings.TrimPrefix(key, e.keys.Namespace)
+	k := Keys{}
+	for _, prefix := range []string{k.Subscriber(""), k.SubscriberTopics(""), k.Current(""), k.Line("")} {
 		if token, ok := strings.CutPrefix(key, prefix); ok {
 			return prefix + e.name(token)
 		}

@@ -17,12 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
 
-func hostOf(t *testing.T, server *storetest.Server) string {
+func hostOf(t *testing.T, server *rdbtest.Server) string {
 	t.Helper()
 	u, err := url.Parse(server.URL)
 	require.NoError(t, err)
@@ -76,15 +78,15 @@ func forward(t *testing.T, listener net.Listener, to func() string) {
 }
 
 func TestRedisOverTLS(t *testing.T) {
-	server := storetest.Real(t)
+	server := rdbtest.Real(t)
 	address := serveTLS(t, hostOf(t, server))
 	t.Run("trusted", func(t *testing.T) {
-		st := server.Open(t, func(o *store.Options) { o.URL = "rediss://" + address + "?skip_verify=true&dial_timeout=30s" })
+		st := server.Open(t, func(o *rdb.Options) { o.URL = "rediss://" + address + "?skip_verify=true&dial_timeout=30s" })
 		assert.NoError(t, st.Ping(t.Context()))
 		assert.NoError(t, st.Close())
 	})
 	t.Run("not trusted", func(t *testing.T) {
-		st := server.Open(t, func(o *store.Options) { o.URL = "rediss://" + address + "?dial_timeout=30s" })
+		st := server.Open(t, func(o *rdb.Options) { o.URL = "rediss://" + address + "?dial_timeout=30s" })
 		err := st.Ping(t.Context())
 		assert.ErrorIs(t, err, bus.ErrUnavailable)
 		assert.ErrorContains(t, err, "certificate")
@@ -93,14 +95,11 @@ func TestRedisOverTLS(t *testing.T) {
 }
 
 func TestAChangeThatNoReplicaConfirmsFails(t *testing.T) {
-	server := storetest.Real(t)
-	var refusals atomic.Int64
-	st := server.Open(t, func(o *store.Options) {
-		o.MinReplicas = 1
-		o.OnRefusal = func(error) { refusals.Add(1) }
-	})
+	server := rdbtest.Real(t)
+	var log rdbtest.Buffer
+	st := store.New(server.Open(t, log.LogTo, func(o *rdb.Options) { o.MinReplicas = 1 }).Partition(""), store.Options{})
 	ctx := t.Context()
-	alone := server.Open(t)
+	alone := storetest.Open(t, server)
 	require.NoError(t, alone.PutToken(ctx, publisher, "publisher"))
 	require.NoError(t, alone.PutToken(ctx, bob, "bob"))
 	require.NoError(t, alone.Subscribe(ctx, bob, bus.Subscription{Topics: []bus.TopicName{"gadgets"}, Callback: "https://s.example/"}, time.Now()))
@@ -117,31 +116,30 @@ func TestAChangeThatNoReplicaConfirmsFails(t *testing.T) {
 	}
 	assert.ErrorIs(t, st.PutToken(ctx, alice, "alice"), bus.ErrUnavailable)
 	assert.Equal(t, "1", server.Raw.HGet(ctx, "topic:widgets", "counter").Val(), "once, though nobody can be sure of it")
-	assert.Equal(t, int64(1), refusals.Load(), "the operator is told once")
+	assert.Regexp(t, `^.*redis refuses calls.*too few replicas.*\n$`, log.String(), "it is logged once")
 }
 
 func TestAMasterThatTheSentinelsDoNotKnow(t *testing.T) {
-	server := storetest.WithSentinels(t)
+	server := rdbtest.WithSentinels(t)
 	url := strings.Replace(server.URL, "/bus", "/wrong", 1)
-	var changes []error
-	st := server.Open(t, func(o *store.Options) { o.URL, o.OnLink = url, func(err error) { changes = append(changes, err) } })
+	var log rdbtest.Buffer
+	st := store.New(server.Open(t, log.LogTo, func(o *rdb.Options) { o.URL = url }).Partition(""), store.Options{})
 	ctx := t.Context()
 	assert.ErrorIs(t, st.Ping(ctx), bus.ErrUnavailable)
 	assert.ErrorIs(t, st.PutToken(ctx, alice, "alice"), bus.ErrUnavailable)
 	_, _, err := st.Topics(ctx)
 	assert.ErrorIs(t, err, bus.ErrUnavailable)
-	require.Len(t, changes, 1)
-	assert.ErrorContains(t, changes[0], "know no master of that name")
+	assert.Regexp(t, `^.*redis unavailable, retrying.*know no master of that name.*\n$`, log.String())
 	_, err = st.Check(ctx)
 	assert.ErrorIs(t, err, bus.ErrUnavailable)
 }
 
 // TestAFailoverBehindAFixedAddress has an address lead to another server, while the old one lives on as its replica.
 func TestAFailoverBehindAFixedAddress(t *testing.T) {
-	first, second := storetest.Real(t), storetest.Real(t)
+	first, second := rdbtest.Real(t), rdbtest.Real(t)
 	ctx := t.Context()
 	address, redirect := serveTCP(t, hostOf(t, first))
-	st := first.Open(t, func(o *store.Options) { o.URL = "redis://" + address })
+	st := store.New(first.Open(t, func(o *rdb.Options) { o.URL = "redis://" + address }).Partition(""), store.Options{})
 	for i := range 5 { // several connections, which know the scripts
 		_, err := st.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x", Args: []string{strconv.Itoa(i)}})
 		require.NoError(t, err)
@@ -162,17 +160,14 @@ func TestAFailoverBehindAFixedAddress(t *testing.T) {
 }
 
 func TestAUserWhoMayNotAskForMemory(t *testing.T) {
-	server := storetest.Real(t)
+	server := rdbtest.Real(t)
 	ctx := t.Context()
 	require.NoError(t, server.Raw.Do(ctx, "acl", "setuser", "limited", "on", ">pw", "~*", "&*", "+@all", "-info").Err())
-	var changes atomic.Int64
-	st := server.Open(t, func(o *store.Options) {
-		o.URL = strings.Replace(o.URL, "redis://", "redis://limited:pw@", 1)
-		o.OnLink = func(error) { changes.Add(1) }
-	})
+	var log rdbtest.Buffer
+	st := server.Open(t, log.LogTo, func(o *rdb.Options) { o.URL = strings.Replace(o.URL, "redis://", "redis://limited:pw@", 1) })
 	_, err := st.Memory(ctx)
-	assert.ErrorIs(t, err, store.ErrMemoryUnknown)
+	assert.ErrorIs(t, err, rdb.ErrMemoryUnknown)
 	assert.ErrorContains(t, err, "NOPERM")
 	assert.NoError(t, st.Ping(ctx))
-	assert.Zero(t, changes.Load(), "Redis is not away")
+	assert.NotContains(t, log.String(), "redis unavailable")
 }

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
 
@@ -27,43 +26,42 @@ func (s *Store) AddCounters(ctx context.Context, increments map[bus.Counter]int6
 }
 
 func (s *Store) addCounters(ctx context.Context, counters []bus.Counter, increments map[bus.Counter]int64) error {
-	stored, err := s.countEach(ctx, counters, func(pipe redis.Pipeliner, c bus.Counter) redis.Cmder {
-		return pipe.HIncrBy(ctx, s.keys.counters(), wire.PackCounter(c), increments[c])
+	stored, err := s.countEach(ctx, counters, func(pipe rdb.Commands, c bus.Counter) rdb.AnyReply {
+		return pipe.HIncrBy(ctx, s.keys.Counters(), wire.PackCounter(c), increments[c])
 	})
 	for i, c := range counters {
 		if stored[i] {
 			delete(increments, c)
 		}
 	}
-	if err == nil || judge(err) != answered {
-		return wrap("count", err)
+	if err == nil || !rdb.Answered(err) {
+		return rdb.Wrap("count", err)
 	}
 	// Redis has answered to each, and would refuse these again and again.
 	counters = slices.DeleteFunc(counters, func(c bus.Counter) bool { _, left := increments[c]; return !left })
-	_, err = s.countEach(ctx, counters, func(pipe redis.Pipeliner, c bus.Counter) redis.Cmder {
-		return pipe.HSet(ctx, s.keys.counters(), wire.PackCounter(c), increments[c])
+	_, err = s.countEach(ctx, counters, func(pipe rdb.Commands, c bus.Counter) rdb.AnyReply {
+		return pipe.HSet(ctx, s.keys.Counters(), wire.PackCounter(c), increments[c])
 	})
 	if err == nil {
 		for _, c := range counters {
 			delete(increments, c)
 		}
 	}
-	return wrap("count", err)
+	return rdb.Wrap("count", err)
 }
 
 // countEach sends one command for each counter, and returns which succeeded. The error is that of the call if it is to
 // be repeated, else that of any command.
-func (s *Store) countEach(ctx context.Context, counters []bus.Counter, command func(redis.Pipeliner, bus.Counter) redis.Cmder) (stored []bool, err error) {
-	cmds := make([]redis.Cmder, len(counters))
-	_, _ = s.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+func (s *Store) countEach(ctx context.Context, counters []bus.Counter, command func(rdb.Commands, bus.Counter) rdb.AnyReply) (stored []bool, err error) {
+	cmds := make([]rdb.AnyReply, len(counters))
+	_ = s.redis.Pipelined(ctx, "count", func(pipe rdb.Commands) { // each command has its own error
 		for i, c := range counters {
 			cmds[i] = command(pipe, c)
 		}
-		return nil
 	})
 	stored = make([]bool, len(counters))
 	for i, cmd := range cmds {
-		if stored[i] = cmd.Err() == nil; !stored[i] && (err == nil || judge(err) == answered) {
+		if stored[i] = cmd.Err() == nil; !stored[i] && (err == nil || rdb.Answered(err)) {
 			err = cmd.Err()
 		}
 	}
@@ -72,9 +70,9 @@ func (s *Store) countEach(ctx context.Context, counters []bus.Counter, command f
 
 // Counters reads the counters of the bus. What it cannot read it leaves out.
 func (s *Store) Counters(ctx context.Context) (map[bus.Counter]int64, error) {
-	fields, err := s.redis.HGetAll(ctx, s.keys.counters()).Result()
+	fields, err := s.redis.HGetAll(ctx, s.keys.Counters()).Result()
 	if err != nil {
-		return nil, wrap("read counters", err)
+		return nil, rdb.Wrap("read counters", err)
 	}
 	return unpackCounters(fields), nil
 }
@@ -88,9 +86,9 @@ func (s *Store) ReadCounters(ctx context.Context, counters []bus.Counter) (map[b
 		for i := range some {
 			fields[i] = wire.PackCounter(some[i])
 		}
-		values, err := s.redis.HMGet(ctx, s.keys.counters(), fields...).Result()
-		if err != nil && judge(err) != answered {
-			return nil, wrap("read counters", err)
+		values, err := s.redis.HMGet(ctx, s.keys.Counters(), fields...).Result()
+		if err != nil && !rdb.Answered(err) {
+			return nil, rdb.Wrap("read counters", err)
 		}
 		for i, value := range values { // none where the key is no hash
 			if value == nil {
@@ -109,17 +107,16 @@ func (s *Store) SwapMonitored(ctx context.Context, counts map[bus.Counter]int64)
 	for c, n := range counts {
 		values = append(values, wire.PackCounter(c), n)
 	}
-	var old *redis.MapStringStringCmd
-	_, err = s.redis.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
-		old = pipe.HGetAll(ctx, s.keys.monitored())
+	var old rdb.Reply[map[string]string]
+	err = s.redis.Transaction(ctx, "note counters", func(pipe rdb.Commands) {
+		old = pipe.HGetAll(ctx, s.keys.Monitored())
 		if len(values) > 0 {
-			pipe.Del(ctx, s.keys.monitored())
-			pipe.HSet(ctx, s.keys.monitored(), values...)
+			pipe.Del(ctx, s.keys.Monitored())
+			pipe.HSet(ctx, s.keys.Monitored(), values...)
 		}
-		return nil
 	})
 	if err != nil {
-		return nil, wrap("note counters", err)
+		return nil, err
 	}
 	return unpackCounters(old.Val()), nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 )
 
@@ -26,8 +27,8 @@ const (
 )
 
 func TestCountersAreStoredAsDocumented(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		st := server.Open(t)
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		st := storetest.Open(t, server)
 		ctx := t.Context()
 		for range 2 {
 			increments := map[bus.Counter]int64{published: 3, scrubbed: 1}
@@ -45,8 +46,8 @@ func TestCountersAreStoredAsDocumented(t *testing.T) {
 }
 
 func TestSomeCountersAreRead(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		st := server.Open(t)
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		st := storetest.Open(t, server)
 		ctx := t.Context()
 		counts, err := st.ReadCounters(ctx, []bus.Counter{published})
 		require.NoError(t, err)
@@ -73,16 +74,16 @@ func TestSomeCountersAreRead(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, counts, "something else is there")
 	})
-	server := storetest.Real(t)
-	st := server.Open(t)
+	server := rdbtest.Real(t)
+	st := storetest.Open(t, server)
 	server.Kill(t)
 	_, err := st.ReadCounters(t.Context(), []bus.Counter{published})
 	require.ErrorIs(t, err, bus.ErrUnavailable)
 }
 
 func TestACounterThatCannotGrowBeginsAnew(t *testing.T) {
-	server := storetest.Real(t) // the embedded engine begins at the least there is by itself
-	st := server.Open(t)
+	server := rdbtest.Real(t) // the embedded engine begins at the least there is by itself
+	st := storetest.Open(t, server)
 	ctx := t.Context()
 	server.Raw.HSet(ctx, "counters", publishedField, strconv.FormatInt(math.MaxInt64-1, 10), scrubbedField, "many")
 	other := bus.NewCounter("other")
@@ -94,8 +95,8 @@ func TestACounterThatCannotGrowBeginsAnew(t *testing.T) {
 }
 
 func TestCountersAreKeptWhileRedisIsFullOrAway(t *testing.T) {
-	server := storetest.Real(t)
-	st := server.Open(t)
+	server := rdbtest.Real(t)
+	st := storetest.Open(t, server)
 	ctx := t.Context()
 	increments := map[bus.Counter]int64{published: 3, scrubbed: 1}
 	require.NoError(t, server.Raw.ConfigSet(ctx, "maxmemory", "1").Err())
@@ -108,8 +109,8 @@ func TestCountersAreKeptWhileRedisIsFullOrAway(t *testing.T) {
 }
 
 func TestSwapMonitoredReturnsWhatWasThereBefore(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		st := server.Open(t)
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		st := storetest.Open(t, server)
 		first, second := map[bus.Counter]int64{published: 3, scrubbed: 1}, map[bus.Counter]int64{published: 4}
 		for _, c := range []struct{ now, before map[bus.Counter]int64 }{
 			{first, map[bus.Counter]int64{}}, {second, first}, {first, second},

@@ -15,8 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/storetest"
 )
 
 const (
@@ -47,7 +48,7 @@ type patient struct {
 
 const eventsOfPatient = 8
 
-func newPatient(t *testing.T, server *storetest.Server) *patient {
+func newPatient(t *testing.T, server *rdbtest.Server) *patient {
 	f := newFixture(t, server)
 	f.subscribe(alice, 500*time.Millisecond, 2, "widgets")
 	f.subscribe(bob, 500*time.Millisecond, 10, "widgets", "gadgets")
@@ -391,11 +392,11 @@ func TestARepairLeavesAnotherBusAlone(t *testing.T) {
 		"topic:", "topics:", "subscriber:", "subscribers:", "batch:", "batches:", "batches:current:", "batches:line:", "batches:gauges:",
 		"jobs:", "jobs:index:", "jobs:scheduled:", "jobs:instant:", "jobs:pending:", "jobs:pending:main:", "jobs:pending:index:", "idempotency:", "api_tokens:",
 	}
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		p := newPatient(t, server)
 		ours := dump(t, p.raw)
 		for _, namespace := range namespaces {
-			other := newFixture(t, server, func(o *store.Options) { o.Namespace = namespace })
+			other := newFixtureOn(t, server, store.New(server.Open(t).Partition(namespace), store.Options{}))
 			other.subscribe(alice, time.Second, 2, "widgets", "gadgets")
 			other.subscribe(bob, time.Second, 2, "widgets", "gizmos")
 			other.publish("widgets", 1, 5, 0)
@@ -422,7 +423,7 @@ func TestARepairLeavesAnotherBusAlone(t *testing.T) {
 
 // TestARepairKeepsASubscription has a subscriber to what nobody has published to, where half of it is gone.
 func TestARepairKeepsASubscription(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, key := range []string{"", "topics:alice--1", "subscribers:rarely"} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			p := &patient{fixture: newFixture(t, server), ctx: t.Context()}
@@ -445,7 +446,7 @@ func TestARepairKeepsASubscription(t *testing.T) {
 func TestEveryAilmentIsToldAndRepaired(t *testing.T) {
 	for _, a := range ailments {
 		t.Run(a.name, func(t *testing.T) {
-			storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				p := newPatient(t, server)
 				a.hurt(p)
 				want := []string{}
@@ -482,7 +483,7 @@ func sinceStart() int { return int(time.Since(start).Milliseconds()) }
 
 // TestALineThatNobodyCallsIsCalled has the first of a line wait for its turn, which nobody will call.
 func TestALineThatNobodyCallsIsCalled(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		now := sinceStart()
 		f.subscribe(alice, 0, 1, "widgets")
@@ -512,7 +513,7 @@ func TestALineThatNobodyCallsIsCalled(t *testing.T) {
 
 // TestALineThatStandsForAReasonIsLeftAlone looks at whatever else the first of a line may wait for.
 func TestALineThatStandsForAReasonIsLeftAlone(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		now := sinceStart()
 		f.subscribe(alice, 0, 1, "widgets")
@@ -555,7 +556,7 @@ func TestALineThatStandsForAReasonIsLeftAlone(t *testing.T) {
 
 // TestTwoRepairsAtOnce has two examinations repair the same damage, time and again.
 func TestTwoRepairsAtOnce(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for range 10 {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			p := newPatient(t, server)
@@ -593,7 +594,7 @@ func TestTwoRepairsAtOnce(t *testing.T) {
 
 // TestALongQueueIsCheckedInSteps has more instant jobs than a script may search.
 func TestALongQueueIsCheckedInSteps(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const events = 3500
 		p := &patient{fixture: newFixture(t, server), ctx: t.Context()}
 		p.subscribe(alice, 0, 1, "widgets")
@@ -640,12 +641,13 @@ func TestALongQueueIsCheckedInSteps(t *testing.T) {
 // TestExaminationsDoNotDisturbABusyBus examines, with and without fixing, again and again, while everything else
 // goes on as fast as it can.
 func TestExaminationsDoNotDisturbABusyBus(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		rounds, each, backlog, maxEvents := 40, 10, int64(4000), 1 // more instant jobs than a script may search
 		if server.IsEmbedded() {
 			rounds, backlog, maxEvents = 15, 300, 3
 		}
-		f := newFixture(t, server, func(o *store.Options) { o.Connections = 20 })
+		client := server.Open(t, func(o *rdb.Options) { o.Connections = 20 })
+		f := newFixtureOn(t, server, store.New(client.Partition(""), store.Options{}))
 		f.subscribe(alice, 0, maxEvents, "widgets")
 		f.subscribe(bob, 2*time.Millisecond, 50, "widgets")
 		ctx, stop := context.WithCancel(t.Context())

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/storetest"
 )
 
 // fail puts a batch off, at a time in ms after start, and throttles its subscriber from then on if throttle is not 0.
@@ -48,7 +48,7 @@ func (f *fixture) requireNoFailures() {
 }
 
 func TestAfterAnOutageAllThatFailedFollowsAtOnce(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const batches = 250 // more than one call releases
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
@@ -74,7 +74,7 @@ func TestAfterAnOutageAllThatFailedFollowsAtOnce(t *testing.T) {
 }
 
 func TestABatchThatHangsAWellEndpointIsPutOff(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 3, 0)
@@ -95,7 +95,7 @@ func TestABatchThatHangsAWellEndpointIsPutOff(t *testing.T) {
 }
 
 func TestARefusedBatchYieldsToOthers(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 1, 0)
@@ -125,7 +125,7 @@ func TestARefusedBatchYieldsToOthers(t *testing.T) {
 }
 
 func TestOneRefusedBatchIsRetriedAtATime(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const refused = 20
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
@@ -157,7 +157,7 @@ func TestOneRefusedBatchIsRetriedAtATime(t *testing.T) {
 }
 
 func TestALongTimeOfRefusalsIsAnOutage(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, c := range []struct{ lasted, follow int }{{9_999, 0}, {10_000, 5}} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)
@@ -180,7 +180,7 @@ func TestALongTimeOfRefusalsIsAnOutage(t *testing.T) {
 // TestSlowRefusalsHoldUpNobody has 50 batches be refused, an endpoint that takes a second for each answer, and a good batch come
 // every 15 s, so that nothing succeeds for longer than an outage lasts.
 func TestSlowRefusalsHoldUpNobody(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const refused, good, every, takes, longest = 50, 6, 15_000, 1000, 2000
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
@@ -225,7 +225,7 @@ func TestSlowRefusalsHoldUpNobody(t *testing.T) {
 }
 
 func TestStandings(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
 		// takes a batch if the subscriber's standing is no less.
@@ -257,7 +257,7 @@ func TestStandings(t *testing.T) {
 }
 
 func TestNothingIsLeftOfADroppedBatchThatFailed(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 2, 0)
@@ -280,7 +280,7 @@ func TestNothingIsLeftOfADroppedBatchThatFailed(t *testing.T) {
 }
 
 func TestToSubscribeAgainIsNoSuccess(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 3, 0)
@@ -313,7 +313,7 @@ func TestToSubscribeAgainIsNoSuccess(t *testing.T) {
 }
 
 func TestALongRestIsNotCutShortByAnotherFailure(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 2, 0)

@@ -5,17 +5,19 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
 // layout is the types of keys, and what keys with one prefix have in common.
 type layout struct {
-	singles  map[string]string // types of the keys of which there is one
-	families []family          // a longer prefix before a shorter one that it begins with
+	singles  map[string]rdb.Kind // types of the keys of which there is one
+	families []family            // a longer prefix before a shorter one that it begins with
 }
 
 type family struct {
-	of           familyName
-	prefix, kind string
+	of     familyName
+	prefix string
+	kind   rdb.Kind
 }
 
 type familyName int
@@ -33,28 +35,28 @@ const (
 	pendingKeys
 )
 
-func (k keys) layout() layout {
+func (k Keys) layout() layout {
 	l := layout{
-		singles: map[string]string{
-			k.topics(): "set", k.subscribers(): "set", k.batchesIndex(): "zset", k.counters(): "hash", k.monitored(): "hash",
-			k.owners(): "hash", k.owned(): "hash", k.unused(): "hash",
-			k.tokens(): "hash", k.rotations(): "hash", k.batchGauge(): "hash", k.eventGauge(): "hash", k.workers(): "hash",
+		singles: map[string]rdb.Kind{
+			k.Topics(): rdb.Set, k.Subscribers(): rdb.Set, k.BatchesIndex(): rdb.SortedSet, k.Counters(): rdb.Hash, k.Monitored(): rdb.Hash,
+			k.Owners(): rdb.Hash, k.Owned(): rdb.Hash, k.Unused(): rdb.Hash,
+			k.Tokens(): rdb.Hash, k.Rotations(): rdb.Hash, k.BatchGauge(): rdb.Hash, k.EventGauge(): rdb.Hash, k.Workers(): rdb.Hash,
 		},
 		families: []family{
-			{batchKeys, k.batch(""), "list"},
-			{topicKeys, k.topic(""), "hash"}, {subscriberKeys, k.subscriber(""), "hash"},
-			{topicSubscribersKeys, k.topicSubscribers(""), "set"}, {subscriberTopicsKeys, k.subscriberTopics(""), "set"},
-			{currentKeys, k.current(""), "set"}, {lineKeys, k.line(""), "zset"},
-			{otherKeys, k.failed(""), "zset"}, {otherKeys, k.delivery(""), "hash"},
-			{otherKeys, k.origins(""), "list"},
-			{otherKeys, k.jobsIndex(""), "set"}, {otherKeys, k.scheduled(""), "zset"}, {otherKeys, k.instant(""), "list"},
-			{otherKeys, k.pendingIndex(""), "set"}, {pendingKeys, k.ns + "jobs:pending:", "list"},
-			{otherKeys, k.ns + "idempotency:", "hash"},
+			{batchKeys, k.Batch(""), rdb.List},
+			{topicKeys, k.Topic(""), rdb.Hash}, {subscriberKeys, k.Subscriber(""), rdb.Hash},
+			{topicSubscribersKeys, k.TopicSubscribers(""), rdb.Set}, {subscriberTopicsKeys, k.SubscriberTopics(""), rdb.Set},
+			{currentKeys, k.Current(""), rdb.Set}, {lineKeys, k.Line(""), rdb.SortedSet},
+			{otherKeys, k.Failed(""), rdb.SortedSet}, {otherKeys, k.Delivery(""), rdb.Hash},
+			{otherKeys, k.Origins(""), rdb.List},
+			{otherKeys, k.JobsIndex(""), rdb.Set}, {otherKeys, k.Scheduled(""), rdb.SortedSet}, {otherKeys, k.Instant(""), rdb.List},
+			{otherKeys, k.PendingIndex(""), rdb.Set}, {pendingKeys, k.Namespace + "jobs:pending:", rdb.List},
+			{otherKeys, k.Namespace + "idempotency:", rdb.Hash},
 		},
 	}
 	for _, q := range bus.Queues {
-		l.singles[k.jobsIndex(q)], l.singles[k.scheduled(q)] = "set", "zset"
-		l.singles[k.instant(q)], l.singles[k.pendingIndex(q)] = "list", "set"
+		l.singles[k.JobsIndex(q)], l.singles[k.Scheduled(q)] = rdb.Set, rdb.SortedSet
+		l.singles[k.Instant(q)], l.singles[k.PendingIndex(q)] = rdb.List, rdb.Set
 	}
 	return l
 }
@@ -71,7 +73,7 @@ func isWorker(text string) bool {
 
 // family returns the family of a key, with the type by the layout, which is empty if that does not know the key, and
 // what follows the family's prefix.
-func (l layout) family(k keys, key string) (f family, rest string) {
+func (l layout) family(k Keys, key string) (f family, rest string) {
 	if kind := l.singles[key]; kind != "" {
 		return family{otherKeys, key, kind}, ""
 	}
@@ -81,8 +83,8 @@ func (l layout) family(k keys, key string) (f family, rest string) {
 			return f, rest
 		}
 	}
-	if bid, ok := strings.CutPrefix(key, k.original("")); ok && isUID(bid) {
-		return family{originalKeys, k.original(""), "list"}, bid
+	if bid, ok := strings.CutPrefix(key, k.Original("")); ok && isUID(bid) {
+		return family{originalKeys, k.Original(""), rdb.List}, bid
 	}
 	return family{}, ""
 }

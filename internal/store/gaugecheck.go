@@ -6,9 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
 const (
@@ -75,7 +74,7 @@ func (e *examination) checkGauges(ctx context.Context) error {
 					return err
 				}
 			}
-			t, err := e.addUp(ctx, token, o, nil, e.newest.before(recently))
+			t, err := e.addUp(ctx, token, o, nil, rdb.FormatScore(e.newest.before(recently)))
 			if err != nil {
 				return err
 			}
@@ -146,9 +145,9 @@ func (e *examination) addUp(ctx context.Context, token string, o *owned, expecte
 		for _, bid := range bids {
 			args = append(args, bid)
 		}
-		reply, err := e.store.run(ctx, scriptCheckGauges, args...).Slice()
+		reply, err := e.store.redis.Run(ctx, scriptCheckGauges, args...).List()
 		if err != nil {
-			return nil, wrap("check", err)
+			return nil, rdb.Wrap("check", err)
 		}
 		t.batches, t.events = reply[0].(int64), reply[1].(int64)
 		t.said = gauges{text(reply[2]), text(reply[3])}
@@ -179,8 +178,8 @@ func (e *examination) tellGauges(ctx context.Context, token string, o *owned) (d
 		key, said string
 		is        int64
 	}{
-		{e.keys.batchGauge(), o.wrong.said.batches, o.wrong.batches},
-		{e.keys.eventGauge(), o.wrong.said.events, o.wrong.events},
+		{e.keys.BatchGauge(), o.wrong.said.batches, o.wrong.batches},
+		{e.keys.EventGauge(), o.wrong.said.events, o.wrong.events},
 	} {
 		if gauge.said != figure(gauge.is) {
 			e.found(gauge.key, "set right", "has %q for %s, must be %s", gauge.said, e.name(token), strconv.FormatInt(gauge.is, 10))
@@ -194,15 +193,13 @@ func (e *examination) tellGauges(ctx context.Context, token string, o *owned) (d
 func (e *examination) readNewest(ctx context.Context, doubtful map[string]*owned, little time.Duration) error {
 	from, offset := e.newest.before(little), int64(0)
 	for {
-		page, err := e.store.redis.ZRangeByScoreWithScores(ctx, e.keys.batchesIndex(), &redis.ZRangeBy{
-			Min: from, Max: "+inf", Offset: offset, Count: elementsPerTrip,
-		}).Result()
+		page, err := e.store.redis.MembersFrom(ctx, e.keys.BatchesIndex(), from, offset, rdb.ElementsPerTrip)
 		if err != nil {
-			return wrap("check", err)
+			return rdb.Wrap("check", err)
 		}
 		var bids []string
 		for _, entry := range page {
-			if bid := entry.Member.(string); !e.batches[bid].there {
+			if bid := entry.Member; !e.batches[bid].there {
 				bids = append(bids, bid)
 			}
 			e.newest.saw(entry.Score)
@@ -210,13 +207,13 @@ func (e *examination) readNewest(ctx context.Context, doubtful map[string]*owned
 		if err := e.readOwners(ctx, bids, doubtful); err != nil {
 			return err
 		}
-		if len(page) < elementsPerTrip {
+		if len(page) < rdb.ElementsPerTrip {
 			return nil
 		}
-		if last := formatScore(page[len(page)-1].Score); last != from {
+		if last := page[len(page)-1].Score; last != from {
 			from, offset = last, 0
 		} else { // more of one time than a page has
-			offset += elementsPerTrip
+			offset += rdb.ElementsPerTrip
 		}
 	}
 }
@@ -225,10 +222,10 @@ func (e *examination) readOwners(ctx context.Context, bids []string, doubtful ma
 	if len(bids) == 0 {
 		return nil
 	}
-	owners := make([]*redis.StringCmd, len(bids))
-	err := e.store.pipelined(ctx, "check", func(pipe redis.Pipeliner) {
+	owners := make([]rdb.Reply[string], len(bids))
+	err := e.store.redis.Pipelined(ctx, "check", func(pipe rdb.Commands) {
 		for i, bid := range bids {
-			owners[i] = pipe.LIndex(ctx, e.keys.batch(bus.BatchID(bid)), 0)
+			owners[i] = pipe.LIndex(ctx, e.keys.Batch(bus.BatchID(bid)), 0)
 		}
 	})
 	if err != nil {
@@ -256,9 +253,7 @@ func (c *creation) saw(score float64) {
 	*c = max(*c, creation(min(score, float64(time.Now().UnixMilli()))))
 }
 
-// before is a little before that, as the end of a range of scores.
-func (c creation) before(little time.Duration) string {
-	return formatScore(float64(c) - float64(little.Milliseconds()))
+// before is a little before that, as a score.
+func (c creation) before(little time.Duration) float64 {
+	return float64(c) - float64(little.Milliseconds())
 }
-
-func formatScore(score float64) string { return strconv.FormatFloat(score, 'f', -1, 64) }

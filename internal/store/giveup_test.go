@@ -9,22 +9,23 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/storetest"
 )
 
 // TestACallThatIsGivenUpIsNoOutage gives Redis less time than it takes.
 func TestACallThatIsGivenUpIsNoOutage(t *testing.T) {
-	server := storetest.Real(t)
-	changes := make(chan error, 10)
-	st := server.Open(t, func(o *store.Options) { o.OnLink = func(err error) { changes <- err } })
-	require.NoError(t, st.Ping(t.Context()))
+	server := rdbtest.Real(t)
+	var log rdbtest.Buffer
+	client := server.Open(t, log.LogTo)
+	st := store.New(client.Partition(""), store.Options{})
+	require.NoError(t, client.Ping(t.Context()))
 	server.Freeze(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := st.Snapshot(ctx, time.Now())
 	require.ErrorIs(t, err, bus.ErrUnavailable)
 	server.Thaw(t)
-	require.NoError(t, st.Ping(t.Context()))
-	assert.Empty(t, changes, "it says nothing of Redis that somebody else has little time")
+	require.NoError(t, client.Ping(t.Context()))
+	assert.Empty(t, log.String(), "it says nothing of Redis that somebody else has little time")
 }

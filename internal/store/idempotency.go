@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
 // IdempotencyKey identifies a request of a publisher, which can then repeat it safely.
@@ -51,9 +52,9 @@ func (s *Store) DropIdempotencyKeys(ctx context.Context, clients []bus.ClientNam
 			args[i] = string(name)
 		}
 		clients = clients[n:]
-		dropped, err := s.run(ctx, scriptIdempotencyDrop, args...).Int()
+		dropped, err := s.redis.Run(ctx, scriptIdempotencyDrop, args...).Int()
 		if err != nil {
-			return keys, wrap("drop idempotency keys", err)
+			return keys, rdb.Wrap("drop idempotency keys", err)
 		}
 		keys += dropped
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
 
@@ -45,7 +45,7 @@ func (f *fixture) keysOf(name bus.ClientName) (keys, slices int) {
 }
 
 func TestIdempotentPublish(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, 0, 100, "widgets", "gadgets")
@@ -70,7 +70,7 @@ func TestIdempotentPublish(t *testing.T) {
 }
 
 func TestAnIdempotencyKeyLivesAsLongAsItsRequestSays(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		for _, ttl := range []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour} {
 			require.NoError(t, f.raw.FlushAll(t.Context()).Err())
@@ -93,7 +93,7 @@ func TestAnIdempotencyKeyLivesAsLongAsItsRequestSays(t *testing.T) {
 // TestAnIdempotencyKeyIsFoundInWhicheverSliceItStands publishes with keys of all lives, in an order of its own, and again with keys
 // that must still be there.
 func TestAnIdempotencyKeyIsFoundInWhicheverSliceItStands(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		random := rand.New(rand.NewPCG(14, 0))
 		until := map[int]int64{} // a key to when its life ends (ms)
@@ -121,7 +121,7 @@ func TestAnIdempotencyKeyIsFoundInWhicheverSliceItStands(t *testing.T) {
 }
 
 func TestAClientHasSoManyIdempotencyKeysAtMost(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server, func(o *store.Options) { o.IdempotencyKeys = 80 })
 		require.True(t, f.store(f.keyed(bob, "bob's", "d", time.Hour, 0)))
 		require.NoError(t, f.DeleteTopic(t.Context(), "widgets", bob))
@@ -149,7 +149,7 @@ func TestAClientHasSoManyIdempotencyKeysAtMost(t *testing.T) {
 // TestAnIdempotencyKeyTakesUnder100Bytes measures a real Redis, with slices of a few hundred keys, which it packs, and of
 // many, around where their tables grow.
 func TestAnIdempotencyKeyTakesUnder100Bytes(t *testing.T) {
-	server := storetest.Real(t)
+	server := rdbtest.Real(t)
 	f := newFixture(t, server)
 	ctx := t.Context()
 	for _, c := range []struct {
@@ -203,7 +203,7 @@ func (f *fixture) keyedMany(by bus.Token, first, n int) []store.Publication {
 
 // TestAnIdempotencyKeyCostsFewCommands counts what Redis runs for a publish with a key, and without one.
 func TestAnIdempotencyKeyCostsFewCommands(t *testing.T) {
-	server := storetest.Real(t)
+	server := rdbtest.Real(t)
 	f := newFixture(t, server)
 	f.subscribe(alice, time.Hour, 100, "widgets")
 	require.True(t, f.store(f.keyed(publisher, "first", "d", time.Hour, 0)))
@@ -235,7 +235,7 @@ func TestAnIdempotencyKeyCostsFewCommands(t *testing.T) {
 }
 
 func TestTheLastTokenOfAClientTakesItsIdempotencyKeysAlong(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		require.NoError(t, f.PutToken(ctx, "publisher--2", "publisher"))
@@ -253,7 +253,7 @@ func TestTheLastTokenOfAClientTakesItsIdempotencyKeysAlong(t *testing.T) {
 }
 
 func TestForeignBytesInIdempotencyKeysHinderNoPublish(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		require.NoError(t, f.raw.Set(ctx, "idempotency:publisher/1", "x", 0).Err())
@@ -271,7 +271,7 @@ func TestForeignBytesInIdempotencyKeysHinderNoPublish(t *testing.T) {
 
 // TestAFullRedisAnswersARepetition has a request that was stored be answered so, though Redis takes nothing new.
 func TestAFullRedisAnswersARepetition(t *testing.T) {
-	server := storetest.Real(t)
+	server := rdbtest.Real(t)
 	f := newFixture(t, server)
 	require.True(t, f.store(f.keyed(publisher, "k", "d", time.Hour, 0)))
 	require.NoError(t, f.raw.ConfigSet(t.Context(), "maxmemory", "1").Err())
@@ -285,7 +285,7 @@ func TestAFullRedisAnswersARepetition(t *testing.T) {
 }
 
 func TestTheOldestSlicesOfIdempotencyKeysAreDroppedFirst(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server, func(o *store.Options) { o.IdempotencyKeys = 80 })
 		for n := range 35 {
 			f.store(f.keyed(publisher, strconv.Itoa(n), "d", time.Hour, int64(n)))

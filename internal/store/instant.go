@@ -5,9 +5,8 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
 // instantList is what is known of a queue's list of instant jobs, which may be long, and moves: jobs enter at the
@@ -44,8 +43,8 @@ func (l *instantList) extend(ctx context.Context) error {
 }
 
 func (l *instantList) extendOnce(ctx context.Context) error {
-	marker, err := l.store.redis.LIndex(ctx, l.store.keys.instant(l.queue), 0).Result()
-	if errors.Is(err, redis.Nil) {
+	marker, err := l.store.redis.LIndex(ctx, l.store.keys.Instant(l.queue), 0).Result()
+	if errors.Is(err, rdb.Nil) {
 		l.forget()
 		return nil
 	}
@@ -95,7 +94,7 @@ func (l *instantList) readNewer(ctx context.Context, marker string) (newer []str
 
 // readRightEnd sees the jobs that were put back there.
 func (l *instantList) readRightEnd(ctx context.Context) error {
-	length, err := l.store.redis.LLen(ctx, l.store.keys.instant(l.queue)).Result()
+	length, err := l.store.redis.LLen(ctx, l.store.keys.Instant(l.queue)).Result()
 	if err != nil {
 		return err
 	}
@@ -114,8 +113,8 @@ func (l *instantList) readRightEnd(ctx context.Context) error {
 
 // read returns, of one moment, the index of the marker and a window of the list.
 func (l *instantList) read(ctx context.Context, marker string, from, to int64) (at int64, window []string, err error) {
-	reply, err := l.store.run(ctx, scriptCheckWindow, string(l.queue), marker, markerSearch, from, to).Slice()
-	if errors.Is(err, redis.Nil) {
+	reply, err := l.store.redis.Run(ctx, scriptCheckWindow, string(l.queue), marker, markerSearch, from, to).List()
+	if errors.Is(err, rdb.Nil) {
 		return 0, nil, errMoved
 	}
 	if err != nil {

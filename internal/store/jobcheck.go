@@ -7,9 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
 
@@ -27,14 +26,14 @@ const noBatch = "is not a batch that the bus has written, so it is somebody else
 
 // jobRulings tell of a job, or of the batch that it delivers; {} is the queue.
 var jobRulings = map[string]ruling{
-	"unindexed":        {"is not in " + keys{}.batchesIndex(), "added there"},
+	"unindexed":        {"is not in " + Keys{}.BatchesIndex(), "added there"},
 	"index_gone":       {"lists {}, which is not there", "removed"},
 	"empty":            {"has no event, or no subscriber", "removed, with all that points to it"},
 	"jobless":          {"has no job", "given one, to be run now"},
 	"several":          {"is in more than one place", "reduced to one"},
 	"several_deep":     {"is in more than one place, deep in a long queue: it is dropped as it comes up again", ""},
-	"unlisted":         {"is not in " + keys{}.jobsIndex("{}"), "added there"},
-	"stateless":        {"is in " + keys{}.jobsIndex("{}") + ", but in no state", "made instant"},
+	"unlisted":         {"is not in " + Keys{}.JobsIndex("{}"), "added there"},
+	"stateless":        {"is in " + Keys{}.JobsIndex("{}") + ", but in no state", "made instant"},
 	"foreign":          {noBatch, ""},
 	"foreign_listed":   {noBatch + ", though the bus lists it", ""},
 	"job_gone":         {"is for a batch that is not there", "removed"},
@@ -96,7 +95,7 @@ func (e *examination) doubtfulJobs(q bus.Queue) (ours, foreign []string) {
 	}
 	for bid, b := range e.batches {
 		if !isUID(bid) {
-			e.leave(e.keys.batchesIndex(), "lists %q, which is no UID", bid)
+			e.leave(e.keys.BatchesIndex(), "lists %q, which is no UID", bid)
 			continue
 		}
 		packed := jobOf(bid)
@@ -119,7 +118,7 @@ func (e *examination) checkJobsOf(ctx context.Context, q bus.Queue, todo []strin
 		if round > 0 {
 			list.forget()
 			if err := list.extend(ctx); err != nil && !errors.Is(err, errMoved) {
-				return wrap("check", err)
+				return rdb.Wrap("check", err)
 			}
 		}
 		if todo, err = e.jobRound(ctx, q, e.rightmostFirst(q, todo), fix); err != nil {
@@ -158,7 +157,7 @@ func (e *examination) jobRound(ctx context.Context, q bus.Queue, todo []string, 
 			if err := list.extend(ctx); errors.Is(err, errMoved) {
 				return append(moved, todo...), nil
 			} else if err != nil {
-				return nil, wrap("check", err)
+				return nil, rdb.Wrap("check", err)
 			}
 		}
 		n := e.stepOf(q, todo)
@@ -219,11 +218,11 @@ func (e *examination) askJobs(ctx context.Context, q bus.Queue, jobs []string, f
 			args = append(args, place-queue.instant.place)
 		}
 	}
-	reply, err := e.store.run(ctx, scriptCheckJob, args...).Slice()
+	reply, err := e.store.redis.Run(ctx, scriptCheckJob, args...).List()
 	switch {
-	case errors.Is(err, redis.Nil):
+	case errors.Is(err, rdb.Nil):
 		return nil, nil
-	case err != nil && len(jobs) > 1 && judge(err) == answered: // one of them is not of its type
+	case err != nil && len(jobs) > 1 && rdb.Answered(err): // one of them is not of its type
 		return e.askEach(ctx, q, jobs, fix)
 	case err != nil:
 		return make([][]string, len(jobs)), e.excuse(showJob(jobs[0]), err)
@@ -265,12 +264,12 @@ func (e *examination) tellJob(q bus.Queue, packed string, codes []string) {
 		case "listed":
 			continue
 		case "foreign", "foreign_listed":
-			key = e.keys.batch(bus.BatchID(bid))
+			key = e.keys.Batch(bus.BatchID(bid))
 			delete(e.batches, bid)
 		case "unindexed", "empty", "jobless":
-			key = e.keys.batch(bus.BatchID(bid))
+			key = e.keys.Batch(bus.BatchID(bid))
 		case "index_gone":
-			key, about = e.keys.batchesIndex(), bid
+			key, about = e.keys.BatchesIndex(), bid
 		}
 		r := jobRulings[code]
 		e.found(key, r.remedy, "%s", strings.ReplaceAll(r.problem, "{}", about))

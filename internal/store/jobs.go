@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
 
@@ -71,23 +70,23 @@ var Done = Outcome{}
 // Enqueue adds a job to a queue, to be run now, unless it is in the queue already, in any
 // state. It reports whether it was added.
 func (s *Store) Enqueue(ctx context.Context, q bus.Queue, job bus.Job) (added bool, err error) {
-	n, err := s.run(ctx, scriptJobEnqueue, string(q), wire.PackJob(job), 0).Int()
-	return n == 1, wrap("enqueue job", err)
+	n, err := s.redis.Run(ctx, scriptJobEnqueue, string(q), wire.PackJob(job), 0).Int()
+	return n == 1, rdb.Wrap("enqueue job", err)
 }
 
 // Schedule makes the jobs of a queue that are due instant, at most limit of them, and returns
 // their number.
 func (s *Store) Schedule(ctx context.Context, q bus.Queue, now time.Time, limit int) (int, error) {
-	n, err := s.run(ctx, scriptJobSchedule, string(q), now.UnixMilli(), limit).Int()
-	return n, wrap("schedule jobs", err)
+	n, err := s.redis.Run(ctx, scriptJobSchedule, string(q), now.UnixMilli(), limit).Int()
+	return n, rdb.Wrap("schedule jobs", err)
 }
 
 // DueJobs returns the number of a queue's jobs that are instant, or scheduled until a time.
 func (s *Store) DueJobs(ctx context.Context, q bus.Queue, until time.Time) (int64, error) {
-	var instant, scheduled *redis.IntCmd
-	err := s.pipelined(ctx, "count jobs", func(pipe redis.Pipeliner) {
-		instant = pipe.LLen(ctx, s.keys.instant(q))
-		scheduled = pipe.ZCount(ctx, s.keys.scheduled(q), "-inf", strconv.FormatInt(until.UnixMilli(), 10))
+	var instant, scheduled rdb.Reply[int64]
+	err := s.redis.Pipelined(ctx, "count jobs", func(pipe rdb.Commands) {
+		instant = pipe.LLen(ctx, s.keys.Instant(q))
+		scheduled = pipe.ZCount(ctx, s.keys.Scheduled(q), "-inf", strconv.FormatInt(until.UnixMilli(), 10))
 	})
 	if err != nil {
 		return 0, err
@@ -104,9 +103,9 @@ const turnTimeout = 10 * time.Minute
 // taken again. It fails with [bus.ErrPoisoned] or
 // [bus.ErrUnavailable].
 func (s *Store) Acquire(ctx context.Context, q bus.Queue, worker bus.WorkerID, least bus.Standing, now time.Time) (*Task, error) {
-	reply, err := s.run(ctx, scriptJobAcquire, s.acquireArgs(q, worker, least, now)...).Result()
+	reply, err := s.redis.Run(ctx, scriptJobAcquire, s.acquireArgs(q, worker, least, now)...).Value()
 	if err != nil {
-		return nil, wrap("acquire job", err) // nil when there was no job
+		return nil, rdb.Wrap("acquire job", err) // nil when there was no job
 	}
 	return s.acquired(reply, q, worker)
 }
@@ -175,8 +174,8 @@ func (s *Store) acquired(returned any, q bus.Queue, worker bus.WorkerID) (*Task,
 // was taken for dead, nothing was changed. It can be repeated until it succeeds.
 func (s *Store) Settle(ctx context.Context, task *Task, o Outcome, now time.Time) (owned bool, err error) {
 	end, args := s.settle(task, o, now)
-	n, err := s.run(ctx, end.alone, args...).Int()
-	return n == 1, wrap("settle job", err)
+	n, err := s.redis.Run(ctx, end.alone, args...).Int()
+	return n == 1, rdb.Wrap("settle job", err)
 }
 
 // Next is what [Store.Acquire] returns.
@@ -191,9 +190,9 @@ type Next struct {
 func (s *Store) SettleAndAcquire(ctx context.Context, task *Task, o Outcome, least bus.Standing, now time.Time) (owned bool, next Next, err error) {
 	end, args := s.settle(task, o, now)
 	args = append([]any{len(args)}, args...)
-	reply, err := s.run(ctx, end.thenAcquire, append(args, s.acquireArgs(task.Queue, task.Worker, least, now)...)...).Slice()
+	reply, err := s.redis.Run(ctx, end.thenAcquire, append(args, s.acquireArgs(task.Queue, task.Worker, least, now)...)...).List()
 	if err != nil {
-		return false, next, wrap("settle job", err)
+		return false, next, rdb.Wrap("settle job", err)
 	}
 	if failure, failed := reply[1].(string); failed {
 		next.Err = errors.New("acquire job: " + failure)
@@ -204,7 +203,7 @@ func (s *Store) SettleAndAcquire(ctx context.Context, task *Task, o Outcome, lea
 }
 
 // ending is a script that settles a job.
-type ending struct{ alone, thenAcquire *script }
+type ending struct{ alone, thenAcquire *rdb.Script }
 
 var (
 	ack  = ending{scriptJobAck, scriptJobAckAcquire}
@@ -226,48 +225,7 @@ func (s *Store) settle(task *Task, o Outcome, now time.Time) (ending, []any) {
 // failures are the scripts' words for what failed.
 var failures = map[bus.Failure]string{bus.EndpointFailure: "endpoint", bus.BatchFailure: "batch"}
 
-// Waiter waits for instant jobs in one queue, on a connection of its own.
-type Waiter struct {
-	redis *redis.Client
-	list  string
+// NewWaiter prepares a waiter for a queue's instant jobs, see [rdb.Partition.NewWaiter].
+func (s *Store) NewWaiter(q bus.Queue, longest time.Duration) *rdb.Waiter {
+	return s.redis.NewWaiter(s.keys.Instant(q), longest)
 }
-
-// waitMargin is how much longer than Redis the waiter's connection waits, unless the URL grants every answer more.
-const waitMargin = time.Second
-
-// waitWhenFull is how long a wait takes while Redis is full.
-const waitWhenFull = 20 * time.Millisecond
-
-// NewWaiter prepares a waiter that waits at most the given time at once.
-func (s *Store) NewWaiter(q bus.Queue, most time.Duration) *Waiter {
-	client := s.source.connect(func(o *redis.Options) {
-		o.PoolSize = 1
-		o.ReadTimeout = most + max(waitMargin, o.ReadTimeout)
-	})
-	client.AddHook(s.link)
-	return &Waiter{redis: client, list: s.keys.instant(q)}
-}
-
-// Wait returns when there is an instant job, or at the latest after the given time. It takes nothing:
-// it asks Redis to move the last job to where it is. So an answer that is lost loses no job, and
-// a wait can be given up at any moment. Once its context is done the waiter is closed, for good.
-func (w *Waiter) Wait(ctx context.Context, most time.Duration) error {
-	stop := context.AfterFunc(ctx, func() { _ = w.redis.Close() })
-	defer stop()
-	// Not BLMove, which rounds the time to whole seconds.
-	err := w.redis.Do(ctx, "blmove", w.list, w.list, "right", "right", most.Seconds()).Err()
-	if ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
-		return context.Cause(ctx)
-	}
-	if isFull(err) { // it refuses to wait, but not to hand out jobs, which is what empties it
-		select {
-		case <-time.After(min(most, waitWhenFull)):
-		case <-ctx.Done():
-		}
-		return context.Cause(ctx)
-	}
-	return wrap("wait for a job", err)
-}
-
-// Close ends the waiter's connection, and a wait under way.
-func (w *Waiter) Close() error { return wrap("close", w.redis.Close()) }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
 
@@ -18,37 +19,37 @@ import (
 func TestKeysInLua(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: miniredis.RunT(t).Addr()})
 	defer client.Close()
-	k := keys{"ns:"}
+	k := Keys{"ns:"}
 	want := map[string]string{
-		"topics_key()":                   k.topics(),
-		"topic_key('x')":                 k.topic("x"),
-		"owners_key()":                   k.owners(),
-		"owned_key()":                    k.owned(),
-		"unused_key()":                   k.unused(),
-		"topic_subscribers_key('x')":     k.topicSubscribers("x"),
-		"subscribers_key()":              k.subscribers(),
-		"subscriber_key('x')":            k.subscriber("x"),
-		"subscriber_topics_key('x')":     k.subscriberTopics("x"),
-		"tokens_key()":                   k.tokens(),
-		"rotations_key()":                k.rotations(),
-		"batch_key('x')":                 k.batch("x"),
-		"original_key('x')":              k.original("x"),
-		"current_key('x')":               k.current("x"),
-		"origins_key('x')":               k.origins("x"),
-		"line_key('x')":                  k.line("x"),
-		"failed_key('x')":                k.failed("x"),
-		"delivery_key('x')":              k.delivery("x"),
-		"batches_index_key()":            k.batchesIndex(),
-		"event_gauge_key()":              k.eventGauge(),
-		"batch_gauge_key()":              k.batchGauge(),
-		"jobs_index_key('main')":         k.jobsIndex(bus.QueueMain),
-		"scheduled_key('main')":          k.scheduled(bus.QueueMain),
-		"instant_key('main')":            k.instant(bus.QueueMain),
-		"pending_key('main', 'x')":       k.pending(bus.QueueMain, "x"),
-		"pending_index_key('main')":      k.pendingIndex(bus.QueueMain),
-		"idempotency_key('x', 8)":        k.idempotency("x", 8),
-		"workers_key()":                  k.workers(),
-		"counters_key()":                 k.counters(),
+		"topics_key()":                   k.Topics(),
+		"topic_key('x')":                 k.Topic("x"),
+		"owners_key()":                   k.Owners(),
+		"owned_key()":                    k.Owned(),
+		"unused_key()":                   k.Unused(),
+		"topic_subscribers_key('x')":     k.TopicSubscribers("x"),
+		"subscribers_key()":              k.Subscribers(),
+		"subscriber_key('x')":            k.Subscriber("x"),
+		"subscriber_topics_key('x')":     k.SubscriberTopics("x"),
+		"tokens_key()":                   k.Tokens(),
+		"rotations_key()":                k.Rotations(),
+		"batch_key('x')":                 k.Batch("x"),
+		"original_key('x')":              k.Original("x"),
+		"current_key('x')":               k.Current("x"),
+		"origins_key('x')":               k.Origins("x"),
+		"line_key('x')":                  k.Line("x"),
+		"failed_key('x')":                k.Failed("x"),
+		"delivery_key('x')":              k.Delivery("x"),
+		"batches_index_key()":            k.BatchesIndex(),
+		"event_gauge_key()":              k.EventGauge(),
+		"batch_gauge_key()":              k.BatchGauge(),
+		"jobs_index_key('main')":         k.JobsIndex(bus.QueueMain),
+		"scheduled_key('main')":          k.Scheduled(bus.QueueMain),
+		"instant_key('main')":            k.Instant(bus.QueueMain),
+		"pending_key('main', 'x')":       k.Pending(bus.QueueMain, "x"),
+		"pending_index_key('main')":      k.PendingIndex(bus.QueueMain),
+		"idempotency_key('x', 8)":        k.Idempotency("x", 8),
+		"workers_key()":                  k.Workers(),
+		"counters_key()":                 k.Counters(),
 		"job_of('AAAABBBBCCCCDDDD-_-_')": wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}}),
 	}
 	library := readLua("lib/keys") + readLua("lib/batches")
@@ -63,22 +64,26 @@ func TestKeysInLua(t *testing.T) {
 // TestTheLayoutKnowsEveryKey holds what the checks know of keys to the keys.
 func TestTheLayoutKnowsEveryKey(t *testing.T) {
 	const uid = "AAAABBBBCCCCDDDD-_-_"
-	k := keys{"ns:"}
+	k := Keys{"ns:"}
 	want := map[string]string{
-		k.topics(): "set", k.owners(): "hash", k.owned(): "hash", k.unused(): "hash", k.topic("x"): "hash", k.topicSubscribers("x"): "set",
-		k.subscribers(): "set", k.subscriber("x"): "hash", k.subscriberTopics("x"): "set",
-		k.tokens(): "hash", k.rotations(): "hash", k.batch(uid): "list", k.original(uid): "list", k.current("x"): "set", k.line("x"): "zset", k.failed("x"): "zset", k.delivery("x"): "hash",
-		k.origins(uid):   "list",
-		k.batchesIndex(): "zset", k.eventGauge(): "hash", k.batchGauge(): "hash",
-		k.jobsIndex(bus.QueueMain): "set", k.scheduled(bus.QueueMain): "zset", k.instant(bus.QueueMain): "list",
-		k.pending(bus.QueueMain, "x"): "list", k.pendingIndex(bus.QueueMain): "set",
-		k.workers(): "hash", k.idempotency("x", 8): "hash", k.counters(): "hash", k.monitored(): "hash",
+		k.Topics(): "set", k.Owners(): "hash", k.Owned(): "hash", k.Unused(): "hash", k.Topic("x"): "hash", k.TopicSubscribers("x"): "set",
+		k.Subscribers(): "set", k.Subscriber("x"): "hash", k.SubscriberTopics("x"): "set",
+		k.Tokens(): "hash", k.Rotations(): "hash", k.Batch(uid): "list", k.Original(uid): "list", k.Current("x"): "set", k.Line("x"): "zset", k.Failed("x"): "zset", k.Delivery("x"): "hash",
+		k.Origins(uid):   "list",
+		k.BatchesIndex(): "zset", k.EventGauge(): "hash", k.BatchGauge(): "hash",
+		k.JobsIndex(bus.QueueMain): "set", k.Scheduled(bus.QueueMain): "zset", k.Instant(bus.QueueMain): "list",
+		k.Pending(bus.QueueMain, "x"): "list", k.PendingIndex(bus.QueueMain): "set",
+		k.Workers(): "hash", k.Idempotency("x", 8): "hash", k.Counters(): "hash", k.Monitored(): "hash",
 	}
 	for key, kind := range want {
 		family, _ := k.layout().family(k, key)
-		assert.Equal(t, kind, family.kind, key)
+		assert.Equal(t, rdb.Kind(kind), family.kind, key)
 	}
-	text, err := os.ReadFile("keys.go")
-	require.NoError(t, err)
-	assert.Equal(t, strings.Count(string(text), "func (k keys)"), len(want), "a key is not looked up")
+	methods := 0
+	for _, file := range []string{"keys.go", "keys_jobs.go"} {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		methods += strings.Count(string(text), "func (k Keys)")
+	}
+	assert.Equal(t, methods, len(want), "a key is not looked up")
 }

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
 // Page says which part of a list is wanted.
@@ -77,15 +76,16 @@ func (s *Store) window(ctx context.Context, key, after string, size int, nameOf 
 		}
 		window = window[:min(end, len(window))]
 	}
-	err := s.members(ctx, key, "set", 0, func(page []string) {
+	err := s.redis.EachPage(ctx, key, rdb.Set, 0, func(page []string) error {
 		for _, m := range page {
 			if name := nameOf(m); name > after || after == "" {
 				window = append(window, member{name, m})
 			}
 		}
-		if len(window) >= size+max(size/2, elementsPerTrip) {
+		if len(window) >= size+max(size/2, rdb.ElementsPerTrip) {
 			cut()
 		}
+		return nil
 	})
 	cut()
 	return window, err
@@ -105,7 +105,7 @@ func (s *Store) Topics(ctx context.Context) (topics []bus.Topic, damaged []strin
 // may be seen or not.
 func (s *Store) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
 	itself := func(name string) string { return name }
-	err = s.eachMember(ctx, s.keys.topics(), p, topicsPerTrip, itself, func(some []member) (int, error) {
+	err = s.eachMember(ctx, s.keys.Topics(), p, topicsPerTrip, itself, func(some []member) (int, error) {
 		topics, unreadable, err := s.topics(ctx, some)
 		damaged = append(damaged, unreadable...)
 		if err != nil {
@@ -113,18 +113,18 @@ func (s *Store) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) e
 		}
 		return len(topics), each(topics)
 	})
-	return damaged, wrap("list topics", err)
+	return damaged, rdb.Wrap("list topics", err)
 }
 
 func (s *Store) topics(ctx context.Context, some []member) (topics []bus.Topic, damaged []string, err error) {
-	hashes, names := make([]*redis.SliceCmd, len(some)), make([]string, len(some))
-	var owners *redis.SliceCmd
-	err = s.pipelinedReads(ctx, "list topics", func(pipe redis.Pipeliner) {
+	hashes, names := make([]rdb.Reply[[]any], len(some)), make([]string, len(some))
+	var owners rdb.Reply[[]any]
+	err = s.redis.Reads(ctx, "list topics", func(pipe rdb.Commands) {
 		for i, m := range some {
 			names[i] = m.member
-			hashes[i] = pipe.HMGet(ctx, s.keys.topic(bus.TopicName(m.member)), "publisher", "counter")
+			hashes[i] = pipe.HMGet(ctx, s.keys.Topic(bus.TopicName(m.member)), "publisher", "counter")
 		}
-		owners = pipe.HMGet(ctx, s.keys.owners(), names...)
+		owners = pipe.HMGet(ctx, s.keys.Owners(), names...)
 	})
 	if err == nil { // this is everybody's
 		err = owners.Err()
@@ -134,7 +134,7 @@ func (s *Store) topics(ctx context.Context, some []member) (topics []bus.Topic, 
 	}
 	for i, name := range names {
 		if hashes[i].Err() != nil {
-			damaged = append(damaged, keys{}.topic(bus.TopicName(name)))
+			damaged = append(damaged, Keys{}.Topic(bus.TopicName(name)))
 			continue
 		}
 		topic := bus.Topic{Name: bus.TopicName(name)}
@@ -162,13 +162,13 @@ func (s *Store) Subscribers(ctx context.Context) (subscribers []bus.Subscriber, 
 // to it, are left out. Damaged are these keys; they show clients by name, never a token.
 func (s *Store) EachSubscribers(ctx context.Context, p Page, each func([]bus.Subscriber) error) (damaged []string, err error) {
 	names := map[string]string{}
-	err = s.members(ctx, s.keys.tokens(), "hash", 0, pairs(func(token, name string) { names[token] = name }))
+	err = s.redis.EachPage(ctx, s.keys.Tokens(), rdb.Hash, 0, rdb.Pairs(func(token, name string) { names[token] = name }))
 	if err != nil {
-		return nil, wrap("list subscribers", err)
+		return nil, rdb.Wrap("list subscribers", err)
 	}
 	search := &oldestSearch{store: s, max: batchesSearched}
 	nameOf := func(token string) string { return string(publicToken(bus.Token(token), names[token])) }
-	err = s.eachMember(ctx, s.keys.subscribers(), p, subscribersPerTrip, nameOf, func(some []member) (int, error) {
+	err = s.eachMember(ctx, s.keys.Subscribers(), p, subscribersPerTrip, nameOf, func(some []member) (int, error) {
 		subscribers, unreadable, err := s.subscribers(ctx, some)
 		damaged = append(damaged, unreadable...)
 		if err == nil {
@@ -179,21 +179,21 @@ func (s *Store) EachSubscribers(ctx context.Context, p Page, each func([]bus.Sub
 		}
 		return len(subscribers), each(subscribers)
 	})
-	return damaged, wrap("list subscribers", err)
+	return damaged, rdb.Wrap("list subscribers", err)
 }
 
 // subscribers reads some subscribers. One deleted in the meantime is left out.
 func (s *Store) subscribers(ctx context.Context, some []member) (found []bus.Subscriber, damaged []string, err error) {
-	hashes, tokens := make([]*redis.MapStringStringCmd, len(some)), make([]string, len(some))
-	sizes := make([]*redis.IntCmd, len(some))
-	var queued *redis.SliceCmd
-	err = s.pipelinedReads(ctx, "list subscribers", func(pipe redis.Pipeliner) {
+	hashes, tokens := make([]rdb.Reply[map[string]string], len(some)), make([]string, len(some))
+	sizes := make([]rdb.Reply[int64], len(some))
+	var queued rdb.Reply[[]any]
+	err = s.redis.Reads(ctx, "list subscribers", func(pipe rdb.Commands) {
 		for i, m := range some {
 			tokens[i] = m.member
-			hashes[i] = pipe.HGetAll(ctx, s.keys.subscriber(bus.Token(m.member)))
-			sizes[i] = pipe.SCard(ctx, s.keys.subscriberTopics(bus.Token(m.member)))
+			hashes[i] = pipe.HGetAll(ctx, s.keys.Subscriber(bus.Token(m.member)))
+			sizes[i] = pipe.SCard(ctx, s.keys.SubscriberTopics(bus.Token(m.member)))
 		}
-		queued = pipe.HMGet(ctx, s.keys.eventGauge(), tokens...)
+		queued = pipe.HMGet(ctx, s.keys.EventGauge(), tokens...)
 	})
 	if err == nil { // this is everybody's
 		err = queued.Err()
@@ -208,10 +208,10 @@ func (s *Store) subscribers(ctx context.Context, some []member) (found []bus.Sub
 	for i, m := range some {
 		name := bus.Token(m.name)
 		if hashes[i].Err() != nil {
-			damaged = append(damaged, keys{}.subscriber(name))
+			damaged = append(damaged, Keys{}.Subscriber(name))
 		}
 		if sizes[i].Err() != nil {
-			damaged = append(damaged, keys{}.subscriberTopics(name))
+			damaged = append(damaged, Keys{}.SubscriberTopics(name))
 		}
 		if hashes[i].Err() != nil || sizes[i].Err() != nil || len(hashes[i].Val()) == 0 {
 			continue
@@ -225,15 +225,15 @@ func (s *Store) subscribers(ctx context.Context, some []member) (found []bus.Sub
 }
 
 // topicsOf reads the topics of subscribers, given how many they have.
-func (s *Store) topicsOf(ctx context.Context, tokens []string, sizes []*redis.IntCmd) ([][]bus.TopicName, error) {
+func (s *Store) topicsOf(ctx context.Context, tokens []string, sizes []rdb.Reply[int64]) ([][]bus.TopicName, error) {
 	topics := make([][]bus.TopicName, len(tokens))
 	for i := 0; i < len(tokens); {
-		cmds := map[int]*redis.ScanCmd{}
-		err := s.pipelinedReads(ctx, "list subscribers", func(pipe redis.Pipeliner) {
+		cmds := map[int]rdb.PageReply{}
+		err := s.redis.Reads(ctx, "list subscribers", func(pipe rdb.Commands) {
 			for asked := int64(0); i < len(tokens) && asked < membersPerTrip; i++ {
 				if n := sizes[i].Val(); n > 0 {
-					cmds[i] = scan(ctx, pipe, s.keys.subscriberTopics(bus.Token(tokens[i])), "set", 0)
-					asked += min(n, elementsPerTrip)
+					cmds[i] = rdb.Page(ctx, pipe, s.keys.SubscriberTopics(bus.Token(tokens[i])), rdb.Set, 0)
+					asked += min(n, rdb.ElementsPerTrip)
 				}
 			}
 		})
@@ -251,22 +251,22 @@ func (s *Store) topicsOf(ctx context.Context, tokens []string, sizes []*redis.In
 
 // topicNames are the topics of a subscriber, of which the first have been asked for. The set may have been replaced
 // meanwhile by what is none.
-func (s *Store) topicNames(ctx context.Context, token string, first *redis.ScanCmd) (names []bus.TopicName, err error) {
+func (s *Store) topicNames(ctx context.Context, token string, first rdb.PageReply) (names []bus.TopicName, err error) {
 	if first.Err() != nil {
 		return nil, nil
 	}
-	add := func(page []string) {
+	add := func(page []string) error {
 		for _, name := range page {
 			names = append(names, bus.TopicName(name))
 		}
+		return nil
 	}
 	page, cursor := first.Val()
-	add(page)
-	if cursor != 0 {
-		err = s.members(ctx, s.keys.subscriberTopics(bus.Token(token)), "set", cursor, add)
+	if _ = add(page); cursor != 0 {
+		err = s.redis.EachPage(ctx, s.keys.SubscriberTopics(bus.Token(token)), rdb.Set, cursor, add)
 	}
-	if judge(err) != answered {
-		return nil, wrap("list subscribers", err)
+	if !rdb.Answered(err) {
+		return nil, rdb.Wrap("list subscribers", err)
 	}
 	slices.Sort(names)
 	return slices.Compact(names), nil

@@ -1,66 +1,14 @@
 package store
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"strings"
-
-	"github.com/redis/go-redis/v9"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
-// Memory is what Redis says about its memory.
-type Memory struct {
-	// Used is in bytes, counted as Redis counts it against its limit.
-	Used int64
-	// Max is Redis' own limit in bytes, 0 if it has none.
-	Max int64
-	// Evicts is whether Redis throws keys away by itself at its limit.
-	Evicts bool
-	// Freeing is whether Redis is about to free more, in the background.
-	Freeing bool
-}
-
-// ErrMemoryUnknown says that Redis does not tell how much memory it uses, as the embedded engine.
-var ErrMemoryUnknown = errors.New("redis does not tell how much memory it uses")
-
-// Memory asks Redis about its memory. It fails with [ErrMemoryUnknown] or [bus.ErrUnavailable].
-func (s *Store) Memory(ctx context.Context) (Memory, error) {
-	info, err := s.redis.Info(ctx, "memory").Result()
-	if _, refused := errors.AsType[redis.Error](err); refused && (judge(err) == answered || redis.HasErrorPrefix(err, "NOPERM")) {
-		return Memory{}, fmt.Errorf("%w: %w", ErrMemoryUnknown, err)
-	}
-	if err != nil {
-		return Memory{}, wrap("memory", err)
-	}
-	fields := infoFields(info)
-	used := integer(fields["used_memory"], -1)
-	if used < 0 {
-		return Memory{}, ErrMemoryUnknown
-	}
-	limit := integer(fields["maxmemory"], 0)
-	// Buffers for replicas are in it, but Redis does not count them against its limit, nor can dropping lower them.
-	used -= integer(fields["mem_not_counted_for_evict"], 0)
-	policy := fields["maxmemory_policy"]
-	return Memory{
-		Used: used, Max: limit, Evicts: limit > 0 && policy != "" && policy != "noeviction",
-		Freeing: integer(fields["lazyfree_pending_objects"], 0) > 0,
-	}, nil
-}
-
-// infoFields reads the lines "name:value" of INFO.
-func infoFields(info string) map[string]string {
-	fields := map[string]string{}
-	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
-		if name, value, ok := strings.Cut(lines.Text(), ":"); ok {
-			fields[name] = value
-		}
-	}
-	return fields
-}
+// Memory is [rdb.Client.Memory].
+func (s *Store) Memory(ctx context.Context) (rdb.Memory, error) { return s.redis.Client().Memory(ctx) }
 
 // DroppedBatch is a batch that will not be delivered.
 type DroppedBatch struct {
@@ -78,9 +26,9 @@ const (
 // DropOldest drops some of the oldest batches, with their jobs and all that points to them, and
 // returns them, oldest first. Batches that are being delivered stay. It returns none when no other is left.
 func (s *Store) DropOldest(ctx context.Context) ([]DroppedBatch, error) {
-	reply, err := s.run(ctx, scriptBatchDrop, s.abreast, batchesPerDrop, eventsPerDrop).Slice()
+	reply, err := s.redis.Run(ctx, scriptBatchDrop, s.abreast, batchesPerDrop, eventsPerDrop).List()
 	if err != nil {
-		return nil, wrap("drop batches", err)
+		return nil, rdb.Wrap("drop batches", err)
 	}
 	return droppedBatches(reply), nil
 }

@@ -9,9 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
 
@@ -80,7 +79,7 @@ func (s *Store) Migrate(ctx context.Context, m Migration) (Migrated, error) {
 type migrationRun struct {
 	Migration
 	store  *Store
-	keys   keys
+	keys   Keys
 	layout layout
 	// holders are the workers that have a list of pending jobs.
 	holders []any
@@ -106,8 +105,8 @@ var unmovable = map[string]string{
 
 // requireTypes fails unless the keys that everything depends on are what the layout says.
 func (r *migrationRun) requireTypes(ctx context.Context) error {
-	types := map[string]*redis.StatusCmd{}
-	err := r.store.pipelined(ctx, "migrate", func(pipe redis.Pipeliner) {
+	types := map[string]rdb.Reply[string]{}
+	err := r.store.redis.Pipelined(ctx, "migrate", func(pipe rdb.Commands) {
 		for key := range r.layout.singles {
 			types[key] = pipe.Type(ctx, key)
 		}
@@ -116,7 +115,7 @@ func (r *migrationRun) requireTypes(ctx context.Context) error {
 		return err
 	}
 	for _, key := range sorted(types) {
-		if is := types[key].Val(); is != "none" && is != r.layout.singles[key] {
+		if is := types[key].Val(); is != "none" && is != string(r.layout.singles[key]) {
 			return fmt.Errorf("%s is a %s, must be a %s: this is not the bus's Redis, or not its namespace", key, is, r.layout.singles[key])
 		}
 	}
@@ -129,9 +128,9 @@ func (r *migrationRun) requireNoRotation(ctx context.Context) error {
 	if !r.Back {
 		return nil
 	}
-	rotations, err := r.store.redis.HGetAll(ctx, r.keys.rotations()).Result()
+	rotations, err := r.store.redis.HGetAll(ctx, r.keys.Rotations()).Result()
 	if err != nil || len(rotations) == 0 {
-		return wrap("migrate", err)
+		return rdb.Wrap("migrate", err)
 	}
 	names, err := r.store.Tokens(ctx)
 	if err != nil {
@@ -148,19 +147,19 @@ func (r *migrationRun) requireNoRotation(ctx context.Context) error {
 
 // readHolders finds the workers of the original that no index lists.
 func (r *migrationRun) readHolders(ctx context.Context) error {
-	pending := r.keys.pending(bus.QueueMain, "")
-	return r.store.scanKeys(ctx, "migrate", pending+"*", func(page []string) error {
+	pending := r.keys.Pending(bus.QueueMain, "")
+	return rdb.Wrap("migrate", r.store.redis.EachKey(ctx, pending+"*", func(page []string) error {
 		for _, key := range page {
 			if f, _ := r.layout.family(r.keys, key); f.of == pendingKeys {
 				r.holders = append(r.holders, strings.TrimPrefix(key, pending))
 			}
 		}
 		return nil
-	})
+	}))
 }
 
 func (r *migrationRun) moveBatches(ctx context.Context) error {
-	return r.store.scanKeys(ctx, "migrate", r.keys.ns+"*", func(page []string) error {
+	return rdb.Wrap("migrate", r.store.redis.EachKey(ctx, r.keys.Namespace+"*", func(page []string) error {
 		var there, here []string
 		for _, key := range page {
 			switch f, bid := r.layout.family(r.keys, key); f.of {
@@ -169,7 +168,7 @@ func (r *migrationRun) moveBatches(ctx context.Context) error {
 			case batchKeys:
 				here = append(here, bid)
 			}
-			r.countOlder(strings.TrimPrefix(key, r.keys.ns))
+			r.countOlder(strings.TrimPrefix(key, r.keys.Namespace))
 		}
 		if r.Back {
 			there, here = here, there
@@ -179,21 +178,21 @@ func (r *migrationRun) moveBatches(ctx context.Context) error {
 		}
 		r.Progress(r.done)
 		return nil
-	})
+	}))
 }
 
 // source is the key of a batch that is to be moved.
 func (r *migrationRun) source(bid string) string {
 	if r.Back {
-		return r.keys.batch(bus.BatchID(bid))
+		return r.keys.Batch(bus.BatchID(bid))
 	}
-	return r.keys.original(bus.BatchID(bid))
+	return r.keys.Original(bus.BatchID(bid))
 }
 
 // move moves batches whose events can be read.
 func (r *migrationRun) move(ctx context.Context, bids []string) error {
-	lengths := make([]*redis.IntCmd, len(bids))
-	err := r.store.pipelinedReads(ctx, "migrate", func(pipe redis.Pipeliner) {
+	lengths := make([]rdb.Reply[int64], len(bids))
+	err := r.store.redis.Reads(ctx, "migrate", func(pipe rdb.Commands) {
 		for i, bid := range bids {
 			lengths[i] = pipe.LLen(ctx, r.source(bid))
 		}
@@ -206,7 +205,7 @@ func (r *migrationRun) move(ctx context.Context, bids []string) error {
 	total := 0
 	for i, bid := range bids {
 		n := int(lengths[i].Val())
-		if len(some) > 0 && total+n > elementsPerTrip || len(some) == scriptsPerTrip {
+		if len(some) > 0 && total+n > rdb.ElementsPerTrip || len(some) == scriptsPerTrip {
 			if err := r.moveSome(ctx, some, events); err != nil {
 				return err
 			}
@@ -248,10 +247,10 @@ func (r *migrationRun) moveSome(ctx context.Context, bids []string, events map[s
 
 // readable returns the batches all of whose events can be read, and leaves the others. What is no list is the script's to judge.
 func (r *migrationRun) readable(ctx context.Context, bids []string) ([]string, error) {
-	pages := make([]*redis.StringSliceCmd, len(bids))
-	err := r.store.pipelinedReads(ctx, "migrate", func(pipe redis.Pipeliner) {
+	pages := make([]rdb.Reply[[]string], len(bids))
+	err := r.store.redis.Reads(ctx, "migrate", func(pipe rdb.Commands) {
 		for i, bid := range bids {
-			pages[i] = pipe.LRange(ctx, r.source(bid), 0, elementsPerTrip-1)
+			pages[i] = pipe.LRange(ctx, r.source(bid), 0, rdb.ElementsPerTrip-1)
 		}
 	})
 	if err != nil {
@@ -288,14 +287,14 @@ func (r *migrationRun) firstUnreadable(ctx context.Context, bid string, page []s
 				return fmt.Sprintf("its element %d, counted from 0, cannot be read: %v", from+int64(at), err), nil
 			}
 		}
-		if len(page) < elementsPerTrip {
+		if len(page) < rdb.ElementsPerTrip {
 			return "", nil
 		}
-		from, at = from+elementsPerTrip, 0
+		from, at = from+rdb.ElementsPerTrip, 0
 		var err error
-		page, err = r.store.redis.LRange(ctx, r.source(bid), from, from+elementsPerTrip-1).Result()
+		page, err = r.store.redis.LRange(ctx, r.source(bid), from, from+rdb.ElementsPerTrip-1).Result()
 		if err != nil {
-			return "", wrap("migrate", err)
+			return "", rdb.Wrap("migrate", err)
 		}
 	}
 }
@@ -305,10 +304,10 @@ const packedEvent = "\x92\xa1e"
 
 // complete gives batches that are in their place the jobs that they have lost.
 func (r *migrationRun) complete(ctx context.Context, bids []string) error {
-	listed := make([]*redis.BoolCmd, len(bids))
-	err := r.store.pipelined(ctx, "migrate", func(pipe redis.Pipeliner) {
+	listed := make([]rdb.Reply[bool], len(bids))
+	err := r.store.redis.Pipelined(ctx, "migrate", func(pipe rdb.Commands) {
 		for i, bid := range bids {
-			listed[i] = pipe.SIsMember(ctx, r.keys.jobsIndex(bus.QueueMain), jobOf(bid))
+			listed[i] = pipe.SIsMember(ctx, r.keys.JobsIndex(bus.QueueMain), jobOf(bid))
 		}
 	})
 	if err != nil {
@@ -345,11 +344,11 @@ func (r *migrationRun) runScript(ctx context.Context, bids []string, each func(b
 	for _, bid := range bids {
 		args = append(args, bid)
 	}
-	codes, err := r.store.run(ctx, scriptMigrateBatch, args...).StringSlice()
+	codes, err := r.store.redis.Run(ctx, scriptMigrateBatch, args...).Strings()
 	for i, code := range codes {
 		each(bids[i], code)
 	}
-	return wrap("migrate", err)
+	return rdb.Wrap("migrate", err)
 }
 
 func (r *migrationRun) leave(key, reason string, later bool) {
@@ -358,7 +357,7 @@ func (r *migrationRun) leave(key, reason string, later bool) {
 	} else {
 		r.done.Refused++
 	}
-	r.Tell(Unmoved{strings.TrimPrefix(key, r.keys.ns), reason, later})
+	r.Tell(Unmoved{strings.TrimPrefix(key, r.keys.Namespace), reason, later})
 }
 
 func (r *migrationRun) countOlder(key string) {
@@ -372,6 +371,6 @@ func (r *migrationRun) countOlder(key string) {
 // tellOlder tells of what is of an older layout.
 func (r *migrationRun) tellOlder() {
 	for _, older := range sorted(r.older) {
-		r.leave(r.keys.ns+older, fmt.Sprintf("%d keys of an older version of the original, which its last version does not read either", r.older[older]), false)
+		r.leave(r.keys.Namespace+older, fmt.Sprintf("%d keys of an older version of the original, which its last version does not read either", r.older[older]), false)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
@@ -107,7 +108,7 @@ type left struct {
 	ctx context.Context
 }
 
-func newLeft(t *testing.T, server *storetest.Server) *left {
+func newLeft(t *testing.T, server *rdbtest.Server) *left {
 	f := newFixture(t, server)
 	l := &left{original{f}, t.Context()}
 	f.subscribe(alice, 500*time.Millisecond, 2, "widgets")
@@ -173,7 +174,7 @@ func (l *left) drain() map[bus.Token][]int {
 }
 
 func TestMigrate(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
 		l.raw.HSet(l.ctx, "batches:gauges:event", "gone--3", 0)
 		before := dump(t, l.raw)
@@ -251,7 +252,7 @@ func TestMigrateGivesEachBatchOneJob(t *testing.T) {
 		}, 1},
 	} {
 		t.Run(state.name, func(t *testing.T) {
-			storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				l := newLeft(t, server)
 				bid := l.batchesOf(bob)[0]
 				state.make(l, bid)
@@ -314,7 +315,7 @@ func TestMigrateRefuses(t *testing.T) {
 		}, "batches:%s: is being delivered: run this again when it has been [later]", true},
 	} {
 		t.Run(odd.name, func(t *testing.T) {
-			storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				l := newLeft(t, server)
 				bid := l.batchesOf(bob)[0]
 				odd.make(l, bid)
@@ -352,21 +353,21 @@ func TestMigrateRefuses(t *testing.T) {
 }
 
 func TestMigrateRefusesAStrangeRedis(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.raw.Set(t.Context(), "batches:index", "x", 0)
 		_, err := f.Migrate(t.Context(), store.Migration{Apply: true})
 		assert.ErrorContains(t, err, "batches:index is a string, must be a zset")
 	})
 	t.Run("cluster", func(t *testing.T) {
-		f := storetest.ClusterNode(t).Open(t)
+		f := storetest.Open(t, rdbtest.ClusterNode(t))
 		_, err := f.Migrate(t.Context(), store.Migration{})
 		assert.ErrorContains(t, err, "Redis Cluster")
 	})
 }
 
 func TestMigrateMovesWhatCannotBeReadIfAskedTo(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
 		bid := l.batchesOf(bob)[0]
 		l.raw.LInsertBefore(l.ctx, "batches:"+bid, string(packed(t, "widgets", 2)), "\xc1")
@@ -382,7 +383,7 @@ func TestMigrateMovesWhatCannotBeReadIfAskedTo(t *testing.T) {
 
 // TestMigrateReadsLargeBatches has more events than are read at once, the last of which cannot be read.
 func TestMigrateReadsLargeBatches(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
 		bid := l.batchesOf(bob)[0]
 		var events []any
@@ -408,7 +409,7 @@ func TestMigrateReadsLargeBatches(t *testing.T) {
 func TestMigrateJoinsWhatTheOriginalAppendedToOurs(t *testing.T) {
 	for _, by := range []string{"a migration", "a worker", "memory"} {
 		t.Run(by, func(t *testing.T) {
-			storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				f := newFixture(t, server)
 				l := &left{original{f}, t.Context()}
 				f.subscribe(bob, time.Hour, 10, "widgets")
@@ -443,7 +444,7 @@ func TestMigrateJoinsWhatTheOriginalAppendedToOurs(t *testing.T) {
 
 // TestAWorkerAdoptsWhatComesUp has our workers and web on a Redis that was not migrated.
 func TestAWorkerAdoptsWhatComesUp(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
 		l.publish("widgets", 6, 7, 10)
 		got := l.drain()
@@ -457,7 +458,7 @@ func TestAWorkerAdoptsWhatComesUp(t *testing.T) {
 
 // TestAWorkerPutsOffWhatItCannotAdopt leaves such a batch, and its job, for people to look at.
 func TestAWorkerPutsOffWhatItCannotAdopt(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
 		bid := l.batchesOf(bob)[0]
 		l.raw.LSet(l.ctx, "batches:"+bid, 1, "x")
@@ -475,7 +476,7 @@ func TestAWorkerPutsOffWhatItCannotAdopt(t *testing.T) {
 func sortedCopy(numbers []int) []int { return slices.Sorted(slices.Values(numbers)) }
 
 func TestMigrateHidesTokensInCounters(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
 		gone := "carol--0123456789abcdef0123456789abcdef"
 		counter := func(name string, values ...string) bus.Counter {
@@ -507,7 +508,7 @@ func TestMigrateHidesTokensInCounters(t *testing.T) {
 }
 
 func TestMigrateLeavesCountersThatAreNoNumbers(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
 		counter := bus.NewCounter("events.added", bus.Tag{Name: "queue", Value: string(alice)})
 		require.NoError(t, l.AddCounters(l.ctx, map[bus.Counter]int64{counter: 5}))
@@ -526,7 +527,7 @@ func TestMigrateLeavesCountersThatAreNoNumbers(t *testing.T) {
 
 // TestMigrateBack gives what this program has to the original.
 func TestMigrateBack(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		l := &left{original{f}, t.Context()}
 		f.subscribe(alice, 500*time.Millisecond, 2, "widgets")
@@ -570,7 +571,7 @@ func TestMigrateBack(t *testing.T) {
 
 // TestMigrateBackAndForth ends where it began, but for the current batches.
 func TestMigrateBackAndForth(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
 		l.apply()
 		there := dump(t, l.raw)
@@ -592,7 +593,7 @@ func TestMigrateBackRefusesWhatTheOriginalCannotRead(t *testing.T) {
 		"":                                    {URL: "https://x.example/1", Data: []byte(`{"a":["?"]}`)},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				f := newFixture(t, server)
 				l := &left{original{f}, t.Context()}
 				f.subscribe(bob, time.Hour, 10, "widgets")
@@ -621,12 +622,12 @@ func TestMigrateBackRefusesWhatTheOriginalCannotRead(t *testing.T) {
 func TestMigrateWhileEverythingRuns(t *testing.T) {
 	for _, also := range []string{"our web", "their worker"} {
 		t.Run(also, func(t *testing.T) {
-			storetest.Each(t, func(t *testing.T, server *storetest.Server) { migrateWhile(t, server, also == "our web") })
+			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) { migrateWhile(t, server, also == "our web") })
 		})
 	}
 }
 
-func migrateWhile(t *testing.T, server *storetest.Server, ourWeb bool) {
+func migrateWhile(t *testing.T, server *rdbtest.Server, ourWeb bool) {
 	const each = 300
 	l := newLeft(t, server)
 	require.Len(t, l.drain(), 2)

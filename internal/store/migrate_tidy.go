@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
 
@@ -20,7 +21,7 @@ func (r *migrationRun) renameCounters(ctx context.Context) error {
 		return err
 	}
 	renamed, odd := map[string]string{}, map[string]bool{}
-	err = r.hash(ctx, r.keys.counters(), func(field, value string) {
+	err = r.hash(ctx, r.keys.Counters(), func(field, value string) {
 		if public := publicCounter(field, names); public != field {
 			if _, err := strconv.ParseInt(value, 10, 64); err != nil { // it cannot be added to another
 				odd[field] = true
@@ -33,7 +34,7 @@ func (r *migrationRun) renameCounters(ctx context.Context) error {
 		return err
 	}
 	if len(odd) > 0 {
-		r.leave(r.keys.counters(), fmt.Sprintf("%d counters with a token in their name whose value is no integer", len(odd)), false)
+		r.leave(r.keys.Counters(), fmt.Sprintf("%d counters with a token in their name whose value is no integer", len(odd)), false)
 	}
 	for _, field := range sorted(renamed) {
 		if err := r.fix(ctx, &r.done.Renamed, scriptMigrateCounter, field, renamed[field]); err != nil {
@@ -71,7 +72,7 @@ func (r *migrationRun) removeGauges(ctx context.Context) error {
 	if r.Back {
 		return nil
 	}
-	for _, gauge := range []string{r.keys.batchGauge(), r.keys.eventGauge()} {
+	for _, gauge := range []string{r.keys.BatchGauge(), r.keys.EventGauge()} {
 		var zero []string
 		err := r.hash(ctx, gauge, func(token, value string) {
 			if value == "0" {
@@ -92,16 +93,16 @@ func (r *migrationRun) removeGauges(ctx context.Context) error {
 
 // hash reads a hash, a page at a time.
 func (r *migrationRun) hash(ctx context.Context, key string, each func(field, value string)) error {
-	return wrap("migrate", r.store.members(ctx, key, "hash", 0, pairs(each)))
+	return rdb.Wrap("migrate", r.store.redis.EachPage(ctx, key, rdb.Hash, 0, rdb.Pairs(each)))
 }
 
 // fix runs a script, which returns how much it has done; a dry run counts one.
-func (r *migrationRun) fix(ctx context.Context, done *int, script *script, args ...any) error {
+func (r *migrationRun) fix(ctx context.Context, done *int, script *rdb.Script, args ...any) error {
 	if !r.Apply {
 		*done++
 		return nil
 	}
-	n, err := r.store.run(ctx, script, args...).Int()
+	n, err := r.store.redis.Run(ctx, script, args...).Int()
 	*done += n
-	return wrap("migrate", err)
+	return rdb.Wrap("migrate", err)
 }

@@ -10,15 +10,15 @@ import (
 	"pgregory.net/rapid"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
 
 // randomSteps is how many steps there are at least, on each engine, unless [randomTime] ends them. The race detector makes them
 // slow, and with -short there are fewer too.
 func randomSteps() int {
-	if storetest.RaceDetector || testing.Short() {
+	if rdbtest.RaceDetector || testing.Short() {
 		return 10_000
 	}
 	return 100_000
@@ -33,7 +33,7 @@ const randomTime = 4 * time.Minute
 // time.
 func TestRandomStepsAgainstAModel(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		t.Parallel()
 		one := newFixture(t, server, func(o *store.Options) { o.Abreast = 1 })
 		two := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })

@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
 // What a search for the oldest batches asks of Redis in one round trip, and in all.
@@ -61,16 +60,16 @@ func (o *oldestSearch) fill(ctx context.Context, subscribers []bus.Subscriber) e
 // walk looks at the next batches, and takes those whose batches it finds out of missing.
 func (o *oldestSearch) walk(ctx context.Context, missing map[bus.Token]bool) error {
 	s := o.store
-	batches, err := s.redis.ZRangeWithScores(ctx, s.keys.batchesIndex(), o.next, o.next+batchesPerTrip-1).Result()
+	batches, err := s.redis.ZRangeWithScores(ctx, s.keys.BatchesIndex(), o.next, o.next+batchesPerTrip-1).Result()
 	if err != nil {
-		return wrap("list batches", err)
+		return rdb.Wrap("list batches", err)
 	}
 	o.next += batchesPerTrip
 	o.done = len(batches) == 0 || o.next >= o.max
-	owners := make([]*redis.StringCmd, len(batches))
-	err = s.pipelinedReads(ctx, "list batches", func(pipe redis.Pipeliner) {
+	owners := make([]rdb.Reply[string], len(batches))
+	err = s.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
 		for i, batch := range batches {
-			owners[i] = pipe.LIndex(ctx, s.keys.batch(bus.BatchID(batch.Member.(string))), 0)
+			owners[i] = pipe.LIndex(ctx, s.keys.Batch(bus.BatchID(batch.Member.(string))), 0)
 		}
 	})
 	if err != nil {

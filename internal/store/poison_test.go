@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/storetest"
 )
 
 // What something else than this program does to a subscriber's data.
@@ -43,7 +43,7 @@ var poisons = []struct {
 // TestAPoisonedSubscriberHarmsNobodyElse publishes to two subscribers and delivers, while the data of one has been tampered with:
 // before the publish, and between publish and delivery.
 func TestAPoisonedSubscriberHarmsNobodyElse(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, c := range poisons {
 			for _, early := range []bool{true, false} {
 				require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
@@ -83,7 +83,7 @@ func TestAPoisonedSubscriberHarmsNobodyElse(t *testing.T) {
 
 // TestAPoisonedGaugeHindersNoPublish publishes to a subscriber who is being served, whose gauge says nothing.
 func TestAPoisonedGaugeHindersNoPublish(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, whole := range []bool{true, false} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)
@@ -109,7 +109,7 @@ func TestAPoisonedGaugeHindersNoPublish(t *testing.T) {
 }
 
 func TestAPoisonedJobIsPutOffAndTold(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, 0, 1, "widgets")
@@ -129,7 +129,7 @@ func TestAPoisonedJobIsPutOffAndTold(t *testing.T) {
 }
 
 func TestAPoisonedSubscriberCanBeDeleted(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, key := range []string{"subscriber:", "batches:line:"} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)
@@ -143,7 +143,7 @@ func TestAPoisonedSubscriberCanBeDeleted(t *testing.T) {
 }
 
 func TestDropOldestGetsPastWhatIsWrong(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, time.Hour, 1, "widgets")

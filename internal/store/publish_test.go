@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/storetest"
 )
 
 // TestAPublishThatFailsWritesNothing has each key that a publish writes for all subscribers be of another type, and a publish fail
 // that would open a batch, or that would fill one.
 func TestAPublishThatFailsWritesNothing(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, key := range []string{"batches:index", "jobs:index:main", "jobs:scheduled:main", "jobs:instant:main", "topics"} {
 			for _, batch := range []string{"opened", "filled"} {
 				require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
@@ -53,7 +53,7 @@ func TestAPublishThatFailsWritesNothing(t *testing.T) {
 // TestAPublishOpensSoManyBatchesAtMost counts what a publish would open: 50,000 are stored, one more is refused, and changes
 // nothing, even the topic's publisher.
 func TestAPublishOpensSoManyBatchesAtMost(t *testing.T) {
-	server := storetest.Real(t)
+	server := rdbtest.Real(t)
 	f := newFixture(t, server)
 	ctx := t.Context()
 	event := packed(t, "widgets", 1)
@@ -92,7 +92,7 @@ func TestAPublishOpensSoManyBatchesAtMost(t *testing.T) {
 
 // TestWhatFitsIntoOpenBatchesOpensNone publishes where most events have room.
 func TestWhatFitsIntoOpenBatchesOpensNone(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, time.Hour, 5, "widgets")
 		next := 1

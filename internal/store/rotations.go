@@ -8,9 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
 // RotateToken begins to change a client's token: it makes another one for the same client, and gives it the subscription and all that is
@@ -18,14 +17,14 @@ import (
 // subscription, until [Store.FinishRotation]. A rotation that was begun goes on with the token that was made then; fresh is used otherwise.
 // It fails with [bus.ErrTokenUnknown] or [bus.ErrUnavailable].
 func (s *Store) RotateToken(ctx context.Context, old, fresh bus.Token) (token bus.Token, name bus.ClientName, err error) {
-	found, err := s.change(ctx, call{scriptTokenRotate, []any{string(old), string(fresh)}}).StringSlice()
+	change := s.redis.Change(ctx, scriptTokenRotate, string(old), string(fresh))
 	switch {
-	case judge(err) == answered && len(found) < 2 && (err == nil || err == redis.Nil):
+	case change.Err != nil:
+		return "", "", rdb.Wrap("rotate token", change.Err)
+	case !change.Changed:
 		return "", "", bus.ErrTokenUnknown
-	case err != nil:
-		return "", "", wrap("rotate token", err)
 	}
-	return bus.Token(found[1]), bus.ClientName(found[0]), nil
+	return bus.Token(change.Text(1)), bus.ClientName(change.Text(0)), nil
 }
 
 // Relabelling says how far the batches of a token that is being changed have been relabelled. Its text can be kept by whoever asks.
@@ -67,9 +66,9 @@ func (s *Store) Relabel(ctx context.Context, old bus.Token, r Relabelling, withi
 		if s.SteadySince().UnixMilli() >= r.began {
 			r = BeginRelabelling()
 		}
-		last, err := s.run(ctx, scriptTokenRelabel, string(old), r.score, r.bid, relabelledPerStep).StringSlice()
+		last, err := s.redis.Run(ctx, scriptTokenRelabel, string(old), r.score, r.bid, relabelledPerStep).Strings()
 		if err != nil {
-			return r, false, wrap("rotate token", err)
+			return r, false, rdb.Wrap("rotate token", err)
 		}
 		if len(last) == 0 {
 			return r, s.SteadySince().UnixMilli() < r.began, nil
@@ -86,12 +85,12 @@ func (s *Store) FinishRotation(ctx context.Context, old bus.Token) error {
 	if err := s.DeleteToken(ctx, old); err != nil {
 		return err
 	}
-	return wrap("rotate token", s.change(ctx, call{args: []any{"hdel", s.keys.rotations(), string(old)}}).Err())
+	return s.change(ctx, "rotate token", scriptTokenRotated, string(old))
 }
 
 // Holder returns the token that a token's subscription belongs to: the new one while that is being changed, else itself. It fails
 // with [bus.ErrUnavailable].
 func (s *Store) Holder(ctx context.Context, token bus.Token) (bus.Token, error) {
-	heir, err := s.redis.HGet(ctx, s.keys.rotations(), string(token)).Result()
-	return cmp.Or(bus.Token(heir), token), wrap("read rotation", err)
+	heir, err := s.redis.HGet(ctx, s.keys.Rotations(), string(token)).Result()
+	return cmp.Or(bus.Token(heir), token), rdb.Wrap("read rotation", err)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/storetest"
 )
 
 const alice2 = bus.Token("alice--2")
@@ -54,7 +54,7 @@ func (f *fixture) deliver(worker bus.WorkerID, ms int) (bus.Token, []int) {
 // more is published.
 func TestARotationMovesTheQueueInOrder(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, 10*time.Millisecond, 2, "cats", "dogs")
@@ -108,7 +108,7 @@ func TestARotationMovesTheQueueInOrder(t *testing.T) {
 // TestEitherTokenSpeaksForTheSubscriptionMeanwhile has the old token subscribe anew, leave a topic, and unsubscribe.
 func TestEitherTokenSpeaksForTheSubscriptionMeanwhile(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, 0, 1, "cats")
@@ -143,7 +143,7 @@ func TestEitherTokenSpeaksForTheSubscriptionMeanwhile(t *testing.T) {
 // TestARotationMovesManyBatches has more than one step can move, some of them delivered or dropped between two steps.
 func TestARotationMovesManyBatches(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, 0, 1, "cats")
@@ -171,10 +171,10 @@ func TestARotationMovesManyBatches(t *testing.T) {
 func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(40)
-	if storetest.RaceDetector { // which makes each step slow
+	if rdbtest.RaceDetector { // which makes each step slow
 		seeds = 10
 	}
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for seed := range seeds {
 			random := rand.New(rand.NewPCG(seed, 1))
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
@@ -237,7 +237,7 @@ func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 // asked for before: it must not give batches to the token in between, which is gone.
 func TestARelabellingGoesByTheTokenOfNow(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, 0, 1, "cats")
@@ -263,7 +263,7 @@ func TestARelabellingGoesByTheTokenOfNow(t *testing.T) {
 // TestWithItsLastTokenASubscriptionGoes removes the new token of a rotation, subscribes with the old one, and removes that.
 func TestWithItsLastTokenASubscriptionGoes(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, 0, 1, "cats")
@@ -280,7 +280,7 @@ func TestWithItsLastTokenASubscriptionGoes(t *testing.T) {
 // TestAMigrationBackWaitsForARotation finds it refused, dry or not, until the rotation is through, or nobody is left whose it is.
 func TestAMigrationBackWaitsForARotation(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, 0, 1, "cats")

@@ -8,9 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
 // Snapshot is what waits in the bus.
@@ -24,7 +23,7 @@ type Snapshot struct {
 	// Due is the number of deliveries that are due now or soon.
 	Due int64
 	// Memory is nil where Redis does not tell.
-	Memory *Memory
+	Memory *rdb.Memory
 }
 
 // Backlog is what waits for one subscriber.
@@ -51,16 +50,16 @@ func (s *Store) Snapshot(ctx context.Context, until time.Time) (Snapshot, error)
 	memory, err := s.Memory(ctx)
 	if err == nil {
 		snapshot.Memory = &memory
-	} else if !errors.Is(err, ErrMemoryUnknown) {
+	} else if !errors.Is(err, rdb.ErrMemoryUnknown) {
 		return snapshot, err
 	}
-	instant, scheduled := map[bus.Queue]*redis.IntCmd{}, map[bus.Queue]*redis.IntCmd{}
-	var due *redis.IntCmd
-	err = s.pipelined(ctx, "count jobs", func(pipe redis.Pipeliner) {
+	instant, scheduled := map[bus.Queue]rdb.Reply[int64]{}, map[bus.Queue]rdb.Reply[int64]{}
+	var due rdb.Reply[int64]
+	err = s.redis.Pipelined(ctx, "count jobs", func(pipe rdb.Commands) {
 		for _, q := range bus.Queues {
-			instant[q], scheduled[q] = pipe.LLen(ctx, s.keys.instant(q)), pipe.ZCard(ctx, s.keys.scheduled(q))
+			instant[q], scheduled[q] = pipe.LLen(ctx, s.keys.Instant(q)), pipe.ZCard(ctx, s.keys.Scheduled(q))
 		}
-		due = pipe.ZCount(ctx, s.keys.scheduled(bus.QueueMain), "-inf", strconv.FormatInt(until.UnixMilli(), 10))
+		due = pipe.ZCount(ctx, s.keys.Scheduled(bus.QueueMain), "-inf", strconv.FormatInt(until.UnixMilli(), 10))
 	})
 	if err != nil {
 		return snapshot, err
@@ -74,11 +73,11 @@ func (s *Store) Snapshot(ctx context.Context, until time.Time) (Snapshot, error)
 }
 
 func (s *Store) backlogs(ctx context.Context) (backlogs []Backlog, damaged []string, err error) {
-	var subscribed *redis.StringSliceCmd
-	var names, events, batches *redis.MapStringStringCmd
-	err = s.pipelined(ctx, "list backlogs", func(pipe redis.Pipeliner) {
-		subscribed, names = pipe.SMembers(ctx, s.keys.subscribers()), pipe.HGetAll(ctx, s.keys.tokens())
-		events, batches = pipe.HGetAll(ctx, s.keys.eventGauge()), pipe.HGetAll(ctx, s.keys.batchGauge())
+	var subscribed rdb.Reply[[]string]
+	var names, events, batches rdb.Reply[map[string]string]
+	err = s.redis.Pipelined(ctx, "list backlogs", func(pipe rdb.Commands) {
+		subscribed, names = pipe.SMembers(ctx, s.keys.Subscribers()), pipe.HGetAll(ctx, s.keys.Tokens())
+		events, batches = pipe.HGetAll(ctx, s.keys.EventGauge()), pipe.HGetAll(ctx, s.keys.BatchGauge())
 	})
 	if err != nil {
 		return nil, nil, err
@@ -105,7 +104,7 @@ func (s *Store) backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 		w := waiting[i]
 		points, known := health[token]
 		if !known {
-			damaged = append(damaged, keys{}.subscriber(publicToken(w.Token, names.Val()[token])))
+			damaged = append(damaged, Keys{}.Subscriber(publicToken(w.Token, names.Val()[token])))
 		}
 		backlogs[i] = Backlog{
 			Client: bus.PublicName(w.Token, bus.ClientName(names.Val()[token])),
@@ -120,10 +119,10 @@ func (s *Store) backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 func (s *Store) readHealth(ctx context.Context, tokens []string) (map[string]int, error) {
 	health := make(map[string]int, len(tokens))
 	for some := range slices.Chunk(tokens, batchesPerTrip) {
-		points := make([]*redis.SliceCmd, len(some))
-		err := s.pipelinedReads(ctx, "read health", func(pipe redis.Pipeliner) {
+		points := make([]rdb.Reply[[]any], len(some))
+		err := s.redis.Reads(ctx, "read health", func(pipe rdb.Commands) {
 			for i, token := range some {
-				points[i] = pipe.HMGet(ctx, s.keys.subscriber(bus.Token(token)), "health_points")
+				points[i] = pipe.HMGet(ctx, s.keys.Subscriber(bus.Token(token)), "health_points")
 			}
 		})
 		if err != nil {
@@ -138,20 +137,5 @@ func (s *Store) readHealth(ctx context.Context, tokens []string) (map[string]int
 	return health, nil
 }
 
-// CPU is how much processor time Redis has taken since its start.
-type CPU struct{ User, System time.Duration }
-
-// CPU asks Redis for its processor time; zero where it does not tell.
-func (s *Store) CPU(ctx context.Context) (CPU, error) {
-	info, err := s.redis.Info(ctx, "cpu").Result()
-	if judge(err) == answered { // also when it does not know the question
-		fields := infoFields(info)
-		return CPU{seconds(fields["used_cpu_user"]), seconds(fields["used_cpu_sys"])}, nil
-	}
-	return CPU{}, wrap("cpu", err)
-}
-
-func seconds(text string) time.Duration {
-	n, _ := strconv.ParseFloat(text, 64)
-	return time.Duration(n * float64(time.Second))
-}
+// CPU is [rdb.Client.CPU].
+func (s *Store) CPU(ctx context.Context) (rdb.CPU, error) { return s.redis.Client().CPU(ctx) }

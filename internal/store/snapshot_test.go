@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
 
 func TestPublishTellsWhoGotTheEvents(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Noop, URL: "https://x.example/"}, 64)
 		require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestPublishTellsWhoGotTheEvents(t *testing.T) {
 }
 
 func TestAcquireTellsWhenABatchWasDue(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 100*time.Millisecond, 2, "widgets")
 		f.publish("widgets", 1, 3, 7)
@@ -63,7 +63,7 @@ func TestAcquireTellsWhenABatchWasDue(t *testing.T) {
 }
 
 func TestSnapshot(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, 100*time.Millisecond, 2, "widgets")
@@ -96,7 +96,7 @@ func TestSnapshot(t *testing.T) {
 
 // TestASnapshotGetsPastWhatIsPoisoned looks at everybody else when the data of one has been tampered with.
 func TestASnapshotGetsPastWhatIsPoisoned(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, c := range poisons {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)

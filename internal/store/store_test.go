@@ -16,12 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 const (
 	publisher = bus.Token("publisher--1")
@@ -41,8 +43,13 @@ type fixture struct {
 	raw *redis.Client
 }
 
-func newFixture(t testing.TB, server *storetest.Server, adjust ...func(*store.Options)) *fixture {
-	f := &fixture{server.Open(t, adjust...), t, server.Raw}
+func newFixture(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Options)) *fixture {
+	return newFixtureOn(t, server, storetest.Open(t, server, adjust...))
+}
+
+// newFixtureOn is newFixture for a store that the test has opened by itself.
+func newFixtureOn(t testing.TB, server *rdbtest.Server, st *store.Store) *fixture {
+	f := &fixture{st, t, server.Raw}
 	f.register()
 	return f
 }
@@ -174,7 +181,7 @@ func dump(t testing.TB, raw *redis.Client) map[string]string {
 func keysOf(all map[string]string) []string { return slices.Sorted(maps.Keys(all)) }
 
 func TestPublishWritesTheDocumentedLayout(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 500*time.Millisecond, 100, "widgets")
 		f.publish("widgets", 1, 2, 0)
@@ -214,8 +221,8 @@ func TestPublishWritesTheDocumentedLayout(t *testing.T) {
 }
 
 func TestPublishUnderANamespace(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		f := newFixture(t, server, func(o *store.Options) { o.Namespace = "rm:" })
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixtureOn(t, server, store.New(server.Open(t).Partition("rm:"), store.Options{}))
 		f.subscribe(alice, 0, 100, "widgets")
 		f.publish("widgets", 1, 1, 0)
 		task := f.acquire("w1", 1)
@@ -228,7 +235,7 @@ func TestPublishUnderANamespace(t *testing.T) {
 }
 
 func TestPublishFillsAndOpensBatches(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, time.Second, 3, "widgets")
 		f.subscribe(bob, time.Second, 10, "widgets")
@@ -256,7 +263,7 @@ func TestPublishFillsAndOpensBatches(t *testing.T) {
 }
 
 func TestPublishManyAtOnce(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 2600, "widgets")
 		f.publish("widgets", 1, 6000, 0)
@@ -277,7 +284,7 @@ func TestPublishManyAtOnce(t *testing.T) {
 }
 
 func TestPublishHonoursALoweredMaximum(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, time.Second, 100, "widgets")
 		f.publish("widgets", 1, 5, 0)
@@ -290,7 +297,7 @@ func TestPublishHonoursALoweredMaximum(t *testing.T) {
 }
 
 func TestATopicBelongsToItsFirstPublisher(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 1, 0)
@@ -308,7 +315,7 @@ func TestATopicBelongsToItsFirstPublisher(t *testing.T) {
 }
 
 func TestADeliveryLeavesNothingBehind(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 500*time.Millisecond, 100, "widgets")
 		f.publish("widgets", 1, 3, 0)
@@ -341,7 +348,7 @@ func TestADeliveryLeavesNothingBehind(t *testing.T) {
 }
 
 func TestABatchWrittenByHandIsDelivered(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		const bid = "AAAABBBBCCCCDDDD-_-_"
@@ -360,7 +367,7 @@ func TestABatchWrittenByHandIsDelivered(t *testing.T) {
 }
 
 func TestAFailedDeliveryIsPutOff(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 100, "widgets")
 		f.publish("widgets", 1, 1, 0)
@@ -383,7 +390,7 @@ func TestAFailedDeliveryIsPutOff(t *testing.T) {
 }
 
 func TestBatchesTakeTurns(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 2, "widgets")
 		f.subscribe(bob, 0, 2, "gadgets")
@@ -413,7 +420,7 @@ func TestBatchesTakeTurns(t *testing.T) {
 }
 
 func TestABatchThatWaitsGoesOnFilling(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 3, "widgets")
 		f.publish("widgets", 1, 1, 0)
@@ -433,7 +440,7 @@ func TestABatchThatWaitsGoesOnFilling(t *testing.T) {
 }
 
 func TestTwoAbreast(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 4, 0)
@@ -454,7 +461,7 @@ func TestTwoAbreast(t *testing.T) {
 }
 
 func TestAPublishSendsBatchesStraightToTheLine(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		instant := func() int64 { return f.raw.LLen(ctx, "jobs:instant:main").Val() }
@@ -488,7 +495,7 @@ func TestAPublishSendsBatchesStraightToTheLine(t *testing.T) {
 }
 
 func TestAPublishPassesNoBatchThatIsNotInTheLineYet(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 2, 0)
@@ -507,7 +514,7 @@ func TestAPublishPassesNoBatchThatIsNotInTheLineYet(t *testing.T) {
 
 // TestWorkersWithDifferentSettings changes how many batches are delivered at once while workers run.
 func TestWorkersWithDifferentSettings(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		one := newFixture(t, server, func(o *store.Options) { o.Abreast = 1 })
 		two := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
 		one.subscribe(alice, 0, 1, "widgets")
@@ -531,7 +538,7 @@ func TestWorkersWithDifferentSettings(t *testing.T) {
 }
 
 func TestALineRecoversFromABatchThatVanished(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 2, 0)
@@ -547,7 +554,7 @@ func TestALineRecoversFromABatchThatVanished(t *testing.T) {
 }
 
 func TestAPublishDoesNotJoinALineThatNobodyMoves(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, job := range []bool{true, false} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)
@@ -573,7 +580,7 @@ func TestAPublishDoesNotJoinALineThatNobodyMoves(t *testing.T) {
 }
 
 func TestASubscriberWhoReturnsIsTriedAtOnce(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, deleted := range []bool{true, false} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
@@ -593,7 +600,7 @@ func TestASubscriberWhoReturnsIsTriedAtOnce(t *testing.T) {
 }
 
 func TestSettleAndAcquire(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 2, 0)
@@ -611,7 +618,7 @@ func TestSettleAndAcquire(t *testing.T) {
 }
 
 func TestAJobWhoseAnswerWasLostIsTakenAgain(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 2, 0)
@@ -624,7 +631,7 @@ func TestAJobWhoseAnswerWasLostIsTakenAgain(t *testing.T) {
 }
 
 func TestScriptsSurviveAFlush(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 2, 0)
@@ -641,7 +648,7 @@ func TestScriptsSurviveAFlush(t *testing.T) {
 
 // TestASettleComesBeforeTheAcquireBehindIt has Redis know the script of the second, and not yet that of the first.
 func TestASettleComesBeforeTheAcquireBehindIt(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		for name, meanwhile := range map[string]func(){
@@ -668,7 +675,7 @@ func TestASettleComesBeforeTheAcquireBehindIt(t *testing.T) {
 }
 
 func TestAScrubbedWorkerDoesNoHarm(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, 0, 1, "widgets")
@@ -695,7 +702,7 @@ func TestAScrubbedWorkerDoesNoHarm(t *testing.T) {
 }
 
 func TestScrubWorkersForgetsThem(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, 0, 1, "widgets")
@@ -712,7 +719,7 @@ func TestScrubWorkersForgetsThem(t *testing.T) {
 }
 
 func TestAWorkerThatRetiresLeavesNothing(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 1, 0)
@@ -729,7 +736,7 @@ func TestAWorkerThatRetiresLeavesNothing(t *testing.T) {
 }
 
 func TestJobsAreUnique(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		job := bus.Job{Name: bus.JobScrubQueues}
@@ -762,7 +769,7 @@ func TestJobsAreUnique(t *testing.T) {
 }
 
 func TestScheduleIsBounded(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, time.Second, 2, "widgets")
 		f.subscribe(bob, time.Second, 2, "widgets")
@@ -781,7 +788,7 @@ func TestScheduleIsBounded(t *testing.T) {
 }
 
 func TestWaiter(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
 		waiter := f.NewWaiter(bus.QueueMain, time.Minute)
@@ -805,7 +812,7 @@ func TestWaiter(t *testing.T) {
 }
 
 func TestSubscriptions(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"a", "b"}, Callback: "https://a.example/"}, start))
@@ -845,7 +852,7 @@ func TestSubscriptions(t *testing.T) {
 }
 
 func TestBatchesOfADeletedSubscriberAreDropped(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, time.Hour, 2, "widgets")
@@ -866,7 +873,7 @@ func TestBatchesOfADeletedSubscriberAreDropped(t *testing.T) {
 }
 
 func TestSubscribersTellTheirOldestEvent(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, time.Hour, 1, "widgets")
 		f.publish("widgets", 1, 600, 0) // more batches than one trip looks at
@@ -885,7 +892,7 @@ func TestSubscribersTellTheirOldestEvent(t *testing.T) {
 }
 
 func TestListingManySubscribersIsQuick(t *testing.T) {
-	f := newFixture(t, storetest.Real(t))
+	f := newFixture(t, rdbtest.Real(t))
 	for i := range 1000 {
 		token := bus.Token(fmt.Sprintf("s%d", i))
 		require.NoError(t, f.PutToken(t.Context(), token, "s"))
@@ -903,14 +910,14 @@ func TestListingManySubscribersIsQuick(t *testing.T) {
 	}
 	t.Logf("listed 1,000 subscribers in %v", quickest)
 	within := 100 * time.Millisecond
-	if storetest.RaceDetector {
+	if rdbtest.RaceDetector {
 		within *= 10 // that is how much it slows programs down
 	}
 	assert.Less(t, quickest, within)
 }
 
 func TestDeleteTopic(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, time.Second, 100, "widgets", "gadgets")
@@ -928,7 +935,7 @@ func TestDeleteTopic(t *testing.T) {
 }
 
 func TestTokens(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		require.NoError(t, f.AddToken(ctx, alice, "other"))
@@ -948,11 +955,9 @@ func TestTokens(t *testing.T) {
 }
 
 func TestRedisAwayIsAnErrorAndIsToldOnce(t *testing.T) {
-	server := storetest.Real(t)
-	var changes []bool
-	f := newFixture(t, server, func(o *store.Options) {
-		o.OnLink = func(err error) { changes = append(changes, err == nil) }
-	})
+	server := rdbtest.Real(t)
+	var log rdbtest.Buffer
+	f := newFixtureOn(t, server, store.New(server.Open(t, log.LogTo).Partition(""), store.Options{}))
 	ctx := t.Context()
 	require.NoError(t, f.Ping(ctx))
 	server.Kill(t)
@@ -966,16 +971,13 @@ func TestRedisAwayIsAnErrorAndIsToldOnce(t *testing.T) {
 	task, err := f.Acquire(ctx, bus.QueueMain, "w1", bus.Failing, start)
 	require.NoError(t, err)
 	assert.Nil(t, task)
-	assert.Equal(t, []bool{false, true}, changes)
+	assert.Regexp(t, `^.*ERROR.*redis unavailable, retrying.*\n.*INFO.*redis available again.*\n$`, log.String())
 }
 
 func TestAFullRedisTakesNothingInAndGoesOnDelivering(t *testing.T) {
-	server := storetest.Real(t)
-	refusals := 0
-	f := newFixture(t, server, func(o *store.Options) {
-		o.OnLink = func(err error) { t.Errorf("it is not away: %v", err) }
-		o.OnRefusal = func(error) { refusals++ }
-	})
+	server := rdbtest.Real(t)
+	var log rdbtest.Buffer
+	f := newFixtureOn(t, server, store.New(server.Open(t, log.LogTo).Partition(""), store.Options{}))
 	ctx := t.Context()
 	f.subscribe(alice, time.Second, 2, "widgets")
 	f.publish("widgets", 1, 5, 0)
@@ -989,7 +991,7 @@ func TestAFullRedisTakesNothingInAndGoesOnDelivering(t *testing.T) {
 	require.ErrorIs(t, f.Publish(ctx, p), bus.ErrUnavailable)
 	require.ErrorIs(t, f.Subscribe(ctx, bob, bus.Subscription{Callback: "https://b.example/"}, start), bus.ErrUnavailable)
 	assert.Equal(t, before, dump(t, f.raw), "nothing is half-written")
-	assert.Equal(t, 1, refusals, "it is told once")
+	assert.Regexp(t, `^.*ERROR.*redis refuses calls.*\n$`, log.String(), "it is logged once, and Redis is not unavailable")
 
 	waiter := f.NewWaiter(bus.QueueMain, time.Minute)
 	defer waiter.Close()
@@ -1016,7 +1018,7 @@ func TestAFullRedisTakesNothingInAndGoesOnDelivering(t *testing.T) {
 }
 
 func TestAFailedPublishDoesNotUseItsKeyUp(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, 0, 1, "widgets")
@@ -1033,7 +1035,7 @@ func TestAFailedPublishDoesNotUseItsKeyUp(t *testing.T) {
 }
 
 func TestASubscriberThatFailedIsLeftAlone(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 1, "widgets")
 		f.publish("widgets", 1, 4, 0)
@@ -1062,7 +1064,7 @@ func TestASubscriberThatFailedIsLeftAlone(t *testing.T) {
 }
 
 func TestARemovedTokenCanNeitherPublishNorSubscribe(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		require.NoError(t, f.DeleteToken(ctx, alice))
@@ -1074,7 +1076,7 @@ func TestARemovedTokenCanNeitherPublishNorSubscribe(t *testing.T) {
 }
 
 func TestATopicBelongsToAllTokensOfItsPublisher(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.publish("widgets", 1, 1, 0)
@@ -1092,7 +1094,7 @@ func TestATopicBelongsToAllTokensOfItsPublisher(t *testing.T) {
 }
 
 func TestAShorterTimeoutHoldsForTheOpenBatch(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, time.Hour, 100, "widgets")
 		f.publish("widgets", 1, 1, 0)
@@ -1106,7 +1108,7 @@ func TestAShorterTimeoutHoldsForTheOpenBatch(t *testing.T) {
 }
 
 func TestForeignBytesDoNotStopAThread(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, 0, 100, "widgets")
@@ -1130,7 +1132,7 @@ func TestForeignBytesDoNotStopAThread(t *testing.T) {
 
 // TestForeignSettingsDoNotStopAPublish has something else than the bus write what a worker notes of a subscriber.
 func TestForeignSettingsDoNotStopAPublish(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, 0, 100, "widgets")
 		for _, abreast := range []string{"0", "-1", "many", ""} {
@@ -1146,7 +1148,7 @@ func TestForeignSettingsDoNotStopAPublish(t *testing.T) {
 }
 
 func TestHousekeepingOfDeadWorkersIsPutBackWithoutAJob(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		for _, name := range []bus.JobName{bus.JobScrubQueues, bus.JobScrubWorkers} {
@@ -1163,7 +1165,7 @@ func TestHousekeepingOfDeadWorkersIsPutBackWithoutAJob(t *testing.T) {
 }
 
 func TestAPublishIsOneRoundTrip(t *testing.T) {
-	server := storetest.Real(t)
+	server := rdbtest.Real(t)
 	f := newFixture(t, server)
 	for i := range 50 {
 		token := bus.Token(fmt.Sprintf("s%d", i))
@@ -1208,7 +1210,7 @@ func commandsFromClients(t testing.TB, raw *redis.Client) int {
 }
 
 func TestDropOldest(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.subscribe(alice, time.Hour, 2, "widgets")
@@ -1244,7 +1246,7 @@ func TestDropOldest(t *testing.T) {
 }
 
 func TestDropOldestIsBoundedByEvents(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.subscribe(alice, time.Hour, 600, "widgets")
 		f.publish("widgets", 1, 3000, 0)
@@ -1256,7 +1258,7 @@ func TestDropOldestIsBoundedByEvents(t *testing.T) {
 }
 
 func TestDropOldestCleansTheIndexAndSparesDeepJobs(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		require.NoError(t, f.raw.ZAdd(ctx, "batches:index", redis.Z{Score: 1, Member: "gone"}).Err())
@@ -1282,11 +1284,11 @@ func TestDropOldestCleansTheIndexAndSparesDeepJobs(t *testing.T) {
 }
 
 func TestMemory(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		st := server.Open(t)
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		st := storetest.Open(t, server)
 		if server.IsEmbedded() {
 			_, err := st.Memory(t.Context())
-			assert.ErrorIs(t, err, store.ErrMemoryUnknown)
+			assert.ErrorIs(t, err, rdb.ErrMemoryUnknown)
 			return
 		}
 		memory, err := st.Memory(t.Context())

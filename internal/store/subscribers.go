@@ -30,42 +30,19 @@ func (s *Store) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscrip
 	for _, name := range sub.Topics {
 		args = append(args, string(name))
 	}
-	stored, err := s.change(ctx, call{scriptSubscriberPut, args}).Int64()
-	switch {
-	case err != nil:
-		return wrap("subscribe", err)
-	case stored == 0:
-		return bus.ErrTokenUnknown
-	}
-	return s.topicLimit(stored)
+	return s.change(ctx, "subscribe", scriptSubscriberPut, args...)
 }
 
 // Unsubscribe ends one subscription. It fails with [bus.ErrTopicUnknown], [bus.ErrNotSubscribed]
 // or [bus.ErrUnavailable].
 func (s *Store) Unsubscribe(ctx context.Context, token bus.Token, name bus.TopicName) error {
-	ended, err := s.change(ctx, call{scriptSubscriberUnsubscribe, []any{string(token), string(name)}}).Int()
-	switch {
-	case err != nil:
-		return wrap("unsubscribe", err)
-	case ended < 0:
-		return bus.ErrTopicUnknown
-	case ended == 0:
-		return bus.ErrNotSubscribed
-	}
-	return nil
+	return s.change(ctx, "unsubscribe", scriptSubscriberUnsubscribe, string(token), string(name))
 }
 
 // DeleteSubscriber removes a subscriber and its subscriptions. Its batches are dropped as they
 // come up. It fails with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
 func (s *Store) DeleteSubscriber(ctx context.Context, token bus.Token) error {
-	deleted, err := s.change(ctx, call{scriptSubscriberDelete, []any{string(token)}}).Int()
-	switch {
-	case err != nil:
-		return wrap("delete subscriber", err)
-	case deleted == 0:
-		return bus.ErrNotSubscribed
-	}
-	return nil
+	return s.change(ctx, "delete subscriber", scriptSubscriberDelete, string(token))
 }
 
 func parseSubscriber(hash map[string]string) bus.Subscriber {

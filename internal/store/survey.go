@@ -6,21 +6,14 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
-)
-
-// What one round trip of the checks asks of Redis: keys, and elements of one key.
-const (
-	keysPerTrip     = 500
-	elementsPerTrip = 1000
+	"routemaster/internal/rdb"
 )
 
 // survey is what a run of the checks has read. Nothing in it is certain while the bus runs.
 type survey struct {
 	store  *Store
-	keys   keys
+	keys   Keys
 	layout layout
 
 	names       map[string]string // client's name, by token
@@ -98,35 +91,36 @@ func newSurvey(s *Store) *survey {
 // is being delivered meanwhile is seen in the end as it was at first: not at all.
 func (v *survey) read(ctx context.Context) error {
 	k := v.keys
-	add := func(set map[string]bool) func([]string) {
-		return func(page []string) {
+	add := func(set map[string]bool) func([]string) error {
+		return func(page []string) error {
 			for _, member := range page {
 				set[member] = true
 			}
+			return nil
 		}
 	}
-	gauge := func(set func(*gauges, string)) func([]string) {
-		return pairs(func(token, value string) {
+	gauge := func(set func(*gauges, string)) func([]string) error {
+		return rdb.Pairs(func(token, value string) {
 			g := v.gauges[token]
 			set(&g, value)
 			v.gauges[token] = g
 		})
 	}
-	newest, err := v.store.redis.ZRevRangeWithScores(ctx, k.batchesIndex(), 0, 0).Result()
+	newest, err := v.store.redis.ZRevRangeWithScores(ctx, k.BatchesIndex(), 0, 0).Result()
 	if err != nil {
-		return wrap("check", err)
+		return rdb.Wrap("check", err)
 	}
 	for _, entry := range newest {
 		v.newest.saw(entry.Score)
 	}
 	err = errors.Join(
-		v.store.members(ctx, k.tokens(), "hash", 0, pairs(func(token, name string) { v.names[token] = name })),
-		v.store.members(ctx, k.rotations(), "hash", 0, pairs(func(old, token string) { v.rotations[old] = token })),
-		v.store.members(ctx, k.subscribers(), "set", 0, add(v.subscribers)),
-		v.store.members(ctx, k.topics(), "set", 0, add(v.topics)),
-		v.store.members(ctx, k.batchGauge(), "hash", 0, gauge(func(g *gauges, value string) { g.batches = value })),
-		v.store.members(ctx, k.eventGauge(), "hash", 0, gauge(func(g *gauges, value string) { g.events = value })),
-		v.store.members(ctx, k.batchesIndex(), "zset", 0, pairs(func(bid, _ string) {
+		v.store.redis.EachPage(ctx, k.Tokens(), rdb.Hash, 0, rdb.Pairs(func(token, name string) { v.names[token] = name })),
+		v.store.redis.EachPage(ctx, k.Rotations(), rdb.Hash, 0, rdb.Pairs(func(old, token string) { v.rotations[old] = token })),
+		v.store.redis.EachPage(ctx, k.Subscribers(), rdb.Set, 0, add(v.subscribers)),
+		v.store.redis.EachPage(ctx, k.Topics(), rdb.Set, 0, add(v.topics)),
+		v.store.redis.EachPage(ctx, k.BatchGauge(), rdb.Hash, 0, gauge(func(g *gauges, value string) { g.batches = value })),
+		v.store.redis.EachPage(ctx, k.EventGauge(), rdb.Hash, 0, gauge(func(g *gauges, value string) { g.events = value })),
+		v.store.redis.EachPage(ctx, k.BatchesIndex(), rdb.SortedSet, 0, rdb.Pairs(func(bid, _ string) {
 			b := v.batches[bid]
 			b.indexed = true
 			v.batches[bid] = b
@@ -138,107 +132,57 @@ func (v *survey) read(ctx context.Context) error {
 		}
 	}
 	if err != nil {
-		return wrap("check", err)
+		return rdb.Wrap("check", err)
 	}
-	return v.store.scanKeys(ctx, "check", v.keys.ns+"*", func(page []string) error { return wrap("check", v.readPage(ctx, page)) })
+	return rdb.Wrap("check", v.store.redis.EachKey(ctx, v.keys.Namespace+"*", func(page []string) error { return v.readPage(ctx, page) }))
 }
 
-func (v *survey) readQueue(ctx context.Context, q bus.Queue, register func([]string)) error {
+func (v *survey) readQueue(ctx context.Context, q bus.Queue, register func([]string) error) error {
 	jobs := v.queues[q].jobs
 	err := v.queues[q].instant.extend(ctx)
 	if errors.Is(err, errMoved) { // what is in doubt for that is looked for later
 		err = nil
 	}
 	return errors.Join(err,
-		v.store.members(ctx, v.keys.jobsIndex(q), "set", 0, func(page []string) {
+		v.store.redis.EachPage(ctx, v.keys.JobsIndex(q), rdb.Set, 0, func(page []string) error {
 			for _, packed := range page {
 				j := jobs[packed]
 				j.listed = true
 				jobs[packed] = j
 			}
+			return nil
 		}),
-		v.store.members(ctx, v.keys.scheduled(q), "zset", 0, pairs(func(packed, _ string) {
+		v.store.redis.EachPage(ctx, v.keys.Scheduled(q), rdb.SortedSet, 0, rdb.Pairs(func(packed, _ string) {
 			j := jobs[packed]
 			j.scheduled = true
 			jobs[packed] = j
 		})),
-		v.store.members(ctx, v.keys.pendingIndex(q), "set", 0, register),
+		v.store.redis.EachPage(ctx, v.keys.PendingIndex(q), rdb.Set, 0, register),
 	)
-}
-
-// pairs reads a page of names and values.
-func pairs(each func(name, value string)) func(page []string) {
-	return func(page []string) {
-		for i := 0; i+1 < len(page); i += 2 {
-			each(page[i], page[i+1])
-		}
-	}
-}
-
-// members reads a set, a sorted set or a hash from a cursor on, a page at a time.
-func (s *Store) members(ctx context.Context, key, kind string, cursor uint64, each func(page []string)) error {
-	for {
-		page, next, err := scan(ctx, s.redis, key, kind, cursor).Result()
-		if err != nil {
-			return err
-		}
-		each(page)
-		if cursor = next; cursor == 0 {
-			return nil
-		}
-	}
-}
-
-func scan(ctx context.Context, db redis.Cmdable, key, kind string, cursor uint64) *redis.ScanCmd {
-	switch kind {
-	case "hash":
-		return db.HScan(ctx, key, cursor, "", elementsPerTrip)
-	case "zset":
-		return db.ZScan(ctx, key, cursor, "", elementsPerTrip)
-	default:
-		return db.SScan(ctx, key, cursor, "", elementsPerTrip)
-	}
-}
-
-// scanKeys reads the names of the keys that match, a page at a time. What says what fails when Redis does.
-func (s *Store) scanKeys(ctx context.Context, what, match string, each func(page []string) error) error {
-	for cursor := uint64(0); ; {
-		page, next, err := s.redis.Scan(ctx, cursor, match, keysPerTrip).Result()
-		if err != nil {
-			return wrap(what, err)
-		}
-		if err := each(page); err != nil {
-			return err
-		}
-		if cursor = next; cursor == 0 {
-			return nil
-		}
-	}
 }
 
 // reading is a key under way: what was asked, and what to do with the answer.
 type reading struct {
 	key     string
-	answers []redis.Cmder
+	answers []rdb.AnyReply
 	take    func() error
 }
 
 func (v *survey) readPage(ctx context.Context, page []string) error {
 	var readings []reading
 	// Its error is that of one of the commands, each of which is looked at.
-	_, _ = v.store.redis.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	_ = v.store.redis.Pipelined(ctx, "check", func(pipe rdb.Commands) {
 		for _, key := range page {
 			answers, take := v.ask(ctx, pipe, key)
 			readings = append(readings, reading{key, answers, take})
 		}
-		return nil
 	})
 	for _, r := range readings {
 		for _, answer := range r.answers {
-			if err := answer.Err(); redis.HasErrorPrefix(err, "WRONGTYPE") {
+			if err := answer.Err(); rdb.HasCode(err, "WRONGTYPE") {
 				v.strange[r.key] = true
 				r.take = func() error { return nil }
-			} else if err != nil && !errors.Is(err, redis.Nil) {
+			} else if err != nil && !errors.Is(err, rdb.Nil) {
 				return err
 			}
 		}
@@ -250,18 +194,18 @@ func (v *survey) readPage(ctx context.Context, page []string) error {
 }
 
 // ask asks for what is to be known of a key.
-func (v *survey) ask(ctx context.Context, pipe redis.Pipeliner, key string) (answers []redis.Cmder, take func() error) {
+func (v *survey) ask(ctx context.Context, pipe rdb.Commands, key string) (answers []rdb.AnyReply, take func() error) {
 	f, rest := v.layout.family(v.keys, key)
 	switch f.of {
 	case batchKeys, originalKeys:
 		token, length := pipe.LIndex(ctx, key, 0), pipe.LLen(ctx, key)
-		return []redis.Cmder{token, length}, func() error {
+		return []rdb.AnyReply{token, length}, func() error {
 			v.takeBatch(rest, token.Val(), length.Val(), f.of == originalKeys)
 			return nil
 		}
 	case subscriberKeys:
 		fields := pipe.HMGet(ctx, key, "callback", "throttled_until")
-		return []redis.Cmder{fields}, func() error {
+		return []rdb.AnyReply{fields}, func() error {
 			v.callbacks[rest] = text(fields.Val()[0])
 			if fields.Val()[1] != nil {
 				v.failing[rest] = true
@@ -270,30 +214,30 @@ func (v *survey) ask(ctx context.Context, pipe redis.Pipeliner, key string) (ans
 		}
 	case topicKeys:
 		fields := pipe.HMGet(ctx, key, "publisher", "counter")
-		return []redis.Cmder{fields}, func() error {
+		return []rdb.AnyReply{fields}, func() error {
 			v.topicHashes[rest] = fields.Val()[0] != nil || fields.Val()[1] != nil
 			return nil
 		}
 	case subscriberTopicsKeys, topicSubscribersKeys, currentKeys, lineKeys:
-		page := scan(ctx, pipe, key, f.kind, 0)
-		return []redis.Cmder{page}, func() error {
+		page := rdb.Page(ctx, pipe, key, f.kind, 0)
+		return []rdb.AnyReply{page}, func() error {
 			each := v.taker(f.of, rest)
 			members, cursor := page.Val()
-			if each(members); cursor == 0 {
-				return nil
+			if err := each(members); err != nil || cursor == 0 {
+				return err
 			}
-			return v.store.members(ctx, key, f.kind, cursor, each)
+			return v.store.redis.EachPage(ctx, key, f.kind, cursor, each)
 		}
 	case pendingKeys:
-		jobs := pipe.LRange(ctx, key, -elementsPerTrip, -1)
-		return []redis.Cmder{jobs}, func() error {
+		jobs := pipe.LRange(ctx, key, -rdb.ElementsPerTrip, -1)
+		return []rdb.AnyReply{jobs}, func() error {
 			v.takePending(rest, jobs.Val())
 			return nil
 		}
 	default:
 		is := pipe.Type(ctx, key)
-		return []redis.Cmder{is}, func() error {
-			if is.Val() != f.kind && is.Val() != "none" {
+		return []rdb.AnyReply{is}, func() error {
+			if is.Val() != string(f.kind) && is.Val() != "none" {
 				v.strange[key] = true
 			}
 			return nil
@@ -322,29 +266,31 @@ func (v *survey) takeBatch(bid, token string, length int64, original bool) {
 }
 
 // taker returns what takes in the members of a key.
-func (v *survey) taker(of familyName, owner string) func(members []string) {
+func (v *survey) taker(of familyName, owner string) func(members []string) error {
 	side := v.topicsOf
 	switch of {
 	case currentKeys:
-		return func(members []string) {
+		return func(members []string) error {
 			for _, bid := range members {
 				if l := (listing{owner, bid}); !v.listed[l] { // it may be in line, too
 					v.listed[l] = false
 				}
 			}
+			return nil
 		}
 	case lineKeys:
-		return pairs(func(bid, _ string) { v.listed[listing{owner, bid}] = true })
+		return rdb.Pairs(func(bid, _ string) { v.listed[listing{owner, bid}] = true })
 	case topicSubscribersKeys:
 		side = v.subscribersOf
 	}
-	return func(members []string) {
+	return func(members []string) error {
 		if side[owner] == nil {
 			side[owner] = map[string]bool{}
 		}
 		for _, member := range members {
 			side[owner][member] = true
 		}
+		return nil
 	}
 }
 

@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
 // ruling is what is told of a violation that a script has confirmed, and what the script does about it; {} stands for
@@ -31,14 +30,14 @@ const notOurs = "is not as the bus writes it, so it is somebody else's"
 const scriptsPerTrip = 50
 
 // verify has a script check suspects, one each, and tells what it confirms.
-func (e *examination) verify(ctx context.Context, script *script, suspects []suspect, rulings map[string]ruling) error {
+func (e *examination) verify(ctx context.Context, script *rdb.Script, suspects []suspect, rulings map[string]ruling) error {
 	for some := range slices.Chunk(suspects, scriptsPerTrip) {
-		calls := make([]call, len(some))
+		calls := make([]rdb.Call, len(some))
 		for i, s := range some {
-			calls[i] = call{script, append([]any{e.fix}, s.args...)}
+			calls[i] = script.Call(append([]any{e.fix}, s.args...)...)
 		}
-		for i, cmd := range e.store.runAll(ctx, calls...) {
-			codes, err := cmd.StringSlice()
+		for i, result := range e.store.redis.RunAll(ctx, calls...) {
+			codes, err := result.Strings()
 			if err := e.excuse(some[i].about, err); err != nil {
 				return err
 			}
@@ -54,8 +53,8 @@ func (e *examination) verify(ctx context.Context, script *script, suspects []sus
 // excuse turns an error that is Redis' answer into a violation that is left alone: a script met something that
 // is not of its type. Others are returned.
 func (e *examination) excuse(what string, err error) error {
-	if err == nil || judge(err) != answered {
-		return wrap("check", err)
+	if err == nil || !rdb.Answered(err) {
+		return rdb.Wrap("check", err)
 	}
 	e.leave(what, "cannot be checked: %v", err)
 	return nil
@@ -76,9 +75,9 @@ func (e *examination) checkSingleKeys(ctx context.Context) error {
 // checkKeys tells which of the strange keys are there, and are not what the layout says. It also counts what the Ruby original
 // has left.
 func (e *examination) checkKeys(ctx context.Context) error {
-	for some := range slices.Chunk(sorted(e.strange), keysPerTrip) {
-		types := make([]*redis.StatusCmd, len(some))
-		err := e.store.pipelined(ctx, "check", func(pipe redis.Pipeliner) {
+	for some := range slices.Chunk(sorted(e.strange), rdb.KeysPerTrip) {
+		types := make([]rdb.Reply[string], len(some))
+		err := e.store.redis.Pipelined(ctx, "check", func(pipe rdb.Commands) {
 			for i, key := range some {
 				types[i] = pipe.Type(ctx, key)
 			}
@@ -89,7 +88,7 @@ func (e *examination) checkKeys(ctx context.Context) error {
 		for i, key := range some {
 			f, _ := e.layout.family(e.keys, key)
 			switch is := types[i].Val(); {
-			case is == "none" || is == f.kind:
+			case is == "none" || is == string(f.kind):
 			case f.kind == "":
 				e.leave(key, "is not a key of the layout")
 			default:
@@ -105,7 +104,7 @@ func (e *examination) checkKeys(ctx context.Context) error {
 		}
 	}
 	if originals > 0 {
-		e.leave(e.keys.original("{uid}"), "%d batches of the Ruby original, which rtm migrate moves; they, and what belongs to them, are left alone", originals)
+		e.leave(e.keys.Original("{uid}"), "%d batches of the Ruby original, which rtm migrate moves; they, and what belongs to them, are left alone", originals)
 	}
 	return nil
 }
@@ -114,13 +113,13 @@ func (e *examination) checkTopics(ctx context.Context) error {
 	var suspects []suspect
 	for _, name := range sorted(e.topicHashes) {
 		if !e.topics[name] || !e.topicHashes[name] {
-			suspects = append(suspects, suspect{[]any{name}, fixed(e.keys.topic(bus.TopicName(name))), name})
+			suspects = append(suspects, suspect{[]any{name}, fixed(e.keys.Topic(bus.TopicName(name))), name})
 		}
 	}
 	return e.verify(ctx, scriptCheckTopic, suspects, map[string]ruling{
-		"topic_unlisted":       {problem: "is not in " + keys{}.topics(), remedy: "added there"},
+		"topic_unlisted":       {problem: "is not in " + Keys{}.Topics(), remedy: "added there"},
 		"topic_foreign":        {problem: notOurs},
-		"topic_foreign_listed": {problem: notOurs + ", though " + keys{}.topics() + " lists it"},
+		"topic_foreign_listed": {problem: notOurs + ", though " + Keys{}.Topics() + " lists it"},
 	})
 }
 
@@ -134,7 +133,7 @@ func (e *examination) checkSubscribers(ctx context.Context) error {
 	}
 	var suspects []suspect
 	for _, token := range sorted(tokens) {
-		if !tokens[token] || e.strange[e.keys.subscriber(bus.Token(token))] { // the latter was told
+		if !tokens[token] || e.strange[e.keys.Subscriber(bus.Token(token))] { // the latter was told
 			continue
 		}
 		args := []any{token}
@@ -143,16 +142,16 @@ func (e *examination) checkSubscribers(ctx context.Context) error {
 				args = append(args, name)
 			}
 		}
-		suspects = append(suspects, suspect{args, fixed(e.keys.subscriber(bus.Token(token))), e.name(token)})
+		suspects = append(suspects, suspect{args, fixed(e.keys.Subscriber(bus.Token(token))), e.name(token)})
 	}
 	return e.verify(ctx, scriptCheckSubscriber, suspects, map[string]ruling{
-		"subscriber_unlisted": {problem: "is not in " + keys{}.subscribers(), remedy: "added there"},
-		"subscriber_remains":  {problem: "is what remains of a subscriber that is not in " + keys{}.subscribers(), remedy: "removed, with its subscriptions"},
+		"subscriber_unlisted": {problem: "is not in " + Keys{}.Subscribers(), remedy: "added there"},
+		"subscriber_remains":  {problem: "is what remains of a subscriber that is not in " + Keys{}.Subscribers(), remedy: "removed, with its subscriptions"},
 		"subscriber_silent":   {problem: "has no callback", remedy: "removed, with its subscriptions"},
-		"subscriber_idle":     {problem: "is not in " + keys{}.subscribers() + ", is subscribed to nothing, and nobody has its token: it may be somebody else's"},
+		"subscriber_idle":     {problem: "is not in " + Keys{}.Subscribers() + ", is subscribed to nothing, and nobody has its token: it may be somebody else's"},
 
 		"subscriber_foreign":        {problem: notOurs},
-		"subscriber_foreign_listed": {problem: notOurs + ", though " + keys{}.subscribers() + " lists it"},
+		"subscriber_foreign_listed": {problem: notOurs + ", though " + Keys{}.Subscribers() + " lists it"},
 	})
 }
 
@@ -177,22 +176,22 @@ func (e *examination) checkSubscriptions(ctx context.Context) error {
 	var suspects []suspect
 	told := func(key string) bool { return e.foreign[key] || e.strange[key] }
 	for s := range doubtful {
-		if told(e.keys.subscriberTopics(bus.Token(s.token))) || told(e.keys.topicSubscribers(bus.TopicName(s.name))) {
+		if told(e.keys.SubscriberTopics(bus.Token(s.token))) || told(e.keys.TopicSubscribers(bus.TopicName(s.name))) {
 			continue
 		}
 		suspects = append(suspects, suspect{
 			[]any{s.token, s.name},
 			func(code string) string {
 				if code == "subscribers_foreign" {
-					return e.keys.topicSubscribers(bus.TopicName(s.name))
+					return e.keys.TopicSubscribers(bus.TopicName(s.name))
 				}
-				return e.keys.subscriberTopics(bus.Token(s.token))
+				return e.keys.SubscriberTopics(bus.Token(s.token))
 			}, s.name,
 		})
 	}
 	return e.verify(ctx, scriptCheckSubscription, inOrder(suspects), map[string]ruling{
-		"subscription_half":      {problem: "and " + keys{}.topicSubscribers("{}") + " differ", remedy: "added to both"},
-		"subscription_topicless": {problem: "names {}, or is named there, which is not in " + keys{}.topics(), remedy: "added there"},
+		"subscription_half":      {problem: "and " + Keys{}.TopicSubscribers("{}") + " differ", remedy: "added to both"},
+		"subscription_topicless": {problem: "names {}, or is named there, which is not in " + Keys{}.Topics(), remedy: "added there"},
 		"subscription_dead":      {problem: "names {}, or is named there, and there is no such subscriber", remedy: "removed from both"},
 		"topics_foreign":         {problem: nobodys},
 		"subscribers_foreign":    {problem: nobodys},
@@ -221,10 +220,10 @@ func (e *examination) leaveForeignSets() {
 		e.foreign[key] = true
 	}
 	for _, token := range sorted(e.topicsOf) {
-		look(e.keys.subscriberTopics(bus.Token(token)), isToken(token), e.subscribers[token], e.topicsOf[token], isTopic)
+		look(e.keys.SubscriberTopics(bus.Token(token)), isToken(token), e.subscribers[token], e.topicsOf[token], isTopic)
 	}
 	for _, name := range sorted(e.subscribersOf) {
-		look(e.keys.topicSubscribers(bus.TopicName(name)), isTopic(name), e.topics[name], e.subscribersOf[name], isToken)
+		look(e.keys.TopicSubscribers(bus.TopicName(name)), isTopic(name), e.topics[name], e.subscribersOf[name], isToken)
 	}
 }
 
@@ -248,9 +247,9 @@ func (e *examination) checkListed(ctx context.Context) error {
 			[]any{l.token, l.bid, e.store.abreast, latest},
 			func(code string) string {
 				if strings.HasPrefix(code, "line") {
-					return e.keys.line(bus.Token(l.token))
+					return e.keys.Line(bus.Token(l.token))
 				}
-				return e.keys.current(bus.Token(l.token))
+				return e.keys.Current(bus.Token(l.token))
 			}, l.bid,
 		})
 	}
@@ -274,13 +273,13 @@ func (e *examination) checkWorkers(ctx context.Context) error {
 		for worker, jobs := range e.queues[q].holders {
 			if jobs > 1 || !e.queues[q].registered[worker] {
 				suspects = append(suspects, suspect{
-					[]any{string(q), worker}, fixed(e.keys.pending(q, bus.WorkerID(worker))), string(q),
+					[]any{string(q), worker}, fixed(e.keys.Pending(q, bus.WorkerID(worker))), string(q),
 				})
 			}
 		}
 	}
 	return e.verify(ctx, scriptCheckWorker, inOrder(suspects), map[string]ruling{
-		"worker_unlisted": {problem: "belongs to a worker that is not in " + keys{}.pendingIndex("{}"), remedy: "added there"},
+		"worker_unlisted": {problem: "belongs to a worker that is not in " + Keys{}.PendingIndex("{}"), remedy: "added there"},
 		"worker_foreign":  {problem: notOurs},
 		"worker_busy":     {problem: "has several jobs, must have one", remedy: "put back, all but the last"},
 	})

@@ -6,9 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
 
@@ -17,20 +16,14 @@ const sliceSize = 200
 
 // eachSlice calls a function with some members of a set at a time.
 func (s *Store) eachSlice(ctx context.Context, key string, each func([]string) error) error {
-	for cursor := uint64(0); ; {
-		page, next, err := scan(ctx, s.redis, key, "set", cursor).Result()
-		if err != nil {
-			return err
-		}
+	return s.redis.EachPage(ctx, key, rdb.Set, 0, func(page []string) error {
 		for some := range slices.Chunk(page, sliceSize) {
 			if err := each(some); err != nil {
 				return err
 			}
 		}
-		if cursor = next; cursor == 0 {
-			return nil
-		}
-	}
+		return nil
+	})
 }
 
 // A topic goes that has been without publisher, subscriber and event for so long.
@@ -56,23 +49,26 @@ func (s *Store) NewTidier() *Tidier { return &Tidier{store: s} }
 // Step takes one step. Done is whether it has come to the end, and begins again.
 func (t *Tidier) Step(ctx context.Context, now time.Time) (tidied Tidied, done bool, err error) {
 	k := t.store.keys
-	places := []struct{ key, kind string }{
-		{k.topics(), "set"}, {k.owners(), "hash"}, {k.unused(), "hash"}, {k.counters(), "hash"}, {k.monitored(), "hash"},
+	places := []struct {
+		key  string
+		kind rdb.Kind
+	}{
+		{k.Topics(), rdb.Set}, {k.Owners(), rdb.Hash}, {k.Unused(), rdb.Hash}, {k.Counters(), rdb.Hash}, {k.Monitored(), rdb.Hash},
 	}
 	at := places[t.place]
-	page, next, err := scan(ctx, t.store.redis, at.key, at.kind, t.cursor).Result()
+	page, next, err := rdb.Page(ctx, t.store.redis.Commands, at.key, at.kind, t.cursor).Result()
 	if err == nil {
-		if at.kind == "hash" {
+		if at.kind == rdb.Hash {
 			page = fieldsOf(page)
 		}
-		if at.key == k.counters() || at.key == k.monitored() {
+		if at.key == k.Counters() || at.key == k.Monitored() {
 			tidied.Counters, err = t.removeCounters(ctx, at.key, page)
 		} else {
 			tidied.Topics, err = t.sweepTopics(ctx, page, now)
 		}
 	}
-	if judge(err) != answered {
-		return tidied, false, wrap("tidy", err)
+	if !rdb.Answered(err) {
+		return tidied, false, rdb.Wrap("tidy", err)
 	}
 	if t.cursor = next; next == 0 || err != nil { // a key that is not of its type is passed over
 		t.place, t.cursor = (t.place+1)%len(places), 0
@@ -80,12 +76,12 @@ func (t *Tidier) Step(ctx context.Context, now time.Time) (tidied Tidied, done b
 	if done = t.place == 0 && t.cursor == 0; done {
 		t.clients = nil // some may be gone by the next time
 	}
-	return tidied, done, wrap("tidy", err)
+	return tidied, done, rdb.Wrap("tidy", err)
 }
 
 // fieldsOf are the fields of a page of a hash.
 func fieldsOf(page []string) (fields []string) {
-	pairs(func(field, _ string) { fields = append(fields, field) })(page)
+	_ = rdb.Pairs(func(field, _ string) { fields = append(fields, field) })(page)
 	return fields
 }
 
@@ -95,7 +91,7 @@ func (t *Tidier) sweepTopics(ctx context.Context, topics []string, now time.Time
 		for _, topic := range some {
 			args = append(args, topic)
 		}
-		n, err := t.store.run(ctx, scriptTopicSweep, args...).Int()
+		n, err := t.store.redis.Run(ctx, scriptTopicSweep, args...).Int()
 		removed += n
 		if err != nil {
 			return removed, err
@@ -150,8 +146,8 @@ func (t *Tidier) gone(fields []string, topics map[string]bool) (gone []string) {
 
 // existing are the topics, of those that some counters are about, that are there.
 func (s *Store) existing(ctx context.Context, fields []string) (map[string]bool, error) {
-	found := map[string]*redis.BoolCmd{}
-	err := s.pipelined(ctx, "tidy", func(pipe redis.Pipeliner) {
+	found := map[string]rdb.Reply[bool]{}
+	err := s.redis.Pipelined(ctx, "tidy", func(pipe rdb.Commands) {
 		for _, field := range fields {
 			c, err := wire.UnpackCounter(field)
 			if err != nil {
@@ -159,7 +155,7 @@ func (s *Store) existing(ctx context.Context, fields []string) (map[string]bool,
 			}
 			for _, tag := range c.All() {
 				if tag.Name == "topic" && found[tag.Value] == nil {
-					found[tag.Value] = pipe.SIsMember(ctx, s.keys.topics(), tag.Value)
+					found[tag.Value] = pipe.SIsMember(ctx, s.keys.Topics(), tag.Value)
 				}
 			}
 		}
@@ -182,13 +178,14 @@ func (s *Store) counterNames(ctx context.Context) (map[string]bool, error) {
 			names[n] = true
 		}
 	}
-	err := s.members(ctx, s.keys.tokens(), "hash", 0, pairs(add))
+	err := s.redis.EachPage(ctx, s.keys.Tokens(), rdb.Hash, 0, rdb.Pairs(add))
 	if err != nil {
 		return nil, err
 	}
-	return names, s.members(ctx, s.keys.subscribers(), "set", 0, func(page []string) {
+	return names, s.redis.EachPage(ctx, s.keys.Subscribers(), rdb.Set, 0, func(page []string) error {
 		for _, token := range page {
 			add(token, "")
 		}
+		return nil
 	})
 }

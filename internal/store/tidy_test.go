@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/storetest"
 )
 
 // tidy goes over everything once.
@@ -29,7 +29,7 @@ func (f *fixture) tidy(tidier *store.Tidier, now time.Time) (all store.Tidied) {
 }
 
 func TestAnUnusedTopicGoesAfterADay(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		subscribe := func(token bus.Token, topics ...bus.TopicName) {
@@ -65,7 +65,7 @@ func TestAnUnusedTopicGoesAfterADay(t *testing.T) {
 
 // TestCountersGoWithTheirTopicsAndClients has many counters, of which few are of what is there.
 func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		tag := func(name, value string) bus.Tag { return bus.Tag{Name: name, Value: value} }

@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
 // Tokens returns the name of every client, by token.
 func (s *Store) Tokens(ctx context.Context) (map[bus.Token]bus.ClientName, error) {
-	stored, err := s.redis.HGetAll(ctx, s.keys.tokens()).Result()
+	stored, err := s.redis.HGetAll(ctx, s.keys.Tokens()).Result()
 	if err != nil {
-		return nil, wrap("list tokens", err)
+		return nil, rdb.Wrap("list tokens", err)
 	}
 	names := make(map[bus.Token]bus.ClientName, len(stored))
 	for token, name := range stored {
@@ -32,9 +33,9 @@ func (s *Store) FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, b
 	for i, token := range tokens {
 		fields[i] = string(token)
 	}
-	names, err := s.redis.HMGet(ctx, s.keys.tokens(), fields...).Result()
+	names, err := s.redis.HMGet(ctx, s.keys.Tokens(), fields...).Result()
 	if err != nil {
-		return "", "", wrap("find token", err)
+		return "", "", rdb.Wrap("find token", err)
 	}
 	for i, name := range names {
 		if name, ok := name.(string); ok {
@@ -47,24 +48,20 @@ func (s *Store) FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, b
 // PutToken registers a client's token, which may be registered for it already. It fails with [bus.ErrTokenTaken] or
 // [bus.ErrUnavailable].
 func (s *Store) PutToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
-	put, err := s.change(ctx, call{scriptTokenPut, []any{string(token), string(name)}}).Int()
-	if err == nil && put == 0 {
-		return bus.ErrTokenTaken
-	}
-	return wrap("add token", err)
+	return s.change(ctx, "add token", scriptTokenPut, string(token), string(name))
 }
 
 // AddToken registers a client's token unless it is registered, under whatever name.
 func (s *Store) AddToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
-	return wrap("add token", s.change(ctx, call{args: []any{"hsetnx", s.keys.tokens(), string(token), string(name)}}).Err())
+	return s.change(ctx, "add token", scriptTokenAdd, string(token), string(name))
 }
 
 // DeleteToken removes a token, if it is there, and the subscriber of that token. The token's topics stay its client's.
 func (s *Store) DeleteToken(ctx context.Context, token bus.Token) error {
 	if err := s.bequeath(ctx, token); err != nil {
-		return wrap("delete token", err)
+		return rdb.Wrap("delete token", err)
 	}
-	return wrap("delete token", s.change(ctx, call{scriptTokenDelete, []any{string(token)}}).Err())
+	return s.change(ctx, "delete token", scriptTokenDelete, string(token))
 }
 
 // bequeath notes whose the topics of a token are before it goes, a slice at a time, and gives them to another token of the same
@@ -80,11 +77,11 @@ func (s *Store) bequeath(ctx context.Context, token bus.Token) error {
 			heir = string(other)
 		}
 	}
-	return s.eachSlice(ctx, s.keys.topics(), func(topics []string) error {
+	return s.eachSlice(ctx, s.keys.Topics(), func(topics []string) error {
 		args := []any{string(token), heir}
 		for _, topic := range topics {
 			args = append(args, topic)
 		}
-		return s.run(ctx, scriptTopicInherit, args...).Err()
+		return s.redis.Run(ctx, scriptTopicInherit, args...).Err()
 	})
 }

@@ -9,13 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 )
 
 // TestATokenIsOfOneClient has several clients ask for one token at the same time.
 func TestATokenIsOfOneClient(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		st := server.Open(t)
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		st := storetest.Open(t, server)
 		ctx := t.Context()
 		clients := []bus.ClientName{"a", "b", "c", "d", "e", "f", "g", "h"}
 		for _, token := range []bus.Token{"one", "two", "three"} {

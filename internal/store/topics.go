@@ -3,13 +3,13 @@ package store
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
 
@@ -63,19 +63,19 @@ func (t Tokens) Len() int {
 // [bus.ErrTooManyBatches], [bus.ErrTokenUnknown], a [bus.TopicLimitError] or [bus.ErrUnavailable]. After the last the events may have been stored all the same,
 // if it was the answer that was lost.
 func (s *Store) PublishAll(ctx context.Context, publications ...Publication) []Receipt {
-	calls := make([]call, len(publications))
+	calls := make([]rdb.Call, len(publications))
 	for i := range publications {
 		calls[i] = s.publish(&publications[i])
 	}
 	receipts := make([]Receipt, len(publications))
-	for i, cmd := range s.changeAll(ctx, calls...) {
-		receipts[i] = s.published(cmd)
+	for i, change := range s.redis.ChangeAll(ctx, calls...) {
+		receipts[i] = s.published(change)
 	}
 	return receipts
 }
 
 // publish is the call that stores a publication.
-func (s *Store) publish(p *Publication) call {
+func (s *Store) publish(p *Publication) rdb.Call {
 	var key, digest string
 	var ttl time.Duration
 	if p.IdempotencyKey != nil {
@@ -92,60 +92,59 @@ func (s *Store) publish(p *Publication) call {
 	for _, event := range p.Events {
 		args = append(args, string(event))
 	}
-	return call{scriptTopicPublish, args}
+	return scriptTopicPublish.Call(args...)
 }
 
-func (s *Store) published(cmd *redis.Cmd) Receipt {
-	reply, err := cmd.Result()
-	if err != nil {
-		return Receipt{Err: wrap("publish", err)}
+func (s *Store) published(change rdb.Change) Receipt {
+	switch {
+	case change.Err != nil:
+		return Receipt{Err: rdb.Wrap("publish", change.Err)}
+	case !change.Changed:
+		return Receipt{Err: s.refusal("publish", change.Text(0))}
+	case len(change.Results) == 0: // the same request was stored before
+		return Receipt{}
 	}
-	var receipt Receipt
-	switch reply := reply.(type) {
-	case int64:
-		receipt.Err = cmp.Or(publishErrors[reply], s.topicLimit(reply)) // else the same request was stored before
-	case string:
-		receipt.Stored, receipt.Receivers = true, Tokens(reply)
-	case []any:
-		receipt.Stored, receipt.Receivers = true, Tokens(text(reply[0]))
-		receipt.DroppedKeys = int(reply[1].(int64))
+	receipt := Receipt{Stored: true, Receivers: Tokens(change.Text(0))}
+	if len(change.Results) > 1 {
+		dropped, _ := change.Results[1].(int64)
+		receipt.DroppedKeys = int(dropped)
 	}
 	return receipt
 }
 
-// publishErrors are what the numbers stand for that the script returns.
-var publishErrors = map[int64]error{
-	0: bus.ErrTopicClaimed, -1: bus.ErrIdempotencyKeyReused, -2: bus.ErrTokenUnknown, -3: bus.ErrTooManyBatches,
+// refusals are the scripts' words for why they changed nothing.
+var refusals = map[string]error{
+	"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed,
+	"token unknown": bus.ErrTokenUnknown, "token taken": bus.ErrTokenTaken,
+	"not subscribed": bus.ErrNotSubscribed, "key reused": bus.ErrIdempotencyKeyReused,
+	"too many batches": bus.ErrTooManyBatches,
 }
 
-// What scripts return when there would be too many topics.
-const overClientTopics, overTopics = int64(-5), int64(-6)
-
-// topicLimit is the error for one of these, nil for any other reply.
-func (s *Store) topicLimit(reply any) error {
-	switch reply {
-	case overClientTopics:
+// refusal is the error for one of them.
+func (s *Store) refusal(what, word string) error {
+	switch word {
+	case "client's topics":
 		return &bus.TopicLimitError{Limit: s.maxClientTopics}
-	case overTopics:
+	case "bus's topics":
 		return &bus.TopicLimitError{Limit: s.maxTopics, OfBus: true}
 	}
-	return nil
+	return cmp.Or(refusals[word], fmt.Errorf("%s: refused for an unknown reason %q", what, word))
+}
+
+// change runs a script that changes something for a client, or says why not.
+func (s *Store) change(ctx context.Context, what string, script *rdb.Script, args ...any) error {
+	change := s.redis.Change(ctx, script, args...)
+	if change.Err == nil && !change.Changed {
+		return s.refusal(what, change.Text(0))
+	}
+	return rdb.Wrap(what, change.Err)
 }
 
 // DeleteTopic deletes a topic and the subscriptions to it; queued events stay. It asks in the
 // name of by, its publisher, or of root when by is empty. It fails with [bus.ErrTopicUnknown],
 // [bus.ErrTopicClaimed] or [bus.ErrUnavailable].
 func (s *Store) DeleteTopic(ctx context.Context, name bus.TopicName, by bus.Token) error {
-	deleted, err := s.change(ctx, call{scriptTopicDelete, []any{string(name), string(by)}}).Int()
-	switch {
-	case err != nil:
-		return wrap("delete topic", err)
-	case deleted == 0:
-		return bus.ErrTopicUnknown
-	case deleted < 0:
-		return bus.ErrTopicClaimed
-	}
-	return nil
+	return s.change(ctx, "delete topic", scriptTopicDelete, string(name), string(by))
 }
 
 // text is a reply's string; a nil reply is empty.

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
 
@@ -29,7 +29,7 @@ func (f *fixture) owned() map[string]string {
 }
 
 func TestATopicBelongsToTheClientOfATokenThatIsGone(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.publishBy(alice, "widgets")
@@ -50,7 +50,7 @@ func TestATopicBelongsToTheClientOfATokenThatIsGone(t *testing.T) {
 
 // TestATopicOfOldDataKeepsItsOwner has topics that were claimed before owners were noted.
 func TestATopicOfOldDataKeepsItsOwner(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		for _, topic := range []bus.TopicName{"widgets", "gadgets"} {
@@ -76,7 +76,7 @@ func TestATopicOfOldDataKeepsItsOwner(t *testing.T) {
 
 // TestAnOwnerThatIsNotedWronglyGivesNothingAway has the Ruby original, which does not know of notes, give a topic to another.
 func TestAnOwnerThatIsNotedWronglyGivesNothingAway(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.publishBy(alice, "widgets")
 		f.raw.HSet(t.Context(), "topic:widgets", "publisher", string(bob))
@@ -87,7 +87,7 @@ func TestAnOwnerThatIsNotedWronglyGivesNothingAway(t *testing.T) {
 
 // TestAnOrdinaryPublishLooksUpNoOwner counts what Redis is asked for by a publish to a topic of the same token.
 func TestAnOrdinaryPublishLooksUpNoOwner(t *testing.T) {
-	server := storetest.Real(t)
+	server := rdbtest.Real(t)
 	f := newFixture(t, server)
 	ctx := t.Context()
 	f.publishBy(alice, "widgets")
@@ -105,7 +105,7 @@ func TestAnOrdinaryPublishLooksUpNoOwner(t *testing.T) {
 }
 
 func TestTopicsAreLimited(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server, func(o *store.Options) { o.MaxClientTopics, o.MaxTopics = 1000, 1500 })
 		ctx := t.Context()
 		requireRefused := func(err error, want bus.TopicLimitError, before map[string]string) {
@@ -153,7 +153,7 @@ func topicNames(prefix string, n int) (names []bus.TopicName) {
 }
 
 func TestListsComeInPages(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		var members []any
@@ -184,7 +184,7 @@ func TestListsComeInPages(t *testing.T) {
 }
 
 func TestSubscribersOfOneNameAreOnOnePage(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		require.NoError(t, f.PutToken(ctx, "zz", "alice"))
@@ -215,7 +215,7 @@ func TestSubscribersOfOneNameAreOnOnePage(t *testing.T) {
 // TestListsAskRedisForLittleAtOnce looks at what each command of a list of 100,000 topics and of subscribers to 1,000
 // returns.
 func TestListsAskRedisForLittleAtOnce(t *testing.T) {
-	server := storetest.Real(t)
+	server := rdbtest.Real(t)
 	f := newFixture(t, server)
 	ctx := t.Context()
 	pipe := f.raw.Pipeline()

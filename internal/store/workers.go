@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
 // Heartbeat notes that workers are alive.
@@ -16,7 +17,7 @@ func (s *Store) Heartbeat(ctx context.Context, now time.Time, workers ...bus.Wor
 	for _, worker := range workers {
 		args = append(args, string(worker))
 	}
-	return wrap("heartbeat", s.run(ctx, scriptWorkerHeartbeat, args...).Err())
+	return rdb.Wrap("heartbeat", s.redis.Run(ctx, scriptWorkerHeartbeat, args...).Err())
 }
 
 // Retire removes a worker that stops, and puts back what it has pending. It returns the number of
@@ -31,9 +32,9 @@ func (s *Store) Retire(ctx context.Context, worker bus.WorkerID) (int, error) {
 func (s *Store) ScrubQueues(ctx context.Context, since time.Time, queues ...bus.Queue) (int, error) {
 	suspects := map[bus.WorkerID]bool{}
 	for _, q := range queues {
-		members, err := s.redis.SMembers(ctx, s.keys.pendingIndex(q)).Result()
+		members, err := s.redis.SMembers(ctx, s.keys.PendingIndex(q)).Result()
 		if err != nil {
-			return 0, wrap("list workers", err)
+			return 0, rdb.Wrap("list workers", err)
 		}
 		for _, worker := range members {
 			suspects[bus.WorkerID(worker)] = true
@@ -46,9 +47,9 @@ func (s *Store) ScrubQueues(ctx context.Context, since time.Time, queues ...bus.
 // ScrubWorkers forgets workers that have been silent since a time, and puts back what they may still
 // have pending. It returns the number of jobs put back, and of workers forgotten.
 func (s *Store) ScrubWorkers(ctx context.Context, since time.Time) (jobs, forgotten int, err error) {
-	workers, err := s.redis.HGetAll(ctx, s.keys.workers()).Result()
+	workers, err := s.redis.HGetAll(ctx, s.keys.Workers()).Result()
 	if err != nil {
-		return 0, 0, wrap("list workers", err)
+		return 0, 0, rdb.Wrap("list workers", err)
 	}
 	var silent []bus.WorkerID
 	for worker, active := range workers {
@@ -79,6 +80,6 @@ func (s *Store) scrub(ctx context.Context, worker bus.WorkerID, since int64, for
 	for _, q := range bus.Queues {
 		args = append(args, string(q))
 	}
-	jobs, err := s.run(ctx, scriptWorkerScrub, args...).Int()
-	return jobs, wrap("scrub worker", err)
+	jobs, err := s.redis.Run(ctx, scriptWorkerScrub, args...).Int()
+	return jobs, rdb.Wrap("scrub worker", err)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
@@ -13,7 +14,7 @@ import (
 
 // BenchmarkRecorder is what one publish, and one delivery, costs the process.
 func BenchmarkRecorder(b *testing.B) {
-	r := telemetry.NewRecorder(metrics.NewRegistry(), storetest.Embedded(b).Open(b), slog.New(slog.DiscardHandler))
+	r := telemetry.NewRecorder(metrics.NewRegistry(), storetest.Open(b, rdbtest.Embedded(b)), slog.New(slog.DiscardHandler))
 	b.Run("publish", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {

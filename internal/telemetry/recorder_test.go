@@ -14,13 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 // page reads the metrics.
 func page(t testing.TB, r *metrics.Registry) string {
@@ -54,7 +55,7 @@ func TestANilRecorderTakesNoNote(t *testing.T) {
 }
 
 func TestThePublisherOfACounterIsNoSecret(t *testing.T) {
-	st := storetest.Embedded(t).Open(t)
+	st := storetest.Open(t, rdbtest.Embedded(t))
 	r := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.DiscardHandler))
 	for token, want := range map[bus.Token]string{"shop--1": "shop", "secret": "malformed", "--secret": "malformed", "": "null"} {
 		r.Published("widgets", token, 2, 10, "")
@@ -69,8 +70,8 @@ func TestThePublisherOfACounterIsNoSecret(t *testing.T) {
 
 // TestCountsOutliveAnOutage keeps counting while Redis is away, within bounds, and tells so once.
 func TestCountsOutliveAnOutage(t *testing.T) {
-	server := storetest.Real(t)
-	st := server.Open(t)
+	server := rdbtest.Real(t)
+	st := storetest.Open(t, server)
 	ctx := t.Context()
 	var log bytes.Buffer
 	r := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.NewTextHandler(&log, nil)))
@@ -98,7 +99,7 @@ func TestCountsOutliveAnOutage(t *testing.T) {
 }
 
 func TestLabelsAreBounded(t *testing.T) {
-	st := storetest.Embedded(t).Open(t)
+	st := storetest.Open(t, rdbtest.Embedded(t))
 	registry := metrics.NewRegistry()
 	r := telemetry.NewRecorder(registry, st, slog.New(slog.DiscardHandler))
 	for i := range 5000 {

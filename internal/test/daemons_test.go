@@ -12,16 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
 )
 
 // TestWebSaysAtStartThatRedisIsAway sends no request.
 func TestWebSaysAtStartThatRedisIsAway(t *testing.T) {
-	config := bustest.LoadConfig(t, map[string]string{"ROUTEMASTER_ROOT_KEY": bustest.RootKey, "ROUTEMASTER_REDIS_URL": "redis://" + storetest.FreeAddress(t)})
+	config := bustest.LoadConfig(t, map[string]string{"ROUTEMASTER_ROOT_KEY": bustest.RootKey, "ROUTEMASTER_REDIS_URL": "redis://" + rdbtest.FreeAddress(t)})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	var logged storetest.Buffer
+	var logged rdbtest.Buffer
 	ctx, stop := context.WithCancel(t.Context())
 	ran := make(chan error)
 	go func() { ran <- app.ServeWeb(ctx, config, slog.New(slog.NewTextHandler(&logged, nil)), listener) }()
@@ -31,7 +31,7 @@ func TestWebSaysAtStartThatRedisIsAway(t *testing.T) {
 }
 
 func TestLogsTellNoSecrets(t *testing.T) {
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	b := bustest.Start(t, redis)
 	b.StopWeb()
 	b.StopWorker()
@@ -66,7 +66,7 @@ func TestLogsTellNoSecrets(t *testing.T) {
 }
 
 func TestConfiguredClientsAreRegistered(t *testing.T) {
-	redis := storetest.Embedded(t)
+	redis := rdbtest.Embedded(t)
 	b := bustest.Start(t, redis)
 	b.StopWeb()
 	b.Config.Clients = append(b.Config.Clients, "orders--17", "secret")
@@ -82,7 +82,7 @@ func TestConfiguredClientsAreRegistered(t *testing.T) {
 }
 
 func TestAMetricsAddressInUseStopsADaemon(t *testing.T) {
-	redis := storetest.Embedded(t)
+	redis := rdbtest.Embedded(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer listener.Close()

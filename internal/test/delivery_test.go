@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
 )
 
 func TestEndToEnd(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		b := bustest.Start(t, redis)
 		publisher := b.AddClient("publisher")
 		quick := bustest.NewSubscriber(t, b.AddClient("quick"))
@@ -80,7 +80,7 @@ func TestEndToEnd(t *testing.T) {
 }
 
 func TestFullBatchesGoAtOnceAndStaleOnesOnTime(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		const timeout = 150 * time.Millisecond
 		b := bustest.Start(t, redis)
 		publisher := b.AddClient("publisher")
@@ -103,7 +103,7 @@ func TestFullBatchesGoAtOnceAndStaleOnesOnTime(t *testing.T) {
 		assert.Equal(t, []int{0, 1, 2, 3, 4, 5, 6}, stale.Numbers())
 		assert.LessOrEqual(t, len(late), 1+int(published.Sub(began)/(timeout-time.Millisecond)), "one, if publishing took less than the timeout")
 		next := 7
-		storetest.Promptly(t, timeout+time.Second, func() time.Duration {
+		rdbtest.Promptly(t, timeout+time.Second, func() time.Duration {
 			number, before := next, len(stale.Acknowledged())
 			next++
 			began := time.Now()
@@ -114,7 +114,7 @@ func TestFullBatchesGoAtOnceAndStaleOnesOnTime(t *testing.T) {
 			assert.GreaterOrEqual(t, took, timeout-time.Millisecond, "on whole ms")
 			return took
 		})
-		storetest.Promptly(t, time.Second, func() time.Duration {
+		rdbtest.Promptly(t, time.Second, func() time.Duration {
 			for full := false; !full; full = next%3 == 0 {
 				b.Publish(publisher, "widgets", next)
 				next++
@@ -127,12 +127,12 @@ func TestFullBatchesGoAtOnceAndStaleOnesOnTime(t *testing.T) {
 }
 
 func TestAnEventWithoutTimeoutArrivesAtOnce(t *testing.T) {
-	b := bustest.Start(t, storetest.Real(t))
+	b := bustest.Start(t, rdbtest.Real(t))
 	publisher := b.AddClient("publisher")
 	sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))
 	sub.Subscribe(b, 0, 100, "widgets")
 	number := 0
-	storetest.Promptly(t, 10*time.Millisecond, func() (median time.Duration) {
+	rdbtest.Promptly(t, 10*time.Millisecond, func() (median time.Duration) {
 		var latencies []time.Duration
 		for range 41 {
 			sent := time.Now()
@@ -150,7 +150,7 @@ func TestAnEventWithoutTimeoutArrivesAtOnce(t *testing.T) {
 }
 
 func TestDeniedCallbacksAreNotConnectedTo(t *testing.T) {
-	redis := storetest.Embedded(t)
+	redis := rdbtest.Embedded(t)
 	b := bustest.Start(t, redis)
 	publisher := b.AddClient("publisher")
 	sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))

@@ -14,7 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"routemaster/internal/app"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
 )
 
@@ -91,7 +91,7 @@ func metricsOf(t *testing.T, query string) (metrics []string) {
 // TestTheExamplesNameMetricsThatExist looks for the metrics of the examples' queries, and the labels that
 // they go by, on the pages of a bus that has delivered something.
 func TestTheExamplesNameMetricsThatExist(t *testing.T) {
-	b := bustest.Start(t, storetest.Real(t), func(c *app.Config) { c.MetricService = "none" })
+	b := bustest.Start(t, rdbtest.Real(t), func(c *app.Config) { c.MetricService = "none" })
 	webPage, workerPage := metricsPages(t, b)
 	deliverOne(t, b)
 	require.Eventually(t, func() bool {

@@ -19,6 +19,7 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry/exceptions"
@@ -101,7 +102,7 @@ func TestPanicsAreReported(t *testing.T) {
 				}
 				transport := service.Client().Transport.(*http.Transport)
 				defer transport.CloseIdleConnections()
-				logged := &storetest.Buffer{}
+				logged := &rdbtest.Buffer{}
 				reporter, err := exceptions.NewReporter(exceptions.Options{
 					Service: exceptions.Service{Name: name, URL: url}, Program: "routemaster", Version: "1",
 					Secrets: []string{bustest.RootKey}, Transport: transport,
@@ -126,7 +127,7 @@ func TestPanicsAreReported(t *testing.T) {
 
 // poisonWeb has a handler panic.
 func poisonWeb(t *testing.T, reporter *exceptions.Reporter) {
-	st := storetest.Embedded(t).Open(t)
+	st := storetest.Open(t, rdbtest.Embedded(t))
 	poison := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("poison in the web, with " + bustest.RootKey) })
 	server := web.New(web.Config{RootKey: bustest.RootKey, NonceTTL: time.Minute, Reporter: reporter}, st, ingest.New(st, 64, nil, time.Now), poison,
 		slog.New(slog.DiscardHandler), time.Now)
@@ -140,7 +141,7 @@ func poisonWeb(t *testing.T, reporter *exceptions.Reporter) {
 
 // poisonWorker has a job panic.
 func poisonWorker(t *testing.T, reporter *exceptions.Reporter) {
-	st := storetest.Embedded(t).Open(t)
+	st := storetest.Open(t, rdbtest.Embedded(t))
 	ctx, stop := context.WithCancel(t.Context())
 	w := worker.New(st, worker.Config{
 		Threads: 1, AcquireTimeout: time.Second, RetryAfter: time.Hour, Reporter: reporter,
@@ -162,7 +163,7 @@ func TestTheBusOutlivesItsExceptionService(t *testing.T) {
 				<-r.Context().Done()
 			}))
 			defer hanging.Close()
-			b := bustest.Start(t, storetest.Real(t), func(c *app.Config) {
+			b := bustest.Start(t, rdbtest.Real(t), func(c *app.Config) {
 				c.Exceptions = exceptions.Service{
 					Name: name, URL: strings.Replace(hanging.URL, "http://", "http://apikey@", 1) + path,
 				}

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
 )
 
@@ -26,7 +26,7 @@ func TestPoisonedBatchesCostOnlyThemselves(t *testing.T) {
 		t.Run(fmt.Sprint(batches), func(t *testing.T) {
 			t.Parallel()
 			const good, every = 12, 500 * time.Millisecond
-			b := bustest.Start(t, storetest.Real(t))
+			b := bustest.Start(t, rdbtest.Real(t))
 			publisher := b.AddClient("publisher")
 			sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))
 			var cured atomic.Bool
@@ -38,7 +38,7 @@ func TestPoisonedBatchesCostOnlyThemselves(t *testing.T) {
 			})
 			sub.Subscribe(b, 0, 1, "widgets")
 			published := make([]time.Time, good)
-			storetest.Promptly(t, 3*time.Second, func() (slowest time.Duration) {
+			rdbtest.Promptly(t, 3*time.Second, func() (slowest time.Duration) {
 				before := len(sub.Numbers())
 				for i := range batches {
 					b.Publish(publisher, "widgets", poisoned+i)
@@ -68,7 +68,7 @@ func TestPoisonedBatchesCostOnlyThemselves(t *testing.T) {
 func TestAnEndpointThatRefusesEverythingIsTriedLessAndLess(t *testing.T) {
 	t.Parallel()
 	const batches = 40
-	b := bustest.Start(t, storetest.Real(t))
+	b := bustest.Start(t, rdbtest.Real(t))
 	publisher := b.AddClient("publisher")
 	sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))
 	var well atomic.Bool
@@ -115,11 +115,11 @@ func TestAnEndpointThatRefusesEverythingIsTriedLessAndLess(t *testing.T) {
 func TestBatchesThatFailedInAnOutageFollowAtOnce(t *testing.T) {
 	t.Parallel()
 	const batches = 40
-	b := bustest.Start(t, storetest.Real(t))
+	b := bustest.Start(t, rdbtest.Real(t))
 	publisher := b.AddClient("publisher")
 	sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))
 	sub.Subscribe(b, 0, 1, "widgets")
-	storetest.Promptly(t, 3*time.Second, func() time.Duration {
+	rdbtest.Promptly(t, 3*time.Second, func() time.Duration {
 		before := len(sub.Numbers())
 		failed := map[int]bool{}
 		sub.Respond(func(numbers []int) int {

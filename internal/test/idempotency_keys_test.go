@@ -15,7 +15,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
 )
 
@@ -26,7 +26,7 @@ var keysFor = flag.Duration("keys.for", 0, "how long TestNewKeysAtFullSpeedCostN
 // whose queue waits, nor one that is served.
 func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 	const waiting, mb = 100, 1_000_000
-	b := bustest.Start(t, storetest.Real(t), func(c *app.Config) { c.MaxBackoff = time.Second }) // so that the sick one is tried soon
+	b := bustest.Start(t, rdbtest.Real(t), func(c *app.Config) { c.MaxBackoff = time.Second }) // so that the sick one is tried soon
 	publisher := b.AddClient("publisher")
 	healthy, sick := bustest.NewSubscriber(t, b.AddClient("healthy")), bustest.NewSubscriber(t, b.AddClient("sick"))
 	var down atomic.Bool

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/test/bustest"
@@ -50,8 +51,8 @@ func TestTheJobsOfAKilledWorkerAreSoonDeliveredAgain(t *testing.T) {
 	t.Parallel()
 	// A quarter of the threads is for subscribers that have acknowledged something, which these have not.
 	const deliveries, threads, within = 100, 134, 35 * time.Second
-	redis := storetest.Real(t)
-	st := redis.Open(t)
+	redis := rdbtest.Real(t)
+	st := storetest.Open(t, redis)
 	ctx := t.Context()
 	endpoint := &hundred{hanging: map[string]bool{}, accepted: map[string]time.Time{}}
 	server := httptest.NewUnstartedServer(endpoint)

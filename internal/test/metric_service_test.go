@@ -14,6 +14,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/test/bustest"
 )
@@ -36,7 +37,7 @@ func deliverOne(t *testing.T, b *bustest.Bus) {
 }
 
 func TestTheMonitorPrints(t *testing.T) {
-	b := bustest.Start(t, storetest.Real(t), often("print", ""))
+	b := bustest.Start(t, rdbtest.Real(t), often("print", ""))
 	deliverOne(t, b)
 	lines := func() (lines []string) {
 		for line := range strings.Lines(b.Logged.String()) {
@@ -58,7 +59,7 @@ func TestTheMonitorPrints(t *testing.T) {
 
 // TestADamagedSubscriberBlindsNobody has something else than the bus write to what is one subscriber's.
 func TestADamagedSubscriberBlindsNobody(t *testing.T) {
-	b := bustest.Start(t, storetest.Real(t), often("print", ""))
+	b := bustest.Start(t, rdbtest.Real(t), often("print", ""))
 	deliverOne(t, b)
 	bustest.NewSubscriber(t, b.AddClient("mailer")).Subscribe(b, 0, 10, "widgets")
 	require.NoError(t, b.Redis.Raw.Set(t.Context(), "subscriber:mailer--1", "x", 0).Err())
@@ -132,9 +133,9 @@ func (a *agent) find(start string, tags ...string) (found []string) {
 
 func TestTheMonitorSendsToDatadog(t *testing.T) {
 	a, address := startAgent(t, "udp", "127.0.0.1:0")
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	old := bus.NewCounter("events.published", bus.Tag{Name: "topic", Value: "old"})
-	require.NoError(t, redis.Open(t).AddCounters(t.Context(), map[bus.Counter]int64{old: 1000}))
+	require.NoError(t, storetest.Open(t, redis).AddCounters(t.Context(), map[bus.Counter]int64{old: 1000}))
 	b := bustest.Start(t, redis, often("datadog", address))
 	require.Eventually(t, func() bool { return len(a.find("routemaster.jobs.count:")) > 4 }, bustest.WaitTimeout, 5*time.Millisecond)
 	deliverOne(t, b)
@@ -175,16 +176,16 @@ func TestAMetricServiceThatIsGoneOrHangsChangesNothing(t *testing.T) {
 	require.NoError(t, err)
 	defer hanging.Close()
 	for name, address := range map[string]string{
-		"gone": storetest.FreeAddress(t), "not to be found": "agent.invalid:8125", "hangs": "unixgram://" + socket,
+		"gone": rdbtest.FreeAddress(t), "not to be found": "agent.invalid:8125", "hangs": "unixgram://" + socket,
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := bustest.Start(t, storetest.Embedded(t), often("datadog", address))
+			b := bustest.Start(t, rdbtest.Embedded(t), often("datadog", address))
 			publisher, shop := b.AddClient("publisher"), bustest.NewSubscriber(t, b.AddClient("shop"))
 			shop.Subscribe(b, 0, 1, "widgets")
 			const events = 50
 			published := 0
-			storetest.Promptly(t, events*50*time.Millisecond, func() time.Duration {
-				return storetest.Took(func() {
+			rdbtest.Promptly(t, events*50*time.Millisecond, func() time.Duration {
+				return rdbtest.Took(func() {
 					for range events {
 						b.Publish(publisher, "widgets", published)
 						published++

@@ -16,12 +16,12 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 
 	"routemaster/internal/app"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
 )
 
 // readCounters reads the counters as an operator would: name{tag:value,...}, ordered by tag.
-func readCounters(t *testing.T, redis *storetest.Server) map[string]int64 {
+func readCounters(t *testing.T, redis *rdbtest.Server) map[string]int64 {
 	t.Helper()
 	counters := map[string]int64{}
 	for field, value := range redis.Raw.HGetAll(t.Context(), "counters").Val() {
@@ -80,7 +80,7 @@ func metricsPages(t *testing.T, b *bustest.Bus) (web, worker string) {
 	t.Helper()
 	b.StopWeb()
 	b.StopWorker()
-	web, worker = storetest.FreeAddress(t), storetest.FreeAddress(t)
+	web, worker = rdbtest.FreeAddress(t), rdbtest.FreeAddress(t)
 	b.Config.MetricsAddr = web
 	b.StartWeb()
 	b.Config.MetricsAddr = worker
@@ -100,7 +100,7 @@ func metricsPages(t *testing.T, b *bustest.Bus) (web, worker string) {
 // TestWhatHappensIsMeasured publishes events, has a subscriber refuse a batch once, and reads what an operator would:
 // the counters in Redis, and the metrics pages.
 func TestWhatHappensIsMeasured(t *testing.T) {
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	b := bustest.Start(t, redis, func(c *app.Config) { c.MetricService = "none" })
 	webPage, workerPage := metricsPages(t, b)
 	before := readCounters(t, redis)
@@ -198,7 +198,7 @@ func TestWhatHappensIsMeasured(t *testing.T) {
 
 // TestMetricsOfTheWholeBus reads from web what a worker has delivered, and what it has failed to.
 func TestMetricsOfTheWholeBus(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		b := bustest.Start(t, redis, func(c *app.Config) { c.MetricService, c.CounterFlushInterval = "none", 10*time.Millisecond })
 		page, _ := metricsPages(t, b)
 		publisher, shop := b.AddClient("publisher"), bustest.NewSubscriber(t, b.AddClient("shop"))
@@ -264,7 +264,7 @@ func metric(page map[string]float64, series string) (float64, bool) {
 
 // TestBacklogsAreMeasured looks at a subscriber that is down, and at a busy thread.
 func TestBacklogsAreMeasured(t *testing.T) {
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	b := bustest.Start(t, redis, func(c *app.Config) { c.MetricService = "none" })
 	_, page := metricsPages(t, b)
 	publisher, shop := b.AddClient("publisher"), bustest.NewSubscriber(t, b.AddClient("shop"))
@@ -292,15 +292,15 @@ func TestBacklogsAreMeasured(t *testing.T) {
 
 // TestAScrapeAnswersWithoutRedis takes Redis away.
 func TestAScrapeAnswersWithoutRedis(t *testing.T) {
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	b := bustest.Start(t, redis, func(c *app.Config) { c.MetricService = "none" })
 	webPage, workerPage := metricsPages(t, b)
 	redis.Freeze(t)
 	defer redis.Thaw(t)
 	for _, page := range []string{webPage, workerPage} {
 		var values map[string]float64
-		storetest.Promptly(t, 2*time.Second, func() time.Duration {
-			return storetest.Took(func() { values = scrape(t, b.Client, page) })
+		rdbtest.Promptly(t, 2*time.Second, func() time.Duration {
+			return rdbtest.Took(func() { values = scrape(t, b.Client, page) })
 		})
 		assert.Zero(t, values["routemaster_redis_up"])
 		assert.Contains(t, values, "routemaster_redis_up")
@@ -311,7 +311,7 @@ func TestAScrapeAnswersWithoutRedis(t *testing.T) {
 
 // TestTheMetricsListenerHasProfilesOnAPrivateAddress also looks at who may read what.
 func TestTheMetricsListenerHasProfilesOnAPrivateAddress(t *testing.T) {
-	b := bustest.Start(t, storetest.Embedded(t), func(c *app.Config) { c.MetricService = "none" })
+	b := bustest.Start(t, rdbtest.Embedded(t), func(c *app.Config) { c.MetricService = "none" })
 	_, page := metricsPages(t, b)
 	for path, want := range map[string]int{"/metrics": 200, "/debug/pprof/": 200, "/debug/pprof/goroutine": 200, "/": 404} {
 		resp, err := b.Client.Get(strings.TrimSuffix(page, "/metrics") + path)

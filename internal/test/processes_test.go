@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/test/bustest"
 )
@@ -26,7 +27,7 @@ import (
 // startBusyWorker starts a worker with deliveries under way. The function it returns has them acknowledged.
 func startBusyWorker(t *testing.T, deliveries int) (worker *bustest.Process, answer func()) {
 	t.Helper()
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	b := bustest.Start(t, redis)
 	b.StopWorker()
 	var arrived sync.WaitGroup
@@ -92,7 +93,7 @@ func TestASignalAfterAWhileEndsTheProgram(t *testing.T) {
 // TestTheLimitOfOpenFiles starts daemons with a low limit, and takes all that web may have.
 func TestTheLimitOfOpenFiles(t *testing.T) {
 	const hard = 120
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	daemons := map[string]*bustest.Process{}
 	for _, name := range []string{"web", "worker"} {
 		command := exec.Command("sh", "-c", fmt.Sprintf(`ulimit -Sn 50 && ulimit -Hn %d && exec "$0"`, hard), os.Args[0])
@@ -114,8 +115,8 @@ func TestTheLimitOfOpenFiles(t *testing.T) {
 // TestABulkLoadTakesLittleMemory sends many large requests at once and looks at the peak memory of web.
 func TestABulkLoadTakesLittleMemory(t *testing.T) {
 	const requests, publishers, events = 200, 8, 1000
-	redis := storetest.Real(t)
-	require.NoError(t, redis.Open(t).PutToken(t.Context(), "publisher--1", "publisher"))
+	redis := rdbtest.Real(t)
+	require.NoError(t, storetest.Open(t, redis).PutToken(t.Context(), "publisher--1", "publisher"))
 	const alike = "GOMAXPROCS=2" // on every machine: what each processor has is small, but not with the race detector
 	web := bustest.StartProcess(t, "web", "ROUTEMASTER_REDIS_URL="+redis.URL, alike)
 	api, client := "http://"+web.Address(t), bustest.NewClient(t)
@@ -151,7 +152,7 @@ func TestABulkLoadTakesLittleMemory(t *testing.T) {
 
 // TestSignalsStopDaemonsGracefully sends the documented signals.
 func TestSignalsStopDaemonsGracefully(t *testing.T) {
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	for _, name := range []string{"web", "worker"} {
 		for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT} {
 			daemon := bustest.StartProcess(t, name, "ROUTEMASTER_REDIS_URL="+redis.URL)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
 )
 
@@ -26,7 +26,7 @@ func TestTheReadmesWalkWorksWhenPasted(t *testing.T) {
 	require.True(t, found)
 	walk, _, _ = strings.Cut(walk, "```")
 
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	variable := "ROUTEMASTER_REDIS_URL=" + redis.URL
 	web := bustest.StartProcess(t, "web", variable, "ROUTEMASTER_ROOT_KEY=a-long-secret")
 	bustest.StartProcess(t, "worker", variable)

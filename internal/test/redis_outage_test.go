@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
 )
 
@@ -19,13 +19,13 @@ import (
 func TestTheBusOutlivesRedisTroubles(t *testing.T) {
 	for _, trouble := range []struct {
 		name        string
-		begin, lift func(*testing.T, *storetest.Server)
+		begin, lift func(*testing.T, *rdbtest.Server)
 		lasts       time.Duration
 	}{
-		{"killed", func(t *testing.T, r *storetest.Server) { r.Kill(t) }, func(t *testing.T, r *storetest.Server) { r.Restart(t) }, time.Second},
-		{"hanging", func(t *testing.T, r *storetest.Server) { r.Freeze(t) }, func(t *testing.T, r *storetest.Server) { r.Thaw(t) }, time.Second},
+		{"killed", func(t *testing.T, r *rdbtest.Server) { r.Kill(t) }, func(t *testing.T, r *rdbtest.Server) { r.Restart(t) }, time.Second},
+		{"hanging", func(t *testing.T, r *rdbtest.Server) { r.Freeze(t) }, func(t *testing.T, r *rdbtest.Server) { r.Thaw(t) }, time.Second},
 		// Longer than a call may take.
-		{"hanging for long", func(t *testing.T, r *storetest.Server) { r.Freeze(t) }, func(t *testing.T, r *storetest.Server) { r.Thaw(t) }, 4 * time.Second},
+		{"hanging for long", func(t *testing.T, r *rdbtest.Server) { r.Freeze(t) }, func(t *testing.T, r *rdbtest.Server) { r.Thaw(t) }, 4 * time.Second},
 		{"full", do("config", "set", "maxmemory", "1"), do("config", "set", "maxmemory", "0"), time.Second},
 		// The replica of a master that is not there.
 		{"read-only", do("replicaof", "127.0.0.1", "1"), do("replicaof", "no", "one"), time.Second},
@@ -33,7 +33,7 @@ func TestTheBusOutlivesRedisTroubles(t *testing.T) {
 		{"cutting connections", do("client", "kill", "type", "normal"), do("client", "kill", "type", "normal"), time.Second},
 	} {
 		t.Run(trouble.name, func(t *testing.T) {
-			redis := storetest.Real(t, "--appendonly", "yes", "--appendfsync", "always")
+			redis := rdbtest.Real(t, "--appendonly", "yes", "--appendfsync", "always")
 			b := bustest.Start(t, redis)
 			publisher := b.AddClient("publisher")
 			sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))
@@ -42,7 +42,7 @@ func TestTheBusOutlivesRedisTroubles(t *testing.T) {
 			traffic.WaitForMore(t, 50)
 			sub.WaitFor(t, 50)
 
-			storetest.Promptly(t, 2*time.Second, func() time.Duration {
+			rdbtest.Promptly(t, 2*time.Second, func() time.Duration {
 				trouble.begin(t, redis)
 				time.Sleep(trouble.lasts)
 				trouble.lift(t, redis)
@@ -68,8 +68,8 @@ func TestTheBusOutlivesRedisTroubles(t *testing.T) {
 }
 
 // do returns a step that sends Redis a command.
-func do(command ...any) func(*testing.T, *storetest.Server) {
-	return func(t *testing.T, redis *storetest.Server) {
+func do(command ...any) func(*testing.T, *rdbtest.Server) {
+	return func(t *testing.T, redis *rdbtest.Server) {
 		t.Helper()
 		require.NoError(t, redis.Raw.Do(t.Context(), command...).Err())
 	}
@@ -83,7 +83,7 @@ const failoverWithin = 2 * time.Minute
 // delivered, though the bus goes on with the replica.
 func TestAFailoverLosesNothing(t *testing.T) {
 	t.Parallel()
-	redis := storetest.WithSentinels(t)
+	redis := rdbtest.WithSentinels(t)
 	b := bustest.Start(t, redis, func(c *app.Config) { c.MinReplicas = 1 })
 	publisher := b.AddClient("publisher")
 	sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
 )
 
@@ -60,7 +60,7 @@ func latency(t *testing.T, b *bustest.Bus, publisher string, sub *bustest.Subscr
 // beside the same two when one hangs and one fails, with many batches waiting for them.
 func TestSickSubscribersDoNotSlowTheOthersDown(t *testing.T) {
 	const rounds, events, waiting = 6, 150, 300
-	b := bustest.Start(t, storetest.Real(t), func(c *app.Config) { c.Timeout, c.MaxBackoff = time.Second, 500*time.Millisecond })
+	b := bustest.Start(t, rdbtest.Real(t), func(c *app.Config) { c.Timeout, c.MaxBackoff = time.Second, 500*time.Millisecond })
 	publisher := b.AddClient("publisher")
 	healthy := bustest.NewSubscriber(t, b.AddClient("healthy"))
 	healthy.Subscribe(b, 0, 1, "widgets")
@@ -71,7 +71,7 @@ func TestSickSubscribersDoNotSlowTheOthersDown(t *testing.T) {
 	latency(t, b, publisher, healthy, events) // connections are made, scripts loaded
 
 	// On a quiet machine it is within 10 %; the room is for a busy one.
-	storetest.Promptly(t, time.Millisecond, func() (beyond time.Duration) {
+	rdbtest.Promptly(t, time.Millisecond, func() (beyond time.Duration) {
 		var calm, rough []time.Duration
 		for range rounds {
 			calm = append(calm, latency(t, b, publisher, healthy, events))
@@ -108,7 +108,7 @@ func TestSickSubscribersDoNotSlowTheOthersDown(t *testing.T) {
 // TestASubscriberThatIsDownCostsLittleAndComesBackFast takes a subscriber with many waiting batches down for a while.
 func TestASubscriberThatIsDownCostsLittleAndComesBackFast(t *testing.T) {
 	const events, outage = 300, 1500 * time.Millisecond
-	b := bustest.Start(t, storetest.Real(t))
+	b := bustest.Start(t, rdbtest.Real(t))
 	publisher := b.AddClient("publisher")
 	healthy := bustest.NewSubscriber(t, b.AddClient("healthy"))
 	healthy.Subscribe(b, 0, 1, "widgets")
@@ -144,7 +144,7 @@ func TestASubscriberThatIsDownCostsLittleAndComesBackFast(t *testing.T) {
 // TestHangingSubscribersLeaveThreadsToOthers measures a healthy subscriber beside 100 that never answer, with 32 threads.
 func TestHangingSubscribersLeaveThreadsToOthers(t *testing.T) {
 	const hanging, events = 100, 300
-	b := bustest.Start(t, storetest.Real(t), func(c *app.Config) { c.WorkerThreads, c.Timeout = 32, 5*time.Second })
+	b := bustest.Start(t, rdbtest.Real(t), func(c *app.Config) { c.WorkerThreads, c.Timeout = 32, 5*time.Second })
 	publisher := b.AddClient("publisher")
 	healthy := bustest.NewSubscriber(t, b.AddClient("healthy"))
 	healthy.Subscribe(b, 0, 1, "widgets")
@@ -171,7 +171,7 @@ func TestHangingSubscribersLeaveThreadsToOthers(t *testing.T) {
 	}
 	const free = 32 / 4
 	require.Eventually(t, func() bool { return asked.Load() >= 32-free }, bustest.WaitTimeout, time.Millisecond)
-	storetest.Promptly(t, 500*time.Millisecond, func() time.Duration {
+	rdbtest.Promptly(t, 500*time.Millisecond, func() time.Duration {
 		var latencies []time.Duration
 		for range events {
 			latencies = append(latencies, latency(t, b, publisher, healthy, 1))

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"routemaster/internal/app"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
 )
 
@@ -68,7 +68,7 @@ func traced(c *app.Config) { c.Tracing = true }
 // TestAPublishIsTracedToItsDelivery follows one event, and then many that share commits and a batch.
 func TestAPublishIsTracedToItsDelivery(t *testing.T) {
 	spans := newTraceCollector(t)
-	b := bustest.Start(t, storetest.Real(t), traced)
+	b := bustest.Start(t, rdbtest.Real(t), traced)
 	publisher := b.AddClient("publisher")
 	sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))
 	var mu sync.Mutex
@@ -149,9 +149,9 @@ func TestTheBusOutlivesItsTraces(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer hanging.Close()
-	for _, endpoint := range []string{"http://" + storetest.FreeAddress(t), hanging.URL} {
+	for _, endpoint := range []string{"http://" + rdbtest.FreeAddress(t), hanging.URL} {
 		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
-		b := bustest.Start(t, storetest.Real(t), traced)
+		b := bustest.Start(t, rdbtest.Real(t), traced)
 		publisher := b.AddClient("publisher")
 		sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))
 		sub.Subscribe(b, 0, 100, "widgets")

@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"routemaster/client"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -277,7 +277,7 @@ func TestWatch(t *testing.T) {
 		a, reader := newBus(t, "the-root-key")
 		ctx, stop := context.WithCancel(t.Context())
 		keys, typing := io.Pipe()
-		var terminal storetest.Buffer
+		var terminal rdbtest.Buffer
 		ended := make(chan error, 1)
 		go func() {
 			ended <- Watch(ctx, reader, Options{Bus: "https://bus.example", Interval: LeastInterval},

@@ -17,13 +17,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/ingest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 const (
 	rootKey = "the-root-key"
@@ -44,13 +45,13 @@ type api struct {
 	scheme string
 }
 
-func newAPI(t testing.TB, redis *storetest.Server, adjust ...func(*web.Config)) *api {
+func newAPI(t testing.TB, redis *rdbtest.Server, adjust ...func(*web.Config)) *api {
 	t.Helper()
 	config := web.Config{RootKey: rootKey, NonceTTL: time.Minute, ScalingThreshold: 2, ScalingDeadline: time.Second}
 	for _, f := range adjust {
 		f(&config)
 	}
-	a := &api{Store: redis.Open(t), t: t, log: &bytes.Buffer{}}
+	a := &api{Store: storetest.Open(t, redis), t: t, log: &bytes.Buffer{}}
 	a.server = web.New(config, a.Store, ingest.New(a.Store, 64, nil, time.Now), metrics.NewRegistry().Handler(), a.logger(),
 		func() time.Time { return time.Now().Add(a.ahead) })
 	a.handler = a.server.Handler()

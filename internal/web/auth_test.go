@@ -9,18 +9,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web"
 )
 
 func TestANameDoesNotMakeRoot(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	require.NoError(t, a.PutToken(t.Context(), "evil", "root"))
 	assert.Equal(t, 403, a.problem("evil", "GET", "/api_tokens", "").Status)
 }
 
 func TestWithoutARootKeyNobodyIsRoot(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.RootKey = "" })
+	a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.RootKey = "" })
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/api_tokens", nil)
 	r.SetBasicAuth("", "")
 	w := httptest.NewRecorder()
@@ -29,7 +29,7 @@ func TestWithoutARootKeyNobodyIsRoot(t *testing.T) {
 }
 
 func TestBasicCredentialsWithColons(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.RootKey = "alice--1:root" })
+	a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.RootKey = "alice--1:root" })
 	ctx := t.Context()
 	require.NoError(t, a.PutToken(ctx, "svc", "short"))
 	require.NoError(t, a.PutToken(ctx, "svc:one", "long"))

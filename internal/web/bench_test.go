@@ -14,11 +14,12 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 )
 
 func newBenchServer(b *testing.B) *Server {
-	st := storetest.Embedded(b).Open(b)
+	st := storetest.Open(b, rdbtest.Embedded(b))
 	require.NoError(b, st.PutToken(b.Context(), "alice--1", "alice"))
 	config := Config{RootKey: "the-root-key", NonceTTL: time.Minute}
 	return New(config, st, ingest.New(st, 64, nil, time.Now), http.NotFoundHandler(), slog.New(slog.DiscardHandler), time.Now)

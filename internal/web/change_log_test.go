@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/ingest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 )
 
 // loggingServer is a server that logs at INFO, as operators have it.
-func loggingServer(t *testing.T, redis *storetest.Server) (send func(who, method, path, body string) int, logged *bytes.Buffer) {
-	st := redis.Open(t)
+func loggingServer(t *testing.T, redis *rdbtest.Server) (send func(who, method, path, body string) int, logged *bytes.Buffer) {
+	st := storetest.Open(t, redis)
 	require.NoError(t, st.PutToken(t.Context(), "alice--s3cret", "alice"))
 	logged = &bytes.Buffer{}
 	log := slog.New(slog.NewTextHandler(logged, nil))
@@ -37,7 +38,7 @@ func loggingServer(t *testing.T, redis *storetest.Server) (send func(who, method
 }
 
 func TestWhoChangedWhatIsLogged(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		send, logged := loggingServer(t, redis)
 		const alice, root = "alice--s3cret", "the-root-key"
 		last := func() string {

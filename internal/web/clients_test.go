@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 )
 
@@ -136,7 +137,7 @@ func (c *wireClient) replay(t *testing.T, url string, requests []wireRequest) {
 }
 
 func TestExistingClients(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
 		url := a.run()
 		for _, c := range wireClients {

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/ingest"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 )
@@ -89,7 +89,7 @@ func tampered(nonce string) string {
 }
 
 func TestDigest(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	a.scheme = "SHA-256"
 	ok := func(d digest, count int) {
 		t.Helper()
@@ -143,7 +143,7 @@ func TestDigest(t *testing.T) {
 }
 
 func TestDigestNonces(t *testing.T) {
-	redis := storetest.Embedded(t)
+	redis := rdbtest.Embedded(t)
 	now := time.Now().Truncate(time.Millisecond) // as a nonce has it
 	clock := func() time.Time { return now }
 	process := func(rootKey string) *api {
@@ -189,7 +189,7 @@ func TestCurl(t *testing.T) {
 		t.Skip("curl is not installed: install it to run this test")
 	}
 	t.Setenv("no_proxy", "*")
-	redis := storetest.Embedded(t)
+	redis := rdbtest.Embedded(t)
 	one, two := newAPI(t, redis), newAPI(t, redis)
 	turn := 0
 	balancer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

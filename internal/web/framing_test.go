@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 // TestAmbiguousRequestsAreRefused sends requests by hand, several on one connection, and looks at what is answered until
 // the connection is closed, or they end.
 func TestAmbiguousRequestsAreRefused(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	address := strings.TrimPrefix(a.run(), "http://")
 	const head = "POST /topics/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWxpY2UtLTE6\r\n" // alice--1
 	const event = `{"type":"noop","url":"https://x.example/1"}`

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/ingest"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 )
@@ -24,7 +24,7 @@ func BenchmarkHandler(b *testing.B) {
 		{"publish", "POST", "/topics/widgets", `{"type":"update","url":"https://x.example/1","data":{"stock":3}}`},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			a := newAPI(b, storetest.Real(b))
+			a := newAPI(b, rdbtest.Real(b))
 			log := slog.New(slog.NewTextHandler(io.Discard, nil)) // at INFO, as in production
 			handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute}, a.Store, ingest.New(a.Store, 64, nil, time.Now),
 				metrics.NewRegistry().Handler(), log, time.Now).Handler()

@@ -8,16 +8,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 func TestPulseScalingIsSlowWhenThereIsMuchToDo(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	ctx := t.Context()
 	pulse := func() time.Duration {
-		return storetest.Took(func() { a.requireDone(alice, "GET", "/pulse/scaling", "") })
+		return rdbtest.Took(func() { a.requireDone(alice, "GET", "/pulse/scaling", "") })
 	}
-	storetest.Promptly(t, time.Second, pulse)
+	rdbtest.Promptly(t, time.Second, pulse)
 	for _, name := range []bus.JobName{"x", "y"} {
 		_, err := a.Enqueue(ctx, bus.QueueMain, bus.Job{Name: name})
 		require.NoError(t, err)

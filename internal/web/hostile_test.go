@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 // FuzzRequests sends any body and any headers to what reads them. Nothing may fail, and every answer must be as described.
@@ -24,7 +24,7 @@ func FuzzRequests(f *testing.F) {
 		f.Add(body, "key", "Basic YWxpY2UtLTE6")
 		f.Add(body, "", `Digest username="alice", realm="routemaster", nonce="x", uri="/", response="", qop=auth, nc=1, cnonce="c"`)
 	}
-	redis := storetest.Embedded(f)
+	redis := rdbtest.Embedded(f)
 	a := newAPI(f, redis)
 	f.Fuzz(func(t *testing.T, body, key, authorization string) {
 		for _, who := range []string{alice, rootKey} {
@@ -50,7 +50,7 @@ func FuzzRequests(f *testing.F) {
 // sees meanwhile.
 func TestSlowSendersDoNotHoldOthersUp(t *testing.T) {
 	t.Parallel()
-	a := newAPI(t, storetest.Real(t))
+	a := newAPI(t, rdbtest.Real(t))
 	url := a.run()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
 	defer client.CloseIdleConnections()
@@ -67,7 +67,7 @@ func TestSlowSendersDoNotHoldOthersUp(t *testing.T) {
 		return time.Since(began)
 	}
 	head := "POST /topics/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWxpY2UtLTE6\r\nContent-Length: 100\r\n\r\n"
-	storetest.Promptly(t, time.Second, func() (slowest time.Duration) {
+	rdbtest.Promptly(t, time.Second, func() (slowest time.Duration) {
 		gone := sendSlowly(t, strings.TrimPrefix(url, "http://"), head)
 		for range 300 {
 			slowest = max(slowest, publish())

@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 func TestListsShowCredentialsOnlyToTheirOwners(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
 		a.requireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
 		a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets","gadgets"],"callback":"https://b.example/","uuid":"bobs-uuid","timeout":0,"max":5}`)
@@ -52,7 +52,7 @@ func TestListsShowCredentialsOnlyToTheirOwners(t *testing.T) {
 }
 
 func TestListsTakeALimit(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
 		a.requireDone(alice, "POST", "/subscription", `{"topics":["a","b","c","d"],"callback":"https://x.example/"}`)
 		a.requireDone(bob, "POST", "/subscription", `{"topics":["b"],"callback":"https://x.example/"}`)
@@ -92,7 +92,7 @@ func TestListsTakeALimit(t *testing.T) {
 // TestAPageIsFullAlsoWhereSomethingIsLeftOut has damaged topics and subscribers: whoever reads page by page must not take
 // a page for the last because of them.
 func TestAPageIsFullAlsoWhereSomethingIsLeftOut(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
 		a.requireDone(alice, "POST", "/subscription", `{"topics":["a","b","c","d","e"],"callback":"https://x.example/"}`)
 		a.requireDone(bob, "POST", "/subscription", `{"topics":["b"],"callback":"https://x.example/"}`)
@@ -119,10 +119,10 @@ func TestAPageIsFullAlsoWhereSomethingIsLeftOut(t *testing.T) {
 
 // manyTopics puts 100,000 topics into Redis that have all been published to. The race detector, with which a list of so many might
 // take longer than web may write, gets fewer.
-func manyTopics(t *testing.T, redis *storetest.Server) int {
+func manyTopics(t *testing.T, redis *rdbtest.Server) int {
 	t.Helper()
 	many := 100_000
-	if storetest.RaceDetector {
+	if rdbtest.RaceDetector {
 		many = 30_000
 	}
 	for i := 0; i < many; {
@@ -142,7 +142,7 @@ func manyTopics(t *testing.T, redis *storetest.Server) int {
 // TestListsTakeLittleMemory asks for 100,000 topics four times at once. What they take together is bounded by windows, which
 // have some 15,000 names at most, not by how many topics there are.
 func TestListsTakeLittleMemory(t *testing.T) {
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	a := newAPI(t, redis)
 	many := manyTopics(t, redis)
 	url := a.run() + "/topics"
@@ -203,7 +203,7 @@ func (c *countTopics) Write(text []byte) (int, error) {
 
 // TestAListThatBreaksOffIsNotTakenForWhole has Redis go while a list is being sent.
 func TestAListThatBreaksOffIsNotTakenForWhole(t *testing.T) {
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	a := newAPI(t, redis)
 	manyTopics(t, redis)
 	r, err := http.NewRequestWithContext(t.Context(), "GET", a.run()+"/topics", nil)

@@ -15,12 +15,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web"
 )
 
 // slowSenders is how many connections send a body and never end it: fewer with the race detector, which makes each slow.
-var slowSenders = map[bool]int{false: 2000, true: 500}[storetest.RaceDetector]
+var slowSenders = map[bool]int{false: 2000, true: 500}[rdbtest.RaceDetector]
 
 // inMemory is how many bytes are reachable, with the stacks.
 func inMemory() int {
@@ -70,7 +70,7 @@ func sendAllSlowly(t *testing.T, address string, bytes int, status func(int)) {
 }
 
 func TestSlowSendersTakeAsMuchMemoryAsTheySend(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	address := strings.TrimPrefix(a.run(), "http://")
 	before := inMemory()
 	sendAllSlowly(t, address, 1, func(int) {})
@@ -80,7 +80,7 @@ func TestSlowSendersTakeAsMuchMemoryAsTheySend(t *testing.T) {
 }
 
 func TestBodiesUnderWayShareABudget(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	address := strings.TrimPrefix(a.run(), "http://")
 	before := inMemory()
 	var refused atomic.Int64
@@ -99,7 +99,7 @@ func TestBodiesUnderWayShareABudget(t *testing.T) {
 }
 
 func TestBodiesBeyondTheBudget(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.BodyBudget = 1 << 20 })
+	a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.BodyBudget = 1 << 20 })
 	long := a.do(alice, "POST", "/topics/a", "["+strings.Repeat(" ", 1<<20)+"]")
 	assert.Equal(t, 503, long.status)
 	assert.Equal(t, "1", long.header.Get("Retry-After"))
@@ -114,7 +114,7 @@ func TestBodiesBeyondTheBudget(t *testing.T) {
 
 // TestWhatIsAllowedFitsIntoABody sends the largest of everything, its data written as long as JSON can.
 func TestWhatIsAllowedFitsIntoABody(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	url := "https://x.example/" + strings.Repeat(`a`, 1024-len("https://x.example/"))
 	event := `{"type":"create","url":"` + url + `","timestamp":1795302000000.0,"data":"` + strings.Repeat(`\u0001`, 62) + `"}`
 	a.requireDone(alice, "POST", "/topics/a", "["+strings.Repeat(event+",", 999)+event+"]")
@@ -125,7 +125,7 @@ func TestWhatIsAllowedFitsIntoABody(t *testing.T) {
 	}
 	a.requireDone(bob, "POST", "/subscription", `{"callback":"https://x.example/","topics":[`+strings.Join(topics, ",")+`]}`)
 
-	large := newAPI(t, storetest.Embedded(t))
+	large := newAPI(t, rdbtest.Embedded(t))
 	large.useMaxEventData(65536)
 	data := `{"type":"create","url":"https://x.example/","data":"` + strings.Repeat(`\u0001`, 65536-3) + `"}`
 	large.requireDone(alice, "POST", "/topics/a", data)

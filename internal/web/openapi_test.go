@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/wire"
 )
 
@@ -74,7 +74,7 @@ func requireDocumented(t testing.TB, r *http.Request, body string, got response)
 }
 
 func TestEveryRouteIsDocumented(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(a.do("", "GET", "/openapi.json", "").body))
 	require.NoError(t, err)
 	require.NoError(t, doc.Validate(t.Context()))
@@ -105,7 +105,7 @@ func TestOpenAPIIsLinted(t *testing.T) {
 
 // TestDeliveriesAreDocumented publishes data of every kind, and holds what is delivered to the description.
 func TestDeliveriesAreDocumented(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	doc, err := openapi3.NewLoader().LoadFromFile("openapi.json")
 	require.NoError(t, err)
 	data := doc.Components.Schemas["Event"].Value.Properties["data"].Value

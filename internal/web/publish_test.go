@@ -12,13 +12,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 	"routemaster/internal/wire"
 )
 
 func TestPublish(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
 		a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/","timeout":0}`)
 		before := time.Now().UnixMilli()
@@ -50,7 +51,7 @@ func TestPublish(t *testing.T) {
 }
 
 func TestBulkPublish(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
 		a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/","timeout":0,"max":10000}`)
 		a.requireDone(alice, "POST", "/topics/widgets", eventsText(1, 1000))
@@ -112,7 +113,7 @@ func (a *api) post(who, path, body string, keys ...string) (status int) {
 }
 
 func TestIdempotentPublish(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
 		longest := strings.Repeat("~", 128)
 		for _, c := range []struct {
@@ -144,7 +145,7 @@ func TestIdempotentPublish(t *testing.T) {
 
 // TestTheLifeOfAnIdempotencyKey asks for keys to live long, or not, and looks how long they do.
 func TestTheLifeOfAnIdempotencyKey(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis, func(c *web.Config) { c.IdempotencyTTL = 2 * time.Hour })
 		for _, c := range []struct {
 			key    string
@@ -186,7 +187,7 @@ func TestTheLifeOfAnIdempotencyKey(t *testing.T) {
 
 // TestAPublishThatOpensTooManyBatchesIsRefused has 50 subscribers take one event a batch, and one more.
 func TestAPublishThatOpensTooManyBatchesIsRefused(t *testing.T) {
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	a := newAPI(t, redis)
 	subscribe := func(n int) {
 		token := bus.Token("s--" + strconv.Itoa(n))

@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/ingest"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web"
 )
 
 func TestEveryAnswerHasARequestID(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	ask := func(ids ...string) string {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/nowhere", nil)
 		r.Header["X-Request-Id"] = ids
@@ -40,7 +40,7 @@ func TestEveryAnswerHasARequestID(t *testing.T) {
 }
 
 func TestTheLogSaysWhatWasAnswered(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	got := a.do(rootKey, "DELETE", "/api_tokens/secret--1", "")
 	id := got.header.Get("X-Request-Id")
 	for _, want := range []string{
@@ -60,7 +60,7 @@ func TestTheLogSaysWhatWasAnswered(t *testing.T) {
 }
 
 func TestALineAboutARequestHasItsID(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	var log bytes.Buffer
 	handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute}, a.Store, ingest.New(a.Store, 64, nil, time.Now),
 		panics{"poison"}, slog.New(slog.NewTextHandler(&log, nil)), time.Now).Handler()

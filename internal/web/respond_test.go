@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 func TestRedisAwayIs503(t *testing.T) {
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	a := newAPI(t, redis)
-	storetest.Promptly(t, 2*time.Second, func() time.Duration {
+	rdbtest.Promptly(t, 2*time.Second, func() time.Duration {
 		redis.Kill(t)
 		for _, path := range []string{"/pulse", "/topics", "/subscriptions", "/health/ready"} {
 			assert.Equal(t, 503, a.problem(alice, "GET", path, "").Status, path)
@@ -28,7 +28,7 @@ func TestRedisAwayIs503(t *testing.T) {
 		assert.Equal(t, 200, a.do("", "GET", "/health", "").status)
 		redis.Restart(t)
 		require.NoError(t, redis.Raw.HSet(t.Context(), "api_tokens:by_token", alice, "alice").Err())
-		return storetest.Took(func() {
+		return rdbtest.Took(func() {
 			require.Eventually(t, func() bool { return a.do(alice, "GET", "/pulse", "").status == 204 }, 10*time.Second, time.Millisecond)
 		})
 	})
@@ -36,7 +36,7 @@ func TestRedisAwayIs503(t *testing.T) {
 
 func TestAHangingRedisHoldsUpRequestsTogetherNotInTurn(t *testing.T) {
 	t.Parallel()
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	a := newAPI(t, redis)
 	redis.Freeze(t)
 	began := time.Now()
@@ -50,7 +50,7 @@ func TestAHangingRedisHoldsUpRequestsTogetherNotInTurn(t *testing.T) {
 }
 
 func TestAClientThatLeavesIsNoError(t *testing.T) {
-	redis := storetest.Real(t)
+	redis := rdbtest.Real(t)
 	a := newAPI(t, redis)
 	ctx, leave := context.WithCancel(t.Context())
 	leave()

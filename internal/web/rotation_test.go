@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 // TestRotateAToken asks as a client does, each time twice, as if the first answer were lost.
 func TestRotateAToken(t *testing.T) {
 	t.Parallel()
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		t.Parallel()
 		a := newAPI(t, redis)
 		a.requireDone(alice, "POST", "/subscription", `{"topics":["a"],"callback":"https://a.example/","uuid":"secret"}`)

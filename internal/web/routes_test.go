@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 )
 
@@ -44,7 +45,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"DELETE", "/topics/widgets", "", 401, 204, 404, 401},
 		{"DELETE", "/topic/widgets", "", 401, 404, 404, 401},
 	}
-	test := func(t *testing.T, redis *storetest.Server, scheme string) {
+	test := func(t *testing.T, redis *rdbtest.Server, scheme string) {
 		a := newAPI(t, redis)
 		a.scheme = scheme
 		for _, r := range routes {
@@ -65,14 +66,14 @@ func TestWhoMayDoWhat(t *testing.T) {
 		}
 		storetest.RequireSound(t, a.Store)
 	}
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) { test(t, redis, "") })
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) { test(t, redis, "") })
 	for _, algorithm := range []string{"SHA-256", "MD5"} {
-		t.Run(algorithm, func(t *testing.T) { test(t, storetest.Embedded(t), algorithm) })
+		t.Run(algorithm, func(t *testing.T) { test(t, rdbtest.Embedded(t), algorithm) })
 	}
 }
 
 func TestUnknownPathsAndMethods(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	assert.Equal(t, 404, a.problem("", "GET", "/nowhere", "").Status)
 	assert.Equal(t, 404, a.problem("", "PROPFIND", "/nowhere", "").Status)
 	assert.Equal(t, 404, a.problem(alice, "GET", "/topics/", "").Status)
@@ -85,7 +86,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 }
 
 func TestHeadIsGetWithoutItsBody(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	for path, status := range map[string]int{"/health": 200, "/health/ready": 200, "/topics": 401, "/subscription": 405} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodHead, a.run()+path, nil)
@@ -101,7 +102,7 @@ func TestHeadIsGetWithoutItsBody(t *testing.T) {
 }
 
 func TestPathsAreDecoded(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	require.NoError(t, a.PutToken(t.Context(), "svc:one", "svc"))
 	a.requireDone("svc:one", "POST", "/topics/a%5Fb", `{"type":"noop","url":"https://x.example/"}`)
 	a.requireDone(rootKey, "DELETE", "/api_tokens/svc%3Aone", "")

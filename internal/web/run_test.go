@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 func TestRunAnswersWhatItHasAccepted(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	for _, name := range []bus.JobName{"x", "y"} { // so that /pulse/scaling takes a second
 		_, err := a.Enqueue(t.Context(), bus.QueueMain, bus.Job{Name: name})
 		require.NoError(t, err)

@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 // TestADamagedSubscriberHidesNobodyElse has something else than the bus write to what is Bob's.
 func TestADamagedSubscriberHidesNobodyElse(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		for _, key := range []string{"subscriber:", "topics:"} {
 			require.NoError(t, redis.Raw.FlushAll(t.Context()).Err())
 			a := newAPI(t, redis)

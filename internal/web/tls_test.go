@@ -20,13 +20,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web"
 	"routemaster/internal/web/server"
 )
 
 func TestForceTLS(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.ForceTLS = true })
+	a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.ForceTLS = true })
 	for target, location := range map[string]string{
 		"/topics/a%2Fb?c=d": "https://example.com/topics/a%2Fb?c=d", "/nowhere": "https://example.com/nowhere",
 		"http://bus.example/topics": "https://bus.example/topics", "/healthy": "https://example.com/healthy",
@@ -70,10 +70,10 @@ func TestTLSIsServedDirectlyAndRenewed(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	certificate(t, 1, certFile, keyFile)
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	loaded, err := server.LoadCertificate(certFile, keyFile, a.logger(), time.Now)
 	require.NoError(t, err)
-	a = newAPI(t, storetest.Embedded(t), func(c *web.Config) { c.Certificate, c.ForceTLS = loaded, true })
+	a = newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.Certificate, c.ForceTLS = loaded, true })
 	url := a.run()
 
 	// serial asks over a new connection, and returns the serial number of the certificate it sees.

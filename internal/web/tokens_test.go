@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 func TestTokens(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
 		got := a.do(rootKey, "POST", "/api_tokens", `{"name":"carol"}`)
 		require.Equal(t, 201, got.status)
@@ -48,7 +48,7 @@ func TestTokens(t *testing.T) {
 const withinASecond = time.Second - time.Nanosecond
 
 func TestATokenRemovedByAnotherProcessStopsWorkingWithinASecond(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a, other := newAPI(t, redis), newAPI(t, redis)
 		require.Equal(t, 204, a.do(alice, "GET", "/pulse", "").status)
 		other.requireDone(rootKey, "DELETE", "/api_tokens/"+alice, "")
@@ -58,7 +58,7 @@ func TestATokenRemovedByAnotherProcessStopsWorkingWithinASecond(t *testing.T) {
 }
 
 func TestATokenRemovedAMomentAgoLeavesNothingBehind(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	require.Equal(t, 204, a.do(alice, "GET", "/pulse", "").status)
 	require.NoError(t, a.DeleteToken(t.Context(), alice)) // this process does not know it yet
 	assert.Equal(t, 401, a.problem(alice, "POST", "/subscription", `{"topics":["a"],"callback":"https://x.example/"}`).Status)
@@ -68,7 +68,7 @@ func TestATokenRemovedAMomentAgoLeavesNothingBehind(t *testing.T) {
 }
 
 func TestANameDoesNotTellItsToken(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	assert.Equal(t, "/token", a.problem(rootKey, "POST", "/api_tokens", `{"name":"s3cret","token":"s3cret"}`).Pointer)
 	require.NoError(t, a.PutToken(t.Context(), "s3cret", "s3cret"))
 	a.requireDone("s3cret", "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`)

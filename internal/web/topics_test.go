@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/ingest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry/metrics"
@@ -18,7 +19,7 @@ import (
 
 // TestADamagedTopicHidesNoOther has something else than the bus write to what is a topic's.
 func TestADamagedTopicHidesNoOther(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
 		for _, topic := range []string{"gadgets", "widgets"} {
 			a.requireDone(alice, "POST", "/topics/"+topic, `{"type":"noop","url":"https://x.example/"}`)
@@ -33,7 +34,7 @@ func TestADamagedTopicHidesNoOther(t *testing.T) {
 }
 
 func TestAClientThatIsGoneIsStillShownAsThePublisher(t *testing.T) {
-	a := newAPI(t, storetest.Embedded(t))
+	a := newAPI(t, rdbtest.Embedded(t))
 	require.NoError(t, a.PutToken(t.Context(), "s3cret", "carol"))
 	a.requireDone("s3cret", "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`)
 	a.requireDone(rootKey, "DELETE", "/api_tokens/s3cret", "")
@@ -41,7 +42,7 @@ func TestAClientThatIsGoneIsStillShownAsThePublisher(t *testing.T) {
 }
 
 func TestDeleteTopic(t *testing.T) {
-	redis := storetest.Embedded(t)
+	redis := rdbtest.Embedded(t)
 	a := newAPI(t, redis)
 	for _, topic := range []string{"one", "two"} {
 		a.requireDone(alice, "POST", "/topics/"+topic, `{"type":"noop","url":"https://x.example/"}`)
@@ -57,9 +58,9 @@ func TestDeleteTopic(t *testing.T) {
 }
 
 // newLimitedAPI is newAPI with limits of topics.
-func newLimitedAPI(t *testing.T, redis *storetest.Server) *api {
+func newLimitedAPI(t *testing.T, redis *rdbtest.Server) *api {
 	a := newAPI(t, redis)
-	a.Store = redis.Open(t, func(o *store.Options) { o.MaxClientTopics, o.MaxTopics = 3, 5 })
+	a.Store = storetest.Open(t, redis, func(o *store.Options) { o.MaxClientTopics, o.MaxTopics = 3, 5 })
 	a.server = web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxSubscriptionTopics: 4}, a.Store,
 		ingest.New(a.Store, 64, nil, time.Now), metrics.NewRegistry().Handler(), a.logger(), time.Now)
 	a.handler = a.server.Handler()
@@ -67,7 +68,7 @@ func newLimitedAPI(t *testing.T, redis *storetest.Server) *api {
 }
 
 func TestLimitsOfTopicsAreTold(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newLimitedAPI(t, redis)
 		subscription := func(topics string) string { return `{"callback":"https://x.example/","topics":` + topics + `}` }
 		const event = `{"type":"noop","url":"https://x.example/"}`

@@ -10,12 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/wire"
 )
 
 func TestARefusedRequestChangesNothing(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
 		event := func(members string) string { return `{"type":"noop","url":"https://x.example/",` + members + `}` }
 		sub := func(members string) string { return `{"topics":["a"],"callback":"https://x.example/",` + members + `}` }
@@ -131,7 +131,7 @@ func TestARefusedRequestChangesNothing(t *testing.T) {
 }
 
 func TestNullIsAsIfLeftOut(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
 		a.requireDone(bob, "POST", "/subscription", `{"topics":["a"],"callback":"https://b.example/","uuid":"demo","timeout":0,"max":8}`)
 		a.requireDone(bob, "POST", "/subscription", `{"topics":["a"],"callback":"https://b.example/","uuid":null,"timeout":null,"max":null}`)

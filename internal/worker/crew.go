@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
 
@@ -17,7 +18,7 @@ type crew struct {
 	*Worker
 	queue   bus.Queue
 	threads []bus.WorkerID
-	waiter  *store.Waiter
+	waiter  *rdb.Waiter
 	slots   *slots
 	// turn is held by the thread that waits.
 	turn chan struct{}

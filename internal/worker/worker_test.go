@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,18 +12,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/worker"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 // soon bounds what must happen; nothing waits that long unless it fails.
 const soon = time.Minute
 
 // start runs a worker with one handler for all jobs. The function it returns stops the worker and waits for it.
-func start(t *testing.T, st *store.Store, handler worker.Handler, adjust ...func(*worker.Config)) (log *storetest.Buffer, stop func()) {
+func start(t *testing.T, st *store.Store, handler worker.Handler, adjust ...func(*worker.Config)) (log *rdbtest.Buffer, stop func()) {
 	t.Helper()
 	config := worker.Config{
 		Threads: 4, AcquireTimeout: 100 * time.Millisecond, RetryAfter: time.Millisecond,
@@ -32,7 +33,7 @@ func start(t *testing.T, st *store.Store, handler worker.Handler, adjust ...func
 	for _, f := range adjust {
 		f(&config)
 	}
-	log = &storetest.Buffer{}
+	log = &rdbtest.Buffer{}
 	w := worker.New(st, config, slog.New(slog.NewTextHandler(log, nil)), time.Now)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -72,7 +73,7 @@ func next[T any](t *testing.T, c <-chan T) T {
 }
 
 // requireNothingLeft fails the test unless no job, and no trace of a worker, is left.
-func requireNothingLeft(t *testing.T, server *storetest.Server) {
+func requireNothingLeft(t *testing.T, server *rdbtest.Server) {
 	t.Helper()
 	for _, pattern := range []string{"jobs:*", "workers", "batch*"} {
 		keys, err := server.Raw.Keys(t.Context(), pattern).Result()
@@ -82,8 +83,8 @@ func requireNothingLeft(t *testing.T, server *storetest.Server) {
 }
 
 func TestRunsTheJobsOfBothQueues(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		st := server.Open(t)
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		st := storetest.Open(t, server)
 		ran := make(chan string, 100)
 		_, stop := start(t, st, func(_ context.Context, task *store.Task) store.Outcome {
 			ran <- string(task.Queue) + task.Job.Args[0]
@@ -106,8 +107,8 @@ func TestRunsTheJobsOfBothQueues(t *testing.T) {
 }
 
 func TestAJobThatIsPutOffRunsAgain(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		st := server.Open(t)
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		st := storetest.Open(t, server)
 		ran := make(chan time.Time, 10)
 		const wait = 30 * time.Millisecond
 		_, stop := start(t, st, func(context.Context, *store.Task) store.Outcome {
@@ -129,8 +130,8 @@ func TestAJobThatIsPutOffRunsAgain(t *testing.T) {
 }
 
 func TestAPanicIsARetry(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		st := server.Open(t)
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		st := storetest.Open(t, server)
 		ran := make(chan int, 10)
 		log, stop := start(t, st, func(context.Context, *store.Task) store.Outcome {
 			ran <- 1
@@ -148,8 +149,8 @@ func TestAPanicIsARetry(t *testing.T) {
 }
 
 func TestAnUnknownJobIsKept(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		st := server.Open(t)
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		st := storetest.Open(t, server)
 		ctx := t.Context()
 		log, stop := start(t, st, nil, func(c *worker.Config) {
 			c.Handlers, c.RetryAfter = nil, time.Hour
@@ -167,8 +168,8 @@ func TestAnUnknownJobIsKept(t *testing.T) {
 }
 
 func TestStopFinishesWhatIsUnderWay(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		st := server.Open(t)
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		st := storetest.Open(t, server)
 		started, finish := make(chan string, 10), make(chan struct{})
 		_, stop := start(t, st, func(ctx context.Context, task *store.Task) store.Outcome {
 			started <- task.Job.Args[0]
@@ -201,8 +202,8 @@ func TestStopFinishesWhatIsUnderWay(t *testing.T) {
 }
 
 func TestTickersEnqueueOnce(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		st := server.Open(t)
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		st := storetest.Open(t, server)
 		ran := make(chan int, 1000)
 		_, stop := start(t, st, func(context.Context, *store.Task) store.Outcome {
 			ran <- 1
@@ -230,9 +231,9 @@ func TestOutlivesARestartOfRedis(t *testing.T) {
 // outliveARestart restarts Redis under a worker, and returns how long that took to run a job again.
 func outliveARestart(t *testing.T) (took time.Duration) {
 	t.Helper()
-	server := storetest.Real(t, "--appendonly", "yes", "--appendfsync", "always")
-	var changes sync.Map
-	st := server.Open(t, func(o *store.Options) { o.OnLink = func(err error) { changes.Store(err == nil, true) } })
+	server := rdbtest.Real(t, "--appendonly", "yes", "--appendfsync", "always")
+	var log rdbtest.Buffer
+	st := store.New(server.Open(t, log.LogTo).Partition(""), store.Options{})
 	started, finish := make(chan string, 10), make(chan struct{}, 10)
 	_, stop := start(t, st, func(_ context.Context, task *store.Task) store.Outcome {
 		started <- task.Job.Args[0]
@@ -243,7 +244,7 @@ func outliveARestart(t *testing.T) (took time.Duration) {
 	assert.Equal(t, "before", next(t, started))
 	server.Kill(t)
 	finish <- struct{}{} // its settle finds nobody
-	require.Eventually(t, func() bool { _, down := changes.Load(false); return down }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(log.String(), "redis unavailable") }, soon, time.Millisecond)
 	server.Restart(t)
 	back := time.Now()
 	require.Eventually(t, func() bool {
@@ -263,8 +264,8 @@ func outliveARestart(t *testing.T) (took time.Duration) {
 }
 
 func TestALateSettleIsToldAndChangesNothing(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		st := server.Open(t)
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		st := storetest.Open(t, server)
 		started, finish := make(chan bus.WorkerID, 10), make(chan struct{}, 10)
 		log, stop := start(t, st, func(_ context.Context, task *store.Task) store.Outcome {
 			started <- task.Worker
@@ -289,8 +290,8 @@ func TestALateSettleIsToldAndChangesNothing(t *testing.T) {
 }
 
 func TestStopsWhileRedisIsAway(t *testing.T) {
-	server := storetest.Real(t)
-	log, stop := start(t, server.Open(t), nil)
+	server := rdbtest.Real(t)
+	log, stop := start(t, storetest.Open(t, server), nil)
 	server.Kill(t)
 	stop()
 	assert.Contains(t, log.String(), "could not sign off")
@@ -298,8 +299,8 @@ func TestStopsWhileRedisIsAway(t *testing.T) {
 
 func TestStopsWhileRedisHangs(t *testing.T) {
 	t.Parallel()
-	server := storetest.Real(t)
-	st := server.Open(t)
+	server := rdbtest.Real(t)
+	st := storetest.Open(t, server)
 	started, finish := make(chan int, 1), make(chan struct{})
 	log, stop := start(t, st, func(context.Context, *store.Task) store.Outcome {
 		started <- 1

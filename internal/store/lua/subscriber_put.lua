@@ -5,12 +5,12 @@
 -- ARGV     1 namespace, 2 token, 3 callback, 4 default max_events, 5 default timeout (ms),
 --          6 now (ms), 7 most topics of a client, 8 most topics of the bus, 9 number of fields
 --          that follow, 10.. field, value, ..., then all topics
--- Returns  1; 0 when the token is not known; -5 when the client would have named too many topics,
---          -6 when the bus would have too many
+-- Returns  {1}; {0, 'token unknown'}; {0, "client's topics"} when the client would have named too many,
+--          {0, "bus's topics"} when the bus would have too many
 -- Keeps    topics:{token} and subscribers:{name} each other's mirror
 local token, FIELDS, TOPICS = ARGV[2], 10, 10 + tonumber(ARGV[9]) * 2
 local name = redis.call('HGET', tokens_key(), token)
-if not name then return 0 end
+if not name then return { 0, 'token unknown' } end
 
 local wanted, new, more = {}, {}, 0
 for i = TOPICS, #ARGV do
@@ -22,7 +22,7 @@ for i = TOPICS, #ARGV do
   wanted[topic] = true
 end
 local refused = over_limit(name, more, #new, tonumber(ARGV[7]), tonumber(ARGV[8]))
-if refused ~= 0 then return refused end
+if refused then return { 0, refused } end
 
 token = holder_of(token) -- a client whose token is being changed has one subscription, whichever it uses
 local subscriber = subscriber_key(token)
@@ -61,4 +61,4 @@ for _, topic in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do
     redis.call('SREM', subscriber_topics_key(token), topic)
   end
 end
-return 1
+return { 1 }

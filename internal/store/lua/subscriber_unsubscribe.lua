@@ -1,8 +1,9 @@
 -- Ends one subscription of a subscriber, who stays one.
 --
 -- ARGV     1 namespace, 2 token, 3 topic
--- Returns  1, 0 when it is not subscribed to the topic, -1 when there is no such topic
+-- Returns  {1}; {0, 'not subscribed'} to the topic; {0, 'topic unknown'}
 local token, name = holder_of(ARGV[2]), ARGV[3]
-if redis.call('SISMEMBER', topics_key(), name) == 0 then return -1 end
+if redis.call('SISMEMBER', topics_key(), name) == 0 then return { 0, 'topic unknown' } end
 redis.call('SREM', topic_subscribers_key(name), token)
-return redis.call('SREM', subscriber_topics_key(token), name)
+if redis.call('SREM', subscriber_topics_key(token), name) == 0 then return { 0, 'not subscribed' } end
+return { 1 }

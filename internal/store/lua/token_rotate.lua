@@ -3,16 +3,16 @@
 -- delivered are relabelled here, since whoever settles them goes by that; the others by token_relabel, or as they come up.
 --
 -- ARGV     1 namespace, 2 the token, 3 the new one, if none was made before
--- Returns  {the client's name, its new token}; false when there is no such token
+-- Returns  {1, the client's name, its new token}; {0, 'token unknown'}
 -- Keeps    the order of the batches: line, current batch, jobs and gauges are as they were
 local old, new = ARGV[2], ARGV[3]
 local heir = redis.call('HGET', rotations_key(), old)
 if heir then
   local name = redis.call('HGET', tokens_key(), heir)
-  if name then return { name, heir } end -- else it has been removed in the meantime
+  if name then return { 1, name, heir } end -- else it has been removed in the meantime
 end
 local name = redis.call('HGET', tokens_key(), old)
-if not name then return false end
+if not name then return { 0, 'token unknown' } end
 
 -- All is read before anything is written.
 local heirs = redis.call('HGETALL', rotations_key())
@@ -63,4 +63,4 @@ for _, from in ipairs(moved) do
   if from.batches > 0 then change_gauge(batch_gauge_key(), new, from.batches) end
   if from.events > 0 then change_gauge(event_gauge_key(), new, from.events) end
 end
-return { name, new }
+return { 1, name, new }

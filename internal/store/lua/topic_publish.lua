@@ -7,13 +7,13 @@
 --          if they are traced, separated by spaces, 12 when a job told to wait for its turn comes up by itself
 --          at the latest (ms), 13 most idempotency keys in a slice, 14 most batches to open,
 --          15 most topics of a client, 16 most topics of the bus, 17.. packed events, oldest first
--- Returns  the subscribers' tokens, with a space between two, so that it is cheap to return; with how many idempotency
---          keys had to go, in a list, if any had to; or a number:
---          2 when the request was stored before; 0 when another client publishes to the topic;
---          -1 when another request had its idempotency key; -2 when the token is not known;
---          -3 when it would open too many batches; -5 when the client has too many topics to claim one
---          more, -6 when the bus has too many. An error, before anything is written, when a key that all
---          subscribers share is not of its type
+-- Returns  {1, the subscribers' tokens}, with a space between two, so that they are cheap to return; and
+--          a third value, how many idempotency keys had to go, if any had to. {1} when the request was
+--          stored before. {0, 'topic claimed'} when another client publishes to the topic;
+--          {0, 'key reused'} when another request had its idempotency key; {0, 'token unknown'};
+--          {0, 'too many batches'} when it would open too many; {0, "client's topics"} when the client
+--          has too many to claim one more, {0, "bus's topics"} when the bus has. An error, before
+--          anything is written, when a key that all subscribers share is not of its type
 -- Keeps    every event in one batch of each subscriber; every batch with one job, its
 --          index entry and its gauges; a current batch neither full nor closed
 local topic, publisher, now, seed = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
@@ -25,20 +25,20 @@ local CHUNK = 1000 -- as many values as unpack can safely push at once
 local UID_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
 local name = redis.call('HGET', tokens_key(), publisher)
-if not name then return -2 end
+if not name then return { 0, 'token unknown' } end
 local owner = redis.call('HGET', topic_key(topic), 'publisher')
 local claims = not owner or owner == ''
 if not claims and owner ~= publisher and owner_name(topic, owner) ~= name then
-  return 0 -- it was not claimed with another token of the same client either
+  return { 0, 'topic claimed' } -- it was not claimed with another token of the same client either
 end
 local key, digest, life, slice = ARGV[8], ARGV[9], tonumber(ARGV[10]), nil
 if key ~= '' then
   local slices = read_slices(name, key, now)
   local before, found = find_request(slices)
-  if before and before ~= digest then return -1 end
+  if before and before ~= digest then return { 0, 'key reused' } end
   if before then
     renew_request(found, now, life)
-    return 2
+    return { 1 }
   end
   slice = choose_slice(slices, now, life, tonumber(ARGV[13]))
 end
@@ -68,7 +68,7 @@ for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
     })
   end
 end
-if opening > tonumber(ARGV[14]) then return -3 end
+if opening > tonumber(ARGV[14]) then return { 0, 'too many batches' } end
 
 -- What is written below and was not read above, with its type. Where events are only added to current batches that is nothing.
 local written = {}
@@ -90,7 +90,7 @@ if claims then
   if redis.call('HGET', owners_key(), topic) ~= name then more = 1 end
   if redis.call('SISMEMBER', topics_key(), topic) == 0 then new = 1 end
   local refused = over_limit(name, more, new, tonumber(ARGV[15]), tonumber(ARGV[16]))
-  if refused ~= 0 then return refused end
+  if refused then return { 0, refused } end
 end
 
 for _, current in ipairs(damaged) do redis.call('DEL', current) end
@@ -202,6 +202,6 @@ end
 -- Last, so that a script that fails on the way is not taken for done.
 if slice then
   local dropped = put_request(slice, key, digest, now, life)
-  if dropped > 0 then return { table.concat(tokens, ' '), dropped } end
+  if dropped > 0 then return { 1, table.concat(tokens, ' '), dropped } end
 end
-return table.concat(tokens, ' ')
+return { 1, table.concat(tokens, ' ') }

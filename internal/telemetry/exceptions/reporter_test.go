@@ -18,13 +18,13 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/telemetry/exceptions"
 )
 
 func TestMain(m *testing.M) {
 	// New Relic's agent sleeps between its tries to connect, and hears only then that it is over.
-	storetest.Main(m, goleak.IgnoreAnyFunction("github.com/newrelic/go-agent/v3/newrelic.(*app).connectRoutine"))
+	rdbtest.Main(m, goleak.IgnoreAnyFunction("github.com/newrelic/go-agent/v3/newrelic.(*app).connectRoutine"))
 }
 
 // service is a service that answers when it may, and keeps what it got.
@@ -61,9 +61,9 @@ func (s *service) got() []string {
 	return append([]string{}, s.bodies...)
 }
 
-func newReporter(t *testing.T, name, url string) (*exceptions.Reporter, *storetest.Buffer) {
+func newReporter(t *testing.T, name, url string) (*exceptions.Reporter, *rdbtest.Buffer) {
 	t.Helper()
-	out := &storetest.Buffer{}
+	out := &rdbtest.Buffer{}
 	r, err := exceptions.NewReporter(exceptions.Options{
 		Service: exceptions.Service{Name: name, URL: url}, Program: "routemaster", Version: "1", Secrets: []string{"the-root-key", "x"},
 	}, slog.New(slog.NewTextHandler(out, nil)))
@@ -75,8 +75,8 @@ func TestNobodyWaitsForAnExceptionService(t *testing.T) {
 	s := newService(t)
 	r, out := newReporter(t, exceptions.Honeybadger, s.url)
 	log := slog.New(slog.DiscardHandler)
-	storetest.Promptly(t, time.Second, func() time.Duration { // although the service hangs
-		return storetest.Took(func() {
+	rdbtest.Promptly(t, time.Second, func() time.Duration { // although the service hangs
+		return rdbtest.Took(func() {
 			for range 1000 {
 				r.Error(log, "poison", errors.New("no"))
 			}
@@ -97,16 +97,16 @@ const endsWithin = 6 * time.Second
 func TestAnEndIsNotHeldUpByAnExceptionService(t *testing.T) {
 	for name, url := range map[string]string{
 		"one that hangs":   newService(t).url,
-		"one that is away": "http://key@" + storetest.FreeAddress(t),
+		"one that is away": "http://key@" + rdbtest.FreeAddress(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			storetest.Promptly(t, endsWithin, func() time.Duration {
+			rdbtest.Promptly(t, endsWithin, func() time.Duration {
 				r, out := newReporter(t, exceptions.Honeybadger, url)
 				for range 50 {
 					r.Error(slog.New(slog.DiscardHandler), "poison", errors.New("no"))
 				}
-				took := storetest.Took(r.Close)
+				took := rdbtest.Took(r.Close)
 				assert.Equal(t, 1, strings.Count(out.String(), `msg="reports of exceptions do not arrive" service=honeybadger`), out.String())
 				assert.NotContains(t, out.String(), "the-api-key")
 				return took
@@ -116,11 +116,11 @@ func TestAnEndIsNotHeldUpByAnExceptionService(t *testing.T) {
 }
 
 func TestNewRelicMayBeAway(t *testing.T) {
-	url := "https://" + strings.Repeat("0123456789", 4) + "@" + storetest.FreeAddress(t)
-	storetest.Promptly(t, endsWithin, func() time.Duration {
+	url := "https://" + strings.Repeat("0123456789", 4) + "@" + rdbtest.FreeAddress(t)
+	rdbtest.Promptly(t, endsWithin, func() time.Duration {
 		r, out := newReporter(t, exceptions.NewRelic, url)
 		r.Error(slog.New(slog.DiscardHandler), "poison", errors.New("no"))
-		took := storetest.Took(r.Close)
+		took := rdbtest.Took(r.Close)
 		assert.Contains(t, out.String(), "reports of exceptions do not arrive")
 		assert.NotContains(t, out.String(), "0123456789")
 		return took
@@ -138,7 +138,7 @@ func (hanging) RoundTrip(r *http.Request) (*http.Response, error) {
 // TestSentryMayHang has its own clock, so it knows exactly for how long anybody was held up.
 func TestSentryMayHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		out := &storetest.Buffer{}
+		out := &rdbtest.Buffer{}
 		r, err := exceptions.NewReporter(exceptions.Options{
 			Service: exceptions.Service{Name: exceptions.Sentry, URL: "https://the-api-key@sentry.example/42"}, Transport: hanging{},
 		}, slog.New(slog.NewTextHandler(out, nil)))
@@ -173,7 +173,7 @@ func (b *busy) RoundTrip(*http.Request) (*http.Response, error) {
 
 // TestWhatSentryDoesNotWantHasNotArrived has Sentry ask for a pause, in which its client drops what it is given.
 func TestWhatSentryDoesNotWantHasNotArrived(t *testing.T) {
-	out, service := &storetest.Buffer{}, &busy{}
+	out, service := &rdbtest.Buffer{}, &busy{}
 	r, err := exceptions.NewReporter(exceptions.Options{
 		Service: exceptions.Service{Name: exceptions.Sentry, URL: "https://the-api-key@sentry.example/42"}, Transport: service,
 	}, slog.New(slog.NewTextHandler(out, nil)))

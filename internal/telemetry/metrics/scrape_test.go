@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
@@ -21,7 +22,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 // page reads the metrics.
 func page(t testing.TB, r *metrics.Registry) string {
@@ -48,11 +49,11 @@ func shown(t testing.TB, st *store.Store, now func() time.Time) (text string) {
 // TestAScrapeIsFast reads the metrics of a bus with 1,000 subscribers, all of whom have something queued.
 func TestAScrapeIsFast(t *testing.T) {
 	subscribers := 1000
-	if storetest.RaceDetector { // which makes it so slow that Redis is not waited for
+	if rdbtest.RaceDetector { // which makes it so slow that Redis is not waited for
 		subscribers = 100
 	}
-	server := storetest.Real(t)
-	st := server.Open(t)
+	server := rdbtest.Real(t)
+	st := storetest.Open(t, server)
 	ctx := t.Context()
 	timeout := time.Hour
 	require.NoError(t, st.PutToken(ctx, "publisher--1", "publisher"))
@@ -84,11 +85,11 @@ func TestAScrapeIsFast(t *testing.T) {
 	assert.Equal(t, subscribers, strings.Count(text, "\nroutemaster_subscriber_oldest_event_age_seconds{"))
 	assert.Equal(t, 2*subscribers, strings.Count(text, "\nroutemaster_bus_deliveries_total{"))
 	assert.NotContains(t, text, "--1", "tokens are secret")
-	if storetest.RaceDetector {
+	if rdbtest.RaceDetector {
 		return
 	}
-	storetest.Promptly(t, 100*time.Millisecond, func() time.Duration {
-		took := storetest.Took(func() { shown(t, st, time.Now) })
+	rdbtest.Promptly(t, 100*time.Millisecond, func() time.Duration {
+		took := rdbtest.Took(func() { shown(t, st, time.Now) })
 		t.Logf("a scrape with %d subscribers takes %v", subscribers, took)
 		return took
 	})
@@ -96,8 +97,8 @@ func TestAScrapeIsFast(t *testing.T) {
 
 // TestClientsOfOneNameAreOne scrapes a bus where a client has two tokens.
 func TestClientsOfOneNameAreOne(t *testing.T) {
-	server := storetest.Embedded(t)
-	st := server.Open(t)
+	server := rdbtest.Embedded(t)
+	st := storetest.Open(t, server)
 	ctx, now := t.Context(), time.Now().Truncate(time.Millisecond) // as Redis has it
 	for _, token := range []bus.Token{"shop--1", "shop--2"} {
 		require.NoError(t, st.PutToken(ctx, token, "shop"))
@@ -116,8 +117,8 @@ func TestClientsOfOneNameAreOne(t *testing.T) {
 // TestCountersOfTheBusAreScraped reads them in one process when others have counted: for those who are subscribed, and those for
 // whom something waits.
 func TestCountersOfTheBusAreScraped(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, server *storetest.Server) {
-		st := server.Open(t)
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		st := storetest.Open(t, server)
 		ctx := t.Context()
 		for token, name := range map[bus.Token]bus.ClientName{"shop--1": "shop", "gone--1": "gone", "secret": "secret"} { // the last by mistake
 			require.NoError(t, st.PutToken(ctx, token, name))

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
@@ -27,7 +28,7 @@ const WaitTimeout = 30 * time.Second
 
 // Bus is a bus whose daemons run in this process and can be restarted one by one.
 type Bus struct {
-	Redis  *storetest.Server
+	Redis  *rdbtest.Server
 	Store  *store.Store
 	Client *http.Client
 	// API is the URL of web. It changes with each StartWeb.
@@ -36,14 +37,14 @@ type Bus struct {
 	Config app.Config
 	// Log is where the daemons that are started from now on log to: at first, to Logged.
 	Log    slog.Handler
-	Logged *storetest.Buffer
+	Logged *rdbtest.Buffer
 
 	t                   testing.TB
 	stopWeb, stopWorker func()
 }
 
 // Start starts a bus on a Redis. It ends with the test.
-func Start(t testing.TB, redis *storetest.Server, adjust ...func(*app.Config)) *Bus {
+func Start(t testing.TB, redis *rdbtest.Server, adjust ...func(*app.Config)) *Bus {
 	t.Helper()
 	config := LoadConfig(t, map[string]string{
 		"ROUTEMASTER_ROOT_KEY": RootKey, "ROUTEMASTER_REDIS_URL": redis.URL, "FORCE_SSL": "no",
@@ -54,7 +55,7 @@ func Start(t testing.TB, redis *storetest.Server, adjust ...func(*app.Config)) *
 		f(&config)
 	}
 	b := &Bus{
-		t: t, Redis: redis, Store: redis.Open(t), Config: config, Client: NewClient(t), Logged: &storetest.Buffer{},
+		t: t, Redis: redis, Store: storetest.Open(t, redis), Config: config, Client: NewClient(t), Logged: &rdbtest.Buffer{},
 	}
 	b.Log = slog.NewTextHandler(b.Logged, nil)
 	b.StartWeb()
@@ -193,7 +194,7 @@ func (b *Bus) RequireNothingLeft() {
 }
 
 // LeftoverKeys returns the keys of events, jobs and workers.
-func LeftoverKeys(t testing.TB, redis *storetest.Server) (keys []string) {
+func LeftoverKeys(t testing.TB, redis *rdbtest.Server) (keys []string) {
 	t.Helper()
 	for _, pattern := range []string{"batch*", "jobs:*:main*", "jobs:pending*", "workers"} {
 		found, err := redis.Raw.Keys(t.Context(), pattern).Result()

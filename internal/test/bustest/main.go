@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"routemaster/internal/app"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 // daemonVariable makes a test binary run as the daemon that it names.
@@ -22,5 +22,5 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 	case "worker":
 		os.Exit(app.Daemon("worker", "a test", nil, os.Stdout, os.Stderr, app.RunWorker))
 	}
-	storetest.Main(m, ignore...)
+	rdbtest.Main(m, ignore...)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/test/bustest"
@@ -62,7 +63,7 @@ func TestChaos(t *testing.T) {
 // chaos is a bus of several processes, everybody who talks to it, and the links between all of them.
 type chaos struct {
 	t       *testing.T
-	redis   *storetest.Server
+	redis   *rdbtest.Server
 	redisUp bool
 	store   *store.Store
 	links   map[string]*link
@@ -98,15 +99,15 @@ func (d *chaoticDaemon) present() *bustest.Process { return d.runs[len(d.runs)-1
 
 func startChaos(t *testing.T, seed uint64) *chaos {
 	t.Helper()
-	redis := storetest.Real(t, "--appendonly", "yes", "--appendfsync", "always")
+	redis := rdbtest.Real(t, "--appendonly", "yes", "--appendfsync", "always")
 	c := &chaos{
-		t: t, redis: redis, redisUp: true, store: redis.Open(t), ledger: newLedger(),
+		t: t, redis: redis, redisUp: true, store: storetest.Open(t, redis), ledger: newLedger(),
 		links: map[string]*link{}, daemons: map[string]*chaoticDaemon{}, stopWatch: watch(),
 	}
 	t.Cleanup(func() { c.stopWatch() })
 	var apis []string
 	for _, name := range webs {
-		address := storetest.FreeAddress(t)
+		address := rdbtest.FreeAddress(t)
 		_, port, err := net.SplitHostPort(address)
 		require.NoError(t, err)
 		c.startDaemon(name, "PORT="+port)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
 )
 
@@ -25,7 +25,7 @@ func newLink(t *testing.T, name, to string) (l *link, via string) {
 	address, err := url.Parse(to)
 	require.NoError(t, err)
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	l = &link{toxiproxy.NewProxy(server, name, storetest.FreeAddress(t), address.Host)}
+	l = &link{toxiproxy.NewProxy(server, name, rdbtest.FreeAddress(t), address.Host)}
 	require.NoError(t, l.Start())
 	t.Cleanup(l.Stop)
 	address.Host = l.Listen

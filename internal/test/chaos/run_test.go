@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/test/bustest"
 )
@@ -110,7 +111,7 @@ func (c *chaos) recoverFromAnOutage() {
 		}
 	}
 	require.Eventually(c.t, backSince(time.Now()), bustest.WaitTimeout, 10*time.Millisecond, "the bus does not come back after the faults")
-	storetest.Promptly(c.t, recoversWithin, func() time.Duration {
+	rdbtest.Promptly(c.t, recoversWithin, func() time.Duration {
 		outage := &fault{lane: "redis", kind: killed, victim: "redis"}
 		c.begin(outage)
 		time.Sleep(time.Second) // the outage

@@ -13,11 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { storetest.Main(m) }
+func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 // countedTokens counts the calls to a store that read tokens.
 type countedTokens struct {
@@ -36,9 +37,9 @@ func (c *countedTokens) FindToken(ctx context.Context, tokens []bus.Token) (bus.
 }
 
 func TestRefusedBasicCredentialsCostOneLookUpAtMost(t *testing.T) {
-	storetest.Each(t, func(t *testing.T, redis *storetest.Server) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx, now := t.Context(), time.Now()
-		tokens := &countedTokens{Store: redis.Open(t)}
+		tokens := &countedTokens{Store: storetest.Open(t, redis)}
 		c := newTokenCache(tokens, "the-root-key", func() time.Time { return now })
 		find := func(credentials string) (bus.Token, int64) {
 			before := tokens.lookUps.Load()
@@ -78,7 +79,7 @@ func TestRefusedBasicCredentialsCostOneLookUpAtMost(t *testing.T) {
 }
 
 func TestARefusalDoesNotOutliveATokenAddedHere(t *testing.T) {
-	tokens := &countedTokens{Store: storetest.Embedded(t).Open(t)}
+	tokens := &countedTokens{Store: storetest.Open(t, rdbtest.Embedded(t))}
 	c := newTokenCache(tokens, "the-root-key", time.Now)
 	find := func() error {
 		_, err := c.find(t.Context(), []string{"new"})

@@ -38,12 +38,11 @@ local function owner_name(topic, publisher)
   return redis.call('HGET', owners_key(), topic)
 end
 
--- Whether a client may have so many more topics, of which so many are new to the bus: 0, or -5 for too many of its own and -6 for
--- too many in all. A limit of 0 is none.
+-- Why a client may not have so many more topics, of which so many are new to the bus; nil if it may. A limit of 0 is none.
 local function over_limit(name, more, new, max_of_client, max_of_bus)
-  if max_of_client > 0 and more > 0 and owned_by(name) + more > max_of_client then return -5 end
-  if max_of_bus > 0 and new > 0 and redis.call('SCARD', topics_key()) + new > max_of_bus then return -6 end
-  return 0
+  if max_of_client > 0 and more > 0 and owned_by(name) + more > max_of_client then return "client's topics" end
+  if max_of_bus > 0 and new > 0 and redis.call('SCARD', topics_key()) + new > max_of_bus then return "bus's topics" end
+  return nil
 end
 
 local function remove_topic(topic)

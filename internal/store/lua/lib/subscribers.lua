@@ -1,8 +1,8 @@
 -- Removes a subscriber and its subscriptions. Its current batch gets no more events,
--- and comes up at once, like those whose turn it is; all its batches are dropped as they come up. Returns 1, or 0
--- when there is no such subscriber.
+-- and comes up at once, like those whose turn it is; all its batches are dropped as they come up. Returns whether
+-- there was such a subscriber.
 local function remove_subscriber(token)
-  if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return 0 end
+  if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return false end
   for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
     make_instant(job_of(bid), 'LPUSH')
   end
@@ -13,5 +13,5 @@ local function remove_subscriber(token)
   end
   redis.call('DEL', subscriber_topics_key(token), subscriber_key(token), delivery_key(token))
   redis.call('SREM', subscribers_key(), token)
-  return 1
+  return true
 end

@@ -1,4 +1,4 @@
-package storetest
+package rdbtest
 
 import (
 	"bytes"
@@ -57,9 +57,10 @@ func startServer(t testing.TB, address string, arguments ...string) *process {
 	}, arguments...)...)
 }
 
-// FreeAddress finds a loopback address that nobody listens on, and that nobody takes by chance before its owner listens, or while
-// that is restarted: its port is below those that systems give to outgoing connections, and until the end of the test no other
-// test is given it, whatever process that runs in.
+// FreeAddress finds a loopback address that nobody listens on, and that nobody takes by chance
+// before its owner listens, or while that is restarted: its port is below those that systems give
+// to outgoing connections, and until the end of the test no other test is given it, whatever
+// process that runs in.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	return freeAddress(t, 0)
@@ -125,10 +126,11 @@ func (p *process) kill(t testing.TB) {
 	}
 }
 
-// repair takes a transaction that was half written when the server was killed off its append-only file. The server
-// itself leaves the half there, without its last command, and what it then writes behind it becomes
-// part of that transaction: at the next start but one, half a script has run.
-// See https://github.com/valkey-io/valkey/pull/4342. A server that is called so is the tool that mends it.
+// repair takes a transaction that was half written when the server was killed off its append-only
+// file. The server itself leaves the half there, without its last command, and what it then
+// writes behind it becomes part of that transaction: at the next start but one, half a script has
+// run. See https://github.com/valkey-io/valkey/pull/4342. A server that is called so is the tool
+// that mends it.
 func (p *process) repair(t testing.TB) {
 	manifest := filepath.Join(p.dir, "appendonlydir", "appendonly.aof.manifest") // since Redis 7
 	if _, err := os.Stat(manifest); errors.Is(err, fs.ErrNotExist) {

@@ -1,4 +1,4 @@
-package storetest
+package rdbtest
 
 import (
 	"os/exec"

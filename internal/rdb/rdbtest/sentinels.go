@@ -1,4 +1,4 @@
-package storetest
+package rdbtest
 
 import (
 	"fmt"
@@ -26,8 +26,8 @@ sentinel down-after-milliseconds bus 500
 sentinel failover-timeout bus 3000
 `
 
-// WithSentinels starts a master, a replica and three sentinels. Kill ends the master, and then the replica is made
-// master; Restart brings the old one back, as its replica.
+// WithSentinels starts a master, a replica and three sentinels. Kill ends the master, and then
+// the replica is made master; Restart brings the old one back, as its replica.
 func WithSentinels(t testing.TB) *Server {
 	t.Helper()
 	address := FreeAddress(t)

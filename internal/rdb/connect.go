@@ -1,4 +1,4 @@
-package store
+package rdb
 
 import (
 	"cmp"
@@ -16,7 +16,8 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// dialTimeout bounds how long a call can take to find that Redis is not there, unless the URL says otherwise.
+// dialTimeout bounds how long a call can take to find that Redis is not there, unless the URL
+// says otherwise.
 const dialTimeout = time.Second
 
 // keepAlive notices within a few seconds that Redis' host has gone without a word, also on
@@ -45,7 +46,8 @@ func CheckURL(url string) error {
 	return err
 }
 
-// Passwords are those of Redis and of its sentinels in a URL that [Open] takes; empty where there is none.
+// Passwords are those of Redis and of its sentinels in a URL that [Open] takes; empty where there
+// is none.
 func Passwords(url string) []string {
 	s, err := parseURL(url)
 	if err != nil {
@@ -66,8 +68,9 @@ func parseURL(text string) (source, error) {
 	return source{options: *options}, nil
 }
 
-// parseSentinelURL reads what follows "+sentinel://": user:password@host:port,host:port/master/database?sentinel_username=&sentinel_password=,
-// all of it but a host and the master optional. Other parameters are those of a plain URL.
+// parseSentinelURL reads what follows "+sentinel://":
+// user:password@host:port,host:port/master/database?sentinel_username=&sentinel_password=, all of
+// it but a host and the master optional. Other parameters are those of a plain URL.
 func parseSentinelURL(scheme, rest string) (source, error) {
 	authority, path := rest, ""
 	if i := strings.IndexAny(rest, "/?"); i >= 0 {
@@ -128,8 +131,9 @@ func sentinelAddress(host string) (string, error) {
 func (s *source) configure(connections int) {
 	o := &s.options
 	o.PoolSize = max(connections, 1)
-	// Scripts are sent in pipelines, for which the library would keep a second pool, with 256 KiB for each connection. A
-	// worker with hundreds of threads has as many connections, and little to say on each.
+	// Scripts are sent in pipelines, for which the library would keep a second pool, with 256 KiB
+	// for each connection. A worker with hundreds of threads has as many connections, and little
+	// to say on each.
 	o.PipelinePoolSize = -1
 	o.ReadBufferSize, o.WriteBufferSize = readBuffer, writeBuffer
 	if o.DialTimeout <= 0 {
@@ -140,7 +144,8 @@ func (s *source) configure(connections int) {
 	// only the callers know which ones bear that.
 	o.MaxRetries = -1
 	o.ContextTimeoutEnabled = true
-	// Behind an address that stays when Redis fails over, a connection may go on to the old master, which still answers.
+	// Behind an address that stays when Redis fails over, a connection may go on to the old
+	// master, which still answers.
 	if o.ConnMaxLifetime == 0 {
 		o.ConnMaxLifetime = time.Minute
 	}

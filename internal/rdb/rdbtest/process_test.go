@@ -1,4 +1,4 @@
-package storetest
+package rdbtest
 
 import (
 	"net"
@@ -19,7 +19,8 @@ func TestAPortIsGivenToOneTest(t *testing.T) {
 	assert.False(t, take(t, port), "though nobody listens on it yet")
 }
 
-// TestRestartDropsATransactionHalfWritten kills a server that has written a part of a script's effects.
+// TestRestartDropsATransactionHalfWritten kills a server that has written a part of a script's
+// effects.
 func TestRestartDropsATransactionHalfWritten(t *testing.T) {
 	server := Real(t, "--appendonly", "yes", "--appendfsync", "always")
 	ctx := t.Context()

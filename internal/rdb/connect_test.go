@@ -1,4 +1,4 @@
-package store
+package rdb
 
 import (
 	"testing"
@@ -6,8 +6,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"routemaster/internal/bus"
 )
 
 func TestSentinelURLs(t *testing.T) {
@@ -68,12 +66,12 @@ func TestTheURLSaysHowPatientToBe(t *testing.T) {
 		"redis://127.0.0.1:1?dial_timeout=8&read_timeout=9": {8 * time.Second, 9 * time.Second},
 		"redis://127.0.0.1:1?dial_timeout=0&read_timeout=0": {dialTimeout, waitMargin},
 	} {
-		st, err := Open(Options{URL: url, Connections: 1})
+		client, err := Open(Options{URL: url, Connections: 1})
 		require.NoError(t, err)
-		waiter := st.NewWaiter(bus.QueueMain, time.Minute)
-		assert.Equal(t, want.dial, waiter.redis.Options().DialTimeout, url)
-		assert.Equal(t, time.Minute+want.margin, waiter.redis.Options().ReadTimeout, url)
+		waiter := client.Partition("").NewWaiter("list", time.Minute)
+		assert.Equal(t, want.dial, waiter.db.Options().DialTimeout, url)
+		assert.Equal(t, time.Minute+want.margin, waiter.db.Options().ReadTimeout, url)
 		require.NoError(t, waiter.Close())
-		require.NoError(t, st.Close())
+		require.NoError(t, client.Close())
 	}
 }

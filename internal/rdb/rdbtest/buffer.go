@@ -1,11 +1,15 @@
-package storetest
+package rdbtest
 
 import (
 	"bytes"
+	"log/slog"
 	"sync"
+
+	"routemaster/internal/rdb"
 )
 
-// Buffer is an output, of a log or a program, that may be read while several goroutines write it. Its zero value is ready.
+// Buffer is an output, of a log or a program, that may be read while several goroutines write it.
+// Its zero value is ready.
 type Buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -24,3 +28,6 @@ func (b *Buffer) String() string {
 	defer b.mu.Unlock()
 	return b.text.String()
 }
+
+// LogTo has a client log to the buffer.
+func (b *Buffer) LogTo(o *rdb.Options) { o.Log = slog.New(slog.NewTextHandler(b, nil)) }

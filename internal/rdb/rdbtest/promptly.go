@@ -1,4 +1,4 @@
-package storetest
+package rdbtest
 
 import (
 	"testing"
@@ -7,8 +7,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Promptly requires that one of some tries takes less than a limit: what is slow by itself is slow each time, a machine
-// that is busy or stalls for a moment is not. A try returns what it took.
+// Promptly requires that one of some tries takes less than a limit: what is slow by itself is
+// slow each time, a machine that is busy or stalls for a moment is not. A try returns what it
+// took.
 func Promptly(t testing.TB, limit time.Duration, try func() time.Duration) {
 	t.Helper()
 	const least, within = 5, 10 * time.Second // so many tries, or more, if they are short

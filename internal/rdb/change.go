@@ -1,0 +1,86 @@
+package rdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Change is what came of a script that changes something for a client. Such a script returns a
+// table: first 1 if it did what it was asked for, which replicas must confirm, or 0 if it changed
+// nothing; then its results.
+type Change struct {
+	// Err is set if the script failed, or too few replicas confirmed what it did.
+	Err error
+	// Changed is whether the script did what it was asked for.
+	Changed bool
+	// Results are what the script returned besides.
+	Results []any
+}
+
+// Text is one of the results, counted from 0, if it is there and a string.
+func (c *Change) Text(i int) string {
+	if i >= len(c.Results) {
+		return ""
+	}
+	text, _ := c.Results[i].(string)
+	return text
+}
+
+// confirmTimeout bounds how long the replicas may take.
+const confirmTimeout = time.Second
+
+// errUnconfirmed says that a change may be lost if Redis fails over now.
+var errUnconfirmed = errors.New("too few replicas have confirmed the change")
+
+// Change is [Partition.ChangeAll] for one script.
+func (p *Partition) Change(ctx context.Context, script *Script, args ...any) Change {
+	return p.ChangeAll(ctx, script.Call(args...))[0]
+}
+
+// ChangeAll is [Partition.RunAll] for scripts that change something for a client. They wait, in the
+// same round trip, until [Options].MinReplicas replicas have confirmed it. Without their
+// confirmation a script that changed something fails, though the change was made.
+func (p *Partition) ChangeAll(ctx context.Context, calls ...Call) []Change {
+	var confirm []command
+	if p.client.minReplicas > 0 {
+		confirm = []command{{"wait", p.client.minReplicas, confirmTimeout.Milliseconds()}}
+	}
+	cmds := p.run(ctx, calls, confirm...)
+	var unconfirmed error
+	if confirm != nil {
+		unconfirmed = p.confirmed(cmds[len(calls)])
+	}
+	changes := make([]Change, len(calls))
+	for i, cmd := range cmds[:len(calls)] {
+		changes[i] = readChange(cmd)
+		if changes[i].Changed && unconfirmed != nil {
+			changes[i] = Change{Err: unconfirmed}
+		}
+	}
+	return changes
+}
+
+// confirmed returns nil if enough replicas have what was written before.
+func (p *Partition) confirmed(wait *redis.Cmd) error {
+	replicas, err := wait.Int()
+	if err == nil && replicas < p.client.minReplicas {
+		p.client.state.observe(errUnconfirmed)
+		return errUnconfirmed
+	}
+	return err
+}
+
+func readChange(cmd *redis.Cmd) Change {
+	reply, err := cmd.Slice()
+	if err != nil {
+		return Change{Err: err}
+	}
+	if len(reply) == 0 || reply[0] != int64(0) && reply[0] != int64(1) {
+		return Change{Err: fmt.Errorf("a script does not say whether it changed anything: %v", reply)}
+	}
+	return Change{Changed: reply[0] == int64(1), Results: reply[1:]}
+}

@@ -1,0 +1,95 @@
+package rdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"routemaster/internal/bus"
+)
+
+// Nil is the error of a command or script that Redis answered with nothing.
+const Nil = redis.Nil
+
+// class is what the result of a call says about Redis.
+type class int
+
+const (
+	// answered: it works, whatever it answered.
+	answered class = iota
+	// abandoned: nothing, because the call was given up on our side.
+	abandoned
+	// refused: it works, but refuses some calls: it is full, read-only, without its replicas, or
+	// does not allow them to this user.
+	refused
+	// unavailable: it cannot be reached, or is not ready for any call.
+	unavailable
+)
+
+// What error replies say, by their codes. Scripts put the code into the middle of their own
+// message. UNBLOCKED ends a wait when Redis becomes a replica.
+var (
+	refusals = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "NOPERM"}
+	unready  = []string{"LOADING", "UNBLOCKED", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY",
+		"NOAUTH", "WRONGPASS", "max number of clients"}
+)
+
+func classify(err error) class {
+	if err == nil || errors.Is(err, redis.Nil) {
+		return answered
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed) || errors.Is(err, redis.ErrClosed) {
+		return abandoned
+	}
+	if errors.Is(err, errUnconfirmed) {
+		return refused
+	}
+	reply, ok := errors.AsType[redis.Error](err)
+	if !ok {
+		return unavailable // not an answer: the network, a time-out, an exhausted pool
+	}
+	has := func(code string) bool { return strings.Contains(reply.Error(), code) }
+	switch {
+	case slices.ContainsFunc(refusals, has):
+		return refused
+	case slices.ContainsFunc(unready, has):
+		return unavailable
+	}
+	return answered
+}
+
+// Answered reports whether Redis worked and answered the call that returned err: it succeeded, or
+// failed by itself, as a command on a key of another type does.
+func Answered(err error) bool { return classify(err) == answered }
+
+// HasCode reports whether err is an error that Redis answered with, which begins with a code, such
+// as WRONGTYPE.
+func HasCode(err error, code string) bool {
+	reply, ok := errors.AsType[redis.Error](err)
+	return ok && strings.HasPrefix(reply.Error(), code+" ")
+}
+
+// isFull reports whether Redis refused a call because it has no memory left.
+func isFull(err error) bool {
+	reply, ok := errors.AsType[redis.Error](err)
+	return ok && strings.Contains(reply.Error(), "OOM")
+}
+
+// Wrap says what failed, and marks the errors of a Redis that is unavailable or refuses calls with
+// [bus.ErrUnavailable]. It returns nil for [Nil].
+func Wrap(what string, err error) error {
+	if err == nil || errors.Is(err, redis.Nil) {
+		return nil
+	}
+	// A script that is missing though it was just loaded: Redis is being replaced.
+	class := classify(err)
+	if class == refused || class == unavailable || HasCode(err, "NOSCRIPT") {
+		return fmt.Errorf("%s: %w: %w", what, bus.ErrUnavailable, err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}

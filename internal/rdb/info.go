@@ -1,0 +1,108 @@
+package rdb
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Memory is what Redis says about its memory.
+type Memory struct {
+	// Used is in bytes, counted as Redis counts it against its limit.
+	Used int64
+	// Max is Redis' own limit in bytes, 0 if it has none.
+	Max int64
+	// Evicts is whether Redis throws keys away by itself at its limit.
+	Evicts bool
+	// Freeing is whether Redis is about to free more, in the background.
+	Freeing bool
+}
+
+// ErrMemoryUnknown says that Redis does not tell how much memory it uses, as the embedded engine.
+var ErrMemoryUnknown = errors.New("redis does not tell how much memory it uses")
+
+// Memory asks Redis about its memory. It fails with [ErrMemoryUnknown] or [bus.ErrUnavailable].
+func (c *Client) Memory(ctx context.Context) (Memory, error) {
+	fields, err := c.info(ctx, "memory")
+	if errors.Is(err, errNoInfo) {
+		return Memory{}, fmt.Errorf("%w: %w", ErrMemoryUnknown, err)
+	}
+	if err != nil {
+		return Memory{}, Wrap("memory", err)
+	}
+	used, err := strconv.ParseInt(fields["used_memory"], 10, 64)
+	if err != nil {
+		return Memory{}, ErrMemoryUnknown
+	}
+	limit := number(fields["maxmemory"])
+	// Buffers for replicas are in it, but Redis does not count them against its limit, nor can
+	// dropping events lower them.
+	used -= number(fields["mem_not_counted_for_evict"])
+	policy := fields["maxmemory_policy"]
+	return Memory{
+		Used: used, Max: limit, Evicts: limit > 0 && policy != "" && policy != "noeviction",
+		Freeing: number(fields["lazyfree_pending_objects"]) > 0,
+	}, nil
+}
+
+// CPU is how much processor time Redis has taken since its start.
+type CPU struct{ User, System time.Duration }
+
+// CPU asks Redis for its processor time; zero where it does not tell. It fails with
+// [bus.ErrUnavailable].
+func (c *Client) CPU(ctx context.Context) (CPU, error) {
+	fields, err := c.info(ctx, "cpu")
+	if err != nil && !Answered(err) {
+		return CPU{}, Wrap("cpu", err)
+	}
+	return CPU{seconds(fields["used_cpu_user"]), seconds(fields["used_cpu_sys"])}, nil
+}
+
+// IsClusterNode reports whether Redis is a node of a Redis Cluster, which has a part of the keys at
+// most. The embedded engine does not tell, and is none. It fails with [bus.ErrUnavailable].
+func (c *Client) IsClusterNode(ctx context.Context) (bool, error) {
+	fields, err := c.info(ctx, "cluster")
+	if errors.Is(err, errNoInfo) {
+		return false, nil
+	}
+	return fields["cluster_enabled"] == "1", Wrap("cluster", err)
+}
+
+// errNoInfo says that Redis does not know a section of INFO, or does not show it to this user.
+var errNoInfo = errors.New("no INFO")
+
+// info reads the lines "name:value" of a section of INFO.
+func (c *Client) info(ctx context.Context, section string) (map[string]string, error) {
+	info, err := c.db.Info(ctx, section).Result()
+	if _, reply := errors.AsType[redis.Error](err); reply && (Answered(err) || HasCode(err, "NOPERM")) {
+		return nil, fmt.Errorf("%w: %w", errNoInfo, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]string{}
+	for lines := bufio.NewScanner(strings.NewReader(info)); lines.Scan(); {
+		if name, value, ok := strings.Cut(lines.Text(), ":"); ok {
+			fields[name] = value
+		}
+	}
+	return fields, nil
+}
+
+// number reads an integer; 0 if it is none.
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
+}
+
+// seconds reads a number of seconds; 0 if it is none.
+func seconds(text string) time.Duration {
+	n, _ := strconv.ParseFloat(text, 64)
+	return time.Duration(n * float64(time.Second))
+}

@@ -1,0 +1,62 @@
+package rdb
+
+import (
+	"context"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Commands are Redis' commands: run at once, or gathered to be sent together. Their errors are
+// Redis' own, for [Wrap].
+type Commands interface{ redis.Cmdable }
+
+// Reply is the result of a command, which is there once the command has run.
+type Reply[T any] interface {
+	Result() (T, error)
+	Val() T
+	Err() error
+}
+
+// AnyReply is a [Reply] of any type.
+type AnyReply interface{ Err() error }
+
+// Partition is one complete layout of keys, under one prefix. It is safe for concurrent use.
+type Partition struct {
+	Commands
+	client    *Client
+	namespace string
+}
+
+// Namespace is what all keys of the partition begin with. It may be empty.
+func (p *Partition) Namespace() string { return p.namespace }
+
+// Client is the Redis that the partition is in.
+func (p *Partition) Client() *Client { return p.client }
+
+// Pipelined runs commands in one round trip. Its error is that of the first command that failed,
+// and says what failed.
+func (p *Partition) Pipelined(ctx context.Context, what string, gather func(Commands)) error {
+	_, err := p.client.db.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+		gather(pipe)
+		return nil
+	})
+	return Wrap(what, err)
+}
+
+// Reads is [Partition.Pipelined] for reads that do not depend on each other. It succeeds if Redis
+// answered: the reply to one may be an error all the same, where its key is of another type.
+func (p *Partition) Reads(ctx context.Context, what string, gather func(Commands)) error {
+	if err := p.Pipelined(ctx, what, gather); !Answered(err) {
+		return err
+	}
+	return nil
+}
+
+// Transaction is [Partition.Pipelined] for commands between which Redis runs no others.
+func (p *Partition) Transaction(ctx context.Context, what string, gather func(Commands)) error {
+	_, err := p.client.db.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+		gather(pipe)
+		return nil
+	})
+	return Wrap(what, err)
+}

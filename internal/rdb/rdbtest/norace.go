@@ -1,0 +1,7 @@
+//go:build !race
+
+package rdbtest
+
+// RaceDetector is whether the tests run with the race detector, which slows them down about
+// tenfold.
+const RaceDetector = false

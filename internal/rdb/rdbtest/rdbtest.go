@@ -1,0 +1,133 @@
+// Package rdbtest gives tests a Redis of their own: the embedded engine, and a real redis-server
+// that it starts on a free loopback port with its own directory. Besides, it has what tests of
+// several packages share.
+package rdbtest
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/alicebob/miniredis/v2"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"routemaster/internal/rdb"
+)
+
+// Server is a Redis for one test, empty at first.
+type Server struct {
+	URL string
+	// Raw reads and writes Redis by hand, as an operator would.
+	Raw *redis.Client
+	// process is nil for the embedded engine.
+	process *process
+}
+
+// Each runs a test on the embedded engine and on a real redis-server. Where there is no
+// redis-server, the second is skipped, but fails in CI.
+func Each(t *testing.T, test func(t *testing.T, server *Server)) {
+	t.Run("embedded", func(t *testing.T) { test(t, Embedded(t)) })
+	t.Run("redis-server", func(t *testing.T) { test(t, Real(t)) })
+}
+
+// patiently, at the end of a URL, has a connection be made though the machine stalls meanwhile.
+// What is not there is refused at once on loopback, so no test waits for it.
+const patiently = "?dial_timeout=30s"
+
+// PatientURL is [Server.URL] for tests that do not freeze Redis: no stall of the machine is taken
+// for a Redis that is away.
+func (s *Server) PatientURL() string { return s.URL + "&read_timeout=30s" }
+
+// Embedded starts the embedded engine.
+func Embedded(t testing.TB) *Server {
+	return newServer(t, "redis://"+miniredis.RunT(t).Addr()+patiently, nil)
+}
+
+// Real starts a redis-server. It is ended with the test.
+func Real(t testing.TB, arguments ...string) *Server {
+	address := FreeAddress(t)
+	process := startServer(t, address, arguments...)
+	return newServer(t, "redis://"+address+patiently, process)
+}
+
+// clusterPortAbove is how much above its own port a node of a cluster listens for the others.
+const clusterPortAbove = 10_000
+
+// ClusterNode is [Real], as a node of a Redis Cluster.
+func ClusterNode(t testing.TB) *Server {
+	address := freeAddress(t, clusterPortAbove)
+	return newServer(t, "redis://"+address+patiently, startServer(t, address, "--cluster-enabled", "yes"))
+}
+
+func newServer(t testing.TB, url string, process *process) *Server {
+	options, err := redis.ParseURL(url)
+	require.NoError(t, err)
+	raw := redis.NewClient(options)
+	t.Cleanup(func() { _ = raw.Close() })
+	return &Server{URL: url, Raw: raw, process: process}
+}
+
+// Open opens a client of the server. It is closed with the test.
+func (s *Server) Open(t testing.TB, adjust ...func(*rdb.Options)) *rdb.Client {
+	options := rdb.Options{URL: s.URL, Connections: 10}
+	for _, f := range adjust {
+		f(&options)
+	}
+	client, err := rdb.Open(options)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// IsEmbedded reports whether the server is the embedded engine.
+func (s *Server) IsEmbedded() bool { return s.process == nil }
+
+// Kill ends a real server with SIGKILL.
+func (s *Server) Kill(t testing.TB) { s.process.kill(t) }
+
+// Restart starts a real server again, after Kill, on the same port and directory. Before, it
+// mends the append-only file, as operators should.
+func (s *Server) Restart(t testing.TB) {
+	s.process.repair(t)
+	s.process.start(t)
+}
+
+// Freeze stops a real server without ending it: it takes connections, and does not answer. Thaw
+// lets it go on.
+func (s *Server) Freeze(t testing.TB) {
+	require.NoError(t, s.process.command.Process.Signal(syscall.SIGSTOP))
+}
+
+// Thaw is the end of Freeze.
+func (s *Server) Thaw(t testing.TB) {
+	require.NoError(t, s.process.command.Process.Signal(syscall.SIGCONT))
+}
+
+// Main runs a package's tests, and fails them if a goroutine is left.
+func Main(m *testing.M, ignore ...goleak.Option) {
+	// The Redis client's own: it asks every second for a server that was away, and then sees that
+	// it is closed.
+	dialling := goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
+	// Honeybadger's client starts these as it is imported, and never ends the second.
+	events := goleak.IgnoreTopFunction("github.com/honeybadger-io/honeybadger-go.(*EventsWorker).run")
+	notices := goleak.IgnoreTopFunction("github.com/honeybadger-io/honeybadger-go.newBufferedWorker.func1")
+	options := append(ignore, dialling, events, notices)
+	goleak.VerifyTestMain(patient{m, options}, options...)
+}
+
+// patient gives goroutines that are about to end more time than goleak does: half a second, which
+// a busy machine may need to let each of them run.
+type patient struct {
+	*testing.M
+	options []goleak.Option
+}
+
+func (p patient) Run() int {
+	const most = 10 * time.Second
+	code := p.M.Run()
+	for begun := time.Now(); code == 0 && time.Since(begun) < most && goleak.Find(p.options...) != nil; {
+	}
+	return code
+}

@@ -1,0 +1,115 @@
+package rdb
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// What one round trip of a scan asks of Redis: names of keys, and elements of one key.
+const (
+	KeysPerTrip     = 500
+	ElementsPerTrip = 1000
+)
+
+// Kind is the type of a key, as TYPE has it.
+type Kind string
+
+// The types of keys that the bus has.
+const (
+	Set       Kind = "set"
+	Hash      Kind = "hash"
+	SortedSet Kind = "zset"
+	List      Kind = "list"
+)
+
+// PageReply is a page of a key, and the cursor of the next page: 0 if it was the last.
+type PageReply interface {
+	Result() (page []string, cursor uint64, err error)
+	Val() (page []string, cursor uint64)
+	Err() error
+}
+
+// Page reads a page of a set, of a sorted set as members and scores, or of a hash as fields and
+// values. The first page has the cursor 0.
+func Page(ctx context.Context, commands Commands, key string, kind Kind, cursor uint64) PageReply {
+	switch kind {
+	case Hash:
+		return commands.HScan(ctx, key, cursor, "", ElementsPerTrip)
+	case SortedSet:
+		return commands.ZScan(ctx, key, cursor, "", ElementsPerTrip)
+	default:
+		return commands.SScan(ctx, key, cursor, "", ElementsPerTrip)
+	}
+}
+
+// EachPage calls a function with the pages of a key, from a cursor on. What changes meanwhile may
+// be seen or not, and an element may be seen twice.
+func (p *Partition) EachPage(
+	ctx context.Context, key string, kind Kind, cursor uint64, each func(page []string) error,
+) error {
+	for {
+		page, next, err := Page(ctx, p.Commands, key, kind, cursor).Result()
+		if err != nil {
+			return err
+		}
+		if err := each(page); err != nil {
+			return err
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// Pairs reads a page of fields and values, or of members and scores.
+func Pairs(each func(name, value string)) func(page []string) error {
+	return func(page []string) error {
+		for i := 0; i+1 < len(page); i += 2 {
+			each(page[i], page[i+1])
+		}
+		return nil
+	}
+}
+
+// EachKey calls a function with the names of the keys that match a pattern, a page at a time. A
+// name may come twice.
+func (p *Partition) EachKey(ctx context.Context, match string, each func(page []string) error) error {
+	for cursor := uint64(0); ; {
+		page, next, err := p.Scan(ctx, cursor, match, KeysPerTrip).Result()
+		if err != nil {
+			return err
+		}
+		if err := each(page); err != nil {
+			return err
+		}
+		if cursor = next; cursor == 0 {
+			return nil
+		}
+	}
+}
+
+// Scored is a member of a sorted set, with its score.
+type Scored struct {
+	Member string
+	Score  float64
+}
+
+// MembersFrom reads members of a sorted set whose scores are at least min, in their order: limit of
+// them, after the first offset.
+func (p *Partition) MembersFrom(
+	ctx context.Context, key string, min float64, offset, limit int64,
+) ([]Scored, error) {
+	found, err := p.ZRangeByScoreWithScores(ctx, key, &redis.ZRangeBy{
+		Min: FormatScore(min), Max: "+inf", Offset: offset, Count: limit,
+	}).Result()
+	members := make([]Scored, len(found))
+	for i, z := range found {
+		members[i] = Scored{z.Member.(string), z.Score}
+	}
+	return members, err
+}
+
+// FormatScore writes a score as Redis reads it.
+func FormatScore(score float64) string { return strconv.FormatFloat(score, 'f', -1, 64) }

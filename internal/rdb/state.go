@@ -1,0 +1,89 @@
+package rdb
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// connectionState observes the result of every command, and logs when Redis becomes unavailable and
+// when it is available again. It is a [redis.Hook] of every connection.
+type connectionState struct {
+	log  *slog.Logger
+	down atomic.Bool
+	// All in ms since the Unix epoch.
+	lastRefusal, backAt, lastTrouble atomic.Int64
+}
+
+// refusalPause is how long Redis must not have refused anything for a refusal to be logged again.
+const refusalPause = time.Minute
+
+// settleTime is how long after Redis' return failures are not logged: the library goes on to hand
+// out errors that it remembers.
+const settleTime = 2 * time.Second
+
+func (s *connectionState) observe(err error) {
+	now := time.Now().UnixMilli()
+	switch classify(err) {
+	case answered:
+		if s.down.CompareAndSwap(true, false) {
+			s.backAt.Store(now)
+			s.log.Info("redis available again")
+		}
+	case unavailable:
+		s.lastTrouble.Store(now)
+		if now-s.backAt.Load() > settleTime.Milliseconds() && s.down.CompareAndSwap(false, true) {
+			s.log.Error("redis unavailable, retrying", "error", err)
+		}
+	case refused:
+		if last := s.lastRefusal.Swap(now); now-last > refusalPause.Milliseconds() {
+			s.log.Error("redis refuses calls", "error", err)
+		}
+	case abandoned:
+	}
+}
+
+// observeCall is observe, but ignores the failure of a call that ran out of its own time.
+func (s *connectionState) observeCall(ctx context.Context, err error) {
+	if deadline, ok := ctx.Deadline(); err != nil && ok && !time.Now().Before(deadline) {
+		return
+	}
+	s.observe(err)
+}
+
+var errUnknownMaster = errors.New("the sentinels that answer know no master of that name")
+
+// DialHook is part of [redis.Hook]. Sentinels that do not know the master answer nil, which must
+// not be taken for the answer of a call.
+func (s *connectionState) DialHook(next redis.DialHook) redis.DialHook {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := next(ctx, network, address)
+		if errors.Is(err, redis.Nil) {
+			err = errUnknownMaster
+		}
+		return conn, err
+	}
+}
+
+// ProcessHook is part of [redis.Hook].
+func (s *connectionState) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		s.observeCall(ctx, err)
+		return err
+	}
+}
+
+// ProcessPipelineHook is part of [redis.Hook].
+func (s *connectionState) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		s.observeCall(ctx, err)
+		return err
+	}
+}

@@ -1,0 +1,57 @@
+package rdb
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Waiter waits until a list has an element, on a connection of its own.
+type Waiter struct {
+	db  *redis.Client
+	key string
+}
+
+// waitMargin is how much longer than Redis the waiter's connection waits, unless the URL grants
+// every answer more.
+const waitMargin = time.Second
+
+// waitWhenFull is how long a wait takes while Redis is full.
+const waitWhenFull = 20 * time.Millisecond
+
+// NewWaiter prepares a waiter for a list. No wait takes longer than longest.
+func (p *Partition) NewWaiter(key string, longest time.Duration) *Waiter {
+	db := p.client.source.connect(func(o *redis.Options) {
+		o.PoolSize = 1
+		o.ReadTimeout = longest + max(waitMargin, o.ReadTimeout)
+	})
+	db.AddHook(p.client.state)
+	return &Waiter{db: db, key: key}
+}
+
+// Wait returns when the list has an element, or at the latest after timeout. It takes nothing: it
+// asks Redis to move the last element to where it is. So an answer that is lost loses no element,
+// and a wait can be given up at any moment. When its context is done the waiter is closed for
+// good.
+func (w *Waiter) Wait(ctx context.Context, timeout time.Duration) error {
+	stop := context.AfterFunc(ctx, func() { _ = w.db.Close() })
+	defer stop()
+	// Not BLMove, which rounds the time to whole seconds.
+	err := w.db.Do(ctx, "blmove", w.key, w.key, "right", "right", timeout.Seconds()).Err()
+	if ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
+		return context.Cause(ctx)
+	}
+	if isFull(err) { // it refuses to wait, but not to hand out elements, which is what empties it
+		select {
+		case <-time.After(min(timeout, waitWhenFull)):
+		case <-ctx.Done():
+		}
+		return context.Cause(ctx)
+	}
+	return Wrap("wait", err)
+}
+
+// Close closes the waiter's connection, and ends a wait under way.
+func (w *Waiter) Close() error { return Wrap("close", w.db.Close()) }

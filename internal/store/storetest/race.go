@@ -1,6 +1,0 @@
-//go:build race
-
-package storetest
-
-// RaceDetector is whether the tests run with the race detector, which slows them down about tenfold.
-const RaceDetector = true
