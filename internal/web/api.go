@@ -21,31 +21,34 @@ import (
 	"routemaster/internal/web/server"
 )
 
-// Config says how to serve.
+// Config configures a [Server].
 type Config struct {
 	// RootKey is the operator's key.
 	RootKey string
-	// NonceTTL is the life of a Digest nonce.
+	// NonceTTL is how long a Digest nonce is valid.
 	NonceTTL time.Duration
-	// IdempotencyTTL is how long an idempotency key is remembered unless its request says, [bus.DefaultIdempotencyTTL] if 0.
+	// IdempotencyTTL is how long an idempotency key is remembered, unless the request says how
+	// long; [bus.DefaultIdempotencyTTL] if 0.
 	IdempotencyTTL time.Duration
-	// ForceTLS refuses requests that came neither over TLS nor through a proxy that says they did.
+	// ForceTLS redirects requests to https that came neither over TLS nor through a proxy that says
+	// they did.
 	ForceTLS bool
 	// Certificate, if given, makes the server speak TLS itself.
 	Certificate *server.Certificate
-	// Deny is the addresses that a callback must not have.
+	// Deny lists the addresses that a callback must not have.
 	Deny bus.DenyList
-	// MaxSubscriptionTopics is the most topics of a subscription; 0 is no limit.
+	// MaxSubscriptionTopics is the maximum number of topics of a subscription; 0 is no limit.
 	MaxSubscriptionTopics int
-	// ScalingThreshold is the number of due jobs from which on /pulse/scaling answers slowly; due
-	// within ScalingDeadline.
+	// ScalingThreshold is the number of jobs due within ScalingDeadline from which on
+	// /pulse/scaling responds slowly.
 	ScalingThreshold int64
 	ScalingDeadline  time.Duration
-	// BodyBudget is how many bytes the bodies under way may take together; if 0, 64 MiB.
+	// BodyBudget is how many bytes all request bodies may take together; if 0,
+	// [server.DefaultBodyBudget].
 	BodyBudget int
-	// Reporter, if given, reports what must not happen.
+	// Reporter, if given, reports panics and unexpected errors.
 	Reporter *exceptions.Reporter
-	// Tracer, if given, makes spans of the requests.
+	// Tracer, if given, traces the requests.
 	Tracer *tracing.Tracer
 }
 
@@ -61,8 +64,10 @@ type Server struct {
 	now     func() time.Time
 }
 
-// New makes a server. Metrics is what /metrics serves.
-func New(config Config, st *store.Store, in *ingest.Ingest, metrics http.Handler, log *slog.Logger, now func() time.Time) *Server {
+// New makes a server. Metrics serves /metrics.
+func New(
+	config Config, st *store.Store, in *ingest.Ingest, metrics http.Handler, log *slog.Logger, now func() time.Time,
+) *Server {
 	return &Server{
 		config: config, store: st, ingest: in, metrics: metrics,
 		auth:    auth.New(auth.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL}, st, log, now),
@@ -71,20 +76,21 @@ func New(config Config, st *store.Store, in *ingest.Ingest, metrics http.Handler
 	}
 }
 
-// Handler returns the API. All routes stand here, each with who calls it.
+// Handler returns the API: all routes, with who calls them.
 func (s *Server) Handler() http.Handler {
 	r := chi.NewRouter()
-	r.Use(s.observe, s.recoverPanics, refuseAmbiguous, s.forceTLS, decodePath, middleware.GetHead) // some load balancers ask with HEAD
+	r.Use(s.observe, s.recoverPanics, refuseAmbiguous, s.forceTLS, decodePath)
+	r.Use(middleware.GetHead) // some load balancers send HEAD
 	r.NotFound(s.notFound)
 	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { s.methodNotAllowed(r, w, req) })
 
-	// Load balancers. Neither credentials nor TLS.
+	// Load balancers: without credentials, and without TLS.
 	r.Get("/health", s.getHealth)
 	r.Get("/health/ping", s.getPing)
 	r.Get("/health/ping.json", s.getPing)
 	r.Get("/health/ready", s.getReady)
 
-	// Machines that want to know what there is. No credentials.
+	// Developers, and generators of clients: without credentials.
 	r.Get("/openapi.json", getOpenAPI)
 
 	r.Group(func(r chi.Router) {
@@ -94,7 +100,7 @@ func (s *Server) Handler() http.Handler {
 		r.Get("/pulse", s.getPulse)
 		r.Get("/pulse/scaling", s.getPulseScaling)
 		r.Method(http.MethodGet, "/metrics", s.metrics)
-		// Everybody who wants to look around.
+		// Every client, and the operator.
 		r.Get("/topics", s.getTopics)
 		r.Get("/subscriptions", s.getSubscribers)
 		r.Get("/subscribers", s.getSubscribers)
@@ -127,12 +133,13 @@ func (s *Server) Handler() http.Handler {
 }
 
 // Run serves the API on a listener until the context is done. It then accepts no more connections,
-// answers the requests it has read, and returns nil.
+// waits for the requests it has read, and returns nil.
 func (s *Server) Run(ctx context.Context, on net.Listener) error {
-	authenticating, stop := context.WithCancel(context.WithoutCancel(ctx))
+	// The authenticator runs until the last request is done.
+	authCtx, stopAuth := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	running.Go(func() { s.auth.Run(authenticating) })
+	running.Go(func() { s.auth.Run(authCtx) })
 	defer running.Wait()
-	defer stop()
+	defer stopAuth()
 	return server.Run(ctx, on, s.Handler(), s.config.Certificate, s.log)
 }

@@ -32,16 +32,17 @@ const (
 	bob     = "bob--2"
 )
 
-// api is a server of the HTTP API, and its store.
+// api is a server of the HTTP API with its store.
 type api struct {
 	*store.Store
 	t       testing.TB
 	handler http.Handler
 	server  *web.Server
 	log     *bytes.Buffer
-	// ahead is how far the server's clock is ahead of the real one.
+	// ahead is how far the server's clock is ahead of the real clock.
 	ahead time.Duration
-	// scheme is how requests are authenticated: Basic if empty, else Digest with this algorithm.
+	// scheme is how requests are authenticated: Basic if empty, otherwise Digest with this
+	// algorithm.
 	scheme string
 }
 
@@ -60,7 +61,7 @@ func newAPI(t testing.TB, redis *rdbtest.Server, adjust ...func(*web.Config)) *a
 	return a
 }
 
-// useMaxEventData serves with another bound for the data of events.
+// useMaxEventData serves with another maximum for the data of events, in bytes.
 func (a *api) useMaxEventData(bytes int) {
 	in := ingest.New(a.Store, bytes, nil, time.Now)
 	a.handler = web.New(web.Config{RootKey: rootKey}, a.Store, in, metrics.NewRegistry().Handler(), a.logger(), time.Now).Handler()
@@ -85,14 +86,14 @@ func (a *api) run() (url string) {
 	return "http://" + listener.Addr().String()
 }
 
-// response is what came back.
+// response is the response to a request.
 type response struct {
 	status int
 	header http.Header
 	body   string
 }
 
-// do sends a request. Who is a token or the root key, empty for no credentials.
+// do sends a request. Who is a token or the root key; if it is empty, no credentials are sent.
 func (a *api) do(who, method, path, body string) response {
 	a.t.Helper()
 	r := httptest.NewRequestWithContext(a.t.Context(), method, path, strings.NewReader(body))
@@ -115,7 +116,7 @@ type problem struct {
 	Title, Detail, Pointer string
 }
 
-// problem sends a request that is refused.
+// problem sends a request that must be refused, and returns the problem.
 func (a *api) problem(who, method, path, body string) problem {
 	a.t.Helper()
 	got := a.do(who, method, path, body)
@@ -128,7 +129,8 @@ func (a *api) problem(who, method, path, body string) problem {
 	return p
 }
 
-// requireDone sends a request that is answered without a body: 200 for a publish, 204 for the others.
+// requireDone sends a request, and requires success without a body: 200 for a publish, otherwise
+// 204.
 func (a *api) requireDone(who, method, path, body string) {
 	a.t.Helper()
 	status := http.StatusNoContent

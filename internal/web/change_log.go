@@ -7,22 +7,27 @@ import (
 	"routemaster/internal/bus"
 )
 
-// changed answers 204 and logs who changed what, or answers with an error.
-func (s *Server) changed(w http.ResponseWriter, r *http.Request, err error, what string, about ...slog.Attr) {
+// respondChanged responds with 204 and logs who changed what, or responds with an error.
+func (s *Server) respondChanged(
+	w http.ResponseWriter, r *http.Request, err error, what string, fields ...slog.Attr,
+) {
 	if err == nil {
-		s.logChange(r, what, about...)
+		s.logChange(r, what, fields...)
 	}
 	s.respond(w, r, err)
 }
 
-// logChange logs who changed what. No token may be in it.
-func (s *Server) logChange(r *http.Request, what string, about ...slog.Attr) {
-	x := requestInfoOf(r)
-	fields := append([]slog.Attr{slog.String("request_id", x.id), slog.String("client", string(x.client.PublicName()))}, about...)
-	s.log.LogAttrs(r.Context(), slog.LevelInfo, what, fields...)
+// logChange logs who changed what. The fields must not contain a token.
+func (s *Server) logChange(r *http.Request, what string, fields ...slog.Attr) {
+	info := requestInfoOf(r)
+	who := []slog.Attr{
+		slog.String("request_id", info.id),
+		slog.String("client", string(info.client.PublicName())),
+	}
+	s.log.LogAttrs(r.Context(), slog.LevelInfo, what, append(who, fields...)...)
 }
 
-// nameField is the client that a change is about, as others may know it.
+// nameField is the public name of the client that a change is about.
 func nameField(token bus.Token, name bus.ClientName) slog.Attr {
 	return slog.String("name", string(bus.PublicName(token, name)))
 }

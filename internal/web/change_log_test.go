@@ -46,11 +46,11 @@ func TestWhoChangedWhatIsLogged(t *testing.T) {
 			return lines[len(lines)-1]
 		}
 		for _, change := range []struct{ who, method, path, body, want string }{
-			{root, "POST", "/api_tokens", `{"name":"bob","token":"bob--s3cret"}`, `level=INFO msg="token made" request_id=\w+ client=root name=bob$`},
+			{root, "POST", "/api_tokens", `{"name":"bob","token":"bob--s3cret"}`, `level=INFO msg="token created" request_id=\w+ client=root name=bob$`},
 			{alice, "POST", "/subscription", `{"topics":["a","b"],"callback":"https://x.example/s3cret","uuid":"s3cret"}`, `msg="subscription set" request_id=\w+ client=alice topics=2 callback_host=x.example$`},
-			{alice, "DELETE", "/subscription/topics/b", "", `msg="subscription to a topic ended" request_id=\w+ client=alice topic=b$`},
-			{alice, "DELETE", "/subscription", "", `msg="subscription ended" request_id=\w+ client=alice$`},
-			{alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`, `msg="subscription ended"`},
+			{alice, "DELETE", "/subscription/topics/b", "", `msg="unsubscribed from topic" request_id=\w+ client=alice topic=b$`},
+			{alice, "DELETE", "/subscription", "", `msg="subscription deleted" request_id=\w+ client=alice$`},
+			{alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`, `msg="subscription deleted"`},
 			{alice, "DELETE", "/topics/a", "", `msg="topic deleted" request_id=\w+ client=alice topic=a$`},
 			{root, "DELETE", "/api_tokens/bob--s3cret", "", `msg="token deleted" request_id=\w+ client=root name=bob$`},
 		} {

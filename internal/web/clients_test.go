@@ -15,20 +15,21 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// wireClient is an existing client, as it is seen on the wire. Written from descriptions of what each sends.
+// wireClient is an existing client as the server sees it, written from descriptions of what each
+// client sends.
 type wireClient struct {
-	// name is its token, too, and its topic.
+	// name is also its token and its topic.
 	name string
 	// password goes with the token as the user name.
 	password string
 	header   map[string]string
 	requests []wireRequest
-	// published is how many events it publishes, stored how its subscriber is shown.
+	// published is how many events it publishes, stored is a part of how its subscriber is listed.
 	published int
 	stored    string
 }
 
-// wireRequest is a request, and the one status that its client takes for success.
+// wireRequest is a request with the only status that its client takes for success.
 type wireRequest struct {
 	method, path, body string
 	status             int
@@ -36,7 +37,7 @@ type wireRequest struct {
 
 var rubyHeader = map[string]string{"Content-Type": "application/json", "User-Agent": "Faraday v0.9.2", "Accept": "*/*"}
 
-// wireClients send, in place of TOPIC, their topic.
+// wireClients are all clients. Each sends its topic in place of TOPIC.
 var wireClients = []wireClient{
 	{
 		name: "ruby_one", password: "x", header: rubyHeader,
@@ -99,7 +100,8 @@ var wireClients = []wireClient{
 	},
 }
 
-// lastRequests are sent when the rest has been looked at. The Go client sends a body with them, and the singular of topics.
+// lastRequests are sent after the results of the others were checked. The Go client sends a body
+// with them, and the path /topic in place of /topics.
 var lastRequests = map[string][]wireRequest{
 	"ruby_one":   {{"DELETE", "/subscriber", "", 204}, {"DELETE", "/topics/TOPIC", "", 204}},
 	"ruby_two":   {{"DELETE", "/subscriber", "", 204}, {"DELETE", "/topics/TOPIC", "", 204}},

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"cmp"
 	"crypto/md5"
 	"crypto/sha256"
 	"encoding/base64"
@@ -24,16 +25,16 @@ import (
 	"routemaster/internal/web"
 )
 
-// digest makes Authorization headers as a client does (RFC 7616).
+// digest makes Authorization headers like a client (RFC 7616).
 type digest struct {
 	algorithm, nonce, username, password string
-	// uri, qop and realm are what the header says, if not what it should.
+	// uri, qop and realm replace the right values in the header unless they are empty.
 	uri, qop, realm string
 }
 
 var nonces = regexp.MustCompile(`nonce="([^"]+)"`)
 
-// newDigest asks for a nonce, for a token or the root key.
+// newDigest requests a nonce, to use with a token or the root key.
 func (a *api) newDigest(who string) digest {
 	a.t.Helper()
 	r := httptest.NewRequestWithContext(a.t.Context(), "GET", "/topics", nil)
@@ -58,20 +59,15 @@ func (d digest) header(method, uri string, count int) string {
 		s := sha256.Sum256(text)
 		return hex.EncodeToString(s[:])
 	}
-	or := func(given, otherwise string) string {
-		if given != "" {
-			return given
-		}
-		return otherwise
-	}
-	uri, qop, realm := or(d.uri, uri), or(d.qop, "auth"), or(d.realm, "routemaster")
+	uri, qop, realm := cmp.Or(d.uri, uri), cmp.Or(d.qop, "auth"), cmp.Or(d.realm, "routemaster")
 	nc := fmt.Sprintf("%08x", count)
 	response := sum(sum(d.username, realm, d.password), d.nonce, nc, "c", qop, sum(method, uri))
 	return fmt.Sprintf(`Digest username="%s", realm="%s", nonce="%s", uri="%s", algorithm=%s, qop=%s, nc=%s, cnonce="c", response="%s"`,
 		d.username, realm, d.nonce, uri, d.algorithm, qop, nc, response)
 }
 
-// with sends a request with an Authorization header and returns the status and whether the challenge is stale.
+// with sends a request with an Authorization header, and returns the status and whether the
+// challenge says that the nonce is stale.
 func (a *api) with(authorization, method, path string) (status int, stale bool) {
 	a.t.Helper()
 	r := httptest.NewRequestWithContext(a.t.Context(), method, path, nil)
@@ -81,7 +77,7 @@ func (a *api) with(authorization, method, path string) (status int, stale bool) 
 	return w.Code, strings.Contains(w.Header().Get("WWW-Authenticate"), "stale=true")
 }
 
-// tampered is a nonce with a bit of its seal turned.
+// tampered returns a nonce with one bit of its seal flipped.
 func tampered(nonce string) string {
 	raw, _ := base64.RawURLEncoding.DecodeString(nonce)
 	raw[len(raw)-1] ^= 1
@@ -144,7 +140,7 @@ func TestDigest(t *testing.T) {
 
 func TestDigestNonces(t *testing.T) {
 	redis := rdbtest.Embedded(t)
-	now := time.Now().Truncate(time.Millisecond) // as a nonce has it
+	now := time.Now().Truncate(time.Millisecond) // the precision of a nonce
 	clock := func() time.Time { return now }
 	process := func(rootKey string) *api {
 		a := newAPI(t, redis)
@@ -170,7 +166,7 @@ func TestDigestNonces(t *testing.T) {
 	assert.Equal(t, []any{401, true}, []any{status, stale}, "expired")
 	d.password = "wrong"
 	status, stale = one.with(d.header("GET", "/topics", 12), "GET", "/topics")
-	assert.Equal(t, []any{401, false}, []any{status, stale}, "expired, and wrong besides")
+	assert.Equal(t, []any{401, false}, []any{status, stale}, "expired, and the password is wrong")
 
 	d = one.newDigest(alice)
 	status, _ = one.with(d.header("GET", "/topics", 5), "GET", "/topics")
@@ -183,7 +179,7 @@ func TestDigestNonces(t *testing.T) {
 	assert.Equal(t, []any{401, true}, []any{status, stale}, "a count is remembered for a nonce's whole life")
 }
 
-// TestCurl authenticates as a user's curl does, also through two web processes in turn.
+// TestCurl authenticates with curl, also against two web processes that take turns.
 func TestCurl(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil && os.Getenv("CI") == "" {
 		t.Skip("curl is not installed: install it to run this test")

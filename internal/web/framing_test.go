@@ -15,8 +15,8 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// TestAmbiguousRequestsAreRefused sends requests by hand, several on one connection, and looks at what is answered until
-// the connection is closed, or they end.
+// TestAmbiguousRequestsAreRefused sends several requests on one connection, as raw bytes, and
+// checks the responses until the server closes the connection.
 func TestAmbiguousRequestsAreRefused(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
 	address := strings.TrimPrefix(a.run(), "http://")
@@ -25,7 +25,7 @@ func TestAmbiguousRequestsAreRefused(t *testing.T) {
 	size := strconv.Itoa(len(event))
 	chunked := strconv.FormatInt(int64(len(event)), 16) + ";x=y\r\n" + event + "\r\n0\r\nX-Trailer: 1\r\n\r\n"
 	plain := head + "Content-Length: " + size + "\r\n\r\n" + event
-	// A body that looks like a head, of spaces that JSON allows.
+	// A body that looks like the head of another request. It is not JSON, so it gets 400.
 	tricky := "\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n"
 	last := "GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 	for name, c := range map[string]struct {

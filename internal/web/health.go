@@ -23,7 +23,8 @@ func (s *Server) getPulse(w http.ResponseWriter, r *http.Request) {
 	s.respond(w, r, s.store.Ping(r.Context()))
 }
 
-// scalingDelay is how long /pulse/scaling takes when there is much to do: autoscalers go by latency.
+// scalingDelay is how long /pulse/scaling takes when many jobs are due. Autoscalers observe
+// latency.
 const scalingDelay = time.Second
 
 func (s *Server) getPulseScaling(w http.ResponseWriter, r *http.Request) {

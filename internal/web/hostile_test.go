@@ -15,7 +15,8 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// FuzzRequests sends any body and any headers to what reads them. Nothing may fail, and every answer must be as described.
+// FuzzRequests sends any body and any headers to the endpoints that read them. No request may get a
+// status of 500 or above, and every response must be as documented.
 func FuzzRequests(f *testing.F) {
 	for _, body := range []string{
 		eventText(1), eventsText(1, 3), `{"type":"noop","url":"https://x.example/","timestamp":1,"data":{"a":[1,1.5,null,"x"]}}`,
@@ -46,8 +47,8 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// TestSlowSendersDoNotHoldOthersUp opens many connections that send next to nothing, and compares what another client
-// sees meanwhile.
+// TestSlowSendersDoNotHoldOthersUp opens many connections that send almost nothing, and measures
+// how long the requests of another client take meanwhile.
 func TestSlowSendersDoNotHoldOthersUp(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, rdbtest.Real(t))
@@ -80,8 +81,8 @@ func TestSlowSendersDoNotHoldOthersUp(t *testing.T) {
 	})
 }
 
-// sendSlowly opens many connections that send the beginning of a request, and then a byte a second. It tells of each whether it
-// was cut off.
+// sendSlowly opens many connections that send the beginning of a request, and then one byte a
+// second. The channel gets for each whether the server closed it.
 func sendSlowly(t *testing.T, address, head string) (gone chan bool) {
 	gone = make(chan bool, 200)
 	for i := range cap(gone) {

@@ -10,10 +10,10 @@ import (
 	"routemaster/internal/store"
 )
 
-// maxPage is the most elements that a request can ask for with a limit.
+// maxPage is the maximum limit of a page, in elements.
 const maxPage = 10_000
 
-// readPage reads which part of a list is wanted.
+// readPage reads from a request's query which part of a list is wanted.
 func readPage(r *http.Request) (page store.Page, err error) {
 	query := r.URL.Query()
 	page.After = query.Get("after")
@@ -26,13 +26,14 @@ func readPage(r *http.Request) (page store.Page, err error) {
 	return page, nil
 }
 
-// list is a JSON array that is sent while it is read, so that a long one is never in memory as a whole.
+// list is a JSON array that is sent while it is read, so that a long list is never in memory as a
+// whole.
 type list struct {
 	w     http.ResponseWriter
 	begun bool
 }
 
-// add sends some elements: views is a slice.
+// add sends some elements. Views is a slice of anything that encodes as JSON.
 func (l *list) add(views any) error {
 	text, err := json.Marshal(views)
 	if err != nil {
@@ -58,15 +59,16 @@ func (l *list) begin() {
 	l.w.WriteHeader(http.StatusOK)
 }
 
-// answerList answers 200 with the list that a function adds to, or with its error. When that comes too late for another
-// status, the connection is cut, so that nobody takes a part of the list for all of it.
+// respondList responds with 200 and the list that a function adds to, or with the function's error.
+// If a part of the list has been sent by then, the connection is aborted, so that nobody takes that
+// part for the whole list.
 func (s *Server) respondList(w http.ResponseWriter, r *http.Request, read func(*list) error) {
 	l := &list{w: w}
 	err := read(l)
 	switch {
 	case err != nil && l.begun:
 		if r.Context().Err() == nil {
-			s.log.WarnContext(r.Context(), "could not send a list to its end", "error", err)
+			s.log.WarnContext(r.Context(), "list response aborted", "error", err)
 		}
 		panic(http.ErrAbortHandler)
 	case err != nil:
@@ -78,5 +80,5 @@ func (s *Server) respondList(w http.ResponseWriter, r *http.Request, read func(*
 		l.begin()
 		end = "[]\n"
 	}
-	_, _ = w.Write([]byte(end)) // the peer is gone: nobody to tell
+	_, _ = w.Write([]byte(end)) // an error means that the client is gone
 }

@@ -89,9 +89,9 @@ func TestListsTakeALimit(t *testing.T) {
 	})
 }
 
-// TestAPageIsFullAlsoWhereSomethingIsLeftOut has damaged topics and subscribers: whoever reads page by page must not take
-// a page for the last because of them.
-func TestAPageIsFullAlsoWhereSomethingIsLeftOut(t *testing.T) {
+// TestAPageIsFullDespiteDamagedEntries has damaged topics and subscribers. They must not make a
+// page shorter, since a client takes a short page for the last one.
+func TestAPageIsFullDespiteDamagedEntries(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
 		a.requireDone(alice, "POST", "/subscription", `{"topics":["a","b","c","d","e"],"callback":"https://x.example/"}`)
@@ -117,8 +117,8 @@ func TestAPageIsFullAlsoWhereSomethingIsLeftOut(t *testing.T) {
 	})
 }
 
-// manyTopics puts 100,000 topics into Redis that have all been published to. The race detector, with which a list of so many might
-// take longer than web may write, gets fewer.
+// manyTopics puts 100,000 published topics into Redis. With the race detector it puts fewer,
+// because a list of all could take longer than the write timeout.
 func manyTopics(t *testing.T, redis *rdbtest.Server) int {
 	t.Helper()
 	many := 100_000
@@ -139,8 +139,8 @@ func manyTopics(t *testing.T, redis *rdbtest.Server) int {
 	return many
 }
 
-// TestListsTakeLittleMemory asks for 100,000 topics four times at once. What they take together is bounded by windows, which
-// have some 15,000 names at most, not by how many topics there are.
+// TestListsTakeLittleMemory requests 100,000 topics four times concurrently. The memory they take
+// is bounded by the store's windows of some 15,000 names at most, not by the number of topics.
 func TestListsTakeLittleMemory(t *testing.T) {
 	redis := rdbtest.Real(t)
 	a := newAPI(t, redis)
@@ -152,7 +152,7 @@ func TestListsTakeLittleMemory(t *testing.T) {
 		runtime.ReadMemStats(&stats)
 		return stats.HeapAlloc
 	}
-	before, most := inUse(), uint64(0)
+	before, peak := inUse(), uint64(0)
 
 	var lists sync.WaitGroup
 	for range 4 {
@@ -178,16 +178,16 @@ func TestListsTakeLittleMemory(t *testing.T) {
 		lists.Wait()
 		close(done)
 	}()
-	for looks := 0; ; looks++ {
+	for samples := 0; ; samples++ {
 		select {
 		case <-done:
 			http.DefaultClient.CloseIdleConnections()
-			t.Logf("%d KB at most, in %d looks", (most-min(most, before))/1024, looks)
-			assert.Positive(t, looks)
-			assert.Less(t, most, before+40<<20)
+			t.Logf("%d KB at most, in %d samples", (peak-min(peak, before))/1024, samples)
+			assert.Positive(t, samples)
+			assert.Less(t, peak, before+40<<20)
 			return
 		case <-time.After(100 * time.Millisecond):
-			most = max(most, inUse())
+			peak = max(peak, inUse())
 		}
 	}
 }
@@ -195,14 +195,14 @@ func TestListsTakeLittleMemory(t *testing.T) {
 // countTopics counts the topics of a list.
 type countTopics struct{ n int }
 
-// Write is part of [io.Writer]. A topic has one brace, which no part of the text can cut in two.
+// Write implements [io.Writer]. Each topic has one opening brace.
 func (c *countTopics) Write(text []byte) (int, error) {
 	c.n += strings.Count(string(text), "{")
 	return len(text), nil
 }
 
-// TestAListThatBreaksOffIsNotTakenForWhole has Redis go while a list is being sent.
-func TestAListThatBreaksOffIsNotTakenForWhole(t *testing.T) {
+// TestAnInterruptedListIsNotTakenForComplete stops Redis while a list is being sent.
+func TestAnInterruptedListIsNotTakenForComplete(t *testing.T) {
 	redis := rdbtest.Real(t)
 	a := newAPI(t, redis)
 	manyTopics(t, redis)

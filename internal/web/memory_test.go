@@ -19,10 +19,11 @@ import (
 	"routemaster/internal/web"
 )
 
-// slowSenders is how many connections send a body and never end it: fewer with the race detector, which makes each slow.
+// slowSenders is the number of connections that send a body and never end it. It is lower with the
+// race detector, which slows down each.
 var slowSenders = map[bool]int{false: 2000, true: 500}[rdbtest.RaceDetector]
 
-// inMemory is how many bytes are reachable, with the stacks.
+// inMemory returns how many bytes of heap and stacks are in use.
 func inMemory() int {
 	var m runtime.MemStats
 	runtime.GC()
@@ -30,8 +31,8 @@ func inMemory() int {
 	return int(m.HeapAlloc + m.StackInuse)
 }
 
-// slowSend opens a connection that promises a body of 1 MiB, and waits until it is being read; then it sends so many bytes
-// of it. Status gets the status of the answer, if there is one.
+// slowSend opens a connection, announces a body of 1 MiB, waits until the server reads it, and
+// sends some bytes of it. Status is called with the status of the response, if there is one.
 func slowSend(t *testing.T, address string, bytes int, status func(int)) {
 	conn, err := net.Dial("tcp", address)
 	if !assert.NoError(t, err) {
@@ -39,12 +40,12 @@ func slowSend(t *testing.T, address string, bytes int, status func(int)) {
 	}
 	t.Cleanup(func() { _ = conn.Close() })
 	fmt.Fprint(conn, "POST /topics/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWxpY2UtLTE6\r\nContent-Length: 1048576\r\nExpect: 100-continue\r\n\r\n")
-	answers := bufio.NewReaderSize(conn, 64)
-	resp, err := http.ReadResponse(answers, nil)
+	responses := bufio.NewReaderSize(conn, 64)
+	resp, err := http.ReadResponse(responses, nil)
 	if err == nil && resp.StatusCode == http.StatusContinue {
 		_, _ = conn.Write([]byte(strings.Repeat(" ", bytes)))
 		go func() {
-			if resp, err := http.ReadResponse(answers, nil); err == nil {
+			if resp, err := http.ReadResponse(responses, nil); err == nil {
 				status(resp.StatusCode)
 			}
 		}()
@@ -55,7 +56,7 @@ func slowSend(t *testing.T, address string, bytes int, status func(int)) {
 	}
 }
 
-// sendAllSlowly has many connections send so many bytes each.
+// sendAllSlowly opens slowSenders connections that send some bytes each.
 func sendAllSlowly(t *testing.T, address string, bytes int, status func(int)) {
 	var senders sync.WaitGroup
 	turns := make(chan bool, 50)
@@ -75,7 +76,7 @@ func TestSlowSendersTakeAsMuchMemoryAsTheySend(t *testing.T) {
 	before := inMemory()
 	sendAllSlowly(t, address, 1, func(int) {})
 	took := inMemory() - before
-	t.Logf("%d connections that promise 2 GiB and send nothing take %d KiB each", slowSenders, took/slowSenders>>10)
+	t.Logf("%d connections that announce 2 GiB and send nothing take %d KiB each", slowSenders, took/slowSenders>>10)
 	assert.Less(t, took, slowSenders*64<<10)
 }
 
@@ -89,8 +90,9 @@ func TestBodiesUnderWayShareABudget(t *testing.T) {
 			refused.Add(1)
 		}
 	})
-	// Who has sent 300,000 bytes takes 512 KiB, and all together take 48 MiB: 96 at a time. On a slow machine these are
-	// cut off before the last have sent theirs, and others take their place.
+	// A sender of 300,000 bytes takes 512 KiB, and all together may take 48 MiB: 96 at a time. On a
+	// slow machine these time out before the last ones have sent theirs, and others take their
+	// place.
 	require.Eventually(t, func() bool { return refused.Load() >= int64(slowSenders)/2 }, time.Minute, 10*time.Millisecond)
 	took := inMemory() - before
 	t.Logf("%d connections that send 600 MB take %d MiB; %d are refused", slowSenders, took>>20, refused.Load())
@@ -104,7 +106,7 @@ func TestBodiesBeyondTheBudget(t *testing.T) {
 	assert.Equal(t, 503, long.status)
 	assert.Equal(t, "1", long.header.Get("Retry-After"))
 	assert.Equal(t, "close", long.header.Get("Connection"))
-	for range 100 { // all is given back, whatever came of it
+	for range 100 { // all memory is released, whatever the response was
 		a.do(alice, "POST", "/topics/a", "["+strings.Repeat(" ", 300<<10))
 	}
 	a.requireDone(alice, "POST", "/topics/a", eventsText(1, 1000))
@@ -112,8 +114,8 @@ func TestBodiesBeyondTheBudget(t *testing.T) {
 	assert.Equal(t, 201, a.do(rootKey, "POST", "/api_tokens", `{"name":"x"}`).status)
 }
 
-// TestWhatIsAllowedFitsIntoABody sends the largest of everything, its data written as long as JSON can.
-func TestWhatIsAllowedFitsIntoABody(t *testing.T) {
+// TestTheLargestAllowedValuesFitIntoABody sends maximum values in their longest JSON encoding.
+func TestTheLargestAllowedValuesFitIntoABody(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
 	url := "https://x.example/" + strings.Repeat(`a`, 1024-len("https://x.example/"))
 	event := `{"type":"create","url":"` + url + `","timestamp":1795302000000.0,"data":"` + strings.Repeat(`\u0001`, 62) + `"}`

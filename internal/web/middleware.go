@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/web/server"
 )
 
-// recoverPanics makes a panic in a handler a 500 with a report.
+// recoverPanics reports a panic in a handler, and responds with 500.
 func (s *Server) recoverPanics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -17,17 +17,18 @@ func (s *Server) recoverPanics(next http.Handler) http.Handler {
 				return
 			}
 			if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
-				panic(reason) // net/http's own way to end a connection
+				panic(reason) // how handlers abort a connection
 			}
-			s.config.Reporter.Panic(s.log, "a request panicked", reason, requestFields(r)...)
-			writeProblem(w, problem{Status: http.StatusInternalServerError, Detail: "an error in the bus; it has been logged"})
+			s.config.Reporter.Panic(s.log, "request panicked", reason, requestFields(r)...)
+			writeProblem(w, internalError)
 		}()
 		next.ServeHTTP(w, r)
 	})
 }
 
-// refuseAmbiguous refuses a request whose framing is ambiguous, and closes its connection. Under TLS,
-// where the framing is not parsed, the connection is closed after every chunked request of HTTP/1.1.
+// refuseAmbiguous refuses a request whose framing is ambiguous, and closes its connection. Under
+// TLS, where the framing is not parsed, the connection is closed after every chunked request of
+// HTTP/1.1.
 func refuseAmbiguous(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if server.Ambiguous(r) {
@@ -44,7 +45,7 @@ func refuseAmbiguous(next http.Handler) http.Handler {
 	})
 }
 
-// decodePath makes the router go by the decoded path, so that a%3Ab and a:b are the same.
+// decodePath makes the router match the decoded path, so that a%3Ab and a:b are the same.
 func decodePath(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.URL.RawPath = ""
@@ -52,11 +53,11 @@ func decodePath(next http.Handler) http.Handler {
 	})
 }
 
-// strictTransport tells browsers and clients to keep to https for a year (RFC 6797).
+// strictTransport makes browsers and clients use only https for a year (RFC 6797).
 const strictTransport = "max-age=31536000"
 
-// forceTLS sends requests that came in the clear to the same URL under https, if the operator wants that. Load
-// balancers may ask for /health as they like.
+// forceTLS redirects requests that came in the clear to the same URL under https, if configured.
+// Load balancers may request /health without TLS.
 func (s *Server) forceTLS(next http.Handler) http.Handler {
 	if !s.config.ForceTLS {
 		return next
@@ -67,7 +68,8 @@ func (s *Server) forceTLS(next http.Handler) http.Handler {
 			return
 		}
 		w.Header().Set("Strict-Transport-Security", strictTransport)
-		// The first of a list is what the client used; the others are between proxies.
+		// The first element of a list is the client's protocol, the others are those between
+		// proxies.
 		proto, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
 		switch {
 		case r.TLS != nil || strings.EqualFold(strings.TrimSpace(proto), "https"):

@@ -5,13 +5,12 @@ import (
 	"net/http"
 )
 
-// description is the API in OpenAPI 3.1. It is kept by hand beside the routes; the tests hold every route and every
-// answer they see to it.
+// openapi is the documentation of the API in OpenAPI 3.1.
 //
 //go:embed openapi.json
-var description []byte
+var openapi []byte
 
 func getOpenAPI(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(description)
+	_, _ = w.Write(openapi)
 }

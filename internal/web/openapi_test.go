@@ -33,7 +33,8 @@ var openapi = sync.OnceValue(func() routers.Router {
 	if err != nil {
 		panic(err)
 	}
-	// A schema without a type allows null, too. The validator does not know, unless all types are named.
+	// A schema without a type also allows null. The validator allows it only if all types are
+	// listed.
 	doc.Components.Schemas["Event"].Value.Properties["data"].Value.Type = &openapi3.Types{"null", "boolean", "number", "string", "array", "object"}
 	router, err := gorillamux.NewRouter(doc)
 	if err != nil {
@@ -42,8 +43,9 @@ var openapi = sync.OnceValue(func() routers.Router {
 	return router
 })
 
-// requireDocumented fails the test unless an answer is as the description says, and the request too if it was accepted. A request to a path or with a method that is
-// not described must be refused.
+// requireDocumented fails the test unless a response is as documented. A request that was accepted
+// must be valid as documented, too; one to an undocumented path or with an undocumented method must
+// be refused.
 func requireDocumented(t testing.TB, r *http.Request, body string, got response) {
 	t.Helper()
 	if got.status == http.StatusPermanentRedirect {
@@ -58,7 +60,7 @@ func requireDocumented(t testing.TB, r *http.Request, body string, got response)
 		Request: r, PathParams: params, Route: route,
 		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
 	}
-	if got.status < 300 { // what is accepted must be allowed by the description too
+	if got.status < 300 { // an accepted request must be valid as documented
 		r.Body = io.NopCloser(strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		require.NoError(t, openapi3filter.ValidateRequest(t.Context(), request), "%s %s %s", r.Method, r.URL, body)
@@ -103,7 +105,8 @@ func TestOpenAPIIsLinted(t *testing.T) {
 	assert.Empty(t, string(findings))
 }
 
-// TestDeliveriesAreDocumented publishes data of every kind, and holds what is delivered to the description.
+// TestDeliveriesAreDocumented publishes data of every kind, and checks the delivery against its
+// schema.
 func TestDeliveriesAreDocumented(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
 	doc, err := openapi3.NewLoader().LoadFromFile("openapi.json")

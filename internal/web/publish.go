@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// maxEvents is the most events of one publish.
+// maxEvents is the maximum number of events of one publish.
 const maxEvents = 1000
 
 // postTopic publishes an event, or an array of events: all of them, in order, or none.
@@ -37,7 +37,7 @@ func (s *Server) postTopic(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, r, err)
 		return
 	}
-	w.WriteHeader(http.StatusOK) // not 204: an existing client takes only 200 for success, and else publishes again
+	w.WriteHeader(http.StatusOK) // not 204: an existing client publishes again unless it gets 200
 }
 
 // readEvents reads, validates and packs the events of a body.

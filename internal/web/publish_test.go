@@ -143,13 +143,14 @@ func TestIdempotentPublish(t *testing.T) {
 	})
 }
 
-// TestTheLifeOfAnIdempotencyKey asks for keys to live long, or not, and looks how long they do.
-func TestTheLifeOfAnIdempotencyKey(t *testing.T) {
+// TestTheTTLOfAnIdempotencyKey publishes with and without a requested TTL, and checks the TTL in
+// Redis.
+func TestTheTTLOfAnIdempotencyKey(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis, func(c *web.Config) { c.IdempotencyTTL = 2 * time.Hour })
 		for _, c := range []struct {
 			key    string
-			lives  []string
+			ttls   []string
 			status int
 			want   time.Duration
 		}{
@@ -171,7 +172,7 @@ func TestTheLifeOfAnIdempotencyKey(t *testing.T) {
 			if c.key != "" {
 				r.Header.Set("Idempotency-Key", c.key)
 			}
-			r.Header["Idempotency-Expires-In"] = c.lives
+			r.Header["Idempotency-Expires-In"] = c.ttls
 			w := httptest.NewRecorder()
 			a.handler.ServeHTTP(w, r)
 			assert.Equal(t, c.status/100, w.Code/100, "%+v: %s", c, w.Body)
@@ -185,7 +186,7 @@ func TestTheLifeOfAnIdempotencyKey(t *testing.T) {
 	})
 }
 
-// TestAPublishThatOpensTooManyBatchesIsRefused has 50 subscribers take one event a batch, and one more.
+// TestAPublishThatOpensTooManyBatchesIsRefused has 51 subscribers whose batches have one event.
 func TestAPublishThatOpensTooManyBatchesIsRefused(t *testing.T) {
 	redis := rdbtest.Real(t)
 	a := newAPI(t, redis)

@@ -15,11 +15,11 @@ import (
 	"routemaster/internal/web/auth"
 )
 
-// exchange is what is known of a request while it is answered.
+// requestInfo is what the server knows about a request while it serves it.
 type requestInfo struct {
-	// id is the same in the request's lines of the log and in its answer.
+	// id is in all log lines about the request and in its response.
 	id string
-	// client is who sent it, once [Server.authenticate] has found out.
+	// client is who sent the request, set by [Server.authenticate].
 	client auth.Client
 }
 
@@ -29,60 +29,64 @@ func requestInfoOf(r *http.Request) *requestInfo {
 	return r.Context().Value(requestInfoKey{}).(*requestInfo)
 }
 
-// observe gives every request its ID, and logs every answer at DEBUG. Above that, and without traces, it does next to nothing: it stands in the way
-// of every publish.
+// observe gives every request an ID, logs it at DEBUG, and traces it. If neither is on it does next
+// to nothing, since every publish passes here.
 func (s *Server) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		x := &requestInfo{id: requestID(r)}
-		w.Header()[requestIDHeader] = []string{x.id}
-		r = r.WithContext(context.WithValue(r.Context(), requestInfoKey{}, x))
+		info := &requestInfo{id: requestID(r)}
+		w.Header()[requestIDHeader] = []string{info.id}
+		r = r.WithContext(context.WithValue(r.Context(), requestInfoKey{}, info))
 		if s.config.Tracer != nil || s.log.Enabled(r.Context(), slog.LevelDebug) {
-			s.follow(next, w, r)
+			s.serveObserved(next, w, r)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
 }
 
-// follow has a request answered, and logs and traces the answer. It names the route and not the path, which may hold a token.
-func (s *Server) follow(next http.Handler, w http.ResponseWriter, r *http.Request) {
+// serveObserved serves a request, then logs and traces it. It names the route instead of the path,
+// which may contain a token.
+func (s *Server) serveObserved(next http.Handler, w http.ResponseWriter, r *http.Request) {
 	start := s.now()
 	ctx, span := s.config.Tracer.StartRequest(r.Context(), r.Header)
 	if span != nil {
 		r = r.WithContext(ctx)
 	}
-	answer := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
-	defer func() { // also when the handler gives its connection up
-		fields := append(requestFields(r), slog.Int("status", answer.Status()))
+	response := middleware.NewWrapResponseWriter(w, r.ProtoMajor)
+	defer func() { // also when the handler aborts the connection
+		fields := append(requestFields(r), slog.Int("status", response.Status()))
 		failure := ""
-		if answer.Status() >= http.StatusInternalServerError {
-			failure = http.StatusText(answer.Status())
+		if response.Status() >= http.StatusInternalServerError {
+			failure = http.StatusText(response.Status())
 		}
 		span.End(r.Method+" "+routeOf(r), failure, fields...)
-		s.log.LogAttrs(r.Context(), slog.LevelDebug, "answered a request",
+		s.log.LogAttrs(r.Context(), slog.LevelDebug, "request served",
 			append(fields, slog.Duration("duration", s.now().Sub(start).Round(time.Microsecond)))...)
 	}()
-	next.ServeHTTP(answer, r)
+	next.ServeHTTP(response, r)
 }
 
-// routeOf is the pattern of a request's route, empty if there is none.
+// routeOf returns the pattern of a request's route, empty if there is none.
 func routeOf(r *http.Request) string { return chi.RouteContext(r.Context()).RoutePattern() }
 
-// requestFields tell which request a line of the log, or a report, is about.
+// requestFields identify the request that a log line or a report is about.
 func requestFields(r *http.Request) []slog.Attr {
-	x := requestInfoOf(r)
+	info := requestInfoOf(r)
 	return []slog.Attr{
-		slog.String("request_id", x.id), slog.String("method", r.Method), slog.String("route", routeOf(r)), slog.String("client", string(x.client.PublicName())),
+		slog.String("request_id", info.id),
+		slog.String("method", r.Method),
+		slog.String("route", routeOf(r)),
+		slog.String("client", string(info.client.PublicName())),
 	}
 }
 
 const (
 	requestIDHeader = "X-Request-Id"
-	// maxRequestID is the most characters of an ID that a client or a proxy chose.
+	// maxRequestID is the maximum length of an ID that a client or a proxy chose.
 	maxRequestID = 128
 )
 
-// requestID is the ID that came with a request if it is one, else a new one.
+// requestID returns the ID that a request came with, or a new one if it has none that is valid.
 func requestID(r *http.Request) string {
 	if values := r.Header[requestIDHeader]; len(values) == 1 && isVisible(values[0], maxRequestID) {
 		return values[0]
@@ -92,9 +96,9 @@ func requestID(r *http.Request) string {
 	return hex.EncodeToString(id[:])
 }
 
-// isVisible reports whether text is 1 to so many visible ASCII characters.
-func isVisible(text string, most int) bool {
-	visible := len(text) >= 1 && len(text) <= most
+// isVisible reports whether a text consists of 1 to maxLen visible ASCII characters.
+func isVisible(text string, maxLen int) bool {
+	visible := len(text) >= 1 && len(text) <= maxLen
 	for i := 0; i < len(text) && visible; i++ {
 		visible = text[i] > ' ' && text[i] < 0x7f
 	}

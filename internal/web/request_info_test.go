@@ -44,7 +44,7 @@ func TestTheLogSaysWhatWasAnswered(t *testing.T) {
 	got := a.do(rootKey, "DELETE", "/api_tokens/secret--1", "")
 	id := got.header.Get("X-Request-Id")
 	for _, want := range []string{
-		`level=DEBUG msg="answered a request" request_id=` + id + " ", "method=DELETE", "route=/api_tokens/{token}", "status=204", "client=root", "duration=",
+		`level=DEBUG msg="request served" request_id=` + id + " ", "method=DELETE", "route=/api_tokens/{token}", "status=204", "client=root", "duration=",
 	} {
 		assert.Contains(t, a.log.String(), want)
 	}
@@ -73,7 +73,7 @@ func TestALineAboutARequestHasItsID(t *testing.T) {
 	assert.Equal(t, "mine", w.Header().Get("X-Request-Id"))
 	line := log.String()
 	require.Equal(t, 1, strings.Count(line, "\n"))
-	assert.Contains(t, line, `level=ERROR msg="a request panicked" request_id=mine method=GET route=/metrics client=alice panic=poison stack=`)
+	assert.Contains(t, line, `level=ERROR msg="request panicked" request_id=mine method=GET route=/metrics client=alice panic=poison stack=`)
 	assert.NotContains(t, line, alice)
 	assert.NotContains(t, line, "Authorization")
 }

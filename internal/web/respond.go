@@ -23,11 +23,93 @@ type problem struct {
 	Pointer string `json:"pointer,omitempty"`
 }
 
+// Error implements error, so that a handler's helpers can return a problem.
 func (p *problem) Error() string { return p.Detail }
+
+// problems are the errors of the packages below, as clients see them.
+var problems = []struct {
+	err     error
+	problem problem
+}{
+	{bus.ErrTopicClaimed, problem{
+		Status: http.StatusForbidden, Detail: "the topic is not this client's; only its publisher may do that",
+	}},
+	{bus.ErrIdempotencyKeyReused, problem{
+		Status: http.StatusConflict,
+		Detail: "another request was sent with this Idempotency-Key, which the bus still remembers; use a new key for a new request",
+	}},
+	{bus.ErrTokenTaken, problem{
+		Status: http.StatusConflict, Pointer: "/token",
+		Detail: "the token is another client's; send another, or none to have one made",
+	}},
+	{bus.ErrTooManyBatches, problem{
+		Status: http.StatusRequestEntityTooLarge,
+		Detail: fmt.Sprintf("the events would open more than %d batches, as many for each of the topic's subscribers as its max asks for; "+
+			"nothing was stored: send fewer events at once", bus.MaxOpenedBatches),
+	}},
+	{bus.ErrTopicUnknown, problem{
+		Status: http.StatusNotFound, Detail: "there is no such topic; GET /topics lists them",
+	}},
+	{bus.ErrNotSubscribed, problem{
+		Status: http.StatusNotFound, Detail: "you are not subscribed to that; GET /subscriptions lists your subscriptions",
+	}},
+	{bus.ErrOverloaded, problem{
+		Status: http.StatusServiceUnavailable,
+		Detail: "more events come in than can be stored; nothing of this request was stored: send it again later",
+	}},
+	{bus.ErrUnavailable, problem{
+		Status: http.StatusServiceUnavailable,
+		Detail: "the bus cannot reach its storage; nothing is known to be stored: send the request again later",
+	}},
+}
+
+var internalError = problem{Status: http.StatusInternalServerError, Detail: "an error in the bus; it has been logged"}
+
+// problemOf returns an error as clients see it. It is not ok when the error is not expected to
+// reach clients; then the problem is internalError.
+func problemOf(err error) (p problem, ok bool) {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return *p, true
+	}
+	if invalid, ok := errors.AsType[*bus.Invalid](err); ok {
+		return problem{Status: http.StatusBadRequest, Detail: invalid.Detail, Pointer: invalid.Pointer}, true
+	}
+	if limit, ok := errors.AsType[*bus.TopicLimitError](err); ok {
+		return problem{Status: http.StatusConflict, Detail: limit.Error()}, true
+	}
+	for _, known := range problems {
+		if errors.Is(err, known.err) {
+			return known.problem, true
+		}
+	}
+	return internalError, false
+}
+
+// fail responds with an error.
+func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // the client has left: nobody reads a response, and nothing has failed
+	}
+	if errors.Is(err, bus.ErrTokenUnknown) { // it was removed a moment ago
+		s.challenge(w, auth.ErrRefused)
+		return
+	}
+	p, ok := problemOf(err)
+	if !ok {
+		s.config.Reporter.Error(s.log, "request failed", err, requestFields(r)...)
+	}
+	writeProblem(w, p)
+}
+
+// retryAfter is how long clients are asked to wait after a 503, in s.
+const retryAfter = "1"
 
 func writeProblem(w http.ResponseWriter, p problem) {
 	p.Title = http.StatusText(p.Status)
 	w.Header().Set("Content-Type", "application/problem+json")
+	if p.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
 	writeBody(w, p.Status, p)
 }
 
@@ -39,10 +121,10 @@ func writeJSON(w http.ResponseWriter, status int, value any) {
 func writeBody(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value) // the peer is gone: nobody to tell
+	_ = json.NewEncoder(w).Encode(value) // an error means that the client is gone
 }
 
-// answer answers 204, or with an error.
+// respond responds with 204, or with an error.
 func (s *Server) respond(w http.ResponseWriter, r *http.Request, err error) {
 	if err != nil {
 		s.fail(w, r, err)
@@ -51,7 +133,7 @@ func (s *Server) respond(w http.ResponseWriter, r *http.Request, err error) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// answerJSON answers 200 with a value, or with an error.
+// respondJSON responds with 200 and a value, or with an error.
 func (s *Server) respondJSON(w http.ResponseWriter, r *http.Request, value any, err error) {
 	if err != nil {
 		s.fail(w, r, err)
@@ -60,57 +142,10 @@ func (s *Server) respondJSON(w http.ResponseWriter, r *http.Request, value any, 
 	writeJSON(w, http.StatusOK, value)
 }
 
-// retryAfter is what clients are told to wait when Redis is away, in s.
-const retryAfter = "1"
-
-// fail answers with an error. It is the one place where errors become statuses.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if r.Context().Err() != nil {
-		return // the client has left: nobody reads an answer, and nothing failed
-	}
-	var p *problem
-	var invalid *bus.Invalid
-	var limit *bus.TopicLimitError
-	switch {
-	case errors.As(err, &p):
-		writeProblem(w, *p)
-	case errors.As(err, &invalid):
-		writeProblem(w, problem{Status: http.StatusBadRequest, Detail: invalid.Detail, Pointer: invalid.Pointer})
-	case errors.Is(err, bus.ErrTokenUnknown): // it was removed a moment ago
-		s.challenge(w, auth.ErrRefused)
-	case errors.Is(err, bus.ErrTopicClaimed):
-		writeProblem(w, problem{Status: http.StatusForbidden, Detail: "the topic is not this client's; only its publisher may do that"})
-	case errors.Is(err, bus.ErrIdempotencyKeyReused):
-		writeProblem(w, problem{Status: http.StatusConflict, Detail: "another request was sent with this Idempotency-Key, which the bus still remembers; use a new key for a new request"})
-	case errors.Is(err, bus.ErrTokenTaken):
-		writeProblem(w, problem{Status: http.StatusConflict, Detail: "the token is another client's; send another, or none to have one made", Pointer: "/token"})
-	case errors.Is(err, bus.ErrTooManyBatches):
-		writeProblem(w, problem{Status: http.StatusRequestEntityTooLarge, Detail: fmt.Sprintf(
-			"the events would open more than %d batches, as many for each of the topic's subscribers as its max asks for; nothing was stored: send fewer events at once",
-			bus.MaxOpenedBatches)})
-	case errors.As(err, &limit):
-		writeProblem(w, problem{Status: http.StatusConflict, Detail: limit.Error()})
-	case errors.Is(err, bus.ErrTopicUnknown):
-		writeProblem(w, problem{Status: http.StatusNotFound, Detail: "there is no such topic; GET /topics lists them"})
-	case errors.Is(err, bus.ErrNotSubscribed):
-		writeProblem(w, problem{Status: http.StatusNotFound, Detail: "you are not subscribed to that; GET /subscriptions lists your subscriptions"})
-	case errors.Is(err, bus.ErrOverloaded):
-		w.Header().Set("Retry-After", retryAfter)
-		writeProblem(w, problem{Status: http.StatusServiceUnavailable, Detail: "more events come in than can be stored; nothing of this request was stored: send it again later"})
-	case errors.Is(err, bus.ErrUnavailable):
-		w.Header().Set("Retry-After", retryAfter)
-		writeProblem(w, problem{Status: http.StatusServiceUnavailable, Detail: "the bus cannot reach its storage; nothing is known to be stored: send the request again later"})
-	default:
-		s.config.Reporter.Error(s.log, "a request failed", err, requestFields(r)...)
-		writeProblem(w, problem{Status: http.StatusInternalServerError, Detail: "an error in the bus; it has been logged"})
-	}
-}
-
-// refuseBody says that a body was not read, and closes the connection: to read the rest would take as
-// much as to serve the next request.
+// refuseBody returns the error for a body that was not read, and has the connection closed: to read
+// the rest would take as much as to serve the next request.
 func refuseBody(w http.ResponseWriter) error {
 	w.Header().Set("Connection", "close")
-	w.Header().Set("Retry-After", retryAfter)
 	return &problem{
 		Status: http.StatusServiceUnavailable,
 		Detail: "the bodies of other requests take all the memory that they may; nothing of this request was stored: send it again later",

@@ -11,22 +11,24 @@ import (
 	"routemaster/internal/store"
 )
 
-// rotationView is how far the change of a client's token has come.
+// rotationView is the progress of a token's rotation.
 type rotationView struct {
 	Name bus.ClientName `json:"name"`
 	// Token is the new one.
 	Token bus.Token `json:"token"`
-	// Done says that nothing is left to be moved and that, unless it is to be kept, the old token is gone.
+	// Done is set when everything has been moved to the new token and, unless it is kept, the old
+	// token has been deleted.
 	Done bool `json:"done"`
-	// After is what the next request sends as after; empty when all is done.
+	// After is what the next request must send as after; empty when the rotation is done.
 	After string `json:"after,omitempty"`
 }
 
-// rotationTime bounds what one request of a rotation takes; a client asks until all is done.
-const rotationTime = time.Second
+// rotationTimeout bounds the work of one request. The client repeats the request until all is done.
+const rotationTimeout = time.Second
 
-// rotateToken changes a client's token, a bounded part of it in a request. The first, without after, makes the new token and
-// removes nothing: whoever does not get its answer asks again, and gets the same token.
+// rotateToken replaces a client's token, with a bounded amount of work in each request. The first
+// request, without after, makes the new token and deletes nothing. If its response is lost, a
+// repeated request returns the same token.
 func (s *Server) rotateToken(w http.ResponseWriter, r *http.Request) {
 	view, err := s.rotate(r)
 	s.respondJSON(w, r, view, err)
@@ -51,11 +53,11 @@ func (s *Server) rotate(r *http.Request) (view rotationView, err error) {
 	}
 	s.auth.TokensChanged()
 	if after == nil {
-		s.log.Info("began to rotate a token", "request_id", requestInfoOf(r).id, "client", bus.PublicName(old, view.Name))
+		s.log.Info("token rotation started", "request_id", requestInfoOf(r).id, "client", bus.PublicName(old, view.Name))
 		view.After = store.BeginRelabelling().String()
 		return view, nil
 	}
-	next, done, err := s.store.Relabel(ctx, old, *after, rotationTime)
+	next, done, err := s.store.Relabel(ctx, old, *after, rotationTimeout)
 	if err != nil || !done {
 		view.After = next.String()
 		return view, err
@@ -66,12 +68,12 @@ func (s *Server) rotate(r *http.Request) (view rotationView, err error) {
 	}
 	if err = s.store.FinishRotation(ctx, old); err == nil {
 		s.auth.TokensChanged()
-		s.log.Info("rotated a token", "request_id", requestInfoOf(r).id, "client", bus.PublicName(old, view.Name))
+		s.log.Info("token rotated", "request_id", requestInfoOf(r).id, "client", bus.PublicName(old, view.Name))
 	}
 	return view, err
 }
 
-// readRotation reads a request's query. After is nil in the first request.
+// readRotation reads the query of a rotation request. After is nil in the first request.
 func readRotation(r *http.Request) (keep bool, after *store.Relabelling, err error) {
 	for name, values := range r.URL.Query() {
 		switch name {

@@ -12,7 +12,8 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-// TestRotateAToken asks as a client does, each time twice, as if the first answer were lost.
+// TestRotateAToken rotates like a client, with each request sent twice, as if the first response
+// had been lost.
 func TestRotateAToken(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
@@ -33,7 +34,7 @@ func TestRotateAToken(t *testing.T) {
 			first := rotate(url.Values{"keep": {keep}})
 			assert.Equal(t, "alice", first.Name)
 			assert.Regexp(t, "^alice--[0-9a-f]{32}$", first.Token)
-			assert.False(t, first.Done, "the first removes nothing: its answer may be lost")
+			assert.False(t, first.Done, "the first request deletes nothing: its response may be lost")
 			assert.Equal(t, first.Token, rotate(url.Values{"keep": {keep}}).Token)
 			a.requireDone(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`)
 			last := first

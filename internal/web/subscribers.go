@@ -11,9 +11,9 @@ import (
 
 type subscriberView struct {
 	Subscriber string `json:"subscriber"`
-	// Name is the client's.
+	// Name is the name of the client.
 	Name bus.ClientName `json:"name"`
-	// UUID is a secret: null for all but root and the subscriber itself.
+	// UUID is a secret: only root and the subscriber itself are shown it, others see null.
 	UUID          *string         `json:"uuid"`
 	Callback      string          `json:"callback"`
 	MaxEvents     int             `json:"max_events"`
@@ -50,14 +50,17 @@ func (s *Server) getSubscribers(w http.ResponseWriter, r *http.Request) {
 		damaged, err := s.store.EachSubscribers(r.Context(), page, func(subscribers []bus.Subscriber) error {
 			return l.add(viewSubscribers(subscribers, who, holder, names))
 		})
-		s.logDamaged(r, "left out subscribers whose data is damaged", damaged)
+		s.logDamaged(r, "skipped subscribers with damaged data", damaged)
 		return err
 	})
 }
 
-// viewSubscribers shows subscribers to a client. Holder is the token that its subscription belongs to: another while its token is
-// being changed. It is shown its own then, since who has the old one need not know the new one.
-func viewSubscribers(subscribers []bus.Subscriber, who auth.Client, holder bus.Token, names map[bus.Token]bus.ClientName) []subscriberView {
+// viewSubscribers shows subscribers to a client. Holder is the token that the client's subscription
+// belongs to. It differs from the client's token while that is being rotated. The client is shown
+// the token it sent: a holder of the old token must not learn the new one.
+func viewSubscribers(
+	subscribers []bus.Subscriber, who auth.Client, holder bus.Token, names map[bus.Token]bus.ClientName,
+) []subscriberView {
 	views := make([]subscriberView, len(subscribers))
 	for i, sub := range subscribers {
 		views[i] = viewSubscriber(sub)
@@ -74,7 +77,7 @@ func viewSubscribers(subscribers []bus.Subscriber, who auth.Client, holder bus.T
 	return views
 }
 
-// logDamaged tells of keys in Redis that are not of their type, if there are any.
+// logDamaged logs keys in Redis that do not have the type they should have, if there are any.
 func (s *Server) logDamaged(r *http.Request, message string, keys []string) {
 	if len(keys) > 0 {
 		s.log.LogAttrs(r.Context(), slog.LevelError, message, append(requestFields(r), slog.Any("keys", keys))...)
@@ -94,7 +97,7 @@ func viewSubscriber(sub bus.Subscriber) subscriberView {
 	}
 }
 
-// millis is a time in ms since the Unix epoch, nil for none.
+// millis returns a time in ms since the Unix epoch, nil for the zero time.
 func millis(t time.Time) *int64 {
 	if t.IsZero() {
 		return nil

@@ -30,7 +30,7 @@ func TestADamagedSubscriberHidesNobodyElse(t *testing.T) {
 				require.NoError(t, json.Unmarshal([]byte(got.body), &listed))
 				require.Len(t, listed, 1)
 				assert.Contains(t, []string{"alice", alice}, listed[0].Subscriber)
-				assert.Equal(t, 1, strings.Count(a.log.String(), "left out subscribers whose data is damaged"), a.log)
+				assert.Equal(t, 1, strings.Count(a.log.String(), "skipped subscribers with damaged data"), a.log)
 				assert.Contains(t, a.log.String(), "keys=["+key+"bob]")
 				assert.NotContains(t, a.log.String(), bob, "a token is a secret")
 			}

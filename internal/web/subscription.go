@@ -14,13 +14,13 @@ func (s *Server) postSubscriber(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = sub.Normalize(s.config.Deny)
 	}
-	if most := s.config.MaxSubscriptionTopics; err == nil && most > 0 && len(sub.Topics) > most {
-		err = bus.Invalidf("/topics", "must be at most %d topics", most)
+	if limit := s.config.MaxSubscriptionTopics; err == nil && limit > 0 && len(sub.Topics) > limit {
+		err = bus.Invalidf("/topics", "must be at most %d topics", limit)
 	}
 	if err == nil {
 		err = s.store.Subscribe(r.Context(), caller(r).Token, sub, s.now())
 	}
-	s.changed(w, r, err, "subscription set", slog.Int("topics", len(sub.Topics)), slog.String("callback_host", hostOf(sub.Callback)))
+	s.respondChanged(w, r, err, "subscription set", slog.Int("topics", len(sub.Topics)), slog.String("callback_host", hostOf(sub.Callback)))
 }
 
 // readSubscription reads a subscription; it does not validate it.
@@ -79,16 +79,16 @@ func (s *Server) readSubscription(w http.ResponseWriter, r *http.Request) (sub b
 }
 
 func (s *Server) deleteSubscriber(w http.ResponseWriter, r *http.Request) {
-	s.changed(w, r, s.store.DeleteSubscriber(r.Context(), caller(r).Token), "subscription ended")
+	s.respondChanged(w, r, s.store.DeleteSubscriber(r.Context(), caller(r).Token), "subscription deleted")
 }
 
 func (s *Server) deleteSubscription(w http.ResponseWriter, r *http.Request) {
 	topic := topicParam(r)
 	err := s.store.Unsubscribe(r.Context(), caller(r).Token, topic)
-	s.changed(w, r, err, "subscription to a topic ended", slog.String("topic", string(topic)))
+	s.respondChanged(w, r, err, "unsubscribed from topic", slog.String("topic", string(topic)))
 }
 
-// hostOf is the host of a callback, whose path may hold a secret.
+// hostOf returns the host of a callback for the log: its path may contain a secret.
 func hostOf(callback string) string {
 	u, err := url.Parse(callback)
 	if err != nil {

@@ -76,7 +76,8 @@ func TestTLSIsServedDirectlyAndRenewed(t *testing.T) {
 	a = newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.Certificate, c.ForceTLS = loaded, true })
 	url := a.run()
 
-	// serial asks over a new connection, and returns the serial number of the certificate it sees.
+	// serial makes a request over a new connection, and returns the serial number of the
+	// certificate.
 	serial := func() int64 {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
 		defer transport.CloseIdleConnections()
@@ -86,7 +87,7 @@ func TestTLSIsServedDirectlyAndRenewed(t *testing.T) {
 		resp, err := (&http.Client{Transport: transport}).Do(r)
 		require.NoError(t, err)
 		defer resp.Body.Close()
-		assert.Equal(t, 204, resp.StatusCode, "it is not sent elsewhere")
+		assert.Equal(t, 204, resp.StatusCode, "it is not redirected")
 		assert.Equal(t, 2, resp.ProtoMajor)
 		return resp.TLS.PeerCertificates[0].SerialNumber.Int64()
 	}
@@ -95,7 +96,7 @@ func TestTLSIsServedDirectlyAndRenewed(t *testing.T) {
 	require.Eventually(t, func() bool { return serial() == 2 }, 10*time.Second, 20*time.Millisecond)
 	require.NoError(t, os.WriteFile(keyFile, []byte("broken"), 0o600))
 	began := time.Now()
-	for time.Since(began) < 1200*time.Millisecond { // longer than the pause between looks at the files
+	for time.Since(began) < 1200*time.Millisecond { // longer than certificateCheckInterval
 		require.Equal(t, int64(2), serial(), "a broken renewal does not replace what works")
 	}
 

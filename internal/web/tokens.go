@@ -45,7 +45,7 @@ func (s *Server) postTokens(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.auth.TokensChanged()
-	s.logChange(r, "token made", nameField(wanted.Token, wanted.Name))
+	s.logChange(r, "token created", nameField(wanted.Token, wanted.Name))
 	writeJSON(w, http.StatusCreated, wanted)
 }
 

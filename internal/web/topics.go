@@ -13,7 +13,7 @@ import (
 
 type topicView struct {
 	Name bus.TopicName `json:"name"`
-	// Publisher is null while nobody has published.
+	// Publisher is null until somebody has published to the topic.
 	Publisher *string `json:"publisher"`
 	Events    int64   `json:"events"`
 }
@@ -31,7 +31,7 @@ func (s *Server) getTopics(w http.ResponseWriter, r *http.Request) {
 		damaged, err := s.store.EachTopics(r.Context(), page, func(topics []bus.Topic) error {
 			return l.add(viewTopics(topics, caller(r), names))
 		})
-		s.logDamaged(r, "left out topics whose data is damaged", damaged)
+		s.logDamaged(r, "skipped topics with damaged data", damaged)
 		return err
 	})
 }
@@ -49,8 +49,8 @@ func viewTopics(topics []bus.Topic, who auth.Client, names map[bus.Token]bus.Cli
 	return views
 }
 
-// shownIdentity is how a client's token is shown to another client. Tokens are credentials: they are
-// shown to root and to the client itself, and the client's name to everybody else.
+// shownIdentity is how a client's token is shown to another client. Tokens are credentials: they
+// are shown to root and to the client itself, and the client's name to everybody else.
 func shownIdentity(to auth.Client, token bus.Token, name bus.ClientName) string {
 	if to.Root || to.Token == token {
 		return string(token)
@@ -61,9 +61,9 @@ func shownIdentity(to auth.Client, token bus.Token, name bus.ClientName) string 
 func (s *Server) deleteTopic(w http.ResponseWriter, r *http.Request) {
 	topic := topicParam(r)
 	err := s.store.DeleteTopic(r.Context(), topic, caller(r).Token)
-	s.changed(w, r, err, "topic deleted", slog.String("topic", string(topic)))
+	s.respondChanged(w, r, err, "topic deleted", slog.String("topic", string(topic)))
 }
 
-// topicParam is the topic in a request's path. It may not be a topic's name: the Ruby original let others in, and they
-// can be deleted.
+// topicParam returns the topic in a request's path. The name may be invalid: the Ruby original
+// accepted others, and these can still be deleted.
 func topicParam(r *http.Request) bus.TopicName { return bus.TopicName(chi.URLParam(r, "topic")) }

@@ -28,7 +28,7 @@ func TestADamagedTopicHidesNoOther(t *testing.T) {
 		got := a.do(rootKey, "GET", "/topics", "")
 		require.Equal(t, http.StatusOK, got.status, got.body)
 		assert.JSONEq(t, `[{"name":"widgets","publisher":"`+alice+`","events":1}]`, got.body)
-		assert.Equal(t, 1, strings.Count(a.log.String(), "left out topics whose data is damaged"), a.log)
+		assert.Equal(t, 1, strings.Count(a.log.String(), "skipped topics with damaged data"), a.log)
 		assert.Contains(t, a.log.String(), "keys=[topic:gadgets]")
 	})
 }

@@ -143,8 +143,8 @@ func (a *Authenticator) digest(r *http.Request, header string) (Client, error) {
 }
 
 // Challenge adds the WWW-Authenticate headers that ask for credentials, in either scheme (RFC 7616,
-// RFC 7617). Err is what [Authenticator.Authenticate] returned: after [ErrStaleNonce] a client tries
-// again by itself, with the new nonce.
+// RFC 7617). Err is what [Authenticator.Authenticate] returned: after [ErrStaleNonce] a client
+// tries again by itself, with the new nonce.
 func (a *Authenticator) Challenge(header http.Header, err error) {
 	for _, challenge := range a.digester.challenges(err == ErrStaleNonce) {
 		header.Add("WWW-Authenticate", challenge)

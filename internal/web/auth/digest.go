@@ -22,9 +22,9 @@ import (
 const realm = "routemaster"
 
 // digester makes challenges and verifies nonces of HTTP Digest authentication (RFC 7616), with
-// SHA-256 and MD5, and qop=auth. A nonce carries its time and a seal made with the root key. So every
-// process with the same root key can verify the nonces of the others, and nothing is stored for
-// nonces that are never used.
+// SHA-256 and MD5, and qop=auth. A nonce carries its time and a seal made with the root key. So
+// every process with the same root key can verify the nonces of the others, and nothing is stored
+// for nonces that are never used.
 type digester struct {
 	key [sha256.Size]byte
 	ttl time.Duration
@@ -108,8 +108,8 @@ type digestCredentials struct {
 	hash                                       func() hash.Hash
 }
 
-// parseDigest reads an Authorization header. It is not ok when a field is missing, or has a value that
-// was not offered.
+// parseDigest reads an Authorization header. It is not ok when a field is missing, or has a value
+// that was not offered.
 func parseDigest(header string) (c digestCredentials, ok bool) {
 	fields := map[string]string{"algorithm": "MD5"}
 	for _, field := range httpauth.ParseList(header) {

@@ -6,7 +6,8 @@ import (
 )
 
 const (
-	// negativeCacheTTL is how long credentials that Redis did not know are refused without asking again.
+	// negativeCacheTTL is how long credentials that Redis did not know are refused without asking
+	// again.
 	negativeCacheTTL = 500 * time.Millisecond
 	// maxNegative bounds the memory for them. At 80 bytes each they take 700 KB at most.
 	maxNegative = 8192

@@ -16,10 +16,10 @@ type openNonce struct {
 	expired bool
 }
 
-// seenNonces has the nonces that were used with valid credentials, with the highest count of each, at
-// most max of them. Beyond that the oldest are forgotten. A nonce that is not here and not newer than
-// those forgotten is refused, since its count is unknown: its client is given a new nonce, and tries
-// again by itself.
+// seenNonces has the nonces that were used with valid credentials, with the highest count of each,
+// at most max of them. Beyond that the oldest are forgotten. A nonce that is not here and not newer
+// than those forgotten is refused, since its count is unknown: its client is given a new nonce, and
+// tries again by itself.
 type seenNonces struct {
 	max int
 
@@ -34,8 +34,8 @@ func newSeenNonces() *seenNonces {
 	return &seenNonces{max: maxSeenNonces, counts: map[[sealLen]byte]uint64{}}
 }
 
-// count notes the use of a nonce, and reports whether the count has grown since its last use. Nonces
-// made before the time expired are forgotten.
+// count notes the use of a nonce, and reports whether the count has grown since its last use.
+// Nonces made before the time expired are forgotten.
 func (s *seenNonces) count(nonce openNonce, count uint64, expired time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"routemaster/internal/bus"
 )
 
-// tokenCacheTTL is how long the tokens are held in memory. A token that was removed stops working on
-// every process within that time, which must be under a second. It is also the minimum time between
-// two reads of all tokens, whatever requests come in.
+// tokenCacheTTL is how long the tokens are held in memory. A token that was removed stops working
+// on every process within that time, which must be under a second. It is also the minimum time
+// between two reads of all tokens, whatever requests come in.
 const tokenCacheTTL = 500 * time.Millisecond
 
 // tokenCache holds the tokens in memory, so that authentication costs no round trip.
@@ -28,8 +28,8 @@ type tokenCache struct {
 	current *snapshot
 }
 
-// secretDigest stands for a token, the root key or credentials. Finding tokens by their digests makes
-// the time a look-up takes independent of what the tokens are.
+// secretDigest stands for a token, the root key or credentials. Finding tokens by their digests
+// makes the time a look-up takes independent of what the tokens are.
 type secretDigest [sha256.Size]byte
 
 func digestOf(secret string) secretDigest { return sha256.Sum256([]byte(secret)) }
@@ -49,8 +49,8 @@ func newTokenCache(store TokenStore, rootKey string, now func() time.Time) *toke
 	}
 }
 
-// find returns the client of the first of some secrets that is a token or the root key. The error is
-// [ErrRefused] or [bus.ErrUnavailable].
+// find returns the client of the first of some secrets that is a token or the root key. The error
+// is [ErrRefused] or [bus.ErrUnavailable].
 func (c *tokenCache) find(ctx context.Context, secrets []string) (Client, error) {
 	digests := make([]secretDigest, len(secrets))
 	for i, secret := range secrets {
@@ -150,7 +150,8 @@ func (c *tokenCache) clientNames(ctx context.Context) (map[bus.Token]bus.ClientN
 	return tokens.names, tokens.err
 }
 
-// invalidate makes the next request read the tokens again, because this process added or removed one.
+// invalidate makes the next request read the tokens again, because this process added or removed
+// one.
 func (c *tokenCache) invalidate() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,9 +173,9 @@ func (c *tokenCache) read(ctx context.Context) (tokens *snapshot, fresh bool) {
 	return c.reload(ctx), true
 }
 
-// readAfter returns tokens that were read after a snapshot was. All callers share one read, and wait
-// for it until a read is due: wrong credentials do not make Redis send all tokens more often. The
-// error is the context's.
+// readAfter returns tokens that were read after a snapshot was. All callers share one read, and
+// wait for it until a read is due: wrong credentials do not make Redis send all tokens more often.
+// The error is the context's.
 func (c *tokenCache) readAfter(ctx context.Context, old *snapshot) (*snapshot, error) {
 	due := time.NewTimer(min(max(0, tokenCacheTTL-c.now().Sub(old.readAt)), tokenCacheTTL))
 	defer due.Stop()

@@ -9,8 +9,8 @@ import (
 const (
 	// DefaultBodyBudget is how many bytes all request bodies may take together, unless configured.
 	DefaultBodyBudget = 64 << 20
-	// reservedShare is the part of the budget, one in so many, that is reserved for first buffers, so
-	// that a few large and slow bodies do not keep single events out.
+	// reservedShare is the part of the budget, one in so many, that is reserved for first buffers,
+	// so that a few large and slow bodies do not keep single events out.
 	reservedShare = 4
 )
 
@@ -40,8 +40,8 @@ type Buffers struct {
 // NewBuffers makes buffers with a budget in bytes.
 func NewBuffers(budget int) *Buffers { return &Buffers{budget: budget} }
 
-// Read reads everything into a buffer, which the caller must give to [Buffers.Release]. The error is
-// the reader's, or [ErrBodyBudget].
+// Read reads everything into a buffer, which the caller must give to [Buffers.Release]. The error
+// is the reader's, or [ErrBodyBudget].
 func (b *Buffers) Read(from io.Reader) (buffer []byte, err error) {
 	if buffer, err = b.take(firstBuffer); err != nil {
 		return nil, err

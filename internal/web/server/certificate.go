@@ -53,8 +53,8 @@ func (c *Certificate) config() *tls.Config {
 	}
 }
 
-// get returns the certificate that is in the files. A certificate that cannot be read, because it is
-// broken or just being written, does not replace the current one.
+// get returns the certificate that is in the files. A certificate that cannot be read, because it
+// is broken or just being written, does not replace the current one.
 func (c *Certificate) get() *tls.Certificate {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,10 +10,11 @@ import (
 	"sync/atomic"
 )
 
-// watchedConn parses the framing of the requests on a connection as they are read, and notices those
-// that a proxy could frame differently (request smuggling): requests with both Transfer-Encoding and
-// Content-Length (RFC 9112, section 6.1), or with a folded header. net/http accepts them: it goes by
-// Transfer-Encoding, removes Content-Length before a handler could see it, and keeps the connection.
+// watchedConn parses the framing of the requests on a connection as they are read, and notices
+// those that a proxy could frame differently (request smuggling): requests with both
+// Transfer-Encoding and Content-Length (RFC 9112, section 6.1), or with a folded header. net/http
+// accepts them: it goes by Transfer-Encoding, removes Content-Length before a handler could see it,
+// and keeps the connection.
 type watchedConn struct {
 	net.Conn
 	framing framing
@@ -52,8 +53,8 @@ type framing struct {
 	ambiguous atomic.Bool
 	part      int
 	line      []byte
-	// begun, encoded, sized and length describe the head that is being read; left is how many bytes of
-	// the body or chunk are still to come.
+	// begun, encoded, sized and length describe the head that is being read; left is how many bytes
+	// of the body or chunk are still to come.
 	begun, encoded, sized bool
 	length, left          int64
 }

@@ -1,6 +1,6 @@
-// Package server serves HTTP to peers that are not trusted: it limits what a connection may take, in
-// time and memory, notices ambiguously framed requests, and serves a TLS certificate that is renewed.
-// It knows nothing of the API.
+// Package server serves HTTP to peers that are not trusted: it limits what a connection may take,
+// in time and memory, notices ambiguously framed requests, and serves a TLS certificate that is
+// renewed. It knows nothing of the API.
 package server
 
 import (
@@ -26,9 +26,9 @@ const (
 	stopTimeout = 15 * time.Second
 )
 
-// Run serves a handler on a listener, over TLS if a certificate is given, until the context is done.
-// It then accepts no more connections, waits for the requests it has read, at most for 15 s, and
-// returns nil. The listener is closed.
+// Run serves a handler on a listener, over TLS if a certificate is given, until the context is
+// done. It then accepts no more connections, waits for the requests it has read, at most for 15 s,
+// and returns nil. The listener is closed.
 func Run(
 	ctx context.Context, on net.Listener, handler http.Handler, certificate *Certificate, log *slog.Logger,
 ) error {
