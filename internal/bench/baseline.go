@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"routemaster/internal/bench/load"
+	"routemaster/internal/bench/report"
 	"routemaster/internal/bench/stack"
 )
 
@@ -12,7 +13,7 @@ import (
 // CPU time for each in µs if that is known, and values per second by RPUSH.
 type publishBaseline struct {
 	noop, rpush float64
-	noopCPU     Row
+	noopCPU     report.Row
 }
 
 // publishBaseline measures the baseline of so many publishers with an array; of RPUSH, on as many
@@ -27,7 +28,7 @@ func (e *environment) publishBaseline(ctx context.Context, publishers, array int
 	return b, err
 }
 
-func (e *environment) noop(ctx context.Context, publishers, array int) (perSecond float64, cpu Row, err error) {
+func (e *environment) noop(ctx context.Context, publishers, array int) (perSecond float64, cpu report.Row, err error) {
 	connected, err := load.Connect(ctx, e.target("http://"+e.stack.Noop, "bench_noop", array), publishers)
 	if err != nil {
 		return 0, nil, err
@@ -65,8 +66,8 @@ type postBaseline struct{ http1, http2 float64 }
 func (b postBaseline) best() float64 { return max(b.http1, b.http2) }
 
 // cells compares a rate of deliveries with the baseline.
-func (b postBaseline) cells(deliveries float64) Row {
-	return Row{{"POST/s h1", b.http1}, {"POST/s h2", b.http2}, {"÷ POST", deliveries / b.best()}}
+func (b postBaseline) cells(deliveries float64) report.Row {
+	return report.Cells("POST/s h1", b.http1, "POST/s h2", b.http2, "÷ POST", deliveries/b.best())
 }
 
 // postBaseline measures deliveries of so many events on so many connections. A remote bus has none.
@@ -85,12 +86,10 @@ func (e *environment) posts(ctx context.Context, connections, events int, http2 
 	if err := e.receiver.Begin(ctx, run.prefix); err != nil {
 		return 0, err
 	}
-	poster := load.NewPoster(e.callback+run.path(0), events, connections, http2)
-	defer poster.Close()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // which closes the connections
 	l := load.Load{Window: e.size.baselineWindow()}
-	for i := range connections {
-		l.Senders = append(l.Senders, poster.Sender(ctx, i))
-	}
+	l.Senders = load.Posts(ctx, e.callback+run.path(0), connections, events, http2)
 	got, err := l.Run(ctx)
 	return got.PerSecond(), err
 }

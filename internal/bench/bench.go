@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"routemaster/internal/bench/report"
 	"routemaster/internal/bench/stack"
 )
 
@@ -63,7 +64,7 @@ const DefaultDuration = 3 * time.Second
 
 // Run runs the scenarios one after another, and sums up. With [ErrIncomplete] the report is
 // returned too.
-func Run(ctx context.Context, o Options) (*Report, error) {
+func Run(ctx context.Context, o Options) (*report.Report, error) {
 	chosen, err := o.choose()
 	if err != nil {
 		return nil, err
@@ -73,35 +74,32 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	report := &Report{
-		Host:    thisHost(),
-		Figures: map[string]float64{figureLost: 0, figureDuplicates: 0, figureOutOfOrder: 0, figureUnreadable: 0},
-	}
-	fmt.Fprintf(o.Out, "%s.\n%s\n\n", report.Host, o.conditions())
+	found := report.New()
+	fmt.Fprintf(o.Out, "%s.\n%s\n\n", found.Host, o.conditions())
 	for _, scenario := range chosen {
 		fmt.Fprintf(o.Progress, "%s …\n", scenario.name)
-		table, err := runScenario(ctx, o, scenario, report)
+		table, err := runScenario(ctx, o, scenario, found)
 		if ctx.Err() != nil {
 			return nil, ctx.Err() // and not what it did to connections
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", scenario.name, err)
 		}
-		report.Tables = append(report.Tables, table)
+		found.Tables = append(found.Tables, table)
 		if err := table.Write(o.Out); err != nil {
 			return nil, err
 		}
 	}
-	report.summarize()
+	found.Summarize()
 	if o.Remote == nil {
-		if err := report.WriteSummary(o.Out); err != nil {
+		if err := found.WriteSummary(o.Out); err != nil {
 			return nil, err
 		}
 	}
-	if report.Figures[figureLost] != 0 || report.Figures[figureLeftOver] != 0 || report.Figures[figureUnreadable] != 0 {
-		return report, ErrIncomplete
+	if !found.IsComplete() {
+		return found, ErrIncomplete
 	}
-	return report, nil
+	return found, nil
 }
 
 // validate refuses options that contradict each other.
@@ -185,20 +183,20 @@ func (o Options) size() size {
 }
 
 // runScenario runs a scenario in an environment of its own.
-func runScenario(ctx context.Context, o Options, scenario scenario, report *Report) (table *Table, err error) {
+func runScenario(ctx context.Context, o Options, scenario scenario, found *report.Report) (table *report.Table, err error) {
 	e, err := newEnvironment(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, e.close(ctx)) }()
-	table = &Table{Scenario: scenario.name, About: scenario.about}
-	e.report, e.table, e.size = report, table, o.size()
+	table = &report.Table{Scenario: scenario.name, About: scenario.about}
+	e.report, e.table = found, table
 	before := e.stack.Usage()
 	if err := scenario.run(e, ctx); err != nil {
 		return nil, errors.Join(err, e.stack.Err())
 	}
 	if !e.remote {
-		report.add(figureLeftOver, 0) // it is known, even if the scenario had nothing to drain
+		found.Add(report.LeftOver, 0) // it is known, even if the scenario had nothing to drain
 		e.addProcesses(before)
 	}
 	return table, nil
@@ -208,13 +206,13 @@ func runScenario(ctx context.Context, o Options, scenario scenario, report *Repo
 func (e *environment) addProcesses(before map[string]stack.Usage) {
 	after := e.stack.Usage()
 	if len(after) == 0 {
-		e.table.note("CPU time and memory are not measured: %s has no /proc.", runtime.GOOS)
+		e.table.Note("CPU time and memory are not measured: %s has no /proc.", runtime.GOOS)
 		return
 	}
 	for _, name := range []string{stack.Web, stack.Redis, stack.Worker, stack.Receiver, stack.Noop, stack.Load} {
 		u := after[name]
-		e.table.Processes = append(e.table.Processes, Row{{"process", name},
-			{"CPU s", (u.CPU - before[name].CPU).Seconds()}, {"peak MB", megabytes(u.PeakMemory)}})
+		e.table.Processes = append(e.table.Processes, report.Cells("process", name,
+			"CPU s", (u.CPU-before[name].CPU).Seconds(), "peak MB", megabytes(u.PeakMemory)))
 	}
-	e.report.keepMax(figureWebPeak, megabytes(after[stack.Web].PeakMemory))
+	e.report.SetMax(report.WebPeak, megabytes(after[stack.Web].PeakMemory))
 }

@@ -20,6 +20,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/bench"
+	"routemaster/internal/bench/report"
 	"routemaster/internal/bench/stack"
 	"routemaster/internal/rdb/rdbtest"
 )
@@ -65,23 +66,23 @@ func requireRedis(t *testing.T) {
 func TestEveryScenarioRunsAndLosesNothing(t *testing.T) {
 	requireRedis(t)
 	var out bytes.Buffer
-	report, err := bench.Run(t.Context(), bench.Options{
+	found, err := bench.Run(t.Context(), bench.Options{
 		Quick: true, Launch: launch, Out: &out, Progress: io.Discard, Env: []string{"ROUTEMASTER_WORKER_THREADS=16"},
 	})
 	require.NoError(t, err, out.String())
-	require.Len(t, report.Tables, len(bench.Scenarios()))
-	for _, table := range report.Tables {
+	require.Len(t, found.Tables, len(bench.Scenarios()))
+	for _, table := range found.Tables {
 		assert.NotEmpty(t, table.Rows, table.Scenario)
 		assert.Contains(t, out.String(), table.Scenario+": "+table.About)
 	}
-	require.Len(t, report.Summary, len(bench.Goals))
+	require.Len(t, found.Summary, len(report.Goals))
 	for _, name := range []string{"events lost", "events duplicated", "keys left over", "deliveries unreadable"} {
-		measured, ok := report.Figures[name]
+		measured, ok := found.Figures[name]
 		assert.True(t, ok, name)
 		assert.Zero(t, measured, name)
 	}
 	for _, name := range []string{"memory ÷ packed size", "deliveries ÷ POSTs, 1 at a time", "delivered ÷ due"} {
-		assert.Positive(t, report.Figures[name], name)
+		assert.Positive(t, found.Figures[name], name)
 	}
 	assert.Contains(t, out.String(), "The daemons have ROUTEMASTER_WORKER_THREADS=16.")
 }
@@ -94,12 +95,12 @@ func TestProfilesAreWritten(t *testing.T) {
 	seen := map[string]bool{}
 	for try := 0; try < tries && !(seen["cpu"] && seen["heap"]); try++ {
 		directory := filepath.Join(t.TempDir(), "profiles")
-		report, err := bench.Run(t.Context(), bench.Options{
+		found, err := bench.Run(t.Context(), bench.Options{
 			Quick: true, Launch: launch, Progress: io.Discard, Profile: directory,
 			Scenarios: []string{"ingest"}, Publishers: []int{2}, Subscribers: []int{1},
 		})
 		require.NoError(t, err)
-		require.Len(t, report.Tables[0].Rows, 1)
+		require.Len(t, found.Tables[0].Rows, 1)
 		for kind, sampled := range map[string]string{"cpu": "cpu", "heap": "alloc_space"} {
 			read := readProfile(t, filepath.Join(directory, "ingest-01-2-to-1-max-100-timeout-20.web."+kind+".pb.gz"))
 			assert.True(t, slices.ContainsFunc(read.SampleType, func(sample *profile.ValueType) bool { return sample.Type == sampled }), kind)
@@ -151,16 +152,16 @@ func TestARemoteBus(t *testing.T) {
 	// The receiver's own address is its public one, since all is on loopback.
 	address := rdbtest.FreeAddress(t)
 	remote := bench.Remote{URL: "http://" + listener.Addr().String(), Token: "bench--1", Listen: address, PublicURL: "https://" + address}
-	report, err := bench.Run(ctx, bench.Options{Quick: true, Launch: launch, Progress: io.Discard, Remote: &remote})
+	found, err := bench.Run(ctx, bench.Options{Quick: true, Launch: launch, Progress: io.Discard, Remote: &remote})
 	require.NoError(t, err)
-	require.Len(t, report.Tables, 3)
+	require.Len(t, found.Tables, 3)
 	assert.Empty(t, redis.Raw.SMembers(ctx, "subscribers").Val(), "it has left")
 	assert.Empty(t, redis.Raw.SMembers(ctx, "topics").Val())
 
 	remote.PublicURL = ""
-	report, err = bench.Run(ctx, bench.Options{Quick: true, Launch: launch, Progress: io.Discard, Remote: &remote})
+	found, err = bench.Run(ctx, bench.Options{Quick: true, Launch: launch, Progress: io.Discard, Remote: &remote})
 	require.NoError(t, err)
-	require.Len(t, report.Tables, 1, "publishing only")
+	require.Len(t, found.Tables, 1, "publishing only")
 
 	remote.Token = "unknown"
 	_, err = bench.Run(ctx, bench.Options{Quick: true, Launch: launch, Progress: io.Discard, Remote: &remote})

@@ -2,10 +2,9 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"time"
 
+	"routemaster/internal/bench/report"
 	"routemaster/internal/bench/stack"
 )
 
@@ -14,30 +13,33 @@ const share = 0.7
 
 // endToEnd is events on their way through the whole bus.
 func (e *environment) endToEnd(ctx context.Context) error {
-	capacity, _, err := e.runTrial(ctx, e.usual(), e.deliverAll)
+	capacity, err := e.run(ctx, e.usual())
 	if err != nil {
 		return err
 	}
-	rate := capacity.published
-	e.table.note("Due are %.0f/s, %.1f of the %.0f/s that %d publishers reach with 1 subscriber and no worker; "+
-		"latency counts from when an event was due.", share*rate, share, rate, usualPublishers)
+	how := e.usual()
+	how.live, how.rate = true, share*capacity.published
+	e.table.Note("Due are %.0f/s, %.1f of the %.0f/s that %d publishers reach with 1 subscriber and no worker; "+
+		"latency counts from when an event was due.", how.rate, share, capacity.published, usualPublishers)
 	if !e.remote {
-		e.table.note("POSTs are the same deliveries straight to the receiver on 1 connection; ÷ is to the faster protocol.")
-		if err := e.stack.StartWorker(ctx); err != nil {
-			return err
-		}
+		e.table.Note("POSTs are the same deliveries straight to the receiver on 1 connection; ÷ is to the faster protocol.")
+	}
+	if err := e.startWorker(ctx); err != nil {
+		return err
 	}
 	for _, batch := range e.size.maxes {
-		base, err := e.postBaseline(ctx, 1, batch)
+		how.max = batch
+		base, err := e.postBaseline(ctx, 1, how.max)
 		if err != nil {
 			return err
 		}
 		for _, timeout := range e.size.timeouts {
-			how := e.usual()
-			how.max, how.timeout, how.rate = batch, timeout, share*rate
-			if err := e.endToEndRow(ctx, how, base); err != nil {
+			how.timeout = timeout
+			m, err := e.run(ctx, how)
+			if err != nil {
 				return err
 			}
+			e.addEndToEnd(how, base, m)
 		}
 	}
 	if e.remote {
@@ -54,24 +56,19 @@ func (e *environment) endToEnd(ctx context.Context) error {
 	return nil
 }
 
-func (e *environment) endToEndRow(ctx context.Context, how trial, base postBaseline) error {
-	m, fate, err := e.runTrial(ctx, how, e.awaitAll)
-	if err != nil {
-		return err
-	}
-	row := Row{{"max", how.max}, {"timeout", how.timeout}, {"due/s", how.rate}, {"published/s", m.published},
-		{"delivered/s", m.delivered}, {"÷ due", m.delivered / how.rate}, {"deliveries/s", m.deliveries}}
-	latency := Row{{"p50 ms", m.tally.P50}, {"p99 ms", m.tally.P99}}
+func (e *environment) addEndToEnd(how trial, base postBaseline, m measurement) {
+	row := report.Cells("max", how.max, "timeout", how.timeout, "due/s", how.rate, "published/s", m.published,
+		"delivered/s", m.delivered, "÷ due", m.delivered/how.rate, "deliveries/s", m.deliveries)
+	latency := report.Cells("p50 ms", m.tally.P50, "p99 ms", m.tally.P99)
 	if e.remote {
-		e.table.add(row, latency, fate)
+		e.table.Add(row, latency, m.fate)
 	} else {
-		e.table.add(row, base.cells(m.deliveries), latency,
-			m.cpuCells(stack.Web, stack.Redis, stack.Worker, stack.Receiver, stack.Load), fate)
+		e.table.Add(row, base.cells(m.deliveries), latency,
+			m.publishing.cpuCells(stack.Web, stack.Redis, stack.Worker, stack.Receiver, stack.Load), m.fate)
 	}
 	if how.max == usualMax {
-		e.report.keepMin(figureKeepingUp, m.delivered/how.rate)
+		e.report.SetMin(report.KeepingUp, m.delivered/how.rate)
 	}
-	return nil
 }
 
 // oneByOne is deliveries of one event each from a queue, with so many in flight, while nobody
@@ -81,84 +78,42 @@ func (e *environment) oneByOne(ctx context.Context, inFlight int) error {
 	if err != nil {
 		return err
 	}
-	how := trial{publishers: usualPublishers, subscribers: 1, array: usualArray, max: 1}
-	t, err := e.prepareFilled(ctx, how, e.size.queue)
+	how := e.queued(e.size.queue)
+	how.max, how.timeout = 1, 0
+	how.worker = []string{fmt.Sprintf("ROUTEMASTER_SUBSCRIBER_DELIVERIES=%d", inFlight)}
+	m, err := e.run(ctx, how)
 	if err != nil {
 		return err
 	}
-	defer e.finish(ctx, t)
-	before, err := e.snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	label := fmt.Sprintf("queue-in-flight-%d", inFlight)
-	progress, err := e.drain(ctx, t, label, time.Second, fmt.Sprintf("ROUTEMASTER_SUBSCRIBER_DELIVERIES=%d", inFlight))
-	if err != nil {
-		return err
-	}
-	after, err := e.snapshot(ctx)
-	if err != nil {
-		return err
-	}
-	fate, err := e.fate(ctx, t)
-	if err != nil {
-		return err
-	}
-	c, rate := costOf(e.size.queue, before, after), progress.rate(e.size.queue/10, e.size.queue)
-	e.table.add(Row{{"from a queue, in flight", inFlight}, {"max", 1}, {"deliveries/s", rate}}, base.cells(rate),
-		c.cpuCells(stack.Redis, stack.Worker, stack.Receiver), c.scriptCells(), fate)
-	figure := figureDeliver16
+	rate := m.drained.rate(how.queue/10, how.queue)
+	e.table.Add(report.Cells("from a queue, in flight", inFlight, "max", 1, "deliveries/s", rate), base.cells(rate),
+		m.draining.cpuCells(stack.Redis, stack.Worker, stack.Receiver), m.draining.scriptCells(), m.fate)
+	figure := report.Deliver16
 	if inFlight == 1 {
-		figure = figureDeliver
+		figure = report.Deliver
 	}
-	e.report.set(figure, rate/base.best())
-	return e.stack.Stop(stack.Worker)
-}
-
-// prepareFilled prepares a test, and fills its queue with so many events.
-func (e *environment) prepareFilled(ctx context.Context, how trial, events int64) (*test, error) {
-	t, err := e.prepare(ctx, how)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := t.fill(ctx, events); err != nil {
-		e.finish(ctx, t)
-		return nil, err
-	}
-	return t, nil
-}
-
-// drain starts a worker with settings, which delivers the queue of a test. The profile, if one is
-// taken, is of the first part of that.
-func (e *environment) drain(ctx context.Context, t *test, label string, profiled time.Duration, settings ...string) (samples, error) {
-	if err := e.stack.StartWorker(ctx, settings...); err != nil {
-		return nil, err
-	}
-	finishProfile := e.profile(ctx, label, profiled)
-	progress, err := e.follow(ctx, t.expected())
-	return progress, errors.Join(err, finishProfile())
+	e.report.Set(figure, rate/base.best())
+	return nil
 }
 
 // openLoop is the latency of events at fixed rates.
 func (e *environment) openLoop(ctx context.Context) error {
-	if !e.remote {
-		if err := e.stack.StartWorker(ctx); err != nil {
-			return err
-		}
+	if err := e.startWorker(ctx); err != nil {
+		return err
 	}
 	for _, rate := range e.size.rates {
 		how := e.usual()
-		how.timeout, how.rate = 0, rate
-		m, fate, err := e.runTrial(ctx, how, e.awaitAll)
+		how.live, how.timeout, how.rate = true, 0, rate
+		m, err := e.run(ctx, how)
 		if err != nil {
 			return err
 		}
-		e.table.add(Row{{"events/s", rate}, {"published/s", m.published}, {"delivered/s", m.delivered},
-			{"p50 ms", m.tally.P50}, {"p99 ms", m.tally.P99}, {"p99.9 ms", m.tally.P999}, {"max ms", m.tally.Max}},
-			m.responses("answer "), fate)
+		e.table.Add(report.Cells("events/s", rate, "published/s", m.published, "delivered/s", m.delivered,
+			"p50 ms", m.tally.P50, "p99 ms", m.tally.P99, "p99.9 ms", m.tally.P999, "max ms", m.tally.Max),
+			m.responses("answer "), m.fate)
 		if rate == 1000 {
-			e.report.set(figureP50, m.tally.P50)
-			e.report.set(figureP99, m.tally.P99)
+			e.report.Set(report.P50, m.tally.P50)
+			e.report.Set(report.P99, m.tally.P99)
 		}
 	}
 	return nil

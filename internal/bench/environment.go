@@ -11,6 +11,7 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/bench/load"
+	"routemaster/internal/bench/report"
 	"routemaster/internal/bench/stack"
 )
 
@@ -18,20 +19,21 @@ import (
 // results go.
 type environment struct {
 	size   size
-	report *Report
-	table  *Table
+	report *report.Report
+	table  *report.Table
 	// stack has the processes. Of a remote bus, it has only the receiver.
 	stack    *stack.Stack
+	receiver load.Control
 	remote   bool
 	insecure bool
 	url      string // of the bus
-	http     *http.Client
-	receiver load.Control
 	// callback is the URL at which the bus reaches the receiver; empty if it cannot.
 	callback string
-	// publisher and subscribers are tokens.
-	publisher   string
-	subscribers []string
+	http     *http.Client
+	// publisher is the client whose token the load publishes with.
+	publisher   *client.Client
+	token       string
+	subscribers []*client.Client
 	// packed is the size of one event as Redis holds it, in bytes.
 	packed int64
 	// name and runs make the names of topics.
@@ -39,65 +41,43 @@ type environment struct {
 	runs int64
 }
 
-func newEnvironment(ctx context.Context, o Options) (*environment, error) {
-	if o.Remote != nil {
-		return remoteEnvironment(ctx, o)
+func newEnvironment(ctx context.Context, o Options) (e *environment, err error) {
+	e = &environment{size: o.size(), name: letters(rand.Int64N(26*26*26*26), 4)}
+	if r := o.Remote; r != nil {
+		e.remote, e.insecure, e.url, e.callback, e.token = true, r.Insecure, r.URL, r.PublicURL, r.Token
+		e.stack, err = stack.NewReceiver(ctx, o.stack(), r.Listen)
+	} else {
+		e.stack, err = stack.New(ctx, o.stack())
 	}
-	s, err := stack.New(ctx, o.stack())
 	if err != nil {
 		return nil, err
 	}
-	e := environmentOn(s, "http://"+s.Web, false)
-	e.callback = "https://" + s.Receiver
-	if e.publisher, err = e.addToken(ctx, "publisher"); err == nil {
-		e.packed, err = e.packedSize(ctx)
+	e.receiver = load.Control(e.stack.Control)
+	e.http = &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: e.insecure},
+	}}
+	if e.remote {
+		e.publisher, err = e.as(e.token)
+		e.subscribers = []*client.Client{e.publisher}
+	} else {
+		e.url, e.callback, e.token = "http://"+e.stack.Web, "https://"+e.stack.Receiver, "publisher--token"
+		if e.publisher, err = e.newClient(ctx, "publisher", e.token); err == nil {
+			e.packed, err = e.packedSize(ctx)
+		}
 	}
 	if err != nil {
-		return nil, errors.Join(err, e.close(ctx))
+		return nil, errors.Join(err, e.stack.Close())
 	}
 	return e, nil
-}
-
-func remoteEnvironment(ctx context.Context, o Options) (*environment, error) {
-	s, err := stack.NewReceiver(ctx, o.stack(), o.Remote.Listen)
-	if err != nil {
-		return nil, err
-	}
-	e := environmentOn(s, o.Remote.URL, o.Remote.Insecure)
-	e.remote, e.callback = true, o.Remote.PublicURL
-	e.publisher, e.subscribers = o.Remote.Token, []string{o.Remote.Token}
-	return e, nil
-}
-
-func environmentOn(s *stack.Stack, url string, insecure bool) *environment {
-	return &environment{
-		stack: s, url: url, insecure: insecure, receiver: load.Control(s.Control),
-		http: &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: insecure},
-		}},
-		name: letters(rand.Int64N(26*26*26*26), 4),
-	}
 }
 
 // close stops the processes. It removes the subscription to a remote bus.
 func (e *environment) close(ctx context.Context) error {
 	defer e.http.CloseIdleConnections()
 	if e.remote && e.callback != "" {
-		if bus, err := e.as(e.publisher); err == nil {
-			_ = bus.UnsubscribeAll(context.WithoutCancel(ctx)) // it may be gone already
-		}
+		_ = e.publisher.UnsubscribeAll(context.WithoutCancel(ctx)) // it may be gone already
 	}
 	return e.stack.Close()
-}
-
-// letters writes a number with letters, since names of topics have no digits.
-func letters(n int64, length int) string {
-	text := make([]byte, length)
-	for i := range text {
-		text[i] = byte('a' + n%26)
-		n /= 26
-	}
-	return string(text)
 }
 
 // as returns a client of the bus, for what is not measured.
@@ -105,14 +85,16 @@ func (e *environment) as(token string) (*client.Client, error) {
 	return client.New(e.url, token, client.WithHTTPClient(e.http), client.WithRetries(0))
 }
 
-// addToken registers a client, and returns its token.
-func (e *environment) addToken(ctx context.Context, name string) (token string, err error) {
+// newClient has the bus let in a client with a token.
+func (e *environment) newClient(ctx context.Context, name, token string) (*client.Client, error) {
 	root, err := e.as(stack.RootKey)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	added, err := root.AddToken(ctx, name, name+"--token")
-	return added.Token, err
+	if _, err := root.AddToken(ctx, name, token); err != nil {
+		return nil, err
+	}
+	return e.as(token)
 }
 
 // packedSize publishes an event, and returns its size in Redis. All events are of that size.
@@ -130,7 +112,7 @@ func (e *environment) packedSize(ctx context.Context) (int64, error) {
 }
 
 func (e *environment) target(url, topic string, array int) load.Target {
-	return load.Target{URL: url, Insecure: e.insecure, Token: e.publisher, Topic: topic, Array: array}
+	return load.Target{URL: url, Insecure: e.insecure, Token: e.token, Topic: topic, Array: array}
 }
 
 // run names the topic and the callbacks of one measurement, which no other measurement has.
@@ -145,20 +127,27 @@ func (e *environment) nextRun() run {
 	return run{topic: "bench_" + name, prefix: "/" + name + "/"}
 }
 
-// subscribe makes the i-th subscriber a subscriber of a run.
-func (e *environment) subscribe(ctx context.Context, i int, r run, batch int, timeout time.Duration) error {
+// letters writes a number with letters, since names of topics have no digits.
+func letters(n int64, length int) string {
+	text := make([]byte, length)
+	for i := range text {
+		text[i] = byte('a' + n%26)
+		n /= 26
+	}
+	return string(text)
+}
+
+// subscribe subscribes the i-th subscriber to the topic of a run, with batches of up to max events.
+func (e *environment) subscribe(ctx context.Context, i int, r run, max int, timeout time.Duration) error {
 	if i == len(e.subscribers) {
-		token, err := e.addToken(ctx, fmt.Sprintf("subscriber-%d", i))
+		name := fmt.Sprintf("subscriber-%d", i)
+		c, err := e.newClient(ctx, name, name+"--token")
 		if err != nil {
 			return err
 		}
-		e.subscribers = append(e.subscribers, token)
+		e.subscribers = append(e.subscribers, c)
 	}
-	bus, err := e.as(e.subscribers[i])
-	if err != nil {
-		return err
-	}
-	return bus.Subscribe(ctx, client.Subscription{
-		Topics: []string{r.topic}, Callback: e.callback + r.path(i), UUID: "bench", Max: batch, Timeout: &timeout,
+	return e.subscribers[i].Subscribe(ctx, client.Subscription{
+		Topics: []string{r.topic}, Callback: e.callback + r.path(i), UUID: "bench", Max: max, Timeout: &timeout,
 	})
 }

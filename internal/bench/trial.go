@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"routemaster/internal/bench/load"
+	"routemaster/internal/bench/report"
 	"routemaster/internal/bench/stack"
 )
 
@@ -19,11 +19,12 @@ type trial struct {
 	max, timeout int
 	// rate is the requests due per second; 0 is a closed loop.
 	rate float64
-}
-
-// usual is the trial of a scenario that tries nothing else.
-func (e *environment) usual() trial {
-	return trial{publishers: usualPublishers, subscribers: 1, max: usualMax, timeout: e.size.timeout}
+	// queue is how many events are published; 0 publishes as many as a window takes.
+	queue int64
+	// live says that a worker runs already, and delivers meanwhile. Else one is started, with these
+	// settings, once everything is published.
+	live   bool
+	worker []string
 }
 
 // perRequest is how many events one request has.
@@ -38,75 +39,68 @@ func (t trial) label() string {
 	return label + fmt.Sprintf("-max-%d-timeout-%d", t.max, t.timeout)
 }
 
-// test is a trial under way.
-type test struct {
-	trial
-	run
-	publishers load.Publishers
-}
-
-// expected is how many events the subscribers are to receive.
-func (t *test) expected() int64 { return t.publishers.Sent() * int64(t.subscribers) }
-
-// prepare subscribes and connects. The test must be finished.
-func (e *environment) prepare(ctx context.Context, how trial) (*test, error) {
-	run := e.nextRun()
-	if err := e.receiver.Begin(ctx, run.prefix); err != nil {
-		return nil, err
-	}
-	for i := range how.subscribers {
-		if err := e.subscribe(ctx, i, run, how.max, time.Duration(how.timeout)*time.Millisecond); err != nil {
-			return nil, err
-		}
-	}
-	publishers, err := load.Connect(ctx, e.target(e.url, run.topic, how.array), how.publishers)
-	return &test{how, run, publishers}, err
-}
-
-// finish disconnects. It removes the topic from a remote bus.
-func (e *environment) finish(ctx context.Context, t *test) {
-	t.publishers.Close()
-	if e.remote {
-		if bus, err := e.as(e.publisher); err == nil {
-			_ = bus.DeleteTopic(context.WithoutCancel(ctx), t.topic) // it may not exist
-		}
-	}
-}
-
-// measurement is what was measured in a window. Rates are per second.
+// measurement is what a trial found. Rates are per second, in the window.
 type measurement struct {
 	load.Result
 	// published and delivered are events, deliveries are requests.
 	published, delivered, deliveries float64
-	cost
-	// tally is of the whole run, its latencies are of the window.
+	// tally is that at the end of the window.
 	tally load.Tally
+	// filled is how a queue was filled, drained how what was left was delivered.
+	filled, drained samples
+	// publishing is what was spent while events were published: in the window, or on all of a queue.
+	// draining is what was spent after that.
+	publishing, draining cost
+	// fate is the cells that say what became of the events.
+	fate report.Row
 }
 
-// runTrial measures a trial, then has everything delivered, and returns the cells that say what
-// became of the events.
-func (e *environment) runTrial(ctx context.Context, how trial, deliver func(context.Context, *test) (Row, error)) (
-	m measurement, fate Row, err error) {
+// run measures a trial, has everything delivered, and checks that nothing is lost or left over.
+func (e *environment) run(ctx context.Context, how trial) (m measurement, err error) {
 	t, err := e.prepare(ctx, how)
 	if err != nil {
-		return m, nil, err
+		return m, err
 	}
 	defer e.finish(ctx, t)
-	if m, err = e.measure(ctx, t); err != nil {
-		return m, nil, err
+	if how.queue > 0 {
+		err = e.publishQueue(ctx, t, &m)
+	} else {
+		err = e.publishWindow(ctx, t, &m)
 	}
-	fate, err = deliver(ctx, t)
-	return m, fate, err
+	if err != nil {
+		return m, err
+	}
+	if err := e.drain(ctx, t, &m); err != nil {
+		return m, err
+	}
+	if m.fate, err = e.fate(ctx, t); err != nil || how.live {
+		return m, err
+	}
+	return m, e.stack.Stop(stack.Worker)
 }
 
-// measure runs the publishers of a test through a window.
-func (e *environment) measure(ctx context.Context, t *test) (m measurement, err error) {
+// publishQueue publishes the events of a queue as fast as they are answered.
+func (e *environment) publishQueue(ctx context.Context, t *test, m *measurement) error {
+	before, err := e.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	if m.filled, err = t.fill(ctx); err != nil {
+		return err
+	}
+	after, err := e.snapshot(ctx)
+	m.publishing = costOf(t.queue, before, after)
+	return err
+}
+
+// publishWindow publishes for a window, and measures what happens in it.
+func (e *environment) publishWindow(ctx context.Context, t *test, m *measurement) (err error) {
 	var tally load.Tally
 	var before, after snapshot
 	finishProfile := func() error { return nil }
 	l := load.Load{Senders: t.publishers.Senders(), Rate: t.rate, Window: e.size.Window}
 	l.Begin = func() (err error) {
-		finishProfile = e.profile(ctx, t.label(), e.size.Measured)
+		finishProfile = e.profile(ctx, t)
 		if tally, err = e.receiver.ClearLatency(ctx); err == nil {
 			before, err = e.snapshot(ctx)
 		}
@@ -120,26 +114,58 @@ func (e *environment) measure(ctx context.Context, t *test) (m measurement, err 
 	}
 	m.Result, err = l.Run(ctx)
 	if err = errors.Join(err, finishProfile()); err != nil {
-		return m, err
+		return err
 	}
-	m.cost = costOf(m.Requests*t.perRequest(), before, after)
+	m.publishing = costOf(m.Requests*t.perRequest(), before, after)
 	seconds := m.Took.Seconds()
-	m.published = float64(m.events) / seconds
+	m.published = float64(m.publishing.events) / seconds
 	m.delivered = float64(m.tally.Distinct-tally.Distinct) / seconds
 	m.deliveries = float64(m.tally.Deliveries-tally.Deliveries) / seconds
-	return m, nil
+	return nil
 }
 
-func (e *environment) profile(ctx context.Context, label string, length time.Duration) (finish func() error) {
-	return e.stack.Profile(ctx, e.table.Scenario, label, length)
+// drain has everything delivered that is left. A profile, if one is taken, is of the beginning.
+func (e *environment) drain(ctx context.Context, t *test, m *measurement) error {
+	before, err := e.snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	if !t.live {
+		if err := e.startWorker(ctx, t.worker...); err != nil {
+			return err
+		}
+	}
+	finishProfile := func() error { return nil }
+	if t.queue > 0 {
+		finishProfile = e.profile(ctx, t)
+	}
+	m.drained, err = e.follow(ctx, t.expected())
+	if err = errors.Join(err, finishProfile()); err != nil {
+		return err
+	}
+	after, err := e.snapshot(ctx)
+	m.draining = costOf(t.queue, before, after)
+	return err
+}
+
+func (e *environment) profile(ctx context.Context, t *test) (finish func() error) {
+	return e.stack.Profile(ctx, e.table.Scenario, t.label(), e.size.Measured)
+}
+
+// startWorker starts a worker. A remote bus has its own.
+func (e *environment) startWorker(ctx context.Context, settings ...string) error {
+	if e.remote {
+		return nil
+	}
+	return e.stack.StartWorker(ctx, settings...)
 }
 
 // responses are the cells of the latency of the responses, under names with a prefix.
-func (m measurement) responses(prefix string) Row {
-	return Row{{prefix + "p50 ms", m.Latency.Percentile(50)}, {prefix + "p99 ms", m.Latency.Percentile(99)}}
+func (m measurement) responses(prefix string) report.Row {
+	return report.Cells(prefix+"p50 ms", m.Latency.Percentile(50), prefix+"p99 ms", m.Latency.Percentile(99))
 }
 
-// snapshot is what the processes have used so far, and Redis has done.
+// snapshot is what the processes have used so far, and what Redis holds and has done.
 type snapshot struct {
 	usage map[string]stack.Usage
 	redis stack.RedisStats
@@ -159,15 +185,16 @@ type cost struct {
 	events int64
 	// cpu is the CPU time per event of each process, in µs. It is empty where that is not known.
 	cpu map[string]float64
-	// scripts are those that Redis has run for all events, which took scriptTime.
-	scripts    int64
-	scriptTime time.Duration
+	// redis is what Redis has done, and the memory that it took in addition.
+	redis stack.RedisStats
 }
 
 func costOf(events int64, before, after snapshot) cost {
-	c := cost{events: events, cpu: map[string]float64{}}
-	c.scripts = after.redis.Scripts - before.redis.Scripts
-	c.scriptTime = after.redis.ScriptTime - before.redis.ScriptTime
+	c := cost{events: events, cpu: map[string]float64{}, redis: stack.RedisStats{
+		Memory:     after.redis.Memory - before.redis.Memory,
+		Scripts:    after.redis.Scripts - before.redis.Scripts,
+		ScriptTime: after.redis.ScriptTime - before.redis.ScriptTime,
+	}}
 	for name, u := range after.usage {
 		c.cpu[name] = float64((u.CPU - before.usage[name].CPU).Microseconds()) / float64(max(1, events))
 	}
@@ -176,15 +203,15 @@ func costOf(events int64, before, after snapshot) cost {
 
 // scriptCells are the events per run of a script, and the time of scripts per event. They are only
 // meaningful while Redis does nothing but what is measured.
-func (c cost) scriptCells() Row {
-	return Row{{"events/script", float64(c.events) / float64(c.scripts)},
-		{"script µs/event", float64(c.scriptTime.Nanoseconds()) / 1000 / float64(c.events)}}
+func (c cost) scriptCells() report.Row {
+	return report.Cells("events/script", float64(c.events)/float64(c.redis.Scripts),
+		"script µs/event", float64(c.redis.ScriptTime.Nanoseconds())/1000/float64(c.events))
 }
 
 // cpuCells are the CPU time of processes per event, in µs.
-func (c cost) cpuCells(names ...string) (row Row) {
+func (c cost) cpuCells(names ...string) (row report.Row) {
 	for _, name := range names {
-		cell := Cell{name + " µs", nil}
+		cell := report.Cell{Name: name + " µs"}
 		if µs, known := c.cpu[name]; known {
 			cell.Value = µs
 		}

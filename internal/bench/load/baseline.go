@@ -13,54 +13,40 @@ import (
 	"time"
 )
 
-// Poster sends deliveries to a receiver without a bus in between.
-type Poster struct {
-	// URL is the receiver's, with the path of a subscriber.
-	URL string
-	// Events is how many events a delivery has.
-	Events int
-	client *http.Client
-}
-
-// NewPoster makes a poster for so many connections over HTTP/1.1; over HTTP/2, for so many streams
-// of one connection.
-func NewPoster(url string, events, connections int, http2 bool) Poster {
+// Posts returns senders of deliveries to a receiver, without a bus in between. They use a connection
+// each over HTTP/1.1, or one for all over HTTP/2. The URL is that of a subscriber; events is how
+// many a delivery has. The connections are closed when the context is done.
+func Posts(ctx context.Context, url string, senders, events int, http2 bool) (all []Sender) {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(!http2)
 	protocols.SetHTTP2(http2)
-	return Poster{url, events, &http.Client{Timeout: time.Minute, Transport: &http.Transport{
-		TLSClientConfig:     &tls.Config{InsecureSkipVerify: true},
-		Protocols:           protocols,
-		MaxIdleConnsPerHost: connections,
-	}}}
-}
-
-// Sender returns a sender that sends as one of the publishers.
-func (p Poster) Sender(ctx context.Context, publisher int) Sender {
-	body := requestBody(deliveredJSON, p.Events)
-	events := allMarks(body)
-	sent := int64(0)
-	return func(due time.Time) error {
-		for _, m := range events {
-			putDigits(m.publisher(), int64(publisher))
-			putDigits(m.number(), sent)
-			putDigits(m.due(), due.UnixNano())
-			sent++
-		}
-		return p.post(ctx, body)
+	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, Protocols: protocols, MaxIdleConnsPerHost: senders,
+	}}
+	context.AfterFunc(ctx, client.CloseIdleConnections)
+	for id := range senders {
+		body := requestBody(deliveredJSON, events)
+		marks := allMarks(body)
+		sent := int64(0)
+		all = append(all, func(due time.Time) error {
+			stamp(marks, id, sent, due)
+			sent += int64(len(marks))
+			return post(ctx, client, url, body)
+		})
 	}
+	return all
 }
 
 // post sends a request like a worker's.
-func (p Poster) post(ctx context.Context, body []byte) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, bytes.NewReader(body))
+func post(ctx context.Context, client *http.Client, url string, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	req.SetBasicAuth("bench", "x")
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "bench")
-	resp, err := p.client.Do(req)
+	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}
@@ -71,9 +57,6 @@ func (p Poster) post(ctx context.Context, body []byte) error {
 	}
 	return err
 }
-
-// Close closes the connections.
-func (p Poster) Close() { p.client.CloseIdleConnections() }
 
 // Pusher appends values to a list in Redis over a connection of its own. It writes prepared bytes:
 // a client library would measure itself.

@@ -3,6 +3,7 @@ package load
 import (
 	"bytes"
 	"fmt"
+	"time"
 )
 
 // The URL of an event has fixed places for its publisher, its number and the time when it was due
@@ -36,8 +37,17 @@ func requestBody(event string, array int) []byte {
 type marks []byte
 
 func (m marks) publisher() []byte { return m[:numberAt-1] }
-func (m marks) number() []byte    { return m[numberAt : dueAt-1] }
-func (m marks) due() []byte       { return m[dueAt:] }
+func (m marks) number() int64     { return digits(m[numberAt : dueAt-1]) }
+func (m marks) due() int64        { return digits(m[dueAt:]) }
+
+// stamp gives the events of a request their publisher, their due time, and numbers from first on.
+func stamp(events []marks, publisher int, first int64, due time.Time) {
+	for i, m := range events {
+		putDigits(m.publisher(), int64(publisher))
+		putDigits(m[numberAt:dueAt-1], first+int64(i))
+		putDigits(m[dueAt:], due.UnixNano())
+	}
+}
 
 // findMarks calls f with the marks of every event in a body, in order. It fails at a URL whose
 // marks are damaged.

@@ -19,9 +19,7 @@ func body(t *testing.T, numbers ...int64) []byte {
 	events := allMarks(text)
 	require.Len(t, events, len(numbers))
 	for i, n := range numbers {
-		putDigits(events[i].publisher(), 3)
-		putDigits(events[i].number(), n)
-		putDigits(events[i].due(), time.Now().Add(-time.Second).UnixNano())
+		stamp(events[i:i+1], 3, n, time.Now().Add(-time.Second))
 	}
 	require.True(t, json.Valid(text), string(text))
 	return text

@@ -30,6 +30,7 @@ type Publishers []*publisher
 // marks each time. It costs little beside the bus that it measures.
 type publisher struct {
 	conn    net.Conn
+	id      int
 	request []byte
 	marks   []marks // within request
 	// sent counts the events that were answered.
@@ -61,14 +62,11 @@ func connect(ctx context.Context, target Target, id int) (*publisher, error) {
 		return nil, err
 	}
 	body := requestBody(publishedJSON, target.Array)
-	p := &publisher{conn: conn, request: fmt.Appendf(nil, "POST %s/topics/%s HTTP/1.1\r\nHost: %s\r\n"+
+	p := &publisher{conn: conn, id: id, request: fmt.Appendf(nil, "POST %s/topics/%s HTTP/1.1\r\nHost: %s\r\n"+
 		"Authorization: Basic %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		strings.TrimSuffix(base.Path, "/"), target.Topic, base.Host,
 		base64.StdEncoding.EncodeToString([]byte(target.Token+":")), len(body), body)}
 	p.marks = allMarks(p.request)
-	for _, m := range p.marks {
-		putDigits(m.publisher(), int64(id))
-	}
 	return p, nil
 }
 
@@ -98,10 +96,7 @@ func dial(ctx context.Context, base *url.URL, insecure bool) (conn net.Conn, err
 
 // send publishes the next events. It is a [Sender].
 func (p *publisher) send(due time.Time) error {
-	for i, m := range p.marks {
-		putDigits(m.number(), p.sent+int64(i))
-		putDigits(m.due(), due.UnixNano())
-	}
+	stamp(p.marks, p.id, p.sent, due)
 	if _, err := p.conn.Write(p.request); err != nil {
 		return fmt.Errorf("publish: %w", err)
 	}

@@ -94,7 +94,7 @@ func (f *follower) deliver(path string, body []byte) {
 				f.streams[string(key)] = current
 			}
 		}
-		fresh, late := current.add(digits(m.number()))
+		fresh, late := current.add(m.number())
 		if !fresh {
 			f.tally.Duplicates++
 			return
@@ -103,7 +103,7 @@ func (f *follower) deliver(path string, body []byte) {
 			f.tally.OutOfOrder++
 		}
 		f.tally.Distinct++
-		f.latency.record(time.Duration(now - digits(m.due())))
+		f.latency.record(time.Duration(now - m.due()))
 	})
 	if err != nil {
 		f.tally.Unreadable++

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"sync"
 	"syscall"
 	"time"
 
@@ -23,31 +22,8 @@ const (
 type Process struct {
 	name    string
 	command *exec.Cmd
-	stderr  tail
-	exited  chan struct{}
-}
-
-// maxStderr is how much of a program's standard error is kept, in bytes.
-const maxStderr = 4 << 10
-
-// tail keeps the end of what is written to it. It is safe for concurrent use.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-}
-
-func (t *tail) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, p...)
-	t.text = t.text[max(0, len(t.text)-maxStderr):]
-	return len(p), nil
-}
-
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return string(bytes.TrimSpace(t.text))
+	stderr  bytes.Buffer
+	exited  chan struct{} // closed once it has exited, and stderr is complete
 }
 
 // Start starts a program, and waits until it is ready. It must be stopped.
@@ -62,38 +38,28 @@ func Start(ctx context.Context, name string, command *exec.Cmd, ready func() boo
 		_ = command.Wait()
 		close(p.exited)
 	}()
-	if err := p.await(ctx, ready); err != nil {
-		return nil, errors.Join(err, p.Stop())
-	}
-	return p, nil
-}
-
-func (p *Process) await(ctx context.Context, ready func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	for !ready() {
 		if err := p.Err(); err != nil {
-			return err
+			return nil, err
 		}
-		if load.Sleep(ctx, 2*time.Millisecond) != nil {
-			return p.failed("is not ready in time")
+		if err := load.Sleep(ctx, 2*time.Millisecond); err != nil {
+			err = errors.Join(err, p.Stop())
+			return nil, fmt.Errorf("%s is not ready in time: %w: %s", name, err, p.stderr.Bytes())
 		}
 	}
-	return nil
+	return p, nil
 }
 
 // Err fails if the program has exited by itself.
 func (p *Process) Err() error {
 	select {
 	case <-p.exited:
-		return p.failed("has exited")
+		return fmt.Errorf("%s has exited: %s", p.name, bytes.TrimSpace(p.stderr.Bytes()))
 	default:
 		return nil
 	}
-}
-
-func (p *Process) failed(how string) error {
-	return fmt.Errorf("%s %s: %s", p.name, how, &p.stderr)
 }
 
 // Stop asks a program to stop, and waits until it has.
@@ -104,7 +70,7 @@ func (p *Process) Stop() error {
 		return nil
 	case <-time.After(stopTimeout):
 	}
-	err = errors.Join(err, p.command.Process.Kill(), p.failed("does not stop"))
+	err = errors.Join(err, fmt.Errorf("%s does not stop", p.name), p.command.Process.Kill())
 	<-p.exited
 	return err
 }

@@ -14,5 +14,5 @@ func TestAProgramThatFailsSaysWhy(t *testing.T) {
 	}
 	broken := exec.Command(sh, "-c", "echo it is broken >&2; exit 1")
 	_, err = Start(t.Context(), "thing", broken, func() bool { return false })
-	require.ErrorContains(t, err, "thing has exited: it is broken")
+	require.EqualError(t, err, "thing has exited: it is broken")
 }

@@ -17,7 +17,7 @@ type RedisStats struct {
 
 // RedisStats reads the statistics of Redis.
 func (s *Stack) RedisStats(ctx context.Context) (stats RedisStats, err error) {
-	info, err := s.db.InfoMap(ctx, "memory", "commandstats").Result()
+	info, err := s.redis.InfoMap(ctx, "memory", "commandstats").Result()
 	if err != nil {
 		return stats, err
 	}
@@ -36,19 +36,19 @@ func (s *Stack) RedisStats(ctx context.Context) (stats RedisStats, err error) {
 
 // PackedSize returns the size of a topic's last event as Redis holds it, in bytes.
 func (s *Stack) PackedSize(ctx context.Context, topic string) (int64, error) {
-	event, err := s.db.HGet(ctx, "topic:"+topic, "last_event").Bytes()
+	event, err := s.redis.HGet(ctx, "topic:"+topic, "last_event").Bytes()
 	return int64(len(event)), err
 }
 
 // LeftOver counts the keys that must be gone once everything is delivered: those of batches, and
 // the index of their jobs.
 func (s *Stack) LeftOver(ctx context.Context) (keys int64, err error) {
-	if keys, err = s.db.Exists(ctx, "jobs:index:main").Result(); err != nil {
+	if keys, err = s.redis.Exists(ctx, "jobs:index:main").Result(); err != nil {
 		return 0, err
 	}
-	batches := s.db.Scan(ctx, 0, "batch*", 1000).Iterator()
-	for batches.Next(ctx) {
-		keys++
-	}
-	return keys, batches.Err()
+	err = s.redis.EachKey(ctx, "batch*", func(page []string) error {
+		keys += int64(len(page))
+		return nil
+	})
+	return keys, err
 }

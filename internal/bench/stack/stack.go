@@ -16,9 +16,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bench/load"
+	"routemaster/internal/rdb"
 )
 
 // The programs.
@@ -74,7 +73,7 @@ type Stack struct {
 	Redis, Web, Noop, Receiver, Control string
 
 	options   Options
-	db        *redis.Client // nil for only a receiver
+	redis     *rdb.Partition // nil for only a receiver
 	directory string
 	profiles  profiles
 	running   map[string]*Process
@@ -90,7 +89,11 @@ func New(ctx context.Context, o Options) (*Stack, error) {
 	}
 	s := newStack(o)
 	s.Redis, s.Web, s.Noop, s.Receiver, s.Control = addresses[0], addresses[1], addresses[2], addresses[3], addresses[4]
-	s.db = redis.NewClient(&redis.Options{Addr: s.Redis})
+	client, err := rdb.Open(rdb.Options{URL: s.redisURL(), Connections: 1})
+	if err != nil {
+		return nil, err
+	}
+	s.redis = client.Partition("")
 	return s, s.closeUnless(s.startAll(ctx))
 }
 
@@ -157,8 +160,10 @@ func (s *Stack) StartWorker(ctx context.Context, settings ...string) error {
 	return s.launch(ctx, Worker, append(s.daemonEnv(), settings...), func() bool { return true })
 }
 
+func (s *Stack) redisURL() string { return "redis://" + s.Redis }
+
 func (s *Stack) daemonEnv() []string {
-	return slices.Concat(daemonEnv, []string{"ROUTEMASTER_REDIS_URL=redis://" + s.Redis}, s.options.Env)
+	return slices.Concat(daemonEnv, []string{"ROUTEMASTER_REDIS_URL=" + s.redisURL()}, s.options.Env)
 }
 
 func (s *Stack) launch(ctx context.Context, name string, env []string, ready func() bool, args ...string) error {
@@ -237,8 +242,8 @@ func (s *Stack) Close() (err error) {
 	for _, name := range []string{Worker, Web, Noop, Receiver, Redis} {
 		err = errors.Join(err, s.Stop(name))
 	}
-	if s.db != nil {
-		err = errors.Join(err, s.db.Close(), os.RemoveAll(s.directory))
+	if s.redis != nil {
+		err = errors.Join(err, s.redis.Client().Close(), os.RemoveAll(s.directory))
 	}
 	return err
 }

@@ -1,50 +1,12 @@
-package bench
+package report
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"runtime"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 )
-
-// Report is what a benchmark found.
-type Report struct {
-	Host   Host
-	Tables []*Table
-	// Figures are those that goals are set for, by name; see [Goals].
-	Figures map[string]float64
-	Summary []Verdict
-}
-
-// Host is where the benchmark ran.
-type Host struct {
-	CPUs       int
-	System, Go string
-	// Load is the load average of 1, 5 and 15 minutes at first, empty where it is not known: other
-	// programs that are busy make figures worse.
-	Load string
-}
-
-func thisHost() Host {
-	load, _ := os.ReadFile("/proc/loadavg")
-	averages := strings.Fields(string(load))
-	return Host{
-		CPUs: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH, Go: runtime.Version(),
-		Load: strings.Join(averages[:min(3, len(averages))], " "),
-	}
-}
-
-func (h Host) String() string {
-	text := fmt.Sprintf("%d CPUs, %s, %s", h.CPUs, h.System, h.Go)
-	if h.Load != "" {
-		text += ", load average at first " + h.Load
-	}
-	return text
-}
 
 // Table is what one scenario found.
 type Table struct {
@@ -65,6 +27,14 @@ type Cell struct {
 	Value any
 }
 
+// Cells makes a row of names, each followed by its value.
+func Cells(namesAndValues ...any) (row Row) {
+	for i := 0; i < len(namesAndValues); i += 2 {
+		row = append(row, Cell{namesAndValues[i].(string), namesAndValues[i+1]})
+	}
+	return row
+}
+
 // MarshalJSON makes an object of a row.
 func (r Row) MarshalJSON() ([]byte, error) {
 	object := map[string]any{}
@@ -74,7 +44,8 @@ func (r Row) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object)
 }
 
-func (t *Table) add(cells ...Row) {
+// Add adds a row of cells.
+func (t *Table) Add(cells ...Row) {
 	var row Row
 	for _, some := range cells {
 		row = append(row, some...)
@@ -82,8 +53,8 @@ func (t *Table) add(cells ...Row) {
 	t.Rows = append(t.Rows, row)
 }
 
-// note adds a line below the rows.
-func (t *Table) note(format string, args ...any) {
+// Note adds a line below the rows.
+func (t *Table) Note(format string, args ...any) {
 	t.Notes = append(t.Notes, fmt.Sprintf(format, args...))
 }
 
