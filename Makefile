@@ -18,7 +18,7 @@ run: build ## Run the whole bus on an embedded Redis, and show an event delivere
 	bin/rtm dev
 
 .PHONY: test
-test: redis ## Run all tests
+test: tools ## Run all tests
 	go test ./... -count=1
 
 # What `make chaos` does: SEED repeats a run, 0 takes seeds by chance.
@@ -35,8 +35,8 @@ keys: redis ## Publish with a new idempotency key each time at full speed; it ta
 	go test ./internal/test -run '^TestNewKeysAtFullSpeedCostNoEvent$$' -v -timeout 0 -count 1 -keys.for $(DURATION)
 
 .PHONY: check
-check: redis ## Format, vet, staticcheck, import rules, and all tests with the race detector
-	@unformatted=$$(gofmt -l client cmd internal); test -z "$$unformatted" || { echo "not formatted, run gofmt -w: $$unformatted"; exit 1; }
+check: tools ## Format, vet, staticcheck, import rules, and all tests with the race detector
+	@unformatted=$$(gofmt -l client cmd examples internal); test -z "$$unformatted" || { echo "not formatted, run gofmt -w: $$unformatted"; exit 1; }
 	go mod tidy -diff
 	go vet ./...
 	go tool staticcheck ./...
@@ -53,6 +53,12 @@ profile: build redis ## Leave CPU and heap profiles of a benchmark in profiles/;
 .PHONY: redis
 redis: # A real redis-server for the tests, where it can be installed
 	@.ci/install redis-server redis-server
+
+.PHONY: tools
+tools: redis # What the tests of the pages' examples run, too
+	@.ci/install curl curl
+	@.ci/install python3 python3
+	@.ci/install node nodejs
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -22,7 +22,7 @@ import (
 	"routemaster/internal/telemetry/exceptions"
 )
 
-// Config is everything the environment decides. README.md has the table.
+// Config is everything the environment decides. docs/configuration.md has the tables.
 type Config struct {
 	Port    int
 	RootKey string

@@ -30,7 +30,7 @@ func Daemon(name, purpose string, args []string, stdout, stderr io.Writer, run f
 	version := flags.Bool("version", false, "print the version and exit")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(stdout, "%s: %s.\n\nIt takes its settings from the environment; README.md lists them.\n\nFlags:\n", name, purpose)
+		fmt.Fprintf(stdout, "%s: %s.\n\nIt takes its settings from the environment; docs/configuration.md lists them.\n\nFlags:\n", name, purpose)
 		flags.SetOutput(stdout)
 		flags.PrintDefaults()
 		return ExitOK

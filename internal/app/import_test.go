@@ -44,6 +44,7 @@ var plan = []room{
 	{"bench", "client rdb selfsigned"}, // it measures from outside
 	{"app", "bus wire rdb queue store doctor migrate outbound telemetry ingest delivery maintenance worker web"},
 	{"test", "bus rdb store app"},
+	{"examples/receivers", "client"},
 	{"cmd/web", "app"},
 	{"cmd/worker", "app"},
 	{"cmd/rtm", "client bus doctor migrate telemetry selfsigned app top bench"},

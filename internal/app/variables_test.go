@@ -4,9 +4,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -48,3 +51,50 @@ func TestEveryVariableInTheSourcesIsKnown(t *testing.T) {
 	}))
 	assert.Greater(t, found, 30)
 }
+
+// configurationRow is a row of the tables of docs/configuration.md: name, default, unit.
+var configurationRow = regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\| ([^|]*?) ?\\| ([^|]*?) ?\\|")
+
+func TestTheConfigurationPageNamesEveryVariable(t *testing.T) {
+	page, err := os.ReadFile("../../docs/configuration.md")
+	require.NoError(t, err)
+	var named []string
+	for _, row := range configurationRow.FindAllStringSubmatch(string(page), -1) {
+		named = append(named, row[1])
+		if row[1] != "ROUTEMASTER_TOKEN" { // the command line's
+			requireDefault(t, row[1], row[2], row[3])
+		}
+	}
+	known := append(knownVariables(), "OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL") // read only where traces are on
+	assert.ElementsMatch(t, known, named)
+}
+
+// requireDefault sets a variable to its documented default, which must change nothing, and then to one more, which
+// must change a duration by as much if the unit is one of time.
+func requireDefault(t *testing.T, name, documented, unit string) {
+	t.Helper()
+	load := func(value string) Config {
+		config, err := LoadConfig(func(asked string) string {
+			if asked == name {
+				return value
+			}
+			return ""
+		})
+		require.NoError(t, err, name)
+		return config
+	}
+	without := load("")
+	assert.Equal(t, without, load(documented), "the default of %s", name)
+	number, err := strconv.Atoi(documented)
+	if unit := units[unit]; unit != 0 && assert.NoError(t, err, name) {
+		changed := reflect.ValueOf(load(strconv.Itoa(number + 1)))
+		for i := range changed.NumField() {
+			after, before := changed.Field(i).Interface(), reflect.ValueOf(without).Field(i).Interface()
+			if !assert.ObjectsAreEqual(before, after) {
+				assert.Equal(t, time.Duration(number+1)*unit, after, name)
+			}
+		}
+	}
+}
+
+var units = map[string]time.Duration{"s": time.Second, "ms": time.Millisecond}

@@ -9,7 +9,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// instruments are the Prometheus metrics that a [Recorder] feeds. README.md explains each.
+// instruments are the Prometheus metrics that a [Recorder] feeds. docs/metrics-and-alerts.md explains each.
 type instruments struct {
 	topics         children[prometheus.Counter]
 	publishedBytes prometheus.Counter

@@ -104,6 +104,7 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 			exist[name] += "," + labels
 		}
 	}
+	requirePageOfMetrics(t, exist)
 	queries := exampleQueries(t)
 	require.Greater(t, len(queries), 25)
 	exist["up"] = `,job="routemaster"` // Prometheus makes it

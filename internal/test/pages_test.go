@@ -1,0 +1,142 @@
+package test
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+const root = "../../"
+
+// readPages reads all Markdown pages, by their paths.
+func readPages(t *testing.T) map[string]string {
+	t.Helper()
+	pages := map[string]string{}
+	require.NoError(t, filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".md" {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		pages[filepath.Clean(path)] = string(text)
+		return err
+	}))
+	require.Greater(t, len(pages), 20)
+	return pages
+}
+
+func TestPagesAreReadInOneSitting(t *testing.T) {
+	const maxLine = 100
+	pages := readPages(t)
+	for name, page := range pages {
+		for i, line := range strings.Split(page, "\n") {
+			assert.LessOrEqual(t, utf8.RuneCountInString(line), maxLine, "%s:%d", name, i+1)
+		}
+	}
+	assert.Less(t, len(pages["../../README.md"]), 12<<10)
+	assert.Less(t, len(pages["../../INTERNALS.md"]), 25<<10)
+}
+
+// shownFile is a code block that shows a file: a comment names it.
+var shownFile = regexp.MustCompile("(?s)<!-- file: (\\S+) -->\n```[a-z]+\n(.*?)```")
+
+func TestPagesShowFilesAsTheyAre(t *testing.T) {
+	shown := 0
+	for name, page := range readPages(t) {
+		for _, match := range shownFile.FindAllStringSubmatch(page, -1) {
+			shown++
+			file, err := os.ReadFile(root + match[1])
+			if assert.NoError(t, err, name) {
+				assert.Equal(t, string(file), match[2], name)
+			}
+		}
+	}
+	assert.Equal(t, 3, shown, "the receivers")
+}
+
+var (
+	codeBlock = regexp.MustCompile("(?ms)^```.*?^```")
+	pageLink  = regexp.MustCompile(`\]\(([^):#]*)(?:#([^)]*))?\)`)
+	heading   = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	unnamed   = regexp.MustCompile("[^a-z0-9 _-]")
+)
+
+func TestLinksOfPagesLeadSomewhere(t *testing.T) {
+	pages, anchors := readPages(t), map[string][]string{}
+	for name, page := range pages {
+		pages[name] = codeBlock.ReplaceAllString(page, "")
+		for _, match := range heading.FindAllStringSubmatch(pages[name], -1) {
+			anchor := unnamed.ReplaceAllString(strings.ToLower(match[1]), "")
+			anchors[name] = append(anchors[name], strings.ReplaceAll(anchor, " ", "-"))
+		}
+	}
+	for name, page := range pages {
+		for _, match := range pageLink.FindAllStringSubmatch(page, -1) {
+			target := name
+			if match[1] != "" {
+				target = filepath.Join(filepath.Dir(name), match[1])
+			}
+			_, err := os.Stat(target)
+			assert.NoError(t, err, name)
+			if match[2] != "" {
+				assert.Contains(t, anchors[target], match[2], "%s links to %s", name, target)
+			}
+		}
+	}
+}
+
+// variable finds the settings that are named in a text.
+var variable = regexp.MustCompile(`\b(ROUTEMASTER_[A-Z_]+|FORCE_SSL|REDIS_ENV_KEY|MAX_BACKOFF_MS)\b`)
+
+func TestUnitsAndComposeFileSetVariablesThatExist(t *testing.T) {
+	configuration := readPages(t)["../../docs/configuration.md"]
+	for _, file := range []string{
+		"compose.yaml", "systemd/routemaster-web.service", "systemd/routemaster-worker.service",
+	} {
+		text, err := os.ReadFile(root + "examples/" + file)
+		require.NoError(t, err)
+		names := variable.FindAllString(string(text), -1)
+		require.NotEmpty(t, names)
+		for _, name := range names {
+			assert.Contains(t, configuration, "| `"+name+"` |", file)
+		}
+	}
+}
+
+var (
+	metricOnPage = regexp.MustCompile("(?m)^\\| `(routemaster_[a-z_]+)")
+	metricSuffix = regexp.MustCompile(`_(bucket|sum|count)$`)
+)
+
+// requirePageOfMetrics requires that the page has the metrics that were scraped, and no other than those that
+// the sources name: some are there only once something has happened.
+func requirePageOfMetrics(t *testing.T, scraped map[string]string) {
+	t.Helper()
+	named := map[string]bool{}
+	for _, match := range metricOnPage.FindAllStringSubmatch(readPages(t)["../../docs/metrics-and-alerts.md"], -1) {
+		named[match[1]] = true
+	}
+	for metric := range scraped {
+		if strings.HasPrefix(metric, "routemaster_") {
+			assert.True(t, named[metric] || named[metricSuffix.ReplaceAllString(metric, "")], "the page lacks %s", metric)
+		}
+	}
+	var sources strings.Builder
+	require.NoError(t, filepath.WalkDir(root+"internal/telemetry", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		sources.Write(text)
+		return err
+	}))
+	for metric := range named {
+		assert.Contains(t, sources.String(), `"`+strings.TrimPrefix(metric, "routemaster_")+`"`, "the page has it")
+	}
+}
