@@ -12,26 +12,28 @@ import (
 	"unicode/utf8"
 )
 
-// Subscription says what a subscriber wants, and where.
+// Subscription is which topics a subscriber wants, and how they are delivered.
 type Subscription struct {
-	// Topics are all the topics subscribed to from now on: those that are not listed are unsubscribed.
+	// Topics are all the topics subscribed to from now on. Topics that are not listed are
+	// unsubscribed.
 	Topics []string
-	// Callback is the https URL that batches are sent to, without query string and fragment. The bus drops a
-	// user name: see UUID.
+	// Callback is the https URL that batches are sent to, without query string and fragment. The
+	// bus ignores a user name: see UUID.
 	Callback string
-	// UUID is the secret that the bus shows the callback, as the user name: see [NewHandler]. Empty, it stays
-	// what it was.
+	// UUID is the secret that the bus sends to the callback as the user name: see [NewHandler]. If
+	// it is empty, it stays what it was.
 	UUID string
-	// Timeout is how long a batch may wait for more events, 0 to 1 h, in whole ms. Nil, it stays what it was: 500 ms
-	// at first.
+	// Timeout is how long a batch may wait for more events, 0 to 1 h, in whole ms. If it is nil, it
+	// stays what it was: 500 ms at first.
 	Timeout *time.Duration
-	// Max is the most events of a batch, 1 to 10,000. Zero, it stays what it was: 100 at first.
+	// Max is the limit of events of a batch, 1 to 10,000. If it is zero, it stays what it was: 100
+	// at first.
 	Max int
 }
 
 // Subscribe subscribes this client, or changes its subscription.
 func (c *Client) Subscribe(ctx context.Context, s Subscription) error {
-	if !utf8.ValidString(s.UUID) { // JSON would silently have another one
+	if !utf8.ValidString(s.UUID) { // encoding it would silently change it
 		return errors.New("subscribe: the uuid must be UTF-8")
 	}
 	wire := struct {
@@ -49,14 +51,15 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription) error {
 	if err != nil {
 		return err
 	}
-	return c.call(ctx, request{method: http.MethodPost, path: "/subscription", what: "subscribe", body: body}, nil)
+	return c.call(ctx, request{method: http.MethodPost, path: "/subscription", operation: "subscribe", body: body}, nil)
 }
 
-// Unsubscribe leaves topics. It stops at the first that fails: 404 if this client is not subscribed to it.
+// Unsubscribe leaves topics. It stops at the first error: 404 if this client is not subscribed to a
+// topic.
 func (c *Client) Unsubscribe(ctx context.Context, topics ...string) error {
 	for _, topic := range topics {
 		err := c.call(ctx, request{
-			method: http.MethodDelete, path: "/subscriber/topics/" + url.PathEscape(topic), what: "unsubscribe from " + topic,
+			method: http.MethodDelete, path: "/subscriber/topics/" + url.PathEscape(topic), operation: "unsubscribe from " + topic,
 		}, nil)
 		if err != nil {
 			return err
@@ -67,29 +70,30 @@ func (c *Client) Unsubscribe(ctx context.Context, topics ...string) error {
 
 // UnsubscribeAll removes this client's subscriber with all its subscriptions: 404 if there is none.
 func (c *Client) UnsubscribeAll(ctx context.Context) error {
-	return c.call(ctx, request{method: http.MethodDelete, path: "/subscriber", what: "unsubscribe"}, nil)
+	return c.call(ctx, request{method: http.MethodDelete, path: "/subscriber", operation: "unsubscribe"}, nil)
 }
 
-// SubscriptionStatus is a subscriber as the bus knows it. Its JSON is that of the bus's GET /subscriptions.
+// SubscriptionStatus is the state of a subscriber. Its JSON is that of the bus's GET
+// /subscriptions.
 type SubscriptionStatus struct {
 	// Subscriber is the token for root and for the subscriber itself, the client's name for others.
 	Subscriber string
-	// Name is the client's name; empty if the bus is of a version that does not tell it.
+	// Name is the client's name. Older versions of the bus leave it empty.
 	Name string
 	// UUID is empty for all but root and the subscriber itself.
 	UUID     string
 	Callback string
-	// Max is the most events of a batch, Timeout how long one may wait for more events.
+	// Max is the limit of events of a batch; Timeout is how long a batch may wait for more.
 	Max     int
 	Timeout time.Duration
 	Topics  []string
-	// Health is 0 to 100: a subscriber near 0 is tried less often.
+	// Health is 0 to 100. The bus delivers less often to a subscriber near 0.
 	Health int
 	// LastAttempted is zero if nothing has been sent yet.
 	LastAttempted time.Time
 	// Sent and Queued are counts of events.
 	Sent, Queued int64
-	// Oldest is when the oldest event that waits was received; zero if none is known to.
+	// Oldest is when the bus received the oldest queued event; zero if there is none.
 	Oldest time.Time
 }
 
@@ -111,7 +115,7 @@ type status struct {
 	} `json:"events"`
 }
 
-// UnmarshalJSON reads what the bus answers.
+// UnmarshalJSON reads a subscriber of the bus's response.
 func (s *SubscriptionStatus) UnmarshalJSON(text []byte) error {
 	var wire status
 	if err := json.Unmarshal(text, &wire); err != nil {
@@ -128,7 +132,7 @@ func (s *SubscriptionStatus) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes what the bus answers.
+// MarshalJSON writes the same JSON as the bus.
 func (s SubscriptionStatus) MarshalJSON() ([]byte, error) {
 	wire := status{
 		Subscriber: s.Subscriber, Name: s.Name, Callback: s.Callback, Max: s.Max, Timeout: s.Timeout.Milliseconds(),
@@ -158,9 +162,10 @@ func toMillis(t time.Time) *int64 {
 
 // Page is a part of a list.
 type Page struct {
-	// After is the name behind which it begins: of a topic, or of a subscriber's client. Empty for the beginning.
+	// After is the name that the part follows, of a topic or of a subscriber's client. Empty means
+	// the beginning.
 	After string
-	// Limit is how many are wanted, at most 10,000; 0 for all that follow.
+	// Limit is the limit of entries, 10,000 at most; 0 means all that follow.
 	Limit int
 }
 
@@ -184,20 +189,21 @@ func (c *Client) Subscriptions(ctx context.Context) (all []SubscriptionStatus, e
 	return c.SubscriptionsPage(ctx, Page{})
 }
 
-// SubscriptionsPage lists some subscribers of the bus, ordered by the names of their clients. A page has all subscribers of the last name
-// that it has, and so may be longer than its limit. An empty one is the end.
+// SubscriptionsPage lists some subscribers of the bus, ordered by the names of their clients. A
+// page is not cut between subscribers of one name, so it may be longer than its limit. An empty
+// page is the end.
 func (c *Client) SubscriptionsPage(ctx context.Context, p Page) (some []SubscriptionStatus, err error) {
-	err = c.call(ctx, request{method: http.MethodGet, path: p.of("/subscriptions"), what: "list subscriptions"}, &some)
+	err = c.call(ctx, request{method: http.MethodGet, path: p.of("/subscriptions"), operation: "list subscriptions"}, &some)
 	return some, err
 }
 
 // Topic is a topic of the bus.
 type Topic struct {
 	Name string `json:"name"`
-	// Publisher is the token for root and for the publisher itself, the client's name for others. It is empty while
-	// nobody has published.
+	// Publisher is the token for root and for the publisher itself, the client's name for others.
+	// It is empty until somebody publishes.
 	Publisher string `json:"publisher"`
-	// Events is how many events were ever received.
+	// Events is how many events have been published so far.
 	Events int64 `json:"events"`
 }
 
@@ -206,19 +212,20 @@ func (c *Client) Topics(ctx context.Context) (all []Topic, err error) {
 	return c.TopicsPage(ctx, Page{})
 }
 
-// TopicsPage lists some topics of the bus, ordered by name. A page that is shorter than its limit is the last.
+// TopicsPage lists some topics of the bus, ordered by name. A page that is shorter than its limit
+// is the last.
 func (c *Client) TopicsPage(ctx context.Context, p Page) (some []Topic, err error) {
-	err = c.call(ctx, request{method: http.MethodGet, path: p.of("/topics"), what: "list topics"}, &some)
+	err = c.call(ctx, request{method: http.MethodGet, path: p.of("/topics"), operation: "list topics"}, &some)
 	return some, err
 }
 
-// DeleteTopic removes a topic with all subscriptions to it; what is queued is still delivered. Only its publisher and
-// root may: 403, and 404 for an unknown topic.
+// DeleteTopic removes a topic and all subscriptions to it; queued events are still delivered. Only
+// its publisher and root may: others get 403. An unknown topic is a 404.
 func (c *Client) DeleteTopic(ctx context.Context, name string) error {
-	return c.call(ctx, request{method: http.MethodDelete, path: "/topics/" + url.PathEscape(name), what: "delete topic " + name}, nil)
+	return c.call(ctx, request{method: http.MethodDelete, path: "/topics/" + url.PathEscape(name), operation: "delete topic " + name}, nil)
 }
 
-// Token lets a client in. The token is a secret, the name is not.
+// Token gives a client access. The token is a secret, the name is not.
 type Token struct {
 	Name  string `json:"name"`
 	Token string `json:"token"`
@@ -226,12 +233,13 @@ type Token struct {
 
 // Tokens lists all tokens. Only root may.
 func (c *Client) Tokens(ctx context.Context) (all []Token, err error) {
-	err = c.call(ctx, request{method: http.MethodGet, path: "/api_tokens", what: "list tokens"}, &all)
+	err = c.call(ctx, request{method: http.MethodGet, path: "/api_tokens", operation: "list tokens"}, &all)
 	return all, err
 }
 
-// AddToken lets a client in, with a token of 1 to 64 characters of a-z, 0-9, colon, _ and -. If it is empty the bus makes
-// one; such a request is never sent twice. A token of another client is refused with 409. Only root may.
+// AddToken gives a client access with a token of 1 to 64 characters of a-z, 0-9, colon, _ and -. If
+// the token is empty the bus makes one; such a request is not retried. A token of another client is
+// refused with 409. Only root may.
 func (c *Client) AddToken(ctx context.Context, name, token string) (added Token, err error) {
 	body, err := marshal(struct {
 		Name  string `json:"name"`
@@ -240,21 +248,21 @@ func (c *Client) AddToken(ctx context.Context, name, token string) (added Token,
 	if err != nil {
 		return added, err
 	}
-	err = c.call(ctx, request{method: http.MethodPost, path: "/api_tokens", what: "add a token", body: body, once: token == ""}, &added)
+	err = c.call(ctx, request{method: http.MethodPost, path: "/api_tokens", operation: "add a token", body: body, noRetry: token == ""}, &added)
 	return added, err
 }
 
 // DeleteToken removes a token and its subscriber. An unknown token is no error. Only root may.
 func (c *Client) DeleteToken(ctx context.Context, token string) error {
-	return c.call(ctx, request{method: http.MethodDelete, path: "/api_tokens/" + url.PathEscape(token), what: "delete a token"}, nil)
+	return c.call(ctx, request{method: http.MethodDelete, path: "/api_tokens/" + url.PathEscape(token), operation: "delete a token"}, nil)
 }
 
-// Pulse asks whether the bus works, its Redis included.
+// Pulse checks whether the bus works, including its Redis.
 func (c *Client) Pulse(ctx context.Context) error {
-	return c.call(ctx, request{method: http.MethodGet, path: "/pulse", what: "pulse"}, nil)
+	return c.call(ctx, request{method: http.MethodGet, path: "/pulse", operation: "pulse"}, nil)
 }
 
-// Metrics returns the bus's metrics as Prometheus text, to be closed.
+// Metrics returns the bus's metrics as Prometheus text. The caller closes it.
 func (c *Client) Metrics(ctx context.Context) (io.ReadCloser, error) {
-	return c.send(ctx, request{method: http.MethodGet, path: "/metrics", what: "read metrics"})
+	return c.send(ctx, request{method: http.MethodGet, path: "/metrics", operation: "read metrics"})
 }

@@ -20,39 +20,40 @@ type Client struct {
 	base, token, userAgent string
 	http                   *http.Client
 	retries                int
-	firstPause, mostPause  time.Duration
+	firstPause, maxPause   time.Duration
 }
 
 // Option changes how a [Client] works.
 type Option func(*Client)
 
-// WithHTTPClient has requests sent by a client of yours, for example one that trusts a CA of your own. Its CheckRedirect
-// is not used: see [New].
+// WithHTTPClient sends requests with c, for example because c trusts a private CA. Its
+// CheckRedirect is not used: see [New].
 func WithHTTPClient(c *http.Client) Option { return func(into *Client) { into.http = c } }
 
-// WithUserAgent sets the User-Agent header, routemaster-go-client if this is not used.
+// WithUserAgent sets the User-Agent header. The default is routemaster-go-client.
 func WithUserAgent(agent string) Option { return func(into *Client) { into.userAgent = agent } }
 
-// WithRetries sets how often a request is sent again after a failure that may pass: 5 times if this is not used.
-// 0 sends every request once.
+// WithRetries sets how often a request is sent again after a temporary failure. The default is 5;
+// with 0 every request is sent once.
 func WithRetries(n int) Option { return func(into *Client) { into.retries = max(n, 0) } }
 
-// WithBackoff sets the pause before the first retry, and the longest one: 100 ms and 5 s if this is not used. A pause is
-// twice the one before it, less or more up to half of that by chance. A bus that asks for a longer one gets it.
-func WithBackoff(first, most time.Duration) Option {
-	return func(into *Client) { into.firstPause, into.mostPause = first, max(first, most) }
+// WithBackoff sets the pause before the first retry and the longest pause. The defaults are 100 ms
+// and 5 s. Each pause is twice the one before it, changed at random by up to half. If the bus asks
+// for a longer pause (Retry-After), that is added.
+func WithBackoff(first, longest time.Duration) Option {
+	return func(into *Client) { into.firstPause, into.maxPause = first, max(first, longest) }
 }
 
-// attemptTimeout bounds one request and its answer, unless the caller brings an HTTP client.
+// attemptTimeout bounds one request and its response, unless the caller brings an HTTP client.
 const attemptTimeout = 30 * time.Second
 
-// New returns a client of the bus at a URL, such as "https://bus.example". The token (or the operator's root key) is
-// sent with every request. It is never sent to another host: a redirect is followed only to the same host, and from http
-// to https.
+// New returns a client of the bus at a URL, such as "https://bus.example". The token (or the
+// operator's root key) is sent with every request, and never to another host: a redirect is
+// followed only to the same host, or from http to https on it.
 func New(busURL, token string, options ...Option) (*Client, error) {
 	base, err := url.Parse(busURL)
 	switch {
-	case err != nil: // it may have a secret in it
+	case err != nil: // the error may contain a secret
 		return nil, errors.New("the bus's URL cannot be read; it must be like https://bus.example")
 	case base.User != nil:
 		return nil, errors.New("the bus's URL must not have a user name; give the token by itself")
@@ -65,7 +66,7 @@ func New(busURL, token string, options ...Option) (*Client, error) {
 	}
 	c := &Client{
 		base: strings.TrimRight(base.String(), "/"), token: token, userAgent: "routemaster-go-client",
-		retries: 5, firstPause: 100 * time.Millisecond, mostPause: 5 * time.Second,
+		retries: 5, firstPause: 100 * time.Millisecond, maxPause: 5 * time.Second,
 	}
 	for _, option := range options {
 		option(c)
@@ -84,16 +85,16 @@ func New(busURL, token string, options ...Option) (*Client, error) {
 // CloseIdleConnections closes the connections that no request uses. The client can still be used.
 func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
 
-// mostRedirects is how many redirects in a row are followed.
-const mostRedirects = 5
+// maxRedirects is how many redirects in a row are followed.
+const maxRedirects = 5
 
-// checkRedirect follows a redirect to the same origin, or from http to https on the same host, with the same method. Any
-// other is an answer like the rest: an [Error].
+// checkRedirect follows a redirect to the same origin, or from http to https on the same host, with
+// the same method. Any other redirect becomes an [Error].
 func checkRedirect(next *http.Request, via []*http.Request) error {
 	last := via[len(via)-1]
 	sameOrigin := next.URL.Scheme == last.URL.Scheme && next.URL.Host == last.URL.Host
 	secured := last.URL.Scheme == "http" && next.URL.Scheme == "https" && next.URL.Hostname() == last.URL.Hostname()
-	if next.Method != last.Method || !sameOrigin && !secured || len(via) > mostRedirects {
+	if next.Method != last.Method || !sameOrigin && !secured || len(via) > maxRedirects {
 		return http.ErrUseLastResponse
 	}
 	if followed, ok := next.Context().Value(redirectKey{}).(*redirect); ok && next.Response != nil {
@@ -102,7 +103,8 @@ func checkRedirect(next *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// redirect is the last one that a request has followed; a request's context has one, to be filled in, under redirectKey.
+// redirect is the last one that a request has followed. [Client.attempt] puts an empty one into the
+// request's context, under redirectKey, for checkRedirect to fill in.
 type redirect struct {
 	status int
 	to     string
@@ -110,46 +112,46 @@ type redirect struct {
 
 type redirectKey struct{}
 
-// request is what is asked of the bus.
+// request is a request to the bus.
 type request struct {
-	// what names it in errors: its path may have a secret in it.
-	method, path, what string
+	// operation names the request in errors, instead of the path, which may contain a secret.
+	method, path, operation string
 	// body is JSON, or nil.
 	body []byte
-	// key is an idempotency key, or empty; keyTTL is how long it is to be remembered, or 0.
+	// key is an idempotency key, or empty; keyTTL is for how long the bus is to remember it, or 0.
 	key    string
 	keyTTL time.Duration
-	// once forbids to send it again: it is not known whether it has had an effect.
-	once bool
+	// noRetry is set if a second request could have a second effect.
+	noRetry bool
 }
 
-// call sends a request, again if need be, and reads the JSON of its answer into a value, if one is given and the answer
-// has any.
+// call sends a request, with retries, and decodes the JSON of the response into a value. A nil
+// value or an empty response is fine.
 func (c *Client) call(ctx context.Context, r request, into any) error {
 	body, err := c.send(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer body.Close()
-	text, err := io.ReadAll(io.LimitReader(body, mostAnswer+1))
+	text, err := io.ReadAll(io.LimitReader(body, maxResponse+1))
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s: the answer did not arrive whole: %w", r.what, &connectionError{bare(err)})
-	case len(text) > mostAnswer:
-		return fmt.Errorf("%s: the answer has more than %d bytes", r.what, mostAnswer)
+		return fmt.Errorf("%s: the response is incomplete: %w", r.operation, &connectionError{bare(err)})
+	case len(text) > maxResponse:
+		return fmt.Errorf("%s: the response has more than %d bytes", r.operation, maxResponse)
 	case into == nil || len(bytes.TrimSpace(text)) == 0:
 		return nil
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%s: the answer is not that of a bus: %w", r.what, err)
+		return fmt.Errorf("%s: the response is not from a bus: %w", r.operation, err)
 	}
 	return nil
 }
 
-// mostAnswer is the most bytes of an answer that are read.
-const mostAnswer = 256 << 20
+// maxResponse is how many bytes of a response are read at most.
+const maxResponse = 256 << 20
 
-// attempt sends a request once. What it returns, if there is no error, is the body of a 2xx, to be closed.
+// attempt sends a request once, and returns the body of a 2xx response, which the caller closes.
 func (c *Client) attempt(ctx context.Context, r request) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, bytes.NewReader(r.body))
 	if err != nil {
@@ -174,7 +176,7 @@ func (c *Client) attempt(ctx context.Context, r request) (io.ReadCloser, error) 
 	if err != nil {
 		return nil, &connectionError{bare(err)}
 	}
-	if resp.StatusCode == http.StatusSwitchingProtocols { // the body is the connection, which no time-out bounds
+	if resp.StatusCode == http.StatusSwitchingProtocols { // the body is the connection, without a timeout
 		_ = resp.Body.Close()
 		resp.Body = http.NoBody
 	}
@@ -185,7 +187,7 @@ func (c *Client) attempt(ctx context.Context, r request) (io.ReadCloser, error) 
 	return resp.Body, nil
 }
 
-// bare takes the URL off an error: it may have a token in it.
+// bare removes the URL, which may contain a token, from an error.
 func bare(err error) error {
 	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		return wrapped.Err

@@ -252,7 +252,7 @@ func TestErrorsSayWhatToChange(t *testing.T) {
 	_, err = c.Topics(t.Context())
 	assert.EqualError(t, err, "list topics: 502 Bad Gateway", "a proxy may repeat the request")
 	_, err = c.Topics(t.Context())
-	assert.ErrorContains(t, err, "list topics: the answer is not that of a bus")
+	assert.ErrorContains(t, err, "list topics: the response is not from a bus")
 }
 
 func TestErrorsTellNoSecret(t *testing.T) {

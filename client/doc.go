@@ -4,20 +4,22 @@
 //
 //	bus, err := client.New("https://bus.example", os.Getenv("BUS_TOKEN"))
 //	…
-//	err = bus.Publish(ctx, client.Event{Topic: "widgets", Type: client.Update, URL: "https://warehouse.example/widgets/12"})
+//	err = bus.Publish(ctx, client.Event{
+//		Topic: "widgets", Type: client.Update, URL: "https://warehouse.example/widgets/12",
+//	})
 //
-// When Publish returns nil the event is stored, and every subscriber will get it. A request that fails for a reason that
-// may pass is sent again, with an idempotency key, so nothing is stored twice. [Publisher] does that in the background,
-// with many events in a request.
+// When Publish returns nil, the bus has stored the event and will deliver it to every subscriber. A
+// request that fails temporarily is sent again, with an idempotency key, so nothing is stored
+// twice. [Publisher] publishes in the background, with many events in a request.
 //
-// To subscribe, serve a callback over HTTPS, and tell the bus where it is:
+// To subscribe, serve a callback over HTTPS, and register it with the bus:
 //
 //	http.Handle("/events", client.NewHandler(uuid, func(ctx context.Context, events []client.Event) error {
-//		… // an error has them delivered again
+//		… // after an error the bus delivers them again
 //	}))
 //	err = bus.Subscribe(ctx, client.Subscription{
 //		Topics: []string{"widgets"}, Callback: "https://shop.example/events", UUID: uuid,
 //	})
 //
-// Errors never have the token or the uuid in them.
+// Errors never contain the token or the uuid.
 package client

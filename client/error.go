@@ -14,15 +14,16 @@ import (
 	"time"
 )
 
-// Error is an answer of the bus that is not 2xx. Find it with [errors.As].
+// Error is a response of the bus that is not 2xx. Find it with [errors.As].
 type Error struct {
-	// Status is the HTTP status: 400 for a request that is wrong, 401 for an unknown token, 403 for what this
-	// client may not do, 404, 409 for an idempotency key that was used for another request, or a token of
-	// another client, 413, 503.
+	// Status is the HTTP status: 400 for an invalid request, 401 for an unknown token, 403 for what
+	// this client may not do, 404, 409 for an idempotency key that was used for another request or
+	// a token of another client, 413, 503.
 	Status int
 	// Title is the status in words.
 	Title string
-	// Detail says what to change, without control characters. It is empty if what answered was no bus.
+	// Detail says what to change, without control characters. It is empty if the response is not
+	// from a bus.
 	Detail string
 	// Pointer is the JSON pointer of the field at fault in what was sent, if it is one field.
 	Pointer string
@@ -41,20 +42,21 @@ func (e *Error) Error() string {
 	return text
 }
 
-// mostProblem is the most bytes of an error's body that are read.
-const mostProblem = 64 << 10
+// maxProblem is how many bytes of an error's body are read at most.
+const maxProblem = 64 << 10
 
-// readError reads an answer that is not 2xx. Only what a bus says is told: others may repeat the request's headers.
+// readError reads a response that is not 2xx. It takes over the text of a bus only: a proxy's may
+// repeat the request's headers.
 func readError(resp *http.Response) *Error {
 	e := &Error{Status: resp.StatusCode}
 	var text []byte
-	if e.Status != http.StatusSwitchingProtocols { // after that comes no body, but whatever the peer likes
-		text, _ = io.ReadAll(io.LimitReader(resp.Body, mostProblem))
+	if e.Status != http.StatusSwitchingProtocols { // what follows is not a body
+		text, _ = io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	}
 	var problem struct{ Title, Detail, Pointer string }
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind == "application/problem+json" && json.Unmarshal(text, &problem) == nil {
-		e.Title, e.Detail, e.Pointer = printed(problem.Title), printed(problem.Detail), printed(problem.Pointer)
+		e.Title, e.Detail, e.Pointer = printable(problem.Title), printable(problem.Detail), printable(problem.Pointer)
 	}
 	e.Title = cmp.Or(e.Title, http.StatusText(e.Status), "unknown status")
 	if e.Status/100 == 3 {
@@ -64,8 +66,9 @@ func readError(resp *http.Response) *Error {
 	return e
 }
 
-// printed is a text with a space for each character that is not printed: it may be shown on a terminal, or logged.
-func printed(text string) string {
+// printable replaces each character that cannot be printed by a space, so that the text can be
+// logged or shown on a terminal.
+func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if !strconv.IsPrint(r) {
 			return ' '
@@ -85,33 +88,34 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return 0
 }
 
-// connectionError is a request that got no answer.
+// connectionError is a request without a response.
 type connectionError struct{ error }
 
 func (e *connectionError) Unwrap() error { return e.error }
 
-// RedirectError is a redirect that was followed to where nobody speaks TLS, or nobody is.
+// RedirectError is a redirect that was followed to an address that does not respond, or not with
+// TLS.
 type RedirectError struct {
 	// Status is that of the redirect.
 	Status int
 	// To is the scheme and the host that it led to.
 	To string
-	// Err says what happened there.
+	// Err is the error of the redirected request.
 	Err error
 }
 
 func (e *RedirectError) Error() string {
-	return fmt.Sprintf("answered %d %s to %s, and there: %v", e.Status, http.StatusText(e.Status), e.To, e.Err)
+	return fmt.Sprintf("redirected (%d %s) to %s: %v", e.Status, http.StatusText(e.Status), e.To, e.Err)
 }
 
 // Unwrap returns Err.
 func (e *RedirectError) Unwrap() error { return e.Err }
 
-// IsTemporary reports whether an error of a [Client] may pass by itself, so that the same request may succeed later: the
-// bus did not answer, or it, or a proxy before it, answered 429, 502, 503 or 504.
+// IsTemporary reports whether the same request may succeed later: there was no response, or the bus
+// or a proxy responded 429, 502, 503 or 504.
 func IsTemporary(err error) bool {
-	if answered, ok := errors.AsType[*Error](err); ok {
-		switch answered.Status {
+	if refused, ok := errors.AsType[*Error](err); ok {
+		switch refused.Status {
 		case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 			return true
 		}

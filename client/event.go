@@ -13,10 +13,10 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// EventType says what happened to a thing.
+// EventType is what happened to a thing.
 type EventType string
 
-// The event types. Noop says that nothing happened: for example, that a thing is there.
+// The event types. Noop means that nothing happened: for example, it announces an existing thing.
 const (
 	Create EventType = "create"
 	Update EventType = "update"
@@ -24,17 +24,19 @@ const (
 	Noop   EventType = "noop"
 )
 
-// Event says what happened to one thing, and when. Its JSON is that of a delivery: an object with topic, type, url,
-// t (integer, ms since the Unix epoch) and, if there is any, data.
+// Event is what happened to one thing, and when. Its JSON is that of a delivery: an object with
+// topic, type, url, t (integer, ms since the Unix epoch) and, if there is any, data.
 type Event struct {
 	// Topic is 1 to 64 characters of a-z and _.
 	Topic string
 	Type  EventType
 	// URL is the https URL of the thing, at most 1024 characters.
 	URL string
-	// Timestamp is when it happened, to the ms. Zero means the time at which the bus receives the event.
+	// Timestamp is when it happened, to the ms. Zero means the time at which the bus receives the
+	// event.
 	Timestamp time.Time
-	// Data is one JSON value without duplicate names, small (64 bytes once packed, unless the operator allows more), or nil.
+	// Data is one JSON value without duplicate names, or nil. It is small: 64 bytes as MessagePack,
+	// unless the operator allows more.
 	Data json.RawMessage
 }
 
@@ -100,15 +102,15 @@ func (e Event) published() ([]byte, error) {
 	if err != nil || len(e.Data) == 0 {
 		return text, err
 	}
-	// The bus is stricter than encoding/json, and of a request that is not JSON to it, it cannot say which event is wrong. It
-	// counts the array's depth, too.
+	// The bus is stricter than encoding/json. If it cannot parse a request, its error does not name
+	// the event, so check each event here, inside an array, which counts for the depth of nesting.
 	if _, err := jsontext.NewDecoder(bytes.NewReader(array([][]byte{text}))).ReadValue(); err != nil {
 		return nil, fmt.Errorf("the event's data: %w", err)
 	}
 	return text, nil
 }
 
-// marshal is json.Marshal, which would write <, > and & in another way than the caller did.
+// marshal is json.Marshal without escaping <, > and &, so that the bus gets the caller's bytes.
 func marshal(value any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)

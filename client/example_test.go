@@ -53,7 +53,8 @@ func ExampleClient_PublishAll() {
 	if err != nil {
 		panic(err)
 	}
-	// With a key of your own the same events can be published again, after a crash for example, and are stored once.
+	// With a key of your own the same events can be published again, after a crash for example, and
+	// are stored once.
 	err = bus.PublishAll(context.Background(), "widgets", []client.Event{
 		{Type: client.Create, URL: "https://warehouse.example/widgets/13"},
 		{Type: client.Delete, URL: "https://warehouse.example/widgets/12"},
@@ -114,7 +115,8 @@ func ExampleNewHandler() {
 		}
 		return nil // an error would have them delivered again
 	})
-	// In a program: http.Handle("/events", handler), over HTTPS, and then bus.Subscribe. The bus calls it like this:
+	// In a program: http.Handle("/events", handler), over HTTPS, and then bus.Subscribe. The bus
+	// calls it like this:
 	delivery := httptest.NewRequest("POST", "/events", strings.NewReader(
 		`[{"topic":"widgets","type":"update","url":"https://warehouse.example/widgets/12","t":1700000000000}]`))
 	delivery.SetBasicAuth(uuid, "x")

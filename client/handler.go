@@ -10,17 +10,18 @@ import (
 	"net/http"
 )
 
-// MaxDelivery is the most bytes of a delivery that [NewHandler] reads: some 5 times what the largest batch of
-// events without much data has.
+// MaxDelivery is how many bytes of a delivery [NewHandler] reads at most: some 5 times the size of
+// the largest batch of events with little data.
 const MaxDelivery = 64 << 20
 
-// NewHandler returns a subscriber's callback. It answers 204 when receive returns nil, which acknowledges the batch, and
-// 500 when it returns an error: then the bus delivers the batch again later. An event may come more than once, so receive
-// must be able to take it twice. The error is not told to the bus; log it yourself. Batches come one at a time unless
-// the operator wants otherwise.
+// NewHandler returns a subscriber's callback. When receive returns nil, the handler responds 204,
+// which acknowledges the batch. When receive returns an error, it responds 500 and the bus delivers
+// the batch again later. The error is not sent to the bus; log it yourself. An event may arrive
+// more than once, so receive must be idempotent. Batches arrive one at a time unless the operator
+// allows more.
 //
-// The uuid is the one of the [Subscription]. Deliveries that do not bring it get 401. An empty one would let everybody
-// in, so it panics.
+// The uuid is the one of the [Subscription]. Deliveries without it get 401. NewHandler panics if
+// the uuid is empty, because anybody could then deliver events.
 func NewHandler(uuid string, receive func(ctx context.Context, events []Event) error) http.Handler {
 	if uuid == "" {
 		panic("client: NewHandler needs the subscription's uuid")
@@ -29,7 +30,7 @@ func NewHandler(uuid string, receive func(ctx context.Context, events []Event) e
 }
 
 type handler struct {
-	// uuid is a digest, so that comparing takes as long for uuids of any length.
+	// uuid is a digest, so that a comparison takes equally long for uuids of any length.
 	uuid    [sha256.Size]byte
 	receive func(context.Context, []Event) error
 }

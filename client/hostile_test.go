@@ -13,8 +13,8 @@ import (
 	"routemaster/client"
 )
 
-// TestABusThatSwitchesProtocolsIsLeft has the other side answer 101 and keep the connection open: no time-out of [http.Client]
-// ends that.
+// TestABusThatSwitchesProtocolsIsLeft has the other side answer 101 and keep the connection open:
+// no time-out of [http.Client] ends that.
 func TestABusThatSwitchesProtocolsIsLeft(t *testing.T) {
 	closed := make(chan error, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

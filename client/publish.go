@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// The most that [Client.PublishAll] can publish at once.
+// The limits of one [Client.PublishAll].
 const (
-	// MaxBulk is in events.
+	// MaxBulk is the limit of events.
 	MaxBulk = 1000
-	// MaxBulkBytes is of the JSON that is sent.
+	// MaxBulkBytes is the limit of bytes of their JSON.
 	MaxBulkBytes = 1 << 20
 )
 
@@ -24,28 +24,32 @@ type PublishOption func(*publication)
 
 type publication struct {
 	key string
-	// ttl is how long the bus is asked to remember the key, 0 to leave it to the bus.
+	// ttl is for how long the bus is to remember the key; 0 leaves it to the bus.
 	ttl time.Duration
 }
 
-// retryTTL is how long the bus is asked to remember a key that only a call's own retries use.
+// retryTTL is for how long the bus is to remember a key that only a call's own retries use.
 const retryTTL = 10 * time.Minute
 
-// WithIdempotencyKey has the bus store what is published under a key (1 to 128 visible ASCII characters) once, however
-// often it is published, for as long as it remembers the key: an hour after its last use, if nothing else is said. Under the
-// same key something else is refused with 409. Without this option every call makes a key of its own, so that its retries
-// store nothing twice. Use it to go on after a crash.
+// WithIdempotencyKey sets the idempotency key, 1 to 128 visible ASCII characters. However often the
+// same events are published under one key, the bus stores them once, for as long as it remembers
+// the key: an hour after its last use by default. Other events under the same key are refused with
+// 409. Without this option each call has a random key, so that its own retries store nothing twice.
+// Use the option to be able to publish again after a crash.
 func WithIdempotencyKey(key string) PublishOption {
 	return func(p *publication) { p.key = key }
 }
 
-// WithIdempotencyTTL says how long the bus is to remember the key: a minute to 24 hours, in whole seconds. Many keys that live long fill the bus's memory; it forgets the oldest if there are too many.
+// WithIdempotencyTTL sets for how long the bus remembers the key: a minute to 24 hours, in whole
+// seconds. Many long-lived keys fill the bus's memory; if a client has too many, the bus forgets
+// the oldest.
 func WithIdempotencyTTL(ttl time.Duration) PublishOption {
 	return func(p *publication) { p.ttl = ttl }
 }
 
-// Publish publishes an event to its topic. When it returns nil the bus has stored the event for every subscriber, and
-// will deliver it. When it returns an error for which [IsTemporary] is true, the event may have been stored.
+// Publish publishes an event to its topic. When it returns nil, the bus has stored the event for
+// every subscriber and will deliver it. After an error for which [IsTemporary] is true, the event
+// may have been stored.
 func (c *Client) Publish(ctx context.Context, event Event, options ...PublishOption) error {
 	body, err := event.published()
 	if err != nil {
@@ -54,8 +58,8 @@ func (c *Client) Publish(ctx context.Context, event Event, options ...PublishOpt
 	return c.publish(ctx, event.Topic, body, options)
 }
 
-// PublishAll publishes 1 to [MaxBulk] events to a topic, in order, all or nothing, in one request of at most
-// [MaxBulkBytes]. The events' own topic is ignored.
+// PublishAll publishes 1 to [MaxBulk] events to a topic, in order, all or nothing, in one request
+// of at most [MaxBulkBytes]. The topics of the events themselves are ignored.
 func (c *Client) PublishAll(ctx context.Context, topic string, events []Event, options ...PublishOption) error {
 	if len(events) == 0 || len(events) > MaxBulk {
 		return fmt.Errorf("publish to %s: got %d events; publish 1 to %d at once", topic, len(events), MaxBulk)
@@ -92,6 +96,6 @@ func (c *Client) publish(ctx context.Context, topic string, body []byte, options
 		p.ttl = retryTTL
 	}
 	return c.call(ctx, request{
-		method: http.MethodPost, path: "/topics/" + url.PathEscape(topic), what: "publish to " + topic, body: body, key: p.key, keyTTL: p.ttl,
+		method: http.MethodPost, path: "/topics/" + url.PathEscape(topic), operation: "publish to " + topic, body: body, key: p.key, keyTTL: p.ttl,
 	}, nil)
 }

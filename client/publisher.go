@@ -13,32 +13,34 @@ import (
 	"sync"
 )
 
-// ErrClosed says that a [Publisher] takes no more events.
+// ErrClosed is returned by a [Publisher] after Close.
 var ErrClosed = errors.New("the publisher is closed")
 
-// Publisher publishes in the background. Events of one topic are published in order, in as few requests as the bus is
-// slow: while a request is under way, the events that come in wait, and the next takes up to [MaxBulk] of them. An event
-// that comes alone is sent at once. It is safe for concurrent use.
+// Publisher publishes in the background. Events of one topic are published in order. While a
+// request is under way the events that come in wait, and the next request takes up to [MaxBulk] of
+// them; a single event is sent at once. It is safe for concurrent use.
 //
-// While the bus is away it tries on, and Publish blocks once its queue is full. What is lost, because the bus
-// refuses it or because it is closed too early, is told: see [WithLostHandler].
+// While the bus is unavailable the publisher keeps trying, and Publish blocks once the queue is
+// full. Events are lost if the bus refuses them or the publisher is closed too early: see
+// [WithLostHandler].
 type Publisher struct {
 	client *Client
 	lost   func([]Event, error)
-	// places has one element for each event that waits or is being sent.
-	places chan struct{}
+	// slots has one element for each event that waits or is being sent.
+	slots chan struct{}
 	// closing is closed when no more events are taken.
 	closing chan struct{}
-	// sending is the context of all requests. It ends when Close has no more time.
+	// sending is the context of all requests. It ends with the context of Close.
 	sending context.Context
 	giveUp  context.CancelCauseFunc
 
 	mu     sync.Mutex
 	closed bool
-	// lanes has the topics for which events wait or are being sent. Each has a goroutine.
-	lanes map[string]*lane
-	empty sync.WaitGroup
-	// losses counts events; firstLoss says why the first was lost.
+	// lanes has the topics for which events wait or are being sent. Each has a goroutine, which
+	// draining counts.
+	lanes    map[string]*lane
+	draining sync.WaitGroup
+	// losses counts lost events; firstLoss is the reason of the first.
 	losses    int
 	firstLoss error
 }
@@ -55,18 +57,19 @@ type queued struct {
 // PublisherOption changes how a [Publisher] works.
 type PublisherOption func(*Publisher)
 
-// WithQueue sets how many events may wait, 10,000 if this is not used.
+// WithQueue sets how many events may wait. The default is 10,000.
 func WithQueue(events int) PublisherOption {
-	return func(p *Publisher) { p.places = make(chan struct{}, max(events, 1)) }
+	return func(p *Publisher) { p.slots = make(chan struct{}, max(events, 1)) }
 }
 
-// WithLostHandler has a function called with events of one topic that will not be published, and why. Calls for several
-// topics may overlap. Without it losses are logged with [slog.Default].
+// WithLostHandler calls a function with the events of one topic that will not be published, and
+// with the reason. Calls for several topics may overlap. By default losses are logged with
+// [slog.Default].
 func WithLostHandler(lost func(events []Event, err error)) PublisherOption {
 	return func(p *Publisher) { p.lost = lost }
 }
 
-// NewPublisher returns a publisher, which must be closed.
+// NewPublisher returns a publisher, which the caller must close.
 func NewPublisher(c *Client, options ...PublisherOption) *Publisher {
 	p := &Publisher{client: c, lost: logLoss, closing: make(chan struct{}), lanes: map[string]*lane{}}
 	p.sending, p.giveUp = context.WithCancelCause(context.Background())
@@ -81,8 +84,8 @@ func logLoss(events []Event, err error) {
 	slog.Error("events were not published", "topic", events[0].Topic, "events", len(events), "error", err)
 }
 
-// Publish queues an event. While the queue is full it waits, until the context is done. It returns [ErrClosed] after
-// Close. It does not wait for the bus.
+// Publish queues an event, without waiting for the bus. While the queue is full it waits, until the
+// context is done. It returns [ErrClosed] after Close.
 func (p *Publisher) Publish(ctx context.Context, event Event) error {
 	text, err := event.published()
 	switch {
@@ -90,11 +93,11 @@ func (p *Publisher) Publish(ctx context.Context, event Event) error {
 		return fmt.Errorf("publish to %s: %w", event.Topic, err)
 	case event.Topic == "":
 		return errors.New("publish: the event has no topic")
-	case len(text) > mostQueued:
-		return fmt.Errorf("publish to %s: the event has %d bytes; it may have %d at most", event.Topic, len(text), mostQueued)
+	case len(text) > maxEventBytes:
+		return fmt.Errorf("publish to %s: the event has %d bytes; it may have %d at most", event.Topic, len(text), maxEventBytes)
 	}
 	select {
-	case p.places <- struct{}{}:
+	case p.slots <- struct{}{}:
 	case <-p.closing:
 		return ErrClosed
 	case <-ctx.Done():
@@ -103,25 +106,25 @@ func (p *Publisher) Publish(ctx context.Context, event Event) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
-		<-p.places
+		<-p.slots
 		return ErrClosed
 	}
 	l := p.lanes[event.Topic]
 	if l == nil {
 		l = &lane{}
 		p.lanes[event.Topic] = l
-		p.empty.Go(func() { p.drain(event.Topic, l) })
+		p.draining.Go(func() { p.drain(event.Topic, l) })
 	}
 	l.waiting = append(l.waiting, queued{event, text})
 	return nil
 }
 
-// mostQueued is the most bytes of one event: with its brackets it is a request.
-const mostQueued = MaxBulkBytes - 2
+// maxEventBytes is the limit of the JSON of one event, so that an array of it fits into a request.
+const maxEventBytes = MaxBulkBytes - 2
 
-// Close takes no more events, and waits until all are published. When the context is done first, the rest is lost: told as
-// such, with the context's error, although the last request may have been stored. It returns an error if any event
-// was ever lost.
+// Close takes no more events, and waits until all are published. If the context is done first, the
+// rest is reported as lost, with the context's error, although the bus may have stored the last
+// request. Close returns an error if any event was ever lost.
 func (p *Publisher) Close(ctx context.Context) error {
 	p.mu.Lock()
 	if !p.closed {
@@ -130,7 +133,7 @@ func (p *Publisher) Close(ctx context.Context) error {
 	}
 	p.mu.Unlock()
 	stop := context.AfterFunc(ctx, func() { p.giveUp(ctx.Err()) })
-	p.empty.Wait()
+	p.draining.Wait()
 	stop()
 	p.giveUp(nil)
 	p.mu.Lock()
@@ -151,12 +154,12 @@ func (p *Publisher) drain(topic string, l *lane) {
 		taken := len(batch)
 		p.publish(topic, batch)
 		for range taken {
-			<-p.places
+			<-p.slots
 		}
 	}
 }
 
-// take takes the events for a request from the head of a lane. When there is none the lane goes.
+// take removes the events for one request from the head of a lane. It deletes an empty lane.
 func (p *Publisher) take(topic string, l *lane) []queued {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +180,8 @@ func (p *Publisher) take(topic string, l *lane) []queued {
 	return batch
 }
 
-// publish publishes events, in one request if none of them is refused. It returns when all are stored or lost.
+// publish publishes events, in one request if none of them is refused. It returns when all are
+// stored or lost.
 func (p *Publisher) publish(topic string, batch []queued) {
 	for len(batch) > 0 {
 		err := p.send(topic, batch)
@@ -185,8 +189,8 @@ func (p *Publisher) publish(topic string, batch []queued) {
 			return
 		}
 		refused, _ := errors.AsType[*Error](err)
-		switch wrong := atFault(refused, len(batch)); {
-		case wrong >= 0: // the others can do nothing for it
+		switch wrong := refusedEvent(refused, len(batch)); {
+		case wrong >= 0: // publish the others without it
 			p.lose(batch[wrong:wrong+1], err)
 			batch = slices.Delete(batch, wrong, wrong+1)
 		case refused != nil && refused.Status == http.StatusRequestEntityTooLarge && len(batch) > 1:
@@ -200,7 +204,7 @@ func (p *Publisher) publish(topic string, batch []queued) {
 	}
 }
 
-// send sends events until they are stored, or refused, or there is no more time.
+// send sends events until they are stored or refused, or the publisher's context ends.
 func (p *Publisher) send(topic string, batch []queued) error {
 	texts := make([][]byte, len(batch))
 	for i, q := range batch {
@@ -217,16 +221,16 @@ func (p *Publisher) send(topic string, batch []queued) error {
 		case !IsTemporary(err):
 			return err
 		}
-		pause := p.client.mostPause
-		if answered, ok := errors.AsType[*Error](err); ok {
-			pause = max(pause, min(answered.RetryAfter, patience))
+		pause := p.client.maxPause
+		if refused, ok := errors.AsType[*Error](err); ok {
+			pause = max(pause, min(refused.RetryAfter, maxRetryAfter))
 		}
 		sleep(p.sending, pause)
 	}
 }
 
-// atFault is which event of a request was refused, -1 if the answer names none.
-func atFault(refused *Error, events int) int {
+// refusedEvent is the index of the event that was refused, -1 if the response names none.
+func refusedEvent(refused *Error, events int) int {
 	if refused == nil || refused.Status != http.StatusBadRequest {
 		return -1
 	}

@@ -11,34 +11,35 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// patience is the longest pause that a bus may ask for; when it asks for more the caller gets the error.
-const patience = time.Minute
+// maxRetryAfter is the longest pause that the bus may ask for. When it asks for more, the caller
+// gets the error.
+const maxRetryAfter = time.Minute
 
-// send sends a request until it is answered 2xx, fails for good, or has been sent often enough. A try that could not
-// end before the context is not waited for.
+// send sends a request until the response is 2xx, the failure is permanent, or there are no retries
+// left. It returns the last error at once if the next pause would outlast the context's deadline.
 func (c *Client) send(ctx context.Context, r request) (io.ReadCloser, error) {
 	pauses := &backoff.ExponentialBackOff{
-		InitialInterval: c.firstPause, MaxInterval: c.mostPause, Multiplier: 2, RandomizationFactor: 0.5,
+		InitialInterval: c.firstPause, MaxInterval: c.maxPause, Multiplier: 2, RandomizationFactor: 0.5,
 	}
 	for tries := 0; ; tries++ {
 		body, err := c.attempt(ctx, r)
 		if err == nil {
 			return body, nil
 		}
-		answered, _ := errors.AsType[*Error](err)
-		if tries > 0 && r.method == http.MethodDelete && answered != nil && answered.Status == http.StatusNotFound {
-			return http.NoBody, nil // the try before did it, and its answer was lost
+		refused, _ := errors.AsType[*Error](err)
+		if tries > 0 && r.method == http.MethodDelete && refused != nil && refused.Status == http.StatusNotFound {
+			return http.NoBody, nil // an earlier try succeeded, and its response was lost
 		}
-		err = fmt.Errorf("%s: %w", r.what, err)
-		if tries == c.retries || r.once || ctx.Err() != nil || !IsTemporary(err) {
+		err = fmt.Errorf("%s: %w", r.operation, err)
+		if tries == c.retries || r.noRetry || ctx.Err() != nil || !IsTemporary(err) {
 			return nil, err
 		}
 		pause := pauses.NextBackOff()
-		if answered != nil {
-			if answered.RetryAfter > patience {
+		if refused != nil {
+			if refused.RetryAfter > maxRetryAfter {
 				return nil, err
 			}
-			pause += answered.RetryAfter
+			pause += refused.RetryAfter
 		}
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < pause {
 			return nil, err

@@ -6,7 +6,7 @@ import (
 	"net/url"
 )
 
-// rotation is how far the change of a token has come, on the wire.
+// rotation is the progress of a token's change, on the wire.
 type rotation struct {
 	Name  string `json:"name"`
 	Token string `json:"token"`
@@ -14,29 +14,30 @@ type rotation struct {
 	After string `json:"after"`
 }
 
-// RotateToken changes a client's token: it has the bus make another one, move the subscription with all that is queued to it, and then,
-// unless the old one is to be kept, remove that. The function made, if given, is called with the new token as soon as it is
-// known. If RotateToken fails, or the program dies, the same call goes on where it stopped, with the same token. Only root may: 404 for an unknown
-// token.
+// RotateToken changes a client's token: the bus makes a new one, moves the subscription and its
+// queued events to it, and removes the old one unless keep is set. RotateToken calls made, if it is
+// not nil, with the new token as soon as it is known. After a failure or a crash, the same call
+// continues where it stopped, with the same new token. Only root may rotate; an unknown token is a
+// 404.
 func (c *Client) RotateToken(ctx context.Context, old string, keep bool, made func(Token)) (Token, error) {
 	query := url.Values{}
 	if keep {
 		query.Set("keep", "true")
 	}
-	for told := false; ; {
+	for reported := false; ; {
 		path := "/api_tokens/" + url.PathEscape(old) + "/rotate"
 		if len(query) > 0 {
 			path += "?" + query.Encode()
 		}
 		var got rotation
-		if err := c.call(ctx, request{method: http.MethodPost, path: path, what: "rotate a token"}, &got); err != nil {
+		if err := c.call(ctx, request{method: http.MethodPost, path: path, operation: "rotate a token"}, &got); err != nil {
 			return Token{}, err
 		}
 		token := Token{Name: got.Name, Token: got.Token}
-		if !told && made != nil {
+		if !reported && made != nil {
 			made(token)
 		}
-		told = true
+		reported = true
 		if got.Done {
 			return token, nil
 		}
