@@ -3,13 +3,10 @@ package client_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,48 +21,11 @@ func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 const token = "shop--secret"
 
-// soon bounds what must happen; nothing waits that long unless it fails.
-const soon = 30 * time.Second
+// waitTimeout bounds how long a test waits for what must happen. Only a test that fails waits that
+// long.
+const waitTimeout = 30 * time.Second
 
-// fakeBus answers as it is told to, and keeps what it was asked.
-type fakeBus struct {
-	*httptest.Server
-	// answer answers request number n, from 0.
-	answer func(n int, w http.ResponseWriter, body string)
-
-	mu       sync.Mutex
-	requests []asked
-}
-
-type asked struct {
-	method, path, key, keyTTL, body, user, agent string
-	at                                           time.Time
-}
-
-func newFakeBus(t testing.TB, answer func(n int, w http.ResponseWriter, body string)) *fakeBus {
-	b := &fakeBus{answer: answer}
-	b.Server = httptest.NewServer(b)
-	t.Cleanup(b.Close)
-	return b
-}
-
-func (b *fakeBus) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	body, _ := io.ReadAll(r.Body)
-	user, _, _ := r.BasicAuth()
-	b.mu.Lock()
-	n := len(b.requests)
-	b.requests = append(b.requests, asked{r.Method, r.URL.EscapedPath(), r.Header.Get("Idempotency-Key"), r.Header.Get("Idempotency-Expires-In"), string(body), user, r.UserAgent(), time.Now()})
-	b.mu.Unlock()
-	b.answer(n, w, string(body))
-}
-
-func (b *fakeBus) all() []asked {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return append([]asked{}, b.requests...)
-}
-
-// connect returns a client of a bus that does not wait long before it tries again.
+// connect returns a client with short pauses between retries.
 func connect(t testing.TB, url string, options ...client.Option) *client.Client {
 	t.Helper()
 	c, err := client.New(url, token, append([]client.Option{client.WithBackoff(time.Millisecond, 4*time.Millisecond)}, options...)...)
@@ -74,19 +34,9 @@ func connect(t testing.TB, url string, options ...client.Option) *client.Client 
 	return c
 }
 
-// problem answers as a bus does that refuses something.
-func problem(w http.ResponseWriter, status int, pointer, detail string) {
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]any{"status": status, "title": http.StatusText(status), "detail": detail, "pointer": pointer})
-}
-
-// breakConnection ends a connection without an answer.
-func breakConnection() { panic(http.ErrAbortHandler) }
-
 var anEvent = client.Event{Topic: "widgets", Type: client.Update, URL: "https://x.example/1?a=1&b=<2>"}
 
-func TestWhatMayPassIsTriedAgainWithTheSameKey(t *testing.T) {
+func TestTemporaryFailuresAreRetriedWithTheSameKey(t *testing.T) {
 	for _, status := range []int{0, 429, 502, 503, 504} {
 		bus := newFakeBus(t, func(n int, w http.ResponseWriter, _ string) {
 			switch {
@@ -111,25 +61,25 @@ func TestWhatMayPassIsTriedAgainWithTheSameKey(t *testing.T) {
 		}
 		assert.NotEmpty(t, all[0].key)
 		assert.Equal(t, all[0].key, all[3].key, "one call has one key")
-		assert.Equal(t, "600", all[3].keyTTL, "which is of use as long as it is tried")
+		assert.Equal(t, "600", all[3].keyTTL, "for as long as it is retried")
 		assert.Equal(t, all[4].key, all[7].key)
 		assert.NotEqual(t, all[0].key, all[4].key, "another call another")
 	}
 }
 
-func TestWhatCannotPassIsNotTriedAgain(t *testing.T) {
+func TestPermanentFailuresAreNotRetried(t *testing.T) {
 	for _, status := range []int{301, 400, 401, 403, 404, 405, 409, 413, 500, 501} {
 		bus := newFakeBus(t, func(_ int, w http.ResponseWriter, _ string) { w.WriteHeader(status) })
 		err := connect(t, bus.URL).Publish(t.Context(), anEvent)
-		var answered *client.Error
-		require.ErrorAs(t, err, &answered)
-		assert.Equal(t, status, answered.Status)
+		var refused *client.Error
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, status, refused.Status)
 		assert.False(t, client.IsTemporary(err))
 		assert.Len(t, bus.all(), 1)
 	}
 }
 
-func TestItGivesUpInTheEnd(t *testing.T) {
+func TestRetriesEnd(t *testing.T) {
 	bus := newFakeBus(t, func(_ int, w http.ResponseWriter, _ string) { problem(w, 503, "", "away") })
 	for _, retries := range []int{0, 2} {
 		before := len(bus.all())
@@ -144,7 +94,7 @@ func TestItGivesUpInTheEnd(t *testing.T) {
 	assert.ErrorContains(t, err, "connection refused")
 }
 
-func TestTheBusMayAskForPatience(t *testing.T) {
+func TestRetryAfterIsHeeded(t *testing.T) {
 	after := "1"
 	bus := newFakeBus(t, func(n int, w http.ResponseWriter, _ string) {
 		if n == 1 {
@@ -159,19 +109,19 @@ func TestTheBusMayAskForPatience(t *testing.T) {
 	all := bus.all()
 	assert.GreaterOrEqual(t, all[1].at.Sub(all[0].at), time.Second)
 
-	// Nobody waits for what comes too late.
+	// A pause that the context does not allow is not begun.
 	after = "50"
 	short, cancel := context.WithTimeout(t.Context(), 40*time.Second)
 	defer cancel()
 	err := c.Publish(short, anEvent)
-	var answered *client.Error
-	require.ErrorAs(t, err, &answered)
-	assert.Equal(t, 50*time.Second, answered.RetryAfter)
+	var refused *client.Error
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, 50*time.Second, refused.RetryAfter)
 	assert.NoError(t, short.Err(), "it did not wait for the context to end")
 	assert.Len(t, bus.all(), 3)
 	for _, after = range []string{"3600", time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)} {
-		require.ErrorAs(t, c.Publish(t.Context(), anEvent), &answered)
-		assert.Greater(t, answered.RetryAfter, 59*time.Minute)
+		require.ErrorAs(t, c.Publish(t.Context(), anEvent), &refused)
+		assert.Greater(t, refused.RetryAfter, 59*time.Minute)
 	}
 	assert.Len(t, bus.all(), 5)
 }
@@ -179,14 +129,15 @@ func TestTheBusMayAskForPatience(t *testing.T) {
 func TestAContextEndsAPause(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	bus := newFakeBus(t, func(_ int, w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusServiceUnavailable) })
-	answered := transport(func(r *http.Request) (*http.Response, error) { // once it is read: before, there would be no answer to tell of
-		answer, err := http.DefaultTransport.RoundTrip(r)
+	// Cancel once the response has been read, or the error would be that of the context.
+	cancelling := transport(func(r *http.Request) (*http.Response, error) {
+		resp, err := http.DefaultTransport.RoundTrip(r)
 		if err == nil {
-			answer.Body = closer{answer.Body, func() { time.AfterFunc(10*time.Millisecond, cancel) }}
+			resp.Body = closer{resp.Body, func() { time.AfterFunc(10*time.Millisecond, cancel) }}
 		}
-		return answer, err
+		return resp, err
 	})
-	c := connect(t, bus.URL, client.WithBackoff(time.Hour, time.Hour), client.WithHTTPClient(&http.Client{Transport: answered}))
+	c := connect(t, bus.URL, client.WithBackoff(time.Hour, time.Hour), client.WithHTTPClient(&http.Client{Transport: cancelling}))
 	began := time.Now()
 	require.ErrorContains(t, c.Publish(ctx, anEvent), "503")
 	assert.Len(t, bus.all(), 1)
@@ -197,7 +148,7 @@ type transport func(*http.Request) (*http.Response, error)
 
 func (f transport) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// closer tells when it is closed.
+// closer calls a function when it is closed.
 type closer struct {
 	io.ReadCloser
 	closed func()
@@ -208,7 +159,7 @@ func (c closer) Close() error {
 	return c.ReadCloser.Close()
 }
 
-func TestATokenThatTheBusMakesIsAskedForOnce(t *testing.T) {
+func TestARequestForANewTokenIsNotRetried(t *testing.T) {
 	bus := newFakeBus(t, func(int, http.ResponseWriter, string) { breakConnection() })
 	c := connect(t, bus.URL)
 	_, err := c.AddToken(t.Context(), "shop", "")
@@ -220,7 +171,7 @@ func TestATokenThatTheBusMakesIsAskedForOnce(t *testing.T) {
 	assert.Equal(t, `{"name":"shop"}`, bus.all()[0].body)
 }
 
-func TestADeletionWhoseAnswerWasLostIsDone(t *testing.T) {
+func TestADeletionWhoseResponseWasLostSucceeds(t *testing.T) {
 	bus := newFakeBus(t, func(n int, w http.ResponseWriter, _ string) {
 		if n == 0 {
 			breakConnection()
@@ -232,115 +183,7 @@ func TestADeletionWhoseAnswerWasLostIsDone(t *testing.T) {
 	assert.EqualError(t, c.DeleteTopic(t.Context(), "widgets"), "delete topic widgets: 404 Not Found: not there")
 }
 
-func TestErrorsSayWhatToChange(t *testing.T) {
-	bus := newFakeBus(t, func(n int, w http.ResponseWriter, _ string) {
-		switch n {
-		case 0:
-			problem(w, 400, "/3/url", "must be an https URL")
-		case 1:
-			http.Error(w, "Authorization: "+token, http.StatusBadGateway)
-		default:
-			_, _ = io.WriteString(w, "<html>")
-		}
-	})
-	c := connect(t, bus.URL, client.WithRetries(0))
-	err := c.PublishAll(t.Context(), "widgets", []client.Event{anEvent})
-	var answered *client.Error
-	require.ErrorAs(t, err, &answered)
-	assert.Equal(t, client.Error{Status: 400, Title: "Bad Request", Detail: "must be an https URL", Pointer: "/3/url"}, *answered)
-	assert.EqualError(t, err, "publish to widgets: 400 Bad Request: /3/url: must be an https URL")
-	_, err = c.Topics(t.Context())
-	assert.EqualError(t, err, "list topics: 502 Bad Gateway", "a proxy may repeat the request")
-	_, err = c.Topics(t.Context())
-	assert.ErrorContains(t, err, "list topics: the response is not from a bus")
-}
-
-func TestErrorsTellNoSecret(t *testing.T) {
-	var errs []error
-	keep := func(_ any, err error) { errs = append(errs, err) }
-	for _, url := range []string{"https://" + token + "@bus.example", "https://bus.example/?" + token, token + "://x", "https://\x7f" + token, "https://:17890", token, ""} {
-		keep(client.New(url, token))
-	}
-	keep(client.New("https://bus.example", ""))
-	gone := newFakeBus(t, nil)
-	gone.Close()
-	elsewhere := newFakeBus(t, func(_ int, w http.ResponseWriter, _ string) {
-		w.Header().Set("Location", "https://other.example/"+token)
-		w.WriteHeader(http.StatusTemporaryRedirect)
-	})
-	for _, url := range []string{gone.URL, elsewhere.URL} {
-		c := connect(t, url, client.WithRetries(1))
-		keep(nil, c.DeleteToken(t.Context(), token))
-		keep(c.AddToken(t.Context(), "shop", token))
-		keep(c.Tokens(t.Context()))
-		keep(nil, c.Subscribe(t.Context(), client.Subscription{Callback: "https://shop.example/", UUID: token}))
-		keep(nil, c.Publish(t.Context(), anEvent))
-		keep(c.Metrics(t.Context()))
-		cancelled, cancel := context.WithCancel(t.Context())
-		cancel()
-		keep(nil, c.DeleteToken(cancelled, token))
-	}
-	for _, err := range errs {
-		require.Error(t, err)
-		assert.NotContains(t, err.Error(), token)
-	}
-}
-
-func TestCredentialsStayWithTheBus(t *testing.T) {
-	for _, status := range []int{301, 302, 303, 307, 308} {
-		other := newFakeBus(t, func(_ int, w http.ResponseWriter, _ string) { w.WriteHeader(200) })
-		bus := newFakeBus(t, func(_ int, w http.ResponseWriter, _ string) {
-			w.Header().Set("Location", other.URL+"/topics/widgets")
-			w.WriteHeader(status)
-		})
-		for _, given := range []*http.Client{nil, {Transport: http.DefaultTransport.(*http.Transport).Clone()}} {
-			var options []client.Option
-			if given != nil {
-				options = append(options, client.WithHTTPClient(given))
-			}
-			err := connect(t, bus.URL, options...).Publish(t.Context(), anEvent)
-			var answered *client.Error
-			require.ErrorAs(t, err, &answered)
-			assert.Equal(t, status, answered.Status)
-			assert.Contains(t, err.Error(), "give the bus's own https URL")
-			assert.Empty(t, other.all(), "not even without credentials")
-		}
-	}
-}
-
-func TestRedirectsOnTheSameHostAreFollowed(t *testing.T) {
-	secure := &fakeBus{answer: func(_ int, w http.ResponseWriter, _ string) { w.WriteHeader(204) }}
-	secure.Server = httptest.NewTLSServer(secure)
-	t.Cleanup(secure.Close)
-	bus := newFakeBus(t, nil)
-	bus.answer = func(n int, w http.ResponseWriter, _ string) {
-		switch n {
-		case 0: // elsewhere on the bus
-			w.Header().Set("Location", "/bus/topics/widgets")
-			w.WriteHeader(http.StatusTemporaryRedirect)
-		case 1: // to https
-			w.Header().Set("Location", secure.URL+"/topics/widgets")
-			w.WriteHeader(http.StatusPermanentRedirect)
-		case 2: // another method
-			w.Header().Set("Location", "/")
-			w.WriteHeader(http.StatusFound)
-		default: // without end
-			w.Header().Set("Location", "/")
-			w.WriteHeader(http.StatusTemporaryRedirect)
-		}
-	}
-	c := connect(t, bus.URL, client.WithHTTPClient(secure.Client()))
-	require.NoError(t, c.Publish(t.Context(), anEvent))
-	require.Len(t, secure.all(), 1)
-	got, sent := secure.all()[0], bus.all()[0]
-	assert.Equal(t, []string{"POST", token, sent.body, sent.key}, []string{got.method, got.user, got.body, got.key})
-
-	assert.ErrorContains(t, c.Publish(t.Context(), anEvent), "302 Found")
-	assert.ErrorContains(t, c.Publish(t.Context(), anEvent), "307 Temporary Redirect")
-	assert.Less(t, len(bus.all()), 20)
-}
-
-func TestWhatCannotBePublishedIsNotSent(t *testing.T) {
+func TestInvalidEventsAreNotSent(t *testing.T) {
 	bus := newFakeBus(t, func(_ int, w http.ResponseWriter, _ string) { w.WriteHeader(200) })
 	c, ctx := connect(t, bus.URL), t.Context()
 	large := anEvent
@@ -366,7 +209,7 @@ func TestWhatCannotBePublishedIsNotSent(t *testing.T) {
 	assert.Equal(t, "3600", bus.all()[1].keyTTL)
 }
 
-func TestNamesStayInsideTheirPath(t *testing.T) {
+func TestNamesAreEscapedInPaths(t *testing.T) {
 	bus := newFakeBus(t, func(_ int, w http.ResponseWriter, _ string) { w.WriteHeader(204) })
 	c := connect(t, bus.URL+"/prefix/")
 	require.NoError(t, c.DeleteToken(t.Context(), "a/b?c#d e"))
@@ -378,7 +221,7 @@ func TestNamesStayInsideTheirPath(t *testing.T) {
 	assert.Equal(t, []string{"/prefix/api_tokens/a%2Fb%3Fc%23d%20e", "/prefix/subscriber/topics/x%2Fy", "/prefix/subscriber/topics/z"}, paths)
 }
 
-func TestAnUntrustedCertificateIsNotTriedAgain(t *testing.T) {
+func TestAnUntrustedCertificateIsNotRetried(t *testing.T) {
 	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
 	secure.Config.ErrorLog = quiet
 	secure.StartTLS()
@@ -389,40 +232,10 @@ func TestAnUntrustedCertificateIsNotTriedAgain(t *testing.T) {
 	assert.False(t, client.IsTemporary(err))
 }
 
-func TestAPlainBusIsNotTriedAgainWithTLS(t *testing.T) {
+func TestTLSToAPlainBusIsNotRetried(t *testing.T) {
 	bus := newFakeBus(t, nil)
 	c := connect(t, strings.Replace(bus.URL, "http:", "https:", 1))
 	err := c.Pulse(t.Context())
 	require.ErrorIs(t, err, http.ErrSchemeMismatch)
 	assert.False(t, client.IsTemporary(err))
-}
-
-func TestDeliveredEventsAreReadAndWritten(t *testing.T) {
-	for text, at := range map[string]time.Time{
-		`1700000000123`:    time.UnixMilli(1700000000123),
-		`-1`:               time.UnixMilli(-1),
-		`1700000000123.5`:  time.UnixMilli(1700000000123).Add(500 * time.Microsecond),
-		`-1.5`:             time.UnixMilli(-1).Add(-500 * time.Microsecond),
-		`1.7e12`:           time.UnixMilli(1700000000000),
-		`null`:             {},
-		`0`:                time.UnixMilli(0),
-		`9007199254740993`: time.UnixMilli(9007199254740993),
-	} {
-		var event client.Event
-		require.NoError(t, json.Unmarshal(fmt.Appendf(nil, `{"topic":"widgets","type":"noop","url":"https://x/?a&b","t":%s,"data":[1.0],"more":{}}`, text), &event), text)
-		assert.True(t, at.Equal(event.Timestamp), "%s: %v", text, event.Timestamp)
-		assert.Equal(t, "widgets noop https://x/?a&b [1.0]", fmt.Sprintf("%s %s %s %s", event.Topic, event.Type, event.URL, event.Data))
-	}
-	for _, text := range []string{`"now"`, `1e300`, `{}`, `true`} {
-		assert.Error(t, json.Unmarshal([]byte(`{"t":`+text+`}`), new(client.Event)), text)
-	}
-	text, err := json.Marshal(client.Event{Topic: "widgets", Type: client.Noop, URL: "https://x/", Timestamp: time.UnixMilli(5)})
-	require.NoError(t, err)
-	assert.Equal(t, `{"topic":"widgets","type":"noop","url":"https://x/","t":5}`, string(text))
-}
-
-func TestErrorsCanBeFound(t *testing.T) {
-	assert.False(t, client.IsTemporary(nil))
-	assert.False(t, client.IsTemporary(errors.New("x")))
-	assert.True(t, client.IsTemporary(fmt.Errorf("x: %w", &client.Error{Status: 503})))
 }

@@ -14,9 +14,10 @@
 //
 // To subscribe, serve a callback over HTTPS, and register it with the bus:
 //
-//	http.Handle("/events", client.NewHandler(uuid, func(ctx context.Context, events []client.Event) error {
+//	receive := func(ctx context.Context, events []client.Event) error {
 //		… // after an error the bus delivers them again
-//	}))
+//	}
+//	http.Handle("/events", client.NewHandler(uuid, receive))
 //	err = bus.Subscribe(ctx, client.Subscription{
 //		Topics: []string{"widgets"}, Callback: "https://shop.example/events", UUID: uuid,
 //	})

@@ -120,9 +120,9 @@ func ExampleNewHandler() {
 	delivery := httptest.NewRequest("POST", "/events", strings.NewReader(
 		`[{"topic":"widgets","type":"update","url":"https://warehouse.example/widgets/12","t":1700000000000}]`))
 	delivery.SetBasicAuth(uuid, "x")
-	answer := httptest.NewRecorder()
-	handler.ServeHTTP(answer, delivery)
-	fmt.Println(answer.Code)
+	response := httptest.NewRecorder()
+	handler.ServeHTTP(response, delivery)
+	fmt.Println(response.Code)
 	// Output:
 	// widgets update https://warehouse.example/widgets/12 2023-11-14 22:13:20 +0000 UTC
 	// 204

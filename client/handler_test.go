@@ -16,10 +16,10 @@ import (
 	"routemaster/client"
 )
 
-// quiet is for servers whose strangers would be logged.
+// quiet drops the log of servers that are connected to without TLS.
 var quiet = log.New(io.Discard, "", 0)
 
-// deliver sends a body to a handler, and returns its answer.
+// deliver sends a body to a handler, and returns its response.
 func deliver(t *testing.T, h http.Handler, method, user string, body io.Reader) *httptest.ResponseRecorder {
 	t.Helper()
 	r := httptest.NewRequestWithContext(t.Context(), method, "/", body)
@@ -33,7 +33,7 @@ func deliver(t *testing.T, h http.Handler, method, user string, body io.Reader) 
 
 const delivery = `[{"topic":"widgets","type":"update","url":"https://x.example/1","t":1700000000000,"data":{"a":1},"extra":[]},{"topic":"parcels","type":"noop","url":"https://x.example/2","t":2}]`
 
-func TestAHandlerAcknowledgesWhatWasReceived(t *testing.T) {
+func TestAHandlerAcknowledges(t *testing.T) {
 	var got []client.Event
 	var fails error
 	h := client.NewHandler("a-uuid", func(_ context.Context, events []client.Event) error {
@@ -56,7 +56,7 @@ func TestAHandlerAcknowledgesWhatWasReceived(t *testing.T) {
 	assert.NotContains(t, w.Body.String(), "password")
 }
 
-func TestAHandlerRefusesStrangersAndGarbage(t *testing.T) {
+func TestAHandlerRefusesInvalidDeliveries(t *testing.T) {
 	calls := 0
 	h := client.NewHandler("a-uuid", func(context.Context, []client.Event) error {
 		calls++
@@ -80,7 +80,7 @@ func TestAHandlerRefusesStrangersAndGarbage(t *testing.T) {
 	assert.Equal(t, 400, deliver(t, h, "POST", "a-uuid", io.MultiReader(strings.NewReader("["), broken{})).Code)
 	assert.Zero(t, calls)
 	assert.Equal(t, 204, deliver(t, h, "POST", "a-uuid", strings.NewReader("[]")).Code)
-	assert.Panics(t, func() { client.NewHandler("", nil) }, "it would let everybody in")
+	assert.Panics(t, func() { client.NewHandler("", nil) }, "anybody could deliver")
 }
 
 type blanks struct{}

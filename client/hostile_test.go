@@ -13,9 +13,9 @@ import (
 	"routemaster/client"
 )
 
-// TestABusThatSwitchesProtocolsIsLeft has the other side answer 101 and keep the connection open:
-// no time-out of [http.Client] ends that.
-func TestABusThatSwitchesProtocolsIsLeft(t *testing.T) {
+// TestASwitchOfProtocolsIsAnError: after a 101 the connection stays open, and no timeout of
+// [http.Client] ends it.
+func TestASwitchOfProtocolsIsAnError(t *testing.T) {
 	closed := make(chan error, 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, rw, err := http.NewResponseController(w).Hijack()
@@ -39,7 +39,7 @@ func TestABusThatSwitchesProtocolsIsLeft(t *testing.T) {
 		select {
 		case err = <-ended:
 			assert.Error(t, err)
-		case <-time.After(soon):
+		case <-time.After(waitTimeout):
 			t.Fatal("it holds on to the connection")
 		}
 	}

@@ -35,7 +35,7 @@ func urls(t testing.TB, body string) (all []string) {
 	return all
 }
 
-// losses keeps what a publisher says it has lost.
+// losses keeps the events that a publisher has lost.
 type losses struct {
 	mu     sync.Mutex
 	events []client.Event
@@ -50,21 +50,21 @@ func (l *losses) lost(events []client.Event, err error) {
 
 func TestAPublisherKeepsOrderInFewRequests(t *testing.T) {
 	const events, topics = 5000, 3
-	got := make(map[string][]string)
+	stored := make(map[string][]string)
 	var mu sync.Mutex
 	bus := newFakeBus(t, nil)
 	seen := map[string]bool{}
-	bus.answer = func(n int, w http.ResponseWriter, body string) {
+	bus.respond = func(n int, w http.ResponseWriter, body string) {
 		mu.Lock()
 		defer mu.Unlock()
-		asked := bus.all()[n] // while mu is held others may come, but n stays
-		if !seen[asked.key] {
-			seen[asked.key] = true
-			all := urls(t, asked.body)
+		got := bus.all()[n] // others may arrive meanwhile
+		if !seen[got.key] {
+			seen[got.key] = true
+			all := urls(t, got.body)
 			assert.LessOrEqual(t, len(all), client.MaxBulk)
-			got[asked.path] = append(got[asked.path], all...)
+			stored[got.path] = append(stored[got.path], all...)
 		}
-		if n%5 == 2 { // stored, but nobody hears of it
+		if n%5 == 2 { // stored, but the response is lost
 			breakConnection()
 		}
 		w.WriteHeader(http.StatusOK)
@@ -78,7 +78,7 @@ func TestAPublisherKeepsOrderInFewRequests(t *testing.T) {
 		require.NoError(t, p.Publish(t.Context(), event))
 	}
 	require.NoError(t, p.Close(t.Context()))
-	assert.Equal(t, want, got)
+	assert.Equal(t, want, stored)
 	assert.Less(t, len(bus.all()), events/10)
 	assert.ErrorIs(t, p.Publish(t.Context(), anEvent), client.ErrClosed)
 	require.NoError(t, p.Close(t.Context()), "closing it twice does no harm")
@@ -106,7 +106,7 @@ func TestAPublishersRequestsStayBelowTheBusLimit(t *testing.T) {
 	assert.Len(t, bus.all(), 3, "1, 3 and 3 events")
 }
 
-func TestAnEventThatIsRefusedDoesNotTakeOthersWithIt(t *testing.T) {
+func TestOneRefusedEventDoesNotLoseOthers(t *testing.T) {
 	var stored []string
 	var mu sync.Mutex
 	bus := newFakeBus(t, func(_ int, w http.ResponseWriter, body string) {
@@ -141,10 +141,10 @@ func TestAnEventThatIsRefusedDoesNotTakeOthersWithIt(t *testing.T) {
 	assert.Equal(t, "https://x.example/7", l.events[0].URL)
 }
 
-func TestWhatIsNotJSONToTheBusTakesNoOthersWithIt(t *testing.T) {
+func TestInvalidDataIsRefusedBeforeItIsQueued(t *testing.T) {
 	var stored atomic.Int64
 	bus := newFakeBus(t, func(_ int, w http.ResponseWriter, body string) {
-		if strings.Contains(body, `"a":2`) || strings.Contains(body, `\ud800`) { // as the bus has it: it cannot say which event
+		if strings.Contains(body, `"a":2`) || strings.Contains(body, `\ud800`) { // like the bus, without naming the event
 			problem(w, 400, "", "the body is not valid JSON")
 			return
 		}
@@ -164,7 +164,7 @@ func TestWhatIsNotJSONToTheBusTakesNoOthersWithIt(t *testing.T) {
 	assert.EqualValues(t, 20, stored.Load())
 }
 
-func TestAPublisherGivesTheBusTheTimeItAsksFor(t *testing.T) {
+func TestAPublisherHeedsRetryAfter(t *testing.T) {
 	bus := newFakeBus(t, func(n int, w http.ResponseWriter, _ string) {
 		if n == 0 {
 			w.Header().Set("Retry-After", "1")
@@ -183,7 +183,7 @@ func TestAPublisherGivesTheBusTheTimeItAsksFor(t *testing.T) {
 
 func TestAPublisherWaitsForTheBus(t *testing.T) {
 	bus := newFakeBus(t, func(n int, w http.ResponseWriter, _ string) {
-		if n < 20 { // more often than the client tries by itself
+		if n < 20 { // more often than the client retries
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
@@ -201,7 +201,7 @@ func TestAPublisherWaitsForTheBus(t *testing.T) {
 	}
 }
 
-func TestAFullQueueBlocksAndAnEarlyCloseTellsWhatIsLost(t *testing.T) {
+func TestAFullQueueBlocksAndAnEarlyCloseReportsLosses(t *testing.T) {
 	bus := newFakeBus(t, func(_ int, w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusServiceUnavailable) })
 	var l losses
 	p := client.NewPublisher(connect(t, bus.URL), client.WithQueue(3), client.WithLostHandler(l.lost))

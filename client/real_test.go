@@ -4,10 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"log/slog"
-	"net"
 	"net/http/httptest"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,35 +14,14 @@ import (
 	"routemaster/client"
 	"routemaster/internal/app"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/test/bustest"
 )
 
-// startBus starts a bus in this process, and returns its URL.
-func startBus(t *testing.T, redis *rdbtest.Server) (url string) {
-	config, err := app.LoadConfig(func(name string) string {
-		return map[string]string{
-			"ROUTEMASTER_ROOT_KEY": token, "ROUTEMASTER_REDIS_URL": redis.PatientURL(), "FORCE_SSL": "no",
-			"ROUTEMASTER_SSL_VERIFY": "no", "ROUTEMASTER_CALLBACK_DENY": "none", "ROUTEMASTER_ACQUIRE_TIMEOUT": "1",
-		}[name]
-	})
-	require.NoError(t, err)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	log := slog.New(slog.DiscardHandler)
-	var running sync.WaitGroup
-	running.Go(func() { assert.NoError(t, app.ServeWeb(ctx, config, log, listener)) })
-	running.Go(func() { assert.NoError(t, app.RunWorker(ctx, config, log)) })
-	t.Cleanup(func() {
-		cancel()
-		running.Wait()
-	})
-	return "http://" + listener.Addr().String()
-}
-
-// TestOnABus goes through all calls, on a bus.
+// TestOnABus calls everything, on a bus.
 func TestOnABus(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
-		ctx, url := t.Context(), startBus(t, redis)
+		bus := bustest.Start(t, redis, func(c *app.Config) { c.RedisURL, c.RootKey = redis.PatientURL(), token })
+		ctx, url := t.Context(), bus.API
 		root := connect(t, url)
 		require.NoError(t, root.Pulse(ctx))
 		none, err := root.Tokens(ctx)
@@ -101,7 +77,7 @@ func TestOnABus(t *testing.T) {
 		select {
 		case got := <-received:
 			assert.Equal(t, first, got)
-		case <-time.After(soon):
+		case <-time.After(waitTimeout):
 			t.Fatal("it was not delivered again")
 		}
 		all := make([]client.Event, client.MaxBulk)
@@ -118,20 +94,20 @@ func TestOnABus(t *testing.T) {
 			select {
 			case got := <-received:
 				require.Equal(t, all[i%client.MaxBulk].URL, got.URL, "in order")
-			case <-time.After(soon):
+			case <-time.After(waitTimeout):
 				t.Fatal("events are missing")
 			}
 		}
 
 		all[500].URL = "http://x.example/"
-		var answered *client.Error
-		require.ErrorAs(t, warehouse.PublishAll(ctx, "widgets", all), &answered)
-		assert.Equal(t, "/500/url", answered.Pointer)
-		require.ErrorAs(t, shop.Publish(ctx, first), &answered)
-		assert.Equal(t, 403, answered.Status)
+		var rejected *client.Error
+		require.ErrorAs(t, warehouse.PublishAll(ctx, "widgets", all), &rejected)
+		assert.Equal(t, "/500/url", rejected.Pointer)
+		require.ErrorAs(t, shop.Publish(ctx, first), &rejected)
+		assert.Equal(t, 403, rejected.Status)
 		first.URL += "0"
-		require.ErrorAs(t, warehouse.Publish(ctx, first, client.WithIdempotencyKey("first")), &answered)
-		assert.Equal(t, 409, answered.Status)
+		require.ErrorAs(t, warehouse.Publish(ctx, first, client.WithIdempotencyKey("first")), &rejected)
+		assert.Equal(t, 409, rejected.Status)
 
 		topics, err := warehouse.Topics(ctx)
 		require.NoError(t, err)
@@ -153,13 +129,13 @@ func TestOnABus(t *testing.T) {
 		assert.Contains(t, string(text), `routemaster_published_events_total{topic="widgets"} 2001`)
 
 		require.NoError(t, shop.Unsubscribe(ctx, "parcels"))
-		require.ErrorAs(t, shop.Unsubscribe(ctx, "parcels"), &answered)
-		assert.Equal(t, 404, answered.Status)
+		require.ErrorAs(t, shop.Unsubscribe(ctx, "parcels"), &rejected)
+		assert.Equal(t, 404, rejected.Status)
 		require.NoError(t, warehouse.DeleteTopic(ctx, "widgets"))
 		require.NoError(t, shop.UnsubscribeAll(ctx))
 		require.NoError(t, root.DeleteToken(ctx, "shop--1"))
-		require.ErrorAs(t, shop.Pulse(ctx), &answered)
-		assert.Equal(t, 401, answered.Status)
-		assert.NotContains(t, answered.Error(), "shop--1")
+		require.ErrorAs(t, shop.Pulse(ctx), &rejected)
+		assert.Equal(t, 401, rejected.Status)
+		assert.NotContains(t, rejected.Error(), "shop--1")
 	})
 }
