@@ -25,11 +25,12 @@ const otherCalls = 8
 // spareConnections is how many idle connections to callbacks a worker keeps, besides one for each thread.
 const spareConnections = 32
 
-// How often the housekeeping is asked for.
+// How often the housekeeping is done.
 const (
-	autodropEvery     = 10 * time.Second
-	scrubQueuesEvery  = 2 * time.Second
-	scrubWorkersEvery = time.Minute
+	autodropInterval     = 10 * time.Second
+	scrubQueuesInterval  = 2 * time.Second
+	scrubAuxInterval     = 5 * time.Second
+	scrubWorkersInterval = time.Minute
 )
 
 // RunWorker runs jobs until the context is done.
@@ -79,10 +80,11 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			bus.JobScrubWorkers: keeper.ScrubWorkers,
 		},
 		Tickers: []worker.Ticker{
-			{Job: bus.JobAutodrop, Every: autodropEvery},
-			{Job: bus.JobMonitor, Every: c.MonitorInterval},
-			{Job: bus.JobScrubQueues, Every: scrubQueuesEvery},
-			{Job: bus.JobScrubWorkers, Every: scrubWorkersEvery},
+			{Interval: autodropInterval, Work: keeper.Enqueue(bus.JobAutodrop)},
+			{Interval: c.MonitorInterval, Work: keeper.Enqueue(bus.JobMonitor)},
+			{Interval: scrubQueuesInterval, Work: keeper.Enqueue(bus.JobScrubQueues)},
+			{Interval: scrubAuxInterval, Work: keeper.ScrubAux},
+			{Interval: scrubWorkersInterval, Work: keeper.Enqueue(bus.JobScrubWorkers)},
 		},
 		Reporter: seen.reporter,
 		Recorder: recorder,

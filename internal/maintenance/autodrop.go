@@ -14,21 +14,22 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// dropFor bounds one run, so that a worker that is to stop, and the other housekeeping, need not
-// wait for long. What is left is dropped by the next run, which then comes at once.
-const dropFor = 2 * time.Second
+// dropTimeout bounds one run, so that neither a worker that stops nor the other housekeeping waits
+// for long. What is left is dropped by the next run, which then comes at once.
+const dropTimeout = 2 * time.Second
 
-// Autodrop drops idempotency keys when Redis is about to be full: above the high mark, until the low mark is reached
-// or none is left. Only if Redis is above the high mark even then, it drops the oldest batches until the low mark is reached or
-// nothing is left. It is the handler of [bus.JobAutodrop].
+// Autodrop makes room when Redis is about to be full: when more memory is used than the high mark. It
+// first drops idempotency keys, until the low mark is reached or none is left. If Redis is above the
+// high mark even then, it drops the oldest batches, until the low mark is reached or none is left. It
+// is the handler of [bus.JobAutodrop].
 func (m *Maintenance) Autodrop(ctx context.Context, _ *store.Task) store.Outcome {
 	memory, err := m.store.Memory(ctx)
 	if errors.Is(err, rdb.ErrMemoryUnknown) {
-		m.memoryUnknown.Do(func() { m.log.Info("autodrop rests", "error", err) })
+		m.memoryUnknown.Do(func() { m.log.Info("autodrop disabled: redis does not report its memory", "error", err) })
 		return store.Done
 	}
 	if err != nil {
-		return m.again("autodrop", err)
+		return m.finish(bus.JobAutodrop, err)
 	}
 	if memory.Evicts {
 		m.evicts.Do(func() {
@@ -40,40 +41,47 @@ func (m *Maintenance) Autodrop(ctx context.Context, _ *store.Task) store.Outcome
 		m.exhausted = false
 		return store.Done
 	}
-	d := &drop{low: low, used: memory.Used, until: m.now().Add(dropFor), events: map[bus.Token]int{}}
-	noKeys, err := m.dropKeys(ctx, d)
-	if noKeys && d.used > high {
-		err = m.drop(ctx, d)
-	}
-	m.tell(ctx, d, high)
-	switch {
-	case err != nil:
-		return m.again("autodrop", err)
-	case noKeys && d.used <= high: // so no batch need go
-		return store.Done
-	case d.used > low && !d.exhausted:
+	d := &drop{used: memory.Used, high: high, low: low, deadline: m.now().Add(dropTimeout), events: map[bus.Token]int{}}
+	err = m.drop(ctx, d)
+	m.dropped(ctx, d)
+	if err == nil && d.unfinished() {
 		return store.Outcome{RetryAt: m.now()}
 	}
-	return store.Done
+	return m.finish(bus.JobAutodrop, err)
 }
 
 // drop is one run of autodrop.
 type drop struct {
-	low, used int64 // bytes
-	until     time.Time
-	keys      int
-	batches   int
-	events    map[bus.Token]int
-	// exhausted is whether nothing is left to drop.
-	exhausted bool
+	used, high, low int64 // bytes
+	deadline        time.Time
+	keys            int
+	batches         int
+	events          map[bus.Token]int
+	// noKeys and exhausted are whether no idempotency key, and no batch, is left to drop.
+	noKeys, exhausted bool
+}
+
+// unfinished is whether the next run has to go on at once. Below the high mark, only keys are dropped.
+func (d *drop) unfinished() bool {
+	if d.noKeys && d.used <= d.high {
+		return false
+	}
+	return d.used > d.low && !d.exhausted
 }
 
 // goesOn is whether there is more to do in this run, and time for it.
-func (m *Maintenance) goesOn(d *drop) bool { return d.used > d.low && m.now().Before(d.until) }
+func (m *Maintenance) goesOn(d *drop) bool { return d.used > d.low && m.now().Before(d.deadline) }
 
-// dropKeys drops idempotency keys of all clients, the oldest slice of each first, and reports whether none is left of those that
-// were there. It does not go on with those that come meanwhile: under load they never end, and it would never
-// come to the batches that fill Redis.
+func (m *Maintenance) drop(ctx context.Context, d *drop) (err error) {
+	if d.noKeys, err = m.dropKeys(ctx, d); err != nil || !d.noKeys || d.used <= d.high {
+		return err
+	}
+	return m.dropBatches(ctx, d)
+}
+
+// dropKeys drops idempotency keys of all clients, the oldest slice of each first. It reports whether
+// none is left of those that were there. Keys that arrive meanwhile stay: under load they never
+// end, and the batches that fill Redis would never be dropped.
 func (m *Maintenance) dropKeys(ctx context.Context, d *drop) (noneLeft bool, err error) {
 	tokens, err := m.store.Tokens(ctx)
 	if err != nil {
@@ -95,8 +103,9 @@ func (m *Maintenance) dropKeys(ctx context.Context, d *drop) (noneLeft bool, err
 	return !freeing && err == nil, err
 }
 
-// awaitFreeing sees how much memory Redis uses, when it has freed what it frees in the background: else batches would be dropped
-// for memory that is about to be free. It reports whether that takes so long that the next run must go on with it.
+// awaitFreeing reads how much memory Redis uses, once it has freed what it frees in the background:
+// otherwise batches would be dropped for memory that is about to be free. It reports whether Redis is
+// still freeing after a while: then the next run goes on.
 func (m *Maintenance) awaitFreeing(ctx context.Context, d *drop) (freeing bool, err error) {
 	const tries, pause = 200, time.Millisecond
 	for range tries {
@@ -116,7 +125,7 @@ func (m *Maintenance) awaitFreeing(ctx context.Context, d *drop) (freeing bool, 
 	return true, nil
 }
 
-func (m *Maintenance) drop(ctx context.Context, d *drop) error {
+func (m *Maintenance) dropBatches(ctx context.Context, d *drop) error {
 	for m.goesOn(d) {
 		dropped, err := m.store.DropOldest(ctx)
 		if err != nil {
@@ -139,24 +148,16 @@ func (m *Maintenance) drop(ctx context.Context, d *drop) error {
 	return nil
 }
 
-// tell logs what was dropped, once a run, and once that nothing is left to drop, until there is again.
-func (m *Maintenance) tell(ctx context.Context, d *drop, high int64) {
-	log := m.log.With("bytes_used", d.used, "low_mark", d.low, "high_mark", high)
+// dropped observes what a run dropped. That nothing is left to drop is logged once, until there is
+// something again.
+func (m *Maintenance) dropped(ctx context.Context, d *drop) {
+	log := m.log.With("bytes_used", d.used, "low_mark", d.low, "high_mark", d.high)
 	if d.keys > 0 {
 		log.Warn("dropped idempotency keys: redis is about to be full; what is published again may be stored twice", "keys", d.keys)
 		m.recorder.DroppedKeys(telemetry.OutOfMemory, d.keys)
 	}
 	if d.batches > 0 {
-		total := 0
-		for _, events := range d.events {
-			total += events
-		}
-		names := m.eventsByName(ctx, d.events)
-		log.Error("dropped the oldest batches: redis is about to be full", "batches", d.batches, "events", total, subscribers(names))
-		m.recorder.DroppedBatches(d.batches)
-		for name, events := range names {
-			m.recorder.Dropped(name, events)
-		}
+		m.droppedBatches(ctx, d, log)
 	}
 	if d.exhausted && !m.exhausted {
 		log.Error("redis is about to be full, and there is no batch to drop")
@@ -164,11 +165,21 @@ func (m *Maintenance) tell(ctx context.Context, d *drop, high int64) {
 	m.exhausted = d.exhausted
 }
 
-// eventsByName is the numbers of events by the names of their subscribers.
-func (m *Maintenance) eventsByName(ctx context.Context, events map[bus.Token]int) map[bus.ClientName]int {
+func (m *Maintenance) droppedBatches(ctx context.Context, d *drop, log *slog.Logger) {
+	total, byClient := 0, m.eventsByClient(ctx, d.events)
+	for name, events := range byClient {
+		total += events
+		m.recorder.Dropped(name, events)
+	}
+	log.Error("dropped the oldest batches: redis is about to be full", "batches", d.batches, "events", total, subscribers(byClient))
+	m.recorder.DroppedBatches(d.batches)
+}
+
+// eventsByClient turns numbers of events by token into such by the clients' public names.
+func (m *Maintenance) eventsByClient(ctx context.Context, events map[bus.Token]int) map[bus.ClientName]int {
 	names, err := m.store.Tokens(ctx)
 	if err != nil {
-		names = nil // then it shows what PublicName makes of a token
+		names = nil // [bus.PublicName] then makes one of each token
 	}
 	named := map[bus.ClientName]int{}
 	for token, n := range events {
@@ -177,7 +188,7 @@ func (m *Maintenance) eventsByName(ctx context.Context, events map[bus.Token]int
 	return named
 }
 
-// subscribers is the numbers of events for the log.
+// subscribers are numbers of events as a field of the log.
 func subscribers(events map[bus.ClientName]int) slog.Attr {
 	var numbers []any
 	for _, name := range slices.Sorted(maps.Keys(events)) {

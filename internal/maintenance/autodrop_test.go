@@ -47,8 +47,8 @@ func fill(t *testing.T, st *store.Store, bytes int64) {
 	}
 }
 
-// standing is a clock that stands still: no run of autodrop takes too long, however slow the machine is.
-func standing() time.Time { return time.UnixMilli(0) }
+// frozen is a clock that stands still, so that no run of autodrop takes too long on a slow machine.
+func frozen() time.Time { return time.UnixMilli(0) }
 
 // noise is how many bytes Redis uses now more, now less, for its connections' buffers.
 const noise = 200_000
@@ -69,7 +69,7 @@ func TestAutodrop(t *testing.T) {
 	base := used(t, st)
 	limits := bus.MemoryLimits{Max: base + 8*mb, MinFree: 2 * mb}
 	recorder := newRecorder(st)
-	keeper := maintenance.New(st, limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), standing)
+	keeper := maintenance.New(st, limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	queued := func() int64 { return server.Raw.ZCard(ctx, "batches:index").Val() }
 
 	fill(t, st, base+5*mb)
@@ -104,12 +104,12 @@ func TestAutodropEndsWhenNothingIsLeft(t *testing.T) {
 	st := storetest.Open(t, server)
 	ctx := t.Context()
 	var log bytes.Buffer
-	keeper := maintenance.New(st, bus.MemoryLimits{Max: 1000, MinFree: 100}, nil, slog.New(slog.NewTextHandler(&log, nil)), standing)
+	keeper := maintenance.New(st, bus.MemoryLimits{Max: 1000, MinFree: 100}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	fill(t, st, used(t, st)+100_000)
 	assert.Equal(t, store.Done, keeper.Autodrop(ctx, nil))
 	assert.Empty(t, server.Raw.Keys(ctx, "batch*").Val())
 	assert.Equal(t, store.Done, keeper.Autodrop(ctx, nil))
-	assert.Equal(t, 1, strings.Count(log.String(), "there is no batch to drop"), "told once:\n%s", &log)
+	assert.Equal(t, 1, strings.Count(log.String(), "there is no batch to drop"), "logged once:\n%s", &log)
 	storetest.RequireSound(t, st)
 }
 
@@ -118,7 +118,7 @@ func TestAutodropGoesByRedisOwnLimit(t *testing.T) {
 	st := storetest.Open(t, server)
 	ctx := t.Context()
 	var log bytes.Buffer
-	keeper := maintenance.New(st, bus.MemoryLimits{MinFree: 500_000}, nil, slog.New(slog.NewTextHandler(&log, nil)), standing)
+	keeper := maintenance.New(st, bus.MemoryLimits{MinFree: 500_000}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	base := used(t, st)
 	fill(t, st, base+2_000_000)
 	require.NoError(t, server.Raw.ConfigSet(ctx, "maxmemory", fmt.Sprint(base+2_000_000)).Err())
@@ -148,17 +148,17 @@ func TestAutodropGivesWay(t *testing.T) {
 	assert.NotEmpty(t, rest, "it has not dropped all")
 }
 
-func TestAutodropRestsWhereMemoryIsUnknown(t *testing.T) {
+func TestAutodropIsDisabledWhereMemoryIsUnknown(t *testing.T) {
 	st := storetest.Open(t, rdbtest.Embedded(t))
 	var log bytes.Buffer
 	keeper := maintenance.New(st, bus.MemoryLimits{Max: 1}, nil, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 	for range 3 {
 		assert.Equal(t, store.Done, keeper.Autodrop(t.Context(), nil))
 	}
-	assert.Equal(t, 1, strings.Count(log.String(), "autodrop rests"), log.String())
+	assert.Equal(t, 1, strings.Count(log.String(), "autodrop disabled"), log.String())
 }
 
-func TestAutodropIsTriedAgainWhenRedisIsAway(t *testing.T) {
+func TestAutodropIsTriedAgainWhenRedisIsUnavailable(t *testing.T) {
 	server := rdbtest.Real(t)
 	st := storetest.Open(t, server)
 	server.Kill(t)

@@ -21,9 +21,9 @@ type Monitor struct {
 	service metricservice.Service
 	log     *slog.Logger
 	now     func() time.Time
-	// failing is whether the last run could not send. One thread runs the monitor.
+	// failing is whether the last run failed. One thread runs the monitor.
 	failing bool
-	// damaged is what was damaged when the last run looked.
+	// damaged lists the keys that the last run found damaged.
 	damaged []string
 }
 
@@ -32,15 +32,15 @@ func NewMonitor(st *store.Store, limits bus.MemoryLimits, service metricservice.
 	return &Monitor{store: st, limits: limits, service: service, log: log, now: now}
 }
 
-// monitorWithin bounds one run, which keeps other housekeeping waiting.
-const monitorWithin = 2 * time.Second
+// monitorTimeout bounds one run, which keeps other housekeeping waiting.
+const monitorTimeout = 2 * time.Second
 
-// Monitor is the handler of [bus.JobMonitor]. It is not tried again: the next tick will be as good.
+// Monitor is the handler of [bus.JobMonitor]. A run that fails is not repeated: the next tick does.
 func (m *Monitor) Monitor(ctx context.Context, _ *store.Task) store.Outcome {
 	if m.service == nil {
 		return store.Done
 	}
-	ctx, cancel := context.WithTimeout(ctx, monitorWithin)
+	ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
 	defer cancel()
 	measures, err := m.measure(ctx)
 	if err == nil {
@@ -102,8 +102,8 @@ func (m *Monitor) gauges(snapshot store.Snapshot) (measures []metricservice.Meas
 	return measures
 }
 
-// counts are the counters of the bus and of Redis' processor time (ms); for a service that takes increments, what
-// they have grown by since any worker's monitor ran.
+// counts returns the counters of the bus, and of Redis' processor time (ms). For a service that takes
+// increments it returns by how much they have grown since the monitor ran last, in any worker.
 func (m *Monitor) counts(ctx context.Context) (map[bus.Counter]int64, error) {
 	counts, err := m.store.Counters(ctx)
 	if err != nil {
@@ -125,8 +125,8 @@ func (m *Monitor) counts(ctx context.Context) (map[bus.Counter]int64, error) {
 	return grown(before, counts), nil
 }
 
-// grown is by how much counters have grown. The first time nothing is known to have; one that is smaller than
-// before has begun anew.
+// grown returns by how much counters have grown. The first time, when nothing was known before, none
+// has. A counter that is smaller than before has been reset.
 func grown(before, now map[bus.Counter]int64) map[bus.Counter]int64 {
 	if len(before) == 0 {
 		return nil

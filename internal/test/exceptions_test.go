@@ -142,13 +142,14 @@ func poisonWeb(t *testing.T, reporter *exceptions.Reporter) {
 // poisonWorker has a job panic.
 func poisonWorker(t *testing.T, reporter *exceptions.Reporter) {
 	st := storetest.Open(t, rdbtest.Embedded(t))
+	_, err := st.Enqueue(t.Context(), bus.QueueAux, bus.Job{Name: bus.JobAutodrop})
+	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	w := worker.New(st, worker.Config{
 		Threads: 1, AcquireTimeout: time.Second, RetryAfter: time.Hour, Reporter: reporter,
 		Handlers: map[bus.JobName]worker.Handler{
 			bus.JobAutodrop: func(context.Context, *store.Task) store.Outcome { stop(); panic("poison in the worker") },
 		},
-		Tickers: []worker.Ticker{{Job: bus.JobAutodrop, Every: time.Hour}},
 	}, slog.New(slog.DiscardHandler), time.Now)
 	w.Run(ctx)
 }

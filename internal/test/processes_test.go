@@ -80,7 +80,7 @@ func TestASignalAfterAWhileEndsTheProgram(t *testing.T) {
 			assert.ErrorContains(t, err, "signal: terminated")
 			assert.GreaterOrEqual(t, time.Since(began), 2*time.Second)
 			log := worker.LogText()
-			assert.Equal(t, 1, strings.Count(log, `"msg":"worker stopping; waiting for the deliveries under way","deliveries":2`), log)
+			assert.Equal(t, 1, strings.Count(log, `"msg":"worker stopping, waiting for deliveries in flight","deliveries":2`), log)
 			return
 		case <-ticker.C:
 			_ = worker.Process.Signal(syscall.SIGTERM) // it may have ended

@@ -1,12 +1,13 @@
-// Package worker runs jobs: main threads that deliver batches, one aux thread for housekeeping, the
-// scheduler, the tickers that enqueue housekeeping, and the heartbeat.
+// Package worker runs jobs. It has a pool of threads for each queue (the main threads deliver batches,
+// one aux thread does the housekeeping), a scheduler for each queue, tickers, and the heartbeat.
 //
-// All are blocking loops that end when their context does; [Worker.Run] is their group. It stops them
-// in this order:
+// All of them are blocking loops that end when their context does. [Worker.Run] starts them, waits
+// for them, and stops them in this order:
 //
-//  1. tickers, scheduler and idle threads stop at once; a busy thread finishes and settles its job,
-//     and takes no other;
-//  2. the heartbeat stops when no thread is left, so that none is taken for dead before it has settled;
-//  3. each thread's entry is removed from Redis, and with it, should Redis have been away, goes
-//     what it has pending back to the queue.
+//  1. Tickers, schedulers and idle threads stop at once. A busy thread finishes and completes its
+//     job, and takes no other.
+//  2. The heartbeat stops when no thread is left. Earlier, a busy thread could be taken for dead, and
+//     its job be run again by another worker.
+//  3. Each thread is removed from Redis. A job that it could not complete, because Redis was away,
+//     goes back to its queue.
 package worker

@@ -6,9 +6,10 @@ import (
 	"routemaster/internal/bus"
 )
 
-// slots keeps threads of a pool for subscribers whose last delivery succeeded, so that those that hang cannot hold all of
-// them: at least a quarter is for these alone. A half at most serves subscribers that fail, so that one that has just
-// subscribed need not wait for them either. A pool of one thread serves all.
+// slots keeps threads of a pool free for subscribers whose last delivery succeeded, so that subscribers
+// that hang cannot hold all of them. At least a quarter of the threads serves only these. At most half
+// serves subscribers that fail, so that one that has just subscribed need not wait for them either.
+// The one thread of a pool of one serves all.
 type slots struct {
 	maxFailing, maxUnproven int
 
@@ -21,22 +22,22 @@ func newSlots(threads int) *slots {
 	return &slots{maxFailing: max(1, threads/2), maxUnproven: max(1, threads-reserved)}
 }
 
-// reserve takes a slot for the next job, and returns the least standing that its subscriber may have.
+// reserve takes a slot for the next job, and returns the minimum standing of its subscriber.
 func (s *slots) reserve() bus.Standing {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	least := bus.Proven
+	minStanding := bus.Proven
 	if s.unproven < s.maxUnproven {
-		least = bus.Untried
+		minStanding = bus.Untried
 		if s.failing < s.maxFailing {
-			least = bus.Failing
+			minStanding = bus.Failing
 		}
 	}
-	s.add(least, 1)
-	return least
+	s.add(minStanding, 1)
+	return minStanding
 }
 
-// exchange returns a slot, and takes another where a job needs less than what was reserved for it.
+// exchange returns a slot and takes another, when a job needs less than what was reserved for it.
 func (s *slots) exchange(from, to bus.Standing) {
 	if from == to {
 		return

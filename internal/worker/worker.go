@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,27 +14,27 @@ import (
 	"routemaster/internal/telemetry/exceptions"
 )
 
-// Handler runs a job and says how it ended.
+// Handler runs a job and returns its result.
 type Handler func(ctx context.Context, task *store.Task) store.Outcome
 
-// Ticker enqueues a housekeeping job at an interval. All workers of a bus tick; a job that is
-// in the queue already is not added.
+// Ticker does some work at an interval, for the first time at once.
 type Ticker struct {
-	Job   bus.JobName
-	Every time.Duration
+	Interval time.Duration
+	// Work returns when it is done, or soon after the context is.
+	Work func(ctx context.Context) error
 }
 
 // Config says how to run jobs.
 type Config struct {
-	// Threads is the number of main threads: of deliveries at once.
+	// Threads is the number of main threads, and so of deliveries in flight at most.
 	Threads int
-	// AcquireTimeout is the longest that an idle worker waits for a job at once.
+	// AcquireTimeout is how long an idle worker waits for a job in one call to Redis.
 	AcquireTimeout time.Duration
-	// RetryAfter is when a job that panicked, or that nobody here knows, is tried again.
+	// RetryAfter is when a job that panicked, or that this version does not know, is tried again.
 	RetryAfter time.Duration
 	// Handlers run the jobs, by name.
 	Handlers map[bus.JobName]Handler
-	// Tickers enqueue the housekeeping.
+	// Tickers run beside the threads.
 	Tickers []Ticker
 	// Reporter, if given, reports what must not happen.
 	Reporter *exceptions.Reporter
@@ -43,16 +44,18 @@ type Config struct {
 
 // The pace of the loops.
 const (
-	// What waits in the main queue is meant for the ms; in the aux queue there are only retries.
-	mainScheduleEvery = 5 * time.Millisecond
-	auxScheduleEvery  = time.Second
-	heartbeatEvery    = 5 * time.Second
-	// retryEvery is the pause before Redis is asked again when it did not answer.
-	retryEvery = 200 * time.Millisecond
-	// settleWithin bounds how long a thread that stops tries to settle its job.
-	settleWithin = 5 * time.Second
-	// retireWithin bounds the clean-up of a worker that stops; what it leaves is scrubbed by another.
-	retireWithin = 3 * time.Second
+	// Entries scheduled on the main queue wait for as little as a millisecond. On the aux queue, only
+	// retries are scheduled.
+	mainScheduleInterval = 5 * time.Millisecond
+	auxScheduleInterval  = time.Second
+	heartbeatInterval    = 5 * time.Second
+	// retryInterval is the pause before a call is repeated that Redis did not answer.
+	retryInterval = 200 * time.Millisecond
+	// completeTimeout bounds how long a thread that stops tries to complete its job.
+	completeTimeout = 5 * time.Second
+	// retireTimeout bounds the removal of the threads of a worker that stops. What is left of them is
+	// scrubbed by another worker.
+	retireTimeout = 3 * time.Second
 )
 
 // Worker is one worker process's threads.
@@ -71,27 +74,21 @@ func New(st *store.Store, config Config, log *slog.Logger, now func() time.Time)
 // Run runs jobs until the context is done, then stops as the package comment says. It outlives any
 // failure of Redis.
 func (w *Worker) Run(ctx context.Context) {
-	main := w.newCrew(bus.QueueMain, w.config.Threads)
-	aux := w.newCrew(bus.QueueAux, 1)
-	threads := append(main.threads, aux.threads...)
+	main := w.newPool(bus.QueueMain, w.config.Threads)
+	aux := w.newPool(bus.QueueAux, 1)
+	threads := slices.Concat(main.threads, aux.threads)
 
 	beating, stopHeartbeat := context.WithCancel(context.WithoutCancel(ctx))
 	var heartbeat, loops sync.WaitGroup
-	heartbeat.Go(func() { w.heartbeat(beating, threads) })
-	loops.Go(func() { w.schedule(ctx, bus.QueueMain, mainScheduleEvery) })
-	loops.Go(func() { w.schedule(ctx, bus.QueueAux, auxScheduleEvery) })
-	for _, ticker := range w.config.Tickers {
-		loops.Go(func() { w.tick(ctx, ticker) })
-	}
-	for _, crew := range []*crew{main, aux} {
-		for _, thread := range crew.threads {
-			loops.Go(func() { crew.run(ctx, thread) })
+	heartbeat.Go(func() { every(beating, heartbeatInterval, func() { w.beat(beating, threads) }) })
+	w.startLoops(ctx, &loops)
+	for _, pool := range []*pool{main, aux} {
+		for _, thread := range pool.threads {
+			loops.Go(func() { pool.run(ctx, thread) })
 		}
 	}
-	loops.Go(func() {
-		<-ctx.Done()
-		w.log.Info("worker stopping; waiting for the deliveries under way", "deliveries", main.busy.Load())
-	})
+	<-ctx.Done()
+	w.log.Info("worker stopping, waiting for deliveries in flight", "deliveries", main.busy.Load())
 	loops.Wait()
 	stopHeartbeat()
 	heartbeat.Wait()
@@ -100,78 +97,75 @@ func (w *Worker) Run(ctx context.Context) {
 	w.retire(threads)
 }
 
-// schedule moves due jobs to where the threads take them.
-func (w *Worker) schedule(ctx context.Context, q bus.Queue, interval time.Duration) {
-	every(ctx, interval, func() {
-		if err := w.scheduleDue(ctx, q); err != nil {
-			w.report("schedule", err)
-			pause(ctx, retryEvery)
-		}
-	})
+// startLoops starts the schedulers and the tickers.
+func (w *Worker) startLoops(ctx context.Context, loops *sync.WaitGroup) {
+	for q, interval := range map[bus.Queue]time.Duration{bus.QueueMain: mainScheduleInterval, bus.QueueAux: auxScheduleInterval} {
+		loops.Go(func() { every(ctx, interval, func() { w.schedule(ctx, q) }) })
+	}
+	for _, ticker := range w.config.Tickers {
+		loops.Go(func() { every(ctx, ticker.Interval, func() { w.tick(ctx, ticker) }) })
+	}
 }
 
-// schedulePerTrip bounds how long one call keeps Redis from serving others.
-const schedulePerTrip = 100
+// maxScheduled bounds how many jobs one call makes instant, and so for how long Redis serves nobody else.
+const maxScheduled = 100
 
-// scheduleDue moves all jobs of a queue that are due now.
-func (w *Worker) scheduleDue(ctx context.Context, q bus.Queue) error {
+// schedule makes all jobs of a queue instant that are due.
+func (w *Worker) schedule(ctx context.Context, q bus.Queue) {
 	for ctx.Err() == nil {
-		moved, err := w.store.Schedule(ctx, q, w.now(), schedulePerTrip)
-		if err != nil || moved < schedulePerTrip {
-			return err
-		}
-	}
-	return nil
-}
-
-func (w *Worker) tick(ctx context.Context, ticker Ticker) {
-	every(ctx, ticker.Every, func() {
-		if _, err := w.store.Enqueue(ctx, bus.QueueAux, bus.Job{Name: ticker.Job}); err != nil {
-			w.report("tick", err)
-		}
-	})
-}
-
-// heartbeat notes that this worker's threads are alive, and puts back the housekeeping of workers that are not.
-func (w *Worker) heartbeat(ctx context.Context, workers []bus.WorkerID) {
-	every(ctx, heartbeatEvery, func() {
-		// As soon as Redis is back, since others go by it.
-		for err := w.store.Heartbeat(ctx, w.now(), workers...); err != nil && ctx.Err() == nil; {
-			w.report("heartbeat", err)
-			pause(ctx, retryEvery)
-			err = w.store.Heartbeat(ctx, w.now(), workers...)
-		}
-		if !bus.CanDetectDeadWorkers(w.store.SteadySince(), w.now()) {
-			return
-		}
-		// Not by a job: a job that dead workers hold is in its queue already, and could not be enqueued to free itself.
-		jobs, err := w.store.ScrubQueues(ctx, w.now().Add(-bus.DeadAfter), bus.QueueAux)
+		moved, err := w.store.Schedule(ctx, q, w.now(), maxScheduled)
 		if err != nil {
-			w.report("heartbeat", err)
+			w.report("schedule", err)
+			pause(ctx, retryInterval)
+			return
 		}
-		w.config.Recorder.Scrubbed(jobs, 0)
-	})
-}
-
-func (w *Worker) retire(workers []bus.WorkerID) {
-	ctx, cancel := context.WithTimeout(context.Background(), retireWithin)
-	defer cancel()
-	for _, worker := range workers {
-		if _, err := w.store.Retire(ctx, worker); err != nil {
-			w.log.Warn("could not sign off; another worker will clean up", "error", err)
+		if moved < maxScheduled {
 			return
 		}
 	}
 }
 
-// report logs an error, unless it is that Redis is away: the store tells each change of that once.
-func (w *Worker) report(what string, err error) {
-	if !errors.Is(err, bus.ErrUnavailable) && !errors.Is(err, context.Canceled) {
-		w.config.Reporter.Error(w.log, "redis refused a call", err, slog.String("loop", what))
+// tick does the work of a ticker. Work that fails is left to the next tick.
+func (w *Worker) tick(ctx context.Context, ticker Ticker) {
+	if err := ticker.Work(ctx); err != nil {
+		w.report("tick", err)
 	}
 }
 
-// every does the work now and then at each interval, until the context is done.
+// beat notes that the threads are alive. While Redis is unavailable it repeats the call at short
+// intervals, since other workers take threads without a recent heartbeat for dead.
+func (w *Worker) beat(ctx context.Context, threads []bus.WorkerID) {
+	for ctx.Err() == nil {
+		err := w.store.Heartbeat(ctx, w.now(), threads...)
+		if err == nil {
+			return
+		}
+		w.report("heartbeat", err)
+		pause(ctx, retryInterval)
+	}
+}
+
+// retire removes the threads from Redis, and puts back what they have pending.
+func (w *Worker) retire(threads []bus.WorkerID) {
+	ctx, cancel := context.WithTimeout(context.Background(), retireTimeout)
+	defer cancel()
+	for _, thread := range threads {
+		if _, err := w.store.Retire(ctx, thread); err != nil {
+			w.log.Warn("could not remove the worker from redis; another worker will", "error", err)
+			return
+		}
+	}
+}
+
+// report logs an error and reports it, unless Redis is unavailable: each change of that is logged
+// once, below.
+func (w *Worker) report(loop string, err error) {
+	if !errors.Is(err, bus.ErrUnavailable) && !errors.Is(err, context.Canceled) {
+		w.config.Reporter.Error(w.log, "redis refused a call", err, slog.String("loop", loop))
+	}
+}
+
+// every does work at once and then at an interval, until the context is done.
 func every(ctx context.Context, interval time.Duration, work func()) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -162,19 +163,19 @@ func TestAnUnknownJobIsKept(t *testing.T) {
 			return server.Raw.ZCard(ctx, "jobs:scheduled:main").Val() == 2
 		}, soon, time.Millisecond)
 		stop()
-		assert.Contains(t, log.String(), "left a job that this version cannot run")
+		assert.Contains(t, log.String(), "postponed a job that this version cannot run")
 		assert.Equal(t, int64(2), server.Raw.ZCard(ctx, "jobs:scheduled:main").Val())
 	})
 }
 
-func TestStopFinishesWhatIsUnderWay(t *testing.T) {
+func TestStopFinishesJobsInFlight(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		st := storetest.Open(t, server)
 		started, finish := make(chan string, 10), make(chan struct{})
 		_, stop := start(t, st, func(ctx context.Context, task *store.Task) store.Outcome {
 			started <- task.Job.Args[0]
 			<-finish
-			assert.NoError(t, ctx.Err(), "a delivery under way is not cut off")
+			assert.NoError(t, ctx.Err(), "a delivery in flight is not cut off")
 			return store.Done
 		}, func(c *worker.Config) { c.Threads = 1 })
 		enqueue(t, st, bus.QueueMain, "first")
@@ -201,20 +202,29 @@ func TestStopFinishesWhatIsUnderWay(t *testing.T) {
 	})
 }
 
-func TestTickersEnqueueOnce(t *testing.T) {
+func TestTickers(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		st := storetest.Open(t, server)
 		ran := make(chan int, 1000)
-		_, stop := start(t, st, func(context.Context, *store.Task) store.Outcome {
+		log, stop := start(t, st, func(context.Context, *store.Task) store.Outcome {
 			ran <- 1
 			return store.Done
-		}, func(c *worker.Config) { c.Tickers = []worker.Ticker{{Job: "job", Every: time.Millisecond}} })
+		}, func(c *worker.Config) {
+			c.Tickers = []worker.Ticker{
+				{Interval: time.Millisecond, Work: func(ctx context.Context) error {
+					_, err := st.Enqueue(ctx, bus.QueueAux, bus.Job{Name: "job"})
+					return err
+				}},
+				{Interval: time.Millisecond, Work: func(context.Context) error { return errors.New("odd") }},
+			}
+		})
 		for range 5 {
 			next(t, ran)
 		}
 		stop()
 		storetest.RequireSound(t, st)
 		assert.LessOrEqual(t, server.Raw.SCard(t.Context(), "jobs:index:aux").Val(), int64(1))
+		assert.Contains(t, log.String(), `msg="redis refused a call" loop=tick error=odd`)
 	})
 }
 
@@ -243,7 +253,7 @@ func outliveARestart(t *testing.T) (took time.Duration) {
 	enqueue(t, st, bus.QueueMain, "before")
 	assert.Equal(t, "before", next(t, started))
 	server.Kill(t)
-	finish <- struct{}{} // its settle finds nobody
+	finish <- struct{}{} // its result finds nobody
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "redis unavailable") }, soon, time.Millisecond)
 	server.Restart(t)
 	back := time.Now()
@@ -256,14 +266,14 @@ func outliveARestart(t *testing.T) (took time.Duration) {
 	finish <- struct{}{}
 	require.Eventually(t, func() bool {
 		return server.Raw.Exists(t.Context(), "jobs:index:main").Val() == 0
-	}, soon, time.Millisecond, "both are settled")
+	}, soon, time.Millisecond, "both are completed")
 	stop()
 	assert.Empty(t, started, "neither ran twice")
 	requireNothingLeft(t, server)
 	return took
 }
 
-func TestALateSettleIsToldAndChangesNothing(t *testing.T) {
+func TestALateResultChangesNothing(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		st := storetest.Open(t, server)
 		started, finish := make(chan bus.WorkerID, 10), make(chan struct{}, 10)
@@ -284,7 +294,7 @@ func TestALateSettleIsToldAndChangesNothing(t *testing.T) {
 			return server.Raw.Exists(t.Context(), "jobs:index:main").Val() == 0
 		}, soon, time.Millisecond)
 		stop()
-		assert.Contains(t, log.String(), "finished too late")
+		assert.Contains(t, log.String(), "completed a job too late")
 		requireNothingLeft(t, server)
 	})
 }
@@ -294,7 +304,7 @@ func TestStopsWhileRedisIsAway(t *testing.T) {
 	log, stop := start(t, storetest.Open(t, server), nil)
 	server.Kill(t)
 	stop()
-	assert.Contains(t, log.String(), "could not sign off")
+	assert.Contains(t, log.String(), "could not remove the worker from redis")
 }
 
 func TestStopsWhileRedisHangs(t *testing.T) {
@@ -312,7 +322,7 @@ func TestStopsWhileRedisHangs(t *testing.T) {
 	server.Freeze(t)
 	close(finish)
 	stop()
-	assert.Contains(t, log.String(), "could not settle a job before the stop")
+	assert.Contains(t, log.String(), "could not complete a job before stopping")
 	server.Thaw(t)
 	storetest.RequireSound(t, st)
 }

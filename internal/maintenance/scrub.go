@@ -1,0 +1,59 @@
+package maintenance
+
+import (
+	"context"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+)
+
+// ScrubQueues requeues the main queue's jobs of workers that have been silent for [bus.DeadAfter]. It
+// is the handler of [bus.JobScrubQueues].
+func (m *Maintenance) ScrubQueues(ctx context.Context, _ *store.Task) store.Outcome {
+	return m.finish(bus.JobScrubQueues, m.scrub(ctx, bus.QueueMain))
+}
+
+// ScrubAux is ScrubQueues for the aux queue. It is no job, but done by every worker: a job that a
+// dead worker holds is in its queue already, so it could not be enqueued to free itself.
+func (m *Maintenance) ScrubAux(ctx context.Context) error {
+	return m.scrub(ctx, bus.QueueAux)
+}
+
+// ScrubWorkers removes workers that have been silent for [bus.ForgetAfter], and requeues what they
+// still hold. It is the handler of [bus.JobScrubWorkers], whose other half is to tidy up.
+func (m *Maintenance) ScrubWorkers(ctx context.Context, _ *store.Task) store.Outcome {
+	m.tidy(ctx)
+	return m.finish(bus.JobScrubWorkers, m.scrubWorkers(ctx))
+}
+
+func (m *Maintenance) scrub(ctx context.Context, q bus.Queue) error {
+	if !m.canDetectDeadWorkers() {
+		return nil
+	}
+	jobs, err := m.store.ScrubQueues(ctx, m.now().Add(-bus.DeadAfter), q)
+	m.scrubbed("requeued jobs of dead workers", jobs, 0)
+	return err
+}
+
+func (m *Maintenance) scrubWorkers(ctx context.Context) error {
+	if !m.canDetectDeadWorkers() {
+		return nil
+	}
+	jobs, workers, err := m.store.ScrubWorkers(ctx, m.now().Add(-bus.ForgetAfter))
+	m.scrubbed("requeued jobs of removed workers", jobs, workers)
+	return err
+}
+
+// canDetectDeadWorkers is false for a while after Redis was unavailable, when all workers are silent.
+func (m *Maintenance) canDetectDeadWorkers() bool {
+	return bus.CanDetectDeadWorkers(m.store.SteadySince(), m.now())
+}
+
+// scrubbed observes how many jobs were requeued, and how many workers removed: also those before an
+// error.
+func (m *Maintenance) scrubbed(event string, jobs, workers int) {
+	m.recorder.Scrubbed(jobs, workers)
+	if jobs > 0 {
+		m.log.Warn(event, "jobs", jobs)
+	}
+}

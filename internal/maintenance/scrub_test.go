@@ -1,0 +1,126 @@
+package maintenance_test
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/maintenance"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+func TestScrubQueues(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		ctx, st := t.Context(), storetest.Open(t, server)
+		died := time.Now().Truncate(time.Millisecond)
+		dieWithJobs(t, st, died)
+		now := died
+		var log bytes.Buffer
+		recorder := newRecorder(st)
+		keeper := maintenance.New(st, bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
+		requireQueued := func(main, aux int64) {
+			t.Helper()
+			require.Equal(t, main, server.Raw.LLen(ctx, "jobs:instant:main").Val())
+			require.Equal(t, aux, server.Raw.LLen(ctx, "jobs:instant:aux").Val())
+		}
+
+		now = died.Add(30*time.Second - time.Millisecond)
+		require.Equal(t, store.Done, keeper.ScrubQueues(ctx, nil))
+		require.NoError(t, keeper.ScrubAux(ctx))
+		requireQueued(0, 0)
+		require.Empty(t, log.String())
+
+		now = died.Add(30 * time.Second)
+		require.Equal(t, store.Done, keeper.ScrubQueues(ctx, nil))
+		requireQueued(1, 0)
+		require.NoError(t, keeper.ScrubAux(ctx))
+		requireQueued(1, 1)
+		require.Equal(t, 2, strings.Count(log.String(), `level=WARN msg="requeued jobs of dead workers" jobs=1`), log.String())
+		assert.Equal(t, int64(2), flushed(t, st, recorder)[bus.NewCounter("jobs.scrubbed")])
+		storetest.RequireSound(t, st)
+	})
+}
+
+// dieWithJobs has a worker of each queue take a job, and be silent from then on.
+func dieWithJobs(t *testing.T, st *store.Store, died time.Time) {
+	t.Helper()
+	for _, q := range bus.Queues {
+		_, err := st.Enqueue(t.Context(), q, bus.Job{Name: bus.JobScrubQueues})
+		require.NoError(t, err)
+		task, err := st.Acquire(t.Context(), q, bus.WorkerID(q), bus.Failing, died)
+		require.NoError(t, err)
+		require.NotNil(t, task)
+	}
+}
+
+func TestScrubWorkers(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		ctx, st := t.Context(), storetest.Open(t, server)
+		died := time.Now().Truncate(time.Millisecond)
+		dieWithJobs(t, st, died)
+		now := died
+		var log bytes.Buffer
+		recorder := newRecorder(st)
+		keeper := maintenance.New(st, bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
+
+		now = died.Add(120*time.Second - time.Millisecond)
+		assert.Equal(t, store.Done, keeper.ScrubWorkers(ctx, nil))
+		assert.Equal(t, int64(2), server.Raw.HLen(ctx, "workers").Val(), "silent for less than 120 s")
+		now = died.Add(120 * time.Second)
+		assert.Equal(t, store.Done, keeper.ScrubWorkers(ctx, nil))
+		assert.Zero(t, server.Raw.HLen(ctx, "workers").Val())
+		assert.Contains(t, log.String(), `level=WARN msg="requeued jobs of removed workers" jobs=2`)
+		counters := flushed(t, st, recorder)
+		assert.Equal(t, int64(2), counters[bus.NewCounter("jobs.scrubbed")])
+		assert.Equal(t, int64(2), counters[bus.NewCounter("workers.scrubbed")])
+		storetest.RequireSound(t, st)
+	})
+}
+
+// TestNoWorkerIsDeadRightAfterAnOutage has Redis come back after all workers have been silent for long,
+// since they could not reach it.
+func TestNoWorkerIsDeadRightAfterAnOutage(t *testing.T) {
+	server := rdbtest.Real(t)
+	st := storetest.Open(t, server)
+	ctx := t.Context()
+	now := time.Now()
+	keeper := maintenance.New(st, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	server.Kill(t)
+	away := time.Now().Truncate(time.Millisecond)
+	require.Error(t, st.Ping(ctx))
+	server.Restart(t)
+	_, err := st.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x"})
+	for err != nil { // until the client has noticed
+		_, err = st.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x"})
+	}
+	_, err = st.Acquire(ctx, bus.QueueMain, "silent", bus.Failing, now.Add(-time.Hour))
+	require.NoError(t, err)
+
+	assert.False(t, st.SteadySince().Before(away))
+	now = st.SteadySince().Add(10*time.Second - time.Millisecond)
+	assert.Equal(t, store.Done, keeper.ScrubQueues(ctx, nil))
+	assert.Equal(t, store.Done, keeper.ScrubWorkers(ctx, nil))
+	assert.Zero(t, server.Raw.LLen(ctx, "jobs:instant:main").Val(), "its heartbeats may not have arrived")
+	now = st.SteadySince().Add(10 * time.Second)
+	assert.Equal(t, store.Done, keeper.ScrubQueues(ctx, nil))
+	assert.Equal(t, int64(1), server.Raw.LLen(ctx, "jobs:instant:main").Val())
+}
+
+func TestScrubIsTriedAgainWhenRedisIsUnavailable(t *testing.T) {
+	server := rdbtest.Real(t)
+	st := storetest.Open(t, server)
+	server.Kill(t)
+	now := time.Now().Add(time.Minute)
+	keeper := maintenance.New(st, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	assert.True(t, keeper.ScrubQueues(t.Context(), nil).RetryAt.After(now))
+	assert.True(t, keeper.ScrubWorkers(t.Context(), nil).RetryAt.After(now))
+	assert.ErrorIs(t, keeper.ScrubAux(t.Context()), bus.ErrUnavailable)
+}

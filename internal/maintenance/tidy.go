@@ -1,0 +1,42 @@
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+)
+
+// tidyTimeout bounds one run. What is left is the next run's.
+const tidyTimeout = time.Second
+
+// tidy removes topics that nobody uses, and the counters of topics and clients that are gone. After
+// a failure it is not repeated: the next run goes on where this one stopped.
+func (m *Maintenance) tidy(ctx context.Context) {
+	all, err := m.tidyFor(ctx, tidyTimeout)
+	if all.Topics > 0 {
+		m.log.Info("removed topics that nobody has used for a day", "topics", all.Topics)
+	}
+	if all.Counters > 0 {
+		m.log.Debug("removed counters of topics and clients that are gone", "counters", all.Counters)
+	}
+	if err != nil && !errors.Is(err, bus.ErrUnavailable) { // each change of that is logged once, by the store
+		m.log.Error("could not tidy up", "error", err)
+	}
+}
+
+// tidyFor takes steps until all has been gone over, the time is up, or one fails.
+func (m *Maintenance) tidyFor(ctx context.Context, timeout time.Duration) (all store.Tidied, err error) {
+	deadline := m.now().Add(timeout)
+	for !m.now().After(deadline) {
+		step, done, err := m.tidier.Step(ctx, m.now())
+		all.Topics += step.Topics
+		all.Counters += step.Counters
+		if done || err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,182 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+)
+
+// pool is the threads that serve one queue. One idle thread at a time waits for a job on behalf of
+// all, so that a worker needs one waiting connection a queue, however many threads it has.
+type pool struct {
+	*Worker
+	queue   bus.Queue
+	threads []bus.WorkerID
+	slots   *slots
+	waiter  *rdb.Waiter
+	// waiting is held, by sending, by the thread that uses the waiter.
+	waiting chan struct{}
+	// busy is the number of threads that run a job.
+	busy atomic.Int64
+}
+
+func (w *Worker) newPool(q bus.Queue, threads int) *pool {
+	p := &pool{
+		Worker:  w,
+		queue:   q,
+		slots:   newSlots(threads),
+		waiter:  w.store.NewWaiter(q, w.config.AcquireTimeout),
+		waiting: make(chan struct{}, 1),
+	}
+	for range threads {
+		p.threads = append(p.threads, bus.NewWorkerID())
+	}
+	w.config.Recorder.Threads(q, threads)
+	return p
+}
+
+// close closes the waiter's connection. No job is lost by that: a waiter takes none.
+func (p *pool) close() { _ = p.waiter.Close() }
+
+// run is one thread: it takes jobs, runs them and completes them until the context is done.
+func (p *pool) run(ctx context.Context, thread bus.WorkerID) {
+	for ctx.Err() == nil {
+		for task := p.waitAndAcquire(ctx, thread); task != nil; {
+			result := p.handle(ctx, task)
+			p.slots.release(standing(task))
+			task = p.completeAndAcquire(ctx, task, result)
+		}
+	}
+}
+
+// standing is that of a task's subscriber, which decides what slot the task needs. A task that
+// delivers nothing needs none, like one for a proven subscriber.
+func standing(task *store.Task) bus.Standing {
+	if task == nil || task.Delivery == nil {
+		return bus.Proven
+	}
+	return task.Delivery.Standing
+}
+
+// waitAndAcquire waits for a job and takes it. It returns nil when another worker was faster, when
+// there was none for a while, and when the context is done.
+func (p *pool) waitAndAcquire(ctx context.Context, thread bus.WorkerID) *store.Task {
+	select {
+	case p.waiting <- struct{}{}:
+		defer func() { <-p.waiting }()
+	case <-ctx.Done():
+		return nil
+	}
+	if err := p.waiter.Wait(ctx, p.config.AcquireTimeout); err != nil {
+		p.report("wait", err)
+		pause(ctx, retryInterval)
+		return nil
+	}
+	minStanding := p.slots.reserve()
+	task, err := p.store.Acquire(ctx, p.queue, thread, minStanding, p.now())
+	return p.acquired(ctx, thread, minStanding, store.Next{Task: task, Err: err})
+}
+
+// acquired returns the task that was taken, if any. It exchanges the slot that was reserved for the
+// one that the task needs. It repeats the call until Redis has answered: a job whose answer was lost
+// is this thread's, and no other thread will run it.
+func (p *pool) acquired(ctx context.Context, thread bus.WorkerID, reserved bus.Standing, next store.Next) *store.Task {
+	for errors.Is(next.Err, bus.ErrUnavailable) && ctx.Err() == nil {
+		pause(ctx, retryInterval)
+		next.Task, next.Err = p.store.Acquire(ctx, p.queue, thread, reserved, p.now())
+	}
+	p.slots.exchange(reserved, standing(next.Task))
+	if next.Err != nil {
+		p.report("acquire", next.Err)
+		pause(ctx, retryInterval)
+		return nil
+	}
+	return next.Task
+}
+
+// handle runs a job. The context does not stop it: a delivery in flight is finished.
+func (p *pool) handle(ctx context.Context, task *store.Task) (result store.Outcome) {
+	p.busy.Add(1)
+	defer p.busy.Add(-1)
+	p.config.Recorder.Busy(p.queue, 1)
+	defer p.config.Recorder.Busy(p.queue, -1)
+	defer func() {
+		if reason := recover(); reason != nil {
+			p.config.Reporter.Panic(p.log, "a job panicked; it is tried again", reason, taskFields(task)...)
+			result = store.Outcome{RetryAt: p.now().Add(p.config.RetryAfter)}
+		}
+	}()
+	handler, ok := p.config.Handlers[task.Job.Name]
+	if !ok || task.Job.Name == bus.JobBatch && task.Delivery == nil {
+		// It may be a job of a newer version, so it is kept for a worker that knows it.
+		p.warn("postponed a job that this version cannot run", task)
+		return store.Outcome{RetryAt: p.now().Add(p.config.RetryAfter)}
+	}
+	return handler(context.WithoutCancel(ctx), task)
+}
+
+// completeAndAcquire completes a job and takes the next one, if there is one and the context is not
+// done. It repeats the call until Redis has answered; once the context is done, for [completeTimeout].
+func (p *pool) completeAndAcquire(ctx context.Context, task *store.Task, result store.Outcome) *store.Task {
+	var deadline time.Time
+	for tries := 0; ; tries++ {
+		if ctx.Err() != nil && deadline.IsZero() {
+			deadline = time.Now().Add(completeTimeout)
+		}
+		minStanding := p.slots.reserve()
+		owned, next, err := p.tryComplete(ctx, deadline, task, result, minStanding)
+		if err == nil {
+			p.completed(task, result, owned, tries)
+			return p.acquired(ctx, task.Worker, minStanding, next)
+		}
+		p.slots.release(minStanding)
+		p.report("complete", err)
+		if !deadline.IsZero() && time.Now().After(deadline) {
+			p.warn("could not complete a job before stopping; it will run again", task)
+			return nil
+		}
+		pause(context.WithoutCancel(ctx), retryInterval)
+	}
+}
+
+// tryComplete makes one call. Before a deadline it only completes; without one it also acquires.
+func (p *pool) tryComplete(ctx context.Context, deadline time.Time, task *store.Task, result store.Outcome, minStanding bus.Standing) (owned bool, next store.Next, err error) {
+	calling := context.WithoutCancel(ctx)
+	if deadline.IsZero() {
+		return p.store.SettleAndAcquire(calling, task, result, minStanding, p.now())
+	}
+	calling, cancel := context.WithDeadline(calling, deadline)
+	defer cancel()
+	owned, err = p.store.Settle(calling, task, result, p.now())
+	return owned, next, err
+}
+
+// completed observes that Redis has taken a result. The task is not owned if another worker had been
+// given it; but after a repeated call, an answer that was lost may have said that it was.
+func (p *pool) completed(task *store.Task, result store.Outcome, owned bool, tries int) {
+	if !owned && tries == 0 {
+		p.warn("completed a job too late: it had been given to another worker", task)
+	}
+	if owned && task.Delivery != nil && result.RetryAt.IsZero() {
+		p.config.Recorder.Removed(task.Delivery.Client, len(task.Delivery.Events))
+	}
+}
+
+func (p *pool) warn(event string, task *store.Task) {
+	p.log.LogAttrs(context.Background(), slog.LevelWarn, event, taskFields(task)...)
+}
+
+// taskFields say which job a line of the log, or a report, is about.
+func taskFields(task *store.Task) []slog.Attr {
+	fields := []slog.Attr{slog.String("queue", string(task.Queue)), slog.String("job", string(task.Job.Name))}
+	if d := task.Delivery; d != nil {
+		fields = append(fields, slog.String("subscriber", string(d.Client)), slog.String("batch", string(d.Batch)), slog.Int("attempt", d.Attempts))
+	}
+	return fields
+}
