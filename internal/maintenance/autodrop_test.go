@@ -41,7 +41,7 @@ func fill(t *testing.T, st *store.Store, bytes int64) {
 			require.NoError(t, err)
 			events = append(events, event)
 		}
-		require.NoError(t, st.Publish(ctx, store.Publication{
+		require.NoError(t, storetest.Publish(ctx, st, store.Publication{
 			Topic: "widgets", Publisher: "publisher--1", Events: events, ReceivedAt: i,
 		}))
 	}
@@ -242,7 +242,7 @@ func TestNewIdempotencyKeysDoNotSaveBatches(t *testing.T) {
 	clock := time.UnixMilli(0)
 	publishing := func() time.Time { // autodrop looks at the clock before each step
 		clock = clock.Add(time.Millisecond)
-		require.NoError(t, st.Publish(t.Context(), store.Publication{
+		require.NoError(t, storetest.Publish(t.Context(), st, store.Publication{
 			Topic: "unheard", Publisher: "publisher--1", Events: []wire.PackedEvent{event}, ReceivedAt: clock.UnixMilli(),
 			IdempotencyKey: &store.IdempotencyKey{Key: clock.String(), Digest: "d"},
 		}))

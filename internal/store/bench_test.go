@@ -27,7 +27,7 @@ func BenchmarkCommit(b *testing.B) {
 		b.Run(fmt.Sprintf("events=%d/subscribers=%d", size.events, size.subscribers), func(b *testing.B) {
 			f := newFixture(b, rdbtest.Real(b))
 			for _, token := range []bus.Token{alice, bob}[:size.subscribers] {
-				f.subscribe(token, time.Hour, 100, "widgets")
+				f.AddSubscriber(token, time.Hour, 100, "widgets")
 			}
 			event, err := wire.PackEvent(&usual, 64)
 			require.NoError(b, err)
@@ -51,7 +51,7 @@ func BenchmarkSettleAndAcquire(b *testing.B) {
 	for _, events := range []int{1, 100} {
 		b.Run(fmt.Sprintf("events=%d", events), func(b *testing.B) {
 			f := newFixture(b, rdbtest.Real(b))
-			f.subscribe(alice, 0, events, "widgets")
+			f.AddSubscriber(alice, 0, events, "widgets")
 			event, err := wire.PackEvent(&usual, 64)
 			require.NoError(b, err)
 			fill := func() *store.Task {
@@ -61,9 +61,9 @@ func BenchmarkSettleAndAcquire(b *testing.B) {
 					}))
 				}
 				// Another thread comes by while one delivers, and sends all the others to stand in line.
-				first := f.acquire("worker-1", 0)
-				for f.raw.LLen(b.Context(), "jobs:instant:main").Val() > 0 {
-					require.Nil(b, f.acquire("worker-2", 0))
+				first := f.Take("worker-1", 0)
+				for f.Redis.LLen(b.Context(), "jobs:instant:main").Val() > 0 {
+					require.Nil(b, f.Take("worker-2", 0))
 				}
 				return first
 			}
@@ -90,7 +90,7 @@ func BenchmarkSettleAndAcquire(b *testing.B) {
 
 // scriptTime is what Redis has spent in scripts.
 func scriptTime(b *testing.B, f *fixture) time.Duration {
-	info, err := f.raw.Info(b.Context(), "commandstats").Result()
+	info, err := f.Redis.Info(b.Context(), "commandstats").Result()
 	require.NoError(b, err)
 	_, after, _ := strings.Cut(info, "\ncmdstat_evalsha:")
 	var calls, microseconds int64

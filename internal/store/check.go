@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"routemaster/internal/bus"
@@ -29,14 +28,6 @@ type Census struct {
 	Failing int
 	// Unchecked names what changed too fast to be checked.
 	Unchecked []string
-}
-
-// Check returns what [Store.Examine] finds, in order.
-func (s *Store) Check(ctx context.Context) ([]Violation, error) {
-	var found []Violation
-	_, err := s.Examine(ctx, false, func(v Violation) { found = append(found, v) })
-	slices.SortFunc(found, func(a, b Violation) int { return strings.Compare(a.String(), b.String()) })
-	return found, err
 }
 
 // Examine reads all keys of the namespace, a slice at a time, and tells what is wrong between them:

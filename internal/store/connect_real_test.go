@@ -107,7 +107,7 @@ func TestAChangeThatNoReplicaConfirmsFails(t *testing.T) {
 	assert.ErrorIs(t, receipt.Err, bus.ErrUnavailable, "though it was told who got the event")
 	assert.False(t, receipt.Stored)
 	for range 2 { // the first finds the script missing, the second finds the request stored
-		err := st.Publish(ctx, store.Publication{
+		err := storetest.Publish(ctx, st, store.Publication{
 			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", 1)},
 			IdempotencyKey: &store.IdempotencyKey{Key: "key", Digest: "digest"},
 		})
@@ -130,7 +130,7 @@ func TestAMasterThatTheSentinelsDoNotKnow(t *testing.T) {
 	_, _, err := st.Topics(ctx)
 	assert.ErrorIs(t, err, bus.ErrUnavailable)
 	assert.Regexp(t, `^.*redis unavailable, retrying.*know no master of that name.*\n$`, log.String())
-	_, err = st.Check(ctx)
+	_, err = storetest.Check(ctx, st)
 	assert.ErrorIs(t, err, bus.ErrUnavailable)
 }
 

@@ -14,53 +14,53 @@ import (
 
 // fail puts a batch off, at a time in ms after start, and throttles its subscriber from then on if throttle is not 0.
 func (f *fixture) fail(task *store.Task, failure bus.Failure, ms, wait, throttle int) {
-	f.t.Helper()
+	f.T.Helper()
 	outcome := store.Outcome{Health: -2, Failure: failure, RetryAt: after(ms + wait)}
 	if throttle > 0 {
 		outcome.ThrottledUntil = after(ms + throttle)
 	}
-	owned, err := f.Settle(f.t.Context(), task, outcome, after(ms))
-	require.NoError(f.t, err)
-	require.True(f.t, owned)
+	owned, err := f.Settle(f.T.Context(), task, outcome, after(ms))
+	require.NoError(f.T, err)
+	require.True(f.T, owned)
 }
 
 func (f *fixture) succeed(task *store.Task, ms int) {
-	f.t.Helper()
-	owned, err := f.Settle(f.t.Context(), task, store.Outcome{Health: 1, Delivered: len(task.Delivery.Events)}, after(ms))
-	require.NoError(f.t, err)
-	require.True(f.t, owned)
+	f.T.Helper()
+	owned, err := f.Settle(f.T.Context(), task, store.Outcome{Health: 1, Delivered: len(task.Delivery.Events)}, after(ms))
+	require.NoError(f.T, err)
+	require.True(f.T, owned)
 }
 
 // dueAt makes the jobs that are due at a time in ms after start instant, and takes one.
 func (f *fixture) dueAt(ms int) *store.Task {
-	f.t.Helper()
-	f.schedule(ms)
-	return f.acquire("w1", ms)
+	f.T.Helper()
+	f.MakeInstant(ms)
+	return f.Take("w1", ms)
 }
 
 // requireNoFailures fails the test unless nothing is left of what failed.
 func (f *fixture) requireNoFailures() {
-	f.t.Helper()
-	ctx := f.t.Context()
-	assert.Zero(f.t, f.raw.Exists(ctx, "batches:failed:alice--1", "delivery:alice--1").Val())
-	assert.False(f.t, f.raw.HExists(ctx, "subscriber:alice--1", "throttled_until").Val())
-	f.sound()
+	f.T.Helper()
+	ctx := f.T.Context()
+	assert.Zero(f.T, f.Redis.Exists(ctx, "batches:failed:alice--1", "delivery:alice--1").Val())
+	assert.False(f.T, f.Redis.HExists(ctx, "subscriber:alice--1", "throttled_until").Val())
+	f.RequireSound()
 }
 
 func TestAfterAnOutageAllThatFailedFollowsAtOnce(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const batches = 250 // more than one call releases
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
+		f.AddSubscriber(alice, 0, 1, "widgets")
 		for i := range batches + 1 {
-			f.publish("widgets", i+1, i+1, i)
+			f.PublishEvents("widgets", i+1, i+1, i)
 		}
 		for i := range batches {
 			task := f.dueAt(i)
 			require.Equal(t, []int{i + 1}, numbers(t, task))
 			f.fail(task, bus.EndpointFailure, i, 3_600_000, 1)
 		}
-		f.sound()
+		f.RequireSound()
 		f.succeed(f.dueAt(batches), batches)
 		var got []int
 		for task := f.dueAt(batches); task != nil; task = f.dueAt(batches) {
@@ -76,8 +76,8 @@ func TestAfterAnOutageAllThatFailedFollowsAtOnce(t *testing.T) {
 func TestABatchThatHangsAWellEndpointIsPutOff(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 3, 0)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 3, 0)
 		f.fail(f.dueAt(0), bus.EndpointFailure, 0, 1000, 10)
 		f.succeed(f.dueAt(10), 10)
 		hangs := f.dueAt(10)
@@ -85,7 +85,7 @@ func TestABatchThatHangsAWellEndpointIsPutOff(t *testing.T) {
 		f.succeed(hangs, 10)
 		hangs = f.dueAt(10)
 		require.Equal(t, []int{1}, numbers(t, hangs), "released at once")
-		f.publish("widgets", 4, 4, 10)
+		f.PublishEvents("widgets", 4, 4, 10)
 		f.fail(hangs, bus.EndpointFailure, 10, 1000, 10)
 		f.succeed(f.dueAt(20), 20)
 		assert.Nil(t, f.dueAt(1009), "not a second time: it waits for itself")
@@ -97,8 +97,8 @@ func TestABatchThatHangsAWellEndpointIsPutOff(t *testing.T) {
 func TestARefusedBatchYieldsToOthers(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 1, 0)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
 		f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
 		refused := f.dueAt(100)
 		require.Equal(t, []int{1}, numbers(t, refused), "there is no other")
@@ -107,12 +107,12 @@ func TestARefusedBatchYieldsToOthers(t *testing.T) {
 		assert.Equal(t, start.UnixMilli(), refused.Delivery.RefusedSince.UnixMilli())
 		f.fail(refused, bus.BatchFailure, 100, 100, 1000)
 		assert.Nil(t, f.dueAt(200), "it comes up, and waits for the end of the throttle")
-		f.publish("widgets", 2, 3, 300)
+		f.PublishEvents("widgets", 2, 3, 300)
 		assert.Nil(t, f.dueAt(1099))
 		probe := f.dueAt(1100)
 		require.Equal(t, []int{2}, numbers(t, probe), "one that was not refused finds out")
 		assert.Equal(t, 2, probe.Delivery.Refusals)
-		f.sound()
+		f.RequireSound()
 		f.succeed(probe, 1100)
 		f.succeed(f.dueAt(1100), 1100)
 		last := f.dueAt(1100)
@@ -128,22 +128,22 @@ func TestOneRefusedBatchIsRetriedAtATime(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const refused = 20
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, refused, 0)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, refused, 0)
 		for range refused {
 			f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
 		}
-		f.schedule(100) // all come up
-		retried := f.acquire("w1", 100)
+		f.MakeInstant(100) // all come up
+		retried := f.Take("w1", 100)
 		require.NotNil(t, retried)
 		assert.Equal(t, 2, retried.Delivery.Attempts)
-		f.publish("widgets", refused+1, refused+1, 100)
-		assert.Nil(t, f.acquire("w2", 100))
+		f.PublishEvents("widgets", refused+1, refused+1, 100)
+		assert.Nil(t, f.Take("w2", 100))
 		f.fail(retried, bus.BatchFailure, 100, 1000, 0)
-		good := f.acquire("w2", 100)
+		good := f.Take("w2", 100)
 		require.Equal(t, []int{refused + 1}, numbers(t, good), "it waited for one of twenty")
 		f.succeed(good, 100)
-		f.sound()
+		f.RequireSound()
 		delivered := 0
 		for ms := 100; delivered < refused; ms += 1000 {
 			require.Less(t, ms, 60_000)
@@ -161,8 +161,8 @@ func TestALongTimeOfRefusalsIsAnOutage(t *testing.T) {
 		for _, c := range []struct{ lasted, follow int }{{9_999, 0}, {10_000, 5}} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)
-			f.subscribe(alice, 0, 1, "widgets")
-			f.publish("widgets", 1, 6, 0)
+			f.AddSubscriber(alice, 0, 1, "widgets")
+			f.PublishEvents("widgets", 1, 6, 0)
 			for range 5 {
 				f.fail(f.dueAt(0), bus.BatchFailure, 0, 3_600_000, 0)
 			}
@@ -183,8 +183,8 @@ func TestSlowRefusalsHoldUpNobody(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const refused, good, every, takes, longest = 50, 6, 15_000, 1000, 2000
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, refused, 0)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, refused, 0)
 		ms := 0
 		deliver := func() (number int) {
 			task := f.dueAt(ms)
@@ -193,8 +193,8 @@ func TestSlowRefusalsHoldUpNobody(t *testing.T) {
 				return 0
 			}
 			for range 2 { // meanwhile other threads come by, once for all that is due
-				require.Nil(t, f.acquire("w2", ms))
-				f.schedule(ms + takes)
+				require.Nil(t, f.Take("w2", ms))
+				f.MakeInstant(ms + takes)
 			}
 			ms += takes
 			number = numbers(t, task)[0]
@@ -215,27 +215,27 @@ func TestSlowRefusalsHoldUpNobody(t *testing.T) {
 				deliver()
 			}
 			published = ms
-			f.publish("widgets", refused+1+i, refused+1+i, published)
+			f.PublishEvents("widgets", refused+1+i, refused+1+i, published)
 			for deliver() != refused+1+i {
 				require.LessOrEqual(t, ms-published, longest, "good batch %d waits for more than one refused one", i)
 			}
 		}
-		f.sound()
+		f.RequireSound()
 	})
 }
 
 func TestStandings(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
+		f.AddSubscriber(alice, 0, 1, "widgets")
 		// takes a batch if the subscriber's standing is no less.
 		take := func(least bus.Standing, ms int) *store.Task {
-			f.schedule(ms)
+			f.MakeInstant(ms)
 			task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", least, after(ms))
 			require.NoError(t, err)
 			return task
 		}
-		f.publish("widgets", 1, 2, 0)
+		f.PublishEvents("widgets", 1, 2, 0)
 		assert.Nil(t, take(bus.Proven, 0), "none was delivered yet")
 		assert.Nil(t, take(bus.Untried, 249), "it is looked at again after 250 ms")
 		task := take(bus.Untried, 250)
@@ -259,44 +259,44 @@ func TestStandings(t *testing.T) {
 func TestNothingIsLeftOfADroppedBatchThatFailed(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 2, 0)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
 		f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
 		f.fail(f.dueAt(0), bus.EndpointFailure, 0, 100, 0)
-		require.Equal(t, int64(2), f.raw.ZCard(t.Context(), "batches:failed:alice--1").Val())
+		require.Equal(t, int64(2), f.Redis.ZCard(t.Context(), "batches:failed:alice--1").Val())
 		_, err := f.DropOldest(t.Context())
 		require.NoError(t, err)
-		f.sound()
-		assert.Empty(t, f.raw.Keys(t.Context(), "batch*").Val())
+		f.RequireSound()
+		assert.Empty(t, f.Redis.Keys(t.Context(), "batch*").Val())
 
-		f.publish("widgets", 3, 3, 0)
+		f.PublishEvents("widgets", 3, 3, 0)
 		f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
 		require.NoError(t, f.DeleteSubscriber(t.Context(), alice))
-		assert.Zero(t, f.raw.Exists(t.Context(), "delivery:alice--1").Val())
+		assert.Zero(t, f.Redis.Exists(t.Context(), "delivery:alice--1").Val())
 		assert.Nil(t, f.dueAt(100))
-		assert.Empty(t, f.raw.Keys(t.Context(), "batch*").Val())
-		f.sound()
+		assert.Empty(t, f.Redis.Keys(t.Context(), "batch*").Val())
+		f.RequireSound()
 	})
 }
 
 func TestToSubscribeAgainIsNoSuccess(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 3, 0)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 3, 0)
 		f.succeed(f.dueAt(0), 0)
 		take := func(least bus.Standing) *store.Task {
-			f.schedule(250)
+			f.MakeInstant(250)
 			task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", least, after(250))
 			require.NoError(t, err)
 			return task
 		}
 		for range 2 {
 			f.fail(f.dueAt(0), bus.EndpointFailure, 0, 0, 3_600_000)
-			f.subscribe(alice, 0, 1, "widgets")
+			f.AddSubscriber(alice, 0, 1, "widgets")
 		}
 		assert.Nil(t, take(bus.Proven), "threads that are kept for others are not for it")
-		f.schedule(500)
+		f.MakeInstant(500)
 		task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", bus.Untried, after(500))
 		require.NoError(t, err)
 		require.NotNil(t, task, "it is tried at once, and before those that fail")
@@ -315,9 +315,9 @@ func TestToSubscribeAgainIsNoSuccess(t *testing.T) {
 func TestALongRestIsNotCutShortByAnotherFailure(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 2, 0)
-		first, second := f.acquire("w1", 0), f.acquire("w2", 0)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		first, second := f.Take("w1", 0), f.Take("w2", 0)
 		f.fail(first, bus.EndpointFailure, 0, 10, 5000)
 		f.fail(second, bus.EndpointFailure, 0, 10, 200)
 		assert.Nil(t, f.dueAt(4999))

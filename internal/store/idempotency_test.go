@@ -15,30 +15,31 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
 
 // keyed is a publication of one event with an idempotency key, at a time in ms after start.
 func (f *fixture) keyed(by bus.Token, key, digest string, ttl time.Duration, ms int64) store.Publication {
 	return store.Publication{
-		Topic: "widgets", Publisher: by, Events: []wire.PackedEvent{packed(f.t, "widgets", 1)}, ReceivedAt: start.UnixMilli() + ms,
+		Topic: "widgets", Publisher: by, Events: []wire.PackedEvent{packed(f.T, "widgets", 1)}, ReceivedAt: start.UnixMilli() + ms,
 		IdempotencyKey: &store.IdempotencyKey{Key: key, Digest: digest, TTL: ttl},
 	}
 }
 
 // store publishes, and returns whether that stored anything.
 func (f *fixture) store(p store.Publication) bool {
-	f.t.Helper()
-	receipt := f.PublishAll(f.t.Context(), p)[0]
-	require.NoError(f.t, receipt.Err)
+	f.T.Helper()
+	receipt := f.PublishAll(f.T.Context(), p)[0]
+	require.NoError(f.T, receipt.Err)
 	return receipt.Stored
 }
 
 // keysOf is how many idempotency keys a client has, and in how many slices.
 func (f *fixture) keysOf(name bus.ClientName) (keys, slices int) {
-	f.t.Helper()
-	for _, key := range f.raw.Keys(f.t.Context(), "idempotency:"+string(name)+"/*").Val() {
-		keys += int(f.raw.HLen(f.t.Context(), key).Val()) - 1
+	f.T.Helper()
+	for _, key := range f.Redis.Keys(f.T.Context(), "idempotency:"+string(name)+"/*").Val() {
+		keys += int(f.Redis.HLen(f.T.Context(), key).Val()) - 1
 		slices++
 	}
 	return keys, slices
@@ -48,24 +49,24 @@ func TestIdempotentPublish(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, 0, 100, "widgets", "gadgets")
+		f.AddSubscriber(alice, 0, 100, "widgets", "gadgets")
 		publish := func(by bus.Token, topic bus.TopicName, key, digest string) error {
 			p := f.keyed(by, key, digest, time.Hour, 0)
 			p.Topic = topic
 			return f.Publish(ctx, p)
 		}
 		require.NoError(t, publish(publisher, "widgets", "k", "d"))
-		before := dump(t, f.raw)
+		before := dump(t, f.Redis)
 		require.NoError(t, publish(publisher, "widgets", "k", "d"), "a repetition")
 		require.ErrorIs(t, publish(publisher, "widgets", "k", "other"), bus.ErrIdempotencyKeyReused)
-		assert.Equal(t, before, dump(t, f.raw), "neither adds anything")
+		assert.Equal(t, before, dump(t, f.Redis), "neither adds anything")
 		require.NoError(t, publish(publisher, "widgets", "k2", "d"))
 		require.NoError(t, publish(bob, "gadgets", "k", "other"), "keys are each publisher's own")
 		require.ErrorIs(t, publish(bob, "widgets", "k3", "d"), bus.ErrTopicClaimed)
 		bobs, _ := f.keysOf("bob")
 		assert.Equal(t, 1, bobs, "a refused request uses no key up")
-		assert.Len(t, numbers(t, f.acquire("w1", 0)), 3)
-		f.sound()
+		assert.Len(t, numbers(t, f.Take("w1", 0)), 3)
+		f.RequireSound()
 	})
 }
 
@@ -73,19 +74,19 @@ func TestAnIdempotencyKeyLivesAsLongAsItsRequestSays(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		for _, ttl := range []time.Duration{time.Minute, 10 * time.Minute, time.Hour, 24 * time.Hour} {
-			require.NoError(t, f.raw.FlushAll(t.Context()).Err())
-			f.register()
+			require.NoError(t, f.Redis.FlushAll(t.Context()).Err())
+			f.Register()
 			ms := ttl.Milliseconds()
 			assert.True(t, f.store(f.keyed(publisher, "k", "d", ttl, 0)))
-			expires := f.raw.PTTL(t.Context(), "idempotency:publisher/1").Val()
+			expires := f.Redis.PTTL(t.Context(), "idempotency:publisher/1").Val()
 			assert.Greater(t, expires, ttl-time.Minute/2)
 			assert.LessOrEqual(t, expires, ttl+ttl/4)
 			assert.False(t, f.store(f.keyed(publisher, "k", "d", ttl, ms-1)), "within its life")
 			assert.False(t, f.store(f.keyed(publisher, "k", "d", ttl, 2*ms-2)), "which begins anew with each use")
-			renewed := f.raw.PTTL(t.Context(), "idempotency:publisher/1").Val()
+			renewed := f.Redis.PTTL(t.Context(), "idempotency:publisher/1").Val()
 			assert.Greater(t, renewed, ttl-time.Minute/2)
 			assert.True(t, f.store(f.keyed(publisher, "k", "other", ttl, 4*ms)), "it is over")
-			assert.LessOrEqual(t, f.raw.PTTL(t.Context(), "idempotency:publisher/1").Val(), ttl+ttl/4)
+			assert.LessOrEqual(t, f.Redis.PTTL(t.Context(), "idempotency:publisher/1").Val(), ttl+ttl/4)
 		}
 	})
 }
@@ -116,7 +117,7 @@ func TestAnIdempotencyKeyIsFoundInWhicheverSliceItStands(t *testing.T) {
 		}
 		_, slices := f.keysOf("publisher")
 		assert.LessOrEqual(t, slices, 8)
-		f.sound()
+		f.RequireSound()
 	})
 }
 
@@ -142,7 +143,7 @@ func TestAClientHasSoManyIdempotencyKeysAtMost(t *testing.T) {
 		require.True(t, f.store(f.keyed(publisher, "0", "d", time.Hour, int64(last))), "the oldest have gone")
 		bobs, _ := f.keysOf("bob")
 		assert.Equal(t, 1, bobs, "other clients' stay")
-		f.sound()
+		f.RequireSound()
 	})
 }
 
@@ -156,10 +157,10 @@ func TestAnIdempotencyKeyTakesUnder100Bytes(t *testing.T) {
 		packed string
 		keys   int
 	}{{"128", 100}, {"128", 300}, {"512", 500}, {"128", 8_300}, {"128", 12_500}, {"128", 25_000}, {"128", 100_000}} {
-		require.NoError(t, f.raw.ConfigSet(ctx, "hash-max-listpack-entries", c.packed).Err())
-		require.NoError(t, f.raw.FlushAll(ctx).Err())
-		f.register()
-		f.publish("widgets", 1, 1, 0)
+		require.NoError(t, f.Redis.ConfigSet(ctx, "hash-max-listpack-entries", c.packed).Err())
+		require.NoError(t, f.Redis.FlushAll(ctx).Err())
+		f.Register()
+		f.PublishEvents("widgets", 1, 1, 0)
 		memory := func() int64 {
 			m, err := f.Memory(ctx)
 			require.NoError(t, err)
@@ -176,8 +177,8 @@ func TestAnIdempotencyKeyTakesUnder100Bytes(t *testing.T) {
 			}
 		}
 		var inKeys int64 // without what Redis needs for connections
-		for _, key := range f.raw.Keys(ctx, "idempotency:publisher/*").Val() {
-			inKeys += f.raw.MemoryUsage(ctx, key, 0).Val()
+		for _, key := range f.Redis.Keys(ctx, "idempotency:publisher/*").Val() {
+			inKeys += f.Redis.MemoryUsage(ctx, key, 0).Val()
 		}
 		keys, slices := f.keysOf("publisher")
 		require.Equal(t, c.keys, keys)
@@ -205,13 +206,13 @@ func (f *fixture) keyedMany(by bus.Token, first, n int) []store.Publication {
 func TestAnIdempotencyKeyCostsFewCommands(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)
-	f.subscribe(alice, time.Hour, 100, "widgets")
+	f.AddSubscriber(alice, time.Hour, 100, "widgets")
 	require.True(t, f.store(f.keyed(publisher, "first", "d", time.Hour, 0)))
 	commands := func(p store.Publication) map[string]int {
-		require.NoError(t, f.raw.ConfigResetStat(t.Context()).Err())
+		require.NoError(t, f.Redis.ConfigResetStat(t.Context()).Err())
 		require.True(t, f.store(p))
 		calls := map[string]int{}
-		for line := range strings.SplitSeq(f.raw.Info(t.Context(), "commandstats").Val(), "\r\n") {
+		for line := range strings.SplitSeq(f.Redis.Info(t.Context(), "commandstats").Val(), "\r\n") {
 			command, rest, _ := strings.Cut(strings.TrimPrefix(line, "cmdstat_"), ":calls=")
 			n, _, _ := strings.Cut(rest, ",")
 			if calls[command], _ = strconv.Atoi(n); calls[command] == 0 || strings.Contains(command, "config") {
@@ -256,16 +257,16 @@ func TestForeignBytesInIdempotencyKeysHinderNoPublish(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		require.NoError(t, f.raw.Set(ctx, "idempotency:publisher/1", "x", 0).Err())
-		require.NoError(t, f.raw.HSet(ctx, "idempotency:publisher/2", "life", "soon").Err())
-		violations, err := f.Check(ctx)
+		require.NoError(t, f.Redis.Set(ctx, "idempotency:publisher/1", "x", 0).Err())
+		require.NoError(t, f.Redis.HSet(ctx, "idempotency:publisher/2", "life", "soon").Err())
+		violations, err := storetest.Check(ctx, f.Store)
 		require.NoError(t, err)
 		assert.Len(t, violations, 1, "doctor tells the one that is no hash")
 		for n := range 3 {
 			assert.True(t, f.store(f.keyed(publisher, strconv.Itoa(n), "d", time.Minute<<n, 0)))
 			assert.False(t, f.store(f.keyed(publisher, strconv.Itoa(n), "d", time.Minute<<n, 0)))
 		}
-		f.sound()
+		f.RequireSound()
 	})
 }
 
@@ -274,14 +275,14 @@ func TestAFullRedisAnswersARepetition(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)
 	require.True(t, f.store(f.keyed(publisher, "k", "d", time.Hour, 0)))
-	require.NoError(t, f.raw.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	require.NoError(t, f.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	require.ErrorIs(t, f.Publish(t.Context(), f.keyed(publisher, "new", "d", time.Hour, 0)), bus.ErrUnavailable)
 	assert.False(t, f.store(f.keyed(publisher, "k", "d", time.Hour, 0)))
 	assert.False(t, f.store(f.keyed(publisher, "k", "d", 2*time.Hour, 0)), "and lives on")
 	dropped, err := f.DropIdempotencyKeys(t.Context(), []bus.ClientName{"publisher", "nobody"})
 	require.NoError(t, err)
 	assert.Equal(t, 1, dropped)
-	assert.Zero(t, f.raw.Exists(t.Context(), "idempotency:publisher/1").Val())
+	assert.Zero(t, f.Redis.Exists(t.Context(), "idempotency:publisher/1").Val())
 }
 
 func TestTheOldestSlicesOfIdempotencyKeysAreDroppedFirst(t *testing.T) {

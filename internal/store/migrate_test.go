@@ -27,9 +27,9 @@ type original struct{ *fixture }
 // ingest stores an event for one subscriber, as the original's web does: three steps between which anything may happen. It fails
 // when the original would answer 500.
 func (o original) ingest(token bus.Token, event wire.PackedEvent, maxEvents int, now, deadline int64) error {
-	ctx := o.t.Context()
-	current := o.raw.SRandMember(ctx, "batches:current:"+string(token)).Val()
-	bid := o.raw.Eval(ctx, `
+	ctx := o.T.Context()
+	current := o.Redis.SRandMember(ctx, "batches:current:"+string(token)).Val()
+	bid := o.Redis.Eval(ctx, `
 		local bid = ARGV[1]
 		if bid == '' or redis.call('SISMEMBER', KEYS[1], bid) == 0 then
 			bid = ARGV[2]
@@ -44,12 +44,12 @@ func (o original) ingest(token bus.Token, event wire.PackedEvent, maxEvents int,
 		return bid`,
 		[]string{"batches:current:" + string(token)}, current, newUID(), []byte(event), string(token), now, maxEvents).Val().(string)
 	o.enqueue(bid, deadline)
-	length := o.raw.LLen(ctx, "batches:"+bid).Val()
+	length := o.Redis.LLen(ctx, "batches:"+bid).Val()
 	if length > 0 && length < 3 {
 		return fmt.Errorf("batch %s is inconsistent", bid)
 	}
 	if length-3 >= int64(maxEvents) {
-		o.raw.Eval(ctx, `
+		o.Redis.Eval(ctx, `
 			if redis.call('ZREM', 'jobs:scheduled:main', ARGV[1]) == 1 then redis.call('LPUSH', 'jobs:instant:main', ARGV[1]) end
 			return 1`, nil, job(bid))
 	}
@@ -58,27 +58,27 @@ func (o original) ingest(token bus.Token, event wire.PackedEvent, maxEvents int,
 
 // enqueue adds a batch's job, unless it is there.
 func (o original) enqueue(bid string, deadline int64) {
-	o.raw.Eval(o.t.Context(), `
+	o.Redis.Eval(o.T.Context(), `
 		if redis.call('SADD', 'jobs:index:main', ARGV[1]) == 1 then redis.call('ZADD', 'jobs:scheduled:main', ARGV[2], ARGV[1]) end
 		return 1`, nil, job(bid), deadline)
 }
 
 // take is how the original's worker takes a job, and closes its batch, if it finds it. It returns nothing when there is no job.
 func (o original) take(worker string, lastSeen time.Time) (bid string) {
-	ctx := o.t.Context()
-	o.raw.HSet(ctx, "workers", worker, lastSeen.UnixMilli())
-	packed := o.raw.LMove(ctx, "jobs:instant:main", "jobs:pending:main:"+worker, "RIGHT", "LEFT").Val()
+	ctx := o.T.Context()
+	o.Redis.HSet(ctx, "workers", worker, lastSeen.UnixMilli())
+	packed := o.Redis.LMove(ctx, "jobs:instant:main", "jobs:pending:main:"+worker, "RIGHT", "LEFT").Val()
 	if packed == "" {
 		return ""
 	}
 	bid = packed[len(jobHead):]
-	o.raw.SRem(ctx, "batches:current:"+o.raw.LIndex(ctx, "batches:"+bid, 0).Val(), bid)
+	o.Redis.SRem(ctx, "batches:current:"+o.Redis.LIndex(ctx, "batches:"+bid, 0).Val(), bid)
 	return bid
 }
 
 // finish is how it goes on after a delivery, or when it does not find the batch.
 func (o original) finish(worker, bid string) {
-	o.raw.Eval(o.t.Context(), `
+	o.Redis.Eval(o.T.Context(), `
 		local key = 'batches:' .. ARGV[1]
 		local header, length = redis.call('LRANGE', key, 0, 2), redis.call('LLEN', key)
 		redis.call('DEL', key)
@@ -111,8 +111,8 @@ type left struct {
 func newLeft(t *testing.T, server *rdbtest.Server) *left {
 	f := newFixture(t, server)
 	l := &left{original{f}, t.Context()}
-	f.subscribe(alice, 500*time.Millisecond, 2, "widgets")
-	f.subscribe(bob, time.Hour, 10, "widgets")
+	f.AddSubscriber(alice, 500*time.Millisecond, 2, "widgets")
+	f.AddSubscriber(bob, time.Hour, 10, "widgets")
 	for i := range 5 {
 		require.NoError(t, l.ingest(alice, packed(t, "widgets", i+1), 2, after(i).UnixMilli(), after(i+500).UnixMilli()))
 	}
@@ -126,9 +126,9 @@ const eventsOfLeft = 8
 
 // batchesOf are the UIDs of a subscriber's batches, oldest first, wherever they are.
 func (l *left) batchesOf(token bus.Token) (bids []string) {
-	for _, bid := range l.raw.ZRange(l.ctx, "batches:index", 0, -1).Val() {
+	for _, bid := range l.Redis.ZRange(l.ctx, "batches:index", 0, -1).Val() {
 		for _, key := range []string{"batches:", "batch:"} {
-			if l.raw.LIndex(l.ctx, key+bid, 0).Val() == string(token) {
+			if l.Redis.LIndex(l.ctx, key+bid, 0).Val() == string(token) {
 				bids = append(bids, bid)
 			}
 		}
@@ -138,7 +138,7 @@ func (l *left) batchesOf(token bus.Token) (bids []string) {
 
 // migrate returns what it counts and what it tells.
 func (l *left) migrate(m store.Migration) (store.Migrated, []string) {
-	l.t.Helper()
+	l.T.Helper()
 	told := []string{}
 	m.Tell = func(u store.Unmoved) {
 		state := "refused"
@@ -148,13 +148,13 @@ func (l *left) migrate(m store.Migration) (store.Migrated, []string) {
 		told = append(told, fmt.Sprintf("%s: %s [%s]", u.Key, u.Reason, state))
 	}
 	done, err := l.Migrate(l.ctx, m)
-	require.NoError(l.t, err)
+	require.NoError(l.T, err)
 	slices.Sort(told)
 	return done, told
 }
 
 func (l *left) apply() (store.Migrated, []string) {
-	l.t.Helper()
+	l.T.Helper()
 	return l.migrate(store.Migration{Apply: true})
 }
 
@@ -162,12 +162,12 @@ func (l *left) apply() (store.Migrated, []string) {
 func (l *left) drain() map[bus.Token][]int {
 	got := map[bus.Token][]int{}
 	for range 3 {
-		l.schedule(1 << 40)
-		for task := l.acquire("w9", 1<<40); task != nil; task = l.acquire("w9", 1<<40) {
+		l.MakeInstant(1 << 40)
+		for task := l.Take("w9", 1<<40); task != nil; task = l.Take("w9", 1<<40) {
 			if task.Delivery != nil {
-				got[task.Delivery.Subscriber] = append(got[task.Delivery.Subscriber], numbers(l.t, task)...)
+				got[task.Delivery.Subscriber] = append(got[task.Delivery.Subscriber], numbers(l.T, task)...)
 			}
-			l.settle(task, store.Done)
+			l.Complete(task, store.Done)
 		}
 	}
 	return got
@@ -176,21 +176,21 @@ func (l *left) drain() map[bus.Token][]int {
 func TestMigrate(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
-		l.raw.HSet(l.ctx, "batches:gauges:event", "gone--3", 0)
-		before := dump(t, l.raw)
+		l.Redis.HSet(l.ctx, "batches:gauges:event", "gone--3", 0)
+		before := dump(t, l.Redis)
 		want := store.Migrated{Batches: 4, Events: eventsOfLeft, Removed: 1}
 		done, told := l.migrate(store.Migration{})
 		assert.Equal(t, want, done)
 		assert.Empty(t, told)
-		assert.Equal(t, before, dump(t, l.raw), "a dry run writes nothing")
+		assert.Equal(t, before, dump(t, l.Redis), "a dry run writes nothing")
 
 		var progress store.Migrated
 		done, told = l.migrate(store.Migration{Apply: true, Progress: func(m store.Migrated) { progress = m }})
 		assert.Equal(t, want, done)
 		assert.Empty(t, told)
 		assert.Equal(t, want.Events, progress.Events)
-		l.sound()
-		moved := dump(t, l.raw)
+		l.RequireSound()
+		moved := dump(t, l.Redis)
 		for key, value := range before {
 			if bid, is := cutUID(key, "batches:"); is {
 				assert.Equal(t, value, moved["batch:"+bid])
@@ -204,12 +204,12 @@ func TestMigrate(t *testing.T) {
 		done, told = l.apply()
 		assert.True(t, done.Done(), done)
 		assert.Empty(t, told)
-		assert.Equal(t, moved, dump(t, l.raw), "a second run finds nothing to do")
+		assert.Equal(t, moved, dump(t, l.Redis), "a second run finds nothing to do")
 
-		l.publish("widgets", 6, 7, 100)
+		l.PublishEvents("widgets", 6, 7, 100)
 		assert.Equal(t, map[bus.Token][]int{alice: {1, 2, 3, 4, 5, 6, 7}, bob: {1, 2, 3, 6, 7}}, l.drain())
-		l.sound()
-		assert.Empty(t, l.raw.HGetAll(l.ctx, "batches:gauges:event").Val())
+		l.RequireSound()
+		assert.Empty(t, l.Redis.HGetAll(l.ctx, "batches:gauges:event").Val())
 	})
 }
 
@@ -228,26 +228,26 @@ func TestMigrateGivesEachBatchOneJob(t *testing.T) {
 		completed int
 	}{
 		{"killed before it had a job", func(l *left, bid string) {
-			l.raw.ZRem(l.ctx, "jobs:scheduled:main", job(bid))
-			l.raw.SRem(l.ctx, "jobs:index:main", job(bid))
+			l.Redis.ZRem(l.ctx, "jobs:scheduled:main", job(bid))
+			l.Redis.SRem(l.ctx, "jobs:index:main", job(bid))
 		}, 0},
 		{"a timestamp far in the future", func(l *left, bid string) {
-			l.raw.SRem(l.ctx, "batches:current:bob--2", bid)
-			l.raw.ZAdd(l.ctx, "jobs:scheduled:main", redis.Z{Score: 1e19, Member: job(bid)})
+			l.Redis.SRem(l.ctx, "batches:current:bob--2", bid)
+			l.Redis.ZAdd(l.ctx, "jobs:scheduled:main", redis.Z{Score: 1e19, Member: job(bid)})
 		}, 0},
 		{"its worker is dead", func(l *left, bid string) {
-			l.raw.ZRem(l.ctx, "jobs:scheduled:main", job(bid))
-			l.raw.RPush(l.ctx, "jobs:instant:main", job(bid))
+			l.Redis.ZRem(l.ctx, "jobs:scheduled:main", job(bid))
+			l.Redis.RPush(l.ctx, "jobs:instant:main", job(bid))
 			l.take("dead", time.Now().Add(-time.Hour))
 		}, 0},
 		{"its worker is unknown", func(l *left, bid string) {
-			l.raw.ZRem(l.ctx, "jobs:scheduled:main", job(bid))
-			l.raw.RPush(l.ctx, "jobs:pending:main:unknown", job(bid))
+			l.Redis.ZRem(l.ctx, "jobs:scheduled:main", job(bid))
+			l.Redis.RPush(l.ctx, "jobs:pending:main:unknown", job(bid))
 		}, 0},
 		{"moved, and then a worker of the original did not find it", func(l *left, bid string) {
 			l.apply()
-			l.raw.LRem(l.ctx, "jobs:instant:main", 0, job(bid))
-			l.raw.RPush(l.ctx, "jobs:pending:main:ruby", job(bid))
+			l.Redis.LRem(l.ctx, "jobs:instant:main", 0, job(bid))
+			l.Redis.RPush(l.ctx, "jobs:pending:main:ruby", job(bid))
 			l.finish("ruby", bid)
 		}, 1},
 	} {
@@ -256,20 +256,20 @@ func TestMigrateGivesEachBatchOneJob(t *testing.T) {
 				l := newLeft(t, server)
 				bid := l.batchesOf(bob)[0]
 				state.make(l, bid)
-				before := dump(t, l.raw)
+				before := dump(t, l.Redis)
 				would, told := l.migrate(store.Migration{})
-				assert.Equal(t, before, dump(t, l.raw))
+				assert.Equal(t, before, dump(t, l.Redis))
 				assert.Empty(t, told)
 				done, told := l.apply()
 				assert.Empty(t, told)
 				assert.Equal(t, would, done)
 				assert.Equal(t, state.completed, done.Completed)
-				l.sound()
-				assert.NoError(t, l.raw.LPos(l.ctx, "jobs:instant:main", job(bid), redis.LPosArgs{}).Err(), "it is to be run now")
+				l.RequireSound()
+				assert.NoError(t, l.Redis.LPos(l.ctx, "jobs:instant:main", job(bid), redis.LPosArgs{}).Err(), "it is to be run now")
 				again, _ := l.apply()
 				assert.True(t, again.Done(), again)
 				assert.Equal(t, map[bus.Token][]int{alice: {1, 2, 3, 4, 5}, bob: {1, 2, 3}}, l.drain())
-				l.sound()
+				l.RequireSound()
 			})
 		})
 	}
@@ -280,7 +280,7 @@ func TestMigrateRefuses(t *testing.T) {
 	const uid = "AAAABBBBCCCCDDDDEEEE"
 	event := func(t *testing.T) string { return string(packed(t, "widgets", 1)) }
 	list := func(elements ...any) func(l *left, bid string) {
-		return func(l *left, _ string) { l.raw.RPush(l.ctx, "batches:"+uid, elements...) }
+		return func(l *left, _ string) { l.Redis.RPush(l.ctx, "batches:"+uid, elements...) }
 	}
 	const alone = "batches:" + uid + ": "
 	for _, odd := range []struct {
@@ -290,7 +290,7 @@ func TestMigrateRefuses(t *testing.T) {
 		told  string
 		later bool
 	}{
-		{"another type", func(l *left, _ string) { l.raw.Set(l.ctx, "batches:"+uid, "x", 0) }, alone + "is not a list, so it is no batch [refused]", false},
+		{"another type", func(l *left, _ string) { l.Redis.Set(l.ctx, "batches:"+uid, "x", 0) }, alone + "is not a list, so it is no batch [refused]", false},
 		{"nobody's", list("carol--3", 1, 0, event(t)), alone + "is not as the bus writes it, or the bus does not know whose it is [refused]", false},
 		{"no header", list("bob--2", event(t)), alone + "is not as the bus writes it, or the bus does not know whose it is [refused]", false},
 		{"no times", list("bob--2", "x", 0, event(t)), alone + "is not as the bus writes it, or the bus does not know whose it is [refused]", false},
@@ -298,19 +298,19 @@ func TestMigrateRefuses(t *testing.T) {
 		{"events alone", list(event(t), event(t)), alone + "has events, but does not say whose [refused]", false},
 		{"no MessagePack", list("bob--2", 1, 0, event(t), "\xc1"), alone + "its element 4, counted from 0, cannot be read: ", false},
 		{"a message that is no event", list("bob--2", 1, 0, "\x92\xa1p\x80"), alone + "its element 3, counted from 0, cannot be read: ", false},
-		{"another batch in its place", func(l *left, bid string) { l.raw.RPush(l.ctx, "batch:"+bid, "bob--2", 1, 0, event(t)) },
+		{"another batch in its place", func(l *left, bid string) { l.Redis.RPush(l.ctx, "batch:"+bid, "bob--2", 1, 0, event(t)) },
 			"batches:%s: cannot be moved: there is another batch in its place [refused]", false},
-		{"something in its place", func(l *left, bid string) { l.raw.Set(l.ctx, "batch:"+bid, "x", 0) },
+		{"something in its place", func(l *left, bid string) { l.Redis.Set(l.ctx, "batch:"+bid, "x", 0) },
 			"batches:%s: cannot be moved: there is something else, which is no list, in its place [refused]", false},
 		{"something of it that is not of its type", func(l *left, _ string) {
-			l.raw.Del(l.ctx, "batches:current:bob--2")
-			l.raw.Set(l.ctx, "batches:current:bob--2", "x", 0)
+			l.Redis.Del(l.ctx, "batches:current:bob--2")
+			l.Redis.Set(l.ctx, "batches:current:bob--2", "x", 0)
 		}, "batches:%s: cannot be moved: something that belongs to it is not of its type [refused]", false},
-		{"an older layout", func(l *left, _ string) { l.raw.RPush(l.ctx, "queue:new:bob", "x") },
+		{"an older layout", func(l *left, _ string) { l.Redis.RPush(l.ctx, "queue:new:bob", "x") },
 			"queue:new:: 1 keys of an older version of the original, which its last version does not read either [refused]", false},
 		{"a batch that is being delivered", func(l *left, bid string) {
-			l.raw.ZRem(l.ctx, "jobs:scheduled:main", job(bid))
-			l.raw.RPush(l.ctx, "jobs:instant:main", job(bid))
+			l.Redis.ZRem(l.ctx, "jobs:scheduled:main", job(bid))
+			l.Redis.RPush(l.ctx, "jobs:instant:main", job(bid))
 			l.take("ruby", time.Now())
 		}, "batches:%s: is being delivered: run this again when it has been [later]", true},
 	} {
@@ -323,15 +323,15 @@ func TestMigrateRefuses(t *testing.T) {
 				if before, after, is := strings.Cut(told, "%s"); is {
 					told = before + bid + after
 				}
-				before := dump(t, l.raw)
+				before := dump(t, l.Redis)
 				would, tells := l.migrate(store.Migration{})
-				assert.Equal(t, before, dump(t, l.raw))
+				assert.Equal(t, before, dump(t, l.Redis))
 				require.Len(t, tells, 1)
 				assert.Contains(t, tells[0], told)
 				done, applied := l.apply()
 				assert.Equal(t, would, done)
 				assert.Equal(t, tells, applied)
-				after := dump(t, l.raw)
+				after := dump(t, l.Redis)
 				for key, value := range before {
 					if key == "batches:"+uid || key == "batches:"+bid && strings.Contains(told, bid) {
 						assert.Equal(t, value, after[key], "it stays as it was")
@@ -355,7 +355,7 @@ func TestMigrateRefuses(t *testing.T) {
 func TestMigrateRefusesAStrangeRedis(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.raw.Set(t.Context(), "batches:index", "x", 0)
+		f.Redis.Set(t.Context(), "batches:index", "x", 0)
 		_, err := f.Migrate(t.Context(), store.Migration{Apply: true})
 		assert.ErrorContains(t, err, "batches:index is a string, must be a zset")
 	})
@@ -370,14 +370,14 @@ func TestMigrateMovesWhatCannotBeReadIfAskedTo(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
 		bid := l.batchesOf(bob)[0]
-		l.raw.LInsertBefore(l.ctx, "batches:"+bid, string(packed(t, "widgets", 2)), "\xc1")
-		l.raw.HIncrBy(l.ctx, "batches:gauges:event", string(bob), 1)
+		l.Redis.LInsertBefore(l.ctx, "batches:"+bid, string(packed(t, "widgets", 2)), "\xc1")
+		l.Redis.HIncrBy(l.ctx, "batches:gauges:event", string(bob), 1)
 		_, told := l.apply()
 		require.Len(t, told, 1)
 		done, told := l.migrate(store.Migration{Apply: true, Unreadable: true})
 		assert.Empty(t, told)
 		assert.Equal(t, store.Migrated{Batches: 1, Events: 4}, done)
-		l.sound()
+		l.RequireSound()
 	})
 }
 
@@ -390,17 +390,17 @@ func TestMigrateReadsLargeBatches(t *testing.T) {
 		for i := range 2500 {
 			events = append(events, []byte(packed(t, "widgets", i+4)))
 		}
-		l.raw.RPush(l.ctx, "batches:"+bid, events...)
-		l.raw.RPush(l.ctx, "batches:"+bid, "x")
+		l.Redis.RPush(l.ctx, "batches:"+bid, events...)
+		l.Redis.RPush(l.ctx, "batches:"+bid, "x")
 		_, told := l.apply()
 		require.Len(t, told, 1)
 		assert.Contains(t, told[0], "its element 2506, counted from 0, cannot be read")
-		l.raw.RPop(l.ctx, "batches:"+bid)
-		l.raw.HIncrBy(l.ctx, "batches:gauges:event", string(bob), 2500)
+		l.Redis.RPop(l.ctx, "batches:"+bid)
+		l.Redis.HIncrBy(l.ctx, "batches:gauges:event", string(bob), 2500)
 		done, told := l.apply()
 		assert.Empty(t, told)
 		assert.Equal(t, store.Migrated{Batches: 1, Events: 2503}, done)
-		l.sound()
+		l.RequireSound()
 		assert.Len(t, l.drain()[bob], 2503)
 	})
 }
@@ -412,31 +412,31 @@ func TestMigrateJoinsWhatTheOriginalAppendedToOurs(t *testing.T) {
 			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				f := newFixture(t, server)
 				l := &left{original{f}, t.Context()}
-				f.subscribe(bob, time.Hour, 10, "widgets")
-				f.publish("widgets", 1, 2, 0)
+				f.AddSubscriber(bob, time.Hour, 10, "widgets")
+				f.PublishEvents("widgets", 1, 2, 0)
 				for i := 3; i <= 5; i++ {
 					err := l.ingest(bob, packed(t, "widgets", i), 10, after(i).UnixMilli(), after(i).UnixMilli())
 					assert.Equal(t, i < 5, err != nil, "the original answers 500 to the first two")
 				}
 				bid := l.batchesOf(bob)[0]
-				require.EqualValues(t, 3, l.raw.LLen(l.ctx, "batches:"+bid).Val())
+				require.EqualValues(t, 3, l.Redis.LLen(l.ctx, "batches:"+bid).Val())
 				switch by {
 				case "a migration":
 					done, told := l.apply()
 					assert.Equal(t, store.Migrated{Batches: 1, Events: 3}, done)
 					assert.Empty(t, told)
-					l.sound()
+					l.RequireSound()
 				case "memory":
 					dropped, err := l.DropOldest(l.ctx)
 					require.NoError(t, err)
 					assert.Equal(t, []store.DroppedBatch{{Subscriber: bob, Events: 5}}, dropped)
-					l.sound()
+					l.RequireSound()
 					assert.Empty(t, l.drain())
 					return
 				}
 				assert.Equal(t, map[bus.Token][]int{bob: {1, 2, 3, 4, 5}}, l.drain())
-				l.sound()
-				assert.Empty(t, l.raw.Exists(l.ctx, "batches:"+bid).Val())
+				l.RequireSound()
+				assert.Empty(t, l.Redis.Exists(l.ctx, "batches:"+bid).Val())
 			})
 		})
 	}
@@ -446,11 +446,11 @@ func TestMigrateJoinsWhatTheOriginalAppendedToOurs(t *testing.T) {
 func TestAWorkerAdoptsWhatComesUp(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
-		l.publish("widgets", 6, 7, 10)
+		l.PublishEvents("widgets", 6, 7, 10)
 		got := l.drain()
 		assert.Equal(t, []int{1, 2, 3, 4, 5, 6, 7}, sortedCopy(got[alice]))
 		assert.Equal(t, []int{1, 2, 3, 6, 7}, sortedCopy(got[bob]))
-		l.sound()
+		l.RequireSound()
 		done, _ := l.migrate(store.Migration{})
 		assert.Zero(t, done.Batches)
 	})
@@ -461,15 +461,15 @@ func TestAWorkerPutsOffWhatItCannotAdopt(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
 		bid := l.batchesOf(bob)[0]
-		l.raw.LSet(l.ctx, "batches:"+bid, 1, "x")
-		l.raw.ZAdd(l.ctx, "jobs:scheduled:main", redis.Z{Score: 0, Member: job(bid)})
-		l.schedule(1000)
-		for task := l.acquire("w1", 1000); task != nil; task = l.acquire("w1", 1000) {
+		l.Redis.LSet(l.ctx, "batches:"+bid, 1, "x")
+		l.Redis.ZAdd(l.ctx, "jobs:scheduled:main", redis.Z{Score: 0, Member: job(bid)})
+		l.MakeInstant(1000)
+		for task := l.Take("w1", 1000); task != nil; task = l.Take("w1", 1000) {
 			require.Equal(t, alice, task.Delivery.Subscriber)
-			l.settle(task, store.Done)
+			l.Complete(task, store.Done)
 		}
-		assert.InDelta(t, after(61_000).UnixMilli(), l.raw.ZScore(l.ctx, "jobs:scheduled:main", job(bid)).Val(), 1)
-		assert.EqualValues(t, 6, l.raw.LLen(l.ctx, "batches:"+bid).Val())
+		assert.InDelta(t, after(61_000).UnixMilli(), l.Redis.ZScore(l.ctx, "jobs:scheduled:main", job(bid)).Val(), 1)
+		assert.EqualValues(t, 6, l.Redis.LLen(l.ctx, "batches:"+bid).Val())
 	})
 }
 
@@ -490,10 +490,10 @@ func TestMigrateHidesTokensInCounters(t *testing.T) {
 			counter("events.added", string(alice)): 5, counter("events.added", "alice"): 2,
 			counter("delivery.batches", gone, "success"): 3, counter("jobs.scrubbed", "main"): 1,
 		}))
-		l.raw.HSet(l.ctx, "counters", "\xc1", 1)
-		before := dump(t, l.raw)
+		l.Redis.HSet(l.ctx, "counters", "\xc1", 1)
+		before := dump(t, l.Redis)
 		would, _ := l.migrate(store.Migration{})
-		assert.Equal(t, before, dump(t, l.raw))
+		assert.Equal(t, before, dump(t, l.Redis))
 		done, _ := l.apply()
 		assert.Equal(t, would, done)
 		assert.Equal(t, 2, done.Renamed)
@@ -512,16 +512,16 @@ func TestMigrateLeavesCountersThatAreNoNumbers(t *testing.T) {
 		l := newLeft(t, server)
 		counter := bus.NewCounter("events.added", bus.Tag{Name: "queue", Value: string(alice)})
 		require.NoError(t, l.AddCounters(l.ctx, map[bus.Counter]int64{counter: 5}))
-		field := l.raw.HKeys(l.ctx, "counters").Val()[0]
-		l.raw.HSet(l.ctx, "counters", field, "1.5")
-		l.raw.HSet(l.ctx, "batches:gauges:event", "carol--3", 0)
+		field := l.Redis.HKeys(l.ctx, "counters").Val()[0]
+		l.Redis.HSet(l.ctx, "counters", field, "1.5")
+		l.Redis.HSet(l.ctx, "batches:gauges:event", "carol--3", 0)
 		would, tells := l.migrate(store.Migration{})
 		assert.Equal(t, []string{"counters: 1 counters with a token in their name whose value is no integer [refused]"}, tells)
 		done, applied := l.apply()
 		assert.Equal(t, would, done)
 		assert.Equal(t, tells, applied)
 		assert.Equal(t, 1, done.Removed, "it goes on")
-		assert.Equal(t, "1.5", l.raw.HGet(l.ctx, "counters", field).Val())
+		assert.Equal(t, "1.5", l.Redis.HGet(l.ctx, "counters", field).Val())
 	})
 }
 
@@ -530,33 +530,33 @@ func TestMigrateBack(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		l := &left{original{f}, t.Context()}
-		f.subscribe(alice, 500*time.Millisecond, 2, "widgets")
-		f.subscribe(bob, time.Hour, 10, "widgets")
-		f.publish("widgets", 1, 5, 0)
-		running := f.acquire("w1", 1)
-		require.Nil(t, f.acquire("w2", 1), "the second waits for its turn")
-		l.raw.HSet(l.ctx, "workers", "w1", time.Now().UnixMilli())
-		before := dump(t, l.raw)
+		f.AddSubscriber(alice, 500*time.Millisecond, 2, "widgets")
+		f.AddSubscriber(bob, time.Hour, 10, "widgets")
+		f.PublishEvents("widgets", 1, 5, 0)
+		running := f.Take("w1", 1)
+		require.Nil(t, f.Take("w2", 1), "the second waits for its turn")
+		l.Redis.HSet(l.ctx, "workers", "w1", time.Now().UnixMilli())
+		before := dump(t, l.Redis)
 		would, told := l.migrate(store.Migration{Back: true})
-		assert.Equal(t, before, dump(t, l.raw))
+		assert.Equal(t, before, dump(t, l.Redis))
 		assert.Equal(t, store.Migrated{Batches: 3, Events: 8, Later: 1}, would)
 		done, again := l.migrate(store.Migration{Back: true, Apply: true})
 		assert.Equal(t, would, done)
 		assert.Equal(t, told, again)
 		assert.Equal(t, []string{"batch:" + string(running.Delivery.Batch) + ": is being delivered: run this again when it has been [later]"}, told)
-		assert.Empty(t, l.raw.Keys(l.ctx, "batches:current:*").Val())
-		f.settle(running, store.Done)
+		assert.Empty(t, l.Redis.Keys(l.ctx, "batches:current:*").Val())
+		f.Complete(running, store.Done)
 		done, told = l.migrate(store.Migration{Back: true, Apply: true})
 		assert.True(t, done.Done(), done)
 		assert.Empty(t, told)
-		assert.Empty(t, l.raw.Keys(l.ctx, "batch:*").Val())
-		assert.Empty(t, l.raw.Keys(l.ctx, "batches:line:*").Val())
+		assert.Empty(t, l.Redis.Keys(l.ctx, "batch:*").Val())
+		assert.Empty(t, l.Redis.Keys(l.ctx, "batches:line:*").Val())
 
 		// The original delivers it all.
 		got := map[string]int{}
-		for l.raw.LLen(l.ctx, "jobs:instant:main").Val() > 0 {
+		for l.Redis.LLen(l.ctx, "jobs:instant:main").Val() > 0 {
 			bid := l.take("ruby", time.Now())
-			batch := l.raw.LRange(l.ctx, "batches:"+bid, 0, -1).Val()
+			batch := l.Redis.LRange(l.ctx, "batches:"+bid, 0, -1).Val()
 			for _, event := range batch[3:] {
 				got[fmt.Sprintf("%s %d", batch[0], number(t, wire.PackedEvent(event)))]++
 			}
@@ -564,8 +564,8 @@ func TestMigrateBack(t *testing.T) {
 		}
 		assert.Equal(t, map[string]int{"alice--1 3": 1, "alice--1 4": 1, "alice--1 5": 1,
 			"bob--2 1": 1, "bob--2 2": 1, "bob--2 3": 1, "bob--2 4": 1, "bob--2 5": 1}, got)
-		assert.Zero(t, l.raw.SCard(l.ctx, "jobs:index:main").Val())
-		assert.Zero(t, l.raw.ZCard(l.ctx, "batches:index").Val())
+		assert.Zero(t, l.Redis.SCard(l.ctx, "jobs:index:main").Val())
+		assert.Zero(t, l.Redis.ZCard(l.ctx, "batches:index").Val())
 	})
 }
 
@@ -574,13 +574,13 @@ func TestMigrateBackAndForth(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
 		l.apply()
-		there := dump(t, l.raw)
+		there := dump(t, l.Redis)
 		done, told := l.migrate(store.Migration{Back: true, Apply: true})
 		assert.Equal(t, 4, done.Batches)
 		assert.Empty(t, told)
-		assert.NotEqual(t, there, dump(t, l.raw))
+		assert.NotEqual(t, there, dump(t, l.Redis))
 		l.apply()
-		assert.Equal(t, there, dump(t, l.raw))
+		assert.Equal(t, there, dump(t, l.Redis))
 	})
 }
 
@@ -596,7 +596,7 @@ func TestMigrateBackRefusesWhatTheOriginalCannotRead(t *testing.T) {
 			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				f := newFixture(t, server)
 				l := &left{original{f}, t.Context()}
-				f.subscribe(bob, time.Hour, 10, "widgets")
+				f.AddSubscriber(bob, time.Hour, 10, "widgets")
 				event.Topic, event.Type = "widgets", bus.Update
 				packed, err := wire.PackEvent(&event, 1000)
 				require.NoError(t, err)
@@ -631,8 +631,8 @@ func migrateWhile(t *testing.T, server *rdbtest.Server, ourWeb bool) {
 	const each = 300
 	l := newLeft(t, server)
 	require.Len(t, l.drain(), 2)
-	l.subscribe(alice, 5*time.Millisecond, 3, "widgets")
-	l.subscribe(bob, 20*time.Millisecond, 7, "widgets")
+	l.AddSubscriber(alice, 5*time.Millisecond, 3, "widgets")
+	l.AddSubscriber(bob, 20*time.Millisecond, 7, "widgets")
 	now := func() int64 { return time.Now().UnixMilli() }
 
 	var mu sync.Mutex
@@ -696,7 +696,7 @@ func migrateWhile(t *testing.T, server *rdbtest.Server, ourWeb bool) {
 			if bid == "" {
 				return
 			}
-			batch := l.raw.LRange(l.ctx, "batches:"+bid, 0, -1).Val()
+			batch := l.Redis.LRange(l.ctx, "batches:"+bid, 0, -1).Val()
 			for i := 3; i < len(batch); i++ {
 				receive(bus.Token(batch[0]), wire.PackedEvent(batch[i]))
 			}
@@ -722,14 +722,14 @@ func migrateWhile(t *testing.T, server *rdbtest.Server, ourWeb bool) {
 
 	_, told := l.apply()
 	assert.Empty(t, told)
-	violations, err := l.Check(l.ctx)
+	violations, err := storetest.Check(l.ctx, l.Store)
 	require.NoError(t, err)
 	for _, v := range violations {
 		// The original gives a batch its job in a step of its own. Until then the batch may have been moved, given one here,
 		// delivered and removed. Who takes the late job discards it.
 		assert.Equal(t, "is for a batch that is not there", v.Problem, v)
 	}
-	for l.raw.SCard(l.ctx, "jobs:index:main").Val() > 0 {
+	for l.Redis.SCard(l.ctx, "jobs:index:main").Val() > 0 {
 		deliver()
 	}
 	for event := range acknowledged {
@@ -738,6 +738,6 @@ func migrateWhile(t *testing.T, server *rdbtest.Server, ourWeb bool) {
 	for event, n := range delivered {
 		assert.Equal(t, 1, n, event)
 	}
-	l.sound()
-	assert.Empty(t, l.raw.Keys(l.ctx, "batch*:????????????????????").Val())
+	l.RequireSound()
+	assert.Empty(t, l.Redis.Keys(l.ctx, "batch*:????????????????????").Val())
 }

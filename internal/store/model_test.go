@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
 
@@ -41,7 +42,7 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 		for round := 0; steps < randomSteps() && time.Since(begun) < randomTime && !t.Failed(); round++ {
 			rapid.Check(t, func(rt *rapid.T) {
 				require.NoError(rt, server.Raw.FlushAll(t.Context()).Err())
-				one.register()
+				one.Register()
 				// In the third kind of round workers differ in their settings, as while they are restarted with another.
 				m := []*model{newModel(1, one), newModel(2, two), newModel(2, one, two)}[round%3]
 				defer func() { steps += m.steps }()
@@ -142,7 +143,7 @@ func (m *model) rotateSome(rt *rapid.T) {
 	}
 	name, _, _ := strings.Cut(string(client), "--")
 	fresh := bus.NewTokenLike(bus.ClientName(name))
-	token, _, err := m.any(rt).RotateToken(m.t.Context(), old, fresh)
+	token, _, err := m.any(rt).RotateToken(m.T.Context(), old, fresh)
 	require.NoError(rt, err)
 	if old != m.holder(client) {
 		require.Equal(rt, m.holder(client), token)
@@ -164,7 +165,7 @@ func (m *model) endRotation(rt *rapid.T) {
 	if rapid.Bool().Draw(rt, "keep") {
 		return
 	}
-	require.NoError(rt, m.any(rt).FinishRotation(m.t.Context(), old))
+	require.NoError(rt, m.any(rt).FinishRotation(m.T.Context(), old))
 	m.tokens[client] = slices.Delete(m.tokens[client], i, i+1)
 }
 
@@ -176,7 +177,7 @@ func (m *model) any(rt *rapid.T) *fixture {
 func (m *model) publishSome(rt *rapid.T) {
 	topic := rapid.SampledFrom(modelTopics).Draw(rt, "topic")
 	n := rapid.IntRange(1, 6).Draw(rt, "events")
-	m.publish(topic, m.last+1, m.last+n, m.ms)
+	m.PublishEvents(topic, m.last+1, m.last+n, m.ms)
 	for range n {
 		m.last++
 		for token, topics := range m.topics {
@@ -191,13 +192,13 @@ func (m *model) changeSubscription(rt *rapid.T) {
 	token := rapid.SampledFrom(modelTokens).Draw(rt, "token")
 	topics := rapid.SliceOfDistinct(rapid.SampledFrom(modelTopics), rapid.ID).Draw(rt, "topics")
 	timeout := time.Duration(rapid.SampledFrom([]int{0, 10, 100}).Draw(rt, "timeout")) * time.Millisecond
-	m.subscribe(rapid.SampledFrom(m.tokens[token]).Draw(rt, "by"), timeout, rapid.IntRange(1, modelMaxEvents).Draw(rt, "max"), topics...)
+	m.AddSubscriber(rapid.SampledFrom(m.tokens[token]).Draw(rt, "by"), timeout, rapid.IntRange(1, modelMaxEvents).Draw(rt, "max"), topics...)
 	m.topics[token] = topics
 }
 
 func (m *model) deleteSubscriber(rt *rapid.T) {
 	token := rapid.SampledFrom(modelTokens).Draw(rt, "token")
-	err := m.DeleteSubscriber(m.t.Context(), rapid.SampledFrom(m.tokens[token]).Draw(rt, "by"))
+	err := m.DeleteSubscriber(m.T.Context(), rapid.SampledFrom(m.tokens[token]).Draw(rt, "by"))
 	if m.topics[token] == nil {
 		require.ErrorIs(rt, err, bus.ErrNotSubscribed)
 		return
@@ -215,7 +216,7 @@ func (m *model) deleteSubscriber(rt *rapid.T) {
 
 func (m *model) acquireSome(rt *rapid.T) {
 	worker := rapid.SampledFrom(modelWorkers).Draw(rt, "worker")
-	m.acquired(rt, worker, m.any(rt).acquire(worker, m.ms))
+	m.acquired(rt, worker, m.any(rt).Take(worker, m.ms))
 }
 
 // acquired checks what a worker was given.
@@ -243,7 +244,7 @@ func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *store.Task) {
 		}
 	}
 	require.LessOrEqual(rt, abreast, m.abreast)
-	got := numbers(m.t, task)
+	got := numbers(m.T, task)
 	require.True(rt, slices.IsSorted(got))
 	if m.abreast == 1 && !m.disordered[token] && len(m.doubtful[token]) == 0 {
 		require.Equal(rt, m.queued[token][:len(got)], got, "the oldest come first")
@@ -273,17 +274,17 @@ func (m *model) acknowledge(rt *rapid.T) {
 }
 
 func (m *model) acknowledged(rt *rapid.T, task *store.Task) {
-	require.True(rt, m.any(rt).settle(task, store.Outcome{Health: 1}))
-	m.gone(rt, m.clients[task.Delivery.Subscriber], numbers(m.t, task))
+	require.True(rt, m.any(rt).Complete(task, store.Outcome{Health: 1}))
+	m.gone(rt, m.clients[task.Delivery.Subscriber], numbers(m.T, task))
 }
 
 // acknowledgeAndAcquire is acknowledge and acquire in one round trip.
 func (m *model) acknowledgeAndAcquire(rt *rapid.T) {
 	task := m.pick(rt)
-	owned, next, err := m.any(rt).SettleAndAcquire(m.t.Context(), task, store.Outcome{Health: 1}, bus.Failing, after(m.ms))
+	owned, next, err := m.any(rt).SettleAndAcquire(m.T.Context(), task, store.Outcome{Health: 1}, bus.Failing, after(m.ms))
 	require.NoError(rt, err)
 	require.True(rt, owned)
-	m.gone(rt, m.clients[task.Delivery.Subscriber], numbers(m.t, task))
+	m.gone(rt, m.clients[task.Delivery.Subscriber], numbers(m.T, task))
 	require.NoError(rt, next.Err)
 	m.acquired(rt, task.Worker, next.Task)
 }
@@ -314,7 +315,7 @@ func (m *model) failSome(rt *rapid.T) {
 		client := m.clients[task.Delivery.Subscriber]
 		m.throttled[client] = max(m.throttled[client], m.ms+throttle)
 	}
-	require.True(rt, m.any(rt).settle(task, outcome))
+	require.True(rt, m.any(rt).Complete(task, outcome))
 	m.disordered[m.clients[task.Delivery.Subscriber]] = true
 }
 
@@ -326,28 +327,28 @@ func (m *model) dropOldest(rt *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(rt, "drop") > 0 {
 		rt.Skip("not now")
 	}
-	ctx := m.t.Context()
+	ctx := m.T.Context()
 	held := map[string]bool{}
 	for _, task := range m.held {
 		held[string(task.Delivery.Batch)] = true
 	}
 	var want []store.DroppedBatch
-	for _, bid := range m.raw.ZRange(ctx, "batches:index", 0, -1).Val() {
+	for _, bid := range m.Redis.ZRange(ctx, "batches:index", 0, -1).Val() {
 		if len(want) == mostDropped {
 			break
 		}
 		if held[bid] {
 			continue
 		}
-		batch := m.raw.LRange(ctx, "batch:"+bid, 0, -1).Val()
+		batch := m.Redis.LRange(ctx, "batch:"+bid, 0, -1).Val()
 		if len(batch) == 0 { // it was migrated back
-			batch = m.raw.LRange(ctx, "batches:"+bid, 0, -1).Val()
+			batch = m.Redis.LRange(ctx, "batches:"+bid, 0, -1).Val()
 		}
 		token, events := m.clients[bus.Token(batch[0])], batch[3:]
 		want = append(want, store.DroppedBatch{Subscriber: m.holder(token), Events: len(events)})
 		var got []int
 		for _, event := range events {
-			got = append(got, number(m.t, wire.PackedEvent(event)))
+			got = append(got, number(m.T, wire.PackedEvent(event)))
 		}
 		m.gone(rt, token, got)
 	}
@@ -361,14 +362,14 @@ func (m *model) scrub(rt *rapid.T) {
 		rt.Skip("no task is held")
 	}
 	m.ms++
-	_, err := m.ScrubQueues(m.t.Context(), after(m.ms), bus.Queues[:]...)
+	_, err := m.ScrubQueues(m.T.Context(), after(m.ms), bus.Queues[:]...)
 	require.NoError(rt, err)
 	for worker, task := range m.held {
 		m.stale = append(m.stale, task)
 		delete(m.held, worker)
 	}
 	for _, task := range m.stale {
-		require.False(rt, m.settle(task, store.Done), "a scrubbed worker's settle is void")
+		require.False(rt, m.Complete(task, store.Done), "a scrubbed worker's settle is void")
 	}
 	if m.abreast > 1 {
 		m.disordered[alice], m.disordered[bob] = true, true
@@ -381,14 +382,14 @@ func (m *model) migrateBackAndForth(rt *rapid.T) {
 		rt.Skip("not now")
 	}
 	tell := func(u store.Unmoved) { require.Fail(rt, u.Key, u.Reason) }
-	_, err := m.any(rt).Migrate(m.t.Context(), store.Migration{Apply: true, Back: true, Tell: tell})
+	_, err := m.any(rt).Migrate(m.T.Context(), store.Migration{Apply: true, Back: true, Tell: tell})
 	if m.rotating() {
 		require.ErrorContains(rt, err, "is being changed")
 		return
 	}
 	require.NoError(rt, err)
 	if rapid.Bool().Draw(rt, "forth") {
-		_, err = m.any(rt).Migrate(m.t.Context(), store.Migration{Apply: true, Tell: tell})
+		_, err = m.any(rt).Migrate(m.T.Context(), store.Migration{Apply: true, Tell: tell})
 		require.NoError(rt, err)
 	}
 	for worker, task := range m.held {
@@ -400,7 +401,7 @@ func (m *model) migrateBackAndForth(rt *rapid.T) {
 
 func (m *model) pass(rt *rapid.T) {
 	m.ms += rapid.IntRange(1, 60).Draw(rt, "ms")
-	m.schedule(m.ms)
+	m.MakeInstant(m.ms)
 }
 
 // check runs after every step. The invariants are looked at now and then only, since that takes longer than all the rest.
@@ -412,7 +413,7 @@ func (m *model) check(rt *rapid.T) {
 }
 
 func (m *model) requireSound(rt *rapid.T) {
-	violations, err := m.Check(m.t.Context())
+	violations, err := storetest.Check(m.T.Context(), m.Store)
 	require.NoError(rt, err)
 	for _, v := range violations {
 		require.Contains(rt, v.Problem, "of the Ruby original")
@@ -438,11 +439,11 @@ const (
 
 // deliverDue delivers all that is due.
 func (m *model) deliverDue(rt *rapid.T) {
-	m.schedule(m.ms)
+	m.MakeInstant(m.ms)
 	// One call passes over a hundred jobs at most, and then returns none, though there may be more.
-	for calls := 0; m.raw.LLen(m.t.Context(), "jobs:instant:main").Val() > 0; calls++ {
+	for calls := 0; m.Redis.LLen(m.T.Context(), "jobs:instant:main").Val() > 0; calls++ {
 		require.Less(rt, calls, 10_000, "jobs that nobody can take")
-		if task := m.any(rt).acquire("w1", m.ms); task != nil {
+		if task := m.any(rt).Take("w1", m.ms); task != nil {
 			m.acknowledged(rt, task)
 		}
 	}
@@ -466,7 +467,7 @@ func (m *model) drain(rt *rapid.T) {
 	for token, left := range m.queued {
 		require.Empty(rt, left, "lost for %s, or waiting for nothing", token)
 	}
-	keys, err := m.raw.Keys(m.t.Context(), "batch*").Result()
+	keys, err := m.Redis.Keys(m.T.Context(), "batch*").Result()
 	require.NoError(rt, err)
 	require.Empty(rt, keys)
 	m.requireSound(rt)

@@ -18,35 +18,35 @@ const alice2 = bus.Token("alice--2")
 
 // rotate begins to change a token, and returns what it is changed to.
 func (f *fixture) rotate(old, fresh bus.Token) bus.Token {
-	f.t.Helper()
-	token, name, err := f.RotateToken(f.t.Context(), old, fresh)
-	require.NoError(f.t, err)
-	require.Equal(f.t, bus.ClientName("alice"), name)
+	f.T.Helper()
+	token, name, err := f.RotateToken(f.T.Context(), old, fresh)
+	require.NoError(f.T, err)
+	require.Equal(f.T, bus.ClientName("alice"), name)
 	return token
 }
 
 // relabel relabels all batches, one slice in a call.
 func (f *fixture) relabel(old bus.Token) {
-	f.t.Helper()
+	f.T.Helper()
 	at := store.BeginRelabelling()
 	for done := false; !done; {
-		next, all, err := f.Relabel(f.t.Context(), old, at, 0)
-		require.NoError(f.t, err)
+		next, all, err := f.Relabel(f.T.Context(), old, at, 0)
+		require.NoError(f.T, err)
 		at, err = store.ParseRelabelling(next.String())
-		require.NoError(f.t, err)
+		require.NoError(f.T, err)
 		done = all
 	}
 }
 
 // deliver delivers the next batch there is, if any, and returns its subscriber and its events.
 func (f *fixture) deliver(worker bus.WorkerID, ms int) (bus.Token, []int) {
-	f.t.Helper()
-	task := f.acquire(worker, ms)
+	f.T.Helper()
+	task := f.Take(worker, ms)
 	if task == nil {
 		return "", nil
 	}
-	got := numbers(f.t, task)
-	require.True(f.t, f.settle(task, store.Outcome{Health: 1}))
+	got := numbers(f.T, task)
+	require.True(f.T, f.Complete(task, store.Outcome{Health: 1}))
 	return task.Delivery.Subscriber, got
 }
 
@@ -57,35 +57,35 @@ func TestARotationMovesTheQueueInOrder(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, 10*time.Millisecond, 2, "cats", "dogs")
-		f.subscribe(bob, 10*time.Millisecond, 100, "cats")
-		f.publish("cats", 1, 2, 0)
-		held := f.acquire("w1", 0)
+		f.AddSubscriber(alice, 10*time.Millisecond, 2, "cats", "dogs")
+		f.AddSubscriber(bob, 10*time.Millisecond, 100, "cats")
+		f.PublishEvents("cats", 1, 2, 0)
+		held := f.Take("w1", 0)
 		require.Equal(t, []int{1, 2}, numbers(t, held))
-		f.publish("cats", 3, 5, 1)
-		before := f.raw.HGetAll(ctx, "subscriber:alice--1").Val()
+		f.PublishEvents("cats", 3, 5, 1)
+		before := f.Redis.HGetAll(ctx, "subscriber:alice--1").Val()
 
 		require.Equal(t, alice2, f.rotate(alice, alice2))
-		f.sound()
-		f.publish("cats", 6, 7, 2)
-		f.publish("dogs", 8, 8, 2)
-		f.sound()
-		assert.Equal(t, before, f.raw.HGetAll(ctx, "subscriber:alice--2").Val(), "health, uuid and all")
+		f.RequireSound()
+		f.PublishEvents("cats", 6, 7, 2)
+		f.PublishEvents("dogs", 8, 8, 2)
+		f.RequireSound()
+		assert.Equal(t, before, f.Redis.HGetAll(ctx, "subscriber:alice--2").Val(), "health, uuid and all")
 		assert.Equal(t, alice2, f.rotate(alice, "another--3"), "whoever asks again gets the same token")
-		assert.Equal(t, "alice--2", f.raw.LIndex(ctx, "batch:"+string(held.Delivery.Batch), 0).Val(), "what is being delivered")
+		assert.Equal(t, "alice--2", f.Redis.LIndex(ctx, "batch:"+string(held.Delivery.Batch), 0).Val(), "what is being delivered")
 
-		require.True(t, f.settle(held, store.Outcome{Health: 1}))
-		f.sound()
+		require.True(t, f.Complete(held, store.Outcome{Health: 1}))
+		f.RequireSound()
 		_, got := f.deliver("w1", 3)
 		assert.Equal(t, []int{3, 4}, got, "before all are relabelled")
-		f.sound()
+		f.RequireSound()
 		f.relabel(alice)
-		f.sound()
+		f.RequireSound()
 		require.NoError(t, f.FinishRotation(ctx, alice))
-		f.sound()
-		f.schedule(100)
+		f.RequireSound()
+		f.MakeInstant(100)
 		got = nil
-		for f.raw.LLen(ctx, "jobs:instant:main").Val() > 0 {
+		for f.Redis.LLen(ctx, "jobs:instant:main").Val() > 0 {
 			if subscriber, events := f.deliver("w1", 100); subscriber == alice2 {
 				got = append(got, events...)
 			} else {
@@ -93,12 +93,12 @@ func TestARotationMovesTheQueueInOrder(t *testing.T) {
 			}
 		}
 		assert.Equal(t, []int{5, 6, 7, 8}, got)
-		f.sound()
+		f.RequireSound()
 
 		for _, key := range []string{"subscriber:alice--1", "topics:alice--1", "batches:current:alice--1", "batches:line:alice--1", "api_tokens:rotations"} {
-			assert.Zero(t, f.raw.Exists(ctx, key).Val(), key)
+			assert.Zero(t, f.Redis.Exists(ctx, key).Val(), key)
 		}
-		assert.ElementsMatch(t, []string{"alice--2", "bob--2"}, f.raw.SMembers(ctx, "subscribers:cats").Val())
+		assert.ElementsMatch(t, []string{"alice--2", "bob--2"}, f.Redis.SMembers(ctx, "subscribers:cats").Val())
 		_, _, err := f.RotateToken(ctx, alice, "another--3")
 		assert.ErrorIs(t, err, bus.ErrTokenUnknown)
 		assert.ErrorIs(t, f.Subscribe(ctx, alice, bus.Subscription{Callback: "https://x.example/"}, start), bus.ErrTokenUnknown)
@@ -111,14 +111,14 @@ func TestEitherTokenSpeaksForTheSubscriptionMeanwhile(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, 0, 1, "cats")
-		f.publish("cats", 1, 1, 0)
+		f.AddSubscriber(alice, 0, 1, "cats")
+		f.PublishEvents("cats", 1, 1, 0)
 		f.rotate(alice, alice2)
-		f.subscribe(alice, 0, 1, "cats", "dogs")
-		assert.Equal(t, []string{"alice--2"}, f.raw.SMembers(ctx, "subscribers").Val(), "not two subscriptions, which would get all twice")
-		assert.ElementsMatch(t, []string{"cats", "dogs"}, f.raw.SMembers(ctx, "topics:alice--2").Val())
+		f.AddSubscriber(alice, 0, 1, "cats", "dogs")
+		assert.Equal(t, []string{"alice--2"}, f.Redis.SMembers(ctx, "subscribers").Val(), "not two subscriptions, which would get all twice")
+		assert.ElementsMatch(t, []string{"cats", "dogs"}, f.Redis.SMembers(ctx, "topics:alice--2").Val())
 		require.NoError(t, f.Unsubscribe(ctx, alice, "cats"))
-		f.sound()
+		f.RequireSound()
 
 		// A rotation of the new token takes what is left of the first along.
 		alice3 := f.rotate(alice2, "alice--3")
@@ -127,8 +127,8 @@ func TestEitherTokenSpeaksForTheSubscriptionMeanwhile(t *testing.T) {
 		assert.Equal(t, alice3, subscriber)
 		assert.Equal(t, []int{1}, got)
 		require.NoError(t, f.DeleteSubscriber(ctx, alice))
-		assert.Empty(t, f.raw.SMembers(ctx, "subscribers").Val())
-		f.sound()
+		assert.Empty(t, f.Redis.SMembers(ctx, "subscribers").Val())
+		f.RequireSound()
 
 		// The old one, which is removed meanwhile, does not bring down the rotation; nor does the new one.
 		require.NoError(t, f.DeleteToken(ctx, alice))
@@ -136,7 +136,7 @@ func TestEitherTokenSpeaksForTheSubscriptionMeanwhile(t *testing.T) {
 		require.NoError(t, f.FinishRotation(ctx, alice))
 		require.NoError(t, f.DeleteToken(ctx, alice3))
 		assert.Equal(t, bus.Token("alice--5"), f.rotate(alice2, "alice--5"), "a new one is made")
-		f.sound()
+		f.RequireSound()
 	})
 }
 
@@ -146,10 +146,10 @@ func TestARotationMovesManyBatches(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, 0, 1, "cats")
-		f.subscribe(bob, 0, 1, "cats")
+		f.AddSubscriber(alice, 0, 1, "cats")
+		f.AddSubscriber(bob, 0, 1, "cats")
 		for i := range 3 {
-			f.publish("cats", 1000*i+1, 1000*i+1000, i)
+			f.PublishEvents("cats", 1000*i+1, 1000*i+1000, i)
 		}
 		f.rotate(alice, alice2)
 		dropped, err := f.DropOldest(ctx)
@@ -157,12 +157,12 @@ func TestARotationMovesManyBatches(t *testing.T) {
 		for _, batch := range dropped {
 			assert.NotEqual(t, alice, batch.Subscriber)
 		}
-		f.sound()
+		f.RequireSound()
 		f.relabel(alice)
-		for _, bid := range f.raw.ZRange(ctx, "batches:index", 0, -1).Val() {
-			require.NotEqual(t, "alice--1", f.raw.LIndex(ctx, "batch:"+bid, 0).Val())
+		for _, bid := range f.Redis.ZRange(ctx, "batches:index", 0, -1).Val() {
+			require.NotEqual(t, "alice--1", f.Redis.LIndex(ctx, "batch:"+bid, 0).Val())
 		}
-		f.sound()
+		f.RequireSound()
 	})
 }
 
@@ -179,25 +179,25 @@ func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)
-			f.subscribe(alice, time.Duration(random.IntN(3))*time.Millisecond, 1+random.IntN(3), "cats")
+			f.AddSubscriber(alice, time.Duration(random.IntN(3))*time.Millisecond, 1+random.IntN(3), "cats")
 			old, published, ms, made := alice, 0, 0, 0
 			var token bus.Token
 			var held *store.Task
 			var delivered []int
 			for range 150 {
 				ms++
-				f.schedule(ms)
+				f.MakeInstant(ms)
 				switch random.IntN(7) {
 				case 0, 1, 2:
 					n := 1 + random.IntN(4)
-					f.publish("cats", published+1, published+n, ms)
+					f.PublishEvents("cats", published+1, published+n, ms)
 					published += n
 				case 3, 4:
 					if held == nil {
-						held = f.acquire("w1", ms)
+						held = f.Take("w1", ms)
 					} else {
 						delivered = append(delivered, numbers(t, held)...)
-						require.True(t, f.settle(held, store.Outcome{Health: 1}))
+						require.True(t, f.Complete(held, store.Outcome{Health: 1}))
 						held = nil
 					}
 				case 5:
@@ -214,21 +214,21 @@ func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 					}
 				}
 				if random.IntN(10) == 0 {
-					f.sound()
+					f.RequireSound()
 				}
 			}
 			if held != nil {
 				delivered = append(delivered, numbers(t, held)...)
-				require.True(t, f.settle(held, store.Outcome{Health: 1}))
+				require.True(t, f.Complete(held, store.Outcome{Health: 1}))
 			}
-			f.schedule(ms + 1000)
-			for f.raw.LLen(t.Context(), "jobs:instant:main").Val() > 0 {
+			f.MakeInstant(ms + 1000)
+			for f.Redis.LLen(t.Context(), "jobs:instant:main").Val() > 0 {
 				_, got := f.deliver("w1", ms+1000)
 				delivered = append(delivered, got...)
 			}
 			require.True(t, slices.IsSorted(delivered), "seed %d: %v", seed, delivered)
 			require.Len(t, delivered, published, "seed %d", seed)
-			f.sound()
+			f.RequireSound()
 		}
 	})
 }
@@ -240,8 +240,8 @@ func TestARelabellingGoesByTheTokenOfNow(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, 0, 1, "cats")
-		f.publish("cats", 1, 3, 0)
+		f.AddSubscriber(alice, 0, 1, "cats")
+		f.PublishEvents("cats", 1, 3, 0)
 		f.rotate(alice, alice2)
 		asked := store.BeginRelabelling()
 		f.rotate(alice2, "alice--3")
@@ -251,7 +251,7 @@ func TestARelabellingGoesByTheTokenOfNow(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, done)
 		require.NoError(t, f.FinishRotation(ctx, alice))
-		f.sound()
+		f.RequireSound()
 		for i := range 3 {
 			subscriber, got := f.deliver("w1", 0)
 			assert.Equal(t, bus.Token("alice--3"), subscriber)
@@ -266,14 +266,14 @@ func TestWithItsLastTokenASubscriptionGoes(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, 0, 1, "cats")
+		f.AddSubscriber(alice, 0, 1, "cats")
 		f.rotate(alice, alice2)
 		require.NoError(t, f.DeleteToken(ctx, alice2))
-		f.subscribe(alice, 0, 1, "cats")
+		f.AddSubscriber(alice, 0, 1, "cats")
 		require.NoError(t, f.DeleteToken(ctx, alice))
-		assert.Empty(t, f.raw.SMembers(ctx, "subscribers").Val())
-		assert.Empty(t, f.raw.SMembers(ctx, "subscribers:cats").Val(), "deliveries that nobody can end")
-		f.sound()
+		assert.Empty(t, f.Redis.SMembers(ctx, "subscribers").Val())
+		assert.Empty(t, f.Redis.SMembers(ctx, "subscribers:cats").Val(), "deliveries that nobody can end")
+		f.RequireSound()
 	})
 }
 
@@ -283,8 +283,8 @@ func TestAMigrationBackWaitsForARotation(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, 0, 1, "cats")
-		f.publish("cats", 1, 3, 0)
+		f.AddSubscriber(alice, 0, 1, "cats")
+		f.PublishEvents("cats", 1, 3, 0)
 		migrate := func(apply, back bool) (store.Migrated, error) {
 			return f.Migrate(ctx, store.Migration{Apply: apply, Back: back, Tell: func(store.Unmoved) {}})
 		}

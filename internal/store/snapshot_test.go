@@ -27,8 +27,8 @@ func TestPublishTellsWhoGotTheEvents(t *testing.T) {
 		receipts := f.PublishAll(t.Context(), q)
 		assert.Equal(t, []store.Receipt{{Stored: true}}, receipts, "nobody")
 		assert.Zero(t, receipts[0].Receivers.Len())
-		f.subscribe(alice, 0, 1, "widgets")
-		f.subscribe(bob, 0, 1, "widgets")
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(bob, 0, 1, "widgets")
 		receipts = f.PublishAll(t.Context(), p, p)
 		assert.Equal(t, 2, receipts[0].Receivers.Len())
 		var tokens []string
@@ -43,11 +43,11 @@ func TestPublishTellsWhoGotTheEvents(t *testing.T) {
 func TestAcquireTellsWhenABatchWasDue(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 100*time.Millisecond, 2, "widgets")
-		f.publish("widgets", 1, 3, 7)
+		f.AddSubscriber(alice, 100*time.Millisecond, 2, "widgets")
+		f.PublishEvents("widgets", 1, 3, 7)
 		_, err := f.Schedule(t.Context(), bus.QueueMain, after(200), 10)
 		require.NoError(t, err)
-		full := f.acquire("w", 200)
+		full := f.Take("w", 200)
 		assert.Zero(t, full.Delivery.DueAt, "nobody knows when a batch became full")
 		_, next, err := f.SettleAndAcquire(t.Context(), full, store.Done, bus.Failing, after(200))
 		require.NoError(t, err)
@@ -58,7 +58,7 @@ func TestAcquireTellsWhenABatchWasDue(t *testing.T) {
 		require.NoError(t, err)
 		_, err = f.Schedule(t.Context(), bus.QueueMain, after(200), 10)
 		require.NoError(t, err)
-		assert.Zero(t, f.acquire("w", 201).Delivery.DueAt, "nor when a retry was due")
+		assert.Zero(t, f.Take("w", 201).Delivery.DueAt, "nor when a retry was due")
 	})
 }
 
@@ -66,9 +66,9 @@ func TestSnapshot(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, 100*time.Millisecond, 2, "widgets")
-		f.subscribe(bob, 100*time.Millisecond, 2, "gadgets")
-		f.publish("widgets", 1, 3, 7)
+		f.AddSubscriber(alice, 100*time.Millisecond, 2, "widgets")
+		f.AddSubscriber(bob, 100*time.Millisecond, 2, "gadgets")
+		f.PublishEvents("widgets", 1, 3, 7)
 		server.Raw.HSet(ctx, "subscriber:"+string(alice), "health_points", 40)
 		backlog := store.Backlog{Client: "alice", Events: 3, Batches: 2, Subscribed: true, Health: 40, OldestAt: after(7)}
 		idle := store.Backlog{Client: "bob", Subscribed: true, Health: 100}
@@ -100,12 +100,12 @@ func TestASnapshotGetsPastWhatIsPoisoned(t *testing.T) {
 		for _, c := range poisons {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)
-			f.subscribe(alice, time.Hour, 3, "widgets")
-			f.subscribe(bob, time.Hour, 3, "widgets")
-			f.publish("widgets", 1, 1, 7)
-			c.poison(t, f.raw)
-			require.NoError(t, f.raw.ZAdd(t.Context(), "batches:index", redis.Z{Member: "ABCDEFGHIJKLMNOPQRST"}).Err())
-			require.NoError(t, f.raw.Set(t.Context(), "batch:ABCDEFGHIJKLMNOPQRST", "x", 0).Err())
+			f.AddSubscriber(alice, time.Hour, 3, "widgets")
+			f.AddSubscriber(bob, time.Hour, 3, "widgets")
+			f.PublishEvents("widgets", 1, 1, 7)
+			c.poison(t, f.Redis)
+			require.NoError(t, f.Redis.ZAdd(t.Context(), "batches:index", redis.Z{Member: "ABCDEFGHIJKLMNOPQRST"}).Err())
+			require.NoError(t, f.Redis.Set(t.Context(), "batch:ABCDEFGHIJKLMNOPQRST", "x", 0).Err())
 			snapshot, err := f.Snapshot(t.Context(), after(0))
 			require.NoError(t, err, c.name)
 			alices := store.Backlog{Client: "alice", Events: 1, Batches: 1, Subscribed: true, Health: 100, OldestAt: after(7)}

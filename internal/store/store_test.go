@@ -23,171 +23,16 @@ import (
 	"routemaster/internal/wire"
 )
 
-func TestMain(m *testing.M) { rdbtest.Main(m) }
-
-const (
-	publisher = bus.Token("publisher--1")
-	alice     = bus.Token("alice--1")
-	bob       = bus.Token("bob--2")
-)
-
-// start is when the tests' clock begins.
-var start = time.UnixMilli(1_700_000_000_000)
-
-func after(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
-
-// fixture is a store and what the tests do with it.
-type fixture struct {
-	*store.Store
-	t   testing.TB
-	raw *redis.Client
-}
-
-func newFixture(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Options)) *fixture {
-	return newFixtureOn(t, server, storetest.Open(t, server, adjust...))
-}
-
-// newFixtureOn is newFixture for a store that the test has opened by itself.
-func newFixtureOn(t testing.TB, server *rdbtest.Server, st *store.Store) *fixture {
-	f := &fixture{st, t, server.Raw}
-	f.register()
-	return f
-}
-
-// register adds the tests' clients.
-func (f *fixture) register() {
-	f.t.Helper()
-	for _, token := range []bus.Token{publisher, alice, bob} {
-		name, _, _ := strings.Cut(string(token), "--")
-		require.NoError(f.t, f.PutToken(f.t.Context(), token, bus.ClientName(name)))
-	}
-}
-
-func (f *fixture) subscribe(token bus.Token, timeout time.Duration, maxEvents int, topics ...bus.TopicName) {
-	f.t.Helper()
-	uuid := "uuid-of-" + string(token)
-	require.NoError(f.t, f.Subscribe(f.t.Context(), token, bus.Subscription{
-		Topics: topics, Callback: "https://" + string(token) + ".example/events", UUID: &uuid,
-		Timeout: &timeout, MaxEvents: &maxEvents,
-	}, start))
-}
-
-// publish publishes events first..last, whose URLs end in their numbers, at a time in ms after start.
-func (f *fixture) publish(topic bus.TopicName, first, last, ms int) {
-	f.t.Helper()
-	p := store.Publication{Topic: topic, Publisher: publisher, ReceivedAt: after(ms).UnixMilli()}
-	for i := first; i <= last; i++ {
-		p.Events = append(p.Events, packed(f.t, topic, i))
-	}
-	require.NoError(f.t, f.Publish(f.t.Context(), p))
-}
-
-func (f *fixture) publishBy(token bus.Token, topic bus.TopicName) {
-	f.t.Helper()
-	require.NoError(f.t, f.Publish(f.t.Context(), store.Publication{
-		Topic: topic, Publisher: token, Events: []wire.PackedEvent{packed(f.t, topic, 1)}, ReceivedAt: start.UnixMilli(),
-	}))
-}
-
-func packed(t testing.TB, topic bus.TopicName, i int) wire.PackedEvent {
-	t.Helper()
-	event, err := wire.PackEvent(&bus.Event{
-		Topic: topic, Type: bus.Update, URL: fmt.Sprintf("https://x.example/%d", i), Timestamp: 1,
-	}, 64)
-	require.NoError(t, err)
-	return event
-}
-
-func (f *fixture) acquire(worker bus.WorkerID, ms int) *store.Task {
-	f.t.Helper()
-	task, err := f.Acquire(f.t.Context(), bus.QueueMain, worker, bus.Failing, after(ms))
-	require.NoError(f.t, err)
-	return task
-}
-
-func (f *fixture) settle(task *store.Task, o store.Outcome) (owned bool) {
-	f.t.Helper()
-	owned, err := f.Settle(f.t.Context(), task, o, start)
-	require.NoError(f.t, err)
-	return owned
-}
-
-func (f *fixture) schedule(ms int) int {
-	f.t.Helper()
-	moved, err := f.Schedule(f.t.Context(), bus.QueueMain, after(ms), 1000)
-	require.NoError(f.t, err)
-	return moved
-}
-
-func (f *fixture) sound() {
-	f.t.Helper()
-	storetest.RequireSound(f.t, f.Store)
-}
-
-// numbers are the numbers at the ends of a delivery's URLs.
-func numbers(t testing.TB, task *store.Task) (found []int) {
-	t.Helper()
-	require.NotNil(t, task)
-	require.NotNil(t, task.Delivery)
-	for _, event := range task.Delivery.Events {
-		found = append(found, number(t, event))
-	}
-	return found
-}
-
-// number is the number at the end of an event's URL.
-func number(t testing.TB, event wire.PackedEvent) int {
-	t.Helper()
-	json, err := wire.AppendEventJSON(nil, event)
-	require.NoError(t, err)
-	_, rest, _ := strings.Cut(string(json), "x.example/")
-	digits, _, _ := strings.Cut(rest, `"`)
-	n, err := strconv.Atoi(digits)
-	require.NoError(t, err)
-	return n
-}
-
-// dump is all of Redis: key to type and value.
-func dump(t testing.TB, raw *redis.Client) map[string]string {
-	t.Helper()
-	ctx := context.Background()
-	keys, err := raw.Keys(ctx, "*").Result()
-	require.NoError(t, err)
-	all := map[string]string{}
-	for _, key := range keys {
-		kind := raw.Type(ctx, key).Val()
-		var value any
-		switch kind {
-		case "hash":
-			value = raw.HGetAll(ctx, key).Val()
-		case "set":
-			members := raw.SMembers(ctx, key).Val()
-			slices.Sort(members)
-			value = members
-		case "zset":
-			scores := map[string]string{}
-			for _, z := range raw.ZRangeWithScores(ctx, key, 0, -1).Val() {
-				scores[z.Member.(string)] = strconv.FormatFloat(z.Score, 'f', -1, 64)
-			}
-			value = scores
-		case "list":
-			value = raw.LRange(ctx, key, 0, -1).Val()
-		}
-		all[key] = fmt.Sprintf("%s %q", kind, value)
-	}
-	return all
-}
-
 func keysOf(all map[string]string) []string { return slices.Sorted(maps.Keys(all)) }
 
 func TestPublishWritesTheDocumentedLayout(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 500*time.Millisecond, 100, "widgets")
-		f.publish("widgets", 1, 2, 0)
+		f.AddSubscriber(alice, 500*time.Millisecond, 100, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
 
 		ctx := t.Context()
-		bids := f.raw.SMembers(ctx, "batches:current:"+string(alice)).Val()
+		bids := f.Redis.SMembers(ctx, "batches:current:"+string(alice)).Val()
 		require.Len(t, bids, 1)
 		bid := bids[0]
 		assert.Regexp(t, `^[A-Za-z0-9_-]{20}$`, bid)
@@ -215,20 +60,20 @@ func TestPublishWritesTheDocumentedLayout(t *testing.T) {
 			"batches:gauges:batch":     `hash map["alice--1":"1"]`,
 			"jobs:index:main":          fmt.Sprintf("set [%q]", job),
 			"jobs:scheduled:main":      fmt.Sprintf("zset %q", map[string]string{job: "1700000000500"}),
-		}, dump(t, f.raw))
-		f.sound()
+		}, dump(t, f.Redis))
+		f.RequireSound()
 	})
 }
 
 func TestPublishUnderANamespace(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixtureOn(t, server, store.New(server.Open(t).Partition("rm:"), store.Options{}))
-		f.subscribe(alice, 0, 100, "widgets")
-		f.publish("widgets", 1, 1, 0)
-		task := f.acquire("w1", 1)
+		f.AddSubscriber(alice, 0, 100, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		task := f.Take("w1", 1)
 		assert.Equal(t, []int{1}, numbers(t, task))
-		f.sound()
-		for _, key := range keysOf(dump(t, f.raw)) {
+		f.RequireSound()
+		for _, key := range keysOf(dump(t, f.Redis)) {
 			assert.True(t, strings.HasPrefix(key, "rm:"), key)
 		}
 	})
@@ -237,76 +82,76 @@ func TestPublishUnderANamespace(t *testing.T) {
 func TestPublishFillsAndOpensBatches(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, time.Second, 3, "widgets")
-		f.subscribe(bob, time.Second, 10, "widgets")
-		f.publish("widgets", 1, 2, 0)
-		assert.Nil(t, f.acquire("w1", 0), "nothing is due")
-		f.publish("widgets", 3, 8, 1)
-		f.sound()
+		f.AddSubscriber(alice, time.Second, 3, "widgets")
+		f.AddSubscriber(bob, time.Second, 10, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		assert.Nil(t, f.Take("w1", 0), "nothing is due")
+		f.PublishEvents("widgets", 3, 8, 1)
+		f.RequireSound()
 
 		// Alice's two full batches are there at once, in order; the third, and Bob's one, are not due.
 		for _, want := range [][]int{{1, 2, 3}, {4, 5, 6}} {
-			task := f.acquire("w1", 1)
+			task := f.Take("w1", 1)
 			assert.Equal(t, alice, task.Delivery.Subscriber)
 			assert.Equal(t, want, numbers(t, task))
-			f.settle(task, store.Done)
+			f.Complete(task, store.Done)
 		}
-		assert.Nil(t, f.acquire("w1", 1))
+		assert.Nil(t, f.Take("w1", 1))
 
-		assert.Zero(t, f.schedule(999))
-		assert.Equal(t, 1, f.schedule(1000), "Bob's batch is due a second after its first event")
-		assert.Equal(t, 1, f.schedule(1001), "and Alice's third")
-		assert.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, numbers(t, f.acquire("w1", 1001)))
-		assert.Equal(t, []int{7, 8}, numbers(t, f.acquire("w2", 1001)))
-		f.sound()
+		assert.Zero(t, f.MakeInstant(999))
+		assert.Equal(t, 1, f.MakeInstant(1000), "Bob's batch is due a second after its first event")
+		assert.Equal(t, 1, f.MakeInstant(1001), "and Alice's third")
+		assert.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, numbers(t, f.Take("w1", 1001)))
+		assert.Equal(t, []int{7, 8}, numbers(t, f.Take("w2", 1001)))
+		f.RequireSound()
 	})
 }
 
 func TestPublishManyAtOnce(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 2600, "widgets")
-		f.publish("widgets", 1, 6000, 0)
-		f.sound()
+		f.AddSubscriber(alice, 0, 2600, "widgets")
+		f.PublishEvents("widgets", 1, 6000, 0)
+		f.RequireSound()
 		next := 1
 		for _, size := range []int{2600, 2600, 800} {
-			task := f.acquire("w1", 0)
+			task := f.Take("w1", 0)
 			got := numbers(t, task)
 			require.Len(t, got, size)
 			for _, n := range got {
 				require.Equal(t, next, n)
 				next++
 			}
-			f.settle(task, store.Done)
+			f.Complete(task, store.Done)
 		}
-		assert.Nil(t, f.acquire("w1", 0))
+		assert.Nil(t, f.Take("w1", 0))
 	})
 }
 
 func TestPublishHonoursALoweredMaximum(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, time.Second, 100, "widgets")
-		f.publish("widgets", 1, 5, 0)
-		f.subscribe(alice, time.Second, 2, "widgets")
-		f.publish("widgets", 6, 6, 0)
-		f.sound()
-		assert.Equal(t, []int{1, 2, 3, 4, 5}, numbers(t, f.acquire("w1", 0)), "what was too full is due, and took no more")
-		assert.Nil(t, f.acquire("w2", 0))
+		f.AddSubscriber(alice, time.Second, 100, "widgets")
+		f.PublishEvents("widgets", 1, 5, 0)
+		f.AddSubscriber(alice, time.Second, 2, "widgets")
+		f.PublishEvents("widgets", 6, 6, 0)
+		f.RequireSound()
+		assert.Equal(t, []int{1, 2, 3, 4, 5}, numbers(t, f.Take("w1", 0)), "what was too full is due, and took no more")
+		assert.Nil(t, f.Take("w2", 0))
 	})
 }
 
 func TestATopicBelongsToItsFirstPublisher(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 1, 0)
-		before := dump(t, f.raw)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		before := dump(t, f.Redis)
 		err := f.Publish(t.Context(), store.Publication{
 			Topic: "widgets", Publisher: bob, Events: []wire.PackedEvent{packed(t, "widgets", 2)}, ReceivedAt: 1,
 		})
 		require.ErrorIs(t, err, bus.ErrTopicClaimed)
-		assert.Equal(t, before, dump(t, f.raw), "a refused publish changes nothing")
+		assert.Equal(t, before, dump(t, f.Redis), "a refused publish changes nothing")
 
 		topics, _, err := f.Topics(t.Context())
 		require.NoError(t, err)
@@ -317,11 +162,11 @@ func TestATopicBelongsToItsFirstPublisher(t *testing.T) {
 func TestADeliveryLeavesNothingBehind(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 500*time.Millisecond, 100, "widgets")
-		f.publish("widgets", 1, 3, 0)
-		f.schedule(500)
-		task := f.acquire("w1", 501)
-		f.sound()
+		f.AddSubscriber(alice, 500*time.Millisecond, 100, "widgets")
+		f.PublishEvents("widgets", 1, 3, 0)
+		f.MakeInstant(500)
+		task := f.Take("w1", 501)
+		f.RequireSound()
 		assert.Equal(t, bus.Job{Name: bus.JobBatch, Args: []string{string(task.Delivery.Batch)}}, task.Job)
 		assert.Equal(t, bus.ClientName("alice"), task.Delivery.Client)
 		assert.Equal(t, "https://alice--1.example/events", task.Delivery.Callback)
@@ -329,14 +174,14 @@ func TestADeliveryLeavesNothingBehind(t *testing.T) {
 		assert.Equal(t, 100, task.Delivery.Health)
 		assert.Equal(t, 1, task.Delivery.Attempts)
 		assert.Equal(t, start, task.Delivery.CreatedAt)
-		assert.Contains(t, dump(t, f.raw), "jobs:pending:main:w1")
+		assert.Contains(t, dump(t, f.Redis), "jobs:pending:main:w1")
 
-		assert.True(t, f.settle(task, store.Outcome{Health: 1, Delivered: 3}))
-		f.sound()
+		assert.True(t, f.Complete(task, store.Outcome{Health: 1, Delivered: 3}))
+		f.RequireSound()
 		assert.Equal(t, []string{
 			"api_tokens:by_token", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "subscribers:widgets",
 			"topic:widgets", "topic_owners", "topic_owners:counts", "topics", "topics:alice--1", "workers",
-		}, keysOf(dump(t, f.raw)))
+		}, keysOf(dump(t, f.Redis)))
 		subscribers, _, err := f.Subscribers(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Subscriber{{
@@ -353,34 +198,34 @@ func TestABatchWrittenByHandIsDelivered(t *testing.T) {
 		ctx := t.Context()
 		const bid = "AAAABBBBCCCCDDDD-_-_"
 		const job = "\x92\xa5batch\x91\xb4" + bid
-		f.raw.SAdd(ctx, "subscribers", "alice--1")
-		f.raw.HSet(ctx, "subscriber:alice--1", "callback", "https://a.example/", "uuid", "u")
-		f.raw.RPush(ctx, "batch:"+bid, "alice--1", "1700000000000", "0", string(packed(t, "widgets", 7)))
-		f.raw.ZAdd(ctx, "batches:index", redis.Z{Score: 1700000000000, Member: bid})
-		f.raw.LPush(ctx, "jobs:instant:main", job)
+		f.Redis.SAdd(ctx, "subscribers", "alice--1")
+		f.Redis.HSet(ctx, "subscriber:alice--1", "callback", "https://a.example/", "uuid", "u")
+		f.Redis.RPush(ctx, "batch:"+bid, "alice--1", "1700000000000", "0", string(packed(t, "widgets", 7)))
+		f.Redis.ZAdd(ctx, "batches:index", redis.Z{Score: 1700000000000, Member: bid})
+		f.Redis.LPush(ctx, "jobs:instant:main", job)
 
-		task := f.acquire("w1", 0)
+		task := f.Take("w1", 0)
 		assert.Equal(t, []int{7}, numbers(t, task))
-		assert.True(t, f.settle(task, store.Done))
-		assert.Equal(t, []string{"api_tokens:by_token", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "workers"}, keysOf(dump(t, f.raw)))
+		assert.True(t, f.Complete(task, store.Done))
+		assert.Equal(t, []string{"api_tokens:by_token", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "workers"}, keysOf(dump(t, f.Redis)))
 	})
 }
 
 func TestAFailedDeliveryIsPutOff(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 100, "widgets")
-		f.publish("widgets", 1, 1, 0)
+		f.AddSubscriber(alice, 0, 100, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
 		for i, health := range []int{100, 40, 0} {
 			attempt := i + 1
-			task := f.acquire("w1", attempt*1000)
+			task := f.Take("w1", attempt*1000)
 			assert.Equal(t, attempt, task.Delivery.Attempts)
 			assert.Equal(t, health, task.Delivery.Health)
-			assert.True(t, f.settle(task, store.Outcome{Health: -60, RetryAt: after(attempt*1000 + 200)}))
-			f.sound()
-			assert.Nil(t, f.acquire("w1", attempt*1000))
-			assert.Zero(t, f.schedule(attempt*1000+199))
-			assert.Equal(t, 1, f.schedule(attempt*1000+200))
+			assert.True(t, f.Complete(task, store.Outcome{Health: -60, RetryAt: after(attempt*1000 + 200)}))
+			f.RequireSound()
+			assert.Nil(t, f.Take("w1", attempt*1000))
+			assert.Zero(t, f.MakeInstant(attempt*1000+199))
+			assert.Equal(t, 1, f.MakeInstant(attempt*1000+200))
 		}
 		subscribers, _, err := f.Subscribers(t.Context())
 		require.NoError(t, err)
@@ -392,71 +237,71 @@ func TestAFailedDeliveryIsPutOff(t *testing.T) {
 func TestBatchesTakeTurns(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 2, "widgets")
-		f.subscribe(bob, 0, 2, "gadgets")
-		f.publish("widgets", 1, 6, 0)
-		f.publish("gadgets", 1, 2, 0)
+		f.AddSubscriber(alice, 0, 2, "widgets")
+		f.AddSubscriber(bob, 0, 2, "gadgets")
+		f.PublishEvents("widgets", 1, 6, 0)
+		f.PublishEvents("gadgets", 1, 2, 0)
 
-		first := f.acquire("w1", 0)
+		first := f.Take("w1", 0)
 		assert.Equal(t, []int{1, 2}, numbers(t, first))
-		other := f.acquire("w2", 0)
+		other := f.Take("w2", 0)
 		assert.Equal(t, bob, other.Delivery.Subscriber, "Alice's others wait for their turn, and hold nobody up")
-		assert.Nil(t, f.acquire("w3", 0))
-		f.sound()
+		assert.Nil(t, f.Take("w3", 0))
+		f.RequireSound()
 
-		f.settle(first, store.Done)
-		second := f.acquire("w3", 0)
+		f.Complete(first, store.Done)
+		second := f.Take("w3", 0)
 		assert.Equal(t, []int{3, 4}, numbers(t, second))
-		f.settle(second, store.Outcome{RetryAt: after(5000)})
-		third := f.acquire("w3", 0)
+		f.Complete(second, store.Outcome{RetryAt: after(5000)})
+		third := f.Take("w3", 0)
 		assert.Equal(t, []int{5, 6}, numbers(t, third), "a batch that failed does not hold up the next")
-		f.settle(third, store.Done)
-		f.settle(other, store.Done)
-		f.sound()
-		f.schedule(5000)
-		f.settle(f.acquire("w3", 5000), store.Done)
-		assert.Empty(t, f.raw.Keys(t.Context(), "batch*").Val())
+		f.Complete(third, store.Done)
+		f.Complete(other, store.Done)
+		f.RequireSound()
+		f.MakeInstant(5000)
+		f.Complete(f.Take("w3", 5000), store.Done)
+		assert.Empty(t, f.Redis.Keys(t.Context(), "batch*").Val())
 	})
 }
 
 func TestABatchThatWaitsGoesOnFilling(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 3, "widgets")
-		f.publish("widgets", 1, 1, 0)
-		first := f.acquire("w1", 0)
-		f.publish("widgets", 2, 2, 1)
-		assert.Nil(t, f.acquire("w2", 1))
-		f.publish("widgets", 3, 3, 2)
-		f.publish("widgets", 4, 5, 3) // fills it, and opens another
-		assert.Nil(t, f.acquire("w2", 3))
-		f.sound()
-		f.settle(first, store.Done)
-		second := f.acquire("w2", 4)
+		f.AddSubscriber(alice, 0, 3, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		first := f.Take("w1", 0)
+		f.PublishEvents("widgets", 2, 2, 1)
+		assert.Nil(t, f.Take("w2", 1))
+		f.PublishEvents("widgets", 3, 3, 2)
+		f.PublishEvents("widgets", 4, 5, 3) // fills it, and opens another
+		assert.Nil(t, f.Take("w2", 3))
+		f.RequireSound()
+		f.Complete(first, store.Done)
+		second := f.Take("w2", 4)
 		assert.Equal(t, []int{2, 3, 4}, numbers(t, second))
-		f.settle(second, store.Done)
-		assert.Equal(t, []int{5}, numbers(t, f.acquire("w2", 4)))
+		f.Complete(second, store.Done)
+		assert.Equal(t, []int{5}, numbers(t, f.Take("w2", 4)))
 	})
 }
 
 func TestTwoAbreast(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 4, 0)
-		one, two := f.acquire("w1", 0), f.acquire("w2", 0)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 4, 0)
+		one, two := f.Take("w1", 0), f.Take("w2", 0)
 		assert.Equal(t, []int{1}, numbers(t, one))
 		assert.Equal(t, []int{2}, numbers(t, two))
-		assert.Nil(t, f.acquire("w3", 0))
-		f.settle(two, store.Done)
-		assert.Equal(t, []int{3}, numbers(t, f.acquire("w2", 0)))
-		f.settle(one, store.Done)
-		last := f.acquire("w1", 0)
+		assert.Nil(t, f.Take("w3", 0))
+		f.Complete(two, store.Done)
+		assert.Equal(t, []int{3}, numbers(t, f.Take("w2", 0)))
+		f.Complete(one, store.Done)
+		last := f.Take("w1", 0)
 		assert.Equal(t, []int{4}, numbers(t, last))
-		f.publish("widgets", 5, 7, 1)
-		f.settle(last, store.Done)
-		assert.Equal(t, []int{5}, numbers(t, f.acquire("w1", 1)))
-		f.sound()
+		f.PublishEvents("widgets", 5, 7, 1)
+		f.Complete(last, store.Done)
+		assert.Equal(t, []int{5}, numbers(t, f.Take("w1", 1)))
+		f.RequireSound()
 	})
 }
 
@@ -464,49 +309,49 @@ func TestAPublishSendsBatchesStraightToTheLine(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		instant := func() int64 { return f.raw.LLen(ctx, "jobs:instant:main").Val() }
-		f.subscribe(alice, 0, 2, "widgets")
-		f.publish("widgets", 1, 1, 0)
+		instant := func() int64 { return f.Redis.LLen(ctx, "jobs:instant:main").Val() }
+		f.AddSubscriber(alice, 0, 2, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
 		assert.Equal(t, int64(1), instant(), "nobody serves her yet")
-		first := f.acquire("w1", 0)
+		first := f.Take("w1", 0)
 
-		f.publish("widgets", 2, 4, 1) // fills one, and opens another
-		f.publish("widgets", 5, 5, 2) // fills that
-		f.publish("widgets", 6, 6, 3)
+		f.PublishEvents("widgets", 2, 4, 1) // fills one, and opens another
+		f.PublishEvents("widgets", 5, 5, 2) // fills that
+		f.PublishEvents("widgets", 6, 6, 3)
 		assert.Zero(t, instant(), "no worker is bothered while she is served")
-		f.sound()
+		f.RequireSound()
 		for want := range slices.Values([][]int{{2, 3}, {4, 5}}) {
-			f.settle(first, store.Done)
+			f.Complete(first, store.Done)
 			assert.Equal(t, int64(1), instant(), "it was called")
-			first = f.acquire("w1", 4)
+			first = f.Take("w1", 4)
 			assert.Equal(t, want, numbers(t, first))
 		}
 
-		f.settle(first, store.Outcome{RetryAt: after(1000)})
-		last := f.acquire("w1", 5)
+		f.Complete(first, store.Outcome{RetryAt: after(1000)})
+		last := f.Take("w1", 5)
 		assert.Equal(t, []int{6}, numbers(t, last))
-		f.publish("widgets", 7, 7, 6)
+		f.PublishEvents("widgets", 7, 7, 6)
 		assert.Equal(t, int64(1), instant(), "one that failed is not in the line, and could be passed")
-		assert.Nil(t, f.acquire("w2", 6))
-		f.sound()
-		f.settle(last, store.Done)
-		assert.Equal(t, []int{7}, numbers(t, f.acquire("w1", 7)))
+		assert.Nil(t, f.Take("w2", 6))
+		f.RequireSound()
+		f.Complete(last, store.Done)
+		assert.Equal(t, []int{7}, numbers(t, f.Take("w1", 7)))
 	})
 }
 
 func TestAPublishPassesNoBatchThatIsNotInTheLineYet(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 2, 0)
-		first := f.acquire("w1", 0) // the second is instant, and has not been looked at
-		f.publish("widgets", 3, 3, 1)
-		assert.Equal(t, int64(2), f.raw.LLen(t.Context(), "jobs:instant:main").Val())
-		assert.Nil(t, f.acquire("w2", 1))
-		f.sound()
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		first := f.Take("w1", 0) // the second is instant, and has not been looked at
+		f.PublishEvents("widgets", 3, 3, 1)
+		assert.Equal(t, int64(2), f.Redis.LLen(t.Context(), "jobs:instant:main").Val())
+		assert.Nil(t, f.Take("w2", 1))
+		f.RequireSound()
 		for want := 2; want <= 3; want++ {
-			f.settle(first, store.Done)
-			first = f.acquire("w1", 2)
+			f.Complete(first, store.Done)
+			first = f.Take("w1", 2)
 			assert.Equal(t, []int{want}, numbers(t, first))
 		}
 	})
@@ -517,38 +362,38 @@ func TestWorkersWithDifferentSettings(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		one := newFixture(t, server, func(o *store.Options) { o.Abreast = 1 })
 		two := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
-		one.subscribe(alice, 0, 1, "widgets")
-		one.publish("widgets", 1, 4, 0)
-		first := one.acquire("w1", 0)
-		assert.Nil(t, one.acquire("w2", 0), "the others join the line")
-		one.settle(first, store.Done)
-		second := two.acquire("w2", 0)
+		one.AddSubscriber(alice, 0, 1, "widgets")
+		one.PublishEvents("widgets", 1, 4, 0)
+		first := one.Take("w1", 0)
+		assert.Nil(t, one.Take("w2", 0), "the others join the line")
+		one.Complete(first, store.Done)
+		second := two.Take("w2", 0)
 		assert.Equal(t, []int{2}, numbers(t, second))
-		two.settle(second, store.Done)
-		third, fourth := two.acquire("w2", 0), two.acquire("w3", 0)
+		two.Complete(second, store.Done)
+		third, fourth := two.Take("w2", 0), two.Take("w3", 0)
 		assert.Equal(t, []int{3, 4}, append(numbers(t, third), numbers(t, fourth)...), "raised, so two are called")
-		two.settle(third, store.Done)
+		two.Complete(third, store.Done)
 
-		two.publish("widgets", 5, 5, 0)
-		assert.Nil(t, one.acquire("w1", 0))
-		two.settle(fourth, store.Done)
-		assert.Equal(t, []int{5}, numbers(t, one.acquire("w1", 0)), "lowered: who was put off by one setting is called by the other")
-		one.sound()
+		two.PublishEvents("widgets", 5, 5, 0)
+		assert.Nil(t, one.Take("w1", 0))
+		two.Complete(fourth, store.Done)
+		assert.Equal(t, []int{5}, numbers(t, one.Take("w1", 0)), "lowered: who was put off by one setting is called by the other")
+		one.RequireSound()
 	})
 }
 
 func TestALineRecoversFromABatchThatVanished(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 2, 0)
-		first := f.acquire("w1", 0)
-		assert.Nil(t, f.acquire("w2", 0))
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		first := f.Take("w1", 0)
+		assert.Nil(t, f.Take("w2", 0))
 		// Somebody removes the first by hand; the second comes up by itself.
 		ctx := t.Context()
-		f.raw.Del(ctx, "batch:"+string(first.Delivery.Batch), "jobs:pending:main:w1")
-		assert.Equal(t, 1, f.schedule(600_000))
-		second := f.acquire("w2", 600_000)
+		f.Redis.Del(ctx, "batch:"+string(first.Delivery.Batch), "jobs:pending:main:w1")
+		assert.Equal(t, 1, f.MakeInstant(600_000))
+		second := f.Take("w2", 600_000)
 		assert.Equal(t, []int{2}, numbers(t, second))
 	})
 }
@@ -558,22 +403,22 @@ func TestAPublishDoesNotJoinALineThatNobodyMoves(t *testing.T) {
 		for _, job := range []bool{true, false} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)
-			f.subscribe(alice, 0, 1, "widgets")
-			f.publish("widgets", 1, 2, 0)
-			first := f.acquire("w1", 0)
-			assert.Nil(t, f.acquire("w2", 0))
+			f.AddSubscriber(alice, 0, 1, "widgets")
+			f.PublishEvents("widgets", 1, 2, 0)
+			first := f.Take("w1", 0)
+			assert.Nil(t, f.Take("w2", 0))
 			// Somebody removes the first by hand, or its job, as the Ruby original's worker does.
 			if job {
-				f.raw.Del(t.Context(), "jobs:index:main", "jobs:pending:main:w1")
-				f.raw.SAdd(t.Context(), "jobs:index:main", f.raw.ZRange(t.Context(), "jobs:scheduled:main", 0, -1).Val())
+				f.Redis.Del(t.Context(), "jobs:index:main", "jobs:pending:main:w1")
+				f.Redis.SAdd(t.Context(), "jobs:index:main", f.Redis.ZRange(t.Context(), "jobs:scheduled:main", 0, -1).Val())
 			} else {
-				f.raw.Del(t.Context(), "batch:"+string(first.Delivery.Batch), "jobs:pending:main:w1")
+				f.Redis.Del(t.Context(), "batch:"+string(first.Delivery.Batch), "jobs:pending:main:w1")
 			}
-			f.publish("widgets", 3, 4, 1)
+			f.PublishEvents("widgets", 3, 4, 1)
 			for want := 2; want <= 4; want++ {
-				task := f.acquire("w2", 1)
+				task := f.Take("w2", 1)
 				assert.Equal(t, []int{want}, numbers(t, task))
-				f.settle(task, store.Done)
+				f.Complete(task, store.Done)
 			}
 		}
 	})
@@ -584,17 +429,17 @@ func TestASubscriberWhoReturnsIsTriedAtOnce(t *testing.T) {
 		for _, deleted := range []bool{true, false} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
-			f.subscribe(alice, 0, 1, "widgets")
-			f.publish("widgets", 1, 3, 0)
-			f.settle(f.acquire("w1", 0), store.Outcome{RetryAt: after(90_000), ThrottledUntil: after(60_000)})
-			assert.Nil(t, f.acquire("w1", 1), "the others wait for the end of that")
+			f.AddSubscriber(alice, 0, 1, "widgets")
+			f.PublishEvents("widgets", 1, 3, 0)
+			f.Complete(f.Take("w1", 0), store.Outcome{RetryAt: after(90_000), ThrottledUntil: after(60_000)})
+			assert.Nil(t, f.Take("w1", 1), "the others wait for the end of that")
 			if deleted {
 				require.NoError(t, f.DeleteSubscriber(t.Context(), alice))
 			}
-			f.subscribe(alice, 0, 1, "widgets")
-			got := append(numbers(t, f.acquire("w1", 2)), numbers(t, f.acquire("w2", 2))...)
+			f.AddSubscriber(alice, 0, 1, "widgets")
+			got := append(numbers(t, f.Take("w1", 2)), numbers(t, f.Take("w2", 2))...)
 			assert.Equal(t, []int{2, 3}, got, "deleted: %v", deleted)
-			f.sound()
+			f.RequireSound()
 		}
 	})
 }
@@ -602,9 +447,9 @@ func TestASubscriberWhoReturnsIsTriedAtOnce(t *testing.T) {
 func TestSettleAndAcquire(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 2, 0)
-		task := f.acquire("w1", 0)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		task := f.Take("w1", 0)
 		owned, next, err := f.SettleAndAcquire(t.Context(), task, store.Done, bus.Failing, start)
 		require.NoError(t, err)
 		assert.True(t, owned)
@@ -613,36 +458,36 @@ func TestSettleAndAcquire(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, owned)
 		assert.Equal(t, store.Next{}, next)
-		f.sound()
+		f.RequireSound()
 	})
 }
 
 func TestAJobWhoseAnswerWasLostIsTakenAgain(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 2, 0)
-		lost := f.acquire("w1", 0)
-		again := f.acquire("w1", 0)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		lost := f.Take("w1", 0)
+		again := f.Take("w1", 0)
 		assert.Equal(t, lost.Delivery.Batch, again.Delivery.Batch)
 		assert.Equal(t, 2, again.Delivery.Attempts)
-		f.sound()
+		f.RequireSound()
 	})
 }
 
 func TestScriptsSurviveAFlush(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 2, 0)
-		task := f.acquire("w1", 0)
-		require.NoError(t, f.raw.ScriptFlush(t.Context()).Err())
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		task := f.Take("w1", 0)
+		require.NoError(t, f.Redis.ScriptFlush(t.Context()).Err())
 		owned, next, err := f.SettleAndAcquire(t.Context(), task, store.Done, bus.Failing, start)
 		require.NoError(t, err)
 		assert.True(t, owned)
 		assert.Equal(t, []int{2}, numbers(t, next.Task))
 		assert.Equal(t, 1, next.Task.Delivery.Attempts, "it was taken once")
-		f.sound()
+		f.RequireSound()
 	})
 }
 
@@ -653,23 +498,23 @@ func TestASettleComesBeforeTheAcquireBehindIt(t *testing.T) {
 		ctx := t.Context()
 		for name, meanwhile := range map[string]func(){
 			"the subscriber is gone":       func() { require.NoError(t, f.DeleteSubscriber(ctx, alice)) },
-			"the subscriber is left alone": func() { f.raw.HSet(ctx, "subscriber:"+string(alice), "throttled_until", after(1000).UnixMilli()) },
+			"the subscriber is left alone": func() { f.Redis.HSet(ctx, "subscriber:"+string(alice), "throttled_until", after(1000).UnixMilli()) },
 			"nothing happens":              func() {},
 		} {
-			f.subscribe(alice, 0, 1, "widgets")
-			f.publish("widgets", 1, 2, 0)
-			task := f.acquire("w1", 0)
+			f.AddSubscriber(alice, 0, 1, "widgets")
+			f.PublishEvents("widgets", 1, 2, 0)
+			task := f.Take("w1", 0)
 			require.Equal(t, []int{1}, numbers(t, task), name)
 			meanwhile()
-			require.NoError(t, f.raw.ScriptFlush(ctx).Err())
-			require.Nil(t, f.acquire("w2", 0), name) // which makes its script known
+			require.NoError(t, f.Redis.ScriptFlush(ctx).Err())
+			require.Nil(t, f.Take("w2", 0), name) // which makes its script known
 			owned, next, err := f.SettleAndAcquire(ctx, task, store.Outcome{Health: 1, Delivered: 1}, bus.Failing, start)
 			require.NoError(t, err, name)
 			require.True(t, owned, name)
 			require.NoError(t, next.Err, name)
-			f.sound()
-			require.NoError(t, f.raw.FlushAll(ctx).Err())
-			f.register()
+			f.RequireSound()
+			require.NoError(t, f.Redis.FlushAll(ctx).Err())
+			f.Register()
 		}
 	})
 }
@@ -678,9 +523,9 @@ func TestAScrubbedWorkerDoesNoHarm(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 2, 0)
-		slow := f.acquire("slow", 0)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		slow := f.Take("slow", 0)
 
 		jobs, err := f.ScrubQueues(ctx, after(-1), bus.Queues[:]...)
 		require.NoError(t, err)
@@ -688,16 +533,16 @@ func TestAScrubbedWorkerDoesNoHarm(t *testing.T) {
 		jobs, err = f.ScrubQueues(ctx, after(0), bus.Queues[:]...)
 		require.NoError(t, err)
 		assert.Equal(t, 1, jobs)
-		f.sound()
+		f.RequireSound()
 
-		again := f.acquire("fast", 1)
+		again := f.Take("fast", 1)
 		assert.Equal(t, slow.Delivery.Batch, again.Delivery.Batch, "what was put back is next, before its successor")
-		before := dump(t, f.raw)
-		assert.False(t, f.settle(slow, store.Done), "the slow worker's settle is void")
-		assert.False(t, f.settle(slow, store.Outcome{RetryAt: after(9)}))
-		assert.Equal(t, before, dump(t, f.raw))
-		assert.True(t, f.settle(again, store.Done))
-		f.sound()
+		before := dump(t, f.Redis)
+		assert.False(t, f.Complete(slow, store.Done), "the slow worker's settle is void")
+		assert.False(t, f.Complete(slow, store.Outcome{RetryAt: after(9)}))
+		assert.Equal(t, before, dump(t, f.Redis))
+		assert.True(t, f.Complete(again, store.Done))
+		f.RequireSound()
 	})
 }
 
@@ -705,33 +550,33 @@ func TestScrubWorkersForgetsThem(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 1, 0)
-		f.acquire("dead", 0)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		f.Take("dead", 0)
 		require.NoError(t, f.Heartbeat(ctx, after(10), "alive"))
 		jobs, workers, err := f.ScrubWorkers(ctx, after(5))
 		require.NoError(t, err)
 		assert.Equal(t, 1, jobs)
 		assert.Equal(t, 1, workers)
-		assert.Equal(t, map[string]string{"alive": "1700000000010"}, f.raw.HGetAll(ctx, "workers").Val())
-		f.sound()
+		assert.Equal(t, map[string]string{"alive": "1700000000010"}, f.Redis.HGetAll(ctx, "workers").Val())
+		f.RequireSound()
 	})
 }
 
 func TestAWorkerThatRetiresLeavesNothing(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 1, 0)
-		task := f.acquire("w1", 0)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		task := f.Take("w1", 0)
 		jobs, err := f.Retire(t.Context(), "w1")
 		require.NoError(t, err)
 		assert.Equal(t, 1, jobs)
-		keys := keysOf(dump(t, f.raw))
+		keys := keysOf(dump(t, f.Redis))
 		assert.NotContains(t, keys, "workers")
 		assert.NotContains(t, keys, "jobs:pending:index:main")
-		f.sound()
-		assert.Equal(t, task.Delivery.Batch, f.acquire("w2", 0).Delivery.Batch)
+		f.RequireSound()
+		assert.Equal(t, task.Delivery.Batch, f.Take("w2", 0).Delivery.Batch)
 	})
 }
 
@@ -748,32 +593,32 @@ func TestJobsAreUnique(t *testing.T) {
 		assert.True(t, enqueue())
 		assert.False(t, enqueue(), "instant")
 		assert.Equal(t, hex.EncodeToString([]byte("\x92\xacscrub_queues\x90")),
-			hex.EncodeToString([]byte(f.raw.LIndex(ctx, "jobs:instant:aux", 0).Val())))
+			hex.EncodeToString([]byte(f.Redis.LIndex(ctx, "jobs:instant:aux", 0).Val())))
 		task, err := f.Acquire(ctx, bus.QueueAux, "w1", bus.Failing, start)
 		require.NoError(t, err)
 		assert.Equal(t, job, task.Job)
 		assert.Nil(t, task.Delivery)
 		assert.False(t, enqueue(), "pending")
-		f.settle(task, store.Outcome{RetryAt: after(10)})
+		f.Complete(task, store.Outcome{RetryAt: after(10)})
 		assert.False(t, enqueue(), "scheduled")
-		f.sound()
+		f.RequireSound()
 		moved, err := f.Schedule(ctx, bus.QueueAux, after(10), 10)
 		require.NoError(t, err)
 		assert.Equal(t, 1, moved)
 		task, err = f.Acquire(ctx, bus.QueueAux, "w1", bus.Failing, start)
 		require.NoError(t, err)
-		f.settle(task, store.Done)
+		f.Complete(task, store.Done)
 		assert.True(t, enqueue())
-		f.sound()
+		f.RequireSound()
 	})
 }
 
 func TestScheduleIsBounded(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, time.Second, 2, "widgets")
-		f.subscribe(bob, time.Second, 2, "widgets")
-		f.publish("widgets", 1, 1, 0)
+		f.AddSubscriber(alice, time.Second, 2, "widgets")
+		f.AddSubscriber(bob, time.Second, 2, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
 		due, err := f.DueJobs(t.Context(), bus.QueueMain, after(999))
 		require.NoError(t, err)
 		assert.Zero(t, due)
@@ -783,26 +628,26 @@ func TestScheduleIsBounded(t *testing.T) {
 		moved, err := f.Schedule(t.Context(), bus.QueueMain, after(5000), 1)
 		require.NoError(t, err)
 		assert.Equal(t, 1, moved)
-		f.sound()
+		f.RequireSound()
 	})
 }
 
 func TestWaiter(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
+		f.AddSubscriber(alice, 0, 1, "widgets")
 		waiter := f.NewWaiter(bus.QueueMain, time.Minute)
 		defer waiter.Close()
 		require.NoError(t, waiter.Wait(t.Context(), 10*time.Millisecond), "a wait in vain is no error")
 
 		woken := make(chan error)
 		go func() { woken <- waiter.Wait(t.Context(), time.Minute) }()
-		f.publish("widgets", 1, 1, 0)
+		f.PublishEvents("widgets", 1, 1, 0)
 		require.NoError(t, <-woken)
-		before := dump(t, f.raw)
+		before := dump(t, f.Redis)
 		require.NoError(t, waiter.Wait(t.Context(), time.Minute), "it is still there")
-		assert.Equal(t, before, dump(t, f.raw), "waiting takes nothing")
-		assert.Equal(t, []int{1}, numbers(t, f.acquire("w1", 0)))
+		assert.Equal(t, before, dump(t, f.Redis), "waiting takes nothing")
+		assert.Equal(t, []int{1}, numbers(t, f.Take("w1", 0)))
 
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { woken <- waiter.Wait(ctx, time.Minute) }()
@@ -816,7 +661,7 @@ func TestSubscriptions(t *testing.T) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"a", "b"}, Callback: "https://a.example/"}, start))
-		f.sound()
+		f.RequireSound()
 		subscribers, _, err := f.Subscribers(ctx)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Subscriber{{
@@ -824,9 +669,9 @@ func TestSubscriptions(t *testing.T) {
 			Health: bus.MaxHealth, Topics: []bus.TopicName{"a", "b"},
 		}}, subscribers)
 
-		f.subscribe(alice, time.Minute, 7, "b", "c")
+		f.AddSubscriber(alice, time.Minute, 7, "b", "c")
 		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"b", "c"}, Callback: "https://b.example/"}, start))
-		f.sound()
+		f.RequireSound()
 		subscribers, _, err = f.Subscribers(ctx)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Subscriber{{
@@ -840,14 +685,14 @@ func TestSubscriptions(t *testing.T) {
 		require.ErrorIs(t, f.Unsubscribe(ctx, alice, "nowhere"), bus.ErrTopicUnknown)
 		require.ErrorIs(t, f.Unsubscribe(ctx, alice, "a"), bus.ErrNotSubscribed)
 		require.NoError(t, f.Unsubscribe(ctx, alice, "b"))
-		f.sound()
-		f.publish("b", 1, 1, 0)
-		assert.Empty(t, f.raw.Keys(ctx, "batch:*").Val())
+		f.RequireSound()
+		f.PublishEvents("b", 1, 1, 0)
+		assert.Empty(t, f.Redis.Keys(ctx, "batch:*").Val())
 
 		require.ErrorIs(t, f.DeleteSubscriber(ctx, bob), bus.ErrNotSubscribed)
 		require.NoError(t, f.DeleteSubscriber(ctx, alice))
-		f.sound()
-		assert.Equal(t, []string{"api_tokens:by_token", "topic:b", "topic_owners", "topic_owners:counts", "topics"}, keysOf(dump(t, f.raw)))
+		f.RequireSound()
+		assert.Equal(t, []string{"api_tokens:by_token", "topic:b", "topic_owners", "topic_owners:counts", "topics"}, keysOf(dump(t, f.Redis)))
 	})
 }
 
@@ -855,32 +700,32 @@ func TestBatchesOfADeletedSubscriberAreDropped(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, time.Hour, 2, "widgets")
-		f.publish("widgets", 1, 5, 0)
-		taken := f.acquire("w1", 0)
-		failed := f.acquire("w2", 0)
+		f.AddSubscriber(alice, time.Hour, 2, "widgets")
+		f.PublishEvents("widgets", 1, 5, 0)
+		taken := f.Take("w1", 0)
+		failed := f.Take("w2", 0)
 		assert.Nil(t, failed)
 		require.NoError(t, f.DeleteToken(ctx, alice))
-		f.sound()
-		f.publish("widgets", 6, 6, 1)
-		assert.Nil(t, f.acquire("w2", 1), "its due batch, and its current one, are dropped, not delivered")
-		f.settle(taken, store.Outcome{Health: -2, RetryAt: after(100)})
-		f.schedule(100)
-		assert.Nil(t, f.acquire("w2", 100))
-		f.sound()
-		assert.Equal(t, []string{"api_tokens:by_token", "jobs:pending:index:main", "topic:widgets", "topic_owners", "topic_owners:counts", "topics", "workers"}, keysOf(dump(t, f.raw)))
+		f.RequireSound()
+		f.PublishEvents("widgets", 6, 6, 1)
+		assert.Nil(t, f.Take("w2", 1), "its due batch, and its current one, are dropped, not delivered")
+		f.Complete(taken, store.Outcome{Health: -2, RetryAt: after(100)})
+		f.MakeInstant(100)
+		assert.Nil(t, f.Take("w2", 100))
+		f.RequireSound()
+		assert.Equal(t, []string{"api_tokens:by_token", "jobs:pending:index:main", "topic:widgets", "topic_owners", "topic_owners:counts", "topics", "workers"}, keysOf(dump(t, f.Redis)))
 	})
 }
 
 func TestSubscribersTellTheirOldestEvent(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, time.Hour, 1, "widgets")
-		f.publish("widgets", 1, 600, 0) // more batches than one trip looks at
-		f.subscribe(bob, time.Hour, 100, "gadgets")
-		f.publish("gadgets", 1, 3, 700)
-		f.publish("gadgets", 4, 5, 800)
-		f.subscribe(publisher, time.Hour, 100, "gadgets")
+		f.AddSubscriber(alice, time.Hour, 1, "widgets")
+		f.PublishEvents("widgets", 1, 600, 0) // more batches than one trip looks at
+		f.AddSubscriber(bob, time.Hour, 100, "gadgets")
+		f.PublishEvents("gadgets", 1, 3, 700)
+		f.PublishEvents("gadgets", 4, 5, 800)
+		f.AddSubscriber(publisher, time.Hour, 100, "gadgets")
 		subscribers, _, err := f.Subscribers(t.Context())
 		require.NoError(t, err)
 		var oldest []time.Time
@@ -896,9 +741,9 @@ func TestListingManySubscribersIsQuick(t *testing.T) {
 	for i := range 1000 {
 		token := bus.Token(fmt.Sprintf("s%d", i))
 		require.NoError(t, f.PutToken(t.Context(), token, "s"))
-		f.subscribe(token, time.Hour, 100, "widgets", "gadgets")
+		f.AddSubscriber(token, time.Hour, 100, "widgets", "gadgets")
 	}
-	f.publish("widgets", 1, 2, 0)
+	f.PublishEvents("widgets", 1, 2, 0)
 	quickest := time.Hour
 	for range 10 {
 		began := time.Now()
@@ -920,17 +765,17 @@ func TestDeleteTopic(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, time.Second, 100, "widgets", "gadgets")
-		f.publish("widgets", 1, 1, 0)
+		f.AddSubscriber(alice, time.Second, 100, "widgets", "gadgets")
+		f.PublishEvents("widgets", 1, 1, 0)
 		require.ErrorIs(t, f.DeleteTopic(ctx, "nowhere", publisher), bus.ErrTopicUnknown)
 		require.ErrorIs(t, f.DeleteTopic(ctx, "widgets", bob), bus.ErrTopicClaimed)
 		require.ErrorIs(t, f.DeleteTopic(ctx, "gadgets", bob), bus.ErrTopicClaimed, "nobody's is not bob's either")
 		require.NoError(t, f.DeleteTopic(ctx, "gadgets", ""))
 		require.NoError(t, f.DeleteTopic(ctx, "widgets", publisher))
-		f.sound()
-		assert.Empty(t, f.raw.Keys(ctx, "topic*").Val())
-		f.schedule(1000)
-		assert.Equal(t, []int{1}, numbers(t, f.acquire("w1", 1000)), "queued events stay")
+		f.RequireSound()
+		assert.Empty(t, f.Redis.Keys(ctx, "topic*").Val())
+		f.MakeInstant(1000)
+		assert.Equal(t, []int{1}, numbers(t, f.Take("w1", 1000)), "queued events stay")
 	})
 }
 
@@ -979,34 +824,34 @@ func TestAFullRedisTakesNothingInAndGoesOnDelivering(t *testing.T) {
 	var log rdbtest.Buffer
 	f := newFixtureOn(t, server, store.New(server.Open(t, log.LogTo).Partition(""), store.Options{}))
 	ctx := t.Context()
-	f.subscribe(alice, time.Second, 2, "widgets")
-	f.publish("widgets", 1, 5, 0)
-	task := f.acquire("w1", 0)
-	require.NoError(t, f.raw.ConfigSet(ctx, "maxmemory", "1").Err())
+	f.AddSubscriber(alice, time.Second, 2, "widgets")
+	f.PublishEvents("widgets", 1, 5, 0)
+	task := f.Take("w1", 0)
+	require.NoError(t, f.Redis.ConfigSet(ctx, "maxmemory", "1").Err())
 
-	before := dump(t, f.raw)
+	before := dump(t, f.Redis)
 	p := store.Publication{Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", 9)}}
 	require.ErrorIs(t, f.Publish(ctx, p), bus.ErrUnavailable)
 	p.Topic = "gadgets"
 	require.ErrorIs(t, f.Publish(ctx, p), bus.ErrUnavailable)
 	require.ErrorIs(t, f.Subscribe(ctx, bob, bus.Subscription{Callback: "https://b.example/"}, start), bus.ErrUnavailable)
-	assert.Equal(t, before, dump(t, f.raw), "nothing is half-written")
+	assert.Equal(t, before, dump(t, f.Redis), "nothing is half-written")
 	assert.Regexp(t, `^.*ERROR.*redis refuses calls.*\n$`, log.String(), "it is logged once, and Redis is not unavailable")
 
 	waiter := f.NewWaiter(bus.QueueMain, time.Minute)
 	defer waiter.Close()
 	require.NoError(t, waiter.Wait(ctx, time.Minute))
-	assert.True(t, f.settle(task, store.Outcome{Health: -2, RetryAt: after(9)}))
-	assert.Equal(t, 1, f.schedule(9))
+	assert.True(t, f.Complete(task, store.Outcome{Health: -2, RetryAt: after(9)}))
+	assert.Equal(t, 1, f.MakeInstant(9))
 	for range 2 {
-		assert.True(t, f.settle(f.acquire("w1", 9), store.Outcome{Health: 1}))
+		assert.True(t, f.Complete(f.Take("w1", 9), store.Outcome{Health: 1}))
 	}
 	require.NoError(t, f.Heartbeat(ctx, after(10), "w1"))
 	added, err := f.Enqueue(ctx, bus.QueueAux, bus.Job{Name: "autodrop"})
 	require.NoError(t, err)
 	assert.True(t, added)
-	assert.Equal(t, 1, f.schedule(1000))
-	assert.Equal(t, []int{5}, numbers(t, f.acquire("w1", 1000)))
+	assert.Equal(t, 1, f.MakeInstant(1000))
+	assert.Equal(t, []int{5}, numbers(t, f.Take("w1", 1000)))
 	jobs, err := f.Retire(ctx, "w1")
 	require.NoError(t, err)
 	assert.Equal(t, 1, jobs)
@@ -1014,52 +859,52 @@ func TestAFullRedisTakesNothingInAndGoesOnDelivering(t *testing.T) {
 	name, err := f.ClientName(ctx, alice)
 	require.NoError(t, err)
 	assert.Empty(t, name)
-	f.sound()
+	f.RequireSound()
 }
 
 func TestAFailedPublishDoesNotUseItsKeyUp(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, 0, 1, "widgets")
-		f.raw.Set(ctx, "jobs:instant:main", "broken", 0)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.Redis.Set(ctx, "jobs:instant:main", "broken", 0)
 		p := store.Publication{
 			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", 1)}, ReceivedAt: start.UnixMilli(),
 			IdempotencyKey: &store.IdempotencyKey{Key: "k", Digest: "d"},
 		}
 		require.Error(t, f.Publish(ctx, p))
-		f.raw.Del(ctx, "jobs:instant:main")
+		f.Redis.Del(ctx, "jobs:instant:main")
 		require.NoError(t, f.Publish(ctx, p))
-		assert.Equal(t, []int{1}, numbers(t, f.acquire("w1", 0)))
+		assert.Equal(t, []int{1}, numbers(t, f.Take("w1", 0)))
 	})
 }
 
 func TestASubscriberThatFailedIsLeftAlone(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 1, "widgets")
-		f.publish("widgets", 1, 4, 0)
-		f.settle(f.acquire("w1", 0), store.Outcome{Health: -100, RetryAt: after(200), ThrottledUntil: after(1000)})
-		assert.Nil(t, f.acquire("w1", 0), "its other batches wait too")
-		f.sound()
-		f.schedule(999)
-		assert.Nil(t, f.acquire("w1", 999))
-		assert.Equal(t, 1, f.schedule(1000), "one comes up to try")
-		task := f.acquire("w1", 1000)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 4, 0)
+		f.Complete(f.Take("w1", 0), store.Outcome{Health: -100, RetryAt: after(200), ThrottledUntil: after(1000)})
+		assert.Nil(t, f.Take("w1", 0), "its other batches wait too")
+		f.RequireSound()
+		f.MakeInstant(999)
+		assert.Nil(t, f.Take("w1", 999))
+		assert.Equal(t, 1, f.MakeInstant(1000), "one comes up to try")
+		task := f.Take("w1", 1000)
 		assert.Equal(t, []int{2}, numbers(t, task))
 		assert.Equal(t, 1, task.Delivery.Attempts, "waiting was no attempt")
-		f.settle(task, store.Outcome{Health: -2, RetryAt: after(1200), ThrottledUntil: after(61_000)})
-		assert.Nil(t, f.acquire("w1", 1000))
-		f.subscribe(alice, 0, 1, "widgets") // it says that it is back
-		task = f.acquire("w1", 1000)
+		f.Complete(task, store.Outcome{Health: -2, RetryAt: after(1200), ThrottledUntil: after(61_000)})
+		assert.Nil(t, f.Take("w1", 1000))
+		f.AddSubscriber(alice, 0, 1, "widgets") // it says that it is back
+		task = f.Take("w1", 1000)
 		assert.Equal(t, []int{3}, numbers(t, task))
-		f.settle(task, store.Outcome{Health: -2, RetryAt: after(1200), ThrottledUntil: after(61_000)})
-		assert.Nil(t, f.acquire("w1", 1000))
-		f.schedule(61_000)
-		f.settle(f.acquire("w1", 61_000), store.Outcome{Health: 1, Delivered: 1})
-		f.sound()
+		f.Complete(task, store.Outcome{Health: -2, RetryAt: after(1200), ThrottledUntil: after(61_000)})
+		assert.Nil(t, f.Take("w1", 1000))
+		f.MakeInstant(61_000)
+		f.Complete(f.Take("w1", 61_000), store.Outcome{Health: 1, Delivered: 1})
+		f.RequireSound()
 		assert.Equal(t, 3, f.deliverAll(), "one success, and the others follow at once")
-		assert.False(t, f.raw.HExists(t.Context(), "subscriber:alice--1", "throttled_until").Val())
+		assert.False(t, f.Redis.HExists(t.Context(), "subscriber:alice--1", "throttled_until").Val())
 	})
 }
 
@@ -1068,10 +913,10 @@ func TestARemovedTokenCanNeitherPublishNorSubscribe(t *testing.T) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		require.NoError(t, f.DeleteToken(ctx, alice))
-		before := dump(t, f.raw)
+		before := dump(t, f.Redis)
 		require.ErrorIs(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"a"}, Callback: "https://a.example/"}, start), bus.ErrTokenUnknown)
 		require.ErrorIs(t, f.Publish(ctx, store.Publication{Topic: "a", Publisher: alice, Events: []wire.PackedEvent{packed(t, "a", 1)}}), bus.ErrTokenUnknown)
-		assert.Equal(t, before, dump(t, f.raw))
+		assert.Equal(t, before, dump(t, f.Redis))
 	})
 }
 
@@ -1079,16 +924,16 @@ func TestATopicBelongsToAllTokensOfItsPublisher(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.publish("widgets", 1, 1, 0)
+		f.PublishEvents("widgets", 1, 1, 0)
 		require.NoError(t, f.PutToken(ctx, "publisher--2", "publisher"))
 		p := store.Publication{Topic: "widgets", Publisher: "publisher--2", Events: []wire.PackedEvent{packed(t, "widgets", 2)}}
 		require.NoError(t, f.Publish(ctx, p))
 		require.NoError(t, f.DeleteToken(ctx, publisher), "the old token goes")
 		require.NoError(t, f.Publish(ctx, p))
-		f.publishBy("publisher--2", "quiet")
+		f.PublishAs("publisher--2", "quiet")
 		require.NoError(t, f.PutToken(ctx, "publisher--3", "publisher"))
 		require.NoError(t, f.DeleteToken(ctx, "publisher--2"))
-		f.publishBy("publisher--3", "quiet")
+		f.PublishAs("publisher--3", "quiet")
 		require.NoError(t, f.DeleteTopic(ctx, "widgets", "publisher--3"), "which nobody has published to since")
 	})
 }
@@ -1096,14 +941,14 @@ func TestATopicBelongsToAllTokensOfItsPublisher(t *testing.T) {
 func TestAShorterTimeoutHoldsForTheOpenBatch(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, time.Hour, 100, "widgets")
-		f.publish("widgets", 1, 1, 0)
-		f.subscribe(alice, 2*time.Hour, 100, "widgets")
-		assert.Zero(t, f.schedule(3_599_999))
-		f.subscribe(alice, 20*time.Millisecond, 100, "widgets")
-		assert.Zero(t, f.schedule(19))
-		assert.Equal(t, 1, f.schedule(20))
-		f.sound()
+		f.AddSubscriber(alice, time.Hour, 100, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		f.AddSubscriber(alice, 2*time.Hour, 100, "widgets")
+		assert.Zero(t, f.MakeInstant(3_599_999))
+		f.AddSubscriber(alice, 20*time.Millisecond, 100, "widgets")
+		assert.Zero(t, f.MakeInstant(19))
+		assert.Equal(t, 1, f.MakeInstant(20))
+		f.RequireSound()
 	})
 }
 
@@ -1111,22 +956,22 @@ func TestForeignBytesDoNotStopAThread(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, 0, 100, "widgets")
-		f.publish("widgets", 1, 1, 0)
-		f.raw.HSet(ctx, "subscriber:alice--1", "max_events", "0", "timeout", "-5")
-		f.publish("widgets", 2, 3, 0)
+		f.AddSubscriber(alice, 0, 100, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		f.Redis.HSet(ctx, "subscriber:alice--1", "max_events", "0", "timeout", "-5")
+		f.PublishEvents("widgets", 2, 3, 0)
 		for _, junk := range []string{strings.Repeat("x", 500), "", "\x92\xa5batch\x91\xa0", "\x92\xa5batch\x91\xd9\xff" + strings.Repeat("y", 255)} {
-			f.raw.SAdd(ctx, "jobs:index:main", junk)
-			f.raw.RPush(ctx, "jobs:instant:main", junk)
-			task := f.acquire("w1", 0)
+			f.Redis.SAdd(ctx, "jobs:index:main", junk)
+			f.Redis.RPush(ctx, "jobs:instant:main", junk)
+			task := f.Take("w1", 0)
 			assert.Nil(t, task.Delivery)
-			assert.True(t, f.settle(task, store.Outcome{RetryAt: after(1)}))
-			assert.Equal(t, int64(1), f.raw.ZRem(ctx, "jobs:scheduled:main", junk).Val())
-			f.raw.SRem(ctx, "jobs:index:main", junk)
+			assert.True(t, f.Complete(task, store.Outcome{RetryAt: after(1)}))
+			assert.Equal(t, int64(1), f.Redis.ZRem(ctx, "jobs:scheduled:main", junk).Val())
+			f.Redis.SRem(ctx, "jobs:index:main", junk)
 		}
-		f.raw.Set(ctx, "batch:AAAABBBBCCCCDDDDEEEE", "not a list", 0)
-		f.raw.RPush(ctx, "jobs:instant:main", "\x92\xa5batch\x91\xb4AAAABBBBCCCCDDDDEEEE")
-		assert.Equal(t, []int{1}, numbers(t, f.acquire("w1", 0)))
+		f.Redis.Set(ctx, "batch:AAAABBBBCCCCDDDDEEEE", "not a list", 0)
+		f.Redis.RPush(ctx, "jobs:instant:main", "\x92\xa5batch\x91\xb4AAAABBBBCCCCDDDDEEEE")
+		assert.Equal(t, []int{1}, numbers(t, f.Take("w1", 0)))
 	})
 }
 
@@ -1134,15 +979,15 @@ func TestForeignBytesDoNotStopAThread(t *testing.T) {
 func TestForeignSettingsDoNotStopAPublish(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, 0, 100, "widgets")
+		f.AddSubscriber(alice, 0, 100, "widgets")
 		for _, abreast := range []string{"0", "-1", "many", ""} {
-			f.raw.HSet(t.Context(), "subscriber:alice--1", "abreast", abreast)
-			f.publish("widgets", 1, 1, 0)
-			f.sound()
-			task := f.acquire("w1", 0)
+			f.Redis.HSet(t.Context(), "subscriber:alice--1", "abreast", abreast)
+			f.PublishEvents("widgets", 1, 1, 0)
+			f.RequireSound()
+			task := f.Take("w1", 0)
 			assert.Equal(t, []int{1}, numbers(t, task))
-			f.settle(task, store.Done)
-			f.sound()
+			f.Complete(task, store.Done)
+			f.RequireSound()
 		}
 	})
 }
@@ -1160,7 +1005,7 @@ func TestHousekeepingOfDeadWorkersIsPutBackWithoutAJob(t *testing.T) {
 		jobs, err := f.ScrubQueues(ctx, after(0), bus.QueueAux)
 		require.NoError(t, err)
 		assert.Equal(t, 2, jobs)
-		f.sound()
+		f.RequireSound()
 	})
 }
 
@@ -1170,36 +1015,36 @@ func TestAPublishIsOneRoundTrip(t *testing.T) {
 	for i := range 50 {
 		token := bus.Token(fmt.Sprintf("s%d", i))
 		require.NoError(t, f.PutToken(t.Context(), token, "s"))
-		f.subscribe(token, time.Second, 2, "widgets")
+		f.AddSubscriber(token, time.Second, 2, "widgets")
 	}
-	f.publish("widgets", 1, 1, 0)
+	f.PublishEvents("widgets", 1, 1, 0)
 	ctx := t.Context()
-	before := commandsFromClients(t, f.raw)
-	f.publish("widgets", 2, 5, 0)
-	assert.Equal(t, 1, commandsFromClients(t, f.raw)-before)
+	before := commandsFromClients(t, f.Redis)
+	f.PublishEvents("widgets", 2, 5, 0)
+	assert.Equal(t, 1, commandsFromClients(t, f.Redis)-before)
 	var task *store.Task
 	assert.Equal(t, 50*2, f.deliverAll(), "each subscriber has two full batches")
-	before = commandsFromClients(t, f.raw)
-	f.publish("widgets", 6, 6, 0)
-	task = f.acquire("w1", 0)
+	before = commandsFromClients(t, f.Redis)
+	f.PublishEvents("widgets", 6, 6, 0)
+	task = f.Take("w1", 0)
 	_, _, err := f.SettleAndAcquire(ctx, task, store.Done, bus.Failing, start)
 	require.NoError(t, err)
-	assert.Equal(t, 4, commandsFromClients(t, f.raw)-before, "a publish, an acquire, and one trip of two scripts")
-	f.sound()
+	assert.Equal(t, 4, commandsFromClients(t, f.Redis)-before, "a publish, an acquire, and one trip of two scripts")
+	f.RequireSound()
 }
 
 // deliverAll delivers all instant batches and returns their number.
 func (f *fixture) deliverAll() (delivered int) {
-	f.t.Helper()
-	for task := f.acquire("w1", 0); task != nil; task = f.acquire("w1", 0) {
-		f.settle(task, store.Done)
+	f.T.Helper()
+	for task := f.Take("w1", 0); task != nil; task = f.Take("w1", 0) {
+		f.Complete(task, store.Done)
 		delivered++
 	}
 	return delivered
 }
 
 // commandsFromClients counts the scripts that Redis was asked to run.
-func commandsFromClients(t testing.TB, raw *redis.Client) int {
+func commandsFromClients(t testing.TB, raw rdb.Commands) int {
 	t.Helper()
 	stats, err := raw.InfoMap(t.Context(), "commandstats").Result()
 	require.NoError(t, err)
@@ -1213,47 +1058,47 @@ func TestDropOldest(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.subscribe(alice, time.Hour, 2, "widgets")
-		f.subscribe(bob, 0, 1, "gadgets")
-		f.publish("widgets", 1, 2, 0)   // full: instant, and then taken
-		f.publish("gadgets", 3, 3, 1)   // instant
-		f.publish("widgets", 4, 5, 2)   // instant, and then waits for its turn
-		f.publish("widgets", 6, 6, 3)   // current: scheduled
-		f.publish("gadgets", 7, 107, 4) // instant
-		held := f.acquire("w1", 5)
+		f.AddSubscriber(alice, time.Hour, 2, "widgets")
+		f.AddSubscriber(bob, 0, 1, "gadgets")
+		f.PublishEvents("widgets", 1, 2, 0)   // full: instant, and then taken
+		f.PublishEvents("gadgets", 3, 3, 1)   // instant
+		f.PublishEvents("widgets", 4, 5, 2)   // instant, and then waits for its turn
+		f.PublishEvents("widgets", 6, 6, 3)   // current: scheduled
+		f.PublishEvents("gadgets", 7, 107, 4) // instant
+		held := f.Take("w1", 5)
 		require.Equal(t, []int{1, 2}, numbers(t, held))
-		require.Equal(t, []int{3}, numbers(t, f.acquire("w2", 5)))
-		require.Nil(t, f.acquire("w3", 6), "some of the others now wait for their turn")
+		require.Equal(t, []int{3}, numbers(t, f.Take("w2", 5)))
+		require.Nil(t, f.Take("w3", 6), "some of the others now wait for their turn")
 		dropped, err := f.DropOldest(ctx)
 		require.NoError(t, err)
 		require.Len(t, dropped, 100, "what one call drops at most")
 		assert.Equal(t, []store.DroppedBatch{{alice, 2}, {alice, 1}, {bob, 1}}, dropped[:3], "oldest first, but not what is being delivered")
-		f.sound()
+		f.RequireSound()
 		dropped, err = f.DropOldest(ctx)
 		require.NoError(t, err)
 		assert.Equal(t, []store.DroppedBatch{{bob, 1}, {bob, 1}, {bob, 1}}, dropped)
 		dropped, err = f.DropOldest(ctx)
 		require.NoError(t, err)
 		assert.Empty(t, dropped, "nothing but what is being delivered is left")
-		f.sound()
-		assert.True(t, f.settle(held, store.Outcome{Delivered: 2}))
+		f.RequireSound()
+		assert.True(t, f.Complete(held, store.Outcome{Delivered: 2}))
 
-		f.publish("widgets", 200, 200, 7)
-		f.schedule(int(2 * time.Hour / time.Millisecond))
-		assert.Equal(t, []int{200}, numbers(t, f.acquire("w1", 8)), "all goes on")
-		f.sound()
+		f.PublishEvents("widgets", 200, 200, 7)
+		f.MakeInstant(int(2 * time.Hour / time.Millisecond))
+		assert.Equal(t, []int{200}, numbers(t, f.Take("w1", 8)), "all goes on")
+		f.RequireSound()
 	})
 }
 
 func TestDropOldestIsBoundedByEvents(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.subscribe(alice, time.Hour, 600, "widgets")
-		f.publish("widgets", 1, 3000, 0)
+		f.AddSubscriber(alice, time.Hour, 600, "widgets")
+		f.PublishEvents("widgets", 1, 3000, 0)
 		dropped, err := f.DropOldest(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, []store.DroppedBatch{{alice, 600}, {alice, 600}}, dropped)
-		f.sound()
+		f.RequireSound()
 	})
 }
 
@@ -1261,25 +1106,25 @@ func TestDropOldestCleansTheIndexAndSparesDeepJobs(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		require.NoError(t, f.raw.ZAdd(ctx, "batches:index", redis.Z{Score: 1, Member: "gone"}).Err())
-		f.subscribe(bob, 0, 1, "gadgets")
-		f.publish("gadgets", 1, 1, 0)
+		require.NoError(t, f.Redis.ZAdd(ctx, "batches:index", redis.Z{Score: 1, Member: "gone"}).Err())
+		f.AddSubscriber(bob, 0, 1, "gadgets")
+		f.PublishEvents("gadgets", 1, 1, 0)
 		for i := range 2000 { // in front of the job of event 1
 			_, err := f.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x", Args: []string{strconv.Itoa(i)}})
 			require.NoError(t, err)
 		}
-		job := f.raw.RPop(ctx, "jobs:instant:main").Val()
-		require.NoError(t, f.raw.LPush(ctx, "jobs:instant:main", job).Err())
+		job := f.Redis.RPop(ctx, "jobs:instant:main").Val()
+		require.NoError(t, f.Redis.LPush(ctx, "jobs:instant:main", job).Err())
 		dropped, err := f.DropOldest(ctx)
 		require.NoError(t, err)
 		assert.Equal(t, []store.DroppedBatch{{"", 0}, {bob, 1}}, dropped)
-		assert.Empty(t, f.raw.Keys(ctx, "batch*").Val())
-		assert.True(t, f.raw.SIsMember(ctx, "jobs:index:main", job).Val(), "it goes when it comes up")
+		assert.Empty(t, f.Redis.Keys(ctx, "batch*").Val())
+		assert.True(t, f.Redis.SIsMember(ctx, "jobs:index:main", job).Val(), "it goes when it comes up")
 		for range 2000 {
-			require.True(t, f.settle(f.acquire("w1", 1), store.Done))
+			require.True(t, f.Complete(f.Take("w1", 1), store.Done))
 		}
-		assert.Nil(t, f.acquire("w1", 1))
-		f.sound()
+		assert.Nil(t, f.Take("w1", 1))
+		f.RequireSound()
 	})
 }
 

@@ -16,12 +16,12 @@ import (
 
 // tidy goes over everything once.
 func (f *fixture) tidy(tidier *store.Tidier, now time.Time) (all store.Tidied) {
-	f.t.Helper()
+	f.T.Helper()
 	for done := false; !done; {
 		var some store.Tidied
 		var err error
-		some, done, err = tidier.Step(f.t.Context(), now)
-		require.NoError(f.t, err)
+		some, done, err = tidier.Step(f.T.Context(), now)
+		require.NoError(f.T, err)
 		all.Topics += some.Topics
 		all.Counters += some.Counters
 	}
@@ -38,7 +38,7 @@ func TestAnUnusedTopicGoesAfterADay(t *testing.T) {
 		}
 		subscribe(bob, "subscribed")
 		subscribe(alice, append(topicNames("x", 900), "unused", "returning", "published")...)
-		f.publishBy(publisher, "published")
+		f.PublishAs(publisher, "published")
 		subscribe(alice)
 		tidier := f.NewTidier()
 		assert.Zero(t, f.tidy(tidier, start))
@@ -48,18 +48,18 @@ func TestAnUnusedTopicGoesAfterADay(t *testing.T) {
 		f.tidy(tidier, start.Add(13*time.Hour))
 		assert.Zero(t, f.tidy(tidier, start.Add(24*time.Hour-time.Millisecond)))
 		assert.Equal(t, store.Tidied{Topics: 901}, f.tidy(tidier, start.Add(24*time.Hour)))
-		assert.ElementsMatch(t, []string{"subscribed", "returning", "published"}, f.raw.SMembers(ctx, "topics").Val())
+		assert.ElementsMatch(t, []string{"subscribed", "returning", "published"}, f.Redis.SMembers(ctx, "topics").Val())
 		assert.Equal(t, map[string]string{"alice": "1", "bob": "1", "publisher": "1"}, f.owned())
 		assert.Equal(t, store.Tidied{Topics: 1}, f.tidy(tidier, start.Add(37*time.Hour)))
-		assert.ElementsMatch(t, []string{"subscribed", "published"}, f.raw.SMembers(ctx, "topics").Val())
+		assert.ElementsMatch(t, []string{"subscribed", "published"}, f.Redis.SMembers(ctx, "topics").Val())
 
 		// What the Ruby original removes, it does not remove from our notes.
-		f.raw.SRem(ctx, "topics", "published")
-		f.raw.Del(ctx, "topic:published")
+		f.Redis.SRem(ctx, "topics", "published")
+		f.Redis.Del(ctx, "topic:published")
 		f.tidy(tidier, start.Add(37*time.Hour))
 		assert.Equal(t, map[string]string{"bob": "1"}, f.owned())
-		assert.Zero(t, f.raw.Exists(ctx, "topic_owners:unused").Val())
-		f.sound()
+		assert.Zero(t, f.Redis.Exists(ctx, "topic_owners:unused").Val())
+		f.RequireSound()
 	})
 }
 
@@ -69,7 +69,7 @@ func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		tag := func(name, value string) bus.Tag { return bus.Tag{Name: name, Value: value} }
-		f.publishBy(alice, "widgets")
+		f.PublishAs(alice, "widgets")
 		kept := map[bus.Counter]int64{
 			bus.NewCounter("events.published", tag("topic", "widgets"), tag("publisher", "alice")): 1,
 			bus.NewCounter("events.published", tag("topic", "widgets"), tag("publisher", "null")):  2,
@@ -98,7 +98,7 @@ func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
 		require.NoError(t, err)
 		_, err = f.SwapMonitored(ctx, counters)
 		require.NoError(t, err)
-		f.raw.HSet(ctx, "counters", "what is no counter", "1")
+		f.Redis.HSet(ctx, "counters", "what is no counter", "1")
 		require.NoError(t, f.DeleteToken(ctx, "carol--1"))
 
 		tidier := f.NewTidier()
@@ -107,8 +107,8 @@ func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
 			left, err := f.Counters(ctx)
 			require.NoError(t, err)
 			assert.Equal(t, kept, left)
-			assert.Equal(t, int64(len(kept)+1), f.raw.HLen(ctx, "counters").Val(), "what cannot be read stays")
-			assert.Equal(t, int64(len(kept)), f.raw.HLen(ctx, "counters:monitored").Val())
+			assert.Equal(t, int64(len(kept)+1), f.Redis.HLen(ctx, "counters").Val(), "what cannot be read stays")
+			assert.Equal(t, int64(len(kept)), f.Redis.HLen(ctx, "counters:monitored").Val())
 			add(gone) // by a process that had counted them before
 			assert.Equal(t, store.Tidied{Counters: len(gone)}, f.tidy(tidier, start))
 		}
@@ -121,7 +121,7 @@ func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
 		assert.Equal(t, store.Tidied{Counters: 1}, f.tidy(tidier, start), "nothing else has gone")
 		require.NoError(t, f.DeleteTopic(ctx, "widgets", ""))
 		assert.Equal(t, store.Tidied{Counters: 4}, f.tidy(tidier, start))
-		for field := range f.raw.HGetAll(ctx, "counters").Val() {
+		for field := range f.Redis.HGetAll(ctx, "counters").Val() {
 			assert.False(t, strings.Contains(field, "widgets"), field)
 		}
 	})

@@ -28,11 +28,6 @@ type Publication struct {
 	Origins []string
 }
 
-// Publish is [Store.PublishAll] for one publication.
-func (s *Store) Publish(ctx context.Context, p Publication) error {
-	return s.PublishAll(ctx, p)[0].Err
-}
-
 // Receipt says what became of a publication.
 type Receipt struct {
 	Err error

@@ -17,23 +17,23 @@ import (
 
 // try publishes an event and returns the error.
 func (f *fixture) try(token bus.Token, topic bus.TopicName) error {
-	f.t.Helper()
-	return f.Publish(f.t.Context(), store.Publication{
-		Topic: topic, Publisher: token, Events: []wire.PackedEvent{packed(f.t, topic, 1)}, ReceivedAt: start.UnixMilli(),
+	f.T.Helper()
+	return f.Publish(f.T.Context(), store.Publication{
+		Topic: topic, Publisher: token, Events: []wire.PackedEvent{packed(f.T, topic, 1)}, ReceivedAt: start.UnixMilli(),
 	})
 }
 
 // owned are the numbers of topics of clients.
 func (f *fixture) owned() map[string]string {
-	return f.raw.HGetAll(f.t.Context(), "topic_owners:counts").Val()
+	return f.Redis.HGetAll(f.T.Context(), "topic_owners:counts").Val()
 }
 
 func TestATopicBelongsToTheClientOfATokenThatIsGone(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.publishBy(alice, "widgets")
-		f.publishBy(alice, "gadgets")
+		f.PublishAs(alice, "widgets")
+		f.PublishAs(alice, "gadgets")
 		require.NoError(t, f.DeleteToken(ctx, alice))
 		require.ErrorIs(t, f.try(bob, "widgets"), bus.ErrTopicClaimed, "it is still the client's")
 		require.ErrorIs(t, f.DeleteTopic(ctx, "gadgets", bob), bus.ErrTopicClaimed)
@@ -41,10 +41,10 @@ func TestATopicBelongsToTheClientOfATokenThatIsGone(t *testing.T) {
 		require.NoError(t, f.PutToken(ctx, "alice--2", "alice"))
 		require.NoError(t, f.try("alice--2", "widgets"))
 		require.NoError(t, f.DeleteTopic(ctx, "gadgets", "alice--2"))
-		assert.Equal(t, "alice--2", f.raw.HGet(ctx, "topic:widgets", "publisher").Val(), "the founding field is the token")
+		assert.Equal(t, "alice--2", f.Redis.HGet(ctx, "topic:widgets", "publisher").Val(), "the founding field is the token")
 		assert.Equal(t, map[string]string{"alice": "1"}, f.owned())
 		require.ErrorIs(t, f.try(bob, "widgets"), bus.ErrTopicClaimed)
-		f.sound()
+		f.RequireSound()
 	})
 }
 
@@ -54,9 +54,9 @@ func TestATopicOfOldDataKeepsItsOwner(t *testing.T) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		for _, topic := range []bus.TopicName{"widgets", "gadgets"} {
-			f.publishBy(alice, topic)
+			f.PublishAs(alice, topic)
 		}
-		forget := func() { f.raw.Del(ctx, "topic_owners", "topic_owners:counts") }
+		forget := func() { f.Redis.Del(ctx, "topic_owners", "topic_owners:counts") }
 		forget()
 		require.ErrorIs(t, f.try(bob, "widgets"), bus.ErrTopicClaimed)
 		require.NoError(t, f.try(alice, "widgets"))
@@ -68,7 +68,7 @@ func TestATopicOfOldDataKeepsItsOwner(t *testing.T) {
 		assert.Equal(t, map[string]string{"alice": "2"}, f.owned())
 
 		forget()
-		f.raw.HDel(ctx, "api_tokens:by_token", "alice--2")
+		f.Redis.HDel(ctx, "api_tokens:by_token", "alice--2")
 		require.NoError(t, f.PutToken(ctx, "alice--3", "alice"))
 		require.ErrorIs(t, f.try("alice--3", "widgets"), bus.ErrTopicClaimed, "nothing tells whose it was")
 	})
@@ -78,8 +78,8 @@ func TestATopicOfOldDataKeepsItsOwner(t *testing.T) {
 func TestAnOwnerThatIsNotedWronglyGivesNothingAway(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.publishBy(alice, "widgets")
-		f.raw.HSet(t.Context(), "topic:widgets", "publisher", string(bob))
+		f.PublishAs(alice, "widgets")
+		f.Redis.HSet(t.Context(), "topic:widgets", "publisher", string(bob))
 		require.ErrorIs(t, f.try(alice, "widgets"), bus.ErrTopicClaimed)
 		require.NoError(t, f.try(bob, "widgets"))
 	})
@@ -90,18 +90,18 @@ func TestAnOrdinaryPublishLooksUpNoOwner(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)
 	ctx := t.Context()
-	f.publishBy(alice, "widgets")
-	f.raw.Del(ctx, "topic_owners", "topic_owners:counts")
-	require.NoError(t, f.raw.ConfigResetStat(ctx).Err())
-	f.publishBy(alice, "widgets")
-	stats := f.raw.InfoMap(ctx, "commandstats").Val()["Commandstats"]
+	f.PublishAs(alice, "widgets")
+	f.Redis.Del(ctx, "topic_owners", "topic_owners:counts")
+	require.NoError(t, f.Redis.ConfigResetStat(ctx).Err())
+	f.PublishAs(alice, "widgets")
+	stats := f.Redis.InfoMap(ctx, "commandstats").Val()["Commandstats"]
 	calls := func(command string) (n int) {
 		_, err := fmt.Sscanf(stats["cmdstat_"+command], "calls=%d", &n)
 		require.NoError(t, err, command)
 		return n
 	}
 	assert.Equal(t, 2, calls("hget"), "the token's name, and the topic's publisher")
-	assert.Zero(t, f.raw.Exists(ctx, "topic_owners").Val())
+	assert.Zero(t, f.Redis.Exists(ctx, "topic_owners").Val())
 }
 
 func TestTopicsAreLimited(t *testing.T) {
@@ -113,17 +113,17 @@ func TestTopicsAreLimited(t *testing.T) {
 			var refused *bus.TopicLimitError
 			require.ErrorAs(t, err, &refused)
 			assert.Equal(t, want, *refused)
-			assert.Equal(t, before, dump(t, f.raw), "a refused request changes nothing")
+			assert.Equal(t, before, dump(t, f.Redis), "a refused request changes nothing")
 		}
 		subscribe := func(token bus.Token, topics ...bus.TopicName) error {
 			return f.Subscribe(ctx, token, bus.Subscription{Topics: topics, Callback: "https://x.example/"}, start)
 		}
 		require.NoError(t, subscribe(alice, topicNames("a", 999)...))
-		before := dump(t, f.raw)
+		before := dump(t, f.Redis)
 		requireRefused(subscribe(alice, "b", "c"), bus.TopicLimitError{Limit: 1000}, before)
 		require.NoError(t, subscribe(alice, "b", "b"), "a topic counts once")
 		assert.Equal(t, map[string]string{"alice": "1000"}, f.owned())
-		before = dump(t, f.raw)
+		before = dump(t, f.Redis)
 		requireRefused(f.try(alice, "c"), bus.TopicLimitError{Limit: 1000}, before)
 		requireRefused(subscribe(alice, "b", "c"), bus.TopicLimitError{Limit: 1000}, before)
 		require.NoError(t, f.try(alice, "b"), "which it has named")
@@ -131,16 +131,16 @@ func TestTopicsAreLimited(t *testing.T) {
 
 		require.NoError(t, subscribe(bob, append(topicNames("a", 999), topicNames("d", 500)...)...), "those of others do not count")
 		assert.Equal(t, map[string]string{"alice": "1000", "bob": "500"}, f.owned())
-		before = dump(t, f.raw)
+		before = dump(t, f.Redis)
 		requireRefused(subscribe(bob, "e"), bus.TopicLimitError{Limit: 1500, OfBus: true}, before)
 		requireRefused(f.try(bob, "e"), bus.TopicLimitError{Limit: 1500, OfBus: true}, before)
 
-		f.publishBy(bob, "aaaa")
+		f.PublishAs(bob, "aaaa")
 		assert.Equal(t, map[string]string{"alice": "999", "bob": "501"}, f.owned(), "who publishes takes it over")
 		require.NoError(t, f.DeleteTopic(ctx, "b", alice))
 		assert.Equal(t, map[string]string{"alice": "998", "bob": "501"}, f.owned())
 		require.NoError(t, f.try(alice, "c"))
-		f.sound()
+		f.RequireSound()
 	})
 }
 
@@ -162,7 +162,7 @@ func TestListsComeInPages(t *testing.T) {
 			members = append(members, fmt.Sprintf("t%05d", i))
 			want = append(want, fmt.Sprintf("t%05d", i))
 		}
-		require.NoError(t, f.raw.SAdd(ctx, "topics", members...).Err())
+		require.NoError(t, f.Redis.SAdd(ctx, "topics", members...).Err())
 		list := func(p store.Page) (names []string) {
 			_, err := f.EachTopics(ctx, p, func(topics []bus.Topic) error {
 				for _, topic := range topics {
@@ -190,9 +190,9 @@ func TestSubscribersOfOneNameAreOnOnePage(t *testing.T) {
 		require.NoError(t, f.PutToken(ctx, "zz", "alice"))
 		require.NoError(t, f.PutToken(ctx, "aa", "carol"))
 		for _, token := range []bus.Token{"zz", "aa", bob, alice} {
-			f.subscribe(token, time.Hour, 100, "widgets", "gadgets")
+			f.AddSubscriber(token, time.Hour, 100, "widgets", "gadgets")
 		}
-		f.publish("widgets", 1, 1, 7)
+		f.PublishEvents("widgets", 1, 1, 7)
 		list := func(p store.Page) (tokens []bus.Token) {
 			_, err := f.EachSubscribers(ctx, p, func(subscribers []bus.Subscriber) error {
 				for _, sub := range subscribers {
@@ -218,12 +218,12 @@ func TestListsAskRedisForLittleAtOnce(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)
 	ctx := t.Context()
-	pipe := f.raw.Pipeline()
+	pipe := f.Redis.Pipeline()
 	for i := range 100_000 {
 		pipe.SAdd(ctx, "topics", "t"+strconv.Itoa(i))
 	}
 	for i := range 60 {
-		f.raw.HSet(ctx, "subscriber:s"+strconv.Itoa(i), "callback", "https://x.example/")
+		f.Redis.HSet(ctx, "subscriber:s"+strconv.Itoa(i), "callback", "https://x.example/")
 		pipe.SAdd(ctx, "subscribers", "s"+strconv.Itoa(i))
 		for j := range 1000 {
 			pipe.SAdd(ctx, "topics:s"+strconv.Itoa(i), "t"+strconv.Itoa(j))
@@ -231,7 +231,7 @@ func TestListsAskRedisForLittleAtOnce(t *testing.T) {
 	}
 	_, err := pipe.Exec(ctx)
 	require.NoError(t, err)
-	require.NoError(t, f.raw.ConfigResetStat(ctx).Err())
+	require.NoError(t, f.Redis.ConfigResetStat(ctx).Err())
 	topics, _, err := f.Topics(ctx)
 	require.NoError(t, err)
 	assert.Len(t, topics, 100_000)
@@ -241,7 +241,7 @@ func TestListsAskRedisForLittleAtOnce(t *testing.T) {
 	for _, sub := range subscribers {
 		assert.Len(t, sub.Topics, 1000)
 	}
-	stats := f.raw.InfoMap(ctx, "commandstats").Val()["Commandstats"]
+	stats := f.Redis.InfoMap(ctx, "commandstats").Val()["Commandstats"]
 	for _, command := range []string{"smembers", "hkeys", "sort", "eval", "evalsha"} {
 		assert.Empty(t, stats["cmdstat_"+command], "it takes as long as there is much")
 	}

@@ -70,7 +70,7 @@ func TestTheJobsOfAKilledWorkerAreSoonDeliveredAgain(t *testing.T) {
 	}
 	event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Update, URL: "https://x.example/1"}, 64)
 	require.NoError(t, err)
-	require.NoError(t, st.Publish(ctx, store.Publication{
+	require.NoError(t, storetest.Publish(ctx, st, store.Publication{
 		Topic: "widgets", Publisher: "publisher--1", Events: []wire.PackedEvent{event}, ReceivedAt: time.Now().UnixMilli(),
 	}))
 

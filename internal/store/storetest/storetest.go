@@ -2,6 +2,9 @@
 package storetest
 
 import (
+	"context"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +25,16 @@ func Open(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Options)) 
 // RequireSound fails the test unless the data layout's invariants hold.
 func RequireSound(t testing.TB, st *store.Store) {
 	t.Helper()
-	violations, err := st.Check(t.Context())
+	violations, err := Check(t.Context(), st)
 	require.NoError(t, err)
 	require.Empty(t, violations)
+}
+
+// Check returns what is wrong in a store, in order.
+func Check(ctx context.Context, st *store.Store) (found []store.Violation, err error) {
+	_, err = st.Examine(ctx, false, func(v store.Violation) { found = append(found, v) })
+	slices.SortFunc(found, func(a, b store.Violation) int {
+		return strings.Compare(a.String(), b.String())
+	})
+	return found, err
 }

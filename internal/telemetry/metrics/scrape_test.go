@@ -67,7 +67,7 @@ func TestAScrapeIsFast(t *testing.T) {
 	event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Noop, URL: "https://x.example/"}, 64)
 	require.NoError(t, err)
 	for range 150 {
-		require.NoError(t, st.Publish(ctx, store.Publication{
+		require.NoError(t, storetest.Publish(ctx, st, store.Publication{
 			Topic: "widgets", Publisher: "publisher--1", Events: []wire.PackedEvent{event}, ReceivedAt: time.Now().UnixMilli(),
 		}))
 	}
@@ -105,7 +105,7 @@ func TestClientsOfOneNameAreOne(t *testing.T) {
 		require.NoError(t, st.Subscribe(ctx, token, bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/"}, now))
 	}
 	server.Raw.HSet(ctx, "subscriber:shop--2", "health_points", 7)
-	require.NoError(t, st.Publish(ctx, store.Publication{
+	require.NoError(t, storetest.Publish(ctx, st, store.Publication{
 		Topic: "widgets", Publisher: "shop--1", Events: []wire.PackedEvent{"\xc0"}, ReceivedAt: now.Add(-time.Minute).UnixMilli(),
 	}))
 	text := shown(t, st, func() time.Time { return now })
@@ -124,7 +124,7 @@ func TestCountersOfTheBusAreScraped(t *testing.T) {
 			require.NoError(t, st.PutToken(ctx, token, name))
 			require.NoError(t, st.Subscribe(ctx, token, bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/"}, time.Now()))
 		}
-		require.NoError(t, st.Publish(ctx, store.Publication{
+		require.NoError(t, storetest.Publish(ctx, st, store.Publication{
 			Topic: "widgets", Publisher: "shop--1", Events: []wire.PackedEvent{"\xc0"}, ReceivedAt: time.Now().UnixMilli(),
 		}))
 		require.NoError(t, st.DeleteSubscriber(ctx, "gone--1"))

@@ -1,0 +1,38 @@
+package store_test
+
+import (
+	"testing"
+
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+func TestMain(m *testing.M) { rdbtest.Main(m) }
+
+const (
+	publisher = storetest.Publisher
+	alice     = storetest.Alice
+	bob       = storetest.Bob
+)
+
+var (
+	start   = storetest.Start
+	after   = storetest.After
+	packed  = storetest.Packed
+	numbers = storetest.Numbers
+	number  = storetest.Number
+	job     = storetest.Job
+	dump    = rdbtest.Dump
+)
+
+// fixture is a bus, with what the tests of each noun do besides.
+type fixture struct{ *storetest.Bus }
+
+func newFixture(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Options)) *fixture {
+	return &fixture{storetest.NewBus(t, server, adjust...)}
+}
+
+func newFixtureOn(t testing.TB, server *rdbtest.Server, st *store.Store) *fixture {
+	return &fixture{storetest.NewBusOn(t, server, st)}
+}

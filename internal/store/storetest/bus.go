@@ -1,0 +1,169 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/wire"
+)
+
+// The clients of a [Bus].
+const (
+	Publisher = bus.Token("publisher--1")
+	Alice     = bus.Token("alice--1")
+	Bob       = bus.Token("bob--2")
+)
+
+// Start is when the clock of a [Bus] begins.
+var Start = time.UnixMilli(1_700_000_000_000)
+
+// After is a time in ms after [Start].
+func After(ms int) time.Time { return Start.Add(time.Duration(ms) * time.Millisecond) }
+
+// Bus is a store with three clients, and what tests do with it. Whatever fails fails the test.
+type Bus struct {
+	*store.Store
+	T testing.TB
+	// Redis reads and writes by hand.
+	Redis rdb.Commands
+}
+
+// NewBus makes a bus on a server.
+func NewBus(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Options)) *Bus {
+	return NewBusOn(t, server, Open(t, server, adjust...))
+}
+
+// NewBusOn is [NewBus] for a store that the test has opened by itself.
+func NewBusOn(t testing.TB, server *rdbtest.Server, st *store.Store) *Bus {
+	b := &Bus{st, t, server.Raw}
+	b.Register()
+	return b
+}
+
+// Register adds the tokens of the clients, whose names are what comes before "--".
+func (b *Bus) Register() {
+	b.T.Helper()
+	for _, token := range []bus.Token{Publisher, Alice, Bob} {
+		name, _, _ := strings.Cut(string(token), "--")
+		require.NoError(b.T, b.PutToken(b.T.Context(), token, bus.ClientName(name)))
+	}
+}
+
+// AddSubscriber subscribes a client to exactly these topics, at [Start].
+func (b *Bus) AddSubscriber(token bus.Token, timeout time.Duration, maxEvents int, topics ...bus.TopicName) {
+	b.T.Helper()
+	uuid := "uuid-of-" + string(token)
+	require.NoError(b.T, b.Subscribe(b.T.Context(), token, bus.Subscription{
+		Topics: topics, Callback: "https://" + string(token) + ".example/events", UUID: &uuid,
+		Timeout: &timeout, MaxEvents: &maxEvents,
+	}, Start))
+}
+
+// Publish stores one publication.
+func (b *Bus) Publish(ctx context.Context, p store.Publication) error {
+	return Publish(ctx, b.Store, p)
+}
+
+// Publish stores one publication.
+func Publish(ctx context.Context, st *store.Store, p store.Publication) error {
+	return st.PublishAll(ctx, p)[0].Err
+}
+
+// PublishEvents publishes events first..last, see [Packed], at a time in ms after [Start].
+func (b *Bus) PublishEvents(topic bus.TopicName, first, last, ms int) {
+	b.T.Helper()
+	p := store.Publication{Topic: topic, Publisher: Publisher, ReceivedAt: After(ms).UnixMilli()}
+	for i := first; i <= last; i++ {
+		p.Events = append(p.Events, Packed(b.T, topic, i))
+	}
+	require.NoError(b.T, b.Publish(b.T.Context(), p))
+}
+
+// PublishAs publishes event 1 as a client, at [Start].
+func (b *Bus) PublishAs(token bus.Token, topic bus.TopicName) {
+	b.T.Helper()
+	require.NoError(b.T, b.Publish(b.T.Context(), store.Publication{
+		Topic: topic, Publisher: token, Events: []wire.PackedEvent{Packed(b.T, topic, 1)},
+		ReceivedAt: Start.UnixMilli(),
+	}))
+}
+
+// Packed is the event of a number, with which its URL ends.
+func Packed(t testing.TB, topic bus.TopicName, i int) wire.PackedEvent {
+	t.Helper()
+	event, err := wire.PackEvent(&bus.Event{
+		Topic: topic, Type: bus.Update, URL: fmt.Sprintf("https://x.example/%d", i), Timestamp: 1,
+	}, 64)
+	require.NoError(t, err)
+	return event
+}
+
+// Take takes a job of the main queue, nil if there is none, at a time in ms after [Start].
+func (b *Bus) Take(worker bus.WorkerID, ms int) *store.Task {
+	b.T.Helper()
+	task, err := b.Acquire(b.T.Context(), bus.QueueMain, worker, bus.Failing, After(ms))
+	require.NoError(b.T, err)
+	return task
+}
+
+// Complete settles a task at [Start], and reports whether it was still its worker's.
+func (b *Bus) Complete(task *store.Task, o store.Outcome) (owned bool) {
+	b.T.Helper()
+	owned, err := b.Settle(b.T.Context(), task, o, Start)
+	require.NoError(b.T, err)
+	return owned
+}
+
+// MakeInstant makes the jobs of the main queue instant that are due at a time in ms after [Start],
+// and returns how many there were.
+func (b *Bus) MakeInstant(ms int) int {
+	b.T.Helper()
+	moved, err := b.Schedule(b.T.Context(), bus.QueueMain, After(ms), 1000)
+	require.NoError(b.T, err)
+	return moved
+}
+
+// RequireSound requires that the data layout's invariants hold.
+func (b *Bus) RequireSound() {
+	b.T.Helper()
+	RequireSound(b.T, b.Store)
+}
+
+// Numbers are the numbers of a delivery's events.
+func Numbers(t testing.TB, task *store.Task) (found []int) {
+	t.Helper()
+	require.NotNil(t, task)
+	require.NotNil(t, task.Delivery)
+	for _, event := range task.Delivery.Events {
+		found = append(found, Number(t, event))
+	}
+	return found
+}
+
+// Number is the number of an event, see [Packed].
+func Number(t testing.TB, event wire.PackedEvent) int {
+	t.Helper()
+	json, err := wire.AppendEventJSON(nil, event)
+	require.NoError(t, err)
+	_, rest, _ := strings.Cut(string(json), "x.example/")
+	digits, _, _ := strings.Cut(rest, `"`)
+	n, err := strconv.Atoi(digits)
+	require.NoError(t, err)
+	return n
+}
+
+// jobHead is what the job of every batch begins with.
+const jobHead = "\x92\xa5batch\x91\xb4"
+
+// Job is the packed job that delivers a batch.
+func Job(bid string) string { return jobHead + bid }
