@@ -53,12 +53,12 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		return err
 	}
 	defer seen.close()
-	in := ingest.New(st, c.MaxEventData, seen.recorder, time.Now)
-	in.Tracer = seen.tracer
+	in := ingest.New(st, ingest.Options{Recorder: seen.recorder, Tracer: seen.tracer})
 	api := web.New(web.Config{
 		RootKey:               c.RootKey,
 		NonceTTL:              c.NonceTTL,
 		IdempotencyTTL:        c.IdempotencyTTL,
+		MaxEventData:          c.MaxEventData,
 		ForceTLS:              c.ForceTLS,
 		Certificate:           certificate,
 		Deny:                  c.CallbackDeny,

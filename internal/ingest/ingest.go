@@ -1,5 +1,8 @@
-// Package ingest takes events in: it validates and packs them, and hands them to the store, those of
-// several requests at a time.
+// Package ingest publishes: it stores packed events, those of several requests at a time.
+//
+// While one round trip to Redis is under way, the requests that arrive wait, and the next round trip
+// stores them all (group commit, as databases do with their log). There is no timer: a request that
+// arrives alone is stored at once.
 package ingest
 
 import (
@@ -16,47 +19,39 @@ import (
 	"routemaster/internal/wire"
 )
 
-// Ingest takes events in. It is safe for concurrent use.
+// Ingest publishes events. It is safe for concurrent use.
 type Ingest struct {
-	store        *store.Store
-	maxEventData int
-	recorder     *telemetry.Recorder
-	now          func() time.Time
-	commits      commits
-	// Tracer, if set before the first call, makes spans of the commits.
+	store   *store.Store
+	options Options
+	queue   queue
+}
+
+// Options say how to publish.
+type Options struct {
+	// Recorder counts what is published. It may be nil.
+	Recorder *telemetry.Recorder
+	// Tracer makes spans of the group commits. It may be nil.
 	Tracer *tracing.Tracer
+	// Now is the clock; [time.Now] if nil.
+	Now func() time.Time
 }
 
-// New makes an ingest whose events may have at most maxEventData bytes of packed data. The recorder may be nil.
-func New(st *store.Store, maxEventData int, recorder *telemetry.Recorder, now func() time.Time) *Ingest {
-	return &Ingest{store: st, maxEventData: maxEventData, recorder: recorder, now: now}
-}
-
-// MaxEventData is how many bytes the packed data of an event may have.
-func (i *Ingest) MaxEventData() int { return i.maxEventData }
-
-// Pack validates an event and packs it. The error is a [bus.Invalid].
-func (i *Ingest) Pack(e *bus.Event) (wire.PackedEvent, error) {
-	if err := e.Validate(); err != nil {
-		return "", err
+// New makes an ingest that publishes to a store.
+func New(st *store.Store, options Options) *Ingest {
+	if options.Now == nil {
+		options.Now = time.Now
 	}
-	return wire.PackEvent(e, i.maxEventData)
+	return &Ingest{store: st, options: options}
 }
 
 // Publish stores events of one topic, oldest first, for every subscriber of the topic. When it returns
-// nil they will be delivered. Key may be nil. It fails with [bus.ErrTopicClaimed], [bus.ErrIdempotencyKeyReused], [bus.ErrTooManyBatches],
-// [bus.ErrTokenUnknown], [bus.ErrOverloaded], [bus.ErrUnavailable], or the context's error. After the last two the
-// events may have been stored all the same.
-//
-// Calls do not queue for round trips: while one commit is under way, those that come in wait, and the next commit takes
-// them all. There is no timer: a call that comes alone is committed at once.
-func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, events []wire.PackedEvent, key *store.IdempotencyKey) (err error) {
-	start := i.now()
-	defer func() {
-		if err == nil {
-			i.recorder.PublishTook(i.now().Sub(start))
-		}
-	}()
+// nil they will be delivered. Key may be nil. It fails with [bus.ErrTopicClaimed],
+// [bus.ErrIdempotencyKeyReused], [bus.ErrTooManyBatches], [bus.ErrTokenUnknown], a
+// [bus.TopicLimitError], [bus.ErrOverloaded], [bus.ErrUnavailable], or the context's cause. After
+// [bus.ErrUnavailable] the events may have been stored all the same. A call whose context is done
+// while it waits stores nothing; one whose group commit has begun returns its result.
+func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, events []wire.PackedEvent, key *store.IdempotencyKey) error {
+	start := i.options.Now()
 	r := newRequest(store.Publication{
 		Topic:          topic,
 		Publisher:      publisher,
@@ -64,90 +59,91 @@ func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.Top
 		ReceivedAt:     start.UnixMilli(),
 		IdempotencyKey: key,
 	})
-	if i.Tracer != nil {
-		r.origin = tracing.Traceparent(ctx)
+	if i.options.Tracer != nil {
+		r.traceparent = tracing.Traceparent(ctx)
 	}
-	leads, err := i.commits.join(r)
+	leads, err := i.queue.join(r)
+	if err == nil && !leads {
+		leads, err = i.queue.wait(ctx, r)
+	}
 	if err != nil {
 		return err
 	}
-	if !leads {
-		select {
-		case <-r.woken:
-		case <-ctx.Done():
-			if i.commits.leave(r) {
-				return context.Cause(ctx)
-			}
-			<-r.woken // it leads, or is being committed, which is not undone
-		}
-		if !r.leads {
-			return r.err
-		}
+	if leads {
+		i.commit(context.WithoutCancel(ctx), r) // others depend on it too
 	}
-	// Others depend on this commit too, so it does not end with this call.
-	i.commit(context.WithoutCancel(ctx), r)
+	if r.err == nil {
+		i.options.Recorder.PublishTook(i.options.Now().Sub(start))
+	}
 	return r.err
 }
 
-// commit stores what is waiting, and hands over to the next.
+// commit stores what waits, promotes the next leader, and tells the calls their results.
 func (i *Ingest) commit(ctx context.Context, leader *request) {
-	runtime.Gosched() // those who are about to join may: it makes commits larger when there are many, and costs nothing when there is nobody
-	groups := group(i.commits.take())
-	var receipts []store.Receipt
-	if i.Tracer != nil {
-		span := i.trace(groups)
-		defer func() { endCommit(span, groups, receipts) }()
-	}
-	defer func() { // also when the store panics: nobody may wait for ever
-		i.commits.handOver()
-		for n, g := range groups {
+	// Calls that are about to join may do so: commits get larger when there are many, and nothing is
+	// lost when there is none.
+	runtime.Gosched()
+	groups := groupRequests(i.queue.take())
+	span := i.startSpan(groups)
+	panicked := true
+	defer func() { // also when the store panics: no call may wait for ever
+		i.queue.promote()
+		for _, g := range groups {
 			for _, r := range g.requests {
-				if r.err = bus.ErrUnavailable; receipts != nil {
-					r.err = receipts[n].Err
-				}
-				if r != leader {
-					r.woken <- struct{}{}
+				if r.err = g.receipt.Err; r != leader {
+					r.ready <- committed
 				}
 			}
 		}
+		endSpan(span, groups, panicked)
 	}()
+	i.publish(ctx, groups)
+	groups = i.divide(ctx, groups)
+	i.record(groups)
+	panicked = false
+}
+
+// publish stores groups in one round trip, and keeps their receipts.
+func (i *Ingest) publish(ctx context.Context, groups []*group) {
 	publications := make([]store.Publication, len(groups))
 	for n, g := range groups {
 		publications[n] = g.publication
 	}
-	receipts = i.store.PublishAll(ctx, publications...)
-	groups, receipts = i.divide(ctx, groups, receipts)
-	i.record(groups, receipts)
+	for n, receipt := range i.store.PublishAll(ctx, publications...) {
+		groups[n].receipt = receipt
+	}
 }
 
-// divide stores requests one by one that were refused only because together they would open too many batches.
-func (i *Ingest) divide(ctx context.Context, groups []*grouped, receipts []store.Receipt) (all []*grouped, of []store.Receipt) {
-	tooMany := func(r store.Receipt) bool { return errors.Is(r.Err, bus.ErrTooManyBatches) }
-	if !slices.ContainsFunc(receipts, tooMany) {
-		return groups, receipts
+// divide stores the requests of a group one by one if they were refused only because they would open
+// too many batches together. It returns the groups as they are then.
+func (i *Ingest) divide(ctx context.Context, groups []*group) []*group {
+	tooLarge := func(g *group) bool { return len(g.requests) > 1 && errors.Is(g.receipt.Err, bus.ErrTooManyBatches) }
+	if !slices.ContainsFunc(groups, tooLarge) {
+		return groups
 	}
-	for n, g := range groups {
-		if len(g.requests) == 1 || !tooMany(receipts[n]) {
-			all, of = append(all, g), append(of, receipts[n])
+	var divided []*group
+	for _, g := range groups {
+		if !tooLarge(g) {
+			divided = append(divided, g)
 			continue
 		}
-		single := make([]store.Publication, len(g.requests))
-		for k, r := range g.requests {
-			single[k] = r.publication
-			single[k].Origins = g.publication.Origins
-			all = append(all, &grouped{r.publication, g.requests[k : k+1]})
+		singles := make([]*group, len(g.requests))
+		for n, r := range g.requests {
+			singles[n] = newGroup(r.publication, g.requests[n:n+1])
+			singles[n].publication.Origins = g.publication.Origins
 		}
-		of = append(of, i.store.PublishAll(ctx, single...)...)
+		i.publish(ctx, singles)
+		divided = append(divided, singles...)
 	}
-	return all, of
+	return divided
 }
 
-// record notes what was stored.
-func (i *Ingest) record(groups []*grouped, receipts []store.Receipt) {
-	total := 0
-	for n, g := range groups {
-		i.recorder.DroppedKeys(telemetry.OverLimit, receipts[n].DroppedKeys)
-		if !receipts[n].Stored {
+// record counts what was stored.
+func (i *Ingest) record(groups []*group) {
+	recorder, total := i.options.Recorder, 0
+	for _, g := range groups {
+		recorder.DroppedKeys(telemetry.OverLimit, g.receipt.DroppedKeys)
+		if !g.receipt.Stored {
 			continue
 		}
 		p, bytes := g.publication, 0
@@ -155,9 +151,9 @@ func (i *Ingest) record(groups []*grouped, receipts []store.Receipt) {
 			bytes += r.bytes
 		}
 		total += len(p.Events)
-		i.recorder.Published(p.Topic, p.Publisher, len(p.Events), bytes, receipts[n].Receivers)
+		recorder.Published(p.Topic, p.Publisher, len(p.Events), bytes, g.receipt.Receivers)
 	}
 	if total > 0 {
-		i.recorder.Committed(total)
+		recorder.Committed(total)
 	}
 }

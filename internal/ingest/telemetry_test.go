@@ -31,7 +31,7 @@ func BenchmarkTelemetry(b *testing.B) {
 		Topics: []bus.TopicName{"widgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &most,
 	}, time.Now()))
 	recorder := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.DiscardHandler))
-	ingests := []*ingest.Ingest{ingest.New(st, 64, nil, time.Now), ingest.New(st, 64, recorder, time.Now)}
+	ingests := []*ingest.Ingest{ingest.New(st, ingest.Options{}), ingest.New(st, ingest.Options{Recorder: recorder})}
 	var took [2]time.Duration
 	round := func(in *ingest.Ingest) time.Duration {
 		var publishing sync.WaitGroup
@@ -39,7 +39,7 @@ func BenchmarkTelemetry(b *testing.B) {
 		for range publishers {
 			publishing.Go(func() {
 				for range each {
-					packed, err := in.Pack(&bus.Event{Topic: "widgets", Type: bus.Update, URL: "https://x.example/12"})
+					packed, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Update, URL: "https://x.example/12"}, 64)
 					if err == nil {
 						err = in.Publish(ctx, "publisher--1", "widgets", []wire.PackedEvent{packed}, nil)
 					}

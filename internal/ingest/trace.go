@@ -4,48 +4,48 @@ import (
 	"context"
 	"log/slog"
 
-	"routemaster/internal/store"
 	"routemaster/internal/telemetry/tracing"
 )
 
-// trace begins the span of a commit, which goes back to the requests that are traced, and tells each publication
-// where it comes from.
-func (i *Ingest) trace(groups []*grouped) *tracing.Span {
-	var origins []string
+// startSpan begins the span of a group commit, which goes back to the requests that are traced, and
+// gives each publication the spans that it comes from. It returns nil if no request is traced.
+func (i *Ingest) startSpan(groups []*group) *tracing.Span {
+	var traceparents []string
 	for _, g := range groups {
 		for _, r := range g.requests {
-			if r.origin != "" {
-				origins = append(origins, r.origin)
+			if r.traceparent != "" {
+				traceparents = append(traceparents, r.traceparent)
 			}
 		}
 	}
-	if origins == nil {
+	if traceparents == nil {
 		return nil
 	}
-	_, span := i.Tracer.StartFrom(context.Background(), origins, "commit")
+	_, span := i.options.Tracer.StartFrom(context.Background(), traceparents, "commit")
 	for _, g := range groups {
 		for _, r := range g.requests {
-			if r.origin != "" {
-				g.publication.Origins = append(g.publication.Origins, span.Follow(r.origin))
+			if r.traceparent != "" {
+				g.publication.Origins = append(g.publication.Origins, span.Follow(r.traceparent))
 			}
 		}
 	}
 	return span
 }
 
-func endCommit(span *tracing.Span, groups []*grouped, receipts []store.Receipt) {
-	requests, events := 0, 0
+// endSpan ends the span of a group commit, which may be nil.
+func endSpan(span *tracing.Span, groups []*group, panicked bool) {
+	if span == nil {
+		return
+	}
+	requests, events, failure := 0, 0, ""
 	for _, g := range groups {
 		requests += len(g.requests)
 		events += len(g.publication.Events)
-	}
-	failure := ""
-	for _, receipt := range receipts {
-		if receipt.Err != nil {
-			failure = receipt.Err.Error()
+		if g.receipt.Err != nil {
+			failure = g.receipt.Err.Error()
 		}
 	}
-	if receipts == nil {
+	if panicked {
 		failure = "the store panicked"
 	}
 	span.End("commit", failure, slog.Int("requests", requests), slog.Int("scripts", len(groups)), slog.Int("events", events))

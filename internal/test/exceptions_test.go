@@ -129,7 +129,7 @@ func TestPanicsAreReported(t *testing.T) {
 func poisonWeb(t *testing.T, reporter *exceptions.Reporter) {
 	st := storetest.Open(t, rdbtest.Embedded(t))
 	poison := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("poison in the web, with " + bustest.RootKey) })
-	server := web.New(web.Config{RootKey: bustest.RootKey, NonceTTL: time.Minute, Reporter: reporter}, st, ingest.New(st, 64, nil, time.Now), poison,
+	server := web.New(web.Config{RootKey: bustest.RootKey, NonceTTL: time.Minute, MaxEventData: 64, Reporter: reporter}, st, ingest.New(st, ingest.Options{}), poison,
 		slog.New(slog.DiscardHandler), time.Now)
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
 	r.SetBasicAuth(bustest.RootKey, "")

@@ -43,6 +43,8 @@ type Config struct {
 	// /pulse/scaling responds slowly.
 	ScalingThreshold int64
 	ScalingDeadline  time.Duration
+	// MaxEventData is the maximum size of an event's data in bytes, as MessagePack.
+	MaxEventData int
 	// BodyBudget is how many bytes all request bodies may take together; if 0,
 	// [server.DefaultBodyBudget].
 	BodyBudget int

@@ -48,23 +48,17 @@ type api struct {
 
 func newAPI(t testing.TB, redis *rdbtest.Server, adjust ...func(*web.Config)) *api {
 	t.Helper()
-	config := web.Config{RootKey: rootKey, NonceTTL: time.Minute, ScalingThreshold: 2, ScalingDeadline: time.Second}
+	config := web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64, ScalingThreshold: 2, ScalingDeadline: time.Second}
 	for _, f := range adjust {
 		f(&config)
 	}
 	a := &api{Store: storetest.Open(t, redis), t: t, log: &bytes.Buffer{}}
-	a.server = web.New(config, a.Store, ingest.New(a.Store, 64, nil, time.Now), metrics.NewRegistry().Handler(), a.logger(),
+	a.server = web.New(config, a.Store, ingest.New(a.Store, ingest.Options{}), metrics.NewRegistry().Handler(), a.logger(),
 		func() time.Time { return time.Now().Add(a.ahead) })
 	a.handler = a.server.Handler()
 	require.NoError(t, a.PutToken(t.Context(), alice, "alice"))
 	require.NoError(t, a.PutToken(t.Context(), bob, "bob"))
 	return a
-}
-
-// useMaxEventData serves with another maximum for the data of events, in bytes.
-func (a *api) useMaxEventData(bytes int) {
-	in := ingest.New(a.Store, bytes, nil, time.Now)
-	a.handler = web.New(web.Config{RootKey: rootKey}, a.Store, in, metrics.NewRegistry().Handler(), a.logger(), time.Now).Handler()
 }
 
 func (a *api) logger() *slog.Logger {

@@ -145,8 +145,8 @@ func TestDigestNonces(t *testing.T) {
 	process := func(rootKey string) *api {
 		a := newAPI(t, redis)
 		a.scheme = "MD5"
-		config := web.Config{RootKey: rootKey, NonceTTL: time.Minute}
-		a.handler = web.New(config, a.Store, ingest.New(a.Store, 64, nil, clock), metrics.NewRegistry().Handler(), a.logger(), clock).Handler()
+		config := web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64}
+		a.handler = web.New(config, a.Store, ingest.New(a.Store, ingest.Options{Now: clock}), metrics.NewRegistry().Handler(), a.logger(), clock).Handler()
 		return a
 	}
 	one, two, stranger := process(rootKey), process(rootKey), process("another root key")

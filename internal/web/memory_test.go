@@ -127,8 +127,7 @@ func TestTheLargestAllowedValuesFitIntoABody(t *testing.T) {
 	}
 	a.requireDone(bob, "POST", "/subscription", `{"callback":"https://x.example/","topics":[`+strings.Join(topics, ",")+`]}`)
 
-	large := newAPI(t, rdbtest.Embedded(t))
-	large.useMaxEventData(65536)
+	large := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.MaxEventData = 65536 })
 	data := `{"type":"create","url":"https://x.example/","data":"` + strings.Repeat(`\u0001`, 65536-3) + `"}`
 	large.requireDone(alice, "POST", "/topics/a", data)
 	assert.Equal(t, 413, large.do(alice, "POST", "/topics/a", data+strings.Repeat(" ", 65<<10)).status)

@@ -25,57 +25,30 @@ func (s *Server) postSubscriber(w http.ResponseWriter, r *http.Request) {
 
 // readSubscription reads a subscription; it does not validate it.
 func (s *Server) readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, err error) {
-	b, err := s.readBodyUpTo(w, r, maxLongBody, maxLongBody)
-	if err != nil {
+	var sent struct {
+		Topics   []bus.TopicName `json:"topics"`
+		Callback string          `json:"callback"`
+		UUID     *string         `json:"uuid"`
+		Timeout  *int64          `json:"timeout"` // ms
+		Max      *int64          `json:"max"`
+	}
+	if err := s.readJSON(w, r, maxLongBody, &sent); err != nil {
 		return sub, err
 	}
-	defer b.release()
-	listed := false
-	err = b.object(func(member []byte) error {
-		switch string(member) {
-		case "topics":
-			listed = true
-			return b.array(func() error {
-				name, err := b.string()
-				sub.Topics = append(sub.Topics, bus.TopicName(name))
-				return err
-			})
-		case "callback":
-			callback, err := b.string()
-			sub.Callback = callback
-			return err
-		case "uuid":
-			uuid, given, err := optional(b, (*body).string)
-			if given {
-				sub.UUID = &uuid
-			}
-			return err
-		case "timeout":
-			ms, given, err := optional(b, (*body).integer)
-			if given {
-				// Clamped, so that no number of ms overflows; beyond the bound it is refused.
-				timeout := time.Duration(min(max(ms, -1), bus.MaxTimeout.Milliseconds()+1)) * time.Millisecond
-				sub.Timeout = &timeout
-			}
-			return err
-		case "max":
-			n, given, err := optional(b, (*body).integer)
-			if given {
-				most := int(n)
-				sub.MaxEvents = &most
-			}
-			return err
-		default:
-			return b.unknown("topics", "callback", "uuid", "timeout", "max")
-		}
-	})
-	if err == nil {
-		err = b.end()
+	if sent.Topics == nil {
+		return sub, bus.Invalidf("/topics", "is required: an array of topic names")
 	}
-	if err == nil && !listed {
-		err = bus.Invalidf("/topics", "is required: an array of topic names")
+	sub = bus.Subscription{Topics: sent.Topics, Callback: sent.Callback, UUID: sent.UUID}
+	if sent.Timeout != nil {
+		// Clamped, so that no number of ms overflows; beyond the bound it is refused.
+		timeout := time.Duration(min(max(*sent.Timeout, -1), bus.MaxTimeout.Milliseconds()+1)) * time.Millisecond
+		sub.Timeout = &timeout
 	}
-	return sub, err
+	if sent.Max != nil {
+		maxEvents := int(*sent.Max)
+		sub.MaxEvents = &maxEvents
+	}
+	return sub, nil
 }
 
 func (s *Server) deleteSubscriber(w http.ResponseWriter, r *http.Request) {

@@ -51,40 +51,22 @@ func (s *Server) postTokens(w http.ResponseWriter, r *http.Request) {
 
 // readToken reads a new token, and makes it if it is not given.
 func (s *Server) readToken(w http.ResponseWriter, r *http.Request) (wanted tokenView, err error) {
-	b, err := s.readBody(w, r)
-	if err != nil {
+	var sent struct {
+		Name  bus.ClientName `json:"name"`
+		Token *bus.Token     `json:"token"`
+	}
+	if err := s.readJSON(w, r, s.maxValue(), &sent); err != nil {
 		return wanted, err
 	}
-	defer b.release()
-	given := false
-	err = b.object(func(member []byte) error {
-		var text string
-		var err error
-		switch string(member) {
-		case "name":
-			text, err = b.string()
-			wanted.Name = bus.ClientName(text)
-		case "token":
-			text, given, err = optional(b, (*body).string)
-			wanted.Token = bus.Token(text)
-		default:
-			err = b.unknown("name", "token")
+	wanted.Name = sent.Name
+	if err := wanted.Name.Validate(); err != nil {
+		return wanted, bus.At("/name", err)
+	}
+	if sent.Token != nil {
+		wanted.Token = *sent.Token
+		if string(wanted.Token) == string(wanted.Name) {
+			return wanted, bus.Invalidf("/token", "must not be the name, which everybody may see")
 		}
-		return err
-	})
-	if err == nil {
-		err = b.end()
-	}
-	if err == nil {
-		err = bus.At("/name", wanted.Name.Validate())
-	}
-	if err != nil {
-		return wanted, err
-	}
-	if given && string(wanted.Token) == string(wanted.Name) {
-		return wanted, bus.Invalidf("/token", "must not be the name, which everybody may see")
-	}
-	if given {
 		return wanted, bus.At("/token", wanted.Token.Validate())
 	}
 	wanted.Token, err = bus.NewToken(wanted.Name)

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -14,15 +13,14 @@ import (
 // PackCounter packs a counter's name and tags as the field under which it is stored: MessagePack
 // [name, [[tag, value]...]].
 func PackCounter(c bus.Counter) string {
-	var buf bytes.Buffer
-	enc := msgpack.NewEncoder(&buf)
 	tags := c.All()
-	_ = errors.Join(enc.EncodeArrayLen(2), enc.EncodeString(c.Name), enc.EncodeArrayLen(len(tags)))
+	packed := appendString(appendLength(nil, arrayCodes, 2), c.Name)
+	packed = appendLength(packed, arrayCodes, len(tags))
 	for _, tag := range tags {
-		// Writing to a buffer never fails.
-		_ = errors.Join(enc.EncodeArrayLen(2), enc.EncodeString(tag.Name), enc.EncodeString(tag.Value))
+		packed = appendLength(packed, arrayCodes, 2)
+		packed = appendString(appendString(packed, tag.Name), tag.Value)
 	}
-	return buf.String()
+	return string(packed)
 }
 
 // UnpackCounter reads the field under which a counter is stored. A nil value of a tag is empty.

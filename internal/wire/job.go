@@ -1,8 +1,6 @@
 package wire
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -13,13 +11,12 @@ import (
 
 // PackJob packs a job as it is stored: MessagePack [name, [args...]]. Equal jobs have equal bytes.
 func PackJob(job bus.Job) string {
-	var buf bytes.Buffer
-	enc := msgpack.NewEncoder(&buf)
-	_ = errors.Join(enc.EncodeArrayLen(2), enc.EncodeString(string(job.Name)), enc.EncodeArrayLen(len(job.Args)))
+	packed := appendString(appendLength(nil, arrayCodes, 2), job.Name)
+	packed = appendLength(packed, arrayCodes, len(job.Args))
 	for _, arg := range job.Args {
-		_ = enc.EncodeString(arg) // writing to a buffer never fails
+		packed = appendString(packed, arg)
 	}
-	return buf.String()
+	return string(packed)
 }
 
 // UnpackJob reads a job as it is stored. Other writers may have packed it in another way than

@@ -157,7 +157,7 @@ func (u *unpacker) appendJSON(dst []byte) ([]byte, error) {
 		return strconv.AppendBool(dst, b), err
 	case code == msgpcode.Float, code == msgpcode.Double:
 		f, err := u.DecodeFloat64()
-		return appendFloat(dst, f), err
+		return appendJSONFloat(dst, f), err
 	case code == msgpcode.Uint64:
 		n, err := u.DecodeUint64()
 		return strconv.AppendUint(dst, n, 10), err
@@ -220,8 +220,8 @@ func (u *unpacker) appendText(dst []byte) ([]byte, error) {
 	return dst, err
 }
 
-// appendFloat appends f so that it reads as a float again: 1.0 stays 1.0.
-func appendFloat(dst []byte, f float64) []byte {
+// appendJSONFloat appends f so that it reads as a float again: 1.0 stays 1.0.
+func appendJSONFloat(dst []byte, f float64) []byte {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return append(dst, "null"...)
 	}

@@ -45,14 +45,14 @@ func newFixture(t *testing.T) *fixture {
 	require.NoError(t, st.Subscribe(t.Context(), "subscriber", bus.Subscription{
 		Topics: []bus.TopicName{"widgets", "gadgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &most,
 	}, time.UnixMilli(0)))
-	return &fixture{New(st, 64, nil, time.Now), t, server}
+	return &fixture{New(st, Options{}), t, server}
 }
 
 // publish publishes events with numbers from first on.
 func (f *fixture) publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, first, events int) error {
 	var packed []wire.PackedEvent
 	for n := first; n < first+events; n++ {
-		event, err := f.Pack(&bus.Event{Topic: topic, Type: bus.Update, URL: fmt.Sprintf("https://x.example/%d", n)})
+		event, err := wire.PackEvent(&bus.Event{Topic: topic, Type: bus.Update, URL: fmt.Sprintf("https://x.example/%d", n)}, 64)
 		require.NoError(f.t, err)
 		packed = append(packed, event)
 	}
@@ -70,9 +70,9 @@ func (f *fixture) begin(ctx context.Context, publisher bus.Token, topic bus.Topi
 func (f *fixture) waitForQueue(waiting int) {
 	f.t.Helper()
 	require.Eventually(f.t, func() bool {
-		f.commits.mu.Lock()
-		defer f.commits.mu.Unlock()
-		return f.commits.led && len(f.commits.waiting) == waiting
+		f.queue.mu.Lock()
+		defer f.queue.mu.Unlock()
+		return f.queue.leader != nil && len(f.queue.waiting) == waiting
 	}, soon, time.Millisecond)
 }
 
@@ -185,7 +185,7 @@ func TestARedisThatDoesNotAnswerFailsEachCommit(t *testing.T) {
 }
 
 func TestTheQueueIsBounded(t *testing.T) {
-	var c commits
+	var q queue
 	event := wire.PackedEvent(strings.Repeat("x", 1000))
 	one := func(events int) *request {
 		p := store.Publication{}
@@ -195,30 +195,30 @@ func TestTheQueueIsBounded(t *testing.T) {
 		return newRequest(p)
 	}
 	for range maxWaiting {
-		_, err := c.join(one(1))
+		_, err := q.join(one(1))
 		require.NoError(t, err)
 	}
-	_, err := c.join(one(1))
+	_, err := q.join(one(1))
 	assert.ErrorIs(t, err, bus.ErrOverloaded)
-	taken := len(c.take())
+	taken := len(q.take())
 	assert.Equal(t, maxCommitBytes/1000, taken, "bounded by bytes")
-	_, err = c.join(one(1))
+	_, err = q.join(one(1))
 	assert.NoError(t, err)
 
-	c = commits{}
+	q = queue{}
 	for range maxWaitingBytes / 1_000_000 {
-		_, err := c.join(one(1000))
+		_, err := q.join(one(1000))
 		require.NoError(t, err)
 	}
-	_, err = c.join(one(1000))
+	_, err = q.join(one(1000))
 	require.NoError(t, err)
-	_, err = c.join(one(1))
+	_, err = q.join(one(1))
 	assert.ErrorIs(t, err, bus.ErrOverloaded)
-	assert.Len(t, c.take(), 1, "one commit is not much larger than one request")
-	for len(c.waiting) > 0 {
-		c.take()
+	assert.Len(t, q.take(), 1, "one commit is not much larger than one request")
+	for len(q.waiting) > 0 {
+		q.take()
 	}
-	assert.Zero(t, c.bytes)
+	assert.Zero(t, q.bytes)
 }
 
 func TestGroups(t *testing.T) {
@@ -240,7 +240,7 @@ func TestGroups(t *testing.T) {
 	} {
 		var got []int
 		events := 0
-		for _, g := range group(c.requests) {
+		for _, g := range groupRequests(c.requests) {
 			got = append(got, len(g.requests))
 			events += len(g.publication.Events)
 		}
@@ -318,4 +318,22 @@ func TestRequestsThatOpenTooManyBatchesOnlyTogetherAreStored(t *testing.T) {
 	}
 	assert.Equal(t, int64(501*100+1), f.server.Raw.ZCard(ctx, "batches:index").Val(), "one for each event, and the one that takes all")
 	require.ErrorIs(t, f.publish(ctx, "alice", "widgets", 0, 100), bus.ErrTooManyBatches, "one request may not")
+}
+
+// TestAPanicEndsTheCommitForAll has the store panic under two requests. The second must not wait for ever.
+func TestAPanicEndsTheCommitForAll(t *testing.T) {
+	in := New(nil, Options{}) // it panics when it is to store
+	leader, waiting := newRequest(store.Publication{}), newRequest(store.Publication{Publisher: "other"})
+	for _, r := range []*request{leader, waiting} {
+		_, err := in.queue.join(r)
+		require.NoError(t, err)
+	}
+	assert.Panics(t, func() { in.commit(t.Context(), leader) })
+	leads, err := in.queue.wait(t.Context(), waiting)
+	require.NoError(t, err)
+	assert.False(t, leads)
+	require.ErrorIs(t, waiting.err, bus.ErrUnavailable)
+	leads, err = in.queue.join(newRequest(store.Publication{}))
+	require.NoError(t, err)
+	assert.True(t, leads, "nothing is stuck")
 }

@@ -1,0 +1,84 @@
+package web
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"reflect"
+	"strings"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/wire"
+)
+
+// readJSON reads a request's body, of at most maxBytes, into the struct that into points to. See
+// [decode]. Errors may also be [problem]s.
+func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, maxBytes int, into any) error {
+	text, err := s.readBody(w, r, maxBytes, maxBytes)
+	if err != nil {
+		return err
+	}
+	defer s.buffers.Release(text)
+	return decode(text, into)
+}
+
+// decode reads one JSON object into the struct that into points to, strictly: in valid UTF-8, without
+// duplicate or unknown names, and with nothing behind it. Null is as if the member were left out where
+// the field is a pointer, since existing clients send it, and refused elsewhere. The error is a
+// [bus.Invalid] that points at the value at fault.
+func decode(text []byte, into any) error {
+	decoder := jsontext.NewDecoder(bytes.NewBuffer(text))
+	err := json.UnmarshalDecode(decoder, into, json.RejectUnknownMembers(true), json.WithUnmarshalers(checkKind))
+	if err == nil {
+		err = wire.ExpectEnd(decoder)
+	}
+	if err == nil {
+		return nil
+	}
+	if invalid, ok := errors.AsType[*bus.Invalid](err); ok {
+		return invalid
+	}
+	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
+		return bus.Invalidf(string(wrong.JSONPointer), "%s", expected(wrong, into))
+	}
+	return wire.SyntaxError(text, err)
+}
+
+// jsonKinds are what the fields of requests are in JSON.
+var jsonKinds = map[reflect.Kind]struct {
+	kind jsontext.Kind
+	name string
+}{
+	reflect.Struct: {'{', "an object"},
+	reflect.Slice:  {'[', "an array"},
+	reflect.String: {'"', "a string"},
+	reflect.Int64:  {'0', "an integer"},
+}
+
+// checkKind refuses a value of the wrong kind by its first token, also null, which else would stand
+// for the zero value. It leaves the rest to the package.
+var checkKind = json.UnmarshalFromFunc(func(decoder *jsontext.Decoder, into any) error {
+	want, known := jsonKinds[reflect.TypeOf(into).Elem().Kind()]
+	if got := decoder.PeekKind(); !known || got == want.kind || got == jsontext.KindInvalid {
+		return errors.ErrUnsupported
+	}
+	if _, err := decoder.ReadToken(); err != nil {
+		return err
+	}
+	return bus.Invalidf(string(decoder.StackPointer()), "must be %s", want.name)
+})
+
+// expected says what is allowed instead of an unknown name, or of a number that does not fit.
+func expected(wrong *json.SemanticError, into any) string {
+	if !errors.Is(wrong, json.ErrUnknownName) {
+		return "must be an integer of at most 64 bits, without a fraction or an exponent"
+	}
+	var names []string
+	for _, field := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
+		names = append(names, field.Tag.Get("json"))
+	}
+	return "is not known here; known are " + strings.Join(names, ", ")
+}
