@@ -1,14 +1,10 @@
 package web_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"math/big"
-	"net"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/selfsigned"
 	"routemaster/internal/web"
 	"routemaster/internal/web/server"
 )
@@ -49,59 +46,32 @@ func TestForceTLS(t *testing.T) {
 	}
 }
 
-// certificate writes a new self-signed certificate with a serial number.
-func certificate(t *testing.T, serial int64, certFile, keyFile string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	require.NoError(t, err)
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(serial), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	require.NoError(t, err)
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
-}
-
-func TestTLSIsServedDirectlyAndRenewed(t *testing.T) {
+// TestTLSServedDirectlyIsNotRedirected enforces TLS without a proxy before the server.
+func TestTLSServedDirectlyIsNotRedirected(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	certificate(t, 1, certFile, keyFile)
-	a := newAPI(t, rdbtest.Embedded(t))
-	loaded, err := server.LoadCertificate(certFile, keyFile, a.logger(), time.Now)
+	made, err := selfsigned.Certificate("127.0.0.1:0")
 	require.NoError(t, err)
-	a = newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.Certificate, c.ForceTLS = loaded, true })
-	url := a.run()
+	key, err := x509.MarshalPKCS8PrivateKey(made.PrivateKey)
+	require.NoError(t, err)
+	certPEM := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: made.Certificate[0]})
+	require.NoError(t, os.WriteFile(certFile, certPEM, 0o600))
+	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}), 0o600))
+	certificate, err := server.LoadCertificate(certFile, keyFile, slog.New(slog.DiscardHandler), time.Now)
+	require.NoError(t, err)
+	a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.Certificate, c.ForceTLS = certificate, true })
 
-	// serial makes a request over a new connection, and returns the serial number of the
-	// certificate.
-	serial := func() int64 {
-		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, ForceAttemptHTTP2: true}
-		defer transport.CloseIdleConnections()
-		r, err := http.NewRequestWithContext(t.Context(), "GET", "https"+strings.TrimPrefix(url, "http")+"/pulse", nil)
-		require.NoError(t, err)
-		r.SetBasicAuth(alice, "")
-		resp, err := (&http.Client{Transport: transport}).Do(r)
-		require.NoError(t, err)
-		defer resp.Body.Close()
-		assert.Equal(t, 204, resp.StatusCode, "it is not redirected")
-		assert.Equal(t, 2, resp.ProtoMajor)
-		return resp.TLS.PeerCertificates[0].SerialNumber.Int64()
-	}
-	assert.Equal(t, int64(1), serial())
-	certificate(t, 2, certFile, keyFile)
-	require.Eventually(t, func() bool { return serial() == 2 }, 10*time.Second, 20*time.Millisecond)
-	require.NoError(t, os.WriteFile(keyFile, []byte("broken"), 0o600))
-	began := time.Now()
-	for time.Since(began) < 1200*time.Millisecond { // longer than certificateCheckInterval
-		require.Equal(t, int64(2), serial(), "a broken renewal does not replace what works")
-	}
-
-	_, err = server.LoadCertificate(certFile, keyFile, a.logger(), time.Now)
-	require.Error(t, err)
-	_, err = server.LoadCertificate(certFile, filepath.Join(dir, "none"), a.logger(), time.Now)
-	require.Error(t, err)
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(certPEM))
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
+	defer transport.CloseIdleConnections()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", "https"+strings.TrimPrefix(a.run(), "http")+"/pulse", nil)
+	require.NoError(t, err)
+	r.SetBasicAuth(alice, "")
+	resp, err := transport.RoundTrip(r)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	assert.Equal(t, 204, resp.StatusCode)
+	assert.Equal(t, 2, resp.ProtoMajor)
+	assert.NotEmpty(t, resp.Header.Get("Strict-Transport-Security"))
 }
