@@ -43,7 +43,7 @@ func observe(ctx context.Context, c Config, process string, st *store.Store, log
 		seen.reporter.Close()
 		return nil, err
 	}
-	seen.metrics.AddBus(st, metrics.BusOptions{Memory: c.Memory, DueWithin: c.ScalingDeadline}, time.Now)
+	seen.metrics.AddBus(st, metrics.BusOptions{Memory: c.Memory, ScalingDeadline: c.ScalingDeadline}, time.Now)
 	seen.recorder = telemetry.NewRecorder(seen.metrics, st, log)
 	seen.start(context.WithoutCancel(ctx), process, c.CounterFlushInterval, log)
 	return seen, nil

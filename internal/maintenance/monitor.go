@@ -21,21 +21,22 @@ type Monitor struct {
 	service metricservice.Service
 	log     *slog.Logger
 	now     func() time.Time
-	// failing is whether the last run failed. One thread runs the monitor.
-	failing bool
-	// damaged lists the keys that the last run found damaged.
-	damaged []string
+	// What the last run found. Only one thread runs the monitor.
+	failing bool     // it could not send
+	damaged []string // keys of damaged subscribers
 }
 
-// NewMonitor makes a monitor. The service may be nil, for none.
-func NewMonitor(st *store.Store, limits bus.MemoryLimits, service metricservice.Service, log *slog.Logger, now func() time.Time) *Monitor {
+// NewMonitor makes a monitor. A nil service makes its runs do nothing.
+func NewMonitor(st *store.Store, limits bus.MemoryLimits, service metricservice.Service, log *slog.Logger,
+	now func() time.Time) *Monitor {
 	return &Monitor{store: st, limits: limits, service: service, log: log, now: now}
 }
 
-// monitorTimeout bounds one run, which keeps other housekeeping waiting.
+// monitorTimeout bounds one run, because other housekeeping waits for it.
 const monitorTimeout = 2 * time.Second
 
-// Monitor is the handler of [bus.JobMonitor]. A run that fails is not repeated: the next tick does.
+// Monitor is the handler of [bus.JobMonitor]. A failed run is not retried: the next tick comes
+// soon.
 func (m *Monitor) Monitor(ctx context.Context, _ *store.Task) store.Outcome {
 	if m.service == nil {
 		return store.Done
@@ -47,7 +48,7 @@ func (m *Monitor) Monitor(ctx context.Context, _ *store.Task) store.Outcome {
 		err = m.service.Send(ctx, measures)
 	}
 	if err != nil && !m.failing {
-		m.log.Warn("the metrics could not be sent", "error", err)
+		m.log.Warn("metrics cannot be sent", "error", err)
 	}
 	m.failing = err != nil
 	return store.Done
@@ -59,7 +60,7 @@ func (m *Monitor) measure(ctx context.Context) ([]metricservice.Measure, error) 
 		return nil, err
 	}
 	if len(snapshot.Damaged) > 0 && !slices.Equal(snapshot.Damaged, m.damaged) {
-		m.log.Error("the data of subscribers is damaged", "keys", snapshot.Damaged)
+		m.log.Error("subscriber data is damaged", "keys", snapshot.Damaged)
 	}
 	m.damaged = snapshot.Damaged
 	measures := m.gauges(snapshot)
@@ -68,7 +69,7 @@ func (m *Monitor) measure(ctx context.Context) ([]metricservice.Measure, error) 
 		return nil, err
 	}
 	for c, n := range counts {
-		measures = append(measures, metricservice.Measure{Counter: c, Value: n, Increment: true})
+		measures = append(measures, metricservice.Measure{Counter: c, Value: n})
 	}
 	slices.SortFunc(measures, func(a, b metricservice.Measure) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), slices.CompareFunc(a.All(), b.All(), func(a, b bus.Tag) int {
@@ -80,7 +81,7 @@ func (m *Monitor) measure(ctx context.Context) ([]metricservice.Measure, error) 
 
 func (m *Monitor) gauges(snapshot store.Snapshot) (measures []metricservice.Measure) {
 	add := func(name string, value int64, tags ...bus.Tag) {
-		measures = append(measures, metricservice.Measure{Counter: bus.NewCounter(name, tags...), Value: value})
+		measures = append(measures, metricservice.Measure{Counter: bus.NewCounter(name, tags...), Value: value, Gauge: true})
 	}
 	for name, b := range telemetry.ByClient(snapshot.Backlogs) {
 		tag := bus.Tag{Name: "subscriber", Value: string(name)}
@@ -102,8 +103,8 @@ func (m *Monitor) gauges(snapshot store.Snapshot) (measures []metricservice.Meas
 	return measures
 }
 
-// counts returns the counters of the bus, and of Redis' processor time (ms). For a service that takes
-// increments it returns by how much they have grown since the monitor ran last, in any worker.
+// counts returns the counters of the bus and Redis' processor time in ms. For a service that takes
+// increments it returns their growth since the last run of any worker's monitor.
 func (m *Monitor) counts(ctx context.Context) (map[bus.Counter]int64, error) {
 	counts, err := m.store.Counters(ctx)
 	if err != nil {
@@ -122,24 +123,24 @@ func (m *Monitor) counts(ctx context.Context) (map[bus.Counter]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	return grown(before, counts), nil
+	return growth(before, counts), nil
 }
 
-// grown returns by how much counters have grown. The first time, when nothing was known before, none
-// has. A counter that is smaller than before has been reset.
-func grown(before, now map[bus.Counter]int64) map[bus.Counter]int64 {
+// growth returns by how much counters have grown, without those that have not. Before the first run
+// nothing is known, so nothing has grown. A counter that is smaller than before was reset.
+func growth(before, now map[bus.Counter]int64) map[bus.Counter]int64 {
 	if len(before) == 0 {
 		return nil
 	}
-	more := map[bus.Counter]int64{}
+	grown := map[bus.Counter]int64{}
 	for c, n := range now {
 		was := before[c]
 		if was > n {
 			was = 0
 		}
 		if n > was {
-			more[c] = n - was
+			grown[c] = n - was
 		}
 	}
-	return more
+	return grown
 }

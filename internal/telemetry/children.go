@@ -2,14 +2,15 @@ package telemetry
 
 import "sync"
 
-// maxChildren bounds the values of a label; what comes later counts as other. A client can make topics at will.
+// maxChildren bounds the values of a label, because clients choose the names of topics. Further
+// values are counted together, as other.
 const (
 	maxChildren = 2000
 	other       = "(other)"
 )
 
-// children holds what a metric has for each value of a label, so that it is looked up once, and cheaply
-// after that. It is safe for concurrent use.
+// children caches what a metric has for each value of a label, because Prometheus' own look-up is
+// slower. It is safe for concurrent use.
 type children[T any] struct {
 	make  func(value string) T
 	mu    sync.RWMutex

@@ -11,28 +11,28 @@ import (
 	"routemaster/internal/store"
 )
 
-// What is kept in memory at most while Redis is away: counters, and lists of tokens. Those that are there
-// go on counting, others are lost.
+// Limits of what is kept in memory while Redis is unavailable: counters, and lists of tokens. Known
+// ones continue to count, new ones are lost.
 const (
 	maxCounts   = 20_000
 	maxByTokens = 2_000
 )
 
-// flushWithin bounds one flush, so that a process stops in time though Redis hangs.
-const flushWithin = 3 * time.Second
+// flushTimeout bounds one flush, so that a process stops in time even if Redis hangs.
+const flushTimeout = 3 * time.Second
 
 // counts are what has been counted since the last flush.
 type counts struct {
 	store *store.Store
 	log   *slog.Logger
-	// flushing is held by who flushes.
+	// flushing is held during a flush. It guards failing: whether the last flush failed.
 	flushing sync.Mutex
 	failing  bool
 
 	mu         sync.Mutex
 	increments map[bus.Counter]int64
-	// byTokens is events by whose they are, of whom only the tokens are known: one entry for all receivers of a
-	// publish. Their names are looked up when they are flushed.
+	// byTokens counts events of subscribers of whom only the tokens are known, with one entry for
+	// all receivers of a publish. A flush looks up their names.
 	byTokens map[tokenCounter]int64
 }
 
@@ -46,13 +46,14 @@ func newCounts(st *store.Store, log *slog.Logger) *counts {
 	return &counts{store: st, log: log, increments: map[bus.Counter]int64{}, byTokens: map[tokenCounter]int64{}}
 }
 
-func (c *counts) one(counter bus.Counter, n int64) {
+// addOne adds to one counter.
+func (c *counts) addOne(counter bus.Counter, n int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.add(counter, n)
 }
 
-// add counts; the caller holds the lock.
+// add adds to a counter; the caller holds mu.
 func (c *counts) add(counter bus.Counter, n int64) {
 	before, known := c.increments[counter]
 	if n > 0 && (known || len(c.increments) < maxCounts) {
@@ -60,7 +61,7 @@ func (c *counts) add(counter bus.Counter, n int64) {
 	}
 }
 
-// addFor counts events for each of some subscribers; the caller holds the lock.
+// addFor counts events for each of some subscribers; the caller holds mu.
 func (c *counts) addFor(name string, subscribers store.Tokens, events int64) {
 	counter := tokenCounter{name, subscribers}
 	before, known := c.byTokens[counter]
@@ -69,7 +70,7 @@ func (c *counts) addFor(name string, subscribers store.Tokens, events int64) {
 	}
 }
 
-// sum adds what is not negative, and stays at the most there is rather than to begin at the least.
+// sum adds numbers that are not negative. It saturates instead of overflowing.
 func sum(a, b int64) int64 {
 	if b > math.MaxInt64-a {
 		return math.MaxInt64
@@ -77,7 +78,8 @@ func sum(a, b int64) int64 {
 	return a + b
 }
 
-// Run flushes the counters at an interval until the context is done. [Recorder.Flush] is for what comes after.
+// Run flushes the counters at an interval until the context is done. Call [Recorder.Flush] once
+// more at the end.
 func (r *Recorder) Run(ctx context.Context, interval time.Duration) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -91,20 +93,20 @@ func (r *Recorder) Run(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// Flush adds what was counted to the counters in Redis. What it cannot add stays for the next time. After an answer that was
-// lost, it counts twice.
+// Flush adds what was counted to the counters in Redis. What it cannot add stays for the next
+// flush. If Redis' answer is lost, the same numbers are added twice.
 func (r *Recorder) Flush(ctx context.Context) {
 	if r == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, flushWithin)
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
 	c := r.counts
 	c.flushing.Lock()
 	defer c.flushing.Unlock()
 	err := c.flush(ctx)
-	if err != nil && !c.failing { // each change is told once
-		c.log.Warn("counters cannot be stored; they are kept in memory", "error", err)
+	if err != nil && !c.failing { // each change is logged once
+		c.log.Warn("counters cannot be stored; keeping them in memory", "error", err)
 	}
 	c.failing = err != nil
 }
@@ -120,7 +122,7 @@ func (c *counts) flush(ctx context.Context) error {
 	err := c.store.AddCounters(ctx, taken)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for counter, n := range taken { // what is left
+	for counter, n := range taken { // AddCounters has removed what it stored
 		c.add(counter, n)
 	}
 	return err

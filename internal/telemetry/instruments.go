@@ -9,7 +9,8 @@ import (
 	"routemaster/internal/bus"
 )
 
-// instruments are the Prometheus metrics that a [Recorder] feeds. docs/metrics-and-alerts.md explains each.
+// instruments are the Prometheus metrics that a [Recorder] feeds. docs/metrics-and-alerts.md
+// explains each.
 type instruments struct {
 	topics         children[prometheus.Counter]
 	publishedBytes prometheus.Counter
@@ -17,12 +18,12 @@ type instruments struct {
 	publishTime    prometheus.Histogram
 	commitEvents   prometheus.Histogram
 
-	subscribers  children[outcomes]
-	deliveryTime [2]prometheus.Observer
-	age          prometheus.Histogram
-	lateness     prometheus.Histogram
-	unreadable   prometheus.Counter
-	connections  map[bool]prometheus.Counter
+	subscribers     children[deliveryCounters]
+	deliveryTime    [2]prometheus.Observer // by [Status]
+	startLatency    prometheus.Histogram
+	endToEndLatency prometheus.Histogram
+	unreadable      prometheus.Counter
+	connections     map[bool]prometheus.Counter // by whether the connection was reused
 
 	dropped                       children[prometheus.Counter]
 	droppedBatches                prometheus.Counter
@@ -31,13 +32,14 @@ type instruments struct {
 	threads, busy                 *prometheus.GaugeVec
 }
 
-// outcomes count the deliveries to one subscriber, by status.
-type outcomes struct{ batches, events [2]prometheus.Counter }
+// deliveryCounters count the deliveries to one subscriber, by [Status].
+type deliveryCounters struct{ batches, events [2]prometheus.Counter }
 
-// From 0.5 ms to 16 s, and from 5 ms to 6 h: ages grow while a subscriber is away.
+// Buckets of histograms, in seconds. Durations span 0.5 ms to 16 s. End-to-end latency spans 5 ms
+// to 6 h: it grows while a subscriber is down.
 var (
-	durations = prometheus.ExponentialBuckets(0.0005, 2, 16)
-	ages      = prometheus.ExponentialBuckets(0.005, 4, 12)
+	durationBuckets = prometheus.ExponentialBuckets(0.0005, 2, 16)
+	endToEndBuckets = prometheus.ExponentialBuckets(0.005, 4, 12)
 )
 
 func newInstruments(registry prometheus.Registerer) *instruments {
@@ -53,52 +55,69 @@ func (m *instruments) registerPublishing(register promauto.Factory) {
 	topics := register.NewCounterVec(counter("published_events_total", "Events stored, by topic."), []string{"topic"})
 	m.topics.make = func(topic string) prometheus.Counter { return topics.WithLabelValues(topic) }
 	m.publishedBytes = register.NewCounter(counter("published_bytes_total", "Bytes of the events stored, packed."))
-	m.enqueued = register.NewCounter(counter("enqueued_events_total", "Events put into a subscriber's queue, once for each subscriber."))
-	m.publishTime = register.NewHistogram(histogram("publish_duration_seconds", "Time from the call of a publish to its answer.", durations))
-	m.commitEvents = register.NewHistogram(histogram("commit_events", "Events that one round trip to Redis stored.", prometheus.ExponentialBuckets(1, 2, 12)))
+	m.enqueued = register.NewCounter(counter("enqueued_events_total",
+		"Events put into subscribers' queues, counted once for each subscriber."))
+	m.publishTime = register.NewHistogram(histogram("publish_duration_seconds",
+		"Time from the call of a publish to its answer.", durationBuckets))
+	m.commitEvents = register.NewHistogram(histogram("commit_events",
+		"Events stored by one round trip to Redis.", prometheus.ExponentialBuckets(1, 2, 12)))
 }
 
 func (m *instruments) registerDelivery(register promauto.Factory) {
-	batches := register.NewCounterVec(counter("deliveries_total", "Deliveries that ended, by subscriber and status."), []string{"subscriber", "status"})
-	events := register.NewCounterVec(counter("delivered_events_total", "Events in deliveries that ended, by subscriber and status."), []string{"subscriber", "status"})
-	times := register.NewHistogramVec(histogram("delivery_duration_seconds", "Time that a delivery took, by status.", durations), []string{"status"})
-	m.subscribers.make = func(subscriber string) (o outcomes) {
-		for _, s := range Statuses {
-			o.batches[s] = batches.WithLabelValues(subscriber, s.String())
-			o.events[s] = events.WithLabelValues(subscriber, s.String())
-		}
-		return o
-	}
-	for _, s := range Statuses {
-		m.deliveryTime[s] = times.WithLabelValues(s.String())
-	}
-	m.age = register.NewHistogram(histogram("delivery_age_seconds", "Age of a batch's oldest event when it was acknowledged.", ages))
-	m.lateness = register.NewHistogram(histogram("queue_lateness_seconds",
-		"Time from when a batch was due to when it was taken for its first attempt, its wait for its turn included; not of batches that were full before.", durations))
-	m.unreadable = register.NewCounter(counter("events_unreadable_total", "Events left out of deliveries because they cannot be read."))
-	connections := register.NewCounterVec(counter("delivery_connections_total", "Connections of deliveries, by whether they were used before."), []string{"reused"})
+	m.registerDeliveries(register)
+	m.startLatency = register.NewHistogram(histogram("delivery_start_latency_seconds",
+		"Time from when a batch was due to the start of its first attempt. Batches filled before they were due are left out.",
+		durationBuckets))
+	m.endToEndLatency = register.NewHistogram(histogram("end_to_end_latency_seconds",
+		"Time from when a batch's oldest event was stored to the end of its successful delivery.", endToEndBuckets))
+	m.unreadable = register.NewCounter(counter("events_unreadable_total",
+		"Events left out of deliveries because they cannot be read."))
+	connections := register.NewCounterVec(counter("delivery_connections_total",
+		"Connections of deliveries, by whether they were used before."), []string{"reused"})
 	m.connections = map[bool]prometheus.Counter{}
 	for _, reused := range []bool{false, true} {
 		m.connections[reused] = connections.WithLabelValues(strconv.FormatBool(reused))
 	}
 }
 
+// registerDeliveries registers what is counted by status.
+func (m *instruments) registerDeliveries(register promauto.Factory) {
+	batches := register.NewCounterVec(counter("deliveries_total",
+		"Deliveries that ended, by subscriber and status."), []string{"subscriber", "status"})
+	events := register.NewCounterVec(counter("delivered_events_total",
+		"Events in deliveries that ended, by subscriber and status."), []string{"subscriber", "status"})
+	times := register.NewHistogramVec(histogram("delivery_duration_seconds",
+		"Duration of a delivery, by status.", durationBuckets), []string{"status"})
+	m.subscribers.make = func(subscriber string) (c deliveryCounters) {
+		for _, s := range Statuses {
+			c.batches[s] = batches.WithLabelValues(subscriber, s.String())
+			c.events[s] = events.WithLabelValues(subscriber, s.String())
+		}
+		return c
+	}
+	for _, s := range Statuses {
+		m.deliveryTime[s] = times.WithLabelValues(s.String())
+	}
+}
+
 func (m *instruments) registerHousekeeping(register promauto.Factory) {
-	dropped := register.NewCounterVec(counter("autodropped_events_total", "Events dropped because Redis was about to be full, by subscriber."), []string{"subscriber"})
+	dropped := register.NewCounterVec(counter("autodropped_events_total",
+		"Events dropped because Redis was about to be full, by subscriber."), []string{"subscriber"})
 	m.dropped.make = func(subscriber string) prometheus.Counter { return dropped.WithLabelValues(subscriber) }
-	m.droppedBatches = register.NewCounter(counter("autodropped_batches_total", "Batches dropped because Redis was about to be full."))
+	m.droppedBatches = register.NewCounter(counter("autodropped_batches_total",
+		"Batches dropped because Redis was about to be full."))
 	keys := register.NewCounterVec(counter("idempotency_keys_dropped_total",
-		"Idempotency keys dropped before their time, by reason: limit, of one client; memory, Redis was about to be full."), []string{"reason"})
+		"Idempotency keys dropped before they expired, by reason: limit (of one client), or memory (Redis was about to be full)."),
+		[]string{"reason"})
 	m.droppedKeys = map[DropReason]prometheus.Counter{}
 	for _, reason := range []DropReason{OverLimit, OutOfMemory} {
 		m.droppedKeys[reason] = keys.WithLabelValues(string(reason))
 	}
-	m.scrubbedJobs = register.NewCounter(counter("scrubbed_jobs_total", "Jobs of dead workers that were put back."))
-	m.scrubbedWorkers = register.NewCounter(counter("scrubbed_workers_total", "Dead workers that were forgotten."))
-	queue := []string{"queue"}
-	m.threads = register.NewGaugeVec(gauge("worker_threads", "Threads of this process, by queue; 0 in web."), queue)
-	m.busy = register.NewGaugeVec(gauge("worker_threads_busy", "Threads of this process that run a job, by queue."), queue)
-	for _, q := range bus.Queues { // so that they are there in every process
+	m.scrubbedJobs = register.NewCounter(counter("scrubbed_jobs_total", "Requeued jobs of dead workers."))
+	m.scrubbedWorkers = register.NewCounter(counter("scrubbed_workers_total", "Dead workers removed."))
+	m.threads = register.NewGaugeVec(gauge("worker_threads", "Threads of this process, by queue; 0 in web."), []string{"queue"})
+	m.busy = register.NewGaugeVec(gauge("worker_threads_busy", "Threads of this process that run a job, by queue."), []string{"queue"})
+	for _, q := range bus.Queues { // every process shows them
 		m.threads.WithLabelValues(string(q))
 		m.busy.WithLabelValues(string(q))
 	}

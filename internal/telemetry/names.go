@@ -43,16 +43,17 @@ func StatusTag(status Status) bus.Tag {
 	return bus.Tag{Name: "status", Value: status.String()}
 }
 
-// publisherTag is the name in a publisher's token: what stands before "--", which is no secret.
-func publisherTag(token bus.Token) string {
+// publisherTag says who published: the name in a token, which is the part before "--" and no
+// secret.
+func publisherTag(token bus.Token) bus.Tag {
 	name, _, ok := strings.Cut(string(token), "--")
 	switch {
 	case token == "":
-		return "null"
+		name = "null"
 	case !ok || name == "":
-		return "malformed"
+		name = "malformed"
 	}
-	return name
+	return bus.Tag{Name: "publisher", Value: name}
 }
 
 // ByClient joins the backlogs of subscribers that share a public name, as they do while a client's

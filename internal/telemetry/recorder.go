@@ -10,8 +10,8 @@ import (
 	"routemaster/internal/store"
 )
 
-// Recorder takes note of what happens in a process. It is safe for concurrent use, and its methods neither block nor fail. A
-// nil Recorder takes no note.
+// Recorder takes note of what happens in a process. It is safe for concurrent use, and its methods
+// neither block nor fail. A nil Recorder does nothing.
 type Recorder struct {
 	metrics *instruments
 	counts  *counts
@@ -23,7 +23,8 @@ func NewRecorder(registry prometheus.Registerer, st *store.Store, log *slog.Logg
 	return &Recorder{metrics: newInstruments(registry), counts: newCounts(st, log)}
 }
 
-// Published notes that events of one topic were stored, and for whom. Bytes is the size of the packed events.
+// Published notes that events of one topic were stored for some receivers. Bytes is the size of the
+// packed events.
 func (r *Recorder) Published(topic bus.TopicName, publisher bus.Token, events, bytes int, receivers store.Tokens) {
 	if r == nil {
 		return
@@ -31,7 +32,7 @@ func (r *Recorder) Published(topic bus.TopicName, publisher bus.Token, events, b
 	r.metrics.topics.of(string(topic)).Add(float64(events))
 	r.metrics.publishedBytes.Add(float64(bytes))
 	r.metrics.enqueued.Add(float64(events * receivers.Len()))
-	tags := []bus.Tag{{Name: "topic", Value: string(topic)}, {Name: "publisher", Value: publisherTag(publisher)}}
+	tags := []bus.Tag{{Name: "topic", Value: string(topic)}, publisherTag(publisher)}
 	r.counts.mu.Lock()
 	defer r.counts.mu.Unlock()
 	r.counts.add(bus.NewCounter("events.published", tags...), int64(events))
@@ -39,14 +40,14 @@ func (r *Recorder) Published(topic bus.TopicName, publisher bus.Token, events, b
 	r.counts.addFor("events.added", receivers, int64(events))
 }
 
-// PublishTook notes how long a publish took that was stored, from its call to its answer.
+// PublishTook notes how long a successful publish took, from its call to its answer.
 func (r *Recorder) PublishTook(took time.Duration) {
 	if r != nil {
 		r.metrics.publishTime.Observe(took.Seconds())
 	}
 }
 
-// Committed notes how many events one round trip to Redis took along.
+// Committed notes how many events one round trip to Redis stored.
 func (r *Recorder) Committed(events int) {
 	if r != nil {
 		r.metrics.commitEvents.Observe(float64(events))
@@ -59,26 +60,29 @@ func (r *Recorder) Taken(batch *store.Delivery, now time.Time) {
 		return
 	}
 	if !batch.DueAt.IsZero() {
-		r.metrics.lateness.Observe(max(now.Sub(batch.DueAt), 0).Seconds())
+		r.metrics.startLatency.Observe(max(now.Sub(batch.DueAt), 0).Seconds())
 	}
 	queue := QueueTag(batch.Client)
 	r.counts.mu.Lock()
 	defer r.counts.mu.Unlock()
 	r.counts.add(bus.NewCounter("latency.batches.count", queue), 1)
-	r.counts.add(bus.NewCounter("latency.batches.first_attempt", queue), age(batch, now).Milliseconds())
+	r.counts.add(bus.NewCounter("latency.batches.first_attempt", queue), latency(batch, now).Milliseconds())
 }
 
-// age is how long ago a batch was opened: the time that its oldest event has waited.
-func age(batch *store.Delivery, now time.Time) time.Duration { return max(now.Sub(batch.CreatedAt), 0) }
+// latency returns the time from when a batch's oldest event was stored.
+func latency(batch *store.Delivery, now time.Time) time.Duration {
+	return max(now.Sub(batch.CreatedAt), 0)
+}
 
-// Unreadable notes how many events of a batch cannot be read, at its first attempt.
+// Unreadable notes how many events of a batch cannot be read. Only the first attempt counts.
 func (r *Recorder) Unreadable(batch *store.Delivery, events int) {
 	if r != nil && batch.Attempts == 1 {
 		r.metrics.unreadable.Add(float64(events))
 	}
 }
 
-// Delivered notes that a delivery of events ended, whether well or not, and how long it took. Start is when it began.
+// Delivered notes that a delivery of events ended. It began at start and took as long as took says;
+// err is nil if it succeeded.
 func (r *Recorder) Delivered(batch *store.Delivery, events int, start time.Time, took time.Duration, err error) {
 	if r == nil {
 		return
@@ -92,7 +96,7 @@ func (r *Recorder) Delivered(batch *store.Delivery, events int, start time.Time,
 	to.events[status].Add(float64(events))
 	r.metrics.deliveryTime[status].Observe(took.Seconds())
 	if err == nil {
-		r.metrics.age.Observe(age(batch, start.Add(took)).Seconds())
+		r.metrics.endToEndLatency.Observe(latency(batch, start.Add(took)).Seconds())
 	}
 
 	queue, ms := QueueTag(batch.Client), took.Milliseconds()
@@ -104,11 +108,11 @@ func (r *Recorder) Delivered(batch *store.Delivery, events int, start time.Time,
 	r.counts.add(bus.NewCounter("delivery.time", tags...), ms)
 	r.counts.add(bus.NewCounter("delivery.time2", tags...), ms*ms)
 	if err == nil {
-		r.counts.add(bus.NewCounter("latency.batches.last_attempt", queue), age(batch, start).Milliseconds())
+		r.counts.add(bus.NewCounter("latency.batches.last_attempt", queue), latency(batch, start).Milliseconds())
 	}
 }
 
-// Connected notes that a delivery got a connection, and whether that was used before.
+// Connected notes that a delivery got a connection, and whether it is a reused one.
 func (r *Recorder) Connected(reused bool) {
 	if r != nil {
 		r.metrics.connections[reused].Inc()
@@ -118,11 +122,11 @@ func (r *Recorder) Connected(reused bool) {
 // Removed notes that a subscriber's events left its queue.
 func (r *Recorder) Removed(subscriber bus.ClientName, events int) {
 	if r != nil {
-		r.counts.one(bus.NewCounter("events.removed", QueueTag(subscriber)), int64(events))
+		r.counts.addOne(bus.NewCounter("events.removed", QueueTag(subscriber)), int64(events))
 	}
 }
 
-// Gone notes that a batch was dropped because its subscriber is gone.
+// Gone notes that a batch was dropped because its subscriber no longer exists.
 func (r *Recorder) Gone(batch store.DroppedBatch) {
 	if r == nil {
 		return
@@ -132,53 +136,54 @@ func (r *Recorder) Gone(batch store.DroppedBatch) {
 	r.counts.addFor("events.removed", store.Tokens(batch.Subscriber), int64(batch.Events))
 }
 
-// Dropped notes that a subscriber's events were dropped because Redis is about to be full.
+// Dropped notes that a subscriber's events were dropped because Redis was about to be full.
 func (r *Recorder) Dropped(subscriber bus.ClientName, events int) {
 	if r == nil {
 		return
 	}
 	r.metrics.dropped.of(string(subscriber)).Add(float64(events))
-	r.counts.one(bus.NewCounter(DroppedEventsCounter, QueueTag(subscriber)), int64(events))
+	r.counts.addOne(bus.NewCounter(DroppedEventsCounter, QueueTag(subscriber)), int64(events))
 	r.Removed(subscriber, events)
 }
 
-// DroppedBatches notes how many batches were dropped in one run.
+// DroppedBatches notes how many batches one run of autodrop dropped.
 func (r *Recorder) DroppedBatches(batches int) {
 	if r != nil {
 		r.metrics.droppedBatches.Add(float64(batches))
 	}
 }
 
-// DropReason is why idempotency keys were dropped before their time.
+// DropReason is why idempotency keys were dropped before they expired.
 type DropReason string
 
-// The reasons: their client has too many, or Redis is about to be full.
+// The reasons: one client had too many, or Redis was about to be full.
 const (
 	OverLimit   DropReason = "limit"
 	OutOfMemory DropReason = "memory"
 )
 
-// DroppedKeys notes how many idempotency keys were dropped before their time.
+// DroppedKeys notes how many idempotency keys were dropped before they expired.
 func (r *Recorder) DroppedKeys(reason DropReason, keys int) {
 	if r == nil || keys == 0 {
 		return
 	}
 	r.metrics.droppedKeys[reason].Add(float64(keys))
-	r.counts.one(bus.NewCounter("idempotency_keys.dropped", bus.Tag{Name: "reason", Value: string(reason)}), int64(keys))
+	tag := bus.Tag{Name: "reason", Value: string(reason)}
+	r.counts.addOne(bus.NewCounter("idempotency_keys.dropped", tag), int64(keys))
 }
 
-// Scrubbed notes that jobs of dead workers were put back, and workers forgotten.
+// Scrubbed notes that jobs of dead workers were requeued, and that dead workers were removed.
 func (r *Recorder) Scrubbed(jobs, workers int) {
 	if r == nil {
 		return
 	}
 	r.metrics.scrubbedJobs.Add(float64(jobs))
 	r.metrics.scrubbedWorkers.Add(float64(workers))
-	r.counts.one(bus.NewCounter("jobs.scrubbed"), int64(jobs))
-	r.counts.one(bus.NewCounter("workers.scrubbed"), int64(workers))
+	r.counts.addOne(bus.NewCounter("jobs.scrubbed"), int64(jobs))
+	r.counts.addOne(bus.NewCounter("workers.scrubbed"), int64(workers))
 }
 
-// Threads notes how many threads a queue has here.
+// Threads notes how many threads of this process run jobs of a queue.
 func (r *Recorder) Threads(q bus.Queue, threads int) {
 	if r != nil {
 		r.metrics.threads.WithLabelValues(string(q)).Set(float64(threads))
@@ -186,21 +191,22 @@ func (r *Recorder) Threads(q bus.Queue, threads int) {
 	}
 }
 
-// Busy notes that one more thread of a queue is busy, or, with -1, one less.
-func (r *Recorder) Busy(q bus.Queue, more int) {
+// Busy notes that the number of busy threads of a queue changed by delta.
+func (r *Recorder) Busy(q bus.Queue, delta int) {
 	if r != nil {
-		r.metrics.busy.WithLabelValues(string(q)).Add(float64(more))
+		r.metrics.busy.WithLabelValues(string(q)).Add(float64(delta))
 	}
 }
 
 // Started notes that a process has started: "web" or "worker".
 func (r *Recorder) Started(process string) { r.process(process, "start") }
 
-// Stopped notes that it is about to stop.
+// Stopped notes that a process is about to stop.
 func (r *Recorder) Stopped(process string) { r.process(process, "stop") }
 
 func (r *Recorder) process(process, status string) {
 	if r != nil {
-		r.counts.one(bus.NewCounter("process", bus.Tag{Name: "type", Value: process}, bus.Tag{Name: "status", Value: status}), 1)
+		tags := []bus.Tag{{Name: "type", Value: process}, {Name: "status", Value: status}}
+		r.counts.addOne(bus.NewCounter("process", tags...), 1)
 	}
 }

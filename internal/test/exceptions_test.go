@@ -188,7 +188,7 @@ func TestTheBusOutlivesItsExceptionService(t *testing.T) {
 			t.Logf("300 failing requests, 300 publishes and their deliveries took %v", time.Since(start))
 			require.NoError(t, b.Redis.Raw.Rename(t.Context(), "topics-aside", "topics").Err())
 			b.RequireNothingLeft()
-			require.Eventually(t, func() bool { return strings.Contains(b.Logged.String(), "reports of exceptions do not arrive") }, bustest.WaitTimeout, time.Millisecond)
+			require.Eventually(t, func() bool { return strings.Contains(b.Logged.String(), "exception reports cannot be sent") }, bustest.WaitTimeout, time.Millisecond)
 			assert.NotContains(t, b.Logged.String(), "apikey")
 		})
 	}

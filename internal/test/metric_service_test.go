@@ -64,7 +64,7 @@ func TestADamagedSubscriberBlindsNobody(t *testing.T) {
 	bustest.NewSubscriber(t, b.AddClient("mailer")).Subscribe(b, 0, 10, "widgets")
 	require.NoError(t, b.Redis.Raw.Set(t.Context(), "subscriber:mailer--1", "x", 0).Err())
 
-	const told = `level=ERROR msg="the data of subscribers is damaged" keys=[subscriber:mailer]`
+	const told = `level=ERROR msg="subscriber data is damaged" keys=[subscriber:mailer]`
 	require.Eventually(t, func() bool { return strings.Contains(b.Logged.String(), told) }, bustest.WaitTimeout, time.Millisecond)
 	_, later, _ := strings.Cut(b.Logged.String(), told)
 	runs := func(log string) int { return strings.Count(log, "msg=metrics") }

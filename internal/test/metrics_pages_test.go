@@ -172,8 +172,8 @@ func TestWhatHappensIsMeasured(t *testing.T) {
 		`routemaster_deliveries_total{subscriber="shop",status="success"}`:       2,
 		`routemaster_delivered_events_total{subscriber="shop",status="success"}`: 4,
 		`routemaster_delivery_duration_seconds_count{status="failure"}`:          1,
-		`routemaster_delivery_age_seconds_count`:                                 2,
-		`routemaster_queue_lateness_seconds_count`:                               2,
+		`routemaster_end_to_end_latency_seconds_count`:                                 2,
+		`routemaster_delivery_start_latency_seconds_count`:                               2,
 		`routemaster_delivery_connections_total{reused="false"}`:                 2, // one is closed after a failure
 		`routemaster_delivery_connections_total{reused="true"}`:                  1,
 		`routemaster_worker_threads{queue="main"}`:                               8,

@@ -12,7 +12,8 @@ import (
 	"github.com/honeybadger-io/honeybadger-go"
 )
 
-// honeybadgerClient reports to Honeybadger. Its client cannot be ended altogether: a goroutine that waits for nothing stays.
+// honeybadgerClient reports to Honeybadger. The library's client cannot be ended fully: one idle
+// goroutine stays.
 type honeybadgerClient struct {
 	client *honeybadger.Client
 	stop   context.CancelFunc
@@ -24,10 +25,10 @@ func newHoneybadger(key string, at *url.URL) sender {
 		APIKey:             key,
 		Endpoint:           at.String(),
 		Sync:               true, // the reporter has a queue
-		Timeout:            sendWithin,
-		Logger:             log.New(io.Discard, "", 0), // the reporter tells
+		Timeout:            sendTimeout,
+		Logger:             log.New(io.Discard, "", 0), // the reporter logs failures
 		Context:            ctx,
-		EventsMaxQueueSize: 1, // of another feature, allocated at once
+		EventsMaxQueueSize: 1, // of a feature that is not used; allocated at the start
 		EventsBatchSize:    1,
 	})}
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/newrelic/go-agent/v3/newrelic"
 )
 
-// newRelicClient reports to New Relic. Its agent connects by itself, and sends what it has once a minute, and at the end.
+// newRelicClient reports to New Relic. Its agent connects in the background, and sends reports
+// once a minute and at its end.
 type newRelicClient struct{ agent *newrelic.Application }
 
 func newNewRelic(license string, at *url.URL, program string, transport http.RoundTripper) (sender, error) {
@@ -18,7 +19,7 @@ func newNewRelic(license string, at *url.URL, program string, transport http.Rou
 	return &newRelicClient{agent}, err
 }
 
-// onlyErrors switches off all that the agent tells, and finds out, besides errors.
+// onlyErrors switches off everything that the agent collects and sends except errors.
 func onlyErrors(c *newrelic.Config) {
 	c.TransactionEvents.Enabled = false
 	c.TransactionTracer.Enabled = false
@@ -35,13 +36,13 @@ func onlyErrors(c *newrelic.Config) {
 	for _, detect := range []*bool{
 		&u.DetectAWS, &u.DetectAzure, &u.DetectPCF, &u.DetectGCP, &u.DetectDocker, &u.DetectKubernetes,
 	} {
-		*detect = false // it would ask the cloud's metadata
+		*detect = false // it would query the cloud's metadata service
 	}
 }
 
 func (n *newRelicClient) send(e *exception) error {
-	if err := n.agent.WaitForConnection(sendWithin); err != nil {
-		return err // the agent drops what it is given before
+	if err := n.agent.WaitForConnection(sendTimeout); err != nil {
+		return err // until then the agent drops reports
 	}
 	transaction := n.agent.StartTransaction(e.event)
 	transaction.NoticeError(newrelic.Error{
@@ -51,4 +52,4 @@ func (n *newRelicClient) send(e *exception) error {
 	return nil
 }
 
-func (n *newRelicClient) close() { n.agent.Shutdown(sendWithin) }
+func (n *newRelicClient) close() { n.agent.Shutdown(sendTimeout) }

@@ -14,20 +14,22 @@ import (
 )
 
 const (
-	// maxReports is how many reports may wait for the service. Those beyond are dropped, and stand in the log alone.
+	// maxReports is how many reports may be queued. Further ones are dropped, and are only logged.
 	maxReports = 100
-	// sendWithin bounds one report, and drainWithin the reports that wait when the program ends: one more may just have begun.
-	sendWithin  = 2 * time.Second
-	drainWithin = 3 * time.Second
+	// sendTimeout bounds one report.
+	sendTimeout = 2 * time.Second
+	// drainTimeout bounds when the last queued report may begin after a close.
+	drainTimeout = 3 * time.Second
 )
 
-// exception is something that must not happen.
+// exception is one report.
 type exception struct {
-	// event says what happened, always in the same words; class is the kind of the reason, and text the reason.
-	event, class, text string
-	stack              []uintptr
-	fields             []slog.Attr
-	at                 time.Time
+	event  string // what happened, always in the same words
+	class  string // the kind of the reason
+	text   string // the reason
+	stack  []uintptr
+	fields []slog.Attr
+	at     time.Time
 }
 
 // frames calls f with each frame of the stack, the innermost first.
@@ -40,16 +42,17 @@ func (e *exception) frames(f func(runtime.Frame)) {
 	}
 }
 
-// Reporter logs exceptions, and reports them to a service if there is one. Whoever has an exception never waits for the service: reports
-// wait in memory, and are dropped when there are too many. It is safe for concurrent use; nil only logs.
+// Reporter logs exceptions, and reports them to a service if there is one. Its methods do not
+// wait for the service: reports are queued in memory, and dropped when the queue is full. It is
+// safe for concurrent use. A nil Reporter only logs.
 type Reporter struct {
 	log     *slog.Logger
 	service string
-	sender  sender // nil when there is only the log
+	sender  sender // nil without a service
 	scrub   func(string) string
 
 	queue    chan *exception
-	dropped  atomic.Int64 // since none waited
+	dropped  atomic.Int64 // since the queue was last empty
 	closing  chan struct{}
 	deadline time.Time // for the last report to begin; set before closing is closed
 	close    sync.Once
@@ -59,16 +62,16 @@ type Reporter struct {
 // Options say what a [Reporter] reports, and where.
 type Options struct {
 	Service Service
-	// Program and Version are what reports come from.
+	// Program and Version name the source of the reports.
 	Program, Version string
-	// Secrets are texts that no report may have.
+	// Secrets are texts that are removed from reports.
 	Secrets []string
-	// Transport, if given, takes requests to Sentry and to New Relic.
+	// Transport, if not nil, takes the requests to Sentry and to New Relic.
 	Transport http.RoundTripper
 }
 
-// NewReporter makes a reporter, and starts its goroutine if there is a service. The error says what is wrong with the
-// service, and shows no secret.
+// NewReporter makes a reporter. If there is a service, it starts a goroutine that [Reporter.Close]
+// ends. Its error describes what is wrong with the service's URL, without secrets.
 func NewReporter(o Options, log *slog.Logger) (*Reporter, error) {
 	sender, err := newSender(o.Service, o.Program, o.Version, o.Transport)
 	if err != nil {
@@ -88,7 +91,8 @@ func NewReporter(o Options, log *slog.Logger) (*Reporter, error) {
 	return r, nil
 }
 
-// Error logs an error that was not expected, and reports it. Log may know more than the report should.
+// Error logs an unexpected error, and reports it. The report has the given fields, but not those
+// that log adds.
 func (r *Reporter) Error(log *slog.Logger, event string, err error, fields ...slog.Attr) {
 	log.LogAttrs(context.Background(), slog.LevelError, event, append(slices.Clip(fields), slog.Any("error", err))...)
 	if r != nil && r.sender != nil {
@@ -96,7 +100,8 @@ func (r *Reporter) Error(log *slog.Logger, event string, err error, fields ...sl
 	}
 }
 
-// Panic logs what was recovered from a panic, and reports it. The deferred function that recovered it must call it, for the stack.
+// Panic logs a recovered panic, and reports it. Call it from the deferred function that recovers,
+// so that the stack is that of the panic.
 func (r *Reporter) Panic(log *slog.Logger, event string, reason any, fields ...slog.Attr) {
 	text := fmt.Sprint(reason)
 	log.LogAttrs(context.Background(), slog.LevelError, event,
@@ -115,15 +120,16 @@ func (r *Reporter) enqueue(e *exception) {
 	case r.queue <- e:
 	default:
 		if r.dropped.Add(1) == 1 {
-			r.log.Warn("reports of exceptions are dropped: too many wait", "service", r.service)
+			r.log.Warn("dropping exception reports: too many are queued", "service", r.service)
 		}
 	}
 }
 
-// Close sends what is waiting, as far as that is quickly done, and ends the reporter. Later reports are only logged.
+// Close sends queued reports for up to 3 s, and ends the reporter. Later exceptions are only
+// logged.
 func (r *Reporter) Close() {
 	r.close.Do(func() {
-		r.deadline = time.Now().Add(drainWithin)
+		r.deadline = time.Now().Add(drainTimeout)
 		close(r.closing)
 	})
 	r.running.Wait()
@@ -133,17 +139,17 @@ func (r *Reporter) Close() {
 func (r *Reporter) run() {
 	defer r.sender.close()
 	failing := false
-	for !r.isClosing() { // asked for by itself: of two things that are ready select takes either
+	for !r.isClosing() { // select may prefer the queue although closing is closed
 		select {
 		case e := <-r.queue:
-			failing = r.tell(failing, r.send(e))
+			failing = r.logChange(failing, r.send(e))
 		case <-r.closing:
 		}
 	}
 	for time.Now().Before(r.deadline) {
 		select {
 		case e := <-r.queue:
-			failing = r.tell(failing, r.send(e))
+			failing = r.logChange(failing, r.send(e))
 		default:
 			return
 		}
@@ -159,7 +165,7 @@ func (r *Reporter) isClosing() bool {
 	}
 }
 
-// send sends a report. A panic of the service's client must not end the program.
+// send sends a report. A panic of the service's client is an error.
 func (r *Reporter) send(e *exception) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -169,27 +175,28 @@ func (r *Reporter) send(e *exception) (err error) {
 	return r.sender.send(e)
 }
 
-// tell logs each change between reports that arrive and reports that do not, and the end of an overflow.
-func (r *Reporter) tell(failing bool, err error) bool {
+// logChange logs when reports begin to fail and when they succeed again, and when the queue has
+// been emptied after reports were dropped. It returns whether reports now fail.
+func (r *Reporter) logChange(failing bool, err error) bool {
 	if len(r.queue) == 0 {
 		if dropped := r.dropped.Swap(0); dropped > 0 {
-			r.log.Warn("no report of an exception waits any more", "service", r.service, "dropped", dropped)
+			r.log.Warn("exception reports are no longer dropped", "service", r.service, "dropped", dropped)
 		}
 	}
 	switch {
 	case err != nil && !failing:
-		r.log.Warn("reports of exceptions do not arrive", "service", r.service, "error", r.scrub(err.Error()))
+		r.log.Warn("exception reports cannot be sent", "service", r.service, "error", r.scrub(err.Error()))
 	case err == nil && failing:
-		r.log.Info("reports of exceptions arrive again", "service", r.service)
+		r.log.Info("exception reports are sent again", "service", r.service)
 	}
 	return err != nil
 }
 
-// callers is the stack of whoever calls the reporter, or, in a panic, of what panicked.
+// callers returns the stack of the reporter's caller, or, during a panic, that of the panic.
 func callers() []uintptr {
-	const reporting = 3 // runtime.Callers, this function and the reporter's
+	const own = 3 // runtime.Callers, this function and the reporter's method
 	stack := make([]uintptr, 64)
-	stack = stack[:runtime.Callers(reporting, stack)]
+	stack = stack[:runtime.Callers(own, stack)]
 	panicked := slices.IndexFunc(stack, func(pc uintptr) bool {
 		f := runtime.FuncForPC(pc - 1)
 		return f != nil && f.Name() == "runtime.gopanic"

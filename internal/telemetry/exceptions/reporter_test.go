@@ -82,7 +82,7 @@ func TestNobodyWaitsForAnExceptionService(t *testing.T) {
 			}
 		})
 	})
-	assert.Equal(t, 1, strings.Count(out.String(), "reports of exceptions are dropped: too many wait"), out.String())
+	assert.Equal(t, 1, strings.Count(out.String(), "dropping exception reports: too many are queued"), out.String())
 	close(s.answer)
 	r.Close()
 	assert.GreaterOrEqual(t, len(s.got()), 100, "those that waited were sent before the end")
@@ -91,8 +91,9 @@ func TestNobodyWaitsForAnExceptionService(t *testing.T) {
 	r.Close()
 }
 
-// endsWithin is how long a reporter may take to close: 3 s for what waits, and 2 s for what is under way then.
-const endsWithin = 6 * time.Second
+// closeTimeout bounds a close: 3 s for queued reports, and 2 s for the report that is
+// being sent then.
+const closeTimeout = 6 * time.Second
 
 func TestAnEndIsNotHeldUpByAnExceptionService(t *testing.T) {
 	for name, url := range map[string]string{
@@ -101,13 +102,13 @@ func TestAnEndIsNotHeldUpByAnExceptionService(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rdbtest.Promptly(t, endsWithin, func() time.Duration {
+			rdbtest.Promptly(t, closeTimeout, func() time.Duration {
 				r, out := newReporter(t, exceptions.Honeybadger, url)
 				for range 50 {
 					r.Error(slog.New(slog.DiscardHandler), "poison", errors.New("no"))
 				}
 				took := rdbtest.Took(r.Close)
-				assert.Equal(t, 1, strings.Count(out.String(), `msg="reports of exceptions do not arrive" service=honeybadger`), out.String())
+				assert.Equal(t, 1, strings.Count(out.String(), `msg="exception reports cannot be sent" service=honeybadger`), out.String())
 				assert.NotContains(t, out.String(), "the-api-key")
 				return took
 			})
@@ -117,11 +118,11 @@ func TestAnEndIsNotHeldUpByAnExceptionService(t *testing.T) {
 
 func TestNewRelicMayBeAway(t *testing.T) {
 	url := "https://" + strings.Repeat("0123456789", 4) + "@" + rdbtest.FreeAddress(t)
-	rdbtest.Promptly(t, endsWithin, func() time.Duration {
+	rdbtest.Promptly(t, closeTimeout, func() time.Duration {
 		r, out := newReporter(t, exceptions.NewRelic, url)
 		r.Error(slog.New(slog.DiscardHandler), "poison", errors.New("no"))
 		took := rdbtest.Took(r.Close)
-		assert.Contains(t, out.String(), "reports of exceptions do not arrive")
+		assert.Contains(t, out.String(), "exception reports cannot be sent")
 		assert.NotContains(t, out.String(), "0123456789")
 		return took
 	})
@@ -148,11 +149,11 @@ func TestSentryMayHang(t *testing.T) {
 			r.Error(slog.New(slog.DiscardHandler), "poison", errors.New("no"))
 		}
 		assert.Zero(t, time.Since(start), "nobody waits")
-		assert.Equal(t, 1, strings.Count(out.String(), "reports of exceptions are dropped: too many wait"), out.String())
+		assert.Equal(t, 1, strings.Count(out.String(), "dropping exception reports: too many are queued"), out.String())
 
 		time.Sleep(2*time.Second + time.Nanosecond) // the first report is given up, and the second under way
 		synctest.Wait()
-		assert.Equal(t, 1, strings.Count(out.String(), `msg="reports of exceptions do not arrive" service=sentry`), out.String())
+		assert.Equal(t, 1, strings.Count(out.String(), `msg="exception reports cannot be sent" service=sentry`), out.String())
 
 		start = time.Now()
 		r.Close()
@@ -171,7 +172,8 @@ func (b *busy) RoundTrip(*http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// TestWhatSentryDoesNotWantHasNotArrived has Sentry ask for a pause, in which its client drops what it is given.
+// TestWhatSentryDoesNotWantHasNotArrived has Sentry ask for a pause, in which its client drops
+// what it is given.
 func TestWhatSentryDoesNotWantHasNotArrived(t *testing.T) {
 	out, service := &rdbtest.Buffer{}, &busy{}
 	r, err := exceptions.NewReporter(exceptions.Options{
@@ -183,8 +185,8 @@ func TestWhatSentryDoesNotWantHasNotArrived(t *testing.T) {
 	}
 	r.Close()
 	assert.Equal(t, int32(1), service.asked.Load(), "it is left in peace")
-	assert.Equal(t, 1, strings.Count(out.String(), "reports of exceptions do not arrive"), out.String())
-	assert.NotContains(t, out.String(), "arrive again")
+	assert.Equal(t, 1, strings.Count(out.String(), "exception reports cannot be sent"), out.String())
+	assert.NotContains(t, out.String(), "sent again")
 }
 
 func TestAReportHasNoSecret(t *testing.T) {

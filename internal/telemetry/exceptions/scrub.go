@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// hidden stands for what a report must not have.
+// hidden replaces secrets in reports.
 const hidden = "(not shown)"
 
-// credentials are what may stand in a text, in a URL or as a header, that we do not know.
+// credentials matches credentials that are not known, by their form: in a URL, or in a header.
 var credentials = regexp.MustCompile(`(?i)(://)[^/@\s"]+(@)|\b((?:basic|bearer|digest)\s+)[a-z0-9+/=._~:-]{4,}`)
 
-// minSecret is how long a secret must be to be looked for, in bytes: a shorter one would be found everywhere.
+// minSecret is the length in bytes from which a secret is removed. Shorter ones occur by chance.
 const minSecret = 4
 
-// newScrubber makes a function that takes secrets out of a text.
+// newScrubber makes a function that replaces secrets in a text.
 func newScrubber(secrets []string) func(string) string {
 	var pairs []string
 	for _, secret := range secrets {

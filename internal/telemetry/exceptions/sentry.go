@@ -15,7 +15,7 @@ import (
 type sentryClient struct {
 	client *sentry.Client
 	http   *http.Client
-	last   *lastAnswer
+	last   *lastResult
 }
 
 func checkDSN(dsn string) error {
@@ -27,15 +27,15 @@ func newSentry(dsn, version string, transport http.RoundTripper) (sender, error)
 	if transport == nil {
 		transport = http.DefaultTransport.(*http.Transport).Clone()
 	}
-	last := &lastAnswer{transport: transport}
-	s := &sentryClient{http: &http.Client{Transport: last, Timeout: sendWithin}, last: last}
+	last := &lastResult{transport: transport}
+	s := &sentryClient{http: &http.Client{Transport: last, Timeout: sendTimeout}, last: last}
 	var err error
 	s.client, err = sentry.NewClient(sentry.ClientOptions{
 		Dsn:        dsn,
 		Release:    version,
 		Transport:  sentry.NewHTTPSyncTransport(), // the reporter has a queue
 		HTTPClient: s.http,
-		// They add what runs, from where, and the source around a frame.
+		// Integrations add modules, environment and source code to reports.
 		Integrations:         func([]sentry.Integration) []sentry.Integration { return nil },
 		DisableClientReports: true,
 	})
@@ -55,15 +55,16 @@ func (s *sentryClient) send(e *exception) error {
 	return s.last.err
 }
 
-// errNotSent says that the client has not even asked: it drops reports while Sentry wants none.
-var errNotSent = errors.New("it has asked for a pause")
+// errNotSent is the result if the client made no request: it drops reports while Sentry limits
+// the rate.
+var errNotSent = errors.New("it limits the rate of reports")
 
 func (s *sentryClient) close() {
 	s.client.Close()
 	s.http.CloseIdleConnections()
 }
 
-// attributes are fields as services want them.
+// attributes returns fields as services take them.
 func attributes(fields []slog.Attr) map[string]any {
 	values := map[string]any{}
 	for _, field := range fields {
@@ -72,14 +73,14 @@ func attributes(fields []slog.Attr) map[string]any {
 	return values
 }
 
-// lastAnswer notes how the last request went: Sentry's client keeps that to itself.
-type lastAnswer struct {
+// lastResult notes the result of the last request, which Sentry's client does not return.
+type lastResult struct {
 	transport http.RoundTripper
 	err       error
 }
 
 // RoundTrip is part of [http.RoundTripper].
-func (l *lastAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
+func (l *lastResult) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := l.transport.RoundTrip(r)
 	if l.err = err; err == nil && resp.StatusCode > 299 {
 		l.err = fmt.Errorf("it answered %s", resp.Status)
@@ -88,7 +89,7 @@ func (l *lastAnswer) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // CloseIdleConnections is what [http.Client.CloseIdleConnections] looks for.
-func (l *lastAnswer) CloseIdleConnections() {
+func (l *lastResult) CloseIdleConnections() {
 	if t, ok := l.transport.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}

@@ -1,5 +1,5 @@
-// Package exceptions reports what must not happen to the log and to an exception service. Nobody
-// waits for the service.
+// Package exceptions logs unexpected errors and panics, and reports them to an exception service:
+// Sentry, Honeybadger or New Relic. Reports are sent in the background.
 package exceptions
 
 import (
@@ -10,7 +10,7 @@ import (
 	"regexp"
 )
 
-// The services that exceptions can be reported to.
+// The names of the services. [Print] only logs.
 const (
 	Print       = "print"
 	Sentry      = "sentry"
@@ -18,39 +18,39 @@ const (
 	NewRelic    = "new_relic"
 )
 
-// Services lists all services.
+// Services lists the names of all services.
 var Services = []string{Print, Sentry, Honeybadger, NewRelic}
 
 // Service says where exceptions are reported.
 type Service struct {
-	// Name is one of [Services]; empty is as good as [Print].
+	// Name is one of [Services]; empty stands for [Print].
 	Name string
-	// URL holds the key as its user name, and the host. It is secret.
+	// URL has the service's key as user name, and its host. It is secret.
 	URL string
 }
 
-// serviceURLs are what a service's URL looks like.
-var serviceURLs = map[string]string{
+// urlForms describes the URL of each service.
+var urlForms = map[string]string{
 	Sentry:      "the project's DSN, like https://PUBLIC_KEY@o1.ingest.sentry.io/2",
 	Honeybadger: "like https://API_KEY@api.honeybadger.io",
 	NewRelic:    "like https://LICENSE_KEY@collector.newrelic.com, with a license key of 40 characters",
 }
 
-// Check returns an error that says what the URL must be, but not what it is, unless it is right.
+// Check checks the URL. Its error describes what the URL must be, and does not quote it.
 func (s Service) Check() error {
 	if s.Name == "" || s.Name == Print {
 		return nil
 	}
 	if _, _, err := s.parse(); err != nil {
-		return errors.New(serviceURLs[s.Name])
+		return errors.New(urlForms[s.Name])
 	}
 	return nil
 }
 
-// licenses are New Relic's license keys. Its agent takes no other.
-var licenses = regexp.MustCompile(`\A[A-Za-z0-9]{40}\z`)
+// licenseKey matches New Relic's license keys. Its agent refuses others.
+var licenseKey = regexp.MustCompile(`\A[A-Za-z0-9]{40}\z`)
 
-// parse returns the service's key and the URL without it.
+// parse returns the service's key, and the URL without the key.
 func (s Service) parse() (key string, at *url.URL, err error) {
 	at, err = url.Parse(s.URL)
 	if err != nil {
@@ -59,30 +59,30 @@ func (s Service) parse() (key string, at *url.URL, err error) {
 	key = at.User.Username()
 	at.User = nil
 	plain := at.RawQuery == "" && at.Fragment == "" && (at.Path == "" || at.Path == "/")
-	right := key != "" && at.Hostname() != "" && (at.Scheme == "https" || at.Scheme == "http")
+	valid := key != "" && at.Hostname() != "" && (at.Scheme == "https" || at.Scheme == "http")
 	switch s.Name {
 	case Sentry:
 		err = checkDSN(s.URL)
 	case Honeybadger:
-		right = right && plain
+		valid = valid && plain
 	case NewRelic:
-		right = right && plain && at.Scheme == "https" && licenses.MatchString(key)
+		valid = valid && plain && at.Scheme == "https" && licenseKey.MatchString(key)
 	}
-	if err == nil && !right {
+	if err == nil && !valid {
 		err = errors.New("not a service's URL")
 	}
 	return key, at, err
 }
 
-// sender reports to a service by its own client. It is used by one goroutine.
+// sender sends reports with the service's own client. It must not be used concurrently.
 type sender interface {
-	// send may take sendWithin.
+	// send sends one report, within sendTimeout.
 	send(e *exception) error
-	// close may take sendWithin.
+	// close ends the client, within sendTimeout.
 	close()
 }
 
-// newSender makes the sender of a service, nil if there is none.
+// newSender makes the sender of a service, nil for [Print].
 func newSender(s Service, program, version string, transport http.RoundTripper) (sender, error) {
 	if s.Name == "" || s.Name == Print {
 		return nil, nil
@@ -99,5 +99,5 @@ func newSender(s Service, program, version string, transport http.RoundTripper) 
 	case NewRelic:
 		return newNewRelic(key, at, program, transport)
 	}
-	return nil, fmt.Errorf("there is no exception service %q", s.Name)
+	return nil, fmt.Errorf("unknown exception service %q", s.Name)
 }

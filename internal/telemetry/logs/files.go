@@ -8,23 +8,24 @@ import (
 	"time"
 )
 
-// filesWarningInterval bounds how often it is said that file descriptors have run out.
+// filesWarningInterval is the shortest time between two warnings.
 const filesWarningInterval = 10 * time.Second
 
-// FileWarner says in the log that this process, or its host, is out of file descriptors: at most once in 10 s,
-// with how often that happened. It is safe for concurrent use.
+// FileWarner warns in the log that the process or its host is out of file descriptors: at most
+// once in 10 s, with how often that happened. It is safe for concurrent use.
 type FileWarner struct {
 	log *slog.Logger
 
 	mu    sync.Mutex
-	next  time.Time
-	times int
+	next  time.Time // for the next warning
+	times int       // since the last warning
 }
 
-// NewFileWarner makes a FileWarner.
+// NewFileWarner makes a FileWarner that logs to log.
 func NewFileWarner(log *slog.Logger) *FileWarner { return &FileWarner{log: log} }
 
-// Check reports whether an error is that there is no file descriptor left, and then warns. Doing says what needed one.
+// Check reports whether err is that no file descriptor is left, and if so warns. Doing says what
+// needed one.
 func (w *FileWarner) Check(err error, doing string) bool {
 	if !errors.Is(err, syscall.EMFILE) && !errors.Is(err, syscall.ENFILE) {
 		return false

@@ -1,4 +1,4 @@
-// Package logs writes the log, and warns in it of file descriptors that have run out.
+// Package logs makes the programs' logger, and warns when file descriptors run out.
 package logs
 
 import (
@@ -6,7 +6,7 @@ import (
 	"log/slog"
 )
 
-// New makes a logger that writes one line an event to w, as JSON or as text.
+// New makes a logger that writes one line for each event to w, as JSON or as text.
 func New(w io.Writer, level slog.Level, json bool) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if json {
@@ -16,7 +16,7 @@ func New(w io.Writer, level slog.Level, json bool) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, options))
 }
 
-// inSeconds makes durations seconds, as machines like them; in text they have a unit.
+// inSeconds writes durations as seconds. JSON would have them in nanoseconds; text has a unit.
 func inSeconds(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		return slog.Float64(a.Key, a.Value.Duration().Seconds())

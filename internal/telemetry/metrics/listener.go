@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// How long a peer of the metrics listener may take. A profile takes 30 s if not asked for otherwise.
+// Timeouts of the metrics listener's peers. A profile takes 30 s unless the request says otherwise.
 const (
 	listenerReadTimeout  = 5 * time.Second
 	listenerWriteTimeout = 2 * time.Minute
 )
 
-// Serve serves the metrics on a listener of their own, without authentication, until the context is done, and closes
-// it. On a loopback or private address it also serves the profiles of net/http/pprof.
+// Serve serves the metrics without authentication on a listener until the context is done, and
+// closes the listener. On a loopback or private address it also serves the profiles of
+// net/http/pprof.
 func (r *Registry) Serve(ctx context.Context, listener net.Listener, log *slog.Logger) error {
 	server := &http.Server{
 		Handler:           r.pages(isPrivate(listener.Addr())),
@@ -26,7 +27,7 @@ func (r *Registry) Serve(ctx context.Context, listener net.Listener, log *slog.L
 		WriteTimeout:      listenerWriteTimeout,
 		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() }) // nobody is owed an answer
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 	defer stop()
 	err := server.Serve(listener)
 	if errors.Is(err, http.ErrServerClosed) {
@@ -48,7 +49,7 @@ func (r *Registry) pages(profiles bool) http.Handler {
 	return mux
 }
 
-// isPrivate reports whether an address is loopback or private. One that stands for all addresses of a host is neither.
+// isPrivate reports whether an address is loopback or private. The unspecified address is neither.
 func isPrivate(address net.Addr) bool {
 	tcp, ok := address.(*net.TCPAddr)
 	return ok && (tcp.IP.IsLoopback() || tcp.IP.IsPrivate())

@@ -1,5 +1,6 @@
-// Package metrics serves the Prometheus metrics of a process, those of the Go runtime and of the
-// whole bus included, on the API's /metrics and on a listener of their own.
+// Package metrics serves Prometheus metrics: those of the process and its Go runtime, and those
+// of the whole bus, which a scrape reads from Redis. They are served by the API and by a listener
+// of their own.
 package metrics
 
 import (
@@ -26,12 +27,13 @@ func NewRegistry() *Registry {
 	return &Registry{registry}
 }
 
-// AddBus adds what waits in the whole bus. A scrape reads it from the store.
+// AddBus adds the metrics of the whole bus. Each scrape reads them from the store.
 func (r *Registry) AddBus(st *store.Store, o BusOptions, now func() time.Time) {
 	r.MustRegister(&scrape{store: st, options: o, now: now})
 }
 
-// Handler serves the metrics as Prometheus text. Without Redis it serves those of the process.
+// Handler serves the metrics as Prometheus text. While Redis is unavailable it serves those of the
+// process.
 func (r *Registry) Handler() http.Handler {
 	return promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }

@@ -12,56 +12,69 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// How long a scrape may wait for Redis, and for how long it serves what another has read.
+// A scrape waits for Redis for as long as scrapeTimeout. What it has read serves other scrapes
+// for as long as scrapeTTL.
 const (
-	scrapeWithin = 500 * time.Millisecond
-	scrapeFresh  = time.Second
+	scrapeTimeout = 500 * time.Millisecond
+	scrapeTTL     = time.Second
 )
 
-// What is read of Redis when it is asked for. It is the same in every process of a bus.
+// These metrics are read from Redis by a scrape. They are the same in every process of a bus.
 var (
-	redisUp       = describe("redis_up", "Whether Redis told what waits, 1 or 0; without it the metrics of queues and memory are missing.")
+	redisUp = describe("redis_up",
+		"1 if the scrape has read Redis, else 0: then the metrics of queues and memory are missing.")
 	queuedEvents  = describe("subscriber_queued_events", "Events that wait to be delivered.", "subscriber")
 	queuedBatches = describe("subscriber_queued_batches", "Batches that wait to be delivered.", "subscriber")
 	healthPoints  = describe("subscriber_health_points", "A subscriber's health, from 0 to 100.", "subscriber")
-	oldestAge     = describe("subscriber_oldest_event_age_seconds", "Age of the oldest event that waits, 0 when none does; missing when it is not among the 2,000 oldest batches.", "subscriber")
-	jobsNow       = describe("jobs", "Jobs, by queue and status: instant ones wait for a thread, scheduled ones for their time.", "queue", "status")
-	jobsDue       = describe("jobs_due", "Deliveries that are due within ROUTEMASTER_SCALING_DEADLINE: what /pulse/scaling goes by.")
+	oldestAge     = describe("subscriber_oldest_event_age_seconds",
+		"Age of the oldest queued event, 0 if none is queued; missing if it is not in the 2,000 oldest batches.", "subscriber")
+	jobsNow = describe("jobs",
+		"Jobs, by queue and status: instant ones are ready to run, scheduled ones are not due yet.", "queue", "status")
+	jobsDue = describe("jobs_due",
+		"Deliveries due within ROUTEMASTER_SCALING_DEADLINE. /pulse/scaling compares this with its threshold.")
 	memoryUsed    = describe("redis_memory_used_bytes", "Memory that Redis uses.")
-	memoryMax     = describe("redis_memory_max_bytes", "The most memory that Redis may use.")
+	memoryMax     = describe("redis_memory_max_bytes", "Limit of the memory that Redis may use.")
 	memoryHigh    = describe("redis_memory_high_mark_bytes", "Above this the oldest batches are dropped.")
 	memoryLow     = describe("redis_memory_low_mark_bytes", "The oldest batches are dropped until this is reached.")
-	busDeliveries = describe("bus_deliveries_total", "Deliveries of the whole bus that ended, by subscriber and status.", "subscriber", "status")
-	busDelivered  = describe("bus_delivered_events_total", "Events in deliveries of the whole bus that ended, by subscriber and status.", "subscriber", "status")
-	busDropped    = describe("bus_autodropped_events_total", "Events that the whole bus has dropped because Redis was about to be full, by subscriber.", "subscriber")
-	allScraped    = []*prometheus.Desc{redisUp, queuedEvents, queuedBatches, healthPoints, oldestAge, jobsNow, jobsDue, memoryUsed, memoryMax, memoryHigh, memoryLow, busDeliveries, busDelivered, busDropped}
+	busDeliveries = describe("bus_deliveries_total",
+		"Deliveries of the whole bus that ended, by subscriber and status.", "subscriber", "status")
+	busDelivered = describe("bus_delivered_events_total",
+		"Events in deliveries of the whole bus that ended, by subscriber and status.", "subscriber", "status")
+	busDropped = describe("bus_autodropped_events_total",
+		"Events that the whole bus dropped because Redis was about to be full, by subscriber.", "subscriber")
+
+	allScraped = []*prometheus.Desc{
+		redisUp, queuedEvents, queuedBatches, healthPoints, oldestAge, jobsNow, jobsDue,
+		memoryUsed, memoryMax, memoryHigh, memoryLow, busDeliveries, busDelivered, busDropped,
+	}
 )
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(prometheus.BuildFQName(telemetry.Namespace, "", name), help, labels, nil)
 }
 
-// BusOptions say what a scrape reads of Redis besides the queues.
+// BusOptions say what a scrape compares the bus with.
 type BusOptions struct {
+	// Memory gives the marks of autodrop.
 	Memory bus.MemoryLimits
-	// DueWithin is the scaling deadline.
-	DueWithin time.Duration
+	// ScalingDeadline is how soon a delivery must be due to count as due.
+	ScalingDeadline time.Duration
 }
 
-// scrape reads what waits in the bus for a scrape.
+// scrape collects what waits in the bus.
 type scrape struct {
 	store   *store.Store
 	options BusOptions
 	now     func() time.Time
 
-	// mu makes scrapes that come at once one.
+	// mu makes scrapes share one reading. It guards the fields below.
 	mu     sync.Mutex
 	readAt time.Time
 	last   reading
 	err    error
 }
 
-// reading is what was read at one time.
+// reading is what was read from Redis at one time.
 type reading struct {
 	store.Snapshot
 	subscribers map[bus.ClientName]store.Backlog
@@ -121,15 +134,15 @@ func (s *scrape) sendBacklog(send func(*prometheus.Desc, float64, ...string), na
 	}
 }
 
-// busCounter is a counter of the bus, and how it is shown.
+// busCounter is a counter of the bus, and the metric that shows it.
 type busCounter struct {
 	bus.Counter
 	desc   *prometheus.Desc
 	labels []string
 }
 
-// countersOf are a subscriber's. They are shown from the first scrape on, before they count, or the first that is counted would
-// be no increase.
+// countersOf returns a subscriber's counters. They are shown as 0 before they first count, because
+// Prometheus sees no increase in a series that begins at 1.
 func countersOf(subscriber bus.ClientName) []busCounter {
 	queue, name := telemetry.QueueTag(subscriber), string(subscriber)
 	counters := []busCounter{{bus.NewCounter(telemetry.DroppedEventsCounter, queue), busDropped, []string{name}}}
@@ -142,22 +155,22 @@ func countersOf(subscriber bus.ClientName) []busCounter {
 	return counters
 }
 
-// read asks the store, unless another has just done that.
+// read reads from the store, unless another scrape has just done that.
 func (s *scrape) read() (reading, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.readAt.IsZero() && time.Since(s.readAt) < scrapeFresh {
+	if !s.readAt.IsZero() && time.Since(s.readAt) < scrapeTTL {
 		return s.last, s.err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeWithin)
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
-	s.last, s.err = s.ask(ctx)
+	s.last, s.err = s.readStore(ctx)
 	s.readAt = time.Now()
 	return s.last, s.err
 }
 
-func (s *scrape) ask(ctx context.Context) (reading, error) {
-	snapshot, err := s.store.Snapshot(ctx, s.now().Add(s.options.DueWithin))
+func (s *scrape) readStore(ctx context.Context) (reading, error) {
+	snapshot, err := s.store.Snapshot(ctx, s.now().Add(s.options.ScalingDeadline))
 	if err != nil {
 		return reading{}, err
 	}

@@ -33,8 +33,9 @@ func page(t testing.TB, r *metrics.Registry) string {
 	return w.Body.String()
 }
 
-// shown reads what a scrape shows of a store, from a page of its own: a page is a second old at most. A scrape has half a second for
-// Redis, which a busy machine may need, so it is tried again until Redis has told.
+// shown reads what a scrape shows of a store, from a page of its own: a page is a second old at
+// most. A scrape has half a second for Redis, which a busy machine may need, so it is tried again
+// until Redis has told.
 func shown(t testing.TB, st *store.Store, now func() time.Time) (text string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -46,7 +47,8 @@ func shown(t testing.TB, st *store.Store, now func() time.Time) (text string) {
 	return text
 }
 
-// TestAScrapeIsFast reads the metrics of a bus with 1,000 subscribers, all of whom have something queued.
+// TestAScrapeIsFast reads the metrics of a bus with 1,000 subscribers, all of whom have something
+// queued.
 func TestAScrapeIsFast(t *testing.T) {
 	subscribers := 1000
 	if rdbtest.RaceDetector { // which makes it so slow that Redis is not waited for
@@ -114,8 +116,8 @@ func TestClientsOfOneNameAreOne(t *testing.T) {
 	assert.Contains(t, text, `routemaster_subscriber_oldest_event_age_seconds{subscriber="shop"} 60`+"\n")
 }
 
-// TestCountersOfTheBusAreScraped reads them in one process when others have counted: for those who are subscribed, and those for
-// whom something waits.
+// TestCountersOfTheBusAreScraped reads them in one process when others have counted: for those
+// who are subscribed, and those for whom something waits.
 func TestCountersOfTheBusAreScraped(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		st := storetest.Open(t, server)

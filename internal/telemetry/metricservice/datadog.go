@@ -13,14 +13,14 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// datadog sends measures to the Datadog agent. Each run has a client of its own, so that it follows an agent that moves, and
-// nothing is under way between two runs.
+// datadog sends measures to a Datadog agent. Each run makes a client of its own: it resolves the
+// agent's address anew, and leaves no goroutine running between two runs.
 type datadog struct {
 	agent string
 	tags  []string
 }
 
-// writeTimeout bounds one packet to an agent that hangs behind a socket file.
+// writeTimeout bounds the write of one packet, to an agent that hangs behind a socket file.
 const writeTimeout = 50 * time.Millisecond
 
 func (d *datadog) TakesIncrements() bool { return true }
@@ -36,12 +36,12 @@ func (d *datadog) Send(ctx context.Context, measures []Measure) (err error) {
 	if err != nil {
 		return fmt.Errorf("the Datadog agent: %w", err)
 	}
-	defer func() { err = errors.Join(err, client.Close()) }() // it sends what waits
+	defer func() { err = errors.Join(err, client.Close()) }() // it sends what is buffered
 	for _, m := range measures {
-		if m.Increment {
-			err = client.Count(m.Name, m.Value, m.tags(), 1)
-		} else {
+		if m.Gauge {
 			err = client.Gauge(m.Name, float64(m.Value), m.tags(), 1)
+		} else {
+			err = client.Count(m.Name, m.Value, m.tags(), 1)
 		}
 		if err != nil {
 			return err
@@ -50,7 +50,7 @@ func (d *datadog) Send(ctx context.Context, measures []Measure) (err error) {
 	return nil
 }
 
-// resolve looks up an agent's host. The client would, too, but without an end.
+// resolve looks up an agent's host. The client would do so itself, but without a timeout.
 func resolve(ctx context.Context, agent string) (address string, err error) {
 	if strings.HasPrefix(agent, "unix") {
 		return agent, nil

@@ -7,22 +7,26 @@ import (
 	"strings"
 )
 
-// maxMetricsLine is the most bytes of a line of metrics, with what every line of the log begins with.
+// maxMetricsLine bounds a log line of metrics, in bytes, including what every log line begins with.
 const maxMetricsLine = 2000
 
-// printer writes measures to the log: at INFO one line a run, of those that have changed since this process printed
-// them, as many as fit; at DEBUG the others that have changed.
+// printer writes measures to the log. Each run writes those that have changed since the run
+// before: at INFO one line with as many as fit, and at DEBUG the others.
 type printer struct {
 	log *slog.Logger
-	// lead is about how long the start of a line is.
-	lead int
-	// printed are the values that were written last; without zeros.
+	// prefix is about how long the start of a line is, in bytes.
+	prefix int
+	// printed has the values of the last run that were not 0, by label.
 	printed map[string]int64
 }
 
 func newPrinter(log *slog.Logger, app, env string) *printer {
-	const around = `time=2006-01-02T15:04:05.000000000+00:00 level=DEBUG msg="more metrics" app="" env="" more=1000000`
-	return &printer{log: log.With("app", app, "env", env), lead: len(around) + len(strconv.Quote(app)+strconv.Quote(env)), printed: map[string]int64{}}
+	const longest = `time=2006-01-02T15:04:05.000000000+00:00 level=DEBUG msg="more metrics" app= env= more=1000000`
+	return &printer{
+		log:     log.With("app", app, "env", env),
+		prefix:  len(longest) + len(strconv.Quote(app)) + len(strconv.Quote(env)),
+		printed: map[string]int64{},
+	}
 }
 
 func (p *printer) TakesIncrements() bool { return false }
@@ -41,8 +45,8 @@ func (p *printer) Send(ctx context.Context, measures []Measure) error {
 	return nil
 }
 
-// changed are the measures that have another value than when they were printed last. Those of the whole bus come
-// first, then those of a queue and the like: the ones that tell most. A measure that is gone is not told of.
+// changed returns the measures whose values differ from the last run's. Those of the whole bus come
+// first. A measure that no longer exists is not printed.
 func (p *printer) changed(measures []Measure) (changed []slog.Attr) {
 	now := map[string]int64{}
 	var whole, others []slog.Attr
@@ -63,11 +67,11 @@ func (p *printer) changed(measures []Measure) (changed []slog.Attr) {
 	return append(whole, others...)
 }
 
-// fit is how many of some measures fit on a line: one at least.
+// fit returns how many measures fit on a line, at least 1.
 func (p *printer) fit(changed []slog.Attr) (n int) {
-	length := p.lead
+	length := p.prefix
 	for n = range changed {
-		// A text quotes names that are not plain; JSON quotes all.
+		// JSON quotes all keys; text quotes some.
 		length += len(changed[n].Key) + len(strconv.FormatInt(changed[n].Value.Int64(), 10)) + len(` ""=`)
 		if length > maxMetricsLine {
 			return max(1, n)
@@ -76,7 +80,7 @@ func (p *printer) fit(changed []slog.Attr) (n int) {
 	return len(changed)
 }
 
-// label is a measure's name with its tags: jobs.count{queue:main,status:instant}.
+// label returns a measure's name with its tags, as in jobs.count{queue:main,status:instant}.
 func (m *Measure) label() string {
 	tags := m.tags()
 	if len(tags) == 0 {
@@ -85,7 +89,7 @@ func (m *Measure) label() string {
 	return m.Name + "{" + strings.Join(tags, ",") + "}"
 }
 
-// tags are a measure's tags, as Datadog writes them.
+// tags returns a measure's tags in Datadog's notation, name:value.
 func (m *Measure) tags() (tags []string) {
 	for _, tag := range m.All() {
 		tags = append(tags, tag.Name+":"+tag.Value)

@@ -23,10 +23,10 @@ func TestThePrinterPrintsWhatChangedOnOneLine(t *testing.T) {
 			var logged bytes.Buffer
 			level := &slog.LevelVar{}
 			p := newPrinter(slog.New(handler(&logged, &slog.HandlerOptions{Level: level})), "mybus", "staging")
-			measures := []Measure{{bus.NewCounter("redis.bytes_used"), 7, false}, {bus.NewCounter("unused"), 0, false}}
+			measures := []Measure{{bus.NewCounter("redis.bytes_used"), 7, true}, {bus.NewCounter("unused"), 0, true}}
 			for i := range 1000 {
 				tag := bus.Tag{Name: "subscriber", Value: fmt.Sprintf("a-subscriber-%d", i)}
-				measures = append(measures, Measure{bus.NewCounter("subscriber.queue.events", tag), 1, false})
+				measures = append(measures, Measure{bus.NewCounter("subscriber.queue.events", tag), 1, true})
 			}
 			send := func() []string {
 				logged.Reset()

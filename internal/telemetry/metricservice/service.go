@@ -1,4 +1,5 @@
-// Package metricservice sends measures to the operator's metric service.
+// Package metricservice sends measures of the bus to a metric service: to a Datadog agent or to
+// the log.
 package metricservice
 
 import (
@@ -12,15 +13,15 @@ import (
 type Measure struct {
 	bus.Counter // its name and tags
 	Value       int64
-	// Increment is whether the value is by how much a counter has grown.
-	Increment bool
+	// Gauge is false for a counter of the bus.
+	Gauge bool
 }
 
-// Service takes measures. One goroutine at a time uses it.
+// Service takes measures. It must not be used concurrently.
 type Service interface {
 	// Send sends the measures of one run.
 	Send(ctx context.Context, measures []Measure) error
-	// TakesIncrements reports whether a counter's growth is wanted, not its value.
+	// TakesIncrements reports whether the Value of a counter must be its growth since the last run.
 	TakesIncrements() bool
 }
 

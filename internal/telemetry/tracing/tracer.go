@@ -19,20 +19,20 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Tracer makes the spans of publishes, commits and deliveries, and sends them by OTLP. nil makes none, at no cost.
-// It is safe for concurrent use.
+// Tracer makes spans. It is safe for concurrent use. A nil Tracer makes none, at no cost.
 //
-// The OpenTelemetry SDK reads its own variables (endpoint, headers, sampler, queue, resource) from the environment. Spans wait
-// in memory, and are dropped when there are too many.
+// The OpenTelemetry SDK reads its own variables (endpoint, headers, sampler, queue, resource)
+// from the environment. Spans are queued in memory, and dropped when the queue is full.
 type Tracer struct {
 	provider *sdktrace.TracerProvider
 	tracer   trace.Tracer
 }
 
-// closeTimeout bounds how long a tracer that is closed sends the spans that wait.
+// closeTimeout bounds how long a close sends queued spans.
 const closeTimeout = 3 * time.Second
 
-// New makes a tracer whose spans come from a service, unless the environment names another.
+// New makes a tracer. Service is the name of what makes the spans, unless the environment gives
+// another. It fails if the environment is not valid.
 func New(service, version string, log *slog.Logger) (*Tracer, error) {
 	ctx := context.Background()
 	otel.SetErrorHandler(&traceErrors{log: log})
@@ -42,7 +42,7 @@ func New(service, version string, log *slog.Logger) (*Tracer, error) {
 	}
 	from, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", service), attribute.String("service.version", version)),
-		resource.WithFromEnv()) // the last wins
+		resource.WithFromEnv()) // the environment wins
 	if err != nil {
 		return nil, fmt.Errorf("OpenTelemetry: %w", err)
 	}
@@ -50,7 +50,7 @@ func New(service, version string, log *slog.Logger) (*Tracer, error) {
 	return &Tracer{provider: provider, tracer: provider.Tracer("routemaster")}, nil
 }
 
-// Close sends the spans that wait, as far as that is quickly done.
+// Close sends queued spans for up to 3 s, and ends the tracer.
 func (t *Tracer) Close() {
 	if t == nil {
 		return
@@ -62,7 +62,8 @@ func (t *Tracer) Close() {
 	}
 }
 
-// StartRequest begins the span of a request to us. It goes on with the trace that the request's header names.
+// StartRequest begins the span of an incoming request. The span continues the trace in the
+// request's header, if there is one.
 func (t *Tracer) StartRequest(ctx context.Context, header http.Header) (context.Context, *Span) {
 	if t == nil {
 		return ctx, nil
@@ -71,15 +72,15 @@ func (t *Tracer) StartRequest(ctx context.Context, header http.Header) (context.
 	return t.start(ctx, "request", trace.WithSpanKind(trace.SpanKindServer))
 }
 
-// StartFrom begins a span of what goes back to several others, given as [Traceparent] does. It is the child of the
-// first, and has links to the rest.
+// StartFrom begins a span of work that several other spans caused, given by [Traceparent]. It is
+// a child of the first one, and links to the others.
 func (t *Tracer) StartFrom(ctx context.Context, traceparents []string, name string) (context.Context, *Span) {
 	if t == nil {
 		return ctx, nil
 	}
 	var links []trace.Link
-	for i, origin := range traceparents {
-		from := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": origin})
+	for i, parent := range traceparents {
+		from := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": parent})
 		if i == 0 {
 			ctx = trace.ContextWithRemoteSpanContext(ctx, trace.SpanContextFromContext(from))
 		} else {
@@ -94,7 +95,8 @@ func (t *Tracer) start(ctx context.Context, name string, options ...trace.SpanSt
 	return ctx, &Span{span}
 }
 
-// Traceparent is a context's span as text (W3C traceparent), if it is to be kept, else empty.
+// Traceparent returns a context's span in the notation of the W3C's traceparent header, and "" if
+// the span is not sampled.
 func Traceparent(ctx context.Context) string {
 	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
 		return traceparent(span)
@@ -106,23 +108,32 @@ func traceparent(span trace.SpanContext) string {
 	return "00-" + span.TraceID().String() + "-" + span.SpanID().String() + "-" + span.TraceFlags().String()
 }
 
-// Propagate tells whom a request is sent to which span it belongs to.
+// Propagate adds a context's span to the header of an outgoing request.
 func Propagate(ctx context.Context, header http.Header) {
 	propagation.TraceContext{}.Inject(ctx, propagation.HeaderCarrier(header))
 }
 
-// Span is something that takes time. nil is none.
+// Span is a span of a trace. A nil Span does nothing.
 type Span struct{ span trace.Span }
 
-// Follow is what comes after an origin: this span if it is of the same trace, else the origin itself.
-func (s *Span) Follow(from string) string {
-	if own := s.span.SpanContext(); own.IsSampled() && own.TraceID().String() == from[3:35] {
+// Follow returns the traceparent of this span if it is of the same trace as another's
+// traceparent, else the other's. The span must not be nil.
+func (s *Span) Follow(other string) string {
+	own := s.span.SpanContext()
+	if own.IsSampled() && own.TraceID().String() == traceID(other) {
 		return traceparent(own)
 	}
-	return from
+	return other
 }
 
-// End ends a span, names it, and says what it was about. Failure, if any, says why it failed.
+// traceID returns the trace ID in a traceparent, which has the form version-traceid-spanid-flags.
+func traceID(traceparent string) string {
+	const start, length = len("00-"), 2 * len(trace.TraceID{})
+	return traceparent[start : start+length]
+}
+
+// End ends a span and gives it a name and attributes. Failure says why the work failed, and is ""
+// if it did not.
 func (s *Span) End(name, failure string, fields ...slog.Attr) {
 	if s == nil {
 		return
@@ -144,7 +155,7 @@ func asAttribute(field slog.Attr) attribute.KeyValue {
 	return attribute.String(field.Key, field.Value.String())
 }
 
-// traceErrors logs what the SDK complains of: its exporter, when spans do not arrive. At most once a minute.
+// traceErrors logs the SDK's errors, such as those of failed exports, at most once a minute.
 type traceErrors struct {
 	log  *slog.Logger
 	mu   sync.Mutex
@@ -157,6 +168,6 @@ func (e *traceErrors) Handle(err error) {
 	defer e.mu.Unlock()
 	if now := time.Now(); now.Sub(e.last) > time.Minute {
 		e.last = now
-		e.log.Warn("traces do not arrive", "error", err)
+		e.log.Warn("traces cannot be sent", "error", err)
 	}
 }
