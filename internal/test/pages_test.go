@@ -104,7 +104,7 @@ func TestUnitsAndComposeFileSetVariablesThatExist(t *testing.T) {
 		names := variable.FindAllString(string(text), -1)
 		require.NotEmpty(t, names)
 		for _, name := range names {
-			assert.Contains(t, configuration, "| `"+name+"` |", file)
+			assert.True(t, strings.Contains(configuration, "| `"+name+"` |"), "%s sets %s", file, name)
 		}
 	}
 }
@@ -127,8 +127,17 @@ func requirePageOfMetrics(t *testing.T, scraped map[string]string) {
 			assert.True(t, named[metric] || named[metricSuffix.ReplaceAllString(metric, "")], "the page lacks %s", metric)
 		}
 	}
+	sources := readSources(t, "internal/telemetry")
+	for metric := range named {
+		assert.True(t, strings.Contains(sources, `"`+strings.TrimPrefix(metric, "routemaster_")+`"`), "no metric %s", metric)
+	}
+}
+
+// readSources returns all Go files of a folder, without tests.
+func readSources(t *testing.T, folder string) string {
+	t.Helper()
 	var sources strings.Builder
-	require.NoError(t, filepath.WalkDir(root+"internal/telemetry", func(path string, _ fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir(root+folder, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -136,7 +145,17 @@ func requirePageOfMetrics(t *testing.T, scraped map[string]string) {
 		sources.Write(text)
 		return err
 	}))
-	for metric := range named {
-		assert.Contains(t, sources.String(), `"`+strings.TrimPrefix(metric, "routemaster_")+`"`, "the page has it")
+	return sources.String()
+}
+
+// logLine is a row of the table of log lines.
+var logLine = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (?:ERROR|WARN|INFO) \\|")
+
+func TestLogLinesOfThePageAreLogged(t *testing.T) {
+	sources := readSources(t, "internal")
+	lines := logLine.FindAllStringSubmatch(readPages(t)["../../docs/operating.md"], -1)
+	require.Greater(t, len(lines), 10)
+	for _, line := range lines {
+		assert.True(t, strings.Contains(sources, `"`+line[1]), "nothing logs %q", line[1])
 	}
 }
