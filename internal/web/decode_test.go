@@ -51,12 +51,12 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"count":9223372036854775808}`, "/count", notAnInteger},
 		{`{"Name":"a"}`, "/Name", "is not known here; known are name, list, text, count"},
 		{`{"a~/":1}`, "/a~0~1", "is not known here; known are name, list, text, count"},
-		{`{"name":"a","name":"b"}`, "", `the body is not valid JSON at line 1, column 13: duplicate object member name "name"`},
+		{`{"name":"a","name":"b"}`, "", `the body is not valid JSON at line 1, column 13: duplicate object member name`},
 		{`{"name":"a"}{}`, "", "there is something after the JSON value; send one value"},
 		{"{}\n}", "", "the body is not valid JSON at line 2, column 1: invalid character '}' at start of value"},
 		{`{"name":"a"`, "", "the body is not valid JSON at line 1, column 12: it ends too early"},
 		{"{\"name\":\"\xff\"}", "", "the body is not valid JSON at line 1, column 10: invalid UTF-8"},
-		{`{"name":}`, "", "the body is not valid JSON at line 1, column 8: missing value after object name"},
+		{`{"name":}`, "", "the body is not valid JSON at line 1, column 9: missing value after object name"},
 	} {
 		var into decoded
 		err := decode([]byte(c.sent), &into)
