@@ -20,6 +20,7 @@ import (
 	"routemaster/client"
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
+	"routemaster/internal/terminal"
 )
 
 // busFlags say which bus a command talks to, and as whom.
@@ -222,7 +223,7 @@ func (t *teller) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.Transport.RoundTrip(req)
 	answer := "no answer"
 	if err == nil {
-		answer = showable(resp.Status)
+		answer = terminal.Escape(resp.Status)
 	}
 	fmt.Fprintf(t.out, "%s %s://%s%s: %s, %v\n", req.Method, req.URL.Scheme, req.URL.Host, path, answer, time.Since(began).Round(time.Millisecond))
 	return resp, err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,7 +17,9 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/app"
+	"routemaster/internal/tail"
 	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/terminal"
 )
 
 // devTopic is the topic that rtm dev has ready.
@@ -52,7 +55,7 @@ type devBus struct {
 
 	config   app.Config
 	api      string
-	receiver *receiver
+	receiver *tail.Receiver
 	// batches has every delivery, in order.
 	batches chan []client.Event
 }
@@ -75,14 +78,14 @@ func (d *devBus) run(ctx context.Context) error {
 		return fmt.Errorf("%w; --port chooses another port", err)
 	}
 	d.api = "http://" + listener.Addr().String()
-	if d.receiver, err = newLocalReceiver(); err != nil {
+	if d.receiver, err = tail.NewLocalReceiver(); err != nil {
 		return errors.Join(err, listener.Close())
 	}
 
 	log := logs.New(d.errors, d.config.LogLevel, d.config.LogJSON)
 	group, ctx := errgroup.WithContext(ctx)
 	d.batches = make(chan []client.Event)
-	d.receiver.start(func(delivery context.Context, events []client.Event) error {
+	d.receiver.Start(func(delivery context.Context, events []client.Event) error {
 		select {
 		case d.batches <- events:
 			return nil
@@ -92,7 +95,7 @@ func (d *devBus) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	})
-	defer d.receiver.close() // after the worker, which may still be delivering
+	defer d.receiver.Close() // after the worker, which may still be delivering
 	group.Go(func() error { return app.ServeWeb(ctx, d.config, log, listener) })
 	group.Go(func() error { return app.RunWorker(ctx, d.config, log) })
 	group.Go(func() error { return d.show(ctx, embedded) })
@@ -118,7 +121,7 @@ func (d *devBus) configure() (err error) {
 		return err
 	}
 	if d.config.RootKey == "" {
-		d.config.RootKey = "root-" + newSecret()
+		d.config.RootKey = "root-" + rand.Text()
 	}
 	d.config.ForceTLS = false
 	d.config.MetricsAddr = "" // web serves the metrics of the process
@@ -137,7 +140,7 @@ func (d *devBus) show(ctx context.Context, embedded bool) error {
 		return err
 	}
 	var noTimeout time.Duration
-	subscription := client.Subscription{Topics: []string{devTopic}, Callback: d.receiver.url(), UUID: d.receiver.uuid, Timeout: &noTimeout}
+	subscription := client.Subscription{Topics: []string{devTopic}, Callback: d.receiver.URL(), UUID: d.receiver.UUID(), Timeout: &noTimeout}
 	if err := d.as(subscriber).Subscribe(ctx, subscription); err != nil {
 		return err
 	}
@@ -155,7 +158,7 @@ func (d *devBus) show(ctx context.Context, embedded bool) error {
 	for first := true; ; first = false {
 		select {
 		case events := <-d.batches:
-			batch := jsonOf(events)
+			batch := terminal.JSON(events)
 			if first {
 				fmt.Fprintf(d.out, "<- delivered after %v: %s\n", time.Since(published).Round(100*time.Microsecond), batch)
 				d.showCommands(publisher, subscriber)
@@ -190,7 +193,7 @@ Go on in another terminal (your bus is at %[1]s, your token is %[2]s):
   curl -s -u %[4]s: %[1]s/api_tokens -d '{"name":"my-service"}'
 
 Ctrl-C stops it. What the subscriber receives is printed here:
-`, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.url())
+`, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.URL())
 }
 
 // token returns the token of a client: the one that an earlier run left in Redis, else a new one.

@@ -29,7 +29,7 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 			assert.Empty(t, stderr.String())
 			stdout.Reset()
 			assert.Equal(t, app.ExitUsage, run(t.Context(), append(words(command), "--nonsense"), &stdout, &stderr))
-			assert.Contains(t, stderr.String(), `"`+command.CommandPath()+` --help" says what is right.`)
+			assert.Contains(t, stderr.String(), `Run "`+command.CommandPath()+` --help" for usage.`)
 			assert.Empty(t, stdout.String())
 		}
 		return seen

@@ -80,12 +80,11 @@ func TestNoTextOfABusReachesATerminalAsItIs(t *testing.T) {
 	}
 }
 
-// TestATableHasNoTextOfABusAsItIs is the same for a terminal, and for what tail says.
+// TestATableHasNoTextOfABusAsItIs is the same for a terminal.
 func TestATableHasNoTextOfABusAsItIs(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, list{header: []string{"NAME"}, rows: [][]string{{evil}}}.table(&out))
 	writeJSONLine(&out, finding{Key: evil, Problem: evil})
-	(&tail{errors: &out}).say("the bus says %s", evil)
 	for _, r := range out.String() {
 		require.True(t, r == '\n' || strconv.IsPrint(r), "%q", out.String())
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/client"
+	"routemaster/internal/terminal"
 )
 
 // loadRetries is how often a chunk is sent again: for about a minute, which a restart of the bus's Redis may take.
@@ -75,7 +76,7 @@ func (l *load) run(ctx context.Context, from io.Reader) error {
 			err = errStopped
 		}
 		if err != nil {
-			if isTerminal(l.stderr) {
+			if terminal.Is(l.stderr) {
 				_ = progress.Exit() // the message begins on a line of its own
 			}
 			return fmt.Errorf("%w; the first %d events are published: run it again to go on, which within 24 hours adds none of them twice", err, l.published)
@@ -126,7 +127,7 @@ func (l *load) validate(ctx context.Context, from io.Reader) (events int, err er
 // progress is a bar on a terminal; events is how many there will be, -1 if that is not known.
 func (l *load) progress(events int) *progressbar.ProgressBar {
 	return progressbar.NewOptions(events,
-		progressbar.OptionSetWriter(l.stderr), progressbar.OptionSetVisibility(isTerminal(l.stderr)),
+		progressbar.OptionSetWriter(l.stderr), progressbar.OptionSetVisibility(terminal.Is(l.stderr)),
 		progressbar.OptionSetDescription("events"), progressbar.OptionShowCount(), progressbar.OptionShowIts(),
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionOnCompletion(func() { fmt.Fprintln(l.stderr) }))
 }

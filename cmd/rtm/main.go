@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/internal/app"
+	"routemaster/internal/terminal"
 )
 
 func main() {
@@ -60,11 +61,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return app.ExitOK
 	}
-	fmt.Fprintf(stderr, "rtm: %s\n", showableLines(err.Error())) // it may repeat what a bus has said
+	fmt.Fprintf(stderr, "rtm: %s\n", terminal.EscapeLines(err.Error())) // it may repeat what a bus has said
 	_, wrong := errors.AsType[usageError](err)
 	_, misconfigured := errors.AsType[*app.ConfigError](err)
 	if wrong || misconfigured || command == root {
-		fmt.Fprintf(stderr, "%q says what is right.\n", command.CommandPath()+" --help")
+		fmt.Fprintf(stderr, "Run %q for usage.\n", command.CommandPath()+" --help")
 		return app.ExitUsage
 	}
 	return app.ExitFailed

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/internal/app"
+	"routemaster/internal/terminal"
 )
 
 // What a run of rtm migrate leaves.
@@ -39,7 +40,7 @@ is left to do, 1 when something is (always, after a dry run that found any) or R
 				return err
 			}
 			migrate.out, migrate.progress = cmd.OutOrStdout(), io.Discard
-			if isTerminal(cmd.ErrOrStderr()) {
+			if terminal.Is(cmd.ErrOrStderr()) {
 				migrate.progress = cmd.ErrOrStderr()
 			}
 			return migrate.run(cmd.Context(), config)

@@ -8,6 +8,7 @@ import (
 
 	"routemaster/client"
 	"routemaster/internal/bus"
+	"routemaster/internal/terminal"
 )
 
 func addShowTokensFlag(command *cobra.Command, show *bool) {
@@ -20,7 +21,7 @@ const thisClient = "(this client)"
 // naming returns how a table shows clients: by name. The bus shows tokens to root, and to each client its own. If nobody looks
 // on, or tokens are to be shown, it changes nothing, and asks nothing.
 func (b *busFlags) naming(cmd *cobra.Command, c *client.Client, showTokens bool) (func(identity string) string, error) {
-	if showTokens || !isTerminal(cmd.OutOrStdout()) {
+	if showTokens || !terminal.Is(cmd.OutOrStdout()) {
 		return func(identity string) string { return identity }, nil
 	}
 	tokens, err := c.Tokens(cmd.Context())

@@ -5,20 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
-)
 
-// isTerminal reports whether somebody looks at what is written.
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
-}
+	"routemaster/internal/terminal"
+)
 
 // list is what a command prints in one of three shapes.
 type list struct {
@@ -41,7 +35,7 @@ func (l list) print(w io.Writer) error {
 	switch {
 	case l.json:
 		return writeJSON(w, l.value)
-	case !isTerminal(w):
+	case !terminal.Is(w):
 		return l.plain(w)
 	case len(l.rows) == 0:
 		_, err := fmt.Fprintln(w, l.empty)
@@ -59,21 +53,12 @@ func writeJSON(w io.Writer, value any) error {
 	if err := encoder.Encode(value); err != nil {
 		return err
 	}
-	_, err := io.WriteString(w, showableLines(text.String()))
+	_, err := io.WriteString(w, terminal.EscapeLines(text.String()))
 	return err
 }
 
 // writeJSONLine writes a value on one line, for machines.
-func writeJSONLine(w io.Writer, value any) { fmt.Fprintln(w, showable(jsonOf(value))) }
-
-// showableLines is [showable] for each line of a text.
-func showableLines(text string) string {
-	shown := strings.Split(text, "\n")
-	for i, line := range shown {
-		shown[i] = showable(line)
-	}
-	return strings.Join(shown, "\n")
-}
+func writeJSONLine(w io.Writer, value any) { fmt.Fprintln(w, terminal.Escape(terminal.JSON(value))) }
 
 // table writes aligned columns.
 func (l list) table(w io.Writer) error {
@@ -95,7 +80,7 @@ func lines(w io.Writer, rows [][]string) error {
 	for _, row := range rows {
 		row = slices.Clone(row)
 		for i, cell := range row {
-			row[i] = showable(cell) // a name of the bus has nothing to escape; something else that answers may send anything
+			row[i] = terminal.Escape(cell) // a name of the bus has nothing to escape; something else that answers may send anything
 		}
 		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
 			return err

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/client"
+	"routemaster/internal/terminal"
 )
 
 func newTokenRotateCommand(bus *busFlags) *cobra.Command {
@@ -24,7 +25,7 @@ the same token.`,
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			var failed error
 			_, err := c.RotateToken(cmd.Context(), args[0], keep, func(token client.Token) {
-				_, failed = fmt.Fprintln(cmd.OutOrStdout(), showable(token.Token))
+				_, failed = fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(token.Token))
 			})
 			if err != nil {
 				return err

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/client"
+	"routemaster/internal/terminal"
 )
 
 func newSubCommand() *cobra.Command {
@@ -65,7 +67,7 @@ time, and stays what it is later; it is printed. Options that are not given stay
 			if err := c.Subscribe(cmd.Context(), subscription); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), showable(subscription.UUID))
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(subscription.UUID))
 			return err
 		}),
 	}
@@ -94,7 +96,7 @@ func (b *busFlags) chooseUUID(cmd *cobra.Command, c *client.Client) (string, err
 		}
 		return s.UUID, nil
 	}
-	return newSecret(), nil
+	return rand.Text(), nil
 }
 
 // splitCallback takes the user name off a callback's URL.

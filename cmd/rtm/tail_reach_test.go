@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"crypto/tls"
-	"net"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -46,7 +45,7 @@ func TestTailWhereTheBusRefusesLoopback(t *testing.T) {
 	for _, token := range []string{rootKey, "warehouse--1"} {
 		r := launchTail(t, b.testBus, token, nil, "widgets")
 		assert.Equal(t, app.ExitFailed, r.wait(t))
-		assert.Contains(t, r.stderr.String(), "say with --public-url how the bus reaches this machine\n")
+		assert.Contains(t, r.stderr.String(), "--public-url says how the bus reaches this host\n")
 		b.requireNothingLeft(t)
 	}
 }
@@ -92,7 +91,7 @@ func TestTailRefusesTopicsThatDoNotExist(t *testing.T) {
 	r := launchTail(t, b.testBus, rootKey, nil, "widgetz", "widgets", "order", "sprockets")
 	assert.Equal(t, app.ExitFailed, r.wait(t))
 	assert.Equal(t, "rtm: there is no topic order (did you mean orders, orders_cancelled?), nor sprockets, nor widgetz (did you mean widgets?); "+
-		"--create subscribes to it all the same, which creates it for good\n", r.stderr.String())
+		"--create creates it\n", r.stderr.String())
 	b.requireNothingLeft(t, "xshop")
 
 	r = startTail(t, b.testBus, rootKey, "sprockets", "--create")
@@ -109,7 +108,7 @@ func TestTailEndsWhenItsClientIsRemoved(t *testing.T) {
 	r := startTail(t, b.testBus, rootKey, "widgets")
 	require.NoError(t, b.root.DeleteToken(t.Context(), b.subscriptions(t)[0].Subscriber))
 	assert.Equal(t, app.ExitFailed, r.wait(t))
-	assert.Contains(t, r.stderr.String(), "the bus does not know this token any more")
+	assert.Contains(t, r.stderr.String(), "the token has been removed from the bus")
 	b.requireNothingLeft(t)
 
 	r = launchTail(t, b.testBus, "nobody", nil, "widgets")
@@ -144,7 +143,7 @@ func TestTailUsage(t *testing.T) {
 	} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, app.ExitUsage, run(t.Context(), append([]string{"tail"}, args...), &stdout, &stderr), "%q: %s", args, &stderr)
-		assert.Contains(t, stderr.String(), `"rtm tail --help" says what is right`)
+		assert.Contains(t, stderr.String(), `Run "rtm tail --help" for usage.`)
 		assert.NotContains(t, stderr.String(), "a-secret")
 		assert.Empty(t, stdout.String())
 	}
@@ -152,20 +151,4 @@ func TestTailUsage(t *testing.T) {
 	assert.Equal(t, app.ExitFailed, run(t.Context(), []string{"tail", "widgets", "-b", here, "-t", "a-secret"}, &stdout, &stderr))
 	assert.Contains(t, stderr.String(), "rtm: cannot connect to bus: ")
 	assert.NotContains(t, stderr.String(), "a-secret")
-	for _, listen := range []string{":0", "localhost:0", "[::1]:0", "0.0.0.0:0"} {
-		t.Run(listen, func(t *testing.T) {
-			tail := tail{listen: listen}
-			tail.bus.bus, tail.bus.token = here, "x"
-			require.NoError(t, tail.checkReach())
-			receiver, err := tail.newReceiver()
-			if err != nil && listen == "[::1]:0" {
-				t.Skip("this machine has no IPv6")
-			}
-			require.NoError(t, err)
-			defer receiver.close()
-			callback, err := url.Parse(receiver.url())
-			require.NoError(t, err)
-			assert.True(t, net.ParseIP(callback.Hostname()).IsLoopback(), callback.Host)
-		})
-	}
 }

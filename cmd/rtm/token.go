@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/client"
+	"routemaster/internal/terminal"
 )
 
 func newTokenCommand() *cobra.Command {
@@ -35,7 +36,7 @@ func newTokenAddCommand(bus *busFlags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), showable(added.Token))
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(added.Token))
 			return err
 		}),
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/client"
+	"routemaster/internal/terminal"
 	"routemaster/internal/top"
 )
 
@@ -37,7 +38,7 @@ every 5 s: with --interval 10s it is seen for sure.`,
 			if bus.verbose && !once {
 				return usageError{errors.New("--verbose needs --once: the screen has no place for it")}
 			}
-			if !once && !isTerminal(cmd.OutOrStdout()) {
+			if !once && !terminal.Is(cmd.OutOrStdout()) {
 				return usageError{errors.New("the output is no terminal; --once prints how the bus is, and exits")}
 			}
 			bus.stderr = cmd.ErrOrStderr()

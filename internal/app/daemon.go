@@ -35,7 +35,7 @@ func Daemon(name, purpose string, args []string, stdout, stderr io.Writer, run f
 		flags.PrintDefaults()
 		return ExitOK
 	case err != nil:
-		fmt.Fprintf(stderr, "%s: %v; -h says what is right\n", name, err)
+		fmt.Fprintf(stderr, "%s: %v\nRun %q for usage.\n", name, err, name+" -h")
 		return ExitUsage
 	case flags.NArg() > 0:
 		fmt.Fprintf(stderr, "%s: unknown argument %q; it takes none\n", name, flags.Arg(0))

@@ -40,14 +40,16 @@ var plan = []room{
 	{"web", "bus wire queue store telemetry ingest"},
 	{"client", ""}, // other programs import it
 	{"selfsigned", ""},
-	{"top", "client bus"},
+	{"terminal", ""},
+	{"top", "client bus terminal"},
+	{"tail", "client bus selfsigned terminal"},
 	{"bench", "client rdb selfsigned"}, // it measures from outside
 	{"app", "bus wire rdb queue store doctor migrate outbound telemetry ingest delivery maintenance worker web"},
 	{"test", "bus rdb store app"},
 	{"examples/receivers", "client"},
 	{"cmd/web", "app"},
 	{"cmd/worker", "app"},
-	{"cmd/rtm", "client bus doctor migrate telemetry selfsigned app top bench"},
+	{"cmd/rtm", "client bus doctor migrate telemetry terminal app top tail bench"},
 }
 
 // libraries lists, for what we import from others, which of our packages may import it, and those below.
@@ -62,7 +64,7 @@ var libraries = map[string]string{
 	"github.com/getsentry/sentry-go":       "telemetry/exceptions",
 	"github.com/go-chi/chi/":               "web",
 	"github.com/go-json-experiment/json":   "client wire web cmd/rtm",
-	"github.com/gofrs/flock":               "cmd/rtm",
+	"github.com/gofrs/flock":               "tail",
 	"github.com/google/pprof/":             "bench",
 	"github.com/honeybadger-io/":           "telemetry/exceptions",
 	"github.com/joho/godotenv":             "app",
@@ -78,8 +80,8 @@ var libraries = map[string]string{
 	"go.yaml.in/yaml/":                     "cmd/rtm",
 	"golang.org/x/net/":                    "outbound",
 	"golang.org/x/sync/":                   "top bench cmd/rtm",
-	"golang.org/x/sys/":                    "cmd/rtm",
-	"golang.org/x/term":                    "cmd/rtm",
+	"golang.org/x/sys/":                    "tail",
+	"golang.org/x/term":                    "terminal",
 }
 
 // forTests is what only tests and the packages that help them import.

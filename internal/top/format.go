@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // unknown is what stands for a number that is not known.
@@ -84,17 +83,6 @@ func brief(d time.Duration) string {
 	}
 	if strings.HasSuffix(text, "h0m") {
 		text = strings.TrimSuffix(text, "0m")
-	}
-	return text
-}
-
-// printable is a text of the bus on one line, with whatever a terminal might act on escaped.
-func printable(text string) string {
-	for _, r := range text {
-		if r == utf8.RuneError || !strconv.IsPrint(r) {
-			quoted := strconv.Quote(text)
-			return quoted[1 : len(quoted)-1]
-		}
 	}
 	return text
 }

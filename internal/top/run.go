@@ -9,6 +9,8 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+
+	"routemaster/internal/terminal"
 )
 
 // Watch shows a bus on the terminal until the operator quits or the context is done, which is no error.
@@ -61,7 +63,7 @@ func Once(ctx context.Context, reader *Reader, o Options, out io.Writer, asJSON 
 	if asJSON {
 		return writeJSON(out, figures, tables)
 	}
-	lines := append([]string{fmt.Sprintf("%s   %s   over %.1fs", printable(o.Bus), figures.At.Format(time.RFC3339), figures.Seconds)},
+	lines := append([]string{fmt.Sprintf("%s   %s   over %.1fs", terminal.Escape(o.Bus), figures.At.Format(time.RFC3339), figures.Seconds)},
 		summary(figures, painter{})...)
 	for _, t := range tables {
 		lines = append(append(lines, ""), t.lines(wholeWidth, len(t.rows), painter{}, false)...)

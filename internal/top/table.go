@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"routemaster/internal/terminal"
 )
 
 // level says how a cell is to be looked at.
@@ -141,7 +143,7 @@ func subscriberRow(s Subscriber) []cell {
 		dropped.level = alarming
 	}
 	return []cell{
-		{text: printable(s.Name)}, number(s.Queued), oldest, maybe(s.Rate, rate), failed, healthCell(s), maybe(s.SinceAttempt, age),
+		{text: terminal.Escape(s.Name)}, number(s.Queued), oldest, maybe(s.Rate, rate), failed, healthCell(s), maybe(s.SinceAttempt, age),
 		dropped, maybeNumber(s.Batches), number(s.Sent), number(int64(len(s.Topics))),
 	}
 }
@@ -177,7 +179,7 @@ func healthCell(s Subscriber) cell {
 
 func topicRow(t Topic) []cell {
 	return []cell{
-		{text: printable(t.Name)}, maybe(t.Rate, rate), number(t.Events), number(int64(t.Subscribers)), {text: printable(t.Publisher)},
+		{text: terminal.Escape(t.Name)}, maybe(t.Rate, rate), number(t.Events), number(int64(t.Subscribers)), {text: terminal.Escape(t.Publisher)},
 	}
 }
 

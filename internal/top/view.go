@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"routemaster/internal/terminal"
 )
 
 // The least screen that something can be shown on.
@@ -32,7 +34,7 @@ func summary(f Figures, paint painter) []string {
 	if len(f.Jobs) > 0 {
 		var queues []string
 		for _, q := range f.Jobs {
-			queues = append(queues, fmt.Sprintf("%s %s instant, %s scheduled", printable(q.Queue), count(q.Instant), count(q.Scheduled)))
+			queues = append(queues, fmt.Sprintf("%s %s instant, %s scheduled", terminal.Escape(q.Queue), count(q.Instant), count(q.Scheduled)))
 		}
 		jobs = "Jobs    " + strings.Join(queues, "   ")
 	}
@@ -41,7 +43,7 @@ func summary(f Figures, paint painter) []string {
 	}
 	lines := []string{events, jobs, "Redis   " + memoryLine(f.Memory, paint)}
 	for _, trouble := range f.Troubles {
-		lines = append(lines, paint.cell("! "+printable(trouble), warning))
+		lines = append(lines, paint.cell("! "+terminal.Escape(trouble), warning))
 	}
 	return lines
 }
@@ -101,7 +103,7 @@ func (m *Model) render() string {
 }
 
 func (m *Model) titleLine() string {
-	title := printable(m.bus)
+	title := terminal.Escape(m.bus)
 	if !m.lastGood.IsZero() {
 		title += "   " + m.lastGood.Format(clock)
 	}
@@ -116,7 +118,7 @@ func (m *Model) titleLine() string {
 func (m *Model) stateLines() []string {
 	switch {
 	case m.err != nil:
-		lines := []string{"! " + printable(m.err.Error())}
+		lines := []string{"! " + terminal.Escape(m.err.Error())}
 		if !m.lastGood.IsZero() {
 			old := brief(m.now().Sub(m.lastGood).Round(time.Second))
 			lines = append([]string{fmt.Sprintf("! What follows is %s old, of %s.", old, m.lastGood.Format(clock))}, lines...)
@@ -166,7 +168,7 @@ func (m *Model) footer() string {
 		return m.input.View()
 	}
 	if m.filter != "" {
-		return m.paint.cell("filter "+printable(m.filter), warning) + "  " + footer
+		return m.paint.cell("filter "+terminal.Escape(m.filter), warning) + "  " + footer
 	}
 	return footer
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/terminal"
 )
 
 var update = flag.Bool("update", false, "write the screens that the tests see to testdata")
@@ -122,7 +124,7 @@ func TestAScreenNeverOverflows(t *testing.T) {
 				}
 				for line := range strings.SplitSeq(text, "\n") {
 					require.LessOrEqual(t, ansi.StringWidth(line), width, line)
-					require.Equal(t, printable(ansi.Strip(line)), ansi.Strip(line), "nothing but styles acts on the terminal")
+					require.Equal(t, terminal.Escape(ansi.Strip(line)), ansi.Strip(line), "nothing but styles acts on the terminal")
 					if !styled {
 						require.NotContains(t, line, "\x1b")
 					}

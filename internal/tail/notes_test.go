@@ -1,4 +1,4 @@
-package main
+package tail
 
 import (
 	"os"
@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func openNotes(t *testing.T) *tailNotes {
+func mustOpenNotes(t *testing.T) *notes {
 	t.Helper()
-	notes, err := openTailNotes()
+	opened, err := openNotes()
 	require.NoError(t, err)
-	return notes
+	return opened
 }
 
 // TestANoteIsOneTails has many tails, each like a process of its own, that all want one note, and leave it or remove it.
@@ -28,9 +28,9 @@ func TestANoteIsOneTails(t *testing.T) {
 	for i := range 8 {
 		all.Go(func() {
 			for turn := range 25 {
-				own, left, err := openNotes(t).take(t.Context(), "shared", "a-bus")
+				own, left, err := mustOpenNotes(t).take(t.Context(), "shared", "a-bus")
 				if err != nil {
-					assert.ErrorIs(t, err, errTailRuns)
+					assert.ErrorIs(t, err, errTaken)
 					continue
 				}
 				mu.Lock()
@@ -39,7 +39,7 @@ func TestANoteIsOneTails(t *testing.T) {
 				found += len(left)
 				assert.Equal(t, 1, holders)
 				mu.Unlock()
-				assert.NoError(t, own.write(tailRecord{Bus: "a-bus", UUID: strconv.Itoa(i)}))
+				assert.NoError(t, own.write(record{Bus: "a-bus", UUID: strconv.Itoa(i)}))
 				mu.Lock()
 				holders--
 				mu.Unlock()
@@ -59,26 +59,26 @@ func TestANoteIsOneTails(t *testing.T) {
 func TestNotesThatAreLeft(t *testing.T) {
 	state := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", state)
-	write := func(name string, record tailRecord, keep bool) *tailNote {
-		own, _, err := openNotes(t).take(t.Context(), name, "no-bus")
+	write := func(name string, content record, keep bool) *note {
+		own, _, err := mustOpenNotes(t).take(t.Context(), name, "no-bus")
 		require.NoError(t, err)
-		require.NoError(t, own.write(record))
+		require.NoError(t, own.write(content))
 		if keep {
 			require.NoError(t, own.keep())
 		}
 		return own
 	}
-	runs := write("runs", tailRecord{Bus: "a-bus", UUID: "1"}, false)
-	write("left", tailRecord{Bus: "a-bus", UUID: "2", Token: "rtm-tail-x--1"}, true)
-	write("another", tailRecord{Bus: "another-bus", UUID: "3"}, true)
+	runs := write("runs", record{Bus: "a-bus", UUID: "1"}, false)
+	write("left", record{Bus: "a-bus", UUID: "2", Token: "rtm-tail-x--1"}, true)
+	write("another", record{Bus: "another-bus", UUID: "3"}, true)
 	dir := filepath.Join(state, "routemaster", "tail")
 	for name, text := range map[string]string{"empty": "", "half": `{"bus":"a-bus","uu`, "foreign": `{"bus":"a-bus"}`} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name+noteSuffix), []byte(text), 0o600))
 	}
-	own, left, err := openNotes(t).take(t.Context(), "own", "a-bus")
+	own, left, err := mustOpenNotes(t).take(t.Context(), "own", "a-bus")
 	require.NoError(t, err)
 	require.Len(t, left, 1)
-	assert.Equal(t, tailRecord{Bus: "a-bus", UUID: "2", Token: "rtm-tail-x--1", PID: os.Getpid()}, left[0].tailRecord)
+	assert.Equal(t, record{Bus: "a-bus", UUID: "2", Token: "rtm-tail-x--1", PID: os.Getpid()}, left[0].record)
 	assert.True(t, own.notes.has("rtm-tail-x--1"))
 	assert.False(t, own.notes.has("rtm-tail-y--1"))
 	require.NoError(t, left[0].remove())
@@ -99,17 +99,17 @@ func TestNotesThatAreLeft(t *testing.T) {
 func TestNotesWithoutAPlace(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", "relative") // which does not count
 	t.Setenv("HOME", "")
-	_, err := openTailNotes()
+	_, err := openNotes()
 	assert.ErrorContains(t, err, "set XDG_STATE_HOME to a directory")
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	t.Setenv("XDG_STATE_HOME", file)
-	_, err = openTailNotes()
+	_, err = openNotes()
 	assert.ErrorContains(t, err, "XDG_STATE_HOME names another directory")
 	home := t.TempDir()
 	t.Setenv("XDG_STATE_HOME", "")
 	t.Setenv("HOME", home)
-	assert.Equal(t, filepath.Join(home, ".local", "state", "routemaster", "tail"), openNotes(t).dir)
+	assert.Equal(t, filepath.Join(home, ".local", "state", "routemaster", "tail"), mustOpenNotes(t).dir)
 }
 
 func TestClock(t *testing.T) {
