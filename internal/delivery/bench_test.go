@@ -17,8 +17,8 @@ import (
 	"routemaster/internal/wire"
 )
 
-// BenchmarkDeliver delivers a batch of one event over a connection that is kept, with the telemetry that a worker has.
-// Half of it is the receiver's.
+// BenchmarkDeliver delivers a batch of one event over a connection that is kept, with the telemetry
+// that a worker has. Half of it is the receiver's.
 func BenchmarkDeliver(b *testing.B) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	server.EnableHTTP2 = true
@@ -39,8 +39,8 @@ func BenchmarkDeliver(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		task := &store.Task{Delivery: &store.Delivery{Client: "alice", Callback: server.URL, Attempts: 1, Health: 100, Events: []wire.PackedEvent{event}}}
-		if outcome := d.Deliver(b.Context(), task); outcome.Delivered != 1 {
-			b.Fatal(outcome)
+		if result := d.Deliver(b.Context(), task); result.Delivered != 1 {
+			b.Fatal(result)
 		}
 	}
 }

@@ -115,17 +115,17 @@ func TestWhatAcknowledges(t *testing.T) {
 	}
 	for _, status = range []int{301, 302, 307, 308, 400, 401, 404, 410, 429, 500, 503} {
 		log.Reset()
-		outcome := d.Deliver(t.Context(), batch(t, url))
+		result := d.Deliver(t.Context(), batch(t, url))
 		if status == http.StatusGone {
-			assert.Equal(t, -100, outcome.Health)
+			assert.Equal(t, -100, result.Health)
 			assert.Contains(t, log.String(), "subscriber returned 410 Gone")
 			continue
 		}
-		assert.Equal(t, -2, outcome.Health)
-		assert.Equal(t, bus.FailureOf(status), outcome.Failure)
-		assert.Zero(t, outcome.ThrottledUntil)
+		assert.Equal(t, -2, result.Health)
+		assert.Equal(t, bus.FailureOf(status), result.Failure)
+		assert.Zero(t, result.ThrottledUntil)
 		// The third attempt failed: 800 ms, less up to half of it.
-		assert.WithinRange(t, outcome.RetryAt, now.Add(400*time.Millisecond), now.Add(800*time.Millisecond))
+		assert.WithinRange(t, result.RetryAt, now.Add(400*time.Millisecond), now.Add(800*time.Millisecond))
 		assert.Contains(t, log.String(), `msg="failed to deliver"`)
 		assert.Contains(t, log.String(), fmt.Sprintf(" status=%d next_try_in=", status))
 		assert.NotContains(t, log.String(), " error=")
@@ -133,68 +133,17 @@ func TestWhatAcknowledges(t *testing.T) {
 	}
 }
 
-// TestARefusedBatchCostsOnlyItself answers 500: the subscriber is throttled only when it has refused much, for long.
-func TestARefusedBatchCostsOnlyItself(t *testing.T) {
-	retryAfter := ""
-	url := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", retryAfter)
-		w.WriteHeader(http.StatusInternalServerError)
-	})
-	d, _ := deliverer(t)
-	for _, c := range []struct {
-		health, refusals int
-		since            time.Time
-		retryAfter       string
-		throttle         time.Duration
-	}{
-		{100, 0, time.Time{}, "", 0}, {0, 0, time.Time{}, "", 0}, {0, 98, now.Add(-time.Hour), "", 0}, {0, 99, now.Add(-time.Millisecond), "", 0},
-		{0, 99, now.Add(-20 * time.Second), "", 2 * time.Second}, {100, 99, now.Add(-time.Hour), "", time.Minute}, {0, 0, time.Time{}, "7", 0},
-	} {
-		retryAfter = c.retryAfter
-		task := batch(t, url)
-		task.Delivery.Health, task.Delivery.Refusals, task.Delivery.RefusedSince = c.health, c.refusals, c.since
-		outcome := d.Deliver(t.Context(), task)
-		assert.Equal(t, bus.BatchFailure, outcome.Failure)
-		assert.Equal(t, -2, outcome.Health)
-		if c.throttle == 0 {
-			assert.Zero(t, outcome.ThrottledUntil, "%+v", c)
-		} else {
-			assert.Equal(t, now.Add(c.throttle), outcome.ThrottledUntil, "%+v", c)
-		}
-		if c.retryAfter != "" {
-			assert.Equal(t, now.Add(7*time.Second), outcome.RetryAt, "it is for the batch")
-		}
-	}
-}
-
-func TestAFailingSubscriberIsLeftAlone(t *testing.T) {
+func TestRetryAfterIsHeeded(t *testing.T) {
 	retryAfter := ""
 	url := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", retryAfter)
 		w.WriteHeader(http.StatusServiceUnavailable)
 	})
 	d, _ := deliverer(t)
-	for _, c := range []struct {
-		health     int
-		retryAfter string
-		throttle   time.Duration
-	}{
-		{100, "", 0}, {98, "", 200 * time.Millisecond}, {3, "", 30 * time.Second}, {2, "", time.Minute}, {0, "", time.Minute},
-		{100, "7", 7 * time.Second}, {3, "7", 30 * time.Second}, {100, "3600", time.Minute}, {100, "0", 0},
-		{100, now.Add(9 * time.Second).UTC().Format(http.TimeFormat), 9 * time.Second},
-	} {
-		retryAfter = c.retryAfter
-		task := batch(t, url)
-		task.Delivery.Health = c.health
-		outcome := d.Deliver(t.Context(), task)
-		if c.throttle == 0 {
-			assert.Zero(t, outcome.ThrottledUntil, "%+v", c)
-			continue
-		}
-		assert.Equal(t, now.Add(c.throttle), outcome.ThrottledUntil, "%+v", c)
-		if c.retryAfter == "7" {
-			assert.Equal(t, now.Add(7*time.Second), outcome.RetryAt)
-		}
+	for _, retryAfter = range []string{"9", now.Add(9 * time.Second).UTC().Format(http.TimeFormat)} {
+		result := d.Deliver(t.Context(), batch(t, url))
+		assert.Equal(t, now.Add(9*time.Second), result.RetryAt)
+		assert.Equal(t, now.Add(9*time.Second), result.ThrottledUntil)
 	}
 }
 
@@ -203,10 +152,10 @@ func TestAnEndpointThatDoesNotAnswer(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, nobody.Close())
 	d, log := deliverer(t)
-	outcome := d.Deliver(t.Context(), batch(t, "https://"+nobody.Addr().String()))
-	assert.Equal(t, -2, outcome.Health)
-	assert.Equal(t, bus.EndpointFailure, outcome.Failure)
-	assert.False(t, outcome.RetryAt.IsZero())
+	result := d.Deliver(t.Context(), batch(t, "https://"+nobody.Addr().String()))
+	assert.Equal(t, -2, result.Health)
+	assert.Equal(t, bus.EndpointFailure, result.Failure)
+	assert.False(t, result.RetryAt.IsZero())
 	assert.Equal(t, 1, strings.Count(log.String(), "\n"), "one line says why: %s", log)
 	assert.Contains(t, log.String(), "connection refused")
 	assert.NotContains(t, log.String(), " status=")

@@ -8,30 +8,31 @@ import (
 	"routemaster/internal/wire"
 )
 
-// payload is a batch as a JSON array. The JSON is made while it is sent, so that a worker does not hold that
-// of all its deliveries.
+// payload is a batch as a JSON array. The JSON is made while it is sent, so that a worker with many
+// threads does not hold that of all its deliveries.
 type payload struct {
 	events []wire.PackedEvent
-	// length is of the JSON, in bytes: subscribers are told it, since some cannot do without.
+	// length is that of the JSON, in bytes. It is sent, since some subscribers require it.
 	length int64
 }
 
-// newPayload makes a payload of events, which it takes over. One that cannot be read is left out, so that it does
-// not hold back its neighbours; it returns how many there were, and why the first cannot be read.
-func newPayload(events []wire.PackedEvent) (p payload, unreadable int, why error) {
+// newPayload makes a payload of events, which it takes over. An event that cannot be read is left
+// out, so that it does not hold back its neighbours. It returns how many there were, and why the
+// first cannot be read.
+func newPayload(events []wire.PackedEvent) (p payload, unreadable int, cause error) {
 	var json []byte
 	length := len("[]")
 	events = slices.DeleteFunc(events, func(event wire.PackedEvent) bool {
 		var err error
 		if json, err = wire.AppendEventJSON(json[:0], event); err != nil {
-			unreadable, why = unreadable+1, cmp.Or(why, err)
+			unreadable, cause = unreadable+1, cmp.Or(cause, err)
 			return true
 		}
 		length += len(json)
 		return false
 	})
 	commas := max(len(events)-1, 0)
-	return payload{events, int64(length + commas)}, unreadable, why
+	return payload{events, int64(length + commas)}, unreadable, cause
 }
 
 // reader returns the JSON from its beginning.
@@ -40,13 +41,13 @@ func (p payload) reader() io.ReadCloser { return io.NopCloser(&payloadReader{eve
 // payloadReader makes the JSON of one event at a time.
 type payloadReader struct {
 	events []wire.PackedEvent
-	// next is the piece to be made: an event with what stands before it, or after all of them the end.
+	// next is the piece to be made: an event with the bracket or comma before it, or the end.
 	next int
-	// rest is what of the last piece has not been read yet, at the end of piece.
+	// rest is the part of piece that has not been read yet.
 	rest, piece []byte
 }
 
-// Read fills buffer as far as there is anything.
+// Read fills buffer as far as there is JSON left.
 func (r *payloadReader) Read(buffer []byte) (n int, err error) {
 	for n < len(buffer) {
 		if len(r.rest) == 0 {

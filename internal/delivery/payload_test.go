@@ -70,7 +70,7 @@ func BenchmarkPayload(b *testing.B) {
 	}
 }
 
-func TestPayloadTellsWhatIsLost(t *testing.T) {
+func TestPayloadCountsWhatIsLeftOut(t *testing.T) {
 	_, unreadable, err := newPayload([]wire.PackedEvent{packed(t, 0), wire.PackedEvent("x"), wire.PackedEvent("y")})
 	assert.Equal(t, 2, unreadable)
 	assert.ErrorContains(t, err, "unpack event")

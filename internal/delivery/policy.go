@@ -10,7 +10,8 @@ import (
 
 // Policy says what a delivery means for its batch and its subscriber.
 type Policy struct {
-	// HealRate and DamageRate are added to the subscriber's health points on success and on failure.
+	// HealRate and DamageRate are added to the subscriber's health points on success and on
+	// failure.
 	HealRate, DamageRate int
 	// MaxBackoff bounds every wait after a failure.
 	MaxBackoff time.Duration

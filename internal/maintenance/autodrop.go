@@ -18,10 +18,10 @@ import (
 // for long. What is left is dropped by the next run, which then comes at once.
 const dropTimeout = 2 * time.Second
 
-// Autodrop makes room when Redis is about to be full: when more memory is used than the high mark. It
-// first drops idempotency keys, until the low mark is reached or none is left. If Redis is above the
-// high mark even then, it drops the oldest batches, until the low mark is reached or none is left. It
-// is the handler of [bus.JobAutodrop].
+// Autodrop makes room when Redis is about to be full: when more memory is used than the high mark.
+// It first drops idempotency keys, until the low mark is reached or none is left. If Redis is above
+// the high mark even then, it drops the oldest batches, until the low mark is reached or none is
+// left. It is the handler of [bus.JobAutodrop].
 func (m *Maintenance) Autodrop(ctx context.Context, _ *store.Task) store.Outcome {
 	memory, err := m.store.Memory(ctx)
 	if errors.Is(err, rdb.ErrMemoryUnknown) {
@@ -61,7 +61,8 @@ type drop struct {
 	noKeys, exhausted bool
 }
 
-// unfinished is whether the next run has to go on at once. Below the high mark, only keys are dropped.
+// unfinished is whether the next run has to go on at once. Below the high mark, only keys are
+// dropped.
 func (d *drop) unfinished() bool {
 	if d.noKeys && d.used <= d.high {
 		return false
@@ -79,9 +80,9 @@ func (m *Maintenance) drop(ctx context.Context, d *drop) (err error) {
 	return m.dropBatches(ctx, d)
 }
 
-// dropKeys drops idempotency keys of all clients, the oldest slice of each first. It reports whether
-// none is left of those that were there. Keys that arrive meanwhile stay: under load they never
-// end, and the batches that fill Redis would never be dropped.
+// dropKeys drops idempotency keys of all clients, the oldest slice of each first. It reports
+// whether none is left of those that were there. Keys that arrive meanwhile stay: under load they
+// never end, and the batches that fill Redis would never be dropped.
 func (m *Maintenance) dropKeys(ctx context.Context, d *drop) (noneLeft bool, err error) {
 	tokens, err := m.store.Tokens(ctx)
 	if err != nil {
@@ -104,8 +105,8 @@ func (m *Maintenance) dropKeys(ctx context.Context, d *drop) (noneLeft bool, err
 }
 
 // awaitFreeing reads how much memory Redis uses, once it has freed what it frees in the background:
-// otherwise batches would be dropped for memory that is about to be free. It reports whether Redis is
-// still freeing after a while: then the next run goes on.
+// otherwise batches would be dropped for memory that is about to be free. It reports whether Redis
+// is still freeing after a while: then the next run goes on.
 func (m *Maintenance) awaitFreeing(ctx context.Context, d *drop) (freeing bool, err error) {
 	const tries, pause = 200, time.Millisecond
 	for range tries {

@@ -131,8 +131,8 @@ func TestAutodropGoesByRedisOwnLimit(t *testing.T) {
 	assert.Contains(t, log.String(), "set its maxmemory-policy to noeviction")
 }
 
-// TestAutodropGivesWay stops a run that takes too long, so that it neither keeps the worker from stopping nor
-// other housekeeping from running, and has it go on at once.
+// TestAutodropGivesWay stops a run that takes too long, so that it neither keeps the worker from
+// stopping nor other housekeeping from running, and has it go on at once.
 func TestAutodropGivesWay(t *testing.T) {
 	st := storetest.Open(t, rdbtest.Real(t))
 	clock := time.UnixMilli(0)
@@ -141,8 +141,8 @@ func TestAutodropGivesWay(t *testing.T) {
 		return clock
 	})
 	fill(t, st, used(t, st)+2_000_000)
-	outcome := keeper.Autodrop(t.Context(), nil)
-	assert.Equal(t, clock, outcome.RetryAt)
+	result := keeper.Autodrop(t.Context(), nil)
+	assert.Equal(t, clock, result.RetryAt)
 	rest, err := st.DropOldest(t.Context())
 	require.NoError(t, err)
 	assert.NotEmpty(t, rest, "it has not dropped all")
@@ -166,8 +166,8 @@ func TestAutodropIsTriedAgainWhenRedisIsUnavailable(t *testing.T) {
 	assert.False(t, keeper.Autodrop(t.Context(), nil).RetryAt.IsZero())
 }
 
-// TestIdempotencyKeysGoBeforeAnyBatch publishes with a new key each time until keys have filled Redis again and again: its
-// mark is held, and no event of a subscriber goes.
+// TestIdempotencyKeysGoBeforeAnyBatch publishes with a new key each time until keys have filled
+// Redis again and again: its mark is held, and no event of a subscriber goes.
 func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 	const mb = 1_000_000
 	server := rdbtest.Real(t)
@@ -199,8 +199,8 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 			keys++
 		}
 		over := used(t, st) > high
-		for outcome := keeper.Autodrop(ctx, nil); !outcome.RetryAt.IsZero(); {
-			outcome = keeper.Autodrop(ctx, nil)
+		for result := keeper.Autodrop(ctx, nil); !result.RetryAt.IsZero(); {
+			result = keeper.Autodrop(ctx, nil)
 		}
 		if over {
 			runs++
@@ -221,15 +221,15 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 
 	// What is not theirs to give goes as before: batches, once no key is left.
 	fill(t, st, high+mb)
-	for outcome := keeper.Autodrop(ctx, nil); !outcome.RetryAt.IsZero(); {
-		outcome = keeper.Autodrop(ctx, nil)
+	for result := keeper.Autodrop(ctx, nil); !result.RetryAt.IsZero(); {
+		result = keeper.Autodrop(ctx, nil)
 	}
 	assert.Empty(t, server.Raw.Keys(ctx, "idempotency:*").Val())
 	assert.Contains(t, log.String(), "dropped the oldest batches")
 }
 
-// TestNewIdempotencyKeysDoNotSaveBatches has a key come in whenever autodrop has dropped those that were there, as
-// under load.
+// TestNewIdempotencyKeysDoNotSaveBatches has a key come in whenever autodrop has dropped those that
+// were there, as under load.
 func TestNewIdempotencyKeysDoNotSaveBatches(t *testing.T) {
 	server := rdbtest.Real(t)
 	st := storetest.Open(t, server)

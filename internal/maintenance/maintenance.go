@@ -1,6 +1,6 @@
-// Package maintenance does the housekeeping of the bus: it requeues the jobs of dead workers, removes
-// what nobody uses, makes room when Redis fills up, and sends metrics to a metric service. Nearly all
-// of it is jobs on the aux queue, so that one worker does it for all.
+// Package maintenance does the housekeeping of the bus: it requeues the jobs of dead workers,
+// removes what nobody uses, makes room when Redis fills up, and sends metrics to a metric service.
+// Nearly all of it is jobs on the aux queue, so that one worker does it for all.
 package maintenance
 
 import (

@@ -7,8 +7,8 @@ import (
 	"routemaster/internal/store"
 )
 
-// ScrubQueues requeues the main queue's jobs of workers that have been silent for [bus.DeadAfter]. It
-// is the handler of [bus.JobScrubQueues].
+// ScrubQueues requeues the main queue's jobs of workers that have been silent for [bus.DeadAfter].
+// It is the handler of [bus.JobScrubQueues].
 func (m *Maintenance) ScrubQueues(ctx context.Context, _ *store.Task) store.Outcome {
 	return m.finish(bus.JobScrubQueues, m.scrub(ctx, bus.QueueMain))
 }
@@ -44,7 +44,8 @@ func (m *Maintenance) scrubWorkers(ctx context.Context) error {
 	return err
 }
 
-// canDetectDeadWorkers is false for a while after Redis was unavailable, when all workers are silent.
+// canDetectDeadWorkers is false for a while after Redis was unavailable, when all workers are
+// silent.
 func (m *Maintenance) canDetectDeadWorkers() bool {
 	return bus.CanDetectDeadWorkers(m.store.SteadySince(), m.now())
 }

@@ -85,8 +85,8 @@ func TestScrubWorkers(t *testing.T) {
 	})
 }
 
-// TestNoWorkerIsDeadRightAfterAnOutage has Redis come back after all workers have been silent for long,
-// since they could not reach it.
+// TestNoWorkerIsDeadRightAfterAnOutage has Redis come back after all workers have been silent for
+// long, since they could not reach it.
 func TestNoWorkerIsDeadRightAfterAnOutage(t *testing.T) {
 	server := rdbtest.Real(t)
 	st := storetest.Open(t, server)

@@ -34,8 +34,8 @@ type Attempt struct {
 	RetryAfter time.Duration
 	// Duration is the time that it took, the reading of the answer's body included.
 	Duration time.Duration
-	// Reused and Connected say whether a connection used before was taken, and whether a new one was
-	// made. Both are true when the one used before turned out to be closed.
+	// Reused and Connected say whether a connection used before was taken, and whether a new one
+	// was made. Both are true when the one used before turned out to be closed.
 	Reused, Connected bool
 	// OutOfFiles is set if no file descriptor was left for a connection, even if the second try
 	// succeeded. It wraps EMFILE or ENFILE.

@@ -52,9 +52,9 @@ type Config struct {
 // Client sends requests over connections of its own, one request at a time on each. It is safe for
 // concurrent use.
 //
-// It keeps connections itself, not by [http.Transport]. That bounds idle connections of HTTP/1 only:
-// those of HTTP/2 it keeps until they have been idle for their time, however many there are. Nor
-// does it close a connection whose request was refused.
+// It keeps connections itself, not by [http.Transport]. That bounds idle connections of HTTP/1
+// only: those of HTTP/2 it keeps until they have been idle for their time, however many there are.
+// Nor does it close a connection whose request was refused.
 type Client struct {
 	config Config
 	dialer *http.Transport

@@ -102,7 +102,8 @@ func eachProtocol(t *testing.T, test func(t *testing.T, http2 bool)) {
 	}
 }
 
-// rawReceiver starts an HTTPS server that reads a request and then does as it likes with its connection.
+// rawReceiver starts an HTTPS server that reads a request and then does as it likes with its
+// connection.
 func rawReceiver(t *testing.T, serve func(number int64, conn net.Conn, r *bufio.Reader)) (url string) {
 	t.Helper()
 	certificate := httptest.NewUnstartedServer(nil)
@@ -195,7 +196,7 @@ func TestTheStatusDecides(t *testing.T) {
 		<-r.Context().Done()
 	}
 	eachProtocol(t, func(t *testing.T, http2 bool) {
-		const most = 10 * time.Second
+		const limit = 10 * time.Second
 		for name, test := range map[string]struct {
 			handler http.HandlerFunc
 			timeout time.Duration
@@ -212,7 +213,7 @@ func TestTheStatusDecides(t *testing.T) {
 				c := newClient(t, func(config *outbound.Config) { config.Timeout = test.timeout })
 				began := time.Now()
 				acknowledged(t, c, e.url)
-				assert.Less(t, time.Since(began), most)
+				assert.Less(t, time.Since(began), limit)
 				require.Eventually(t, func() bool { return e.open.Load() == 0 }, soon, time.Millisecond, "it cannot be used again")
 			})
 		}

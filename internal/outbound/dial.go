@@ -41,8 +41,8 @@ func hostPort(u *url.URL) (string, error) {
 	return net.JoinHostPort(host, cmp.Or(u.Port(), ports[u.Scheme])), nil
 }
 
-// outOfFiles returns EMFILE or ENFILE if one of them caused an error, else nil. The error of a name's
-// look-up does not wrap it, and has only its text.
+// outOfFiles returns EMFILE or ENFILE if one of them caused an error, else nil. The error of a
+// name's look-up does not wrap it, and has only its text.
 func outOfFiles(err error) error {
 	if err == nil {
 		return nil

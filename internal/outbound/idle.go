@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// connection is a connection to a callback's host. One delivery at a time uses it.
+// connection is a connection to a host. It carries one request at a time.
 type connection struct {
 	*http.ClientConn
 	scheme, host string
-	// While it is idle: its place in the pool, and what ends it when it has been idle for too long.
+	// Set while it is idle: its place in the pool, and the timer that ends its grace or closes it.
 	place  *list.Element
 	expiry *time.Timer
 }
@@ -20,12 +20,13 @@ type connection struct {
 // origin is what a connection leads to.
 type origin struct{ scheme, host string }
 
-// idlePool keeps the connections that no delivery uses: so many in all, for so long, and so many to each host of those that have been
-// idle for a while. Those that have been idle longest go first. It is safe for concurrent use.
+// idlePool keeps the connections that no request uses. It bounds their number, the time they are
+// kept, and how many of one host are kept after the grace. The one that has been idle longest goes
+// first. It is safe for concurrent use.
 type idlePool struct {
 	max, maxPerHost int
-	// A connection counts as one of its host's only after the grace: between two deliveries it is idle for a moment, and threads that
-	// share a host would close and open connections all the time.
+	// A connection counts as one of its host's only after the grace. Between two requests it is
+	// idle for a moment: threads that share a host would close and open connections all the time.
 	grace, ttl time.Duration
 
 	mu     sync.Mutex
@@ -38,8 +39,8 @@ func newIdlePool(maxIdle, maxPerHost int, grace, ttl time.Duration) *idlePool {
 	return &idlePool{max: maxIdle, maxPerHost: maxPerHost, grace: grace, ttl: ttl, byHost: map[origin][]*connection{}}
 }
 
-// take returns the connection to a host that was used last, nil if there is none. Those that the other side has
-// closed meanwhile are closed here too.
+// take returns the connection to a host that was used last, nil if there is none. It closes those
+// that the other side has closed meanwhile.
 func (p *idlePool) take(scheme, host string) *connection {
 	for {
 		p.mu.Lock()
@@ -58,14 +59,15 @@ func (p *idlePool) take(scheme, host string) *connection {
 	}
 }
 
-// put takes over a connection that is free for the next request.
+// put keeps a connection that is free for the next request.
 func (p *idlePool) put(conn *connection) {
 	if surplus := p.add(conn); surplus != nil {
 		_ = surplus.Close()
 	}
 }
 
-// add keeps a connection, and returns the one that is too many now, no longer kept, or nil.
+// add keeps a connection. If there are too many now, it returns one that is no longer kept, else
+// nil.
 func (p *idlePool) add(conn *connection) (surplus *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +84,7 @@ func (p *idlePool) add(conn *connection) (surplus *connection) {
 	return nil
 }
 
-// remove no longer keeps a connection that is kept. The lock is held.
+// remove no longer keeps a connection. The caller holds the lock.
 func (p *idlePool) remove(conn *connection) *connection {
 	conn.expiry.Stop()
 	p.all.Remove(conn.place)
@@ -95,7 +97,7 @@ func (p *idlePool) remove(conn *connection) *connection {
 	return conn
 }
 
-// endGrace closes a connection that is still in its place if its host has too many.
+// endGrace closes a connection that has not been used since if its host has too many.
 func (p *idlePool) endGrace(conn *connection, place *list.Element) {
 	p.mu.Lock()
 	if conn.place != place { // it has been used since
@@ -114,7 +116,7 @@ func (p *idlePool) endGrace(conn *connection, place *list.Element) {
 	}
 }
 
-// expire closes a connection that has been in its place for too long.
+// expire closes a connection that has not been used since.
 func (p *idlePool) expire(conn *connection, place *list.Element) {
 	p.mu.Lock()
 	expired := conn.place == place // else it has been used since
@@ -127,7 +129,7 @@ func (p *idlePool) expire(conn *connection, place *list.Element) {
 	}
 }
 
-// clear closes all that it keeps.
+// clear closes all connections.
 func (p *idlePool) clear() {
 	p.mu.Lock()
 	var conns []*connection
@@ -140,7 +142,7 @@ func (p *idlePool) clear() {
 	}
 }
 
-// close closes all that it keeps. From now on it keeps nothing.
+// close closes all connections, and from now on those that are put.
 func (p *idlePool) close() {
 	p.mu.Lock()
 	p.closed = true

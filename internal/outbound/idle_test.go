@@ -19,8 +19,8 @@ import (
 
 func TestIdleConnectionsAreBoundedInAll(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, http2 bool) {
-		const hosts, most = 12, 5
-		c := newClient(t, func(config *outbound.Config) { config.MaxIdle = most })
+		const hosts, maxIdle = 12, 5
+		c := newClient(t, func(config *outbound.Config) { config.MaxIdle = maxIdle })
 		var endpoints []*endpoint
 		for range hosts {
 			e := newEndpoint(t, http2, func(http.ResponseWriter, *http.Request) {})
@@ -29,19 +29,19 @@ func TestIdleConnectionsAreBoundedInAll(t *testing.T) {
 		}
 		for i, e := range endpoints { // those used last are kept
 			want := int64(0)
-			if i >= hosts-most {
+			if i >= hosts-maxIdle {
 				want = 1
 			}
 			require.Eventually(t, func() bool { return e.open.Load() == want }, soon, time.Millisecond, "%d", i)
 		}
-		acknowledged(t, c, endpoints[hosts-most].url)
-		assert.EqualValues(t, 1, endpoints[hosts-most].opened.Load(), "it is used again")
+		acknowledged(t, c, endpoints[hosts-maxIdle].url)
+		assert.EqualValues(t, 1, endpoints[hosts-maxIdle].opened.Load(), "it is used again")
 	})
 }
 
 func TestIdleConnectionsAreBoundedByHost(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, http2 bool) {
-		const atOnce, most = 10, 4
+		const atOnce, maxIdlePerHost = 10, 4
 		var arrived sync.WaitGroup
 		arrived.Add(atOnce)
 		e := newEndpoint(t, http2, func(http.ResponseWriter, *http.Request) {
@@ -54,8 +54,8 @@ func TestIdleConnectionsAreBoundedByHost(t *testing.T) {
 			posting.Go(func() { assert.NoError(t, c.Post(t.Context(), request(e.url)).Err) })
 		}
 		posting.Wait()
-		require.Eventually(t, func() bool { return e.open.Load() <= most }, soon, time.Millisecond)
-		assert.EqualValues(t, most, e.open.Load())
+		require.Eventually(t, func() bool { return e.open.Load() <= maxIdlePerHost }, soon, time.Millisecond)
+		assert.EqualValues(t, maxIdlePerHost, e.open.Load())
 		c.Close()
 		require.Eventually(t, func() bool { return e.open.Load() == 0 }, soon, time.Millisecond)
 	})

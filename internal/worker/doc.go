@@ -1,13 +1,14 @@
-// Package worker runs jobs. It has a pool of threads for each queue (the main threads deliver batches,
-// one aux thread does the housekeeping), a scheduler for each queue, tickers, and the heartbeat.
+// Package worker runs jobs. It has a pool of threads for each queue (the main threads deliver
+// batches, one aux thread does the housekeeping), a scheduler for each queue, tickers, and the
+// heartbeat.
 //
 // All of them are blocking loops that end when their context does. [Worker.Run] starts them, waits
 // for them, and stops them in this order:
 //
 //  1. Tickers, schedulers and idle threads stop at once. A busy thread finishes and completes its
 //     job, and takes no other.
-//  2. The heartbeat stops when no thread is left. Earlier, a busy thread could be taken for dead, and
-//     its job be run again by another worker.
-//  3. Each thread is removed from Redis. A job that it could not complete, because Redis was away,
-//     goes back to its queue.
+//  2. The heartbeat stops when no thread is left. Otherwise a busy thread could be taken for dead,
+//     and its job be run again by another worker.
+//  3. Each thread is removed from Redis. A job that it could not complete, because Redis was
+//     unavailable, goes back to its queue.
 package worker

@@ -84,8 +84,8 @@ func (p *pool) waitAndAcquire(ctx context.Context, thread bus.WorkerID) *store.T
 }
 
 // acquired returns the task that was taken, if any. It exchanges the slot that was reserved for the
-// one that the task needs. It repeats the call until Redis has answered: a job whose answer was lost
-// is this thread's, and no other thread will run it.
+// one that the task needs. It repeats the call until Redis has answered: a job whose answer was
+// lost is this thread's, and no other thread will run it.
 func (p *pool) acquired(ctx context.Context, thread bus.WorkerID, reserved bus.Standing, next store.Next) *store.Task {
 	for errors.Is(next.Err, bus.ErrUnavailable) && ctx.Err() == nil {
 		pause(ctx, retryInterval)
@@ -122,7 +122,8 @@ func (p *pool) handle(ctx context.Context, task *store.Task) (result store.Outco
 }
 
 // completeAndAcquire completes a job and takes the next one, if there is one and the context is not
-// done. It repeats the call until Redis has answered; once the context is done, for [completeTimeout].
+// done. It repeats the call until Redis has answered; once the context is done, for
+// [completeTimeout].
 func (p *pool) completeAndAcquire(ctx context.Context, task *store.Task, result store.Outcome) *store.Task {
 	var deadline time.Time
 	for tries := 0; ; tries++ {
@@ -157,8 +158,8 @@ func (p *pool) tryComplete(ctx context.Context, deadline time.Time, task *store.
 	return owned, next, err
 }
 
-// completed observes that Redis has taken a result. The task is not owned if another worker had been
-// given it; but after a repeated call, an answer that was lost may have said that it was.
+// completed observes that Redis has taken a result. The task is not owned if another worker had
+// been given it; but after a repeated call, an answer that was lost may have said that it was.
 func (p *pool) completed(task *store.Task, result store.Outcome, owned bool, tries int) {
 	if !owned && tries == 0 {
 		p.warn("completed a job too late: it had been given to another worker", task)

@@ -6,10 +6,10 @@ import (
 	"routemaster/internal/bus"
 )
 
-// slots keeps threads of a pool free for subscribers whose last delivery succeeded, so that subscribers
-// that hang cannot hold all of them. At least a quarter of the threads serves only these. At most half
-// serves subscribers that fail, so that one that has just subscribed need not wait for them either.
-// The one thread of a pool of one serves all.
+// slots keeps threads of a pool free for subscribers whose last delivery succeeded, so that
+// subscribers that hang cannot hold all of them. At least a quarter of the threads serves only
+// these. At most half serves subscribers that fail, so that one that has just subscribed need not
+// wait for them either. The one thread of a pool of one serves all.
 type slots struct {
 	maxFailing, maxUnproven int
 

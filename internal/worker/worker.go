@@ -44,8 +44,8 @@ type Config struct {
 
 // The pace of the loops.
 const (
-	// Entries scheduled on the main queue wait for as little as a millisecond. On the aux queue, only
-	// retries are scheduled.
+	// Entries scheduled on the main queue wait for as little as a millisecond. On the aux queue,
+	// only retries are scheduled.
 	mainScheduleInterval = 5 * time.Millisecond
 	auxScheduleInterval  = time.Second
 	heartbeatInterval    = 5 * time.Second
@@ -53,8 +53,8 @@ const (
 	retryInterval = 200 * time.Millisecond
 	// completeTimeout bounds how long a thread that stops tries to complete its job.
 	completeTimeout = 5 * time.Second
-	// retireTimeout bounds the removal of the threads of a worker that stops. What is left of them is
-	// scrubbed by another worker.
+	// retireTimeout bounds the removal of the threads of a worker that stops. What is left of them
+	// is scrubbed by another worker.
 	retireTimeout = 3 * time.Second
 )
 
@@ -107,7 +107,8 @@ func (w *Worker) startLoops(ctx context.Context, loops *sync.WaitGroup) {
 	}
 }
 
-// maxScheduled bounds how many jobs one call makes instant, and so for how long Redis serves nobody else.
+// maxScheduled bounds how many jobs one call makes instant, and so for how long Redis serves nobody
+// else.
 const maxScheduled = 100
 
 // schedule makes all jobs of a queue instant that are due.
