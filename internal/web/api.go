@@ -21,7 +21,7 @@ import (
 	"routemaster/internal/web/server"
 )
 
-// Config configures a [Server].
+// Config configures an [API].
 type Config struct {
 	// RootKey is the operator's key.
 	RootKey string
@@ -54,8 +54,8 @@ type Config struct {
 	Tracer *tracing.Tracer
 }
 
-// Server serves the HTTP API.
-type Server struct {
+// API serves the HTTP API.
+type API struct {
 	config  Config
 	store   *store.Store
 	ingest  *ingest.Ingest
@@ -66,11 +66,11 @@ type Server struct {
 	now     func() time.Time
 }
 
-// New makes a server. Metrics serves /metrics.
+// New makes an API. Metrics serves /metrics.
 func New(
 	config Config, st *store.Store, in *ingest.Ingest, metrics http.Handler, log *slog.Logger, now func() time.Time,
-) *Server {
-	return &Server{
+) *API {
+	return &API{
 		config: config, store: st, ingest: in, metrics: metrics,
 		auth:    auth.New(auth.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL}, st, log, now),
 		buffers: server.NewBuffers(cmp.Or(config.BodyBudget, server.DefaultBodyBudget)),
@@ -79,56 +79,56 @@ func New(
 }
 
 // Handler returns the API: all routes, with who calls them.
-func (s *Server) Handler() http.Handler {
+func (a *API) Handler() http.Handler {
 	r := chi.NewRouter()
-	r.Use(s.observe, s.recoverPanics, refuseAmbiguous, s.forceTLS, decodePath)
+	r.Use(a.observe, a.recoverPanics, refuseAmbiguous, a.forceTLS, decodePath)
 	r.Use(middleware.GetHead) // some load balancers send HEAD
-	r.NotFound(s.notFound)
-	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { s.methodNotAllowed(r, w, req) })
+	r.NotFound(a.notFound)
+	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { a.methodNotAllowed(r, w, req) })
 
 	// Load balancers: without credentials, and without TLS.
-	r.Get("/health", s.getHealth)
-	r.Get("/health/ping", s.getPing)
-	r.Get("/health/ping.json", s.getPing)
-	r.Get("/health/ready", s.getReady)
+	r.Get("/health", a.getHealth)
+	r.Get("/health/ping", a.getPing)
+	r.Get("/health/ping.json", a.getPing)
+	r.Get("/health/ready", a.getReady)
 
 	// Developers, and generators of clients: without credentials.
 	r.Get("/openapi.json", getOpenAPI)
 
 	r.Group(func(r chi.Router) {
-		r.Use(s.authenticate)
+		r.Use(a.authenticate)
 
 		// Monitoring and autoscalers.
-		r.Get("/pulse", s.getPulse)
-		r.Get("/pulse/scaling", s.getPulseScaling)
-		r.Method(http.MethodGet, "/metrics", s.metrics)
+		r.Get("/pulse", a.getPulse)
+		r.Get("/pulse/scaling", a.getPulseScaling)
+		r.Method(http.MethodGet, "/metrics", a.metrics)
 		// Every client, and the operator.
-		r.Get("/topics", s.getTopics)
-		r.Get("/subscriptions", s.getSubscribers)
-		r.Get("/subscribers", s.getSubscribers)
+		r.Get("/topics", a.getTopics)
+		r.Get("/subscriptions", a.getSubscribers)
+		r.Get("/subscribers", a.getSubscribers)
 		// A topic's publisher, or the operator.
-		r.Delete("/topics/{topic}", s.deleteTopic)
-		r.Delete("/topic/{topic}", s.deleteTopic)
+		r.Delete("/topics/{topic}", a.deleteTopic)
+		r.Delete("/topic/{topic}", a.deleteTopic)
 
 		r.Group(func(r chi.Router) {
-			r.Use(s.allowClients)
+			r.Use(a.allowClients)
 			// Publishers.
-			r.Post("/topics/{topic}", s.postTopic)
+			r.Post("/topics/{topic}", a.postTopic)
 			// Subscribers.
 			for _, path := range []string{"/subscription", "/subscriber"} {
-				r.Post(path, s.postSubscriber)
-				r.Delete(path, s.deleteSubscriber)
-				r.Delete(path+"/topics/{topic}", s.deleteSubscription)
+				r.Post(path, a.postSubscription)
+				r.Delete(path, a.deleteSubscription)
+				r.Delete(path+"/topics/{topic}", a.deleteSubscriptionTopic)
 			}
 		})
 
 		r.Group(func(r chi.Router) {
-			r.Use(s.allowRoot)
+			r.Use(a.allowRoot)
 			// The operator.
-			r.Get("/api_tokens", s.getTokens)
-			r.Post("/api_tokens", s.postTokens)
-			r.Delete("/api_tokens/{token}", s.deleteToken)
-			r.Post("/api_tokens/{token}/rotate", s.rotateToken)
+			r.Get("/api_tokens", a.getTokens)
+			r.Post("/api_tokens", a.postTokens)
+			r.Delete("/api_tokens/{token}", a.deleteToken)
+			r.Post("/api_tokens/{token}/rotate", a.rotateToken)
 		})
 	})
 	return r
@@ -136,12 +136,12 @@ func (s *Server) Handler() http.Handler {
 
 // Run serves the API on a listener until the context is done. It then accepts no more connections,
 // waits for the requests it has read, and returns nil.
-func (s *Server) Run(ctx context.Context, on net.Listener) error {
+func (a *API) Run(ctx context.Context, on net.Listener) error {
 	// The authenticator runs until the last request is done.
 	authCtx, stopAuth := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	running.Go(func() { s.auth.Run(authCtx) })
+	running.Go(func() { a.auth.Run(authCtx) })
 	defer running.Wait()
 	defer stopAuth()
-	return server.Run(ctx, on, s.Handler(), s.config.Certificate, s.log)
+	return server.Run(ctx, on, a.Handler(), a.config.Certificate, a.log)
 }

@@ -37,7 +37,7 @@ type api struct {
 	*store.Store
 	t       testing.TB
 	handler http.Handler
-	server  *web.Server
+	server  *web.API
 	log     *bytes.Buffer
 	// ahead is how far the server's clock is ahead of the real clock.
 	ahead time.Duration

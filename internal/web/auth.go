@@ -7,39 +7,39 @@ import (
 	"routemaster/internal/web/auth"
 )
 
-// caller is the client that [Server.authenticate] found.
+// caller is the client that [API.authenticate] found.
 func caller(r *http.Request) auth.Client { return requestInfoOf(r).client }
 
 // authenticate passes on requests with the credentials of a client or of root.
-func (s *Server) authenticate(next http.Handler) http.Handler {
+func (a *API) authenticate(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		client, err := s.auth.Authenticate(r)
+		client, err := a.auth.Authenticate(r)
 		switch {
 		case err == nil:
 			requestInfoOf(r).client = client
 			next.ServeHTTP(w, r)
 		case errors.Is(err, auth.ErrRefused) || errors.Is(err, auth.ErrStaleNonce):
-			s.challenge(w, err)
+			a.challenge(w, err)
 		default:
-			s.fail(w, r, err)
+			a.fail(w, r, err)
 		}
 	})
 }
 
 // challenge asks for credentials. Err says why: see [auth.Authenticator.Challenge].
-func (s *Server) challenge(w http.ResponseWriter, err error) {
-	s.auth.Challenge(w.Header(), err)
+func (a *API) challenge(w http.ResponseWriter, err error) {
+	a.auth.Challenge(w.Header(), err)
 	writeProblem(w, problem{
 		Status: http.StatusUnauthorized,
 		Detail: "send valid credentials: a token as the user name of HTTP Basic authentication, or a client's name and its token as the user name and password of HTTP Digest",
 	})
 }
 
-func (s *Server) allowClients(next http.Handler) http.Handler {
+func (a *API) allowClients(next http.Handler) http.Handler {
 	return allow(next, func(c auth.Client) bool { return !c.Root }, "this is for clients; use a client's token, not the root key")
 }
 
-func (s *Server) allowRoot(next http.Handler) http.Handler {
+func (a *API) allowRoot(next http.Handler) http.Handler {
 	return allow(next, func(c auth.Client) bool { return c.Root }, "this is for the operator; use the root key")
 }
 

@@ -10,24 +10,26 @@ import (
 	"routemaster/internal/web/server"
 )
 
-// How many bytes a request's body may have. Whatever else is allowed fits: a value's text may be six times as long as the
-// value, since JSON can write each character as \u0000.
+// The maximum size of request bodies, in bytes. Everything that is allowed fits in its longest
+// encoding.
 const (
-	// maxValueBody is of one value without its data.
+	// maxValueBody is for one value without the data of an event.
 	maxValueBody = 64 << 10
-	// maxLongBody is of an array of events, and of a subscription, which names many topics. 1,000 events with URLs of
-	// 1,024 characters and 64 bytes of data fit.
+	// maxLongBody is for an array of events, and for a subscription, which names many topics. 1,000
+	// events with URLs of 1,024 characters and 64 bytes of data fit.
 	maxLongBody = 4 << 20
-	escapedLen  = 6
+	// escapedLen is how long the encoding of one byte can be: JSON can write a character as \u0000.
+	escapedLen = 6
 )
 
-// maxValue is the most bytes of a body that is one value.
-func (s *Server) maxValue() int { return maxValueBody + escapedLen*s.config.MaxEventData }
+// maxValue is the maximum size of a body that is one value, in bytes.
+func (a *API) maxValue() int { return maxValueBody + escapedLen*a.config.MaxEventData }
 
-// readBody reads a request's body, of at most maxArray bytes if it is an array, and of at most maxValue
-// if not. The caller gives it back with s.buffers.Release. The error is a [bus.Invalid] or a [problem].
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request, maxValue, maxArray int) ([]byte, error) {
-	text, err := s.buffers.Read(http.MaxBytesReader(w, r.Body, int64(max(maxValue, maxArray))))
+// readBody reads a request's body, of at most maxArray bytes if it is an array, and of at most
+// maxValue if not. The caller must release it to a.buffers. The error is a [bus.Invalid] or a
+// [problem].
+func (a *API) readBody(w http.ResponseWriter, r *http.Request, maxValue, maxArray int) ([]byte, error) {
+	text, err := a.buffers.Read(http.MaxBytesReader(w, r.Body, int64(max(maxValue, maxArray))))
 	if err != nil {
 		return nil, unread(w, err)
 	}
@@ -41,19 +43,24 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, maxValue, maxA
 		err = tooLarge(int64(maxArray))
 	}
 	if err != nil {
-		s.buffers.Release(text)
+		a.buffers.Release(text)
 		return nil, err
 	}
 	return text, nil
 }
 
-// unread returns the response to a body that was not read to its end.
+// unread returns the problem of a body that was not read to its end.
 func unread(w http.ResponseWriter, err error) error {
 	if over, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge(over.Limit)
 	}
 	if errors.Is(err, server.ErrBodyBudget) {
-		return refuseBody(w)
+		// The connection is closed, since reading the rest would take as much as another request.
+		w.Header().Set("Connection", "close")
+		return &problem{
+			Status: http.StatusServiceUnavailable,
+			Detail: "the bodies of other requests take all the memory that they may; nothing of this request was stored: send it again later",
+		}
 	}
 	return &problem{Status: http.StatusBadRequest, Detail: "the body did not arrive whole; send it again"}
 }

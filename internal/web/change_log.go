@@ -8,23 +8,23 @@ import (
 )
 
 // respondChanged responds with 204 and logs who changed what, or responds with an error.
-func (s *Server) respondChanged(
+func (a *API) respondChanged(
 	w http.ResponseWriter, r *http.Request, err error, what string, fields ...slog.Attr,
 ) {
 	if err == nil {
-		s.logChange(r, what, fields...)
+		a.logChange(r, what, fields...)
 	}
-	s.respond(w, r, err)
+	a.respond(w, r, err)
 }
 
 // logChange logs who changed what. The fields must not contain a token.
-func (s *Server) logChange(r *http.Request, what string, fields ...slog.Attr) {
+func (a *API) logChange(r *http.Request, what string, fields ...slog.Attr) {
 	info := requestInfoOf(r)
 	who := []slog.Attr{
 		slog.String("request_id", info.id),
 		slog.String("client", string(info.client.PublicName())),
 	}
-	s.log.LogAttrs(r.Context(), slog.LevelInfo, what, append(who, fields...)...)
+	a.log.LogAttrs(r.Context(), slog.LevelInfo, what, append(who, fields...)...)
 }
 
 // nameField is the public name of the client that a change is about.

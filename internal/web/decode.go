@@ -16,19 +16,19 @@ import (
 
 // readJSON reads a request's body, of at most maxBytes, into the struct that into points to. See
 // [decode]. Errors may also be [problem]s.
-func (s *Server) readJSON(w http.ResponseWriter, r *http.Request, maxBytes int, into any) error {
-	text, err := s.readBody(w, r, maxBytes, maxBytes)
+func (a *API) readJSON(w http.ResponseWriter, r *http.Request, maxBytes int, into any) error {
+	text, err := a.readBody(w, r, maxBytes, maxBytes)
 	if err != nil {
 		return err
 	}
-	defer s.buffers.Release(text)
+	defer a.buffers.Release(text)
 	return decode(text, into)
 }
 
-// decode reads one JSON object into the struct that into points to, strictly: in valid UTF-8, without
-// duplicate or unknown names, and with nothing behind it. Null is as if the member were left out where
-// the field is a pointer, since existing clients send it, and refused elsewhere. The error is a
-// [bus.Invalid] that points at the value at fault.
+// decode reads one JSON object into the struct that into points to, strictly: it must be valid
+// UTF-8, without duplicate or unknown names, and nothing may follow. Null for a pointer is as if
+// the member were left out, since existing clients send it; null is refused for other fields. The
+// error is a [bus.Invalid] that points at the value at fault.
 func decode(text []byte, into any) error {
 	decoder := jsontext.NewDecoder(bytes.NewBuffer(text))
 	err := json.UnmarshalDecode(decoder, into, json.RejectUnknownMembers(true), json.WithUnmarshalers(checkKind))
@@ -47,7 +47,7 @@ func decode(text []byte, into any) error {
 	return wire.SyntaxError(text, err)
 }
 
-// jsonKinds are what the fields of requests are in JSON.
+// jsonKinds has the JSON kind of each kind of field in requests.
 var jsonKinds = map[reflect.Kind]struct {
 	kind jsontext.Kind
 	name string
@@ -58,8 +58,8 @@ var jsonKinds = map[reflect.Kind]struct {
 	reflect.Int64:  {'0', "an integer"},
 }
 
-// checkKind refuses a value of the wrong kind by its first token, also null, which else would stand
-// for the zero value. It leaves the rest to the package.
+// checkKind refuses a value of the wrong kind by its first token. It also refuses null, which
+// package json would take for the zero value.
 var checkKind = json.UnmarshalFromFunc(func(decoder *jsontext.Decoder, into any) error {
 	want, known := jsonKinds[reflect.TypeOf(into).Elem().Kind()]
 	if got := decoder.PeekKind(); !known || got == want.kind || got == jsontext.KindInvalid {

@@ -1,4 +1,4 @@
-// Package web is the HTTP API. [Server.Handler] has all routes; each resource has a file with its
+// Package web is the HTTP API. [API.Handler] has all routes; each resource has a file with its
 // handlers, the JSON it takes and the JSON it returns. Errors of the packages below become
 // responses in one place, respond.go. Package auth authenticates requests, package server serves
 // connections.

@@ -7,33 +7,38 @@ import (
 	"routemaster/internal/bus"
 )
 
-func (s *Server) getHealth(w http.ResponseWriter, _ *http.Request) {
+// getHealth reports whether this process serves, whatever the state of Redis.
+func (a *API) getHealth(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, struct{}{})
 }
 
-func (s *Server) getPing(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]string{"pong": s.now().UTC().Format(time.RFC3339Nano)})
+// getPing is getHealth with the time.
+func (a *API) getPing(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, map[string]string{"pong": a.now().UTC().Format(time.RFC3339Nano)})
 }
 
-func (s *Server) getReady(w http.ResponseWriter, r *http.Request) {
-	s.respondJSON(w, r, struct{}{}, s.store.Ping(r.Context()))
+// getReady reports whether Redis can be reached.
+func (a *API) getReady(w http.ResponseWriter, r *http.Request) {
+	a.respondJSON(w, r, struct{}{}, a.store.Ping(r.Context()))
 }
 
-func (s *Server) getPulse(w http.ResponseWriter, r *http.Request) {
-	s.respond(w, r, s.store.Ping(r.Context()))
+// getPulse is getReady for authenticated callers.
+func (a *API) getPulse(w http.ResponseWriter, r *http.Request) {
+	a.respond(w, r, a.store.Ping(r.Context()))
 }
 
 // scalingDelay is how long /pulse/scaling takes when many jobs are due. Autoscalers observe
 // latency.
 const scalingDelay = time.Second
 
-func (s *Server) getPulseScaling(w http.ResponseWriter, r *http.Request) {
-	due, err := s.store.DueJobs(r.Context(), bus.QueueMain, s.now().Add(s.config.ScalingDeadline))
-	if err == nil && due >= s.config.ScalingThreshold {
+// getPulseScaling responds slowly while many jobs are due.
+func (a *API) getPulseScaling(w http.ResponseWriter, r *http.Request) {
+	due, err := a.store.DueJobs(r.Context(), bus.QueueMain, a.now().Add(a.config.ScalingDeadline))
+	if err == nil && due >= a.config.ScalingThreshold {
 		select {
 		case <-time.After(scalingDelay):
 		case <-r.Context().Done():
 		}
 	}
-	s.respond(w, r, err)
+	a.respond(w, r, err)
 }

@@ -15,7 +15,7 @@ const maxIdempotencyKey = 128
 
 // readIdempotencyKey reads the Idempotency-Key of a request, nil if it has none, and how long the
 // key is to be remembered. Two requests are the same if they have the same path and body, the text.
-func (s *Server) readIdempotencyKey(r *http.Request, text []byte) (*store.IdempotencyKey, error) {
+func (a *API) readIdempotencyKey(r *http.Request, text []byte) (*store.IdempotencyKey, error) {
 	values, ttls := r.Header.Values("Idempotency-Key"), r.Header.Values("Idempotency-Expires-In")
 	if len(values) == 0 {
 		if len(ttls) > 0 {
@@ -27,7 +27,7 @@ func (s *Server) readIdempotencyKey(r *http.Request, text []byte) (*store.Idempo
 	if len(values) != 1 || !isVisible(key, maxIdempotencyKey) {
 		return nil, bus.Invalidf("", "the Idempotency-Key header must be one value of 1 to %d visible ASCII characters", maxIdempotencyKey)
 	}
-	ttl, err := readIdempotencyTTL(ttls, s.config.IdempotencyTTL)
+	ttl, err := readIdempotencyTTL(ttls, a.config.IdempotencyTTL)
 	if err != nil {
 		return nil, err
 	}

@@ -62,17 +62,17 @@ func (l *list) begin() {
 // respondList responds with 200 and the list that a function adds to, or with the function's error.
 // If a part of the list has been sent by then, the connection is aborted, so that nobody takes that
 // part for the whole list.
-func (s *Server) respondList(w http.ResponseWriter, r *http.Request, read func(*list) error) {
+func (a *API) respondList(w http.ResponseWriter, r *http.Request, read func(*list) error) {
 	l := &list{w: w}
 	err := read(l)
 	switch {
 	case err != nil && l.begun:
 		if r.Context().Err() == nil {
-			s.log.WarnContext(r.Context(), "list response aborted", "error", err)
+			a.log.WarnContext(r.Context(), "list response aborted", "error", err)
 		}
 		panic(http.ErrAbortHandler)
 	case err != nil:
-		s.fail(w, r, err)
+		a.fail(w, r, err)
 		return
 	}
 	end := "]\n"

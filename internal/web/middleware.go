@@ -9,7 +9,7 @@ import (
 )
 
 // recoverPanics reports a panic in a handler, and responds with 500.
-func (s *Server) recoverPanics(next http.Handler) http.Handler {
+func (a *API) recoverPanics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			reason := recover()
@@ -19,7 +19,7 @@ func (s *Server) recoverPanics(next http.Handler) http.Handler {
 			if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(reason) // how handlers abort a connection
 			}
-			s.config.Reporter.Panic(s.log, "request panicked", reason, requestFields(r)...)
+			a.config.Reporter.Panic(a.log, "request panicked", reason, requestFields(r)...)
 			writeProblem(w, internalError)
 		}()
 		next.ServeHTTP(w, r)
@@ -58,8 +58,8 @@ const strictTransport = "max-age=31536000"
 
 // forceTLS redirects requests that came in the clear to the same URL under https, if configured.
 // Load balancers may request /health without TLS.
-func (s *Server) forceTLS(next http.Handler) http.Handler {
-	if !s.config.ForceTLS {
+func (a *API) forceTLS(next http.Handler) http.Handler {
+	if !a.config.ForceTLS {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,35 +11,35 @@ import (
 const maxEvents = 1000
 
 // postTopic publishes an event, or an array of events: all of them, in order, or none.
-func (s *Server) postTopic(w http.ResponseWriter, r *http.Request) {
+func (a *API) postTopic(w http.ResponseWriter, r *http.Request) {
 	topic := topicParam(r)
 	if err := topic.Validate(); err != nil {
-		s.fail(w, r, err)
+		a.fail(w, r, err)
 		return
 	}
-	text, err := s.readBody(w, r, s.maxValue(), maxLongBody)
+	text, err := a.readBody(w, r, a.maxValue(), maxLongBody)
 	if err != nil {
-		s.fail(w, r, err)
+		a.fail(w, r, err)
 		return
 	}
-	defer s.buffers.Release(text)
-	key, err := s.readIdempotencyKey(r, text)
+	defer a.buffers.Release(text)
+	key, err := a.readIdempotencyKey(r, text)
 	if err != nil {
-		s.fail(w, r, err)
+		a.fail(w, r, err)
 		return
 	}
-	events, err := s.parseEvents(text, topic)
+	events, err := a.parseEvents(text, topic)
 	if err == nil {
-		err = s.ingest.Publish(r.Context(), caller(r).Token, topic, events, key)
+		err = a.ingest.Publish(r.Context(), caller(r).Token, topic, events, key)
 	}
 	if err != nil {
-		s.fail(w, r, err)
+		a.fail(w, r, err)
 		return
 	}
 	w.WriteHeader(http.StatusOK) // not 204: an existing client publishes again unless it gets 200
 }
 
 // parseEvents reads, validates and packs the events of a body.
-func (s *Server) parseEvents(text []byte, topic bus.TopicName) ([]wire.PackedEvent, error) {
-	return wire.ParseEvents(text, topic, s.now().UnixMilli(), wire.Limits{Events: maxEvents, Data: s.config.MaxEventData})
+func (a *API) parseEvents(text []byte, topic bus.TopicName) ([]wire.PackedEvent, error) {
+	return wire.ParseEvents(text, topic, a.now().UnixMilli(), wire.Limits{Events: maxEvents, Data: a.config.MaxEventData})
 }

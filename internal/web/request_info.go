@@ -19,7 +19,7 @@ import (
 type requestInfo struct {
 	// id is in all log lines about the request and in its response.
 	id string
-	// client is who sent the request, set by [Server.authenticate].
+	// client is who sent the request, set by [API.authenticate].
 	client auth.Client
 }
 
@@ -31,13 +31,13 @@ func requestInfoOf(r *http.Request) *requestInfo {
 
 // observe gives every request an ID, logs it at DEBUG, and traces it. If neither is on it does next
 // to nothing, since every publish passes here.
-func (s *Server) observe(next http.Handler) http.Handler {
+func (a *API) observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := &requestInfo{id: requestID(r)}
 		w.Header()[requestIDHeader] = []string{info.id}
 		r = r.WithContext(context.WithValue(r.Context(), requestInfoKey{}, info))
-		if s.config.Tracer != nil || s.log.Enabled(r.Context(), slog.LevelDebug) {
-			s.serveObserved(next, w, r)
+		if a.config.Tracer != nil || a.log.Enabled(r.Context(), slog.LevelDebug) {
+			a.serveObserved(next, w, r)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -46,9 +46,9 @@ func (s *Server) observe(next http.Handler) http.Handler {
 
 // serveObserved serves a request, then logs and traces it. It names the route instead of the path,
 // which may contain a token.
-func (s *Server) serveObserved(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	start := s.now()
-	ctx, span := s.config.Tracer.StartRequest(r.Context(), r.Header)
+func (a *API) serveObserved(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	start := a.now()
+	ctx, span := a.config.Tracer.StartRequest(r.Context(), r.Header)
 	if span != nil {
 		r = r.WithContext(ctx)
 	}
@@ -60,8 +60,8 @@ func (s *Server) serveObserved(next http.Handler, w http.ResponseWriter, r *http
 			failure = http.StatusText(response.Status())
 		}
 		span.End(r.Method+" "+routeOf(r), failure, fields...)
-		s.log.LogAttrs(r.Context(), slog.LevelDebug, "request served",
-			append(fields, slog.Duration("duration", s.now().Sub(start).Round(time.Microsecond)))...)
+		a.log.LogAttrs(r.Context(), slog.LevelDebug, "request served",
+			append(fields, slog.Duration("duration", a.now().Sub(start).Round(time.Microsecond)))...)
 	}()
 	next.ServeHTTP(response, r)
 }

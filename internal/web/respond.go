@@ -86,17 +86,17 @@ func problemOf(err error) (p problem, ok bool) {
 }
 
 // fail responds with an error.
-func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // the client has left: nobody reads a response, and nothing has failed
 	}
 	if errors.Is(err, bus.ErrTokenUnknown) { // it was removed a moment ago
-		s.challenge(w, auth.ErrRefused)
+		a.challenge(w, auth.ErrRefused)
 		return
 	}
 	p, ok := problemOf(err)
 	if !ok {
-		s.config.Reporter.Error(s.log, "request failed", err, requestFields(r)...)
+		a.config.Reporter.Error(a.log, "request failed", err, requestFields(r)...)
 	}
 	writeProblem(w, p)
 }
@@ -104,6 +104,7 @@ func (s *Server) fail(w http.ResponseWriter, r *http.Request, err error) {
 // retryAfter is how long clients are asked to wait after a 503, in s.
 const retryAfter = "1"
 
+// writeProblem responds with a problem, and fills in its title.
 func writeProblem(w http.ResponseWriter, p problem) {
 	p.Title = http.StatusText(p.Status)
 	w.Header().Set("Content-Type", "application/problem+json")
@@ -125,38 +126,30 @@ func writeBody(w http.ResponseWriter, status int, value any) {
 }
 
 // respond responds with 204, or with an error.
-func (s *Server) respond(w http.ResponseWriter, r *http.Request, err error) {
+func (a *API) respond(w http.ResponseWriter, r *http.Request, err error) {
 	if err != nil {
-		s.fail(w, r, err)
+		a.fail(w, r, err)
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
 
 // respondJSON responds with 200 and a value, or with an error.
-func (s *Server) respondJSON(w http.ResponseWriter, r *http.Request, value any, err error) {
+func (a *API) respondJSON(w http.ResponseWriter, r *http.Request, value any, err error) {
 	if err != nil {
-		s.fail(w, r, err)
+		a.fail(w, r, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, value)
 }
 
-// refuseBody returns the error for a body that was not read, and has the connection closed: to read
-// the rest would take as much as to serve the next request.
-func refuseBody(w http.ResponseWriter) error {
-	w.Header().Set("Connection", "close")
-	return &problem{
-		Status: http.StatusServiceUnavailable,
-		Detail: "the bodies of other requests take all the memory that they may; nothing of this request was stored: send it again later",
-	}
-}
-
-func (s *Server) notFound(w http.ResponseWriter, r *http.Request) {
+// notFound responds to a path that has no route.
+func (a *API) notFound(w http.ResponseWriter, r *http.Request) {
 	writeProblem(w, problem{Status: http.StatusNotFound, Detail: "there is nothing at this path"})
 }
 
-func (s *Server) methodNotAllowed(routes chi.Routes, w http.ResponseWriter, r *http.Request) {
+// methodNotAllowed responds to a path that has routes, but not for the request's method.
+func (a *API) methodNotAllowed(routes chi.Routes, w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
 		if routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
@@ -164,7 +157,7 @@ func (s *Server) methodNotAllowed(routes chi.Routes, w http.ResponseWriter, r *h
 		}
 	}
 	if len(allowed) == 0 {
-		s.notFound(w, r)
+		a.notFound(w, r)
 		return
 	}
 	if allowed[0] == http.MethodGet {

@@ -29,35 +29,35 @@ const rotationTimeout = time.Second
 // rotateToken replaces a client's token, with a bounded amount of work in each request. The first
 // request, without after, makes the new token and deletes nothing. If its response is lost, a
 // repeated request returns the same token.
-func (s *Server) rotateToken(w http.ResponseWriter, r *http.Request) {
-	view, err := s.rotate(r)
-	s.respondJSON(w, r, view, err)
+func (a *API) rotateToken(w http.ResponseWriter, r *http.Request) {
+	view, err := a.rotate(r)
+	a.respondJSON(w, r, view, err)
 }
 
-func (s *Server) rotate(r *http.Request) (view rotationView, err error) {
+func (a *API) rotate(r *http.Request) (view rotationView, err error) {
 	ctx, old := r.Context(), bus.Token(chi.URLParam(r, "token"))
 	keep, after, err := readRotation(r)
 	if err != nil {
 		return view, err
 	}
-	name, err := s.store.ClientName(ctx, old)
+	name, err := a.store.ClientName(ctx, old)
 	if err != nil {
 		return view, err
 	}
-	view.Token, view.Name, err = s.store.RotateToken(ctx, old, bus.NewTokenLike(name))
+	view.Token, view.Name, err = a.store.RotateToken(ctx, old, bus.NewTokenLike(name))
 	if err == bus.ErrTokenUnknown {
 		return view, &problem{Status: http.StatusNotFound, Detail: "there is no such token; GET /api_tokens lists them. One that was rotated is gone"}
 	}
 	if err != nil {
 		return view, err
 	}
-	s.auth.TokensChanged()
+	a.auth.TokensChanged()
 	if after == nil {
-		s.log.Info("token rotation started", "request_id", requestInfoOf(r).id, "client", bus.PublicName(old, view.Name))
+		a.log.Info("token rotation started", "request_id", requestInfoOf(r).id, "client", bus.PublicName(old, view.Name))
 		view.After = store.BeginRelabelling().String()
 		return view, nil
 	}
-	next, done, err := s.store.Relabel(ctx, old, *after, rotationTimeout)
+	next, done, err := a.store.Relabel(ctx, old, *after, rotationTimeout)
 	if err != nil || !done {
 		view.After = next.String()
 		return view, err
@@ -66,9 +66,9 @@ func (s *Server) rotate(r *http.Request) (view rotationView, err error) {
 	if keep {
 		return view, nil
 	}
-	if err = s.store.FinishRotation(ctx, old); err == nil {
-		s.auth.TokensChanged()
-		s.log.Info("token rotated", "request_id", requestInfoOf(r).id, "client", bus.PublicName(old, view.Name))
+	if err = a.store.FinishRotation(ctx, old); err == nil {
+		a.auth.TokensChanged()
+		a.log.Info("token rotated", "request_id", requestInfoOf(r).id, "client", bus.PublicName(old, view.Name))
 	}
 	return view, err
 }

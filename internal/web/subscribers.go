@@ -30,27 +30,28 @@ type eventsView struct {
 	Oldest *int64 `json:"oldest"` // ms since the Unix epoch
 }
 
-func (s *Server) getSubscribers(w http.ResponseWriter, r *http.Request) {
-	s.respondList(w, r, func(l *list) error {
+// getSubscribers lists the subscribers.
+func (a *API) getSubscribers(w http.ResponseWriter, r *http.Request) {
+	a.respondList(w, r, func(l *list) error {
 		page, err := readPage(r)
 		if err != nil {
 			return err
 		}
-		names, err := s.auth.ClientNames(r.Context())
+		names, err := a.auth.ClientNames(r.Context())
 		if err != nil {
 			return err
 		}
 		who := caller(r)
 		holder := who.Token
 		if !who.Root {
-			if holder, err = s.store.Holder(r.Context(), who.Token); err != nil {
+			if holder, err = a.store.Holder(r.Context(), who.Token); err != nil {
 				return err
 			}
 		}
-		damaged, err := s.store.EachSubscribers(r.Context(), page, func(subscribers []bus.Subscriber) error {
+		damaged, err := a.store.EachSubscribers(r.Context(), page, func(subscribers []bus.Subscriber) error {
 			return l.add(viewSubscribers(subscribers, who, holder, names))
 		})
-		s.logDamaged(r, "skipped subscribers with damaged data", damaged)
+		a.logDamaged(r, "skipped subscribers with damaged data", damaged)
 		return err
 	})
 }
@@ -78,9 +79,9 @@ func viewSubscribers(
 }
 
 // logDamaged logs keys in Redis that do not have the type they should have, if there are any.
-func (s *Server) logDamaged(r *http.Request, message string, keys []string) {
+func (a *API) logDamaged(r *http.Request, message string, keys []string) {
 	if len(keys) > 0 {
-		s.log.LogAttrs(r.Context(), slog.LevelError, message, append(requestFields(r), slog.Any("keys", keys))...)
+		a.log.LogAttrs(r.Context(), slog.LevelError, message, append(requestFields(r), slog.Any("keys", keys))...)
 	}
 }
 

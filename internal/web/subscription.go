@@ -9,22 +9,24 @@ import (
 	"routemaster/internal/bus"
 )
 
-func (s *Server) postSubscriber(w http.ResponseWriter, r *http.Request) {
-	sub, err := s.readSubscription(w, r)
+// postSubscription sets the caller's subscription: all its topics, and how it gets events.
+func (a *API) postSubscription(w http.ResponseWriter, r *http.Request) {
+	sub, err := a.readSubscription(w, r)
 	if err == nil {
-		err = sub.Normalize(s.config.Deny)
+		err = sub.Normalize(a.config.Deny)
 	}
-	if limit := s.config.MaxSubscriptionTopics; err == nil && limit > 0 && len(sub.Topics) > limit {
+	if limit := a.config.MaxSubscriptionTopics; err == nil && limit > 0 && len(sub.Topics) > limit {
 		err = bus.Invalidf("/topics", "must be at most %d topics", limit)
 	}
 	if err == nil {
-		err = s.store.Subscribe(r.Context(), caller(r).Token, sub, s.now())
+		err = a.store.Subscribe(r.Context(), caller(r).Token, sub, a.now())
 	}
-	s.respondChanged(w, r, err, "subscription set", slog.Int("topics", len(sub.Topics)), slog.String("callback_host", hostOf(sub.Callback)))
+	a.respondChanged(w, r, err, "subscription set",
+		slog.Int("topics", len(sub.Topics)), slog.String("callback_host", hostOf(sub.Callback)))
 }
 
 // readSubscription reads a subscription; it does not validate it.
-func (s *Server) readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, err error) {
+func (a *API) readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, err error) {
 	var sent struct {
 		Topics   []bus.TopicName `json:"topics"`
 		Callback string          `json:"callback"`
@@ -32,7 +34,7 @@ func (s *Server) readSubscription(w http.ResponseWriter, r *http.Request) (sub b
 		Timeout  *int64          `json:"timeout"` // ms
 		Max      *int64          `json:"max"`
 	}
-	if err := s.readJSON(w, r, maxLongBody, &sent); err != nil {
+	if err := a.readJSON(w, r, maxLongBody, &sent); err != nil {
 		return sub, err
 	}
 	if sent.Topics == nil {
@@ -40,7 +42,7 @@ func (s *Server) readSubscription(w http.ResponseWriter, r *http.Request) (sub b
 	}
 	sub = bus.Subscription{Topics: sent.Topics, Callback: sent.Callback, UUID: sent.UUID}
 	if sent.Timeout != nil {
-		// Clamped, so that no number of ms overflows; beyond the bound it is refused.
+		// Clamped to just outside what is allowed, so that no number of ms overflows.
 		timeout := time.Duration(min(max(*sent.Timeout, -1), bus.MaxTimeout.Milliseconds()+1)) * time.Millisecond
 		sub.Timeout = &timeout
 	}
@@ -51,14 +53,16 @@ func (s *Server) readSubscription(w http.ResponseWriter, r *http.Request) (sub b
 	return sub, nil
 }
 
-func (s *Server) deleteSubscriber(w http.ResponseWriter, r *http.Request) {
-	s.respondChanged(w, r, s.store.DeleteSubscriber(r.Context(), caller(r).Token), "subscription deleted")
+// deleteSubscription deletes the caller's subscription with its queued events.
+func (a *API) deleteSubscription(w http.ResponseWriter, r *http.Request) {
+	a.respondChanged(w, r, a.store.DeleteSubscriber(r.Context(), caller(r).Token), "subscription deleted")
 }
 
-func (s *Server) deleteSubscription(w http.ResponseWriter, r *http.Request) {
+// deleteSubscriptionTopic removes a topic from the caller's subscription.
+func (a *API) deleteSubscriptionTopic(w http.ResponseWriter, r *http.Request) {
 	topic := topicParam(r)
-	err := s.store.Unsubscribe(r.Context(), caller(r).Token, topic)
-	s.respondChanged(w, r, err, "unsubscribed from topic", slog.String("topic", string(topic)))
+	err := a.store.Unsubscribe(r.Context(), caller(r).Token, topic)
+	a.respondChanged(w, r, err, "unsubscribed from topic", slog.String("topic", string(topic)))
 }
 
 // hostOf returns the host of a callback for the log: its path may contain a secret.

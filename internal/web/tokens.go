@@ -15,10 +15,11 @@ type tokenView struct {
 	Token bus.Token      `json:"token"`
 }
 
-func (s *Server) getTokens(w http.ResponseWriter, r *http.Request) {
-	names, err := s.store.Tokens(r.Context())
+// getTokens lists the tokens with the names of their clients, with 204 if there are none.
+func (a *API) getTokens(w http.ResponseWriter, r *http.Request) {
+	names, err := a.store.Tokens(r.Context())
 	if err != nil {
-		s.fail(w, r, err)
+		a.fail(w, r, err)
 		return
 	}
 	if len(names) == 0 {
@@ -35,27 +36,28 @@ func (s *Server) getTokens(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, views)
 }
 
-func (s *Server) postTokens(w http.ResponseWriter, r *http.Request) {
-	wanted, err := s.readToken(w, r)
+// postTokens adds a token for a client.
+func (a *API) postTokens(w http.ResponseWriter, r *http.Request) {
+	wanted, err := a.readToken(w, r)
 	if err == nil {
-		err = s.store.PutToken(r.Context(), wanted.Token, wanted.Name)
+		err = a.store.PutToken(r.Context(), wanted.Token, wanted.Name)
 	}
 	if err != nil {
-		s.fail(w, r, err)
+		a.fail(w, r, err)
 		return
 	}
-	s.auth.TokensChanged()
-	s.logChange(r, "token created", nameField(wanted.Token, wanted.Name))
+	a.auth.TokensChanged()
+	a.logChange(r, "token created", nameField(wanted.Token, wanted.Name))
 	writeJSON(w, http.StatusCreated, wanted)
 }
 
-// readToken reads a new token, and makes it if it is not given.
-func (s *Server) readToken(w http.ResponseWriter, r *http.Request) (wanted tokenView, err error) {
+// readToken reads a client's name and its token, and makes a token if none is given.
+func (a *API) readToken(w http.ResponseWriter, r *http.Request) (wanted tokenView, err error) {
 	var sent struct {
 		Name  bus.ClientName `json:"name"`
 		Token *bus.Token     `json:"token"`
 	}
-	if err := s.readJSON(w, r, s.maxValue(), &sent); err != nil {
+	if err := a.readJSON(w, r, a.maxValue(), &sent); err != nil {
 		return wanted, err
 	}
 	wanted.Name = sent.Name
@@ -73,15 +75,16 @@ func (s *Server) readToken(w http.ResponseWriter, r *http.Request) (wanted token
 	return wanted, bus.At("/name", err)
 }
 
-func (s *Server) deleteToken(w http.ResponseWriter, r *http.Request) {
+// deleteToken deletes a token, with its client's subscription.
+func (a *API) deleteToken(w http.ResponseWriter, r *http.Request) {
 	token := bus.Token(chi.URLParam(r, "token"))
-	name, err := s.store.ClientName(r.Context(), token)
+	name, err := a.store.ClientName(r.Context(), token)
 	if err == nil {
-		err = s.store.DeleteToken(r.Context(), token)
-		s.auth.TokensChanged()
+		err = a.store.DeleteToken(r.Context(), token)
+		a.auth.TokensChanged()
 	}
 	if err == nil && name != "" {
-		s.logChange(r, "token deleted", nameField(token, name))
+		a.logChange(r, "token deleted", nameField(token, name))
 	}
-	s.respond(w, r, err)
+	a.respond(w, r, err)
 }

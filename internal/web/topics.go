@@ -18,20 +18,21 @@ type topicView struct {
 	Events    int64   `json:"events"`
 }
 
-func (s *Server) getTopics(w http.ResponseWriter, r *http.Request) {
-	s.respondList(w, r, func(l *list) error {
+// getTopics lists the topics.
+func (a *API) getTopics(w http.ResponseWriter, r *http.Request) {
+	a.respondList(w, r, func(l *list) error {
 		page, err := readPage(r)
 		if err != nil {
 			return err
 		}
-		names, err := s.auth.ClientNames(r.Context())
+		names, err := a.auth.ClientNames(r.Context())
 		if err != nil {
 			return err
 		}
-		damaged, err := s.store.EachTopics(r.Context(), page, func(topics []bus.Topic) error {
+		damaged, err := a.store.EachTopics(r.Context(), page, func(topics []bus.Topic) error {
 			return l.add(viewTopics(topics, caller(r), names))
 		})
-		s.logDamaged(r, "skipped topics with damaged data", damaged)
+		a.logDamaged(r, "skipped topics with damaged data", damaged)
 		return err
 	})
 }
@@ -58,10 +59,11 @@ func shownIdentity(to auth.Client, token bus.Token, name bus.ClientName) string 
 	return string(name)
 }
 
-func (s *Server) deleteTopic(w http.ResponseWriter, r *http.Request) {
+// deleteTopic deletes a topic of the caller, or any topic if the caller is root.
+func (a *API) deleteTopic(w http.ResponseWriter, r *http.Request) {
 	topic := topicParam(r)
-	err := s.store.DeleteTopic(r.Context(), topic, caller(r).Token)
-	s.respondChanged(w, r, err, "topic deleted", slog.String("topic", string(topic)))
+	err := a.store.DeleteTopic(r.Context(), topic, caller(r).Token)
+	a.respondChanged(w, r, err, "topic deleted", slog.String("topic", string(topic)))
 }
 
 // topicParam returns the topic in a request's path. The name may be invalid: the Ruby original
