@@ -1,16 +1,11 @@
 package app
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
-	"net/url"
 	"os"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,7 +13,6 @@ import (
 	"github.com/joho/godotenv"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/rdb"
 	"routemaster/internal/telemetry/exceptions"
 )
 
@@ -43,7 +37,7 @@ type Config struct {
 	MaxBackoff           time.Duration
 
 	MaxEventData int
-	// The most topics of a subscription, of a client, and of the bus.
+	// The limits of topics of a subscription, of a client, and of the bus.
 	MaxSubscriptionTopics, MaxClientTopics, MaxTopics int
 
 	ScalingThreshold int
@@ -51,7 +45,7 @@ type Config struct {
 	ForceTLS         bool
 	NonceTTL         time.Duration
 	IdempotencyTTL   time.Duration
-	// IdempotencyKeys is the most that one client may have.
+	// IdempotencyKeys is how many keys the bus remembers of one client at most.
 	IdempotencyKeys int
 	// TLSCert and TLSKey name PEM files; both or neither are set.
 	TLSCert, TLSKey string
@@ -60,40 +54,43 @@ type Config struct {
 	CounterFlushInterval, MonitorInterval time.Duration
 	// MetricService is "print", "datadog" or "none"; DatadogAgent is host:port or a unix URL.
 	MetricService, DatadogAgent string
-	// AppName and Env are tags for the metric service; AppName is also what reports and traces come from.
+	// AppName and Env are tags for the metric service. AppName is also the source of reports and
+	// traces.
 	AppName, Env string
-	// MetricsAddr is where the metrics are served without authentication; empty for nowhere.
+	// MetricsAddr is where the metrics are served without authentication; empty if they are not.
 	MetricsAddr string
 	Exceptions  exceptions.Service
-	// Tracing is whether the OTEL_ variables ask for traces. The OpenTelemetry SDK reads by itself where they go.
+	// Tracing is whether the OTEL_ variables ask for traces. The OpenTelemetry SDK reads the
+	// endpoint itself.
 	Tracing bool
 
 	LogLevel slog.Level
 	LogJSON  bool
 }
 
-// ConfigError is a setting that is not allowed. Its text says what is.
+// ConfigError is a setting that is not allowed. Its text says which values are.
 type ConfigError struct{ Err error }
 
 func (e *ConfigError) Error() string { return e.Err.Error() }
 
 func (e *ConfigError) Unwrap() error { return e.Err }
 
-// LookupEnv returns the environment, and behind it the .env file of the working directory, whose OTEL_ variables it
-// adds to the environment. The error is a [ConfigError].
+// LookupEnv returns a function that looks a variable up in the environment and then in the .env
+// file of the working directory. It adds the OTEL_ variables of that file to the environment,
+// because the OpenTelemetry SDK reads nothing else. The error is a [ConfigError].
 func LookupEnv() (lookup func(name string) string, err error) {
 	lookup, _, err = readEnv()
 	return lookup, err
 }
 
-// readEnv is [LookupEnv]; it returns the .env file besides.
+// readEnv is [LookupEnv]; it also returns the .env file.
 func readEnv() (lookup func(name string) string, file map[string]string, err error) {
 	file, err = godotenv.Read(".env")
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		// The error would show the file, and with it its secrets.
+		// The error would quote the file, and with it secrets.
 		return nil, nil, &ConfigError{errors.New("the .env file cannot be read: it must have lines like NAME=value")}
 	}
-	for name, value := range file { // the OpenTelemetry SDK reads the environment alone
+	for name, value := range file {
 		if _, ok := os.LookupEnv(name); !ok && strings.HasPrefix(name, "OTEL_") {
 			if err := os.Setenv(name, value); err != nil {
 				return nil, nil, &ConfigError{fmt.Errorf("%s of the .env file is not allowed: %w", name, err)}
@@ -108,8 +105,8 @@ func readEnv() (lookup func(name string) string, file map[string]string, err err
 	}, file, nil
 }
 
-// LoadConfig reads the configuration. The error is a [ConfigError]; it names the variable, its value unless it is a secret, and
-// what is allowed. An empty value is as good as none.
+// LoadConfig reads the configuration. An empty value counts as none. The error is a [ConfigError],
+// which names the variable, its value unless that may be secret, and the values that are allowed.
 func LoadConfig(lookup func(name string) string) (Config, error) {
 	e := &environment{lookup: lookup}
 	redisVariable := e.text("REDIS_ENV_KEY", "ROUTEMASTER_REDIS_URL")
@@ -179,173 +176,9 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 	return c, nil
 }
 
-// maxMemory is more bytes than any Redis has: 1 PiB.
+// maxMemory is 1 PiB, more bytes than any Redis has.
 const maxMemory = 1 << 50
 
 var logLevels = map[string]slog.Level{
 	"DEBUG": slog.LevelDebug, "INFO": slog.LevelInfo, "WARN": slog.LevelWarn, "ERROR": slog.LevelError,
-}
-
-// environment reads variables, and keeps the first error.
-type environment struct {
-	lookup func(name string) string
-	err    error
-}
-
-func (e *environment) refuse(name, value, allowed string) {
-	if e.err == nil {
-		e.err = fmt.Errorf("%s=%s is not allowed: it must be %s", name, value, allowed)
-	}
-}
-
-// secret stands for a value that must not be shown.
-const secret = "(not shown)"
-
-func (e *environment) text(name, otherwise string) string {
-	if value := e.lookup(name); value != "" {
-		return value
-	}
-	return otherwise
-}
-
-func (e *environment) integer(name string, otherwise, least, most int) int {
-	value := e.lookup(name)
-	if value == "" {
-		return otherwise
-	}
-	n, err := strconv.Atoi(value)
-	if err != nil || n < least || n > most {
-		e.refuse(name, strconv.Quote(value), fmt.Sprintf("an integer from %d to %d", least, most))
-		return otherwise
-	}
-	return n
-}
-
-func (e *environment) duration(name string, otherwise, least, most int, unit time.Duration) time.Duration {
-	return time.Duration(e.integer(name, otherwise, least, most)) * unit
-}
-
-func (e *environment) choice(name, otherwise string, allowed ...string) string {
-	value := e.text(name, otherwise)
-	for _, choice := range allowed {
-		if strings.EqualFold(value, choice) {
-			return choice
-		}
-	}
-	e.refuse(name, strconv.Quote(value), "one of "+strings.Join(allowed, ", "))
-	return otherwise
-}
-
-func (e *environment) boolean(name string, otherwise bool) bool {
-	yes, no := []string{"yes", "true", "on", "1"}, []string{"no", "false", "off", "0"}
-	if e.lookup(name) == "" {
-		return otherwise
-	}
-	return slices.Contains(yes, e.choice(name, yes[0], append(yes, no...)...))
-}
-
-func (e *environment) tokens(name string) (tokens []bus.Token) {
-	for i, value := range strings.Split(e.lookup(name), ",") {
-		token := bus.Token(strings.TrimSpace(value))
-		if token == "" {
-			continue
-		}
-		if err := token.Validate(); err != nil {
-			e.refuse(name, secret, fmt.Sprintf("comma-separated tokens; token %d is none: %v", i+1, err))
-		}
-		tokens = append(tokens, token)
-	}
-	return tokens
-}
-
-func (e *environment) redisURL(name, otherwise string) string {
-	value := e.text(name, otherwise)
-	if err := rdb.CheckURL(value); err != nil {
-		e.refuse(name, secret, "like redis://user:password@host:6379/0, rediss://host:6379/0, unix:///path?db=0 or redis+sentinel://host:26379,host:26379/master/0")
-	}
-	return value
-}
-
-// namespaces leaves out what SCAN's patterns and the shell give a meaning.
-var namespaces = regexp.MustCompile(`\A[A-Za-z0-9:._-]{0,64}\z`)
-
-func (e *environment) namespace(name string) string {
-	value := e.lookup(name)
-	if !namespaces.MatchString(value) {
-		e.refuse(name, strconv.Quote(value), "at most 64 letters, digits and : . _ -")
-	}
-	return value
-}
-
-func (e *environment) denyList(name, otherwise string) bus.DenyList {
-	value := e.text(name, otherwise)
-	list, err := bus.ParseDenyList(value)
-	if err != nil {
-		e.refuse(name, strconv.Quote(value), fmt.Sprintf("none, or a comma-separated list of loopback, link-local, metadata, private and CIDRs; %v", err))
-	}
-	return list
-}
-
-func (e *environment) exceptions() exceptions.Service {
-	const variable = "EXCEPTION_SERVICE_URL"
-	service := exceptions.Service{
-		Name: e.choice("EXCEPTION_SERVICE", exceptions.Print, exceptions.Services...),
-		URL:  e.lookup(variable),
-	}
-	if err := service.Check(); err != nil {
-		e.refuse(variable, secret, err.Error())
-	}
-	return service
-}
-
-// tracing reports whether traces are asked for, by the variables that OpenTelemetry specifies: by naming an exporter,
-// or where it sends to.
-func (e *environment) tracing() bool {
-	if e.boolean("OTEL_SDK_DISABLED", false) {
-		return false
-	}
-	endpoint := e.text("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", e.lookup("OTEL_EXPORTER_OTLP_ENDPOINT"))
-	otherwise := "none"
-	if endpoint != "" {
-		otherwise = "otlp"
-	}
-	if e.choice("OTEL_TRACES_EXPORTER", otherwise, "otlp", "none") == "none" {
-		return false
-	}
-	const protocol = "http/protobuf"
-	for _, name := range []string{"OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"} {
-		e.choice(name, protocol, protocol)
-	}
-	return true
-}
-
-func (e *environment) address(name string) string {
-	value := e.lookup(name)
-	if _, port, err := net.SplitHostPort(value); value != "" && (err != nil || !isPort(port)) {
-		e.refuse(name, strconv.Quote(value), "host:port, like 127.0.0.1:9090, or :9090 for all addresses of this host")
-	}
-	return value
-}
-
-func isPort(text string) bool {
-	_, err := strconv.ParseUint(text, 10, 16)
-	return err == nil
-}
-
-// datadogAgent reads the variables that Datadog's own clients read, the URL first.
-func (e *environment) datadogAgent() string {
-	const variable, port = "DD_DOGSTATSD_URL", 8125
-	host := net.JoinHostPort(e.text("DD_AGENT_HOST", "localhost"), strconv.Itoa(e.integer("DD_DOGSTATSD_PORT", port, 1, 65535)))
-	value := e.lookup(variable)
-	u, err := url.Parse(value)
-	switch {
-	case value == "":
-		return host
-	case err == nil && strings.HasPrefix(u.Scheme, "unix") && u.Path != "":
-		return value
-	case err == nil && u.Scheme == "udp" && u.Hostname() != "":
-		return net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), strconv.Itoa(port)))
-	}
-	e.refuse(variable, strconv.Quote(value), "like udp://host:8125 or unix:///path")
-	return host
 }

@@ -101,7 +101,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"ROUTEMASTER_MONITOR_INTERVAL", "0", `ROUTEMASTER_MONITOR_INTERVAL="0" is not allowed: it must be an integer from 1 to 3600`},
 		{"ROUTEMASTER_METRICS_ADDR", "9090", `ROUTEMASTER_METRICS_ADDR="9090" is not allowed: it must be host:port, like 127.0.0.1:9090, or :9090 for all addresses of this host`},
 		{"DD_DOGSTATSD_URL", "tcp://a", `DD_DOGSTATSD_URL="tcp://a" is not allowed: it must be like udp://host:8125 or unix:///path`},
-		{"ROUTEMASTER_CLIENTS", "ok,Secret!", `ROUTEMASTER_CLIENTS=(not shown) is not allowed: it must be comma-separated tokens; token 2 is none: a token is 1 to 64 characters of a-z, 0-9, colon, _ and -`},
+		{"ROUTEMASTER_CLIENTS", "ok,Secret!", `ROUTEMASTER_CLIENTS=(not shown) is not allowed: it must be comma-separated tokens; token 2 is invalid: a token is 1 to 64 characters of a-z, 0-9, colon, _ and -`},
 	} {
 		_, err := load(t, map[string]string{c.name: c.value})
 		var wrong *app.ConfigError

@@ -22,8 +22,9 @@ const (
 	ExitUsage  = 2
 )
 
-// Daemon runs a daemon as a program: it parses its arguments, reads its configuration, runs it until a signal
-// asks it to stop, and returns the exit status. What was asked for goes to stdout, logs and complaints to stderr.
+// Daemon runs a daemon as a program: it parses the arguments, reads the configuration, runs the
+// daemon until a signal stops it, and returns the exit status. Help and version go to stdout,
+// errors and logs to stderr.
 func Daemon(name, purpose string, args []string, stdout, stderr io.Writer, run func(context.Context, Config, *slog.Logger) error) int {
 	flags := flag.NewFlagSet(name, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -71,22 +72,22 @@ func runConfigured(stderr io.Writer, run func(context.Context, Config, *slog.Log
 	return run(ctx, config, log)
 }
 
-// secondSignalAfter is how long signals are ignored after the first: supervisors may send two at once, one to the program and
-// one to its group, or SIGINT and SIGTERM.
-const secondSignalAfter = 2 * time.Second
+// secondSignalDelay is how long more signals are ignored after the first: supervisors may send two
+// at once, one to the program and one to its group, or SIGINT and SIGTERM.
+const secondSignalDelay = 2 * time.Second
 
-// StopOnSignal returns a context that is done when the program is asked to stop. Another signal in the next 2 s is
-// ignored; after that it ends the program on the spot.
+// StopOnSignal returns a context that is done once the program gets SIGINT, SIGTERM or SIGQUIT.
+// More signals in the 2 s after the first are ignored; a later one ends the program at once.
 func StopOnSignal(parent context.Context) (ctx context.Context, stop context.CancelFunc) {
 	ctx, stop = signal.NotifyContext(parent, syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT)
-	context.AfterFunc(ctx, func() { time.AfterFunc(secondSignalAfter, stop) })
+	context.AfterFunc(ctx, func() { time.AfterFunc(secondSignalDelay, stop) })
 	return ctx, stop
 }
 
-// version is set when the program is linked.
+// version is set by the linker: see the Makefile.
 var version string
 
-// Version is the program's version: what it was linked with, else its module's, else "dev".
+// Version is the version that the linker set, or else that of the module, or else "dev".
 func Version() string {
 	if version != "" {
 		return version

@@ -22,8 +22,8 @@ func openForCommand(c Config) (*rdb.Client, *store.Store, error) {
 	return redis, newStore(redis, c, nil), nil
 }
 
-// Examine tells what is wrong in the configured Redis and, with fix, repairs what can be repaired. The bus may
-// run meanwhile.
+// Examine tells what is wrong in the configured Redis and, with fix, repairs what can be repaired.
+// The bus may run meanwhile.
 func Examine(ctx context.Context, c Config, fix bool, tell func(Finding)) (Census, error) {
 	redis, st, err := openForCommand(c)
 	if err != nil {

@@ -7,10 +7,11 @@ import (
 	"syscall"
 )
 
-// openFiles is how many files and connections this process may have open, for the log; nothing if that is not known.
+// openFiles is how many files and connections this process may have open, for the log; empty if
+// that is not known.
 //
-// Nothing here raises the soft limit: Go's runtime has, before main (package syscall, since Go 1.19), to one below the hard limit.
-// It leaves the hard limit, which only an administrator raises, and what was lowered from outside since then.
+// The soft limit need not be raised here: the Go runtime raises it to the hard limit before main
+// (package syscall, since Go 1.19). Only an administrator can raise the hard limit.
 func openFiles() slog.Attr {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -4,5 +4,5 @@ package app
 
 import "log/slog"
 
-// openFiles is nothing where there is no such limit.
+// openFiles is empty where there is no such limit.
 func openFiles() slog.Attr { return slog.Attr{} }

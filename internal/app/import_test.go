@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// room is a package of the floor plan, together with those in folders below it, which may import one
-// another and whatever the room may. Its name is its path without "internal/".
+// room is a package of the floor plan, together with those in folders below it, which may import
+// one another and whatever the room may. Its name is its path without "internal/".
 type room struct {
 	name string
 	// uses are the rooms that it may import. They come before it in the plan.
 	uses string
 }
 
-// plan is the floor plan, from the bottom up. Imports go strictly downward, and rooms that do not name
-// each other are independent: so ingest and delivery, for example.
+// plan is the floor plan, from the bottom up. Imports go strictly downward, and rooms that do not
+// name each other are independent: so ingest and delivery, for example.
 var plan = []room{
 	{"bus", ""},
 	{"wire", "bus"},
@@ -52,7 +52,8 @@ var plan = []room{
 	{"cmd/rtm", "client bus doctor migrate telemetry terminal app top tail bench"},
 }
 
-// libraries lists, for what we import from others, which of our packages may import it, and those below.
+// libraries lists, for what we import from others, which of our packages may import it, and those
+// below.
 var libraries = map[string]string{
 	"github.com/DataDog/datadog-go/":       "telemetry/metricservice",
 	"github.com/HdrHistogram/":             "bench/load",
@@ -107,7 +108,8 @@ func nameOf(path string) string {
 	return strings.TrimPrefix(ours, "internal/")
 }
 
-// helpsTests reports whether a package is for tests: its name ends as those of the standard library do.
+// helpsTests reports whether a package is for tests: its name ends as those of the standard library
+// do.
 func helpsTests(name string) bool {
 	return strings.HasSuffix(name, "test") && strings.Contains(name, "/")
 }

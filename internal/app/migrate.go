@@ -15,8 +15,8 @@ type Unmoved = store.Unmoved
 // Migrated counts what a migration has done.
 type Migrated = store.Migrated
 
-// Migrate moves what the Ruby original has left in the configured Redis to where this program has it, or back. The
-// bus may run meanwhile.
+// Migrate moves what the Ruby original has left in the configured Redis to where this program has
+// it, or back. The bus may run meanwhile.
 func Migrate(ctx context.Context, c Config, m Migration) (Migrated, error) {
 	redis, st, err := openForCommand(c)
 	if err != nil {

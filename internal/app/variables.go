@@ -10,13 +10,13 @@ import (
 	"routemaster/internal/bus"
 )
 
-// variablePrefix is what the names of most settings begin with.
+// variablePrefix begins the names of most settings.
 const variablePrefix = "ROUTEMASTER_"
 
-// commandVariables are read by the command line alone.
+// commandVariables are read by rtm only.
 var commandVariables = []string{"ROUTEMASTER_TOKEN"}
 
-// knownVariables are the names that any of the programs reads.
+// knownVariables are the names of the variables that the programs read.
 func knownVariables() []string {
 	known := slices.Clone(commandVariables)
 	_, _ = LoadConfig(func(name string) string {
@@ -27,10 +27,11 @@ func knownVariables() []string {
 	return slices.Compact(known)
 }
 
-// unknownVariable is one that looks like a setting, and is none.
+// unknownVariable looks like a setting, and nothing reads it.
 type unknownVariable struct{ name, nearest string }
 
-// unknownVariables finds the names that begin as those of settings do and are not known, each with the nearest known one.
+// unknownVariables finds unknown names with the prefix of settings, each with the most similar
+// known name.
 func unknownVariables(names []string, lookup func(name string) string) (unknown []unknownVariable) {
 	known := append(knownVariables(), lookup("REDIS_ENV_KEY"))
 	for _, name := range names {
@@ -42,7 +43,7 @@ func unknownVariables(names []string, lookup func(name string) string) (unknown 
 	return slices.Compact(unknown)
 }
 
-// warnOfUnknown logs the settings that nothing reads. Their values may be secrets.
+// warnOfUnknown logs the settings that nothing reads, without their values, which may be secret.
 func warnOfUnknown(log *slog.Logger, lookup func(name string) string, file map[string]string) {
 	var names []string
 	for _, pair := range os.Environ() {
@@ -57,14 +58,16 @@ func warnOfUnknown(log *slog.Logger, lookup func(name string) string, file map[s
 	}
 }
 
-// serviceLinks are the variables that Kubernetes sets in every container for a service, such as one named routemaster.
+// serviceLinks are the variables that Kubernetes sets in every container for each service, which
+// may be named routemaster.
 var serviceLinks = regexp.MustCompile(`_SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)\z|_PORT_[0-9]+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?\z`)
 
 func isServiceLink(name, value string) bool {
 	return serviceLinks.MatchString(name) || strings.HasSuffix(name, "_PORT") && strings.Contains(value, "://")
 }
 
-// nearest is the known name that needs the fewest changes. Settings whose names begin otherwise are near with the prefix, too.
+// nearest is the known name with the smallest edit distance. Known names without the prefix are
+// compared with the prefix, too.
 func nearest(name string, known []string) (best string) {
 	fewest := len(name) + 100
 	for _, candidate := range known {

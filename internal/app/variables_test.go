@@ -69,8 +69,8 @@ func TestTheConfigurationPageNamesEveryVariable(t *testing.T) {
 	assert.ElementsMatch(t, known, named)
 }
 
-// requireDefault sets a variable to its documented default, which must change nothing, and then to one more, which
-// must change a duration by as much if the unit is one of time.
+// requireDefault sets a variable to its documented default, which must change nothing, and then to
+// one more, which must change a duration by as much if the unit is one of time.
 func requireDefault(t *testing.T, name, documented, unit string) {
 	t.Helper()
 	load := func(value string) Config {

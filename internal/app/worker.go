@@ -15,14 +15,15 @@ import (
 	"routemaster/internal/worker"
 )
 
-// threadCalls is how many calls to Redis the threads of a worker may have under way at most: it takes one at a time, in some
-// 0.1 ms, and each connection costs both sides memory.
-const threadCalls = 32
+// How many calls to Redis a worker may have under way at once. Its threads share at most
+// maxThreadConnections: a call takes some 0.1 ms, and each connection costs both sides memory.
+const (
+	maxThreadConnections = 32
+	otherConnections     = 8 // for all but the threads
+)
 
-// otherCalls is how many calls to Redis a worker may have under way besides its threads' own.
-const otherCalls = 8
-
-// spareConnections is how many idle connections to callbacks a worker keeps, besides one for each thread.
+// spareConnections is how many idle connections to callbacks a worker keeps, besides one for each
+// thread.
 const spareConnections = 32
 
 // How often the housekeeping is done.
@@ -33,21 +34,21 @@ const (
 	scrubWorkersInterval = time.Minute
 )
 
-// RunWorker runs jobs until the context is done.
+// RunWorker delivers batches and runs the housekeeping jobs until the context is done.
 func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
-	redis, err := openRedis(c, log, min(c.WorkerThreads, threadCalls)+otherCalls)
+	redis, err := openRedis(c, log, min(c.WorkerThreads, maxThreadConnections)+otherConnections)
 	if err != nil {
 		return err
 	}
 	defer redis.Close()
 	var recorder *telemetry.Recorder // which needs the store; it is there before any batch is taken
 	st := newStore(redis, c, func(batch store.DroppedBatch) { recorder.Gone(batch) })
-	seen, err := observe(ctx, c, "worker", st, log)
+	obs, err := startObservability(ctx, c, "worker", st, log)
 	if err != nil {
 		return err
 	}
-	defer seen.close()
-	recorder = seen.recorder
+	defer obs.stop()
+	recorder = obs.recorder
 	client := outbound.New(outbound.Config{
 		ConnectTimeout: c.ConnectTimeout,
 		Timeout:        c.Timeout,
@@ -60,8 +61,8 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	deliverer := delivery.New(delivery.Config{
 		Client:   client,
 		Policy:   delivery.Policy{HealRate: c.HealRate, DamageRate: c.DamageRate, MaxBackoff: c.MaxBackoff},
-		Reporter: seen.reporter,
-		Tracer:   seen.tracer,
+		Reporter: obs.reporter,
+		Tracer:   obs.tracer,
 		Recorder: recorder,
 	}, log, time.Now)
 	keeper := maintenance.New(st, c.Memory, recorder, log, time.Now)
@@ -86,11 +87,11 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			{Interval: scrubAuxInterval, Work: keeper.ScrubAux},
 			{Interval: scrubWorkersInterval, Work: keeper.Enqueue(bus.JobScrubWorkers)},
 		},
-		Reporter: seen.reporter,
+		Reporter: obs.reporter,
 		Recorder: recorder,
 	}, log, time.Now)
 
-	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads, openFiles(), seen.address())
+	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads, openFiles(), obs.address())
 	w.Run(ctx)
 	log.Info("worker stopped")
 	return nil

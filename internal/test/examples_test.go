@@ -50,8 +50,9 @@ func exampleQueries(t *testing.T) map[string]string {
 	return queries
 }
 
-// What queries are made of, besides metrics. This is no parser of PromQL, but finds the mistakes that are made: a
-// bracket too few, a function or a metric that does not exist, a label that is not there.
+// What queries are made of, besides metrics. This is no parser of PromQL, but finds the mistakes
+// that are made: a bracket too few, a function or a metric that does not exist, a label that is not
+// there.
 var (
 	queryParts = regexp.MustCompile(`"[^"]*"|\[[0-9]+[smhd]\]|[a-zA-Z_:][a-zA-Z0-9_:]*|[0-9.]+|==|!=|=~|>=|<=|[-+*/<>=(){},]|\s+`)
 	queryWords = strings.Fields("sum max min by on unless and or rate increase deriv histogram_quantile absent")
@@ -88,8 +89,8 @@ func metricsOf(t *testing.T, query string) (metrics []string) {
 	return metrics
 }
 
-// TestTheExamplesNameMetricsThatExist looks for the metrics of the examples' queries, and the labels that
-// they go by, on the pages of a bus that has delivered something.
+// TestTheExamplesNameMetricsThatExist looks for the metrics of the examples' queries, and the
+// labels that they go by, on the pages of a bus that has delivered something.
 func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 	b := bustest.Start(t, rdbtest.Real(t), func(c *app.Config) { c.MetricService = "none" })
 	webPage, workerPage := metricsPages(t, b)
@@ -120,8 +121,8 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 	}
 }
 
-// TestAlertsFireWhenEverythingIsDead looks for the expressions that are true when there is not one metric: a comparison of
-// metrics that are missing is empty, and alerts nobody.
+// TestAlertsFireWhenEverythingIsDead looks for the expressions that are true when there is not one
+// metric: a comparison of metrics that are missing is empty, and alerts nobody.
 func TestAlertsFireWhenEverythingIsDead(t *testing.T) {
 	queries := exampleQueries(t)
 	for name, want := range map[string][]string{

@@ -56,7 +56,8 @@ func newExceptionService(t *testing.T) *exceptionService {
 	return s
 }
 
-// collect is New Relic's collector: the agent asks where to connect, connects, and then sends what it has.
+// collect is New Relic's collector: the agent asks where to connect, connects, and then sends what
+// it has.
 func (s *exceptionService) collect(t *testing.T) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
@@ -154,8 +155,8 @@ func poisonWorker(t *testing.T, reporter *exceptions.Reporter) {
 	w.Run(ctx)
 }
 
-// TestTheBusOutlivesItsExceptionService has the service hang, and then killed, while every request to list the topics fails for a reason that
-// nobody expects.
+// TestTheBusOutlivesItsExceptionService has the service hang, and then killed, while every request
+// to list the topics fails for a reason that nobody expects.
 func TestTheBusOutlivesItsExceptionService(t *testing.T) {
 	for name, path := range map[string]string{exceptions.Honeybadger: "", exceptions.Sentry: "/42"} {
 		t.Run(name, func(t *testing.T) {

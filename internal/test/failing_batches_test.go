@@ -18,8 +18,8 @@ import (
 // poisoned is from which number on events are refused.
 const poisoned = 1_000_000
 
-// TestPoisonedBatchesCostOnlyThemselves has a subscriber answer 500 to batches that were published first, and wants each good
-// event, of which one comes every 500 ms, within 3 s.
+// TestPoisonedBatchesCostOnlyThemselves has a subscriber answer 500 to batches that were published
+// first, and wants each good event, of which one comes every 500 ms, within 3 s.
 func TestPoisonedBatchesCostOnlyThemselves(t *testing.T) {
 	t.Parallel()
 	for _, batches := range []int{12, 50} {
@@ -110,8 +110,8 @@ func TestAnEndpointThatRefusesEverythingIsTriedLessAndLess(t *testing.T) {
 	b.RequireNothingLeft()
 }
 
-// TestBatchesThatFailedInAnOutageFollowAtOnce answers 503 until 40 batches have failed, and then wants all of them, and what came
-// meanwhile, within 3 s of the first success.
+// TestBatchesThatFailedInAnOutageFollowAtOnce answers 503 until 40 batches have failed, and then
+// wants all of them, and what came meanwhile, within 3 s of the first success.
 func TestBatchesThatFailedInAnOutageFollowAtOnce(t *testing.T) {
 	t.Parallel()
 	const batches = 40

@@ -46,10 +46,12 @@ func (h *hundred) count() (hanging, accepted int) {
 	return len(h.hanging), len(h.accepted)
 }
 
-// TestTheJobsOfAKilledWorkerAreSoonDeliveredAgain kills a worker with 100 deliveries in flight, in real time.
+// TestTheJobsOfAKilledWorkerAreSoonDeliveredAgain kills a worker with 100 deliveries in flight, in
+// real time.
 func TestTheJobsOfAKilledWorkerAreSoonDeliveredAgain(t *testing.T) {
 	t.Parallel()
-	// A quarter of the threads is for subscribers that have acknowledged something, which these have not.
+	// A quarter of the threads is for subscribers that have acknowledged something, which these
+	// have not.
 	const deliveries, threads, within = 100, 134, 35 * time.Second
 	redis := rdbtest.Real(t)
 	st := storetest.Open(t, redis)

@@ -57,7 +57,8 @@ func TestTheMonitorPrints(t *testing.T) {
 	assert.NotContains(t, strings.Join(lines(), ""), "--1", "tokens are secret")
 }
 
-// TestADamagedSubscriberBlindsNobody has something else than the bus write to what is one subscriber's.
+// TestADamagedSubscriberBlindsNobody has something else than the bus write to what is one
+// subscriber's.
 func TestADamagedSubscriberBlindsNobody(t *testing.T) {
 	b := bustest.Start(t, rdbtest.Real(t), often("print", ""))
 	deliverOne(t, b)

@@ -40,7 +40,8 @@ func readCounters(t *testing.T, redis *rdbtest.Server) map[string]int64 {
 	return counters
 }
 
-// scrape reads a page of metrics as name{labels} and value, and holds it to Prometheus' conventions.
+// scrape reads a page of metrics as name{labels} and value, and holds it to Prometheus'
+// conventions.
 func scrape(t *testing.T, client *http.Client, url string) map[string]float64 {
 	t.Helper()
 	resp, err := client.Get(url)
@@ -65,7 +66,8 @@ func scrape(t *testing.T, client *http.Client, url string) map[string]float64 {
 	return values
 }
 
-// scrapeAll is [scrape] of a page that has all: Redis is waited for for half a second, which a busy machine may need.
+// scrapeAll is [scrape] of a page that has all: Redis is waited for for half a second, which a busy
+// machine may need.
 func scrapeAll(t *testing.T, client *http.Client, url string) (values map[string]float64) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -97,8 +99,8 @@ func metricsPages(t *testing.T, b *bustest.Bus) (web, worker string) {
 	return "http://" + web + "/metrics", "http://" + worker + "/metrics"
 }
 
-// TestWhatHappensIsMeasured publishes events, has a subscriber refuse a batch once, and reads what an operator would:
-// the counters in Redis, and the metrics pages.
+// TestWhatHappensIsMeasured publishes events, has a subscriber refuse a batch once, and reads what
+// an operator would: the counters in Redis, and the metrics pages.
 func TestWhatHappensIsMeasured(t *testing.T) {
 	redis := rdbtest.Real(t)
 	b := bustest.Start(t, redis, func(c *app.Config) { c.MetricService = "none" })

@@ -114,8 +114,8 @@ var (
 	metricSuffix = regexp.MustCompile(`_(bucket|sum|count)$`)
 )
 
-// requirePageOfMetrics requires that the page has the metrics that were scraped, and no other than those that
-// the sources name: some are there only once something has happened.
+// requirePageOfMetrics requires that the page has the metrics that were scraped, and no other than
+// those that the sources name: some are there only once something has happened.
 func requirePageOfMetrics(t *testing.T, scraped map[string]string) {
 	t.Helper()
 	named := map[string]bool{}

@@ -24,7 +24,8 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// startBusyWorker starts a worker with deliveries under way. The function it returns has them acknowledged.
+// startBusyWorker starts a worker with deliveries under way. The function it returns has them
+// acknowledged.
 func startBusyWorker(t *testing.T, deliveries int) (worker *bustest.Process, answer func()) {
 	t.Helper()
 	redis := rdbtest.Real(t)
@@ -112,7 +113,8 @@ func TestTheLimitOfOpenFiles(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(web.LogText(), warning))
 }
 
-// TestABulkLoadTakesLittleMemory sends many large requests at once and looks at the peak memory of web.
+// TestABulkLoadTakesLittleMemory sends many large requests at once and looks at the peak memory of
+// web.
 func TestABulkLoadTakesLittleMemory(t *testing.T) {
 	const requests, publishers, events = 200, 8, 1000
 	redis := rdbtest.Real(t)

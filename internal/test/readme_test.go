@@ -13,7 +13,8 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// TestTheReadmesWalkWorksWhenPasted runs the README's curl commands against processes started as it says.
+// TestTheReadmesWalkWorksWhenPasted runs the README's curl commands against processes started as it
+// says.
 func TestTheReadmesWalkWorksWhenPasted(t *testing.T) {
 	for _, needed := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(needed); err != nil && os.Getenv("CI") == "" {

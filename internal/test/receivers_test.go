@@ -56,8 +56,8 @@ func TestTheExampleReceiversReceive(t *testing.T) {
 	b.RequireNothingLeft()
 }
 
-// startReceiver runs a receiver until the test ends, and returns the lines that it prints. It may still be
-// starting: the bus tries again until somebody listens.
+// startReceiver runs a receiver until the test ends, and returns the lines that it prints. It may
+// still be starting: the bus tries again until somebody listens.
 func startReceiver(t *testing.T, address string, command *exec.Cmd) (lines chan string) {
 	t.Helper()
 	_, port, err := net.SplitHostPort(address)
@@ -97,7 +97,8 @@ func requireStrangersAreRefused(t *testing.T, address string) {
 	assert.Equal(t, http.StatusUnauthorized, status)
 }
 
-// writeCertificate leaves the certificate that httptest has for loopback, and its key, in PEM files.
+// writeCertificate leaves the certificate that httptest has for loopback, and its key, in PEM
+// files.
 func writeCertificate(t *testing.T) (certificate, key string) {
 	t.Helper()
 	server := httptest.NewTLSServer(http.NotFoundHandler())

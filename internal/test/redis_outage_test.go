@@ -14,8 +14,8 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// TestTheBusOutlivesRedisTroubles takes Redis away in several ways, under load. The daemons must go on by themselves, within
-// 2 s, without an event lost or delivered twice.
+// TestTheBusOutlivesRedisTroubles takes Redis away in several ways, under load. The daemons must go
+// on by themselves, within 2 s, without an event lost or delivered twice.
 func TestTheBusOutlivesRedisTroubles(t *testing.T) {
 	for _, trouble := range []struct {
 		name        string
@@ -75,12 +75,12 @@ func do(command ...any) func(*testing.T, *rdbtest.Server) {
 	}
 }
 
-// failoverWithin bounds a failover. It takes a second or two, but a sentinel that finds that it was stalled for 2 s does nothing
-// for 30 s.
+// failoverWithin bounds a failover. It takes a second or two, but a sentinel that finds that it was
+// stalled for 2 s does nothing for 30 s.
 const failoverWithin = 2 * time.Minute
 
-// TestAFailoverLosesNothing kills the master under traffic. What was acknowledged, and so confirmed by the replica, must be
-// delivered, though the bus goes on with the replica.
+// TestAFailoverLosesNothing kills the master under traffic. What was acknowledged, and so confirmed
+// by the replica, must be delivered, though the bus goes on with the replica.
 func TestAFailoverLosesNothing(t *testing.T) {
 	t.Parallel()
 	redis := rdbtest.WithSentinels(t)

@@ -42,7 +42,8 @@ func newPatient(t *testing.T, b *bustest.Bus, name string, symptom http.HandlerF
 	return p
 }
 
-// latency is the median time from before a publish to the subscriber's handler, one event at a time.
+// latency is the median time from before a publish to the subscriber's handler, one event at a
+// time.
 func latency(t *testing.T, b *bustest.Bus, publisher string, sub *bustest.Subscriber, events int) time.Duration {
 	t.Helper()
 	var latencies []time.Duration
@@ -56,8 +57,9 @@ func latency(t *testing.T, b *bustest.Bus, publisher string, sub *bustest.Subscr
 	return latencies[events/2]
 }
 
-// TestSickSubscribersDoNotSlowTheOthersDown compares the latency of a healthy subscriber beside two that are well with that
-// beside the same two when one hangs and one fails, with many batches waiting for them.
+// TestSickSubscribersDoNotSlowTheOthersDown compares the latency of a healthy subscriber beside two
+// that are well with that beside the same two when one hangs and one fails, with many batches
+// waiting for them.
 func TestSickSubscribersDoNotSlowTheOthersDown(t *testing.T) {
 	const rounds, events, waiting = 6, 150, 300
 	b := bustest.Start(t, rdbtest.Real(t), func(c *app.Config) { c.Timeout, c.MaxBackoff = time.Second, 500*time.Millisecond })
@@ -105,7 +107,8 @@ func TestSickSubscribersDoNotSlowTheOthersDown(t *testing.T) {
 	b.RequireNothingLeft()
 }
 
-// TestASubscriberThatIsDownCostsLittleAndComesBackFast takes a subscriber with many waiting batches down for a while.
+// TestASubscriberThatIsDownCostsLittleAndComesBackFast takes a subscriber with many waiting batches
+// down for a while.
 func TestASubscriberThatIsDownCostsLittleAndComesBackFast(t *testing.T) {
 	const events, outage = 300, 1500 * time.Millisecond
 	b := bustest.Start(t, rdbtest.Real(t))
@@ -141,7 +144,8 @@ func TestASubscriberThatIsDownCostsLittleAndComesBackFast(t *testing.T) {
 	b.RequireNothingLeft()
 }
 
-// TestHangingSubscribersLeaveThreadsToOthers measures a healthy subscriber beside 100 that never answer, with 32 threads.
+// TestHangingSubscribersLeaveThreadsToOthers measures a healthy subscriber beside 100 that never
+// answer, with 32 threads.
 func TestHangingSubscribersLeaveThreadsToOthers(t *testing.T) {
 	const hanging, events = 100, 300
 	b := bustest.Start(t, rdbtest.Real(t), func(c *app.Config) { c.WorkerThreads, c.Timeout = 32, 5*time.Second })

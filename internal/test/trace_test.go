@@ -65,7 +65,8 @@ func (c *traceCollector) named(name string, trace []byte) (spans []*otlp.Span) {
 
 func traced(c *app.Config) { c.Tracing = true }
 
-// TestAPublishIsTracedToItsDelivery follows one event, and then many that share commits and a batch.
+// TestAPublishIsTracedToItsDelivery follows one event, and then many that share commits and a
+// batch.
 func TestAPublishIsTracedToItsDelivery(t *testing.T) {
 	spans := newTraceCollector(t)
 	b := bustest.Start(t, rdbtest.Real(t), traced)

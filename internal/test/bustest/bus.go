@@ -23,7 +23,8 @@ import (
 // RootKey is the root key of every bus for tests.
 const RootKey = "the-root-key"
 
-// WaitTimeout bounds how long a test waits for what must happen. Only a test that fails waits that long.
+// WaitTimeout bounds how long a test waits for what must happen. Only a test that fails waits that
+// long.
 const WaitTimeout = 30 * time.Second
 
 // Bus is a bus whose daemons run in this process and can be restarted one by one.
@@ -67,7 +68,8 @@ func Start(t testing.TB, redis *rdbtest.Server, adjust ...func(*app.Config)) *Bu
 	return b
 }
 
-// Connect returns a bus whose daemons run elsewhere: it can be called, and has neither Redis nor Store.
+// Connect returns a bus whose daemons run elsewhere: it can be called, and has neither Redis nor
+// Store.
 func Connect(t testing.TB, api string) *Bus {
 	return &Bus{t: t, API: api, Client: NewClient(t)}
 }
@@ -183,8 +185,8 @@ func (b *Bus) Drain() {
 	}, WaitTimeout, 10*time.Millisecond, "something is left in the queue")
 }
 
-// RequireNothingLeft stops the daemons and requires that no event, job or worker is left in Redis, and
-// that the data there is sound.
+// RequireNothingLeft stops the daemons and requires that no event, job or worker is left in Redis,
+// and that the data there is sound.
 func (b *Bus) RequireNothingLeft() {
 	b.t.Helper()
 	b.StopWeb()

@@ -13,8 +13,8 @@ import (
 // daemonVariable makes a test binary run as the daemon that it names.
 const daemonVariable = "TEST_ROUTEMASTER_DAEMON"
 
-// Main is the TestMain of packages that call [StartProcess]: started again as a daemon, the test binary
-// runs that; else it runs the tests, and fails them if a goroutine is left.
+// Main is the TestMain of packages that call [StartProcess]: started again as a daemon, the test
+// binary runs that; else it runs the tests, and fails them if a goroutine is left.
 func Main(m *testing.M, ignore ...goleak.Option) {
 	switch os.Getenv(daemonVariable) {
 	case "web":

@@ -19,7 +19,8 @@ import (
 // Subscriber is an HTTPS endpoint that keeps what it acknowledged.
 type Subscriber struct {
 	Token, URL string
-	// Refuse, if set, reports whether a delivery is refused with 503. Deliveries are counted from 1.
+	// Refuse, if set, reports whether a delivery is refused with 503. Deliveries are counted from
+	// 1.
 	Refuse func(deliveries int) bool
 
 	mu         sync.Mutex
@@ -82,8 +83,8 @@ func (s *Subscriber) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.batches = append(s.batches, batch)
 }
 
-// ReadBatch reads a delivery. The error is not nil if its uuid is not the subscriber's, or its body is
-// not a list of numbered events.
+// ReadBatch reads a delivery. The error is not nil if its uuid is not the subscriber's, or its body
+// is not a list of numbered events.
 func (s *Subscriber) ReadBatch(r *http.Request) (Batch, error) {
 	batch := Batch{ReceivedAt: time.Now()}
 	if user, _, _ := r.BasicAuth(); user != s.uuid() {

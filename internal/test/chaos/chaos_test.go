@@ -25,7 +25,8 @@ var (
 	chaosSeed = flag.Uint64("chaos.seed", 0, "the seed of TestChaos; 0 takes one by chance")
 )
 
-// longChaos is from when on a run must see every kind of fault, and nobody helps the bus in the end.
+// longChaos is from when on a run must see every kind of fault, and nobody helps the bus in the
+// end.
 const longChaos = 30 * time.Second
 
 // Settings of the workers.
@@ -34,9 +35,9 @@ const (
 	chaosThreads = 8
 )
 
-// TestChaos is the fault test: it publishes and subscribes while everything fails, and then counts. The seed determines which
-// faults come when, what publishers send, and when subscribers misbehave; it does not determine how the
-// processes then interleave.
+// TestChaos is the fault test: it publishes and subscribes while everything fails, and then counts.
+// The seed determines which faults come when, what publishers send, and when subscribers misbehave;
+// it does not determine how the processes then interleave.
 func TestMain(m *testing.M) { bustest.Main(m, proxyGoroutines...) }
 
 func TestChaos(t *testing.T) {
@@ -60,7 +61,8 @@ func TestChaos(t *testing.T) {
 	c.judge(long)
 }
 
-// chaos is a bus of several processes, everybody who talks to it, and the links between all of them.
+// chaos is a bus of several processes, everybody who talks to it, and the links between all of
+// them.
 type chaos struct {
 	t       *testing.T
 	redis   *rdbtest.Server

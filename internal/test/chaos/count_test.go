@@ -13,7 +13,8 @@ type count struct {
 	again map[string]int
 	// outOfOrder counts the events that came after a later one of their publisher.
 	outOfOrder int
-	// deliveries are the batches acknowledged; nearFaults those whose repetition a fault would have explained.
+	// deliveries are the batches acknowledged; nearFaults those whose repetition a fault would have
+	// explained.
 	deliveries, nearFaults int
 	// wrong is what no fault explains.
 	wrong []string

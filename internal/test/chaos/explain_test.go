@@ -4,20 +4,21 @@ import "time"
 
 // A fault explains what is odd only close by:
 const (
-	// faultMargin is how far what one party did may lie from the moment at which the other saw it, and how long a fault
-	// leaves traces: bytes under way, connections that are found broken.
+	// faultMargin is how far what one party did may lie from the moment at which the other saw it,
+	// and how long a fault leaves traces: bytes under way, connections that are found broken.
 	faultMargin = 300 * time.Millisecond
-	// settleMargin is how long a worker may take to settle what it holds once it can reach Redis again: it tries every
-	// 200 ms, and the Redis client, after many failures, every second.
+	// settleMargin is how long a worker may take to settle what it holds once it can reach Redis
+	// again: it tries every 200 ms, and the Redis client, after many failures, every second.
 	settleMargin = 1200 * time.Millisecond
 )
 
 // faults explain oddities.
 type faults []*fault
 
-// again says why a batch may come again that a subscriber had acknowledged: the answer was spoiled on its way, or a
-// worker was killed before it could settle the batch. That a worker could not reach Redis for a while is no reason by itself: it
-// only makes the time longer in which a kill is one. Or the machine stalled, and a timeout came first. The cause is empty if there is none.
+// again says why a batch may come again that a subscriber had acknowledged: the answer was spoiled
+// on its way, or a worker was killed before it could settle the batch. That a worker could not
+// reach Redis for a while is no reason by itself: it only makes the time longer in which a kill is
+// one. Or the machine stalled, and a timeout came first. The cause is empty if there is none.
 func (all faults) again(subscriber string, first *attempt) (cause string) {
 	from, until := first.arrived.Add(-faultMargin), first.acknowledged.Add(faultMargin)
 	if all.spoiled(subscriber, from, until) {
@@ -52,9 +53,9 @@ func (all faults) settled(worker string, from, until time.Time) time.Time {
 	return until
 }
 
-// late reports whether something explains that an event came after a later one of its publisher, although the
-// subscriber had refused neither: a delivery was spoiled on its way, or timed out when the machine stalled, so that those behind it
-// passed.
+// late reports whether something explains that an event came after a later one of its publisher,
+// although the subscriber had refused neither: a delivery was spoiled on its way, or timed out when
+// the machine stalled, so that those behind it passed.
 func (all faults) late(subscriber string, event *publication, later *attempt) bool {
 	from, until := event.sent, later.acknowledged.Add(faultMargin)
 	return all.spoiled(subscriber, from, until) || all.stalled(from, until)

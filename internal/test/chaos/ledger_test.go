@@ -16,14 +16,15 @@ type ledger struct {
 	complaints   []string
 }
 
-// publication is one event on its way into the bus. Its publisher sends no other before it is acknowledged, but
-// those of the same request.
+// publication is one event on its way into the bus. Its publisher sends no other before it is
+// acknowledged, but those of the same request.
 type publication struct {
 	topic              string
 	sent, acknowledged time.Time
 }
 
-// attempt is a batch that reached a subscriber; acknowledged is zero if the subscriber did not mean to.
+// attempt is a batch that reached a subscriber; acknowledged is zero if the subscriber did not mean
+// to.
 type attempt struct {
 	numbers               []int
 	arrived, acknowledged time.Time
@@ -68,8 +69,8 @@ func (l *ledger) complain(format string, args ...any) {
 	l.complaints = append(l.complaints, fmt.Sprintf(format, args...))
 }
 
-// recovery is how long after a moment the first publish was acknowledged and the first delivery arrived. It is
-// false while either has not come.
+// recovery is how long after a moment the first publish was acknowledged and the first delivery
+// arrived. It is false while either has not come.
 func (l *ledger) recovery(since time.Time) (publish, delivery time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

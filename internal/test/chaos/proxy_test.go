@@ -32,7 +32,8 @@ func newLink(t *testing.T, name, to string) (l *link, via string) {
 	return l, address.String()
 }
 
-// toxics is what spoils a link, by the kind of fault. Downstream is what comes back from who was connected to.
+// toxics is what spoils a link, by the kind of fault. Downstream is what comes back from who was
+// connected to.
 var toxics = map[faultKind][]string{
 	slow: {
 		`{"type": "latency", "stream": "upstream", "attributes": {"latency": 60, "jitter": 50}}`,
@@ -67,8 +68,8 @@ func (l *link) heal(t *testing.T, kind faultKind) {
 	l.Toxics.ResetToxics(context.Background())
 }
 
-// proxyGoroutines are toxiproxy's goroutines of connections that ended while bytes were on their way: they wait
-// for ever for somebody to take these.
+// proxyGoroutines are toxiproxy's goroutines of connections that ended while bytes were on their
+// way: they wait for ever for somebody to take these.
 var proxyGoroutines = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),

@@ -12,7 +12,8 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// publishers publish while all fails. The first two are one client with two tokens, and share a topic.
+// publishers publish while all fails. The first two are one client with two tokens, and share a
+// topic.
 var publishers = []struct{ token, client, topic string }{
 	{"warehouse--1", "warehouse", "widgets"},
 	{"warehouse--2", "warehouse", "widgets"},
@@ -31,7 +32,8 @@ const (
 	mostAtOnce     = 5                      // events in one request
 )
 
-// chaoticPublisher publishes numbered events, each request again and again until it is acknowledged.
+// chaoticPublisher publishes numbered events, each request again and again until it is
+// acknowledged.
 type chaoticPublisher struct {
 	number int
 	apis   []string
@@ -40,7 +42,8 @@ type chaoticPublisher struct {
 	ledger *ledger
 }
 
-// run publishes until stop is closed and the request under way is acknowledged, or the context is done.
+// run publishes until stop is closed and the request under way is acknowledged, or the context is
+// done.
 func (p *chaoticPublisher) run(ctx context.Context, stop <-chan struct{}) {
 	next := p.number * numbersOfOne
 	for request := 0; ; request++ {

@@ -37,9 +37,9 @@ func (c *chaos) judge(long bool) {
 	c.judgeRedis()
 }
 
-// judgeSubscribers requires that nothing was lost, and that faults explain what came again or out of order. How much
-// that proves, the column "near faults" shows: the share of deliveries that came so close to a fault that a repetition would
-// have been explained.
+// judgeSubscribers requires that nothing was lost, and that faults explain what came again or out
+// of order. How much that proves, the column "near faults" shows: the share of deliveries that came
+// so close to a fault that a repetition would have been explained.
 func (c *chaos) judgeSubscribers(table *tabwriter.Writer) {
 	fmt.Fprintln(table, "subscriber\tdue\tdelivered\tlost\tagain\tout of order\tunexplained\tnear faults\t")
 	due, causes := 0, map[string]int{}
@@ -87,7 +87,8 @@ func (c *chaos) judgeFaults(table *tabwriter.Writer, long bool) {
 	}
 }
 
-// tellRecovery tells how soon the bus was back after Redis. [chaos.recoverFromAnOutage] judges that.
+// tellRecovery tells how soon the bus was back after Redis. [chaos.recoverFromAnOutage] judges
+// that.
 func (c *chaos) tellRecovery(report *strings.Builder) {
 	fmt.Fprintln(report, "after Redis was back: first publish acknowledged, first delivery arrived")
 	for _, back := range c.returns {
@@ -96,7 +97,8 @@ func (c *chaos) tellRecovery(report *strings.Builder) {
 	}
 }
 
-// judgeLogs requires that no daemon has seen an error but that Redis was away, and none has been taken for dead.
+// judgeLogs requires that no daemon has seen an error but that Redis was away, and none has been
+// taken for dead.
 func (c *chaos) judgeLogs() {
 	for name, daemon := range c.daemons {
 		for _, run := range daemon.runs {
@@ -104,7 +106,7 @@ func (c *chaos) judgeLogs() {
 				var entry struct{ Level, Msg string }
 				err := json.Unmarshal([]byte(line), &entry)
 				if err != nil || strings.Contains(entry.Msg, "too late") ||
-					entry.Level == "ERROR" && !strings.HasPrefix(entry.Msg, "redis is away") {
+					entry.Level == "ERROR" && !strings.HasPrefix(entry.Msg, "redis unavailable, retrying") {
 					c.ledger.complain("%s logged %s", name, line)
 				}
 			}

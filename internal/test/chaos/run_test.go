@@ -13,7 +13,8 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// goThrough lets all faults happen. It is the only one who starts and ends anything, so one after another.
+// goThrough lets all faults happen. It is the only one who starts and ends anything, so one after
+// another.
 func (c *chaos) goThrough(planned []*fault) {
 	start := time.Now()
 	for _, s := range steps(planned) {
@@ -73,9 +74,9 @@ func (c *chaos) redisIsBack() {
 	c.returns = append(c.returns, time.Now())
 }
 
-// putBackJobsOfTheDead does what the workers do after 30 s, so that a run is more than subscribers waiting for that. It
-// must not take a worker that lives for dead: so it waits until as many threads as there are have been active
-// since the last kill; who has not been is dead.
+// putBackJobsOfTheDead does what the workers do after 30 s, so that a run is more than subscribers
+// waiting for that. It must not take a worker that lives for dead: so it waits until as many
+// threads as there are have been active since the last kill; who has not been is dead.
 func (c *chaos) putBackJobsOfTheDead() {
 	if c.lastKill.IsZero() || !c.redisUp {
 		return
@@ -102,7 +103,8 @@ func (c *chaos) putBackJobsOfTheDead() {
 // recoversWithin is how soon the bus must be back after Redis, when nothing else is wrong.
 const recoversWithin = 2 * time.Second
 
-// recoverFromAnOutage takes Redis away while all else is well, and requires that the bus is soon back.
+// recoverFromAnOutage takes Redis away while all else is well, and requires that the bus is soon
+// back.
 func (c *chaos) recoverFromAnOutage() {
 	backSince := func(moment time.Time) func() bool {
 		return func() bool {
@@ -123,8 +125,8 @@ func (c *chaos) recoverFromAnOutage() {
 	})
 }
 
-// comeToRest waits until everything is delivered, and stops the daemons. In a short run the jobs of killed workers are put
-// back by hand, while no worker lives who could be mistaken for dead.
+// comeToRest waits until everything is delivered, and stops the daemons. In a short run the jobs of
+// killed workers are put back by hand, while no worker lives who could be mistaken for dead.
 func (c *chaos) comeToRest(long bool) {
 	living := workers
 	if !long {

@@ -5,14 +5,15 @@ import (
 	"time"
 )
 
-// A machine that is busy stalls now and then, and all that was to happen in time happens late. Nobody plans that; it is a
-// fault like the others for who explains what is odd.
+// A machine that is busy stalls now and then, and all that was to happen in time happens late.
+// Nobody plans that; it is a fault like the others for who explains what is odd.
 const (
 	lookEvery  = 10 * time.Millisecond
 	leastStall = faultMargin // what is shorter changes nothing
 )
 
-// watch looks at the clock all the time, until the function that it returns is called: that returns the stalls.
+// watch looks at the clock all the time, until the function that it returns is called: that returns
+// the stalls.
 func watch() (stop func() faults) {
 	var stalls faults
 	ended := make(chan struct{})

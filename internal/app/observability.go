@@ -1,0 +1,117 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/exceptions"
+	"routemaster/internal/telemetry/metrics"
+	"routemaster/internal/telemetry/tracing"
+)
+
+// observability is what makes the state of a daemon visible from outside.
+type observability struct {
+	metrics  *metrics.Registry
+	recorder *telemetry.Recorder
+	reporter *exceptions.Reporter
+	tracer   *tracing.Tracer
+	// listener serves the metrics; nil if they are not served.
+	listener net.Listener
+	// stop sends what is not sent yet, and ends what runs in the background.
+	stop func()
+}
+
+// startObservability has a daemon flush its counters, report exceptions, trace and serve its
+// metrics, as far as the configuration says so. It does not end with the context: the caller stops
+// it once the daemon has stopped.
+func startObservability(ctx context.Context, c Config, daemon string, st *store.Store, log *slog.Logger) (*observability, error) {
+	reporter, err := newReporter(c, log)
+	if err != nil {
+		return nil, err
+	}
+	o := &observability{metrics: metrics.NewRegistry(), reporter: reporter}
+	if err := o.open(c, daemon, log); err != nil {
+		o.closeReports()
+		return nil, err
+	}
+	o.metrics.AddBus(st, metrics.BusOptions{Memory: c.Memory, ScalingDeadline: c.ScalingDeadline}, time.Now)
+	o.recorder = telemetry.NewRecorder(o.metrics, st, log)
+	o.start(context.WithoutCancel(ctx), daemon, c.CounterFlushInterval, log)
+	return o, nil
+}
+
+// open prepares the tracer and the metrics listener, as configured.
+func (o *observability) open(c Config, daemon string, log *slog.Logger) (err error) {
+	if c.Tracing {
+		if o.tracer, err = tracing.New(c.AppName+"-"+daemon, Version(), log); err != nil {
+			return err
+		}
+	}
+	if c.MetricsAddr != "" {
+		if o.listener, err = net.Listen("tcp", c.MetricsAddr); err != nil {
+			return fmt.Errorf("ROUTEMASTER_METRICS_ADDR: %w", err)
+		}
+	}
+	return nil
+}
+
+func (o *observability) start(ctx context.Context, daemon string, flushInterval time.Duration, log *slog.Logger) {
+	o.recorder.Started(daemon)
+	running, cancel := context.WithCancel(ctx)
+	var loops sync.WaitGroup
+	loops.Go(func() { o.recorder.Run(running, flushInterval) })
+	if o.listener != nil {
+		loops.Go(func() {
+			if err := o.metrics.Serve(running, o.listener, log); err != nil {
+				log.Error("the metrics listener failed", "error", err)
+			}
+		})
+	}
+	o.stop = func() {
+		cancel()
+		loops.Wait()
+		o.recorder.Stopped(daemon)
+		o.recorder.Flush(ctx)
+		o.closeReports() // last, because all before may report
+	}
+}
+
+// closeReports sends the spans and exceptions that are not sent yet.
+func (o *observability) closeReports() {
+	o.tracer.Close()
+	o.reporter.Close()
+}
+
+// address is where the metrics are served, for the log; empty if they are not.
+func (o *observability) address() slog.Attr {
+	if o.listener == nil {
+		return slog.Attr{}
+	}
+	return slog.String("metrics_address", o.listener.Addr().String())
+}
+
+func newReporter(c Config, log *slog.Logger) (*exceptions.Reporter, error) {
+	reporter, err := exceptions.NewReporter(exceptions.Options{
+		Service: c.Exceptions, Program: c.AppName, Version: Version(), Secrets: c.secrets(),
+	}, log)
+	if err != nil {
+		return nil, &ConfigError{fmt.Errorf("EXCEPTION_SERVICE_URL=%s is not allowed: it must be %w", notShown, err)}
+	}
+	return reporter, nil
+}
+
+// secrets are the secrets of the configuration that a report must not contain.
+func (c *Config) secrets() []string {
+	secrets := []string{c.RootKey}
+	for _, token := range c.Clients {
+		secrets = append(secrets, string(token))
+	}
+	return append(secrets, rdb.Passwords(c.RedisURL)...)
+}

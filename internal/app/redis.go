@@ -1,0 +1,41 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+)
+
+// openRedis prepares the connections to the configured Redis. It does not wait for Redis.
+func openRedis(c Config, log *slog.Logger, connections int) (*rdb.Client, error) {
+	return rdb.Open(rdb.Options{
+		URL: c.RedisURL, Connections: connections, MinReplicas: c.MinReplicas, Log: log,
+	})
+}
+
+func newStore(redis *rdb.Client, c Config, onGone func(store.DroppedBatch)) *store.Store {
+	return store.New(redis.Partition(c.RedisNamespace), store.Options{
+		Abreast:         c.SubscriberDeliveries,
+		Origins:         c.Tracing,
+		IdempotencyKeys: c.IdempotencyKeys,
+		MaxClientTopics: c.MaxClientTopics,
+		MaxTopics:       c.MaxTopics,
+		OnGone:          onGone,
+	})
+}
+
+// retryInterval is the pause between two tries of a call that Redis has not accepted.
+const retryInterval = time.Second
+
+// retryUntilAccepted repeats a call to Redis until it succeeds or the context is done.
+func retryUntilAccepted(ctx context.Context, call func(context.Context) error) {
+	for ctx.Err() == nil && call(ctx) != nil {
+		select {
+		case <-time.After(retryInterval):
+		case <-ctx.Done():
+		}
+	}
+}
