@@ -1,12 +1,14 @@
 # Static binaries on an empty image: no shell, no package manager, no root.
 #
 #   docker build -t routemaster .
-#   docker run -e ROUTEMASTER_ROOT_KEY=... -e ROUTEMASTER_REDIS_URL=redis://... -p 17890:17890 routemaster
+#   docker run -p 17890:17890 -e ROUTEMASTER_ROOT_KEY=... \
+#     -e ROUTEMASTER_REDIS_URL=redis://... routemaster
 #   docker run -e ROUTEMASTER_REDIS_URL=redis://... routemaster /worker
 #
-# The first speaks plain HTTP, and expects a proxy in front that speaks TLS and sets X-Forwarded-Proto. Asked directly, it
-# answers all but /health with a redirect to https, where nobody listens. To try it without a proxy, add -e FORCE_SSL=NO,
-# or mount a certificate and set ROUTEMASTER_TLS_CERT and ROUTEMASTER_TLS_KEY.
+# The first container speaks plain HTTP, and expects a proxy in front of it that speaks TLS and sets
+# X-Forwarded-Proto. Without one, it redirects everything but /health to https, where nothing
+# listens. To try it without a proxy, add -e FORCE_SSL=NO, or mount a certificate and set
+# ROUTEMASTER_TLS_CERT and ROUTEMASTER_TLS_KEY. examples/compose.yaml starts all of it.
 
 FROM golang:1.26 AS build
 WORKDIR /src
