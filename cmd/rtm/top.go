@@ -10,6 +10,7 @@ import (
 	"routemaster/client"
 	"routemaster/internal/terminal"
 	"routemaster/internal/top"
+	"routemaster/internal/top/stats"
 )
 
 func newTopCommand() *cobra.Command {
@@ -65,7 +66,7 @@ every 5 s: with --interval 10s it is seen for sure.`,
 }
 
 // newTopReader makes a reader of the bus that the flags name. It asks once: who is not answered is asked again anyway.
-func newTopReader(bus *busFlags, options *top.Options) (*top.Reader, error) {
+func newTopReader(bus *busFlags, options *top.Options) (*stats.Reader, error) {
 	url, token, err := bus.resolve()
 	if err != nil {
 		return nil, usageError{err}
@@ -75,5 +76,5 @@ func newTopReader(bus *busFlags, options *top.Options) (*top.Reader, error) {
 		return nil, err
 	}
 	options.Bus = url
-	return top.NewReader(c, token), nil
+	return stats.NewReader(c, token), nil
 }

@@ -17,7 +17,7 @@ import (
 	"routemaster/client"
 	"routemaster/internal/app"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/top"
+	"routemaster/internal/top/stats"
 )
 
 // TestTopOfABus publishes to a bus with a subscriber that accepts and one that refuses, and looks at it.
@@ -56,7 +56,7 @@ func TestTopOfABus(t *testing.T) {
 	}
 	publish() // or the topic is unknown to the first look
 
-	look := func(who, interval string, more ...string) (figures top.Figures) {
+	look := func(who, interval string, more ...string) (figures stats.Figures) {
 		t.Helper()
 		publishing, stop := context.WithCancel(t.Context())
 		ended := make(chan struct{})
@@ -77,7 +77,7 @@ func TestTopOfABus(t *testing.T) {
 		return figures
 	}
 	for _, who := range []string{rootKey, "warehouse--1", "broken--1"} {
-		var figures top.Figures
+		var figures stats.Figures
 		require.Eventually(t, func() bool { // workers tell every second, and metrics are a second old at most
 			figures = look(who, "2s", "--sort", "health")
 			return len(figures.Subscribers) == 2 && figures.Subscribers[0].Failed != nil && figures.Subscribers[1].Failed != nil
@@ -101,7 +101,7 @@ func TestTopOfABus(t *testing.T) {
 		assert.Positive(t, figures.Memory.Used)
 		assert.Greater(t, figures.Memory.High, figures.Memory.Low)
 		assert.Len(t, figures.Jobs, 2)
-		assert.Empty(t, figures.Troubles)
+		assert.Empty(t, figures.Warnings)
 	}
 	figures := look("shop--1", "500ms", "--filter", "^shop$")
 	require.Len(t, figures.Subscribers, 1)

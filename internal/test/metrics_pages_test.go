@@ -174,8 +174,8 @@ func TestWhatHappensIsMeasured(t *testing.T) {
 		`routemaster_deliveries_total{subscriber="shop",status="success"}`:       2,
 		`routemaster_delivered_events_total{subscriber="shop",status="success"}`: 4,
 		`routemaster_delivery_duration_seconds_count{status="failure"}`:          1,
-		`routemaster_end_to_end_latency_seconds_count`:                                 2,
-		`routemaster_delivery_start_latency_seconds_count`:                               2,
+		`routemaster_end_to_end_latency_seconds_count`:                           2,
+		`routemaster_delivery_start_latency_seconds_count`:                       2,
 		`routemaster_delivery_connections_total{reused="false"}`:                 2, // one is closed after a failure
 		`routemaster_delivery_connections_total{reused="true"}`:                  1,
 		`routemaster_worker_threads{queue="main"}`:                               8,
@@ -184,11 +184,11 @@ func TestWhatHappensIsMeasured(t *testing.T) {
 		`routemaster_subscriber_health_points{subscriber="shop"}`:                100,
 		`routemaster_subscriber_oldest_event_age_seconds{subscriber="idle"}`:     0,
 		`routemaster_jobs{queue="main",status="scheduled"}`:                      0,
-		`routemaster_jobs_due`:                                                   0,
-		`routemaster_autodropped_batches_total`:                                  0,
-		`routemaster_redis_memory_max_bytes`:                                     100_000_000,
-		`routemaster_redis_memory_high_mark_bytes`:                               90_000_000,
-		`routemaster_redis_memory_low_mark_bytes`:                                80_000_000,
+		`routemaster_jobs_due`:                     0,
+		`routemaster_autodropped_batches_total`:    0,
+		`routemaster_redis_memory_max_bytes`:       100_000_000,
+		`routemaster_redis_memory_high_mark_bytes`: 90_000_000,
+		`routemaster_redis_memory_low_mark_bytes`:  80_000_000,
 	} {
 		value, there := metric(worker, name)
 		assert.True(t, there, name)

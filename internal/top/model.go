@@ -10,12 +10,14 @@ import (
 
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
+
+	"routemaster/internal/top/stats"
 )
 
 // Bounds of the interval. The bus reads its gauges once a second at most.
 const (
-	LeastInterval = 500 * time.Millisecond
-	MostInterval  = time.Hour
+	MinInterval = 500 * time.Millisecond
+	MaxInterval = time.Hour
 )
 
 // Options say how the screen begins.
@@ -32,8 +34,8 @@ type Options struct {
 
 // Validate returns an error that says what to change.
 func (o Options) Validate() error {
-	if o.Interval < LeastInterval || o.Interval > MostInterval {
-		return fmt.Errorf("an interval is from %v to %v", brief(LeastInterval), brief(MostInterval))
+	if o.Interval < MinInterval || o.Interval > MaxInterval {
+		return fmt.Errorf("an interval is from %v to %v", brief(MinInterval), brief(MaxInterval))
 	}
 	if names := SortNames(); o.Sort != "" && !slices.Contains(names, o.Sort) {
 		return fmt.Errorf("there is no column %q to sort by; there are %s", o.Sort, strings.Join(names, ", "))
@@ -66,7 +68,7 @@ func newTables(o Options) [2]*table {
 }
 
 // fill puts figures into the tables.
-func fill(tables [2]*table, f Figures, filter *regexp.Regexp) {
+func fill(tables [2]*table, f stats.Figures, filter *regexp.Regexp) {
 	tables[0].all, tables[1].all = make([]row, len(f.Subscribers)), make([]row, len(f.Topics))
 	for i, s := range f.Subscribers {
 		tables[0].all[i] = row{subscriberRow(s), i}
@@ -82,7 +84,7 @@ func fill(tables [2]*table, f Figures, filter *regexp.Regexp) {
 // Model is the live screen, in Bubble Tea's terms.
 type Model struct {
 	// read takes a snapshot, within a bounded time.
-	read func() (Snapshot, error)
+	read func() (stats.Snapshot, error)
 	now  func() time.Time
 	// ended is closed when the screen is no longer shown.
 	ended <-chan struct{}
@@ -93,8 +95,8 @@ type Model struct {
 	width    int
 	height   int
 
-	sampler  Sampler
-	figures  *Figures
+	sampler  stats.Sampler
+	figures  *stats.Figures
 	lastGood time.Time
 	err      error
 	// reading is whether the bus is being asked: there is never more than one question under way.
@@ -111,12 +113,12 @@ type Model struct {
 	help      bool
 }
 
-// newModel makes a screen that asks a reader until the context is done.
-func newModel(ctx context.Context, reader *Reader, o Options) *Model {
+// newModel makes a screen that reads from a source until the context is done.
+func newModel(ctx context.Context, source Source, o Options) *Model {
 	input := textinput.New()
 	input.Prompt = "filter by a name or a regular expression: "
 	return &Model{
-		read: func() (Snapshot, error) { return reader.Read(ctx) }, now: time.Now, ended: ctx.Done(),
+		read: func() (stats.Snapshot, error) { return source.Read(ctx) }, now: time.Now, ended: ctx.Done(),
 		bus: o.Bus, interval: o.Interval, filter: o.Filter, paint: painter{styled: true}, width: 80, height: 24,
 		tables: newTables(o), input: input,
 	}
@@ -124,7 +126,7 @@ func newModel(ctx context.Context, reader *Reader, o Options) *Model {
 
 // sampled is the answer of the bus.
 type sampled struct {
-	snapshot Snapshot
+	snapshot stats.Snapshot
 	err      error
 }
 
@@ -311,7 +313,7 @@ func (m *Model) pause() tea.Cmd {
 
 // pace changes the interval, from now on.
 func (m *Model) pace(interval time.Duration) tea.Cmd {
-	m.interval = min(max(interval, LeastInterval), MostInterval)
+	m.interval = min(max(interval, MinInterval), MaxInterval)
 	if m.paused || m.reading {
 		return nil
 	}

@@ -11,6 +11,8 @@ import (
 	tea "charm.land/bubbletea/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/top/stats"
 )
 
 // named are the keys that are not one character.
@@ -61,8 +63,8 @@ func TestKeys(t *testing.T) {
 		{"esc too", "? esc", func(m *Model) any { return m.help }, false},
 		{"+ waits longer", "+", func(m *Model) any { return m.interval }, 4 * time.Second},
 		{"- shorter", "-", func(m *Model) any { return m.interval }, time.Second},
-		{"with an end", "- - - - -", func(m *Model) any { return m.interval }, LeastInterval},
-		{"at both sides", strings.Repeat("+ ", 20) + "+", func(m *Model) any { return m.interval }, MostInterval},
+		{"with an end", "- - - - -", func(m *Model) any { return m.interval }, MinInterval},
+		{"at both sides", strings.Repeat("+ ", 20) + "+", func(m *Model) any { return m.interval }, MaxInterval},
 		{"a key of no meaning", "x", func(m *Model) any { return m.focus }, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -81,10 +83,10 @@ func TestKeys(t *testing.T) {
 func TestScrolling(t *testing.T) {
 	s := at(0)
 	for i := range 1000 {
-		s = s.subscriber(SubscriberState{Name: fmt.Sprintf("s%03d", i)})
+		s = s.subscriber(stats.SubscriberState{Name: fmt.Sprintf("s%03d", i)})
 	}
 	m := screen(80, 24)
-	m.take(sampled{snapshot: s})
+	m.take(sampled{snapshot: s.Snapshot})
 	top := func(keys ...string) string {
 		m.press(keys...)
 		for line := range strings.SplitSeq(m.render(), "\n") {
@@ -108,7 +110,7 @@ func TestScrolling(t *testing.T) {
 	m.Update(tea.WindowSizeMsg{Width: 80, Height: 50})
 	assert.Equal(t, "s9", top()[:2])
 	assert.Contains(t, m.render(), "s999", "a larger screen shows more, not emptiness")
-	m.take(sampled{snapshot: at(2).subscriber(SubscriberState{Name: "s042"})})
+	m.take(sampled{snapshot: at(2).subscriber(stats.SubscriberState{Name: "s042"}).Snapshot})
 	assert.Equal(t, "s042", top(), "when the others have gone")
 }
 
@@ -124,7 +126,7 @@ func asked(t *testing.T, cmd tea.Cmd) sampled {
 func TestQuestionsNeverPileUp(t *testing.T) {
 	m := screen(80, 24)
 	m.interval = time.Millisecond
-	m.read = func() (Snapshot, error) { return at(10), nil }
+	m.read = func() (stats.Snapshot, error) { return at(10).Snapshot, nil }
 	first := m.Init()
 	_, cmd := m.Update(tick{m.turn})
 	assert.Nil(t, cmd, "while it asks, the time to ask is none")
@@ -150,7 +152,7 @@ func quickly(t *testing.T, m *Model, cmd tea.Cmd) tick {
 
 func TestPause(t *testing.T) {
 	m := screen(80, 24)
-	m.read = func() (Snapshot, error) { return at(10), nil }
+	m.read = func() (stats.Snapshot, error) { return at(10).Snapshot, nil }
 	turn := tick{m.turn}
 	assert.Nil(t, m.press("p"))
 	assert.Contains(t, m.render(), "PAUSED")
@@ -180,7 +182,7 @@ func TestTheScreenOutlivesTheBus(t *testing.T) {
 	}
 	_, after := busy()
 	after.At = after.At.Add(time.Minute)
-	m.Update(sampled{snapshot: after})
+	m.Update(sampled{snapshot: after.Snapshot})
 	assert.NotContains(t, m.render(), "401")
 	assert.Contains(t, m.render(), "12:01:02")
 

@@ -11,8 +11,8 @@ var (
 	alarmStyle   = lipgloss.NewStyle().Foreground(lipgloss.Red).Bold(true)
 )
 
-// painter styles parts of the screen, or leaves them as they are. Colours that the terminal does not have, or that NO_COLOR
-// forbids, are taken off by the renderer.
+// painter styles parts of the screen, or leaves them as they are. Colours that the terminal does
+// not have, or that NO_COLOR forbids, are taken off by the renderer.
 type painter struct{ styled bool }
 
 func (p painter) with(style lipgloss.Style, text string) string {

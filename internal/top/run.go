@@ -11,14 +11,22 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"routemaster/internal/terminal"
+	"routemaster/internal/top/stats"
 )
 
-// Watch shows a bus on the terminal until the operator quits or the context is done, which is no error.
-func Watch(ctx context.Context, reader *Reader, o Options, terminal ...tea.ProgramOption) error {
+// Source reads how a bus is. A [stats.Reader] is one.
+type Source interface {
+	// Read takes a snapshot of the bus within a bounded time.
+	Read(ctx context.Context) (stats.Snapshot, error)
+}
+
+// Watch shows a bus on the terminal until the operator quits or the context is done, which is no
+// error.
+func Watch(ctx context.Context, source Source, o Options, program ...tea.ProgramOption) error {
 	asking, stop := context.WithCancel(ctx)
 	defer stop() // a question that is under way
-	options := append([]tea.ProgramOption{tea.WithContext(ctx), tea.WithoutSignalHandler()}, terminal...)
-	_, err := tea.NewProgram(newModel(asking, reader, o), options...).Run()
+	options := append([]tea.ProgramOption{tea.WithContext(ctx), tea.WithoutSignalHandler()}, program...)
+	_, err := tea.NewProgram(newModel(asking, source, o), options...).Run()
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -26,9 +34,9 @@ func Watch(ctx context.Context, reader *Reader, o Options, terminal ...tea.Progr
 }
 
 // writeJSON prints figures, of those that the filter lets through in their order.
-func writeJSON(out io.Writer, f Figures, tables [2]*table) error {
+func writeJSON(out io.Writer, f stats.Figures, tables [2]*table) error {
 	shown := f
-	shown.Subscribers, shown.Topics = []Subscriber{}, []Topic{}
+	shown.Subscribers, shown.Topics = []stats.Subscriber{}, []stats.Topic{}
 	for _, r := range tables[0].rows {
 		shown.Subscribers = append(shown.Subscribers, f.Subscribers[r.of])
 	}
@@ -41,10 +49,11 @@ func writeJSON(out io.Writer, f Figures, tables [2]*table) error {
 // wholeWidth is that of a screen that leaves out nothing.
 const wholeWidth = 200
 
-// Once prints how a bus is, from two snapshots that are an interval apart: as text, or as the JSON of [Figures].
-func Once(ctx context.Context, reader *Reader, o Options, out io.Writer, asJSON bool) error {
-	var sampler Sampler
-	first, err := reader.Read(ctx)
+// Once prints how a bus is, from two snapshots that are an interval apart: as text, or as the
+// JSON of [Figures].
+func Once(ctx context.Context, source Source, o Options, out io.Writer, asJSON bool) error {
+	var sampler stats.Sampler
+	first, err := source.Read(ctx)
 	if err != nil {
 		return err
 	}
@@ -54,7 +63,7 @@ func Once(ctx context.Context, reader *Reader, o Options, out io.Writer, asJSON 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	second, err := reader.Read(ctx)
+	second, err := source.Read(ctx)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"routemaster/internal/terminal"
+	"routemaster/internal/top/stats"
 )
 
 // level says how a cell is to be looked at.
@@ -33,7 +34,8 @@ type cell struct {
 	level   level
 }
 
-// row is one of a table: a cell for each column, and which topic or subscriber of the figures it is.
+// row is one of a table: a cell for each column, and which topic or subscriber of the figures it
+// is.
 type row struct {
 	cells []cell
 	of    int
@@ -71,11 +73,11 @@ type table struct {
 // gap is between columns.
 const gap = 2
 
-// leastName is what the first column takes at least, if there is room; enoughName is the width for which others are not
-// left out.
+// minName is what the first column takes at least, if there is room; nameRoom is the width for
+// which others are not left out.
 const (
-	leastName  = 10
-	enoughName = 16
+	minName  = 10
+	nameRoom = 16
 )
 
 func newSubscriberTable() *table {
@@ -130,7 +132,7 @@ func maybe(n *float64, write func(*float64) string) cell {
 	return c
 }
 
-func subscriberRow(s Subscriber) []cell {
+func subscriberRow(s stats.Subscriber) []cell {
 	oldest, failed, dropped := maybe(s.OldestAge, age), maybe(s.Failed, share), maybeNumber(s.Dropped)
 	oldest.level = oldestLevel(s)
 	if s.Failed != nil && *s.Failed > 0 {
@@ -148,22 +150,22 @@ func subscriberRow(s Subscriber) []cell {
 	}
 }
 
-// oldestLevel judges the age of an event beside the time that the subscriber wants it to wait. The alarm is that of the
-// example alerts.
-func oldestLevel(s Subscriber) level {
+// oldestLevel judges the age of an event beside the time that the subscriber wants it to wait.
+// The alarm is that of the example alerts.
+func oldestLevel(s stats.Subscriber) level {
 	switch {
 	case s.OldestAge == nil:
 		return idle
-	case *s.OldestAge > s.timeout+300:
+	case *s.OldestAge > s.Timeout+300:
 		return alarming
-	case *s.OldestAge > s.timeout+30:
+	case *s.OldestAge > s.Timeout+30:
 		return warning
 	default:
 		return usual
 	}
 }
 
-func healthCell(s Subscriber) cell {
+func healthCell(s stats.Subscriber) cell {
 	c := cell{text: strconv.Itoa(s.Health), value: float64(s.Health)}
 	if s.Trend != 0 {
 		c.text = fmt.Sprintf("%+d %d", s.Trend, s.Health)
@@ -177,13 +179,14 @@ func healthCell(s Subscriber) cell {
 	return c
 }
 
-func topicRow(t Topic) []cell {
+func topicRow(t stats.Topic) []cell {
 	return []cell{
 		{text: terminal.Escape(t.Name)}, maybe(t.Rate, rate), number(t.Events), number(int64(t.Subscribers)), {text: terminal.Escape(t.Publisher)},
 	}
 }
 
-// filter is what names must match: a regular expression, or a text if it is none, whatever the case.
+// filter is what names must match: a regular expression, or a text if it is none, whatever the
+// case.
 func compileFilter(text string) *regexp.Regexp {
 	pattern, err := regexp.Compile("(?i)" + text)
 	if err != nil {
@@ -237,7 +240,7 @@ func compareBool(a, b bool) int {
 
 // shown are the columns that a width has room for, the first of them widened to the longest name.
 func (t *table) shown(width int) (columns []int, nameWidth int) {
-	longest := max(leastName, ansi.StringWidth(t.heading()))
+	longest := max(minName, ansi.StringWidth(t.heading()))
 	for _, row := range t.all {
 		longest = max(longest, ansi.StringWidth(row.name()))
 	}
@@ -246,7 +249,7 @@ func (t *table) shown(width int) (columns []int, nameWidth int) {
 		for _, i := range columns[1:] {
 			nameWidth -= gap + t.columns[i].width
 		}
-		if nameWidth >= min(longest, enoughName) {
+		if nameWidth >= min(longest, nameRoom) {
 			break
 		}
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/top/stats"
 )
 
 func TestNumbersAreShort(t *testing.T) {
@@ -37,7 +39,7 @@ func (t *table) names() (names []string) {
 }
 
 func TestSortAndFilter(t *testing.T) {
-	figures := Figures{Subscribers: []Subscriber{
+	figures := stats.Figures{Subscribers: []stats.Subscriber{
 		{Name: "b", Queued: 5, Health: 100}, {Name: "a", Queued: 5, Health: 3, OldestAge: known(2)}, {Name: "Shop", Queued: 9, Health: 40, OldestAge: known(1)},
 		{Name: "shop[2]", Health: 100},
 	}}
@@ -74,7 +76,7 @@ func TestOptionsAreValidated(t *testing.T) {
 }
 
 func TestWhatIsToBeLookedAt(t *testing.T) {
-	level := func(s Subscriber, column string) level {
+	level := func(s stats.Subscriber, column string) level {
 		for i, c := range newSubscriberTable().columns {
 			if c.name == column {
 				return subscriberRow(s)[i].level
@@ -83,12 +85,12 @@ func TestWhatIsToBeLookedAt(t *testing.T) {
 		panic(column)
 	}
 	for age, want := range map[float64]int{0.5: int(usual), 3629: int(usual), 3631: int(warning), 3901: int(alarming)} {
-		assert.Equal(t, want, int(level(Subscriber{OldestAge: &age, timeout: 3600}, "oldest")), "an event of %v s may be %d s old", age, 3600)
+		assert.Equal(t, want, int(level(stats.Subscriber{OldestAge: &age, Timeout: 3600}, "oldest")), "an event of %v s may be %d s old", age, 3600)
 	}
 	for health, want := range map[int]int{100: int(usual), 75: int(usual), 74: int(warning), 24: int(alarming), 0: int(alarming)} {
-		assert.Equal(t, want, int(level(Subscriber{Health: health}, "health")), health)
+		assert.Equal(t, want, int(level(stats.Subscriber{Health: health}, "health")), health)
 	}
 	for failed, want := range map[float64]int{0: int(idle), 0.1: int(warning), 0.5: int(alarming)} {
-		assert.Equal(t, want, int(level(Subscriber{Failed: &failed}, "failed")), failed)
+		assert.Equal(t, want, int(level(stats.Subscriber{Failed: &failed}, "failed")), failed)
 	}
 }

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"routemaster/internal/terminal"
+	"routemaster/internal/top/stats"
 )
 
 // The least screen that something can be shown on.
 const (
-	leastWidth  = 20
-	leastHeight = 5
+	minWidth  = 20
+	minHeight = 5
 )
 
-// leastTable is how many lines the summary leaves for an empty line, the table, and the last line.
-const leastTable = 6
+// minTable is how many lines the summary leaves for an empty line, the table, and the last line.
+const minTable = 6
 
 // clock is how times of day are written, in the operator's own zone.
 const clock = "15:04:05"
@@ -25,7 +26,7 @@ const clock = "15:04:05"
 const bothFrom = 12
 
 // summary is the part of the screen above the tables.
-func summary(f Figures, paint painter) []string {
+func summary(f stats.Figures, paint painter) []string {
 	events := fmt.Sprintf("Events  in %s/s   out %s/s   queued %s   oldest %s", rate(f.Published), rate(f.Delivered), count(f.Queued), age(f.OldestAge))
 	if f.Dropped != nil && *f.Dropped > 0 {
 		events += "   " + paint.cell("dropped "+count(*f.Dropped), alarming)
@@ -42,8 +43,8 @@ func summary(f Figures, paint painter) []string {
 		jobs += "   due " + count(*f.Due)
 	}
 	lines := []string{events, jobs, "Redis   " + memoryLine(f.Memory, paint)}
-	for _, trouble := range f.Troubles {
-		lines = append(lines, paint.cell("! "+terminal.Escape(trouble), warning))
+	for _, text := range f.Warnings {
+		lines = append(lines, paint.cell("! "+terminal.Escape(text), warning))
 	}
 	return lines
 }
@@ -51,8 +52,9 @@ func summary(f Figures, paint painter) []string {
 // barWidth is that of the bar of Redis' memory, in characters.
 const barWidth = 20
 
-// memoryLine shows how full Redis is, and the marks: above the high one events are dropped, until the low one.
-func memoryLine(m *Memory, paint painter) string {
+// memoryLine shows how full Redis is, and the marks: above the high one events are dropped, until
+// the low one.
+func memoryLine(m *stats.Memory, paint painter) string {
 	if m == nil {
 		return unknown
 	}
@@ -75,7 +77,7 @@ func memoryLine(m *Memory, paint painter) string {
 
 // render draws the whole screen: never more lines, nor wider ones, than it has.
 func (m *Model) render() string {
-	if m.width < leastWidth || m.height < leastHeight {
+	if m.width < minWidth || m.height < minHeight {
 		return cut("too small", m.width)
 	}
 	var lines []string
@@ -85,7 +87,7 @@ func (m *Model) render() string {
 	default:
 		lines = append([]string{m.titleLine()}, m.stateLines()...)
 		if m.figures != nil {
-			most := max(len(lines), m.height-leastTable)
+			most := max(len(lines), m.height-minTable)
 			lines = append(lines, summary(*m.figures, m.paint)...)
 			lines = append(lines[:min(len(lines), most)], "")
 			lines = append(lines, m.tableLines(m.height-1-len(lines))...)
@@ -145,8 +147,8 @@ func (m *Model) tableLines(height int) []string {
 	return append(lines, m.tables[1].window(m.width, sizes[1], m.paint, m.focus == 1)...)
 }
 
-// split shares a height among two tables with an empty line between them: the one with the focus gets two thirds of it,
-// unless one of them needs less.
+// split shares a height among two tables with an empty line between them: the one with the focus
+// gets two thirds of it, unless one of them needs less.
 func (m *Model) split(height int) (sizes [2]int) {
 	height--
 	other := 1 - m.focus

@@ -16,32 +16,55 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/terminal"
+	"routemaster/internal/top/stats"
 )
 
 var update = flag.Bool("update", false, "write the screens that the tests see to testdata")
 
+var start = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// snapshot is a [stats.Snapshot] that tests add to.
+type snapshot struct{ stats.Snapshot }
+
+// at makes a snapshot of so many seconds after the start.
+func at(seconds float64) snapshot {
+	return snapshot{stats.Snapshot{At: start.Add(time.Duration(seconds * float64(time.Second)))}}
+}
+
+func (s snapshot) topic(name string, events int64) snapshot {
+	s.Topics = append(s.Topics, stats.TopicState{Name: name, Publisher: "warehouse", Events: events})
+	return s
+}
+
+func (s snapshot) subscriber(sub stats.SubscriberState) snapshot {
+	s.Subscribers = append(s.Subscribers, sub)
+	return s
+}
+
+func known(n float64) *float64 { return &n }
+
 // busy are two looks at a bus, 2 s apart, with all that a screen can show.
-func busy() (before, after Snapshot) {
+func busy() (before, after snapshot) {
 	due := int64(3)
-	for i, s := range []*Snapshot{&before, &after} {
+	for i, s := range []*snapshot{&before, &after} {
 		n := int64(i)
 		*s = at(float64(2*i)).
 			topic("widgets", 1_000_000+3000*n).topic("parcels", 42+n).topic("idle", 0).topic("a_topic_with_a_name_that_is_as_long_as_one_may_be_and_even_longer", 7)
 		s.Topics[2].Publisher = ""
 		*s = s.
-			subscriber(SubscriberState{Name: "shop", Topics: []string{"widgets", "parcels"}, Timeout: time.Second, Sent: 990_000 + 2400*n,
+			subscriber(stats.SubscriberState{Name: "shop", Topics: []string{"widgets", "parcels"}, Timeout: time.Second, Sent: 990_000 + 2400*n,
 				Queued: 12_345, Health: 100, OldestAt: start.Add(-2 * time.Second), AttemptedAt: start}).
-			subscriber(SubscriberState{Name: "search-index", Topics: []string{"widgets"}, Sent: 500, Queued: 65_000, Health: 12 - 4*int(n),
+			subscriber(stats.SubscriberState{Name: "search-index", Topics: []string{"widgets"}, Sent: 500, Queued: 65_000, Health: 12 - 4*int(n),
 				OldestAt: start.Add(-8 * time.Minute), AttemptedAt: start.Add(-9 * time.Second)}).
-			subscriber(SubscriberState{Name: "mailer", Topics: []string{"parcels"}, Sent: 42 + n, Health: 71 + int(n), AttemptedAt: start}).
-			subscriber(SubscriberState{Name: "a-client-with-a-very-long-name-that-has-no-room-anywhere", Health: 100})
-		s.Bus = Metrics{
-			Counts: map[string]Counts{
+			subscriber(stats.SubscriberState{Name: "mailer", Topics: []string{"parcels"}, Sent: 42 + n, Health: 71 + int(n), AttemptedAt: start}).
+			subscriber(stats.SubscriberState{Name: "a-client-with-a-very-long-name-that-has-no-room-anywhere", Health: 100})
+		s.Bus = stats.Metrics{
+			Counts: map[string]stats.Counts{
 				"shop": {Succeeded: 100 + float64(30*n), Failed: 2}, "search-index": {Failed: float64(2 * n), Dropped: 10_000 + float64(2345*n)}, "mailer": {Succeeded: 42 + float64(n)},
 			},
 			Batches: map[string]int64{"shop": 124, "search-index": 650, "mailer": 0}, Due: &due,
-			Jobs:   []Jobs{{"main", 2, 772}, {"aux", 0, 1}},
-			Memory: &Memory{Used: 61_200_000, Max: 100_000_000, High: 90_000_000, Low: 80_000_000},
+			Jobs:   []stats.Jobs{{Queue: "main", Instant: 2, Scheduled: 772}, {Queue: "aux", Scheduled: 1}},
+			Memory: &stats.Memory{Used: 61_200_000, Max: 100_000_000, High: 90_000_000, Low: 80_000_000},
 		}
 	}
 	return before, after
@@ -54,8 +77,8 @@ func screen(width, height int) *Model {
 	m.now = func() time.Time { return start.Add(14 * time.Second) }
 	before, after := busy()
 	after.At = after.At.In(time.UTC)
-	m.take(sampled{snapshot: before})
-	m.take(sampled{snapshot: after})
+	m.take(sampled{snapshot: before.Snapshot})
+	m.take(sampled{snapshot: after.Snapshot})
 	return m
 }
 
@@ -79,8 +102,8 @@ func TestScreens(t *testing.T) {
 			m.take(sampled{err: errors.New("list topics: 503 Service Unavailable: Redis\x1b[31m is away")})
 		case "unread":
 			_, s := busy()
-			s.At, s.Bus, s.Troubles = s.At.Add(2*time.Second), Metrics{}, []string{"The bus's metrics are missing: read metrics: 404 Not Found."}
-			m.take(sampled{snapshot: s})
+			s.At, s.Bus, s.Warnings = s.At.Add(2*time.Second), stats.Metrics{}, []string{"The bus's metrics are missing: read metrics: 404 Not Found."}
+			m.take(sampled{snapshot: s.Snapshot})
 			m.paused = true
 		case "help":
 			m.help = true
@@ -101,25 +124,25 @@ func TestScreens(t *testing.T) {
 
 func TestAScreenNeverOverflows(t *testing.T) {
 	before, after := busy()
-	for _, s := range []*Snapshot{&before, &after} {
-		*s = s.topic("\x1b[2J\r\n店店店店店店店店店店店店店店店店店店店", 5).subscriber(SubscriberState{Name: "e\u0301\u202e店\t👩‍👩‍👧", Queued: 1 << 60, Sent: 1 << 62})
-		s.Troubles = []string{"a\x1b]0;title\x07", strings.Repeat("店", 300)}
+	for _, s := range []*snapshot{&before, &after} {
+		*s = s.topic("\x1b[2J\r\n店店店店店店店店店店店店店店店店店店店", 5).subscriber(stats.SubscriberState{Name: "e\u0301\u202e店\t👩‍👩‍👧", Queued: 1 << 60, Sent: 1 << 62})
+		s.Warnings = []string{"a\x1b]0;title\x07", strings.Repeat("店", 300)}
 	}
 	for range 100 {
-		after = after.subscriber(SubscriberState{Name: fmt.Sprint("s", len(after.Subscribers)), Queued: 1})
+		after = after.subscriber(stats.SubscriberState{Name: fmt.Sprint("s", len(after.Subscribers)), Queued: 1})
 	}
 	for _, styled := range []bool{false, true} {
 		m := screen(80, 24)
 		m.paint = painter{styled}
 		m.bus = "https://bus.example/\x1b[2J"
-		m.take(sampled{snapshot: before})
-		m.take(sampled{snapshot: after})
+		m.take(sampled{snapshot: before.Snapshot})
+		m.take(sampled{snapshot: after.Snapshot})
 		m.err = errors.New("gone\r\n\x1b[2J")
 		for width := 0; width < 130; width += 1 + width/20 {
 			for height := 0; height < 40; height += 1 + height/10 {
 				m.width, m.height, m.focus = width, height, height%2
 				text := m.render()
-				if height >= leastHeight && width >= leastWidth {
+				if height >= minHeight && width >= minWidth {
 					require.Equal(t, height, strings.Count(text, "\n")+1)
 				}
 				for line := range strings.SplitSeq(text, "\n") {
@@ -138,22 +161,22 @@ func TestTheBarOfRedisMemory(t *testing.T) {
 	for used, want := range map[int64]string{
 		0: "[..................|.] 0.0 MB of 100.0 MB", 50_000_000: "[##########........|.] 50.0 MB of", 99_000_000: "[##################|.] 99.0 MB", 300_000_000: "[##################|#] 300.0 MB",
 	} {
-		assert.Contains(t, memoryLine(&Memory{used, 100_000_000, 90_000_000, 80_000_000}, painter{}), want)
+		assert.Contains(t, memoryLine(&stats.Memory{Used: used, Max: 100_000_000, High: 90_000_000, Low: 80_000_000}, painter{}), want)
 	}
-	assert.Equal(t, "5.0 MB", memoryLine(&Memory{Used: 5_000_000}, painter{}), "a bus that does not tell its marks")
-	assert.Contains(t, memoryLine(&Memory{95, 100, 90, 80}, painter{true}), "\x1b[1;31m[", "above the high mark")
-	assert.Contains(t, memoryLine(&Memory{8500, 10000, 9000, 8000}, painter{true}), "\x1b[33m[")
+	assert.Equal(t, "5.0 MB", memoryLine(&stats.Memory{Used: 5_000_000}, painter{}), "a bus that does not tell its marks")
+	assert.Contains(t, memoryLine(&stats.Memory{Used: 95, Max: 100, High: 90, Low: 80}, painter{true}), "\x1b[1;31m[", "above the high mark")
+	assert.Contains(t, memoryLine(&stats.Memory{Used: 8500, Max: 10000, High: 9000, Low: 8000}, painter{true}), "\x1b[33m[")
 }
 
 func BenchmarkScreenOfThousands(b *testing.B) {
 	s := at(0)
 	for i := range 1000 {
-		s = s.topic(fmt.Sprint("topic", i), int64(i)).subscriber(SubscriberState{Name: fmt.Sprint("subscriber", i), Queued: int64(i)})
+		s = s.topic(fmt.Sprint("topic", i), int64(i)).subscriber(stats.SubscriberState{Name: fmt.Sprint("subscriber", i), Queued: int64(i)})
 	}
 	m := screen(120, 50)
 	for b.Loop() {
 		s.At = s.At.Add(time.Second)
-		m.take(sampled{snapshot: s})
+		m.take(sampled{snapshot: s.Snapshot})
 		m.render()
 	}
 }

@@ -1,4 +1,4 @@
-package top
+package stats
 
 import (
 	"cmp"
@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// mostMetrics is the most bytes of a page of metrics that are read.
-const mostMetrics = 64 << 20
+// maxMetrics bounds a page of metrics, in bytes.
+const maxMetrics = 64 << 20
 
 // families are metrics by name.
 type families map[string]*dto.MetricFamily
@@ -21,9 +21,9 @@ type families map[string]*dto.MetricFamily
 // parseMetrics reads a page of metrics in Prometheus' text format.
 func parseMetrics(page io.Reader) (families, error) {
 	parser := expfmt.NewTextParser(model.UTF8Validation)
-	found, err := parser.TextToMetricFamilies(io.LimitReader(page, mostMetrics))
+	found, err := parser.TextToMetricFamilies(io.LimitReader(page, maxMetrics))
 	if err != nil {
-		return nil, fmt.Errorf("the answer is not Prometheus' text format: %w", err)
+		return nil, fmt.Errorf("the response is not in Prometheus' text format: %w", err)
 	}
 	return found, nil
 }
@@ -52,13 +52,13 @@ func (f families) number(name string) (number int64, ok bool) {
 	return number, ok
 }
 
-// redisIsAway reports whether web could not read the gauges.
-func (f families) redisIsAway() bool {
-	up, told := f.number("redis_up")
-	return told && up == 0
+// redisUnavailable reports whether web could not read Redis for these metrics.
+func (f families) redisUnavailable() bool {
+	up, known := f.number("redis_up")
+	return known && up == 0
 }
 
-// bus is what web tells of the whole bus.
+// bus returns the metrics of the whole bus.
 func (f families) bus() Metrics {
 	m := Metrics{Batches: map[string]int64{}, OldestAge: map[string]time.Duration{}, Counts: f.counts()}
 	f.each("subscriber_queued_batches", func(labels map[string]string, n float64) {
@@ -95,7 +95,7 @@ func (f families) bus() Metrics {
 	return m
 }
 
-// counts are what the bus has counted, by subscriber.
+// counts returns the counters of the bus, by subscriber.
 func (f families) counts() map[string]Counts {
 	counted := map[string]Counts{}
 	f.each("bus_deliveries_total", func(labels map[string]string, n float64) {
@@ -115,8 +115,8 @@ func (f families) counts() map[string]Counts {
 	return counted
 }
 
-// healthy are the names of the subscribers that web tells the health of.
-func (f families) healthy() (names []string) {
+// subscribed returns the names of subscribers: those that have a health.
+func (f families) subscribed() (names []string) {
 	f.each("subscriber_health_points", func(labels map[string]string, _ float64) {
 		names = append(names, labels["subscriber"])
 	})

@@ -1,9 +1,7 @@
-package top
+package stats
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,18 +12,17 @@ import (
 	"testing"
 	"time"
 
-	tea "charm.land/bubbletea/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"routemaster/client"
-	"routemaster/internal/rdb/rdbtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// answers is a bus that answers what a test says, by path. An answer that begins with a digit is a status.
+// answers is a bus that answers what a test says, by path. An answer that begins with a digit is
+// a status.
 type answers struct {
 	mu     sync.Mutex
 	by     map[string]string
@@ -114,7 +111,7 @@ func newBus(t *testing.T, token string) (*answers, *Reader) {
 	c, err := client.New(server.URL, token, client.WithRetries(0), client.WithHTTPClient(&http.Client{Transport: transport}))
 	require.NoError(t, err)
 	reader := NewReader(c, token)
-	reader.within = time.Minute // however slow this machine is
+	reader.timeout = time.Minute // however slow this machine is
 	t.Cleanup(reader.Close)
 	return a, reader
 }
@@ -133,7 +130,7 @@ func TestASnapshotOfRoot(t *testing.T) {
 		Counts: map[string]Counts{"shop": {7, 8, 9}},
 		Jobs:   []Jobs{{"main", 3, 4}, {"aux", 1, 0}}, Due: &due, Memory: &Memory{61_000_000, 100_000_000, 90_000_000, 80_000_000},
 	}, s.Bus)
-	assert.Empty(t, s.Troubles)
+	assert.Empty(t, s.Warnings)
 
 	for range 3 {
 		_, err = reader.Read(t.Context())
@@ -184,7 +181,7 @@ func TestSubscribersOfOneNameAreOne(t *testing.T) {
 
 func TestWhatCannotBeRead(t *testing.T) {
 	for path, wants := range map[string]map[string]string{
-		"/topics":        {"401": "401 Unauthorized", "503": "503 Service Unavailable", "[": "not that of a bus"},
+		"/topics":        {"401": "401 Unauthorized", "503": "503 Service Unavailable", "[": "not from a bus"},
 		"/subscriptions": {"503": "503 Service Unavailable"},
 		"/api_tokens":    {"503": "503 Service Unavailable"},
 	} {
@@ -198,15 +195,15 @@ func TestWhatCannotBeRead(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"404": "404 Not Found", "500": "500 Internal Server Error", "{": "not Prometheus' text format",
+		"404": "404 Not Found", "500": "500 Internal Server Error", "{": "not in Prometheus' text format",
 		"routemaster_redis_up 0\n": "its Redis did not answer in time",
 	} {
 		a, reader := newBus(t, "the-root-key")
 		a.set("/metrics", text)
 		s, err := reader.Read(t.Context())
 		require.NoError(t, err, "the rest is there")
-		require.Len(t, s.Troubles, 1)
-		assert.Contains(t, s.Troubles[0], want)
+		require.Len(t, s.Warnings, 1)
+		assert.Contains(t, s.Warnings[0], want)
 		assert.Nil(t, s.Bus.Memory)
 		assert.Len(t, s.Subscribers, 1)
 	}
@@ -214,17 +211,17 @@ func TestWhatCannotBeRead(t *testing.T) {
 
 func TestABusThatHangsIsGivenUp(t *testing.T) {
 	a, reader := newBus(t, "the-root-key")
-	reader.within = 50 * time.Millisecond
+	reader.timeout = 50 * time.Millisecond
 	a.set("/subscriptions", "hang")
 	_, err := reader.Read(t.Context())
 	require.EqualError(t, err, "no answer within 50ms")
-	reader.within = time.Hour
+	reader.timeout = time.Hour
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	_, err = reader.Read(stopped)
 	require.ErrorIs(t, err, context.Canceled)
 	a.set("/subscriptions", someSubscribers)
-	reader.within = time.Minute
+	reader.timeout = time.Minute
 	_, err = reader.Read(t.Context())
 	require.NoError(t, err, "and comes back")
 }
@@ -235,71 +232,10 @@ func TestMetricsThatHangHoldUpNothing(t *testing.T) {
 	var s Snapshot
 	err := errors.New("not read")
 	// A machine that is slow, or stalls, may need more time for all the rest.
-	for reader.within = 200 * time.Millisecond; err != nil && reader.within < time.Minute; reader.within *= 4 {
+	for reader.timeout = 200 * time.Millisecond; err != nil && reader.timeout < time.Minute; reader.timeout *= 4 {
 		s, err = reader.Read(t.Context())
 	}
 	require.NoError(t, err)
 	assert.Equal(t, "shop", s.Subscribers[0].Name)
-	assert.Equal(t, []string{fmt.Sprintf("The bus's metrics are missing: no answer within %v.", reader.within/4/2)}, s.Troubles)
-}
-
-func TestOnce(t *testing.T) {
-	a, reader := newBus(t, "the-root-key")
-	options := Options{Bus: "https://bus.example", Interval: LeastInterval}
-	var out bytes.Buffer
-	require.NoError(t, Once(t.Context(), reader, options, &out, false))
-	assert.Equal(t, 2, a.asked("/topics"))
-	for _, text := range []string{"https://bus.example   20", "queued 4", "main 3 instant, 4 scheduled", "SUBSCRIBERS 1", "shop   ", "widgets ", " depot\n"} {
-		assert.Contains(t, out.String(), text)
-	}
-	assert.NotContains(t, out.String(), "\x1b")
-	assert.NotContains(t, out.String(), "--1", "no token")
-
-	out.Reset()
-	options.Filter = "shop"
-	require.NoError(t, Once(t.Context(), reader, options, &out, true))
-	var figures Figures
-	require.NoError(t, json.Unmarshal(out.Bytes(), &figures))
-	assert.Equal(t, "shop", figures.Subscribers[0].Name)
-	assert.Equal(t, known(0), figures.Subscribers[0].Rate)
-	assert.Empty(t, figures.Topics, "the filter is for both")
-	assert.NotContains(t, out.String(), "--1", "no token")
-
-	a.set("/topics", "503")
-	require.ErrorContains(t, Once(t.Context(), reader, options, io.Discard, false), "503")
-	stopped, stop := context.WithCancel(t.Context())
-	stop()
-	require.ErrorIs(t, Once(stopped, reader, options, io.Discard, false), context.Canceled)
-}
-
-func TestWatch(t *testing.T) {
-	for _, quit := range []string{"the key", "the context"} {
-		a, reader := newBus(t, "the-root-key")
-		ctx, stop := context.WithCancel(t.Context())
-		keys, typing := io.Pipe()
-		var terminal rdbtest.Buffer
-		ended := make(chan error, 1)
-		go func() {
-			ended <- Watch(ctx, reader, Options{Bus: "https://bus.example", Interval: LeastInterval},
-				tea.WithInput(keys), tea.WithOutput(&terminal), tea.WithWindowSize(80, 24), tea.WithEnvironment([]string{"TERM=xterm", "NO_COLOR=1"}))
-		}()
-		require.Eventually(t, func() bool { return strings.Contains(terminal.String(), "shop") }, 10*time.Second, time.Millisecond)
-		assert.False(t, strings.Contains(terminal.String(), "\x1b[31m"), "no colour")
-		a.set("/topics", "503")
-		require.Eventually(t, func() bool { return strings.Contains(terminal.String(), "503 Service Unavailable") }, 10*time.Second, time.Millisecond)
-		if quit == "the key" {
-			_, err := typing.Write([]byte("q"))
-			require.NoError(t, err)
-		} else {
-			stop()
-		}
-		select {
-		case err := <-ended:
-			require.NoError(t, err)
-		case <-time.After(10 * time.Second):
-			t.Fatal("it does not end")
-		}
-		stop()
-		require.NoError(t, typing.Close())
-	}
+	assert.Equal(t, []string{fmt.Sprintf("The bus's metrics are missing: no answer within %v.", reader.timeout/4/2)}, s.Warnings)
 }

@@ -1,4 +1,4 @@
-package top
+package stats
 
 import (
 	"maps"
@@ -78,7 +78,7 @@ func TestFiguresOfSubscribers(t *testing.T) {
 	f := last(at(0).subscriber(shop).topic("widgets", 5), at(4).subscriber(later).topic("widgets", 5))
 	assert.Equal(t, []Subscriber{{
 		Name: "shop", Topics: shop.Topics, Queued: 20, OldestAge: known(7), Rate: known(50), Sent: 300, Health: 84, Trend: -6,
-		SinceAttempt: known(5), timeout: 1,
+		SinceAttempt: known(5), Timeout: 1,
 	}}, f.Subscribers)
 	assert.Equal(t, 1, f.Topics[0].Subscribers)
 	assert.Equal(t, known(50), f.Delivered)
@@ -144,7 +144,8 @@ func TestWhatWasCountedLately(t *testing.T) {
 	assert.Equal(t, events(7), f.Dropped, "also of those who are gone")
 }
 
-// TestTheShareIsSteady looks every 2 s at a subscriber with a failure in four deliveries, whose workers tell every 5 s.
+// TestTheShareIsSteady looks every 2 s at a subscriber with a failure in four deliveries, whose
+// workers tell every 5 s.
 func TestTheShareIsSteady(t *testing.T) {
 	var s Sampler
 	for seconds := 0; seconds <= 300; seconds += 2 {

@@ -1,4 +1,4 @@
-package top
+package stats
 
 import (
 	"context"
@@ -13,49 +13,50 @@ import (
 	"routemaster/internal/bus"
 )
 
-// answersWithin bounds a snapshot: a bus that takes longer is told to be away.
-const answersWithin = 5 * time.Second
+// readTimeout bounds a snapshot. A bus that takes longer counts as unavailable.
+const readTimeout = 5 * time.Second
 
-// Reader takes snapshots of a bus. It is for one caller at a time.
+// Reader takes snapshots of a bus. It must not be used concurrently.
 type Reader struct {
-	bus    *client.Client
-	token  string
-	within time.Duration
+	bus     *client.Client
+	token   string
+	timeout time.Duration
 
-	// names are those of the clients by token, which only root is shown; nil for others.
+	// names has the clients' names by token. Only root may read them: it is nil for others.
 	names map[string]string
-	// asked is whether it is known if the token is root's.
-	asked bool
+	// namesRead is whether names is final for a token that is not root's.
+	namesRead bool
 }
 
-// NewReader makes a reader of a bus. The client should not retry; the token is the one that it uses.
+// NewReader makes a reader of a bus. Token is the one that the client uses. The client should not
+// retry, because the next snapshot does.
 func NewReader(c *client.Client, token string) *Reader {
-	return &Reader{bus: c, token: token, within: answersWithin}
+	return &Reader{bus: c, token: token, timeout: readTimeout}
 }
 
-// Close closes the connections.
+// Close closes the connections of the client.
 func (r *Reader) Close() { r.bus.CloseIdleConnections() }
 
-// Read takes a snapshot. It fails if the bus does not list its topics and subscribers; anything else that is missing is
-// told in the snapshot.
+// Read takes a snapshot, within 5 s. It fails if the bus does not list its topics and
+// subscribers. What else is missing is named by the snapshot's warnings.
 func (r *Reader) Read(ctx context.Context) (Snapshot, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.within)
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	snapshot, err := r.read(ctx)
-	return snapshot, inWords(err, r.within)
+	return snapshot, explain(err, r.timeout)
 }
 
-// inWords says of an error that it took too long.
-func inWords(err error, within time.Duration) error {
+// explain describes an error that is a timeout.
+func explain(err error, timeout time.Duration) error {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("no answer within %v", within)
+		return fmt.Errorf("no answer within %v", timeout)
 	}
 	return err
 }
 
 func (r *Reader) read(ctx context.Context) (Snapshot, error) {
 	var s Snapshot
-	if !r.asked {
+	if !r.namesRead {
 		if err := r.readNames(ctx); err != nil {
 			return s, err
 		}
@@ -65,11 +66,11 @@ func (r *Reader) read(ctx context.Context) (Snapshot, error) {
 	var web families
 	var webErr error
 	group, groupCtx := errgroup.WithContext(ctx)
-	besides, cancel := context.WithTimeout(groupCtx, r.within/2) // what can be done without must not take all the time
+	optional, cancel := context.WithTimeout(groupCtx, r.timeout/2) // a snapshot without metrics must be in time
 	defer cancel()
 	group.Go(func() (err error) { topics, err = r.bus.Topics(groupCtx); return err })
 	group.Go(func() (err error) { subscribers, err = r.bus.Subscriptions(groupCtx); s.At = time.Now(); return err })
-	group.Go(func() error { web, webErr = r.readWeb(besides); return nil })
+	group.Go(func() error { web, webErr = r.readWeb(optional); return nil })
 	if err := group.Wait(); err != nil {
 		return s, err
 	}
@@ -77,11 +78,11 @@ func (r *Reader) read(ctx context.Context) (Snapshot, error) {
 	s.Bus = web.bus()
 	switch {
 	case webErr != nil:
-		s.Troubles = append(s.Troubles, fmt.Sprintf("The bus's metrics are missing: %v.", inWords(webErr, r.within/2)))
-	case web.redisIsAway():
-		s.Troubles = append(s.Troubles, "The bus's metrics are missing: its Redis did not answer in time.")
+		s.Warnings = append(s.Warnings, fmt.Sprintf("The bus's metrics are missing: %v.", explain(webErr, r.timeout/2)))
+	case web.redisUnavailable():
+		s.Warnings = append(s.Warnings, "The bus's metrics are missing: its Redis did not answer in time.")
 	}
-	name, err := r.naming(ctx, subscribers, web.healthy())
+	name, err := r.naming(ctx, subscribers, web.subscribed())
 	if err != nil {
 		return s, err
 	}
@@ -102,21 +103,22 @@ func (r *Reader) readWeb(ctx context.Context) (families, error) {
 func (r *Reader) readNames(ctx context.Context) error {
 	tokens, err := r.bus.Tokens(ctx)
 	if answered, ok := errors.AsType[*client.Error](err); ok && answered.Status/100 == 4 {
-		r.asked = true // not root; if the token is none at all, the next request tells
+		r.namesRead = true // not root; a token that is not valid makes the next request fail
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	r.asked, r.names = true, make(map[string]string, len(tokens))
+	r.namesRead, r.names = true, make(map[string]string, len(tokens))
 	for _, t := range tokens {
 		r.names[t.Token] = t.Name
 	}
 	return nil
 }
 
-// naming returns what clients are called on the screen. The bus shows tokens to root, and every client its own: they
-// are secrets, and its metrics know clients by name.
+// naming returns a function from what the bus calls a client to the client's name. The bus shows
+// all tokens to root, and to every client its own. Tokens are secrets, and the metrics have
+// names.
 func (r *Reader) naming(ctx context.Context, subscribers []client.SubscriptionStatus, known []string) (func(identity string) string, error) {
 	if r.names == nil {
 		own := r.ownName(subscribers, known)
@@ -128,12 +130,12 @@ func (r *Reader) naming(ctx context.Context, subscribers []client.SubscriptionSt
 		}, nil
 	}
 	unknown := func(sub client.SubscriptionStatus) bool { _, ok := r.names[sub.Subscriber]; return !ok }
-	if slices.ContainsFunc(subscribers, unknown) { // a new client
+	if slices.ContainsFunc(subscribers, unknown) { // clients are new
 		if err := r.readNames(ctx); err != nil {
 			return nil, err
 		}
 		for _, sub := range subscribers {
-			if unknown(sub) { // its token is gone
+			if unknown(sub) { // the token was deleted
 				r.names[sub.Subscriber] = ""
 			}
 		}
@@ -146,11 +148,12 @@ func (r *Reader) naming(ctx context.Context, subscribers []client.SubscriptionSt
 	}, nil
 }
 
-// thisClient is what the client that the token is of is called where its name is not known.
+// thisClient names the client that the token belongs to, if its name is not known.
 const thisClient = "(this client)"
 
-// ownName finds out the name of the client that the token is of: as the bus tells it with its subscription, else it is the one
-// subscriber that the metrics know and nobody else is.
+// ownName returns the name of the client that the token belongs to. The bus shows it with the
+// client's subscription; older ones do not. Then it is the only name in the metrics that no other
+// subscriber has.
 func (r *Reader) ownName(subscribers []client.SubscriptionStatus, known []string) string {
 	subscribed := false
 	for _, sub := range subscribers {
@@ -174,7 +177,8 @@ func topicStates(topics []client.Topic, name func(string) string) []TopicState {
 	return states
 }
 
-// subscriberStates joins the subscribers of one name, as the bus's metrics do: the sum, the worst health, the oldest event.
+// subscriberStates joins subscribers that share a name, as the bus's metrics do: the sum of what
+// waits, the worst health and the oldest event.
 func subscriberStates(subscribers []client.SubscriptionStatus, name func(string) string) []SubscriberState {
 	var states []SubscriberState
 	at := map[string]int{}

@@ -1,19 +1,19 @@
-package top
+package stats
 
 import "time"
 
-// Figures are what the screen shows. What is not known is nil. They are also the JSON of rtm top.
+// Figures are what the screen and the JSON of rtm top show. What is not known is nil.
 type Figures struct {
 	At time.Time `json:"at"`
-	// Seconds is the time between the two snapshots that the rates are made of, 0 if there was only one.
+	// Seconds is the time between the two snapshots that rates are computed from, 0 after the first.
 	Seconds float64 `json:"interval_seconds"`
-	// Published and Delivered are events/s of the whole bus, Queued the events that wait.
+	// Published and Delivered are rates of the whole bus in events/s. Queued is a number of events.
 	Published *float64 `json:"published_per_second"`
 	Delivered *float64 `json:"delivered_per_second"`
 	Queued    int64    `json:"queued_events"`
-	// Dropped is events, of all subscribers in the last minute.
+	// Dropped is the number of events dropped in the last minute.
 	Dropped *int64 `json:"dropped_events"`
-	// OldestAge is in seconds.
+	// OldestAge is the age of the oldest queued event in seconds.
 	OldestAge *float64 `json:"oldest_event_age_seconds"`
 	Jobs      []Jobs   `json:"jobs"`
 	Due       *int64   `json:"jobs_due"`
@@ -21,14 +21,14 @@ type Figures struct {
 
 	Subscribers []Subscriber `json:"subscribers"`
 	Topics      []Topic      `json:"topics"`
-	Troubles    []string     `json:"troubles"`
+	Warnings    []string     `json:"warnings"`
 }
 
 // Topic is a topic of [Figures].
 type Topic struct {
 	Name      string `json:"topic"`
 	Publisher string `json:"publisher,omitempty"`
-	// Rate is published events/s, Events those ever published.
+	// Rate is in events/s, Events is the number ever published.
 	Rate        *float64 `json:"published_per_second"`
 	Events      int64    `json:"events"`
 	Subscribers int      `json:"subscribers"`
@@ -40,21 +40,21 @@ type Subscriber struct {
 	Topics  []string `json:"topics"`
 	Queued  int64    `json:"queued_events"`
 	Batches *int64   `json:"queued_batches"`
-	// OldestAge is that of the oldest event that waits, in seconds.
+	// OldestAge is the age of the oldest queued event in seconds.
 	OldestAge *float64 `json:"oldest_event_age_seconds"`
-	// Rate is acknowledged events/s, Sent those ever acknowledged.
+	// Rate is in acknowledged events/s, Sent is the number ever acknowledged.
 	Rate *float64 `json:"delivered_per_second"`
 	Sent int64    `json:"sent_events"`
-	// Failed is the share of deliveries that failed, of those in the last minute.
+	// Failed is the share of failed deliveries in the last minute, from 0 to 1.
 	Failed *float64 `json:"failed_share"`
-	// Dropped is the events that were dropped in the last minute because Redis was about to be full.
+	// Dropped is the number of events dropped in the last minute because Redis was about to be full.
 	Dropped *int64 `json:"dropped_events"`
 	Health  int    `json:"health_points"`
-	// Trend is what the health has changed by in the last minute.
+	// Trend is the change of the health in the last minute.
 	Trend int `json:"health_trend"`
-	// SinceAttempt is the time since a delivery was last tried, in seconds.
+	// SinceAttempt is the time since the last attempt of a delivery, in seconds.
 	SinceAttempt *float64 `json:"since_last_attempt_seconds"`
 
-	// timeout is how long an event may wait for others, in seconds.
-	timeout float64
+	// Timeout is how long an event may wait for others in a batch, in seconds.
+	Timeout float64 `json:"-"`
 }

@@ -1,30 +1,31 @@
-package top
+package stats
 
 import (
 	"slices"
 	"time"
 )
 
-// lately is how far the trend of the health, the share of failures, and the dropped events look back: a subscriber that fails is
-// tried less and less often, and workers tell what they count every few seconds, so what is seen between two snapshots says
-// little.
-const lately = time.Minute
+// window is how far the trend of the health, the share of failures and the dropped events look
+// back. Two snapshots in a row say little: a failing subscriber is tried rarely, and workers
+// flush their counters every few seconds.
+const window = time.Minute
 
-// Sampler makes [Figures] of one [Snapshot] after another. Its zero value is ready.
+// Sampler computes [Figures] from a series of [Snapshot]s. Its zero value is ready to use. It
+// must not be used concurrently.
 type Sampler struct {
 	last *Snapshot
-	// recent has what is needed of the snapshots of the last minute, oldest first; the last two at least.
+	// recent has the snapshots of the last minute, oldest first, and at least the last two.
 	recent []moment
 }
 
-// moment is what is remembered of a snapshot.
+// moment is what is kept of a snapshot.
 type moment struct {
 	at     time.Time
 	health map[string]int
 	counts map[string]Counts
 }
 
-// Add takes a snapshot, later than those before, and returns what it tells together with them.
+// Add adds a snapshot, which must be later than those before, and returns the figures.
 func (s *Sampler) Add(now Snapshot) Figures {
 	before := s.last
 	s.last = &now
@@ -33,7 +34,7 @@ func (s *Sampler) Add(now Snapshot) Figures {
 	f := Figures{
 		At: now.At, Due: now.Bus.Due, Memory: now.Bus.Memory,
 		// Never null in JSON:
-		Jobs: append([]Jobs{}, now.Bus.Jobs...), Troubles: append([]string{}, now.Troubles...), Subscribers: []Subscriber{}, Topics: []Topic{},
+		Jobs: append([]Jobs{}, now.Bus.Jobs...), Warnings: append([]string{}, now.Warnings...), Subscribers: []Subscriber{}, Topics: []Topic{},
 	}
 	published, delivered := map[string]int64{}, map[string]int64{}
 	if before != nil {
@@ -57,7 +58,7 @@ func (s *Sampler) Add(now Snapshot) Figures {
 		rate := perSecond(published, t.Name, t.Events, f.Seconds)
 		f.Topics = append(f.Topics, Topic{t.Name, t.Publisher, rate, t.Events, followers[t.Name]})
 	}
-	for name := range now.Bus.Counts { // also of those who are gone
+	for name := range now.Bus.Counts { // including subscribers that no longer exist
 		if lately, known := s.counted(name); known {
 			f.Dropped = plus(f.Dropped, lately.Dropped)
 		}
@@ -66,7 +67,7 @@ func (s *Sampler) Add(now Snapshot) Figures {
 	return f
 }
 
-// perSecond is how fast a counter grows. It is not known of what was not there before, nor of what has begun anew.
+// perSecond returns the rate of a counter. It is not known for a counter that is new or was reset.
 func perSecond(before map[string]int64, name string, now int64, seconds float64) *float64 {
 	was, known := before[name]
 	if !known || now < was || seconds <= 0 {
@@ -79,7 +80,7 @@ func perSecond(before map[string]int64, name string, now int64, seconds float64)
 func (s *Sampler) subscriber(now Snapshot, sub SubscriberState, rate *float64) Subscriber {
 	shown := Subscriber{
 		Name: sub.Name, Topics: append([]string{}, sub.Topics...), Queued: sub.Queued, Rate: rate, Sent: sub.Sent, Health: sub.Health,
-		Trend: s.trend(sub), SinceAttempt: since(sub.AttemptedAt, now.At), timeout: sub.Timeout.Seconds(),
+		Trend: s.trend(sub), SinceAttempt: since(sub.AttemptedAt, now.At), Timeout: sub.Timeout.Seconds(),
 	}
 	if lately, known := s.counted(sub.Name); known {
 		shown.Failed, shown.Dropped = lately.failed(), plus(nil, lately.Dropped)
@@ -87,9 +88,9 @@ func (s *Sampler) subscriber(now Snapshot, sub SubscriberState, rate *float64) S
 	if batches, ok := now.Bus.Batches[sub.Name]; ok {
 		shown.Batches = &batches
 	}
-	if sub.Queued > 0 { // the two are not read at the same moment
+	if sub.Queued > 0 { // metrics are read at another moment than the queue
 		shown.OldestAge = since(sub.OldestAt, now.At)
-		if age, ok := now.Bus.OldestAge[sub.Name]; ok && age > 0 { // by the clock of the bus, which is the better one
+		if age, ok := now.Bus.OldestAge[sub.Name]; ok && age > 0 { // by the clock of the bus, which is the reference
 			seconds := age.Seconds()
 			shown.OldestAge = &seconds
 		}
@@ -97,7 +98,7 @@ func (s *Sampler) subscriber(now Snapshot, sub SubscriberState, rate *float64) S
 	return shown
 }
 
-// since is the time that has passed since a time, in seconds; nil if that is not known.
+// since returns the seconds from t to now, nil if t is not known.
 func since(t, now time.Time) *float64 {
 	if t.IsZero() {
 		return nil
@@ -106,7 +107,7 @@ func since(t, now time.Time) *float64 {
 	return &seconds
 }
 
-// trend is what a subscriber's health has changed by in the last minute.
+// trend returns the change of a subscriber's health in the last minute.
 func (s *Sampler) trend(sub SubscriberState) int {
 	for _, m := range s.recent {
 		if was, ok := m.health[sub.Name]; ok {
@@ -116,21 +117,22 @@ func (s *Sampler) trend(sub SubscriberState) int {
 	return 0
 }
 
-// counted is what a subscriber's counts have grown by in the last minute. The bus may tell a count that is smaller than before:
-// it has begun anew, or is that of another web, which has read it a moment earlier. Then what came before is left out.
+// counted returns the growth of a subscriber's counters in the last minute. Counters may be
+// smaller than before, if they were reset, or if another web process answered, which had read
+// them earlier. Snapshots with larger counters are ignored.
 func (s *Sampler) counted(name string) (lately Counts, known bool) {
 	last := len(s.recent) - 1
-	now, told := s.recent[last].counts[name]
+	now, ok := s.recent[last].counts[name]
 	for _, m := range s.recent[:last] {
-		was, ok := m.counts[name]
-		if told && ok && was.Succeeded <= now.Succeeded && was.Failed <= now.Failed && was.Dropped <= now.Dropped {
+		was, found := m.counts[name]
+		if ok && found && was.Succeeded <= now.Succeeded && was.Failed <= now.Failed && was.Dropped <= now.Dropped {
 			return Counts{now.Succeeded - was.Succeeded, now.Failed - was.Failed, now.Dropped - was.Dropped}, true
 		}
 	}
 	return Counts{}, false
 }
 
-// failed is the share of the deliveries that failed, nil if there were none.
+// failed returns the share of failed deliveries, nil if there were none.
 func (c Counts) failed() *float64 {
 	if c.Succeeded+c.Failed == 0 {
 		return nil
@@ -139,19 +141,19 @@ func (c Counts) failed() *float64 {
 	return &share
 }
 
-// remember notes what the figures of the next minute need of a snapshot.
+// remember keeps what the figures of the next minute need of a snapshot.
 func (s *Sampler) remember(now Snapshot) {
 	m := moment{at: now.At, health: make(map[string]int, len(now.Subscribers)), counts: now.Bus.Counts}
 	for _, sub := range now.Subscribers {
 		m.health[sub.Name] = sub.Health
 	}
 	s.recent = append(s.recent, m)
-	for len(s.recent) > 2 && now.At.Sub(s.recent[0].at) > lately {
+	for len(s.recent) > 2 && now.At.Sub(s.recent[0].at) > window {
 		s.recent = slices.Delete(s.recent, 0, 1)
 	}
 }
 
-// plus adds to a sum that is not known to begin with.
+// plus adds to a sum, which is nil at first.
 func plus(sum *int64, events float64) *int64 {
 	n := int64(events)
 	if sum != nil {
@@ -160,7 +162,7 @@ func plus(sum *int64, events float64) *int64 {
 	return &n
 }
 
-// sumUp fills in the figures of the whole bus. A rate that is not known counts as none.
+// sumUp computes the figures of the whole bus. A rate that is not known counts as 0.
 func (f *Figures) sumUp() {
 	if f.Seconds > 0 {
 		f.Published, f.Delivered = new(float64), new(float64)

@@ -1,0 +1,113 @@
+package top
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/top/stats"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fakeBus is busy, unless it fails: its first snapshot is followed by the second one, again and
+// again.
+type fakeBus struct {
+	mu    sync.Mutex
+	reads int
+	err   error
+}
+
+func (b *fakeBus) Read(ctx context.Context) (stats.Snapshot, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, after := busy()
+	b.reads++
+	switch {
+	case ctx.Err() != nil:
+		return stats.Snapshot{}, ctx.Err()
+	case b.err != nil:
+		return stats.Snapshot{}, b.err
+	case b.reads == 1:
+		return before.Snapshot, nil
+	}
+	return after.Snapshot, nil
+}
+
+func (b *fakeBus) fail(err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.err = err
+}
+
+func TestOnce(t *testing.T) {
+	bus := &fakeBus{}
+	options := Options{Bus: "https://bus.example", Interval: MinInterval}
+	var out bytes.Buffer
+	require.NoError(t, Once(t.Context(), bus, options, &out, false))
+	assert.Equal(t, 2, bus.reads)
+	for _, text := range []string{"https://bus.example   20", "queued 77,345", "main 2 instant, 772 scheduled", "SUBSCRIBERS 4", "shop   ", "widgets ", " warehouse\n"} {
+		assert.Contains(t, out.String(), text)
+	}
+	assert.NotContains(t, out.String(), "\x1b")
+
+	out.Reset()
+	bus = &fakeBus{}
+	options.Filter = "shop"
+	require.NoError(t, Once(t.Context(), bus, options, &out, true))
+	var figures stats.Figures
+	require.NoError(t, json.Unmarshal(out.Bytes(), &figures))
+	assert.Equal(t, "shop", figures.Subscribers[0].Name)
+	assert.Equal(t, known(1200), figures.Subscribers[0].Rate)
+	assert.Empty(t, figures.Topics, "the filter is for both")
+
+	bus.fail(errors.New("503 Service Unavailable"))
+	require.ErrorContains(t, Once(t.Context(), bus, options, io.Discard, false), "503")
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	require.ErrorIs(t, Once(stopped, bus, options, io.Discard, false), context.Canceled)
+}
+
+func TestWatch(t *testing.T) {
+	for _, quit := range []string{"the key", "the context"} {
+		bus := &fakeBus{}
+		ctx, stop := context.WithCancel(t.Context())
+		keys, typing := io.Pipe()
+		var terminal rdbtest.Buffer
+		ended := make(chan error, 1)
+		go func() {
+			ended <- Watch(ctx, bus, Options{Bus: "https://bus.example", Interval: MinInterval},
+				tea.WithInput(keys), tea.WithOutput(&terminal), tea.WithWindowSize(80, 24), tea.WithEnvironment([]string{"TERM=xterm", "NO_COLOR=1"}))
+		}()
+		require.Eventually(t, func() bool { return strings.Contains(terminal.String(), "shop") }, 10*time.Second, time.Millisecond)
+		assert.False(t, strings.Contains(terminal.String(), "\x1b[31m"), "no colour")
+		bus.fail(errors.New("503 Service Unavailable"))
+		require.Eventually(t, func() bool { return strings.Contains(terminal.String(), "503 Service Unavailable") }, 10*time.Second, time.Millisecond)
+		if quit == "the key" {
+			_, err := typing.Write([]byte("q"))
+			require.NoError(t, err)
+		} else {
+			stop()
+		}
+		select {
+		case err := <-ended:
+			require.NoError(t, err)
+		case <-time.After(10 * time.Second):
+			t.Fatal("it does not end")
+		}
+		stop()
+		require.NoError(t, typing.Close())
+	}
+}

@@ -1,0 +1,72 @@
+package stats
+
+import "time"
+
+// Snapshot is the state of a bus at one moment.
+type Snapshot struct {
+	At          time.Time
+	Topics      []TopicState
+	Subscribers []SubscriberState
+	Bus         Metrics
+	// Warnings name what could not be read, one sentence each.
+	Warnings []string
+}
+
+// TopicState is a topic of a [Snapshot].
+type TopicState struct {
+	Name string
+	// Publisher is the public name of a client, empty while nobody has published.
+	Publisher string
+	// Events is the number of events ever published.
+	Events int64
+}
+
+// SubscriberState is a subscriber of a [Snapshot]: all subscribers that share a name, as they do
+// while a client's token is being changed.
+type SubscriberState struct {
+	// Name is the public name of a client, never its token.
+	Name   string
+	Topics []string
+	// Timeout is how long the subscriber lets a batch wait for more events.
+	Timeout time.Duration
+	// Sent is the number of events ever acknowledged, Queued that of events that wait.
+	Sent, Queued int64
+	// Health is from 0 to 100.
+	Health int
+	// OldestAt is when the oldest queued event was received, AttemptedAt when the last delivery was
+	// attempted. Both are zero if not known.
+	OldestAt, AttemptedAt time.Time
+}
+
+// Metrics are the metrics of the whole bus. Those that could not be read are zero.
+type Metrics struct {
+	// Batches is the number of queued batches, and OldestAge the age of the oldest queued event by the
+	// clock of the bus, both by subscriber.
+	Batches   map[string]int64
+	OldestAge map[string]time.Duration
+	// Counts has the workers' counters, by subscriber. A worker adds to them every few seconds.
+	Counts map[string]Counts
+	Jobs   []Jobs
+	// Due is the number of deliveries due now or soon, nil if not known.
+	Due    *int64
+	Memory *Memory
+}
+
+// Jobs counts the jobs of a queue that are ready to run (instant), or not due yet (scheduled).
+type Jobs struct {
+	Queue     string `json:"queue"`
+	Instant   int64  `json:"instant"`
+	Scheduled int64  `json:"scheduled"`
+}
+
+// Memory is Redis' memory in bytes. Above High the bus drops the oldest batches, down to Low.
+type Memory struct {
+	Used int64 `json:"used_bytes"`
+	Max  int64 `json:"max_bytes"`
+	High int64 `json:"high_mark_bytes"`
+	Low  int64 `json:"low_mark_bytes"`
+}
+
+// Counts are the deliveries that ever succeeded and failed, and the events that were ever dropped
+// because Redis was about to be full.
+type Counts struct{ Succeeded, Failed, Dropped float64 }
