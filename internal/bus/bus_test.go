@@ -205,27 +205,27 @@ func TestFailureOf(t *testing.T) {
 }
 
 func TestRefusalThrottle(t *testing.T) {
-	const most = time.Minute
+	const limit = time.Minute
 	for _, c := range []struct {
 		refusals     int
-		lasted, want time.Duration
+		period, want time.Duration
 	}{
 		{99, time.Hour, 0}, {1_000_000, 999 * time.Millisecond, 0}, {100, time.Second, 100 * time.Millisecond},
-		{100, 2 * time.Second, 200 * time.Millisecond}, {100, 5 * time.Minute, 30 * time.Second}, {100, time.Hour, most},
+		{100, 2 * time.Second, 200 * time.Millisecond}, {100, 5 * time.Minute, 30 * time.Second}, {100, time.Hour, limit},
 	} {
-		assert.Equal(t, c.want, bus.RefusalThrottle(c.refusals, c.lasted, most), "%+v", c)
+		assert.Equal(t, c.want, bus.RefusalThrottle(c.refusals, c.period, limit), "%+v", c)
 	}
 	assert.Equal(t, 50*time.Millisecond, bus.RefusalThrottle(100, time.Second, 50*time.Millisecond))
 }
 
 func TestBackoff(t *testing.T) {
-	const most = time.Minute
+	const limit = time.Minute
 	for attempts, want := range map[int]time.Duration{
 		0: 200 * time.Millisecond, 1: 200 * time.Millisecond, 2: 400 * time.Millisecond, 3: 800 * time.Millisecond,
-		9: 51200 * time.Millisecond, 10: most, 11: most, 1_000_000_000: most,
+		9: 51200 * time.Millisecond, 10: limit, 11: limit, 1_000_000_000: limit,
 	} {
-		assert.Equal(t, want, bus.Backoff(attempts, most, 0), "%d attempts", attempts)
-		assert.Equal(t, want/2, bus.Backoff(attempts, most, 1), "%d attempts, at the earliest", attempts)
+		assert.Equal(t, want, bus.Backoff(attempts, limit, 0), "%d attempts", attempts)
+		assert.Equal(t, want/2, bus.Backoff(attempts, limit, 1), "%d attempts, at the earliest", attempts)
 	}
 	assert.Equal(t, 100*time.Millisecond, bus.Backoff(5, 100*time.Millisecond, 0))
 }

@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// DenyList is the addresses that deliveries never connect to, so that a subscriber cannot make the bus
-// reach its neighbours. The zero list denies nothing.
+// DenyList lists addresses that deliveries never connect to, so that a subscriber cannot make
+// the bus reach the bus's own network. The zero list denies nothing.
 type DenyList struct{ prefixes []netip.Prefix }
 
-// DefaultDeny is what is denied unless the operator says otherwise.
+// DefaultDeny is the default list, for [ParseDenyList].
 const DefaultDeny = "loopback,link-local,metadata"
 
-// denyClasses are the names for well-known ranges. The unspecified address reaches the host itself. At the addresses of metadata,
-// clouds give a host its credentials; no subscriber is at those that mean many hosts, or this one.
+// denyClasses are names of well-known ranges. The unspecified address reaches the host itself.
+// Clouds give a host its credentials at the addresses of metadata, which include multicast and
+// 0.0.0.0/8 because no subscriber is there.
 var denyClasses = map[string][]string{
 	"loopback":   {"127.0.0.0/8", "::1/128", "0.0.0.0/8", "::/128"},
 	"link-local": {"169.254.0.0/16", "fe80::/10"},                                                             // RFC 3927, RFC 4291
@@ -28,8 +29,8 @@ var denyClasses = map[string][]string{
 	},
 }
 
-// ParseDenyList reads a comma-separated list of classes (loopback, link-local, metadata, private) and CIDRs; "none"
-// alone denies nothing.
+// ParseDenyList reads a comma-separated list of classes (loopback, link-local, metadata,
+// private) and CIDRs; "none" alone denies nothing.
 func ParseDenyList(text string) (DenyList, error) {
 	var list DenyList
 	if strings.TrimSpace(text) == "none" {
@@ -58,8 +59,8 @@ func ParseDenyList(text string) (DenyList, error) {
 	return list, nil
 }
 
-// Denies reports whether an address must not be connected to, also when it is an IPv4 address
-// in one of the forms that IPv6 has for it.
+// Denies reports whether an address is denied, also if it is an IPv4 address in one of its IPv6
+// forms.
 func (l DenyList) Denies(address netip.Addr) bool {
 	address = address.WithZone("")
 	for _, form := range []netip.Addr{address, embeddedIPv4(address)} {
@@ -72,8 +73,8 @@ func (l DenyList) Denies(address netip.Addr) bool {
 	return false
 }
 
-// DeniesHost reports whether a URL's host is a literal address, or a name for the host itself, that must
-// not be connected to. Other names are judged by their addresses when they are dialled.
+// DeniesHost reports whether a URL's host is a denied address, or a name of the host itself
+// that is denied. Other names are checked by their addresses when they are dialled.
 func (l DenyList) DeniesHost(u *url.URL) bool {
 	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") { // RFC 6761, section 6.3
@@ -96,7 +97,8 @@ var (
 // The middle of an ISATAP address (RFC 5214).
 var isatap, globalISATAP = [4]byte{0, 0, 0x5e, 0xfe}, [4]byte{2, 0, 0x5e, 0xfe}
 
-// embeddedIPv4 returns the IPv4 address that an IPv6 address stands for, otherwise the address as it is.
+// embeddedIPv4 returns the IPv4 address that an IPv6 address stands for, or else the address
+// itself.
 func embeddedIPv4(address netip.Addr) netip.Addr {
 	if address = address.Unmap(); address.Is4() || address == netip.IPv6Unspecified() || address == netip.IPv6Loopback() {
 		return address

@@ -5,36 +5,38 @@ import (
 	"fmt"
 )
 
-// Errors a caller branches on.
+// Errors that callers branch on.
 var (
-	// ErrUnavailable says that Redis could not be reached, or refuses work for
-	// now (it is loading, full, read-only). The same call may succeed later.
+	// ErrUnavailable means that Redis could not be reached, or refuses work for now (it is loading,
+	// full, read-only). The same call may succeed later.
 	ErrUnavailable = errors.New("redis is unavailable")
-	// ErrOverloaded says that too many publications wait already. Nothing was stored.
+	// ErrOverloaded means that too many publications are waiting. Nothing was stored.
 	ErrOverloaded = errors.New("too many publications are waiting")
-	// ErrPoisoned says that a job cannot be taken, because something that belongs to it is not what it must be. It was
-	// put off.
+	// ErrPoisoned means that a job cannot be acquired because its data is damaged. It was scheduled
+	// for later.
 	ErrPoisoned = errors.New("a job cannot be taken, and is put off")
-	// ErrTopicClaimed says that another client publishes to the topic.
+	// ErrTopicClaimed means that another client publishes to the topic.
 	ErrTopicClaimed = errors.New("another client publishes to this topic")
-	// ErrIdempotencyKeyReused says that another request was sent with the same idempotency key.
+	// ErrIdempotencyKeyReused means that another request was sent with the same idempotency key.
 	ErrIdempotencyKeyReused = errors.New("another request was sent with this idempotency key")
-	// ErrTokenTaken says that a token is another client's.
+	// ErrTokenTaken means that a token is another client's.
 	ErrTokenTaken = errors.New("the token is another client's")
-	// ErrTooManyBatches says that a publish would open more than [MaxOpenedBatches].
+	// ErrTooManyBatches means that a publish would open more than [MaxOpenedBatches].
 	ErrTooManyBatches = errors.New("the events would open too many batches")
-	// ErrTokenUnknown says that a token was removed.
+	// ErrTokenUnknown means that a token was removed.
 	ErrTokenUnknown = errors.New("there is no such token")
-	// ErrTopicUnknown says that there is no such topic.
+	// ErrTopicUnknown means that there is no such topic.
 	ErrTopicUnknown = errors.New("there is no such topic")
-	// ErrNotSubscribed says that the client is not subscribed, or not to that topic.
+	// ErrNotSubscribed means that the client is not subscribed, or not to that topic.
 	ErrNotSubscribed = errors.New("not subscribed")
 )
 
-// TopicLimitError says that a request would make more topics than the operator allows. Nothing was changed.
+// TopicLimitError means that a request would make more topics than the operator allows. Nothing
+// was changed.
 type TopicLimitError struct {
-	// Limit is how many topics are allowed: of the client or, if OfBus, of the bus.
+	// Limit is the maximum number of topics: of the client or, if OfBus, of the bus.
 	Limit int
+	// OfBus tells the limit of the bus from that of a client.
 	OfBus bool
 }
 
@@ -45,10 +47,9 @@ func (e *TopicLimitError) Error() string {
 	return fmt.Sprintf("this would be more than %d topics that the client publishes to or was the first to name; delete those that are not needed", e.Limit)
 }
 
-// Invalid is an error in what a client sent. Its text says what to change.
+// Invalid is an error in what a client sent. Its text says what is allowed.
 type Invalid struct {
-	// Pointer is the JSON pointer (RFC 6901) of the value at fault, empty
-	// when it is the whole input.
+	// Pointer is the JSON pointer (RFC 6901) of the value at fault, empty for the whole input.
 	Pointer string
 	// Detail says what is allowed.
 	Detail string
@@ -66,7 +67,7 @@ func Invalidf(pointer, format string, args ...any) error {
 	return &Invalid{Pointer: pointer, Detail: fmt.Sprintf(format, args...)}
 }
 
-// At puts an [Invalid] under a pointer: At("/topics/0", err). Other errors pass.
+// At puts an [Invalid] below a pointer: At("/topics/0", err). Other errors pass unchanged.
 func At(pointer string, err error) error {
 	if invalid, ok := errors.AsType[*Invalid](err); ok {
 		return &Invalid{Pointer: pointer + invalid.Pointer, Detail: invalid.Detail}

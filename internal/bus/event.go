@@ -18,7 +18,7 @@ const (
 	Noop   EventType = "noop"
 )
 
-// MaxURLLen is the most characters that an event's URL, or a callback, may have.
+// MaxURLLen is the maximum number of characters of an event's URL or a callback.
 const MaxURLLen = 1024
 
 // Event says what happened to one thing, and when.
@@ -27,15 +27,15 @@ type Event struct {
 	Type  EventType
 	// URL is the https URL of the thing.
 	URL string
-	// Timestamp is the publisher's, in ms since the Unix epoch. It is passed
-	// on as it is; nothing is scheduled by it.
+	// Timestamp is the publisher's, in ms since the Unix epoch. It is delivered as it is; nothing is
+	// scheduled by it.
 	Timestamp int64
 	// Data is one JSON value of the publisher's; nil when there is none.
 	Data []byte
 }
 
-// Validate returns an [Invalid] that points at the first wrong field. It does not
-// look into Data: that is checked where it is packed.
+// Validate returns an [Invalid] that points at the first wrong field. It does not check Data,
+// which is checked when it is packed.
 func (e *Event) Validate() error {
 	switch e.Type {
 	case Create, Update, Delete, Noop:
@@ -52,15 +52,16 @@ func (e *Event) Validate() error {
 	return nil
 }
 
-// isPlainHTTPS reports whether text is an https URL without port, user and escapes, of at most [MaxURLLen] characters, as most are. It
-// takes a tenth of the time of parseHTTPS, which has the last word on the others.
+// isPlainHTTPS reports whether text is an https URL of at most [MaxURLLen] characters without
+// port, user and escapes, as most are. It takes a tenth of the time of parseHTTPS, which
+// decides about the others.
 func isPlainHTTPS(text string) bool {
 	rest, ok := strings.CutPrefix(text, "https://")
 	host, path, _ := strings.Cut(rest, "/")
 	return ok && host != "" && len(text) <= MaxURLLen && isPlain(host, ".-") && isPlain(path, ".-_~/?=&+,;:@")
 }
 
-// isPlain reports whether text has only letters and digits, and some more characters.
+// isPlain reports whether text has only letters, digits and the characters of more.
 func isPlain(text, more string) bool {
 	for i := range len(text) {
 		c := text[i]
@@ -74,8 +75,8 @@ func isPlain(text, more string) bool {
 // IsURLSafe reports whether text has only the characters of a UID.
 func IsURLSafe(text string) bool { return isPlain(text, "-_") }
 
-// parseHTTPS returns an [Invalid] unless text is an absolute https URL, written as RFC 3986
-// has it, of at most [MaxURLLen] characters.
+// parseHTTPS parses an absolute https URL as in RFC 3986, of at most [MaxURLLen] characters.
+// The error is an [Invalid].
 func parseHTTPS(text string) (*url.URL, error) {
 	if text == "" {
 		return nil, Invalidf("", "is required: an https URL")

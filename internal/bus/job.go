@@ -25,26 +25,28 @@ const (
 	JobBatch JobName = "batch"
 	// JobAutodrop drops the oldest batches when Redis is about to be full.
 	JobAutodrop JobName = "autodrop"
-	// JobMonitor sends what waits in the bus, and its counters, to the metric service.
+	// JobMonitor sends the bus's gauges and counters to the metric service.
 	JobMonitor JobName = "monitor"
-	// JobScrubQueues puts the pending jobs of dead workers back.
+	// JobScrubQueues requeues the pending jobs of dead workers.
 	JobScrubQueues JobName = "scrub_queues"
-	// JobScrubWorkers forgets workers that are long dead.
+	// JobScrubWorkers removes workers that are long dead.
 	JobScrubWorkers JobName = "scrub_workers"
 )
 
-// How long a worker may be silent before its jobs are put back, and before it is forgotten.
+// Timeouts of a worker's heartbeat: after the first its jobs are requeued, after the second the
+// worker itself is removed.
 const (
 	DeadAfter   = 30 * time.Second
 	ForgetAfter = 120 * time.Second
 )
 
-// minRedisUptime is how long Redis must have been available before a worker's silence counts: while
-// Redis is unavailable, no heartbeat arrives. It is longer than the interval of heartbeats.
+// minRedisUptime is how long Redis must have been available before a worker's silence counts:
+// while Redis is unavailable, no heartbeat arrives. It is longer than the interval of
+// heartbeats.
 const minRedisUptime = 10 * time.Second
 
-// CanDetectDeadWorkers reports whether a silent worker may be considered dead, given since when Redis
-// has been available.
+// CanDetectDeadWorkers reports whether a silent worker may be considered dead, given since when
+// Redis has been available.
 func CanDetectDeadWorkers(availableSince, now time.Time) bool {
 	return now.Sub(availableSince) >= minRedisUptime
 }

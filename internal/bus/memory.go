@@ -1,6 +1,6 @@
 package bus
 
-// Memory limits of Redis where none are set, in bytes.
+// Defaults of [MemoryLimits], in bytes.
 const (
 	DefaultMaxMemory = 100_000_000
 	DefaultMinFree   = 10_000_000
@@ -8,16 +8,17 @@ const (
 
 // MemoryLimits say how much memory of Redis the bus may fill, in bytes.
 type MemoryLimits struct {
-	// Max is the most that may be used; 0 stands for Redis' own limit, or [DefaultMaxMemory] if it has none.
+	// Max is the maximum that may be used. 0 stands for Redis' own limit, or [DefaultMaxMemory] if
+	// Redis has none.
 	Max int64
-	// MinFree is how much of that is to be kept free.
+	// MinFree is how much of that is kept free.
 	MinFree int64
 }
 
-// Marks returns the limit of memory, in bytes, and the marks of autodrop: above the high mark the
-// oldest batches are dropped, down to the low mark. RedisMax is Redis' own limit, 0 if it has none.
-// Redis cannot use more than that, so a higher Max is brought down to it. A MinFree that leaves no
-// room below the low mark is brought down to a quarter of the limit.
+// Marks returns the limit of memory, in bytes, and the marks of autodrop: above the high mark
+// the oldest batches are dropped, down to the low mark. RedisMax is Redis' own limit, 0 if it
+// has none. Redis cannot use more than that, so a higher Max is brought down to it. A MinFree
+// that leaves no room below the low mark is brought down to a quarter of the limit.
 func (l MemoryLimits) Marks(redisMax int64) (limit, high, low int64) {
 	limit = l.Max
 	if redisMax > 0 && (limit == 0 || redisMax < limit) {

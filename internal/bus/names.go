@@ -28,10 +28,10 @@ const RootName ClientName = "root"
 // UIDLen is the number of characters of a UID: URL-safe Base64 of 120 bits.
 const UIDLen = 20
 
-// MaxTokenLen is the most characters of a token or a client's name.
+// MaxTokenLen is the maximum number of characters of a token or a client's name.
 const MaxTokenLen = 64
 
-// isName reports whether text is 1 to 64 characters of a-z and some more.
+// isName reports whether text is 1 to [MaxTokenLen] characters of a-z and more.
 func isName(text, more string) bool {
 	valid := len(text) >= 1 && len(text) <= MaxTokenLen
 	for i := 0; i < len(text) && valid; i++ {
@@ -77,15 +77,15 @@ const tokenSuffix = 2 + 32
 // NewToken makes a token for a client: its name, "--", and 32 random hex digits.
 // The error is an [Invalid] when the name leaves no room for the digits.
 func NewToken(name ClientName) (Token, error) {
-	if most := MaxTokenLen - tokenSuffix; len(name) > most {
-		return "", Invalidf("", "a name is at most %d characters when the token is to be made from it; shorten it, or send a token", most)
+	if limit := MaxTokenLen - tokenSuffix; len(name) > limit {
+		return "", Invalidf("", "a name is at most %d characters when the token is to be made from it; shorten it, or send a token", limit)
 	}
 	var random [16]byte
 	_, _ = rand.Read(random[:]) // never fails: crypto/rand ends the program instead
 	return Token(string(name) + "--" + hex.EncodeToString(random[:])), nil
 }
 
-// NewTokenLike is NewToken for any name: one that leaves no room for the digits is cut.
+// NewTokenLike is [NewToken] for any name. A name that leaves no room for the digits is cut.
 func NewTokenLike(name ClientName) Token {
 	token, err := NewToken(name[:min(len(name), MaxTokenLen-tokenSuffix)])
 	if err != nil {
@@ -94,7 +94,8 @@ func NewTokenLike(name ClientName) Token {
 	return token
 }
 
-// PublicName is what everybody may see of a client: its name, unless that is missing or tells its token.
+// PublicName returns what everybody may see of a client: its name or, if the name is missing or
+// reveals the token, its [LegacyClientName].
 func PublicName(t Token, name ClientName) ClientName {
 	if name == "" || string(name) == string(t) {
 		return LegacyClientName(t)
@@ -102,7 +103,8 @@ func PublicName(t Token, name ClientName) ClientName {
 	return name
 }
 
-// LegacyClientName names a client of which only the token is known: by a digest, since no part of a token may be shown.
+// LegacyClientName names a client of which only the token is known, by a digest: no part of a
+// token may be shown.
 func LegacyClientName(t Token) ClientName {
 	sum := sha256.Sum256([]byte(t))
 	return ClientName("client-" + hex.EncodeToString(sum[:4]))
@@ -114,8 +116,8 @@ func NewWorkerID() WorkerID { return WorkerID(newUID(UIDLen)) }
 // BatchSeedLen is the number of characters of a batch seed.
 const BatchSeedLen = 16
 
-// NewBatchSeed makes 96 random bits, the first 16 characters of the UIDs of all the
-// batches that one publish opens. The publish step numbers them in the last 4.
+// NewBatchSeed makes 96 random bits: the first 16 characters of the UIDs of all batches that
+// one publish opens. The publish script numbers the batches in the last 4.
 func NewBatchSeed() string { return newUID(BatchSeedLen) }
 
 func newUID(chars int) string {
@@ -124,8 +126,9 @@ func newUID(chars int) string {
 	return base64.RawURLEncoding.EncodeToString(random)
 }
 
-// EditDistance is how many characters must be changed, added or removed to make one text of another (the Levenshtein
-// distance), to find the name that somebody may have meant.
+// EditDistance returns the Levenshtein distance of two texts in bytes: how many must be
+// changed, added or removed to turn one into the other. It finds the name that somebody may
+// have meant.
 func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

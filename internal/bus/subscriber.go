@@ -17,8 +17,8 @@ const (
 	maxUUIDLen       = 256
 )
 
-// Subscription is what a client asks for. A nil field keeps what it was, or takes
-// its default the first time.
+// Subscription is what a client asks for. A nil field keeps its value, or takes its default the
+// first time.
 type Subscription struct {
 	// Topics are all the topics subscribed to from now on.
 	Topics []TopicName
@@ -28,12 +28,13 @@ type Subscription struct {
 	UUID *string
 	// Timeout is how long a batch waits for more events, in whole ms.
 	Timeout *time.Duration
-	// MaxEvents is the most events of a batch.
+	// MaxEvents is the maximum number of events of a batch.
 	MaxEvents *int
 }
 
-// Normalize drops the user name and password of the callback: existing clients send one, and deliveries bear the UUID. It
-// returns an [Invalid] that points at the first wrong field. A callback whose host is denied is wrong.
+// Normalize validates the subscription and drops the user name and password of its callback:
+// existing clients send one, and deliveries carry the UUID instead. The error is an [Invalid]
+// that points at the first wrong field. A callback whose host is denied is wrong.
 func (s *Subscription) Normalize(deny DenyList) error {
 	for i, name := range s.Topics {
 		if err := name.Validate(); err != nil {
@@ -64,7 +65,7 @@ func validUUID(uuid string) bool {
 	})
 }
 
-// normalCallback returns a valid callback without user name and password.
+// normalCallback validates a callback and returns it without user name and password.
 func normalCallback(callback string, deny DenyList) (string, error) {
 	u, err := parseHTTPS(callback)
 	switch {
@@ -79,7 +80,7 @@ func normalCallback(callback string, deny DenyList) (string, error) {
 	case u.User == nil:
 		return callback, nil
 	}
-	// Cut from the text, so that the rest stays as it came: the URL might be written in another way.
+	// Cut from the text, so that the rest stays as the client wrote it.
 	scheme, rest, _ := strings.Cut(callback, "//")
 	authority, path, slash := strings.Cut(rest, "/")
 	callback = scheme + "//" + authority[strings.LastIndexByte(authority, '@')+1:]
@@ -100,9 +101,9 @@ type Subscriber struct {
 	// LastAttemptedAt is when a delivery was last tried; zero if never.
 	LastAttemptedAt time.Time
 	Topics          []TopicName
-	// Queued is the number of events that wait to be delivered, Sent of those ever delivered.
+	// Queued is the number of events not yet delivered, Sent of those ever delivered.
 	Queued, Sent int64
-	// OldestAt is when the oldest event queued was received; zero if there is none.
+	// OldestAt is when the oldest queued event was received; zero if none is queued.
 	OldestAt time.Time
 }
 
@@ -111,7 +112,8 @@ type Topic struct {
 	Name TopicName
 	// Publisher is the token of its owner, empty while nobody has published.
 	Publisher Token
-	// Owner is the name of its owner, empty while nobody has published, or where only the token is known.
+	// Owner is the name of its owner, empty while nobody has published or if only the token is
+	// known.
 	Owner ClientName
 	// Events is the number of events ever received.
 	Events int64

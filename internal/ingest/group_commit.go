@@ -52,9 +52,10 @@ func newRequest(p store.Publication) *request {
 	return r
 }
 
-// queue holds the requests that wait for a group commit. One call at a time is the leader: it commits
-// what waits, its own request included, and then promotes the first of those that arrived meanwhile.
-// So no goroutine runs beside the calls', and a single call waits for no other.
+// queue holds the requests that wait for a group commit. One call at a time is the leader: it
+// commits what waits, its own request included, and then promotes the first of those that
+// arrived meanwhile. So no goroutine runs beside the calls', and a single call waits for no
+// other.
 type queue struct {
 	mu sync.Mutex
 	// waiting is in order of arrival. It begins with the leader's until the leader takes its group.
@@ -80,8 +81,9 @@ func (q *queue) join(r *request) (leads bool, err error) {
 	return true, nil
 }
 
-// wait returns when a request is committed, or its call is promoted to leader. If the context is done
-// while the request waits, it leaves the queue, and wait fails with the context's cause.
+// wait returns when a request is committed, or its call is promoted to leader. If the context
+// is done while the request waits, it leaves the queue, and wait fails with the context's
+// cause.
 func (q *queue) wait(ctx context.Context, r *request) (leads bool, err error) {
 	select {
 	case next := <-r.ready:
@@ -94,8 +96,8 @@ func (q *queue) wait(ctx context.Context, r *request) (leads bool, err error) {
 	}
 }
 
-// leave removes a request whose caller has gone. It reports whether it could: not if the call leads, or
-// the request is being committed.
+// leave removes a request whose caller has gone. It reports whether it could: not if the call
+// leads, or the request is being committed.
 func (q *queue) leave(r *request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -152,8 +154,8 @@ func newGroup(p store.Publication, requests []*request) *group {
 	return &group{p, requests, store.Receipt{Err: bus.ErrUnavailable}}
 }
 
-// groupRequests joins requests of one publisher to one topic, as long as the topic's events stay in
-// order of arrival. A request with an idempotency key is a group of its own.
+// groupRequests joins requests of one publisher to one topic, as long as the topic's events
+// stay in order of arrival. A request with an idempotency key is a group of its own.
 func groupRequests(requests []*request) []*group {
 	var groups []*group
 	last := map[bus.TopicName]*group{}

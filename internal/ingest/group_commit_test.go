@@ -41,9 +41,9 @@ func newFixture(t *testing.T) *fixture {
 	for _, name := range []string{"alice", "bob", "subscriber"} {
 		require.NoError(t, st.PutToken(t.Context(), bus.Token(name), bus.ClientName(name)))
 	}
-	timeout, most := time.Hour, 10_000
+	timeout, maxEvents := time.Hour, 10_000
 	require.NoError(t, st.Subscribe(t.Context(), "subscriber", bus.Subscription{
-		Topics: []bus.TopicName{"widgets", "gadgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &most,
+		Topics: []bus.TopicName{"widgets", "gadgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &maxEvents,
 	}, time.UnixMilli(0)))
 	return &fixture{New(st, Options{}), t, server}
 }
@@ -252,7 +252,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// TestManyPublishersAtOnce lets many publish, and some leave at random moments. What was answered is stored once, in each publisher's order.
+// TestManyPublishersAtOnce has many publish at once while some leave at random moments. Each
+// acknowledged event is stored once, in its publisher's order.
 func TestManyPublishersAtOnce(t *testing.T) {
 	const publishers, requests = 16, 200
 	f := newFixture(t)
@@ -291,7 +292,8 @@ func TestManyPublishersAtOnce(t *testing.T) {
 	storetest.RequireSound(t, f.store)
 }
 
-// TestRequestsThatOpenTooManyBatchesOnlyTogetherAreStored has ten requests wait for a commit, each of which is small enough.
+// TestRequestsThatOpenTooManyBatchesOnlyTogetherAreStored has ten requests wait for a commit.
+// Each is small enough, but not all of them together.
 func TestRequestsThatOpenTooManyBatchesOnlyTogetherAreStored(t *testing.T) {
 	f := newFixture(t)
 	ctx := t.Context()
@@ -320,7 +322,8 @@ func TestRequestsThatOpenTooManyBatchesOnlyTogetherAreStored(t *testing.T) {
 	require.ErrorIs(t, f.publish(ctx, "alice", "widgets", 0, 100), bus.ErrTooManyBatches, "one request may not")
 }
 
-// TestAPanicEndsTheCommitForAll has the store panic under two requests. The second must not wait for ever.
+// TestAPanicEndsTheCommitForAll has the store panic under two requests. The second must not
+// wait for ever.
 func TestAPanicEndsTheCommitForAll(t *testing.T) {
 	in := New(nil, Options{}) // it panics when it is to store
 	leader, waiting := newRequest(store.Publication{}), newRequest(store.Publication{Publisher: "other"})

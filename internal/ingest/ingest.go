@@ -1,8 +1,8 @@
 // Package ingest publishes: it stores packed events, those of several requests at a time.
 //
-// While one round trip to Redis is under way, the requests that arrive wait, and the next round trip
-// stores them all (group commit, as databases do with their log). There is no timer: a request that
-// arrives alone is stored at once.
+// While one round trip to Redis is under way, the requests that arrive wait, and the next round
+// trip stores them all (group commit, as databases do with their log). There is no timer: a
+// request that arrives alone is stored at once.
 package ingest
 
 import (
@@ -44,12 +44,12 @@ func New(st *store.Store, options Options) *Ingest {
 	return &Ingest{store: st, options: options}
 }
 
-// Publish stores events of one topic, oldest first, for every subscriber of the topic. When it returns
-// nil they will be delivered. Key may be nil. It fails with [bus.ErrTopicClaimed],
+// Publish stores events of one topic, oldest first, for every subscriber of the topic. When it
+// returns nil they will be delivered. Key may be nil. It fails with [bus.ErrTopicClaimed],
 // [bus.ErrIdempotencyKeyReused], [bus.ErrTooManyBatches], [bus.ErrTokenUnknown], a
-// [bus.TopicLimitError], [bus.ErrOverloaded], [bus.ErrUnavailable], or the context's cause. After
-// [bus.ErrUnavailable] the events may have been stored all the same. A call whose context is done
-// while it waits stores nothing; one whose group commit has begun returns its result.
+// [bus.TopicLimitError], [bus.ErrOverloaded], [bus.ErrUnavailable], or the context's cause.
+// After [bus.ErrUnavailable] the events may have been stored all the same. A call whose context
+// is done while it waits stores nothing; one whose group commit has begun returns its result.
 func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, events []wire.PackedEvent, key *store.IdempotencyKey) error {
 	start := i.options.Now()
 	r := newRequest(store.Publication{
@@ -114,8 +114,8 @@ func (i *Ingest) publish(ctx context.Context, groups []*group) {
 	}
 }
 
-// divide stores the requests of a group one by one if they were refused only because they would open
-// too many batches together. It returns the groups as they are then.
+// divide stores the requests of a group one by one if they were refused only because they would
+// open too many batches together. It returns the groups as they are then.
 func (i *Ingest) divide(ctx context.Context, groups []*group) []*group {
 	tooLarge := func(g *group) bool { return len(g.requests) > 1 && errors.Is(g.receipt.Err, bus.ErrTooManyBatches) }
 	if !slices.ContainsFunc(groups, tooLarge) {

@@ -17,8 +17,8 @@ import (
 	"routemaster/internal/wire"
 )
 
-// BenchmarkTelemetry publishes without and with a recorder, in turns on one Redis, so that what else the machine does
-// concerns both. It reports how much longer publishing takes with it.
+// BenchmarkTelemetry publishes without and with a recorder, in turns on one Redis, so that what
+// else the machine does concerns both. It reports how much longer publishing takes with it.
 func BenchmarkTelemetry(b *testing.B) {
 	const publishers, each = 64, 50
 	server := rdbtest.Real(b)
@@ -26,9 +26,9 @@ func BenchmarkTelemetry(b *testing.B) {
 	ctx := b.Context()
 	require.NoError(b, st.PutToken(ctx, "publisher--1", "publisher"))
 	require.NoError(b, st.PutToken(ctx, "subscriber--1", "subscriber"))
-	timeout, most := time.Hour, 10_000
+	timeout, maxEvents := time.Hour, 10_000
 	require.NoError(b, st.Subscribe(ctx, "subscriber--1", bus.Subscription{
-		Topics: []bus.TopicName{"widgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &most,
+		Topics: []bus.TopicName{"widgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &maxEvents,
 	}, time.Now()))
 	recorder := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.DiscardHandler))
 	ingests := []*ingest.Ingest{ingest.New(st, ingest.Options{}), ingest.New(st, ingest.Options{Recorder: recorder})}

@@ -10,23 +10,23 @@ import (
 	"routemaster/internal/bus"
 )
 
-// PackedEvent is an event as it is stored: MessagePack
-// ["e", {"t": ms, "o": topic, "y": type, "u": url, "d": data or nil}], keys in that order.
-// It is a string because that is what Redis returns: a worker keeps its deliveries' events uncopied.
+// PackedEvent is an event as it is stored: MessagePack ["e", {"t": ms, "o": topic, "y": type,
+// "u": url, "d": data or nil}], keys in that order. It is a string because that is what Redis
+// returns: a worker keeps its deliveries' events uncopied.
 type PackedEvent string
 
 // Limits bound what a publish may contain.
 type Limits struct {
-	// Events is the most events of a publish.
+	// Events is the maximum number of events of a publish.
 	Events int
-	// Data is the most bytes of an event's data, as MessagePack.
+	// Data is the maximum size of an event's data in bytes, as MessagePack.
 	Data int
 }
 
-// ParseEvents reads the JSON of a publish, which is an event or an array of events, validates the
-// events and packs them, in one pass. ReceivedAt is the timestamp of events that have none, in ms
-// since the Unix epoch. The error is a [bus.Invalid], which points at the value at fault or says at
-// which line and column the text stops being JSON.
+// ParseEvents reads the JSON of a publish, which is an event or an array of events, validates
+// the events and packs them, in one pass. ReceivedAt is the timestamp of events that have none,
+// in ms since the Unix epoch. The error is a [bus.Invalid], which points at the value at fault
+// or says at which line and column the text stops being JSON.
 func ParseEvents(text []byte, topic bus.TopicName, receivedAt int64, limits Limits) ([]PackedEvent, error) {
 	p := parsers.Get().(*parser)
 	defer p.release()
@@ -41,9 +41,9 @@ func ParseEvents(text []byte, topic bus.TopicName, receivedAt int64, limits Limi
 	return p.events(), nil
 }
 
-// PackEvent packs one event, without validating anything but its data. The error is a [bus.Invalid]
-// if the data is not one JSON value, has a number that does not fit, or takes more than maxData bytes
-// as MessagePack.
+// PackEvent packs one event, without validating anything but its data. The error is a
+// [bus.Invalid] if the data is not one JSON value, has a number that does not fit, or takes
+// more than maxData bytes as MessagePack.
 func PackEvent(e *bus.Event, maxData int) (PackedEvent, error) {
 	p := parsers.Get().(*parser)
 	defer p.release()
@@ -65,10 +65,11 @@ func PackEvent(e *bus.Event, maxData int) (PackedEvent, error) {
 	return PackedEvent(p.all), nil
 }
 
-// parser reads a publish. Parsers are used again: making a decoder takes longer than parsing an event.
+// parser reads a publish. Parsers are pooled: making a decoder takes longer than parsing an
+// event.
 type parser struct {
-	valuePacker // of an event's data; nothing packed is no data
-	// source has the text: the decoder reads it from a [bytes.Buffer] without copying it.
+	valuePacker // packs an event's data; if nothing is packed, the event has no data
+	// source holds the text. The decoder reads from a [bytes.Buffer] without copying.
 	source     bytes.Buffer
 	topic      bus.TopicName
 	receivedAt int64
@@ -80,8 +81,8 @@ type parser struct {
 
 var parsers = sync.Pool{New: func() any { return &parser{valuePacker: valuePacker{json: new(jsontext.Decoder)}} }}
 
-// maxKept is the most memory that a parser keeps for the next publish, in bytes.
-const maxKept = 256 << 10
+// maxPooled is the maximum size of the buffers that a pooled parser keeps, in bytes.
+const maxPooled = 256 << 10
 
 // read begins to read a text.
 func (p *parser) read(text []byte) {
@@ -94,7 +95,7 @@ func (p *parser) read(text []byte) {
 // release lets go of the text, and gives the parser back.
 func (p *parser) release() {
 	p.read(nil)
-	if cap(p.all) <= maxKept && cap(p.packed) <= maxKept {
+	if cap(p.all) <= maxPooled && cap(p.packed) <= maxPooled {
 		parsers.Put(p)
 	}
 }
@@ -194,7 +195,7 @@ func (p *parser) string() (string, error) {
 	return token.String(), nil
 }
 
-// timestamp reads an event's timestamp. Null is as if it were left out, since existing clients send it.
+// timestamp reads an event's timestamp. Existing clients send null instead of leaving it out.
 func (p *parser) timestamp(e *bus.Event) error {
 	token, err := p.json.ReadToken()
 	switch {
@@ -213,7 +214,7 @@ func (p *parser) timestamp(e *bus.Event) error {
 	return nil
 }
 
-// data reads an event's data, and packs it. Null is as if it were left out.
+// data reads an event's data and packs it. Null means no data.
 func (p *parser) data() error {
 	if p.json.PeekKind() == 'n' {
 		_, err := p.json.ReadToken()

@@ -19,8 +19,8 @@ func event(data string) *bus.Event {
 	return &bus.Event{Topic: "t", Type: bus.Create, URL: "https://a/", Timestamp: 1_700_000_000_123, Data: []byte(data)}
 }
 
-// The bytes are those of Ruby's msgpack for
-// ["e", {"t" => 1700000000123, "o" => "t", "y" => "create", "u" => "https://a/", "d" => {"a" => 1}}].
+// The bytes are those of Ruby's msgpack for ["e", {"t" => 1700000000123, "o" => "t", "y" =>
+// "create", "u" => "https://a/", "d" => {"a" => 1}}].
 func TestPackEventBytes(t *testing.T) {
 	packed, err := PackEvent(event(`{"a":1}`), 64)
 	require.NoError(t, err)
@@ -111,7 +111,8 @@ func TestAppendEventJSONReadsForeignEvents(t *testing.T) {
 	}
 }
 
-// Whatever JSON goes in comes out as JSON of the same value, and packing that again gives the same bytes.
+// Whatever JSON goes in comes out as JSON of the same value, and packing that again gives the
+// same bytes.
 func FuzzDataRoundTrip(f *testing.F) {
 	for _, seed := range []string{`null`, `{"a":[1,-1,1.5,"x",true,{}]}`, `"\ud83d\ude00"`, `1e5`, `[[[]]]`, `-0`} {
 		f.Add([]byte(seed))

@@ -9,7 +9,8 @@ import (
 	"routemaster/internal/bus"
 )
 
-// PackJob packs a job as it is stored: MessagePack [name, [args...]]. Equal jobs have equal bytes.
+// PackJob packs a job as it is stored: MessagePack [name, [args...]]. Equal jobs have equal
+// bytes.
 func PackJob(job bus.Job) string {
 	packed := appendString(appendLength(nil, arrayCodes, 2), job.Name)
 	packed = appendLength(packed, arrayCodes, len(job.Args))

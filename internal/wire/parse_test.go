@@ -71,7 +71,8 @@ func TestParseEventsRefuses(t *testing.T) {
 		{event(`"data":` + strings.Repeat("[", 102) + strings.Repeat("]", 102)), "/data", "nested more than 100 deep"},
 		{`[` + good + `,` + event(`"data":1e400`) + `]`, "/1/data", "double precision"},
 		{`[` + good + `,` + good + `,{"type":"new","url":"https://x/"}]`, "/2/type", "must be one of"},
-		// What does not parse is reported before what is not allowed, and an event's type before its data.
+		// A syntax error is reported before a value that is refused, and an event's type before its
+		// data.
 		{event(`"data":[1e400,]`), "", "line 1, column"},
 		{event(`"data":` + strings.Repeat("[", 102)), "", "line 1, column 144"},
 		{`{"type":"new","data":1e400}`, "/type", "must be one of"},
@@ -109,7 +110,7 @@ func TestParseInteger(t *testing.T) {
 	}
 }
 
-// The library writes each value in the same bytes.
+// The library writes the same bytes.
 func TestMessagePackIsThatOfTheLibrary(t *testing.T) {
 	var numbers []int64
 	for shift := range 64 {
@@ -138,7 +139,7 @@ func TestMessagePackIsThatOfTheLibrary(t *testing.T) {
 	}), string(appendNil(appendBool(appendBool(nil, true), false))))
 }
 
-// Whatever is taken can be delivered; whatever is refused says where.
+// An accepted publish can be delivered; a refusal is an Invalid.
 func FuzzParseEvents(f *testing.F) {
 	for _, seed := range []string{
 		usualText, "[" + usualText + "," + usualText + "]", `{"type":"noop","url":"https://x/","data":[1,{"a":1e5}],"timestamp":1.0}`, `[]`, `{`,

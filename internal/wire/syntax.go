@@ -10,8 +10,8 @@ import (
 	"routemaster/internal/bus"
 )
 
-// ExpectEnd makes sure that nothing follows the value that was read last. The error is a [bus.Invalid]
-// if another value follows, else jsontext's.
+// ExpectEnd makes sure that nothing follows the value that was read last. The error is a
+// [bus.Invalid] if another value follows, else jsontext's.
 func ExpectEnd(json *jsontext.Decoder) error {
 	_, err := json.ReadToken()
 	if err == nil {
@@ -23,7 +23,8 @@ func ExpectEnd(json *jsontext.Decoder) error {
 	return err
 }
 
-// SyntaxError turns an error of jsontext into a [bus.Invalid], which says where text stops being JSON.
+// SyntaxError turns an error of jsontext into a [bus.Invalid], which says where text stops
+// being JSON.
 func SyntaxError(text []byte, err error) error {
 	offset, reason := len(text), "it ends too early"
 	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {

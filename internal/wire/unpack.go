@@ -15,14 +15,15 @@ import (
 	"github.com/vmihailenco/msgpack/v5/msgpcode"
 )
 
-// eventFields are the stored keys of an event, in the order in which a delivery has them, and
-// how they begin there.
+// eventFields are the stored keys of an event, in the order of a delivery, and the JSON that
+// precedes each value there.
 var eventFields = [...]struct{ stored, delivered string }{
 	{"o", `{"topic":`}, {"y", `,"type":`}, {"u", `,"url":`}, {"t", `,"t":`}, {"d", `,"data":`},
 }
 
-// AppendEventJSON appends an event to dst as a delivery has it: {"topic","type","url","t","data"?}.
-// On an error dst comes back as it was.
+// AppendEventJSON appends an event to dst as a delivery has it:
+// {"topic","type","url","t","data"?}. It fails if packed is not an event, and then returns dst
+// as it was.
 func AppendEventJSON(dst []byte, packed PackedEvent) ([]byte, error) {
 	u := unpackers.Get().(*unpacker)
 	defer unpackers.Put(u)
@@ -44,12 +45,12 @@ func AppendEventJSON(dst []byte, packed PackedEvent) ([]byte, error) {
 	return append(json, '}'), nil
 }
 
-// unpacker reads MessagePack. It is used again and again, since making its parts takes longer than
-// to unpack an event.
+// unpacker reads MessagePack. Unpackers are pooled: making one takes longer than unpacking an
+// event.
 type unpacker struct {
 	packed string
 	source strings.Reader
-	// depth is how deep in arrays and maps the next value is.
+	// depth is the number of arrays and maps around the next value.
 	depth int
 	*msgpack.Decoder
 }
@@ -66,7 +67,8 @@ func (u *unpacker) read(packed string) {
 // position is the number of bytes read: the decoder reads none ahead.
 func (u *unpacker) position() int { return len(u.packed) - u.source.Len() }
 
-// event finds the packed values of an event, in the order of eventFields. Only data may be missing.
+// event finds the packed values of an event, in the order of eventFields. Only data may be
+// missing.
 func (u *unpacker) event(packed PackedEvent) (values [len(eventFields)]string, err error) {
 	u.read(string(packed))
 	if n, err := u.DecodeArrayLen(); err != nil || n != 2 {
@@ -102,8 +104,8 @@ func (u *unpacker) event(packed PackedEvent) (values [len(eventFields)]string, e
 	return values, nil
 }
 
-// skip passes over a value. The library's own way calls itself for each level of nesting, of which there may be too many for
-// any stack.
+// skip passes over a value. The library's own Skip recurses for each level of nesting, and stored
+// bytes may nest deeper than any stack allows.
 func (u *unpacker) skip() error {
 	for left := 1; left > 0; left-- {
 		code, err := u.PeekCode()
@@ -142,8 +144,8 @@ func (u *unpacker) text() (string, error) {
 	return u.packed[start : start+n], err
 }
 
-// appendJSON appends the next MessagePack value as JSON. Doubles that JSON cannot say become null: the
-// Ruby original took NaN from publishers.
+// appendJSON appends the next MessagePack value as JSON. Doubles that JSON cannot express
+// become null: the Ruby original accepted NaN from publishers.
 func (u *unpacker) appendJSON(dst []byte) ([]byte, error) {
 	code, err := u.PeekCode()
 	if err != nil {
@@ -183,8 +185,8 @@ func (u *unpacker) appendJSON(dst []byte) ([]byte, error) {
 	}
 }
 
-// maxUnpackDepth is how deep a stored value may be nested, and be read all the same: deeper than what is packed here, for
-// other writers' sake.
+// maxUnpackDepth is how deep a stored value may be nested. It is more than this package packs,
+// because there are other writers.
 const maxUnpackDepth = 1000
 
 func (u *unpacker) appendMembers(dst []byte, n int, open, end byte, member func([]byte) ([]byte, error)) ([]byte, error) {
@@ -215,7 +217,7 @@ func (u *unpacker) appendPair(dst []byte) ([]byte, error) {
 
 func (u *unpacker) appendText(dst []byte) ([]byte, error) {
 	text, err := u.text()
-	// AppendQuote's error says that the text was not UTF-8, and it has mended that.
+	// An error says only that the text was not UTF-8, which AppendQuote has repaired.
 	dst, _ = jsontext.AppendQuote(dst, text)
 	return dst, err
 }
@@ -233,11 +235,12 @@ func appendJSONFloat(dst []byte, f float64) []byte {
 	return dst
 }
 
-// maxOriginalData is the most data that the Ruby original takes in an event, packed, in bytes.
+// maxOriginalData is the maximum size of an event's data in the Ruby original, in bytes, packed.
 const maxOriginalData = 64
 
-// CheckForOriginal returns why the Ruby original cannot read an event, or why this program cannot. The
-// original checks what it reads as it checks what it is sent, and its worker ends when that fails.
+// CheckForOriginal returns why the Ruby original cannot read an event, or why this program
+// cannot. The original checks what it reads as it checks what it is sent, and its worker ends
+// when that fails.
 func CheckForOriginal(packed PackedEvent) error {
 	if _, err := AppendEventJSON(nil, packed); err != nil {
 		return err

@@ -10,21 +10,21 @@ import (
 	"routemaster/internal/bus"
 )
 
-// maxDepth bounds how deep a publisher's data may be nested.
+// maxDepth is the maximum nesting of a publisher's data.
 const maxDepth = 100
 
-// valuePacker turns a JSON value into MessagePack: members keep their order, integers are integers of
-// 64 bits, other numbers are doubles.
+// valuePacker turns a JSON value into MessagePack: members keep their order, integers are
+// integers of 64 bits, other numbers are doubles.
 type valuePacker struct {
 	json *jsontext.Decoder
 	// packed is the value so far.
 	packed []byte
-	// outerDepth is how deep the value itself is nested in the text.
+	// outerDepth is the number of arrays and objects around the value in the text.
 	outerDepth int
-	// refusal is why the value, though it is JSON, is not taken: the first reason. Reading goes on,
-	// since what does not parse is reported before it.
+	// refusal is the first reason why the value is refused although it is valid JSON. Reading goes
+	// on, because a syntax error behind it is reported instead.
 	refusal error
-	// unquoted is memory for a string without its escapes.
+	// unquoted is scratch space for a string without its escapes.
 	unquoted []byte
 }
 
@@ -62,8 +62,8 @@ func (p *valuePacker) value() error {
 	return nil
 }
 
-// members packs an array or an object, whose members are one or two values each. MessagePack has
-// their number before them.
+// members packs an array or an object, whose members have one or two values each. In
+// MessagePack their number precedes them, so it is inserted at the end.
 func (p *valuePacker) members(end jsontext.Kind, codes lengthCodes, valuesEach int) error {
 	if _, err := p.json.ReadToken(); err != nil {
 		return err
