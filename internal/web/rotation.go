@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"net/http"
 	"strconv"
 	"time"
@@ -45,7 +46,7 @@ func (a *API) rotate(r *http.Request) (view rotationView, err error) {
 		return view, err
 	}
 	view.Token, view.Name, err = a.store.RotateToken(ctx, old, bus.NewTokenLike(name))
-	if err == bus.ErrTokenUnknown {
+	if errors.Is(err, bus.ErrTokenUnknown) {
 		return view, &problem{Status: http.StatusNotFound, Detail: "there is no such token; GET /api_tokens lists them. One that was rotated is gone"}
 	}
 	if err != nil {

@@ -2,11 +2,13 @@ package auth
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -41,4 +43,21 @@ func TestRefusedCredentialsAreLoggedOnceASource(t *testing.T) {
 	assert.Equal(t, "2001:db8::/64", sourceOf("[2001:db8::1]:80"))
 	assert.Equal(t, "10.1.2.3", sourceOf("[::ffff:10.1.2.3]:80"))
 	assert.Equal(t, "unknown", sourceOf("@"))
+}
+
+func TestRefusedCredentialsAreLoggedAtEveryIntervalAndAtTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logged := &bytes.Buffer{}
+		l := refusalLog{log: slog.New(slog.NewTextHandler(logged, nil))}
+		ctx, stop := context.WithCancel(t.Context())
+		go l.run(ctx)
+		l.add("10.0.0.1:1")
+		time.Sleep(refusalLogInterval)
+		synctest.Wait()
+		assert.Equal(t, 1, strings.Count(logged.String(), "source=10.0.0.1 count=1"), logged)
+		l.add("10.0.0.2:1")
+		stop()
+		synctest.Wait()
+		assert.Equal(t, 1, strings.Count(logged.String(), "source=10.0.0.2 count=1"), logged)
+	})
 }
