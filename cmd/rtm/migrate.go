@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/internal/app"
+	"routemaster/internal/migrate"
 	"routemaster/internal/terminal"
 )
 
@@ -20,7 +21,7 @@ var (
 )
 
 func newMigrateCommand() *cobra.Command {
-	var migrate migrate
+	var run migration
 	var redis redisFlags
 	command := &cobra.Command{
 		Use:   "migrate",
@@ -39,26 +40,26 @@ is left to do, 1 when something is (always, after a dry run that found any) or R
 			if err != nil {
 				return err
 			}
-			migrate.out, migrate.progress = cmd.OutOrStdout(), io.Discard
+			run.out, run.progress = cmd.OutOrStdout(), io.Discard
 			if terminal.Is(cmd.ErrOrStderr()) {
-				migrate.progress = cmd.ErrOrStderr()
+				run.progress = cmd.ErrOrStderr()
 			}
-			return migrate.run(cmd.Context(), config)
+			return run.run(cmd.Context(), config)
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&migrate.Apply, "apply", false, "do it, instead of only printing what would be done")
-	flags.BoolVar(&migrate.Back, "back", false, "move batches back to where the original has them, to return to it")
-	flags.BoolVar(&migrate.Unreadable, "unreadable", false,
+	flags.BoolVar(&run.Apply, "apply", false, "do it, instead of only printing what would be done")
+	flags.BoolVar(&run.Back, "back", false, "move batches back to where the original has them, to return to it")
+	flags.BoolVar(&run.Unreadable, "unreadable", false,
 		"move also batches with events that cannot be read on the other side. Our worker leaves such events out, the original's ends")
-	flags.BoolVar(&migrate.json, "json", false, "print JSON: an object for each thing that is left, then one with the counts")
+	flags.BoolVar(&run.json, "json", false, "print JSON: an object for each thing that is left, then one with the counts")
 	redis.add(command, "change")
 	return command
 }
 
-// migrate prints what a migration tells.
-type migrate struct {
-	app.Migration
+// migration is a run of rtm migrate, which prints what is reported.
+type migration struct {
+	migrate.Options
 	json          bool
 	out, progress io.Writer
 }
@@ -72,10 +73,16 @@ type unmoved struct {
 
 const clearLine = "\r\x1b[K"
 
-func (m *migrate) run(ctx context.Context, config app.Config) error {
+func (m *migration) run(ctx context.Context, config app.Config) error {
 	began := time.Now()
-	m.Tell, m.Progress = m.tell, m.showProgress
-	done, err := app.Migrate(ctx, config, m.Migration)
+	m.Report, m.Progress = m.report, m.showProgress
+	m.MaxInFlight = config.SubscriberDeliveries
+	redis, err := app.OpenRedis(config)
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+	done, err := migrate.Run(ctx, redis.Partition(config.RedisNamespace), m.Options)
 	fmt.Fprint(m.progress, clearLine)
 	if ctx.Err() != nil {
 		return fmt.Errorf("stopped before the end, with %d batches moved; run it again to go on", m.moved(done))
@@ -87,24 +94,24 @@ func (m *migrate) run(ctx context.Context, config app.Config) error {
 	switch {
 	case done.Later+done.Refused > 0:
 		return errNotMoved
-	case !m.Apply && !done.Done():
+	case !m.Apply && !done.NothingLeft():
 		return errDryRun
 	}
 	return nil
 }
 
-func (m *migrate) moved(done app.Migrated) int {
+func (m *migration) moved(done migrate.Result) int {
 	if m.Apply {
 		return done.Batches
 	}
 	return 0
 }
 
-func (m *migrate) showProgress(done app.Migrated) {
+func (m *migration) showProgress(done migrate.Result) {
 	fmt.Fprintf(m.progress, "%s%d batches, %d events ...", clearLine, done.Batches, done.Events)
 }
 
-func (m *migrate) tell(u app.Unmoved) {
+func (m *migration) report(u migrate.Unmoved) {
 	state := "refused"
 	if u.Later {
 		state = "later"
@@ -117,16 +124,16 @@ func (m *migrate) tell(u app.Unmoved) {
 	fmt.Fprintf(m.out, "%s: %s [%s]\n", printable(u.Key), printable(u.Reason), state)
 }
 
-func (m *migrate) sumUp(done app.Migrated, took time.Duration) {
+func (m *migration) sumUp(done migrate.Result, took time.Duration) {
 	if m.json {
 		writeJSONLine(m.out, map[string]any{"summary": struct {
 			Applied bool `json:"applied"`
-			app.Migrated
+			migrate.Result
 			Seconds float64 `json:"seconds"`
 		}{m.Apply, done, took.Seconds()}})
 		return
 	}
-	if done.Done() {
+	if done.NothingLeft() {
 		fmt.Fprintln(m.out, "Nothing is left to do.")
 		return
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
+	"routemaster/internal/migrate"
 	"routemaster/internal/rdb/rdbtest"
 )
 
@@ -143,8 +144,8 @@ func TestMigrateStopsInTheMiddle(t *testing.T) {
 
 func TestMigrateShowsItsProgress(t *testing.T) {
 	var buffer bytes.Buffer
-	m := migrate{progress: &buffer, out: io.Discard}
-	m.showProgress(app.Migrated{Batches: 3, Events: 7})
+	m := migration{progress: &buffer, out: io.Discard}
+	m.showProgress(migrate.Result{Batches: 3, Events: 7})
 	assert.Equal(t, "\r\x1b[K3 batches, 7 events ...", buffer.String())
 }
 

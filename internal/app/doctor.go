@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 
-	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
 
@@ -13,22 +12,13 @@ type Finding = store.Violation
 // Census is what an examination of Redis has read.
 type Census = store.Census
 
-// openForCommand opens Redis for a command, which makes one call at a time.
-func openForCommand(c Config) (*rdb.Client, *store.Store, error) {
-	redis, err := rdb.Open(rdb.Options{URL: c.RedisURL, Connections: 1})
-	if err != nil {
-		return nil, nil, err
-	}
-	return redis, newStore(redis, c, nil), nil
-}
-
 // Examine tells what is wrong in the configured Redis and, with fix, repairs what can be repaired.
 // The bus may run meanwhile.
 func Examine(ctx context.Context, c Config, fix bool, tell func(Finding)) (Census, error) {
-	redis, st, err := openForCommand(c)
+	redis, err := OpenRedis(c)
 	if err != nil {
 		return Census{}, err
 	}
 	defer redis.Close()
-	return st.Examine(ctx, fix, tell)
+	return newStore(redis, c, nil).Examine(ctx, fix, tell)
 }

@@ -9,6 +9,12 @@ import (
 	"routemaster/internal/store"
 )
 
+// OpenRedis prepares a connection to the configured Redis for a command, which makes one call at a
+// time.
+func OpenRedis(c Config) (*rdb.Client, error) {
+	return rdb.Open(rdb.Options{URL: c.RedisURL, Connections: 1})
+}
+
 // openRedis prepares the connections to the configured Redis. It does not wait for Redis.
 func openRedis(c Config, log *slog.Logger, connections int) (*rdb.Client, error) {
 	return rdb.Open(rdb.Options{

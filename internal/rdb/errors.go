@@ -86,6 +86,9 @@ func Wrap(what string, err error) error {
 	if err == nil || errors.Is(err, redis.Nil) {
 		return nil
 	}
+	if errors.Is(err, bus.ErrUnavailable) { // it is marked already
+		return fmt.Errorf("%s: %w", what, err)
+	}
 	// A script that is missing though it was just loaded: Redis is being replaced.
 	class := classify(err)
 	if class == refused || class == unavailable || HasCode(err, "NOSCRIPT") {

@@ -52,7 +52,7 @@ func (p *Partition) EachPage(
 	for {
 		page, next, err := Page(ctx, p.Commands, key, kind, cursor).Result()
 		if err != nil {
-			return err
+			return Wrap("scan", err)
 		}
 		if err := each(page); err != nil {
 			return err
@@ -79,7 +79,7 @@ func (p *Partition) EachKey(ctx context.Context, match string, each func(page []
 	for cursor := uint64(0); ; {
 		page, next, err := p.Scan(ctx, cursor, match, KeysPerTrip).Result()
 		if err != nil {
-			return err
+			return Wrap("scan", err)
 		}
 		if err := each(page); err != nil {
 			return err

@@ -394,7 +394,7 @@ func TestARepairLeavesAnotherBusAlone(t *testing.T) {
 		p := newPatient(t, server)
 		ours := dump(t, p.Redis)
 		for _, namespace := range namespaces {
-			other := newFixtureOn(t, server, store.New(server.Open(t).Partition(namespace), store.Options{}))
+			other := newFixtureOn(t, server, server.Open(t).Partition(namespace))
 			other.AddSubscriber(alice, time.Second, 2, "widgets", "gadgets")
 			other.AddSubscriber(bob, time.Second, 2, "widgets", "gizmos")
 			other.PublishEvents("widgets", 1, 5, 0)
@@ -645,7 +645,7 @@ func TestExaminationsDoNotDisturbABusyBus(t *testing.T) {
 			rounds, backlog, maxEvents = 15, 300, 3
 		}
 		client := server.Open(t, func(o *rdb.Options) { o.Connections = 20 })
-		f := newFixtureOn(t, server, store.New(client.Partition(""), store.Options{}))
+		f := newFixtureOn(t, server, client.Partition(""))
 		f.AddSubscriber(alice, 0, maxEvents, "widgets")
 		f.AddSubscriber(bob, 2*time.Millisecond, 50, "widgets")
 		ctx, stop := context.WithCancel(t.Context())

@@ -3,6 +3,7 @@ package store_test
 import (
 	"testing"
 
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -33,6 +34,6 @@ func newFixture(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Opti
 	return &fixture{storetest.NewBus(t, server, adjust...)}
 }
 
-func newFixtureOn(t testing.TB, server *rdbtest.Server, st *store.Store) *fixture {
-	return &fixture{storetest.NewBusOn(t, server, st)}
+func newFixtureOn(t testing.TB, server *rdbtest.Server, partition *rdb.Partition) *fixture {
+	return &fixture{storetest.NewBusOn(t, server, partition)}
 }

@@ -24,6 +24,10 @@ type Task struct {
 	packed string
 }
 
+// BatchHeader is how many elements a batch's list has before its events: the subscriber's token, the
+// creation time and the attempts.
+const BatchHeader = 3
+
 // Delivery is a batch, closed to new events, with what is needed to deliver it.
 type Delivery struct {
 	Batch      bus.BatchID
@@ -147,7 +151,7 @@ func (s *Store) acquired(returned any, q bus.Queue, worker bus.WorkerID) (*Task,
 		Health:     int(reply[4].(int64)),
 		CreatedAt:  time.UnixMilli(integer(text(batch[1]), 0)),
 		Attempts:   int(reply[5].(int64)),
-		Events:     make([]wire.PackedEvent, 0, len(batch)-batchHeader),
+		Events:     make([]wire.PackedEvent, 0, len(batch)-BatchHeader),
 	}
 	if due := reply[7].(int64); due > 0 {
 		delivery.DueAt = time.UnixMilli(due)
@@ -158,7 +162,7 @@ func (s *Store) acquired(returned any, q bus.Queue, worker bus.WorkerID) (*Task,
 		delivery.RefusedSince = time.UnixMilli(since)
 	}
 	delivery.Client = bus.PublicName(delivery.Subscriber, delivery.Client)
-	for _, packed := range batch[batchHeader:] {
+	for _, packed := range batch[BatchHeader:] {
 		delivery.Events = append(delivery.Events, wire.PackedEvent(text(packed)))
 	}
 	if len(reply) > 9 {

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/migrate"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -381,15 +382,15 @@ func (m *model) migrateBackAndForth(rt *rapid.T) {
 	if rapid.IntRange(0, 2).Draw(rt, "migrate") > 0 {
 		rt.Skip("not now")
 	}
-	tell := func(u store.Unmoved) { require.Fail(rt, u.Key, u.Reason) }
-	_, err := m.any(rt).Migrate(m.T.Context(), store.Migration{Apply: true, Back: true, Tell: tell})
+	report := func(u migrate.Unmoved) { require.Fail(rt, u.Key, u.Reason) }
+	_, err := migrate.Run(m.T.Context(), m.any(rt).Partition, migrate.Options{Apply: true, Back: true, MaxInFlight: m.abreast, Report: report})
 	if m.rotating() {
 		require.ErrorContains(rt, err, "is being changed")
 		return
 	}
 	require.NoError(rt, err)
 	if rapid.Bool().Draw(rt, "forth") {
-		_, err = m.any(rt).Migrate(m.T.Context(), store.Migration{Apply: true, Tell: tell})
+		_, err = migrate.Run(m.T.Context(), m.any(rt).Partition, migrate.Options{Apply: true, MaxInFlight: m.abreast, Report: report})
 		require.NoError(rt, err)
 	}
 	for worker, task := range m.held {

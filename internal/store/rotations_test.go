@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/migrate"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 )
@@ -285,8 +286,8 @@ func TestAMigrationBackWaitsForARotation(t *testing.T) {
 		ctx := t.Context()
 		f.AddSubscriber(alice, 0, 1, "cats")
 		f.PublishEvents("cats", 1, 3, 0)
-		migrate := func(apply, back bool) (store.Migrated, error) {
-			return f.Migrate(ctx, store.Migration{Apply: apply, Back: back, Tell: func(store.Unmoved) {}})
+		migrate := func(apply, back bool) (migrate.Result, error) {
+			return migrate.Run(ctx, f.Partition, migrate.Options{Apply: apply, Back: back, Report: func(migrate.Unmoved) {}})
 		}
 		f.rotate(alice, alice2)
 		for _, apply := range []bool{false, true} {

@@ -37,10 +37,6 @@ var (
 	scriptWorkerScrub           = newScript("worker_scrub", "full")
 	scriptWorkerHeartbeat       = newScript("worker_heartbeat", "full")
 
-	scriptMigrateBatch   = newScript("migrate_batch", "full", "batches", "originals", "check")
-	scriptMigrateCounter = newScript("migrate_counter")
-	scriptMigrateGauge   = newScript("migrate_gauge")
-
 	scriptCheckWindow       = newScript("check_window")
 	scriptCheckJob          = newScript("check_job", "full", "batches", "check")
 	scriptCheckListed       = newScript("check_listed", "full", "batches", "check")
@@ -50,6 +46,10 @@ var (
 	scriptCheckSubscription = newScript("check_subscription", "full", "check")
 	scriptCheckGauges       = newScript("check_gauges", "full", "batches", "check")
 )
+
+// Script composes an entry of another package, a Lua text, and libraries of this one that it calls, by
+// their names in lua/lib; keys is one of all.
+func Script(entry string, libraries ...string) *rdb.Script { return compose(libraries, entry) }
 
 // newScript composes a script of an entry and the libraries that it calls; keys is one of all.
 func newScript(name string, libraries ...string) *rdb.Script {

@@ -67,7 +67,7 @@ func TestPublishWritesTheDocumentedLayout(t *testing.T) {
 
 func TestPublishUnderANamespace(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		f := newFixtureOn(t, server, store.New(server.Open(t).Partition("rm:"), store.Options{}))
+		f := newFixtureOn(t, server, server.Open(t).Partition("rm:"))
 		f.AddSubscriber(alice, 0, 100, "widgets")
 		f.PublishEvents("widgets", 1, 1, 0)
 		task := f.Take("w1", 1)
@@ -802,7 +802,7 @@ func TestTokens(t *testing.T) {
 func TestRedisAwayIsAnErrorAndIsToldOnce(t *testing.T) {
 	server := rdbtest.Real(t)
 	var log rdbtest.Buffer
-	f := newFixtureOn(t, server, store.New(server.Open(t, log.LogTo).Partition(""), store.Options{}))
+	f := newFixtureOn(t, server, server.Open(t, log.LogTo).Partition(""))
 	ctx := t.Context()
 	require.NoError(t, f.Ping(ctx))
 	server.Kill(t)
@@ -822,7 +822,7 @@ func TestRedisAwayIsAnErrorAndIsToldOnce(t *testing.T) {
 func TestAFullRedisTakesNothingInAndGoesOnDelivering(t *testing.T) {
 	server := rdbtest.Real(t)
 	var log rdbtest.Buffer
-	f := newFixtureOn(t, server, store.New(server.Open(t, log.LogTo).Partition(""), store.Options{}))
+	f := newFixtureOn(t, server, server.Open(t, log.LogTo).Partition(""))
 	ctx := t.Context()
 	f.AddSubscriber(alice, time.Second, 2, "widgets")
 	f.PublishEvents("widgets", 1, 5, 0)

@@ -37,9 +37,6 @@ type survey struct {
 	tokens  map[string]string // one copy of each token of a batch
 }
 
-// batchHeader is what a batch's list begins with: subscriber, creation time, attempts.
-const batchHeader = 3
-
 // batch is a UID that Redis names somewhere.
 type batch struct {
 	token  string
@@ -260,7 +257,7 @@ func (v *survey) takeBatch(bid, token string, length int64, original bool) {
 	if original {
 		b.original = true
 	} else {
-		b.there, b.events = true, max(0, length-batchHeader)
+		b.there, b.events = true, max(0, length-BatchHeader)
 	}
 	v.batches[bid] = b
 }

@@ -33,19 +33,22 @@ func After(ms int) time.Time { return Start.Add(time.Duration(ms) * time.Millise
 // Bus is a store with three clients, and what tests do with it. Whatever fails fails the test.
 type Bus struct {
 	*store.Store
-	T testing.TB
+	Partition *rdb.Partition
+	T         testing.TB
 	// Redis reads and writes by hand.
 	Redis rdb.Commands
 }
 
 // NewBus makes a bus on a server.
 func NewBus(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Options)) *Bus {
-	return NewBusOn(t, server, Open(t, server, adjust...))
+	return NewBusOn(t, server, server.Open(t).Partition(""), adjust...)
 }
 
-// NewBusOn is [NewBus] for a store that the test has opened by itself.
-func NewBusOn(t testing.TB, server *rdbtest.Server, st *store.Store) *Bus {
-	b := &Bus{st, t, server.Raw}
+// NewBusOn is [NewBus] on a partition of the server that the test has opened by itself.
+func NewBusOn(
+	t testing.TB, server *rdbtest.Server, partition *rdb.Partition, adjust ...func(*store.Options),
+) *Bus {
+	b := &Bus{OpenOn(partition, adjust...), partition, t, server.Raw}
 	b.Register()
 	return b
 }

@@ -9,17 +9,23 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 )
 
 // Open opens a store on a server. It is closed with the test.
 func Open(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Options)) *store.Store {
+	return OpenOn(server.Open(t).Partition(""), adjust...)
+}
+
+// OpenOn makes a store on a partition.
+func OpenOn(partition *rdb.Partition, adjust ...func(*store.Options)) *store.Store {
 	var options store.Options
 	for _, f := range adjust {
 		f(&options)
 	}
-	return store.New(server.Open(t).Partition(""), options)
+	return store.New(partition, options)
 }
 
 // RequireSound fails the test unless the data layout's invariants hold.

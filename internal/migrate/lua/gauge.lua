@@ -4,6 +4,8 @@
 -- Returns  the number of gauges removed
 local removed = 0
 for _, gauge in ipairs({ batch_gauge_key(), event_gauge_key() }) do
-  if redis.call('HGET', gauge, ARGV[2]) == '0' then removed = removed + redis.call('HDEL', gauge, ARGV[2]) end
+  if redis.call('HGET', gauge, ARGV[2]) == '0' then
+    removed = removed + redis.call('HDEL', gauge, ARGV[2])
+  end
 end
 return removed

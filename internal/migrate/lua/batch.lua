@@ -1,19 +1,26 @@
--- Moves batches from where the Ruby original has them to where this program has them, or back, and sees to it that each
--- has a job and is in the index.
+-- Moves batches from where the Ruby original has them to where this program has them, or back, and
+-- sees to it that each has a job and is in the index.
 --
--- ARGV     1 namespace, 2 '1' to do it, 3 '1' for back, 4 silent since (ms): a worker last active after that is alive,
---          5 latest time for which a job can have been meant (ms), 6 most batches of one subscriber that may be
---          delivered at once, 7 number of workers that follow: those that have a list of pending jobs, workers, then batches
--- Returns  for each batch what is done, or would be: 'move'; 'merge', to append what is only events to the batch they belong to;
---          'complete', to give a batch that is where it should be a job, or ''. Or why it is left: 'busy', 'type', 'taken',
---          'both', 'ownerless', 'foreign', 'empty', 'broken'
--- Keeps    the batch's list, index entry, gauges and its one job; nobody appends to it under its old name; a batch that
---          somebody alive delivers stays where it is
-local back, since, latest, abreast = ARGV[3] == '1', tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6])
+-- ARGV     1 namespace, 2 '1' to do it, 3 '1' for back, 4 silent since (ms): a worker last active
+--          after that is alive, 5 latest time for which a job can have been meant (ms), 6 max
+--          batches of one subscriber in flight, 7 number of workers that follow: those that have a
+--          list of pending jobs, workers, then batches
+-- Returns  for each batch what is done, or would be: 'move'; 'merge', to append what is only events
+--          to the batch they belong to; 'complete', to give a batch that is where it should be a
+--          job, or ''. Or why it is left: 'busy', 'type', 'taken', 'both', 'ownerless', 'foreign',
+--          'empty', 'broken'
+-- Keeps    the batch's list, index entry, gauges and its one job; nobody appends to it under its
+--          old name; a batch that somebody alive delivers stays where it is
+local apply, back, since = ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4])
+local latest, max_in_flight = tonumber(ARGV[5]), tonumber(ARGV[6])
+if apply then allow_when_full() end
 
 local workers, holders = {}, {}
-for _, worker in ipairs(redis.call('SMEMBERS', pending_index_key('main'))) do workers[worker] = true end
-for _, worker in ipairs(redis.call('HKEYS', workers_key())) do workers[worker] = true end
+local function add(found)
+  for _, worker in ipairs(found) do workers[worker] = true end
+end
+add(redis.call('SMEMBERS', pending_index_key('main')))
+add(redis.call('HKEYS', workers_key()))
 for i = 8, 7 + tonumber(ARGV[7]) do workers[ARGV[i]] = true end
 for worker in pairs(workers) do
   local jobs = redis.pcall('LRANGE', pending_key('main', worker), -100, -1)
@@ -38,19 +45,23 @@ local function complete(bid, key)
   end
   local had_job = redis.call('SADD', jobs_index_key('main'), job) == 0
   if holders[job] then
-    for _, worker in ipairs(holders[job]) do redis.call('LREM', pending_key('main', worker), 0, job) end
+    for _, worker in ipairs(holders[job]) do
+      redis.call('LREM', pending_key('main', worker), 0, job)
+    end
     redis.call('RPUSH', instant_key('main'), job)
     return
   end
   local deadline = redis.call('ZSCORE', scheduled_key('main'), job)
   if not deadline and not had_job then
     redis.call('LPUSH', instant_key('main'), job)
-  elseif deadline and (tonumber(deadline) or math.huge) > latest then -- the original goes by a timestamp that a publisher has made up
+  elseif deadline and (tonumber(deadline) or math.huge) > latest then
+    -- The original goes by the publishers' timestamps, whatever they are.
     make_instant(job, 'LPUSH')
   end
 end
 
--- A batch that is closed before its time comes up at once, so that none that is opened after it passes it.
+-- A batch that is closed before its time comes up at once, so that none that is opened after it
+-- passes it.
 local function close(bid) make_instant(job_of(bid), 'LPUSH') end
 
 local function move(bid, token, was_current, waits)
@@ -59,7 +70,7 @@ local function move(bid, token, was_current, waits)
     redis.call('DEL', origins_key(bid))
     redis.call('SREM', current_key(token), bid)
     redis.pcall('ZREM', failed_key(token), bid)
-    leave_line(token, bid, abreast)
+    leave_line(token, bid, max_in_flight)
     complete(bid, original_key(bid))
   else
     adopt(bid)
@@ -71,7 +82,12 @@ end
 -- Whether the bus knows of a batch, or of whose it is.
 local function is_ours(bid, token)
   if redis.call('ZSCORE', batches_index_key(), bid) then return true end
-  return is_known(token) or has_callback(token)
+  for _, key in ipairs({ tokens_key(), event_gauge_key(), batch_gauge_key() }) do
+    if redis.call('HEXISTS', key, token) == 1 then return true end
+  end
+  if redis.call('SISMEMBER', subscribers_key(), token) == 1 then return true end
+  local callback = redis.pcall('HGET', subscriber_key(token), 'callback')
+  return type(callback) == 'string' and callback ~= ''
 end
 
 local function see(bid)
@@ -83,10 +99,11 @@ local function see(bid)
   end
   local source, target = redis.call('TYPE', from).ok, redis.call('TYPE', to).ok
   if source == 'none' then
-    if target ~= 'list' or holders[job] or redis.call('SISMEMBER', jobs_index_key('main'), job) == 1 then return '' end
+    if target ~= 'list' or holders[job] then return '' end
+    if redis.call('SISMEMBER', jobs_index_key('main'), job) == 1 then return '' end
     if not has_header(to) or redis.call('LLEN', to) == HEADER then return '' end
     if not is_ours(bid, redis.call('LINDEX', to, 0)) then return '' end
-    if fix then complete(bid, to) end
+    if apply then complete(bid, to) end
     return 'complete'
   end
   if source ~= 'list' then return 'type' end
@@ -105,7 +122,7 @@ local function see(bid)
   -- What may not be of its type is read before anything is written.
   local was_current = redis.call('SISMEMBER', current_key(token), bid) == 1
   local waits = redis.call('ZSCORE', line_key(token), bid) -- for long, to be called
-  if fix then move(bid, token, was_current, waits) end
+  if apply then move(bid, token, was_current, waits) end
   return target == 'list' and 'merge' or 'move'
 end
 

@@ -1,0 +1,85 @@
+package migrate_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/migrate"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+// TestMigrateJoinsWhatTheOriginalAppendedToOurs has the original's web find a batch of ours
+// current, and take it for its own.
+func TestMigrateJoinsWhatTheOriginalAppendedToOurs(t *testing.T) {
+	for _, by := range []string{"a migration", "a worker", "memory"} {
+		t.Run(by, func(t *testing.T) {
+			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+				f := storetest.NewBus(t, server)
+				l := &left{original{f}, t.Context()}
+				f.AddSubscriber(bob, time.Hour, 10, "widgets")
+				f.PublishEvents("widgets", 1, 2, 0)
+				for i := 3; i <= 5; i++ {
+					err := l.ingest(bob, packed(t, "widgets", i), 10, after(i).UnixMilli(), after(i).UnixMilli())
+					assert.Equal(t, i < 5, err != nil, "the original answers 500 to the first two")
+				}
+				bid := l.batchesOf(bob)[0]
+				require.EqualValues(t, 3, l.Redis.LLen(l.ctx, "batches:"+bid).Val())
+				switch by {
+				case "a migration":
+					done, told := l.apply()
+					assert.Equal(t, migrate.Result{Batches: 1, Events: 3}, done)
+					assert.Empty(t, told)
+					l.RequireSound()
+				case "memory":
+					dropped, err := l.DropOldest(l.ctx)
+					require.NoError(t, err)
+					assert.Equal(t, []store.DroppedBatch{{Subscriber: bob, Events: 5}}, dropped)
+					l.RequireSound()
+					assert.Empty(t, l.drain())
+					return
+				}
+				assert.Equal(t, map[bus.Token][]int{bob: {1, 2, 3, 4, 5}}, l.drain())
+				l.RequireSound()
+				assert.Empty(t, l.Redis.Exists(l.ctx, "batches:"+bid).Val())
+			})
+		})
+	}
+}
+
+// TestAWorkerAdoptsWhatComesUp has our workers and web on a Redis that was not migrated.
+func TestAWorkerAdoptsWhatComesUp(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		l := newLeft(t, server)
+		l.PublishEvents("widgets", 6, 7, 10)
+		got := l.drain()
+		assert.Equal(t, []int{1, 2, 3, 4, 5, 6, 7}, sortedCopy(got[alice]))
+		assert.Equal(t, []int{1, 2, 3, 6, 7}, sortedCopy(got[bob]))
+		l.RequireSound()
+		done, _ := l.migrate(migrate.Options{})
+		assert.Zero(t, done.Batches)
+	})
+}
+
+// TestAWorkerPutsOffWhatItCannotAdopt leaves such a batch, and its job, for people to look at.
+func TestAWorkerPutsOffWhatItCannotAdopt(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		l := newLeft(t, server)
+		bid := l.batchesOf(bob)[0]
+		l.Redis.LSet(l.ctx, "batches:"+bid, 1, "x")
+		l.Redis.ZAdd(l.ctx, "jobs:scheduled:main", redis.Z{Score: 0, Member: job(bid)})
+		l.MakeInstant(1000)
+		for task := l.Take("w1", 1000); task != nil; task = l.Take("w1", 1000) {
+			require.Equal(t, alice, task.Delivery.Subscriber)
+			l.Complete(task, store.Done)
+		}
+		assert.InDelta(t, after(61_000).UnixMilli(), l.Redis.ZScore(l.ctx, "jobs:scheduled:main", job(bid)).Val(), 1)
+		assert.EqualValues(t, 6, l.Redis.LLen(l.ctx, "batches:"+bid).Val())
+	})
+}

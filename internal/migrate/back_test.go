@@ -1,0 +1,110 @@
+package migrate_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/migrate"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
+)
+
+// TestMigrateBack gives what this program has to the original.
+func TestMigrateBack(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := storetest.NewBus(t, server)
+		l := &left{original{f}, t.Context()}
+		f.AddSubscriber(alice, 500*time.Millisecond, 2, "widgets")
+		f.AddSubscriber(bob, time.Hour, 10, "widgets")
+		f.PublishEvents("widgets", 1, 5, 0)
+		running := f.Take("w1", 1)
+		require.Nil(t, f.Take("w2", 1), "the second waits for its turn")
+		l.Redis.HSet(l.ctx, "workers", "w1", time.Now().UnixMilli())
+		before := dump(t, l.Redis)
+		would, told := l.migrate(migrate.Options{Back: true})
+		assert.Equal(t, before, dump(t, l.Redis))
+		assert.Equal(t, migrate.Result{Batches: 3, Events: 8, Later: 1}, would)
+		done, again := l.migrate(migrate.Options{Back: true, Apply: true})
+		assert.Equal(t, would, done)
+		assert.Equal(t, told, again)
+		assert.Equal(t, []string{"batch:" + string(running.Delivery.Batch) + ": is being delivered: run this again when it has been [later]"}, told)
+		assert.Empty(t, l.Redis.Keys(l.ctx, "batches:current:*").Val())
+		f.Complete(running, store.Done)
+		done, told = l.migrate(migrate.Options{Back: true, Apply: true})
+		assert.True(t, done.NothingLeft(), done)
+		assert.Empty(t, told)
+		assert.Empty(t, l.Redis.Keys(l.ctx, "batch:*").Val())
+		assert.Empty(t, l.Redis.Keys(l.ctx, "batches:line:*").Val())
+
+		// The original delivers it all.
+		got := map[string]int{}
+		for l.Redis.LLen(l.ctx, "jobs:instant:main").Val() > 0 {
+			bid := l.take("ruby", time.Now())
+			batch := l.Redis.LRange(l.ctx, "batches:"+bid, 0, -1).Val()
+			for _, event := range batch[3:] {
+				got[fmt.Sprintf("%s %d", batch[0], number(t, wire.PackedEvent(event)))]++
+			}
+			l.finish("ruby", bid)
+		}
+		assert.Equal(t, map[string]int{"alice--1 3": 1, "alice--1 4": 1, "alice--1 5": 1,
+			"bob--2 1": 1, "bob--2 2": 1, "bob--2 3": 1, "bob--2 4": 1, "bob--2 5": 1}, got)
+		assert.Zero(t, l.Redis.SCard(l.ctx, "jobs:index:main").Val())
+		assert.Zero(t, l.Redis.ZCard(l.ctx, "batches:index").Val())
+	})
+}
+
+// TestMigrateBackAndForth ends where it began, but for the current batches.
+func TestMigrateBackAndForth(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		l := newLeft(t, server)
+		l.apply()
+		there := dump(t, l.Redis)
+		done, told := l.migrate(migrate.Options{Back: true, Apply: true})
+		assert.Equal(t, 4, done.Batches)
+		assert.Empty(t, told)
+		assert.NotEqual(t, there, dump(t, l.Redis))
+		l.apply()
+		assert.Equal(t, there, dump(t, l.Redis))
+	})
+}
+
+// TestMigrateBackRefusesWhatTheOriginalCannotRead has events that end its worker.
+func TestMigrateBackRefusesWhatTheOriginalCannotRead(t *testing.T) {
+	for reason, event := range map[string]bus.Event{
+		"its URL has a query":                 {URL: "https://x.example/1?a=b"},
+		"its data is no object":               {URL: "https://x.example/1", Data: []byte(`[1]`)},
+		"its data has more than the 64 bytes": {URL: "https://x.example/1", Data: []byte(`{"a":"` + strings.Repeat("a", 100) + `"}`)},
+		"":                                    {URL: "https://x.example/1", Data: []byte(`{"a":["?"]}`)},
+	} {
+		t.Run(reason, func(t *testing.T) {
+			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+				f := storetest.NewBus(t, server)
+				l := &left{original{f}, t.Context()}
+				f.AddSubscriber(bob, time.Hour, 10, "widgets")
+				event.Topic, event.Type = "widgets", bus.Update
+				packed, err := wire.PackEvent(&event, 1000)
+				require.NoError(t, err)
+				require.NoError(t, f.Publish(l.ctx, store.Publication{
+					Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed}, ReceivedAt: start.UnixMilli(),
+				}))
+				done, told := l.migrate(migrate.Options{Back: true, Apply: true})
+				if reason == "" {
+					assert.Equal(t, migrate.Result{Batches: 1, Events: 1}, done)
+					return
+				}
+				assert.Equal(t, migrate.Result{Refused: 1}, done)
+				assert.Contains(t, told[0], "its element 3, counted from 0, cannot be read: "+reason)
+				done, _ = l.migrate(migrate.Options{Back: true, Apply: true, Unreadable: true})
+				assert.Equal(t, migrate.Result{Batches: 1, Events: 1}, done)
+			})
+		})
+	}
+}
