@@ -48,7 +48,7 @@ var unfinished = struct {
 	lines: []string{
 		"INTERNALS.md", "README.md", "docs", "cmd/rtm", "internal/bench", "internal/bus",
 		"internal/delivery", "internal/ingest", "internal/maintenance", "internal/outbound", "internal/selfsigned", "internal/store",
-		"internal/telemetry", "internal/test", "internal/top", "internal/wire", "internal/worker",
+		"internal/telemetry", "internal/top", "internal/wire", "internal/worker",
 	},
 }
 

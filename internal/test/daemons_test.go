@@ -16,8 +16,8 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// TestWebSaysAtStartThatRedisIsAway sends no request.
-func TestWebSaysAtStartThatRedisIsAway(t *testing.T) {
+// TestWebLogsAtStartThatRedisIsUnavailable sends no request.
+func TestWebLogsAtStartThatRedisIsUnavailable(t *testing.T) {
 	config := bustest.LoadConfig(t, map[string]string{"ROUTEMASTER_ROOT_KEY": bustest.RootKey, "ROUTEMASTER_REDIS_URL": "redis://" + rdbtest.FreeAddress(t)})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -30,7 +30,7 @@ func TestWebSaysAtStartThatRedisIsAway(t *testing.T) {
 	assert.NoError(t, <-ran)
 }
 
-func TestLogsTellNoSecrets(t *testing.T) {
+func TestLogsContainNoSecrets(t *testing.T) {
 	redis := rdbtest.Real(t)
 	b := bustest.Start(t, redis)
 	b.StopWeb()

@@ -50,9 +50,8 @@ func exampleQueries(t *testing.T) map[string]string {
 	return queries
 }
 
-// What queries are made of, besides metrics. This is no parser of PromQL, but finds the mistakes
-// that are made: a bracket too few, a function or a metric that does not exist, a label that is not
-// there.
+// The parts of queries, besides metrics. This does not parse PromQL. It finds unbalanced brackets,
+// and functions, metrics and labels that do not exist.
 var (
 	queryParts = regexp.MustCompile(`"[^"]*"|\[[0-9]+[smhd]\]|[a-zA-Z_:][a-zA-Z0-9_:]*|[0-9.]+|==|!=|=~|>=|<=|[-+*/<>=(){},]|\s+`)
 	queryWords = strings.Fields("sum max min by on unless and or rate increase deriv histogram_quantile absent")
@@ -121,8 +120,8 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 	}
 }
 
-// TestAlertsFireWhenEverythingIsDead looks for the expressions that are true when there is not one
-// metric: a comparison of metrics that are missing is empty, and alerts nobody.
+// TestAlertsFireWhenEverythingIsDead requires expressions that are true without any metric: a
+// comparison of missing metrics is empty, and raises no alert.
 func TestAlertsFireWhenEverythingIsDead(t *testing.T) {
 	queries := exampleQueries(t)
 	for name, want := range map[string][]string{

@@ -155,9 +155,9 @@ func poisonWorker(t *testing.T, reporter *exceptions.Reporter) {
 	w.Run(ctx)
 }
 
-// TestTheBusOutlivesItsExceptionService has the service hang, and then killed, while every request
-// to list the topics fails for a reason that nobody expects.
-func TestTheBusOutlivesItsExceptionService(t *testing.T) {
+// TestTheBusSurvivesAnOutageOfItsExceptionService lets the service hang, and then kills it, while
+// every request to list the topics fails with an unexpected error.
+func TestTheBusSurvivesAnOutageOfItsExceptionService(t *testing.T) {
 	for name, path := range map[string]string{exceptions.Honeybadger: "", exceptions.Sentry: "/42"} {
 		t.Run(name, func(t *testing.T) {
 			hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

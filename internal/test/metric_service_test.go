@@ -57,9 +57,8 @@ func TestTheMonitorPrints(t *testing.T) {
 	assert.NotContains(t, strings.Join(lines(), ""), "--1", "tokens are secret")
 }
 
-// TestADamagedSubscriberBlindsNobody has something else than the bus write to what is one
-// subscriber's.
-func TestADamagedSubscriberBlindsNobody(t *testing.T) {
+// TestADamagedSubscriberDoesNotHideOthers overwrites the key of one subscriber.
+func TestADamagedSubscriberDoesNotHideOthers(t *testing.T) {
 	b := bustest.Start(t, rdbtest.Real(t), often("print", ""))
 	deliverOne(t, b)
 	bustest.NewSubscriber(t, b.AddClient("mailer")).Subscribe(b, 0, 10, "widgets")
@@ -84,7 +83,7 @@ func TestADamagedSubscriberBlindsNobody(t *testing.T) {
 	assert.Contains(t, b.Call(bustest.RootKey, "GET", "/subscriptions", "", http.StatusOK), "shop--1")
 }
 
-// agent is a Datadog agent that keeps what it is told.
+// agent is a Datadog agent that keeps what it receives.
 type agent struct {
 	mu    sync.Mutex
 	lines []string

@@ -99,9 +99,9 @@ func metricsPages(t *testing.T, b *bustest.Bus) (web, worker string) {
 	return "http://" + web + "/metrics", "http://" + worker + "/metrics"
 }
 
-// TestWhatHappensIsMeasured publishes events, has a subscriber refuse a batch once, and reads what
-// an operator would: the counters in Redis, and the metrics pages.
-func TestWhatHappensIsMeasured(t *testing.T) {
+// TestMetricsAndCountersOfDeliveries publishes events, has a subscriber refuse a batch once, and
+// reads what an operator would: the counters in Redis, and the metrics pages.
+func TestMetricsAndCountersOfDeliveries(t *testing.T) {
 	redis := rdbtest.Real(t)
 	b := bustest.Start(t, redis, func(c *app.Config) { c.MetricService = "none" })
 	webPage, workerPage := metricsPages(t, b)
@@ -292,8 +292,8 @@ func TestBacklogsAreMeasured(t *testing.T) {
 	}, bustest.WaitTimeout, 100*time.Millisecond)
 }
 
-// TestAScrapeAnswersWithoutRedis takes Redis away.
-func TestAScrapeAnswersWithoutRedis(t *testing.T) {
+// TestAScrapeWorksWithoutRedis freezes Redis.
+func TestAScrapeWorksWithoutRedis(t *testing.T) {
 	redis := rdbtest.Real(t)
 	b := bustest.Start(t, redis, func(c *app.Config) { c.MetricService = "none" })
 	webPage, workerPage := metricsPages(t, b)

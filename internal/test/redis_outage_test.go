@@ -14,9 +14,9 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// TestTheBusOutlivesRedisTroubles takes Redis away in several ways, under load. The daemons must go
-// on by themselves, within 2 s, without an event lost or delivered twice.
-func TestTheBusOutlivesRedisTroubles(t *testing.T) {
+// TestTheBusSurvivesOutagesOfRedis makes Redis unavailable in several ways, under load. The daemons
+// must recover by themselves, within 2 s, and no event may be lost or delivered twice.
+func TestTheBusSurvivesOutagesOfRedis(t *testing.T) {
 	for _, trouble := range []struct {
 		name        string
 		begin, lift func(*testing.T, *rdbtest.Server)

@@ -143,8 +143,8 @@ func keys(span *otlp.Span) (keys []string) {
 	return keys
 }
 
-// TestTheBusOutlivesItsTraces has the collector away, then hanging.
-func TestTheBusOutlivesItsTraces(t *testing.T) {
+// TestTheBusSurvivesAnOutageOfItsTraceCollector has no collector, then one that hangs.
+func TestTheBusSurvivesAnOutageOfItsTraceCollector(t *testing.T) {
 	hanging := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body) // only then does a server notice that its client has gone
 		<-r.Context().Done()

@@ -25,9 +25,9 @@ var (
 	chaosSeed = flag.Uint64("chaos.seed", 0, "the seed of TestChaos; 0 takes one by chance")
 )
 
-// longChaos is from when on a run must see every kind of fault, and nobody helps the bus in the
-// end.
-const longChaos = 30 * time.Second
+// longRun is how long a run lasts at least that must have had every kind of fault. In a shorter one
+// the test requeues the jobs of dead workers itself, at the end.
+const longRun = 30 * time.Second
 
 // Settings of the workers.
 const (
@@ -46,29 +46,29 @@ func TestChaos(t *testing.T) {
 		seed = uint64(rand.Uint32())
 	}
 	t.Logf("seed %d, %v of load", seed, *chaosFor)
-	long, outages := *chaosFor >= longChaos, 1
+	long, outages := *chaosFor >= longRun, 1
 	if long {
 		outages = 3
 	}
 	c := startChaos(t, seed)
-	c.goThrough(plan(seed, *chaosFor))
+	c.inject(plan(seed, *chaosFor))
 	for range outages {
 		c.recoverFromAnOutage()
 	}
 	c.stopTraffic()
-	c.comeToRest(long)
+	c.drain(long)
 	c.faults = append(c.faults, c.stopWatch()...)
-	c.judge(long)
+	c.report(long)
 }
 
-// chaos is a bus of several processes, everybody who talks to it, and the links between all of
+// chaos is a bus of several processes, its publishers and subscribers, and the proxies between
 // them.
 type chaos struct {
 	t       *testing.T
 	redis   *rdbtest.Server
 	redisUp bool
 	store   *store.Store
-	links   map[string]*link
+	proxies map[string]*proxy
 	daemons map[string]*chaoticDaemon
 	ledger  *ledger
 	// stopTraffic lets publishers finish what they have begun, and subscribers behave from then on.
@@ -104,7 +104,7 @@ func startChaos(t *testing.T, seed uint64) *chaos {
 	redis := rdbtest.Real(t, "--appendonly", "yes", "--appendfsync", "always")
 	c := &chaos{
 		t: t, redis: redis, redisUp: true, store: storetest.Open(t, redis), ledger: newLedger(),
-		links: map[string]*link{}, daemons: map[string]*chaoticDaemon{}, stopWatch: watch(),
+		proxies: map[string]*proxy{}, daemons: map[string]*chaoticDaemon{}, stopWatch: watch(),
 	}
 	t.Cleanup(func() { c.stopWatch() })
 	var apis []string
@@ -113,7 +113,7 @@ func startChaos(t *testing.T, seed uint64) *chaos {
 		_, port, err := net.SplitHostPort(address)
 		require.NoError(t, err)
 		c.startDaemon(name, "PORT="+port)
-		apis = append(apis, c.addLink(linkName("publishers", name), "http://"+address))
+		apis = append(apis, c.addProxy(proxyName("publishers", name), "http://"+address))
 	}
 	for _, name := range workers {
 		c.startDaemon(name, fmt.Sprintf("ROUTEMASTER_WORKER_THREADS=%d", chaosThreads),
@@ -123,15 +123,15 @@ func startChaos(t *testing.T, seed uint64) *chaos {
 	return c
 }
 
-// addLink adds a link to a URL, and returns the URL by way of the link.
-func (c *chaos) addLink(name, to string) (via string) {
-	c.links[name], via = newLink(c.t, name, to)
+// addProxy starts a proxy to a URL, and returns the URL by way of the proxy.
+func (c *chaos) addProxy(name, to string) (via string) {
+	c.proxies[name], via = startProxy(c.t, name, to)
 	return via
 }
 
 func (c *chaos) startDaemon(name string, variables ...string) {
 	program, _, _ := strings.Cut(name, " ")
-	url := c.addLink(linkName(name, "redis"), c.redis.URL)
+	url := c.addProxy(proxyName(name, "redis"), c.redis.URL)
 	c.daemons[name] = &chaoticDaemon{program: program, variables: append(variables, "ROUTEMASTER_REDIS_URL="+url)}
 	c.daemons[name].start(c.t)
 }
@@ -149,7 +149,7 @@ func (c *chaos) startTraffic(seed uint64, apis []string) {
 			random: rand.New(rand.NewPCG(seed, uint64(200+number))),
 		}
 		c.addClient(sub.Token, s.name)
-		sub.URL = c.addLink(linkName("workers", s.name), sub.serve(c.t))
+		sub.URL = c.addProxy(proxyName("workers", s.name), sub.serve(c.t))
 		sub.Subscribe(b, s.timeout, s.max, s.topics...)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

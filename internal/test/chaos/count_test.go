@@ -78,7 +78,7 @@ type delivery struct {
 
 // add takes account of one event of an attempt. Attempts come in the order of their arrival.
 func (c *counting) add(number int, a *attempt) {
-	publication, publisher := c.ledger.publications[number], number/numbersOfOne
+	publication, publisher := c.ledger.publications[number], number/numbersPerPublisher
 	if publication == nil {
 		c.blame("event %d was never published", number)
 		return

@@ -19,31 +19,31 @@ const (
 	frozen faultKind = "frozen" // takes connections, and does not answer
 )
 
-// Of links.
+// Of the connections between two parties.
 const (
-	slow         faultKind = "slow"          // latency and jitter, both ways
-	sliced       faultKind = "sliced"        // a few bytes at a time
-	reset        faultKind = "reset"         // instead of an answer
-	cut          faultKind = "cut"           // a partition: connections dropped, and refused
-	requestsLost faultKind = "requests lost" // half a partition
-	answersLost  faultKind = "answers lost"  // the other half
+	slow          faultKind = "slow"           // latency and jitter, both ways
+	sliced        faultKind = "sliced"         // a few bytes at a time
+	reset         faultKind = "reset"          // instead of an answer
+	cut           faultKind = "cut"            // a partition: connections dropped, and refused
+	requestsLost  faultKind = "requests lost"  // half a partition
+	responsesLost faultKind = "responses lost" // the other half
 )
 
 // Of the machine.
 const stalled faultKind = "stalled"
 
-// fault is something that goes wrong with somebody for a while.
+// fault is what goes wrong with one process or proxy for a while.
 type fault struct {
-	lane        string
+	stream      string
 	kind        faultKind
 	victim      string
 	at, lasting time.Duration // since the load began
-	// began and ended are when it really did; died is when who was killed was dead.
+	// began and ended are when it really did; died is when a killed process was dead.
 	began, died, ended time.Time
 }
 
-// lane is one stream of faults. They come one after another, so that no victim has two at a time.
-type lane struct {
+// stream is one stream of faults. They come one after another, so that no victim has two at a time.
+type stream struct {
 	name    string
 	kinds   []faultKind
 	victims []string
@@ -52,55 +52,55 @@ type lane struct {
 }
 
 // span bounds a time in ms.
-type span struct{ least, most int }
+type span struct{ shortest, longest int }
 
 func (s span) draw(random *rand.Rand) time.Duration {
-	return time.Duration(s.least+random.IntN(s.most-s.least)) * time.Millisecond
+	return time.Duration(s.shortest+random.IntN(s.longest-s.shortest)) * time.Millisecond
 }
 
 var (
-	webs       = []string{"web 0", "web 1"}
-	workers    = []string{"worker 0", "worker 1"}
-	linkFaults = []faultKind{slow, sliced, reset, cut, requestsLost, answersLost}
+	webs        = []string{"web 0", "web 1"}
+	workers     = []string{"worker 0", "worker 1"}
+	proxyFaults = []faultKind{slow, sliced, reset, cut, requestsLost, responsesLost}
 )
 
-var lanes = []lane{
+var streams = []stream{
 	{"web", []faultKind{killed}, webs, span{1000, 4000}, span{0, 500}},
 	{"worker", []faultKind{killed}, workers, span{2000, 6000}, span{0, 500}},
 	{"redis", []faultKind{killed, frozen}, []string{"redis"}, span{1500, 5000}, span{0, 1500}},
-	{"publishers > web", linkFaults, []string{linkName("publishers", webs[0]), linkName("publishers", webs[1])}, span{50, 600}, span{100, 1200}},
-	{"web > redis", linkFaults, []string{linkName(webs[0], "redis"), linkName(webs[1], "redis")}, span{50, 600}, span{100, 1200}},
-	{"worker > redis", linkFaults, []string{linkName(workers[0], "redis"), linkName(workers[1], "redis")}, span{300, 2000}, span{100, 800}},
-	{"worker > subscriber", linkFaults, subscriberLinks(), span{50, 600}, span{100, 1500}},
+	{"publishers > web", proxyFaults, []string{proxyName("publishers", webs[0]), proxyName("publishers", webs[1])}, span{50, 600}, span{100, 1200}},
+	{"web > redis", proxyFaults, []string{proxyName(webs[0], "redis"), proxyName(webs[1], "redis")}, span{50, 600}, span{100, 1200}},
+	{"worker > redis", proxyFaults, []string{proxyName(workers[0], "redis"), proxyName(workers[1], "redis")}, span{300, 2000}, span{100, 800}},
+	{"worker > subscriber", proxyFaults, subscriberProxies(), span{50, 600}, span{100, 1500}},
 }
 
-func subscriberLinks() (names []string) {
+func subscriberProxies() (names []string) {
 	for _, s := range subscribers {
-		names = append(names, linkName("workers", s.name))
+		names = append(names, proxyName("workers", s.name))
 	}
 	return names
 }
 
-// plan says what goes wrong while the load lasts. It depends on its arguments alone.
+// plan draws the faults of a run. It depends on its arguments only.
 func plan(seed uint64, load time.Duration) (all []*fault) {
-	for number, lane := range lanes {
+	for number, stream := range streams {
 		random := rand.New(rand.NewPCG(seed, uint64(number)))
 		var deck []faultKind // so that each kind has its turn
-		for at := lane.pause.draw(random); ; {
+		for at := stream.pause.draw(random); ; {
 			if len(deck) == 0 {
-				deck = slices.Clone(lane.kinds)
+				deck = slices.Clone(stream.kinds)
 				random.Shuffle(len(deck), func(i, j int) { deck[i], deck[j] = deck[j], deck[i] })
 			}
 			f := &fault{
-				lane: lane.name, kind: deck[0], victim: lane.victims[random.IntN(len(lane.victims))],
-				at: at, lasting: lane.lasting.draw(random),
+				stream: stream.name, kind: deck[0], victim: stream.victims[random.IntN(len(stream.victims))],
+				at: at, lasting: stream.lasting.draw(random),
 			}
 			deck = deck[1:]
 			if at += f.lasting; at > load {
 				break
 			}
 			all = append(all, f)
-			at += lane.pause.draw(random)
+			at += stream.pause.draw(random)
 		}
 	}
 	return all

@@ -16,60 +16,60 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// link is a proxy between two parties, whose traffic faults can spoil.
-type link struct{ *toxiproxy.Proxy }
+// proxy is a TCP proxy between two parties, whose traffic faults disturb.
+type proxy struct{ *toxiproxy.Proxy }
 
-// newLink starts a proxy to a URL, and returns the URL by way of the proxy.
-func newLink(t *testing.T, name, to string) (l *link, via string) {
+// startProxy starts a proxy to a URL, and returns the URL by way of the proxy.
+func startProxy(t *testing.T, name, to string) (p *proxy, via string) {
 	t.Helper()
 	address, err := url.Parse(to)
 	require.NoError(t, err)
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	l = &link{toxiproxy.NewProxy(server, name, rdbtest.FreeAddress(t), address.Host)}
-	require.NoError(t, l.Start())
-	t.Cleanup(l.Stop)
-	address.Host = l.Listen
-	return l, address.String()
+	p = &proxy{toxiproxy.NewProxy(server, name, rdbtest.FreeAddress(t), address.Host)}
+	require.NoError(t, p.Start())
+	t.Cleanup(p.Stop)
+	address.Host = p.Listen
+	return p, address.String()
 }
 
-// toxics is what spoils a link, by the kind of fault. Downstream is what comes back from who was
-// connected to.
+// toxics disturb a proxy, by the kind of fault. Downstream is what comes back from the party that
+// was connected to.
 var toxics = map[faultKind][]string{
 	slow: {
 		`{"type": "latency", "stream": "upstream", "attributes": {"latency": 60, "jitter": 50}}`,
 		`{"type": "latency", "stream": "downstream", "attributes": {"latency": 60, "jitter": 50}}`,
 	},
-	sliced:       {`{"type": "slicer", "stream": "downstream", "attributes": {"average_size": 64, "size_variation": 32, "delay": 1000}}`},
-	reset:        {`{"type": "reset_peer", "stream": "downstream", "attributes": {"timeout": 0}}`},
-	requestsLost: {`{"type": "timeout", "stream": "upstream", "attributes": {"timeout": 0}}`},
-	answersLost:  {`{"type": "timeout", "stream": "downstream", "attributes": {"timeout": 0}}`},
+	sliced:        {`{"type": "slicer", "stream": "downstream", "attributes": {"average_size": 64, "size_variation": 32, "delay": 1000}}`},
+	reset:         {`{"type": "reset_peer", "stream": "downstream", "attributes": {"timeout": 0}}`},
+	requestsLost:  {`{"type": "timeout", "stream": "upstream", "attributes": {"timeout": 0}}`},
+	responsesLost: {`{"type": "timeout", "stream": "downstream", "attributes": {"timeout": 0}}`},
 }
 
-// spoil begins a fault. A link has one at a time.
-func (l *link) spoil(t *testing.T, kind faultKind) {
+// disturb begins a fault. A proxy has one at a time.
+func (p *proxy) disturb(t *testing.T, kind faultKind) {
 	t.Helper()
 	if kind == cut {
-		l.Stop()
+		p.Stop()
 		return
 	}
 	for _, toxic := range toxics[kind] {
-		_, err := l.Toxics.AddToxicJson(strings.NewReader(toxic))
+		_, err := p.Toxics.AddToxicJson(strings.NewReader(toxic))
 		require.NoError(t, err)
 	}
 }
 
 // heal ends a fault. Connections that lost bytes are closed: they are of no use any more.
-func (l *link) heal(t *testing.T, kind faultKind) {
+func (p *proxy) heal(t *testing.T, kind faultKind) {
 	t.Helper()
 	if kind == cut {
-		require.Eventually(t, func() bool { return l.Start() == nil }, bustest.WaitTimeout, time.Millisecond)
+		require.Eventually(t, func() bool { return p.Start() == nil }, bustest.WaitTimeout, time.Millisecond)
 		return
 	}
-	l.Toxics.ResetToxics(context.Background())
+	p.Toxics.ResetToxics(context.Background())
 }
 
 // proxyGoroutines are toxiproxy's goroutines of connections that ended while bytes were on their
-// way: they wait for ever for somebody to take these.
+// way: they wait for ever for these to be read.
 var proxyGoroutines = []goleak.Option{
 	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2.(*ToxicLink).read"),
 	goleak.IgnoreAnyFunction("github.com/Shopify/toxiproxy/v2/toxics.(*ToxicStub).Run"),

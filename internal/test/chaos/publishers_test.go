@@ -21,15 +21,15 @@ var publishers = []struct{ token, client, topic string }{
 	{"office--1", "office", "letters"},
 }
 
-// numbersOfOne separates the numbers of the publishers' events.
-const numbersOfOne = 1_000_000
+// numbersPerPublisher separates the numbers of the publishers' events.
+const numbersPerPublisher = 1_000_000
 
 // How publishers publish.
 const (
-	publishTimeout = time.Second
-	publishPause   = 20 * time.Millisecond  // at most, between requests
-	publishBackoff = 100 * time.Millisecond // at most, between tries
-	mostAtOnce     = 5                      // events in one request
+	publishTimeout      = time.Second
+	publishPause        = 20 * time.Millisecond  // at most, between requests
+	publishBackoff      = 100 * time.Millisecond // at most, between tries
+	maxEventsPerRequest = 5                      // events in one request
 )
 
 // chaoticPublisher publishes numbered events, each request again and again until it is
@@ -45,10 +45,10 @@ type chaoticPublisher struct {
 // run publishes until stop is closed and the request under way is acknowledged, or the context is
 // done.
 func (p *chaoticPublisher) run(ctx context.Context, stop <-chan struct{}) {
-	next := p.number * numbersOfOne
+	next := p.number * numbersPerPublisher
 	for request := 0; ; request++ {
 		var numbers []int
-		for range 1 + p.random.IntN(mostAtOnce) {
+		for range 1 + p.random.IntN(maxEventsPerRequest) {
 			numbers = append(numbers, next)
 			next++
 		}

@@ -13,9 +13,8 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// goThrough lets all faults happen. It is the only one who starts and ends anything, so one after
-// another.
-func (c *chaos) goThrough(planned []*fault) {
+// inject begins and ends all faults, one after the other, at their times.
+func (c *chaos) inject(planned []*fault) {
 	start := time.Now()
 	for _, s := range steps(planned) {
 		time.Sleep(time.Until(start.Add(s.at)))
@@ -24,7 +23,7 @@ func (c *chaos) goThrough(planned []*fault) {
 		} else {
 			c.end(s.fault)
 		}
-		c.putBackJobsOfTheDead()
+		c.requeueJobsOfDeadWorkers()
 	}
 	time.Sleep(time.Until(start.Add(*chaosFor)))
 }
@@ -32,7 +31,7 @@ func (c *chaos) goThrough(planned []*fault) {
 func (c *chaos) begin(f *fault) {
 	c.faults = append(c.faults, f)
 	f.began = time.Now()
-	daemon, link := c.daemons[f.victim], c.links[f.victim]
+	daemon, proxy := c.daemons[f.victim], c.proxies[f.victim]
 	switch {
 	case daemon != nil:
 		daemon.present().Kill()
@@ -41,8 +40,8 @@ func (c *chaos) begin(f *fault) {
 		if daemon.program == "worker" {
 			c.lastKill = f.died
 		}
-	case link != nil:
-		link.spoil(c.t, f.kind)
+	case proxy != nil:
+		proxy.disturb(c.t, f.kind)
 	case f.kind == killed:
 		c.redis.Kill(c.t)
 		c.redisUp = false
@@ -53,31 +52,31 @@ func (c *chaos) begin(f *fault) {
 }
 
 func (c *chaos) end(f *fault) {
-	daemon, link := c.daemons[f.victim], c.links[f.victim]
+	daemon, proxy := c.daemons[f.victim], c.proxies[f.victim]
 	switch {
 	case daemon != nil:
 		daemon.start(c.t)
-	case link != nil:
-		link.heal(c.t, f.kind)
+	case proxy != nil:
+		proxy.heal(c.t, f.kind)
 	case f.kind == killed:
 		c.redis.Restart(c.t)
-		c.redisIsBack()
+		c.redisReturned()
 	case f.kind == frozen:
 		c.redis.Thaw(c.t)
-		c.redisIsBack()
+		c.redisReturned()
 	}
 	f.ended = time.Now()
 }
 
-func (c *chaos) redisIsBack() {
+func (c *chaos) redisReturned() {
 	c.redisUp = true
 	c.returns = append(c.returns, time.Now())
 }
 
-// putBackJobsOfTheDead does what the workers do after 30 s, so that a run is more than subscribers
-// waiting for that. It must not take a worker that lives for dead: so it waits until as many
-// threads as there are have been active since the last kill; who has not been is dead.
-func (c *chaos) putBackJobsOfTheDead() {
+// requeueJobsOfDeadWorkers does what the workers do after 30 s, so that subscribers need not wait
+// for that most of the time. It must not take a living worker for dead, so it waits until all
+// threads of the running workers have been active since the last kill. All others are dead.
+func (c *chaos) requeueJobsOfDeadWorkers() {
 	if c.lastKill.IsZero() || !c.redisUp {
 		return
 	}
@@ -100,11 +99,11 @@ func (c *chaos) putBackJobsOfTheDead() {
 	}
 }
 
-// recoversWithin is how soon the bus must be back after Redis, when nothing else is wrong.
-const recoversWithin = 2 * time.Second
+// recoveryTimeout is how soon the bus must be back after Redis, when nothing else is wrong.
+const recoveryTimeout = 2 * time.Second
 
-// recoverFromAnOutage takes Redis away while all else is well, and requires that the bus is soon
-// back.
+// recoverFromAnOutage kills Redis while there is no other fault, and requires that the bus recovers
+// in time.
 func (c *chaos) recoverFromAnOutage() {
 	backSince := func(moment time.Time) func() bool {
 		return func() bool {
@@ -113,8 +112,8 @@ func (c *chaos) recoverFromAnOutage() {
 		}
 	}
 	require.Eventually(c.t, backSince(time.Now()), bustest.WaitTimeout, 10*time.Millisecond, "the bus does not come back after the faults")
-	rdbtest.Promptly(c.t, recoversWithin, func() time.Duration {
-		outage := &fault{lane: "redis", kind: killed, victim: "redis"}
+	rdbtest.Promptly(c.t, recoveryTimeout, func() time.Duration {
+		outage := &fault{stream: "redis", kind: killed, victim: "redis"}
 		c.begin(outage)
 		time.Sleep(time.Second) // the outage
 		c.end(outage)
@@ -125,9 +124,9 @@ func (c *chaos) recoverFromAnOutage() {
 	})
 }
 
-// comeToRest waits until everything is delivered, and stops the daemons. In a short run the jobs of
-// killed workers are put back by hand, while no worker lives who could be mistaken for dead.
-func (c *chaos) comeToRest(long bool) {
+// drain waits until everything is delivered, and stops the daemons. In a short run the jobs of
+// killed workers are requeued by the test, while no worker runs that could be taken for dead.
+func (c *chaos) drain(long bool) {
 	living := workers
 	if !long {
 		c.stop(workers)
@@ -137,11 +136,11 @@ func (c *chaos) comeToRest(long bool) {
 		living = workers[:1]
 		c.daemons[workers[0]].start(c.t)
 	}
-	const deadAreNoticed = time.Minute // after 30 s of silence, when somebody looks
+	const scrubTimeout = time.Minute // a worker is dead after 30 s, and the next scrub finds it
 	require.Eventually(c.t, func() bool {
 		n, err := c.redis.Raw.Exists(c.t.Context(), "jobs:index:main").Result()
 		return err == nil && n == 0
-	}, deadAreNoticed+bustest.WaitTimeout, 5*time.Millisecond, "the bus does not come to rest")
+	}, scrubTimeout+bustest.WaitTimeout, 5*time.Millisecond, "the bus does not come to rest")
 	c.stop(webs)
 	c.stop(living)
 }

@@ -5,21 +5,20 @@ import (
 	"time"
 )
 
-// A machine that is busy stalls now and then, and all that was to happen in time happens late.
-// Nobody plans that; it is a fault like the others for who explains what is odd.
+// A busy machine stalls now and then, and timeouts come late or too early. A stall is a fault that
+// is not planned, but explains as much as those that are.
 const (
-	lookEvery  = 10 * time.Millisecond
-	leastStall = faultMargin // what is shorter changes nothing
+	clockInterval = 10 * time.Millisecond
+	minStall      = faultMargin // shorter ones explain nothing
 )
 
-// watch looks at the clock all the time, until the function that it returns is called: that returns
-// the stalls.
+// watch measures stalls until the function that it returns is called, which returns them.
 func watch() (stop func() faults) {
 	var stalls faults
 	ended := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		ticker := time.NewTicker(lookEvery)
+		ticker := time.NewTicker(clockInterval)
 		defer ticker.Stop()
 		for looked := time.Now(); ; {
 			select {
@@ -28,7 +27,7 @@ func watch() (stop func() faults) {
 				return
 			}
 			now := time.Now()
-			if now.Sub(looked) > leastStall {
+			if now.Sub(looked) > minStall {
 				stalls = append(stalls, &fault{kind: stalled, began: looked, ended: now})
 			}
 			looked = now

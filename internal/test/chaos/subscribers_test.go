@@ -92,7 +92,7 @@ type chaoticSubscriber struct {
 // serve starts the endpoint, and returns its URL.
 func (s *chaoticSubscriber) serve(t *testing.T) string {
 	server := httptest.NewUnstartedServer(s)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it would tell of every cut
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it would log every cut
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	return server.URL + "/"

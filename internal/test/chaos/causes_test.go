@@ -12,17 +12,17 @@ const (
 	settleMargin = 1200 * time.Millisecond
 )
 
-// faults explain oddities.
+// faults explain what the bus may do only because of them.
 type faults []*fault
 
-// again says why a batch may come again that a subscriber had acknowledged: the answer was spoiled
-// on its way, or a worker was killed before it could settle the batch. That a worker could not
-// reach Redis for a while is no reason by itself: it only makes the time longer in which a kill is
-// one. Or the machine stalled, and a timeout came first. The cause is empty if there is none.
+// again returns the cause for which an acknowledged batch may be delivered again: the response was
+// lost on its way, a worker was killed before it could settle the batch, or the machine stalled and
+// a timeout came first. A worker that cannot reach Redis for a while settles later, so a kill
+// explains more; the outage itself is not a cause. The cause is empty if there is none.
 func (all faults) again(subscriber string, first *attempt) (cause string) {
 	from, until := first.arrived.Add(-faultMargin), first.acknowledged.Add(faultMargin)
-	if all.spoiled(subscriber, from, until) {
-		return "a spoiled answer"
+	if all.disturbed(subscriber, from, until) {
+		return "a lost response"
 	}
 	last := until
 	for _, worker := range workers {
@@ -37,7 +37,7 @@ func (all faults) again(subscriber string, first *attempt) (cause string) {
 		}
 	}
 	if all.stalled(from, last) {
-		return "a stalled machine"
+		return "a stall"
 	}
 	return ""
 }
@@ -45,7 +45,7 @@ func (all faults) again(subscriber string, first *attempt) (cause string) {
 // settled is when a worker at the latest has settled what it delivered between two times.
 func (all faults) settled(worker string, from, until time.Time) time.Time {
 	for _, f := range all { // in the order in which they began
-		away := f.victim == "redis" || f.victim == linkName(worker, "redis")
+		away := f.victim == "redis" || f.victim == proxyName(worker, "redis")
 		if away && f.began.Before(until) && f.ended.After(from) && f.ended.Add(settleMargin).After(until) {
 			until = f.ended.Add(settleMargin)
 		}
@@ -58,18 +58,18 @@ func (all faults) settled(worker string, from, until time.Time) time.Time {
 // the machine stalled, so that those behind it passed.
 func (all faults) late(subscriber string, event *publication, later *attempt) bool {
 	from, until := event.sent, later.acknowledged.Add(faultMargin)
-	return all.spoiled(subscriber, from, until) || all.stalled(from, until)
+	return all.disturbed(subscriber, from, until) || all.stalled(from, until)
 }
 
-// spoiled reports whether a subscriber's link was faulty between two times.
-func (all faults) spoiled(subscriber string, from, until time.Time) bool {
+// disturbed reports whether the proxy of a subscriber had a fault between two times.
+func (all faults) disturbed(subscriber string, from, until time.Time) bool {
 	for _, f := range all {
-		if f.victim == linkName("workers", subscriber) && f.began.Before(until) && f.ended.Add(faultMargin).After(from) {
+		if f.victim == proxyName("workers", subscriber) && f.began.Before(until) && f.ended.Add(faultMargin).After(from) {
 			return true
 		}
 	}
 	return false
 }
 
-// linkName names the link from one party to another.
-func linkName(from, to string) string { return from + " > " + to }
+// proxyName names the proxy from one party to another.
+func proxyName(from, to string) string { return from + " > " + to }

@@ -16,31 +16,31 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// leastPerSecond is how many events a run must have acknowledged, else it was no load.
-const leastPerSecond = 10
+// minEventsPerSecond is how many events a run must have acknowledged, else it was no load.
+const minEventsPerSecond = 10
 
-// judge counts, tells, and requires.
-func (c *chaos) judge(long bool) {
+// report counts, logs the results, and requires that they are right.
+func (c *chaos) report(long bool) {
 	var report strings.Builder
 	table := tabwriter.NewWriter(&report, 0, 0, 2, ' ', tabwriter.AlignRight)
-	c.judgeSubscribers(table)
+	c.requireDeliveries(table)
 	_ = table.Flush()
-	c.judgeFaults(table, long)
+	c.requireFaults(table, long)
 	_ = table.Flush()
 	times, lasted := c.faults.stalls()
 	fmt.Fprintf(&report, "the machine stalled %d times, for %v in all\n", times, lasted.Round(time.Millisecond))
-	c.tellRecovery(&report)
-	c.judgeLogs()
+	c.reportRecovery(&report)
+	c.requireCleanLogs()
 	assert.Empty(c.t, c.ledger.complaints)
 	c.t.Logf("%d events acknowledged, %d tries to publish failed\n%s", len(c.ledger.publications), c.ledger.refusals, &report)
-	assert.Greater(c.t, float64(len(c.ledger.publications)), leastPerSecond*chaosFor.Seconds())
-	c.judgeRedis()
+	assert.Greater(c.t, float64(len(c.ledger.publications)), minEventsPerSecond*chaosFor.Seconds())
+	c.requireEmptyRedis()
 }
 
-// judgeSubscribers requires that nothing was lost, and that faults explain what came again or out
+// requireDeliveries requires that nothing was lost, and that faults explain what came again or out
 // of order. How much that proves, the column "near faults" shows: the share of deliveries that came
 // so close to a fault that a repetition would have been explained.
-func (c *chaos) judgeSubscribers(table *tabwriter.Writer) {
+func (c *chaos) requireDeliveries(table *tabwriter.Writer) {
 	fmt.Fprintln(table, "subscriber\tdue\tdelivered\tlost\tagain\tout of order\tunexplained\tnear faults\t")
 	due, causes := 0, map[string]int{}
 	for _, s := range subscribers {
@@ -60,9 +60,9 @@ func (c *chaos) judgeSubscribers(table *tabwriter.Writer) {
 	}
 }
 
-// judgeFaults requires that a long run has seen every kind of fault everywhere.
-func (c *chaos) judgeFaults(table *tabwriter.Writer, long bool) {
-	kinds := append([]faultKind{killed, frozen}, linkFaults...)
+// requireFaults requires that a long run has seen every kind of fault everywhere.
+func (c *chaos) requireFaults(table *tabwriter.Writer, long bool) {
+	kinds := append([]faultKind{killed, frozen}, proxyFaults...)
 	fmt.Fprint(table, "faults\t")
 	for _, kind := range kinds {
 		fmt.Fprintf(table, "%s\t", kind)
@@ -70,26 +70,26 @@ func (c *chaos) judgeFaults(table *tabwriter.Writer, long bool) {
 	fmt.Fprintln(table)
 	seen := map[string]map[faultKind]int{}
 	for _, f := range c.faults {
-		if seen[f.lane] == nil {
-			seen[f.lane] = map[faultKind]int{}
+		if seen[f.stream] == nil {
+			seen[f.stream] = map[faultKind]int{}
 		}
-		seen[f.lane][f.kind]++
+		seen[f.stream][f.kind]++
 	}
-	for _, lane := range lanes {
-		fmt.Fprintf(table, "%s\t", lane.name)
+	for _, stream := range streams {
+		fmt.Fprintf(table, "%s\t", stream.name)
 		for _, kind := range kinds {
-			fmt.Fprintf(table, "%d\t", seen[lane.name][kind])
-			if long && slices.Contains(lane.kinds, kind) {
-				assert.Positive(c.t, seen[lane.name][kind], "%s: %s", lane.name, kind)
+			fmt.Fprintf(table, "%d\t", seen[stream.name][kind])
+			if long && slices.Contains(stream.kinds, kind) {
+				assert.Positive(c.t, seen[stream.name][kind], "%s: %s", stream.name, kind)
 			}
 		}
 		fmt.Fprintln(table)
 	}
 }
 
-// tellRecovery tells how soon the bus was back after Redis. [chaos.recoverFromAnOutage] judges
+// reportRecovery says how soon the bus was back after Redis. [chaos.recoverFromAnOutage] checks
 // that.
-func (c *chaos) tellRecovery(report *strings.Builder) {
+func (c *chaos) reportRecovery(report *strings.Builder) {
 	fmt.Fprintln(report, "after Redis was back: first publish acknowledged, first delivery arrived")
 	for _, back := range c.returns {
 		publish, delivery, _ := c.ledger.recovery(back)
@@ -97,9 +97,9 @@ func (c *chaos) tellRecovery(report *strings.Builder) {
 	}
 }
 
-// judgeLogs requires that no daemon has seen an error but that Redis was away, and none has been
-// taken for dead.
-func (c *chaos) judgeLogs() {
+// requireCleanLogs requires that no daemon has logged an error, except about Redis, and that no
+// living worker was taken for dead.
+func (c *chaos) requireCleanLogs() {
 	for name, daemon := range c.daemons {
 		for _, run := range daemon.runs {
 			for _, line := range run.LogLines() {
@@ -114,8 +114,8 @@ func (c *chaos) judgeLogs() {
 	}
 }
 
-// judgeRedis requires that every event was stored once, and that nothing is left.
-func (c *chaos) judgeRedis() {
+// requireEmptyRedis requires that every event was stored once, and that nothing is left.
+func (c *chaos) requireEmptyRedis() {
 	stored, ctx := map[string]int{}, c.t.Context()
 	for _, p := range c.ledger.publications {
 		stored[p.topic]++
@@ -125,7 +125,7 @@ func (c *chaos) judgeRedis() {
 		require.NoError(c.t, err)
 		assert.Equal(c.t, events, counter, "events stored in %s", topic)
 	}
-	// Workers that were killed are forgotten after an hour; nobody waits for that here.
+	// The bus removes killed workers after an hour; this is the same step.
 	jobs, _, err := c.store.ScrubWorkers(ctx, time.Now())
 	require.NoError(c.t, err)
 	assert.Zero(c.t, jobs, "jobs that dead workers held")
