@@ -1,6 +1,6 @@
 // Package telemetry makes the bus's state visible to its operators.
 //
-// The other packages tell a [Recorder] what happens, in the bus's words. It feeds both the
+// The other packages report to a [Recorder] what happens, in the bus's words. It feeds both the
 // Prometheus metrics of its process and the counters of the whole bus, which are kept in Redis.
 //
 // The rooms beside it hold one way out each: metrics serves Prometheus, metricservice sends what

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/top/stats"
 )
 
-// Bounds of the interval. The bus reads its gauges once a second at most.
+// Bounds of the interval. The bus reads its gauges at most once a second.
 const (
 	MinInterval = 500 * time.Millisecond
 	MaxInterval = time.Hour
@@ -24,7 +24,7 @@ const (
 type Options struct {
 	// Bus is what the screen calls the bus.
 	Bus string
-	// Interval is from an answer of the bus to the next question.
+	// Interval is the time from a snapshot to the next read.
 	Interval time.Duration
 	// Sort names a column, of either table or of both; empty is queued events, and the rate of topics.
 	Sort string
@@ -124,7 +124,7 @@ func newModel(ctx context.Context, source Source, o Options) *Model {
 	}
 }
 
-// sampled is the answer of the bus.
+// sampled is the result of a read.
 type sampled struct {
 	snapshot stats.Snapshot
 	err      error
@@ -204,7 +204,8 @@ func (m *Model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	}
 }
 
-// take shows an answer of the bus. Without one the screen stays as it is, and says so.
+// take shows the result of a read. After an error the screen keeps the figures, and shows the
+// error.
 func (m *Model) take(s sampled) {
 	if m.err = s.err; m.err != nil {
 		return
@@ -302,7 +303,7 @@ func (m *Model) typed(press tea.KeyPressMsg) (cmd tea.Cmd) {
 	return cmd
 }
 
-// pause stops asking the bus, or asks it at once.
+// pause stops reading, or resumes it at once.
 func (m *Model) pause() tea.Cmd {
 	m.paused = !m.paused
 	if m.paused || m.reading {

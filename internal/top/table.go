@@ -150,7 +150,7 @@ func subscriberRow(s stats.Subscriber) []cell {
 	}
 }
 
-// oldestLevel judges the age of an event beside the time that the subscriber wants it to wait.
+// oldestLevel rates the age of an event, compared with the time that the subscriber lets it wait.
 // The alarm is that of the example alerts.
 func oldestLevel(s stats.Subscriber) level {
 	switch {
@@ -209,7 +209,7 @@ func (t *table) arrange(filter *regexp.Regexp) {
 	})
 }
 
-// compare puts first what matters most, unless that is reversed, and last what is not known.
+// compare orders the most important cells first, unless reversed. Unknown ones are always last.
 func (c column) compare(a, b cell, reversed bool) int {
 	switch {
 	case a.unknown || b.unknown:
@@ -258,12 +258,12 @@ func (t *table) shown(width int) (columns []int, nameWidth int) {
 
 // without leaves out the columns that can best be spared.
 func (t *table) without(spared int) (columns []int) {
-	most := 0
+	highest := 0
 	for _, c := range t.columns {
-		most = max(most, c.spare)
+		highest = max(highest, c.spare)
 	}
 	for i, c := range t.columns {
-		if c.spare == 0 || c.spare <= most-spared {
+		if c.spare == 0 || c.spare <= highest-spared {
 			columns = append(columns, i)
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/top/stats"
 )
 
-// The least screen that something can be shown on.
+// Minimum size of a screen that shows anything, in characters.
 const (
 	minWidth  = 20
 	minHeight = 5
@@ -22,7 +22,7 @@ const minTable = 6
 // clock is how times of day are written, in the operator's own zone.
 const clock = "15:04:05"
 
-// bothFrom is the least number of lines at which both tables are shown.
+// bothFrom is the number of lines from which both tables are shown.
 const bothFrom = 12
 
 // summary is the part of the screen above the tables.
@@ -87,9 +87,9 @@ func (m *Model) render() string {
 	default:
 		lines = append([]string{m.titleLine()}, m.stateLines()...)
 		if m.figures != nil {
-			most := max(len(lines), m.height-minTable)
+			limit := max(len(lines), m.height-minTable)
 			lines = append(lines, summary(*m.figures, m.paint)...)
-			lines = append(lines[:min(len(lines), most)], "")
+			lines = append(lines[:min(len(lines), limit)], "")
 			lines = append(lines, m.tableLines(m.height-1-len(lines))...)
 		}
 	}
