@@ -8,7 +8,7 @@ import (
 // Tag qualifies a counter.
 type Tag struct{ Name, Value string }
 
-// maxTags is the most tags of a counter.
+// maxTags is the maximum number of tags of a counter.
 const maxTags = 3
 
 // Counter names a counter of the bus. Two counters with the same name and tags are equal (==).
@@ -18,7 +18,7 @@ type Counter struct {
 	Tags [maxTags]Tag
 }
 
-// NewCounter names a counter. It has three tags at most.
+// NewCounter names a counter. Tags beyond the third are dropped.
 func NewCounter(name string, tags ...Tag) Counter {
 	c := Counter{Name: name}
 	copy(c.Tags[:], tags)

@@ -28,19 +28,20 @@ type request struct {
 	bytes       int
 	// traceparent is of the request's span, empty if it is not traced.
 	traceparent string
-	// ready has what the waiting call is to do next. It is told once, but the first leader never.
+	// ready receives the waiting call's next step, and after a promotion nothing more. A call that
+	// leads at once receives nothing.
 	ready chan signal
 	// err is the result, once the request is committed.
 	err error
 }
 
-// signal is what a waiting call is told.
+// signal is the next step of a waiting call.
 type signal int
 
 const (
-	// promoted says that the call leads the next group commit.
+	// promoted means that the call leads the next group commit.
 	promoted signal = iota + 1
-	// committed says that the request's result is there.
+	// committed means that the request's result is there.
 	committed
 )
 
@@ -66,7 +67,7 @@ type queue struct {
 }
 
 // join adds a request, and reports whether its call leads. It fails with [bus.ErrOverloaded].
-func (q *queue) join(r *request) (leads bool, err error) {
+func (q *queue) join(r *request) (isLeader bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) >= maxWaiting || q.bytes >= maxWaitingBytes {
@@ -84,7 +85,7 @@ func (q *queue) join(r *request) (leads bool, err error) {
 // wait returns when a request is committed, or its call is promoted to leader. If the context
 // is done while the request waits, it leaves the queue, and wait fails with the context's
 // cause.
-func (q *queue) wait(ctx context.Context, r *request) (leads bool, err error) {
+func (q *queue) wait(ctx context.Context, r *request) (isLeader bool, err error) {
 	select {
 	case next := <-r.ready:
 		return next == promoted, nil

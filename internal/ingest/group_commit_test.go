@@ -126,7 +126,7 @@ func TestWhatComesDuringACommitIsCommittedTogether(t *testing.T) {
 	assert.Equal(t, want, f.stored(), "in order of arrival")
 }
 
-func TestOneBadRequestFailsAlone(t *testing.T) {
+func TestABadRequestFailsNoOther(t *testing.T) {
 	f := newFixture(t)
 	ctx := t.Context()
 	require.NoError(t, f.publish(ctx, "alice", "widgets", 1, 1))
@@ -234,7 +234,7 @@ func TestGroups(t *testing.T) {
 		{"alike", []*request{of("w", "a", nil, 1), of("w", "a", nil, 2)}, []int{2}},
 		{"several topics", []*request{of("w", "a", nil, 1), of("g", "a", nil, 1), of("w", "a", nil, 1)}, []int{2, 1}},
 		{"two publishers take turns", []*request{of("w", "a", nil, 1), of("w", "b", nil, 1), of("w", "a", nil, 1)}, []int{1, 1, 1}},
-		{"a key stays alone", []*request{of("w", "a", nil, 1), of("w", "a", key, 1), of("w", "a", nil, 1)}, []int{1, 1, 1}},
+		{"a key has a group of its own", []*request{of("w", "a", nil, 1), of("w", "a", key, 1), of("w", "a", nil, 1)}, []int{1, 1, 1}},
 		{"not too many", []*request{of("w", "a", nil, 60), of("w", "a", nil, 60), of("w", "a", nil, 40)}, []int{1, 2}},
 		{"a large one stays whole", []*request{of("w", "a", nil, 1000), of("w", "a", nil, 1)}, []int{1, 1}},
 	} {
@@ -332,11 +332,11 @@ func TestAPanicEndsTheCommitForAll(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.Panics(t, func() { in.commit(t.Context(), leader) })
-	leads, err := in.queue.wait(t.Context(), waiting)
+	isLeader, err := in.queue.wait(t.Context(), waiting)
 	require.NoError(t, err)
-	assert.False(t, leads)
+	assert.False(t, isLeader)
 	require.ErrorIs(t, waiting.err, bus.ErrUnavailable)
-	leads, err = in.queue.join(newRequest(store.Publication{}))
+	isLeader, err = in.queue.join(newRequest(store.Publication{}))
 	require.NoError(t, err)
-	assert.True(t, leads, "nothing is stuck")
+	assert.True(t, isLeader, "nothing is stuck")
 }

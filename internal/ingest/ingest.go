@@ -62,14 +62,14 @@ func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.Top
 	if i.options.Tracer != nil {
 		r.traceparent = tracing.Traceparent(ctx)
 	}
-	leads, err := i.queue.join(r)
-	if err == nil && !leads {
-		leads, err = i.queue.wait(ctx, r)
+	isLeader, err := i.queue.join(r)
+	if err == nil && !isLeader {
+		isLeader, err = i.queue.wait(ctx, r)
 	}
 	if err != nil {
 		return err
 	}
-	if leads {
+	if isLeader {
 		i.commit(context.WithoutCancel(ctx), r) // others depend on it too
 	}
 	if r.err == nil {

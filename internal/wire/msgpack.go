@@ -49,7 +49,7 @@ func appendString[T ~string | ~[]byte](dst []byte, text T) []byte {
 	return append(appendLength(dst, stringCodes, len(text)), text...)
 }
 
-// minFixedInt is the least integer that takes one byte.
+// minFixedInt is the smallest integer that takes one byte.
 const minFixedInt = -32
 
 func appendInt(dst []byte, n int64) []byte {
