@@ -42,7 +42,7 @@ var unfinished = struct {
 	imports:  nil,
 	packages: []string{"store", "top", "bench"},
 	files: []string{
-		"internal/store/store_test.go", "internal/store/examine_test.go",
+		"internal/store/examine_test.go",
 		"internal/store/model_test.go", "cmd/rtm/tail_test.go",
 	},
 	lines: []string{

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"routemaster/internal/rdb"
@@ -37,3 +39,5 @@ func newFixture(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Opti
 func newFixtureOn(t testing.TB, server *rdbtest.Server, partition *rdb.Partition) *fixture {
 	return &fixture{storetest.NewBusOn(t, server, partition)}
 }
+
+func keysOf(all map[string]string) []string { return slices.Sorted(maps.Keys(all)) }

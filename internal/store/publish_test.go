@@ -2,6 +2,8 @@ package store_test
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -9,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/wire"
 )
 
 // TestAPublishThatFailsWritesNothing has each key that a publish writes for all subscribers be of another type, and a publish fail
@@ -103,4 +107,203 @@ func TestWhatFitsIntoOpenBatchesOpensNone(t *testing.T) {
 			f.RequireSound()
 		}
 	})
+}
+
+func TestPublishWritesTheDocumentedLayout(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, 500*time.Millisecond, 100, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+
+		ctx := t.Context()
+		bids := f.Redis.SMembers(ctx, "batches:current:"+string(alice)).Val()
+		require.Len(t, bids, 1)
+		bid := bids[0]
+		assert.Regexp(t, `^[A-Za-z0-9_-]{20}$`, bid)
+		job := "\x92\xa5batch\x91\xb4" + bid
+		event := func(i int) string {
+			return "\x92\xa1e\x85\xa1t\x01\xa1o\xa7widgets\xa1y\xa6update\xa1u\xb3https://x.example/" + strconv.Itoa(i) + "\xa1d\xc0"
+		}
+		assert.Equal(t, map[string]string{
+			"api_tokens:by_token": fmt.Sprintf("hash %q", map[string]string{"alice--1": "alice", "bob--2": "bob", "publisher--1": "publisher"}),
+			"topics":              `set ["widgets"]`,
+			"topic:widgets":       fmt.Sprintf("hash %q", map[string]string{"publisher": string(publisher), "counter": "2", "last_event": event(2)}),
+			"topic_owners":        fmt.Sprintf("hash %q", map[string]string{"widgets": "publisher"}),
+			"topic_owners:counts": fmt.Sprintf("hash %q", map[string]string{"publisher": "1"}),
+			"subscribers":         `set ["alice--1"]`,
+			"subscribers:widgets": `set ["alice--1"]`,
+			"topics:alice--1":     `set ["widgets"]`,
+			"subscriber:alice--1": fmt.Sprintf("hash %q", map[string]string{
+				"callback": "https://alice--1.example/events", "uuid": "uuid-of-alice--1",
+				"timeout": "500", "max_events": "100", "health_points": "100",
+			}),
+			"batch:" + bid:             fmt.Sprintf("list %q", []string{"alice--1", "1700000000000", "0", event(1), event(2)}),
+			"batches:current:alice--1": fmt.Sprintf("set [%q]", bid),
+			"batches:index":            fmt.Sprintf("zset %q", map[string]string{bid: "1700000000000"}),
+			"batches:gauges:event":     `hash map["alice--1":"2"]`,
+			"batches:gauges:batch":     `hash map["alice--1":"1"]`,
+			"jobs:index:main":          fmt.Sprintf("set [%q]", job),
+			"jobs:scheduled:main":      fmt.Sprintf("zset %q", map[string]string{job: "1700000000500"}),
+		}, dump(t, f.Redis))
+		f.RequireSound()
+	})
+}
+
+func TestPublishUnderANamespace(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixtureOn(t, server, server.Open(t).Partition("rm:"))
+		f.AddSubscriber(alice, 0, 100, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		task := f.Take("w1", 1)
+		assert.Equal(t, []int{1}, numbers(t, task))
+		f.RequireSound()
+		for _, key := range keysOf(dump(t, f.Redis)) {
+			assert.True(t, strings.HasPrefix(key, "rm:"), key)
+		}
+	})
+}
+
+func TestPublishFillsAndOpensBatches(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, time.Second, 3, "widgets")
+		f.AddSubscriber(bob, time.Second, 10, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		assert.Nil(t, f.Take("w1", 0), "nothing is due")
+		f.PublishEvents("widgets", 3, 8, 1)
+		f.RequireSound()
+
+		// Alice's two full batches are there at once, in order; the third, and Bob's one, are not due.
+		for _, want := range [][]int{{1, 2, 3}, {4, 5, 6}} {
+			task := f.Take("w1", 1)
+			assert.Equal(t, alice, task.Delivery.Subscriber)
+			assert.Equal(t, want, numbers(t, task))
+			f.Complete(task, store.Done)
+		}
+		assert.Nil(t, f.Take("w1", 1))
+
+		assert.Zero(t, f.MakeInstant(999))
+		assert.Equal(t, 1, f.MakeInstant(1000), "Bob's batch is due a second after its first event")
+		assert.Equal(t, 1, f.MakeInstant(1001), "and Alice's third")
+		assert.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, numbers(t, f.Take("w1", 1001)))
+		assert.Equal(t, []int{7, 8}, numbers(t, f.Take("w2", 1001)))
+		f.RequireSound()
+	})
+}
+
+func TestPublishManyAtOnce(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, 0, 2600, "widgets")
+		f.PublishEvents("widgets", 1, 6000, 0)
+		f.RequireSound()
+		next := 1
+		for _, size := range []int{2600, 2600, 800} {
+			task := f.Take("w1", 0)
+			got := numbers(t, task)
+			require.Len(t, got, size)
+			for _, n := range got {
+				require.Equal(t, next, n)
+				next++
+			}
+			f.Complete(task, store.Done)
+		}
+		assert.Nil(t, f.Take("w1", 0))
+	})
+}
+
+func TestPublishHonoursALoweredMaximum(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, time.Second, 100, "widgets")
+		f.PublishEvents("widgets", 1, 5, 0)
+		f.AddSubscriber(alice, time.Second, 2, "widgets")
+		f.PublishEvents("widgets", 6, 6, 0)
+		f.RequireSound()
+		assert.Equal(t, []int{1, 2, 3, 4, 5}, numbers(t, f.Take("w1", 0)), "what was too full is due, and took no more")
+		assert.Nil(t, f.Take("w2", 0))
+	})
+}
+
+func TestAFailedPublishDoesNotUseItsKeyUp(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.Redis.Set(ctx, "jobs:instant:main", "broken", 0)
+		p := store.Publication{
+			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", 1)}, ReceivedAt: start.UnixMilli(),
+			IdempotencyKey: &store.IdempotencyKey{Key: "k", Digest: "d"},
+		}
+		require.Error(t, f.Publish(ctx, p))
+		f.Redis.Del(ctx, "jobs:instant:main")
+		require.NoError(t, f.Publish(ctx, p))
+		assert.Equal(t, []int{1}, numbers(t, f.Take("w1", 0)))
+	})
+}
+
+func TestAShorterTimeoutHoldsForTheOpenBatch(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, time.Hour, 100, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		f.AddSubscriber(alice, 2*time.Hour, 100, "widgets")
+		assert.Zero(t, f.MakeInstant(3_599_999))
+		f.AddSubscriber(alice, 20*time.Millisecond, 100, "widgets")
+		assert.Zero(t, f.MakeInstant(19))
+		assert.Equal(t, 1, f.MakeInstant(20))
+		f.RequireSound()
+	})
+}
+
+// TestForeignSettingsDoNotStopAPublish has something else than the bus write what a worker notes of a subscriber.
+func TestForeignSettingsDoNotStopAPublish(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, 0, 100, "widgets")
+		for _, abreast := range []string{"0", "-1", "many", ""} {
+			f.Redis.HSet(t.Context(), "subscriber:alice--1", "abreast", abreast)
+			f.PublishEvents("widgets", 1, 1, 0)
+			f.RequireSound()
+			task := f.Take("w1", 0)
+			assert.Equal(t, []int{1}, numbers(t, task))
+			f.Complete(task, store.Done)
+			f.RequireSound()
+		}
+	})
+}
+
+func TestAPublishIsOneRoundTrip(t *testing.T) {
+	server := rdbtest.Real(t)
+	f := newFixture(t, server)
+	for i := range 50 {
+		token := bus.Token(fmt.Sprintf("s%d", i))
+		require.NoError(t, f.PutToken(t.Context(), token, "s"))
+		f.AddSubscriber(token, time.Second, 2, "widgets")
+	}
+	f.PublishEvents("widgets", 1, 1, 0)
+	ctx := t.Context()
+	before := commandsFromClients(t, f.Redis)
+	f.PublishEvents("widgets", 2, 5, 0)
+	assert.Equal(t, 1, commandsFromClients(t, f.Redis)-before)
+	var task *store.Task
+	assert.Equal(t, 50*2, f.deliverAll(), "each subscriber has two full batches")
+	before = commandsFromClients(t, f.Redis)
+	f.PublishEvents("widgets", 6, 6, 0)
+	task = f.Take("w1", 0)
+	_, _, err := f.SettleAndAcquire(ctx, task, store.Done, bus.Failing, start)
+	require.NoError(t, err)
+	assert.Equal(t, 4, commandsFromClients(t, f.Redis)-before, "a publish, an acquire, and one trip of two scripts")
+	f.RequireSound()
+}
+
+// commandsFromClients counts the scripts that Redis was asked to run.
+func commandsFromClients(t testing.TB, raw rdb.Commands) int {
+	t.Helper()
+	stats, err := raw.InfoMap(t.Context(), "commandstats").Result()
+	require.NoError(t, err)
+	calls, _, _ := strings.Cut(strings.TrimPrefix(stats["Commandstats"]["cmdstat_evalsha"], "calls="), ",")
+	n, err := strconv.Atoi(calls)
+	require.NoError(t, err)
+	return n
 }

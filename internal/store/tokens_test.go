@@ -10,7 +10,9 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 // TestATokenIsOfOneClient has several clients ask for one token at the same time.
@@ -42,5 +44,37 @@ func TestATokenIsOfOneClient(t *testing.T) {
 			require.NoError(t, st.DeleteToken(ctx, token))
 			require.NoError(t, st.PutToken(ctx, token, "other"))
 		}
+	})
+}
+
+func TestTokens(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		require.NoError(t, f.AddToken(ctx, alice, "other"))
+		require.NoError(t, f.AddToken(ctx, "carol--3", "carol"))
+		names, err := f.Tokens(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, map[bus.Token]bus.ClientName{publisher: "publisher", alice: "alice", bob: "bob", "carol--3": "carol"}, names)
+		name, err := f.ClientName(ctx, bob)
+		require.NoError(t, err)
+		assert.Equal(t, bus.ClientName("bob"), name)
+		require.NoError(t, f.DeleteToken(ctx, bob))
+		require.NoError(t, f.DeleteToken(ctx, bob), "there is nothing to delete")
+		name, err = f.ClientName(ctx, bob)
+		require.NoError(t, err)
+		assert.Empty(t, name)
+	})
+}
+
+func TestARemovedTokenCanNeitherPublishNorSubscribe(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		require.NoError(t, f.DeleteToken(ctx, alice))
+		before := dump(t, f.Redis)
+		require.ErrorIs(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"a"}, Callback: "https://a.example/"}, start), bus.ErrTokenUnknown)
+		require.ErrorIs(t, f.Publish(ctx, store.Publication{Topic: "a", Publisher: alice, Events: []wire.PackedEvent{packed(t, "a", 1)}}), bus.ErrTokenUnknown)
+		assert.Equal(t, before, dump(t, f.Redis))
 	})
 }

@@ -252,3 +252,57 @@ func TestListsAskRedisForLittleAtOnce(t *testing.T) {
 	assert.GreaterOrEqual(t, calls, 300)
 	assert.Less(t, usec/calls, 5000)
 }
+
+func TestATopicBelongsToItsFirstPublisher(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		before := dump(t, f.Redis)
+		err := f.Publish(t.Context(), store.Publication{
+			Topic: "widgets", Publisher: bob, Events: []wire.PackedEvent{packed(t, "widgets", 2)}, ReceivedAt: 1,
+		})
+		require.ErrorIs(t, err, bus.ErrTopicClaimed)
+		assert.Equal(t, before, dump(t, f.Redis), "a refused publish changes nothing")
+
+		topics, _, err := f.Topics(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []bus.Topic{{Name: "widgets", Publisher: publisher, Owner: "publisher", Events: 1}}, topics)
+	})
+}
+
+func TestDeleteTopic(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.AddSubscriber(alice, time.Second, 100, "widgets", "gadgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		require.ErrorIs(t, f.DeleteTopic(ctx, "nowhere", publisher), bus.ErrTopicUnknown)
+		require.ErrorIs(t, f.DeleteTopic(ctx, "widgets", bob), bus.ErrTopicClaimed)
+		require.ErrorIs(t, f.DeleteTopic(ctx, "gadgets", bob), bus.ErrTopicClaimed, "nobody's is not bob's either")
+		require.NoError(t, f.DeleteTopic(ctx, "gadgets", ""))
+		require.NoError(t, f.DeleteTopic(ctx, "widgets", publisher))
+		f.RequireSound()
+		assert.Empty(t, f.Redis.Keys(ctx, "topic*").Val())
+		f.MakeInstant(1000)
+		assert.Equal(t, []int{1}, numbers(t, f.Take("w1", 1000)), "queued events stay")
+	})
+}
+
+func TestATopicBelongsToAllTokensOfItsPublisher(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.PublishEvents("widgets", 1, 1, 0)
+		require.NoError(t, f.PutToken(ctx, "publisher--2", "publisher"))
+		p := store.Publication{Topic: "widgets", Publisher: "publisher--2", Events: []wire.PackedEvent{packed(t, "widgets", 2)}}
+		require.NoError(t, f.Publish(ctx, p))
+		require.NoError(t, f.DeleteToken(ctx, publisher), "the old token goes")
+		require.NoError(t, f.Publish(ctx, p))
+		f.PublishAs("publisher--2", "quiet")
+		require.NoError(t, f.PutToken(ctx, "publisher--3", "publisher"))
+		require.NoError(t, f.DeleteToken(ctx, "publisher--2"))
+		f.PublishAs("publisher--3", "quiet")
+		require.NoError(t, f.DeleteTopic(ctx, "widgets", "publisher--3"), "which nobody has published to since")
+	})
+}

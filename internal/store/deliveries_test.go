@@ -1,0 +1,172 @@
+package store_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+)
+
+func TestADeliveryLeavesNothingBehind(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, 500*time.Millisecond, 100, "widgets")
+		f.PublishEvents("widgets", 1, 3, 0)
+		f.MakeInstant(500)
+		task := f.Take("w1", 501)
+		f.RequireSound()
+		assert.Equal(t, bus.Job{Name: bus.JobBatch, Args: []string{string(task.Delivery.Batch)}}, task.Job)
+		assert.Equal(t, bus.ClientName("alice"), task.Delivery.Client)
+		assert.Equal(t, "https://alice--1.example/events", task.Delivery.Callback)
+		assert.Equal(t, "uuid-of-alice--1", task.Delivery.UUID)
+		assert.Equal(t, 100, task.Delivery.Health)
+		assert.Equal(t, 1, task.Delivery.Attempts)
+		assert.Equal(t, start, task.Delivery.CreatedAt)
+		assert.Contains(t, dump(t, f.Redis), "jobs:pending:main:w1")
+
+		assert.True(t, f.Complete(task, store.Outcome{Health: 1, Delivered: 3}))
+		f.RequireSound()
+		assert.Equal(t, []string{
+			"api_tokens:by_token", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "subscribers:widgets",
+			"topic:widgets", "topic_owners", "topic_owners:counts", "topics", "topics:alice--1", "workers",
+		}, keysOf(dump(t, f.Redis)))
+		subscribers, _, err := f.Subscribers(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, []bus.Subscriber{{
+			Token: alice, Callback: "https://alice--1.example/events", UUID: "uuid-of-alice--1",
+			Timeout: 500 * time.Millisecond, MaxEvents: 100, Health: 100,
+			LastAttemptedAt: after(501), Topics: []bus.TopicName{"widgets"}, Sent: 3,
+		}}, subscribers)
+	})
+}
+
+func TestABatchWrittenByHandIsDelivered(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		const bid = "AAAABBBBCCCCDDDD-_-_"
+		const job = "\x92\xa5batch\x91\xb4" + bid
+		f.Redis.SAdd(ctx, "subscribers", "alice--1")
+		f.Redis.HSet(ctx, "subscriber:alice--1", "callback", "https://a.example/", "uuid", "u")
+		f.Redis.RPush(ctx, "batch:"+bid, "alice--1", "1700000000000", "0", string(packed(t, "widgets", 7)))
+		f.Redis.ZAdd(ctx, "batches:index", redis.Z{Score: 1700000000000, Member: bid})
+		f.Redis.LPush(ctx, "jobs:instant:main", job)
+
+		task := f.Take("w1", 0)
+		assert.Equal(t, []int{7}, numbers(t, task))
+		assert.True(t, f.Complete(task, store.Done))
+		assert.Equal(t, []string{"api_tokens:by_token", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "workers"}, keysOf(dump(t, f.Redis)))
+	})
+}
+
+func TestAFailedDeliveryIsPutOff(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, 0, 100, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		for i, health := range []int{100, 40, 0} {
+			attempt := i + 1
+			task := f.Take("w1", attempt*1000)
+			assert.Equal(t, attempt, task.Delivery.Attempts)
+			assert.Equal(t, health, task.Delivery.Health)
+			assert.True(t, f.Complete(task, store.Outcome{Health: -60, RetryAt: after(attempt*1000 + 200)}))
+			f.RequireSound()
+			assert.Nil(t, f.Take("w1", attempt*1000))
+			assert.Zero(t, f.MakeInstant(attempt*1000+199))
+			assert.Equal(t, 1, f.MakeInstant(attempt*1000+200))
+		}
+		subscribers, _, err := f.Subscribers(t.Context())
+		require.NoError(t, err)
+		assert.Zero(t, subscribers[0].Health, "health stays within its bounds")
+		assert.Equal(t, int64(1), subscribers[0].Queued)
+	})
+}
+
+func TestSettleAndAcquire(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		task := f.Take("w1", 0)
+		owned, next, err := f.SettleAndAcquire(t.Context(), task, store.Done, bus.Failing, start)
+		require.NoError(t, err)
+		assert.True(t, owned)
+		assert.Equal(t, []int{2}, numbers(t, next.Task))
+		owned, next, err = f.SettleAndAcquire(t.Context(), next.Task, store.Done, bus.Failing, start)
+		require.NoError(t, err)
+		assert.True(t, owned)
+		assert.Equal(t, store.Next{}, next)
+		f.RequireSound()
+	})
+}
+
+func TestAJobWhoseAnswerWasLostIsTakenAgain(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		lost := f.Take("w1", 0)
+		again := f.Take("w1", 0)
+		assert.Equal(t, lost.Delivery.Batch, again.Delivery.Batch)
+		assert.Equal(t, 2, again.Delivery.Attempts)
+		f.RequireSound()
+	})
+}
+
+// TestASettleComesBeforeTheAcquireBehindIt has Redis know the script of the second, and not yet that of the first.
+func TestASettleComesBeforeTheAcquireBehindIt(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		for name, meanwhile := range map[string]func(){
+			"the subscriber is gone":       func() { require.NoError(t, f.DeleteSubscriber(ctx, alice)) },
+			"the subscriber is left alone": func() { f.Redis.HSet(ctx, "subscriber:"+string(alice), "throttled_until", after(1000).UnixMilli()) },
+			"nothing happens":              func() {},
+		} {
+			f.AddSubscriber(alice, 0, 1, "widgets")
+			f.PublishEvents("widgets", 1, 2, 0)
+			task := f.Take("w1", 0)
+			require.Equal(t, []int{1}, numbers(t, task), name)
+			meanwhile()
+			require.NoError(t, f.Redis.ScriptFlush(ctx).Err())
+			require.Nil(t, f.Take("w2", 0), name) // which makes its script known
+			owned, next, err := f.SettleAndAcquire(ctx, task, store.Outcome{Health: 1, Delivered: 1}, bus.Failing, start)
+			require.NoError(t, err, name)
+			require.True(t, owned, name)
+			require.NoError(t, next.Err, name)
+			f.RequireSound()
+			require.NoError(t, f.Redis.FlushAll(ctx).Err())
+			f.Register()
+		}
+	})
+}
+
+func TestForeignBytesDoNotStopAThread(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.AddSubscriber(alice, 0, 100, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		f.Redis.HSet(ctx, "subscriber:alice--1", "max_events", "0", "timeout", "-5")
+		f.PublishEvents("widgets", 2, 3, 0)
+		for _, junk := range []string{strings.Repeat("x", 500), "", "\x92\xa5batch\x91\xa0", "\x92\xa5batch\x91\xd9\xff" + strings.Repeat("y", 255)} {
+			f.Redis.SAdd(ctx, "jobs:index:main", junk)
+			f.Redis.RPush(ctx, "jobs:instant:main", junk)
+			task := f.Take("w1", 0)
+			assert.Nil(t, task.Delivery)
+			assert.True(t, f.Complete(task, store.Outcome{RetryAt: after(1)}))
+			assert.Equal(t, int64(1), f.Redis.ZRem(ctx, "jobs:scheduled:main", junk).Val())
+			f.Redis.SRem(ctx, "jobs:index:main", junk)
+		}
+		f.Redis.Set(ctx, "batch:AAAABBBBCCCCDDDDEEEE", "not a list", 0)
+		f.Redis.RPush(ctx, "jobs:instant:main", "\x92\xa5batch\x91\xb4AAAABBBBCCCCDDDDEEEE")
+		assert.Equal(t, []int{1}, numbers(t, f.Take("w1", 0)))
+	})
+}

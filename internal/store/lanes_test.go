@@ -1,0 +1,222 @@
+package store_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+)
+
+func TestBatchesTakeTurns(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, 0, 2, "widgets")
+		f.AddSubscriber(bob, 0, 2, "gadgets")
+		f.PublishEvents("widgets", 1, 6, 0)
+		f.PublishEvents("gadgets", 1, 2, 0)
+
+		first := f.Take("w1", 0)
+		assert.Equal(t, []int{1, 2}, numbers(t, first))
+		other := f.Take("w2", 0)
+		assert.Equal(t, bob, other.Delivery.Subscriber, "Alice's others wait for their turn, and hold nobody up")
+		assert.Nil(t, f.Take("w3", 0))
+		f.RequireSound()
+
+		f.Complete(first, store.Done)
+		second := f.Take("w3", 0)
+		assert.Equal(t, []int{3, 4}, numbers(t, second))
+		f.Complete(second, store.Outcome{RetryAt: after(5000)})
+		third := f.Take("w3", 0)
+		assert.Equal(t, []int{5, 6}, numbers(t, third), "a batch that failed does not hold up the next")
+		f.Complete(third, store.Done)
+		f.Complete(other, store.Done)
+		f.RequireSound()
+		f.MakeInstant(5000)
+		f.Complete(f.Take("w3", 5000), store.Done)
+		assert.Empty(t, f.Redis.Keys(t.Context(), "batch*").Val())
+	})
+}
+
+func TestABatchThatWaitsGoesOnFilling(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, 0, 3, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		first := f.Take("w1", 0)
+		f.PublishEvents("widgets", 2, 2, 1)
+		assert.Nil(t, f.Take("w2", 1))
+		f.PublishEvents("widgets", 3, 3, 2)
+		f.PublishEvents("widgets", 4, 5, 3) // fills it, and opens another
+		assert.Nil(t, f.Take("w2", 3))
+		f.RequireSound()
+		f.Complete(first, store.Done)
+		second := f.Take("w2", 4)
+		assert.Equal(t, []int{2, 3, 4}, numbers(t, second))
+		f.Complete(second, store.Done)
+		assert.Equal(t, []int{5}, numbers(t, f.Take("w2", 4)))
+	})
+}
+
+func TestTwoAbreast(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 4, 0)
+		one, two := f.Take("w1", 0), f.Take("w2", 0)
+		assert.Equal(t, []int{1}, numbers(t, one))
+		assert.Equal(t, []int{2}, numbers(t, two))
+		assert.Nil(t, f.Take("w3", 0))
+		f.Complete(two, store.Done)
+		assert.Equal(t, []int{3}, numbers(t, f.Take("w2", 0)))
+		f.Complete(one, store.Done)
+		last := f.Take("w1", 0)
+		assert.Equal(t, []int{4}, numbers(t, last))
+		f.PublishEvents("widgets", 5, 7, 1)
+		f.Complete(last, store.Done)
+		assert.Equal(t, []int{5}, numbers(t, f.Take("w1", 1)))
+		f.RequireSound()
+	})
+}
+
+func TestAPublishSendsBatchesStraightToTheLine(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		instant := func() int64 { return f.Redis.LLen(ctx, "jobs:instant:main").Val() }
+		f.AddSubscriber(alice, 0, 2, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		assert.Equal(t, int64(1), instant(), "nobody serves her yet")
+		first := f.Take("w1", 0)
+
+		f.PublishEvents("widgets", 2, 4, 1) // fills one, and opens another
+		f.PublishEvents("widgets", 5, 5, 2) // fills that
+		f.PublishEvents("widgets", 6, 6, 3)
+		assert.Zero(t, instant(), "no worker is bothered while she is served")
+		f.RequireSound()
+		for want := range slices.Values([][]int{{2, 3}, {4, 5}}) {
+			f.Complete(first, store.Done)
+			assert.Equal(t, int64(1), instant(), "it was called")
+			first = f.Take("w1", 4)
+			assert.Equal(t, want, numbers(t, first))
+		}
+
+		f.Complete(first, store.Outcome{RetryAt: after(1000)})
+		last := f.Take("w1", 5)
+		assert.Equal(t, []int{6}, numbers(t, last))
+		f.PublishEvents("widgets", 7, 7, 6)
+		assert.Equal(t, int64(1), instant(), "one that failed is not in the line, and could be passed")
+		assert.Nil(t, f.Take("w2", 6))
+		f.RequireSound()
+		f.Complete(last, store.Done)
+		assert.Equal(t, []int{7}, numbers(t, f.Take("w1", 7)))
+	})
+}
+
+func TestAPublishPassesNoBatchThatIsNotInTheLineYet(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		first := f.Take("w1", 0) // the second is instant, and has not been looked at
+		f.PublishEvents("widgets", 3, 3, 1)
+		assert.Equal(t, int64(2), f.Redis.LLen(t.Context(), "jobs:instant:main").Val())
+		assert.Nil(t, f.Take("w2", 1))
+		f.RequireSound()
+		for want := 2; want <= 3; want++ {
+			f.Complete(first, store.Done)
+			first = f.Take("w1", 2)
+			assert.Equal(t, []int{want}, numbers(t, first))
+		}
+	})
+}
+
+// TestWorkersWithDifferentSettings changes how many batches are delivered at once while workers run.
+func TestWorkersWithDifferentSettings(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		one := newFixture(t, server, func(o *store.Options) { o.Abreast = 1 })
+		two := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
+		one.AddSubscriber(alice, 0, 1, "widgets")
+		one.PublishEvents("widgets", 1, 4, 0)
+		first := one.Take("w1", 0)
+		assert.Nil(t, one.Take("w2", 0), "the others join the line")
+		one.Complete(first, store.Done)
+		second := two.Take("w2", 0)
+		assert.Equal(t, []int{2}, numbers(t, second))
+		two.Complete(second, store.Done)
+		third, fourth := two.Take("w2", 0), two.Take("w3", 0)
+		assert.Equal(t, []int{3, 4}, append(numbers(t, third), numbers(t, fourth)...), "raised, so two are called")
+		two.Complete(third, store.Done)
+
+		two.PublishEvents("widgets", 5, 5, 0)
+		assert.Nil(t, one.Take("w1", 0))
+		two.Complete(fourth, store.Done)
+		assert.Equal(t, []int{5}, numbers(t, one.Take("w1", 0)), "lowered: who was put off by one setting is called by the other")
+		one.RequireSound()
+	})
+}
+
+func TestALineRecoversFromABatchThatVanished(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		first := f.Take("w1", 0)
+		assert.Nil(t, f.Take("w2", 0))
+		// Somebody removes the first by hand; the second comes up by itself.
+		ctx := t.Context()
+		f.Redis.Del(ctx, "batch:"+string(first.Delivery.Batch), "jobs:pending:main:w1")
+		assert.Equal(t, 1, f.MakeInstant(600_000))
+		second := f.Take("w2", 600_000)
+		assert.Equal(t, []int{2}, numbers(t, second))
+	})
+}
+
+func TestAPublishDoesNotJoinALineThatNobodyMoves(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		for _, job := range []bool{true, false} {
+			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
+			f := newFixture(t, server)
+			f.AddSubscriber(alice, 0, 1, "widgets")
+			f.PublishEvents("widgets", 1, 2, 0)
+			first := f.Take("w1", 0)
+			assert.Nil(t, f.Take("w2", 0))
+			// Somebody removes the first by hand, or its job, as the Ruby original's worker does.
+			if job {
+				f.Redis.Del(t.Context(), "jobs:index:main", "jobs:pending:main:w1")
+				f.Redis.SAdd(t.Context(), "jobs:index:main", f.Redis.ZRange(t.Context(), "jobs:scheduled:main", 0, -1).Val())
+			} else {
+				f.Redis.Del(t.Context(), "batch:"+string(first.Delivery.Batch), "jobs:pending:main:w1")
+			}
+			f.PublishEvents("widgets", 3, 4, 1)
+			for want := 2; want <= 4; want++ {
+				task := f.Take("w2", 1)
+				assert.Equal(t, []int{want}, numbers(t, task))
+				f.Complete(task, store.Done)
+			}
+		}
+	})
+}
+
+func TestASubscriberWhoReturnsIsTriedAtOnce(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		for _, deleted := range []bool{true, false} {
+			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
+			f := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
+			f.AddSubscriber(alice, 0, 1, "widgets")
+			f.PublishEvents("widgets", 1, 3, 0)
+			f.Complete(f.Take("w1", 0), store.Outcome{RetryAt: after(90_000), ThrottledUntil: after(60_000)})
+			assert.Nil(t, f.Take("w1", 1), "the others wait for the end of that")
+			if deleted {
+				require.NoError(t, f.DeleteSubscriber(t.Context(), alice))
+			}
+			f.AddSubscriber(alice, 0, 1, "widgets")
+			got := append(numbers(t, f.Take("w1", 2)), numbers(t, f.Take("w2", 2))...)
+			assert.Equal(t, []int{2, 3}, got, "deleted: %v", deleted)
+			f.RequireSound()
+		}
+	})
+}

@@ -1,0 +1,93 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/wire"
+)
+
+func TestScriptsSurviveAFlush(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		task := f.Take("w1", 0)
+		require.NoError(t, f.Redis.ScriptFlush(t.Context()).Err())
+		owned, next, err := f.SettleAndAcquire(t.Context(), task, store.Done, bus.Failing, start)
+		require.NoError(t, err)
+		assert.True(t, owned)
+		assert.Equal(t, []int{2}, numbers(t, next.Task))
+		assert.Equal(t, 1, next.Task.Delivery.Attempts, "it was taken once")
+		f.RequireSound()
+	})
+}
+
+func TestRedisAwayIsAnErrorAndIsToldOnce(t *testing.T) {
+	server := rdbtest.Real(t)
+	var log rdbtest.Buffer
+	f := newFixtureOn(t, server, server.Open(t, log.LogTo).Partition(""))
+	ctx := t.Context()
+	require.NoError(t, f.Ping(ctx))
+	server.Kill(t)
+	for range 3 {
+		require.ErrorIs(t, f.Ping(ctx), bus.ErrUnavailable)
+		_, err := f.Acquire(ctx, bus.QueueMain, "w1", bus.Failing, start)
+		require.ErrorIs(t, err, bus.ErrUnavailable)
+	}
+	server.Restart(t)
+	require.NoError(t, f.Ping(ctx), "the first call finds it back")
+	task, err := f.Acquire(ctx, bus.QueueMain, "w1", bus.Failing, start)
+	require.NoError(t, err)
+	assert.Nil(t, task)
+	assert.Regexp(t, `^.*ERROR.*redis unavailable, retrying.*\n.*INFO.*redis available again.*\n$`, log.String())
+}
+
+func TestAFullRedisTakesNothingInAndGoesOnDelivering(t *testing.T) {
+	server := rdbtest.Real(t)
+	var log rdbtest.Buffer
+	f := newFixtureOn(t, server, server.Open(t, log.LogTo).Partition(""))
+	ctx := t.Context()
+	f.AddSubscriber(alice, time.Second, 2, "widgets")
+	f.PublishEvents("widgets", 1, 5, 0)
+	task := f.Take("w1", 0)
+	require.NoError(t, f.Redis.ConfigSet(ctx, "maxmemory", "1").Err())
+
+	before := dump(t, f.Redis)
+	p := store.Publication{Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", 9)}}
+	require.ErrorIs(t, f.Publish(ctx, p), bus.ErrUnavailable)
+	p.Topic = "gadgets"
+	require.ErrorIs(t, f.Publish(ctx, p), bus.ErrUnavailable)
+	require.ErrorIs(t, f.Subscribe(ctx, bob, bus.Subscription{Callback: "https://b.example/"}, start), bus.ErrUnavailable)
+	assert.Equal(t, before, dump(t, f.Redis), "nothing is half-written")
+	assert.Regexp(t, `^.*ERROR.*redis refuses calls.*\n$`, log.String(), "it is logged once, and Redis is not unavailable")
+
+	waiter := f.NewWaiter(bus.QueueMain, time.Minute)
+	defer waiter.Close()
+	require.NoError(t, waiter.Wait(ctx, time.Minute))
+	assert.True(t, f.Complete(task, store.Outcome{Health: -2, RetryAt: after(9)}))
+	assert.Equal(t, 1, f.MakeInstant(9))
+	for range 2 {
+		assert.True(t, f.Complete(f.Take("w1", 9), store.Outcome{Health: 1}))
+	}
+	require.NoError(t, f.Heartbeat(ctx, after(10), "w1"))
+	added, err := f.Enqueue(ctx, bus.QueueAux, bus.Job{Name: "autodrop"})
+	require.NoError(t, err)
+	assert.True(t, added)
+	assert.Equal(t, 1, f.MakeInstant(1000))
+	assert.Equal(t, []int{5}, numbers(t, f.Take("w1", 1000)))
+	jobs, err := f.Retire(ctx, "w1")
+	require.NoError(t, err)
+	assert.Equal(t, 1, jobs)
+	require.NoError(t, f.DeleteToken(ctx, alice), "revoking takes nothing in either")
+	name, err := f.ClientName(ctx, alice)
+	require.NoError(t, err)
+	assert.Empty(t, name)
+	f.RequireSound()
+}

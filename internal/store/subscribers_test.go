@@ -1,0 +1,148 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+)
+
+func TestSubscriptions(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"a", "b"}, Callback: "https://a.example/"}, start))
+		f.RequireSound()
+		subscribers, _, err := f.Subscribers(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, []bus.Subscriber{{
+			Token: alice, Callback: "https://a.example/", Timeout: bus.DefaultTimeout, MaxEvents: bus.DefaultMaxEvents,
+			Health: bus.MaxHealth, Topics: []bus.TopicName{"a", "b"},
+		}}, subscribers)
+
+		f.AddSubscriber(alice, time.Minute, 7, "b", "c")
+		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"b", "c"}, Callback: "https://b.example/"}, start))
+		f.RequireSound()
+		subscribers, _, err = f.Subscribers(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, []bus.Subscriber{{
+			Token: alice, Callback: "https://b.example/", UUID: "uuid-of-alice--1", Timeout: time.Minute, MaxEvents: 7,
+			Health: bus.MaxHealth, Topics: []bus.TopicName{"b", "c"},
+		}}, subscribers, "what is left out keeps what it was")
+		topics, _, err := f.Topics(ctx)
+		require.NoError(t, err)
+		assert.ElementsMatch(t, []bus.Topic{{Name: "a"}, {Name: "b"}, {Name: "c"}}, topics)
+
+		require.ErrorIs(t, f.Unsubscribe(ctx, alice, "nowhere"), bus.ErrTopicUnknown)
+		require.ErrorIs(t, f.Unsubscribe(ctx, alice, "a"), bus.ErrNotSubscribed)
+		require.NoError(t, f.Unsubscribe(ctx, alice, "b"))
+		f.RequireSound()
+		f.PublishEvents("b", 1, 1, 0)
+		assert.Empty(t, f.Redis.Keys(ctx, "batch:*").Val())
+
+		require.ErrorIs(t, f.DeleteSubscriber(ctx, bob), bus.ErrNotSubscribed)
+		require.NoError(t, f.DeleteSubscriber(ctx, alice))
+		f.RequireSound()
+		assert.Equal(t, []string{"api_tokens:by_token", "topic:b", "topic_owners", "topic_owners:counts", "topics"}, keysOf(dump(t, f.Redis)))
+	})
+}
+
+func TestBatchesOfADeletedSubscriberAreDropped(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		ctx := t.Context()
+		f.AddSubscriber(alice, time.Hour, 2, "widgets")
+		f.PublishEvents("widgets", 1, 5, 0)
+		taken := f.Take("w1", 0)
+		failed := f.Take("w2", 0)
+		assert.Nil(t, failed)
+		require.NoError(t, f.DeleteToken(ctx, alice))
+		f.RequireSound()
+		f.PublishEvents("widgets", 6, 6, 1)
+		assert.Nil(t, f.Take("w2", 1), "its due batch, and its current one, are dropped, not delivered")
+		f.Complete(taken, store.Outcome{Health: -2, RetryAt: after(100)})
+		f.MakeInstant(100)
+		assert.Nil(t, f.Take("w2", 100))
+		f.RequireSound()
+		assert.Equal(t, []string{"api_tokens:by_token", "jobs:pending:index:main", "topic:widgets", "topic_owners", "topic_owners:counts", "topics", "workers"}, keysOf(dump(t, f.Redis)))
+	})
+}
+
+func TestSubscribersTellTheirOldestEvent(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, time.Hour, 1, "widgets")
+		f.PublishEvents("widgets", 1, 600, 0) // more batches than one trip looks at
+		f.AddSubscriber(bob, time.Hour, 100, "gadgets")
+		f.PublishEvents("gadgets", 1, 3, 700)
+		f.PublishEvents("gadgets", 4, 5, 800)
+		f.AddSubscriber(publisher, time.Hour, 100, "gadgets")
+		subscribers, _, err := f.Subscribers(t.Context())
+		require.NoError(t, err)
+		var oldest []time.Time
+		for _, sub := range subscribers {
+			oldest = append(oldest, sub.OldestAt)
+		}
+		assert.Equal(t, []time.Time{after(0), after(700), {}}, oldest)
+	})
+}
+
+func TestListingManySubscribersIsQuick(t *testing.T) {
+	f := newFixture(t, rdbtest.Real(t))
+	for i := range 1000 {
+		token := bus.Token(fmt.Sprintf("s%d", i))
+		require.NoError(t, f.PutToken(t.Context(), token, "s"))
+		f.AddSubscriber(token, time.Hour, 100, "widgets", "gadgets")
+	}
+	f.PublishEvents("widgets", 1, 2, 0)
+	quickest := time.Hour
+	for range 10 {
+		began := time.Now()
+		subscribers, _, err := f.Subscribers(t.Context())
+		require.NoError(t, err)
+		require.Len(t, subscribers, 1000)
+		assert.Equal(t, after(0), subscribers[999].OldestAt)
+		quickest = min(quickest, time.Since(began))
+	}
+	t.Logf("listed 1,000 subscribers in %v", quickest)
+	within := 100 * time.Millisecond
+	if rdbtest.RaceDetector {
+		within *= 10 // that is how much it slows programs down
+	}
+	assert.Less(t, quickest, within)
+}
+
+func TestASubscriberThatFailedIsLeftAlone(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 4, 0)
+		f.Complete(f.Take("w1", 0), store.Outcome{Health: -100, RetryAt: after(200), ThrottledUntil: after(1000)})
+		assert.Nil(t, f.Take("w1", 0), "its other batches wait too")
+		f.RequireSound()
+		f.MakeInstant(999)
+		assert.Nil(t, f.Take("w1", 999))
+		assert.Equal(t, 1, f.MakeInstant(1000), "one comes up to try")
+		task := f.Take("w1", 1000)
+		assert.Equal(t, []int{2}, numbers(t, task))
+		assert.Equal(t, 1, task.Delivery.Attempts, "waiting was no attempt")
+		f.Complete(task, store.Outcome{Health: -2, RetryAt: after(1200), ThrottledUntil: after(61_000)})
+		assert.Nil(t, f.Take("w1", 1000))
+		f.AddSubscriber(alice, 0, 1, "widgets") // it says that it is back
+		task = f.Take("w1", 1000)
+		assert.Equal(t, []int{3}, numbers(t, task))
+		f.Complete(task, store.Outcome{Health: -2, RetryAt: after(1200), ThrottledUntil: after(61_000)})
+		assert.Nil(t, f.Take("w1", 1000))
+		f.MakeInstant(61_000)
+		f.Complete(f.Take("w1", 61_000), store.Outcome{Health: 1, Delivered: 1})
+		f.RequireSound()
+		assert.Equal(t, 3, f.deliverAll(), "one success, and the others follow at once")
+		assert.False(t, f.Redis.HExists(t.Context(), "subscriber:alice--1", "throttled_until").Val())
+	})
+}
