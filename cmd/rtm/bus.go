@@ -48,7 +48,8 @@ func (b *busFlags) addTo(flags *pflag.FlagSet) {
 	flags.BoolVarP(&b.verbose, "verbose", "v", false, "say on stderr what is asked of the bus, and what it answers")
 }
 
-// allowBefore lets the flags stand before the command's name too: cobra has to know which of them take a value.
+// allowBefore lets the flags stand before the command's name too: cobra has to know which of them
+// take a value.
 func allowBefore(root *cobra.Command) {
 	var ignored busFlags
 	ignored.addTo(root.Flags())
@@ -90,7 +91,8 @@ func explain(err error) error {
 // completeTimeout bounds how long a shell waits for the topics' names.
 const completeTimeout = 2 * time.Second
 
-// completeTopics completes the arguments from one on, up to another (below 0: without end), with the bus's topics.
+// completeTopics completes the arguments from one on, up to another (below 0: without end), with
+// the bus's topics.
 func (b *busFlags) completeTopics(from, to int) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) < from || to >= 0 && len(args) >= to {
@@ -114,8 +116,8 @@ func (b *busFlags) completeTopics(from, to int) cobra.CompletionFunc {
 	}
 }
 
-// connectTimeout bounds connecting to the bus, and then the TLS handshake; callTimeout bounds one request. A request is sent again callRetries times:
-// somebody waits for it.
+// connectTimeout bounds connecting to the bus, and then the TLS handshake; callTimeout bounds one
+// request. A request is sent again callRetries times: somebody waits for it.
 const (
 	connectTimeout = 10 * time.Second
 	callTimeout    = 60 * time.Second
@@ -150,8 +152,8 @@ func (b *busFlags) client(options ...client.Option) (*client.Client, error) {
 // tokenVariable is the variable with the token that is used if nothing else names one.
 const tokenVariable = "ROUTEMASTER_TOKEN"
 
-// resolve returns the URL and the token. A token that stands beside the bus in .rtmrc comes before that of the environment, which may
-// be another bus's.
+// resolve returns the URL and the token. A token that stands beside the bus in .rtmrc comes before
+// that of the environment, which may be another bus's.
 func (b *busFlags) resolve() (url, token string, err error) {
 	if b.bus == "" {
 		return "", "", errors.New("no bus given: -b takes a domain, a URL, or @NAME for one of .rtmrc")

@@ -30,8 +30,8 @@ const soon = 30 * time.Second
 // testBus is a whole bus, web and worker, in this process, on a real Redis.
 type testBus struct {
 	redis *rdbtest.Server
-	// url is of its API in the clear, secureURL over TLS, with a certificate that signs itself, in the file ca. What is at strictURL
-	// wants TLS, and does not speak it.
+	// url is of its API in the clear, secureURL over TLS, with a certificate that signs itself, in the
+	// file ca. What is at strictURL wants TLS, and does not speak it.
 	url, secureURL, strictURL, ca string
 	config                        app.Config
 }

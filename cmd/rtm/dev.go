@@ -128,8 +128,8 @@ func (d *devBus) configure() (err error) {
 	return nil
 }
 
-// show sets up a client, a subscriber and a topic over the HTTP API, publishes an event, prints it when it is
-// delivered, and then prints every batch until the context is done.
+// show sets up a client, a subscriber and a topic over the HTTP API, publishes an event, prints it
+// when it is delivered, and then prints every batch until the context is done.
 func (d *devBus) show(ctx context.Context, embedded bool) error {
 	publisher, err := d.token(ctx, "dev")
 	if err != nil {

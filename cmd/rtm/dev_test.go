@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 // curl is a printed command: user, URL and body.
 var curl = regexp.MustCompile(`curl \S+ -u (\S+): (\S+)(?: -d '(.*)')?`)
 
-// runPrinted does what a printed curl command does, and returns the status and the body of the answer.
+// runPrinted does what a printed curl command does, and returns the status and the body of the
+// answer.
 func runPrinted(t *testing.T, line string) (status int, body string) {
 	t.Helper()
 	words := curl.FindStringSubmatch(line)

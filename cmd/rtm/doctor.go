@@ -138,7 +138,8 @@ func (d *doctor) sumUp(c app.Census, took time.Duration) {
 	}
 }
 
-// printable is a text that may hold anything, quoted if a terminal would not show all of it on one line.
+// printable is a text that may hold anything, quoted if a terminal would not show all of it on one
+// line.
 func printable(text string) string {
 	for _, r := range text {
 		if r == utf8.RuneError || !strconv.IsPrint(r) {

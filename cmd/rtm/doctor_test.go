@@ -101,7 +101,8 @@ func TestDoctorPrintsOneLineForEachFinding(t *testing.T) {
 	})
 }
 
-// TestDoctorStopsInTheMiddle has Ctrl-C pressed as soon as the first finding is printed; a second run goes on.
+// TestDoctorStopsInTheMiddle has Ctrl-C pressed as soon as the first finding is printed; a second
+// run goes on.
 func TestDoctorStopsInTheMiddle(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		const all = 1000

@@ -17,7 +17,8 @@ import (
 	"routemaster/internal/app"
 )
 
-// evil is a text that a terminal acts on, in 7 bits and in 8, and that would begin another line or column.
+// evil is a text that a terminal acts on, in 7 bits and in 8, and that would begin another line or
+// column.
 const evil = "a\x1b[2J\u009b2J\x7f\rb\n\tc\u202e"
 
 // hostileBus answers with texts that no bus has.
@@ -50,8 +51,8 @@ func hostileBus(t *testing.T) *httptest.Server {
 	return server
 }
 
-// TestNoTextOfABusReachesATerminalAsItIs runs the commands against a bus that wants to harm the terminal. Nothing that is printed may
-// be acted on, nor have more lines than it should.
+// TestNoTextOfABusReachesATerminalAsItIs runs the commands against a bus that wants to harm the
+// terminal. Nothing that is printed may be acted on, nor have more lines than it should.
 func TestNoTextOfABusReachesATerminalAsItIs(t *testing.T) {
 	server := hostileBus(t)
 	for command, lines := range map[string]int{

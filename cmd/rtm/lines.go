@@ -19,12 +19,12 @@ import (
 	"routemaster/internal/bus"
 )
 
-// maxChunkBytes is the most bytes of a chunk's lines, and of one line. A line's JSON at most doubles as it is
-// written anew, so a chunk is always below the bus's limit.
+// maxChunkBytes is the most bytes of a chunk's lines, and of one line. A line's JSON at most
+// doubles as it is written anew, so a chunk is always below the bus's limit.
 const maxChunkBytes = client.MaxBulkBytes / 2
 
-// chunk is what is published at once: consecutive lines of one topic. Where one ends depends on the lines alone, so that
-// a second run makes the same.
+// chunk is what is published at once: consecutive lines of one topic. Where one ends depends on the
+// lines alone, so that a second run makes the same.
 type chunk struct {
 	topic  string
 	events []client.Event

@@ -17,10 +17,12 @@ import (
 	"routemaster/internal/terminal"
 )
 
-// loadRetries is how often a chunk is sent again: for about a minute, which a restart of the bus's Redis may take.
+// loadRetries is how often a chunk is sent again: for about a minute, which a restart of the bus's
+// Redis may take.
 const loadRetries = 15
 
-// keyTTL is how long what was published under a key can be published again without being stored twice.
+// keyTTL is how long what was published under a key can be published again without being stored
+// twice.
 const keyTTL = 24 * time.Hour
 
 // errStopped says that somebody stopped it.
@@ -90,7 +92,8 @@ func (l *load) run(ctx context.Context, from io.Reader) error {
 	}
 }
 
-// validate reads all events, if they can be read once more, and returns how many there are, -1 if they cannot.
+// validate reads all events, if they can be read once more, and returns how many there are, -1 if
+// they cannot.
 func (l *load) validate(ctx context.Context, from io.Reader) (events int, err error) {
 	file, ok := from.(*os.File)
 	if !ok {
@@ -147,8 +150,8 @@ func (l *load) publish(ctx context.Context, c *chunk) error {
 	return nil
 }
 
-// interruptible is a reader that a context ends, although what it reads from may never answer: a pipe, or a terminal.
-// The goroutine that still waits for that then ends with the program.
+// interruptible is a reader that a context ends, although what it reads from may never answer: a
+// pipe, or a terminal. The goroutine that still waits for that then ends with the program.
 type interruptible struct {
 	ctx  context.Context
 	from io.Reader

@@ -100,7 +100,8 @@ func TestAChunksKeyIsThatOfItsLinesAndItsPlace(t *testing.T) {
 	assert.Equal(t, keys["a topic"], chunksOf(t, "\n"+line+"\r\n\n", "cats", "")[0].key(), "nor do line ends")
 }
 
-// TestAKilledLoadIsFinishedByASecondRun kills a load with SIGKILL, twice, and then lets it run to its end.
+// TestAKilledLoadIsFinishedByASecondRun kills a load with SIGKILL, twice, and then lets it run to
+// its end.
 func TestAKilledLoadIsFinishedByASecondRun(t *testing.T) {
 	const events = 12_000
 	b := startBus(t)
@@ -148,8 +149,9 @@ func TestAKilledLoadIsFinishedByASecondRun(t *testing.T) {
 	assert.EqualValues(t, events, all[0].Queued+all[0].Sent)
 }
 
-// stuckAt is a proxy of the bus that does not answer from one request on; the channel is closed as soon as that has come. It
-// has reached the bus if it is to be stored, so that only the answer is lost.
+// stuckAt is a proxy of the bus that does not answer from one request on; the channel is closed as
+// soon as that has come. It has reached the bus if it is to be stored, so that only the answer is
+// lost.
 func (b *testBus) stuckAt(t *testing.T, request int64, stored bool) (proxyURL string, reached <-chan struct{}) {
 	base, err := url.Parse(b.url)
 	require.NoError(t, err)
@@ -194,7 +196,8 @@ func TestALoadCanBeStopped(t *testing.T) {
 	l := &load{client: b.connect(t, token), stderr: io.Discard}
 	ended := make(chan error)
 	go func() { ended <- l.run(ctx, input) }()
-	// The start of the third chunk shows that the second is complete, and that of the second that the first is answered.
+	// The start of the third chunk shows that the second is complete, and that of the second that the
+	// first is answered.
 	_, err := io.WriteString(writer, eventLine("widgets", 1)+eventLine("parcels", 1)+eventLine("widgets", 2))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return b.counted(t) == 2 }, soon, time.Millisecond)

@@ -20,7 +20,8 @@ import (
 
 const (
 	shop = "shop--0123456789abcdef0123456789abcdef"
-	// rubyEvent is MessagePack ["e", {"t": 1, "o": "widgets", "y": "noop", "u": "https://x.example/1", "d": nil}].
+	// rubyEvent is MessagePack ["e", {"t": 1, "o": "widgets", "y": "noop", "u": "https://x.example/1",
+	// "d": nil}].
 	rubyEvent = "\x92\xa1e\x85\xa1t\x01\xa1o\xa7widgets\xa1y\xa4noop\xa1u\xb3https://x.example/1\xa1d\xc0"
 )
 
@@ -94,7 +95,8 @@ func TestMigrate(t *testing.T) {
 	})
 }
 
-// TestMigrateTellsWhatIsLeftAsJSON also holds secrets, and what a terminal would act on, out of what is printed.
+// TestMigrateTellsWhatIsLeftAsJSON also holds secrets, and what a terminal would act on, out of
+// what is printed.
 func TestMigrateTellsWhatIsLeftAsJSON(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		const bid = "RUBYRUBYRUBYRUBYRUBY"
@@ -117,7 +119,8 @@ func TestMigrateTellsWhatIsLeftAsJSON(t *testing.T) {
 	})
 }
 
-// TestMigrateStopsInTheMiddle has Ctrl-C pressed as soon as the first refusal is printed; a second run goes on.
+// TestMigrateStopsInTheMiddle has Ctrl-C pressed as soon as the first refusal is printed; a second
+// run goes on.
 func TestMigrateStopsInTheMiddle(t *testing.T) {
 	redis := rdbtest.Real(t) // the embedded engine reads all keys at once
 	const all = 1500

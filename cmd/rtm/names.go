@@ -18,8 +18,9 @@ func addShowTokensFlag(command *cobra.Command, show *bool) {
 // thisClient is how a table shows the client that asks, if the bus does not tell it its name.
 const thisClient = "(this client)"
 
-// naming returns how a table shows clients: by name. The bus shows tokens to root, and to each client its own. If nobody looks
-// on, or tokens are to be shown, it changes nothing, and asks nothing.
+// naming returns how a table shows clients: by name. The bus shows tokens to root, and to each
+// client its own. If nobody looks on, or tokens are to be shown, it changes nothing, and asks
+// nothing.
 func (b *busFlags) naming(cmd *cobra.Command, c *client.Client, showTokens bool) (func(identity string) string, error) {
 	if showTokens || !terminal.Is(cmd.OutOrStdout()) {
 		return func(identity string) string { return identity }, nil

@@ -34,7 +34,8 @@ func overruleRedis(overruled map[string]string, url string) {
 	overruled["REDIS_ENV_KEY"], overruled["ROUTEMASTER_REDIS_URL"] = "", url
 }
 
-// loadConfig reads the configuration of the environment, some of it overruled, and some with other defaults.
+// loadConfig reads the configuration of the environment, some of it overruled, and some with other
+// defaults.
 func loadConfig(overruled, defaults map[string]string) (app.Config, error) {
 	lookup, err := app.LookupEnv()
 	if err != nil {

@@ -76,8 +76,8 @@ time, and stays what it is later; it is printed. Options that are not given stay
 	return command
 }
 
-// chooseUUID returns the uuid of this client's subscription, or makes one: whoever runs the same command at each start of a service must
-// not change what the service checks.
+// chooseUUID returns the uuid of this client's subscription, or makes one: whoever runs the same
+// command at each start of a service must not change what the service checks.
 func (b *busFlags) chooseUUID(cmd *cobra.Command, c *client.Client) (string, error) {
 	_, token, err := b.resolve()
 	if err != nil {

@@ -43,7 +43,8 @@ func startTail(t *testing.T, b *testBus, token string, args ...string) *tailing 
 	return r
 }
 
-// launchTail starts an rtm tail that prints to a writer, if one is given. It is ended with the test.
+// launchTail starts an rtm tail that prints to a writer, if one is given. It is ended with the
+// test.
 func launchTail(t *testing.T, b *testBus, token string, out io.Writer, args ...string) *tailing {
 	ctx, interrupt := context.WithCancel(context.Background())
 	r := &tailing{interrupt: interrupt, exited: make(chan int, 1)}
@@ -80,7 +81,8 @@ func (r *tailing) end(t *testing.T) {
 	require.Equal(t, app.ExitOK, r.wait(t), r.stderr.String())
 }
 
-// tailBus is a bus with a topic widgets, its publisher, and a place of its own for the notes of tails.
+// tailBus is a bus with a topic widgets, its publisher, and a place of its own for the notes of
+// tails.
 type tailBus struct {
 	*testBus
 	root, publisher *client.Client

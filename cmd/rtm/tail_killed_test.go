@@ -38,7 +38,8 @@ func TestTheNextTailRemovesWhatAKilledOneLeft(t *testing.T) {
 		left(1, 1, 1)
 	}
 
-	// With a client's token the subscription of a client made with the root key goes, and with the root key the client.
+	// With a client's token the subscription of a client made with the root key goes, and with the
+	// root key the client.
 	killed, _ := tailProcess(t, b, rootKey, io.Discard, "widgets")
 	kill(t, killed)
 	left(2, 2, 2)
@@ -86,7 +87,8 @@ func TestTheNextTailRemovesWhatAKilledOneLeft(t *testing.T) {
 	left(1, 1, 1)
 }
 
-// TestATailCanBeKilledAtAnyMoment kills tails from before they talk to the bus until after they have subscribed.
+// TestATailCanBeKilledAtAnyMoment kills tails from before they talk to the bus until after they
+// have subscribed.
 func TestATailCanBeKilledAtAnyMoment(t *testing.T) {
 	b := startTailBus(t)
 	shop := b.addClient(t, "xshop")

@@ -65,7 +65,8 @@ every 5 s: with --interval 10s it is seen for sure.`,
 	return command
 }
 
-// newTopReader makes a reader of the bus that the flags name. It asks once: who is not answered is asked again anyway.
+// newTopReader makes a reader of the bus that the flags name. It asks once: who is not answered is
+// asked again anyway.
 func newTopReader(bus *busFlags, options *top.Options) (*stats.Reader, error) {
 	url, token, err := bus.resolve()
 	if err != nil {

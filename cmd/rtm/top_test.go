@@ -20,7 +20,8 @@ import (
 	"routemaster/internal/top/stats"
 )
 
-// TestTopOfABus publishes to a bus with a subscriber that accepts and one that refuses, and looks at it.
+// TestTopOfABus publishes to a bus with a subscriber that accepts and one that refuses, and looks
+// at it.
 func TestTopOfABus(t *testing.T) {
 	redis := rdbtest.Real(t)
 	config, err := app.LoadConfig(func(name string) string {
@@ -28,7 +29,8 @@ func TestTopOfABus(t *testing.T) {
 			"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": redis.PatientURL(), "FORCE_SSL": "no", "ROUTEMASTER_SSL_VERIFY": "no",
 			"ROUTEMASTER_CALLBACK_DENY": "none", "ROUTEMASTER_ACQUIRE_TIMEOUT": "1", "ROUTEMASTER_WORKER_THREADS": "4",
 			"ROUTEMASTER_COUNTER_FLUSH_INTERVAL": "1",
-			// Who refuses all is tried often all the same, or there comes a look, if this takes long, without a delivery that failed.
+			// Who refuses all is tried often all the same, or there comes a look, if this takes long,
+			// without a delivery that failed.
 			"MAX_BACKOFF_MS": "100",
 		}[name]
 	})

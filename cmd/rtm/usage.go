@@ -26,8 +26,8 @@ func newGroup(name, short, example string, commands ...*cobra.Command) *cobra.Co
 	return group
 }
 
-// demandCommand makes it wrong usage to run a command that only holds others. Cobra would print its help, as if all were
-// well.
+// demandCommand makes it wrong usage to run a command that only holds others. Cobra would print its
+// help, as if all were well.
 func demandCommand(group *cobra.Command) {
 	group.Args = cobra.ArbitraryArgs // or cobra complains itself, and in another way
 	group.RunE = func(cmd *cobra.Command, args []string) error {

@@ -1,4 +1,5 @@
-// Package selfsigned makes TLS certificates for receivers on addresses that no authority vouches for.
+// Package selfsigned makes TLS certificates for receivers on addresses that no authority vouches
+// for.
 package selfsigned
 
 import (

@@ -38,8 +38,8 @@ func (t *tail) execute(ctx context.Context, events []client.Event) error {
 	return nil
 }
 
-// runCommand runs the command for an event, and waits for it. A command that runs when the tail ends
-// may finish.
+// runCommand runs the command for an event, and waits for it. A command that runs when the tail
+// ends may finish.
 func (t *tail) runCommand(ctx context.Context, event client.Event) error {
 	ctx, cancel := context.WithTimeout(ctx, t.Exec.Timeout)
 	defer cancel()

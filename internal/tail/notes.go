@@ -16,9 +16,9 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// notes is a directory in which every tail notes what it creates on the bus, so that a later one can
-// remove it if the tail is killed. A tail holds the lock of its note for as long as it runs: a note
-// whose lock is free was left.
+// notes is a directory in which every tail notes what it creates on the bus, so that a later one
+// can remove it if the tail is killed. A tail holds the lock of its note for as long as it runs: a
+// note whose lock is free was left.
 type notes struct {
 	dir string
 	// door is locked while notes are opened or removed, so that nobody locks a file that is removed.
@@ -67,16 +67,16 @@ func openNotes() (*notes, error) {
 
 const noteSuffix = ".json"
 
-// noteName names the note of a tail that uses the token of a client. Only one such tail can run at a
-// time, since a client has one subscription. The name does not reveal the token.
+// noteName names the note of a tail that uses the token of a client. Only one such tail can run at
+// a time, since a client has one subscription. The name does not reveal the token.
 func noteName(bus, token string) string {
 	sum := sha256.Sum256([]byte(bus + "\n" + token))
 	return hex.EncodeToString(sum[:16])
 }
 
-// take creates a note with a name and locks it, or fails with [errTaken]. It also locks all notes for
-// the same bus that tails have left: the one of that name first, if it was left. All of them must be
-// kept or removed.
+// take creates a note with a name and locks it, or fails with [errTaken]. It also locks all notes
+// for the same bus that tails have left: the one of that name first, if it was left. All of them
+// must be kept or removed.
 func (n *notes) take(ctx context.Context, name, bus string) (own *note, left []*note, err error) {
 	if _, err := n.door.TryLockContext(ctx, 20*time.Millisecond); err != nil {
 		return nil, nil, err

@@ -19,7 +19,8 @@ func mustOpenNotes(t *testing.T) *notes {
 	return opened
 }
 
-// TestANoteIsOneTails has many tails, each like a process of its own, that all want one note, and leave it or remove it.
+// TestANoteIsOneTails has many tails, each like a process of its own, that all want one note, and
+// leave it or remove it.
 func TestANoteIsOneTails(t *testing.T) {
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	var all sync.WaitGroup

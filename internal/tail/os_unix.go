@@ -25,9 +25,9 @@ func inOwnGroup(command *exec.Cmd) {
 // of the context does not.
 const pollInterval = 200 * time.Millisecond
 
-// awaitClosed waits until the reader of an output has closed it, and returns [syscall.EPIPE]. A write
-// would fail too, but without events there is none. It returns nil once the context is done, or if
-// the output cannot be polled.
+// awaitClosed waits until the reader of an output has closed it, and returns [syscall.EPIPE]. A
+// write would fail too, but without events there is none. It returns nil once the context is done,
+// or if the output cannot be polled.
 func awaitClosed(ctx context.Context, out io.Writer) error {
 	file, ok := out.(*os.File)
 	if !ok {

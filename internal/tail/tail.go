@@ -1,6 +1,6 @@
-// Package tail shows the events of topics as they are published: it is a subscriber for as long as it
-// runs. What it creates on the bus it notes on disk first, so that a later tail can remove it if this
-// one is killed.
+// Package tail shows the events of topics as they are published: it is a subscriber for as long as
+// it runs. What it creates on the bus it notes on disk first, so that a later tail can remove it if
+// this one is killed.
 package tail
 
 import (

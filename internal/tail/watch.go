@@ -12,15 +12,15 @@ import (
 	"routemaster/internal/bus"
 )
 
-// The interval between two checks of the subscription grows, since a list of subscriptions costs the
-// bus something.
+// The interval between two checks of the subscription grows, since a list of subscriptions costs
+// the bus something.
 const (
 	firstInterval = time.Second
 	maxInterval   = time.Minute
 )
 
-// watch checks the subscription until the context is done. It fails if the subscription is gone, and
-// tells the user if deliveries do not arrive.
+// watch checks the subscription until the context is done. It fails if the subscription is gone,
+// and tells the user if deliveries do not arrive.
 func (s *subscription) watch(ctx context.Context) error {
 	said := map[string]bool{}
 	for pause := firstInterval; ; pause = min(2*pause, maxInterval) {

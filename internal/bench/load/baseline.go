@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Posts returns senders of deliveries to a receiver, without a bus in between. They use a connection
-// each over HTTP/1.1, or one for all over HTTP/2. The URL is that of a subscriber; events is how
-// many a delivery has. The connections are closed when the context is done.
+// Posts returns senders of deliveries to a receiver, without a bus in between. They use a
+// connection each over HTTP/1.1, or one for all over HTTP/2. The URL is that of a subscriber;
+// events is how many a delivery has. The connections are closed when the context is done.
 func Posts(ctx context.Context, url string, senders, events int, http2 bool) (all []Sender) {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(!http2)

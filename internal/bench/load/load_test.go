@@ -46,7 +46,8 @@ func TestEveryEventIsFollowed(t *testing.T) {
 	assert.Zero(t, f.read())
 }
 
-// A sender that stalls once: in an open loop all that were due meanwhile are late, in a closed loop one is.
+// A sender that stalls once: in an open loop all that were due meanwhile are late, in a closed loop
+// one is.
 func TestAStallCountsForAllThatWereDue(t *testing.T) {
 	const requests = 100
 	for _, rate := range []float64{0, 1000} {

@@ -42,8 +42,8 @@ type Options struct {
 	Profiles string
 }
 
-// RunProgram is the other end of a [Launcher]: it runs [Receiver] or [Noop] with its addresses, until
-// the context is done.
+// RunProgram is the other end of a [Launcher]: it runs [Receiver] or [Noop] with its addresses,
+// until the context is done.
 func RunProgram(ctx context.Context, program string, addresses ...string) error {
 	switch {
 	case program == Receiver && len(addresses) == 2:
