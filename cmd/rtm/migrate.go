@@ -76,7 +76,6 @@ const clearLine = "\r\x1b[K"
 func (m *migration) run(ctx context.Context, config app.Config) error {
 	began := time.Now()
 	m.Report, m.Progress = m.report, m.showProgress
-	m.MaxInFlight = config.SubscriberDeliveries
 	redis, err := app.OpenRedis(config)
 	if err != nil {
 		return err

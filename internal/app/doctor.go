@@ -20,5 +20,6 @@ func Examine(ctx context.Context, c Config, fix bool, tell func(Finding)) (Censu
 		return Census{}, err
 	}
 	defer redis.Close()
-	return newStore(redis, c, nil).Examine(ctx, fix, tell)
+	st, _ := newStore(redis, c)
+	return st.Examine(ctx, fix, tell)
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
@@ -22,15 +23,16 @@ func openRedis(c Config, log *slog.Logger, connections int) (*rdb.Client, error)
 	})
 }
 
-func newStore(redis *rdb.Client, c Config, onGone func(store.DroppedBatch)) *store.Store {
-	return store.New(redis.Partition(c.RedisNamespace), store.Options{
-		Abreast:         c.SubscriberDeliveries,
-		Origins:         c.Tracing,
+// newStore opens the bus's data, and its queue.
+func newStore(redis *rdb.Client, c Config) (*store.Store, *queue.Queue) {
+	partition := redis.Partition(c.RedisNamespace)
+	st := store.New(partition, store.Options{
 		IdempotencyKeys: c.IdempotencyKeys,
 		MaxClientTopics: c.MaxClientTopics,
 		MaxTopics:       c.MaxTopics,
-		OnGone:          onGone,
 	})
+	batches := st.Batches(store.BatchOptions{MaxInFlight: c.SubscriberDeliveries, Traceparents: c.Tracing})
+	return st, queue.New(partition, batches)
 }
 
 // retryInterval is the pause between two tries of a call that Redis has not accepted.

@@ -44,7 +44,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		return err
 	}
 	defer redis.Close()
-	st := newStore(redis, c, nil)
+	st, q := newStore(redis, c)
 	obs, err := startObservability(ctx, c, "web", st, log)
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		ScalingDeadline:       c.ScalingDeadline,
 		Reporter:              obs.reporter,
 		Tracer:                obs.tracer,
-	}, st, in, obs.metrics.Handler(), log, time.Now)
+	}, st, q, in, obs.metrics.Handler(), log, time.Now)
 
 	ctx, cancel := context.WithCancel(ctx)
 	var registering sync.WaitGroup

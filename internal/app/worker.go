@@ -9,8 +9,6 @@ import (
 	"routemaster/internal/delivery"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/outbound"
-	"routemaster/internal/store"
-	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metricservice"
 	"routemaster/internal/worker"
 )
@@ -41,14 +39,12 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		return err
 	}
 	defer redis.Close()
-	var recorder *telemetry.Recorder // which needs the store; it is there before any batch is taken
-	st := newStore(redis, c, func(batch store.DroppedBatch) { recorder.Gone(batch) })
+	st, q := newStore(redis, c)
 	obs, err := startObservability(ctx, c, "worker", st, log)
 	if err != nil {
 		return err
 	}
 	defer obs.stop()
-	recorder = obs.recorder
 	client := outbound.New(outbound.Config{
 		ConnectTimeout: c.ConnectTimeout,
 		Timeout:        c.Timeout,
@@ -63,13 +59,13 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		Policy:   delivery.Policy{HealRate: c.HealRate, DamageRate: c.DamageRate, MaxBackoff: c.MaxBackoff},
 		Reporter: obs.reporter,
 		Tracer:   obs.tracer,
-		Recorder: recorder,
+		Recorder: obs.recorder,
 	}, log, time.Now)
-	keeper := maintenance.New(st, c.Memory, recorder, log, time.Now)
+	keeper := maintenance.New(st, q, c.Memory, obs.recorder, log, time.Now)
 	monitor := maintenance.NewMonitor(st, c.Memory, metricservice.New(metricservice.Config{
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
 	}, log), log, time.Now)
-	w := worker.New(st, worker.Config{
+	w := worker.New(q, worker.Config{
 		Threads:        c.WorkerThreads,
 		AcquireTimeout: c.AcquireTimeout,
 		RetryAfter:     c.MaxBackoff,
@@ -88,7 +84,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			{Interval: scrubWorkersInterval, Work: keeper.Enqueue(bus.JobScrubWorkers)},
 		},
 		Reporter: obs.reporter,
-		Recorder: recorder,
+		Recorder: obs.recorder,
 	}, log, time.Now)
 
 	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads, openFiles(), obs.address())

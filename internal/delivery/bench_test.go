@@ -11,6 +11,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/delivery"
 	"routemaster/internal/outbound"
+	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
@@ -38,8 +39,8 @@ func BenchmarkDeliver(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		task := &store.Task{Delivery: &store.Delivery{Client: "alice", Callback: server.URL, Attempts: 1, Health: 100, Events: []wire.PackedEvent{event}}}
-		if result := d.Deliver(b.Context(), task); result.Delivered != 1 {
+		task := &queue.Task{Payload: &store.Delivery{Client: "alice", Callback: server.URL, Attempts: 1, Health: 100, Events: []wire.PackedEvent{event}}}
+		if result := d.Deliver(b.Context(), task); result.Detail.(store.DeliveryResult).Delivered != 1 {
 			b.Fatal(result)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"routemaster/internal/outbound"
+	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
@@ -51,13 +52,13 @@ func New(config Config, log *slog.Logger, now func() time.Time) *Deliverer {
 }
 
 // Deliver posts a task's batch to its subscriber. It is the handler of [bus.JobBatch].
-func (d *Deliverer) Deliver(ctx context.Context, task *store.Task) store.Outcome {
-	batch := task.Delivery
+func (d *Deliverer) Deliver(ctx context.Context, task *queue.Task) queue.Result {
+	batch := task.Payload.(*store.Delivery)
 	payload, unreadable, cause := newPayload(batch.Events)
 	d.observer.leftOut(batch, unreadable, cause)
 	if len(payload.events) == 0 {
 		d.observer.dropped(batch)
-		return store.Done
+		return queue.Done
 	}
 	ctx, observation := d.observer.begin(ctx, batch, len(payload.events))
 	attempt := d.client.Post(ctx, request(ctx, batch, payload))

@@ -19,6 +19,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/delivery"
 	"routemaster/internal/outbound"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
@@ -61,7 +62,7 @@ func receiver(t *testing.T, handler http.HandlerFunc) (url string) {
 	return server.URL + "/events"
 }
 
-func batch(t *testing.T, url string, events ...wire.PackedEvent) *store.Task {
+func batch(t *testing.T, url string, events ...wire.PackedEvent) *queue.Task {
 	t.Helper()
 	if events == nil {
 		for _, data := range []string{`{"b":1,"a":[1.0]}`, ``} {
@@ -72,13 +73,19 @@ func batch(t *testing.T, url string, events ...wire.PackedEvent) *store.Task {
 			events = append(events, packed)
 		}
 	}
-	return &store.Task{
+	return &queue.Task{
 		Job: bus.Job{Name: bus.JobBatch, Args: []string{"bid"}},
-		Delivery: &store.Delivery{
+		Payload: &store.Delivery{
 			Batch: "bid", Subscriber: "secret-token", Client: "alice", Callback: url, UUID: "secret-uuid", Attempts: 3, Health: 100, Events: events,
 		},
 	}
 }
+
+// deliveryOf is what a task delivers.
+func deliveryOf(task *queue.Task) *store.Delivery { return task.Payload.(*store.Delivery) }
+
+// detailOf is what a result says of the delivery.
+func detailOf(r queue.Result) store.DeliveryResult { return r.Detail.(store.DeliveryResult) }
 
 func TestDeliver(t *testing.T) {
 	var got *http.Request
@@ -88,7 +95,7 @@ func TestDeliver(t *testing.T) {
 		got, body = r, string(text)
 	})
 	d, log := deliverer(t)
-	assert.Equal(t, store.Outcome{Health: 1, Delivered: 2}, d.Deliver(t.Context(), batch(t, url)))
+	assert.Equal(t, queue.Result{Detail: store.DeliveryResult{Health: 1, Delivered: 2}}, d.Deliver(t.Context(), batch(t, url)))
 	assert.Equal(t, `[{"topic":"widgets","type":"create","url":"https://x.example/<1>&","t":5,"data":{"b":1,"a":[1.0]}},`+
 		`{"topic":"widgets","type":"create","url":"https://x.example/<1>&","t":5}]`, body)
 	assert.Equal(t, http.MethodPost, got.Method)
@@ -111,19 +118,19 @@ func TestWhatAcknowledges(t *testing.T) {
 	})
 	d, log := deliverer(t)
 	for status = range map[int]bool{200: true, 201: true, 202: true, 204: true, 206: true, 299: true} {
-		assert.Equal(t, store.Outcome{Health: 1, Delivered: 2}, d.Deliver(t.Context(), batch(t, url)), "%d", status)
+		assert.Equal(t, queue.Result{Detail: store.DeliveryResult{Health: 1, Delivered: 2}}, d.Deliver(t.Context(), batch(t, url)), "%d", status)
 	}
 	for _, status = range []int{301, 302, 307, 308, 400, 401, 404, 410, 429, 500, 503} {
 		log.Reset()
 		result := d.Deliver(t.Context(), batch(t, url))
 		if status == http.StatusGone {
-			assert.Equal(t, -100, result.Health)
+			assert.Equal(t, -100, detailOf(result).Health)
 			assert.Contains(t, log.String(), "subscriber returned 410 Gone")
 			continue
 		}
-		assert.Equal(t, -2, result.Health)
-		assert.Equal(t, bus.FailureOf(status), result.Failure)
-		assert.Zero(t, result.ThrottledUntil)
+		assert.Equal(t, -2, detailOf(result).Health)
+		assert.Equal(t, bus.FailureOf(status), detailOf(result).Failure)
+		assert.Zero(t, detailOf(result).ThrottledUntil)
 		// The third attempt failed: 800 ms, less up to half of it.
 		assert.WithinRange(t, result.RetryAt, now.Add(400*time.Millisecond), now.Add(800*time.Millisecond))
 		assert.Contains(t, log.String(), `msg="failed to deliver"`)
@@ -143,7 +150,7 @@ func TestRetryAfterIsHeeded(t *testing.T) {
 	for _, retryAfter = range []string{"9", now.Add(9 * time.Second).UTC().Format(http.TimeFormat)} {
 		result := d.Deliver(t.Context(), batch(t, url))
 		assert.Equal(t, now.Add(9*time.Second), result.RetryAt)
-		assert.Equal(t, now.Add(9*time.Second), result.ThrottledUntil)
+		assert.Equal(t, now.Add(9*time.Second), detailOf(result).ThrottledUntil)
 	}
 }
 
@@ -153,8 +160,8 @@ func TestAnEndpointThatDoesNotAnswer(t *testing.T) {
 	require.NoError(t, nobody.Close())
 	d, log := deliverer(t)
 	result := d.Deliver(t.Context(), batch(t, "https://"+nobody.Addr().String()))
-	assert.Equal(t, -2, result.Health)
-	assert.Equal(t, bus.EndpointFailure, result.Failure)
+	assert.Equal(t, -2, detailOf(result).Health)
+	assert.Equal(t, bus.EndpointFailure, detailOf(result).Failure)
 	assert.False(t, result.RetryAt.IsZero())
 	assert.Equal(t, 1, strings.Count(log.String(), "\n"), "one line says why: %s", log)
 	assert.Contains(t, log.String(), "connection refused")
@@ -168,15 +175,15 @@ func TestEventsThatCannotBeReadAreLeftOut(t *testing.T) {
 		bodies = append(bodies, string(text))
 	})
 	d, log := deliverer(t)
-	good := batch(t, url).Delivery.Events[1]
+	good := deliveryOf(batch(t, url)).Events[1]
 	bad := wire.PackedEvent("\xc1")
 	one := `{"topic":"widgets","type":"create","url":"https://x.example/<1>&","t":5}`
 	for _, events := range [][]wire.PackedEvent{{bad, good}, {good, bad, good}, {good, bad}} {
 		readable := len(events) - 1
-		assert.Equal(t, store.Outcome{Health: 1, Delivered: readable}, d.Deliver(t.Context(), batch(t, url, events...)))
+		assert.Equal(t, queue.Result{Detail: store.DeliveryResult{Health: 1, Delivered: readable}}, d.Deliver(t.Context(), batch(t, url, events...)))
 	}
 	assert.Equal(t, []string{"[" + one + "]", "[" + one + "," + one + "]", "[" + one + "]"}, bodies)
-	assert.Equal(t, store.Done, d.Deliver(t.Context(), batch(t, url, bad)), "nothing is left to deliver")
+	assert.Equal(t, queue.Done, d.Deliver(t.Context(), batch(t, url, bad)), "nothing is left to deliver")
 	assert.Len(t, bodies, 3)
 	assert.Equal(t, 4, strings.Count(log.String(), "lost events that cannot be read"))
 }
@@ -187,12 +194,12 @@ func TestEventsThatCannotBeReadAreCountedOnce(t *testing.T) {
 		c.Recorder = telemetry.NewRecorder(registry, nil, slog.New(slog.DiscardHandler))
 	})
 	url := receiver(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
-	good := batch(t, url).Delivery.Events[1]
+	good := deliveryOf(batch(t, url)).Events[1]
 	bad := wire.PackedEvent("\xc1")
 	for _, events := range [][]wire.PackedEvent{{bad, good, bad}, {bad}} {
 		for attempt := range 3 {
 			task := batch(t, url, slices.Clone(events)...)
-			task.Delivery.Attempts = attempt + 1
+			deliveryOf(task).Attempts = attempt + 1
 			d.Deliver(t.Context(), task)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/outbound"
+	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
@@ -50,12 +51,12 @@ func (o *observer) dropped(batch *store.Delivery) {
 func (o *observer) begin(ctx context.Context, batch *store.Delivery, events int) (context.Context, observation) {
 	n := observation{observer: o, batch: batch, events: events, start: o.now()}
 	o.recorder.Taken(batch, n.start)
-	ctx, n.span = o.tracer.StartFrom(ctx, batch.Origins, "deliver")
+	ctx, n.span = o.tracer.StartFrom(ctx, batch.Traceparents, "deliver")
 	return ctx, n
 }
 
 // end observes how the delivery ended.
-func (n observation) end(ctx context.Context, attempt outbound.Attempt, result store.Outcome) {
+func (n observation) end(ctx context.Context, attempt outbound.Attempt, result queue.Result) {
 	n.files.Check(attempt.OutOfFiles, "connecting to a callback")
 	if attempt.Reused {
 		n.recorder.Connected(true)
@@ -79,7 +80,7 @@ func (n observation) endSpan(err error) {
 	n.span.End("deliver", failure, fieldsOf(n.batch, slog.Int("events", n.events))...)
 }
 
-func (n observation) writeLog(ctx context.Context, attempt outbound.Attempt, result store.Outcome) {
+func (n observation) writeLog(ctx context.Context, attempt outbound.Attempt, result queue.Result) {
 	level, event := slog.LevelDebug, "delivered"
 	if attempt.Err != nil {
 		level, event = slog.LevelWarn, "failed to deliver"
@@ -106,17 +107,15 @@ func cause(attempt outbound.Attempt) slog.Attr {
 }
 
 // untilNext is how long it takes at least until the batch is delivered again.
-func (n observation) untilNext(result store.Outcome) time.Duration {
+func (n observation) untilNext(result queue.Result) time.Duration {
 	next := result.RetryAt
-	if result.ThrottledUntil.After(next) {
-		next = result.ThrottledUntil
+	if detail, ok := result.Detail.(store.DeliveryResult); ok && detail.ThrottledUntil.After(next) {
+		next = detail.ThrottledUntil
 	}
 	return next.Sub(n.now()).Round(time.Millisecond)
 }
 
 // fieldsOf say which delivery a line of the log is about, and more.
 func fieldsOf(batch *store.Delivery, more ...slog.Attr) []slog.Attr {
-	return append([]slog.Attr{
-		slog.String("subscriber", string(batch.Client)), slog.String("batch", string(batch.Batch)), slog.Int("attempt", batch.Attempts),
-	}, more...)
+	return append(batch.LogAttrs(), more...)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"routemaster/internal/outbound"
+	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/logs"
@@ -30,7 +31,7 @@ func observe(t *testing.T, attempts ...outbound.Attempt) (log, page string) {
 	}
 	for _, attempt := range attempts {
 		ctx, observation := o.begin(t.Context(), &store.Delivery{Client: "alice"}, 1)
-		observation.end(ctx, attempt, store.Done)
+		observation.end(ctx, attempt, queue.Done)
 	}
 	answer := httptest.NewRecorder()
 	registry.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))

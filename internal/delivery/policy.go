@@ -5,6 +5,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/outbound"
+	"routemaster/internal/queue"
 	"routemaster/internal/store"
 )
 
@@ -19,11 +20,11 @@ type Policy struct {
 
 // result says how a task ends after an attempt to deliver events. Chance, in [0, 1), spreads the
 // batches that are tried again.
-func (p Policy) result(batch *store.Delivery, events int, attempt outbound.Attempt, now time.Time, chance float64) store.Outcome {
+func (p Policy) result(batch *store.Delivery, events int, attempt outbound.Attempt, now time.Time, chance float64) queue.Result {
 	if attempt.Err == nil {
-		return store.Outcome{Health: p.HealRate, Delivered: events}
+		return queue.Result{Detail: store.DeliveryResult{Health: p.HealRate, Delivered: events}}
 	}
-	result := store.Outcome{Health: p.DamageRate, Failure: attempt.Failure()}
+	result := store.DeliveryResult{Health: p.DamageRate, Failure: attempt.Failure()}
 	if attempt.Gone() {
 		result.Health = bus.MinHealth - bus.MaxHealth
 	}
@@ -32,15 +33,14 @@ func (p Policy) result(batch *store.Delivery, events int, attempt outbound.Attem
 	if retryAfter > 0 {
 		backoff = retryAfter
 	}
-	result.RetryAt = now.Add(backoff)
 	if throttle := p.throttle(batch, result, retryAfter, now); throttle >= time.Millisecond {
 		result.ThrottledUntil = now.Add(throttle)
 	}
-	return result
+	return queue.Result{RetryAt: now.Add(backoff), Detail: result}
 }
 
 // throttle is for how long no batch of the subscriber is delivered.
-func (p Policy) throttle(batch *store.Delivery, result store.Outcome, retryAfter time.Duration, now time.Time) time.Duration {
+func (p Policy) throttle(batch *store.Delivery, result store.DeliveryResult, retryAfter time.Duration, now time.Time) time.Duration {
 	if result.Failure == bus.BatchFailure { // Retry-After is for this batch: the others need not wait
 		return bus.RefusalThrottle(batch.Refusals+1, now.Sub(batch.RefusedSince), p.MaxBackoff)
 	}

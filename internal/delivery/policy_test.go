@@ -10,6 +10,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/outbound"
+	"routemaster/internal/queue"
 	"routemaster/internal/store"
 )
 
@@ -25,7 +26,7 @@ func answered(status int, retryAfter time.Duration) outbound.Attempt {
 
 func TestAnAcknowledgementHeals(t *testing.T) {
 	result := policy.result(&store.Delivery{Attempts: 3, Health: 50}, 7, outbound.Attempt{Status: 200, RetryAfter: time.Second}, now, 0)
-	assert.Equal(t, store.Outcome{Health: 1, Delivered: 7}, result)
+	assert.Equal(t, queue.Result{Detail: store.DeliveryResult{Health: 1, Delivered: 7}}, result)
 }
 
 // TestBackoff has the third attempt fail: its batch waits for 800 ms, less up to half of it.
@@ -46,7 +47,7 @@ func TestBackoff(t *testing.T) {
 	} {
 		result := policy.result(&store.Delivery{Attempts: 3, Health: 100}, 1, c.attempt, now, c.chance)
 		assert.Equal(t, now.Add(c.backoff), result.RetryAt, "%+v", c)
-		assert.Zero(t, result.Delivered)
+		assert.Zero(t, detailOf(result).Delivered)
 	}
 }
 
@@ -62,18 +63,18 @@ func TestDamage(t *testing.T) {
 		{answered(http.StatusGone, 0), -100, bus.EndpointFailure},
 	} {
 		result := policy.result(&store.Delivery{Attempts: 1, Health: 100}, 1, c.attempt, now, 0)
-		assert.Equal(t, c.health, result.Health, "%+v", c)
-		assert.Equal(t, c.failure, result.Failure, "%+v", c)
+		assert.Equal(t, c.health, detailOf(result).Health, "%+v", c)
+		assert.Equal(t, c.failure, detailOf(result).Failure, "%+v", c)
 	}
 }
 
 // requireThrottle checks for how long a result throttles its subscriber.
-func requireThrottle(t *testing.T, want time.Duration, result store.Outcome, c any) {
+func requireThrottle(t *testing.T, want time.Duration, result queue.Result, c any) {
 	t.Helper()
 	if want == 0 {
-		assert.Zero(t, result.ThrottledUntil, "%+v", c)
+		assert.Zero(t, detailOf(result).ThrottledUntil, "%+v", c)
 	} else {
-		assert.Equal(t, now.Add(want), result.ThrottledUntil, "%+v", c)
+		assert.Equal(t, now.Add(want), detailOf(result).ThrottledUntil, "%+v", c)
 	}
 }
 
@@ -125,3 +126,6 @@ func TestARefusedBatchCostsOnlyItself(t *testing.T) {
 		requireThrottle(t, c.throttle, result, c)
 	}
 }
+
+// detailOf is what a result says of the delivery.
+func detailOf(r queue.Result) store.DeliveryResult { return r.Detail.(store.DeliveryResult) }

@@ -130,7 +130,7 @@ func (i *Ingest) divide(ctx context.Context, groups []*group) []*group {
 		singles := make([]*group, len(g.requests))
 		for n, r := range g.requests {
 			singles[n] = newGroup(r.publication, g.requests[n:n+1])
-			singles[n].publication.Origins = g.publication.Origins
+			singles[n].publication.Traceparents = g.publication.Traceparents
 		}
 		i.publish(ctx, singles)
 		divided = append(divided, singles...)

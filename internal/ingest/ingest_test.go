@@ -33,7 +33,7 @@ func TestEventsAreDueByTheirTimeOfReceipt(t *testing.T) {
 		packed, err := wire.PackEvent(&event, 64)
 		require.NoError(t, err)
 		require.NoError(t, in.Publish(ctx, "p", "widgets", []wire.PackedEvent{packed}, nil))
-		due, err := st.DueJobs(ctx, bus.QueueMain, received.Add(timeout))
+		due, err := storetest.NewQueue(st, 1).Due(ctx, bus.QueueMain, received.Add(timeout))
 		require.NoError(t, err)
 		assert.Equal(t, int64(1), due, "not by its timestamp")
 	})

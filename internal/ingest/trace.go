@@ -26,7 +26,7 @@ func (i *Ingest) startSpan(groups []*group) *tracing.Span {
 	for _, g := range groups {
 		for _, r := range g.requests {
 			if r.traceparent != "" {
-				g.publication.Origins = append(g.publication.Origins, span.Follow(r.traceparent))
+				g.publication.Traceparents = append(g.publication.Traceparents, span.Follow(r.traceparent))
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
@@ -22,11 +23,11 @@ const dropTimeout = 2 * time.Second
 // It first drops idempotency keys, until the low mark is reached or none is left. If Redis is above
 // the high mark even then, it drops the oldest batches, until the low mark is reached or none is
 // left. It is the handler of [bus.JobAutodrop].
-func (m *Maintenance) Autodrop(ctx context.Context, _ *store.Task) store.Outcome {
+func (m *Maintenance) Autodrop(ctx context.Context, _ *queue.Task) queue.Result {
 	memory, err := m.store.Memory(ctx)
 	if errors.Is(err, rdb.ErrMemoryUnknown) {
 		m.memoryUnknown.Do(func() { m.log.Info("autodrop disabled: redis does not report its memory", "error", err) })
-		return store.Done
+		return queue.Done
 	}
 	if err != nil {
 		return m.finish(bus.JobAutodrop, err)
@@ -39,13 +40,13 @@ func (m *Maintenance) Autodrop(ctx context.Context, _ *store.Task) store.Outcome
 	_, high, low := m.limits.Marks(memory.Max)
 	if memory.Used <= high {
 		m.exhausted = false
-		return store.Done
+		return queue.Done
 	}
 	d := &drop{used: memory.Used, high: high, low: low, deadline: m.now().Add(dropTimeout), events: map[bus.Token]int{}}
 	err = m.drop(ctx, d)
 	m.dropped(ctx, d)
 	if err == nil && d.unfinished() {
-		return store.Outcome{RetryAt: m.now()}
+		return queue.Result{RetryAt: m.now()}
 	}
 	return m.finish(bus.JobAutodrop, err)
 }

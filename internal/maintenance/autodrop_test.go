@@ -13,6 +13,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/maintenance"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -69,18 +70,18 @@ func TestAutodrop(t *testing.T) {
 	base := used(t, st)
 	limits := bus.MemoryLimits{Max: base + 8*mb, MinFree: 2 * mb}
 	recorder := newRecorder(st)
-	keeper := maintenance.New(st, limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), frozen)
+	keeper := maintenance.New(st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	queued := func() int64 { return server.Raw.ZCard(ctx, "batches:index").Val() }
 
 	fill(t, st, base+5*mb)
 	before := queued()
-	assert.Equal(t, store.Done, keeper.Autodrop(ctx, nil))
+	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 	assert.Equal(t, before, queued(), "nothing goes below the high mark")
 	assert.Empty(t, log.String())
 
 	fill(t, st, base+7*mb)
 	before = queued()
-	assert.Equal(t, store.Done, keeper.Autodrop(ctx, nil))
+	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 	assert.LessOrEqual(t, used(t, st), base+4*mb+noise)
 	assert.Greater(t, used(t, st), base+3*mb, "not much more than needed")
 	oldest := server.Raw.ZRangeWithScores(ctx, "batches:index", 0, 0).Val()
@@ -104,11 +105,11 @@ func TestAutodropEndsWhenNothingIsLeft(t *testing.T) {
 	st := storetest.Open(t, server)
 	ctx := t.Context()
 	var log bytes.Buffer
-	keeper := maintenance.New(st, bus.MemoryLimits{Max: 1000, MinFree: 100}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
+	keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1000, MinFree: 100}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	fill(t, st, used(t, st)+100_000)
-	assert.Equal(t, store.Done, keeper.Autodrop(ctx, nil))
+	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 	assert.Empty(t, server.Raw.Keys(ctx, "batch*").Val())
-	assert.Equal(t, store.Done, keeper.Autodrop(ctx, nil))
+	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 	assert.Equal(t, 1, strings.Count(log.String(), "there is no batch to drop"), "logged once:\n%s", &log)
 	storetest.RequireSound(t, st)
 }
@@ -118,16 +119,16 @@ func TestAutodropGoesByRedisOwnLimit(t *testing.T) {
 	st := storetest.Open(t, server)
 	ctx := t.Context()
 	var log bytes.Buffer
-	keeper := maintenance.New(st, bus.MemoryLimits{MinFree: 500_000}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
+	keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{MinFree: 500_000}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	base := used(t, st)
 	fill(t, st, base+2_000_000)
 	require.NoError(t, server.Raw.ConfigSet(ctx, "maxmemory", fmt.Sprint(base+2_000_000)).Err())
-	assert.Equal(t, store.Done, keeper.Autodrop(ctx, nil), "though Redis is full")
+	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil), "though Redis is full")
 	assert.LessOrEqual(t, used(t, st), base+1_000_000+noise)
 	assert.NotContains(t, log.String(), "maxmemory-policy")
 
 	require.NoError(t, server.Raw.ConfigSet(ctx, "maxmemory-policy", "allkeys-lfu").Err())
-	assert.Equal(t, store.Done, keeper.Autodrop(ctx, nil))
+	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 	assert.Contains(t, log.String(), "set its maxmemory-policy to noeviction")
 }
 
@@ -136,7 +137,7 @@ func TestAutodropGoesByRedisOwnLimit(t *testing.T) {
 func TestAutodropGivesWay(t *testing.T) {
 	st := storetest.Open(t, rdbtest.Real(t))
 	clock := time.UnixMilli(0)
-	keeper := maintenance.New(st, bus.MemoryLimits{Max: 1000}, nil, slog.New(slog.DiscardHandler), func() time.Time {
+	keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1000}, nil, slog.New(slog.DiscardHandler), func() time.Time {
 		clock = clock.Add(time.Second)
 		return clock
 	})
@@ -151,9 +152,9 @@ func TestAutodropGivesWay(t *testing.T) {
 func TestAutodropIsDisabledWhereMemoryIsUnknown(t *testing.T) {
 	st := storetest.Open(t, rdbtest.Embedded(t))
 	var log bytes.Buffer
-	keeper := maintenance.New(st, bus.MemoryLimits{Max: 1}, nil, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+	keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1}, nil, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 	for range 3 {
-		assert.Equal(t, store.Done, keeper.Autodrop(t.Context(), nil))
+		assert.Equal(t, queue.Done, keeper.Autodrop(t.Context(), nil))
 	}
 	assert.Equal(t, 1, strings.Count(log.String(), "autodrop disabled"), log.String())
 }
@@ -162,7 +163,7 @@ func TestAutodropIsTriedAgainWhenRedisIsUnavailable(t *testing.T) {
 	server := rdbtest.Real(t)
 	st := storetest.Open(t, server)
 	server.Kill(t)
-	keeper := maintenance.New(st, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), time.Now)
+	keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), time.Now)
 	assert.False(t, keeper.Autodrop(t.Context(), nil).RetryAt.IsZero())
 }
 
@@ -180,7 +181,7 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 	limits := bus.MemoryLimits{Max: base + 8*mb, MinFree: 2 * mb}
 	_, high, _ := limits.Marks(0)
 	recorder := newRecorder(st)
-	keeper := maintenance.New(st, limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+	keeper := maintenance.New(st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 
 	event, err := wire.PackEvent(&bus.Event{Topic: "unheard", Type: bus.Update, URL: "https://x.example/1", Timestamp: 1}, 64)
 	require.NoError(t, err)
@@ -249,7 +250,7 @@ func TestNewIdempotencyKeysDoNotSaveBatches(t *testing.T) {
 		return clock
 	}
 	limits := bus.MemoryLimits{Max: base + 2*mb, MinFree: mb / 2}
-	keeper := maintenance.New(st, limits, nil, slog.New(slog.DiscardHandler), publishing)
+	keeper := maintenance.New(st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.DiscardHandler), publishing)
 	keeper.Autodrop(t.Context(), nil)
 	assert.Less(t, server.Raw.ZCard(t.Context(), "batches:index").Val(), before)
 	storetest.RequireSound(t, st)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 )
@@ -21,6 +22,7 @@ const retryInterval = time.Second
 // Maintenance has the handlers of the housekeeping jobs. Only one job at a time may run.
 type Maintenance struct {
 	store    *store.Store
+	queue    *queue.Queue
 	limits   bus.MemoryLimits
 	log      *slog.Logger
 	recorder *telemetry.Recorder // may be nil
@@ -34,26 +36,26 @@ type Maintenance struct {
 }
 
 // New makes a maintenance. The recorder may be nil.
-func New(st *store.Store, limits bus.MemoryLimits, recorder *telemetry.Recorder, log *slog.Logger, now func() time.Time) *Maintenance {
-	return &Maintenance{store: st, limits: limits, recorder: recorder, log: log, now: now, tidier: st.NewTidier()}
+func New(st *store.Store, q *queue.Queue, limits bus.MemoryLimits, recorder *telemetry.Recorder, log *slog.Logger, now func() time.Time) *Maintenance {
+	return &Maintenance{store: st, queue: q, limits: limits, recorder: recorder, log: log, now: now, tidier: st.NewTidier()}
 }
 
 // Enqueue returns a function that enqueues a housekeeping job. All workers of a bus may call it: a
 // job that is in the queue already is not added.
 func (m *Maintenance) Enqueue(job bus.JobName) func(context.Context) error {
 	return func(ctx context.Context) error {
-		_, err := m.store.Enqueue(ctx, bus.QueueAux, bus.Job{Name: job})
+		_, err := m.queue.Enqueue(ctx, bus.QueueAux, bus.Job{Name: job})
 		return err
 	}
 }
 
 // finish is the result of a job: done, or to be tried again if it failed.
-func (m *Maintenance) finish(job bus.JobName, err error) store.Outcome {
+func (m *Maintenance) finish(job bus.JobName, err error) queue.Result {
 	if err == nil {
-		return store.Done
+		return queue.Done
 	}
 	if !errors.Is(err, bus.ErrUnavailable) { // each change of that is logged once, by the store
 		m.log.Error("housekeeping failed, retrying", "job", job, "error", err)
 	}
-	return store.Outcome{RetryAt: m.now().Add(retryInterval)}
+	return queue.Result{RetryAt: m.now().Add(retryInterval)}
 }

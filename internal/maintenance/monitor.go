@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metricservice"
@@ -37,9 +38,9 @@ const monitorTimeout = 2 * time.Second
 
 // Monitor is the handler of [bus.JobMonitor]. A failed run is not retried: the next tick comes
 // soon.
-func (m *Monitor) Monitor(ctx context.Context, _ *store.Task) store.Outcome {
+func (m *Monitor) Monitor(ctx context.Context, _ *queue.Task) queue.Result {
 	if m.service == nil {
-		return store.Done
+		return queue.Done
 	}
 	ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
 	defer cancel()
@@ -51,7 +52,7 @@ func (m *Monitor) Monitor(ctx context.Context, _ *store.Task) store.Outcome {
 		m.log.Warn("metrics cannot be sent", "error", err)
 	}
 	m.failing = err != nil
-	return store.Done
+	return queue.Done
 }
 
 func (m *Monitor) measure(ctx context.Context) ([]metricservice.Measure, error) {

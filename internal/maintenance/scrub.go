@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
+	"routemaster/internal/queue"
 )
 
 // ScrubQueues requeues the main queue's jobs of workers that have been silent for [bus.DeadAfter].
 // It is the handler of [bus.JobScrubQueues].
-func (m *Maintenance) ScrubQueues(ctx context.Context, _ *store.Task) store.Outcome {
+func (m *Maintenance) ScrubQueues(ctx context.Context, _ *queue.Task) queue.Result {
 	return m.finish(bus.JobScrubQueues, m.scrub(ctx, bus.QueueMain))
 }
 
@@ -21,7 +21,7 @@ func (m *Maintenance) ScrubAux(ctx context.Context) error {
 
 // ScrubWorkers removes workers that have been silent for [bus.ForgetAfter], and requeues what they
 // still hold. It is the handler of [bus.JobScrubWorkers], whose other half is to tidy up.
-func (m *Maintenance) ScrubWorkers(ctx context.Context, _ *store.Task) store.Outcome {
+func (m *Maintenance) ScrubWorkers(ctx context.Context, _ *queue.Task) queue.Result {
 	m.tidy(ctx)
 	return m.finish(bus.JobScrubWorkers, m.scrubWorkers(ctx))
 }
@@ -30,7 +30,7 @@ func (m *Maintenance) scrub(ctx context.Context, q bus.Queue) error {
 	if !m.canDetectDeadWorkers() {
 		return nil
 	}
-	jobs, err := m.store.ScrubQueues(ctx, m.now().Add(-bus.DeadAfter), q)
+	jobs, err := m.queue.Scrub(ctx, m.now().Add(-bus.DeadAfter), q)
 	m.scrubbed("requeued jobs of dead workers", jobs, 0)
 	return err
 }
@@ -39,7 +39,7 @@ func (m *Maintenance) scrubWorkers(ctx context.Context) error {
 	if !m.canDetectDeadWorkers() {
 		return nil
 	}
-	jobs, workers, err := m.store.ScrubWorkers(ctx, m.now().Add(-bus.ForgetAfter))
+	jobs, workers, err := m.queue.ForgetWorkers(ctx, m.now().Add(-bus.ForgetAfter))
 	m.scrubbed("requeued jobs of removed workers", jobs, workers)
 	return err
 }
@@ -47,7 +47,7 @@ func (m *Maintenance) scrubWorkers(ctx context.Context) error {
 // canDetectDeadWorkers is false for a while after Redis was unavailable, when all workers are
 // silent.
 func (m *Maintenance) canDetectDeadWorkers() bool {
-	return bus.CanDetectDeadWorkers(m.store.SteadySince(), m.now())
+	return bus.CanDetectDeadWorkers(m.queue.SteadySince(), m.now())
 }
 
 // scrubbed observes how many jobs were requeued, and how many workers removed: also those before an

@@ -12,6 +12,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/maintenance"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -25,7 +26,7 @@ func TestScrubQueues(t *testing.T) {
 		now := died
 		var log bytes.Buffer
 		recorder := newRecorder(st)
-		keeper := maintenance.New(st, bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
+		keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
 		requireQueued := func(main, aux int64) {
 			t.Helper()
 			require.Equal(t, main, server.Raw.LLen(ctx, "jobs:instant:main").Val())
@@ -33,13 +34,13 @@ func TestScrubQueues(t *testing.T) {
 		}
 
 		now = died.Add(30*time.Second - time.Millisecond)
-		require.Equal(t, store.Done, keeper.ScrubQueues(ctx, nil))
+		require.Equal(t, queue.Done, keeper.ScrubQueues(ctx, nil))
 		require.NoError(t, keeper.ScrubAux(ctx))
 		requireQueued(0, 0)
 		require.Empty(t, log.String())
 
 		now = died.Add(30 * time.Second)
-		require.Equal(t, store.Done, keeper.ScrubQueues(ctx, nil))
+		require.Equal(t, queue.Done, keeper.ScrubQueues(ctx, nil))
 		requireQueued(1, 0)
 		require.NoError(t, keeper.ScrubAux(ctx))
 		requireQueued(1, 1)
@@ -53,11 +54,11 @@ func TestScrubQueues(t *testing.T) {
 func dieWithJobs(t *testing.T, st *store.Store, died time.Time) {
 	t.Helper()
 	for _, q := range bus.Queues {
-		_, err := st.Enqueue(t.Context(), q, bus.Job{Name: bus.JobScrubQueues})
+		_, err := storetest.NewQueue(st, 1).Enqueue(t.Context(), q, bus.Job{Name: bus.JobScrubQueues})
 		require.NoError(t, err)
-		task, err := st.Acquire(t.Context(), q, bus.WorkerID(q), bus.Failing, died)
+		taken, err := storetest.NewQueue(st, 1).Acquire(t.Context(), q, bus.WorkerID(q), bus.Failing, died)
 		require.NoError(t, err)
-		require.NotNil(t, task)
+		require.NotNil(t, taken.Task)
 	}
 }
 
@@ -69,13 +70,13 @@ func TestScrubWorkers(t *testing.T) {
 		now := died
 		var log bytes.Buffer
 		recorder := newRecorder(st)
-		keeper := maintenance.New(st, bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
+		keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
 
 		now = died.Add(120*time.Second - time.Millisecond)
-		assert.Equal(t, store.Done, keeper.ScrubWorkers(ctx, nil))
+		assert.Equal(t, queue.Done, keeper.ScrubWorkers(ctx, nil))
 		assert.Equal(t, int64(2), server.Raw.HLen(ctx, "workers").Val(), "silent for less than 120 s")
 		now = died.Add(120 * time.Second)
-		assert.Equal(t, store.Done, keeper.ScrubWorkers(ctx, nil))
+		assert.Equal(t, queue.Done, keeper.ScrubWorkers(ctx, nil))
 		assert.Zero(t, server.Raw.HLen(ctx, "workers").Val())
 		assert.Contains(t, log.String(), `level=WARN msg="requeued jobs of removed workers" jobs=2`)
 		counters := flushed(t, st, recorder)
@@ -92,25 +93,25 @@ func TestNoWorkerIsDeadRightAfterAnOutage(t *testing.T) {
 	st := storetest.Open(t, server)
 	ctx := t.Context()
 	now := time.Now()
-	keeper := maintenance.New(st, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
 	server.Kill(t)
 	away := time.Now().Truncate(time.Millisecond)
 	require.Error(t, st.Ping(ctx))
 	server.Restart(t)
-	_, err := st.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x"})
+	_, err := storetest.NewQueue(st, 1).Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x"})
 	for err != nil { // until the client has noticed
-		_, err = st.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x"})
+		_, err = storetest.NewQueue(st, 1).Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x"})
 	}
-	_, err = st.Acquire(ctx, bus.QueueMain, "silent", bus.Failing, now.Add(-time.Hour))
+	_, err = storetest.NewQueue(st, 1).Acquire(ctx, bus.QueueMain, "silent", bus.Failing, now.Add(-time.Hour))
 	require.NoError(t, err)
 
 	assert.False(t, st.SteadySince().Before(away))
 	now = st.SteadySince().Add(10*time.Second - time.Millisecond)
-	assert.Equal(t, store.Done, keeper.ScrubQueues(ctx, nil))
-	assert.Equal(t, store.Done, keeper.ScrubWorkers(ctx, nil))
+	assert.Equal(t, queue.Done, keeper.ScrubQueues(ctx, nil))
+	assert.Equal(t, queue.Done, keeper.ScrubWorkers(ctx, nil))
 	assert.Zero(t, server.Raw.LLen(ctx, "jobs:instant:main").Val(), "its heartbeats may not have arrived")
 	now = st.SteadySince().Add(10 * time.Second)
-	assert.Equal(t, store.Done, keeper.ScrubQueues(ctx, nil))
+	assert.Equal(t, queue.Done, keeper.ScrubQueues(ctx, nil))
 	assert.Equal(t, int64(1), server.Raw.LLen(ctx, "jobs:instant:main").Val())
 }
 
@@ -119,7 +120,7 @@ func TestScrubIsTriedAgainWhenRedisIsUnavailable(t *testing.T) {
 	st := storetest.Open(t, server)
 	server.Kill(t)
 	now := time.Now().Add(time.Minute)
-	keeper := maintenance.New(st, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
 	assert.True(t, keeper.ScrubQueues(t.Context(), nil).RetryAt.After(now))
 	assert.True(t, keeper.ScrubWorkers(t.Context(), nil).RetryAt.After(now))
 	assert.ErrorIs(t, keeper.ScrubAux(t.Context()), bus.ErrUnavailable)

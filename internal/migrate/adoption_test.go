@@ -37,6 +37,9 @@ func TestMigrateJoinsWhatTheOriginalAppendedToOurs(t *testing.T) {
 					assert.Equal(t, migrate.Result{Batches: 1, Events: 3}, done)
 					assert.Empty(t, told)
 					l.RequireSound()
+				case "a worker":
+					announce := f.Redis.Set(l.ctx, store.Keys{}.Migration(), "1", 0)
+					require.NoError(t, announce.Err())
 				case "memory":
 					dropped, err := l.DropOldest(l.ctx)
 					require.NoError(t, err)
@@ -77,7 +80,7 @@ func TestAWorkerPutsOffWhatItCannotAdopt(t *testing.T) {
 		l.MakeInstant(1000)
 		for task := l.Take("w1", 1000); task != nil; task = l.Take("w1", 1000) {
 			require.Equal(t, alice, task.Delivery.Subscriber)
-			l.Complete(task, store.Done)
+			l.Complete(task, storetest.Done)
 		}
 		assert.InDelta(t, after(61_000).UnixMilli(), l.Redis.ZScore(l.ctx, "jobs:scheduled:main", job(bid)).Val(), 1)
 		assert.EqualValues(t, 6, l.Redis.LLen(l.ctx, "batches:"+bid).Val())

@@ -37,12 +37,12 @@ func TestMigrateBack(t *testing.T) {
 		assert.Equal(t, told, again)
 		assert.Equal(t, []string{"batch:" + string(running.Delivery.Batch) + ": is being delivered: run this again when it has been [later]"}, told)
 		assert.Empty(t, l.Redis.Keys(l.ctx, "batches:current:*").Val())
-		f.Complete(running, store.Done)
+		f.Complete(running, storetest.Done)
 		done, told = l.migrate(migrate.Options{Back: true, Apply: true})
 		assert.True(t, done.NothingLeft(), done)
 		assert.Empty(t, told)
 		assert.Empty(t, l.Redis.Keys(l.ctx, "batch:*").Val())
-		assert.Empty(t, l.Redis.Keys(l.ctx, "batches:line:*").Val())
+		assert.Empty(t, l.Redis.Keys(l.ctx, "jobs:lane:batch:*").Val())
 
 		// The original delivers it all.
 		got := map[string]int{}

@@ -183,7 +183,7 @@ func (r *run) complete(ctx context.Context, ids []string) error {
 	err := r.redis.Pipelined(ctx, "jobs", func(pipe rdb.Commands) {
 		for i, id := range ids {
 			job := wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{id}})
-			listed[i] = pipe.SIsMember(ctx, r.keys.JobsIndex(bus.QueueMain), job)
+			listed[i] = pipe.SIsMember(ctx, r.jobs.JobsIndex(bus.QueueMain), job)
 		}
 	})
 	if err != nil {
@@ -216,7 +216,7 @@ func (r *run) runScript(ctx context.Context, ids []string, each func(id, done st
 	now := time.Now()
 	args := append([]any{
 		r.Apply, r.Back, now.Add(-bus.DeadAfter).UnixMilli(), now.Add(bus.MaxTimeout).UnixMilli(),
-		r.MaxInFlight, len(r.holders),
+		len(r.holders),
 	}, r.holders...)
 	for _, id := range ids {
 		args = append(args, id)

@@ -15,8 +15,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
@@ -29,8 +31,6 @@ type Options struct {
 	Back bool
 	// Unreadable also moves batches with events that the other side cannot read.
 	Unreadable bool
-	// MaxInFlight is how many batches of one subscriber the bus delivers at once, at least 1.
-	MaxInFlight int
 	// Report is called for each batch, or kind of key, that is not moved.
 	Report func(Unmoved)
 	// Progress, if given, is called after each slice of the keys.
@@ -70,13 +70,13 @@ func Run(ctx context.Context, partition *rdb.Partition, o Options) (Result, erro
 	if o.Progress == nil {
 		o.Progress = func(Result) {}
 	}
-	o.MaxInFlight = max(o.MaxInFlight, 1)
 	r := &run{
 		Options: o, redis: partition, keys: store.Keys{Namespace: partition.Namespace()},
+		jobs:  queue.Keys{Namespace: partition.Namespace()},
 		older: map[string]int{},
 	}
 	steps := []func(context.Context) error{
-		r.requireNoCluster, r.requireTypes, r.requireNoRotation, r.readHolders, r.moveBatches,
+		r.requireNoCluster, r.requireTypes, r.requireNoRotation, r.announce, r.readHolders, r.moveBatches,
 	}
 	if !r.Back {
 		steps = append(steps, r.renameCounters, r.removeGauges)
@@ -95,11 +95,23 @@ type run struct {
 	Options
 	redis *rdb.Partition
 	keys  store.Keys
+	jobs  queue.Keys
 	// holders are the workers that have a list of pending jobs.
 	holders []any
 	// older counts keys of the original's older layouts, by their beginning.
 	older  map[string]int
 	result Result
+}
+
+// announceTTL is how long workers expect the original to run beside them after a run.
+const announceTTL = 24 * time.Hour
+
+// announce has the workers look for what the original adds to batches of this program.
+func (r *run) announce(ctx context.Context) error {
+	if !r.Apply {
+		return nil
+	}
+	return rdb.Wrap("migrate", r.redis.Set(ctx, r.keys.Migration(), "1", announceTTL).Err())
 }
 
 func (r *run) requireNoCluster(ctx context.Context) error {
@@ -116,11 +128,11 @@ func (r *run) requireTypes(ctx context.Context) error {
 	want := map[string]rdb.Kind{
 		k.Topics(): rdb.Set, k.Subscribers(): rdb.Set, k.Tokens(): rdb.Hash, k.Rotations(): rdb.Hash,
 		k.BatchesIndex(): rdb.SortedSet, k.BatchGauge(): rdb.Hash, k.EventGauge(): rdb.Hash,
-		k.Counters(): rdb.Hash, k.Workers(): rdb.Hash,
+		k.Counters(): rdb.Hash, r.jobs.Workers(): rdb.Hash,
 	}
 	for _, q := range bus.Queues {
-		want[k.JobsIndex(q)], want[k.PendingIndex(q)] = rdb.Set, rdb.Set
-		want[k.Scheduled(q)], want[k.Instant(q)] = rdb.SortedSet, rdb.List
+		want[r.jobs.JobsIndex(q)], want[r.jobs.PendingIndex(q)] = rdb.Set, rdb.Set
+		want[r.jobs.Scheduled(q)], want[r.jobs.Instant(q)] = rdb.SortedSet, rdb.List
 	}
 	types := map[string]rdb.Reply[string]{}
 	err := r.redis.Pipelined(ctx, "types", func(pipe rdb.Commands) {
@@ -172,7 +184,7 @@ func (r *run) names(ctx context.Context) (map[string]string, error) {
 
 // readHolders finds the workers of the original that no index lists.
 func (r *run) readHolders(ctx context.Context) error {
-	pending := r.keys.Pending(bus.QueueMain, "")
+	pending := r.jobs.Pending(bus.QueueMain, "")
 	return r.redis.EachKey(ctx, pending+"*", func(page []string) error {
 		for _, key := range page {
 			if worker := strings.TrimPrefix(key, pending); worker != "" && bus.IsURLSafe(worker) {

@@ -13,7 +13,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/migrate"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
@@ -184,7 +183,7 @@ func (l *left) drain() map[bus.Token][]int {
 			if task.Delivery != nil {
 				got[task.Delivery.Subscriber] = append(got[task.Delivery.Subscriber], numbers(l.T, task)...)
 			}
-			l.Complete(task, store.Done)
+			l.Complete(task, storetest.Done)
 		}
 	}
 	return got

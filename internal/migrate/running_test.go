@@ -84,7 +84,7 @@ func migrateWhile(t *testing.T, server *rdbtest.Server, ourWeb bool) {
 		for _, event := range task.Delivery.Events {
 			receive(task.Delivery.Subscriber, event)
 		}
-		_, err = l.Settle(l.ctx, task, store.Done, time.Now())
+		_, err = l.CompleteAt(l.ctx, task, storetest.Done, time.Now())
 		assert.NoError(t, err)
 	}
 	loops := []func(){deliver, func() {

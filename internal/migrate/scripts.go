@@ -17,7 +17,7 @@ var (
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
-	scriptBatch   = store.Script(batchLua, "full", "batches", "originals")
+	scriptBatch   = store.Script(batchLua, "jobs", "lanes", "batches", "originals")
 	scriptCounter = store.Script(counterLua)
 	scriptGauge   = store.Script(gaugeLua)
 )

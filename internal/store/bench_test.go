@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
 
@@ -45,16 +46,16 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkSettleAndAcquire is what a delivery costs beside its POST, while its subscriber's queue is long. Script-µs is what
+// BenchmarkCompleteAndAcquire is what a delivery costs beside its POST, while its subscriber's queue is long. Script-µs is what
 // Redis spends on it.
-func BenchmarkSettleAndAcquire(b *testing.B) {
+func BenchmarkCompleteAndAcquire(b *testing.B) {
 	for _, events := range []int{1, 100} {
 		b.Run(fmt.Sprintf("events=%d", events), func(b *testing.B) {
 			f := newFixture(b, rdbtest.Real(b))
 			f.AddSubscriber(alice, 0, events, "widgets")
 			event, err := wire.PackEvent(&usual, 64)
 			require.NoError(b, err)
-			fill := func() *store.Task {
+			fill := func() *storetest.Task {
 				for range 10 {
 					require.NoError(b, f.Publish(b.Context(), store.Publication{
 						Topic: "widgets", Publisher: publisher, ReceivedAt: start.UnixMilli(), Events: slices.Repeat([]wire.PackedEvent{event}, 1000),
@@ -71,7 +72,7 @@ func BenchmarkSettleAndAcquire(b *testing.B) {
 			before := scriptTime(b, f)
 			b.ReportAllocs()
 			for b.Loop() {
-				_, next, err := f.SettleAndAcquire(b.Context(), task, store.Outcome{Delivered: events}, bus.Failing, start)
+				_, next, err := f.CompleteAndAcquire(b.Context(), task, storetest.Result{Delivered: events}, bus.Failing, start)
 				if err != nil || next.Err != nil {
 					b.Fatal(err, next.Err)
 				}

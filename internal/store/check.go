@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/wire"
 )
 
@@ -134,7 +135,7 @@ func (e *examination) leave(key, format string, args ...any) { e.found(key, "", 
 func (e *examination) show(key string) string {
 	key = strings.TrimPrefix(key, e.keys.Namespace)
 	k := Keys{}
-	for _, prefix := range []string{k.Subscriber(""), k.SubscriberTopics(""), k.Current(""), k.Line("")} {
+	for _, prefix := range []string{k.Subscriber(""), k.SubscriberTopics(""), k.Current(""), queue.Keys{}.Lane(bus.JobBatch, "")} {
 		if token, ok := strings.CutPrefix(key, prefix); ok {
 			return prefix + e.name(token)
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -139,9 +140,11 @@ func TestAFailoverBehindAFixedAddress(t *testing.T) {
 	first, second := rdbtest.Real(t), rdbtest.Real(t)
 	ctx := t.Context()
 	address, redirect := serveTCP(t, hostOf(t, first))
-	st := store.New(first.Open(t, func(o *rdb.Options) { o.URL = "redis://" + address }).Partition(""), store.Options{})
+	p := first.Open(t, func(o *rdb.Options) { o.URL = "redis://" + address }).Partition("")
+	st := store.New(p, store.Options{})
+	q := queue.New(p)
 	for i := range 5 { // several connections, which know the scripts
-		_, err := st.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x", Args: []string{strconv.Itoa(i)}})
+		_, err := q.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x", Args: []string{strconv.Itoa(i)}})
 		require.NoError(t, err)
 	}
 	_, _, err := st.Topics(ctx)
@@ -150,7 +153,7 @@ func TestAFailoverBehindAFixedAddress(t *testing.T) {
 	require.NoError(t, first.Raw.Do(ctx, "replicaof", host, port).Err())
 	redirect(hostOf(t, second))
 	require.Eventually(t, func() bool {
-		added, err := st.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "after"})
+		added, err := q.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "after"})
 		if err != nil {
 			require.ErrorIs(t, err, bus.ErrUnavailable)
 		}

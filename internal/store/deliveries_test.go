@@ -11,7 +11,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 )
 
 func TestADeliveryLeavesNothingBehind(t *testing.T) {
@@ -31,10 +31,10 @@ func TestADeliveryLeavesNothingBehind(t *testing.T) {
 		assert.Equal(t, start, task.Delivery.CreatedAt)
 		assert.Contains(t, dump(t, f.Redis), "jobs:pending:main:w1")
 
-		assert.True(t, f.Complete(task, store.Outcome{Health: 1, Delivered: 3}))
+		assert.True(t, f.Complete(task, storetest.Result{Health: 1, Delivered: 3}))
 		f.RequireSound()
 		assert.Equal(t, []string{
-			"api_tokens:by_token", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "subscribers:widgets",
+			"api_tokens:by_token", "delivery:alice--1", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "subscribers:widgets",
 			"topic:widgets", "topic_owners", "topic_owners:counts", "topics", "topics:alice--1", "workers",
 		}, keysOf(dump(t, f.Redis)))
 		subscribers, _, err := f.Subscribers(t.Context())
@@ -61,8 +61,8 @@ func TestABatchWrittenByHandIsDelivered(t *testing.T) {
 
 		task := f.Take("w1", 0)
 		assert.Equal(t, []int{7}, numbers(t, task))
-		assert.True(t, f.Complete(task, store.Done))
-		assert.Equal(t, []string{"api_tokens:by_token", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "workers"}, keysOf(dump(t, f.Redis)))
+		assert.True(t, f.Complete(task, storetest.Done))
+		assert.Equal(t, []string{"api_tokens:by_token", "delivery:alice--1", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "workers"}, keysOf(dump(t, f.Redis)))
 	})
 }
 
@@ -76,7 +76,7 @@ func TestAFailedDeliveryIsPutOff(t *testing.T) {
 			task := f.Take("w1", attempt*1000)
 			assert.Equal(t, attempt, task.Delivery.Attempts)
 			assert.Equal(t, health, task.Delivery.Health)
-			assert.True(t, f.Complete(task, store.Outcome{Health: -60, RetryAt: after(attempt*1000 + 200)}))
+			assert.True(t, f.Complete(task, storetest.Result{Health: -60, RetryAt: after(attempt*1000 + 200)}))
 			f.RequireSound()
 			assert.Nil(t, f.Take("w1", attempt*1000))
 			assert.Zero(t, f.MakeInstant(attempt*1000+199))
@@ -95,14 +95,14 @@ func TestSettleAndAcquire(t *testing.T) {
 		f.AddSubscriber(alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 2, 0)
 		task := f.Take("w1", 0)
-		owned, next, err := f.SettleAndAcquire(t.Context(), task, store.Done, bus.Failing, start)
+		owned, next, err := f.CompleteAndAcquire(t.Context(), task, storetest.Done, bus.Failing, start)
 		require.NoError(t, err)
 		assert.True(t, owned)
 		assert.Equal(t, []int{2}, numbers(t, next.Task))
-		owned, next, err = f.SettleAndAcquire(t.Context(), next.Task, store.Done, bus.Failing, start)
+		owned, next, err = f.CompleteAndAcquire(t.Context(), next.Task, storetest.Done, bus.Failing, start)
 		require.NoError(t, err)
 		assert.True(t, owned)
-		assert.Equal(t, store.Next{}, next)
+		assert.Equal(t, storetest.Next{}, next)
 		f.RequireSound()
 	})
 }
@@ -127,7 +127,7 @@ func TestASettleComesBeforeTheAcquireBehindIt(t *testing.T) {
 		ctx := t.Context()
 		for name, meanwhile := range map[string]func(){
 			"the subscriber is gone":       func() { require.NoError(t, f.DeleteSubscriber(ctx, alice)) },
-			"the subscriber is left alone": func() { f.Redis.HSet(ctx, "subscriber:"+string(alice), "throttled_until", after(1000).UnixMilli()) },
+			"the subscriber is left alone": func() { f.Redis.HSet(ctx, "delivery:"+string(alice), "throttled_until", after(1000).UnixMilli()) },
 			"nothing happens":              func() {},
 		} {
 			f.AddSubscriber(alice, 0, 1, "widgets")
@@ -137,7 +137,7 @@ func TestASettleComesBeforeTheAcquireBehindIt(t *testing.T) {
 			meanwhile()
 			require.NoError(t, f.Redis.ScriptFlush(ctx).Err())
 			require.Nil(t, f.Take("w2", 0), name) // which makes its script known
-			owned, next, err := f.SettleAndAcquire(ctx, task, store.Outcome{Health: 1, Delivered: 1}, bus.Failing, start)
+			owned, next, err := f.CompleteAndAcquire(ctx, task, storetest.Result{Health: 1, Delivered: 1}, bus.Failing, start)
 			require.NoError(t, err, name)
 			require.True(t, owned, name)
 			require.NoError(t, next.Err, name)
@@ -161,7 +161,7 @@ func TestForeignBytesDoNotStopAThread(t *testing.T) {
 			f.Redis.RPush(ctx, "jobs:instant:main", junk)
 			task := f.Take("w1", 0)
 			assert.Nil(t, task.Delivery)
-			assert.True(t, f.Complete(task, store.Outcome{RetryAt: after(1)}))
+			assert.True(t, f.Complete(task, storetest.Result{RetryAt: after(1)}))
 			assert.Equal(t, int64(1), f.Redis.ZRem(ctx, "jobs:scheduled:main", junk).Val())
 			f.Redis.SRem(ctx, "jobs:index:main", junk)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -21,8 +22,7 @@ func TestAWaitThatRedisBreaksOff(t *testing.T) {
 	server := rdbtest.Real(t)
 	ctx := t.Context()
 	var log rdbtest.Buffer
-	st := store.New(server.Open(t, log.LogTo).Partition(""), store.Options{})
-	waiter := st.NewWaiter(bus.QueueMain, time.Minute)
+	waiter := queue.New(server.Open(t, log.LogTo).Partition("")).NewWaiter(bus.QueueMain, time.Minute)
 	defer waiter.Close()
 	ended := make(chan error, 1)
 	go func() { ended <- waiter.Wait(ctx, time.Minute) }()
@@ -58,7 +58,8 @@ func TestAnswersOfARedisThatIsNotReady(t *testing.T) {
 	require.NoError(t, err)
 	defer client.Close()
 	st := store.New(client.Partition(""), store.Options{})
-	waiter := st.NewWaiter(bus.QueueMain, time.Minute)
+	q := queue.New(client.Partition(""))
+	waiter := q.NewWaiter(bus.QueueMain, time.Minute)
 	defer waiter.Close()
 	require.NoError(t, waiter.Wait(t.Context(), time.Millisecond), "so that it is connected")
 	require.NoError(t, st.Ping(t.Context()))
@@ -69,7 +70,7 @@ func TestAnswersOfARedisThatIsNotReady(t *testing.T) {
 	} {
 		engine.SetError(answer)
 		assert.ErrorIs(t, waiter.Wait(t.Context(), time.Minute), bus.ErrUnavailable, answer)
-		_, err := st.Schedule(t.Context(), bus.QueueMain, time.Now(), 1)
+		_, err := q.Schedule(t.Context(), bus.QueueMain, time.Now(), 1)
 		assert.ErrorIs(t, err, bus.ErrUnavailable, answer)
 		assert.ErrorContains(t, err, answer[:5])
 	}

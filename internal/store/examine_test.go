@@ -18,6 +18,8 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 const (
@@ -48,6 +50,13 @@ type patient struct {
 
 const eventsOfPatient = 8
 
+// batchOf is the batch that a packed job delivers.
+func batchOf(t testing.TB, packed string) string {
+	job, err := wire.UnpackJob(packed)
+	require.NoError(t, err)
+	return job.Args[0]
+}
+
 func newPatient(t *testing.T, server *rdbtest.Server) *patient {
 	f := newFixture(t, server)
 	f.AddSubscriber(alice, 500*time.Millisecond, 2, "widgets")
@@ -57,9 +66,9 @@ func newPatient(t *testing.T, server *rdbtest.Server) *patient {
 	p := &patient{fixture: f, ctx: t.Context()}
 	p.running = string(f.Take("w1", 1).Delivery.Batch)
 	require.Nil(t, f.Take("w2", 1))
-	for _, entry := range f.Redis.ZRange(p.ctx, "batches:line:alice--1", 0, -1).Val() {
-		if entry != p.running {
-			p.waiting = entry
+	for _, entry := range f.Redis.ZRange(p.ctx, "jobs:lane:batch:alice--1", 0, -1).Val() {
+		if entry != job(p.running) {
+			p.waiting = batchOf(t, entry)
 		}
 	}
 	p.current = f.Redis.SMembers(p.ctx, "batches:current:alice--1").Val()[0]
@@ -72,7 +81,7 @@ func newPatient(t *testing.T, server *rdbtest.Server) *patient {
 func (p *patient) drain() map[string]int {
 	p.T.Helper()
 	got := map[string]int{}
-	_, err := p.ScrubQueues(p.ctx, after(1_000_000), bus.Queues[:]...)
+	_, err := p.Scrub(p.ctx, after(1_000_000), bus.Queues[:]...)
 	require.NoError(p.T, err)
 	for range 5 {
 		p.MakeInstant(1 << 40)
@@ -82,7 +91,7 @@ func (p *patient) drain() map[string]int {
 					got[fmt.Sprintf("%s %d", task.Delivery.Subscriber, n)]++
 				}
 			}
-			p.Complete(task, store.Done)
+			p.Complete(task, storetest.Done)
 		}
 	}
 	return got
@@ -137,7 +146,7 @@ var ailments = []ailment{
 	{name: "a batch that is gone while it is delivered", hurt: func(p *patient) {
 		p.Redis.Del(p.ctx, "batch:"+p.running)
 		p.Redis.ZRem(p.ctx, "batches:index", p.running)
-		p.Redis.ZRem(p.ctx, "batches:line:alice--1", p.running)
+		p.Redis.ZRem(p.ctx, "jobs:lane:batch:alice--1", job(p.running))
 		p.Redis.HIncrBy(p.ctx, "batches:gauges:batch", "alice--1", -1)
 		p.Redis.HIncrBy(p.ctx, "batches:gauges:event", "alice--1", -2)
 	}, finds: []string{`job ["batch" "%[1]s"]: is for a batch that is not there, and a worker runs it: it goes when that is settled []`}, loses: 2, stays: true},
@@ -155,7 +164,7 @@ var ailments = []ailment{
 		p.Redis.ZRem(p.ctx, "batches:index", p.running)
 		p.Redis.HSet(p.ctx, "batches:gauges:batch", "alice--1", 2)
 		p.Redis.HSet(p.ctx, "batches:gauges:event", "alice--1", 3)
-	}, finds: []string{`batches:line:alice: lists %[1]s, which is not there [removed; the next in line is called]`}, loses: 2},
+	}, finds: []string{`jobs:lane:batch:alice: lists %[1]s, which is not there [removed; the next in line is called]`}, loses: 2},
 	{name: "a batch without events", hurt: func(p *patient) {
 		p.Redis.LTrim(p.ctx, "batch:"+p.current, 0, 2)
 		p.Redis.HIncrBy(p.ctx, "batches:gauges:event", "alice--1", -1)
@@ -176,10 +185,10 @@ var ailments = []ailment{
 	}, loses: 2, stays: true},
 	{name: "another's batch as current and in line", hurt: func(p *patient) {
 		p.Redis.SAdd(p.ctx, "batches:current:alice--1", p.bobs)
-		p.Redis.ZAdd(p.ctx, "batches:line:alice--1", redis.Z{Score: -1, Member: p.bobs})
+		p.Redis.ZAdd(p.ctx, "jobs:lane:batch:alice--1", redis.Z{Score: -1, Member: job(p.bobs)})
 	}, finds: []string{
 		`batches:current:alice: lists %[4]s, another subscriber's [removed]`,
-		`batches:line:alice: lists %[4]s, another subscriber's [removed; the next in line is called]`,
+		`jobs:lane:batch:alice: lists %[4]s, another subscriber's [removed; the next in line is called]`,
 	}},
 	{name: "two current batches", hurt: func(p *patient) {
 		p.PublishEvents("widgets", 5, 5, 10)
@@ -189,14 +198,14 @@ var ailments = []ailment{
 	}, finds: []string{`batches:current:alice: lists %[2]s and a newer batch, must list one [removed]`}},
 	{name: "leftovers of a deleted subscriber", hurt: func(p *patient) {
 		p.Redis.SAdd(p.ctx, "batches:current:zoe--26", anUID)
-		p.Redis.ZAdd(p.ctx, "batches:line:zoe--26", redis.Z{Score: 1, Member: anUID})
+		p.Redis.ZAdd(p.ctx, "jobs:lane:batch:zoe--26", redis.Z{Score: 1, Member: job(anUID)})
 		p.Redis.HSet(p.ctx, "batches:gauges:event", "zoe--26", 3)
 		p.Redis.HSet(p.ctx, "batches:gauges:batch", "zoe--26", 0)
 		p.Redis.SAdd(p.ctx, "topics:zoe--26", "widgets")
 	}, finds: []string{
 		`topics:client-4e337076: names widgets, or is named there, and there is no such subscriber [removed from both]`,
 		`batches:current:client-4e337076: lists AAAABBBBCCCCDDDDEEEE, which is not there [removed]`,
-		`batches:line:client-4e337076: lists AAAABBBBCCCCDDDDEEEE, which is not there [removed; the next in line is called]`,
+		`jobs:lane:batch:client-4e337076: lists AAAABBBBCCCCDDDDEEEE, which is not there [removed; the next in line is called]`,
 		`batches:gauges:batch: has "0" for client-4e337076, must be 0 [set right]`,
 		`batches:gauges:event: has "3" for client-4e337076, must be 0 [set right]`,
 	}},
@@ -287,7 +296,7 @@ var ailments = []ailment{
 		p.Redis.RPush(p.ctx, "batch:small", "a", "b")
 		p.Redis.RPush(p.ctx, "batch:"+anUID, "a", "b")
 		p.Redis.SAdd(p.ctx, "batches:current:9", "x", anUID)
-		p.Redis.ZAdd(p.ctx, "batches:line:Nine", redis.Z{Score: 1, Member: anUID})
+		p.Redis.ZAdd(p.ctx, "jobs:lane:batch:Nine", redis.Z{Score: 1, Member: job(anUID)})
 		p.Redis.RPush(p.ctx, "jobs:pending:main:w7", "x", "y")
 		p.Redis.RPush(p.ctx, "jobs:pending:mine:w7", "x", "y")
 	}, finds: []string{
@@ -297,7 +306,7 @@ var ailments = []ailment{
 		nobodys("subscribers:newsletter"), notOurs("subscribers:digest", ""), nobodys("topics:client-73475cb4"), notOurs("topics:client-44cb730c", ""),
 		`batch:import-2024: is not a key of the layout []`, `batch:small: is not a key of the layout []`,
 		noBatch("batch:import-2024-summer01", ""), noBatch("batch:import-2024-00000001", ""), noBatch("batch:"+anUID, ""),
-		nobodys("batches:current:client-19581e27"), nobodys("batches:line:Nine"),
+		nobodys("batches:current:client-19581e27"), nobodys("jobs:lane:batch:Nine"),
 		notOurs("jobs:pending:main:w7", ""), `jobs:pending:mine:w7: is not a key of the layout []`,
 		`job "x": in queue main is not one that this program writes []`, `job "y": in queue main is not one that this program writes []`,
 	}, stays: true},
@@ -387,7 +396,7 @@ func nobodys(key string) string {
 // TestARepairLeavesAnotherBusAlone has another bus, with the same clients, whose namespace begins as keys of ours do.
 func TestARepairLeavesAnotherBusAlone(t *testing.T) {
 	namespaces := []string{
-		"topic:", "topics:", "subscriber:", "subscribers:", "batch:", "batches:", "batches:current:", "batches:line:", "batches:gauges:",
+		"topic:", "topics:", "subscriber:", "subscribers:", "batch:", "batches:", "batches:current:", "jobs:lane:batch:", "batches:gauges:",
 		"jobs:", "jobs:index:", "jobs:scheduled:", "jobs:instant:", "jobs:pending:", "jobs:pending:main:", "jobs:pending:index:", "idempotency:", "api_tokens:",
 	}
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -489,12 +498,12 @@ func TestALineThatNobodyCallsIsCalled(t *testing.T) {
 		first := f.Take("w1", now)
 		require.Nil(t, f.Take("w2", now), "the others wait for their turn")
 		assert.Empty(t, f.examine(true))
-		require.NoError(t, f.Redis.ZRem(t.Context(), "batches:line:"+string(alice), string(first.Delivery.Batch)).Err())
-		f.Complete(first, store.Done)
+		require.NoError(t, f.Redis.ZRem(t.Context(), "jobs:lane:batch:"+string(alice), job(string(first.Delivery.Batch))).Err())
+		f.Complete(first, storetest.Done)
 		require.Nil(t, f.Take("w1", now))
 
-		second := f.Redis.ZRange(t.Context(), "batches:line:"+string(alice), 0, 0).Val()[0]
-		found := []string{"batches:line:alice: begins with " + second + ", which waits for its turn, though nobody is before it [called, to be run now]"}
+		second := batchOf(t, f.Redis.ZRange(t.Context(), "jobs:lane:batch:"+string(alice), 0, 0).Val()[0])
+		found := []string{"jobs:lane:batch:alice: begins with " + second + ", which waits for its turn, though nobody is before it [called, to be run now]"}
 		before := dump(t, f.Redis)
 		assert.Equal(t, found, f.examine(false))
 		assert.Equal(t, before, dump(t, f.Redis), "who only looks changes nothing")
@@ -503,7 +512,7 @@ func TestALineThatNobodyCallsIsCalled(t *testing.T) {
 		for _, n := range []int{2, 3} {
 			task := f.Take("w1", now)
 			assert.Equal(t, []int{n}, numbers(t, task))
-			f.Complete(task, store.Done)
+			f.Complete(task, storetest.Done)
 		}
 		f.RequireSound()
 	})
@@ -518,7 +527,9 @@ func TestALineThatStandsForAReasonIsLeftAlone(t *testing.T) {
 		f.PublishEvents("widgets", 1, 3, now)
 		first := f.Take("w1", now)
 		require.Nil(t, f.Take("w2", now))
-		head := func() string { return f.Redis.ZRange(t.Context(), "batches:line:"+string(alice), 0, 0).Val()[0] }
+		head := func() string {
+			return batchOf(t, f.Redis.ZRange(t.Context(), "jobs:lane:batch:"+string(alice), 0, 0).Val()[0])
+		}
 		deadline := func() time.Time {
 			return time.UnixMilli(int64(f.Redis.ZScore(t.Context(), "jobs:scheduled:main", job(head())).Val()))
 		}
@@ -532,7 +543,7 @@ func TestALineThatStandsForAReasonIsLeftAlone(t *testing.T) {
 
 		failed := string(first.Delivery.Batch)
 		const hour = 3_600_000
-		f.Complete(first, store.Outcome{RetryAt: after(now + 2*hour), ThrottledUntil: after(now + hour), Health: -1})
+		f.Complete(first, storetest.Result{RetryAt: after(now + 2*hour), ThrottledUntil: after(now + hour), Health: -1})
 		require.NotEqual(t, failed, head())
 		look("it is called")
 		require.Nil(t, f.Take("w1", now))
@@ -683,7 +694,7 @@ func TestExaminationsDoNotDisturbABusyBus(t *testing.T) {
 				_, _ = f.Schedule(ctx, bus.QueueMain, time.Now(), 1000)
 				_, _ = f.Enqueue(ctx, bus.QueueAux, bus.Job{Name: bus.JobScrubQueues})
 				if task, _ := f.Acquire(ctx, bus.QueueAux, "aux", bus.Failing, time.Now()); task != nil {
-					_, _ = f.Settle(context.WithoutCancel(ctx), task, store.Done, time.Now())
+					_, _ = f.CompleteAt(context.WithoutCancel(ctx), task, storetest.Done, time.Now())
 				}
 			}
 		})
@@ -695,15 +706,15 @@ func TestExaminationsDoNotDisturbABusyBus(t *testing.T) {
 					if task == nil {
 						continue
 					}
-					outcome := store.Outcome{Health: 1, Delivered: len(task.Delivery.Events)}
+					outcome := storetest.Result{Health: 1, Delivered: len(task.Delivery.Events)}
 					if n%7 == 0 { // it fails
-						outcome = store.Outcome{Health: -2, RetryAt: time.Now().Add(time.Millisecond)}
+						outcome = storetest.Result{Health: -2, RetryAt: time.Now().Add(time.Millisecond)}
 					}
 					if n%11 == 0 {
 						outcome.ThrottledUntil = time.Now().Add(time.Millisecond)
 					}
 					events := numbers(t, task)
-					if owned, _ := f.Settle(context.WithoutCancel(ctx), task, outcome, time.Now()); owned && outcome.RetryAt.IsZero() {
+					if owned, _ := f.CompleteAt(context.WithoutCancel(ctx), task, outcome, time.Now()); owned && outcome.RetryAt.IsZero() {
 						mutex.Lock()
 						for _, event := range events {
 							got[fmt.Sprintf("%s %d", task.Delivery.Subscriber, event)]++

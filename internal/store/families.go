@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 )
 
@@ -36,27 +37,28 @@ const (
 )
 
 func (k Keys) layout() layout {
+	jobs := queue.Keys{Namespace: k.Namespace}
 	l := layout{
 		singles: map[string]rdb.Kind{
 			k.Topics(): rdb.Set, k.Subscribers(): rdb.Set, k.BatchesIndex(): rdb.SortedSet, k.Counters(): rdb.Hash, k.Monitored(): rdb.Hash,
 			k.Owners(): rdb.Hash, k.Owned(): rdb.Hash, k.Unused(): rdb.Hash,
-			k.Tokens(): rdb.Hash, k.Rotations(): rdb.Hash, k.BatchGauge(): rdb.Hash, k.EventGauge(): rdb.Hash, k.Workers(): rdb.Hash,
+			k.Tokens(): rdb.Hash, k.Rotations(): rdb.Hash, k.BatchGauge(): rdb.Hash, k.EventGauge(): rdb.Hash, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash, k.Migration(): "string",
 		},
 		families: []family{
 			{batchKeys, k.Batch(""), rdb.List},
 			{topicKeys, k.Topic(""), rdb.Hash}, {subscriberKeys, k.Subscriber(""), rdb.Hash},
 			{topicSubscribersKeys, k.TopicSubscribers(""), rdb.Set}, {subscriberTopicsKeys, k.SubscriberTopics(""), rdb.Set},
-			{currentKeys, k.Current(""), rdb.Set}, {lineKeys, k.Line(""), rdb.SortedSet},
+			{currentKeys, k.Current(""), rdb.Set}, {lineKeys, jobs.Lane(bus.JobBatch, ""), rdb.SortedSet},
 			{otherKeys, k.Failed(""), rdb.SortedSet}, {otherKeys, k.Delivery(""), rdb.Hash},
-			{otherKeys, k.Origins(""), rdb.List},
-			{otherKeys, k.JobsIndex(""), rdb.Set}, {otherKeys, k.Scheduled(""), rdb.SortedSet}, {otherKeys, k.Instant(""), rdb.List},
-			{otherKeys, k.PendingIndex(""), rdb.Set}, {pendingKeys, k.Namespace + "jobs:pending:", rdb.List},
+			{otherKeys, k.Traceparents(""), rdb.List},
+			{otherKeys, jobs.JobsIndex(""), rdb.Set}, {otherKeys, jobs.Scheduled(""), rdb.SortedSet}, {otherKeys, jobs.Instant(""), rdb.List},
+			{otherKeys, jobs.PendingIndex(""), rdb.Set}, {pendingKeys, k.Namespace + "jobs:pending:", rdb.List},
 			{otherKeys, k.Namespace + "idempotency:", rdb.Hash},
 		},
 	}
 	for _, q := range bus.Queues {
-		l.singles[k.JobsIndex(q)], l.singles[k.Scheduled(q)] = rdb.Set, rdb.SortedSet
-		l.singles[k.Instant(q)], l.singles[k.PendingIndex(q)] = rdb.List, rdb.Set
+		l.singles[jobs.JobsIndex(q)], l.singles[jobs.Scheduled(q)] = rdb.Set, rdb.SortedSet
+		l.singles[jobs.Instant(q)], l.singles[jobs.PendingIndex(q)] = rdb.List, rdb.Set
 	}
 	return l
 }

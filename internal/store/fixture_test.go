@@ -36,6 +36,10 @@ func newFixture(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Opti
 	return &fixture{storetest.NewBus(t, server, adjust...)}
 }
 
+func newFixtureInFlight(t testing.TB, server *rdbtest.Server, max int) *fixture {
+	return &fixture{storetest.NewBusInFlight(t, server, max)}
+}
+
 func newFixtureOn(t testing.TB, server *rdbtest.Server, partition *rdb.Partition) *fixture {
 	return &fixture{storetest.NewBusOn(t, server, partition)}
 }

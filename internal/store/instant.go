@@ -43,7 +43,7 @@ func (l *instantList) extend(ctx context.Context) error {
 }
 
 func (l *instantList) extendOnce(ctx context.Context) error {
-	marker, err := l.store.redis.LIndex(ctx, l.store.keys.Instant(l.queue), 0).Result()
+	marker, err := l.store.redis.LIndex(ctx, l.store.jobs.Instant(l.queue), 0).Result()
 	if errors.Is(err, rdb.Nil) {
 		l.forget()
 		return nil
@@ -94,7 +94,7 @@ func (l *instantList) readNewer(ctx context.Context, marker string) (newer []str
 
 // readRightEnd sees the jobs that were put back there.
 func (l *instantList) readRightEnd(ctx context.Context) error {
-	length, err := l.store.redis.LLen(ctx, l.store.keys.Instant(l.queue)).Result()
+	length, err := l.store.redis.LLen(ctx, l.store.jobs.Instant(l.queue)).Result()
 	if err != nil {
 		return err
 	}

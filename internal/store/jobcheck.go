@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
@@ -32,8 +33,8 @@ var jobRulings = map[string]ruling{
 	"jobless":          {"has no job", "given one, to be run now"},
 	"several":          {"is in more than one place", "reduced to one"},
 	"several_deep":     {"is in more than one place, deep in a long queue: it is dropped as it comes up again", ""},
-	"unlisted":         {"is not in " + Keys{}.JobsIndex("{}"), "added there"},
-	"stateless":        {"is in " + Keys{}.JobsIndex("{}") + ", but in no state", "made instant"},
+	"unlisted":         {"is not in " + queue.Keys{}.JobsIndex("{}"), "added there"},
+	"stateless":        {"is in " + queue.Keys{}.JobsIndex("{}") + ", but in no state", "made instant"},
 	"foreign":          {noBatch, ""},
 	"foreign_listed":   {noBatch + ", though the bus lists it", ""},
 	"job_gone":         {"is for a batch that is not there", "removed"},
@@ -202,7 +203,7 @@ func (e *examination) stepOf(q bus.Queue, todo []string) int {
 // askJobs has the script check jobs. It returns nil when the list of instant jobs is to be read first.
 func (e *examination) askJobs(ctx context.Context, q bus.Queue, jobs []string, fix bool) ([][]string, error) {
 	queue := e.queues[q]
-	args := []any{fix, string(q), e.store.abreast, queue.instant.marker, longestWhole, 0}
+	args := []any{fix, string(q), 1, queue.instant.marker, longestWhole, 0}
 	workers := 0
 	for worker := range queue.holders {
 		if !queue.registered[worker] {

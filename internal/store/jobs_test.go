@@ -11,7 +11,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 )
 
 func TestJobsAreUnique(t *testing.T) {
@@ -33,7 +33,7 @@ func TestJobsAreUnique(t *testing.T) {
 		assert.Equal(t, job, task.Job)
 		assert.Nil(t, task.Delivery)
 		assert.False(t, enqueue(), "pending")
-		f.Complete(task, store.Outcome{RetryAt: after(10)})
+		f.Complete(task, storetest.Result{RetryAt: after(10)})
 		assert.False(t, enqueue(), "scheduled")
 		f.RequireSound()
 		moved, err := f.Schedule(ctx, bus.QueueAux, after(10), 10)
@@ -41,7 +41,7 @@ func TestJobsAreUnique(t *testing.T) {
 		assert.Equal(t, 1, moved)
 		task, err = f.Acquire(ctx, bus.QueueAux, "w1", bus.Failing, start)
 		require.NoError(t, err)
-		f.Complete(task, store.Done)
+		f.Complete(task, storetest.Done)
 		assert.True(t, enqueue())
 		f.RequireSound()
 	})
@@ -53,10 +53,10 @@ func TestScheduleIsBounded(t *testing.T) {
 		f.AddSubscriber(alice, time.Second, 2, "widgets")
 		f.AddSubscriber(bob, time.Second, 2, "widgets")
 		f.PublishEvents("widgets", 1, 1, 0)
-		due, err := f.DueJobs(t.Context(), bus.QueueMain, after(999))
+		due, err := f.Due(t.Context(), bus.QueueMain, after(999))
 		require.NoError(t, err)
 		assert.Zero(t, due)
-		due, err = f.DueJobs(t.Context(), bus.QueueMain, after(1000))
+		due, err = f.Due(t.Context(), bus.QueueMain, after(1000))
 		require.NoError(t, err)
 		assert.Equal(t, int64(2), due)
 		moved, err := f.Schedule(t.Context(), bus.QueueMain, after(5000), 1)

@@ -39,9 +39,7 @@ func (k Keys) TopicSubscribers(name bus.TopicName) string {
 func (k Keys) Subscribers() string { return k.Namespace + "subscribers" }
 
 // Subscriber is a hash of callback, timeout (ms), max_events, uuid, health_points and
-// last_attempted_at (ms). Written by subscribe; the last two by the deliveries, and with them
-// events_sent, throttled_until (ms) and abreast (max batches in flight), which are not of the
-// founding layout.
+// last_attempted_at (ms). Written by subscribe; the last two by the deliveries.
 func (k Keys) Subscriber(t bus.Token) string { return k.Namespace + "subscriber:" + string(t) }
 
 // SubscriberTopics is the set of the topics a subscriber is subscribed to. Written by subscribe.
@@ -65,15 +63,12 @@ func (k Keys) Original(id bus.BatchID) string { return k.Namespace + "batches:" 
 // by publish, emptied by acquire.
 func (k Keys) Current(t bus.Token) string { return k.Namespace + "batches:current:" + string(t) }
 
-// Origins is a list of the spans (W3C traceparent) of the requests that a batch's events came with,
-// a few, while requests are traced. Written by publish; it goes with the batch, and expires. It is
-// not of the founding layout.
-func (k Keys) Origins(id bus.BatchID) string { return k.Namespace + "batches:origins:" + string(id) }
-
-// Line is a sorted set of the UIDs of a subscriber's batches in the order of their turn. The first
-// are being delivered, the others wait. It is there only while a delivery is. Written by acquire. It
-// is not of the founding layout.
-func (k Keys) Line(t bus.Token) string { return k.Namespace + "batches:line:" + string(t) }
+// Traceparents is a list of the spans (W3C traceparent) of a few of the requests that a batch's events
+// came with, while requests are traced. It goes with the batch, and expires. It is not of the founding
+// layout.
+func (k Keys) Traceparents(id bus.BatchID) string {
+	return k.Namespace + "batches:traceparents:" + string(id)
+}
 
 // Failed is a sorted set of the UIDs of a subscriber's batches whose last delivery failed. Below 0
 // are those that failed because the endpoint did: the creation time (ms), less 1e15. Others, which
@@ -81,9 +76,10 @@ func (k Keys) Line(t bus.Token) string { return k.Namespace + "batches:line:" + 
 // nack; an entry goes when its batch does. It is not of the founding layout.
 func (k Keys) Failed(t bus.Token) string { return k.Namespace + "batches:failed:" + string(t) }
 
-// Delivery is a hash of refusals (deliveries refused since the last that succeeded) and
-// refused_since (ms). It is there only after a refusal, until a delivery succeeds. Written by nack.
-// It is not of the founding layout.
+// Delivery is a hash of what the deliveries to a subscriber have shown: name (the client's name),
+// events_sent (acknowledged, ever), throttled_until (ms, while its endpoint fails), refusals
+// (deliveries refused since the last that succeeded) and refused_since (ms). Written by subscribe and
+// by the deliveries; it goes with the subscriber. It is not of the founding layout.
 func (k Keys) Delivery(t bus.Token) string { return k.Namespace + "delivery:" + string(t) }
 
 // BatchesIndex is a sorted set of the UIDs of all batches by creation time (ms). Written by publish.
@@ -101,6 +97,10 @@ func (k Keys) BatchGauge() string { return k.Namespace + "batches:gauges:batch" 
 func (k Keys) Idempotency(name bus.ClientName, slice int) string {
 	return k.Namespace + "idempotency:" + string(name) + "/" + strconv.Itoa(slice)
 }
+
+// Migration is there while the Ruby original may run beside this program. Written by the migration,
+// and by whatever meets a batch of the original; it expires. It is not of the founding layout.
+func (k Keys) Migration() string { return k.Namespace + "migration" }
 
 // Counters is a hash of counter (packed) to its value. Written by the counters' flush.
 func (k Keys) Counters() string { return k.Namespace + "counters" }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
@@ -35,24 +36,18 @@ func TestKeysInLua(t *testing.T) {
 		"batch_key('x')":                 k.Batch("x"),
 		"original_key('x')":              k.Original("x"),
 		"current_key('x')":               k.Current("x"),
-		"origins_key('x')":               k.Origins("x"),
-		"line_key('x')":                  k.Line("x"),
+		"traceparents_key('x')":          k.Traceparents("x"),
+		"migration_key()":                k.Migration(),
 		"failed_key('x')":                k.Failed("x"),
 		"delivery_key('x')":              k.Delivery("x"),
 		"batches_index_key()":            k.BatchesIndex(),
 		"event_gauge_key()":              k.EventGauge(),
 		"batch_gauge_key()":              k.BatchGauge(),
-		"jobs_index_key('main')":         k.JobsIndex(bus.QueueMain),
-		"scheduled_key('main')":          k.Scheduled(bus.QueueMain),
-		"instant_key('main')":            k.Instant(bus.QueueMain),
-		"pending_key('main', 'x')":       k.Pending(bus.QueueMain, "x"),
-		"pending_index_key('main')":      k.PendingIndex(bus.QueueMain),
 		"idempotency_key('x', 8)":        k.Idempotency("x", 8),
-		"workers_key()":                  k.Workers(),
 		"counters_key()":                 k.Counters(),
 		"job_of('AAAABBBBCCCCDDDD-_-_')": wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}}),
 	}
-	library := readLua("lib/keys") + readLua("lib/batches")
+	library := queue.KeysLibrary + queue.JobsLibrary + queue.LanesLibrary + readLua("lib/keys") + readLua("lib/batches")
 	for expression, key := range want {
 		got, err := client.Eval(t.Context(), library+"\nreturn "+expression, nil, "ns:").Text()
 		require.NoError(t, err, expression)
@@ -68,22 +63,16 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 	want := map[string]string{
 		k.Topics(): "set", k.Owners(): "hash", k.Owned(): "hash", k.Unused(): "hash", k.Topic("x"): "hash", k.TopicSubscribers("x"): "set",
 		k.Subscribers(): "set", k.Subscriber("x"): "hash", k.SubscriberTopics("x"): "set",
-		k.Tokens(): "hash", k.Rotations(): "hash", k.Batch(uid): "list", k.Original(uid): "list", k.Current("x"): "set", k.Line("x"): "zset", k.Failed("x"): "zset", k.Delivery("x"): "hash",
-		k.Origins(uid):   "list",
+		k.Tokens(): "hash", k.Rotations(): "hash", k.Batch(uid): "list", k.Original(uid): "list", k.Current("x"): "set", k.Failed("x"): "zset", k.Delivery("x"): "hash",
+		k.Traceparents(uid): "list", k.Migration(): "string",
 		k.BatchesIndex(): "zset", k.EventGauge(): "hash", k.BatchGauge(): "hash",
-		k.JobsIndex(bus.QueueMain): "set", k.Scheduled(bus.QueueMain): "zset", k.Instant(bus.QueueMain): "list",
-		k.Pending(bus.QueueMain, "x"): "list", k.PendingIndex(bus.QueueMain): "set",
-		k.Workers(): "hash", k.Idempotency("x", 8): "hash", k.Counters(): "hash", k.Monitored(): "hash",
+		k.Idempotency("x", 8): "hash", k.Counters(): "hash", k.Monitored(): "hash",
 	}
 	for key, kind := range want {
 		family, _ := k.layout().family(k, key)
 		assert.Equal(t, rdb.Kind(kind), family.kind, key)
 	}
-	methods := 0
-	for _, file := range []string{"keys.go", "keys_jobs.go"} {
-		text, err := os.ReadFile(file)
-		require.NoError(t, err)
-		methods += strings.Count(string(text), "func (k Keys)")
-	}
-	assert.Equal(t, methods, len(want), "a key is not looked up")
+	text, err := os.ReadFile("keys.go")
+	require.NoError(t, err)
+	assert.Equal(t, strings.Count(string(text), "func (k Keys)"), len(want), "a key is not looked up")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 )
 
 func TestBatchesTakeTurns(t *testing.T) {
@@ -26,17 +26,17 @@ func TestBatchesTakeTurns(t *testing.T) {
 		assert.Nil(t, f.Take("w3", 0))
 		f.RequireSound()
 
-		f.Complete(first, store.Done)
+		f.Complete(first, storetest.Done)
 		second := f.Take("w3", 0)
 		assert.Equal(t, []int{3, 4}, numbers(t, second))
-		f.Complete(second, store.Outcome{RetryAt: after(5000)})
+		f.Complete(second, storetest.Result{RetryAt: after(5000)})
 		third := f.Take("w3", 0)
 		assert.Equal(t, []int{5, 6}, numbers(t, third), "a batch that failed does not hold up the next")
-		f.Complete(third, store.Done)
-		f.Complete(other, store.Done)
+		f.Complete(third, storetest.Done)
+		f.Complete(other, storetest.Done)
 		f.RequireSound()
 		f.MakeInstant(5000)
-		f.Complete(f.Take("w3", 5000), store.Done)
+		f.Complete(f.Take("w3", 5000), storetest.Done)
 		assert.Empty(t, f.Redis.Keys(t.Context(), "batch*").Val())
 	})
 }
@@ -53,30 +53,30 @@ func TestABatchThatWaitsGoesOnFilling(t *testing.T) {
 		f.PublishEvents("widgets", 4, 5, 3) // fills it, and opens another
 		assert.Nil(t, f.Take("w2", 3))
 		f.RequireSound()
-		f.Complete(first, store.Done)
+		f.Complete(first, storetest.Done)
 		second := f.Take("w2", 4)
 		assert.Equal(t, []int{2, 3, 4}, numbers(t, second))
-		f.Complete(second, store.Done)
+		f.Complete(second, storetest.Done)
 		assert.Equal(t, []int{5}, numbers(t, f.Take("w2", 4)))
 	})
 }
 
-func TestTwoAbreast(t *testing.T) {
+func TestTwoInFlight(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		f := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
+		f := newFixtureInFlight(t, server, 2)
 		f.AddSubscriber(alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 4, 0)
 		one, two := f.Take("w1", 0), f.Take("w2", 0)
 		assert.Equal(t, []int{1}, numbers(t, one))
 		assert.Equal(t, []int{2}, numbers(t, two))
 		assert.Nil(t, f.Take("w3", 0))
-		f.Complete(two, store.Done)
+		f.Complete(two, storetest.Done)
 		assert.Equal(t, []int{3}, numbers(t, f.Take("w2", 0)))
-		f.Complete(one, store.Done)
+		f.Complete(one, storetest.Done)
 		last := f.Take("w1", 0)
 		assert.Equal(t, []int{4}, numbers(t, last))
 		f.PublishEvents("widgets", 5, 7, 1)
-		f.Complete(last, store.Done)
+		f.Complete(last, storetest.Done)
 		assert.Equal(t, []int{5}, numbers(t, f.Take("w1", 1)))
 		f.RequireSound()
 	})
@@ -98,20 +98,20 @@ func TestAPublishSendsBatchesStraightToTheLine(t *testing.T) {
 		assert.Zero(t, instant(), "no worker is bothered while she is served")
 		f.RequireSound()
 		for want := range slices.Values([][]int{{2, 3}, {4, 5}}) {
-			f.Complete(first, store.Done)
+			f.Complete(first, storetest.Done)
 			assert.Equal(t, int64(1), instant(), "it was called")
 			first = f.Take("w1", 4)
 			assert.Equal(t, want, numbers(t, first))
 		}
 
-		f.Complete(first, store.Outcome{RetryAt: after(1000)})
+		f.Complete(first, storetest.Result{RetryAt: after(1000)})
 		last := f.Take("w1", 5)
 		assert.Equal(t, []int{6}, numbers(t, last))
 		f.PublishEvents("widgets", 7, 7, 6)
 		assert.Equal(t, int64(1), instant(), "one that failed is not in the line, and could be passed")
 		assert.Nil(t, f.Take("w2", 6))
 		f.RequireSound()
-		f.Complete(last, store.Done)
+		f.Complete(last, storetest.Done)
 		assert.Equal(t, []int{7}, numbers(t, f.Take("w1", 7)))
 	})
 }
@@ -127,7 +127,7 @@ func TestAPublishPassesNoBatchThatIsNotInTheLineYet(t *testing.T) {
 		assert.Nil(t, f.Take("w2", 1))
 		f.RequireSound()
 		for want := 2; want <= 3; want++ {
-			f.Complete(first, store.Done)
+			f.Complete(first, storetest.Done)
 			first = f.Take("w1", 2)
 			assert.Equal(t, []int{want}, numbers(t, first))
 		}
@@ -137,23 +137,23 @@ func TestAPublishPassesNoBatchThatIsNotInTheLineYet(t *testing.T) {
 // TestWorkersWithDifferentSettings changes how many batches are delivered at once while workers run.
 func TestWorkersWithDifferentSettings(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		one := newFixture(t, server, func(o *store.Options) { o.Abreast = 1 })
-		two := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
+		one := newFixtureInFlight(t, server, 1)
+		two := newFixtureInFlight(t, server, 2)
 		one.AddSubscriber(alice, 0, 1, "widgets")
 		one.PublishEvents("widgets", 1, 4, 0)
 		first := one.Take("w1", 0)
 		assert.Nil(t, one.Take("w2", 0), "the others join the line")
-		one.Complete(first, store.Done)
+		one.Complete(first, storetest.Done)
 		second := two.Take("w2", 0)
 		assert.Equal(t, []int{2}, numbers(t, second))
-		two.Complete(second, store.Done)
+		two.Complete(second, storetest.Done)
 		third, fourth := two.Take("w2", 0), two.Take("w3", 0)
 		assert.Equal(t, []int{3, 4}, append(numbers(t, third), numbers(t, fourth)...), "raised, so two are called")
-		two.Complete(third, store.Done)
+		two.Complete(third, storetest.Done)
 
 		two.PublishEvents("widgets", 5, 5, 0)
 		assert.Nil(t, one.Take("w1", 0))
-		two.Complete(fourth, store.Done)
+		two.Complete(fourth, storetest.Done)
 		assert.Equal(t, []int{5}, numbers(t, one.Take("w1", 0)), "lowered: who was put off by one setting is called by the other")
 		one.RequireSound()
 	})
@@ -195,7 +195,7 @@ func TestAPublishDoesNotJoinALineThatNobodyMoves(t *testing.T) {
 			for want := 2; want <= 4; want++ {
 				task := f.Take("w2", 1)
 				assert.Equal(t, []int{want}, numbers(t, task))
-				f.Complete(task, store.Done)
+				f.Complete(task, storetest.Done)
 			}
 		}
 	})
@@ -205,10 +205,10 @@ func TestASubscriberWhoReturnsIsTriedAtOnce(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, deleted := range []bool{true, false} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
-			f := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
+			f := newFixtureInFlight(t, server, 2)
 			f.AddSubscriber(alice, 0, 1, "widgets")
 			f.PublishEvents("widgets", 1, 3, 0)
-			f.Complete(f.Take("w1", 0), store.Outcome{RetryAt: after(90_000), ThrottledUntil: after(60_000)})
+			f.Complete(f.Take("w1", 0), storetest.Result{RetryAt: after(90_000), ThrottledUntil: after(60_000)})
 			assert.Nil(t, f.Take("w1", 1), "the others wait for the end of that")
 			if deleted {
 				require.NoError(t, f.DeleteSubscriber(t.Context(), alice))

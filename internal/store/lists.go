@@ -185,12 +185,14 @@ func (s *Store) EachSubscribers(ctx context.Context, p Page, each func([]bus.Sub
 // subscribers reads some subscribers. One deleted in the meantime is left out.
 func (s *Store) subscribers(ctx context.Context, some []member) (found []bus.Subscriber, damaged []string, err error) {
 	hashes, tokens := make([]rdb.Reply[map[string]string], len(some)), make([]string, len(some))
+	sent := make([]rdb.Reply[string], len(some))
 	sizes := make([]rdb.Reply[int64], len(some))
 	var queued rdb.Reply[[]any]
 	err = s.redis.Reads(ctx, "list subscribers", func(pipe rdb.Commands) {
 		for i, m := range some {
 			tokens[i] = m.member
 			hashes[i] = pipe.HGetAll(ctx, s.keys.Subscriber(bus.Token(m.member)))
+			sent[i] = pipe.HGet(ctx, s.keys.Delivery(bus.Token(m.member)), "events_sent")
 			sizes[i] = pipe.SCard(ctx, s.keys.SubscriberTopics(bus.Token(m.member)))
 		}
 		queued = pipe.HMGet(ctx, s.keys.EventGauge(), tokens...)
@@ -216,7 +218,7 @@ func (s *Store) subscribers(ctx context.Context, some []member) (found []bus.Sub
 		if hashes[i].Err() != nil || sizes[i].Err() != nil || len(hashes[i].Val()) == 0 {
 			continue
 		}
-		sub := parseSubscriber(hashes[i].Val())
+		sub := parseSubscriber(hashes[i].Val(), sent[i].Val())
 		sub.Token, sub.Topics = bus.Token(m.member), topics[i]
 		sub.Queued = integer(text(queued.Val()[i]), 0)
 		found = append(found, sub)

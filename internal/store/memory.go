@@ -26,7 +26,7 @@ const (
 // DropOldest drops some of the oldest batches, with their jobs and all that points to them, and
 // returns them, oldest first. Batches that are being delivered stay. It returns none when no other is left.
 func (s *Store) DropOldest(ctx context.Context) ([]DroppedBatch, error) {
-	reply, err := s.redis.Run(ctx, scriptBatchDrop, s.abreast, batchesPerDrop, eventsPerDrop).List()
+	reply, err := s.redis.Run(ctx, scriptBatchDrop, batchesPerDrop, eventsPerDrop).List()
 	if err != nil {
 		return nil, rdb.Wrap("drop batches", err)
 	}

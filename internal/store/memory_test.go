@@ -12,13 +12,14 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 )
 
 // deliverAll delivers all instant batches and returns their number.
 func (f *fixture) deliverAll() (delivered int) {
 	f.T.Helper()
 	for task := f.Take("w1", 0); task != nil; task = f.Take("w1", 0) {
-		f.Complete(task, store.Done)
+		f.Complete(task, storetest.Done)
 		delivered++
 	}
 	return delivered
@@ -51,7 +52,7 @@ func TestDropOldest(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, dropped, "nothing but what is being delivered is left")
 		f.RequireSound()
-		assert.True(t, f.Complete(held, store.Outcome{Delivered: 2}))
+		assert.True(t, f.Complete(held, storetest.Result{Delivered: 2}))
 
 		f.PublishEvents("widgets", 200, 200, 7)
 		f.MakeInstant(int(2 * time.Hour / time.Millisecond))
@@ -91,7 +92,7 @@ func TestDropOldestCleansTheIndexAndSparesDeepJobs(t *testing.T) {
 		assert.Empty(t, f.Redis.Keys(ctx, "batch*").Val())
 		assert.True(t, f.Redis.SIsMember(ctx, "jobs:index:main", job).Val(), "it goes when it comes up")
 		for range 2000 {
-			require.True(t, f.Complete(f.Take("w1", 1), store.Done))
+			require.True(t, f.Complete(f.Take("w1", 1), storetest.Done))
 		}
 		assert.Nil(t, f.Take("w1", 1))
 		f.RequireSound()

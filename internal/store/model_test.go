@@ -37,8 +37,8 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		t.Parallel()
-		one := newFixture(t, server, func(o *store.Options) { o.Abreast = 1 })
-		two := newFixture(t, server, func(o *store.Options) { o.Abreast = 2 })
+		one := newFixtureInFlight(t, server, 1)
+		two := newFixtureInFlight(t, server, 2)
 		steps, begun := 0, time.Now()
 		for round := 0; steps < randomSteps() && time.Since(begun) < randomTime && !t.Failed(); round++ {
 			rapid.Check(t, func(rt *rapid.T) {
@@ -81,13 +81,13 @@ const modelMaxEvents = 4
 
 type model struct {
 	*fixture
-	// fixtures are those of the workers, with one setting of abreast or with two. Abreast is the largest.
-	fixtures []*fixture
-	abreast  int
-	steps    int
-	ms       int
-	last     int // number of the last event
-	topics   map[bus.Token][]bus.TopicName
+	// fixtures are those of the workers, with one batch of a subscriber in flight or with two.
+	fixtures    []*fixture
+	maxInFlight int
+	steps       int
+	ms          int
+	last        int // number of the last event
+	topics      map[bus.Token][]bus.TopicName
 	// queued are the events that must still be acknowledged, in order, by subscriber.
 	queued map[bus.Token][]int
 	// doubtful are events of a deleted subscriber that need not come up, but may.
@@ -98,22 +98,22 @@ type model struct {
 	throttled map[bus.Token]int
 	// refused are the batches that an endpoint has refused: these yield to others.
 	refused map[bus.BatchID]bool
-	held    map[bus.WorkerID]*store.Task
+	held    map[bus.WorkerID]*storetest.Task
 	// stale are the tasks of workers that were scrubbed meanwhile.
-	stale []*store.Task
+	stale []*storetest.Task
 	// tokens are those of each client, who goes by its first: the last has the subscription, the others are being changed.
 	tokens map[bus.Token][]bus.Token
 	// clients are who has, or had, a token.
 	clients map[bus.Token]bus.Token
 }
 
-func newModel(abreast int, fixtures ...*fixture) *model {
+func newModel(maxInFlight int, fixtures ...*fixture) *model {
 	m := &model{
 		// Some minutes ago: so the checks take what waits for its turn for put off for long, and migrate all workers for dead.
 		ms:      sinceStart() - 360_000,
-		fixture: fixtures[0], fixtures: fixtures, abreast: abreast, topics: map[bus.Token][]bus.TopicName{}, queued: map[bus.Token][]int{},
+		fixture: fixtures[0], fixtures: fixtures, maxInFlight: maxInFlight, topics: map[bus.Token][]bus.TopicName{}, queued: map[bus.Token][]int{},
 		doubtful: map[bus.Token]map[int]bool{}, disordered: map[bus.Token]bool{}, throttled: map[bus.Token]int{},
-		refused: map[bus.BatchID]bool{}, held: map[bus.WorkerID]*store.Task{},
+		refused: map[bus.BatchID]bool{}, held: map[bus.WorkerID]*storetest.Task{},
 		tokens: map[bus.Token][]bus.Token{}, clients: map[bus.Token]bus.Token{},
 	}
 	for _, token := range modelTokens {
@@ -221,7 +221,7 @@ func (m *model) acquireSome(rt *rapid.T) {
 }
 
 // acquired checks what a worker was given.
-func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *store.Task) {
+func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *storetest.Task) {
 	if before := m.held[worker]; before != nil && task != nil {
 		// As when an answer is lost: it is the same job, unless its subscriber is gone, or left alone since another of
 		// its batches failed, or it yields to another since it was refused before. A worker with a smaller setting gives up what one with a larger has taken.
@@ -238,22 +238,22 @@ func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *store.Task) {
 	token := m.clients[task.Delivery.Subscriber]
 	require.Equal(rt, m.holder(token), task.Delivery.Subscriber)
 	require.LessOrEqual(rt, len(task.Delivery.Events), modelMaxEvents)
-	abreast := 0
+	inFlight := 0
 	for _, other := range m.held {
 		if m.clients[other.Delivery.Subscriber] == token {
-			abreast++
+			inFlight++
 		}
 	}
-	require.LessOrEqual(rt, abreast, m.abreast)
+	require.LessOrEqual(rt, inFlight, m.maxInFlight)
 	got := numbers(m.T, task)
 	require.True(rt, slices.IsSorted(got))
-	if m.abreast == 1 && !m.disordered[token] && len(m.doubtful[token]) == 0 {
+	if m.maxInFlight == 1 && !m.disordered[token] && len(m.doubtful[token]) == 0 {
 		require.Equal(rt, m.queued[token][:len(got)], got, "the oldest come first")
 	}
 }
 
 // pick takes one of the tasks that are held.
-func (m *model) pick(rt *rapid.T) *store.Task {
+func (m *model) pick(rt *rapid.T) *storetest.Task {
 	var workers []bus.WorkerID
 	for _, worker := range modelWorkers {
 		if m.held[worker] != nil {
@@ -274,15 +274,15 @@ func (m *model) acknowledge(rt *rapid.T) {
 	m.acknowledged(rt, task)
 }
 
-func (m *model) acknowledged(rt *rapid.T, task *store.Task) {
-	require.True(rt, m.any(rt).Complete(task, store.Outcome{Health: 1}))
+func (m *model) acknowledged(rt *rapid.T, task *storetest.Task) {
+	require.True(rt, m.any(rt).Complete(task, storetest.Result{Health: 1}))
 	m.gone(rt, m.clients[task.Delivery.Subscriber], numbers(m.T, task))
 }
 
 // acknowledgeAndAcquire is acknowledge and acquire in one round trip.
 func (m *model) acknowledgeAndAcquire(rt *rapid.T) {
 	task := m.pick(rt)
-	owned, next, err := m.any(rt).SettleAndAcquire(m.T.Context(), task, store.Outcome{Health: 1}, bus.Failing, after(m.ms))
+	owned, next, err := m.any(rt).CompleteAndAcquire(m.T.Context(), task, storetest.Result{Health: 1}, bus.Failing, after(m.ms))
 	require.NoError(rt, err)
 	require.True(rt, owned)
 	m.gone(rt, m.clients[task.Delivery.Subscriber], numbers(m.T, task))
@@ -306,7 +306,7 @@ func (m *model) gone(rt *rapid.T, token bus.Token, got []int) {
 func (m *model) failSome(rt *rapid.T) {
 	task := m.pick(rt)
 	wait := rapid.IntRange(0, 50).Draw(rt, "wait")
-	outcome := store.Outcome{Health: -2, RetryAt: after(m.ms + wait)}
+	outcome := storetest.Result{Health: -2, RetryAt: after(m.ms + wait)}
 	outcome.Failure = rapid.SampledFrom([]bus.Failure{0, bus.EndpointFailure, bus.BatchFailure}).Draw(rt, "failure")
 	if outcome.Failure != 0 { // an endpoint's failure may be laid to the batch
 		m.refused[task.Delivery.Batch] = true
@@ -363,16 +363,16 @@ func (m *model) scrub(rt *rapid.T) {
 		rt.Skip("no task is held")
 	}
 	m.ms++
-	_, err := m.ScrubQueues(m.T.Context(), after(m.ms), bus.Queues[:]...)
+	_, err := m.Scrub(m.T.Context(), after(m.ms), bus.Queues[:]...)
 	require.NoError(rt, err)
 	for worker, task := range m.held {
 		m.stale = append(m.stale, task)
 		delete(m.held, worker)
 	}
 	for _, task := range m.stale {
-		require.False(rt, m.Complete(task, store.Done), "a scrubbed worker's settle is void")
+		require.False(rt, m.Complete(task, storetest.Done), "a scrubbed worker's settle is void")
 	}
-	if m.abreast > 1 {
+	if m.maxInFlight > 1 {
 		m.disordered[alice], m.disordered[bob] = true, true
 	}
 }
@@ -383,14 +383,14 @@ func (m *model) migrateBackAndForth(rt *rapid.T) {
 		rt.Skip("not now")
 	}
 	report := func(u migrate.Unmoved) { require.Fail(rt, u.Key, u.Reason) }
-	_, err := migrate.Run(m.T.Context(), m.any(rt).Partition, migrate.Options{Apply: true, Back: true, MaxInFlight: m.abreast, Report: report})
+	_, err := migrate.Run(m.T.Context(), m.any(rt).Partition, migrate.Options{Apply: true, Back: true, Report: report})
 	if m.rotating() {
 		require.ErrorContains(rt, err, "is being changed")
 		return
 	}
 	require.NoError(rt, err)
 	if rapid.Bool().Draw(rt, "forth") {
-		_, err = migrate.Run(m.T.Context(), m.any(rt).Partition, migrate.Options{Apply: true, MaxInFlight: m.abreast, Report: report})
+		_, err = migrate.Run(m.T.Context(), m.any(rt).Partition, migrate.Options{Apply: true, Report: report})
 		require.NoError(rt, err)
 	}
 	for worker, task := range m.held {

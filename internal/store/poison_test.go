@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 )
 
 // What something else than this program does to a subscriber's data.
@@ -30,7 +30,7 @@ var poisons = []struct {
 		require.NoError(t, raw.Set(t.Context(), "batches:current:"+string(bob), "x", 0).Err())
 	}},
 	{"the line is no sorted set", func(t *testing.T, raw rdb.Commands) {
-		require.NoError(t, raw.Set(t.Context(), "batches:line:"+string(bob), "x", 0).Err())
+		require.NoError(t, raw.Set(t.Context(), "jobs:lane:batch:"+string(bob), "x", 0).Err())
 	}},
 	{"the subscriber is no hash", func(t *testing.T, raw rdb.Commands) {
 		require.NoError(t, raw.Set(t.Context(), "subscriber:"+string(bob), "x", 0).Err())
@@ -70,7 +70,7 @@ func TestAPoisonedSubscriberHarmsNobodyElse(t *testing.T) {
 						break
 					}
 					delivered[task.Delivery.Subscriber] += len(task.Delivery.Events)
-					require.True(t, f.Complete(task, store.Outcome{Health: 1, Delivered: 1}), c.name)
+					require.True(t, f.Complete(task, storetest.Result{Health: 1, Delivered: 1}), c.name)
 				}
 				assert.Equal(t, 5, delivered[alice], "%s, early: %v", c.name, early)
 				if bobs := delivered[bob]; bobs != 5 {
@@ -98,11 +98,11 @@ func TestAPoisonedGaugeHindersNoPublish(t *testing.T) {
 				require.NoError(t, f.Redis.HSet(t.Context(), "batches:gauges:batch", string(alice), "x").Err())
 			}
 			f.PublishEvents("widgets", 2, 7, 1)
-			f.Complete(first, store.Done)
+			f.Complete(first, storetest.Done)
 			var got []int // in some order, which goes by the gauge
 			for task := f.Take("w1", 1); task != nil; task = f.Take("w1", 1) {
 				got = append(got, numbers(t, task)...)
-				f.Complete(task, store.Done)
+				f.Complete(task, storetest.Done)
 			}
 			assert.ElementsMatch(t, []int{2, 3, 4, 5, 6, 7}, got)
 		}
@@ -115,13 +115,13 @@ func TestAPoisonedJobIsPutOffAndTold(t *testing.T) {
 		ctx := t.Context()
 		f.AddSubscriber(alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 1, 0)
-		require.NoError(t, f.Redis.Set(ctx, "batches:line:"+string(alice), "x", 0).Err())
+		require.NoError(t, f.Redis.Set(ctx, "jobs:lane:batch:"+string(alice), "x", 0).Err())
 		_, err := f.Acquire(ctx, bus.QueueMain, "w1", bus.Failing, after(1))
 		require.ErrorIs(t, err, bus.ErrPoisoned)
 		assert.ErrorContains(t, err, "WRONGTYPE")
 		assert.NotContains(t, err.Error(), string(alice))
 		assert.Nil(t, f.Take("w1", 1))
-		require.NoError(t, f.Redis.Del(ctx, "batches:line:"+string(alice)).Err())
+		require.NoError(t, f.Redis.Del(ctx, "jobs:lane:batch:"+string(alice)).Err())
 		assert.Zero(t, f.MakeInstant(59_000))
 		assert.Equal(t, 1, f.MakeInstant(61_000), "it comes up again a minute later")
 		assert.Equal(t, []int{1}, numbers(t, f.Take("w1", 61_000)))
@@ -131,7 +131,7 @@ func TestAPoisonedJobIsPutOffAndTold(t *testing.T) {
 
 func TestAPoisonedSubscriberCanBeDeleted(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		for _, key := range []string{"subscriber:", "batches:line:"} {
+		for _, key := range []string{"subscriber:", "jobs:lane:batch:"} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)
 			f.AddSubscriber(alice, 0, 1, "widgets")

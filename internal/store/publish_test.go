@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
 
@@ -137,6 +138,7 @@ func TestPublishWritesTheDocumentedLayout(t *testing.T) {
 				"callback": "https://alice--1.example/events", "uuid": "uuid-of-alice--1",
 				"timeout": "500", "max_events": "100", "health_points": "100",
 			}),
+			"delivery:alice--1":        `hash map["name":"alice"]`,
 			"batch:" + bid:             fmt.Sprintf("list %q", []string{"alice--1", "1700000000000", "0", event(1), event(2)}),
 			"batches:current:alice--1": fmt.Sprintf("set [%q]", bid),
 			"batches:index":            fmt.Sprintf("zset %q", map[string]string{bid: "1700000000000"}),
@@ -178,7 +180,7 @@ func TestPublishFillsAndOpensBatches(t *testing.T) {
 			task := f.Take("w1", 1)
 			assert.Equal(t, alice, task.Delivery.Subscriber)
 			assert.Equal(t, want, numbers(t, task))
-			f.Complete(task, store.Done)
+			f.Complete(task, storetest.Done)
 		}
 		assert.Nil(t, f.Take("w1", 1))
 
@@ -206,7 +208,7 @@ func TestPublishManyAtOnce(t *testing.T) {
 				require.Equal(t, next, n)
 				next++
 			}
-			f.Complete(task, store.Done)
+			f.Complete(task, storetest.Done)
 		}
 		assert.Nil(t, f.Take("w1", 0))
 	})
@@ -261,13 +263,13 @@ func TestForeignSettingsDoNotStopAPublish(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.AddSubscriber(alice, 0, 100, "widgets")
-		for _, abreast := range []string{"0", "-1", "many", ""} {
-			f.Redis.HSet(t.Context(), "subscriber:alice--1", "abreast", abreast)
+		for _, max := range []string{"0", "-1", "many", ""} {
+			f.Redis.HSet(t.Context(), "jobs:max_in_flight", "batch", max)
 			f.PublishEvents("widgets", 1, 1, 0)
 			f.RequireSound()
 			task := f.Take("w1", 0)
 			assert.Equal(t, []int{1}, numbers(t, task))
-			f.Complete(task, store.Done)
+			f.Complete(task, storetest.Done)
 			f.RequireSound()
 		}
 	})
@@ -286,12 +288,12 @@ func TestAPublishIsOneRoundTrip(t *testing.T) {
 	before := commandsFromClients(t, f.Redis)
 	f.PublishEvents("widgets", 2, 5, 0)
 	assert.Equal(t, 1, commandsFromClients(t, f.Redis)-before)
-	var task *store.Task
+	var task *storetest.Task
 	assert.Equal(t, 50*2, f.deliverAll(), "each subscriber has two full batches")
 	before = commandsFromClients(t, f.Redis)
 	f.PublishEvents("widgets", 6, 6, 0)
 	task = f.Take("w1", 0)
-	_, _, err := f.SettleAndAcquire(ctx, task, store.Done, bus.Failing, start)
+	_, _, err := f.CompleteAndAcquire(ctx, task, storetest.Done, bus.Failing, start)
 	require.NoError(t, err)
 	assert.Equal(t, 4, commandsFromClients(t, f.Redis)-before, "a publish, an acquire, and one trip of two scripts")
 	f.RequireSound()

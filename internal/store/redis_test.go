@@ -10,6 +10,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
 
@@ -20,7 +21,7 @@ func TestScriptsSurviveAFlush(t *testing.T) {
 		f.PublishEvents("widgets", 1, 2, 0)
 		task := f.Take("w1", 0)
 		require.NoError(t, f.Redis.ScriptFlush(t.Context()).Err())
-		owned, next, err := f.SettleAndAcquire(t.Context(), task, store.Done, bus.Failing, start)
+		owned, next, err := f.CompleteAndAcquire(t.Context(), task, storetest.Done, bus.Failing, start)
 		require.NoError(t, err)
 		assert.True(t, owned)
 		assert.Equal(t, []int{2}, numbers(t, next.Task))
@@ -71,10 +72,10 @@ func TestAFullRedisTakesNothingInAndGoesOnDelivering(t *testing.T) {
 	waiter := f.NewWaiter(bus.QueueMain, time.Minute)
 	defer waiter.Close()
 	require.NoError(t, waiter.Wait(ctx, time.Minute))
-	assert.True(t, f.Complete(task, store.Outcome{Health: -2, RetryAt: after(9)}))
+	assert.True(t, f.Complete(task, storetest.Result{Health: -2, RetryAt: after(9)}))
 	assert.Equal(t, 1, f.MakeInstant(9))
 	for range 2 {
-		assert.True(t, f.Complete(f.Take("w1", 9), store.Outcome{Health: 1}))
+		assert.True(t, f.Complete(f.Take("w1", 9), storetest.Result{Health: 1}))
 	}
 	require.NoError(t, f.Heartbeat(ctx, after(10), "w1"))
 	added, err := f.Enqueue(ctx, bus.QueueAux, bus.Job{Name: "autodrop"})

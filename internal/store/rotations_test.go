@@ -13,6 +13,7 @@ import (
 	"routemaster/internal/migrate"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 )
 
 const alice2 = bus.Token("alice--2")
@@ -47,7 +48,7 @@ func (f *fixture) deliver(worker bus.WorkerID, ms int) (bus.Token, []int) {
 		return "", nil
 	}
 	got := numbers(f.T, task)
-	require.True(f.T, f.Complete(task, store.Outcome{Health: 1}))
+	require.True(f.T, f.Complete(task, storetest.Result{Health: 1}))
 	return task.Delivery.Subscriber, got
 }
 
@@ -75,7 +76,7 @@ func TestARotationMovesTheQueueInOrder(t *testing.T) {
 		assert.Equal(t, alice2, f.rotate(alice, "another--3"), "whoever asks again gets the same token")
 		assert.Equal(t, "alice--2", f.Redis.LIndex(ctx, "batch:"+string(held.Delivery.Batch), 0).Val(), "what is being delivered")
 
-		require.True(t, f.Complete(held, store.Outcome{Health: 1}))
+		require.True(t, f.Complete(held, storetest.Result{Health: 1}))
 		f.RequireSound()
 		_, got := f.deliver("w1", 3)
 		assert.Equal(t, []int{3, 4}, got, "before all are relabelled")
@@ -96,7 +97,7 @@ func TestARotationMovesTheQueueInOrder(t *testing.T) {
 		assert.Equal(t, []int{5, 6, 7, 8}, got)
 		f.RequireSound()
 
-		for _, key := range []string{"subscriber:alice--1", "topics:alice--1", "batches:current:alice--1", "batches:line:alice--1", "api_tokens:rotations"} {
+		for _, key := range []string{"subscriber:alice--1", "topics:alice--1", "batches:current:alice--1", "jobs:lane:batch:alice--1", "api_tokens:rotations"} {
 			assert.Zero(t, f.Redis.Exists(ctx, key).Val(), key)
 		}
 		assert.ElementsMatch(t, []string{"alice--2", "bob--2"}, f.Redis.SMembers(ctx, "subscribers:cats").Val())
@@ -183,7 +184,7 @@ func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 			f.AddSubscriber(alice, time.Duration(random.IntN(3))*time.Millisecond, 1+random.IntN(3), "cats")
 			old, published, ms, made := alice, 0, 0, 0
 			var token bus.Token
-			var held *store.Task
+			var held *storetest.Task
 			var delivered []int
 			for range 150 {
 				ms++
@@ -198,7 +199,7 @@ func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 						held = f.Take("w1", ms)
 					} else {
 						delivered = append(delivered, numbers(t, held)...)
-						require.True(t, f.Complete(held, store.Outcome{Health: 1}))
+						require.True(t, f.Complete(held, storetest.Result{Health: 1}))
 						held = nil
 					}
 				case 5:
@@ -220,7 +221,7 @@ func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 			}
 			if held != nil {
 				delivered = append(delivered, numbers(t, held)...)
-				require.True(t, f.Complete(held, store.Outcome{Health: 1}))
+				require.True(t, f.Complete(held, storetest.Result{Health: 1}))
 			}
 			f.MakeInstant(ms + 1000)
 			for f.Redis.LLen(t.Context(), "jobs:instant:main").Val() > 0 {

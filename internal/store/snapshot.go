@@ -57,9 +57,9 @@ func (s *Store) Snapshot(ctx context.Context, until time.Time) (Snapshot, error)
 	var due rdb.Reply[int64]
 	err = s.redis.Pipelined(ctx, "count jobs", func(pipe rdb.Commands) {
 		for _, q := range bus.Queues {
-			instant[q], scheduled[q] = pipe.LLen(ctx, s.keys.Instant(q)), pipe.ZCard(ctx, s.keys.Scheduled(q))
+			instant[q], scheduled[q] = pipe.LLen(ctx, s.jobs.Instant(q)), pipe.ZCard(ctx, s.jobs.Scheduled(q))
 		}
-		due = pipe.ZCount(ctx, s.keys.Scheduled(bus.QueueMain), "-inf", strconv.FormatInt(until.UnixMilli(), 10))
+		due = pipe.ZCount(ctx, s.jobs.Scheduled(bus.QueueMain), "-inf", strconv.FormatInt(until.UnixMilli(), 10))
 	})
 	if err != nil {
 		return snapshot, err

@@ -11,6 +11,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
 
@@ -49,12 +50,12 @@ func TestAcquireTellsWhenABatchWasDue(t *testing.T) {
 		require.NoError(t, err)
 		full := f.Take("w", 200)
 		assert.Zero(t, full.Delivery.DueAt, "nobody knows when a batch became full")
-		_, next, err := f.SettleAndAcquire(t.Context(), full, store.Done, bus.Failing, after(200))
+		_, next, err := f.CompleteAndAcquire(t.Context(), full, storetest.Done, bus.Failing, after(200))
 		require.NoError(t, err)
 		require.NoError(t, next.Err)
 		late := next.Task
 		assert.Equal(t, after(107), late.Delivery.DueAt)
-		_, err = f.Settle(t.Context(), late, store.Outcome{RetryAt: after(200)}, after(200))
+		_, err = f.CompleteAt(t.Context(), late, storetest.Result{RetryAt: after(200)}, after(200))
 		require.NoError(t, err)
 		_, err = f.Schedule(t.Context(), bus.QueueMain, after(200), 10)
 		require.NoError(t, err)

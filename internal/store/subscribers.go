@@ -45,14 +45,15 @@ func (s *Store) DeleteSubscriber(ctx context.Context, token bus.Token) error {
 	return s.change(ctx, "delete subscriber", scriptSubscriberDelete, string(token))
 }
 
-func parseSubscriber(hash map[string]string) bus.Subscriber {
+// parseSubscriber reads a subscriber's hash, and how many events it was sent.
+func parseSubscriber(hash map[string]string, sent string) bus.Subscriber {
 	sub := bus.Subscriber{
 		Callback:  hash["callback"],
 		UUID:      hash["uuid"],
 		Timeout:   time.Duration(integer(hash["timeout"], bus.DefaultTimeout.Milliseconds())) * time.Millisecond,
 		MaxEvents: int(integer(hash["max_events"], bus.DefaultMaxEvents)),
 		Health:    int(integer(hash["health_points"], bus.MaxHealth)),
-		Sent:      integer(hash["events_sent"], 0),
+		Sent:      integer(sent, 0),
 	}
 	if ms := integer(hash["last_attempted_at"], 0); ms != 0 {
 		sub.LastAttemptedAt = time.UnixMilli(ms)

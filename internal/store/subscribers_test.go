@@ -10,7 +10,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 )
 
 func TestSubscriptions(t *testing.T) {
@@ -66,7 +66,7 @@ func TestBatchesOfADeletedSubscriberAreDropped(t *testing.T) {
 		f.RequireSound()
 		f.PublishEvents("widgets", 6, 6, 1)
 		assert.Nil(t, f.Take("w2", 1), "its due batch, and its current one, are dropped, not delivered")
-		f.Complete(taken, store.Outcome{Health: -2, RetryAt: after(100)})
+		f.Complete(taken, storetest.Result{Health: -2, RetryAt: after(100)})
 		f.MakeInstant(100)
 		assert.Nil(t, f.Take("w2", 100))
 		f.RequireSound()
@@ -123,7 +123,7 @@ func TestASubscriberThatFailedIsLeftAlone(t *testing.T) {
 		f := newFixture(t, server)
 		f.AddSubscriber(alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 4, 0)
-		f.Complete(f.Take("w1", 0), store.Outcome{Health: -100, RetryAt: after(200), ThrottledUntil: after(1000)})
+		f.Complete(f.Take("w1", 0), storetest.Result{Health: -100, RetryAt: after(200), ThrottledUntil: after(1000)})
 		assert.Nil(t, f.Take("w1", 0), "its other batches wait too")
 		f.RequireSound()
 		f.MakeInstant(999)
@@ -132,17 +132,17 @@ func TestASubscriberThatFailedIsLeftAlone(t *testing.T) {
 		task := f.Take("w1", 1000)
 		assert.Equal(t, []int{2}, numbers(t, task))
 		assert.Equal(t, 1, task.Delivery.Attempts, "waiting was no attempt")
-		f.Complete(task, store.Outcome{Health: -2, RetryAt: after(1200), ThrottledUntil: after(61_000)})
+		f.Complete(task, storetest.Result{Health: -2, RetryAt: after(1200), ThrottledUntil: after(61_000)})
 		assert.Nil(t, f.Take("w1", 1000))
 		f.AddSubscriber(alice, 0, 1, "widgets") // it says that it is back
 		task = f.Take("w1", 1000)
 		assert.Equal(t, []int{3}, numbers(t, task))
-		f.Complete(task, store.Outcome{Health: -2, RetryAt: after(1200), ThrottledUntil: after(61_000)})
+		f.Complete(task, storetest.Result{Health: -2, RetryAt: after(1200), ThrottledUntil: after(61_000)})
 		assert.Nil(t, f.Take("w1", 1000))
 		f.MakeInstant(61_000)
-		f.Complete(f.Take("w1", 61_000), store.Outcome{Health: 1, Delivered: 1})
+		f.Complete(f.Take("w1", 61_000), storetest.Result{Health: 1, Delivered: 1})
 		f.RequireSound()
 		assert.Equal(t, 3, f.deliverAll(), "one success, and the others follow at once")
-		assert.False(t, f.Redis.HExists(t.Context(), "subscriber:alice--1", "throttled_until").Val())
+		assert.False(t, f.Redis.HExists(t.Context(), "delivery:alice--1", "throttled_until").Val())
 	})
 }

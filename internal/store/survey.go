@@ -7,13 +7,16 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
+	"routemaster/internal/wire"
 )
 
 // survey is what a run of the checks has read. Nothing in it is certain while the bus runs.
 type survey struct {
 	store  *Store
 	keys   Keys
+	jobs   queue.Keys
 	layout layout
 
 	names       map[string]string // client's name, by token
@@ -28,7 +31,7 @@ type survey struct {
 
 	batches map[string]batch // by UID
 	listed  map[listing]bool // whether it is in line
-	queues  map[bus.Queue]*queue
+	queues  map[bus.Queue]*queueScan
 	gauges  map[string]gauges // by token
 	newest  creation          // of the batches there were at first
 
@@ -49,7 +52,7 @@ type batch struct {
 type listing struct{ token, bid string }
 
 // queue is a queue's jobs.
-type queue struct {
+type queueScan struct {
 	jobs map[string]job // by their bytes
 	// registered are the workers in the index, holders those that have a list; with its length.
 	registered map[string]bool
@@ -69,16 +72,16 @@ type gauges struct{ batches, events string }
 
 func newSurvey(s *Store) *survey {
 	v := &survey{
-		store: s, keys: s.keys, layout: s.keys.layout(),
+		store: s, keys: s.keys, jobs: s.jobs, layout: s.keys.layout(),
 		names: map[string]string{}, rotations: map[string]string{}, subscribers: map[string]bool{}, topics: map[string]bool{},
 		callbacks: map[string]string{}, failing: map[string]bool{}, topicHashes: map[string]bool{},
 		topicsOf: map[string]map[string]bool{}, subscribersOf: map[string]map[string]bool{},
-		batches: map[string]batch{}, listed: map[listing]bool{}, queues: map[bus.Queue]*queue{},
+		batches: map[string]batch{}, listed: map[listing]bool{}, queues: map[bus.Queue]*queueScan{},
 		gauges: map[string]gauges{}, strange: map[string]bool{}, tokens: map[string]string{},
 	}
 	for _, q := range bus.Queues {
 		jobs := map[string]job{}
-		v.queues[q] = &queue{jobs: jobs, registered: map[string]bool{}, holders: map[string]int{},
+		v.queues[q] = &queueScan{jobs: jobs, registered: map[string]bool{}, holders: map[string]int{},
 			instant: &instantList{store: s, queue: q, jobs: jobs}}
 	}
 	return v
@@ -141,7 +144,7 @@ func (v *survey) readQueue(ctx context.Context, q bus.Queue, register func([]str
 		err = nil
 	}
 	return errors.Join(err,
-		v.store.redis.EachPage(ctx, v.keys.JobsIndex(q), rdb.Set, 0, func(page []string) error {
+		v.store.redis.EachPage(ctx, v.jobs.JobsIndex(q), rdb.Set, 0, func(page []string) error {
 			for _, packed := range page {
 				j := jobs[packed]
 				j.listed = true
@@ -149,12 +152,12 @@ func (v *survey) readQueue(ctx context.Context, q bus.Queue, register func([]str
 			}
 			return nil
 		}),
-		v.store.redis.EachPage(ctx, v.keys.Scheduled(q), rdb.SortedSet, 0, rdb.Pairs(func(packed, _ string) {
+		v.store.redis.EachPage(ctx, v.jobs.Scheduled(q), rdb.SortedSet, 0, rdb.Pairs(func(packed, _ string) {
 			j := jobs[packed]
 			j.scheduled = true
 			jobs[packed] = j
 		})),
-		v.store.redis.EachPage(ctx, v.keys.PendingIndex(q), rdb.Set, 0, register),
+		v.store.redis.EachPage(ctx, v.jobs.PendingIndex(q), rdb.Set, 0, register),
 	)
 }
 
@@ -276,7 +279,11 @@ func (v *survey) taker(of familyName, owner string) func(members []string) error
 			return nil
 		}
 	case lineKeys:
-		return rdb.Pairs(func(bid, _ string) { v.listed[listing{owner, bid}] = true })
+		return rdb.Pairs(func(packed, _ string) {
+			if job, err := wire.UnpackJob(packed); err == nil && job.Name == bus.JobBatch && len(job.Args) == 1 {
+				v.listed[listing{owner, job.Args[0]}] = true
+			}
+		})
 	case topicSubscribersKeys:
 		side = v.subscribersOf
 	}

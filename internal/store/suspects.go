@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 )
 
@@ -244,10 +245,10 @@ func (e *examination) checkListed(ctx context.Context) error {
 			continue
 		}
 		suspects = append(suspects, suspect{
-			[]any{l.token, l.bid, e.store.abreast, latest},
+			[]any{l.token, l.bid, latest},
 			func(code string) string {
 				if strings.HasPrefix(code, "line") {
-					return e.keys.Line(bus.Token(l.token))
+					return e.jobs.Lane(bus.JobBatch, l.token)
 				}
 				return e.keys.Current(bus.Token(l.token))
 			}, l.bid,
@@ -273,13 +274,13 @@ func (e *examination) checkWorkers(ctx context.Context) error {
 		for worker, jobs := range e.queues[q].holders {
 			if jobs > 1 || !e.queues[q].registered[worker] {
 				suspects = append(suspects, suspect{
-					[]any{string(q), worker}, fixed(e.keys.Pending(q, bus.WorkerID(worker))), string(q),
+					[]any{string(q), worker}, fixed(e.jobs.Pending(q, bus.WorkerID(worker))), string(q),
 				})
 			}
 		}
 	}
 	return e.verify(ctx, scriptCheckWorker, inOrder(suspects), map[string]ruling{
-		"worker_unlisted": {problem: "belongs to a worker that is not in " + Keys{}.PendingIndex("{}"), remedy: "added there"},
+		"worker_unlisted": {problem: "belongs to a worker that is not in " + queue.Keys{}.PendingIndex("{}"), remedy: "added there"},
 		"worker_foreign":  {problem: notOurs},
 		"worker_busy":     {problem: "has several jobs, must have one", remedy: "put back, all but the last"},
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
@@ -23,9 +24,9 @@ type Publication struct {
 	ReceivedAt int64
 	// IdempotencyKey, if not nil, makes a repetition of the same request store nothing.
 	IdempotencyKey *IdempotencyKey
-	// Origins are the spans (W3C traceparent) of the requests that the events came with, if they are traced. A
-	// batch keeps a few.
-	Origins []string
+	// Traceparents are of the requests that the events came with (W3C), if these are traced. A batch
+	// keeps a few.
+	Traceparents []string
 }
 
 // Receipt says what became of a publication.
@@ -81,7 +82,7 @@ func (s *Store) publish(p *Publication) rdb.Call {
 	args = append(args,
 		string(p.Topic), string(p.Publisher), p.ReceivedAt, bus.NewBatchSeed(),
 		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), key, digest, ttl.Milliseconds(),
-		strings.Join(p.Origins, " "), p.ReceivedAt+turnTimeout.Milliseconds(),
+		strings.Join(p.Traceparents, " "), queue.TurnDeadline(time.UnixMilli(p.ReceivedAt)),
 		s.keysPerSlice, bus.MaxOpenedBatches, s.maxClientTopics, s.maxTopics,
 	)
 	for _, event := range p.Events {

@@ -8,7 +8,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 )
 
 func TestAScrubbedWorkerDoesNoHarm(t *testing.T) {
@@ -19,10 +19,10 @@ func TestAScrubbedWorkerDoesNoHarm(t *testing.T) {
 		f.PublishEvents("widgets", 1, 2, 0)
 		slow := f.Take("slow", 0)
 
-		jobs, err := f.ScrubQueues(ctx, after(-1), bus.Queues[:]...)
+		jobs, err := f.Scrub(ctx, after(-1), bus.Queues[:]...)
 		require.NoError(t, err)
 		assert.Zero(t, jobs, "it has been active since")
-		jobs, err = f.ScrubQueues(ctx, after(0), bus.Queues[:]...)
+		jobs, err = f.Scrub(ctx, after(0), bus.Queues[:]...)
 		require.NoError(t, err)
 		assert.Equal(t, 1, jobs)
 		f.RequireSound()
@@ -30,10 +30,10 @@ func TestAScrubbedWorkerDoesNoHarm(t *testing.T) {
 		again := f.Take("fast", 1)
 		assert.Equal(t, slow.Delivery.Batch, again.Delivery.Batch, "what was put back is next, before its successor")
 		before := dump(t, f.Redis)
-		assert.False(t, f.Complete(slow, store.Done), "the slow worker's settle is void")
-		assert.False(t, f.Complete(slow, store.Outcome{RetryAt: after(9)}))
+		assert.False(t, f.Complete(slow, storetest.Done), "the slow worker's settle is void")
+		assert.False(t, f.Complete(slow, storetest.Result{RetryAt: after(9)}))
 		assert.Equal(t, before, dump(t, f.Redis))
-		assert.True(t, f.Complete(again, store.Done))
+		assert.True(t, f.Complete(again, storetest.Done))
 		f.RequireSound()
 	})
 }
@@ -46,7 +46,7 @@ func TestScrubWorkersForgetsThem(t *testing.T) {
 		f.PublishEvents("widgets", 1, 1, 0)
 		f.Take("dead", 0)
 		require.NoError(t, f.Heartbeat(ctx, after(10), "alive"))
-		jobs, workers, err := f.ScrubWorkers(ctx, after(5))
+		jobs, workers, err := f.ForgetWorkers(ctx, after(5))
 		require.NoError(t, err)
 		assert.Equal(t, 1, jobs)
 		assert.Equal(t, 1, workers)
@@ -82,7 +82,7 @@ func TestHousekeepingOfDeadWorkersIsPutBackWithoutAJob(t *testing.T) {
 			_, err = f.Acquire(ctx, bus.QueueAux, bus.WorkerID("dead with "+name), bus.Failing, start)
 			require.NoError(t, err)
 		}
-		jobs, err := f.ScrubQueues(ctx, after(0), bus.QueueAux)
+		jobs, err := f.Scrub(ctx, after(0), bus.QueueAux)
 		require.NoError(t, err)
 		assert.Equal(t, 2, jobs)
 		f.RequireSound()

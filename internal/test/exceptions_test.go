@@ -19,8 +19,8 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/test/bustest"
@@ -130,7 +130,7 @@ func TestPanicsAreReported(t *testing.T) {
 func poisonWeb(t *testing.T, reporter *exceptions.Reporter) {
 	st := storetest.Open(t, rdbtest.Embedded(t))
 	poison := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("poison in the web, with " + bustest.RootKey) })
-	server := web.New(web.Config{RootKey: bustest.RootKey, NonceTTL: time.Minute, MaxEventData: 64, Reporter: reporter}, st, ingest.New(st, ingest.Options{}), poison,
+	server := web.New(web.Config{RootKey: bustest.RootKey, NonceTTL: time.Minute, MaxEventData: 64, Reporter: reporter}, st, storetest.NewQueue(st, 1), ingest.New(st, ingest.Options{}), poison,
 		slog.New(slog.DiscardHandler), time.Now)
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/metrics", nil)
 	r.SetBasicAuth(bustest.RootKey, "")
@@ -143,13 +143,13 @@ func poisonWeb(t *testing.T, reporter *exceptions.Reporter) {
 // poisonWorker has a job panic.
 func poisonWorker(t *testing.T, reporter *exceptions.Reporter) {
 	st := storetest.Open(t, rdbtest.Embedded(t))
-	_, err := st.Enqueue(t.Context(), bus.QueueAux, bus.Job{Name: bus.JobAutodrop})
+	_, err := storetest.NewQueue(st, 1).Enqueue(t.Context(), bus.QueueAux, bus.Job{Name: bus.JobAutodrop})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
-	w := worker.New(st, worker.Config{
+	w := worker.New(storetest.NewQueue(st, 1), worker.Config{
 		Threads: 1, AcquireTimeout: time.Second, RetryAfter: time.Hour, Reporter: reporter,
 		Handlers: map[bus.JobName]worker.Handler{
-			bus.JobAutodrop: func(context.Context, *store.Task) store.Outcome { stop(); panic("poison in the worker") },
+			bus.JobAutodrop: func(context.Context, *queue.Task) queue.Result { stop(); panic("poison in the worker") },
 		},
 	}, slog.New(slog.DiscardHandler), time.Now)
 	w.Run(ctx)

@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/test/bustest"
 )
 
@@ -93,7 +94,7 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 		require.NoError(t, err)
 		most = max(most, memory.Used)
 		if *keysFor == 0 {
-			_, err := b.Store.Enqueue(t.Context(), bus.QueueAux, bus.Job{Name: bus.JobAutodrop})
+			_, err := storetest.NewQueue(b.Store, 1).Enqueue(t.Context(), bus.QueueAux, bus.Job{Name: bus.JobAutodrop})
 			require.NoError(t, err)
 		}
 		time.Sleep(10 * time.Millisecond) // a steady trickle beside the flood

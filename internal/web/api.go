@@ -14,6 +14,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
+	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/tracing"
@@ -58,6 +59,7 @@ type Config struct {
 type API struct {
 	config  Config
 	store   *store.Store
+	queue   *queue.Queue
 	ingest  *ingest.Ingest
 	metrics http.Handler
 	auth    *auth.Authenticator
@@ -68,10 +70,10 @@ type API struct {
 
 // New makes an API. Metrics serves /metrics.
 func New(
-	config Config, st *store.Store, in *ingest.Ingest, metrics http.Handler, log *slog.Logger, now func() time.Time,
+	config Config, st *store.Store, q *queue.Queue, in *ingest.Ingest, metrics http.Handler, log *slog.Logger, now func() time.Time,
 ) *API {
 	return &API{
-		config: config, store: st, ingest: in, metrics: metrics,
+		config: config, store: st, queue: q, ingest: in, metrics: metrics,
 		auth:    auth.New(auth.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL}, st, log, now),
 		buffers: server.NewBuffers(cmp.Or(config.BodyBudget, server.DefaultBodyBudget)),
 		log:     log, now: now,

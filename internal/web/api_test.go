@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/ingest"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -35,6 +36,7 @@ const (
 // api is a server of the HTTP API with its store.
 type api struct {
 	*store.Store
+	*queue.Queue
 	t       testing.TB
 	handler http.Handler
 	server  *web.API
@@ -52,8 +54,9 @@ func newAPI(t testing.TB, redis *rdbtest.Server, adjust ...func(*web.Config)) *a
 	for _, f := range adjust {
 		f(&config)
 	}
-	a := &api{Store: storetest.Open(t, redis), t: t, log: &bytes.Buffer{}}
-	a.server = web.New(config, a.Store, ingest.New(a.Store, ingest.Options{}), metrics.NewRegistry().Handler(), a.logger(),
+	st := storetest.Open(t, redis)
+	a := &api{Store: st, Queue: storetest.NewQueue(st, 1), t: t, log: &bytes.Buffer{}}
+	a.server = web.New(config, a.Store, a.Queue, ingest.New(a.Store, ingest.Options{}), metrics.NewRegistry().Handler(), a.logger(),
 		func() time.Time { return time.Now().Add(a.ahead) })
 	a.handler = a.server.Handler()
 	require.NoError(t, a.PutToken(t.Context(), alice, "alice"))

@@ -146,7 +146,7 @@ func TestDigestNonces(t *testing.T) {
 		a := newAPI(t, redis)
 		a.scheme = "MD5"
 		config := web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64}
-		a.handler = web.New(config, a.Store, ingest.New(a.Store, ingest.Options{Now: clock}), metrics.NewRegistry().Handler(), a.logger(), clock).Handler()
+		a.handler = web.New(config, a.Store, a.Queue, ingest.New(a.Store, ingest.Options{Now: clock}), metrics.NewRegistry().Handler(), a.logger(), clock).Handler()
 		return a
 	}
 	one, two, stranger := process(rootKey), process(rootKey), process("another root key")

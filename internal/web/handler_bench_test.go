@@ -26,7 +26,7 @@ func BenchmarkHandler(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			a := newAPI(b, rdbtest.Real(b))
 			log := slog.New(slog.NewTextHandler(io.Discard, nil)) // at INFO, as in production
-			handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64}, a.Store, ingest.New(a.Store, ingest.Options{}),
+			handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64}, a.Store, a.Queue, ingest.New(a.Store, ingest.Options{}),
 				metrics.NewRegistry().Handler(), log, time.Now).Handler()
 			b.ReportAllocs()
 			for b.Loop() {

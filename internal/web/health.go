@@ -33,7 +33,7 @@ const scalingDelay = time.Second
 
 // getPulseScaling responds slowly while many jobs are due.
 func (a *API) getPulseScaling(w http.ResponseWriter, r *http.Request) {
-	due, err := a.store.DueJobs(r.Context(), bus.QueueMain, a.now().Add(a.config.ScalingDeadline))
+	due, err := a.queue.Due(r.Context(), bus.QueueMain, a.now().Add(a.config.ScalingDeadline))
 	if err == nil && due >= a.config.ScalingThreshold {
 		select {
 		case <-time.After(scalingDelay):

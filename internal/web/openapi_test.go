@@ -24,6 +24,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
 	"routemaster/internal/wire"
 )
 
@@ -122,10 +123,10 @@ func TestDeliveriesAreDocumented(t *testing.T) {
 	for _, data := range []string{"true", "1.5", `"text"`, `[1,"two"]`, `{"three":3}`, "null"} {
 		a.requireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/","data":`+data+`}`)
 	}
-	task, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
+	taken, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
 	require.NoError(t, err)
 	var delivered []any
-	for _, packed := range task.Delivery.Events {
+	for _, packed := range taken.Task.Payload.(*store.Delivery).Events {
 		text, err := wire.AppendEventJSON(nil, packed)
 		require.NoError(t, err)
 		var event any

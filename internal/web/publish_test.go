@@ -13,6 +13,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 	"routemaster/internal/wire"
@@ -29,13 +30,13 @@ func TestPublish(t *testing.T) {
 		} {
 			a.requireDone(alice, "POST", "/topics/widgets", body)
 		}
-		task, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
+		taken, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
 		require.NoError(t, err)
-		require.Len(t, task.Delivery.Events, 2)
-		one, err := wire.AppendEventJSON(nil, task.Delivery.Events[0])
+		require.Len(t, taken.Task.Payload.(*store.Delivery).Events, 2)
+		one, err := wire.AppendEventJSON(nil, taken.Task.Payload.(*store.Delivery).Events[0])
 		require.NoError(t, err)
 		assert.Equal(t, `{"topic":"widgets","type":"create","url":"https://x.example/1","t":-7,"data":{"z":1.0,"a":18446744073709551615}}`, string(one))
-		two, err := wire.AppendEventJSON(nil, task.Delivery.Events[1])
+		two, err := wire.AppendEventJSON(nil, taken.Task.Payload.(*store.Delivery).Events[1])
 		require.NoError(t, err)
 		var got struct {
 			T    int64
@@ -86,10 +87,10 @@ func TestBulkPublish(t *testing.T) {
 		assert.Equal(t, 413, a.problem(alice, "POST", "/topics/widgets", eventText(1)+strings.Repeat(" ", 64<<10+6*64)).Status)
 		assert.Equal(t, 413, a.problem(rootKey, "POST", "/api_tokens", "["+strings.Repeat(" ", 64<<10+6*64)).Status, "arrays are for events only")
 
-		task, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
+		taken, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
 		require.NoError(t, err)
-		require.Len(t, task.Delivery.Events, 1003, "what was refused added nothing")
-		for i, packed := range task.Delivery.Events[:1001] {
+		require.Len(t, taken.Task.Payload.(*store.Delivery).Events, 1003, "what was refused added nothing")
+		for i, packed := range taken.Task.Payload.(*store.Delivery).Events[:1001] {
 			json, err := wire.AppendEventJSON(nil, packed)
 			require.NoError(t, err)
 			require.Contains(t, string(json), "/"+strconv.Itoa(i+1)+`"`, "in order")

@@ -61,7 +61,8 @@ func TestDeleteTopic(t *testing.T) {
 func newLimitedAPI(t *testing.T, redis *rdbtest.Server) *api {
 	a := newAPI(t, redis)
 	a.Store = storetest.Open(t, redis, func(o *store.Options) { o.MaxClientTopics, o.MaxTopics = 3, 5 })
-	a.server = web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64, MaxSubscriptionTopics: 4}, a.Store,
+	a.Queue = storetest.NewQueue(a.Store, 1)
+	a.server = web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64, MaxSubscriptionTopics: 4}, a.Store, a.Queue,
 		ingest.New(a.Store, ingest.Options{}), metrics.NewRegistry().Handler(), a.logger(), time.Now)
 	a.handler = a.server.Handler()
 	return a

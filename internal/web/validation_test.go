@@ -11,6 +11,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
 	"routemaster/internal/wire"
 )
 
@@ -142,10 +143,10 @@ func TestNullIsAsIfLeftOut(t *testing.T) {
 		for _, timestamp := range []string{"null", "1795302000000.0", "1.795302e12", "-7.000", "0.0e5", "9223372036854775807.0", "-9223372036854775808.0", "700e-2"} {
 			a.requireDone(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/","timestamp":`+timestamp+`,"data":null}`)
 		}
-		task, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
+		taken, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
 		require.NoError(t, err)
 		var times []int64
-		for _, packed := range task.Delivery.Events {
+		for _, packed := range taken.Task.Payload.(*store.Delivery).Events {
 			text, err := wire.AppendEventJSON(nil, packed)
 			require.NoError(t, err)
 			assert.NotContains(t, string(text), "data")

@@ -45,3 +45,13 @@ func UnpackJob(packed string) (job bus.Job, err error) {
 	}
 	return job, nil
 }
+
+// ShowJob is a packed job as its name and arguments, or as its bytes when it cannot be read, for
+// people.
+func ShowJob(packed string) string {
+	job, err := UnpackJob(packed)
+	if err != nil {
+		return fmt.Sprintf("%q", packed)
+	}
+	return fmt.Sprintf("%q", append([]string{string(job.Name)}, job.Args...))
+}

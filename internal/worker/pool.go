@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
@@ -16,7 +17,7 @@ import (
 // all, so that a worker needs one waiting connection a queue, however many threads it has.
 type pool struct {
 	*Worker
-	queue   bus.Queue
+	name    bus.Queue
 	threads []bus.WorkerID
 	slots   *slots
 	waiter  *rdb.Waiter
@@ -29,9 +30,9 @@ type pool struct {
 func (w *Worker) newPool(q bus.Queue, threads int) *pool {
 	p := &pool{
 		Worker:  w,
-		queue:   q,
+		name:    q,
 		slots:   newSlots(threads),
-		waiter:  w.store.NewWaiter(q, w.config.AcquireTimeout),
+		waiter:  w.queue.NewWaiter(q, w.config.AcquireTimeout),
 		waiting: make(chan struct{}, 1),
 	}
 	for range threads {
@@ -55,18 +56,18 @@ func (p *pool) run(ctx context.Context, thread bus.WorkerID) {
 	}
 }
 
-// standing is that of a task's subscriber, which decides what slot the task needs. A task that
-// delivers nothing needs none, like one for a proven subscriber.
-func standing(task *store.Task) bus.Standing {
-	if task == nil || task.Delivery == nil {
+// standing is that of a task's lane, which decides what slot the task needs. A task without a payload
+// needs none, like one of a proven lane.
+func standing(task *queue.Task) bus.Standing {
+	if task == nil || task.Payload == nil {
 		return bus.Proven
 	}
-	return task.Delivery.Standing
+	return task.Payload.LaneStanding()
 }
 
 // waitAndAcquire waits for a job and takes it. It returns nil when another worker was faster, when
 // there was none for a while, and when the context is done.
-func (p *pool) waitAndAcquire(ctx context.Context, thread bus.WorkerID) *store.Task {
+func (p *pool) waitAndAcquire(ctx context.Context, thread bus.WorkerID) *queue.Task {
 	select {
 	case p.waiting <- struct{}{}:
 		defer func() { <-p.waiting }()
@@ -79,19 +80,24 @@ func (p *pool) waitAndAcquire(ctx context.Context, thread bus.WorkerID) *store.T
 		return nil
 	}
 	minStanding := p.slots.reserve()
-	task, err := p.store.Acquire(ctx, p.queue, thread, minStanding, p.now())
-	return p.acquired(ctx, thread, minStanding, store.Next{Task: task, Err: err})
+	taken, err := p.queue.Acquire(ctx, p.name, thread, minStanding, p.now())
+	return p.acquired(ctx, thread, minStanding, queue.Next{Taken: taken, Err: err})
 }
 
 // acquired returns the task that was taken, if any. It exchanges the slot that was reserved for the
 // one that the task needs. It repeats the call until Redis has answered: a job whose answer was
 // lost is this thread's, and no other thread will run it.
-func (p *pool) acquired(ctx context.Context, thread bus.WorkerID, reserved bus.Standing, next store.Next) *store.Task {
+func (p *pool) acquired(ctx context.Context, thread bus.WorkerID, reserved bus.Standing, next queue.Next) *queue.Task {
 	for errors.Is(next.Err, bus.ErrUnavailable) && ctx.Err() == nil {
 		pause(ctx, retryInterval)
-		next.Task, next.Err = p.store.Acquire(ctx, p.queue, thread, reserved, p.now())
+		next.Taken, next.Err = p.queue.Acquire(ctx, p.name, thread, reserved, p.now())
 	}
 	p.slots.exchange(reserved, standing(next.Task))
+	for _, entry := range next.Discarded {
+		if batch, ok := entry.(store.DroppedBatch); ok {
+			p.config.Recorder.Gone(batch)
+		}
+	}
 	if next.Err != nil {
 		p.report("acquire", next.Err)
 		pause(ctx, retryInterval)
@@ -101,22 +107,22 @@ func (p *pool) acquired(ctx context.Context, thread bus.WorkerID, reserved bus.S
 }
 
 // handle runs a job. The context does not stop it: a delivery in flight is finished.
-func (p *pool) handle(ctx context.Context, task *store.Task) (result store.Outcome) {
+func (p *pool) handle(ctx context.Context, task *queue.Task) (result queue.Result) {
 	p.busy.Add(1)
 	defer p.busy.Add(-1)
-	p.config.Recorder.Busy(p.queue, 1)
-	defer p.config.Recorder.Busy(p.queue, -1)
+	p.config.Recorder.Busy(p.name, 1)
+	defer p.config.Recorder.Busy(p.name, -1)
 	defer func() {
 		if reason := recover(); reason != nil {
 			p.config.Reporter.Panic(p.log, "a job panicked; it is tried again", reason, taskFields(task)...)
-			result = store.Outcome{RetryAt: p.now().Add(p.config.RetryAfter)}
+			result = queue.Result{RetryAt: p.now().Add(p.config.RetryAfter)}
 		}
 	}()
 	handler, ok := p.config.Handlers[task.Job.Name]
-	if !ok || task.Job.Name == bus.JobBatch && task.Delivery == nil {
+	if !ok || task.Job.Name == bus.JobBatch && task.Payload == nil {
 		// It may be a job of a newer version, so it is kept for a worker that knows it.
 		p.warn("postponed a job that this version cannot run", task)
-		return store.Outcome{RetryAt: p.now().Add(p.config.RetryAfter)}
+		return queue.Result{RetryAt: p.now().Add(p.config.RetryAfter)}
 	}
 	return handler(context.WithoutCancel(ctx), task)
 }
@@ -124,7 +130,7 @@ func (p *pool) handle(ctx context.Context, task *store.Task) (result store.Outco
 // completeAndAcquire completes a job and takes the next one, if there is one and the context is not
 // done. It repeats the call until Redis has answered; once the context is done, for
 // [completeTimeout].
-func (p *pool) completeAndAcquire(ctx context.Context, task *store.Task, result store.Outcome) *store.Task {
+func (p *pool) completeAndAcquire(ctx context.Context, task *queue.Task, result queue.Result) *queue.Task {
 	var deadline time.Time
 	for tries := 0; ; tries++ {
 		if ctx.Err() != nil && deadline.IsZero() {
@@ -147,37 +153,37 @@ func (p *pool) completeAndAcquire(ctx context.Context, task *store.Task, result 
 }
 
 // tryComplete makes one call. Before a deadline it only completes; without one it also acquires.
-func (p *pool) tryComplete(ctx context.Context, deadline time.Time, task *store.Task, result store.Outcome, minStanding bus.Standing) (owned bool, next store.Next, err error) {
+func (p *pool) tryComplete(ctx context.Context, deadline time.Time, task *queue.Task, result queue.Result, minStanding bus.Standing) (owned bool, next queue.Next, err error) {
 	calling := context.WithoutCancel(ctx)
 	if deadline.IsZero() {
-		return p.store.SettleAndAcquire(calling, task, result, minStanding, p.now())
+		return p.queue.CompleteAndAcquire(calling, task, result, minStanding, p.now())
 	}
 	calling, cancel := context.WithDeadline(calling, deadline)
 	defer cancel()
-	owned, err = p.store.Settle(calling, task, result, p.now())
+	owned, err = p.queue.Complete(calling, task, result, p.now())
 	return owned, next, err
 }
 
 // completed observes that Redis has taken a result. The task is not owned if another worker had
 // been given it; but after a repeated call, an answer that was lost may have said that it was.
-func (p *pool) completed(task *store.Task, result store.Outcome, owned bool, tries int) {
+func (p *pool) completed(task *queue.Task, result queue.Result, owned bool, tries int) {
 	if !owned && tries == 0 {
 		p.warn("completed a job too late: it had been given to another worker", task)
 	}
-	if owned && task.Delivery != nil && result.RetryAt.IsZero() {
-		p.config.Recorder.Removed(task.Delivery.Client, len(task.Delivery.Events))
+	if batch, ok := task.Payload.(*store.Delivery); ok && owned && result.RetryAt.IsZero() {
+		p.config.Recorder.Removed(batch.Client, len(batch.Events))
 	}
 }
 
-func (p *pool) warn(event string, task *store.Task) {
+func (p *pool) warn(event string, task *queue.Task) {
 	p.log.LogAttrs(context.Background(), slog.LevelWarn, event, taskFields(task)...)
 }
 
 // taskFields say which job a line of the log, or a report, is about.
-func taskFields(task *store.Task) []slog.Attr {
+func taskFields(task *queue.Task) []slog.Attr {
 	fields := []slog.Attr{slog.String("queue", string(task.Queue)), slog.String("job", string(task.Job.Name))}
-	if d := task.Delivery; d != nil {
-		fields = append(fields, slog.String("subscriber", string(d.Client)), slog.String("batch", string(d.Batch)), slog.Int("attempt", d.Attempts))
+	if task.Payload != nil {
+		fields = append(fields, task.Payload.LogAttrs()...)
 	}
 	return fields
 }

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
+	"routemaster/internal/queue"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
 )
 
 // Handler runs a job and returns its result.
-type Handler func(ctx context.Context, task *store.Task) store.Outcome
+type Handler func(ctx context.Context, task *queue.Task) queue.Result
 
 // Ticker does some work at an interval, for the first time at once.
 type Ticker struct {
@@ -60,15 +60,15 @@ const (
 
 // Worker is one worker process's threads.
 type Worker struct {
-	store  *store.Store
+	queue  *queue.Queue
 	config Config
 	log    *slog.Logger
 	now    func() time.Time
 }
 
-// New makes a worker.
-func New(st *store.Store, config Config, log *slog.Logger, now func() time.Time) *Worker {
-	return &Worker{store: st, config: config, log: log, now: now}
+// New makes a worker that takes jobs from a queue.
+func New(q *queue.Queue, config Config, log *slog.Logger, now func() time.Time) *Worker {
+	return &Worker{queue: q, config: config, log: log, now: now}
 }
 
 // Run runs jobs until the context is done, then stops as the package comment says. It outlives any
@@ -114,7 +114,7 @@ const maxScheduled = 100
 // schedule makes all jobs of a queue instant that are due.
 func (w *Worker) schedule(ctx context.Context, q bus.Queue) {
 	for ctx.Err() == nil {
-		moved, err := w.store.Schedule(ctx, q, w.now(), maxScheduled)
+		moved, err := w.queue.Schedule(ctx, q, w.now(), maxScheduled)
 		if err != nil {
 			w.report("schedule", err)
 			pause(ctx, retryInterval)
@@ -137,7 +137,7 @@ func (w *Worker) tick(ctx context.Context, ticker Ticker) {
 // intervals, since other workers take threads without a recent heartbeat for dead.
 func (w *Worker) beat(ctx context.Context, threads []bus.WorkerID) {
 	for ctx.Err() == nil {
-		err := w.store.Heartbeat(ctx, w.now(), threads...)
+		err := w.queue.Heartbeat(ctx, w.now(), threads...)
 		if err == nil {
 			return
 		}
@@ -151,7 +151,7 @@ func (w *Worker) retire(threads []bus.WorkerID) {
 	ctx, cancel := context.WithTimeout(context.Background(), retireTimeout)
 	defer cancel()
 	for _, thread := range threads {
-		if _, err := w.store.Retire(ctx, thread); err != nil {
+		if _, err := w.queue.Retire(ctx, thread); err != nil {
 			w.log.Warn("could not remove the worker from redis; another worker will", "error", err)
 			return
 		}

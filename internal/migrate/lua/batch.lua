@@ -2,9 +2,8 @@
 -- sees to it that each has a job and is in the index.
 --
 -- ARGV     1 namespace, 2 '1' to do it, 3 '1' for back, 4 silent since (ms): a worker last active
---          after that is alive, 5 latest time for which a job can have been meant (ms), 6 max
---          batches of one subscriber in flight, 7 number of workers that follow: those that have a
---          list of pending jobs, workers, then batches
+--          after that is alive, 5 latest time for which a job can have been meant (ms), 6 number
+--          of workers that follow: those that have a list of pending jobs, workers, then batches
 -- Returns  for each batch what is done, or would be: 'move'; 'merge', to append what is only events
 --          to the batch they belong to; 'complete', to give a batch that is where it should be a
 --          job, or ''. Or why it is left: 'busy', 'type', 'taken', 'both', 'ownerless', 'foreign',
@@ -12,7 +11,7 @@
 -- Keeps    the batch's list, index entry, gauges and its one job; nobody appends to it under its
 --          old name; a batch that somebody alive delivers stays where it is
 local apply, back, since = ARGV[2] == '1', ARGV[3] == '1', tonumber(ARGV[4])
-local latest, max_in_flight = tonumber(ARGV[5]), tonumber(ARGV[6])
+local latest = tonumber(ARGV[5])
 if apply then allow_when_full() end
 
 local workers, holders = {}, {}
@@ -21,7 +20,7 @@ local function add(found)
 end
 add(redis.call('SMEMBERS', pending_index_key('main')))
 add(redis.call('HKEYS', workers_key()))
-for i = 8, 7 + tonumber(ARGV[7]) do workers[ARGV[i]] = true end
+for i = 7, 6 + tonumber(ARGV[6]) do workers[ARGV[i]] = true end
 for worker in pairs(workers) do
   local jobs = redis.pcall('LRANGE', pending_key('main', worker), -100, -1)
   for _, job in ipairs(jobs.err and {} or jobs) do
@@ -56,21 +55,21 @@ local function complete(bid, key)
     redis.call('LPUSH', instant_key('main'), job)
   elseif deadline and (tonumber(deadline) or math.huge) > latest then
     -- The original goes by the publishers' timestamps, whatever they are.
-    make_instant(job, 'LPUSH')
+    make_instant('main', job, 'LPUSH')
   end
 end
 
 -- A batch that is closed before its time comes up at once, so that none that is opened after it
 -- passes it.
-local function close(bid) make_instant(job_of(bid), 'LPUSH') end
+local function close(bid) make_instant('main', job_of(bid), 'LPUSH') end
 
 local function move(bid, token, was_current, waits)
   if back then
     redis.call('RENAME', batch_key(bid), original_key(bid))
-    redis.call('DEL', origins_key(bid))
+    redis.call('DEL', traceparents_key(bid))
     redis.call('SREM', current_key(token), bid)
     redis.pcall('ZREM', failed_key(token), bid)
-    leave_line(token, bid, max_in_flight)
+    leave_lane(lane_of_subscriber(token), 'main', job_of(bid), noted_max_in_flight())
     complete(bid, original_key(bid))
   else
     adopt(bid)
@@ -121,13 +120,13 @@ local function see(bid)
   if is_held(job) then return 'busy' end
   -- What may not be of its type is read before anything is written.
   local was_current = redis.call('SISMEMBER', current_key(token), bid) == 1
-  local waits = redis.call('ZSCORE', line_key(token), bid) -- for long, to be called
+  local waits = redis.call('ZSCORE', lane_of_subscriber(token), job_of(bid))
   if apply then move(bid, token, was_current, waits) end
   return target == 'list' and 'merge' or 'move'
 end
 
 local answers = {}
-for i = 8 + tonumber(ARGV[7]), #ARGV do
+for i = 7 + tonumber(ARGV[6]), #ARGV do
   local fine, answer = pcall(see, ARGV[i])
   table.insert(answers, fine and answer or 'broken')
 end

@@ -1,11 +1,10 @@
 -- Drops the oldest batches with all that points to them, except those that are being delivered. Takes no memory.
 --
--- ARGV     1 namespace, 2 most batches of one subscriber that may be delivered at once,
---          3 most batches to drop, 4 number of events after which no further batch is dropped
+-- ARGV     1 namespace, 2 max batches to drop, 3 number of events after which no further batch is dropped
 -- Returns  {subscriber, events, ...}, two values for each batch, oldest first; empty when nothing is left
--- Keeps    a batch goes with its job, its index entry, its gauges and its place in line. A job deep inside
+-- Keeps    a batch goes with its job, its index entry, its gauges and its place in the lane. A job deep inside
 --          the instant queue stays, since it takes long to find, and goes when it comes up
-local abreast, most_batches, most_events = tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local max_batches, max_events, max_in_flight = tonumber(ARGV[2]), tonumber(ARGV[3]), noted_max_in_flight()
 local NEAR = 1000 -- how far from the next job to be taken a job is looked for
 
 local held, holding = {}, 0
@@ -26,15 +25,16 @@ end
 
 allow_when_full()
 local dropped, events = {}, 0
-for _, bid in ipairs(redis.call('ZRANGE', batches_index_key(), 0, most_batches + holding - 1)) do
-  if #dropped >= 2 * most_batches or events >= most_events then break end
+for _, bid in ipairs(redis.call('ZRANGE', batches_index_key(), 0, max_batches + holding - 1)) do
+  if #dropped >= 2 * max_batches or events >= max_events then break end
   if not held[job_of(bid)] then
     adopt(bid) -- also what the Ruby original has left is dropped in its turn
     local header = redis.pcall('LRANGE', batch_key(bid), 0, HEADER - 1) -- a table in any case
     local token, length = header[1], 0
     if token then
       token = holder_of(token)
-      length = remove_batch(bid, token, abreast, header[3] ~= '0')
+      length = events_of(bid)
+      remove_batch(bid, token, length, max_in_flight, header[3] ~= '0', true)
     else -- an entry for what is not there
       token = ''
       redis.call('ZREM', batches_index_key(), bid)

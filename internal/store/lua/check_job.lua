@@ -161,7 +161,7 @@ local function check(job)
     if empty then
       report('empty')
       if fix then
-        remove_batch(bid, header[1], abreast, true)
+        remove_batch(bid, header[1], events_of(bid), noted_max_in_flight(), true, true)
         called = true -- what waited behind it may have moved: `at` is no longer right
       end
     elseif indexed then

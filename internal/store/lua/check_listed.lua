@@ -1,24 +1,24 @@
 -- Checks one batch that is listed as a subscriber's current, or in its line.
 --
--- ARGV     1 namespace, 2 '1' to fix it, 3 token, 4 batch, 5 most batches of one subscriber that may be
---          delivered at once, 6 until when the first of a line may be put off, but by its subscriber's being left alone (ms)
+-- ARGV     1 namespace, 2 '1' to fix it, 3 token, 4 batch, 5 until when the first of a line may be put off, but by its subscriber's being left alone (ms)
 -- Returns  what is wrong, of 'current_gone', 'current_alien', 'current_many', 'line_gone', 'line_alien', 'line_uncalled',
 --          'current_foreign', 'line_foreign'
 -- Keeps    a batch that is no longer current its job, with which it comes up; who waited behind one that is
 --          struck out of the line is called
 local token, bid = ARGV[3], ARGV[4]
 local current = redis.call('SISMEMBER', current_key(token), bid) == 1
-local in_line = redis.call('ZSCORE', line_key(token), bid)
+local lane = lane_of_subscriber(token)
+local in_line = redis.call('ZSCORE', lane, job_of(bid))
 if is_original(bid) then return {} end
 
 -- Whether it is the first of the line, and waits to be called all the same. Whoever leaves a line calls the next, and whoever ends a
 -- throttle the first, in the same step: so a first that is scheduled later than that for its throttle, or because it could not be taken, was
 -- put behind somebody who has left without a word.
 local function is_uncalled()
-  if redis.call('ZRANK', line_key(token), bid) ~= 0 then return false end
+  if redis.call('ZRANK', lane, job_of(bid)) ~= 0 then return false end
   local deadline = tonumber(redis.call('ZSCORE', scheduled_key('main'), job_of(bid)) or '')
-  if not deadline or deadline <= tonumber(ARGV[6]) then return false end
-  local throttled_until = redis.pcall('HGET', subscriber_key(token), 'throttled_until')
+  if not deadline or deadline <= tonumber(ARGV[5]) then return false end
+  local throttled_until = redis.pcall('HGET', delivery_key(token), 'throttled_until')
   return type(throttled_until) ~= 'string' or deadline > (tonumber(throttled_until) or 0)
 end
 
@@ -50,9 +50,9 @@ end
 if fix and #found > 0 then redis.call('SREM', current_key(token), bid) end
 if in_line and wrong then
   table.insert(found, 'line_' .. wrong)
-  if fix then leave_line(token, bid, tonumber(ARGV[5])) end
+  if fix then leave_lane(lane, 'main', job_of(bid), noted_max_in_flight()) end
 elseif in_line and is_uncalled() then
   table.insert(found, 'line_uncalled')
-  if fix then call_line(token, 0, 0) end
+  if fix then wake_lane(lane, 'main', 1) end
 end
 return found

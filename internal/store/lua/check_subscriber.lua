@@ -15,7 +15,7 @@ if listed and callback then return {} end
 if not listed and not exists then return {} end
 
 local ours = is_token(token) and has_only(key, { 'callback', 'timeout', 'max_events', 'uuid', 'health_points',
-  'last_attempted_at', 'events_sent', 'throttled_until', 'abreast' })
+  'last_attempted_at' })
 if ours and not callback then -- if it goes these go with it
   for _, name in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do
     if not is_topic_name(name) then ours = false end

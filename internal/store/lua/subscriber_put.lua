@@ -1,6 +1,6 @@
 -- Stores a subscription: what it does not name keeps its value, or takes its default. A current batch
--- does not wait longer than the timeout that holds from now on, and a subscriber that was left alone after
--- failures is tried at once.
+-- does not wait longer than the timeout that holds from now on, or take in more events than may be,
+-- and a subscriber that was throttled is tried at once.
 --
 -- ARGV     1 namespace, 2 token, 3 callback, 4 default max_events, 5 default timeout (ms),
 --          6 now (ms), 7 most topics of a client, 8 most topics of the bus, 9 number of fields
@@ -32,18 +32,27 @@ redis.call('HSETNX', subscriber, 'max_events', ARGV[4])
 redis.call('HSETNX', subscriber, 'timeout', ARGV[5])
 redis.call('HSETNX', subscriber, 'health_points', 100)
 redis.call('SADD', subscribers_key(), token)
-if redis.call('HEXISTS', subscriber, 'throttled_until') == 1 then
-  end_failure(token, tonumber(ARGV[6]))
-  redis.call('HSET', subscriber, 'throttled_until', 0) -- untried: to subscribe again proves nothing
-  call_first(token)
+
+local state = redis.pcall('HMGET', delivery_key(token), 'throttled_until', 'refused_since')
+if state.err then redis.call('DEL', delivery_key(token)) end
+redis.call('HSET', delivery_key(token), 'name', name)
+if state[1] then
+  end_throttle(token, tonumber(state[2]) or 0, tonumber(ARGV[6]))
+  redis.call('HSET', delivery_key(token), 'throttled_until', 0) -- untried: to subscribe again proves nothing
+  wake_subscriber(token)
 end
 
-local latest = tonumber(ARGV[6]) + (tonumber(redis.call('HGET', subscriber, 'timeout')) or 0)
+local limits = redis.call('HMGET', subscriber, 'timeout', 'max_events')
+local latest, max_events = tonumber(ARGV[6]) + (tonumber(limits[1]) or 0), tonumber(limits[2]) or math.huge
 for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
   local job = job_of(bid)
+  local waits = redis.call('ZSCORE', lane_of_subscriber(token), job)
   local deadline = tonumber(redis.call('ZSCORE', scheduled_key('main'), job))
-  if deadline and deadline > latest and not redis.call('ZSCORE', line_key(token), bid) then
-    redis.call('ZADD', scheduled_key('main'), string.format('%.0f', latest), job)
+  if events_of(bid) >= max_events then
+    redis.call('SREM', current_key(token), bid)
+    if not waits then make_instant('main', job, 'LPUSH') end
+  elseif deadline and deadline > latest and not waits then
+    redis.call('ZADD', scheduled_key('main'), milliseconds(latest), job)
   end
 end
 

@@ -4,7 +4,7 @@
 --
 -- ARGV     1 namespace, 2 the token, 3 the new one, if none was made before
 -- Returns  {1, the client's name, its new token}; {0, 'token unknown'}
--- Keeps    the order of the batches: line, current batch, jobs and gauges are as they were
+-- Keeps    the order of the batches: lane, current batch, jobs and gauges are as they were
 local old, new = ARGV[2], ARGV[3]
 local heir = redis.call('HGET', rotations_key(), old)
 if heir then
@@ -23,7 +23,7 @@ local function read(token)
     batches = tonumber(redis.call('HGET', batch_gauge_key(), token)) or 0,
     events = tonumber(redis.call('HGET', event_gauge_key(), token)) or 0,
   }
-  for _, key in ipairs({ subscriber_key, subscriber_topics_key, current_key, line_key, failed_key, delivery_key }) do
+  for _, key in ipairs({ subscriber_key, subscriber_topics_key, current_key, lane_of_subscriber, failed_key, delivery_key }) do
     if redis.call('EXISTS', key(token)) == 1 then table.insert(found.keys, key) end
   end
   for _, topic in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do

@@ -20,7 +20,7 @@ local topic, publisher, now, seed = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local default_max, default_timeout = tonumber(ARGV[6]), tonumber(ARGV[7])
 local FIRST, LAST = 17, #ARGV
 local EVENTS = LAST - FIRST + 1
-local MOST_ORIGINS, ORIGINS_LIFE = 8, 24 * 3600 * 1000 -- of one batch; in ms
+local MAX_TRACEPARENTS, TRACEPARENTS_TTL = 8, 24 * 3600 * 1000 -- of one batch; in ms
 local CHUNK = 1000 -- as many values as unpack can safely push at once
 local UID_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
@@ -46,7 +46,7 @@ end
 -- halfway. So all is read before anything is written.
 local receivers, damaged, opening, ends_batches = {}, {}, 0, false
 for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
-  local settings = redis.pcall('HMGET', subscriber_key(token), 'callback', 'max_events', 'timeout', 'abreast')
+  local settings = redis.pcall('HMGET', subscriber_key(token), 'callback', 'max_events', 'timeout')
   if settings[1] then
     local current = redis.pcall('SMEMBERS', current_key(token))
     if current.err then
@@ -64,7 +64,6 @@ for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
     table.insert(receivers, {
       token = token, current = current, lengths = lengths, max = max,
       timeout = math.max(0, tonumber(settings[3]) or default_timeout),
-      abreast = settings[4] and math.max(1, tonumber(settings[4]) or 1),
     })
   end
 end
@@ -119,29 +118,29 @@ local function push(bid, from, to)
 end
 
 -- Notes the spans that a batch comes from. They are a help, not a part of it: nothing may fail by them.
-local function note_origins(bid)
+local function note_traceparents(bid)
   if ARGV[11] == '' then return end
-  for origin in string.gmatch(ARGV[11], '%S+') do
-    local length = redis.pcall('LLEN', origins_key(bid))
-    if type(length) ~= 'number' or length >= MOST_ORIGINS then return end
-    redis.call('RPUSH', origins_key(bid), origin)
+  for traceparent in string.gmatch(ARGV[11], '%S+') do
+    local length = redis.pcall('LLEN', traceparents_key(bid))
+    if type(length) ~= 'number' or length >= MAX_TRACEPARENTS then return end
+    redis.call('RPUSH', traceparents_key(bid), traceparent)
   end
-  redis.call('PEXPIRE', origins_key(bid), ORIGINS_LIFE)
+  redis.call('PEXPIRE', traceparents_key(bid), TRACEPARENTS_TTL)
 end
 
--- Has a batch that is to be delivered wait for its turn, if its subscriber is served as it is: then no worker need come by to find
--- that out. All its other batches must stand in line, or it would pass them; and the first must still be there, for whoever settles
--- that calls the next. Returns whether it waits.
-local function wait_in_line(to, bid, batches)
-  if not to.abreast then return false end -- nothing was ever delivered
-  local standing = redis.pcall('ZCARD', line_key(to.token))
-  if standing ~= batches - 1 or standing < to.abreast then return false end
-  if not to.line_moves then
-    local first = redis.call('ZRANGE', line_key(to.token), 0, 0)[1]
-    to.line_moves = has_list_and_job(first)
-    if not to.line_moves then return false end
-  end
-  append_to_line(to.token, bid, last_in_line(to.token))
+-- Has a batch that is to be delivered wait for its turn, if its subscriber has as many in flight as
+-- may be: then no worker need find that out. All its other batches must stand in the lane, or it
+-- would pass them; and the first must be alive, for it wakes the next. Returns whether it waits.
+local max_in_flight
+local function waits_in_lane(to, bid, batches)
+  local lane = lane_of_subscriber(to.token)
+  local length = redis.pcall('ZCARD', lane)
+  if type(length) ~= 'number' or length == 0 or length ~= batches - 1 then return false end
+  max_in_flight = max_in_flight or noted_max_in_flight()
+  if length < max_in_flight then return false end
+  to.lane_moves = to.lane_moves or is_alive('main', redis.call('ZRANGE', lane, 0, 0)[1])
+  if not to.lane_moves then return false end
+  join_lane(lane, job_of(bid))
   redis.call('ZADD', scheduled_key('main'), ARGV[12], job_of(bid))
   return true
 end
@@ -155,13 +154,14 @@ local function fill(to_whom, bid, length, from)
   end
   local to = math.min(LAST, from + max - length - 1)
   push(bid, from, to)
-  note_origins(bid)
+  note_traceparents(bid)
   if length + math.max(0, to - from + 1) >= max then
     redis.call('SREM', current_key(token), bid)
+    local job = job_of(bid)
     -- One that waits for its turn goes on waiting.
-    if type(redis.pcall('ZSCORE', line_key(token), bid)) ~= 'string' and redis.call('ZSCORE', scheduled_key('main'), job_of(bid)) then
+    if type(redis.pcall('ZSCORE', lane_of_subscriber(token), job)) ~= 'string' and redis.call('ZSCORE', scheduled_key('main'), job) then
       local batches = tonumber(redis.pcall('HGET', batch_gauge_key(), token)) or 0
-      if not wait_in_line(to_whom, bid, batches) then make_instant(job_of(bid), 'LPUSH') end
+      if not waits_in_lane(to_whom, bid, batches) then make_instant('main', job, 'LPUSH') end
     end
   end
   return math.max(from, to + 1)
@@ -176,13 +176,13 @@ local function open(to_whom, from)
   local full = to - from + 1 >= max
   redis.call('RPUSH', batch_key(bid), token, ARGV[4], 0)
   push(bid, from, to)
-  note_origins(bid)
+  note_traceparents(bid)
   redis.call('ZADD', batches_index_key(), ARGV[4], bid)
   local batches = change_gauge(batch_gauge_key(), token, 1)
   redis.call('SADD', jobs_index_key('main'), job)
   if not full then redis.call('SADD', current_key(token), bid) end
   if full or timeout == 0 then
-    if not wait_in_line(to_whom, bid, batches) then redis.call('LPUSH', instant_key('main'), job) end
+    if not waits_in_lane(to_whom, bid, batches) then redis.call('LPUSH', instant_key('main'), job) end
   else
     redis.call('ZADD', scheduled_key('main'), string.format('%.0f', now + timeout), job)
   end

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -30,9 +31,11 @@ var Start = time.UnixMilli(1_700_000_000_000)
 // After is a time in ms after [Start].
 func After(ms int) time.Time { return Start.Add(time.Duration(ms) * time.Millisecond) }
 
-// Bus is a store with three clients, and what tests do with it. Whatever fails fails the test.
+// Bus is a store with three clients and its queue, and what tests do with them. Whatever fails fails
+// the test.
 type Bus struct {
 	*store.Store
+	*queue.Queue
 	Partition *rdb.Partition
 	T         testing.TB
 	// Redis reads and writes by hand.
@@ -48,8 +51,17 @@ func NewBus(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Options)
 func NewBusOn(
 	t testing.TB, server *rdbtest.Server, partition *rdb.Partition, adjust ...func(*store.Options),
 ) *Bus {
-	b := &Bus{OpenOn(partition, adjust...), partition, t, server.Raw}
+	st := OpenOn(partition, adjust...)
+	b := &Bus{st, NewQueue(st, 1), partition, t, server.Raw}
 	b.Register()
+	return b
+}
+
+// NewBusInFlight is [NewBus] for a number of batches of one subscriber that may be in flight.
+func NewBusInFlight(t testing.TB, server *rdbtest.Server, max int) *Bus {
+	b := NewBus(t, server)
+	b.Queue = NewQueue(b.Store, max)
+	require.NoError(t, b.Heartbeat(t.Context(), Start)) // which notes the number
 	return b
 }
 
@@ -111,31 +123,6 @@ func Packed(t testing.TB, topic bus.TopicName, i int) wire.PackedEvent {
 	return event
 }
 
-// Take takes a job of the main queue, nil if there is none, at a time in ms after [Start].
-func (b *Bus) Take(worker bus.WorkerID, ms int) *store.Task {
-	b.T.Helper()
-	task, err := b.Acquire(b.T.Context(), bus.QueueMain, worker, bus.Failing, After(ms))
-	require.NoError(b.T, err)
-	return task
-}
-
-// Complete settles a task at [Start], and reports whether it was still its worker's.
-func (b *Bus) Complete(task *store.Task, o store.Outcome) (owned bool) {
-	b.T.Helper()
-	owned, err := b.Settle(b.T.Context(), task, o, Start)
-	require.NoError(b.T, err)
-	return owned
-}
-
-// MakeInstant makes the jobs of the main queue instant that are due at a time in ms after [Start],
-// and returns how many there were.
-func (b *Bus) MakeInstant(ms int) int {
-	b.T.Helper()
-	moved, err := b.Schedule(b.T.Context(), bus.QueueMain, After(ms), 1000)
-	require.NoError(b.T, err)
-	return moved
-}
-
 // RequireSound requires that the data layout's invariants hold.
 func (b *Bus) RequireSound() {
 	b.T.Helper()
@@ -143,7 +130,7 @@ func (b *Bus) RequireSound() {
 }
 
 // Numbers are the numbers of a delivery's events.
-func Numbers(t testing.TB, task *store.Task) (found []int) {
+func Numbers(t testing.TB, task *Task) (found []int) {
 	t.Helper()
 	require.NotNil(t, task)
 	require.NotNil(t, task.Delivery)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -26,6 +27,11 @@ func OpenOn(partition *rdb.Partition, adjust ...func(*store.Options)) *store.Sto
 		f(&options)
 	}
 	return store.New(partition, options)
+}
+
+// NewQueue is the queue of a store's batches, of which so many of one subscriber may be in flight.
+func NewQueue(st *store.Store, maxInFlight int) *queue.Queue {
+	return queue.New(st.Partition(), st.Batches(store.BatchOptions{MaxInFlight: maxInFlight}))
 }
 
 // RequireSound fails the test unless the data layout's invariants hold.

@@ -126,7 +126,7 @@ func (c *chaos) requireEmptyRedis() {
 		assert.Equal(c.t, events, counter, "events stored in %s", topic)
 	}
 	// The bus removes killed workers after an hour; this is the same step.
-	jobs, _, err := c.store.ScrubWorkers(ctx, time.Now())
+	jobs, _, err := storetest.NewQueue(c.store, 1).ForgetWorkers(ctx, time.Now())
 	require.NoError(c.t, err)
 	assert.Zero(c.t, jobs, "jobs that dead workers held")
 	storetest.RequireSound(c.t, c.store)

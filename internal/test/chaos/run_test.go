@@ -94,7 +94,7 @@ func (c *chaos) requeueJobsOfDeadWorkers() {
 	if active < len(workers)*(chaosThreads+1) { // and one thread each for the housekeeping
 		return
 	}
-	if _, err := c.store.ScrubQueues(ctx, c.lastKill, bus.Queues[:]...); err == nil {
+	if _, err := storetest.NewQueue(c.store, 1).Scrub(ctx, c.lastKill, bus.Queues[:]...); err == nil {
 		c.lastKill = time.Time{}
 	}
 }
@@ -131,7 +131,7 @@ func (c *chaos) drain(long bool) {
 	if !long {
 		c.stop(workers)
 		storetest.RequireSound(c.t, c.store)
-		_, err := c.store.ScrubQueues(c.t.Context(), time.Now().Add(time.Second), bus.Queues[:]...)
+		_, err := storetest.NewQueue(c.store, 1).Scrub(c.t.Context(), time.Now().Add(time.Second), bus.Queues[:]...)
 		require.NoError(c.t, err)
 		living = workers[:1]
 		c.daemons[workers[0]].start(c.t)

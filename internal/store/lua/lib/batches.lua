@@ -1,33 +1,31 @@
--- What several scripts do to batches and their jobs.
+-- Batches: their keys, and what several scripts do to them.
 
--- A batch's list begins with its subscriber, its creation time and its attempts.
+-- A batch's list begins with its subscriber's token, its creation time (ms) and its attempts.
 local HEADER = 3
 
--- The job that delivers a batch is MessagePack ["batch", [bid]]: an array of two,
--- a 5-byte string, an array of one, and a string whose length is in its first byte.
-local JOB_HEAD = '\146\165batch\145'
-local LONGEST_UID = 31 -- what one byte can say
-
--- No job, which is empty, for what cannot be the UID of a batch.
-local function job_of(bid)
-  if #bid > LONGEST_UID then return '' end
-  return JOB_HEAD .. string.char(160 + #bid) .. bid
-end
+local function job_of(bid) return #bid <= MAX_STRING and pack_job('batch', bid) or '' end
 
 -- The batch that a job of a queue delivers; nil for any other job.
 local function batch_of(queue, job)
-  local bid = string.sub(job, #JOB_HEAD + 2)
-  if queue == 'main' and #bid >= 1 and job == job_of(bid) then return bid end
+  local name, bid = unpack_job(job)
+  if queue == 'main' and name == 'batch' then return bid end
   return nil
 end
 
--- Whose a batch is that begins with a token: the new token's, while a client's token is being changed.
+KINDS.batch = {
+  queue = 'main',
+  exists = function(bid) return redis.call('EXISTS', batch_key(bid)) == 1 end,
+}
+
+local function lane_of_subscriber(token) return lane_key('batch', token) end
+
+-- The token that a batch's subscriber has now: while a client's token is being changed, the new one.
 local function holder_of(token)
   return redis.call('HGET', rotations_key(), token) or token
 end
 
--- Changes a gauge, and removes it when nothing is left. Returns what is left, 0 if that is not known. Gauges are for who looks
--- on: one that is no number, which is not our doing, begins anew, and stops nothing.
+-- Changes a gauge, and removes it when nothing is left. Returns what is left, 0 if that is not
+-- known. Gauges are informational: a corrupt one is reset and never fails the script.
 local function change_gauge(gauge, token, by)
   local left = redis.pcall('HINCRBY', gauge, token, by)
   if type(left) ~= 'number' then
@@ -40,54 +38,19 @@ local function change_gauge(gauge, token, by)
   return left
 end
 
--- Makes a scheduled job instant: RPUSH makes it the next taken, LPUSH the last. Any other job stays as it is.
-local function make_instant(job, push)
-  if redis.call('ZREM', scheduled_key('main'), job) == 1 then
-    redis.call(push, instant_key('main'), job)
-  end
+-- How many batches of one subscriber may be delivered at once, as workers have noted.
+local function noted_max_in_flight()
+  return math.max(1, tonumber(redis.pcall('HGET', max_in_flight_key(), 'batch')) or 1)
 end
 
--- Appends a batch to its subscriber's line, given the score of the last in it. Returns its own.
-local function append_to_line(token, bid, last)
-  redis.call('ZADD', line_key(token), last + 1, bid)
-  return last + 1
+-- Wakes the batches whose turn it is, since what they wait for is over.
+local function wake_subscriber(token)
+  wake_lane(lane_of_subscriber(token), 'main', noted_max_in_flight())
 end
 
--- The score of the last in a subscriber's line, 0 if there is none.
-local function last_in_line(token)
-  return tonumber(redis.call('ZRANGE', line_key(token), -1, -1, 'WITHSCORES')[2]) or 0
-end
-
--- Whether a batch of a line has its list and its job, with which somebody comes to call the next.
-local function has_list_and_job(bid)
-  return redis.call('EXISTS', batch_key(bid)) == 1 and redis.call('SISMEMBER', jobs_index_key('main'), job_of(bid)) == 1
-end
-
--- Calls batches of a subscriber's line by their places, the first of which is 0: a job that was told to wait
--- for its turn becomes instant, and is the next taken.
-local function call_line(token, from, to)
-  local called = redis.call('ZRANGE', line_key(token), from, to)
-  for i = #called, 1, -1 do
-    make_instant(job_of(called[i]), 'RPUSH')
-  end
-end
-
--- Calls those whose turn it is, since what they wait for is over. How many that are, workers have noted.
-local function call_first(token)
-  call_line(token, 0, (tonumber(redis.call('HGET', subscriber_key(token), 'abreast')) or 1) - 1)
-end
-
--- Takes a batch out of its subscriber's line. That lets one more be delivered, which is called: all that may be now, since
--- somebody with a smaller setting may have taken one out without calling whom it should. So the first never waits in vain.
-local function leave_line(token, bid, abreast)
-  if redis.pcall('ZREM', line_key(token), bid) == 1 then
-    call_line(token, 0, abreast - 1)
-  end
-end
-
--- What the entry of a subscriber's failed batch says: from REFUSED on the endpoint refused it, the higher the more often,
--- and it is put off; RETRIED is the one of these that is in the line. The others, which are below, failed
--- because the endpoint did, the oldest first.
+-- The scores of a subscriber's failed batches. From REFUSED on the endpoint refused the batch, the
+-- higher the more often, and it is put off; RETRIED is the one of these that stands in the lane.
+-- Those below failed because the endpoint did; the oldest is first.
 local REFUSED, RETRIED = 0, 1
 local function refused_times(attempts) return string.format('%.3f', REFUSED + math.min(attempts, 999) / 1000) end
 local function failed_with_endpoint(created) return string.format('%.0f', (tonumber(created) or 0) - 1e15) end
@@ -97,54 +60,48 @@ local function was_refused(token, bid, failures)
   return failures > 0 and (tonumber(redis.pcall('ZSCORE', failed_key(token), bid)) or -1) >= REFUSED
 end
 
--- Has one of a subscriber's refused batches come up before its time, the one refused least often: there is reason to
--- think that the endpoint would take it now. If it does the next comes up, and so on.
-local function retry_next(token)
+-- Has the batch that was refused least often come up before its time: there is reason to think
+-- that the endpoint would take it now. If it does the next comes up, and so on.
+local function retry_refused(token)
   local bid = redis.pcall('ZRANGEBYSCORE', failed_key(token), REFUSED, '(' .. RETRIED, 'LIMIT', 0, 1)[1]
-  if bid then make_instant(job_of(bid), 'LPUSH') end
+  if bid then make_instant('main', job_of(bid), 'LPUSH') end
 end
 
--- For how long (ms) batches were refused, and none succeeded, when they may have been victims of an outage.
-local OUTAGE = 10000
-local RELEASED_AT_ONCE = 100 -- bounds one call
+local OUTAGE = 10000 -- ms of refusals without a success, after which the batches may be innocent
+local MAX_RELEASED = 100 -- batches released by one call, so that it stays short
 
--- Ends what a subscriber's failures have brought about, since it is taken for well: batches that failed with the endpoint
--- come up at once. If there are too many for one call it is still taken for failing, and the next goes on.
-local function end_failure(token, now)
-  local since = tonumber(redis.pcall('HGET', delivery_key(token), 'refused_since')) or math.huge
-  if since <= now - OUTAGE then retry_next(token) end
-  local failed = redis.pcall('ZRANGEBYSCORE', failed_key(token), '-inf', '(' .. REFUSED, 'LIMIT', 0, RELEASED_AT_ONCE)
+-- Ends the throttle of a subscriber that is taken to be well, given since when it has refused
+-- batches (ms, 0 if it has not): those that failed with the endpoint come up at once. If there are too many for one call it stays throttled, in the past,
+-- and the next success goes on.
+local function end_throttle(token, refused_since, now)
+  if refused_since > 0 and refused_since <= now - OUTAGE then retry_refused(token) end
+  local failed = redis.pcall('ZRANGEBYSCORE', failed_key(token), '-inf', '(' .. REFUSED, 'LIMIT', 0, MAX_RELEASED)
   for _, bid in ipairs(failed) do
     redis.call('ZREM', failed_key(token), bid)
-    make_instant(job_of(bid), 'LPUSH')
+    make_instant('main', job_of(bid), 'LPUSH')
   end
-  if #failed == RELEASED_AT_ONCE then
-    redis.call('HSET', subscriber_key(token), 'throttled_until', 1)
-    redis.pcall('HSET', delivery_key(token), 'refusals', 0)
+  if #failed == MAX_RELEASED then
+    redis.call('HSET', delivery_key(token), 'throttled_until', 1, 'refusals', 0)
   else
-    redis.call('DEL', delivery_key(token))
-    redis.call('HDEL', subscriber_key(token), 'throttled_until')
+    redis.call('HDEL', delivery_key(token), 'throttled_until', 'refusals', 'refused_since')
   end
 end
 
--- Removes a batch and all that points to it, except its job. Failed says that a delivery of it may have. Returns how
--- many events it had. Its first write takes no memory.
-local function remove_batch(bid, token, abreast, failed)
-  local events = math.max(0, redis.call('LLEN', batch_key(bid)) - HEADER)
-  redis.call('DEL', batch_key(bid), origins_key(bid))
-  change_gauge(event_gauge_key(), token, 0 - events) -- not -events: Redis does not read -0
-  change_gauge(batch_gauge_key(), token, -1)
+-- Removes a batch of a number of events and all that points to it, except its job. With failed, a
+-- delivery of it may have failed; with current, it may take in events. Its first write takes no
+-- memory.
+local function remove_batch(bid, token, events, max_in_flight, failed, current)
+  redis.call('DEL', batch_key(bid), traceparents_key(bid))
+  if change_gauge(batch_gauge_key(), token, -1) > 0 then
+    change_gauge(event_gauge_key(), token, 0 - events) -- not -events: Redis does not read -0
+  else
+    redis.pcall('HDEL', event_gauge_key(), token)
+  end
   redis.call('ZREM', batches_index_key(), bid)
-  redis.pcall('SREM', current_key(token), bid)
+  if current then redis.pcall('SREM', current_key(token), bid) end
   if failed then redis.pcall('ZREM', failed_key(token), bid) end
-  leave_line(token, bid, abreast)
-  return events
+  leave_lane(lane_of_subscriber(token), 'main', job_of(bid), max_in_flight)
 end
 
--- Adds to a subscriber's health, given what it was, within 0 and 100.
-local function heal(token, health, points)
-  local healed = math.max(0, math.min(100, (tonumber(health) or 100) + points))
-  if healed ~= tonumber(health) then
-    redis.call('HSET', subscriber_key(token), 'health_points', healed)
-  end
-end
+-- How many events a batch has.
+local function events_of(bid) return math.max(0, redis.call('LLEN', batch_key(bid)) - HEADER) end

@@ -1,7 +1,4 @@
--- The key layout, as in keys.go; a test holds the two together. Every script has
--- the namespace (the prefix of all keys) as its first argument. No script declares
--- KEYS: whom an event or a job concerns is only known inside.
-local ns = ARGV[1]
+-- The keys of the bus's data, as in keys.go; a test holds the two together. The queue's come before.
 local function topics_key() return ns .. 'topics' end
 local function topic_key(name) return ns .. 'topic:' .. name end
 local function topic_subscribers_key(name) return ns .. 'subscribers:' .. name end
@@ -16,18 +13,12 @@ local function rotations_key() return ns .. 'api_tokens:rotations' end
 local function batch_key(bid) return ns .. 'batch:' .. bid end
 local function original_key(bid) return ns .. 'batches:' .. bid end
 local function current_key(token) return ns .. 'batches:current:' .. token end
-local function origins_key(bid) return ns .. 'batches:origins:' .. bid end
+local function traceparents_key(bid) return ns .. 'batches:traceparents:' .. bid end
 local function failed_key(token) return ns .. 'batches:failed:' .. token end
 local function delivery_key(token) return ns .. 'delivery:' .. token end
-local function line_key(token) return ns .. 'batches:line:' .. token end
 local function batches_index_key() return ns .. 'batches:index' end
 local function event_gauge_key() return ns .. 'batches:gauges:event' end
 local function batch_gauge_key() return ns .. 'batches:gauges:batch' end
-local function jobs_index_key(queue) return ns .. 'jobs:index:' .. queue end
-local function scheduled_key(queue) return ns .. 'jobs:scheduled:' .. queue end
-local function instant_key(queue) return ns .. 'jobs:instant:' .. queue end
-local function pending_key(queue, worker) return ns .. 'jobs:pending:' .. queue .. ':' .. worker end
-local function pending_index_key(queue) return ns .. 'jobs:pending:index:' .. queue end
 local function idempotency_key(name, slice) return ns .. 'idempotency:' .. name .. '/' .. slice end
-local function workers_key() return ns .. 'workers' end
+local function migration_key() return ns .. 'migration' end
 local function counters_key() return ns .. 'counters' end

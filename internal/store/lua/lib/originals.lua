@@ -17,11 +17,15 @@ local function has_events_only(key)
   return string.sub(redis.call('LINDEX', key, 0) or '', 1, #PACKED_EVENT) == PACKED_EVENT
 end
 
+-- Notes that the original may run beside this program: see Migration in keys.go.
+local MIGRATION_TTL = 86400000 -- ms
+local function announce_migration() redis.call('SET', migration_key(), '1', 'PX', MIGRATION_TTL) end
+
 -- Makes what the original has of a batch ours, if it is as the original writes it: moves the whole batch, or appends
--- what is only events to ours. The batch takes in no more events then, of anybody. Changes nothing otherwise.
+-- what is only events to ours. The batch takes in no more events then, of anybody. Changes nothing otherwise. Returns whether it did.
 local function adopt(bid)
   local from, to = original_key(bid), batch_key(bid)
-  if redis.call('TYPE', from).ok ~= 'list' then return end
+  if redis.call('TYPE', from).ok ~= 'list' then return false end
   local target = redis.call('TYPE', to).ok
   if target == 'none' and has_header(from) then
     redis.call('RENAME', from, to)
@@ -32,7 +36,9 @@ local function adopt(bid)
     end
     redis.call('DEL', from)
   else
-    return
+    return false
   end
   redis.pcall('SREM', current_key(redis.call('LINDEX', to, 0)), bid)
+  announce_migration()
+  return true
 end

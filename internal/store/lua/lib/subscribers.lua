@@ -4,10 +4,10 @@
 local function remove_subscriber(token)
   if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return false end
   for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
-    make_instant(job_of(bid), 'LPUSH')
+    make_instant('main', job_of(bid), 'LPUSH')
   end
   redis.call('DEL', current_key(token))
-  pcall(call_first, token) -- if it was left alone, that is over; a line that is none hinders nothing
+  pcall(wake_subscriber, token) -- its throttle is over; a lane of another type stops nothing
   for _, name in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do
     redis.call('SREM', topic_subscribers_key(name), token)
   end

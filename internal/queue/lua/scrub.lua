@@ -1,8 +1,8 @@
--- Puts a worker's pending jobs back, to be the next taken, if it has been silent.
+-- Requeues a worker's pending jobs, to be the next taken, if it has been silent.
 --
--- ARGV     1 namespace, 2 worker, 3 silent since (ms): a worker last active after that is
---          left alone, 4 '1' to remove it from `workers` too, 5.. queues
--- Returns  the number of jobs put back, -1 when the worker was left alone
+-- ARGV     1 namespace, 2 worker, 3 silent since (ms): a worker active after that is left as it
+--          is, 4 '1' to remove it from `workers` too, 5.. queues
+-- Returns  the number of jobs requeued, -1 when the worker was active
 -- Keeps    a pending job's worker in the index until the job is back
 local worker = ARGV[2]
 local active = tonumber(redis.call('HGET', workers_key(), worker))

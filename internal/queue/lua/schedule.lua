@@ -1,9 +1,10 @@
--- Makes due jobs instant, oldest deadline first.
+-- Makes due jobs instant, the oldest deadline first.
 --
--- ARGV     1 namespace, 2 queue, 3 now (ms), 4 most jobs to move
+-- ARGV     1 namespace, 2 queue, 3 now (ms), 4 max jobs to move
 -- Returns  the number of jobs moved
-local queue = ARGV[2]
+-- Cost     2 commands, and 2 for each job moved
 allow_when_full()
+local queue = ARGV[2]
 local due = redis.call('ZRANGEBYSCORE', scheduled_key(queue), '-inf', ARGV[3], 'LIMIT', 0, ARGV[4])
 for _, job in ipairs(due) do
   redis.call('LPUSH', instant_key(queue), job)

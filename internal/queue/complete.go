@@ -1,0 +1,72 @@
+package queue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+)
+
+// Result says how a task ended.
+type Result struct {
+	// RetryAt is when the job is to be run again; zero when it is done.
+	RetryAt time.Time
+	// Detail is what the task's [Kind] takes besides; nil if the task failed before it came to that.
+	Detail any
+}
+
+// Done is the result of a job that needs nothing more.
+var Done = Result{}
+
+// Complete ends a task. It reports whether the task was still the worker's: if not, because the
+// worker was taken to be dead, nothing was changed. It can be repeated until it succeeds. It fails
+// with [bus.ErrUnavailable].
+func (q *Queue) Complete(ctx context.Context, task *Task, r Result, now time.Time) (owned bool, err error) {
+	args := append(q.completeArgs(task, r, now), q.acquireArgs(ctx, bus.Failing, now)...)
+	n, err := q.partition.Run(ctx, q.completeScript, args...).Int()
+	return n == 1, rdb.Wrap("complete job", err)
+}
+
+// Next is what [Queue.Acquire] returns.
+type Next struct {
+	Taken
+	Err error
+}
+
+// CompleteAndAcquire is [Queue.Complete] and then [Queue.Acquire], in one atomic step: an entry
+// that the first wakes, and that the second takes, is never seen by those who wait for a job. The
+// error is of the first, and then the second was of no effect.
+func (q *Queue) CompleteAndAcquire(
+	ctx context.Context, task *Task, r Result, min bus.Standing, now time.Time,
+) (owned bool, next Next, err error) {
+	args := append(q.completeArgs(task, r, now), q.acquireArgs(ctx, min, now)...)
+	reply, err := q.partition.Run(ctx, q.completeAcquireScript, args...).List()
+	if err != nil {
+		return false, next, rdb.Wrap("complete job", err)
+	}
+	if len(reply) != 2 {
+		return false, next, fmt.Errorf("complete job: %w: %v", errReply, reply)
+	}
+	if failure, failed := reply[1].(string); failed {
+		next.Err = errors.New("acquire job: " + failure)
+	} else {
+		next.Taken, next.Err = q.taken(reply[1], task.Queue, task.Worker)
+	}
+	return reply[0] == int64(1), next, nil
+}
+
+func (q *Queue) completeArgs(task *Task, r Result, now time.Time) []any {
+	var retryAt int64
+	if !r.RetryAt.IsZero() {
+		retryAt = r.RetryAt.UnixMilli()
+	}
+	var values []any
+	if kind := q.kinds[task.Job.Name]; kind != nil && task.Payload != nil {
+		values = kind.Result(task.Payload, r.Detail)
+	}
+	args := []any{string(task.Queue), string(task.Worker), task.packed, now.UnixMilli(), retryAt, len(values)}
+	return append(args, values...)
+}

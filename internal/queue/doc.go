@@ -1,0 +1,19 @@
+// Package queue is the durable job queue: entries that are scheduled, instant or pending, each at
+// most once, taken by workers that may die at any moment.
+//
+//	            schedule         acquire          complete
+//	scheduled ----------> instant -------> pending ---------> gone
+//	    ^                    ^                | |
+//	    |                    |     scrub      | |
+//	    |                    +----------------+ |
+//	    +---------------------------------------+
+//	                      retry
+//
+// An entry is a [bus.Job]. What a kind of job is about is not the queue's business: a [Kind] adds
+// Lua functions that the queue's scripts call, so that an entry is taken with its payload, and
+// ended with all that follows from it, in one atomic step.
+//
+// A lane is a list of entries that belong together, such as the batches of one subscriber: at most
+// a number of them are in flight, the others wait for their turn, in order. An entry that leaves
+// wakes the next.
+package queue

@@ -1,0 +1,51 @@
+package queue_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/wire"
+)
+
+// TestKeysInLua holds the scripts' keys, and their bytes of a job, to those in Go.
+func TestKeysInLua(t *testing.T) {
+	t.Parallel()
+	k := queue.Keys{Namespace: "ns:"}
+	keys := map[string]string{
+		"jobs_index_key('main')":    k.JobsIndex(bus.QueueMain),
+		"scheduled_key('main')":     k.Scheduled(bus.QueueMain),
+		"instant_key('main')":       k.Instant(bus.QueueMain),
+		"pending_key('main', 'x')":  k.Pending(bus.QueueMain, "x"),
+		"pending_index_key('main')": k.PendingIndex(bus.QueueMain),
+		"lane_key('batch', 'x')":    k.Lane(bus.JobBatch, "x"),
+		"max_in_flight_key()":       k.MaxInFlight(),
+		"workers_key()":             k.Workers(),
+	}
+	assert.Equal(t, strings.Count(queue.KeysLibrary, "function"), len(keys), "a key is not compared")
+	job := wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}})
+	texts := map[string]string{
+		"pack_job('batch', 'AAAABBBBCCCCDDDD-_-_')":             job,
+		"table.concat({ unpack_job(ARGV[2]) }, ' ')":            "batch AAAABBBBCCCCDDDD-_-_",
+		"tostring(unpack_job(ARGV[2] .. 'x'))":                  "nil",
+		"tostring(unpack_job(''))":                              "nil",
+		"tostring(unpack_job(pack_job('a', '')))":               "nil",
+		"tostring(unpack_job(string.sub(ARGV[2], 1, -2)))":      "nil",
+		"tostring(unpack_job('\\146' .. string.rep('x', 400)))": "nil",
+	}
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		for _, all := range []map[string]string{keys, texts} {
+			for expression, want := range all {
+				script := queue.KeysLibrary + queue.JobsLibrary + "\nreturn " + expression
+				got, err := server.Raw.Eval(t.Context(), script, nil, "ns:", job).Text()
+				require.NoError(t, err, expression)
+				assert.Equal(t, want, got, expression)
+			}
+		}
+	})
+}

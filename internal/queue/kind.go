@@ -1,0 +1,56 @@
+package queue
+
+import (
+	"context"
+	"embed"
+	"log/slog"
+
+	"routemaster/internal/bus"
+)
+
+// Kind is a kind of job that has a payload, or a lane. Its Lua library adds itself to the table
+// KINDS: lua/lib/jobs.lua says with which functions. It is safe for concurrent use.
+type Kind interface {
+	// Name is the name of its jobs.
+	Name() bus.JobName
+	// Library is its Lua library.
+	Library() string
+	// MaxInFlight is how many jobs of one lane may be in flight at once.
+	MaxInFlight() int
+	// Settings are what its functions take, in every call: strings, numbers, booleans.
+	Settings(ctx context.Context) []any
+	// Payload reads what its function take returned.
+	Payload(job bus.Job, values []any) (Payload, error)
+	// Discarded reads what its function take noted of an entry that it discarded.
+	Discarded(values []any) any
+	// Result are the values that its functions complete and retry take, given what a handler says of a
+	// payload, nil if it did not come to that.
+	Result(payload Payload, detail any) []any
+}
+
+// Payload is what a job of a [Kind] is about.
+type Payload interface {
+	// LaneStanding is that of the entry's lane, when it was taken.
+	LaneStanding() bus.Standing
+	// LogAttrs name the payload in lines of the log.
+	LogAttrs() []slog.Attr
+}
+
+// The libraries of the queue, for scripts of others that add or wake entries. Each needs those
+// before it.
+var (
+	KeysLibrary  = lua("lib/keys")
+	JobsLibrary  = lua("lib/jobs")
+	LanesLibrary = lua("lib/lanes")
+)
+
+//go:embed lua
+var files embed.FS
+
+func lua(name string) string {
+	text, err := files.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err) // the file is not in this package: a programming error
+	}
+	return string(text)
+}

@@ -1,0 +1,83 @@
+-- A lane is a sorted set of the jobs of one kind that belong together, such as the batches of one
+-- subscriber, in the order of their turn. Its head, the first `max` of them, is in flight or about
+-- to be; the others wait among the scheduled jobs until one that leaves the lane wakes them. A lane
+-- is there only while one of its entries is in flight or waits.
+
+-- Whether an entry of a lane still has its job and what that is about: somebody will come up then,
+-- and wake the next.
+local function is_alive(queue, job)
+  local name, arg = unpack_job(job)
+  local kind = name and KINDS[name]
+  return kind ~= nil and kind.exists(arg)
+    and redis.call('SISMEMBER', jobs_index_key(queue), job) == 1
+end
+
+-- The score of the last in a lane, 0 if there is none.
+local function last_in_lane(lane)
+  return tonumber(redis.call('ZRANGE', lane, -1, -1, 'WITHSCORES')[2]) or 0
+end
+
+-- Wakes the head of a lane: each of it that waits becomes instant, and is taken next, in order.
+local function wake_lane(lane, queue, max)
+  local head = redis.call('ZRANGE', lane, 0, max - 1)
+  for i = #head, 1, -1 do make_instant(queue, head[i], 'RPUSH') end
+end
+
+-- Takes a job out of its lane and wakes the whole head: a process with a smaller `max` may have
+-- left without waking all that may be in flight now. Only a lane can lose a job or wake one.
+local function leave_lane(lane, queue, job, max)
+  if redis.pcall('ZREM', lane, job) == 1 then wake_lane(lane, queue, max) end
+end
+
+-- What a script knows of lanes, by key: the last score, and whether the head is alive and full.
+local LANES = {}
+local function lane_of(lane)
+  LANES[lane] = LANES[lane] or {}
+  return LANES[lane]
+end
+
+local function join_lane(lane, job)
+  local known = lane_of(lane)
+  known.last = (known.last or last_in_lane(lane)) + 1
+  redis.call('ZADD', lane, known.last, job)
+end
+
+local function contains(list, value)
+  for _, item in ipairs(list) do
+    if item == value then return true end
+  end
+  return false
+end
+
+-- Whether a job is in the head of its lane. A job that is not in the lane joins its end. What
+-- is in the head but dead is removed.
+local function is_in_turn(lane, queue, job, max)
+  local known = lane_of(lane)
+  if known.full then
+    local place = redis.call('ZRANK', lane, job)
+    if not place then join_lane(lane, job) end
+    return place and place < max
+  end
+  local joined, removed = false, false
+  while true do
+    local head = redis.call('ZRANGE', lane, 0, max - 1)
+    if contains(head, job) then return true end
+    if not joined and (#head == 0 or not redis.call('ZSCORE', lane, job)) then
+      if #head == 0 then known.last = 0 end
+      join_lane(lane, job)
+      joined = true
+      if #head < max then return true end
+    end
+    known.full = true
+    for _, ahead in ipairs(head) do
+      if not is_alive(queue, ahead) then
+        redis.call('ZREM', lane, ahead)
+        known.full, removed = false, true
+      end
+    end
+    if known.full then
+      if removed then wake_lane(lane, queue, max) end
+      return false
+    end
+  end
+end

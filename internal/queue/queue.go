@@ -1,0 +1,84 @@
+package queue
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/wire"
+)
+
+// Scripts that are the same whatever kinds there are.
+var (
+	scriptEnqueue   = script("enqueue")
+	scriptSchedule  = script("schedule")
+	scriptHeartbeat = script("heartbeat")
+	scriptScrub     = script("scrub")
+)
+
+// script composes a script of the libraries that all have, more of them, and the entry.
+func script(entry string, libraries ...string) *rdb.Script {
+	texts := append([]string{KeysLibrary, JobsLibrary, LanesLibrary}, libraries...)
+	return rdb.NewScript(append(texts, lua(entry))...)
+}
+
+// Queue is the job queue of one partition. It is safe for concurrent use.
+type Queue struct {
+	partition *rdb.Partition
+	keys      Keys
+	kinds     map[bus.JobName]Kind
+
+	acquireScript, completeScript, completeAcquireScript *rdb.Script
+}
+
+// New makes a queue whose entries are of these kinds, or of none.
+func New(p *rdb.Partition, kinds ...Kind) *Queue {
+	q := &Queue{partition: p, keys: Keys{p.Namespace()}, kinds: map[bus.JobName]Kind{}}
+	libraries := []string{lua("lib/acquire"), lua("lib/complete")}
+	for _, kind := range kinds {
+		q.kinds[kind.Name()] = kind
+		libraries = append(libraries, kind.Library())
+	}
+	q.acquireScript = script("acquire", libraries...)
+	q.completeScript = script("complete", libraries...)
+	q.completeAcquireScript = script("complete_acquire", libraries...)
+	return q
+}
+
+// Enqueue adds a job to a queue, to be run now, unless it is in the queue already, in any
+// state. It reports whether it was added. It fails with [bus.ErrUnavailable].
+func (q *Queue) Enqueue(ctx context.Context, queue bus.Queue, job bus.Job) (added bool, err error) {
+	n, err := q.partition.Run(ctx, scriptEnqueue, string(queue), wire.PackJob(job), 0).Int()
+	return n == 1, rdb.Wrap("enqueue job", err)
+}
+
+// Schedule makes the jobs of a queue that are due instant, at most limit of them, and returns
+// their number. It fails with [bus.ErrUnavailable].
+func (q *Queue) Schedule(ctx context.Context, queue bus.Queue, now time.Time, limit int) (int, error) {
+	n, err := q.partition.Run(ctx, scriptSchedule, string(queue), now.UnixMilli(), limit).Int()
+	return n, rdb.Wrap("schedule jobs", err)
+}
+
+// Due returns the number of a queue's jobs that are instant, or scheduled until a time. It fails
+// with [bus.ErrUnavailable].
+func (q *Queue) Due(ctx context.Context, queue bus.Queue, until time.Time) (int64, error) {
+	var instant, scheduled rdb.Reply[int64]
+	err := q.partition.Pipelined(ctx, "count jobs", func(pipe rdb.Commands) {
+		instant = pipe.LLen(ctx, q.keys.Instant(queue))
+		scheduled = pipe.ZCount(ctx, q.keys.Scheduled(queue), "-inf", strconv.FormatInt(until.UnixMilli(), 10))
+	})
+	if err != nil {
+		return 0, err
+	}
+	return instant.Val() + scheduled.Val(), nil
+}
+
+// NewWaiter prepares to wait for instant jobs of a queue; no wait takes longer than longest.
+func (q *Queue) NewWaiter(queue bus.Queue, longest time.Duration) *rdb.Waiter {
+	return q.partition.NewWaiter(q.keys.Instant(queue), longest)
+}
+
+// SteadySince is since when no call has found Redis unavailable: see [rdb.Client.SteadySince].
+func (q *Queue) SteadySince() time.Time { return q.partition.Client().SteadySince() }

@@ -1,0 +1,194 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/queue"
+	"routemaster/internal/wire"
+)
+
+// Delivery is a batch, closed to new events, with what is needed to deliver it.
+type Delivery struct {
+	Batch      bus.BatchID
+	Subscriber bus.Token
+	// Client is the subscriber's public name.
+	Client   bus.ClientName
+	Callback string
+	UUID     string
+	// Health is the subscriber's, before this attempt.
+	Health    int
+	CreatedAt time.Time
+	// DueAt is when the batch came due; zero where that is not known: after the first attempt, and
+	// when it was full before.
+	DueAt time.Time
+	// Attempts counts this one.
+	Attempts int
+	Events   []wire.PackedEvent
+	// Standing is the subscriber's, before this attempt.
+	Standing bus.Standing
+	// Refusals is how often the endpoint has refused a batch since it last acknowledged one,
+	// RefusedSince since when; zero if it has not.
+	Refusals     int
+	RefusedSince time.Time
+	// Traceparents are of a few of the requests that the events came with, if
+	// [BatchOptions].Traceparents asks for them.
+	Traceparents []string
+}
+
+// LaneStanding is part of [queue.Payload].
+func (d *Delivery) LaneStanding() bus.Standing { return d.Standing }
+
+// LogAttrs is part of [queue.Payload].
+func (d *Delivery) LogAttrs() []slog.Attr {
+	return []slog.Attr{
+		slog.String("subscriber", string(d.Client)), slog.String("batch", string(d.Batch)), slog.Int("attempt", d.Attempts),
+	}
+}
+
+// DeliveryResult says what became of a delivery: the [queue.Result].Detail of its task.
+type DeliveryResult struct {
+	// Failure says what a failed delivery tells; its zero value when it failed for another reason.
+	Failure bus.Failure
+	// ThrottledUntil, if set, is until when no batch of the subscriber is delivered, unless one that
+	// is in flight succeeds.
+	ThrottledUntil time.Time
+	// Health is added to the subscriber's health points.
+	Health int
+	// Delivered is the number of events that the subscriber acknowledged.
+	Delivered int
+}
+
+// BatchOptions say how batches are taken from the queue.
+type BatchOptions struct {
+	// MaxInFlight is how many batches of one subscriber may be delivered at once, at least 1. With
+	// 1 its batches are delivered in order.
+	MaxInFlight int
+	// Traceparents makes [Delivery].Traceparents be read.
+	Traceparents bool
+}
+
+// batches are the queue's entries that deliver a batch: their payload is a [*Delivery], what is
+// discarded of them a [DroppedBatch].
+type batches struct {
+	store   *Store
+	options BatchOptions
+
+	// migrating is whether the Ruby original may run too, as it was when it was last looked up (ms).
+	migrating  atomic.Bool
+	lookedUpAt atomic.Int64
+}
+
+// Batches are the batches as a kind of the queue's entries.
+func (s *Store) Batches(o BatchOptions) queue.Kind {
+	o.MaxInFlight = max(o.MaxInFlight, 1)
+	return &batches{store: s, options: o}
+}
+
+// Name is part of [queue.Kind].
+func (b *batches) Name() bus.JobName { return bus.JobBatch }
+
+// Library is part of [queue.Kind].
+func (b *batches) Library() string { return batchesLibrary }
+
+// MaxInFlight is part of [queue.Kind].
+func (b *batches) MaxInFlight() int { return b.options.MaxInFlight }
+
+// Settings is part of [queue.Kind].
+func (b *batches) Settings(ctx context.Context) []any {
+	return []any{b.options.MaxInFlight, b.options.Traceparents, b.isMigrating(ctx)}
+}
+
+// migratingInterval is how long it may take until a migration that begins is noticed.
+const migratingInterval = 5 * time.Second
+
+// isMigrating reports whether a migration from or to the Ruby original is announced. It asks Redis
+// once an interval; until it answers, the last reply holds.
+func (b *batches) isMigrating(ctx context.Context) bool {
+	now, before := time.Now().UnixMilli(), b.lookedUpAt.Load()
+	if now-before < migratingInterval.Milliseconds() || !b.lookedUpAt.CompareAndSwap(before, now) {
+		return b.migrating.Load()
+	}
+	found, err := b.store.redis.Exists(ctx, b.store.keys.Migration()).Result()
+	if err != nil {
+		b.lookedUpAt.Store(before)
+		return true // to look for what the original has left costs little
+	}
+	b.migrating.Store(found > 0)
+	return found > 0
+}
+
+// Result is part of [queue.Kind]: see lua/lib/deliveries.lua.
+func (b *batches) Result(p queue.Payload, detail any) []any {
+	d, r := p.(*Delivery), DeliveryResult{}
+	if detail != nil {
+		r = detail.(DeliveryResult)
+	}
+	var throttledUntil int64
+	if !r.ThrottledUntil.IsZero() {
+		throttledUntil = r.ThrottledUntil.UnixMilli()
+	}
+	return []any{len(d.Events), r.Delivered, d.Health, r.Health, throttledUntil, failures[r.Failure]}
+}
+
+// failures are the scripts' words for what failed.
+var failures = map[bus.Failure]string{bus.EndpointFailure: "endpoint", bus.BatchFailure: "batch"}
+
+// Discarded is part of [queue.Kind].
+func (b *batches) Discarded(values []any) any {
+	return DroppedBatch{bus.Token(text(values[0])), int(values[1].(int64))}
+}
+
+// BatchHeader is how many values a batch's list has before its events: the subscriber's token, the
+// creation time (ms) and the number of attempts before this one.
+const BatchHeader = 3
+
+// Payload is part of [queue.Kind]: it reads what take_batch in lua/lib/deliveries.lua returns.
+func (b *batches) Payload(job bus.Job, values []any) (queue.Payload, error) {
+	if len(values) != 9 {
+		return nil, fmt.Errorf("take batch: %d values", len(values))
+	}
+	batch, _ := values[0].([]any)
+	rest, _ := values[1].([]any)
+	name, _ := values[2].(string)
+	subscriber, _ := values[3].([]any)
+	if len(batch) < BatchHeader || len(subscriber) != 5 {
+		return nil, fmt.Errorf("take batch: %d values in the batch, %d of its subscriber", len(batch), len(subscriber))
+	}
+	d := &Delivery{
+		Batch:      bus.BatchID(job.Args[0]),
+		Subscriber: bus.Token(text(batch[0])),
+		Callback:   text(subscriber[0]),
+		UUID:       text(subscriber[1]),
+		Health:     int(integer(text(subscriber[2]), bus.MaxHealth)),
+		CreatedAt:  time.UnixMilli(integer(text(batch[1]), 0)),
+		Attempts:   int(integer(text(batch[2]), 0)) + 1,
+		Standing:   bus.Standing(values[4].(int64)),
+		Refusals:   int(values[5].(int64)),
+		Events:     make([]wire.PackedEvent, 0, len(batch)-BatchHeader+len(rest)),
+	}
+	d.Client = bus.PublicName(d.Subscriber, bus.ClientName(name))
+	if since := values[6].(int64); since > 0 {
+		d.RefusedSince = time.UnixMilli(since)
+	}
+	for _, part := range [][]any{batch[BatchHeader:], rest} {
+		for _, packed := range part {
+			d.Events = append(d.Events, wire.PackedEvent(text(packed)))
+		}
+	}
+	for _, traceparent := range values[7].([]any) {
+		d.Traceparents = append(d.Traceparents, text(traceparent))
+	}
+	if values[8] == int64(1) { // others see it when they look it up
+		b.migrating.Store(true)
+	}
+	timeout, maxEvents := integer(text(subscriber[3]), -1), integer(text(subscriber[4]), -1)
+	if d.Attempts == 1 && timeout >= 0 && int64(len(d.Events)) < maxEvents {
+		d.DueAt = d.CreatedAt.Add(time.Duration(timeout) * time.Millisecond)
+	}
+	return d, nil
+}

@@ -1,0 +1,259 @@
+-- Batches as a kind of the queue's entries: taking one with what is needed to deliver it, and what
+-- its delivery brings about. The settings are: 1 how many batches of one subscriber may be in
+-- flight, 2 '1' to return traceparents, 3 '1' while the Ruby original may run too. The values of a result are: 1 the number of events in the
+-- batch, 2 how many of them the subscriber acknowledged, 3 its health when the batch was taken,
+-- 4 points to add to that, 5 until when it is throttled (ms), 0 if it is not, 6 what failed:
+-- 'endpoint', 'batch' if the endpoint refused only that, '' if it is neither's fault.
+
+-- A subscriber's standing: a delivery has failed since the last that succeeded; none has succeeded
+-- yet, or it has subscribed again since one failed (throttled_until is 0); the last succeeded.
+local FAILING, UNTRIED, PROVEN = 0, 1, 2
+local RECHECK = 250 -- ms, until an entry is looked at again that no thread may take now
+local RETRY_PAUSE, MAX_RETRY_PAUSE = 1000, 30000 -- ms, for a refused batch while another is tried
+local MISSING_FOR = 60000 -- ms, for a batch that is there, but not as anybody writes it
+local FIRST_READ = 32 -- values of a batch that are read before it is known to be taken
+local STATE_TTL = 2 * 86400000 -- ms, for what nobody removes if its batch was removed from outside
+
+-- What a script knows of subscribers, by token.
+local STATES, SUBSCRIBERS = {}, {}
+
+-- The state of deliveries to a subscriber; empty if there is none. It is the bus's own: what is not
+-- of its type is removed.
+local function state_of(token)
+  if not STATES[token] then
+    local found = redis.pcall('HMGET', delivery_key(token), 'name', 'events_sent', 'throttled_until', 'refusals', 'refused_since')
+    if found.err then
+      redis.call('DEL', delivery_key(token))
+      found = {}
+    end
+    local state = {
+      name = found[1], throttled_until = found[3] or nil, refusals = tonumber(found[4]) or 0,
+      refused_since = tonumber(found[5]) or 0, standing = UNTRIED,
+    }
+    if (found[3] or '0') ~= '0' then state.standing = FAILING
+    elseif found[2] and not found[3] then state.standing = PROVEN end
+    STATES[token] = state
+  end
+  return STATES[token]
+end
+
+-- A subscriber's founding fields: callback, uuid, health_points, timeout, max_events.
+local function subscriber_of(token)
+  SUBSCRIBERS[token] = SUBSCRIBERS[token]
+    or redis.call('HMGET', subscriber_key(token), 'callback', 'uuid', 'health_points', 'timeout', 'max_events')
+  return SUBSCRIBERS[token]
+end
+
+-- The name of the client whose subscriber a token is. It is kept with the state, which is read
+-- anyway; a subscriber of the Ruby original has none there yet.
+local function name_of(token, state)
+  if state.name then return state.name end
+  state.name = redis.call('HGET', tokens_key(), token) or ''
+  redis.call('HSET', delivery_key(token), 'name', state.name)
+  return state.name
+end
+
+-- Whether a refused batch may come up: one at a time, so that the others of its subscriber wait for
+-- one of them at most.
+local function may_retry(token, bid)
+  local retried = redis.call('ZRANGEBYSCORE', failed_key(token), RETRIED, RETRIED, 'LIMIT', 0, 1)[1]
+  if retried == bid then return true end
+  if retried then
+    if redis.call('ZSCORE', lane_of_subscriber(token), job_of(retried)) then return false end
+    redis.call('ZADD', failed_key(token), REFUSED, retried)
+  end
+  redis.call('ZADD', failed_key(token), RETRIED, bid)
+  return true
+end
+
+-- Whether a refused batch gives up its turn, because its subscriber fails and another batch is there
+-- to find out whether it still does. No other in the lane was refused.
+local function yields(token, job, max_in_flight)
+  local lane = lane_of_subscriber(token)
+  while true do
+    local first = redis.call('ZRANGE', lane, 0, 1)
+    local other = first[1]
+    if other == job then other = first[2] end
+    if not other then return false end
+    if is_alive('main', other) then
+      lane_of(lane).last = nil
+      join_lane(lane, job)
+      wake_lane(lane, 'main', max_in_flight)
+      return true
+    end
+    redis.call('ZREM', lane, other)
+  end
+end
+
+-- Has a batch wait whose turn it is not. Returns whether it waits.
+local function waits(entry, token, state, refused)
+  local lane, max_in_flight = lane_of_subscriber(token), tonumber(entry.settings[1])
+  local throttled_until = tonumber(state.throttled_until) or 0
+  if refused and not may_retry(token, entry.arg) then
+    put_off(entry, entry.now + math.max(RETRY_PAUSE, math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures)))
+  elseif not is_in_turn(lane, entry.queue, entry.job, max_in_flight)
+    or (refused and state.standing == FAILING and yields(token, entry.job, max_in_flight)) then
+    put_off(entry, entry.wait_until)
+  elseif throttled_until > entry.now then -- it keeps its turn, and those behind it wait
+    put_off(entry, throttled_until)
+  elseif state.standing < entry.min_standing then
+    put_off(entry, entry.now + RECHECK)
+  else
+    return false
+  end
+  return true
+end
+
+local function discard_batch(entry, token, failures)
+  local events = events_of(entry.arg)
+  remove_batch(entry.arg, token, events, tonumber(entry.settings[1]), failures > 0, true)
+  discard(entry)
+  return events
+end
+
+-- Reads a batch's list, or as much of it as shows whether it is to be delivered. What the Ruby
+-- original has of it is made ours first, where the batch is not found or the original may be
+-- adding to it. Returns also whether there was something.
+local function read_batch(bid, migrating)
+  local batch = redis.pcall('LRANGE', batch_key(bid), 0, FIRST_READ - 1) -- a table in any case
+  local adopted = (#batch < HEADER or migrating) and adopt(bid)
+  if adopted then batch = redis.pcall('LRANGE', batch_key(bid), 0, FIRST_READ - 1) end
+  return batch, adopted
+end
+
+-- Closes a batch to new events and counts the attempt. Returns the rest of it.
+local function begin_attempt(entry, token, batch, subscriber)
+  redis.call('LSET', batch_key(entry.arg), 2, entry.failures + 1)
+  redis.call('HSET', subscriber_key(token), 'last_attempted_at', milliseconds(entry.now))
+  -- A full batch is not current; nor is one that was tried before.
+  local max_events = tonumber(subscriber[5])
+  local full = max_events and #batch < FIRST_READ and #batch - HEADER >= max_events
+  if entry.failures == 0 and not full then redis.pcall('SREM', current_key(token), entry.arg) end
+  if #batch < FIRST_READ then return {} end
+  return redis.call('LRANGE', batch_key(entry.arg), FIRST_READ, -1)
+end
+
+-- Takes the batch that an entry delivers. Returns {batch's list, the rest of that, name, subscriber's
+-- founding fields, standing, refusals since the last success, since when (ms), traceparents, 1 if the
+-- original had something of it}.
+local function take_batch(entry)
+  local bid = entry.arg
+  local batch, adopted = read_batch(bid, entry.settings[3] == '1')
+  local token = batch[1]
+  if not token then
+    if redis.call('EXISTS', original_key(bid)) == 1 then -- not as the original writes it
+      put_off(entry, entry.now + MISSING_FOR)
+    else
+      discard(entry)
+    end
+    return nil
+  end
+  entry.failures = tonumber(batch[3]) or 0
+  local subscriber = subscriber_of(token)
+  local holder = subscriber[1] and token or holder_of(token)
+  if holder ~= token then
+    token, batch[1] = holder, holder
+    redis.call('LSET', batch_key(bid), 0, token)
+    subscriber = subscriber_of(token)
+  end
+  if not subscriber[1] then
+    table.insert(entry.discarded, { entry.kind, token, discard_batch(entry, token, entry.failures) })
+    return nil
+  end
+  local state = state_of(token)
+  local refused = was_refused(token, bid, entry.failures)
+  if waits(entry, token, state, refused) then return nil end
+  if #batch < HEADER then
+    discard_batch(entry, token, 1)
+    return nil
+  end
+  local rest, traceparents = begin_attempt(entry, token, batch, subscriber), {}
+  if entry.settings[2] == '1' then
+    local found = redis.pcall('LRANGE', traceparents_key(bid), 0, -1)
+    if not found.err then traceparents = found end
+  end
+  return {
+    batch, rest, name_of(token, state), subscriber, state.standing, state.refusals, state.refused_since,
+    traceparents, adopted and 1 or 0,
+  }
+end
+
+-- Sets a subscriber's health, within 0 and 100, after a delivery that began with a health. With one
+-- batch in flight nobody else has changed that since.
+local function add_health(token, entry)
+  local health, points = tonumber(entry.result[3]), tonumber(entry.result[4])
+  if points == 0 then return end
+  if entry.settings[1] ~= '1' then
+    health = tonumber(redis.pcall('HGET', subscriber_key(token), 'health_points')) or health
+  end
+  local new = math.max(0, math.min(100, health + points))
+  if new ~= health then redis.call('HSET', subscriber_key(token), 'health_points', new) end
+end
+
+-- Whether a token is a subscriber, given its state. One without a state may be one all the same.
+local function is_subscribed(token, state)
+  return state.name or redis.pcall('HEXISTS', subscriber_key(token), 'callback') == 1
+end
+
+-- The header of an entry's batch; empty if that was dropped in the meantime.
+local function header_of(entry)
+  return redis.pcall('LRANGE', batch_key(entry.arg), 0, HEADER - 1)
+end
+
+-- Removes a batch that was delivered, or can never be.
+local function complete_batch(entry)
+  local bid, header = entry.arg, header_of(entry)
+  local token, failures = header[1], (tonumber(header[3]) or 1) - 1 -- the attempts count this one
+  if not token then return end
+  local refused = was_refused(token, bid, failures)
+  remove_batch(bid, token, tonumber(entry.result[1]), tonumber(entry.settings[1]), failures > 0, false)
+  local state = state_of(token)
+  if not is_subscribed(token, state) then return end
+  add_health(token, entry)
+  if state.throttled_until then
+    end_throttle(token, state.refused_since, entry.now)
+    wake_lane(lane_of_subscriber(token), entry.queue, tonumber(entry.settings[1]))
+  end
+  if refused then retry_refused(token) end
+  if entry.result[2] ~= '0' then redis.call('HINCRBY', delivery_key(token), 'events_sent', entry.result[2]) end
+  STATES[token] = nil
+end
+
+-- Notes what a failed batch waits for. One that fails with its endpoint, though that was well and
+-- the batch has failed before, is taken for the cause, as one that makes the endpoint hang: it is put
+-- off like one refused.
+local function note_failed(entry, token, header, state)
+  local bid, failed, attempts = entry.arg, entry.result[6], tonumber(header[3]) or 0
+  local before = tonumber(redis.pcall('ZSCORE', failed_key(token), bid))
+  if failed == 'batch' or (before and before >= REFUSED) or (attempts > 1 and not state.throttled_until) then
+    redis.pcall('ZADD', failed_key(token), refused_times(attempts), bid)
+    redis.call('HSETNX', delivery_key(token), 'refused_since', milliseconds(entry.now))
+    if failed == 'batch' then redis.call('HINCRBY', delivery_key(token), 'refusals', 1) end
+  else
+    redis.pcall('ZADD', failed_key(token), failed_with_endpoint(header[2]), bid)
+  end
+  redis.call('PEXPIRE', failed_key(token), STATE_TTL)
+end
+
+-- Has a batch that failed give up its turn, and throttles its subscriber.
+local function retry_batch(entry)
+  local header = header_of(entry)
+  local token = header[1]
+  if not token then return end
+  leave_lane(lane_of_subscriber(token), entry.queue, entry.job, tonumber(entry.settings[1]))
+  local state = state_of(token)
+  if not is_subscribed(token, state) then return end
+  add_health(token, entry)
+  local throttled_until, before = entry.result[5], state.throttled_until or '0'
+  if entry.result[6] ~= '' then
+    note_failed(entry, token, header, state)
+    if throttled_until == '0' and before == '0' then throttled_until = milliseconds(entry.now) end
+  end
+  -- Of several that were in flight, the longest throttle holds.
+  if throttled_until ~= '0' and tonumber(throttled_until) >= (tonumber(before) or 0) then
+    redis.call('HSET', delivery_key(token), 'throttled_until', throttled_until)
+  end
+  STATES[token], SUBSCRIBERS[token] = nil, nil
+end
+
+KINDS.batch.take, KINDS.batch.complete, KINDS.batch.retry = take_batch, complete_batch, retry_batch
