@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
 )
 
 const root = "../../"
@@ -101,6 +102,9 @@ func TestUnitsAndComposeFileSetVariablesThatExist(t *testing.T) {
 	} {
 		text, err := os.ReadFile(root + "examples/" + file)
 		require.NoError(t, err)
+		if filepath.Ext(file) == ".yaml" {
+			require.NoError(t, yaml.Unmarshal(text, &map[string]any{}))
+		}
 		names := variable.FindAllString(string(text), -1)
 		require.NotEmpty(t, names)
 		for _, name := range names {
