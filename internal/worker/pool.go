@@ -56,8 +56,8 @@ func (p *pool) run(ctx context.Context, thread bus.WorkerID) {
 	}
 }
 
-// standing is that of a task's lane, which decides what slot the task needs. A task without a payload
-// needs none, like one of a proven lane.
+// standing is that of a task's lane, which decides what slot the task needs. A task without a
+// payload needs none, like one of a proven lane.
 func standing(task *queue.Task) bus.Standing {
 	if task == nil || task.Payload == nil {
 		return bus.Proven
