@@ -4,6 +4,6 @@
 -- Returns  see acquire
 -- Keeps    at most one pending job of a worker, and the worker in the index of those that may have
 --          one; the order of each lane
--- Cost     4 commands, and those of the kind
+-- Cost     commands: 11 for a batch of one event
 allow_when_full()
 return acquire(read_acquire(ARGV[2], ARGV[3], 4))

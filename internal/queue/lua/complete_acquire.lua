@@ -3,7 +3,8 @@
 --
 -- ARGV     1 namespace, 2 queue, 3 worker, 4.. see read_complete, then see read_acquire
 -- Returns  {1 or 0 as in complete, what acquire returns or its error (text)}
--- Cost     3 commands, and those of the kinds: 20 at most for a batch of one event after another
+-- Cost     commands for a batch of one event after another: 20 if it is the same subscriber's,
+--          20 if it is another's
 local queue, worker = ARGV[2], ARGV[3]
 local entry, retry_at, rest = read_complete(queue, worker, 4)
 local call = read_acquire(queue, worker, rest)

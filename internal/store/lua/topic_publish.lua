@@ -16,6 +16,8 @@
 --          anything is written, when a key that all subscribers share is not of its type
 -- Keeps    every event in one batch of each subscriber; every batch with one job, its
 --          index entry and its gauges; a current batch neither full nor closed
+-- Cost     commands for one event and one subscriber: 10 for one that joins a current batch,
+--          19 for one that opens and fills a batch
 local topic, publisher, now, seed = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local default_max, default_timeout = tonumber(ARGV[6]), tonumber(ARGV[7])
 local FIRST, LAST = 17, #ARGV

@@ -1,0 +1,92 @@
+package store_test
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
+)
+
+// notInScripts are commands that no script runs here: those that call scripts, those of this test, and
+// the look-up for a migration, once in some seconds.
+var notInScripts = map[string]bool{"evalsha": true, "config|resetstat": true, "info": true, "exists": true}
+
+// commands counts the commands that scripts run during a step. That is what the step costs Redis.
+func commands(t *testing.T, f *fixture, step func()) int {
+	t.Helper()
+	require.NoError(t, f.Redis.ConfigResetStat(t.Context()).Err())
+	step()
+	stats, err := f.Redis.Info(t.Context(), "commandstats").Result()
+	require.NoError(t, err)
+	total := 0
+	for _, found := range regexp.MustCompile(`cmdstat_([a-z|]+):calls=(\d+)`).FindAllStringSubmatch(stats, -1) {
+		if calls, err := strconv.Atoi(found[2]); err == nil && !notInScripts[found[1]] {
+			total += calls
+		}
+	}
+	return total
+}
+
+// TestCommandsOfTheHotPath counts what publishes and deliveries cost, and holds the headers of the
+// scripts to that.
+func TestCommandsOfTheHotPath(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rdbtest.Real(t))
+	f.AddSubscriber(alice, 0, 1, "widgets")
+	f.AddSubscriber(bob, time.Hour, 100, "gadgets")
+	publish := func(topic bus.TopicName) func() { return func() { f.PublishEvents(topic, 1, 1, 0) } }
+	var task *storetest.Task
+	takeNext := func() {
+		owned, next, err := f.CompleteAndAcquire(
+			t.Context(), task, storetest.Result{Health: 1, Delivered: 1}, bus.Failing, start)
+		require.NoError(t, err)
+		require.NoError(t, next.Err)
+		require.True(t, owned)
+		task = next.Task
+	}
+	publish("widgets")() // so that the topics are claimed, and the scripts loaded
+	publish("gadgets")()
+	task = f.Take("w1", 0)
+	takeNext()
+	require.Nil(t, task)
+
+	publish("widgets")()
+	acquire := commands(t, f, func() { task = f.Take("w1", 0) })
+	publish("widgets")()
+	same := commands(t, f, takeNext)
+	require.NotNil(t, task, "the next batch of the same subscriber")
+	f.AddSubscriber(bob, 0, 1, "parcels")
+	publish("parcels")()
+	publish("parcels")()
+	other := commands(t, f, takeNext)
+	require.Equal(t, bob, task.Delivery.Subscriber)
+
+	f.AddSubscriber(bob, time.Hour, 100, "gadgets")
+	publish("gadgets")()
+	for header, counts := range map[string]map[string]int{
+		"lua/topic_publish.lua": {
+			"for one that joins a current batch":   commands(t, f, publish("gadgets")),
+			"for one that opens and fills a batch": commands(t, f, publish("widgets")),
+		},
+		"../queue/lua/acquire.lua":          {"for a batch of one event": acquire},
+		"../queue/lua/complete_acquire.lua": {"if it is the same subscriber's": same, "if it is another's": other},
+	} {
+		text, err := os.ReadFile(header)
+		require.NoError(t, err)
+		text = []byte(strings.Join(strings.Fields(strings.ReplaceAll(string(text), "\n--", " ")), " "))
+		for what, n := range counts {
+			assert.Contains(t, string(text), fmt.Sprintf("%d %s", n, what), "%s: Cost", header)
+		}
+	}
+	assert.LessOrEqual(t, max(same, other), 20, "complete and acquire")
+}
