@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,6 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
+
+	"routemaster/internal/queue"
+	"routemaster/internal/store"
 )
 
 const root = "../../"
@@ -162,4 +166,50 @@ func TestLogLinesOfThePageAreLogged(t *testing.T) {
 	for _, line := range lines {
 		assert.True(t, strings.Contains(sources, `"`+line[1]), "nothing logs %q", line[1])
 	}
+}
+
+// namedFile is a source file that a page names by its path, from the root or from internal.
+var namedFile = regexp.MustCompile("`([a-z_]+(?:/[a-z_]+)+\\.(?:go|lua|json))`")
+
+func TestFilesNamedByPagesExist(t *testing.T) {
+	named := 0
+	for name, page := range readPages(t) {
+		for _, match := range namedFile.FindAllStringSubmatch(page, -1) {
+			named++
+			_, err := os.Stat(root + match[1])
+			if err != nil {
+				_, err = os.Stat(root + "internal/" + match[1])
+			}
+			assert.NoError(t, err, "%s names %s", name, match[1])
+		}
+	}
+	assert.Greater(t, named, 10)
+}
+
+// layoutRow is a row of INTERNALS' table of keys.
+var layoutRow = regexp.MustCompile("(?m)^\\| `([a-z_:{}/]+)`(?: \\*)? \\| (?:set|hash|list|sorted set|string) \\|")
+
+// TestTheLayoutIsThatOfTheCode builds every key with "x" for what it names, and looks for it in the table.
+func TestTheLayoutIsThatOfTheCode(t *testing.T) {
+	var documented, built []string
+	placeholder := regexp.MustCompile(`\{[a-z]+\}`)
+	for _, row := range layoutRow.FindAllStringSubmatch(readPages(t)["../../INTERNALS.md"], -1) {
+		documented = append(documented, placeholder.ReplaceAllString(strings.Replace(row[1], "{slice}", "0", 1), "x"))
+	}
+	for _, keys := range []any{store.Keys{}, queue.Keys{}} {
+		value := reflect.ValueOf(keys)
+		for i := range value.NumMethod() {
+			method := value.Method(i)
+			var names []reflect.Value
+			for n := range method.Type().NumIn() {
+				name := reflect.New(method.Type().In(n)).Elem()
+				if name.Kind() == reflect.String {
+					name.SetString("x")
+				}
+				names = append(names, name)
+			}
+			built = append(built, method.Call(names)[0].String())
+		}
+	}
+	assert.ElementsMatch(t, built, documented)
 }
