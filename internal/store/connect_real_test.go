@@ -44,7 +44,8 @@ func serveTLS(t *testing.T, to string) string {
 	return listener.Addr().String()
 }
 
-// serveTCP makes an address lead to a Redis, and new connections to another from when it is told to.
+// serveTCP makes an address lead to a Redis, and new connections to another from when it is told
+// to.
 func serveTCP(t *testing.T, to string) (address string, redirect func(to string)) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -135,7 +136,8 @@ func TestAMasterThatTheSentinelsDoNotKnow(t *testing.T) {
 	assert.ErrorIs(t, err, bus.ErrUnavailable)
 }
 
-// TestAFailoverBehindAFixedAddress has an address lead to another server, while the old one lives on as its replica.
+// TestAFailoverBehindAFixedAddress has an address lead to another server, while the old one lives
+// on as its replica.
 func TestAFailoverBehindAFixedAddress(t *testing.T) {
 	first, second := rdbtest.Real(t), rdbtest.Real(t)
 	ctx := t.Context()

@@ -14,8 +14,9 @@ import (
 // countersPerTrip bounds what one round trip counts.
 const countersPerTrip = 500
 
-// AddCounters adds to the counters of the bus, and takes what it has added out of increments: after an error the rest is
-// left there. One that would pass 64 bits, or that is no number, begins anew with its increment.
+// AddCounters adds to the counters of the bus, and takes what it has added out of increments: after
+// an error the rest is left there. One that would pass 64 bits, or that is no number, begins anew
+// with its increment.
 func (s *Store) AddCounters(ctx context.Context, increments map[bus.Counter]int64) error {
 	for some := range slices.Chunk(slices.Collect(maps.Keys(increments)), countersPerTrip) {
 		if err := s.addCounters(ctx, some, increments); err != nil {
@@ -50,8 +51,8 @@ func (s *Store) addCounters(ctx context.Context, counters []bus.Counter, increme
 	return rdb.Wrap("count", err)
 }
 
-// countEach sends one command for each counter, and returns which succeeded. The error is that of the call if it is to
-// be repeated, else that of any command.
+// countEach sends one command for each counter, and returns which succeeded. The error is that of
+// the call if it is to be repeated, else that of any command.
 func (s *Store) countEach(ctx context.Context, counters []bus.Counter, command func(rdb.Commands, bus.Counter) rdb.AnyReply) (stored []bool, err error) {
 	cmds := make([]rdb.AnyReply, len(counters))
 	_ = s.redis.Pipelined(ctx, "count", func(pipe rdb.Commands) { // each command has its own error
@@ -77,8 +78,9 @@ func (s *Store) Counters(ctx context.Context) (map[bus.Counter]int64, error) {
 	return unpackCounters(fields), nil
 }
 
-// ReadCounters reads some counters of the bus: its cost grows with them, not with those there are. One that has never counted
-// is 0. What it cannot read it leaves out, since 0 would mean that it has begun anew.
+// ReadCounters reads some counters of the bus: its cost grows with them, not with those there are.
+// One that has never counted is 0. What it cannot read it leaves out, since 0 would mean that it
+// has begun anew.
 func (s *Store) ReadCounters(ctx context.Context, counters []bus.Counter) (map[bus.Counter]int64, error) {
 	counts := make(map[bus.Counter]int64, len(counters))
 	for some := range slices.Chunk(counters, countersPerTrip) {
@@ -101,7 +103,8 @@ func (s *Store) ReadCounters(ctx context.Context, counters []bus.Counter) (map[b
 	return counts, nil
 }
 
-// SwapMonitored notes which counts a metric service has got, for all workers, and returns those noted before; none the first time.
+// SwapMonitored notes which counts a metric service has got, for all workers, and returns those
+// noted before; none the first time.
 func (s *Store) SwapMonitored(ctx context.Context, counts map[bus.Counter]int64) (before map[bus.Counter]int64, err error) {
 	values := make([]any, 0, 2*len(counts))
 	for c, n := range counts {

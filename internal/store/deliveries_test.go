@@ -120,7 +120,8 @@ func TestAJobWhoseAnswerWasLostIsTakenAgain(t *testing.T) {
 	})
 }
 
-// TestASettleComesBeforeTheAcquireBehindIt has Redis know the script of the second, and not yet that of the first.
+// TestASettleComesBeforeTheAcquireBehindIt has Redis know the script of the second, and not yet
+// that of the first.
 func TestASettleComesBeforeTheAcquireBehindIt(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)

@@ -27,7 +27,8 @@ const (
 	jobHead = "\x92\xa5batch\x91\xb4"
 )
 
-// examine returns what an examination tells, in order, as a line each: what is wrong, and in brackets what is done about it.
+// examine returns what an examination tells, in order, as a line each: what is wrong, and in
+// brackets what is done about it.
 func (f *fixture) examine(fix bool) []string {
 	f.T.Helper()
 	lines := []string{}
@@ -40,8 +41,8 @@ func (f *fixture) examine(fix bool) []string {
 	return lines
 }
 
-// patient is a bus with something to break: Alice has a batch under way (w1), one that waits in line, one that is current;
-// Bob has a current one. Eight events in all.
+// patient is a bus with something to break: Alice has a batch under way (w1), one that waits in
+// line, one that is current; Bob has a current one. Eight events in all.
 type patient struct {
 	*fixture
 	ctx                             context.Context
@@ -77,7 +78,8 @@ func newPatient(t *testing.T, server *rdbtest.Server) *patient {
 	return p
 }
 
-// drain delivers all there is, whatever its time, and returns how often each event was delivered, by subscriber and number.
+// drain delivers all there is, whatever its time, and returns how often each event was delivered,
+// by subscriber and number.
 func (p *patient) drain() map[string]int {
 	p.T.Helper()
 	got := map[string]int{}
@@ -393,7 +395,8 @@ func nobodys(key string) string {
 	return key + ": is named after nothing that the bus knows: it may be somebody else's []"
 }
 
-// TestARepairLeavesAnotherBusAlone has another bus, with the same clients, whose namespace begins as keys of ours do.
+// TestARepairLeavesAnotherBusAlone has another bus, with the same clients, whose namespace begins
+// as keys of ours do.
 func TestARepairLeavesAnotherBusAlone(t *testing.T) {
 	namespaces := []string{
 		"topic:", "topics:", "subscriber:", "subscribers:", "batch:", "batches:", "batches:current:", "jobs:lane:batch:", "batches:gauges:",
@@ -428,7 +431,8 @@ func TestARepairLeavesAnotherBusAlone(t *testing.T) {
 	})
 }
 
-// TestARepairKeepsASubscription has a subscriber to what nobody has published to, where half of it is gone.
+// TestARepairKeepsASubscription has a subscriber to what nobody has published to, where half of it
+// is gone.
 func TestARepairKeepsASubscription(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, key := range []string{"", "topics:alice--1", "subscribers:rarely"} {
@@ -448,8 +452,9 @@ func TestARepairKeepsASubscription(t *testing.T) {
 	})
 }
 
-// TestEveryAilmentIsToldAndRepaired breaks a sound bus in every way, and sees that told exactly, changed by nobody who is not
-// asked to fix it, and repaired by who is, once; and then everything delivered.
+// TestEveryAilmentIsToldAndRepaired breaks a sound bus in every way, and sees that told exactly,
+// changed by nobody who is not asked to fix it, and repaired by who is, once; and then everything
+// delivered.
 func TestEveryAilmentIsToldAndRepaired(t *testing.T) {
 	for _, a := range ailments {
 		t.Run(a.name, func(t *testing.T) {
@@ -488,7 +493,8 @@ func TestEveryAilmentIsToldAndRepaired(t *testing.T) {
 // sinceStart is the real time, in ms after start: what is put off for long is judged by that.
 func sinceStart() int { return int(time.Since(start).Milliseconds()) }
 
-// TestALineThatNobodyCallsIsCalled has the first of a line wait for its turn, which nobody will call.
+// TestALineThatNobodyCallsIsCalled has the first of a line wait for its turn, which nobody will
+// call.
 func TestALineThatNobodyCallsIsCalled(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
@@ -647,8 +653,8 @@ func TestALongQueueIsCheckedInSteps(t *testing.T) {
 	})
 }
 
-// TestExaminationsDoNotDisturbABusyBus examines, with and without fixing, again and again, while everything else
-// goes on as fast as it can.
+// TestExaminationsDoNotDisturbABusyBus examines, with and without fixing, again and again, while
+// everything else goes on as fast as it can.
 func TestExaminationsDoNotDisturbABusyBus(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		rounds, each, backlog, maxEvents := 40, 10, int64(4000), 1 // more instant jobs than a script may search

@@ -20,17 +20,17 @@ type IdempotencyKey struct {
 	TTL time.Duration
 }
 
-// IdempotencySlices is how many slices a client's keys stand in at most: SLICES in lua/lib/idempotency.lua.
+// IdempotencySlices is how many slices a client's keys stand in at most: SLICES in
+// lua/lib/idempotency.lua.
 const IdempotencySlices = 8
 
-// digestBytes is what is kept of the SHA-256 of a key, and of that of its request. Redis needs 16 bytes for as many with what it
-// puts around them, and 32 for one more.
+// digestBytes is what is kept of the SHA-256 of a key, and of that of its request. Redis needs 16
+// bytes for as many with what it puts around them, and 32 for one more.
 //
-// 112 bits suffice. That any two of 100,000 keys have the same digest by accident has a probability of 10^-24. A key that has
-// the digest of somebody else's takes 2^112 hashes to find, 2^95 to hit any of 100,000: nobody has them. Two keys of one's own,
-// or two requests under one key, take 2^56, which somebody may have; the one harmed is the client that made both, for keys are
-// each client's own: of the two requests one is refused or taken for the other, and not even that with two keys, as
-// the request's digest is of its key too.
+// 112 bits suffice. Two of 100,000 keys have the same digest by accident with a probability of
+// 10^-24. To find a key with the digest of another client's takes 2^112 hashes, or 2^95 to match
+// any of 100,000. To find two keys, or two requests, of one's own with the same digest takes 2^56,
+// which is feasible. It harms only the client that does so, because each client has its own keys.
 const digestBytes = 14
 
 // digests returns that of the key, and that of the request under it.
@@ -39,11 +39,13 @@ func (k *IdempotencyKey) digests() (key, request string) {
 	return string(ofKey[:digestBytes]), string(ofRequest[:digestBytes])
 }
 
-// clientsPerDrop is how many clients one call looks at, so that it does not keep Redis from serving others.
+// clientsPerDrop is how many clients one call looks at, so that it does not keep Redis from serving
+// others.
 const clientsPerDrop = 100
 
-// DropIdempotencyKeys drops the oldest slice of idempotency keys of each of some clients, and returns how many keys went. It takes no
-// memory. Redis frees it in the background: see [Memory].Freeing.
+// DropIdempotencyKeys drops the oldest slice of idempotency keys of each of some clients, and
+// returns how many keys went. It takes no memory. Redis frees it in the background: see
+// [Memory].Freeing.
 func (s *Store) DropIdempotencyKeys(ctx context.Context, clients []bus.ClientName) (keys int, err error) {
 	for len(clients) > 0 {
 		n := min(len(clients), clientsPerDrop)

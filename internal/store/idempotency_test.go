@@ -91,8 +91,8 @@ func TestAnIdempotencyKeyLivesAsLongAsItsRequestSays(t *testing.T) {
 	})
 }
 
-// TestAnIdempotencyKeyIsFoundInWhicheverSliceItStands publishes with keys of all lives, in an order of its own, and again with keys
-// that must still be there.
+// TestAnIdempotencyKeyIsFoundInWhicheverSliceItStands publishes with keys of all lives, in an order
+// of its own, and again with keys that must still be there.
 func TestAnIdempotencyKeyIsFoundInWhicheverSliceItStands(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
@@ -147,8 +147,8 @@ func TestAClientHasSoManyIdempotencyKeysAtMost(t *testing.T) {
 	})
 }
 
-// TestAnIdempotencyKeyTakesUnder100Bytes measures a real Redis, with slices of a few hundred keys, which it packs, and of
-// many, around where their tables grow.
+// TestAnIdempotencyKeyTakesUnder100Bytes measures a real Redis, with slices of a few hundred keys,
+// which it packs, and of many, around where their tables grow.
 func TestAnIdempotencyKeyTakesUnder100Bytes(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)
@@ -202,7 +202,8 @@ func (f *fixture) keyedMany(by bus.Token, first, n int) []store.Publication {
 	return all
 }
 
-// TestAnIdempotencyKeyCostsFewCommands counts what Redis runs for a publish with a key, and without one.
+// TestAnIdempotencyKeyCostsFewCommands counts what Redis runs for a publish with a key, and without
+// one.
 func TestAnIdempotencyKeyCostsFewCommands(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)
@@ -270,7 +271,8 @@ func TestForeignBytesInIdempotencyKeysHinderNoPublish(t *testing.T) {
 	})
 }
 
-// TestAFullRedisAnswersARepetition has a request that was stored be answered so, though Redis takes nothing new.
+// TestAFullRedisAnswersARepetition has a request that was stored be answered so, though Redis takes
+// nothing new.
 func TestAFullRedisAnswersARepetition(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)

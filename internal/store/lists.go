@@ -18,13 +18,15 @@ type Page struct {
 	Limit int
 }
 
-// How lists are read, so that neither Redis nor we have much to do at once, or to hold, however long they are. Redis keeps sets
-// without order: a list is made in windows, each of which takes a walk over the whole set.
+// How lists are read, so that neither Redis nor we have much to do at once, or to hold, however
+// long they are. Redis keeps sets without order: a list is made in windows, each of which takes a
+// walk over the whole set.
 const (
 	windowSize         = 10_000
 	topicsPerTrip      = 500
 	subscribersPerTrip = 50
-	// membersPerTrip bounds how many members of subscribers' sets of topics one round trip asks for.
+	// membersPerTrip bounds how many members of subscribers' sets of topics one round trip asks
+	// for.
 	membersPerTrip = 2000
 )
 
@@ -35,9 +37,10 @@ func compareMembers(a, b member) int {
 	return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.member, b.member))
 }
 
-// eachMember calls a function with the members of a set in the order of their names, some at a time, which returns how many of
-// them it has listed. A page does not end between two of the same name, so it may be longer than its limit. It is
-// shorter only at the end of the list, also where some are left out.
+// eachMember calls a function with the members of a set in the order of their names, some at a
+// time, which returns how many of them it has listed. A page does not end between two of the same
+// name, so it may be longer than its limit. It is shorter only at the end of the list, also where
+// some are left out.
 func (s *Store) eachMember(
 	ctx context.Context, key string, p Page, perTrip int, nameOf func(string) string, each func([]member) (int, error),
 ) error {
@@ -64,7 +67,8 @@ func (s *Store) eachMember(
 	}
 }
 
-// window returns the first members of a set behind a name, and all others that have the name of the last of them.
+// window returns the first members of a set behind a name, and all others that have the name of the
+// last of them.
 func (s *Store) window(ctx context.Context, key, after string, size int, nameOf func(string) string) ([]member, error) {
 	var window []member
 	cut := func() {
@@ -100,9 +104,9 @@ func (s *Store) Topics(ctx context.Context) (topics []bus.Topic, damaged []strin
 	return topics, damaged, err
 }
 
-// EachTopics calls a function with the topics of a page, ordered by name, some at a time. Those with a key that is not of its
-// type, because something else has written to it, are left out. Damaged are these keys. What changes meanwhile
-// may be seen or not.
+// EachTopics calls a function with the topics of a page, ordered by name, some at a time. Those
+// with a key that is not of its type, because something else has written to it, are left out.
+// Damaged are these keys. What changes meanwhile may be seen or not.
 func (s *Store) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
 	itself := func(name string) string { return name }
 	err = s.eachMember(ctx, s.keys.Topics(), p, topicsPerTrip, itself, func(some []member) (int, error) {
@@ -157,9 +161,10 @@ func (s *Store) Subscribers(ctx context.Context) (subscribers []bus.Subscriber, 
 	return subscribers, damaged, err
 }
 
-// EachSubscribers calls a function with the subscribers of a page, ordered by the public names of their clients, some at a time.
-// Several of one name are always on one page. Those with a key that is not of its type, because something else has written
-// to it, are left out. Damaged are these keys; they show clients by name, never a token.
+// EachSubscribers calls a function with the subscribers of a page, ordered by the public names of
+// their clients, some at a time. Several of one name are always on one page. Those with a key that
+// is not of its type, because something else has written to it, are left out. Damaged are these
+// keys; they show clients by name, never a token.
 func (s *Store) EachSubscribers(ctx context.Context, p Page, each func([]bus.Subscriber) error) (damaged []string, err error) {
 	names := map[string]string{}
 	err = s.redis.EachPage(ctx, s.keys.Tokens(), rdb.Hash, 0, rdb.Pairs(func(token, name string) { names[token] = name }))
@@ -251,8 +256,8 @@ func (s *Store) topicsOf(ctx context.Context, tokens []string, sizes []rdb.Reply
 	return topics, nil
 }
 
-// topicNames are the topics of a subscriber, of which the first have been asked for. The set may have been replaced
-// meanwhile by what is none.
+// topicNames are the topics of a subscriber, of which the first have been asked for. The set may
+// have been replaced meanwhile by what is none.
 func (s *Store) topicNames(ctx context.Context, token string, first rdb.PageReply) (names []bus.TopicName, err error) {
 	if first.Err() != nil {
 		return nil, nil

@@ -16,15 +16,16 @@ type DroppedBatch struct {
 	Events     int
 }
 
-// What one call drops at most, so that it does not keep Redis from serving others, and does not drop
-// much more than is needed.
+// What one call drops at most, so that it does not keep Redis from serving others, and does not
+// drop much more than is needed.
 const (
 	batchesPerDrop = 100
 	eventsPerDrop  = 1000
 )
 
 // DropOldest drops some of the oldest batches, with their jobs and all that points to them, and
-// returns them, oldest first. Batches that are being delivered stay. It returns none when no other is left.
+// returns them, oldest first. Batches that are being delivered stay. It returns none when no other
+// is left.
 func (s *Store) DropOldest(ctx context.Context) ([]DroppedBatch, error) {
 	reply, err := s.redis.Run(ctx, scriptBatchDrop, batchesPerDrop, eventsPerDrop).List()
 	if err != nil {

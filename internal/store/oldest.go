@@ -14,10 +14,10 @@ const (
 	batchesSearched = 20_000
 )
 
-// oldestSearch finds when subscribers' oldest events were received: when their oldest batches were opened. It walks the index of
-// all batches, oldest first, as far as it must. So that a long backlog of one subscriber does not make the list
-// of all of them slow, it gives up after max batches; then the times it has not found are missing, and later
-// than those it has.
+// oldestSearch finds when subscribers' oldest events were received: when their oldest batches were
+// opened. It walks the index of all batches, oldest first, as far as it must. So that a long
+// backlog of one subscriber does not make the list of all of them slow, it gives up after max
+// batches; then the times it has not found are missing, and later than those it has.
 type oldestSearch struct {
 	store *Store
 	max   int64

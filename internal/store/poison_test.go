@@ -41,8 +41,8 @@ var poisons = []struct {
 	}},
 }
 
-// TestAPoisonedSubscriberHarmsNobodyElse publishes to two subscribers and delivers, while the data of one has been tampered with:
-// before the publish, and between publish and delivery.
+// TestAPoisonedSubscriberHarmsNobodyElse publishes to two subscribers and delivers, while the data
+// of one has been tampered with: before the publish, and between publish and delivery.
 func TestAPoisonedSubscriberHarmsNobodyElse(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, c := range poisons {
@@ -82,7 +82,8 @@ func TestAPoisonedSubscriberHarmsNobodyElse(t *testing.T) {
 	})
 }
 
-// TestAPoisonedGaugeHindersNoPublish publishes to a subscriber who is being served, whose gauge says nothing.
+// TestAPoisonedGaugeHindersNoPublish publishes to a subscriber who is being served, whose gauge
+// says nothing.
 func TestAPoisonedGaugeHindersNoPublish(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, whole := range []bool{true, false} {

@@ -18,8 +18,8 @@ import (
 	"routemaster/internal/wire"
 )
 
-// TestAPublishThatFailsWritesNothing has each key that a publish writes for all subscribers be of another type, and a publish fail
-// that would open a batch, or that would fill one.
+// TestAPublishThatFailsWritesNothing has each key that a publish writes for all subscribers be of
+// another type, and a publish fail that would open a batch, or that would fill one.
 func TestAPublishThatFailsWritesNothing(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, key := range []string{"batches:index", "jobs:index:main", "jobs:scheduled:main", "jobs:instant:main", "topics"} {
@@ -55,8 +55,8 @@ func TestAPublishThatFailsWritesNothing(t *testing.T) {
 	})
 }
 
-// TestAPublishOpensSoManyBatchesAtMost counts what a publish would open: 50,000 are stored, one more is refused, and changes
-// nothing, even the topic's publisher.
+// TestAPublishOpensSoManyBatchesAtMost counts what a publish would open: 50,000 are stored, one
+// more is refused, and changes nothing, even the topic's publisher.
 func TestAPublishOpensSoManyBatchesAtMost(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)
@@ -175,7 +175,8 @@ func TestPublishFillsAndOpensBatches(t *testing.T) {
 		f.PublishEvents("widgets", 3, 8, 1)
 		f.RequireSound()
 
-		// Alice's two full batches are there at once, in order; the third, and Bob's one, are not due.
+		// Alice's two full batches are there at once, in order; the third, and Bob's one, are not
+		// due.
 		for _, want := range [][]int{{1, 2, 3}, {4, 5, 6}} {
 			task := f.Take("w1", 1)
 			assert.Equal(t, alice, task.Delivery.Subscriber)
@@ -258,7 +259,8 @@ func TestAShorterTimeoutHoldsForTheOpenBatch(t *testing.T) {
 	})
 }
 
-// TestForeignSettingsDoNotStopAPublish has something else than the bus write what a worker notes of a subscriber.
+// TestForeignSettingsDoNotStopAPublish has something else than the bus write what a worker notes of
+// a subscriber.
 func TestForeignSettingsDoNotStopAPublish(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)

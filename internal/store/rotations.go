@@ -12,10 +12,11 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// RotateToken begins to change a client's token: it makes another one for the same client, and gives it the subscription and all that is
-// queued. Publishes and deliveries go on meanwhile. The old token goes on working, and speaks for the same
-// subscription, until [Store.FinishRotation]. A rotation that was begun goes on with the token that was made then; fresh is used otherwise.
-// It fails with [bus.ErrTokenUnknown] or [bus.ErrUnavailable].
+// RotateToken begins to change a client's token: the client gets another one, which takes over the
+// subscription and all that is queued. Publishes and deliveries go on meanwhile. The old token
+// keeps working, for the same subscription, until [Store.FinishRotation]. The new token is fresh,
+// unless a rotation was begun before, which then goes on with its token. RotateToken fails with
+// [bus.ErrTokenUnknown] or [bus.ErrUnavailable].
 func (s *Store) RotateToken(ctx context.Context, old, fresh bus.Token) (token bus.Token, name bus.ClientName, err error) {
 	change := s.redis.Change(ctx, scriptTokenRotate, string(old), string(fresh))
 	switch {
@@ -27,7 +28,8 @@ func (s *Store) RotateToken(ctx context.Context, old, fresh bus.Token) (token bu
 	return bus.Token(change.Text(1)), bus.ClientName(change.Text(0)), nil
 }
 
-// Relabelling says how far the batches of a token that is being changed have been relabelled. Its text can be kept by whoever asks.
+// Relabelling says how far the batches of a token that is being changed have been relabelled. A
+// client of the API keeps its text between two requests.
 type Relabelling struct {
 	// began is when (ms): what Redis did before its last trouble may be lost.
 	began int64
@@ -58,11 +60,12 @@ func BeginRelabelling() Relabelling { return Relabelling{began: time.Now().UnixM
 // relabelledPerStep is how many batches one step looks at: some 1 ms of Redis.
 const relabelledPerStep = 500
 
-// Relabel has the batches of a token that is being changed begin with the new one, a slice at a time, for as long as it may take.
-// It begins anew where Redis was in trouble since, and may have forgotten something. It reports whether all are done. It fails with
+// Relabel writes the new token into the batches of a token that is being changed, a slice at a
+// time, until the timeout. It starts again if Redis was unavailable since it began, because Redis
+// may have lost writes then. It reports whether all batches are done. It fails with
 // [bus.ErrUnavailable].
-func (s *Store) Relabel(ctx context.Context, old bus.Token, r Relabelling, within time.Duration) (next Relabelling, done bool, err error) {
-	for until := time.Now().Add(within); ; {
+func (s *Store) Relabel(ctx context.Context, old bus.Token, r Relabelling, timeout time.Duration) (next Relabelling, done bool, err error) {
+	for until := time.Now().Add(timeout); ; {
 		if s.SteadySince().UnixMilli() >= r.began {
 			r = BeginRelabelling()
 		}
@@ -80,7 +83,8 @@ func (s *Store) Relabel(ctx context.Context, old bus.Token, r Relabelling, withi
 	}
 }
 
-// FinishRotation removes the old token of a rotation whose batches are all relabelled. It fails with [bus.ErrUnavailable].
+// FinishRotation removes the old token of a rotation whose batches are all relabelled. It fails
+// with [bus.ErrUnavailable].
 func (s *Store) FinishRotation(ctx context.Context, old bus.Token) error {
 	if err := s.DeleteToken(ctx, old); err != nil {
 		return err
@@ -88,8 +92,8 @@ func (s *Store) FinishRotation(ctx context.Context, old bus.Token) error {
 	return s.change(ctx, "rotate token", scriptTokenRotated, string(old))
 }
 
-// Holder returns the token that a token's subscription belongs to: the new one while that is being changed, else itself. It fails
-// with [bus.ErrUnavailable].
+// Holder returns the token that has the subscription of a token: the new one while the token is
+// being changed, else the token itself. It fails with [bus.ErrUnavailable].
 func (s *Store) Holder(ctx context.Context, token bus.Token) (bus.Token, error) {
 	heir, err := s.redis.HGet(ctx, s.keys.Rotations(), string(token)).Result()
 	return cmp.Or(bus.Token(heir), token), rdb.Wrap("read rotation", err)

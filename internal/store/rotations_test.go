@@ -52,8 +52,8 @@ func (f *fixture) deliver(worker bus.WorkerID, ms int) (bus.Token, []int) {
 	return task.Delivery.Subscriber, got
 }
 
-// TestARotationMovesTheQueueInOrder changes a token while one batch is being delivered, one waits for its turn, one is current, and
-// more is published.
+// TestARotationMovesTheQueueInOrder changes a token while one batch is being delivered, one waits
+// for its turn, one is current, and more is published.
 func TestARotationMovesTheQueueInOrder(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -107,7 +107,8 @@ func TestARotationMovesTheQueueInOrder(t *testing.T) {
 	})
 }
 
-// TestEitherTokenSpeaksForTheSubscriptionMeanwhile has the old token subscribe anew, leave a topic, and unsubscribe.
+// TestEitherTokenSpeaksForTheSubscriptionMeanwhile has the old token subscribe anew, leave a topic,
+// and unsubscribe.
 func TestEitherTokenSpeaksForTheSubscriptionMeanwhile(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -132,7 +133,8 @@ func TestEitherTokenSpeaksForTheSubscriptionMeanwhile(t *testing.T) {
 		assert.Empty(t, f.Redis.SMembers(ctx, "subscribers").Val())
 		f.RequireSound()
 
-		// The old one, which is removed meanwhile, does not bring down the rotation; nor does the new one.
+		// The old one, which is removed meanwhile, does not bring down the rotation; nor does the
+		// new one.
 		require.NoError(t, f.DeleteToken(ctx, alice))
 		assert.Equal(t, alice3, f.rotate(alice, "another--4"))
 		require.NoError(t, f.FinishRotation(ctx, alice))
@@ -142,7 +144,8 @@ func TestEitherTokenSpeaksForTheSubscriptionMeanwhile(t *testing.T) {
 	})
 }
 
-// TestARotationMovesManyBatches has more than one step can move, some of them delivered or dropped between two steps.
+// TestARotationMovesManyBatches has more than one step can move, some of them delivered or dropped
+// between two steps.
 func TestARotationMovesManyBatches(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -168,8 +171,8 @@ func TestARotationMovesManyBatches(t *testing.T) {
 	})
 }
 
-// TestAnInterruptedRotationLosesAndReordersNothing takes steps by chance: publishes, deliveries that succeed, the parts of
-// rotations, begun and abandoned by whoever dies.
+// TestAnInterruptedRotationLosesAndReordersNothing takes steps by chance: publishes, deliveries
+// that succeed, the parts of rotations, begun and abandoned by whoever dies.
 func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(40)
@@ -235,8 +238,9 @@ func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 	})
 }
 
-// TestARelabellingGoesByTheTokenOfNow has a token changed again, and that come to its end, before a slice is relabelled that was
-// asked for before: it must not give batches to the token in between, which is gone.
+// TestARelabellingGoesByTheTokenOfNow has a token changed again, and that come to its end, before a
+// slice is relabelled that was asked for before: it must not give batches to the token in between,
+// which is gone.
 func TestARelabellingGoesByTheTokenOfNow(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -262,7 +266,8 @@ func TestARelabellingGoesByTheTokenOfNow(t *testing.T) {
 	})
 }
 
-// TestWithItsLastTokenASubscriptionGoes removes the new token of a rotation, subscribes with the old one, and removes that.
+// TestWithItsLastTokenASubscriptionGoes removes the new token of a rotation, subscribes with the
+// old one, and removes that.
 func TestWithItsLastTokenASubscriptionGoes(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -279,7 +284,8 @@ func TestWithItsLastTokenASubscriptionGoes(t *testing.T) {
 	})
 }
 
-// TestAMigrationBackWaitsForARotation finds it refused, dry or not, until the rotation is through, or nobody is left whose it is.
+// TestAMigrationBackWaitsForARotation finds it refused, dry or not, until the rotation is through,
+// or nobody is left whose it is.
 func TestAMigrationBackWaitsForARotation(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

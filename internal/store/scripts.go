@@ -38,8 +38,8 @@ var (
 	scriptCheckGauges       = newScript("check_gauges", "jobs", "lanes", "batches", "check")
 )
 
-// Script composes an entry of another package, a Lua text, and libraries of this one that it calls, by
-// their names in lua/lib; keys is one of all.
+// Script composes an entry of another package, a Lua text, and libraries of this one that it calls,
+// by their names in lua/lib; keys is one of all.
 func Script(entry string, libraries ...string) *rdb.Script { return compose(libraries, entry) }
 
 // newScript composes a script of an entry and the libraries that it calls; keys is one of all.

@@ -16,8 +16,8 @@ import (
 type Snapshot struct {
 	// Backlogs are of all subscribers, and of all others for whom something waits.
 	Backlogs []Backlog
-	// Damaged are the keys of subscribers whose health cannot be read, because something else has written there. They show
-	// clients by name, never a token.
+	// Damaged are the keys of subscribers whose health cannot be read, because something else has
+	// written there. They show clients by name, never a token.
 	Damaged []string
 	Jobs    map[bus.Queue]JobCounts
 	// Due is the number of deliveries that are due now or soon.
@@ -30,10 +30,12 @@ type Snapshot struct {
 type Backlog struct {
 	Client          bus.ClientName
 	Events, Batches int64
-	// Subscribed is false for a subscriber that is gone, or whose health cannot be read. Then it has no health.
+	// Subscribed is false for a subscriber that is gone, or whose health cannot be read. Then it
+	// has no health.
 	Subscribed bool
 	Health     int
-	// OldestAt is when the oldest event was received; zero if there is none, or it was not found among the oldest batches.
+	// OldestAt is when the oldest event was received; zero if there is none, or it was not found
+	// among the oldest batches.
 	OldestAt time.Time
 }
 
@@ -43,8 +45,8 @@ type JobCounts struct{ Instant, Scheduled int64 }
 // snapshotSearches is how many of the oldest batches a snapshot looks at.
 const snapshotSearches = 2000
 
-// Snapshot reads what waits in the bus. Its cost grows with the number of subscribers, not with what waits. Until says which jobs
-// are due soon.
+// Snapshot reads what waits in the bus. Its cost grows with the number of subscribers, not with
+// what waits. Until says which jobs are due soon.
 func (s *Store) Snapshot(ctx context.Context, until time.Time) (Snapshot, error) {
 	snapshot := Snapshot{Jobs: map[bus.Queue]JobCounts{}}
 	memory, err := s.Memory(ctx)

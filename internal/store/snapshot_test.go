@@ -95,7 +95,8 @@ func TestSnapshot(t *testing.T) {
 	})
 }
 
-// TestASnapshotGetsPastWhatIsPoisoned looks at everybody else when the data of one has been tampered with.
+// TestASnapshotGetsPastWhatIsPoisoned looks at everybody else when the data of one has been
+// tampered with.
 func TestASnapshotGetsPastWhatIsPoisoned(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, c := range poisons {

@@ -11,7 +11,8 @@ import (
 	"routemaster/internal/wire"
 )
 
-// sliceSize bounds how many topics one step of a script looks at, and how many counters one command removes.
+// sliceSize bounds how many topics one step of a script looks at, and how many counters one command
+// removes.
 const sliceSize = 200
 
 // eachSlice calls a function with some members of a set at a time.
@@ -29,8 +30,8 @@ func (s *Store) eachSlice(ctx context.Context, key string, each func([]string) e
 // A topic goes that has been without publisher, subscriber and event for so long.
 const unusedTopicLife = 24 * time.Hour
 
-// Tidier removes topics that nobody uses, and the counters of topics and clients that are gone. It goes over them in small
-// steps, again and again.
+// Tidier removes topics that nobody uses, and the counters of topics and clients that are gone. It
+// goes over them in small steps, again and again.
 type Tidier struct {
 	store *Store
 	// place is which key the next step reads, from cursor on.
@@ -100,8 +101,8 @@ func (t *Tidier) sweepTopics(ctx context.Context, topics []string, now time.Time
 	return removed, nil
 }
 
-// removeCounters removes those of some counters whose topic or client is gone. A process may still hold counts of
-// these, and add them later: then they are removed by a later step.
+// removeCounters removes those of some counters whose topic or client is gone. A process may still
+// hold counts of these, and add them later: then they are removed by a later step.
 func (t *Tidier) removeCounters(ctx context.Context, key string, fields []string) (removed int, err error) {
 	topics, err := t.store.existing(ctx, fields)
 	if err != nil {
@@ -111,7 +112,8 @@ func (t *Tidier) removeCounters(ctx context.Context, key string, fields []string
 	if len(gone) == 0 {
 		return 0, nil
 	}
-	// Clients may have come since their names were read, but not those of counters that were read before.
+	// Clients may have come since their names were read, but not those of counters that were read
+	// before.
 	if t.clients, err = t.store.counterNames(ctx); err != nil {
 		return 0, err
 	}
@@ -167,8 +169,8 @@ func (s *Store) existing(ctx context.Context, fields []string) (map[string]bool,
 	return topics, err
 }
 
-// counterNames are the names that counters of the clients that are there may bear. The Ruby original has tokens there, and counts
-// under names that it cuts out of them.
+// counterNames are the names that counters of the clients that are there may bear. The Ruby
+// original has tokens there, and counts under names that it cuts out of them.
 func (s *Store) counterNames(ctx context.Context) (map[string]bool, error) {
 	names := map[string]bool{"": true, "null": true, "malformed": true}
 	add := func(token, name string) {

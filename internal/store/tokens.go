@@ -26,8 +26,8 @@ func (s *Store) ClientName(ctx context.Context, token bus.Token) (bus.ClientName
 	return name, err
 }
 
-// FindToken returns the first of some tokens that is known, with its client's name; both are empty when none is. It is
-// one command however many tokens are given.
+// FindToken returns the first of some tokens that is known, with its client's name; both are empty
+// when none is. It is one command however many tokens are given.
 func (s *Store) FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, bus.ClientName, error) {
 	fields := make([]string, len(tokens))
 	for i, token := range tokens {
@@ -45,8 +45,8 @@ func (s *Store) FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, b
 	return "", "", nil
 }
 
-// PutToken registers a client's token, which may be registered for it already. It fails with [bus.ErrTokenTaken] or
-// [bus.ErrUnavailable].
+// PutToken registers a client's token, which may be registered for it already. It fails with
+// [bus.ErrTokenTaken] or [bus.ErrUnavailable].
 func (s *Store) PutToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
 	return s.change(ctx, "add token", scriptTokenPut, string(token), string(name))
 }
@@ -56,7 +56,8 @@ func (s *Store) AddToken(ctx context.Context, token bus.Token, name bus.ClientNa
 	return s.change(ctx, "add token", scriptTokenAdd, string(token), string(name))
 }
 
-// DeleteToken removes a token, if it is there, and the subscriber of that token. The token's topics stay its client's.
+// DeleteToken removes a token, if it is there, and the subscriber of that token. The token's topics
+// stay its client's.
 func (s *Store) DeleteToken(ctx context.Context, token bus.Token) error {
 	if err := s.bequeath(ctx, token); err != nil {
 		return rdb.Wrap("delete token", err)
@@ -64,8 +65,8 @@ func (s *Store) DeleteToken(ctx context.Context, token bus.Token) error {
 	return s.change(ctx, "delete token", scriptTokenDelete, string(token))
 }
 
-// bequeath notes whose the topics of a token are before it goes, a slice at a time, and gives them to another token of the same
-// client, if there is one.
+// bequeath notes whose the topics of a token are before it goes, a slice at a time, and gives them
+// to another token of the same client, if there is one.
 func (s *Store) bequeath(ctx context.Context, token bus.Token) error {
 	names, err := s.Tokens(ctx)
 	if err != nil || names[token] == "" {

@@ -74,7 +74,8 @@ func TestATopicOfOldDataKeepsItsOwner(t *testing.T) {
 	})
 }
 
-// TestAnOwnerThatIsNotedWronglyGivesNothingAway has the Ruby original, which does not know of notes, give a topic to another.
+// TestAnOwnerThatIsNotedWronglyGivesNothingAway has the Ruby original, which does not know of
+// notes, give a topic to another.
 func TestAnOwnerThatIsNotedWronglyGivesNothingAway(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
@@ -85,7 +86,8 @@ func TestAnOwnerThatIsNotedWronglyGivesNothingAway(t *testing.T) {
 	})
 }
 
-// TestAnOrdinaryPublishLooksUpNoOwner counts what Redis is asked for by a publish to a topic of the same token.
+// TestAnOrdinaryPublishLooksUpNoOwner counts what Redis is asked for by a publish to a topic of the
+// same token.
 func TestAnOrdinaryPublishLooksUpNoOwner(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)
@@ -212,8 +214,8 @@ func TestSubscribersOfOneNameAreOnOnePage(t *testing.T) {
 	})
 }
 
-// TestListsAskRedisForLittleAtOnce looks at what each command of a list of 100,000 topics and of subscribers to 1,000
-// returns.
+// TestListsAskRedisForLittleAtOnce looks at what each command of a list of 100,000 topics and of
+// subscribers to 1,000 returns.
 func TestListsAskRedisForLittleAtOnce(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)
