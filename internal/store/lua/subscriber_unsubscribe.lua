@@ -5,5 +5,6 @@
 local token, name = holder_of(ARGV[2]), ARGV[3]
 if redis.call('SISMEMBER', topics_key(), name) == 0 then return { 0, 'topic unknown' } end
 redis.call('SREM', topic_subscribers_key(name), token)
-if redis.call('SREM', subscriber_topics_key(token), name) == 0 then return { 0, 'not subscribed' } end
+local ended = redis.call('SREM', subscriber_topics_key(token), name)
+if ended == 0 then return { 0, 'not subscribed' } end
 return { 1 }

@@ -1,5 +1,5 @@
--- Deletes a client's token, and its subscriber with it. Its topics stay the client's: see topic_inherit. With its last token
--- go its idempotency keys.
+-- Deletes a client's token, and its subscriber with it. Its topics stay the client's: see
+-- topic_inherit. With its last token go its idempotency keys.
 --
 -- ARGV     1 namespace, 2 token
 -- Returns  {1}, also when it was gone: its removal may still have to be confirmed

@@ -1,11 +1,11 @@
--- Relabels a slice of all batches, in the order of the index: those that begin with a token which is being changed then begin
--- with the one that takes its place: it is read here, since that may be changed, too, while this goes on. Nothing else is to
--- be moved, see token_rotate.
+-- Relabels a slice of all batches, in the order of the index: batches of a token that is being
+-- changed become those of the token that takes its place. That one is read at each step, because it
+-- may be changed, too, in the meantime. Nothing else is left to be moved, see token_rotate.
 --
--- ARGV     1 namespace, 2 the token, 3 creation time (ms) and 4 UID of the batch after which the slice begins, empty
---          for the beginning, 5 most batches to look at
--- Returns  {creation time (ms), UID} of the last batch of the slice; empty when none is left, or the token is
---          not being changed any more
+-- ARGV     1 namespace, 2 the token, 3 creation time (ms) and 4 UID of the batch after which the
+--          slice begins, empty for the beginning, 5 most batches to look at
+-- Returns  {creation time (ms), UID} of the last batch of the slice; empty when none is left, or
+--          the token is not being changed any more
 local old, index = ARGV[2], batches_index_key()
 local new = redis.call('HGET', rotations_key(), old)
 if not new then return {} end

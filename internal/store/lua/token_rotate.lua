@@ -1,6 +1,7 @@
--- Begins to change a client's token: makes another of the same name, and moves what belongs to the subscriber to it. From then on the
--- subscriber is the new token's. Only the batches still begin with the old one: see holder_of. Those that are being
--- delivered are relabelled here, since whoever settles them goes by that; the others by token_relabel, or as they come up.
+-- Begins to change a client's token: registers another one for the same client, and moves the
+-- subscriber's keys to it. Only the batches still begin with the old token, see holder_of. Those in
+-- flight are relabelled here, because completing them goes by that token; the others are relabelled
+-- by token_relabel, or as they come up.
 --
 -- ARGV     1 namespace, 2 the token, 3 the new one, if none was made before
 -- Returns  {1, the client's name, its new token}; {0, 'token unknown'}
@@ -23,11 +24,17 @@ local function read(token)
     batches = tonumber(redis.call('HGET', batch_gauge_key(), token)) or 0,
     events = tonumber(redis.call('HGET', event_gauge_key(), token)) or 0,
   }
-  for _, key in ipairs({ subscriber_key, subscriber_topics_key, current_key, lane_of_subscriber, failed_key, delivery_key }) do
+  local keys = {
+    subscriber_key, subscriber_topics_key, current_key, lane_of_subscriber, failed_key,
+    delivery_key,
+  }
+  for _, key in ipairs(keys) do
     if redis.call('EXISTS', key(token)) == 1 then table.insert(found.keys, key) end
   end
   for _, topic in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do
-    if redis.call('SISMEMBER', topic_subscribers_key(topic), token) == 1 then table.insert(found.topics, topic) end
+    if redis.call('SISMEMBER', topic_subscribers_key(topic), token) == 1 then
+      table.insert(found.topics, topic)
+    end
   end
   return found
 end
@@ -45,7 +52,9 @@ end
 redis.call('HSET', tokens_key(), new, name)
 redis.call('HSET', rotations_key(), old, new)
 for i = 1, #heirs, 2 do
-  if heirs[i + 1] == old or heirs[i + 1] == heir then redis.call('HSET', rotations_key(), heirs[i], new) end
+  if heirs[i + 1] == old or heirs[i + 1] == heir then
+    redis.call('HSET', rotations_key(), heirs[i], new)
+  end
 end
 for _, bid in ipairs(held) do redis.call('LSET', batch_key(bid), 0, new) end
 for _, from in ipairs(moved) do

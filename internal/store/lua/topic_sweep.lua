@@ -1,6 +1,8 @@
--- Removes topics that have had neither publisher, subscriber nor event for long, and what is left of topics that are gone.
+-- Removes topics that have had neither publisher, subscriber nor event for long, and what is left
+-- of topics that are gone.
 --
--- ARGV     1 namespace, 2 now (ms), 3 when a topic that goes was first seen unused, at the latest (ms), 4.. topics
+-- ARGV     1 namespace, 2 now (ms), 3 when a topic that goes was first seen unused, at the latest
+--          (ms), 4.. topics
 -- Returns  how many topics were removed
 -- Keeps    a topic with a key that is not of its type
 allow_when_full()
@@ -9,7 +11,8 @@ local now, latest = ARGV[2], tonumber(ARGV[3])
 -- Whether a topic has nothing; false when that cannot be told.
 local function is_unused(topic)
   local fields = redis.pcall('HMGET', topic_key(topic), 'publisher', 'counter')
-  if fields.err or (fields[1] and fields[1] ~= '') or (tonumber(fields[2]) or 0) > 0 then return false end
+  if fields.err or (fields[1] and fields[1] ~= '') then return false end
+  if (tonumber(fields[2]) or 0) > 0 then return false end
   return redis.call('EXISTS', topic_subscribers_key(topic)) == 0
 end
 

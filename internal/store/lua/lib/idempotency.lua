@@ -1,12 +1,13 @@
--- The idempotency keys of a client stand in at most SLICES hashes. A slice takes keys for a while, and expires as a
--- whole. Its field LIFE says when it was begun and when it expires (ms). Any other field is a digest of a key; its
--- value is a digest of the request.
+-- The idempotency keys of a client stand in at most SLICES hashes. A slice takes keys for a while,
+-- and expires as a whole. Its field LIFE says when it was begun and when it expires (ms). Any other
+-- field is a digest of a key; its value is a digest of the request.
 local SLICES, LIFE = 8, 'life'
 local SPREAD = 0.25 -- how much longer than it must a key may live, as a share of its life
 
 local function life_of(begun, expires) return string.format('%.0f-%.0f', begun, expires) end
 
--- Reads one slice, and what it has of a field. What has expired, or is no slice, has no `expires`: its place is free.
+-- Reads one slice, and what it has of a field. What has expired, or is no slice, has no `expires`:
+-- its place is free.
 local function read_slice(name, number, field, now)
   local slice = { key = idempotency_key(name, number) }
   local found = redis.pcall('HMGET', slice.key, LIFE, field)
@@ -26,9 +27,10 @@ end
 
 local function keys_in(slice) return redis.call('HLEN', slice.key) - 1 end
 
--- Chooses the slice that a new key goes into, which is to live for `life` (ms), and reads all that is needed to write it: a slice
--- that expires soon after the key may; else a free place; else the slice with room that expires last; else that of the
--- oldest slice, whose keys go. So none goes early before the client has seven eighths of what it may have.
+-- Chooses the slice that a new key goes into, which is to live for `life` (ms), and reads all that
+-- is needed to write it: a slice that expires soon after the key may; else a free place; else the
+-- slice with room that expires last; else that of the oldest slice, whose keys go. So none goes
+-- early before the client has seven eighths of what it may have.
 local function choose_slice(slices, now, life, max_keys)
   local newest, free, oldest, last
   for _, slice in ipairs(slices) do
@@ -43,7 +45,9 @@ local function choose_slice(slices, now, life, max_keys)
   if newest and keys_in(newest) < max_keys then return newest end
   if not free then
     for _, slice in ipairs(slices) do
-      if keys_in(slice) < max_keys and (not last or slice.expires > last.expires) then last = slice end
+      if keys_in(slice) < max_keys and (not last or slice.expires > last.expires) then
+        last = slice
+      end
     end
     if last then return last end
     oldest.dropped = keys_in(oldest)
@@ -73,12 +77,14 @@ local function find_request(slices)
   end
 end
 
--- Has a key that is used again live on, and with it its slice. The first write takes no memory, so a full Redis
--- answers a repetition too; and replicas have something to confirm.
+-- Has a key that is used again live on, and with it its slice. The first write takes no memory, so
+-- a full Redis answers a repetition too; and replicas have something to confirm.
 local function renew_request(slice, now, life)
   local expires = math.max(slice.expires, now + life)
   redis.call('PEXPIRE', slice.key, string.format('%.0f', expires - now))
-  if expires > slice.expires then redis.call('HSET', slice.key, LIFE, life_of(slice.begun, expires)) end
+  if expires > slice.expires then
+    redis.call('HSET', slice.key, LIFE, life_of(slice.begun, expires))
+  end
 end
 
 -- Removes all idempotency keys of a client.

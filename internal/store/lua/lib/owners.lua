@@ -1,5 +1,6 @@
--- The owners of topics: for each topic the name of the client that publishes to it or, before anybody does, that named it
--- first. How many topics a client has is counted beside. Both change only here.
+-- The owners of topics: for each topic the name of the client that publishes to it or, before
+-- anybody does, that named it first. How many topics a client has is counted beside. Both change
+-- only here.
 
 local function change_owned(name, by)
   local left = redis.pcall('HINCRBY', owned_key(), name, by)
@@ -30,18 +31,23 @@ local function set_owner(topic, name)
   change_owned(name, 1)
 end
 
--- The name of the client that a topic belongs to, given the token of its publisher: of a token that is gone, only the noted
--- name is left. False when it is not known.
+-- The name of the client that a topic belongs to, given the token of its publisher: of a token that
+-- is gone, only the noted name is left. False when it is not known.
 local function owner_name(topic, publisher)
   local name = redis.call('HGET', tokens_key(), publisher)
   if name then return name end
   return redis.call('HGET', owners_key(), topic)
 end
 
--- Why a client may not have so many more topics, of which so many are new to the bus; nil if it may. A limit of 0 is none.
+-- Why a client may not have so many more topics, of which so many are new to the bus; nil if it
+-- may. A limit of 0 is none.
 local function over_limit(name, more, new, max_of_client, max_of_bus)
-  if max_of_client > 0 and more > 0 and owned_by(name) + more > max_of_client then return "client's topics" end
-  if max_of_bus > 0 and new > 0 and redis.call('SCARD', topics_key()) + new > max_of_bus then return "bus's topics" end
+  if max_of_client > 0 and more > 0 and owned_by(name) + more > max_of_client then
+    return "client's topics"
+  end
+  if max_of_bus > 0 and new > 0 and redis.call('SCARD', topics_key()) + new > max_of_bus then
+    return "bus's topics"
+  end
   return nil
 end
 

@@ -1,6 +1,6 @@
--- Removes a subscriber and its subscriptions. Its current batch gets no more events,
--- and comes up at once, like those whose turn it is; all its batches are dropped as they come up. Returns whether
--- there was such a subscriber.
+-- Removes a subscriber and its subscriptions. Its current batch gets no more events, and comes up
+-- at once, like those whose turn it is; all its batches are dropped as they come up. Returns
+-- whether there was such a subscriber.
 local function remove_subscriber(token)
   if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return false end
   for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
