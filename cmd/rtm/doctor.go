@@ -12,13 +12,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/internal/app"
+	"routemaster/internal/doctor"
 )
 
-// errUnsound says that something is wrong, and was left.
+// errUnsound says that something is wrong, and was not repaired.
 var errUnsound = errors.New("something is wrong in this Redis")
 
 func newDoctorCommand() *cobra.Command {
-	var doctor doctor
+	var examination examination
 	var redis redisFlags
 	command := &cobra.Command{
 		Use:   "doctor",
@@ -26,8 +27,11 @@ func newDoctorCommand() *cobra.Command {
 		Long: `Read a bus's Redis, in small slices, and print what is inconsistent: batches without jobs, jobs without
 batches, wrong gauges, leftovers of deleted subscribers. With --fix repair it. The bus may run meanwhile.
 
+The namespace must be the bus's own. A key that the bus does not know is printed and skipped; everything
+else is taken for the bus's, and repaired.
+
 Redis is the one of the environment, as for the daemons, unless flags say otherwise. The exit status is 0 when all is
-in order or was repaired, 1 when something is wrong and was left or Redis cannot be read, 2 for wrong usage.`,
+in order or was repaired, 1 when something is wrong and was not repaired or Redis cannot be read, 2 for wrong usage.`,
 		Example: "  rtm doctor\n  rtm doctor --fix --redis-url redis://localhost:6379/0",
 		Args:    arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -35,22 +39,22 @@ in order or was repaired, 1 when something is wrong and was left or Redis cannot
 			if err != nil {
 				return err
 			}
-			doctor.out = cmd.OutOrStdout()
-			return doctor.run(cmd.Context(), config)
+			examination.out = cmd.OutOrStdout()
+			return examination.run(cmd.Context(), config)
 		},
 	}
-	command.Flags().BoolVar(&doctor.fix, "fix", false, "repair what can be repaired without losing an event")
-	command.Flags().BoolVar(&doctor.json, "json", false, "print JSON: an object for each finding, then one with the counts")
+	command.Flags().BoolVar(&examination.fix, "fix", false, "repair what can be repaired without losing an event")
+	command.Flags().BoolVar(&examination.json, "json", false, "print JSON: an object for each finding, then one with the counts")
 	redis.add(command, "read")
 	return command
 }
 
-// doctor prints what an examination tells.
-type doctor struct {
+// examination prints what doctor finds.
+type examination struct {
 	fix, json bool
 	out       io.Writer
 
-	repaired, repairable, left int
+	repaired, repairable, skipped int
 }
 
 // finding is a line of JSON.
@@ -66,7 +70,7 @@ type finding struct {
 type summary struct {
 	Repaired    int      `json:"repaired"`
 	Repairable  int      `json:"repairable"`
-	LeftAlone   int      `json:"left_alone"`
+	Skipped     int      `json:"skipped"`
 	Unchecked   []string `json:"unchecked,omitempty"`
 	Batches     int      `json:"batches"`
 	Jobs        int      `json:"jobs"`
@@ -76,23 +80,29 @@ type summary struct {
 	Seconds     float64  `json:"seconds"`
 }
 
-func (d *doctor) run(ctx context.Context, config app.Config) error {
+func (d *examination) run(ctx context.Context, config app.Config) error {
 	began := time.Now()
-	census, err := app.Examine(ctx, config, d.fix, d.tell)
+	redis, err := app.OpenRedis(config)
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+	partition := redis.Partition(config.RedisNamespace)
+	stats, err := doctor.New(partition, doctor.Pause).Examine(ctx, d.fix, d.observe)
 	if ctx.Err() != nil {
 		return errors.New("stopped before the end; what was repaired stays so")
 	}
 	if err != nil {
 		return err
 	}
-	d.sumUp(census, time.Since(began))
-	if d.repairable+d.left > 0 {
+	d.sumUp(stats, time.Since(began))
+	if d.repairable+d.skipped > 0 {
 		return errUnsound
 	}
 	return nil
 }
 
-func (d *doctor) tell(f app.Finding) {
+func (d *examination) observe(f doctor.Finding) {
 	state, does := "repaired", f.Remedy
 	switch {
 	case f.Fixed:
@@ -101,8 +111,8 @@ func (d *doctor) tell(f app.Finding) {
 		state, does = "repairable", "to be "+f.Remedy
 		d.repairable++
 	default:
-		state, does = "left alone", "left alone"
-		d.left++
+		state, does = "skipped", "skipped"
+		d.skipped++
 	}
 	if d.json {
 		writeJSONLine(d.out, finding{f.Key, f.Problem, f.Remedy, state})
@@ -111,30 +121,30 @@ func (d *doctor) tell(f app.Finding) {
 	}
 }
 
-func (d *doctor) sumUp(c app.Census, took time.Duration) {
+func (d *examination) sumUp(s doctor.Stats, took time.Duration) {
 	if d.json {
-		writeJSONLine(d.out, map[string]summary{"summary": {d.repaired, d.repairable, d.left, c.Unchecked, c.Batches, c.Jobs, c.Subscribers, c.Topics, c.Failing, took.Seconds()}})
+		writeJSONLine(d.out, map[string]summary{"summary": {d.repaired, d.repairable, d.skipped, s.Unchecked, s.Batches, s.Jobs, s.Subscribers, s.Topics, s.Failing, took.Seconds()}})
 		return
 	}
-	for _, what := range c.Unchecked {
+	for _, what := range s.Unchecked {
 		fmt.Fprintf(d.out, "%s: not checked, too busy\n", printable(what))
 	}
 	fmt.Fprintf(d.out, "Read %d batches, %d jobs, %d subscribers and %d topics in %v: ",
-		c.Batches, c.Jobs, c.Subscribers, c.Topics, took.Round(time.Millisecond))
+		s.Batches, s.Jobs, s.Subscribers, s.Topics, took.Round(time.Millisecond))
 	switch {
-	case d.repaired+d.repairable+d.left > 0:
-		fmt.Fprintf(d.out, "%d repaired, %d that --fix repairs, %d left alone.\n", d.repaired, d.repairable, d.left)
-	case len(c.Unchecked) > 0:
+	case d.repaired+d.repairable+d.skipped > 0:
+		fmt.Fprintf(d.out, "%d repaired, %d that --fix repairs, %d skipped.\n", d.repaired, d.repairable, d.skipped)
+	case len(s.Unchecked) > 0:
 		fmt.Fprintln(d.out, "all that was checked is in order.")
 	default:
 		fmt.Fprintln(d.out, "all is in order.")
 	}
-	switch c.Failing {
+	switch s.Failing {
 	case 0:
 	case 1:
 		fmt.Fprintln(d.out, "1 subscriber is failing; rtm top shows which.")
 	default:
-		fmt.Fprintf(d.out, "%d subscribers are failing; rtm top shows which.\n", c.Failing)
+		fmt.Fprintf(d.out, "%d subscribers are failing; rtm top shows which.\n", s.Failing)
 	}
 }
 

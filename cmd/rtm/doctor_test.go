@@ -40,7 +40,7 @@ func TestDoctor(t *testing.T) {
 		redis.Raw.HSet(ctx, "rm:batches:gauges:event", token, "4")
 		redis.Raw.Set(ctx, "rm:what:"+token, "x", 0)
 		findings := []string{
-			"what:shop: is not a key of the layout [left alone]",
+			"what:shop: is not a key of the layout [skipped]",
 			"subscriber:shop: is not in subscribers [to be added there]",
 			`batches:gauges:event: has "4" for shop, must be 0 [to be set right]`,
 		}
@@ -49,7 +49,7 @@ func TestDoctor(t *testing.T) {
 		assert.Equal(t, "rtm: something is wrong in this Redis\n", stderr)
 		lines := strings.Split(stdout, "\n")
 		assert.Equal(t, findings, lines[:3])
-		assert.Contains(t, lines[3], "0 repaired, 2 that --fix repairs, 1 left alone.")
+		assert.Contains(t, lines[3], "0 repaired, 2 that --fix repairs, 1 skipped.")
 		assert.NotContains(t, stdout, token)
 
 		redis.Raw.Del(ctx, "rm:what:"+token)
@@ -66,7 +66,7 @@ func TestDoctor(t *testing.T) {
 		status, stdout, stderr = runDoctor(t, ctx, "--fix", "--redis-url", redis.PatientURL(), "--namespace", "rm:")
 		assert.Equal(t, app.ExitOK, status, stderr)
 		assert.Contains(t, stdout, "subscriber:shop: is not in subscribers [added there]\n")
-		assert.Contains(t, stdout, "2 repaired, 0 that --fix repairs, 0 left alone.")
+		assert.Contains(t, stdout, "2 repaired, 0 that --fix repairs, 0 skipped.")
 		status, stdout, _ = runDoctor(t, ctx, "--fix", "--redis-url", redis.PatientURL())
 		assert.Equal(t, app.ExitOK, status)
 		assert.Contains(t, stdout, "1 subscribers", stdout)
@@ -92,10 +92,10 @@ func TestDoctorPrintsOneLineForEachFinding(t *testing.T) {
 			lines := strings.Split(stdout, "\n")
 			assert.Len(t, lines, 5+1+1, stdout)
 			if len(args) == 2 {
-				assert.Contains(t, lines, `"x\nall: is in order [repaired]": is not a key of the layout [left alone]`)
-				assert.Contains(t, lines, `"x\x1b[2J": is not a key of the layout [left alone]`)
-				assert.Contains(t, lines, `"x\xff\u202e": is not a key of the layout [left alone]`)
-				assert.Contains(t, lines, `größe: is not a key of the layout [left alone]`)
+				assert.Contains(t, lines, `"x\nall: is in order [repaired]": is not a key of the layout [skipped]`)
+				assert.Contains(t, lines, `"x\x1b[2J": is not a key of the layout [skipped]`)
+				assert.Contains(t, lines, `"x\xff\u202e": is not a key of the layout [skipped]`)
+				assert.Contains(t, lines, `größe: is not a key of the layout [skipped]`)
 			}
 		}
 	})
@@ -124,7 +124,7 @@ func TestDoctorStopsInTheMiddle(t *testing.T) {
 
 		status, stdout, _ := runDoctor(t, t.Context(), "--fix", "--redis-url", redis.PatientURL())
 		assert.Equal(t, app.ExitOK, status)
-		assert.Contains(t, stdout, fmt.Sprintf(": %d repaired, 0 that --fix repairs, 0 left alone.", all-repaired))
+		assert.Contains(t, stdout, fmt.Sprintf(": %d repaired, 0 that --fix repairs, 0 skipped.", all-repaired))
 	})
 }
 
@@ -182,7 +182,8 @@ func TestDoctorTellsOfFailingSubscribers(t *testing.T) {
 			redis.Raw.SAdd(ctx, "subscribers", token)
 			redis.Raw.HSet(ctx, "api_tokens:by_token", token, "shop")
 			redis.Raw.HSet(ctx, "subscriber:"+token, "callback", "https://shop.example/", "timeout", 0, "max_events", 10, "uuid", "u",
-				"health_points", 80, "throttled_until", 1)
+				"health_points", 80)
+			redis.Raw.HSet(ctx, "delivery:"+token, "throttled_until", 1)
 			status, stdout, _ := runDoctor(t, ctx)
 			assert.Equal(t, app.ExitOK, status, stdout)
 			assert.Contains(t, stdout, want)

@@ -38,10 +38,10 @@ var unfinished = struct {
 	// lines are folders and pages with lines that are too long.
 	lines []string
 }{
-	rooms:    []string{"doctor"},
+	rooms:    nil,
 	imports:  nil,
 	packages: []string{"store"},
-	files:    []string{"internal/store/examine_test.go", "internal/store/model_test.go"},
+	files:    []string{"internal/store/model_test.go"},
 	lines:    []string{"internal/store"},
 }
 

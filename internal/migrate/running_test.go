@@ -123,9 +123,9 @@ func migrateWhile(t *testing.T, server *rdbtest.Server, ourWeb bool) {
 
 	_, told := l.apply()
 	assert.Empty(t, told)
-	violations, err := storetest.Check(l.ctx, l.Store)
+	findings, err := storetest.Check(l.ctx, l.Store)
 	require.NoError(t, err)
-	for _, v := range violations {
+	for _, v := range findings {
 		// The original gives a batch its job in a step of its own. Until then the batch may have
 		// been moved, given one here, delivered and removed. Who takes the late job discards it.
 		assert.Equal(t, "is for a batch that is not there", v.Problem, v)

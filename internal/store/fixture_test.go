@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
@@ -45,3 +46,6 @@ func newFixtureOn(t testing.TB, server *rdbtest.Server, partition *rdb.Partition
 }
 
 func keysOf(all map[string]string) []string { return slices.Sorted(maps.Keys(all)) }
+
+// sinceStart is the real time, in ms after start: what is put off for long is judged by that.
+func sinceStart() int { return int(time.Since(start).Milliseconds()) }

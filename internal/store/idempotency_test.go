@@ -260,9 +260,9 @@ func TestForeignBytesInIdempotencyKeysHinderNoPublish(t *testing.T) {
 		ctx := t.Context()
 		require.NoError(t, f.Redis.Set(ctx, "idempotency:publisher/1", "x", 0).Err())
 		require.NoError(t, f.Redis.HSet(ctx, "idempotency:publisher/2", "life", "soon").Err())
-		violations, err := storetest.Check(ctx, f.Store)
+		findings, err := storetest.Check(ctx, f.Store)
 		require.NoError(t, err)
-		assert.Len(t, violations, 1, "doctor tells the one that is no hash")
+		assert.Len(t, findings, 1, "doctor reports the one that is no hash")
 		for n := range 3 {
 			assert.True(t, f.store(f.keyed(publisher, strconv.Itoa(n), "d", time.Minute<<n, 0)))
 			assert.False(t, f.store(f.keyed(publisher, strconv.Itoa(n), "d", time.Minute<<n, 0)))

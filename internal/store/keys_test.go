@@ -1,7 +1,6 @@
 package store
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -12,7 +11,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
-	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
 
@@ -54,25 +52,4 @@ func TestKeysInLua(t *testing.T) {
 		assert.Equal(t, key, got, expression)
 	}
 	assert.Equal(t, strings.Count(readLua("lib/keys"), "function"), len(want)-1, "a key of the scripts is not compared")
-}
-
-// TestTheLayoutKnowsEveryKey holds what the checks know of keys to the keys.
-func TestTheLayoutKnowsEveryKey(t *testing.T) {
-	const uid = "AAAABBBBCCCCDDDD-_-_"
-	k := Keys{"ns:"}
-	want := map[string]string{
-		k.Topics(): "set", k.Owners(): "hash", k.Owned(): "hash", k.Unused(): "hash", k.Topic("x"): "hash", k.TopicSubscribers("x"): "set",
-		k.Subscribers(): "set", k.Subscriber("x"): "hash", k.SubscriberTopics("x"): "set",
-		k.Tokens(): "hash", k.Rotations(): "hash", k.Batch(uid): "list", k.Original(uid): "list", k.Current("x"): "set", k.Failed("x"): "zset", k.Delivery("x"): "hash",
-		k.Traceparents(uid): "list", k.Migration(): "string",
-		k.BatchesIndex(): "zset", k.EventGauge(): "hash", k.BatchGauge(): "hash",
-		k.Idempotency("x", 8): "hash", k.Counters(): "hash", k.Monitored(): "hash",
-	}
-	for key, kind := range want {
-		family, _ := k.layout().family(k, key)
-		assert.Equal(t, rdb.Kind(kind), family.kind, key)
-	}
-	text, err := os.ReadFile("keys.go")
-	require.NoError(t, err)
-	assert.Equal(t, strings.Count(string(text), "func (k Keys)"), len(want), "a key is not looked up")
 }

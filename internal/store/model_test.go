@@ -414,9 +414,9 @@ func (m *model) check(rt *rapid.T) {
 }
 
 func (m *model) requireSound(rt *rapid.T) {
-	violations, err := storetest.Check(m.T.Context(), m.Store)
+	findings, err := storetest.Check(m.T.Context(), m.Store)
 	require.NoError(rt, err)
-	for _, v := range violations {
+	for _, v := range findings {
 		require.Contains(rt, v.Problem, "of the Ruby original")
 	}
 }

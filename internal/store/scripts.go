@@ -27,15 +27,6 @@ var (
 	scriptTokenRotated          = newScript("token_rotated")
 	scriptTokenRelabel          = newScript("token_relabel", "jobs")
 	scriptBatchDrop             = newScript("batch_drop", "jobs", "lanes", "batches", "originals")
-
-	scriptCheckWindow       = newScript("check_window")
-	scriptCheckJob          = newScript("check_job", "jobs", "lanes", "batches", "check")
-	scriptCheckListed       = newScript("check_listed", "jobs", "lanes", "batches", "check")
-	scriptCheckWorker       = newScript("check_worker", "jobs", "check")
-	scriptCheckTopic        = newScript("check_topic", "jobs", "check")
-	scriptCheckSubscriber   = newScript("check_subscriber", "jobs", "lanes", "batches", "subscribers", "check")
-	scriptCheckSubscription = newScript("check_subscription", "jobs", "check")
-	scriptCheckGauges       = newScript("check_gauges", "jobs", "lanes", "batches", "check")
 )
 
 // Script composes an entry of another package, a Lua text, and libraries of this one that it calls,

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/doctor"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
@@ -37,15 +38,16 @@ func NewQueue(st *store.Store, maxInFlight int) *queue.Queue {
 // RequireSound fails the test unless the data layout's invariants hold.
 func RequireSound(t testing.TB, st *store.Store) {
 	t.Helper()
-	violations, err := Check(t.Context(), st)
+	findings, err := Check(t.Context(), st)
 	require.NoError(t, err)
-	require.Empty(t, violations)
+	require.Empty(t, findings)
 }
 
 // Check returns what is wrong in a store, in order.
-func Check(ctx context.Context, st *store.Store) (found []store.Violation, err error) {
-	_, err = st.Examine(ctx, false, func(v store.Violation) { found = append(found, v) })
-	slices.SortFunc(found, func(a, b store.Violation) int {
+func Check(ctx context.Context, st *store.Store) (found []doctor.Finding, err error) {
+	d := doctor.New(st.Partition(), 0)
+	_, err = d.Examine(ctx, false, func(f doctor.Finding) { found = append(found, f) })
+	slices.SortFunc(found, func(a, b doctor.Finding) int {
 		return strings.Compare(a.String(), b.String())
 	})
 	return found, err

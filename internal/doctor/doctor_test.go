@@ -1,0 +1,111 @@
+package doctor_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/doctor"
+	"routemaster/internal/rdb/rdbtest"
+)
+
+// TestEveryDamageIsFoundAndRepaired breaks a sound bus in every way. Doctor must find exactly that,
+// change nothing unless asked to fix it, and repair it at once; then everything is delivered.
+func TestEveryDamageIsFoundAndRepaired(t *testing.T) {
+	for _, a := range slices.Concat(damages, skipped) {
+		t.Run(a.name, func(t *testing.T) {
+			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+				p := newPatient(t, server)
+				a.does(p)
+				want := []string{}
+				for _, line := range a.finds {
+					if strings.Contains(line, "%") {
+						line = fmt.Sprintf(line+"%[5]s", p.running, p.waiting, p.current, p.bobs, "")
+					}
+					want = append(want, line)
+				}
+				before := dump(t, server.Raw)
+				assert.ElementsMatch(t, want, p.examine(false))
+				assert.Equal(t, before, dump(t, server.Raw), "looking changes nothing")
+				assert.ElementsMatch(t, want, p.examine(true))
+				fixed := dump(t, server.Raw)
+				if !a.stays {
+					assert.Empty(t, p.examine(true), "it is repaired")
+				} else {
+					p.examine(true)
+				}
+				assert.Equal(t, fixed, dump(t, server.Raw), "a second repair changes nothing")
+				if a.stays {
+					return
+				}
+				got := p.drain()
+				assert.Len(t, got, 5+eventsOfPatient-a.loses, "%v", slices.Sorted(maps.Keys(got)))
+				p.RequireSound()
+			})
+		})
+	}
+}
+
+// TestTwoRepairsAtOnce has two examinations repair the same damage, time and again.
+func TestTwoRepairsAtOnce(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		for range 10 {
+			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
+			p := newPatient(t, server)
+			loses := 0
+			for _, a := range damages {
+				if slices.Contains([]string{
+					"a batch that is not in the index", "an entry of the index without a batch", "a batch without a job", "a batch in a lane without a job",
+					"a job that two workers have", "jobs for batches that are gone", "another's batch as current and in the lane",
+					"leftovers of a deleted subscriber", "wrong gauges", "a worker that a scrub does not find", "housekeeping in two states, and not in the index",
+					"subscriptions of which one side is left", "a subscription to no topic", "a subscriber and a topic that are not listed",
+				}, a.name) {
+					a.does(p)
+					loses += a.loses
+				}
+			}
+			var both sync.WaitGroup
+			var told [2]int
+			for i := range told {
+				both.Go(func() {
+					_, err := p.doctor().Examine(p.ctx, true, func(doctor.Finding) { told[i]++ })
+					assert.NoError(t, err)
+				})
+			}
+			both.Wait()
+			assert.Empty(t, p.examine(false), "told: %v", told)
+			got := p.drain()
+			assert.Len(t, got, 5+eventsOfPatient-loses)
+			for event, times := range got {
+				assert.Equal(t, 1, times, event)
+			}
+			p.RequireSound()
+		}
+	})
+}
+
+// TestARepairKeepsASubscription has a subscriber to what nobody has published to, where half of it
+// is gone.
+func TestARepairKeepsASubscription(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		for _, key := range []string{"", "topics:alice--1", "subscribers:rarely"} {
+			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
+			p := &patient{fixture: newFixture(t, server), ctx: t.Context()}
+			p.AddSubscriber(alice, 0, 1, "rarely", "widgets")
+			p.Redis.SRem(p.ctx, "topics", "rarely")
+			if key != "" {
+				p.Redis.SRem(p.ctx, key, "rarely", "alice--1")
+			}
+			p.examine(true)
+			p.PublishEvents("rarely", 1, 1, 0)
+			assert.Equal(t, map[string]int{"alice--1 1": 1}, p.drain(), key)
+			p.RequireSound()
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package doctor
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+)
+
+// TestTheLayoutKnowsEveryKey holds what doctor knows of keys to the keys of the store and the
+// queue.
+func TestTheLayoutKnowsEveryKey(t *testing.T) {
+	const uid = "AAAABBBBCCCCDDDD-_-_"
+	k, jobs := store.Keys{Namespace: "ns:"}, queue.Keys{Namespace: "ns:"}
+	ofStore := map[string]rdb.Kind{
+		k.Topics(): rdb.Set, k.Owners(): rdb.Hash, k.Owned(): rdb.Hash, k.Unused(): rdb.Hash,
+		k.Topic("x"): rdb.Hash, k.TopicSubscribers("x"): rdb.Set, k.Subscribers(): rdb.Set,
+		k.Subscriber("x"): rdb.Hash, k.SubscriberTopics("x"): rdb.Set, k.Tokens(): rdb.Hash,
+		k.Rotations(): rdb.Hash, k.Batch(uid): rdb.List, k.Original(uid): rdb.List,
+		k.Current("x"): rdb.Set, k.Failed("x"): rdb.SortedSet, k.Delivery("x"): rdb.Hash,
+		k.Traceparents(uid): rdb.List, k.Migration(): text, k.BatchesIndex(): rdb.SortedSet,
+		k.EventGauge(): rdb.Hash, k.BatchGauge(): rdb.Hash, k.Idempotency("x", 8): rdb.Hash,
+		k.Counters(): rdb.Hash, k.Monitored(): rdb.Hash,
+	}
+	ofQueue := map[string]rdb.Kind{
+		jobs.JobsIndex(bus.QueueMain): rdb.Set, jobs.Scheduled(bus.QueueMain): rdb.SortedSet,
+		jobs.Instant(bus.QueueMain): rdb.List, jobs.Pending(bus.QueueMain, "w1"): rdb.List,
+		jobs.PendingIndex(bus.QueueMain): rdb.Set, jobs.Lane(bus.JobBatch, "x"): rdb.SortedSet,
+		jobs.MaxInFlight(): rdb.Hash, jobs.Workers(): rdb.Hash,
+	}
+	for file, want := range map[string]map[string]rdb.Kind{
+		"../store/keys.go": ofStore, "../queue/keys.go": ofQueue,
+	} {
+		for key, kind := range want {
+			family, _ := layoutOf(k, jobs).family(k, key)
+			assert.Equal(t, kind, family.kind, key)
+		}
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.Equal(t, strings.Count(string(source), "func (k Keys)"), len(want), "a key is not looked up")
+	}
+}

@@ -1,0 +1,92 @@
+package doctor_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/rdb/rdbtest"
+)
+
+const eventsOfLongQueue = 3500
+
+// damageLongQueue makes a queue of as many instant jobs, and breaks some of them. It returns the
+// batches that have no job, the jobs that are in several places, and those that are for nothing.
+func damageLongQueue(p *patient) (jobless, several, gone []string) {
+	p.AddSubscriber(alice, 0, 1, "widgets")
+	for i := 0; i < eventsOfLongQueue; i += 500 {
+		p.PublishEvents("widgets", i+1, i+500, i)
+	}
+	require.Empty(p.T, p.examine(false))
+	queue := p.Redis.LRange(p.ctx, "jobs:instant:main", 0, -1).Val()
+	require.Len(p.T, queue, eventsOfLongQueue)
+	for _, i := range []int{0, 1, 999, 1000, 1001, 2000, 3000, 3498, 3499} {
+		p.Redis.LRem(p.ctx, "jobs:instant:main", 1, queue[i])
+		jobless = append(jobless, queue[i][len(jobHead):])
+	}
+	for _, i := range []int{5, 1500, 3400} { // instant three times
+		p.Redis.LPush(p.ctx, "jobs:instant:main", queue[i])
+		p.Redis.RPush(p.ctx, "jobs:instant:main", queue[i])
+		several = append(several, queue[i][len(jobHead):])
+	}
+	for _, i := range []int{10, 1600, 3300} { // also scheduled
+		p.Redis.ZAdd(p.ctx, "jobs:scheduled:main", redis.Z{Score: 1, Member: queue[i]})
+		several = append(several, queue[i][len(jobHead):])
+	}
+	for _, i := range []int{20, 1700, 3200} {
+		bid := fmt.Sprintf("GONE%016d", i)
+		p.Redis.LInsertBefore(p.ctx, "jobs:instant:main", queue[i], job(bid))
+		gone = append(gone, bid)
+	}
+	return jobless, several, gone
+}
+
+// TestALongQueue has a queue that a script searches, and one that is too long for that: there
+// doctor repairs what is without a job, and skips what is dropped anyway as it comes up.
+func TestALongQueue(t *testing.T) {
+	const skips = ", deep in a long queue: it is dropped as it comes up"
+	for _, c := range []struct {
+		maxSearched   int
+		several, gone string
+	}{
+		{eventsOfLongQueue * 2, " [reduced to one]", " [removed]"},
+		{1000, skips + " again []", skips + " []"},
+	} {
+		t.Run(fmt.Sprintf("searched to %d", c.maxSearched), func(t *testing.T) {
+			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+				p := &patient{fixture: newFixture(t, server), ctx: t.Context()}
+				jobless, several, gone := damageLongQueue(p)
+				p.maxSearched = c.maxSearched
+				var want, stays []string
+				for _, bid := range jobless {
+					want = append(want, fmt.Sprintf("batch:%s: has no job [given one, to be run now]", bid))
+				}
+				for _, bid := range several {
+					stays = append(stays, fmt.Sprintf(`job ["batch" "%s"]: is in more than one place`+c.several, bid))
+				}
+				for _, bid := range gone {
+					stays = append(stays, fmt.Sprintf(`job ["batch" "%s"]: is for a batch that is not there`+c.gone, bid))
+				}
+				want = append(want, stays...)
+				before := dump(t, p.Redis)
+				assert.ElementsMatch(t, want, p.examine(false))
+				assert.Equal(t, before, dump(t, p.Redis))
+				assert.ElementsMatch(t, want, p.examine(true))
+				if c.maxSearched > eventsOfLongQueue {
+					assert.Empty(t, p.examine(true))
+				} else {
+					assert.ElementsMatch(t, stays, p.examine(true))
+				}
+				got := p.drain()
+				assert.Len(t, got, eventsOfLongQueue)
+				for event, times := range got {
+					require.Equal(t, 1, times, event)
+				}
+				p.RequireSound()
+			})
+		})
+	}
+}
