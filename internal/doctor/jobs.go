@@ -165,18 +165,48 @@ func (e *examination) checkJobs(ctx context.Context) error {
 		if err := e.pauseOnce(ctx); err != nil {
 			return err
 		}
-		instant, err := e.lookAgain(ctx, q)
-		if err != nil {
-			return err
-		}
-		for some := range slices.Chunk(doubtful, scriptsPerTrip) {
-			if err := e.confirmJobs(ctx, q, some, instant); err != nil {
-				return err
+		findings, err := e.askJobs(ctx, q, doubtful, e.fix)
+		var deep []string
+		for _, f := range findings {
+			if isDeep(f.code) {
+				deep = append(deep, f.job)
+			} else {
+				e.reportJob(q, f.job, f.code)
 			}
+		}
+		if err == nil {
+			err = e.checkDeep(ctx, q, deep)
+		}
+		if err != nil { // what was repaired before is reported
+			return err
 		}
 	}
 	return nil
 }
+
+// checkDeep looks once more at jobs that were seen deep in a long list: they may have left it
+// before the script ran.
+func (e *examination) checkDeep(ctx context.Context, q bus.Queue, jobs []string) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	if err := e.doctor.pause(ctx); err != nil {
+		return err
+	}
+	findings, err := e.askJobs(ctx, q, jobs, false)
+	for _, f := range findings {
+		if isDeep(f.code) {
+			e.reportJob(q, f.job, f.code)
+		}
+	}
+	return err
+}
+
+// jobFinding is what the script has found of a job.
+type jobFinding struct{ job, code string }
+
+// isDeep reports whether a finding is of a job in a list that is too long to be searched.
+func isDeep(code string) bool { return strings.HasSuffix(code, "_deep") }
 
 // doubtfulJobs returns the jobs of a queue that do not fit, or whose batches do not. Those that are
 // not ours are reported.
@@ -206,47 +236,62 @@ func (e *examination) doubtfulJobs(q bus.Queue) (doubtful []string) {
 	return doubtful
 }
 
-// lookAgain reads the list of instant jobs again, if it is too long for a script to search it.
+// lookAgain reads the list of instant jobs again, if it is too long for a script to search it;
+// else it returns nil.
 func (e *examination) lookAgain(ctx context.Context, q bus.Queue) (map[string]job, error) {
 	length, err := e.redis.LLen(ctx, e.jobs.Instant(q)).Result()
-	again := newQueueScan()
 	if err != nil || length <= int64(e.doctor.maxSearched) {
-		return again.jobs, err
+		return nil, err
 	}
+	again := newQueueScan()
 	return again.jobs, e.readInstant(ctx, q, again)
 }
 
-// confirmJobs has the script look at jobs, and reports what it confirms.
-func (e *examination) confirmJobs(
-	ctx context.Context, q bus.Queue, jobs []string, instant map[string]job,
-) error {
+// askJobs has the script look at jobs, and returns what it finds.
+func (e *examination) askJobs(
+	ctx context.Context, q bus.Queue, jobs []string, fix bool,
+) (findings []jobFinding, err error) {
+	instant, err := e.lookAgain(ctx, q)
+	if err != nil {
+		return nil, err
+	}
 	var unregistered []any
 	for worker := range e.queues[q].holders {
 		if !e.queues[q].registered[worker] {
 			unregistered = append(unregistered, worker)
 		}
 	}
-	calls := make([]rdb.Call, len(jobs))
-	for i, packed := range jobs {
-		args := []any{e.fix, string(q), packed, int(instant[packed].instant), e.doctor.maxSearched}
-		calls[i] = scriptJob.Call(append(args, unregistered...)...)
-	}
-	for i, result := range e.redis.RunAll(ctx, calls...) {
-		codes, err := result.Strings()
-		if err := e.excuse("job "+wire.ShowJob(jobs[i]), err); err != nil {
-			return err
+	for some := range slices.Chunk(jobs, scriptsPerTrip) {
+		calls := make([]rdb.Call, len(some))
+		for i, packed := range some {
+			seen := -1
+			if instant != nil {
+				seen = int(instant[packed].instant)
+			}
+			args := []any{fix, string(q), packed, seen, e.doctor.maxSearched}
+			calls[i] = scriptJob.Call(append(args, unregistered...)...)
 		}
-		for _, code := range codes {
-			e.reportJob(q, jobs[i], code)
+		for i, result := range e.redis.RunAll(ctx, calls...) {
+			codes, err := result.Strings()
+			if err := e.excuse("job "+wire.ShowJob(some[i]), err); err != nil {
+				return findings, err
+			}
+			for _, code := range codes {
+				findings = append(findings, jobFinding{some[i], code})
+			}
 		}
 	}
-	return nil
+	return findings, nil
 }
 
 func (e *examination) reportJob(q bus.Queue, packed, code string) {
 	bid, _ := batchOf(q, packed)
-	if code == "index_gone" {
+	switch code {
+	case "index_gone":
 		e.found(e.keys.BatchesIndex(), "removed", "lists %s, which is not there", bid)
+		return
+	case "unseen": // the queue has become long meanwhile
+		e.unchecked = append(e.unchecked, "job "+wire.ShowJob(packed))
 		return
 	}
 	key, r := e.keys.Batch(bus.BatchID(bid)), batchRemedies[code]

@@ -1,12 +1,14 @@
 -- Checks a job of a queue, with its batch if it delivers one.
 --
 -- ARGV     1 namespace, 2 '1' to fix it, 3 queue, 4 job, 5 how often the caller has seen it in the
---          list of instant jobs, 6 the longest list that is searched here instead, 7.. workers that
---          may have a pending job and are not in the index
--- Returns  what is wrong, of 'unindexed', 'index_gone', 'empty', 'broken', 'jobless', 'several',
---          'several_deep', 'unlisted', 'stateless', 'job_gone', 'job_gone_deep', 'job_gone_pending'
+--          list of instant jobs, -1 if it has not looked, 6 the longest list that is searched here
+--          instead, 7.. workers that may have a pending job and are not in the index
+-- Returns  {'unseen'} if the list is too long and the caller has not looked, else what is wrong, of
+--          'unindexed', 'index_gone', 'empty', 'broken', 'jobless', 'several', 'several_deep',
+--          'unlisted', 'stateless', 'job_gone', 'job_gone_deep', 'job_gone_pending'
 -- Keeps    a batch its job: where in doubt, one more. Of several states of a job pending stays
 --          before instant before scheduled
+local END = 10000 -- entries at either end of a long list, where jobs come in
 local queue, job = ARGV[3], ARGV[4]
 local instant, bid = instant_key(queue), batch_of(queue, job)
 local there, header = false, {}
@@ -21,7 +23,14 @@ local listed = redis.call('SISMEMBER', jobs_index_key(queue), job) == 1
 local scheduled = redis.call('ZSCORE', scheduled_key(queue), job)
 local deep = redis.call('LLEN', instant) > tonumber(ARGV[6])
 local places = tonumber(ARGV[5])
-if not deep then places = #redis.call('LPOS', instant, job, 'COUNT', 0) end
+if not deep then
+  places = #redis.call('LPOS', instant, job, 'COUNT', 0)
+elseif places < 0 then
+  return { 'unseen' }
+elseif places == 0 and (redis.call('LPOS', instant, job, 'MAXLEN', END)
+  or redis.call('LPOS', instant, job, 'RANK', -1, 'MAXLEN', END)) then
+  places = 1 -- it has come since the caller looked
+end
 local workers, held, keeper = redis.call('SMEMBERS', pending_index_key(queue)), 0, nil
 for i = 7, #ARGV do
   if redis.call('SISMEMBER', pending_index_key(queue), ARGV[i]) == 0 then
