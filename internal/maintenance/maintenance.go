@@ -28,7 +28,7 @@ type Maintenance struct {
 	recorder *telemetry.Recorder // may be nil
 	now      func() time.Time
 
-	tidier *store.Tidier
+	tidier *Tidier
 
 	// What autodrop logs only once.
 	memoryUnknown, evicts sync.Once
@@ -37,7 +37,7 @@ type Maintenance struct {
 
 // New makes a maintenance. The recorder may be nil.
 func New(st *store.Store, q *queue.Queue, limits bus.MemoryLimits, recorder *telemetry.Recorder, log *slog.Logger, now func() time.Time) *Maintenance {
-	return &Maintenance{store: st, queue: q, limits: limits, recorder: recorder, log: log, now: now, tidier: st.NewTidier()}
+	return &Maintenance{store: st, queue: q, limits: limits, recorder: recorder, log: log, now: now, tidier: NewTidier(st)}
 }
 
 // Enqueue returns a function that enqueues a housekeeping job. All workers of a bus may call it: a

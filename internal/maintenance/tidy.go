@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
 )
 
 // tidyTimeout bounds one run. What is left is the next run's.
@@ -28,7 +27,7 @@ func (m *Maintenance) tidy(ctx context.Context) {
 }
 
 // tidyFor takes steps until all has been gone over, the time is up, or one fails.
-func (m *Maintenance) tidyFor(ctx context.Context, timeout time.Duration) (all store.Tidied, err error) {
+func (m *Maintenance) tidyFor(ctx context.Context, timeout time.Duration) (all Tidied, err error) {
 	deadline := m.now().Add(timeout)
 	for !m.now().After(deadline) {
 		step, done, err := m.tidier.Step(ctx, m.now())

@@ -129,7 +129,7 @@ func TestAMasterThatTheSentinelsDoNotKnow(t *testing.T) {
 	ctx := t.Context()
 	assert.ErrorIs(t, st.Ping(ctx), bus.ErrUnavailable)
 	assert.ErrorIs(t, st.PutToken(ctx, alice, "alice"), bus.ErrUnavailable)
-	_, _, err := st.Topics(ctx)
+	_, _, err := storetest.Topics(ctx, st)
 	assert.ErrorIs(t, err, bus.ErrUnavailable)
 	assert.Regexp(t, `^.*redis unavailable, retrying.*know no master of that name.*\n$`, log.String())
 	_, err = storetest.Check(ctx, st)
@@ -149,7 +149,7 @@ func TestAFailoverBehindAFixedAddress(t *testing.T) {
 		_, err := q.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x", Args: []string{strconv.Itoa(i)}})
 		require.NoError(t, err)
 	}
-	_, _, err := st.Topics(ctx)
+	_, _, err := storetest.Topics(ctx, st)
 	require.NoError(t, err)
 	host, port, _ := net.SplitHostPort(hostOf(t, second))
 	require.NoError(t, first.Raw.Do(ctx, "replicaof", host, port).Err())

@@ -1,10 +1,8 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
@@ -18,11 +16,9 @@ type Page struct {
 	Limit int
 }
 
-// How lists are read, so that neither Redis nor we have much to do at once, or to hold, however
-// long they are. Redis keeps sets without order: a list is made in windows, each of which takes a
-// walk over the whole set.
+// How many members of a list one round trip asks for, so that neither Redis nor we have much to do at
+// once.
 const (
-	windowSize         = 10_000
 	topicsPerTrip      = 500
 	subscribersPerTrip = 50
 	// membersPerTrip bounds how many members of subscribers' sets of topics one round trip asks
@@ -30,86 +26,12 @@ const (
 	membersPerTrip = 2000
 )
 
-// member is a member of a set, with the name by which it is ordered.
-type member struct{ name, member string }
-
-func compareMembers(a, b member) int {
-	return cmp.Or(strings.Compare(a.name, b.name), strings.Compare(a.member, b.member))
-}
-
-// eachMember calls a function with the members of a set in the order of their names, some at a
-// time, which returns how many of them it has listed. A page does not end between two of the same
-// name, so it may be longer than its limit. It is shorter only at the end of the list, also where
-// some are left out.
-func (s *Store) eachMember(
-	ctx context.Context, key string, p Page, perTrip int, nameOf func(string) string, each func([]member) (int, error),
-) error {
-	for left := p.Limit; ; {
-		size := windowSize
-		if p.Limit > 0 {
-			size = min(left, windowSize)
-		}
-		window, err := s.window(ctx, key, p.After, size, nameOf)
-		if err != nil {
-			return err
-		}
-		for some := range slices.Chunk(window, perTrip) {
-			listed, err := each(some)
-			if err != nil {
-				return err
-			}
-			left -= listed
-		}
-		if len(window) < size || p.Limit > 0 && left <= 0 {
-			return nil
-		}
-		p.After = window[len(window)-1].name
-	}
-}
-
-// window returns the first members of a set behind a name, and all others that have the name of the
-// last of them.
-func (s *Store) window(ctx context.Context, key, after string, size int, nameOf func(string) string) ([]member, error) {
-	var window []member
-	cut := func() {
-		slices.SortFunc(window, compareMembers)
-		window = slices.Compact(window) // SSCAN may return a member twice
-		end := size
-		for end < len(window) && window[end].name == window[size-1].name {
-			end++
-		}
-		window = window[:min(end, len(window))]
-	}
-	err := s.redis.EachPage(ctx, key, rdb.Set, 0, func(page []string) error {
-		for _, m := range page {
-			if name := nameOf(m); name > after || after == "" {
-				window = append(window, member{name, m})
-			}
-		}
-		if len(window) >= size+max(size/2, rdb.ElementsPerTrip) {
-			cut()
-		}
-		return nil
-	})
-	cut()
-	return window, err
-}
-
-// Topics is [Store.EachTopics] in one list.
-func (s *Store) Topics(ctx context.Context) (topics []bus.Topic, damaged []string, err error) {
-	damaged, err = s.EachTopics(ctx, Page{}, func(some []bus.Topic) error {
-		topics = append(topics, some...)
-		return nil
-	})
-	return topics, damaged, err
-}
-
 // EachTopics calls a function with the topics of a page, ordered by name, some at a time. Those
 // with a key that is not of its type, because something else has written to it, are left out.
 // Damaged are these keys. What changes meanwhile may be seen or not.
 func (s *Store) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
 	itself := func(name string) string { return name }
-	err = s.eachMember(ctx, s.keys.Topics(), p, topicsPerTrip, itself, func(some []member) (int, error) {
+	err = s.redis.EachMember(ctx, s.keys.Topics(), rdb.Range(p), topicsPerTrip, itself, func(some []rdb.Member) (int, error) {
 		topics, unreadable, err := s.topics(ctx, some)
 		damaged = append(damaged, unreadable...)
 		if err != nil {
@@ -120,13 +42,13 @@ func (s *Store) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) e
 	return damaged, rdb.Wrap("list topics", err)
 }
 
-func (s *Store) topics(ctx context.Context, some []member) (topics []bus.Topic, damaged []string, err error) {
+func (s *Store) topics(ctx context.Context, some []rdb.Member) (topics []bus.Topic, damaged []string, err error) {
 	hashes, names := make([]rdb.Reply[[]any], len(some)), make([]string, len(some))
 	var owners rdb.Reply[[]any]
 	err = s.redis.Reads(ctx, "list topics", func(pipe rdb.Commands) {
 		for i, m := range some {
-			names[i] = m.member
-			hashes[i] = pipe.HMGet(ctx, s.keys.Topic(bus.TopicName(m.member)), "publisher", "counter")
+			names[i] = m.Value
+			hashes[i] = pipe.HMGet(ctx, s.keys.Topic(bus.TopicName(m.Value)), "publisher", "counter")
 		}
 		owners = pipe.HMGet(ctx, s.keys.Owners(), names...)
 	})
@@ -152,15 +74,6 @@ func (s *Store) topics(ctx context.Context, some []member) (topics []bus.Topic, 
 	return topics, damaged, nil
 }
 
-// Subscribers is [Store.EachSubscribers] in one list.
-func (s *Store) Subscribers(ctx context.Context) (subscribers []bus.Subscriber, damaged []string, err error) {
-	damaged, err = s.EachSubscribers(ctx, Page{}, func(some []bus.Subscriber) error {
-		subscribers = append(subscribers, some...)
-		return nil
-	})
-	return subscribers, damaged, err
-}
-
 // EachSubscribers calls a function with the subscribers of a page, ordered by the public names of
 // their clients, some at a time. Several of one name are always on one page. Those with a key that
 // is not of its type, because something else has written to it, are left out. Damaged are these
@@ -173,7 +86,7 @@ func (s *Store) EachSubscribers(ctx context.Context, p Page, each func([]bus.Sub
 	}
 	search := &oldestSearch{store: s, max: batchesSearched}
 	nameOf := func(token string) string { return string(publicToken(bus.Token(token), names[token])) }
-	err = s.eachMember(ctx, s.keys.Subscribers(), p, subscribersPerTrip, nameOf, func(some []member) (int, error) {
+	err = s.redis.EachMember(ctx, s.keys.Subscribers(), rdb.Range(p), subscribersPerTrip, nameOf, func(some []rdb.Member) (int, error) {
 		subscribers, unreadable, err := s.subscribers(ctx, some)
 		damaged = append(damaged, unreadable...)
 		if err == nil {
@@ -188,17 +101,17 @@ func (s *Store) EachSubscribers(ctx context.Context, p Page, each func([]bus.Sub
 }
 
 // subscribers reads some subscribers. One deleted in the meantime is left out.
-func (s *Store) subscribers(ctx context.Context, some []member) (found []bus.Subscriber, damaged []string, err error) {
+func (s *Store) subscribers(ctx context.Context, some []rdb.Member) (found []bus.Subscriber, damaged []string, err error) {
 	hashes, tokens := make([]rdb.Reply[map[string]string], len(some)), make([]string, len(some))
 	sent := make([]rdb.Reply[string], len(some))
 	sizes := make([]rdb.Reply[int64], len(some))
 	var queued rdb.Reply[[]any]
 	err = s.redis.Reads(ctx, "list subscribers", func(pipe rdb.Commands) {
 		for i, m := range some {
-			tokens[i] = m.member
-			hashes[i] = pipe.HGetAll(ctx, s.keys.Subscriber(bus.Token(m.member)))
-			sent[i] = pipe.HGet(ctx, s.keys.Delivery(bus.Token(m.member)), "events_sent")
-			sizes[i] = pipe.SCard(ctx, s.keys.SubscriberTopics(bus.Token(m.member)))
+			tokens[i] = m.Value
+			hashes[i] = pipe.HGetAll(ctx, s.keys.Subscriber(bus.Token(m.Value)))
+			sent[i] = pipe.HGet(ctx, s.keys.Delivery(bus.Token(m.Value)), "events_sent")
+			sizes[i] = pipe.SCard(ctx, s.keys.SubscriberTopics(bus.Token(m.Value)))
 		}
 		queued = pipe.HMGet(ctx, s.keys.EventGauge(), tokens...)
 	})
@@ -213,7 +126,7 @@ func (s *Store) subscribers(ctx context.Context, some []member) (found []bus.Sub
 		return nil, nil, err
 	}
 	for i, m := range some {
-		name := bus.Token(m.name)
+		name := bus.Token(m.Name)
 		if hashes[i].Err() != nil {
 			damaged = append(damaged, Keys{}.Subscriber(name))
 		}
@@ -224,7 +137,7 @@ func (s *Store) subscribers(ctx context.Context, some []member) (found []bus.Sub
 			continue
 		}
 		sub := parseSubscriber(hashes[i].Val(), sent[i].Val())
-		sub.Token, sub.Topics = bus.Token(m.member), topics[i]
+		sub.Token, sub.Topics = bus.Token(m.Value), topics[i]
 		sub.Queued = integer(text(queued.Val()[i]), 0)
 		found = append(found, sub)
 	}

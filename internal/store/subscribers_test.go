@@ -19,7 +19,7 @@ func TestSubscriptions(t *testing.T) {
 		ctx := t.Context()
 		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"a", "b"}, Callback: "https://a.example/"}, start))
 		f.RequireSound()
-		subscribers, _, err := f.Subscribers(ctx)
+		subscribers, _, err := storetest.Subscribers(ctx, f.Store)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Subscriber{{
 			Token: alice, Callback: "https://a.example/", Timeout: bus.DefaultTimeout, MaxEvents: bus.DefaultMaxEvents,
@@ -29,13 +29,13 @@ func TestSubscriptions(t *testing.T) {
 		f.AddSubscriber(alice, time.Minute, 7, "b", "c")
 		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"b", "c"}, Callback: "https://b.example/"}, start))
 		f.RequireSound()
-		subscribers, _, err = f.Subscribers(ctx)
+		subscribers, _, err = storetest.Subscribers(ctx, f.Store)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Subscriber{{
 			Token: alice, Callback: "https://b.example/", UUID: "uuid-of-alice--1", Timeout: time.Minute, MaxEvents: 7,
 			Health: bus.MaxHealth, Topics: []bus.TopicName{"b", "c"},
 		}}, subscribers, "what is left out keeps what it was")
-		topics, _, err := f.Topics(ctx)
+		topics, _, err := storetest.Topics(ctx, f.Store)
 		require.NoError(t, err)
 		assert.ElementsMatch(t, []bus.Topic{{Name: "a"}, {Name: "b"}, {Name: "c"}}, topics)
 
@@ -83,7 +83,7 @@ func TestSubscribersTellTheirOldestEvent(t *testing.T) {
 		f.PublishEvents("gadgets", 1, 3, 700)
 		f.PublishEvents("gadgets", 4, 5, 800)
 		f.AddSubscriber(publisher, time.Hour, 100, "gadgets")
-		subscribers, _, err := f.Subscribers(t.Context())
+		subscribers, _, err := storetest.Subscribers(t.Context(), f.Store)
 		require.NoError(t, err)
 		var oldest []time.Time
 		for _, sub := range subscribers {
@@ -104,7 +104,7 @@ func TestListingManySubscribersIsQuick(t *testing.T) {
 	quickest := time.Hour
 	for range 10 {
 		began := time.Now()
-		subscribers, _, err := f.Subscribers(t.Context())
+		subscribers, _, err := storetest.Subscribers(t.Context(), f.Store)
 		require.NoError(t, err)
 		require.Len(t, subscribers, 1000)
 		assert.Equal(t, after(0), subscribers[999].OldestAt)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
@@ -84,5 +85,20 @@ func (s *Store) bequeath(ctx context.Context, token bus.Token) error {
 			args = append(args, topic)
 		}
 		return s.redis.Run(ctx, scriptTopicInherit, args...).Err()
+	})
+}
+
+// sliceSize bounds how many topics one step of a script looks at.
+const sliceSize = 200
+
+// eachSlice calls a function with some members of a set at a time.
+func (s *Store) eachSlice(ctx context.Context, key string, each func([]string) error) error {
+	return s.redis.EachPage(ctx, key, rdb.Set, 0, func(page []string) error {
+		for some := range slices.Chunk(page, sliceSize) {
+			if err := each(some); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }

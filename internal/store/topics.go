@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -147,4 +148,24 @@ func (s *Store) DeleteTopic(ctx context.Context, name bus.TopicName, by bus.Toke
 func text(reply any) string {
 	s, _ := reply.(string)
 	return s
+}
+
+// unusedTopicTTL is for how long a topic stays without publisher, subscriber and event.
+const unusedTopicTTL = 24 * time.Hour
+
+// SweepTopics removes those of some topics that nobody has used for a day, and what is left of those
+// that are gone. It returns how many topics were removed. It fails with [bus.ErrUnavailable].
+func (s *Store) SweepTopics(ctx context.Context, topics []string, now time.Time) (removed int, err error) {
+	for some := range slices.Chunk(topics, sliceSize) {
+		args := []any{now.UnixMilli(), now.Add(-unusedTopicTTL).UnixMilli()}
+		for _, topic := range some {
+			args = append(args, topic)
+		}
+		n, err := s.redis.Run(ctx, scriptTopicSweep, args...).Int()
+		removed += n
+		if err != nil {
+			return removed, err
+		}
+	}
+	return removed, nil
 }

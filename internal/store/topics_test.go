@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
 
@@ -234,10 +235,10 @@ func TestListsAskRedisForLittleAtOnce(t *testing.T) {
 	_, err := pipe.Exec(ctx)
 	require.NoError(t, err)
 	require.NoError(t, f.Redis.ConfigResetStat(ctx).Err())
-	topics, _, err := f.Topics(ctx)
+	topics, _, err := storetest.Topics(ctx, f.Store)
 	require.NoError(t, err)
 	assert.Len(t, topics, 100_000)
-	subscribers, _, err := f.Subscribers(ctx)
+	subscribers, _, err := storetest.Subscribers(ctx, f.Store)
 	require.NoError(t, err)
 	require.Len(t, subscribers, 60)
 	for _, sub := range subscribers {
@@ -267,7 +268,7 @@ func TestATopicBelongsToItsFirstPublisher(t *testing.T) {
 		require.ErrorIs(t, err, bus.ErrTopicClaimed)
 		assert.Equal(t, before, dump(t, f.Redis), "a refused publish changes nothing")
 
-		topics, _, err := f.Topics(t.Context())
+		topics, _, err := storetest.Topics(t.Context(), f.Store)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Topic{{Name: "widgets", Publisher: publisher, Owner: "publisher", Events: 1}}, topics)
 	})

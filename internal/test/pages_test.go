@@ -189,7 +189,8 @@ func TestFilesNamedByPagesExist(t *testing.T) {
 // layoutRow is a row of INTERNALS' table of keys.
 var layoutRow = regexp.MustCompile("(?m)^\\| `([a-z_:{}/]+)`(?: \\*)? \\| (?:set|hash|list|sorted set|string) \\|")
 
-// TestTheLayoutIsThatOfTheCode builds every key with "x" for what it names, and looks for it in the table.
+// TestTheLayoutIsThatOfTheCode builds every key with "x" for what it names, and looks for it in the
+// table.
 func TestTheLayoutIsThatOfTheCode(t *testing.T) {
 	var documented, built []string
 	placeholder := regexp.MustCompile(`\{[a-z]+\}`)

@@ -10,6 +10,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 )
 
@@ -39,7 +40,7 @@ func TestBasicCredentialsWithColons(t *testing.T) {
 		w := httptest.NewRecorder()
 		a.handler.ServeHTTP(w, r)
 		require.Equal(t, 200, w.Code)
-		topics, _, err := a.Topics(ctx)
+		topics, _, err := storetest.Topics(ctx, a.Store)
 		require.NoError(t, err)
 		for _, found := range topics {
 			if string(found.Name) == topic {

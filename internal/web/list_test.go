@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 )
 
 func TestListsShowCredentialsOnlyToTheirOwners(t *testing.T) {
@@ -25,7 +26,7 @@ func TestListsShowCredentialsOnlyToTheirOwners(t *testing.T) {
 		a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets","gadgets"],"callback":"https://b.example/","uuid":"bobs-uuid","timeout":0,"max":5}`)
 		a.requireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
 
-		found, _, err := a.Subscribers(t.Context())
+		found, _, err := storetest.Subscribers(t.Context(), a.Store)
 		require.NoError(t, err)
 		oldest := strconv.FormatInt(found[0].OldestAt.UnixMilli(), 10)
 		topics := func(publisher string) string {

@@ -137,7 +137,7 @@ func TestIdempotentPublish(t *testing.T) {
 		} {
 			assert.Equal(t, c.status, a.post(c.who, c.path, c.body, c.keys...), "%s %s %v", c.path, c.body, c.keys)
 		}
-		topics, _, err := a.Topics(t.Context())
+		topics, _, err := storetest.Topics(t.Context(), a.Store)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Topic{{Name: "a", Publisher: alice, Owner: "alice", Events: 4}, {Name: "b", Publisher: bob, Owner: "bob", Events: 1}}, topics)
 		storetest.RequireSound(t, a.Store)
@@ -206,7 +206,7 @@ func TestAPublishThatOpensTooManyBatchesIsRefused(t *testing.T) {
 	assert.Equal(t, 413, got.status)
 	assert.Contains(t, got.body, "more than 50000 batches")
 	assert.Contains(t, got.body, "nothing was stored")
-	topics, _, err := a.Topics(t.Context())
+	topics, _, err := storetest.Topics(t.Context(), a.Store)
 	require.NoError(t, err)
 	assert.Equal(t, []bus.Topic{{Name: "a"}}, topics, "nobody's, without an event")
 	assert.Zero(t, redis.Raw.Exists(t.Context(), "batches:index", "idempotency:alice/1").Val())

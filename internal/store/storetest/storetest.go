@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
@@ -51,4 +52,22 @@ func Check(ctx context.Context, st *store.Store) (found []doctor.Finding, err er
 		return strings.Compare(a.String(), b.String())
 	})
 	return found, err
+}
+
+// Topics is [store.Store.EachTopics] in one list.
+func Topics(ctx context.Context, st *store.Store) (topics []bus.Topic, damaged []string, err error) {
+	damaged, err = st.EachTopics(ctx, store.Page{}, func(some []bus.Topic) error {
+		topics = append(topics, some...)
+		return nil
+	})
+	return topics, damaged, err
+}
+
+// Subscribers is [store.Store.EachSubscribers] in one list.
+func Subscribers(ctx context.Context, st *store.Store) (subscribers []bus.Subscriber, damaged []string, err error) {
+	damaged, err = st.EachSubscribers(ctx, store.Page{}, func(some []bus.Subscriber) error {
+		subscribers = append(subscribers, some...)
+		return nil
+	})
+	return subscribers, damaged, err
 }

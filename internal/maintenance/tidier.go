@@ -1,4 +1,4 @@
-package store
+package maintenance
 
 import (
 	"context"
@@ -8,36 +8,23 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
+	"routemaster/internal/store"
 	"routemaster/internal/wire"
 )
 
-// sliceSize bounds how many topics one step of a script looks at, and how many counters one command
-// removes.
-const sliceSize = 200
-
-// eachSlice calls a function with some members of a set at a time.
-func (s *Store) eachSlice(ctx context.Context, key string, each func([]string) error) error {
-	return s.redis.EachPage(ctx, key, rdb.Set, 0, func(page []string) error {
-		for some := range slices.Chunk(page, sliceSize) {
-			if err := each(some); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// A topic goes that has been without publisher, subscriber and event for so long.
-const unusedTopicLife = 24 * time.Hour
+// maxRemoved is how many counters one command removes.
+const maxRemoved = 200
 
 // Tidier removes topics that nobody uses, and the counters of topics and clients that are gone. It
 // goes over them in small steps, again and again.
 type Tidier struct {
-	store *Store
+	store *store.Store
+	redis *rdb.Partition
+	keys  store.Keys
 	// place is which key the next step reads, from cursor on.
 	place  int
 	cursor uint64
-	// clients are all names that counters of clients that are there may bear.
+	// clients are all names that the counters of registered clients may have.
 	clients map[string]bool
 }
 
@@ -45,19 +32,23 @@ type Tidier struct {
 type Tidied struct{ Topics, Counters int }
 
 // NewTidier makes a tidier, which begins at the beginning.
-func (s *Store) NewTidier() *Tidier { return &Tidier{store: s} }
+func NewTidier(st *store.Store) *Tidier {
+	p := st.Partition()
+	return &Tidier{store: st, redis: p, keys: store.Keys{Namespace: p.Namespace()}}
+}
 
 // Step takes one step. Done is whether it has come to the end, and begins again.
 func (t *Tidier) Step(ctx context.Context, now time.Time) (tidied Tidied, done bool, err error) {
-	k := t.store.keys
+	k := t.keys
 	places := []struct {
 		key  string
 		kind rdb.Kind
 	}{
-		{k.Topics(), rdb.Set}, {k.Owners(), rdb.Hash}, {k.Unused(), rdb.Hash}, {k.Counters(), rdb.Hash}, {k.Monitored(), rdb.Hash},
+		{k.Topics(), rdb.Set}, {k.Owners(), rdb.Hash}, {k.Unused(), rdb.Hash},
+		{k.Counters(), rdb.Hash}, {k.Monitored(), rdb.Hash},
 	}
 	at := places[t.place]
-	page, next, err := rdb.Page(ctx, t.store.redis.Commands, at.key, at.kind, t.cursor).Result()
+	page, next, err := rdb.Page(ctx, t.redis.Commands, at.key, at.kind, t.cursor).Result()
 	if err == nil {
 		if at.kind == rdb.Hash {
 			page = fieldsOf(page)
@@ -65,7 +56,7 @@ func (t *Tidier) Step(ctx context.Context, now time.Time) (tidied Tidied, done b
 		if at.key == k.Counters() || at.key == k.Monitored() {
 			tidied.Counters, err = t.removeCounters(ctx, at.key, page)
 		} else {
-			tidied.Topics, err = t.sweepTopics(ctx, page, now)
+			tidied.Topics, err = t.store.SweepTopics(ctx, page, now)
 		}
 	}
 	if !rdb.Answered(err) {
@@ -86,25 +77,10 @@ func fieldsOf(page []string) (fields []string) {
 	return fields
 }
 
-func (t *Tidier) sweepTopics(ctx context.Context, topics []string, now time.Time) (removed int, err error) {
-	for some := range slices.Chunk(topics, sliceSize) {
-		args := []any{now.UnixMilli(), now.Add(-unusedTopicLife).UnixMilli()}
-		for _, topic := range some {
-			args = append(args, topic)
-		}
-		n, err := t.store.redis.Run(ctx, scriptTopicSweep, args...).Int()
-		removed += n
-		if err != nil {
-			return removed, err
-		}
-	}
-	return removed, nil
-}
-
 // removeCounters removes those of some counters whose topic or client is gone. A process may still
-// hold counts of these, and add them later: then they are removed by a later step.
+// hold counts of these, and add them later: then a later step removes them.
 func (t *Tidier) removeCounters(ctx context.Context, key string, fields []string) (removed int, err error) {
-	topics, err := t.store.existing(ctx, fields)
+	topics, err := t.existing(ctx, fields)
 	if err != nil {
 		return 0, err
 	}
@@ -112,14 +88,13 @@ func (t *Tidier) removeCounters(ctx context.Context, key string, fields []string
 	if len(gone) == 0 {
 		return 0, nil
 	}
-	// Clients may have come since their names were read, but not those of counters that were read
-	// before.
-	if t.clients, err = t.store.counterNames(ctx); err != nil {
+	// Clients may have come since their names were read, but not those of counters read before.
+	if t.clients, err = t.counterNames(ctx); err != nil {
 		return 0, err
 	}
 	gone = t.gone(gone, topics)
-	for some := range slices.Chunk(gone, sliceSize) {
-		n, err := t.store.redis.HDel(ctx, key, some...).Result()
+	for some := range slices.Chunk(gone, maxRemoved) {
+		n, err := t.redis.HDel(ctx, key, some...).Result()
 		removed += int(n)
 		if err != nil {
 			return removed, err
@@ -147,9 +122,9 @@ func (t *Tidier) gone(fields []string, topics map[string]bool) (gone []string) {
 }
 
 // existing are the topics, of those that some counters are about, that are there.
-func (s *Store) existing(ctx context.Context, fields []string) (map[string]bool, error) {
+func (t *Tidier) existing(ctx context.Context, fields []string) (map[string]bool, error) {
 	found := map[string]rdb.Reply[bool]{}
-	err := s.redis.Pipelined(ctx, "tidy", func(pipe rdb.Commands) {
+	err := t.redis.Pipelined(ctx, "tidy", func(pipe rdb.Commands) {
 		for _, field := range fields {
 			c, err := wire.UnpackCounter(field)
 			if err != nil {
@@ -157,7 +132,7 @@ func (s *Store) existing(ctx context.Context, fields []string) (map[string]bool,
 			}
 			for _, tag := range c.All() {
 				if tag.Name == "topic" && found[tag.Value] == nil {
-					found[tag.Value] = pipe.SIsMember(ctx, s.keys.Topics(), tag.Value)
+					found[tag.Value] = pipe.SIsMember(ctx, t.keys.Topics(), tag.Value)
 				}
 			}
 		}
@@ -169,9 +144,9 @@ func (s *Store) existing(ctx context.Context, fields []string) (map[string]bool,
 	return topics, err
 }
 
-// counterNames are the names that counters of the clients that are there may bear. The Ruby
-// original has tokens there, and counts under names that it cuts out of them.
-func (s *Store) counterNames(ctx context.Context) (map[string]bool, error) {
+// counterNames are the names that the counters of registered clients may have. The Ruby original
+// has tokens there, and counts under names that it cuts out of them.
+func (t *Tidier) counterNames(ctx context.Context) (map[string]bool, error) {
 	names := map[string]bool{"": true, "null": true, "malformed": true}
 	add := func(token, name string) {
 		cut, _, _ := strings.Cut(token, "--")
@@ -180,11 +155,11 @@ func (s *Store) counterNames(ctx context.Context) (map[string]bool, error) {
 			names[n] = true
 		}
 	}
-	err := s.redis.EachPage(ctx, s.keys.Tokens(), rdb.Hash, 0, rdb.Pairs(add))
+	err := t.redis.EachPage(ctx, t.keys.Tokens(), rdb.Hash, 0, rdb.Pairs(add))
 	if err != nil {
 		return nil, err
 	}
-	return names, s.redis.EachPage(ctx, s.keys.Subscribers(), rdb.Set, 0, func(page []string) error {
+	return names, t.redis.EachPage(ctx, t.keys.Subscribers(), rdb.Set, 0, func(page []string) error {
 		for _, token := range page {
 			add(token, "")
 		}

@@ -1,4 +1,4 @@
-package store_test
+package maintenance_test
 
 import (
 	"fmt"
@@ -10,18 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/maintenance"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
 )
 
 // tidy goes over everything once.
-func (f *fixture) tidy(tidier *store.Tidier, now time.Time) (all store.Tidied) {
-	f.T.Helper()
+func tidy(t *testing.T, tidier *maintenance.Tidier, now time.Time) (all maintenance.Tidied) {
+	t.Helper()
 	for done := false; !done; {
-		var some store.Tidied
+		var some maintenance.Tidied
 		var err error
-		some, done, err = tidier.Step(f.T.Context(), now)
-		require.NoError(f.T, err)
+		some, done, err = tidier.Step(t.Context(), now)
+		require.NoError(t, err)
 		all.Topics += some.Topics
 		all.Counters += some.Counters
 	}
@@ -30,34 +31,34 @@ func (f *fixture) tidy(tidier *store.Tidier, now time.Time) (all store.Tidied) {
 
 func TestAnUnusedTopicGoesAfterADay(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		f := newFixture(t, server)
+		f := storetest.NewBus(t, server)
 		ctx := t.Context()
 		subscribe := func(token bus.Token, topics ...bus.TopicName) {
 			t.Helper()
-			require.NoError(t, f.Subscribe(ctx, token, bus.Subscription{Topics: topics, Callback: "https://x.example/"}, start))
+			require.NoError(t, f.Subscribe(ctx, token, bus.Subscription{Topics: topics, Callback: "https://x.example/"}, storetest.Start))
 		}
-		subscribe(bob, "subscribed")
-		subscribe(alice, append(topicNames("x", 900), "unused", "returning", "published")...)
-		f.PublishAs(publisher, "published")
-		subscribe(alice)
-		tidier := f.NewTidier()
-		assert.Zero(t, f.tidy(tidier, start))
-		subscribe(alice, "returning")
-		f.tidy(tidier, start.Add(12*time.Hour))
-		subscribe(alice)
-		f.tidy(tidier, start.Add(13*time.Hour))
-		assert.Zero(t, f.tidy(tidier, start.Add(24*time.Hour-time.Millisecond)))
-		assert.Equal(t, store.Tidied{Topics: 901}, f.tidy(tidier, start.Add(24*time.Hour)))
+		subscribe(storetest.Bob, "subscribed")
+		subscribe(storetest.Alice, append(topicNames("x", 900), "unused", "returning", "published")...)
+		f.PublishAs(storetest.Publisher, "published")
+		subscribe(storetest.Alice)
+		tidier := maintenance.NewTidier(f.Store)
+		assert.Zero(t, tidy(t, tidier, storetest.Start))
+		subscribe(storetest.Alice, "returning")
+		tidy(t, tidier, storetest.Start.Add(12*time.Hour))
+		subscribe(storetest.Alice)
+		tidy(t, tidier, storetest.Start.Add(13*time.Hour))
+		assert.Zero(t, tidy(t, tidier, storetest.Start.Add(24*time.Hour-time.Millisecond)))
+		assert.Equal(t, maintenance.Tidied{Topics: 901}, tidy(t, tidier, storetest.Start.Add(24*time.Hour)))
 		assert.ElementsMatch(t, []string{"subscribed", "returning", "published"}, f.Redis.SMembers(ctx, "topics").Val())
-		assert.Equal(t, map[string]string{"alice": "1", "bob": "1", "publisher": "1"}, f.owned())
-		assert.Equal(t, store.Tidied{Topics: 1}, f.tidy(tidier, start.Add(37*time.Hour)))
+		assert.Equal(t, map[string]string{"alice": "1", "bob": "1", "publisher": "1"}, f.Redis.HGetAll(ctx, "topic_owners:counts").Val())
+		assert.Equal(t, maintenance.Tidied{Topics: 1}, tidy(t, tidier, storetest.Start.Add(37*time.Hour)))
 		assert.ElementsMatch(t, []string{"subscribed", "published"}, f.Redis.SMembers(ctx, "topics").Val())
 
 		// What the Ruby original removes, it does not remove from our notes.
 		f.Redis.SRem(ctx, "topics", "published")
 		f.Redis.Del(ctx, "topic:published")
-		f.tidy(tidier, start.Add(37*time.Hour))
-		assert.Equal(t, map[string]string{"bob": "1"}, f.owned())
+		tidy(t, tidier, storetest.Start.Add(37*time.Hour))
+		assert.Equal(t, map[string]string{"bob": "1"}, f.Redis.HGetAll(ctx, "topic_owners:counts").Val())
 		assert.Zero(t, f.Redis.Exists(ctx, "topic_owners:unused").Val())
 		f.RequireSound()
 	})
@@ -66,10 +67,10 @@ func TestAnUnusedTopicGoesAfterADay(t *testing.T) {
 // TestCountersGoWithTheirTopicsAndClients has many counters, of which few are of what is there.
 func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		f := newFixture(t, server)
+		f := storetest.NewBus(t, server)
 		ctx := t.Context()
 		tag := func(name, value string) bus.Tag { return bus.Tag{Name: name, Value: value} }
-		f.PublishAs(alice, "widgets")
+		f.PublishAs(storetest.Alice, "widgets")
 		kept := map[bus.Counter]int64{
 			bus.NewCounter("events.published", tag("topic", "widgets"), tag("publisher", "alice")): 1,
 			bus.NewCounter("events.published", tag("topic", "widgets"), tag("publisher", "null")):  2,
@@ -101,8 +102,8 @@ func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
 		f.Redis.HSet(ctx, "counters", "what is no counter", "1")
 		require.NoError(t, f.DeleteToken(ctx, "carol--1"))
 
-		tidier := f.NewTidier()
-		assert.Equal(t, store.Tidied{Counters: 2 * len(gone)}, f.tidy(tidier, start))
+		tidier := maintenance.NewTidier(f.Store)
+		assert.Equal(t, maintenance.Tidied{Counters: 2 * len(gone)}, tidy(t, tidier, storetest.Start))
 		for range 2 {
 			left, err := f.Counters(ctx)
 			require.NoError(t, err)
@@ -110,19 +111,27 @@ func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
 			assert.Equal(t, int64(len(kept)+1), f.Redis.HLen(ctx, "counters").Val(), "what cannot be read stays")
 			assert.Equal(t, int64(len(kept)), f.Redis.HLen(ctx, "counters:monitored").Val())
 			add(gone) // by a process that had counted them before
-			assert.Equal(t, store.Tidied{Counters: len(gone)}, f.tidy(tidier, start))
+			assert.Equal(t, maintenance.Tidied{Counters: len(gone)}, tidy(t, tidier, storetest.Start))
 		}
 
 		require.NoError(t, f.PutToken(ctx, "carol--1", "carol"))
 		back := map[bus.Counter]int64{bus.NewCounter("events.bytes", tag("topic", "widgets"), tag("publisher", "carol")): 1}
 		add(back)
-		assert.Zero(t, f.tidy(tidier, start), "a client that has come back counts anew")
+		assert.Zero(t, tidy(t, tidier, storetest.Start), "a client that has come back counts anew")
 		require.NoError(t, f.DeleteToken(ctx, "carol--1"))
-		assert.Equal(t, store.Tidied{Counters: 1}, f.tidy(tidier, start), "nothing else has gone")
+		assert.Equal(t, maintenance.Tidied{Counters: 1}, tidy(t, tidier, storetest.Start), "nothing else has gone")
 		require.NoError(t, f.DeleteTopic(ctx, "widgets", ""))
-		assert.Equal(t, store.Tidied{Counters: 4}, f.tidy(tidier, start))
+		assert.Equal(t, maintenance.Tidied{Counters: 4}, tidy(t, tidier, storetest.Start))
 		for field := range f.Redis.HGetAll(ctx, "counters").Val() {
 			assert.False(t, strings.Contains(field, "widgets"), field)
 		}
 	})
+}
+
+// topicNames are names of topics: the prefix and three letters.
+func topicNames(prefix string, n int) (names []bus.TopicName) {
+	for i := range n {
+		names = append(names, bus.TopicName(prefix+string(rune('a'+i/26%26))+string(rune('a'+i%26))+string(rune('a'+i/676))))
+	}
+	return names
 }
