@@ -222,10 +222,10 @@ func TestTheQueueIsBounded(t *testing.T) {
 }
 
 func TestGroups(t *testing.T) {
-	of := func(topic bus.TopicName, publisher bus.Token, key *store.IdempotencyKey, events int) *request {
+	of := func(topic bus.TopicName, publisher bus.Token, key *bus.IdempotencyKey, events int) *request {
 		return newRequest(store.Publication{Topic: topic, Publisher: publisher, IdempotencyKey: key, Events: make([]wire.PackedEvent, events)})
 	}
-	key := &store.IdempotencyKey{Key: "key"}
+	key := &bus.IdempotencyKey{Key: "key"}
 	for _, c := range []struct {
 		name     string
 		requests []*request

@@ -50,7 +50,7 @@ func New(st *store.Store, options Options) *Ingest {
 // [bus.TopicLimitError], [bus.ErrOverloaded], [bus.ErrUnavailable], or the context's cause.
 // After [bus.ErrUnavailable] the events may have been stored all the same. A call whose context
 // is done while it waits stores nothing; one whose group commit has begun returns its result.
-func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, events []wire.PackedEvent, key *store.IdempotencyKey) error {
+func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, events []wire.PackedEvent, key *bus.IdempotencyKey) error {
 	start := i.options.Now()
 	r := newRequest(store.Publication{
 		Topic:          topic,

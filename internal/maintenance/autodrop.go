@@ -24,7 +24,7 @@ const dropTimeout = 2 * time.Second
 // the high mark even then, it drops the oldest batches, until the low mark is reached or none is
 // left. It is the handler of [bus.JobAutodrop].
 func (m *Maintenance) Autodrop(ctx context.Context, _ *queue.Task) queue.Result {
-	memory, err := m.store.Memory(ctx)
+	memory, err := m.store.Partition().Client().Memory(ctx)
 	if errors.Is(err, rdb.ErrMemoryUnknown) {
 		m.memoryUnknown.Do(func() { m.log.Info("autodrop disabled: redis does not report its memory", "error", err) })
 		return queue.Done
@@ -111,7 +111,7 @@ func (m *Maintenance) dropKeys(ctx context.Context, d *drop) (noneLeft bool, err
 func (m *Maintenance) awaitFreeing(ctx context.Context, d *drop) (freeing bool, err error) {
 	const tries, pause = 200, time.Millisecond
 	for range tries {
-		memory, err := m.store.Memory(ctx)
+		memory, err := m.store.Partition().Client().Memory(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -141,7 +141,7 @@ func (m *Maintenance) dropBatches(ctx context.Context, d *drop) error {
 			d.batches++
 			d.events[batch.Subscriber] += batch.Events
 		}
-		memory, err := m.store.Memory(ctx)
+		memory, err := m.store.Partition().Client().Memory(ctx)
 		if err != nil {
 			return err
 		}

@@ -56,7 +56,7 @@ const noise = 200_000
 
 func used(t *testing.T, st *store.Store) int64 {
 	t.Helper()
-	memory, err := st.Memory(t.Context())
+	memory, err := st.Partition().Client().Memory(t.Context())
 	require.NoError(t, err)
 	return memory.Used
 }
@@ -191,7 +191,7 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 		for i := range publications {
 			publications[i] = store.Publication{
 				Topic: "unheard", Publisher: "publisher--1", Events: []wire.PackedEvent{event}, ReceivedAt: int64(n),
-				IdempotencyKey: &store.IdempotencyKey{Key: fmt.Sprintf("%d/%d", n, i), Digest: "d"},
+				IdempotencyKey: &bus.IdempotencyKey{Key: fmt.Sprintf("%d/%d", n, i), Digest: "d"},
 			}
 		}
 		for _, receipt := range st.PublishAll(ctx, publications...) {
@@ -245,7 +245,7 @@ func TestNewIdempotencyKeysDoNotSaveBatches(t *testing.T) {
 		clock = clock.Add(time.Millisecond)
 		require.NoError(t, storetest.Publish(t.Context(), st, store.Publication{
 			Topic: "unheard", Publisher: "publisher--1", Events: []wire.PackedEvent{event}, ReceivedAt: clock.UnixMilli(),
-			IdempotencyKey: &store.IdempotencyKey{Key: clock.String(), Digest: "d"},
+			IdempotencyKey: &bus.IdempotencyKey{Key: clock.String(), Digest: "d"},
 		}))
 		return clock
 	}

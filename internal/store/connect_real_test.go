@@ -111,7 +111,7 @@ func TestAChangeThatNoReplicaConfirmsFails(t *testing.T) {
 	for range 2 { // the first finds the script missing, the second finds the request stored
 		err := storetest.Publish(ctx, st, store.Publication{
 			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", 1)},
-			IdempotencyKey: &store.IdempotencyKey{Key: "key", Digest: "digest"},
+			IdempotencyKey: &bus.IdempotencyKey{Key: "key", Digest: "digest"},
 		})
 		assert.ErrorIs(t, err, bus.ErrUnavailable)
 		assert.ErrorContains(t, err, "too few replicas")

@@ -2,42 +2,14 @@ package store
 
 import (
 	"context"
-	"crypto/sha256"
-	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 )
 
-// IdempotencyKey identifies a request of a publisher, which can then repeat it safely.
-type IdempotencyKey struct {
-	// Key is the publisher's name for the request. It has no line break.
-	Key string
-	// Digest is of the request itself: the same key with another digest is refused.
-	Digest string
-	// TTL is how long the key is remembered at least after its last use;
-	// [bus.DefaultIdempotencyTTL] if 0. It may be remembered a quarter longer.
-	TTL time.Duration
-}
-
 // IdempotencySlices is how many slices a client's keys stand in at most: SLICES in
 // lua/lib/idempotency.lua.
 const IdempotencySlices = 8
-
-// digestBytes is what is kept of the SHA-256 of a key, and of that of its request. Redis needs 16
-// bytes for as many with what it puts around them, and 32 for one more.
-//
-// 112 bits suffice. Two of 100,000 keys have the same digest by accident with a probability of
-// 10^-24. To find a key with the digest of another client's takes 2^112 hashes, or 2^95 to match
-// any of 100,000. To find two keys, or two requests, of one's own with the same digest takes 2^56,
-// which is feasible. It harms only the client that does so, because each client has its own keys.
-const digestBytes = 14
-
-// digests returns that of the key, and that of the request under it.
-func (k *IdempotencyKey) digests() (key, request string) {
-	ofKey, ofRequest := sha256.Sum256([]byte(k.Key)), sha256.Sum256([]byte(k.Key+"\n"+k.Digest))
-	return string(ofKey[:digestBytes]), string(ofRequest[:digestBytes])
-}
 
 // clientsPerDrop is how many clients one call looks at, so that it does not keep Redis from serving
 // others.

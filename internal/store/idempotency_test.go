@@ -23,7 +23,7 @@ import (
 func (f *fixture) keyed(by bus.Token, key, digest string, ttl time.Duration, ms int64) store.Publication {
 	return store.Publication{
 		Topic: "widgets", Publisher: by, Events: []wire.PackedEvent{packed(f.T, "widgets", 1)}, ReceivedAt: start.UnixMilli() + ms,
-		IdempotencyKey: &store.IdempotencyKey{Key: key, Digest: digest, TTL: ttl},
+		IdempotencyKey: &bus.IdempotencyKey{Key: key, Digest: digest, TTL: ttl},
 	}
 }
 
@@ -162,7 +162,7 @@ func TestAnIdempotencyKeyTakesUnder100Bytes(t *testing.T) {
 		f.Register()
 		f.PublishEvents("widgets", 1, 1, 0)
 		memory := func() int64 {
-			m, err := f.Memory(ctx)
+			m, err := f.Partition.Client().Memory(ctx)
 			require.NoError(t, err)
 			return m.Used
 		}

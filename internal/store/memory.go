@@ -7,9 +7,6 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// Memory is [rdb.Client.Memory].
-func (s *Store) Memory(ctx context.Context) (rdb.Memory, error) { return s.redis.Client().Memory(ctx) }
-
 // DroppedBatch is a batch that will not be delivered.
 type DroppedBatch struct {
 	Subscriber bus.Token

@@ -236,7 +236,7 @@ func TestAFailedPublishDoesNotUseItsKeyUp(t *testing.T) {
 		f.Redis.Set(ctx, "jobs:instant:main", "broken", 0)
 		p := store.Publication{
 			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", 1)}, ReceivedAt: start.UnixMilli(),
-			IdempotencyKey: &store.IdempotencyKey{Key: "k", Digest: "d"},
+			IdempotencyKey: &bus.IdempotencyKey{Key: "k", Digest: "d"},
 		}
 		require.Error(t, f.Publish(ctx, p))
 		f.Redis.Del(ctx, "jobs:instant:main")

@@ -49,7 +49,7 @@ const snapshotSearches = 2000
 // what waits. Until says which jobs are due soon.
 func (s *Store) Snapshot(ctx context.Context, until time.Time) (Snapshot, error) {
 	snapshot := Snapshot{Jobs: map[bus.Queue]JobCounts{}}
-	memory, err := s.Memory(ctx)
+	memory, err := s.redis.Client().Memory(ctx)
 	if err == nil {
 		snapshot.Memory = &memory
 	} else if !errors.Is(err, rdb.ErrMemoryUnknown) {
@@ -138,6 +138,3 @@ func (s *Store) readHealth(ctx context.Context, tokens []string) (map[string]int
 	}
 	return health, nil
 }
-
-// CPU is [rdb.Client.CPU].
-func (s *Store) CPU(ctx context.Context) (rdb.CPU, error) { return s.redis.Client().CPU(ctx) }

@@ -21,7 +21,7 @@ func TestPublishTellsWhoGotTheEvents(t *testing.T) {
 		event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Noop, URL: "https://x.example/"}, 64)
 		require.NoError(t, err)
 		p := store.Publication{
-			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{event}, ReceivedAt: 1, IdempotencyKey: &store.IdempotencyKey{Key: "k", Digest: "d"},
+			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{event}, ReceivedAt: 1, IdempotencyKey: &bus.IdempotencyKey{Key: "k", Digest: "d"},
 		}
 		q := p
 		q.IdempotencyKey = nil
@@ -82,7 +82,7 @@ func TestSnapshot(t *testing.T) {
 			assert.Nil(t, snapshot.Memory)
 		} else {
 			assert.Positive(t, snapshot.Memory.Used)
-			cpu, err := f.CPU(ctx)
+			cpu, err := f.Partition.Client().CPU(ctx)
 			require.NoError(t, err)
 			assert.Positive(t, cpu.User+cpu.System)
 		}

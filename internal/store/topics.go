@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -24,7 +23,7 @@ type Publication struct {
 	// due depends on it alone.
 	ReceivedAt int64
 	// IdempotencyKey, if not nil, makes a repetition of the same request store nothing.
-	IdempotencyKey *IdempotencyKey
+	IdempotencyKey *bus.IdempotencyKey
 	// Traceparents are of the requests that the events came with (W3C), if these are traced. A batch
 	// keeps a few.
 	Traceparents []string
@@ -36,23 +35,9 @@ type Receipt struct {
 	// Stored is false also when the same request had been stored before.
 	Stored bool
 	// Receivers are the subscribers who got the events.
-	Receivers Tokens
+	Receivers bus.Tokens
 	// DroppedKeys is how many idempotency keys of the client had to make room for this one's, because it has too many.
 	DroppedKeys int
-}
-
-// Tokens is a list of tokens, in one string because it is only counted on the way.
-type Tokens string
-
-// All are the tokens.
-func (t Tokens) All() iter.Seq[string] { return strings.FieldsSeq(string(t)) }
-
-// Len is the number of tokens.
-func (t Tokens) Len() int {
-	if t == "" {
-		return 0
-	}
-	return strings.Count(string(t), " ") + 1
 }
 
 // PublishAll stores the events of each publication in a batch of every subscriber of its topic, in one atomic
@@ -76,7 +61,7 @@ func (s *Store) publish(p *Publication) rdb.Call {
 	var key, digest string
 	var ttl time.Duration
 	if p.IdempotencyKey != nil {
-		key, digest = p.IdempotencyKey.digests()
+		key, digest = p.IdempotencyKey.Digests()
 		ttl = cmp.Or(p.IdempotencyKey.TTL, bus.DefaultIdempotencyTTL)
 	}
 	args := make([]any, 0, 15+len(p.Events))
@@ -101,7 +86,7 @@ func (s *Store) published(change rdb.Change) Receipt {
 	case len(change.Results) == 0: // the same request was stored before
 		return Receipt{}
 	}
-	receipt := Receipt{Stored: true, Receivers: Tokens(change.Text(0))}
+	receipt := Receipt{Stored: true, Receivers: bus.Tokens(change.Text(0))}
 	if len(change.Results) > 1 {
 		dropped, _ := change.Results[1].(int64)
 		receipt.DroppedKeys = int(dropped)

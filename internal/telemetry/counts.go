@@ -39,7 +39,7 @@ type counts struct {
 // tokenCounter is a counter for each of some subscribers.
 type tokenCounter struct {
 	name   string
-	tokens store.Tokens
+	tokens bus.Tokens
 }
 
 func newCounts(st *store.Store, log *slog.Logger) *counts {
@@ -62,7 +62,7 @@ func (c *counts) add(counter bus.Counter, n int64) {
 }
 
 // addFor counts events for each of some subscribers; the caller holds mu.
-func (c *counts) addFor(name string, subscribers store.Tokens, events int64) {
+func (c *counts) addFor(name string, subscribers bus.Tokens, events int64) {
 	counter := tokenCounter{name, subscribers}
 	before, known := c.byTokens[counter]
 	if subscribers != "" && (known || len(c.byTokens) < maxByTokens) {

@@ -25,7 +25,7 @@ func NewRecorder(registry prometheus.Registerer, st *store.Store, log *slog.Logg
 
 // Published notes that events of one topic were stored for some receivers. Bytes is the size of the
 // packed events.
-func (r *Recorder) Published(topic bus.TopicName, publisher bus.Token, events, bytes int, receivers store.Tokens) {
+func (r *Recorder) Published(topic bus.TopicName, publisher bus.Token, events, bytes int, receivers bus.Tokens) {
 	if r == nil {
 		return
 	}
@@ -133,7 +133,7 @@ func (r *Recorder) Gone(batch store.DroppedBatch) {
 	}
 	r.counts.mu.Lock()
 	defer r.counts.mu.Unlock()
-	r.counts.addFor("events.removed", store.Tokens(batch.Subscriber), int64(batch.Events))
+	r.counts.addFor("events.removed", bus.Tokens(batch.Subscriber), int64(batch.Events))
 }
 
 // Dropped notes that a subscriber's events were dropped because Redis was about to be full.

@@ -77,7 +77,7 @@ func TestCountsOutliveAnOutage(t *testing.T) {
 	r := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.NewTextHandler(&log, nil)))
 	server.Kill(t)
 	for i := range 100_000 {
-		r.Published("widgets", "shop--1", 1, 10, store.Tokens(fmt.Sprintf("alice--1 bob--%d", i%10_000)))
+		r.Published("widgets", "shop--1", 1, 10, bus.Tokens(fmt.Sprintf("alice--1 bob--%d", i%10_000)))
 		r.Removed(bus.ClientName(fmt.Sprint("client-", i)), 1)
 		if i%20_000 == 0 {
 			r.Flush(ctx)

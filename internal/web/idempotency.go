@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
 )
 
 // maxIdempotencyKey is the maximum length of an idempotency key.
@@ -15,7 +14,7 @@ const maxIdempotencyKey = 128
 
 // readIdempotencyKey reads the Idempotency-Key of a request, nil if it has none, and how long the
 // key is to be remembered. Two requests are the same if they have the same path and body, the text.
-func (a *API) readIdempotencyKey(r *http.Request, text []byte) (*store.IdempotencyKey, error) {
+func (a *API) readIdempotencyKey(r *http.Request, text []byte) (*bus.IdempotencyKey, error) {
 	values, ttls := r.Header.Values("Idempotency-Key"), r.Header.Values("Idempotency-Expires-In")
 	if len(values) == 0 {
 		if len(ttls) > 0 {
@@ -34,7 +33,7 @@ func (a *API) readIdempotencyKey(r *http.Request, text []byte) (*store.Idempoten
 	digest := sha256.New()
 	digest.Write([]byte(r.URL.Path + "\n"))
 	digest.Write(text)
-	return &store.IdempotencyKey{Key: key, Digest: string(digest.Sum(nil)), TTL: ttl}, nil
+	return &bus.IdempotencyKey{Key: key, Digest: string(digest.Sum(nil)), TTL: ttl}, nil
 }
 
 // readIdempotencyTTL reads the values of the Idempotency-Expires-In header, in s.
