@@ -46,8 +46,8 @@ func BenchmarkCommit(b *testing.B) {
 	}
 }
 
-// BenchmarkCompleteAndAcquire is what a delivery costs beside its POST, while its subscriber's queue is long. Script-µs is what
-// Redis spends on it.
+// BenchmarkCompleteAndAcquire is what a delivery costs beside its POST, while its subscriber's
+// queue is long. Script-µs is what Redis spends on it.
 func BenchmarkCompleteAndAcquire(b *testing.B) {
 	for _, events := range []int{1, 100} {
 		b.Run(fmt.Sprintf("events=%d", events), func(b *testing.B) {

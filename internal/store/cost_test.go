@@ -17,8 +17,8 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// notInScripts are commands that no script runs here: those that call scripts, those of this test, and
-// the look-up for a migration, once in some seconds.
+// notInScripts are commands that no script runs here: those that call scripts, those of this test,
+// and the look-up for a migration, once in some seconds.
 var notInScripts = map[string]bool{"evalsha": true, "config|resetstat": true, "info": true, "exists": true}
 
 // commands counts the commands that scripts run during a step. That is what the step costs Redis.

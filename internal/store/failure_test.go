@@ -12,7 +12,8 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// fail puts a batch off, at a time in ms after start, and throttles its subscriber from then on if throttle is not 0.
+// fail puts a batch off, at a time in ms after start, and throttles its subscriber from then on if
+// throttle is not 0.
 func (f *fixture) fail(task *storetest.Task, failure bus.Failure, ms, wait, throttle int) {
 	f.T.Helper()
 	outcome := storetest.Result{Health: -2, Failure: failure, RetryAt: after(ms + wait)}
@@ -177,8 +178,9 @@ func TestALongTimeOfRefusalsIsAnOutage(t *testing.T) {
 	})
 }
 
-// TestSlowRefusalsHoldUpNobody has 50 batches be refused, an endpoint that takes a second for each answer, and a good batch come
-// every 15 s, so that nothing succeeds for longer than an outage lasts.
+// TestSlowRefusalsHoldUpNobody has 50 batches be refused, an endpoint that takes a second for each
+// answer, and a good batch come every 15 s, so that nothing succeeds for longer than an outage
+// lasts.
 func TestSlowRefusalsHoldUpNobody(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const refused, good, every, takes, longest = 50, 6, 15_000, 1000, 2000

@@ -52,20 +52,20 @@ func (k Keys) Tokens() string { return k.Namespace + "api_tokens:by_token" }
 // Written by rotate. It is not of the founding layout.
 func (k Keys) Rotations() string { return k.Namespace + "api_tokens:rotations" }
 
-// Batch is a list of the subscriber's token, the creation time (ms) and the number of attempts, then
-// the packed events, oldest first. Written by publish.
+// Batch is a list of the subscriber's token, the creation time (ms) and the number of attempts,
+// then the packed events, oldest first. Written by publish.
 func (k Keys) Batch(id bus.BatchID) string { return k.Namespace + "batch:" + string(id) }
 
 // Original is where the Ruby original has what we have at Batch.
 func (k Keys) Original(id bus.BatchID) string { return k.Namespace + "batches:" + string(id) }
 
-// Current is the set of the UIDs of a subscriber's batches that take in events, at most one. Written
-// by publish, emptied by acquire.
+// Current is the set of the UIDs of a subscriber's batches that take in events, at most one.
+// Written by publish, emptied by acquire.
 func (k Keys) Current(t bus.Token) string { return k.Namespace + "batches:current:" + string(t) }
 
-// Traceparents is a list of the spans (W3C traceparent) of a few of the requests that a batch's events
-// came with, while requests are traced. It goes with the batch, and expires. It is not of the founding
-// layout.
+// Traceparents is a list of the spans (W3C traceparent) of a few of the requests that a batch's
+// events came with, while requests are traced. It goes with the batch, and expires. It is not of
+// the founding layout.
 func (k Keys) Traceparents(id bus.BatchID) string {
 	return k.Namespace + "batches:traceparents:" + string(id)
 }
@@ -78,11 +78,12 @@ func (k Keys) Failed(t bus.Token) string { return k.Namespace + "batches:failed:
 
 // Delivery is a hash of what the deliveries to a subscriber have shown: name (the client's name),
 // events_sent (acknowledged, ever), throttled_until (ms, while its endpoint fails), refusals
-// (deliveries refused since the last that succeeded) and refused_since (ms). Written by subscribe and
-// by the deliveries; it goes with the subscriber. It is not of the founding layout.
+// (deliveries refused since the last that succeeded) and refused_since (ms). Written by subscribe
+// and by the deliveries; it goes with the subscriber. It is not of the founding layout.
 func (k Keys) Delivery(t bus.Token) string { return k.Namespace + "delivery:" + string(t) }
 
-// BatchesIndex is a sorted set of the UIDs of all batches by creation time (ms). Written by publish.
+// BatchesIndex is a sorted set of the UIDs of all batches by creation time (ms). Written by
+// publish.
 func (k Keys) BatchesIndex() string { return k.Namespace + "batches:index" }
 
 // EventGauge is a hash of token to the number of queued events. Written by publish and ack.
@@ -92,8 +93,8 @@ func (k Keys) EventGauge() string { return k.Namespace + "batches:gauges:event" 
 func (k Keys) BatchGauge() string { return k.Namespace + "batches:gauges:batch" }
 
 // Idempotency is a hash of the idempotency keys (digest) of a client to their requests (digest), a
-// slice of them, and life, when the slice was begun and when it expires (ms). Written by publish; it
-// expires as a whole. It is not of the founding layout. No client's name has a slash.
+// slice of them, and life, when the slice was begun and when it expires (ms). Written by publish;
+// it expires as a whole. It is not of the founding layout. No client's name has a slash.
 func (k Keys) Idempotency(name bus.ClientName, slice int) string {
 	return k.Namespace + "idempotency:" + string(name) + "/" + strconv.Itoa(slice)
 }
@@ -105,6 +106,6 @@ func (k Keys) Migration() string { return k.Namespace + "migration" }
 // Counters is a hash of counter (packed) to its value. Written by the counters' flush.
 func (k Keys) Counters() string { return k.Namespace + "counters" }
 
-// Monitored is a hash like Counters, of what a metric service that takes increments has got. Written
-// by the monitor. It is not of the founding layout.
+// Monitored is a hash like Counters, of what a metric service that takes increments has got.
+// Written by the monitor. It is not of the founding layout.
 func (k Keys) Monitored() string { return k.Namespace + "counters:monitored" }

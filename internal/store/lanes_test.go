@@ -134,7 +134,8 @@ func TestAPublishPassesNoBatchThatIsNotInTheLineYet(t *testing.T) {
 	})
 }
 
-// TestWorkersWithDifferentSettings changes how many batches are delivered at once while workers run.
+// TestWorkersWithDifferentSettings changes how many batches are delivered at once while workers
+// run.
 func TestWorkersWithDifferentSettings(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		one := newFixtureInFlight(t, server, 1)

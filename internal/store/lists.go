@@ -16,8 +16,8 @@ type Page struct {
 	Limit int
 }
 
-// How many members of a list one round trip asks for, so that neither Redis nor we have much to do at
-// once.
+// How many members of a list one round trip asks for, so that neither Redis nor we have much to do
+// at once.
 const (
 	topicsPerTrip      = 500
 	subscribersPerTrip = 50

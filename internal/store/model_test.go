@@ -1,8 +1,6 @@
 package store_test
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -10,15 +8,12 @@ import (
 	"pgregory.net/rapid"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/migrate"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
-	"routemaster/internal/wire"
 )
 
-// randomSteps is how many steps there are at least, on each engine, unless [randomTime] ends them. The race detector makes them
-// slow, and with -short there are fewer too.
+// randomSteps is how many steps there are at least, on each engine, unless [randomTime] ends them.
+// The race detector makes them slow, and with -short there are fewer too.
 func randomSteps() int {
 	if rdbtest.RaceDetector || testing.Short() {
 		return 10_000
@@ -26,13 +21,13 @@ func randomSteps() int {
 	return 100_000
 }
 
-// randomTime is after how long none are begun any more: a slow machine is not to spend all the time there that the package's tests
-// have.
+// randomTime is after how long none are begun any more: a slow machine is not to spend all the time
+// there that the package's tests have.
 const randomTime = 4 * time.Minute
 
-// TestRandomStepsAgainstAModel drives random sequences of steps and compares them with what must come of
-// them: every event acknowledged once, in order unless a delivery failed, and the layout sound all the
-// time.
+// TestRandomStepsAgainstAModel drives random sequences of steps and compares them with what must
+// come of them: every event acknowledged once, in order unless a delivery failed, and the layout
+// sound all the time.
 func TestRandomStepsAgainstAModel(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -44,7 +39,8 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				require.NoError(rt, server.Raw.FlushAll(t.Context()).Err())
 				one.Register()
-				// In the third kind of round workers differ in their settings, as while they are restarted with another.
+				// In the third kind of round workers differ in their settings, as while they are restarted with
+				// another.
 				m := []*model{newModel(1, one), newModel(2, two), newModel(2, one, two)}[round%3]
 				defer func() { steps += m.steps }()
 				rt.Repeat(map[string]func(*rapid.T){
@@ -101,7 +97,8 @@ type model struct {
 	held    map[bus.WorkerID]*storetest.Task
 	// stale are the tasks of workers that were scrubbed meanwhile.
 	stale []*storetest.Task
-	// tokens are those of each client, who goes by its first: the last has the subscription, the others are being changed.
+	// tokens are those of each client, who goes by its first: the last has the subscription, the others
+	// are being changed.
 	tokens map[bus.Token][]bus.Token
 	// clients are who has, or had, a token.
 	clients map[bus.Token]bus.Token
@@ -109,7 +106,8 @@ type model struct {
 
 func newModel(maxInFlight int, fixtures ...*fixture) *model {
 	m := &model{
-		// Some minutes ago: so the checks take what waits for its turn for put off for long, and migrate all workers for dead.
+		// Some minutes ago: so the checks take what waits for its turn for put off for long, and migrate
+		// all workers for dead.
 		ms:      sinceStart() - 360_000,
 		fixture: fixtures[0], fixtures: fixtures, maxInFlight: maxInFlight, topics: map[bus.Token][]bus.TopicName{}, queued: map[bus.Token][]int{},
 		doubtful: map[bus.Token]map[int]bool{}, disordered: map[bus.Token]bool{}, throttled: map[bus.Token]int{},
@@ -127,285 +125,8 @@ func (m *model) holder(client bus.Token) bus.Token {
 	return m.tokens[client][len(m.tokens[client])-1]
 }
 
-// rotating reports whether somebody's token is being changed.
-func (m *model) rotating() bool {
-	return len(m.tokens[alice])+len(m.tokens[bob]) > 2
-}
-
-// mostTokens is how many tokens a client has at most: so it is also changed again before the first change is through.
-const mostTokens = 3
-
-// rotateSome begins to change a client's token, or asks again for one that is being changed.
-func (m *model) rotateSome(rt *rapid.T) {
-	client := rapid.SampledFrom(modelTokens).Draw(rt, "client")
-	old := rapid.SampledFrom(m.tokens[client]).Draw(rt, "token")
-	if old == m.holder(client) && len(m.tokens[client]) == mostTokens {
-		rt.Skip("it has enough of them")
-	}
-	name, _, _ := strings.Cut(string(client), "--")
-	fresh := bus.NewTokenLike(bus.ClientName(name))
-	token, _, err := m.any(rt).RotateToken(m.T.Context(), old, fresh)
-	require.NoError(rt, err)
-	if old != m.holder(client) {
-		require.Equal(rt, m.holder(client), token)
-		return
-	}
-	require.Equal(rt, fresh, token)
-	m.tokens[client], m.clients[token] = append(m.tokens[client], token), client
-}
-
-// endRotation relabels all batches of a token that is being changed, and may then remove the old token.
-func (m *model) endRotation(rt *rapid.T) {
-	client := rapid.SampledFrom(modelTokens).Draw(rt, "client")
-	if len(m.tokens[client]) == 1 {
-		rt.Skip("its token is not being changed")
-	}
-	i := rapid.IntRange(0, len(m.tokens[client])-2).Draw(rt, "token")
-	old := m.tokens[client][i]
-	m.any(rt).relabel(old)
-	if rapid.Bool().Draw(rt, "keep") {
-		return
-	}
-	require.NoError(rt, m.any(rt).FinishRotation(m.T.Context(), old))
-	m.tokens[client] = slices.Delete(m.tokens[client], i, i+1)
-}
-
-// any is what one of the workers does things with.
-func (m *model) any(rt *rapid.T) *fixture {
-	return m.fixtures[rapid.IntRange(0, len(m.fixtures)-1).Draw(rt, "setting")]
-}
-
-func (m *model) publishSome(rt *rapid.T) {
-	topic := rapid.SampledFrom(modelTopics).Draw(rt, "topic")
-	n := rapid.IntRange(1, 6).Draw(rt, "events")
-	m.PublishEvents(topic, m.last+1, m.last+n, m.ms)
-	for range n {
-		m.last++
-		for token, topics := range m.topics {
-			if slices.Contains(topics, topic) {
-				m.queued[token] = append(m.queued[token], m.last)
-			}
-		}
-	}
-}
-
-func (m *model) changeSubscription(rt *rapid.T) {
-	token := rapid.SampledFrom(modelTokens).Draw(rt, "token")
-	topics := rapid.SliceOfDistinct(rapid.SampledFrom(modelTopics), rapid.ID).Draw(rt, "topics")
-	timeout := time.Duration(rapid.SampledFrom([]int{0, 10, 100}).Draw(rt, "timeout")) * time.Millisecond
-	m.AddSubscriber(rapid.SampledFrom(m.tokens[token]).Draw(rt, "by"), timeout, rapid.IntRange(1, modelMaxEvents).Draw(rt, "max"), topics...)
-	m.topics[token] = topics
-}
-
-func (m *model) deleteSubscriber(rt *rapid.T) {
-	token := rapid.SampledFrom(modelTokens).Draw(rt, "token")
-	err := m.DeleteSubscriber(m.T.Context(), rapid.SampledFrom(m.tokens[token]).Draw(rt, "by"))
-	if m.topics[token] == nil {
-		require.ErrorIs(rt, err, bus.ErrNotSubscribed)
-		return
-	}
-	require.NoError(rt, err)
-	delete(m.topics, token)
-	for _, n := range m.queued[token] {
-		if m.doubtful[token] == nil {
-			m.doubtful[token] = map[int]bool{}
-		}
-		m.doubtful[token][n] = true
-	}
-	delete(m.queued, token)
-}
-
-func (m *model) acquireSome(rt *rapid.T) {
-	worker := rapid.SampledFrom(modelWorkers).Draw(rt, "worker")
-	m.acquired(rt, worker, m.any(rt).Take(worker, m.ms))
-}
-
-// acquired checks what a worker was given.
-func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *storetest.Task) {
-	if before := m.held[worker]; before != nil && task != nil {
-		// As when an answer is lost: it is the same job, unless its subscriber is gone, or left alone since another of
-		// its batches failed, or it yields to another since it was refused before. A worker with a smaller setting gives up what one with a larger has taken.
-		token := m.clients[before.Delivery.Subscriber]
-		if len(m.fixtures) == 1 && before.Delivery.Batch != task.Delivery.Batch && m.throttled[token] <= m.ms && !m.refused[before.Delivery.Batch] {
-			require.Nil(rt, m.topics[token])
-		}
-	}
-	delete(m.held, worker)
-	if task == nil {
-		return
-	}
-	m.held[worker] = task
-	token := m.clients[task.Delivery.Subscriber]
-	require.Equal(rt, m.holder(token), task.Delivery.Subscriber)
-	require.LessOrEqual(rt, len(task.Delivery.Events), modelMaxEvents)
-	inFlight := 0
-	for _, other := range m.held {
-		if m.clients[other.Delivery.Subscriber] == token {
-			inFlight++
-		}
-	}
-	require.LessOrEqual(rt, inFlight, m.maxInFlight)
-	got := numbers(m.T, task)
-	require.True(rt, slices.IsSorted(got))
-	if m.maxInFlight == 1 && !m.disordered[token] && len(m.doubtful[token]) == 0 {
-		require.Equal(rt, m.queued[token][:len(got)], got, "the oldest come first")
-	}
-}
-
-// pick takes one of the tasks that are held.
-func (m *model) pick(rt *rapid.T) *storetest.Task {
-	var workers []bus.WorkerID
-	for _, worker := range modelWorkers {
-		if m.held[worker] != nil {
-			workers = append(workers, worker)
-		}
-	}
-	if len(workers) == 0 {
-		rt.Skip("no task is held")
-	}
-	worker := rapid.SampledFrom(workers).Draw(rt, "worker")
-	task := m.held[worker]
-	delete(m.held, worker)
-	return task
-}
-
-func (m *model) acknowledge(rt *rapid.T) {
-	task := m.pick(rt)
-	m.acknowledged(rt, task)
-}
-
-func (m *model) acknowledged(rt *rapid.T, task *storetest.Task) {
-	require.True(rt, m.any(rt).Complete(task, storetest.Result{Health: 1}))
-	m.gone(rt, m.clients[task.Delivery.Subscriber], numbers(m.T, task))
-}
-
-// acknowledgeAndAcquire is acknowledge and acquire in one round trip.
-func (m *model) acknowledgeAndAcquire(rt *rapid.T) {
-	task := m.pick(rt)
-	owned, next, err := m.any(rt).CompleteAndAcquire(m.T.Context(), task, storetest.Result{Health: 1}, bus.Failing, after(m.ms))
-	require.NoError(rt, err)
-	require.True(rt, owned)
-	m.gone(rt, m.clients[task.Delivery.Subscriber], numbers(m.T, task))
-	require.NoError(rt, next.Err)
-	m.acquired(rt, task.Worker, next.Task)
-}
-
-// gone notes that a subscriber's events will not come up any more.
-func (m *model) gone(rt *rapid.T, token bus.Token, got []int) {
-	for _, n := range got {
-		i := slices.Index(m.queued[token], n)
-		if i < 0 {
-			require.True(rt, m.doubtful[token][n], "event %d was acknowledged twice, or is not %s's", n, token)
-			delete(m.doubtful[token], n)
-			continue
-		}
-		m.queued[token] = slices.Delete(m.queued[token], i, i+1)
-	}
-}
-
-func (m *model) failSome(rt *rapid.T) {
-	task := m.pick(rt)
-	wait := rapid.IntRange(0, 50).Draw(rt, "wait")
-	outcome := storetest.Result{Health: -2, RetryAt: after(m.ms + wait)}
-	outcome.Failure = rapid.SampledFrom([]bus.Failure{0, bus.EndpointFailure, bus.BatchFailure}).Draw(rt, "failure")
-	if outcome.Failure != 0 { // an endpoint's failure may be laid to the batch
-		m.refused[task.Delivery.Batch] = true
-	}
-	if throttle := rapid.IntRange(-50, 50).Draw(rt, "throttle"); throttle > 0 {
-		outcome.ThrottledUntil = after(m.ms + throttle)
-		client := m.clients[task.Delivery.Subscriber]
-		m.throttled[client] = max(m.throttled[client], m.ms+throttle)
-	}
-	require.True(rt, m.any(rt).Complete(task, outcome))
-	m.disordered[m.clients[task.Delivery.Subscriber]] = true
-}
-
-// mostDropped is how many batches one call drops at most.
-const mostDropped = 100
-
-// dropOldest drops batches now and then: what is dropped must be the oldest that nobody holds.
-func (m *model) dropOldest(rt *rapid.T) {
-	if rapid.IntRange(0, 3).Draw(rt, "drop") > 0 {
-		rt.Skip("not now")
-	}
-	ctx := m.T.Context()
-	held := map[string]bool{}
-	for _, task := range m.held {
-		held[string(task.Delivery.Batch)] = true
-	}
-	var want []store.DroppedBatch
-	for _, bid := range m.Redis.ZRange(ctx, "batches:index", 0, -1).Val() {
-		if len(want) == mostDropped {
-			break
-		}
-		if held[bid] {
-			continue
-		}
-		batch := m.Redis.LRange(ctx, "batch:"+bid, 0, -1).Val()
-		if len(batch) == 0 { // it was migrated back
-			batch = m.Redis.LRange(ctx, "batches:"+bid, 0, -1).Val()
-		}
-		token, events := m.clients[bus.Token(batch[0])], batch[3:]
-		want = append(want, store.DroppedBatch{Subscriber: m.holder(token), Events: len(events)})
-		var got []int
-		for _, event := range events {
-			got = append(got, number(m.T, wire.PackedEvent(event)))
-		}
-		m.gone(rt, token, got)
-	}
-	dropped, err := m.any(rt).DropOldest(ctx)
-	require.NoError(rt, err)
-	require.Equal(rt, want, dropped)
-}
-
-func (m *model) scrub(rt *rapid.T) {
-	if len(m.held) == 0 {
-		rt.Skip("no task is held")
-	}
-	m.ms++
-	_, err := m.Scrub(m.T.Context(), after(m.ms), bus.Queues[:]...)
-	require.NoError(rt, err)
-	for worker, task := range m.held {
-		m.stale = append(m.stale, task)
-		delete(m.held, worker)
-	}
-	for _, task := range m.stale {
-		require.False(rt, m.Complete(task, storetest.Done), "a scrubbed worker's settle is void")
-	}
-	if m.maxInFlight > 1 {
-		m.disordered[alice], m.disordered[bob] = true, true
-	}
-}
-
-// migrateBackAndForth has all batches where the original has them, and perhaps returns them. All workers are taken for dead.
-func (m *model) migrateBackAndForth(rt *rapid.T) {
-	if rapid.IntRange(0, 2).Draw(rt, "migrate") > 0 {
-		rt.Skip("not now")
-	}
-	report := func(u migrate.Unmoved) { require.Fail(rt, u.Key, u.Reason) }
-	_, err := migrate.Run(m.T.Context(), m.any(rt).Partition, migrate.Options{Apply: true, Back: true, Report: report})
-	if m.rotating() {
-		require.ErrorContains(rt, err, "is being changed")
-		return
-	}
-	require.NoError(rt, err)
-	if rapid.Bool().Draw(rt, "forth") {
-		_, err = migrate.Run(m.T.Context(), m.any(rt).Partition, migrate.Options{Apply: true, Report: report})
-		require.NoError(rt, err)
-	}
-	for worker, task := range m.held {
-		m.stale = append(m.stale, task)
-		delete(m.held, worker)
-	}
-	m.disordered[alice], m.disordered[bob] = true, true
-}
-
-func (m *model) pass(rt *rapid.T) {
-	m.ms += rapid.IntRange(1, 60).Draw(rt, "ms")
-	m.MakeInstant(m.ms)
-}
-
-// check runs after every step. The invariants are looked at now and then only, since that takes longer than all the rest.
+// check runs after every step. The invariants are looked at now and then only, since that takes
+// longer than all the rest.
 func (m *model) check(rt *rapid.T) {
 	m.steps++
 	if rapid.IntRange(0, 4).Draw(rt, "check") == 0 {
@@ -421,10 +142,12 @@ func (m *model) requireSound(rt *rapid.T) {
 	}
 }
 
-// longestWait is how long (ms) at most something may be put off by its subscription's timeout or a failure.
+// longestWait is how long (ms) at most something may be put off by its subscription's timeout or a
+// failure.
 const longestWait = 100
 
-// deliverAll delivers all there is, and then nothing may be left: not even what waits for its turn, which somebody must call.
+// deliverAll delivers all there is, and then nothing may be left: not even what waits for its turn,
+// which somebody must call.
 func (m *model) deliverAll(rt *rapid.T) {
 	if rapid.IntRange(0, 2).Draw(rt, "deliver all") > 0 {
 		rt.Skip("not now")

@@ -36,14 +36,16 @@ type Receipt struct {
 	Stored bool
 	// Receivers are the subscribers who got the events.
 	Receivers bus.Tokens
-	// DroppedKeys is how many idempotency keys of the client had to make room for this one's, because it has too many.
+	// DroppedKeys is how many idempotency keys of the client had to make room for this one's, because
+	// it has too many.
 	DroppedKeys int
 }
 
-// PublishAll stores the events of each publication in a batch of every subscriber of its topic, in one atomic
-// step for each, in order, and in one round trip for all. There is a receipt for each. Its error is nil, [bus.ErrTopicClaimed], [bus.ErrIdempotencyKeyReused],
-// [bus.ErrTooManyBatches], [bus.ErrTokenUnknown], a [bus.TopicLimitError] or [bus.ErrUnavailable]. After the last the events may have been stored all the same,
-// if it was the answer that was lost.
+// PublishAll stores the events of each publication in a batch of every subscriber of its topic, in
+// one atomic step for each, in order, and in one round trip for all. There is a receipt for each.
+// Its error is nil, [bus.ErrTopicClaimed], [bus.ErrIdempotencyKeyReused], [bus.ErrTooManyBatches],
+// [bus.ErrTokenUnknown], a [bus.TopicLimitError] or [bus.ErrUnavailable]. After the last the events
+// may have been stored all the same, if it was the answer that was lost.
 func (s *Store) PublishAll(ctx context.Context, publications ...Publication) []Receipt {
 	calls := make([]rdb.Call, len(publications))
 	for i := range publications {
@@ -138,8 +140,8 @@ func text(reply any) string {
 // unusedTopicTTL is for how long a topic stays without publisher, subscriber and event.
 const unusedTopicTTL = 24 * time.Hour
 
-// SweepTopics removes those of some topics that nobody has used for a day, and what is left of those
-// that are gone. It returns how many topics were removed. It fails with [bus.ErrUnavailable].
+// SweepTopics removes those of some topics that nobody has used for a day, and what is left of
+// those that are gone. It returns how many topics were removed. It fails with [bus.ErrUnavailable].
 func (s *Store) SweepTopics(ctx context.Context, topics []string, now time.Time) (removed int, err error) {
 	for some := range slices.Chunk(topics, sliceSize) {
 		args := []any{now.UnixMilli(), now.Add(-unusedTopicTTL).UnixMilli()}

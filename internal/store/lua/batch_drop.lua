@@ -1,10 +1,13 @@
--- Drops the oldest batches with all that points to them, except those that are being delivered. Takes no memory.
+-- Drops the oldest batches with all that points to them, except those in flight. Takes no memory.
 --
--- ARGV     1 namespace, 2 max batches to drop, 3 number of events after which no further batch is dropped
--- Returns  {subscriber, events, ...}, two values for each batch, oldest first; empty when nothing is left
--- Keeps    a batch goes with its job, its index entry, its gauges and its place in the lane. A job deep inside
---          the instant queue stays, since it takes long to find, and goes when it comes up
-local max_batches, max_events, max_in_flight = tonumber(ARGV[2]), tonumber(ARGV[3]), noted_max_in_flight()
+-- ARGV     1 namespace, 2 max batches to drop, 3 number of events after which no more are dropped
+-- Returns  {subscriber, events, ...}, two values for each batch, oldest first; empty when nothing
+--          is left
+-- Keeps    a batch goes with its job, its index entry, its gauges and its place in the lane. A job
+--          deep inside the instant queue stays, since it takes long to find, and goes when it comes
+--          up
+local max_batches, max_events = tonumber(ARGV[2]), tonumber(ARGV[3])
+local max_in_flight = noted_max_in_flight()
 local NEAR = 1000 -- how far from the next job to be taken a job is looked for
 
 local held, holding = {}, 0

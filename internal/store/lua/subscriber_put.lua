@@ -1,12 +1,12 @@
--- Stores a subscription: what it does not name keeps its value, or takes its default. A current batch
--- does not wait longer than the timeout that holds from now on, or take in more events than may be,
--- and a subscriber that was throttled is tried at once.
+-- Stores a subscription: what it does not name keeps its value, or takes its default. A current
+-- batch does not wait longer than the timeout that holds from now on, or take in more events than
+-- may be, and a subscriber that was throttled is tried at once.
 --
 -- ARGV     1 namespace, 2 token, 3 callback, 4 default max_events, 5 default timeout (ms),
---          6 now (ms), 7 most topics of a client, 8 most topics of the bus, 9 number of fields
+--          6 now (ms), 7 max topics of a client, 8 max topics of the bus, 9 number of fields
 --          that follow, 10.. field, value, ..., then all topics
--- Returns  {1}; {0, 'token unknown'}; {0, "client's topics"} when the client would have named too many,
---          {0, "bus's topics"} when the bus would have too many
+-- Returns  {1}; {0, 'token unknown'}; {0, "client's topics"} when the client would have named too
+--          many, {0, "bus's topics"} when the bus would have too many
 -- Keeps    topics:{token} and subscribers:{name} each other's mirror
 local token, FIELDS, TOPICS = ARGV[2], 10, 10 + tonumber(ARGV[9]) * 2
 local name = redis.call('HGET', tokens_key(), token)
@@ -24,7 +24,8 @@ end
 local refused = over_limit(name, more, #new, tonumber(ARGV[7]), tonumber(ARGV[8]))
 if refused then return { 0, refused } end
 
-token = holder_of(token) -- a client whose token is being changed has one subscription, whichever it uses
+-- A client whose token is being changed has one subscription, whichever it uses.
+token = holder_of(token)
 local subscriber = subscriber_key(token)
 redis.call('HSET', subscriber, 'callback', ARGV[3])
 for i = FIELDS, TOPICS - 1, 2 do redis.call('HSET', subscriber, ARGV[i], ARGV[i + 1]) end
@@ -38,12 +39,14 @@ if state.err then redis.call('DEL', delivery_key(token)) end
 redis.call('HSET', delivery_key(token), 'name', name)
 if state[1] then
   end_throttle(token, tonumber(state[2]) or 0, tonumber(ARGV[6]))
-  redis.call('HSET', delivery_key(token), 'throttled_until', 0) -- untried: to subscribe again proves nothing
+  -- Untried: to subscribe again proves nothing.
+  redis.call('HSET', delivery_key(token), 'throttled_until', 0)
   wake_subscriber(token)
 end
 
 local limits = redis.call('HMGET', subscriber, 'timeout', 'max_events')
-local latest, max_events = tonumber(ARGV[6]) + (tonumber(limits[1]) or 0), tonumber(limits[2]) or math.huge
+local latest = tonumber(ARGV[6]) + (tonumber(limits[1]) or 0)
+local max_events = tonumber(limits[2]) or math.huge
 for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
   local job = job_of(bid)
   local waits = redis.call('ZSCORE', lane_of_subscriber(token), job)

@@ -1,19 +1,20 @@
 -- Publishes events to one topic: stores them in a batch of every subscriber.
 --
--- ARGV     1 namespace, 2 topic, 3 publisher's token, 4 now (ms),
---          5 first 16 characters of the UIDs of the batches opened,
---          6 default max_events, 7 default timeout (ms), 8 digest of the idempotency key, empty for none,
---          9 digest of the request, 10 life of an idempotency key (ms), 11 the spans of the requests
---          if they are traced, separated by spaces, 12 when a job told to wait for its turn comes up by itself
---          at the latest (ms), 13 most idempotency keys in a slice, 14 most batches to open,
---          15 most topics of a client, 16 most topics of the bus, 17.. packed events, oldest first
--- Returns  {1, the subscribers' tokens}, with a space between two, so that they are cheap to return; and
---          a third value, how many idempotency keys had to go, if any had to. {1} when the request was
---          stored before. {0, 'topic claimed'} when another client publishes to the topic;
---          {0, 'key reused'} when another request had its idempotency key; {0, 'token unknown'};
---          {0, 'too many batches'} when it would open too many; {0, "client's topics"} when the client
---          has too many to claim one more, {0, "bus's topics"} when the bus has. An error, before
---          anything is written, when a key that all subscribers share is not of its type
+-- ARGV     1 namespace, 2 topic, 3 publisher's token, 4 now (ms), 5 first 16 characters of the UIDs
+--          of the batches opened, 6 default max_events, 7 default timeout (ms), 8 digest of the
+--          idempotency key, empty for none, 9 digest of the request, 10 TTL of an idempotency key
+--          (ms), 11 traceparents of the requests if they are traced, separated by spaces, 12 when a
+--          job that waits for its turn comes up by itself at the latest (ms), 13 max idempotency
+--          keys in a slice, 14 max batches to open, 15 max topics of a client, 16 max topics of the
+--          bus, 17.. packed events, oldest first
+-- Returns  {1, the subscribers' tokens}, with a space between two, so that they are cheap to
+--          return; and a third value, how many idempotency keys had to go, if any had to. {1} when
+--          the request was stored before. {0, 'topic claimed'} when another client publishes to the
+--          topic; {0, 'key reused'} when another request had its idempotency key; {0, 'token
+--          unknown'}; {0, 'too many batches'} when it would open too many; {0, "client's topics"}
+--          when the client has too many to claim one more, {0, "bus's topics"} when the bus has. An
+--          error, before anything is written, when a key that all subscribers share is not of its
+--          type
 -- Keeps    every event in one batch of each subscriber; every batch with one job, its
 --          index entry and its gauges; a current batch neither full nor closed
 -- Cost     commands for one event and one subscriber: 10 for one that joins a current batch,
@@ -44,8 +45,8 @@ if key ~= '' then
   end
   slice = choose_slice(slices, now, life, tonumber(ARGV[13]))
 end
--- A subscriber that cannot be written to, because something of it is not of its type, must fail neither the others nor
--- halfway. So all is read before anything is written.
+-- A subscriber that cannot be written to, because something of it is not of its type, must fail
+-- neither the others nor halfway. So all is read before anything is written.
 local receivers, damaged, opening, ends_batches = {}, {}, 0, false
 for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
   local settings = redis.pcall('HMGET', subscriber_key(token), 'callback', 'max_events', 'timeout')
@@ -71,7 +72,8 @@ for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
 end
 if opening > tonumber(ARGV[14]) then return { 0, 'too many batches' } end
 
--- What is written below and was not read above, with its type. Where events are only added to current batches that is nothing.
+-- What is written below and was not read above, with its type: nothing, where events only join
+-- current batches.
 local written = {}
 if owner ~= publisher then
   written[topics_key()], written[owners_key()], written[owned_key()] = 'set', 'hash', 'hash'
@@ -119,7 +121,7 @@ local function push(bid, from, to)
   end
 end
 
--- Notes the spans that a batch comes from. They are a help, not a part of it: nothing may fail by them.
+-- Notes the traceparents of a batch. They are informational: nothing may fail because of them.
 local function note_traceparents(bid)
   if ARGV[11] == '' then return end
   for traceparent in string.gmatch(ARGV[11], '%S+') do
@@ -147,7 +149,8 @@ local function waits_in_lane(to, bid, batches)
   return true
 end
 
--- Fills a current batch, which has so many events, from event number `from`; returns the first event left over.
+-- Fills a current batch, which has so many events, from event number `from`. Returns the first
+-- event left over.
 local function fill(to_whom, bid, length, from)
   local token, max = to_whom.token, to_whom.max
   if length < 0 then -- not a batch: something else than a script removed it
@@ -161,7 +164,8 @@ local function fill(to_whom, bid, length, from)
     redis.call('SREM', current_key(token), bid)
     local job = job_of(bid)
     -- One that waits for its turn goes on waiting.
-    if type(redis.pcall('ZSCORE', lane_of_subscriber(token), job)) ~= 'string' and redis.call('ZSCORE', scheduled_key('main'), job) then
+    local waits = type(redis.pcall('ZSCORE', lane_of_subscriber(token), job)) == 'string'
+    if not waits and redis.call('ZSCORE', scheduled_key('main'), job) then
       local batches = tonumber(redis.pcall('HGET', batch_gauge_key(), token)) or 0
       if not waits_in_lane(to_whom, bid, batches) then make_instant('main', job, 'LPUSH') end
     end
@@ -184,7 +188,9 @@ local function open(to_whom, from)
   redis.call('SADD', jobs_index_key('main'), job)
   if not full then redis.call('SADD', current_key(token), bid) end
   if full or timeout == 0 then
-    if not waits_in_lane(to_whom, bid, batches) then redis.call('LPUSH', instant_key('main'), job) end
+    if not waits_in_lane(to_whom, bid, batches) then
+      redis.call('LPUSH', instant_key('main'), job)
+    end
   else
     redis.call('ZADD', scheduled_key('main'), string.format('%.0f', now + timeout), job)
   end

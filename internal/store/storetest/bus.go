@@ -31,8 +31,8 @@ var Start = time.UnixMilli(1_700_000_000_000)
 // After is a time in ms after [Start].
 func After(ms int) time.Time { return Start.Add(time.Duration(ms) * time.Millisecond) }
 
-// Bus is a store with three clients and its queue, and what tests do with them. Whatever fails fails
-// the test.
+// Bus is a store with three clients and its queue, and what tests do with them. Whatever fails
+// fails the test.
 type Bus struct {
 	*store.Store
 	*queue.Queue

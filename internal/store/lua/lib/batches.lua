@@ -19,7 +19,7 @@ KINDS.batch = {
 
 local function lane_of_subscriber(token) return lane_key('batch', token) end
 
--- The token that a batch's subscriber has now: while a client's token is being changed, the new one.
+-- The token that a batch's subscriber has now: the new one, while a token is being changed.
 local function holder_of(token)
   return redis.call('HGET', rotations_key(), token) or token
 end
@@ -52,8 +52,12 @@ end
 -- higher the more often, and it is put off; RETRIED is the one of these that stands in the lane.
 -- Those below failed because the endpoint did; the oldest is first.
 local REFUSED, RETRIED = 0, 1
-local function refused_times(attempts) return string.format('%.3f', REFUSED + math.min(attempts, 999) / 1000) end
-local function failed_with_endpoint(created) return string.format('%.0f', (tonumber(created) or 0) - 1e15) end
+local function refused_times(attempts)
+  return string.format('%.3f', REFUSED + math.min(attempts, 999) / 1000)
+end
+local function failed_with_endpoint(created)
+  return string.format('%.0f', (tonumber(created) or 0) - 1e15)
+end
 
 -- Whether the endpoint refused a batch that has failed so often.
 local function was_refused(token, bid, failures)
@@ -63,7 +67,9 @@ end
 -- Has the batch that was refused least often come up before its time: there is reason to think
 -- that the endpoint would take it now. If it does the next comes up, and so on.
 local function retry_refused(token)
-  local bid = redis.pcall('ZRANGEBYSCORE', failed_key(token), REFUSED, '(' .. RETRIED, 'LIMIT', 0, 1)[1]
+  local refused = redis.pcall(
+    'ZRANGEBYSCORE', failed_key(token), REFUSED, '(' .. RETRIED, 'LIMIT', 0, 1)
+  local bid = refused[1]
   if bid then make_instant('main', job_of(bid), 'LPUSH') end
 end
 
@@ -71,11 +77,12 @@ local OUTAGE = 10000 -- ms of refusals without a success, after which the batche
 local MAX_RELEASED = 100 -- batches released by one call, so that it stays short
 
 -- Ends the throttle of a subscriber that is taken to be well, given since when it has refused
--- batches (ms, 0 if it has not): those that failed with the endpoint come up at once. If there are too many for one call it stays throttled, in the past,
--- and the next success goes on.
+-- batches (ms, 0 if it has not): those that failed with the endpoint come up at once. If there are
+-- too many for one call it stays throttled, in the past, and the next success goes on.
 local function end_throttle(token, refused_since, now)
   if refused_since > 0 and refused_since <= now - OUTAGE then retry_refused(token) end
-  local failed = redis.pcall('ZRANGEBYSCORE', failed_key(token), '-inf', '(' .. REFUSED, 'LIMIT', 0, MAX_RELEASED)
+  local failed = redis.pcall(
+    'ZRANGEBYSCORE', failed_key(token), '-inf', '(' .. REFUSED, 'LIMIT', 0, MAX_RELEASED)
   for _, bid in ipairs(failed) do
     redis.call('ZREM', failed_key(token), bid)
     make_instant('main', job_of(bid), 'LPUSH')

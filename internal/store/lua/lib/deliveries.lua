@@ -1,9 +1,12 @@
 -- Batches as a kind of the queue's entries: taking one with what is needed to deliver it, and what
--- its delivery brings about. The settings are: 1 how many batches of one subscriber may be in
--- flight, 2 '1' to return traceparents, 3 '1' while the Ruby original may run too. The values of a result are: 1 the number of events in the
--- batch, 2 how many of them the subscriber acknowledged, 3 its health when the batch was taken,
--- 4 points to add to that, 5 until when it is throttled (ms), 0 if it is not, 6 what failed:
--- 'endpoint', 'batch' if the endpoint refused only that, '' if it is neither's fault.
+-- its delivery brings about.
+--
+-- Settings  1 how many batches of one subscriber may be in flight, 2 '1' to return traceparents,
+--           3 '1' while the Ruby original may run too
+-- Result    1 the number of events in the batch, 2 how many of them the subscriber acknowledged,
+--           3 its health when the batch was taken, 4 points to add to that, 5 until when it is
+--           throttled (ms), 0 if it is not, 6 what failed: 'endpoint', 'batch' if the endpoint
+--           refused only that, '' if it is neither's fault
 
 -- A subscriber's standing: a delivery has failed since the last that succeeded; none has succeeded
 -- yet, or it has subscribed again since one failed (throttled_until is 0); the last succeeded.
@@ -21,7 +24,8 @@ local STATES, SUBSCRIBERS = {}, {}
 -- of its type is removed.
 local function state_of(token)
   if not STATES[token] then
-    local found = redis.pcall('HMGET', delivery_key(token), 'name', 'events_sent', 'throttled_until', 'refusals', 'refused_since')
+    local found = redis.pcall('HMGET', delivery_key(token),
+      'name', 'events_sent', 'throttled_until', 'refusals', 'refused_since')
     if found.err then
       redis.call('DEL', delivery_key(token))
       found = {}
@@ -39,8 +43,8 @@ end
 
 -- A subscriber's founding fields: callback, uuid, health_points, timeout, max_events.
 local function subscriber_of(token)
-  SUBSCRIBERS[token] = SUBSCRIBERS[token]
-    or redis.call('HMGET', subscriber_key(token), 'callback', 'uuid', 'health_points', 'timeout', 'max_events')
+  SUBSCRIBERS[token] = SUBSCRIBERS[token] or redis.call('HMGET', subscriber_key(token),
+    'callback', 'uuid', 'health_points', 'timeout', 'max_events')
   return SUBSCRIBERS[token]
 end
 
@@ -66,8 +70,8 @@ local function may_retry(token, bid)
   return true
 end
 
--- Whether a refused batch gives up its turn, because its subscriber fails and another batch is there
--- to find out whether it still does. No other in the lane was refused.
+-- Whether a refused batch gives up its turn, because its subscriber fails and another batch is
+-- there to find out whether it still does. No other in the lane was refused.
 local function yields(token, job, max_in_flight)
   local lane = lane_of_subscriber(token)
   while true do
@@ -90,7 +94,8 @@ local function waits(entry, token, state, refused)
   local lane, max_in_flight = lane_of_subscriber(token), tonumber(entry.settings[1])
   local throttled_until = tonumber(state.throttled_until) or 0
   if refused and not may_retry(token, entry.arg) then
-    put_off(entry, entry.now + math.max(RETRY_PAUSE, math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures)))
+    local pause = math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures)
+    put_off(entry, entry.now + math.max(RETRY_PAUSE, pause))
   elseif not is_in_turn(lane, entry.queue, entry.job, max_in_flight)
     or (refused and state.standing == FAILING and yields(token, entry.job, max_in_flight)) then
     put_off(entry, entry.wait_until)
@@ -133,9 +138,9 @@ local function begin_attempt(entry, token, batch, subscriber)
   return redis.call('LRANGE', batch_key(entry.arg), FIRST_READ, -1)
 end
 
--- Takes the batch that an entry delivers. Returns {batch's list, the rest of that, name, subscriber's
--- founding fields, standing, refusals since the last success, since when (ms), traceparents, 1 if the
--- original had something of it}.
+-- Takes the batch that an entry delivers. Returns {batch's list, the rest of that, client's name,
+-- subscriber's founding fields, standing, refusals since the last success, since when (ms),
+-- traceparents, 1 if the original had something of it}.
 local function take_batch(entry)
   local bid = entry.arg
   local batch, adopted = read_batch(bid, entry.settings[3] == '1')
@@ -157,7 +162,8 @@ local function take_batch(entry)
     subscriber = subscriber_of(token)
   end
   if not subscriber[1] then
-    table.insert(entry.discarded, { entry.kind, token, discard_batch(entry, token, entry.failures) })
+    local events = discard_batch(entry, token, entry.failures)
+    table.insert(entry.discarded, { entry.kind, token, events })
     return nil
   end
   local state = state_of(token)
@@ -173,8 +179,8 @@ local function take_batch(entry)
     if not found.err then traceparents = found end
   end
   return {
-    batch, rest, name_of(token, state), subscriber, state.standing, state.refusals, state.refused_since,
-    traceparents, adopted and 1 or 0,
+    batch, rest, name_of(token, state), subscriber, state.standing, state.refusals,
+    state.refused_since, traceparents, adopted and 1 or 0,
   }
 end
 
@@ -206,26 +212,30 @@ local function complete_batch(entry)
   local token, failures = header[1], (tonumber(header[3]) or 1) - 1 -- the attempts count this one
   if not token then return end
   local refused = was_refused(token, bid, failures)
-  remove_batch(bid, token, tonumber(entry.result[1]), tonumber(entry.settings[1]), failures > 0, false)
+  local events, max_in_flight = tonumber(entry.result[1]), tonumber(entry.settings[1])
+  remove_batch(bid, token, events, max_in_flight, failures > 0, false)
   local state = state_of(token)
   if not is_subscribed(token, state) then return end
   add_health(token, entry)
   if state.throttled_until then
     end_throttle(token, state.refused_since, entry.now)
-    wake_lane(lane_of_subscriber(token), entry.queue, tonumber(entry.settings[1]))
+    wake_lane(lane_of_subscriber(token), entry.queue, max_in_flight)
   end
   if refused then retry_refused(token) end
-  if entry.result[2] ~= '0' then redis.call('HINCRBY', delivery_key(token), 'events_sent', entry.result[2]) end
+  if entry.result[2] ~= '0' then
+    redis.call('HINCRBY', delivery_key(token), 'events_sent', entry.result[2])
+  end
   STATES[token] = nil
 end
 
 -- Notes what a failed batch waits for. One that fails with its endpoint, though that was well and
--- the batch has failed before, is taken for the cause, as one that makes the endpoint hang: it is put
--- off like one refused.
+-- the batch has failed before, is taken for the cause, as one that makes the endpoint hang: it is
+-- put off like one refused.
 local function note_failed(entry, token, header, state)
   local bid, failed, attempts = entry.arg, entry.result[6], tonumber(header[3]) or 0
   local before = tonumber(redis.pcall('ZSCORE', failed_key(token), bid))
-  if failed == 'batch' or (before and before >= REFUSED) or (attempts > 1 and not state.throttled_until) then
+  local suspected = attempts > 1 and not state.throttled_until
+  if failed == 'batch' or (before and before >= REFUSED) or suspected then
     redis.pcall('ZADD', failed_key(token), refused_times(attempts), bid)
     redis.call('HSETNX', delivery_key(token), 'refused_since', milliseconds(entry.now))
     if failed == 'batch' then redis.call('HINCRBY', delivery_key(token), 'refusals', 1) end

@@ -1,4 +1,5 @@
--- The keys of the bus's data, as in keys.go; a test holds the two together. The queue's come before.
+-- The keys of the bus's data, as in keys.go; a test holds the two together. The queue's keys come
+-- before.
 local function topics_key() return ns .. 'topics' end
 local function topic_key(name) return ns .. 'topic:' .. name end
 local function topic_subscribers_key(name) return ns .. 'subscribers:' .. name end

@@ -7,12 +7,12 @@ local CHUNK_OF_EVENTS = 1000 -- as many values as unpack can safely push at once
 local function has_header(key)
   local header = redis.call('LRANGE', key, 0, HEADER - 1)
   if #header < HEADER or #header[1] > 64 then return false end
-  return string.match(header[1], '^[a-z0-9:_-]+$') ~= nil and string.match(header[2], '^%d+$') ~= nil
-    and string.match(header[3], '^%d+$') ~= nil
+  return string.match(header[1], '^[a-z0-9:_-]+$') ~= nil
+    and string.match(header[2], '^%d+$') ~= nil and string.match(header[3], '^%d+$') ~= nil
 end
 
--- Whether a list has events from the beginning. Such a one the original leaves where it has found a batch of ours current,
--- and taken it for its own.
+-- Whether a list has events from the beginning. The original leaves such a list where it has found
+-- a batch of ours current, and taken it for its own.
 local function has_events_only(key)
   return string.sub(redis.call('LINDEX', key, 0) or '', 1, #PACKED_EVENT) == PACKED_EVENT
 end
@@ -21,8 +21,9 @@ end
 local MIGRATION_TTL = 86400000 -- ms
 local function announce_migration() redis.call('SET', migration_key(), '1', 'PX', MIGRATION_TTL) end
 
--- Makes what the original has of a batch ours, if it is as the original writes it: moves the whole batch, or appends
--- what is only events to ours. The batch takes in no more events then, of anybody. Changes nothing otherwise. Returns whether it did.
+-- Makes what the original has of a batch ours, if it is as the original writes it: moves the whole
+-- batch, or appends what is only events to ours. The batch takes in no more events then, of
+-- anybody. Changes nothing otherwise. Returns whether it did.
 local function adopt(bid)
   local from, to = original_key(bid), batch_key(bid)
   if redis.call('TYPE', from).ok ~= 'list' then return false end
