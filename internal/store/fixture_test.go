@@ -26,7 +26,6 @@ var (
 	packed  = storetest.Packed
 	numbers = storetest.Numbers
 	number  = storetest.Number
-	job     = storetest.Job
 	dump    = rdbtest.Dump
 )
 
