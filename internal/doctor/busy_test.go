@@ -102,6 +102,9 @@ func TestExaminationsDoNotDisturbABusyBus(t *testing.T) {
 		if server.IsEmbedded() {
 			rounds, backlog, maxEvents = 15, 300, 3
 		}
+		if rdbtest.RaceDetector { // each round takes some ten times as long
+			rounds /= 3
+		}
 		client := server.Open(t, func(o *rdb.Options) { o.Connections = 20 })
 		f := newFixtureOn(t, server, client.Partition(""))
 		b := &busyBus{fixture: f, backlog: backlog, delivered: map[string]int{}}
