@@ -103,7 +103,7 @@ func TestExaminationsDoNotDisturbABusyBus(t *testing.T) {
 			rounds, backlog, maxEvents = 15, 300, 3
 		}
 		if rdbtest.RaceDetector { // each round takes some ten times as long
-			rounds /= 3
+			rounds, backlog = rounds/3, backlog/5
 		}
 		client := server.Open(t, func(o *rdb.Options) { o.Connections = 20 })
 		f := newFixtureOn(t, server, client.Partition(""))
