@@ -29,10 +29,4 @@ func script(name string, libraries ...string) *rdb.Script {
 	return store.Script(lua("lib/check")+lua(name), libraries...)
 }
 
-func lua(name string) string {
-	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		panic(err) // the file is not in this package: a programming error
-	}
-	return string(text)
-}
+func lua(name string) string { return rdb.ReadLua(luaFiles, name) }

@@ -86,3 +86,16 @@ func TestAWorkerPutsOffWhatItCannotAdopt(t *testing.T) {
 		assert.EqualValues(t, 6, l.Redis.LLen(l.ctx, "batches:"+bid).Val())
 	})
 }
+
+// TestARunAnnouncesTheMigration has the workers look for what the original adds, but not for a dry
+// run, which writes nothing.
+func TestARunAnnouncesTheMigration(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		l := newLeft(t, server)
+		announced := func() time.Duration { return l.Redis.PTTL(l.ctx, store.Keys{}.Migration()).Val() }
+		l.migrate(migrate.Options{})
+		assert.Negative(t, announced())
+		l.apply()
+		assert.InDelta(t, 24*time.Hour, announced(), float64(time.Hour))
+	})
+}

@@ -15,7 +15,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
@@ -103,15 +102,12 @@ type run struct {
 	result Result
 }
 
-// announceTTL is how long workers expect the original to run beside them after a run.
-const announceTTL = 24 * time.Hour
-
-// announce has the workers look for what the original adds to batches of this program.
+// announce has the workers look for what the original adds to batches of this program, for a day.
 func (r *run) announce(ctx context.Context) error {
 	if !r.Apply {
 		return nil
 	}
-	return rdb.Wrap("migrate", r.redis.Set(ctx, r.keys.Migration(), "1", announceTTL).Err())
+	return rdb.Wrap("migrate", r.redis.Run(ctx, scriptAnnounce).Err())
 }
 
 func (r *run) requireNoCluster(ctx context.Context) error {

@@ -17,7 +17,8 @@ var (
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
-	scriptBatch   = store.Script(batchLua, "jobs", "lanes", "batches", "originals")
-	scriptCounter = store.Script(counterLua)
-	scriptGauge   = store.Script(gaugeLua)
+	scriptAnnounce = store.Script("announce_migration()", "jobs", "lanes", "batches", "originals")
+	scriptBatch    = store.Script(batchLua, "jobs", "lanes", "batches", "originals")
+	scriptCounter  = store.Script(counterLua)
+	scriptGauge    = store.Script(gaugeLua)
 )

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 )
 
 // Kind is a kind of job that has a payload, or a lane. Its Lua library adds itself to the table
@@ -47,10 +48,4 @@ var (
 //go:embed lua
 var files embed.FS
 
-func lua(name string) string {
-	text, err := files.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		panic(err) // the file is not in this package: a programming error
-	}
-	return string(text)
-}
+func lua(name string) string { return rdb.ReadLua(files, name) }

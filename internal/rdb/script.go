@@ -2,6 +2,7 @@ package rdb
 
 import (
 	"context"
+	"embed"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -15,6 +16,16 @@ type Script struct{ sha, source string }
 func NewScript(texts ...string) *Script {
 	source := strings.Join(texts, "\n")
 	return &Script{redis.NewScript(source).Hash(), source}
+}
+
+// ReadLua reads lua/{name}.lua of a package's embedded files, for [NewScript]. It panics if there
+// is no such file, which is a programming error.
+func ReadLua(files embed.FS, name string) string {
+	text, err := files.ReadFile("lua/" + name + ".lua")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
 }
 
 // Call is one run of a script with these arguments, which follow the namespace.

@@ -29,18 +29,9 @@ var (
 	scriptBatchDrop             = newScript("batch_drop", "jobs", "lanes", "batches", "originals")
 )
 
-// Script composes an entry of another package, a Lua text, and libraries of this one that it calls,
-// by their names in lua/lib; keys is one of all.
-func Script(entry string, libraries ...string) *rdb.Script { return compose(libraries, entry) }
-
-// newScript composes a script of an entry and the libraries that it calls; keys is one of all.
-func newScript(name string, libraries ...string) *rdb.Script {
-	return compose(libraries, readLua(name))
-}
-
-// compose puts the keys, libraries and an entry together. The libraries "jobs" and "lanes" are the
-// queue's.
-func compose(libraries []string, entry string) *rdb.Script {
+// Script composes a script of the keys, libraries of lua/lib, by their names, and an entry, a Lua
+// text, that calls them. The libraries "jobs" and "lanes" are the queue's.
+func Script(entry string, libraries ...string) *rdb.Script {
 	texts := []string{queue.KeysLibrary, readLua("lib/keys")}
 	for _, library := range libraries {
 		switch library {
@@ -55,13 +46,12 @@ func compose(libraries []string, entry string) *rdb.Script {
 	return rdb.NewScript(append(texts, entry)...)
 }
 
+// newScript is [Script] for an entry of this package, by its name.
+func newScript(name string, libraries ...string) *rdb.Script {
+	return Script(readLua(name), libraries...)
+}
+
 // batchesLibrary is what batches add to the queue's scripts: see [Store.Batches].
 var batchesLibrary = readLua("lib/keys") + readLua("lib/batches") + readLua("lib/originals") + readLua("lib/deliveries")
 
-func readLua(name string) string {
-	text, err := luaFiles.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		panic(err) // the file is not in this package: a programming error
-	}
-	return string(text)
-}
+func readLua(name string) string { return rdb.ReadLua(luaFiles, name) }
