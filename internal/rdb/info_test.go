@@ -1,6 +1,7 @@
 package rdb_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,8 +11,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 )
-
-func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 func TestMemory(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
@@ -36,4 +35,17 @@ func TestMemory(t *testing.T) {
 		_, err = client.Memory(t.Context())
 		assert.ErrorIs(t, err, bus.ErrUnavailable)
 	})
+}
+
+func TestAUserWhoMayNotAskForMemory(t *testing.T) {
+	server := rdbtest.Real(t)
+	ctx := t.Context()
+	require.NoError(t, server.Raw.Do(ctx, "acl", "setuser", "limited", "on", ">pw", "~*", "&*", "+@all", "-info").Err())
+	var log rdbtest.Buffer
+	client := server.Open(t, log.LogTo, func(o *rdb.Options) { o.URL = strings.Replace(o.URL, "redis://", "redis://limited:pw@", 1) })
+	_, err := client.Memory(ctx)
+	assert.ErrorIs(t, err, rdb.ErrMemoryUnknown)
+	assert.ErrorContains(t, err, "NOPERM")
+	assert.NoError(t, client.Ping(ctx))
+	assert.NotContains(t, log.String(), "redis unavailable")
 }

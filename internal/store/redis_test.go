@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -30,7 +31,34 @@ func TestScriptsSurviveAFlush(t *testing.T) {
 	})
 }
 
-func TestRedisAwayIsAnErrorAndIsToldOnce(t *testing.T) {
+// TestAChangeThatNoReplicaConfirmsFails checks which of the store's steps need the replicas'
+// confirmation, and what their callers see without it.
+func TestAChangeThatNoReplicaConfirmsFails(t *testing.T) {
+	server := rdbtest.Real(t)
+	var log rdbtest.Buffer
+	st := store.New(server.Open(t, log.LogTo, func(o *rdb.Options) { o.MinReplicas = 1 }).Partition(""), store.Options{})
+	ctx := t.Context()
+	alone := storetest.Open(t, server)
+	require.NoError(t, alone.PutToken(ctx, publisher, "publisher"))
+	require.NoError(t, alone.PutToken(ctx, bob, "bob"))
+	require.NoError(t, alone.Subscribe(ctx, bob, bus.Subscription{Topics: []bus.TopicName{"gadgets"}, Callback: "https://s.example/"}, time.Now()))
+	receipt := st.PublishAll(ctx, store.Publication{Topic: "gadgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "gadgets", 1)}})[0]
+	assert.ErrorIs(t, receipt.Err, bus.ErrUnavailable, "though it was told who got the event")
+	assert.False(t, receipt.Stored)
+	for range 2 { // the first finds the script missing, the second finds the request stored
+		err := storetest.Publish(ctx, st, store.Publication{
+			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", 1)},
+			IdempotencyKey: &bus.IdempotencyKey{Key: "key", Digest: "digest"},
+		})
+		assert.ErrorIs(t, err, bus.ErrUnavailable)
+		assert.ErrorContains(t, err, "too few replicas")
+	}
+	assert.ErrorIs(t, st.PutToken(ctx, alice, "alice"), bus.ErrUnavailable)
+	assert.Equal(t, "1", server.Raw.HGet(ctx, "topic:widgets", "counter").Val(), "once, though nobody can be sure of it")
+	assert.Regexp(t, `^.*redis refuses calls.*too few replicas.*\n$`, log.String(), "it is logged once")
+}
+
+func TestARedisThatIsAwayIsAnErrorAndIsLoggedOnce(t *testing.T) {
 	server := rdbtest.Real(t)
 	var log rdbtest.Buffer
 	f := newFixtureOn(t, server, server.Open(t, log.LogTo).Partition(""))
