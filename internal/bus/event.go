@@ -21,7 +21,8 @@ const (
 // MaxURLLen is the maximum number of characters of an event's URL or a callback.
 const MaxURLLen = 1024
 
-// Event says what happened to one thing, and when.
+// Event says what happened to one thing, and when. Its data, one JSON value of the publisher's, is
+// only ever held packed.
 type Event struct {
 	Topic TopicName
 	Type  EventType
@@ -30,12 +31,9 @@ type Event struct {
 	// Timestamp is the publisher's, in ms since the Unix epoch. It is delivered as it is; nothing is
 	// scheduled by it.
 	Timestamp int64
-	// Data is one JSON value of the publisher's; nil when there is none.
-	Data []byte
 }
 
-// Validate returns an [Invalid] that points at the first wrong field. It does not check Data,
-// which is checked when it is packed.
+// Validate returns an [Invalid] that points at the first wrong field.
 func (e *Event) Validate() error {
 	switch e.Type {
 	case Create, Update, Delete, Noop:

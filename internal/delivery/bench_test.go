@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"routemaster/internal/bus"
 	"routemaster/internal/delivery"
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
@@ -16,6 +15,7 @@ import (
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
 )
 
 // BenchmarkDeliver delivers a batch of one event over a connection that is kept, with the telemetry
@@ -33,10 +33,7 @@ func BenchmarkDeliver(b *testing.B) {
 		Policy:   delivery.Policy{HealRate: 1, DamageRate: -2, MaxBackoff: time.Minute},
 		Recorder: telemetry.NewRecorder(metrics.NewRegistry(), nil, log),
 	}, log, time.Now)
-	event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Create, URL: "https://x.example/1", Timestamp: 5}, 64)
-	if err != nil {
-		b.Fatal(err)
-	}
+	event := wiretest.Pack(b, "widgets", `{"type":"create","url":"https://x.example/1","timestamp":5}`)
 	b.ReportAllocs()
 	for b.Loop() {
 		task := &queue.Task{Payload: &store.Delivery{Client: "alice", Callback: server.URL, Attempts: 1, Health: 100, Events: []wire.PackedEvent{event}}}

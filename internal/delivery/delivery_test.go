@@ -25,6 +25,7 @@ import (
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
 )
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
@@ -65,12 +66,9 @@ func receiver(t *testing.T, handler http.HandlerFunc) (url string) {
 func batch(t *testing.T, url string, events ...wire.PackedEvent) *queue.Task {
 	t.Helper()
 	if events == nil {
-		for _, data := range []string{`{"b":1,"a":[1.0]}`, ``} {
-			packed, err := wire.PackEvent(&bus.Event{
-				Topic: "widgets", Type: bus.Create, URL: "https://x.example/<1>&", Timestamp: 5, Data: []byte(data),
-			}, 64)
-			require.NoError(t, err)
-			events = append(events, packed)
+		for _, data := range []string{`{"b":1,"a":[1.0]}`, `null`} {
+			const event = `{"type":"create","url":"https://x.example/<1>&","timestamp":5,"data":%s}`
+			events = append(events, wiretest.Pack(t, "widgets", fmt.Sprintf(event, data)))
 		}
 	}
 	return &queue.Task{

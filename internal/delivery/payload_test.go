@@ -10,15 +10,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/bus"
 	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
 )
 
 func packed(t testing.TB, number int) wire.PackedEvent {
 	t.Helper()
-	event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Noop, URL: fmt.Sprintf("https://x.example/%d", number)}, 0)
-	require.NoError(t, err)
-	return event
+	return wiretest.Pack(t, "widgets", fmt.Sprintf(`{"type":"noop","url":"https://x.example/%d"}`, number))
 }
 
 func TestPayload(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
 )
 
 // soon bounds what must happen; nothing waits that long unless it fails.
@@ -52,9 +53,7 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, first, events int) error {
 	var packed []wire.PackedEvent
 	for n := first; n < first+events; n++ {
-		event, err := wire.PackEvent(&bus.Event{Topic: topic, Type: bus.Update, URL: fmt.Sprintf("https://x.example/%d", n)}, 64)
-		require.NoError(f.t, err)
-		packed = append(packed, event)
+		packed = append(packed, wiretest.Pack(f.t, topic, fmt.Sprintf(`{"type":"update","url":"https://x.example/%d"}`, n)))
 	}
 	return f.Publish(ctx, publisher, topic, packed, nil)
 }

@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
 )
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
@@ -29,10 +30,8 @@ func TestEventsAreDueByTheirTimeOfReceipt(t *testing.T) {
 			Topics: []bus.TopicName{"widgets"}, Callback: "https://s.example/", Timeout: &timeout,
 		}, received))
 
-		event := bus.Event{Topic: "widgets", Type: bus.Noop, URL: "https://x.example/", Timestamp: 9e15}
-		packed, err := wire.PackEvent(&event, 64)
-		require.NoError(t, err)
-		require.NoError(t, in.Publish(ctx, "p", "widgets", []wire.PackedEvent{packed}, nil))
+		event := wiretest.Pack(t, "widgets", `{"type":"noop","url":"https://x.example/","timestamp":9000000000000000}`)
+		require.NoError(t, in.Publish(ctx, "p", "widgets", []wire.PackedEvent{event}, nil))
 		due, err := storetest.NewQueue(st, 1).Due(ctx, bus.QueueMain, received.Add(timeout))
 		require.NoError(t, err)
 		assert.Equal(t, int64(1), due, "not by its timestamp")

@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
 )
 
 // BenchmarkTelemetry publishes without and with a recorder, in turns on one Redis, so that what
@@ -33,17 +34,14 @@ func BenchmarkTelemetry(b *testing.B) {
 	recorder := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.DiscardHandler))
 	ingests := []*ingest.Ingest{ingest.New(st, ingest.Options{}), ingest.New(st, ingest.Options{Recorder: recorder})}
 	var took [2]time.Duration
+	events := []wire.PackedEvent{wiretest.Pack(b, "widgets", `{"type":"update","url":"https://x.example/12"}`)}
 	round := func(in *ingest.Ingest) time.Duration {
 		var publishing sync.WaitGroup
 		begun := time.Now()
 		for range publishers {
 			publishing.Go(func() {
 				for range each {
-					packed, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Update, URL: "https://x.example/12"}, 64)
-					if err == nil {
-						err = in.Publish(ctx, "publisher--1", "widgets", []wire.PackedEvent{packed}, nil)
-					}
-					if err != nil {
+					if err := in.Publish(ctx, "publisher--1", "widgets", events, nil); err != nil {
 						b.Error(err)
 					}
 				}

@@ -18,6 +18,7 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
 )
 
 // fill publishes batches of 100 events until Redis uses so many bytes.
@@ -36,11 +37,8 @@ func fill(t *testing.T, st *store.Store, bytes int64) {
 	for i := int64(0); used(t, st) < bytes; i++ {
 		var events []wire.PackedEvent
 		for range 100 {
-			event, err := wire.PackEvent(&bus.Event{
-				Topic: "widgets", Type: bus.Update, URL: fmt.Sprintf("https://x.example/%0200d", i), Timestamp: 1,
-			}, 64)
-			require.NoError(t, err)
-			events = append(events, event)
+			const event = `{"type":"update","url":"https://x.example/%0200d","timestamp":1}`
+			events = append(events, wiretest.Pack(t, "widgets", fmt.Sprintf(event, i)))
 		}
 		require.NoError(t, storetest.Publish(ctx, st, store.Publication{
 			Topic: "widgets", Publisher: "publisher--1", Events: events, ReceivedAt: i,
@@ -183,8 +181,7 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 	recorder := newRecorder(st)
 	keeper := maintenance.New(st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 
-	event, err := wire.PackEvent(&bus.Event{Topic: "unheard", Type: bus.Update, URL: "https://x.example/1", Timestamp: 1}, 64)
-	require.NoError(t, err)
+	event := wiretest.Pack(t, "unheard", `{"type":"update","url":"https://x.example/1","timestamp":1}`)
 	keys, runs := 0, 0
 	for n := 0; runs < 3; n++ {
 		publications := make([]store.Publication, 500)
@@ -238,8 +235,7 @@ func TestNewIdempotencyKeysDoNotSaveBatches(t *testing.T) {
 	base := used(t, st)
 	fill(t, st, base+3*mb)
 	before := server.Raw.ZCard(t.Context(), "batches:index").Val()
-	event, err := wire.PackEvent(&bus.Event{Topic: "unheard", Type: bus.Update, URL: "https://x.example/1", Timestamp: 1}, 64)
-	require.NoError(t, err)
+	event := wiretest.Pack(t, "unheard", `{"type":"update","url":"https://x.example/1","timestamp":1}`)
 	clock := time.UnixMilli(0)
 	publishing := func() time.Time { // autodrop looks at the clock before each step
 		clock = clock.Add(time.Millisecond)

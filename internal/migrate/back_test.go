@@ -9,12 +9,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/bus"
 	"routemaster/internal/migrate"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
 )
 
 // TestMigrateBack gives what this program has to the original.
@@ -78,20 +78,21 @@ func TestMigrateBackAndForth(t *testing.T) {
 
 // TestMigrateBackRefusesWhatTheOriginalCannotRead has events that end its worker.
 func TestMigrateBackRefusesWhatTheOriginalCannotRead(t *testing.T) {
-	for reason, event := range map[string]bus.Event{
-		"its URL has a query":                 {URL: "https://x.example/1?a=b"},
-		"its data is no object":               {URL: "https://x.example/1", Data: []byte(`[1]`)},
-		"its data has more than the 64 bytes": {URL: "https://x.example/1", Data: []byte(`{"a":"` + strings.Repeat("a", 100) + `"}`)},
-		"":                                    {URL: "https://x.example/1", Data: []byte(`{"a":["?"]}`)},
+	event := func(url, data string) string {
+		return fmt.Sprintf(`{"type":"update","url":"https://x.example/%s","data":%s}`, url, data)
+	}
+	for reason, event := range map[string]string{
+		"its URL has a query":                 event("1?a=b", `null`),
+		"its data is no object":               event("1", `[1]`),
+		"its data has more than the 64 bytes": event("1", `{"a":"`+strings.Repeat("a", 100)+`"}`),
+		"":                                    event("1", `{"a":["?"]}`),
 	} {
 		t.Run(reason, func(t *testing.T) {
 			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				f := storetest.NewBus(t, server)
 				l := &left{original{f}, t.Context()}
 				f.AddSubscriber(bob, time.Hour, 10, "widgets")
-				event.Topic, event.Type = "widgets", bus.Update
-				packed, err := wire.PackEvent(&event, 1000)
-				require.NoError(t, err)
+				packed := wiretest.Pack(t, "widgets", event)
 				require.NoError(t, f.Publish(l.ctx, store.Publication{
 					Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed}, ReceivedAt: start.UnixMilli(),
 				}))

@@ -14,13 +14,12 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
 )
 
 // usual is an event of a usual size.
-var usual = bus.Event{
-	Topic: "widgets", Type: bus.Update, URL: "https://warehouse.example/widgets/1234567890", Timestamp: 1_700_000_000_000,
-	Data: []byte(`{"stock":3,"colour":"red"}`),
-}
+const usual = `{"type":"update","url":"https://warehouse.example/widgets/1234567890",` +
+	`"timestamp":1700000000000,"data":{"stock":3,"colour":"red"}}`
 
 // BenchmarkCommit is one publish, up to Redis' answer.
 func BenchmarkCommit(b *testing.B) {
@@ -30,8 +29,7 @@ func BenchmarkCommit(b *testing.B) {
 			for _, token := range []bus.Token{alice, bob}[:size.subscribers] {
 				f.AddSubscriber(token, time.Hour, 100, "widgets")
 			}
-			event, err := wire.PackEvent(&usual, 64)
-			require.NoError(b, err)
+			event := wiretest.Pack(b, "widgets", usual)
 			p := store.Publication{Topic: "widgets", Publisher: publisher, ReceivedAt: start.UnixMilli()}
 			for range size.events {
 				p.Events = append(p.Events, event)
@@ -53,8 +51,7 @@ func BenchmarkCompleteAndAcquire(b *testing.B) {
 		b.Run(fmt.Sprintf("events=%d", events), func(b *testing.B) {
 			f := newFixture(b, rdbtest.Real(b))
 			f.AddSubscriber(alice, 0, events, "widgets")
-			event, err := wire.PackEvent(&usual, 64)
-			require.NoError(b, err)
+			event := wiretest.Pack(b, "widgets", usual)
 			fill := func() *storetest.Task {
 				for range 10 {
 					require.NoError(b, f.Publish(b.Context(), store.Publication{

@@ -13,13 +13,13 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
 )
 
 func TestPublishTellsWhoGotTheEvents(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Noop, URL: "https://x.example/"}, 64)
-		require.NoError(t, err)
+		event := wiretest.Pack(t, "widgets", `{"type":"noop","url":"https://x.example/"}`)
 		p := store.Publication{
 			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{event}, ReceivedAt: 1, IdempotencyKey: &bus.IdempotencyKey{Key: "k", Digest: "d"},
 		}

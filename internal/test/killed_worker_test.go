@@ -17,6 +17,7 @@ import (
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/test/bustest"
 	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
 )
 
 // hundred is an endpoint for many subscribers, whose first delivery hangs.
@@ -70,8 +71,7 @@ func TestTheJobsOfAKilledWorkerAreSoonDeliveredAgain(t *testing.T) {
 			Topics: []bus.TopicName{"widgets"}, Callback: fmt.Sprintf("%s/%d", server.URL, i), Timeout: &timeout, UUID: &uuid,
 		}, time.Now()))
 	}
-	event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Update, URL: "https://x.example/1"}, 64)
-	require.NoError(t, err)
+	event := wiretest.Pack(t, "widgets", `{"type":"update","url":"https://x.example/1"}`)
 	require.NoError(t, storetest.Publish(ctx, st, store.Publication{
 		Topic: "widgets", Publisher: "publisher--1", Events: []wire.PackedEvent{event}, ReceivedAt: time.Now().UnixMilli(),
 	}))

@@ -41,30 +41,6 @@ func ParseEvents(text []byte, topic bus.TopicName, receivedAt int64, limits Limi
 	return p.events(), nil
 }
 
-// PackEvent packs one event, without validating anything but its data. The error is a
-// [bus.Invalid] if the data is not one JSON value, has a number that does not fit, or takes
-// more than maxData bytes as MessagePack.
-func PackEvent(e *bus.Event, maxData int) (PackedEvent, error) {
-	p := parsers.Get().(*parser)
-	defer p.release()
-	p.read(e.Data)
-	p.limits.Data = maxData
-	if len(e.Data) > 0 {
-		err := p.data()
-		if err == nil {
-			err = ExpectEnd(p.json)
-		}
-		if err != nil {
-			return "", bus.Invalidf("/data", "must be a JSON value: %v", err)
-		}
-	}
-	if err := p.checkData(); err != nil {
-		return "", err
-	}
-	p.all = p.appendEvent(p.all, e)
-	return PackedEvent(p.all), nil
-}
-
 // parser reads a publish. Parsers are pooled: making a decoder takes longer than parsing an
 // event.
 type parser struct {

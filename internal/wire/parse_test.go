@@ -74,6 +74,8 @@ func TestParseEventsRefuses(t *testing.T) {
 		// A syntax error is reported before a value that is refused, and an event's type before its
 		// data.
 		{event(`"data":[1e400,]`), "", "line 1, column"},
+		{event(`"data":]`), "", "line 1, column"},
+		{event(`"data":{"a":1,"a":2}`), "", "duplicate"},
 		{event(`"data":` + strings.Repeat("[", 102)), "", "line 1, column 144"},
 		{`{"type":"new","data":1e400}`, "/type", "must be one of"},
 		{`{"data":1e400,"type":"noop","url":"https://x/","x":1}`, "/x", "known are"},

@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
 )
 
 // The clients of a [Bus].
@@ -116,11 +117,7 @@ func (b *Bus) PublishAs(token bus.Token, topic bus.TopicName) {
 // Packed is the event of a number, with which its URL ends.
 func Packed(t testing.TB, topic bus.TopicName, i int) wire.PackedEvent {
 	t.Helper()
-	event, err := wire.PackEvent(&bus.Event{
-		Topic: topic, Type: bus.Update, URL: fmt.Sprintf("https://x.example/%d", i), Timestamp: 1,
-	}, 64)
-	require.NoError(t, err)
-	return event
+	return wiretest.Pack(t, topic, fmt.Sprintf(`{"type":"update","url":"https://x.example/%d","timestamp":1}`, i))
 }
 
 // RequireSound requires that the data layout's invariants hold.

@@ -20,6 +20,7 @@ import (
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
 )
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
@@ -66,8 +67,7 @@ func TestAScrapeIsFast(t *testing.T) {
 			Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/", Timeout: &timeout,
 		}, time.Now()))
 	}
-	event, err := wire.PackEvent(&bus.Event{Topic: "widgets", Type: bus.Noop, URL: "https://x.example/"}, 64)
-	require.NoError(t, err)
+	event := wiretest.Pack(t, "widgets", `{"type":"noop","url":"https://x.example/"}`)
 	for range 150 {
 		require.NoError(t, storetest.Publish(ctx, st, store.Publication{
 			Topic: "widgets", Publisher: "publisher--1", Events: []wire.PackedEvent{event}, ReceivedAt: time.Now().UnixMilli(),
