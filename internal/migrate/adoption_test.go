@@ -23,13 +23,13 @@ func TestMigrateJoinsWhatTheOriginalAppendedToOurs(t *testing.T) {
 			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				f := storetest.NewBus(t, server)
 				l := &left{original{f}, t.Context()}
-				f.AddSubscriber(bob, time.Hour, 10, "widgets")
+				f.AddSubscriber(storetest.Bob, time.Hour, 10, "widgets")
 				f.PublishEvents("widgets", 1, 2, 0)
 				for i := 3; i <= 5; i++ {
-					err := l.ingest(bob, packed(t, "widgets", i), 10, after(i).UnixMilli(), after(i).UnixMilli())
+					err := l.ingest(storetest.Bob, storetest.Packed(t, "widgets", i), 10, storetest.After(i).UnixMilli(), storetest.After(i).UnixMilli())
 					assert.Equal(t, i < 5, err != nil, "the original answers 500 to the first two")
 				}
-				bid := l.batchesOf(bob)[0]
+				bid := l.batchesOf(storetest.Bob)[0]
 				require.EqualValues(t, 3, l.Redis.LLen(l.ctx, "batches:"+bid).Val())
 				switch by {
 				case "a migration":
@@ -43,12 +43,12 @@ func TestMigrateJoinsWhatTheOriginalAppendedToOurs(t *testing.T) {
 				case "memory":
 					dropped, err := l.DropOldest(l.ctx)
 					require.NoError(t, err)
-					assert.Equal(t, []store.DroppedBatch{{Subscriber: bob, Events: 5}}, dropped)
+					assert.Equal(t, []store.DroppedBatch{{Subscriber: storetest.Bob, Events: 5}}, dropped)
 					l.RequireSound()
 					assert.Empty(t, l.drain())
 					return
 				}
-				assert.Equal(t, map[bus.Token][]int{bob: {1, 2, 3, 4, 5}}, l.drain())
+				assert.Equal(t, map[bus.Token][]int{storetest.Bob: {1, 2, 3, 4, 5}}, l.drain())
 				l.RequireSound()
 				assert.Empty(t, l.Redis.Exists(l.ctx, "batches:"+bid).Val())
 			})
@@ -62,8 +62,8 @@ func TestAWorkerAdoptsWhatComesUp(t *testing.T) {
 		l := newLeft(t, server)
 		l.PublishEvents("widgets", 6, 7, 10)
 		got := l.drain()
-		assert.Equal(t, []int{1, 2, 3, 4, 5, 6, 7}, sortedCopy(got[alice]))
-		assert.Equal(t, []int{1, 2, 3, 6, 7}, sortedCopy(got[bob]))
+		assert.Equal(t, []int{1, 2, 3, 4, 5, 6, 7}, sortedCopy(got[storetest.Alice]))
+		assert.Equal(t, []int{1, 2, 3, 6, 7}, sortedCopy(got[storetest.Bob]))
 		l.RequireSound()
 		done, _ := l.migrate(migrate.Options{})
 		assert.Zero(t, done.Batches)
@@ -74,15 +74,15 @@ func TestAWorkerAdoptsWhatComesUp(t *testing.T) {
 func TestAWorkerPutsOffWhatItCannotAdopt(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
-		bid := l.batchesOf(bob)[0]
+		bid := l.batchesOf(storetest.Bob)[0]
 		l.Redis.LSet(l.ctx, "batches:"+bid, 1, "x")
-		l.Redis.ZAdd(l.ctx, "jobs:scheduled:main", redis.Z{Score: 0, Member: job(bid)})
+		l.Redis.ZAdd(l.ctx, "jobs:scheduled:main", redis.Z{Score: 0, Member: storetest.Job(bid)})
 		l.MakeInstant(1000)
 		for task := l.Take("w1", 1000); task != nil; task = l.Take("w1", 1000) {
-			require.Equal(t, alice, task.Delivery.Subscriber)
+			require.Equal(t, storetest.Alice, task.Delivery.Subscriber)
 			l.Complete(task, storetest.Done)
 		}
-		assert.InDelta(t, after(61_000).UnixMilli(), l.Redis.ZScore(l.ctx, "jobs:scheduled:main", job(bid)).Val(), 1)
+		assert.InDelta(t, storetest.After(61_000).UnixMilli(), l.Redis.ZScore(l.ctx, "jobs:scheduled:main", storetest.Job(bid)).Val(), 1)
 		assert.EqualValues(t, 6, l.Redis.LLen(l.ctx, "batches:"+bid).Val())
 	})
 }

@@ -22,15 +22,15 @@ func TestMigrateBack(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := storetest.NewBus(t, server)
 		l := &left{original{f}, t.Context()}
-		f.AddSubscriber(alice, 500*time.Millisecond, 2, "widgets")
-		f.AddSubscriber(bob, time.Hour, 10, "widgets")
+		f.AddSubscriber(storetest.Alice, 500*time.Millisecond, 2, "widgets")
+		f.AddSubscriber(storetest.Bob, time.Hour, 10, "widgets")
 		f.PublishEvents("widgets", 1, 5, 0)
 		running := f.Take("w1", 1)
 		require.Nil(t, f.Take("w2", 1), "the second waits for its turn")
 		l.Redis.HSet(l.ctx, "workers", "w1", time.Now().UnixMilli())
-		before := dump(t, l.Redis)
+		before := rdbtest.Dump(t, l.Redis)
 		would, told := l.migrate(migrate.Options{Back: true})
-		assert.Equal(t, before, dump(t, l.Redis))
+		assert.Equal(t, before, rdbtest.Dump(t, l.Redis))
 		assert.Equal(t, migrate.Result{Batches: 3, Events: 8, Later: 1}, would)
 		done, again := l.migrate(migrate.Options{Back: true, Apply: true})
 		assert.Equal(t, would, done)
@@ -50,7 +50,7 @@ func TestMigrateBack(t *testing.T) {
 			bid := l.take("ruby", time.Now())
 			batch := l.Redis.LRange(l.ctx, "batches:"+bid, 0, -1).Val()
 			for _, event := range batch[3:] {
-				got[fmt.Sprintf("%s %d", batch[0], number(t, wire.PackedEvent(event)))]++
+				got[fmt.Sprintf("%s %d", batch[0], storetest.Number(t, wire.PackedEvent(event)))]++
 			}
 			l.finish("ruby", bid)
 		}
@@ -66,13 +66,13 @@ func TestMigrateBackAndForth(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
 		l.apply()
-		there := dump(t, l.Redis)
+		there := rdbtest.Dump(t, l.Redis)
 		done, told := l.migrate(migrate.Options{Back: true, Apply: true})
 		assert.Equal(t, 4, done.Batches)
 		assert.Empty(t, told)
-		assert.NotEqual(t, there, dump(t, l.Redis))
+		assert.NotEqual(t, there, rdbtest.Dump(t, l.Redis))
 		l.apply()
-		assert.Equal(t, there, dump(t, l.Redis))
+		assert.Equal(t, there, rdbtest.Dump(t, l.Redis))
 	})
 }
 
@@ -91,10 +91,10 @@ func TestMigrateBackRefusesWhatTheOriginalCannotRead(t *testing.T) {
 			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				f := storetest.NewBus(t, server)
 				l := &left{original{f}, t.Context()}
-				f.AddSubscriber(bob, time.Hour, 10, "widgets")
+				f.AddSubscriber(storetest.Bob, time.Hour, 10, "widgets")
 				packed := wiretest.Pack(t, "widgets", event)
 				require.NoError(t, f.Publish(l.ctx, store.Publication{
-					Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed}, ReceivedAt: start.UnixMilli(),
+					Topic: "widgets", Publisher: storetest.Publisher, Events: []wire.PackedEvent{packed}, ReceivedAt: storetest.Start.UnixMilli(),
 				}))
 				done, told := l.migrate(migrate.Options{Back: true, Apply: true})
 				if reason == "" {

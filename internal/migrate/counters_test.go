@@ -9,6 +9,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/migrate"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 )
 
 func TestMigrateHidesTokensInCounters(t *testing.T) {
@@ -23,13 +24,13 @@ func TestMigrateHidesTokensInCounters(t *testing.T) {
 			return bus.NewCounter(name, tags...)
 		}
 		require.NoError(t, l.AddCounters(l.ctx, map[bus.Counter]int64{
-			counter("events.added", string(alice)): 5, counter("events.added", "alice"): 2,
+			counter("events.added", string(storetest.Alice)): 5, counter("events.added", "alice"): 2,
 			counter("delivery.batches", gone, "success"): 3, counter("jobs.scrubbed", "main"): 1,
 		}))
 		l.Redis.HSet(l.ctx, "counters", "\xc1", 1)
-		before := dump(t, l.Redis)
+		before := rdbtest.Dump(t, l.Redis)
 		would, _ := l.migrate(migrate.Options{})
-		assert.Equal(t, before, dump(t, l.Redis))
+		assert.Equal(t, before, rdbtest.Dump(t, l.Redis))
 		done, _ := l.apply()
 		assert.Equal(t, would, done)
 		assert.Equal(t, 2, done.Renamed)
@@ -46,7 +47,7 @@ func TestMigrateHidesTokensInCounters(t *testing.T) {
 func TestMigrateLeavesCountersThatAreNoNumbers(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
-		counter := bus.NewCounter("events.added", bus.Tag{Name: "queue", Value: string(alice)})
+		counter := bus.NewCounter("events.added", bus.Tag{Name: "queue", Value: string(storetest.Alice)})
 		require.NoError(t, l.AddCounters(l.ctx, map[bus.Counter]int64{counter: 5}))
 		field := l.Redis.HKeys(l.ctx, "counters").Val()[0]
 		l.Redis.HSet(l.ctx, "counters", field, "1.5")

@@ -19,12 +19,12 @@ func TestMigrate(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
 		l.Redis.HSet(l.ctx, "batches:gauges:event", "gone--3", 0)
-		before := dump(t, l.Redis)
+		before := rdbtest.Dump(t, l.Redis)
 		want := migrate.Result{Batches: 4, Events: eventsOfLeft, Removed: 1}
 		done, told := l.migrate(migrate.Options{})
 		assert.Equal(t, want, done)
 		assert.Empty(t, told)
-		assert.Equal(t, before, dump(t, l.Redis), "a dry run writes nothing")
+		assert.Equal(t, before, rdbtest.Dump(t, l.Redis), "a dry run writes nothing")
 
 		var progress migrate.Result
 		done, told = l.migrate(migrate.Options{Apply: true, Progress: func(m migrate.Result) { progress = m }})
@@ -32,7 +32,7 @@ func TestMigrate(t *testing.T) {
 		assert.Empty(t, told)
 		assert.Equal(t, want.Events, progress.Events)
 		l.RequireSound()
-		moved := dump(t, l.Redis)
+		moved := rdbtest.Dump(t, l.Redis)
 		for key, value := range before {
 			if bid, is := cutUID(key, "batches:"); is {
 				assert.Equal(t, value, moved["batch:"+bid])
@@ -46,10 +46,10 @@ func TestMigrate(t *testing.T) {
 		done, told = l.apply()
 		assert.True(t, done.NothingLeft(), done)
 		assert.Empty(t, told)
-		assert.Equal(t, moved, dump(t, l.Redis), "a second run finds nothing to do")
+		assert.Equal(t, moved, rdbtest.Dump(t, l.Redis), "a second run finds nothing to do")
 
 		l.PublishEvents("widgets", 6, 7, 100)
-		assert.Equal(t, map[bus.Token][]int{alice: {1, 2, 3, 4, 5, 6, 7}, bob: {1, 2, 3, 6, 7}}, l.drain())
+		assert.Equal(t, map[bus.Token][]int{storetest.Alice: {1, 2, 3, 4, 5, 6, 7}, storetest.Bob: {1, 2, 3, 6, 7}}, l.drain())
 		l.RequireSound()
 		assert.Empty(t, l.Redis.HGetAll(l.ctx, "batches:gauges:event").Val())
 	})
@@ -64,47 +64,47 @@ func TestMigrateGivesEachBatchOneJob(t *testing.T) {
 		completed int
 	}{
 		{"killed before it had a job", func(l *left, bid string) {
-			l.Redis.ZRem(l.ctx, "jobs:scheduled:main", job(bid))
-			l.Redis.SRem(l.ctx, "jobs:index:main", job(bid))
+			l.Redis.ZRem(l.ctx, "jobs:scheduled:main", storetest.Job(bid))
+			l.Redis.SRem(l.ctx, "jobs:index:main", storetest.Job(bid))
 		}, 0},
 		{"a timestamp far in the future", func(l *left, bid string) {
 			l.Redis.SRem(l.ctx, "batches:current:bob--2", bid)
-			l.Redis.ZAdd(l.ctx, "jobs:scheduled:main", redis.Z{Score: 1e19, Member: job(bid)})
+			l.Redis.ZAdd(l.ctx, "jobs:scheduled:main", redis.Z{Score: 1e19, Member: storetest.Job(bid)})
 		}, 0},
 		{"its worker is dead", func(l *left, bid string) {
-			l.Redis.ZRem(l.ctx, "jobs:scheduled:main", job(bid))
-			l.Redis.RPush(l.ctx, "jobs:instant:main", job(bid))
+			l.Redis.ZRem(l.ctx, "jobs:scheduled:main", storetest.Job(bid))
+			l.Redis.RPush(l.ctx, "jobs:instant:main", storetest.Job(bid))
 			l.take("dead", time.Now().Add(-time.Hour))
 		}, 0},
 		{"its worker is unknown", func(l *left, bid string) {
-			l.Redis.ZRem(l.ctx, "jobs:scheduled:main", job(bid))
-			l.Redis.RPush(l.ctx, "jobs:pending:main:unknown", job(bid))
+			l.Redis.ZRem(l.ctx, "jobs:scheduled:main", storetest.Job(bid))
+			l.Redis.RPush(l.ctx, "jobs:pending:main:unknown", storetest.Job(bid))
 		}, 0},
 		{"moved, and then a worker of the original did not find it", func(l *left, bid string) {
 			l.apply()
-			l.Redis.LRem(l.ctx, "jobs:instant:main", 0, job(bid))
-			l.Redis.RPush(l.ctx, "jobs:pending:main:ruby", job(bid))
+			l.Redis.LRem(l.ctx, "jobs:instant:main", 0, storetest.Job(bid))
+			l.Redis.RPush(l.ctx, "jobs:pending:main:ruby", storetest.Job(bid))
 			l.finish("ruby", bid)
 		}, 1},
 	} {
 		t.Run(state.name, func(t *testing.T) {
 			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				l := newLeft(t, server)
-				bid := l.batchesOf(bob)[0]
+				bid := l.batchesOf(storetest.Bob)[0]
 				state.make(l, bid)
-				before := dump(t, l.Redis)
+				before := rdbtest.Dump(t, l.Redis)
 				would, told := l.migrate(migrate.Options{})
-				assert.Equal(t, before, dump(t, l.Redis))
+				assert.Equal(t, before, rdbtest.Dump(t, l.Redis))
 				assert.Empty(t, told)
 				done, told := l.apply()
 				assert.Empty(t, told)
 				assert.Equal(t, would, done)
 				assert.Equal(t, state.completed, done.Completed)
 				l.RequireSound()
-				assert.NoError(t, l.Redis.LPos(l.ctx, "jobs:instant:main", job(bid), redis.LPosArgs{}).Err(), "it is to be run now")
+				assert.NoError(t, l.Redis.LPos(l.ctx, "jobs:instant:main", storetest.Job(bid), redis.LPosArgs{}).Err(), "it is to be run now")
 				again, _ := l.apply()
 				assert.True(t, again.NothingLeft(), again)
-				assert.Equal(t, map[bus.Token][]int{alice: {1, 2, 3, 4, 5}, bob: {1, 2, 3}}, l.drain())
+				assert.Equal(t, map[bus.Token][]int{storetest.Alice: {1, 2, 3, 4, 5}, storetest.Bob: {1, 2, 3}}, l.drain())
 				l.RequireSound()
 			})
 		})
@@ -115,7 +115,7 @@ func TestMigrateGivesEachBatchOneJob(t *testing.T) {
 // move.
 func TestMigrateRefuses(t *testing.T) {
 	const uid = "AAAABBBBCCCCDDDDEEEE"
-	event := func(t *testing.T) string { return string(packed(t, "widgets", 1)) }
+	event := func(t *testing.T) string { return string(storetest.Packed(t, "widgets", 1)) }
 	list := func(elements ...any) func(l *left, bid string) {
 		return func(l *left, _ string) { l.Redis.RPush(l.ctx, "batches:"+uid, elements...) }
 	}
@@ -146,29 +146,29 @@ func TestMigrateRefuses(t *testing.T) {
 		{"an older layout", func(l *left, _ string) { l.Redis.RPush(l.ctx, "queue:new:bob", "x") },
 			"queue:new:: 1 keys of an older version of the original, which its last version does not read either [refused]", false},
 		{"a batch that is being delivered", func(l *left, bid string) {
-			l.Redis.ZRem(l.ctx, "jobs:scheduled:main", job(bid))
-			l.Redis.RPush(l.ctx, "jobs:instant:main", job(bid))
+			l.Redis.ZRem(l.ctx, "jobs:scheduled:main", storetest.Job(bid))
+			l.Redis.RPush(l.ctx, "jobs:instant:main", storetest.Job(bid))
 			l.take("ruby", time.Now())
 		}, "batches:%s: is being delivered: run this again when it has been [later]", true},
 	} {
 		t.Run(odd.name, func(t *testing.T) {
 			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				l := newLeft(t, server)
-				bid := l.batchesOf(bob)[0]
+				bid := l.batchesOf(storetest.Bob)[0]
 				odd.make(l, bid)
 				told := odd.told
 				if before, after, is := strings.Cut(told, "%s"); is {
 					told = before + bid + after
 				}
-				before := dump(t, l.Redis)
+				before := rdbtest.Dump(t, l.Redis)
 				would, tells := l.migrate(migrate.Options{})
-				assert.Equal(t, before, dump(t, l.Redis))
+				assert.Equal(t, before, rdbtest.Dump(t, l.Redis))
 				require.Len(t, tells, 1)
 				assert.Contains(t, tells[0], told)
 				done, applied := l.apply()
 				assert.Equal(t, would, done)
 				assert.Equal(t, tells, applied)
-				after := dump(t, l.Redis)
+				after := rdbtest.Dump(t, l.Redis)
 				for key, value := range before {
 					if key == "batches:"+uid || key == "batches:"+bid && strings.Contains(told, bid) {
 						assert.Equal(t, value, after[key], "it stays as it was")
@@ -183,7 +183,7 @@ func TestMigrateRefuses(t *testing.T) {
 					done, _ = l.apply()
 					assert.True(t, done.NothingLeft(), done)
 				}
-				assert.Equal(t, []int{1, 2, 3, 4, 5}, l.drain()[alice], "the others are moved")
+				assert.Equal(t, []int{1, 2, 3, 4, 5}, l.drain()[storetest.Alice], "the others are moved")
 			})
 		})
 	}
@@ -206,9 +206,9 @@ func TestMigrateRefusesAStrangeRedis(t *testing.T) {
 func TestMigrateMovesWhatCannotBeReadIfAskedTo(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
-		bid := l.batchesOf(bob)[0]
-		l.Redis.LInsertBefore(l.ctx, "batches:"+bid, string(packed(t, "widgets", 2)), "\xc1")
-		l.Redis.HIncrBy(l.ctx, "batches:gauges:event", string(bob), 1)
+		bid := l.batchesOf(storetest.Bob)[0]
+		l.Redis.LInsertBefore(l.ctx, "batches:"+bid, string(storetest.Packed(t, "widgets", 2)), "\xc1")
+		l.Redis.HIncrBy(l.ctx, "batches:gauges:event", string(storetest.Bob), 1)
 		_, told := l.apply()
 		require.Len(t, told, 1)
 		done, told := l.migrate(migrate.Options{Apply: true, Unreadable: true})
@@ -223,10 +223,10 @@ func TestMigrateMovesWhatCannotBeReadIfAskedTo(t *testing.T) {
 func TestMigrateReadsLargeBatches(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		l := newLeft(t, server)
-		bid := l.batchesOf(bob)[0]
+		bid := l.batchesOf(storetest.Bob)[0]
 		var events []any
 		for i := range 2500 {
-			events = append(events, []byte(packed(t, "widgets", i+4)))
+			events = append(events, []byte(storetest.Packed(t, "widgets", i+4)))
 		}
 		l.Redis.RPush(l.ctx, "batches:"+bid, events...)
 		l.Redis.RPush(l.ctx, "batches:"+bid, "x")
@@ -234,11 +234,11 @@ func TestMigrateReadsLargeBatches(t *testing.T) {
 		require.Len(t, told, 1)
 		assert.Contains(t, told[0], "its element 2506, counted from 0, cannot be read")
 		l.Redis.RPop(l.ctx, "batches:"+bid)
-		l.Redis.HIncrBy(l.ctx, "batches:gauges:event", string(bob), 2500)
+		l.Redis.HIncrBy(l.ctx, "batches:gauges:event", string(storetest.Bob), 2500)
 		done, told := l.apply()
 		assert.Empty(t, told)
 		assert.Equal(t, migrate.Result{Batches: 1, Events: 2503}, done)
 		l.RequireSound()
-		assert.Len(t, l.drain()[bob], 2503)
+		assert.Len(t, l.drain()[storetest.Bob], 2503)
 	})
 }

@@ -19,22 +19,6 @@ import (
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
 
-const (
-	publisher = storetest.Publisher
-	alice     = storetest.Alice
-	bob       = storetest.Bob
-)
-
-var (
-	start   = storetest.Start
-	after   = storetest.After
-	packed  = storetest.Packed
-	numbers = storetest.Numbers
-	number  = storetest.Number
-	job     = storetest.Job
-	dump    = rdbtest.Dump
-)
-
 // original does to Redis what the last version of the Ruby original does, step by step.
 type original struct{ *storetest.Bus }
 
@@ -65,7 +49,7 @@ func (o original) ingest(token bus.Token, event wire.PackedEvent, maxEvents int,
 	if length-3 >= int64(maxEvents) {
 		o.Redis.Eval(ctx, `
 			if redis.call('ZREM', 'jobs:scheduled:main', ARGV[1]) == 1 then redis.call('LPUSH', 'jobs:instant:main', ARGV[1]) end
-			return 1`, nil, job(bid))
+			return 1`, nil, storetest.Job(bid))
 	}
 	return nil
 }
@@ -74,7 +58,7 @@ func (o original) ingest(token bus.Token, event wire.PackedEvent, maxEvents int,
 func (o original) enqueue(bid string, deadline int64) {
 	o.Redis.Eval(o.T.Context(), `
 		if redis.call('SADD', 'jobs:index:main', ARGV[1]) == 1 then redis.call('ZADD', 'jobs:scheduled:main', ARGV[2], ARGV[1]) end
-		return 1`, nil, job(bid), deadline)
+		return 1`, nil, storetest.Job(bid), deadline)
 }
 
 // take is how the original's worker takes a job, and closes its batch, if it finds it. It returns
@@ -104,7 +88,7 @@ func (o original) finish(worker, bid string) {
 		end
 		redis.call('LREM', 'jobs:pending:main:' .. ARGV[2], 0, ARGV[3])
 		redis.call('SREM', 'jobs:index:main', ARGV[3])
-		return 1`, nil, bid, worker, job(bid))
+		return 1`, nil, bid, worker, storetest.Job(bid))
 }
 
 func newUID() string {
@@ -126,13 +110,13 @@ type left struct {
 func newLeft(t *testing.T, server *rdbtest.Server) *left {
 	f := storetest.NewBus(t, server)
 	l := &left{original{f}, t.Context()}
-	f.AddSubscriber(alice, 500*time.Millisecond, 2, "widgets")
-	f.AddSubscriber(bob, time.Hour, 10, "widgets")
+	f.AddSubscriber(storetest.Alice, 500*time.Millisecond, 2, "widgets")
+	f.AddSubscriber(storetest.Bob, time.Hour, 10, "widgets")
 	for i := range 5 {
-		require.NoError(t, l.ingest(alice, packed(t, "widgets", i+1), 2, after(i).UnixMilli(), after(i+500).UnixMilli()))
+		require.NoError(t, l.ingest(storetest.Alice, storetest.Packed(t, "widgets", i+1), 2, storetest.After(i).UnixMilli(), storetest.After(i+500).UnixMilli()))
 	}
 	for i := range 3 {
-		require.NoError(t, l.ingest(bob, packed(t, "widgets", i+1), 10, after(i).UnixMilli(), time.Now().Add(time.Minute).UnixMilli()))
+		require.NoError(t, l.ingest(storetest.Bob, storetest.Packed(t, "widgets", i+1), 10, storetest.After(i).UnixMilli(), time.Now().Add(time.Minute).UnixMilli()))
 	}
 	return l
 }
@@ -181,7 +165,7 @@ func (l *left) drain() map[bus.Token][]int {
 		l.MakeInstant(1 << 40)
 		for task := l.Take("w9", 1<<40); task != nil; task = l.Take("w9", 1<<40) {
 			if task.Delivery != nil {
-				got[task.Delivery.Subscriber] = append(got[task.Delivery.Subscriber], numbers(l.T, task)...)
+				got[task.Delivery.Subscriber] = append(got[task.Delivery.Subscriber], storetest.Numbers(l.T, task)...)
 			}
 			l.Complete(task, storetest.Done)
 		}

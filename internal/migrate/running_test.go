@@ -32,8 +32,8 @@ func migrateWhile(t *testing.T, server *rdbtest.Server, ourWeb bool) {
 	const each = 300
 	l := newLeft(t, server)
 	require.Len(t, l.drain(), 2)
-	l.AddSubscriber(alice, 5*time.Millisecond, 3, "widgets")
-	l.AddSubscriber(bob, 20*time.Millisecond, 7, "widgets")
+	l.AddSubscriber(storetest.Alice, 5*time.Millisecond, 3, "widgets")
+	l.AddSubscriber(storetest.Bob, 20*time.Millisecond, 7, "widgets")
 	now := func() int64 { return time.Now().UnixMilli() }
 
 	var mu sync.Mutex
@@ -46,7 +46,7 @@ func migrateWhile(t *testing.T, server *rdbtest.Server, ourWeb bool) {
 	receive := func(token bus.Token, event wire.PackedEvent) {
 		mu.Lock()
 		defer mu.Unlock()
-		delivered[fmt.Sprintf("%s %d", token, number(t, event))]++
+		delivered[fmt.Sprintf("%s %d", token, storetest.Number(t, event))]++
 	}
 
 	var writers, others sync.WaitGroup
@@ -54,8 +54,8 @@ func migrateWhile(t *testing.T, server *rdbtest.Server, ourWeb bool) {
 		writers.Go(func() {
 			for i := range each {
 				n := 10_000*(web+1) + i
-				for token, most := range map[bus.Token]int{alice: 3, bob: 7} {
-					if l.ingest(token, packed(t, "widgets", n), most, now(), now()+5) == nil {
+				for token, most := range map[bus.Token]int{storetest.Alice: 3, storetest.Bob: 7} {
+					if l.ingest(token, storetest.Packed(t, "widgets", n), most, now(), now()+5) == nil {
 						acknowledge(token, n)
 					}
 				}
@@ -66,10 +66,10 @@ func migrateWhile(t *testing.T, server *rdbtest.Server, ourWeb bool) {
 		writers.Go(func() {
 			for i := range each {
 				n := 50_000 + i
-				p := store.Publication{Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", n)}, ReceivedAt: now()}
+				p := store.Publication{Topic: "widgets", Publisher: storetest.Publisher, Events: []wire.PackedEvent{storetest.Packed(t, "widgets", n)}, ReceivedAt: now()}
 				if assert.NoError(t, l.Publish(l.ctx, p)) {
-					acknowledge(alice, n)
-					acknowledge(bob, n)
+					acknowledge(storetest.Alice, n)
+					acknowledge(storetest.Bob, n)
 				}
 			}
 		})

@@ -26,11 +26,11 @@ func BenchmarkCommit(b *testing.B) {
 	for _, size := range []struct{ events, subscribers int }{{1, 0}, {1, 1}, {1, 2}, {100, 1}} {
 		b.Run(fmt.Sprintf("events=%d/subscribers=%d", size.events, size.subscribers), func(b *testing.B) {
 			f := newFixture(b, rdbtest.Real(b))
-			for _, token := range []bus.Token{alice, bob}[:size.subscribers] {
+			for _, token := range []bus.Token{storetest.Alice, storetest.Bob}[:size.subscribers] {
 				f.AddSubscriber(token, time.Hour, 100, "widgets")
 			}
 			event := wiretest.Pack(b, "widgets", usual)
-			p := store.Publication{Topic: "widgets", Publisher: publisher, ReceivedAt: start.UnixMilli()}
+			p := store.Publication{Topic: "widgets", Publisher: storetest.Publisher, ReceivedAt: storetest.Start.UnixMilli()}
 			for range size.events {
 				p.Events = append(p.Events, event)
 			}
@@ -50,12 +50,12 @@ func BenchmarkCompleteAndAcquire(b *testing.B) {
 	for _, events := range []int{1, 100} {
 		b.Run(fmt.Sprintf("events=%d", events), func(b *testing.B) {
 			f := newFixture(b, rdbtest.Real(b))
-			f.AddSubscriber(alice, 0, events, "widgets")
+			f.AddSubscriber(storetest.Alice, 0, events, "widgets")
 			event := wiretest.Pack(b, "widgets", usual)
 			fill := func() *storetest.Task {
 				for range 10 {
 					require.NoError(b, f.Publish(b.Context(), store.Publication{
-						Topic: "widgets", Publisher: publisher, ReceivedAt: start.UnixMilli(), Events: slices.Repeat([]wire.PackedEvent{event}, 1000),
+						Topic: "widgets", Publisher: storetest.Publisher, ReceivedAt: storetest.Start.UnixMilli(), Events: slices.Repeat([]wire.PackedEvent{event}, 1000),
 					}))
 				}
 				// Another thread comes by while one delivers, and sends all the others to stand in line.
@@ -69,7 +69,7 @@ func BenchmarkCompleteAndAcquire(b *testing.B) {
 			before := scriptTime(b, f)
 			b.ReportAllocs()
 			for b.Loop() {
-				_, next, err := f.CompleteAndAcquire(b.Context(), task, storetest.Result{Delivered: events}, bus.Failing, start)
+				_, next, err := f.CompleteAndAcquire(b.Context(), task, storetest.Result{Delivered: events}, bus.Failing, storetest.Start)
 				if err != nil || next.Err != nil {
 					b.Fatal(err, next.Err)
 				}

@@ -42,13 +42,13 @@ func commands(t *testing.T, f *fixture, step func()) int {
 func TestCommandsOfTheHotPath(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rdbtest.Real(t))
-	f.AddSubscriber(alice, 0, 1, "widgets")
-	f.AddSubscriber(bob, time.Hour, 100, "gadgets")
+	f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+	f.AddSubscriber(storetest.Bob, time.Hour, 100, "gadgets")
 	publish := func(topic bus.TopicName) func() { return func() { f.PublishEvents(topic, 1, 1, 0) } }
 	var task *storetest.Task
 	takeNext := func() {
 		owned, next, err := f.CompleteAndAcquire(
-			t.Context(), task, storetest.Result{Health: 1, Delivered: 1}, bus.Failing, start)
+			t.Context(), task, storetest.Result{Health: 1, Delivered: 1}, bus.Failing, storetest.Start)
 		require.NoError(t, err)
 		require.NoError(t, next.Err)
 		require.True(t, owned)
@@ -65,13 +65,13 @@ func TestCommandsOfTheHotPath(t *testing.T) {
 	publish("widgets")()
 	same := commands(t, f, takeNext)
 	require.NotNil(t, task, "the next batch of the same subscriber")
-	f.AddSubscriber(bob, 0, 1, "parcels")
+	f.AddSubscriber(storetest.Bob, 0, 1, "parcels")
 	publish("parcels")()
 	publish("parcels")()
 	other := commands(t, f, takeNext)
-	require.Equal(t, bob, task.Delivery.Subscriber)
+	require.Equal(t, storetest.Bob, task.Delivery.Subscriber)
 
-	f.AddSubscriber(bob, time.Hour, 100, "gadgets")
+	f.AddSubscriber(storetest.Bob, time.Hour, 100, "gadgets")
 	publish("gadgets")()
 	for header, counts := range map[string]map[string]int{
 		"lua/topic_publish.lua": {

@@ -17,7 +17,7 @@ import (
 func TestADeliveryLeavesNothingBehind(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 500*time.Millisecond, 100, "widgets")
+		f.AddSubscriber(storetest.Alice, 500*time.Millisecond, 100, "widgets")
 		f.PublishEvents("widgets", 1, 3, 0)
 		f.MakeInstant(500)
 		task := f.Take("w1", 501)
@@ -28,21 +28,21 @@ func TestADeliveryLeavesNothingBehind(t *testing.T) {
 		assert.Equal(t, "uuid-of-alice--1", task.Delivery.UUID)
 		assert.Equal(t, 100, task.Delivery.Health)
 		assert.Equal(t, 1, task.Delivery.Attempts)
-		assert.Equal(t, start, task.Delivery.CreatedAt)
-		assert.Contains(t, dump(t, f.Redis), "jobs:pending:main:w1")
+		assert.Equal(t, storetest.Start, task.Delivery.CreatedAt)
+		assert.Contains(t, rdbtest.Dump(t, f.Redis), "jobs:pending:main:w1")
 
 		assert.True(t, f.Complete(task, storetest.Result{Health: 1, Delivered: 3}))
 		f.RequireSound()
 		assert.Equal(t, []string{
 			"api_tokens:by_token", "delivery:alice--1", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "subscribers:widgets",
 			"topic:widgets", "topic_owners", "topic_owners:counts", "topics", "topics:alice--1", "workers",
-		}, keysOf(dump(t, f.Redis)))
+		}, keysOf(rdbtest.Dump(t, f.Redis)))
 		subscribers, _, err := storetest.Subscribers(t.Context(), f.Store)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Subscriber{{
-			Token: alice, Callback: "https://alice--1.example/events", UUID: "uuid-of-alice--1",
+			Token: storetest.Alice, Callback: "https://alice--1.example/events", UUID: "uuid-of-alice--1",
 			Timeout: 500 * time.Millisecond, MaxEvents: 100, Health: 100,
-			LastAttemptedAt: after(501), Topics: []bus.TopicName{"widgets"}, Sent: 3,
+			LastAttemptedAt: storetest.After(501), Topics: []bus.TopicName{"widgets"}, Sent: 3,
 		}}, subscribers)
 	})
 }
@@ -55,28 +55,28 @@ func TestABatchWrittenByHandIsDelivered(t *testing.T) {
 		const job = "\x92\xa5batch\x91\xb4" + bid
 		f.Redis.SAdd(ctx, "subscribers", "alice--1")
 		f.Redis.HSet(ctx, "subscriber:alice--1", "callback", "https://a.example/", "uuid", "u")
-		f.Redis.RPush(ctx, "batch:"+bid, "alice--1", "1700000000000", "0", string(packed(t, "widgets", 7)))
+		f.Redis.RPush(ctx, "batch:"+bid, "alice--1", "1700000000000", "0", string(storetest.Packed(t, "widgets", 7)))
 		f.Redis.ZAdd(ctx, "batches:index", redis.Z{Score: 1700000000000, Member: bid})
 		f.Redis.LPush(ctx, "jobs:instant:main", job)
 
 		task := f.Take("w1", 0)
-		assert.Equal(t, []int{7}, numbers(t, task))
+		assert.Equal(t, []int{7}, storetest.Numbers(t, task))
 		assert.True(t, f.Complete(task, storetest.Done))
-		assert.Equal(t, []string{"api_tokens:by_token", "delivery:alice--1", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "workers"}, keysOf(dump(t, f.Redis)))
+		assert.Equal(t, []string{"api_tokens:by_token", "delivery:alice--1", "jobs:pending:index:main", "subscriber:alice--1", "subscribers", "workers"}, keysOf(rdbtest.Dump(t, f.Redis)))
 	})
 }
 
 func TestAFailedDeliveryIsPutOff(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 100, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 100, "widgets")
 		f.PublishEvents("widgets", 1, 1, 0)
 		for i, health := range []int{100, 40, 0} {
 			attempt := i + 1
 			task := f.Take("w1", attempt*1000)
 			assert.Equal(t, attempt, task.Delivery.Attempts)
 			assert.Equal(t, health, task.Delivery.Health)
-			assert.True(t, f.Complete(task, storetest.Result{Health: -60, RetryAt: after(attempt*1000 + 200)}))
+			assert.True(t, f.Complete(task, storetest.Result{Health: -60, RetryAt: storetest.After(attempt*1000 + 200)}))
 			f.RequireSound()
 			assert.Nil(t, f.Take("w1", attempt*1000))
 			assert.Zero(t, f.MakeInstant(attempt*1000+199))
@@ -92,14 +92,14 @@ func TestAFailedDeliveryIsPutOff(t *testing.T) {
 func TestSettleAndAcquire(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 2, 0)
 		task := f.Take("w1", 0)
-		owned, next, err := f.CompleteAndAcquire(t.Context(), task, storetest.Done, bus.Failing, start)
+		owned, next, err := f.CompleteAndAcquire(t.Context(), task, storetest.Done, bus.Failing, storetest.Start)
 		require.NoError(t, err)
 		assert.True(t, owned)
-		assert.Equal(t, []int{2}, numbers(t, next.Task))
-		owned, next, err = f.CompleteAndAcquire(t.Context(), next.Task, storetest.Done, bus.Failing, start)
+		assert.Equal(t, []int{2}, storetest.Numbers(t, next.Task))
+		owned, next, err = f.CompleteAndAcquire(t.Context(), next.Task, storetest.Done, bus.Failing, storetest.Start)
 		require.NoError(t, err)
 		assert.True(t, owned)
 		assert.Equal(t, storetest.Next{}, next)
@@ -110,7 +110,7 @@ func TestSettleAndAcquire(t *testing.T) {
 func TestAJobWhoseAnswerWasLostIsTakenAgain(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 2, 0)
 		lost := f.Take("w1", 0)
 		again := f.Take("w1", 0)
@@ -127,18 +127,20 @@ func TestASettleComesBeforeTheAcquireBehindIt(t *testing.T) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		for name, meanwhile := range map[string]func(){
-			"the subscriber is gone":       func() { require.NoError(t, f.DeleteSubscriber(ctx, alice)) },
-			"the subscriber is left alone": func() { f.Redis.HSet(ctx, "delivery:"+string(alice), "throttled_until", after(1000).UnixMilli()) },
-			"nothing happens":              func() {},
+			"the subscriber is gone": func() { require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice)) },
+			"the subscriber is left alone": func() {
+				f.Redis.HSet(ctx, "delivery:"+string(storetest.Alice), "throttled_until", storetest.After(1000).UnixMilli())
+			},
+			"nothing happens": func() {},
 		} {
-			f.AddSubscriber(alice, 0, 1, "widgets")
+			f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 			f.PublishEvents("widgets", 1, 2, 0)
 			task := f.Take("w1", 0)
-			require.Equal(t, []int{1}, numbers(t, task), name)
+			require.Equal(t, []int{1}, storetest.Numbers(t, task), name)
 			meanwhile()
 			require.NoError(t, f.Redis.ScriptFlush(ctx).Err())
 			require.Nil(t, f.Take("w2", 0), name) // which makes its script known
-			owned, next, err := f.CompleteAndAcquire(ctx, task, storetest.Result{Health: 1, Delivered: 1}, bus.Failing, start)
+			owned, next, err := f.CompleteAndAcquire(ctx, task, storetest.Result{Health: 1, Delivered: 1}, bus.Failing, storetest.Start)
 			require.NoError(t, err, name)
 			require.True(t, owned, name)
 			require.NoError(t, next.Err, name)
@@ -153,7 +155,7 @@ func TestForeignBytesDoNotStopAThread(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.AddSubscriber(alice, 0, 100, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 100, "widgets")
 		f.PublishEvents("widgets", 1, 1, 0)
 		f.Redis.HSet(ctx, "subscriber:alice--1", "max_events", "0", "timeout", "-5")
 		f.PublishEvents("widgets", 2, 3, 0)
@@ -162,12 +164,12 @@ func TestForeignBytesDoNotStopAThread(t *testing.T) {
 			f.Redis.RPush(ctx, "jobs:instant:main", junk)
 			task := f.Take("w1", 0)
 			assert.Nil(t, task.Delivery)
-			assert.True(t, f.Complete(task, storetest.Result{RetryAt: after(1)}))
+			assert.True(t, f.Complete(task, storetest.Result{RetryAt: storetest.After(1)}))
 			assert.Equal(t, int64(1), f.Redis.ZRem(ctx, "jobs:scheduled:main", junk).Val())
 			f.Redis.SRem(ctx, "jobs:index:main", junk)
 		}
 		f.Redis.Set(ctx, "batch:AAAABBBBCCCCDDDDEEEE", "not a list", 0)
 		f.Redis.RPush(ctx, "jobs:instant:main", "\x92\xa5batch\x91\xb4AAAABBBBCCCCDDDDEEEE")
-		assert.Equal(t, []int{1}, numbers(t, f.Take("w1", 0)))
+		assert.Equal(t, []int{1}, storetest.Numbers(t, f.Take("w1", 0)))
 	})
 }

@@ -16,18 +16,18 @@ import (
 // throttle is not 0.
 func (f *fixture) fail(task *storetest.Task, failure bus.Failure, ms, wait, throttle int) {
 	f.T.Helper()
-	outcome := storetest.Result{Health: -2, Failure: failure, RetryAt: after(ms + wait)}
+	outcome := storetest.Result{Health: -2, Failure: failure, RetryAt: storetest.After(ms + wait)}
 	if throttle > 0 {
-		outcome.ThrottledUntil = after(ms + throttle)
+		outcome.ThrottledUntil = storetest.After(ms + throttle)
 	}
-	owned, err := f.CompleteAt(f.T.Context(), task, outcome, after(ms))
+	owned, err := f.CompleteAt(f.T.Context(), task, outcome, storetest.After(ms))
 	require.NoError(f.T, err)
 	require.True(f.T, owned)
 }
 
 func (f *fixture) succeed(task *storetest.Task, ms int) {
 	f.T.Helper()
-	owned, err := f.CompleteAt(f.T.Context(), task, storetest.Result{Health: 1, Delivered: len(task.Delivery.Events)}, after(ms))
+	owned, err := f.CompleteAt(f.T.Context(), task, storetest.Result{Health: 1, Delivered: len(task.Delivery.Events)}, storetest.After(ms))
 	require.NoError(f.T, err)
 	require.True(f.T, owned)
 }
@@ -52,20 +52,20 @@ func TestAfterAnOutageAllThatFailedFollowsAtOnce(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const batches = 250 // more than one call releases
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		for i := range batches + 1 {
 			f.PublishEvents("widgets", i+1, i+1, i)
 		}
 		for i := range batches {
 			task := f.dueAt(i)
-			require.Equal(t, []int{i + 1}, numbers(t, task))
+			require.Equal(t, []int{i + 1}, storetest.Numbers(t, task))
 			f.fail(task, bus.EndpointFailure, i, 3_600_000, 1)
 		}
 		f.RequireSound()
 		f.succeed(f.dueAt(batches), batches)
 		var got []int
 		for task := f.dueAt(batches); task != nil; task = f.dueAt(batches) {
-			got = append(got, numbers(t, task)...)
+			got = append(got, storetest.Numbers(t, task)...)
 			f.succeed(task, batches)
 		}
 		assert.Len(t, got, batches, "an hour before their time")
@@ -77,15 +77,15 @@ func TestAfterAnOutageAllThatFailedFollowsAtOnce(t *testing.T) {
 func TestABatchThatHangsAWellEndpointIsPutOff(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 3, 0)
 		f.fail(f.dueAt(0), bus.EndpointFailure, 0, 1000, 10)
 		f.succeed(f.dueAt(10), 10)
 		hangs := f.dueAt(10)
-		require.Equal(t, []int{3}, numbers(t, hangs), "what was called is before it")
+		require.Equal(t, []int{3}, storetest.Numbers(t, hangs), "what was called is before it")
 		f.succeed(hangs, 10)
 		hangs = f.dueAt(10)
-		require.Equal(t, []int{1}, numbers(t, hangs), "released at once")
+		require.Equal(t, []int{1}, storetest.Numbers(t, hangs), "released at once")
 		f.PublishEvents("widgets", 4, 4, 10)
 		f.fail(hangs, bus.EndpointFailure, 10, 1000, 10)
 		f.succeed(f.dueAt(20), 20)
@@ -98,26 +98,26 @@ func TestABatchThatHangsAWellEndpointIsPutOff(t *testing.T) {
 func TestARefusedBatchYieldsToOthers(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 1, 0)
 		f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
 		refused := f.dueAt(100)
-		require.Equal(t, []int{1}, numbers(t, refused), "there is no other")
+		require.Equal(t, []int{1}, storetest.Numbers(t, refused), "there is no other")
 		assert.Equal(t, bus.Failing, refused.Delivery.Standing)
 		assert.Equal(t, 1, refused.Delivery.Refusals)
-		assert.Equal(t, start.UnixMilli(), refused.Delivery.RefusedSince.UnixMilli())
+		assert.Equal(t, storetest.Start.UnixMilli(), refused.Delivery.RefusedSince.UnixMilli())
 		f.fail(refused, bus.BatchFailure, 100, 100, 1000)
 		assert.Nil(t, f.dueAt(200), "it comes up, and waits for the end of the throttle")
 		f.PublishEvents("widgets", 2, 3, 300)
 		assert.Nil(t, f.dueAt(1099))
 		probe := f.dueAt(1100)
-		require.Equal(t, []int{2}, numbers(t, probe), "one that was not refused finds out")
+		require.Equal(t, []int{2}, storetest.Numbers(t, probe), "one that was not refused finds out")
 		assert.Equal(t, 2, probe.Delivery.Refusals)
 		f.RequireSound()
 		f.succeed(probe, 1100)
 		f.succeed(f.dueAt(1100), 1100)
 		last := f.dueAt(1100)
-		require.Equal(t, []int{1}, numbers(t, last))
+		require.Equal(t, []int{1}, storetest.Numbers(t, last))
 		assert.Equal(t, bus.Proven, last.Delivery.Standing)
 		assert.Zero(t, last.Delivery.Refusals)
 		f.succeed(last, 1100)
@@ -129,7 +129,7 @@ func TestOneRefusedBatchIsRetriedAtATime(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const refused = 20
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, refused, 0)
 		for range refused {
 			f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
@@ -142,7 +142,7 @@ func TestOneRefusedBatchIsRetriedAtATime(t *testing.T) {
 		assert.Nil(t, f.Take("w2", 100))
 		f.fail(retried, bus.BatchFailure, 100, 1000, 0)
 		good := f.Take("w2", 100)
-		require.Equal(t, []int{refused + 1}, numbers(t, good), "it waited for one of twenty")
+		require.Equal(t, []int{refused + 1}, storetest.Numbers(t, good), "it waited for one of twenty")
 		f.succeed(good, 100)
 		f.RequireSound()
 		delivered := 0
@@ -162,7 +162,7 @@ func TestALongTimeOfRefusalsIsAnOutage(t *testing.T) {
 		for _, c := range []struct{ lasted, follow int }{{9_999, 0}, {10_000, 5}} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)
-			f.AddSubscriber(alice, 0, 1, "widgets")
+			f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 			f.PublishEvents("widgets", 1, 6, 0)
 			for range 5 {
 				f.fail(f.dueAt(0), bus.BatchFailure, 0, 3_600_000, 0)
@@ -185,7 +185,7 @@ func TestSlowRefusalsHoldUpNobody(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const refused, good, every, takes, longest = 50, 6, 15_000, 1000, 2000
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, refused, 0)
 		ms := 0
 		deliver := func() (number int) {
@@ -199,7 +199,7 @@ func TestSlowRefusalsHoldUpNobody(t *testing.T) {
 				f.MakeInstant(ms + takes)
 			}
 			ms += takes
-			number = numbers(t, task)[0]
+			number = storetest.Numbers(t, task)[0]
 			if number > refused {
 				f.succeed(task, ms)
 			} else {
@@ -229,11 +229,11 @@ func TestSlowRefusalsHoldUpNobody(t *testing.T) {
 func TestStandings(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		// takes a batch if the subscriber's standing is no less.
 		take := func(least bus.Standing, ms int) *storetest.Task {
 			f.MakeInstant(ms)
-			task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", least, after(ms))
+			task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", least, storetest.After(ms))
 			require.NoError(t, err)
 			return task
 		}
@@ -261,7 +261,7 @@ func TestStandings(t *testing.T) {
 func TestNothingIsLeftOfADroppedBatchThatFailed(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 2, 0)
 		f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
 		f.fail(f.dueAt(0), bus.EndpointFailure, 0, 100, 0)
@@ -273,7 +273,7 @@ func TestNothingIsLeftOfADroppedBatchThatFailed(t *testing.T) {
 
 		f.PublishEvents("widgets", 3, 3, 0)
 		f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
-		require.NoError(t, f.DeleteSubscriber(t.Context(), alice))
+		require.NoError(t, f.DeleteSubscriber(t.Context(), storetest.Alice))
 		assert.Zero(t, f.Redis.Exists(t.Context(), "delivery:alice--1").Val())
 		assert.Nil(t, f.dueAt(100))
 		assert.Empty(t, f.Redis.Keys(t.Context(), "batch*").Val())
@@ -284,22 +284,22 @@ func TestNothingIsLeftOfADroppedBatchThatFailed(t *testing.T) {
 func TestToSubscribeAgainIsNoSuccess(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 3, 0)
 		f.succeed(f.dueAt(0), 0)
 		take := func(least bus.Standing) *storetest.Task {
 			f.MakeInstant(250)
-			task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", least, after(250))
+			task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", least, storetest.After(250))
 			require.NoError(t, err)
 			return task
 		}
 		for range 2 {
 			f.fail(f.dueAt(0), bus.EndpointFailure, 0, 0, 3_600_000)
-			f.AddSubscriber(alice, 0, 1, "widgets")
+			f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		}
 		assert.Nil(t, take(bus.Proven), "threads that are kept for others are not for it")
 		f.MakeInstant(500)
-		task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", bus.Untried, after(500))
+		task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", bus.Untried, storetest.After(500))
 		require.NoError(t, err)
 		require.NotNil(t, task, "it is tried at once, and before those that fail")
 		assert.Equal(t, bus.Untried, task.Delivery.Standing)
@@ -317,7 +317,7 @@ func TestToSubscribeAgainIsNoSuccess(t *testing.T) {
 func TestALongRestIsNotCutShortByAnotherFailure(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixtureInFlight(t, server, 2)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 2, 0)
 		first, second := f.Take("w1", 0), f.Take("w2", 0)
 		f.fail(first, bus.EndpointFailure, 0, 10, 5000)

@@ -14,21 +14,6 @@ import (
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
 
-const (
-	publisher = storetest.Publisher
-	alice     = storetest.Alice
-	bob       = storetest.Bob
-)
-
-var (
-	start   = storetest.Start
-	after   = storetest.After
-	packed  = storetest.Packed
-	numbers = storetest.Numbers
-	number  = storetest.Number
-	dump    = rdbtest.Dump
-)
-
 // fixture is a bus, with what the tests of each noun do besides.
 type fixture struct{ *storetest.Bus }
 
@@ -47,4 +32,4 @@ func newFixtureOn(t testing.TB, server *rdbtest.Server, partition *rdb.Partition
 func keysOf(all map[string]string) []string { return slices.Sorted(maps.Keys(all)) }
 
 // sinceStart is the real time, in ms after start: what is put off for long is judged by that.
-func sinceStart() int { return int(time.Since(start).Milliseconds()) }
+func sinceStart() int { return int(time.Since(storetest.Start).Milliseconds()) }

@@ -22,7 +22,7 @@ import (
 // keyed is a publication of one event with an idempotency key, at a time in ms after start.
 func (f *fixture) keyed(by bus.Token, key, digest string, ttl time.Duration, ms int64) store.Publication {
 	return store.Publication{
-		Topic: "widgets", Publisher: by, Events: []wire.PackedEvent{packed(f.T, "widgets", 1)}, ReceivedAt: start.UnixMilli() + ms,
+		Topic: "widgets", Publisher: by, Events: []wire.PackedEvent{storetest.Packed(f.T, "widgets", 1)}, ReceivedAt: storetest.Start.UnixMilli() + ms,
 		IdempotencyKey: &bus.IdempotencyKey{Key: key, Digest: digest, TTL: ttl},
 	}
 }
@@ -49,23 +49,23 @@ func TestIdempotentPublish(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.AddSubscriber(alice, 0, 100, "widgets", "gadgets")
+		f.AddSubscriber(storetest.Alice, 0, 100, "widgets", "gadgets")
 		publish := func(by bus.Token, topic bus.TopicName, key, digest string) error {
 			p := f.keyed(by, key, digest, time.Hour, 0)
 			p.Topic = topic
 			return f.Publish(ctx, p)
 		}
-		require.NoError(t, publish(publisher, "widgets", "k", "d"))
-		before := dump(t, f.Redis)
-		require.NoError(t, publish(publisher, "widgets", "k", "d"), "a repetition")
-		require.ErrorIs(t, publish(publisher, "widgets", "k", "other"), bus.ErrIdempotencyKeyReused)
-		assert.Equal(t, before, dump(t, f.Redis), "neither adds anything")
-		require.NoError(t, publish(publisher, "widgets", "k2", "d"))
-		require.NoError(t, publish(bob, "gadgets", "k", "other"), "keys are each publisher's own")
-		require.ErrorIs(t, publish(bob, "widgets", "k3", "d"), bus.ErrTopicClaimed)
+		require.NoError(t, publish(storetest.Publisher, "widgets", "k", "d"))
+		before := rdbtest.Dump(t, f.Redis)
+		require.NoError(t, publish(storetest.Publisher, "widgets", "k", "d"), "a repetition")
+		require.ErrorIs(t, publish(storetest.Publisher, "widgets", "k", "other"), bus.ErrIdempotencyKeyReused)
+		assert.Equal(t, before, rdbtest.Dump(t, f.Redis), "neither adds anything")
+		require.NoError(t, publish(storetest.Publisher, "widgets", "k2", "d"))
+		require.NoError(t, publish(storetest.Bob, "gadgets", "k", "other"), "keys are each publisher's own")
+		require.ErrorIs(t, publish(storetest.Bob, "widgets", "k3", "d"), bus.ErrTopicClaimed)
 		bobs, _ := f.keysOf("bob")
 		assert.Equal(t, 1, bobs, "a refused request uses no key up")
-		assert.Len(t, numbers(t, f.Take("w1", 0)), 3)
+		assert.Len(t, storetest.Numbers(t, f.Take("w1", 0)), 3)
 		f.RequireSound()
 	})
 }
@@ -77,15 +77,15 @@ func TestAnIdempotencyKeyLivesAsLongAsItsRequestSays(t *testing.T) {
 			require.NoError(t, f.Redis.FlushAll(t.Context()).Err())
 			f.Register()
 			ms := ttl.Milliseconds()
-			assert.True(t, f.store(f.keyed(publisher, "k", "d", ttl, 0)))
+			assert.True(t, f.store(f.keyed(storetest.Publisher, "k", "d", ttl, 0)))
 			expires := f.Redis.PTTL(t.Context(), "idempotency:publisher/1").Val()
 			assert.Greater(t, expires, ttl-time.Minute/2)
 			assert.LessOrEqual(t, expires, ttl+ttl/4)
-			assert.False(t, f.store(f.keyed(publisher, "k", "d", ttl, ms-1)), "within its life")
-			assert.False(t, f.store(f.keyed(publisher, "k", "d", ttl, 2*ms-2)), "which begins anew with each use")
+			assert.False(t, f.store(f.keyed(storetest.Publisher, "k", "d", ttl, ms-1)), "within its life")
+			assert.False(t, f.store(f.keyed(storetest.Publisher, "k", "d", ttl, 2*ms-2)), "which begins anew with each use")
 			renewed := f.Redis.PTTL(t.Context(), "idempotency:publisher/1").Val()
 			assert.Greater(t, renewed, ttl-time.Minute/2)
-			assert.True(t, f.store(f.keyed(publisher, "k", "other", ttl, 4*ms)), "it is over")
+			assert.True(t, f.store(f.keyed(storetest.Publisher, "k", "other", ttl, 4*ms)), "it is over")
 			assert.LessOrEqual(t, f.Redis.PTTL(t.Context(), "idempotency:publisher/1").Val(), ttl+ttl/4)
 		}
 	})
@@ -105,13 +105,13 @@ func TestAnIdempotencyKeyIsFoundInWhicheverSliceItStands(t *testing.T) {
 			if random.IntN(4) == 0 {
 				ttl = time.Duration(60+random.IntN(86_341)) * time.Second
 			}
-			require.True(t, f.store(f.keyed(publisher, strconv.Itoa(n), "d", ttl, now)))
+			require.True(t, f.store(f.keyed(storetest.Publisher, strconv.Itoa(n), "d", ttl, now)))
 			until[n] = now + ttl.Milliseconds()
 			maps.DeleteFunc(until, func(_ int, ends int64) bool { return ends <= now })
 			for old := range until { // one of them, by chance
-				require.False(t, f.store(f.keyed(publisher, strconv.Itoa(old), "d", time.Minute, now)), "key %d", old)
+				require.False(t, f.store(f.keyed(storetest.Publisher, strconv.Itoa(old), "d", time.Minute, now)), "key %d", old)
 				until[old] = max(until[old], now+time.Minute.Milliseconds())
-				require.ErrorIs(t, f.Publish(t.Context(), f.keyed(publisher, strconv.Itoa(old), "other", ttl, now)), bus.ErrIdempotencyKeyReused)
+				require.ErrorIs(t, f.Publish(t.Context(), f.keyed(storetest.Publisher, strconv.Itoa(old), "other", ttl, now)), bus.ErrIdempotencyKeyReused)
 				break
 			}
 		}
@@ -124,11 +124,11 @@ func TestAnIdempotencyKeyIsFoundInWhicheverSliceItStands(t *testing.T) {
 func TestAClientHasSoManyIdempotencyKeysAtMost(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server, func(o *store.Options) { o.IdempotencyKeys = 80 })
-		require.True(t, f.store(f.keyed(bob, "bob's", "d", time.Hour, 0)))
-		require.NoError(t, f.DeleteTopic(t.Context(), "widgets", bob))
+		require.True(t, f.store(f.keyed(storetest.Bob, "bob's", "d", time.Hour, 0)))
+		require.NoError(t, f.DeleteTopic(t.Context(), "widgets", storetest.Bob))
 		dropped, last := 0, 499
 		for n := range last + 1 {
-			p := f.keyed(publisher, strconv.Itoa(n), "d", time.Hour, int64(n))
+			p := f.keyed(storetest.Publisher, strconv.Itoa(n), "d", time.Hour, int64(n))
 			receipt := f.PublishAll(t.Context(), p)[0]
 			require.NoError(t, receipt.Err)
 			require.True(t, receipt.Stored)
@@ -138,9 +138,9 @@ func TestAClientHasSoManyIdempotencyKeysAtMost(t *testing.T) {
 			require.Equal(t, n+1, keys+dropped, "all that have gone are counted")
 		}
 		for n := last; n > last-70; n-- {
-			require.False(t, f.store(f.keyed(publisher, strconv.Itoa(n), "d", time.Hour, int64(last))), "the newest stay: %d", n)
+			require.False(t, f.store(f.keyed(storetest.Publisher, strconv.Itoa(n), "d", time.Hour, int64(last))), "the newest stay: %d", n)
 		}
-		require.True(t, f.store(f.keyed(publisher, "0", "d", time.Hour, int64(last))), "the oldest have gone")
+		require.True(t, f.store(f.keyed(storetest.Publisher, "0", "d", time.Hour, int64(last))), "the oldest have gone")
 		bobs, _ := f.keysOf("bob")
 		assert.Equal(t, 1, bobs, "other clients' stay")
 		f.RequireSound()
@@ -167,11 +167,11 @@ func TestAnIdempotencyKeyTakesUnder100Bytes(t *testing.T) {
 			return m.Used
 		}
 		for range 2 { // the buffers of the connection grow at the first
-			f.PublishAll(ctx, f.keyedMany(bob, 0, 1000)...)
+			f.PublishAll(ctx, f.keyedMany(storetest.Bob, 0, 1000)...)
 		}
 		before := memory()
 		for n := 0; n < c.keys; n += 1000 {
-			for _, receipt := range f.PublishAll(ctx, f.keyedMany(publisher, n, min(1000, c.keys-n))...) {
+			for _, receipt := range f.PublishAll(ctx, f.keyedMany(storetest.Publisher, n, min(1000, c.keys-n))...) {
 				require.NoError(t, receipt.Err)
 				require.Zero(t, receipt.DroppedKeys)
 			}
@@ -207,8 +207,8 @@ func (f *fixture) keyedMany(by bus.Token, first, n int) []store.Publication {
 func TestAnIdempotencyKeyCostsFewCommands(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)
-	f.AddSubscriber(alice, time.Hour, 100, "widgets")
-	require.True(t, f.store(f.keyed(publisher, "first", "d", time.Hour, 0)))
+	f.AddSubscriber(storetest.Alice, time.Hour, 100, "widgets")
+	require.True(t, f.store(f.keyed(storetest.Publisher, "first", "d", time.Hour, 0)))
 	commands := func(p store.Publication) map[string]int {
 		require.NoError(t, f.Redis.ConfigResetStat(t.Context()).Err())
 		require.True(t, f.store(p))
@@ -222,7 +222,7 @@ func TestAnIdempotencyKeyCostsFewCommands(t *testing.T) {
 		}
 		return calls
 	}
-	p := f.keyed(publisher, "second", "d", time.Hour, 0)
+	p := f.keyed(storetest.Publisher, "second", "d", time.Hour, 0)
 	with := commands(p)
 	p.IdempotencyKey = nil
 	without := commands(p)
@@ -242,9 +242,9 @@ func TestTheLastTokenOfAClientTakesItsIdempotencyKeysAlong(t *testing.T) {
 		ctx := t.Context()
 		require.NoError(t, f.PutToken(ctx, "publisher--2", "publisher"))
 		for n := range 8 { // in all the slices there may be
-			f.store(f.keyed(publisher, strconv.Itoa(n), "d", time.Minute<<n, 0))
+			f.store(f.keyed(storetest.Publisher, strconv.Itoa(n), "d", time.Minute<<n, 0))
 		}
-		require.NoError(t, f.DeleteToken(ctx, publisher))
+		require.NoError(t, f.DeleteToken(ctx, storetest.Publisher))
 		_, slices := f.keysOf("publisher")
 		require.Equal(t, 8, slices)
 		assert.False(t, f.store(f.keyed("publisher--2", "0", "d", time.Minute, 0)), "its other token goes on with them")
@@ -264,8 +264,8 @@ func TestForeignBytesInIdempotencyKeysHinderNoPublish(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, findings, 1, "doctor reports the one that is no hash")
 		for n := range 3 {
-			assert.True(t, f.store(f.keyed(publisher, strconv.Itoa(n), "d", time.Minute<<n, 0)))
-			assert.False(t, f.store(f.keyed(publisher, strconv.Itoa(n), "d", time.Minute<<n, 0)))
+			assert.True(t, f.store(f.keyed(storetest.Publisher, strconv.Itoa(n), "d", time.Minute<<n, 0)))
+			assert.False(t, f.store(f.keyed(storetest.Publisher, strconv.Itoa(n), "d", time.Minute<<n, 0)))
 		}
 		f.RequireSound()
 	})
@@ -276,11 +276,11 @@ func TestForeignBytesInIdempotencyKeysHinderNoPublish(t *testing.T) {
 func TestAFullRedisAnswersARepetition(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)
-	require.True(t, f.store(f.keyed(publisher, "k", "d", time.Hour, 0)))
+	require.True(t, f.store(f.keyed(storetest.Publisher, "k", "d", time.Hour, 0)))
 	require.NoError(t, f.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	require.ErrorIs(t, f.Publish(t.Context(), f.keyed(publisher, "new", "d", time.Hour, 0)), bus.ErrUnavailable)
-	assert.False(t, f.store(f.keyed(publisher, "k", "d", time.Hour, 0)))
-	assert.False(t, f.store(f.keyed(publisher, "k", "d", 2*time.Hour, 0)), "and lives on")
+	require.ErrorIs(t, f.Publish(t.Context(), f.keyed(storetest.Publisher, "new", "d", time.Hour, 0)), bus.ErrUnavailable)
+	assert.False(t, f.store(f.keyed(storetest.Publisher, "k", "d", time.Hour, 0)))
+	assert.False(t, f.store(f.keyed(storetest.Publisher, "k", "d", 2*time.Hour, 0)), "and lives on")
 	dropped, err := f.DropIdempotencyKeys(t.Context(), []bus.ClientName{"publisher", "nobody"})
 	require.NoError(t, err)
 	assert.Equal(t, 1, dropped)
@@ -291,7 +291,7 @@ func TestTheOldestSlicesOfIdempotencyKeysAreDroppedFirst(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server, func(o *store.Options) { o.IdempotencyKeys = 80 })
 		for n := range 35 {
-			f.store(f.keyed(publisher, strconv.Itoa(n), "d", time.Hour, int64(n)))
+			f.store(f.keyed(storetest.Publisher, strconv.Itoa(n), "d", time.Hour, int64(n)))
 		}
 		for _, left := range []int{25, 15, 5, 0, 0} {
 			dropped, err := f.DropIdempotencyKeys(t.Context(), []bus.ClientName{"publisher"})
@@ -300,7 +300,7 @@ func TestTheOldestSlicesOfIdempotencyKeysAreDroppedFirst(t *testing.T) {
 			require.Equal(t, left, keys)
 			assert.Equal(t, keys > 0 || dropped == 5, dropped > 0)
 			if left == 5 {
-				assert.False(t, f.store(f.keyed(publisher, "34", "d", time.Hour, 35)), "the newest is still there")
+				assert.False(t, f.store(f.keyed(storetest.Publisher, "34", "d", time.Hour, 35)), "the newest is still there")
 			}
 		}
 	})

@@ -14,24 +14,24 @@ import (
 func TestBatchesTakeTurns(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 2, "widgets")
-		f.AddSubscriber(bob, 0, 2, "gadgets")
+		f.AddSubscriber(storetest.Alice, 0, 2, "widgets")
+		f.AddSubscriber(storetest.Bob, 0, 2, "gadgets")
 		f.PublishEvents("widgets", 1, 6, 0)
 		f.PublishEvents("gadgets", 1, 2, 0)
 
 		first := f.Take("w1", 0)
-		assert.Equal(t, []int{1, 2}, numbers(t, first))
+		assert.Equal(t, []int{1, 2}, storetest.Numbers(t, first))
 		other := f.Take("w2", 0)
-		assert.Equal(t, bob, other.Delivery.Subscriber, "Alice's others wait for their turn, and hold nobody up")
+		assert.Equal(t, storetest.Bob, other.Delivery.Subscriber, "Alice's others wait for their turn, and hold nobody up")
 		assert.Nil(t, f.Take("w3", 0))
 		f.RequireSound()
 
 		f.Complete(first, storetest.Done)
 		second := f.Take("w3", 0)
-		assert.Equal(t, []int{3, 4}, numbers(t, second))
-		f.Complete(second, storetest.Result{RetryAt: after(5000)})
+		assert.Equal(t, []int{3, 4}, storetest.Numbers(t, second))
+		f.Complete(second, storetest.Result{RetryAt: storetest.After(5000)})
 		third := f.Take("w3", 0)
-		assert.Equal(t, []int{5, 6}, numbers(t, third), "a batch that failed does not hold up the next")
+		assert.Equal(t, []int{5, 6}, storetest.Numbers(t, third), "a batch that failed does not hold up the next")
 		f.Complete(third, storetest.Done)
 		f.Complete(other, storetest.Done)
 		f.RequireSound()
@@ -44,7 +44,7 @@ func TestBatchesTakeTurns(t *testing.T) {
 func TestABatchThatWaitsGoesOnFilling(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 3, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 3, "widgets")
 		f.PublishEvents("widgets", 1, 1, 0)
 		first := f.Take("w1", 0)
 		f.PublishEvents("widgets", 2, 2, 1)
@@ -55,29 +55,29 @@ func TestABatchThatWaitsGoesOnFilling(t *testing.T) {
 		f.RequireSound()
 		f.Complete(first, storetest.Done)
 		second := f.Take("w2", 4)
-		assert.Equal(t, []int{2, 3, 4}, numbers(t, second))
+		assert.Equal(t, []int{2, 3, 4}, storetest.Numbers(t, second))
 		f.Complete(second, storetest.Done)
-		assert.Equal(t, []int{5}, numbers(t, f.Take("w2", 4)))
+		assert.Equal(t, []int{5}, storetest.Numbers(t, f.Take("w2", 4)))
 	})
 }
 
 func TestTwoInFlight(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixtureInFlight(t, server, 2)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 4, 0)
 		one, two := f.Take("w1", 0), f.Take("w2", 0)
-		assert.Equal(t, []int{1}, numbers(t, one))
-		assert.Equal(t, []int{2}, numbers(t, two))
+		assert.Equal(t, []int{1}, storetest.Numbers(t, one))
+		assert.Equal(t, []int{2}, storetest.Numbers(t, two))
 		assert.Nil(t, f.Take("w3", 0))
 		f.Complete(two, storetest.Done)
-		assert.Equal(t, []int{3}, numbers(t, f.Take("w2", 0)))
+		assert.Equal(t, []int{3}, storetest.Numbers(t, f.Take("w2", 0)))
 		f.Complete(one, storetest.Done)
 		last := f.Take("w1", 0)
-		assert.Equal(t, []int{4}, numbers(t, last))
+		assert.Equal(t, []int{4}, storetest.Numbers(t, last))
 		f.PublishEvents("widgets", 5, 7, 1)
 		f.Complete(last, storetest.Done)
-		assert.Equal(t, []int{5}, numbers(t, f.Take("w1", 1)))
+		assert.Equal(t, []int{5}, storetest.Numbers(t, f.Take("w1", 1)))
 		f.RequireSound()
 	})
 }
@@ -87,7 +87,7 @@ func TestAPublishSendsBatchesStraightToTheLine(t *testing.T) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		instant := func() int64 { return f.Redis.LLen(ctx, "jobs:instant:main").Val() }
-		f.AddSubscriber(alice, 0, 2, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 2, "widgets")
 		f.PublishEvents("widgets", 1, 1, 0)
 		assert.Equal(t, int64(1), instant(), "nobody serves her yet")
 		first := f.Take("w1", 0)
@@ -101,25 +101,25 @@ func TestAPublishSendsBatchesStraightToTheLine(t *testing.T) {
 			f.Complete(first, storetest.Done)
 			assert.Equal(t, int64(1), instant(), "it was called")
 			first = f.Take("w1", 4)
-			assert.Equal(t, want, numbers(t, first))
+			assert.Equal(t, want, storetest.Numbers(t, first))
 		}
 
-		f.Complete(first, storetest.Result{RetryAt: after(1000)})
+		f.Complete(first, storetest.Result{RetryAt: storetest.After(1000)})
 		last := f.Take("w1", 5)
-		assert.Equal(t, []int{6}, numbers(t, last))
+		assert.Equal(t, []int{6}, storetest.Numbers(t, last))
 		f.PublishEvents("widgets", 7, 7, 6)
 		assert.Equal(t, int64(1), instant(), "one that failed is not in the line, and could be passed")
 		assert.Nil(t, f.Take("w2", 6))
 		f.RequireSound()
 		f.Complete(last, storetest.Done)
-		assert.Equal(t, []int{7}, numbers(t, f.Take("w1", 7)))
+		assert.Equal(t, []int{7}, storetest.Numbers(t, f.Take("w1", 7)))
 	})
 }
 
 func TestAPublishPassesNoBatchThatIsNotInTheLineYet(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 2, 0)
 		first := f.Take("w1", 0) // the second is instant, and has not been looked at
 		f.PublishEvents("widgets", 3, 3, 1)
@@ -129,7 +129,7 @@ func TestAPublishPassesNoBatchThatIsNotInTheLineYet(t *testing.T) {
 		for want := 2; want <= 3; want++ {
 			f.Complete(first, storetest.Done)
 			first = f.Take("w1", 2)
-			assert.Equal(t, []int{want}, numbers(t, first))
+			assert.Equal(t, []int{want}, storetest.Numbers(t, first))
 		}
 	})
 }
@@ -140,22 +140,22 @@ func TestWorkersWithDifferentSettings(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		one := newFixtureInFlight(t, server, 1)
 		two := newFixtureInFlight(t, server, 2)
-		one.AddSubscriber(alice, 0, 1, "widgets")
+		one.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		one.PublishEvents("widgets", 1, 4, 0)
 		first := one.Take("w1", 0)
 		assert.Nil(t, one.Take("w2", 0), "the others join the line")
 		one.Complete(first, storetest.Done)
 		second := two.Take("w2", 0)
-		assert.Equal(t, []int{2}, numbers(t, second))
+		assert.Equal(t, []int{2}, storetest.Numbers(t, second))
 		two.Complete(second, storetest.Done)
 		third, fourth := two.Take("w2", 0), two.Take("w3", 0)
-		assert.Equal(t, []int{3, 4}, append(numbers(t, third), numbers(t, fourth)...), "raised, so two are called")
+		assert.Equal(t, []int{3, 4}, append(storetest.Numbers(t, third), storetest.Numbers(t, fourth)...), "raised, so two are called")
 		two.Complete(third, storetest.Done)
 
 		two.PublishEvents("widgets", 5, 5, 0)
 		assert.Nil(t, one.Take("w1", 0))
 		two.Complete(fourth, storetest.Done)
-		assert.Equal(t, []int{5}, numbers(t, one.Take("w1", 0)), "lowered: who was put off by one setting is called by the other")
+		assert.Equal(t, []int{5}, storetest.Numbers(t, one.Take("w1", 0)), "lowered: who was put off by one setting is called by the other")
 		one.RequireSound()
 	})
 }
@@ -163,7 +163,7 @@ func TestWorkersWithDifferentSettings(t *testing.T) {
 func TestALineRecoversFromABatchThatVanished(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 2, 0)
 		first := f.Take("w1", 0)
 		assert.Nil(t, f.Take("w2", 0))
@@ -172,7 +172,7 @@ func TestALineRecoversFromABatchThatVanished(t *testing.T) {
 		f.Redis.Del(ctx, "batch:"+string(first.Delivery.Batch), "jobs:pending:main:w1")
 		assert.Equal(t, 1, f.MakeInstant(600_000))
 		second := f.Take("w2", 600_000)
-		assert.Equal(t, []int{2}, numbers(t, second))
+		assert.Equal(t, []int{2}, storetest.Numbers(t, second))
 	})
 }
 
@@ -181,7 +181,7 @@ func TestAPublishDoesNotJoinALineThatNobodyMoves(t *testing.T) {
 		for _, job := range []bool{true, false} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)
-			f.AddSubscriber(alice, 0, 1, "widgets")
+			f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 			f.PublishEvents("widgets", 1, 2, 0)
 			first := f.Take("w1", 0)
 			assert.Nil(t, f.Take("w2", 0))
@@ -195,7 +195,7 @@ func TestAPublishDoesNotJoinALineThatNobodyMoves(t *testing.T) {
 			f.PublishEvents("widgets", 3, 4, 1)
 			for want := 2; want <= 4; want++ {
 				task := f.Take("w2", 1)
-				assert.Equal(t, []int{want}, numbers(t, task))
+				assert.Equal(t, []int{want}, storetest.Numbers(t, task))
 				f.Complete(task, storetest.Done)
 			}
 		}
@@ -207,15 +207,15 @@ func TestASubscriberWhoReturnsIsTriedAtOnce(t *testing.T) {
 		for _, deleted := range []bool{true, false} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixtureInFlight(t, server, 2)
-			f.AddSubscriber(alice, 0, 1, "widgets")
+			f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 			f.PublishEvents("widgets", 1, 3, 0)
-			f.Complete(f.Take("w1", 0), storetest.Result{RetryAt: after(90_000), ThrottledUntil: after(60_000)})
+			f.Complete(f.Take("w1", 0), storetest.Result{RetryAt: storetest.After(90_000), ThrottledUntil: storetest.After(60_000)})
 			assert.Nil(t, f.Take("w1", 1), "the others wait for the end of that")
 			if deleted {
-				require.NoError(t, f.DeleteSubscriber(t.Context(), alice))
+				require.NoError(t, f.DeleteSubscriber(t.Context(), storetest.Alice))
 			}
-			f.AddSubscriber(alice, 0, 1, "widgets")
-			got := append(numbers(t, f.Take("w1", 2)), numbers(t, f.Take("w2", 2))...)
+			f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+			got := append(storetest.Numbers(t, f.Take("w1", 2)), storetest.Numbers(t, f.Take("w2", 2))...)
 			assert.Equal(t, []int{2, 3}, got, "deleted: %v", deleted)
 			f.RequireSound()
 		}

@@ -17,7 +17,7 @@ import (
 
 // rotating reports whether somebody's token is being changed.
 func (m *model) rotating() bool {
-	return len(m.tokens[alice])+len(m.tokens[bob]) > 2
+	return len(m.tokens[storetest.Alice])+len(m.tokens[storetest.Bob]) > 2
 }
 
 // mostTokens is how many tokens a client has at most: so it is also changed again before the first
@@ -136,7 +136,7 @@ func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *storetest.Task)
 		}
 	}
 	require.LessOrEqual(rt, inFlight, m.maxInFlight)
-	got := numbers(m.T, task)
+	got := storetest.Numbers(m.T, task)
 	require.True(rt, slices.IsSorted(got))
 	if m.maxInFlight == 1 && !m.disordered[token] && len(m.doubtful[token]) == 0 {
 		require.Equal(rt, m.queued[token][:len(got)], got, "the oldest come first")
@@ -167,16 +167,16 @@ func (m *model) acknowledge(rt *rapid.T) {
 
 func (m *model) acknowledged(rt *rapid.T, task *storetest.Task) {
 	require.True(rt, m.any(rt).Complete(task, storetest.Result{Health: 1}))
-	m.gone(rt, m.clients[task.Delivery.Subscriber], numbers(m.T, task))
+	m.gone(rt, m.clients[task.Delivery.Subscriber], storetest.Numbers(m.T, task))
 }
 
 // acknowledgeAndAcquire is acknowledge and acquire in one round trip.
 func (m *model) acknowledgeAndAcquire(rt *rapid.T) {
 	task := m.pick(rt)
-	owned, next, err := m.any(rt).CompleteAndAcquire(m.T.Context(), task, storetest.Result{Health: 1}, bus.Failing, after(m.ms))
+	owned, next, err := m.any(rt).CompleteAndAcquire(m.T.Context(), task, storetest.Result{Health: 1}, bus.Failing, storetest.After(m.ms))
 	require.NoError(rt, err)
 	require.True(rt, owned)
-	m.gone(rt, m.clients[task.Delivery.Subscriber], numbers(m.T, task))
+	m.gone(rt, m.clients[task.Delivery.Subscriber], storetest.Numbers(m.T, task))
 	require.NoError(rt, next.Err)
 	m.acquired(rt, task.Worker, next.Task)
 }
@@ -197,13 +197,13 @@ func (m *model) gone(rt *rapid.T, token bus.Token, got []int) {
 func (m *model) failSome(rt *rapid.T) {
 	task := m.pick(rt)
 	wait := rapid.IntRange(0, 50).Draw(rt, "wait")
-	outcome := storetest.Result{Health: -2, RetryAt: after(m.ms + wait)}
+	outcome := storetest.Result{Health: -2, RetryAt: storetest.After(m.ms + wait)}
 	outcome.Failure = rapid.SampledFrom([]bus.Failure{0, bus.EndpointFailure, bus.BatchFailure}).Draw(rt, "failure")
 	if outcome.Failure != 0 { // an endpoint's failure may be laid to the batch
 		m.refused[task.Delivery.Batch] = true
 	}
 	if throttle := rapid.IntRange(-50, 50).Draw(rt, "throttle"); throttle > 0 {
-		outcome.ThrottledUntil = after(m.ms + throttle)
+		outcome.ThrottledUntil = storetest.After(m.ms + throttle)
 		client := m.clients[task.Delivery.Subscriber]
 		m.throttled[client] = max(m.throttled[client], m.ms+throttle)
 	}
@@ -240,7 +240,7 @@ func (m *model) dropOldest(rt *rapid.T) {
 		want = append(want, store.DroppedBatch{Subscriber: m.holder(token), Events: len(events)})
 		var got []int
 		for _, event := range events {
-			got = append(got, number(m.T, wire.PackedEvent(event)))
+			got = append(got, storetest.Number(m.T, wire.PackedEvent(event)))
 		}
 		m.gone(rt, token, got)
 	}
@@ -254,7 +254,7 @@ func (m *model) scrub(rt *rapid.T) {
 		rt.Skip("no task is held")
 	}
 	m.ms++
-	_, err := m.Scrub(m.T.Context(), after(m.ms), bus.Queues[:]...)
+	_, err := m.Scrub(m.T.Context(), storetest.After(m.ms), bus.Queues[:]...)
 	require.NoError(rt, err)
 	for worker, task := range m.held {
 		m.stale = append(m.stale, task)
@@ -264,7 +264,7 @@ func (m *model) scrub(rt *rapid.T) {
 		require.False(rt, m.Complete(task, storetest.Done), "a scrubbed worker's settle is void")
 	}
 	if m.maxInFlight > 1 {
-		m.disordered[alice], m.disordered[bob] = true, true
+		m.disordered[storetest.Alice], m.disordered[storetest.Bob] = true, true
 	}
 }
 
@@ -289,7 +289,7 @@ func (m *model) migrateBackAndForth(rt *rapid.T) {
 		m.stale = append(m.stale, task)
 		delete(m.held, worker)
 	}
-	m.disordered[alice], m.disordered[bob] = true, true
+	m.disordered[storetest.Alice], m.disordered[storetest.Bob] = true, true
 }
 
 func (m *model) pass(rt *rapid.T) {

@@ -69,7 +69,7 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 
 var (
 	modelTopics  = []bus.TopicName{"gadgets", "widgets"}
-	modelTokens  = []bus.Token{alice, bob}
+	modelTokens  = []bus.Token{storetest.Alice, storetest.Bob}
 	modelWorkers = []bus.WorkerID{"w1", "w2", "w3"}
 )
 
@@ -184,7 +184,7 @@ func (m *model) drain(rt *rapid.T) {
 	m.ms += longestWait
 	m.deliverDue(rt)
 	// Of those that were refused one comes up at a time.
-	for pauses := 0; pauses < mostRetryPauses && len(m.queued[alice])+len(m.queued[bob]) > 0; pauses++ {
+	for pauses := 0; pauses < mostRetryPauses && len(m.queued[storetest.Alice])+len(m.queued[storetest.Bob]) > 0; pauses++ {
 		m.ms += retryPause
 		m.deliverDue(rt)
 	}

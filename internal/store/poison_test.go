@@ -21,22 +21,22 @@ var poisons = []struct {
 	poison func(*testing.T, rdb.Commands)
 }{
 	{"an event gauge that is no number", func(t *testing.T, raw rdb.Commands) {
-		require.NoError(t, raw.HSet(t.Context(), "batches:gauges:event", string(bob), "abc").Err())
+		require.NoError(t, raw.HSet(t.Context(), "batches:gauges:event", string(storetest.Bob), "abc").Err())
 	}},
 	{"a batch gauge that is no number", func(t *testing.T, raw rdb.Commands) {
-		require.NoError(t, raw.HSet(t.Context(), "batches:gauges:batch", string(bob), "1.5").Err())
+		require.NoError(t, raw.HSet(t.Context(), "batches:gauges:batch", string(storetest.Bob), "1.5").Err())
 	}},
 	{"current is no set", func(t *testing.T, raw rdb.Commands) {
-		require.NoError(t, raw.Set(t.Context(), "batches:current:"+string(bob), "x", 0).Err())
+		require.NoError(t, raw.Set(t.Context(), "batches:current:"+string(storetest.Bob), "x", 0).Err())
 	}},
 	{"the line is no sorted set", func(t *testing.T, raw rdb.Commands) {
-		require.NoError(t, raw.Set(t.Context(), "jobs:lane:batch:"+string(bob), "x", 0).Err())
+		require.NoError(t, raw.Set(t.Context(), "jobs:lane:batch:"+string(storetest.Bob), "x", 0).Err())
 	}},
 	{"the subscriber is no hash", func(t *testing.T, raw rdb.Commands) {
-		require.NoError(t, raw.Set(t.Context(), "subscriber:"+string(bob), "x", 0).Err())
+		require.NoError(t, raw.Set(t.Context(), "subscriber:"+string(storetest.Bob), "x", 0).Err())
 	}},
 	{"a current batch that is no list", func(t *testing.T, raw rdb.Commands) {
-		require.NoError(t, raw.SAdd(t.Context(), "batches:current:"+string(bob), "ABCDEFGHIJKLMNOPQRST").Err())
+		require.NoError(t, raw.SAdd(t.Context(), "batches:current:"+string(storetest.Bob), "ABCDEFGHIJKLMNOPQRST").Err())
 		require.NoError(t, raw.Set(t.Context(), "batch:ABCDEFGHIJKLMNOPQRST", "x", 0).Err())
 	}},
 }
@@ -49,8 +49,8 @@ func TestAPoisonedSubscriberHarmsNobodyElse(t *testing.T) {
 			for _, early := range []bool{true, false} {
 				require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 				f := newFixture(t, server)
-				f.AddSubscriber(alice, 0, 3, "widgets")
-				f.AddSubscriber(bob, 0, 3, "widgets")
+				f.AddSubscriber(storetest.Alice, 0, 3, "widgets")
+				f.AddSubscriber(storetest.Bob, 0, 3, "widgets")
 				if early {
 					c.poison(t, f.Redis)
 				}
@@ -61,7 +61,7 @@ func TestAPoisonedSubscriberHarmsNobodyElse(t *testing.T) {
 				}
 				delivered := map[bus.Token]int{}
 				for tries := 0; tries < 20; tries++ {
-					task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, after(1))
+					task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, storetest.After(1))
 					if err != nil {
 						require.ErrorIs(t, err, bus.ErrPoisoned, c.name)
 						continue
@@ -72,8 +72,8 @@ func TestAPoisonedSubscriberHarmsNobodyElse(t *testing.T) {
 					delivered[task.Delivery.Subscriber] += len(task.Delivery.Events)
 					require.True(t, f.Complete(task, storetest.Result{Health: 1, Delivered: 1}), c.name)
 				}
-				assert.Equal(t, 5, delivered[alice], "%s, early: %v", c.name, early)
-				if bobs := delivered[bob]; bobs != 5 {
+				assert.Equal(t, 5, delivered[storetest.Alice], "%s, early: %v", c.name, early)
+				if bobs := delivered[storetest.Bob]; bobs != 5 {
 					assert.True(t, strings.Contains(c.name, "line") || strings.Contains(c.name, "hash"), "%s, early: %v: bob got %d", c.name, early, bobs)
 				}
 				assert.Nil(t, f.Take("w2", 1), "nothing is stuck")
@@ -89,20 +89,20 @@ func TestAPoisonedGaugeHindersNoPublish(t *testing.T) {
 		for _, whole := range []bool{true, false} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)
-			f.AddSubscriber(alice, 0, 2, "widgets")
+			f.AddSubscriber(storetest.Alice, 0, 2, "widgets")
 			f.PublishEvents("widgets", 1, 1, 0)
 			first := f.Take("w1", 0)
 			if whole {
 				require.NoError(t, f.Redis.Del(t.Context(), "batches:gauges:batch").Err())
 				require.NoError(t, f.Redis.Set(t.Context(), "batches:gauges:batch", "x", 0).Err())
 			} else {
-				require.NoError(t, f.Redis.HSet(t.Context(), "batches:gauges:batch", string(alice), "x").Err())
+				require.NoError(t, f.Redis.HSet(t.Context(), "batches:gauges:batch", string(storetest.Alice), "x").Err())
 			}
 			f.PublishEvents("widgets", 2, 7, 1)
 			f.Complete(first, storetest.Done)
 			var got []int // in some order, which goes by the gauge
 			for task := f.Take("w1", 1); task != nil; task = f.Take("w1", 1) {
-				got = append(got, numbers(t, task)...)
+				got = append(got, storetest.Numbers(t, task)...)
 				f.Complete(task, storetest.Done)
 			}
 			assert.ElementsMatch(t, []int{2, 3, 4, 5, 6, 7}, got)
@@ -114,18 +114,18 @@ func TestAPoisonedJobIsPutOffAndTold(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 1, 0)
-		require.NoError(t, f.Redis.Set(ctx, "jobs:lane:batch:"+string(alice), "x", 0).Err())
-		_, err := f.Acquire(ctx, bus.QueueMain, "w1", bus.Failing, after(1))
+		require.NoError(t, f.Redis.Set(ctx, "jobs:lane:batch:"+string(storetest.Alice), "x", 0).Err())
+		_, err := f.Acquire(ctx, bus.QueueMain, "w1", bus.Failing, storetest.After(1))
 		require.ErrorIs(t, err, bus.ErrPoisoned)
 		assert.ErrorContains(t, err, "WRONGTYPE")
-		assert.NotContains(t, err.Error(), string(alice))
+		assert.NotContains(t, err.Error(), string(storetest.Alice))
 		assert.Nil(t, f.Take("w1", 1))
-		require.NoError(t, f.Redis.Del(ctx, "jobs:lane:batch:"+string(alice)).Err())
+		require.NoError(t, f.Redis.Del(ctx, "jobs:lane:batch:"+string(storetest.Alice)).Err())
 		assert.Zero(t, f.MakeInstant(59_000))
 		assert.Equal(t, 1, f.MakeInstant(61_000), "it comes up again a minute later")
-		assert.Equal(t, []int{1}, numbers(t, f.Take("w1", 61_000)))
+		assert.Equal(t, []int{1}, storetest.Numbers(t, f.Take("w1", 61_000)))
 		f.RequireSound()
 	})
 }
@@ -135,10 +135,10 @@ func TestAPoisonedSubscriberCanBeDeleted(t *testing.T) {
 		for _, key := range []string{"subscriber:", "jobs:lane:batch:"} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)
-			f.AddSubscriber(alice, 0, 1, "widgets")
-			require.NoError(t, f.Redis.Del(t.Context(), key+string(alice)).Err())
-			require.NoError(t, f.Redis.Set(t.Context(), key+string(alice), "x", 0).Err())
-			require.NoError(t, f.DeleteSubscriber(t.Context(), alice), key)
+			f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+			require.NoError(t, f.Redis.Del(t.Context(), key+string(storetest.Alice)).Err())
+			require.NoError(t, f.Redis.Set(t.Context(), key+string(storetest.Alice), "x", 0).Err())
+			require.NoError(t, f.DeleteSubscriber(t.Context(), storetest.Alice), key)
 			assert.Zero(t, f.Redis.SCard(t.Context(), "subscribers").Val())
 		}
 	})
@@ -148,13 +148,13 @@ func TestDropOldestGetsPastWhatIsWrong(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.AddSubscriber(alice, time.Hour, 1, "widgets")
-		f.AddSubscriber(bob, time.Hour, 10, "widgets")
+		f.AddSubscriber(storetest.Alice, time.Hour, 1, "widgets")
+		f.AddSubscriber(storetest.Bob, time.Hour, 10, "widgets")
 		f.PublishEvents("widgets", 1, 3, 0)
 		require.NoError(t, f.Redis.ZAdd(ctx, "batches:index", redis.Z{Score: 0, Member: strings.Repeat("x", 300)}).Err())
-		require.NoError(t, f.Redis.Del(ctx, "batches:current:"+string(bob)).Err())
-		require.NoError(t, f.Redis.Set(ctx, "batches:current:"+string(bob), "x", 0).Err())
-		require.NoError(t, f.Redis.HSet(ctx, "batches:gauges:event", string(alice), "x").Err())
+		require.NoError(t, f.Redis.Del(ctx, "batches:current:"+string(storetest.Bob)).Err())
+		require.NoError(t, f.Redis.Set(ctx, "batches:current:"+string(storetest.Bob), "x", 0).Err())
+		require.NoError(t, f.Redis.HSet(ctx, "batches:gauges:event", string(storetest.Alice), "x").Err())
 		dropped, err := f.DropOldest(ctx)
 		require.NoError(t, err)
 		assert.Len(t, dropped, 5)

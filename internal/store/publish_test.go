@@ -27,12 +27,12 @@ func TestAPublishThatFailsWritesNothing(t *testing.T) {
 				require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 				f := newFixture(t, server)
 				ctx := t.Context()
-				f.AddSubscriber(alice, 0, 1, "widgets")
-				f.AddSubscriber(bob, time.Hour, 3, "widgets")
+				f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+				f.AddSubscriber(storetest.Bob, time.Hour, 3, "widgets")
 				if batch == "filled" {
 					f.PublishEvents("widgets", 1, 1, 0)
 					f.PublishEvents("widgets", 2, 2, 0)
-					require.NoError(t, f.Unsubscribe(ctx, alice, "widgets"))
+					require.NoError(t, f.Unsubscribe(ctx, storetest.Alice, "widgets"))
 				}
 				claims := key == "topics"
 				if claims && batch == "filled" {
@@ -40,13 +40,13 @@ func TestAPublishThatFailsWritesNothing(t *testing.T) {
 				}
 				require.NoError(t, f.Redis.Del(ctx, key).Err())
 				require.NoError(t, f.Redis.Set(ctx, key, "x", 0).Err())
-				before := dump(t, f.Redis)
-				p := f.keyed(publisher, "k", "d", time.Hour, 0)
+				before := rdbtest.Dump(t, f.Redis)
+				p := f.keyed(storetest.Publisher, "k", "d", time.Hour, 0)
 				err := f.Publish(ctx, p)
 				require.Error(t, err, "%s, a batch is %s", key, batch)
 				assert.ErrorContains(t, err, key)
 				assert.NotErrorIs(t, err, bus.ErrUnavailable)
-				require.Equal(t, before, dump(t, f.Redis), "%s, a batch is %s", key, batch)
+				require.Equal(t, before, rdbtest.Dump(t, f.Redis), "%s, a batch is %s", key, batch)
 
 				require.NoError(t, f.Redis.Del(ctx, key).Err())
 				require.True(t, f.store(p), "the key is not used up")
@@ -61,9 +61,9 @@ func TestAPublishOpensSoManyBatchesAtMost(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)
 	ctx := t.Context()
-	event := packed(t, "widgets", 1)
+	event := storetest.Packed(t, "widgets", 1)
 	publish := func(events int) error {
-		p := store.Publication{Topic: "widgets", Publisher: publisher, ReceivedAt: start.UnixMilli()}
+		p := store.Publication{Topic: "widgets", Publisher: storetest.Publisher, ReceivedAt: storetest.Start.UnixMilli()}
 		for range events {
 			p.Events = append(p.Events, event)
 		}
@@ -74,9 +74,9 @@ func TestAPublishOpensSoManyBatchesAtMost(t *testing.T) {
 		require.NoError(t, f.PutToken(ctx, token, "s"))
 		f.AddSubscriber(token, time.Hour, 1, "widgets")
 	}
-	before := dump(t, f.Redis)
+	before := rdbtest.Dump(t, f.Redis)
 	require.ErrorIs(t, publish(1000), bus.ErrTooManyBatches, "51,000")
-	assert.Equal(t, before, dump(t, f.Redis))
+	assert.Equal(t, before, rdbtest.Dump(t, f.Redis))
 
 	require.NoError(t, f.DeleteSubscriber(ctx, "s--50"))
 	require.NoError(t, publish(1000), "50,000")
@@ -99,7 +99,7 @@ func TestAPublishOpensSoManyBatchesAtMost(t *testing.T) {
 func TestWhatFitsIntoOpenBatchesOpensNone(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, time.Hour, 5, "widgets")
+		f.AddSubscriber(storetest.Alice, time.Hour, 5, "widgets")
 		next := 1
 		for _, events := range []int{3, 1, 1, 6, 4, 5, 11, 2} { // from one state of the open batch to any other
 			f.PublishEvents("widgets", next, next+events-1, 0)
@@ -113,11 +113,11 @@ func TestWhatFitsIntoOpenBatchesOpensNone(t *testing.T) {
 func TestPublishWritesTheDocumentedLayout(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 500*time.Millisecond, 100, "widgets")
+		f.AddSubscriber(storetest.Alice, 500*time.Millisecond, 100, "widgets")
 		f.PublishEvents("widgets", 1, 2, 0)
 
 		ctx := t.Context()
-		bids := f.Redis.SMembers(ctx, "batches:current:"+string(alice)).Val()
+		bids := f.Redis.SMembers(ctx, "batches:current:"+string(storetest.Alice)).Val()
 		require.Len(t, bids, 1)
 		bid := bids[0]
 		assert.Regexp(t, `^[A-Za-z0-9_-]{20}$`, bid)
@@ -128,7 +128,7 @@ func TestPublishWritesTheDocumentedLayout(t *testing.T) {
 		assert.Equal(t, map[string]string{
 			"api_tokens:by_token": fmt.Sprintf("hash %q", map[string]string{"alice--1": "alice", "bob--2": "bob", "publisher--1": "publisher"}),
 			"topics":              `set ["widgets"]`,
-			"topic:widgets":       fmt.Sprintf("hash %q", map[string]string{"publisher": string(publisher), "counter": "2", "last_event": event(2)}),
+			"topic:widgets":       fmt.Sprintf("hash %q", map[string]string{"publisher": string(storetest.Publisher), "counter": "2", "last_event": event(2)}),
 			"topic_owners":        fmt.Sprintf("hash %q", map[string]string{"widgets": "publisher"}),
 			"topic_owners:counts": fmt.Sprintf("hash %q", map[string]string{"publisher": "1"}),
 			"subscribers":         `set ["alice--1"]`,
@@ -146,7 +146,7 @@ func TestPublishWritesTheDocumentedLayout(t *testing.T) {
 			"batches:gauges:batch":     `hash map["alice--1":"1"]`,
 			"jobs:index:main":          fmt.Sprintf("set [%q]", job),
 			"jobs:scheduled:main":      fmt.Sprintf("zset %q", map[string]string{job: "1700000000500"}),
-		}, dump(t, f.Redis))
+		}, rdbtest.Dump(t, f.Redis))
 		f.RequireSound()
 	})
 }
@@ -154,12 +154,12 @@ func TestPublishWritesTheDocumentedLayout(t *testing.T) {
 func TestPublishUnderANamespace(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixtureOn(t, server, server.Open(t).Partition("rm:"))
-		f.AddSubscriber(alice, 0, 100, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 100, "widgets")
 		f.PublishEvents("widgets", 1, 1, 0)
 		task := f.Take("w1", 1)
-		assert.Equal(t, []int{1}, numbers(t, task))
+		assert.Equal(t, []int{1}, storetest.Numbers(t, task))
 		f.RequireSound()
-		for _, key := range keysOf(dump(t, f.Redis)) {
+		for _, key := range keysOf(rdbtest.Dump(t, f.Redis)) {
 			assert.True(t, strings.HasPrefix(key, "rm:"), key)
 		}
 	})
@@ -168,8 +168,8 @@ func TestPublishUnderANamespace(t *testing.T) {
 func TestPublishFillsAndOpensBatches(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, time.Second, 3, "widgets")
-		f.AddSubscriber(bob, time.Second, 10, "widgets")
+		f.AddSubscriber(storetest.Alice, time.Second, 3, "widgets")
+		f.AddSubscriber(storetest.Bob, time.Second, 10, "widgets")
 		f.PublishEvents("widgets", 1, 2, 0)
 		assert.Nil(t, f.Take("w1", 0), "nothing is due")
 		f.PublishEvents("widgets", 3, 8, 1)
@@ -179,8 +179,8 @@ func TestPublishFillsAndOpensBatches(t *testing.T) {
 		// due.
 		for _, want := range [][]int{{1, 2, 3}, {4, 5, 6}} {
 			task := f.Take("w1", 1)
-			assert.Equal(t, alice, task.Delivery.Subscriber)
-			assert.Equal(t, want, numbers(t, task))
+			assert.Equal(t, storetest.Alice, task.Delivery.Subscriber)
+			assert.Equal(t, want, storetest.Numbers(t, task))
 			f.Complete(task, storetest.Done)
 		}
 		assert.Nil(t, f.Take("w1", 1))
@@ -188,8 +188,8 @@ func TestPublishFillsAndOpensBatches(t *testing.T) {
 		assert.Zero(t, f.MakeInstant(999))
 		assert.Equal(t, 1, f.MakeInstant(1000), "Bob's batch is due a second after its first event")
 		assert.Equal(t, 1, f.MakeInstant(1001), "and Alice's third")
-		assert.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, numbers(t, f.Take("w1", 1001)))
-		assert.Equal(t, []int{7, 8}, numbers(t, f.Take("w2", 1001)))
+		assert.Equal(t, []int{1, 2, 3, 4, 5, 6, 7, 8}, storetest.Numbers(t, f.Take("w1", 1001)))
+		assert.Equal(t, []int{7, 8}, storetest.Numbers(t, f.Take("w2", 1001)))
 		f.RequireSound()
 	})
 }
@@ -197,13 +197,13 @@ func TestPublishFillsAndOpensBatches(t *testing.T) {
 func TestPublishManyAtOnce(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 2600, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 2600, "widgets")
 		f.PublishEvents("widgets", 1, 6000, 0)
 		f.RequireSound()
 		next := 1
 		for _, size := range []int{2600, 2600, 800} {
 			task := f.Take("w1", 0)
-			got := numbers(t, task)
+			got := storetest.Numbers(t, task)
 			require.Len(t, got, size)
 			for _, n := range got {
 				require.Equal(t, next, n)
@@ -218,12 +218,12 @@ func TestPublishManyAtOnce(t *testing.T) {
 func TestPublishHonoursALoweredMaximum(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, time.Second, 100, "widgets")
+		f.AddSubscriber(storetest.Alice, time.Second, 100, "widgets")
 		f.PublishEvents("widgets", 1, 5, 0)
-		f.AddSubscriber(alice, time.Second, 2, "widgets")
+		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
 		f.PublishEvents("widgets", 6, 6, 0)
 		f.RequireSound()
-		assert.Equal(t, []int{1, 2, 3, 4, 5}, numbers(t, f.Take("w1", 0)), "what was too full is due, and took no more")
+		assert.Equal(t, []int{1, 2, 3, 4, 5}, storetest.Numbers(t, f.Take("w1", 0)), "what was too full is due, and took no more")
 		assert.Nil(t, f.Take("w2", 0))
 	})
 }
@@ -232,27 +232,27 @@ func TestAFailedPublishDoesNotUseItsKeyUp(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.Redis.Set(ctx, "jobs:instant:main", "broken", 0)
 		p := store.Publication{
-			Topic: "widgets", Publisher: publisher, Events: []wire.PackedEvent{packed(t, "widgets", 1)}, ReceivedAt: start.UnixMilli(),
+			Topic: "widgets", Publisher: storetest.Publisher, Events: []wire.PackedEvent{storetest.Packed(t, "widgets", 1)}, ReceivedAt: storetest.Start.UnixMilli(),
 			IdempotencyKey: &bus.IdempotencyKey{Key: "k", Digest: "d"},
 		}
 		require.Error(t, f.Publish(ctx, p))
 		f.Redis.Del(ctx, "jobs:instant:main")
 		require.NoError(t, f.Publish(ctx, p))
-		assert.Equal(t, []int{1}, numbers(t, f.Take("w1", 0)))
+		assert.Equal(t, []int{1}, storetest.Numbers(t, f.Take("w1", 0)))
 	})
 }
 
 func TestAShorterTimeoutHoldsForTheOpenBatch(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, time.Hour, 100, "widgets")
+		f.AddSubscriber(storetest.Alice, time.Hour, 100, "widgets")
 		f.PublishEvents("widgets", 1, 1, 0)
-		f.AddSubscriber(alice, 2*time.Hour, 100, "widgets")
+		f.AddSubscriber(storetest.Alice, 2*time.Hour, 100, "widgets")
 		assert.Zero(t, f.MakeInstant(3_599_999))
-		f.AddSubscriber(alice, 20*time.Millisecond, 100, "widgets")
+		f.AddSubscriber(storetest.Alice, 20*time.Millisecond, 100, "widgets")
 		assert.Zero(t, f.MakeInstant(19))
 		assert.Equal(t, 1, f.MakeInstant(20))
 		f.RequireSound()
@@ -264,13 +264,13 @@ func TestAShorterTimeoutHoldsForTheOpenBatch(t *testing.T) {
 func TestForeignSettingsDoNotStopAPublish(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 100, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 100, "widgets")
 		for _, max := range []string{"0", "-1", "many", ""} {
 			f.Redis.HSet(t.Context(), "jobs:max_in_flight", "batch", max)
 			f.PublishEvents("widgets", 1, 1, 0)
 			f.RequireSound()
 			task := f.Take("w1", 0)
-			assert.Equal(t, []int{1}, numbers(t, task))
+			assert.Equal(t, []int{1}, storetest.Numbers(t, task))
 			f.Complete(task, storetest.Done)
 			f.RequireSound()
 		}
@@ -295,7 +295,7 @@ func TestAPublishIsOneRoundTrip(t *testing.T) {
 	before = commandsFromClients(t, f.Redis)
 	f.PublishEvents("widgets", 6, 6, 0)
 	task = f.Take("w1", 0)
-	_, _, err := f.CompleteAndAcquire(ctx, task, storetest.Done, bus.Failing, start)
+	_, _, err := f.CompleteAndAcquire(ctx, task, storetest.Done, bus.Failing, storetest.Start)
 	require.NoError(t, err)
 	assert.Equal(t, 4, commandsFromClients(t, f.Redis)-before, "a publish, an acquire, and one trip of two scripts")
 	f.RequireSound()

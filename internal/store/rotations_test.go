@@ -47,7 +47,7 @@ func (f *fixture) deliver(worker bus.WorkerID, ms int) (bus.Token, []int) {
 	if task == nil {
 		return "", nil
 	}
-	got := numbers(f.T, task)
+	got := storetest.Numbers(f.T, task)
 	require.True(f.T, f.Complete(task, storetest.Result{Health: 1}))
 	return task.Delivery.Subscriber, got
 }
@@ -59,21 +59,21 @@ func TestARotationMovesTheQueueInOrder(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.AddSubscriber(alice, 10*time.Millisecond, 2, "cats", "dogs")
-		f.AddSubscriber(bob, 10*time.Millisecond, 100, "cats")
+		f.AddSubscriber(storetest.Alice, 10*time.Millisecond, 2, "cats", "dogs")
+		f.AddSubscriber(storetest.Bob, 10*time.Millisecond, 100, "cats")
 		f.PublishEvents("cats", 1, 2, 0)
 		held := f.Take("w1", 0)
-		require.Equal(t, []int{1, 2}, numbers(t, held))
+		require.Equal(t, []int{1, 2}, storetest.Numbers(t, held))
 		f.PublishEvents("cats", 3, 5, 1)
 		before := f.Redis.HGetAll(ctx, "subscriber:alice--1").Val()
 
-		require.Equal(t, alice2, f.rotate(alice, alice2))
+		require.Equal(t, alice2, f.rotate(storetest.Alice, alice2))
 		f.RequireSound()
 		f.PublishEvents("cats", 6, 7, 2)
 		f.PublishEvents("dogs", 8, 8, 2)
 		f.RequireSound()
 		assert.Equal(t, before, f.Redis.HGetAll(ctx, "subscriber:alice--2").Val(), "health, uuid and all")
-		assert.Equal(t, alice2, f.rotate(alice, "another--3"), "whoever asks again gets the same token")
+		assert.Equal(t, alice2, f.rotate(storetest.Alice, "another--3"), "whoever asks again gets the same token")
 		assert.Equal(t, "alice--2", f.Redis.LIndex(ctx, "batch:"+string(held.Delivery.Batch), 0).Val(), "what is being delivered")
 
 		require.True(t, f.Complete(held, storetest.Result{Health: 1}))
@@ -81,9 +81,9 @@ func TestARotationMovesTheQueueInOrder(t *testing.T) {
 		_, got := f.deliver("w1", 3)
 		assert.Equal(t, []int{3, 4}, got, "before all are relabelled")
 		f.RequireSound()
-		f.relabel(alice)
+		f.relabel(storetest.Alice)
 		f.RequireSound()
-		require.NoError(t, f.FinishRotation(ctx, alice))
+		require.NoError(t, f.FinishRotation(ctx, storetest.Alice))
 		f.RequireSound()
 		f.MakeInstant(100)
 		got = nil
@@ -91,7 +91,7 @@ func TestARotationMovesTheQueueInOrder(t *testing.T) {
 			if subscriber, events := f.deliver("w1", 100); subscriber == alice2 {
 				got = append(got, events...)
 			} else {
-				require.Equal(t, bob, subscriber)
+				require.Equal(t, storetest.Bob, subscriber)
 			}
 		}
 		assert.Equal(t, []int{5, 6, 7, 8}, got)
@@ -101,9 +101,9 @@ func TestARotationMovesTheQueueInOrder(t *testing.T) {
 			assert.Zero(t, f.Redis.Exists(ctx, key).Val(), key)
 		}
 		assert.ElementsMatch(t, []string{"alice--2", "bob--2"}, f.Redis.SMembers(ctx, "subscribers:cats").Val())
-		_, _, err := f.RotateToken(ctx, alice, "another--3")
+		_, _, err := f.RotateToken(ctx, storetest.Alice, "another--3")
 		assert.ErrorIs(t, err, bus.ErrTokenUnknown)
-		assert.ErrorIs(t, f.Subscribe(ctx, alice, bus.Subscription{Callback: "https://x.example/"}, start), bus.ErrTokenUnknown)
+		assert.ErrorIs(t, f.Subscribe(ctx, storetest.Alice, bus.Subscription{Callback: "https://x.example/"}, storetest.Start), bus.ErrTokenUnknown)
 	})
 }
 
@@ -114,30 +114,30 @@ func TestEitherTokenSpeaksForTheSubscriptionMeanwhile(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.AddSubscriber(alice, 0, 1, "cats")
+		f.AddSubscriber(storetest.Alice, 0, 1, "cats")
 		f.PublishEvents("cats", 1, 1, 0)
-		f.rotate(alice, alice2)
-		f.AddSubscriber(alice, 0, 1, "cats", "dogs")
+		f.rotate(storetest.Alice, alice2)
+		f.AddSubscriber(storetest.Alice, 0, 1, "cats", "dogs")
 		assert.Equal(t, []string{"alice--2"}, f.Redis.SMembers(ctx, "subscribers").Val(), "not two subscriptions, which would get all twice")
 		assert.ElementsMatch(t, []string{"cats", "dogs"}, f.Redis.SMembers(ctx, "topics:alice--2").Val())
-		require.NoError(t, f.Unsubscribe(ctx, alice, "cats"))
+		require.NoError(t, f.Unsubscribe(ctx, storetest.Alice, "cats"))
 		f.RequireSound()
 
 		// A rotation of the new token takes what is left of the first along.
 		alice3 := f.rotate(alice2, "alice--3")
-		assert.Equal(t, alice3, f.rotate(alice, "another--4"))
+		assert.Equal(t, alice3, f.rotate(storetest.Alice, "another--4"))
 		subscriber, got := f.deliver("w1", 0)
 		assert.Equal(t, alice3, subscriber)
 		assert.Equal(t, []int{1}, got)
-		require.NoError(t, f.DeleteSubscriber(ctx, alice))
+		require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice))
 		assert.Empty(t, f.Redis.SMembers(ctx, "subscribers").Val())
 		f.RequireSound()
 
 		// The old one, which is removed meanwhile, does not bring down the rotation; nor does the
 		// new one.
-		require.NoError(t, f.DeleteToken(ctx, alice))
-		assert.Equal(t, alice3, f.rotate(alice, "another--4"))
-		require.NoError(t, f.FinishRotation(ctx, alice))
+		require.NoError(t, f.DeleteToken(ctx, storetest.Alice))
+		assert.Equal(t, alice3, f.rotate(storetest.Alice, "another--4"))
+		require.NoError(t, f.FinishRotation(ctx, storetest.Alice))
 		require.NoError(t, f.DeleteToken(ctx, alice3))
 		assert.Equal(t, bus.Token("alice--5"), f.rotate(alice2, "alice--5"), "a new one is made")
 		f.RequireSound()
@@ -151,19 +151,19 @@ func TestARotationMovesManyBatches(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.AddSubscriber(alice, 0, 1, "cats")
-		f.AddSubscriber(bob, 0, 1, "cats")
+		f.AddSubscriber(storetest.Alice, 0, 1, "cats")
+		f.AddSubscriber(storetest.Bob, 0, 1, "cats")
 		for i := range 3 {
 			f.PublishEvents("cats", 1000*i+1, 1000*i+1000, i)
 		}
-		f.rotate(alice, alice2)
+		f.rotate(storetest.Alice, alice2)
 		dropped, err := f.DropOldest(ctx)
 		require.NoError(t, err)
 		for _, batch := range dropped {
-			assert.NotEqual(t, alice, batch.Subscriber)
+			assert.NotEqual(t, storetest.Alice, batch.Subscriber)
 		}
 		f.RequireSound()
-		f.relabel(alice)
+		f.relabel(storetest.Alice)
 		for _, bid := range f.Redis.ZRange(ctx, "batches:index", 0, -1).Val() {
 			require.NotEqual(t, "alice--1", f.Redis.LIndex(ctx, "batch:"+bid, 0).Val())
 		}
@@ -184,8 +184,8 @@ func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)
-			f.AddSubscriber(alice, time.Duration(random.IntN(3))*time.Millisecond, 1+random.IntN(3), "cats")
-			old, published, ms, made := alice, 0, 0, 0
+			f.AddSubscriber(storetest.Alice, time.Duration(random.IntN(3))*time.Millisecond, 1+random.IntN(3), "cats")
+			old, published, ms, made := storetest.Alice, 0, 0, 0
 			var token bus.Token
 			var held *storetest.Task
 			var delivered []int
@@ -201,7 +201,7 @@ func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 					if held == nil {
 						held = f.Take("w1", ms)
 					} else {
-						delivered = append(delivered, numbers(t, held)...)
+						delivered = append(delivered, storetest.Numbers(t, held)...)
 						require.True(t, f.Complete(held, storetest.Result{Health: 1}))
 						held = nil
 					}
@@ -223,7 +223,7 @@ func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 				}
 			}
 			if held != nil {
-				delivered = append(delivered, numbers(t, held)...)
+				delivered = append(delivered, storetest.Numbers(t, held)...)
 				require.True(t, f.Complete(held, storetest.Result{Health: 1}))
 			}
 			f.MakeInstant(ms + 1000)
@@ -246,17 +246,17 @@ func TestARelabellingGoesByTheTokenOfNow(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.AddSubscriber(alice, 0, 1, "cats")
+		f.AddSubscriber(storetest.Alice, 0, 1, "cats")
 		f.PublishEvents("cats", 1, 3, 0)
-		f.rotate(alice, alice2)
+		f.rotate(storetest.Alice, alice2)
 		asked := store.BeginRelabelling()
 		f.rotate(alice2, "alice--3")
 		f.relabel(alice2)
 		require.NoError(t, f.FinishRotation(ctx, alice2))
-		_, done, err := f.Relabel(ctx, alice, asked, time.Minute)
+		_, done, err := f.Relabel(ctx, storetest.Alice, asked, time.Minute)
 		require.NoError(t, err)
 		require.True(t, done)
-		require.NoError(t, f.FinishRotation(ctx, alice))
+		require.NoError(t, f.FinishRotation(ctx, storetest.Alice))
 		f.RequireSound()
 		for i := range 3 {
 			subscriber, got := f.deliver("w1", 0)
@@ -273,11 +273,11 @@ func TestWithItsLastTokenASubscriptionGoes(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.AddSubscriber(alice, 0, 1, "cats")
-		f.rotate(alice, alice2)
+		f.AddSubscriber(storetest.Alice, 0, 1, "cats")
+		f.rotate(storetest.Alice, alice2)
 		require.NoError(t, f.DeleteToken(ctx, alice2))
-		f.AddSubscriber(alice, 0, 1, "cats")
-		require.NoError(t, f.DeleteToken(ctx, alice))
+		f.AddSubscriber(storetest.Alice, 0, 1, "cats")
+		require.NoError(t, f.DeleteToken(ctx, storetest.Alice))
 		assert.Empty(t, f.Redis.SMembers(ctx, "subscribers").Val())
 		assert.Empty(t, f.Redis.SMembers(ctx, "subscribers:cats").Val(), "deliveries that nobody can end")
 		f.RequireSound()
@@ -291,12 +291,12 @@ func TestAMigrationBackWaitsForARotation(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.AddSubscriber(alice, 0, 1, "cats")
+		f.AddSubscriber(storetest.Alice, 0, 1, "cats")
 		f.PublishEvents("cats", 1, 3, 0)
 		migrate := func(apply, back bool) (migrate.Result, error) {
 			return migrate.Run(ctx, f.Partition, migrate.Options{Apply: apply, Back: back, Report: func(migrate.Unmoved) {}})
 		}
-		f.rotate(alice, alice2)
+		f.rotate(storetest.Alice, alice2)
 		for _, apply := range []bool{false, true} {
 			done, err := migrate(apply, true)
 			assert.ErrorContains(t, err, "a token of alice is being changed")
@@ -305,10 +305,10 @@ func TestAMigrationBackWaitsForARotation(t *testing.T) {
 		}
 		_, err := migrate(true, false)
 		assert.NoError(t, err, "the way there harms nothing")
-		f.relabel(alice)
+		f.relabel(storetest.Alice)
 		_, err = migrate(true, true)
 		assert.Error(t, err, "the old token still speaks for the new one's subscription")
-		require.NoError(t, f.FinishRotation(ctx, alice))
+		require.NoError(t, f.FinishRotation(ctx, storetest.Alice))
 		done, err := migrate(true, true)
 		require.NoError(t, err)
 		assert.Equal(t, 3, done.Batches)

@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
@@ -44,8 +43,5 @@ func New(partition *rdb.Partition, o Options) *Store {
 // Partition is where the store's data is.
 func (s *Store) Partition() *rdb.Partition { return s.redis }
 
-// SteadySince is [rdb.Client.SteadySince].
-func (s *Store) SteadySince() time.Time { return s.redis.Client().SteadySince() }
-
-// Ping is [rdb.Client.Ping].
+// Ping is [rdb.Client.Ping], for callers who know no Redis.
 func (s *Store) Ping(ctx context.Context) error { return s.redis.Client().Ping(ctx) }

@@ -17,39 +17,39 @@ func TestSubscriptions(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"a", "b"}, Callback: "https://a.example/"}, start))
+		require.NoError(t, f.Subscribe(ctx, storetest.Alice, bus.Subscription{Topics: []bus.TopicName{"a", "b"}, Callback: "https://a.example/"}, storetest.Start))
 		f.RequireSound()
 		subscribers, _, err := storetest.Subscribers(ctx, f.Store)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Subscriber{{
-			Token: alice, Callback: "https://a.example/", Timeout: bus.DefaultTimeout, MaxEvents: bus.DefaultMaxEvents,
+			Token: storetest.Alice, Callback: "https://a.example/", Timeout: bus.DefaultTimeout, MaxEvents: bus.DefaultMaxEvents,
 			Health: bus.MaxHealth, Topics: []bus.TopicName{"a", "b"},
 		}}, subscribers)
 
-		f.AddSubscriber(alice, time.Minute, 7, "b", "c")
-		require.NoError(t, f.Subscribe(ctx, alice, bus.Subscription{Topics: []bus.TopicName{"b", "c"}, Callback: "https://b.example/"}, start))
+		f.AddSubscriber(storetest.Alice, time.Minute, 7, "b", "c")
+		require.NoError(t, f.Subscribe(ctx, storetest.Alice, bus.Subscription{Topics: []bus.TopicName{"b", "c"}, Callback: "https://b.example/"}, storetest.Start))
 		f.RequireSound()
 		subscribers, _, err = storetest.Subscribers(ctx, f.Store)
 		require.NoError(t, err)
 		assert.Equal(t, []bus.Subscriber{{
-			Token: alice, Callback: "https://b.example/", UUID: "uuid-of-alice--1", Timeout: time.Minute, MaxEvents: 7,
+			Token: storetest.Alice, Callback: "https://b.example/", UUID: "uuid-of-alice--1", Timeout: time.Minute, MaxEvents: 7,
 			Health: bus.MaxHealth, Topics: []bus.TopicName{"b", "c"},
 		}}, subscribers, "what is left out keeps what it was")
 		topics, _, err := storetest.Topics(ctx, f.Store)
 		require.NoError(t, err)
 		assert.ElementsMatch(t, []bus.Topic{{Name: "a"}, {Name: "b"}, {Name: "c"}}, topics)
 
-		require.ErrorIs(t, f.Unsubscribe(ctx, alice, "nowhere"), bus.ErrTopicUnknown)
-		require.ErrorIs(t, f.Unsubscribe(ctx, alice, "a"), bus.ErrNotSubscribed)
-		require.NoError(t, f.Unsubscribe(ctx, alice, "b"))
+		require.ErrorIs(t, f.Unsubscribe(ctx, storetest.Alice, "nowhere"), bus.ErrTopicUnknown)
+		require.ErrorIs(t, f.Unsubscribe(ctx, storetest.Alice, "a"), bus.ErrNotSubscribed)
+		require.NoError(t, f.Unsubscribe(ctx, storetest.Alice, "b"))
 		f.RequireSound()
 		f.PublishEvents("b", 1, 1, 0)
 		assert.Empty(t, f.Redis.Keys(ctx, "batch:*").Val())
 
-		require.ErrorIs(t, f.DeleteSubscriber(ctx, bob), bus.ErrNotSubscribed)
-		require.NoError(t, f.DeleteSubscriber(ctx, alice))
+		require.ErrorIs(t, f.DeleteSubscriber(ctx, storetest.Bob), bus.ErrNotSubscribed)
+		require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice))
 		f.RequireSound()
-		assert.Equal(t, []string{"api_tokens:by_token", "topic:b", "topic_owners", "topic_owners:counts", "topics"}, keysOf(dump(t, f.Redis)))
+		assert.Equal(t, []string{"api_tokens:by_token", "topic:b", "topic_owners", "topic_owners:counts", "topics"}, keysOf(rdbtest.Dump(t, f.Redis)))
 	})
 }
 
@@ -57,39 +57,39 @@ func TestBatchesOfADeletedSubscriberAreDropped(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.AddSubscriber(alice, time.Hour, 2, "widgets")
+		f.AddSubscriber(storetest.Alice, time.Hour, 2, "widgets")
 		f.PublishEvents("widgets", 1, 5, 0)
 		taken := f.Take("w1", 0)
 		failed := f.Take("w2", 0)
 		assert.Nil(t, failed)
-		require.NoError(t, f.DeleteToken(ctx, alice))
+		require.NoError(t, f.DeleteToken(ctx, storetest.Alice))
 		f.RequireSound()
 		f.PublishEvents("widgets", 6, 6, 1)
 		assert.Nil(t, f.Take("w2", 1), "its due batch, and its current one, are dropped, not delivered")
-		f.Complete(taken, storetest.Result{Health: -2, RetryAt: after(100)})
+		f.Complete(taken, storetest.Result{Health: -2, RetryAt: storetest.After(100)})
 		f.MakeInstant(100)
 		assert.Nil(t, f.Take("w2", 100))
 		f.RequireSound()
-		assert.Equal(t, []string{"api_tokens:by_token", "jobs:pending:index:main", "topic:widgets", "topic_owners", "topic_owners:counts", "topics", "workers"}, keysOf(dump(t, f.Redis)))
+		assert.Equal(t, []string{"api_tokens:by_token", "jobs:pending:index:main", "topic:widgets", "topic_owners", "topic_owners:counts", "topics", "workers"}, keysOf(rdbtest.Dump(t, f.Redis)))
 	})
 }
 
 func TestSubscribersTellTheirOldestEvent(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, time.Hour, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, time.Hour, 1, "widgets")
 		f.PublishEvents("widgets", 1, 600, 0) // more batches than one trip looks at
-		f.AddSubscriber(bob, time.Hour, 100, "gadgets")
+		f.AddSubscriber(storetest.Bob, time.Hour, 100, "gadgets")
 		f.PublishEvents("gadgets", 1, 3, 700)
 		f.PublishEvents("gadgets", 4, 5, 800)
-		f.AddSubscriber(publisher, time.Hour, 100, "gadgets")
+		f.AddSubscriber(storetest.Publisher, time.Hour, 100, "gadgets")
 		subscribers, _, err := storetest.Subscribers(t.Context(), f.Store)
 		require.NoError(t, err)
 		var oldest []time.Time
 		for _, sub := range subscribers {
 			oldest = append(oldest, sub.OldestAt)
 		}
-		assert.Equal(t, []time.Time{after(0), after(700), {}}, oldest)
+		assert.Equal(t, []time.Time{storetest.After(0), storetest.After(700), {}}, oldest)
 	})
 }
 
@@ -107,7 +107,7 @@ func TestListingManySubscribersIsQuick(t *testing.T) {
 		subscribers, _, err := storetest.Subscribers(t.Context(), f.Store)
 		require.NoError(t, err)
 		require.Len(t, subscribers, 1000)
-		assert.Equal(t, after(0), subscribers[999].OldestAt)
+		assert.Equal(t, storetest.After(0), subscribers[999].OldestAt)
 		quickest = min(quickest, time.Since(began))
 	}
 	t.Logf("listed 1,000 subscribers in %v", quickest)
@@ -121,23 +121,23 @@ func TestListingManySubscribersIsQuick(t *testing.T) {
 func TestASubscriberThatFailedIsLeftAlone(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 4, 0)
-		f.Complete(f.Take("w1", 0), storetest.Result{Health: -100, RetryAt: after(200), ThrottledUntil: after(1000)})
+		f.Complete(f.Take("w1", 0), storetest.Result{Health: -100, RetryAt: storetest.After(200), ThrottledUntil: storetest.After(1000)})
 		assert.Nil(t, f.Take("w1", 0), "its other batches wait too")
 		f.RequireSound()
 		f.MakeInstant(999)
 		assert.Nil(t, f.Take("w1", 999))
 		assert.Equal(t, 1, f.MakeInstant(1000), "one comes up to try")
 		task := f.Take("w1", 1000)
-		assert.Equal(t, []int{2}, numbers(t, task))
+		assert.Equal(t, []int{2}, storetest.Numbers(t, task))
 		assert.Equal(t, 1, task.Delivery.Attempts, "waiting was no attempt")
-		f.Complete(task, storetest.Result{Health: -2, RetryAt: after(1200), ThrottledUntil: after(61_000)})
+		f.Complete(task, storetest.Result{Health: -2, RetryAt: storetest.After(1200), ThrottledUntil: storetest.After(61_000)})
 		assert.Nil(t, f.Take("w1", 1000))
-		f.AddSubscriber(alice, 0, 1, "widgets") // it says that it is back
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets") // it says that it is back
 		task = f.Take("w1", 1000)
-		assert.Equal(t, []int{3}, numbers(t, task))
-		f.Complete(task, storetest.Result{Health: -2, RetryAt: after(1200), ThrottledUntil: after(61_000)})
+		assert.Equal(t, []int{3}, storetest.Numbers(t, task))
+		f.Complete(task, storetest.Result{Health: -2, RetryAt: storetest.After(1200), ThrottledUntil: storetest.After(61_000)})
 		assert.Nil(t, f.Take("w1", 1000))
 		f.MakeInstant(61_000)
 		f.Complete(f.Take("w1", 61_000), storetest.Result{Health: 1, Delivered: 1})

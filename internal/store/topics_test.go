@@ -20,7 +20,7 @@ import (
 func (f *fixture) try(token bus.Token, topic bus.TopicName) error {
 	f.T.Helper()
 	return f.Publish(f.T.Context(), store.Publication{
-		Topic: topic, Publisher: token, Events: []wire.PackedEvent{packed(f.T, topic, 1)}, ReceivedAt: start.UnixMilli(),
+		Topic: topic, Publisher: token, Events: []wire.PackedEvent{storetest.Packed(f.T, topic, 1)}, ReceivedAt: storetest.Start.UnixMilli(),
 	})
 }
 
@@ -33,18 +33,18 @@ func TestATopicBelongsToTheClientOfATokenThatIsGone(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.PublishAs(alice, "widgets")
-		f.PublishAs(alice, "gadgets")
-		require.NoError(t, f.DeleteToken(ctx, alice))
-		require.ErrorIs(t, f.try(bob, "widgets"), bus.ErrTopicClaimed, "it is still the client's")
-		require.ErrorIs(t, f.DeleteTopic(ctx, "gadgets", bob), bus.ErrTopicClaimed)
+		f.PublishAs(storetest.Alice, "widgets")
+		f.PublishAs(storetest.Alice, "gadgets")
+		require.NoError(t, f.DeleteToken(ctx, storetest.Alice))
+		require.ErrorIs(t, f.try(storetest.Bob, "widgets"), bus.ErrTopicClaimed, "it is still the client's")
+		require.ErrorIs(t, f.DeleteTopic(ctx, "gadgets", storetest.Bob), bus.ErrTopicClaimed)
 
 		require.NoError(t, f.PutToken(ctx, "alice--2", "alice"))
 		require.NoError(t, f.try("alice--2", "widgets"))
 		require.NoError(t, f.DeleteTopic(ctx, "gadgets", "alice--2"))
 		assert.Equal(t, "alice--2", f.Redis.HGet(ctx, "topic:widgets", "publisher").Val(), "the founding field is the token")
 		assert.Equal(t, map[string]string{"alice": "1"}, f.owned())
-		require.ErrorIs(t, f.try(bob, "widgets"), bus.ErrTopicClaimed)
+		require.ErrorIs(t, f.try(storetest.Bob, "widgets"), bus.ErrTopicClaimed)
 		f.RequireSound()
 	})
 }
@@ -55,14 +55,14 @@ func TestATopicOfOldDataKeepsItsOwner(t *testing.T) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		for _, topic := range []bus.TopicName{"widgets", "gadgets"} {
-			f.PublishAs(alice, topic)
+			f.PublishAs(storetest.Alice, topic)
 		}
 		forget := func() { f.Redis.Del(ctx, "topic_owners", "topic_owners:counts") }
 		forget()
-		require.ErrorIs(t, f.try(bob, "widgets"), bus.ErrTopicClaimed)
-		require.NoError(t, f.try(alice, "widgets"))
-		require.NoError(t, f.DeleteToken(ctx, alice), "then it is noted whose they are")
-		require.ErrorIs(t, f.try(bob, "widgets"), bus.ErrTopicClaimed)
+		require.ErrorIs(t, f.try(storetest.Bob, "widgets"), bus.ErrTopicClaimed)
+		require.NoError(t, f.try(storetest.Alice, "widgets"))
+		require.NoError(t, f.DeleteToken(ctx, storetest.Alice), "then it is noted whose they are")
+		require.ErrorIs(t, f.try(storetest.Bob, "widgets"), bus.ErrTopicClaimed)
 		require.NoError(t, f.PutToken(ctx, "alice--2", "alice"))
 		require.NoError(t, f.try("alice--2", "widgets"))
 		require.NoError(t, f.try("alice--2", "gadgets"))
@@ -80,10 +80,10 @@ func TestATopicOfOldDataKeepsItsOwner(t *testing.T) {
 func TestAnOwnerThatIsNotedWronglyGivesNothingAway(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.PublishAs(alice, "widgets")
-		f.Redis.HSet(t.Context(), "topic:widgets", "publisher", string(bob))
-		require.ErrorIs(t, f.try(alice, "widgets"), bus.ErrTopicClaimed)
-		require.NoError(t, f.try(bob, "widgets"))
+		f.PublishAs(storetest.Alice, "widgets")
+		f.Redis.HSet(t.Context(), "topic:widgets", "publisher", string(storetest.Bob))
+		require.ErrorIs(t, f.try(storetest.Alice, "widgets"), bus.ErrTopicClaimed)
+		require.NoError(t, f.try(storetest.Bob, "widgets"))
 	})
 }
 
@@ -93,10 +93,10 @@ func TestAnOrdinaryPublishLooksUpNoOwner(t *testing.T) {
 	server := rdbtest.Real(t)
 	f := newFixture(t, server)
 	ctx := t.Context()
-	f.PublishAs(alice, "widgets")
+	f.PublishAs(storetest.Alice, "widgets")
 	f.Redis.Del(ctx, "topic_owners", "topic_owners:counts")
 	require.NoError(t, f.Redis.ConfigResetStat(ctx).Err())
-	f.PublishAs(alice, "widgets")
+	f.PublishAs(storetest.Alice, "widgets")
 	stats := f.Redis.InfoMap(ctx, "commandstats").Val()["Commandstats"]
 	calls := func(command string) (n int) {
 		_, err := fmt.Sscanf(stats["cmdstat_"+command], "calls=%d", &n)
@@ -116,33 +116,33 @@ func TestTopicsAreLimited(t *testing.T) {
 			var refused *bus.TopicLimitError
 			require.ErrorAs(t, err, &refused)
 			assert.Equal(t, want, *refused)
-			assert.Equal(t, before, dump(t, f.Redis), "a refused request changes nothing")
+			assert.Equal(t, before, rdbtest.Dump(t, f.Redis), "a refused request changes nothing")
 		}
 		subscribe := func(token bus.Token, topics ...bus.TopicName) error {
-			return f.Subscribe(ctx, token, bus.Subscription{Topics: topics, Callback: "https://x.example/"}, start)
+			return f.Subscribe(ctx, token, bus.Subscription{Topics: topics, Callback: "https://x.example/"}, storetest.Start)
 		}
-		require.NoError(t, subscribe(alice, topicNames("a", 999)...))
-		before := dump(t, f.Redis)
-		requireRefused(subscribe(alice, "b", "c"), bus.TopicLimitError{Limit: 1000}, before)
-		require.NoError(t, subscribe(alice, "b", "b"), "a topic counts once")
+		require.NoError(t, subscribe(storetest.Alice, topicNames("a", 999)...))
+		before := rdbtest.Dump(t, f.Redis)
+		requireRefused(subscribe(storetest.Alice, "b", "c"), bus.TopicLimitError{Limit: 1000}, before)
+		require.NoError(t, subscribe(storetest.Alice, "b", "b"), "a topic counts once")
 		assert.Equal(t, map[string]string{"alice": "1000"}, f.owned())
-		before = dump(t, f.Redis)
-		requireRefused(f.try(alice, "c"), bus.TopicLimitError{Limit: 1000}, before)
-		requireRefused(subscribe(alice, "b", "c"), bus.TopicLimitError{Limit: 1000}, before)
-		require.NoError(t, f.try(alice, "b"), "which it has named")
-		require.NoError(t, f.try(alice, "b"))
+		before = rdbtest.Dump(t, f.Redis)
+		requireRefused(f.try(storetest.Alice, "c"), bus.TopicLimitError{Limit: 1000}, before)
+		requireRefused(subscribe(storetest.Alice, "b", "c"), bus.TopicLimitError{Limit: 1000}, before)
+		require.NoError(t, f.try(storetest.Alice, "b"), "which it has named")
+		require.NoError(t, f.try(storetest.Alice, "b"))
 
-		require.NoError(t, subscribe(bob, append(topicNames("a", 999), topicNames("d", 500)...)...), "those of others do not count")
+		require.NoError(t, subscribe(storetest.Bob, append(topicNames("a", 999), topicNames("d", 500)...)...), "those of others do not count")
 		assert.Equal(t, map[string]string{"alice": "1000", "bob": "500"}, f.owned())
-		before = dump(t, f.Redis)
-		requireRefused(subscribe(bob, "e"), bus.TopicLimitError{Limit: 1500, OfBus: true}, before)
-		requireRefused(f.try(bob, "e"), bus.TopicLimitError{Limit: 1500, OfBus: true}, before)
+		before = rdbtest.Dump(t, f.Redis)
+		requireRefused(subscribe(storetest.Bob, "e"), bus.TopicLimitError{Limit: 1500, OfBus: true}, before)
+		requireRefused(f.try(storetest.Bob, "e"), bus.TopicLimitError{Limit: 1500, OfBus: true}, before)
 
-		f.PublishAs(bob, "aaaa")
+		f.PublishAs(storetest.Bob, "aaaa")
 		assert.Equal(t, map[string]string{"alice": "999", "bob": "501"}, f.owned(), "who publishes takes it over")
-		require.NoError(t, f.DeleteTopic(ctx, "b", alice))
+		require.NoError(t, f.DeleteTopic(ctx, "b", storetest.Alice))
 		assert.Equal(t, map[string]string{"alice": "998", "bob": "501"}, f.owned())
-		require.NoError(t, f.try(alice, "c"))
+		require.NoError(t, f.try(storetest.Alice, "c"))
 		f.RequireSound()
 	})
 }
@@ -192,7 +192,7 @@ func TestSubscribersOfOneNameAreOnOnePage(t *testing.T) {
 		ctx := t.Context()
 		require.NoError(t, f.PutToken(ctx, "zz", "alice"))
 		require.NoError(t, f.PutToken(ctx, "aa", "carol"))
-		for _, token := range []bus.Token{"zz", "aa", bob, alice} {
+		for _, token := range []bus.Token{"zz", "aa", storetest.Bob, storetest.Alice} {
 			f.AddSubscriber(token, time.Hour, 100, "widgets", "gadgets")
 		}
 		f.PublishEvents("widgets", 1, 1, 7)
@@ -201,17 +201,17 @@ func TestSubscribersOfOneNameAreOnOnePage(t *testing.T) {
 				for _, sub := range subscribers {
 					tokens = append(tokens, sub.Token)
 					assert.Equal(t, []bus.TopicName{"gadgets", "widgets"}, sub.Topics)
-					assert.Equal(t, after(7), sub.OldestAt)
+					assert.Equal(t, storetest.After(7), sub.OldestAt)
 				}
 				return nil
 			})
 			require.NoError(t, err)
 			return tokens
 		}
-		assert.Equal(t, []bus.Token{alice, "zz"}, list(store.Page{Limit: 1}))
-		assert.Equal(t, []bus.Token{bob, "aa"}, list(store.Page{Limit: 2, After: "alice"}))
+		assert.Equal(t, []bus.Token{storetest.Alice, "zz"}, list(store.Page{Limit: 1}))
+		assert.Equal(t, []bus.Token{storetest.Bob, "aa"}, list(store.Page{Limit: 2, After: "alice"}))
 		assert.Equal(t, []bus.Token{"aa"}, list(store.Page{Limit: 2, After: "bob"}))
-		assert.Equal(t, []bus.Token{alice, "zz", bob, "aa"}, list(store.Page{}))
+		assert.Equal(t, []bus.Token{storetest.Alice, "zz", storetest.Bob, "aa"}, list(store.Page{}))
 	})
 }
 
@@ -259,18 +259,18 @@ func TestListsAskRedisForLittleAtOnce(t *testing.T) {
 func TestATopicBelongsToItsFirstPublisher(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
-		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 1, 0)
-		before := dump(t, f.Redis)
+		before := rdbtest.Dump(t, f.Redis)
 		err := f.Publish(t.Context(), store.Publication{
-			Topic: "widgets", Publisher: bob, Events: []wire.PackedEvent{packed(t, "widgets", 2)}, ReceivedAt: 1,
+			Topic: "widgets", Publisher: storetest.Bob, Events: []wire.PackedEvent{storetest.Packed(t, "widgets", 2)}, ReceivedAt: 1,
 		})
 		require.ErrorIs(t, err, bus.ErrTopicClaimed)
-		assert.Equal(t, before, dump(t, f.Redis), "a refused publish changes nothing")
+		assert.Equal(t, before, rdbtest.Dump(t, f.Redis), "a refused publish changes nothing")
 
 		topics, _, err := storetest.Topics(t.Context(), f.Store)
 		require.NoError(t, err)
-		assert.Equal(t, []bus.Topic{{Name: "widgets", Publisher: publisher, Owner: "publisher", Events: 1}}, topics)
+		assert.Equal(t, []bus.Topic{{Name: "widgets", Publisher: storetest.Publisher, Owner: "publisher", Events: 1}}, topics)
 	})
 }
 
@@ -278,17 +278,17 @@ func TestDeleteTopic(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
-		f.AddSubscriber(alice, time.Second, 100, "widgets", "gadgets")
+		f.AddSubscriber(storetest.Alice, time.Second, 100, "widgets", "gadgets")
 		f.PublishEvents("widgets", 1, 1, 0)
-		require.ErrorIs(t, f.DeleteTopic(ctx, "nowhere", publisher), bus.ErrTopicUnknown)
-		require.ErrorIs(t, f.DeleteTopic(ctx, "widgets", bob), bus.ErrTopicClaimed)
-		require.ErrorIs(t, f.DeleteTopic(ctx, "gadgets", bob), bus.ErrTopicClaimed, "nobody's is not bob's either")
+		require.ErrorIs(t, f.DeleteTopic(ctx, "nowhere", storetest.Publisher), bus.ErrTopicUnknown)
+		require.ErrorIs(t, f.DeleteTopic(ctx, "widgets", storetest.Bob), bus.ErrTopicClaimed)
+		require.ErrorIs(t, f.DeleteTopic(ctx, "gadgets", storetest.Bob), bus.ErrTopicClaimed, "nobody's is not bob's either")
 		require.NoError(t, f.DeleteTopic(ctx, "gadgets", ""))
-		require.NoError(t, f.DeleteTopic(ctx, "widgets", publisher))
+		require.NoError(t, f.DeleteTopic(ctx, "widgets", storetest.Publisher))
 		f.RequireSound()
 		assert.Empty(t, f.Redis.Keys(ctx, "topic*").Val())
 		f.MakeInstant(1000)
-		assert.Equal(t, []int{1}, numbers(t, f.Take("w1", 1000)), "queued events stay")
+		assert.Equal(t, []int{1}, storetest.Numbers(t, f.Take("w1", 1000)), "queued events stay")
 	})
 }
 
@@ -298,9 +298,9 @@ func TestATopicBelongsToAllTokensOfItsPublisher(t *testing.T) {
 		ctx := t.Context()
 		f.PublishEvents("widgets", 1, 1, 0)
 		require.NoError(t, f.PutToken(ctx, "publisher--2", "publisher"))
-		p := store.Publication{Topic: "widgets", Publisher: "publisher--2", Events: []wire.PackedEvent{packed(t, "widgets", 2)}}
+		p := store.Publication{Topic: "widgets", Publisher: "publisher--2", Events: []wire.PackedEvent{storetest.Packed(t, "widgets", 2)}}
 		require.NoError(t, f.Publish(ctx, p))
-		require.NoError(t, f.DeleteToken(ctx, publisher), "the old token goes")
+		require.NoError(t, f.DeleteToken(ctx, storetest.Publisher), "the old token goes")
 		require.NoError(t, f.Publish(ctx, p))
 		f.PublishAs("publisher--2", "quiet")
 		require.NoError(t, f.PutToken(ctx, "publisher--3", "publisher"))
