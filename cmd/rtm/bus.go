@@ -23,11 +23,11 @@ import (
 	"routemaster/internal/terminal"
 )
 
-// busFlags say which bus a command talks to, and as whom.
+// busFlags say which bus a command talks to, and with which token.
 type busFlags struct {
 	bus, token, ca    string
 	insecure, verbose bool
-	// stderr is where -v says what is asked.
+	// stderr is where -v prints the requests.
 	stderr io.Writer
 }
 
@@ -45,18 +45,18 @@ func (b *busFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVarP(&b.token, "token", "t", "", "the token, or the root key, instead of that of .rtmrc or $"+tokenVariable)
 	flags.StringVar(&b.ca, "ca", "", "trust the certificates in this PEM `file`, besides the system's")
 	flags.BoolVar(&b.insecure, "insecure", false, "trust any certificate: for trying things out only")
-	flags.BoolVarP(&b.verbose, "verbose", "v", false, "say on stderr what is asked of the bus, and what it answers")
+	flags.BoolVarP(&b.verbose, "verbose", "v", false, "print each request to the bus and its response on stderr")
 }
 
-// allowBefore lets the flags stand before the command's name too: cobra has to know which of them
-// take a value.
+// allowBefore lets the flags stand before the command's name too. For that, cobra has to know which
+// of them take a value.
 func allowBefore(root *cobra.Command) {
 	var ignored busFlags
 	ignored.addTo(root.Flags())
 	root.Flags().VisitAll(func(flag *pflag.Flag) { flag.Hidden = true })
 }
 
-// run makes a command's function of one that gets a client of the bus.
+// run makes a cobra function from one that needs a client of the bus.
 func (b *busFlags) run(do func(cmd *cobra.Command, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		b.stderr = cmd.ErrOrStderr()
@@ -69,7 +69,7 @@ func (b *busFlags) run(do func(cmd *cobra.Command, c *client.Client, args []stri
 	}
 }
 
-// explain says of an error that the bus did not answer, or that it wants TLS, and what to do.
+// explain adds to an error of connecting to the bus what failed, and what to do.
 func explain(err error) error {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	if redirected, ok := errors.AsType[*client.RedirectError](err); ok && !untrusted {
@@ -117,7 +117,7 @@ func (b *busFlags) completeTopics(from, to int) cobra.CompletionFunc {
 }
 
 // connectTimeout bounds connecting to the bus, and then the TLS handshake; callTimeout bounds one
-// request. A request is sent again callRetries times: somebody waits for it.
+// request. A request is sent again at most callRetries times, because a user waits for it.
 const (
 	connectTimeout = 10 * time.Second
 	callTimeout    = 60 * time.Second
@@ -136,7 +136,7 @@ func (b *busFlags) client(options ...client.Option) (*client.Client, error) {
 	}
 	var tripper http.RoundTripper = transport
 	if b.verbose && b.stderr != nil {
-		tripper = &teller{transport, b.stderr}
+		tripper = &requestPrinter{transport, b.stderr}
 	}
 	options = append([]client.Option{
 		client.WithHTTPClient(&http.Client{Transport: tripper, Timeout: callTimeout}), client.WithUserAgent("rtm/" + app.Version()),
@@ -149,11 +149,11 @@ func (b *busFlags) client(options ...client.Option) (*client.Client, error) {
 	return c, nil
 }
 
-// tokenVariable is the variable with the token that is used if nothing else names one.
+// tokenVariable is the environment variable with the token to use if nothing else gives one.
 const tokenVariable = "ROUTEMASTER_TOKEN"
 
-// resolve returns the URL and the token. A token that stands beside the bus in .rtmrc comes before
-// that of the environment, which may be another bus's.
+// resolve returns the URL and the token. The token of the bus in .rtmrc takes precedence over that of
+// the environment, which may be for another bus.
 func (b *busFlags) resolve() (url, token string, err error) {
 	if b.bus == "" {
 		return "", "", errors.New("no bus given: -b takes a domain, a URL, or @NAME for one of .rtmrc")
@@ -183,7 +183,7 @@ func (b *busFlags) resolve() (url, token string, err error) {
 	return url, token, nil
 }
 
-// transport returns how the bus is connected to, with the certificates that are trusted.
+// transport makes the connections to the bus, with the certificates that are trusted.
 func (b *busFlags) transport() (*http.Transport, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: b.insecure}
@@ -207,13 +207,13 @@ func (b *busFlags) transport() (*http.Transport, error) {
 	return transport, nil
 }
 
-// teller says what is asked of the bus, and what it answers.
-type teller struct {
+// requestPrinter prints each request to the bus, and the status of its response.
+type requestPrinter struct {
 	*http.Transport // so that idle connections can be closed
 	out             io.Writer
 }
 
-func (t *teller) RoundTrip(req *http.Request) (*http.Response, error) {
+func (p *requestPrinter) RoundTrip(req *http.Request) (*http.Response, error) {
 	path, began := req.URL.Path, time.Now()
 	if secret, ok := strings.CutPrefix(path, "/api_tokens/"); ok {
 		_, rest, more := strings.Cut(secret, "/")
@@ -222,11 +222,11 @@ func (t *teller) RoundTrip(req *http.Request) (*http.Response, error) {
 			path += "/" + rest
 		}
 	}
-	resp, err := t.Transport.RoundTrip(req)
-	answer := "no answer"
+	resp, err := p.Transport.RoundTrip(req)
+	result := "no response"
 	if err == nil {
-		answer = terminal.Escape(resp.Status)
+		result = terminal.Escape(resp.Status)
 	}
-	fmt.Fprintf(t.out, "%s %s://%s%s: %s, %v\n", req.Method, req.URL.Scheme, req.URL.Host, path, answer, time.Since(began).Round(time.Millisecond))
+	fmt.Fprintf(p.out, "%s %s://%s%s: %s, %v\n", req.Method, req.URL.Scheme, req.URL.Host, path, result, time.Since(began).Round(time.Millisecond))
 	return resp, err
 }

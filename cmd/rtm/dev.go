@@ -31,9 +31,9 @@ func newDevCommand() *cobra.Command {
 		Use:   "dev",
 		Short: "run the whole bus in one process, with a subscriber that prints what it receives",
 		Long: `Run web and worker in one process on loopback, with a subscriber that prints each batch it receives, and
-publish one event to it. Then print the commands to go on with, and run until Ctrl-C.
+publish one event to it. Then print commands to try next, and run until Ctrl-C.
 
-Settings come from the environment as for the daemons, except the ones that a bus on loopback decides.`,
+Settings come from the environment, as for the daemons, except those that a bus on loopback needs.`,
 		Example: "  rtm dev\n  rtm dev --port 8080 --redis-url redis://localhost:6379/0",
 		Args:    arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,7 +50,7 @@ Settings come from the environment as for the daemons, except the ones that a bu
 type devBus struct {
 	port     int
 	redisURL string
-	// out is for the events, errors for the log.
+	// out gets the events, errors the log.
 	out, errors io.Writer
 
 	config   app.Config
@@ -71,7 +71,7 @@ func (d *devBus) run(ctx context.Context) error {
 			return err
 		}
 		defer engine.Close()
-		d.config.RedisURL = "redis://" + engine.Addr() + "?dial_timeout=60&read_timeout=60" // it is never away: this process may stall, as on a closed laptop
+		d.config.RedisURL = "redis://" + engine.Addr() + "?dial_timeout=60&read_timeout=60" // a stall of this process, as on a closed laptop, is no outage
 	}
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", d.port))
 	if err != nil {
@@ -105,7 +105,7 @@ func (d *devBus) run(ctx context.Context) error {
 	return nil
 }
 
-// configure reads the environment, and overrules what a bus on loopback decides.
+// configure reads the environment, and overrides what a bus on loopback needs.
 func (d *devBus) configure() (err error) {
 	overruled := map[string]string{}
 	if d.redisURL != "" {

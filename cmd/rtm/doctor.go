@@ -15,7 +15,7 @@ import (
 	"routemaster/internal/doctor"
 )
 
-// errUnsound says that something is wrong, and was not repaired.
+// errUnsound says that Redis has an inconsistency that was not repaired.
 var errUnsound = errors.New("something is wrong in this Redis")
 
 func newDoctorCommand() *cobra.Command {
@@ -27,8 +27,8 @@ func newDoctorCommand() *cobra.Command {
 		Long: `Read a bus's Redis, in small slices, and print what is inconsistent: batches without jobs, jobs without
 batches, wrong gauges, leftovers of deleted subscribers. With --fix repair it. The bus may run meanwhile.
 
-The namespace must be the bus's own. A key that the bus does not know is printed and skipped; everything
-else is taken for the bus's, and repaired.
+The namespace must be the bus's own. Unknown keys are printed and skipped; everything else is taken to be the bus's,
+and repaired.
 
 Redis is the one of the environment, as for the daemons, unless flags say otherwise. The exit status is 0 when all is
 in order or was repaired, 1 when something is wrong and was not repaired or Redis cannot be read, 2 for wrong usage.`,

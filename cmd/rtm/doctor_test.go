@@ -119,7 +119,7 @@ func TestDoctorStopsInTheMiddle(t *testing.T) {
 		repaired := int(redis.Raw.SCard(t.Context(), "topics").Val())
 		assert.Positive(t, repaired)
 		assert.Less(t, repaired, all)
-		assert.Equal(t, repaired, strings.Count(out.String(), "[added there]\n"), "what was repaired is told")
+		assert.Equal(t, repaired, strings.Count(out.String(), "[added there]\n"), "every repair is reported")
 		assert.NotContains(t, out.String(), "Read ")
 
 		status, stdout, _ := runDoctor(t, t.Context(), "--fix", "--redis-url", redis.PatientURL())

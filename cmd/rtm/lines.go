@@ -19,23 +19,23 @@ import (
 	"routemaster/internal/bus"
 )
 
-// maxChunkBytes is the most bytes of a chunk's lines, and of one line. A line's JSON at most
-// doubles as it is written anew, so a chunk is always below the bus's limit.
+// maxChunkBytes is the maximum size of a chunk's lines, and of one line, in bytes. Encoding a line
+// again at most doubles it, so a chunk is always below the bus's limit.
 const maxChunkBytes = client.MaxBulkBytes / 2
 
-// chunk is what is published at once: consecutive lines of one topic. Where one ends depends on the
-// lines alone, so that a second run makes the same.
+// chunk holds consecutive lines of one topic, which are published in one request. The lines alone
+// decide where a chunk ends, so a second run makes the same chunks.
 type chunk struct {
 	topic  string
 	events []client.Event
 	// lines are the events' line numbers, from 1.
 	lines []int
-	// size is of the lines, in bytes.
+	// size is the size of the lines, in bytes.
 	size   int
 	digest [sha256.Size]byte
 }
 
-// key is the chunk's idempotency key: that of the same lines at the same place, and of no other.
+// key is the chunk's idempotency key. Only the same lines at the same place have the same key.
 func (c *chunk) key() string { return hex.EncodeToString(c.digest[:]) }
 
 // lineError is a line that is wrong.
@@ -48,13 +48,14 @@ func (e lineError) Error() string { return "line " + strconv.Itoa(e.line) + ": "
 
 // chunker reads chunks.
 type chunker struct {
-	// topic is that of lines that name none, name what tells this load from others.
+	// topic is for lines that name none. name is part of the keys, to distinguish this load from
+	// others of the same lines.
 	topic, name string
 	scanner     *bufio.Scanner
 	line        int
 	// chunks is how many have been read.
 	chunks int
-	// next is the line that was read already, and does not belong to the last chunk.
+	// next is a line that was read, but belongs to the next chunk.
 	next *parsed
 }
 
@@ -124,7 +125,8 @@ func (c *chunker) peek() (*parsed, error) {
 	return nil, err
 }
 
-// parseLine reads an event, and validates all of it that the bus's own rules are known of.
+// parseLine reads an event, and validates all but what only the bus knows: the limit on data, and
+// the topic's owner.
 func parseLine(text []byte, topic string) (client.Event, error) {
 	var line struct {
 		Topic     string         `json:"topic"`

@@ -21,17 +21,16 @@ import (
 // Redis may take.
 const loadRetries = 15
 
-// keyTTL is how long what was published under a key can be published again without being stored
-// twice.
+// keyTTL is how long the bus remembers the key of a publish, and stores no repetition.
 const keyTTL = 24 * time.Hour
 
-// errStopped says that somebody stopped it.
+// errStopped says that the user stopped the load.
 var errStopped = errors.New("stopped")
 
 // load publishes a file of events.
 type load struct {
 	client *client.Client
-	// topic is that of lines that name none, key what tells this load from others.
+	// topic is for lines that name none. key distinguishes this load from others of the same lines.
 	topic, key string
 	stderr     io.Writer
 
@@ -92,8 +91,8 @@ func (l *load) run(ctx context.Context, from io.Reader) error {
 	}
 }
 
-// validate reads all events, if they can be read once more, and returns how many there are, -1 if
-// they cannot.
+// validate reads all events of a regular file, and returns their number. What cannot be read twice
+// it does not read: then the number is -1.
 func (l *load) validate(ctx context.Context, from io.Reader) (events int, err error) {
 	file, ok := from.(*os.File)
 	if !ok {
@@ -127,7 +126,7 @@ func (l *load) validate(ctx context.Context, from io.Reader) (events int, err er
 	}
 }
 
-// progress is a bar on a terminal; events is how many there will be, -1 if that is not known.
+// progress is a bar on a terminal; events is how many there will be, -1 if unknown.
 func (l *load) progress(events int) *progressbar.ProgressBar {
 	return progressbar.NewOptions(events,
 		progressbar.OptionSetWriter(l.stderr), progressbar.OptionSetVisibility(terminal.Is(l.stderr)),
@@ -135,7 +134,7 @@ func (l *load) progress(events int) *progressbar.ProgressBar {
 		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionOnCompletion(func() { fmt.Fprintln(l.stderr) }))
 }
 
-// publish publishes a chunk. What the bus refuses is told with the number of its line.
+// publish publishes a chunk. If the bus refuses an event, the error has the number of its line.
 func (l *load) publish(ctx context.Context, c *chunk) error {
 	err := explain(l.client.PublishAll(ctx, c.topic, c.events, client.WithIdempotencyKey(c.key()), client.WithIdempotencyTTL(keyTTL)))
 	if answered, ok := errors.AsType[*client.Error](err); ok {
@@ -150,8 +149,8 @@ func (l *load) publish(ctx context.Context, c *chunk) error {
 	return nil
 }
 
-// interruptible is a reader that a context ends, although what it reads from may never answer: a
-// pipe, or a terminal. The goroutine that still waits for that then ends with the program.
+// interruptible is a reader that stops when its context is done, even if a read from the pipe or
+// terminal below it blocks. The goroutine of that read is left behind until the program exits.
 type interruptible struct {
 	ctx  context.Context
 	from io.Reader

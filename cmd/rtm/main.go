@@ -20,7 +20,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// usageError is wrong usage, as against a failure.
+// usageError is an error of usage, not of execution: it has its own exit status.
 type usageError struct{ error }
 
 // newRoot makes the command rtm with all its commands.
@@ -41,7 +41,7 @@ func newRoot() *cobra.Command {
 		if command.Name() == "completion" {
 			demandCommand(command)
 			for _, shell := range command.Commands() {
-				shell.Args = arguments(0, 0) // cobra's own complaint is no usageError
+				shell.Args = arguments(0, 0) // cobra's own error would not be a usageError
 			}
 		}
 	}

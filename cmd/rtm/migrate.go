@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/terminal"
 )
 
-// What a run of rtm migrate leaves.
+// Errors of a run of rtm migrate that leaves something to do.
 var (
 	errNotMoved = errors.New("not all was moved")
 	errDryRun   = errors.New("there is something to move: --apply does it")
@@ -27,9 +27,9 @@ func newMigrateCommand() *cobra.Command {
 		Use:   "migrate",
 		Short: "take over a Redis that the Ruby original has written, or give it back",
 		Long: `Move the batches that the Ruby original has left in Redis to where this program has them, each in one atomic
-step, in small slices. Without --apply nothing is written, and what would be done is printed. What is not as the
-original writes it is refused, and stays. It can be run at any time, stopped, and run again; docs/migrating-from-ruby.md
-tells in which order to change over, and back.
+step, in small slices. Without --apply it only prints what it would do, and writes nothing. Data that is not as the
+original writes it is refused and left in place. It can be run at any time, stopped, and run again. For the order of
+changing over, and back, see docs/migrating-from-ruby.md.
 
 Redis is the one of the environment, as for the daemons, unless flags say otherwise. The exit status is 0 when nothing
 is left to do, 1 when something is (always, after a dry run that found any) or Redis cannot be read, 2 for wrong usage.`,
@@ -48,10 +48,10 @@ is left to do, 1 when something is (always, after a dry run that found any) or R
 		},
 	}
 	flags := command.Flags()
-	flags.BoolVar(&run.Apply, "apply", false, "do it, instead of only printing what would be done")
+	flags.BoolVar(&run.Apply, "apply", false, "move the data, instead of only printing what would be done")
 	flags.BoolVar(&run.Back, "back", false, "move batches back to where the original has them, to return to it")
 	flags.BoolVar(&run.Unreadable, "unreadable", false,
-		"move also batches with events that cannot be read on the other side. Our worker leaves such events out, the original's ends")
+		"also move batches with events that the other side cannot read: our worker leaves such events out, the original's ends")
 	flags.BoolVar(&run.json, "json", false, "print JSON: an object for each thing that is left, then one with the counts")
 	redis.add(command, "change")
 	return command

@@ -15,12 +15,12 @@ func addShowTokensFlag(command *cobra.Command, show *bool) {
 	command.Flags().BoolVar(show, "show-tokens", false, "on a terminal, show tokens, which are secrets, instead of names")
 }
 
-// thisClient is how a table shows the client that asks, if the bus does not tell it its name.
+// thisClient is how a table shows the client itself, if the bus does not say its name.
 const thisClient = "(this client)"
 
 // naming returns how a table shows clients: by name. The bus shows tokens to root, and to each
-// client its own. If nobody looks on, or tokens are to be shown, it changes nothing, and asks
-// nothing.
+// client its own. If the output is not a terminal, or tokens are to be shown, it changes nothing,
+// and sends no request.
 func (b *busFlags) naming(cmd *cobra.Command, c *client.Client, showTokens bool) (func(identity string) string, error) {
 	if showTokens || !terminal.Is(cmd.OutOrStdout()) {
 		return func(identity string) string { return identity }, nil

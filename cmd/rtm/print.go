@@ -14,12 +14,12 @@ import (
 	"routemaster/internal/terminal"
 )
 
-// list is what a command prints in one of three shapes.
+// list is what a command prints, in one of three formats.
 type list struct {
 	json bool
 	// value is the list as JSON.
 	value any
-	// empty is what a terminal shows instead of a table without rows.
+	// empty is printed on a terminal instead of a table without rows.
 	empty  string
 	header []string
 	rows   [][]string
@@ -44,7 +44,7 @@ func (l list) print(w io.Writer) error {
 	return l.table(w)
 }
 
-// writeJSON writes a value for machines that people can read too.
+// writeJSON writes a value as indented JSON.
 func writeJSON(w io.Writer, value any) error {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -57,7 +57,7 @@ func writeJSON(w io.Writer, value any) error {
 	return err
 }
 
-// writeJSONLine writes a value on one line, for machines.
+// writeJSONLine writes a value as JSON on one line.
 func writeJSONLine(w io.Writer, value any) { fmt.Fprintln(w, terminal.Escape(terminal.JSON(value))) }
 
 // table writes aligned columns.
@@ -80,7 +80,7 @@ func lines(w io.Writer, rows [][]string) error {
 	for _, row := range rows {
 		row = slices.Clone(row)
 		for i, cell := range row {
-			row[i] = terminal.Escape(cell) // a name of the bus has nothing to escape; something else that answers may send anything
+			row[i] = terminal.Escape(cell) // names of a bus need no escaping, but another server may send anything
 		}
 		if _, err := fmt.Fprintln(w, strings.Join(row, "\t")); err != nil {
 			return err

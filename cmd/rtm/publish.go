@@ -36,17 +36,17 @@ With --file, "rtm pub --file FILE [TOPIC]" publishes the events of a file, one J
   {"topic": "widgets", "type": "update", "url": "https://warehouse.example/widgets/12"}
 
 topic can be left out if TOPIC is given; timestamp (ms since the Unix epoch) and data are optional. A file is read to the
-end first: if a line is wrong nothing is published. (Only the bus knows how large data may be, and whose a topic is.) If
-publishing stops in the middle, run the same command again: within 24 hours it adds no event twice, unless the file has
-grown, or a stream ended early: then events of its last request may come again. For the same reason, a file that has the same lines in the same place as another one,
-published by the same client within 24 hours, needs a --key of its own.`,
+end first: if a line is wrong, nothing is published. (Only the bus knows how large data may be, and who owns a topic.) If
+publishing stops in the middle, run the same command again. Within 24 hours it adds no event twice, unless the file has
+grown or a stream ended early: then events of the last request may be published again. If the same client publishes two
+files with the same lines in the same places within 24 hours, give the second one a --key of its own.`,
 		Example: "  rtm pub updated widgets https://warehouse.example/widgets/12 -b @production\n" +
 			"  rtm pub created widgets https://warehouse.example/widgets/13 --data '{\"stock\":3}' --timestamp 2026-01-31T12:00:00Z\n" +
 			"  rtm pub --file events.ndjson -b @production\n  zcat events.gz | rtm pub --file - widgets -b @production",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("file") {
 				if len(args) > 1 {
-					return usageError{fmt.Errorf("got %d arguments; it is: rtm pub --file FILE [TOPIC]", len(args))}
+					return usageError{fmt.Errorf("got %d arguments; usage: rtm pub --file FILE [TOPIC]", len(args))}
 				}
 				return nil
 			}
@@ -74,7 +74,7 @@ published by the same client within 24 hours, needs a --key of its own.`,
 		return c.Publish(cmd.Context(), event, options...)
 	})
 	command.RunE = func(cmd *cobra.Command, args []string) error {
-		for _, flag := range []string{"data", "timestamp", "file", "key"} { // such as a script's variable that is not set
+		for _, flag := range []string{"data", "timestamp", "file", "key"} { // for example from an unset variable of a script
 			if cmd.Flags().Changed(flag) && cmd.Flags().Lookup(flag).Value.String() == "" {
 				return wrongFlag(flag, "given a value, or left out")
 			}
@@ -90,9 +90,9 @@ published by the same client within 24 hours, needs a --key of its own.`,
 	bus.add(command)
 	flags := command.Flags()
 	flags.StringVar(&data, "data", "", "the event's data, a `JSON` value")
-	flags.StringVar(&timestamp, "timestamp", "", "when it happened, in ms since the Unix epoch or as RFC 3339 has it; else the `TIME` of receipt")
+	flags.StringVar(&timestamp, "timestamp", "", "`TIME` of the event, in ms since the Unix epoch or in RFC 3339 (default: the time of receipt)")
 	flags.StringVar(&file, "file", "", "publish the events of this `FILE`, one JSON object a line; - is the standard input")
-	flags.StringVar(&key, "key", "", "what is published under the same `KEY` is stored once in 24 hours; with --file, what tells this load from others")
+	flags.StringVar(&key, "key", "", "idempotency `KEY`: within 24 hours, publishes with the same key are stored once; with --file it distinguishes loads of the same lines")
 	return command
 }
 
@@ -100,7 +100,7 @@ published by the same client within 24 hours, needs a --key of its own.`,
 func readEvent(args []string, data, timestamp string) (client.Event, error) {
 	kind, ok := eventWords[args[0]]
 	if !ok {
-		return client.Event{}, usageError{fmt.Errorf("%q is no event; it is %s", args[0], eventWordsText)}
+		return client.Event{}, usageError{fmt.Errorf("%q is not an event type; give %s", args[0], eventWordsText)}
 	}
 	event := client.Event{Topic: args[1], Type: kind, URL: args[2]}
 	if data != "" {

@@ -21,12 +21,12 @@ type rcEntry struct{ Bus, Token string }
 // rcFile is a .rtmrc.
 type rcFile struct {
 	path string
-	// local says that it is the working directory's, which may be somebody else's.
+	// local is whether it is in the working directory, which may belong to somebody else.
 	local bool
 	buses map[string]rcEntry
 }
 
-// names are the buses, as -b takes them.
+// names returns the names of the buses, as -b takes them.
 func (f rcFile) names() (names []string) {
 	for name := range f.buses {
 		names = append(names, "@"+name)
@@ -35,7 +35,8 @@ func (f rcFile) names() (names []string) {
 	return names
 }
 
-// readRC reads .rtmrc in the working directory, else in the home directory. No file is no bus.
+// readRC reads .rtmrc in the working directory, or else in the home directory. Without a file there
+// are no buses.
 func readRC() (rcFile, error) {
 	file, err := readRCFile(".rtmrc", true)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -52,7 +53,7 @@ func readRC() (rcFile, error) {
 	return file, err
 }
 
-// readRCFile reads one. A local one decides where a token is sent, so it must be the user's own.
+// readRCFile reads a file. A local one decides where a token is sent, so it must belong to the user.
 func readRCFile(path string, local bool) (rcFile, error) {
 	read := rcFile{path: path, local: local}
 	file, err := os.Open(path)
@@ -62,20 +63,20 @@ func readRCFile(path string, local bool) (rcFile, error) {
 	defer file.Close()
 	if local {
 		if err := checkOwn(file); err != nil {
-			return read, fmt.Errorf("%s of the working directory is not used: %w", path, err)
+			return read, fmt.Errorf("%s in the working directory is refused: %w", path, err)
 		}
 	}
 	text, err := io.ReadAll(file)
 	if err != nil {
 		return read, err
 	}
-	if yaml.Unmarshal(text, &read.buses) != nil { // what it says may have a token in it
-		return rcFile{}, fmt.Errorf("%s is not as it must be: YAML, with `bus:` and `token:` under each name", path)
+	if yaml.Unmarshal(text, &read.buses) != nil { // its error may show a token
+		return rcFile{}, fmt.Errorf("%s cannot be read: it must be YAML, with `bus:` and `token:` under each name", path)
 	}
 	return read, nil
 }
 
-// isPlain reports whether a URL sends what is asked in the clear, to another machine than this one.
+// isPlain reports whether requests to a URL are sent unencrypted to another host.
 func isPlain(text string) bool {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" {

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// writableByOthers are the bits of a mode that let others than the owner change a file.
+// writableByOthers are the mode bits that let users other than the owner change a file.
 const writableByOthers fs.FileMode = 0o022
 
 // checkOwn refuses a file that somebody else may have written.

@@ -8,16 +8,16 @@ import (
 	"routemaster/internal/app"
 )
 
-// redisFlags say which Redis a command works on, if not the environment's.
+// redisFlags say which Redis a command works on, instead of the environment's.
 type redisFlags struct{ url, namespace string }
 
-// add adds the flags to a command, whose help says what it does to that Redis.
+// add adds the flags to a command. Does says in their help what the command does to that Redis.
 func (f *redisFlags) add(command *cobra.Command, does string) {
 	command.Flags().StringVar(&f.url, "redis-url", "", "the Redis to "+does+", instead of the environment's")
 	command.Flags().StringVar(&f.namespace, "namespace", "", "the prefix of all keys, instead of the environment's")
 }
 
-// config reads the configuration of the environment, with what the flags overrule.
+// config reads the configuration of the environment, overridden by the flags.
 func (f *redisFlags) config(command *cobra.Command) (app.Config, error) {
 	overruled := map[string]string{}
 	if command.Flags().Changed("redis-url") {
@@ -29,7 +29,7 @@ func (f *redisFlags) config(command *cobra.Command) (app.Config, error) {
 	return loadConfig(overruled, nil)
 }
 
-// overruleRedis puts a Redis' URL in the place of the environment's.
+// overruleRedis replaces the environment's Redis with that of a URL.
 func overruleRedis(overruled map[string]string, url string) {
 	overruled["REDIS_ENV_KEY"], overruled["ROUTEMASTER_REDIS_URL"] = "", url
 }

@@ -17,9 +17,9 @@ func newTokenRotateCommand(bus *busFlags) *cobra.Command {
 		Long: `Have the bus make another token of the same name, print it, move the subscription, its topics and all that is queued
 to it, and then remove the old one. Publishing and deliveries go on meanwhile, in order.
 
-With --keep the old token goes on working, for the same subscription, so that the service can be given the new one; run
-the command again without --keep to end that. Whatever stops it, run it again: it goes on where it stopped, and prints
-the same token.`,
+With --keep the old token also works, for the same subscription, until the command is run again without --keep. In
+between, give the service the new token. If the command is stopped, run it again: it continues where it stopped, and
+prints the same token.`,
 		Example: "  rtm token rotate shop--1 --keep -b @production\n  rtm token rotate shop--1 -b bus.example -t $ROOT_KEY",
 		Args:    arguments(1, 1),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {

@@ -43,8 +43,8 @@ func rubyYAML(subscriptions []client.SubscriptionStatus) string {
 var (
 	// rubyPlain is what needs no quotes for its characters: those of names, tokens and URLs.
 	rubyPlain = regexp.MustCompile(`\A[A-Za-z0-9_][!-~]*\z`)
-	// rubyOther is what Ruby would read as something else than a string: a truth, nothing, an integer
-	// in one of its bases, minutes and seconds, a time.
+	// rubyOther is what Ruby would not read as a string: a boolean, nil, an integer in one of its
+	// bases, minutes and seconds, a time.
 	rubyOther = regexp.MustCompile(`\A(?:(?i:null|true|false|yes|no|on|off)|` +
 		`0[0-7]*[89].*|0b[01_,]+|0[0-7_,]+|0x[0-9a-fA-F_,]+|0|[1-9](?:[0-9]|[,_][0-9])*|` +
 		`[0-9][0-9_]*(?::[0-5]?[0-9]){1,2}(?:\.[0-9_]*)?|(?:[0-9][0-9_,]*)\.[0-9]*(?:[eE][-+][0-9]+)?|` +
@@ -65,7 +65,7 @@ func rubyScalar(text string) string {
 	return text
 }
 
-// isDate reports whether text is a day that there is.
+// isDate reports whether text is a valid date.
 func isDate(text string) bool {
 	_, err := time.Parse("2006-1-2", text)
 	return err == nil && rubyDate.MatchString(text)

@@ -33,8 +33,8 @@ func newSubAddCommand(bus *busFlags) *cobra.Command {
 		Short: "subscribe to topics, or change what you are subscribed to",
 		Long: `Have events of the topics delivered to a callback. You are unsubscribed from topics that are not given.
 
-The URL's user name is the uuid, a secret that deliveries bring with them. Without one a random uuid is made the first
-time, and stays what it is later; it is printed. Options that are not given stay what they were.`,
+The URL's user name is the uuid, a secret that comes with every delivery. Without one, a random uuid is made the first
+time and kept from then on. It is printed. Options that are not given stay unchanged.`,
 		Example: "  rtm sub add https://UUID@shop.example/events widgets parcels -b @production\n" +
 			"  rtm sub add https://UUID@shop.example/events widgets --latency 200 --batch-size 50 -b bus.example -t shop--1",
 		Args:              arguments(2, -1),
@@ -72,12 +72,12 @@ time, and stays what it is later; it is printed. Options that are not given stay
 		}),
 	}
 	command.Flags().IntVar(&latency, "latency", 0, "how long a batch may wait for more events, in `MS`")
-	command.Flags().IntVar(&size, "batch-size", 0, "the most events of a batch, a `COUNT`")
+	command.Flags().IntVar(&size, "batch-size", 0, "maximum `COUNT` of events in a batch")
 	return command
 }
 
-// chooseUUID returns the uuid of this client's subscription, or makes one: whoever runs the same
-// command at each start of a service must not change what the service checks.
+// chooseUUID returns the uuid of this client's subscription, or makes one. So a service that runs the
+// same command at each start keeps the uuid that it checks.
 func (b *busFlags) chooseUUID(cmd *cobra.Command, c *client.Client) (string, error) {
 	_, token, err := b.resolve()
 	if err != nil {
@@ -102,7 +102,7 @@ func (b *busFlags) chooseUUID(cmd *cobra.Command, c *client.Client) (string, err
 // splitCallback takes the user name off a callback's URL.
 func splitCallback(text string) (callback, uuid string, err error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme == "" || u.Host == "" { // it has a secret in it, so it is not repeated
+	if err != nil || u.Scheme == "" || u.Host == "" { // it contains a secret, so the error does not show it
 		return "", "", usageError{errors.New("the callback cannot be read; it must be like https://UUID@shop.example/events")}
 	}
 	if u.User == nil {

@@ -18,16 +18,16 @@ func newTailCommand() *cobra.Command {
 		Long: `Subscribe to topics for as long as this runs, and print each event. Ctrl-C ends it and unsubscribes. The bus keeps
 no history: only events that are published from now on are shown.
 
-A client has one subscription. With the root key, tail creates a client of its own (rtm-tail-…) and removes it in the
-end. With the token of a client it uses that client, and refuses if the client has a subscription already, which would
-be replaced. If tail is killed, the next one on this host removes what it left.
+A client has one subscription. With the root key, tail creates a client of its own (rtm-tail-…) and removes it at the
+end. With a client's token, tail uses that client, unless it has a subscription already, which tail would replace. If
+tail is killed, the next one on this host removes what it left.
 
-A topic that does not exist is refused: it is mostly a typing error, and subscribing would create it. --create does so.
+A topic that does not exist is refused, because it is usually a typing error. --create creates it.
 
 Deliveries. The bus must reach this host by https. If it runs here too (and allows loopback and self-signed
 certificates, as rtm dev does) nothing needs to be set. Otherwise --listen is the address to listen on, --cert and --key
-a certificate that the bus trusts, and --public-url is how the bus reaches it: also a proxy or tunnel, which with
---plain has the certificate. An event is acknowledged once it is printed. A delivery may be repeated, so an event may be
+a certificate that the bus trusts, and --public-url is the URL at which the bus reaches it. That may be the URL of a
+proxy or tunnel; with --plain, the proxy has the certificate. An event is acknowledged once it is printed. A delivery may be repeated, so an event may be
 shown twice.
 
 Commands. --exec CMD runs "sh -c CMD" for every event instead of printing it: one at a time, in order, with the event as
@@ -35,7 +35,7 @@ JSON on its standard input and RTM_TOPIC, RTM_TYPE, RTM_URL and RTM_TIMESTAMP (m
 is reported and the next event follows, so that one bad event does not hold up the others. With --exec-retry the bus
 delivers the event again until the command succeeds, at growing intervals of up to a minute; others may overtake it. A
 command has --exec-timeout to finish; one that takes longer than the bus waits for a delivery (ROUTEMASTER_TIMEOUT,
-mostly 20 s) is run again.
+usually 20 s) is run again.
 
 The exit status is 0 after Ctrl-C, or when the output is closed; 1 after a failure, also to unsubscribe; 2 for wrong
 usage.`,

@@ -61,7 +61,7 @@ func TestTailKillsACommandWithAllThatItStarted(t *testing.T) {
 	r := startTail(t, b.testBus, rootKey, "widgets", "--exec-timeout", "300ms", "--exec", `sleep 1000 & echo "$!"; wait; echo late`)
 	const tries = 20
 	number := 1
-	for ; r.stdout.String() == "" && number <= tries; number++ { // on a slow machine it may be killed before it says anything
+	for ; r.stdout.String() == "" && number <= tries; number++ { // on a slow host it may be killed before it prints anything
 		b.publish(t, number)
 		r.stderr.waitFor(t, fmt.Sprintf("widgets/%d: killed after 300ms (--exec-timeout)\n", number))
 	}

@@ -25,7 +25,7 @@ func TestTheNextTailRemovesWhatAKilledOneLeft(t *testing.T) {
 		require.Len(t, b.subscriptions(t), subscriptions)
 		require.Len(t, b.noteFiles(t), notes)
 	}
-	runs := startTail(t, b.testBus, rootKey, "widgets") // throughout: it is let alone
+	runs := startTail(t, b.testBus, rootKey, "widgets") // throughout: it is not touched
 	defer runs.end(t)
 
 	for _, token := range []string{rootKey, shop} {
@@ -59,7 +59,7 @@ func TestTheNextTailRemovesWhatAKilledOneLeft(t *testing.T) {
 	startTail(t, b.testBus, rootKey, "widgets").end(t)
 	left(1, 1, 1)
 
-	// A service that has subscribed since with that token is let alone.
+	// A service that has subscribed with that token since then is not touched.
 	killed, _ = tailProcess(t, b, shop, io.Discard, "widgets")
 	kill(t, killed)
 	require.NoError(t, b.connect(t, shop).Subscribe(t.Context(), client.Subscription{
@@ -72,7 +72,7 @@ func TestTheNextTailRemovesWhatAKilledOneLeft(t *testing.T) {
 	left(1, 2, 1)
 	require.NoError(t, b.connect(t, shop).UnsubscribeAll(t.Context()))
 
-	// One of another machine is told, not touched.
+	// One of another host is reported, not touched.
 	notes := os.Getenv("XDG_STATE_HOME")
 	t.Setenv("XDG_STATE_HOME", t.TempDir())
 	stranger := startTail(t, b.testBus, rootKey, "widgets")

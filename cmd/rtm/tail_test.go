@@ -19,7 +19,7 @@ func TestTailShowsEventsAtOnce(t *testing.T) {
 	r := startTail(t, b.testBus, rootKey, "widgets")
 	const tries = 20
 	took := time.Hour
-	for number := 1; took >= time.Second && number <= tries; number++ { // a machine that stalls does not do so every time
+	for number := 1; took >= time.Second && number <= tries; number++ { // the host does not stall every time
 		published := time.Now()
 		b.publish(t, number)
 		r.stdout.waitFor(t, fmt.Sprintf("widgets/%d\n", number))
@@ -46,19 +46,19 @@ func TestTailShowsEvents(t *testing.T) {
 		assert.Equal(t, "rtm: showing what is published to widgets from now on; Ctrl-C ends it\nrtm: unsubscribed; events: 1\n", people.stderr.String())
 		b.requireNothingLeft(t, "xshop")
 
-		machines := startTail(t, b.testBus, token, "widgets", "--json", "--latency", "200", "--batch-size", "7")
+		scripted := startTail(t, b.testBus, token, "widgets", "--json", "--latency", "200", "--batch-size", "7")
 		sub := b.subscriptions(t)[0]
 		assert.Equal(t, 200*time.Millisecond, sub.Timeout)
 		assert.Equal(t, 7, sub.Max)
 		require.NoError(t, b.publisher.Publish(t.Context(), client.Event{
 			Topic: "widgets", Type: client.Create, URL: "https://warehouse.example/widgets/8", Timestamp: at, Data: json.RawMessage("\"\u009b31m\U000e0001\""),
 		}))
-		machines.stdout.waitFor(t, "\n")
+		scripted.stdout.waitFor(t, "\n")
 		assert.Equal(t, `{"topic":"widgets","type":"create","url":"https://warehouse.example/widgets/8","t":1700000000123,"data":"\u009b31m\udb40\udc01"}`+"\n",
-			machines.stdout.String(), "what a terminal would act on is escaped")
+			scripted.stdout.String(), "what a terminal would act on is escaped")
 		var event client.Event
-		require.NoError(t, json.Unmarshal([]byte(machines.stdout.String()), &event))
-		machines.end(t)
+		require.NoError(t, json.Unmarshal([]byte(scripted.stdout.String()), &event))
+		scripted.end(t)
 		b.requireNothingLeft(t, "xshop")
 	}
 }
@@ -119,7 +119,7 @@ func TestTailNeverReplacesASubscription(t *testing.T) {
 	assert.Contains(t, r.stderr.String(), "to no topic, which tail would replace")
 	require.NoError(t, own.UnsubscribeAll(t.Context()))
 
-	// The service starts while a tail runs with its token: the tail sees it, and leaves it alone.
+	// The service starts while a tail runs with its token: the tail notices, and does not touch it.
 	r = startTail(t, b.testBus, shop, "widgets")
 	require.NoError(t, own.Subscribe(t.Context(), production))
 	assert.Equal(t, app.ExitFailed, r.wait(t))

@@ -49,7 +49,7 @@ func newTokenDelCommand(bus *busFlags) *cobra.Command {
 		Example: "  rtm token del shop--1 -b bus.example -t $ROOT_KEY",
 		Args:    arguments(1, 1),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
-			// The bus answers the same whether it was there or not.
+			// The bus responds in the same way whether the token was there or not.
 			tokens, err := c.Tokens(cmd.Context())
 			if err != nil {
 				return err
@@ -67,9 +67,9 @@ func newTokenListCommand(bus *busFlags) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "list all tokens",
-		Long: `List all tokens: on a terminal as a table of their names, with the tokens themselves only if --show-tokens is given;
-else, for scripts, a line for each, with the token, a tab, and its name. With --json an array of objects with the fields
-name and token.`,
+		Long: `List all tokens: on a terminal as a table of their names, with the tokens themselves only if --show-tokens is given.
+For scripts, a line for each: the token, a tab and its name. With --json an array of objects with the fields name and
+token.`,
 		Example: "  rtm token list -b bus.example -t $ROOT_KEY\n  rtm token list -b @production --json",
 		Args:    arguments(0, 0),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, _ []string) error {

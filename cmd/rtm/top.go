@@ -22,10 +22,10 @@ func newTopCommand() *cobra.Command {
 		Short: "watch a bus: topics and subscribers with their rates, jobs, the memory of Redis",
 		Long: `Show a bus on the terminal, over its HTTP API: topics with the events published a second, subscribers with
 what is queued for them, the age of the oldest event, the events acknowledged a second, and their health; jobs, and the
-memory of Redis beside its marks. It asks the bus three questions every interval. The key ? explains the rest.
+memory of Redis beside its marks. It sends the bus three requests every interval. The key ? explains the rest.
 
-With --once it prints how the bus is, from two looks an interval apart, and exits. Workers tell what failed, and what was dropped,
-every 5 s: with --interval 10s it is seen for sure.`,
+With --once it prints the state of the bus, from two samples an interval apart, and exits. Workers report failed and
+dropped events every 5 s: an --interval of 10s is sure to include a report.`,
 		Example: "  rtm top -b @production\n  rtm top -b bus.example -t shop--1 --sort oldest --filter '^shop'\n" +
 			"  rtm top -b @production --once --json --interval 10s",
 		Args: arguments(0, 0),
@@ -40,7 +40,7 @@ every 5 s: with --interval 10s it is seen for sure.`,
 				return usageError{errors.New("--verbose needs --once: the screen has no place for it")}
 			}
 			if !once && !terminal.Is(cmd.OutOrStdout()) {
-				return usageError{errors.New("the output is no terminal; --once prints how the bus is, and exits")}
+				return usageError{errors.New("the output is not a terminal; --once prints the state of the bus and exits")}
 			}
 			bus.stderr = cmd.ErrOrStderr()
 			reader, err := newTopReader(&bus, &options)
@@ -56,17 +56,17 @@ every 5 s: with --interval 10s it is seen for sure.`,
 	}
 	bus.add(command)
 	flags := command.Flags()
-	flags.DurationVar(&options.Interval, "interval", 2*time.Second, "time from one look at the bus to the next")
+	flags.DurationVar(&options.Interval, "interval", 2*time.Second, "time between two samples of the bus")
 	flags.StringVar(&options.Sort, "sort", "", "column to sort by: "+strings.Join(top.SortNames(), ", "))
 	flags.StringVar(&options.Filter, "filter", "", "show only names that match: a regular expression, or a part of them")
-	flags.BoolVar(&once, "once", false, "print how the bus is, and exit")
+	flags.BoolVar(&once, "once", false, "print the state of the bus, and exit")
 	flags.BoolVar(&asJSON, "json", false, "with --once, print JSON")
 	_ = command.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(top.SortNames(), cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
-// newTopReader makes a reader of the bus that the flags name. It asks once: who is not answered is
-// asked again anyway.
+// newTopReader makes a reader of the bus that the flags name. It sends each request once: if one
+// fails, the next sample asks again.
 func newTopReader(bus *busFlags, options *top.Options) (*stats.Reader, error) {
 	url, token, err := bus.resolve()
 	if err != nil {

@@ -80,13 +80,13 @@ func TestTopOfABus(t *testing.T) {
 	}
 	for _, who := range []string{rootKey, "warehouse--1", "broken--1"} {
 		var figures stats.Figures
-		require.Eventually(t, func() bool { // workers tell every second, and metrics are a second old at most
+		require.Eventually(t, func() bool { // workers report every second, and metrics are a second old at most
 			figures = look(who, "2s", "--sort", "health")
 			return len(figures.Subscribers) == 2 && figures.Subscribers[0].Failed != nil && figures.Subscribers[1].Failed != nil
 		}, soon, time.Millisecond)
 		broken, shop, widgets := figures.Subscribers[0], figures.Subscribers[1], figures.Topics[0]
 		publisher := "warehouse"
-		if who == "warehouse--1" { // the bus tells it no name, for it has no subscription
+		if who == "warehouse--1" { // the bus does not say its name, because it has no subscription
 			publisher = "(this client)"
 		}
 		assert.Equal(t, []string{"broken", "shop", "widgets", publisher}, []string{broken.Name, shop.Name, widgets.Name, widgets.Publisher})
@@ -112,7 +112,7 @@ func TestTopOfABus(t *testing.T) {
 
 func TestWrongUsageOfTop(t *testing.T) {
 	for want, args := range map[string][]string{
-		"the output is no terminal; --once prints": {},
+		"the output is not a terminal; --once prints": {},
 		"--json needs --once":                      {"--json"},
 		"--verbose needs --once":                   {"-v"},
 		"an interval is from 500ms to 1h":          {"--once", "--interval", "1ms"},

@@ -8,13 +8,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// arguments allows so many arguments; a most below 0 is no bound.
-func arguments(least, most int) cobra.PositionalArgs {
+// arguments accepts min to max arguments; a max below 0 means no maximum.
+func arguments(min, max int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if len(args) >= least && (most < 0 || len(args) <= most) {
+		if len(args) >= min && (max < 0 || len(args) <= max) {
 			return nil
 		}
-		return usageError{fmt.Errorf("got %d arguments; it is: %s", len(args), strings.TrimSuffix(cmd.UseLine(), " [flags]"))}
+		return usageError{fmt.Errorf("got %d arguments; usage: %s", len(args), strings.TrimSuffix(cmd.UseLine(), " [flags]"))}
 	}
 }
 
@@ -27,9 +27,9 @@ func newGroup(name, short, example string, commands ...*cobra.Command) *cobra.Co
 }
 
 // demandCommand makes it wrong usage to run a command that only holds others. Cobra would print its
-// help, as if all were well.
+// help and succeed.
 func demandCommand(group *cobra.Command) {
-	group.Args = cobra.ArbitraryArgs // or cobra complains itself, and in another way
+	group.Args = cobra.ArbitraryArgs // or cobra reports it in its own words
 	group.RunE = func(cmd *cobra.Command, args []string) error {
 		var names []string
 		for _, command := range cmd.Commands() {
@@ -43,7 +43,7 @@ func demandCommand(group *cobra.Command) {
 	}
 }
 
-// wrongFlag is the error of a flag whose value is not right.
+// wrongFlag is the error of a flag with a wrong value.
 func wrongFlag(flag, right string) error {
 	return usageError{errors.New("--" + flag + " must be " + right)}
 }
