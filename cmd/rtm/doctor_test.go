@@ -173,7 +173,7 @@ func TestDoctorWithoutRedis(t *testing.T) {
 	assert.Contains(t, stderr, "stopped before the end")
 }
 
-func TestDoctorTellsOfFailingSubscribers(t *testing.T) {
+func TestDoctorReportsFailingSubscribers(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx := t.Context()
 		t.Setenv("ROUTEMASTER_REDIS_URL", redis.PatientURL())

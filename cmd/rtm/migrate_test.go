@@ -95,9 +95,9 @@ func TestMigrate(t *testing.T) {
 	})
 }
 
-// TestMigrateTellsWhatIsLeftAsJSON also holds secrets, and what a terminal would act on, out of
+// TestMigrateReportsWhatIsLeftAsJSON also holds secrets, and what a terminal would act on, out of
 // what is printed.
-func TestMigrateTellsWhatIsLeftAsJSON(t *testing.T) {
+func TestMigrateReportsWhatIsLeftAsJSON(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		const bid = "RUBYRUBYRUBYRUBYRUBY"
 		leaveBatch(t, redis, "", bid)

@@ -18,7 +18,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-func TestTailTellsThatDeliveriesDoNotArrive(t *testing.T) {
+func TestTailReportsThatDeliveriesDoNotArrive(t *testing.T) {
 	b := startTailBus(t, func(c *app.Config) { c.VerifyTLS = true })
 	r := startTail(t, b.testBus, rootKey, "widgets")
 	b.publish(t, 1)
@@ -28,7 +28,7 @@ func TestTailTellsThatDeliveriesDoNotArrive(t *testing.T) {
 	b.requireNothingLeft(t)
 }
 
-func TestTailTellsThatTheBusDoesNotWait(t *testing.T) {
+func TestTailReportsThatTheBusDoesNotWait(t *testing.T) {
 	b := startTailBus(t, func(c *app.Config) { c.Timeout = time.Second }) // in which a delivery arrives at least
 	r := startTail(t, b.testBus, rootKey, "widgets", "--exec", "sleep 1.5")
 	b.publish(t, 1)

@@ -113,11 +113,11 @@ func TestTopOfABus(t *testing.T) {
 func TestWrongUsageOfTop(t *testing.T) {
 	for want, args := range map[string][]string{
 		"the output is not a terminal; --once prints": {},
-		"--json needs --once":                      {"--json"},
-		"--verbose needs --once":                   {"-v"},
-		"an interval is from 500ms to 1h":          {"--once", "--interval", "1ms"},
-		`no column "size" to sort by`:              {"--once", "--sort", "size"},
-		"got 1 arguments":                          {"x"},
+		"--json needs --once":                         {"--json"},
+		"--verbose needs --once":                      {"-v"},
+		"an interval is from 500ms to 1h":             {"--once", "--interval", "1ms"},
+		`no column "size" to sort by`:                 {"--once", "--sort", "size"},
+		"got 1 arguments":                             {"x"},
 	} {
 		var stdout, stderr bytes.Buffer
 		assert.Equal(t, app.ExitUsage, run(t.Context(), append([]string{"top", "-b", "http://127.0.0.1:1", "-t", "x"}, args...), &stdout, &stderr))

@@ -166,7 +166,7 @@ func TestACallbackLosesItsUserName(t *testing.T) {
 	}
 }
 
-func TestAtLeavesOtherErrorsAlone(t *testing.T) {
+func TestAtReturnsOtherErrorsUnchanged(t *testing.T) {
 	other := errors.New("other")
 	assert.Equal(t, other, bus.At("/x", other))
 	require.NoError(t, bus.At("/x", nil))

@@ -22,7 +22,7 @@
 //     the same time.
 //   - To scrub is to requeue the jobs of dead workers. To autodrop is to drop the oldest
 //     batches when Redis is about to be full.
-//   - Health points, from [MinHealth] to [MaxHealth], tell how reliably a subscriber
+//   - Health points, from [MinHealth] to [MaxHealth], say how reliably a subscriber
 //     acknowledges.
 //   - A throttled subscriber has failed and is sent nothing for a while: see [Throttle].
 //   - An idempotency key names a publish, so that a publisher can repeat it and it is stored

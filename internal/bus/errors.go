@@ -36,7 +36,7 @@ var (
 type TopicLimitError struct {
 	// Limit is the maximum number of topics: of the client or, if OfBus, of the bus.
 	Limit int
-	// OfBus tells the limit of the bus from that of a client.
+	// OfBus is whether it is the limit of the bus, not that of a client.
 	OfBus bool
 }
 

@@ -78,7 +78,7 @@ func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.Top
 	return r.err
 }
 
-// commit stores what waits, promotes the next leader, and tells the calls their results.
+// commit stores the queued requests, promotes the next leader, and hands each call its result.
 func (i *Ingest) commit(ctx context.Context, leader *request) {
 	// Calls that are about to join may do so: commits get larger when there are many, and nothing is
 	// lost when there is none.

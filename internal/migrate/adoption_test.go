@@ -33,9 +33,9 @@ func TestMigrateJoinsWhatTheOriginalAppendedToOurs(t *testing.T) {
 				require.EqualValues(t, 3, l.Redis.LLen(l.ctx, "batches:"+bid).Val())
 				switch by {
 				case "a migration":
-					done, told := l.apply()
+					done, reports := l.apply()
 					assert.Equal(t, migrate.Result{Batches: 1, Events: 3}, done)
-					assert.Empty(t, told)
+					assert.Empty(t, reports)
 					l.RequireSound()
 				case "a worker":
 					announce := f.Redis.Set(l.ctx, store.Keys{}.Migration(), "1", 0)

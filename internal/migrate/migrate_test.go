@@ -21,15 +21,15 @@ func TestMigrate(t *testing.T) {
 		l.Redis.HSet(l.ctx, "batches:gauges:event", "gone--3", 0)
 		before := rdbtest.Dump(t, l.Redis)
 		want := migrate.Result{Batches: 4, Events: eventsOfLeft, Removed: 1}
-		done, told := l.migrate(migrate.Options{})
+		done, reports := l.migrate(migrate.Options{})
 		assert.Equal(t, want, done)
-		assert.Empty(t, told)
+		assert.Empty(t, reports)
 		assert.Equal(t, before, rdbtest.Dump(t, l.Redis), "a dry run writes nothing")
 
 		var progress migrate.Result
-		done, told = l.migrate(migrate.Options{Apply: true, Progress: func(m migrate.Result) { progress = m }})
+		done, reports = l.migrate(migrate.Options{Apply: true, Progress: func(m migrate.Result) { progress = m }})
 		assert.Equal(t, want, done)
-		assert.Empty(t, told)
+		assert.Empty(t, reports)
 		assert.Equal(t, want.Events, progress.Events)
 		l.RequireSound()
 		moved := rdbtest.Dump(t, l.Redis)
@@ -43,9 +43,9 @@ func TestMigrate(t *testing.T) {
 		assert.Equal(t, before["jobs:index:main"], moved["jobs:index:main"])
 		assert.NotContains(t, moved, "batches:current:bob--2", "nobody is to append to it")
 
-		done, told = l.apply()
+		done, reports = l.apply()
 		assert.True(t, done.NothingLeft(), done)
-		assert.Empty(t, told)
+		assert.Empty(t, reports)
 		assert.Equal(t, moved, rdbtest.Dump(t, l.Redis), "a second run finds nothing to do")
 
 		l.PublishEvents("widgets", 6, 7, 100)
@@ -93,11 +93,11 @@ func TestMigrateGivesEachBatchOneJob(t *testing.T) {
 				bid := l.batchesOf(storetest.Bob)[0]
 				state.make(l, bid)
 				before := rdbtest.Dump(t, l.Redis)
-				would, told := l.migrate(migrate.Options{})
+				would, reports := l.migrate(migrate.Options{})
 				assert.Equal(t, before, rdbtest.Dump(t, l.Redis))
-				assert.Empty(t, told)
-				done, told := l.apply()
-				assert.Empty(t, told)
+				assert.Empty(t, reports)
+				done, reports := l.apply()
+				assert.Empty(t, reports)
 				assert.Equal(t, would, done)
 				assert.Equal(t, state.completed, done.Completed)
 				l.RequireSound()
@@ -119,22 +119,22 @@ func TestMigrateRefuses(t *testing.T) {
 	list := func(elements ...any) func(l *left, bid string) {
 		return func(l *left, _ string) { l.Redis.RPush(l.ctx, "batches:"+uid, elements...) }
 	}
-	const alone = "batches:" + uid + ": "
+	const lone = "batches:" + uid + ": "
 	for _, odd := range []struct {
 		name string
 		make func(l *left, bid string)
-		// told has %s for Bob's batch.
-		told  string
-		later bool
+		// report has %s for Bob's batch.
+		report string
+		later  bool
 	}{
-		{"another type", func(l *left, _ string) { l.Redis.Set(l.ctx, "batches:"+uid, "x", 0) }, alone + "is not a list, so it is no batch [refused]", false},
-		{"nobody's", list("carol--3", 1, 0, event(t)), alone + "is not as the bus writes it, or the bus does not know whose it is [refused]", false},
-		{"no header", list("bob--2", event(t)), alone + "is not as the bus writes it, or the bus does not know whose it is [refused]", false},
-		{"no times", list("bob--2", "x", 0, event(t)), alone + "is not as the bus writes it, or the bus does not know whose it is [refused]", false},
-		{"no event", list("bob--2", 1, 0), alone + "has no event [refused]", false},
-		{"events alone", list(event(t), event(t)), alone + "has events, but does not say whose [refused]", false},
-		{"no MessagePack", list("bob--2", 1, 0, event(t), "\xc1"), alone + "its element 4, counted from 0, cannot be read: ", false},
-		{"a message that is no event", list("bob--2", 1, 0, "\x92\xa1p\x80"), alone + "its element 3, counted from 0, cannot be read: ", false},
+		{"another type", func(l *left, _ string) { l.Redis.Set(l.ctx, "batches:"+uid, "x", 0) }, lone + "is not a list, so it is no batch [refused]", false},
+		{"nobody's", list("carol--3", 1, 0, event(t)), lone + "is not as the bus writes it, or the bus does not know whose it is [refused]", false},
+		{"no header", list("bob--2", event(t)), lone + "is not as the bus writes it, or the bus does not know whose it is [refused]", false},
+		{"no times", list("bob--2", "x", 0, event(t)), lone + "is not as the bus writes it, or the bus does not know whose it is [refused]", false},
+		{"no event", list("bob--2", 1, 0), lone + "has no event [refused]", false},
+		{"events alone", list(event(t), event(t)), lone + "has events, but does not say whose [refused]", false},
+		{"no MessagePack", list("bob--2", 1, 0, event(t), "\xc1"), lone + "its element 4, counted from 0, cannot be read: ", false},
+		{"a message that is no event", list("bob--2", 1, 0, "\x92\xa1p\x80"), lone + "its element 3, counted from 0, cannot be read: ", false},
 		{"another batch in its place", func(l *left, bid string) { l.Redis.RPush(l.ctx, "batch:"+bid, "bob--2", 1, 0, event(t)) },
 			"batches:%s: cannot be moved: there is another batch in its place [refused]", false},
 		{"something in its place", func(l *left, bid string) { l.Redis.Set(l.ctx, "batch:"+bid, "x", 0) },
@@ -156,29 +156,29 @@ func TestMigrateRefuses(t *testing.T) {
 				l := newLeft(t, server)
 				bid := l.batchesOf(storetest.Bob)[0]
 				odd.make(l, bid)
-				told := odd.told
-				if before, after, is := strings.Cut(told, "%s"); is {
-					told = before + bid + after
+				report := odd.report
+				if before, after, is := strings.Cut(report, "%s"); is {
+					report = before + bid + after
 				}
 				before := rdbtest.Dump(t, l.Redis)
-				would, tells := l.migrate(migrate.Options{})
+				would, reports := l.migrate(migrate.Options{})
 				assert.Equal(t, before, rdbtest.Dump(t, l.Redis))
-				require.Len(t, tells, 1)
-				assert.Contains(t, tells[0], told)
+				require.Len(t, reports, 1)
+				assert.Contains(t, reports[0], report)
 				done, applied := l.apply()
 				assert.Equal(t, would, done)
-				assert.Equal(t, tells, applied)
+				assert.Equal(t, reports, applied)
 				after := rdbtest.Dump(t, l.Redis)
 				for key, value := range before {
-					if key == "batches:"+uid || key == "batches:"+bid && strings.Contains(told, bid) {
+					if key == "batches:"+uid || key == "batches:"+bid && strings.Contains(report, bid) {
 						assert.Equal(t, value, after[key], "it stays as it was")
 					}
 				}
 				if odd.later {
 					assert.Equal(t, migrate.Result{Batches: 3, Events: 5, Later: 1}, done)
 					l.finish("ruby", bid)
-					done, tells = l.apply()
-					assert.Empty(t, tells)
+					done, reports = l.apply()
+					assert.Empty(t, reports)
 					assert.Zero(t, done.Batches)
 					done, _ = l.apply()
 					assert.True(t, done.NothingLeft(), done)
@@ -209,10 +209,10 @@ func TestMigrateMovesWhatCannotBeReadIfAskedTo(t *testing.T) {
 		bid := l.batchesOf(storetest.Bob)[0]
 		l.Redis.LInsertBefore(l.ctx, "batches:"+bid, string(storetest.Packed(t, "widgets", 2)), "\xc1")
 		l.Redis.HIncrBy(l.ctx, "batches:gauges:event", string(storetest.Bob), 1)
-		_, told := l.apply()
-		require.Len(t, told, 1)
-		done, told := l.migrate(migrate.Options{Apply: true, Unreadable: true})
-		assert.Empty(t, told)
+		_, reports := l.apply()
+		require.Len(t, reports, 1)
+		done, reports := l.migrate(migrate.Options{Apply: true, Unreadable: true})
+		assert.Empty(t, reports)
 		assert.Equal(t, migrate.Result{Batches: 1, Events: 4}, done)
 		l.RequireSound()
 	})
@@ -230,13 +230,13 @@ func TestMigrateReadsLargeBatches(t *testing.T) {
 		}
 		l.Redis.RPush(l.ctx, "batches:"+bid, events...)
 		l.Redis.RPush(l.ctx, "batches:"+bid, "x")
-		_, told := l.apply()
-		require.Len(t, told, 1)
-		assert.Contains(t, told[0], "its element 2506, counted from 0, cannot be read")
+		_, reports := l.apply()
+		require.Len(t, reports, 1)
+		assert.Contains(t, reports[0], "its element 2506, counted from 0, cannot be read")
 		l.Redis.RPop(l.ctx, "batches:"+bid)
 		l.Redis.HIncrBy(l.ctx, "batches:gauges:event", string(storetest.Bob), 2500)
-		done, told := l.apply()
-		assert.Empty(t, told)
+		done, reports := l.apply()
+		assert.Empty(t, reports)
 		assert.Equal(t, migrate.Result{Batches: 1, Events: 2503}, done)
 		l.RequireSound()
 		assert.Len(t, l.drain()[storetest.Bob], 2503)

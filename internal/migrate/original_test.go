@@ -135,21 +135,21 @@ func (l *left) batchesOf(token bus.Token) (bids []string) {
 	return bids
 }
 
-// migrate returns what it counts and what it tells.
+// migrate returns what it counts and what it reports.
 func (l *left) migrate(m migrate.Options) (migrate.Result, []string) {
 	l.T.Helper()
-	told := []string{}
+	reports := []string{}
 	m.Report = func(u migrate.Unmoved) {
 		state := "refused"
 		if u.Later {
 			state = "later"
 		}
-		told = append(told, fmt.Sprintf("%s: %s [%s]", u.Key, u.Reason, state))
+		reports = append(reports, fmt.Sprintf("%s: %s [%s]", u.Key, u.Reason, state))
 	}
 	done, err := migrate.Run(l.ctx, l.Partition, m)
 	require.NoError(l.T, err)
-	slices.Sort(told)
-	return done, told
+	slices.Sort(reports)
+	return done, reports
 }
 
 func (l *left) apply() (migrate.Result, []string) {

@@ -121,8 +121,8 @@ func migrateWhile(t *testing.T, server *rdbtest.Server, ourWeb bool) {
 	close(stop)
 	others.Wait()
 
-	_, told := l.apply()
-	assert.Empty(t, told)
+	_, reports := l.apply()
+	assert.Empty(t, reports)
 	findings, err := storetest.Check(l.ctx, l.Store)
 	require.NoError(t, err)
 	for _, v := range findings {

@@ -20,8 +20,8 @@ type Options struct {
 	Connections int
 	// MinReplicas is how many replicas must confirm a [Partition.Change] before it succeeds.
 	MinReplicas int
-	// Log, if given, is told when Redis becomes unavailable, when it is available again, and when
-	// it refuses calls.
+	// Log, if given, gets a line when Redis becomes unavailable, when it is available again, and
+	// when it refuses calls.
 	Log *slog.Logger
 }
 
@@ -46,7 +46,7 @@ func Open(o Options) (*Client, error) {
 		db: source.connect(), source: source, minReplicas: o.MinReplicas,
 		state: &connectionState{log: cmp.Or(o.Log, slog.New(slog.DiscardHandler))},
 	}
-	c.state.lastTrouble.Store(time.Now().UnixMilli())
+	c.state.lastUnavailable.Store(time.Now().UnixMilli())
 	c.db.AddHook(c.state)
 	return c, nil
 }
@@ -59,7 +59,7 @@ func (c *Client) Ping(ctx context.Context) error { return Wrap("ping", c.db.Ping
 
 // SteadySince is since when no call has found Redis unavailable, at the earliest since the client
 // was opened.
-func (c *Client) SteadySince() time.Time { return time.UnixMilli(c.state.lastTrouble.Load()) }
+func (c *Client) SteadySince() time.Time { return time.UnixMilli(c.state.lastUnavailable.Load()) }
 
 // Partition is the layout whose keys begin with a namespace, which may be empty.
 func (c *Client) Partition(namespace string) *Partition {

@@ -24,8 +24,8 @@ type Memory struct {
 	Freeing bool
 }
 
-// ErrMemoryUnknown says that Redis does not tell how much memory it uses, as the embedded engine.
-var ErrMemoryUnknown = errors.New("redis does not tell how much memory it uses")
+// ErrMemoryUnknown says that Redis does not report its memory. The embedded engine does not.
+var ErrMemoryUnknown = errors.New("redis does not report its memory")
 
 // Memory asks Redis about its memory. It fails with [ErrMemoryUnknown] or [bus.ErrUnavailable].
 func (c *Client) Memory(ctx context.Context) (Memory, error) {
@@ -54,7 +54,7 @@ func (c *Client) Memory(ctx context.Context) (Memory, error) {
 // CPU is how much processor time Redis has taken since its start.
 type CPU struct{ User, System time.Duration }
 
-// CPU asks Redis for its processor time; zero where it does not tell. It fails with
+// CPU asks Redis for its processor time, which is zero where Redis does not report it. It fails with
 // [bus.ErrUnavailable].
 func (c *Client) CPU(ctx context.Context) (CPU, error) {
 	fields, err := c.info(ctx, "cpu")
@@ -64,8 +64,8 @@ func (c *Client) CPU(ctx context.Context) (CPU, error) {
 	return CPU{seconds(fields["used_cpu_user"]), seconds(fields["used_cpu_sys"])}, nil
 }
 
-// IsClusterNode reports whether Redis is a node of a Redis Cluster, which has a part of the keys at
-// most. The embedded engine does not tell, and is none. It fails with [bus.ErrUnavailable].
+// IsClusterNode reports whether Redis is a node of a Redis Cluster, which has only a part of the
+// keys. The embedded engine is none. It fails with [bus.ErrUnavailable].
 func (c *Client) IsClusterNode(ctx context.Context) (bool, error) {
 	fields, err := c.info(ctx, "cluster")
 	if errors.Is(err, errNoInfo) {

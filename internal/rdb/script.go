@@ -61,8 +61,8 @@ func (p *Partition) Run(ctx context.Context, script *Script, args ...any) Result
 }
 
 // RunAll runs scripts, in order, in one round trip; each is atomic by itself. When Redis does not
-// know one of them (it was restarted, failed over, or told to forget its scripts), that one runs
-// later; none runs twice.
+// know one of them, because it was restarted, failed over or had its scripts flushed, that one runs
+// later. None runs twice.
 func (p *Partition) RunAll(ctx context.Context, calls ...Call) []Result {
 	results := make([]Result, len(calls))
 	for i, cmd := range p.run(ctx, calls) {

@@ -17,15 +17,15 @@ type connectionState struct {
 	log  *slog.Logger
 	down atomic.Bool
 	// All in ms since the Unix epoch.
-	lastRefusal, backAt, lastTrouble atomic.Int64
+	lastRefusal, backAt, lastUnavailable atomic.Int64
 }
 
 // refusalPause is how long Redis must not have refused anything for a refusal to be logged again.
 const refusalPause = time.Minute
 
-// settleTime is how long after Redis' return failures are not logged: the library goes on to hand
-// out errors that it remembers.
-const settleTime = 2 * time.Second
+// quietTime is how long after Redis' return failures are not logged, because the library goes on to
+// return errors that it remembers.
+const quietTime = 2 * time.Second
 
 func (s *connectionState) observe(err error) {
 	now := time.Now().UnixMilli()
@@ -36,8 +36,8 @@ func (s *connectionState) observe(err error) {
 			s.log.Info("redis available again")
 		}
 	case unavailable:
-		s.lastTrouble.Store(now)
-		if now-s.backAt.Load() > settleTime.Milliseconds() && s.down.CompareAndSwap(false, true) {
+		s.lastUnavailable.Store(now)
+		if now-s.backAt.Load() > quietTime.Milliseconds() && s.down.CompareAndSwap(false, true) {
 			s.log.Error("redis unavailable, retrying", "error", err)
 		}
 	case refused:

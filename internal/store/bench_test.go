@@ -58,7 +58,7 @@ func BenchmarkCompleteAndAcquire(b *testing.B) {
 						Topic: "widgets", Publisher: storetest.Publisher, ReceivedAt: storetest.Start.UnixMilli(), Events: slices.Repeat([]wire.PackedEvent{event}, 1000),
 					}))
 				}
-				// Another thread comes by while one delivers, and sends all the others to stand in line.
+				// While one batch is delivered, another thread sends all the others to their lane.
 				first := f.Take("worker-1", 0)
 				for f.Redis.LLen(b.Context(), "jobs:instant:main").Val() > 0 {
 					require.Nil(b, f.Take("worker-2", 0))

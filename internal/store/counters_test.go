@@ -82,7 +82,7 @@ func TestSomeCountersAreRead(t *testing.T) {
 }
 
 func TestACounterThatCannotGrowBeginsAnew(t *testing.T) {
-	server := rdbtest.Real(t) // the embedded engine begins at the least there is by itself
+	server := rdbtest.Real(t) // the embedded engine starts at the minimum by itself
 	st := storetest.Open(t, server)
 	ctx := t.Context()
 	server.Raw.HSet(ctx, "counters", publishedField, strconv.FormatInt(math.MaxInt64-1, 10), scrubbedField, "many")

@@ -89,7 +89,7 @@ func TestAFailedDeliveryIsPutOff(t *testing.T) {
 	})
 }
 
-func TestSettleAndAcquire(t *testing.T) {
+func TestCompleteAndAcquire(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
@@ -120,15 +120,15 @@ func TestAJobWhoseAnswerWasLostIsTakenAgain(t *testing.T) {
 	})
 }
 
-// TestASettleComesBeforeTheAcquireBehindIt has Redis know the script of the second, and not yet
+// TestACompletionComesBeforeTheAcquireBehindIt has Redis know the script of the second, and not yet
 // that of the first.
-func TestASettleComesBeforeTheAcquireBehindIt(t *testing.T) {
+func TestACompletionComesBeforeTheAcquireBehindIt(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		for name, meanwhile := range map[string]func(){
 			"the subscriber is gone": func() { require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice)) },
-			"the subscriber is left alone": func() {
+			"the subscriber is throttled": func() {
 				f.Redis.HSet(ctx, "delivery:"+string(storetest.Alice), "throttled_until", storetest.After(1000).UnixMilli())
 			},
 			"nothing happens": func() {},

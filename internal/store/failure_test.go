@@ -16,11 +16,11 @@ import (
 // throttle is not 0.
 func (f *fixture) fail(task *storetest.Task, failure bus.Failure, ms, wait, throttle int) {
 	f.T.Helper()
-	outcome := storetest.Result{Health: -2, Failure: failure, RetryAt: storetest.After(ms + wait)}
+	result := storetest.Result{Health: -2, Failure: failure, RetryAt: storetest.After(ms + wait)}
 	if throttle > 0 {
-		outcome.ThrottledUntil = storetest.After(ms + throttle)
+		result.ThrottledUntil = storetest.After(ms + throttle)
 	}
-	owned, err := f.CompleteAt(f.T.Context(), task, outcome, storetest.After(ms))
+	owned, err := f.CompleteAt(f.T.Context(), task, result, storetest.After(ms))
 	require.NoError(f.T, err)
 	require.True(f.T, owned)
 }
@@ -231,9 +231,9 @@ func TestStandings(t *testing.T) {
 		f := newFixture(t, server)
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		// takes a batch if the subscriber's standing is no less.
-		take := func(least bus.Standing, ms int) *storetest.Task {
+		take := func(min bus.Standing, ms int) *storetest.Task {
 			f.MakeInstant(ms)
-			task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", least, storetest.After(ms))
+			task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", min, storetest.After(ms))
 			require.NoError(t, err)
 			return task
 		}
@@ -287,9 +287,9 @@ func TestToSubscribeAgainIsNoSuccess(t *testing.T) {
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 3, 0)
 		f.succeed(f.dueAt(0), 0)
-		take := func(least bus.Standing) *storetest.Task {
+		take := func(min bus.Standing) *storetest.Task {
 			f.MakeInstant(250)
-			task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", least, storetest.After(250))
+			task, err := f.Acquire(t.Context(), bus.QueueMain, "w1", min, storetest.After(250))
 			require.NoError(t, err)
 			return task
 		}

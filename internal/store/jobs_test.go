@@ -74,18 +74,18 @@ func TestWaiter(t *testing.T) {
 		defer waiter.Close()
 		require.NoError(t, waiter.Wait(t.Context(), 10*time.Millisecond), "a wait in vain is no error")
 
-		woken := make(chan error)
-		go func() { woken <- waiter.Wait(t.Context(), time.Minute) }()
+		returned := make(chan error)
+		go func() { returned <- waiter.Wait(t.Context(), time.Minute) }()
 		f.PublishEvents("widgets", 1, 1, 0)
-		require.NoError(t, <-woken)
+		require.NoError(t, <-returned)
 		before := rdbtest.Dump(t, f.Redis)
 		require.NoError(t, waiter.Wait(t.Context(), time.Minute), "it is still there")
 		assert.Equal(t, before, rdbtest.Dump(t, f.Redis), "waiting takes nothing")
 		assert.Equal(t, []int{1}, storetest.Numbers(t, f.Take("w1", 0)))
 
 		ctx, cancel := context.WithCancel(t.Context())
-		go func() { woken <- waiter.Wait(ctx, time.Minute) }()
+		go func() { returned <- waiter.Wait(ctx, time.Minute) }()
 		cancel()
-		require.ErrorIs(t, <-woken, context.Canceled)
+		require.ErrorIs(t, <-returned, context.Canceled)
 	})
 }

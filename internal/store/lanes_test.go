@@ -82,7 +82,7 @@ func TestTwoInFlight(t *testing.T) {
 	})
 }
 
-func TestAPublishSendsBatchesStraightToTheLine(t *testing.T) {
+func TestAPublishSendsBatchesStraightToTheirLane(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
@@ -108,7 +108,7 @@ func TestAPublishSendsBatchesStraightToTheLine(t *testing.T) {
 		last := f.Take("w1", 5)
 		assert.Equal(t, []int{6}, storetest.Numbers(t, last))
 		f.PublishEvents("widgets", 7, 7, 6)
-		assert.Equal(t, int64(1), instant(), "one that failed is not in the line, and could be passed")
+		assert.Equal(t, int64(1), instant(), "one that failed is not in the lane, and could be passed")
 		assert.Nil(t, f.Take("w2", 6))
 		f.RequireSound()
 		f.Complete(last, storetest.Done)
@@ -116,7 +116,7 @@ func TestAPublishSendsBatchesStraightToTheLine(t *testing.T) {
 	})
 }
 
-func TestAPublishPassesNoBatchThatIsNotInTheLineYet(t *testing.T) {
+func TestAPublishPassesNoBatchThatIsNotInTheLaneYet(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
@@ -143,7 +143,7 @@ func TestWorkersWithDifferentSettings(t *testing.T) {
 		one.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		one.PublishEvents("widgets", 1, 4, 0)
 		first := one.Take("w1", 0)
-		assert.Nil(t, one.Take("w2", 0), "the others join the line")
+		assert.Nil(t, one.Take("w2", 0), "the others join the lane")
 		one.Complete(first, storetest.Done)
 		second := two.Take("w2", 0)
 		assert.Equal(t, []int{2}, storetest.Numbers(t, second))
@@ -160,7 +160,7 @@ func TestWorkersWithDifferentSettings(t *testing.T) {
 	})
 }
 
-func TestALineRecoversFromABatchThatVanished(t *testing.T) {
+func TestALaneRecoversFromABatchThatVanished(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
@@ -176,7 +176,7 @@ func TestALineRecoversFromABatchThatVanished(t *testing.T) {
 	})
 }
 
-func TestAPublishDoesNotJoinALineThatNobodyMoves(t *testing.T) {
+func TestAPublishDoesNotJoinALaneThatNobodyMoves(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, job := range []bool{true, false} {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())

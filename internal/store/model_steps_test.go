@@ -20,15 +20,15 @@ func (m *model) rotating() bool {
 	return len(m.tokens[storetest.Alice])+len(m.tokens[storetest.Bob]) > 2
 }
 
-// mostTokens is how many tokens a client has at most: so it is also changed again before the first
+// maxTokens is how many tokens a client has at most: so it is also changed again before the first
 // change is through.
-const mostTokens = 3
+const maxTokens = 3
 
 // rotateSome begins to change a client's token, or asks again for one that is being changed.
 func (m *model) rotateSome(rt *rapid.T) {
 	client := rapid.SampledFrom(modelTokens).Draw(rt, "client")
 	old := rapid.SampledFrom(m.tokens[client]).Draw(rt, "token")
-	if old == m.holder(client) && len(m.tokens[client]) == mostTokens {
+	if old == m.holder(client) && len(m.tokens[client]) == maxTokens {
 		rt.Skip("it has enough of them")
 	}
 	name, _, _ := strings.Cut(string(client), "--")
@@ -113,7 +113,7 @@ func (m *model) acquireSome(rt *rapid.T) {
 // acquired checks what a worker was given.
 func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *storetest.Task) {
 	if before := m.held[worker]; before != nil && task != nil {
-		// As when an answer is lost: it is the same job, unless its subscriber is gone, or left alone since
+		// As when a response is lost: it is the same job, unless its subscriber is gone, or throttled since
 		// another of its batches failed, or it yields to another since it was refused before. A worker with
 		// a smaller setting gives up what one with a larger has taken.
 		token := m.clients[before.Delivery.Subscriber]
@@ -197,22 +197,22 @@ func (m *model) gone(rt *rapid.T, token bus.Token, got []int) {
 func (m *model) failSome(rt *rapid.T) {
 	task := m.pick(rt)
 	wait := rapid.IntRange(0, 50).Draw(rt, "wait")
-	outcome := storetest.Result{Health: -2, RetryAt: storetest.After(m.ms + wait)}
-	outcome.Failure = rapid.SampledFrom([]bus.Failure{0, bus.EndpointFailure, bus.BatchFailure}).Draw(rt, "failure")
-	if outcome.Failure != 0 { // an endpoint's failure may be laid to the batch
+	result := storetest.Result{Health: -2, RetryAt: storetest.After(m.ms + wait)}
+	result.Failure = rapid.SampledFrom([]bus.Failure{0, bus.EndpointFailure, bus.BatchFailure}).Draw(rt, "failure")
+	if result.Failure != 0 { // an endpoint's failure may be laid to the batch
 		m.refused[task.Delivery.Batch] = true
 	}
 	if throttle := rapid.IntRange(-50, 50).Draw(rt, "throttle"); throttle > 0 {
-		outcome.ThrottledUntil = storetest.After(m.ms + throttle)
+		result.ThrottledUntil = storetest.After(m.ms + throttle)
 		client := m.clients[task.Delivery.Subscriber]
 		m.throttled[client] = max(m.throttled[client], m.ms+throttle)
 	}
-	require.True(rt, m.any(rt).Complete(task, outcome))
+	require.True(rt, m.any(rt).Complete(task, result))
 	m.disordered[m.clients[task.Delivery.Subscriber]] = true
 }
 
-// mostDropped is how many batches one call drops at most.
-const mostDropped = 100
+// maxDropped is how many batches one call drops at most.
+const maxDropped = 100
 
 // dropOldest drops batches now and then: what is dropped must be the oldest that nobody holds.
 func (m *model) dropOldest(rt *rapid.T) {
@@ -226,7 +226,7 @@ func (m *model) dropOldest(rt *rapid.T) {
 	}
 	var want []store.DroppedBatch
 	for _, bid := range m.Redis.ZRange(ctx, "batches:index", 0, -1).Val() {
-		if len(want) == mostDropped {
+		if len(want) == maxDropped {
 			break
 		}
 		if held[bid] {
@@ -261,7 +261,7 @@ func (m *model) scrub(rt *rapid.T) {
 		delete(m.held, worker)
 	}
 	for _, task := range m.stale {
-		require.False(rt, m.Complete(task, storetest.Done), "a scrubbed worker's settle is void")
+		require.False(rt, m.Complete(task, storetest.Done), "a scrubbed worker's completion is void")
 	}
 	if m.maxInFlight > 1 {
 		m.disordered[storetest.Alice], m.disordered[storetest.Bob] = true, true

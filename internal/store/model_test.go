@@ -90,7 +90,7 @@ type model struct {
 	doubtful map[bus.Token]map[int]bool
 	// disordered are the subscribers with a delivery that failed.
 	disordered map[bus.Token]bool
-	// throttled is until when (ms after start) a subscriber is left alone.
+	// throttled is until when (ms after start) a subscriber is throttled.
 	throttled map[bus.Token]int
 	// refused are the batches that an endpoint has refused: these yield to others.
 	refused map[bus.BatchID]bool
@@ -157,8 +157,8 @@ func (m *model) deliverAll(rt *rapid.T) {
 
 // What a refused batch waits for (ms) while another has its turn, and how often, at most.
 const (
-	retryPause      = 1000
-	mostRetryPauses = 60
+	retryPause     = 1000
+	maxRetryPauses = 60
 )
 
 // deliverDue delivers all that is due.
@@ -184,7 +184,7 @@ func (m *model) drain(rt *rapid.T) {
 	m.ms += longestWait
 	m.deliverDue(rt)
 	// Of those that were refused one comes up at a time.
-	for pauses := 0; pauses < mostRetryPauses && len(m.queued[storetest.Alice])+len(m.queued[storetest.Bob]) > 0; pauses++ {
+	for pauses := 0; pauses < maxRetryPauses && len(m.queued[storetest.Alice])+len(m.queued[storetest.Bob]) > 0; pauses++ {
 		m.ms += retryPause
 		m.deliverDue(rt)
 	}

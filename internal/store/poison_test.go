@@ -29,7 +29,7 @@ var poisons = []struct {
 	{"current is no set", func(t *testing.T, raw rdb.Commands) {
 		require.NoError(t, raw.Set(t.Context(), "batches:current:"+string(storetest.Bob), "x", 0).Err())
 	}},
-	{"the line is no sorted set", func(t *testing.T, raw rdb.Commands) {
+	{"the lane is no sorted set", func(t *testing.T, raw rdb.Commands) {
 		require.NoError(t, raw.Set(t.Context(), "jobs:lane:batch:"+string(storetest.Bob), "x", 0).Err())
 	}},
 	{"the subscriber is no hash", func(t *testing.T, raw rdb.Commands) {
@@ -74,7 +74,7 @@ func TestAPoisonedSubscriberHarmsNobodyElse(t *testing.T) {
 				}
 				assert.Equal(t, 5, delivered[storetest.Alice], "%s, early: %v", c.name, early)
 				if bobs := delivered[storetest.Bob]; bobs != 5 {
-					assert.True(t, strings.Contains(c.name, "line") || strings.Contains(c.name, "hash"), "%s, early: %v: bob got %d", c.name, early, bobs)
+					assert.True(t, strings.Contains(c.name, "lane") || strings.Contains(c.name, "hash"), "%s, early: %v: bob got %d", c.name, early, bobs)
 				}
 				assert.Nil(t, f.Take("w2", 1), "nothing is stuck")
 			}
@@ -110,7 +110,7 @@ func TestAPoisonedGaugeHindersNoPublish(t *testing.T) {
 	})
 }
 
-func TestAPoisonedJobIsPutOffAndTold(t *testing.T) {
+func TestAPoisonedJobIsPutOffAndReported(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()

@@ -38,12 +38,12 @@ func TestAChangeThatNoReplicaConfirmsFails(t *testing.T) {
 	var log rdbtest.Buffer
 	st := store.New(server.Open(t, log.LogTo, func(o *rdb.Options) { o.MinReplicas = 1 }).Partition(""), store.Options{})
 	ctx := t.Context()
-	alone := storetest.Open(t, server)
-	require.NoError(t, alone.PutToken(ctx, storetest.Publisher, "publisher"))
-	require.NoError(t, alone.PutToken(ctx, storetest.Bob, "bob"))
-	require.NoError(t, alone.Subscribe(ctx, storetest.Bob, bus.Subscription{Topics: []bus.TopicName{"gadgets"}, Callback: "https://s.example/"}, time.Now()))
+	unconfirmed := storetest.Open(t, server)
+	require.NoError(t, unconfirmed.PutToken(ctx, storetest.Publisher, "publisher"))
+	require.NoError(t, unconfirmed.PutToken(ctx, storetest.Bob, "bob"))
+	require.NoError(t, unconfirmed.Subscribe(ctx, storetest.Bob, bus.Subscription{Topics: []bus.TopicName{"gadgets"}, Callback: "https://s.example/"}, time.Now()))
 	receipt := st.PublishAll(ctx, store.Publication{Topic: "gadgets", Publisher: storetest.Publisher, Events: []wire.PackedEvent{storetest.Packed(t, "gadgets", 1)}})[0]
-	assert.ErrorIs(t, receipt.Err, bus.ErrUnavailable, "though it was told who got the event")
+	assert.ErrorIs(t, receipt.Err, bus.ErrUnavailable, "though the script returned the receivers")
 	assert.False(t, receipt.Stored)
 	for range 2 { // the first finds the script missing, the second finds the request stored
 		err := storetest.Publish(ctx, st, store.Publication{

@@ -16,7 +16,7 @@ import (
 	"routemaster/internal/wire/wiretest"
 )
 
-func TestPublishTellsWhoGotTheEvents(t *testing.T) {
+func TestPublishReportsTheReceivers(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		event := wiretest.Pack(t, "widgets", `{"type":"noop","url":"https://x.example/"}`)
@@ -41,7 +41,7 @@ func TestPublishTellsWhoGotTheEvents(t *testing.T) {
 	})
 }
 
-func TestAcquireTellsWhenABatchWasDue(t *testing.T) {
+func TestAcquireReportsWhenABatchWasDue(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.AddSubscriber(storetest.Alice, 100*time.Millisecond, 2, "widgets")

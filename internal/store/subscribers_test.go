@@ -74,7 +74,7 @@ func TestBatchesOfADeletedSubscriberAreDropped(t *testing.T) {
 	})
 }
 
-func TestSubscribersTellTheirOldestEvent(t *testing.T) {
+func TestSubscribersReportTheirOldestEvent(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.AddSubscriber(storetest.Alice, time.Hour, 1, "widgets")
@@ -118,7 +118,7 @@ func TestListingManySubscribersIsQuick(t *testing.T) {
 	assert.Less(t, quickest, within)
 }
 
-func TestASubscriberThatFailedIsLeftAlone(t *testing.T) {
+func TestASubscriberThatFailedIsThrottled(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")

@@ -71,7 +71,7 @@ func TestATopicOfOldDataKeepsItsOwner(t *testing.T) {
 		forget()
 		f.Redis.HDel(ctx, "api_tokens:by_token", "alice--2")
 		require.NoError(t, f.PutToken(ctx, "alice--3", "alice"))
-		require.ErrorIs(t, f.try("alice--3", "widgets"), bus.ErrTopicClaimed, "nothing tells whose it was")
+		require.ErrorIs(t, f.try("alice--3", "widgets"), bus.ErrTopicClaimed, "nothing says whose it was")
 	})
 }
 

@@ -30,7 +30,7 @@ func TestAScrubbedWorkerDoesNoHarm(t *testing.T) {
 		again := f.Take("fast", 1)
 		assert.Equal(t, slow.Delivery.Batch, again.Delivery.Batch, "what was put back is next, before its successor")
 		before := rdbtest.Dump(t, f.Redis)
-		assert.False(t, f.Complete(slow, storetest.Done), "the slow worker's settle is void")
+		assert.False(t, f.Complete(slow, storetest.Done), "the slow worker's completion is void")
 		assert.False(t, f.Complete(slow, storetest.Result{RetryAt: storetest.After(9)}))
 		assert.Equal(t, before, rdbtest.Dump(t, f.Redis))
 		assert.True(t, f.Complete(again, storetest.Done))

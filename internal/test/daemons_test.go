@@ -76,7 +76,7 @@ func TestConfiguredClientsAreRegistered(t *testing.T) {
 	}, bustest.WaitTimeout, time.Millisecond)
 	names := redis.Raw.HGetAll(t.Context(), "api_tokens:by_token").Val()
 	for token, name := range names {
-		assert.Regexp(t, `^client-[0-9a-f]{8}$`, name, "a name must not tell any of %s", token)
+		assert.Regexp(t, `^client-[0-9a-f]{8}$`, name, "a name must not reveal any of %s", token)
 	}
 	b.Publish("secret", "widgets", 1)
 }

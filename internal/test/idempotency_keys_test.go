@@ -78,7 +78,7 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 	}
 	b.StartWorker()
 
-	begun, number, most := time.Now(), waiting, int64(0)
+	begun, number, peak := time.Now(), waiting, int64(0)
 	drops := func() int { return strings.Count(b.Logged.String(), "dropped idempotency keys") }
 	enough := func() bool {
 		if *keysFor > 0 {
@@ -92,7 +92,7 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 		number++
 		memory, err := b.Store.Partition().Client().Memory(t.Context())
 		require.NoError(t, err)
-		most = max(most, memory.Used)
+		peak = max(peak, memory.Used)
 		if *keysFor == 0 {
 			_, err := storetest.NewQueue(b.Store, 1).Enqueue(t.Context(), bus.QueueAux, bus.Job{Name: bus.JobAutodrop})
 			require.NoError(t, err)
@@ -102,15 +102,15 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 	stop()
 	assert.Positive(t, drops())
 	assert.Zero(t, refused.Load())
-	assert.LessOrEqual(t, most, b.Config.Memory.Max)
+	assert.LessOrEqual(t, peak, b.Config.Memory.Max)
 	assert.NotContains(t, b.Logged.String(), "dropped the oldest batches")
 	down.Store(false)
 	healthy.WaitFor(t, number)
 	sick.WaitFor(t, number)
 	assert.Len(t, healthy.Numbers(), number)
 	assert.Len(t, sick.Numbers(), number)
-	t.Logf("%d publishes with new keys in %v; redis at most %d of %d bytes above; keys were dropped %d times",
-		published.Load(), time.Since(begun).Round(time.Millisecond), most-warm.Used, b.Config.Memory.Max-warm.Used, drops())
+	t.Logf("%d publishes with new keys in %v; redis at its peak %d of %d bytes above; keys were dropped %d times",
+		published.Load(), time.Since(begun).Round(time.Millisecond), peak-warm.Used, b.Config.Memory.Max-warm.Used, drops())
 }
 
 // publishWithKey publishes an event with a new idempotency key, and reports whether it was stored.

@@ -64,15 +64,15 @@ func TestADamagedSubscriberDoesNotHideOthers(t *testing.T) {
 	bustest.NewSubscriber(t, b.AddClient("mailer")).Subscribe(b, 0, 10, "widgets")
 	require.NoError(t, b.Redis.Raw.Set(t.Context(), "subscriber:mailer--1", "x", 0).Err())
 
-	const told = `level=ERROR msg="subscriber data is damaged" keys=[subscriber:mailer]`
-	require.Eventually(t, func() bool { return strings.Contains(b.Logged.String(), told) }, bustest.WaitTimeout, time.Millisecond)
-	_, later, _ := strings.Cut(b.Logged.String(), told)
+	const logged = `level=ERROR msg="subscriber data is damaged" keys=[subscriber:mailer]`
+	require.Eventually(t, func() bool { return strings.Contains(b.Logged.String(), logged) }, bustest.WaitTimeout, time.Millisecond)
+	_, later, _ := strings.Cut(b.Logged.String(), logged)
 	runs := func(log string) int { return strings.Count(log, "msg=metrics") }
 	require.Eventually(t, func() bool {
-		_, now, _ := strings.Cut(b.Logged.String(), told)
+		_, now, _ := strings.Cut(b.Logged.String(), logged)
 		return runs(now) > runs(later)+2
 	}, bustest.WaitTimeout, time.Millisecond, "the monitor goes on")
-	assert.Equal(t, 1, strings.Count(b.Logged.String(), told), "it is told once")
+	assert.Equal(t, 1, strings.Count(b.Logged.String(), logged), "it is logged once")
 
 	require.Eventually(t, func() bool { // a scrape is a second old at most
 		page := b.Call(bustest.RootKey, "GET", "/metrics", "", http.StatusOK)

@@ -73,7 +73,7 @@ func scrapeAll(t *testing.T, client *http.Client, url string) (values map[string
 	require.Eventually(t, func() bool {
 		values = scrape(t, client, url)
 		return values["routemaster_redis_up"] == 1
-	}, bustest.WaitTimeout, 100*time.Millisecond, "Redis tells nothing")
+	}, bustest.WaitTimeout, 100*time.Millisecond, "there is nothing of Redis")
 	return values
 }
 

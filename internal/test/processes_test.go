@@ -142,7 +142,7 @@ func TestABulkLoadTakesLittleMemory(t *testing.T) {
 
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", web.Process.Pid))
 	if errors.Is(err, fs.ErrNotExist) {
-		t.Skip("only Linux tells a process's peak memory")
+		t.Skip("only Linux reports a process's peak memory")
 	}
 	require.NoError(t, err)
 	_, peak, _ := strings.Cut(string(status), "VmHWM:")

@@ -17,7 +17,7 @@ import (
 // TestTheBusSurvivesOutagesOfRedis makes Redis unavailable in several ways, under load. The daemons
 // must recover by themselves, within 2 s, and no event may be lost or delivered twice.
 func TestTheBusSurvivesOutagesOfRedis(t *testing.T) {
-	for _, trouble := range []struct {
+	for _, outage := range []struct {
 		name        string
 		begin, lift func(*testing.T, *rdbtest.Server)
 		lasts       time.Duration
@@ -32,7 +32,7 @@ func TestTheBusSurvivesOutagesOfRedis(t *testing.T) {
 		{"without its scripts", do("script", "flush"), do("script", "flush"), time.Second},
 		{"cutting connections", do("client", "kill", "type", "normal"), do("client", "kill", "type", "normal"), time.Second},
 	} {
-		t.Run(trouble.name, func(t *testing.T) {
+		t.Run(outage.name, func(t *testing.T) {
 			redis := rdbtest.Real(t, "--appendonly", "yes", "--appendfsync", "always")
 			b := bustest.Start(t, redis)
 			publisher := b.AddClient("publisher")
@@ -43,9 +43,9 @@ func TestTheBusSurvivesOutagesOfRedis(t *testing.T) {
 			sub.WaitFor(t, 50)
 
 			rdbtest.Promptly(t, 2*time.Second, func() time.Duration {
-				trouble.begin(t, redis)
-				time.Sleep(trouble.lasts)
-				trouble.lift(t, redis)
+				outage.begin(t, redis)
+				time.Sleep(outage.lasts)
+				outage.lift(t, redis)
 				lifted, delivered := time.Now(), len(sub.Numbers())
 				traffic.WaitForMore(t, 1)
 				published := time.Since(lifted)
@@ -75,9 +75,9 @@ func do(command ...any) func(*testing.T, *rdbtest.Server) {
 	}
 }
 
-// failoverWithin bounds a failover. It takes a second or two, but a sentinel that finds that it was
+// failoverTimeout bounds a failover. It takes a second or two, but a sentinel that finds that it was
 // stalled for 2 s does nothing for 30 s.
-const failoverWithin = 2 * time.Minute
+const failoverTimeout = 2 * time.Minute
 
 // TestAFailoverLosesNothing kills the master under traffic. What was acknowledged, and so confirmed
 // by the replica, must be delivered, though the bus goes on with the replica.
@@ -93,7 +93,7 @@ func TestAFailoverLosesNothing(t *testing.T) {
 
 	redis.Kill(t)
 	killed := time.Now()
-	require.Eventually(t, func() bool { return b.Store.Ping(t.Context()) == nil }, failoverWithin, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.Store.Ping(t.Context()) == nil }, failoverTimeout, 10*time.Millisecond)
 	t.Logf("a new master after %v", time.Since(killed))
 	delivered := len(sub.Numbers())
 	before := traffic.Count()
@@ -102,7 +102,7 @@ func TestAFailoverLosesNothing(t *testing.T) {
 
 	redis.Restart(t) // as the new master's replica
 	want := traffic.Count() + 300
-	require.Eventually(t, func() bool { return traffic.Count() >= want }, failoverWithin, time.Millisecond, "the replica confirms nothing")
+	require.Eventually(t, func() bool { return traffic.Count() >= want }, failoverTimeout, time.Millisecond, "the replica confirms nothing")
 	traffic.Stop()
 	t.Logf("acknowledged %d before the failover, %d after it", before, traffic.Count()-before)
 	b.Drain()

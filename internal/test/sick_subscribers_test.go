@@ -18,7 +18,7 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// patient is a subscriber that can be told to hang, or to fail.
+// patient is a subscriber that hangs or fails on demand.
 type patient struct {
 	token         string
 	sick          atomic.Bool

@@ -67,7 +67,7 @@ func TestATokenRemovedAMomentAgoLeavesNothingBehind(t *testing.T) {
 	assert.JSONEq(t, `[]`, a.do(rootKey, "GET", "/topics", "").body)
 }
 
-func TestANameDoesNotTellItsToken(t *testing.T) {
+func TestANameDoesNotRevealItsToken(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
 	assert.Equal(t, "/token", a.problem(rootKey, "POST", "/api_tokens", `{"name":"s3cret","token":"s3cret"}`).Pointer)
 	require.NoError(t, a.PutToken(t.Context(), "s3cret", "s3cret"))

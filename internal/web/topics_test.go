@@ -68,7 +68,7 @@ func newLimitedAPI(t *testing.T, redis *rdbtest.Server) *api {
 	return a
 }
 
-func TestLimitsOfTopicsAreTold(t *testing.T) {
+func TestLimitsOfTopicsAreReported(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newLimitedAPI(t, redis)
 		subscription := func(topics string) string { return `{"callback":"https://x.example/","topics":` + topics + `}` }

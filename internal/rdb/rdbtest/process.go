@@ -27,8 +27,8 @@ type process struct {
 	command            *exec.Cmd
 }
 
-// startWithin bounds how long a redis-server may take to answer.
-const startWithin = 30 * time.Second
+// startTimeout bounds how long a redis-server may take to answer.
+const startTimeout = 30 * time.Second
 
 // startProcess starts a redis-server on an address, with a directory of its own.
 func startProcess(t testing.TB, address, directory string, arguments ...string) *process {
@@ -46,7 +46,8 @@ func startProcess(t testing.TB, address, directory string, arguments ...string) 
 	return p
 }
 
-// startServer starts a redis-server on an address that keeps nothing unless told to.
+// startServer starts a redis-server on an address. It keeps nothing on disk, unless the arguments
+// say so.
 func startServer(t testing.TB, address string, arguments ...string) *process {
 	t.Helper()
 	host, port, err := net.SplitHostPort(address)
@@ -110,7 +111,7 @@ func (p *process) start(t testing.TB) {
 	defer client.Close()
 	require.Eventually(t, func() bool {
 		return client.Ping(context.Background()).Err() == nil
-	}, startWithin, 2*time.Millisecond, "redis-server did not start")
+	}, startTimeout, 2*time.Millisecond, "redis-server did not start")
 }
 
 // kill ends the process at once; the test ends every one it started.

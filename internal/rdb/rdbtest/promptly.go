@@ -7,14 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Promptly requires that one of some tries takes less than a limit: what is slow by itself is
-// slow each time, a machine that is busy or stalls for a moment is not. A try returns what it
-// took.
+// Promptly requires that one of several tries takes less than a limit: slow code is slow each time, a
+// host that is busy or stalls for a moment is not. A try returns its duration.
 func Promptly(t testing.TB, limit time.Duration, try func() time.Duration) {
 	t.Helper()
-	const least, within = 5, 10 * time.Second // so many tries, or more, if they are short
+	const minTries, timeout = 5, 10 * time.Second // more tries if they are short
 	began, fastest := time.Now(), try()
-	for tries := 1; fastest >= limit && (tries < least || time.Since(began) < within); tries++ {
+	for tries := 1; fastest >= limit && (tries < minTries || time.Since(began) < timeout); tries++ {
 		fastest = min(fastest, try())
 	}
 	require.Less(t, fastest, limit, "the fastest try")

@@ -32,12 +32,12 @@ func Each(t *testing.T, test func(t *testing.T, server *Server)) {
 	t.Run("redis-server", func(t *testing.T) { test(t, Real(t)) })
 }
 
-// patiently, at the end of a URL, has a connection be made though the machine stalls meanwhile.
-// What is not there is refused at once on loopback, so no test waits for it.
+// patiently, at the end of a URL, lets a connection be made even if the host stalls. On loopback a
+// missing server is refused at once, so no test waits for this long.
 const patiently = "?dial_timeout=30s"
 
-// PatientURL is [Server.URL] for tests that do not freeze Redis: no stall of the machine is taken
-// for a Redis that is away.
+// PatientURL is [Server.URL] for tests that do not freeze Redis: a stall of the host is not taken for
+// an outage of Redis.
 func (s *Server) PatientURL() string { return s.URL + "&read_timeout=30s" }
 
 // Embedded starts the embedded engine.
@@ -117,17 +117,17 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 	goleak.VerifyTestMain(patient{m, options}, options...)
 }
 
-// patient gives goroutines that are about to end more time than goleak does: half a second, which
-// a busy machine may need to let each of them run.
+// patient gives goroutines more time to end than goleak's half a second, which is too short on a busy
+// host.
 type patient struct {
 	*testing.M
 	options []goleak.Option
 }
 
 func (p patient) Run() int {
-	const most = 10 * time.Second
+	const timeout = 10 * time.Second
 	code := p.M.Run()
-	for begun := time.Now(); code == 0 && time.Since(begun) < most && goleak.Find(p.options...) != nil; {
+	for begun := time.Now(); code == 0 && time.Since(begun) < timeout && goleak.Find(p.options...) != nil; {
 	}
 	return code
 }

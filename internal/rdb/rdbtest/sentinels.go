@@ -61,7 +61,7 @@ func requireFollows(t testing.TB, replica *process) {
 	defer client.Close()
 	require.Eventually(t, func() bool {
 		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")
-	}, startWithin, 10*time.Millisecond, "the replica does not follow")
+	}, startTimeout, 10*time.Millisecond, "the replica does not follow")
 }
 
 // requireAcquainted waits until the sentinels know the replica and one another.
@@ -73,6 +73,6 @@ func requireAcquainted(t testing.TB, sentinels []string) {
 		require.Eventually(t, func() bool {
 			master, err := sentinel.Master(t.Context(), masterName).Result()
 			return err == nil && master["num-slaves"] == "1" && master["num-other-sentinels"] == "2"
-		}, startWithin, 10*time.Millisecond, "the sentinels do not find one another")
+		}, startTimeout, 10*time.Millisecond, "the sentinels do not find one another")
 	}
 }

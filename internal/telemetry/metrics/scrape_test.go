@@ -44,7 +44,7 @@ func shown(t testing.TB, st *store.Store, now func() time.Time) (text string) {
 		registry.AddBus(st, metrics.BusOptions{}, now)
 		text = page(t, registry)
 		return strings.Contains(text, "\nroutemaster_redis_up 1\n")
-	}, 30*time.Second, time.Millisecond, "Redis tells nothing")
+	}, 30*time.Second, time.Millisecond, "there is nothing of Redis")
 	return text
 }
 

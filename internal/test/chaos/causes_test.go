@@ -4,20 +4,20 @@ import "time"
 
 // A fault explains what is odd only close by:
 const (
-	// faultMargin is how far what one party did may lie from the moment at which the other saw it,
-	// and how long a fault leaves traces: bytes under way, connections that are found broken.
+	// faultMargin bounds the time from an action of one party until the other observes it, and the
+	// time for which a fault has effects: bytes under way, connections that are found broken.
 	faultMargin = 300 * time.Millisecond
-	// settleMargin is how long a worker may take to settle what it holds once it can reach Redis
+	// completeMargin is how long a worker may take to complete what it holds once it can reach Redis
 	// again: it tries every 200 ms, and the Redis client, after many failures, every second.
-	settleMargin = 1200 * time.Millisecond
+	completeMargin = 1200 * time.Millisecond
 )
 
 // faults explain what the bus may do only because of them.
 type faults []*fault
 
 // again returns the cause for which an acknowledged batch may be delivered again: the response was
-// lost on its way, a worker was killed before it could settle the batch, or the machine stalled and
-// a timeout came first. A worker that cannot reach Redis for a while settles later, so a kill
+// lost on its way, a worker was killed before it could complete the batch, or the host stalled and
+// a timeout came first. A worker that cannot reach Redis for a while completes later, so a kill
 // explains more; the outage itself is not a cause. The cause is empty if there is none.
 func (all faults) again(subscriber string, first *attempt) (cause string) {
 	from, until := first.arrived.Add(-faultMargin), first.acknowledged.Add(faultMargin)
@@ -26,12 +26,12 @@ func (all faults) again(subscriber string, first *attempt) (cause string) {
 	}
 	last := until
 	for _, worker := range workers {
-		settled := all.settled(worker, from, until)
-		if settled.After(last) {
-			last = settled
+		completed := all.completed(worker, from, until)
+		if completed.After(last) {
+			last = completed
 		}
 		for _, f := range all {
-			if f.victim == worker && f.began.Before(settled) && f.died.After(from) {
+			if f.victim == worker && f.began.Before(completed) && f.died.After(from) {
 				return "a killed worker"
 			}
 		}
@@ -42,12 +42,12 @@ func (all faults) again(subscriber string, first *attempt) (cause string) {
 	return ""
 }
 
-// settled is when a worker at the latest has settled what it delivered between two times.
-func (all faults) settled(worker string, from, until time.Time) time.Time {
+// completed returns the latest time at which a worker completes what it delivered between two times.
+func (all faults) completed(worker string, from, until time.Time) time.Time {
 	for _, f := range all { // in the order in which they began
 		away := f.victim == "redis" || f.victim == proxyName(worker, "redis")
-		if away && f.began.Before(until) && f.ended.After(from) && f.ended.Add(settleMargin).After(until) {
-			until = f.ended.Add(settleMargin)
+		if away && f.began.Before(until) && f.ended.After(from) && f.ended.Add(completeMargin).After(until) {
+			until = f.ended.Add(completeMargin)
 		}
 	}
 	return until
@@ -55,7 +55,7 @@ func (all faults) settled(worker string, from, until time.Time) time.Time {
 
 // late reports whether something explains that an event came after a later one of its publisher,
 // although the subscriber had refused neither: a delivery was spoiled on its way, or timed out when
-// the machine stalled, so that those behind it passed.
+// the host stalled, so that those behind it passed.
 func (all faults) late(subscriber string, event *publication, later *attempt) bool {
 	from, until := event.sent, later.acknowledged.Add(faultMargin)
 	return all.disturbed(subscriber, from, until) || all.stalled(from, until)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ledger is what really happened, as publishers and subscribers saw it.
+// ledger is what really happened, as publishers and subscribers observed it.
 type ledger struct {
 	mu           sync.Mutex
 	publications map[int]*publication  // by number
