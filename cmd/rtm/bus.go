@@ -152,8 +152,8 @@ func (b *busFlags) client(options ...client.Option) (*client.Client, error) {
 // tokenVariable is the environment variable with the token to use if nothing else gives one.
 const tokenVariable = "ROUTEMASTER_TOKEN"
 
-// resolve returns the URL and the token. The token of the bus in .rtmrc takes precedence over that of
-// the environment, which may be for another bus.
+// resolve returns the URL and the token. The token of the bus in .rtmrc takes precedence over that
+// of the environment, which may be for another bus.
 func (b *busFlags) resolve() (url, token string, err error) {
 	if b.bus == "" {
 		return "", "", errors.New("no bus given: -b takes a domain, a URL, or @NAME for one of .rtmrc")

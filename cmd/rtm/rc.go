@@ -53,7 +53,8 @@ func readRC() (rcFile, error) {
 	return file, err
 }
 
-// readRCFile reads a file. A local one decides where a token is sent, so it must belong to the user.
+// readRCFile reads a file. A local one decides where a token is sent, so it must belong to the
+// user.
 func readRCFile(path string, local bool) (rcFile, error) {
 	read := rcFile{path: path, local: local}
 	file, err := os.Open(path)

@@ -21,9 +21,9 @@ var (
 )
 
 // TestTheRubyClientsScriptsGoOn replays a transcript of what version 3.2.3 of the Ruby client's
-// commands print, when the output is not a terminal. Ours differs in three places: it prints the uuid that
-// it makes, nothing for no tokens, and fails to remove a token that is not there. Of those that
-// fail it has only that they do: its exit statuses are others.
+// commands print, when the output is not a terminal. Ours differs in three places: it prints the
+// uuid that it makes, nothing for no tokens, and fails to remove a token that is not there. Of
+// those that fail it has only that they do: its exit statuses are others.
 func TestTheRubyClientsScriptsGoOn(t *testing.T) {
 	transcript, err := os.ReadFile("testdata/ruby/transcript")
 	require.NoError(t, err)

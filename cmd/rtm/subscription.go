@@ -76,8 +76,8 @@ time and kept from then on. It is printed. Options that are not given stay uncha
 	return command
 }
 
-// chooseUUID returns the uuid of this client's subscription, or makes one. So a service that runs the
-// same command at each start keeps the uuid that it checks.
+// chooseUUID returns the uuid of this client's subscription, or makes one. So a service that runs
+// the same command at each start keeps the uuid that it checks.
 func (b *busFlags) chooseUUID(cmd *cobra.Command, c *client.Client) (string, error) {
 	_, token, err := b.resolve()
 	if err != nil {

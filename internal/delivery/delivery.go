@@ -1,4 +1,4 @@
-// Package delivery delivers one batch to one subscriber, and says how it went.
+// Package delivery delivers one batch to one subscriber, and returns the result.
 package delivery
 
 import (
@@ -21,13 +21,13 @@ import (
 type Config struct {
 	// Client sends the batches.
 	Client *outbound.Client
-	// Policy says what a delivery means for its batch and its subscriber.
+	// Policy decides what follows from a delivery for its batch and its subscriber.
 	Policy Policy
-	// Reporter, if given, reports what must not happen. A failed delivery may.
+	// Reporter, if given, reports unexpected errors. A failed delivery is expected.
 	Reporter *exceptions.Reporter
 	// Tracer, if given, makes spans of the deliveries.
 	Tracer *tracing.Tracer
-	// Recorder takes note of the deliveries; it may be nil.
+	// Recorder counts the deliveries. It may be nil.
 	Recorder *telemetry.Recorder
 }
 

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/telemetry/tracing"
 )
 
-// observer makes deliveries visible: in the metrics, the traces and the log.
+// observer records deliveries in the metrics, the traces and the log.
 type observer struct {
 	recorder *telemetry.Recorder
 	tracer   *tracing.Tracer
@@ -24,7 +24,7 @@ type observer struct {
 	now      func() time.Time
 }
 
-// observation is what is known of one attempt from its beginning.
+// observation is the state of observing one attempt.
 type observation struct {
 	*observer
 	batch  *store.Delivery
@@ -33,7 +33,7 @@ type observation struct {
 	span   *tracing.Span
 }
 
-// leftOut observes how many events of a batch cannot be read, and why the first cannot.
+// leftOut records how many events of a batch cannot be read, and why the first cannot.
 func (o *observer) leftOut(batch *store.Delivery, unreadable int, cause error) {
 	if unreadable > 0 {
 		o.recorder.Unreadable(batch, unreadable)
@@ -41,12 +41,12 @@ func (o *observer) leftOut(batch *store.Delivery, unreadable int, cause error) {
 	}
 }
 
-// dropped observes that nothing was left of a batch to deliver.
+// dropped records that no event of a batch can be read, so that there is nothing to deliver.
 func (o *observer) dropped(batch *store.Delivery) {
 	o.log.LogAttrs(context.Background(), slog.LevelError, "dropped a batch without a readable event", fieldsOf(batch)...)
 }
 
-// begin observes that events of a batch are about to be sent. The context it returns is of the
+// begin records that events of a batch are about to be sent. It returns the context of the
 // delivery's span.
 func (o *observer) begin(ctx context.Context, batch *store.Delivery, events int) (context.Context, observation) {
 	n := observation{observer: o, batch: batch, events: events, start: o.now()}
@@ -55,7 +55,7 @@ func (o *observer) begin(ctx context.Context, batch *store.Delivery, events int)
 	return ctx, n
 }
 
-// end observes how the delivery ended.
+// end records the result of the delivery.
 func (n observation) end(ctx context.Context, attempt outbound.Attempt, result queue.Result) {
 	n.files.Check(attempt.OutOfFiles, "connecting to a callback")
 	if attempt.Reused {
@@ -85,7 +85,7 @@ func (n observation) writeLog(ctx context.Context, attempt outbound.Attempt, res
 	if attempt.Err != nil {
 		level, event = slog.LevelWarn, "failed to deliver"
 	}
-	if !n.log.Enabled(ctx, level) { // most deliveries: their fields are not even made
+	if !n.log.Enabled(ctx, level) { // true for most deliveries: skip making the fields
 		return
 	}
 	fields := fieldsOf(n.batch, slog.Int("events", n.events), slog.Duration("duration", attempt.Duration.Round(time.Microsecond)))
@@ -98,7 +98,8 @@ func (n observation) writeLog(ctx context.Context, attempt outbound.Attempt, res
 	}
 }
 
-// cause says in one field why a delivery failed: the status if there was an answer, else the error.
+// cause says in one field why a delivery failed: the status if there was a response, else the
+// error.
 func cause(attempt outbound.Attempt) slog.Attr {
 	if attempt.Status > 0 {
 		return slog.Int("status", attempt.Status)
@@ -106,7 +107,7 @@ func cause(attempt outbound.Attempt) slog.Attr {
 	return slog.Any("error", attempt.Err)
 }
 
-// untilNext is how long it takes at least until the batch is delivered again.
+// untilNext is the minimum time until the batch is delivered again.
 func (n observation) untilNext(result queue.Result) time.Duration {
 	next := result.RetryAt
 	if detail, ok := result.Detail.(store.DeliveryResult); ok && detail.ThrottledUntil.After(next) {
@@ -115,7 +116,7 @@ func (n observation) untilNext(result queue.Result) time.Duration {
 	return next.Sub(n.now()).Round(time.Millisecond)
 }
 
-// fieldsOf say which delivery a line of the log is about, and more.
+// fieldsOf returns the fields that identify a delivery in the log, and more.
 func fieldsOf(batch *store.Delivery, more ...slog.Attr) []slog.Attr {
 	return append(batch.LogAttrs(), more...)
 }

@@ -12,13 +12,13 @@ import (
 // threads does not hold that of all its deliveries.
 type payload struct {
 	events []wire.PackedEvent
-	// length is that of the JSON, in bytes. It is sent, since some subscribers require it.
+	// length is the length of the JSON in bytes, for Content-Length: some subscribers require it.
 	length int64
 }
 
-// newPayload makes a payload of events, which it takes over. An event that cannot be read is left
-// out, so that it does not hold back its neighbours. It returns how many there were, and why the
-// first cannot be read.
+// newPayload makes a payload of events, and takes over the slice. It leaves out events that cannot
+// be read, so that the others are delivered. It returns how many it left out, and the error of the
+// first.
 func newPayload(events []wire.PackedEvent) (p payload, unreadable int, cause error) {
 	var json []byte
 	length := len("[]")
@@ -41,13 +41,13 @@ func (p payload) reader() io.ReadCloser { return io.NopCloser(&payloadReader{eve
 // payloadReader makes the JSON of one event at a time.
 type payloadReader struct {
 	events []wire.PackedEvent
-	// next is the piece to be made: an event with the bracket or comma before it, or the end.
+	// next is the index of the next piece: an event with the bracket or comma before it, or the end.
 	next int
 	// rest is the part of piece that has not been read yet.
 	rest, piece []byte
 }
 
-// Read fills buffer as far as there is JSON left.
+// Read implements [io.Reader]. It fills the buffer unless the JSON ends before.
 func (r *payloadReader) Read(buffer []byte) (n int, err error) {
 	for n < len(buffer) {
 		if len(r.rest) == 0 {

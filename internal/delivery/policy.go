@@ -9,7 +9,7 @@ import (
 	"routemaster/internal/store"
 )
 
-// Policy says what a delivery means for its batch and its subscriber.
+// Policy decides what follows from a delivery for its batch and its subscriber.
 type Policy struct {
 	// HealRate and DamageRate are added to the subscriber's health points on success and on
 	// failure.
@@ -18,8 +18,8 @@ type Policy struct {
 	MaxBackoff time.Duration
 }
 
-// result says how a task ends after an attempt to deliver events. Chance, in [0, 1), spreads the
-// batches that are tried again.
+// result is the result of a task after an attempt to deliver events. Chance, in [0, 1), spreads the
+// retries.
 func (p Policy) result(batch *store.Delivery, events int, attempt outbound.Attempt, now time.Time, chance float64) queue.Result {
 	if attempt.Err == nil {
 		return queue.Result{Detail: store.DeliveryResult{Health: p.HealRate, Delivered: events}}
@@ -39,9 +39,9 @@ func (p Policy) result(batch *store.Delivery, events int, attempt outbound.Attem
 	return queue.Result{RetryAt: now.Add(backoff), Detail: result}
 }
 
-// throttle is for how long no batch of the subscriber is delivered.
+// throttle is how long the subscriber is throttled.
 func (p Policy) throttle(batch *store.Delivery, result store.DeliveryResult, retryAfter time.Duration, now time.Time) time.Duration {
-	if result.Failure == bus.BatchFailure { // Retry-After is for this batch: the others need not wait
+	if result.Failure == bus.BatchFailure { // Retry-After applies to this batch only
 		return bus.RefusalThrottle(batch.Refusals+1, now.Sub(batch.RefusedSince), p.MaxBackoff)
 	}
 	health := bus.Health(batch.Health, result.Health)

@@ -9,9 +9,8 @@ import (
 	"routemaster/internal/store"
 )
 
-// Bounds of the requests that wait, so that memory is bounded when Redis is slower than the
-// publishers, and of one group commit, so that it is short. A single request is always taken,
-// however large it is.
+// Bounds of the queue, so that memory is bounded when Redis is slower than the publishers, and of
+// one group commit, so that it is short. A single request is always accepted, however large it is.
 const (
 	maxWaiting      = 4096
 	maxWaitingBytes = 16 << 20
@@ -28,8 +27,8 @@ type request struct {
 	bytes       int
 	// traceparent is of the request's span, empty if it is not traced.
 	traceparent string
-	// ready receives the waiting call's next step, and after a promotion nothing more. A call that
-	// leads at once receives nothing.
+	// ready receives the waiting call's next step, and nothing more after a promotion. A call that
+	// becomes the leader at once receives nothing.
 	ready chan signal
 	// err is the result, once the request is committed.
 	err error
@@ -39,9 +38,9 @@ type request struct {
 type signal int
 
 const (
-	// promoted means that the call leads the next group commit.
+	// promoted means that the call is the leader of the next group commit.
 	promoted signal = iota + 1
-	// committed means that the request's result is there.
+	// committed means that the request has its result.
 	committed
 )
 
@@ -54,19 +53,19 @@ func newRequest(p store.Publication) *request {
 }
 
 // queue holds the requests that wait for a group commit. One call at a time is the leader: it
-// commits what waits, its own request included, and then promotes the first of those that
-// arrived meanwhile. So no goroutine runs beside the calls', and a single call waits for no
-// other.
+// commits the queued requests, its own included, and then promotes the first call that arrived
+// meanwhile. So no goroutine is needed besides the calls', and a single call waits for no other.
 type queue struct {
 	mu sync.Mutex
-	// waiting is in order of arrival. It begins with the leader's until the leader takes its group.
+	// waiting is in order of arrival. The leader's request is the first until its group is taken.
 	waiting []*request
 	bytes   int
-	// leader is whose call commits, or is about to; nil while nothing is published.
+	// leader is the request of the leader; nil while nothing is published.
 	leader *request
 }
 
-// join adds a request, and reports whether its call leads. It fails with [bus.ErrOverloaded].
+// join adds a request, and reports whether its call is the leader. It fails with
+// [bus.ErrOverloaded].
 func (q *queue) join(r *request) (isLeader bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -83,7 +82,7 @@ func (q *queue) join(r *request) (isLeader bool, err error) {
 }
 
 // wait returns when a request is committed, or its call is promoted to leader. If the context
-// is done while the request waits, it leaves the queue, and wait fails with the context's
+// is done while the request is queued, the request is removed and wait fails with the context's
 // cause.
 func (q *queue) wait(ctx context.Context, r *request) (isLeader bool, err error) {
 	select {
@@ -93,12 +92,12 @@ func (q *queue) wait(ctx context.Context, r *request) (isLeader bool, err error)
 		if q.leave(r) {
 			return false, context.Cause(ctx)
 		}
-		return <-r.ready == promoted, nil // what has been taken into a commit is not undone
+		return <-r.ready == promoted, nil // it is in a commit that has begun
 	}
 }
 
-// leave removes a request whose caller has gone. It reports whether it could: not if the call
-// leads, or the request is being committed.
+// leave removes a request whose caller has gone, and reports true. It reports false if the call is
+// the leader, or the request is being committed.
 func (q *queue) leave(r *request) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -111,7 +110,7 @@ func (q *queue) leave(r *request) bool {
 	return true
 }
 
-// take removes the requests of one group commit.
+// take removes the requests of one group commit from the queue, and returns them.
 func (q *queue) take() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -146,7 +145,7 @@ func (q *queue) promote() {
 type group struct {
 	publication store.Publication
 	requests    []*request
-	// receipt is what became of them. Until they are stored, and if the store panics, its error is
+	// receipt is their result. Until they are stored, and if the store panics, its error is
 	// [bus.ErrUnavailable].
 	receipt store.Receipt
 }

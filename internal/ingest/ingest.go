@@ -1,8 +1,8 @@
 // Package ingest publishes: it stores packed events, those of several requests at a time.
 //
-// While one round trip to Redis is under way, the requests that arrive wait, and the next round
-// trip stores them all (group commit, as databases do with their log). There is no timer: a
-// request that arrives alone is stored at once.
+// Requests that arrive during a round trip to Redis are queued, and the next round trip stores them
+// all (group commit, as databases do with their log). There is no timer: a single request is stored
+// at once.
 package ingest
 
 import (
@@ -47,9 +47,9 @@ func New(st *store.Store, options Options) *Ingest {
 // Publish stores events of one topic, oldest first, for every subscriber of the topic. When it
 // returns nil they will be delivered. Key may be nil. It fails with [bus.ErrTopicClaimed],
 // [bus.ErrIdempotencyKeyReused], [bus.ErrTooManyBatches], [bus.ErrTokenUnknown], a
-// [bus.TopicLimitError], [bus.ErrOverloaded], [bus.ErrUnavailable], or the context's cause.
-// After [bus.ErrUnavailable] the events may have been stored all the same. A call whose context
-// is done while it waits stores nothing; one whose group commit has begun returns its result.
+// [bus.TopicLimitError], [bus.ErrOverloaded], [bus.ErrUnavailable], or the context's cause. After
+// [bus.ErrUnavailable] the events may have been stored all the same. A call whose context is done
+// while it is queued stores nothing. Once its group commit has begun, it returns its result.
 func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, events []wire.PackedEvent, key *bus.IdempotencyKey) error {
 	start := i.options.Now()
 	r := newRequest(store.Publication{
@@ -70,7 +70,7 @@ func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.Top
 		return err
 	}
 	if isLeader {
-		i.commit(context.WithoutCancel(ctx), r) // others depend on it too
+		i.commit(context.WithoutCancel(ctx), r) // it is for other requests too
 	}
 	if r.err == nil {
 		i.options.Recorder.PublishTook(i.options.Now().Sub(start))
@@ -80,13 +80,13 @@ func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.Top
 
 // commit stores the queued requests, promotes the next leader, and hands each call its result.
 func (i *Ingest) commit(ctx context.Context, leader *request) {
-	// Calls that are about to join may do so: commits get larger when there are many, and nothing is
-	// lost when there is none.
+	// Let calls that are about to join do so. Under load this makes commits larger; without load it
+	// costs nothing.
 	runtime.Gosched()
 	groups := groupRequests(i.queue.take())
 	span := i.startSpan(groups)
 	panicked := true
-	defer func() { // also when the store panics: no call may wait for ever
+	defer func() { // even if the store panics, or calls would wait for ever
 		i.queue.promote()
 		for _, g := range groups {
 			for _, r := range g.requests {
@@ -114,8 +114,8 @@ func (i *Ingest) publish(ctx context.Context, groups []*group) {
 	}
 }
 
-// divide stores the requests of a group one by one if they were refused only because they would
-// open too many batches together. It returns the groups as they are then.
+// divide stores the requests of a group one by one, if together they would open too many batches.
+// It returns the resulting groups.
 func (i *Ingest) divide(ctx context.Context, groups []*group) []*group {
 	tooLarge := func(g *group) bool { return len(g.requests) > 1 && errors.Is(g.receipt.Err, bus.ErrTooManyBatches) }
 	if !slices.ContainsFunc(groups, tooLarge) {

@@ -7,9 +7,8 @@ import (
 	"routemaster/internal/telemetry/tracing"
 )
 
-// startSpan begins the span of a group commit, which goes back to the requests that are traced,
-// and gives each publication the spans that it comes from. It returns nil if no request is
-// traced.
+// startSpan begins the span of a group commit, whose parents are the traced requests, and gives
+// each publication the spans that it comes from. It returns nil if no request is traced.
 func (i *Ingest) startSpan(groups []*group) *tracing.Span {
 	var traceparents []string
 	for _, g := range groups {

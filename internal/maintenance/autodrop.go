@@ -15,8 +15,8 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// dropTimeout bounds one run, so that neither a worker that stops nor the other housekeeping waits
-// for long. What is left is dropped by the next run, which then comes at once.
+// dropTimeout bounds one run, so that a stopping worker and the other housekeeping do not wait for
+// long. The next run, which then comes at once, drops the rest.
 const dropTimeout = 2 * time.Second
 
 // Autodrop makes room when Redis is about to be full: when more memory is used than the high mark.
@@ -62,7 +62,7 @@ type drop struct {
 	noKeys, exhausted bool
 }
 
-// unfinished is whether the next run has to go on at once. Below the high mark, only keys are
+// unfinished reports whether the next run has to go on at once. Below the high mark, only keys are
 // dropped.
 func (d *drop) unfinished() bool {
 	if d.noKeys && d.used <= d.high {
@@ -71,7 +71,7 @@ func (d *drop) unfinished() bool {
 	return d.used > d.low && !d.exhausted
 }
 
-// goesOn is whether there is more to do in this run, and time for it.
+// goesOn reports whether there is more to do in this run, and time for it.
 func (m *Maintenance) goesOn(d *drop) bool { return d.used > d.low && m.now().Before(d.deadline) }
 
 func (m *Maintenance) drop(ctx context.Context, d *drop) (err error) {
@@ -82,8 +82,8 @@ func (m *Maintenance) drop(ctx context.Context, d *drop) (err error) {
 }
 
 // dropKeys drops idempotency keys of all clients, the oldest slice of each first. It reports
-// whether none is left of those that were there. Keys that arrive meanwhile stay: under load they
-// never end, and the batches that fill Redis would never be dropped.
+// whether it has dropped all keys that existed when it began. It leaves newer keys: under load
+// there are always some, and batches, which fill Redis, would never be dropped.
 func (m *Maintenance) dropKeys(ctx context.Context, d *drop) (noneLeft bool, err error) {
 	tokens, err := m.store.Tokens(ctx)
 	if err != nil {
@@ -105,9 +105,9 @@ func (m *Maintenance) dropKeys(ctx context.Context, d *drop) (noneLeft bool, err
 	return !freeing && err == nil, err
 }
 
-// awaitFreeing reads how much memory Redis uses, once it has freed what it frees in the background:
-// otherwise batches would be dropped for memory that is about to be free. It reports whether Redis
-// is still freeing after a while: then the next run goes on.
+// awaitFreeing waits until Redis has freed memory in the background, and reads how much it uses.
+// Without the wait, batches would be dropped for memory that is about to be free. It reports
+// whether Redis is still freeing after a while: then the next run goes on.
 func (m *Maintenance) awaitFreeing(ctx context.Context, d *drop) (freeing bool, err error) {
 	const tries, pause = 200, time.Millisecond
 	for range tries {
@@ -150,8 +150,8 @@ func (m *Maintenance) dropBatches(ctx context.Context, d *drop) error {
 	return nil
 }
 
-// dropped observes what a run dropped. That nothing is left to drop is logged once, until there is
-// something again.
+// dropped records what a run dropped. When nothing is left to drop, it logs that once, until there
+// is something again.
 func (m *Maintenance) dropped(ctx context.Context, d *drop) {
 	log := m.log.With("bytes_used", d.used, "low_mark", d.low, "high_mark", d.high)
 	if d.keys > 0 {
@@ -177,11 +177,11 @@ func (m *Maintenance) droppedBatches(ctx context.Context, d *drop, log *slog.Log
 	m.recorder.DroppedBatches(d.batches)
 }
 
-// eventsByClient turns numbers of events by token into such by the clients' public names.
+// eventsByClient turns numbers of events by token into numbers by the clients' public names.
 func (m *Maintenance) eventsByClient(ctx context.Context, events map[bus.Token]int) map[bus.ClientName]int {
 	names, err := m.store.Tokens(ctx)
 	if err != nil {
-		names = nil // [bus.PublicName] then makes one of each token
+		names = nil // [bus.PublicName] then makes a name of each token
 	}
 	named := map[bus.ClientName]int{}
 	for token, n := range events {
@@ -190,7 +190,7 @@ func (m *Maintenance) eventsByClient(ctx context.Context, events map[bus.Token]i
 	return named
 }
 
-// subscribers are numbers of events as a field of the log.
+// subscribers returns numbers of events by client as a field of the log.
 func subscribers(events map[bus.ClientName]int) slog.Attr {
 	var numbers []any
 	for _, name := range slices.Sorted(maps.Keys(events)) {

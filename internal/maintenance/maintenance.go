@@ -1,6 +1,6 @@
 // Package maintenance does the housekeeping of the bus: it requeues the jobs of dead workers,
 // removes what nobody uses, makes room when Redis fills up, and sends metrics to a metric service.
-// Nearly all of it is jobs on the aux queue, so that one worker does it for all.
+// Nearly all of these are jobs on the aux queue, so that one worker does each for all.
 package maintenance
 
 import (
@@ -16,7 +16,7 @@ import (
 	"routemaster/internal/telemetry"
 )
 
-// retryInterval is how long a job is put off that failed.
+// retryInterval is the wait before a failed job is retried.
 const retryInterval = time.Second
 
 // Maintenance has the handlers of the housekeeping jobs. Only one job at a time may run.
@@ -30,7 +30,7 @@ type Maintenance struct {
 
 	tidier *Tidier
 
-	// What autodrop logs only once.
+	// These make autodrop log a condition only once.
 	memoryUnknown, evicts sync.Once
 	exhausted             bool
 }
@@ -49,12 +49,12 @@ func (m *Maintenance) Enqueue(job bus.JobName) func(context.Context) error {
 	}
 }
 
-// finish is the result of a job: done, or to be tried again if it failed.
+// finish returns the result of a job: done, or a retry if it failed.
 func (m *Maintenance) finish(job bus.JobName, err error) queue.Result {
 	if err == nil {
 		return queue.Done
 	}
-	if !errors.Is(err, bus.ErrUnavailable) { // each change of that is logged once, by the store
+	if !errors.Is(err, bus.ErrUnavailable) { // package rdb logs that once
 		m.log.Error("housekeeping failed, retrying", "job", job, "error", err)
 	}
 	return queue.Result{RetryAt: m.now().Add(retryInterval)}

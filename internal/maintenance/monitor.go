@@ -15,14 +15,14 @@ import (
 	"routemaster/internal/telemetry/metricservice"
 )
 
-// Monitor sends what waits in the bus, and its counters, to a metric service.
+// Monitor sends the bus's gauges and counters to a metric service.
 type Monitor struct {
 	store   *store.Store
 	limits  bus.MemoryLimits
 	service metricservice.Service
 	log     *slog.Logger
 	now     func() time.Time
-	// What the last run found. Only one thread runs the monitor.
+	// These are of the last run. Only one thread runs the monitor.
 	failing bool     // it could not send
 	damaged []string // keys of damaged subscribers
 }

@@ -13,8 +13,8 @@ func (m *Maintenance) ScrubQueues(ctx context.Context, _ *queue.Task) queue.Resu
 	return m.finish(bus.JobScrubQueues, m.scrub(ctx, bus.QueueMain))
 }
 
-// ScrubAux is ScrubQueues for the aux queue. It is no job, but done by every worker: a job that a
-// dead worker holds is in its queue already, so it could not be enqueued to free itself.
+// ScrubAux is ScrubQueues for the aux queue. Every worker calls it; it is not a job. As a job it
+// could be pending at a dead worker, and then it could not be enqueued to requeue itself.
 func (m *Maintenance) ScrubAux(ctx context.Context) error {
 	return m.scrub(ctx, bus.QueueAux)
 }
@@ -44,14 +44,14 @@ func (m *Maintenance) scrubWorkers(ctx context.Context) error {
 	return err
 }
 
-// canDetectDeadWorkers is false for a while after Redis was unavailable, when all workers are
-// silent.
+// canDetectDeadWorkers reports false for a while after Redis was unavailable, because then all
+// workers are silent.
 func (m *Maintenance) canDetectDeadWorkers() bool {
 	return bus.CanDetectDeadWorkers(m.queue.SteadySince(), m.now())
 }
 
-// scrubbed observes how many jobs were requeued, and how many workers removed: also those before an
-// error.
+// scrubbed records how many jobs were requeued and how many workers were removed, including those
+// before an error.
 func (m *Maintenance) scrubbed(event string, jobs, workers int) {
 	m.recorder.Scrubbed(jobs, workers)
 	if jobs > 0 {

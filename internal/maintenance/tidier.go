@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// maxRemoved is how many counters one command removes.
+// maxRemoved is the maximum number of counters that one command removes.
 const maxRemoved = 200
 
 // Tidier removes topics that nobody uses, and the counters of topics and clients that are gone. It
@@ -21,7 +21,7 @@ type Tidier struct {
 	store *store.Store
 	redis *rdb.Partition
 	keys  store.Keys
-	// place is which key the next step reads, from cursor on.
+	// place says which key the next step reads, from cursor on.
 	place  int
 	cursor uint64
 	// clients are all names that the counters of registered clients may have.
@@ -31,13 +31,13 @@ type Tidier struct {
 // Tidied is how much was removed.
 type Tidied struct{ Topics, Counters int }
 
-// NewTidier makes a tidier, which begins at the beginning.
+// NewTidier makes a tidier that starts at the beginning.
 func NewTidier(st *store.Store) *Tidier {
 	p := st.Partition()
 	return &Tidier{store: st, redis: p, keys: store.Keys{Namespace: p.Namespace()}}
 }
 
-// Step takes one step. Done is whether it has come to the end, and begins again.
+// Step takes one step. Done reports whether it was the last one; the next step starts again.
 func (t *Tidier) Step(ctx context.Context, now time.Time) (tidied Tidied, done bool, err error) {
 	k := t.keys
 	places := []struct {
@@ -62,7 +62,7 @@ func (t *Tidier) Step(ctx context.Context, now time.Time) (tidied Tidied, done b
 	if !rdb.Answered(err) {
 		return tidied, false, rdb.Wrap("tidy", err)
 	}
-	if t.cursor = next; next == 0 || err != nil { // a key that is not of its type is passed over
+	if t.cursor = next; next == 0 || err != nil { // a key of another type is skipped
 		t.place, t.cursor = (t.place+1)%len(places), 0
 	}
 	if done = t.place == 0 && t.cursor == 0; done {
@@ -71,14 +71,14 @@ func (t *Tidier) Step(ctx context.Context, now time.Time) (tidied Tidied, done b
 	return tidied, done, rdb.Wrap("tidy", err)
 }
 
-// fieldsOf are the fields of a page of a hash.
+// fieldsOf returns the fields of a page of a hash.
 func fieldsOf(page []string) (fields []string) {
 	_ = rdb.Pairs(func(field, _ string) { fields = append(fields, field) })(page)
 	return fields
 }
 
-// removeCounters removes those of some counters whose topic or client is gone. A process may still
-// hold counts of these, and add them later: then a later step removes them.
+// removeCounters removes the counters whose topic or client is gone. A process may still hold
+// counts of these and add them later: then a later step removes them.
 func (t *Tidier) removeCounters(ctx context.Context, key string, fields []string) (removed int, err error) {
 	topics, err := t.existing(ctx, fields)
 	if err != nil {
@@ -103,7 +103,7 @@ func (t *Tidier) removeCounters(ctx context.Context, key string, fields []string
 	return removed, nil
 }
 
-// gone are the counters whose topic or client is gone. What cannot be read stays.
+// gone returns the counters whose topic or client is gone, without those that cannot be read.
 func (t *Tidier) gone(fields []string, topics map[string]bool) (gone []string) {
 	for _, field := range fields {
 		c, err := wire.UnpackCounter(field)
@@ -121,7 +121,7 @@ func (t *Tidier) gone(fields []string, topics map[string]bool) (gone []string) {
 	return gone
 }
 
-// existing are the topics, of those that some counters are about, that are there.
+// existing returns which of the topics of some counters exist.
 func (t *Tidier) existing(ctx context.Context, fields []string) (map[string]bool, error) {
 	found := map[string]rdb.Reply[bool]{}
 	err := t.redis.Pipelined(ctx, "tidy", func(pipe rdb.Commands) {
@@ -144,8 +144,8 @@ func (t *Tidier) existing(ctx context.Context, fields []string) (map[string]bool
 	return topics, err
 }
 
-// counterNames are the names that the counters of registered clients may have. The Ruby original
-// has tokens there, and counts under names that it cuts out of them.
+// counterNames returns the names that the counters of registered clients may have. The Ruby
+// original uses tokens there, and names that it cuts out of tokens.
 func (t *Tidier) counterNames(ctx context.Context) (map[string]bool, error) {
 	names := map[string]bool{"": true, "null": true, "malformed": true}
 	add := func(token, name string) {

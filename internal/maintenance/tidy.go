@@ -8,7 +8,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// tidyTimeout bounds one run. What is left is the next run's.
+// tidyTimeout bounds one run. The next run does the rest.
 const tidyTimeout = time.Second
 
 // tidy removes topics that nobody uses, and the counters of topics and clients that are gone. After
@@ -21,12 +21,13 @@ func (m *Maintenance) tidy(ctx context.Context) {
 	if all.Counters > 0 {
 		m.log.Debug("removed counters of topics and clients that are gone", "counters", all.Counters)
 	}
-	if err != nil && !errors.Is(err, bus.ErrUnavailable) { // each change of that is logged once, by the store
+	if err != nil && !errors.Is(err, bus.ErrUnavailable) { // package rdb logs that once
 		m.log.Error("could not tidy up", "error", err)
 	}
 }
 
-// tidyFor takes steps until all has been gone over, the time is up, or one fails.
+// tidyFor takes steps until the tidier has come to the end, the timeout has passed, or a step
+// fails.
 func (m *Maintenance) tidyFor(ctx context.Context, timeout time.Duration) (all Tidied, err error) {
 	deadline := m.now().Add(timeout)
 	for !m.now().After(deadline) {

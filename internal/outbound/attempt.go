@@ -16,37 +16,37 @@ type Request struct {
 	URL string
 	// User and Password are sent by the Basic scheme.
 	User, Password string
-	// Header is sent besides what the client itself adds, which takes it over.
+	// Header is sent besides the client's own headers. The client takes it over.
 	Header http.Header
 	// Body returns the body from its beginning. It is called again when the request is sent again.
 	Body func() io.ReadCloser
-	// Length is that of the body, in bytes, greater than 0.
+	// Length is the length of the body in bytes, greater than 0.
 	Length int64
 }
 
-// Attempt is what came of a request.
+// Attempt is the result of a request.
 type Attempt struct {
-	// Err says why the request was not acknowledged; nil if it was, by any status of 2xx.
+	// Err says why the request was not acknowledged. It is nil after any status of 2xx.
 	Err error
-	// Status is the answer's; 0 if there was none.
+	// Status is the response's; 0 if there was none.
 	Status int
-	// RetryAfter is how long an answer asks not to be sent more; 0 if it does not ask.
+	// RetryAfter is how long the response asks the client to wait; 0 if it does not.
 	RetryAfter time.Duration
-	// Duration is the time that it took, the reading of the answer's body included.
+	// Duration is the time of the attempt, including the reading of the response's body.
 	Duration time.Duration
-	// Reused and Connected say whether a connection used before was taken, and whether a new one
-	// was made. Both are true when the one used before turned out to be closed.
+	// Reused is whether an idle connection was used, Connected whether a new one was made. Both are
+	// true when the idle connection turned out to be closed.
 	Reused, Connected bool
 	// OutOfFiles is set if no file descriptor was left for a connection, even if the second try
 	// succeeded. It wraps EMFILE or ENFILE.
 	OutOfFiles error
 }
 
-// Gone reports whether the endpoint answered that it is no more (410).
+// Gone reports whether the endpoint answered 410 Gone.
 func (a Attempt) Gone() bool { return a.Status == http.StatusGone }
 
-// Failure says what failed: the endpoint if there was no answer, else what the status says. It is 0
-// if the request was acknowledged.
+// Failure returns the cause of the failure: the endpoint if there was no response, else by its
+// status. It is 0 if the request was acknowledged.
 func (a Attempt) Failure() bus.Failure {
 	switch {
 	case a.Err == nil:
@@ -57,8 +57,8 @@ func (a Attempt) Failure() bus.Failure {
 	return bus.FailureOf(a.Status)
 }
 
-// answered notes the answer in an attempt.
-func (a *Attempt) answered(resp *http.Response, now time.Time) {
+// responded notes the response in an attempt.
+func (a *Attempt) responded(resp *http.Response, now time.Time) {
 	a.Status = resp.StatusCode
 	if !isSuccess(resp.StatusCode) {
 		a.Err = fmt.Errorf("the endpoint answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))

@@ -52,7 +52,7 @@ func TestAnAnswerDecides(t *testing.T) {
 		{503, bus.EndpointFailure, false},
 	} {
 		var a Attempt
-		a.answered(&http.Response{StatusCode: c.status, Header: http.Header{"Retry-After": {"7"}}}, time.Now())
+		a.responded(&http.Response{StatusCode: c.status, Header: http.Header{"Retry-After": {"7"}}}, time.Now())
 		assert.Equal(t, c.status, a.Status)
 		assert.Equal(t, c.failure, a.Failure(), "%d", c.status)
 		assert.Equal(t, c.gone, a.Gone(), "%d", c.status)

@@ -15,10 +15,10 @@ import (
 	"routemaster/internal/bus"
 )
 
-// Bounds on an answer. Its status decides; its body is read only so that the connection can be used
-// again.
+// Bounds on a response. Its status decides; its body is read only so that the connection can be
+// used again.
 const (
-	// maxResponseHeader bounds the header, informational answers before it included, in bytes.
+	// maxResponseHeader bounds the header, including informational responses before it, in bytes.
 	maxResponseHeader = 64 << 10
 	// maxDrain bounds how much of the body is read, in bytes.
 	maxDrain = 64 << 10
@@ -37,7 +37,7 @@ const (
 type Config struct {
 	// ConnectTimeout bounds the making of a connection, and then its TLS handshake.
 	ConnectTimeout time.Duration
-	// Timeout bounds a whole attempt, from the look-up of the name to the status of the answer.
+	// Timeout bounds a whole attempt, from the look-up of the name to the status of the response.
 	Timeout time.Duration
 	// VerifyTLS says whether a server's certificate must be valid.
 	VerifyTLS bool
@@ -52,9 +52,9 @@ type Config struct {
 // Client sends requests over connections of its own, one request at a time on each. It is safe for
 // concurrent use.
 //
-// It keeps connections itself, not by [http.Transport]. That bounds idle connections of HTTP/1
-// only: those of HTTP/2 it keeps until they have been idle for their time, however many there are.
-// Nor does it close a connection whose request was refused.
+// It keeps the connections itself, because [http.Transport] bounds idle connections of HTTP/1 only:
+// it keeps any number of HTTP/2 until their idle timeout. It also does not close a connection whose
+// request was refused.
 type Client struct {
 	config Config
 	dialer *http.Transport
@@ -66,7 +66,7 @@ type Client struct {
 func New(config Config, now func() time.Time) *Client {
 	dialer := &net.Dialer{
 		Timeout: config.ConnectTimeout,
-		// Checked as it is dialled, so that a name that changes its address does not get through.
+		// The address is checked when it is dialled, in case a name has changed its address.
 		Control: func(_, address string, _ syscall.RawConn) error { return checkAddress(config.Deny, address) },
 	}
 	return &Client{
@@ -87,8 +87,8 @@ func New(config Config, now func() time.Time) *Client {
 // Close closes the idle connections. Connections in use are closed when their request ends.
 func (c *Client) Close() { c.idle.close() }
 
-// Post sends a request and returns what came of it. The request may arrive twice, if the connection
-// breaks before the answer.
+// Post sends a request and returns the attempt. The request may arrive twice, if the connection
+// breaks before the response.
 func (c *Client) Post(ctx context.Context, r Request) Attempt {
 	start := c.now()
 	a := c.attempt(ctx, r)
@@ -111,10 +111,10 @@ func (c *Client) attempt(ctx context.Context, r Request) (a Attempt) {
 		}
 		return a
 	}
-	a.answered(resp, c.now())
+	a.responded(resp, c.now())
 	if a.Err == nil && drain(resp, cancel) && conn.Available() > 0 {
 		c.idle.put(conn)
-	} else { // of 101, only the body can close it
+	} else { // after 101, only the body can close it
 		_ = conn.Close()
 		_ = resp.Body.Close()
 	}
@@ -140,8 +140,8 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 }
 
 // roundTrip sends a request over an idle connection, or a new one. The other side may have closed
-// an idle connection: then the request is sent again over a new one. It may arrive twice, so it
-// does not matter how far the first got.
+// an idle connection: then the request is sent again over a new one. That is allowed however far
+// the first got, because requests may arrive twice.
 func (c *Client) roundTrip(req *http.Request, a *Attempt) (*connection, *http.Response, error) {
 	host, err := hostPort(req.URL)
 	if err != nil {
@@ -188,7 +188,7 @@ func (c *Client) connect(ctx context.Context, scheme, host string, a *Attempt) (
 	return &connection{ClientConn: conn, scheme: scheme, host: host}, nil
 }
 
-// drain reads what is left of an answer, and reports whether that was all of it.
+// drain reads the rest of a response, and reports whether it came to its end.
 func drain(resp *http.Response, cancel context.CancelFunc) bool {
 	if resp.ContentLength == 0 {
 		return true

@@ -62,7 +62,7 @@ func post(t *testing.T, c *outbound.Client, url string) (a outbound.Attempt) {
 	return a
 }
 
-// acknowledged posts, and requires that the answer was 2xx.
+// acknowledged posts, and requires that the response was 2xx.
 func acknowledged(t *testing.T, c *outbound.Client, url string) {
 	t.Helper()
 	require.NoError(t, post(t, c, url).Err)
@@ -235,7 +235,7 @@ func TestWhatIsSent(t *testing.T) {
 		assert.Equal(t, "/events", got.URL.Path)
 		assert.Equal(t, "routemaster/test", got.UserAgent())
 		assert.Equal(t, "yes", got.Header.Get("X-Test"))
-		assert.Empty(t, got.Header.Get("Accept-Encoding"), "the answer is not read")
+		assert.Empty(t, got.Header.Get("Accept-Encoding"), "the response is not read")
 		user, password, _ := got.BasicAuth()
 		assert.Equal(t, []string{"user", "password"}, []string{user, password})
 	})

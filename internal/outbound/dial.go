@@ -16,7 +16,7 @@ import (
 	"routemaster/internal/bus"
 )
 
-// checkAddress refuses an address that must not be connected to, as it is about to be dialled.
+// checkAddress refuses a denied address that is about to be dialled.
 func checkAddress(deny bus.DenyList, address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -41,13 +41,14 @@ func hostPort(u *url.URL) (string, error) {
 	return net.JoinHostPort(host, cmp.Or(u.Port(), ports[u.Scheme])), nil
 }
 
-// outOfFiles returns EMFILE or ENFILE if one of them caused an error, else nil. The error of a
-// name's look-up does not wrap it, and has only its text.
+// outOfFiles returns EMFILE or ENFILE if one of them caused an error, else nil. It also compares
+// the text, because [net.DNSError] does not wrap its cause.
 func outOfFiles(err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, errno := range []error{syscall.ENFILE, syscall.EMFILE} { // whose text begins as the first's
+	// ENFILE first: its text begins with that of EMFILE.
+	for _, errno := range []error{syscall.ENFILE, syscall.EMFILE} {
 		if errors.Is(err, errno) || strings.Contains(err.Error(), errno.Error()) {
 			return errno
 		}

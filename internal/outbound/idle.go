@@ -17,7 +17,7 @@ type connection struct {
 	expiry *time.Timer
 }
 
-// origin is what a connection leads to.
+// origin is the scheme and host of a connection (RFC 6454).
 type origin struct{ scheme, host string }
 
 // idlePool keeps the connections that no request uses. It bounds their number, the time they are
@@ -39,8 +39,8 @@ func newIdlePool(maxIdle, maxPerHost int, grace, ttl time.Duration) *idlePool {
 	return &idlePool{max: maxIdle, maxPerHost: maxPerHost, grace: grace, ttl: ttl, byHost: map[origin][]*connection{}}
 }
 
-// take returns the connection to a host that was used last, nil if there is none. It closes those
-// that the other side has closed meanwhile.
+// take returns the most recently used connection to a host, nil if there is none. It closes
+// connections that the other side has closed meanwhile.
 func (p *idlePool) take(scheme, host string) *connection {
 	for {
 		p.mu.Lock()
@@ -66,8 +66,7 @@ func (p *idlePool) put(conn *connection) {
 	}
 }
 
-// add keeps a connection. If there are too many now, it returns one that is no longer kept, else
-// nil.
+// add keeps a connection. If there are now too many, it removes and returns another one, else nil.
 func (p *idlePool) add(conn *connection) (surplus *connection) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +83,7 @@ func (p *idlePool) add(conn *connection) (surplus *connection) {
 	return nil
 }
 
-// remove no longer keeps a connection. The caller holds the lock.
+// remove removes a connection. The caller holds the lock.
 func (p *idlePool) remove(conn *connection) *connection {
 	conn.expiry.Stop()
 	p.all.Remove(conn.place)
@@ -97,7 +96,8 @@ func (p *idlePool) remove(conn *connection) *connection {
 	return conn
 }
 
-// endGrace closes a connection that has not been used since if its host has too many.
+// endGrace closes a connection if it has not been used since its grace began and its host has too
+// many.
 func (p *idlePool) endGrace(conn *connection, place *list.Element) {
 	p.mu.Lock()
 	if conn.place != place { // it has been used since

@@ -54,8 +54,8 @@ func (c *Client) Memory(ctx context.Context) (Memory, error) {
 // CPU is how much processor time Redis has taken since its start.
 type CPU struct{ User, System time.Duration }
 
-// CPU asks Redis for its processor time, which is zero where Redis does not report it. It fails with
-// [bus.ErrUnavailable].
+// CPU asks Redis for its processor time, which is zero where Redis does not report it. It fails
+// with [bus.ErrUnavailable].
 func (c *Client) CPU(ctx context.Context) (CPU, error) {
 	fields, err := c.info(ctx, "cpu")
 	if err != nil && !Answered(err) {

@@ -113,9 +113,9 @@ func (m *model) acquireSome(rt *rapid.T) {
 // acquired checks what a worker was given.
 func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *storetest.Task) {
 	if before := m.held[worker]; before != nil && task != nil {
-		// As when a response is lost: it is the same job, unless its subscriber is gone, or throttled since
-		// another of its batches failed, or it yields to another since it was refused before. A worker with
-		// a smaller setting gives up what one with a larger has taken.
+		// As when a response is lost: it is the same job, unless its subscriber is gone, or throttled
+		// since another of its batches failed, or it yields to another since it was refused before. A
+		// worker with a smaller setting gives up what one with a larger has taken.
 		token := m.clients[before.Delivery.Subscriber]
 		if len(m.fixtures) == 1 && before.Delivery.Batch != task.Delivery.Batch && m.throttled[token] <= m.ms && !m.refused[before.Delivery.Batch] {
 			require.Nil(rt, m.topics[token])

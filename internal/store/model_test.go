@@ -97,8 +97,8 @@ type model struct {
 	held    map[bus.WorkerID]*storetest.Task
 	// stale are the tasks of workers that were scrubbed meanwhile.
 	stale []*storetest.Task
-	// tokens are those of each client, who goes by its first: the last has the subscription, the others
-	// are being changed.
+	// tokens are those of each client, who goes by its first: the last has the subscription, the
+	// others are being changed.
 	tokens map[bus.Token][]bus.Token
 	// clients are who has, or had, a token.
 	clients map[bus.Token]bus.Token

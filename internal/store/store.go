@@ -43,5 +43,5 @@ func New(partition *rdb.Partition, o Options) *Store {
 // Partition is where the store's data is.
 func (s *Store) Partition() *rdb.Partition { return s.redis }
 
-// Ping is [rdb.Client.Ping], for callers who know no Redis.
+// Ping is [rdb.Client.Ping], for callers that do not use package rdb.
 func (s *Store) Ping(ctx context.Context) error { return s.redis.Client().Ping(ctx) }

@@ -68,7 +68,8 @@ func TestThePublisherOfACounterIsNoSecret(t *testing.T) {
 	}
 }
 
-// TestCountsOutliveAnOutage keeps counting during an outage of Redis, within bounds, and logs it once.
+// TestCountsOutliveAnOutage keeps counting during an outage of Redis, within bounds, and logs it
+// once.
 func TestCountsOutliveAnOutage(t *testing.T) {
 	server := rdbtest.Real(t)
 	st := storetest.Open(t, server)

@@ -75,8 +75,8 @@ func do(command ...any) func(*testing.T, *rdbtest.Server) {
 	}
 }
 
-// failoverTimeout bounds a failover. It takes a second or two, but a sentinel that finds that it was
-// stalled for 2 s does nothing for 30 s.
+// failoverTimeout bounds a failover. It takes a second or two, but a sentinel that finds that it
+// was stalled for 2 s does nothing for 30 s.
 const failoverTimeout = 2 * time.Minute
 
 // TestAFailoverLosesNothing kills the master under traffic. What was acknowledged, and so confirmed

@@ -46,8 +46,8 @@ func UnpackJob(packed string) (job bus.Job, err error) {
 	return job, nil
 }
 
-// ShowJob is a packed job as its name and arguments, or as its bytes when it cannot be read, for
-// people.
+// ShowJob returns a packed job as readable text: its name and arguments, or its bytes if it cannot
+// be read.
 func ShowJob(packed string) string {
 	job, err := UnpackJob(packed)
 	if err != nil {

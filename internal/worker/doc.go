@@ -7,8 +7,8 @@
 //
 //  1. Tickers, schedulers and idle threads stop at once. A busy thread finishes and completes its
 //     job, and takes no other.
-//  2. The heartbeat stops when no thread is left. Otherwise a busy thread could be taken for dead,
-//     and its job be run again by another worker.
+//  2. The heartbeat stops when no thread is left. Without it, a busy thread could be taken for
+//     dead, and another worker could run its job again.
 //  3. Each thread is removed from Redis. A job that it could not complete, because Redis was
 //     unavailable, goes back to its queue.
 package worker

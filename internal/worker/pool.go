@@ -13,8 +13,8 @@ import (
 	"routemaster/internal/store"
 )
 
-// pool is the threads that serve one queue. One idle thread at a time waits for a job on behalf of
-// all, so that a worker needs one waiting connection a queue, however many threads it has.
+// pool is the threads that serve one queue. One idle thread at a time waits for a job, for all of
+// them. So a worker has one waiting connection for each queue, however many threads it has.
 type pool struct {
 	*Worker
 	name    bus.Queue
@@ -42,7 +42,7 @@ func (w *Worker) newPool(q bus.Queue, threads int) *pool {
 	return p
 }
 
-// close closes the waiter's connection. No job is lost by that: a waiter takes none.
+// close closes the waiter's connection. That loses no job, because a waiter takes none.
 func (p *pool) close() { _ = p.waiter.Close() }
 
 // run is one thread: it takes jobs, runs them and completes them until the context is done.
@@ -56,8 +56,8 @@ func (p *pool) run(ctx context.Context, thread bus.WorkerID) {
 	}
 }
 
-// standing is that of a task's lane, which decides what slot the task needs. A task without a
-// payload needs none, like one of a proven lane.
+// standing returns the standing of a task's lane, which decides what slot the task needs. A task
+// without a payload needs no slot, like one of a proven lane.
 func standing(task *queue.Task) bus.Standing {
 	if task == nil || task.Payload == nil {
 		return bus.Proven
@@ -65,8 +65,8 @@ func standing(task *queue.Task) bus.Standing {
 	return task.Payload.LaneStanding()
 }
 
-// waitAndAcquire waits for a job and takes it. It returns nil when another worker was faster, when
-// there was none for a while, and when the context is done.
+// waitAndAcquire waits for a job and takes it. It returns nil if another worker took the job, if
+// the wait timed out, and if the context is done.
 func (p *pool) waitAndAcquire(ctx context.Context, thread bus.WorkerID) *queue.Task {
 	select {
 	case p.waiting <- struct{}{}:
@@ -84,15 +84,15 @@ func (p *pool) waitAndAcquire(ctx context.Context, thread bus.WorkerID) *queue.T
 	return p.acquired(ctx, thread, minStanding, queue.Next{Taken: taken, Err: err})
 }
 
-// acquired returns the task that was taken, if any. It exchanges the slot that was reserved for the
-// one that the task needs. It repeats the call until Redis has answered: a job whose answer was
-// lost is this thread's, and no other thread will run it.
+// acquired returns the task that was taken, if any. It swaps the slot that was reserved for the
+// one that the task needs. It repeats the call until Redis has responded: if a response was lost,
+// the job is this thread's, and no other thread would run it.
 func (p *pool) acquired(ctx context.Context, thread bus.WorkerID, reserved bus.Standing, next queue.Next) *queue.Task {
 	for errors.Is(next.Err, bus.ErrUnavailable) && ctx.Err() == nil {
 		pause(ctx, retryInterval)
 		next.Taken, next.Err = p.queue.Acquire(ctx, p.name, thread, reserved, p.now())
 	}
-	p.slots.exchange(reserved, standing(next.Task))
+	p.slots.swap(reserved, standing(next.Task))
 	for _, entry := range next.Discarded {
 		if batch, ok := entry.(store.DroppedBatch); ok {
 			p.config.Recorder.Gone(batch)
@@ -120,7 +120,7 @@ func (p *pool) handle(ctx context.Context, task *queue.Task) (result queue.Resul
 	}()
 	handler, ok := p.config.Handlers[task.Job.Name]
 	if !ok || task.Job.Name == bus.JobBatch && task.Payload == nil {
-		// It may be a job of a newer version, so it is kept for a worker that knows it.
+		// A newer version may have added it, so it is kept for a worker that knows it.
 		p.warn("postponed a job that this version cannot run", task)
 		return queue.Result{RetryAt: p.now().Add(p.config.RetryAfter)}
 	}
@@ -128,7 +128,7 @@ func (p *pool) handle(ctx context.Context, task *queue.Task) (result queue.Resul
 }
 
 // completeAndAcquire completes a job and takes the next one, if there is one and the context is not
-// done. It repeats the call until Redis has answered; once the context is done, for
+// done. It repeats the call until Redis has responded; once the context is done, for
 // [completeTimeout].
 func (p *pool) completeAndAcquire(ctx context.Context, task *queue.Task, result queue.Result) *queue.Task {
 	var deadline time.Time
@@ -164,8 +164,8 @@ func (p *pool) tryComplete(ctx context.Context, deadline time.Time, task *queue.
 	return owned, next, err
 }
 
-// completed observes that Redis has taken a result. The task is not owned if another worker had
-// been given it; but after a repeated call, an answer that was lost may have said that it was.
+// completed records that Redis has stored a result. A task that is not owned was given to another
+// worker, unless the call was repeated: then a lost response may have said that it was owned.
 func (p *pool) completed(task *queue.Task, result queue.Result, owned bool, tries int) {
 	if !owned && tries == 0 {
 		p.warn("completed a job too late: it had been given to another worker", task)
@@ -179,7 +179,7 @@ func (p *pool) warn(event string, task *queue.Task) {
 	p.log.LogAttrs(context.Background(), slog.LevelWarn, event, taskFields(task)...)
 }
 
-// taskFields say which job a line of the log, or a report, is about.
+// taskFields returns the fields that identify a job in the log and in reports.
 func taskFields(task *queue.Task) []slog.Attr {
 	fields := []slog.Attr{slog.String("queue", string(task.Queue)), slog.String("job", string(task.Job.Name))}
 	if task.Payload != nil {

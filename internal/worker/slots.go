@@ -7,9 +7,9 @@ import (
 )
 
 // slots keeps threads of a pool free for subscribers whose last delivery succeeded, so that
-// subscribers that hang cannot hold all of them. At least a quarter of the threads serves only
-// these. At most half serves subscribers that fail, so that one that has just subscribed need not
-// wait for them either. The one thread of a pool of one serves all.
+// subscribers that hang cannot hold all of them. At least a quarter of the threads serves only the
+// proven. At most half serves subscribers that fail, so that a new subscriber does not wait for
+// these either. In a pool of one, the thread serves all.
 type slots struct {
 	maxFailing, maxUnproven int
 
@@ -37,8 +37,8 @@ func (s *slots) reserve() bus.Standing {
 	return minStanding
 }
 
-// exchange returns a slot and takes another, when a job needs less than what was reserved for it.
-func (s *slots) exchange(from, to bus.Standing) {
+// swap returns a slot and takes another, when a job needs less than what was reserved for it.
+func (s *slots) swap(from, to bus.Standing) {
 	if from == to {
 		return
 	}
@@ -49,7 +49,7 @@ func (s *slots) exchange(from, to bus.Standing) {
 }
 
 // release returns a slot.
-func (s *slots) release(of bus.Standing) { s.exchange(of, bus.Proven) }
+func (s *slots) release(of bus.Standing) { s.swap(of, bus.Proven) }
 
 func (s *slots) add(of bus.Standing, n int) {
 	if of < bus.Proven {

@@ -27,7 +27,7 @@ func TestSlots(t *testing.T) {
 		}
 		s.release(bus.Failing)
 		assert.Equal(t, bus.Failing, s.reserve(), "%d threads", c.threads)
-		s.exchange(bus.Failing, bus.Proven) // the job was another's
+		s.swap(bus.Failing, bus.Proven) // the job was another's
 		assert.Equal(t, bus.Failing, s.reserve(), "%d threads", c.threads)
 	}
 }

@@ -26,19 +26,19 @@ type Ticker struct {
 
 // Config says how to run jobs.
 type Config struct {
-	// Threads is the number of main threads, and so of deliveries in flight at most.
+	// Threads is the number of main threads, and so the maximum number of deliveries in flight.
 	Threads int
 	// AcquireTimeout is how long an idle worker waits for a job in one call to Redis.
 	AcquireTimeout time.Duration
-	// RetryAfter is when a job that panicked, or that this version does not know, is tried again.
+	// RetryAfter is the wait before a job that panicked, or is unknown to this version, is retried.
 	RetryAfter time.Duration
 	// Handlers run the jobs, by name.
 	Handlers map[bus.JobName]Handler
 	// Tickers run beside the threads.
 	Tickers []Ticker
-	// Reporter, if given, reports what must not happen.
+	// Reporter, if given, reports unexpected errors.
 	Reporter *exceptions.Reporter
-	// Recorder takes note of what the threads do; it may be nil.
+	// Recorder counts what the threads do. It may be nil.
 	Recorder *telemetry.Recorder
 }
 
@@ -49,7 +49,7 @@ const (
 	mainScheduleInterval = 5 * time.Millisecond
 	auxScheduleInterval  = time.Second
 	heartbeatInterval    = 5 * time.Second
-	// retryInterval is the pause before a call is repeated that Redis did not answer.
+	// retryInterval is the pause before a failed call to Redis is repeated.
 	retryInterval = 200 * time.Millisecond
 	// completeTimeout bounds how long a thread that stops tries to complete its job.
 	completeTimeout = 5 * time.Second
@@ -71,8 +71,8 @@ func New(q *queue.Queue, config Config, log *slog.Logger, now func() time.Time) 
 	return &Worker{queue: q, config: config, log: log, now: now}
 }
 
-// Run runs jobs until the context is done, then stops as the package comment says. It outlives any
-// failure of Redis.
+// Run runs jobs until the context is done, then stops as the package comment says. It goes on after
+// any failure of Redis.
 func (w *Worker) Run(ctx context.Context) {
 	main := w.newPool(bus.QueueMain, w.config.Threads)
 	aux := w.newPool(bus.QueueAux, 1)
@@ -107,8 +107,8 @@ func (w *Worker) startLoops(ctx context.Context, loops *sync.WaitGroup) {
 	}
 }
 
-// maxScheduled bounds how many jobs one call makes instant, and so for how long Redis serves nobody
-// else.
+// maxScheduled is the maximum number of jobs that one call makes instant. It bounds how long the
+// call keeps Redis from serving others.
 const maxScheduled = 100
 
 // schedule makes all jobs of a queue instant that are due.
@@ -126,7 +126,7 @@ func (w *Worker) schedule(ctx context.Context, q bus.Queue) {
 	}
 }
 
-// tick does the work of a ticker. Work that fails is left to the next tick.
+// tick does the work of a ticker. If it fails, the next tick does it.
 func (w *Worker) tick(ctx context.Context, ticker Ticker) {
 	if err := ticker.Work(ctx); err != nil {
 		w.report("tick", err)
@@ -134,7 +134,7 @@ func (w *Worker) tick(ctx context.Context, ticker Ticker) {
 }
 
 // beat notes that the threads are alive. While Redis is unavailable it repeats the call at short
-// intervals, since other workers take threads without a recent heartbeat for dead.
+// intervals, because other workers take threads without a recent heartbeat for dead.
 func (w *Worker) beat(ctx context.Context, threads []bus.WorkerID) {
 	for ctx.Err() == nil {
 		err := w.queue.Heartbeat(ctx, w.now(), threads...)
@@ -146,7 +146,7 @@ func (w *Worker) beat(ctx context.Context, threads []bus.WorkerID) {
 	}
 }
 
-// retire removes the threads from Redis, and puts back what they have pending.
+// retire removes the threads from Redis, and requeues their pending jobs.
 func (w *Worker) retire(threads []bus.WorkerID) {
 	ctx, cancel := context.WithTimeout(context.Background(), retireTimeout)
 	defer cancel()
@@ -158,8 +158,7 @@ func (w *Worker) retire(threads []bus.WorkerID) {
 	}
 }
 
-// report logs an error and reports it, unless Redis is unavailable: each change of that is logged
-// once, below.
+// report logs an error and reports it, unless Redis is unavailable: package rdb logs that once.
 func (w *Worker) report(loop string, err error) {
 	if !errors.Is(err, bus.ErrUnavailable) && !errors.Is(err, context.Canceled) {
 		w.config.Reporter.Error(w.log, "redis refused a call", err, slog.String("loop", loop))

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Promptly requires that one of several tries takes less than a limit: slow code is slow each time, a
-// host that is busy or stalls for a moment is not. A try returns its duration.
+// Promptly requires that one of several tries takes less than a limit: slow code is slow each time,
+// a host that is busy or stalls for a moment is not. A try returns its duration.
 func Promptly(t testing.TB, limit time.Duration, try func() time.Duration) {
 	t.Helper()
 	const minTries, timeout = 5, 10 * time.Second // more tries if they are short

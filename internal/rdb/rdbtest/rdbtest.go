@@ -36,8 +36,8 @@ func Each(t *testing.T, test func(t *testing.T, server *Server)) {
 // missing server is refused at once, so no test waits for this long.
 const patiently = "?dial_timeout=30s"
 
-// PatientURL is [Server.URL] for tests that do not freeze Redis: a stall of the host is not taken for
-// an outage of Redis.
+// PatientURL is [Server.URL] for tests that do not freeze Redis: a stall of the host is not taken
+// for an outage of Redis.
 func (s *Server) PatientURL() string { return s.URL + "&read_timeout=30s" }
 
 // Embedded starts the embedded engine.
@@ -117,8 +117,8 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 	goleak.VerifyTestMain(patient{m, options}, options...)
 }
 
-// patient gives goroutines more time to end than goleak's half a second, which is too short on a busy
-// host.
+// patient gives goroutines more time to end than goleak's half a second, which is too short on a
+// busy host.
 type patient struct {
 	*testing.M
 	options []goleak.Option

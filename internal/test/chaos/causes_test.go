@@ -42,7 +42,8 @@ func (all faults) again(subscriber string, first *attempt) (cause string) {
 	return ""
 }
 
-// completed returns the latest time at which a worker completes what it delivered between two times.
+// completed returns the latest time at which a worker completes what it delivered between two
+// times.
 func (all faults) completed(worker string, from, until time.Time) time.Time {
 	for _, f := range all { // in the order in which they began
 		away := f.victim == "redis" || f.victim == proxyName(worker, "redis")
