@@ -28,11 +28,11 @@ SEED ?= 0
 
 .PHONY: chaos
 chaos: redis ## Run the fault test under load and count; it takes DURATION=60s, RUNS=1, SEED=7
-	go test ./internal/test/chaos -run '^TestChaos$$' -v -timeout 0 -count $(RUNS) -chaos.for $(DURATION) -chaos.seed $(SEED)
+	go test ./internal/test/chaos -run '^TestChaos$$' -v -timeout 0 -count $(RUNS) -chaos.duration $(DURATION) -chaos.seed $(SEED)
 
 .PHONY: keys
 keys: redis ## Publish with a new idempotency key each time at full speed; it takes DURATION=60s
-	go test ./internal/test -run '^TestNewKeysAtFullSpeedCostNoEvent$$' -v -timeout 0 -count 1 -keys.for $(DURATION)
+	go test ./internal/test -run '^TestNewKeysAtFullSpeedCostNoEvent$$' -v -timeout 0 -count 1 -keys.duration $(DURATION)
 
 .PHONY: check
 check: tools ## Format, vet, staticcheck, import rules, and all tests with the race detector
@@ -43,7 +43,7 @@ check: tools ## Format, vet, staticcheck, import rules, and all tests with the r
 	CGO_ENABLED=1 go test ./... -count=1 -race
 
 .PHONY: bench
-bench: build redis ## Measure how fast the bus is, beside its limits; SCENARIO=ingest,bulk, FULL=1
+bench: build redis ## Measure how fast the bus is, beside its baselines; SCENARIO=ingest,bulk, FULL=1
 	bin/rtm bench $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(FULL),--full)
 
 .PHONY: profile

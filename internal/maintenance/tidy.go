@@ -14,7 +14,7 @@ const tidyTimeout = time.Second
 // tidy removes topics that nobody uses, and the counters of topics and clients that are gone. After
 // a failure it is not repeated: the next run goes on where this one stopped.
 func (m *Maintenance) tidy(ctx context.Context) {
-	all, err := m.tidyFor(ctx, tidyTimeout)
+	all, err := m.tidyUntilTimeout(ctx, tidyTimeout)
 	if all.Topics > 0 {
 		m.log.Info("removed topics that nobody has used for a day", "topics", all.Topics)
 	}
@@ -26,9 +26,9 @@ func (m *Maintenance) tidy(ctx context.Context) {
 	}
 }
 
-// tidyFor takes steps until the tidier has come to the end, the timeout has passed, or a step
+// tidyUntilTimeout takes steps until the tidier has come to the end, the timeout has passed, or a step
 // fails.
-func (m *Maintenance) tidyFor(ctx context.Context, timeout time.Duration) (all Tidied, err error) {
+func (m *Maintenance) tidyUntilTimeout(ctx context.Context, timeout time.Duration) (all Tidied, err error) {
 	deadline := m.now().Add(timeout)
 	for !m.now().After(deadline) {
 		step, done, err := m.tidier.Step(ctx, m.now())

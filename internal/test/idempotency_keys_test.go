@@ -20,7 +20,7 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-var keysFor = flag.Duration("keys.for", 0, "how long TestNewKeysAtFullSpeedCostNoEvent publishes at least")
+var keysDuration = flag.Duration("keys.duration", 0, "how long TestNewKeysAtFullSpeedCostNoEvent publishes at least")
 
 // TestNewKeysAtFullSpeedCostNoEvent has clients publish with a new idempotency key each time, as
 // fast as they can, until Redis has come to its high mark twice. It stays below its limit by
@@ -71,7 +71,7 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 	require.NoError(t, err)
 	b.StopWorker()
 	b.Config.Memory = bus.MemoryLimits{Max: warm.Used + 2*mb, MinFree: mb / 2}
-	if *keysFor > 0 { // autodrop comes by itself, every 10 s: until then there must be room for the keys of 15 s
+	if *keysDuration > 0 { // autodrop comes by itself, every 10 s: until then there must be room for the keys of 15 s
 		const bytesOfKey = 90
 		room := int64(float64(published.Load()*bytesOfKey) * (15 * time.Second).Seconds() / time.Since(flooding).Seconds())
 		b.Config.Memory = bus.MemoryLimits{Max: warm.Used + 5*room/2, MinFree: room}
@@ -81,19 +81,19 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 	begun, number, peak := time.Now(), waiting, int64(0)
 	drops := func() int { return strings.Count(b.Logged.String(), "dropped idempotency keys") }
 	enough := func() bool {
-		if *keysFor > 0 {
-			return time.Since(begun) >= *keysFor && drops() > 0
+		if *keysDuration > 0 {
+			return time.Since(begun) >= *keysDuration && drops() > 0
 		}
 		return drops() >= 2
 	}
 	for !enough() {
-		require.Less(t, time.Since(begun), *keysFor+2*time.Minute, "keys do not fill redis")
+		require.Less(t, time.Since(begun), *keysDuration+2*time.Minute, "keys do not fill redis")
 		b.Publish(publisher, "widgets", number)
 		number++
 		memory, err := b.Store.Partition().Client().Memory(t.Context())
 		require.NoError(t, err)
 		peak = max(peak, memory.Used)
-		if *keysFor == 0 {
+		if *keysDuration == 0 {
 			_, err := storetest.NewQueue(b.Store, 1).Enqueue(t.Context(), bus.QueueAux, bus.Job{Name: bus.JobAutodrop})
 			require.NoError(t, err)
 		}

@@ -21,8 +21,8 @@ import (
 )
 
 var (
-	chaosFor  = flag.Duration("chaos.for", 8*time.Second, "how long TestChaos keeps up the load and the faults")
-	chaosSeed = flag.Uint64("chaos.seed", 0, "the seed of TestChaos; 0 takes one by chance")
+	chaosDuration = flag.Duration("chaos.duration", 8*time.Second, "how long TestChaos keeps up the load and the faults")
+	chaosSeed     = flag.Uint64("chaos.seed", 0, "the seed of TestChaos; 0 takes one by chance")
 )
 
 // longRun is how long a run lasts at least that must have had every kind of fault. In a shorter one
@@ -45,13 +45,13 @@ func TestChaos(t *testing.T) {
 	if seed == 0 {
 		seed = uint64(rand.Uint32())
 	}
-	t.Logf("seed %d, %v of load", seed, *chaosFor)
-	long, outages := *chaosFor >= longRun, 1
+	t.Logf("seed %d, %v of load", seed, *chaosDuration)
+	long, outages := *chaosDuration >= longRun, 1
 	if long {
 		outages = 3
 	}
 	c := startChaos(t, seed)
-	c.inject(plan(seed, *chaosFor))
+	c.inject(plan(seed, *chaosDuration))
 	for range outages {
 		c.recoverFromAnOutage()
 	}

@@ -33,7 +33,7 @@ func (c *chaos) report(long bool) {
 	c.requireCleanLogs()
 	assert.Empty(c.t, c.ledger.complaints)
 	c.t.Logf("%d events acknowledged, %d tries to publish failed\n%s", len(c.ledger.publications), c.ledger.refusals, &report)
-	assert.Greater(c.t, float64(len(c.ledger.publications)), minEventsPerSecond*chaosFor.Seconds())
+	assert.Greater(c.t, float64(len(c.ledger.publications)), minEventsPerSecond*chaosDuration.Seconds())
 	c.requireEmptyRedis()
 }
 

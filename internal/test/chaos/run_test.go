@@ -25,7 +25,7 @@ func (c *chaos) inject(planned []*fault) {
 		}
 		c.requeueJobsOfDeadWorkers()
 	}
-	time.Sleep(time.Until(start.Add(*chaosFor)))
+	time.Sleep(time.Until(start.Add(*chaosDuration)))
 }
 
 func (c *chaos) begin(f *fault) {
