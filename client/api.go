@@ -21,13 +21,13 @@ type Subscription struct {
 	// bus ignores a user name: see UUID.
 	Callback string
 	// UUID is the secret that the bus sends to the callback as the user name: see [NewHandler]. If
-	// it is empty, it stays what it was.
+	// it is empty, the uuid is unchanged.
 	UUID string
 	// Timeout is how long a batch may wait for more events, 0 to 1 h, in whole ms. If it is nil, it
-	// stays what it was: 500 ms at first.
+	// is unchanged: 500 ms at first.
 	Timeout *time.Duration
-	// Max is the limit of events of a batch, 1 to 10,000. If it is zero, it stays what it was: 100
-	// at first.
+	// Max is the limit of events of a batch, 1 to 10,000. If it is zero, it is unchanged: 100 at
+	// first.
 	Max int
 }
 

@@ -29,8 +29,8 @@ func TestTopOfABus(t *testing.T) {
 			"ROUTEMASTER_ROOT_KEY": rootKey, "ROUTEMASTER_REDIS_URL": redis.PatientURL(), "FORCE_SSL": "no", "ROUTEMASTER_SSL_VERIFY": "no",
 			"ROUTEMASTER_CALLBACK_DENY": "none", "ROUTEMASTER_ACQUIRE_TIMEOUT": "1", "ROUTEMASTER_WORKER_THREADS": "4",
 			"ROUTEMASTER_COUNTER_FLUSH_INTERVAL": "1",
-			// Who refuses all is tried often all the same, or there comes a look, if this takes long,
-			// without a delivery that failed.
+			// The failing subscriber is retried often, so that each sample includes a failed delivery,
+			// even on a slow host.
 			"MAX_BACKOFF_MS": "100",
 		}[name]
 	})

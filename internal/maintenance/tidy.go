@@ -26,8 +26,8 @@ func (m *Maintenance) tidy(ctx context.Context) {
 	}
 }
 
-// tidyUntilTimeout takes steps until the tidier has come to the end, the timeout has passed, or a step
-// fails.
+// tidyUntilTimeout takes steps until the tidier has come to the end, the timeout has passed, or a
+// step fails.
 func (m *Maintenance) tidyUntilTimeout(ctx context.Context, timeout time.Duration) (all Tidied, err error) {
 	deadline := m.now().Add(timeout)
 	for !m.now().After(deadline) {

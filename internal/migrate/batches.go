@@ -119,8 +119,8 @@ func (r *run) moveSome(ctx context.Context, ids []string, events map[string]int)
 	})
 }
 
-// readable returns the batches all of whose events can be read, and reports the others. The script
-// judges what is no list.
+// readable returns the batches with only readable events, and reports the others. It returns keys
+// that are no lists too: the script refuses those.
 func (r *run) readable(ctx context.Context, ids []string) ([]string, error) {
 	pages := make([]rdb.Reply[[]string], len(ids))
 	err := r.redis.Reads(ctx, "events", func(pipe rdb.Commands) {

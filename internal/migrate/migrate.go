@@ -148,8 +148,8 @@ func (r *run) requireTypes(ctx context.Context) error {
 	return nil
 }
 
-// requireNoRotation fails on the way back while a client's token is being changed: batches that
-// still begin with the old one would be nobody's to the original, which drops them.
+// requireNoRotation fails on the way back while a client's token is being changed. The original
+// would drop batches that still have the old token, because it would not know their subscriber.
 func (r *run) requireNoRotation(ctx context.Context) error {
 	if !r.Back {
 		return nil
@@ -163,7 +163,7 @@ func (r *run) requireNoRotation(ctx context.Context) error {
 		return err
 	}
 	for old, token := range rotations {
-		// Where neither is left there is nobody whose batches these could be.
+		// Without either token there is no client left, and so no batch.
 		if name := cmp.Or(names[token], names[old]); name != "" {
 			return fmt.Errorf("a token of %s is being changed, which the original knows nothing of: "+
 				"finish that first, with rtm token rotate OLD", name)

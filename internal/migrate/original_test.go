@@ -157,8 +157,8 @@ func (l *left) apply() (migrate.Result, []string) {
 	return l.migrate(migrate.Options{Apply: true})
 }
 
-// drain delivers what there is, whatever its time, and returns the numbers of each subscriber's
-// events in the order of their delivery.
+// drain delivers all batches, due or not, and returns the numbers of each subscriber's events in
+// the order of their delivery.
 func (l *left) drain() map[bus.Token][]int {
 	got := map[bus.Token][]int{}
 	for range 3 {

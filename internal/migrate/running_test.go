@@ -127,7 +127,7 @@ func migrateWhile(t *testing.T, server *rdbtest.Server, ourWeb bool) {
 	require.NoError(t, err)
 	for _, v := range findings {
 		// The original gives a batch its job in a step of its own. Until then the batch may have
-		// been moved, given one here, delivered and removed. Who takes the late job discards it.
+		// been moved, given one here, delivered and removed. A worker discards the late job.
 		assert.Equal(t, "is for a batch that is not there", v.Problem, v)
 	}
 	for l.Redis.SCard(l.ctx, "jobs:index:main").Val() > 0 {

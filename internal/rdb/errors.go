@@ -20,7 +20,7 @@ const Nil = redis.Nil
 type class int
 
 const (
-	// answered: it works, whatever it answered.
+	// answered: it works, even if the answer is an error of the call itself.
 	answered class = iota
 	// abandoned: nothing, because the call was given up on our side.
 	abandoned

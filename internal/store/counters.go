@@ -14,9 +14,9 @@ import (
 // countersPerTrip bounds what one round trip counts.
 const countersPerTrip = 500
 
-// AddCounters adds to the counters of the bus, and takes what it has added out of increments: after
-// an error the rest is left there. One that would pass 64 bits, or that is no number, begins anew
-// with its increment.
+// AddCounters adds to the counters of the bus, and removes from increments what it has added: after
+// an error, increments has the rest. A counter that would exceed 64 bits, or is not a number, is
+// set to its increment.
 func (s *Store) AddCounters(ctx context.Context, increments map[bus.Counter]int64) error {
 	for some := range slices.Chunk(slices.Collect(maps.Keys(increments)), countersPerTrip) {
 		if err := s.addCounters(ctx, some, increments); err != nil {

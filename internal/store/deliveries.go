@@ -52,7 +52,7 @@ func (d *Delivery) LogAttrs() []slog.Attr {
 
 // DeliveryResult says what became of a delivery: the [queue.Result].Detail of its task.
 type DeliveryResult struct {
-	// Failure says what a failed delivery tells; its zero value when it failed for another reason.
+	// Failure is the cause of a failed delivery; zero if it succeeded, or failed for another reason.
 	Failure bus.Failure
 	// ThrottledUntil, if set, is until when no batch of the subscriber is delivered, unless one that
 	// is in flight succeeds.

@@ -31,5 +31,5 @@ func newFixtureOn(t testing.TB, server *rdbtest.Server, partition *rdb.Partition
 
 func keysOf(all map[string]string) []string { return slices.Sorted(maps.Keys(all)) }
 
-// sinceStart is the real time, in ms after start: what is put off for long is judged by that.
+// sinceStart is the real time, in ms after [storetest.Start]. Checks compare with the real time.
 func sinceStart() int { return int(time.Since(storetest.Start).Milliseconds()) }

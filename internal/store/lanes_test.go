@@ -167,7 +167,7 @@ func TestALaneRecoversFromABatchThatVanished(t *testing.T) {
 		f.PublishEvents("widgets", 1, 2, 0)
 		first := f.Take("w1", 0)
 		assert.Nil(t, f.Take("w2", 0))
-		// Somebody removes the first by hand; the second comes up by itself.
+		// The first is removed by hand; the second is then delivered all the same.
 		ctx := t.Context()
 		f.Redis.Del(ctx, "batch:"+string(first.Delivery.Batch), "jobs:pending:main:w1")
 		assert.Equal(t, 1, f.MakeInstant(600_000))

@@ -214,7 +214,8 @@ func (m *model) failSome(rt *rapid.T) {
 // maxDropped is how many batches one call drops at most.
 const maxDropped = 100
 
-// dropOldest drops batches now and then: what is dropped must be the oldest that nobody holds.
+// dropOldest drops batches now and then: what is dropped must be the oldest that are not being
+// delivered.
 func (m *model) dropOldest(rt *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(rt, "drop") > 0 {
 		rt.Skip("not now")

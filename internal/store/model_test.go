@@ -86,28 +86,28 @@ type model struct {
 	topics      map[bus.Token][]bus.TopicName
 	// queued are the events that must still be acknowledged, in order, by subscriber.
 	queued map[bus.Token][]int
-	// doubtful are events of a deleted subscriber that need not come up, but may.
+	// doubtful are events of a deleted subscriber, which may or may not be delivered.
 	doubtful map[bus.Token]map[int]bool
 	// disordered are the subscribers with a delivery that failed.
 	disordered map[bus.Token]bool
 	// throttled is until when (ms after start) a subscriber is throttled.
 	throttled map[bus.Token]int
-	// refused are the batches that an endpoint has refused: these yield to others.
+	// refused are the batches that an endpoint has refused. Others are delivered before these.
 	refused map[bus.BatchID]bool
 	held    map[bus.WorkerID]*storetest.Task
 	// stale are the tasks of workers that were scrubbed meanwhile.
 	stale []*storetest.Task
-	// tokens are those of each client, who goes by its first: the last has the subscription, the
+	// tokens are the tokens of each client, by its first token. The last one has the subscription, the
 	// others are being changed.
 	tokens map[bus.Token][]bus.Token
-	// clients are who has, or had, a token.
+	// clients has the client that has, or had, a token.
 	clients map[bus.Token]bus.Token
 }
 
 func newModel(maxInFlight int, fixtures ...*fixture) *model {
 	m := &model{
-		// Some minutes ago: so the checks take what waits for its turn for put off for long, and migrate
-		// all workers for dead.
+		// Some minutes ago, so that the checks see entries that wait for their turn as put off for long,
+		// and migrate sees all workers as dead.
 		ms:      sinceStart() - 360_000,
 		fixture: fixtures[0], fixtures: fixtures, maxInFlight: maxInFlight, topics: map[bus.Token][]bus.TopicName{}, queued: map[bus.Token][]int{},
 		doubtful: map[bus.Token]map[int]bool{}, disordered: map[bus.Token]bool{}, throttled: map[bus.Token]int{},
@@ -183,7 +183,7 @@ func (m *model) drain(rt *rapid.T) {
 	}
 	m.ms += longestWait
 	m.deliverDue(rt)
-	// Of those that were refused one comes up at a time.
+	// Refused batches are retried one at a time.
 	for pauses := 0; pauses < maxRetryPauses && len(m.queued[storetest.Alice])+len(m.queued[storetest.Bob]) > 0; pauses++ {
 		m.ms += retryPause
 		m.deliverDue(rt)

@@ -100,7 +100,7 @@ func TestAPoisonedGaugeHindersNoPublish(t *testing.T) {
 			}
 			f.PublishEvents("widgets", 2, 7, 1)
 			f.Complete(first, storetest.Done)
-			var got []int // in some order, which goes by the gauge
+			var got []int // in any order: that depends on the gauge
 			for task := f.Take("w1", 1); task != nil; task = f.Take("w1", 1) {
 				got = append(got, storetest.Numbers(t, task)...)
 				f.Complete(task, storetest.Done)

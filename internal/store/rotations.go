@@ -31,7 +31,7 @@ func (s *Store) RotateToken(ctx context.Context, old, fresh bus.Token) (token bu
 // Relabelling says how far the batches of a token that is being changed have been relabelled. A
 // client of the API keeps its text between two requests.
 type Relabelling struct {
-	// began is when (ms): what Redis did before its last trouble may be lost.
+	// began is when it began, in ms: what Redis did before an outage may be lost.
 	began int64
 	// score and bid are of the last batch that was looked at; empty at first.
 	score, bid string

@@ -284,8 +284,8 @@ func TestWithItsLastTokenASubscriptionGoes(t *testing.T) {
 	})
 }
 
-// TestAMigrationBackWaitsForARotation finds it refused, dry or not, until the rotation is through,
-// or nobody is left whose it is.
+// TestAMigrationBackWaitsForARotation finds it refused, dry or not, until the rotation is done,
+// or the client is gone.
 func TestAMigrationBackWaitsForARotation(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

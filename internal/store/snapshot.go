@@ -22,7 +22,7 @@ type Snapshot struct {
 	Jobs    map[bus.Queue]JobCounts
 	// Due is the number of deliveries that are due now or soon.
 	Due int64
-	// Memory is nil where Redis does not tell.
+	// Memory is nil where Redis does not report it.
 	Memory *rdb.Memory
 }
 

@@ -66,7 +66,7 @@ func TestEndToEnd(t *testing.T) {
 			}
 		}
 
-		// Who unsubscribed gets no more; others are not affected.
+		// A client that unsubscribed gets no more; others are not affected.
 		b.Call(both.Token, "DELETE", "/subscriber/topics/gadgets", "", 204)
 		b.Call(flaky.Token, "DELETE", "/subscriber", "", 204)
 		before := len(widgets)

@@ -257,7 +257,7 @@ func outliveARestart(t *testing.T) (took time.Duration) {
 	enqueue(t, st, bus.QueueMain, "before")
 	assert.Equal(t, "before", next(t, started))
 	server.Kill(t)
-	finish <- struct{}{} // its result finds nobody
+	finish <- struct{}{} // its result cannot be stored
 	require.Eventually(t, func() bool { return strings.Contains(log.String(), "redis unavailable") }, soon, time.Millisecond)
 	server.Restart(t)
 	back := time.Now()

@@ -58,16 +58,15 @@ func startServer(t testing.TB, address string, arguments ...string) *process {
 	}, arguments...)...)
 }
 
-// FreeAddress finds a loopback address that nobody listens on, and that nobody takes by chance
-// before its owner listens, or while that is restarted: its port is below those that systems give
-// to outgoing connections, and until the end of the test no other test is given it, whatever
-// process that runs in.
+// FreeAddress finds a free loopback address. It stays free until its owner listens, and while that
+// is restarted: its port is below those that systems assign to outgoing connections, and no other
+// test, in any process, gets it until this test ends.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	return freeAddress(t, 0)
 }
 
-// freeAddress finds one whose port is free, and the one so much above it.
+// freeAddress finds an address whose port is free. The port that is so much above it is free too.
 func freeAddress(t testing.TB, above int) string {
 	t.Helper()
 	const lowest, highest, tries = 20_000, 32_000, 100
