@@ -10,7 +10,7 @@ import (
 	"routemaster/internal/bench/stack"
 )
 
-// queued is the trial that fills a queue, and has it delivered after that.
+// queued is a trial that fills a queue first, and then has it delivered.
 func (e *environment) queued(events int64) trial {
 	how := e.usual()
 	how.array, how.queue = usualArray, events
@@ -48,7 +48,7 @@ func (e *environment) addTenths(what string, events int64, progress samples) (ra
 	return ratio
 }
 
-// fanOut is one topic with very many subscribers.
+// fanOut measures one topic with very many subscribers.
 func (e *environment) fanOut(ctx context.Context) error {
 	if err := e.startWorker(ctx, fmt.Sprintf("ROUTEMASTER_WORKER_THREADS=%d", e.size.threads)); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (e *environment) fanOut(ctx context.Context) error {
 	return nil
 }
 
-// restart is a worker that is restarted while it drains a backlog.
+// restart measures a worker that is restarted while it drains a backlog.
 func (e *environment) restart(ctx context.Context) error {
 	t, err := e.prepare(ctx, e.queued(e.size.restart))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"routemaster/internal/bench/stack"
 )
 
-// publishBaseline is what publishing is compared with: requests per second to a no-op handler, its
-// CPU time for each in µs if that is known, and values per second by RPUSH.
+// publishBaseline is the baseline of publishing: requests per second to a no-op handler, its CPU
+// time for each in µs if known, and values per second by RPUSH.
 type publishBaseline struct {
 	noop, rpush float64
 	noopCPU     report.Row
@@ -34,13 +34,15 @@ func (e *environment) noop(ctx context.Context, publishers, array int) (perSecon
 		return 0, nil, err
 	}
 	defer connected.Close()
-	var before, after snapshot
-	got, err := load.Load{
-		Senders: connected.Senders(), Window: e.size.baselineWindow(),
-		Begin: func() (err error) { before, err = e.snapshot(ctx); return err },
-		End:   func() (err error) { after, err = e.snapshot(ctx); return err },
-	}.Run(ctx)
-	return got.PerSecond(), costOf(got.Requests, before, after).cpuCells(stack.Noop), err
+	var spent cost
+	l := load.Load{Senders: connected.Senders(), Window: e.size.baselineWindow()}
+	l.Around = func(measure func() error) (err error) {
+		spent, err = e.spend(ctx, measure)
+		return err
+	}
+	got, err := l.Run(ctx)
+	spent.events = got.Requests
+	return got.PerSecond(), spent.cpuCells(stack.Noop), err
 }
 
 // rpush measures how many values, of a packed event's size, Redis takes per second.
@@ -58,8 +60,7 @@ func (e *environment) rpush(ctx context.Context, connections, pipeline int) (flo
 	return got.PerSecond() * float64(pipeline), err
 }
 
-// postBaseline is what deliveries are compared with: the same POSTs per second straight to the
-// receiver.
+// postBaseline is the baseline of deliveries: the same POSTs straight to the receiver, per second.
 type postBaseline struct{ http1, http2 float64 }
 
 // best is the rate of the faster protocol.

@@ -89,8 +89,8 @@ func TestEveryScenarioRunsAndLosesNothing(t *testing.T) {
 
 func TestProfilesAreWritten(t *testing.T) {
 	requireRedis(t)
-	// A profile is a sample, a hundred a second of CPU time and one each 512 KiB of memory: a short
-	// run may miss all that web does itself. That it is missed again and again is a fault.
+	// A profile is a sample, a hundred a second of CPU time and one each 512 KiB of memory, so a short
+	// run may miss web's own functions, but not every time.
 	const tries = 30
 	seen := map[string]bool{}
 	for try := 0; try < tries && !(seen["cpu"] && seen["heap"]); try++ {

@@ -8,10 +8,10 @@ import (
 	"routemaster/internal/bench/stack"
 )
 
-// share is how much of what web takes is published while deliveries are measured.
+// share is the part of the rate that web reaches at which end-to-end publishes.
 const share = 0.7
 
-// endToEnd is events on their way through the whole bus.
+// endToEnd measures the whole bus: publishes at a fixed rate, and deliveries at the same time.
 func (e *environment) endToEnd(ctx context.Context) error {
 	capacity, err := e.run(ctx, e.usual())
 	if err != nil {
@@ -71,8 +71,8 @@ func (e *environment) addEndToEnd(how trial, base postBaseline, m measurement) {
 	}
 }
 
-// oneByOne is deliveries of one event each from a queue, with so many in flight, while nobody
-// publishes: the host does nothing else, just as while the baseline is measured.
+// oneByOne measures deliveries of one event each from a queue, with so many in flight. Nothing is
+// published meanwhile, so the host does nothing else, as while the baseline is measured.
 func (e *environment) oneByOne(ctx context.Context, inFlight int) error {
 	base, err := e.postBaseline(ctx, inFlight, 1)
 	if err != nil {
@@ -96,7 +96,7 @@ func (e *environment) oneByOne(ctx context.Context, inFlight int) error {
 	return nil
 }
 
-// openLoop is the latency of events at fixed rates.
+// openLoop measures the latency of events at fixed rates.
 func (e *environment) openLoop(ctx context.Context) error {
 	if err := e.startWorker(ctx); err != nil {
 		return err

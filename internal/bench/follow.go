@@ -19,7 +19,7 @@ const (
 	pollInterval    = 10 * time.Millisecond
 )
 
-// test is a trial under way, with a topic and callbacks that no other has.
+// test is a running trial, with a topic and callbacks of its own.
 type test struct {
 	trial
 	run
@@ -52,9 +52,9 @@ func (e *environment) finish(ctx context.Context, t *test) {
 	}
 }
 
-// fill publishes the events of a queue as fast as they are answered.
+// fill publishes the events of a queue as fast as the bus accepts them.
 func (t *test) fill(ctx context.Context) (progress samples, err error) {
-	var begun, answered atomic.Int64
+	var begun, accepted atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	filled, done := context.WithCancel(ctx)
 	defer done()
@@ -64,7 +64,7 @@ func (t *test) fill(ctx context.Context) (progress samples, err error) {
 				if err := send(time.Now()); err != nil {
 					return err
 				}
-				if answered.Add(t.perRequest()) == t.queue {
+				if accepted.Add(t.perRequest()) == t.queue {
 					done()
 				}
 			}
@@ -72,14 +72,14 @@ func (t *test) fill(ctx context.Context) (progress samples, err error) {
 		})
 	}
 	for err == nil {
-		progress = append(progress, sample{time.Now(), answered.Load()})
+		progress = append(progress, sample{time.Now(), accepted.Load()})
 		err = load.Sleep(filled, pollInterval)
 	}
 	err = group.Wait()
-	return append(progress, sample{time.Now(), answered.Load()}), err
+	return append(progress, sample{time.Now(), accepted.Load()}), err
 }
 
-// follow waits until so many events have arrived, or none arrives any more.
+// follow waits until so many events have arrived, or no more have arrived for stallTimeout.
 func (e *environment) follow(ctx context.Context, events int64) (progress samples, err error) {
 	last := time.Now()
 	for {
@@ -104,7 +104,8 @@ func (e *environment) follow(ctx context.Context, events int64) (progress sample
 	}
 }
 
-// fate returns the cells that say what became of the events of a test, once they have arrived.
+// fate counts the lost, duplicated and disordered events of a test, and the keys left over, and
+// returns them as cells.
 func (e *environment) fate(ctx context.Context, t *test) (report.Row, error) {
 	tally, err := e.receiver.Tally(ctx)
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"routemaster/internal/bench/stack"
 )
 
-// usual is the trial of a scenario that tries nothing else.
+// usual is the trial on which the scenarios are based.
 func (e *environment) usual() trial {
 	return trial{publishers: usualPublishers, subscribers: 1, max: usualMax, timeout: e.size.timeout}
 }
 
-// ingest is single-event publishes. The baseline is measured right before each, since the load of
-// the host changes.
+// ingest measures single-event publishes. The baseline is measured right before each, because the
+// load of the host changes.
 func (e *environment) ingest(ctx context.Context) error {
 	for _, publishers := range e.size.publishers {
 		for _, subscribers := range e.size.subscribers {
@@ -39,14 +39,14 @@ func (e *environment) addIngest(how trial, base publishBaseline, m measurement) 
 		e.table.Add(row, m.responses(""), m.fate)
 		return
 	}
-	insertions, cpu := m.published*float64(how.subscribers), m.publishing.cpu
+	insertions := m.published * float64(how.subscribers)
 	e.table.Add(row, report.Cells("no-op/s", base.noop, "÷ no-op", m.published/base.noop,
 		"insertions/s", insertions, "RPUSH/s", base.rpush, "÷ RPUSH", insertions/base.rpush), m.responses(""),
 		m.publishing.cpuCells(stack.Web, stack.Redis, stack.Load), base.noopCPU, m.publishing.scriptCells(), m.fate)
 	if how.publishers == usualPublishers && how.subscribers == 1 {
 		e.report.Set(report.Publish, m.published/base.noop)
-		if _, known := cpu[stack.Web]; known {
-			e.report.Set(report.PublishCPU, cpu[stack.Web]+cpu[stack.Redis])
+		if cpu, known := m.publishing.cpuTime(stack.Web, stack.Redis).(float64); known {
+			e.report.Set(report.PublishCPU, cpu)
 		}
 	}
 	if how.publishers == usualPublishers && how.subscribers == 100 {
@@ -54,7 +54,7 @@ func (e *environment) addIngest(how trial, base publishBaseline, m measurement) 
 	}
 }
 
-// bulk is publishes of many events at once.
+// bulk measures publishes of many events at once.
 func (e *environment) bulk(ctx context.Context) error {
 	for _, array := range e.size.arrays {
 		base, err := e.publishBaseline(ctx, usualPublishers, array)

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"routemaster/internal/bench/load"
 	"routemaster/internal/bench/report"
 	"routemaster/internal/bench/stack"
 )
 
-// trial is how something is measured.
+// trial says what is published, subscribed to and delivered in one measurement.
 type trial struct {
 	publishers, subscribers int
 	// array is how many events one request has; 0 is one event that is not in an array.
@@ -21,8 +22,8 @@ type trial struct {
 	rate float64
 	// queue is how many events are published; 0 publishes as many as a window takes.
 	queue int64
-	// live says that a worker runs already, and delivers meanwhile. Else one is started, with these
-	// settings, once everything is published.
+	// live means that a worker runs already, and delivers meanwhile. If not, one is started with these
+	// settings once everything is published.
 	live   bool
 	worker []string
 }
@@ -39,19 +40,18 @@ func (t trial) label() string {
 	return label + fmt.Sprintf("-max-%d-timeout-%d", t.max, t.timeout)
 }
 
-// measurement is what a trial found. Rates are per second, in the window.
+// measurement is the result of a trial. Rates are per second, in the window.
 type measurement struct {
 	load.Result
 	// published and delivered are events, deliveries are requests.
 	published, delivered, deliveries float64
-	// tally is that at the end of the window.
+	// tally is the receiver's at the end of the window.
 	tally load.Tally
-	// filled is how a queue was filled, drained how what was left was delivered.
+	// filled is the progress of filling a queue, drained that of delivering the remaining events.
 	filled, drained samples
-	// publishing is what was spent while events were published: in the window, or on all of a queue.
-	// draining is what was spent after that.
+	// publishing is the cost of the window, or of filling the queue. draining is the cost after that.
 	publishing, draining cost
-	// fate is the cells that say what became of the events.
+	// fate has the cells with the numbers of lost, duplicated and disordered events.
 	fate report.Row
 }
 
@@ -62,74 +62,63 @@ func (e *environment) run(ctx context.Context, how trial) (m measurement, err er
 		return m, err
 	}
 	defer e.finish(ctx, t)
+	publish := e.publishWindow
 	if how.queue > 0 {
-		err = e.publishQueue(ctx, t, &m)
-	} else {
-		err = e.publishWindow(ctx, t, &m)
+		publish = e.publishQueue
 	}
-	if err != nil {
+	if err := publish(ctx, t, &m); err != nil {
 		return m, err
 	}
-	if err := e.drain(ctx, t, &m); err != nil {
+	if m.draining, err = e.spend(ctx, func() error { return e.drain(ctx, t, &m) }); err != nil {
 		return m, err
 	}
+	m.draining.events = t.queue
 	if m.fate, err = e.fate(ctx, t); err != nil || how.live {
 		return m, err
 	}
 	return m, e.stack.Stop(stack.Worker)
 }
 
-// publishQueue publishes the events of a queue as fast as they are answered.
-func (e *environment) publishQueue(ctx context.Context, t *test, m *measurement) error {
-	before, err := e.snapshot(ctx)
-	if err != nil {
+// publishQueue publishes the events of a queue as fast as the bus accepts them.
+func (e *environment) publishQueue(ctx context.Context, t *test, m *measurement) (err error) {
+	m.publishing, err = e.spend(ctx, func() (err error) {
+		m.filled, err = t.fill(ctx)
 		return err
-	}
-	if m.filled, err = t.fill(ctx); err != nil {
-		return err
-	}
-	after, err := e.snapshot(ctx)
-	m.publishing = costOf(t.queue, before, after)
+	})
+	m.publishing.events = t.queue
 	return err
 }
 
 // publishWindow publishes for a window, and measures what happens in it.
 func (e *environment) publishWindow(ctx context.Context, t *test, m *measurement) (err error) {
-	var tally load.Tally
-	var before, after snapshot
+	var before load.Tally
 	finishProfile := func() error { return nil }
 	l := load.Load{Senders: t.publishers.Senders(), Rate: t.rate, Window: e.size.Window}
-	l.Begin = func() (err error) {
+	l.Around = func(measure func() error) (err error) {
 		finishProfile = e.profile(ctx, t)
-		if tally, err = e.receiver.ClearLatency(ctx); err == nil {
-			before, err = e.snapshot(ctx)
+		if before, err = e.receiver.ClearLatency(ctx); err != nil {
+			return err
 		}
-		return err
-	}
-	l.End = func() (err error) {
-		if after, err = e.snapshot(ctx); err == nil {
-			m.tally, err = e.receiver.Tally(ctx)
+		if m.publishing, err = e.spend(ctx, measure); err != nil {
+			return err
 		}
+		m.tally, err = e.receiver.Tally(ctx)
 		return err
 	}
 	m.Result, err = l.Run(ctx)
 	if err = errors.Join(err, finishProfile()); err != nil {
 		return err
 	}
-	m.publishing = costOf(m.Requests*t.perRequest(), before, after)
+	m.publishing.events = m.Requests * t.perRequest()
 	seconds := m.Took.Seconds()
 	m.published = float64(m.publishing.events) / seconds
-	m.delivered = float64(m.tally.Distinct-tally.Distinct) / seconds
-	m.deliveries = float64(m.tally.Deliveries-tally.Deliveries) / seconds
+	m.delivered = float64(m.tally.Distinct-before.Distinct) / seconds
+	m.deliveries = float64(m.tally.Deliveries-before.Deliveries) / seconds
 	return nil
 }
 
-// drain has everything delivered that is left. A profile, if one is taken, is of the beginning.
-func (e *environment) drain(ctx context.Context, t *test, m *measurement) error {
-	before, err := e.snapshot(ctx)
-	if err != nil {
-		return err
-	}
+// drain has the remaining events delivered. A profile, if one is taken, is of the beginning.
+func (e *environment) drain(ctx context.Context, t *test, m *measurement) (err error) {
 	if !t.live {
 		if err := e.startWorker(ctx, t.worker...); err != nil {
 			return err
@@ -140,12 +129,7 @@ func (e *environment) drain(ctx context.Context, t *test, m *measurement) error 
 		finishProfile = e.profile(ctx, t)
 	}
 	m.drained, err = e.follow(ctx, t.expected())
-	if err = errors.Join(err, finishProfile()); err != nil {
-		return err
-	}
-	after, err := e.snapshot(ctx)
-	m.draining = costOf(t.queue, before, after)
-	return err
+	return errors.Join(err, finishProfile())
 }
 
 func (e *environment) profile(ctx context.Context, t *test) (finish func() error) {
@@ -183,22 +167,45 @@ func (e *environment) snapshot(ctx context.Context) (s snapshot, err error) {
 // cost is what was spent on a number of events.
 type cost struct {
 	events int64
-	// cpu is the CPU time per event of each process, in µs. It is empty where that is not known.
-	cpu map[string]float64
+	// cpu is the CPU time of each process. It is empty where that is not known.
+	cpu map[string]time.Duration
 	// redis is what Redis has done, and the memory that it took in addition.
 	redis stack.RedisStats
 }
 
-func costOf(events int64, before, after snapshot) cost {
-	c := cost{events: events, cpu: map[string]float64{}, redis: stack.RedisStats{
+// spend returns the cost of a function. The caller sets the number of events.
+func (e *environment) spend(ctx context.Context, do func() error) (c cost, err error) {
+	before, err := e.snapshot(ctx)
+	if err != nil {
+		return c, err
+	}
+	if err := do(); err != nil {
+		return c, err
+	}
+	after, err := e.snapshot(ctx)
+	c.cpu = map[string]time.Duration{}
+	for name, u := range after.usage {
+		c.cpu[name] = u.CPU - before.usage[name].CPU
+	}
+	c.redis = stack.RedisStats{
 		Memory:     after.redis.Memory - before.redis.Memory,
 		Scripts:    after.redis.Scripts - before.redis.Scripts,
 		ScriptTime: after.redis.ScriptTime - before.redis.ScriptTime,
-	}}
-	for name, u := range after.usage {
-		c.cpu[name] = float64((u.CPU - before.usage[name].CPU).Microseconds()) / float64(max(1, events))
 	}
-	return c
+	return c, err
+}
+
+// cpuTime is the CPU time of processes per event in µs, nil if it is not known.
+func (c cost) cpuTime(names ...string) any {
+	var total time.Duration
+	for _, name := range names {
+		spent, known := c.cpu[name]
+		if !known {
+			return nil
+		}
+		total += spent
+	}
+	return float64(total.Microseconds()) / float64(max(1, c.events))
 }
 
 // scriptCells are the events per run of a script, and the time of scripts per event. They are only
@@ -208,14 +215,10 @@ func (c cost) scriptCells() report.Row {
 		"script µs/event", float64(c.redis.ScriptTime.Nanoseconds())/1000/float64(c.events))
 }
 
-// cpuCells are the CPU time of processes per event, in µs.
+// cpuCells are the CPU time of each process per event.
 func (c cost) cpuCells(names ...string) (row report.Row) {
 	for _, name := range names {
-		cell := report.Cell{Name: name + " µs"}
-		if µs, known := c.cpu[name]; known {
-			cell.Value = µs
-		}
-		row = append(row, cell)
+		row = append(row, report.Cell{Name: name + " µs", Value: c.cpuTime(name)})
 	}
 	return row
 }

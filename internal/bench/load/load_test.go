@@ -58,7 +58,7 @@ func TestAStallCountsForAllThatWereDue(t *testing.T) {
 			switch sent++; sent {
 			case 1:
 				time.Sleep(200 * time.Millisecond)
-			case requests + 1: // by number, not by time: then it does not matter if the machine stalls besides
+			case requests + 1: // by number, not by time: then it does not matter if the host stalls besides
 				phase.Store(over)
 			}
 			return nil

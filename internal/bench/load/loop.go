@@ -21,8 +21,9 @@ type Load struct {
 	// Rate is how many requests are due per second, in all. 0 is a closed loop.
 	Rate float64
 	Window
-	// Begin and End, if set, are called right before and after the measured part.
-	Begin, End func() error
+	// Around, if set, is called after the warm-up. It calls measure, which lasts for the measured part
+	// of the load.
+	Around func(measure func() error) error
 }
 
 // Result is what a load measured.
@@ -61,36 +62,26 @@ func (l Load) Run(ctx context.Context) (Result, error) {
 			return err
 		})
 	}
-	group.Go(func() (err error) {
-		defer phase.Store(over)
-		total.Took, err = l.runPhases(ctx, &phase)
+	measure := func() error {
+		began := time.Now()
+		phase.Store(measuring)
+		err := Sleep(ctx, l.Measured)
+		phase.Store(over)
+		total.Took = time.Since(began)
 		return err
+	}
+	group.Go(func() error {
+		defer phase.Store(over)
+		if err := Sleep(ctx, l.WarmUp); err != nil {
+			return err
+		}
+		if l.Around == nil {
+			return measure()
+		}
+		return l.Around(measure)
 	})
 	err := group.Wait()
 	return total, err
-}
-
-// runPhases leads the senders through the phases, and returns how long the measured one took.
-func (l Load) runPhases(ctx context.Context, phase *atomic.Int32) (time.Duration, error) {
-	if err := Sleep(ctx, l.WarmUp); err != nil {
-		return 0, err
-	}
-	if l.Begin != nil {
-		if err := l.Begin(); err != nil {
-			return 0, err
-		}
-	}
-	began := time.Now()
-	phase.Store(measuring)
-	if err := Sleep(ctx, l.Measured); err != nil {
-		return 0, err
-	}
-	phase.Store(over)
-	took := time.Since(began)
-	if l.End == nil {
-		return took, nil
-	}
-	return took, l.End()
 }
 
 // loop runs the i-th sender until the load is over, and returns the latencies that were measured.

@@ -13,56 +13,46 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// profiles takes profiles of the daemons, which serve them beside their metrics.
+// profiles are the profiles that a stack takes of its daemons.
 type profiles struct {
-	directory string // empty for no profiles
-	// at has the address where each daemon serves its own.
-	at map[string]string
+	// addresses has where each daemon serves them, beside its metrics. It is empty for no profiles.
+	addresses map[string]string
 	// taken numbers the files.
 	taken int
 }
 
-func newProfiles(directory string) profiles {
-	return profiles{directory: directory, at: map[string]string{}}
-}
-
-// of reports whether profiles of a program are taken.
-func (p *profiles) of(name string) bool {
-	return p.directory != "" && (name == Web || name == Worker)
-}
-
-// Profile begins to take CPU profiles of the daemons that run, for so long, rounded to seconds, if
-// the stack takes profiles. The function that it returns waits for them, and takes the heaps: what
-// was allocated since the process began, and what is in use.
+// Profile starts CPU profiles of the running daemons, if the stack takes profiles. Their length is
+// rounded to seconds. The function that it returns waits for them, and takes the heap profiles.
 func (s *Stack) Profile(ctx context.Context, scenario, label string, length time.Duration) (finish func() error) {
 	p := &s.profiles
 	p.taken++
 	file := func(name, kind string) string {
-		return filepath.Join(p.directory, fmt.Sprintf("%s-%02d-%s.%s.%s.pb.gz", scenario, p.taken, label, name, kind))
+		return filepath.Join(s.options.Profiles, fmt.Sprintf("%s-%02d-%s.%s.%s.pb.gz", scenario, p.taken, label, name, kind))
 	}
 	seconds := max(1, int(length.Round(time.Second).Seconds()))
 	group, cpuCtx := errgroup.WithContext(ctx)
 	var names []string
-	for name := range p.at {
+	for name, address := range p.addresses {
 		if s.running[name] == nil {
 			continue
 		}
 		names = append(names, name)
 		group.Go(func() error {
-			return p.take(cpuCtx, name, fmt.Sprintf("profile?seconds=%d", seconds), file(name, "cpu"))
+			return fetchProfile(cpuCtx, address, fmt.Sprintf("profile?seconds=%d", seconds), file(name, "cpu"))
 		})
 	}
 	return func() error {
 		err := group.Wait()
 		for _, name := range names {
-			err = errors.Join(err, p.take(ctx, name, "heap", file(name, "heap")))
+			err = errors.Join(err, fetchProfile(ctx, p.addresses[name], "heap", file(name, "heap")))
 		}
 		return err
 	}
 }
 
-func (p *profiles) take(ctx context.Context, name, profile, file string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+p.at[name]+"/debug/pprof/"+profile, nil)
+// fetchProfile writes a profile that a daemon serves into a file.
+func fetchProfile(ctx context.Context, address, profile, file string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/debug/pprof/"+profile, nil)
 	if err != nil {
 		return err
 	}
@@ -73,12 +63,12 @@ func (p *profiles) take(ctx context.Context, name, profile, file string) error {
 	defer resp.Body.Close()
 	content, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s responded %s to a request for its profile", name, resp.Status)
+		err = fmt.Errorf("%s: %s", req.URL, resp.Status)
 	}
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(p.directory, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return err
 	}
 	return os.WriteFile(file, content, 0o644)

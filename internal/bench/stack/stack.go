@@ -1,5 +1,5 @@
 // Package stack runs the processes of a bus on loopback: redis-server, web and workers, and beside
-// them a receiver of deliveries and a no-op server. It takes down what each costs.
+// them a receiver of deliveries and a no-op server. It measures the CPU time and memory of each.
 package stack
 
 import (
@@ -110,7 +110,7 @@ func NewReceiver(ctx context.Context, o Options, address string) (*Stack, error)
 }
 
 func newStack(o Options) *Stack {
-	return &Stack{options: o, profiles: newProfiles(o.Profiles), running: map[string]*Process{}, past: map[string]Usage{}}
+	return &Stack{options: o, profiles: profiles{addresses: map[string]string{}}, running: map[string]*Process{}, past: map[string]Usage{}}
 }
 
 func (s *Stack) closeUnless(err error) error {
@@ -171,12 +171,12 @@ func (s *Stack) launch(ctx context.Context, name string, env []string, ready fun
 	if err != nil {
 		return err
 	}
-	if s.profiles.of(name) {
+	if s.options.Profiles != "" && (name == Web || name == Worker) {
 		addresses, err := freeAddresses(1)
 		if err != nil {
 			return err
 		}
-		s.profiles.at[name] = addresses[0]
+		s.profiles.addresses[name] = addresses[0]
 		env, ready = append(env, "ROUTEMASTER_METRICS_ADDR="+addresses[0]), accepting(addresses...)
 	}
 	command.Env = append(command.Env, env...)
@@ -209,9 +209,9 @@ func accepting(addresses ...string) func() bool {
 // freeAddresses finds loopback addresses that are free. Their ports are below those that systems
 // assign by themselves, so that they stay free until the programs that they are for have started.
 func freeAddresses(n int) (addresses []string, err error) {
-	const lowest, highest, tries = 20_000, 32_000, 100
+	const minPort, maxPort, tries = 20_000, 32_000, 100
 	for range tries {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(lowest+rand.IntN(highest-lowest)))
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(minPort+rand.IntN(maxPort-minPort)))
 		listener, err := net.Listen("tcp", address)
 		if err != nil {
 			continue

@@ -12,7 +12,7 @@ import (
 // Usage is what a process has used so far.
 type Usage struct {
 	CPU time.Duration
-	// PeakMemory is the most memory it has held, in bytes.
+	// PeakMemory is its peak memory in bytes.
 	PeakMemory int64
 }
 

@@ -69,9 +69,9 @@ func FreeAddress(t testing.TB) string {
 // freeAddress finds an address whose port is free. The port that is so much above it is free too.
 func freeAddress(t testing.TB, above int) string {
 	t.Helper()
-	const lowest, highest, tries = 20_000, 32_000, 100
+	const minPort, maxPort, tries = 20_000, 32_000, 100
 	for range tries {
-		port := lowest + rand.IntN(highest-lowest-above)
+		port := minPort + rand.IntN(maxPort-minPort-above)
 		if take(t, port) && (above == 0 || take(t, port+above)) {
 			return loopback(port)
 		}
