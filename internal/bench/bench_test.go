@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 
 func launch(program string, args ...string) (*exec.Cmd, error) {
 	command := exec.Command(os.Args[0], args...)
-	// The race detector lets a program sleep for a second before it exits, unless told otherwise.
+	// By default the race detector lets a program sleep for a second before it exits.
 	command.Env = []string{programVariable + "=" + program, "GORACE=atexit_sleep_ms=0"}
 	return command, nil
 }

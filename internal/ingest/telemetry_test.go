@@ -18,8 +18,8 @@ import (
 	"routemaster/internal/wire/wiretest"
 )
 
-// BenchmarkTelemetry publishes without and with a recorder, in turns on one Redis, so that what
-// else the machine does concerns both. It reports how much longer publishing takes with it.
+// BenchmarkTelemetry publishes without and with a recorder, in turns on one Redis, so that other
+// load of the host affects both. It reports how much longer publishing takes with a recorder.
 func BenchmarkTelemetry(b *testing.B) {
 	const publishers, each = 64, 50
 	server := rdbtest.Real(b)

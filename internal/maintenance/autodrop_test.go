@@ -46,10 +46,10 @@ func fill(t *testing.T, st *store.Store, bytes int64) {
 	}
 }
 
-// frozen is a clock that stands still, so that no run of autodrop takes too long on a slow machine.
+// frozen is a clock that stands still, so that no run of autodrop times out on a slow host.
 func frozen() time.Time { return time.UnixMilli(0) }
 
-// noise is how many bytes Redis uses now more, now less, for its connections' buffers.
+// noise is by how many bytes Redis' memory varies with its connections' buffers.
 const noise = 200_000
 
 func used(t *testing.T, st *store.Store) int64 {

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // soon bounds what must happen; nothing waits that long unless it fails.
 const soon = 30 * time.Second
 
-// newClient makes a client whose time-outs no machine is too slow for.
+// newClient makes a client with time-outs that are long enough for any host.
 func newClient(t *testing.T, adjust ...func(*outbound.Config)) *outbound.Client {
 	t.Helper()
 	config := outbound.Config{ConnectTimeout: time.Minute, Timeout: time.Minute, MaxIdle: 4, UserAgent: "routemaster/test"}

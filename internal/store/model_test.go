@@ -21,8 +21,8 @@ func randomSteps() int {
 	return 100_000
 }
 
-// randomTime is after how long none are begun any more: a slow machine is not to spend all the time
-// there that the package's tests have.
+// randomTime is how long new steps are begun, so that the test does not use up the package's time
+// on a slow host.
 const randomTime = 4 * time.Minute
 
 // TestRandomStepsAgainstAModel drives random sequences of steps and compares them with what must

@@ -66,8 +66,8 @@ func scrape(t *testing.T, client *http.Client, url string) map[string]float64 {
 	return values
 }
 
-// scrapeAll is [scrape] of a page that has all: Redis is waited for for half a second, which a busy
-// machine may need.
+// scrapeAll is [scrape] of a page with all metrics. It tries again, because a scrape waits for
+// Redis for half a second only.
 func scrapeAll(t *testing.T, client *http.Client, url string) (values map[string]float64) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -119,7 +119,7 @@ func TestABulkLoadTakesLittleMemory(t *testing.T) {
 	const requests, publishers, events = 200, 8, 1000
 	redis := rdbtest.Real(t)
 	require.NoError(t, storetest.Open(t, redis).PutToken(t.Context(), "publisher--1", "publisher"))
-	const alike = "GOMAXPROCS=2" // on every machine: what each processor has is small, but not with the race detector
+	const alike = "GOMAXPROCS=2" // on every host: the memory for each processor is small, but not with the race detector
 	web := bustest.StartProcess(t, "web", "ROUTEMASTER_REDIS_URL="+redis.URL, alike)
 	api, client := "http://"+web.Address(t), bustest.NewClient(t)
 	var all []string

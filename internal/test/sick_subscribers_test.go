@@ -72,7 +72,7 @@ func TestSickSubscribersDoNotSlowTheOthersDown(t *testing.T) {
 	}
 	latency(t, b, publisher, healthy, events) // connections are made, scripts loaded
 
-	// On a quiet machine it is within 10 %; the room is for a busy one.
+	// On a quiet host it is within 10 %; the limit is for a busy one.
 	rdbtest.Promptly(t, time.Millisecond, func() (beyond time.Duration) {
 		var calm, rough []time.Duration
 		for range rounds {

@@ -91,7 +91,7 @@ func TestBodiesUnderWayShareABudget(t *testing.T) {
 		}
 	})
 	// A sender of 300,000 bytes takes 512 KiB, and all together may take 48 MiB: 96 at a time. On a
-	// slow machine these time out before the last ones have sent theirs, and others take their
+	// slow host these time out before the last ones have sent theirs, and others take their
 	// place.
 	require.Eventually(t, func() bool { return refused.Load() >= int64(slowSenders)/2 }, time.Minute, 10*time.Millisecond)
 	took := inMemory() - before

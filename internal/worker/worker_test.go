@@ -232,7 +232,7 @@ func TestTickers(t *testing.T) {
 }
 
 // TestOutlivesARestartOfRedis requires that the worker runs jobs within 2 s after a restart of
-// Redis. A machine may stall for as long once, but not each time.
+// Redis. A host may stall for that long once, but not each time.
 func TestOutlivesARestartOfRedis(t *testing.T) {
 	const limit, tries = 2 * time.Second, 3
 	quickest := outliveARestart(t)

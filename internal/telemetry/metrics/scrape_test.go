@@ -35,8 +35,8 @@ func page(t testing.TB, r *metrics.Registry) string {
 }
 
 // shown reads what a scrape shows of a store, from a page of its own: a page is a second old at
-// most. A scrape has half a second for Redis, which a busy machine may need, so it is tried again
-// until Redis has told.
+// most. A scrape has half a second for Redis, which may be too short on a busy host, so it is tried
+// again until it has read from Redis.
 func shown(t testing.TB, st *store.Store, now func() time.Time) (text string) {
 	t.Helper()
 	require.Eventually(t, func() bool {

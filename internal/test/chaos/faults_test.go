@@ -29,7 +29,7 @@ const (
 	responsesLost faultKind = "responses lost" // the other half
 )
 
-// Of the machine.
+// A fault of the host.
 const stalled faultKind = "stalled"
 
 // fault is what goes wrong with one process or proxy for a while.

@@ -28,7 +28,7 @@ func (c *chaos) report(long bool) {
 	c.requireFaults(table, long)
 	_ = table.Flush()
 	times, lasted := c.faults.stalls()
-	fmt.Fprintf(&report, "the machine stalled %d times, for %v in all\n", times, lasted.Round(time.Millisecond))
+	fmt.Fprintf(&report, "the host stalled %d times, for %v in all\n", times, lasted.Round(time.Millisecond))
 	c.reportRecovery(&report)
 	c.requireCleanLogs()
 	assert.Empty(c.t, c.ledger.complaints)

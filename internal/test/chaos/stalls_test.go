@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A busy machine stalls now and then, and timeouts come late or too early. A stall is a fault that
-// is not planned, but explains as much as those that are.
+// A busy host stalls now and then, so that timeouts come late or too early. A stall is a fault that
+// is not planned, but it explains as much as the planned ones.
 const (
 	clockInterval = 10 * time.Millisecond
 	minStall      = faultMargin // shorter ones explain nothing
@@ -40,7 +40,7 @@ func watch() (stop func() faults) {
 	})
 }
 
-// stalled reports whether the machine stalled between two times.
+// stalled reports whether the host stalled between two times.
 func (all faults) stalled(from, until time.Time) bool {
 	for _, f := range all {
 		if f.kind == stalled && f.began.Before(until) && f.ended.After(from) {
@@ -50,7 +50,7 @@ func (all faults) stalled(from, until time.Time) bool {
 	return false
 }
 
-// stalls is how often the machine stalled, and for how long.
+// stalls is how often the host stalled, and for how long.
 func (all faults) stalls() (times int, lasted time.Duration) {
 	for _, f := range all {
 		if f.kind == stalled {
