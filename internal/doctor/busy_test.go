@@ -125,7 +125,7 @@ func TestExaminationsDoNotDisturbABusyBus(t *testing.T) {
 			// Of what is in a long queue a script learns from the doctor's looks.
 			f.maxSearched = []int{100_000, 100}[round/2%2]
 			_, err := f.doctor().Examine(ctx, round%2 == 1, func(v doctor.Finding) {
-				t.Errorf("found %s [%s]", v, v.Remedy)
+				t.Errorf("found %s: %s [%s]", v.Key, v.Problem, v.Remedy)
 			})
 			require.NoError(t, err)
 		}

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -23,6 +24,71 @@ const (
 	maxNewest = 1000
 )
 
+// batchesOf are the batches of subscribers, by token, as far as they are known.
+type batchesOf map[string]map[string]bool
+
+// checkGauges compares the gauges with the batches there are, and looks at the batches of those
+// subscribers again whose gauges do not fit, until nothing changes meanwhile. Those of a subscriber
+// with batches of the Ruby original are skipped.
+func (e *examination) checkGauges(ctx context.Context) error {
+	doubtful := e.doubtfulGauges()
+	for look := 0; len(doubtful) > 0 && look < gaugeLooks; look++ {
+		e.paused = false
+		if err := e.pause(ctx); err != nil {
+			return err
+		}
+		for _, token := range sorted(doubtful) {
+			done, err := e.checkGaugesOf(ctx, token, doubtful)
+			if err != nil {
+				return err
+			}
+			if done {
+				delete(doubtful, token)
+			}
+		}
+	}
+	for _, token := range sorted(doubtful) {
+		e.unchecked = append(e.unchecked, "the gauges of "+e.name(token))
+	}
+	return nil
+}
+
+// doubtfulGauges are the subscribers whose gauges do not fit, with their batches.
+func (e *examination) doubtfulGauges() batchesOf {
+	batches, events := map[string]int64{}, map[string]int64{}
+	for _, gauge := range []string{keys.BatchGauge(), keys.EventGauge()} {
+		for token := range e.elements[gauge] {
+			batches[token] = 0
+		}
+	}
+	entries, originals := e.queues[bus.QueueMain].entries, map[string]bool{}
+	for _, j := range entries {
+		if j.counts() {
+			batches[j.token]++
+			events[j.token] += j.events
+		}
+		if j.original {
+			originals[j.token] = true
+		}
+	}
+	doubtful, said := batchesOf{}, e.elements
+	for token := range batches {
+		fits := said[keys.BatchGauge()][token] == figure(batches[token]) && said[keys.EventGauge()][token] == figure(events[token])
+		if !fits && !originals[token] {
+			doubtful[token] = map[string]bool{}
+		}
+	}
+	for packed, j := range entries {
+		if bids := doubtful[j.token]; bids != nil && j.counts() {
+			bids[packed[len(packed)-bus.UIDLen:]] = true
+		}
+	}
+	return doubtful
+}
+
+// counts reports whether an entry's batch is in the gauges.
+func (j entry) counts() bool { return j.there && !j.broken && j.token != "" }
+
 // figure is a number as a gauge says it: nothing for 0.
 func figure(n int64) string {
 	if n == 0 {
@@ -31,135 +97,95 @@ func figure(n int64) string {
 	return strconv.FormatInt(n, 10)
 }
 
-// totals are what gauges must be.
-type totals struct{ batches, events int64 }
-
-func (t totals) agree(g gauges) bool { return g == gauges{figure(t.batches), figure(t.events)} }
-
-// checkGauges compares the gauges with the batches there are. Those of a subscriber with batches of
-// the Ruby original are skipped.
-func (e *examination) checkGauges(ctx context.Context) error {
-	seen, originals := map[string]totals{}, map[string]bool{}
-	for token := range e.gauges {
-		seen[token] = totals{}
-	}
-	for _, b := range e.batches {
-		if b.original {
-			originals[b.token] = true
-		}
-		if b.there && b.token != "" {
-			t := seen[b.token]
-			seen[b.token] = totals{t.batches + 1, t.events + b.events}
-		}
-	}
-	known := map[string]map[string]bool{} // the batches of those whose gauges do not fit
-	for token, t := range seen {
-		if !originals[token] && !t.agree(e.gauges[token]) {
-			known[token] = map[string]bool{}
-		}
-	}
-	for bid, b := range e.batches {
-		if known[b.token] != nil && b.there {
-			known[b.token][bid] = true
-		}
-	}
-	return e.confirmGauges(ctx, known)
-}
-
-// confirmGauges looks at the gauges of subscribers, whose batches are given as far as they are
-// known, until nothing has changed meanwhile.
-func (e *examination) confirmGauges(ctx context.Context, known map[string]map[string]bool) error {
-	for look := 0; len(known) > 0 && look < gaugeLooks; look++ {
-		if err := e.doctor.pause(ctx); err != nil {
+// readNewer takes in the batches that were opened since the scan.
+func (e *examination) readNewer(ctx context.Context, doubtful batchesOf) error {
+	from, offset := e.newest-float64(clockSkew.Milliseconds()), int64(0)
+	for {
+		page, err := e.redis.MembersFrom(ctx, e.keys.BatchesIndex(), from, offset, rdb.KeysPerTrip)
+		if err != nil {
 			return err
 		}
-		for _, token := range sorted(known) {
-			done, err := e.confirmGaugesOf(ctx, token, known[token])
-			if err != nil {
-				return err
-			}
-			if done {
-				delete(known, token)
+		var unknown []string
+		for _, member := range page {
+			e.takeIndexed(member.Member, rdb.FormatScore(member.Score))
+			if isUID(member.Member) && !e.batch(member.Member).there {
+				unknown = append(unknown, member.Member)
 			}
 		}
+		if err := e.readKeys(ctx, e.batchKeys(unknown)); err != nil {
+			return err
+		}
+		for _, bid := range unknown {
+			if j := e.batch(bid); j.counts() && doubtful[j.token] != nil {
+				doubtful[j.token][bid] = true
+			}
+		}
+		if len(page) < rdb.KeysPerTrip {
+			return nil
+		}
+		offset += rdb.KeysPerTrip // among those of one time: what it skips takes Redis time
+		if last := page[len(page)-1].Score; last > from {
+			from, offset = last, 0
+		}
 	}
-	for _, token := range sorted(known) {
-		e.unchecked = append(e.unchecked, "the gauges of "+e.name(token))
-	}
-	return nil
 }
 
-// confirmGaugesOf looks at one subscriber's gauges, and reports them if they are wrong. It is done
-// unless something has changed meanwhile.
-func (e *examination) confirmGaugesOf(
-	ctx context.Context, token string, bids map[string]bool,
-) (done bool, err error) {
-	if err := e.readNewest(ctx, token, bids); err != nil {
+// checkGaugesOf counts a subscriber's batches, reads its gauges in one step with which of the
+// newest batches are its own, and counts the batches again. A batch only grows, and does not come
+// back once it is gone: if both counts are equal, and none of the newest was missed, the batches
+// were these when the gauges were read. Else it is not done.
+func (e *examination) checkGaugesOf(ctx context.Context, token string, doubtful batchesOf) (done bool, err error) {
+	if err := e.readNewer(ctx, doubtful); err != nil {
 		return false, err
 	}
-	said, must, certain, err := e.lookAtGauges(ctx, token, bids)
-	if err != nil || !certain || must.agree(said) {
-		return certain, err
-	}
-	if e.fix {
-		n, err := e.redis.Run(ctx, scriptGauges,
-			true, token, said.batches, said.events, must.batches, must.events).Int()
-		if err != nil || n == 0 { // they have changed
-			return false, err
-		}
-	}
-	e.reportGauge(e.keys.BatchGauge(), token, said.batches, must.batches)
-	e.reportGauge(e.keys.EventGauge(), token, said.events, must.events)
-	return true, nil
-}
-
-func (e *examination) reportGauge(key, token, said string, must int64) {
-	if said != figure(must) {
-		e.found(key, "set right", "has %q for %s, must be %d", said, e.name(token), must)
-	}
-}
-
-// lookAtGauges counts a subscriber's batches, reads its gauges in one step with which of the newest
-// batches are its own, and counts the batches again. A batch only grows, and does not come back
-// once it is gone: if both counts are equal, and none of the newest was missed, the batches were
-// these when the gauges were read.
-func (e *examination) lookAtGauges(
-	ctx context.Context, token string, bids map[string]bool,
-) (said gauges, must totals, certain bool, err error) {
-	before, err := e.lengths(ctx, token, bids)
+	before, err := e.lengths(ctx, token, doubtful[token])
 	if err != nil {
-		return said, must, false, err
+		return false, err
 	}
-	since := e.newest - float64(recently.Milliseconds())
-	reply, err := e.redis.Run(ctx, scriptMoment, token, rdb.FormatScore(since), maxNewest).Strings()
+	since := rdb.FormatScore(e.newest - float64(recently.Milliseconds()))
+	moment, err := e.redis.Run(ctx, scriptMoment, token, since, maxNewest).Strings()
 	if err != nil {
-		return said, must, false, err
+		return false, err
 	}
-	certain = reply[2] != strconv.Itoa(maxNewest)
-	for _, bid := range reply[3:] {
+	after, err := e.lengths(ctx, token, doubtful[token])
+	if err != nil || moment[2] == strconv.Itoa(maxNewest) || !maps.Equal(before, after) {
+		return false, err
+	}
+	for _, bid := range moment[3:] {
 		if _, known := before[bid]; !known {
-			bids[bid], certain = true, false
+			return false, nil // it is read before the next look
 		}
 	}
-	after, err := e.lengths(ctx, token, bids)
+	var events int64
 	for _, length := range after {
-		must.batches++
-		must.events += max(0, length-store.BatchHeader)
+		events += max(0, length-store.BatchHeader)
 	}
-	return gauges{reply[0], reply[1]}, must, certain && maps.Equal(before, after), err
+	e.suspectGauge(e.keys.BatchGauge(), token, moment[0], int64(len(after)))
+	e.suspectGauge(e.keys.EventGauge(), token, moment[1], events)
+	suspected := len(e.candidates)
+	confirmed, err := e.confirm(ctx)
+	return confirmed == suspected, err
+}
+
+func (e *examination) suspectGauge(key, token, said string, must int64) {
+	set := command{"HSET", key, token, must}
+	if must == 0 {
+		set = command{"HDEL", key, token}
+	}
+	if said != figure(must) {
+		problem := fmt.Sprintf("has %q for %s, must be %d", said, e.name(token), must)
+		e.suspect(key, problem, "set right", []check{is(said, "HGET", key, token)}, set)
+	}
 }
 
 // lengths are those of the batches that are still there, and the subscriber's. The others are
 // forgotten.
-func (e *examination) lengths(
-	ctx context.Context, token string, bids map[string]bool,
-) (map[string]int64, error) {
+func (e *examination) lengths(ctx context.Context, token string, bids map[string]bool) (map[string]int64, error) {
 	found := make(map[string]int64, len(bids))
-	for some := range slices.Chunk(slices.Collect(maps.Keys(bids)), rdb.KeysPerTrip) {
+	for some := range slices.Chunk(sorted(bids), rdb.KeysPerTrip) {
 		lengths, owners := make([]rdb.Reply[int64], len(some)), make([]rdb.Reply[string], len(some))
 		err := e.redis.Reads(ctx, "lengths", func(pipe rdb.Commands) {
-			for i, bid := range some {
-				key := e.keys.Batch(bus.BatchID(bid))
+			for i, key := range e.batchKeys(some) {
 				lengths[i], owners[i] = pipe.LLen(ctx, key), pipe.LIndex(ctx, key, 0)
 			}
 		})
@@ -177,27 +203,10 @@ func (e *examination) lengths(
 	return found, nil
 }
 
-// readNewest takes in a subscriber's batches that were opened since the scan.
-func (e *examination) readNewest(ctx context.Context, token string, bids map[string]bool) error {
-	from := e.newest - float64(clockSkew.Milliseconds())
-	for offset := int64(0); ; offset += rdb.ElementsPerTrip {
-		page, err := e.redis.MembersFrom(ctx, e.keys.BatchesIndex(), from, offset, rdb.ElementsPerTrip)
-		if err != nil {
-			return err
-		}
-		unknown := map[string]bool{}
-		for _, entry := range page {
-			if b := e.batches[entry.Member]; !b.there || b.token == token {
-				unknown[entry.Member] = true
-			}
-			e.sawBatchOf(rdb.FormatScore(entry.Score))
-		}
-		found, err := e.lengths(ctx, token, unknown)
-		for bid := range found {
-			bids[bid] = true
-		}
-		if err != nil || len(page) < rdb.ElementsPerTrip {
-			return err
-		}
+func (s *scan) batchKeys(bids []string) []string {
+	names := make([]string, len(bids))
+	for i, bid := range bids {
+		names[i] = s.keys.Batch(bus.BatchID(bid))
 	}
+	return names
 }

@@ -10,81 +10,75 @@ import (
 	"routemaster/internal/store"
 )
 
-// What an earlier version of the bus had under other names, after the namespace.
+// The keys without a namespace, as findings show them.
+var (
+	keys = store.Keys{}
+	jobs = queue.Keys{}
+)
+
+// What an earlier version of the bus had under other names.
 const (
 	oldTraceparents = "batches:origins:"
 	oldLane         = "batches:line:"
 )
 
-// layout is the types of keys, and what keys with one prefix have in common.
-type layout struct {
-	singles  map[string]rdb.Kind // types of the keys of which there is one
-	families []family            // a longer prefix before a shorter one that it begins with
-}
-
-type family struct {
-	of     familyName
-	prefix string
-	kind   rdb.Kind
-}
-
-type familyName int
-
-const (
-	otherKeys familyName = iota
-	topicKeys
-	subscriberKeys
-	deliveryKeys
-	topicSubscribersKeys
-	subscriberTopicsKeys
-	currentKeys
-	laneKeys
-	batchKeys
-	originalKeys
-	pendingKeys
-	oldTraceparentsKeys
-	oldLaneKeys
+// The fields of hashes. The old ones of subscribers are in their deliveries today, or gone.
+var (
+	topicFields      = []string{"publisher", "counter", "last_event"}
+	subscriberFields = []string{"callback", "timeout", "max_events", "uuid", "health_points", "last_attempted_at"}
+	deliveryFields   = []string{"name", "events_sent", "throttled_until", "refusals", "refused_since"}
+	oldFields        = []string{"events_sent", "throttled_until", "abreast"}
 )
-
-// fields are those that a family's hashes may have.
-var fields = map[familyName][]string{
-	topicKeys:      {"publisher", "counter", "last_event"},
-	subscriberKeys: {"callback", "timeout", "max_events", "uuid", "health_points", "last_attempted_at"},
-	deliveryKeys:   {"name", "events_sent", "throttled_until", "refusals", "refused_since"},
-}
-
-// oldFields of subscribers are in their deliveries today, or gone.
-var oldFields = []string{"events_sent", "throttled_until", "abreast"}
 
 const text rdb.Kind = "string"
 
-func layoutOf(k store.Keys, jobs queue.Keys) layout {
-	l := layout{
-		singles: map[string]rdb.Kind{
-			k.Topics(): rdb.Set, k.Subscribers(): rdb.Set, k.BatchesIndex(): rdb.SortedSet,
-			k.Counters(): rdb.Hash, k.Monitored(): rdb.Hash, k.Owners(): rdb.Hash, k.Owned(): rdb.Hash,
-			k.Unused(): rdb.Hash, k.Tokens(): rdb.Hash, k.Rotations(): rdb.Hash, k.BatchGauge(): rdb.Hash,
-			k.EventGauge(): rdb.Hash, k.Migration(): text, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
-		},
-		families: []family{
-			{batchKeys, k.Batch(""), rdb.List},
-			{topicKeys, k.Topic(""), rdb.Hash}, {subscriberKeys, k.Subscriber(""), rdb.Hash},
-			{deliveryKeys, k.Delivery(""), rdb.Hash},
-			{topicSubscribersKeys, k.TopicSubscribers(""), rdb.Set},
-			{subscriberTopicsKeys, k.SubscriberTopics(""), rdb.Set},
-			{currentKeys, k.Current(""), rdb.Set}, {laneKeys, jobs.Lane(bus.JobBatch, ""), rdb.SortedSet},
-			{otherKeys, k.Failed(""), rdb.SortedSet}, {otherKeys, k.Traceparents(""), rdb.List},
-			{oldTraceparentsKeys, k.Namespace + oldTraceparents, rdb.List},
-			{oldLaneKeys, k.Namespace + oldLane, rdb.SortedSet},
-			{pendingKeys, k.Namespace + "jobs:pending:", rdb.List},
-			{otherKeys, k.Namespace + "idempotency:", rdb.Hash},
-		},
+// singles are the keys of which there is one, with their types.
+var singles = func() map[string]rdb.Kind {
+	singles := map[string]rdb.Kind{
+		keys.Topics(): rdb.Set, keys.Subscribers(): rdb.Set, keys.BatchesIndex(): rdb.SortedSet,
+		keys.Counters(): rdb.Hash, keys.Monitored(): rdb.Hash, keys.Owners(): rdb.Hash,
+		keys.Owned(): rdb.Hash, keys.Unused(): rdb.Hash, keys.Tokens(): rdb.Hash,
+		keys.Rotations(): rdb.Hash, keys.BatchGauge(): rdb.Hash, keys.EventGauge(): rdb.Hash,
+		keys.Migration(): text, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
 	}
 	for _, q := range bus.Queues {
-		l.singles[jobs.JobsIndex(q)], l.singles[jobs.PendingIndex(q)] = rdb.Set, rdb.Set
-		l.singles[jobs.Scheduled(q)], l.singles[jobs.Instant(q)] = rdb.SortedSet, rdb.List
+		singles[jobs.JobsIndex(q)], singles[jobs.PendingIndex(q)] = rdb.Set, rdb.Set
+		singles[jobs.Scheduled(q)], singles[jobs.Instant(q)] = rdb.SortedSet, rdb.List
 	}
-	return l
+	return singles
+}()
+
+// family is what keys that begin alike have in common. A scan reads their elements, of lists a part
+// and the length, or only the types of those that are unread.
+type family struct {
+	prefix string
+	kind   rdb.Kind
+	has    func(rest string) bool // nil if anything may follow the prefix
+	token  bool                   // a token follows the prefix
+	single bool                   // there is one key
+	unread bool
+	fields []string // of a hash: those that the layout knows
+
+	from, to int64 // the part of a list, which goes to the function
+	list     func(s *scan, rest string, part []string, length int64)
+}
+
+var families = []family{
+	{prefix: keys.Batch(""), kind: rdb.List, has: isUID, list: (*scan).takeBatch, to: store.BatchHeader - 1},
+	{prefix: keys.Original(""), kind: rdb.List, has: isUID, list: (*scan).takeOriginal},
+	{prefix: "jobs:pending:", kind: rdb.List, has: isWorker, list: (*scan).takePending, from: -100, to: -1},
+	{prefix: keys.Topic(""), kind: rdb.Hash, fields: topicFields},
+	{prefix: keys.Subscriber(""), kind: rdb.Hash, token: true, fields: slices.Concat(subscriberFields, oldFields)},
+	{prefix: keys.Delivery(""), kind: rdb.Hash, token: true, fields: deliveryFields},
+	{prefix: keys.TopicSubscribers(""), kind: rdb.Set},
+	{prefix: keys.SubscriberTopics(""), kind: rdb.Set, token: true},
+	{prefix: keys.Current(""), kind: rdb.Set, token: true},
+	{prefix: jobs.Lane(bus.JobBatch, ""), kind: rdb.SortedSet, token: true},
+	{prefix: keys.Failed(""), kind: rdb.SortedSet, token: true, unread: true},
+	{prefix: keys.Traceparents(""), kind: rdb.List, unread: true},
+	{prefix: "idempotency:", kind: rdb.Hash, unread: true},
+	{prefix: oldTraceparents, kind: rdb.List, list: (*scan).takeOldTraceparents},
+	{prefix: oldLane, kind: rdb.SortedSet, token: true},
 }
 
 // isUID reports whether a text can be the UID of a batch. By that the keys of the Ruby original's
@@ -97,20 +91,16 @@ func isWorker(text string) bool {
 	return slices.Contains(bus.Queues[:], bus.Queue(queue)) && worker != "" && bus.IsURLSafe(worker)
 }
 
-// family returns the family of a key, with the type by the layout, which is empty if that does not
-// know the key, and what follows the family's prefix.
-func (l layout) family(k store.Keys, key string) (f family, rest string) {
-	if kind := l.singles[key]; kind != "" {
-		return family{otherKeys, key, kind}, ""
+// familyOf returns the family of a key without its namespace, and what follows the prefix of that.
+// The type is empty if the layout does not know the key.
+func familyOf(key string) (f family, rest string) {
+	if kind := singles[key]; kind != "" {
+		return family{kind: kind, single: true}, ""
 	}
-	for _, f := range l.families {
-		rest, ok := strings.CutPrefix(key, f.prefix)
-		if ok && (f.of != batchKeys || isUID(rest)) && (f.of != pendingKeys || isWorker(rest)) {
+	for _, f := range families {
+		if rest, ok := strings.CutPrefix(key, f.prefix); ok && (f.has == nil || f.has(rest)) {
 			return f, rest
 		}
-	}
-	if bid, ok := strings.CutPrefix(key, k.Original("")); ok && isUID(bid) {
-		return family{originalKeys, k.Original(""), rdb.List}, bid
 	}
 	return family{}, ""
 }

@@ -18,7 +18,8 @@ import (
 // queue.
 func TestTheLayoutKnowsEveryKey(t *testing.T) {
 	const uid = "AAAABBBBCCCCDDDD-_-_"
-	k, jobs := store.Keys{Namespace: "ns:"}, queue.Keys{Namespace: "ns:"}
+	var k store.Keys
+	var jobs queue.Keys
 	ofStore := map[string]rdb.Kind{
 		k.Topics(): rdb.Set, k.Owners(): rdb.Hash, k.Owned(): rdb.Hash, k.Unused(): rdb.Hash,
 		k.Topic("x"): rdb.Hash, k.TopicSubscribers("x"): rdb.Set, k.Subscribers(): rdb.Set,
@@ -39,7 +40,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		"../store/keys.go": ofStore, "../queue/keys.go": ofQueue,
 	} {
 		for key, kind := range want {
-			family, _ := layoutOf(k, jobs).family(k, key)
+			family, _ := familyOf(key)
 			assert.Equal(t, kind, family.kind, key)
 		}
 		source, err := os.ReadFile(file)

@@ -3,7 +3,8 @@ package doctor
 import (
 	"cmp"
 	"context"
-	"errors"
+	"iter"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,291 +14,345 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+	"routemaster/internal/wire"
 )
 
 // scan is what a run has read. Nothing in it is certain while the bus runs.
 type scan struct {
-	redis  *rdb.Partition
-	keys   store.Keys
-	jobs   queue.Keys
-	layout layout
+	redis *rdb.Partition
+	keys  store.Keys // with the namespace, which other keys here do not have
+	jobs  queue.Keys // likewise
 
-	names       map[string]string // client's name, by token
-	rotations   map[string]string // the new token, by the one whose place it takes
-	subscribers map[string]bool
-	topics      map[string]bool
-	callbacks   map[string]bool // of each subscriber that has a hash: whether it has a callback
-	failing     map[string]bool // the subscribers that have failed since their last success
-	topicHashes map[string]bool
-	// The two sides of the subscriptions: topics by token, tokens by topic.
-	topicsOf, subscribersOf map[string]map[string]bool
+	// elements are what sets, sorted sets and hashes have, with scores and values, by key. What
+	// queues have, and the index of batches, is in queues.
+	elements map[string]map[string]string
+	queues   map[bus.Queue]*queueScan
+	newest   float64 // when the newest batch known was created (ms)
 
-	batches map[string]batch // by UID
-	current map[listing]bool
-	lanes   map[listing]bool // by packed jobs
-	queues  map[bus.Queue]*queueScan
-	gauges  map[string]gauges // by token
-	newest  float64           // when the newest batch known was created (ms)
-
-	strange map[string]family // keys that are not of their type, or that the layout does not know
-	hashes  map[string]family // hashes that have more fields than the layout knows
-	renamed []candidate
-	tokens  map[string]string // one copy of each token of a batch
+	notUIDs map[string]bool     // what the index of batches has beside UIDs
+	strange map[string]bool     // keys that are not of their type, or that the layout does not know
+	unknown map[string][]string // fields that the layout does not know, quoted, by key
+	tokens  map[string]string   // one copy of each token of a batch
 }
-
-// batch is a UID that Redis names somewhere.
-type batch struct {
-	token  string
-	events int64
-	// there: it has its list. indexed: it is in the index. original: it is the Ruby original's.
-	there, indexed, original bool
-}
-
-// listing is a batch, or a job, that is listed under a subscriber.
-type listing struct{ token, of string }
-
-// gauges are what the gauges say of a subscriber, empty for nothing.
-type gauges struct{ batches, events string }
 
 func newScan(partition *rdb.Partition) *scan {
-	k, jobs := store.Keys{Namespace: partition.Namespace()}, queue.Keys{Namespace: partition.Namespace()}
+	namespace := partition.Namespace()
 	s := &scan{
-		redis: partition, keys: k, jobs: jobs, layout: layoutOf(k, jobs),
-		names: map[string]string{}, rotations: map[string]string{}, subscribers: map[string]bool{},
-		topics: map[string]bool{}, callbacks: map[string]bool{}, failing: map[string]bool{},
-		topicHashes: map[string]bool{}, topicsOf: map[string]map[string]bool{},
-		subscribersOf: map[string]map[string]bool{}, batches: map[string]batch{}, current: map[listing]bool{},
-		lanes: map[listing]bool{}, queues: map[bus.Queue]*queueScan{}, gauges: map[string]gauges{},
-		strange: map[string]family{}, hashes: map[string]family{}, tokens: map[string]string{},
+		redis: partition, keys: store.Keys{Namespace: namespace}, jobs: queue.Keys{Namespace: namespace},
+		elements: map[string]map[string]string{}, queues: map[bus.Queue]*queueScan{},
+		notUIDs: map[string]bool{}, strange: map[string]bool{}, unknown: map[string][]string{},
+		tokens: map[string]string{},
 	}
 	for _, q := range bus.Queues {
-		s.queues[q] = newQueueScan()
+		s.queues[q] = &queueScan{map[string]entry{}, map[string][]string{}}
 	}
 	return s
 }
 
-// read reads everything once. What lists other things comes before them, so that most of what is
-// being delivered meanwhile is seen in the end as it was at first: not at all.
-func (s *scan) read(ctx context.Context) error {
-	k := s.keys
-	members := func(key string, set map[string]bool) error {
-		return s.redis.EachPage(ctx, key, rdb.Set, 0, func(page []string) error {
-			for _, member := range page {
-				set[member] = true
+// has reports whether a key was seen to have an element.
+func (s *scan) has(key, element string) bool {
+	_, ok := s.elements[key][element]
+	return ok
+}
+
+// each iterates over the keys that begin with a prefix: what follows that, and their elements.
+func (s *scan) each(prefix string) iter.Seq2[string, map[string]string] {
+	return func(yield func(string, map[string]string) bool) {
+		for key, elements := range s.elements {
+			if of, ok := strings.CutPrefix(key, prefix); ok && !yield(of, elements) {
+				return
 			}
-			return nil
-		})
-	}
-	pairs := func(key string, kind rdb.Kind, each func(name, value string)) error {
-		return s.redis.EachPage(ctx, key, kind, 0, rdb.Pairs(each))
-	}
-	err := errors.Join(
-		pairs(k.Tokens(), rdb.Hash, func(token, name string) { s.names[token] = name }),
-		pairs(k.Rotations(), rdb.Hash, func(old, token string) { s.rotations[old] = token }),
-		members(k.Subscribers(), s.subscribers),
-		members(k.Topics(), s.topics),
-		pairs(k.BatchGauge(), rdb.Hash, func(token, value string) {
-			s.gauges[token] = gauges{value, s.gauges[token].events}
-		}),
-		pairs(k.EventGauge(), rdb.Hash, func(token, value string) {
-			s.gauges[token] = gauges{s.gauges[token].batches, value}
-		}),
-		pairs(k.BatchesIndex(), rdb.SortedSet, func(bid, score string) {
-			b := s.batches[bid]
-			b.indexed = true
-			s.batches[bid] = b
-			s.sawBatchOf(score)
-		}),
-	)
-	for _, q := range bus.Queues {
-		if err == nil {
-			err = s.readQueue(ctx, q, s.queues[q])
 		}
 	}
-	if err != nil {
-		return err
+}
+
+// read reads everything once. What lists other things comes before them, so that most of what is
+// being delivered meanwhile is seen in the end as it was at first: not at all. Jobs that are
+// scheduled become instant, and then pending, so they are read in this order: one is rather seen
+// twice than not at all.
+func (s *scan) read(ctx context.Context) error {
+	first := []string{
+		keys.Tokens(), keys.Rotations(), keys.Subscribers(), keys.Topics(), keys.BatchGauge(),
+		keys.EventGauge(), keys.BatchesIndex(),
 	}
-	return s.redis.EachKey(ctx, k.Namespace+"*", func(page []string) error { return s.readPage(ctx, page) })
+	for _, q := range bus.Queues {
+		first = append(first, jobs.PendingIndex(q), jobs.JobsIndex(q), jobs.Scheduled(q))
+	}
+	for _, key := range first {
+		kind := singles[key]
+		if err := s.redis.EachPage(ctx, s.full(key), kind, 0, pairs(kind, s.taker(key))); err != nil {
+			return err
+		}
+	}
+	for q, queue := range s.queues {
+		if _, err := s.readInstant(ctx, q, queue.takeInstant); err != nil {
+			return err
+		}
+	}
+	return s.redis.EachKey(ctx, s.full("*"), func(page []string) error { return s.readKeys(ctx, page) })
 }
 
-// sawBatchOf notes when a batch was created. One that is said to be of the future does not count.
-func (s *scan) sawBatchOf(score string) {
-	created, err := strconv.ParseFloat(score, 64)
-	if err == nil {
-		s.newest = max(s.newest, min(created, float64(time.Now().UnixMilli())))
+// pairs reads a page of a key: elements with their values, which those of a set do not have.
+func pairs(kind rdb.Kind, take func(element, value string)) func(page []string) error {
+	if kind != rdb.Set {
+		return rdb.Pairs(take)
+	}
+	return func(page []string) error {
+		for _, element := range page {
+			take(element, "")
+		}
+		return nil
 	}
 }
 
-// reading is a key under way: what was asked, and what to do with the replies.
-type reading struct {
-	key     string
-	replies []rdb.AnyReply
-	take    func() error
+// taker returns what takes in the elements of a key.
+func (s *scan) taker(key string) func(element, value string) {
+	if key == keys.BatchesIndex() {
+		return s.takeIndexed
+	}
+	for q, queue := range s.queues {
+		switch key {
+		case jobs.JobsIndex(q):
+			return queue.takeListed
+		case jobs.Scheduled(q):
+			return queue.takeScheduled
+		}
+	}
+	f, _ := familyOf(key)
+	return func(element, value string) {
+		if f.fields != nil && !slices.Contains(f.fields, element) {
+			s.unknown[key] = append(s.unknown[key], strconv.Quote(element))
+			return
+		}
+		if s.elements[key] == nil {
+			s.elements[key] = map[string]string{}
+		}
+		if element == "last_event" { // which may be large
+			value = ""
+		}
+		s.elements[key][element] = value
+	}
 }
 
-func (s *scan) readPage(ctx context.Context, page []string) error {
-	var readings []reading
+// readKeys reads keys in one round trip, and more for the large ones among them.
+func (s *scan) readKeys(ctx context.Context, names []string) error {
+	takes := make([]func() error, len(names))
 	err := s.redis.Reads(ctx, "scan", func(pipe rdb.Commands) {
-		for _, key := range page {
-			readings = append(readings, s.ask(ctx, pipe, key))
+		for i, key := range names {
+			takes[i] = s.ask(ctx, pipe, key)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	for _, r := range readings {
-		for _, reply := range r.replies {
-			if err := reply.Err(); rdb.HasCode(err, "WRONGTYPE") {
-				s.strange[r.key], _ = s.layout.family(s.keys, r.key)
-				r.take = func() error { return nil }
-			} else if err != nil && !errors.Is(err, rdb.Nil) {
-				return err
-			}
-		}
-		if err := r.take(); err != nil {
+	for i, take := range takes {
+		if err := take(); rdb.HasCode(err, "WRONGTYPE") {
+			s.strange[s.short(names[i])] = true
+		} else if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// ask asks for what is to be known of a key.
-func (s *scan) ask(ctx context.Context, pipe rdb.Commands, key string) reading {
-	f, rest := s.layout.family(s.keys, key)
-	switch f.of {
-	case batchKeys, originalKeys:
-		token, length := pipe.LIndex(ctx, key, 0), pipe.LLen(ctx, key)
-		return reading{key, []rdb.AnyReply{token, length}, func() error {
-			s.takeBatch(rest, token.Val(), length.Val(), f.of == originalKeys)
-			return nil
-		}}
-	case subscriberKeys, topicKeys, deliveryKeys:
-		names := fields[f.of]
-		if f.of == subscriberKeys {
-			names = slices.Concat(names, oldFields)
+// ask asks for what is to be known of a key. It returns what takes in the reply.
+func (s *scan) ask(ctx context.Context, pipe rdb.Commands, key string) (take func() error) {
+	short := s.short(key)
+	switch f, of := familyOf(short); {
+	case f.single:
+		return func() error { return nil } // it was read, or does not matter
+	case f.kind == "":
+		return func() error { s.strange[short] = true; return nil }
+	case f.list != nil:
+		values, length := pipe.LRange(ctx, key, f.from, f.to), pipe.LLen(ctx, key)
+		return func() error {
+			if len(values.Val()) > 0 && length.Val() > 0 { // else it is gone since the scan
+				f.list(s, of, values.Val(), length.Val())
+			}
+			return length.Err()
 		}
-		values, length := pipe.HMGet(ctx, key, names...), pipe.HLen(ctx, key)
-		return reading{key, []rdb.AnyReply{values, length}, func() error {
-			s.takeHash(f, key, rest, values.Val(), length.Val())
-			return nil
-		}}
-	case topicSubscribersKeys, subscriberTopicsKeys, currentKeys, laneKeys:
-		page := rdb.Page(ctx, pipe, key, f.kind, 0)
-		return reading{key, []rdb.AnyReply{page}, func() error {
-			each := s.taker(f.of, rest)
-			members, cursor := page.Val()
-			if err := each(members); err != nil || cursor == 0 {
+	case f.unread:
+		kind := pipe.Type(ctx, key)
+		return func() error {
+			if is := kind.Val(); is != string(f.kind) && is != "none" {
+				s.strange[short] = true
+			}
+			return kind.Err()
+		}
+	default:
+		first, each := rdb.Page(ctx, pipe, key, f.kind, 0), pairs(f.kind, s.taker(short))
+		return func() error {
+			page, cursor, err := first.Result()
+			if err == nil {
+				err = each(page)
+			}
+			if err != nil || cursor == 0 {
 				return err
 			}
 			return s.redis.EachPage(ctx, key, f.kind, cursor, each)
-		}}
-	case pendingKeys:
-		jobs := pipe.LRange(ctx, key, -rdb.ElementsPerTrip, -1)
-		return reading{key, []rdb.AnyReply{jobs}, func() error {
-			name, worker, _ := strings.Cut(rest, ":")
-			s.queues[bus.Queue(name)].takePending(worker, jobs.Val())
-			return nil
-		}}
-	default:
-		is := pipe.Type(ctx, key)
-		return reading{key, []rdb.AnyReply{is}, func() error {
-			s.takeOther(f, key, rest, rdb.Kind(is.Val()))
-			return nil
-		}}
+		}
 	}
 }
 
-func (s *scan) takeBatch(bid, token string, length int64, original bool) {
-	if length == 0 { // gone since the scan
+// takeIndexed takes in an entry of the batches' index. A time of creation that is said to be of the
+// future does not count.
+func (s *scan) takeIndexed(bid, score string) {
+	if !isUID(bid) {
+		s.notUIDs[bid] = true
 		return
 	}
-	b := s.batches[bid]
-	b.token = s.holder(token)
-	if original {
-		b.original = true
-	} else {
-		b.there, b.events = true, max(0, length-store.BatchHeader)
+	s.queues[bus.QueueMain].note(jobOf(bid), func(e *entry) { e.indexed = true })
+	if created, err := strconv.ParseFloat(score, 64); err == nil {
+		s.newest = max(s.newest, min(created, float64(time.Now().UnixMilli())))
 	}
-	s.batches[bid] = b
 }
 
 // holder is the token that a batch's subscriber has now, one copy for all of its batches.
 func (s *scan) holder(token string) string {
-	token = cmp.Or(s.rotations[token], token)
+	token = cmp.Or(s.elements[keys.Rotations()][token], token)
 	if _, ok := s.tokens[token]; !ok {
 		s.tokens[token] = token
 	}
 	return s.tokens[token]
 }
 
-// takeHash takes in a hash: the values of the fields that were asked for, and how many it has.
-func (s *scan) takeHash(f family, key, rest string, values []any, length int64) {
-	if length == 0 { // gone since the scan
+// full is a key with its namespace, short one without.
+func (s *scan) full(key string) string  { return s.redis.Namespace() + key }
+func (s *scan) short(key string) string { return strings.TrimPrefix(key, s.redis.Namespace()) }
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// queueScan is what was read of a queue.
+type queueScan struct {
+	entries map[string]entry    // by packed job
+	pending map[string][]string // jobs, by worker
+}
+
+// entry is a job and, if it delivers one, its batch: one can be there without the other.
+type entry struct {
+	// Where the job was seen: in the index, among the scheduled jobs, with so many workers, and so
+	// often in the list of instant jobs.
+	listed, scheduled bool
+	pending, instant  uint16
+	due               float64 // when it is scheduled (ms)
+
+	// The batch: its list is there; its header is none; it is in the index; it is, also, the Ruby
+	// original's.
+	there, broken, indexed, original bool
+	token                            string
+	created, events                  int64
+}
+
+// states is in how many states the job is.
+func (j entry) states() int {
+	states := int(j.pending) + int(j.instant)
+	if j.scheduled {
+		states++
+	}
+	return states
+}
+
+// fits reports whether nothing is wrong with an entry. What is the Ruby original's fits.
+func (j entry) fits(isBatch bool) bool {
+	batchFits := j.there && j.indexed && !j.broken && !j.empty()
+	return j.original || j.listed && j.states() == 1 && (batchFits || !isBatch)
+}
+
+// empty reports whether a batch is for nobody, or has no event.
+func (j entry) empty() bool { return j.token == "" || j.events == 0 }
+
+// batch is the entry of a batch.
+func (s *scan) batch(bid string) entry { return s.queues[bus.QueueMain].entries[jobOf(bid)] }
+
+func (q *queueScan) note(packed string, change func(*entry)) {
+	j := q.entries[packed]
+	change(&j)
+	q.entries[packed] = j
+}
+
+func (q *queueScan) takeListed(packed, _ string) { q.note(packed, func(j *entry) { j.listed = true }) }
+
+func (q *queueScan) takeScheduled(packed, score string) {
+	q.note(packed, func(j *entry) {
+		j.scheduled = true
+		j.due, _ = strconv.ParseFloat(score, 64) // Redis wrote it
+	})
+}
+
+func (q *queueScan) takeInstant(packed string, _ int64) {
+	q.note(packed, func(j *entry) { j.instant++ })
+}
+
+// takePending takes in a worker's pending jobs.
+func (s *scan) takePending(of string, jobs []string, _ int64) {
+	name, worker, _ := strings.Cut(of, ":")
+	q := s.queues[bus.Queue(name)]
+	if _, seen := q.pending[worker]; seen { // a scan may return a key twice
 		return
 	}
-	for _, value := range values {
-		if value != nil {
-			length--
-		}
-	}
-	if length > 0 {
-		s.hashes[key] = f
-	}
-	switch f.of {
-	case topicKeys:
-		s.topicHashes[rest] = true
-	case deliveryKeys:
-		s.failing[rest] = s.failing[rest] || values[2] != nil
-	case subscriberKeys:
-		callback, _ := values[0].(string)
-		s.callbacks[rest] = callback != ""
-		old := values[len(fields[subscriberKeys]):]
-		if slices.ContainsFunc(old, func(value any) bool { return value != nil }) {
-			s.failing[rest] = s.failing[rest] || old[1] != nil
-			s.renamed = append(s.renamed, candidate{key, rest, []any{"fields", rest}})
-		}
+	q.pending[worker] = jobs
+	for _, packed := range jobs {
+		q.note(packed, func(j *entry) { j.pending++ })
 	}
 }
 
-func (s *scan) takeOther(f family, key, rest string, is rdb.Kind) {
-	switch {
-	case is == "none":
-	case is != f.kind:
-		s.strange[key] = f
-	case f.of == oldTraceparentsKeys:
-		s.renamed = append(s.renamed, candidate{key, rest, []any{"traceparents", rest}})
-	case f.of == oldLaneKeys:
-		s.renamed = append(s.renamed, candidate{key, rest, []any{"lane", rest}})
+// takeBatch takes in the header of a batch, and how long its list is.
+func (s *scan) takeBatch(bid string, header []string, length int64) {
+	s.queues[bus.QueueMain].note(jobOf(bid), func(j *entry) {
+		j.there, j.token, j.events = true, s.holder(header[0]), max(0, length-store.BatchHeader)
+		if !j.empty() {
+			created, err1 := strconv.ParseUint(header[1], 10, 63)
+			_, err2 := strconv.ParseUint(header[2], 10, 63)
+			j.created, j.broken = int64(created), err1 != nil || err2 != nil
+		}
+	})
+}
+
+func (s *scan) takeOldTraceparents(bid string, _ []string, _ int64) {
+	s.elements[oldTraceparents+bid] = nil
+}
+
+func (s *scan) takeOriginal(bid string, header []string, _ int64) {
+	s.queues[bus.QueueMain].note(jobOf(bid), func(j *entry) { j.original, j.token = true, s.holder(header[0]) })
+}
+
+// readInstant reads a queue's list of instant jobs from left to right. Jobs enter at the left
+// meanwhile and leave at the right, so one that stays is not missed; one that is shifted into the
+// next slice is met again there, after the last one of the slice before. It returns how many jobs
+// it has read.
+func (s *scan) readInstant(ctx context.Context, q bus.Queue, take func(packed string, index int64)) (int64, error) {
+	last := ""
+	for from := int64(0); ; {
+		slice, err := s.redis.LRange(ctx, s.jobs.Instant(q), from, from+rdb.ElementsPerTrip-1).Result()
+		if err != nil || len(slice) == 0 {
+			return from, err
+		}
+		known := slices.Index(slice, last) + 1
+		for i, packed := range slice[known:] {
+			take(packed, from+int64(known+i))
+		}
+		if len(slice) < rdb.ElementsPerTrip {
+			return from + int64(len(slice)), nil
+		}
+		last = slice[len(slice)-1]
+		from += rdb.ElementsPerTrip - 1 // that one comes again
 	}
 }
 
-// taker returns what takes in the members of a key.
-func (s *scan) taker(of familyName, owner string) func(members []string) error {
-	note := func(set map[listing]bool) func(string) {
-		return func(member string) { set[listing{owner, member}] = true }
-	}
-	side := func(sets map[string]map[string]bool) func(string) {
-		if sets[owner] == nil {
-			sets[owner] = map[string]bool{}
+// jobOf is the job that delivers a batch, as this program stores it.
+func jobOf(bid string) string {
+	return wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{bid}})
+}
+
+// batchOf is the batch that a job of a queue delivers, empty if it does something else. A job that
+// cannot be read, or would deliver a batch but is not where, or not as, this program writes it, is
+// not ours.
+func batchOf(q bus.Queue, packed string) (bid string, ours bool) {
+	if at := len(packed) - bus.UIDLen; q == bus.QueueMain && at > 0 {
+		if bid := packed[at:]; isUID(bid) && packed == jobOf(bid) {
+			return bid, true
 		}
-		return func(member string) { sets[owner][member] = true }
 	}
-	var take func(string)
-	switch of {
-	case laneKeys:
-		take = note(s.lanes)
-		return rdb.Pairs(func(job, _ string) { take(job) })
-	case currentKeys:
-		take = note(s.current)
-	case subscriberTopicsKeys:
-		take = side(s.topicsOf)
-	default:
-		take = side(s.subscribersOf)
-	}
-	return func(members []string) error {
-		for _, member := range members {
-			take(member)
-		}
-		return nil
-	}
+	job, err := wire.UnpackJob(packed)
+	return "", err == nil && job.Name != bus.JobBatch
 }

@@ -2,6 +2,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -49,7 +50,7 @@ func Check(ctx context.Context, st *store.Store) (found []doctor.Finding, err er
 	d := doctor.New(st.Partition(), 0)
 	_, err = d.Examine(ctx, false, func(f doctor.Finding) { found = append(found, f) })
 	slices.SortFunc(found, func(a, b doctor.Finding) int {
-		return strings.Compare(a.String(), b.String())
+		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Problem, b.Problem))
 	})
 	return found, err
 }

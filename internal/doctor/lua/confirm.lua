@@ -1,0 +1,65 @@
+-- Confirms that something does not fit, at one moment, and repairs it in the same step.
+--
+-- ARGV     1 namespace, 2 '1' to repair it, 3 the number of checks; the checks: 'is' or 'not', a
+--          value, and a command; then the commands that repair it. A command is the number of its
+--          words, and these; COMMANDS below has some beside those of Redis
+-- Returns  1 if all checks hold: if a reply is the value ('' for nothing), or is not. A check that
+--          fails, because a key is of another type, does not hold
+-- Keeps    what has changed since the caller looked: then a check does not hold
+local WINDOW = 500 -- by how much a job may have moved in its list since the caller looked
+local next_argument = 4
+
+local COMMANDS = {
+  -- How many workers of the index have a job.
+  HOLDERS = function(queue, job)
+    local holders = 0
+    for _, worker in ipairs(redis.call('SMEMBERS', pending_index_key(queue))) do
+      if redis.call('LPOS', pending_key(queue, worker), job) then holders = holders + 1 end
+    end
+    return holders
+  end,
+  -- Whether a list has a job near an index.
+  NEAR = function(list, index, job)
+    local first = math.max(0, index - WINDOW)
+    return contains(redis.call('LRANGE', list, first, index + WINDOW), job) and 1 or 0
+  end,
+  -- The token that a batch's subscriber has now.
+  HOLDER = function(bid) return holder_of(redis.call('LINDEX', batch_key(bid), 0)) end,
+  REMOVE_BATCH = function(bid)
+    local token = redis.call('LINDEX', batch_key(bid), 0)
+    remove_batch(bid, token, events_of(bid), noted_max_in_flight(), true, true)
+  end,
+  LEAVE_LANE = function(lane, job) leave_lane(lane, 'main', job, noted_max_in_flight()) end,
+  WAKE_LANE = function(lane) wake_lane(lane, 'main', 1) end,
+  REMOVE_SUBSCRIBER = remove_subscriber,
+}
+
+local function next_command()
+  local length, words = tonumber(ARGV[next_argument]), {}
+  for i = 1, length do words[i] = ARGV[next_argument + i] end
+  next_argument = next_argument + length + 1
+  return words
+end
+
+local function run(words)
+  local own = COMMANDS[words[1]]
+  if own then return own(unpack(words, 2)) end
+  return redis.call(unpack(words))
+end
+
+local function holds()
+  local wanted, value = ARGV[next_argument] == 'is', ARGV[next_argument + 1]
+  next_argument = next_argument + 2
+  local answered, reply = pcall(run, next_command())
+  if not answered then return false end
+  return (tostring(reply or '') == value) == wanted
+end
+
+for _ = 1, tonumber(ARGV[3]) do
+  if not holds() then return 0 end
+end
+if ARGV[2] == '1' then
+  allow_when_full()
+  while next_argument <= #ARGV do run(next_command()) end
+end
+return 1
