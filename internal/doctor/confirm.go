@@ -15,8 +15,8 @@ var luaFiles embed.FS
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
-	scriptConfirm = store.Script(rdb.ReadLua(luaFiles, "confirm"), "jobs", "lanes", "batches", "subscribers")
-	scriptMoment  = store.Script(rdb.ReadLua(luaFiles, "moment"), "jobs", "lanes", "batches")
+	scriptConfirm = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "confirm"))
+	scriptMoment  = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "moment"))
 )
 
 // command is a command of Redis, or of lua/confirm.lua, with its keys in full.

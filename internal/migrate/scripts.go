@@ -3,6 +3,7 @@ package migrate
 import (
 	_ "embed"
 
+	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
 
@@ -17,8 +18,8 @@ var (
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
-	scriptAnnounce = store.Script("announce_migration()", "jobs", "lanes", "batches", "originals")
-	scriptBatch    = store.Script(batchLua, "jobs", "lanes", "batches", "originals")
-	scriptCounter  = store.Script(counterLua)
-	scriptGauge    = store.Script(gaugeLua)
+	scriptAnnounce = rdb.NewScript(store.Library, "announce_migration()")
+	scriptBatch    = rdb.NewScript(store.Library, batchLua)
+	scriptCounter  = rdb.NewScript(store.Library, counterLua)
+	scriptGauge    = rdb.NewScript(store.Library, gaugeLua)
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"routemaster/internal/bus"
@@ -29,6 +30,9 @@ type Taken struct {
 	Task *Task
 	// Discarded are entries that were removed on the way, each as its [Kind] reads it.
 	Discarded []any
+	// Poisoned says which entries could not be taken, and why: each is a [bus.ErrPoisoned], and was
+	// scheduled for a minute later.
+	Poisoned []error
 }
 
 // turnTimeout is after how long an entry that waits for its turn comes up by itself. It is always
@@ -41,52 +45,54 @@ func TurnDeadline(now time.Time) int64 { return now.Add(turnTimeout).UnixMilli()
 
 // Acquire takes the next instant job for a worker, without waiting. An entry whose lane has a
 // standing below the given one is put off for a moment. A job that the worker already has pending,
-// because a reply was lost, is taken again. It fails with [bus.ErrPoisoned] or
-// [bus.ErrUnavailable].
+// because a reply was lost, is taken again. It fails with [bus.ErrUnavailable].
 func (q *Queue) Acquire(
 	ctx context.Context, queue bus.Queue, worker bus.WorkerID, min bus.Standing, now time.Time,
 ) (Taken, error) {
-	args := append([]any{string(queue), string(worker)}, q.acquireArgs(ctx, min, now)...)
-	reply, err := q.partition.Run(ctx, q.acquireScript, args...).Value()
+	args := append(q.callArgs(ctx, queue, worker, now), acquireArgs(min, now)...)
+	reply, err := q.partition.Run(ctx, q.scripts.acquire, args...).List()
 	if err != nil {
-		return Taken{}, rdb.Wrap("acquire job", err) // nil when there was no job
+		return Taken{}, rdb.Wrap("acquire job", err)
 	}
 	return q.taken(reply, queue, worker)
 }
 
-func (q *Queue) acquireArgs(ctx context.Context, min bus.Standing, now time.Time) []any {
-	args := []any{now.UnixMilli(), TurnDeadline(now), int(min)}
+// callArgs are what read_call of lua/lib/jobs.lua reads.
+func (q *Queue) callArgs(ctx context.Context, queue bus.Queue, worker bus.WorkerID, now time.Time) []any {
+	args := append(make([]any, 0, 24), string(queue), string(worker), now.UnixMilli(), 0)
 	for name, kind := range q.kinds {
 		settings := kind.Settings(ctx)
 		args = append(append(args, string(name), len(settings)), settings...)
 	}
+	args[3] = len(args) - 4
 	return args
+}
+
+// acquireArgs are what acquire of lua/lib/acquire.lua reads besides.
+func acquireArgs(min bus.Standing, now time.Time) []any {
+	return []any{TurnDeadline(now), int(min)}
 }
 
 // errReply says that a script returned something else than its header says.
 var errReply = errors.New("unexpected reply of a script")
 
-// taken reads what lua/lib/acquire.lua returns: nil, or {discarded, job, payload, error}.
-func (q *Queue) taken(value any, queue bus.Queue, worker bus.WorkerID) (taken Taken, err error) {
-	if value == nil {
-		return taken, nil
-	}
-	reply, ok := value.([]any)
-	if !ok || len(reply) != 4 {
-		return taken, fmt.Errorf("acquire job: %w: %v", errReply, value)
+// taken reads what lua/lib/acquire.lua returns: discarded, poisoned, job, payload.
+func (q *Queue) taken(reply []any, queue bus.Queue, worker bus.WorkerID) (taken Taken, err error) {
+	if len(reply) != 4 {
+		return taken, fmt.Errorf("acquire job: %w: %v", errReply, reply)
 	}
 	discarded, _ := reply[0].([]any)
-	packed, there := reply[1].(string)
-	values, _ := reply[2].([]any)
-	failure, _ := reply[3].(string)
 	for _, entry := range discarded {
 		entry := entry.([]any)
 		kind := q.kinds[bus.JobName(entry[0].(string))]
 		taken.Discarded = append(taken.Discarded, kind.Discarded(entry[1:]))
 	}
-	if failure != "" {
-		return taken, fmt.Errorf("%w: %s: %s", bus.ErrPoisoned, wire.ShowJob(packed), failure)
+	poisoned, _ := reply[1].([]any)
+	for pair := range slices.Chunk(poisoned, 2) {
+		err := fmt.Errorf("%w: %s: %s", bus.ErrPoisoned, wire.ShowJob(pair[0].(string)), pair[1])
+		taken.Poisoned = append(taken.Poisoned, err)
 	}
+	packed, there := reply[2].(string)
 	if !there {
 		return taken, nil
 	}
@@ -94,7 +100,7 @@ func (q *Queue) taken(value any, queue bus.Queue, worker bus.WorkerID) (taken Ta
 	if job, err := wire.UnpackJob(packed); err == nil {
 		task.Job = job
 	}
-	if len(values) > 0 {
+	if values, ok := reply[3].([]any); ok {
 		if task.Payload, err = q.kinds[task.Job.Name].Payload(task.Job, values); err != nil {
 			return taken, fmt.Errorf("acquire job: %w", err)
 		}

@@ -2,7 +2,6 @@ package queue
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -25,8 +24,11 @@ var Done = Result{}
 // worker was taken to be dead, nothing was changed. It can be repeated until it succeeds. It fails
 // with [bus.ErrUnavailable].
 func (q *Queue) Complete(ctx context.Context, task *Task, r Result, now time.Time) (owned bool, err error) {
-	args := append(q.completeArgs(task, r, now), q.acquireArgs(ctx, bus.Failing, now)...)
-	n, err := q.partition.Run(ctx, q.completeScript, args...).Int()
+	script := q.scripts.complete
+	if !r.RetryAt.IsZero() {
+		script = q.scripts.retry
+	}
+	n, err := q.partition.Run(ctx, script, q.completeArgs(ctx, task, r, now)...).Int()
 	return n == 1, rdb.Wrap("complete job", err)
 }
 
@@ -42,31 +44,33 @@ type Next struct {
 func (q *Queue) CompleteAndAcquire(
 	ctx context.Context, task *Task, r Result, min bus.Standing, now time.Time,
 ) (owned bool, next Next, err error) {
-	args := append(q.completeArgs(task, r, now), q.acquireArgs(ctx, min, now)...)
-	reply, err := q.partition.Run(ctx, q.completeAcquireScript, args...).List()
+	script := q.scripts.completeAcquire
+	if !r.RetryAt.IsZero() {
+		script = q.scripts.retryAcquire
+	}
+	args := append(q.completeArgs(ctx, task, r, now), acquireArgs(min, now)...)
+	reply, err := q.partition.Run(ctx, script, args...).List()
 	if err != nil {
 		return false, next, rdb.Wrap("complete job", err)
 	}
-	if len(reply) != 2 {
-		return false, next, fmt.Errorf("complete job: %w: %v", errReply, reply)
-	}
-	if failure, failed := reply[1].(string); failed {
-		next.Err = errors.New("acquire job: " + failure)
+	if len(reply) == 2 {
+		next.Err = fmt.Errorf("acquire job: %v", reply[1])
 	} else {
-		next.Taken, next.Err = q.taken(reply[1], task.Queue, task.Worker)
+		next.Taken, next.Err = q.taken(reply[1:], task.Queue, task.Worker)
 	}
 	return reply[0] == int64(1), next, nil
 }
 
-func (q *Queue) completeArgs(task *Task, r Result, now time.Time) []any {
-	var retryAt int64
-	if !r.RetryAt.IsZero() {
-		retryAt = r.RetryAt.UnixMilli()
-	}
+// completeArgs are those of all scripts that end a task, up to those of acquireArgs.
+func (q *Queue) completeArgs(ctx context.Context, task *Task, r Result, now time.Time) []any {
 	var values []any
 	if kind := q.kinds[task.Job.Name]; kind != nil && task.Payload != nil {
 		values = kind.Result(task.Payload, r.Detail)
 	}
-	args := []any{string(task.Queue), string(task.Worker), task.packed, now.UnixMilli(), retryAt, len(values)}
-	return append(args, values...)
+	args := append(q.callArgs(ctx, task.Queue, task.Worker, now), task.packed, len(values))
+	args = append(args, values...)
+	if !r.RetryAt.IsZero() {
+		args = append(args, r.RetryAt.UnixMilli())
+	}
+	return args
 }

@@ -1,6 +1,7 @@
 package queue_test
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -27,7 +28,9 @@ func TestKeysInLua(t *testing.T) {
 		"max_in_flight_key()":       k.MaxInFlight(),
 		"workers_key()":             k.Workers(),
 	}
-	assert.Equal(t, strings.Count(queue.KeysLibrary, "function"), len(keys), "a key is not compared")
+	library, err := os.ReadFile("lua/lib/keys.lua")
+	require.NoError(t, err)
+	assert.Equal(t, strings.Count(string(library), "function"), len(keys), "a key is not compared")
 	job := wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}})
 	texts := map[string]string{
 		"pack_job('batch', 'AAAABBBBCCCCDDDD-_-_')":             job,
@@ -41,7 +44,7 @@ func TestKeysInLua(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, all := range []map[string]string{keys, texts} {
 			for expression, want := range all {
-				script := queue.KeysLibrary + queue.JobsLibrary + "\nreturn " + expression
+				script := queue.Library + "\nreturn " + expression
 				got, err := server.Raw.Eval(t.Context(), script, nil, "ns:", job).Text()
 				require.NoError(t, err, expression)
 				assert.Equal(t, want, got, expression)

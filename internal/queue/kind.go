@@ -37,15 +37,10 @@ type Payload interface {
 	LogAttrs() []slog.Attr
 }
 
-// The libraries of the queue, for scripts of others that add or wake entries. Each needs those
-// before it.
-var (
-	KeysLibrary  = lua("lib/keys")
-	JobsLibrary  = lua("lib/jobs")
-	LanesLibrary = lua("lib/lanes")
-)
+// Library is the Lua library of the queue, for scripts of others that add or wake entries.
+var Library = lua("lib/keys", "lib/jobs", "lib/lanes", "lib/acquire", "lib/complete")
 
 //go:embed lua
 var files embed.FS
 
-func lua(name string) string { return rdb.ReadLua(files, name) }
+func lua(names ...string) string { return rdb.ReadLua(files, names...) }

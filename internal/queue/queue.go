@@ -18,32 +18,32 @@ var (
 	scriptScrub     = script("scrub")
 )
 
-// script composes a script of the libraries that all have, more of them, and the entry.
-func script(entry string, libraries ...string) *rdb.Script {
-	texts := append([]string{KeysLibrary, JobsLibrary, LanesLibrary}, libraries...)
-	return rdb.NewScript(append(texts, lua(entry))...)
-}
+func script(entry string) *rdb.Script { return rdb.NewScript(Library, lua(entry)) }
 
 // Queue is the job queue of one partition. It is safe for concurrent use.
 type Queue struct {
 	partition *rdb.Partition
 	keys      Keys
 	kinds     map[bus.JobName]Kind
-
-	acquireScript, completeScript, completeAcquireScript *rdb.Script
+	// scripts are those that call kinds.
+	scripts struct{ acquire, complete, retry, completeAcquire, retryAcquire *rdb.Script }
 }
 
 // New makes a queue whose entries are of these kinds, or of none.
 func New(p *rdb.Partition, kinds ...Kind) *Queue {
 	q := &Queue{partition: p, keys: Keys{p.Namespace()}, kinds: map[bus.JobName]Kind{}}
-	libraries := []string{lua("lib/acquire"), lua("lib/complete")}
+	library := Library
 	for _, kind := range kinds {
 		q.kinds[kind.Name()] = kind
-		libraries = append(libraries, kind.Library())
+		library += kind.Library()
 	}
-	q.acquireScript = script("acquire", libraries...)
-	q.completeScript = script("complete", libraries...)
-	q.completeAcquireScript = script("complete_acquire", libraries...)
+	for name, script := range map[string]**rdb.Script{
+		"acquire":  &q.scripts.acquire,
+		"complete": &q.scripts.complete, "complete_acquire": &q.scripts.completeAcquire,
+		"retry": &q.scripts.retry, "retry_acquire": &q.scripts.retryAcquire,
+	} {
+		*script = rdb.NewScript(library, lua(name))
+	}
 	return q
 }
 

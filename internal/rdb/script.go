@@ -11,21 +11,24 @@ import (
 // Script is a Lua script. Its first argument is always the namespace of the partition it runs in.
 type Script struct{ sha, source string }
 
-// NewScript composes a script of Lua texts: libraries, which only define functions, and last the
-// entry, which calls them.
-func NewScript(texts ...string) *Script {
-	source := strings.Join(texts, "\n")
+// NewScript composes a script of its entry, a Lua text, and what that needs of a library.
+func NewScript(library, entry string) *Script {
+	source := compose(library, entry)
 	return &Script{redis.NewScript(source).Hash(), source}
 }
 
-// ReadLua reads lua/{name}.lua of a package's embedded files, for [NewScript]. It panics if there
-// is no such file, which is a programming error.
-func ReadLua(files embed.FS, name string) string {
-	text, err := files.ReadFile("lua/" + name + ".lua")
-	if err != nil {
-		panic(err)
+// ReadLua reads lua/{name}.lua, of each name in turn, of a package's embedded files, for
+// [NewScript]. It panics if there is no such file, which is a programming error.
+func ReadLua(files embed.FS, names ...string) string {
+	var texts strings.Builder
+	for _, name := range names {
+		text, err := files.ReadFile("lua/" + name + ".lua")
+		if err != nil {
+			panic(err)
+		}
+		texts.Write(text)
 	}
-	return string(text)
+	return texts.String()
 }
 
 // Call is one run of a script with these arguments, which follow the namespace.

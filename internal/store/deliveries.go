@@ -93,7 +93,7 @@ func (s *Store) Batches(o BatchOptions) queue.Kind {
 func (b *batches) Name() bus.JobName { return bus.JobBatch }
 
 // Library is part of [queue.Kind].
-func (b *batches) Library() string { return batchesLibrary }
+func (b *batches) Library() string { return library }
 
 // MaxInFlight is part of [queue.Kind].
 func (b *batches) MaxInFlight() int { return b.options.MaxInFlight }
@@ -180,7 +180,8 @@ func (b *batches) Payload(job bus.Job, values []any) (queue.Payload, error) {
 			d.Events = append(d.Events, wire.PackedEvent(text(packed)))
 		}
 	}
-	for _, traceparent := range values[7].([]any) {
+	traceparents, _ := values[7].([]any)
+	for _, traceparent := range traceparents {
 		d.Traceparents = append(d.Traceparents, text(traceparent))
 	}
 	if values[8] == int64(1) { // others see it when they look it up

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/queue"
 	"routemaster/internal/wire"
 )
 
@@ -45,11 +44,10 @@ func TestKeysInLua(t *testing.T) {
 		"counters_key()":                 k.Counters(),
 		"job_of('AAAABBBBCCCCDDDD-_-_')": wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}}),
 	}
-	library := queue.KeysLibrary + queue.JobsLibrary + queue.LanesLibrary + readLua("lib/keys") + readLua("lib/batches")
 	for expression, key := range want {
-		got, err := client.Eval(t.Context(), library+"\nreturn "+expression, nil, "ns:").Text()
+		got, err := client.Eval(t.Context(), Library+"\nreturn "+expression, nil, "ns:").Text()
 		require.NoError(t, err, expression)
 		assert.Equal(t, key, got, expression)
 	}
-	assert.Equal(t, strings.Count(readLua("lib/keys"), "function"), len(want)-1, "a key of the scripts is not compared")
+	assert.Equal(t, strings.Count(lua("lib/keys"), "function"), len(want)-1, "a key of the scripts is not compared")
 }

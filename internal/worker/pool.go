@@ -98,6 +98,9 @@ func (p *pool) acquired(ctx context.Context, thread bus.WorkerID, reserved bus.S
 			p.config.Recorder.Gone(batch)
 		}
 	}
+	for _, err := range next.Poisoned {
+		p.report("acquire", err)
+	}
 	if next.Err != nil {
 		p.report("acquire", next.Err)
 		pause(ctx, retryInterval)

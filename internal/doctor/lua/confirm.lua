@@ -21,7 +21,10 @@ local COMMANDS = {
   -- Whether a list has a job near an index.
   NEAR = function(list, index, job)
     local first = math.max(0, index - WINDOW)
-    return contains(redis.call('LRANGE', list, first, index + WINDOW), job) and 1 or 0
+    for _, other in ipairs(redis.call('LRANGE', list, first, index + WINDOW)) do
+      if other == job then return 1 end
+    end
+    return 0
   end,
   -- The token that a batch's subscriber has now.
   HOLDER = function(bid) return holder_of(redis.call('LINDEX', batch_key(bid), 0)) end,

@@ -55,13 +55,13 @@ local function complete(bid, key)
     redis.call('LPUSH', instant_key('main'), job)
   elseif deadline and (tonumber(deadline) or math.huge) > latest then
     -- The original goes by the publishers' timestamps, whatever they are.
-    make_instant('main', job, 'LPUSH')
+    make_instant('main', job)
   end
 end
 
 -- A batch that is closed before its time comes up at once, so that none that is opened after it
 -- passes it.
-local function close(bid) make_instant('main', job_of(bid), 'LPUSH') end
+local function close(bid) make_instant('main', job_of(bid)) end
 
 local function move(bid, token, was_current, waits)
   if back then

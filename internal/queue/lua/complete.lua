@@ -1,8 +1,8 @@
--- Ends a job that a worker has pending.
+-- Completes a job that a worker has pending.
 --
--- ARGV     1 namespace, 2 queue, 3 worker, 4.. see read_complete, then see read_acquire
+-- ARGV     1 namespace, 2.. see read_call, then see release
 -- Returns  1, or 0 when the job is not this worker's (any more): nothing is changed
 -- Cost     2 commands, and those of the kind
-local entry, retry_at, rest = read_complete(ARGV[2], ARGV[3], 4)
-local settings = read_acquire(ARGV[2], ARGV[3], rest).settings
-return complete(entry, settings, retry_at) and 1 or 0
+local entry = release(read_call())
+if entry then complete(entry) end
+return entry and 1 or 0

@@ -53,7 +53,7 @@ for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
   local deadline = tonumber(redis.call('ZSCORE', scheduled_key('main'), job))
   if events_of(bid) >= max_events then
     redis.call('SREM', current_key(token), bid)
-    if not waits then make_instant('main', job, 'LPUSH') end
+    if not waits then make_instant('main', job) end
   elseif deadline and deadline > latest and not waits then
     redis.call('ZADD', scheduled_key('main'), milliseconds(latest), job)
   end

@@ -167,7 +167,7 @@ local function fill(to_whom, bid, length, from)
     local waits = type(redis.pcall('ZSCORE', lane_of_subscriber(token), job)) == 'string'
     if not waits and redis.call('ZSCORE', scheduled_key('main'), job) then
       local batches = tonumber(redis.pcall('HGET', batch_gauge_key(), token)) or 0
-      if not waits_in_lane(to_whom, bid, batches) then make_instant('main', job, 'LPUSH') end
+      if not waits_in_lane(to_whom, bid, batches) then make_instant('main', job) end
     end
   end
   return math.max(from, to + 1)

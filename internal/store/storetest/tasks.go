@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -51,12 +52,12 @@ type Next struct {
 	Err  error
 }
 
-// Acquire is [queue.Queue.Acquire].
+// Acquire is [queue.Queue.Acquire]. The error is also of entries that were poisoned.
 func (b *Bus) Acquire(
 	ctx context.Context, q bus.Queue, worker bus.WorkerID, min bus.Standing, now time.Time,
 ) (*Task, error) {
 	taken, err := b.Queue.Acquire(ctx, q, worker, min, now)
-	return newTask(taken.Task), err
+	return newTask(taken.Task), errors.Join(append(taken.Poisoned, err)...)
 }
 
 // CompleteAt is [queue.Queue.Complete].
@@ -69,7 +70,7 @@ func (b *Bus) CompleteAndAcquire(
 	ctx context.Context, task *Task, r Result, min bus.Standing, now time.Time,
 ) (owned bool, next Next, err error) {
 	owned, taken, err := b.Queue.CompleteAndAcquire(ctx, task.Task, r.of(task), min, now)
-	return owned, Next{newTask(taken.Task), taken.Err}, err
+	return owned, Next{newTask(taken.Task), errors.Join(append(taken.Poisoned, taken.Err)...)}, err
 }
 
 // Take takes a job of the main queue, nil if there is none, at a time in ms after [Start].

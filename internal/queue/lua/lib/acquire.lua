@@ -22,54 +22,52 @@ local function register(queue, worker, now)
   end
 end
 
--- Takes the next entry. Call has: queue, worker, now, wait_until (ms), min_standing, settings (by
--- kind), and released, if the worker is registered and is known to have nothing pending.
--- Returns false if there is nothing to do, or {discarded, job, payload, error}: discarded is what
--- kinds have noted of entries they discarded, a list of {kind, ...}; job is false if there was none
--- to take; payload is empty for a job of no kind, and for one that failed here with an error (text)
--- and was put off.
-local function acquire(call)
-  local queue, worker, discarded = call.queue, call.worker, {}
-  local pending = pending_key(queue, worker)
+-- Takes the next entry, given what read_call returns; the arguments from there on are when an entry
+-- that waits comes up by itself at the latest (ms), and the least standing of a lane. With free, the
+-- worker is registered and is known to have nothing pending. Returns, each false if there is none:
+--   discarded  what kinds have noted of entries they discarded, a list of {kind, ...}
+--   poisoned   entries that failed here and were put off, a list of job, error (text), job, ...
+--   job        the entry's
+--   payload    the entry's, if it is of a kind
+local function acquire(call, first, free)
+  local queue, worker, discarded, poisoned = call.queue, call.worker, {}, {}
+  local wait_until, min_standing = ARGV[first], tonumber(ARGV[first + 1])
+  local pending, job, payload = pending_key(queue, worker), false, false
   for i = 1, MAX_SKIPPED do
     -- The worker has a job already if the reply to an earlier call was lost.
-    local job = i == 1 and not call.released and redis.call('LINDEX', pending, -1)
+    job = i == 1 and not free and redis.call('LINDEX', pending, '-1')
       or redis.call('RPOPLPUSH', instant_key(queue), pending)
     if not job then break end
+    local kind, name, arg = kind_of(queue, job)
+    if not kind then break end
     local entry = {
-      queue = queue, worker = worker, job = job, now = call.now, wait_until = call.wait_until,
-      min_standing = call.min_standing, discarded = discarded,
+      queue = queue, worker = worker, job = job, arg = arg, kind = name, now = call.now,
+      settings = call.settings[name], wait_until = wait_until, min_standing = min_standing,
+      discarded = discarded,
     }
-    local kind, ok, payload = kind_of(entry, call.settings), true, {}
-    if kind then ok, payload = pcall(kind.take, entry) end
-    if not ok then -- it met a key that is not of its type, which must not stop the worker
-      put_off(entry, entry.now + POISONED_FOR)
-      local reason = type(payload) == 'table' and payload.err or tostring(payload)
-      return { discarded, job, {}, reason }
+    local ok, taken = pcall(kind.take, entry)
+    if ok and taken then
+      payload = taken
+      break
     end
-    if payload then
-      if not call.released then register(queue, worker, call.now) end
-      return { discarded, job, payload, '' }
+    job = false
+    if not ok then -- it met a key that is not of its type, which must harm no other entry
+      put_off(entry, entry.now + POISONED_FOR)
+      table.insert(poisoned, entry.job)
+      table.insert(poisoned, type(taken) == 'table' and taken.err or tostring(taken))
     end
   end
-  if #discarded > 0 then return { discarded, false, {}, '' } end
-  return false
+  if job and not free then register(queue, worker, call.now) end
+  return #discarded > 0 and discarded, #poisoned > 0 and poisoned, job, payload
 end
 
--- Reads the arguments of acquire, from the given one on: now (ms), when an entry that waits comes
--- up by itself at the latest (ms), the least standing of a lane, and the settings of the kinds: of
--- each its name, how many it has, and these.
-local function read_acquire(queue, worker, first)
-  local call = {
-    queue = queue, worker = worker, now = tonumber(ARGV[first]),
-    wait_until = tonumber(ARGV[first + 1]), min_standing = tonumber(ARGV[first + 2]), settings = {},
-  }
-  local i = first + 3
-  while i <= #ARGV do
-    local settings = {}
-    for k = 1, tonumber(ARGV[i + 1]) do settings[k] = ARGV[i + 1 + k] end
-    call.settings[ARGV[i]] = settings
-    i = i + 2 + #settings
+-- Takes the next entry after another was ended, given what release returned of that. Returns
+-- {1 if it was the worker's, else 0; and what acquire returns, or its error (text)}.
+local function acquire_next(call, ended, first)
+  if not ended then allow_when_full() end
+  local ok, discarded, poisoned, job, payload = pcall(acquire, call, first, ended ~= nil)
+  if not ok then
+    return { ended and 1 or 0, type(discarded) == 'table' and discarded.err or tostring(discarded) }
   end
-  return call
+  return { ended and 1 or 0, discarded, poisoned, job, payload }
 end

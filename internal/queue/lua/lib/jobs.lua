@@ -8,9 +8,9 @@ local function allow_when_full() redis.call('HDEL', workers_key(), '') end
 -- strings have at most MAX_STRING bytes, so that one byte holds the length. The argument is not
 -- empty.
 local MAX_STRING = 31
-local function pack_string(text) return string.char(160 + #text) .. text end
 local function pack_job(name, argument)
-  return '\146' .. pack_string(name) .. '\145' .. pack_string(argument)
+  return '\146' .. string.char(160 + #name) .. name
+    .. '\145' .. string.char(160 + #argument) .. argument
 end
 
 -- The name and the argument of a job as pack_job writes it; nil for any other.
@@ -24,16 +24,16 @@ local function unpack_job(job)
   return nil
 end
 
--- Moves a scheduled job to the instant ones: RPUSH makes it the next taken, LPUSH the last.
--- A job in any other state stays there.
-local function make_instant(queue, job, push)
+-- Moves a scheduled job to the instant ones, of which it is the last. A job in any other state stays
+-- there.
+local function make_instant(queue, job)
   if redis.call('ZREM', scheduled_key(queue), job) == 1 then
-    redis.call(push, instant_key(queue), job)
+    redis.call('LPUSH', instant_key(queue), job)
   end
 end
 
 -- Redis writes large numbers as 1e+12 unless told otherwise.
-local function milliseconds(time) return string.format('%.0f', time) end
+local function milliseconds(time) return string.format('%.0f', tonumber(time)) end
 
 -- The kinds of entries, by the names of their jobs. Jobs of other names have no payload and no
 -- lane. A kind's library adds a table with:
@@ -41,17 +41,29 @@ local function milliseconds(time) return string.format('%.0f', time) end
 --   exists(arg)     whether what an entry is about is there
 --   take(entry)     the entry's payload, a table; or nil, after put_off or discard
 --   complete(entry) ends what an entry was about, which is done
---   retry(entry)    notes that an entry is to run again; false if there is nothing left to run
--- An entry has: queue, worker, job, arg (the job's argument), kind, now (ms), settings (the kind's
--- own, strings). For take also: min_standing (of the lane), wait_until (ms), discarded (a list).
--- For complete and retry also: result (the kind's own values, strings).
+--   retry(entry)    notes that an entry is to run again
+-- An entry has: queue, worker, job, arg (the job's argument), kind (its name), now (ms, text),
+-- settings (the kind's own, strings). For take also: min_standing (of the lane), wait_until (ms,
+-- text), discarded (a list). For complete and retry also: result (the kind's own values, strings).
 local KINDS = {}
 
--- Fills in the kind and the argument of an entry that is of a known kind. Returns the kind.
-local function kind_of(entry, settings)
-  local name, arg = unpack_job(entry.job)
+-- The kind of a job of a queue, its name and the job's argument; nil if the job is of no kind.
+local function kind_of(queue, job)
+  local name, arg = unpack_job(job)
   local kind = name and KINDS[name]
-  if not kind or kind.queue ~= entry.queue then return nil end
-  entry.kind, entry.arg, entry.settings = name, arg, settings[name] or {}
-  return kind
+  if kind and kind.queue == queue then return kind, name, arg end
+  return nil
+end
+
+-- Reads what all calls for a worker begin with, after the namespace: queue, worker, now (ms), how
+-- many arguments the settings of the kinds are, and of each kind its name, the number of its
+-- settings, and these. Returns it, the settings by kind, and the index of the next argument.
+local function read_call()
+  local settings, i, last = {}, 6, 5 + ARGV[5]
+  while i <= last do
+    local next = i + 2 + ARGV[i + 1]
+    settings[ARGV[i]] = { unpack(ARGV, i + 2, next - 1) }
+    i = next
+  end
+  return { queue = ARGV[2], worker = ARGV[3], now = ARGV[4], settings = settings }, i
 end

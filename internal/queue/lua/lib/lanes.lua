@@ -3,42 +3,54 @@
 -- to be; the others wait among the scheduled jobs until one that leaves the lane wakes them. A lane
 -- is there only while one of its entries is in flight or waits.
 
--- Whether an entry of a lane still has its job and what that is about: somebody will come up then,
--- and wake the next.
-local function is_alive(queue, job)
-  local name, arg = unpack_job(job)
-  local kind = name and KINDS[name]
-  return kind ~= nil and kind.exists(arg)
-    and redis.call('SISMEMBER', jobs_index_key(queue), job) == 1
-end
-
--- The score of the last in a lane, 0 if there is none.
-local function last_in_lane(lane)
-  return tonumber(redis.call('ZRANGE', lane, -1, -1, 'WITHSCORES')[2]) or 0
-end
-
--- Wakes the head of a lane: each of it that waits becomes instant, and is taken next, in order.
-local function wake_lane(lane, queue, max)
-  local head = redis.call('ZRANGE', lane, 0, max - 1)
-  for i = #head, 1, -1 do make_instant(queue, head[i], 'RPUSH') end
-end
-
--- Takes a job out of its lane and wakes the whole head: a process with a smaller `max` may have
--- left without waking all that may be in flight now. Only a lane can lose a job or wake one.
-local function leave_lane(lane, queue, job, max)
-  if redis.pcall('ZREM', lane, job) == 1 then wake_lane(lane, queue, max) end
-end
-
--- What a script knows of lanes, by key: the last score, and whether the head is alive and full.
+-- What a script knows of lanes, by key: the last score, the head, and whether that is alive and
+-- full. In one script all calls for a lane have the same `max`.
 local LANES = {}
 local function lane_of(lane)
   LANES[lane] = LANES[lane] or {}
   return LANES[lane]
 end
 
+-- Whether an entry of a lane still has its job and what that is about: somebody will come up then,
+-- and wake the next.
+local function is_alive(queue, job)
+  local kind, _, arg = kind_of(queue, job)
+  return kind ~= nil and kind.exists(arg)
+    and redis.call('SISMEMBER', jobs_index_key(queue), job) == 1
+end
+
+-- The score of the last in a lane, 0 if there is none.
+local function last_in_lane(lane)
+  return tonumber(redis.call('ZRANGE', lane, '-1', '-1', 'WITHSCORES')[2]) or 0
+end
+
+local function head_of(lane, max)
+  local known = lane_of(lane)
+  known.head = known.head or redis.call('ZRANGE', lane, '0', max - 1)
+  return known.head
+end
+
+-- Takes a job out of a lane. Returns whether it was in there.
+local function remove_from_lane(lane, job)
+  lane_of(lane).head = nil
+  return redis.pcall('ZREM', lane, job) == 1
+end
+
+-- Wakes the head of a lane: each of it that waits becomes instant, in order. They stand behind what
+-- is instant already, so that lanes take turns: a lane that never gets empty holds no other up.
+local function wake_lane(lane, queue, max)
+  for _, job in ipairs(head_of(lane, max)) do make_instant(queue, job) end
+end
+
+-- Takes a job out of its lane and wakes the whole head: a process with a smaller `max` may have
+-- left without waking all that may be in flight now. Only a lane can lose a job or wake one.
+local function leave_lane(lane, queue, job, max)
+  if remove_from_lane(lane, job) then wake_lane(lane, queue, max) end
+end
+
 local function join_lane(lane, job)
   local known = lane_of(lane)
-  known.last = (known.last or last_in_lane(lane)) + 1
+  known.last, known.head = (known.last or last_in_lane(lane)) + 1, nil
   redis.call('ZADD', lane, known.last, job)
 end
 
@@ -60,7 +72,7 @@ local function is_in_turn(lane, queue, job, max)
   end
   local joined, removed = false, false
   while true do
-    local head = redis.call('ZRANGE', lane, 0, max - 1)
+    local head = head_of(lane, max)
     if contains(head, job) then return true end
     if not joined and (#head == 0 or not redis.call('ZSCORE', lane, job)) then
       if #head == 0 then known.last = 0 end
@@ -71,7 +83,7 @@ local function is_in_turn(lane, queue, job, max)
     known.full = true
     for _, ahead in ipairs(head) do
       if not is_alive(queue, ahead) then
-        redis.call('ZREM', lane, ahead)
+        remove_from_lane(lane, ahead)
         known.full, removed = false, true
       end
     end

@@ -15,6 +15,7 @@ local RECHECK = 250 -- ms, until an entry is looked at again that no thread may 
 local RETRY_PAUSE, MAX_RETRY_PAUSE = 1000, 30000 -- ms, for a refused batch while another is tried
 local MISSING_FOR = 60000 -- ms, for a batch that is there, but not as anybody writes it
 local FIRST_READ = 32 -- values of a batch that are read before it is known to be taken
+local LAST_OF_HEADER, LAST_READ = '2', '31' -- HEADER - 1, FIRST_READ - 1
 local STATE_TTL = 2 * 86400000 -- ms, for what nobody removes if its batch was removed from outside
 
 -- What a script knows of subscribers, by token.
@@ -52,8 +53,8 @@ end
 -- anyway; a subscriber of the Ruby original has none there yet.
 local function name_of(token, state)
   if state.name then return state.name end
-  state.name = redis.call('HGET', tokens_key(), token) or ''
-  redis.call('HSET', delivery_key(token), 'name', state.name)
+  state.name = redis.call('HGET', tokens_key(), token)
+  if state.name then redis.call('HSET', delivery_key(token), 'name', state.name) end
   return state.name
 end
 
@@ -85,7 +86,7 @@ local function yields(token, job, max_in_flight)
       wake_lane(lane, 'main', max_in_flight)
       return true
     end
-    redis.call('ZREM', lane, other)
+    remove_from_lane(lane, other)
   end
 end
 
@@ -99,7 +100,7 @@ local function waits(entry, token, state, refused)
   elseif not is_in_turn(lane, entry.queue, entry.job, max_in_flight)
     or (refused and state.standing == FAILING and yields(token, entry.job, max_in_flight)) then
     put_off(entry, entry.wait_until)
-  elseif throttled_until > entry.now then -- it keeps its turn, and those behind it wait
+  elseif throttled_until > tonumber(entry.now) then -- it keeps its turn, and those behind it wait
     put_off(entry, throttled_until)
   elseif state.standing < entry.min_standing then
     put_off(entry, entry.now + RECHECK)
@@ -120,30 +121,31 @@ end
 -- original has of it is made ours first, where the batch is not found or the original may be
 -- adding to it. Returns also whether there was something.
 local function read_batch(bid, migrating)
-  local batch = redis.pcall('LRANGE', batch_key(bid), 0, FIRST_READ - 1) -- a table in any case
+  local batch = redis.pcall('LRANGE', batch_key(bid), '0', LAST_READ) -- a table in any case
   local adopted = (#batch < HEADER or migrating) and adopt(bid)
-  if adopted then batch = redis.pcall('LRANGE', batch_key(bid), 0, FIRST_READ - 1) end
+  if adopted then batch = redis.pcall('LRANGE', batch_key(bid), '0', LAST_READ) end
   return batch, adopted
 end
 
--- Closes a batch to new events and counts the attempt. Returns the rest of it.
-local function begin_attempt(entry, token, batch, subscriber)
-  redis.call('LSET', batch_key(entry.arg), 2, entry.failures + 1)
-  redis.call('HSET', subscriber_key(token), 'last_attempted_at', milliseconds(entry.now))
-  -- A full batch is not current; nor is one that was tried before.
-  local max_events = tonumber(subscriber[5])
+-- Closes a batch to new events and counts the attempt. Returns the rest of it, false if it was read.
+local function begin_attempt(entry, token, batch, subscriber, migrating)
+  redis.call('LSET', batch_key(entry.arg), LAST_OF_HEADER, entry.failures + 1)
+  redis.call('HSET', subscriber_key(token), 'last_attempted_at', entry.now)
+  -- A full batch is not current, unless the original has lowered max_events since; nor is one that
+  -- was tried before.
+  local max_events = not migrating and tonumber(subscriber[5])
   local full = max_events and #batch < FIRST_READ and #batch - HEADER >= max_events
   if entry.failures == 0 and not full then redis.pcall('SREM', current_key(token), entry.arg) end
-  if #batch < FIRST_READ then return {} end
+  if #batch < FIRST_READ then return false end
   return redis.call('LRANGE', batch_key(entry.arg), FIRST_READ, -1)
 end
 
--- Takes the batch that an entry delivers. Returns {batch's list, the rest of that, client's name,
--- subscriber's founding fields, standing, refusals since the last success, since when (ms),
--- traceparents, 1 if the original had something of it}.
-local function take_batch(entry)
-  local bid = entry.arg
-  local batch, adopted = read_batch(bid, entry.settings[3] == '1')
+-- Takes the batch that an entry delivers. Returns {batch's list, the rest of that or false, client's
+-- name or false, subscriber's founding fields, standing, refusals since the last success, since when
+-- (ms), traceparents or false, 1 if the original had something of it}.
+function BATCH.take(entry)
+  local bid, migrating = entry.arg, entry.settings[3] == '1'
+  local batch, adopted = read_batch(bid, migrating)
   local token = batch[1]
   if not token then
     if redis.call('EXISTS', original_key(bid)) == 1 then -- not as the original writes it
@@ -173,10 +175,10 @@ local function take_batch(entry)
     discard_batch(entry, token, 1)
     return nil
   end
-  local rest, traceparents = begin_attempt(entry, token, batch, subscriber), {}
+  local rest, traceparents = begin_attempt(entry, token, batch, subscriber, migrating), false
   if entry.settings[2] == '1' then
     local found = redis.pcall('LRANGE', traceparents_key(bid), 0, -1)
-    if not found.err then traceparents = found end
+    if found[1] then traceparents = found end
   end
   return {
     batch, rest, name_of(token, state), subscriber, state.standing, state.refusals,
@@ -184,14 +186,12 @@ local function take_batch(entry)
   }
 end
 
--- Sets a subscriber's health, within 0 and 100, after a delivery that began with a health. With one
--- batch in flight nobody else has changed that since.
+-- Adds points to a subscriber's health, within 0 and 100. One whose health was full when the delivery
+-- began, and is well, is not even read.
 local function add_health(token, entry)
-  local health, points = tonumber(entry.result[3]), tonumber(entry.result[4])
-  if points == 0 then return end
-  if entry.settings[1] ~= '1' then
-    health = tonumber(redis.pcall('HGET', subscriber_key(token), 'health_points')) or health
-  end
+  local points = tonumber(entry.result[4])
+  if points == 0 or points > 0 and entry.result[3] == '100' then return end
+  local health = tonumber(redis.pcall('HGET', subscriber_key(token), 'health_points')) or 100
   local new = math.max(0, math.min(100, health + points))
   if new ~= health then redis.call('HSET', subscriber_key(token), 'health_points', new) end
 end
@@ -203,11 +203,11 @@ end
 
 -- The header of an entry's batch; empty if that was dropped in the meantime.
 local function header_of(entry)
-  return redis.pcall('LRANGE', batch_key(entry.arg), 0, HEADER - 1)
+  return redis.pcall('LRANGE', batch_key(entry.arg), '0', LAST_OF_HEADER)
 end
 
 -- Removes a batch that was delivered, or can never be.
-local function complete_batch(entry)
+function BATCH.complete(entry)
   local bid, header = entry.arg, header_of(entry)
   local token, failures = header[1], (tonumber(header[3]) or 1) - 1 -- the attempts count this one
   if not token then return end
@@ -215,17 +215,16 @@ local function complete_batch(entry)
   local events, max_in_flight = tonumber(entry.result[1]), tonumber(entry.settings[1])
   remove_batch(bid, token, events, max_in_flight, failures > 0, false)
   local state = state_of(token)
-  if not is_subscribed(token, state) then return end
+  if entry.result[2] == '0' or not is_subscribed(token, state) then return end
   add_health(token, entry)
   if state.throttled_until then
-    end_throttle(token, state.refused_since, entry.now)
+    end_throttle(token, state.refused_since, tonumber(entry.now))
     wake_lane(lane_of_subscriber(token), entry.queue, max_in_flight)
+    STATES[token] = nil
   end
   if refused then retry_refused(token) end
-  if entry.result[2] ~= '0' then
-    redis.call('HINCRBY', delivery_key(token), 'events_sent', entry.result[2])
-  end
-  STATES[token] = nil
+  redis.call('HINCRBY', delivery_key(token), 'events_sent', entry.result[2])
+  state.standing = PROVEN -- for acquire, which may read the same state
 end
 
 -- Notes what a failed batch waits for. One that fails with its endpoint, though that was well and
@@ -237,7 +236,7 @@ local function note_failed(entry, token, header, state)
   local suspected = attempts > 1 and not state.throttled_until
   if failed == 'batch' or (before and before >= REFUSED) or suspected then
     redis.pcall('ZADD', failed_key(token), refused_times(attempts), bid)
-    redis.call('HSETNX', delivery_key(token), 'refused_since', milliseconds(entry.now))
+    redis.call('HSETNX', delivery_key(token), 'refused_since', entry.now)
     if failed == 'batch' then redis.call('HINCRBY', delivery_key(token), 'refusals', 1) end
   else
     redis.pcall('ZADD', failed_key(token), failed_with_endpoint(header[2]), bid)
@@ -246,7 +245,7 @@ local function note_failed(entry, token, header, state)
 end
 
 -- Has a batch that failed give up its turn, and throttles its subscriber.
-local function retry_batch(entry)
+function BATCH.retry(entry)
   local header = header_of(entry)
   local token = header[1]
   if not token then return end
@@ -257,7 +256,7 @@ local function retry_batch(entry)
   local throttled_until, before = entry.result[5], state.throttled_until or '0'
   if entry.result[6] ~= '' then
     note_failed(entry, token, header, state)
-    if throttled_until == '0' and before == '0' then throttled_until = milliseconds(entry.now) end
+    if throttled_until == '0' and before == '0' then throttled_until = entry.now end
   end
   -- Of several that were in flight, the longest throttle holds.
   if throttled_until ~= '0' and tonumber(throttled_until) >= (tonumber(before) or 0) then
@@ -265,5 +264,3 @@ local function retry_batch(entry)
   end
   STATES[token], SUBSCRIBERS[token] = nil, nil
 end
-
-KINDS.batch.take, KINDS.batch.complete, KINDS.batch.retry = take_batch, complete_batch, retry_batch

@@ -4,7 +4,7 @@
 local function remove_subscriber(token)
   if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return false end
   for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
-    make_instant('main', job_of(bid), 'LPUSH')
+    make_instant('main', job_of(bid))
   end
   redis.call('DEL', current_key(token))
   pcall(wake_subscriber, token) -- its throttle is over; a lane of another type stops nothing
