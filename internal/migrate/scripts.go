@@ -18,7 +18,7 @@ var (
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
-	scriptAnnounce = rdb.NewScript(store.Library, "announce_migration()")
+	scriptAnnounce = rdb.NewScript(store.Library, "originals().announce_migration()")
 	scriptBatch    = rdb.NewScript(store.Library, batchLua)
 	scriptCounter  = rdb.NewScript(store.Library, counterLua)
 	scriptGauge    = rdb.NewScript(store.Library, gaugeLua)

@@ -2,7 +2,7 @@ package queue
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"time"
 
 	"routemaster/internal/bus"
@@ -49,16 +49,20 @@ func (q *Queue) CompleteAndAcquire(
 		script = q.scripts.retryAcquire
 	}
 	args := append(q.completeArgs(ctx, task, r, now), acquireArgs(min, now)...)
-	reply, err := q.partition.Run(ctx, script, args...).List()
+	reply, err := q.partition.Run(ctx, script, args...).Value()
 	if err != nil {
 		return false, next, rdb.Wrap("complete job", err)
 	}
-	if len(reply) == 2 {
-		next.Err = fmt.Errorf("acquire job: %v", reply[1])
-	} else {
-		next.Taken, next.Err = q.taken(reply[1:], task.Queue, task.Worker)
+	switch reply := reply.(type) {
+	case []any:
+		next.Taken, next.Err = q.taken(reply, task.Queue, task.Worker)
+	case string:
+		next.Err = errors.New("acquire job: " + reply)
+	default:
+		next.Taken, next.Err = q.Acquire(ctx, task.Queue, task.Worker, min, now)
+		return false, next, nil
 	}
-	return reply[0] == int64(1), next, nil
+	return true, next, nil
 }
 
 // completeArgs are those of all scripts that end a task, up to those of acquireArgs.

@@ -147,18 +147,14 @@ func (b *batches) Discarded(values []any) any {
 // creation time (ms) and the number of attempts before this one.
 const BatchHeader = 3
 
-// Payload is part of [queue.Kind]: it reads what take_batch in lua/lib/deliveries.lua returns.
+// Payload is part of [queue.Kind]: it reads what BATCH.take in lua/lib/deliveries.lua returns.
 func (b *batches) Payload(job bus.Job, values []any) (queue.Payload, error) {
-	if len(values) != 9 {
+	const fields = 12
+	if len(values) < fields+BatchHeader {
 		return nil, fmt.Errorf("take batch: %d values", len(values))
 	}
-	batch, _ := values[0].([]any)
-	rest, _ := values[1].([]any)
-	name, _ := values[2].(string)
-	subscriber, _ := values[3].([]any)
-	if len(batch) < BatchHeader || len(subscriber) != 5 {
-		return nil, fmt.Errorf("take batch: %d values in the batch, %d of its subscriber", len(batch), len(subscriber))
-	}
+	subscriber, batch := values[6:11], values[fields:]
+	rest, _ := values[11].([]any)
 	d := &Delivery{
 		Batch:      bus.BatchID(job.Args[0]),
 		Subscriber: bus.Token(text(batch[0])),
@@ -167,25 +163,25 @@ func (b *batches) Payload(job bus.Job, values []any) (queue.Payload, error) {
 		Health:     int(integer(text(subscriber[2]), bus.MaxHealth)),
 		CreatedAt:  time.UnixMilli(integer(text(batch[1]), 0)),
 		Attempts:   int(integer(text(batch[2]), 0)) + 1,
-		Standing:   bus.Standing(values[4].(int64)),
-		Refusals:   int(values[5].(int64)),
+		Standing:   bus.Standing(values[1].(int64)),
+		Refusals:   int(values[2].(int64)),
 		Events:     make([]wire.PackedEvent, 0, len(batch)-BatchHeader+len(rest)),
 	}
-	d.Client = bus.PublicName(d.Subscriber, bus.ClientName(name))
-	if since := values[6].(int64); since > 0 {
+	d.Client = bus.PublicName(d.Subscriber, bus.ClientName(text(values[0])))
+	if since := values[3].(int64); since > 0 {
 		d.RefusedSince = time.UnixMilli(since)
+	}
+	traceparents, _ := values[4].([]any)
+	for _, traceparent := range traceparents {
+		d.Traceparents = append(d.Traceparents, text(traceparent))
+	}
+	if values[5] == int64(1) { // others see it when they look it up
+		b.migrating.Store(true)
 	}
 	for _, part := range [][]any{batch[BatchHeader:], rest} {
 		for _, packed := range part {
 			d.Events = append(d.Events, wire.PackedEvent(text(packed)))
 		}
-	}
-	traceparents, _ := values[7].([]any)
-	for _, traceparent := range traceparents {
-		d.Traceparents = append(d.Traceparents, text(traceparent))
-	}
-	if values[8] == int64(1) { // others see it when they look it up
-		b.migrating.Store(true)
 	}
 	timeout, maxEvents := integer(text(subscriber[3]), -1), integer(text(subscriber[4]), -1)
 	if d.Attempts == 1 && timeout >= 0 && int64(len(d.Events)) < maxEvents {

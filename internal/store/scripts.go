@@ -33,7 +33,7 @@ var (
 var Library = queue.Library + library
 
 // library is what batches add to the queue's scripts, and more: see [Store.Batches].
-var library = lua("lib/keys", "lib/batches", "lib/originals", "lib/deliveries", "lib/idempotency", "lib/owners", "lib/subscribers")
+var library = lua("lib/keys", "lib/batches", "lib/originals", "lib/setbacks", "lib/deliveries", "lib/idempotency", "lib/owners", "lib/subscribers")
 
 func newScript(name string) *rdb.Script { return rdb.NewScript(Library, lua(name)) }
 

@@ -72,7 +72,7 @@ local function move(bid, token, was_current, waits)
     leave_lane(lane_of_subscriber(token), 'main', job_of(bid), noted_max_in_flight())
     complete(bid, original_key(bid))
   else
-    adopt(bid)
+    originals().adopt(bid)
     complete(bid, batch_key(bid))
   end
   if was_current or (back and waits) then close(bid) end
@@ -100,7 +100,7 @@ local function see(bid)
   if source == 'none' then
     if target ~= 'list' or holders[job] then return '' end
     if redis.call('SISMEMBER', jobs_index_key('main'), job) == 1 then return '' end
-    if not has_header(to) or redis.call('LLEN', to) == HEADER then return '' end
+    if not originals().has_header(to) or redis.call('LLEN', to) == HEADER then return '' end
     if not is_ours(bid, redis.call('LINDEX', to, 0)) then return '' end
     if apply then complete(bid, to) end
     return 'complete'
@@ -108,9 +108,11 @@ local function see(bid)
   if source ~= 'list' then return 'type' end
   if target ~= 'none' and target ~= 'list' then return 'taken' end
   if target == 'list' then
-    if back or not has_events_only(from) or not has_header(to) then return 'both' end
-  elseif not has_header(from) then
-    if not back and has_events_only(from) then return 'ownerless' end
+    if back or not originals().has_events_only(from) or not originals().has_header(to) then
+      return 'both'
+    end
+  elseif not originals().has_header(from) then
+    if not back and originals().has_events_only(from) then return 'ownerless' end
     return 'foreign'
   elseif redis.call('LLEN', from) == HEADER then
     return 'empty'

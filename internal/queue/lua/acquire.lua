@@ -6,4 +6,11 @@
 --          one; the order of each lane
 -- Cost     commands: 11 for a batch of one event
 allow_when_full()
-return { acquire(read_call()) }
+local call, first = read_call()
+-- It has a job already if the reply to an earlier call was lost.
+local held = redis.call('LINDEX', pending_key(call.queue, call.worker), '-1')
+local discarded, poisoned, job, payload = acquire(call, first, held)
+if job and redis.call('SADD', pending_index_key(call.queue), call.worker) == 1 then
+  redis.call('HSET', workers_key(), call.worker, call.now)
+end
+return { discarded, poisoned, job, payload }

@@ -2,8 +2,9 @@
 --
 -- ARGV     1 namespace, 2.. see read_call, then see release, then when to run it (ms), then see
 --          acquire
--- Returns  see acquire_next
+-- Returns  as complete_acquire.lua
 local call, first = read_call()
 local entry, next = release(call, first)
-if entry then retry(entry, ARGV[next]) end
-return acquire_next(call, entry, next + 1)
+if not entry then return 0 end
+retry(entry, ARGV[next])
+return acquire_next(call, next + 1)

@@ -31,7 +31,7 @@ local dropped, events = {}, 0
 for _, bid in ipairs(redis.call('ZRANGE', batches_index_key(), 0, max_batches + holding - 1)) do
   if #dropped >= 2 * max_batches or events >= max_events then break end
   if not held[job_of(bid)] then
-    adopt(bid) -- also what the Ruby original has left is dropped in its turn
+    originals().adopt(bid) -- also what the Ruby original has left is dropped in its turn
     local header = redis.pcall('LRANGE', batch_key(bid), 0, HEADER - 1) -- a table in any case
     local token, length = header[1], 0
     if token then

@@ -5,13 +5,13 @@
 allow_when_full()
 local dropped = 0
 for i = 2, #ARGV do
-  local oldest
+  local keys, oldest = idempotency_keys(ARGV[i]), nil
   for number = 1, SLICES do
-    local slice = read_slice(ARGV[i], number, LIFE, 0)
+    local slice = keys.slice(number, LIFE, 0)
     if slice.begun and (not oldest or slice.begun < oldest.begun) then oldest = slice end
   end
   if oldest then
-    dropped = dropped + keys_in(oldest)
+    dropped = dropped + keys.count(oldest)
     redis.call('UNLINK', oldest.key)
   end
 end

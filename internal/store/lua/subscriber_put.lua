@@ -21,7 +21,7 @@ for i = TOPICS, #ARGV do
   end
   wanted[topic] = true
 end
-local refused = over_limit(name, more, #new, tonumber(ARGV[7]), tonumber(ARGV[8]))
+local refused = owners().over_limit(name, more, #new, tonumber(ARGV[7]), tonumber(ARGV[8]))
 if refused then return { 0, refused } end
 
 -- A client whose token is being changed has one subscription, whichever it uses.
@@ -38,7 +38,7 @@ local state = redis.pcall('HMGET', delivery_key(token), 'throttled_until', 'refu
 if state.err then redis.call('DEL', delivery_key(token)) end
 redis.call('HSET', delivery_key(token), 'name', name)
 if state[1] then
-  end_throttle(token, tonumber(state[2]) or 0, tonumber(ARGV[6]))
+  setbacks().end_throttle(token, tonumber(state[2]) or 0, tonumber(ARGV[6]))
   -- Untried: to subscribe again proves nothing.
   redis.call('HSET', delivery_key(token), 'throttled_until', 0)
   wake_subscriber(token)
@@ -61,7 +61,7 @@ end
 
 for _, topic in ipairs(new) do
   redis.call('SADD', topics_key(), topic)
-  set_owner(topic, name)
+  owners().set(topic, name)
 end
 for topic in pairs(wanted) do
   redis.call('SADD', topic_subscribers_key(topic), token)

@@ -15,5 +15,5 @@ if not name then return { 1 } end
 for _, other in ipairs(redis.call('HVALS', tokens_key())) do
   if other == name then return { 1 } end
 end
-remove_requests(name)
+idempotency_keys(name).remove()
 return { 1 }

@@ -14,7 +14,7 @@ for i = 4, #ARGV do
   end
 end
 for _, topic in ipairs(theirs) do
-  set_owner(topic, name)
+  owners().set(topic, name)
   if heir ~= '' then redis.call('HSET', topic_key(topic), 'publisher', heir) end
 end
 return #theirs

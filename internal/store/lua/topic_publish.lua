@@ -34,16 +34,17 @@ local claims = not owner or owner == ''
 if not claims and owner ~= publisher and owner_name(topic, owner) ~= name then
   return { 0, 'topic claimed' } -- it was not claimed with another token of the same client either
 end
-local key, digest, life, slice = ARGV[8], ARGV[9], tonumber(ARGV[10]), nil
+local key, digest, life, keys, slice = ARGV[8], ARGV[9], tonumber(ARGV[10]), nil, nil
 if key ~= '' then
-  local slices = read_slices(name, key, now)
-  local before, found = find_request(slices)
+  keys = idempotency_keys(name)
+  local slices = keys.slices(key, now)
+  local before, found = keys.find(slices)
   if before and before ~= digest then return { 0, 'key reused' } end
   if before then
-    renew_request(found, now, life)
+    keys.renew(found, now, life)
     return { 1 }
   end
-  slice = choose_slice(slices, now, life, tonumber(ARGV[13]))
+  slice = keys.choose(slices, now, life, tonumber(ARGV[13]))
 end
 -- A subscriber that cannot be written to, because something of it is not of its type, must fail
 -- neither the others nor halfway. So all is read before anything is written.
@@ -92,7 +93,7 @@ if claims then
   local more, new = 0, 0
   if redis.call('HGET', owners_key(), topic) ~= name then more = 1 end
   if redis.call('SISMEMBER', topics_key(), topic) == 0 then new = 1 end
-  local refused = over_limit(name, more, new, tonumber(ARGV[15]), tonumber(ARGV[16]))
+  local refused = owners().over_limit(name, more, new, tonumber(ARGV[15]), tonumber(ARGV[16]))
   if refused then return { 0, refused } end
 end
 
@@ -101,7 +102,7 @@ redis.call('HINCRBY', topic_key(topic), 'counter', EVENTS)
 redis.call('HSET', topic_key(topic), 'publisher', publisher, 'last_event', ARGV[LAST])
 if owner ~= publisher then
   redis.call('SADD', topics_key(), topic)
-  set_owner(topic, name)
+  owners().set(topic, name)
 end
 
 local opened = 0
@@ -209,7 +210,7 @@ for _, to in ipairs(receivers) do
 end
 -- Last, so that a script that fails on the way is not taken for done.
 if slice then
-  local dropped = put_request(slice, key, digest, now, life)
+  local dropped = keys.put(slice, key, digest, now, life)
   if dropped > 0 then return { 1, table.concat(tokens, ' '), dropped } end
 end
 return { 1, table.concat(tokens, ' ') }

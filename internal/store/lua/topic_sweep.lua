@@ -21,7 +21,7 @@ for i = 4, #ARGV do
   local topic = ARGV[i]
   local since = redis.call('HGET', unused_key(), topic)
   if redis.call('SISMEMBER', topics_key(), topic) == 0 then
-    clear_owner(topic)
+    owners().clear(topic)
     if since then redis.call('HDEL', unused_key(), topic) end
   elseif not is_unused(topic) then
     if since then redis.call('HDEL', unused_key(), topic) end

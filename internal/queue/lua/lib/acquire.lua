@@ -15,28 +15,19 @@ local function discard(entry)
   redis.call('SREM', jobs_index_key(entry.queue), entry.job)
 end
 
--- Notes a worker in the index of those that may have a pending job.
-local function register(queue, worker, now)
-  if redis.call('SADD', pending_index_key(queue), worker) == 1 then
-    redis.call('HSET', workers_key(), worker, now)
-  end
-end
-
 -- Takes the next entry, given what read_call returns; the arguments from there on are when an entry
--- that waits comes up by itself at the latest (ms), and the least standing of a lane. With free, the
--- worker is registered and is known to have nothing pending. Returns, each false if there is none:
+-- that waits comes up by itself at the latest (ms), and the least standing of a lane. The worker is
+-- registered; `held` is the job that it has pending, if any. Returns, each false if there is none:
 --   discarded  what kinds have noted of entries they discarded, a list of {kind, ...}
 --   poisoned   entries that failed here and were put off, a list of job, error (text), job, ...
 --   job        the entry's
 --   payload    the entry's, if it is of a kind
-local function acquire(call, first, free)
+local function acquire(call, first, held)
   local queue, worker, discarded, poisoned = call.queue, call.worker, {}, {}
   local wait_until, min_standing = ARGV[first], tonumber(ARGV[first + 1])
   local pending, job, payload = pending_key(queue, worker), false, false
   for i = 1, MAX_SKIPPED do
-    -- The worker has a job already if the reply to an earlier call was lost.
-    job = i == 1 and not free and redis.call('LINDEX', pending, '-1')
-      or redis.call('RPOPLPUSH', instant_key(queue), pending)
+    job = i == 1 and held or redis.call('RPOPLPUSH', instant_key(queue), pending)
     if not job then break end
     local kind, name, arg = kind_of(queue, job)
     if not kind then break end
@@ -57,17 +48,13 @@ local function acquire(call, first, free)
       table.insert(poisoned, type(taken) == 'table' and taken.err or tostring(taken))
     end
   end
-  if job and not free then register(queue, worker, call.now) end
   return #discarded > 0 and discarded, #poisoned > 0 and poisoned, job, payload
 end
 
--- Takes the next entry after another was ended, given what release returned of that. Returns
--- {1 if it was the worker's, else 0; and what acquire returns, or its error (text)}.
-local function acquire_next(call, ended, first)
-  if not ended then allow_when_full() end
-  local ok, discarded, poisoned, job, payload = pcall(acquire, call, first, ended ~= nil)
-  if not ok then
-    return { ended and 1 or 0, type(discarded) == 'table' and discarded.err or tostring(discarded) }
-  end
-  return { ended and 1 or 0, discarded, poisoned, job, payload }
+-- Takes the next entry for a worker that has ended another. Returns what acquire returns, in a
+-- table, or its error (text).
+local function acquire_next(call, first)
+  local ok, discarded, poisoned, job, payload = pcall(acquire, call, first)
+  if ok then return { discarded, poisoned, job, payload } end
+  return type(discarded) == 'table' and discarded.err or tostring(discarded)
 end

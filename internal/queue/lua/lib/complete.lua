@@ -1,12 +1,13 @@
 -- Ending an entry that a worker has pending.
 
 -- Takes an entry off those that a worker has pending, given what read_call returns; the arguments
--- from there on are the job, how many values its result has, and these. Returns the entry, nil if it
--- was not the worker's (any more), and the index of the next argument. This write takes no memory,
--- so a full Redis does not refuse it.
+-- from there on are the job, how many values its result has, and these. Returns the entry, nil if
+-- it was not the worker's (any more), and the index of the next argument. This write takes no
+-- memory, so a full Redis does not refuse it.
 local function release(call, first)
   local job, next = ARGV[first], first + 2 + ARGV[first + 1]
-  if redis.call('LREM', pending_key(call.queue, call.worker), '-1', job) == 0 then return nil, next end
+  local removed = redis.call('LREM', pending_key(call.queue, call.worker), '-1', job)
+  if removed == 0 then return nil, next end
   local _, name, arg = kind_of(call.queue, job)
   return {
     queue = call.queue, worker = call.worker, job = job, arg = arg, kind = name, now = call.now,

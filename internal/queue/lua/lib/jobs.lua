@@ -24,8 +24,8 @@ local function unpack_job(job)
   return nil
 end
 
--- Moves a scheduled job to the instant ones, of which it is the last. A job in any other state stays
--- there.
+-- Moves a scheduled job to the instant ones, of which it is the last. A job in any other state
+-- stays there.
 local function make_instant(queue, job)
   if redis.call('ZREM', scheduled_key(queue), job) == 1 then
     redis.call('LPUSH', instant_key(queue), job)

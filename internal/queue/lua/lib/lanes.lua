@@ -7,7 +7,7 @@
 -- full. In one script all calls for a lane have the same `max`.
 local LANES = {}
 local function lane_of(lane)
-  LANES[lane] = LANES[lane] or {}
+  LANES[lane] = LANES[lane] or { last = false, head = false, full = false }
   return LANES[lane]
 end
 
@@ -19,20 +19,15 @@ local function is_alive(queue, job)
     and redis.call('SISMEMBER', jobs_index_key(queue), job) == 1
 end
 
--- The score of the last in a lane, 0 if there is none.
-local function last_in_lane(lane)
-  return tonumber(redis.call('ZRANGE', lane, '-1', '-1', 'WITHSCORES')[2]) or 0
-end
-
 local function head_of(lane, max)
   local known = lane_of(lane)
-  known.head = known.head or redis.call('ZRANGE', lane, '0', max - 1)
+  known.head = known.head or redis.call('ZRANGE', lane, '0', max == 1 and '0' or max - 1)
   return known.head
 end
 
 -- Takes a job out of a lane. Returns whether it was in there.
 local function remove_from_lane(lane, job)
-  lane_of(lane).head = nil
+  lane_of(lane).head = false
   return redis.pcall('ZREM', lane, job) == 1
 end
 
@@ -50,15 +45,10 @@ end
 
 local function join_lane(lane, job)
   local known = lane_of(lane)
-  known.last, known.head = (known.last or last_in_lane(lane)) + 1, nil
+  local last = known.last
+    or tonumber(redis.call('ZRANGE', lane, '-1', '-1', 'WITHSCORES')[2]) or 0
+  known.last, known.head = last + 1, false
   redis.call('ZADD', lane, known.last, job)
-end
-
-local function contains(list, value)
-  for _, item in ipairs(list) do
-    if item == value then return true end
-  end
-  return false
 end
 
 -- Whether a job is in the head of its lane. A job that is not in the lane joins its end. What
@@ -73,7 +63,9 @@ local function is_in_turn(lane, queue, job, max)
   local joined, removed = false, false
   while true do
     local head = head_of(lane, max)
-    if contains(head, job) then return true end
+    for _, member in ipairs(head) do
+      if member == job then return true end
+    end
     if not joined and (#head == 0 or not redis.call('ZSCORE', lane, job)) then
       if #head == 0 then known.last = 0 end
       join_lane(lane, job)

@@ -66,43 +66,14 @@ local function was_refused(token, bid, failures)
   return failures > 0 and (tonumber(redis.pcall('ZSCORE', failed_key(token), bid)) or -1) >= REFUSED
 end
 
--- Has the batch that was refused least often come up before its time: there is reason to think
--- that the endpoint would take it now. If it does the next comes up, and so on.
-local function retry_refused(token)
-  local refused = redis.pcall(
-    'ZRANGEBYSCORE', failed_key(token), REFUSED, '(' .. RETRIED, 'LIMIT', 0, 1)
-  local bid = refused[1]
-  if bid then make_instant('main', job_of(bid)) end
-end
-
-local OUTAGE = 10000 -- ms of refusals without a success, after which the batches may be innocent
-local MAX_RELEASED = 100 -- batches released by one call, so that it stays short
-
--- Ends the throttle of a subscriber that is taken to be well, given since when it has refused
--- batches (ms, 0 if it has not): those that failed with the endpoint come up at once. If there are
--- too many for one call it stays throttled, in the past, and the next success goes on.
-local function end_throttle(token, refused_since, now)
-  if refused_since > 0 and refused_since <= now - OUTAGE then retry_refused(token) end
-  local failed = redis.pcall(
-    'ZRANGEBYSCORE', failed_key(token), '-inf', '(' .. REFUSED, 'LIMIT', 0, MAX_RELEASED)
-  for _, bid in ipairs(failed) do
-    redis.call('ZREM', failed_key(token), bid)
-    make_instant('main', job_of(bid))
-  end
-  if #failed == MAX_RELEASED then
-    redis.call('HSET', delivery_key(token), 'throttled_until', 1, 'refusals', 0)
-  else
-    redis.call('HDEL', delivery_key(token), 'throttled_until', 'refusals', 'refused_since')
-  end
-end
-
 -- Removes a batch of a number of events and all that points to it, except its job. With failed, a
 -- delivery of it may have failed; with current, it may take in events. Its first write takes no
 -- memory.
 local function remove_batch(bid, token, events, max_in_flight, failed, current)
   redis.call('DEL', batch_key(bid), traceparents_key(bid))
   if change_gauge(batch_gauge_key(), token, '-1') > 0 then
-    change_gauge(event_gauge_key(), token, 0 - events) -- not -events: Redis does not read -0
+    local change = '-' .. events
+    change_gauge(event_gauge_key(), token, change == '-0' and '0' or change)
   else
     redis.pcall('HDEL', event_gauge_key(), token)
   end

@@ -25,18 +25,21 @@ local STATES, SUBSCRIBERS = {}, {}
 -- of its type is removed.
 local function state_of(token)
   if not STATES[token] then
-    local found = redis.pcall('HMGET', delivery_key(token),
-      'name', 'events_sent', 'throttled_until', 'refusals', 'refused_since')
+    local found = redis.pcall(
+      'HMGET', delivery_key(token), 'name', 'events_sent', 'throttled_until')
     if found.err then
       redis.call('DEL', delivery_key(token))
       found = {}
     end
     local state = {
-      name = found[1], throttled_until = found[3] or nil, refusals = tonumber(found[4]) or 0,
-      refused_since = tonumber(found[5]) or 0, standing = UNTRIED,
+      name = found[1], throttled_until = found[3] or nil, refusals = 0, refused_since = 0,
+      standing = found[2] and PROVEN or UNTRIED,
     }
-    if (found[3] or '0') ~= '0' then state.standing = FAILING
-    elseif found[2] and not found[3] then state.standing = PROVEN end
+    if state.throttled_until then -- only then are there refusals
+      local refused = redis.call('HMGET', delivery_key(token), 'refusals', 'refused_since')
+      state.refusals, state.refused_since = tonumber(refused[1]) or 0, tonumber(refused[2]) or 0
+      state.standing = state.throttled_until == '0' and UNTRIED or FAILING
+    end
     STATES[token] = state
   end
   return STATES[token]
@@ -49,56 +52,16 @@ local function subscriber_of(token)
   return SUBSCRIBERS[token]
 end
 
--- The name of the client whose subscriber a token is. It is kept with the state, which is read
--- anyway; a subscriber of the Ruby original has none there yet.
-local function name_of(token, state)
-  if state.name then return state.name end
-  state.name = redis.call('HGET', tokens_key(), token)
-  if state.name then redis.call('HSET', delivery_key(token), 'name', state.name) end
-  return state.name
-end
-
--- Whether a refused batch may come up: one at a time, so that the others of its subscriber wait for
--- one of them at most.
-local function may_retry(token, bid)
-  local retried = redis.call('ZRANGEBYSCORE', failed_key(token), RETRIED, RETRIED, 'LIMIT', 0, 1)[1]
-  if retried == bid then return true end
-  if retried then
-    if redis.call('ZSCORE', lane_of_subscriber(token), job_of(retried)) then return false end
-    redis.call('ZADD', failed_key(token), REFUSED, retried)
-  end
-  redis.call('ZADD', failed_key(token), RETRIED, bid)
-  return true
-end
-
--- Whether a refused batch gives up its turn, because its subscriber fails and another batch is
--- there to find out whether it still does. No other in the lane was refused.
-local function yields(token, job, max_in_flight)
-  local lane = lane_of_subscriber(token)
-  while true do
-    local first = redis.call('ZRANGE', lane, 0, 1)
-    local other = first[1]
-    if other == job then other = first[2] end
-    if not other then return false end
-    if is_alive('main', other) then
-      lane_of(lane).last = nil
-      join_lane(lane, job)
-      wake_lane(lane, 'main', max_in_flight)
-      return true
-    end
-    remove_from_lane(lane, other)
-  end
-end
-
 -- Has a batch wait whose turn it is not. Returns whether it waits.
-local function waits(entry, token, state, refused)
+local function has_to_wait(entry, token, state, refused)
   local lane, max_in_flight = lane_of_subscriber(token), tonumber(entry.settings[1])
   local throttled_until = tonumber(state.throttled_until) or 0
-  if refused and not may_retry(token, entry.arg) then
+  if refused and not setbacks().may_retry(token, entry.arg) then
     local pause = math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures)
     put_off(entry, entry.now + math.max(RETRY_PAUSE, pause))
   elseif not is_in_turn(lane, entry.queue, entry.job, max_in_flight)
-    or (refused and state.standing == FAILING and yields(token, entry.job, max_in_flight)) then
+    or (refused and state.standing == FAILING
+      and setbacks().yields(token, entry.job, max_in_flight)) then
     put_off(entry, entry.wait_until)
   elseif throttled_until > tonumber(entry.now) then -- it keeps its turn, and those behind it wait
     put_off(entry, throttled_until)
@@ -110,26 +73,21 @@ local function waits(entry, token, state, refused)
   return true
 end
 
-local function discard_batch(entry, token, failures)
-  local events = events_of(entry.arg)
-  remove_batch(entry.arg, token, events, tonumber(entry.settings[1]), failures > 0, true)
-  discard(entry)
-  return events
-end
-
 -- Reads a batch's list, or as much of it as shows whether it is to be delivered. What the Ruby
 -- original has of it is made ours first, where the batch is not found or the original may be
 -- adding to it. Returns also whether there was something.
 local function read_batch(bid, migrating)
   local batch = redis.pcall('LRANGE', batch_key(bid), '0', LAST_READ) -- a table in any case
-  local adopted = (#batch < HEADER or migrating) and adopt(bid)
+  local adopted = (#batch < HEADER or migrating) and originals().adopt(bid)
   if adopted then batch = redis.pcall('LRANGE', batch_key(bid), '0', LAST_READ) end
   return batch, adopted
 end
 
--- Closes a batch to new events and counts the attempt. Returns the rest of it, false if it was read.
+-- Closes a batch to new events and counts the attempt. Returns the rest of it, false if there is
+-- none.
 local function begin_attempt(entry, token, batch, subscriber, migrating)
-  redis.call('LSET', batch_key(entry.arg), LAST_OF_HEADER, entry.failures + 1)
+  local attempts = entry.failures == 0 and '1' or entry.failures + 1
+  redis.call('LSET', batch_key(entry.arg), LAST_OF_HEADER, attempts)
   redis.call('HSET', subscriber_key(token), 'last_attempted_at', entry.now)
   -- A full batch is not current, unless the original has lowered max_events since; nor is one that
   -- was tried before.
@@ -140,9 +98,10 @@ local function begin_attempt(entry, token, batch, subscriber, migrating)
   return redis.call('LRANGE', batch_key(entry.arg), FIRST_READ, -1)
 end
 
--- Takes the batch that an entry delivers. Returns {batch's list, the rest of that or false, client's
--- name or false, subscriber's founding fields, standing, refusals since the last success, since when
--- (ms), traceparents or false, 1 if the original had something of it}.
+-- Takes the batch that an entry delivers. Returns {the client's name or false, standing, refusals
+-- since the last success, since when (ms), traceparents or false, 1 if the original had something
+-- of it, the subscriber's five founding fields, the end of the batch's list if that is long or
+-- false, and the list's beginning}.
 function BATCH.take(entry)
   local bid, migrating = entry.arg, entry.settings[3] == '1'
   local batch, adopted = read_batch(bid, migrating)
@@ -157,22 +116,20 @@ function BATCH.take(entry)
   end
   entry.failures = tonumber(batch[3]) or 0
   local subscriber = subscriber_of(token)
-  local holder = subscriber[1] and token or holder_of(token)
-  if holder ~= token then
-    token, batch[1] = holder, holder
-    redis.call('LSET', batch_key(bid), 0, token)
+  if not subscriber[1] then
+    token = setbacks().relabel(bid, batch)
     subscriber = subscriber_of(token)
   end
   if not subscriber[1] then
-    local events = discard_batch(entry, token, entry.failures)
+    local events = setbacks().discard(entry, token, entry.failures)
     table.insert(entry.discarded, { entry.kind, token, events })
     return nil
   end
   local state = state_of(token)
   local refused = was_refused(token, bid, entry.failures)
-  if waits(entry, token, state, refused) then return nil end
+  if has_to_wait(entry, token, state, refused) then return nil end
   if #batch < HEADER then
-    discard_batch(entry, token, 1)
+    setbacks().discard(entry, token, 1)
     return nil
   end
   local rest, traceparents = begin_attempt(entry, token, batch, subscriber, migrating), false
@@ -180,14 +137,15 @@ function BATCH.take(entry)
     local found = redis.pcall('LRANGE', traceparents_key(bid), 0, -1)
     if found[1] then traceparents = found end
   end
-  return {
-    batch, rest, name_of(token, state), subscriber, state.standing, state.refusals,
-    state.refused_since, traceparents, adopted and 1 or 0,
+  return { -- in one table: each that Redis returns costs it as much as ten values
+    state.name or setbacks().note_name(token), state.standing, state.refusals,
+    state.refused_since, traceparents, adopted and 1 or 0, subscriber[1], subscriber[2],
+    subscriber[3], subscriber[4], subscriber[5], rest, unpack(batch),
   }
 end
 
--- Adds points to a subscriber's health, within 0 and 100. One whose health was full when the delivery
--- began, and is well, is not even read.
+-- Adds points to a subscriber's health, within 0 and 100. It is not even read if it was full when a
+-- delivery began that succeeded.
 local function add_health(token, entry)
   local points = tonumber(entry.result[4])
   if points == 0 or points > 0 and entry.result[3] == '100' then return end
@@ -212,17 +170,17 @@ function BATCH.complete(entry)
   local token, failures = header[1], (tonumber(header[3]) or 1) - 1 -- the attempts count this one
   if not token then return end
   local refused = was_refused(token, bid, failures)
-  local events, max_in_flight = tonumber(entry.result[1]), tonumber(entry.settings[1])
-  remove_batch(bid, token, events, max_in_flight, failures > 0, false)
+  local max_in_flight = tonumber(entry.settings[1])
+  remove_batch(bid, token, entry.result[1], max_in_flight, failures > 0, false)
   local state = state_of(token)
   if entry.result[2] == '0' or not is_subscribed(token, state) then return end
   add_health(token, entry)
   if state.throttled_until then
-    end_throttle(token, state.refused_since, tonumber(entry.now))
+    setbacks().end_throttle(token, state.refused_since, tonumber(entry.now))
     wake_lane(lane_of_subscriber(token), entry.queue, max_in_flight)
     STATES[token] = nil
   end
-  if refused then retry_refused(token) end
+  if refused then setbacks().retry_refused(token) end
   redis.call('HINCRBY', delivery_key(token), 'events_sent', entry.result[2])
   state.standing = PROVEN -- for acquire, which may read the same state
 end

@@ -4,90 +4,98 @@
 local SLICES, LIFE = 8, 'life'
 local SPREAD = 0.25 -- how much longer than it must a key may live, as a share of its life
 
-local function life_of(begun, expires) return string.format('%.0f-%.0f', begun, expires) end
+-- Those of one client, by its name. These are made by a script that needs them, as those of
+-- setbacks.lua.
+local function idempotency_keys(name)
+  local self = {}
 
--- Reads one slice, and what it has of a field. What has expired, or is no slice, has no `expires`:
--- its place is free.
-local function read_slice(name, number, field, now)
-  local slice = { key = idempotency_key(name, number) }
-  local found = redis.pcall('HMGET', slice.key, LIFE, field)
-  local begun, expires = string.match(found[1] or '', '^(%d+)-(%d+)$')
-  if begun and tonumber(expires) > now then
-    slice.begun, slice.expires, slice.digest = tonumber(begun), tonumber(expires), found[2]
-  end
-  return slice
-end
+  local function life_of(begun, expires) return string.format('%.0f-%.0f', begun, expires) end
 
--- Reads all slices of a client.
-local function read_slices(name, field, now)
-  local slices = {}
-  for number = 1, SLICES do table.insert(slices, read_slice(name, number, field, now)) end
-  return slices
-end
-
-local function keys_in(slice) return redis.call('HLEN', slice.key) - 1 end
-
--- Chooses the slice that a new key goes into, which is to live for `life` (ms), and reads all that
--- is needed to write it: a slice that expires soon after the key may; else a free place; else the
--- slice with room that expires last; else that of the oldest slice, whose keys go. So none goes
--- early before the client has seven eighths of what it may have.
-local function choose_slice(slices, now, life, max_keys)
-  local newest, free, oldest, last
-  for _, slice in ipairs(slices) do
-    if not slice.expires then
-      free = free or slice
-    else
-      local fits = slice.expires >= now + life and slice.expires <= now + life * (1 + SPREAD)
-      if fits and (not newest or slice.begun >= newest.begun) then newest = slice end
-      if not oldest or slice.begun < oldest.begun then oldest = slice end
+  -- Reads one slice, and what it has of a field. What has expired, or is no slice, has no
+  -- `expires`: its place is free.
+  function self.slice(number, field, now)
+    local slice = { key = idempotency_key(name, number) }
+    local found = redis.pcall('HMGET', slice.key, LIFE, field)
+    local begun, expires = string.match(found[1] or '', '^(%d+)-(%d+)$')
+    if begun and tonumber(expires) > now then
+      slice.begun, slice.expires, slice.digest = tonumber(begun), tonumber(expires), found[2]
     end
+    return slice
   end
-  if newest and keys_in(newest) < max_keys then return newest end
-  if not free then
+
+  -- Reads all slices of a client.
+  function self.slices(field, now)
+    local slices = {}
+    for number = 1, SLICES do table.insert(slices, self.slice(number, field, now)) end
+    return slices
+  end
+
+  function self.count(slice) return redis.call('HLEN', slice.key) - 1 end
+
+  -- Chooses the slice that a new key goes into, which is to live for `life` (ms), and reads all
+  -- that is needed to write it: a slice that expires soon after the key may; else a free place; else the
+  -- slice with room that expires last; else that of the oldest slice, whose keys go. So none goes
+  -- early before the client has seven eighths of what it may have.
+  function self.choose(slices, now, life, max_keys)
+    local newest, free, oldest, last
     for _, slice in ipairs(slices) do
-      if keys_in(slice) < max_keys and (not last or slice.expires > last.expires) then
-        last = slice
+      if not slice.expires then
+        free = free or slice
+      else
+        local fits = slice.expires >= now + life and slice.expires <= now + life * (1 + SPREAD)
+        if fits and (not newest or slice.begun >= newest.begun) then newest = slice end
+        if not oldest or slice.begun < oldest.begun then oldest = slice end
       end
     end
-    if last then return last end
-    oldest.dropped = keys_in(oldest)
+    if newest and self.count(newest) < max_keys then return newest end
+    if not free then
+      for _, slice in ipairs(slices) do
+        if self.count(slice) < max_keys and (not last or slice.expires > last.expires) then
+          last = slice
+        end
+      end
+      if last then return last end
+      oldest.dropped = self.count(oldest)
+    end
+    local new = free or oldest
+    new.expires = nil
+    return new
   end
-  local new = free or oldest
-  new.expires = nil
-  return new
-end
 
--- Puts a key into the slice that was chosen for it. Returns how many others had to go.
-local function put_request(slice, field, digest, now, life)
-  if slice.expires and slice.expires >= now + life then
-    redis.call('HSET', slice.key, field, digest)
-    return 0
+  -- Puts a key into the slice that was chosen for it. Returns how many others had to go.
+  function self.put(slice, field, digest, now, life)
+    if slice.expires and slice.expires >= now + life then
+      redis.call('HSET', slice.key, field, digest)
+      return 0
+    end
+    if not slice.expires then redis.call('UNLINK', slice.key) end
+    local expires = now + life * (1 + SPREAD)
+    redis.call('HSET', slice.key, LIFE, life_of(now, expires), field, digest)
+    redis.call('PEXPIRE', slice.key, string.format('%.0f', expires - now))
+    return slice.dropped or 0
   end
-  if not slice.expires then redis.call('UNLINK', slice.key) end
-  local expires = now + life * (1 + SPREAD)
-  redis.call('HSET', slice.key, LIFE, life_of(now, expires), field, digest)
-  redis.call('PEXPIRE', slice.key, string.format('%.0f', expires - now))
-  return slice.dropped or 0
-end
 
--- Looks for a key. Returns the digest of its request, and the slice that it stands in.
-local function find_request(slices)
-  for _, slice in ipairs(slices) do
-    if slice.digest then return slice.digest, slice end
+  -- Looks for a key. Returns the digest of its request, and the slice that it stands in.
+  function self.find(slices)
+    for _, slice in ipairs(slices) do
+      if slice.digest then return slice.digest, slice end
+    end
   end
-end
 
--- Has a key that is used again live on, and with it its slice. The first write takes no memory, so
--- a full Redis answers a repetition too; and replicas have something to confirm.
-local function renew_request(slice, now, life)
-  local expires = math.max(slice.expires, now + life)
-  redis.call('PEXPIRE', slice.key, string.format('%.0f', expires - now))
-  if expires > slice.expires then
-    redis.call('HSET', slice.key, LIFE, life_of(slice.begun, expires))
+  -- Has a key that is used again live on, and with it its slice. The first write takes no memory,
+  -- so a full Redis answers a repetition too; and replicas have something to confirm.
+  function self.renew(slice, now, life)
+    local expires = math.max(slice.expires, now + life)
+    redis.call('PEXPIRE', slice.key, string.format('%.0f', expires - now))
+    if expires > slice.expires then
+      redis.call('HSET', slice.key, LIFE, life_of(slice.begun, expires))
+    end
   end
-end
 
--- Removes all idempotency keys of a client.
-local function remove_requests(name)
-  for number = 1, SLICES do redis.call('UNLINK', idempotency_key(name, number)) end
+  -- Removes all idempotency keys of a client.
+  function self.remove()
+    for number = 1, SLICES do redis.call('UNLINK', idempotency_key(name, number)) end
+  end
+
+  return self
 end

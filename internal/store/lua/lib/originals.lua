@@ -2,44 +2,53 @@
 
 local PACKED_EVENT = '\146\161e' -- how every packed event begins: MessagePack, an array of two, "e"
 local CHUNK_OF_EVENTS = 1000 -- as many values as unpack can safely push at once
-
--- Whether a list begins as a batch does: with a token, a time (ms) and a number of attempts.
-local function has_header(key)
-  local header = redis.call('LRANGE', key, 0, HEADER - 1)
-  if #header < HEADER or #header[1] > 64 then return false end
-  return string.match(header[1], '^[a-z0-9:_-]+$') ~= nil
-    and string.match(header[2], '^%d+$') ~= nil and string.match(header[3], '^%d+$') ~= nil
-end
-
--- Whether a list has events from the beginning. The original leaves such a list where it has found
--- a batch of ours current, and taken it for its own.
-local function has_events_only(key)
-  return string.sub(redis.call('LINDEX', key, 0) or '', 1, #PACKED_EVENT) == PACKED_EVENT
-end
-
--- Notes that the original may run beside this program: see Migration in keys.go.
 local MIGRATION_TTL = 86400000 -- ms
-local function announce_migration() redis.call('SET', migration_key(), '1', 'PX', MIGRATION_TTL) end
 
--- Makes what the original has of a batch ours, if it is as the original writes it: moves the whole
--- batch, or appends what is only events to ours. The batch takes in no more events then, of
--- anybody. Changes nothing otherwise. Returns whether it did.
-local function adopt(bid)
-  local from, to = original_key(bid), batch_key(bid)
-  if redis.call('TYPE', from).ok ~= 'list' then return false end
-  local target = redis.call('TYPE', to).ok
-  if target == 'none' and has_header(from) then
-    redis.call('RENAME', from, to)
-  elseif target == 'list' and has_events_only(from) and has_header(to) then
-    local events = redis.call('LRANGE', from, 0, -1)
-    for i = 1, #events, CHUNK_OF_EVENTS do
-      redis.call('RPUSH', to, unpack(events, i, math.min(#events, i + CHUNK_OF_EVENTS - 1)))
-    end
-    redis.call('DEL', from)
-  else
-    return false
+-- These are made by a script that needs them, as those of setbacks.lua.
+local function originals()
+  local self = {}
+
+  -- Whether a list begins as a batch does: with a token, a time (ms) and a number of attempts.
+  function self.has_header(key)
+    local header = redis.call('LRANGE', key, 0, HEADER - 1)
+    if #header < HEADER or #header[1] > 64 then return false end
+    return string.match(header[1], '^[a-z0-9:_-]+$') ~= nil
+      and string.match(header[2], '^%d+$') ~= nil and string.match(header[3], '^%d+$') ~= nil
   end
-  redis.pcall('SREM', current_key(redis.call('LINDEX', to, 0)), bid)
-  announce_migration()
-  return true
+
+  -- Whether a list has events from the beginning. The original leaves such a list where it has
+  -- found a batch of ours current, and taken it for its own.
+  function self.has_events_only(key)
+    return string.sub(redis.call('LINDEX', key, 0) or '', 1, #PACKED_EVENT) == PACKED_EVENT
+  end
+
+  -- Notes that the original may run beside this program: see Migration in keys.go.
+  function self.announce_migration()
+    redis.call('SET', migration_key(), '1', 'PX', MIGRATION_TTL)
+  end
+
+  -- Makes what the original has of a batch ours, if it is as the original writes it: moves the
+  -- whole batch, or appends what is only events to ours. The batch takes in no more events then, of
+  -- anybody. Changes nothing otherwise. Returns whether it did.
+  function self.adopt(bid)
+    local from, to = original_key(bid), batch_key(bid)
+    if redis.call('TYPE', from).ok ~= 'list' then return false end
+    local target = redis.call('TYPE', to).ok
+    if target == 'none' and self.has_header(from) then
+      redis.call('RENAME', from, to)
+    elseif target == 'list' and self.has_events_only(from) and self.has_header(to) then
+      local events = redis.call('LRANGE', from, 0, -1)
+      for i = 1, #events, CHUNK_OF_EVENTS do
+        redis.call('RPUSH', to, unpack(events, i, math.min(#events, i + CHUNK_OF_EVENTS - 1)))
+      end
+      redis.call('DEL', from)
+    else
+      return false
+    end
+    redis.pcall('SREM', current_key(redis.call('LINDEX', to, 0)), bid)
+    self.announce_migration()
+    return true
+  end
+
+  return self
 end

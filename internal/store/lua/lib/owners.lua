@@ -2,33 +2,43 @@
 -- anybody does, that named it first. How many topics a client has is counted beside. Both change
 -- only here.
 
-local function change_owned(name, by)
-  local left = redis.pcall('HINCRBY', owned_key(), name, by)
-  if type(left) ~= 'number' then -- not our doing: the count begins anew
-    redis.pcall('HDEL', owned_key(), name)
-  elseif left <= 0 then
-    redis.call('HDEL', owned_key(), name)
+-- These are made by a script that needs them, as those of setbacks.lua.
+local function owners()
+  local self = {}
+
+  -- How many topics a client has.
+  function self.count(name)
+    return tonumber(redis.call('HGET', owned_key(), name)) or 0
   end
-end
 
--- How many topics a client has.
-local function owned_by(name)
-  return tonumber(redis.call('HGET', owned_key(), name)) or 0
-end
+  function self.clear(topic)
+    local before = redis.call('HGET', owners_key(), topic)
+    if not before then return end
+    redis.call('HDEL', owners_key(), topic)
+    change_gauge(owned_key(), before, -1)
+  end
 
-local function clear_owner(topic)
-  local before = redis.call('HGET', owners_key(), topic)
-  if not before then return end
-  redis.call('HDEL', owners_key(), topic)
-  change_owned(before, -1)
-end
+  function self.set(topic, name)
+    local before = redis.call('HGET', owners_key(), topic)
+    if before == name then return end
+    if before then change_gauge(owned_key(), before, -1) end
+    redis.call('HSET', owners_key(), topic, name)
+    change_gauge(owned_key(), name, 1)
+  end
 
-local function set_owner(topic, name)
-  local before = redis.call('HGET', owners_key(), topic)
-  if before == name then return end
-  if before then change_owned(before, -1) end
-  redis.call('HSET', owners_key(), topic, name)
-  change_owned(name, 1)
+  -- Why a client may not have so many more topics, of which so many are new to the bus; nil if it
+  -- may. A limit of 0 is none.
+  function self.over_limit(name, more, new, max_of_client, max_of_bus)
+    if max_of_client > 0 and more > 0 and self.count(name) + more > max_of_client then
+      return "client's topics"
+    end
+    if max_of_bus > 0 and new > 0 and redis.call('SCARD', topics_key()) + new > max_of_bus then
+      return "bus's topics"
+    end
+    return nil
+  end
+
+  return self
 end
 
 -- The name of the client that a topic belongs to, given the token of its publisher: of a token that
@@ -39,24 +49,12 @@ local function owner_name(topic, publisher)
   return redis.call('HGET', owners_key(), topic)
 end
 
--- Why a client may not have so many more topics, of which so many are new to the bus; nil if it
--- may. A limit of 0 is none.
-local function over_limit(name, more, new, max_of_client, max_of_bus)
-  if max_of_client > 0 and more > 0 and owned_by(name) + more > max_of_client then
-    return "client's topics"
-  end
-  if max_of_bus > 0 and new > 0 and redis.call('SCARD', topics_key()) + new > max_of_bus then
-    return "bus's topics"
-  end
-  return nil
-end
-
 local function remove_topic(topic)
   for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
     redis.call('SREM', subscriber_topics_key(token), topic)
   end
   redis.call('DEL', topic_subscribers_key(topic), topic_key(topic))
   redis.call('SREM', topics_key(), topic)
-  clear_owner(topic)
+  owners().clear(topic)
   redis.call('HDEL', unused_key(), topic)
 end

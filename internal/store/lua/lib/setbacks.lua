@@ -1,0 +1,98 @@
+-- What happens to batches that do not just go through.
+
+local OUTAGE = 10000 -- ms of refusals without a success, after which the batches may be innocent
+local MAX_RELEASED = 100 -- batches released by one call, so that it stays short
+
+-- These are made by a script that needs them: Redis makes each function anew at every run, and most
+-- runs need none of these.
+local function setbacks()
+  local self = {}
+
+  -- Relabels a batch whose token is being changed, given its list. Returns its token now.
+  function self.relabel(bid, batch)
+    local holder = holder_of(batch[1])
+    if holder ~= batch[1] then
+      redis.call('LSET', batch_key(bid), 0, holder)
+      batch[1] = holder
+    end
+    return holder
+  end
+
+  -- Notes the name of the client whose subscriber a token is with its state, which is read anyway:
+  -- one of the Ruby original has none there yet. Returns it, false if it is not known.
+  function self.note_name(token)
+    local name = redis.call('HGET', tokens_key(), token)
+    if name then redis.call('HSET', delivery_key(token), 'name', name) end
+    return name
+  end
+
+  -- Whether a refused batch may come up: one at a time, so that the others of its subscriber wait
+  -- for one of them at most.
+  function self.may_retry(token, bid)
+    local retried = redis.call(
+      'ZRANGEBYSCORE', failed_key(token), RETRIED, RETRIED, 'LIMIT', 0, 1)[1]
+    if retried == bid then return true end
+    if retried then
+      if redis.call('ZSCORE', lane_of_subscriber(token), job_of(retried)) then return false end
+      redis.call('ZADD', failed_key(token), REFUSED, retried)
+    end
+    redis.call('ZADD', failed_key(token), RETRIED, bid)
+    return true
+  end
+
+  -- Whether a refused batch gives up its turn, because its subscriber fails and another batch is
+  -- there to find out whether it still does. No other in the lane was refused.
+  function self.yields(token, job, max_in_flight)
+    local lane = lane_of_subscriber(token)
+    while true do
+      local first = redis.call('ZRANGE', lane, 0, 1)
+      local other = first[1]
+      if other == job then other = first[2] end
+      if not other then return false end
+      if is_alive('main', other) then
+        lane_of(lane).last = false
+        join_lane(lane, job)
+        wake_lane(lane, 'main', max_in_flight)
+        return true
+      end
+      remove_from_lane(lane, other)
+    end
+  end
+
+  -- Has the batch that was refused least often come up before its time: there is reason to think
+  -- that the endpoint would take it now. If it does the next comes up, and so on.
+  function self.retry_refused(token)
+    local refused = redis.pcall(
+      'ZRANGEBYSCORE', failed_key(token), REFUSED, '(' .. RETRIED, 'LIMIT', 0, 1)
+    local bid = refused[1]
+    if bid then make_instant('main', job_of(bid)) end
+  end
+
+  -- Ends the throttle of a subscriber that is taken to be well, given since when it has refused
+  -- batches (ms, 0 if it has not): those that failed with the endpoint come up at once. If there
+  -- are too many for one call it stays throttled, in the past, and the next success goes on.
+  function self.end_throttle(token, refused_since, now)
+    if refused_since > 0 and refused_since <= now - OUTAGE then self.retry_refused(token) end
+    local failed = redis.pcall(
+      'ZRANGEBYSCORE', failed_key(token), '-inf', '(' .. REFUSED, 'LIMIT', 0, MAX_RELEASED)
+    for _, bid in ipairs(failed) do
+      redis.call('ZREM', failed_key(token), bid)
+      make_instant('main', job_of(bid))
+    end
+    if #failed == MAX_RELEASED then
+      redis.call('HSET', delivery_key(token), 'throttled_until', 1, 'refusals', 0)
+    else
+      redis.call('HDEL', delivery_key(token), 'throttled_until', 'refusals', 'refused_since')
+    end
+  end
+
+  -- Removes a batch that was taken and will not be delivered. Returns the number of its events.
+  function self.discard(entry, token, failures)
+    local events = events_of(entry.arg)
+    remove_batch(entry.arg, token, events, tonumber(entry.settings[1]), failures > 0, true)
+    discard(entry)
+    return events
+  end
+
+  return self
+end
