@@ -12,7 +12,8 @@ import (
 // A library only defines. Every definition begins at the left margin, and what else is of it is
 // indented, but for its last line: local function f, local X, Y = …, function T.f, or T.x = …. The
 // entry needs a definition when its text, or that of another definition it needs, has the names:
-// f; X or Y; both T and f; T.
+// f; X or Y; both T and f; T. That a name means something else there, such as a local variable, is
+// not seen: the script then has more than it needs.
 func compose(library, entry string) string {
 	definitions := definitionsOf(library)
 	needed := make([]bool, len(definitions))
@@ -44,12 +45,13 @@ type definition struct {
 }
 
 func (d definition) isNamed(named map[string]bool) bool {
+	found := 0
 	for _, name := range d.names {
-		if named[name] != d.all {
-			return !d.all
+		if named[name] {
+			found++
 		}
 	}
-	return d.all
+	return found == len(d.names) || found > 0 && !d.all
 }
 
 var (

@@ -33,9 +33,9 @@ local function idempotency_keys(name)
   function self.count(slice) return redis.call('HLEN', slice.key) - 1 end
 
   -- Chooses the slice that a new key goes into, which is to live for `life` (ms), and reads all
-  -- that is needed to write it: a slice that expires soon after the key may; else a free place; else the
-  -- slice with room that expires last; else that of the oldest slice, whose keys go. So none goes
-  -- early before the client has seven eighths of what it may have.
+  -- that is needed to write it: a slice that expires soon after the key may; else a free place;
+  -- else the slice with room that expires last; else that of the oldest slice, whose keys go. So
+  -- none goes early before the client has seven eighths of what it may have.
   function self.choose(slices, now, life, max_keys)
     local newest, free, oldest, last
     for _, slice in ipairs(slices) do
