@@ -18,16 +18,28 @@
 //   - A lane bounds the jobs of one kind that are in flight, and keeps their order. Each
 //     subscriber is a lane. The head of a lane is its next batch; when a delivery ends, the
 //     head is woken.
+//   - A kind of job has a payload or a lane, and adds its own part to the atomic steps of the
+//     queue. Batches are one.
 //   - Max in flight is the maximum number of batches of one subscriber that are delivered at
 //     the same time.
 //   - To scrub is to requeue the jobs of dead workers. To autodrop is to drop the oldest
 //     batches when Redis is about to be full.
 //   - Health points, from [MinHealth] to [MaxHealth], say how reliably a subscriber
 //     acknowledges.
-//   - A throttled subscriber has failed and is sent nothing for a while: see [Throttle].
+//   - A batch is refused when the endpoint is well but does not take this batch: see
+//     [BatchFailure].
+//   - The standing of a subscriber is what its last delivery says about the next: see [Standing].
+//   - A throttled subscriber has failed and is sent nothing for a while: see [Throttle] and
+//     [RefusalThrottle].
 //   - An idempotency key names a publish, so that a publisher can repeat it and it is stored
 //     once.
 //   - The pulse says whether the bus works; the scaling pulse, whether its workers keep up.
+//   - The Ruby original is the system of the same name, written in Ruby, whose clients work
+//     unchanged with this one, and whose data it takes over.
+//   - The founding layout is the keys in Redis, and their fields, that are documented since the
+//     Ruby original. Operators' scripts read them. Other keys are our own.
+//   - A partition is one complete layout in Redis, under one namespace, a prefix of all its keys.
+//     A process uses one.
 //
 // # Life of a batch
 //

@@ -5,4 +5,9 @@
 // between any two round trips, so whatever must not be torn apart is one script. A full Redis
 // refuses a script at its first write or not at all, so nothing is half-written; the scripts that
 // empty the bus are never refused.
+//
+// The rules of deliveries are in three places: the arithmetic in bus/delivery.go, what follows from
+// an attempt in delivery/policy.go, and what happens to the batch and its lane in
+// lua/lib/deliveries.lua and lua/lib/setbacks.lua. scripts.go composes the scripts, by
+// rdb/compose.go.
 package store
