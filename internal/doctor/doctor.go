@@ -114,6 +114,9 @@ func (e *examination) run(ctx context.Context) error {
 	}
 	e.reportSkipped()
 	e.findRenamed()
+	if _, err := e.confirm(ctx); err != nil { // what follows takes it for moved
+		return err
+	}
 	e.findTopics()
 	e.findSubscribers()
 	e.findSubscriptions()

@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 )
 
 // TestEveryDamageIsFoundAndRepaired breaks a sound bus in every way. Doctor must find exactly that,
@@ -107,5 +109,25 @@ func TestARepairKeepsASubscription(t *testing.T) {
 			assert.Equal(t, map[string]int{"alice--1 1": 1}, p.drain(), key)
 			p.RequireSound()
 		}
+	})
+}
+
+// TestOnlyThoseThatFailAreCounted has a subscriber that was served, and one whose delivery failed.
+func TestOnlyThoseThatFailAreCounted(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.AddSubscriber(bob, 0, 1, "gadgets")
+		for topic, result := range map[bus.TopicName]storetest.Result{
+			"widgets": {Health: 1, Delivered: 1},
+			"gadgets": {Health: -1, Failure: bus.EndpointFailure, RetryAt: after(1000)},
+		} {
+			f.PublishEvents(topic, 1, 1, 0)
+			f.Complete(f.Take("w1", 0), result)
+		}
+		require.NotZero(t, f.Redis.Exists(t.Context(), "delivery:"+string(alice)).Val())
+		stats, err := f.doctor().Examine(t.Context(), false, func(doctor.Finding) {})
+		require.NoError(t, err)
+		assert.Equal(t, 1, stats.Failing)
 	})
 }

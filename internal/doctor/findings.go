@@ -36,6 +36,7 @@ func (e *examination) findRenamed() {
 				repair = append(repair, command{"HINCRBY", today, field, value})
 			case "throttled_until":
 				repair = append(repair, command{"HSETNX", today, field, value})
+				e.moved(keys.Delivery(bus.Token(token)), field, value)
 			}
 			repair = append(repair, command{"HDEL", old, field})
 		}
@@ -46,6 +47,18 @@ func (e *examination) findRenamed() {
 	for token, places := range e.each(oldLane) {
 		e.findRenamedLane(token, places)
 	}
+}
+
+// moved notes an element that a repair adds to another key, unless that has it, as if the scan had
+// seen it there: what does not fit there is found in the same run.
+func (e *examination) moved(key, element, value string) {
+	if !e.fix || e.has(key, element) {
+		return
+	}
+	if e.elements[key] == nil {
+		e.elements[key] = map[string]string{}
+	}
+	e.elements[key][element] = value
 }
 
 // findRenamedLane moves a lane that has batches instead of jobs, one by one and in order.
@@ -61,6 +74,7 @@ func (e *examination) findRenamedLane(token string, places map[string]string) {
 		repair := []command{{"ZREM", old, bid}}
 		if isUID(bid) {
 			repair = append(repair, command{"ZADD", lane, "NX", places[bid], jobOf(bid)})
+			e.moved(jobs.Lane(bus.JobBatch, token), jobOf(bid), places[bid])
 		}
 		e.suspect(old, "is a lane of jobs today", "moved there", []check{not("", "ZSCORE", old, bid)}, repair...)
 	}

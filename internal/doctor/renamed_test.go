@@ -2,12 +2,14 @@ package doctor_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 )
 
 // TestWhatWasRenamedIsMoved has a bus with keys and fields of its own as an earlier version wrote
@@ -75,5 +77,37 @@ func TestALongLaneIsMovedInParts(t *testing.T) {
 		assert.Empty(t, p.examine(true))
 		p.Redis.Del(p.ctx, "jobs:lane:batch:alice--1")
 		assert.Len(t, p.drain(), events)
+	})
+}
+
+// TestALaneThatIsMovedGoesOn has a lane as an earlier version wrote it: a batch that is not there
+// any more, and behind it two that wait, of a subscriber whose throttle is long over. One run
+// wakes the first of them.
+func TestALaneThatIsMovedGoesOn(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		now := sinceStart()
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, now)
+		waiting := f.Redis.LRange(ctx, "jobs:instant:main", 0, -1).Val()
+		slices.Reverse(waiting)
+		f.Redis.Del(ctx, "jobs:instant:main")
+		f.Redis.ZAdd(ctx, "batches:line:alice--1", redis.Z{Score: 1, Member: anUID})
+		for i, packed := range waiting {
+			f.Redis.ZAdd(ctx, "batches:line:alice--1", redis.Z{Score: float64(i + 2), Member: batchOf(t, packed)})
+			f.Redis.ZAdd(ctx, "jobs:scheduled:main", redis.Z{Score: float64(after(now + 600_000).UnixMilli()), Member: packed})
+		}
+		f.Redis.HSet(ctx, "subscriber:alice--1", "throttled_until", 1)
+
+		f.examine(true)
+		assert.Equal(t, waiting[:1], f.Redis.LRange(ctx, "jobs:instant:main", 0, -1).Val())
+		assert.Equal(t, waiting, f.Redis.ZRange(ctx, "jobs:lane:batch:alice--1", 0, -1).Val())
+		assert.Empty(t, f.examine(true))
+		for _, n := range []int{1, 2} {
+			task := f.Take("w1", now)
+			assert.Equal(t, []int{n}, numbers(t, task))
+			f.Complete(task, storetest.Done)
+		}
+		f.RequireSound()
 	})
 }

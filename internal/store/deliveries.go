@@ -132,7 +132,10 @@ func (b *batches) Result(p queue.Payload, detail any) []any {
 	if !r.ThrottledUntil.IsZero() {
 		throttledUntil = r.ThrottledUntil.UnixMilli()
 	}
-	return []any{len(d.Events), r.Delivered, d.Health, r.Health, throttledUntil, failures[r.Failure]}
+	return []any{
+		len(d.Events), r.Delivered, d.Health, r.Health, throttledUntil, failures[r.Failure],
+		string(d.Subscriber),
+	}
 }
 
 // failures are the scripts' words for what failed.

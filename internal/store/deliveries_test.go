@@ -173,3 +173,43 @@ func TestForeignBytesDoNotStopAThread(t *testing.T) {
 		assert.Equal(t, []int{1}, storetest.Numbers(t, f.Take("w1", 0)))
 	})
 }
+
+// TestNoEventJoinsABatchInFlight has the Ruby original lower a subscriber's max_events, which only
+// writes that: a batch that is full by this number is current all the same, until it is taken.
+func TestNoEventJoinsABatchInFlight(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		f.Redis.Set(ctx, "migration", "1", 0)
+		f.AddSubscriber(storetest.Alice, 10*time.Millisecond, 10, "widgets")
+		f.PublishEvents("widgets", 1, 3, 0)
+		f.Redis.HSet(ctx, "subscriber:alice--1", "max_events", 2)
+		task := f.dueAt(10)
+		require.Equal(t, []int{1, 2, 3}, storetest.Numbers(t, task))
+		assert.Empty(t, f.Redis.SMembers(ctx, "batches:current:alice--1").Val())
+		f.Redis.HSet(ctx, "subscriber:alice--1", "max_events", 10)
+		f.PublishEvents("widgets", 4, 4, 20)
+		f.succeed(task, 30)
+		assert.Equal(t, []int{4}, storetest.Numbers(t, f.dueAt(40)))
+	})
+}
+
+// TestTheNameOfALateTokenIsNoted delivers to a subscriber whose token is registered only later.
+func TestTheNameOfALateTokenIsNoted(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		const carol = bus.Token("carol--3")
+		f.Redis.SAdd(ctx, "subscribers", string(carol))
+		f.Redis.SAdd(ctx, "subscribers:widgets", string(carol))
+		f.Redis.HSet(ctx, "subscriber:"+string(carol), "callback", "https://c.example/", "timeout", 0, "max_events", 1)
+		f.PublishEvents("widgets", 1, 2, 0)
+		task := f.Take("w1", 0)
+		assert.Equal(t, bus.PublicName(carol, ""), task.Delivery.Client)
+		f.succeed(task, 0)
+		assert.Equal(t, map[string]string{"events_sent": "1"}, f.Redis.HGetAll(ctx, "delivery:"+string(carol)).Val())
+		require.NoError(t, f.PutToken(ctx, carol, "carol"))
+		task = f.Take("w1", 0)
+		assert.Equal(t, bus.ClientName("carol"), task.Delivery.Client)
+		f.succeed(task, 0)
+		assert.Equal(t, map[string]string{"name": "carol", "events_sent": "2"}, f.Redis.HGetAll(ctx, "delivery:"+string(carol)).Val())
+	})
+}

@@ -328,3 +328,21 @@ func TestALongRestIsNotCutShortByAnotherFailure(t *testing.T) {
 		f.requireNoFailures()
 	})
 }
+
+// TestABatchOfNothingEndsNoThrottle completes a batch of which no event could be read: nothing was
+// sent, so it says nothing of the endpoint.
+func TestABatchOfNothingEndsNoThrottle(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 3, 0)
+		f.fail(f.Take("w1", 0), bus.EndpointFailure, 0, 60_000, 60_000)
+		state := f.Redis.HGetAll(ctx, "delivery:alice--1").Val()
+		task := f.dueAt(60_000)
+		require.Equal(t, bus.Failing, task.Delivery.Standing)
+		f.Complete(task, storetest.Done)
+		assert.Equal(t, state, f.Redis.HGetAll(ctx, "delivery:alice--1").Val())
+		assert.Equal(t, bus.Failing, f.Take("w1", 60_000).Delivery.Standing)
+		f.RequireSound()
+	})
+}

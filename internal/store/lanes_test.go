@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 )
@@ -219,5 +220,57 @@ func TestASubscriberWhoReturnsIsTriedAtOnce(t *testing.T) {
 			assert.Equal(t, []int{2, 3}, got, "deleted: %v", deleted)
 			f.RequireSound()
 		}
+	})
+}
+
+// TestALaneGoesOnWhenABatchInFlightVanishes removes a batch from outside while it is delivered.
+func TestALaneGoesOnWhenABatchInFlightVanishes(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		for name, result := range map[string]storetest.Result{
+			"completed": {Health: 1, Delivered: 1}, "failed": {Health: -1, RetryAt: storetest.After(1000)},
+		} {
+			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
+			f, ctx := newFixture(t, server), t.Context()
+			f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+			f.PublishEvents("widgets", 1, 3, 0)
+			first := f.Take("w1", 0)
+			require.Nil(t, f.Take("w2", 0), "the others wait for their turn")
+			f.Redis.Del(ctx, "batch:"+string(first.Delivery.Batch))
+			require.True(t, f.Complete(first, result), name)
+			for want := 2; want <= 3; want++ {
+				task := f.Take("w1", 0)
+				assert.Equal(t, []int{want}, storetest.Numbers(t, task), name)
+				f.Complete(task, storetest.Done)
+			}
+			assert.Zero(t, f.Redis.Exists(ctx, "jobs:index:main", "jobs:scheduled:main", "jobs:lane:batch:alice--1").Val(), name)
+		}
+	})
+}
+
+// TestOneThreadServesLanesInTurns has one thread deliver what waits in the lanes of three
+// subscribers.
+func TestOneThreadServesLanesInTurns(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		const carol = bus.Token("carol--3")
+		require.NoError(t, f.PutToken(ctx, carol, "carol"))
+		for _, token := range []bus.Token{storetest.Alice, storetest.Bob, carol} {
+			f.AddSubscriber(token, 0, 1, "widgets")
+		}
+		f.PublishEvents("widgets", 1, 1, 0)
+		task, second, third := f.Take("w1", 0), f.Take("w2", 0), f.Take("w3", 0)
+		f.PublishEvents("widgets", 2, 20, 0)
+		f.Complete(second, storetest.Done)
+		f.Complete(third, storetest.Done)
+		served := map[bus.Token]int{}
+		for range 30 {
+			require.NotNil(t, task)
+			served[task.Delivery.Subscriber]++
+			_, next, err := f.CompleteAndAcquire(ctx, task, storetest.Done, bus.Failing, storetest.Start)
+			require.NoError(t, err)
+			require.NoError(t, next.Err)
+			task = next.Task
+		}
+		assert.Equal(t, map[bus.Token]int{storetest.Alice: 10, storetest.Bob: 10, carol: 10}, served)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -160,5 +161,56 @@ func TestDropOldestGetsPastWhatIsWrong(t *testing.T) {
 		assert.Len(t, dropped, 5)
 		assert.Zero(t, f.Redis.ZCard(ctx, "batches:index").Val())
 		assert.Zero(t, f.Redis.Exists(ctx, "jobs:index:main", "jobs:instant:main", "jobs:scheduled:main").Val())
+	})
+}
+
+// TestADamagedLaneHoldsUpNobodyElse has many batches of a subscriber come up whose lane is none.
+func TestADamagedLaneHoldsUpNobodyElse(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		take := func(ms int) (*store.Delivery, int) {
+			taken, err := f.Queue.Acquire(ctx, bus.QueueMain, "w1", bus.Failing, storetest.After(ms))
+			require.NoError(t, err)
+			if taken.Task == nil {
+				return nil, len(taken.Poisoned)
+			}
+			return taken.Task.Payload.(*store.Delivery), len(taken.Poisoned)
+		}
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Bob, 0, 1, "gadgets")
+		require.NoError(t, f.Redis.Set(ctx, "jobs:lane:batch:"+string(storetest.Bob), "x", 0).Err())
+		f.PublishEvents("gadgets", 1, 99, 0)
+		f.PublishEvents("widgets", 1, 1, 0)
+		delivery, poisoned := take(0)
+		require.NotNil(t, delivery)
+		assert.Equal(t, storetest.Alice, delivery.Subscriber)
+		assert.Equal(t, 99, poisoned, "each is reported")
+		f.Redis.Del(ctx, "jobs:pending:main:w1")
+
+		f.PublishEvents("gadgets", 100, 200, 1)
+		delivery, poisoned = take(1)
+		assert.Nil(t, delivery)
+		assert.Equal(t, 100, poisoned, "one call stays short")
+		delivery, poisoned = take(1)
+		assert.Nil(t, delivery)
+		assert.Equal(t, 1, poisoned)
+	})
+}
+
+// TestACorruptCountFailsNoCompletion completes deliveries while a count in the subscriber's state
+// is no number.
+func TestACorruptCountFailsNoCompletion(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		f.Redis.HSet(ctx, "delivery:alice--1", "events_sent", "x", "refusals", "x")
+		f.succeed(f.Take("w1", 0), 0)
+		assert.Equal(t, "1", f.Redis.HGet(ctx, "delivery:alice--1", "events_sent").Val(), "it begins anew")
+		f.fail(f.Take("w1", 1), bus.BatchFailure, 1, 1000, 0)
+		assert.Equal(t, "1", f.Redis.HGet(ctx, "delivery:alice--1", "refusals").Val())
+		f.succeed(f.dueAt(1001), 1001)
+		assert.Equal(t, "2", f.Redis.HGet(ctx, "delivery:alice--1", "events_sent").Val())
+		f.requireNoFailures()
 	})
 }

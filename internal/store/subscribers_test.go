@@ -146,3 +146,50 @@ func TestASubscriberThatFailedIsThrottled(t *testing.T) {
 		assert.False(t, f.Redis.HExists(t.Context(), "delivery:alice--1", "throttled_until").Val())
 	})
 }
+
+// TestNoSubscriberIsHalfMade subscribes while a key that this concerns is of another type: what
+// only deliveries need is begun anew, and what subscriptions are made of changes nothing.
+func TestNoSubscriberIsHalfMade(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		for key, resets := range map[string]bool{
+			"batches:current:alice--1": true, "jobs:lane:batch:alice--1": true, "batches:failed:alice--1": true,
+			"delivery:alice--1": true, "subscriber:alice--1": false, "topics:alice--1": false, "subscribers": false,
+			"subscribers:widgets": false,
+		} {
+			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
+			f, ctx := newFixture(t, server), t.Context()
+			require.NoError(t, f.Redis.Set(ctx, key, "x", 0).Err())
+			before := rdbtest.Dump(t, f.Redis)
+			err := f.Subscribe(ctx, storetest.Alice, bus.Subscription{
+				Topics: []bus.TopicName{"widgets"}, Callback: "https://a.example/",
+			}, storetest.Start)
+			if !resets {
+				require.ErrorContains(t, err, "WRONGTYPE", key)
+				assert.Equal(t, before, rdbtest.Dump(t, f.Redis), key)
+				continue
+			}
+			require.NoError(t, err, key)
+			f.RequireSound()
+			f.PublishEvents("widgets", 1, 1, 0)
+			f.MakeInstant(int(bus.DefaultTimeout.Milliseconds()))
+			assert.Equal(t, []int{1}, storetest.Numbers(t, f.Take("w1", 0)), key)
+		}
+	})
+}
+
+// TestHealthIsOfThePresentSubscription has a delivery fail whose subscriber has left and come back
+// meanwhile.
+func TestHealthIsOfThePresentSubscription(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.Redis.HSet(ctx, "subscriber:alice--1", "health_points", 4)
+		f.PublishEvents("widgets", 1, 1, 0)
+		task := f.Take("w1", 0)
+		require.Equal(t, 4, task.Delivery.Health)
+		require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice))
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.fail(task, bus.EndpointFailure, 0, 1000, 0)
+		assert.Equal(t, "98", f.Redis.HGet(ctx, "subscriber:alice--1", "health_points").Val())
+	})
+}

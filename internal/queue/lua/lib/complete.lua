@@ -22,13 +22,10 @@ local function complete(entry)
   if kind then kind.complete(entry) end
 end
 
--- Has an entry that was released run again at a time (ms), unless what it is about is gone.
+-- Has an entry that was released run again at a time (ms). If what it is about is gone, it is done.
 local function retry(entry, time)
   local kind = KINDS[entry.kind]
-  if kind and not kind.exists(entry.arg) then
-    redis.call('SREM', jobs_index_key(entry.queue), entry.job)
-    return
-  end
+  if kind and not kind.exists(entry.arg) then return complete(entry) end
   redis.call('ZADD', scheduled_key(entry.queue), time, entry.job)
   if kind then kind.retry(entry) end
 end

@@ -40,7 +40,7 @@ local function milliseconds(time) return string.format('%.0f', tonumber(time)) e
 --   queue           the only queue where its entries stand
 --   exists(arg)     whether what an entry is about is there
 --   take(entry)     the entry's payload, a table; or nil, after put_off or discard
---   complete(entry) ends what an entry was about, which is done
+--   complete(entry) ends what an entry was about, which is done, or gone
 --   retry(entry)    notes that an entry is to run again
 -- An entry has: queue, worker, job, arg (the job's argument), kind (its name), now (ms, text),
 -- settings (the kind's own, strings). For take also: min_standing (of the lane), wait_until (ms,

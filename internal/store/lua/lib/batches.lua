@@ -24,18 +24,18 @@ local function holder_of(token)
   return redis.call('HGET', rotations_key(), token) or token
 end
 
--- Changes a gauge, and removes it when nothing is left. Returns what is left, 0 if that is not
--- known. Gauges are informational: a corrupt one is reset and never fails the script. Redis takes
--- ten times as long for an argument that is a number as for a text: so the hot path has texts where
--- it can.
-local function change_gauge(gauge, token, by)
-  local left = redis.pcall('HINCRBY', gauge, token, by)
+-- Changes a gauge or a count, a field of a hash, and removes it when nothing is left. Returns what
+-- is left, 0 if that is not known. It is informational: a corrupt one is reset and never fails the
+-- script. Redis takes ten times as long for an argument that is a number as for a text: so the hot
+-- path has texts where it can.
+local function change_gauge(gauge, field, by)
+  local left = redis.pcall('HINCRBY', gauge, field, by)
   if type(left) ~= 'number' then
-    redis.pcall('HDEL', gauge, token)
-    if tonumber(by) > 0 then redis.pcall('HINCRBY', gauge, token, by) end
+    redis.pcall('HDEL', gauge, field)
+    if tonumber(by) > 0 then redis.pcall('HINCRBY', gauge, field, by) end
     return 0
   elseif left <= 0 then
-    redis.call('HDEL', gauge, token)
+    redis.call('HDEL', gauge, field)
   end
   return left
 end

@@ -6,7 +6,8 @@
 -- Result    1 the number of events in the batch, 2 how many of them the subscriber acknowledged,
 --           3 its health when the batch was taken, 4 points to add to that, 5 until when it is
 --           throttled (ms), 0 if it is not, 6 what failed: 'endpoint', 'batch' if the endpoint
---           refused only that, '' if it is neither's fault
+--           refused only that, '' if it is neither's fault, 7 its subscriber's token when it was
+--           taken
 
 -- A subscriber's standing: a delivery has failed since the last that succeeded; none has succeeded
 -- yet, or it has subscribed again since one failed (throttled_until is 0); the last succeeded.
@@ -159,16 +160,25 @@ local function is_subscribed(token, state)
   return state.name or redis.pcall('HEXISTS', subscriber_key(token), 'callback') == 1
 end
 
--- The header of an entry's batch; empty if that was dropped in the meantime.
+local function leave_own_lane(entry, token)
+  leave_lane(lane_of_subscriber(token), entry.queue, entry.job, tonumber(entry.settings[1]))
+end
+
+-- The header of an entry's batch. If that was dropped in the meantime, or removed from outside, the
+-- entry leaves its lane, so that those behind it come up, and there is none.
 local function header_of(entry)
-  return redis.pcall('LRANGE', batch_key(entry.arg), '0', LAST_OF_HEADER)
+  local header = redis.pcall('LRANGE', batch_key(entry.arg), '0', LAST_OF_HEADER)
+  if header[1] then return header end
+  local token = entry.result[7]
+  if token then leave_own_lane(entry, holder_of(token)) end
+  return nil
 end
 
 -- Removes a batch that was delivered, or can never be.
 function BATCH.complete(entry)
   local bid, header = entry.arg, header_of(entry)
+  if not header then return end
   local token, failures = header[1], (tonumber(header[3]) or 1) - 1 -- the attempts count this one
-  if not token then return end
   local refused = was_refused(token, bid, failures)
   local max_in_flight = tonumber(entry.settings[1])
   remove_batch(bid, token, entry.result[1], max_in_flight, failures > 0, false)
@@ -181,7 +191,7 @@ function BATCH.complete(entry)
     STATES[token] = nil
   end
   if refused then setbacks().retry_refused(token) end
-  redis.call('HINCRBY', delivery_key(token), 'events_sent', entry.result[2])
+  change_gauge(delivery_key(token), 'events_sent', entry.result[2])
   state.standing = PROVEN -- for acquire, which may read the same state
 end
 
@@ -195,7 +205,7 @@ local function note_failed(entry, token, header, state)
   if failed == 'batch' or (before and before >= REFUSED) or suspected then
     redis.pcall('ZADD', failed_key(token), refused_times(attempts), bid)
     redis.call('HSETNX', delivery_key(token), 'refused_since', entry.now)
-    if failed == 'batch' then redis.call('HINCRBY', delivery_key(token), 'refusals', 1) end
+    if failed == 'batch' then change_gauge(delivery_key(token), 'refusals', '1') end
   else
     redis.pcall('ZADD', failed_key(token), failed_with_endpoint(header[2]), bid)
   end
@@ -205,9 +215,9 @@ end
 -- Has a batch that failed give up its turn, and throttles its subscriber.
 function BATCH.retry(entry)
   local header = header_of(entry)
+  if not header then return end
   local token = header[1]
-  if not token then return end
-  leave_lane(lane_of_subscriber(token), entry.queue, entry.job, tonumber(entry.settings[1]))
+  leave_own_lane(entry, token)
   local state = state_of(token)
   if not is_subscribed(token, state) then return end
   add_health(token, entry)
