@@ -40,7 +40,7 @@ type candidate struct {
 	repair               []command
 }
 
-func (e *examination) suspect(key, problem, remedy string, checks []check, repair ...command) {
+func (e *examination) add(key, problem, remedy string, checks []check, repair ...command) {
 	e.candidates = append(e.candidates, candidate{key, problem, remedy, checks, repair})
 }
 

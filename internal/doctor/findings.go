@@ -17,7 +17,7 @@ import (
 func (e *examination) findRenamed() {
 	for bid := range e.each(oldTraceparents) {
 		old, today := e.full(oldTraceparents+bid), bus.BatchID(bid)
-		e.suspect(old, "is what is "+keys.Traceparents(today)+" today", "moved there",
+		e.add(old, "is what is "+keys.Traceparents(today)+" today", "moved there",
 			[]check{is(1, "EXISTS", old)},
 			command{"RENAMENX", old, e.keys.Traceparents(today)}, command{"DEL", old})
 	}
@@ -41,7 +41,7 @@ func (e *examination) findRenamed() {
 			repair = append(repair, command{"HDEL", old, field})
 		}
 		if checks != nil {
-			e.suspect(old, "has fields that are in another key today", "moved there", checks, repair...)
+			e.add(old, "has fields that are in another key today", "moved there", checks, repair...)
 		}
 	}
 	for token, places := range e.each(oldLane) {
@@ -76,14 +76,14 @@ func (e *examination) findRenamedLane(token string, places map[string]string) {
 			repair = append(repair, command{"ZADD", lane, "NX", places[bid], jobOf(bid)})
 			e.moved(jobs.Lane(bus.JobBatch, token), jobOf(bid), places[bid])
 		}
-		e.suspect(old, "is a lane of jobs today", "moved there", []check{not("", "ZSCORE", old, bid)}, repair...)
+		e.add(old, "is a lane of jobs today", "moved there", []check{not("", "ZSCORE", old, bid)}, repair...)
 	}
 }
 
 func (e *examination) findTopics() {
 	for name := range e.each(keys.Topic("")) {
 		if topic, all := e.keys.Topic(bus.TopicName(name)), e.keys.Topics(); !e.has(keys.Topics(), name) {
-			e.suspect(topic, "is not in "+keys.Topics(), "added there",
+			e.add(topic, "is not in "+keys.Topics(), "added there",
 				[]check{is(1, "EXISTS", topic), is(0, "SISMEMBER", all, name)}, command{"SADD", all, name})
 		}
 	}
@@ -104,13 +104,13 @@ func (e *examination) findSubscribers() {
 		switch {
 		case isListed && hasCallback, foreign && !hasCallback:
 		case hasCallback:
-			e.suspect(key, "is not in "+keys.Subscribers(), "added there",
+			e.add(key, "is not in "+keys.Subscribers(), "added there",
 				[]check{unlisted, not(0, "HSTRLEN", key, "callback")}, add)
 		case isListed:
-			e.suspect(key, "has no callback", "removed, with its subscriptions",
+			e.add(key, "has no callback", "removed, with its subscriptions",
 				[]check{is(1, "SISMEMBER", all, token), silent}, remove)
 		default:
-			e.suspect(key, "is what remains of a subscriber that is not in "+keys.Subscribers(),
+			e.add(key, "is what remains of a subscriber that is not in "+keys.Subscribers(),
 				"removed, with its subscriptions", []check{unlisted, is(1, "EXISTS", key), silent}, add, remove)
 		}
 	}
@@ -152,17 +152,17 @@ func (e *examination) findSubscription(token bus.Token, topic bus.TopicName) {
 	case e.hasCallback(string(token)):
 		sides = append(sides, not(0, callback...))
 	default:
-		e.suspect(ofSubscriber, "names "+string(topic)+", or is named there, and there is no such subscriber",
+		e.add(ofSubscriber, "names "+string(topic)+", or is named there, and there is no such subscriber",
 			"removed from both", append(sides, is(0, "SISMEMBER", all, string(token)), is(0, callback...)),
 			command{"SREM", ofSubscriber, string(topic)}, command{"SREM", ofTopic, string(token)})
 		return
 	}
 	if listedBySubscriber != listedByTopic {
-		e.suspect(ofSubscriber, "and "+keys.TopicSubscribers(topic)+" differ", "added to both", sides,
+		e.add(ofSubscriber, "and "+keys.TopicSubscribers(topic)+" differ", "added to both", sides,
 			command{"SADD", ofSubscriber, string(topic)}, command{"SADD", ofTopic, string(token)})
 	}
 	if !e.has(keys.Topics(), string(topic)) && e.elements[keys.Topic(topic)] == nil {
-		e.suspect(ofSubscriber, "names "+string(topic)+", or is named there, which is not in "+keys.Topics(),
+		e.add(ofSubscriber, "names "+string(topic)+", or is named there, which is not in "+keys.Topics(),
 			"added there", append(sides[2:], is(0, "EXISTS", e.keys.Topic(topic)),
 				is(0, "SISMEMBER", e.keys.Topics(), string(topic))),
 			command{"SADD", e.keys.Topics(), string(topic)})
@@ -199,7 +199,7 @@ func (e *examination) findCurrent() {
 				checks = []check{is(1, "SISMEMBER", current, newest), is(token, "HOLDER", newest)}
 			}
 			if problem != "" {
-				e.suspect(current, problem, "removed", append(checks, is(1, "SISMEMBER", current, bid)),
+				e.add(current, problem, "removed", append(checks, is(1, "SISMEMBER", current, bid)),
 					command{"SREM", current, bid})
 			}
 		}
@@ -223,7 +223,7 @@ func (e *examination) findLanes() {
 				problem, checks = "lists "+wire.ShowJob(packed)+", which is not there", nil
 			}
 			if problem != "" {
-				e.suspect(lane, problem, "removed; the next in the lane is woken",
+				e.add(lane, problem, "removed; the next in the lane is woken",
 					append(checks, not("", "ZSCORE", lane, packed)), command{"LEAVE_LANE", lane, packed})
 				continue
 			}
@@ -231,7 +231,7 @@ func (e *examination) findLanes() {
 			// step. So a first that waits for longer than its throttle, and than one that could not be
 			// taken, stands behind somebody who has left without a word.
 			if due := e.batch(bid).due; due > max(latest, until) {
-				e.suspect(lane, "begins with "+bid+", which waits for its turn, though nobody is before it", "woken",
+				e.add(lane, "begins with "+bid+", which waits for its turn, though nobody is before it", "woken",
 					[]check{
 						is(0, "ZRANK", lane, packed),
 						is(rdb.FormatScore(due), "ZSCORE", e.jobs.Scheduled(bus.QueueMain), packed),
@@ -247,7 +247,7 @@ func (e *examination) findWorkers() {
 		for worker, held := range scan.pending {
 			pending, index := e.jobs.Pending(q, bus.WorkerID(worker)), e.jobs.PendingIndex(q)
 			if !e.has(jobs.PendingIndex(q), worker) {
-				e.suspect(pending, "belongs to a worker that is not in "+jobs.PendingIndex(q), "added there",
+				e.add(pending, "belongs to a worker that is not in "+jobs.PendingIndex(q), "added there",
 					[]check{is(1, "EXISTS", pending), is(0, "SISMEMBER", index, worker)},
 					command{"SADD", index, worker})
 			}
@@ -262,7 +262,7 @@ func (e *examination) findWorkers() {
 				}
 			}
 			if repair != nil {
-				e.suspect(pending, "has several jobs, must have one", "put back, all but the last", checks, repair...)
+				e.add(pending, "has several jobs, must have one", "put back, all but the last", checks, repair...)
 			}
 		}
 	}

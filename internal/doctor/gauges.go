@@ -160,21 +160,21 @@ func (e *examination) checkGaugesOf(ctx context.Context, token string, doubtful 
 	for _, length := range after {
 		events += max(0, length-store.BatchHeader)
 	}
-	e.suspectGauge(e.keys.BatchGauge(), token, moment[0], int64(len(after)))
-	e.suspectGauge(e.keys.EventGauge(), token, moment[1], events)
-	suspected := len(e.candidates)
+	e.addGauge(e.keys.BatchGauge(), token, moment[0], int64(len(after)))
+	e.addGauge(e.keys.EventGauge(), token, moment[1], events)
+	candidates := len(e.candidates)
 	confirmed, err := e.confirm(ctx)
-	return confirmed == suspected, err
+	return confirmed == candidates, err
 }
 
-func (e *examination) suspectGauge(key, token, said string, must int64) {
+func (e *examination) addGauge(key, token, said string, must int64) {
 	set := command{"HSET", key, token, must}
 	if must == 0 {
 		set = command{"HDEL", key, token}
 	}
 	if said != figure(must) {
 		problem := fmt.Sprintf("has %q for %s, must be %d", said, e.name(token), must)
-		e.suspect(key, problem, "set right", []check{is(said, "HGET", key, token)}, set)
+		e.add(key, problem, "set right", []check{is(said, "HGET", key, token)}, set)
 	}
 }
 

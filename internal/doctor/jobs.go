@@ -70,14 +70,14 @@ func (l look) findEntry() {
 		if l.pending == 0 && !l.deep { // else it is dropped as it comes up
 			repair = append(repair, l.removal()...)
 		}
-		l.suspect(batch, "has no event, or no subscriber", "removed, with all that points to it",
+		l.add(batch, "has no event, or no subscriber", "removed, with all that points to it",
 			[]check{exists, lacks}, repair...)
 	case l.broken:
-		l.suspect(batch, "does not begin as a batch does", "", []check{exists})
+		l.add(batch, "does not begin as a batch does", "", []check{exists})
 	default:
 		l.findJob()
 		if index, created := l.keys.BatchesIndex(), strconv.FormatInt(l.created, 10); !l.indexed {
-			l.suspect(batch, "is not in "+keys.BatchesIndex(), "added there",
+			l.add(batch, "is not in "+keys.BatchesIndex(), "added there",
 				[]check{is(created, "LINDEX", batch, 1), is("", "ZSCORE", index, l.bid)},
 				command{"ZADD", index, created, l.bid})
 		}
@@ -87,20 +87,20 @@ func (l look) findEntry() {
 // findGone looks at what points to a batch that is not there.
 func (l look) findGone() {
 	if index := l.keys.BatchesIndex(); l.indexed {
-		l.suspect(index, "lists "+l.bid+", which is not there", "removed",
+		l.add(index, "lists "+l.bid+", which is not there", "removed",
 			append(l.isGone(l.bid), not("", "ZSCORE", index, l.bid)), command{"ZREM", index, l.bid})
 	}
 	job, problem := showJob(l.packed), "is for a batch that is not there"
 	checks := append(l.isGone(l.bid), l.present()...)
 	switch {
 	case l.pending > 0:
-		l.suspect(job, problem+", and a worker runs it: it goes when that is completed", "", checks)
+		l.add(job, problem+", and a worker runs it: it goes when that is completed", "", checks)
 	case l.deep:
-		l.suspect(job, problem+", deep in a long queue: it is dropped as it comes up", "", checks)
+		l.add(job, problem+", deep in a long queue: it is dropped as it comes up", "", checks)
 	case l.listed || l.states() > 0:
 		checks = append(checks, is(l.listed, "SISMEMBER", l.jobs.JobsIndex(l.q), l.packed),
 			is(0, "HOLDERS", string(l.q), l.packed))
-		l.suspect(job, problem, "removed", checks, l.removal()...)
+		l.add(job, problem, "removed", checks, l.removal()...)
 	}
 }
 
@@ -111,23 +111,23 @@ func (l look) findJob() {
 	if l.states() == 0 {
 		give := command{"LPUSH", l.jobs.Instant(l.q), l.packed}
 		if batch := l.keys.Batch(bus.BatchID(l.bid)); l.bid != "" {
-			l.suspect(batch, "has no job", "given one, to be run now",
+			l.add(batch, "has no job", "given one, to be run now",
 				append(l.absent(), is(1, "EXISTS", batch)), add, give)
 		} else {
-			l.suspect(job, "is in "+jobs.JobsIndex(l.q)+", but in no state", "made instant",
+			l.add(job, "is in "+jobs.JobsIndex(l.q)+", but in no state", "made instant",
 				append(l.absent(), is(1, "SISMEMBER", index, l.packed)), add, give)
 		}
 		return
 	}
 	if !l.listed {
-		l.suspect(job, "is not in "+jobs.JobsIndex(l.q), "added there",
+		l.add(job, "is not in "+jobs.JobsIndex(l.q), "added there",
 			append(l.present(), is(0, "SISMEMBER", index, l.packed)), add)
 	}
 	if l.states() > 1 && l.deep {
-		l.suspect(job, "is in more than one place, deep in a long queue: it is dropped as it comes up again", "",
+		l.add(job, "is in more than one place, deep in a long queue: it is dropped as it comes up again", "",
 			l.present())
 	} else if l.states() > 1 {
-		l.suspect(job, "is in more than one place", "reduced to one", l.present(), l.reduction()...)
+		l.add(job, "is in more than one place", "reduced to one", l.present(), l.reduction()...)
 	}
 }
 

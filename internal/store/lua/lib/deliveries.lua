@@ -201,8 +201,8 @@ end
 local function note_failed(entry, token, header, state)
   local bid, failed, attempts = entry.arg, entry.result[6], tonumber(header[3]) or 0
   local before = tonumber(redis.pcall('ZSCORE', failed_key(token), bid))
-  local suspected = attempts > 1 and not state.throttled_until
-  if failed == 'batch' or (before and before >= REFUSED) or suspected then
+  local at_fault = attempts > 1 and not state.throttled_until
+  if failed == 'batch' or (before and before >= REFUSED) or at_fault then
     redis.pcall('ZADD', failed_key(token), refused_times(attempts), bid)
     redis.call('HSETNX', delivery_key(token), 'refused_since', entry.now)
     if failed == 'batch' then change_gauge(delivery_key(token), 'refusals', '1') end
