@@ -85,7 +85,7 @@ func (q *Queue) taken(reply []any, queue bus.Queue, worker bus.WorkerID) (taken 
 	for _, entry := range discarded {
 		entry := entry.([]any)
 		kind := q.kinds[bus.JobName(entry[0].(string))]
-		taken.Discarded = append(taken.Discarded, kind.Discarded(entry[1:]))
+		taken.Discarded = append(taken.Discarded, kind.Discarded(entry[1].([]any)))
 	}
 	poisoned, _ := reply[1].([]any)
 	for pair := range slices.Chunk(poisoned, 2) {

@@ -22,7 +22,7 @@ type Kind interface {
 	Settings(ctx context.Context) []any
 	// Payload reads what its function take returned.
 	Payload(job bus.Job, values []any) (Payload, error)
-	// Discarded reads what its function take noted of an entry that it discarded.
+	// Discarded reads what its function take returned of an entry that it discarded.
 	Discarded(values []any) any
 	// Result are the values that its functions complete and retry take, given what a handler says of a
 	// payload, nil if it did not come to that.

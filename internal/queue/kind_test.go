@@ -24,9 +24,8 @@ KINDS.parcel = {
     local found = redis.call('HMGET', parcel_key(entry.arg), 'address', 'failures')
     local address, max = found[1], tonumber(entry.settings[1])
     if not address then
-      table.insert(entry.discarded, { entry.kind, entry.arg })
       discard(entry)
-      return nil
+      return nil, { entry.arg }
     end
     if not is_in_turn(lane_of_parcel(address), entry.queue, entry.job, max) then
       put_off(entry, entry.wait_until)

@@ -132,9 +132,12 @@ func (b *batches) Result(p queue.Payload, detail any) []any {
 	if !r.ThrottledUntil.IsZero() {
 		throttledUntil = r.ThrottledUntil.UnixMilli()
 	}
+	health := r.Health
+	if d.Health == bus.MaxHealth {
+		health = min(health, 0) // a health that was full is not even read
+	}
 	return []any{
-		len(d.Events), r.Delivered, d.Health, r.Health, throttledUntil, failures[r.Failure],
-		string(d.Subscriber),
+		len(d.Events), r.Delivered, health, throttledUntil, failures[r.Failure], string(d.Subscriber),
 	}
 }
 

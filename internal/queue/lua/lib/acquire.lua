@@ -18,12 +18,12 @@ end
 -- Takes the next entry, given what read_call returns; the arguments from there on are when an entry
 -- that waits comes up by itself at the latest (ms), and the least standing of a lane. The worker is
 -- registered; `held` is the job that it has pending, if any. Returns, each false if there is none:
---   discarded  what kinds have noted of entries they discarded, a list of {kind, ...}
+--   discarded  what kinds have returned of entries they discarded, a list of {kind, list}
 --   poisoned   entries that failed here and were put off, a list of job, error (text), job, ...
 --   job        the entry's
 --   payload    the entry's, if it is of a kind
 local function acquire(call, first, held)
-  local queue, worker, discarded, poisoned = call.queue, call.worker, {}, {}
+  local queue, worker, discarded, poisoned = call.queue, call.worker, false, false
   local wait_until, min_standing = ARGV[first], tonumber(ARGV[first + 1])
   local pending, job, payload = pending_key(queue, worker), false, false
   for i = 1, MAX_SKIPPED do
@@ -34,21 +34,25 @@ local function acquire(call, first, held)
     local entry = {
       queue = queue, worker = worker, job = job, arg = arg, kind = name, now = call.now,
       settings = call.settings[name], wait_until = wait_until, min_standing = min_standing,
-      discarded = discarded,
     }
-    local ok, taken = pcall(kind.take, entry)
+    local ok, taken, noted = pcall(kind.take, entry)
     if ok and taken then
       payload = taken
       break
     end
     job = false
+    if noted then
+      discarded = discarded or {}
+      table.insert(discarded, { name, noted })
+    end
     if not ok then -- it met a key that is not of its type, which must harm no other entry
       put_off(entry, entry.now + POISONED_FOR)
+      poisoned = poisoned or {}
       table.insert(poisoned, entry.job)
       table.insert(poisoned, type(taken) == 'table' and taken.err or tostring(taken))
     end
   end
-  return #discarded > 0 and discarded, #poisoned > 0 and poisoned, job, payload
+  return discarded, poisoned, job, payload
 end
 
 -- Takes the next entry for a worker that has ended another. Returns what acquire returns, in a

@@ -39,12 +39,13 @@ local function milliseconds(time) return string.format('%.0f', tonumber(time)) e
 -- lane. A kind's library adds a table with:
 --   queue           the only queue where its entries stand
 --   exists(arg)     whether what an entry is about is there
---   take(entry)     the entry's payload, a table; or nil, after put_off or discard
+--   take(entry)     the entry's payload, a table; or nil, after put_off; or nil and a list, which
+--                   the caller is given, after discard
 --   complete(entry) ends what an entry was about, which is done, or gone
 --   retry(entry)    notes that an entry is to run again
 -- An entry has: queue, worker, job, arg (the job's argument), kind (its name), now (ms, text),
 -- settings (the kind's own, strings). For take also: min_standing (of the lane), wait_until (ms,
--- text), discarded (a list). For complete and retry also: result (the kind's own values, strings).
+-- text). For complete and retry also: result (the kind's own values, strings).
 local KINDS = {}
 
 -- The kind of a job of a queue, its name and the job's argument; nil if the job is of no kind.

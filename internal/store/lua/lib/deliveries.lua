@@ -4,10 +4,9 @@
 -- Settings  1 how many batches of one subscriber may be in flight, 2 '1' to return traceparents,
 --           3 '1' while the Ruby original may run too
 -- Result    1 the number of events in the batch, 2 how many of them the subscriber acknowledged,
---           3 its health when the batch was taken, 4 points to add to that, 5 until when it is
---           throttled (ms), 0 if it is not, 6 what failed: 'endpoint', 'batch' if the endpoint
---           refused only that, '' if it is neither's fault, 7 its subscriber's token when it was
---           taken
+--           3 points to add to its health, 4 until when it is throttled (ms), 0 if it is not,
+--           5 what failed: 'endpoint', 'batch' if the endpoint refused only that, '' if it is
+--           neither's fault, 6 its token when the batch was taken
 
 -- A subscriber's standing: a delivery has failed since the last that succeeded; none has succeeded
 -- yet, or it has subscribed again since one failed (throttled_until is 0); the last succeeded.
@@ -33,12 +32,12 @@ local function state_of(token)
       found = {}
     end
     local state = {
-      name = found[1], throttled_until = found[3] or nil, refusals = 0, refused_since = 0,
+      name = found[1], throttled_until = found[3] or nil, refused_since = 0,
       standing = found[2] and PROVEN or UNTRIED,
     }
     if state.throttled_until then -- only then are there refusals
       local refused = redis.call('HMGET', delivery_key(token), 'refusals', 'refused_since')
-      state.refusals, state.refused_since = tonumber(refused[1]) or 0, tonumber(refused[2]) or 0
+      state.refusals, state.refused_since = tonumber(refused[1]), tonumber(refused[2]) or 0
       state.standing = state.throttled_until == '0' and UNTRIED or FAILING
     end
     STATES[token] = state
@@ -122,9 +121,7 @@ function BATCH.take(entry)
     subscriber = subscriber_of(token)
   end
   if not subscriber[1] then
-    local events = setbacks().discard(entry, token, entry.failures)
-    table.insert(entry.discarded, { entry.kind, token, events })
-    return nil
+    return nil, { token, setbacks().discard(entry, token, entry.failures) }
   end
   local state = state_of(token)
   local refused = was_refused(token, bid, entry.failures)
@@ -139,38 +136,25 @@ function BATCH.take(entry)
     if found[1] then traceparents = found end
   end
   return { -- in one table: each that Redis returns costs it as much as ten values
-    state.name or setbacks().note_name(token), state.standing, state.refusals,
+    state.name or setbacks().note_name(token), state.standing, state.refusals or 0,
     state.refused_since, traceparents, adopted and 1 or 0, subscriber[1], subscriber[2],
     subscriber[3], subscriber[4], subscriber[5], rest, unpack(batch),
   }
 end
 
--- Adds points to a subscriber's health, within 0 and 100. It is not even read if it was full when a
--- delivery began that succeeded.
+-- Adds points to a subscriber's health, within 0 and 100.
 local function add_health(token, entry)
-  local points = tonumber(entry.result[4])
-  if points == 0 or points > 0 and entry.result[3] == '100' then return end
+  if entry.result[3] == '0' then return end
   local health = tonumber(redis.pcall('HGET', subscriber_key(token), 'health_points')) or 100
-  local new = math.max(0, math.min(100, health + points))
+  local new = math.max(0, math.min(100, health + entry.result[3]))
   if new ~= health then redis.call('HSET', subscriber_key(token), 'health_points', new) end
 end
 
--- Whether a token is a subscriber, given its state. One without a state may be one all the same.
-local function is_subscribed(token, state)
-  return state.name or redis.pcall('HEXISTS', subscriber_key(token), 'callback') == 1
-end
-
-local function leave_own_lane(entry, token)
-  leave_lane(lane_of_subscriber(token), entry.queue, entry.job, tonumber(entry.settings[1]))
-end
-
--- The header of an entry's batch. If that was dropped in the meantime, or removed from outside, the
--- entry leaves its lane, so that those behind it come up, and there is none.
+-- The header of an entry's batch; nil if that was dropped in the meantime, or removed from outside.
 local function header_of(entry)
   local header = redis.pcall('LRANGE', batch_key(entry.arg), '0', LAST_OF_HEADER)
   if header[1] then return header end
-  local token = entry.result[7]
-  if token then leave_own_lane(entry, holder_of(token)) end
+  setbacks().lose(entry)
   return nil
 end
 
@@ -183,7 +167,7 @@ function BATCH.complete(entry)
   local max_in_flight = tonumber(entry.settings[1])
   remove_batch(bid, token, entry.result[1], max_in_flight, failures > 0, false)
   local state = state_of(token)
-  if entry.result[2] == '0' or not is_subscribed(token, state) then return end
+  if entry.result[2] == '0' or not (state.name or setbacks().is_subscribed(token)) then return end
   add_health(token, entry)
   if state.throttled_until then
     setbacks().end_throttle(token, state.refused_since, tonumber(entry.now))
@@ -199,7 +183,7 @@ end
 -- the batch has failed before, is taken for the cause, as one that makes the endpoint hang: it is
 -- put off like one refused.
 local function note_failed(entry, token, header, state)
-  local bid, failed, attempts = entry.arg, entry.result[6], tonumber(header[3]) or 0
+  local bid, failed, attempts = entry.arg, entry.result[5], tonumber(header[3]) or 0
   local before = tonumber(redis.pcall('ZSCORE', failed_key(token), bid))
   local at_fault = attempts > 1 and not state.throttled_until
   if failed == 'batch' or (before and before >= REFUSED) or at_fault then
@@ -217,12 +201,12 @@ function BATCH.retry(entry)
   local header = header_of(entry)
   if not header then return end
   local token = header[1]
-  leave_own_lane(entry, token)
+  leave_lane(lane_of_subscriber(token), entry.queue, entry.job, tonumber(entry.settings[1]))
   local state = state_of(token)
-  if not is_subscribed(token, state) then return end
+  if not (state.name or setbacks().is_subscribed(token)) then return end
   add_health(token, entry)
-  local throttled_until, before = entry.result[5], state.throttled_until or '0'
-  if entry.result[6] ~= '' then
+  local throttled_until, before = entry.result[4], state.throttled_until or '0'
+  if entry.result[5] ~= '' then
     note_failed(entry, token, header, state)
     if throttled_until == '0' and before == '0' then throttled_until = entry.now end
   end

@@ -1,12 +1,11 @@
 -- What the Ruby original has left. Its batches are lists like ours, at another key.
 
-local PACKED_EVENT = '\146\161e' -- how every packed event begins: MessagePack, an array of two, "e"
-local CHUNK_OF_EVENTS = 1000 -- as many values as unpack can safely push at once
-local MIGRATION_TTL = 86400000 -- ms
-
 -- These are made by a script that needs them, as those of setbacks.lua.
 local function originals()
   local self = {}
+  local PACKED_EVENT = '\146\161e' -- how every packed event begins: an array of two, "e"
+  local CHUNK_OF_EVENTS = 1000 -- as many values as unpack can safely push at once
+  local MIGRATION_TTL = 86400000 -- ms
 
   -- Whether a list begins as a batch does: with a token, a time (ms) and a number of attempts.
   function self.has_header(key)

@@ -1,12 +1,11 @@
 -- What happens to batches that do not just go through.
 
-local OUTAGE = 10000 -- ms of refusals without a success, after which the batches may be innocent
-local MAX_RELEASED = 100 -- batches released by one call, so that it stays short
-
 -- These are made by a script that needs them: Redis makes each function anew at every run, and most
 -- runs need none of these.
 local function setbacks()
   local self = {}
+  local OUTAGE = 10000 -- ms of refusals without a success, after which the batches may be innocent
+  local MAX_RELEASED = 100 -- batches released by one call, so that it stays short
 
   -- Relabels a batch whose token is being changed, given its list. Returns its token now.
   function self.relabel(bid, batch)
@@ -24,6 +23,11 @@ local function setbacks()
     local name = redis.call('HGET', tokens_key(), token)
     if name then redis.call('HSET', delivery_key(token), 'name', name) end
     return name
+  end
+
+  -- Whether a token whose state has no name is a subscriber.
+  function self.is_subscribed(token)
+    return redis.pcall('HEXISTS', subscriber_key(token), 'callback') == 1
   end
 
   -- Whether a refused batch may come up: one at a time, so that the others of its subscriber wait
@@ -84,6 +88,14 @@ local function setbacks()
     else
       redis.call('HDEL', delivery_key(token), 'throttled_until', 'refusals', 'refused_since')
     end
+  end
+
+  -- Has an entry whose batch is gone leave its lane, so that those behind it come up.
+  function self.lose(entry)
+    local token = entry.result[6]
+    if not token then return end
+    local lane = lane_of_subscriber(holder_of(token))
+    leave_lane(lane, entry.queue, entry.job, tonumber(entry.settings[1]))
   end
 
   -- Removes a batch that was taken and will not be delivered. Returns the number of its events.
