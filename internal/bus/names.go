@@ -28,6 +28,9 @@ const RootName ClientName = "root"
 // UIDLen is the number of characters of a UID: URL-safe Base64 of 120 bits.
 const UIDLen = 20
 
+// IsUID reports whether a text can be a UID.
+func IsUID(text string) bool { return len(text) == UIDLen && IsURLSafe(text) }
+
 // MaxTokenLen is the maximum number of characters of a token or a client's name.
 const MaxTokenLen = 64
 

@@ -72,7 +72,7 @@ func (e *examination) findRenamedLane(token string, places map[string]string) {
 	slices.SortStableFunc(bids, func(a, b string) int { return cmp.Compare(place(a), place(b)) })
 	for _, bid := range bids {
 		repair := []command{{"ZREM", old, bid}}
-		if isUID(bid) {
+		if bus.IsUID(bid) {
 			repair = append(repair, command{"ZADD", lane, "NX", places[bid], jobOf(bid)})
 			e.moved(jobs.Lane(bus.JobBatch, token), jobOf(bid), places[bid])
 		}

@@ -108,7 +108,7 @@ func (e *examination) readNewer(ctx context.Context, doubtful batchesOf) error {
 		var unknown []string
 		for _, member := range page {
 			e.takeIndexed(member.Member, rdb.FormatScore(member.Score))
-			if isUID(member.Member) && !e.batch(member.Member).there {
+			if bus.IsUID(member.Member) && !e.batch(member.Member).there {
 				unknown = append(unknown, member.Member)
 			}
 		}

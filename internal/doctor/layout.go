@@ -30,8 +30,6 @@ var (
 	oldFields        = []string{"events_sent", "throttled_until", "abreast"}
 )
 
-const text rdb.Kind = "string"
-
 // singles are the keys of which there is one, with their types.
 var singles = func() map[string]rdb.Kind {
 	singles := map[string]rdb.Kind{
@@ -39,7 +37,7 @@ var singles = func() map[string]rdb.Kind {
 		keys.Counters(): rdb.Hash, keys.Monitored(): rdb.Hash, keys.Owners(): rdb.Hash,
 		keys.Owned(): rdb.Hash, keys.Unused(): rdb.Hash, keys.Tokens(): rdb.Hash,
 		keys.Rotations(): rdb.Hash, keys.BatchGauge(): rdb.Hash, keys.EventGauge(): rdb.Hash,
-		keys.Migration(): text, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
+		keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
 	}
 	for _, q := range bus.Queues {
 		singles[jobs.JobsIndex(q)], singles[jobs.PendingIndex(q)] = rdb.Set, rdb.Set
@@ -64,8 +62,9 @@ type family struct {
 }
 
 var families = []family{
-	{prefix: keys.Batch(""), kind: rdb.List, has: isUID, list: (*scan).takeBatch, to: store.BatchHeader - 1},
-	{prefix: keys.Original(""), kind: rdb.List, has: isUID, list: (*scan).takeOriginal},
+	{prefix: keys.Batch(""), kind: rdb.List, has: bus.IsUID, list: (*scan).takeBatch, to: store.BatchHeader - 1},
+	// By that these differ from our other keys that begin with "batches:".
+	{prefix: keys.Original(""), kind: rdb.List, has: bus.IsUID, list: (*scan).takeOriginal},
 	{prefix: "jobs:pending:", kind: rdb.List, has: isWorker, list: (*scan).takePending, from: -100, to: -1},
 	{prefix: keys.Topic(""), kind: rdb.Hash, fields: topicFields},
 	{prefix: keys.Subscriber(""), kind: rdb.Hash, token: true, fields: slices.Concat(subscriberFields, oldFields)},
@@ -80,10 +79,6 @@ var families = []family{
 	{prefix: oldTraceparents, kind: rdb.List, list: (*scan).takeOldTraceparents},
 	{prefix: oldLane, kind: rdb.SortedSet, token: true},
 }
-
-// isUID reports whether a text can be the UID of a batch. By that the keys of the Ruby original's
-// batches differ from our other ones that begin with "batches:".
-func isUID(text string) bool { return len(text) == bus.UIDLen && bus.IsURLSafe(text) }
 
 // isWorker reports whether what follows "jobs:pending:" is a queue and a worker.
 func isWorker(text string) bool {

@@ -26,7 +26,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		k.Subscriber("x"): rdb.Hash, k.SubscriberTopics("x"): rdb.Set, k.Tokens(): rdb.Hash,
 		k.Rotations(): rdb.Hash, k.Batch(uid): rdb.List, k.Original(uid): rdb.List,
 		k.Current("x"): rdb.Set, k.Failed("x"): rdb.SortedSet, k.Delivery("x"): rdb.Hash,
-		k.Traceparents(uid): rdb.List, k.Migration(): text, k.BatchesIndex(): rdb.SortedSet,
+		k.Traceparents(uid): rdb.List, k.Migration(): rdb.String, k.BatchesIndex(): rdb.SortedSet,
 		k.EventGauge(): rdb.Hash, k.BatchGauge(): rdb.Hash, k.Idempotency("x", 8): rdb.Hash,
 		k.Counters(): rdb.Hash, k.Monitored(): rdb.Hash,
 	}

@@ -80,7 +80,7 @@ func (s *scan) read(ctx context.Context) error {
 	}
 	for _, key := range first {
 		kind := singles[key]
-		if err := s.redis.EachPage(ctx, s.full(key), kind, 0, pairs(kind, s.taker(key))); err != nil {
+		if err := s.redis.EachPage(ctx, s.full(key), kind, 0, rdb.Elements(kind, s.taker(key))); err != nil {
 			return err
 		}
 	}
@@ -90,19 +90,6 @@ func (s *scan) read(ctx context.Context) error {
 		}
 	}
 	return s.redis.EachKey(ctx, s.full("*"), func(page []string) error { return s.readKeys(ctx, page) })
-}
-
-// pairs reads a page of a key: elements with their values, which those of a set do not have.
-func pairs(kind rdb.Kind, take func(element, value string)) func(page []string) error {
-	if kind != rdb.Set {
-		return rdb.Pairs(take)
-	}
-	return func(page []string) error {
-		for _, element := range page {
-			take(element, "")
-		}
-		return nil
-	}
 }
 
 // taker returns what takes in the elements of a key.
@@ -180,7 +167,7 @@ func (s *scan) ask(ctx context.Context, pipe rdb.Commands, key string) (take fun
 			return kind.Err()
 		}
 	default:
-		first, each := rdb.Page(ctx, pipe, key, f.kind, 0), pairs(f.kind, s.taker(short))
+		first, each := rdb.Page(ctx, pipe, key, f.kind, 0), rdb.Elements(f.kind, s.taker(short))
 		return func() error {
 			page, cursor, err := first.Result()
 			if err == nil {
@@ -197,7 +184,7 @@ func (s *scan) ask(ctx context.Context, pipe rdb.Commands, key string) (take fun
 // takeIndexed takes in an entry of the batches' index. A time of creation that is said to be of the
 // future does not count.
 func (s *scan) takeIndexed(bid, score string) {
-	if !isUID(bid) {
+	if !bus.IsUID(bid) {
 		s.notUIDs[bid] = true
 		return
 	}
@@ -349,7 +336,7 @@ func jobOf(bid string) string {
 // not ours.
 func batchOf(q bus.Queue, packed string) (bid string, ours bool) {
 	if at := len(packed) - bus.UIDLen; q == bus.QueueMain && at > 0 {
-		if bid := packed[at:]; isUID(bid) && packed == jobOf(bid) {
+		if bid := packed[at:]; bus.IsUID(bid) && packed == jobOf(bid) {
 			return bid, true
 		}
 	}

@@ -55,7 +55,7 @@ func (r *run) moveBatches(ctx context.Context) error {
 // followed by a UID.
 func cutID(key, prefix string) (id string, ok bool) {
 	id, ok = strings.CutPrefix(key, prefix)
-	return id, ok && len(id) == bus.UIDLen && bus.IsURLSafe(id)
+	return id, ok && bus.IsUID(id)
 }
 
 // source is the key of a batch that is to be moved.

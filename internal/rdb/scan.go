@@ -18,6 +18,7 @@ type Kind string
 
 // The types of keys that the bus has.
 const (
+	String    Kind = "string"
 	Set       Kind = "set"
 	Hash      Kind = "hash"
 	SortedSet Kind = "zset"
@@ -68,6 +69,19 @@ func Pairs(each func(name, value string)) func(page []string) error {
 	return func(page []string) error {
 		for i := 0; i+1 < len(page); i += 2 {
 			each(page[i], page[i+1])
+		}
+		return nil
+	}
+}
+
+// Elements reads a page of a key: elements with their values, which those of a set do not have.
+func Elements(kind Kind, each func(element, value string)) func(page []string) error {
+	if kind != Set {
+		return Pairs(each)
+	}
+	return func(page []string) error {
+		for _, element := range page {
+			each(element, "")
 		}
 		return nil
 	}
