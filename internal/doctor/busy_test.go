@@ -98,9 +98,9 @@ func (b *busyBus) deliver(ctx context.Context, worker bus.WorkerID) {
 // everything else goes on.
 func TestExaminationsDoNotDisturbABusyBus(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		rounds, backlog, maxEvents := 40, int64(4000), 1
+		rounds, backlog, maxEvents := 20, int64(2000), 1
 		if server.IsEmbedded() {
-			rounds, backlog, maxEvents = 15, 300, 3
+			rounds, backlog, maxEvents = 12, 200, 3
 		}
 		if rdbtest.RaceDetector { // each round takes some ten times as long
 			rounds, backlog = rounds/3, backlog/5
