@@ -37,13 +37,10 @@ func New(p *rdb.Partition, kinds ...Kind) *Queue {
 		q.kinds[kind.Name()] = kind
 		library += kind.Library()
 	}
-	for name, script := range map[string]**rdb.Script{
-		"acquire":  &q.scripts.acquire,
-		"complete": &q.scripts.complete, "complete_acquire": &q.scripts.completeAcquire,
-		"retry": &q.scripts.retry, "retry_acquire": &q.scripts.retryAcquire,
-	} {
-		*script = rdb.NewScript(library, lua(name))
-	}
+	withKinds := func(entry string) *rdb.Script { return rdb.NewScript(library, lua(entry)) }
+	q.scripts.acquire = withKinds("acquire")
+	q.scripts.complete, q.scripts.completeAcquire = withKinds("complete"), withKinds("complete_acquire")
+	q.scripts.retry, q.scripts.retryAcquire = withKinds("retry"), withKinds("retry_acquire")
 	return q
 }
 
