@@ -227,9 +227,9 @@ func (e *examination) findLanes() {
 					append(checks, not("", "ZSCORE", lane, packed)), command{"LEAVE_LANE", lane, packed})
 				continue
 			}
-			// Whoever leaves a lane wakes the next, and whoever ends a throttle the first, in the same
-			// step. So a first that waits for longer than its throttle, and than one that could not be
-			// taken, stands behind somebody who has left without a word.
+			// A batch that leaves a lane wakes the next, and the end of a throttle the first, in the
+			// same step. So the first of a lane waits for no longer than its throttle, or than one that
+			// could not be taken, unless the batch before it left without waking it.
 			if due := e.batch(bid).due; due > max(latest, until) {
 				e.add(lane, "begins with "+bid+", which waits for its turn, though nobody is before it", "woken",
 					[]check{

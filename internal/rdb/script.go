@@ -4,17 +4,23 @@ import (
 	"context"
 	"embed"
 	"strings"
+	"sync"
 
 	"github.com/redis/go-redis/v9"
 )
 
 // Script is a Lua script. Its first argument is always the namespace of the partition it runs in.
-type Script struct{ sha, source string }
+type Script struct{ text func() scriptText }
 
-// NewScript composes a script of its entry, a Lua text, and what that needs of a library.
+type scriptText struct{ sha, source string }
+
+// NewScript makes a script of its entry, a Lua text, and what that needs of a library. It is
+// composed when it is first run: that takes about a millisecond, and a process runs few of them.
 func NewScript(library, entry string) *Script {
-	source := compose(library, entry)
-	return &Script{redis.NewScript(source).Hash(), source}
+	return &Script{sync.OnceValue(func() scriptText {
+		source := compose(library, entry)
+		return scriptText{redis.NewScript(source).Hash(), source}
+	})}
 }
 
 // ReadLua reads lua/{name}.lua, of each name in turn, of a package's embedded files, for
@@ -79,7 +85,7 @@ func (p *Partition) RunAll(ctx context.Context, calls ...Call) []Result {
 func (p *Partition) run(ctx context.Context, calls []Call, then ...command) []*redis.Cmd {
 	commands := make([]command, len(calls), len(calls)+len(then))
 	for i, c := range calls {
-		args := append(make(command, 0, 4+len(c.args)), "evalsha", c.script.sha, 0, p.namespace)
+		args := append(make(command, 0, 4+len(c.args)), "evalsha", c.script.text().sha, 0, p.namespace)
 		commands[i] = append(args, c.args...)
 	}
 	commands = append(commands, then...)
@@ -99,7 +105,7 @@ func (p *Partition) run(ctx context.Context, calls []Call, then ...command) []*r
 	for _, i := range missing {
 		if i < len(calls) && !loaded[calls[i].script] {
 			loaded[calls[i].script] = true
-			again = append(again, command{"script", "load", calls[i].script.source})
+			again = append(again, command{"script", "load", calls[i].script.text().source})
 		}
 	}
 	loads := len(again)

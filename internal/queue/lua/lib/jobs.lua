@@ -58,7 +58,7 @@ end
 
 -- Reads what all calls for a worker begin with, after the namespace: queue, worker, now (ms), how
 -- many arguments the settings of the kinds are, and of each kind its name, the number of its
--- settings, and these. Returns it, the settings by kind, and the index of the next argument.
+-- settings, and these. Returns these, the settings by kind, and the index of the next argument.
 local function read_call()
   local settings, i, last = {}, 6, 5 + ARGV[5]
   while i <= last do

@@ -214,5 +214,5 @@ function BATCH.retry(entry)
   if throttled_until ~= '0' and tonumber(throttled_until) >= (tonumber(before) or 0) then
     redis.call('HSET', delivery_key(token), 'throttled_until', throttled_until)
   end
-  STATES[token], SUBSCRIBERS[token] = nil, nil
+  STATES[token] = nil
 end
