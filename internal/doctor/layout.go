@@ -26,7 +26,7 @@ const (
 var (
 	topicFields      = []string{"publisher", "counter", "last_event"}
 	subscriberFields = []string{"callback", "timeout", "max_events", "uuid", "health_points", "last_attempted_at"}
-	deliveryFields   = []string{"name", "events_sent", "throttled_until", "refusals", "refused_since"}
+	deliveryFields   = []string{"name", "events_sent", "throttled_until", "refusals", "refused_since", "plan", "paused_until", "paced_until", "test"}
 	oldFields        = []string{"events_sent", "throttled_until", "abreast"}
 )
 
@@ -37,6 +37,7 @@ var singles = func() map[string]rdb.Kind {
 		keys.Counters(): rdb.Hash, keys.Monitored(): rdb.Hash, keys.Owners(): rdb.Hash,
 		keys.Owned(): rdb.Hash, keys.Unused(): rdb.Hash, keys.Tokens(): rdb.Hash,
 		keys.Rotations(): rdb.Hash, keys.BatchGauge(): rdb.Hash, keys.EventGauge(): rdb.Hash,
+		keys.DeadLetterEvents(): rdb.Hash, keys.DeadLetterBytes(): rdb.Hash,
 		keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
 	}
 	for _, q := range bus.Queues {
@@ -75,6 +76,12 @@ var families = []family{
 	{prefix: jobs.Lane(bus.JobBatch, ""), kind: rdb.SortedSet, token: true},
 	{prefix: keys.Failed(""), kind: rdb.SortedSet, token: true, unread: true},
 	{prefix: keys.Traceparents(""), kind: rdb.List, unread: true},
+	{prefix: keys.BatchState(""), kind: rdb.Hash, unread: true},
+	{prefix: keys.Options(""), kind: rdb.Hash, token: true, unread: true},
+	{prefix: keys.Attempts(""), kind: rdb.List, token: true, unread: true},
+	{prefix: keys.DeadLetters(""), kind: rdb.SortedSet, token: true, unread: true},
+	{prefix: keys.DeadLetter(""), kind: rdb.List, has: bus.IsUID, unread: true},
+	{prefix: keys.DeadLetterCause(""), kind: rdb.Hash, unread: true},
 	{prefix: "idempotency:", kind: rdb.Hash, unread: true},
 	{prefix: oldTraceparents, kind: rdb.List, list: (*scan).takeOldTraceparents},
 	{prefix: oldLane, kind: rdb.SortedSet, token: true},

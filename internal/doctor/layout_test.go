@@ -28,7 +28,10 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		k.Current("x"): rdb.Set, k.Failed("x"): rdb.SortedSet, k.Delivery("x"): rdb.Hash,
 		k.Traceparents(uid): rdb.List, k.Migration(): rdb.String, k.BatchesIndex(): rdb.SortedSet,
 		k.EventGauge(): rdb.Hash, k.BatchGauge(): rdb.Hash, k.Idempotency("x", 8): rdb.Hash,
-		k.Counters(): rdb.Hash, k.Monitored(): rdb.Hash,
+		k.Counters(): rdb.Hash, k.Monitored(): rdb.Hash, k.BatchState(uid): rdb.Hash,
+		k.Options("x"): rdb.Hash, k.Attempts("x"): rdb.List, k.DeadLetters("x"): rdb.SortedSet,
+		k.DeadLetter(uid): rdb.List, k.DeadLetterCause(uid): rdb.Hash,
+		k.DeadLetterEvents(): rdb.Hash, k.DeadLetterBytes(): rdb.Hash,
 	}
 	ofQueue := map[string]rdb.Kind{
 		jobs.JobsIndex(bus.QueueMain): rdb.Set, jobs.Scheduled(bus.QueueMain): rdb.SortedSet,

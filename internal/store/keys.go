@@ -82,6 +82,44 @@ func (k Keys) Failed(t bus.Token) string { return k.Namespace + "batches:failed:
 // and by the deliveries; it goes with the subscriber. It is not of the founding layout.
 func (k Keys) Delivery(t bus.Token) string { return k.Namespace + "delivery:" + string(t) }
 
+// BatchState is a hash of what a batch needs beyond its list: revision (how often its content has
+// changed since it was closed), refusals (of its content), suspect (the number of its first events
+// of which one is refused), since (when it first failed, ms) and test (1 for a test event). Written
+// by the deliveries and only for subscribers with a plan; it goes with the batch. It is not of the
+// founding layout.
+func (k Keys) BatchState(id bus.BatchID) string { return k.Namespace + "batches:state:" + string(id) }
+
+// Options is a hash of a subscriber's options that differ from their default, by name (JSON), with
+// plan, their version, and secrets, its signing secrets (JSON). Written by subscribe and by the
+// changes of options; it goes with the subscriber. It is not of the founding layout.
+func (k Keys) Options(t bus.Token) string { return k.Namespace + "options:" + string(t) }
+
+// Attempts is a list of the records of a subscriber's last attempts (packed), the latest first.
+// Written by the deliveries; it expires a week after the last. It is not of the founding layout.
+func (k Keys) Attempts(t bus.Token) string { return k.Namespace + "attempts:" + string(t) }
+
+// DeadLetters is a sorted set of the UIDs of a subscriber's dead letters by time of death (ms).
+// Written by the deliveries. It is not of the founding layout.
+func (k Keys) DeadLetters(t bus.Token) string { return k.Namespace + "deadletters:index:" + string(t) }
+
+// DeadLetter is a list like that of a batch: events that died together. It was a batch, or is an
+// event of one. It is not of the founding layout.
+func (k Keys) DeadLetter(id bus.BatchID) string { return k.Namespace + "deadletter:" + string(id) }
+
+// DeadLetterCause is a hash of reason, status, error, note, revision, bytes (of the packed events)
+// and died_at (ms). It goes with the dead letter. It is not of the founding layout.
+func (k Keys) DeadLetterCause(id bus.BatchID) string {
+	return k.Namespace + "deadletter:why:" + string(id)
+}
+
+// DeadLetterEvents is a hash of token to the number of events in its dead letters, without zeros.
+// It is not of the founding layout.
+func (k Keys) DeadLetterEvents() string { return k.Namespace + "deadletters:events" }
+
+// DeadLetterBytes is a hash of token to the bytes of the events in its dead letters, without zeros.
+// It is not of the founding layout.
+func (k Keys) DeadLetterBytes() string { return k.Namespace + "deadletters:bytes" }
+
 // BatchesIndex is a sorted set of the UIDs of all batches by creation time (ms). Written by
 // publish.
 func (k Keys) BatchesIndex() string { return k.Namespace + "batches:index" }

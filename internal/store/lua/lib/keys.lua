@@ -17,6 +17,14 @@ local function current_key(token) return ns .. 'batches:current:' .. token end
 local function traceparents_key(bid) return ns .. 'batches:traceparents:' .. bid end
 local function failed_key(token) return ns .. 'batches:failed:' .. token end
 local function delivery_key(token) return ns .. 'delivery:' .. token end
+local function batch_state_key(bid) return ns .. 'batches:state:' .. bid end
+local function options_key(token) return ns .. 'options:' .. token end
+local function attempts_key(token) return ns .. 'attempts:' .. token end
+local function dead_letters_key(token) return ns .. 'deadletters:index:' .. token end
+local function dead_letter_key(bid) return ns .. 'deadletter:' .. bid end
+local function dead_letter_cause_key(bid) return ns .. 'deadletter:why:' .. bid end
+local function dead_letter_events_key() return ns .. 'deadletters:events' end
+local function dead_letter_bytes_key() return ns .. 'deadletters:bytes' end
 local function batches_index_key() return ns .. 'batches:index' end
 local function event_gauge_key() return ns .. 'batches:gauges:event' end
 local function batch_gauge_key() return ns .. 'batches:gauges:batch' end
