@@ -19,6 +19,7 @@ import (
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/auth"
+	"routemaster/internal/web/rest"
 	"routemaster/internal/web/server"
 )
 
@@ -57,36 +58,37 @@ type Config struct {
 
 // API serves the HTTP API.
 type API struct {
+	*rest.Service
 	config  Config
 	store   *store.Store
 	queue   *queue.Queue
 	ingest  *ingest.Ingest
 	metrics http.Handler
-	auth    *auth.Authenticator
-	buffers *server.Buffers
-	log     *slog.Logger
-	now     func() time.Time
 }
 
 // New makes an API. Metrics serves /metrics.
 func New(
 	config Config, st *store.Store, q *queue.Queue, in *ingest.Ingest, metrics http.Handler, log *slog.Logger, now func() time.Time,
 ) *API {
-	return &API{
-		config: config, store: st, queue: q, ingest: in, metrics: metrics,
-		auth:    auth.New(auth.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL}, st, log, now),
-		buffers: server.NewBuffers(cmp.Or(config.BodyBudget, server.DefaultBodyBudget)),
-		log:     log, now: now,
+	service := &rest.Service{
+		Auth:     auth.New(auth.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL}, st, log, now),
+		Buffers:  server.NewBuffers(cmp.Or(config.BodyBudget, server.DefaultBodyBudget)),
+		Reporter: config.Reporter, Tracer: config.Tracer, Log: log, Now: now,
 	}
+	return &API{Service: service, config: config, store: st, queue: q, ingest: in, metrics: metrics}
 }
 
 // Handler returns the API: all routes, with who calls them.
 func (a *API) Handler() http.Handler {
 	r := chi.NewRouter()
-	r.Use(a.observe, a.recoverPanics, refuseAmbiguous, a.forceTLS, decodePath)
+	r.Use(a.Observe, a.RecoverPanics, rest.RefuseAmbiguous)
+	if a.config.ForceTLS {
+		r.Use(rest.ForceTLS)
+	}
+	r.Use(rest.DecodePath)
 	r.Use(middleware.GetHead) // some load balancers send HEAD
-	r.NotFound(a.notFound)
-	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { a.methodNotAllowed(r, w, req) })
+	r.NotFound(rest.NotFound)
+	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { rest.MethodNotAllowed(r, w, req) })
 
 	// Load balancers: without credentials, and without TLS.
 	r.Get("/health", a.getHealth)
@@ -98,7 +100,7 @@ func (a *API) Handler() http.Handler {
 	r.Get("/openapi.json", getOpenAPI)
 
 	r.Group(func(r chi.Router) {
-		r.Use(a.authenticate)
+		r.Use(a.Authenticate)
 
 		// Monitoring and autoscalers.
 		r.Get("/pulse", a.getPulse)
@@ -113,7 +115,7 @@ func (a *API) Handler() http.Handler {
 		r.Delete("/topic/{topic}", a.deleteTopic)
 
 		r.Group(func(r chi.Router) {
-			r.Use(a.allowClients)
+			r.Use(rest.AllowClients)
 			// Publishers.
 			r.Post("/topics/{topic}", a.postTopic)
 			// Subscribers.
@@ -125,7 +127,7 @@ func (a *API) Handler() http.Handler {
 		})
 
 		r.Group(func(r chi.Router) {
-			r.Use(a.allowRoot)
+			r.Use(rest.AllowRoot)
 			// The operator.
 			r.Get("/api_tokens", a.getTokens)
 			r.Post("/api_tokens", a.postTokens)
@@ -142,8 +144,8 @@ func (a *API) Run(ctx context.Context, on net.Listener) error {
 	// The authenticator runs until the last request is done.
 	authCtx, stopAuth := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
-	running.Go(func() { a.auth.Run(authCtx) })
+	running.Go(func() { a.Auth.Run(authCtx) })
 	defer running.Wait()
 	defer stopAuth()
-	return server.Run(ctx, on, a.Handler(), a.config.Certificate, a.log)
+	return server.Run(ctx, on, a.Handler(), a.config.Certificate, a.Log)
 }

@@ -5,26 +5,27 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/web/rest"
 )
 
 // getHealth reports whether this process serves, whatever the state of Redis.
 func (a *API) getHealth(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, struct{}{})
+	rest.WriteJSON(w, http.StatusOK, struct{}{})
 }
 
 // getPing is getHealth with the time.
 func (a *API) getPing(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]string{"pong": a.now().UTC().Format(time.RFC3339Nano)})
+	rest.WriteJSON(w, http.StatusOK, map[string]string{"pong": a.Now().UTC().Format(time.RFC3339Nano)})
 }
 
 // getReady reports whether Redis can be reached.
 func (a *API) getReady(w http.ResponseWriter, r *http.Request) {
-	a.respondJSON(w, r, struct{}{}, a.store.Ping(r.Context()))
+	a.RespondJSON(w, r, struct{}{}, a.store.Ping(r.Context()))
 }
 
 // getPulse is getReady for authenticated callers.
 func (a *API) getPulse(w http.ResponseWriter, r *http.Request) {
-	a.respond(w, r, a.store.Ping(r.Context()))
+	a.Respond(w, r, a.store.Ping(r.Context()))
 }
 
 // scalingDelay is how long /pulse/scaling takes when many jobs are due. Autoscalers observe
@@ -33,12 +34,12 @@ const scalingDelay = time.Second
 
 // getPulseScaling responds slowly while many jobs are due.
 func (a *API) getPulseScaling(w http.ResponseWriter, r *http.Request) {
-	due, err := a.queue.Due(r.Context(), bus.QueueMain, a.now().Add(a.config.ScalingDeadline))
+	due, err := a.queue.Due(r.Context(), bus.QueueMain, a.Now().Add(a.config.ScalingDeadline))
 	if err == nil && due >= a.config.ScalingThreshold {
 		select {
 		case <-time.After(scalingDelay):
 		case <-r.Context().Done():
 		}
 	}
-	a.respond(w, r, err)
+	a.Respond(w, r, err)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/web/rest"
 )
 
 // maxIdempotencyKey is the maximum length of an idempotency key.
@@ -23,7 +24,7 @@ func (a *API) readIdempotencyKey(r *http.Request, text []byte) (*bus.Idempotency
 		return nil, nil
 	}
 	key := values[0]
-	if len(values) != 1 || !isVisible(key, maxIdempotencyKey) {
+	if len(values) != 1 || !rest.IsVisible(key, maxIdempotencyKey) {
 		return nil, bus.Invalidf("", "the Idempotency-Key header must be one value of 1 to %d visible ASCII characters", maxIdempotencyKey)
 	}
 	ttl, err := readIdempotencyTTL(ttls, a.config.IdempotencyTTL)

@@ -10,6 +10,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
+	"routemaster/internal/web/rest"
 )
 
 // rotationView is the progress of a token's rotation.
@@ -32,7 +33,7 @@ const rotationTimeout = time.Second
 // repeated request returns the same token.
 func (a *API) rotateToken(w http.ResponseWriter, r *http.Request) {
 	view, err := a.rotate(r)
-	a.respondJSON(w, r, view, err)
+	a.RespondJSON(w, r, view, err)
 }
 
 func (a *API) rotate(r *http.Request) (view rotationView, err error) {
@@ -47,14 +48,14 @@ func (a *API) rotate(r *http.Request) (view rotationView, err error) {
 	}
 	view.Token, view.Name, err = a.store.RotateToken(ctx, old, bus.NewTokenLike(name))
 	if errors.Is(err, bus.ErrTokenUnknown) {
-		return view, &problem{Status: http.StatusNotFound, Detail: "there is no such token; GET /api_tokens lists them. One that was rotated is gone"}
+		return view, &rest.Problem{Status: http.StatusNotFound, Detail: "there is no such token; GET /api_tokens lists them. One that was rotated is gone"}
 	}
 	if err != nil {
 		return view, err
 	}
-	a.auth.TokensChanged()
+	a.Auth.TokensChanged()
 	if after == nil {
-		a.log.Info("token rotation started", "request_id", requestInfoOf(r).id, "client", bus.PublicName(old, view.Name))
+		a.Log.Info("token rotation started", "request_id", rest.RequestID(r), "client", bus.PublicName(old, view.Name))
 		view.After = store.BeginRelabelling().String()
 		return view, nil
 	}
@@ -68,8 +69,8 @@ func (a *API) rotate(r *http.Request) (view rotationView, err error) {
 		return view, nil
 	}
 	if err = a.store.FinishRotation(ctx, old); err == nil {
-		a.auth.TokensChanged()
-		a.log.Info("token rotated", "request_id", requestInfoOf(r).id, "client", bus.PublicName(old, view.Name))
+		a.Auth.TokensChanged()
+		a.Log.Info("token rotated", "request_id", rest.RequestID(r), "client", bus.PublicName(old, view.Name))
 	}
 	return view, err
 }

@@ -1,12 +1,12 @@
 package web
 
 import (
-	"log/slog"
 	"net/http"
 	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/web/auth"
+	"routemaster/internal/web/rest"
 )
 
 type subscriberView struct {
@@ -32,16 +32,16 @@ type eventsView struct {
 
 // getSubscribers lists the subscribers.
 func (a *API) getSubscribers(w http.ResponseWriter, r *http.Request) {
-	a.respondList(w, r, func(l *list) error {
-		page, err := readPage(r)
+	a.RespondList(w, r, func(l *rest.List) error {
+		page, err := rest.ReadPage(r)
 		if err != nil {
 			return err
 		}
-		names, err := a.auth.ClientNames(r.Context())
+		names, err := a.Auth.ClientNames(r.Context())
 		if err != nil {
 			return err
 		}
-		who := caller(r)
+		who := rest.Caller(r)
 		holder := who.Token
 		if !who.Root {
 			if holder, err = a.store.Holder(r.Context(), who.Token); err != nil {
@@ -49,9 +49,9 @@ func (a *API) getSubscribers(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		damaged, err := a.store.EachSubscribers(r.Context(), page, func(subscribers []bus.Subscriber) error {
-			return l.add(viewSubscribers(subscribers, who, holder, names))
+			return l.Add(viewSubscribers(subscribers, who, holder, names))
 		})
-		a.logDamaged(r, "skipped subscribers with damaged data", damaged)
+		a.LogDamaged(r, "skipped subscribers with damaged data", damaged)
 		return err
 	})
 }
@@ -76,13 +76,6 @@ func viewSubscribers(
 		}
 	}
 	return views
-}
-
-// logDamaged logs keys in Redis that do not have the type they should have, if there are any.
-func (a *API) logDamaged(r *http.Request, message string, keys []string) {
-	if len(keys) > 0 {
-		a.log.LogAttrs(r.Context(), slog.LevelError, message, append(requestFields(r), slog.Any("keys", keys))...)
-	}
 }
 
 func viewSubscriber(sub bus.Subscriber) subscriberView {

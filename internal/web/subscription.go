@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/web/rest"
 )
 
 // postSubscription sets the caller's subscription: all its topics, and how it gets events.
@@ -19,9 +20,9 @@ func (a *API) postSubscription(w http.ResponseWriter, r *http.Request) {
 		err = bus.Invalidf("/topics", "must be at most %d topics", limit)
 	}
 	if err == nil {
-		err = a.store.Subscribe(r.Context(), caller(r).Token, sub, a.now())
+		err = a.store.Subscribe(r.Context(), rest.Caller(r).Token, sub, a.Now())
 	}
-	a.respondChanged(w, r, err, "subscription set",
+	a.RespondChanged(w, r, err, "subscription set",
 		slog.Int("topics", len(sub.Topics)), slog.String("callback_host", hostOf(sub.Callback)))
 }
 
@@ -34,7 +35,7 @@ func (a *API) readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.
 		Timeout  *int64          `json:"timeout"` // ms
 		Max      *int64          `json:"max"`
 	}
-	if err := a.readJSON(w, r, maxLongBody, &sent); err != nil {
+	if err := a.ReadJSON(w, r, rest.MaxLongBody, &sent); err != nil {
 		return sub, err
 	}
 	if sent.Topics == nil {
@@ -55,14 +56,14 @@ func (a *API) readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.
 
 // deleteSubscription deletes the caller's subscription with its queued events.
 func (a *API) deleteSubscription(w http.ResponseWriter, r *http.Request) {
-	a.respondChanged(w, r, a.store.DeleteSubscriber(r.Context(), caller(r).Token), "subscription deleted")
+	a.RespondChanged(w, r, a.store.DeleteSubscriber(r.Context(), rest.Caller(r).Token), "subscription deleted")
 }
 
 // deleteSubscriptionTopic removes a topic from the caller's subscription.
 func (a *API) deleteSubscriptionTopic(w http.ResponseWriter, r *http.Request) {
 	topic := topicParam(r)
-	err := a.store.Unsubscribe(r.Context(), caller(r).Token, topic)
-	a.respondChanged(w, r, err, "unsubscribed from topic", slog.String("topic", string(topic)))
+	err := a.store.Unsubscribe(r.Context(), rest.Caller(r).Token, topic)
+	a.RespondChanged(w, r, err, "unsubscribed from topic", slog.String("topic", string(topic)))
 }
 
 // hostOf returns the host of a callback for the log: its path may contain a secret.

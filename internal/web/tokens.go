@@ -8,6 +8,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/web/rest"
 )
 
 type tokenView struct {
@@ -19,7 +20,7 @@ type tokenView struct {
 func (a *API) getTokens(w http.ResponseWriter, r *http.Request) {
 	names, err := a.store.Tokens(r.Context())
 	if err != nil {
-		a.fail(w, r, err)
+		a.Fail(w, r, err)
 		return
 	}
 	if len(names) == 0 {
@@ -33,7 +34,7 @@ func (a *API) getTokens(w http.ResponseWriter, r *http.Request) {
 	slices.SortFunc(views, func(a, b tokenView) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Token, b.Token))
 	})
-	writeJSON(w, http.StatusOK, views)
+	rest.WriteJSON(w, http.StatusOK, views)
 }
 
 // postTokens adds a token for a client.
@@ -43,12 +44,12 @@ func (a *API) postTokens(w http.ResponseWriter, r *http.Request) {
 		err = a.store.PutToken(r.Context(), wanted.Token, wanted.Name)
 	}
 	if err != nil {
-		a.fail(w, r, err)
+		a.Fail(w, r, err)
 		return
 	}
-	a.auth.TokensChanged()
-	a.logChange(r, "token created", nameField(wanted.Token, wanted.Name))
-	writeJSON(w, http.StatusCreated, wanted)
+	a.Auth.TokensChanged()
+	a.LogChange(r, "token created", rest.NameField(wanted.Token, wanted.Name))
+	rest.WriteJSON(w, http.StatusCreated, wanted)
 }
 
 // readToken reads a client's name and its token, and makes a token if none is given.
@@ -57,7 +58,7 @@ func (a *API) readToken(w http.ResponseWriter, r *http.Request) (wanted tokenVie
 		Name  bus.ClientName `json:"name"`
 		Token *bus.Token     `json:"token"`
 	}
-	if err := a.readJSON(w, r, a.maxValue(), &sent); err != nil {
+	if err := a.ReadJSON(w, r, a.maxValue(), &sent); err != nil {
 		return wanted, err
 	}
 	wanted.Name = sent.Name
@@ -81,10 +82,10 @@ func (a *API) deleteToken(w http.ResponseWriter, r *http.Request) {
 	name, err := a.store.ClientName(r.Context(), token)
 	if err == nil {
 		err = a.store.DeleteToken(r.Context(), token)
-		a.auth.TokensChanged()
+		a.Auth.TokensChanged()
 	}
 	if err == nil && name != "" {
-		a.logChange(r, "token deleted", nameField(token, name))
+		a.LogChange(r, "token deleted", rest.NameField(token, name))
 	}
-	a.respond(w, r, err)
+	a.Respond(w, r, err)
 }

@@ -9,6 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/web/auth"
+	"routemaster/internal/web/rest"
 )
 
 type topicView struct {
@@ -20,19 +21,19 @@ type topicView struct {
 
 // getTopics lists the topics.
 func (a *API) getTopics(w http.ResponseWriter, r *http.Request) {
-	a.respondList(w, r, func(l *list) error {
-		page, err := readPage(r)
+	a.RespondList(w, r, func(l *rest.List) error {
+		page, err := rest.ReadPage(r)
 		if err != nil {
 			return err
 		}
-		names, err := a.auth.ClientNames(r.Context())
+		names, err := a.Auth.ClientNames(r.Context())
 		if err != nil {
 			return err
 		}
 		damaged, err := a.store.EachTopics(r.Context(), page, func(topics []bus.Topic) error {
-			return l.add(viewTopics(topics, caller(r), names))
+			return l.Add(viewTopics(topics, rest.Caller(r), names))
 		})
-		a.logDamaged(r, "skipped topics with damaged data", damaged)
+		a.LogDamaged(r, "skipped topics with damaged data", damaged)
 		return err
 	})
 }
@@ -62,8 +63,8 @@ func shownIdentity(to auth.Client, token bus.Token, name bus.ClientName) string 
 // deleteTopic deletes a topic of the caller, or any topic if the caller is root.
 func (a *API) deleteTopic(w http.ResponseWriter, r *http.Request) {
 	topic := topicParam(r)
-	err := a.store.DeleteTopic(r.Context(), topic, caller(r).Token)
-	a.respondChanged(w, r, err, "topic deleted", slog.String("topic", string(topic)))
+	err := a.store.DeleteTopic(r.Context(), topic, rest.Caller(r).Token)
+	a.RespondChanged(w, r, err, "topic deleted", slog.String("topic", string(topic)))
 }
 
 // topicParam returns the topic in a request's path. The name may be invalid: the Ruby original

@@ -1,4 +1,4 @@
-package web
+package rest
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"routemaster/internal/web/server"
 )
 
-// recoverPanics reports a panic in a handler, and responds with 500.
-func (a *API) recoverPanics(next http.Handler) http.Handler {
+// RecoverPanics reports a panic in a handler, and responds with 500.
+func (s *Service) RecoverPanics(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
 			reason := recover()
@@ -19,21 +19,21 @@ func (a *API) recoverPanics(next http.Handler) http.Handler {
 			if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 				panic(reason) // how handlers abort a connection
 			}
-			a.config.Reporter.Panic(a.log, "request panicked", reason, requestFields(r)...)
+			s.Reporter.Panic(s.Log, "request panicked", reason, requestFields(r)...)
 			writeProblem(w, internalError)
 		}()
 		next.ServeHTTP(w, r)
 	})
 }
 
-// refuseAmbiguous refuses a request whose framing is ambiguous, and closes its connection. Under
+// RefuseAmbiguous refuses a request whose framing is ambiguous, and closes its connection. Under
 // TLS, where the framing is not parsed, the connection is closed after every chunked request of
 // HTTP/1.1.
-func refuseAmbiguous(next http.Handler) http.Handler {
+func RefuseAmbiguous(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if server.Ambiguous(r) {
 			w.Header().Set("Connection", "close")
-			writeProblem(w, problem{
+			writeProblem(w, Problem{
 				Status: http.StatusBadRequest, Detail: "must not have both Transfer-Encoding and Content-Length, nor folded headers",
 			})
 			return
@@ -45,8 +45,8 @@ func refuseAmbiguous(next http.Handler) http.Handler {
 	})
 }
 
-// decodePath makes the router match the decoded path, so that a%3Ab and a:b are the same.
-func decodePath(next http.Handler) http.Handler {
+// DecodePath makes the router match the decoded path, so that a%3Ab and a:b are the same.
+func DecodePath(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.URL.RawPath = ""
 		next.ServeHTTP(w, r)
@@ -56,12 +56,9 @@ func decodePath(next http.Handler) http.Handler {
 // strictTransport makes browsers and clients use only https for a year (RFC 6797).
 const strictTransport = "max-age=31536000"
 
-// forceTLS redirects requests that came in the clear to the same URL under https, if configured.
-// Load balancers may request /health without TLS.
-func (a *API) forceTLS(next http.Handler) http.Handler {
-	if !a.config.ForceTLS {
-		return next
-	}
+// ForceTLS redirects requests that came in the clear to the same URL under https. Load balancers
+// may request /health without TLS.
+func ForceTLS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/health" || strings.HasPrefix(r.URL.Path, "/health/") {
 			next.ServeHTTP(w, r)
@@ -75,7 +72,7 @@ func (a *API) forceTLS(next http.Handler) http.Handler {
 		case r.TLS != nil || strings.EqualFold(strings.TrimSpace(proto), "https"):
 			next.ServeHTTP(w, r)
 		case r.Host == "":
-			writeProblem(w, problem{Status: http.StatusBadRequest, Detail: "use https"})
+			writeProblem(w, Problem{Status: http.StatusBadRequest, Detail: "use https"})
 		default:
 			http.Redirect(w, r, "https://"+r.Host+r.URL.RequestURI(), http.StatusPermanentRedirect)
 		}

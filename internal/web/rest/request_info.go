@@ -1,4 +1,4 @@
-package web
+package rest
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 type requestInfo struct {
 	// id is in all log lines about the request and in its response.
 	id string
-	// client is who sent the request, set by [API.authenticate].
+	// client is who sent the request, set by [Service.Authenticate].
 	client auth.Client
 }
 
@@ -29,15 +29,15 @@ func requestInfoOf(r *http.Request) *requestInfo {
 	return r.Context().Value(requestInfoKey{}).(*requestInfo)
 }
 
-// observe gives every request an ID, logs it at DEBUG, and traces it. If neither is on it does next
+// Observe gives every request an ID, logs it at DEBUG, and traces it. If neither is on it does next
 // to nothing, since every publish passes here.
-func (a *API) observe(next http.Handler) http.Handler {
+func (s *Service) Observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		info := &requestInfo{id: requestID(r)}
+		info := &requestInfo{id: chooseID(r)}
 		w.Header()[requestIDHeader] = []string{info.id}
 		r = r.WithContext(context.WithValue(r.Context(), requestInfoKey{}, info))
-		if a.config.Tracer != nil || a.log.Enabled(r.Context(), slog.LevelDebug) {
-			a.serveObserved(next, w, r)
+		if s.Tracer != nil || s.Log.Enabled(r.Context(), slog.LevelDebug) {
+			s.serveObserved(next, w, r)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -46,9 +46,9 @@ func (a *API) observe(next http.Handler) http.Handler {
 
 // serveObserved serves a request, then logs and traces it. It names the route instead of the path,
 // which may contain a token.
-func (a *API) serveObserved(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	start := a.now()
-	ctx, span := a.config.Tracer.StartRequest(r.Context(), r.Header)
+func (s *Service) serveObserved(next http.Handler, w http.ResponseWriter, r *http.Request) {
+	start := s.Now()
+	ctx, span := s.Tracer.StartRequest(r.Context(), r.Header)
 	if span != nil {
 		r = r.WithContext(ctx)
 	}
@@ -60,8 +60,8 @@ func (a *API) serveObserved(next http.Handler, w http.ResponseWriter, r *http.Re
 			failure = http.StatusText(response.Status())
 		}
 		span.End(r.Method+" "+routeOf(r), failure, fields...)
-		a.log.LogAttrs(r.Context(), slog.LevelDebug, "request served",
-			append(fields, slog.Duration("duration", a.now().Sub(start).Round(time.Microsecond)))...)
+		s.Log.LogAttrs(r.Context(), slog.LevelDebug, "request served",
+			append(fields, slog.Duration("duration", s.Now().Sub(start).Round(time.Microsecond)))...)
 	}()
 	next.ServeHTTP(response, r)
 }
@@ -86,9 +86,12 @@ const (
 	maxRequestID = 128
 )
 
-// requestID returns the ID that a request came with, or a new one if it has none that is valid.
-func requestID(r *http.Request) string {
-	if values := r.Header[requestIDHeader]; len(values) == 1 && isVisible(values[0], maxRequestID) {
+// RequestID returns the ID of a request, which is in all log lines about it.
+func RequestID(r *http.Request) string { return requestInfoOf(r).id }
+
+// chooseID returns the ID that a request came with, or a new one if it has none that is valid.
+func chooseID(r *http.Request) string {
+	if values := r.Header[requestIDHeader]; len(values) == 1 && IsVisible(values[0], maxRequestID) {
 		return values[0]
 	}
 	var id [8]byte
@@ -96,8 +99,8 @@ func requestID(r *http.Request) string {
 	return hex.EncodeToString(id[:])
 }
 
-// isVisible reports whether a text consists of 1 to maxLen visible ASCII characters.
-func isVisible(text string, maxLen int) bool {
+// IsVisible reports whether a text consists of 1 to maxLen visible ASCII characters.
+func IsVisible(text string, maxLen int) bool {
 	visible := len(text) >= 1 && len(text) <= maxLen
 	for i := 0; i < len(text) && visible; i++ {
 		visible = text[i] > ' ' && text[i] < 0x7f

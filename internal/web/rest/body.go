@@ -1,4 +1,4 @@
-package web
+package rest
 
 import (
 	"bytes"
@@ -13,23 +13,18 @@ import (
 // The maximum size of request bodies, in bytes. Everything that is allowed fits in its longest
 // encoding.
 const (
-	// maxValueBody is for one value without the data of an event.
-	maxValueBody = 64 << 10
-	// maxLongBody is for an array of events, and for a subscription, which names many topics. 1,000
+	// MaxValueBody is for one value without the data of an event.
+	MaxValueBody = 64 << 10
+	// MaxLongBody is for an array of events, and for a subscription, which names many topics. 1,000
 	// events with URLs of 1,024 characters and 64 bytes of data fit.
-	maxLongBody = 4 << 20
-	// escapedLen is how long the encoding of one byte can be: JSON can write a character as \u0000.
-	escapedLen = 6
+	MaxLongBody = 4 << 20
 )
 
-// maxValue is the maximum size of a body that is one value, in bytes.
-func (a *API) maxValue() int { return maxValueBody + escapedLen*a.config.MaxEventData }
-
-// readBody reads a request's body, of at most maxArray bytes if it is an array, and of at most
-// maxValue if not. The caller must release it to a.buffers. The error is a [bus.Invalid] or a
-// [problem].
-func (a *API) readBody(w http.ResponseWriter, r *http.Request, maxValue, maxArray int) ([]byte, error) {
-	text, err := a.buffers.Read(http.MaxBytesReader(w, r.Body, int64(max(maxValue, maxArray))))
+// ReadBody reads a request's body, of at most maxArray bytes if it is an array, and of at most
+// maxValue if not. The caller must release it to s.Buffers. The error is a [bus.Invalid] or a
+// [Problem].
+func (s *Service) ReadBody(w http.ResponseWriter, r *http.Request, maxValue, maxArray int) ([]byte, error) {
+	text, err := s.Buffers.Read(http.MaxBytesReader(w, r.Body, int64(max(maxValue, maxArray))))
 	if err != nil {
 		return nil, unread(w, err)
 	}
@@ -43,7 +38,7 @@ func (a *API) readBody(w http.ResponseWriter, r *http.Request, maxValue, maxArra
 		err = tooLarge(int64(maxArray))
 	}
 	if err != nil {
-		a.buffers.Release(text)
+		s.Buffers.Release(text)
 		return nil, err
 	}
 	return text, nil
@@ -57,16 +52,16 @@ func unread(w http.ResponseWriter, err error) error {
 	if errors.Is(err, server.ErrBodyBudget) {
 		// The connection is closed, since reading the rest would take as much as another request.
 		w.Header().Set("Connection", "close")
-		return &problem{
+		return &Problem{
 			Status: http.StatusServiceUnavailable,
 			Detail: "the bodies of other requests take all the memory that they may; nothing of this request was stored: send it again later",
 		}
 	}
-	return &problem{Status: http.StatusBadRequest, Detail: "the body did not arrive whole; send it again"}
+	return &Problem{Status: http.StatusBadRequest, Detail: "the body did not arrive whole; send it again"}
 }
 
 func tooLarge(limit int64) error {
-	return &problem{
+	return &Problem{
 		Status: http.StatusRequestEntityTooLarge,
 		Detail: fmt.Sprintf("the body has more than %d bytes; send less at once", limit),
 	}

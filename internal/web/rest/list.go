@@ -1,4 +1,4 @@
-package web
+package rest
 
 import (
 	"bytes"
@@ -13,8 +13,8 @@ import (
 // maxPage is the maximum limit of a page, in elements.
 const maxPage = 10_000
 
-// readPage reads from a request's query which part of a list is wanted.
-func readPage(r *http.Request) (page store.Page, err error) {
+// ReadPage reads from a request's query which part of a list is wanted.
+func ReadPage(r *http.Request) (page store.Page, err error) {
 	query := r.URL.Query()
 	page.After = query.Get("after")
 	if limit := query.Get("limit"); limit != "" {
@@ -26,15 +26,15 @@ func readPage(r *http.Request) (page store.Page, err error) {
 	return page, nil
 }
 
-// list is a JSON array that is sent while it is read, so that a long list is never in memory as a
+// List is a JSON array that is sent while it is read, so that a long list is never in memory as a
 // whole.
-type list struct {
+type List struct {
 	w     http.ResponseWriter
 	begun bool
 }
 
-// add sends some elements. Views is a slice of anything that encodes as JSON.
-func (l *list) add(views any) error {
+// Add sends some elements. Views is a slice of anything that encodes as JSON.
+func (l *List) Add(views any) error {
 	text, err := json.Marshal(views)
 	if err != nil {
 		return err
@@ -52,27 +52,27 @@ func (l *list) add(views any) error {
 	return err
 }
 
-func (l *list) begin() {
+func (l *List) begin() {
 	l.begun = true
 	l.w.Header().Set("Content-Type", "application/json")
 	l.w.Header().Set("X-Content-Type-Options", "nosniff")
 	l.w.WriteHeader(http.StatusOK)
 }
 
-// respondList responds with 200 and the list that a function adds to, or with the function's error.
+// RespondList responds with 200 and the list that a function adds to, or with the function's error.
 // If a part of the list has been sent by then, the connection is aborted, so that nobody takes that
 // part for the whole list.
-func (a *API) respondList(w http.ResponseWriter, r *http.Request, read func(*list) error) {
-	l := &list{w: w}
+func (s *Service) RespondList(w http.ResponseWriter, r *http.Request, read func(*List) error) {
+	l := &List{w: w}
 	err := read(l)
 	switch {
 	case err != nil && l.begun:
 		if r.Context().Err() == nil {
-			a.log.WarnContext(r.Context(), "list response aborted", "error", err)
+			s.Log.WarnContext(r.Context(), "list response aborted", "error", err)
 		}
 		panic(http.ErrAbortHandler)
 	case err != nil:
-		a.fail(w, r, err)
+		s.Fail(w, r, err)
 		return
 	}
 	end := "]\n"

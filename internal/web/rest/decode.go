@@ -1,4 +1,4 @@
-package web
+package rest
 
 import (
 	"bytes"
@@ -14,14 +14,14 @@ import (
 	"routemaster/internal/wire"
 )
 
-// readJSON reads a request's body, of at most maxBytes, into the struct that into points to. See
-// [decode]. Errors may also be [problem]s.
-func (a *API) readJSON(w http.ResponseWriter, r *http.Request, maxBytes int, into any) error {
-	text, err := a.readBody(w, r, maxBytes, maxBytes)
+// ReadJSON reads a request's body, of at most maxBytes, into the struct that into points to. See
+// [decode]. Errors may also be [Problem]s.
+func (s *Service) ReadJSON(w http.ResponseWriter, r *http.Request, maxBytes int, into any) error {
+	text, err := s.ReadBody(w, r, maxBytes, maxBytes)
 	if err != nil {
 		return err
 	}
-	defer a.buffers.Release(text)
+	defer s.Buffers.Release(text)
 	return decode(text, into)
 }
 

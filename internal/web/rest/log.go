@@ -1,0 +1,40 @@
+package rest
+
+import (
+	"log/slog"
+	"net/http"
+
+	"routemaster/internal/bus"
+)
+
+// RespondChanged responds with 204 and logs who changed what, or responds with an error.
+func (s *Service) RespondChanged(
+	w http.ResponseWriter, r *http.Request, err error, what string, fields ...slog.Attr,
+) {
+	if err == nil {
+		s.LogChange(r, what, fields...)
+	}
+	s.Respond(w, r, err)
+}
+
+// LogChange logs who changed what. The fields must not contain a token.
+func (s *Service) LogChange(r *http.Request, what string, fields ...slog.Attr) {
+	info := requestInfoOf(r)
+	who := []slog.Attr{
+		slog.String("request_id", info.id),
+		slog.String("client", string(info.client.PublicName())),
+	}
+	s.Log.LogAttrs(r.Context(), slog.LevelInfo, what, append(who, fields...)...)
+}
+
+// NameField is the public name of the client that a change is about.
+func NameField(token bus.Token, name bus.ClientName) slog.Attr {
+	return slog.String("name", string(bus.PublicName(token, name)))
+}
+
+// LogDamaged logs keys in Redis that do not have the type they should have, if there are any.
+func (s *Service) LogDamaged(r *http.Request, message string, keys []string) {
+	if len(keys) > 0 {
+		s.Log.LogAttrs(r.Context(), slog.LevelError, message, append(requestFields(r), slog.Any("keys", keys))...)
+	}
+}

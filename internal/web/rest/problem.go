@@ -1,0 +1,80 @@
+package rest
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"routemaster/internal/bus"
+)
+
+// Problem is an error as clients see it (RFC 9457). Detail says what to change; Pointer is the JSON
+// pointer of the field at fault, if it is one field.
+type Problem struct {
+	Status  int    `json:"status"`
+	Title   string `json:"title"`
+	Detail  string `json:"detail"`
+	Pointer string `json:"pointer,omitempty"`
+}
+
+// Error implements error, so that functions of handlers can return a problem.
+func (p *Problem) Error() string { return p.Detail }
+
+// problems are the errors of the packages below, as clients see them.
+var problems = []struct {
+	err     error
+	problem Problem
+}{
+	{bus.ErrTopicClaimed, Problem{
+		Status: http.StatusForbidden, Detail: "the topic is not this client's; only its publisher may do that",
+	}},
+	{bus.ErrIdempotencyKeyReused, Problem{
+		Status: http.StatusConflict,
+		Detail: "another request was sent with this Idempotency-Key, which the bus still remembers; use a new key for a new request",
+	}},
+	{bus.ErrTokenTaken, Problem{
+		Status: http.StatusConflict, Pointer: "/token",
+		Detail: "the token is another client's; send another, or none to have one made",
+	}},
+	{bus.ErrTooManyBatches, Problem{
+		Status: http.StatusRequestEntityTooLarge,
+		Detail: fmt.Sprintf("the events would open more than %d batches, as many for each of the topic's subscribers as its max asks for; "+
+			"nothing was stored: send fewer events at once", bus.MaxOpenedBatches),
+	}},
+	{bus.ErrTopicUnknown, Problem{
+		Status: http.StatusNotFound, Detail: "there is no such topic; GET /topics lists them",
+	}},
+	{bus.ErrNotSubscribed, Problem{
+		Status: http.StatusNotFound, Detail: "you are not subscribed to that; GET /subscriptions lists your subscriptions",
+	}},
+	{bus.ErrOverloaded, Problem{
+		Status: http.StatusServiceUnavailable,
+		Detail: "more events come in than can be stored; nothing of this request was stored: send it again later",
+	}},
+	{bus.ErrUnavailable, Problem{
+		Status: http.StatusServiceUnavailable,
+		Detail: "the bus cannot reach its storage; nothing is known to be stored: send the request again later",
+	}},
+}
+
+var internalError = Problem{Status: http.StatusInternalServerError, Detail: "an error in the bus; it has been logged"}
+
+// problemOf returns an error as clients see it. It is not ok when the error is not expected to
+// reach clients; then the problem is internalError.
+func problemOf(err error) (p Problem, ok bool) {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return *p, true
+	}
+	if invalid, ok := errors.AsType[*bus.Invalid](err); ok {
+		return Problem{Status: http.StatusBadRequest, Detail: invalid.Detail, Pointer: invalid.Pointer}, true
+	}
+	if limit, ok := errors.AsType[*bus.TopicLimitError](err); ok {
+		return Problem{Status: http.StatusConflict, Detail: limit.Error()}, true
+	}
+	for _, known := range problems {
+		if errors.Is(err, known.err) {
+			return known.problem, true
+		}
+	}
+	return internalError, false
+}

@@ -1,0 +1,98 @@
+package rest
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/web/auth"
+)
+
+// Fail responds with an error.
+func (s *Service) Fail(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() != nil {
+		return // the client has left: nobody reads a response, and nothing has failed
+	}
+	if errors.Is(err, bus.ErrTokenUnknown) { // it was removed a moment ago
+		s.challenge(w, auth.ErrRefused)
+		return
+	}
+	p, ok := problemOf(err)
+	if !ok {
+		s.Reporter.Error(s.Log, "request failed", err, requestFields(r)...)
+	}
+	writeProblem(w, p)
+}
+
+// retryAfter is how long clients are asked to wait after a 503, in s.
+const retryAfter = "1"
+
+// writeProblem responds with a problem, and fills in its title.
+func writeProblem(w http.ResponseWriter, p Problem) {
+	p.Title = http.StatusText(p.Status)
+	w.Header().Set("Content-Type", "application/problem+json")
+	if p.Status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	writeBody(w, p.Status, p)
+}
+
+// WriteJSON responds with a value.
+func WriteJSON(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	writeBody(w, status, value)
+}
+
+func writeBody(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value) // an error means that the client is gone
+}
+
+// Respond responds with 204, or with an error.
+func (s *Service) Respond(w http.ResponseWriter, r *http.Request, err error) {
+	if err != nil {
+		s.Fail(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// RespondJSON responds with 200 and a value, or with an error.
+func (s *Service) RespondJSON(w http.ResponseWriter, r *http.Request, value any, err error) {
+	if err != nil {
+		s.Fail(w, r, err)
+		return
+	}
+	WriteJSON(w, http.StatusOK, value)
+}
+
+// NotFound responds to a path that has no route.
+func NotFound(w http.ResponseWriter, _ *http.Request) {
+	writeProblem(w, Problem{Status: http.StatusNotFound, Detail: "there is nothing at this path"})
+}
+
+// MethodNotAllowed responds to a path that has some of the routes, but none for the request's
+// method.
+func MethodNotAllowed(routes chi.Routes, w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+		if routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		NotFound(w, r)
+		return
+	}
+	if allowed[0] == http.MethodGet {
+		allowed = slices.Insert(allowed, 1, http.MethodHead)
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	writeProblem(w, Problem{Status: http.StatusMethodNotAllowed, Detail: "this path takes " + strings.Join(allowed, ", ")})
+}
