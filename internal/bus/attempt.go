@@ -1,0 +1,40 @@
+package bus
+
+// Outcome is what an attempt to deliver came to.
+type Outcome string
+
+// The outcomes. Partial is an acknowledgement of some of the events; Dead is a failure after which
+// events were put away as dead letters.
+const (
+	OutcomeAcknowledged Outcome = "acknowledged"
+	OutcomePartial      Outcome = "partial"
+	OutcomeFailed       Outcome = "failed"
+	OutcomeDead         Outcome = "dead"
+)
+
+// The errors of attempts: why there was no answer or, for ErrorReceipt, why an answer could not be
+// read.
+const (
+	// ErrorDNS is a name without an address.
+	ErrorDNS = "dns"
+	// ErrorDenied is an address that the operator does not let be connected to.
+	ErrorDenied = "denied"
+	// ErrorRefused is a connection that was refused: nobody listens on the port.
+	ErrorRefused = "refused"
+	// ErrorUnreachable is an address to which there is no way.
+	ErrorUnreachable = "unreachable"
+	// ErrorConnectTimeout is a connection, or its TLS handshake, that took too long.
+	ErrorConnectTimeout = "connect_timeout"
+	// ErrorTLS is a TLS handshake that failed, most often for the certificate.
+	ErrorTLS = "tls"
+	// ErrorTimeout is an answer that did not come in time.
+	ErrorTimeout = "timeout"
+	// ErrorReset is a connection that was closed before the answer.
+	ErrorReset = "reset"
+	// ErrorProtocol is an answer that is not HTTP, or a URL that cannot be posted to.
+	ErrorProtocol = "protocol"
+	// ErrorReceipt is the body of a 207 that cannot be read.
+	ErrorReceipt = "receipt"
+	// ErrorSecrets are the subscriber's secrets, which could not be opened.
+	ErrorSecrets = "secrets"
+)
