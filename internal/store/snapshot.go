@@ -30,6 +30,8 @@ type Snapshot struct {
 type Backlog struct {
 	Client          bus.ClientName
 	Events, Batches int64
+	// DeadLetterEvents is the number of events in dead letters.
+	DeadLetterEvents int64
 	// Subscribed is false for a subscriber that is gone, or whose health cannot be read. Then it
 	// has no health.
 	Subscribed bool
@@ -76,10 +78,11 @@ func (s *Store) Snapshot(ctx context.Context, until time.Time) (Snapshot, error)
 
 func (s *Store) backlogs(ctx context.Context) (backlogs []Backlog, damaged []string, err error) {
 	var subscribed rdb.Reply[[]string]
-	var names, events, batches rdb.Reply[map[string]string]
+	var names, events, batches, dead rdb.Reply[map[string]string]
 	err = s.redis.Pipelined(ctx, "list backlogs", func(pipe rdb.Commands) {
 		subscribed, names = pipe.SMembers(ctx, s.keys.Subscribers()), pipe.HGetAll(ctx, s.keys.Tokens())
 		events, batches = pipe.HGetAll(ctx, s.keys.EventGauge()), pipe.HGetAll(ctx, s.keys.BatchGauge())
+		dead = pipe.HGetAll(ctx, s.keys.DeadLetterEvents())
 	})
 	if err != nil {
 		return nil, nil, err
@@ -111,7 +114,8 @@ func (s *Store) backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 		backlogs[i] = Backlog{
 			Client: bus.PublicName(w.Token, bus.ClientName(names.Val()[token])),
 			Events: w.Queued, Batches: integer(batches.Val()[token], 0),
-			Subscribed: isSubscribed[token] && known, Health: points, OldestAt: w.OldestAt,
+			DeadLetterEvents: integer(dead.Val()[token], 0),
+			Subscribed:       isSubscribed[token] && known, Health: points, OldestAt: w.OldestAt,
 		}
 	}
 	return backlogs, damaged, nil

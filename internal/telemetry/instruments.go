@@ -25,6 +25,9 @@ type instruments struct {
 	unreadable      prometheus.Counter
 	connections     map[bool]prometheus.Counter // by whether the connection was reused
 
+	deadLettered                    children[map[bus.DeathReason]prometheus.Counter]
+	redelivered, droppedDeadLetters children[prometheus.Counter]
+
 	dropped                       children[prometheus.Counter]
 	droppedBatches                prometheus.Counter
 	droppedKeys                   map[DropReason]prometheus.Counter
@@ -47,6 +50,7 @@ func newInstruments(registry prometheus.Registerer) *instruments {
 	register := promauto.With(registry)
 	m.registerPublishing(register)
 	m.registerDelivery(register)
+	m.registerDeadLetters(register)
 	m.registerHousekeeping(register)
 	return m
 }
@@ -100,10 +104,31 @@ func (m *instruments) registerDeliveries(register promauto.Factory) {
 	}
 }
 
+func (m *instruments) registerDeadLetters(register promauto.Factory) {
+	dead := register.NewCounterVec(counter("dead_letter_events_total",
+		"Events that have become dead letters, by subscriber and reason."), []string{"subscriber", "reason"})
+	m.deadLettered.make = func(subscriber string) map[bus.DeathReason]prometheus.Counter {
+		counters := map[bus.DeathReason]prometheus.Counter{}
+		for _, reason := range bus.DeathReasons {
+			counters[reason] = dead.WithLabelValues(subscriber, string(reason))
+		}
+		return counters
+	}
+	m.redelivered.make = bySubscriber(register, "redelivered_events_total",
+		"Events of dead letters that were put back into queues, by subscriber.")
+	m.droppedDeadLetters.make = bySubscriber(register, "dead_letters_dropped_events_total",
+		"Events of dead letters that were dropped because these were too many or too old, or Redis was about to be full, by subscriber.")
+}
+
+// bySubscriber registers a counter for each subscriber.
+func bySubscriber(register promauto.Factory, name, help string) func(subscriber string) prometheus.Counter {
+	counters := register.NewCounterVec(counter(name, help), []string{"subscriber"})
+	return func(subscriber string) prometheus.Counter { return counters.WithLabelValues(subscriber) }
+}
+
 func (m *instruments) registerHousekeeping(register promauto.Factory) {
-	dropped := register.NewCounterVec(counter("autodropped_events_total",
-		"Events dropped because Redis was about to be full, by subscriber."), []string{"subscriber"})
-	m.dropped.make = func(subscriber string) prometheus.Counter { return dropped.WithLabelValues(subscriber) }
+	m.dropped.make = bySubscriber(register, "autodropped_events_total",
+		"Events dropped because Redis was about to be full, by subscriber.")
 	m.droppedBatches = register.NewCounter(counter("autodropped_batches_total",
 		"Batches dropped because Redis was about to be full."))
 	keys := register.NewCounterVec(counter("idempotency_keys_dropped_total",

@@ -64,6 +64,7 @@ func ByClient(backlogs []store.Backlog) map[bus.ClientName]store.Backlog {
 		if a, ok := joined[b.Client]; ok {
 			b.Events += a.Events
 			b.Batches += a.Batches
+			b.DeadLetterEvents += a.DeadLetterEvents
 			if a.Subscribed && (!b.Subscribed || a.Health < b.Health) {
 				b.Health = a.Health
 			}

@@ -153,6 +153,28 @@ func (r *Recorder) DroppedBatches(batches int) {
 	}
 }
 
+// DeadLettered notes that a subscriber's events have become a dead letter.
+func (r *Recorder) DeadLettered(subscriber bus.ClientName, reason bus.DeathReason, events int) {
+	if r != nil {
+		r.metrics.deadLettered.of(string(subscriber))[reason].Add(float64(events))
+	}
+}
+
+// Redelivered notes that a subscriber's events were taken from dead letters back to its queue.
+func (r *Recorder) Redelivered(subscriber bus.ClientName, events int) {
+	if r != nil {
+		r.metrics.redelivered.of(string(subscriber)).Add(float64(events))
+	}
+}
+
+// DroppedDeadLetters notes how many events of a subscriber's dead letters were removed without its
+// asking: they were too many or too old, or Redis was about to be full.
+func (r *Recorder) DroppedDeadLetters(subscriber bus.ClientName, events int) {
+	if r != nil {
+		r.metrics.droppedDeadLetters.of(string(subscriber)).Add(float64(events))
+	}
+}
+
 // DropReason is why idempotency keys were dropped before they expired.
 type DropReason string
 

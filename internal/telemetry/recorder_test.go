@@ -46,12 +46,34 @@ func TestANilRecorderTakesNoNote(t *testing.T) {
 	r.Gone(store.DroppedBatch{})
 	r.Dropped("alice", 1)
 	r.DroppedBatches(1)
+	r.DeadLettered("alice", bus.DiedOfAge, 1)
+	r.Redelivered("alice", 1)
+	r.DroppedDeadLetters("alice", 1)
 	r.Scrubbed(1, 1)
 	r.Threads(bus.QueueMain, 1)
 	r.Busy(bus.QueueMain, 1)
 	r.Started("web")
 	r.Stopped("web")
 	r.Flush(t.Context())
+}
+
+func TestDeadLettersAreCounted(t *testing.T) {
+	registry := metrics.NewRegistry()
+	r := telemetry.NewRecorder(registry, storetest.Open(t, rdbtest.Embedded(t)), slog.New(slog.DiscardHandler))
+	r.DeadLettered("shop", bus.DiedOfAge, 3)
+	r.DeadLettered("shop", bus.DiedRejected, 1)
+	r.Redelivered("shop", 2)
+	r.DroppedDeadLetters("shop", 1)
+	text := page(t, registry)
+	for _, series := range []string{
+		`dead_letter_events_total{reason="age",subscriber="shop"} 3`,
+		`dead_letter_events_total{reason="rejected",subscriber="shop"} 1`,
+		`dead_letter_events_total{reason="attempts",subscriber="shop"} 0`,
+		`redelivered_events_total{subscriber="shop"} 2`,
+		`dead_letters_dropped_events_total{subscriber="shop"} 1`,
+	} {
+		assert.Contains(t, text, "\nroutemaster_"+series+"\n")
+	}
 }
 
 func TestThePublisherOfACounterIsNoSecret(t *testing.T) {

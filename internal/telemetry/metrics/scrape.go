@@ -25,6 +25,7 @@ var (
 		"1 if the scrape has read Redis, else 0: then the metrics of queues and memory are missing.")
 	queuedEvents  = describe("subscriber_queued_events", "Events that wait to be delivered.", "subscriber")
 	queuedBatches = describe("subscriber_queued_batches", "Batches that wait to be delivered.", "subscriber")
+	deadEvents    = describe("subscriber_dead_letter_events", "Events in dead letters.", "subscriber")
 	healthPoints  = describe("subscriber_health_points", "A subscriber's health, from 0 to 100.", "subscriber")
 	oldestAge     = describe("subscriber_oldest_event_age_seconds",
 		"Age of the oldest queued event, 0 if none is queued; missing if it is not in the 2,000 oldest batches.", "subscriber")
@@ -44,7 +45,7 @@ var (
 		"Events that the whole bus dropped because Redis was about to be full, by subscriber.", "subscriber")
 
 	allScraped = []*prometheus.Desc{
-		redisUp, queuedEvents, queuedBatches, healthPoints, oldestAge, jobsNow, jobsDue,
+		redisUp, queuedEvents, queuedBatches, deadEvents, healthPoints, oldestAge, jobsNow, jobsDue,
 		memoryUsed, memoryMax, memoryHigh, memoryLow, busDeliveries, busDelivered, busDropped,
 	}
 )
@@ -124,6 +125,7 @@ func (s *scrape) Collect(metrics chan<- prometheus.Metric) {
 func (s *scrape) sendBacklog(send func(*prometheus.Desc, float64, ...string), name string, b store.Backlog) {
 	send(queuedEvents, float64(b.Events), name)
 	send(queuedBatches, float64(b.Batches), name)
+	send(deadEvents, float64(b.DeadLetterEvents), name)
 	if b.Subscribed {
 		send(healthPoints, float64(b.Health), name)
 	}

@@ -110,8 +110,10 @@ func TestClientsOfOneNameAreOne(t *testing.T) {
 	require.NoError(t, storetest.Publish(ctx, st, store.Publication{
 		Topic: "widgets", Publisher: "shop--1", Events: []wire.PackedEvent{"\xc0"}, ReceivedAt: now.Add(-time.Minute).UnixMilli(),
 	}))
+	server.Raw.HSet(ctx, "deadletters:events", "shop--1", 3, "shop--2", 4)
 	text := shown(t, st, func() time.Time { return now })
 	assert.Contains(t, text, `routemaster_subscriber_queued_events{subscriber="shop"} 2`)
+	assert.Contains(t, text, `routemaster_subscriber_dead_letter_events{subscriber="shop"} 7`)
 	assert.Contains(t, text, `routemaster_subscriber_health_points{subscriber="shop"} 7`)
 	assert.Contains(t, text, `routemaster_subscriber_oldest_event_age_seconds{subscriber="shop"} 60`+"\n")
 }
