@@ -22,14 +22,27 @@ type Request struct {
 	Body func() io.ReadCloser
 	// Length is the length of the body in bytes, greater than 0.
 	Length int64
+	// KeepBody, if given, is how many bytes of the response's body to keep for a status. No more
+	// than 256 KiB are kept. The body of a 207 may take the rest of the attempt's time, that of
+	// another response a second.
+	KeepBody func(status int) int
 }
 
 // Attempt is the result of a request.
 type Attempt struct {
 	// Err says why the request was not acknowledged. It is nil after any status of 2xx.
 	Err error
+	// Error is the class of Err, one of the errors of attempts in bus, if there was no response.
+	Error string
 	// Status is the response's; 0 if there was none.
 	Status int
+	// Body is the beginning of the response's body, as far as [Request].KeepBody asked for it.
+	// BodyComplete is whether that is all of it.
+	Body         []byte
+	BodyComplete bool
+	// Public is whether the address that was connected to is a public one ([bus.IsPublic]); without
+	// a connection, whether all that were dialled are.
+	Public bool
 	// RetryAfter is how long the response asks the client to wait; 0 if it does not.
 	RetryAfter time.Duration
 	// Duration is the time of the attempt, including the reading of the response's body.

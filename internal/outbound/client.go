@@ -15,16 +15,9 @@ import (
 	"routemaster/internal/bus"
 )
 
-// Bounds on a response. Its status decides; its body is read only so that the connection can be
-// used again.
-const (
-	// maxResponseHeader bounds the header, including informational responses before it, in bytes.
-	maxResponseHeader = 64 << 10
-	// maxDrain bounds how much of the body is read, in bytes.
-	maxDrain = 64 << 10
-	// drainTimeout bounds how long the body may keep the caller.
-	drainTimeout = time.Second
-)
+// maxResponseHeader bounds a response's header, including informational responses before it, in
+// bytes.
+const maxResponseHeader = 64 << 10
 
 // Bounds on idle connections, besides [Config].MaxIdle.
 const (
@@ -64,19 +57,21 @@ type Client struct {
 
 // New makes a client.
 func New(config Config, now func() time.Time) *Client {
-	dialer := &net.Dialer{
+	dialer := &dialer{net.Dialer{
 		Timeout: config.ConnectTimeout,
 		// The address is checked when it is dialled, in case a name has changed its address.
-		Control: func(_, address string, _ syscall.RawConn) error { return checkAddress(config.Deny, address) },
-	}
+		ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
+			return checkAddress(ctx, config.Deny, address)
+		},
+	}}
 	return &Client{
 		config: config,
 		dialer: &http.Transport{
-			DialContext:            dialer.DialContext,
+			DialContext:            dialer.dial,
 			TLSHandshakeTimeout:    config.ConnectTimeout,
 			TLSClientConfig:        &tls.Config{InsecureSkipVerify: !config.VerifyTLS}, // an operator's explicit choice
 			ForceAttemptHTTP2:      true,
-			DisableCompression:     true, // bodies are thrown away
+			DisableCompression:     true, // little of a body is kept
 			MaxResponseHeaderBytes: maxResponseHeader,
 		},
 		idle: newIdlePool(config.MaxIdle, maxIdlePerHost, idleGrace, idleTTL),
@@ -101,18 +96,16 @@ func (c *Client) attempt(ctx context.Context, r Request) (a Attempt) {
 	defer cancel()
 	req, err := c.request(ctx, r)
 	if err != nil {
-		a.Err = err
+		a.Err, a.Error = err, bus.ErrorProtocol
 		return a
 	}
 	conn, resp, err := c.roundTrip(req, &a)
 	if err != nil {
-		if a.Err = err; ctx.Err() != nil {
-			a.Err = context.Cause(ctx)
-		}
+		a.failed(ctx, err)
 		return a
 	}
 	a.responded(resp, c.now())
-	if a.Err == nil && drain(resp, cancel) && conn.Available() > 0 {
+	if a.readBody(ctx, resp, r.KeepBody, cancel) && conn.Available() > 0 {
 		c.idle.put(conn)
 	} else { // after 101, only the body can close it
 		_ = conn.Close()
@@ -148,7 +141,7 @@ func (c *Client) roundTrip(req *http.Request, a *Attempt) (*connection, *http.Re
 		return nil, nil, err
 	}
 	if conn := c.idle.take(req.URL.Scheme, host); conn != nil {
-		a.Reused = true
+		a.Reused, a.Public = true, conn.public
 		resp, err := conn.RoundTrip(req)
 		if err == nil {
 			return conn, resp, nil
@@ -177,27 +170,15 @@ func (c *Client) roundTrip(req *http.Request, a *Attempt) (*connection, *http.Re
 // connect makes a connection. When no file descriptor is left it closes the idle connections and
 // tries once more.
 func (c *Client) connect(ctx context.Context, scheme, host string, a *Attempt) (*connection, error) {
+	ctx, trail := withTrail(ctx)
 	conn, err := c.dialer.NewClientConn(ctx, scheme, host)
 	if a.OutOfFiles = outOfFiles(err); a.OutOfFiles != nil {
 		c.idle.clear()
 		conn, err = c.dialer.NewClientConn(ctx, scheme, host)
 	}
+	a.Public = trail.public()
 	if err != nil {
-		return nil, err
+		return nil, &connectError{err, trail.connected.Load()}
 	}
-	return &connection{ClientConn: conn, scheme: scheme, host: host}, nil
-}
-
-// drain reads the rest of a response, and reports whether it came to its end.
-func drain(resp *http.Response, cancel context.CancelFunc) bool {
-	if resp.ContentLength == 0 {
-		return true
-	}
-	if resp.ContentLength > maxDrain {
-		return false
-	}
-	timer := time.AfterFunc(drainTimeout, cancel)
-	defer timer.Stop()
-	_, err := io.CopyN(io.Discard, resp.Body, maxDrain+1)
-	return errors.Is(err, io.EOF)
+	return &connection{ClientConn: conn, scheme: scheme, host: host, public: a.Public}, nil
 }

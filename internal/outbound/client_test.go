@@ -19,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"routemaster/internal/bus"
 	"routemaster/internal/outbound"
 )
 
@@ -250,44 +249,4 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	a := post(t, newClient(t), e.url)
 	assert.Equal(t, http.StatusTemporaryRedirect, a.Status)
 	assert.EqualError(t, a.Err, "the endpoint answered 307 Temporary Redirect")
-}
-
-func TestWhatFails(t *testing.T) {
-	hangs := newEndpoint(t, true, func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body)
-		<-r.Context().Done()
-	})
-	resets := newEndpoint(t, true, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
-	fine := newEndpoint(t, true, func(http.ResponseWriter, *http.Request) {})
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, nobody.Close())
-	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and never says a word
-	require.NoError(t, err)
-	defer mute.Close()
-	loopback, err := bus.ParseDenyList("loopback")
-	require.NoError(t, err)
-
-	const brief = 50 * time.Millisecond
-	for name, test := range map[string]struct {
-		url    string
-		adjust func(*outbound.Config)
-		why    string
-	}{
-		"hangs":            {hangs.url, func(c *outbound.Config) { c.Timeout = brief }, "no answer within 50ms"},
-		"resets":           {resets.url, func(*outbound.Config) {}, ""},
-		"nobody listens":   {"https://" + nobody.Addr().String(), func(*outbound.Config) {}, "connection refused"},
-		"no TLS handshake": {"https://" + mute.Addr().String(), func(c *outbound.Config) { c.ConnectTimeout = brief }, "timeout"},
-		"wrong URL":        {"https://%zz", func(*outbound.Config) {}, "invalid URL escape"},
-		"bad certificate":  {fine.url, func(c *outbound.Config) { c.VerifyTLS = true }, "certificate"},
-		"denied address":   {fine.url, func(c *outbound.Config) { c.Deny = loopback }, "127.0.0.1 is denied"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			a := post(t, newClient(t, test.adjust), test.url)
-			assert.ErrorContains(t, a.Err, test.why)
-			assert.Zero(t, a.Status)
-			assert.Equal(t, bus.EndpointFailure, a.Failure())
-			assert.NotContains(t, a.Err.Error(), "https://", "a URL may hold a secret")
-		})
-	}
 }

@@ -2,12 +2,14 @@ package outbound
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"unicode/utf8"
 
@@ -16,14 +18,69 @@ import (
 	"routemaster/internal/bus"
 )
 
-// checkAddress refuses a denied address that is about to be dialled.
-func checkAddress(deny bus.DenyList, address string) error {
+// trail is what is learnt of the addresses that are dialled for one connection. Several may be
+// dialled at the same time.
+type trail struct {
+	// dialled is set with the first address, private with the first that is not public.
+	dialled, private atomic.Bool
+	// connected is set once a TCP connection is made. Then private is of its address; a dial that
+	// came too late may still set it.
+	connected atomic.Bool
+}
+
+// public reports whether the address that was connected to is public, or else all that were
+// dialled.
+func (t *trail) public() bool { return t.dialled.Load() && !t.private.Load() }
+
+type trailKey struct{}
+
+// withTrail returns a context whose dials are noted.
+func withTrail(ctx context.Context) (context.Context, *trail) {
+	t := &trail{}
+	return context.WithValue(ctx, trailKey{}, t), t
+}
+
+// dialer dials, and notes in the context's trail where it got to.
+type dialer struct{ net.Dialer }
+
+func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, err := d.DialContext(ctx, network, address)
+	if err == nil {
+		noteConnection(ctx, conn.RemoteAddr())
+	}
+	return conn, err
+}
+
+// noteConnection notes in the context's trail that there is a connection to an address.
+func noteConnection(ctx context.Context, to net.Addr) {
+	if t, ok := ctx.Value(trailKey{}).(*trail); ok {
+		address, _ := netip.ParseAddrPort(to.String())
+		t.private.Store(!bus.IsPublic(address.Addr()))
+		t.connected.Store(true)
+	}
+}
+
+// deniedError is the refusal of an address that is about to be dialled.
+type deniedError struct{ address netip.Addr }
+
+func (e *deniedError) Error() string {
+	return fmt.Sprintf("the address %s is denied by ROUTEMASTER_CALLBACK_DENY", e.address)
+}
+
+// checkAddress refuses a denied address that is about to be dialled. It notes others.
+func checkAddress(ctx context.Context, deny bus.DenyList, address string) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
 	if deny.Denies(to.Addr()) {
-		return fmt.Errorf("the address %s is denied by ROUTEMASTER_CALLBACK_DENY", to.Addr())
+		return &deniedError{to.Addr()}
+	}
+	if t, ok := ctx.Value(trailKey{}).(*trail); ok {
+		t.dialled.Store(true)
+		if !bus.IsPublic(to.Addr()) {
+			t.private.Store(true)
+		}
 	}
 	return nil
 }

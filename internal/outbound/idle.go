@@ -12,6 +12,8 @@ import (
 type connection struct {
 	*http.ClientConn
 	scheme, host string
+	// public is whether its address is.
+	public bool
 	// Set while it is idle: its place in the pool, and the timer that ends its grace or closes it.
 	place  *list.Element
 	expiry *time.Timer

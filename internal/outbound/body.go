@@ -1,0 +1,64 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+)
+
+// Bounds on a response's body. Its status decides; the body is read for what is kept of it, and so
+// that the connection can be used again.
+const (
+	// maxBody bounds how much of a body is kept, in bytes.
+	maxBody = 256 << 10
+	// maxDrain bounds how much is read of what is not kept, in bytes.
+	maxDrain = 64 << 10
+	// bodyTimeout bounds how long the body may keep the caller, unless it is that of a 207: that one
+	// says what was acknowledged, and has all of the attempt's time.
+	bodyTimeout = time.Second
+)
+
+// readBody keeps what is asked for of a response's body. After a success it reads the rest too, and
+// reports whether the body came to its end.
+func (a *Attempt) readBody(
+	ctx context.Context, resp *http.Response, keep func(status int) int, cancel context.CancelFunc,
+) (ended bool) {
+	limit := 0
+	if keep != nil && resp.StatusCode >= http.StatusOK { // the body of 101 is the connection
+		limit = min(keep(resp.StatusCode), maxBody)
+	}
+	if limit <= 0 && a.Err != nil {
+		return false
+	}
+	if resp.ContentLength == 0 {
+		a.BodyComplete = limit > 0
+		return a.Err == nil
+	}
+	if limit <= 0 || resp.StatusCode != http.StatusMultiStatus {
+		timer := time.AfterFunc(bodyTimeout, cancel)
+		defer timer.Stop()
+	}
+	if limit > 0 {
+		a.keepBody(ctx, resp, limit)
+	}
+	return a.Err == nil && (a.BodyComplete || drain(resp))
+}
+
+// keepBody reads as much of a body as is kept, in bytes. A body that ends after the time is up is
+// not complete: the server may have ended it because the connection was closed.
+func (a *Attempt) keepBody(ctx context.Context, resp *http.Response, limit int) {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, int64(limit)+1))
+	a.BodyComplete = err == nil && len(body) <= limit && ctx.Err() == nil
+	a.Body = body[:min(len(body), limit)]
+}
+
+// drain reads the rest of a response, and reports whether it came to its end.
+func drain(resp *http.Response) bool {
+	if resp.ContentLength > maxDrain {
+		return false
+	}
+	_, err := io.CopyN(io.Discard, resp.Body, maxDrain+1)
+	return errors.Is(err, io.EOF)
+}

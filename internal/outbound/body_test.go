@@ -1,0 +1,108 @@
+package outbound_test
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"routemaster/internal/outbound"
+)
+
+// TestBodiesAreKept has an endpoint answer with a status and a body, of which some bytes are kept.
+func TestBodiesAreKept(t *testing.T) {
+	long := strings.Repeat("x", 300<<10)
+	eachProtocol(t, func(t *testing.T, http2 bool) {
+		for name, test := range map[string]struct {
+			status   int
+			body     string
+			keep     int
+			kept     string
+			complete bool
+		}{
+			"failure":          {500, "broken", 256, "broken", true},
+			"long failure":     {500, long, 256, long[:256], false},
+			"redirect":         {302, "elsewhere", 256, "elsewhere", true},
+			"just enough":      {500, "broken", 6, "broken", true},
+			"one byte less":    {500, "broken", 5, "broke", false},
+			"nothing asked":    {500, "broken", 0, "", false},
+			"no body":          {204, "", 256, "", true},
+			"receipt":          {207, `{"retry":[1]}`, 256 << 10, `{"retry":[1]}`, true},
+			"long receipt":     {207, long, 1 << 20, long[:256<<10], false},
+			"acknowledgement":  {200, long, 256, long[:256], false},
+			"short and thanks": {200, "thanks", 256, "thanks", true},
+		} {
+			t.Run(name, func(t *testing.T) {
+				e := newEndpoint(t, http2, func(w http.ResponseWriter, _ *http.Request) {
+					w.WriteHeader(test.status)
+					_, _ = io.WriteString(w, test.body)
+				})
+				r := request(e.url)
+				r.KeepBody = func(status int) int {
+					assert.Equal(t, test.status, status)
+					return test.keep
+				}
+				a := newClient(t).Post(t.Context(), r)
+				assert.Equal(t, test.status, a.Status)
+				assert.Equal(t, test.kept, string(a.Body))
+				assert.Equal(t, test.complete, a.BodyComplete)
+				assert.Empty(t, a.Error)
+			})
+		}
+	})
+}
+
+// TestKeptBodiesLeaveTheConnection sends twice to an endpoint whose bodies are read to their end.
+func TestKeptBodiesLeaveTheConnection(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, http2 bool) {
+		receipt := bytes.Repeat([]byte(" "), 200<<10)
+		e := newEndpoint(t, http2, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusMultiStatus)
+			_, _ = w.Write(receipt)
+		})
+		c, r := newClient(t), request(e.url)
+		r.KeepBody = func(int) int { return 256 << 10 }
+		for i := range 2 {
+			a := c.Post(t.Context(), r)
+			assert.True(t, a.BodyComplete)
+			assert.Equal(t, i == 1, a.Reused)
+		}
+		assert.EqualValues(t, 1, e.opened.Load())
+	})
+}
+
+// TestBodiesThatTakeLong has an endpoint begin a body and not end it. Only a receipt is waited for
+// as long as the attempt may take.
+func TestBodiesThatTakeLong(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, http2 bool) {
+		for name, test := range map[string]struct {
+			status  int
+			timeout time.Duration
+		}{
+			"failure":         {500, time.Hour},
+			"acknowledgement": {200, time.Hour},
+			"receipt":         {207, time.Second / 2},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				e := newEndpoint(t, http2, func(w http.ResponseWriter, r *http.Request) {
+					w.WriteHeader(test.status)
+					_, _ = io.WriteString(w, "begun")
+					w.(http.Flusher).Flush()
+					<-r.Context().Done()
+				})
+				r := request(e.url)
+				r.KeepBody = func(int) int { return 256 }
+				a := newClient(t, func(c *outbound.Config) { c.Timeout = test.timeout }).Post(t.Context(), r)
+				assert.Equal(t, test.status, a.Status)
+				assert.Equal(t, "begun", string(a.Body))
+				assert.False(t, a.BodyComplete)
+				assert.Less(t, a.Duration, soon)
+			})
+		}
+	})
+}

@@ -1,0 +1,102 @@
+package outbound
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net"
+	"syscall"
+
+	"routemaster/internal/bus"
+)
+
+// failed notes that there was no response.
+func (a *Attempt) failed(ctx context.Context, err error) {
+	a.Err, a.Error = err, classify(ctx, err)
+	if ctx.Err() != nil {
+		a.Err = context.Cause(ctx)
+	}
+}
+
+// connectError is an error before there was a connection, including its TLS.
+type connectError struct {
+	error
+	// connected is whether there was one of TCP.
+	connected bool
+}
+
+func (e *connectError) Unwrap() error { return e.error }
+
+// classify returns the class of an error of an attempt: one of the errors of attempts in bus. Where
+// an error does not tell, the time at which it came does.
+func classify(ctx context.Context, err error) string {
+	var denied *deniedError
+	var name *net.DNSError
+	var connect *connectError
+	errors.As(err, &connect)
+	switch {
+	case errors.As(err, &denied):
+		return bus.ErrorDenied
+	case errors.As(err, &name):
+		return bus.ErrorDNS
+	case isTLS(err):
+		return bus.ErrorTLS
+	case isTimeout(err) || ctx.Err() != nil:
+		if connect != nil {
+			return bus.ErrorConnectTimeout
+		}
+		return bus.ErrorTimeout
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return bus.ErrorRefused
+	case isReset(err):
+		return bus.ErrorReset
+	case connect != nil && !connect.connected:
+		return bus.ErrorUnreachable
+	case connect != nil: // what else the making of TLS can fail with has no type
+		return bus.ErrorTLS
+	}
+	return bus.ErrorProtocol
+}
+
+func isTimeout(err error) bool {
+	var timeout net.Error
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// isTLS reports whether an error is known to be of TLS: a certificate that does not pass, an alert,
+// or bytes that are not TLS.
+func isTLS(err error) bool {
+	var (
+		certificate *tls.CertificateVerificationError
+		authority   x509.UnknownAuthorityError
+		hostname    x509.HostnameError
+		invalid     x509.CertificateInvalidError
+		record      tls.RecordHeaderError
+		alert       *net.OpError
+	)
+	if errors.As(err, &alert) && (alert.Op == "remote error" || alert.Op == "local error") { // as crypto/tls wraps them
+		return true
+	}
+	return errors.As(err, &certificate) || errors.As(err, &authority) || errors.As(err, &hostname) ||
+		errors.As(err, &invalid) || errors.As(err, &record)
+}
+
+// isReset reports whether an error says that the other side closed the connection, or the stream of
+// HTTP/2, without a response.
+func isReset(err error) bool {
+	var stream streamError
+	return errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNABORTED) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &stream)
+}
+
+// streamError is a stream of HTTP/2 that was reset. [net/http] does not export its own type, but
+// lets errors.As convert it to one with the same fields.
+type streamError struct {
+	StreamID uint32
+	Code     uint32
+	Cause    error
+}
+
+func (e streamError) Error() string { return "stream reset" }

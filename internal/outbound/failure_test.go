@@ -1,0 +1,113 @@
+package outbound_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/outbound"
+)
+
+// freePort is an address on which nobody listens.
+func freePort(t *testing.T) string {
+	t.Helper()
+	nobody, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, nobody.Close())
+	return nobody.Addr().String()
+}
+
+// TestWhatFails has endpoints fail in each way, and asks for the class of the error.
+func TestWhatFails(t *testing.T) {
+	hangs := newEndpoint(t, true, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	})
+	aborts := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
+	aborts1, aborts2 := newEndpoint(t, false, aborts), newEndpoint(t, true, aborts)
+	resets := rawReceiver(t, func(_ int64, conn net.Conn, r *bufio.Reader) { _ = readRequest(r) })
+	chats := rawReceiver(t, func(_ int64, conn net.Conn, r *bufio.Reader) {
+		if readRequest(r) == nil {
+			_, _ = io.WriteString(conn, "220 mail.example ESMTP\r\n\r\n")
+		}
+	})
+	fine := newEndpoint(t, true, func(http.ResponseWriter, *http.Request) {})
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and never says a word
+	require.NoError(t, err)
+	defer mute.Close()
+	plain := &http.Server{}
+	plainListener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	go func() { _ = plain.Serve(plainListener) }()
+	defer plain.Close()
+	loopback, err := bus.ParseDenyList("loopback")
+	require.NoError(t, err)
+
+	const brief = 50 * time.Millisecond
+	asIs := func(*outbound.Config) {}
+	for name, test := range map[string]struct {
+		url        string
+		adjust     func(*outbound.Config)
+		class, why string
+	}{
+		"hangs":            {hangs.url, func(c *outbound.Config) { c.Timeout = brief }, bus.ErrorTimeout, "no answer within 50ms"},
+		"aborts, HTTP/1.1": {aborts1.url, asIs, bus.ErrorReset, "EOF"},
+		"aborts, HTTP/2":   {aborts2.url, asIs, bus.ErrorReset, "stream"},
+		"closes":           {resets, asIs, bus.ErrorReset, "EOF"},
+		"not HTTP":         {chats, asIs, bus.ErrorProtocol, "malformed HTTP"},
+		"nobody listens":   {"https://" + freePort(t), asIs, bus.ErrorRefused, "connection refused"},
+		"no TLS handshake": {
+			"https://" + mute.Addr().String(), func(c *outbound.Config) { c.ConnectTimeout = brief }, bus.ErrorConnectTimeout, "timeout",
+		},
+		"not connected in time": {
+			"https://" + mute.Addr().String(), func(c *outbound.Config) { c.Timeout = brief }, bus.ErrorConnectTimeout, "no answer within 50ms",
+		},
+		"plain HTTP":        {"https://" + plainListener.Addr().String(), asIs, bus.ErrorTLS, "TLS"},
+		"no such host":      {"https://" + strings.Repeat("x", 64) + ".example", asIs, bus.ErrorDNS, "no such host"},
+		"no such address":   {"https://255.255.255.255", asIs, bus.ErrorUnreachable, "255.255.255.255"},
+		"wrong URL":         {"https://%zz", asIs, bus.ErrorProtocol, "invalid URL escape"},
+		"wrong certificate": {fine.url, func(c *outbound.Config) { c.VerifyTLS = true }, bus.ErrorTLS, "certificate"},
+		"denied address":    {fine.url, func(c *outbound.Config) { c.Deny = loopback }, bus.ErrorDenied, "127.0.0.1 is denied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := post(t, newClient(t, test.adjust), test.url)
+			assert.Equal(t, test.class, a.Error)
+			assert.ErrorContains(t, a.Err, test.why)
+			assert.Zero(t, a.Status)
+			assert.False(t, a.Public)
+			assert.Equal(t, bus.EndpointFailure, a.Failure())
+			assert.NotContains(t, a.Err.Error(), "https://", "a URL may hold a secret")
+		})
+	}
+}
+
+// TestResets has a host reset the TCP connection, before and after the TLS handshake.
+func TestResets(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			_ = conn.(*net.TCPConn).SetLinger(0)
+			_ = conn.Close()
+		}
+	}()
+	defer func() { _ = listener.Close(); <-ended }()
+	for _, scheme := range []string{"https", "http"} {
+		a := post(t, newClient(t), scheme+"://"+listener.Addr().String())
+		assert.Equal(t, bus.ErrorReset, a.Error, "%s: %v", scheme, a.Err)
+	}
+}
