@@ -25,12 +25,14 @@ type room struct {
 // name each other are independent: so ingest and delivery, for example.
 var plan = []room{
 	{"bus", ""},
+	{"seal", ""},
+	{"signature", "bus seal"},
 	{"wire", "bus"},
 	{"rdb", "bus"},
 	{"queue", "bus wire rdb"},
 	{"store", "bus wire rdb queue"},
-	{"doctor", "bus wire rdb queue store"},                 // off the hot path: only what rtm calls imports it
-	{"migrate", "bus wire rdb queue store"},                // likewise
+	{"doctor", "bus wire rdb queue store"},  // off the hot path: only what rtm calls imports it
+	{"migrate", "bus wire rdb queue store"}, // likewise
 	{"store/storetest", "bus wire rdb queue store doctor"}, // its tests require what doctor examines
 	{"outbound", "bus"},
 	{"telemetry", "bus wire queue store"},

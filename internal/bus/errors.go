@@ -29,6 +29,10 @@ var (
 	ErrTopicUnknown = errors.New("there is no such topic")
 	// ErrNotSubscribed means that the client is not subscribed, or not to that topic.
 	ErrNotSubscribed = errors.New("not subscribed")
+	// ErrTooManySecrets means that a subscriber has all the signing secrets that it may have.
+	ErrTooManySecrets = errors.New("there are too many unexpired secrets; remove one, or have the others expire sooner")
+	// ErrSecretUnknown means that a subscriber has no such signing secret, or that it has expired.
+	ErrSecretUnknown = errors.New("there is no such secret")
 )
 
 // TopicLimitError means that a request would make more topics than the operator allows. Nothing
