@@ -9,6 +9,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
 )
@@ -23,7 +24,7 @@ func newRecorder(st *store.Store) *telemetry.Recorder {
 func flushed(t *testing.T, st *store.Store, recorder *telemetry.Recorder) map[bus.Counter]int64 {
 	t.Helper()
 	recorder.Flush(t.Context())
-	counters, err := st.Counters(t.Context())
+	counters, err := stats.Of(st).Counters(t.Context())
 	require.NoError(t, err)
 	return counters
 }

@@ -11,6 +11,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metricservice"
 )
@@ -18,6 +19,7 @@ import (
 // Monitor sends the bus's gauges and counters to a metric service.
 type Monitor struct {
 	store   *store.Store
+	stats   *stats.Stats
 	limits  bus.MemoryLimits
 	service metricservice.Service
 	log     *slog.Logger
@@ -30,7 +32,7 @@ type Monitor struct {
 // NewMonitor makes a monitor. A nil service makes its runs do nothing.
 func NewMonitor(st *store.Store, limits bus.MemoryLimits, service metricservice.Service, log *slog.Logger,
 	now func() time.Time) *Monitor {
-	return &Monitor{store: st, limits: limits, service: service, log: log, now: now}
+	return &Monitor{store: st, stats: stats.Of(st), limits: limits, service: service, log: log, now: now}
 }
 
 // monitorTimeout bounds one run, because other housekeeping waits for it.
@@ -56,7 +58,7 @@ func (m *Monitor) Monitor(ctx context.Context, _ *queue.Task) queue.Result {
 }
 
 func (m *Monitor) measure(ctx context.Context) ([]metricservice.Measure, error) {
-	snapshot, err := m.store.Snapshot(ctx, m.now())
+	snapshot, err := m.stats.Snapshot(ctx, m.now())
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +82,7 @@ func (m *Monitor) measure(ctx context.Context) ([]metricservice.Measure, error) 
 	return measures, nil
 }
 
-func (m *Monitor) gauges(snapshot store.Snapshot) (measures []metricservice.Measure) {
+func (m *Monitor) gauges(snapshot stats.Snapshot) (measures []metricservice.Measure) {
 	add := func(name string, value int64, tags ...bus.Tag) {
 		measures = append(measures, metricservice.Measure{Counter: bus.NewCounter(name, tags...), Value: value, Gauge: true})
 	}
@@ -107,7 +109,7 @@ func (m *Monitor) gauges(snapshot store.Snapshot) (measures []metricservice.Meas
 // counts returns the counters of the bus and Redis' processor time in ms. For a service that takes
 // increments it returns their growth since the last run of any worker's monitor.
 func (m *Monitor) counts(ctx context.Context) (map[bus.Counter]int64, error) {
-	counts, err := m.store.Counters(ctx)
+	counts, err := m.stats.Counters(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +122,7 @@ func (m *Monitor) counts(ctx context.Context) (map[bus.Counter]int64, error) {
 	if !m.service.TakesIncrements() {
 		return counts, nil
 	}
-	before, err := m.store.SwapMonitored(ctx, counts)
+	before, err := m.stats.SwapMonitored(ctx, counts)
 	if err != nil {
 		return nil, err
 	}

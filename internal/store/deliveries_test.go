@@ -213,3 +213,25 @@ func TestTheNameOfALateTokenIsNoted(t *testing.T) {
 		assert.Equal(t, map[string]string{"name": "carol", "events_sent": "2"}, f.Redis.HGetAll(ctx, "delivery:"+string(carol)).Val())
 	})
 }
+
+func TestAcquireReportsWhenABatchWasDue(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(storetest.Alice, 100*time.Millisecond, 2, "widgets")
+		f.PublishEvents("widgets", 1, 3, 7)
+		_, err := f.Schedule(t.Context(), bus.QueueMain, storetest.After(200), 10)
+		require.NoError(t, err)
+		full := f.Take("w", 200)
+		assert.Zero(t, full.Delivery.DueAt, "nobody knows when a batch became full")
+		_, next, err := f.CompleteAndAcquire(t.Context(), full, storetest.Done, bus.Failing, storetest.After(200))
+		require.NoError(t, err)
+		require.NoError(t, next.Err)
+		late := next.Task
+		assert.Equal(t, storetest.After(107), late.Delivery.DueAt)
+		_, err = f.CompleteAt(t.Context(), late, storetest.Result{RetryAt: storetest.After(200)}, storetest.After(200))
+		require.NoError(t, err)
+		_, err = f.Schedule(t.Context(), bus.QueueMain, storetest.After(200), 10)
+		require.NoError(t, err)
+		assert.Zero(t, f.Take("w", 201).Delivery.DueAt, "nor when a retry was due")
+	})
+}

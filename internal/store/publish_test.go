@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
 )
 
 // TestAPublishThatFailsWritesNothing has each key that a publish writes for all subscribers be of
@@ -310,4 +311,29 @@ func commandsFromClients(t testing.TB, raw rdb.Commands) int {
 	n, err := strconv.Atoi(calls)
 	require.NoError(t, err)
 	return n
+}
+
+func TestPublishReportsTheReceivers(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		event := wiretest.Pack(t, "widgets", `{"type":"noop","url":"https://x.example/"}`)
+		p := store.Publication{
+			Topic: "widgets", Publisher: storetest.Publisher, Events: []wire.PackedEvent{event}, ReceivedAt: 1, IdempotencyKey: &bus.IdempotencyKey{Key: "k", Digest: "d"},
+		}
+		q := p
+		q.IdempotencyKey = nil
+		receipts := f.PublishAll(t.Context(), q)
+		assert.Equal(t, []store.Receipt{{Stored: true}}, receipts, "nobody")
+		assert.Zero(t, receipts[0].Receivers.Len())
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.AddSubscriber(storetest.Bob, 0, 1, "widgets")
+		receipts = f.PublishAll(t.Context(), p, p)
+		assert.Equal(t, 2, receipts[0].Receivers.Len())
+		var tokens []string
+		for token := range receipts[0].Receivers.All() {
+			tokens = append(tokens, token)
+		}
+		assert.ElementsMatch(t, []string{string(storetest.Alice), string(storetest.Bob)}, tokens)
+		assert.Equal(t, store.Receipt{}, receipts[1], "the second was stored before")
+	})
 }

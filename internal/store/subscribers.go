@@ -45,22 +45,6 @@ func (s *Store) DeleteSubscriber(ctx context.Context, token bus.Token) error {
 	return s.change(ctx, "delete subscriber", scriptSubscriberDelete, string(token))
 }
 
-// parseSubscriber reads a subscriber's hash, and how many events it was sent.
-func parseSubscriber(hash map[string]string, sent string) bus.Subscriber {
-	sub := bus.Subscriber{
-		Callback:  hash["callback"],
-		UUID:      hash["uuid"],
-		Timeout:   time.Duration(integer(hash["timeout"], bus.DefaultTimeout.Milliseconds())) * time.Millisecond,
-		MaxEvents: int(integer(hash["max_events"], bus.DefaultMaxEvents)),
-		Health:    int(integer(hash["health_points"], bus.MaxHealth)),
-		Sent:      integer(sent, 0),
-	}
-	if ms := integer(hash["last_attempted_at"], 0); ms != 0 {
-		sub.LastAttemptedAt = time.UnixMilli(ms)
-	}
-	return sub
-}
-
 // integer reads a stored integer; one that is not there, or is none, is otherwise.
 func integer(text string, otherwise int64) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -72,50 +71,6 @@ func TestBatchesOfADeletedSubscriberAreDropped(t *testing.T) {
 		f.RequireSound()
 		assert.Equal(t, []string{"api_tokens:by_token", "jobs:pending:index:main", "topic:widgets", "topic_owners", "topic_owners:counts", "topics", "workers"}, keysOf(rdbtest.Dump(t, f.Redis)))
 	})
-}
-
-func TestSubscribersReportTheirOldestEvent(t *testing.T) {
-	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		f := newFixture(t, server)
-		f.AddSubscriber(storetest.Alice, time.Hour, 1, "widgets")
-		f.PublishEvents("widgets", 1, 600, 0) // more batches than one trip looks at
-		f.AddSubscriber(storetest.Bob, time.Hour, 100, "gadgets")
-		f.PublishEvents("gadgets", 1, 3, 700)
-		f.PublishEvents("gadgets", 4, 5, 800)
-		f.AddSubscriber(storetest.Publisher, time.Hour, 100, "gadgets")
-		subscribers, _, err := storetest.Subscribers(t.Context(), f.Store)
-		require.NoError(t, err)
-		var oldest []time.Time
-		for _, sub := range subscribers {
-			oldest = append(oldest, sub.OldestAt)
-		}
-		assert.Equal(t, []time.Time{storetest.After(0), storetest.After(700), {}}, oldest)
-	})
-}
-
-func TestListingManySubscribersIsQuick(t *testing.T) {
-	f := newFixture(t, rdbtest.Real(t))
-	for i := range 1000 {
-		token := bus.Token(fmt.Sprintf("s%d", i))
-		require.NoError(t, f.PutToken(t.Context(), token, "s"))
-		f.AddSubscriber(token, time.Hour, 100, "widgets", "gadgets")
-	}
-	f.PublishEvents("widgets", 1, 2, 0)
-	quickest := time.Hour
-	for range 10 {
-		began := time.Now()
-		subscribers, _, err := storetest.Subscribers(t.Context(), f.Store)
-		require.NoError(t, err)
-		require.Len(t, subscribers, 1000)
-		assert.Equal(t, storetest.After(0), subscribers[999].OldestAt)
-		quickest = min(quickest, time.Since(began))
-	}
-	t.Logf("listed 1,000 subscribers in %v", quickest)
-	within := 100 * time.Millisecond
-	if rdbtest.RaceDetector {
-		within *= 10 // that is how much it slows programs down
-	}
-	assert.Less(t, quickest, within)
 }
 
 func TestASubscriberThatFailedIsThrottled(t *testing.T) {

@@ -2,7 +2,6 @@ package store_test
 
 import (
 	"fmt"
-	"strconv"
 	"testing"
 	"time"
 
@@ -153,107 +152,6 @@ func topicNames(prefix string, n int) (names []bus.TopicName) {
 		names = append(names, bus.TopicName(prefix+string(rune('a'+i/26%26))+string(rune('a'+i%26))+string(rune('a'+i/676))))
 	}
 	return names
-}
-
-func TestListsComeInPages(t *testing.T) {
-	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		f := newFixture(t, server)
-		ctx := t.Context()
-		var members []any
-		var want []string
-		for i := range 25_000 { // more than two windows
-			members = append(members, fmt.Sprintf("t%05d", i))
-			want = append(want, fmt.Sprintf("t%05d", i))
-		}
-		require.NoError(t, f.Redis.SAdd(ctx, "topics", members...).Err())
-		list := func(p store.Page) (names []string) {
-			_, err := f.EachTopics(ctx, p, func(topics []bus.Topic) error {
-				for _, topic := range topics {
-					names = append(names, string(topic.Name))
-				}
-				return nil
-			})
-			require.NoError(t, err)
-			return names
-		}
-		assert.Equal(t, want, list(store.Page{}))
-		assert.Equal(t, want[:3], list(store.Page{Limit: 3}))
-		assert.Equal(t, want[3:7], list(store.Page{Limit: 4, After: want[2]}))
-		assert.Equal(t, want[24_990:], list(store.Page{Limit: 100, After: want[24_989]}))
-		assert.Equal(t, want[5_000:], list(store.Page{After: "t04999x"}), "a name that is none")
-		assert.Equal(t, want[:15_000], list(store.Page{Limit: 15_000}))
-		assert.Empty(t, list(store.Page{After: "u"}))
-	})
-}
-
-func TestSubscribersOfOneNameAreOnOnePage(t *testing.T) {
-	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		f := newFixture(t, server)
-		ctx := t.Context()
-		require.NoError(t, f.PutToken(ctx, "zz", "alice"))
-		require.NoError(t, f.PutToken(ctx, "aa", "carol"))
-		for _, token := range []bus.Token{"zz", "aa", storetest.Bob, storetest.Alice} {
-			f.AddSubscriber(token, time.Hour, 100, "widgets", "gadgets")
-		}
-		f.PublishEvents("widgets", 1, 1, 7)
-		list := func(p store.Page) (tokens []bus.Token) {
-			_, err := f.EachSubscribers(ctx, p, func(subscribers []bus.Subscriber) error {
-				for _, sub := range subscribers {
-					tokens = append(tokens, sub.Token)
-					assert.Equal(t, []bus.TopicName{"gadgets", "widgets"}, sub.Topics)
-					assert.Equal(t, storetest.After(7), sub.OldestAt)
-				}
-				return nil
-			})
-			require.NoError(t, err)
-			return tokens
-		}
-		assert.Equal(t, []bus.Token{storetest.Alice, "zz"}, list(store.Page{Limit: 1}))
-		assert.Equal(t, []bus.Token{storetest.Bob, "aa"}, list(store.Page{Limit: 2, After: "alice"}))
-		assert.Equal(t, []bus.Token{"aa"}, list(store.Page{Limit: 2, After: "bob"}))
-		assert.Equal(t, []bus.Token{storetest.Alice, "zz", storetest.Bob, "aa"}, list(store.Page{}))
-	})
-}
-
-// TestListsAskRedisForLittleAtOnce looks at what each command of a list of 100,000 topics and of
-// subscribers to 1,000 returns.
-func TestListsAskRedisForLittleAtOnce(t *testing.T) {
-	server := rdbtest.Real(t)
-	f := newFixture(t, server)
-	ctx := t.Context()
-	pipe := f.Redis.Pipeline()
-	for i := range 100_000 {
-		pipe.SAdd(ctx, "topics", "t"+strconv.Itoa(i))
-	}
-	for i := range 60 {
-		f.Redis.HSet(ctx, "subscriber:s"+strconv.Itoa(i), "callback", "https://x.example/")
-		pipe.SAdd(ctx, "subscribers", "s"+strconv.Itoa(i))
-		for j := range 1000 {
-			pipe.SAdd(ctx, "topics:s"+strconv.Itoa(i), "t"+strconv.Itoa(j))
-		}
-	}
-	_, err := pipe.Exec(ctx)
-	require.NoError(t, err)
-	require.NoError(t, f.Redis.ConfigResetStat(ctx).Err())
-	topics, _, err := storetest.Topics(ctx, f.Store)
-	require.NoError(t, err)
-	assert.Len(t, topics, 100_000)
-	subscribers, _, err := storetest.Subscribers(ctx, f.Store)
-	require.NoError(t, err)
-	require.Len(t, subscribers, 60)
-	for _, sub := range subscribers {
-		assert.Len(t, sub.Topics, 1000)
-	}
-	stats := f.Redis.InfoMap(ctx, "commandstats").Val()["Commandstats"]
-	for _, command := range []string{"smembers", "hkeys", "sort", "eval", "evalsha"} {
-		assert.Empty(t, stats["cmdstat_"+command], "it takes as long as there is much")
-	}
-	var calls, usec int
-	_, err = fmt.Sscanf(stats["cmdstat_sscan"], "calls=%d,usec=%d", &calls, &usec)
-	require.NoError(t, err)
-	t.Logf("%d calls of SSCAN, of %d µs each", calls, usec/calls)
-	assert.GreaterOrEqual(t, calls, 300)
-	assert.Less(t, usec/calls, 5000)
 }
 
 func TestATopicBelongsToItsFirstPublisher(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stats"
 )
 
 // Limits of what is kept in memory while Redis is unavailable: counters, and lists of tokens. Known
@@ -24,6 +25,7 @@ const flushTimeout = 3 * time.Second
 // counts are what has been counted since the last flush.
 type counts struct {
 	store *store.Store
+	stats *stats.Stats
 	log   *slog.Logger
 	// flushing is held during a flush. It guards failing: whether the last flush failed.
 	flushing sync.Mutex
@@ -43,7 +45,10 @@ type tokenCounter struct {
 }
 
 func newCounts(st *store.Store, log *slog.Logger) *counts {
-	return &counts{store: st, log: log, increments: map[bus.Counter]int64{}, byTokens: map[tokenCounter]int64{}}
+	return &counts{
+		store: st, stats: stats.Of(st), log: log,
+		increments: map[bus.Counter]int64{}, byTokens: map[tokenCounter]int64{},
+	}
 }
 
 // addOne adds to one counter.
@@ -119,7 +124,7 @@ func (c *counts) flush(ctx context.Context) error {
 	taken := c.increments
 	c.increments = make(map[bus.Counter]int64, len(taken))
 	c.mu.Unlock()
-	err := c.store.AddCounters(ctx, taken)
+	err := c.stats.AddCounters(ctx, taken)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for counter, n := range taken { // AddCounters has removed what it stored

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
+	"routemaster/internal/store/stats"
 )
 
 // Namespace is the first part of the name of every metric of ours.
@@ -58,8 +58,8 @@ func publisherTag(token bus.Token) bus.Tag {
 
 // ByClient joins the backlogs of subscribers that share a public name, as they do while a client's
 // token is being changed: the sum of what waits, the worst health and the oldest event.
-func ByClient(backlogs []store.Backlog) map[bus.ClientName]store.Backlog {
-	joined := make(map[bus.ClientName]store.Backlog, len(backlogs))
+func ByClient(backlogs []stats.Backlog) map[bus.ClientName]stats.Backlog {
+	joined := make(map[bus.ClientName]stats.Backlog, len(backlogs))
 	for _, b := range backlogs {
 		if a, ok := joined[b.Client]; ok {
 			b.Events += a.Events

@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
@@ -82,7 +83,7 @@ func TestThePublisherOfACounterIsNoSecret(t *testing.T) {
 	for token, want := range map[bus.Token]string{"shop--1": "shop", "secret": "malformed", "--secret": "malformed", "": "null"} {
 		r.Published("widgets", token, 2, 10, "")
 		r.Flush(t.Context())
-		counters, err := st.Counters(t.Context())
+		counters, err := stats.Of(st).Counters(t.Context())
 		require.NoError(t, err)
 		name := bus.NewCounter("events.published", bus.Tag{Name: "topic", Value: "widgets"}, bus.Tag{Name: "publisher", Value: want})
 		assert.Contains(t, counters, name)
@@ -110,13 +111,13 @@ func TestCountsOutliveAnOutage(t *testing.T) {
 	server.Restart(t)
 	require.Eventually(t, func() bool { return st.Ping(ctx) == nil }, 10*time.Second, time.Millisecond)
 	r.Flush(ctx)
-	counters, err := st.Counters(ctx)
+	counters, err := stats.Of(st).Counters(ctx)
 	require.NoError(t, err)
 	name := bus.NewCounter("events.published", bus.Tag{Name: "topic", Value: "widgets"}, bus.Tag{Name: "publisher", Value: "shop"})
 	assert.Equal(t, int64(100_000), counters[name])
 	assert.Len(t, counters, 20_000, "not more are kept")
 	r.Flush(ctx)
-	again, err := st.Counters(ctx)
+	again, err := stats.Of(st).Counters(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, counters, again, "what is stored is not counted again")
 }

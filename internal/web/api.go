@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/ingest"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/auth"
@@ -61,6 +62,7 @@ type API struct {
 	*rest.Service
 	config  Config
 	store   *store.Store
+	stats   *stats.Stats
 	queue   *queue.Queue
 	ingest  *ingest.Ingest
 	metrics http.Handler
@@ -75,7 +77,7 @@ func New(
 		Buffers:  server.NewBuffers(cmp.Or(config.BodyBudget, server.DefaultBodyBudget)),
 		Reporter: config.Reporter, Tracer: config.Tracer, Log: log, Now: now,
 	}
-	return &API{Service: service, config: config, store: st, queue: q, ingest: in, metrics: metrics}
+	return &API{Service: service, config: config, store: st, stats: stats.Of(st), queue: q, ingest: in, metrics: metrics}
 }
 
 // Handler returns the API: all routes, with who calls them.

@@ -30,7 +30,7 @@ func (a *API) getTopics(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
-		damaged, err := a.store.EachTopics(r.Context(), page, func(topics []bus.Topic) error {
+		damaged, err := a.stats.EachTopics(r.Context(), page, func(topics []bus.Topic) error {
 			return l.Add(viewTopics(topics, rest.Caller(r), names))
 		})
 		a.LogDamaged(r, "skipped topics with damaged data", damaged)

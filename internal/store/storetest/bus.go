@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stats"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
 )
@@ -37,6 +38,7 @@ func After(ms int) time.Time { return Start.Add(time.Duration(ms) * time.Millise
 type Bus struct {
 	*store.Store
 	*queue.Queue
+	*stats.Stats
 	Partition *rdb.Partition
 	T         testing.TB
 	// Redis reads and writes by hand.
@@ -53,7 +55,7 @@ func NewBusOn(
 	t testing.TB, server *rdbtest.Server, partition *rdb.Partition, adjust ...func(*store.Options),
 ) *Bus {
 	st := OpenOn(partition, adjust...)
-	b := &Bus{st, NewQueue(st, 1), partition, t, server.Raw}
+	b := &Bus{st, NewQueue(st, 1), stats.Of(st), partition, t, server.Raw}
 	b.Register()
 	return b
 }

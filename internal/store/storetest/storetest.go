@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stats"
 )
 
 // Open opens a store on a server. It is closed with the test.
@@ -55,18 +56,18 @@ func Check(ctx context.Context, st *store.Store) (found []doctor.Finding, err er
 	return found, err
 }
 
-// Topics is [store.Store.EachTopics] in one list.
+// Topics is [stats.Stats.EachTopics] in one list.
 func Topics(ctx context.Context, st *store.Store) (topics []bus.Topic, damaged []string, err error) {
-	damaged, err = st.EachTopics(ctx, store.Page{}, func(some []bus.Topic) error {
+	damaged, err = stats.Of(st).EachTopics(ctx, stats.Page{}, func(some []bus.Topic) error {
 		topics = append(topics, some...)
 		return nil
 	})
 	return topics, damaged, err
 }
 
-// Subscribers is [store.Store.EachSubscribers] in one list.
+// Subscribers is [stats.Stats.EachSubscribers] in one list.
 func Subscribers(ctx context.Context, st *store.Store) (subscribers []bus.Subscriber, damaged []string, err error) {
-	damaged, err = st.EachSubscribers(ctx, store.Page{}, func(some []bus.Subscriber) error {
+	damaged, err = stats.Of(st).EachSubscribers(ctx, stats.Page{}, func(some []bus.Subscriber) error {
 		subscribers = append(subscribers, some...)
 		return nil
 	})

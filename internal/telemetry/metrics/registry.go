@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"routemaster/internal/store"
+	"routemaster/internal/store/stats"
 )
 
 // Registry holds the Prometheus metrics of one process.
@@ -29,7 +30,7 @@ func NewRegistry() *Registry {
 
 // AddBus adds the metrics of the whole bus. Each scrape reads them from the store.
 func (r *Registry) AddBus(st *store.Store, o BusOptions, now func() time.Time) {
-	r.MustRegister(&scrape{store: st, options: o, now: now})
+	r.MustRegister(&scrape{stats: stats.Of(st), options: o, now: now})
 }
 
 // Handler serves the metrics as Prometheus text. While Redis is unavailable it serves those of the

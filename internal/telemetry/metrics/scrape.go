@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/store"
+	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
 )
 
@@ -64,7 +64,7 @@ type BusOptions struct {
 
 // scrape collects what waits in the bus.
 type scrape struct {
-	store   *store.Store
+	stats   *stats.Stats
 	options BusOptions
 	now     func() time.Time
 
@@ -77,8 +77,8 @@ type scrape struct {
 
 // reading is what was read from Redis at one time.
 type reading struct {
-	store.Snapshot
-	subscribers map[bus.ClientName]store.Backlog
+	stats.Snapshot
+	subscribers map[bus.ClientName]stats.Backlog
 	counts      map[bus.Counter]int64
 }
 
@@ -122,7 +122,7 @@ func (s *scrape) Collect(metrics chan<- prometheus.Metric) {
 	}
 }
 
-func (s *scrape) sendBacklog(send func(*prometheus.Desc, float64, ...string), name string, b store.Backlog) {
+func (s *scrape) sendBacklog(send func(*prometheus.Desc, float64, ...string), name string, b stats.Backlog) {
 	send(queuedEvents, float64(b.Events), name)
 	send(queuedBatches, float64(b.Batches), name)
 	send(deadEvents, float64(b.DeadLetterEvents), name)
@@ -172,7 +172,7 @@ func (s *scrape) read() (reading, error) {
 }
 
 func (s *scrape) readStore(ctx context.Context) (reading, error) {
-	snapshot, err := s.store.Snapshot(ctx, s.now().Add(s.options.ScalingDeadline))
+	snapshot, err := s.stats.Snapshot(ctx, s.now().Add(s.options.ScalingDeadline))
 	if err != nil {
 		return reading{}, err
 	}
@@ -183,6 +183,6 @@ func (s *scrape) readStore(ctx context.Context) (reading, error) {
 			counters = append(counters, c.Counter)
 		}
 	}
-	now.counts, err = s.store.ReadCounters(ctx, counters)
+	now.counts, err = s.stats.ReadCounters(ctx, counters)
 	return now, err
 }

@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
@@ -81,7 +82,7 @@ func TestAScrapeIsFast(t *testing.T) {
 			counted[bus.NewCounter(name, queue, bus.Tag{Name: "status", Value: "failure"})] = 45
 		}
 	}
-	require.NoError(t, st.AddCounters(ctx, counted))
+	require.NoError(t, stats.Of(st).AddCounters(ctx, counted))
 	text := shown(t, st, time.Now)
 	assert.Equal(t, subscribers, strings.Count(text, "\nroutemaster_subscriber_queued_events{"))
 	assert.Equal(t, subscribers, strings.Count(text, "\nroutemaster_subscriber_oldest_event_age_seconds{"))

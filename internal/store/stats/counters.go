@@ -1,4 +1,4 @@
-package store
+package stats
 
 import (
 	"context"
@@ -17,7 +17,7 @@ const countersPerTrip = 500
 // AddCounters adds to the counters of the bus, and removes from increments what it has added: after
 // an error, increments has the rest. A counter that would exceed 64 bits, or is not a number, is
 // set to its increment.
-func (s *Store) AddCounters(ctx context.Context, increments map[bus.Counter]int64) error {
+func (s *Stats) AddCounters(ctx context.Context, increments map[bus.Counter]int64) error {
 	for some := range slices.Chunk(slices.Collect(maps.Keys(increments)), countersPerTrip) {
 		if err := s.addCounters(ctx, some, increments); err != nil {
 			return err
@@ -26,7 +26,7 @@ func (s *Store) AddCounters(ctx context.Context, increments map[bus.Counter]int6
 	return nil
 }
 
-func (s *Store) addCounters(ctx context.Context, counters []bus.Counter, increments map[bus.Counter]int64) error {
+func (s *Stats) addCounters(ctx context.Context, counters []bus.Counter, increments map[bus.Counter]int64) error {
 	stored, err := s.countEach(ctx, counters, func(pipe rdb.Commands, c bus.Counter) rdb.AnyReply {
 		return pipe.HIncrBy(ctx, s.keys.Counters(), wire.PackCounter(c), increments[c])
 	})
@@ -53,7 +53,7 @@ func (s *Store) addCounters(ctx context.Context, counters []bus.Counter, increme
 
 // countEach sends one command for each counter, and returns which succeeded. The error is that of
 // the call if it is to be repeated, else that of any command.
-func (s *Store) countEach(ctx context.Context, counters []bus.Counter, command func(rdb.Commands, bus.Counter) rdb.AnyReply) (stored []bool, err error) {
+func (s *Stats) countEach(ctx context.Context, counters []bus.Counter, command func(rdb.Commands, bus.Counter) rdb.AnyReply) (stored []bool, err error) {
 	cmds := make([]rdb.AnyReply, len(counters))
 	_ = s.redis.Pipelined(ctx, "count", func(pipe rdb.Commands) { // each command has its own error
 		for i, c := range counters {
@@ -70,7 +70,7 @@ func (s *Store) countEach(ctx context.Context, counters []bus.Counter, command f
 }
 
 // Counters reads the counters of the bus. What it cannot read it leaves out.
-func (s *Store) Counters(ctx context.Context) (map[bus.Counter]int64, error) {
+func (s *Stats) Counters(ctx context.Context) (map[bus.Counter]int64, error) {
 	fields, err := s.redis.HGetAll(ctx, s.keys.Counters()).Result()
 	if err != nil {
 		return nil, rdb.Wrap("read counters", err)
@@ -81,7 +81,7 @@ func (s *Store) Counters(ctx context.Context) (map[bus.Counter]int64, error) {
 // ReadCounters reads some counters of the bus: its cost grows with them, not with those there are.
 // One that has never counted is 0. What it cannot read it leaves out, since 0 would mean that it
 // has begun anew.
-func (s *Store) ReadCounters(ctx context.Context, counters []bus.Counter) (map[bus.Counter]int64, error) {
+func (s *Stats) ReadCounters(ctx context.Context, counters []bus.Counter) (map[bus.Counter]int64, error) {
 	counts := make(map[bus.Counter]int64, len(counters))
 	for some := range slices.Chunk(counters, countersPerTrip) {
 		fields := make([]string, len(some))
@@ -105,7 +105,7 @@ func (s *Store) ReadCounters(ctx context.Context, counters []bus.Counter) (map[b
 
 // SwapMonitored notes which counts a metric service has got, for all workers, and returns those
 // noted before; none the first time.
-func (s *Store) SwapMonitored(ctx context.Context, counts map[bus.Counter]int64) (before map[bus.Counter]int64, err error) {
+func (s *Stats) SwapMonitored(ctx context.Context, counts map[bus.Counter]int64) (before map[bus.Counter]int64, err error) {
 	values := make([]any, 0, 2*len(counts))
 	for c, n := range counts {
 		values = append(values, wire.PackCounter(c), n)

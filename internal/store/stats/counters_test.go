@@ -1,4 +1,4 @@
-package store_test
+package stats_test
 
 import (
 	"maps"
@@ -28,7 +28,7 @@ const (
 
 func TestCountersAreStoredAsDocumented(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		st := storetest.Open(t, server)
+		st := storetest.NewBus(t, server)
 		ctx := t.Context()
 		for range 2 {
 			increments := map[bus.Counter]int64{published: 3, scrubbed: 1}
@@ -41,13 +41,13 @@ func TestCountersAreStoredAsDocumented(t *testing.T) {
 		counters, err := st.Counters(ctx)
 		require.NoError(t, err)
 		assert.Equal(t, map[bus.Counter]int64{published: 6, scrubbed: 2}, counters)
-		storetest.RequireSound(t, st)
+		storetest.RequireSound(t, st.Store)
 	})
 }
 
 func TestSomeCountersAreRead(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		st := storetest.Open(t, server)
+		st := storetest.NewBus(t, server)
 		ctx := t.Context()
 		counts, err := st.ReadCounters(ctx, []bus.Counter{published})
 		require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestSomeCountersAreRead(t *testing.T) {
 		assert.Empty(t, counts, "something else is there")
 	})
 	server := rdbtest.Real(t)
-	st := storetest.Open(t, server)
+	st := storetest.NewBus(t, server)
 	server.Kill(t)
 	_, err := st.ReadCounters(t.Context(), []bus.Counter{published})
 	require.ErrorIs(t, err, bus.ErrUnavailable)
@@ -83,7 +83,7 @@ func TestSomeCountersAreRead(t *testing.T) {
 
 func TestACounterThatCannotGrowBeginsAnew(t *testing.T) {
 	server := rdbtest.Real(t) // the embedded engine starts at the minimum by itself
-	st := storetest.Open(t, server)
+	st := storetest.NewBus(t, server)
 	ctx := t.Context()
 	server.Raw.HSet(ctx, "counters", publishedField, strconv.FormatInt(math.MaxInt64-1, 10), scrubbedField, "many")
 	other := bus.NewCounter("other")
@@ -96,7 +96,7 @@ func TestACounterThatCannotGrowBeginsAnew(t *testing.T) {
 
 func TestCountersAreKeptWhileRedisIsFullOrAway(t *testing.T) {
 	server := rdbtest.Real(t)
-	st := storetest.Open(t, server)
+	st := storetest.NewBus(t, server)
 	ctx := t.Context()
 	increments := map[bus.Counter]int64{published: 3, scrubbed: 1}
 	require.NoError(t, server.Raw.ConfigSet(ctx, "maxmemory", "1").Err())
@@ -110,7 +110,7 @@ func TestCountersAreKeptWhileRedisIsFullOrAway(t *testing.T) {
 
 func TestSwapMonitoredReturnsWhatWasThereBefore(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		st := storetest.Open(t, server)
+		st := storetest.NewBus(t, server)
 		first, second := map[bus.Counter]int64{published: 3, scrubbed: 1}, map[bus.Counter]int64{published: 4}
 		for _, c := range []struct{ now, before map[bus.Counter]int64 }{
 			{first, map[bus.Counter]int64{}}, {second, first}, {first, second},
@@ -119,6 +119,6 @@ func TestSwapMonitoredReturnsWhatWasThereBefore(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, c.before, before)
 		}
-		storetest.RequireSound(t, st)
+		storetest.RequireSound(t, st.Store)
 	})
 }

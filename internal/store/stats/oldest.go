@@ -1,4 +1,4 @@
-package store
+package stats
 
 import (
 	"context"
@@ -19,7 +19,7 @@ const (
 // backlog of one subscriber does not make the list of all of them slow, it gives up after max
 // batches; then the times it has not found are missing, and later than those it has.
 type oldestSearch struct {
-	store *Store
+	stats *Stats
 	max   int64
 	// next is the place in the index that comes next.
 	next int64
@@ -29,8 +29,8 @@ type oldestSearch struct {
 }
 
 // findOldest fills in when each subscriber's oldest event was received.
-func (s *Store) findOldest(ctx context.Context, subscribers []bus.Subscriber, max int64) error {
-	return (&oldestSearch{store: s, max: max}).fill(ctx, subscribers)
+func (s *Stats) findOldest(ctx context.Context, subscribers []bus.Subscriber, max int64) error {
+	return (&oldestSearch{stats: s, max: max}).fill(ctx, subscribers)
 }
 
 // fill fills in when the oldest event of each of these was received.
@@ -59,7 +59,7 @@ func (o *oldestSearch) fill(ctx context.Context, subscribers []bus.Subscriber) e
 
 // walk looks at the next batches, and takes those whose batches it finds out of missing.
 func (o *oldestSearch) walk(ctx context.Context, missing map[bus.Token]bool) error {
-	s := o.store
+	s := o.stats
 	batches, err := s.redis.ZRangeWithScores(ctx, s.keys.BatchesIndex(), o.next, o.next+batchesPerTrip-1).Result()
 	if err != nil {
 		return rdb.Wrap("list batches", err)

@@ -1,11 +1,13 @@
-package store
+package stats
 
 import (
 	"context"
 	"slices"
+	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
+	"routemaster/internal/store"
 )
 
 // Page says which part of a list is wanted.
@@ -29,7 +31,7 @@ const (
 // EachTopics calls a function with the topics of a page, ordered by name, some at a time. Those
 // with a key that is not of its type, because something else has written to it, are left out.
 // Damaged are these keys. What changes meanwhile may be seen or not.
-func (s *Store) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
+func (s *Stats) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
 	itself := func(name string) string { return name }
 	err = s.redis.EachMember(ctx, s.keys.Topics(), rdb.Range(p), topicsPerTrip, itself, func(some []rdb.Member) (int, error) {
 		topics, unreadable, err := s.topics(ctx, some)
@@ -42,7 +44,7 @@ func (s *Store) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) e
 	return damaged, rdb.Wrap("list topics", err)
 }
 
-func (s *Store) topics(ctx context.Context, some []rdb.Member) (topics []bus.Topic, damaged []string, err error) {
+func (s *Stats) topics(ctx context.Context, some []rdb.Member) (topics []bus.Topic, damaged []string, err error) {
 	hashes, names := make([]rdb.Reply[[]any], len(some)), make([]string, len(some))
 	var owners rdb.Reply[[]any]
 	err = s.redis.Reads(ctx, "list topics", func(pipe rdb.Commands) {
@@ -60,7 +62,7 @@ func (s *Store) topics(ctx context.Context, some []rdb.Member) (topics []bus.Top
 	}
 	for i, name := range names {
 		if hashes[i].Err() != nil {
-			damaged = append(damaged, Keys{}.Topic(bus.TopicName(name)))
+			damaged = append(damaged, store.Keys{}.Topic(bus.TopicName(name)))
 			continue
 		}
 		topic := bus.Topic{Name: bus.TopicName(name)}
@@ -78,13 +80,13 @@ func (s *Store) topics(ctx context.Context, some []rdb.Member) (topics []bus.Top
 // their clients, some at a time. Several of one name are always on one page. Those with a key that
 // is not of its type, because something else has written to it, are left out. Damaged are these
 // keys; they show clients by name, never a token.
-func (s *Store) EachSubscribers(ctx context.Context, p Page, each func([]bus.Subscriber) error) (damaged []string, err error) {
+func (s *Stats) EachSubscribers(ctx context.Context, p Page, each func([]bus.Subscriber) error) (damaged []string, err error) {
 	names := map[string]string{}
 	err = s.redis.EachPage(ctx, s.keys.Tokens(), rdb.Hash, 0, rdb.Pairs(func(token, name string) { names[token] = name }))
 	if err != nil {
 		return nil, rdb.Wrap("list subscribers", err)
 	}
-	search := &oldestSearch{store: s, max: batchesSearched}
+	search := &oldestSearch{stats: s, max: batchesSearched}
 	nameOf := func(token string) string { return string(publicToken(bus.Token(token), names[token])) }
 	err = s.redis.EachMember(ctx, s.keys.Subscribers(), rdb.Range(p), subscribersPerTrip, nameOf, func(some []rdb.Member) (int, error) {
 		subscribers, unreadable, err := s.subscribers(ctx, some)
@@ -101,7 +103,7 @@ func (s *Store) EachSubscribers(ctx context.Context, p Page, each func([]bus.Sub
 }
 
 // subscribers reads some subscribers. One deleted in the meantime is left out.
-func (s *Store) subscribers(ctx context.Context, some []rdb.Member) (found []bus.Subscriber, damaged []string, err error) {
+func (s *Stats) subscribers(ctx context.Context, some []rdb.Member) (found []bus.Subscriber, damaged []string, err error) {
 	hashes, tokens := make([]rdb.Reply[map[string]string], len(some)), make([]string, len(some))
 	sent := make([]rdb.Reply[string], len(some))
 	sizes := make([]rdb.Reply[int64], len(some))
@@ -128,10 +130,10 @@ func (s *Store) subscribers(ctx context.Context, some []rdb.Member) (found []bus
 	for i, m := range some {
 		name := bus.Token(m.Name)
 		if hashes[i].Err() != nil {
-			damaged = append(damaged, Keys{}.Subscriber(name))
+			damaged = append(damaged, store.Keys{}.Subscriber(name))
 		}
 		if sizes[i].Err() != nil {
-			damaged = append(damaged, Keys{}.SubscriberTopics(name))
+			damaged = append(damaged, store.Keys{}.SubscriberTopics(name))
 		}
 		if hashes[i].Err() != nil || sizes[i].Err() != nil || len(hashes[i].Val()) == 0 {
 			continue
@@ -144,8 +146,24 @@ func (s *Store) subscribers(ctx context.Context, some []rdb.Member) (found []bus
 	return found, damaged, nil
 }
 
+// parseSubscriber reads a subscriber's hash, and how many events it was sent.
+func parseSubscriber(hash map[string]string, sent string) bus.Subscriber {
+	sub := bus.Subscriber{
+		Callback:  hash["callback"],
+		UUID:      hash["uuid"],
+		Timeout:   time.Duration(integer(hash["timeout"], bus.DefaultTimeout.Milliseconds())) * time.Millisecond,
+		MaxEvents: int(integer(hash["max_events"], bus.DefaultMaxEvents)),
+		Health:    int(integer(hash["health_points"], bus.MaxHealth)),
+		Sent:      integer(sent, 0),
+	}
+	if ms := integer(hash["last_attempted_at"], 0); ms != 0 {
+		sub.LastAttemptedAt = time.UnixMilli(ms)
+	}
+	return sub
+}
+
 // topicsOf reads the topics of subscribers, given how many they have.
-func (s *Store) topicsOf(ctx context.Context, tokens []string, sizes []rdb.Reply[int64]) ([][]bus.TopicName, error) {
+func (s *Stats) topicsOf(ctx context.Context, tokens []string, sizes []rdb.Reply[int64]) ([][]bus.TopicName, error) {
 	topics := make([][]bus.TopicName, len(tokens))
 	for i := 0; i < len(tokens); {
 		cmds := map[int]rdb.PageReply{}
@@ -171,7 +189,7 @@ func (s *Store) topicsOf(ctx context.Context, tokens []string, sizes []rdb.Reply
 
 // topicNames are the topics of a subscriber, of which the first have been asked for. The set may
 // have been replaced meanwhile by what is none.
-func (s *Store) topicNames(ctx context.Context, token string, first rdb.PageReply) (names []bus.TopicName, err error) {
+func (s *Stats) topicNames(ctx context.Context, token string, first rdb.PageReply) (names []bus.TopicName, err error) {
 	if first.Err() != nil {
 		return nil, nil
 	}

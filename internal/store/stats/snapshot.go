@@ -1,4 +1,4 @@
-package store
+package stats
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
+	"routemaster/internal/store"
 )
 
 // Snapshot is what waits in the bus.
@@ -49,7 +50,7 @@ const snapshotSearches = 2000
 
 // Snapshot reads what waits in the bus. Its cost grows with the number of subscribers, not with
 // what waits. Until says which jobs are due soon.
-func (s *Store) Snapshot(ctx context.Context, until time.Time) (Snapshot, error) {
+func (s *Stats) Snapshot(ctx context.Context, until time.Time) (Snapshot, error) {
 	snapshot := Snapshot{Jobs: map[bus.Queue]JobCounts{}}
 	memory, err := s.redis.Client().Memory(ctx)
 	if err == nil {
@@ -76,7 +77,7 @@ func (s *Store) Snapshot(ctx context.Context, until time.Time) (Snapshot, error)
 	return snapshot, err
 }
 
-func (s *Store) backlogs(ctx context.Context) (backlogs []Backlog, damaged []string, err error) {
+func (s *Stats) backlogs(ctx context.Context) (backlogs []Backlog, damaged []string, err error) {
 	var subscribed rdb.Reply[[]string]
 	var names, events, batches, dead rdb.Reply[map[string]string]
 	err = s.redis.Pipelined(ctx, "list backlogs", func(pipe rdb.Commands) {
@@ -109,7 +110,7 @@ func (s *Store) backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 		w := waiting[i]
 		points, known := health[token]
 		if !known {
-			damaged = append(damaged, Keys{}.Subscriber(publicToken(w.Token, names.Val()[token])))
+			damaged = append(damaged, store.Keys{}.Subscriber(publicToken(w.Token, names.Val()[token])))
 		}
 		backlogs[i] = Backlog{
 			Client: bus.PublicName(w.Token, bus.ClientName(names.Val()[token])),
@@ -122,7 +123,7 @@ func (s *Store) backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 }
 
 // readHealth reads the health of subscribers, by token. That of one whose hash is none is missing.
-func (s *Store) readHealth(ctx context.Context, tokens []string) (map[string]int, error) {
+func (s *Stats) readHealth(ctx context.Context, tokens []string) (map[string]int, error) {
 	health := make(map[string]int, len(tokens))
 	for some := range slices.Chunk(tokens, batchesPerTrip) {
 		points := make([]rdb.Reply[[]any], len(some))

@@ -1,0 +1,85 @@
+package stats_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/stats"
+	"routemaster/internal/store/storetest"
+)
+
+func TestSnapshot(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := storetest.NewBus(t, server)
+		ctx := t.Context()
+		f.AddSubscriber(storetest.Alice, 100*time.Millisecond, 2, "widgets")
+		f.AddSubscriber(storetest.Bob, 100*time.Millisecond, 2, "gadgets")
+		f.PublishEvents("widgets", 1, 3, 7)
+		server.Raw.HSet(ctx, "subscriber:"+string(storetest.Alice), "health_points", 40)
+		backlog := stats.Backlog{Client: "alice", Events: 3, Batches: 2, Subscribed: true, Health: 40, OldestAt: storetest.After(7)}
+		idle := stats.Backlog{Client: "bob", Subscribed: true, Health: 100}
+		snapshot, err := f.Snapshot(ctx, storetest.After(106))
+		require.NoError(t, err)
+		assert.Equal(t, []stats.Backlog{backlog, idle}, snapshot.Backlogs)
+		assert.Equal(t, map[bus.Queue]stats.JobCounts{bus.QueueMain: {Instant: 1, Scheduled: 1}, bus.QueueAux: {}}, snapshot.Jobs)
+		assert.Equal(t, int64(1), snapshot.Due)
+		if server.IsEmbedded() {
+			assert.Nil(t, snapshot.Memory)
+		} else {
+			assert.Positive(t, snapshot.Memory.Used)
+			cpu, err := f.Partition.Client().CPU(ctx)
+			require.NoError(t, err)
+			assert.Positive(t, cpu.User+cpu.System)
+		}
+		require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice))
+		snapshot, err = f.Snapshot(ctx, storetest.After(107))
+		require.NoError(t, err)
+		backlog.Subscribed, backlog.Health = false, 100
+		assert.Equal(t, []stats.Backlog{backlog, idle}, snapshot.Backlogs)
+		assert.Equal(t, int64(2), snapshot.Due)
+	})
+}
+
+// TestASnapshotGetsPastWhatIsPoisoned looks at everybody else when the data of one has been
+// tampered with.
+func TestASnapshotGetsPastWhatIsPoisoned(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		bob := string(storetest.Bob)
+		for name, poison := range map[string]func(rdb.Commands) error{
+			"gauges": func(raw rdb.Commands) error {
+				return errors.Join(raw.HSet(t.Context(), "batches:gauges:event", bob, "abc").Err(),
+					raw.HSet(t.Context(), "batches:gauges:batch", bob, "1.5").Err())
+			},
+			"hash": func(raw rdb.Commands) error { return raw.Set(t.Context(), "subscriber:"+bob, "x", 0).Err() },
+		} {
+			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
+			f := storetest.NewBus(t, server)
+			f.AddSubscriber(storetest.Alice, time.Hour, 3, "widgets")
+			f.AddSubscriber(storetest.Bob, time.Hour, 3, "widgets")
+			f.PublishEvents("widgets", 1, 1, 7)
+			require.NoError(t, poison(f.Redis))
+			require.NoError(t, f.Redis.ZAdd(t.Context(), "batches:index", redis.Z{Member: "ABCDEFGHIJKLMNOPQRST"}).Err())
+			require.NoError(t, f.Redis.Set(t.Context(), "batch:ABCDEFGHIJKLMNOPQRST", "x", 0).Err())
+			snapshot, err := f.Snapshot(t.Context(), storetest.After(0))
+			require.NoError(t, err, name)
+			alices := stats.Backlog{Client: "alice", Events: 1, Batches: 1, Subscribed: true, Health: 100, OldestAt: storetest.After(7)}
+			assert.Contains(t, snapshot.Backlogs, alices, name)
+			if name == "hash" {
+				bobs := stats.Backlog{Client: "bob", Events: 1, Batches: 1, OldestAt: storetest.After(7)}
+				assert.Contains(t, snapshot.Backlogs, bobs, "nobody knows its health")
+				assert.Equal(t, []string{"subscriber:bob"}, snapshot.Damaged)
+			} else {
+				assert.Contains(t, snapshot.Backlogs, stats.Backlog{Client: "bob", Subscribed: true, Health: 100})
+				assert.Empty(t, snapshot.Damaged)
+			}
+		}
+	})
+}

@@ -1,0 +1,39 @@
+// Package stats has what operators and clients look at: lists of topics and subscribers, what waits
+// in the bus, and counters. No publish and no delivery needs it.
+package stats
+
+import (
+	"strconv"
+
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+)
+
+// Stats reads the data of a store, and keeps its counters. It is safe for concurrent use.
+type Stats struct {
+	redis *rdb.Partition
+	keys  store.Keys
+	jobs  queue.Keys
+}
+
+// Of returns the stats of a store.
+func Of(st *store.Store) *Stats {
+	p := st.Partition()
+	return &Stats{redis: p, keys: store.Keys{Namespace: p.Namespace()}, jobs: queue.Keys{Namespace: p.Namespace()}}
+}
+
+// integer reads a stored integer; one that is not there, or is none, is otherwise.
+func integer(text string, otherwise int64) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return otherwise
+	}
+	return n
+}
+
+// text is a reply's string; a nil reply is empty.
+func text(reply any) string {
+	s, _ := reply.(string)
+	return s
+}
