@@ -13,6 +13,7 @@ import (
 	"github.com/joho/godotenv"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/seal"
 	"routemaster/internal/telemetry/exceptions"
 )
 
@@ -35,6 +36,9 @@ type Config struct {
 	VerifyTLS            bool
 	HealRate, DamageRate int
 	MaxBackoff           time.Duration
+
+	// Secrets are the keys that subscribers' secrets are sealed with.
+	Secrets seal.Keyring
 
 	MaxEventData int
 	// The limits of topics of a subscription, of a client, and of the bus.
@@ -132,6 +136,8 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 		HealRate:             e.integer("ROUTEMASTER_HP_HEAL_RATE", 1, 0, bus.MaxHealth),
 		DamageRate:           e.integer("ROUTEMASTER_HP_DAMAGE_RATE", -2, -bus.MaxHealth, 0),
 		MaxBackoff:           e.duration("MAX_BACKOFF_MS", 60_000, 100, 86_400_000, time.Millisecond),
+
+		Secrets: e.keyring("ROUTEMASTER_SECRETS_KEY"),
 
 		MaxEventData: e.integer("ROUTEMASTER_MAX_EVENT_DATA", 64, 0, 65536),
 

@@ -47,6 +47,7 @@ func TestConfigIsRead(t *testing.T) {
 		"REDIS_ENV_KEY": "MY_REDIS", "MY_REDIS": "rediss://u:p@r:1/2", "ROUTEMASTER_REDIS_URL": "redis://other",
 		"ROUTEMASTER_REDIS_NAMESPACE": "rm:", "ROUTEMASTER_SSL_VERIFY": "No", "FORCE_SSL": "0",
 		"MAX_BACKOFF_MS": "1500", "ROUTEMASTER_LOG_LEVEL": "debug", "ROUTEMASTER_LOG_FORMAT": "JSON",
+		"ROUTEMASTER_SECRETS_KEY":    "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=, //79/Pv6+fj39vX08/Lx8O/u7ezr6uno5+bl5OPi4eA=",
 		"ROUTEMASTER_HP_DAMAGE_RATE": "-5", "ROUTEMASTER_REDIS_MAX_MEM": "4000000000", "ROUTEMASTER_REDIS_MIN_FREE": "1000",
 	})
 	require.NoError(t, err)
@@ -62,6 +63,7 @@ func TestConfigIsRead(t *testing.T) {
 	assert.Equal(t, slog.LevelDebug, c.LogLevel)
 	assert.True(t, c.LogJSON)
 	assert.Equal(t, -5, c.DamageRate)
+	assert.Equal(t, "2 keys", c.Secrets.String())
 	for _, yes := range []string{"YES", "true", "on", "1"} {
 		c, err := load(t, map[string]string{"ROUTEMASTER_SSL_VERIFY": yes})
 		require.NoError(t, err)
@@ -102,6 +104,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"ROUTEMASTER_METRICS_ADDR", "9090", `ROUTEMASTER_METRICS_ADDR="9090" is not allowed: it must be host:port, like 127.0.0.1:9090, or :9090 for all addresses of this host`},
 		{"DD_DOGSTATSD_URL", "tcp://a", `DD_DOGSTATSD_URL="tcp://a" is not allowed: it must be like udp://host:8125 or unix:///path`},
 		{"ROUTEMASTER_CLIENTS", "ok,Secret!", `ROUTEMASTER_CLIENTS=(not shown) is not allowed: it must be comma-separated tokens; token 2 is invalid: a token is 1 to 64 characters of a-z, 0-9, colon, _ and -`},
+		{"ROUTEMASTER_SECRETS_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=,secret", `ROUTEMASTER_SECRETS_KEY=(not shown) is not allowed: it must be comma-separated keys as openssl rand -base64 32 makes them; key 2 is not the base64 of 32 bytes`},
 	} {
 		_, err := load(t, map[string]string{c.name: c.value})
 		var wrong *app.ConfigError

@@ -13,6 +13,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
+	"routemaster/internal/seal"
 	"routemaster/internal/telemetry/exceptions"
 )
 
@@ -118,6 +119,14 @@ func (e *environment) denyList(name, fallback string) bus.DenyList {
 			"none, or a comma-separated list of loopback, link-local, metadata, private and CIDRs; %v", err))
 	}
 	return list
+}
+
+func (e *environment) keyring(name string) seal.Keyring {
+	keys, err := seal.ParseKeyring(e.lookup(name))
+	if err != nil {
+		e.refuse(name, notShown, fmt.Sprintf("comma-separated keys as openssl rand -base64 32 makes them; %v", err))
+	}
+	return keys
 }
 
 func (e *environment) exceptions() exceptions.Service {

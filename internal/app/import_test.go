@@ -47,7 +47,7 @@ var plan = []room{
 	{"top", "client bus terminal"},
 	{"tail", "client bus selfsigned terminal"},
 	{"bench", "client rdb selfsigned"}, // it measures from outside
-	{"app", "bus wire rdb queue store doctor migrate outbound telemetry ingest delivery maintenance worker web"},
+	{"app", "bus seal wire rdb queue store doctor migrate outbound telemetry ingest delivery maintenance worker web"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"cmd/web", "app"},
