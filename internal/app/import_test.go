@@ -34,13 +34,14 @@ var plan = []room{
 	{"doctor", "bus wire rdb queue store"},  // off the hot path: only what rtm calls imports it
 	{"migrate", "bus wire rdb queue store"}, // likewise
 	{"store/storetest", "bus wire rdb queue store doctor"}, // its tests require what doctor examines
+	{"deadletter", "bus wire rdb queue store"},
 	{"outbound", "bus"},
 	{"telemetry", "bus wire queue store"},
 	{"ingest", "bus wire store telemetry"},
 	{"delivery", "bus wire queue store outbound telemetry"},
-	{"maintenance", "bus wire rdb queue store telemetry"},
+	{"maintenance", "bus wire rdb queue store deadletter telemetry"},
 	{"worker", "bus wire rdb queue store telemetry"},
-	{"web", "bus wire queue store telemetry ingest"},
+	{"web", "bus wire queue store deadletter telemetry ingest"},
 	{"client", ""}, // other programs import it
 	{"selfsigned", ""},
 	{"terminal", ""},

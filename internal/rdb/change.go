@@ -30,6 +30,15 @@ func (c *Change) Text(i int) string {
 	return text
 }
 
+// Int is one of the results, counted from 0, if it is there and a number.
+func (c *Change) Int(i int) int {
+	if i >= len(c.Results) {
+		return 0
+	}
+	n, _ := c.Results[i].(int64)
+	return int(n)
+}
+
 // confirmTimeout bounds how long the replicas may take.
 const confirmTimeout = time.Second
 

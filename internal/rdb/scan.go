@@ -2,6 +2,7 @@ package rdb
 
 import (
 	"context"
+	"math"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -115,8 +116,25 @@ type Scored struct {
 func (p *Partition) MembersFrom(
 	ctx context.Context, key string, min float64, offset, limit int64,
 ) ([]Scored, error) {
-	found, err := p.ZRangeByScoreWithScores(ctx, key, &redis.ZRangeBy{
-		Min: FormatScore(min), Max: "+inf", Offset: offset, Count: limit,
+	return p.MembersIn(ctx, key, ScoreRange{Min: min, Max: math.Inf(1), Offset: offset, Limit: limit})
+}
+
+// ScoreRange says which members of a sorted set are wanted: of those whose scores are from Min to
+// Max, in their order or in Reverse, Limit behind the first Offset.
+type ScoreRange struct {
+	Min, Max      float64
+	Reverse       bool
+	Offset, Limit int64
+}
+
+// MembersIn reads members of a sorted set.
+func (p *Partition) MembersIn(ctx context.Context, key string, r ScoreRange) ([]Scored, error) {
+	read := p.ZRangeByScoreWithScores
+	if r.Reverse {
+		read = p.ZRevRangeByScoreWithScores
+	}
+	found, err := read(ctx, key, &redis.ZRangeBy{
+		Min: FormatScore(r.Min), Max: FormatScore(r.Max), Offset: r.Offset, Count: r.Limit,
 	}).Result()
 	members := make([]Scored, len(found))
 	for i, z := range found {

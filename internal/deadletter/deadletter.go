@@ -1,0 +1,140 @@
+// Package deadletter keeps a subscriber's dead letters: events that the bus does not deliver any
+// more, in one letter those that died together. It lists and shows them, takes them back to the
+// queue, discards them, and removes those that are too many or too old. The step that settles a
+// delivery makes them: store/lua/lib/letters.lua.
+package deadletter
+
+import (
+	"context"
+	"embed"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+	"routemaster/internal/wire"
+)
+
+//go:embed lua
+var luaFiles embed.FS
+
+// The scripts. Each file's header says what it takes, returns and keeps.
+var (
+	scriptRedeliver = newScript("letter_redeliver")
+	scriptDiscard   = newScript("letter_discard")
+	scriptTrim      = newScript("letter_trim")
+)
+
+func newScript(name string) *rdb.Script {
+	return rdb.NewScript(store.Library+rdb.ReadLua(luaFiles, "lib/endings"), rdb.ReadLua(luaFiles, name))
+}
+
+// ErrUnknown means that the subscriber has no such dead letter.
+var ErrUnknown = errors.New("there is no such dead letter")
+
+// Letters are the dead letters of all subscribers in a store. It is safe for concurrent use.
+type Letters struct {
+	redis *rdb.Partition
+	keys  store.Keys
+}
+
+// New returns the dead letters in a store.
+func New(st *store.Store) *Letters {
+	return &Letters{st.Partition(), store.Keys{Namespace: st.Partition().Namespace()}}
+}
+
+// Letter is a dead letter, without its events.
+type Letter struct {
+	ID bus.BatchID
+	// DiedAt is when the bus gave up on the events, CreatedAt when the first of their batch came.
+	DiedAt, CreatedAt time.Time
+	Reason            bus.DeathReason
+	// Status is that of the endpoint's last answer, 0 if there was none; Error is why there was
+	// none, empty if there was.
+	Status int
+	Error  string
+	// Note is what the endpoint's receipt said of the event.
+	Note string
+	// Attempts is how often the batch was tried.
+	Attempts int
+	// Events is how many events are in the letter, Bytes their size, packed.
+	Events, Bytes int
+	// WebhookID is the id of the last delivery of just these events.
+	WebhookID string
+}
+
+// EventsPerPage is how many events [Letters.Show] returns at most.
+const EventsPerPage = 1000
+
+// unreadable stands for an event that cannot be read.
+var unreadable = json.RawMessage(`{"unreadable":true}`)
+
+// Show returns a dead letter of a subscriber and, from an index on, its events as they are
+// delivered, at most [EventsPerPage]. In place of one that cannot be read stands
+// {"unreadable":true}. Show fails with [ErrUnknown] or [bus.ErrUnavailable].
+func (l *Letters) Show(ctx context.Context, token bus.Token, id bus.BatchID, from int) (Letter, []json.RawMessage, error) {
+	var letter letterReplies
+	var events rdb.Reply[[]string]
+	var diedAt rdb.Reply[float64]
+	err := l.redis.Reads(ctx, "show dead letter", func(pipe rdb.Commands) {
+		diedAt = pipe.ZScore(ctx, l.keys.DeadLetters(token), string(id))
+		letter = l.ask(ctx, pipe, id)
+		first := int64(store.BatchHeader + max(from, 0))
+		events = pipe.LRange(ctx, l.keys.DeadLetter(id), first, first+EventsPerPage-1)
+	})
+	if err != nil {
+		return Letter{}, nil, err
+	}
+	found, ok := letter.read(id, diedAt.Val())
+	if !ok || diedAt.Err() != nil {
+		return Letter{}, nil, ErrUnknown
+	}
+	shown := make([]json.RawMessage, 0, len(events.Val()))
+	for _, packed := range events.Val() {
+		text, err := wire.AppendEventJSON(nil, wire.PackedEvent(packed))
+		if err != nil {
+			text = unreadable
+		}
+		shown = append(shown, text)
+	}
+	return found, shown, nil
+}
+
+// letterReplies are what Redis has of a letter.
+type letterReplies struct {
+	cause  rdb.Reply[map[string]string]
+	header rdb.Reply[[]string]
+	length rdb.Reply[int64]
+}
+
+func (l *Letters) ask(ctx context.Context, pipe rdb.Commands, id bus.BatchID) letterReplies {
+	return letterReplies{
+		cause:  pipe.HGetAll(ctx, l.keys.DeadLetterCause(id)),
+		header: pipe.LRange(ctx, l.keys.DeadLetter(id), 0, store.BatchHeader-1),
+		length: pipe.LLen(ctx, l.keys.DeadLetter(id)),
+	}
+}
+
+// read makes a letter of the replies, given its time of death (ms). It reports whether there is
+// one: one whose events are gone is none.
+func (r letterReplies) read(id bus.BatchID, diedAt float64) (letter Letter, ok bool) {
+	header, cause := r.header.Val(), r.cause.Val()
+	if r.length.Val() <= store.BatchHeader || len(header) < store.BatchHeader {
+		return letter, false
+	}
+	return Letter{
+		ID: id, DiedAt: time.UnixMilli(int64(diedAt)), CreatedAt: time.UnixMilli(int64(number(header[1]))),
+		Reason: bus.DeathReason(cause["reason"]), Status: number(cause["status"]), Error: cause["error"],
+		Note: cause["note"], Attempts: number(header[2]), Events: int(r.length.Val() - store.BatchHeader),
+		Bytes: number(cause["bytes"]), WebhookID: cause["webhook_id"],
+	}, true
+}
+
+// number reads a stored integer; what is none is 0.
+func number(text string) int {
+	n, _ := strconv.Atoi(text)
+	return n
+}

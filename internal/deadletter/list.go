@@ -1,0 +1,135 @@
+package deadletter
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+)
+
+// Filter says which dead letters are meant. The zero value means all.
+type Filter struct {
+	// Reason is empty for any.
+	Reason bus.DeathReason
+	// Since and Before bound the time of death: it is not before Since, and before Before. Zero is
+	// no bound.
+	Since, Before time.Time
+}
+
+// scores are the range of the index that the filter means: times of death in ms.
+func (f Filter) scores() rdb.ScoreRange {
+	r := rdb.ScoreRange{Min: math.Inf(-1), Max: math.Inf(1)}
+	if !f.Since.IsZero() {
+		r.Min = float64(f.Since.UnixMilli())
+	}
+	if !f.Before.IsZero() {
+		r.Max = float64(f.Before.UnixMilli() - 1)
+	}
+	return r
+}
+
+// Page says which part of a list is wanted.
+type Page struct {
+	// After is what [Letters.List] returned with the part before; empty for the first.
+	After string
+	// Limit is how many letters are wanted at most, at least 1.
+	Limit int
+}
+
+// How much of the index one call looks at, and one round trip of it.
+const (
+	maxListed     = 1000
+	listedPerTrip = 100
+)
+
+// List returns dead letters of a subscriber, newest first, and what to give as After for those that
+// follow: empty if there are none. A page may have less than its limit before the end, because one
+// call looks at 1,000 letters at most. List fails with a [bus.Invalid] if After is no such value,
+// or with [bus.ErrUnavailable].
+func (l *Letters) List(ctx context.Context, token bus.Token, f Filter, p Page) (some []Letter, next string, err error) {
+	after, err := parseCursor(p.After)
+	if err != nil {
+		return nil, "", err
+	}
+	part := f.scores()
+	part.Reverse, part.Limit, part.Max = true, listedPerTrip, min(part.Max, after.score)
+	for last, looked := after, 0; ; part.Offset += listedPerTrip {
+		window, err := l.redis.MembersIn(ctx, l.keys.DeadLetters(token), part)
+		if err != nil {
+			return nil, "", rdb.Wrap("list dead letters", err)
+		}
+		unseen := after.trim(window)
+		letters, err := l.read(ctx, unseen)
+		if err != nil {
+			return nil, "", err
+		}
+		for i, letter := range letters {
+			if len(some) == p.Limit || looked == maxListed {
+				return some, last.String(), nil
+			}
+			looked++
+			last = cursor{unseen[i].Score, unseen[i].Member}
+			if letter.ID != "" && (f.Reason == "" || letter.Reason == f.Reason) {
+				some = append(some, letter)
+			}
+		}
+		if len(window) < listedPerTrip {
+			return some, "", nil
+		}
+	}
+}
+
+// read reads letters; one that is damaged is the zero value.
+func (l *Letters) read(ctx context.Context, members []rdb.Scored) ([]Letter, error) {
+	replies := make([]letterReplies, len(members))
+	err := l.redis.Reads(ctx, "list dead letters", func(pipe rdb.Commands) {
+		for i, m := range members {
+			replies[i] = l.ask(ctx, pipe, bus.BatchID(m.Member))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	letters := make([]Letter, len(members))
+	for i, m := range members {
+		letters[i], _ = replies[i].read(bus.BatchID(m.Member), m.Score)
+	}
+	return letters, nil
+}
+
+// cursor is a place in the list: that of a letter, by its time of death (ms) and UID.
+type cursor struct {
+	score float64
+	id    string
+}
+
+// String is what [parseCursor] reads.
+func (c cursor) String() string { return rdb.FormatScore(c.score) + "-" + c.id }
+
+// parseCursor reads a cursor; an empty text is the beginning.
+func parseCursor(text string) (cursor, error) {
+	if text == "" {
+		return cursor{score: math.Inf(1)}, nil
+	}
+	score, id, _ := strings.Cut(text, "-")
+	ms, err := strconv.ParseUint(score, 10, 53)
+	if err != nil || !bus.IsUID(id) {
+		return cursor{}, bus.Invalidf("", "after must be what the answer before had as after")
+	}
+	return cursor{float64(ms), id}, nil
+}
+
+// trim returns those of some members, of which none is newer, that come after the cursor. Members
+// of the same time are in descending order.
+func (c cursor) trim(members []rdb.Scored) []rdb.Scored {
+	for i, m := range members {
+		if m.Score < c.score || m.Member < c.id {
+			return members[i:]
+		}
+	}
+	return nil
+}

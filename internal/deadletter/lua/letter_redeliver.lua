@@ -1,0 +1,41 @@
+-- Makes dead letters of a subscriber batches again, which are due now. They do not join its lane:
+-- that does whoever takes them, so that they come behind all that waits there.
+--
+-- ARGV     1 namespace, 2 token, 3 max events to move, unless one letter has more, 4 the version of
+--          the plan, should it need one, 5.. UIDs in the order of their delivery
+-- Returns  {1, letters, events, how many of the UIDs are left}; {0, 'not subscribed'}
+-- Keeps    each event in a letter or in a batch, never in both; a batch with its job, its index
+--          entry and its gauges
+local token = ARGV[2]
+if redis.pcall('HEXISTS', subscriber_key(token), 'callback') ~= 1 then
+  return { 0, 'not subscribed' }
+end
+
+-- Has a batch bear the webhook-id that its content had. Its state is looked at only if its
+-- subscriber has a plan.
+local function keep_identity(bid)
+  local found = redis.pcall('HMGET', dead_letter_cause_key(bid), 'revision', 'webhook_id')
+  local revision, id = found[1] or '0', found[2] or ''
+  if revision == '0' and (id == '' or id == bid) then return end
+  redis.call('HSET', batch_state_key(bid), 'revision', revision, 'webhook_id', id)
+  if redis.call('HSETNX', delivery_key(token), 'plan', ARGV[4]) == 1 then
+    redis.call('HSET', options_key(token), 'plan', ARGV[4])
+  end
+end
+
+local function revive(bid, length)
+  local key, job = batch_key(bid), job_of(bid)
+  redis.call('RENAME', dead_letter_key(bid), key)
+  redis.call('LSET', key, 0, token) -- it was another if that has been changed since
+  redis.call('LSET', key, 2, '1')
+  keep_identity(bid)
+  local created = tonumber(redis.call('LINDEX', key, 1)) or 0
+  redis.call('ZADD', batches_index_key(), milliseconds(created), bid)
+  change_gauge(batch_gauge_key(), token, '1')
+  change_gauge(event_gauge_key(), token, length)
+  redis.call('SADD', jobs_index_key('main'), job)
+  redis.call('LPUSH', instant_key('main'), job)
+end
+
+allow_when_full()
+return end_letters(token, tonumber(ARGV[3]), 5, revive)

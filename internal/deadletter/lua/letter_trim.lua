@@ -1,0 +1,34 @@
+-- Removes the oldest dead letters of a subscriber while they are too many or too old. One that is
+-- too large by itself is kept alone.
+--
+-- ARGV     1 namespace, 2 token, 3 max events and 4 max bytes to keep, 5 time of death before which
+--          none is kept (ms), 6 max letters to remove, 7 number of events after which no more are
+--          removed
+-- Returns  letters and events removed, and 1 if there may be more to remove, else 0
+local token, index = ARGV[2], dead_letters_key(ARGV[2])
+local kept_events, kept_bytes, kept_since = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+local max_count, max_events = tonumber(ARGV[6]), tonumber(ARGV[7])
+
+local function has_too_many()
+  if redis.call('ZCARD', index) < 2 then return false end
+  return (tonumber(redis.pcall('HGET', dead_letter_events_key(), token)) or 0) > kept_events
+    or (tonumber(redis.pcall('HGET', dead_letter_bytes_key(), token)) or 0) > kept_bytes
+end
+
+allow_when_full()
+local count, events = 0, 0
+while true do
+  local oldest = redis.call('ZRANGE', index, 0, 0, 'WITHSCORES')
+  if not oldest[1] then
+    redis.call('HDEL', dead_letter_events_key(), token) -- of letters that are gone
+    redis.call('HDEL', dead_letter_bytes_key(), token)
+    return { count, events, 0 }
+  end
+  if tonumber(oldest[2]) >= kept_since and not has_too_many() then
+    return { count, events, 0 }
+  end
+  if count >= max_count or events >= max_events then return { count, events, 1 } end
+  local length = events_in_letter(oldest[1])
+  remove_letter(token, oldest[1], length)
+  count, events = count + 1, events + length
+end

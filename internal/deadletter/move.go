@@ -1,0 +1,181 @@
+package deadletter
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"slices"
+	"strings"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+)
+
+// What one call redelivers or discards at most, unless one letter has more events.
+const (
+	MaxMovedLetters = 100
+	MaxMovedEvents  = 10_000
+)
+
+// Selection says which dead letters are to be redelivered or discarded.
+type Selection struct {
+	// IDs are the letters' UIDs, if they are given. Those of others, and unknown ones, are ignored.
+	IDs []bus.BatchID
+	// Filter says which are meant, if no IDs are given.
+	Filter
+}
+
+// Moved says what one call has redelivered or discarded.
+type Moved struct {
+	// Letters and Events are how many.
+	Letters, Events int
+	// Remaining is how many more letters the selection has: call again while it is not 0. It is
+	// exact up to 10,000; of those behind, all of any reason count.
+	Remaining int
+}
+
+// Redeliver puts dead letters of a subscriber back into its queue, oldest first, at most
+// [MaxMovedLetters] or [MaxMovedEvents]. They are batches again, each with the events it had, come
+// behind what waits there, and may die again. A letter whose events are lost is removed. Redeliver
+// is one atomic step: after an error it was done or not. It fails with [bus.ErrNotSubscribed] or
+// [bus.ErrUnavailable].
+func (l *Letters) Redeliver(ctx context.Context, token bus.Token, s Selection) (Moved, error) {
+	plan := rand.Text()[:planLen]
+	return l.move(ctx, "redeliver dead letters", scriptRedeliver, token, s, plan)
+}
+
+// planLen is the length of the version of a subscriber's plan.
+const planLen = 8
+
+// Discard removes dead letters of a subscriber, oldest first, at most [MaxMovedLetters] or
+// [MaxMovedEvents], in one atomic step. It fails with [bus.ErrUnavailable].
+func (l *Letters) Discard(ctx context.Context, token bus.Token, s Selection) (Moved, error) {
+	return l.move(ctx, "discard dead letters", scriptDiscard, token, s)
+}
+
+// move runs a script for the oldest letters of a selection.
+func (l *Letters) move(
+	ctx context.Context, what string, script *rdb.Script, token bus.Token, s Selection, args ...any,
+) (m Moved, err error) {
+	ids, more, err := l.find(ctx, token, s)
+	if err != nil {
+		return m, err
+	}
+	args = append([]any{string(token), MaxMovedEvents}, args...)
+	for _, id := range ids {
+		args = append(args, id)
+	}
+	change := l.redis.Change(ctx, script, args...)
+	if change.Err != nil {
+		return m, rdb.Wrap(what, change.Err)
+	}
+	if !change.Changed {
+		return m, bus.ErrNotSubscribed
+	}
+	m.Letters, m.Events = change.Int(0), change.Int(1)
+	m.Remaining = change.Int(2) + more
+	return m, nil
+}
+
+// find returns the oldest letters of a selection, oldest first, and how many more it has.
+func (l *Letters) find(ctx context.Context, token bus.Token, s Selection) (ids []string, more int, err error) {
+	switch {
+	case s.IDs != nil:
+		ids, err = l.findNamed(ctx, token, s.IDs)
+		more = max(0, len(ids)-MaxMovedLetters)
+	case s.Reason != "":
+		ids, more, err = l.findOfReason(ctx, token, s.Filter)
+	default:
+		ids, more, err = l.findAll(ctx, token, s.Filter)
+	}
+	return ids[:min(len(ids), MaxMovedLetters)], more, rdb.Wrap("find dead letters", err)
+}
+
+func (l *Letters) findNamed(ctx context.Context, token bus.Token, named []bus.BatchID) (ids []string, err error) {
+	scores := make([]rdb.Reply[float64], len(named))
+	err = l.redis.Reads(ctx, "find dead letters", func(pipe rdb.Commands) {
+		for i, id := range named {
+			scores[i] = pipe.ZScore(ctx, l.keys.DeadLetters(token), string(id))
+		}
+	})
+	var found []rdb.Scored
+	for i, id := range named {
+		if scores[i].Err() == nil {
+			found = append(found, rdb.Scored{Member: string(id), Score: scores[i].Val()})
+		}
+	}
+	slices.SortFunc(found, byAge)
+	for _, m := range slices.Compact(found) {
+		ids = append(ids, m.Member)
+	}
+	return ids, err
+}
+
+// byAge orders letters as the index has them: the first to die comes first.
+func byAge(a, b rdb.Scored) int {
+	return cmp.Or(cmp.Compare(a.Score, b.Score), strings.Compare(a.Member, b.Member))
+}
+
+func (l *Letters) findAll(ctx context.Context, token bus.Token, f Filter) (ids []string, more int, err error) {
+	part := f.scores()
+	part.Limit = MaxMovedLetters
+	found, err := l.redis.MembersIn(ctx, l.keys.DeadLetters(token), part)
+	if err != nil {
+		return nil, 0, err
+	}
+	for _, m := range found {
+		ids = append(ids, m.Member)
+	}
+	all, err := l.redis.ZCount(ctx, l.keys.DeadLetters(token), rdb.FormatScore(part.Min), rdb.FormatScore(part.Max)).Result()
+	return ids, max(0, int(all)-len(ids)), err
+}
+
+// How many letters are looked at for their reason: in one round trip, and in all once there are
+// enough to move.
+const (
+	reasonsPerTrip = 1000
+	reasonsCounted = 10_000
+)
+
+// findOfReason looks at all letters until it has enough, and at some more to count them.
+func (l *Letters) findOfReason(ctx context.Context, token bus.Token, f Filter) (ids []string, more int, err error) {
+	part, counted := f.scores(), 0
+	for part.Limit = reasonsPerTrip; ; part.Offset += reasonsPerTrip {
+		window, err := l.redis.MembersIn(ctx, l.keys.DeadLetters(token), part)
+		if err != nil {
+			return nil, 0, err
+		}
+		found, err := l.ofReason(ctx, window, f.Reason)
+		if err != nil {
+			return nil, 0, err
+		}
+		n := min(len(found), MaxMovedLetters-len(ids))
+		ids, more = append(ids, found[:n]...), more+len(found)-n
+		if len(window) < reasonsPerTrip {
+			return ids, more, nil
+		}
+		if len(ids) < MaxMovedLetters {
+			continue
+		}
+		if counted += len(window); counted >= reasonsCounted {
+			all, err := l.redis.ZCount(ctx, l.keys.DeadLetters(token), rdb.FormatScore(part.Min), rdb.FormatScore(part.Max)).Result()
+			return ids, more + max(0, int(all-part.Offset)-len(window)), err
+		}
+	}
+}
+
+// ofReason returns those of some letters that died for a reason.
+func (l *Letters) ofReason(ctx context.Context, window []rdb.Scored, reason bus.DeathReason) (ids []string, err error) {
+	reasons := make([]rdb.Reply[string], len(window))
+	err = l.redis.Reads(ctx, "find dead letters", func(pipe rdb.Commands) {
+		for i, m := range window {
+			reasons[i] = pipe.HGet(ctx, l.keys.DeadLetterCause(bus.BatchID(m.Member)), "reason")
+		}
+	})
+	for i, m := range window {
+		if reasons[i].Val() == string(reason) {
+			ids = append(ids, m.Member)
+		}
+	}
+	return ids, err
+}

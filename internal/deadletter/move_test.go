@@ -1,0 +1,194 @@
+package deadletter_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/deadletter"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
+)
+
+var all = deadletter.Selection{}
+
+// TestRedeliver puts letters back beside what is queued: they come behind it, oldest first, as
+// batches that were tried once.
+func TestRedeliver(t *testing.T) {
+	eachBench(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		b.PublishEvents("widgets", 100, 100, 0)
+		b.PublishEvents("widgets", 101, 101, 0)
+		b.Bury(storetest.DeadLetter{Number: 1, Token: alice, Reason: bus.DiedOfAge, Created: 7, DiedAt: 50, Events: []int{1, 2, 3}})
+		b.Bury(storetest.DeadLetter{Number: 2, Token: alice, Reason: bus.DiedOfAge, Created: 3, DiedAt: 60, Events: []int{4}})
+		moved, err := b.letters.Redeliver(ctx, alice, all)
+		require.NoError(t, err)
+		assert.Equal(t, deadletter.Moved{Letters: 2, Events: 4}, moved)
+		assert.Empty(t, b.Redis.Keys(ctx, "deadletter*").Val(), "nothing is left of a letter")
+		assert.Equal(t, "6", b.Redis.HGet(ctx, "batches:gauges:event", string(alice)).Val())
+		b.RequireSound()
+
+		for _, want := range [][]int{{100}, {101}, {1, 2, 3}, {4}} {
+			task := b.Take("worker", 100)
+			assert.Equal(t, want, storetest.Numbers(t, task))
+			if want[0] == 1 {
+				assert.Equal(t, storetest.LetterID(1), task.Delivery.Batch)
+				assert.Equal(t, storetest.After(7), task.Delivery.CreatedAt, "the batch's")
+				assert.Equal(t, 2, task.Delivery.Attempts, "it was tried before")
+			}
+			require.True(t, b.Complete(task, storetest.Result{Delivered: len(want)}))
+		}
+		assert.Nil(t, b.Take("worker", 100))
+		assert.Empty(t, b.Redis.Keys(ctx, "batches:state:*").Val())
+		assert.Empty(t, b.Redis.HGet(ctx, "delivery:"+string(alice), "plan").Val(), "there was no need of a plan")
+	})
+}
+
+// TestRedeliveredBatchesKeepTheirIdentity redelivers a letter whose content had a webhook-id that
+// is not its UID: the batch has that, and its subscriber a plan, so that somebody looks.
+func TestRedeliveredBatchesKeepTheirIdentity(t *testing.T) {
+	eachBench(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		id := b.Bury(storetest.DeadLetter{Number: 1, Token: alice, Events: []int{1}, Revision: 3, WebhookID: "other-3-1"})
+		own := b.Bury(storetest.DeadLetter{Number: 2, Token: alice, Events: []int{2}, WebhookID: string(storetest.LetterID(2))})
+		_, err := b.letters.Redeliver(ctx, alice, all)
+		require.NoError(t, err)
+		assert.Equal(t, map[string]string{"revision": "3", "webhook_id": "other-3-1"}, b.Redis.HGetAll(ctx, "batches:state:"+string(id)).Val())
+		assert.Empty(t, b.Redis.HGetAll(ctx, "batches:state:"+string(own)).Val())
+		plan := b.Redis.HGet(ctx, "delivery:"+string(alice), "plan").Val()
+		assert.Len(t, plan, 8)
+		assert.Equal(t, map[string]string{"plan": plan}, b.Redis.HGetAll(ctx, "options:"+string(alice)).Val())
+	})
+}
+
+// TestMovesAreBounded moves 250 letters, and then letters of many events.
+func TestMovesAreBounded(t *testing.T) {
+	eachBench(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		move := func(s deadletter.Selection) (moved []deadletter.Moved) {
+			for {
+				m, err := b.letters.Redeliver(ctx, alice, s)
+				require.NoError(t, err)
+				if moved = append(moved, m); m.Remaining == 0 {
+					return moved
+				}
+			}
+		}
+		b.bury(1, 250)
+		aged := deadletter.Selection{Filter: deadletter.Filter{Reason: bus.DiedOfAge}}
+		assert.Equal(t, []deadletter.Moved{{100, 100, 25}, {25, 25, 0}}, move(aged), "half of them")
+		assert.Len(t, b.left(), 125)
+		b.bury(251, 375)
+		assert.Equal(t, []deadletter.Moved{{100, 100, 150}, {100, 100, 50}, {50, 50, 0}}, move(all))
+
+		events := make([]int, 4000)
+		for i := range 4 {
+			b.Bury(storetest.DeadLetter{Number: 1000 + i, Token: alice, DiedAt: i, Events: events})
+		}
+		b.Bury(storetest.DeadLetter{Number: 2000, Token: alice, DiedAt: 10, Events: make([]int, 12_000)})
+		assert.Equal(t, []deadletter.Moved{{2, 8000, 3}, {2, 8000, 1}, {1, 12_000, 0}}, move(all))
+	})
+}
+
+func TestMovingByID(t *testing.T) {
+	eachBench(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		b.bury(1, 5)
+		ids := func(numbers ...int) (s deadletter.Selection) {
+			s.IDs = []bus.BatchID{}
+			for _, n := range numbers {
+				s.IDs = append(s.IDs, storetest.LetterID(n))
+			}
+			return s
+		}
+		none, err := b.letters.Redeliver(ctx, bob, ids(1, 2))
+		require.NoError(t, err)
+		assert.Zero(t, none, "they are another's")
+		moved, err := b.letters.Redeliver(ctx, alice, ids(4, 9, 2, 4))
+		require.NoError(t, err)
+		assert.Equal(t, deadletter.Moved{Letters: 2, Events: 2}, moved)
+		assert.Equal(t, []int{2}, storetest.Numbers(t, b.Take("worker", 0)), "the older one is first")
+		moved, err = b.letters.Discard(ctx, alice, ids(1, 2, 5))
+		require.NoError(t, err)
+		assert.Equal(t, deadletter.Moved{Letters: 2, Events: 2}, moved)
+		assert.Equal(t, []int{3}, b.left())
+		moved, err = b.letters.Discard(ctx, alice, deadletter.Selection{IDs: []bus.BatchID{}})
+		require.NoError(t, err)
+		assert.Zero(t, moved, "no ids are not all")
+		moved, err = b.letters.Discard(ctx, alice, all)
+		require.NoError(t, err)
+		assert.Equal(t, deadletter.Moved{Letters: 1, Events: 1}, moved)
+	})
+}
+
+// TestRedeliveryAfterARotation redelivers a letter that died before its subscriber's token changed.
+func TestRedeliveryAfterARotation(t *testing.T) {
+	eachBench(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		b.bury(1, 2)
+		fresh, _, err := b.RotateToken(ctx, alice, "alice--new")
+		require.NoError(t, err)
+		assert.Empty(t, b.left())
+		moved, err := b.letters.Redeliver(ctx, fresh, all)
+		require.NoError(t, err)
+		assert.Equal(t, deadletter.Moved{Letters: 2, Events: 2}, moved)
+		require.NoError(t, b.FinishRotation(ctx, alice))
+		task := b.Take("worker", 0)
+		assert.Equal(t, []int{1}, storetest.Numbers(t, task))
+		assert.Equal(t, fresh, task.Delivery.Subscriber)
+		assert.Empty(t, b.Redis.Keys(ctx, "deadletter*").Val())
+	})
+}
+
+func TestRedeliveryNeedsASubscriber(t *testing.T) {
+	eachBench(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		b.bury(1, 1)
+		require.NoError(t, b.DeleteSubscriber(ctx, alice))
+		_, err := b.letters.Redeliver(ctx, alice, all)
+		require.ErrorIs(t, err, bus.ErrNotSubscribed)
+		assert.Equal(t, []int{1}, b.left())
+	})
+}
+
+// TestDamagedLetters moves letters of which something has been removed or overwritten by hand.
+func TestDamagedLetters(t *testing.T) {
+	eachBench(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		b.bury(1, 4)
+		key := func(n int) string { return "deadletter:" + string(storetest.LetterID(n)) }
+		require.NoError(t, b.Redis.Del(ctx, key(1)).Err())
+		require.NoError(t, b.Redis.Set(ctx, key(2), "x", 0).Err())
+		require.NoError(t, b.Redis.Set(ctx, "deadletter:why:"+string(storetest.LetterID(3)), "x", 0).Err())
+		assert.Equal(t, []int{4, 3}, b.left())
+		_, _, err := b.letters.Show(ctx, alice, storetest.LetterID(2), 0)
+		require.ErrorIs(t, err, deadletter.ErrUnknown)
+		moved, err := b.letters.Redeliver(ctx, alice, all)
+		require.NoError(t, err)
+		assert.Equal(t, deadletter.Moved{Letters: 2, Events: 2}, moved)
+		assert.Empty(t, b.Redis.Keys(ctx, "deadletter*").Val())
+		assert.Equal(t, []int{3}, storetest.Numbers(t, b.Take("worker", 0)))
+	})
+}
+
+// TestMovingInAFullRedis redelivers and discards where Redis takes no more.
+func TestMovingInAFullRedis(t *testing.T) {
+	server := rdbtest.Real(t)
+	b := &bench{Bus: storetest.NewBus(t, server)}
+	b.letters = deadletter.New(b.Store)
+	b.AddSubscriber(alice, 0, 100, "widgets")
+	b.bury(1, 3)
+	require.NoError(t, server.Raw.ConfigSet(t.Context(), "maxmemory", "1").Err())
+	first := deadletter.Selection{IDs: []bus.BatchID{storetest.LetterID(1)}}
+	moved, err := b.letters.Redeliver(t.Context(), alice, first)
+	require.NoError(t, err)
+	assert.Equal(t, 1, moved.Letters)
+	moved, err = b.letters.Discard(t.Context(), alice, all)
+	require.NoError(t, err)
+	assert.Equal(t, 2, moved.Letters)
+	require.NoError(t, server.Raw.ConfigSet(t.Context(), "maxmemory", "0").Err())
+	assert.Equal(t, []int{1}, storetest.Numbers(t, b.Take("worker", 0)))
+	b.RequireSound()
+}

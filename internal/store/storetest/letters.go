@@ -1,0 +1,49 @@
+package storetest
+
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+)
+
+// DeadLetter says what a test has of a dead letter. Its UID is [LetterID] of Number.
+type DeadLetter struct {
+	Number int
+	Token  bus.Token
+	Reason bus.DeathReason
+	// Created and DiedAt are in ms after [Start].
+	Created, DiedAt int
+	Events          []int // see [Packed]
+	Revision        int
+	WebhookID       string
+}
+
+// LetterID is the UID of a test's dead letter.
+func LetterID(number int) bus.BatchID { return bus.BatchID(fmt.Sprintf("letter%014d", number)) }
+
+// Bury writes a dead letter as the deliveries do.
+func (b *Bus) Bury(l DeadLetter) bus.BatchID {
+	b.T.Helper()
+	ctx, id, diedAt := b.T.Context(), LetterID(l.Number), After(l.DiedAt).UnixMilli()
+	keys := store.Keys{Namespace: b.Partition.Namespace()}
+	list := []any{string(l.Token), After(l.Created).UnixMilli(), 3}
+	bytes := 0
+	for _, i := range l.Events {
+		packed := Packed(b.T, "widgets", i)
+		list, bytes = append(list, string(packed)), bytes+len(packed)
+	}
+	for _, err := range []error{
+		b.Redis.RPush(ctx, keys.DeadLetter(id), list...).Err(),
+		b.Redis.HSet(ctx, keys.DeadLetterCause(id), "reason", string(l.Reason), "status", 400, "error", "", "note", "",
+			"webhook_id", l.WebhookID, "revision", l.Revision, "bytes", bytes, "died_at", diedAt).Err(),
+		b.Redis.ZIncrBy(ctx, keys.DeadLetters(l.Token), float64(diedAt), string(id)).Err(),
+		b.Redis.HIncrBy(ctx, keys.DeadLetterEvents(), string(l.Token), int64(len(l.Events))).Err(),
+		b.Redis.HIncrBy(ctx, keys.DeadLetterBytes(), string(l.Token), int64(bytes)).Err(),
+	} {
+		require.NoError(b.T, err)
+	}
+	return id
+}
