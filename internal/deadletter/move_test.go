@@ -30,7 +30,7 @@ func TestRedeliver(t *testing.T) {
 		assert.Equal(t, "6", b.Redis.HGet(ctx, "batches:gauges:event", string(alice)).Val())
 		b.RequireSound()
 
-		for _, want := range [][]int{{100}, {101}, {1, 2, 3}, {4}} {
+		for _, want := range [][]int{{100, 101}, {1, 2, 3}, {4}} {
 			task := b.Take("worker", 100)
 			assert.Equal(t, want, storetest.Numbers(t, task))
 			if want[0] == 1 {

@@ -17,16 +17,20 @@ if not name then return { 0, 'token unknown' } end
 
 -- All is read before anything is written.
 local heirs = redis.call('HGETALL', rotations_key())
+local gauges = {
+  batch_gauge_key(), event_gauge_key(), dead_letter_events_key(), dead_letter_bytes_key(),
+}
 local function read(token)
   local found = {
-    token = token, keys = {}, topics = {},
+    token = token, keys = {}, topics = {}, gauges = {},
     subscribed = redis.call('SISMEMBER', subscribers_key(), token) == 1,
-    batches = tonumber(redis.call('HGET', batch_gauge_key(), token)) or 0,
-    events = tonumber(redis.call('HGET', event_gauge_key(), token)) or 0,
   }
+  for _, gauge in ipairs(gauges) do
+    found.gauges[gauge] = tonumber(redis.call('HGET', gauge, token)) or 0
+  end
   local keys = {
     subscriber_key, subscriber_topics_key, current_key, lane_of_subscriber, failed_key,
-    delivery_key,
+    delivery_key, options_key, attempts_key, dead_letters_key,
   }
   for _, key in ipairs(keys) do
     if redis.call('EXISTS', key(token)) == 1 then table.insert(found.keys, key) end
@@ -67,9 +71,9 @@ for _, from in ipairs(moved) do
     redis.call('SREM', subscribers_key(), from.token)
     redis.call('SADD', subscribers_key(), new)
   end
-  redis.call('HDEL', batch_gauge_key(), from.token)
-  redis.call('HDEL', event_gauge_key(), from.token)
-  if from.batches > 0 then change_gauge(batch_gauge_key(), new, from.batches) end
-  if from.events > 0 then change_gauge(event_gauge_key(), new, from.events) end
+  for gauge, figure in pairs(from.gauges) do
+    redis.call('HDEL', gauge, from.token)
+    if figure > 0 then change_gauge(gauge, new, figure) end
+  end
 end
 return { 1, name, new }
