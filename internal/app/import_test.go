@@ -33,6 +33,7 @@ var plan = []room{
 	{"store", "bus wire rdb queue"},
 	{"doctor", "bus wire rdb queue store"},  // off the hot path: only what rtm calls imports it
 	{"migrate", "bus wire rdb queue store"}, // likewise
+	{"inspect", "bus wire rdb queue store"},
 	{"store/storetest", "bus wire rdb queue store doctor"}, // its tests require what doctor examines
 	{"deadletter", "bus wire rdb queue store"},
 	{"outbound", "bus"},
@@ -41,14 +42,14 @@ var plan = []room{
 	{"delivery", "bus wire queue store outbound telemetry"},
 	{"maintenance", "bus wire rdb queue store deadletter telemetry"},
 	{"worker", "bus wire rdb queue store telemetry"},
-	{"web", "bus wire queue store deadletter telemetry ingest"},
+	{"web", "bus wire queue store deadletter inspect telemetry ingest"},
 	{"client", ""}, // other programs import it
 	{"selfsigned", ""},
 	{"terminal", ""},
 	{"top", "client bus terminal"},
 	{"tail", "client bus selfsigned terminal"},
 	{"bench", "client rdb selfsigned"}, // it measures from outside
-	{"app", "bus seal wire rdb queue store doctor migrate outbound telemetry ingest delivery maintenance worker web"},
+	{"app", "bus seal wire rdb queue store doctor inspect migrate outbound telemetry ingest delivery maintenance worker web"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"cmd/web", "app"},

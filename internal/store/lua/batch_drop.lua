@@ -8,7 +8,6 @@
 --          up
 local max_batches, max_events = tonumber(ARGV[2]), tonumber(ARGV[3])
 local max_in_flight = noted_max_in_flight()
-local NEAR = 1000 -- how far from the next job to be taken a job is looked for
 
 local held, holding = {}, 0
 for _, worker in ipairs(redis.call('SMEMBERS', pending_index_key('main'))) do
@@ -16,14 +15,6 @@ for _, worker in ipairs(redis.call('SMEMBERS', pending_index_key('main'))) do
     held[job] = true
     holding = holding + 1
   end
-end
-
-local function remove_job(job)
-  if redis.call('ZREM', scheduled_key('main'), job) == 0 then
-    if not redis.call('LPOS', instant_key('main'), job, 'RANK', -1, 'MAXLEN', NEAR) then return end
-    redis.call('LREM', instant_key('main'), -1, job)
-  end
-  redis.call('SREM', jobs_index_key('main'), job)
 end
 
 allow_when_full()
@@ -42,7 +33,7 @@ for _, bid in ipairs(redis.call('ZRANGE', batches_index_key(), 0, max_batches + 
       token = ''
       redis.call('ZREM', batches_index_key(), bid)
     end
-    remove_job(job_of(bid))
+    remove_batch_job(bid)
     table.insert(dropped, token)
     table.insert(dropped, length)
     events = events + length

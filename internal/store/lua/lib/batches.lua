@@ -83,5 +83,17 @@ local function remove_batch(bid, token, events, max_in_flight, failed, current)
   leave_lane(lane_of_subscriber(token), 'main', job_of(bid), max_in_flight)
 end
 
+-- Removes the job of a batch that is not in flight. A job deep inside the instant ones stays, since
+-- it takes long to find, and goes when it comes up.
+local NEAR = 1000 -- how far from the next job to be taken a job is looked for
+local function remove_batch_job(bid)
+  local job = job_of(bid)
+  if redis.call('ZREM', scheduled_key('main'), job) == 0 then
+    if not redis.call('LPOS', instant_key('main'), job, 'RANK', -1, 'MAXLEN', NEAR) then return end
+    redis.call('LREM', instant_key('main'), -1, job)
+  end
+  redis.call('SREM', jobs_index_key('main'), job)
+end
+
 -- How many events a batch has.
 local function events_of(bid) return math.max(0, redis.call('LLEN', batch_key(bid)) - HEADER) end

@@ -1,0 +1,64 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/wire"
+)
+
+// Filter says which attempts are meant: those of a batch, and those with an outcome. What is empty
+// means all.
+type Filter struct {
+	Batch   bus.BatchID
+	Outcome bus.Outcome
+}
+
+func (f Filter) matches(r wire.AttemptRecord) bool {
+	return (f.Batch == "" || f.Batch == r.Batch) && (f.Outcome == "" || f.Outcome == r.Outcome)
+}
+
+// maxAttempts is how many records are looked at: no setting keeps more.
+const maxAttempts = 1000
+
+// Attempts returns the attempts of a subscriber that are kept, newest first, as a view shows them,
+// and what to give as After for those that follow: empty if there are none. It fails with a
+// [bus.Invalid] if After is no such value, or with [bus.ErrUnavailable].
+func (i *Inspector) Attempts(
+	ctx context.Context, token bus.Token, view View, f Filter, p Page,
+) (some []wire.AttemptRecord, next string, err error) {
+	if p.After != "" && !attemptPlace.MatchString(p.After) {
+		return nil, "", bus.Invalidf("", "after must be what the answer before had as after")
+	}
+	packed, err := i.redis.LRange(ctx, i.keys.Attempts(token), 0, maxAttempts-1).Result()
+	if !rdb.Answered(err) {
+		return nil, "", rdb.Wrap("list attempts", err)
+	}
+	passed, last := p.After == "", ""
+	for _, one := range packed {
+		record, err := wire.UnpackAttempt(one)
+		switch {
+		case err != nil: // something else wrote it
+		case !passed:
+			passed = placeOf(record) == p.After
+		case !f.matches(record):
+		case len(some) == p.Limit:
+			return some, last, nil
+		default:
+			some, last = append(some, view(record)), placeOf(record)
+		}
+	}
+	return some, "", nil
+}
+
+// attemptPlace matches the place of an attempt in the list.
+var attemptPlace = regexp.MustCompile(`^\d{1,16}-\d{1,10}-[A-Za-z0-9_-]{1,40}$`)
+
+// placeOf names an attempt. Records go from the end of the list, so that with a record all that
+// would follow it are gone too.
+func placeOf(r wire.AttemptRecord) string {
+	return fmt.Sprintf("%d-%d-%s", r.At.UnixMilli(), r.Attempt, r.Batch)
+}

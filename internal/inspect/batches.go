@@ -1,0 +1,215 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+	"routemaster/internal/wire"
+)
+
+// State is where a batch is on its way.
+type State string
+
+// The states of a batch.
+const (
+	// Current is a batch that still takes in events.
+	Current State = "current"
+	// Waiting is one that was not tried yet and waits for its time or its turn.
+	Waiting State = "waiting"
+	// Delivering is one in flight.
+	Delivering State = "delivering"
+	// Retrying is one that was tried and is to be tried again.
+	Retrying State = "retrying"
+)
+
+// Batch is a queued batch, without its events.
+type Batch struct {
+	ID        bus.BatchID
+	CreatedAt time.Time
+	// Attempts counts the deliveries that were begun; Events are those still to be acknowledged.
+	Attempts, Events int
+	State            State
+	// NextAt is when the next delivery may begin, as far as that is known: zero while the batch is in
+	// flight, waits for others to be delivered before it, or is paused without an end.
+	NextAt time.Time
+}
+
+// How much of the index of all batches one call looks at, and one round trip of it. Redis takes
+// less than a millisecond for a trip.
+const (
+	batchesSearched = 20_000
+	batchesPerTrip  = 500
+)
+
+// Batches returns queued batches of a subscriber, oldest first, and what to give as After for those
+// that follow: empty if there are none. It finds those among the 20,000 oldest of the whole bus. It
+// fails with a [bus.Invalid] if After is no such value, or with [bus.ErrUnavailable].
+func (i *Inspector) Batches(
+	ctx context.Context, token bus.Token, p Page, now time.Time,
+) (some []Batch, next string, err error) {
+	after, err := parsePlace(p.After)
+	if err != nil {
+		return nil, "", err
+	}
+	found, err := i.find(ctx, token, after, p.Limit+1)
+	if err != nil {
+		return nil, "", rdb.Wrap("list batches", err)
+	}
+	if len(found) > p.Limit {
+		found = found[:p.Limit]
+		next = place(found[p.Limit-1]).String()
+	}
+	ids := make([]bus.BatchID, len(found))
+	for at, batch := range found {
+		ids[at] = bus.BatchID(batch.Member)
+	}
+	some, err = i.look(ctx, token, ids, now)
+	return some, next, err
+}
+
+// find returns the index entries of a subscriber's batches behind a place, at most limit. Entries
+// that come or go meanwhile neither repeat nor hide others, since each trip begins where the one
+// before ended.
+func (i *Inspector) find(ctx context.Context, token bus.Token, after place, limit int) (found []rdb.Scored, err error) {
+	index := i.keys.BatchesIndex()
+	before, err := i.redis.ZCount(ctx, index, "-inf", "("+rdb.FormatScore(after.Score)).Result()
+	if err != nil {
+		return nil, err
+	}
+	for offset := int64(0); before < batchesSearched; {
+		trip, err := i.redis.MembersFrom(ctx, index, after.Score, offset, batchesPerTrip)
+		if err != nil {
+			return nil, err
+		}
+		unseen := after.trim(trip)
+		if len(unseen) == 0 { // more batches of one millisecond than fit in a trip
+			offset += batchesPerTrip
+		} else {
+			after, offset = place(unseen[len(unseen)-1]), 0
+		}
+		before += int64(len(unseen))
+		own, err := i.ownedBy(ctx, token, unseen)
+		if err != nil {
+			return nil, err
+		}
+		if found = append(found, own...); len(found) >= limit {
+			return found[:limit], nil
+		}
+		if len(trip) < batchesPerTrip {
+			break
+		}
+	}
+	return found, nil
+}
+
+// ownedBy returns those of some batches that are a subscriber's.
+func (i *Inspector) ownedBy(ctx context.Context, token bus.Token, batches []rdb.Scored) (own []rdb.Scored, err error) {
+	owners := make([]rdb.Reply[string], len(batches))
+	err = i.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
+		for at, batch := range batches {
+			owners[at] = pipe.LIndex(ctx, i.keys.Batch(bus.BatchID(batch.Member)), 0)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for at, batch := range batches {
+		if bus.Token(owners[at].Val()) == token {
+			own = append(own, batch)
+		}
+	}
+	return own, nil
+}
+
+// EventsPerPage is how many events [Inspector.Batch] returns at most.
+const EventsPerPage = 1000
+
+// unreadable stands for an event that cannot be read.
+var unreadable = json.RawMessage(`{"unreadable":true}`)
+
+// Batch returns a queued batch of a subscriber and, from an index on, its events as they are
+// delivered, at most [EventsPerPage]. In place of one that cannot be read stands
+// {"unreadable":true}. It fails with [ErrUnknownBatch] or [bus.ErrUnavailable].
+func (i *Inspector) Batch(
+	ctx context.Context, token bus.Token, id bus.BatchID, from int, now time.Time,
+) (Batch, []json.RawMessage, error) {
+	first := int64(store.BatchHeader + max(from, 0))
+	packed, err := i.redis.LRange(ctx, i.keys.Batch(id), first, first+EventsPerPage-1).Result()
+	if !rdb.Answered(err) {
+		return Batch{}, nil, rdb.Wrap("show batch", err)
+	}
+	found, err := i.look(ctx, token, []bus.BatchID{id}, now)
+	if err != nil {
+		return Batch{}, nil, err
+	}
+	if len(found) == 0 {
+		return Batch{}, nil, ErrUnknownBatch
+	}
+	events := make([]json.RawMessage, len(packed))
+	for at, event := range packed {
+		if events[at], err = wire.AppendEventJSON(nil, wire.PackedEvent(event)); err != nil {
+			events[at] = unreadable
+		}
+	}
+	return found[0], events, nil
+}
+
+// Removed is what became of a batch that was removed.
+type Removed struct {
+	// Events is how many events it had.
+	Events int
+	// Letter is whether they are a dead letter now.
+	Letter bool
+}
+
+// Remove removes a queued batch of a subscriber. Its events become a dead letter if the subscriber
+// keeps those, else they are lost. It fails with [ErrUnknownBatch], [ErrInFlight] or
+// [bus.ErrUnavailable].
+func (i *Inspector) Remove(ctx context.Context, token bus.Token, id bus.BatchID, now time.Time) (Removed, error) {
+	change := i.redis.Change(ctx, scriptBatchRemove, string(token), string(id), now.UnixMilli())
+	switch {
+	case change.Err != nil:
+		return Removed{}, rdb.Wrap("remove batch", change.Err)
+	case change.Changed:
+		events, _ := change.Results[0].(int64)
+		return Removed{int(events), change.Results[1] == int64(1)}, nil
+	case change.Text(0) == "in flight":
+		return Removed{}, ErrInFlight
+	}
+	return Removed{}, ErrUnknownBatch
+}
+
+// place is a place in the index of all batches: that of one, by its creation time (ms) and UID.
+type place rdb.Scored
+
+// String is what [parsePlace] reads.
+func (p place) String() string { return rdb.FormatScore(p.Score) + "-" + p.Member }
+
+// parsePlace reads a place; an empty text is the beginning.
+func parsePlace(text string) (place, error) {
+	if text == "" {
+		return place{}, nil
+	}
+	score, id, _ := strings.Cut(text, "-")
+	ms, err := strconv.ParseUint(score, 10, 53)
+	if err != nil || !bus.IsUID(id) {
+		return place{}, bus.Invalidf("", "after must be what the answer before had as after")
+	}
+	return place{id, float64(ms)}, nil
+}
+
+// trim returns those of some entries, of which none is older, that come after the place.
+func (p place) trim(entries []rdb.Scored) []rdb.Scored {
+	for at, entry := range entries {
+		if entry.Score > p.Score || entry.Member > p.Member {
+			return entries[at:]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,269 @@
+package inspect_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
+)
+
+func TestMain(m *testing.M) { rdbtest.Main(m) }
+
+const (
+	alice = storetest.Alice
+	bob   = storetest.Bob
+	aUID  = bus.BatchID("AAAABBBBCCCCDDDDEEEE")
+)
+
+var keys = store.Keys{}
+
+// fixture is a bus, and who looks at it.
+type fixture struct {
+	*storetest.Bus
+	*inspect.Inspector
+}
+
+// each runs a test on both engines.
+func each(t *testing.T, test func(f *fixture)) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		b := storetest.NewBus(t, server)
+		test(&fixture{b, inspect.New(b.Store)})
+	})
+}
+
+// note writes a record, as the last of alice's.
+func (f *fixture) note(r wire.AttemptRecord) {
+	f.T.Helper()
+	require.NoError(f.T, f.Redis.LPush(f.T.Context(), keys.Attempts(alice), wire.PackAttempt(r)).Err())
+}
+
+// attempts lists all of alice's attempts, in pages of three.
+func (f *fixture) attempts(view inspect.View, filter inspect.Filter) (all []wire.AttemptRecord) {
+	f.T.Helper()
+	for after := ""; ; {
+		some, next, err := f.Attempts(f.T.Context(), alice, view, filter, inspect.Page{After: after, Limit: 3})
+		require.NoError(f.T, err)
+		require.LessOrEqual(f.T, len(some), 3)
+		all = append(all, some...)
+		if after = next; after == "" {
+			return all
+		}
+	}
+}
+
+func TestAttemptsAreListedInPages(t *testing.T) {
+	each(t, func(f *fixture) {
+		require.Empty(f.T, f.attempts(inspect.ForRoot, inspect.Filter{}))
+		for n := 1; n <= 7; n++ {
+			outcome := bus.OutcomeFailed
+			if n == 7 {
+				outcome = bus.OutcomeAcknowledged
+			}
+			f.note(wire.AttemptRecord{At: storetest.After(n), Batch: aUID, Attempt: n, Outcome: outcome})
+		}
+		f.note(wire.AttemptRecord{At: storetest.After(8), Batch: "BBBBBBBBBBBBBBBBBBBB", Attempt: 1})
+		require.NoError(f.T, f.Redis.LPush(f.T.Context(), keys.Attempts(alice), "not a record").Err())
+
+		numbers := func(filter inspect.Filter) (all []int) {
+			for _, r := range f.attempts(inspect.ForClient, filter) {
+				all = append(all, r.Attempt)
+			}
+			return all
+		}
+		assert.Equal(f.T, []int{1, 7, 6, 5, 4, 3, 2, 1}, numbers(inspect.Filter{}))
+		assert.Equal(f.T, []int{7, 6, 5, 4, 3, 2, 1}, numbers(inspect.Filter{Batch: aUID}))
+		assert.Equal(f.T, []int{7}, numbers(inspect.Filter{Outcome: bus.OutcomeAcknowledged}))
+		assert.Empty(f.T, numbers(inspect.Filter{Outcome: bus.OutcomePartial}))
+
+		_, next, err := f.Attempts(f.T.Context(), alice, inspect.ForRoot, inspect.Filter{}, inspect.Page{Limit: 3})
+		require.NoError(f.T, err)
+		f.note(wire.AttemptRecord{At: storetest.After(9), Batch: aUID, Attempt: 9})
+		some, _, err := f.Attempts(f.T.Context(), alice, inspect.ForRoot, inspect.Filter{}, inspect.Page{After: next, Limit: 3})
+		require.NoError(f.T, err)
+		assert.Equal(f.T, 5, some[0].Attempt, "a new one moves none")
+		_, _, err = f.Attempts(f.T.Context(), alice, inspect.ForRoot, inspect.Filter{}, inspect.Page{After: "x", Limit: 3})
+		assert.ErrorAs(f.T, err, new(*bus.Invalid))
+	})
+}
+
+// TestWhatIsSeenOfAnAttempt compares what root and the client see of each class of error.
+func TestWhatIsSeenOfAnAttempt(t *testing.T) {
+	unreachable := []string{bus.ErrorRefused, bus.ErrorUnreachable, bus.ErrorReset, bus.ErrorTimeout, bus.ErrorConnectTimeout}
+	others := []string{bus.ErrorDNS, bus.ErrorDenied, bus.ErrorTLS, bus.ErrorProtocol, bus.ErrorSecrets}
+	for _, class := range append(unreachable, others...) {
+		private := wire.AttemptRecord{Error: class, Detail: "dial tcp 10.0.0.1:443", Duration: time.Second}
+		public := private
+		public.Public = true
+		assert.Equal(t, private, inspect.ForRoot(private), class)
+		assert.Equal(t, wire.AttemptRecord{Error: class, Duration: time.Second, Public: true}, inspect.ForClient(public), class)
+		want := wire.AttemptRecord{Error: class, Duration: time.Second}
+		for _, hidden := range unreachable {
+			if hidden == class {
+				want = wire.AttemptRecord{Error: bus.ErrorUnreachable}
+			}
+		}
+		assert.Equal(t, want, inspect.ForClient(private), class)
+	}
+
+	answered := wire.AttemptRecord{Status: 500, Excerpt: "no\x00 such\n\xff table\u202e é\\", Duration: time.Second}
+	root := inspect.ForRoot(answered)
+	assert.Equal(t, `no\x00 such\n`+"\ufffd"+` table\u202e é\`, root.Excerpt)
+	client := inspect.ForClient(answered)
+	assert.Empty(t, client.Excerpt)
+	assert.Equal(t, answered.Duration, client.Duration)
+	assert.Equal(t, 500, client.Status)
+	answered.Public = true
+	assert.Equal(t, root.Excerpt, inspect.ForClient(answered).Excerpt)
+
+	receipt := wire.AttemptRecord{Status: 207, Error: bus.ErrorReceipt, Detail: "/retry/0 is no index"}
+	assert.Equal(t, receipt, inspect.ForClient(receipt), "the client sees what is wrong with its own receipt")
+}
+
+// batches lists all batches of a client, in pages of two.
+func (f *fixture) batches(token bus.Token, ms int) (all []inspect.Batch) {
+	f.T.Helper()
+	for after := ""; ; {
+		some, next, err := f.Batches(f.T.Context(), token, inspect.Page{After: after, Limit: 2}, storetest.After(ms))
+		require.NoError(f.T, err)
+		require.LessOrEqual(f.T, len(some), 2)
+		all = append(all, some...)
+		if after = next; after == "" {
+			return all
+		}
+	}
+}
+
+// lines are batches as a line each: creation, attempts, events, state and next time (ms).
+func lines(batches []inspect.Batch) (all []string) {
+	ms := func(at time.Time) int64 { return at.Sub(storetest.Start).Milliseconds() }
+	for _, b := range batches {
+		next := "-"
+		if !b.NextAt.IsZero() {
+			next = fmt.Sprint(ms(b.NextAt))
+		}
+		all = append(all, fmt.Sprintf("%d: %d %d %s %s", ms(b.CreatedAt), b.Attempts, b.Events, b.State, next))
+	}
+	return all
+}
+
+// TestBatchesOnTheirWay follows batches of two events each from publishing to the end.
+func TestBatchesOnTheirWay(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.AddSubscriber(alice, 500*time.Millisecond, 2, "widgets")
+		f.AddSubscriber(bob, 500*time.Millisecond, 10, "widgets")
+		require.Empty(f.T, f.batches(alice, 0))
+		for n := range 5 {
+			f.PublishEvents("widgets", n+1, n+1, 10*n)
+		}
+		assert.Equal(f.T, []string{"0: 0 2 waiting 50", "20: 0 2 waiting 50", "40: 0 1 current 540"}, lines(f.batches(alice, 50)))
+		assert.Equal(f.T, []string{"0: 0 5 current 500"}, lines(f.batches(bob, 50)))
+
+		f.MakeInstant(50)
+		task := f.Take("w1", 60)
+		require.Nil(f.T, f.Take("w2", 60), "one of a subscriber at a time")
+		assert.Equal(f.T, []string{"0: 1 2 delivering -", "20: 0 2 waiting -", "40: 0 1 current 540"}, lines(f.batches(alice, 60)))
+		require.True(f.T, f.Complete(task, storetest.Result{
+			RetryAt: storetest.After(1000), ThrottledUntil: storetest.After(3000), Failure: bus.EndpointFailure,
+		}))
+		assert.Equal(f.T, []string{"0: 1 2 retrying 3000", "20: 0 2 waiting 3000", "40: 0 1 current 3000"}, lines(f.batches(alice, 70)),
+			"they wait for the throttle")
+
+		ctx, key := f.T.Context(), keys.Delivery(alice)
+		require.NoError(f.T, f.Redis.HSet(ctx, key, "paused_until", storetest.After(9000).UnixMilli()).Err())
+		assert.Equal(f.T, "0: 1 2 retrying 9000", lines(f.batches(alice, 70))[0])
+		require.NoError(f.T, f.Redis.HSet(ctx, key, "paused_until", "253402300799999").Err())
+		assert.Equal(f.T, "0: 1 2 retrying -", lines(f.batches(alice, 70))[0])
+
+		_, _, err := f.Batches(ctx, alice, inspect.Page{After: "12-x", Limit: 3}, storetest.Start)
+		assert.ErrorAs(f.T, err, new(*bus.Invalid))
+	})
+}
+
+// TestManyBatches has a backlog of others in front, opened in the same millisecond.
+func TestManyBatches(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.AddSubscriber(bob, time.Hour, 1, "gadgets")
+		f.AddSubscriber(alice, time.Hour, 1, "widgets")
+		f.PublishEvents("gadgets", 1, 1200, 0)
+		f.PublishEvents("widgets", 1, 3, 0)
+		f.PublishEvents("gadgets", 1, 700, 0)
+		f.PublishEvents("widgets", 4, 5, 1)
+		batches := f.batches(alice, 1)
+		require.Len(f.T, batches, 5)
+		assert.Equal(f.T, storetest.After(1), batches[4].CreatedAt)
+		assert.Len(f.T, f.batches(bob, 1), 1900)
+	})
+}
+
+func TestABatchIsShown(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.AddSubscriber(alice, time.Hour, 1500, "widgets")
+		f.PublishEvents("widgets", 1, 1200, 0)
+		id := f.batches(alice, 0)[0].ID
+		ctx := f.T.Context()
+		require.NoError(f.T, f.Redis.LSet(ctx, keys.Batch(id), 5, "\x91").Err())
+
+		batch, events, err := f.Batch(ctx, alice, id, 0, storetest.Start)
+		require.NoError(f.T, err)
+		assert.Equal(f.T, 1200, batch.Events)
+		assert.Equal(f.T, inspect.Current, batch.State)
+		require.Len(f.T, events, inspect.EventsPerPage)
+		assert.JSONEq(f.T, `{"topic":"widgets","type":"update","url":"https://x.example/1","t":1}`, string(events[0]))
+		assert.JSONEq(f.T, `{"unreadable":true}`, string(events[2]))
+		_, events, err = f.Batch(ctx, alice, id, 1000, storetest.Start)
+		require.NoError(f.T, err)
+		require.Len(f.T, events, 200)
+		assert.True(f.T, strings.Contains(string(events[0]), "/1001"))
+
+		_, _, err = f.Batch(ctx, bob, id, 0, storetest.Start)
+		require.ErrorIs(f.T, err, inspect.ErrUnknownBatch)
+		_, _, err = f.Batch(ctx, alice, aUID, 0, storetest.Start)
+		require.ErrorIs(f.T, err, inspect.ErrUnknownBatch)
+	})
+}
+
+// TestBatchesAreRemoved removes batches in each state.
+func TestBatchesAreRemoved(t *testing.T) {
+	each(t, func(f *fixture) {
+		ctx := f.T.Context()
+		f.AddSubscriber(alice, 500*time.Millisecond, 2, "widgets")
+		f.PublishEvents("widgets", 1, 7, 0)
+		task := f.Take("w1", 10)
+		require.Nil(f.T, f.Take("w2", 10), "one of a subscriber at a time")
+		batches := f.batches(alice, 10)
+		require.Equal(f.T, []string{"0: 1 2 delivering -", "0: 0 2 waiting -", "0: 0 2 waiting -", "0: 0 1 current 500"}, lines(batches))
+		remove := func(n int, token bus.Token) (inspect.Removed, error) {
+			return f.Remove(ctx, token, batches[n].ID, storetest.After(20))
+		}
+
+		_, err := remove(0, alice)
+		require.ErrorIs(f.T, err, inspect.ErrInFlight)
+		_, err = remove(1, bob)
+		require.ErrorIs(f.T, err, inspect.ErrUnknownBatch)
+		for n, events := range map[int]int{1: 2, 3: 1} {
+			removed, err := remove(n, alice)
+			require.NoError(f.T, err)
+			assert.Equal(f.T, inspect.Removed{Events: events}, removed)
+			_, err = remove(n, alice)
+			require.ErrorIs(f.T, err, inspect.ErrUnknownBatch)
+		}
+		f.RequireSound()
+		f.PublishEvents("widgets", 8, 8, 30)
+		require.True(f.T, f.Complete(task, storetest.Result{RetryAt: storetest.After(40), Failure: bus.BatchFailure}))
+		_, err = remove(0, alice)
+		require.NoError(f.T, err)
+		assert.Equal(f.T, []string{"0: 0 2 waiting 50", "30: 0 1 current 530"}, lines(f.batches(alice, 50)))
+		f.RequireSound()
+		assert.Equal(f.T, []int{5, 6}, storetest.Numbers(f.T, f.Take("w1", 60)), "the next was woken")
+	})
+}

@@ -1,0 +1,55 @@
+package inspect
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/wire"
+)
+
+// View is how an attempt is shown to somebody.
+type View func(wire.AttemptRecord) wire.AttemptRecord
+
+// ForRoot shows all of an attempt. Its texts are fit to be printed: see [Printable].
+func ForRoot(r wire.AttemptRecord) wire.AttemptRecord {
+	r.Excerpt, r.Detail = Printable(r.Excerpt), Printable(r.Detail)
+	return r
+}
+
+// ForClient shows of an attempt what the subscriber may see. The bus posts to addresses that clients
+// choose, and must not lend them its eyes: of an address that is not public they see neither what it
+// answered, nor in which way it could not be reached, nor how long that took. The error's text is
+// for operators, except what is wrong with the subscriber's own receipt.
+func ForClient(r wire.AttemptRecord) wire.AttemptRecord {
+	r = ForRoot(r)
+	if r.Error != bus.ErrorReceipt {
+		r.Detail = ""
+	}
+	if r.Public {
+		return r
+	}
+	r.Excerpt = ""
+	switch r.Error {
+	case bus.ErrorRefused, bus.ErrorUnreachable, bus.ErrorReset, bus.ErrorTimeout, bus.ErrorConnectTimeout:
+		r.Error, r.Duration = bus.ErrorUnreachable, 0
+	}
+	return r
+}
+
+// Printable makes text of bytes that came from elsewhere: what is not UTF-8 is replaced, and what
+// does not show itself, as control characters, is escaped as in Go.
+func Printable(text string) string {
+	var b strings.Builder
+	for _, r := range strings.ToValidUTF8(text, string(utf8.RuneError)) {
+		if unicode.IsGraphic(r) {
+			b.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		b.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return b.String()
+}
