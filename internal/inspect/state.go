@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/wire"
 )
 
-// look reads batches of a subscriber, in order. Those that are gone, or are another's, are left out.
+// look reads batches of a subscriber, in order. It leaves out those that are gone or another's.
 func (i *Inspector) look(ctx context.Context, token bus.Token, ids []bus.BatchID, now time.Time) ([]Batch, error) {
 	if len(ids) == 0 {
 		return nil, nil

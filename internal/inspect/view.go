@@ -19,10 +19,10 @@ func ForRoot(r wire.AttemptRecord) wire.AttemptRecord {
 	return r
 }
 
-// ForClient shows of an attempt what the subscriber may see. The bus posts to addresses that clients
-// choose, and must not lend them its eyes: of an address that is not public they see neither what it
-// answered, nor in which way it could not be reached, nor how long that took. The error's text is
-// for operators, except what is wrong with the subscriber's own receipt.
+// ForClient shows of an attempt what the subscriber may see. Clients choose the addresses that the
+// bus posts to, so of one that is not public they see neither what it answered, nor in which way it
+// could not be reached, nor how long that took. The text of an error is for operators, except what
+// is wrong with the subscriber's own receipt.
 func ForClient(r wire.AttemptRecord) wire.AttemptRecord {
 	r = ForRoot(r)
 	if r.Error != bus.ErrorReceipt {

@@ -4,7 +4,7 @@
 -- Returns  {1, the number of its events, 0}. {0, 'unknown'} when there is no such batch; {0, 'in
 --          flight'} when it is being delivered
 -- Keeps    a batch goes with its job, its index entry, its gauges and its place in the lane; the
---          next of the lane is woken. A job deep inside the instant queue stays, since it takes long
+--          next of the lane is woken. A job deep inside the instant queue stays, as it takes long
 --          to find, and goes when it comes up
 local token, bid = ARGV[2], ARGV[3]
 local header = redis.pcall('LRANGE', batch_key(bid), 0, HEADER - 1) -- a table in any case
