@@ -37,7 +37,7 @@ func (l *Letters) DropOldest(ctx context.Context) (dropped Dropped, err error) {
 		if err != nil {
 			return dropped, rdb.Wrap("drop dead letters", err)
 		}
-		dropped.add(bus.Token(owners[i]), int(reply[1].(int64)), int(reply[2].(int64)))
+		dropped.add(owners[i], reply[1:])
 	}
 	return dropped, nil
 }

@@ -24,14 +24,27 @@ const subscribersPerTrip = 50
 type Dropped struct {
 	Letters int
 	Events  map[bus.Token]int
+	// Gone is how many letters of subscribers that are gone were removed besides.
+	Gone int
 }
 
-func (d *Dropped) add(token bus.Token, letters, events int) {
-	d.Letters += letters
-	if d.Events == nil {
-		d.Events = map[bus.Token]int{}
+// Add adds what was dropped elsewhere.
+func (d *Dropped) Add(other Dropped) {
+	d.Letters += other.Letters
+	d.Gone += other.Gone
+	for token, events := range other.Events {
+		if d.Events == nil {
+			d.Events = map[bus.Token]int{}
+		}
+		d.Events[token] += events
 	}
-	d.Events[token] += events
+}
+
+// add adds what a script has dropped: the number of letters, and that of events.
+func (d *Dropped) add(token string, counts []any) {
+	if letters := int(counts[0].(int64)); letters > 0 {
+		d.Add(Dropped{Letters: letters, Events: map[bus.Token]int{bus.Token(token): int(counts[1].(int64))}})
+	}
 }
 
 // Trim drops the oldest dead letters of each subscriber that has more than its options let it keep,
@@ -70,11 +83,14 @@ func (l *Letters) limits(ctx context.Context, tokens []string) (map[string]bus.D
 	for i, token := range tokens {
 		limits[token] = limitsOf(options[i].Val())
 		if subscribed[i].Err() == nil && !subscribed[i].Val() {
-			limits[token] = bus.DeadLetters{}
+			limits[token] = gone
 		}
 	}
 	return limits, err
 }
+
+// gone are the limits of a subscriber that is gone.
+var gone = bus.DeadLetters{}
 
 // optionName is the option that has the limits.
 const optionName = "dead_letters"
@@ -97,9 +113,8 @@ func (l *Letters) trim(ctx context.Context, now time.Time, limits map[string]bus
 	tokens := slices.Sorted(maps.Keys(limits))
 	calls := make([]rdb.Call, len(tokens))
 	for i, token := range tokens {
-		keep := limits[token]
-		since := int64(math.MaxInt64) // of a subscriber that is gone
-		if keep.KeepAge > 0 {
+		keep, since := limits[token], int64(math.MaxInt64)
+		if keep != gone {
 			since = now.Add(-keep.KeepAge).UnixMilli()
 		}
 		calls[i] = scriptTrim.Call(token, keep.KeepEvents, keep.KeepBytes, since, droppedPerStep, droppedEventsPerStep)
@@ -109,11 +124,14 @@ func (l *Letters) trim(ctx context.Context, now time.Time, limits map[string]bus
 		if !rdb.Answered(err) {
 			return rdb.Wrap("trim dead letters", err)
 		}
-		if err != nil || reply[2] == int64(0) {
-			delete(limits, tokens[i])
+		token := tokens[i]
+		if err == nil && limits[token] == gone {
+			dropped.Gone += int(reply[0].(int64))
+		} else if err == nil {
+			dropped.add(token, reply)
 		}
-		if err == nil {
-			dropped.add(bus.Token(tokens[i]), int(reply[0].(int64)), int(reply[1].(int64)))
+		if err != nil || reply[2] == int64(0) {
+			delete(limits, token)
 		}
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/deadletter"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -21,9 +22,11 @@ const dropTimeout = 2 * time.Second
 
 // Autodrop makes room when Redis is about to be full: when more memory is used than the high mark.
 // It first drops idempotency keys, until the low mark is reached or none is left. If Redis is above
-// the high mark even then, it drops the oldest batches, until the low mark is reached or none is
-// left. It is the handler of [bus.JobAutodrop].
+// the high mark even then, it drops the oldest dead letters in the same way, and last the oldest
+// batches. Before all that it trims dead letters, whatever Redis uses. It is the handler of
+// [bus.JobAutodrop].
 func (m *Maintenance) Autodrop(ctx context.Context, _ *queue.Task) queue.Result {
+	m.trimLetters(ctx)
 	memory, err := m.store.Partition().Client().Memory(ctx)
 	if errors.Is(err, rdb.ErrMemoryUnknown) {
 		m.memoryUnknown.Do(func() { m.log.Info("autodrop disabled: redis does not report its memory", "error", err) })
@@ -56,10 +59,12 @@ type drop struct {
 	used, high, low int64 // bytes
 	deadline        time.Time
 	keys            int
+	letters         deadletter.Dropped
 	batches         int
 	events          map[bus.Token]int
-	// noKeys and exhausted are whether no idempotency key, and no batch, is left to drop.
-	noKeys, exhausted bool
+	// noKeys, noLetters and exhausted are whether no idempotency key, no dead letter, and no batch,
+	// is left to drop.
+	noKeys, noLetters, exhausted bool
 }
 
 // unfinished reports whether the next run has to go on at once. Below the high mark, only keys are
@@ -78,7 +83,11 @@ func (m *Maintenance) drop(ctx context.Context, d *drop) (err error) {
 	if d.noKeys, err = m.dropKeys(ctx, d); err != nil || !d.noKeys || d.used <= d.high {
 		return err
 	}
-	return m.dropBatches(ctx, d)
+	if d.noLetters, err = m.dropLetters(ctx, d); err != nil || !d.noLetters || d.used <= d.high {
+		return err
+	}
+	d.exhausted, err = m.dropBatches(ctx, d)
+	return err
 }
 
 // dropKeys drops idempotency keys of all clients, the oldest slice of each first. It reports
@@ -127,27 +136,32 @@ func (m *Maintenance) awaitFreeing(ctx context.Context, d *drop) (freeing bool, 
 	return true, nil
 }
 
-func (m *Maintenance) dropBatches(ctx context.Context, d *drop) error {
-	for m.goesOn(d) {
+// dropBatches drops the oldest batches. It reports whether none is left.
+func (m *Maintenance) dropBatches(ctx context.Context, d *drop) (noneLeft bool, err error) {
+	return m.dropSteps(ctx, d, func() (some bool, err error) {
 		dropped, err := m.store.DropOldest(ctx)
-		if err != nil {
-			return err
-		}
-		if len(dropped) == 0 {
-			d.exhausted = true
-			return nil
-		}
 		for _, batch := range dropped {
 			d.batches++
 			d.events[batch.Subscriber] += batch.Events
 		}
+		return len(dropped) > 0, err
+	})
+}
+
+// dropSteps takes steps until the low mark is reached or the run's time is over, or one drops
+// nothing: then nothing is left.
+func (m *Maintenance) dropSteps(ctx context.Context, d *drop, step func() (some bool, err error)) (noneLeft bool, err error) {
+	for m.goesOn(d) {
+		if some, err := step(); err != nil || !some {
+			return err == nil, err
+		}
 		memory, err := m.store.Partition().Client().Memory(ctx)
 		if err != nil {
-			return err
+			return false, err
 		}
 		d.used = memory.Used
 	}
-	return nil
+	return false, nil
 }
 
 // dropped records what a run dropped. When nothing is left to drop, it logs that once, until there
@@ -157,6 +171,9 @@ func (m *Maintenance) dropped(ctx context.Context, d *drop) {
 	if d.keys > 0 {
 		log.Warn("dropped idempotency keys: redis is about to be full; what is published again may be stored twice", "keys", d.keys)
 		m.recorder.DroppedKeys(telemetry.OutOfMemory, d.keys)
+	}
+	if d.letters.Letters > 0 {
+		m.droppedLetters(ctx, d.letters, log, "dropped the oldest dead letters: redis is about to be full")
 	}
 	if d.batches > 0 {
 		m.droppedBatches(ctx, d, log)

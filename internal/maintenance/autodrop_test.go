@@ -226,6 +226,43 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 	assert.Contains(t, log.String(), "dropped the oldest batches")
 }
 
+// TestDeadLettersGoBeforeAnyBatch fills Redis with batches and dead letters: these go first.
+func TestDeadLettersGoBeforeAnyBatch(t *testing.T) {
+	const mb = 1_000_000
+	server := rdbtest.Real(t)
+	b := storetest.NewBus(t, server)
+	ctx, st := t.Context(), b.Store
+	var log bytes.Buffer
+	fill(t, st, used(t, st)+2*mb)
+	queued := server.Raw.ZCard(ctx, "batches:index").Val()
+	base, events := used(t, st), make([]int, 500)
+	for i := 0; used(t, st) < base+4*mb; i++ {
+		b.Bury(storetest.DeadLetter{Number: i, Token: "alice--1", Reason: bus.DiedOfAge, DiedAt: i, Events: events})
+	}
+	recorder := newRecorder(st)
+	limits := bus.MemoryLimits{Max: base + 4*mb, MinFree: mb} // the marks are at 3 and 2 MB of letters
+	now := func() time.Time { return storetest.Start }
+	keeper := maintenance.New(st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
+	require.NoError(t, server.Raw.HSet(ctx, "options:alice--1", "dead_letters", `{"keep_events":1000000,"keep_bytes":1000000000}`).Err())
+	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
+	assert.LessOrEqual(t, used(t, st), base+2*mb+noise)
+	assert.Equal(t, queued, server.Raw.ZCard(ctx, "batches:index").Val(), "every batch is still there")
+	left := server.Raw.ZRangeWithScores(ctx, "deadletters:index:alice--1", 0, -1).Val()
+	require.NotEmpty(t, left)
+	assert.Greater(t, left[0].Score, float64(storetest.Start.UnixMilli()), "the oldest went")
+	assert.Contains(t, log.String(), "dropped the oldest dead letters")
+	assert.NotContains(t, log.String(), "batches=")
+	storetest.RequireSound(t, st)
+
+	// Once no letter is left, batches go.
+	limits.Max = base
+	keeper = maintenance.New(st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
+	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
+	assert.Empty(t, server.Raw.Keys(ctx, "deadletter*").Val())
+	assert.Contains(t, log.String(), "dropped the oldest batches")
+	storetest.RequireSound(t, st)
+}
+
 // TestNewIdempotencyKeysDoNotSaveBatches has a key come in whenever autodrop has dropped those that
 // were there, as under load.
 func TestNewIdempotencyKeysDoNotSaveBatches(t *testing.T) {

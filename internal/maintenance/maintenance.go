@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/deadletter"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
@@ -23,6 +24,7 @@ const retryInterval = time.Second
 type Maintenance struct {
 	store    *store.Store
 	queue    *queue.Queue
+	letters  *deadletter.Letters
 	limits   bus.MemoryLimits
 	log      *slog.Logger
 	recorder *telemetry.Recorder // may be nil
@@ -37,7 +39,9 @@ type Maintenance struct {
 
 // New makes a maintenance. The recorder may be nil.
 func New(st *store.Store, q *queue.Queue, limits bus.MemoryLimits, recorder *telemetry.Recorder, log *slog.Logger, now func() time.Time) *Maintenance {
-	return &Maintenance{store: st, queue: q, limits: limits, recorder: recorder, log: log, now: now, tidier: NewTidier(st)}
+	return &Maintenance{
+		store: st, queue: q, letters: deadletter.New(st), limits: limits, recorder: recorder, log: log, now: now, tidier: NewTidier(st),
+	}
 }
 
 // Enqueue returns a function that enqueues a housekeeping job. All workers of a bus may call it: a
