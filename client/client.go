@@ -121,6 +121,8 @@ type request struct {
 	// key is an idempotency key, or empty; keyTTL is for how long the bus is to remember it, or 0.
 	key    string
 	keyTTL time.Duration
+	// header, if given, is set to the header of the response.
+	header *http.Header
 	// noRetry is set if a second request could have a second effect.
 	noRetry bool
 }
@@ -183,6 +185,9 @@ func (c *Client) attempt(ctx context.Context, r request) (io.ReadCloser, error) 
 	if resp.StatusCode/100 != 2 {
 		defer resp.Body.Close()
 		return nil, readError(resp)
+	}
+	if r.header != nil {
+		*r.header = resp.Header
 	}
 	return resp.Body, nil
 }

@@ -36,6 +36,9 @@ type Config struct {
 	VerifyTLS            bool
 	HealRate, DamageRate int
 	MaxBackoff           time.Duration
+	// AttemptsKept is how many attempts of a subscriber are kept on record, AttemptExcerpt how many
+	// bytes of an answer with each.
+	AttemptsKept, AttemptExcerpt int
 
 	// Secrets are the keys that subscribers' secrets are sealed with.
 	Secrets seal.Keyring
@@ -136,6 +139,8 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 		HealRate:             e.integer("ROUTEMASTER_HP_HEAL_RATE", 1, 0, bus.MaxHealth),
 		DamageRate:           e.integer("ROUTEMASTER_HP_DAMAGE_RATE", -2, -bus.MaxHealth, 0),
 		MaxBackoff:           e.duration("MAX_BACKOFF_MS", 60_000, 100, 86_400_000, time.Millisecond),
+		AttemptsKept:         e.integer("ROUTEMASTER_ATTEMPTS_KEPT", 20, 0, 1000),
+		AttemptExcerpt:       e.integer("ROUTEMASTER_ATTEMPT_EXCERPT", 256, 0, 4096),
 
 		Secrets: e.keyring("ROUTEMASTER_SECRETS_KEY"),
 

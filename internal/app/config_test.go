@@ -30,7 +30,7 @@ func TestConfigDefaults(t *testing.T) {
 		Port: 17890, RedisURL: "redis://localhost:6379/0", Memory: bus.MemoryLimits{MinFree: 10_000_000},
 		WorkerThreads: 32, SubscriberDeliveries: 1, AcquireTimeout: 5 * time.Second,
 		ConnectTimeout: 2 * time.Second, Timeout: 20 * time.Second, VerifyTLS: true,
-		HealRate: 1, DamageRate: -2, MaxBackoff: time.Minute,
+		HealRate: 1, DamageRate: -2, MaxBackoff: time.Minute, AttemptsKept: 20, AttemptExcerpt: 256,
 		MaxEventData: 64, ScalingThreshold: 100, ScalingDeadline: time.Second, ForceTLS: true,
 		MaxSubscriptionTopics: 1000, MaxClientTopics: 1000, MaxTopics: 100_000,
 		NonceTTL: 5 * time.Minute, CallbackDeny: deny, IdempotencyTTL: time.Hour, IdempotencyKeys: 100_000,

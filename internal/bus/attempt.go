@@ -12,6 +12,9 @@ const (
 	OutcomeDead         Outcome = "dead"
 )
 
+// Outcomes lists all outcomes.
+var Outcomes = []Outcome{OutcomeAcknowledged, OutcomePartial, OutcomeFailed, OutcomeDead}
+
 // The errors of attempts: why there was no answer or, for ErrorReceipt, why an answer could not be
 // read.
 const (

@@ -1,0 +1,99 @@
+package subscriber
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+
+	"routemaster/client"
+)
+
+// Attempt is an attempt of the bus to deliver events of a batch. Its JSON is that of the bus's GET
+// /subscriber/attempts, without what is null.
+type Attempt struct {
+	At    Time   `json:"at"`
+	Batch string `json:"batch"`
+	// Attempt counts the attempts of the batch from 1; Events is how many events were sent.
+	Attempt int `json:"attempt"`
+	Events  int `json:"events"`
+	// Outcome is "acknowledged", "partial", "failed" or "dead".
+	Outcome string `json:"outcome"`
+	// Status is that of the endpoint's answer; 0 if there was none.
+	Status int `json:"status,omitzero"`
+	// Error is why there was none, such as "dns", "refused" or "tls"; or "receipt", if the answer
+	// could not be read. Detail says more, mostly to root only.
+	Error  string `json:"error,omitzero"`
+	Detail string `json:"detail,omitzero"`
+	// Duration is that of the attempt.
+	Duration Milliseconds `json:"duration"`
+	// RetryAt is when what is left of the batch may be sent again; zero if nothing is.
+	RetryAt Time `json:"retry_at,omitzero"`
+	// Excerpt is the beginning of the answer's body, as text. Clients see it if the endpoint has a
+	// public address.
+	Excerpt string `json:"excerpt,omitzero"`
+	// WebhookID stands for the content that was sent.
+	WebhookID string `json:"webhook_id,omitzero"`
+	// Acknowledged, Retried and Rejected count the events of a partial attempt.
+	Acknowledged int `json:"acknowledged,omitzero"`
+	Retried      int `json:"retried,omitzero"`
+	Rejected     int `json:"rejected,omitzero"`
+	// Test is whether the event was a test.
+	Test bool `json:"test,omitzero"`
+}
+
+// AttemptFilter says which attempts are meant. What is empty means all.
+type AttemptFilter struct{ Batch, Outcome string }
+
+// Attempts yields the last attempts to deliver to the subscriber, newest first. The bus
+// keeps a few, usually those that failed. An error is the last that it yields.
+func (s *Subscriber) Attempts(ctx context.Context, f AttemptFilter) iter.Seq2[Attempt, error] {
+	query := url.Values{}
+	if f.Batch != "" {
+		query.Set("batch", f.Batch)
+	}
+	if f.Outcome != "" {
+		query.Set("outcome", f.Outcome)
+	}
+	return pages[Attempt](ctx, s, "list attempts", "/attempts", query)
+}
+
+// Batch is a queued batch. Its JSON is that of the bus's GET /subscriber/batches.
+type Batch struct {
+	ID        string `json:"id"`
+	CreatedAt Time   `json:"created_at"`
+	// Attempts counts the deliveries that were begun; Events is how many events it has.
+	Attempts int `json:"attempts"`
+	Events   int `json:"events"`
+	// State is "current" (it still takes in events), "waiting", "delivering" or "retrying".
+	State string `json:"state"`
+	// NextAt is when the next delivery may begin, as far as that is known.
+	NextAt Time `json:"next_at"`
+}
+
+// BatchEvents is a queued batch with events of it. Its JSON is that of the bus's GET
+// /subscriber/batches/{id}, where the number of its events is not.
+type BatchEvents struct {
+	Batch
+	Events []client.Event `json:"events"`
+}
+
+// Batches yields the queued batches of the subscriber, oldest first, among the 20,000
+// oldest batches of the bus. An error is the last that it yields.
+func (s *Subscriber) Batches(ctx context.Context) iter.Seq2[Batch, error] {
+	return pages[Batch](ctx, s, "list batches", "/batches", url.Values{})
+}
+
+// Batch returns a queued batch of the subscriber with its events from an index on, at
+// most 1,000: 404 if there is none.
+func (s *Subscriber) Batch(ctx context.Context, id string, from int) (b BatchEvents, err error) {
+	err = s.call(ctx, "show a batch", http.MethodGet, eventsFrom("/batches/"+url.PathEscape(id), from), nil, &b)
+	return b, err
+}
+
+// RemoveBatch removes a queued batch of the subscriber: 404 if there is none, 409 while
+// it is being delivered. Its events become a dead letter if the subscriber keeps those; else they
+// are lost.
+func (s *Subscriber) RemoveBatch(ctx context.Context, id string) error {
+	return s.call(ctx, "remove a batch", http.MethodDelete, "/batches/"+url.PathEscape(id), nil, nil)
+}

@@ -1,0 +1,69 @@
+package subscriber
+
+import (
+	"context"
+	"iter"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strconv"
+
+	"routemaster/client"
+)
+
+// pageLimit is how many elements of a list one request asks for: the most that the bus allows.
+const pageLimit = 100
+
+// pages yields all elements of a list of the bus, which it reads page by page. An error is the last
+// that it yields.
+func pages[T any](ctx context.Context, s *Subscriber, operation, of string, query url.Values) iter.Seq2[T, error] {
+	query.Set("limit", strconv.Itoa(pageLimit))
+	return func(yield func(T, error) bool) {
+		query.Del("after")
+		for {
+			var page []T
+			header, err := s.client.Call(ctx, client.Request{
+				Operation: operation, Method: http.MethodGet, Path: s.path + of + "?" + query.Encode(),
+			}, &page)
+			if err != nil {
+				yield(*new(T), err)
+				return
+			}
+			for _, element := range page {
+				if !yield(element, nil) {
+					return
+				}
+			}
+			next := nextPage(header)
+			if next == "" || next == query.Get("after") {
+				return
+			}
+			query.Set("after", next)
+		}
+	}
+}
+
+// nextLink matches a Link header of the bus that leads to the next page (RFC 8288).
+var nextLink = regexp.MustCompile(`^<([^<>]*)>; *rel="next"$`)
+
+// nextPage is what a response says that the request for the next page has to send as after. It is
+// empty on the last page.
+func nextPage(header http.Header) string {
+	match := nextLink.FindStringSubmatch(header.Get("Link"))
+	if match == nil {
+		return ""
+	}
+	link, err := url.Parse(match[1])
+	if err != nil {
+		return ""
+	}
+	return link.Query().Get("after")
+}
+
+// eventsFrom is the path of something that is shown with its events from an index on.
+func eventsFrom(path string, from int) string {
+	if from > 0 {
+		path += "?from=" + strconv.Itoa(from)
+	}
+	return path
+}

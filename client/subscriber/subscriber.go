@@ -1,0 +1,165 @@
+// Package subscriber is for programs that look after a subscriber of a bus: its options, the
+// attempts to deliver to it, and what waits for it.
+//
+//	shop := subscriber.New(bus) // a *client.Client
+//	for attempt, err := range shop.Attempts(ctx, subscriber.AttemptFilter{}) {
+//		…
+//	}
+package subscriber
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"routemaster/client"
+)
+
+// Subscriber is a subscriber of a bus, as a client of it sees it. It is safe for concurrent use.
+type Subscriber struct {
+	client *client.Client
+	path   string
+}
+
+// New returns a client's own subscriber.
+func New(c *client.Client) *Subscriber { return &Subscriber{c, "/subscriber"} }
+
+// Of returns the subscriber of another client, given by its token. Only root may use it.
+func Of(c *client.Client, token string) *Subscriber {
+	return &Subscriber{c, "/subscribers/" + url.PathEscape(token)}
+}
+
+// Time is a time that the bus sends in ms since the Unix epoch. The zero time stands for none.
+type Time struct{ time.Time }
+
+// UnmarshalJSON reads ms since the Unix epoch, or null.
+func (t *Time) UnmarshalJSON(text []byte) error {
+	var ms *int64
+	err := json.Unmarshal(text, &ms)
+	if t.Time = (time.Time{}); ms != nil {
+		t.Time = time.UnixMilli(*ms)
+	}
+	return err
+}
+
+// MarshalJSON writes ms since the Unix epoch, or null.
+func (t Time) MarshalJSON() ([]byte, error) {
+	if t.IsZero() {
+		return []byte("null"), nil
+	}
+	return strconv.AppendInt(nil, t.UnixMilli(), 10), nil
+}
+
+// Milliseconds is a duration as the bus sends it.
+type Milliseconds int64
+
+// Duration is the same duration in Go's type.
+func (m Milliseconds) Duration() time.Duration { return time.Duration(m) * time.Millisecond }
+
+// Info is what a subscriber has set, and its state. Its JSON is that of the bus's GET /subscriber.
+type Info struct {
+	Topics   []string `json:"topics"`
+	Callback string   `json:"callback"`
+	UUID     string   `json:"uuid"`
+	// Timeout is how long a batch may wait for more events; Max is the limit of events of a batch.
+	Timeout Milliseconds `json:"timeout"`
+	Max     int          `json:"max"`
+	// MaxBytes is the limit of a delivery's body in bytes, 0 for none.
+	MaxBytes int `json:"max_bytes"`
+	// MaxRequestsPerMinute and MaxEventsPerMinute limit the pace of the deliveries; 0 is no limit.
+	MaxRequestsPerMinute int `json:"max_requests_per_minute"`
+	MaxEventsPerMinute   int `json:"max_events_per_minute"`
+	// StrictOrder has a batch that failed hold up those behind it.
+	StrictOrder bool `json:"strict_order"`
+	// Partial has the bus read a 207 as a receipt for each event.
+	Partial bool `json:"partial"`
+	// DeadLetters says when the bus gives up on events. Without it they are tried for ever.
+	DeadLetters *DeadLetters `json:"dead_letters"`
+	// LogAttempts is which attempts are recorded: "failures", "none" or "all".
+	LogAttempts string `json:"log_attempts"`
+	Status      Status `json:"status"`
+}
+
+// DeadLetters says when the bus gives up on a batch, and how much it keeps of what it gave up on.
+type DeadLetters struct {
+	// Attempts is how often a batch may be refused, Age how old its first event may be; 0 is no
+	// limit.
+	Attempts int          `json:"attempts,omitzero"`
+	Age      Milliseconds `json:"age,omitzero"`
+	// KeepEvents, KeepBytes and KeepAge limit what is kept.
+	KeepEvents int          `json:"keep_events,omitzero"`
+	KeepBytes  int          `json:"keep_bytes,omitzero"`
+	KeepAge    Milliseconds `json:"keep_age,omitzero"`
+}
+
+// Status is the state of the deliveries to a subscriber.
+type Status struct {
+	// Queued is how many events wait.
+	Queued      int64 `json:"queued"`
+	DeadLetters struct {
+		Letters  int64 `json:"letters"`
+		Events   int64 `json:"events"`
+		Bytes    int64 `json:"bytes"`
+		OldestAt Time  `json:"oldest_at"`
+	} `json:"dead_letters"`
+	// Health is 0 to 100. The bus delivers less often to a subscriber near 0.
+	Health          int  `json:"health_points"`
+	LastAttemptedAt Time `json:"last_attempted_at"`
+	// PausedUntil is zero unless the subscriber is paused. It is in the year 9999 if the pause has no
+	// end.
+	PausedUntil Time `json:"paused_until"`
+	// NextDeliveryAt is when the next delivery may begin, as far as that is known.
+	NextDeliveryAt Time `json:"next_delivery_at"`
+}
+
+// IsPaused reports whether nothing is delivered at a time, because of a pause.
+func (s Status) IsPaused(now time.Time) bool { return s.PausedUntil.After(now) }
+
+// IsPausedForGood reports whether it is paused until somebody resumes it.
+func (s Status) IsPausedForGood() bool { return s.PausedUntil.UTC().Year() >= 9999 }
+
+// Info returns what the subscriber has set, and its state: 404 if the client is not subscribed.
+func (s *Subscriber) Info(ctx context.Context) (info Info, err error) {
+	err = s.call(ctx, "show the subscriber", http.MethodGet, "", nil, &info)
+	return info, err
+}
+
+// Patch changes some fields, by their names in the JSON of [Info]. A nil value makes a field its
+// default. Fields that are not named stay as they are.
+func (s *Subscriber) Patch(ctx context.Context, fields map[string]any) error {
+	return s.call(ctx, "change the subscriber", http.MethodPatch, "", fields, nil)
+}
+
+// Pause has the bus deliver nothing until a time, or until [Subscriber.Resume] if that is zero. The
+// events wait.
+func (s *Subscriber) Pause(ctx context.Context, until time.Time) error {
+	return s.call(ctx, "pause the subscriber", http.MethodPost, "/pause", struct {
+		Until Time `json:"until,omitzero"`
+	}{Time{until}}, nil)
+}
+
+// Resume ends a pause. It is no error if there is none.
+func (s *Subscriber) Resume(ctx context.Context) error {
+	return s.call(ctx, "resume the subscriber", http.MethodPost, "/resume", nil, nil)
+}
+
+// Test has the bus deliver one test event, at once and only once. It returns the batch by which
+// [Subscriber.Attempts] finds the result: 409 while another test waits.
+func (s *Subscriber) Test(ctx context.Context) (batch string, err error) {
+	var test struct {
+		Batch string `json:"batch"`
+	}
+	_, err = s.client.Call(ctx, client.Request{
+		Operation: "test the subscriber", Method: http.MethodPost, Path: s.path + "/test", NoRetry: true,
+	}, &test)
+	return test.Batch, err
+}
+
+// call sends a request about the subscriber.
+func (s *Subscriber) call(ctx context.Context, operation, method, of string, body, into any) error {
+	_, err := s.client.Call(ctx, client.Request{Operation: operation, Method: method, Path: s.path + of, Body: body}, into)
+	return err
+}
