@@ -30,7 +30,7 @@ var plan = []room{
 	{"wire", "bus"},
 	{"rdb", "bus"},
 	{"queue", "bus wire rdb"},
-	{"store", "bus wire rdb queue"},
+	{"store", "bus seal signature wire rdb queue"},
 	{"doctor", "bus wire rdb queue store"},  // off the hot path: only what rtm calls imports it
 	{"migrate", "bus wire rdb queue store"}, // likewise
 	{"inspect", "bus wire rdb queue store"},

@@ -123,6 +123,9 @@ const BatchSeedLen = 16
 // one publish opens. The publish script numbers the batches in the last 4.
 func NewBatchSeed() string { return newUID(BatchSeedLen) }
 
+// NewPlan makes a random version of a subscriber's options, its plan.
+func NewPlan() string { return newUID(8) }
+
 func newUID(chars int) string {
 	random := make([]byte, chars*3/4)
 	_, _ = rand.Read(random)

@@ -27,13 +27,14 @@ var (
 	scriptTokenRotated          = newScript("token_rotated")
 	scriptTokenRelabel          = newScript("token_relabel")
 	scriptBatchDrop             = newScript("batch_drop")
+	scriptSecretsPut            = newScript("secrets_put")
 )
 
 // Library is the Lua library of the bus's data, with the queue's.
 var Library = queue.Library + library
 
 // library is what batches add to the queue's scripts, and more: see [Store.Batches].
-var library = lua("lib/keys", "lib/batches", "lib/originals", "lib/setbacks", "lib/deliveries", "lib/idempotency", "lib/owners", "lib/subscribers")
+var library = lua("lib/keys", "lib/batches", "lib/originals", "lib/setbacks", "lib/deliveries", "lib/idempotency", "lib/owners", "lib/subscribers", "lib/options")
 
 func newScript(name string) *rdb.Script { return rdb.NewScript(Library, lua(name)) }
 

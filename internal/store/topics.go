@@ -101,7 +101,7 @@ var refusals = map[string]error{
 	"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed,
 	"token unknown": bus.ErrTokenUnknown, "token taken": bus.ErrTokenTaken,
 	"not subscribed": bus.ErrNotSubscribed, "key reused": bus.ErrIdempotencyKeyReused,
-	"too many batches": bus.ErrTooManyBatches,
+	"too many batches": bus.ErrTooManyBatches, "changed": errChanged,
 }
 
 // refusal is the error for one of them.

@@ -11,7 +11,8 @@ local function remove_subscriber(token)
   for _, name in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do
     redis.call('SREM', topic_subscribers_key(name), token)
   end
-  redis.call('DEL', subscriber_topics_key(token), subscriber_key(token), delivery_key(token))
+  redis.call('DEL', subscriber_topics_key(token), subscriber_key(token), delivery_key(token),
+    options_key(token))
   redis.call('SREM', subscribers_key(), token)
   return true
 end

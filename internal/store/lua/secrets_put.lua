@@ -1,0 +1,19 @@
+-- Replaces a subscriber's signing secrets, unless they have changed since they were read.
+--
+-- ARGV     1 namespace, 2 token, 3 its secrets as they were read (JSON, empty if it had none),
+--          4 what they are to be (likewise), 5 the version of the plan that has them
+-- Returns  {1}; {0, 'not subscribed'}; {0, 'changed'}
+-- Keeps    the plan a new one with every change
+local token = holder_of(ARGV[2])
+if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return { 0, 'not subscribed' } end
+if (redis.call('HGET', options_key(token), 'secrets') or '') ~= ARGV[3] then
+  return { 0, 'changed' }
+end
+redis.call('HLEN', delivery_key(token)) -- fails, before anything is written, if it is no hash
+if ARGV[4] == '' then
+  redis.call('HDEL', options_key(token), 'secrets')
+else
+  redis.call('HSET', options_key(token), 'secrets', ARGV[4])
+end
+renew_plan(token, ARGV[5])
+return { 1 }

@@ -1,0 +1,159 @@
+package store_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/seal"
+	"routemaster/internal/signature"
+	"routemaster/internal/store/storetest"
+)
+
+// newSecret is an HMAC's secret, in the clear.
+func newSecret() signature.Stored {
+	return signature.Generate(signature.HMAC, storetest.Start).Seal(seal.Keyring{})
+}
+
+// requirePlan requires that a subscriber has a plan, and returns its version.
+func (f *fixture) requirePlan(token string) string {
+	f.T.Helper()
+	plan := f.Redis.HGet(f.T.Context(), "options:"+token, "plan").Val()
+	require.Len(f.T, plan, 8)
+	require.True(f.T, bus.IsURLSafe(plan))
+	require.Equal(f.T, plan, f.Redis.HGet(f.T.Context(), "delivery:"+token, "plan").Val())
+	return plan
+}
+
+func TestSecretsAreAddedAndDeleted(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		require.ErrorIs(t, f.AddSecret(ctx, storetest.Alice, newSecret(), time.Time{}, storetest.Start), bus.ErrNotSubscribed)
+		require.ErrorIs(t, f.DeleteSecret(ctx, storetest.Alice, "x", storetest.Start), bus.ErrNotSubscribed)
+		_, err := f.Secrets(ctx, storetest.Alice)
+		require.ErrorIs(t, err, bus.ErrNotSubscribed)
+
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		before := rdbtest.Dump(t, f.Redis)
+		list, err := f.Secrets(ctx, storetest.Alice)
+		require.NoError(t, err)
+		assert.Empty(t, list)
+
+		first, second := newSecret(), newSecret()
+		require.NoError(t, f.AddSecret(ctx, storetest.Alice, first, time.Time{}, storetest.Start))
+		plan := f.requirePlan("alice--1")
+		require.NoError(t, f.AddSecret(ctx, storetest.Alice, second, storetest.After(100), storetest.Start))
+		assert.NotEqual(t, plan, f.requirePlan("alice--1"))
+		list, err = f.Secrets(ctx, storetest.Alice)
+		require.NoError(t, err)
+		first.ExpiresAt = storetest.After(100).UnixMilli()
+		assert.Equal(t, signature.List{second, first}, list)
+		f.RequireSound()
+
+		require.ErrorIs(t, f.DeleteSecret(ctx, storetest.Alice, first.ID, storetest.After(100)), bus.ErrSecretUnknown)
+		plan = f.requirePlan("alice--1")
+		require.NoError(t, f.DeleteSecret(ctx, storetest.Alice, first.ID, storetest.After(99)))
+		assert.NotEqual(t, plan, f.requirePlan("alice--1"))
+		require.NoError(t, f.DeleteSecret(ctx, storetest.Alice, second.ID, storetest.Start))
+		assert.Equal(t, before, rdbtest.Dump(t, f.Redis), "the last one is gone")
+		f.RequireSound()
+	})
+}
+
+func TestOptionsOutliveSecrets(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		secret := newSecret()
+		require.NoError(t, f.AddSecret(ctx, storetest.Alice, secret, time.Time{}, storetest.Start))
+		f.Redis.HSet(ctx, "options:alice--1", "partial", "true")
+		require.NoError(t, f.DeleteSecret(ctx, storetest.Alice, secret.ID, storetest.Start))
+		plan := f.requirePlan("alice--1")
+		assert.Equal(t, map[string]string{"partial": "true", "plan": plan}, f.Redis.HGetAll(ctx, "options:alice--1").Val())
+	})
+}
+
+func TestSecretsAddedAtTheSameTimeAreAllThere(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		var adding sync.WaitGroup
+		errs := make([]error, signature.MaxSecrets+1)
+		for i := range errs {
+			adding.Go(func() { errs[i] = f.AddSecret(ctx, storetest.Alice, newSecret(), time.Time{}, storetest.Start) })
+		}
+		adding.Wait()
+		refused := 0
+		for _, err := range errs {
+			if err != nil {
+				require.ErrorIs(t, err, bus.ErrTooManySecrets)
+				refused++
+			}
+		}
+		assert.Equal(t, 1, refused)
+		list, err := f.Secrets(ctx, storetest.Alice)
+		require.NoError(t, err)
+		assert.Len(t, list, signature.MaxSecrets)
+	})
+}
+
+func TestSecretsOpenAfterARotation(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		keys, err := seal.ParseKeyring("AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")
+		require.NoError(t, err)
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		secret := signature.Generate(signature.Ed25519, storetest.Start)
+		require.NoError(t, f.AddSecret(ctx, storetest.Alice, secret.Seal(keys), time.Time{}, storetest.Start))
+
+		_, _, err = f.RotateToken(ctx, storetest.Alice, "alice--new")
+		require.NoError(t, err)
+		f.requirePlan("alice--new")
+		for _, token := range []bus.Token{storetest.Alice, "alice--new"} { // both have the subscription
+			list, err := f.Secrets(ctx, token)
+			require.NoError(t, err)
+			opened, err := list.Open(keys)
+			require.NoError(t, err)
+			require.Len(t, opened, 1)
+			assert.Equal(t, secret.Text(), opened[0].Text())
+		}
+		require.NoError(t, f.DeleteSecret(ctx, storetest.Alice, secret.ID, storetest.Start))
+		list, err := f.Secrets(ctx, "alice--new")
+		require.NoError(t, err)
+		assert.Empty(t, list)
+		f.RequireSound()
+	})
+}
+
+func TestSecretsGoWithTheSubscriber(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		require.NoError(t, f.AddSecret(ctx, storetest.Alice, newSecret(), time.Time{}, storetest.Start))
+		require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice))
+		assert.Empty(t, f.Redis.Keys(ctx, "options:*").Val())
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		list, err := f.Secrets(ctx, storetest.Alice)
+		require.NoError(t, err)
+		assert.Empty(t, list)
+	})
+}
+
+func TestDamagedSecretsAreNeitherReplacedNorShown(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.Redis.HSet(ctx, "options:alice--1", "secrets", "whsec_topsecret")
+		err := f.AddSecret(ctx, storetest.Alice, newSecret(), time.Time{}, storetest.Start)
+		require.EqualError(t, err, "stored secrets are damaged")
+		f.Redis.Del(ctx, "options:alice--1")
+		f.Redis.Set(ctx, "options:alice--1", "whsec_topsecret", 0)
+		_, err = f.Secrets(ctx, storetest.Alice)
+		require.ErrorContains(t, err, "WRONGTYPE")
+	})
+}
