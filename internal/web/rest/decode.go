@@ -47,6 +47,20 @@ func decode(text []byte, into any) error {
 	return wire.SyntaxError(text, err)
 }
 
+// Nullable is a member of a request for which null is not the same as leaving it out.
+type Nullable[T any] struct {
+	// Sent is whether it was not left out.
+	Sent bool
+	// Value is nil if it was left out, or null.
+	Value *T
+}
+
+// UnmarshalJSONFrom reads the member's value.
+func (n *Nullable[T]) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
+	n.Sent = true
+	return json.UnmarshalDecode(decoder, &n.Value)
+}
+
 // jsonKinds has the JSON kind of each kind of field in requests.
 var jsonKinds = map[reflect.Kind]struct {
 	kind jsontext.Kind
@@ -59,8 +73,12 @@ var jsonKinds = map[reflect.Kind]struct {
 }
 
 // checkKind refuses a value of the wrong kind by its first token. It also refuses null, which
-// package json would take for the zero value.
+// package json would take for the zero value. What reads itself may be of any kind.
 var checkKind = json.UnmarshalFromFunc(func(decoder *jsontext.Decoder, into any) error {
+	switch into.(type) {
+	case json.Unmarshaler, json.UnmarshalerFrom:
+		return errors.ErrUnsupported
+	}
 	want, known := jsonKinds[reflect.TypeOf(into).Elem().Kind()]
 	if got := decoder.PeekKind(); !known || got == want.kind || got == jsontext.KindInvalid {
 		return errors.ErrUnsupported

@@ -3,6 +3,7 @@ package rest
 import (
 	"testing"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -63,5 +64,37 @@ func TestDecodeRefuses(t *testing.T) {
 		var invalid *bus.Invalid
 		require.ErrorAs(t, err, &invalid, c.sent)
 		assert.Equal(t, bus.Invalid{Pointer: c.pointer, Detail: c.detail}, *invalid, c.sent)
+	}
+}
+
+func TestDecodeNullableAndOthers(t *testing.T) {
+	type members struct {
+		Text   Nullable[string]          `json:"text"`
+		Count  Nullable[int64]           `json:"count"`
+		Others map[string]jsontext.Value `json:",embed"`
+	}
+	text, count := "a", int64(7)
+	for sent, want := range map[string]members{
+		`{}`:                         {},
+		`{"text":null,"count":null}`: {Text: Nullable[string]{Sent: true}, Count: Nullable[int64]{Sent: true}},
+		`{"text":"a","count":7}`:     {Text: Nullable[string]{true, &text}, Count: Nullable[int64]{true, &count}},
+		`{"x": [1, null] ,"y":null}`: {Others: map[string]jsontext.Value{"x": jsontext.Value("[1, null]"), "y": jsontext.Value("null")}},
+	} {
+		var got members
+		require.NoError(t, decode([]byte(sent), &got), sent)
+		assert.Equal(t, want, got, sent)
+	}
+	for _, c := range []struct{ sent, pointer, detail string }{
+		{`{"text":7}`, "/text", "must be a string"},
+		{`{"count":"7"}`, "/count", "must be an integer"},
+		{`{"count":7.5}`, "/count", "must be an integer of at most 64 bits"},
+		{`{"x":{"a":1,"a":2}}`, "", "duplicate"},
+		{`{"x":1,"x":1}`, "", "duplicate"},
+	} {
+		var into members
+		var invalid *bus.Invalid
+		require.ErrorAs(t, decode([]byte(c.sent), &into), &invalid, c.sent)
+		assert.Equal(t, c.pointer, invalid.Pointer, c.sent)
+		assert.Contains(t, invalid.Detail, c.detail, c.sent)
 	}
 }

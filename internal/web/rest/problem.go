@@ -44,8 +44,11 @@ var problems = []struct {
 	{bus.ErrTopicUnknown, Problem{
 		Status: http.StatusNotFound, Detail: "there is no such topic; GET /topics lists them",
 	}},
+	{bus.ErrTokenUnknown, Problem{
+		Status: http.StatusNotFound, Detail: "there is no such token; GET /api_tokens lists them",
+	}},
 	{bus.ErrNotSubscribed, Problem{
-		Status: http.StatusNotFound, Detail: "you are not subscribed to that; GET /subscriptions lists your subscriptions",
+		Status: http.StatusNotFound, Detail: "the client is not subscribed to that; GET /subscriptions lists all subscriptions",
 	}},
 	{bus.ErrOverloaded, Problem{
 		Status: http.StatusServiceUnavailable,

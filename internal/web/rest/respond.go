@@ -18,7 +18,7 @@ func (s *Service) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	if r.Context().Err() != nil {
 		return // the client has left: nobody reads a response, and nothing has failed
 	}
-	if errors.Is(err, bus.ErrTokenUnknown) { // it was removed a moment ago
+	if errors.Is(err, bus.ErrTokenUnknown) && !Caller(r).Root { // it was removed a moment ago
 		s.challenge(w, auth.ErrRefused)
 		return
 	}
@@ -81,7 +81,7 @@ func NotFound(w http.ResponseWriter, _ *http.Request) {
 // method.
 func MethodNotAllowed(routes chi.Routes, w http.ResponseWriter, r *http.Request) {
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete} {
 		if routes.Match(chi.NewRouteContext(), method, r.URL.Path) {
 			allowed = append(allowed, method)
 		}

@@ -1,0 +1,106 @@
+package rest
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+)
+
+// AllowQuery refuses requests whose query has other names than these, or one of them twice.
+func AllowQuery(names ...string) func(http.Handler) http.Handler {
+	detail := "must have no query"
+	if len(names) > 0 {
+		detail = "the query may have " + strings.Join(names, ", ") + ", each once and percent-encoded"
+	}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			values, err := url.ParseQuery(r.URL.RawQuery)
+			allowed := err == nil
+			for name, sent := range values {
+				allowed = allowed && slices.Contains(names, name) && len(sent) == 1
+			}
+			if !allowed {
+				writeProblem(w, Problem{Status: http.StatusBadRequest, Detail: detail})
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+// Query reads the values of a request's query. The first that is wrong is its error.
+type Query struct {
+	url.Values
+	err error
+}
+
+// ReadQuery returns the query of a request.
+func ReadQuery(r *http.Request) *Query { return &Query{Values: r.URL.Query()} }
+
+// Err returns the error of the first wrong value, a [bus.Invalid].
+func (q *Query) Err() error { return q.err }
+
+// Integer returns a value that must be in a range, or the fallback if it is not there.
+func (q *Query) Integer(name string, lowest, highest, fallback int64) int64 {
+	if !q.Has(name) {
+		return fallback
+	}
+	n, err := strconv.ParseInt(q.Get(name), 10, 64)
+	if err != nil || n < lowest || n > highest {
+		q.refuse("the query's %s must be an integer from %d to %d", name, lowest, highest)
+		return fallback
+	}
+	return n
+}
+
+// maxTime is the end of the year 9999, in ms since the Unix epoch.
+const maxTime = 253_402_300_799_999
+
+// Time returns a time that is sent in ms since the Unix epoch; zero if it is not there.
+func (q *Query) Time(name string) time.Time {
+	if !q.Has(name) {
+		return time.Time{}
+	}
+	return time.UnixMilli(q.Integer(name, 0, maxTime, 0))
+}
+
+// Word returns a value that must be one of some words, or "" if it is not there.
+func (q *Query) Word(name string, words ...string) string {
+	if q.Has(name) && !slices.Contains(words, q.Get(name)) {
+		q.refuse("the query's %s must be one of %s", name, strings.Join(words, ", "))
+		return ""
+	}
+	return q.Get(name)
+}
+
+func (q *Query) refuse(format string, args ...any) {
+	if q.err == nil {
+		q.err = bus.Invalidf("", format, args...)
+	}
+}
+
+// How many elements a page of a list has, if the request does not say, and at most.
+const (
+	defaultLimit = 20
+	maxLimit     = 100
+)
+
+// Limit returns how many elements of a list are wanted.
+func (q *Query) Limit() int { return int(q.Integer("limit", 1, maxLimit, defaultLimit)) }
+
+// RespondPage responds with 200 and a page of a list, or with an error. Next is what the request
+// for the next page has to send as after; it is empty if there is none.
+func (s *Service) RespondPage(w http.ResponseWriter, r *http.Request, page any, next string, err error) {
+	if err == nil && next != "" {
+		query := r.URL.Query()
+		query.Set("after", next)
+		link := url.URL{Path: r.URL.Path, RawQuery: query.Encode()}
+		w.Header().Set("Link", "<"+link.String()+`>; rel="next"`)
+	}
+	s.RespondJSON(w, r, page, err)
+}
