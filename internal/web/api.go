@@ -13,10 +13,12 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/deadletter"
 	"routemaster/internal/ingest"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/auth"
@@ -51,6 +53,8 @@ type Config struct {
 	// BodyBudget is how many bytes all request bodies may take together; if 0,
 	// [server.DefaultBodyBudget].
 	BodyBudget int
+	// Recorder, if given, counts what clients redeliver.
+	Recorder *telemetry.Recorder
 	// Reporter, if given, reports panics and unexpected errors.
 	Reporter *exceptions.Reporter
 	// Tracer, if given, traces the requests.
@@ -65,6 +69,7 @@ type API struct {
 	stats   *stats.Stats
 	queue   *queue.Queue
 	ingest  *ingest.Ingest
+	letters *deadletter.Letters
 	metrics http.Handler
 }
 
@@ -77,7 +82,10 @@ func New(
 		Buffers:  server.NewBuffers(cmp.Or(config.BodyBudget, server.DefaultBodyBudget)),
 		Reporter: config.Reporter, Tracer: config.Tracer, Log: log, Now: now,
 	}
-	return &API{Service: service, config: config, store: st, stats: stats.Of(st), queue: q, ingest: in, metrics: metrics}
+	return &API{
+		Service: service, config: config, store: st, stats: stats.Of(st), queue: q, ingest: in,
+		letters: deadletter.New(st), metrics: metrics,
+	}
 }
 
 // Handler returns the API: all routes, with who calls them.
@@ -126,11 +134,13 @@ func (a *API) Handler() http.Handler {
 				r.Delete(path, a.deleteSubscription)
 				r.Delete(path+"/topics/{topic}", a.deleteSubscriptionTopic)
 			}
+			a.subscriberRoutes(r, "/subscriber")
 		})
 
 		r.Group(func(r chi.Router) {
 			r.Use(rest.AllowRoot)
 			// The operator.
+			a.subscriberRoutes(r, "/subscribers/{token}")
 			r.Get("/api_tokens", a.getTokens)
 			r.Post("/api_tokens", a.postTokens)
 			r.Delete("/api_tokens/{token}", a.deleteToken)
@@ -138,6 +148,21 @@ func (a *API) Handler() http.Handler {
 		})
 	})
 	return r
+}
+
+// subscriberRoutes are the paths below one that stands for a subscriber: the caller, or the client
+// whose token is in the path, which only root may send.
+func (a *API) subscriberRoutes(r chi.Router, path string) {
+	route := func(method, below string, handle subscriberHandler, query ...string) {
+		r.With(rest.AllowQuery(query...)).Method(method, path+below, a.ofSubscriber(handle))
+	}
+	// What the bus has given up on.
+	route(http.MethodGet, "/dead_letters", a.getDeadLetters, "reason", "since", "before", "limit", "after")
+	route(http.MethodGet, "/dead_letters/{id}", a.getDeadLetter, "from")
+	route(http.MethodDelete, "/dead_letters/{id}", a.deleteDeadLetter)
+	route(http.MethodPost, "/dead_letters/{id}/redeliver", a.redeliverDeadLetter)
+	route(http.MethodPost, "/dead_letters/redeliver", a.redeliverDeadLetters)
+	route(http.MethodPost, "/dead_letters/discard", a.discardDeadLetters)
 }
 
 // Run serves the API on a listener until the context is done. It then accepts no more connections,

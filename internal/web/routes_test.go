@@ -72,6 +72,44 @@ func TestWhoMayDoWhat(t *testing.T) {
 	}
 }
 
+// TestSubscriberRoutes has a client use the paths of its subscriber, and root those that name the
+// client.
+func TestSubscriberRoutes(t *testing.T) {
+	routes := []struct {
+		method, below, body string
+		status              int
+	}{
+		{"GET", "/dead_letters", "", 200},
+		{"GET", "/dead_letters/x", "", 404},
+		{"DELETE", "/dead_letters/x", "", 404},
+		{"POST", "/dead_letters/x/redeliver", "", 404},
+		{"POST", "/dead_letters/redeliver", `{"all":true}`, 200},
+		{"POST", "/dead_letters/discard", `{"all":true}`, 200},
+	}
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+		for _, r := range routes {
+			status := func(who, path string) int { return a.do(who, r.method, path+r.below, r.body).status }
+			assert.Equal(t, r.status, status(alice, "/subscriber"), "%s %s", r.method, r.below)
+			assert.Equal(t, r.status, status(rootKey, "/subscribers/alice--1"), "%s %s as root", r.method, r.below)
+			assert.Equal(t, 403, status(rootKey, "/subscriber"), r.below)
+			assert.Equal(t, 403, status(alice, "/subscribers/alice--1"), r.below)
+			for _, path := range []string{"/subscriber", "/subscribers/alice--1"} {
+				assert.Equal(t, 401, status("", path), r.below)
+				assert.Equal(t, 401, status("nobody--9", path), r.below)
+			}
+			assert.Equal(t, 404, status(bob, "/subscriber"), "bob is not subscribed: %s", r.below)
+			assert.Equal(t, 404, status(rootKey, "/subscribers/bob--2"), "bob is not subscribed: %s", r.below)
+			assert.Equal(t, 404, status(rootKey, "/subscribers/nobody--9"), r.below)
+			assert.Equal(t, 400, a.problem(alice, r.method, "/subscriber"+r.below+"?colour=red", r.body).Status, r.below)
+		}
+		assert.NotContains(t, a.log.String(), alice)
+		assert.NotContains(t, a.log.String(), bob)
+		storetest.RequireSound(t, a.Store)
+	})
+}
+
 func TestUnknownPathsAndMethods(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
 	assert.Equal(t, 404, a.problem("", "GET", "/nowhere", "").Status)

@@ -63,13 +63,14 @@ func (n *Nullable[T]) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 
 // jsonKinds has the JSON kind of each kind of field in requests.
 var jsonKinds = map[reflect.Kind]struct {
-	kind jsontext.Kind
-	name string
+	kinds string // one or two [jsontext.Kind]s
+	name  string
 }{
-	reflect.Struct: {'{', "an object"},
-	reflect.Slice:  {'[', "an array"},
-	reflect.String: {'"', "a string"},
-	reflect.Int64:  {'0', "an integer"},
+	reflect.Struct: {"{", "an object"},
+	reflect.Slice:  {"[", "an array"},
+	reflect.String: {`"`, "a string"},
+	reflect.Int64:  {"0", "an integer"},
+	reflect.Bool:   {"tf", "true or false"},
 }
 
 // checkKind refuses a value of the wrong kind by its first token. It also refuses null, which
@@ -80,7 +81,7 @@ var checkKind = json.UnmarshalFromFunc(func(decoder *jsontext.Decoder, into any)
 		return errors.ErrUnsupported
 	}
 	want, known := jsonKinds[reflect.TypeOf(into).Elem().Kind()]
-	if got := decoder.PeekKind(); !known || got == want.kind || got == jsontext.KindInvalid {
+	if got := decoder.PeekKind(); !known || strings.ContainsRune(want.kinds, rune(got)) || got == jsontext.KindInvalid {
 		return errors.ErrUnsupported
 	}
 	if _, err := decoder.ReadToken(); err != nil {

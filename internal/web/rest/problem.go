@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/deadletter"
 )
 
 // Problem is an error as clients see it (RFC 9457). Detail says what to change; Pointer is the JSON
@@ -49,6 +50,9 @@ var problems = []struct {
 	}},
 	{bus.ErrNotSubscribed, Problem{
 		Status: http.StatusNotFound, Detail: "the client is not subscribed to that; GET /subscriptions lists all subscriptions",
+	}},
+	{deadletter.ErrUnknown, Problem{
+		Status: http.StatusNotFound, Detail: "there is no such dead letter; GET /subscriber/dead_letters lists them",
 	}},
 	{bus.ErrOverloaded, Problem{
 		Status: http.StatusServiceUnavailable,

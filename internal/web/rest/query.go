@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -69,14 +70,33 @@ func (q *Query) Time(name string) time.Time {
 	return time.UnixMilli(q.Integer(name, 0, maxTime, 0))
 }
 
+// ReadTime reads a time in ms since the Unix epoch, the member of a body that the pointer points
+// to. The zero time stands for none.
+func ReadTime(pointer string, ms *int64) (time.Time, error) {
+	switch {
+	case ms == nil:
+		return time.Time{}, nil
+	case *ms < 0 || *ms > maxTime:
+		return time.Time{}, bus.Invalidf(pointer, "must be a time in ms since the Unix epoch, 0 to %d", maxTime)
+	}
+	return time.UnixMilli(*ms), nil
+}
+
 // Word returns a value that must be one of some words, or "" if it is not there.
-func (q *Query) Word(name string, words ...string) string {
-	if q.Has(name) && !slices.Contains(words, q.Get(name)) {
-		q.refuse("the query's %s must be one of %s", name, strings.Join(words, ", "))
+func Word[T ~string](q *Query, name string, words []T) T {
+	word := T(q.Get(name))
+	if q.Has(name) && !slices.Contains(words, word) {
+		q.refuse("the query's %s must be one of %q", name, words)
 		return ""
 	}
-	return q.Get(name)
+	return word
 }
+
+// maxFrom bounds how many events may be skipped.
+const maxFrom = math.MaxInt32
+
+// From returns how many events of a list are to be skipped.
+func (q *Query) From() int { return int(q.Integer("from", 0, maxFrom, 0)) }
 
 func (q *Query) refuse(format string, args ...any) {
 	if q.err == nil {

@@ -34,14 +34,14 @@ func TestQuery(t *testing.T) {
 	q := read("from=1000&since=1700000000000&word=b&limit=100")
 	assert.EqualValues(t, 1000, q.Integer("from", 0, 1000, 0))
 	assert.Equal(t, time.UnixMilli(1_700_000_000_000), q.Time("since"))
-	assert.Equal(t, "b", q.Word("word", "a", "b"))
+	assert.Equal(t, "b", Word(q, "word", []string{"a", "b"}))
 	assert.Equal(t, 100, q.Limit())
 	require.NoError(t, q.Err())
 
 	q = read("")
 	assert.EqualValues(t, 7, q.Integer("from", 0, 1000, 7))
 	assert.Zero(t, q.Time("since"))
-	assert.Empty(t, q.Word("word", "a", "b"))
+	assert.Empty(t, Word(q, "word", []string{"a", "b"}))
 	assert.Equal(t, 20, q.Limit())
 	require.NoError(t, q.Err())
 
@@ -53,15 +53,15 @@ func TestQuery(t *testing.T) {
 		"since=now":                  "the query's since must be an integer from 0 to 253402300799999",
 		"since=9223372036854775807":  "the query's since must be an integer from 0 to 253402300799999",
 		"since=99999999999999999999": "the query's since must be an integer from 0 to 253402300799999",
-		"word=c":                     "the query's word must be one of a, b",
-		"word=":                      "the query's word must be one of a, b",
+		"word=c":                     "the query's word must be one of [\"a\" \"b\"]",
+		"word=":                      "the query's word must be one of [\"a\" \"b\"]",
 		"limit=0":                    "the query's limit must be an integer from 1 to 100",
 		"limit=101":                  "the query's limit must be an integer from 1 to 100",
 	} {
 		q := read(query)
 		q.Integer("from", 0, 1000, 0)
 		q.Time("since")
-		q.Word("word", "a", "b")
+		Word(q, "word", []string{"a", "b"})
 		q.Limit()
 		assert.EqualError(t, q.Err(), detail, query)
 	}

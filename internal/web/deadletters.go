@@ -1,0 +1,174 @@
+package web
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/deadletter"
+	"routemaster/internal/web/rest"
+)
+
+// letterView is a dead letter. Times are in ms since the Unix epoch.
+type letterView struct {
+	ID        bus.BatchID     `json:"id"`
+	DiedAt    int64           `json:"died_at"`
+	CreatedAt int64           `json:"created_at"`
+	Reason    bus.DeathReason `json:"reason"`
+	Status    *int            `json:"status"`
+	Error     *string         `json:"error"`
+	Note      *string         `json:"note"`
+	Attempts  int             `json:"attempts"`
+	// Events is their number in a list, and an array of them in a letter.
+	Events    any     `json:"events"`
+	Bytes     int     `json:"bytes"`
+	WebhookID *string `json:"webhook_id"`
+}
+
+func viewLetter(letter deadletter.Letter) letterView {
+	return letterView{
+		ID: letter.ID, DiedAt: letter.DiedAt.UnixMilli(), CreatedAt: letter.CreatedAt.UnixMilli(),
+		Reason: letter.Reason, Status: orNull(letter.Status), Error: orNull(letter.Error), Note: orNull(letter.Note),
+		Attempts: letter.Attempts, Events: letter.Events, Bytes: letter.Bytes, WebhookID: orNull(letter.WebhookID),
+	}
+}
+
+// getDeadLetters lists dead letters.
+func (a *API) getDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	q := rest.ReadQuery(r)
+	filter := deadletter.Filter{
+		Reason: rest.Word(q, "reason", bus.DeathReasons), Since: q.Time("since"), Before: q.Time("before"),
+	}
+	page := deadletter.Page{After: q.Get("after"), Limit: q.Limit()}
+	if err := q.Err(); err != nil {
+		a.Fail(w, r, err)
+		return
+	}
+	letters, next, err := a.letters.List(r.Context(), of, filter, page)
+	views := make([]letterView, len(letters))
+	for i, letter := range letters {
+		views[i] = viewLetter(letter)
+	}
+	a.RespondPage(w, r, views, next, err)
+}
+
+// getDeadLetter shows a dead letter with its events.
+func (a *API) getDeadLetter(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	q := rest.ReadQuery(r)
+	from := q.From()
+	if err := q.Err(); err != nil {
+		a.Fail(w, r, err)
+		return
+	}
+	letter, events, err := a.letters.Show(r.Context(), of, batchParam(r), from)
+	view := viewLetter(letter)
+	view.Events = append([]json.RawMessage{}, events...) // never null
+	a.RespondJSON(w, r, view, err)
+}
+
+// redeliver is [deadletter.Letters.Redeliver], logged and counted.
+func (a *API) redeliver(r *http.Request, of bus.Token, which deadletter.Selection) (deadletter.Moved, error) {
+	moved, err := a.letters.Redeliver(r.Context(), of, which)
+	if err == nil && moved.Letters > 0 {
+		a.config.Recorder.Redelivered(a.publicName(r, of), moved.Events)
+		a.logMoved(r, of, "redelivered dead letters", moved)
+	}
+	return moved, err
+}
+
+// discard is [deadletter.Letters.Discard], logged.
+func (a *API) discard(r *http.Request, of bus.Token, which deadletter.Selection) (deadletter.Moved, error) {
+	moved, err := a.letters.Discard(r.Context(), of, which)
+	if err == nil && moved.Letters > 0 {
+		a.logMoved(r, of, "discarded dead letters", moved)
+	}
+	return moved, err
+}
+
+func (a *API) logMoved(r *http.Request, of bus.Token, what string, moved deadletter.Moved) {
+	a.logSubscriberChange(r, of, what, slog.Int("letters", moved.Letters), slog.Int("events", moved.Events))
+}
+
+// redeliverDeadLetter puts one dead letter back into the queue.
+func (a *API) redeliverDeadLetter(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	a.moveOne(w, r, of, a.redeliver)
+}
+
+// deleteDeadLetter removes one dead letter.
+func (a *API) deleteDeadLetter(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	a.moveOne(w, r, of, a.discard)
+}
+
+// redeliverDeadLetters puts some dead letters back into the queue.
+func (a *API) redeliverDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	a.moveSome(w, r, of, a.redeliver)
+}
+
+// discardDeadLetters removes some dead letters.
+func (a *API) discardDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	a.moveSome(w, r, of, a.discard)
+}
+
+// move is [API.redeliver] or [API.discard].
+type move func(*http.Request, bus.Token, deadletter.Selection) (deadletter.Moved, error)
+
+func (a *API) moveOne(w http.ResponseWriter, r *http.Request, of bus.Token, move move) {
+	moved, err := move(r, of, deadletter.Selection{IDs: []bus.BatchID{batchParam(r)}})
+	if err == nil && moved.Letters == 0 {
+		err = deadletter.ErrUnknown
+	}
+	a.Respond(w, r, err)
+}
+
+func (a *API) moveSome(w http.ResponseWriter, r *http.Request, of bus.Token, move move) {
+	var moved deadletter.Moved
+	which, err := a.readSelection(w, r)
+	if err == nil {
+		moved, err = move(r, of, which)
+	}
+	a.RespondJSON(w, r, struct {
+		Letters   int `json:"letters"`
+		Events    int `json:"events"`
+		Remaining int `json:"remaining"`
+	}(moved), err)
+}
+
+// readSelection reads which dead letters are meant: some, or all that match a filter.
+func (a *API) readSelection(w http.ResponseWriter, r *http.Request) (which deadletter.Selection, err error) {
+	var sent struct {
+		IDs    *[]bus.BatchID   `json:"ids"`
+		All    *bool            `json:"all"`
+		Reason *bus.DeathReason `json:"reason"`
+		Since  *int64           `json:"since"`  // ms since the Unix epoch
+		Before *int64           `json:"before"` // likewise
+	}
+	if err := a.ReadJSON(w, r, rest.MaxValueBody, &sent); err != nil {
+		return which, err
+	}
+	all := sent.All != nil && *sent.All
+	switch {
+	case all == (sent.IDs != nil):
+		return which, bus.Invalidf("", `send either {"ids":[…]} or {"all":true}`)
+	case !all && (len(*sent.IDs) == 0 || len(*sent.IDs) > deadletter.MaxMovedLetters):
+		return which, bus.Invalidf("/ids", "must be 1 to %d dead letters", deadletter.MaxMovedLetters)
+	case !all && (sent.Reason != nil || sent.Since != nil || sent.Before != nil):
+		return which, bus.Invalidf("/ids", "must be alone: reason, since and before are for all")
+	case !all:
+		return deadletter.Selection{IDs: *sent.IDs}, nil
+	}
+	if sent.Reason != nil {
+		if which.Reason, err = bus.ParseDeathReason(string(*sent.Reason)); err != nil {
+			return which, bus.At("/reason", err)
+		}
+	}
+	if which.Since, err = rest.ReadTime("/since", sent.Since); err == nil {
+		which.Before, err = rest.ReadTime("/before", sent.Before)
+	}
+	return which, err
+}
+
+// batchParam returns the batch in a request's path. A dead letter is named like the batch it was.
+func batchParam(r *http.Request) bus.BatchID { return bus.BatchID(chi.URLParam(r, "id")) }

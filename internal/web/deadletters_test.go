@@ -1,0 +1,159 @@
+package web_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
+)
+
+// bury makes dead letters of alice, who is subscribed: letter i has the events 1..i.
+func (a *api) bury(redis *rdbtest.Server, letters int) {
+	a.t.Helper()
+	a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+	b := storetest.NewBusOn(a.t, redis, a.Store.Partition())
+	var events []int
+	for i := 1; i <= letters; i++ {
+		reason := bus.DiedOfAge
+		if i%2 == 0 {
+			reason = bus.DiedRefused
+		}
+		events = append(events, i)
+		b.Bury(storetest.DeadLetter{Number: i, Token: alice, Reason: reason, DiedAt: i * 1000, Events: events})
+	}
+}
+
+// list requests all pages of a list, and returns the IDs of its elements.
+func (a *api) list(who, path string) (ids []string) {
+	a.t.Helper()
+	next := regexp.MustCompile(`^<([^>]+)>; rel="next"$`)
+	for range 100 {
+		got := a.do(who, "GET", path, "")
+		require.Equal(a.t, 200, got.status, got.body)
+		var page []struct{ ID string }
+		require.NoError(a.t, json.Unmarshal([]byte(got.body), &page))
+		for _, element := range page {
+			ids = append(ids, element.ID)
+		}
+		link := got.header.Get("Link")
+		if link == "" {
+			return ids
+		}
+		require.Regexp(a.t, next, link)
+		path = next.FindStringSubmatch(link)[1]
+	}
+	require.Fail(a.t, "the list does not end")
+	return nil
+}
+
+func letterIDs(numbers ...int) (ids []string) {
+	for _, n := range numbers {
+		ids = append(ids, string(storetest.LetterID(n)))
+	}
+	return ids
+}
+
+func TestDeadLettersAreListed(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		a.bury(redis, 5)
+		at := func(ms int) string { return strconv.FormatInt(storetest.After(ms).UnixMilli(), 10) }
+		for query, want := range map[string][]string{
+			"":                letterIDs(5, 4, 3, 2, 1),
+			"?limit=2":        letterIDs(5, 4, 3, 2, 1),
+			"?reason=age":     letterIDs(5, 3, 1),
+			"?reason=removed": nil,
+			"?limit=1&reason=refused&since=" + at(2000):  letterIDs(4, 2),
+			"?since=" + at(2000) + "&before=" + at(5000): letterIDs(4, 3, 2),
+		} {
+			assert.Equal(t, want, a.list(alice, "/subscriber/dead_letters"+query), query)
+			assert.Equal(t, want, a.list(rootKey, "/subscribers/alice--1/dead_letters"+query), query)
+		}
+		shown := a.do(alice, "GET", "/subscriber/dead_letters?limit=1&reason=refused", "").body
+		assert.JSONEq(t, fmt.Sprintf(`[{"id":"%s","died_at":%s,"created_at":%s,"reason":"refused","status":400,"error":null,"note":null,
+			"attempts":3,"events":4,"bytes":%d,"webhook_id":null}]`, storetest.LetterID(4), at(4000), at(0), 4*len(storetest.Packed(t, "widgets", 1))), shown)
+		for query, detail := range map[string]string{
+			"?limit=101": "1 to 100", "?limit=0": "1 to 100", "?reason=old": "attempts", "?reason=": "attempts",
+			"?since=1.5": "since", "?before=-1": "before", "?after=x": "after", "?state=x": "reason, since, before, limit, after",
+		} {
+			got := a.problem(alice, "GET", "/subscriber/dead_letters"+query, "")
+			assert.Equal(t, 400, got.Status, query)
+			assert.Contains(t, got.Detail, detail, query)
+		}
+	})
+}
+
+func TestADeadLetterIsShown(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		a.bury(redis, 3)
+		path := "/subscriber/dead_letters/" + string(storetest.LetterID(3))
+		redis.Raw.LSet(t.Context(), "deadletter:"+string(storetest.LetterID(3)), 4, "\xc1")
+		events := func(query string) []map[string]any {
+			var shown struct{ Events []map[string]any }
+			require.NoError(t, json.Unmarshal([]byte(a.do(alice, "GET", path+query, "").body), &shown))
+			require.NotNil(t, shown.Events)
+			return shown.Events
+		}
+		all := events("")
+		require.Len(t, all, 3)
+		assert.Equal(t, "https://x.example/1", all[0]["url"])
+		assert.Equal(t, map[string]any{"unreadable": true}, all[1])
+		assert.Equal(t, all[2:], events("?from=2"))
+		assert.Empty(t, events("?from=3"))
+		assert.Equal(t, 400, a.problem(alice, "GET", path+"?from=-1", "").Status)
+		assert.Equal(t, 404, a.problem(alice, "GET", path+"x", "").Status)
+		a.requireDone(bob, "POST", "/subscription", `{"topics":[],"callback":"https://b.example/"}`)
+		assert.Equal(t, 404, a.problem(bob, "GET", path, "").Status, "it is not bob's")
+	})
+}
+
+func TestDeadLettersAreRedeliveredAndDiscarded(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		a.bury(redis, 8)
+		path := "/subscriber/dead_letters"
+		one := func(n int) string { return path + "/" + string(storetest.LetterID(n)) }
+		a.requireDone(alice, "POST", one(1)+"/redeliver", "")
+		assert.Equal(t, 404, a.problem(alice, "POST", one(1)+"/redeliver", "").Status, "it is queued")
+		a.requireDone(alice, "DELETE", one(2), "")
+		assert.Equal(t, 404, a.problem(alice, "DELETE", one(2), "").Status, "it is gone")
+		assert.Contains(t, a.log.String(), `msg="redelivered dead letters" request_id=`)
+		assert.Contains(t, a.log.String(), `client=alice letters=1 events=1`)
+
+		ids := `["` + strings.Join(letterIDs(3, 4, 1), `","`) + `"]`
+		assert.JSONEq(t, `{"letters":2,"events":7,"remaining":0}`, a.do(alice, "POST", path+"/redeliver", `{"ids":`+ids+`}`).body)
+		assert.JSONEq(t, `{"letters":2,"events":14,"remaining":0}`,
+			a.do(rootKey, "POST", "/subscribers/alice--1/dead_letters/discard", `{"all":true,"reason":"refused"}`).body)
+		assert.Contains(t, a.log.String(), `client=root letters=2 events=14 subscriber=alice`)
+		assert.JSONEq(t, `{"letters":1,"events":5,"remaining":0}`, a.do(alice, "POST", path+"/redeliver",
+			fmt.Sprintf(`{"all":true,"since":%d,"before":%d}`, storetest.After(5000).UnixMilli(), storetest.After(7000).UnixMilli())).body)
+		assert.Equal(t, letterIDs(7), a.list(alice, path))
+		assert.Contains(t, a.do(alice, "GET", "/subscriptions", "").body, `"queued":13`, "1, 3, 4 and 5 are queued")
+		assert.NotContains(t, a.log.String(), alice)
+		storetest.RequireSound(t, a.Store)
+
+		for _, c := range []struct{ body, pointer string }{
+			{`{}`, ""}, {`{"ids":null,"all":false}`, ""}, {`{"ids":["a"],"all":true}`, ""}, {`{"ids":[]}`, "/ids"},
+			{`{"ids":[` + strings.Repeat(`"a",`, 100) + `"a"]}`, "/ids"}, {`{"ids":["a"],"reason":"age"}`, "/ids"},
+			{`{"ids":"a"}`, "/ids"}, {`{"ids":[1]}`, "/ids/0"}, {`{"all":1}`, "/all"}, {`{"all":true,"reason":"old"}`, "/reason"},
+			{`{"all":true,"since":-1}`, "/since"}, {`{"all":true,"before":253402300800000}`, "/before"}, {`{"all":true,"x":1}`, "/x"},
+		} {
+			for _, what := range []string{"/redeliver", "/discard"} {
+				got := a.problem(alice, "POST", path+what, c.body)
+				assert.Equal(t, 400, got.Status, c.body)
+				assert.Equal(t, c.pointer, got.Pointer, c.body)
+			}
+		}
+		assert.Equal(t, letterIDs(7), a.list(alice, path), "nothing was changed")
+	})
+}
