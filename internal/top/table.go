@@ -89,10 +89,11 @@ func newSubscriberTable() *table {
 		{name: "failed", title: "FAILED", width: 7, spare: 4},
 		{name: "health", title: "HEALTH", width: 8, rising: true, spare: 2},
 		{name: "tried", title: "TRIED", width: 7, rising: true, spare: 5},
-		{name: "dropped", title: "DROPPED", width: 9, spare: 6},
-		{name: "batches", title: "BATCHES", width: 8, spare: 8},
-		{name: "sent", title: "SENT", width: 13, spare: 7},
-		{name: "topics", title: "TOPICS", width: 7, spare: 9},
+		{name: "dead", title: "DEAD", width: 7, spare: 6},
+		{name: "dropped", title: "DROPPED", width: 9, spare: 7},
+		{name: "batches", title: "BATCHES", width: 8, spare: 9},
+		{name: "sent", title: "SENT", width: 13, spare: 8},
+		{name: "topics", title: "TOPICS", width: 7, spare: 10},
 	}}
 }
 
@@ -144,9 +145,13 @@ func subscriberRow(s stats.Subscriber) []cell {
 	if dropped.value > 0 {
 		dropped.level = alarming
 	}
+	dead := maybeNumber(s.Dead)
+	if dead.value > 0 {
+		dead.level = warning
+	}
 	return []cell{
 		{text: terminal.Escape(s.Name)}, number(s.Queued), oldest, maybe(s.Rate, rate), failed, healthCell(s), maybe(s.SinceAttempt, age),
-		dropped, maybeNumber(s.Batches), number(s.Sent), number(int64(len(s.Topics))),
+		dead, dropped, maybeNumber(s.Batches), number(s.Sent), number(int64(len(s.Topics))),
 	}
 }
 

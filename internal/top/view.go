@@ -195,6 +195,7 @@ FAILED       share of the last minute's deliveries that failed: workers tell
              every ROUTEMASTER_COUNTER_FLUSH_INTERVAL, 5 s if not set
 HEALTH       0 to 100, after what it has changed by in the last minute
 TRIED        time since the last delivery
+DEAD         events in dead letters
 DROPPED      events dropped in the last minute, because Redis was nearly full
 BATCHES      batches that wait
 SENT         events ever acknowledged

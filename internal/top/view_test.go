@@ -63,6 +63,7 @@ func busy() (before, after snapshot) {
 				"shop": {Succeeded: 100 + float64(30*n), Failed: 2}, "search-index": {Failed: float64(2 * n), Dropped: 10_000 + float64(2345*n)}, "mailer": {Succeeded: 42 + float64(n)},
 			},
 			Batches: map[string]int64{"shop": 124, "search-index": 650, "mailer": 0}, Due: &due,
+			Dead:   map[string]int64{"shop": 1203, "mailer": 0},
 			Jobs:   []stats.Jobs{{Queue: "main", Instant: 2, Scheduled: 772}, {Queue: "aux", Scheduled: 1}},
 			Memory: &stats.Memory{Used: 61_200_000, Max: 100_000_000, High: 90_000_000, Low: 80_000_000},
 		}

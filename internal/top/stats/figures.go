@@ -49,7 +49,9 @@ type Subscriber struct {
 	Failed *float64 `json:"failed_share"`
 	// Dropped is the number of events dropped in the last minute because Redis was about to be full.
 	Dropped *int64 `json:"dropped_events"`
-	Health  int    `json:"health_points"`
+	// Dead is the number of events in dead letters.
+	Dead   *int64 `json:"dead_letter_events"`
+	Health int    `json:"health_points"`
 	// Trend is the change of the health in the last minute.
 	Trend int `json:"health_trend"`
 	// SinceAttempt is the time since the last attempt of a delivery, in seconds.

@@ -60,9 +60,12 @@ func (f families) redisUnavailable() bool {
 
 // bus returns the metrics of the whole bus.
 func (f families) bus() Metrics {
-	m := Metrics{Batches: map[string]int64{}, OldestAge: map[string]time.Duration{}, Counts: f.counts()}
+	m := Metrics{Batches: map[string]int64{}, Dead: map[string]int64{}, OldestAge: map[string]time.Duration{}, Counts: f.counts()}
 	f.each("subscriber_queued_batches", func(labels map[string]string, n float64) {
 		m.Batches[labels["subscriber"]] = int64(n)
+	})
+	f.each("subscriber_dead_letter_events", func(labels map[string]string, n float64) {
+		m.Dead[labels["subscriber"]] = int64(n)
 	})
 	f.each("subscriber_oldest_event_age_seconds", func(labels map[string]string, age float64) {
 		m.OldestAge[labels["subscriber"]] = time.Duration(age * float64(time.Second))

@@ -69,6 +69,8 @@ const (
 routemaster_redis_up 1
 # TYPE routemaster_subscriber_queued_batches gauge
 routemaster_subscriber_queued_batches{subscriber="shop"} 2
+# TYPE routemaster_subscriber_dead_letter_events gauge
+routemaster_subscriber_dead_letter_events{subscriber="shop"} 6
 # TYPE routemaster_subscriber_oldest_event_age_seconds gauge
 routemaster_subscriber_oldest_event_age_seconds{subscriber="shop"} 1.5
 # TYPE routemaster_subscriber_health_points gauge
@@ -126,7 +128,7 @@ func TestASnapshotOfRoot(t *testing.T) {
 	assert.Equal(t, []SubscriberState{{Name: "shop", Topics: []string{"widgets"}, Timeout: 500 * time.Millisecond, Sent: 5, Queued: 4,
 		Health: 90, OldestAt: oldest, AttemptedAt: oldest}}, s.Subscribers)
 	assert.Equal(t, Metrics{
-		Batches: map[string]int64{"shop": 2}, OldestAge: map[string]time.Duration{"shop": 1500 * time.Millisecond},
+		Batches: map[string]int64{"shop": 2}, Dead: map[string]int64{"shop": 6}, OldestAge: map[string]time.Duration{"shop": 1500 * time.Millisecond},
 		Counts: map[string]Counts{"shop": {7, 8, 9}},
 		Jobs:   []Jobs{{"main", 3, 4}, {"aux", 1, 0}}, Due: &due, Memory: &Memory{61_000_000, 100_000_000, 90_000_000, 80_000_000},
 	}, s.Bus)

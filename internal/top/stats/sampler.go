@@ -88,6 +88,9 @@ func (s *Sampler) subscriber(now Snapshot, sub SubscriberState, rate *float64) S
 	if batches, ok := now.Bus.Batches[sub.Name]; ok {
 		shown.Batches = &batches
 	}
+	if dead, ok := now.Bus.Dead[sub.Name]; ok {
+		shown.Dead = &dead
+	}
 	if sub.Queued > 0 { // metrics are read at another moment than the queue
 		shown.OldestAge = since(sub.OldestAt, now.At)
 		if age, ok := now.Bus.OldestAge[sub.Name]; ok && age > 0 { // by the clock of the bus, which is the reference

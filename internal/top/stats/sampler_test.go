@@ -86,10 +86,11 @@ func TestFiguresOfSubscribers(t *testing.T) {
 	assert.Equal(t, known(7), f.OldestAge)
 
 	told := at(4).subscriber(later)
-	told.Bus = Metrics{Batches: map[string]int64{"shop": 3}, OldestAge: map[string]time.Duration{"shop": 9 * time.Second}}
+	told.Bus = Metrics{Batches: map[string]int64{"shop": 3}, Dead: map[string]int64{"shop": 4}, OldestAge: map[string]time.Duration{"shop": 9 * time.Second}}
 	f = last(told)
 	assert.Equal(t, known(9), f.Subscribers[0].OldestAge, "the clock of the bus counts first")
 	assert.Equal(t, int64(3), *f.Subscribers[0].Batches)
+	assert.Equal(t, int64(4), *f.Subscribers[0].Dead)
 
 	later.Queued = 0
 	told = at(4).subscriber(later)

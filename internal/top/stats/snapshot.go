@@ -40,9 +40,10 @@ type SubscriberState struct {
 
 // Metrics are the metrics of the whole bus. Those that could not be read are zero.
 type Metrics struct {
-	// Batches is the number of queued batches, and OldestAge the age of the oldest queued event by the
-	// clock of the bus, both by subscriber.
+	// Batches is the number of queued batches, Dead that of the events in dead letters, and OldestAge
+	// the age of the oldest queued event by the clock of the bus, all by subscriber.
 	Batches   map[string]int64
+	Dead      map[string]int64
 	OldestAge map[string]time.Duration
 	// Counts has the workers' counters, by subscriber. A worker adds to them every few seconds.
 	Counts map[string]Counts
