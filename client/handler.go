@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 )
 
 // MaxDelivery is how many bytes of a delivery [NewHandler] reads at most: some 5 times the size of
@@ -20,19 +21,41 @@ const MaxDelivery = 64 << 20
 // more than once, so receive must be idempotent. Batches arrive one at a time unless the operator
 // allows more.
 //
-// The uuid is the one of the [Subscription]. Deliveries without it get 401. NewHandler panics if
-// the uuid is empty, because anybody could then deliver events.
-func NewHandler(uuid string, receive func(ctx context.Context, events []Event) error) http.Handler {
-	if uuid == "" {
-		panic("client: NewHandler needs the subscription's uuid")
+// The uuid is the one of the [Subscription]. Deliveries without it get 401, and so do those that a
+// [Verifier] refuses: see [WithVerifier]. With a verifier the uuid may be empty, and is not checked
+// then. With neither, NewHandler panics, because anybody could deliver events.
+func NewHandler(uuid string, receive func(ctx context.Context, events []Event) error, options ...HandlerOption) http.Handler {
+	h := &handler{receive: receive}
+	if uuid != "" {
+		digest := sha256.Sum256([]byte(uuid))
+		h.uuid = digest[:]
 	}
-	return &handler{sha256.Sum256([]byte(uuid)), receive}
+	for _, option := range options {
+		option(h)
+	}
+	if uuid == "" && h.verifier == nil {
+		panic("client: NewHandler needs the subscription's uuid, or a verifier")
+	}
+	return h
+}
+
+// HandlerOption changes how the handler of [NewHandler] works.
+type HandlerOption func(*handler)
+
+// WithVerifier refuses deliveries that the verifier refuses.
+func WithVerifier(v *Verifier) HandlerOption {
+	if v == nil {
+		panic("client: WithVerifier needs a verifier")
+	}
+	return func(into *handler) { into.verifier = v }
 }
 
 type handler struct {
-	// uuid is a digest, so that a comparison takes equally long for uuids of any length.
-	uuid    [sha256.Size]byte
-	receive func(context.Context, []Event) error
+	// uuid is a digest, so that a comparison takes equally long for uuids of any length. It is nil if
+	// there is none.
+	uuid     []byte
+	verifier *Verifier
+	receive  func(context.Context, []Event) error
 }
 
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -41,24 +64,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "deliveries come by POST", http.StatusMethodNotAllowed)
 		return
 	}
-	user, _, _ := r.BasicAuth()
-	digest := sha256.Sum256([]byte(user))
-	if subtle.ConstantTimeCompare(digest[:], h.uuid[:]) != 1 {
+	if !h.knows(r) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="deliveries"`)
 		http.Error(w, "wrong uuid", http.StatusUnauthorized)
 		return
 	}
-	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxDelivery))
-	if _, over := errors.AsType[*http.MaxBytesError](err); over {
-		http.Error(w, "the delivery is too large", http.StatusRequestEntityTooLarge)
-		return
-	}
-	var events []Event
-	if err == nil {
-		err = json.Unmarshal(text, &events)
-	}
-	if err != nil || events == nil {
-		http.Error(w, "the body must be a JSON array of events", http.StatusBadRequest)
+	events, status, problem := h.read(w, r)
+	if problem != "" {
+		http.Error(w, problem, status)
 		return
 	}
 	if err := h.receive(r.Context(), events); err != nil {
@@ -66,4 +79,32 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// knows reports whether a delivery carries the uuid.
+func (h *handler) knows(r *http.Request) bool {
+	user, _, _ := r.BasicAuth()
+	digest := sha256.Sum256([]byte(user))
+	return h.uuid == nil || subtle.ConstantTimeCompare(digest[:], h.uuid) == 1
+}
+
+// read reads and checks the body of a delivery. If there is a problem, status is that of the
+// response.
+func (h *handler) read(w http.ResponseWriter, r *http.Request) (events []Event, status int, problem string) {
+	text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxDelivery))
+	if _, over := errors.AsType[*http.MaxBytesError](err); over {
+		return nil, http.StatusRequestEntityTooLarge, "the delivery is too large"
+	}
+	if err == nil && h.verifier != nil {
+		if err := h.verifier.Verify(r.Header, text, time.Now()); err != nil {
+			return nil, http.StatusUnauthorized, err.Error()
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &events)
+	}
+	if err != nil || events == nil {
+		return nil, http.StatusBadRequest, "the body must be a JSON array of events"
+	}
+	return events, 0, ""
 }
