@@ -27,6 +27,8 @@ var (
 	ErrTokenUnknown = errors.New("there is no such token")
 	// ErrTopicUnknown means that there is no such topic.
 	ErrTopicUnknown = errors.New("there is no such topic")
+	// ErrTestWaits means that a test event of the subscriber is still queued.
+	ErrTestWaits = errors.New("a test event is still queued")
 	// ErrNotSubscribed means that the client is not subscribed, or not to that topic.
 	ErrNotSubscribed = errors.New("not subscribed")
 	// ErrTooManySecrets means that a subscriber has all the signing secrets that it may have.

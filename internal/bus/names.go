@@ -113,6 +113,9 @@ func LegacyClientName(t Token) ClientName {
 	return ClientName("client-" + hex.EncodeToString(sum[:4]))
 }
 
+// NewBatchID makes the UID of a batch, or of a dead letter.
+func NewBatchID() BatchID { return BatchID(newUID(UIDLen)) }
+
 // NewWorkerID makes a globally unique worker UID.
 func NewWorkerID() WorkerID { return WorkerID(newUID(UIDLen)) }
 

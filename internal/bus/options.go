@@ -57,6 +57,9 @@ const (
 // logAttempts are the words for [LogAttempts].
 var logAttempts = []string{LogFailures: "failures", LogNone: "none", LogAll: "all"}
 
+// Forever is until when a subscriber is paused that does not say: the end of the year 9999.
+var Forever = time.UnixMilli(253402300799999)
+
 // option is an option of a subscriber, or a member of one.
 type option struct {
 	name  string

@@ -30,22 +30,33 @@ type Subscription struct {
 	Timeout *time.Duration
 	// MaxEvents is the maximum number of events of a batch.
 	MaxEvents *int
+	// Options are what [ParseOption] returns for options, by their names: "" for the default. Those
+	// that are left out keep their value.
+	Options map[string]string
 }
 
 // Normalize validates the subscription and drops the user name and password of its callback:
 // existing clients send one, and deliveries carry the UUID instead. The error is an [Invalid]
 // that points at the first wrong field. A callback whose host is denied is wrong.
-func (s *Subscription) Normalize(deny DenyList) error {
+func (s *Subscription) Normalize(deny DenyList) error { return s.normalize(deny, false) }
+
+// NormalizeChange is [Subscription.Normalize] for a change of a subscription, which may leave out
+// the callback.
+func (s *Subscription) NormalizeChange(deny DenyList) error { return s.normalize(deny, true) }
+
+func (s *Subscription) normalize(deny DenyList, change bool) error {
 	for i, name := range s.Topics {
 		if err := name.Validate(); err != nil {
 			return At("/topics/"+strconv.Itoa(i), err)
 		}
 	}
-	callback, err := normalCallback(s.Callback, deny)
-	if err != nil {
-		return At("/callback", err)
+	if s.Callback != "" || !change {
+		callback, err := normalCallback(s.Callback, deny)
+		if err != nil {
+			return At("/callback", err)
+		}
+		s.Callback = callback
 	}
-	s.Callback = callback
 	if s.UUID != nil && !validUUID(*s.UUID) {
 		// RFC 7617, section 2: a user-id has no colon and no control character.
 		return Invalidf("/uuid", "must be at most %d characters, without a colon or control characters", maxUUIDLen)

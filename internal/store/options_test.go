@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -10,6 +12,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 func TestOptionsAreRead(t *testing.T) {
@@ -30,5 +33,169 @@ func TestOptionsAreRead(t *testing.T) {
 		f.Redis.Set(ctx, "options:alice--1", "x", 0)
 		_, err = f.Options(ctx, storetest.Alice)
 		require.ErrorContains(t, err, "WRONGTYPE", "it may have secrets: nothing may be delivered without")
+	})
+}
+
+// patch changes options of a client.
+func (f *fixture) patch(token bus.Token, options map[string]string) {
+	f.T.Helper()
+	require.NoError(f.T, f.PatchSubscriber(f.T.Context(), token, bus.Subscription{Options: options}, storetest.Start))
+	f.RequireSound()
+}
+
+func TestOptionsAreChanged(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		f.AddSubscriber(storetest.Alice, time.Hour, 3, "widgets")
+		untouched := rdbtest.Dump(t, f.Redis)
+		plan := func() string {
+			record, err := f.Options(ctx, storetest.Alice)
+			require.NoError(t, err)
+			assert.Equal(t, record.Plan, f.Redis.HGet(ctx, "delivery:alice--1", "plan").Val())
+			return record.Plan
+		}
+
+		f.patch(storetest.Alice, map[string]string{"partial": "true", "max_bytes": "4096"})
+		first := plan()
+		assert.Len(t, first, 8)
+		f.patch(storetest.Alice, map[string]string{"partial": "true"})
+		assert.Equal(t, first, plan(), "nothing has changed")
+		require.NoError(t, f.Subscribe(ctx, storetest.Alice, bus.Subscription{
+			Topics: []bus.TopicName{"widgets"}, Callback: "https://alice--1.example/events",
+			Options: map[string]string{"max_bytes": "", "strict_order": "true"},
+		}, storetest.Start))
+		assert.NotEqual(t, first, plan())
+		record, err := f.Options(ctx, storetest.Alice)
+		require.NoError(t, err)
+		assert.Equal(t, bus.Options{Partial: true, StrictOrder: true}, record.Options, "what is left out stays")
+		assert.Equal(t, map[string]string{"partial": "true", "strict_order": "true", "plan": record.Plan},
+			f.Redis.HGetAll(ctx, "options:alice--1").Val())
+
+		f.patch(storetest.Alice, map[string]string{"partial": "", "strict_order": "", "max_bytes": ""})
+		assert.Equal(t, untouched, rdbtest.Dump(t, f.Redis), "there is nothing left of them")
+	})
+}
+
+func TestASubscriptionIsPatched(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		require.ErrorIs(t, f.PatchSubscriber(ctx, "nobody", bus.Subscription{}, storetest.Start), bus.ErrTokenUnknown)
+		require.ErrorIs(t, f.PatchSubscriber(ctx, storetest.Alice, bus.Subscription{}, storetest.Start), bus.ErrNotSubscribed)
+		f.AddSubscriber(storetest.Alice, time.Hour, 3, "widgets")
+		before := rdbtest.Dump(t, f.Redis)
+		f.patch(storetest.Alice, nil)
+		assert.Equal(t, before, rdbtest.Dump(t, f.Redis))
+
+		f.PublishEvents("widgets", 1, 2, 0)
+		maxEvents := 2
+		require.NoError(t, f.PatchSubscriber(ctx, storetest.Alice, bus.Subscription{MaxEvents: &maxEvents}, storetest.Start))
+		f.RequireSound()
+		assert.Equal(t, []int{1, 2}, storetest.Numbers(t, f.Take("w1", 0)), "its batch has become full")
+		require.NoError(t, f.PatchSubscriber(ctx, storetest.Alice, bus.Subscription{Topics: []bus.TopicName{"gadgets"}}, storetest.Start))
+		require.NoError(t, f.PatchSubscriber(ctx, storetest.Alice, bus.Subscription{Callback: "https://new.example/"}, storetest.Start))
+		f.RequireSound()
+		subscribers, _, err := storetest.Subscribers(ctx, f.Store)
+		require.NoError(t, err)
+		assert.Equal(t, []bus.TopicName{"gadgets"}, subscribers[0].Topics)
+		assert.Equal(t, "https://new.example/", subscribers[0].Callback)
+		assert.Equal(t, "uuid-of-alice--1", subscribers[0].UUID)
+		assert.Equal(t, time.Hour, subscribers[0].Timeout)
+
+		f.Redis.Set(ctx, "options:alice--1", "x", 0)
+		before = rdbtest.Dump(t, f.Redis)
+		err = f.PatchSubscriber(ctx, storetest.Alice, bus.Subscription{
+			Callback: "https://other.example/", Options: map[string]string{"partial": "true"},
+		}, storetest.Start)
+		require.ErrorContains(t, err, "WRONGTYPE")
+		assert.Equal(t, before, rdbtest.Dump(t, f.Redis))
+	})
+}
+
+func TestAPatchTriesAThrottledSubscriberOnlyIfItNamesACallback(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		f.Complete(f.Take("w1", 0), storetest.Result{
+			Failure: bus.EndpointFailure, RetryAt: storetest.After(1000), ThrottledUntil: storetest.After(1000),
+		})
+		f.patch(storetest.Alice, map[string]string{"log_attempts": `"none"`})
+		assert.Nil(t, f.Take("w1", 1))
+		require.NoError(t, f.PatchSubscriber(ctx, storetest.Alice, bus.Subscription{Callback: "https://new.example/"}, storetest.Start))
+		assert.Equal(t, "https://new.example/", f.Take("w1", 1).Delivery.Callback)
+	})
+}
+
+func TestAPauseIsNoted(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		require.ErrorIs(t, f.Pause(ctx, storetest.Alice, bus.Forever), bus.ErrNotSubscribed)
+		require.ErrorIs(t, f.Resume(ctx, storetest.Alice), bus.ErrNotSubscribed)
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		before := rdbtest.Dump(t, f.Redis)
+		require.NoError(t, f.Resume(ctx, storetest.Alice), "it was not paused")
+		require.NoError(t, f.Pause(ctx, storetest.Alice, bus.Forever))
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		assert.Equal(t, "253402300799999", f.Redis.HGet(ctx, "delivery:alice--1", "paused_until").Val(),
+			"to subscribe again is not to resume")
+		f.RequireSound()
+		require.NoError(t, f.Resume(ctx, storetest.Alice))
+		assert.Equal(t, before, rdbtest.Dump(t, f.Redis))
+	})
+}
+
+func TestATestEventIsQueued(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		_, err := f.TestEvent(ctx, storetest.Alice, storetest.Start)
+		require.ErrorIs(t, err, bus.ErrNotSubscribed)
+		f.AddSubscriber(storetest.Alice, time.Hour, 3, "widgets", "gadgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		bid, err := f.TestEvent(ctx, storetest.Alice, storetest.After(1))
+		require.NoError(t, err)
+		f.RequireSound()
+		_, err = f.TestEvent(ctx, storetest.Alice, storetest.After(2))
+		require.ErrorIs(t, err, bus.ErrTestWaits)
+		f.PublishEvents("widgets", 2, 2, 0)
+
+		assert.Equal(t, map[string]string{"test": "1"}, f.Redis.HGetAll(ctx, "batches:state:"+string(bid)).Val())
+		assert.Equal(t, string(bid), f.Redis.HGet(ctx, "delivery:alice--1", "test").Val())
+		assert.Len(t, f.Redis.HGet(ctx, "delivery:alice--1", "plan").Val(), 8)
+		task := f.Take("w1", 3)
+		require.NotNil(t, task)
+		assert.Equal(t, bid, task.Delivery.Batch)
+		require.Len(t, task.Delivery.Events, 1)
+		json, err := wire.AppendEventJSON(nil, task.Delivery.Events[0])
+		require.NoError(t, err)
+		assert.JSONEq(t, fmt.Sprintf(
+			`{"topic":"gadgets","type":"noop","url":"https://routemaster.invalid/test","t":%d,"data":{"test":true}}`,
+			storetest.After(1).UnixMilli()), string(json))
+
+		f.Redis.Del(ctx, "batch:"+string(bid)) // as if the bus had dropped it
+		_, err = f.TestEvent(ctx, storetest.Alice, storetest.After(4))
+		require.NoError(t, err)
+	})
+}
+
+// TestOptionsGoWithTheSubscriber also has a token rotated in between.
+func TestOptionsGoWithTheSubscriber(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		f.AddSubscriber(storetest.Alice, time.Hour, 3, "widgets")
+		f.patch(storetest.Alice, map[string]string{"partial": "true"})
+		f.Redis.LPush(ctx, "attempts:alice--1", "x")
+		_, _, err := f.RotateToken(ctx, storetest.Alice, "alice--2")
+		require.NoError(t, err)
+		f.RequireSound()
+		f.patch(storetest.Alice, map[string]string{"max_bytes": "4096"}) // by the old token
+		record, err := f.Options(ctx, "alice--2")
+		require.NoError(t, err)
+		assert.Equal(t, bus.Options{Partial: true, MaxBytes: 4096}, record.Options)
+		assert.Equal(t, []string{"x"}, f.Redis.LRange(ctx, "attempts:alice--2", 0, -1).Val())
+		require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice))
+		f.RequireSound()
+		for key := range rdbtest.Dump(t, f.Redis) {
+			assert.NotContains(t, key, "alice")
+		}
 	})
 }

@@ -17,6 +17,10 @@ var (
 	scriptTopicInherit          = newScript("topic_inherit")
 	scriptTopicSweep            = newScript("topic_sweep")
 	scriptSubscriberPut         = newScript("subscriber_put")
+	scriptSubscriberPatch       = newScript("subscriber_patch")
+	scriptSubscriberPause       = newScript("subscriber_pause")
+	scriptSubscriberResume      = newScript("subscriber_resume")
+	scriptTestEvent             = newScript("test_event")
 	scriptSubscriberUnsubscribe = newScript("subscriber_unsubscribe")
 	scriptSubscriberDelete      = newScript("subscriber_delete")
 	scriptTokenPut              = newScript("token_put")
@@ -34,7 +38,7 @@ var (
 var Library = queue.Library + library
 
 // library is what batches add to the queue's scripts, and more: see [Store.Batches].
-var library = lua("lib/keys", "lib/batches", "lib/originals", "lib/setbacks", "lib/deliveries", "lib/idempotency", "lib/owners", "lib/subscribers", "lib/options")
+var library = lua("lib/keys", "lib/batches", "lib/originals", "lib/setbacks", "lib/deliveries", "lib/idempotency", "lib/owners", "lib/subscribers", "lib/options", "lib/subscriptions")
 
 func newScript(name string) *rdb.Script { return rdb.NewScript(Library, lua(name)) }
 

@@ -12,7 +12,28 @@ import (
 // that do not exist are created, without a publisher. It fails with [bus.ErrTokenUnknown], a
 // [bus.TopicLimitError] or [bus.ErrUnavailable].
 func (s *Store) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscription, now time.Time) error {
-	var fields []any
+	return s.change(ctx, "subscribe", scriptSubscriberPut, s.subscriptionArgs(token, sub, true, now)...)
+}
+
+// subscriptionArgs are the arguments of lua/lib/subscriptions.lua.
+func (s *Store) subscriptionArgs(token bus.Token, sub bus.Subscription, withTopics bool, now time.Time) []any {
+	fields := subscriptionFields(sub)
+	args := []any{
+		string(token), now.UnixMilli(), bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(),
+		s.maxClientTopics, s.maxTopics, sub.Callback, bus.NewPlan(), len(fields) / 2, len(sub.Options), withTopics,
+	}
+	args = append(args, fields...)
+	for name, value := range sub.Options {
+		args = append(args, name, value)
+	}
+	for _, name := range sub.Topics {
+		args = append(args, string(name))
+	}
+	return args
+}
+
+// subscriptionFields are what a subscription sets of a subscriber's hash: names and values in turns.
+func subscriptionFields(sub bus.Subscription) (fields []any) {
 	if sub.UUID != nil {
 		fields = append(fields, "uuid", *sub.UUID)
 	}
@@ -22,15 +43,27 @@ func (s *Store) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscrip
 	if sub.MaxEvents != nil {
 		fields = append(fields, "max_events", *sub.MaxEvents)
 	}
-	args := []any{
-		string(token), sub.Callback,
-		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), now.UnixMilli(), s.maxClientTopics, s.maxTopics, len(fields) / 2,
-	}
-	args = append(args, fields...)
-	for _, name := range sub.Topics {
-		args = append(args, string(name))
-	}
-	return s.change(ctx, "subscribe", scriptSubscriberPut, args...)
+	return fields
+}
+
+// PatchSubscriber changes the subscription of a subscriber: no topics (nil), no callback, and what
+// else is left out, stay as they are. It fails with [bus.ErrNotSubscribed], and as
+// [Store.Subscribe].
+func (s *Store) PatchSubscriber(ctx context.Context, token bus.Token, sub bus.Subscription, now time.Time) error {
+	args := s.subscriptionArgs(token, sub, sub.Topics != nil, now)
+	return s.change(ctx, "change subscriber", scriptSubscriberPatch, args...)
+}
+
+// Pause has nothing but test events be delivered to a subscriber until a time, or [bus.Forever].
+// What is in flight ends. It fails with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
+func (s *Store) Pause(ctx context.Context, token bus.Token, until time.Time) error {
+	return s.change(ctx, "pause subscriber", scriptSubscriberPause, string(token), until.UnixMilli())
+}
+
+// Resume ends a subscriber's pause, if there is one. It fails with [bus.ErrNotSubscribed] or
+// [bus.ErrUnavailable].
+func (s *Store) Resume(ctx context.Context, token bus.Token) error {
+	return s.change(ctx, "resume subscriber", scriptSubscriberResume, string(token))
 }
 
 // Unsubscribe ends one subscription. It fails with [bus.ErrTopicUnknown], [bus.ErrNotSubscribed]

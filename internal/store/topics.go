@@ -102,6 +102,7 @@ var refusals = map[string]error{
 	"token unknown": bus.ErrTokenUnknown, "token taken": bus.ErrTokenTaken,
 	"not subscribed": bus.ErrNotSubscribed, "key reused": bus.ErrIdempotencyKeyReused,
 	"too many batches": bus.ErrTooManyBatches, "changed": errChanged,
+	"test waits": bus.ErrTestWaits,
 }
 
 // refusal is the error for one of them.

@@ -18,9 +18,7 @@ local function keep_identity(bid)
   local revision, id = found[1] or '0', found[2] or ''
   if revision == '0' and (id == '' or id == bid) then return end
   redis.call('HSET', batch_state_key(bid), 'revision', revision, 'webhook_id', id)
-  if redis.call('HSETNX', delivery_key(token), 'plan', ARGV[4]) == 1 then
-    redis.call('HSET', options_key(token), 'plan', ARGV[4])
-  end
+  need_plan(token, ARGV[4])
 end
 
 local function revive(bid, length)

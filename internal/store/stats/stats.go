@@ -1,5 +1,5 @@
-// Package stats has what operators and clients look at: lists of topics and subscribers, what waits
-// in the bus, and counters. No publish and no delivery needs it.
+// Package stats has what operators and clients look at: lists of topics and subscribers, all of
+// one subscriber, what waits in the bus, and counters. No publish and no delivery needs it.
 package stats
 
 import (
@@ -12,6 +12,7 @@ import (
 
 // Stats reads the data of a store, and keeps its counters. It is safe for concurrent use.
 type Stats struct {
+	store *store.Store
 	redis *rdb.Partition
 	keys  store.Keys
 	jobs  queue.Keys
@@ -20,7 +21,10 @@ type Stats struct {
 // Of returns the stats of a store.
 func Of(st *store.Store) *Stats {
 	p := st.Partition()
-	return &Stats{redis: p, keys: store.Keys{Namespace: p.Namespace()}, jobs: queue.Keys{Namespace: p.Namespace()}}
+	return &Stats{
+		store: st, redis: p,
+		keys: store.Keys{Namespace: p.Namespace()}, jobs: queue.Keys{Namespace: p.Namespace()},
+	}
 }
 
 // integer reads a stored integer; one that is not there, or is none, is otherwise.

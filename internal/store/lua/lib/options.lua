@@ -1,12 +1,42 @@
--- Gives a subscriber, whose options have changed, another version of its plan: none if it has no
--- options left, so that it costs its publishers and deliveries nothing.
-local function renew_plan(token, version)
-  local options = options_key(token)
-  if redis.call('HLEN', options) == redis.call('HEXISTS', options, 'plan') then
-    redis.call('DEL', options)
-    redis.call('HDEL', delivery_key(token), 'plan')
-    return
+-- A subscriber's options, and their version: its plan.
+
+-- Has whoever takes a batch of a subscriber look for the batch's state: that does only who sees a
+-- plan, so one without options gets an empty one.
+local function need_plan(token, version)
+  if redis.call('HSETNX', delivery_key(token), 'plan', version) == 1 then
+    redis.call('HSET', options_key(token), 'plan', version)
   end
-  redis.call('HSET', options, 'plan', version)
-  redis.call('HSET', delivery_key(token), 'plan', version)
+end
+
+-- Gives a subscriber, whose options or secrets have changed, another version of its plan; none if
+-- it has none left and no test event waits, so that it costs its deliveries nothing. Its pace
+-- begins anew.
+local function renew_plan(token, version)
+  local options, delivery = options_key(token), delivery_key(token)
+  local left = redis.call('HLEN', options) - redis.call('HEXISTS', options, 'plan')
+  if left > 0 or redis.call('HEXISTS', delivery, 'test') == 1 then
+    redis.call('HSET', options, 'plan', version)
+    redis.call('HSET', delivery, 'plan', version)
+  else
+    redis.call('DEL', options)
+    redis.call('HDEL', delivery, 'plan')
+  end
+  if redis.call('HDEL', delivery, 'paced_until') == 1 then wake_subscriber(token) end
+end
+
+-- Sets options, given by name (JSON, empty for the default). What changes nothing keeps the plan.
+local function put_options(token, options, version)
+  local key, changed = options_key(token), false
+  for name, value in pairs(options) do
+    local before = redis.call('HGET', key, name) or ''
+    if value ~= before then
+      if value == '' then
+        redis.call('HDEL', key, name)
+      else
+        redis.call('HSET', key, name, value)
+      end
+      changed = true
+    end
+  end
+  if changed then renew_plan(token, version) end
 end

@@ -1,0 +1,136 @@
+-- What subscriber_put and subscriber_patch set of a subscriber. Both have these arguments:
+--
+-- ARGV     2 token, 3 now (ms), 4 default max_events, 5 default timeout (ms), 6 max topics of a
+--          client, 7 max topics of the bus, 8 callback, empty to keep it, 9 version of the plan if
+--          the options change, 10 number of fields, 11 number of options, 12 '1' if the topics
+--          change, 13.. field, value, ..., option, value (JSON, empty for the default), ..., then
+--          all topics
+
+local function read_subscription()
+  local next = 13
+  local function read_pairs(n)
+    local found = {}
+    for _ = 1, n do
+      found[ARGV[next]] = ARGV[next + 1]
+      next = next + 2
+    end
+    return found
+  end
+  local sent = { token = ARGV[2], now = tonumber(ARGV[3]), callback = ARGV[8], plan = ARGV[9] }
+  sent.fields = read_pairs(tonumber(ARGV[10]))
+  sent.options = read_pairs(tonumber(ARGV[11]))
+  if ARGV[12] == '1' then
+    sent.topics = {}
+    for i = next, #ARGV do sent.topics[ARGV[i]] = true end
+  end
+  return sent
+end
+
+-- Which of the topics are new to the bus, for a client of a name; and why it may not name so many,
+-- if it may not.
+local function new_topics(sent, name)
+  local new, more = {}, 0
+  for topic in pairs(sent.topics or {}) do
+    if redis.call('SISMEMBER', topics_key(), topic) == 0 then
+      table.insert(new, topic)
+      if redis.call('HGET', owners_key(), topic) ~= name then more = more + 1 end
+    end
+  end
+  return new, owners().over_limit(name, more, #new, tonumber(ARGV[6]), tonumber(ARGV[7]))
+end
+
+-- Reads what is to be written to, and would be an error if it were not of its type: so that no
+-- subscriber is half made. Returns the topics it is subscribed to.
+local function read_subscriber(token, sent)
+  local subscribed = redis.call('SMEMBERS', subscriber_topics_key(token))
+  redis.call('SCARD', subscribers_key())
+  for topic in pairs(sent.topics or {}) do redis.call('SCARD', topic_subscribers_key(topic)) end
+  for _, topic in ipairs(subscribed) do redis.call('SCARD', topic_subscribers_key(topic)) end
+  if next(sent.options) then redis.call('HLEN', options_key(token)) end
+  return subscribed
+end
+
+-- Writes a subscriber's own keys. What only deliveries need is removed if it is of another type.
+local function write_subscriber(token, sent, name)
+  local subscriber = subscriber_key(token)
+  if sent.callback ~= '' then -- first, so that a full Redis refuses the whole
+    redis.call('HSET', subscriber, 'callback', sent.callback)
+  end
+  for field, value in pairs(sent.fields) do redis.call('HSET', subscriber, field, value) end
+  for key, kind in pairs({
+    [current_key(token)] = 'set', [lane_of_subscriber(token)] = 'zset', [failed_key(token)] = 'zset',
+    [delivery_key(token)] = 'hash',
+  }) do
+    if redis.call('TYPE', key).ok ~= kind then redis.call('DEL', key) end
+  end
+  redis.call('HSETNX', subscriber, 'max_events', ARGV[4])
+  redis.call('HSETNX', subscriber, 'timeout', ARGV[5])
+  redis.call('HSETNX', subscriber, 'health_points', 100)
+  redis.call('SADD', subscribers_key(), token)
+  redis.call('HSET', delivery_key(token), 'name', name)
+end
+
+-- Has a subscriber that was throttled be tried at once.
+local function try_subscriber(token, now)
+  local state = redis.call('HMGET', delivery_key(token), 'throttled_until', 'refused_since')
+  if not state[1] then return end
+  setbacks().end_throttle(token, tonumber(state[2]) or 0, now)
+  -- Untried: to subscribe again proves nothing.
+  redis.call('HSET', delivery_key(token), 'throttled_until', 0)
+  wake_subscriber(token)
+end
+
+-- Has a current batch not wait longer than the timeout that holds from now on, nor take in more
+-- events than may be.
+local function fit_current(token, now)
+  local limits = redis.call('HMGET', subscriber_key(token), 'timeout', 'max_events')
+  local latest = now + (tonumber(limits[1]) or 0)
+  local max_events = tonumber(limits[2]) or math.huge
+  for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
+    local job = job_of(bid)
+    local waits = redis.call('ZSCORE', lane_of_subscriber(token), job)
+    local deadline = tonumber(redis.call('ZSCORE', scheduled_key('main'), job))
+    local length = redis.pcall('LLEN', batch_key(bid))
+    if type(length) ~= 'number' or length - HEADER >= max_events then
+      redis.call('SREM', current_key(token), bid)
+      if not waits then make_instant('main', job) end
+    elseif deadline and deadline > latest and not waits then
+      redis.call('ZADD', scheduled_key('main'), milliseconds(latest), job)
+    end
+  end
+end
+
+-- Subscribes to exactly the topics, given those subscribed to before and those new to the bus.
+local function write_topics(token, sent, name, subscribed, new)
+  for _, topic in ipairs(new) do
+    redis.call('SADD', topics_key(), topic)
+    owners().set(topic, name)
+  end
+  for topic in pairs(sent.topics) do
+    redis.call('SADD', topic_subscribers_key(topic), token)
+    redis.call('SADD', subscriber_topics_key(token), topic)
+  end
+  for _, topic in ipairs(subscribed) do
+    if not sent.topics[topic] then
+      redis.call('SREM', topic_subscribers_key(topic), token)
+      redis.call('SREM', subscriber_topics_key(token), topic)
+    end
+  end
+end
+
+-- Sets what was sent for a client of a name. What was not sent keeps its value, or takes its
+-- default. One that names its callback says that it is there, and is tried. Returns what the
+-- scripts return. An error, because a key is not of its type, changes no subscription.
+local function put_subscription(sent, name)
+  local new, refused = new_topics(sent, name)
+  if refused then return { 0, refused } end
+  -- A client whose token is being changed has one subscription, whichever it uses.
+  local token = holder_of(sent.token)
+  local subscribed = read_subscriber(token, sent)
+  write_subscriber(token, sent, name)
+  put_options(token, sent.options, sent.plan)
+  if sent.callback ~= '' then try_subscriber(token, sent.now) end
+  fit_current(token, sent.now)
+  if sent.topics then write_topics(token, sent, name, subscribed, new) end
+  return { 1 }
+end

@@ -1,0 +1,12 @@
+-- Changes a subscription: what is not named keeps its value. See subscriber_put.lua.
+--
+-- ARGV     1 namespace, 2.. see lib/subscriptions.lua
+-- Returns  as subscriber_put.lua; {0, 'not subscribed'}
+-- Keeps    as subscriber_put.lua
+local sent = read_subscription()
+local name = redis.call('HGET', tokens_key(), sent.token)
+if not name then return { 0, 'token unknown' } end
+if redis.call('SISMEMBER', subscribers_key(), holder_of(sent.token)) == 0 then
+  return { 0, 'not subscribed' }
+end
+return put_subscription(sent, name)
