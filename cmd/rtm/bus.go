@@ -215,11 +215,13 @@ type requestPrinter struct {
 
 func (p *requestPrinter) RoundTrip(req *http.Request) (*http.Response, error) {
 	path, began := req.URL.Path, time.Now()
-	if secret, ok := strings.CutPrefix(path, "/api_tokens/"); ok {
-		_, rest, more := strings.Cut(secret, "/")
-		path = "/api_tokens/…"
-		if more {
-			path += "/" + rest
+	for _, of := range []string{"/api_tokens/", "/subscribers/"} { // a token follows
+		if secret, ok := strings.CutPrefix(path, of); ok {
+			_, rest, more := strings.Cut(secret, "/")
+			path = of + "…"
+			if more {
+				path += "/" + rest
+			}
 		}
 	}
 	resp, err := p.Transport.RoundTrip(req)

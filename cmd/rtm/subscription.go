@@ -19,9 +19,10 @@ import (
 
 func newSubCommand() *cobra.Command {
 	var bus busFlags
-	group := newGroup("sub", "subscribe to topics, and list subscriptions",
+	group := newGroup("sub", "subscribe to topics, and look after subscriptions",
 		"  rtm sub add https://UUID@shop.example/events widgets -b @production\n  rtm sub list -b @production",
 		newSubAddCommand(&bus), newSubDelCommand(&bus), newSubListCommand(&bus))
+	group.AddCommand(newSubscriberCommands(&bus)...)
 	bus.add(group)
 	return group
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"routemaster/client"
+	"routemaster/client/subscriber"
 	"routemaster/internal/bus"
 )
 
@@ -40,7 +41,7 @@ func (s *subscription) watch(ctx context.Context) error {
 		if i < 0 {
 			return errors.New("the subscription has been removed, or replaced by another one of this token")
 		}
-		for _, text := range s.complaints(subscriptions[i]) {
+		for _, text := range s.complaints(ctx, subscriptions[i]) {
 			if !said[text] {
 				said[text] = true
 				s.say("%s", text)
@@ -50,15 +51,16 @@ func (s *subscription) watch(ctx context.Context) error {
 }
 
 // complaints returns what is wrong with the subscription.
-func (s *subscription) complaints(sub client.SubscriptionStatus) (texts []string) {
+func (s *subscription) complaints(ctx context.Context, sub client.SubscriptionStatus) (texts []string) {
 	switch {
 	case sub.Health == bus.MaxHealth || s.refused.Load() > 0:
 	case s.arrived.Load() == 0:
-		texts = append(texts, fmt.Sprintf("the bus tries to deliver to %s, and does not succeed. Check that it reaches this address (--public-url), "+
-			"that it trusts the certificate (--cert, or ROUTEMASTER_SSL_VERIFY=NO on its workers), and that ROUTEMASTER_CALLBACK_DENY there allows it", s.callback()))
+		texts = append(texts, fmt.Sprintf("the bus tries to deliver to %s, and does not succeed%s. Check that it reaches this address (--public-url), "+
+			"that it trusts the certificate (--cert, or ROUTEMASTER_SSL_VERIFY=NO on its workers), and that ROUTEMASTER_CALLBACK_DENY there allows it",
+			s.callback(), s.lastFailure(ctx)))
 	default:
-		texts = append(texts, fmt.Sprintf("not all deliveries to %s succeed: they do not arrive any more, or the bus does not wait for the answer "+
-			"as long as printing, or the command, takes (ROUTEMASTER_TIMEOUT)", s.callback()))
+		texts = append(texts, fmt.Sprintf("not all deliveries to %s succeed%s: they do not arrive any more, or the bus does not wait for the answer "+
+			"as long as printing, or the command, takes (ROUTEMASTER_TIMEOUT)", s.callback(), s.lastFailure(ctx)))
 	}
 	for _, topic := range s.Topics {
 		if !slices.Contains(sub.Topics, topic) {
@@ -66,4 +68,19 @@ func (s *subscription) complaints(sub client.SubscriptionStatus) (texts []string
 		}
 	}
 	return texts
+}
+
+// lastFailure says in brackets why the last attempt to deliver failed; it is empty if the bus does
+// not say.
+func (s *subscription) lastFailure(ctx context.Context) string {
+	for attempt, err := range subscriber.New(s.subscriber).Attempts(ctx, subscriber.AttemptFilter{}) {
+		switch {
+		case err != nil || attempt.Remedy() == "":
+			return ""
+		case attempt.Status != 0:
+			return fmt.Sprintf(" (it got %d: %s)", attempt.Status, attempt.Remedy())
+		}
+		return fmt.Sprintf(" (%s: %s)", attempt.Error, attempt.Remedy())
+	}
+	return ""
 }

@@ -1,0 +1,91 @@
+package subscriber
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// ofError says of each error of an attempt what it is, and what to do about it.
+var ofError = map[string]string{
+	"dns":             "the callback's host has no address: correct the name in the callback's URL, or its DNS",
+	"denied":          "the bus does not connect to this address: use a public one, or ask the operator (ROUTEMASTER_CALLBACK_DENY)",
+	"refused":         "nobody listens there: start the receiver, or correct the callback's port",
+	"unreachable":     "the callback cannot be reached: see that the receiver runs, on that port, and that a firewall lets the bus in",
+	"connect_timeout": "no connection in time: see that a firewall lets the bus in, and that the callback's host and port are right",
+	"tls":             "the TLS handshake failed: the port must speak TLS, with a valid certificate for the callback's host",
+	"timeout":         "no answer in time: have the receiver acknowledge first and work afterwards",
+	"reset":           "the connection was closed without an answer: see the log of the receiver, or of the proxy before it",
+	"protocol":        "the answer is not HTTP: correct the callback's port",
+	"receipt":         "the body of the 207 is no receipt: correct the receiver",
+	"secrets":         "the bus cannot open the signing secrets: tell the operator (ROUTEMASTER_SECRETS_KEY)",
+}
+
+// ofStatus says the same of the statuses of answers.
+var ofStatus = map[int]string{
+	http.StatusBadRequest:            "the receiver refused the content: see its log",
+	http.StatusUnauthorized:          "the receiver refused the uuid: give it the one of the subscription, which comes as the user name",
+	http.StatusForbidden:             "the receiver, or what is before it, does not let the bus in",
+	http.StatusNotFound:              "the receiver has no such path: correct the path of the callback",
+	http.StatusMethodNotAllowed:      "the receiver does not take POST there: correct the path of the callback",
+	http.StatusGone:                  "the receiver says that it is gone: unsubscribe, or correct the callback",
+	http.StatusRequestEntityTooLarge: "the delivery is too large for the receiver: set a smaller max or max_bytes",
+	http.StatusUnprocessableEntity:   "the receiver refused the content: see its log",
+	http.StatusTooManyRequests:       "the receiver asks for a slower pace: set max_requests_per_minute",
+	http.StatusBadGateway:            "a proxy does not reach the receiver: see that it runs",
+	http.StatusServiceUnavailable:    "the receiver, or a proxy before it, is not ready",
+	http.StatusGatewayTimeout:        "a proxy got no answer from the receiver in time",
+}
+
+// Remedy says in a sentence what went wrong with an attempt and what to do about it. It is empty if
+// nothing is to be done.
+func (a Attempt) Remedy() string {
+	text := ofError[a.Error]
+	if text == "" {
+		text = ofStatus[a.Status]
+	}
+	switch class := a.Status / 100; {
+	case text != "":
+		return text
+	case a.Error != "":
+		return "there was no answer"
+	case class == 2:
+		return ""
+	case class == 3:
+		return "the bus follows no redirect: set the callback to where it leads"
+	case class == 4:
+		return "the receiver refused the delivery: see its log"
+	}
+	return "the receiver failed: see its log"
+}
+
+// Result is what an attempt came to, in a few words: its outcome, status or error, and duration.
+func (a Attempt) Result() string {
+	text := a.Outcome
+	switch {
+	case a.Status != 0 && a.Error != "":
+		text += fmt.Sprintf(", %d, %s", a.Status, a.Error)
+	case a.Status != 0:
+		text += fmt.Sprintf(", %d %s", a.Status, http.StatusText(a.Status))
+	case a.Error != "":
+		text += ", " + a.Error
+	}
+	if a.Duration > 0 {
+		text += ", " + a.Duration.Duration().String()
+	}
+	return text
+}
+
+// Explain says in a sentence why nothing is being delivered at a time; it is empty if nothing is in
+// the way but, perhaps, deliveries that fail.
+func (s Status) Explain(now time.Time) string {
+	switch {
+	case s.IsPausedForGood():
+		return "paused until somebody resumes it"
+	case s.IsPaused(now):
+		return "paused until " + s.PausedUntil.Format(time.DateTime)
+	case s.Queued > 0 && s.NextDeliveryAt.After(now):
+		return "waiting until " + s.NextDeliveryAt.Format(time.DateTime) + ", after failures or to keep to its pace"
+	}
+	return ""
+}

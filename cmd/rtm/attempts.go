@@ -1,0 +1,180 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"routemaster/client"
+	"routemaster/client/subscriber"
+	"routemaster/internal/terminal"
+)
+
+func newAttemptsCommand() *cobra.Command {
+	var bus busFlags
+	about := subscriberFlags{bus: &bus}
+	var filter subscriber.AttemptFilter
+	var asJSON, follow bool
+	command := &cobra.Command{
+		Use:   "attempts",
+		Short: "show the last attempts to deliver, and why they failed",
+		Long: `Show the last attempts of the bus to deliver to you, newest first, with what each came to and what to do about it.
+The bus keeps the last 20 failures, unless its operator or rtm sub set --log-attempts says otherwise.
+
+With -f those that are there are printed oldest first, a line each, and then each new one, until Ctrl-C.
+
+With the root key, --subscriber says whose attempts are meant, and more is shown: the text of each error, and the
+beginning of each answer. Clients see that only if their endpoint has a public address.
+
+Without a terminal each attempt is a line with time (ms since the Unix epoch), batch, number of the attempt, number of
+events, outcome, status, error, duration (ms) and when it is tried again, separated by tabs. --json prints an array;
+with -f an object a line.`,
+		Example: "  rtm attempts -b @production\n  rtm attempts --batch OFMKv1hQt3zq0Zb5AAAB -b @production\n" +
+			"  rtm attempts -f --subscriber shop--1 -b bus.example -t $ROOT_KEY",
+		Args: arguments(0, 0),
+		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
+			if follow {
+				return followAttempts(cmd, s, filter, asJSON)
+			}
+			attempts, err := collect(s.Attempts(cmd.Context(), filter))
+			if err != nil {
+				return err
+			}
+			return list{
+				json: asJSON, value: append([]subscriber.Attempt{}, attempts...),
+				empty:  "There are no attempts on record: none failed, or nothing was published for you.",
+				header: []string{"AT", "BATCH", "TRY", "EVENTS", "RESULT", "NEXT TRY", "WHAT TO DO"}, rows: attemptTable(attempts),
+				plain: func(w io.Writer) error { return lines(w, attemptRows(attempts)) },
+			}.print(cmd.OutOrStdout())
+		}),
+	}
+	bus.add(command)
+	about.add(command)
+	addJSONFlag(command, &asJSON)
+	command.Flags().StringVar(&filter.Batch, "batch", "", "only those of the batch with this `ID`")
+	command.Flags().StringVar(&filter.Outcome, "outcome", "", "only those with this outcome: acknowledged, partial, failed or dead")
+	command.Flags().BoolVarP(&follow, "follow", "f", false, "go on with new ones, until Ctrl-C")
+	return command
+}
+
+// collect reads a list of the bus.
+func collect[T any](elements iter.Seq2[T, error]) (all []T, err error) {
+	for element, err := range elements {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, element)
+	}
+	return all, nil
+}
+
+func attemptTable(attempts []subscriber.Attempt) (rows [][]string) {
+	for _, a := range attempts {
+		rows = append(rows, []string{
+			clock(a.At.Time), a.Batch, strconv.Itoa(a.Attempt), strconv.Itoa(a.Events), a.Result(), clock(a.RetryAt.Time), whatToDo(a),
+		})
+	}
+	return rows
+}
+
+// whatToDo is the remedy of an attempt, with what else the bus says of it.
+func whatToDo(a subscriber.Attempt) string {
+	text := a.Remedy()
+	for _, more := range []string{a.Detail, a.Excerpt} {
+		if more != "" {
+			text += " [" + more + "]"
+		}
+	}
+	return cmp.Or(text, "-")
+}
+
+func attemptRows(attempts []subscriber.Attempt) (rows [][]string) {
+	for _, a := range attempts {
+		retryAt := ""
+		if !a.RetryAt.IsZero() {
+			retryAt = strconv.FormatInt(a.RetryAt.UnixMilli(), 10)
+		}
+		rows = append(rows, []string{
+			strconv.FormatInt(a.At.UnixMilli(), 10), a.Batch, strconv.Itoa(a.Attempt), strconv.Itoa(a.Events),
+			a.Outcome, strconv.Itoa(a.Status), a.Error, strconv.FormatInt(int64(a.Duration), 10), retryAt,
+		})
+	}
+	return rows
+}
+
+// attemptLine is an attempt as a sentence.
+func attemptLine(a subscriber.Attempt) string {
+	line := fmt.Sprintf("%s batch %s, attempt %d, %d events: %s", clock(a.At.Time), a.Batch, a.Attempt, a.Events, a.Result())
+	if what := whatToDo(a); what != "-" {
+		line += "; " + what
+	}
+	return line
+}
+
+// followInterval is how often the bus is asked for new attempts, and for the result of a test.
+const followInterval = time.Second
+
+// followAttempts prints attempts as they come, until Ctrl-C.
+func followAttempts(cmd *cobra.Command, s *subscriber.Subscriber, filter subscriber.AttemptFilter, asJSON bool) error {
+	known := map[string]bool{}
+	for {
+		fresh, err := newAttempts(cmd.Context(), s, filter, known)
+		if cmd.Context().Err() != nil {
+			return nil
+		}
+		if err != nil && !client.IsTemporary(err) {
+			return err
+		}
+		for _, a := range fresh {
+			if asJSON {
+				writeJSONLine(cmd.OutOrStdout(), a)
+			} else {
+				fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(attemptLine(a)))
+			}
+		}
+		if !wait(cmd.Context(), followInterval) {
+			return nil
+		}
+	}
+}
+
+// newAttempts returns the attempts that are not known yet, oldest first. Then the known ones are
+// those that the bus still has.
+func newAttempts(
+	ctx context.Context, s *subscriber.Subscriber, filter subscriber.AttemptFilter, known map[string]bool,
+) (fresh []subscriber.Attempt, err error) {
+	attempts, err := collect(s.Attempts(ctx, filter))
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for _, a := range attempts {
+		name := fmt.Sprint(a.At.UnixMilli(), " ", a.Batch, " ", a.Attempt)
+		seen[name] = true
+		if !known[name] {
+			fresh = append(fresh, a)
+		}
+	}
+	clear(known)
+	maps.Copy(known, seen)
+	slices.Reverse(fresh)
+	return fresh, nil
+}
+
+// wait waits, and reports false if the context is done first.
+func wait(ctx context.Context, pause time.Duration) bool {
+	select {
+	case <-time.After(pause):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

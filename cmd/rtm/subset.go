@@ -1,0 +1,133 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"routemaster/client/subscriber"
+)
+
+// off is the value of a flag that takes an option back.
+const off = "off"
+
+func newSubSetCommand(about *subscriberFlags) *cobra.Command {
+	command := &cobra.Command{
+		Use:   "set",
+		Short: "set options of your subscription",
+		Long: `Set options of a subscriber. Those that are not given stay as they are; off, or =false, makes an option its default.
+They hold from the next delivery on, also for what is queued.
+
+With --dead-letters the bus gives up on events: on those that the receiver has refused so many times (attempts), and on
+those older than an age. They become dead letters. Without it they are tried until they succeed.`,
+		Example: "  rtm sub set --max-per-minute 600 --max-bytes 1MB -b @production\n" +
+			"  rtm sub set --dead-letters attempts=20,age=72h --strict -b @production\n" +
+			"  rtm sub set --max-bytes off --strict=false --dead-letters off -b @production",
+		Args: arguments(0, 0),
+	}
+	flags := command.Flags()
+	flags.String("max-bytes", "", "limit of a delivery's body, such as 64KB or 1MB; or off")
+	flags.String("max-per-minute", "", "limit of deliveries a minute; or off")
+	flags.String("max-events-per-minute", "", "limit of events a minute; or off")
+	flags.Bool("strict", false, "a batch that failed holds up those behind it")
+	flags.Bool("partial", false, "a 207 is a receipt that says what became of each event")
+	flags.String("dead-letters", "", "when to give up: attempts=`COUNT`,age=DURATION, each optional, also keep-events, keep-bytes, keep-age; or off")
+	flags.String("log-attempts", "", "which attempts the bus records: failures, none or all")
+	command.RunE = about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
+		fields, err := optionFields(cmd.Flags())
+		if err != nil {
+			return err
+		}
+		return s.Patch(cmd.Context(), fields)
+	})
+	return command
+}
+
+// optionFlags are the flags of rtm sub set: the option that each sets, and what reads its value.
+var optionFlags = []struct {
+	flag, option string
+	read         func(text string) (any, error)
+	right        string
+}{
+	{"max-bytes", "max_bytes", readSize, "bytes, such as 65536, 64KB or 1MB, or off"},
+	{"max-per-minute", "max_requests_per_minute", readCount, "an integer or off"},
+	{"max-events-per-minute", "max_events_per_minute", readCount, "an integer or off"},
+	{"strict", "strict_order", readSwitch, "true or false"},
+	{"partial", "partial", readSwitch, "true or false"},
+	{"dead-letters", "dead_letters", readDeadLetters, "like attempts=20,age=72h, or off"},
+	{"log-attempts", "log_attempts", readWord, "failures, none or all"},
+}
+
+// optionFields are the options that the flags set; a nil one is to have its default.
+func optionFields(flags *pflag.FlagSet) (map[string]any, error) {
+	fields := map[string]any{}
+	for _, o := range optionFlags {
+		if !flags.Changed(o.flag) {
+			continue
+		}
+		text := flags.Lookup(o.flag).Value.String()
+		if text == off {
+			fields[o.option] = nil
+			continue
+		}
+		value, err := o.read(text)
+		if err != nil {
+			return nil, wrongFlag(o.flag, o.right)
+		}
+		fields[o.option] = value
+	}
+	if len(fields) == 0 {
+		return nil, usageError{errors.New("no option is given")}
+	}
+	return fields, nil
+}
+
+func readCount(text string) (any, error)  { return strconv.Atoi(text) }
+func readSwitch(text string) (any, error) { return strconv.ParseBool(text) }
+func readWord(text string) (any, error)   { return text, nil }
+
+// readSize reads a number of bytes. Units are decimal.
+func readSize(text string) (any, error) {
+	text = strings.TrimSuffix(strings.ToUpper(text), "B")
+	factor := 1
+	for unit, value := range map[string]int{"K": 1000, "M": 1_000_000} {
+		if digits, ok := strings.CutSuffix(text, unit); ok {
+			text, factor = digits, value
+		}
+	}
+	n, err := strconv.Atoi(text)
+	if err == nil && n > math.MaxInt32 {
+		err = strconv.ErrRange
+	}
+	return n * factor, err
+}
+
+// readDeadLetters reads when the bus is to give up on events.
+func readDeadLetters(text string) (any, error) {
+	fields := map[string]any{}
+	for part := range strings.SplitSeq(text, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		var err error
+		switch name {
+		case "attempts", "keep-events":
+			fields[strings.ReplaceAll(name, "-", "_")], err = readCount(value)
+		case "keep-bytes":
+			fields["keep_bytes"], err = readSize(value)
+		case "age", "keep-age":
+			var period time.Duration
+			period, err = time.ParseDuration(value)
+			fields[strings.ReplaceAll(name, "-", "_")] = period.Milliseconds()
+		default:
+			err = errors.New("no such part")
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return fields, nil
+}

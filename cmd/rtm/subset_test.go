@@ -1,0 +1,47 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/app"
+)
+
+// optionsOf are the fields that rtm sub set sends for some flags.
+func optionsOf(t *testing.T, args ...string) (map[string]any, error) {
+	t.Helper()
+	command := newSubSetCommand(&subscriberFlags{bus: &busFlags{}})
+	require.NoError(t, command.ParseFlags(args))
+	return optionFields(command.Flags())
+}
+
+func TestOptionsAreReadFromFlags(t *testing.T) {
+	fields, err := optionsOf(t, "--max-bytes", "1MB", "--max-per-minute", "600", "--max-events-per-minute", "60000",
+		"--strict", "--partial=false", "--log-attempts", "all", "--dead-letters", "attempts=20,age=72h,keep-events=5,keep-bytes=64KB,keep-age=1h")
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{
+		"max_bytes": 1_000_000, "max_requests_per_minute": 600, "max_events_per_minute": 60000, "strict_order": true, "partial": false,
+		"log_attempts": "all", "dead_letters": map[string]any{
+			"attempts": 20, "age": int64(259_200_000), "keep_events": 5, "keep_bytes": 64_000, "keep_age": int64(3_600_000),
+		},
+	}, fields)
+
+	fields, err = optionsOf(t, "--max-bytes", "off", "--dead-letters", "off", "--log-attempts", "off")
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"max_bytes": nil, "dead_letters": nil, "log_attempts": nil}, fields)
+
+	fields, err = optionsOf(t, "--max-bytes", "2048")
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"max_bytes": 2048}, fields)
+
+	for _, wrong := range [][]string{
+		{}, {"--max-bytes", "1GB"}, {"--max-bytes", "-"}, {"--max-per-minute", "fast"}, {"--dead-letters", "attempts=x"},
+		{"--dead-letters", "age=3 days"}, {"--dead-letters", "colour=red"}, {"--dead-letters", ""}, {"--max-bytes", "9999999999"},
+	} {
+		_, err := optionsOf(t, wrong...)
+		assert.ErrorAs(t, err, new(usageError), "%q", wrong)
+	}
+	assert.Equal(t, app.ExitUsage, run(t.Context(), []string{"sub", "set", "-b", "http://127.0.0.1:1", "-t", "x"}, t.Output(), t.Output()))
+}

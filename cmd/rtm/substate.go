@@ -1,0 +1,199 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"routemaster/client/subscriber"
+	"routemaster/internal/terminal"
+)
+
+// newSubscriberCommands are the commands of rtm sub that are about one subscriber.
+func newSubscriberCommands(bus *busFlags) []*cobra.Command {
+	about := &subscriberFlags{bus: bus}
+	commands := []*cobra.Command{
+		newSubShowCommand(about), newSubSetCommand(about), newSubPauseCommand(about), newSubResumeCommand(about), newSubTestCommand(about),
+	}
+	for _, command := range commands {
+		about.add(command)
+	}
+	return commands
+}
+
+func newSubShowCommand(about *subscriberFlags) *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use:   "show",
+		Short: "show your subscription with its options and its state",
+		Long: `Show what a subscriber has set and the state of its deliveries: as a table on a terminal, else a line for each, with
+name and value separated by a tab. With --json the object that the bus sends.`,
+		Example: "  rtm sub show -b @production\n  rtm sub show --subscriber shop--1 -b bus.example -t $ROOT_KEY",
+		Args:    arguments(0, 0),
+		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
+			info, err := s.Info(cmd.Context())
+			if err != nil {
+				return err
+			}
+			rows := infoRows(info, time.Now())
+			return list{
+				json: asJSON, value: info, header: []string{"WHAT", "VALUE"}, rows: rows,
+				plain: func(w io.Writer) error { return lines(w, rows) },
+			}.print(cmd.OutOrStdout())
+		}),
+	}
+	addJSONFlag(command, &asJSON)
+	return command
+}
+
+// infoRows are the rows of rtm sub show. The uuid is a secret, and not among them.
+func infoRows(info subscriber.Info, now time.Time) [][]string {
+	limit := func(n int, unit string) string {
+		if n == 0 {
+			return "no limit"
+		}
+		return strconv.Itoa(n) + " " + unit
+	}
+	status := info.Status
+	return [][]string{
+		{"callback", info.Callback},
+		{"topics", strings.Join(info.Topics, " ")},
+		{"batches", fmt.Sprintf("up to %d events, after %v", info.Max, info.Timeout.Duration())},
+		{"max bytes", limit(info.MaxBytes, "bytes in a delivery")},
+		{"requests", limit(info.MaxRequestsPerMinute, "a minute")},
+		{"events", limit(info.MaxEventsPerMinute, "a minute")},
+		{"strict order", strconv.FormatBool(info.StrictOrder)},
+		{"partial", strconv.FormatBool(info.Partial)},
+		{"dead letters", showDeadLetters(info.DeadLetters)},
+		{"log attempts", info.LogAttempts},
+		{"queued", strconv.FormatInt(status.Queued, 10) + " events"},
+		{"dead", fmt.Sprintf("%d events in %d letters", status.DeadLetters.Events, status.DeadLetters.Letters)},
+		{"health", strconv.Itoa(status.Health)},
+		{"last attempt", clock(status.LastAttemptedAt.Time)},
+		{"state", cmp.Or(status.Explain(now), "deliveries go on")},
+	}
+}
+
+// showDeadLetters writes when events are given up, as --dead-letters reads it.
+func showDeadLetters(d *subscriber.DeadLetters) string {
+	if d == nil {
+		return "off"
+	}
+	text := "on"
+	if d.Attempts > 0 {
+		text += fmt.Sprintf(" attempts=%d", d.Attempts)
+	}
+	if d.Age > 0 {
+		text += fmt.Sprintf(" age=%v", d.Age.Duration())
+	}
+	return text
+}
+
+func newSubPauseCommand(about *subscriberFlags) *cobra.Command {
+	var period time.Duration
+	command := &cobra.Command{
+		Use:     "pause",
+		Short:   "have nothing delivered until you resume; events wait",
+		Example: "  rtm sub pause -b @production\n  rtm sub pause --for 2h -b @production",
+		Args:    arguments(0, 0),
+		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
+			var until time.Time
+			if cmd.Flags().Changed("for") {
+				if period < time.Second || period > 365*24*time.Hour {
+					return wrongFlag("for", "1s to 8760h")
+				}
+				until = time.Now().Add(period)
+			}
+			return s.Pause(cmd.Context(), until)
+		}),
+	}
+	command.Flags().DurationVar(&period, "for", 0, "resume by itself after this time, such as 2h")
+	return command
+}
+
+func newSubResumeCommand(about *subscriberFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:     "resume",
+		Short:   "end a pause",
+		Example: "  rtm sub resume -b @production",
+		Args:    arguments(0, 0),
+		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
+			return s.Resume(cmd.Context())
+		}),
+	}
+}
+
+func newSubTestCommand(about *subscriberFlags) *cobra.Command {
+	var waits bool
+	command := &cobra.Command{
+		Use:   "test",
+		Short: "have a test event delivered to you",
+		Long: `Have the bus deliver one test event (of the type noop, with the data {"test":true}) to your callback at once, also while
+you are paused or it fails, as any other delivery is made. It is tried once.
+
+With --wait, wait for the result and print it, with what to do about it. The exit status is 1 unless it was
+acknowledged. Else the id of its batch is printed, by which rtm attempts --batch finds the result.`,
+		Example: "  rtm sub test --wait -b @production\n  rtm sub test -b bus.example -t shop--1",
+		Args:    arguments(0, 0),
+		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
+			batch, err := s.Test(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if !waits {
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(batch))
+				return err
+			}
+			return awaitTest(cmd, s, batch)
+		}),
+	}
+	command.Flags().BoolVar(&waits, "wait", false, "wait for the result, and print it")
+	return command
+}
+
+// testTimeout is longer than the bus usually lets a delivery take.
+const testTimeout = 40 * time.Second
+
+// awaitTest waits for the attempt to deliver a test event, and prints it.
+func awaitTest(cmd *cobra.Command, s *subscriber.Subscriber, batch string) error {
+	ctx, cancel := context.WithTimeout(cmd.Context(), testTimeout)
+	defer cancel()
+	for {
+		attempts, err := collect(s.Attempts(ctx, subscriber.AttemptFilter{Batch: batch}))
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if len(attempts) > 0 {
+			return reportTest(cmd, attempts[0])
+		}
+		if !wait(ctx, followInterval/5) {
+			break
+		}
+	}
+	if cmd.Context().Err() != nil {
+		return cmd.Context().Err()
+	}
+	return errors.New("no result: does a worker of the bus run, and does it keep attempts (ROUTEMASTER_ATTEMPTS_KEPT)?")
+}
+
+func reportTest(cmd *cobra.Command, a subscriber.Attempt) error {
+	line := a.Result()
+	if what := whatToDo(a); what != "-" {
+		line += "; " + what
+	}
+	if a.Outcome != "acknowledged" {
+		return errors.New("the test event was not delivered: " + line)
+	}
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), "the test event was delivered: "+terminal.Escape(line))
+	return err
+}
