@@ -39,7 +39,7 @@ var plan = []room{
 	{"outbound", "bus"},
 	{"telemetry", "bus wire queue store"},
 	{"ingest", "bus wire store telemetry"},
-	{"delivery", "bus wire queue store outbound telemetry"},
+	{"delivery", "bus seal signature wire queue store outbound telemetry"},
 	{"maintenance", "bus wire rdb queue store deadletter telemetry"},
 	{"worker", "bus wire rdb queue store telemetry"},
 	{"web", "bus wire queue store deadletter inspect telemetry ingest"},

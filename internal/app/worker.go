@@ -60,6 +60,10 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		Reporter: obs.reporter,
 		Tracer:   obs.tracer,
 		Recorder: obs.recorder,
+		Options:  st.Options,
+		Keyring:  c.Secrets,
+
+		AttemptsKept: c.AttemptsKept, Excerpt: c.AttemptExcerpt,
 	}, log, time.Now)
 	keeper := maintenance.New(st, q, c.Memory, obs.recorder, log, time.Now)
 	monitor := maintenance.NewMonitor(st, c.Memory, metricservice.New(metricservice.Config{

@@ -77,6 +77,12 @@ func FailureOf(status int) Failure {
 	return BatchFailure
 }
 
+// IsFinal reports whether a status refuses a batch for good: the subscriber's program has looked at
+// it, and will not take it another time. RFC 9110, sections 15.5.14 and 15.5.21.
+func IsFinal(status int) bool {
+	return status == http.StatusRequestEntityTooLarge || status == http.StatusUnprocessableEntity
+}
+
 // Refusals throttle a subscriber once there are this many, over this long. Until then each
 // refused batch is retried by its own backoff, and the others are delivered at once.
 const (

@@ -8,8 +8,10 @@ import (
 	"net/http"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
+	"routemaster/internal/seal"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
@@ -29,12 +31,22 @@ type Config struct {
 	Tracer *tracing.Tracer
 	// Recorder counts the deliveries. It may be nil.
 	Recorder *telemetry.Recorder
+	// Options reads the options of a subscriber: see [store.Store.Options].
+	Options func(context.Context, bus.Token) (store.OptionsRecord, error)
+	// Keyring opens the secrets of subscribers.
+	Keyring seal.Keyring
+	// AttemptsKept is how many attempts of a subscriber are kept on record; 0 is none.
+	AttemptsKept int
+	// Excerpt is how many bytes of an answer's body are kept with that.
+	Excerpt int
 }
 
 // Deliverer delivers batches. It is safe for concurrent use.
 type Deliverer struct {
 	client   *outbound.Client
 	policy   Policy
+	plans    plans
+	recorder *attemptRecorder
 	observer observer
 	now      func() time.Time
 }
@@ -42,8 +54,10 @@ type Deliverer struct {
 // New makes a deliverer.
 func New(config Config, log *slog.Logger, now func() time.Time) *Deliverer {
 	return &Deliverer{
-		client: config.Client,
-		policy: config.Policy,
+		client:   config.Client,
+		policy:   config.Policy,
+		plans:    plans{read: config.Options, keyring: config.Keyring},
+		recorder: newAttemptRecorder(config.AttemptsKept, config.Excerpt),
 		observer: observer{
 			recorder: config.Recorder, tracer: config.Tracer, reporter: config.Reporter, files: logs.NewFileWarner(log), log: log, now: now,
 		},
@@ -51,27 +65,44 @@ func New(config Config, log *slog.Logger, now func() time.Time) *Deliverer {
 	}
 }
 
-// Deliver posts a task's batch to its subscriber. It is the handler of [bus.JobBatch].
+// planRetryInterval is the pause until a batch comes up again whose plan could not be read.
+const planRetryInterval = time.Second
+
+// Deliver posts a task's batch to its subscriber, or a slice of it. It is the handler of
+// [bus.JobBatch].
 func (d *Deliverer) Deliver(ctx context.Context, task *queue.Task) queue.Result {
 	batch := task.Payload.(*store.Delivery)
-	payload, unreadable, cause := newPayload(batch.Events)
-	d.observer.leftOut(batch, unreadable, cause)
-	if len(payload.events) == 0 {
-		d.observer.dropped(batch)
-		return queue.Done
+	plan, err := d.plans.of(ctx, batch)
+	if err != nil {
+		d.observer.planUnknown(batch, err)
+		return queue.Result{RetryAt: d.now().Add(planRetryInterval)}
 	}
-	ctx, observation := d.observer.begin(ctx, batch, len(payload.events))
-	attempt := d.client.Post(ctx, request(ctx, batch, payload))
-	result := d.policy.result(batch, len(payload.events), attempt, d.now(), rand.Float64())
-	observation.end(ctx, attempt, result)
-	return result
+	start := d.now()
+	s := cut(batch, plan, start)
+	d.observer.leftOut(batch, s.unreadable, s.cause)
+	if len(s.events) == 0 {
+		d.observer.dropped(batch)
+		return s.nothing(start).result()
+	}
+	ctx, observation := d.observer.begin(ctx, batch, len(s.events))
+	attempt := d.post(ctx, s)
+	decision := d.policy.decide(s, attempt, d.now(), rand.Float64())
+	decision.Attempt, decision.AttemptsKept = d.recorder.record(s, attempt, decision, start)
+	observation.end(ctx, attempt, decision)
+	return decision.result()
 }
 
-// request is the POST of a batch.
-func request(ctx context.Context, batch *store.Delivery, p payload) outbound.Request {
+// post sends a slice, unless it cannot be signed: nothing unsigned takes the place of what is
+// signed.
+func (d *Deliverer) post(ctx context.Context, s *slice) outbound.Attempt {
+	if s.plan.sealed != nil {
+		return outbound.Attempt{Err: s.plan.sealed, Error: bus.ErrorSecrets}
+	}
 	header := http.Header{"Content-Type": {"application/json"}}
 	tracing.Propagate(ctx, header)
-	return outbound.Request{
-		URL: batch.Callback, User: batch.UUID, Password: "x", Header: header, Body: p.reader, Length: p.length,
-	}
+	s.setHeader(header)
+	return d.client.Post(ctx, outbound.Request{
+		URL: s.batch.Callback, User: s.batch.UUID, Password: "x", Header: header, Body: s.reader, Length: s.length,
+		KeepBody: d.recorder.keepBody(s),
+	})
 }

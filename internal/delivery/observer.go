@@ -2,11 +2,12 @@ package delivery
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/outbound"
-	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
@@ -41,6 +42,12 @@ func (o *observer) leftOut(batch *store.Delivery, unreadable int, cause error) {
 	}
 }
 
+// planUnknown records that a subscriber's options could not be read.
+func (o *observer) planUnknown(batch *store.Delivery, err error) {
+	o.log.LogAttrs(context.Background(), slog.LevelWarn, "cannot read a subscriber's options; its batch is tried again",
+		fieldsOf(batch, slog.Any("error", err))...)
+}
+
 // dropped records that no event of a batch can be read, so that there is nothing to deliver.
 func (o *observer) dropped(batch *store.Delivery) {
 	o.log.LogAttrs(context.Background(), slog.LevelError, "dropped a batch without a readable event", fieldsOf(batch)...)
@@ -55,8 +62,8 @@ func (o *observer) begin(ctx context.Context, batch *store.Delivery, events int)
 	return ctx, n
 }
 
-// end records the result of the delivery.
-func (n observation) end(ctx context.Context, attempt outbound.Attempt, result queue.Result) {
+// end records what the delivery came to.
+func (n observation) end(ctx context.Context, attempt outbound.Attempt, d *decision) {
 	n.files.Check(attempt.OutOfFiles, "connecting to a callback")
 	if attempt.Reused {
 		n.recorder.Connected(true)
@@ -64,9 +71,20 @@ func (n observation) end(ctx context.Context, attempt outbound.Attempt, result q
 	if attempt.Connected {
 		n.recorder.Connected(false)
 	}
-	n.recorder.Delivered(n.batch, n.events, n.start, attempt.Duration, attempt.Err)
-	n.endSpan(attempt.Err)
-	n.writeLog(ctx, attempt, result)
+	if d.Works {
+		n.recorder.PartlyDelivered(n.batch, d.acknowledged, d.rejected, attempt.Duration)
+	} else {
+		n.recorder.Delivered(n.batch, n.events, n.start, attempt.Duration, d.failure())
+	}
+	if d.err == bus.ErrorReceipt {
+		n.recorder.UnreadableReceipt(n.batch.Client)
+	}
+	if n.events < n.batch.Total() {
+		n.recorder.Sliced()
+	}
+	n.endSpan(d.failure())
+	n.writeLog(ctx, attempt, d)
+	n.observeDeaths(ctx, d)
 }
 
 func (n observation) endSpan(err error) {
@@ -80,17 +98,28 @@ func (n observation) endSpan(err error) {
 	n.span.End("deliver", failure, fieldsOf(n.batch, slog.Int("events", n.events))...)
 }
 
-func (n observation) writeLog(ctx context.Context, attempt outbound.Attempt, result queue.Result) {
+func (n observation) writeLog(ctx context.Context, attempt outbound.Attempt, d *decision) {
 	level, event := slog.LevelDebug, "delivered"
-	if attempt.Err != nil {
+	switch {
+	case d.err == bus.ErrorReceipt:
+		level, event = slog.LevelWarn, "a receipt cannot be read"
+	case d.failure() != nil:
 		level, event = slog.LevelWarn, "failed to deliver"
+	case d.Works:
+		event = "partly delivered"
 	}
 	if !n.log.Enabled(ctx, level) { // true for most deliveries: skip making the fields
 		return
 	}
 	fields := fieldsOf(n.batch, slog.Int("events", n.events), slog.Duration("duration", attempt.Duration.Round(time.Microsecond)))
-	if attempt.Err != nil {
-		fields = append(fields, cause(attempt), slog.Duration("next_try_in", n.untilNext(result)))
+	if d.Works {
+		fields = append(fields, slog.Int("retried", d.retried), slog.Int("rejected", d.rejected))
+	}
+	if d.failure() != nil {
+		fields = append(fields, d.reason())
+		if !d.retryAt.IsZero() {
+			fields = append(fields, slog.Duration("next_try_in", n.untilNext(d)))
+		}
 	}
 	n.log.LogAttrs(ctx, level, event, fields...)
 	if attempt.Gone() {
@@ -98,22 +127,51 @@ func (n observation) writeLog(ctx context.Context, attempt outbound.Attempt, res
 	}
 }
 
-// cause says in one field why a delivery failed: the status if there was a response, else the
-// error.
-func cause(attempt outbound.Attempt) slog.Attr {
-	if attempt.Status > 0 {
-		return slog.Int("status", attempt.Status)
+// observeDeaths records the events that were given up.
+func (n observation) observeDeaths(ctx context.Context, d *decision) {
+	if d.Slice == nil {
+		return
 	}
-	return slog.Any("error", attempt.Err)
+	if f := d.Slice.Findings; f != nil && f.Suspect > 0 && n.batch.Plan.Suspect == 0 {
+		n.recorder.Bisecting(n.batch.Client)
+	}
+	for _, letter := range d.Slice.Letters {
+		events := letter.Events.Len()
+		if letter.Events == nil {
+			events = n.batch.Plan.Total - d.Slice.Removed.Len()
+		}
+		n.recorder.DeadLettered(n.batch.Client, letter.Reason, events)
+		n.log.LogAttrs(ctx, slog.LevelWarn, "gave up on a batch", fieldsOf(n.batch,
+			slog.Int("events", events), slog.String("reason", string(letter.Reason)), slog.Int("status", d.status), slog.String("error", d.err))...)
+	}
+}
+
+// failure is why nothing was delivered; nil if something was.
+func (d *decision) failure() error {
+	switch {
+	case d.cause != nil:
+		return d.cause
+	case d.outcome == bus.OutcomeFailed:
+		return errNothingTaken
+	}
+	return nil
+}
+
+// errNothingTaken is the failure of a delivery whose receipt names all events for a retry.
+var errNothingTaken = errors.New("the receipt has all events tried again")
+
+// reason says in one field why a delivery failed: the status if there was a response that could be
+// read, else the error.
+func (d *decision) reason() slog.Attr {
+	if d.status > 0 && d.err == "" {
+		return slog.Int("status", d.status)
+	}
+	return slog.Any("error", d.failure())
 }
 
 // untilNext is the minimum time until the batch is delivered again.
-func (n observation) untilNext(result queue.Result) time.Duration {
-	next := result.RetryAt
-	if detail, ok := result.Detail.(store.DeliveryResult); ok && detail.ThrottledUntil.After(next) {
-		next = detail.ThrottledUntil
-	}
-	return next.Sub(n.now()).Round(time.Millisecond)
+func (n observation) untilNext(d *decision) time.Duration {
+	return d.nextAt().Sub(n.now()).Round(time.Millisecond)
 }
 
 // fieldsOf returns the fields that identify a delivery in the log, and more.

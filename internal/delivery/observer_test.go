@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/outbound"
-	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/logs"
@@ -31,7 +31,7 @@ func observe(t *testing.T, attempts ...outbound.Attempt) (log, page string) {
 	}
 	for _, attempt := range attempts {
 		ctx, observation := o.begin(t.Context(), &store.Delivery{Client: "alice"}, 1)
-		observation.end(ctx, attempt, queue.Done)
+		observation.end(ctx, attempt, &decision{outcome: bus.OutcomeAcknowledged})
 	}
 	answer := httptest.NewRecorder()
 	registry.Handler().ServeHTTP(answer, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))

@@ -3,36 +3,78 @@ package delivery
 import (
 	"cmp"
 	"io"
-	"slices"
 
 	"routemaster/internal/wire"
 )
 
-// payload is a batch as a JSON array. The JSON is made while it is sent, so that a worker with many
+// payload is events as a JSON array. The JSON is made while it is sent, so that a worker with many
 // threads does not hold that of all its deliveries.
 type payload struct {
 	events []wire.PackedEvent
 	// length is the length of the JSON in bytes, for Content-Length: some subscribers require it.
 	length int64
+	// taken is how many of the events given it accounts for: those before the first that is not in
+	// it because of its limit.
+	taken int
+	// indexes are those of the events among the events given; nil if no index has changed.
+	indexes []int
 }
 
-// newPayload makes a payload of events, and takes over the slice. It leaves out events that cannot
-// be read, so that the others are delivered. It returns how many it left out, and the error of the
-// first.
-func newPayload(events []wire.PackedEvent) (p payload, unreadable int, cause error) {
+// index is the index among the events given of an event of the payload.
+func (p *payload) index(i int) int {
+	if p.indexes == nil {
+		return i
+	}
+	return p.indexes[i]
+}
+
+// newPayload makes a payload of the first events whose JSON fits into a number of bytes, 0 for any,
+// and in any case of one event. It takes over the slice. It leaves out events that cannot be read,
+// so that the others are delivered. It returns how many it left out, and the error of the first.
+// What it makes is also written to a writer, which does not fail.
+func newPayload(events []wire.PackedEvent, maxBytes int, copy io.Writer) (p payload, unreadable int, cause error) {
 	var json []byte
-	length := len("[]")
-	events = slices.DeleteFunc(events, func(event wire.PackedEvent) bool {
+	p.events, p.length = events[:0], int64(len("[]"))
+	for i, event := range events {
 		var err error
-		if json, err = wire.AppendEventJSON(json[:0], event); err != nil {
-			unreadable, cause = unreadable+1, cmp.Or(cause, err)
-			return true
+		json = append(json[:0], '[')
+		if len(p.events) > 0 {
+			json[0] = ','
 		}
-		length += len(json)
-		return false
-	})
-	commas := max(len(events)-1, 0)
-	return payload{events, int64(length + commas)}, unreadable, cause
+		if json, err = wire.AppendEventJSON(json, event); err != nil {
+			unreadable, cause = unreadable+1, cmp.Or(cause, err)
+			p.noteIndexes()
+			p.taken++
+			continue
+		}
+		length := p.length + int64(len(json))
+		if len(p.events) == 0 {
+			length-- // the bracket is counted
+		}
+		if maxBytes > 0 && length > int64(maxBytes) && len(p.events) > 0 {
+			break
+		}
+		p.length = length
+		p.events = append(p.events, event)
+		if p.indexes != nil {
+			p.indexes = append(p.indexes, i)
+		}
+		p.taken++
+		_, _ = copy.Write(json)
+	}
+	_, _ = copy.Write([]byte("]"))
+	return p, unreadable, cause
+}
+
+// noteIndexes begins to note indexes, which are no longer those in the payload.
+func (p *payload) noteIndexes() {
+	if p.indexes != nil {
+		return
+	}
+	p.indexes = make([]int, len(p.events), cap(p.events))
+	for i := range p.indexes {
+		p.indexes[i] = i
+	}
 }
 
 // reader returns the JSON from its beginning.

@@ -35,7 +35,7 @@ func TestPayload(t *testing.T) {
 			events = append(events, packed(t, i))
 			want = append(want, fmt.Sprintf("https://x.example/%d", i))
 		}
-		p, unreadable, _ := newPayload(events)
+		p, unreadable, _ := newPayload(events, 0, io.Discard)
 		assert.Equal(t, len(events)-len(want), unreadable)
 		assert.Len(t, p.events, len(want))
 		text, err := io.ReadAll(p.reader())
@@ -60,7 +60,7 @@ func BenchmarkPayload(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		p, _, _ := newPayload(events)
+		p, _, _ := newPayload(events, 0, io.Discard)
 		n, err := io.Copy(io.Discard, p.reader())
 		if err != nil || n != p.length {
 			b.Fatal(n, err)
@@ -69,7 +69,7 @@ func BenchmarkPayload(b *testing.B) {
 }
 
 func TestPayloadCountsWhatIsLeftOut(t *testing.T) {
-	_, unreadable, err := newPayload([]wire.PackedEvent{packed(t, 0), wire.PackedEvent("x"), wire.PackedEvent("y")})
+	_, unreadable, err := newPayload([]wire.PackedEvent{packed(t, 0), wire.PackedEvent("x"), wire.PackedEvent("y")}, 0, io.Discard)
 	assert.Equal(t, 2, unreadable)
 	assert.ErrorContains(t, err, "unpack event")
 }

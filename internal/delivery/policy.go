@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/outbound"
-	"routemaster/internal/queue"
 	"routemaster/internal/store"
 )
 
@@ -16,27 +14,6 @@ type Policy struct {
 	HealRate, DamageRate int
 	// MaxBackoff bounds every wait after a failure.
 	MaxBackoff time.Duration
-}
-
-// result is the result of a task after an attempt to deliver events. Chance, in [0, 1), spreads the
-// retries.
-func (p Policy) result(batch *store.Delivery, events int, attempt outbound.Attempt, now time.Time, chance float64) queue.Result {
-	if attempt.Err == nil {
-		return queue.Result{Detail: store.DeliveryResult{Health: p.HealRate, Delivered: events}}
-	}
-	result := store.DeliveryResult{Health: p.DamageRate, Failure: attempt.Failure()}
-	if attempt.Gone() {
-		result.Health = bus.MinHealth - bus.MaxHealth
-	}
-	retryAfter := min(attempt.RetryAfter, p.MaxBackoff)
-	backoff := bus.Backoff(batch.Attempts, p.MaxBackoff, chance)
-	if retryAfter > 0 {
-		backoff = retryAfter
-	}
-	if throttle := p.throttle(batch, result, retryAfter, now); throttle >= time.Millisecond {
-		result.ThrottledUntil = now.Add(throttle)
-	}
-	return queue.Result{RetryAt: now.Add(backoff), Detail: result}
 }
 
 // throttle is how long the subscriber is throttled.

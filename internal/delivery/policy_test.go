@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
+	"routemaster/internal/wire"
 )
 
 var (
@@ -24,8 +25,15 @@ func answered(status int, retryAfter time.Duration) outbound.Attempt {
 	return outbound.Attempt{Err: errors.New(http.StatusText(status)), Status: status, RetryAfter: retryAfter}
 }
 
+// decide decides about an attempt to deliver all of a batch, of a number of events.
+func decide(batch *store.Delivery, events int, attempt outbound.Attempt, now time.Time, chance float64) queue.Result {
+	batch.Events = make([]wire.PackedEvent, events)
+	s := &slice{batch: batch, plan: noPlan, payload: payload{events: batch.Events, taken: events}}
+	return policy.decide(s, attempt, now, chance).result()
+}
+
 func TestAnAcknowledgementHeals(t *testing.T) {
-	result := policy.result(&store.Delivery{Attempts: 3, Health: 50}, 7, outbound.Attempt{Status: 200, RetryAfter: time.Second}, now, 0)
+	result := decide(&store.Delivery{Attempts: 3, Health: 50}, 7, outbound.Attempt{Status: 200, RetryAfter: time.Second}, now, 0)
 	assert.Equal(t, queue.Result{Detail: store.DeliveryResult{Health: 1, Delivered: 7}}, result)
 }
 
@@ -45,7 +53,7 @@ func TestBackoff(t *testing.T) {
 		{answered(503, time.Hour), 0, time.Minute},
 		{answered(503, time.Millisecond), 0, time.Millisecond},
 	} {
-		result := policy.result(&store.Delivery{Attempts: 3, Health: 100}, 1, c.attempt, now, c.chance)
+		result := decide(&store.Delivery{Attempts: 3, Health: 100}, 1, c.attempt, now, c.chance)
 		assert.Equal(t, now.Add(c.backoff), result.RetryAt, "%+v", c)
 		assert.Zero(t, detailOf(result).Delivered)
 	}
@@ -62,7 +70,7 @@ func TestDamage(t *testing.T) {
 		{answered(500, 0), -2, bus.BatchFailure},
 		{answered(http.StatusGone, 0), -100, bus.EndpointFailure},
 	} {
-		result := policy.result(&store.Delivery{Attempts: 1, Health: 100}, 1, c.attempt, now, 0)
+		result := decide(&store.Delivery{Attempts: 1, Health: 100}, 1, c.attempt, now, 0)
 		assert.Equal(t, c.health, detailOf(result).Health, "%+v", c)
 		assert.Equal(t, c.failure, detailOf(result).Failure, "%+v", c)
 	}
@@ -96,7 +104,7 @@ func TestAnUnavailableEndpointIsThrottled(t *testing.T) {
 		{100, bus.Failing, time.Hour, time.Minute},
 	} {
 		batch := &store.Delivery{Attempts: 3, Health: c.health, Standing: c.standing}
-		result := policy.result(batch, 1, answered(503, c.retryAfter), now, 0)
+		result := decide(batch, 1, answered(503, c.retryAfter), now, 0)
 		requireThrottle(t, c.throttle, result, c)
 	}
 }
@@ -122,7 +130,7 @@ func TestARefusedBatchCostsOnlyItself(t *testing.T) {
 		if c.refusals > 0 {
 			batch.RefusedSince = now.Add(-c.lasted)
 		}
-		result := policy.result(batch, 1, answered(500, c.retryAfter), now, 0)
+		result := decide(batch, 1, answered(500, c.retryAfter), now, 0)
 		requireThrottle(t, c.throttle, result, c)
 	}
 }

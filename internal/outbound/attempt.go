@@ -75,6 +75,8 @@ func (a *Attempt) responded(resp *http.Response, now time.Time) {
 	a.Status = resp.StatusCode
 	if !isSuccess(resp.StatusCode) {
 		a.Err = fmt.Errorf("the endpoint answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	}
+	if a.Err != nil || resp.StatusCode == http.StatusMultiStatus {
 		a.RetryAfter = parseRetryAfter(resp.Header.Get("Retry-After"), now)
 	}
 }

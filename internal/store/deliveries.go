@@ -38,6 +38,8 @@ type Delivery struct {
 	// Traceparents are of a few of the requests that the events came with, if
 	// [BatchOptions].Traceparents asks for them.
 	Traceparents []string
+	// Plan is what the batch of a subscriber with options needs besides, else nil.
+	Plan *Plan
 }
 
 // LaneStanding is part of [queue.Payload].
@@ -61,6 +63,13 @@ type DeliveryResult struct {
 	Health int
 	// Delivered is the number of events that the subscriber acknowledged.
 	Delivered int
+	// Works says that the endpoint works though it may have acknowledged nothing.
+	Works bool
+	// Attempt, unless empty, is recorded: see [wire.PackAttempt]. The last AttemptsKept are kept.
+	Attempt      []byte
+	AttemptsKept int
+	// Slice, if given, is what becomes of the batch of a subscriber with a plan.
+	Slice *SliceResult
 }
 
 // BatchOptions say how batches are taken from the queue.
@@ -122,11 +131,14 @@ func (b *batches) isMigrating(ctx context.Context) bool {
 	return found > 0
 }
 
-// Result is part of [queue.Kind]: see lua/lib/deliveries.lua.
+// Result is part of [queue.Kind]: see lua/lib/deliveries.lua. A batch of a subscriber with a plan
+// keeps its turn if it did not come to a delivery.
 func (b *batches) Result(p queue.Payload, detail any) []any {
 	d, r := p.(*Delivery), DeliveryResult{}
 	if detail != nil {
 		r = detail.(DeliveryResult)
+	} else if d.Plan != nil {
+		r.Slice = &SliceResult{KeepTurn: true}
 	}
 	var throttledUntil int64
 	if !r.ThrottledUntil.IsZero() {
@@ -136,9 +148,13 @@ func (b *batches) Result(p queue.Payload, detail any) []any {
 	if d.Health == bus.MaxHealth {
 		health = min(health, 0) // a health that was full is not even read
 	}
-	return []any{
-		len(d.Events), r.Delivered, health, throttledUntil, failures[r.Failure], string(d.Subscriber),
+	failure := failures[r.Failure]
+	if r.Works {
+		failure = "none"
 	}
+	return append([]any{
+		d.Total() - r.Slice.removed(), r.Delivered, health, throttledUntil, failure, string(d.Subscriber),
+	}, r.sliceArgs()...)
 }
 
 // failures are the scripts' words for what failed.
@@ -155,7 +171,7 @@ const BatchHeader = 3
 
 // Payload is part of [queue.Kind]: it reads what BATCH.take in lua/lib/deliveries.lua returns.
 func (b *batches) Payload(job bus.Job, values []any) (queue.Payload, error) {
-	const fields = 12
+	const fields = 13
 	if len(values) < fields+BatchHeader {
 		return nil, fmt.Errorf("take batch: %d values", len(values))
 	}
@@ -174,6 +190,9 @@ func (b *batches) Payload(job bus.Job, values []any) (queue.Payload, error) {
 		Events:     make([]wire.PackedEvent, 0, len(batch)-BatchHeader+len(rest)),
 	}
 	d.Client = bus.PublicName(d.Subscriber, bus.ClientName(text(values[0])))
+	if plan, ok := values[12].([]any); ok {
+		d.Plan = readPlan(plan)
+	}
 	if since := values[3].(int64); since > 0 {
 		d.RefusedSince = time.UnixMilli(since)
 	}

@@ -25,7 +25,6 @@ const flushTimeout = 3 * time.Second
 // counts are what has been counted since the last flush.
 type counts struct {
 	store *store.Store
-	stats *stats.Stats
 	log   *slog.Logger
 	// flushing is held during a flush. It guards failing: whether the last flush failed.
 	flushing sync.Mutex
@@ -46,7 +45,7 @@ type tokenCounter struct {
 
 func newCounts(st *store.Store, log *slog.Logger) *counts {
 	return &counts{
-		store: st, stats: stats.Of(st), log: log,
+		store: st, log: log,
 		increments: map[bus.Counter]int64{}, byTokens: map[tokenCounter]int64{},
 	}
 }
@@ -124,7 +123,7 @@ func (c *counts) flush(ctx context.Context) error {
 	taken := c.increments
 	c.increments = make(map[bus.Counter]int64, len(taken))
 	c.mu.Unlock()
-	err := c.stats.AddCounters(ctx, taken)
+	err := stats.Of(c.store).AddCounters(ctx, taken)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for counter, n := range taken { // AddCounters has removed what it stored

@@ -23,7 +23,11 @@ type instruments struct {
 	startLatency    prometheus.Histogram
 	endToEndLatency prometheus.Histogram
 	unreadable      prometheus.Counter
-	connections     map[bool]prometheus.Counter // by whether the connection was reused
+
+	partBatches, partial, rejected, unreadableReceipts, bisections children[prometheus.Counter]
+	slices                                                         prometheus.Counter
+
+	connections map[bool]prometheus.Counter // by whether the connection was reused
 
 	deadLettered                    children[map[bus.DeathReason]prometheus.Counter]
 	redelivered, droppedDeadLetters children[prometheus.Counter]
@@ -69,6 +73,7 @@ func (m *instruments) registerPublishing(register promauto.Factory) {
 
 func (m *instruments) registerDelivery(register promauto.Factory) {
 	m.registerDeliveries(register)
+	m.registerSlices(register)
 	m.startLatency = register.NewHistogram(histogram("delivery_start_latency_seconds",
 		"Time from when a batch was due to the start of its first attempt. Batches filled before they were due are left out.",
 		durationBuckets))
@@ -92,6 +97,9 @@ func (m *instruments) registerDeliveries(register promauto.Factory) {
 		"Events in deliveries that ended, by subscriber and status."), []string{"subscriber", "status"})
 	times := register.NewHistogramVec(histogram("delivery_duration_seconds",
 		"Duration of a delivery, by status.", durationBuckets), []string{"status"})
+	m.partBatches.make = func(subscriber string) prometheus.Counter {
+		return batches.WithLabelValues(subscriber, partial)
+	}
 	m.subscribers.make = func(subscriber string) (c deliveryCounters) {
 		for _, s := range Statuses {
 			c.batches[s] = batches.WithLabelValues(subscriber, s.String())
@@ -102,6 +110,20 @@ func (m *instruments) registerDeliveries(register promauto.Factory) {
 	for _, s := range Statuses {
 		m.deliveryTime[s] = times.WithLabelValues(s.String())
 	}
+}
+
+// registerSlices registers what is counted of deliveries that did not just go through. Their
+// series begin when that first happens.
+func (m *instruments) registerSlices(register promauto.Factory) {
+	m.partial.make = bySubscriber(register, "partial_deliveries_total",
+		"Deliveries of which the subscriber has acknowledged or rejected a part, by subscriber.")
+	m.rejected.make = bySubscriber(register, "rejected_events_total",
+		"Events that receipts have rejected, by subscriber.")
+	m.unreadableReceipts.make = bySubscriber(register, "receipts_unreadable_total",
+		"Answers of 207 whose receipt cannot be read, by subscriber.")
+	m.bisections.make = bySubscriber(register, "bisections_total",
+		"Searches for the event that an endpoint refuses, by subscriber.")
+	m.slices = register.NewCounter(counter("slices_total", "Deliveries that carried a part of their batch."))
 }
 
 func (m *instruments) registerDeadLetters(register promauto.Factory) {

@@ -121,7 +121,7 @@ func (r *Recorder) Connected(reused bool) {
 
 // Removed notes that a subscriber's events left its queue.
 func (r *Recorder) Removed(subscriber bus.ClientName, events int) {
-	if r != nil {
+	if r != nil && events > 0 {
 		r.counts.addOne(bus.NewCounter("events.removed", QueueTag(subscriber)), int64(events))
 	}
 }

@@ -173,8 +173,8 @@ func (p *pool) completed(task *queue.Task, result queue.Result, owned bool, trie
 	if !owned && tries == 0 {
 		p.warn("completed a job too late: it had been given to another worker", task)
 	}
-	if batch, ok := task.Payload.(*store.Delivery); ok && owned && result.RetryAt.IsZero() {
-		p.config.Recorder.Removed(batch.Client, len(batch.Events))
+	if batch, ok := task.Payload.(*store.Delivery); ok && owned {
+		p.config.Recorder.Removed(batch.Client, batch.Removed(result))
 	}
 }
 

@@ -2,6 +2,7 @@
 
 -- A batch's list begins with its subscriber's token, its creation time (ms) and its attempts.
 local HEADER = 3
+local LAST_OF_HEADER = '2' -- HEADER - 1
 
 local function job_of(bid) return #bid <= MAX_STRING and pack_job('batch', bid) or '' end
 
@@ -70,7 +71,7 @@ end
 -- delivery of it may have failed; with current, it may take in events. Its first write takes no
 -- memory.
 local function remove_batch(bid, token, events, max_in_flight, failed, current)
-  redis.call('DEL', batch_key(bid), traceparents_key(bid))
+  redis.call('DEL', batch_key(bid), traceparents_key(bid), batch_state_key(bid))
   if change_gauge(batch_gauge_key(), token, '-1') > 0 then
     local change = '-' .. events
     change_gauge(event_gauge_key(), token, change == '-0' and '0' or change)

@@ -3,10 +3,11 @@
 --
 -- Settings  1 how many batches of one subscriber may be in flight, 2 '1' to return traceparents,
 --           3 '1' while the Ruby original may run too
--- Result    1 the number of events in the batch, 2 how many of them the subscriber acknowledged,
---           3 points to add to its health, 4 until when it is throttled (ms), 0 if it is not,
---           5 what failed: 'endpoint', 'batch' if the endpoint refused only that, '' if it is
---           neither's fault, 6 its token when the batch was taken
+-- Result    1 the number of events that are left of the batch, 2 how many the subscriber
+--           acknowledged, 3 points to add to its health, 4 until when it is throttled (ms), 0 if it
+--           is not, 5 what failed: 'endpoint', 'batch' if the endpoint refused only that, '' if it
+--           is neither's fault, 'none' if nothing did, 6 its token when the batch was taken, and
+--           only if there is more to note 7.. see slices.lua
 
 -- A subscriber's standing: a delivery has failed since the last that succeeded; none has succeeded
 -- yet, or it has subscribed again since one failed (throttled_until is 0); the last succeeded.
@@ -15,8 +16,7 @@ local RECHECK = 250 -- ms, until an entry is looked at again that no thread may 
 local RETRY_PAUSE, MAX_RETRY_PAUSE = 1000, 30000 -- ms, for a refused batch while another is tried
 local MISSING_FOR = 60000 -- ms, for a batch that is there, but not as anybody writes it
 local FIRST_READ = 32 -- values of a batch that are read before it is known to be taken
-local LAST_OF_HEADER, LAST_READ = '2', '31' -- HEADER - 1, FIRST_READ - 1
-local STATE_TTL = 2 * 86400000 -- ms, for what nobody removes if its batch was removed from outside
+local LAST_READ = '31' -- FIRST_READ - 1
 
 -- What a script knows of subscribers, by token.
 local STATES, SUBSCRIBERS = {}, {}
@@ -25,16 +25,21 @@ local STATES, SUBSCRIBERS = {}, {}
 -- of its type is removed.
 local function state_of(token)
   if not STATES[token] then
-    local found = redis.pcall(
-      'HMGET', delivery_key(token), 'name', 'events_sent', 'throttled_until')
+    local found = redis.pcall('HMGET', delivery_key(token),
+      'name', 'events_sent', 'throttled_until', 'plan', 'paused_until', 'paced_until')
     if found.err then
       redis.call('DEL', delivery_key(token))
       found = {}
     end
     local state = {
       name = found[1], throttled_until = found[3] or nil, refused_since = 0,
-      standing = found[2] and PROVEN or UNTRIED,
+      standing = found[2] and PROVEN or UNTRIED, plan = found[4] or nil,
+      blocked_until = tonumber(found[3]) or 0,
     }
+    if found[5] or found[6] then
+      state.blocked_until = math.max(
+        state.blocked_until, tonumber(found[5]) or 0, tonumber(found[6]) or 0)
+    end
     if state.throttled_until then -- only then are there refusals
       local refused = redis.call('HMGET', delivery_key(token), 'refusals', 'refused_since')
       state.refusals, state.refused_since = tonumber(refused[1]), tonumber(refused[2]) or 0
@@ -55,7 +60,6 @@ end
 -- Has a batch wait whose turn it is not. Returns whether it waits.
 local function has_to_wait(entry, token, state, refused)
   local lane, max_in_flight = lane_of_subscriber(token), tonumber(entry.settings[1])
-  local throttled_until = tonumber(state.throttled_until) or 0
   if refused and not setbacks().may_retry(token, entry.arg) then
     local pause = math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures)
     put_off(entry, entry.now + math.max(RETRY_PAUSE, pause))
@@ -63,8 +67,8 @@ local function has_to_wait(entry, token, state, refused)
     or (refused and state.standing == FAILING
       and setbacks().yields(token, entry.job, max_in_flight)) then
     put_off(entry, entry.wait_until)
-  elseif throttled_until > tonumber(entry.now) then -- it keeps its turn, and those behind it wait
-    put_off(entry, throttled_until)
+  elseif state.blocked_until > tonumber(entry.now) then -- it keeps its turn; those behind wait
+    put_off(entry, math.min(math.ceil(state.blocked_until), tonumber(entry.wait_until)))
   elseif state.standing < entry.min_standing then
     put_off(entry, entry.now + RECHECK)
   else
@@ -83,9 +87,9 @@ local function read_batch(bid, migrating)
   return batch, adopted
 end
 
--- Closes a batch to new events and counts the attempt. Returns the rest of it, false if there is
--- none.
-local function begin_attempt(entry, token, batch, subscriber, migrating)
+-- Closes a batch to new events and counts the attempt. Returns the rest of it, up to an index of
+-- its list (text), false if there is none.
+local function begin_attempt(entry, token, batch, subscriber, migrating, last)
   local attempts = entry.failures == 0 and '1' or entry.failures + 1
   redis.call('LSET', batch_key(entry.arg), LAST_OF_HEADER, attempts)
   redis.call('HSET', subscriber_key(token), 'last_attempted_at', entry.now)
@@ -95,13 +99,13 @@ local function begin_attempt(entry, token, batch, subscriber, migrating)
   local full = max_events and #batch < FIRST_READ and #batch - HEADER >= max_events
   if entry.failures == 0 and not full then redis.pcall('SREM', current_key(token), entry.arg) end
   if #batch < FIRST_READ then return false end
-  return redis.call('LRANGE', batch_key(entry.arg), FIRST_READ, -1)
+  return redis.call('LRANGE', batch_key(entry.arg), FIRST_READ, last)
 end
 
 -- Takes the batch that an entry delivers. Returns {the client's name or false, standing, refusals
 -- since the last success, since when (ms), traceparents or false, 1 if the original had something
 -- of it, the subscriber's five founding fields, the end of the batch's list if that is long or
--- false, and the list's beginning}.
+-- false, what a plan adds (see slices.lua) or false, and the list's beginning}.
 function BATCH.take(entry)
   local bid, migrating = entry.arg, entry.settings[3] == '1'
   local batch, adopted = read_batch(bid, migrating)
@@ -124,13 +128,16 @@ function BATCH.take(entry)
     return nil, { token, setbacks().discard(entry, token, entry.failures) }
   end
   local state = state_of(token)
-  local refused = was_refused(token, bid, entry.failures)
-  if has_to_wait(entry, token, state, refused) then return nil end
+  local plan = state.plan and slices().plan(token, bid) or false
+  local refused = not (plan and plan.strict) and was_refused(token, bid, entry.failures)
+  if not (plan and plan.test) and has_to_wait(entry, token, state, refused) then return nil end
   if #batch < HEADER then
     setbacks().discard(entry, token, 1)
     return nil
   end
-  local rest, traceparents = begin_attempt(entry, token, batch, subscriber, migrating), false
+  local last, shown, traceparents = '-1', false, false
+  if plan then last, shown = slices().begin(entry, token, state.plan, plan) end
+  local rest = begin_attempt(entry, token, batch, subscriber, migrating, last)
   if entry.settings[2] == '1' then
     local found = redis.pcall('LRANGE', traceparents_key(bid), 0, -1)
     if found[1] then traceparents = found end
@@ -138,7 +145,7 @@ function BATCH.take(entry)
   return { -- in one table: each that Redis returns costs it as much as ten values
     state.name or setbacks().note_name(token), state.standing, state.refusals or 0,
     state.refused_since, traceparents, adopted and 1 or 0, subscriber[1], subscriber[2],
-    subscriber[3], subscriber[4], subscriber[5], rest, unpack(batch),
+    subscriber[3], subscriber[4], subscriber[5], rest, shown, unpack(batch),
   }
 end
 
@@ -158,56 +165,26 @@ local function header_of(entry)
   return nil
 end
 
--- Removes a batch that was delivered, or can never be.
-function BATCH.complete(entry)
-  local bid, header = entry.arg, header_of(entry)
-  if not header then return end
-  local token, failures = header[1], (tonumber(header[3]) or 1) - 1 -- the attempts count this one
-  local refused = was_refused(token, bid, failures)
-  local max_in_flight = tonumber(entry.settings[1])
-  remove_batch(bid, token, entry.result[1], max_in_flight, failures > 0, false)
-  local state = state_of(token)
-  if entry.result[2] == '0' or not (state.name or setbacks().is_subscribed(token)) then return end
-  add_health(token, entry)
-  if state.throttled_until then
-    setbacks().end_throttle(token, state.refused_since, tonumber(entry.now))
-    wake_lane(lane_of_subscriber(token), entry.queue, max_in_flight)
-    STATES[token] = nil
-  end
-  if refused then setbacks().retry_refused(token) end
-  change_gauge(delivery_key(token), 'events_sent', entry.result[2])
-  state.standing = PROVEN -- for acquire, which may read the same state
-end
-
--- Notes what a failed batch waits for. One that fails with its endpoint, though that was well and
--- the batch has failed before, is taken for the cause, as one that makes the endpoint hang: it is
--- put off like one refused.
-local function note_failed(entry, token, header, state)
-  local bid, failed, attempts = entry.arg, entry.result[5], tonumber(header[3]) or 0
-  local before = tonumber(redis.pcall('ZSCORE', failed_key(token), bid))
-  local at_fault = attempts > 1 and not state.throttled_until
-  if failed == 'batch' or (before and before >= REFUSED) or at_fault then
-    redis.pcall('ZADD', failed_key(token), refused_times(attempts), bid)
-    redis.call('HSETNX', delivery_key(token), 'refused_since', entry.now)
-    if failed == 'batch' then change_gauge(delivery_key(token), 'refusals', '1') end
-  else
-    redis.pcall('ZADD', failed_key(token), failed_with_endpoint(header[2]), bid)
-  end
-  redis.call('PEXPIRE', failed_key(token), STATE_TTL)
-end
-
--- Has a batch that failed give up its turn, and throttles its subscriber.
-function BATCH.retry(entry)
-  local header = header_of(entry)
-  if not header then return end
-  local token = header[1]
-  leave_lane(lane_of_subscriber(token), entry.queue, entry.job, tonumber(entry.settings[1]))
-  local state = state_of(token)
+-- Notes for its subscriber what the delivery of a batch came to; whether it was refused before; and
+-- the header of a batch that stays.
+local function note_result(entry, token, state, refused, header)
+  local result, throttled_until = entry.result, entry.result[4]
   if not (state.name or setbacks().is_subscribed(token)) then return end
   add_health(token, entry)
-  local throttled_until, before = entry.result[4], state.throttled_until or '0'
-  if entry.result[5] ~= '' then
-    note_failed(entry, token, header, state)
+  if result[2] ~= '0' or result[5] == 'none' then
+    if state.throttled_until then
+      setbacks().end_throttle(token, state.refused_since, tonumber(entry.now))
+      wake_lane(lane_of_subscriber(token), entry.queue, tonumber(entry.settings[1]))
+      STATES[token] = nil
+    end
+    if refused then setbacks().retry_refused(token) end
+    change_gauge(delivery_key(token), 'events_sent', result[2])
+    state.standing = PROVEN -- for acquire, which may read the same state
+    return
+  end
+  local before = state.throttled_until or '0'
+  if result[5] ~= '' then
+    if header then setbacks().note_failed(entry, token, header, state.throttled_until) end
     if throttled_until == '0' and before == '0' then throttled_until = entry.now end
   end
   -- Of several that were in flight, the longest throttle holds.
@@ -215,4 +192,40 @@ function BATCH.retry(entry)
     redis.call('HSET', delivery_key(token), 'throttled_until', throttled_until)
   end
   STATES[token] = nil
+end
+
+-- Removes a batch that was delivered, or can never be.
+function BATCH.complete(entry)
+  local bid, header = entry.arg, header_of(entry)
+  if not header then return end
+  local token, failures = header[1], (tonumber(header[3]) or 1) - 1 -- the attempts count this one
+  local refused, state = was_refused(token, bid, failures), state_of(token)
+  if entry.result[7] then
+    slices().settle(entry, header, state)
+    STATES[token] = nil -- its pace may have changed
+  end
+  remove_batch(bid, token, entry.result[1], tonumber(entry.settings[1]), failures > 0, false)
+  note_result(entry, token, state, refused)
+end
+
+-- Has a batch that failed give up its turn, and throttles its subscriber. A batch of which only a
+-- part is done keeps its turn if the result says so.
+function BATCH.retry(entry)
+  local bid, header = entry.arg, header_of(entry)
+  if not header then return end
+  local token = header[1]
+  local state, keeps_turn = state_of(token), false
+  if entry.result[7] then
+    keeps_turn = slices().settle(entry, header, state)
+    STATES[token] = nil -- its pace may have changed
+  end
+  if not keeps_turn then
+    leave_lane(lane_of_subscriber(token), entry.queue, entry.job, tonumber(entry.settings[1]))
+  end
+  local refused = false
+  if entry.result[2] ~= '0' or entry.result[5] == 'none' then
+    refused = was_refused(token, bid, tonumber(header[3]) or 1)
+    redis.pcall('ZREM', failed_key(token), bid)
+  end
+  note_result(entry, token, state, refused, header)
 end

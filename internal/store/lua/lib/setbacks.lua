@@ -5,6 +5,7 @@
 local function setbacks()
   local self = {}
   local OUTAGE = 10000 -- ms of refusals without a success, after which the batches may be innocent
+  local STATE_TTL = 2 * 86400000 -- ms, for what nobody removes if its batch went from outside
   local MAX_RELEASED = 100 -- batches released by one call, so that it stays short
 
   -- Relabels a batch whose token is being changed, given its list. Returns its token now.
@@ -88,6 +89,24 @@ local function setbacks()
     else
       redis.call('HDEL', delivery_key(token), 'throttled_until', 'refusals', 'refused_since')
     end
+  end
+
+  -- Notes what a failed batch waits for, given its header and until when its subscriber was
+  -- throttled. One that fails with its endpoint, though that was well and the batch has failed
+  -- before, is taken for the cause, as one that makes the endpoint hang: it is put off like one
+  -- refused.
+  function self.note_failed(entry, token, header, throttled_until)
+    local bid, failed, attempts = entry.arg, entry.result[5], tonumber(header[3]) or 0
+    local before = tonumber(redis.pcall('ZSCORE', failed_key(token), bid))
+    local at_fault = attempts > 1 and not throttled_until
+    if failed == 'batch' or (before and before >= REFUSED) or at_fault then
+      redis.pcall('ZADD', failed_key(token), refused_times(attempts), bid)
+      redis.call('HSETNX', delivery_key(token), 'refused_since', entry.now)
+      if failed == 'batch' then change_gauge(delivery_key(token), 'refusals', '1') end
+    else
+      redis.pcall('ZADD', failed_key(token), failed_with_endpoint(header[2]), bid)
+    end
+    redis.call('PEXPIRE', failed_key(token), STATE_TTL)
   end
 
   -- Has an entry whose batch is gone leave its lane, so that those behind it come up.

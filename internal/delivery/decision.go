@@ -1,0 +1,241 @@
+package delivery
+
+import (
+	"net/http"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/outbound"
+	"routemaster/internal/queue"
+	"routemaster/internal/store"
+	"routemaster/internal/wire"
+)
+
+// bisectInterval is the pause between two attempts to find the event that an endpoint refuses.
+const bisectInterval = 200 * time.Millisecond
+
+// decision is what follows from an attempt.
+type decision struct {
+	store.DeliveryResult
+	// retryAt is when the batch comes up again; zero if nothing of it is left.
+	retryAt time.Time
+	outcome bus.Outcome
+	// status is that of the response, err the class of the error if there was none, or if it could
+	// not be read: then cause says why.
+	status int
+	err    string
+	cause  error
+	// acknowledged, retried and rejected are the numbers of events of a receipt.
+	acknowledged, retried, rejected int
+}
+
+// result is the decision as the queue takes it.
+func (d *decision) result() queue.Result {
+	return queue.Result{RetryAt: d.retryAt, Detail: d.DeliveryResult}
+}
+
+// decide decides what follows from an attempt to deliver a slice. Chance, in [0, 1), spreads the
+// retries.
+func (p Policy) decide(s *slice, attempt outbound.Attempt, now time.Time, chance float64) *decision {
+	d := &decision{status: attempt.Status, err: attempt.Error, cause: attempt.Err}
+	d.DeliveryResult.Slice = s.result()
+	switch {
+	case attempt.Err != nil:
+		d.outcome = bus.OutcomeFailed
+		p.failed(d, s, attempt, now, chance)
+	case attempt.Status == http.StatusMultiStatus && s.plan.options.Partial:
+		p.receive(d, s, attempt, now, chance)
+	default:
+		p.acknowledged(d, s, now)
+	}
+	if s.isTest() { // it is tried once, and only its record tells
+		tested := store.DeliveryResult{Slice: &store.SliceResult{}}
+		d.retryAt, d.DeliveryResult = time.Time{}, tested
+	}
+	return d
+}
+
+// result is what is noted of a batch in any case; nil if its subscriber has no plan.
+func (s *slice) result() *store.SliceResult {
+	if s.batch.Plan == nil {
+		return nil
+	}
+	return &store.SliceResult{KeepTurn: s.plan.options.StrictOrder, UnusedPace: s.unusedPace()}
+}
+
+// nothing is the decision about a slice of which no event can be read.
+func (s *slice) nothing(now time.Time) *decision {
+	d := &decision{}
+	if !s.isRest() {
+		d.Slice = s.result()
+		d.goOn(s, now)
+	}
+	return d
+}
+
+// goOn has the slice leave its batch, of which more is left, and the rest follow at a time.
+func (d *decision) goOn(s *slice, at time.Time) {
+	d.retryAt, d.Slice.Removed = at, s.all()
+}
+
+// acknowledged decides about a slice that was acknowledged as a whole.
+func (p Policy) acknowledged(d *decision, s *slice, now time.Time) {
+	d.outcome, d.acknowledged = bus.OutcomeAcknowledged, len(s.events)
+	d.Health, d.Delivered = p.HealRate, len(s.events)
+	if s.isRest() {
+		return
+	}
+	d.goOn(s, now)
+	suspect := s.batch.Plan.Suspect
+	if suspect == 0 {
+		d.Slice.KeepTurn = true
+		return
+	}
+	// The rest of the suspects has the culprit, unless this was it, and was taken after all.
+	d.Slice.Findings = &store.Findings{Refusals: s.batch.Plan.Refusals, Suspect: max(suspect-s.taken, 0)}
+	if d.Slice.Findings.Suspect == 0 {
+		d.Slice.Findings.Refusals = s.almostCondemned()
+	}
+}
+
+// almostCondemned is how many refusals a batch has of which the next one condemns it.
+func (s *slice) almostCondemned() int {
+	if letters := s.plan.options.DeadLetters; letters != nil {
+		return max(letters.Attempts-1, 0)
+	}
+	return 0
+}
+
+// failed decides about a slice of which nothing was taken.
+func (p Policy) failed(d *decision, s *slice, attempt outbound.Attempt, now time.Time, chance float64) {
+	d.Health, d.Failure = p.DamageRate, attempt.Failure()
+	if attempt.Gone() {
+		d.Health = bus.MinHealth - bus.MaxHealth
+	}
+	p.wait(d, s, attempt, now, chance)
+	letters := s.plan.options.DeadLetters
+	switch {
+	case letters == nil || s.isTest():
+	case letters.Age > 0 && now.Sub(s.batch.CreatedAt) > letters.Age:
+		d.bury(s, bus.DiedOfAge)
+	case d.Failure == bus.BatchFailure:
+		d.refused(s, letters, now)
+	}
+}
+
+// wait decides how long the batch and its subscriber wait after a failure.
+func (p Policy) wait(d *decision, s *slice, attempt outbound.Attempt, now time.Time, chance float64) {
+	retryAfter := min(attempt.RetryAfter, p.MaxBackoff)
+	backoff := bus.Backoff(s.batch.Attempts, p.MaxBackoff, chance)
+	if retryAfter > 0 {
+		backoff = retryAfter
+	}
+	d.retryAt = now.Add(backoff)
+	if d.Works {
+		return
+	}
+	if throttle := p.throttle(s.batch, d.DeliveryResult, retryAfter, now); throttle >= time.Millisecond {
+		d.ThrottledUntil = now.Add(throttle)
+	}
+}
+
+// bury has all that is left of a batch die.
+func (d *decision) bury(s *slice, reason bus.DeathReason) {
+	d.retryAt, d.outcome = time.Time{}, bus.OutcomeDead
+	letter := s.letter(reason, d, nil)
+	if s.isRest() && len(d.Slice.Removed) == 0 {
+		letter.WebhookID = s.webhookID
+	}
+	d.Slice.Letters = append(d.Slice.Letters, letter)
+}
+
+// refused decides about a slice that the endpoint refuses. One that is condemned is bisected until
+// the event at fault is alone: that one dies.
+func (d *decision) refused(s *slice, letters *bus.DeadLetters, now time.Time) {
+	final, reason := bus.IsFinal(d.status), bus.DiedOfAttempts
+	if final { // the endpoint works
+		reason, d.Health, d.Failure, d.ThrottledUntil = bus.DiedRefused, 0, 0, time.Time{}
+	}
+	plan, refusals := s.batch.Plan, s.batch.Plan.Refusals+1
+	if !final && plan.Suspect == 0 && (letters.Attempts == 0 || refusals < letters.Attempts) {
+		d.Slice.Findings = &store.Findings{Refusals: refusals}
+		return
+	}
+	d.retryAt = now.Add(bisectInterval)
+	switch {
+	case len(s.events) > 1:
+		d.Slice.Findings = &store.Findings{Refusals: plan.Refusals, Suspect: s.taken}
+	case s.isRest():
+		d.bury(s, reason)
+	default:
+		d.outcome = bus.OutcomeDead
+		letter := s.letter(reason, d, s.ranges([]int{0}))
+		letter.WebhookID = s.webhookID
+		d.Slice.Letters = []store.DeadLetter{letter}
+		d.Slice.Findings = &store.Findings{Refusals: s.almostCondemned()}
+		d.goOn(s, now.Add(bisectInterval))
+	}
+}
+
+// receive decides about a slice that was answered by a receipt.
+func (p Policy) receive(d *decision, s *slice, attempt outbound.Attempt, now time.Time, chance float64) {
+	receipt, err := wire.ParseReceipt(attempt.Body, len(s.events))
+	if err != nil { // a bug in the answer, which condemns nothing
+		d.outcome, d.err, d.cause = bus.OutcomeFailed, bus.ErrorReceipt, err
+		attempt.Err, attempt.Status = err, 0
+		p.failed(d, s, attempt, now, chance)
+		return
+	}
+	d.retried, d.rejected = len(receipt.Retry), len(receipt.Rejected)
+	d.acknowledged = len(s.events) - d.retried - d.rejected
+	if d.retried == 0 && d.rejected == 0 {
+		p.acknowledged(d, s, now)
+		return
+	}
+	d.outcome, d.Delivered = bus.OutcomePartial, d.acknowledged
+	d.Works, d.Health = true, p.HealRate
+	if d.retried == len(s.events) {
+		d.outcome, d.Works, d.Health, d.Failure = bus.OutcomeFailed, false, p.DamageRate, bus.BatchFailure
+	}
+	d.reject(s, receipt.Rejected)
+	if d.retried == 0 {
+		if !s.isRest() {
+			d.goOn(s, now)
+			d.Slice.KeepTurn = true
+		}
+		return
+	}
+	p.wait(d, s, attempt, now, chance)
+	d.retry(s, receipt.Retry, now)
+}
+
+// reject has events die, each with its note. Without dead letters they only leave the batch.
+func (d *decision) reject(s *slice, rejected []wire.Rejection) {
+	if s.plan.options.DeadLetters == nil {
+		return
+	}
+	for _, r := range rejected {
+		letter := s.letter(bus.DiedRejected, d, s.ranges([]int{r.Index}))
+		letter.Note = r.Reason
+		d.Slice.Letters = append(d.Slice.Letters, letter)
+	}
+}
+
+// retry keeps events of the slice in the batch, which the subscriber has named; all others leave
+// it. Named too often, they die, without a search for the one at fault.
+func (d *decision) retry(s *slice, retry []int, now time.Time) {
+	letters, refusals := s.plan.options.DeadLetters, s.batch.Plan.Refusals+1
+	d.Slice.Findings = &store.Findings{Refusals: refusals}
+	d.Slice.Removed = s.without(retry)
+	if letters == nil || letters.Attempts == 0 || refusals < letters.Attempts {
+		return
+	}
+	if s.isRest() {
+		d.bury(s, bus.DiedOfAttempts)
+		return
+	}
+	d.outcome = bus.OutcomeDead
+	d.Slice.Letters = append(d.Slice.Letters, s.letter(bus.DiedOfAttempts, d, s.ranges(retry)))
+	d.Slice.Findings = &store.Findings{}
+	d.goOn(s, now)
+}

@@ -1,0 +1,132 @@
+-- Subscribers with a plan, and batches that are delivered in slices: a part of their events at a
+-- time, because a body has a limit, because the subscriber took only some, or to find the one that
+-- it refuses.
+--
+-- Plan      what BATCH.take returns besides: 1 the plan's version, 2 the number of events in the
+--           batch, 3 how many of the first may be sent, and from its state, each false if it is not
+--           there, 4 revision, 5 refusals, 6 suspect, 7 test, 8 webhook_id
+-- Result    of BATCH.complete and BATCH.retry: 7 the record of the attempt, '' for none, 8 how many
+--           records are kept; and only with a plan 9 pace to give back (ms), 10 '1' to keep the
+--           turn, 11 refusals and 12 suspect, '' to leave them as they are, 13 which events leave
+--           the batch though it stays, and of each dead letter: its UID, that of the batch for all
+--           events that are left, reason, status, error, note, webhook_id, which events
+-- Events are ranges of their indexes in the batch, from 0, both ends included: '0-49 61-61'.
+
+-- These are made by a script that needs them, as those of setbacks.lua.
+local function slices()
+  local self = {}
+  local ATTEMPTS_TTL = 7 * 86400000 -- ms
+  local MIN_EVENT_BYTES = 40 -- that an event has in a body at least
+  local MINUTE = 60000 -- ms
+  local REMOVED = '\0removed' -- in the place of an event that leaves its batch
+
+  -- What taking a batch goes by.
+  function self.plan(token, bid)
+    local options = redis.pcall('HMGET', options_key(token), 'strict_order', 'max_bytes',
+      'max_requests_per_minute', 'max_events_per_minute')
+    local batch = redis.pcall(
+      'HMGET', batch_state_key(bid), 'revision', 'refusals', 'suspect', 'test', 'webhook_id')
+    return {
+      strict = options[1] == 'true', max_bytes = tonumber(options[2]),
+      requests = tonumber(options[3]), events = tonumber(options[4]),
+      suspect = tonumber(batch[3]) or 0, test = batch[4] == '1', batch = batch,
+    }
+  end
+
+  -- Begins an attempt: its slice is no longer than it can be, and the next waits for its pace.
+  -- Returns the index in the list of the last event to read (text), and what the plan shows.
+  function self.begin(entry, token, version, plan)
+    local total = events_of(entry.arg)
+    local count = total
+    if plan.suspect > 0 then count = math.min(count, math.ceil(plan.suspect / 2)) end
+    if plan.max_bytes then
+      count = math.min(count, math.max(1, math.floor(plan.max_bytes / MIN_EVENT_BYTES)))
+    end
+    local pause = 0
+    if plan.requests then pause = MINUTE / plan.requests end
+    if plan.events then pause = math.max(pause, count * MINUTE / plan.events) end
+    if pause > 0 and not plan.test then
+      local paced_until = string.format('%.3f', entry.now + pause)
+      redis.call('HSET', delivery_key(token), 'paced_until', paced_until)
+    end
+    local shown, batch = { version, total, count }, plan.batch
+    for i = 1, 5 do shown[3 + i] = batch[i] or false end
+    return string.format('%d', HEADER + count - 1), shown
+  end
+
+  local function note_attempt(token, record, kept)
+    if type(redis.pcall('LPUSH', attempts_key(token), record)) ~= 'number' then
+      redis.call('DEL', attempts_key(token)) -- it was of another type
+      redis.call('LPUSH', attempts_key(token), record)
+    end
+    redis.call('LTRIM', attempts_key(token), 0, kept - 1)
+    redis.call('PEXPIRE', attempts_key(token), ATTEMPTS_TTL)
+  end
+
+  -- Removes events from a batch that keeps others. Returns how many.
+  local function remove_events(bid, header, ranges)
+    local batch, removed = batch_key(bid), 0
+    local prefix = string.match(ranges, '^0%-(%d+)$')
+    if prefix then
+      removed = prefix + 1
+      redis.call('LPOP', batch, HEADER + removed)
+      redis.call('LPUSH', batch, '1', header[2], header[1])
+      return removed
+    end
+    for first, last in string.gmatch(ranges, '(%d+)%-(%d+)') do
+      for i = tonumber(first), tonumber(last) do
+        redis.call('LSET', batch, HEADER + i, REMOVED)
+        removed = removed + 1
+      end
+    end
+    redis.call('LREM', batch, 0, REMOVED)
+    redis.call('LSET', batch, LAST_OF_HEADER, '1')
+    return removed
+  end
+
+  local function change_state(bid, refusals, suspect)
+    if refusals == '' then return end
+    if refusals == '0' and suspect == '0' then
+      redis.call('HDEL', batch_state_key(bid), 'refusals', 'suspect')
+    else
+      redis.call('HSET', batch_state_key(bid), 'refusals', refusals, 'suspect', suspect)
+    end
+  end
+
+  -- Notes what an attempt has brought about besides, given its batch's header. Afterwards each
+  -- event is in the batch, or in a dead letter, or gone, and one of these only. Returns whether the
+  -- batch keeps its turn.
+  function self.settle(entry, header, state)
+    local result, bid, token = entry.result, entry.arg, header[1]
+    if result[7] ~= '' and (state.name or setbacks().is_subscribed(token)) then
+      note_attempt(token, result[7], result[8])
+    end
+    if not result[9] then return false end
+    if result[9] ~= '0' then
+      redis.pcall('HINCRBYFLOAT', delivery_key(token), 'paced_until', '-' .. result[9])
+    end
+    if redis.pcall('HGET', delivery_key(token), 'test') == bid then
+      redis.call('HDEL', delivery_key(token), 'test')
+    end
+    local whole
+    for i = 14, #result, 7 do
+      local letter = { unpack(result, i, i + 6) }
+      if letter[1] == bid then
+        whole = letter
+      else
+        letters().extract(bid, header, entry.now, letter)
+      end
+    end
+    if result[13] ~= '' then
+      local removed = remove_events(bid, header, result[13])
+      change_gauge(event_gauge_key(), token, -removed)
+      redis.call('HINCRBY', batch_state_key(bid), 'revision', 1)
+      redis.call('HDEL', batch_state_key(bid), 'webhook_id')
+    end
+    change_state(bid, result[11], result[12])
+    if whole then letters().bury(bid, token, entry.now, whole) end
+    return result[10] == '1'
+  end
+
+  return self
+end

@@ -1,0 +1,160 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/queue"
+)
+
+// Plan is what the delivery of a batch goes by if its subscriber has options.
+type Plan struct {
+	// Version is that of the options: see [Store.Options].
+	Version string
+	// Total is the number of events in the batch, of which only the first may have been read.
+	Total int
+	// Count is how many of its first events may be sent, at least 1.
+	Count int
+	// Revision counts the changes of the batch's content since it was closed.
+	Revision int
+	// Refusals is how often the endpoint refused the content.
+	Refusals int
+	// Suspect, if not 0, says that the endpoint refuses one of so many first events.
+	Suspect int
+	// Test is whether the batch is a test event, which is tried once.
+	Test bool
+	// WebhookID is what the content was signed with when it was a dead letter, else empty.
+	WebhookID string
+}
+
+// readPlan reads what slices().begin in lua/lib/slices.lua shows.
+func readPlan(values []any) *Plan {
+	total, _ := values[1].(int64)
+	count, _ := values[2].(int64)
+	return &Plan{
+		Version: text(values[0]), Total: int(total), Count: int(count), Revision: int(integer(text(values[3]), 0)),
+		Refusals: int(integer(text(values[4]), 0)), Suspect: int(integer(text(values[5]), 0)),
+		Test: text(values[6]) == "1", WebhookID: text(values[7]),
+	}
+}
+
+// Total is the number of events in the batch.
+func (d *Delivery) Total() int {
+	if d.Plan != nil {
+		return d.Plan.Total
+	}
+	return len(d.Events)
+}
+
+// Removed is how many events have left the queue with a result.
+func (d *Delivery) Removed(r queue.Result) int {
+	if r.RetryAt.IsZero() {
+		return d.Total()
+	}
+	detail, _ := r.Detail.(DeliveryResult)
+	return detail.Slice.removed()
+}
+
+// SliceResult is what becomes of a batch after a slice of it was delivered.
+type SliceResult struct {
+	// KeepTurn has a batch that stays keep its turn in the lane.
+	KeepTurn bool
+	// UnusedPace is for how long the next delivery waits in vain, since fewer events were sent than
+	// were taken.
+	UnusedPace time.Duration
+	// Findings, unless nil, are the batch's from now on: see [Plan].
+	Findings *Findings
+	// Removed are the events that leave the batch: acknowledged, rejected, or dead. They are not all
+	// of it.
+	Removed Ranges
+	// Letters are what has died. A letter with the UID of the batch takes all that is left of it.
+	Letters []DeadLetter
+}
+
+// Findings are what the refusals of a batch have shown: see [Plan].
+type Findings struct{ Refusals, Suspect int }
+
+// DeadLetter is events that died together.
+type DeadLetter struct {
+	ID     bus.BatchID
+	Reason bus.DeathReason
+	// Status is that of the last answer, 0 if there was none; then Error says why.
+	Status int
+	Error  string
+	// Note is the subscriber's, if it rejected the events.
+	Note string
+	// WebhookID is what the content was signed with.
+	WebhookID string
+	// Events are those of the batch that died, unless all that is left of it has.
+	Events Ranges
+}
+
+// Ranges are indexes of events in their batch, in order.
+type Ranges []Range
+
+// Range is indexes from First to Last.
+type Range struct{ First, Last int }
+
+// RangesOf joins indexes, which are in order.
+func RangesOf(indexes []int) (all Ranges) {
+	for _, i := range indexes {
+		if n := len(all); n > 0 && all[n-1].Last == i-1 {
+			all[n-1].Last = i
+			continue
+		}
+		all = append(all, Range{i, i})
+	}
+	return all
+}
+
+// Len is the number of indexes.
+func (r Ranges) Len() (n int) {
+	for _, some := range r {
+		n += some.Last - some.First + 1
+	}
+	return n
+}
+
+// String is how scripts read them.
+func (r Ranges) String() string {
+	texts := make([]string, len(r))
+	for i, some := range r {
+		texts[i] = fmt.Sprintf("%d-%d", some.First, some.Last)
+	}
+	return strings.Join(texts, " ")
+}
+
+// removed is the number of events that leave the batch before it is complete, if it is.
+func (r *SliceResult) removed() int {
+	if r == nil {
+		return 0
+	}
+	return r.Removed.Len()
+}
+
+// sliceArgs are the results of lua/lib/slices.lua, none if there is nothing to note.
+func (r *DeliveryResult) sliceArgs() []any {
+	if r.Slice == nil && len(r.Attempt) == 0 {
+		return nil
+	}
+	args := []any{string(r.Attempt), r.AttemptsKept}
+	if r.Slice == nil {
+		return args
+	}
+	refusals, suspect := "", ""
+	if f := r.Slice.Findings; f != nil {
+		refusals, suspect = fmt.Sprint(f.Refusals), fmt.Sprint(f.Suspect)
+	}
+	keepTurn := 0
+	if r.Slice.KeepTurn {
+		keepTurn = 1
+	}
+	args = append(args, r.Slice.UnusedPace.Milliseconds(), keepTurn, refusals, suspect, r.Slice.Removed.String())
+	for _, l := range r.Slice.Letters {
+		args = append(args,
+			string(l.ID), string(l.Reason), l.Status, l.Error, l.Note, l.WebhookID, l.Events.String())
+	}
+	return args
+}
