@@ -42,7 +42,7 @@ var plan = []room{
 	{"delivery", "bus seal signature wire queue store outbound telemetry"},
 	{"maintenance", "bus wire rdb queue store deadletter telemetry"},
 	{"worker", "bus wire rdb queue store telemetry"},
-	{"web", "bus wire queue store deadletter inspect telemetry ingest"},
+	{"web", "bus wire queue seal signature store deadletter inspect telemetry ingest"},
 	{"client", ""}, // other programs import it
 	{"selfsigned", ""},
 	{"terminal", ""},

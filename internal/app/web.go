@@ -62,6 +62,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		MaxSubscriptionTopics: c.MaxSubscriptionTopics,
 		ScalingThreshold:      int64(c.ScalingThreshold),
 		ScalingDeadline:       c.ScalingDeadline,
+		Secrets:               c.Secrets,
 		Recorder:              obs.recorder,
 		Reporter:              obs.reporter,
 		Tracer:                obs.tracer,

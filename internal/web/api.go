@@ -15,7 +15,9 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/deadletter"
 	"routemaster/internal/ingest"
+	"routemaster/internal/inspect"
 	"routemaster/internal/queue"
+	"routemaster/internal/seal"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
@@ -44,6 +46,8 @@ type Config struct {
 	Deny bus.DenyList
 	// MaxSubscriptionTopics is the maximum number of topics of a subscription; 0 is no limit.
 	MaxSubscriptionTopics int
+	// Secrets has the keys that signing secrets are sealed with.
+	Secrets seal.Keyring
 	// ScalingThreshold is the number of jobs due within ScalingDeadline from which on
 	// /pulse/scaling responds slowly.
 	ScalingThreshold int64
@@ -53,7 +57,7 @@ type Config struct {
 	// BodyBudget is how many bytes all request bodies may take together; if 0,
 	// [server.DefaultBodyBudget].
 	BodyBudget int
-	// Recorder, if given, counts what clients redeliver.
+	// Recorder, if given, counts what clients redeliver and remove.
 	Recorder *telemetry.Recorder
 	// Reporter, if given, reports panics and unexpected errors.
 	Reporter *exceptions.Reporter
@@ -64,13 +68,14 @@ type Config struct {
 // API serves the HTTP API.
 type API struct {
 	*rest.Service
-	config  Config
-	store   *store.Store
-	stats   *stats.Stats
-	queue   *queue.Queue
-	ingest  *ingest.Ingest
-	letters *deadletter.Letters
-	metrics http.Handler
+	config    Config
+	store     *store.Store
+	stats     *stats.Stats
+	queue     *queue.Queue
+	ingest    *ingest.Ingest
+	inspector *inspect.Inspector
+	letters   *deadletter.Letters
+	metrics   http.Handler
 }
 
 // New makes an API. Metrics serves /metrics.
@@ -84,7 +89,7 @@ func New(
 	}
 	return &API{
 		Service: service, config: config, store: st, stats: stats.Of(st), queue: q, ingest: in,
-		letters: deadletter.New(st), metrics: metrics,
+		inspector: inspect.New(st), letters: deadletter.New(st), metrics: metrics,
 	}
 }
 
@@ -156,6 +161,11 @@ func (a *API) subscriberRoutes(r chi.Router, path string) {
 	route := func(method, below string, handle subscriberHandler, query ...string) {
 		r.With(rest.AllowQuery(query...)).Method(method, path+below, a.ofSubscriber(handle))
 	}
+	// What is queued, and how its deliveries go.
+	route(http.MethodGet, "/attempts", a.getAttempts, "batch", "outcome", "limit", "after")
+	route(http.MethodGet, "/batches", a.getBatches, "limit", "after")
+	route(http.MethodGet, "/batches/{id}", a.getBatch, "from")
+	route(http.MethodDelete, "/batches/{id}", a.deleteBatch)
 	// What the bus has given up on.
 	route(http.MethodGet, "/dead_letters", a.getDeadLetters, "reason", "since", "before", "limit", "after")
 	route(http.MethodGet, "/dead_letters/{id}", a.getDeadLetter, "from")
@@ -163,6 +173,10 @@ func (a *API) subscriberRoutes(r chi.Router, path string) {
 	route(http.MethodPost, "/dead_letters/{id}/redeliver", a.redeliverDeadLetter)
 	route(http.MethodPost, "/dead_letters/redeliver", a.redeliverDeadLetters)
 	route(http.MethodPost, "/dead_letters/discard", a.discardDeadLetters)
+	// What deliveries are signed with.
+	route(http.MethodGet, "/secrets", a.getSecrets)
+	route(http.MethodPost, "/secrets", a.postSecret)
+	route(http.MethodDelete, "/secrets/{id}", a.deleteSecret)
 }
 
 // Run serves the API on a listener until the context is done. It then accepts no more connections,

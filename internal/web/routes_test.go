@@ -79,6 +79,13 @@ func TestSubscriberRoutes(t *testing.T) {
 		method, below, body string
 		status              int
 	}{
+		{"GET", "/attempts", "", 200},
+		{"GET", "/batches", "", 200},
+		{"GET", "/batches/x", "", 404},
+		{"DELETE", "/batches/x", "", 404},
+		{"GET", "/secrets", "", 200},
+		{"POST", "/secrets", "", 201},
+		{"DELETE", "/secrets/x", "", 404},
 		{"GET", "/dead_letters", "", 200},
 		{"GET", "/dead_letters/x", "", 404},
 		{"DELETE", "/dead_letters/x", "", 404},

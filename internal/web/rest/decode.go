@@ -25,6 +25,15 @@ func (s *Service) ReadJSON(w http.ResponseWriter, r *http.Request, maxBytes int,
 	return decode(text, into)
 }
 
+// ReadOptionalJSON is [Service.ReadJSON] for a request that may have no body, which is as an empty
+// object.
+func (s *Service) ReadOptionalJSON(w http.ResponseWriter, r *http.Request, maxBytes int, into any) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	return s.ReadJSON(w, r, maxBytes, into)
+}
+
 // decode reads one JSON object into the struct that into points to, strictly: it must be valid
 // UTF-8, without duplicate or unknown names, and nothing may follow. Null for a pointer is as if
 // the member were left out, since existing clients send it; null is refused for other fields. The

@@ -7,6 +7,8 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/deadletter"
+	"routemaster/internal/inspect"
+	"routemaster/internal/signature"
 )
 
 // Problem is an error as clients see it (RFC 9457). Detail says what to change; Pointer is the JSON
@@ -53,6 +55,19 @@ var problems = []struct {
 	}},
 	{deadletter.ErrUnknown, Problem{
 		Status: http.StatusNotFound, Detail: "there is no such dead letter; GET /subscriber/dead_letters lists them",
+	}},
+	{inspect.ErrUnknownBatch, Problem{
+		Status: http.StatusNotFound, Detail: "there is no such batch in the queue; GET /subscriber/batches lists them",
+	}},
+	{inspect.ErrInFlight, Problem{
+		Status: http.StatusConflict, Detail: "the batch is being delivered; try again later",
+	}},
+	{bus.ErrSecretUnknown, Problem{
+		Status: http.StatusNotFound, Detail: "there is no such secret; GET /subscriber/secrets lists them",
+	}},
+	{bus.ErrTooManySecrets, Problem{
+		Status: http.StatusConflict,
+		Detail: fmt.Sprintf("there are %d secrets that have not expired; remove one, or have the others expire at once", signature.MaxSecrets),
 	}},
 	{bus.ErrOverloaded, Problem{
 		Status: http.StatusServiceUnavailable,

@@ -1,0 +1,111 @@
+package web_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
+)
+
+// note writes a record of an attempt for alice, the newest.
+func note(t *testing.T, redis *rdbtest.Server, r wire.AttemptRecord) {
+	t.Helper()
+	require.NoError(t, redis.Raw.LPush(t.Context(), "attempts:"+alice, wire.PackAttempt(r)).Err())
+}
+
+func TestAttemptsAreListed(t *testing.T) {
+	const first, second = bus.BatchID("AAAABBBBCCCCDDDDEEEE"), bus.BatchID("BBBBBBBBBBBBBBBBBBBB")
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+		assert.Equal(t, "[]", a.do(alice, "GET", "/subscriber/attempts", "").body)
+		ms := storetest.Start.UnixMilli()
+		note(t, redis, wire.AttemptRecord{
+			At: storetest.After(0), Batch: first, Attempt: 1, Events: 3, Outcome: bus.OutcomeFailed, Error: bus.ErrorRefused,
+			Detail: "dial tcp 10.0.0.1:443: connection refused", Duration: 7 * time.Millisecond, RetryAt: storetest.After(200),
+		})
+		note(t, redis, wire.AttemptRecord{
+			At: storetest.After(200), Batch: first, Attempt: 2, Events: 3, Outcome: bus.OutcomePartial, Status: 207, Excerpt: `{"retry":[1]}`,
+			Duration: 5 * time.Millisecond, Public: true, WebhookID: "id-1", Acknowledged: 2, Retried: 1,
+		})
+		note(t, redis, wire.AttemptRecord{At: storetest.After(300), Batch: second, Attempt: 1, Events: 1, Outcome: bus.OutcomeAcknowledged, Status: 204, Test: true})
+
+		refused := func(class, duration, detail string) string {
+			return fmt.Sprintf(`{"at":%d,"batch":"%s","attempt":1,"events":3,"outcome":"failed","status":null,"error":"%s","duration":%s,
+				"retry_at":%d,"excerpt":null,"webhook_id":null,"replay":null,"test":false%s}`, ms, first, class, duration, ms+200, detail)
+		}
+		others := fmt.Sprintf(`{"at":%d,"batch":"%s","attempt":1,"events":1,"outcome":"acknowledged","status":204,"error":null,"duration":0,
+				"retry_at":null,"excerpt":null,"webhook_id":null,"replay":null,"test":true},
+			{"at":%d,"batch":"%s","attempt":2,"events":3,"outcome":"partial","status":207,"error":null,"duration":5,"retry_at":null,
+				"excerpt":"{\"retry\":[1]}","webhook_id":"id-1","replay":null,"test":false,"acknowledged":2,"retried":1}`, ms+300, second, ms+200, first)
+		assert.JSONEq(t, "["+others+","+refused("unreachable", "0", "")+"]", a.do(alice, "GET", "/subscriber/attempts", "").body)
+		assert.JSONEq(t, "["+others+","+refused("refused", "7", `,"detail":"dial tcp 10.0.0.1:443: connection refused"`)+"]",
+			a.do(rootKey, "GET", "/subscribers/alice--1/attempts", "").body)
+
+		count := func(query string) int {
+			var found []any
+			require.NoError(t, json.Unmarshal([]byte(a.do(alice, "GET", "/subscriber/attempts"+query, "").body), &found))
+			return len(found)
+		}
+		assert.Equal(t, 2, count("?batch="+string(first)))
+		assert.Equal(t, 1, count("?outcome=acknowledged&batch="+string(second)))
+		assert.Equal(t, 0, count("?outcome=dead"))
+		assert.Len(t, a.list(alice, "/subscriber/attempts?limit=1"), 3)
+		for _, query := range []string{"?outcome=expired", "?outcome=", "?limit=0", "?after=x", "?from=1"} {
+			assert.Equal(t, 400, a.problem(alice, "GET", "/subscriber/attempts"+query, "").Status, query)
+		}
+	})
+}
+
+func TestQueuedBatches(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","max":2,"timeout":3600000}`)
+		a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/"}`)
+		a.requireDone(alice, "POST", "/topics/widgets", eventsText(1, 7))
+		ids := a.list(alice, "/subscriber/batches?limit=3")
+		require.Len(t, ids, 4)
+		var batches []struct {
+			ID, State        string
+			Attempts, Events int
+		}
+		require.NoError(t, json.Unmarshal([]byte(a.do(rootKey, "GET", "/subscribers/alice--1/batches", "").body), &batches))
+		for i, batch := range batches {
+			assert.Equal(t, ids[i], batch.ID)
+			assert.Zero(t, batch.Attempts)
+		}
+		assert.Equal(t, "waiting", batches[0].State)
+		assert.Equal(t, "current", batches[3].State)
+		assert.Equal(t, 2, batches[0].Events)
+		assert.Equal(t, 1, batches[3].Events)
+
+		path := "/subscriber/batches/" + ids[0]
+		var shown struct{ Events []struct{ URL string } }
+		require.NoError(t, json.Unmarshal([]byte(a.do(alice, "GET", path+"?from=1", "").body), &shown))
+		require.Len(t, shown.Events, 1)
+		assert.Equal(t, "https://x.example/2", shown.Events[0].URL)
+		assert.Contains(t, a.do(alice, "GET", path+"?from=2", "").body, `"events":[]`)
+		assert.Equal(t, 404, a.problem(bob, "GET", path, "").Status, "it is not bob's")
+		assert.Equal(t, 404, a.problem(bob, "DELETE", path, "").Status)
+
+		a.requireDone(alice, "DELETE", path, "")
+		assert.Equal(t, 404, a.problem(alice, "DELETE", path, "").Status)
+		assert.Regexp(t, `msg="removed a batch" request_id=\w+ client=alice batch=`+ids[0]+` events=2 dead_letter=false`, a.log.String())
+		taken, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
+		require.NoError(t, err)
+		require.NotNil(t, taken.Task)
+		inFlight := "/subscriber/batches/" + ids[1]
+		assert.Equal(t, 409, a.problem(alice, "DELETE", inFlight, "").Status)
+		assert.Contains(t, a.do(alice, "GET", inFlight, "").body, `"state":"delivering","next_at":null`)
+		assert.Equal(t, ids[1:], a.list(alice, "/subscriber/batches"))
+		storetest.RequireSound(t, a.Store)
+	})
+}

@@ -1,0 +1,121 @@
+package web
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/signature"
+	"routemaster/internal/web/rest"
+)
+
+// secretView is a signing secret, without what is secret of it.
+type secretView struct {
+	ID        string         `json:"id"`
+	Type      signature.Type `json:"type"`
+	PublicKey string         `json:"public_key,omitempty"`
+	CreatedAt int64          `json:"created_at"` // ms since the Unix epoch
+	ExpiresAt *int64         `json:"expires_at"` // likewise
+}
+
+// addedSecretView is a secret as only the response to its making shows it.
+type addedSecretView struct {
+	ID   string         `json:"id"`
+	Type signature.Type `json:"type"`
+	// Secret is what receivers check an HMAC with. A private key is never shown.
+	Secret    string `json:"secret,omitempty"`
+	PublicKey string `json:"public_key,omitempty"`
+}
+
+// getSecrets lists the secrets that sign.
+func (a *API) getSecrets(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	secrets, err := a.store.Secrets(r.Context(), of)
+	views := []secretView{}
+	for _, secret := range secrets.Current(a.Now()) {
+		views = append(views, secretView{
+			ID: secret.ID, Type: secret.Type, PublicKey: secret.PublicKey,
+			CreatedAt: secret.CreatedAt, ExpiresAt: orNull(secret.ExpiresAt),
+		})
+	}
+	a.RespondJSON(w, r, views, err)
+}
+
+// postSecret adds a secret, and shows it.
+func (a *API) postSecret(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	now := a.Now()
+	secret, othersExpire, err := a.readSecret(w, r, now)
+	if err == nil {
+		err = a.store.AddSecret(r.Context(), of, secret.Seal(a.config.Secrets), othersExpire, now)
+	}
+	if err != nil {
+		a.Fail(w, r, err)
+		return
+	}
+	view := addedSecretView{ID: secret.ID, Type: secret.Type(), PublicKey: secret.PublicKey()}
+	if view.Type == signature.HMAC {
+		view.Secret = secret.Text()
+	}
+	a.logSubscriberChange(r, of, "added a signing secret", slog.String("secret", secret.ID), slog.String("type", string(view.Type)))
+	rest.WriteJSON(w, http.StatusCreated, view)
+}
+
+// When the other secrets expire, unless the request says when, and at the latest.
+const (
+	defaultExpiry = 24 * time.Hour
+	maxExpiry     = 7 * 24 * time.Hour
+)
+
+// readSecret reads a new secret, or makes it, and reads when the others expire: zero for never.
+func (a *API) readSecret(w http.ResponseWriter, r *http.Request, now time.Time) (secret signature.Secret, othersExpire time.Time, err error) {
+	var sent struct {
+		Type           *string              `json:"type"`
+		Secret         *string              `json:"secret"`
+		ExpireOthersIn rest.Nullable[int64] `json:"expire_others_in"` // ms
+	}
+	if err := a.ReadOptionalJSON(w, r, rest.MaxValueBody, &sent); err != nil {
+		return secret, othersExpire, err
+	}
+	expiry := sent.ExpireOthersIn
+	switch {
+	case !expiry.Sent:
+		othersExpire = now.Add(defaultExpiry)
+	case expiry.Value == nil:
+	case *expiry.Value < 0 || *expiry.Value > maxExpiry.Milliseconds():
+		return secret, othersExpire, bus.Invalidf("/expire_others_in", "must be 0 to %d ms, or null for never", maxExpiry.Milliseconds())
+	default:
+		othersExpire = now.Add(time.Duration(*expiry.Value) * time.Millisecond)
+	}
+	secret, err = newSecret(sent.Type, sent.Secret, now)
+	return secret, othersExpire, err
+}
+
+// newSecret makes a secret of a type, or reads one that was brought, which must be of the type if
+// that is given.
+func newSecret(kind, text *string, now time.Time) (secret signature.Secret, err error) {
+	wanted := signature.HMAC
+	if kind != nil {
+		if wanted, err = signature.ParseType(*kind); err != nil {
+			return secret, bus.At("/type", err)
+		}
+	}
+	if text == nil {
+		return signature.Generate(wanted, now), nil
+	}
+	if secret, err = signature.Parse(*text, now); err != nil {
+		return secret, bus.At("/secret", err)
+	}
+	if kind != nil && secret.Type() != wanted {
+		return secret, bus.Invalidf("/secret", "must be of the type %s, or leave type out", wanted)
+	}
+	return secret, nil
+}
+
+// deleteSecret removes a secret.
+func (a *API) deleteSecret(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	id := chi.URLParam(r, "id")
+	err := a.store.DeleteSecret(r.Context(), of, id, a.Now())
+	a.respondSubscriberChanged(w, r, of, err, "removed a signing secret", slog.String("secret", id))
+}
