@@ -1,0 +1,123 @@
+package subscriber
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Letter is a dead letter: events that the bus has given up on. Its JSON is that of the bus's GET
+// /subscriber/dead_letters, without what is null.
+type Letter struct {
+	ID string `json:"id"`
+	// DiedAt is when the bus gave up, CreatedAt when the first event of the batch came.
+	DiedAt    Time `json:"died_at"`
+	CreatedAt Time `json:"created_at"`
+	// Reason is "attempts", "age", "refused", "rejected" or "removed".
+	Reason string `json:"reason"`
+	// Status is that of the endpoint's last answer; 0 if there was none. Error is why there was none.
+	Status int    `json:"status,omitzero"`
+	Error  string `json:"error,omitzero"`
+	// Note is what the endpoint's receipt said.
+	Note string `json:"note,omitzero"`
+	// Attempts is how often the batch was tried.
+	Attempts int `json:"attempts"`
+	// Events is how many events there are, Bytes their size, packed.
+	Events int `json:"events"`
+	Bytes  int `json:"bytes"`
+	// WebhookID stands for the content.
+	WebhookID string `json:"webhook_id,omitzero"`
+}
+
+// LetterEvents is a dead letter with events of it. Its JSON is that of the bus's GET
+// /subscriber/dead_letters/{id}, where the number of its events is not.
+type LetterEvents struct {
+	Letter
+	// Events are as they are delivered. In place of one that the bus cannot read stands
+	// {"unreadable":true}.
+	Events []json.RawMessage `json:"events"`
+}
+
+// LetterFilter says which dead letters are meant. What is empty means all.
+type LetterFilter struct {
+	Reason string
+	// Since and Before bound the time of death: not before Since, and before Before.
+	Since, Before time.Time
+}
+
+// Letters yields the dead letters of the subscriber, newest first. An error is the last that it
+// yields.
+func (s *Subscriber) Letters(ctx context.Context, f LetterFilter) iter.Seq2[Letter, error] {
+	query := url.Values{}
+	if f.Reason != "" {
+		query.Set("reason", f.Reason)
+	}
+	for name, at := range map[string]time.Time{"since": f.Since, "before": f.Before} {
+		if !at.IsZero() {
+			query.Set(name, strconv.FormatInt(at.UnixMilli(), 10))
+		}
+	}
+	return pages[Letter](ctx, s, "list dead letters", "/dead_letters", query)
+}
+
+// Letter returns a dead letter of the subscriber with its events from an index on, at most 1,000:
+// 404 if there is none.
+func (s *Subscriber) Letter(ctx context.Context, id string, from int) (l LetterEvents, err error) {
+	path := eventsFrom("/dead_letters/"+url.PathEscape(id), from)
+	err = s.call(ctx, "show a dead letter", http.MethodGet, path, nil, &l)
+	return l, err
+}
+
+// Moved is how many dead letters were redelivered or discarded, and how many events were in them.
+type Moved struct {
+	Letters int `json:"letters"`
+	Events  int `json:"events"`
+	// Remaining is about how many letters are left to do.
+	Remaining int `json:"remaining"`
+}
+
+// RedeliverLetters puts dead letters of the subscriber back into its queue, behind what is there.
+// It yields the sums so far after each of its requests, which move 100 letters at most; the last has
+// no letters remaining. An error is the last that it yields. What it has done before that is done.
+func (s *Subscriber) RedeliverLetters(ctx context.Context, f LetterFilter) iter.Seq2[Moved, error] {
+	return s.moveAll(ctx, "redeliver dead letters", "/dead_letters/redeliver", f)
+}
+
+// DiscardLetters removes dead letters of the subscriber for good, as [Subscriber.RedeliverLetters]
+// redelivers them.
+func (s *Subscriber) DiscardLetters(ctx context.Context, f LetterFilter) iter.Seq2[Moved, error] {
+	return s.moveAll(ctx, "discard dead letters", "/dead_letters/discard", f)
+}
+
+func (s *Subscriber) moveAll(ctx context.Context, operation, path string, f LetterFilter) iter.Seq2[Moved, error] {
+	selection := struct {
+		All    bool   `json:"all"`
+		Reason string `json:"reason,omitempty"`
+		Since  Time   `json:"since,omitzero"`
+		Before Time   `json:"before,omitzero"`
+	}{true, f.Reason, Time{f.Since}, Time{f.Before}}
+	return func(yield func(Moved, error) bool) {
+		for sum := (Moved{}); ; {
+			var moved Moved
+			err := s.call(ctx, operation, http.MethodPost, path, selection, &moved)
+			sum = Moved{sum.Letters + moved.Letters, sum.Events + moved.Events, moved.Remaining}
+			if !yield(sum, err) || err != nil || moved.Remaining == 0 {
+				return
+			}
+		}
+	}
+}
+
+// RedeliverLetter puts one dead letter of the subscriber back into its queue: 404 if there is none.
+func (s *Subscriber) RedeliverLetter(ctx context.Context, id string) error {
+	return s.call(ctx, "redeliver a dead letter", http.MethodPost, "/dead_letters/"+url.PathEscape(id)+"/redeliver", nil, nil)
+}
+
+// DiscardLetter removes one dead letter of the subscriber for good: 404 if there is none.
+func (s *Subscriber) DiscardLetter(ctx context.Context, id string) error {
+	return s.call(ctx, "discard a dead letter", http.MethodDelete, "/dead_letters/"+url.PathEscape(id), nil, nil)
+}
