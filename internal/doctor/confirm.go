@@ -77,7 +77,7 @@ func (e *examination) confirm(ctx context.Context) (confirmed int, err error) {
 		for i, c := range some {
 			calls[i] = c.call(e.fix)
 		}
-		for i, result := range e.redis.RunAll(ctx, calls...) {
+		for i, result := range e.Redis.RunAll(ctx, calls...) {
 			holds, err := result.Int()
 			switch c := some[i]; {
 			case err == nil && holds == 1:

@@ -16,7 +16,16 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/doctor/scan"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+)
+
+// The keys without a namespace, as findings show them.
+var (
+	keys = store.Keys{}
+	jobs = queue.Keys{}
 )
 
 // Finding is something in Redis that contradicts the data layout's invariants. It shows clients by
@@ -83,7 +92,7 @@ func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(Finding)) (
 		return Stats{}, errors.New("this Redis is a node of a Redis Cluster, which the bus does not support")
 	}
 	e := &examination{
-		scan: newScan(d.redis), doctor: d, fix: fix, observe: observe, reported: map[Finding]bool{},
+		Scan: scan.New(d.redis), doctor: d, fix: fix, observe: observe, reported: map[Finding]bool{},
 	}
 	err := e.run(ctx)
 	return e.stats(), rdb.Wrap("examine", err)
@@ -91,7 +100,7 @@ func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(Finding)) (
 
 // examination is one run.
 type examination struct {
-	*scan
+	*scan.Scan
 	doctor     *Doctor
 	fix        bool
 	observe    func(Finding)
@@ -103,13 +112,13 @@ type examination struct {
 
 func (e *examination) run(ctx context.Context) error {
 	// Without the single keys nothing else can be read.
-	if sound, err := e.checkTypes(ctx, sorted(singles)); !sound || err != nil {
+	if sound, err := e.checkTypes(ctx, scan.Sorted(scan.Singles)); !sound || err != nil {
 		return err
 	}
-	if err := e.read(ctx); err != nil {
+	if err := e.Read(ctx); err != nil {
 		return err
 	}
-	if _, err := e.checkTypes(ctx, sorted(e.strange)); err != nil {
+	if _, err := e.checkTypes(ctx, scan.Sorted(e.Strange)); err != nil {
 		return err
 	}
 	e.reportSkipped()
@@ -135,20 +144,20 @@ func (e *examination) run(ctx context.Context) error {
 }
 
 func (e *examination) stats() Stats {
-	subscribers, topics := e.elements[keys.Subscribers()], e.elements[keys.Topics()]
+	subscribers, topics := e.Elements[keys.Subscribers()], e.Elements[keys.Topics()]
 	s := Stats{Subscribers: len(subscribers), Topics: len(topics), Unchecked: e.unchecked}
 	for token := range subscribers {
 		subscriber, delivery := keys.Subscriber(bus.Token(token)), keys.Delivery(bus.Token(token))
-		if e.has(delivery, "throttled_until") || e.has(subscriber, "throttled_until") {
+		if e.Has(delivery, "throttled_until") || e.Has(subscriber, "throttled_until") {
 			s.Failing++
 		}
 	}
-	for _, q := range e.queues {
-		for _, j := range q.entries {
-			if j.there {
+	for _, q := range e.Queues {
+		for _, j := range q.Entries {
+			if j.There {
 				s.Batches++
 			}
-			if j.listed || j.states() > 0 {
+			if j.Listed || j.States() > 0 {
 				s.Jobs++
 			}
 		}
@@ -181,9 +190,9 @@ func (e *examination) report(key, remedy, format string, args ...any) {
 
 // show is a key without its namespace, and with a client's name for its token.
 func (e *examination) show(key string) string {
-	key = e.short(key)
-	if f, token := familyOf(key); f.token {
-		return f.prefix + e.name(token)
+	key = e.Short(key)
+	if f, token := scan.FamilyOf(key); f.Token {
+		return f.Prefix + e.name(token)
 	}
 	for i := range len(key) { // a key that the layout does not know may have a token all the same
 		if key[i] == ':' && e.isToken(key[i+1:]) {
@@ -193,8 +202,8 @@ func (e *examination) show(key string) string {
 	return key
 }
 
-func (s *scan) isToken(text string) bool {
-	return s.has(keys.Tokens(), text) || s.has(keys.Subscribers(), text)
+func (e *examination) isToken(text string) bool {
+	return e.Has(keys.Tokens(), text) || e.Has(keys.Subscribers(), text)
 }
 
 // name is a client's name, which does not tell its token. What can be no token is shown as it is.
@@ -202,5 +211,5 @@ func (e *examination) name(token string) string {
 	if bus.Token(token).Validate() != nil && !e.isToken(token) {
 		return token
 	}
-	return string(bus.PublicName(bus.Token(token), bus.ClientName(e.elements[keys.Tokens()][token])))
+	return string(bus.PublicName(bus.Token(token), bus.ClientName(e.Elements[keys.Tokens()][token])))
 }

@@ -9,23 +9,24 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/doctor/scan"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
 
 // findRenamed looks for what an earlier version of the bus had under other names.
 func (e *examination) findRenamed() {
-	for bid := range e.each(oldTraceparents) {
-		old, today := e.full(oldTraceparents+bid), bus.BatchID(bid)
+	for bid := range e.Each(scan.OldTraceparents) {
+		old, today := e.Full(scan.OldTraceparents+bid), bus.BatchID(bid)
 		e.add(old, "is what is "+keys.Traceparents(today)+" today", "moved there",
 			[]check{is(1, "EXISTS", old)},
-			command{"RENAMENX", old, e.keys.Traceparents(today)}, command{"DEL", old})
+			command{"RENAMENX", old, e.Keys.Traceparents(today)}, command{"DEL", old})
 	}
-	for token, fields := range e.each(keys.Subscriber("")) {
-		old, today := e.keys.Subscriber(bus.Token(token)), e.keys.Delivery(bus.Token(token))
+	for token, fields := range e.Each(keys.Subscriber("")) {
+		old, today := e.Keys.Subscriber(bus.Token(token)), e.Keys.Delivery(bus.Token(token))
 		var checks []check
 		var repair []command
-		for _, field := range oldFields {
+		for _, field := range scan.OldFields {
 			value, ok := fields[field]
 			if !ok {
 				continue
@@ -44,7 +45,7 @@ func (e *examination) findRenamed() {
 			e.add(old, "has fields that are in another key today", "moved there", checks, repair...)
 		}
 	}
-	for token, places := range e.each(oldLane) {
+	for token, places := range e.Each(scan.OldLane) {
 		e.findRenamedLane(token, places)
 	}
 }
@@ -52,37 +53,37 @@ func (e *examination) findRenamed() {
 // moved notes an element that a repair adds to another key, unless that has it, as if the scan had
 // seen it there: what does not fit there is found in the same run.
 func (e *examination) moved(key, element, value string) {
-	if !e.fix || e.has(key, element) {
+	if !e.fix || e.Has(key, element) {
 		return
 	}
-	if e.elements[key] == nil {
-		e.elements[key] = map[string]string{}
+	if e.Elements[key] == nil {
+		e.Elements[key] = map[string]string{}
 	}
-	e.elements[key][element] = value
+	e.Elements[key][element] = value
 }
 
 // findRenamedLane moves a lane that has batches instead of jobs, one by one and in order.
 func (e *examination) findRenamedLane(token string, places map[string]string) {
-	old, lane := e.full(oldLane+token), e.jobs.Lane(bus.JobBatch, token)
+	old, lane := e.Full(scan.OldLane+token), e.Jobs.Lane(bus.JobBatch, token)
 	place := func(bid string) float64 {
 		place, _ := strconv.ParseFloat(places[bid], 64) // Redis wrote it
 		return place
 	}
-	bids := sorted(places)
+	bids := scan.Sorted(places)
 	slices.SortStableFunc(bids, func(a, b string) int { return cmp.Compare(place(a), place(b)) })
 	for _, bid := range bids {
 		repair := []command{{"ZREM", old, bid}}
 		if bus.IsUID(bid) {
-			repair = append(repair, command{"ZADD", lane, "NX", places[bid], jobOf(bid)})
-			e.moved(jobs.Lane(bus.JobBatch, token), jobOf(bid), places[bid])
+			repair = append(repair, command{"ZADD", lane, "NX", places[bid], scan.JobOf(bid)})
+			e.moved(jobs.Lane(bus.JobBatch, token), scan.JobOf(bid), places[bid])
 		}
 		e.add(old, "is a lane of jobs today", "moved there", []check{not("", "ZSCORE", old, bid)}, repair...)
 	}
 }
 
 func (e *examination) findTopics() {
-	for name := range e.each(keys.Topic("")) {
-		if topic, all := e.keys.Topic(bus.TopicName(name)), e.keys.Topics(); !e.has(keys.Topics(), name) {
+	for name := range e.Each(keys.Topic("")) {
+		if topic, all := e.Keys.Topic(bus.TopicName(name)), e.Keys.Topics(); !e.Has(keys.Topics(), name) {
 			e.add(topic, "is not in "+keys.Topics(), "added there",
 				[]check{is(1, "EXISTS", topic), is(0, "SISMEMBER", all, name)}, command{"SADD", all, name})
 		}
@@ -90,15 +91,15 @@ func (e *examination) findTopics() {
 }
 
 func (e *examination) findSubscribers() {
-	tokens := sorted(e.elements[keys.Subscribers()])
-	for token := range e.each(keys.Subscriber("")) {
+	tokens := scan.Sorted(e.Elements[keys.Subscribers()])
+	for token := range e.Each(keys.Subscriber("")) {
 		tokens = append(tokens, token)
 	}
 	slices.Sort(tokens)
 	for _, token := range slices.Compact(tokens) {
-		key, all := e.keys.Subscriber(bus.Token(token)), e.keys.Subscribers()
-		isListed, hasCallback := e.has(keys.Subscribers(), token), e.hasCallback(token)
-		foreign := e.unknown[e.short(key)] != nil // it was reported
+		key, all := e.Keys.Subscriber(bus.Token(token)), e.Keys.Subscribers()
+		isListed, hasCallback := e.Has(keys.Subscribers(), token), e.hasCallback(token)
+		foreign := e.Unknown[e.Short(key)] != nil // it was reported
 		unlisted, silent := is(0, "SISMEMBER", all, token), is(0, "HSTRLEN", key, "callback")
 		add, remove := command{"SADD", all, token}, command{"REMOVE_SUBSCRIBER", token}
 		switch {
@@ -117,19 +118,19 @@ func (e *examination) findSubscribers() {
 }
 
 // hasCallback reports whether publish finds a subscriber.
-func (s *scan) hasCallback(token string) bool {
-	return s.elements[keys.Subscriber(bus.Token(token))]["callback"] != ""
+func (e *examination) hasCallback(token string) bool {
+	return e.Elements[keys.Subscriber(bus.Token(token))]["callback"] != ""
 }
 
 func (e *examination) findSubscriptions() {
-	for token, topics := range e.each(keys.SubscriberTopics("")) {
+	for token, topics := range e.Each(keys.SubscriberTopics("")) {
 		for topic := range topics {
 			e.findSubscription(bus.Token(token), bus.TopicName(topic))
 		}
 	}
-	for topic, tokens := range e.each(keys.TopicSubscribers("")) {
+	for topic, tokens := range e.Each(keys.TopicSubscribers("")) {
 		for token := range tokens {
-			if !e.has(keys.SubscriberTopics(bus.Token(token)), topic) { // else it was looked at
+			if !e.Has(keys.SubscriberTopics(bus.Token(token)), topic) { // else it was looked at
 				e.findSubscription(bus.Token(token), bus.TopicName(topic))
 			}
 		}
@@ -138,16 +139,16 @@ func (e *examination) findSubscriptions() {
 
 // findSubscription looks at a subscription of which one side is there, at least.
 func (e *examination) findSubscription(token bus.Token, topic bus.TopicName) {
-	ofSubscriber, ofTopic := e.keys.SubscriberTopics(token), e.keys.TopicSubscribers(topic)
-	listedBySubscriber := e.has(keys.SubscriberTopics(token), string(topic))
-	listedByTopic := e.has(keys.TopicSubscribers(topic), string(token))
+	ofSubscriber, ofTopic := e.Keys.SubscriberTopics(token), e.Keys.TopicSubscribers(topic)
+	listedBySubscriber := e.Has(keys.SubscriberTopics(token), string(topic))
+	listedByTopic := e.Has(keys.TopicSubscribers(topic), string(token))
 	sides := []check{
 		is(listedBySubscriber, "SISMEMBER", ofSubscriber, string(topic)),
 		is(listedByTopic, "SISMEMBER", ofTopic, string(token)),
 	}
-	all, callback := e.keys.Subscribers(), []any{"HSTRLEN", e.keys.Subscriber(token), "callback"}
+	all, callback := e.Keys.Subscribers(), []any{"HSTRLEN", e.Keys.Subscriber(token), "callback"}
 	switch {
-	case e.has(keys.Subscribers(), string(token)):
+	case e.Has(keys.Subscribers(), string(token)):
 		sides = append(sides, is(1, "SISMEMBER", all, string(token)))
 	case e.hasCallback(string(token)):
 		sides = append(sides, not(0, callback...))
@@ -161,40 +162,40 @@ func (e *examination) findSubscription(token bus.Token, topic bus.TopicName) {
 		e.add(ofSubscriber, "and "+keys.TopicSubscribers(topic)+" differ", "added to both", sides,
 			command{"SADD", ofSubscriber, string(topic)}, command{"SADD", ofTopic, string(token)})
 	}
-	if !e.has(keys.Topics(), string(topic)) && e.elements[keys.Topic(topic)] == nil {
+	if !e.Has(keys.Topics(), string(topic)) && e.Elements[keys.Topic(topic)] == nil {
 		e.add(ofSubscriber, "names "+string(topic)+", or is named there, which is not in "+keys.Topics(),
-			"added there", append(sides[2:], is(0, "EXISTS", e.keys.Topic(topic)),
-				is(0, "SISMEMBER", e.keys.Topics(), string(topic))),
-			command{"SADD", e.keys.Topics(), string(topic)})
+			"added there", append(sides[2:], is(0, "EXISTS", e.Keys.Topic(topic)),
+				is(0, "SISMEMBER", e.Keys.Topics(), string(topic))),
+			command{"SADD", e.Keys.Topics(), string(topic)})
 	}
 }
 
 // wrongFor is what is wrong with a batch that a key of a subscriber lists, and what shows it.
 func (e *examination) wrongFor(token, bid string) (problem string, checks []check) {
-	switch j := e.batch(bid); {
-	case j.original:
+	switch j := e.Batch(bid); {
+	case j.Original:
 		return "", nil
-	case !j.there:
+	case !j.There:
 		return "lists " + bid + ", which is not there", e.isGone(bid)
-	case j.token != token:
-		batch := e.keys.Batch(bus.BatchID(bid))
+	case j.Token != token:
+		batch := e.Keys.Batch(bus.BatchID(bid))
 		return "lists " + bid + ", another subscriber's", []check{is(1, "EXISTS", batch), not(token, "HOLDER", bid)}
 	}
 	return "", nil
 }
 
 func (e *examination) findCurrent() {
-	for token, bids := range e.each(keys.Current("")) {
+	for token, bids := range e.Each(keys.Current("")) {
 		newest := ""
-		for _, bid := range sorted(bids) { // of those of one time, the last UID counts as the newest
-			if j := e.batch(bid); j.there && j.token == token && j.created >= e.batch(newest).created {
+		for _, bid := range scan.Sorted(bids) { // of those of one time, the last UID counts as the newest
+			if j := e.Batch(bid); j.There && j.Token == token && j.Created >= e.Batch(newest).Created {
 				newest = bid
 			}
 		}
-		current := e.keys.Current(bus.Token(token))
+		current := e.Keys.Current(bus.Token(token))
 		for bid := range bids {
 			problem, checks := e.wrongFor(token, bid)
-			if problem == "" && !e.batch(bid).original && bid != newest {
+			if problem == "" && !e.Batch(bid).Original && bid != newest {
 				problem = "lists " + bid + " and a newer batch, must list one"
 				checks = []check{is(1, "SISMEMBER", current, newest), is(token, "HOLDER", newest)}
 			}
@@ -212,12 +213,12 @@ const longestPause = 2 * time.Minute
 
 func (e *examination) findLanes() {
 	latest := float64(time.Now().Add(longestPause).UnixMilli())
-	for token, entries := range e.each(jobs.Lane(bus.JobBatch, "")) {
-		lane := e.jobs.Lane(bus.JobBatch, token)
-		throttled := e.elements[keys.Delivery(bus.Token(token))]["throttled_until"]
+	for token, entries := range e.Each(jobs.Lane(bus.JobBatch, "")) {
+		lane := e.Jobs.Lane(bus.JobBatch, token)
+		throttled := e.Elements[keys.Delivery(bus.Token(token))]["throttled_until"]
 		until, _ := strconv.ParseFloat(throttled, 64) // what cannot be read is no throttle
 		for packed := range entries {
-			bid, _ := batchOf(bus.QueueMain, packed)
+			bid, _ := scan.BatchOf(bus.QueueMain, packed)
 			problem, checks := e.wrongFor(token, bid)
 			if bid == "" { // what is no batch's job
 				problem, checks = "lists "+wire.ShowJob(packed)+", which is not there", nil
@@ -230,12 +231,12 @@ func (e *examination) findLanes() {
 			// A batch that leaves a lane wakes the next, and the end of a throttle the first, in the
 			// same step. So the first of a lane waits for no longer than its throttle, or than one that
 			// could not be taken, unless the batch before it left without waking it.
-			if due := e.batch(bid).due; due > max(latest, until) {
+			if due := e.Batch(bid).Due; due > max(latest, until) {
 				e.add(lane, "begins with "+bid+", which waits for its turn, though nobody is before it", "woken",
 					[]check{
 						is(0, "ZRANK", lane, packed),
-						is(rdb.FormatScore(due), "ZSCORE", e.jobs.Scheduled(bus.QueueMain), packed),
-						is(throttled, "HGET", e.keys.Delivery(bus.Token(token)), "throttled_until"),
+						is(rdb.FormatScore(due), "ZSCORE", e.Jobs.Scheduled(bus.QueueMain), packed),
+						is(throttled, "HGET", e.Keys.Delivery(bus.Token(token)), "throttled_until"),
 					}, command{"WAKE_LANE", lane})
 			}
 		}
@@ -243,10 +244,10 @@ func (e *examination) findLanes() {
 }
 
 func (e *examination) findWorkers() {
-	for q, scan := range e.queues {
-		for worker, held := range scan.pending {
-			pending, index := e.jobs.Pending(q, bus.WorkerID(worker)), e.jobs.PendingIndex(q)
-			if !e.has(jobs.PendingIndex(q), worker) {
+	for q, queue := range e.Queues {
+		for worker, held := range queue.Pending {
+			pending, index := e.Jobs.Pending(q, bus.WorkerID(worker)), e.Jobs.PendingIndex(q)
+			if !e.Has(jobs.PendingIndex(q), worker) {
 				e.add(pending, "belongs to a worker that is not in "+jobs.PendingIndex(q), "added there",
 					[]check{is(1, "EXISTS", pending), is(0, "SISMEMBER", index, worker)},
 					command{"SADD", index, worker})
@@ -258,7 +259,7 @@ func (e *examination) findWorkers() {
 				checks = append(checks, is(packed, "LINDEX", pending, i-len(held)))
 				repair = append(repair, command{"LREM", pending, 1, packed})
 				if packed != running {
-					repair = append(repair, command{"RPUSH", e.jobs.Instant(q), packed})
+					repair = append(repair, command{"RPUSH", e.Jobs.Instant(q), packed})
 				}
 			}
 			if repair != nil {
@@ -273,23 +274,23 @@ func (e *examination) checkTypes(ctx context.Context, names []string) (sound boo
 	sound = true
 	for some := range slices.Chunk(names, rdb.KeysPerTrip) {
 		types := make([]rdb.Reply[string], len(some))
-		err := e.redis.Pipelined(ctx, "types", func(pipe rdb.Commands) {
+		err := e.Redis.Pipelined(ctx, "types", func(pipe rdb.Commands) {
 			for i, key := range some {
-				types[i] = pipe.Type(ctx, e.full(key))
+				types[i] = pipe.Type(ctx, e.Full(key))
 			}
 		})
 		if err != nil {
 			return false, err
 		}
 		for i, key := range some {
-			f, _ := familyOf(key)
+			f, _ := scan.FamilyOf(key)
 			switch is := types[i].Val(); {
-			case is == "none" || is == string(f.kind):
+			case is == "none" || is == string(f.Kind):
 				continue
-			case f.kind == "":
+			case f.Kind == "":
 				e.report(key, "", "is not a key of the layout")
 			default:
-				e.report(key, "", "is a %s, must be a %s", is, f.kind)
+				e.report(key, "", "is a %s, must be a %s", is, f.Kind)
 			}
 			sound = false
 		}
@@ -299,20 +300,20 @@ func (e *examination) checkTypes(ctx context.Context, names []string) (sound boo
 
 // reportSkipped reports what is skipped, besides keys.
 func (e *examination) reportSkipped() {
-	for _, key := range sorted(e.unknown) {
-		fields := slices.Compact(slices.Sorted(slices.Values(e.unknown[key]))) // one may have come twice
+	for _, key := range scan.Sorted(e.Unknown) {
+		fields := slices.Compact(slices.Sorted(slices.Values(e.Unknown[key]))) // one may have come twice
 		e.report(key, "", "has fields that the layout does not know: %s", strings.Join(fields, ", "))
 	}
-	for _, member := range sorted(e.notUIDs) {
+	for _, member := range scan.Sorted(e.NotUIDs) {
 		e.report(keys.BatchesIndex(), "", "lists %q, which is no UID", member)
 	}
 	originals := 0
-	for q, scan := range e.queues {
-		for packed, j := range scan.entries {
-			if j.original {
+	for q, queue := range e.Queues {
+		for packed, j := range queue.Entries {
+			if j.Original {
 				originals++
 			}
-			if _, ours := batchOf(q, packed); !ours {
+			if _, ours := scan.BatchOf(q, packed); !ours {
 				e.report(showJob(packed), "", "in queue %s is not one that this program writes", q)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/doctor/scan"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
@@ -37,7 +38,7 @@ func (e *examination) checkGauges(ctx context.Context) error {
 		if err := e.pause(ctx); err != nil {
 			return err
 		}
-		for _, token := range sorted(doubtful) {
+		for _, token := range scan.Sorted(doubtful) {
 			done, err := e.checkGaugesOf(ctx, token, doubtful)
 			if err != nil {
 				return err
@@ -47,7 +48,7 @@ func (e *examination) checkGauges(ctx context.Context) error {
 			}
 		}
 	}
-	for _, token := range sorted(doubtful) {
+	for _, token := range scan.Sorted(doubtful) {
 		e.unchecked = append(e.unchecked, "the gauges of "+e.name(token))
 	}
 	return nil
@@ -57,21 +58,21 @@ func (e *examination) checkGauges(ctx context.Context) error {
 func (e *examination) doubtfulGauges() batchesOf {
 	batches, events := map[string]int64{}, map[string]int64{}
 	for _, gauge := range []string{keys.BatchGauge(), keys.EventGauge()} {
-		for token := range e.elements[gauge] {
+		for token := range e.Elements[gauge] {
 			batches[token] = 0
 		}
 	}
-	entries, originals := e.queues[bus.QueueMain].entries, map[string]bool{}
+	entries, originals := e.Queues[bus.QueueMain].Entries, map[string]bool{}
 	for _, j := range entries {
-		if j.counts() {
-			batches[j.token]++
-			events[j.token] += j.events
+		if j.Counts() {
+			batches[j.Token]++
+			events[j.Token] += j.Events
 		}
-		if j.original {
-			originals[j.token] = true
+		if j.Original {
+			originals[j.Token] = true
 		}
 	}
-	doubtful, said := batchesOf{}, e.elements
+	doubtful, said := batchesOf{}, e.Elements
 	for token := range batches {
 		fits := said[keys.BatchGauge()][token] == figure(batches[token]) && said[keys.EventGauge()][token] == figure(events[token])
 		if !fits && !originals[token] {
@@ -79,15 +80,12 @@ func (e *examination) doubtfulGauges() batchesOf {
 		}
 	}
 	for packed, j := range entries {
-		if bids := doubtful[j.token]; bids != nil && j.counts() {
+		if bids := doubtful[j.Token]; bids != nil && j.Counts() {
 			bids[packed[len(packed)-bus.UIDLen:]] = true
 		}
 	}
 	return doubtful
 }
-
-// counts reports whether an entry's batch is in the gauges.
-func (j entry) counts() bool { return j.there && !j.broken && j.token != "" }
 
 // figure is a number as a gauge says it: nothing for 0.
 func figure(n int64) string {
@@ -99,25 +97,25 @@ func figure(n int64) string {
 
 // readNewer takes in the batches that were opened since the scan.
 func (e *examination) readNewer(ctx context.Context, doubtful batchesOf) error {
-	from, offset := e.newest-float64(clockSkew.Milliseconds()), int64(0)
+	from, offset := e.Newest-float64(clockSkew.Milliseconds()), int64(0)
 	for {
-		page, err := e.redis.MembersFrom(ctx, e.keys.BatchesIndex(), from, offset, rdb.KeysPerTrip)
+		page, err := e.Redis.MembersFrom(ctx, e.Keys.BatchesIndex(), from, offset, rdb.KeysPerTrip)
 		if err != nil {
 			return err
 		}
 		var unknown []string
 		for _, member := range page {
-			e.takeIndexed(member.Member, rdb.FormatScore(member.Score))
-			if bus.IsUID(member.Member) && !e.batch(member.Member).there {
+			e.TakeIndexed(member.Member, rdb.FormatScore(member.Score))
+			if bus.IsUID(member.Member) && !e.Batch(member.Member).There {
 				unknown = append(unknown, member.Member)
 			}
 		}
-		if err := e.readKeys(ctx, e.batchKeys(unknown)); err != nil {
+		if err := e.ReadKeys(ctx, e.batchKeys(unknown)); err != nil {
 			return err
 		}
 		for _, bid := range unknown {
-			if j := e.batch(bid); j.counts() && doubtful[j.token] != nil {
-				doubtful[j.token][bid] = true
+			if j := e.Batch(bid); j.Counts() && doubtful[j.Token] != nil {
+				doubtful[j.Token][bid] = true
 			}
 		}
 		if len(page) < rdb.KeysPerTrip {
@@ -142,8 +140,8 @@ func (e *examination) checkGaugesOf(ctx context.Context, token string, doubtful 
 	if err != nil {
 		return false, err
 	}
-	since := rdb.FormatScore(e.newest - float64(recently.Milliseconds()))
-	moment, err := e.redis.Run(ctx, scriptMoment, token, since, maxNewest).Strings()
+	since := rdb.FormatScore(e.Newest - float64(recently.Milliseconds()))
+	moment, err := e.Redis.Run(ctx, scriptMoment, token, since, maxNewest).Strings()
 	if err != nil {
 		return false, err
 	}
@@ -160,8 +158,8 @@ func (e *examination) checkGaugesOf(ctx context.Context, token string, doubtful 
 	for _, length := range after {
 		events += max(0, length-store.BatchHeader)
 	}
-	e.addGauge(e.keys.BatchGauge(), token, moment[0], int64(len(after)))
-	e.addGauge(e.keys.EventGauge(), token, moment[1], events)
+	e.addGauge(e.Keys.BatchGauge(), token, moment[0], int64(len(after)))
+	e.addGauge(e.Keys.EventGauge(), token, moment[1], events)
 	candidates := len(e.candidates)
 	confirmed, err := e.confirm(ctx)
 	return confirmed == candidates, err
@@ -182,9 +180,9 @@ func (e *examination) addGauge(key, token, said string, must int64) {
 // forgotten.
 func (e *examination) lengths(ctx context.Context, token string, bids map[string]bool) (map[string]int64, error) {
 	found := make(map[string]int64, len(bids))
-	for some := range slices.Chunk(sorted(bids), rdb.KeysPerTrip) {
+	for some := range slices.Chunk(scan.Sorted(bids), rdb.KeysPerTrip) {
 		lengths, owners := make([]rdb.Reply[int64], len(some)), make([]rdb.Reply[string], len(some))
-		err := e.redis.Reads(ctx, "lengths", func(pipe rdb.Commands) {
+		err := e.Redis.Reads(ctx, "lengths", func(pipe rdb.Commands) {
 			for i, key := range e.batchKeys(some) {
 				lengths[i], owners[i] = pipe.LLen(ctx, key), pipe.LIndex(ctx, key, 0)
 			}
@@ -193,7 +191,7 @@ func (e *examination) lengths(ctx context.Context, token string, bids map[string
 			return nil, err
 		}
 		for i, bid := range some {
-			if lengths[i].Val() > 0 && e.holder(owners[i].Val()) == token {
+			if lengths[i].Val() > 0 && e.Holder(owners[i].Val()) == token {
 				found[bid] = lengths[i].Val()
 			} else {
 				delete(bids, bid)
@@ -203,10 +201,10 @@ func (e *examination) lengths(ctx context.Context, token string, bids map[string
 	return found, nil
 }
 
-func (s *scan) batchKeys(bids []string) []string {
+func (e *examination) batchKeys(bids []string) []string {
 	names := make([]string, len(bids))
 	for i, bid := range bids {
-		names[i] = s.keys.Batch(bus.BatchID(bid))
+		names[i] = e.Keys.Batch(bus.BatchID(bid))
 	}
 	return names
 }

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/doctor/scan"
 	"routemaster/internal/store"
 	"routemaster/internal/wire"
 )
@@ -13,8 +14,8 @@ import (
 // list of instant jobs is read again: that may be too long for one step to search it.
 func (e *examination) checkJobs(ctx context.Context, q bus.Queue) error {
 	places := map[string][]int64{} // of those that do not fit
-	for packed, j := range e.queues[q].entries {
-		if bid, ours := batchOf(q, packed); ours && !j.fits(bid != "") {
+	for packed, j := range e.Queues[q].Entries {
+		if bid, ours := scan.BatchOf(q, packed); ours && !j.Fits(bid != "") {
 			places[packed] = nil
 		}
 	}
@@ -24,7 +25,7 @@ func (e *examination) checkJobs(ctx context.Context, q bus.Queue) error {
 	if err := e.pause(ctx); err != nil {
 		return err
 	}
-	length, err := e.readInstant(ctx, q, func(packed string, index int64) {
+	length, err := e.ReadInstant(ctx, q, func(packed string, index int64) {
 		if _, doubtful := places[packed]; doubtful {
 			places[packed] = append(places[packed], index)
 		}
@@ -33,9 +34,9 @@ func (e *examination) checkJobs(ctx context.Context, q bus.Queue) error {
 		return err
 	}
 	for packed, places := range places {
-		l := look{e, e.queues[q].entries[packed], q, packed, "", places, length > e.doctor.maxSearched && places != nil}
-		l.bid, _ = batchOf(q, packed)
-		l.instant = uint16(len(places))
+		l := look{e, e.Queues[q].Entries[packed], q, packed, "", places, length > e.doctor.maxSearched && places != nil}
+		l.bid, _ = scan.BatchOf(q, packed)
+		l.Instant = uint16(len(places))
 		l.findEntry()
 	}
 	_, err = e.confirm(ctx)
@@ -47,7 +48,7 @@ func showJob(packed string) string { return "job " + wire.ShowJob(packed) }
 // look is a second look at an entry that does not fit.
 type look struct {
 	*examination
-	entry
+	scan.Entry
 	q           bus.Queue
 	packed, bid string
 	places      []int64 // in the list of instant jobs
@@ -55,28 +56,28 @@ type look struct {
 }
 
 func (l look) findEntry() {
-	batch, exists := l.keys.Batch(bus.BatchID(l.bid)), is(1, "EXISTS", l.keys.Batch(bus.BatchID(l.bid)))
+	batch, exists := l.Keys.Batch(bus.BatchID(l.bid)), is(1, "EXISTS", l.Keys.Batch(bus.BatchID(l.bid)))
 	switch {
 	case l.bid == "":
 		l.findJob()
-	case !l.there:
+	case !l.There:
 		l.findGone()
-	case l.empty():
+	case l.Empty():
 		lacks := is("", "LINDEX", batch, store.BatchHeader)
-		if l.events > 0 {
+		if l.Events > 0 {
 			lacks = is("", "LINDEX", batch, 0)
 		}
 		repair := []command{{"REMOVE_BATCH", l.bid}}
-		if l.pending == 0 && !l.deep { // else it is dropped as it comes up
+		if l.Pending == 0 && !l.deep { // else it is dropped as it comes up
 			repair = append(repair, l.removal()...)
 		}
 		l.add(batch, "has no event, or no subscriber", "removed, with all that points to it",
 			[]check{exists, lacks}, repair...)
-	case l.broken:
+	case l.Broken:
 		l.add(batch, "does not begin as a batch does", "", []check{exists})
 	default:
 		l.findJob()
-		if index, created := l.keys.BatchesIndex(), strconv.FormatInt(l.created, 10); !l.indexed {
+		if index, created := l.Keys.BatchesIndex(), strconv.FormatInt(l.Created, 10); !l.Indexed {
 			l.add(batch, "is not in "+keys.BatchesIndex(), "added there",
 				[]check{is(created, "LINDEX", batch, 1), is("", "ZSCORE", index, l.bid)},
 				command{"ZADD", index, created, l.bid})
@@ -86,19 +87,19 @@ func (l look) findEntry() {
 
 // findGone looks at what points to a batch that is not there.
 func (l look) findGone() {
-	if index := l.keys.BatchesIndex(); l.indexed {
+	if index := l.Keys.BatchesIndex(); l.Indexed {
 		l.add(index, "lists "+l.bid+", which is not there", "removed",
 			append(l.isGone(l.bid), not("", "ZSCORE", index, l.bid)), command{"ZREM", index, l.bid})
 	}
 	job, problem := showJob(l.packed), "is for a batch that is not there"
 	checks := append(l.isGone(l.bid), l.present()...)
 	switch {
-	case l.pending > 0:
+	case l.Pending > 0:
 		l.add(job, problem+", and a worker runs it: it goes when that is completed", "", checks)
 	case l.deep:
 		l.add(job, problem+", deep in a long queue: it is dropped as it comes up", "", checks)
-	case l.listed || l.states() > 0:
-		checks = append(checks, is(l.listed, "SISMEMBER", l.jobs.JobsIndex(l.q), l.packed),
+	case l.Listed || l.States() > 0:
+		checks = append(checks, is(l.Listed, "SISMEMBER", l.Jobs.JobsIndex(l.q), l.packed),
 			is(0, "HOLDERS", string(l.q), l.packed))
 		l.add(job, problem, "removed", checks, l.removal()...)
 	}
@@ -106,11 +107,11 @@ func (l look) findGone() {
 
 // findJob looks at where a job is, which has its batch if it delivers one.
 func (l look) findJob() {
-	job, index := showJob(l.packed), l.jobs.JobsIndex(l.q)
+	job, index := showJob(l.packed), l.Jobs.JobsIndex(l.q)
 	add := command{"SADD", index, l.packed}
-	if l.states() == 0 {
-		give := command{"LPUSH", l.jobs.Instant(l.q), l.packed}
-		if batch := l.keys.Batch(bus.BatchID(l.bid)); l.bid != "" {
+	if l.States() == 0 {
+		give := command{"LPUSH", l.Jobs.Instant(l.q), l.packed}
+		if batch := l.Keys.Batch(bus.BatchID(l.bid)); l.bid != "" {
 			l.add(batch, "has no job", "given one, to be run now",
 				append(l.absent(), is(1, "EXISTS", batch)), add, give)
 		} else {
@@ -119,14 +120,14 @@ func (l look) findJob() {
 		}
 		return
 	}
-	if !l.listed {
+	if !l.Listed {
 		l.add(job, "is not in "+jobs.JobsIndex(l.q), "added there",
 			append(l.present(), is(0, "SISMEMBER", index, l.packed)), add)
 	}
-	if l.states() > 1 && l.deep {
+	if l.States() > 1 && l.deep {
 		l.add(job, "is in more than one place, deep in a long queue: it is dropped as it comes up again", "",
 			l.present())
-	} else if l.states() > 1 {
+	} else if l.States() > 1 {
 		l.add(job, "is in more than one place", "reduced to one", l.present(), l.reduction()...)
 	}
 }
@@ -134,7 +135,7 @@ func (l look) findJob() {
 // holders are how often workers have the job.
 func (l look) holders() map[string]int {
 	times := map[string]int{}
-	for worker, held := range l.examination.queues[l.q].pending {
+	for worker, held := range l.examination.Queues[l.q].Pending {
 		for _, packed := range held {
 			if packed == l.packed {
 				times[worker]++
@@ -146,12 +147,12 @@ func (l look) holders() map[string]int {
 
 // present checks that the job is in every place where it was seen.
 func (l look) present() (checks []check) {
-	instant := l.jobs.Instant(l.q)
-	if l.scheduled {
-		checks = append(checks, not("", "ZSCORE", l.jobs.Scheduled(l.q), l.packed))
+	instant := l.Jobs.Instant(l.q)
+	if l.Scheduled {
+		checks = append(checks, not("", "ZSCORE", l.Jobs.Scheduled(l.q), l.packed))
 	}
 	for worker, times := range l.holders() {
-		pending := l.jobs.Pending(l.q, bus.WorkerID(worker))
+		pending := l.Jobs.Pending(l.q, bus.WorkerID(worker))
 		checks = append(checks, not("", "LPOS", pending, l.packed, "RANK", times))
 	}
 	if !l.deep && l.places != nil {
@@ -166,16 +167,16 @@ func (l look) present() (checks []check) {
 // absent checks that the job is in no state. In the list of instant jobs it was just looked for: it
 // can only have come in at either end.
 func (l look) absent() []check {
-	instant, end := l.jobs.Instant(l.q), l.doctor.maxSearched/2
+	instant, end := l.Jobs.Instant(l.q), l.doctor.maxSearched/2
 	checks := []check{
-		is("", "ZSCORE", l.jobs.Scheduled(l.q), l.packed),
+		is("", "ZSCORE", l.Jobs.Scheduled(l.q), l.packed),
 		is("", "LPOS", instant, l.packed, "MAXLEN", end),
 		is("", "LPOS", instant, l.packed, "RANK", -1, "MAXLEN", end),
 		is(0, "HOLDERS", string(l.q), l.packed),
 	}
-	for worker := range l.examination.queues[l.q].pending {
-		if !l.has(jobs.PendingIndex(l.q), worker) {
-			checks = append(checks, is("", "LPOS", l.jobs.Pending(l.q, bus.WorkerID(worker)), l.packed))
+	for worker := range l.examination.Queues[l.q].Pending {
+		if !l.Has(jobs.PendingIndex(l.q), worker) {
+			checks = append(checks, is("", "LPOS", l.Jobs.Pending(l.q, bus.WorkerID(worker)), l.packed))
 		}
 	}
 	return checks
@@ -183,14 +184,14 @@ func (l look) absent() []check {
 
 // removal removes the job, which no worker has.
 func (l look) removal() []command {
-	return append(l.unqueue(), command{"SREM", l.jobs.JobsIndex(l.q), l.packed})
+	return append(l.unqueue(), command{"SREM", l.Jobs.JobsIndex(l.q), l.packed})
 }
 
 // unqueue removes the job from where no worker has it. A long list of instant jobs is not searched.
 func (l look) unqueue() []command {
-	commands := []command{{"ZREM", l.jobs.Scheduled(l.q), l.packed}}
+	commands := []command{{"ZREM", l.Jobs.Scheduled(l.q), l.packed}}
 	if l.places != nil {
-		commands = append(commands, command{"LREM", l.jobs.Instant(l.q), 0, l.packed})
+		commands = append(commands, command{"LREM", l.Jobs.Instant(l.q), 0, l.packed})
 	}
 	return commands
 }
@@ -199,10 +200,10 @@ func (l look) unqueue() []command {
 // another, any worker before the instant jobs, and these before the scheduled ones.
 func (l look) reduction() []command {
 	commands := l.unqueue()
-	keep := command{"LPUSH", l.jobs.Instant(l.q), l.packed}
+	keep := command{"LPUSH", l.Jobs.Instant(l.q), l.packed}
 	runs := false
-	for _, worker := range sorted(l.holders()) {
-		held, pending := l.examination.queues[l.q].pending[worker], l.jobs.Pending(l.q, bus.WorkerID(worker))
+	for _, worker := range scan.Sorted(l.holders()) {
+		held, pending := l.examination.Queues[l.q].Pending[worker], l.Jobs.Pending(l.q, bus.WorkerID(worker))
 		commands = append(commands, command{"LREM", pending, 0, l.packed})
 		if !runs {
 			keep, runs = command{"RPUSH", pending, l.packed}, held[len(held)-1] == l.packed
@@ -212,6 +213,6 @@ func (l look) reduction() []command {
 }
 
 // isGone checks that a batch is not there, neither ours nor the Ruby original's.
-func (s *scan) isGone(bid string) []check {
-	return []check{is(0, "EXISTS", s.keys.Batch(bus.BatchID(bid))), is(0, "EXISTS", s.keys.Original(bus.BatchID(bid)))}
+func (e *examination) isGone(bid string) []check {
+	return []check{is(0, "EXISTS", e.Keys.Batch(bus.BatchID(bid))), is(0, "EXISTS", e.Keys.Original(bus.BatchID(bid)))}
 }

@@ -32,7 +32,7 @@ func (s *Store) subscriptionArgs(token bus.Token, sub bus.Subscription, withTopi
 	return args
 }
 
-// subscriptionFields are what a subscription sets of a subscriber's hash: names and values in turns.
+// subscriptionFields are what a subscription sets of a subscriber's hash: names and values.
 func subscriptionFields(sub bus.Subscription) (fields []any) {
 	if sub.UUID != nil {
 		fields = append(fields, "uuid", *sub.UUID)

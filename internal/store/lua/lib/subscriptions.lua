@@ -58,8 +58,8 @@ local function write_subscriber(token, sent, name)
   end
   for field, value in pairs(sent.fields) do redis.call('HSET', subscriber, field, value) end
   for key, kind in pairs({
-    [current_key(token)] = 'set', [lane_of_subscriber(token)] = 'zset', [failed_key(token)] = 'zset',
-    [delivery_key(token)] = 'hash',
+    [current_key(token)] = 'set', [lane_of_subscriber(token)] = 'zset',
+    [failed_key(token)] = 'zset', [delivery_key(token)] = 'hash',
   }) do
     if redis.call('TYPE', key).ok ~= kind then redis.call('DEL', key) end
   end

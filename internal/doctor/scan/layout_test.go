@@ -1,4 +1,4 @@
-package doctor
+package scan
 
 import (
 	"os"
@@ -40,11 +40,11 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		jobs.MaxInFlight(): rdb.Hash, jobs.Workers(): rdb.Hash,
 	}
 	for file, want := range map[string]map[string]rdb.Kind{
-		"../store/keys.go": ofStore, "../queue/keys.go": ofQueue,
+		"../../store/keys.go": ofStore, "../../queue/keys.go": ofQueue,
 	} {
 		for key, kind := range want {
-			family, _ := familyOf(key)
-			assert.Equal(t, kind, family.kind, key)
+			family, _ := FamilyOf(key)
+			assert.Equal(t, kind, family.Kind, key)
 		}
 		source, err := os.ReadFile(file)
 		require.NoError(t, err)

@@ -1,0 +1,108 @@
+package scan
+
+import (
+	"slices"
+	"strings"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+)
+
+// The keys without a namespace, as findings show them.
+var (
+	keys = store.Keys{}
+	jobs = queue.Keys{}
+)
+
+// What an earlier version of the bus had under other names.
+const (
+	OldTraceparents = "batches:origins:"
+	OldLane         = "batches:line:"
+)
+
+// The fields of hashes. The old ones of subscribers are in their deliveries today, or gone.
+var (
+	topicFields      = []string{"publisher", "counter", "last_event"}
+	subscriberFields = []string{"callback", "timeout", "max_events", "uuid", "health_points", "last_attempted_at"}
+	deliveryFields   = []string{"name", "events_sent", "throttled_until", "refusals", "refused_since", "plan", "paused_until", "paced_until", "test"}
+	OldFields        = []string{"events_sent", "throttled_until", "abreast"}
+)
+
+// Singles are the keys of which there is one, with their types.
+var Singles = func() map[string]rdb.Kind {
+	singles := map[string]rdb.Kind{
+		keys.Topics(): rdb.Set, keys.Subscribers(): rdb.Set, keys.BatchesIndex(): rdb.SortedSet,
+		keys.Counters(): rdb.Hash, keys.Monitored(): rdb.Hash, keys.Owners(): rdb.Hash,
+		keys.Owned(): rdb.Hash, keys.Unused(): rdb.Hash, keys.Tokens(): rdb.Hash,
+		keys.Rotations(): rdb.Hash, keys.BatchGauge(): rdb.Hash, keys.EventGauge(): rdb.Hash,
+		keys.DeadLetterEvents(): rdb.Hash, keys.DeadLetterBytes(): rdb.Hash,
+		keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
+	}
+	for _, q := range bus.Queues {
+		singles[jobs.JobsIndex(q)], singles[jobs.PendingIndex(q)] = rdb.Set, rdb.Set
+		singles[jobs.Scheduled(q)], singles[jobs.Instant(q)] = rdb.SortedSet, rdb.List
+	}
+	return singles
+}()
+
+// Family is what keys that begin alike have in common. A scan reads their elements, of lists a part
+// and the length, or only the types of those that are unread.
+type Family struct {
+	Prefix string
+	Kind   rdb.Kind
+	has    func(rest string) bool // nil if anything may follow the prefix
+	Token  bool                   // a token follows the prefix
+	single bool                   // there is one key
+	unread bool
+	fields []string // of a hash: those that the layout knows
+
+	from, to int64 // the part of a list, which goes to the function
+	list     func(s *Scan, rest string, part []string, length int64)
+}
+
+var families = []Family{
+	{Prefix: keys.Batch(""), Kind: rdb.List, has: bus.IsUID, list: (*Scan).takeBatch, to: store.BatchHeader - 1},
+	// By that these differ from our other keys that begin with "batches:".
+	{Prefix: keys.Original(""), Kind: rdb.List, has: bus.IsUID, list: (*Scan).takeOriginal},
+	{Prefix: "jobs:pending:", Kind: rdb.List, has: isWorker, list: (*Scan).takePending, from: -100, to: -1},
+	{Prefix: keys.Topic(""), Kind: rdb.Hash, fields: topicFields},
+	{Prefix: keys.Subscriber(""), Kind: rdb.Hash, Token: true, fields: slices.Concat(subscriberFields, OldFields)},
+	{Prefix: keys.Delivery(""), Kind: rdb.Hash, Token: true, fields: deliveryFields},
+	{Prefix: keys.TopicSubscribers(""), Kind: rdb.Set},
+	{Prefix: keys.SubscriberTopics(""), Kind: rdb.Set, Token: true},
+	{Prefix: keys.Current(""), Kind: rdb.Set, Token: true},
+	{Prefix: jobs.Lane(bus.JobBatch, ""), Kind: rdb.SortedSet, Token: true},
+	{Prefix: keys.Failed(""), Kind: rdb.SortedSet, Token: true, unread: true},
+	{Prefix: keys.Traceparents(""), Kind: rdb.List, unread: true},
+	{Prefix: keys.BatchState(""), Kind: rdb.Hash, unread: true},
+	{Prefix: keys.Options(""), Kind: rdb.Hash, Token: true, unread: true},
+	{Prefix: keys.Attempts(""), Kind: rdb.List, Token: true, unread: true},
+	{Prefix: keys.DeadLetters(""), Kind: rdb.SortedSet, Token: true, unread: true},
+	{Prefix: keys.DeadLetter(""), Kind: rdb.List, has: bus.IsUID, unread: true},
+	{Prefix: keys.DeadLetterCause(""), Kind: rdb.Hash, unread: true},
+	{Prefix: "idempotency:", Kind: rdb.Hash, unread: true},
+	{Prefix: OldTraceparents, Kind: rdb.List, list: (*Scan).takeOldTraceparents},
+	{Prefix: OldLane, Kind: rdb.SortedSet, Token: true},
+}
+
+// isWorker reports whether what follows "jobs:pending:" is a queue and a worker.
+func isWorker(text string) bool {
+	queue, worker, _ := strings.Cut(text, ":")
+	return slices.Contains(bus.Queues[:], bus.Queue(queue)) && worker != "" && bus.IsURLSafe(worker)
+}
+
+// FamilyOf returns the family of a key without its namespace, and what follows the prefix of that.
+// The type is empty if the layout does not know the key.
+func FamilyOf(key string) (f Family, rest string) {
+	if kind := Singles[key]; kind != "" {
+		return Family{Kind: kind, single: true}, ""
+	}
+	for _, f := range families {
+		if rest, ok := strings.CutPrefix(key, f.Prefix); ok && (f.has == nil || f.has(rest)) {
+			return f, rest
+		}
+	}
+	return Family{}, ""
+}

@@ -1,0 +1,351 @@
+// Package scan reads everything that is in a bus's Redis, in slices, for package doctor to judge.
+// Nothing in a scan is certain while the bus runs.
+package scan
+
+import (
+	"cmp"
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+	"routemaster/internal/wire"
+)
+
+// Scan is what a run has read. Nothing in it is certain while the bus runs.
+type Scan struct {
+	Redis *rdb.Partition
+	Keys  store.Keys // with the namespace, which other keys here do not have
+	Jobs  queue.Keys // likewise
+
+	// Elements are what sets, sorted sets and hashes have, with scores and values, by key. What
+	// queues have, and the index of batches, is in Queues.
+	Elements map[string]map[string]string
+	Queues   map[bus.Queue]*Queue
+	Newest   float64 // when the newest batch known was created (ms)
+
+	NotUIDs map[string]bool     // what the index of batches has beside UIDs
+	Strange map[string]bool     // keys that are not of their type, or that the layout does not know
+	Unknown map[string][]string // fields that the layout does not know, quoted, by key
+	tokens  map[string]string   // one copy of each token of a batch
+}
+
+// New makes the scan of a partition. [Scan.Read] fills it.
+func New(partition *rdb.Partition) *Scan {
+	namespace := partition.Namespace()
+	s := &Scan{
+		Redis: partition, Keys: store.Keys{Namespace: namespace}, Jobs: queue.Keys{Namespace: namespace},
+		Elements: map[string]map[string]string{}, Queues: map[bus.Queue]*Queue{},
+		NotUIDs: map[string]bool{}, Strange: map[string]bool{}, Unknown: map[string][]string{},
+		tokens: map[string]string{},
+	}
+	for _, q := range bus.Queues {
+		s.Queues[q] = &Queue{map[string]Entry{}, map[string][]string{}}
+	}
+	return s
+}
+
+// Has reports whether a key was seen to have an element.
+func (s *Scan) Has(key, element string) bool {
+	_, ok := s.Elements[key][element]
+	return ok
+}
+
+// Each iterates over the keys that begin with a prefix: what follows that, and their elements.
+func (s *Scan) Each(prefix string) iter.Seq2[string, map[string]string] {
+	return func(yield func(string, map[string]string) bool) {
+		for key, elements := range s.Elements {
+			if of, ok := strings.CutPrefix(key, prefix); ok && !yield(of, elements) {
+				return
+			}
+		}
+	}
+}
+
+// Read reads everything once. What lists other things comes before them, so that most of what is
+// being delivered meanwhile is seen in the end as it was at first: not at all. Jobs that are
+// scheduled become instant, and then pending, so they are read in this order: one is rather seen
+// twice than not at all.
+func (s *Scan) Read(ctx context.Context) error {
+	first := []string{
+		keys.Tokens(), keys.Rotations(), keys.Subscribers(), keys.Topics(), keys.BatchGauge(),
+		keys.EventGauge(), keys.BatchesIndex(),
+	}
+	for _, q := range bus.Queues {
+		first = append(first, jobs.PendingIndex(q), jobs.JobsIndex(q), jobs.Scheduled(q))
+	}
+	for _, key := range first {
+		kind := Singles[key]
+		if err := s.Redis.EachPage(ctx, s.Full(key), kind, 0, rdb.Elements(kind, s.taker(key))); err != nil {
+			return err
+		}
+	}
+	for q, queue := range s.Queues {
+		if _, err := s.ReadInstant(ctx, q, queue.takeInstant); err != nil {
+			return err
+		}
+	}
+	return s.Redis.EachKey(ctx, s.Full("*"), func(page []string) error { return s.ReadKeys(ctx, page) })
+}
+
+// taker returns what takes in the elements of a key.
+func (s *Scan) taker(key string) func(element, value string) {
+	if key == keys.BatchesIndex() {
+		return s.TakeIndexed
+	}
+	for q, queue := range s.Queues {
+		switch key {
+		case jobs.JobsIndex(q):
+			return queue.takeListed
+		case jobs.Scheduled(q):
+			return queue.takeScheduled
+		}
+	}
+	f, _ := FamilyOf(key)
+	return func(element, value string) {
+		if f.fields != nil && !slices.Contains(f.fields, element) {
+			s.Unknown[key] = append(s.Unknown[key], strconv.Quote(element))
+			return
+		}
+		if s.Elements[key] == nil {
+			s.Elements[key] = map[string]string{}
+		}
+		if element == "last_event" { // which may be large
+			value = ""
+		}
+		s.Elements[key][element] = value
+	}
+}
+
+// ReadKeys reads keys in one round trip, and more for the large ones among them.
+func (s *Scan) ReadKeys(ctx context.Context, names []string) error {
+	takes := make([]func() error, len(names))
+	err := s.Redis.Reads(ctx, "scan", func(pipe rdb.Commands) {
+		for i, key := range names {
+			takes[i] = s.ask(ctx, pipe, key)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for i, take := range takes {
+		if err := take(); rdb.HasCode(err, "WRONGTYPE") {
+			s.Strange[s.Short(names[i])] = true
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask asks for what is to be known of a key. It returns what takes in the reply.
+func (s *Scan) ask(ctx context.Context, pipe rdb.Commands, key string) (take func() error) {
+	short := s.Short(key)
+	switch f, of := FamilyOf(short); {
+	case f.single:
+		return func() error { return nil } // it was read, or does not matter
+	case f.Kind == "":
+		return func() error { s.Strange[short] = true; return nil }
+	case f.list != nil:
+		values, length := pipe.LRange(ctx, key, f.from, f.to), pipe.LLen(ctx, key)
+		return func() error {
+			if len(values.Val()) > 0 && length.Val() > 0 { // else it is gone since the scan
+				f.list(s, of, values.Val(), length.Val())
+			}
+			return length.Err()
+		}
+	case f.unread:
+		kind := pipe.Type(ctx, key)
+		return func() error {
+			if is := kind.Val(); is != string(f.Kind) && is != "none" {
+				s.Strange[short] = true
+			}
+			return kind.Err()
+		}
+	default:
+		first, each := rdb.Page(ctx, pipe, key, f.Kind, 0), rdb.Elements(f.Kind, s.taker(short))
+		return func() error {
+			page, cursor, err := first.Result()
+			if err == nil {
+				err = each(page)
+			}
+			if err != nil || cursor == 0 {
+				return err
+			}
+			return s.Redis.EachPage(ctx, key, f.Kind, cursor, each)
+		}
+	}
+}
+
+// TakeIndexed takes in an entry of the batches' index. A time of creation that is said to be of the
+// future does not count.
+func (s *Scan) TakeIndexed(bid, score string) {
+	if !bus.IsUID(bid) {
+		s.NotUIDs[bid] = true
+		return
+	}
+	s.Queues[bus.QueueMain].note(JobOf(bid), func(e *Entry) { e.Indexed = true })
+	if created, err := strconv.ParseFloat(score, 64); err == nil {
+		s.Newest = max(s.Newest, min(created, float64(time.Now().UnixMilli())))
+	}
+}
+
+// Holder is the token that a batch's subscriber has now, one copy for all of its batches.
+func (s *Scan) Holder(token string) string {
+	token = cmp.Or(s.Elements[keys.Rotations()][token], token)
+	if _, ok := s.tokens[token]; !ok {
+		s.tokens[token] = token
+	}
+	return s.tokens[token]
+}
+
+// Full is a key with its namespace, short one without.
+func (s *Scan) Full(key string) string  { return s.Redis.Namespace() + key }
+func (s *Scan) Short(key string) string { return strings.TrimPrefix(key, s.Redis.Namespace()) }
+
+func Sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Queue is what was read of a queue.
+type Queue struct {
+	Entries map[string]Entry    // by packed job
+	Pending map[string][]string // jobs, by worker
+}
+
+// Entry is a job and, if it delivers one, its batch: one can be there without the other.
+type Entry struct {
+	// Where the job was seen: in the index, among the scheduled jobs, with so many workers, and so
+	// often in the list of instant jobs.
+	Listed, Scheduled bool
+	Pending, Instant  uint16
+	Due               float64 // when it is scheduled (ms)
+
+	// The batch: its list is there; its header is none; it is in the index; it is, also, the Ruby
+	// original's.
+	There, Broken, Indexed, Original bool
+	Token                            string
+	Created, Events                  int64
+}
+
+// States is in how many states the job is.
+func (j Entry) States() int {
+	states := int(j.Pending) + int(j.Instant)
+	if j.Scheduled {
+		states++
+	}
+	return states
+}
+
+// Fits reports whether nothing is wrong with an entry. What is the Ruby original's fits.
+func (j Entry) Fits(isBatch bool) bool {
+	batchFits := j.There && j.Indexed && !j.Broken && !j.Empty()
+	return j.Original || j.Listed && j.States() == 1 && (batchFits || !isBatch)
+}
+
+// Counts reports whether an entry's batch is in the gauges.
+func (j Entry) Counts() bool { return j.There && !j.Broken && j.Token != "" }
+
+// Empty reports whether a batch is for nobody, or has no event.
+func (j Entry) Empty() bool { return j.Token == "" || j.Events == 0 }
+
+// Batch is the entry of a batch.
+func (s *Scan) Batch(bid string) Entry { return s.Queues[bus.QueueMain].Entries[JobOf(bid)] }
+
+func (q *Queue) note(packed string, change func(*Entry)) {
+	j := q.Entries[packed]
+	change(&j)
+	q.Entries[packed] = j
+}
+
+func (q *Queue) takeListed(packed, _ string) { q.note(packed, func(j *Entry) { j.Listed = true }) }
+
+func (q *Queue) takeScheduled(packed, score string) {
+	q.note(packed, func(j *Entry) {
+		j.Scheduled = true
+		j.Due, _ = strconv.ParseFloat(score, 64) // Redis wrote it
+	})
+}
+
+func (q *Queue) takeInstant(packed string, _ int64) {
+	q.note(packed, func(j *Entry) { j.Instant++ })
+}
+
+// takePending takes in a worker's pending jobs.
+func (s *Scan) takePending(of string, jobs []string, _ int64) {
+	name, worker, _ := strings.Cut(of, ":")
+	q := s.Queues[bus.Queue(name)]
+	if _, seen := q.Pending[worker]; seen { // a scan may return a key twice
+		return
+	}
+	q.Pending[worker] = jobs
+	for _, packed := range jobs {
+		q.note(packed, func(j *Entry) { j.Pending++ })
+	}
+}
+
+// takeBatch takes in the header of a batch, and how long its list is.
+func (s *Scan) takeBatch(bid string, header []string, length int64) {
+	s.Queues[bus.QueueMain].note(JobOf(bid), func(j *Entry) {
+		j.There, j.Token, j.Events = true, s.Holder(header[0]), max(0, length-store.BatchHeader)
+		if !j.Empty() {
+			created, err1 := strconv.ParseUint(header[1], 10, 63)
+			_, err2 := strconv.ParseUint(header[2], 10, 63)
+			j.Created, j.Broken = int64(created), err1 != nil || err2 != nil
+		}
+	})
+}
+
+func (s *Scan) takeOldTraceparents(bid string, _ []string, _ int64) {
+	s.Elements[OldTraceparents+bid] = nil
+}
+
+func (s *Scan) takeOriginal(bid string, header []string, _ int64) {
+	s.Queues[bus.QueueMain].note(JobOf(bid), func(j *Entry) { j.Original, j.Token = true, s.Holder(header[0]) })
+}
+
+// ReadInstant reads a queue's list of instant jobs from left to right. Jobs enter at the left
+// meanwhile and leave at the right, so one that stays is not missed; one that is shifted into the
+// next slice is met again there, after the last one of the slice before. It returns how many jobs
+// it has read.
+func (s *Scan) ReadInstant(ctx context.Context, q bus.Queue, take func(packed string, index int64)) (int64, error) {
+	last := ""
+	for from := int64(0); ; {
+		slice, err := s.Redis.LRange(ctx, s.Jobs.Instant(q), from, from+rdb.ElementsPerTrip-1).Result()
+		if err != nil || len(slice) == 0 {
+			return from, err
+		}
+		known := slices.Index(slice, last) + 1
+		for i, packed := range slice[known:] {
+			take(packed, from+int64(known+i))
+		}
+		if len(slice) < rdb.ElementsPerTrip {
+			return from + int64(len(slice)), nil
+		}
+		last = slice[len(slice)-1]
+		from += rdb.ElementsPerTrip - 1 // that one comes again
+	}
+}
+
+// JobOf is the job that delivers a batch, as this program stores it.
+func JobOf(bid string) string {
+	return wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{bid}})
+}
+
+// BatchOf is the batch that a job of a queue delivers, empty if it does something else. A job that
+// cannot be read, or would deliver a batch but is not where, or not as, this program writes it, is
+// not ours.
+func BatchOf(q bus.Queue, packed string) (bid string, ours bool) {
+	if at := len(packed) - bus.UIDLen; q == bus.QueueMain && at > 0 {
+		if bid := packed[at:]; bus.IsUID(bid) && packed == JobOf(bid) {
+			return bid, true
+		}
+	}
+	job, err := wire.UnpackJob(packed)
+	return "", err == nil && job.Name != bus.JobBatch
+}
