@@ -41,9 +41,9 @@ type verifierKey struct {
 	public ed25519.PublicKey
 }
 
-// NewVerifier returns a verifier for one or more secrets (whsec_…) or public keys (whpk_…). A
-// delivery is accepted if it is signed for one of them. So a receiver accepts every delivery while a
-// secret is replaced: it has both. The error names a secret by its number only.
+// NewVerifier returns a verifier for one or more secrets (whsec_…) or public keys (whpk_…). It
+// accepts a delivery if one of them fits. So a receiver that has both accepts every delivery while
+// a secret is replaced. The error names a secret by its number only.
 func NewVerifier(secrets ...string) (*Verifier, error) {
 	if len(secrets) == 0 {
 		return nil, errors.New("a verifier needs a secret or a public key")

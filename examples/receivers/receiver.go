@@ -20,8 +20,17 @@ func receive(_ context.Context, events []client.Event) error {
 }
 
 func main() {
-	// The handler refuses deliveries that do not carry the uuid of the subscription.
-	http.Handle("/events", client.NewHandler(os.Getenv("UUID"), receive))
+	// The handler refuses deliveries that do not carry the uuid of the subscription and, if there is
+	// a secret, those that are not signed with it.
+	var options []client.HandlerOption
+	if secret := os.Getenv("SECRET"); secret != "" {
+		verifier, err := client.NewVerifier(secret)
+		if err != nil {
+			log.Fatal(err)
+		}
+		options = append(options, client.WithVerifier(verifier))
+	}
+	http.Handle("/events", client.NewHandler(os.Getenv("UUID"), receive, options...))
 	log.Fatal(http.ListenAndServeTLS(
 		"127.0.0.1:"+os.Getenv("PORT"), os.Getenv("CERT"), os.Getenv("KEY"), nil))
 }

@@ -1,15 +1,29 @@
 // An example subscriber: it prints each event and acknowledges the batch.
-import { timingSafeEqual } from 'node:crypto'
+import { createHmac, timingSafeEqual } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 
-const { PORT, CERT, KEY, UUID } = process.env
+// SECRET is what deliveries are signed with, if the subscriber has one: whsec_ and base64.
+const { PORT, CERT, KEY, UUID, SECRET } = process.env
 // What deliveries carry: the uuid of the subscription as the user name, and the password x.
 const credentials = Buffer.from('Basic ' + Buffer.from(`${UUID}:x`).toString('base64'))
 
+function equal(a, b) {
+  return a.length === b.length && timingSafeEqual(a, b)
+}
+
 function authorized(request) {
-  const given = Buffer.from(request.headers.authorization ?? '')
-  return given.length === credentials.length && timingSafeEqual(given, credentials)
+  return equal(Buffer.from(request.headers.authorization ?? ''), credentials)
+}
+
+// Says whether a delivery is from now, and signed with the secret (Standard Webhooks).
+function signed({ headers }, body) {
+  const [id, at, signatures] = ['id', 'timestamp', 'signature'].map(
+    (name) => headers[`webhook-${name}`] ?? '')
+  if (!/^\d+$/.test(at) || Math.abs(Date.now() / 1000 - Number(at)) > 300) return false
+  const mac = createHmac('sha256', Buffer.from(SECRET.replace(/^whsec_/, ''), 'base64'))
+  const expected = Buffer.from('v1,' + mac.update(`${id}.${at}.`).update(body).digest('base64'))
+  return signatures.split(' ').some((signature) => equal(Buffer.from(signature), expected))
 }
 
 async function receive(request, response) {
@@ -17,7 +31,9 @@ async function receive(request, response) {
   try {
     const chunks = []
     for await (const chunk of request) chunks.push(chunk)
-    for (const event of JSON.parse(Buffer.concat(chunks))) {
+    const body = Buffer.concat(chunks)
+    if (SECRET && !signed(request, body)) return response.writeHead(401).end()
+    for (const event of JSON.parse(body)) {
       console.log(event.topic, event.type, event.url)
     }
     response.writeHead(204).end()

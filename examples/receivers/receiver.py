@@ -5,10 +5,26 @@ import hmac
 import json
 import os
 import ssl
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 # What deliveries carry: the uuid of the subscription as the user name, and the password x.
 CREDENTIALS = b"Basic " + base64.b64encode(os.environ["UUID"].encode() + b":x")
+
+# With this secret they are signed, if the subscriber has one: whsec_ and base64.
+SECRET = os.environ.get("SECRET")
+
+
+def signed(headers, body):
+    """Says whether a delivery is from now, and signed with the secret (Standard Webhooks)."""
+    identity, at = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
+    if not at.isdecimal() or abs(time.time() - int(at)) > 300:
+        return False
+    key = base64.b64decode(SECRET.removeprefix("whsec_"))
+    mac = hmac.new(key, f"{identity}.{at}.".encode() + body, "sha256").digest()
+    expected = b"v1," + base64.b64encode(mac)
+    given = headers.get("webhook-signature", "").encode().split()
+    return any(hmac.compare_digest(expected, signature) for signature in given)
 
 
 class Receiver(BaseHTTPRequestHandler):
@@ -19,6 +35,8 @@ class Receiver(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         authorization = self.headers.get("Authorization", "").encode()
         if not hmac.compare_digest(authorization, CREDENTIALS):
+            return self.respond(401)
+        if SECRET and not signed(self.headers, body):
             return self.respond(401)
         # An exception closes the connection without a response: the batch is delivered again.
         for event in json.loads(body):

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,28 +19,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/signature"
 	"routemaster/internal/test/bustest"
 )
 
 // TestTheExampleReceiversReceive starts each example as its page says, and delivers an event to it.
 func TestTheExampleReceiversReceive(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "receiver")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../examples/receivers")
-	output, err := build.CombinedOutput()
-	require.NoError(t, err, "%s", output)
 	b := bustest.Start(t, rdbtest.Embedded(t))
 	publisher := b.AddClient("publisher")
-	for number, command := range [][]string{
-		{program},
-		{"python3", "../../examples/receivers/receiver.py"},
-		{"node", "../../examples/receivers/receiver.mjs"},
-	} {
+	for number, command := range receivers(t) {
 		t.Run(filepath.Base(command[0]), func(t *testing.T) {
-			if _, err := exec.LookPath(command[0]); err != nil && os.Getenv("CI") == "" {
-				t.Skipf("%s is not installed: install it to run this test", command[0])
-			}
 			address := rdbtest.FreeAddress(t)
-			lines := startReceiver(t, address, exec.CommandContext(t.Context(), command[0], command[1:]...))
+			lines := startReceiver(t, address, command)
 			topic := fmt.Sprintf("topic_%c", 'a'+number)
 			b.Call(b.AddClient("shop-"+topic), "POST", "/subscription", fmt.Sprintf(
 				`{"topics":[%q],"callback":"https://%s/events","uuid":"the-uuid","timeout":0}`, topic, address), 204)
@@ -56,14 +47,91 @@ func TestTheExampleReceiversReceive(t *testing.T) {
 	b.RequireNothingLeft()
 }
 
+// TestTheExampleReceiversCheckSignatures sends signed deliveries to each example.
+func TestTheExampleReceiversCheckSignatures(t *testing.T) {
+	const body = `[{"topic":"widgets","type":"update","url":"https://x.example/é","t":1700000000000}]`
+	secret := signature.Generate(signature.HMAC, time.Now())
+	other := signature.Generate(signature.HMAC, time.Now())
+	for _, command := range receivers(t) {
+		t.Run(filepath.Base(command[0]), func(t *testing.T) {
+			address := rdbtest.FreeAddress(t)
+			lines := startReceiver(t, address, command, "SECRET="+secret.Text())
+			require.Eventually(t, func() bool {
+				connection, err := net.Dial("tcp", address)
+				if err == nil {
+					_ = connection.Close()
+				}
+				return err == nil
+			}, bustest.WaitTimeout, 10*time.Millisecond)
+			now := time.Now()
+			for _, c := range []struct {
+				secrets []signature.Secret
+				at      time.Time
+				body    string
+				want    int
+			}{
+				{nil, now, body, 401},
+				{[]signature.Secret{other}, now, body, 401},
+				{[]signature.Secret{secret}, now, body + " ", 401},
+				{[]signature.Secret{secret}, now.Add(-6 * time.Minute), body, 401},
+				{[]signature.Secret{secret}, now.Add(6 * time.Minute), body, 401},
+				{[]signature.Secret{other, secret}, now, body, 204},
+			} {
+				signer := signature.NewSigner(c.secrets, "OFMKv1hQt3zq0Zb5AAAB", c.at)
+				_, _ = signer.Write([]byte(body))
+				assert.Equal(t, c.want, postDelivery(t, address, "the-uuid", c.body, signer), "%v", c)
+			}
+			assert.Equal(t, "widgets update https://x.example/é", <-lines)
+			assert.Empty(t, lines)
+		})
+	}
+}
+
+// postDelivery sends a body to a receiver, with the headers of a signer, and returns the status.
+func postDelivery(t *testing.T, address, uuid, body string, signer *signature.Signer) int {
+	t.Helper()
+	server := httptest.NewTLSServer(http.NotFoundHandler()) // for a client that trusts the certificate
+	defer server.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+address+"/events", strings.NewReader(body))
+	require.NoError(t, err)
+	r.SetBasicAuth(uuid, "x")
+	signer.SetHeader(r.Header)
+	response, err := server.Client().Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+// receivers are the commands of the examples that can run here.
+func receivers(t *testing.T) (commands [][]string) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "receiver")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../examples/receivers")
+	output, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", output)
+	commands = [][]string{{program}}
+	for _, command := range [][]string{
+		{"python3", "../../examples/receivers/receiver.py"}, {"node", "../../examples/receivers/receiver.mjs"},
+	} {
+		if _, err := exec.LookPath(command[0]); err != nil && os.Getenv("CI") == "" {
+			t.Logf("%s is not installed: install it to test the example", command[0])
+			continue
+		}
+		commands = append(commands, command)
+	}
+	return commands
+}
+
 // startReceiver runs a receiver until the test ends, and returns the lines that it prints. It may
 // still be starting: the bus tries again until somebody listens.
-func startReceiver(t *testing.T, address string, command *exec.Cmd) (lines chan string) {
+func startReceiver(t *testing.T, address string, args []string, env ...string) (lines chan string) {
 	t.Helper()
+	command := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
 	certificate, key := writeCertificate(t)
 	command.Env = append(os.Environ(), "PORT="+port, "CERT="+certificate, "KEY="+key, "UUID=the-uuid")
+	command.Env = append(command.Env, env...)
 	command.Stderr = &rdbtest.Buffer{}
 	stdout, err := command.StdoutPipe()
 	require.NoError(t, err)
@@ -90,11 +158,7 @@ func startReceiver(t *testing.T, address string, command *exec.Cmd) (lines chan 
 // requireStrangersAreRefused sends a delivery with another uuid.
 func requireStrangersAreRefused(t *testing.T, address string) {
 	t.Helper()
-	stranger := httptest.NewTLSServer(http.NotFoundHandler()) // for a client that trusts the certificate
-	defer stranger.Close()
-	status, _, err := bustest.Send(stranger.Client(), "https://"+address, "another-uuid", "POST", "/events", "[]")
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusUnauthorized, status)
+	assert.Equal(t, http.StatusUnauthorized, postDelivery(t, address, "another-uuid", "[]", nil))
 }
 
 // writeCertificate leaves the certificate that httptest has for loopback, and its key, in PEM

@@ -31,10 +31,6 @@ type Result struct {
 	RetryAt, ThrottledUntil time.Time
 	Failure                 bus.Failure
 	Health, Delivered       int
-	Works                   bool
-	Attempt                 []byte
-	AttemptsKept            int
-	Slice                   *store.SliceResult
 }
 
 // Done is the result of a task that needs nothing more.
@@ -45,7 +41,6 @@ func (r Result) of(task *Task) queue.Result {
 	if task.Delivery != nil {
 		result.Detail = store.DeliveryResult{
 			Failure: r.Failure, ThrottledUntil: r.ThrottledUntil, Health: r.Health, Delivered: r.Delivered,
-			Works: r.Works, Attempt: r.Attempt, AttemptsKept: r.AttemptsKept, Slice: r.Slice,
 		}
 	}
 	return result
