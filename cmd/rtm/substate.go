@@ -21,6 +21,7 @@ func newSubscriberCommands(bus *busFlags) []*cobra.Command {
 	about := &subscriberFlags{bus: bus}
 	commands := []*cobra.Command{
 		newSubShowCommand(about), newSubSetCommand(about), newSubPauseCommand(about), newSubResumeCommand(about), newSubTestCommand(about),
+		newSubSecretCommand(about),
 	}
 	for _, command := range commands {
 		about.add(command)
