@@ -81,8 +81,8 @@ type Moved struct {
 }
 
 // RedeliverLetters puts dead letters of the subscriber back into its queue, behind what is there.
-// It yields the sums so far after each of its requests, which move 100 letters at most; the last has
-// no letters remaining. An error is the last that it yields. What it has done before that is done.
+// It yields the sums so far after each of its requests, which move 100 letters at most; the last
+// has no letters remaining. An error is the last that it yields. What was done before it is done.
 func (s *Subscriber) RedeliverLetters(ctx context.Context, f LetterFilter) iter.Seq2[Moved, error] {
 	return s.moveAll(ctx, "redeliver dead letters", "/dead_letters/redeliver", f)
 }

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"routemaster/client/subscriber"
+	"routemaster/internal/terminal"
+)
+
+func newDeadCommand() *cobra.Command {
+	var bus busFlags
+	about := subscriberFlags{bus: &bus}
+	group := newGroup("dead", "look at events that could not be delivered, redeliver or discard them",
+		"  rtm dead list -b @production\n  rtm dead redeliver --all -b @production",
+		newDeadListCommand(&about), newDeadShowCommand(&about),
+		newDeadMoveCommand(&about, redelivering), newDeadMoveCommand(&about, discarding))
+	bus.add(group)
+	about.add(group)
+	return group
+}
+
+// letterFlags say which dead letters are meant.
+type letterFlags struct{ reason, since, before string }
+
+func (f *letterFlags) add(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVar(&f.reason, "reason", "", "only those with this `REASON`: attempts, age, refused, rejected or removed")
+	flags.StringVar(&f.since, "since", "", "only those that died since this `TIME`, in RFC 3339, in ms since the Unix epoch, or 3h for 3 hours ago")
+	flags.StringVar(&f.before, "before", "", "only those that died before this `TIME`")
+}
+
+// filter reads the flags. What is wrong is a [usageError].
+func (f *letterFlags) filter(now time.Time) (filter subscriber.LetterFilter, err error) {
+	filter.Reason = f.reason
+	for _, flag := range []struct {
+		name, text string
+		into       *time.Time
+	}{{"since", f.since, &filter.Since}, {"before", f.before, &filter.Before}} {
+		if flag.text == "" {
+			continue
+		}
+		at, ok := pointInTime(flag.text, now)
+		if !ok {
+			return filter, wrongFlag(flag.name, "like 2026-01-31T12:00:00Z, in ms since the Unix epoch, or like 3h, for 3 hours ago")
+		}
+		*flag.into = at
+	}
+	return filter, nil
+}
+
+// pointInTime reads a time: in RFC 3339, in ms since the Unix epoch, or how long ago it was.
+func pointInTime(text string, now time.Time) (at time.Time, ok bool) {
+	if ms, err := strconv.ParseUint(text, 10, 53); err == nil {
+		return time.UnixMilli(int64(ms)), true
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), true
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	return at, err == nil
+}
+
+func newDeadListCommand(about *subscriberFlags) *cobra.Command {
+	var which letterFlags
+	var asJSON bool
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "list the dead letters: what the bus has given up on",
+		Long: `List the dead letters of a subscriber, newest first: events that the bus does not deliver any more, because the receiver
+refused them too often (attempts) or for good (refused), they were too old (age), a receipt rejected them, or they were
+removed from the queue. There are none unless rtm sub set --dead-letters has switched them on.
+
+Without a terminal each is a line with its id, when it died (ms since the Unix epoch), reason, the last status, error,
+number of attempts, number of events and the receipt's note, separated by tabs.`,
+		Example: "  rtm dead list -b @production\n  rtm dead list --reason age --since 24h -b @production\n" +
+			"  rtm dead list --subscriber shop--1 -b bus.example -t $ROOT_KEY",
+		Args: arguments(0, 0),
+		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
+			filter, err := which.filter(time.Now())
+			if err != nil {
+				return err
+			}
+			letters, err := collect(s.Letters(cmd.Context(), filter))
+			if err != nil {
+				return err
+			}
+			var rows, table [][]string
+			for _, l := range letters {
+				counts := []string{strconv.Itoa(l.Attempts), strconv.Itoa(l.Events)}
+				table = append(table, append([]string{l.ID, clock(l.DiedAt.Time), l.Reason, lastAnswer(l)}, append(counts, l.Note)...))
+				rows = append(rows, append([]string{l.ID, millis(l.DiedAt), l.Reason, strconv.Itoa(l.Status), l.Error}, append(counts, l.Note)...))
+			}
+			return list{
+				json: asJSON, value: append([]subscriber.Letter{}, letters...), empty: "There are no dead letters.",
+				header: []string{"LETTER", "DIED", "REASON", "RESULT", "ATTEMPTS", "EVENTS", "NOTE"}, rows: table,
+				plain: func(w io.Writer) error { return lines(w, rows) },
+			}.print(cmd.OutOrStdout())
+		}),
+	}
+	which.add(command)
+	addJSONFlag(command, &asJSON)
+	return command
+}
+
+// lastAnswer is the status of the last attempt, or why there was none.
+func lastAnswer(l subscriber.Letter) string {
+	switch {
+	case l.Error != "":
+		return l.Error
+	case l.Status != 0:
+		return strconv.Itoa(l.Status)
+	}
+	return "-"
+}
+
+func newDeadShowCommand(about *subscriberFlags) *cobra.Command {
+	var from int
+	command := &cobra.Command{
+		Use:     "show ID",
+		Short:   "show the events of a dead letter, a line of JSON each",
+		Long:    "Show the events of a dead letter as they would be delivered, a line of JSON each: up to 1,000 from an index on.",
+		Example: "  rtm dead show OFMKv1hQt3zq0Zb5AAAB -b @production\n  rtm dead show OFMKv1hQt3zq0Zb5AAAB --from 1000 -b @production",
+		Args:    arguments(1, 1),
+		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, args []string) error {
+			if from < 0 {
+				return wrongFlag("from", "0 or more")
+			}
+			letter, err := s.Letter(cmd.Context(), args[0], from)
+			if err != nil {
+				return err
+			}
+			for _, event := range letter.Events {
+				fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(string(event)))
+			}
+			return nil
+		}),
+	}
+	command.Flags().IntVar(&from, "from", 0, "leave out the first `COUNT` events")
+	return command
+}
