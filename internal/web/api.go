@@ -134,17 +134,15 @@ func (a *API) Handler() http.Handler {
 			// Publishers.
 			r.Post("/topics/{topic}", a.postTopic)
 			// Subscribers.
-			for _, path := range []string{"/subscription", "/subscriber"} {
-				r.Post(path, a.postSubscription)
-				r.Delete(path, a.deleteSubscription)
-				r.Delete(path+"/topics/{topic}", a.deleteSubscriptionTopic)
-			}
+			a.subscriptionRoutes(r, "/subscription")
+			a.subscriptionRoutes(r, "/subscriber")
 			a.subscriberRoutes(r, "/subscriber")
 		})
 
 		r.Group(func(r chi.Router) {
 			r.Use(rest.AllowRoot)
 			// The operator.
+			a.subscriptionRoutes(r, "/subscribers/{token}")
 			a.subscriberRoutes(r, "/subscribers/{token}")
 			r.Get("/api_tokens", a.getTokens)
 			r.Post("/api_tokens", a.postTokens)
@@ -155,12 +153,25 @@ func (a *API) Handler() http.Handler {
 	return r
 }
 
-// subscriberRoutes are the paths below one that stands for a subscriber: the caller, or the client
-// whose token is in the path, which only root may send.
+// subscriptionRoutes are those that existing clients know, at a path that stands for a client: the
+// caller, or the one whose token is in the path, which only root may send.
+func (a *API) subscriptionRoutes(r chi.Router, path string) {
+	r.Post(path, a.postSubscription)
+	r.Delete(path, a.deleteSubscription)
+	r.Delete(path+"/topics/{topic}", a.deleteSubscriptionTopic)
+}
+
+// subscriberRoutes are those at a path that stands for a subscriber, likewise.
 func (a *API) subscriberRoutes(r chi.Router, path string) {
 	route := func(method, below string, handle subscriberHandler, query ...string) {
 		r.With(rest.AllowQuery(query...)).Method(method, path+below, a.ofSubscriber(handle))
 	}
+	// What it has set, and how it is.
+	route(http.MethodGet, "", a.getSubscriber)
+	route(http.MethodPatch, "", a.patchSubscriber)
+	route(http.MethodPost, "/pause", a.pauseSubscriber)
+	route(http.MethodPost, "/resume", a.resumeSubscriber)
+	route(http.MethodPost, "/test", a.testSubscriber)
 	// What is queued, and how its deliveries go.
 	route(http.MethodGet, "/attempts", a.getAttempts, "batch", "outcome", "limit", "after")
 	route(http.MethodGet, "/batches", a.getBatches, "limit", "after")

@@ -30,7 +30,7 @@ func (a *API) postTopic(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer a.Buffers.Release(text)
-	key, err := a.readIdempotencyKey(r, text)
+	key, err := rest.ReadIdempotencyKey(r, text, a.config.IdempotencyTTL)
 	if err != nil {
 		a.Fail(w, r, err)
 		return

@@ -77,29 +77,34 @@ func TestWhoMayDoWhat(t *testing.T) {
 func TestSubscriberRoutes(t *testing.T) {
 	routes := []struct {
 		method, below, body string
-		status              int
+		client, root        int // the statuses of its request, and of root's that follows it
 	}{
-		{"GET", "/attempts", "", 200},
-		{"GET", "/batches", "", 200},
-		{"GET", "/batches/x", "", 404},
-		{"DELETE", "/batches/x", "", 404},
-		{"GET", "/secrets", "", 200},
-		{"POST", "/secrets", "", 201},
-		{"DELETE", "/secrets/x", "", 404},
-		{"GET", "/dead_letters", "", 200},
-		{"GET", "/dead_letters/x", "", 404},
-		{"DELETE", "/dead_letters/x", "", 404},
-		{"POST", "/dead_letters/x/redeliver", "", 404},
-		{"POST", "/dead_letters/redeliver", `{"all":true}`, 200},
-		{"POST", "/dead_letters/discard", `{"all":true}`, 200},
+		{"GET", "", "", 200, 200},
+		{"PATCH", "", `{"max":7}`, 204, 204},
+		{"POST", "/pause", "", 204, 204},
+		{"POST", "/resume", "", 204, 204},
+		{"POST", "/test", "", 202, 409},
+		{"GET", "/attempts", "", 200, 200},
+		{"GET", "/batches", "", 200, 200},
+		{"GET", "/batches/x", "", 404, 404},
+		{"DELETE", "/batches/x", "", 404, 404},
+		{"GET", "/secrets", "", 200, 200},
+		{"POST", "/secrets", "", 201, 201},
+		{"DELETE", "/secrets/x", "", 404, 404},
+		{"GET", "/dead_letters", "", 200, 200},
+		{"GET", "/dead_letters/x", "", 404, 404},
+		{"DELETE", "/dead_letters/x", "", 404, 404},
+		{"POST", "/dead_letters/x/redeliver", "", 404, 404},
+		{"POST", "/dead_letters/redeliver", `{"all":true}`, 200, 200},
+		{"POST", "/dead_letters/discard", `{"all":true}`, 200, 200},
 	}
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
 		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
 		for _, r := range routes {
 			status := func(who, path string) int { return a.do(who, r.method, path+r.below, r.body).status }
-			assert.Equal(t, r.status, status(alice, "/subscriber"), "%s %s", r.method, r.below)
-			assert.Equal(t, r.status, status(rootKey, "/subscribers/alice--1"), "%s %s as root", r.method, r.below)
+			assert.Equal(t, r.client, status(alice, "/subscriber"), "%s %s", r.method, r.below)
+			assert.Equal(t, r.root, status(rootKey, "/subscribers/alice--1"), "%s %s as root", r.method, r.below)
 			assert.Equal(t, 403, status(rootKey, "/subscriber"), r.below)
 			assert.Equal(t, 403, status(alice, "/subscribers/alice--1"), r.below)
 			for _, path := range []string{"/subscriber", "/subscribers/alice--1"} {
@@ -123,7 +128,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	assert.Equal(t, 404, a.problem("", "PROPFIND", "/nowhere", "").Status)
 	assert.Equal(t, 404, a.problem(alice, "GET", "/topics/", "").Status)
 	for path, allow := range map[string]string{
-		"/topics/widgets": "POST, DELETE", "/topics": "GET, HEAD", "/subscription": "POST, DELETE", "/health": "GET, HEAD", "/api_tokens": "GET, HEAD, POST",
+		"/topics/widgets": "POST, DELETE", "/topics": "GET, HEAD", "/subscription": "POST, DELETE", "/subscriber": "GET, HEAD, POST, PATCH, DELETE", "/health": "GET, HEAD", "/api_tokens": "GET, HEAD, POST",
 	} {
 		assert.Equal(t, 405, a.problem(alice, "PUT", path, "").Status)
 		assert.Equal(t, allow, a.do(alice, "PUT", path, "").header.Get("Allow"), path)

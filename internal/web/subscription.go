@@ -2,68 +2,162 @@ package web
 
 import (
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/web/rest"
 )
 
-// postSubscription sets the caller's subscription: all its topics, and how it gets events.
+// postSubscription sets a client's subscription: all its topics, and how it gets events.
 func (a *API) postSubscription(w http.ResponseWriter, r *http.Request) {
+	of := subscriberParam(r)
 	sub, err := a.readSubscription(w, r)
 	if err == nil {
-		err = sub.Normalize(a.config.Deny)
+		err = a.store.Subscribe(r.Context(), of, sub, a.Now())
 	}
-	if limit := a.config.MaxSubscriptionTopics; err == nil && limit > 0 && len(sub.Topics) > limit {
-		err = bus.Invalidf("/topics", "must be at most %d topics", limit)
-	}
-	if err == nil {
-		err = a.store.Subscribe(r.Context(), rest.Caller(r).Token, sub, a.Now())
-	}
-	a.RespondChanged(w, r, err, "subscription set",
+	a.respondSubscriberChanged(w, r, of, err, "subscription set",
 		slog.Int("topics", len(sub.Topics)), slog.String("callback_host", hostOf(sub.Callback)))
 }
 
-// readSubscription reads a subscription; it does not validate it.
-func (a *API) readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, err error) {
-	var sent struct {
-		Topics   []bus.TopicName `json:"topics"`
-		Callback string          `json:"callback"`
-		UUID     *string         `json:"uuid"`
-		Timeout  *int64          `json:"timeout"` // ms
-		Max      *int64          `json:"max"`
+// patchSubscriber changes what a client sends of a subscription.
+func (a *API) patchSubscriber(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	sub, fields, err := a.readSubscriptionChange(w, r)
+	if err == nil {
+		err = a.store.PatchSubscriber(r.Context(), of, sub, a.Now())
 	}
-	if err := a.ReadJSON(w, r, rest.MaxLongBody, &sent); err != nil {
+	a.respondSubscriberChanged(w, r, of, err, "changed a subscriber", slog.Any("fields", fields))
+}
+
+// readSubscription reads a whole subscription, in which null is as if left out.
+func (a *API) readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, err error) {
+	sent, err := a.readSent(w, r)
+	if err != nil {
 		return sub, err
 	}
 	if sent.Topics == nil {
 		return sub, bus.Invalidf("/topics", "is required: an array of topic names")
 	}
-	sub = bus.Subscription{Topics: sent.Topics, Callback: sent.Callback, UUID: sent.UUID}
-	if sent.Timeout != nil {
+	maps.DeleteFunc(sent.Options, func(_ string, value jsontext.Value) bool { return value.Kind() == jsontext.KindNull })
+	if sub, err = sent.subscription(); err != nil {
+		return sub, err
+	}
+	return sub, sub.Normalize(a.config.Deny)
+}
+
+// readSubscriptionChange reads a change of a subscription, in which null is the default, and the
+// names of what it changes.
+func (a *API) readSubscriptionChange(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, fields []string, err error) {
+	sent, err := a.readSent(w, r)
+	if err != nil {
+		return sub, nil, err
+	}
+	fields = sent.setDefaults()
+	if sub, err = sent.subscription(); err != nil {
+		return sub, nil, err
+	}
+	if sent.Callback.Sent {
+		return sub, fields, sub.Normalize(a.config.Deny)
+	}
+	return sub, fields, sub.NormalizeChange(a.config.Deny)
+}
+
+// sentSubscription is what a client sends of its subscription.
+type sentSubscription struct {
+	Topics   []bus.TopicName       `json:"topics"`
+	Callback rest.Nullable[string] `json:"callback"`
+	UUID     rest.Nullable[string] `json:"uuid"`
+	Timeout  rest.Nullable[int64]  `json:"timeout"` // ms
+	Max      rest.Nullable[int64]  `json:"max"`
+	// Options has all other members.
+	Options map[string]jsontext.Value `json:",embed"`
+}
+
+// notOptions are the members that are not in Options.
+var notOptions = []string{"topics", "callback", "uuid", "timeout", "max"}
+
+func (a *API) readSent(w http.ResponseWriter, r *http.Request) (sent sentSubscription, err error) {
+	if err := a.ReadJSON(w, r, rest.MaxLongBody, &sent); err != nil {
+		return sent, err
+	}
+	if sent.Callback.Sent && sent.Callback.Value == nil {
+		return sent, bus.Invalidf("/callback", "must be a string")
+	}
+	if limit := a.config.MaxSubscriptionTopics; limit > 0 && len(sent.Topics) > limit {
+		return sent, bus.Invalidf("/topics", "must be at most %d topics", limit)
+	}
+	return sent, nil
+}
+
+// setDefaults puts the defaults in the place of null, and returns the names of all members.
+func (s *sentSubscription) setDefaults() (names []string) {
+	if s.Topics != nil {
+		names = append(names, "topics")
+	}
+	if s.Callback.Sent {
+		names = append(names, "callback")
+	}
+	setDefault(&s.UUID, "", "uuid", &names)
+	setDefault(&s.Timeout, bus.DefaultTimeout.Milliseconds(), "timeout", &names)
+	setDefault(&s.Max, bus.DefaultMaxEvents, "max", &names)
+	return append(names, slices.Sorted(maps.Keys(s.Options))...)
+}
+
+func setDefault[T any](member *rest.Nullable[T], value T, name string, names *[]string) {
+	if !member.Sent {
+		return
+	}
+	*names = append(*names, name)
+	if member.Value == nil {
+		member.Value = &value
+	}
+}
+
+// subscription returns what was sent; it validates the options only.
+func (s *sentSubscription) subscription() (sub bus.Subscription, err error) {
+	sub = bus.Subscription{Topics: s.Topics, UUID: s.UUID.Value}
+	if s.Callback.Value != nil {
+		sub.Callback = *s.Callback.Value
+	}
+	if s.Timeout.Value != nil {
 		// Clamped to just outside what is allowed, so that no number of ms overflows.
-		timeout := time.Duration(min(max(*sent.Timeout, -1), bus.MaxTimeout.Milliseconds()+1)) * time.Millisecond
+		timeout := time.Duration(min(max(*s.Timeout.Value, -1), bus.MaxTimeout.Milliseconds()+1)) * time.Millisecond
 		sub.Timeout = &timeout
 	}
-	if sent.Max != nil {
-		maxEvents := int(*sent.Max)
+	if s.Max.Value != nil {
+		maxEvents := int(*s.Max.Value)
 		sub.MaxEvents = &maxEvents
+	}
+	sub.Options = map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(s.Options)) {
+		if !slices.Contains(bus.OptionNames(), name) {
+			known := strings.Join(slices.Concat(notOptions, bus.OptionNames()), ", ")
+			return sub, bus.Invalidf(string(jsontext.Pointer("").AppendToken(name)), "is not known here; known are %s", known)
+		}
+		if sub.Options[name], err = bus.ParseOption(name, string(s.Options[name])); err != nil {
+			return sub, err
+		}
 	}
 	return sub, nil
 }
 
-// deleteSubscription deletes the caller's subscription with its queued events.
+// deleteSubscription deletes a client's subscription with its queued events.
 func (a *API) deleteSubscription(w http.ResponseWriter, r *http.Request) {
-	a.RespondChanged(w, r, a.store.DeleteSubscriber(r.Context(), rest.Caller(r).Token), "subscription deleted")
+	of := subscriberParam(r)
+	a.respondSubscriberChanged(w, r, of, a.store.DeleteSubscriber(r.Context(), of), "subscription deleted")
 }
 
-// deleteSubscriptionTopic removes a topic from the caller's subscription.
+// deleteSubscriptionTopic removes a topic from a client's subscription.
 func (a *API) deleteSubscriptionTopic(w http.ResponseWriter, r *http.Request) {
-	topic := topicParam(r)
-	err := a.store.Unsubscribe(r.Context(), rest.Caller(r).Token, topic)
-	a.RespondChanged(w, r, err, "unsubscribed from topic", slog.String("topic", string(topic)))
+	of, topic := subscriberParam(r), topicParam(r)
+	err := a.store.Unsubscribe(r.Context(), of, topic)
+	a.respondSubscriberChanged(w, r, of, err, "unsubscribed from topic", slog.String("topic", string(topic)))
 }
 
 // hostOf returns the host of a callback for the log: its path may contain a secret.

@@ -62,6 +62,9 @@ var problems = []struct {
 	{inspect.ErrInFlight, Problem{
 		Status: http.StatusConflict, Detail: "the batch is being delivered; try again later",
 	}},
+	{bus.ErrTestWaits, Problem{
+		Status: http.StatusConflict, Detail: "a test event is already waiting; GET /subscriber/attempts will have its result",
+	}},
 	{bus.ErrSecretUnknown, Problem{
 		Status: http.StatusNotFound, Detail: "there is no such secret; GET /subscriber/secrets lists them",
 	}},

@@ -91,7 +91,7 @@ func RequestID(r *http.Request) string { return requestInfoOf(r).id }
 
 // chooseID returns the ID that a request came with, or a new one if it has none that is valid.
 func chooseID(r *http.Request) string {
-	if values := r.Header[requestIDHeader]; len(values) == 1 && IsVisible(values[0], maxRequestID) {
+	if values := r.Header[requestIDHeader]; len(values) == 1 && isVisible(values[0], maxRequestID) {
 		return values[0]
 	}
 	var id [8]byte
@@ -99,8 +99,8 @@ func chooseID(r *http.Request) string {
 	return hex.EncodeToString(id[:])
 }
 
-// IsVisible reports whether a text consists of 1 to maxLen visible ASCII characters.
-func IsVisible(text string, maxLen int) bool {
+// isVisible reports whether a text consists of 1 to maxLen visible ASCII characters.
+func isVisible(text string, maxLen int) bool {
 	visible := len(text) >= 1 && len(text) <= maxLen
 	for i := 0; i < len(text) && visible; i++ {
 		visible = text[i] > ' ' && text[i] < 0x7f

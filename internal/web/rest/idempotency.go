@@ -1,4 +1,4 @@
-package web
+package rest
 
 import (
 	"crypto/sha256"
@@ -7,15 +7,15 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/web/rest"
 )
 
 // maxIdempotencyKey is the maximum length of an idempotency key.
 const maxIdempotencyKey = 128
 
-// readIdempotencyKey reads the Idempotency-Key of a request, nil if it has none, and how long the
-// key is to be remembered. Two requests are the same if they have the same path and body, the text.
-func (a *API) readIdempotencyKey(r *http.Request, text []byte) (*bus.IdempotencyKey, error) {
+// ReadIdempotencyKey reads the Idempotency-Key of a request, nil if it has none, and how long the
+// key is to be remembered: for the fallback if the request does not say. Two requests are the same
+// if they have the same path and body, the text. The error is a [bus.Invalid].
+func ReadIdempotencyKey(r *http.Request, text []byte, fallback time.Duration) (*bus.IdempotencyKey, error) {
 	values, ttls := r.Header.Values("Idempotency-Key"), r.Header.Values("Idempotency-Expires-In")
 	if len(values) == 0 {
 		if len(ttls) > 0 {
@@ -24,10 +24,10 @@ func (a *API) readIdempotencyKey(r *http.Request, text []byte) (*bus.Idempotency
 		return nil, nil
 	}
 	key := values[0]
-	if len(values) != 1 || !rest.IsVisible(key, maxIdempotencyKey) {
+	if len(values) != 1 || !isVisible(key, maxIdempotencyKey) {
 		return nil, bus.Invalidf("", "the Idempotency-Key header must be one value of 1 to %d visible ASCII characters", maxIdempotencyKey)
 	}
-	ttl, err := readIdempotencyTTL(ttls, a.config.IdempotencyTTL)
+	ttl, err := readIdempotencyTTL(ttls, fallback)
 	if err != nil {
 		return nil, err
 	}

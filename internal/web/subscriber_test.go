@@ -1,0 +1,256 @@
+package web_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/web"
+)
+
+// defaults are the settings of a subscriber of widgets that has set nothing else, without status.
+const defaults = `{"topics":["widgets"],"callback":"https://a.example/","uuid":null,"timeout":500,"max":100,
+	"max_bytes":null,"max_requests_per_minute":null,"max_events_per_minute":null,"strict_order":false,"partial":false,
+	"dead_letters":null,"log_attempts":"failures"}`
+
+// settings returns what GET /subscriber shows, and the status apart from it.
+func (a *api) settings(who, path string) (settings string, status map[string]any) {
+	a.t.Helper()
+	got := a.do(who, "GET", path, "")
+	require.Equal(a.t, 200, got.status, got.body)
+	var shown map[string]any
+	require.NoError(a.t, json.Unmarshal([]byte(got.body), &shown))
+	status = shown["status"].(map[string]any)
+	delete(shown, "status")
+	text, err := json.Marshal(shown)
+	require.NoError(a.t, err)
+	return string(text), status
+}
+
+func TestSettingsAreShownAndChanged(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+		listed := a.do(alice, "GET", "/subscriptions", "").body
+		founding := rdbtest.Dump(t, redis.Raw)["subscriber:"+alice]
+		require.NotEmpty(t, founding)
+		shown := func() string {
+			own, _ := a.settings(alice, "/subscriber")
+			roots, _ := a.settings(rootKey, "/subscribers/alice--1")
+			assert.Equal(t, own, roots)
+			return own
+		}
+		// with returns the defaults with other values in their place.
+		with := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(defaults) }
+		assert.JSONEq(t, defaults, shown())
+
+		const letters = `{"attempts":3,"keep_events":10000,"keep_bytes":10000000,"keep_age":604800000}`
+		all := with(`"max_bytes":null`, `"max_bytes":2048`, `"max_requests_per_minute":null`, `"max_requests_per_minute":60`,
+			`"max_events_per_minute":null`, `"max_events_per_minute":600`, `"strict_order":false`, `"strict_order":true`,
+			`"partial":false`, `"partial":true`, `"dead_letters":null`, `"dead_letters":`+letters, `"failures"`, `"all"`)
+		a.requireDone(alice, "PATCH", "/subscriber", `{"max_bytes":2048,"max_requests_per_minute":60,"max_events_per_minute":600,
+			"strict_order":true,"partial":true,"dead_letters":{"attempts":3},"log_attempts":"all"}`)
+		assert.JSONEq(t, all, shown())
+		a.requireDone(alice, "PATCH", "/subscriber", `{}`)
+		assert.JSONEq(t, all, shown(), "what is left out stays")
+		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","partial":null,"max_bytes":null}`)
+		assert.JSONEq(t, all, shown(), "null is as if left out, when all is set")
+		a.requireDone(rootKey, "PATCH", "/subscribers/alice--1", `{"dead_letters":{"age":60000},"partial":null}`)
+		assert.JSONEq(t, strings.NewReplacer(`"attempts":3`, `"age":60000`, `"partial":true`, `"partial":false`).Replace(all), shown(),
+			"an object is replaced, null is the default")
+		a.requireDone(alice, "PATCH", "/subscriber", `{"max_bytes":null,"max_requests_per_minute":null,"max_events_per_minute":null,
+			"strict_order":null,"dead_letters":null,"log_attempts":null}`)
+		assert.JSONEq(t, defaults, shown())
+		assert.Equal(t, founding, rdbtest.Dump(t, redis.Raw)["subscriber:"+alice])
+		assert.NotContains(t, rdbtest.Dump(t, redis.Raw), "options:"+alice)
+		assert.JSONEq(t, listed, a.do(alice, "GET", "/subscriptions", "").body)
+
+		a.requireDone(alice, "PATCH", "/subscriber", `{"topics":["gadgets","widgets"],"callback":"https://c.example/","uuid":"u","timeout":0,"max":7}`)
+		assert.JSONEq(t, with(`["widgets"]`, `["gadgets","widgets"]`, "a.example", "c.example", `"uuid":null`, `"uuid":"u"`,
+			`"timeout":500`, `"timeout":0`, `"max":100`, `"max":7`), shown())
+		a.requireDone(alice, "PATCH", "/subscriber", `{"topics":["widgets"],"callback":"https://a.example/","uuid":null,"timeout":null,"max":null}`)
+		assert.JSONEq(t, defaults, shown())
+		assert.Regexp(t, `msg="changed a subscriber" request_id=\w+ client=root fields="\[dead_letters partial\]" subscriber=alice`, a.log.String())
+		assert.NotContains(t, a.log.String(), alice)
+
+		a.requireDone(bob, "POST", "/subscriber", `{"topics":["widgets"],"callback":"https://b.example/","log_attempts":"none"}`)
+		settings, _ := a.settings(bob, "/subscriber")
+		assert.JSONEq(t, with("a.example", "b.example", "failures", "none"), settings)
+		storetest.RequireSound(t, a.Store)
+	})
+}
+
+func TestSettingsAreRefused(t *testing.T) {
+	deny, err := bus.ParseDenyList("loopback")
+	require.NoError(t, err)
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis, func(c *web.Config) { c.Deny, c.MaxSubscriptionTopics = deny, 2 })
+		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+		before := rdbtest.Dump(t, redis.Raw)
+		for _, c := range []struct{ member, pointer string }{
+			{`"lanes":4`, "/lanes"}, {`"Max_bytes":2048`, "/Max_bytes"}, {`"plan":"abcdefgh"`, "/plan"}, {`"status":{}`, "/status"},
+			{`"max_bytes":1023`, "/max_bytes"}, {`"max_bytes":2048.0`, "/max_bytes"}, {`"max_bytes":"2048"`, "/max_bytes"},
+			{`"max_requests_per_minute":0`, "/max_requests_per_minute"}, {`"max_events_per_minute":600000001`, "/max_events_per_minute"},
+			{`"partial":1`, "/partial"}, {`"strict_order":"true"`, "/strict_order"}, {`"log_attempts":"some"`, "/log_attempts"},
+			{`"dead_letters":true`, "/dead_letters"}, {`"dead_letters":{"attempts":0}`, "/dead_letters/attempts"},
+			{`"dead_letters":{"keep":1}`, "/dead_letters/keep"}, {`"partial":true,"partial":true`, ""},
+			{`"dead_letters":{"age":60000,"age":60000}`, ""},
+		} {
+			for _, request := range [][2]string{
+				{"PATCH /subscriber", `{` + c.member + `}`},
+				{"POST /subscription", `{"topics":["widgets"],"callback":"https://b.example/",` + c.member + `}`},
+			} {
+				method, path, _ := strings.Cut(request[0], " ")
+				got := a.problem(alice, method, path, request[1])
+				assert.Equal(t, 400, got.Status, request)
+				assert.Equal(t, c.pointer, got.Pointer, "%s: %s", request, got.Detail)
+			}
+		}
+		for body, pointer := range map[string]string{
+			`{"topics":null}`: "/topics", `{"topics":["a","b","c"]}`: "/topics", `{"topics":["A"]}`: "/topics/0",
+			`{"callback":null}`: "/callback", `{"callback":""}`: "/callback", `{"callback":"http://b.example/"}`: "/callback",
+			`{"callback":"https://127.0.0.1/"}`: "/callback", `{"uuid":"a:b"}`: "/uuid", `{"timeout":-1}`: "/timeout",
+			`{"max":0}`: "/max", `{"max":10001}`: "/max", `{"max":"1"}`: "/max", `[]`: "", ``: "",
+		} {
+			got := a.problem(alice, "PATCH", "/subscriber", body)
+			assert.Equal(t, 400, got.Status, body)
+			assert.Equal(t, pointer, got.Pointer, "%s: %s", body, got.Detail)
+		}
+		assert.Contains(t, a.problem(alice, "PATCH", "/subscriber", `{"lanes":4}`).Detail, "known are topics, callback, uuid, timeout, max, max_bytes")
+		assert.Equal(t, 413, a.problem(alice, "PATCH", "/subscriber", `{"uuid":"`+strings.Repeat("u", 4<<20)+`"}`).Status)
+		assert.Equal(t, before, rdbtest.Dump(t, redis.Raw), "nothing was changed")
+	})
+}
+
+func TestStatus(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		a.bury(redis, 2)
+		status := func() map[string]any {
+			_, status := a.settings(alice, "/subscriber")
+			return status
+		}
+		died := storetest.After(1000).UnixMilli()
+		bytes := 3 * len(storetest.Packed(t, "widgets", 1))
+		idle := fmt.Sprintf(`{"queued":0,"dead_letters":{"letters":2,"events":3,"bytes":%d,"oldest_at":%d},"health_points":100,
+			"last_attempted_at":null,"paused_until":null,"next_delivery_at":null}`, bytes, died)
+		text, err := json.Marshal(status())
+		require.NoError(t, err)
+		assert.JSONEq(t, idle, string(text))
+		before := time.Now()
+		a.requireDone(bob, "POST", "/topics/widgets", eventsText(1, 3))
+		assert.EqualValues(t, 3, status()["queued"])
+		next := time.UnixMilli(int64(status()["next_delivery_at"].(float64)))
+		assert.WithinRange(t, next, before, time.Now().Add(bus.DefaultTimeout))
+	})
+}
+
+func TestPauseAndResume(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","max":1}`)
+		a.requireDone(bob, "POST", "/topics/widgets", eventText(1))
+		take := func() bool {
+			taken, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
+			require.NoError(t, err)
+			return taken.Task != nil
+		}
+		pausedUntil := func() any {
+			_, status := a.settings(rootKey, "/subscribers/alice--1")
+			return status["paused_until"]
+		}
+		a.requireDone(alice, "POST", "/subscriber/resume", "")
+		until := time.Now().Add(time.Hour).UnixMilli()
+		a.requireDone(alice, "POST", "/subscriber/pause", fmt.Sprintf(`{"until":%d}`, until))
+		assert.EqualValues(t, until, pausedUntil())
+		a.requireDone(rootKey, "POST", "/subscribers/alice--1/pause", "")
+		assert.EqualValues(t, bus.Forever.UnixMilli(), pausedUntil())
+		assert.False(t, take(), "nothing is delivered")
+		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+		assert.NotNil(t, pausedUntil(), "subscribing does not resume")
+		a.requireDone(alice, "POST", "/subscriber/resume", "")
+		assert.Nil(t, pausedUntil())
+		assert.True(t, take())
+		for _, line := range []string{
+			`msg="paused a subscriber" request_id=\w+ client=alice until=`,
+			`msg="paused a subscriber" request_id=\w+ client=root until=9999-12-31T23:59:59.999Z subscriber=alice`,
+			`msg="resumed a subscriber" request_id=\w+ client=alice`,
+		} {
+			assert.Regexp(t, line, a.log.String())
+		}
+		now := time.Now()
+		for _, body := range []string{
+			fmt.Sprintf(`{"until":%d}`, now.Add(-time.Second).UnixMilli()), fmt.Sprintf(`{"until":%d}`, now.AddDate(1, 0, 2).UnixMilli()),
+			`{"until":9223372036854775807}`, `{"until":-1}`, `{"until":"tomorrow"}`, `{"until":1.5}`, `{"from":1}`,
+		} {
+			got := a.problem(alice, "POST", "/subscriber/pause", body)
+			assert.Equal(t, 400, got.Status, body)
+			assert.NotEmpty(t, got.Pointer, body)
+		}
+		assert.Nil(t, pausedUntil())
+		storetest.RequireSound(t, a.Store)
+	})
+}
+
+func TestATestEventIsQueued(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+		a.requireDone(alice, "POST", "/subscriber/pause", "")
+		got := a.do(alice, "POST", "/subscriber/test", "")
+		require.Equal(t, 202, got.status, got.body)
+		var sent struct{ Batch bus.BatchID }
+		require.NoError(t, json.Unmarshal([]byte(got.body), &sent))
+		assert.Contains(t, a.log.String(), `msg="queued a test event"`)
+		assert.Equal(t, 409, a.problem(alice, "POST", "/subscriber/test", "").Status, "one waits")
+		taken, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
+		require.NoError(t, err)
+		require.NotNil(t, taken.Task, "the pause does not stop it")
+		assert.Equal(t, sent.Batch, taken.Task.Payload.(*store.Delivery).Batch)
+		storetest.RequireSound(t, a.Store)
+	})
+}
+
+func TestRootSubscribesAndUnsubscribesAClient(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		const subscription = `{"topics":["gadgets","widgets"],"callback":"https://a.example/"}`
+		assert.Equal(t, 404, a.problem(rootKey, "POST", "/subscribers/nobody--9", subscription).Status)
+		assert.Equal(t, 403, a.problem(alice, "POST", "/subscribers/alice--1", subscription).Status)
+		assert.Equal(t, 403, a.problem(alice, "DELETE", "/subscribers/alice--1", "").Status)
+		a.requireDone(rootKey, "POST", "/subscribers/alice--1", subscription)
+		a.requireDone(rootKey, "DELETE", "/subscribers/alice--1/topics/gadgets", "")
+		settings, _ := a.settings(alice, "/subscriber")
+		assert.JSONEq(t, defaults, settings)
+		assert.Regexp(t, `msg="subscription set" request_id=\w+ client=root topics=2 callback_host=a.example subscriber=alice`, a.log.String())
+		a.requireDone(rootKey, "DELETE", "/subscribers/alice--1", "")
+		assert.Equal(t, 404, a.problem(rootKey, "DELETE", "/subscribers/alice--1", "").Status)
+		assert.Equal(t, 404, a.problem(alice, "GET", "/subscriber", "").Status)
+		assert.NotContains(t, a.log.String(), alice)
+	})
+}
+
+// TestEitherTokenShowsTheSubscriber has the token of a subscriber be rotated.
+func TestEitherTokenShowsTheSubscriber(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+	var rotation struct{ Token string }
+	require.NoError(t, json.Unmarshal([]byte(a.do(rootKey, "POST", "/api_tokens/alice--1/rotate", "").body), &rotation))
+	a.requireDone(alice, "PATCH", "/subscriber", `{"partial":true}`)
+	for _, token := range []string{alice, rotation.Token} {
+		settings, _ := a.settings(token, "/subscriber")
+		assert.Contains(t, settings, `"partial":true`)
+		settings, _ = a.settings(rootKey, "/subscribers/"+token)
+		assert.Contains(t, settings, `"partial":true`)
+		assert.Equal(t, "[]", a.do(token, "GET", "/subscriber/attempts", "").body)
+	}
+}
