@@ -51,6 +51,9 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 					"acknowledge":   m.acknowledge,
 					"and go on":     m.acknowledgeAndAcquire,
 					"fail":          m.failSome,
+					"options":       m.changeOptions,
+					"settle":        m.settleSome,
+					"redeliver":     m.redeliverSome,
 					"drop":          m.dropOldest,
 					"scrub":         m.scrub,
 					"let time pass": m.pass,
@@ -95,6 +98,9 @@ type model struct {
 	// refused are the batches that an endpoint has refused. Others are delivered before these.
 	refused map[bus.BatchID]bool
 	held    map[bus.WorkerID]*storetest.Task
+	// options are the subscribers with options, dead the events in dead letters.
+	options map[bus.Token]bool
+	dead    map[bus.Token][]int
 	// stale are the tasks of workers that were scrubbed meanwhile.
 	stale []*storetest.Task
 	// tokens are the tokens of each client, by its first token. The last one has the subscription, the
@@ -112,7 +118,7 @@ func newModel(maxInFlight int, fixtures ...*fixture) *model {
 		fixture: fixtures[0], fixtures: fixtures, maxInFlight: maxInFlight, topics: map[bus.Token][]bus.TopicName{}, queued: map[bus.Token][]int{},
 		doubtful: map[bus.Token]map[int]bool{}, disordered: map[bus.Token]bool{}, throttled: map[bus.Token]int{},
 		refused: map[bus.BatchID]bool{}, held: map[bus.WorkerID]*storetest.Task{},
-		tokens: map[bus.Token][]bus.Token{}, clients: map[bus.Token]bus.Token{},
+		options: map[bus.Token]bool{}, dead: map[bus.Token][]int{}, tokens: map[bus.Token][]bus.Token{}, clients: map[bus.Token]bus.Token{},
 	}
 	for _, token := range modelTokens {
 		m.tokens[token], m.clients[token] = []bus.Token{token}, token
@@ -195,5 +201,9 @@ func (m *model) drain(rt *rapid.T) {
 	require.NoError(rt, err)
 	require.Empty(rt, keys)
 	m.requireSound(rt)
+	for _, token := range modelTokens {
+		dead, _ := m.Redis.HGet(m.T.Context(), "deadletters:events", string(m.holder(token))).Int()
+		require.Equal(rt, len(m.dead[token]), dead, "the dead of %s", token)
+	}
 	m.doubtful, m.disordered = map[bus.Token]map[int]bool{}, map[bus.Token]bool{}
 }

@@ -94,13 +94,12 @@ local function slices()
   end
 
   -- Notes what an attempt has brought about besides, given its batch's header. Afterwards each
-  -- event is in the batch, or in a dead letter, or gone, and one of these only. Returns whether the
-  -- batch keeps its turn.
+  -- event is in the batch, or in a dead letter, or gone, and one of these only. Nothing is kept for a
+  -- subscriber that is gone. Returns whether the batch keeps its turn.
   function self.settle(entry, header, state)
     local result, bid, token = entry.result, entry.arg, header[1]
-    if result[7] ~= '' and (state.name or setbacks().is_subscribed(token)) then
-      note_attempt(token, result[7], result[8])
-    end
+    local kept = state.name or setbacks().is_subscribed(token)
+    if kept and result[7] ~= '' then note_attempt(token, result[7], result[8]) end
     if not result[9] then return false end
     if result[9] ~= '0' then
       redis.pcall('HINCRBYFLOAT', delivery_key(token), 'paced_until', '-' .. result[9])
@@ -109,7 +108,7 @@ local function slices()
       redis.call('HDEL', delivery_key(token), 'test')
     end
     local whole
-    for i = 14, #result, 7 do
+    for i = 14, kept and #result or 0, 7 do
       local letter = { unpack(result, i, i + 6) }
       if letter[1] == bid then
         whole = letter
