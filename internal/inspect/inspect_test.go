@@ -179,6 +179,8 @@ func TestBatchesOnTheirWay(t *testing.T) {
 			"they wait for the throttle")
 
 		ctx, key := f.T.Context(), keys.Delivery(alice)
+		require.NoError(f.T, f.Redis.HSet(ctx, key, "paced_until", fmt.Sprintf("%d.250", storetest.After(4000).UnixMilli())).Err())
+		assert.Equal(f.T, "0: 1 2 retrying 4001", lines(f.batches(alice, 70))[0])
 		require.NoError(f.T, f.Redis.HSet(ctx, key, "paused_until", storetest.After(9000).UnixMilli()).Err())
 		assert.Equal(f.T, "0: 1 2 retrying 9000", lines(f.batches(alice, 70))[0])
 		require.NoError(f.T, f.Redis.HSet(ctx, key, "paused_until", "253402300799999").Err())
@@ -265,5 +267,33 @@ func TestBatchesAreRemoved(t *testing.T) {
 		assert.Equal(f.T, []string{"0: 0 2 waiting 50", "30: 0 1 current 530"}, lines(f.batches(alice, 50)))
 		f.RequireSound()
 		assert.Equal(f.T, []int{5, 6}, storetest.Numbers(f.T, f.Take("w1", 60)), "the next was woken")
+	})
+}
+
+// TestARemovedBatchBecomesALetter removes batches of a subscriber that keeps dead letters: one as it
+// was closed, one of which something was acknowledged, and a test event.
+func TestARemovedBatchBecomesALetter(t *testing.T) {
+	each(t, func(f *fixture) {
+		ctx := f.T.Context()
+		f.AddSubscriber(alice, time.Hour, 2, "widgets")
+		require.NoError(f.T, f.PatchSubscriber(ctx, alice, bus.Subscription{Options: map[string]string{"dead_letters": `{"attempts":3}`}}, storetest.Start))
+		f.PublishEvents("widgets", 1, 4, 0)
+		batches := f.batches(alice, 0)
+		require.NoError(f.T, f.Redis.HSet(ctx, keys.BatchState(batches[1].ID), "revision", 2).Err())
+		for n, id := range map[int]string{0: string(batches[0].ID), 1: string(batches[1].ID) + "-2-2"} {
+			removed, err := f.Remove(ctx, alice, batches[n].ID, storetest.After(20))
+			require.NoError(f.T, err)
+			assert.Equal(f.T, inspect.Removed{Events: 2, Letter: true}, removed)
+			cause := f.Redis.HGetAll(ctx, keys.DeadLetterCause(batches[n].ID)).Val()
+			assert.Equal(f.T, []string{"removed", fmt.Sprint(storetest.After(20).UnixMilli()), id}, []string{cause["reason"], cause["died_at"], cause["webhook_id"]})
+			assert.EqualValues(f.T, store.BatchHeader+2, f.Redis.LLen(ctx, keys.DeadLetter(batches[n].ID)).Val())
+		}
+		test, err := f.TestEvent(ctx, alice, storetest.Start)
+		require.NoError(f.T, err)
+		removed, err := f.Remove(ctx, alice, test, storetest.After(20))
+		require.NoError(f.T, err)
+		assert.Equal(f.T, inspect.Removed{Events: 1}, removed)
+		assert.Empty(f.T, f.batches(alice, 20))
+		f.RequireSound()
 	})
 }

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"math"
 	"strconv"
 	"time"
 
@@ -128,14 +129,10 @@ func (r batchReplies) place(batch *Batch, queue queueReplies, pending bool, now 
 	next := max(int64(r.scheduled.Val()), now.UnixMilli())
 	for _, value := range queue.times.Val() {
 		text, _ := value.(string)
-		until, _ := strconv.ParseInt(text, 10, 64)
-		next = max(next, until)
+		until, _ := strconv.ParseFloat(text, 64) // paced_until has fractions
+		next = max(next, int64(math.Ceil(until)))
 	}
-	if next < forGood {
-		batch.NextAt = time.UnixMilli(next)
+	if at := time.UnixMilli(next); at.Before(bus.Forever) {
+		batch.NextAt = at
 	}
 }
-
-// forGood is until when a subscriber is paused that is paused without an end (ms): the last day of
-// the year 9999.
-const forGood = 253402300799999

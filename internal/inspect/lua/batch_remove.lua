@@ -1,21 +1,38 @@
--- Removes a batch of a subscriber with all that points to it, unless it is in flight.
+-- Removes a batch of a subscriber with all that points to it, unless it is in flight. Its events
+-- become a dead letter if the subscriber keeps those, unless they are a test event.
 --
 -- ARGV     1 namespace, 2 subscriber's token, 3 UID of the batch, 4 now (ms)
--- Returns  {1, the number of its events, 0}. {0, 'unknown'} when there is no such batch; {0, 'in
---          flight'} when it is being delivered
+-- Returns  {1, the number of its events, 1 if they are a dead letter}. {0, 'unknown'} when there is
+--          no such batch; {0, 'in flight'} when it is being delivered
 -- Keeps    a batch goes with its job, its index entry, its gauges and its place in the lane; the
 --          next of the lane is woken. A job deep inside the instant queue stays, as it takes long
 --          to find, and goes when it comes up
-local token, bid = ARGV[2], ARGV[3]
+local token, bid, now = ARGV[2], ARGV[3], ARGV[4]
 local header = redis.pcall('LRANGE', batch_key(bid), 0, HEADER - 1) -- a table in any case
 if not header[3] or holder_of(header[1]) ~= token then return { 0, 'unknown' } end
-local job = job_of(bid)
 for _, worker in ipairs(redis.call('SMEMBERS', pending_index_key('main'))) do
-  if redis.call('LPOS', pending_key('main', worker), job) then return { 0, 'in flight' } end
+  if redis.call('LPOS', pending_key('main', worker), job_of(bid)) then
+    return { 0, 'in flight' }
+  end
+end
+
+-- What was or would be sent as webhook-id with just these events.
+local function webhook_id(state, events)
+  if state[2] then return state[2] end
+  if (state[1] or '0') == '0' then return bid end
+  return bid .. '-' .. state[1] .. '-' .. events
 end
 
 allow_when_full()
-local events = events_of(bid)
+local events, buried = events_of(bid), 0
+if redis.call('HEXISTS', options_key(token), 'dead_letters') == 1 then
+  local state = redis.pcall('HMGET', batch_state_key(bid), 'revision', 'webhook_id', 'test')
+  if not state[3] then
+    local cause = { bid, 'removed', '', '', '', webhook_id(state, events) }
+    letters().bury(bid, token, now, cause)
+    buried = 1
+  end
+end
 remove_batch(bid, token, events, noted_max_in_flight(), header[3] ~= '0', true)
 remove_batch_job(bid)
-return { 1, events, 0 }
+return { 1, events, buried }

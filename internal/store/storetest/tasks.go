@@ -31,6 +31,10 @@ type Result struct {
 	RetryAt, ThrottledUntil time.Time
 	Failure                 bus.Failure
 	Health, Delivered       int
+	Works                   bool
+	Attempt                 []byte
+	AttemptsKept            int
+	Slice                   *store.SliceResult
 }
 
 // Done is the result of a task that needs nothing more.
@@ -41,6 +45,7 @@ func (r Result) of(task *Task) queue.Result {
 	if task.Delivery != nil {
 		result.Detail = store.DeliveryResult{
 			Failure: r.Failure, ThrottledUntil: r.ThrottledUntil, Health: r.Health, Delivered: r.Delivered,
+			Works: r.Works, Attempt: r.Attempt, AttemptsKept: r.AttemptsKept, Slice: r.Slice,
 		}
 	}
 	return result

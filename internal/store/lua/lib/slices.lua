@@ -93,6 +93,17 @@ local function slices()
     end
   end
 
+  -- Forgets the test event that a batch is, if it is one. A plan that was only there for that goes,
+  -- so that deliveries cost nothing more.
+  local function end_test(token, bid)
+    if redis.pcall('HGET', delivery_key(token), 'test') ~= bid then return end
+    redis.call('HDEL', delivery_key(token), 'test')
+    if redis.pcall('HLEN', options_key(token)) == 1 then -- nothing but the plan
+      redis.call('DEL', options_key(token))
+      redis.call('HDEL', delivery_key(token), 'plan')
+    end
+  end
+
   -- Notes what an attempt has brought about besides, given its batch's header. Afterwards each
   -- event is in the batch, or in a dead letter, or gone, and one of these only. Nothing is kept for a
   -- subscriber that is gone. Returns whether the batch keeps its turn.
@@ -104,9 +115,7 @@ local function slices()
     if result[9] ~= '0' then
       redis.pcall('HINCRBYFLOAT', delivery_key(token), 'paced_until', '-' .. result[9])
     end
-    if redis.pcall('HGET', delivery_key(token), 'test') == bid then
-      redis.call('HDEL', delivery_key(token), 'test')
-    end
+    end_test(token, bid)
     local whole
     for i = 14, kept and #result or 0, 7 do
       local letter = { unpack(result, i, i + 6) }
