@@ -76,7 +76,10 @@ const Pause = time.Second
 //   - a worker has at most one pending job, and is in the index of those that may have one;
 //   - a current batch is listed under its own subscriber, one at a time;
 //   - what is in a lane has a batch of its subscriber, and the first does not wait for its turn;
-//   - gauges equal what is there;
+//   - gauges equal what is there, also those of dead letters;
+//   - options and records of attempts have a subscriber, who has the plan of the options; a batch's
+//     state has the batch;
+//   - a dead letter and an entry of its subscriber's index have each other;
 //   - topics and subscribers name each other;
 //   - hashes of topics, subscribers and deliveries have the layout's fields, under today's names;
 //   - there is no key that the layout does not know.
@@ -93,6 +96,7 @@ func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(Finding)) (
 	}
 	e := &examination{
 		Scan: scan.New(d.redis), doctor: d, fix: fix, observe: observe, reported: map[Finding]bool{},
+		unlisted: map[string]string{},
 	}
 	err := e.run(ctx)
 	return e.stats(), rdb.Wrap("examine", err)
@@ -108,6 +112,7 @@ type examination struct {
 	candidates []candidate
 	paused     bool // what was under way has come to an end
 	unchecked  []string
+	unlisted   map[string]string // the tokens of dead letters that no index lists, by UID
 }
 
 func (e *examination) run(ctx context.Context) error {
@@ -132,6 +137,9 @@ func (e *examination) run(ctx context.Context) error {
 	e.findCurrent()
 	e.findLanes()
 	e.findWorkers()
+	e.findOptions()
+	e.findStates()
+	e.findLetters()
 	if _, err := e.confirm(ctx); err != nil {
 		return err
 	}
@@ -140,7 +148,10 @@ func (e *examination) run(ctx context.Context) error {
 			return err
 		}
 	}
-	return e.checkGauges(ctx) // which a repair may have changed
+	if err := e.checkGauges(ctx); err != nil { // which a repair may have changed
+		return err
+	}
+	return e.checkLetters(ctx)
 }
 
 func (e *examination) stats() Stats {

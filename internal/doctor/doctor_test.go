@@ -20,7 +20,7 @@ import (
 // TestEveryDamageIsFoundAndRepaired breaks a sound bus in every way. Doctor must find exactly that,
 // change nothing unless asked to fix it, and repair it at once; then everything is delivered.
 func TestEveryDamageIsFoundAndRepaired(t *testing.T) {
-	for _, a := range slices.Concat(damages, skipped) {
+	for _, a := range slices.Concat(damages, optionDamages, skipped) {
 		t.Run(a.name, func(t *testing.T) {
 			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				p := newPatient(t, server)
@@ -61,7 +61,7 @@ func TestTwoRepairsAtOnce(t *testing.T) {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			p := newPatient(t, server)
 			loses := 0
-			for _, a := range damages {
+			for _, a := range slices.Concat(damages, optionDamages) {
 				if slices.Contains([]string{
 					"a batch that is not in the index", "an entry of the index without a batch", "a batch without a job", "a batch in a lane without a job",
 					"a job that two workers have", "jobs for batches that are gone", "another's batch as current and in the lane",

@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -208,15 +209,14 @@ func (e *examination) findCurrent() {
 }
 
 // longestPause is for how long the first of a lane may be put off, unless its subscriber is
-// throttled: a job that cannot be taken waits a minute, by a clock that may go ahead of ours.
+// throttled, paused or paced: a job that cannot be taken waits a minute, by a clock that may go ahead of ours.
 const longestPause = 2 * time.Minute
 
 func (e *examination) findLanes() {
 	latest := float64(time.Now().Add(longestPause).UnixMilli())
 	for token, entries := range e.Each(jobs.Lane(bus.JobBatch, "")) {
 		lane := e.Jobs.Lane(bus.JobBatch, token)
-		throttled := e.Elements[keys.Delivery(bus.Token(token))]["throttled_until"]
-		until, _ := strconv.ParseFloat(throttled, 64) // what cannot be read is no throttle
+		until, unchanged := e.blockedUntil(token)
 		for packed := range entries {
 			bid, _ := scan.BatchOf(bus.QueueMain, packed)
 			problem, checks := e.wrongFor(token, bid)
@@ -228,19 +228,35 @@ func (e *examination) findLanes() {
 					append(checks, not("", "ZSCORE", lane, packed)), command{"LEAVE_LANE", lane, packed})
 				continue
 			}
-			// A batch that leaves a lane wakes the next, and the end of a throttle the first, in the
-			// same step. So the first of a lane waits for no longer than its throttle, or than one that
+			// A batch that leaves a lane wakes the next, and the end of a throttle or a pause the first,
+			// in the same step. So the first of a lane waits for no longer than that, or than one that
 			// could not be taken, unless the batch before it left without waking it.
 			if due := e.Batch(bid).Due; due > max(latest, until) {
 				e.add(lane, "begins with "+bid+", which waits for its turn, though nobody is before it", "woken",
-					[]check{
+					append(unchanged,
 						is(0, "ZRANK", lane, packed),
 						is(rdb.FormatScore(due), "ZSCORE", e.Jobs.Scheduled(bus.QueueMain), packed),
-						is(throttled, "HGET", e.Keys.Delivery(bus.Token(token)), "throttled_until"),
-					}, command{"WAKE_LANE", lane})
+					), command{"WAKE_LANE", lane})
 			}
 		}
 	}
+}
+
+// blockedUntil is until when (ms) the first of a subscriber's lane may wait, and what shows that it
+// still is. One that failed may wait for its retry in the lane if the order is strict.
+func (e *examination) blockedUntil(token string) (until float64, unchanged []check) {
+	if e.Elements[keys.Options(bus.Token(token))]["strict_order"] == "true" {
+		return math.Inf(1), nil
+	}
+	delivery := keys.Delivery(bus.Token(token))
+	for _, field := range []string{"throttled_until", "paused_until", "paced_until"} {
+		said := e.Elements[delivery][field]
+		if at, err := strconv.ParseFloat(said, 64); err == nil { // what cannot be read blocks nothing
+			until = max(until, at)
+		}
+		unchanged = append(unchanged, is(said, "HGET", e.Full(delivery), field))
+	}
+	return until, unchanged
 }
 
 func (e *examination) findWorkers() {

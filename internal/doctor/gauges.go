@@ -33,23 +33,39 @@ type batchesOf map[string]map[string]bool
 // with batches of the Ruby original are skipped.
 func (e *examination) checkGauges(ctx context.Context) error {
 	doubtful := e.doubtfulGauges()
-	for look := 0; len(doubtful) > 0 && look < gaugeLooks; look++ {
+	return e.untilSteady(ctx, "the gauges of ", scan.Sorted(doubtful), func(token string) (bool, error) {
+		done, err := e.checkGaugesOf(ctx, token, doubtful)
+		if done {
+			delete(doubtful, token)
+		}
+		return done, err
+	})
+}
+
+// untilSteady checks something of subscribers again and again, each until the check is done: nothing
+// has changed meanwhile. It notes what was not checked.
+func (e *examination) untilSteady(
+	ctx context.Context, what string, tokens []string, check func(token string) (done bool, err error),
+) error {
+	for look := 0; len(tokens) > 0 && look < gaugeLooks; look++ {
 		e.paused = false
 		if err := e.pause(ctx); err != nil {
 			return err
 		}
-		for _, token := range scan.Sorted(doubtful) {
-			done, err := e.checkGaugesOf(ctx, token, doubtful)
+		var left []string
+		for _, token := range tokens {
+			done, err := check(token)
 			if err != nil {
 				return err
 			}
-			if done {
-				delete(doubtful, token)
+			if !done {
+				left = append(left, token)
 			}
 		}
+		tokens = left
 	}
-	for _, token := range scan.Sorted(doubtful) {
-		e.unchecked = append(e.unchecked, "the gauges of "+e.name(token))
+	for _, token := range tokens {
+		e.unchecked = append(e.unchecked, what+e.name(token))
 	}
 	return nil
 }
@@ -165,14 +181,15 @@ func (e *examination) checkGaugesOf(ctx context.Context, token string, doubtful 
 	return confirmed == candidates, err
 }
 
-func (e *examination) addGauge(key, token, said string, must int64) {
+// addGauge adds what a gauge says of a subscriber, unless it must, given what shows that it must.
+func (e *examination) addGauge(key, token, said string, must int64, checks ...check) {
 	set := command{"HSET", key, token, must}
 	if must == 0 {
 		set = command{"HDEL", key, token}
 	}
 	if said != figure(must) {
 		problem := fmt.Sprintf("has %q for %s, must be %d", said, e.name(token), must)
-		e.add(key, problem, "set right", []check{is(said, "HGET", key, token)}, set)
+		e.add(key, problem, "set right", append(checks, is(said, "HGET", key, token)), set)
 	}
 }
 

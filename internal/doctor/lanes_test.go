@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 )
@@ -75,7 +76,7 @@ func TestALaneThatStandsForAReasonIsNotWoken(t *testing.T) {
 		require.NotEqual(t, failed, head())
 		look("it is woken")
 		require.Nil(t, f.Take("w1", now))
-		require.Equal(t, after(now+hour), deadline())
+		require.Equal(t, queue.TurnDeadline(after(now)), deadline().UnixMilli(), "it is looked at now and then")
 		look("its subscriber is throttled")
 
 		f.AddSubscriber(alice, 0, 1, "widgets") // which ends that

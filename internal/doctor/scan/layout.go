@@ -48,7 +48,8 @@ var Singles = func() map[string]rdb.Kind {
 }()
 
 // Family is what keys that begin alike have in common. A scan reads their elements, of lists a part
-// and the length, or only the types of those that are unread.
+// and the length. Of those that are unread it looks only at the types, and of some of them notes
+// that they are there.
 type Family struct {
 	Prefix string
 	Kind   rdb.Kind
@@ -56,6 +57,7 @@ type Family struct {
 	Token  bool                   // a token follows the prefix
 	single bool                   // there is one key
 	unread bool
+	noted  bool     // unread, and among the elements without any
 	fields []string // of a hash: those that the layout knows
 
 	from, to int64 // the part of a list, which goes to the function
@@ -76,12 +78,12 @@ var families = []Family{
 	{Prefix: jobs.Lane(bus.JobBatch, ""), Kind: rdb.SortedSet, Token: true},
 	{Prefix: keys.Failed(""), Kind: rdb.SortedSet, Token: true, unread: true},
 	{Prefix: keys.Traceparents(""), Kind: rdb.List, unread: true},
-	{Prefix: keys.BatchState(""), Kind: rdb.Hash, unread: true},
-	{Prefix: keys.Options(""), Kind: rdb.Hash, Token: true, unread: true},
-	{Prefix: keys.Attempts(""), Kind: rdb.List, Token: true, unread: true},
-	{Prefix: keys.DeadLetters(""), Kind: rdb.SortedSet, Token: true, unread: true},
-	{Prefix: keys.DeadLetter(""), Kind: rdb.List, has: bus.IsUID, unread: true},
-	{Prefix: keys.DeadLetterCause(""), Kind: rdb.Hash, unread: true},
+	{Prefix: keys.BatchState(""), Kind: rdb.Hash, unread: true, noted: true},
+	{Prefix: keys.Options(""), Kind: rdb.Hash, Token: true},
+	{Prefix: keys.Attempts(""), Kind: rdb.List, Token: true, unread: true, noted: true},
+	{Prefix: keys.DeadLetters(""), Kind: rdb.SortedSet, Token: true},
+	{Prefix: keys.DeadLetter(""), Kind: rdb.List, has: bus.IsUID, list: (*Scan).takeLetter},
+	{Prefix: keys.DeadLetterCause(""), Kind: rdb.Hash, unread: true, noted: true},
 	{Prefix: "idempotency:", Kind: rdb.Hash, unread: true},
 	{Prefix: OldTraceparents, Kind: rdb.List, list: (*Scan).takeOldTraceparents},
 	{Prefix: OldLane, Kind: rdb.SortedSet, Token: true},

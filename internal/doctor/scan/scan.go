@@ -30,6 +30,8 @@ type Scan struct {
 	Elements map[string]map[string]string
 	Queues   map[bus.Queue]*Queue
 	Newest   float64 // when the newest batch known was created (ms)
+	// Letters are the dead letters: the token that each begins with, by UID.
+	Letters map[string]string
 
 	NotUIDs map[string]bool     // what the index of batches has beside UIDs
 	Strange map[string]bool     // keys that are not of their type, or that the layout does not know
@@ -42,7 +44,7 @@ func New(partition *rdb.Partition) *Scan {
 	namespace := partition.Namespace()
 	s := &Scan{
 		Redis: partition, Keys: store.Keys{Namespace: namespace}, Jobs: queue.Keys{Namespace: namespace},
-		Elements: map[string]map[string]string{}, Queues: map[bus.Queue]*Queue{},
+		Elements: map[string]map[string]string{}, Queues: map[bus.Queue]*Queue{}, Letters: map[string]string{},
 		NotUIDs: map[string]bool{}, Strange: map[string]bool{}, Unknown: map[string][]string{},
 		tokens: map[string]string{},
 	}
@@ -76,7 +78,7 @@ func (s *Scan) Each(prefix string) iter.Seq2[string, map[string]string] {
 func (s *Scan) Read(ctx context.Context) error {
 	first := []string{
 		keys.Tokens(), keys.Rotations(), keys.Subscribers(), keys.Topics(), keys.BatchGauge(),
-		keys.EventGauge(), keys.BatchesIndex(),
+		keys.EventGauge(), keys.DeadLetterEvents(), keys.DeadLetterBytes(), keys.BatchesIndex(),
 	}
 	for _, q := range bus.Queues {
 		first = append(first, jobs.PendingIndex(q), jobs.JobsIndex(q), jobs.Scheduled(q))
@@ -117,7 +119,7 @@ func (s *Scan) taker(key string) func(element, value string) {
 		if s.Elements[key] == nil {
 			s.Elements[key] = map[string]string{}
 		}
-		if element == "last_event" { // which may be large
+		if element == "last_event" || element == "secrets" { // which may be large, or are
 			value = ""
 		}
 		s.Elements[key][element] = value
@@ -164,8 +166,12 @@ func (s *Scan) ask(ctx context.Context, pipe rdb.Commands, key string) (take fun
 	case f.unread:
 		kind := pipe.Type(ctx, key)
 		return func() error {
-			if is := kind.Val(); is != string(f.Kind) && is != "none" {
+			switch is := kind.Val(); {
+			case is == "none":
+			case is != string(f.Kind):
 				s.Strange[short] = true
+			case f.noted:
+				s.Elements[short] = nil
 			}
 			return kind.Err()
 		}
@@ -304,6 +310,9 @@ func (s *Scan) takeBatch(bid string, header []string, length int64) {
 func (s *Scan) takeOldTraceparents(bid string, _ []string, _ int64) {
 	s.Elements[OldTraceparents+bid] = nil
 }
+
+// takeLetter takes in whose a dead letter is, or was before the token was changed.
+func (s *Scan) takeLetter(bid string, header []string, _ int64) { s.Letters[bid] = header[0] }
 
 func (s *Scan) takeOriginal(bid string, header []string, _ int64) {
 	s.Queues[bus.QueueMain].note(JobOf(bid), func(j *Entry) { j.Original, j.Token = true, s.Holder(header[0]) })
