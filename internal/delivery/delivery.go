@@ -101,6 +101,9 @@ func (d *Deliverer) post(ctx context.Context, s *slice) outbound.Attempt {
 	header := http.Header{"Content-Type": {"application/json"}}
 	tracing.Propagate(ctx, header)
 	s.setHeader(header)
+	for _, kind := range s.signer.Types() {
+		d.observer.recorder.Signed(string(kind))
+	}
 	return d.client.Post(ctx, outbound.Request{
 		URL: s.batch.Callback, User: s.batch.UUID, Password: "x", Header: header, Body: s.reader, Length: s.length,
 		KeepBody: d.recorder.keepBody(s),

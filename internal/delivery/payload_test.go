@@ -4,12 +4,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/signature"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
 )
@@ -53,18 +56,28 @@ func TestPayload(t *testing.T) {
 	}
 }
 
+// BenchmarkPayload makes the JSON of 100 events twice, as a delivery does: to count it, and to send
+// it. A signer takes what is counted.
 func BenchmarkPayload(b *testing.B) {
 	var events []wire.PackedEvent
 	for i := range 100 {
 		events = append(events, packed(b, i))
 	}
-	b.ReportAllocs()
-	for b.Loop() {
-		p, _, _ := newPayload(events, 0, io.Discard)
-		n, err := io.Copy(io.Discard, p.reader())
-		if err != nil || n != p.length {
-			b.Fatal(n, err)
-		}
+	for name, secrets := range map[string][]signature.Secret{
+		"unsigned": nil, "hmac-sha256": {signature.Generate(signature.HMAC, time.Now())}, "ed25519": {signature.Generate(signature.Ed25519, time.Now())},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				signer := signature.NewSigner(secrets, "OFMKv1hQt3zq0Zb5AAAB", time.Now())
+				p, _, _ := newPayload(events, 0, signer)
+				signer.SetHeader(http.Header{})
+				n, err := io.Copy(io.Discard, p.reader())
+				if err != nil || n != p.length {
+					b.Fatal(n, err)
+				}
+			}
+		})
 	}
 }
 

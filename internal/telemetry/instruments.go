@@ -26,6 +26,7 @@ type instruments struct {
 
 	partBatches, partial, rejected, unreadableReceipts, bisections children[prometheus.Counter]
 	slices                                                         prometheus.Counter
+	signatures                                                     children[prometheus.Counter]
 
 	connections map[bool]prometheus.Counter // by whether the connection was reused
 
@@ -124,6 +125,8 @@ func (m *instruments) registerSlices(register promauto.Factory) {
 	m.bisections.make = bySubscriber(register, "bisections_total",
 		"Searches for the event that an endpoint refuses, by subscriber.")
 	m.slices = register.NewCounter(counter("slices_total", "Deliveries that carried a part of their batch."))
+	signatures := register.NewCounterVec(counter("signatures_total", "Signatures of deliveries, by the type of secret."), []string{"type"})
+	m.signatures.make = func(kind string) prometheus.Counter { return signatures.WithLabelValues(kind) }
 }
 
 func (m *instruments) registerDeadLetters(register promauto.Factory) {

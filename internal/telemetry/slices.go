@@ -43,6 +43,13 @@ func (r *Recorder) Bisecting(subscriber bus.ClientName) {
 	}
 }
 
+// Signed notes a signature of a delivery, by the type of the secret.
+func (r *Recorder) Signed(kind string) {
+	if r != nil {
+		r.metrics.signatures.of(kind).Inc()
+	}
+}
+
 // Sliced notes a delivery that carried a part of its batch.
 func (r *Recorder) Sliced() {
 	if r != nil {
