@@ -5,6 +5,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -93,19 +95,22 @@ func TestPointsInTime(t *testing.T) {
 	}
 }
 
-// TestWhatWasRefusedIsRedelivered has a receiver refuse an event for good, and redelivers it when
-// the receiver takes it.
+// TestWhatWasRefusedIsRedelivered has a receiver refuse one of two events for good, and redelivers
+// that when the receiver takes it: alone, and with the webhook-id that it had.
 func TestWhatWasRefusedIsRedelivered(t *testing.T) {
 	b := startBus(t)
 	var healthy atomic.Bool
-	got := make(chan string, 10) // bodies
+	type delivery struct{ id, body string }
+	refused, taken := make(chan delivery, 10), make(chan delivery, 10)
 	receiver := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !healthy.Load() {
+		body, _ := io.ReadAll(r.Body)
+		got := delivery{r.Header.Get("webhook-id"), string(body)}
+		if strings.Contains(got.body, "/bad") && !healthy.Load() {
+			refused <- got
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			return
 		}
-		body, _ := io.ReadAll(r.Body)
-		got <- string(body)
+		taken <- got
 	}))
 	t.Cleanup(receiver.Close)
 	shop := b.addClient(t, "shop")
@@ -115,28 +120,44 @@ func TestWhatWasRefusedIsRedelivered(t *testing.T) {
 		require.Equal(t, app.ExitOK, run(t.Context(), append(args, "-b", b.url, "-t", shop), &out, &errors), "%s", &errors)
 		return out.String()
 	}
-	rtm("sub", "add", strings.Replace(receiver.URL, "https://", "https://uuid@", 1), "widgets", "--latency", "0")
-	require.NoError(t, b.redis.Raw.HSet(t.Context(), "options:"+shop, "dead_letters", `{"attempts":3}`, "plan", "AAAAAAAA").Err())
-	require.NoError(t, b.redis.Raw.HSet(t.Context(), "delivery:"+shop, "plan", "AAAAAAAA").Err())
-	rtm("pub", "created", "widgets", "https://warehouse.example/1")
+	receive := func(from chan delivery) (got delivery) {
+		t.Helper()
+		select {
+		case got = <-from:
+		case <-time.After(soon):
+			require.Fail(t, "nothing was delivered")
+		}
+		return got
+	}
+	rtm("sub", "add", strings.Replace(receiver.URL, "https://", "https://uuid@", 1), "widgets", "--latency", "1000", "--batch-size", "2")
+	rtm("sub", "set", "--dead-letters", "attempts=3")
+	rtm("sub", "secret", "add")
+	file := filepath.Join(t.TempDir(), "events")
+	require.NoError(t, os.WriteFile(file, []byte(`{"topic":"widgets","type":"create","url":"https://x.example/good"}
+		{"topic":"widgets","type":"create","url":"https://x.example/bad"}`), 0o600))
+	rtm("pub", "--file", file)
+	assert.Contains(t, receive(refused).body, "/good")
+	assert.NotContains(t, receive(taken).body, "/bad")
+	dead := receive(refused)
+	assert.NotContains(t, dead.body, "/good")
+
 	var letter string
 	require.Eventually(t, func() bool { letter = rtm("dead", "list"); return letter != "" }, soon, 10*time.Millisecond)
 	fields := strings.Split(strings.TrimSuffix(letter, "\n"), "\t")
 	require.Len(t, fields, 8)
-	assert.Equal(t, []string{"refused", "422", "", "1", "1", ""}, fields[2:])
+	assert.Equal(t, []string{"refused", "422", ""}, fields[2:5])
+	assert.Equal(t, "1", fields[6], "one event")
 	var event map[string]any
 	require.NoError(t, json.Unmarshal([]byte(rtm("dead", "show", fields[0])), &event))
-	assert.Equal(t, "https://warehouse.example/1", event["url"])
+	assert.Equal(t, "https://x.example/bad", event["url"])
+	require.Eventually(t, func() bool { return rtm("queue", "list") == "" }, soon, 10*time.Millisecond)
 
 	healthy.Store(true)
 	assert.Equal(t, "redelivered 1 dead letters with 1 events\n", rtm("dead", "redeliver", "--all", "--since", "1h"))
-	select {
-	case body := <-got:
-		assert.Contains(t, body, "https://warehouse.example/1")
-	case <-time.After(soon):
-		require.Fail(t, "it was not delivered again")
-	}
+	assert.Equal(t, dead, receive(taken))
 	assert.Empty(t, rtm("dead", "list"))
 	require.Eventually(t, func() bool { return rtm("queue", "list") == "" }, soon, 10*time.Millisecond)
 	assert.Empty(t, b.redis.Raw.Keys(t.Context(), "deadletter*").Val())
+	assert.Empty(t, refused)
+	assert.Empty(t, taken)
 }
