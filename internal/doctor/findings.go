@@ -209,7 +209,8 @@ func (e *examination) findCurrent() {
 }
 
 // longestPause is for how long the first of a lane may be put off, unless its subscriber is
-// throttled, paused or paced: a job that cannot be taken waits a minute, by a clock that may go ahead of ours.
+// throttled, paused or paced: a job that cannot be taken waits a minute, by a clock that may go
+// ahead of ours.
 const longestPause = 2 * time.Minute
 
 func (e *examination) findLanes() {

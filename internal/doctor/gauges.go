@@ -42,8 +42,8 @@ func (e *examination) checkGauges(ctx context.Context) error {
 	})
 }
 
-// untilSteady checks something of subscribers again and again, each until the check is done: nothing
-// has changed meanwhile. It notes what was not checked.
+// untilSteady checks something of subscribers again and again, each until the check is done because
+// nothing has changed meanwhile. It notes what was not checked.
 func (e *examination) untilSteady(
 	ctx context.Context, what string, tokens []string, check func(token string) (done bool, err error),
 ) error {
