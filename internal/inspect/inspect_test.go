@@ -270,8 +270,8 @@ func TestBatchesAreRemoved(t *testing.T) {
 	})
 }
 
-// TestARemovedBatchBecomesALetter removes batches of a subscriber that keeps dead letters: one as it
-// was closed, one of which something was acknowledged, and a test event.
+// TestARemovedBatchBecomesALetter removes batches of a subscriber that keeps dead letters: one as
+// it was closed, one of which something was acknowledged, and a test event.
 func TestARemovedBatchBecomesALetter(t *testing.T) {
 	each(t, func(f *fixture) {
 		ctx := f.T.Context()
