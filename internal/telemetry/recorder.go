@@ -164,6 +164,7 @@ func (r *Recorder) DeadLettered(subscriber bus.ClientName, reason bus.DeathReaso
 func (r *Recorder) Redelivered(subscriber bus.ClientName, events int) {
 	if r != nil {
 		r.metrics.redelivered.of(string(subscriber)).Add(float64(events))
+		r.counts.addOne(bus.NewCounter("events.added", QueueTag(subscriber)), int64(events))
 	}
 }
 

@@ -59,8 +59,8 @@ func TestANilRecorderTakesNoNote(t *testing.T) {
 }
 
 func TestDeadLettersAreCounted(t *testing.T) {
-	registry := metrics.NewRegistry()
-	r := telemetry.NewRecorder(registry, storetest.Open(t, rdbtest.Embedded(t)), slog.New(slog.DiscardHandler))
+	registry, st := metrics.NewRegistry(), storetest.Open(t, rdbtest.Embedded(t))
+	r := telemetry.NewRecorder(registry, st, slog.New(slog.DiscardHandler))
 	r.DeadLettered("shop", bus.DiedOfAge, 3)
 	r.DeadLettered("shop", bus.DiedRejected, 1)
 	r.Redelivered("shop", 2)
@@ -75,6 +75,10 @@ func TestDeadLettersAreCounted(t *testing.T) {
 	} {
 		assert.Contains(t, text, "\nroutemaster_"+series+"\n")
 	}
+	r.Flush(t.Context())
+	counters, err := stats.Of(st).Counters(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, int64(2), counters[bus.NewCounter("events.added", telemetry.QueueTag("shop"))], "they are in its queue again")
 }
 
 func TestThePublisherOfACounterIsNoSecret(t *testing.T) {

@@ -3,6 +3,7 @@ package web_test
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -11,7 +12,11 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
+	"routemaster/internal/web"
 	"routemaster/internal/wire"
 )
 
@@ -108,4 +113,34 @@ func TestQueuedBatches(t *testing.T) {
 		assert.Equal(t, ids[1:], a.list(alice, "/subscriber/batches"))
 		storetest.RequireSound(t, a.Store)
 	})
+}
+
+// TestARemovedBatchBecomesADeadLetter also redelivers that, and looks at what was counted.
+func TestARemovedBatchBecomesADeadLetter(t *testing.T) {
+	redis := rdbtest.Embedded(t)
+	recorder := telemetry.NewRecorder(metrics.NewRegistry(), storetest.Open(t, redis), slog.New(slog.DiscardHandler))
+	a := newAPI(t, redis, func(c *web.Config) { c.Recorder = recorder })
+	a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","max":2,"dead_letters":{}}`)
+	a.requireDone(bob, "POST", "/topics/widgets", eventsText(1, 2))
+	batch := a.list(alice, "/subscriber/batches")
+	require.Len(t, batch, 1)
+	a.requireDone(rootKey, "DELETE", "/subscribers/alice--1/batches/"+batch[0], "")
+	assert.Regexp(t, `msg="removed a batch" request_id=\w+ client=root batch=\S+ events=2 dead_letter=true subscriber=alice`, a.log.String())
+	assert.Empty(t, a.list(alice, "/subscriber/batches"))
+	letters := a.list(alice, "/subscriber/dead_letters?reason=removed")
+	require.Len(t, letters, 1)
+	counted := func() (removed, added int64) {
+		recorder.Flush(t.Context())
+		counters, err := stats.Of(a.Store).Counters(t.Context())
+		require.NoError(t, err)
+		queue := telemetry.QueueTag("alice")
+		return counters[bus.NewCounter("events.removed", queue)], counters[bus.NewCounter("events.added", queue)]
+	}
+	removed, added := counted()
+	assert.Equal(t, []int64{2, 0}, []int64{removed, added})
+	a.requireDone(alice, "POST", "/subscriber/dead_letters/"+letters[0]+"/redeliver", "")
+	removed, added = counted()
+	assert.Equal(t, []int64{2, 2}, []int64{removed, added})
+	assert.Len(t, a.list(alice, "/subscriber/batches"), 1)
+	storetest.RequireSound(t, a.Store)
 }

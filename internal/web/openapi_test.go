@@ -116,7 +116,7 @@ func TestDeliveriesAreDocumented(t *testing.T) {
 	assert.Empty(t, data.Type, "with types listed, generators of clients take it for an object")
 	require.Contains(t, doc.Webhooks, "delivery")
 	delivery := doc.Webhooks["delivery"].Post
-	assert.Equal(t, "204 2XX 410 default", strings.Join(slices.Sorted(maps.Keys(delivery.Responses.Map())), " "))
+	assert.Equal(t, "204 207 2XX 410 default", strings.Join(slices.Sorted(maps.Keys(delivery.Responses.Map())), " "))
 	schema := delivery.RequestBody.Value.Content["application/json"].Schema.Value
 
 	a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/","timeout":0}`)
