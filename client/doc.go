@@ -22,5 +22,7 @@
 //		Topics: []string{"widgets"}, Callback: "https://shop.example/events", UUID: uuid,
 //	})
 //
-// Errors never contain the token or the uuid.
+// A [Verifier] checks the signatures of deliveries, if the subscriber has a secret.
+//
+// Errors never contain the token, the uuid or a secret.
 package client

@@ -123,9 +123,12 @@ func TestDeliveriesAreSigned(t *testing.T) {
 				assert.Equal(t, events, strings.Count(string(d.body), "noop"))
 				assert.Regexp(t, `^v1a,\S+ v1,\S+$`, d.header.Get("webhook-signature"), "the newest is first")
 			}
-			assert.Len(t, first.header.Get("webhook-id"), 20)
-			assert.Equal(t, first.header.Get("webhook-id"), second.header.Get("webhook-id"), "the same content")
+			id := first.header.Get("webhook-id")
+			assert.Len(t, id, 20)
+			assert.Equal(t, id, second.header.Get("webhook-id"), "the same content")
 			assert.Equal(t, first.body, second.body)
+			assert.Equal(t, `batch="`+id+`", attempt=1`, first.header.Get("Routemaster-Delivery"))
+			assert.Equal(t, `batch="`+id+`", attempt=2`, second.header.Get("Routemaster-Delivery"))
 
 			var all []struct{ ID string }
 			require.NoError(t, json.Unmarshal([]byte(b.Call(shop, "GET", "/subscriber/secrets", "", 200)), &all))
