@@ -1,7 +1,9 @@
 package rdb
 
 import (
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -14,27 +16,55 @@ import (
 // entry needs a definition when its text, or that of another definition it needs, has the names:
 // f; X or Y; both T and f; T. That a name means something else there, such as a local variable, is
 // not seen: the script then has more than it needs.
+//
+// A maker is a function that begins with local self = {}. It makes functions when they are first
+// needed, which is seldom. So what only one maker needs is made inside it.
 func compose(library, entry string) string {
-	definitions := definitionsOf(library)
-	needed := make([]bool, len(definitions))
-	named := map[string]bool{}
-	addNames(named, entry)
-	for found := true; found; {
-		found = false
-		for i, d := range definitions {
-			if !needed[i] && d.isNamed(named) {
-				needed[i], found = true, true
-				addNames(named, d.text)
-			}
-		}
-	}
+	needed := reached(definitionsOf(library), namesOf(entry))
+	nest(needed, namesOf(entry))
 	var source strings.Builder
-	for i, d := range definitions {
-		if needed[i] {
-			source.WriteString(d.text)
+	for _, d := range needed {
+		if d.maker == nil {
+			d.write(&source)
 		}
 	}
 	return source.String() + entry
+}
+
+// reached returns the definitions that are needed by what has some names.
+func reached(definitions []*definition, named map[string]bool) (needed []*definition) {
+	for found := true; found; {
+		found = false
+		for _, d := range definitions {
+			if !d.needed && d.isNamed(named) {
+				d.needed, found = true, true
+				maps.Copy(named, d.uses)
+			}
+		}
+	}
+	return slices.DeleteFunc(definitions, func(d *definition) bool { return !d.needed })
+}
+
+// nest has makers make the functions that nothing else needs. A function comes before those that
+// use it, so the last are looked at first.
+func nest(definitions []*definition, entry map[string]bool) {
+	for _, d := range slices.Backward(definitions) {
+		if !d.isFunction || d.isNamed(entry) {
+			continue
+		}
+		makers := map[*definition]bool{}
+		for _, user := range definitions {
+			if user != d && d.isNamed(user.uses) {
+				makers[user.innermost()] = true
+			}
+		}
+		for maker := range makers {
+			if len(makers) == 1 && maker != nil {
+				d.maker = maker
+				maker.nested = slices.Insert(maker.nested, 0, d)
+			}
+		}
+	}
 }
 
 // definition is one of a library.
@@ -42,9 +72,33 @@ type definition struct {
 	text  string
 	names []string
 	all   bool // whether all of the names make it needed, not any one
+	// uses are the names in its text.
+	uses   map[string]bool
+	needed bool
+
+	isFunction, isMaker bool
+	maker               *definition   // in which it is made, if it is
+	nested              []*definition // what it makes, in order
 }
 
-func (d definition) isNamed(named map[string]bool) bool {
+// innermost is the maker where what the definition uses may be made: itself, or its own.
+func (d *definition) innermost() *definition {
+	if d.isMaker {
+		return d
+	}
+	return d.maker
+}
+
+func (d *definition) write(source *strings.Builder) {
+	head, rest, _ := strings.Cut(d.text, "\n")
+	source.WriteString(head + "\n")
+	for _, nested := range d.nested {
+		nested.write(source)
+	}
+	source.WriteString(rest)
+}
+
+func (d *definition) isNamed(named map[string]bool) bool {
 	found := 0
 	for _, name := range d.names {
 		if named[name] {
@@ -62,7 +116,7 @@ var (
 )
 
 // definitionsOf splits a library, without the comments between its definitions.
-func definitionsOf(library string) (definitions []definition) {
+func definitionsOf(library string) (definitions []*definition) {
 	for line := range strings.Lines(library) {
 		switch {
 		case strings.HasPrefix(line, "--") || strings.TrimSpace(line) == "":
@@ -72,6 +126,11 @@ func definitionsOf(library string) (definitions []definition) {
 			definitions = append(definitions, newDefinition(line))
 		}
 	}
+	for _, d := range definitions {
+		d.uses = namesOf(d.text)
+		_, body, _ := strings.Cut(d.text, "\n")
+		d.isMaker = d.isFunction && strings.HasPrefix(body, "  local self = {}")
+	}
 	return definitions
 }
 
@@ -79,19 +138,20 @@ func isContinuation(line string) bool {
 	return line[0] == ' ' || line[0] == '}' || strings.TrimSpace(line) == "end"
 }
 
-func newDefinition(line string) definition {
+func newDefinition(line string) *definition {
 	if f := luaFunction.FindStringSubmatch(line); f != nil {
-		return definition{line, f[1:], true}
+		return &definition{text: line, names: f[1:], all: true}
 	}
 	if l := luaLocals.FindStringSubmatch(line); l != nil {
-		return definition{line, luaName.FindAllString(l[1]+l[2], -1), false}
+		return &definition{text: line, names: luaName.FindAllString(l[1]+l[2], -1), isFunction: l[1] != ""}
 	}
-	return definition{line, luaName.FindAllString(line, 1), false}
+	return &definition{text: line, names: luaName.FindAllString(line, 1)}
 }
 
-func addNames(named map[string]bool, text string) {
-	text = luaComment.ReplaceAllString(text, "")
-	for _, name := range luaName.FindAllString(text, -1) {
+func namesOf(text string) map[string]bool {
+	named := map[string]bool{}
+	for _, name := range luaName.FindAllString(luaComment.ReplaceAllString(text, ""), -1) {
 		named[name] = true
 	}
+	return named
 }

@@ -61,3 +61,43 @@ function KINDS.take(id) return used(id) end
 return KINDS[ARGV[2]].take('12')
 `, compose(composed, "return KINDS[ARGV[2]].take('12')\n"))
 }
+
+const makers = `local function key_of(id) return id end
+local function both_of(id) return id end
+local function deep_of(id) return key_of(id) end
+local TABLE = {}
+local function inner()
+  local self = {}
+  function self.f() return deep_of(both_of(1)) end
+  return self
+end
+local function outer()
+  local self = {}
+  function self.f() return inner().f(TABLE) end
+  return self
+end
+local function use() return both_of(outer().f()) end
+`
+
+// TestMakersMakeWhatOnlyTheyNeed leaves out what is no function, as it may keep something.
+func TestMakersMakeWhatOnlyTheyNeed(t *testing.T) {
+	t.Parallel()
+	assert.Equal(t, `local function both_of(id) return id end
+local TABLE = {}
+local function outer()
+local function inner()
+local function key_of(id) return id end
+local function deep_of(id) return key_of(id) end
+  local self = {}
+  function self.f() return deep_of(both_of(1)) end
+  return self
+end
+  local self = {}
+  function self.f() return inner().f(TABLE) end
+  return self
+end
+local function use() return both_of(outer().f()) end
+return use()
+`, compose(makers, "return use()\n"))
+	assert.Contains(t, compose(makers, "return use() + key_of(1)\n"), "local function key_of(id) return id end\nlocal function both_of")
+}
