@@ -3,7 +3,6 @@ package deadletter
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"slices"
 	"strings"
 
@@ -40,12 +39,8 @@ type Moved struct {
 // is one atomic step: after an error it was done or not. It fails with [bus.ErrNotSubscribed] or
 // [bus.ErrUnavailable].
 func (l *Letters) Redeliver(ctx context.Context, token bus.Token, s Selection) (Moved, error) {
-	plan := rand.Text()[:planLen]
-	return l.move(ctx, "redeliver dead letters", scriptRedeliver, token, s, plan)
+	return l.move(ctx, "redeliver dead letters", scriptRedeliver, token, s, bus.NewPlan())
 }
-
-// planLen is the length of the version of a subscriber's plan.
-const planLen = 8
 
 // Discard removes dead letters of a subscriber, oldest first, at most [MaxMovedLetters] or
 // [MaxMovedEvents], in one atomic step. It fails with [bus.ErrUnavailable].

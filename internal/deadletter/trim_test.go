@@ -18,7 +18,7 @@ func always() bool { return true }
 // keep sets a subscriber's limits.
 func (b *bench) keep(token bus.Token, members string) {
 	b.T.Helper()
-	require.NoError(b.T, b.Redis.HSet(b.T.Context(), "options:"+string(token), "dead_letters", "{"+members+"}").Err())
+	b.SetOption(token, "dead_letters", "{"+members+"}")
 }
 
 // trim trims at a time in s after [storetest.Start], and returns how many letters went.

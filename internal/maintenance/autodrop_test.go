@@ -243,7 +243,7 @@ func TestDeadLettersGoBeforeAnyBatch(t *testing.T) {
 	limits := bus.MemoryLimits{Max: base + 4*mb, MinFree: mb} // the marks are at 3 and 2 MB of letters
 	now := func() time.Time { return storetest.Start }
 	keeper := maintenance.New(st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
-	require.NoError(t, server.Raw.HSet(ctx, "options:alice--1", "dead_letters", `{"keep_events":1000000,"keep_bytes":1000000000}`).Err())
+	b.SetOption("alice--1", "dead_letters", `{"keep_events":1000000,"keep_bytes":1000000000}`)
 	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 	assert.LessOrEqual(t, used(t, st), base+2*mb+noise)
 	assert.Equal(t, queued, server.Raw.ZCard(ctx, "batches:index").Val(), "every batch is still there")

@@ -27,7 +27,7 @@ func TestAutodropTrimsDeadLetters(t *testing.T) {
 		b := storetest.NewBus(t, server)
 		ctx := t.Context()
 		b.AddSubscriber(storetest.Alice, 0, 100, "widgets")
-		require.NoError(t, server.Raw.HSet(ctx, "options:"+string(storetest.Alice), "dead_letters", `{"keep_events":3}`).Err())
+		b.SetOption(storetest.Alice, "dead_letters", `{"keep_events":3}`)
 		for i := range 5 {
 			b.Bury(storetest.DeadLetter{Number: i, Token: storetest.Alice, Reason: bus.DiedRefused, DiedAt: i, Events: []int{i}})
 		}

@@ -87,6 +87,15 @@ func (b *Bus) AddSubscriber(token bus.Token, timeout time.Duration, maxEvents in
 	}, Start))
 }
 
+// SetOption sets an option of a subscriber, at [Start]: its value is JSON.
+func (b *Bus) SetOption(token bus.Token, name, text string) {
+	b.T.Helper()
+	canonical, err := bus.ParseOption(name, text)
+	require.NoError(b.T, err)
+	options := map[string]string{name: canonical}
+	require.NoError(b.T, b.PatchSubscriber(b.T.Context(), token, bus.Subscription{Options: options}, Start))
+}
+
 // Publish stores one publication.
 func (b *Bus) Publish(ctx context.Context, p store.Publication) error {
 	return Publish(ctx, b.Store, p)
