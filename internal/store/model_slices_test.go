@@ -67,7 +67,9 @@ func (m *model) settleSome(rt *rapid.T) {
 		left := task.Delivery.Total() - len(removed)
 		slice.Findings = &store.Findings{Refusals: 1, Suspect: rapid.IntRange(0, left).Draw(rt, "suspect")}
 	}
-	require.True(rt, m.any(rt).Complete(task, result))
+	owned, err := m.any(rt).CompleteAt(m.T.Context(), task, result, storetest.After(m.ms)) // the time of death
+	require.NoError(rt, err)
+	require.True(rt, owned)
 	for _, i := range acknowledged {
 		m.gone(rt, client, []int{got[i]})
 	}
