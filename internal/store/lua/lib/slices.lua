@@ -105,8 +105,8 @@ local function slices()
   end
 
   -- Notes what an attempt has brought about besides, given its batch's header. Afterwards each
-  -- event is in the batch, or in a dead letter, or gone, and one of these only. Nothing is kept for a
-  -- subscriber that is gone. Returns whether the batch keeps its turn.
+  -- event is in the batch, or in a dead letter, or gone, and one of these only. Nothing is kept
+  -- for a subscriber that is gone. Returns whether the batch keeps its turn.
   function self.settle(entry, header, state)
     local result, bid, token = entry.result, entry.arg, header[1]
     local kept = state.name or setbacks().is_subscribed(token)
