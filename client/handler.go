@@ -9,6 +9,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"routemaster/client/receipt"
 )
 
 // MaxDelivery is how many bytes of a delivery [NewHandler] reads at most: some 5 times the size of
@@ -17,9 +19,10 @@ const MaxDelivery = 64 << 20
 
 // NewHandler returns a subscriber's callback. When receive returns nil, the handler responds 204,
 // which acknowledges the batch. When receive returns an error, it responds 500 and the bus delivers
-// the batch again later. The error is not sent to the bus; log it yourself. An event may arrive
-// more than once, so receive must be idempotent. Batches arrive one at a time unless the operator
-// allows more.
+// the batch again later. The error is not sent to the bus; log it yourself. Errors of package
+// receipt have only some of the events delivered again, if the subscriber has the option partial.
+// An event may arrive more than once, so receive must be idempotent. Batches arrive one at a time
+// unless the operator allows more.
 //
 // The uuid is the one of the [Subscription]. Deliveries without it get 401, and so do those that a
 // [Verifier] refuses: see [WithVerifier]. With a verifier the uuid may be empty, and is not checked
@@ -74,11 +77,16 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, problem, status)
 		return
 	}
-	if err := h.receive(r.Context(), events); err != nil {
+	err := h.receive(r.Context(), events)
+	if err == nil {
+		w.WriteHeader(http.StatusNoContent)
+	} else if text, ok := receipt.Of(err); ok {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusMultiStatus)
+		_, _ = w.Write(text) // an error means that the bus is gone, and delivers again
+	} else {
 		http.Error(w, "not received; deliver it again", http.StatusInternalServerError)
-		return
 	}
-	w.WriteHeader(http.StatusNoContent)
 }
 
 // knows reports whether a delivery carries the uuid.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/client"
+	"routemaster/client/receipt"
 )
 
 // quiet drops the log of servers that are connected to without TLS.
@@ -54,6 +55,11 @@ func TestAHandlerAcknowledges(t *testing.T) {
 	w = deliver(t, h, "POST", "a-uuid", strings.NewReader(delivery))
 	assert.Equal(t, 500, w.Code)
 	assert.NotContains(t, w.Body.String(), "password")
+
+	fails = errors.Join(receipt.Retry(1), receipt.Reject(0, "no such widget"))
+	w = deliver(t, h, "POST", "a-uuid", strings.NewReader(delivery))
+	assert.Equal(t, 207, w.Code)
+	assert.JSONEq(t, `{"retry":[1],"reject":[{"index":0,"reason":"no such widget"}]}`, w.Body.String())
 }
 
 func TestAHandlerRefusesInvalidDeliveries(t *testing.T) {

@@ -84,9 +84,9 @@ func (k Keys) Delivery(t bus.Token) string { return k.Namespace + "delivery:" + 
 
 // BatchState is a hash of what a batch needs beyond its list: revision (how often its content has
 // changed since it was closed), refusals (of its content), suspect (the number of its first events
-// of which one is refused), since (when it first failed, ms) and test (1 for a test event). Written
-// by the deliveries and only for subscribers with a plan; it goes with the batch. It is not of the
-// founding layout.
+// of which one is refused), webhook_id (what its content bore when it was a dead letter) and test
+// (1 for a test event). Written by the deliveries, and only for subscribers with a plan; it goes
+// with the batch. It is not of the founding layout.
 func (k Keys) BatchState(id bus.BatchID) string { return k.Namespace + "batches:state:" + string(id) }
 
 // Options is a hash of a subscriber's options that differ from their default, by name (JSON), with
@@ -106,8 +106,9 @@ func (k Keys) DeadLetters(t bus.Token) string { return k.Namespace + "deadletter
 // event of one. It is not of the founding layout.
 func (k Keys) DeadLetter(id bus.BatchID) string { return k.Namespace + "deadletter:" + string(id) }
 
-// DeadLetterCause is a hash of reason, status, error, note, revision, bytes (of the packed events)
-// and died_at (ms). It goes with the dead letter. It is not of the founding layout.
+// DeadLetterCause is a hash of reason, status, error, note, webhook_id, revision (the batch's),
+// bytes (of the packed events) and died_at (ms). It goes with the dead letter. It is not of the
+// founding layout.
 func (k Keys) DeadLetterCause(id bus.BatchID) string {
 	return k.Namespace + "deadletter:why:" + string(id)
 }
