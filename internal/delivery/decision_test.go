@@ -26,10 +26,10 @@ type queued struct {
 	state store.Plan
 	// left are the events in the batch.
 	left []int
-	// acknowledged, gone and dead are the events that left it.
-	acknowledged, gone, dead []int
-	letters                  []store.DeadLetter
-	attempts                 int
+	// gone and dead are the events that left it: acknowledged or dropped, and dead.
+	gone, dead []int
+	letters    []store.DeadLetter
+	attempts   int
 	// ids are the contents that were sent under an ID.
 	ids map[string]string
 }

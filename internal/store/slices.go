@@ -48,9 +48,12 @@ func (d *Delivery) Total() int {
 	return len(d.Events)
 }
 
-// Removed is how many events have left the queue with a result.
+// Removed is how many events have left the queue with a result. A test event was never counted.
 func (d *Delivery) Removed(r queue.Result) int {
-	if r.RetryAt.IsZero() {
+	switch {
+	case d.Plan != nil && d.Plan.Test:
+		return 0
+	case r.RetryAt.IsZero():
 		return d.Total()
 	}
 	detail, _ := r.Detail.(DeliveryResult)
