@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -151,6 +152,9 @@ func (c *chaos) startTraffic(seed uint64, apis []string) {
 		c.addClient(sub.Token, s.name)
 		sub.URL = c.addProxy(proxyName("workers", s.name), sub.serve(c.t))
 		sub.Subscribe(b, s.timeout, s.max, s.topics...)
+		if s.options != "" {
+			b.Call(sub.Token, "PATCH", "/subscriber", s.options, http.StatusNoContent)
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var publishing sync.WaitGroup
@@ -163,6 +167,7 @@ func (c *chaos) startTraffic(seed uint64, apis []string) {
 		publisher.client.Timeout = publishTimeout
 		publishing.Go(func() { publisher.run(ctx, stop) })
 	}
+	publishing.Go(func() { pauseNowAndThen(stop, c.store, rand.New(rand.NewPCG(seed, 300))) })
 	c.stopTraffic = sync.OnceFunc(func() {
 		close(stop)
 		publishing.Wait()
@@ -172,4 +177,22 @@ func (c *chaos) startTraffic(seed uint64, apis []string) {
 		cancel() // when the test has failed, a publish may never be acknowledged
 		c.stopTraffic()
 	})
+}
+
+// maxPause is how long the paused subscriber is paused at most: less than the bus has at the end.
+const maxPause = 800 * time.Millisecond
+
+// pauseNowAndThen pauses a subscriber until stop is closed. Pauses end by themselves. Redis may be
+// away: then there is one pause less.
+func pauseNowAndThen(stop <-chan struct{}, st *store.Store, random *rand.Rand) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Duration(random.Int64N(int64(2 * maxPause)))):
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), maxPause)
+		_ = st.Pause(ctx, paused+"--1", time.Now().Add(time.Duration(random.Int64N(int64(maxPause)))))
+		cancel()
+	}
 }

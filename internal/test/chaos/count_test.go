@@ -20,14 +20,15 @@ type count struct {
 	wrong []string
 }
 
-// count compares what a subscriber got of its topics with what was acknowledged.
-func (l *ledger) count(subscriber string, topics []string, why faults) count {
+// count compares what a subscriber got of its topics with what was acknowledged. A strict one must
+// get events in order also if it has refused some.
+func (l *ledger) count(subscriber string, topics []string, strict bool, why faults) count {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	attempts := l.attempts[subscriber]
 	slices.SortFunc(attempts, func(a, b *attempt) int { return a.arrived.Compare(b.arrived) })
 	c := &counting{
-		ledger: l, subscriber: subscriber, why: why, count: count{again: map[string]int{}},
+		ledger: l, subscriber: subscriber, strict: strict, why: why, count: count{again: map[string]int{}},
 		failed: map[int]bool{}, latest: map[int]*attempt{}, furthest: map[int]delivery{},
 	}
 	for _, a := range attempts {
@@ -64,6 +65,7 @@ type counting struct {
 	count
 	ledger     *ledger
 	subscriber string
+	strict     bool
 	why        faults
 	failed     map[int]bool     // whether the subscriber refused an event before
 	latest     map[int]*attempt // the latest delivery of an event
@@ -84,7 +86,7 @@ func (c *counting) add(number int, a *attempt) {
 		return
 	}
 	if a.acknowledged.IsZero() {
-		c.failed[number] = true
+		c.failed[number] = !c.strict
 		return
 	}
 	before := c.latest[number]

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"crypto/tls"
+	"fmt"
 	"io"
 	"log"
 	"math/rand/v2"
@@ -23,28 +24,46 @@ var subscribers = []struct {
 	max        int
 	topics     []string
 	misbehaves misbehaviour
-	share      int // of deliveries that it misbehaves at, in %
+	share      int    // of deliveries that it misbehaves at, in %
+	options    string // JSON
 }{
-	{"healthy", 0, 10, []string{"widgets", "orders", "letters"}, nil, 0},
-	{"failing", 50, 5, []string{"widgets", "orders"}, fail, 20},
-	{"hanging", 100, 100, []string{"widgets", "letters"}, hang, 5},
-	{"resetting", 20, 3, []string{"orders", "letters"}, resetConnection, 10},
-	{"babbling", 200, 20, []string{"widgets"}, babble, 20},
+	{"healthy", 0, 10, []string{"widgets", "orders", "letters"}, nil, 0, ""},
+	{"failing", 50, 5, []string{"widgets", "orders"}, fail, 20, ""},
+	{"hanging", 100, 100, []string{"widgets", "letters"}, hang, 5, ""},
+	{"resetting", 20, 3, []string{"orders", "letters"}, resetConnection, 10, ""},
+	{"babbling", 200, 20, []string{"widgets"}, babble, 20, ""},
+	{"partial", 30, 8, []string{"widgets", "letters"}, takeSome, 30, `{"partial":true}`},
+	{"strict", 300, 60, []string{"orders", "letters"}, takeSome, 30,
+		`{"partial":true,"strict_order":true,"max_bytes":1024}`},
+	{paused, 40, 6, []string{"widgets"}, fail, 10, `{"log_attempts":"all"}`},
 }
 
-// misbehaviour answers a delivery without acknowledging it. Choice is by chance.
-type misbehaviour func(s *chaoticSubscriber, w http.ResponseWriter, r *http.Request, choice int)
+// paused is a subscriber that is paused now and then.
+const paused = "paused"
 
-func fail(_ *chaoticSubscriber, w http.ResponseWriter, _ *http.Request, choice int) {
+// misbehaviour answers a delivery without acknowledging it, or not all of it: how many events, from
+// the first, it returns. Choice is by chance.
+type misbehaviour func(s *chaoticSubscriber, w http.ResponseWriter, r *http.Request, events, choice int) int
+
+// takeSome answers with a receipt.
+func takeSome(_ *chaoticSubscriber, w http.ResponseWriter, _ *http.Request, events, choice int) int {
+	taken := choice % events
+	w.WriteHeader(http.StatusMultiStatus)
+	_, _ = fmt.Fprintf(w, `{"retry_from":%d}`, taken)
+	return taken
+}
+
+func fail(_ *chaoticSubscriber, w http.ResponseWriter, _ *http.Request, _, choice int) int {
 	if choice%2 == 0 {
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(http.StatusServiceUnavailable)
-		return
+		return 0
 	}
 	w.WriteHeader(http.StatusInternalServerError)
+	return 0
 }
 
-func hang(s *chaoticSubscriber, _ http.ResponseWriter, r *http.Request, _ int) {
+func hang(s *chaoticSubscriber, _ http.ResponseWriter, r *http.Request, _, _ int) int {
 	select {
 	case <-r.Context().Done():
 	case <-time.After(2 * chaosTimeout):
@@ -53,20 +72,22 @@ func hang(s *chaoticSubscriber, _ http.ResponseWriter, r *http.Request, _ int) {
 	panic(http.ErrAbortHandler)
 }
 
-func resetConnection(_ *chaoticSubscriber, w http.ResponseWriter, _ *http.Request, _ int) {
+func resetConnection(_ *chaoticSubscriber, w http.ResponseWriter, _ *http.Request, _, _ int) int {
 	connection := hijack(w).(*tls.Conn).NetConn().(*net.TCPConn)
 	_ = connection.SetLinger(0)
 	_ = connection.Close()
+	return 0
 }
 
-func babble(_ *chaoticSubscriber, w http.ResponseWriter, _ *http.Request, choice int) {
+func babble(_ *chaoticSubscriber, w http.ResponseWriter, _ *http.Request, _, choice int) int {
 	if choice%2 == 0 {
 		w.Header().Set("X-Long", strings.Repeat("long ", 1<<20/5))
-		return // 200, were it not for the header
+		return 0 // 200, were it not for the header
 	}
 	connection := hijack(w)
 	_, _ = io.WriteString(connection, "how do you do\r\n\r\n")
 	_ = connection.Close()
+	return 0
 }
 
 func hijack(w http.ResponseWriter) net.Conn {
@@ -109,7 +130,10 @@ func (s *chaoticSubscriber) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	self := subscribers[s.number]
 	if misbehaves, choice := s.draw(); misbehaves {
 		s.ledger.attempt(self.name, a)
-		self.misbehaves(s, w, r, choice)
+		taken := self.misbehaves(s, w, r, len(batch.Numbers), choice)
+		if taken > 0 {
+			s.ledger.attempt(self.name, &attempt{arrived: a.arrived, numbers: batch.Numbers[:taken], acknowledged: time.Now()})
+		}
 		return
 	}
 	if self.name == "babbling" {
