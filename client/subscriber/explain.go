@@ -49,8 +49,10 @@ func (a Attempt) Remedy() string {
 		return text
 	case a.Error != "":
 		return "there was no answer"
-	case class == 2:
+	case class == 2 && a.Outcome == "acknowledged":
 		return ""
+	case class == 2:
+		return "the receipt does not acknowledge all events: see the receiver's log for what it retries or rejects"
 	case class == 3:
 		return "the bus follows no redirect: set the callback to where it leads"
 	case class == 4:

@@ -83,6 +83,27 @@ type Info struct {
 	Status      Status `json:"status"`
 }
 
+// MarshalJSON writes null where there is no value, as the bus does.
+func (i Info) MarshalJSON() ([]byte, error) {
+	type info Info // without this method
+	return json.Marshal(struct {
+		info
+		UUID                 *string `json:"uuid"`
+		MaxBytes             *int    `json:"max_bytes"`
+		MaxRequestsPerMinute *int    `json:"max_requests_per_minute"`
+		MaxEventsPerMinute   *int    `json:"max_events_per_minute"`
+	}{info(i), orNull(i.UUID), orNull(i.MaxBytes), orNull(i.MaxRequestsPerMinute), orNull(i.MaxEventsPerMinute)})
+}
+
+// orNull returns a value for JSON: null if it is the zero value.
+func orNull[T comparable](value T) *T {
+	var zero T
+	if value == zero {
+		return nil
+	}
+	return &value
+}
+
 // DeadLetters says when the bus gives up on a batch, and how much it keeps of what it gave up on.
 type DeadLetters struct {
 	// Attempts is how often a batch may be refused, Age how old its first event may be; 0 is no

@@ -177,4 +177,7 @@ func TestEachFailureHasARemedy(t *testing.T) {
 		assert.NotEmpty(t, subscriber.Attempt{Outcome: "failed", Status: status}.Remedy(), fmt.Sprint(status))
 	}
 	assert.Empty(t, subscriber.Attempt{Outcome: "acknowledged", Status: 204}.Remedy())
+	for _, outcome := range []string{"failed", "partial", "dead"} {
+		assert.Contains(t, subscriber.Attempt{Outcome: outcome, Status: 207}.Remedy(), "the receipt", outcome)
+	}
 }
