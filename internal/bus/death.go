@@ -27,5 +27,5 @@ func ParseDeathReason(text string) (DeathReason, error) {
 	if reason := DeathReason(text); slices.Contains(DeathReasons, reason) {
 		return reason, nil
 	}
-	return "", Invalidf("", "must be one of %q", DeathReasons)
+	return "", Invalidf("", "must be one of %s", Words(DeathReasons))
 }

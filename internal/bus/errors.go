@@ -3,6 +3,7 @@ package bus
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Errors that callers branch on.
@@ -71,6 +72,15 @@ func (e *Invalid) Error() string {
 // Invalidf makes an [Invalid] for the value at pointer.
 func Invalidf(pointer, format string, args ...any) error {
 	return &Invalid{Pointer: pointer, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Words lists words as an error shows them: a, b, c.
+func Words[T ~string](words []T) string {
+	texts := make([]string, len(words))
+	for i, word := range words {
+		texts[i] = string(word)
+	}
+	return strings.Join(texts, ", ")
 }
 
 // At puts an [Invalid] below a pointer: At("/topics/0", err). Other errors pass unchanged.

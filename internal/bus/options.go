@@ -236,7 +236,7 @@ func (l *LogAttempts) read(text string) error {
 		known = slices.Index(logAttempts, word)
 	}
 	if known < 0 {
-		return Invalidf("", "must be one of %s, or null", strings.Join(logAttempts, ", "))
+		return Invalidf("", "must be one of %s, or null", Words(logAttempts))
 	}
 	*l = LogAttempts(known)
 	return nil

@@ -118,7 +118,7 @@ func parseCursor(text string) (cursor, error) {
 	score, id, _ := strings.Cut(text, "-")
 	ms, err := strconv.ParseUint(score, 10, 53)
 	if err != nil || !bus.IsUID(id) {
-		return cursor{}, bus.Invalidf("", "after must be what the answer before had as after")
+		return cursor{}, bus.Invalidf("", "the query's after must be that of the Link of the page before")
 	}
 	return cursor{float64(ms), id}, nil
 }

@@ -199,7 +199,7 @@ func parsePlace(text string) (place, error) {
 	score, id, _ := strings.Cut(text, "-")
 	ms, err := strconv.ParseUint(score, 10, 53)
 	if err != nil || !bus.IsUID(id) {
-		return place{}, bus.Invalidf("", "after must be what the answer before had as after")
+		return place{}, bus.Invalidf("", "the query's after must be that of the Link of the page before")
 	}
 	return place{id, float64(ms)}, nil
 }

@@ -86,7 +86,7 @@ func ReadTime(pointer string, ms *int64) (time.Time, error) {
 func Word[T ~string](q *Query, name string, words []T) T {
 	word := T(q.Get(name))
 	if q.Has(name) && !slices.Contains(words, word) {
-		q.refuse("the query's %s must be one of %q", name, words)
+		q.refuse("the query's %s must be one of %s", name, bus.Words(words))
 		return ""
 	}
 	return word

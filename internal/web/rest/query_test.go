@@ -53,8 +53,8 @@ func TestQuery(t *testing.T) {
 		"since=now":                  "the query's since must be an integer from 0 to 253402300799999",
 		"since=9223372036854775807":  "the query's since must be an integer from 0 to 253402300799999",
 		"since=99999999999999999999": "the query's since must be an integer from 0 to 253402300799999",
-		"word=c":                     "the query's word must be one of [\"a\" \"b\"]",
-		"word=":                      "the query's word must be one of [\"a\" \"b\"]",
+		"word=c":                     "the query's word must be one of a, b",
+		"word=":                      "the query's word must be one of a, b",
 		"limit=0":                    "the query's limit must be an integer from 1 to 100",
 		"limit=101":                  "the query's limit must be an integer from 1 to 100",
 	} {
