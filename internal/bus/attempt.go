@@ -41,3 +41,16 @@ const (
 	// ErrorSecrets are the subscriber's secrets, which could not be opened.
 	ErrorSecrets = "secrets"
 )
+
+// ShownError is the error of an attempt as its subscriber sees it, given whether the address was a
+// public one. Clients choose the addresses that the bus posts to, so of others they do not see in
+// which way these could not be reached.
+func ShownError(err string, public bool) string {
+	switch err {
+	case ErrorRefused, ErrorReset, ErrorTimeout, ErrorConnectTimeout:
+		if !public {
+			return ErrorUnreachable
+		}
+	}
+	return err
+}

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	"routemaster/internal/bus"
@@ -25,6 +26,8 @@ type decision struct {
 	status int
 	err    string
 	cause  error
+	// public is whether the address was a public one: see [outbound.Attempt].
+	public bool
 	// acknowledged, retried and rejected are the numbers of events of a receipt.
 	acknowledged, retried, rejected int
 }
@@ -37,7 +40,7 @@ func (d *decision) result() queue.Result {
 // decide decides what follows from an attempt to deliver a slice. Chance, in [0, 1), spreads the
 // retries.
 func (p Policy) decide(s *slice, attempt outbound.Attempt, now time.Time, chance float64) *decision {
-	d := &decision{status: attempt.Status, err: attempt.Error, cause: attempt.Err}
+	d := &decision{status: attempt.Status, err: attempt.Error, cause: attempt.Err, public: attempt.Public}
 	d.DeliveryResult.Slice = s.result()
 	switch {
 	case attempt.Err != nil:
@@ -116,7 +119,7 @@ func (p Policy) failed(d *decision, s *slice, attempt outbound.Attempt, now time
 	letters := s.plan.options.DeadLetters
 	switch {
 	case letters == nil || s.isTest():
-	case letters.Age > 0 && now.Sub(s.batch.CreatedAt) > letters.Age:
+	case s.isTooOld(letters, now):
 		d.bury(s, bus.DiedOfAge)
 	case d.Failure == bus.BatchFailure:
 		d.refused(s, letters, now)
@@ -214,11 +217,44 @@ func (d *decision) reject(s *slice, rejected []wire.Rejection) {
 	if s.plan.options.DeadLetters == nil {
 		return
 	}
-	for _, r := range rejected {
-		letter := s.letter(bus.DiedRejected, d, s.ranges([]int{r.Index}))
-		letter.Note = r.Reason
+	for _, together := range lettersOf(rejected) {
+		letter := s.letter(bus.DiedRejected, d, s.ranges(together.indexes))
+		letter.Note = together.reason
 		d.Slice.Letters = append(d.Slice.Letters, letter)
 	}
+}
+
+// maxLetters is how many dead letters one attempt makes at most, so that the step that settles it
+// stays short.
+const maxLetters = 100
+
+// rejections are events that are rejected for the same reason.
+type rejections struct {
+	reason  string
+	indexes []int
+}
+
+// lettersOf says which rejected events die together: each alone, unless they are many. Then those
+// do that have a reason in common; if there are many reasons, the rest does, without one.
+func lettersOf(rejected []wire.Rejection) (all []rejections) {
+	places := map[string]int{}
+	for _, r := range rejected {
+		place, known := places[r.Reason]
+		switch {
+		case known && len(rejected) > maxLetters:
+		case len(all) < maxLetters:
+			place, all = len(all), append(all, rejections{reason: r.Reason})
+			places[r.Reason] = place
+		default:
+			place = maxLetters - 1
+			all[place].reason = ""
+		}
+		all[place].indexes = append(all[place].indexes, r.Index)
+	}
+	for _, together := range all {
+		slices.Sort(together.indexes)
+	}
+	return all
 }
 
 // retry keeps events of the slice in the batch, which the subscriber has named; all others leave
@@ -227,6 +263,10 @@ func (d *decision) retry(s *slice, retry []int, now time.Time) {
 	letters, refusals := s.plan.options.DeadLetters, s.batch.Plan.Refusals+1
 	d.Slice.Findings = &store.Findings{Refusals: refusals}
 	d.Slice.Removed = s.without(retry)
+	if letters != nil && d.outcome == bus.OutcomeFailed && s.isTooOld(letters, now) {
+		d.bury(s, bus.DiedOfAge)
+		return
+	}
 	if letters == nil || letters.Attempts == 0 || refusals < letters.Attempts {
 		return
 	}

@@ -30,6 +30,8 @@ type queued struct {
 	gone, dead []int
 	letters    []store.DeadLetter
 	attempts   int
+	// age is how long ago the first event came.
+	age time.Duration
 	// ids are the contents that were sent under an ID.
 	ids map[string]string
 }
@@ -52,7 +54,7 @@ func (q *queued) attempt(limit int, answer func(events []int) outbound.Attempt) 
 	}
 	q.state.Total, q.state.Count = len(q.left), count
 	state := q.state
-	batch := &store.Delivery{Batch: "AAAABBBBCCCCDDDDAAAB", Attempts: 2, Health: 100, CreatedAt: now, Plan: &state}
+	batch := &store.Delivery{Batch: "AAAABBBBCCCCDDDDAAAB", Attempts: 2, Health: 100, CreatedAt: now.Add(-q.age), Plan: &state}
 	s := &slice{batch: batch, plan: q.plan, payload: payload{events: make([]wire.PackedEvent, count), taken: count}}
 	s.sign(count, now)
 	sent := slices.Clone(q.left[:count])

@@ -74,6 +74,12 @@ func (s *slice) isTest() bool { return s.batch.Plan != nil && s.batch.Plan.Test 
 // isRest reports whether it reaches to the end of the batch.
 func (s *slice) isRest() bool { return s.taken >= s.batch.Total() }
 
+// isTooOld reports whether its batch dies if this attempt fails, because its first event has waited
+// too long.
+func (s *slice) isTooOld(letters *bus.DeadLetters, now time.Time) bool {
+	return letters.Age > 0 && now.Sub(s.batch.CreatedAt) > letters.Age
+}
+
 // all are the events of the slice, those that cannot be read included.
 func (s *slice) all() store.Ranges { return store.Ranges{{First: 0, Last: s.taken - 1}} }
 
@@ -120,7 +126,7 @@ func (s *slice) unusedPace() time.Duration {
 // letter is a dead letter of events of the slice, given their indexes in the batch; of all that is
 // left of the batch if there are none.
 func (s *slice) letter(reason bus.DeathReason, d *decision, events store.Ranges) store.DeadLetter {
-	l := store.DeadLetter{ID: s.batch.Batch, Reason: reason, Status: d.status, Error: d.err, Events: events}
+	l := store.DeadLetter{ID: s.batch.Batch, Reason: reason, Status: d.status, Error: bus.ShownError(d.err, d.public), Events: events}
 	if events != nil {
 		l.ID = bus.NewBatchID()
 	}

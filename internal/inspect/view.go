@@ -31,10 +31,9 @@ func ForClient(r wire.AttemptRecord) wire.AttemptRecord {
 	if r.Public {
 		return r
 	}
-	r.Excerpt = ""
-	switch r.Error {
-	case bus.ErrorRefused, bus.ErrorUnreachable, bus.ErrorReset, bus.ErrorTimeout, bus.ErrorConnectTimeout:
-		r.Error, r.Duration = bus.ErrorUnreachable, 0
+	r.Excerpt, r.Error = "", bus.ShownError(r.Error, false)
+	if r.Error == bus.ErrorUnreachable {
+		r.Duration = 0
 	}
 	return r
 }

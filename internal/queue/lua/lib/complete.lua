@@ -6,12 +6,13 @@
 -- memory, so a full Redis does not refuse it.
 local function release(call, first)
   local job, next = ARGV[first], first + 2 + ARGV[first + 1]
+  local result = { unpack(ARGV, first + 2, next - 1) } -- before the job is taken: too many fail
   local removed = redis.call('LREM', pending_key(call.queue, call.worker), '-1', job)
   if removed == 0 then return nil, next end
   local _, name, arg = kind_of(call.queue, job)
   return {
     queue = call.queue, worker = call.worker, job = job, arg = arg, kind = name, now = call.now,
-    settings = call.settings[name], result = { unpack(ARGV, first + 2, next - 1) },
+    settings = call.settings[name], result = result,
   }, next
 end
 

@@ -57,9 +57,13 @@ local function subscriber_of(token)
   return SUBSCRIBERS[token]
 end
 
--- Has a batch wait whose turn it is not. Returns whether it waits.
-local function has_to_wait(entry, token, state, refused)
+-- Has a batch wait whose turn it is not. In strict order one is in flight. Returns whether it waits.
+local function has_to_wait(entry, token, state, refused, strict)
   local lane, max_in_flight = lane_of_subscriber(token), tonumber(entry.settings[1])
+  if strict and max_in_flight > 1 then
+    max_in_flight = 1
+    LANES[lane] = nil -- what is known of it is for another number
+  end
   if refused and not setbacks().may_retry(token, entry.arg) then
     local pause = math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures)
     put_off(entry, entry.now + math.max(RETRY_PAUSE, pause))
@@ -129,8 +133,9 @@ function BATCH.take(entry)
   end
   local state = state_of(token)
   local plan = state.plan and slices().plan(token, bid) or false
-  local refused = not (plan and plan.strict) and was_refused(token, bid, entry.failures)
-  if not (plan and plan.test) and has_to_wait(entry, token, state, refused) then return nil end
+  local strict = plan and plan.strict
+  local refused = not strict and was_refused(token, bid, entry.failures)
+  if not (plan and plan.test) and has_to_wait(entry, token, state, refused, strict) then return nil end
   if #batch < HEADER then
     setbacks().discard(entry, token, 1)
     return nil
@@ -201,7 +206,7 @@ function BATCH.complete(entry)
   local token, failures = header[1], (tonumber(header[3]) or 1) - 1 -- the attempts count this one
   local refused, state = was_refused(token, bid, failures), state_of(token)
   if entry.result[7] then
-    slices().settle(entry, header, state)
+    slices().settle(entry, header, state, true)
     STATES[token] = nil -- its pace may have changed
   end
   remove_batch(bid, token, entry.result[1], tonumber(entry.settings[1]), failures > 0, false)
@@ -216,7 +221,7 @@ function BATCH.retry(entry)
   local token = header[1]
   local state, keeps_turn = state_of(token), false
   if entry.result[7] then
-    keeps_turn = slices().settle(entry, header, state)
+    keeps_turn = slices().settle(entry, header, state, false)
     STATES[token] = nil -- its pace may have changed
   end
   if not keeps_turn then

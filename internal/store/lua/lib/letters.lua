@@ -31,12 +31,16 @@ local function letters()
   end
 
   -- Makes a letter of events of a batch, given its header and, behind the cause, which. They are
-  -- the caller's to remove.
-  function self.extract(bid, header, now, cause)
+  -- the caller's to remove. All events of the batch may be given, which saves reading them again.
+  function self.extract(bid, header, now, cause, all)
     local events, list = { header[1], header[2], header[3] }, dead_letter_key(cause[1])
     for first, last in string.gmatch(cause[7], '(%d+)%-(%d+)') do
-      local found = redis.call('LRANGE', batch_key(bid), HEADER + first, HEADER + last)
-      for _, event in ipairs(found) do table.insert(events, event) end
+      if all then
+        for i = first + 1, last + 1 do table.insert(events, all[i]) end
+      else
+        local found = redis.call('LRANGE', batch_key(bid), HEADER + first, HEADER + last)
+        for _, event in ipairs(found) do table.insert(events, event) end
+      end
     end
     for i = 1, #events, CHUNK do
       redis.call('RPUSH', list, unpack(events, i, math.min(#events, i + CHUNK - 1)))

@@ -104,25 +104,27 @@ local function slices()
     end
   end
 
-  -- Notes what an attempt has brought about besides, given its batch's header. Afterwards each
-  -- event is in the batch, or in a dead letter, or gone, and one of these only. Nothing is kept
-  -- for a subscriber that is gone. Returns whether the batch keeps its turn.
-  function self.settle(entry, header, state)
+  -- Notes what an attempt has brought about besides, given its batch's header, and whether the
+  -- batch ends. Afterwards each event is in the batch, or in a dead letter, or gone, and one of
+  -- these only. Nothing is kept for a subscriber that is gone. Returns whether the batch keeps its
+  -- turn.
+  function self.settle(entry, header, state, ends)
     local result, bid, token = entry.result, entry.arg, header[1]
     local kept = state.name or setbacks().is_subscribed(token)
     if kept and result[7] ~= '' then note_attempt(token, result[7], result[8]) end
     if not result[9] then return false end
-    if result[9] ~= '0' then
+    if kept and result[9] ~= '0' then
       redis.pcall('HINCRBYFLOAT', delivery_key(token), 'paced_until', '-' .. result[9])
     end
-    end_test(token, bid)
-    local whole
+    if ends then end_test(token, bid) end
+    local whole, all
+    if kept and #result > 20 then all = redis.call('LRANGE', batch_key(bid), HEADER, -1) end
     for i = 14, kept and #result or 0, 7 do
       local letter = { unpack(result, i, i + 6) }
       if letter[1] == bid then
         whole = letter
       else
-        letters().extract(bid, header, entry.now, letter)
+        letters().extract(bid, header, entry.now, letter, all)
       end
     end
     if result[13] ~= '' then
