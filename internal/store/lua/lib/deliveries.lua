@@ -57,7 +57,8 @@ local function subscriber_of(token)
   return SUBSCRIBERS[token]
 end
 
--- Has a batch wait whose turn it is not. In strict order one is in flight. Returns whether it waits.
+-- Has a batch wait whose turn it is not. In strict order one is in flight. Returns whether it
+-- waits.
 local function has_to_wait(entry, token, state, refused, strict)
   local lane, max_in_flight = lane_of_subscriber(token), tonumber(entry.settings[1])
   if strict and max_in_flight > 1 then
@@ -135,7 +136,8 @@ function BATCH.take(entry)
   local plan = state.plan and slices().plan(token, bid) or false
   local strict = plan and plan.strict
   local refused = not strict and was_refused(token, bid, entry.failures)
-  if not (plan and plan.test) and has_to_wait(entry, token, state, refused, strict) then return nil end
+  local is_test = plan and plan.test
+  if not is_test and has_to_wait(entry, token, state, refused, strict) then return nil end
   if #batch < HEADER then
     setbacks().discard(entry, token, 1)
     return nil
