@@ -18,7 +18,7 @@ func randomSteps() int {
 	if rdbtest.RaceDetector || testing.Short() {
 		return 10_000
 	}
-	return 100_000
+	return 70_000
 }
 
 // randomTime is how long new steps are begun, so that the test does not use up the package's time
