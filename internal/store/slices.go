@@ -150,11 +150,7 @@ func (r *DeliveryResult) sliceArgs() []any {
 	if f := r.Slice.Findings; f != nil {
 		refusals, suspect = fmt.Sprint(f.Refusals), fmt.Sprint(f.Suspect)
 	}
-	keepTurn := 0
-	if r.Slice.KeepTurn {
-		keepTurn = 1
-	}
-	args = append(args, r.Slice.UnusedPace.Milliseconds(), keepTurn, refusals, suspect, r.Slice.Removed.String())
+	args = append(args, r.Slice.UnusedPace.Milliseconds(), r.Slice.KeepTurn, refusals, suspect, r.Slice.Removed.String())
 	for _, l := range r.Slice.Letters {
 		args = append(args,
 			string(l.ID), string(l.Reason), l.Status, l.Error, l.Note, l.WebhookID, l.Events.String())

@@ -1,5 +1,5 @@
--- Makes dead letters of a subscriber batches again, which are due now. They do not join its lane:
--- that does whoever takes them, so that they come behind all that waits there.
+-- Makes dead letters of a subscriber batches again, which are due now and come behind all that
+-- waits in its lane.
 --
 -- ARGV     1 namespace, 2 token, 3 max events to move, unless one letter has more, 4 the version of
 --          the plan, should it need one, 5.. UIDs in the order of their delivery
@@ -22,17 +22,13 @@ local function keep_identity(bid)
 end
 
 local function revive(bid, length)
-  local key, job = batch_key(bid), job_of(bid)
+  local key = batch_key(bid)
   redis.call('RENAME', dead_letter_key(bid), key)
   redis.call('LSET', key, 0, token) -- it was another if that has been changed since
   redis.call('LSET', key, 2, '1')
   keep_identity(bid)
   local created = tonumber(redis.call('LINDEX', key, 1)) or 0
-  redis.call('ZADD', batches_index_key(), milliseconds(created), bid)
-  change_gauge(batch_gauge_key(), token, '1')
-  change_gauge(event_gauge_key(), token, length)
-  redis.call('SADD', jobs_index_key('main'), job)
-  redis.call('LPUSH', instant_key('main'), job)
+  add_batch(bid, token, milliseconds(created), length)
 end
 
 allow_when_full()

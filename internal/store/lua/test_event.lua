@@ -1,5 +1,5 @@
--- Queues a test event for a subscriber: a batch of its own, beside the lane. It gives the
--- subscriber a plan, if it has none, so that whoever takes the batch looks for its state.
+-- Queues a test event for a subscriber: a batch of its own, beside the lane. The subscriber gets a
+-- plan, if it has none, so that the step that takes the batch looks for its state.
 --
 -- ARGV     1 namespace, 2 token, 3 now (ms), 4 UID of the batch, 5 version of an empty plan,
 --          6 packed event
@@ -14,9 +14,5 @@ redis.call('HSET', delivery, 'test', bid)
 need_plan(token, ARGV[5])
 redis.call('RPUSH', batch_key(bid), token, now, 0, ARGV[6])
 redis.call('HSET', batch_state_key(bid), 'test', 1)
-redis.call('ZADD', batches_index_key(), now, bid)
-change_gauge(batch_gauge_key(), token, 1)
-change_gauge(event_gauge_key(), token, 1)
-redis.call('SADD', jobs_index_key('main'), job_of(bid))
-redis.call('LPUSH', instant_key('main'), job_of(bid))
+add_batch(bid, token, now, 1)
 return { 1 }

@@ -96,5 +96,15 @@ local function remove_batch_job(bid)
   redis.call('SREM', jobs_index_key('main'), job)
 end
 
+-- Adds a batch, whose list is there, with a job that is due now. It is not in its lane: whichever
+-- worker takes it puts it there, behind what waits.
+local function add_batch(bid, token, created, events)
+  redis.call('ZADD', batches_index_key(), created, bid)
+  change_gauge(batch_gauge_key(), token, '1')
+  change_gauge(event_gauge_key(), token, events)
+  redis.call('SADD', jobs_index_key('main'), job_of(bid))
+  redis.call('LPUSH', instant_key('main'), job_of(bid))
+end
+
 -- How many events a batch has.
 local function events_of(bid) return math.max(0, redis.call('LLEN', batch_key(bid)) - HEADER) end

@@ -208,7 +208,9 @@ function BATCH.complete(entry)
   local token, failures = header[1], (tonumber(header[3]) or 1) - 1 -- the attempts count this one
   local refused, state = was_refused(token, bid, failures), state_of(token)
   if entry.result[7] then
-    slices().settle(entry, header, state, true)
+    local parts = slices()
+    parts.settle(entry, header, state)
+    parts.end_test(token, bid)
     STATES[token] = nil -- its pace may have changed
   end
   remove_batch(bid, token, entry.result[1], tonumber(entry.settings[1]), failures > 0, false)
@@ -223,7 +225,7 @@ function BATCH.retry(entry)
   local token = header[1]
   local state, keeps_turn = state_of(token), false
   if entry.result[7] then
-    keeps_turn = slices().settle(entry, header, state, false)
+    keeps_turn = slices().settle(entry, header, state)
     STATES[token] = nil -- its pace may have changed
   end
   if not keeps_turn then

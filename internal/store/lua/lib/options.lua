@@ -1,7 +1,7 @@
 -- A subscriber's options, and their version: its plan.
 
--- Has whoever takes a batch of a subscriber look for the batch's state: that does only who sees a
--- plan, so one without options gets an empty one.
+-- Has the step that takes a batch of a subscriber look for the batch's state. It does so only if it
+-- sees a plan, so a subscriber without options gets an empty one.
 local function need_plan(token, version)
   if redis.call('HSETNX', delivery_key(token), 'plan', version) == 1 then
     redis.call('HSET', options_key(token), 'plan', version)

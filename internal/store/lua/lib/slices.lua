@@ -93,9 +93,9 @@ local function slices()
     end
   end
 
-  -- Forgets the test event that a batch is, if it is one. A plan that was only there for that goes,
-  -- so that deliveries cost nothing more.
-  local function end_test(token, bid)
+  -- Forgets the test event that a batch was, if it was one. A plan that was only there for that
+  -- goes, so that deliveries cost nothing more.
+  function self.end_test(token, bid)
     if redis.pcall('HGET', delivery_key(token), 'test') ~= bid then return end
     redis.call('HDEL', delivery_key(token), 'test')
     if redis.pcall('HLEN', options_key(token)) == 1 then -- nothing but the plan
@@ -104,11 +104,31 @@ local function slices()
     end
   end
 
-  -- Notes what an attempt has brought about besides, given its batch's header, and whether the
-  -- batch ends. Afterwards each event is in the batch, or in a dead letter, or gone, and one of
-  -- these only. Nothing is kept for a subscriber that is gone. Returns whether the batch keeps its
-  -- turn.
-  function self.settle(entry, header, state, ends)
+  -- Makes the dead letters of a result. One of the whole batch comes last: it is returned.
+  local function extract_letters(entry, header)
+    local result, whole, parts, last = entry.result, nil, {}, -1
+    for i = 14, #result, 7 do
+      local letter = { unpack(result, i, i + 6) }
+      if letter[1] == entry.arg then
+        whole = letter
+      else
+        table.insert(parts, letter)
+        last = math.max(last, tonumber(string.match(letter[7], '%d+$')))
+      end
+    end
+    if last < 0 then return whole end
+    local events = redis.call('LRANGE', batch_key(entry.arg), HEADER, HEADER + last)
+    local made = letters()
+    for _, letter in ipairs(parts) do
+      made.extract(entry.arg, header, entry.now, letter, events)
+    end
+    return whole
+  end
+
+  -- Notes what an attempt has brought about besides, given its batch's header. Afterwards each
+  -- event is in the batch, or in a dead letter, or gone, and one of these only. Nothing is kept
+  -- for a subscriber that is gone. Returns whether the batch keeps its turn.
+  function self.settle(entry, header, state)
     local result, bid, token = entry.result, entry.arg, header[1]
     local kept = state.name or setbacks().is_subscribed(token)
     if kept and result[7] ~= '' then note_attempt(token, result[7], result[8]) end
@@ -116,17 +136,8 @@ local function slices()
     if kept and result[9] ~= '0' then
       redis.pcall('HINCRBYFLOAT', delivery_key(token), 'paced_until', '-' .. result[9])
     end
-    if ends then end_test(token, bid) end
-    local whole, all
-    if kept and #result > 20 then all = redis.call('LRANGE', batch_key(bid), HEADER, -1) end
-    for i = 14, kept and #result or 0, 7 do
-      local letter = { unpack(result, i, i + 6) }
-      if letter[1] == bid then
-        whole = letter
-      else
-        letters().extract(bid, header, entry.now, letter, all)
-      end
-    end
+    local whole
+    if kept then whole = extract_letters(entry, header) end
     if result[13] ~= '' then
       local removed = remove_events(bid, header, result[13])
       change_gauge(event_gauge_key(), token, -removed)
