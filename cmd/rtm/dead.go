@@ -1,7 +1,8 @@
 package main
 
 import (
-	"fmt"
+	"context"
+	"encoding/json"
 	"io"
 	"strconv"
 	"time"
@@ -9,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/client/subscriber"
-	"routemaster/internal/terminal"
 )
 
 func newDeadCommand() *cobra.Command {
@@ -119,27 +119,9 @@ func lastAnswer(l subscriber.Letter) string {
 }
 
 func newDeadShowCommand(about *subscriberFlags) *cobra.Command {
-	var from int
-	command := &cobra.Command{
-		Use:     "show ID",
-		Short:   "show the events of a dead letter, a line of JSON each",
-		Long:    "Show the events of a dead letter as they would be delivered, a line of JSON each: up to 1,000 from an index on.",
-		Example: "  rtm dead show OFMKv1hQt3zq0Zb5AAAB -b @production\n  rtm dead show OFMKv1hQt3zq0Zb5AAAB --from 1000 -b @production",
-		Args:    arguments(1, 1),
-		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, args []string) error {
-			if from < 0 {
-				return wrongFlag("from", "0 or more")
-			}
-			letter, err := s.Letter(cmd.Context(), args[0], from)
-			if err != nil {
-				return err
-			}
-			for _, event := range letter.Events {
-				fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(string(event)))
-			}
-			return nil
-		}),
-	}
-	command.Flags().IntVar(&from, "from", 0, "leave out the first `COUNT` events")
-	return command
+	return newShowEventsCommand(about, "rtm dead show", "a dead letter", "a dead letter as they would be delivered",
+		func(ctx context.Context, s *subscriber.Subscriber, id string, from int) ([]json.RawMessage, error) {
+			letter, err := s.Letter(ctx, id, from)
+			return letter.Events, err
+		})
 }

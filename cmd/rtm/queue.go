@@ -1,12 +1,14 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"routemaster/client"
 	"routemaster/client/subscriber"
 	"routemaster/internal/terminal"
 )
@@ -65,25 +67,35 @@ func millis(t subscriber.Time) string {
 }
 
 func newQueueShowCommand(about *subscriberFlags) *cobra.Command {
+	return newShowEventsCommand(about, "rtm queue show", "a batch", "a queued batch as they will be delivered",
+		func(ctx context.Context, s *subscriber.Subscriber, id string, from int) ([]client.Event, error) {
+			batch, err := s.Batch(ctx, id, from)
+			return batch.Events, err
+		})
+}
+
+// newShowEventsCommand shows the events of what is named by an ID, given the command's whole name,
+// and whose events these are, in short and at length.
+func newShowEventsCommand[Event any](
+	about *subscriberFlags, name, short, long string,
+	read func(ctx context.Context, s *subscriber.Subscriber, id string, from int) ([]Event, error),
+) *cobra.Command {
 	var from int
 	command := &cobra.Command{
 		Use:     "show ID",
-		Short:   "show the events of a batch, a line of JSON each",
-		Long:    "Show the events of a queued batch as they will be delivered, a line of JSON each: up to 1,000 from an index on.",
-		Example: "  rtm queue show OFMKv1hQt3zq0Zb5AAAB -b @production\n  rtm queue show OFMKv1hQt3zq0Zb5AAAB --from 1000 -b @production",
+		Short:   "show the events of " + short + ", a line of JSON each",
+		Long:    "Show the events of " + long + ", a line of JSON each: up to 1,000 from an index on.",
+		Example: fmt.Sprintf("  %[1]s OFMKv1hQt3zq0Zb5AAAB -b @production\n  %[1]s OFMKv1hQt3zq0Zb5AAAB --from 1000 -b @production", name),
 		Args:    arguments(1, 1),
 		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, args []string) error {
 			if from < 0 {
 				return wrongFlag("from", "0 or more")
 			}
-			batch, err := s.Batch(cmd.Context(), args[0], from)
-			if err != nil {
-				return err
-			}
-			for _, event := range batch.Events {
+			events, err := read(cmd.Context(), s, args[0], from)
+			for _, event := range events {
 				writeJSONLine(cmd.OutOrStdout(), event)
 			}
-			return nil
+			return err
 		}),
 	}
 	command.Flags().IntVar(&from, "from", 0, "leave out the first `COUNT` events")
