@@ -56,7 +56,7 @@ func New(config Config, log *slog.Logger, now func() time.Time) *Deliverer {
 	return &Deliverer{
 		client:   config.Client,
 		policy:   config.Policy,
-		plans:    plans{read: config.Options, keyring: config.Keyring},
+		plans:    plans{read: config.Options, keyring: config.Keyring, log: log},
 		recorder: newAttemptRecorder(config.AttemptsKept, config.Excerpt),
 		observer: observer{
 			recorder: config.Recorder, tracer: config.Tracer, reporter: config.Reporter, files: logs.NewFileWarner(log), log: log, now: now,

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 
 	"routemaster/internal/bus"
@@ -31,6 +32,7 @@ const maxPlans = 10_000
 type plans struct {
 	read    func(context.Context, bus.Token) (store.OptionsRecord, error)
 	keyring seal.Keyring
+	log     *slog.Logger
 
 	mu    sync.Mutex
 	known map[bus.Token]*plan
@@ -51,6 +53,10 @@ func (p *plans) of(ctx context.Context, batch *store.Delivery) (*plan, error) {
 	record, err := p.read(ctx, batch.Subscriber)
 	if err != nil {
 		return nil, err
+	}
+	if record.Unreadable != nil {
+		p.log.LogAttrs(ctx, slog.LevelError, "a subscriber's option cannot be read; its default holds",
+			fieldsOf(batch, slog.Any("error", record.Unreadable))...)
 	}
 	// It may be newer than the batch's: then it holds for this delivery already. Without options and
 	// secrets, the version stands for an empty plan.
