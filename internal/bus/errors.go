@@ -69,6 +69,9 @@ func (e *Invalid) Error() string {
 	return e.Pointer + ": " + e.Detail
 }
 
+// ErrAfter is the [Invalid] for the place where a page is to begin, if it is none.
+var ErrAfter = Invalidf("", "the query's after must be that of the Link of the page before")
+
 // Invalidf makes an [Invalid] for the value at pointer.
 func Invalidf(pointer, format string, args ...any) error {
 	return &Invalid{Pointer: pointer, Detail: fmt.Sprintf(format, args...)}

@@ -9,7 +9,6 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
-	"strconv"
 	"time"
 
 	"routemaster/internal/bus"
@@ -69,12 +68,9 @@ type Letter struct {
 // EventsPerPage is how many events [Letters.Show] returns at most.
 const EventsPerPage = 1000
 
-// unreadable stands for an event that cannot be read.
-var unreadable = json.RawMessage(`{"unreadable":true}`)
-
-// Show returns a dead letter of a subscriber and, from an index on, its events as they are
-// delivered, at most [EventsPerPage]. In place of one that cannot be read stands
-// {"unreadable":true}. Show fails with [ErrUnknown] or [bus.ErrUnavailable].
+// Show returns a dead letter of a subscriber and, from an index on, its events as
+// [wire.ShowEvents] shows them, at most [EventsPerPage]. It fails with [ErrUnknown] or
+// [bus.ErrUnavailable].
 func (l *Letters) Show(ctx context.Context, token bus.Token, id bus.BatchID, from int) (Letter, []json.RawMessage, error) {
 	var letter letterReplies
 	var events rdb.Reply[[]string]
@@ -92,15 +88,7 @@ func (l *Letters) Show(ctx context.Context, token bus.Token, id bus.BatchID, fro
 	if !ok || diedAt.Err() != nil {
 		return Letter{}, nil, ErrUnknown
 	}
-	shown := make([]json.RawMessage, 0, len(events.Val()))
-	for _, packed := range events.Val() {
-		text, err := wire.AppendEventJSON(nil, wire.PackedEvent(packed))
-		if err != nil {
-			text = unreadable
-		}
-		shown = append(shown, text)
-	}
-	return found, shown, nil
+	return found, wire.ShowEvents(events.Val()), nil
 }
 
 // letterReplies are what Redis has of a letter.
@@ -126,15 +114,9 @@ func (r letterReplies) read(id bus.BatchID, diedAt float64) (letter Letter, ok b
 		return letter, false
 	}
 	return Letter{
-		ID: id, DiedAt: time.UnixMilli(int64(diedAt)), CreatedAt: time.UnixMilli(int64(number(header[1]))),
-		Reason: bus.DeathReason(cause["reason"]), Status: number(cause["status"]), Error: cause["error"],
-		Note: cause["note"], Attempts: number(header[2]), Events: int(r.length.Val() - store.BatchHeader),
-		Bytes: number(cause["bytes"]), WebhookID: cause["webhook_id"],
+		ID: id, DiedAt: time.UnixMilli(int64(diedAt)), CreatedAt: time.UnixMilli(rdb.Integer(header[1], 0)),
+		Reason: bus.DeathReason(cause["reason"]), Status: int(rdb.Integer(cause["status"], 0)), Error: cause["error"],
+		Note: cause["note"], Attempts: int(rdb.Integer(header[2], 0)), Events: int(r.length.Val() - store.BatchHeader),
+		Bytes: int(rdb.Integer(cause["bytes"], 0)), WebhookID: cause["webhook_id"],
 	}, true
-}
-
-// number reads a stored integer; what is none is 0.
-func number(text string) int {
-	n, _ := strconv.Atoi(text)
-	return n
 }

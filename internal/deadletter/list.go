@@ -3,8 +3,6 @@ package deadletter
 import (
 	"context"
 	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"routemaster/internal/bus"
@@ -51,28 +49,28 @@ const (
 // call looks at 1,000 letters at most. List fails with a [bus.Invalid] if After is no such value,
 // or with [bus.ErrUnavailable].
 func (l *Letters) List(ctx context.Context, token bus.Token, f Filter, p Page) (some []Letter, next string, err error) {
-	after, err := parseCursor(p.After)
+	after, err := parsePlace(p.After)
 	if err != nil {
 		return nil, "", err
 	}
 	part := f.scores()
-	part.Reverse, part.Limit, part.Max = true, listedPerTrip, min(part.Max, after.score)
+	part.Reverse, part.Limit, part.Max = true, listedPerTrip, min(part.Max, after.Score)
 	for last, looked := after, 0; ; part.Offset += listedPerTrip {
 		window, err := l.redis.MembersIn(ctx, l.keys.DeadLetters(token), part)
 		if err != nil {
 			return nil, "", rdb.Wrap("list dead letters", err)
 		}
-		unseen := after.trim(window)
+		unseen := behind(after, window)
 		letters, err := l.read(ctx, unseen)
 		if err != nil {
 			return nil, "", err
 		}
 		for i, letter := range letters {
 			if len(some) == p.Limit || looked == maxListed {
-				return some, last.String(), nil
+				return some, last.Place(), nil
 			}
 			looked++
-			last = cursor{unseen[i].Score, unseen[i].Member}
+			last = unseen[i]
 			if letter.ID != "" && (f.Reason == "" || letter.Reason == f.Reason) {
 				some = append(some, letter)
 			}
@@ -101,33 +99,19 @@ func (l *Letters) read(ctx context.Context, members []rdb.Scored) ([]Letter, err
 	return letters, nil
 }
 
-// cursor is a place in the list: that of a letter, by its time of death (ms) and UID.
-type cursor struct {
-	score float64
-	id    string
-}
-
-// String is what [parseCursor] reads.
-func (c cursor) String() string { return rdb.FormatScore(c.score) + "-" + c.id }
-
-// parseCursor reads a cursor; an empty text is the beginning.
-func parseCursor(text string) (cursor, error) {
+// parsePlace reads the place of a letter in the list; an empty text is the beginning.
+func parsePlace(text string) (rdb.Scored, error) {
 	if text == "" {
-		return cursor{score: math.Inf(1)}, nil
+		return rdb.Scored{Score: math.Inf(1)}, nil
 	}
-	score, id, _ := strings.Cut(text, "-")
-	ms, err := strconv.ParseUint(score, 10, 53)
-	if err != nil || !bus.IsUID(id) {
-		return cursor{}, bus.Invalidf("", "the query's after must be that of the Link of the page before")
-	}
-	return cursor{float64(ms), id}, nil
+	return rdb.ParsePlace(text)
 }
 
-// trim returns those of some members, of which none is newer, that come after the cursor. Members
-// of the same time are in descending order.
-func (c cursor) trim(members []rdb.Scored) []rdb.Scored {
+// behind returns those of some members, of which none is newer than a place, that come after it.
+// Members of the same time are in descending order.
+func behind(place rdb.Scored, members []rdb.Scored) []rdb.Scored {
 	for i, m := range members {
-		if m.Score < c.score || m.Member < c.id {
+		if m.Score < place.Score || m.Member < place.Member {
 			return members[i:]
 		}
 	}

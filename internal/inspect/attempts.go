@@ -31,7 +31,7 @@ func (i *Inspector) Attempts(
 	ctx context.Context, token bus.Token, view View, f Filter, p Page,
 ) (some []wire.AttemptRecord, next string, err error) {
 	if p.After != "" && !attemptPlace.MatchString(p.After) {
-		return nil, "", bus.Invalidf("", "the query's after must be that of the Link of the page before")
+		return nil, "", bus.ErrAfter
 	}
 	packed, err := i.redis.LRange(ctx, i.keys.Attempts(token), 0, maxAttempts-1).Result()
 	if !rdb.Answered(err) {

@@ -3,8 +3,6 @@ package inspect
 import (
 	"context"
 	"encoding/json"
-	"strconv"
-	"strings"
 	"time"
 
 	"routemaster/internal/bus"
@@ -63,7 +61,7 @@ func (i *Inspector) Batches(
 	}
 	if len(found) > p.Limit {
 		found = found[:p.Limit]
-		next = place(found[p.Limit-1]).String()
+		next = found[p.Limit-1].Place()
 	}
 	ids := make([]bus.BatchID, len(found))
 	for at, batch := range found {
@@ -76,7 +74,7 @@ func (i *Inspector) Batches(
 // find returns the index entries of a subscriber's batches behind a place, at most limit. Entries
 // that come or go meanwhile neither repeat nor hide others, since each trip begins where the one
 // before ended.
-func (i *Inspector) find(ctx context.Context, token bus.Token, after place, limit int) (found []rdb.Scored, err error) {
+func (i *Inspector) find(ctx context.Context, token bus.Token, after rdb.Scored, limit int) (found []rdb.Scored, err error) {
 	index := i.keys.BatchesIndex()
 	before, err := i.redis.ZCount(ctx, index, "-inf", "("+rdb.FormatScore(after.Score)).Result()
 	if err != nil {
@@ -87,11 +85,11 @@ func (i *Inspector) find(ctx context.Context, token bus.Token, after place, limi
 		if err != nil {
 			return nil, err
 		}
-		unseen := after.trim(trip)
+		unseen := behind(after, trip)
 		if len(unseen) == 0 { // more batches of one millisecond than fit in a trip
 			offset += batchesPerTrip
 		} else {
-			after, offset = place(unseen[len(unseen)-1]), 0
+			after, offset = unseen[len(unseen)-1], 0
 		}
 		before += int64(len(unseen))
 		own, err := i.ownedBy(ctx, token, unseen)
@@ -130,12 +128,9 @@ func (i *Inspector) ownedBy(ctx context.Context, token bus.Token, batches []rdb.
 // EventsPerPage is how many events [Inspector.Batch] returns at most.
 const EventsPerPage = 1000
 
-// unreadable stands for an event that cannot be read.
-var unreadable = json.RawMessage(`{"unreadable":true}`)
-
-// Batch returns a queued batch of a subscriber and, from an index on, its events as they are
-// delivered, at most [EventsPerPage]. In place of one that cannot be read stands
-// {"unreadable":true}. It fails with [ErrUnknownBatch] or [bus.ErrUnavailable].
+// Batch returns a queued batch of a subscriber and, from an index on, its events as
+// [wire.ShowEvents] shows them, at most [EventsPerPage]. It fails with [ErrUnknownBatch] or
+// [bus.ErrUnavailable].
 func (i *Inspector) Batch(
 	ctx context.Context, token bus.Token, id bus.BatchID, from int, now time.Time,
 ) (Batch, []json.RawMessage, error) {
@@ -151,13 +146,7 @@ func (i *Inspector) Batch(
 	if len(found) == 0 {
 		return Batch{}, nil, ErrUnknownBatch
 	}
-	events := make([]json.RawMessage, len(packed))
-	for at, event := range packed {
-		if events[at], err = wire.AppendEventJSON(nil, wire.PackedEvent(event)); err != nil {
-			events[at] = unreadable
-		}
-	}
-	return found[0], events, nil
+	return found[0], wire.ShowEvents(packed), nil
 }
 
 // Removed is what became of a batch that was removed.
@@ -185,29 +174,18 @@ func (i *Inspector) Remove(ctx context.Context, token bus.Token, id bus.BatchID,
 	return Removed{}, ErrUnknownBatch
 }
 
-// place is a place in the index of all batches: that of one, by its creation time (ms) and UID.
-type place rdb.Scored
-
-// String is what [parsePlace] reads.
-func (p place) String() string { return rdb.FormatScore(p.Score) + "-" + p.Member }
-
-// parsePlace reads a place; an empty text is the beginning.
-func parsePlace(text string) (place, error) {
+// parsePlace reads the place of a batch in the index of all; an empty text is the beginning.
+func parsePlace(text string) (rdb.Scored, error) {
 	if text == "" {
-		return place{}, nil
+		return rdb.Scored{}, nil
 	}
-	score, id, _ := strings.Cut(text, "-")
-	ms, err := strconv.ParseUint(score, 10, 53)
-	if err != nil || !bus.IsUID(id) {
-		return place{}, bus.Invalidf("", "the query's after must be that of the Link of the page before")
-	}
-	return place{id, float64(ms)}, nil
+	return rdb.ParsePlace(text)
 }
 
-// trim returns those of some entries, of which none is older, that come after the place.
-func (p place) trim(entries []rdb.Scored) []rdb.Scored {
+// behind returns those of some entries, of which none is older than a place, that come after it.
+func behind(place rdb.Scored, entries []rdb.Scored) []rdb.Scored {
 	for at, entry := range entries {
-		if entry.Score > p.Score || entry.Member > p.Member {
+		if entry.Score > place.Score || entry.Member > place.Member {
 			return entries[at:]
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -92,4 +93,19 @@ func readChange(cmd *redis.Cmd) Change {
 		return Change{Err: fmt.Errorf("a script does not say whether it changed anything: %v", reply)}
 	}
 	return Change{Changed: reply[0] == int64(1), Results: reply[1:]}
+}
+
+// Text is the string of a reply; that of a nil reply is empty.
+func Text(reply any) string {
+	s, _ := reply.(string)
+	return s
+}
+
+// Integer reads a stored integer; what is not there, or is none, is the fallback.
+func Integer(text string, fallback int64) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return fallback
+	}
+	return n
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"math"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"routemaster/internal/bus"
 )
 
 // What one round trip of a scan asks of Redis: names of keys, and elements of one key.
@@ -109,6 +112,20 @@ func (p *Partition) EachKey(ctx context.Context, match string, each func(page []
 type Scored struct {
 	Member string
 	Score  float64
+}
+
+// Place names the place of a member in its sorted set, for a client that reads it in pages.
+func (s Scored) Place() string { return FormatScore(s.Score) + "-" + s.Member }
+
+// ParsePlace reads what [Scored.Place] returned, of a UID and a time (ms). It fails with
+// [bus.ErrAfter].
+func ParsePlace(text string) (Scored, error) {
+	score, member, _ := strings.Cut(text, "-")
+	ms, err := strconv.ParseUint(score, 10, 53)
+	if err != nil || !bus.IsUID(member) {
+		return Scored{}, bus.ErrAfter
+	}
+	return Scored{member, float64(ms)}, nil
 }
 
 // MembersFrom reads members of a sorted set whose scores are at least min, in their order: limit of

@@ -9,6 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
 
@@ -162,7 +163,7 @@ var failures = map[bus.Failure]string{bus.EndpointFailure: "endpoint", bus.Batch
 
 // Discarded is part of [queue.Kind].
 func (b *batches) Discarded(values []any) any {
-	return DroppedBatch{bus.Token(text(values[0])), int(values[1].(int64))}
+	return DroppedBatch{bus.Token(rdb.Text(values[0])), int(values[1].(int64))}
 }
 
 // BatchHeader is how many values a batch's list has before its events: the subscriber's token, the
@@ -179,17 +180,17 @@ func (b *batches) Payload(job bus.Job, values []any) (queue.Payload, error) {
 	rest, _ := values[11].([]any)
 	d := &Delivery{
 		Batch:      bus.BatchID(job.Args[0]),
-		Subscriber: bus.Token(text(batch[0])),
-		Callback:   text(subscriber[0]),
-		UUID:       text(subscriber[1]),
-		Health:     int(integer(text(subscriber[2]), bus.MaxHealth)),
-		CreatedAt:  time.UnixMilli(integer(text(batch[1]), 0)),
-		Attempts:   int(integer(text(batch[2]), 0)) + 1,
+		Subscriber: bus.Token(rdb.Text(batch[0])),
+		Callback:   rdb.Text(subscriber[0]),
+		UUID:       rdb.Text(subscriber[1]),
+		Health:     int(rdb.Integer(rdb.Text(subscriber[2]), bus.MaxHealth)),
+		CreatedAt:  time.UnixMilli(rdb.Integer(rdb.Text(batch[1]), 0)),
+		Attempts:   int(rdb.Integer(rdb.Text(batch[2]), 0)) + 1,
 		Standing:   bus.Standing(values[1].(int64)),
 		Refusals:   int(values[2].(int64)),
 		Events:     make([]wire.PackedEvent, 0, len(batch)-BatchHeader+len(rest)),
 	}
-	d.Client = bus.PublicName(d.Subscriber, bus.ClientName(text(values[0])))
+	d.Client = bus.PublicName(d.Subscriber, bus.ClientName(rdb.Text(values[0])))
 	if plan, ok := values[12].([]any); ok {
 		d.Plan = readPlan(plan)
 	}
@@ -198,17 +199,17 @@ func (b *batches) Payload(job bus.Job, values []any) (queue.Payload, error) {
 	}
 	traceparents, _ := values[4].([]any)
 	for _, traceparent := range traceparents {
-		d.Traceparents = append(d.Traceparents, text(traceparent))
+		d.Traceparents = append(d.Traceparents, rdb.Text(traceparent))
 	}
 	if values[5] == int64(1) { // others see it when they look it up
 		b.migrating.Store(true)
 	}
 	for _, part := range [][]any{batch[BatchHeader:], rest} {
 		for _, packed := range part {
-			d.Events = append(d.Events, wire.PackedEvent(text(packed)))
+			d.Events = append(d.Events, wire.PackedEvent(rdb.Text(packed)))
 		}
 	}
-	timeout, maxEvents := integer(text(subscriber[3]), -1), integer(text(subscriber[4]), -1)
+	timeout, maxEvents := rdb.Integer(rdb.Text(subscriber[3]), -1), rdb.Integer(rdb.Text(subscriber[4]), -1)
 	if d.Attempts == 1 && timeout >= 0 && int64(len(d.Events)) < maxEvents {
 		d.DueAt = d.CreatedAt.Add(time.Duration(timeout) * time.Millisecond)
 	}

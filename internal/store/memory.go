@@ -34,7 +34,7 @@ func (s *Store) DropOldest(ctx context.Context) ([]DroppedBatch, error) {
 // droppedBatches reads subscribers and numbers of events, in turns.
 func droppedBatches(reply []any) (dropped []DroppedBatch) {
 	for i := 0; i+1 < len(reply); i += 2 {
-		dropped = append(dropped, DroppedBatch{bus.Token(text(reply[i])), int(reply[i+1].(int64))})
+		dropped = append(dropped, DroppedBatch{bus.Token(rdb.Text(reply[i])), int(reply[i+1].(int64))})
 	}
 	return dropped
 }

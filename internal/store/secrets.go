@@ -55,7 +55,7 @@ func (s *Store) readSecrets(ctx context.Context, token bus.Token) (string, error
 	case !subscribed.Val():
 		return "", bus.ErrNotSubscribed
 	}
-	return text(record.Val()[0]), nil
+	return rdb.Text(record.Val()[0]), nil
 }
 
 // errChanged says that the secrets are not any more what they were when they were read.

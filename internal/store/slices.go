@@ -7,6 +7,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
 )
 
 // Plan is what the delivery of a batch goes by if its subscriber has options.
@@ -34,9 +35,9 @@ func readPlan(values []any) *Plan {
 	total, _ := values[1].(int64)
 	count, _ := values[2].(int64)
 	return &Plan{
-		Version: text(values[0]), Total: int(total), Count: int(count), Revision: int(integer(text(values[3]), 0)),
-		Refusals: int(integer(text(values[4]), 0)), Suspect: int(integer(text(values[5]), 0)),
-		Test: text(values[6]) == "1", WebhookID: text(values[7]),
+		Version: rdb.Text(values[0]), Total: int(total), Count: int(count), Revision: int(rdb.Integer(rdb.Text(values[3]), 0)),
+		Refusals: int(rdb.Integer(rdb.Text(values[4]), 0)), Suspect: int(rdb.Integer(rdb.Text(values[5]), 0)),
+		Test: rdb.Text(values[6]) == "1", WebhookID: rdb.Text(values[7]),
 	}
 }
 

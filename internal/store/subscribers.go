@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"strconv"
 	"time"
 
 	"routemaster/internal/bus"
@@ -76,13 +75,4 @@ func (s *Store) Unsubscribe(ctx context.Context, token bus.Token, name bus.Topic
 // come up. It fails with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
 func (s *Store) DeleteSubscriber(ctx context.Context, token bus.Token) error {
 	return s.change(ctx, "delete subscriber", scriptSubscriberDelete, string(token))
-}
-
-// integer reads a stored integer; one that is not there, or is none, is otherwise.
-func integer(text string, otherwise int64) int64 {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return otherwise
-	}
-	return n
 }

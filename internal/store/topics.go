@@ -132,12 +132,6 @@ func (s *Store) DeleteTopic(ctx context.Context, name bus.TopicName, by bus.Toke
 	return s.change(ctx, "delete topic", scriptTopicDelete, string(name), string(by))
 }
 
-// text is a reply's string; a nil reply is empty.
-func text(reply any) string {
-	s, _ := reply.(string)
-	return s
-}
-
 // unusedTopicTTL is for how long a topic stays without publisher, subscriber and event.
 const unusedTopicTTL = 24 * time.Hour
 

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,19 @@ import (
 // precedes each value there.
 var eventFields = [...]struct{ stored, delivered string }{
 	{"o", `{"topic":`}, {"y", `,"type":`}, {"u", `,"url":`}, {"t", `,"t":`}, {"d", `,"data":`},
+}
+
+// ShowEvents returns events as a delivery has them. In place of one that cannot be read stands
+// {"unreadable":true}.
+func ShowEvents(packed []string) []json.RawMessage {
+	shown := make([]json.RawMessage, len(packed))
+	for i, event := range packed {
+		var err error
+		if shown[i], err = AppendEventJSON(nil, PackedEvent(event)); err != nil {
+			shown[i] = json.RawMessage(`{"unreadable":true}`)
+		}
+	}
+	return shown
 }
 
 // AppendEventJSON appends an event to dst as a delivery has it:

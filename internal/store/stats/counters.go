@@ -95,7 +95,7 @@ func (s *Stats) ReadCounters(ctx context.Context, counters []bus.Counter) (map[b
 		for i, value := range values { // none where the key is no hash
 			if value == nil {
 				counts[some[i]] = 0
-			} else if n, err := strconv.ParseInt(text(value), 10, 64); err == nil {
+			} else if n, err := strconv.ParseInt(rdb.Text(value), 10, 64); err == nil {
 				counts[some[i]] = n
 			}
 		}

@@ -72,7 +72,7 @@ func (s *Stats) deadLetters(ctx context.Context, token bus.Token) (found DeadLet
 		events = pipe.HGet(ctx, s.keys.DeadLetterEvents(), string(token))
 		bytes = pipe.HGet(ctx, s.keys.DeadLetterBytes(), string(token))
 	})
-	found.Letters, found.Events, found.Bytes = letters.Val(), integer(events.Val(), 0), integer(bytes.Val(), 0)
+	found.Letters, found.Events, found.Bytes = letters.Val(), rdb.Integer(events.Val(), 0), rdb.Integer(bytes.Val(), 0)
 	return found, err
 }
 
@@ -129,7 +129,7 @@ func (s *Stats) readWaiting(ctx context.Context, token bus.Token) (w waiting, pa
 		return w, paused, err
 	}
 	for i, until := range state.Val() {
-		ms, _ := strconv.ParseFloat(text(until), 64)
+		ms, _ := strconv.ParseFloat(rdb.Text(until), 64)
 		at := time.UnixMilli(int64(math.Ceil(ms)))
 		if i == 0 {
 			paused = at
@@ -138,7 +138,7 @@ func (s *Stats) readWaiting(ctx context.Context, token bus.Token) (w waiting, pa
 			w.blockedUntil = at
 		}
 	}
-	w.batches, w.inLane = integer(batches.Val(), 0), inLane.Val()
+	w.batches, w.inLane = rdb.Integer(batches.Val(), 0), inLane.Val()
 	w.comeUp, w.all = head.Val(), len(failed.Val()) < failedSearched
 	for _, batch := range slices.Concat(current.Val(), failed.Val()) {
 		if job := wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{batch}}); !slices.Contains(w.comeUp, job) {

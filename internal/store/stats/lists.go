@@ -66,10 +66,10 @@ func (s *Stats) topics(ctx context.Context, some []rdb.Member) (topics []bus.Top
 			continue
 		}
 		topic := bus.Topic{Name: bus.TopicName(name)}
-		publisher, counter := text(hashes[i].Val()[0]), text(hashes[i].Val()[1]) // absent until somebody publishes
-		topic.Events = integer(counter, 0)
+		publisher, counter := rdb.Text(hashes[i].Val()[0]), rdb.Text(hashes[i].Val()[1]) // absent until somebody publishes
+		topic.Events = rdb.Integer(counter, 0)
 		if publisher != "" {
-			topic.Publisher, topic.Owner = bus.Token(publisher), bus.ClientName(text(owners.Val()[i]))
+			topic.Publisher, topic.Owner = bus.Token(publisher), bus.ClientName(rdb.Text(owners.Val()[i]))
 		}
 		topics = append(topics, topic)
 	}
@@ -140,7 +140,7 @@ func (s *Stats) subscribers(ctx context.Context, some []rdb.Member) (found []bus
 		}
 		sub := parseSubscriber(hashes[i].Val(), sent[i].Val())
 		sub.Token, sub.Topics = bus.Token(m.Value), topics[i]
-		sub.Queued = integer(text(queued.Val()[i]), 0)
+		sub.Queued = rdb.Integer(rdb.Text(queued.Val()[i]), 0)
 		found = append(found, sub)
 	}
 	return found, damaged, nil
@@ -151,12 +151,12 @@ func parseSubscriber(hash map[string]string, sent string) bus.Subscriber {
 	sub := bus.Subscriber{
 		Callback:  hash["callback"],
 		UUID:      hash["uuid"],
-		Timeout:   time.Duration(integer(hash["timeout"], bus.DefaultTimeout.Milliseconds())) * time.Millisecond,
-		MaxEvents: int(integer(hash["max_events"], bus.DefaultMaxEvents)),
-		Health:    int(integer(hash["health_points"], bus.MaxHealth)),
-		Sent:      integer(sent, 0),
+		Timeout:   time.Duration(rdb.Integer(hash["timeout"], bus.DefaultTimeout.Milliseconds())) * time.Millisecond,
+		MaxEvents: int(rdb.Integer(hash["max_events"], bus.DefaultMaxEvents)),
+		Health:    int(rdb.Integer(hash["health_points"], bus.MaxHealth)),
+		Sent:      rdb.Integer(sent, 0),
 	}
-	if ms := integer(hash["last_attempted_at"], 0); ms != 0 {
+	if ms := rdb.Integer(hash["last_attempted_at"], 0); ms != 0 {
 		sub.LastAttemptedAt = time.UnixMilli(ms)
 	}
 	return sub

@@ -99,7 +99,7 @@ func (s *Stats) backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 	tokens := slices.Sorted(maps.Keys(all))
 	waiting := make([]bus.Subscriber, len(tokens))
 	for i, token := range tokens {
-		waiting[i] = bus.Subscriber{Token: bus.Token(token), Queued: integer(events.Val()[token], 0)}
+		waiting[i] = bus.Subscriber{Token: bus.Token(token), Queued: rdb.Integer(events.Val()[token], 0)}
 	}
 	health, err := s.readHealth(ctx, tokens)
 	if err := errors.Join(err, s.findOldest(ctx, waiting, snapshotSearches)); err != nil {
@@ -114,8 +114,8 @@ func (s *Stats) backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 		}
 		backlogs[i] = Backlog{
 			Client: bus.PublicName(w.Token, bus.ClientName(names.Val()[token])),
-			Events: w.Queued, Batches: integer(batches.Val()[token], 0),
-			DeadLetterEvents: integer(dead.Val()[token], 0),
+			Events: w.Queued, Batches: rdb.Integer(batches.Val()[token], 0),
+			DeadLetterEvents: rdb.Integer(dead.Val()[token], 0),
 			Subscribed:       isSubscribed[token] && known, Health: points, OldestAt: w.OldestAt,
 		}
 	}
@@ -137,7 +137,7 @@ func (s *Stats) readHealth(ctx context.Context, tokens []string) (map[string]int
 		}
 		for i, token := range some {
 			if points[i].Err() == nil {
-				health[token] = int(integer(text(points[i].Val()[0]), bus.MaxHealth))
+				health[token] = int(rdb.Integer(rdb.Text(points[i].Val()[0]), bus.MaxHealth))
 			}
 		}
 	}

@@ -3,8 +3,6 @@
 package stats
 
 import (
-	"strconv"
-
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -25,19 +23,4 @@ func Of(st *store.Store) *Stats {
 		store: st, redis: p,
 		keys: store.Keys{Namespace: p.Namespace()}, jobs: queue.Keys{Namespace: p.Namespace()},
 	}
-}
-
-// integer reads a stored integer; one that is not there, or is none, is otherwise.
-func integer(text string, otherwise int64) int64 {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return otherwise
-	}
-	return n
-}
-
-// text is a reply's string; a nil reply is empty.
-func text(reply any) string {
-	s, _ := reply.(string)
-	return s
 }
