@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/web"
 	"routemaster/internal/web/server"
+	"routemaster/internal/web/subscriber"
 )
 
 // webConnections is how many calls to Redis a web process may have under way at once.
@@ -52,20 +53,19 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	defer obs.stop()
 	in := ingest.New(st, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer})
 	api := web.New(web.Config{
-		RootKey:               c.RootKey,
-		NonceTTL:              c.NonceTTL,
-		IdempotencyTTL:        c.IdempotencyTTL,
-		MaxEventData:          c.MaxEventData,
-		ForceTLS:              c.ForceTLS,
-		Certificate:           certificate,
-		Deny:                  c.CallbackDeny,
-		MaxSubscriptionTopics: c.MaxSubscriptionTopics,
-		ScalingThreshold:      int64(c.ScalingThreshold),
-		ScalingDeadline:       c.ScalingDeadline,
-		Secrets:               c.Secrets,
-		Recorder:              obs.recorder,
-		Reporter:              obs.reporter,
-		Tracer:                obs.tracer,
+		RootKey:        c.RootKey,
+		NonceTTL:       c.NonceTTL,
+		IdempotencyTTL: c.IdempotencyTTL,
+		MaxEventData:   c.MaxEventData,
+		ForceTLS:       c.ForceTLS,
+		Certificate:    certificate,
+		Subscriber: subscriber.Config{
+			Deny: c.CallbackDeny, MaxTopics: c.MaxSubscriptionTopics, Secrets: c.Secrets, Recorder: obs.recorder,
+		},
+		ScalingThreshold: int64(c.ScalingThreshold),
+		ScalingDeadline:  c.ScalingDeadline,
+		Reporter:         obs.reporter,
+		Tracer:           obs.tracer,
 	}, st, q, in, obs.metrics.Handler(), log, time.Now)
 
 	ctx, cancel := context.WithCancel(ctx)

@@ -12,20 +12,16 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
-	"routemaster/internal/bus"
-	"routemaster/internal/deadletter"
 	"routemaster/internal/ingest"
-	"routemaster/internal/inspect"
 	"routemaster/internal/queue"
-	"routemaster/internal/seal"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
-	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/auth"
 	"routemaster/internal/web/rest"
 	"routemaster/internal/web/server"
+	"routemaster/internal/web/subscriber"
 )
 
 // Config configures an [API].
@@ -42,12 +38,8 @@ type Config struct {
 	ForceTLS bool
 	// Certificate, if given, makes the server speak TLS itself.
 	Certificate *server.Certificate
-	// Deny lists the addresses that a callback must not have.
-	Deny bus.DenyList
-	// MaxSubscriptionTopics is the maximum number of topics of a subscription; 0 is no limit.
-	MaxSubscriptionTopics int
-	// Secrets has the keys that signing secrets are sealed with.
-	Secrets seal.Keyring
+	// Subscriber configures the routes that are about one client's subscription.
+	Subscriber subscriber.Config
 	// ScalingThreshold is the number of jobs due within ScalingDeadline from which on
 	// /pulse/scaling responds slowly.
 	ScalingThreshold int64
@@ -57,8 +49,6 @@ type Config struct {
 	// BodyBudget is how many bytes all request bodies may take together; if 0,
 	// [server.DefaultBodyBudget].
 	BodyBudget int
-	// Recorder, if given, counts what clients redeliver and remove.
-	Recorder *telemetry.Recorder
 	// Reporter, if given, reports panics and unexpected errors.
 	Reporter *exceptions.Reporter
 	// Tracer, if given, traces the requests.
@@ -68,14 +58,13 @@ type Config struct {
 // API serves the HTTP API.
 type API struct {
 	*rest.Service
-	config    Config
-	store     *store.Store
-	stats     *stats.Stats
-	queue     *queue.Queue
-	ingest    *ingest.Ingest
-	inspector *inspect.Inspector
-	letters   *deadletter.Letters
-	metrics   http.Handler
+	config     Config
+	store      *store.Store
+	stats      *stats.Stats
+	queue      *queue.Queue
+	ingest     *ingest.Ingest
+	subscriber *subscriber.Handlers
+	metrics    http.Handler
 }
 
 // New makes an API. Metrics serves /metrics.
@@ -89,11 +78,12 @@ func New(
 	}
 	return &API{
 		Service: service, config: config, store: st, stats: stats.Of(st), queue: q, ingest: in,
-		inspector: inspect.New(st), letters: deadletter.New(st), metrics: metrics,
+		subscriber: subscriber.New(config.Subscriber, service, st), metrics: metrics,
 	}
 }
 
-// Handler returns the API: all routes, with who calls them.
+// Handler returns the API: all routes, with who calls them. [subscriber.Handlers.Routes] has those
+// of one client.
 func (a *API) Handler() http.Handler {
 	r := chi.NewRouter()
 	r.Use(a.Observe, a.RecoverPanics, rest.RefuseAmbiguous)
@@ -134,16 +124,14 @@ func (a *API) Handler() http.Handler {
 			// Publishers.
 			r.Post("/topics/{topic}", a.postTopic)
 			// Subscribers.
-			a.subscriptionRoutes(r, "/subscription")
-			a.subscriptionRoutes(r, "/subscriber")
-			a.subscriberRoutes(r, "/subscriber")
+			a.subscriber.SubscriptionRoutes(r, "/subscription")
+			a.subscriber.Routes(r, "/subscriber")
 		})
 
 		r.Group(func(r chi.Router) {
 			r.Use(rest.AllowRoot)
 			// The operator.
-			a.subscriptionRoutes(r, "/subscribers/{token}")
-			a.subscriberRoutes(r, "/subscribers/{token}")
+			a.subscriber.Routes(r, "/subscribers/{token}")
 			r.Get("/api_tokens", a.getTokens)
 			r.Post("/api_tokens", a.postTokens)
 			r.Delete("/api_tokens/{token}", a.deleteToken)
@@ -151,43 +139,6 @@ func (a *API) Handler() http.Handler {
 		})
 	})
 	return r
-}
-
-// subscriptionRoutes are those that existing clients know, at a path that stands for a client: the
-// caller, or the one whose token is in the path, which only root may send.
-func (a *API) subscriptionRoutes(r chi.Router, path string) {
-	r.Post(path, a.postSubscription)
-	r.Delete(path, a.deleteSubscription)
-	r.Delete(path+"/topics/{topic}", a.deleteSubscriptionTopic)
-}
-
-// subscriberRoutes are those at a path that stands for a subscriber, likewise.
-func (a *API) subscriberRoutes(r chi.Router, path string) {
-	route := func(method, below string, handle subscriberHandler, query ...string) {
-		r.With(rest.AllowQuery(query...)).Method(method, path+below, a.ofSubscriber(handle))
-	}
-	// What it has set, and how it is.
-	route(http.MethodGet, "", a.getSubscriber)
-	route(http.MethodPatch, "", a.patchSubscriber)
-	route(http.MethodPost, "/pause", a.pauseSubscriber)
-	route(http.MethodPost, "/resume", a.resumeSubscriber)
-	route(http.MethodPost, "/test", a.testSubscriber)
-	// What is queued, and how its deliveries go.
-	route(http.MethodGet, "/attempts", a.getAttempts, "batch", "outcome", "limit", "after")
-	route(http.MethodGet, "/batches", a.getBatches, "limit", "after")
-	route(http.MethodGet, "/batches/{id}", a.getBatch, "from")
-	route(http.MethodDelete, "/batches/{id}", a.deleteBatch)
-	// What the bus has given up on.
-	route(http.MethodGet, "/dead_letters", a.getDeadLetters, "reason", "since", "before", "limit", "after")
-	route(http.MethodGet, "/dead_letters/{id}", a.getDeadLetter, "from")
-	route(http.MethodDelete, "/dead_letters/{id}", a.deleteDeadLetter)
-	route(http.MethodPost, "/dead_letters/{id}/redeliver", a.redeliverDeadLetter)
-	route(http.MethodPost, "/dead_letters/redeliver", a.redeliverDeadLetters)
-	route(http.MethodPost, "/dead_letters/discard", a.discardDeadLetters)
-	// What deliveries are signed with.
-	route(http.MethodGet, "/secrets", a.getSecrets)
-	route(http.MethodPost, "/secrets", a.postSecret)
-	route(http.MethodDelete, "/secrets/{id}", a.deleteSecret)
 }
 
 // Run serves the API on a listener until the context is done. It then accepts no more connections,

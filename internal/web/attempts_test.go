@@ -119,7 +119,7 @@ func TestQueuedBatches(t *testing.T) {
 func TestARemovedBatchBecomesADeadLetter(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	recorder := telemetry.NewRecorder(metrics.NewRegistry(), storetest.Open(t, redis), slog.New(slog.DiscardHandler))
-	a := newAPI(t, redis, func(c *web.Config) { c.Recorder = recorder })
+	a := newAPI(t, redis, func(c *web.Config) { c.Subscriber.Recorder = recorder })
 	a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","max":2,"dead_letters":{}}`)
 	a.requireDone(bob, "POST", "/topics/widgets", eventsText(1, 2))
 	batch := a.list(alice, "/subscriber/batches")

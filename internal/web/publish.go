@@ -19,7 +19,7 @@ func (a *API) maxValue() int { return rest.MaxValueBody + escapedLen*a.config.Ma
 
 // postTopic publishes an event, or an array of events: all of them, in order, or none.
 func (a *API) postTopic(w http.ResponseWriter, r *http.Request) {
-	topic := topicParam(r)
+	topic := rest.TopicParam(r)
 	if err := topic.Validate(); err != nil {
 		a.Fail(w, r, err)
 		return

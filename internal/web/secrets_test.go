@@ -48,7 +48,7 @@ func TestSecretsAreAddedAndRemoved(t *testing.T) {
 	keys, err := seal.ParseKeyring(base64.StdEncoding.EncodeToString([]byte(strings.Repeat("k", 32))))
 	require.NoError(t, err)
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
-		a := newAPI(t, redis, func(c *web.Config) { c.Secrets = keys })
+		a := newAPI(t, redis, func(c *web.Config) { c.Subscriber.Secrets = keys })
 		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
 		assert.Equal(t, "[]", a.do(alice, "GET", "/subscriber/secrets", "").body)
 

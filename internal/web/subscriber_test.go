@@ -93,7 +93,7 @@ func TestSettingsAreRefused(t *testing.T) {
 	deny, err := bus.ParseDenyList("loopback")
 	require.NoError(t, err)
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
-		a := newAPI(t, redis, func(c *web.Config) { c.Deny, c.MaxSubscriptionTopics = deny, 2 })
+		a := newAPI(t, redis, func(c *web.Config) { c.Subscriber.Deny, c.Subscriber.MaxTopics = deny, 2 })
 		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
 		before := rdbtest.Dump(t, redis.Raw)
 		for _, c := range []struct{ member, pointer string }{

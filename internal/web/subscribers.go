@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/web/auth"
@@ -85,17 +84,8 @@ func viewSubscriber(sub bus.Subscriber) subscriberView {
 		Timeout:   sub.Timeout.Milliseconds(),
 		Topics:    append([]bus.TopicName{}, sub.Topics...), // never null
 		Health:    sub.Health,
-		Events:    eventsView{Sent: sub.Sent, Queued: sub.Queued, Oldest: millis(sub.OldestAt)},
+		Events:    eventsView{Sent: sub.Sent, Queued: sub.Queued, Oldest: rest.Millis(sub.OldestAt)},
 
-		LastAttempted: millis(sub.LastAttemptedAt),
+		LastAttempted: rest.Millis(sub.LastAttemptedAt),
 	}
-}
-
-// millis returns a time in ms since the Unix epoch, nil for the zero time.
-func millis(t time.Time) *int64 {
-	if t.IsZero() {
-		return nil
-	}
-	ms := t.UnixMilli()
-	return &ms
 }

@@ -26,7 +26,7 @@ func TestUnsubscribe(t *testing.T) {
 func TestACallbackThatIsDeniedIsRefused(t *testing.T) {
 	deny, err := bus.ParseDenyList("loopback,link-local,10.0.0.0/8")
 	require.NoError(t, err)
-	a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.Deny = deny })
+	a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.Subscriber.Deny = deny })
 	for host, status := range map[string]int{
 		"127.0.0.1": 400, "[::1]:8443": 400, "localhost": 400, "169.254.169.254": 400, "[::ffff:10.1.2.3]": 400, "[64:ff9b::a01:203]": 400,
 		"192.168.0.1": 204, "internal.example": 204,

@@ -5,8 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 
-	"github.com/go-chi/chi/v5"
-
 	"routemaster/internal/bus"
 	"routemaster/internal/web/auth"
 	"routemaster/internal/web/rest"
@@ -62,11 +60,7 @@ func shownIdentity(to auth.Client, token bus.Token, name bus.ClientName) string 
 
 // deleteTopic deletes a topic of the caller, or any topic if the caller is root.
 func (a *API) deleteTopic(w http.ResponseWriter, r *http.Request) {
-	topic := topicParam(r)
+	topic := rest.TopicParam(r)
 	err := a.store.DeleteTopic(r.Context(), topic, rest.Caller(r).Token)
 	a.RespondChanged(w, r, err, "topic deleted", slog.String("topic", string(topic)))
 }
-
-// topicParam returns the topic in a request's path. The name may be invalid: the Ruby original
-// accepted others, and these can still be deleted.
-func topicParam(r *http.Request) bus.TopicName { return bus.TopicName(chi.URLParam(r, "topic")) }

@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
+	"routemaster/internal/web/subscriber"
 )
 
 // TestADamagedTopicHidesNoOther has something else than the bus write to what is a topic's.
@@ -62,7 +63,7 @@ func newLimitedAPI(t *testing.T, redis *rdbtest.Server) *api {
 	a := newAPI(t, redis)
 	a.Store = storetest.Open(t, redis, func(o *store.Options) { o.MaxClientTopics, o.MaxTopics = 3, 5 })
 	a.Queue = storetest.NewQueue(a.Store, 1)
-	a.server = web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64, MaxSubscriptionTopics: 4}, a.Store, a.Queue,
+	a.server = web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64, Subscriber: subscriber.Config{MaxTopics: 4}}, a.Store, a.Queue,
 		ingest.New(a.Store, ingest.Options{}), metrics.NewRegistry().Handler(), a.logger(), time.Now)
 	a.handler = a.server.Handler()
 	return a

@@ -1,4 +1,4 @@
-package web
+package subscriber
 
 import (
 	"log/slog"
@@ -16,28 +16,28 @@ import (
 )
 
 // postSubscription sets a client's subscription: all its topics, and how it gets events.
-func (a *API) postSubscription(w http.ResponseWriter, r *http.Request) {
-	of := subscriberParam(r)
-	sub, err := a.readSubscription(w, r)
+func (h *Handlers) postSubscription(w http.ResponseWriter, r *http.Request) {
+	of := clientParam(r)
+	sub, err := h.readSubscription(w, r)
 	if err == nil {
-		err = a.store.Subscribe(r.Context(), of, sub, a.Now())
+		err = h.store.Subscribe(r.Context(), of, sub, h.Now())
 	}
-	a.respondSubscriberChanged(w, r, of, err, "subscription set",
+	h.respondSubscriberChanged(w, r, of, err, "subscription set",
 		slog.Int("topics", len(sub.Topics)), slog.String("callback_host", hostOf(sub.Callback)))
 }
 
-// patchSubscriber changes what a client sends of a subscription.
-func (a *API) patchSubscriber(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	sub, fields, err := a.readSubscriptionChange(w, r)
+// patch changes what a client sends of a subscription.
+func (h *Handlers) patch(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	sub, fields, err := h.readSubscriptionChange(w, r)
 	if err == nil {
-		err = a.store.PatchSubscriber(r.Context(), of, sub, a.Now())
+		err = h.store.PatchSubscriber(r.Context(), of, sub, h.Now())
 	}
-	a.respondSubscriberChanged(w, r, of, err, "changed a subscriber", slog.Any("fields", fields))
+	h.respondSubscriberChanged(w, r, of, err, "changed a subscriber", slog.Any("fields", fields))
 }
 
 // readSubscription reads a whole subscription, in which null is as if left out.
-func (a *API) readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, err error) {
-	sent, err := a.readSent(w, r)
+func (h *Handlers) readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, err error) {
+	sent, err := h.readSent(w, r)
 	if err != nil {
 		return sub, err
 	}
@@ -48,13 +48,13 @@ func (a *API) readSubscription(w http.ResponseWriter, r *http.Request) (sub bus.
 	if sub, err = sent.subscription(); err != nil {
 		return sub, err
 	}
-	return sub, sub.Normalize(a.config.Deny)
+	return sub, sub.Normalize(h.config.Deny)
 }
 
 // readSubscriptionChange reads a change of a subscription, in which null is the default, and the
 // names of what it changes.
-func (a *API) readSubscriptionChange(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, fields []string, err error) {
-	sent, err := a.readSent(w, r)
+func (h *Handlers) readSubscriptionChange(w http.ResponseWriter, r *http.Request) (sub bus.Subscription, fields []string, err error) {
+	sent, err := h.readSent(w, r)
 	if err != nil {
 		return sub, nil, err
 	}
@@ -63,9 +63,9 @@ func (a *API) readSubscriptionChange(w http.ResponseWriter, r *http.Request) (su
 		return sub, nil, err
 	}
 	if sent.Callback.Sent {
-		return sub, fields, sub.Normalize(a.config.Deny)
+		return sub, fields, sub.Normalize(h.config.Deny)
 	}
-	return sub, fields, sub.NormalizeChange(a.config.Deny)
+	return sub, fields, sub.NormalizeChange(h.config.Deny)
 }
 
 // sentSubscription is what a client sends of its subscription.
@@ -82,14 +82,14 @@ type sentSubscription struct {
 // notOptions are the members that are not in Options.
 var notOptions = []string{"topics", "callback", "uuid", "timeout", "max"}
 
-func (a *API) readSent(w http.ResponseWriter, r *http.Request) (sent sentSubscription, err error) {
-	if err := a.ReadJSON(w, r, rest.MaxLongBody, &sent); err != nil {
+func (h *Handlers) readSent(w http.ResponseWriter, r *http.Request) (sent sentSubscription, err error) {
+	if err := h.ReadJSON(w, r, rest.MaxLongBody, &sent); err != nil {
 		return sent, err
 	}
 	if sent.Callback.Sent && sent.Callback.Value == nil {
 		return sent, bus.Invalidf("/callback", "must be a string")
 	}
-	if limit := a.config.MaxSubscriptionTopics; limit > 0 && len(sent.Topics) > limit {
+	if limit := h.config.MaxTopics; limit > 0 && len(sent.Topics) > limit {
 		return sent, bus.Invalidf("/topics", "must be at most %d topics", limit)
 	}
 	return sent, nil
@@ -148,16 +148,16 @@ func (s *sentSubscription) subscription() (sub bus.Subscription, err error) {
 }
 
 // deleteSubscription deletes a client's subscription with its queued events.
-func (a *API) deleteSubscription(w http.ResponseWriter, r *http.Request) {
-	of := subscriberParam(r)
-	a.respondSubscriberChanged(w, r, of, a.store.DeleteSubscriber(r.Context(), of), "subscription deleted")
+func (h *Handlers) deleteSubscription(w http.ResponseWriter, r *http.Request) {
+	of := clientParam(r)
+	h.respondSubscriberChanged(w, r, of, h.store.DeleteSubscriber(r.Context(), of), "subscription deleted")
 }
 
 // deleteSubscriptionTopic removes a topic from a client's subscription.
-func (a *API) deleteSubscriptionTopic(w http.ResponseWriter, r *http.Request) {
-	of, topic := subscriberParam(r), topicParam(r)
-	err := a.store.Unsubscribe(r.Context(), of, topic)
-	a.respondSubscriberChanged(w, r, of, err, "unsubscribed from topic", slog.String("topic", string(topic)))
+func (h *Handlers) deleteSubscriptionTopic(w http.ResponseWriter, r *http.Request) {
+	of, topic := clientParam(r), rest.TopicParam(r)
+	err := h.store.Unsubscribe(r.Context(), of, topic)
+	h.respondSubscriberChanged(w, r, of, err, "unsubscribed from topic", slog.String("topic", string(topic)))
 }
 
 // hostOf returns the host of a callback for the log: its path may contain a secret.

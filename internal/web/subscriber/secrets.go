@@ -1,4 +1,4 @@
-package web
+package subscriber
 
 import (
 	"log/slog"
@@ -31,34 +31,34 @@ type addedSecretView struct {
 }
 
 // getSecrets lists the secrets that sign.
-func (a *API) getSecrets(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	secrets, err := a.store.Secrets(r.Context(), of)
+func (h *Handlers) getSecrets(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	secrets, err := h.store.Secrets(r.Context(), of)
 	views := []secretView{}
-	for _, secret := range secrets.Current(a.Now()) {
+	for _, secret := range secrets.Current(h.Now()) {
 		views = append(views, secretView{
 			ID: secret.ID, Type: secret.Type, PublicKey: secret.PublicKey,
-			CreatedAt: secret.CreatedAt, ExpiresAt: orNull(secret.ExpiresAt),
+			CreatedAt: secret.CreatedAt, ExpiresAt: rest.OrNull(secret.ExpiresAt),
 		})
 	}
-	a.RespondJSON(w, r, views, err)
+	h.RespondJSON(w, r, views, err)
 }
 
 // postSecret adds a secret, and shows it.
-func (a *API) postSecret(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	now := a.Now()
-	secret, othersExpire, err := a.readSecret(w, r, now)
+func (h *Handlers) postSecret(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	now := h.Now()
+	secret, othersExpire, err := h.readSecret(w, r, now)
 	if err == nil {
-		err = a.store.AddSecret(r.Context(), of, secret.Seal(a.config.Secrets), othersExpire, now)
+		err = h.store.AddSecret(r.Context(), of, secret.Seal(h.config.Secrets), othersExpire, now)
 	}
 	if err != nil {
-		a.Fail(w, r, err)
+		h.Fail(w, r, err)
 		return
 	}
 	view := addedSecretView{ID: secret.ID, Type: secret.Type(), PublicKey: secret.PublicKey()}
 	if view.Type == signature.HMAC {
 		view.Secret = secret.Text()
 	}
-	a.logSubscriberChange(r, of, "added a signing secret", slog.String("secret", secret.ID), slog.String("type", string(view.Type)))
+	h.logSubscriberChange(r, of, "added a signing secret", slog.String("secret", secret.ID), slog.String("type", string(view.Type)))
 	rest.WriteJSON(w, http.StatusCreated, view)
 }
 
@@ -69,13 +69,13 @@ const (
 )
 
 // readSecret reads a new secret, or makes it, and reads when the others expire: zero for never.
-func (a *API) readSecret(w http.ResponseWriter, r *http.Request, now time.Time) (secret signature.Secret, othersExpire time.Time, err error) {
+func (h *Handlers) readSecret(w http.ResponseWriter, r *http.Request, now time.Time) (secret signature.Secret, othersExpire time.Time, err error) {
 	var sent struct {
 		Type           *string              `json:"type"`
 		Secret         *string              `json:"secret"`
 		ExpireOthersIn rest.Nullable[int64] `json:"expire_others_in"` // ms
 	}
-	if err := a.ReadOptionalJSON(w, r, rest.MaxValueBody, &sent); err != nil {
+	if err := h.ReadOptionalJSON(w, r, rest.MaxValueBody, &sent); err != nil {
 		return secret, othersExpire, err
 	}
 	expiry := sent.ExpireOthersIn
@@ -114,8 +114,8 @@ func newSecret(kind, text *string, now time.Time) (secret signature.Secret, err 
 }
 
 // deleteSecret removes a secret.
-func (a *API) deleteSecret(w http.ResponseWriter, r *http.Request, of bus.Token) {
+func (h *Handlers) deleteSecret(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	id := chi.URLParam(r, "id")
-	err := a.store.DeleteSecret(r.Context(), of, id, a.Now())
-	a.respondSubscriberChanged(w, r, of, err, "removed a signing secret", slog.String("secret", id))
+	err := h.store.DeleteSecret(r.Context(), of, id, h.Now())
+	h.respondSubscriberChanged(w, r, of, err, "removed a signing secret", slog.String("secret", id))
 }

@@ -1,4 +1,4 @@
-package web
+package subscriber
 
 import (
 	"net/http"
@@ -40,29 +40,29 @@ type receiptView struct {
 func viewAttempt(r wire.AttemptRecord) attemptView {
 	return attemptView{
 		At: r.At.UnixMilli(), Batch: r.Batch, Attempt: r.Attempt, Events: r.Events, Outcome: r.Outcome,
-		Status: orNull(r.Status), Error: orNull(r.Error), Duration: r.Duration.Milliseconds(), RetryAt: millis(r.RetryAt),
-		Excerpt: orNull(r.Excerpt), WebhookID: orNull(r.WebhookID), Replay: orNull(r.Replay), Test: r.Test, Detail: r.Detail,
+		Status: rest.OrNull(r.Status), Error: rest.OrNull(r.Error), Duration: r.Duration.Milliseconds(), RetryAt: rest.Millis(r.RetryAt),
+		Excerpt: rest.OrNull(r.Excerpt), WebhookID: rest.OrNull(r.WebhookID), Replay: rest.OrNull(r.Replay), Test: r.Test, Detail: r.Detail,
 		receiptView: receiptView{r.Acknowledged, r.Retried, r.Rejected},
 	}
 }
 
 // getAttempts lists the last attempts to deliver.
-func (a *API) getAttempts(w http.ResponseWriter, r *http.Request, of bus.Token) {
+func (h *Handlers) getAttempts(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	q := rest.ReadQuery(r)
 	filter := inspect.Filter{Batch: bus.BatchID(q.Get("batch")), Outcome: rest.Word(q, "outcome", bus.Outcomes)}
 	page := inspect.Page{After: q.Get("after"), Limit: q.Limit()}
 	if err := q.Err(); err != nil {
-		a.Fail(w, r, err)
+		h.Fail(w, r, err)
 		return
 	}
 	view := inspect.ForClient
 	if rest.Caller(r).Root {
 		view = inspect.ForRoot
 	}
-	attempts, next, err := a.inspector.Attempts(r.Context(), of, view, filter, page)
+	attempts, next, err := h.inspector.Attempts(r.Context(), of, view, filter, page)
 	views := make([]attemptView, len(attempts))
 	for i, attempt := range attempts {
 		views[i] = viewAttempt(attempt)
 	}
-	a.RespondPage(w, r, views, next, err)
+	h.RespondPage(w, r, views, next, err)
 }

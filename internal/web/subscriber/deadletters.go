@@ -1,4 +1,4 @@
-package web
+package subscriber
 
 import (
 	"encoding/json"
@@ -31,105 +31,105 @@ type letterView struct {
 func viewLetter(letter deadletter.Letter) letterView {
 	return letterView{
 		ID: letter.ID, DiedAt: letter.DiedAt.UnixMilli(), CreatedAt: letter.CreatedAt.UnixMilli(),
-		Reason: letter.Reason, Status: orNull(letter.Status), Error: orNull(letter.Error), Note: orNull(letter.Note),
-		Attempts: letter.Attempts, Events: letter.Events, Bytes: letter.Bytes, WebhookID: orNull(letter.WebhookID),
+		Reason: letter.Reason, Status: rest.OrNull(letter.Status), Error: rest.OrNull(letter.Error), Note: rest.OrNull(letter.Note),
+		Attempts: letter.Attempts, Events: letter.Events, Bytes: letter.Bytes, WebhookID: rest.OrNull(letter.WebhookID),
 	}
 }
 
 // getDeadLetters lists dead letters.
-func (a *API) getDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
+func (h *Handlers) getDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	q := rest.ReadQuery(r)
 	filter := deadletter.Filter{
 		Reason: rest.Word(q, "reason", bus.DeathReasons), Since: q.Time("since"), Before: q.Time("before"),
 	}
 	page := deadletter.Page{After: q.Get("after"), Limit: q.Limit()}
 	if err := q.Err(); err != nil {
-		a.Fail(w, r, err)
+		h.Fail(w, r, err)
 		return
 	}
-	letters, next, err := a.letters.List(r.Context(), of, filter, page)
+	letters, next, err := h.letters.List(r.Context(), of, filter, page)
 	views := make([]letterView, len(letters))
 	for i, letter := range letters {
 		views[i] = viewLetter(letter)
 	}
-	a.RespondPage(w, r, views, next, err)
+	h.RespondPage(w, r, views, next, err)
 }
 
 // getDeadLetter shows a dead letter with its events.
-func (a *API) getDeadLetter(w http.ResponseWriter, r *http.Request, of bus.Token) {
+func (h *Handlers) getDeadLetter(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	q := rest.ReadQuery(r)
 	from := q.From()
 	if err := q.Err(); err != nil {
-		a.Fail(w, r, err)
+		h.Fail(w, r, err)
 		return
 	}
-	letter, events, err := a.letters.Show(r.Context(), of, batchParam(r), from)
+	letter, events, err := h.letters.Show(r.Context(), of, batchParam(r), from)
 	view := viewLetter(letter)
 	view.Events = append([]json.RawMessage{}, events...) // never null
-	a.RespondJSON(w, r, view, err)
+	h.RespondJSON(w, r, view, err)
 }
 
 // redeliver is [deadletter.Letters.Redeliver], logged and counted.
-func (a *API) redeliver(r *http.Request, of bus.Token, which deadletter.Selection) (deadletter.Moved, error) {
-	moved, err := a.letters.Redeliver(r.Context(), of, which)
+func (h *Handlers) redeliver(r *http.Request, of bus.Token, which deadletter.Selection) (deadletter.Moved, error) {
+	moved, err := h.letters.Redeliver(r.Context(), of, which)
 	if err == nil && moved.Letters > 0 {
-		a.config.Recorder.Redelivered(a.publicName(r, of), moved.Events)
-		a.logMoved(r, of, "redelivered dead letters", moved)
+		h.config.Recorder.Redelivered(h.publicName(r, of), moved.Events)
+		h.logMoved(r, of, "redelivered dead letters", moved)
 	}
 	return moved, err
 }
 
 // discard is [deadletter.Letters.Discard], logged.
-func (a *API) discard(r *http.Request, of bus.Token, which deadletter.Selection) (deadletter.Moved, error) {
-	moved, err := a.letters.Discard(r.Context(), of, which)
+func (h *Handlers) discard(r *http.Request, of bus.Token, which deadletter.Selection) (deadletter.Moved, error) {
+	moved, err := h.letters.Discard(r.Context(), of, which)
 	if err == nil && moved.Letters > 0 {
-		a.logMoved(r, of, "discarded dead letters", moved)
+		h.logMoved(r, of, "discarded dead letters", moved)
 	}
 	return moved, err
 }
 
-func (a *API) logMoved(r *http.Request, of bus.Token, what string, moved deadletter.Moved) {
-	a.logSubscriberChange(r, of, what, slog.Int("letters", moved.Letters), slog.Int("events", moved.Events))
+func (h *Handlers) logMoved(r *http.Request, of bus.Token, what string, moved deadletter.Moved) {
+	h.logSubscriberChange(r, of, what, slog.Int("letters", moved.Letters), slog.Int("events", moved.Events))
 }
 
 // redeliverDeadLetter puts one dead letter back into the queue.
-func (a *API) redeliverDeadLetter(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	a.moveOne(w, r, of, a.redeliver)
+func (h *Handlers) redeliverDeadLetter(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	h.moveOne(w, r, of, h.redeliver)
 }
 
 // deleteDeadLetter removes one dead letter.
-func (a *API) deleteDeadLetter(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	a.moveOne(w, r, of, a.discard)
+func (h *Handlers) deleteDeadLetter(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	h.moveOne(w, r, of, h.discard)
 }
 
 // redeliverDeadLetters puts some dead letters back into the queue.
-func (a *API) redeliverDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	a.moveSome(w, r, of, a.redeliver)
+func (h *Handlers) redeliverDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	h.moveSome(w, r, of, h.redeliver)
 }
 
 // discardDeadLetters removes some dead letters.
-func (a *API) discardDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	a.moveSome(w, r, of, a.discard)
+func (h *Handlers) discardDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	h.moveSome(w, r, of, h.discard)
 }
 
-// move is [API.redeliver] or [API.discard].
+// move is [Handlers.redeliver] or [Handlers.discard].
 type move func(*http.Request, bus.Token, deadletter.Selection) (deadletter.Moved, error)
 
-func (a *API) moveOne(w http.ResponseWriter, r *http.Request, of bus.Token, move move) {
+func (h *Handlers) moveOne(w http.ResponseWriter, r *http.Request, of bus.Token, move move) {
 	moved, err := move(r, of, deadletter.Selection{IDs: []bus.BatchID{batchParam(r)}})
 	if err == nil && moved.Letters == 0 {
 		err = deadletter.ErrUnknown
 	}
-	a.Respond(w, r, err)
+	h.Respond(w, r, err)
 }
 
-func (a *API) moveSome(w http.ResponseWriter, r *http.Request, of bus.Token, move move) {
+func (h *Handlers) moveSome(w http.ResponseWriter, r *http.Request, of bus.Token, move move) {
 	var moved deadletter.Moved
-	which, err := a.readSelection(w, r)
+	which, err := h.readSelection(w, r)
 	if err == nil {
 		moved, err = move(r, of, which)
 	}
-	a.RespondJSON(w, r, struct {
+	h.RespondJSON(w, r, struct {
 		Letters   int `json:"letters"`
 		Events    int `json:"events"`
 		Remaining int `json:"remaining"`
@@ -137,7 +137,7 @@ func (a *API) moveSome(w http.ResponseWriter, r *http.Request, of bus.Token, mov
 }
 
 // readSelection reads which dead letters are meant: some, or all that match a filter.
-func (a *API) readSelection(w http.ResponseWriter, r *http.Request) (which deadletter.Selection, err error) {
+func (h *Handlers) readSelection(w http.ResponseWriter, r *http.Request) (which deadletter.Selection, err error) {
 	var sent struct {
 		IDs    *[]bus.BatchID   `json:"ids"`
 		All    *bool            `json:"all"`
@@ -145,7 +145,7 @@ func (a *API) readSelection(w http.ResponseWriter, r *http.Request) (which deadl
 		Since  *int64           `json:"since"`  // ms since the Unix epoch
 		Before *int64           `json:"before"` // likewise
 	}
-	if err := a.ReadJSON(w, r, rest.MaxValueBody, &sent); err != nil {
+	if err := h.ReadJSON(w, r, rest.MaxValueBody, &sent); err != nil {
 		return which, err
 	}
 	all := sent.All != nil && *sent.All

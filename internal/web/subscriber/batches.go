@@ -1,4 +1,4 @@
-package web
+package subscriber
 
 import (
 	"log/slog"
@@ -23,50 +23,50 @@ type batchView struct {
 func viewBatch(batch inspect.Batch) batchView {
 	return batchView{
 		ID: batch.ID, CreatedAt: batch.CreatedAt.UnixMilli(), Attempts: batch.Attempts, Events: batch.Events,
-		State: batch.State, NextAt: millis(batch.NextAt),
+		State: batch.State, NextAt: rest.Millis(batch.NextAt),
 	}
 }
 
 // getBatches lists queued batches.
-func (a *API) getBatches(w http.ResponseWriter, r *http.Request, of bus.Token) {
+func (h *Handlers) getBatches(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	q := rest.ReadQuery(r)
 	page := inspect.Page{After: q.Get("after"), Limit: q.Limit()}
 	if err := q.Err(); err != nil {
-		a.Fail(w, r, err)
+		h.Fail(w, r, err)
 		return
 	}
-	batches, next, err := a.inspector.Batches(r.Context(), of, page, a.Now())
+	batches, next, err := h.inspector.Batches(r.Context(), of, page, h.Now())
 	views := make([]batchView, len(batches))
 	for i, batch := range batches {
 		views[i] = viewBatch(batch)
 	}
-	a.RespondPage(w, r, views, next, err)
+	h.RespondPage(w, r, views, next, err)
 }
 
 // getBatch shows a queued batch with its events.
-func (a *API) getBatch(w http.ResponseWriter, r *http.Request, of bus.Token) {
+func (h *Handlers) getBatch(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	q := rest.ReadQuery(r)
 	from := q.From()
 	if err := q.Err(); err != nil {
-		a.Fail(w, r, err)
+		h.Fail(w, r, err)
 		return
 	}
-	batch, events, err := a.inspector.Batch(r.Context(), of, batchParam(r), from, a.Now())
+	batch, events, err := h.inspector.Batch(r.Context(), of, batchParam(r), from, h.Now())
 	view := viewBatch(batch)
 	view.Events = events
-	a.RespondJSON(w, r, view, err)
+	h.RespondJSON(w, r, view, err)
 }
 
 // deleteBatch removes a queued batch, which becomes a dead letter if the subscriber keeps those.
-func (a *API) deleteBatch(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	removed, err := a.inspector.Remove(r.Context(), of, batchParam(r), a.Now())
+func (h *Handlers) deleteBatch(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	removed, err := h.inspector.Remove(r.Context(), of, batchParam(r), h.Now())
 	if err == nil {
-		name := a.publicName(r, of)
-		a.config.Recorder.Removed(name, removed.Events)
+		name := h.publicName(r, of)
+		h.config.Recorder.Removed(name, removed.Events)
 		if removed.Letter {
-			a.config.Recorder.DeadLettered(name, bus.DiedRemoved, removed.Events)
+			h.config.Recorder.DeadLettered(name, bus.DiedRemoved, removed.Events)
 		}
 	}
-	a.respondSubscriberChanged(w, r, of, err, "removed a batch",
+	h.respondSubscriberChanged(w, r, of, err, "removed a batch",
 		slog.String("batch", string(batchParam(r))), slog.Int("events", removed.Events), slog.Bool("dead_letter", removed.Letter))
 }

@@ -1,0 +1,132 @@
+package subscriber
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+
+	"github.com/go-chi/chi/v5"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/deadletter"
+	"routemaster/internal/inspect"
+	"routemaster/internal/seal"
+	"routemaster/internal/store"
+	"routemaster/internal/store/stats"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/web/rest"
+)
+
+// Config configures [Handlers].
+type Config struct {
+	// Deny lists the addresses that a callback must not have.
+	Deny bus.DenyList
+	// MaxTopics is the maximum number of topics of a subscription; 0 is no limit.
+	MaxTopics int
+	// Secrets has the keys that signing secrets are sealed with.
+	Secrets seal.Keyring
+	// Recorder, if given, counts what clients redeliver and remove.
+	Recorder *telemetry.Recorder
+}
+
+// Handlers serve the requests that are about one client's subscription.
+type Handlers struct {
+	*rest.Service
+	config    Config
+	store     *store.Store
+	stats     *stats.Stats
+	inspector *inspect.Inspector
+	letters   *deadletter.Letters
+}
+
+// New makes the handlers of an API. They read requests and respond by its service.
+func New(config Config, service *rest.Service, st *store.Store) *Handlers {
+	return &Handlers{
+		Service: service, config: config, store: st, stats: stats.Of(st),
+		inspector: inspect.New(st), letters: deadletter.New(st),
+	}
+}
+
+// SubscriptionRoutes adds the routes that existing clients know, at a path that stands for a
+// client: the caller, or the one whose token is in the path, which only root may send.
+func (h *Handlers) SubscriptionRoutes(r chi.Router, path string) {
+	r.Post(path, h.postSubscription)
+	r.Delete(path, h.deleteSubscription)
+	r.Delete(path+"/topics/{topic}", h.deleteSubscriptionTopic)
+}
+
+// Routes adds all routes, at a path that stands for a client likewise.
+func (h *Handlers) Routes(r chi.Router, path string) {
+	h.SubscriptionRoutes(r, path)
+	route := func(method, below string, handle handler, query ...string) {
+		r.With(rest.AllowQuery(query...)).Method(method, path+below, h.ofSubscriber(handle))
+	}
+	// What it has set, and how it is.
+	route(http.MethodGet, "", h.get)
+	route(http.MethodPatch, "", h.patch)
+	route(http.MethodPost, "/pause", h.pause)
+	route(http.MethodPost, "/resume", h.resume)
+	route(http.MethodPost, "/test", h.test)
+	// What is queued, and how its deliveries go.
+	route(http.MethodGet, "/attempts", h.getAttempts, "batch", "outcome", "limit", "after")
+	route(http.MethodGet, "/batches", h.getBatches, "limit", "after")
+	route(http.MethodGet, "/batches/{id}", h.getBatch, "from")
+	route(http.MethodDelete, "/batches/{id}", h.deleteBatch)
+	// What the bus has given up on.
+	route(http.MethodGet, "/dead_letters", h.getDeadLetters, "reason", "since", "before", "limit", "after")
+	route(http.MethodGet, "/dead_letters/{id}", h.getDeadLetter, "from")
+	route(http.MethodDelete, "/dead_letters/{id}", h.deleteDeadLetter)
+	route(http.MethodPost, "/dead_letters/{id}/redeliver", h.redeliverDeadLetter)
+	route(http.MethodPost, "/dead_letters/redeliver", h.redeliverDeadLetters)
+	route(http.MethodPost, "/dead_letters/discard", h.discardDeadLetters)
+	// What deliveries are signed with.
+	route(http.MethodGet, "/secrets", h.getSecrets)
+	route(http.MethodPost, "/secrets", h.postSecret)
+	route(http.MethodDelete, "/secrets/{id}", h.deleteSecret)
+}
+
+// handler handles a request that is about a subscriber, by the token that holds the subscription.
+type handler func(w http.ResponseWriter, r *http.Request, of bus.Token)
+
+// ofSubscriber finds the subscriber for a handler, or responds with 404 if there is none.
+func (h *Handlers) ofSubscriber(handle handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		holder, err := h.store.Subscriber(r.Context(), clientParam(r))
+		if err != nil {
+			h.Fail(w, r, err)
+			return
+		}
+		handle(w, r, holder)
+	})
+}
+
+// clientParam returns the client that a request is about: the one that root names in the path, or
+// else the caller.
+func clientParam(r *http.Request) bus.Token {
+	return cmp.Or(bus.Token(chi.URLParam(r, "token")), rest.Caller(r).Token)
+}
+
+// logSubscriberChange logs who changed what of a subscriber, and whose it is if root did.
+func (h *Handlers) logSubscriberChange(r *http.Request, of bus.Token, what string, fields ...slog.Attr) {
+	if rest.Caller(r).Root {
+		fields = append(fields, slog.String("subscriber", string(h.publicName(r, of))))
+	}
+	h.LogChange(r, what, fields...)
+}
+
+// respondSubscriberChanged responds with 204 and logs who changed what of a subscriber, or responds
+// with an error.
+func (h *Handlers) respondSubscriberChanged(
+	w http.ResponseWriter, r *http.Request, of bus.Token, err error, what string, fields ...slog.Attr,
+) {
+	if err == nil {
+		h.logSubscriberChange(r, of, what, fields...)
+	}
+	h.Respond(w, r, err)
+}
+
+// publicName returns the name that logs and metrics have for a client.
+func (h *Handlers) publicName(r *http.Request, token bus.Token) bus.ClientName {
+	names, _ := h.Auth.ClientNames(r.Context()) // without them, of a token's form
+	return bus.PublicName(token, names[token])
+}

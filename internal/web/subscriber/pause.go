@@ -1,0 +1,56 @@
+package subscriber
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/web/rest"
+)
+
+// maxPause is how far ahead a pause may end.
+const maxPause = 365 * 24 * time.Hour
+
+// pause has nothing be delivered until a time, or for good.
+func (h *Handlers) pause(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	until, err := h.readPause(w, r)
+	if err == nil {
+		err = h.store.Pause(r.Context(), of, until)
+	}
+	h.respondSubscriberChanged(w, r, of, err, "paused a subscriber", slog.Time("until", until.UTC()))
+}
+
+// readPause reads until when to pause.
+func (h *Handlers) readPause(w http.ResponseWriter, r *http.Request) (until time.Time, err error) {
+	var sent struct {
+		Until *int64 `json:"until"` // ms since the Unix epoch
+	}
+	if err := h.ReadOptionalJSON(w, r, rest.MaxValueBody, &sent); err != nil {
+		return until, err
+	}
+	now := h.Now()
+	switch {
+	case sent.Until == nil:
+		return bus.Forever, nil
+	case *sent.Until <= now.UnixMilli() || *sent.Until > now.Add(maxPause).UnixMilli():
+		return until, bus.Invalidf("/until", "must be a time in the next 365 days, in ms since the Unix epoch")
+	}
+	return time.UnixMilli(*sent.Until), nil
+}
+
+// resume ends a pause, if there is one.
+func (h *Handlers) resume(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	h.respondSubscriberChanged(w, r, of, h.store.Resume(r.Context(), of), "resumed a subscriber")
+}
+
+// test has a test event be delivered.
+func (h *Handlers) test(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	batch, err := h.store.TestEvent(r.Context(), of, h.Now())
+	if err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	h.logSubscriberChange(r, of, "queued a test event", slog.String("batch", string(batch)))
+	rest.WriteJSON(w, http.StatusAccepted, map[string]bus.BatchID{"batch": batch})
+}

@@ -1,0 +1,51 @@
+package subscriber
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store/stats"
+	"routemaster/internal/web/rest"
+)
+
+// get shows what a client has set of its subscription, by the names that it sets it by, and how its
+// deliveries go.
+func (h *Handlers) get(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	sub, err := h.stats.Detail(r.Context(), of, h.Now())
+	view := map[string]any{
+		"topics": append([]bus.TopicName{}, sub.Topics...), "callback": sub.Callback, "uuid": rest.OrNull(sub.UUID),
+		"timeout": sub.Timeout.Milliseconds(), "max": sub.MaxEvents, "status": viewStatus(sub),
+	}
+	for _, name := range bus.OptionNames() {
+		view[name] = json.RawMessage(sub.Options.Options.JSON(name))
+	}
+	h.RespondJSON(w, r, view, err)
+}
+
+// statusView is how a subscriber's deliveries go. Times are in ms since the Unix epoch.
+type statusView struct {
+	Queued        int64           `json:"queued"` // events
+	DeadLetters   deadLettersView `json:"dead_letters"`
+	Health        int             `json:"health_points"`
+	LastAttempted *int64          `json:"last_attempted_at"`
+	PausedUntil   *int64          `json:"paused_until"`
+	NextDelivery  *int64          `json:"next_delivery_at"`
+}
+
+type deadLettersView struct {
+	Letters int64  `json:"letters"`
+	Events  int64  `json:"events"`
+	Bytes   int64  `json:"bytes"`
+	Oldest  *int64 `json:"oldest_at"`
+}
+
+func viewStatus(sub stats.Detail) statusView {
+	letters := sub.DeadLetters
+	return statusView{
+		Queued:        sub.Queued,
+		DeadLetters:   deadLettersView{letters.Letters, letters.Events, letters.Bytes, rest.Millis(letters.OldestAt)},
+		Health:        sub.Health,
+		LastAttempted: rest.Millis(sub.LastAttemptedAt), PausedUntil: rest.Millis(sub.PausedUntil), NextDelivery: rest.Millis(sub.NextDeliveryAt),
+	}
+}
