@@ -2,11 +2,13 @@ package bus
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Options are what a subscriber sets beyond its [Subscription]. The zero value has all defaults.
@@ -15,6 +17,11 @@ type Options struct {
 	MaxBytes int
 	// MaxRequestsPerMinute and MaxEventsPerMinute are the pace of the deliveries; 0 is no limit.
 	MaxRequestsPerMinute, MaxEventsPerMinute int
+	// Lanes is how many queues a subscriber has, each delivered in order; 0 is one. An event's lane
+	// goes by its value at OrderKey, a JSON pointer into the event as delivered; empty is
+	// [DefaultOrderKey].
+	Lanes    int
+	OrderKey string
 	// StrictOrder has a batch that failed keep its turn, so that none passes it.
 	StrictOrder bool
 	// Partial has a 207 be read as a receipt for each event.
@@ -80,6 +87,8 @@ func (o *Options) table() []option {
 		{"max_bytes", count{&o.MaxBytes, 1024, 8 << 20}},
 		{"max_requests_per_minute", count{&o.MaxRequestsPerMinute, 1, 6_000_000}},
 		{"max_events_per_minute", count{&o.MaxEventsPerMinute, 1, 600_000_000}},
+		{"lanes", lanes{&o.Lanes}},
+		{"order_key", orderKey{&o.OrderKey}},
 		{"strict_order", boolean{&o.StrictOrder}},
 		{"partial", boolean{&o.Partial}},
 		{"dead_letters", deadLetters{&o.DeadLetters}},
@@ -215,6 +224,43 @@ func integer(text string, min, max int) (int, error) {
 		return 0, Invalidf("", "must be an integer from %d to %d, or null", min, max)
 	}
 	return n, nil
+}
+
+// Limits of lanes and of their order key, in characters; and the order key of who sets none.
+const (
+	MaxLanes        = 64
+	maxOrderKey     = 128
+	DefaultOrderKey = "/url"
+)
+
+// lanes is a number of lanes, which is never none.
+type lanes struct{ field *int }
+
+func (l lanes) read(text string) error { return count{l.field, 1, MaxLanes}.read(text) }
+
+func (l lanes) json() string { return strconv.Itoa(max(*l.field, 1)) }
+
+// orderKey is a JSON pointer.
+type orderKey struct{ field *string }
+
+func (k orderKey) read(text string) error {
+	var pointer string
+	if err := json.Unmarshal([]byte(text), &pointer); err != nil || !isPointer(pointer) {
+		return Invalidf("", "must be a JSON pointer into an event, such as /data/account, of at most %d characters, or null", maxOrderKey)
+	}
+	*k.field = pointer
+	return nil
+}
+
+func (k orderKey) json() string {
+	text, _ := json.Marshal(cmp.Or(*k.field, DefaultOrderKey)) // of a string: no error
+	return string(text)
+}
+
+// isPointer reports whether a text is a JSON pointer (RFC 6901) to a member.
+func isPointer(text string) bool {
+	escaped := strings.NewReplacer("~0", "", "~1", "").Replace(text)
+	return strings.HasPrefix(text, "/") && !strings.Contains(escaped, "~") && utf8.RuneCountInString(text) <= maxOrderKey
 }
 
 type boolean struct{ field *bool }

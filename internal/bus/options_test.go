@@ -2,6 +2,7 @@ package bus_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,12 @@ func TestParseOption(t *testing.T) {
 		{"max_bytes", "null", ""},
 		{"max_requests_per_minute", "6000000", "6000000"},
 		{"max_events_per_minute", "600000000", "600000000"},
+		{"lanes", "1", ""},
+		{"lanes", "64", "64"},
+		{"lanes", "null", ""},
+		{"order_key", `"/url"`, ""},
+		{"order_key", `"/data/a~1b~0c"`, `"/data/a~1b~0c"`},
+		{"order_key", `"/` + strings.Repeat("é", 127) + `"`, `"/` + strings.Repeat("é", 127) + `"`},
 		{"strict_order", "true", "true"},
 		{"strict_order", "false", ""},
 		{"partial", "true", "true"},
@@ -49,7 +56,17 @@ func TestParseOption(t *testing.T) {
 
 func TestParseOptionRefuses(t *testing.T) {
 	for _, c := range []struct{ name, text, pointer string }{
-		{"lanes", "4", "/lanes"},
+		{"filter", "{}", "/filter"},
+		{"lanes", "0", "/lanes"},
+		{"lanes", "65", "/lanes"},
+		{"lanes", "1.5", "/lanes"},
+		{"lanes", `"4"`, "/lanes"},
+		{"order_key", "1", "/order_key"},
+		{"order_key", `""`, "/order_key"},
+		{"order_key", `"url"`, "/order_key"},
+		{"order_key", `"/data/~2"`, "/order_key"},
+		{"order_key", `"/data~"`, "/order_key"},
+		{"order_key", `"/` + strings.Repeat("é", 128) + `"`, "/order_key"},
 		{"a/b~c", "4", "/a~1b~0c"},
 		{"plan", `"x"`, "/plan"},
 		{"max_bytes", "1023", "/max_bytes"},
@@ -122,7 +139,7 @@ func TestOptionNames(t *testing.T) {
 	}
 	assert.Equal(t, map[string]string{
 		"max_bytes": "null", "max_requests_per_minute": "null", "max_events_per_minute": "null",
-		"strict_order": "false", "partial": "false", "dead_letters": "null", "log_attempts": `"failures"`,
+		"lanes": "1", "order_key": `"/url"`, "strict_order": "false", "partial": "false", "dead_letters": "null", "log_attempts": `"failures"`,
 	}, shown)
 	assert.Len(t, bus.OptionNames(), len(shown))
 }

@@ -33,6 +33,8 @@ func TestKeysInLua(t *testing.T) {
 		"batch_key('x')":                 k.Batch("x"),
 		"original_key('x')":              k.Original("x"),
 		"current_key('x')":               k.Current("x"),
+		"current_of_lane_key('x', 7)":    k.CurrentOfLane("x", 7),
+		"plans_key()":                    k.Plans(),
 		"traceparents_key('x')":          k.Traceparents("x"),
 		"migration_key()":                k.Migration(),
 		"failed_key('x')":                k.Failed("x"),

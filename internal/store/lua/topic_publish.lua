@@ -17,8 +17,8 @@
 --          type
 -- Keeps    every event in one batch of each subscriber; every batch with one job, its
 --          index entry and its gauges; a current batch neither full nor closed
--- Cost     commands for one event and one subscriber: 10 for one that joins a current batch,
---          19 for one that opens and fills a batch
+-- Cost     commands for one event and one subscriber: 11 for one that joins a current batch,
+--          20 for one that opens and fills a batch
 local topic, publisher, now, seed = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local default_max, default_timeout = tonumber(ARGV[6]), tonumber(ARGV[7])
 local FIRST, LAST = 17, #ARGV
@@ -46,6 +46,8 @@ if key ~= '' then
   end
   slice = keys.choose(slices, now, life, tonumber(ARGV[13]))
 end
+local keeps_history = redis.call('HLEN', plans_key()) > 0
+  and redis.call('HGET', plans_key(), '/' .. topic) == '1'
 -- A subscriber that cannot be written to, because something of it is not of its type, must fail
 -- neither the others nor halfway. So all is read before anything is written.
 local receivers, damaged, opening, ends_batches = {}, {}, 0, false
@@ -98,7 +100,7 @@ if claims then
 end
 
 for _, current in ipairs(damaged) do redis.call('DEL', current) end
-redis.call('HINCRBY', topic_key(topic), 'counter', EVENTS)
+local counter = redis.call('HINCRBY', topic_key(topic), 'counter', EVENTS)
 redis.call('HSET', topic_key(topic), 'publisher', publisher, 'last_event', ARGV[LAST])
 if owner ~= publisher then
   redis.call('SADD', topics_key(), topic)
@@ -208,6 +210,7 @@ for _, to in ipairs(receivers) do
   end
   while from <= LAST do from = open(to, from) end
 end
+if keeps_history then histories().append(topic, now, FIRST, LAST, counter) end
 -- Last, so that a script that fails on the way is not taken for done.
 if slice then
   local dropped = keys.put(slice, key, digest, now, life)

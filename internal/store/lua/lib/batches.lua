@@ -96,9 +96,16 @@ local function remove_batch_job(bid)
   redis.call('SREM', jobs_index_key('main'), job)
 end
 
--- Adds a batch, whose list is there, with a job that is due now. It is not in its lane: whichever
--- worker takes it puts it there, behind what waits.
-local function add_batch(bid, token, created, events)
+-- The version of a subscriber's lanes; '' if it has one, as by default.
+local function generation_of(token) return redis.call('HGET', plans_key(), token) or '' end
+
+-- Adds a batch, whose list is there, with a job that is due now. It is not in its lane, which is the
+-- first unless one is given: whichever worker takes it puts it there, behind what waits.
+local function add_batch(bid, token, created, events, lane)
+  local generation = generation_of(token)
+  if generation ~= '' then
+    redis.call('HSET', batch_state_key(bid), 'generation', generation, 'lane', lane or 0)
+  end
   redis.call('ZADD', batches_index_key(), created, bid)
   change_gauge(batch_gauge_key(), token, '1')
   change_gauge(event_gauge_key(), token, events)

@@ -14,6 +14,11 @@ local function rotations_key() return ns .. 'api_tokens:rotations' end
 local function batch_key(bid) return ns .. 'batch:' .. bid end
 local function original_key(bid) return ns .. 'batches:' .. bid end
 local function current_key(token) return ns .. 'batches:current:' .. token end
+local function current_of_lane_key(token, lane)
+  if lane == 0 then return current_key(token) end
+  return ns .. 'batches:current:' .. token .. '/' .. lane
+end
+local function plans_key() return ns .. 'plans' end
 local function traceparents_key(bid) return ns .. 'batches:traceparents:' .. bid end
 local function failed_key(token) return ns .. 'batches:failed:' .. token end
 local function delivery_key(token) return ns .. 'delivery:' .. token end
