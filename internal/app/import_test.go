@@ -43,6 +43,7 @@ var plan = []room{
 	{"maintenance", "bus wire rdb queue store deadletter telemetry"},
 	{"worker", "bus wire rdb queue store telemetry"},
 	{"web", "bus wire queue seal signature store deadletter inspect telemetry ingest"},
+	{"web/webtest", "rdb queue store store/storetest telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"selfsigned", ""},
 	{"terminal", ""},
@@ -91,7 +92,9 @@ var libraries = map[string]string{
 }
 
 // forTests is what only tests and the packages that help them import.
-var forTests = []string{"github.com/stretchr/testify/", "go.uber.org/goleak", "github.com/alicebob/miniredis/"}
+var forTests = []string{
+	"github.com/stretchr/testify/", "go.uber.org/goleak", "github.com/alicebob/miniredis/", "github.com/getkin/kin-openapi/",
+}
 
 const module = "routemaster/"
 

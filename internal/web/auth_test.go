@@ -17,7 +17,7 @@ import (
 func TestANameDoesNotMakeRoot(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
 	require.NoError(t, a.PutToken(t.Context(), "evil", "root"))
-	assert.Equal(t, 403, a.problem("evil", "GET", "/api_tokens", "").Status)
+	assert.Equal(t, 403, a.Problem("evil", "GET", "/api_tokens", "").Status)
 }
 
 func TestWithoutARootKeyNobodyIsRoot(t *testing.T) {
@@ -25,7 +25,7 @@ func TestWithoutARootKeyNobodyIsRoot(t *testing.T) {
 	r := httptest.NewRequestWithContext(t.Context(), "GET", "/api_tokens", nil)
 	r.SetBasicAuth("", "")
 	w := httptest.NewRecorder()
-	a.handler.ServeHTTP(w, r)
+	a.Handler.ServeHTTP(w, r)
 	assert.Equal(t, 401, w.Code)
 }
 
@@ -38,7 +38,7 @@ func TestBasicCredentialsWithColons(t *testing.T) {
 		r := httptest.NewRequestWithContext(ctx, "POST", "/topics/"+topic, strings.NewReader(`{"type":"noop","url":"https://x.example/"}`))
 		r.SetBasicAuth(user, password)
 		w := httptest.NewRecorder()
-		a.handler.ServeHTTP(w, r)
+		a.Handler.ServeHTTP(w, r)
 		require.Equal(t, 200, w.Code)
 		topics, _, err := storetest.Topics(ctx, a.Store)
 		require.NoError(t, err)
@@ -53,10 +53,10 @@ func TestBasicCredentialsWithColons(t *testing.T) {
 	assert.Equal(t, bus.Token("svc:one"), owner("svc:one", "pass:word", "b"))
 	assert.Equal(t, bus.Token("svc"), owner("svc", "two:three", "c"))
 	require.NoError(t, a.PutToken(ctx, "svc:two", "new"))
-	assert.Equal(t, 200, a.do("alice--1:root", "GET", "/api_tokens", "").status, "the root key, although it begins like a token")
+	assert.Equal(t, 200, a.Do("alice--1:root", "GET", "/api_tokens", "").Status, "the root key, although it begins like a token")
 	r := httptest.NewRequestWithContext(ctx, "GET", "/pulse", nil)
 	r.SetBasicAuth(strings.Repeat(":", 10_000), "")
 	w := httptest.NewRecorder()
-	a.handler.ServeHTTP(w, r)
+	a.Handler.ServeHTTP(w, r)
 	assert.Equal(t, 401, w.Code)
 }

@@ -141,18 +141,18 @@ func (c *wireClient) replay(t *testing.T, url string, requests []wireRequest) {
 func TestExistingClients(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
-		url := a.run()
+		url := a.Run()
 		for _, c := range wireClients {
 			require.NoError(t, a.PutToken(t.Context(), bus.Token(c.name), bus.ClientName(c.name+"-name")))
 		}
 		for _, c := range wireClients {
 			c.replay(t, url, c.requests)
-			assert.Contains(t, a.do(c.name, "GET", "/subscriptions", "").body, c.stored, c.name)
+			assert.Contains(t, a.Do(c.name, "GET", "/subscriptions", "").Body, c.stored, c.name)
 			var topics []struct {
 				Name   string
 				Events int
 			}
-			require.NoError(t, json.Unmarshal([]byte(a.do(c.name, "GET", "/topics", "").body), &topics))
+			require.NoError(t, json.Unmarshal([]byte(a.Do(c.name, "GET", "/topics", "").Body), &topics))
 			assert.Contains(t, topics, struct {
 				Name   string
 				Events int
@@ -161,9 +161,9 @@ func TestExistingClients(t *testing.T) {
 		}
 		// The operator, from the Ruby and the Go client's commands.
 		for _, body := range []string{`{"name":"service","token":null}`, `{"name":"service"}`} {
-			got := a.do(rootKey, "POST", "/api_tokens", body)
-			assert.Equal(t, 201, got.status)
-			assert.Regexp(t, `^\{"name":"service","token":"service--[0-9a-f]{32}"\}$`, got.body)
+			got := a.Do(rootKey, "POST", "/api_tokens", body)
+			assert.Equal(t, 201, got.Status)
+			assert.Regexp(t, `^\{"name":"service","token":"service--[0-9a-f]{32}"\}$`, got.Body)
 		}
 		storetest.RequireSound(t, a.Store)
 	})

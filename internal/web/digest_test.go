@@ -19,9 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/ingest"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 )
 
@@ -36,10 +34,10 @@ var nonces = regexp.MustCompile(`nonce="([^"]+)"`)
 
 // newDigest requests a nonce, to use with a token or the root key.
 func (a *api) newDigest(who string) digest {
-	a.t.Helper()
-	r := httptest.NewRequestWithContext(a.t.Context(), "GET", "/topics", nil)
+	a.T.Helper()
+	r := httptest.NewRequestWithContext(a.T.Context(), "GET", "/topics", nil)
 	w := httptest.NewRecorder()
-	a.handler.ServeHTTP(w, r)
+	a.Handler.ServeHTTP(w, r)
 	challenge := w.Result().Header.Values("WWW-Authenticate")[0]
 	d := digest{algorithm: a.scheme, nonce: nonces.FindStringSubmatch(challenge)[1], password: who}
 	d.username, _, _ = strings.Cut(who, "--")
@@ -69,11 +67,11 @@ func (d digest) header(method, uri string, count int) string {
 // with sends a request with an Authorization header, and returns the status and whether the
 // challenge says that the nonce is stale.
 func (a *api) with(authorization, method, path string) (status int, stale bool) {
-	a.t.Helper()
-	r := httptest.NewRequestWithContext(a.t.Context(), method, path, nil)
+	a.T.Helper()
+	r := httptest.NewRequestWithContext(a.T.Context(), method, path, nil)
 	r.Header.Set("Authorization", authorization)
 	w := httptest.NewRecorder()
-	a.handler.ServeHTTP(w, r)
+	a.Handler.ServeHTTP(w, r)
 	return w.Code, strings.Contains(w.Header().Get("WWW-Authenticate"), "stale=true")
 }
 
@@ -106,7 +104,7 @@ func TestDigest(t *testing.T) {
 	refused(d.header("GET", "/topics", 3), true)
 	ok(d, 10)
 
-	a.do(rootKey, "POST", "/api_tokens", `{"name":"alice","token":"alice--2"}`)
+	a.Do(rootKey, "POST", "/api_tokens", `{"name":"alice","token":"alice--2"}`)
 	rotated := a.newDigest("alice--2")
 	ok(rotated, 1) // at once, although its name was known without it
 
@@ -143,10 +141,8 @@ func TestDigestNonces(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond) // the precision of a nonce
 	clock := func() time.Time { return now }
 	process := func(rootKey string) *api {
-		a := newAPI(t, redis)
-		a.scheme = "MD5"
-		config := web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64}
-		a.handler = web.New(config, a.Store, a.Queue, ingest.New(a.Store, ingest.Options{Now: clock}), metrics.NewRegistry().Handler(), a.logger(), clock).Handler()
+		a := newAPI(t, redis, func(c *web.Config) { c.RootKey = rootKey })
+		a.scheme, a.Clock = "MD5", clock
 		return a
 	}
 	one, two, stranger := process(rootKey), process(rootKey), process("another root key")
@@ -190,7 +186,7 @@ func TestCurl(t *testing.T) {
 	turn := 0
 	balancer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		turn++
-		[]*api{one, two}[turn%2].handler.ServeHTTP(w, r)
+		[]*api{one, two}[turn%2].Handler.ServeHTTP(w, r)
 	}))
 	defer balancer.Close()
 	for _, args := range [][]string{

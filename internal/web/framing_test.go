@@ -19,7 +19,7 @@ import (
 // checks the responses until the server closes the connection.
 func TestAmbiguousRequestsAreRefused(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
-	address := strings.TrimPrefix(a.run(), "http://")
+	address := strings.TrimPrefix(a.Run(), "http://")
 	const head = "POST /topics/a HTTP/1.1\r\nHost: x\r\nAuthorization: Basic YWxpY2UtLTE6\r\n" // alice--1
 	const event = `{"type":"noop","url":"https://x.example/1"}`
 	size := strconv.Itoa(len(event))

@@ -15,7 +15,7 @@ func TestPulseScalingIsSlowWhenThereIsMuchToDo(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
 	ctx := t.Context()
 	pulse := func() time.Duration {
-		return rdbtest.Took(func() { a.requireDone(alice, "GET", "/pulse/scaling", "") })
+		return rdbtest.Took(func() { a.RequireDone(alice, "GET", "/pulse/scaling", "") })
 	}
 	rdbtest.Promptly(t, time.Second, pulse)
 	for _, name := range []bus.JobName{"x", "y"} {

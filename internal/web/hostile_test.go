@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/web/webtest"
 )
 
 // FuzzRequests sends any body and any headers to the endpoints that read them. No request may get a
 // status of 500 or above, and every response must be as documented.
 func FuzzRequests(f *testing.F) {
 	for _, body := range []string{
-		eventText(1), eventsText(1, 3), `{"type":"noop","url":"https://x.example/","timestamp":1,"data":{"a":[1,1.5,null,"x"]}}`,
+		webtest.EventText(1), webtest.EventsText(1, 3), `{"type":"noop","url":"https://x.example/","timestamp":1,"data":{"a":[1,1.5,null,"x"]}}`,
 		`{"topics":["a"],"callback":"https://x.example/","uuid":"u","timeout":1,"max":1}`, `{"name":"a","token":"b"}`, `[`, `{"a":{"a":1,"a":2}}`,
 	} {
 		f.Add(body, "key", "Basic YWxpY2UtLTE6")
@@ -34,15 +35,15 @@ func FuzzRequests(f *testing.F) {
 				r.SetBasicAuth(who, "")
 				r.Header.Set("Idempotency-Key", key)
 				w := httptest.NewRecorder()
-				a.handler.ServeHTTP(w, r)
-				requireDocumented(t, r, body, response{w.Code, w.Header(), w.Body.String()})
+				a.Handler.ServeHTTP(w, r)
+				webtest.RequireDocumented(t, r, body, w)
 				require.Less(t, w.Code, 500, "%s", w.Body)
 			}
 		}
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/topics", nil)
 		r.Header.Set("Authorization", authorization)
 		w := httptest.NewRecorder()
-		a.handler.ServeHTTP(w, r)
+		a.Handler.ServeHTTP(w, r)
 		require.Less(t, w.Code, 500, "%s", w.Body)
 	})
 }
@@ -52,12 +53,12 @@ func FuzzRequests(f *testing.F) {
 func TestSlowSendersDoNotHoldOthersUp(t *testing.T) {
 	t.Parallel()
 	a := newAPI(t, rdbtest.Real(t))
-	url := a.run()
+	url := a.Run()
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
 	defer client.CloseIdleConnections()
 	publish := func() time.Duration {
 		began := time.Now()
-		r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/topics/a", strings.NewReader(eventText(1)))
+		r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/topics/a", strings.NewReader(webtest.EventText(1)))
 		require.NoError(t, err)
 		r.SetBasicAuth(alice, "")
 		resp, err := client.Do(r)

@@ -22,9 +22,9 @@ import (
 func TestListsShowCredentialsOnlyToTheirOwners(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
-		a.requireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
-		a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets","gadgets"],"callback":"https://b.example/","uuid":"bobs-uuid","timeout":0,"max":5}`)
-		a.requireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
+		a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
+		a.RequireDone(bob, "POST", "/subscription", `{"topics":["widgets","gadgets"],"callback":"https://b.example/","uuid":"bobs-uuid","timeout":0,"max":5}`)
+		a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
 
 		found, _, err := storetest.Subscribers(t.Context(), a.Store)
 		require.NoError(t, err)
@@ -41,13 +41,13 @@ func TestListsShowCredentialsOnlyToTheirOwners(t *testing.T) {
 			alice:   {topics("alice--1"), subscribers("bob", `null`)},
 			bob:     {topics("alice"), subscribers("bob--2", `"bobs-uuid"`)},
 		} {
-			assert.JSONEq(t, want[0], a.do(who, "GET", "/topics", "").body, who)
-			assert.JSONEq(t, want[1], a.do(who, "GET", "/subscriptions", "").body, who)
+			assert.JSONEq(t, want[0], a.Do(who, "GET", "/topics", "").Body, who)
+			assert.JSONEq(t, want[1], a.Do(who, "GET", "/subscriptions", "").Body, who)
 		}
 		require.NoError(t, a.DeleteToken(t.Context(), alice))
 		for range 2 {
-			assert.NotContains(t, a.do(bob, "GET", "/topics", "").body, alice, "a token that is no longer one is not shown either")
-			a.ahead += withinASecond
+			assert.NotContains(t, a.Do(bob, "GET", "/topics", "").Body, alice, "a token that is no longer one is not shown either")
+			a.Ahead += withinASecond
 		}
 	})
 }
@@ -55,8 +55,8 @@ func TestListsShowCredentialsOnlyToTheirOwners(t *testing.T) {
 func TestListsTakeALimit(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
-		a.requireDone(alice, "POST", "/subscription", `{"topics":["a","b","c","d"],"callback":"https://x.example/"}`)
-		a.requireDone(bob, "POST", "/subscription", `{"topics":["b"],"callback":"https://x.example/"}`)
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["a","b","c","d"],"callback":"https://x.example/"}`)
+		a.RequireDone(bob, "POST", "/subscription", `{"topics":["b"],"callback":"https://x.example/"}`)
 		topic := func(name string) string { return `{"name":"` + name + `","publisher":null,"events":0}` }
 		for query, want := range map[string][]string{
 			"?limit=2":         {"a", "b"},
@@ -69,13 +69,13 @@ func TestListsTakeALimit(t *testing.T) {
 			for _, name := range want {
 				topics = append(topics, topic(name))
 			}
-			assert.JSONEq(t, "["+strings.Join(topics, ",")+"]", a.do(alice, "GET", "/topics"+query, "").body, query)
+			assert.JSONEq(t, "["+strings.Join(topics, ",")+"]", a.Do(alice, "GET", "/topics"+query, "").Body, query)
 		}
 		for query, want := range map[string][]string{
 			"?limit=1": {"alice"}, "?limit=1&after=alice": {"bob"}, "?after=bob": {}, "": {"alice", "bob"},
 		} {
 			var found []struct{ Subscriber string }
-			require.NoError(t, json.Unmarshal([]byte(a.do(rootKey, "GET", "/subscribers"+query, "").body), &found))
+			require.NoError(t, json.Unmarshal([]byte(a.Do(rootKey, "GET", "/subscribers"+query, "").Body), &found))
 			names := []string{}
 			for _, one := range found {
 				name, _, _ := strings.Cut(one.Subscriber, "--")
@@ -84,8 +84,8 @@ func TestListsTakeALimit(t *testing.T) {
 			assert.Equal(t, want, names, query)
 		}
 		for _, query := range []string{"?limit=0", "?limit=-1", "?limit=10001", "?limit=x", "?limit=1.5"} {
-			assert.Contains(t, a.problem(alice, "GET", "/topics"+query, "").Detail, "1 to 10000", query)
-			assert.Equal(t, 400, a.problem(alice, "GET", "/subscriptions"+query, "").Status, query)
+			assert.Contains(t, a.Problem(alice, "GET", "/topics"+query, "").Detail, "1 to 10000", query)
+			assert.Equal(t, 400, a.Problem(alice, "GET", "/subscriptions"+query, "").Status, query)
 		}
 	})
 }
@@ -95,8 +95,8 @@ func TestListsTakeALimit(t *testing.T) {
 func TestAPageIsFullDespiteDamagedEntries(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
-		a.requireDone(alice, "POST", "/subscription", `{"topics":["a","b","c","d","e"],"callback":"https://x.example/"}`)
-		a.requireDone(bob, "POST", "/subscription", `{"topics":["b"],"callback":"https://x.example/"}`)
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["a","b","c","d","e"],"callback":"https://x.example/"}`)
+		a.RequireDone(bob, "POST", "/subscription", `{"topics":["b"],"callback":"https://x.example/"}`)
 		for _, key := range []string{"topic:a", "topic:c", "topic:e", "subscriber:" + alice} {
 			redis.Raw.Del(t.Context(), key)
 			redis.Raw.Set(t.Context(), key, "x", 0)
@@ -104,7 +104,7 @@ func TestAPageIsFullDespiteDamagedEntries(t *testing.T) {
 		names := func(path string) (names []string) {
 			t.Helper()
 			var found []struct{ Name string }
-			require.NoError(t, json.Unmarshal([]byte(a.do(rootKey, "GET", path, "").body), &found))
+			require.NoError(t, json.Unmarshal([]byte(a.Do(rootKey, "GET", path, "").Body), &found))
 			for _, one := range found {
 				names = append(names, one.Name)
 			}
@@ -146,7 +146,7 @@ func TestListsTakeLittleMemory(t *testing.T) {
 	redis := rdbtest.Real(t)
 	a := newAPI(t, redis)
 	many := manyTopics(t, redis)
-	url := a.run() + "/topics"
+	url := a.Run() + "/topics"
 	inUse := func() uint64 {
 		var stats runtime.MemStats
 		runtime.GC() // what is left is in use
@@ -207,7 +207,7 @@ func TestAnInterruptedListIsNotTakenForComplete(t *testing.T) {
 	redis := rdbtest.Real(t)
 	a := newAPI(t, redis)
 	manyTopics(t, redis)
-	r, err := http.NewRequestWithContext(t.Context(), "GET", a.run()+"/topics", nil)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", a.Run()+"/topics", nil)
 	require.NoError(t, err)
 	r.SetBasicAuth(bob, "")
 	transport := &http.Transport{ReadBufferSize: 4096}

@@ -17,6 +17,7 @@ import (
 
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web"
+	"routemaster/internal/web/webtest"
 )
 
 // slowSenders is the number of connections that send a body and never end it. It is lower with the
@@ -72,7 +73,7 @@ func sendAllSlowly(t *testing.T, address string, bytes int, status func(int)) {
 
 func TestSlowSendersTakeAsMuchMemoryAsTheySend(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
-	address := strings.TrimPrefix(a.run(), "http://")
+	address := strings.TrimPrefix(a.Run(), "http://")
 	before := inMemory()
 	sendAllSlowly(t, address, 1, func(int) {})
 	took := inMemory() - before
@@ -82,7 +83,7 @@ func TestSlowSendersTakeAsMuchMemoryAsTheySend(t *testing.T) {
 
 func TestBodiesUnderWayShareABudget(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
-	address := strings.TrimPrefix(a.run(), "http://")
+	address := strings.TrimPrefix(a.Run(), "http://")
 	before := inMemory()
 	var refused atomic.Int64
 	sendAllSlowly(t, address, 300_000, func(status int) {
@@ -97,21 +98,21 @@ func TestBodiesUnderWayShareABudget(t *testing.T) {
 	took := inMemory() - before
 	t.Logf("%d connections that send 600 MB take %d MiB; %d are refused", slowSenders, took>>20, refused.Load())
 	assert.Less(t, took, 200<<20)
-	a.requireDone(alice, "POST", "/topics/a", eventText(1))
+	a.RequireDone(alice, "POST", "/topics/a", webtest.EventText(1))
 }
 
 func TestBodiesBeyondTheBudget(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.BodyBudget = 1 << 20 })
-	long := a.do(alice, "POST", "/topics/a", "["+strings.Repeat(" ", 1<<20)+"]")
-	assert.Equal(t, 503, long.status)
-	assert.Equal(t, "1", long.header.Get("Retry-After"))
-	assert.Equal(t, "close", long.header.Get("Connection"))
+	long := a.Do(alice, "POST", "/topics/a", "["+strings.Repeat(" ", 1<<20)+"]")
+	assert.Equal(t, 503, long.Status)
+	assert.Equal(t, "1", long.Header.Get("Retry-After"))
+	assert.Equal(t, "close", long.Header.Get("Connection"))
 	for range 100 { // all memory is released, whatever the response was
-		a.do(alice, "POST", "/topics/a", "["+strings.Repeat(" ", 300<<10))
+		a.Do(alice, "POST", "/topics/a", "["+strings.Repeat(" ", 300<<10))
 	}
-	a.requireDone(alice, "POST", "/topics/a", eventsText(1, 1000))
-	a.requireDone(alice, "POST", "/subscription", `{"topics":["a"],"callback":"https://x.example/"}`)
-	assert.Equal(t, 201, a.do(rootKey, "POST", "/api_tokens", `{"name":"x"}`).status)
+	a.RequireDone(alice, "POST", "/topics/a", webtest.EventsText(1, 1000))
+	a.RequireDone(alice, "POST", "/subscription", `{"topics":["a"],"callback":"https://x.example/"}`)
+	assert.Equal(t, 201, a.Do(rootKey, "POST", "/api_tokens", `{"name":"x"}`).Status)
 }
 
 // TestTheLargestAllowedValuesFitIntoABody sends maximum values in their longest JSON encoding.
@@ -119,16 +120,16 @@ func TestTheLargestAllowedValuesFitIntoABody(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
 	url := "https://x.example/" + strings.Repeat(`a`, 1024-len("https://x.example/"))
 	event := `{"type":"create","url":"` + url + `","timestamp":1795302000000.0,"data":"` + strings.Repeat(`\u0001`, 62) + `"}`
-	a.requireDone(alice, "POST", "/topics/a", "["+strings.Repeat(event+",", 999)+event+"]")
+	a.RequireDone(alice, "POST", "/topics/a", "["+strings.Repeat(event+",", 999)+event+"]")
 
 	var topics []string
 	for i := range 1000 {
 		topics = append(topics, fmt.Sprintf(`"%s%c%c%c"`, strings.Repeat("a", 61), 'a'+i%10, 'a'+i/10%10, 'a'+i/100))
 	}
-	a.requireDone(bob, "POST", "/subscription", `{"callback":"https://x.example/","topics":[`+strings.Join(topics, ",")+`]}`)
+	a.RequireDone(bob, "POST", "/subscription", `{"callback":"https://x.example/","topics":[`+strings.Join(topics, ",")+`]}`)
 
 	large := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.MaxEventData = 65536 })
 	data := `{"type":"create","url":"https://x.example/","data":"` + strings.Repeat(`\u0001`, 65536-3) + `"}`
-	large.requireDone(alice, "POST", "/topics/a", data)
-	assert.Equal(t, 413, large.do(alice, "POST", "/topics/a", data+strings.Repeat(" ", 65<<10)).status)
+	large.RequireDone(alice, "POST", "/topics/a", data)
+	assert.Equal(t, 413, large.Do(alice, "POST", "/topics/a", data+strings.Repeat(" ", 65<<10)).Status)
 }

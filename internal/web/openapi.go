@@ -5,10 +5,11 @@ import (
 	"net/http"
 )
 
-// openapi is the documentation of the API in OpenAPI 3.1.
-//
 //go:embed openapi.json
 var openapi []byte
+
+// OpenAPI returns the documentation of the API in OpenAPI 3.1. It must not be changed.
+func OpenAPI() []byte { return openapi }
 
 // getOpenAPI returns the documentation of the API.
 func getOpenAPI(w http.ResponseWriter, _ *http.Request) {

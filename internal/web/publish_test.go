@@ -16,19 +16,20 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
+	"routemaster/internal/web/webtest"
 	"routemaster/internal/wire"
 )
 
 func TestPublish(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
-		a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/","timeout":0}`)
+		a.RequireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/","timeout":0}`)
 		before := time.Now().UnixMilli()
 		for _, body := range []string{
 			`{"type":"create","url":"https://x.example/1","timestamp":-7,"data":{"z":1.0,"a":18446744073709551615}}`,
 			`{"\u0075rl":"https://x.example/2","type":"no\u006fp","data":null}`,
 		} {
-			a.requireDone(alice, "POST", "/topics/widgets", body)
+			a.RequireDone(alice, "POST", "/topics/widgets", body)
 		}
 		taken, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
 		require.NoError(t, err)
@@ -47,20 +48,20 @@ func TestPublish(t *testing.T) {
 		assert.LessOrEqual(t, got.T, time.Now().UnixMilli())
 		assert.NotContains(t, string(two), "data")
 
-		assert.Equal(t, 403, a.problem(bob, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`).Status)
+		assert.Equal(t, 403, a.Problem(bob, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`).Status)
 	})
 }
 
 func TestBulkPublish(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
-		a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/","timeout":0,"max":10000}`)
-		a.requireDone(alice, "POST", "/topics/widgets", eventsText(1, 1000))
-		a.requireDone(alice, "POST", "/topics/widgets", " \n"+eventsText(1001, 1001))
-		assert.Equal(t, 400, a.problem(alice, "POST", "/topics/widgets", `[]`).Status)
+		a.RequireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/","timeout":0,"max":10000}`)
+		a.RequireDone(alice, "POST", "/topics/widgets", webtest.EventsText(1, 1000))
+		a.RequireDone(alice, "POST", "/topics/widgets", " \n"+webtest.EventsText(1001, 1001))
+		assert.Equal(t, 400, a.Problem(alice, "POST", "/topics/widgets", `[]`).Status)
 
 		event := func(bad string) string {
-			return "[" + eventText(1) + "," + eventText(2) + "," + bad + "," + eventText(4) + "]"
+			return "[" + webtest.EventText(1) + "," + webtest.EventText(2) + "," + bad + "," + webtest.EventText(4) + "]"
 		}
 		for bad, pointer := range map[string]string{
 			`{"type":"changed","url":"https://x.example/"}`:              "/2/type",
@@ -70,22 +71,22 @@ func TestBulkPublish(t *testing.T) {
 			`{"type":"noop","url":"https://x.example/","extra":1}`:       "/2/extra",
 			`7`: "/2", `[]`: "/2", `null`: "/2",
 		} {
-			got := a.problem(alice, "POST", "/topics/widgets", event(bad))
+			got := a.Problem(alice, "POST", "/topics/widgets", event(bad))
 			assert.Equal(t, 400, got.Status, bad)
 			assert.Equal(t, pointer, got.Pointer, bad)
 		}
-		got := a.problem(alice, "POST", "/topics/widgets", eventsText(1, 1001))
+		got := a.Problem(alice, "POST", "/topics/widgets", webtest.EventsText(1, 1001))
 		assert.Equal(t, 400, got.Status)
 		assert.Contains(t, got.Detail, "more than 1000 events")
-		assert.Equal(t, 400, a.problem(alice, "POST", "/topics/widgets", eventsText(1, 2)+"x").Status)
-		assert.Equal(t, 400, a.problem(alice, "POST", "/topics/widgets", strings.TrimSuffix(eventsText(1, 2), "]")).Status)
+		assert.Equal(t, 400, a.Problem(alice, "POST", "/topics/widgets", webtest.EventsText(1, 2)+"x").Status)
+		assert.Equal(t, 400, a.Problem(alice, "POST", "/topics/widgets", strings.TrimSuffix(webtest.EventsText(1, 2), "]")).Status)
 
 		// As large as an array may be, and larger.
-		room := 4<<20 - len(eventsText(1, 2)) - 1
-		a.requireDone(alice, "POST", "/topics/widgets", eventsText(1, 2)+strings.Repeat(" ", room))
-		assert.Equal(t, 413, a.problem(alice, "POST", "/topics/widgets", eventsText(1, 2)+strings.Repeat(" ", room+2)).Status)
-		assert.Equal(t, 413, a.problem(alice, "POST", "/topics/widgets", eventText(1)+strings.Repeat(" ", 64<<10+6*64)).Status)
-		assert.Equal(t, 413, a.problem(rootKey, "POST", "/api_tokens", "["+strings.Repeat(" ", 64<<10+6*64)).Status, "arrays are for events only")
+		room := 4<<20 - len(webtest.EventsText(1, 2)) - 1
+		a.RequireDone(alice, "POST", "/topics/widgets", webtest.EventsText(1, 2)+strings.Repeat(" ", room))
+		assert.Equal(t, 413, a.Problem(alice, "POST", "/topics/widgets", webtest.EventsText(1, 2)+strings.Repeat(" ", room+2)).Status)
+		assert.Equal(t, 413, a.Problem(alice, "POST", "/topics/widgets", webtest.EventText(1)+strings.Repeat(" ", 64<<10+6*64)).Status)
+		assert.Equal(t, 413, a.Problem(rootKey, "POST", "/api_tokens", "["+strings.Repeat(" ", 64<<10+6*64)).Status, "arrays are for events only")
 
 		taken, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
 		require.NoError(t, err)
@@ -101,15 +102,15 @@ func TestBulkPublish(t *testing.T) {
 
 // post sends an event with an idempotency key.
 func (a *api) post(who, path, body string, keys ...string) (status int) {
-	a.t.Helper()
-	r := httptest.NewRequestWithContext(a.t.Context(), "POST", path, strings.NewReader(body))
+	a.T.Helper()
+	r := httptest.NewRequestWithContext(a.T.Context(), "POST", path, strings.NewReader(body))
 	r.SetBasicAuth(who, "")
 	for _, key := range keys {
 		r.Header.Add("Idempotency-Key", key)
 	}
 	w := httptest.NewRecorder()
-	a.handler.ServeHTTP(w, r)
-	requireDocumented(a.t, r, body, response{w.Code, w.Header(), w.Body.String()})
+	a.Handler.ServeHTTP(w, r)
+	webtest.RequireDocumented(a.T, r, body, w)
 	return w.Code
 }
 
@@ -122,18 +123,18 @@ func TestIdempotentPublish(t *testing.T) {
 			keys            []string
 			status          int
 		}{
-			{alice, "/topics/a", eventText(1), []string{"k"}, 200},
-			{alice, "/topics/a", eventText(1), []string{"k"}, 200},
-			{alice, "/topics/a", eventText(2), []string{"k"}, 409},
-			{alice, "/topics/b", eventText(1), []string{"k"}, 409},
-			{alice, "/topics/a", eventsText(1, 3), []string{longest}, 200},
-			{alice, "/topics/a", eventsText(1, 3), []string{longest}, 200},
-			{bob, "/topics/b", eventText(1), []string{"k"}, 200},
-			{alice, "/topics/a", eventText(1), []string{longest + "~"}, 400},
-			{alice, "/topics/a", eventText(1), []string{""}, 400},
-			{alice, "/topics/a", eventText(1), []string{"a b"}, 400},
-			{alice, "/topics/a", eventText(1), []string{"é"}, 400},
-			{alice, "/topics/a", eventText(1), []string{"x", "y"}, 400},
+			{alice, "/topics/a", webtest.EventText(1), []string{"k"}, 200},
+			{alice, "/topics/a", webtest.EventText(1), []string{"k"}, 200},
+			{alice, "/topics/a", webtest.EventText(2), []string{"k"}, 409},
+			{alice, "/topics/b", webtest.EventText(1), []string{"k"}, 409},
+			{alice, "/topics/a", webtest.EventsText(1, 3), []string{longest}, 200},
+			{alice, "/topics/a", webtest.EventsText(1, 3), []string{longest}, 200},
+			{bob, "/topics/b", webtest.EventText(1), []string{"k"}, 200},
+			{alice, "/topics/a", webtest.EventText(1), []string{longest + "~"}, 400},
+			{alice, "/topics/a", webtest.EventText(1), []string{""}, 400},
+			{alice, "/topics/a", webtest.EventText(1), []string{"a b"}, 400},
+			{alice, "/topics/a", webtest.EventText(1), []string{"é"}, 400},
+			{alice, "/topics/a", webtest.EventText(1), []string{"x", "y"}, 400},
 		} {
 			assert.Equal(t, c.status, a.post(c.who, c.path, c.body, c.keys...), "%s %s %v", c.path, c.body, c.keys)
 		}
@@ -168,14 +169,14 @@ func TestTheTTLOfAnIdempotencyKey(t *testing.T) {
 			{"", nil, 200, 0},
 		} {
 			require.NoError(t, redis.Raw.Del(t.Context(), "idempotency:alice/1").Err())
-			r := httptest.NewRequestWithContext(t.Context(), "POST", "/topics/a", strings.NewReader(eventText(1)))
+			r := httptest.NewRequestWithContext(t.Context(), "POST", "/topics/a", strings.NewReader(webtest.EventText(1)))
 			r.SetBasicAuth(alice, "")
 			if c.key != "" {
 				r.Header.Set("Idempotency-Key", c.key)
 			}
 			r.Header["Idempotency-Expires-In"] = c.ttls
 			w := httptest.NewRecorder()
-			a.handler.ServeHTTP(w, r)
+			a.Handler.ServeHTTP(w, r)
 			assert.Equal(t, c.status/100, w.Code/100, "%+v: %s", c, w.Body)
 			if c.status == 400 {
 				assert.Contains(t, w.Body.String(), "Idempotency-Expires-In header")
@@ -202,13 +203,13 @@ func TestAPublishThatOpensTooManyBatchesIsRefused(t *testing.T) {
 	for n := range 51 {
 		subscribe(n)
 	}
-	got := a.do(alice, "POST", "/topics/a", eventsText(1, 1000))
-	assert.Equal(t, 413, got.status)
-	assert.Contains(t, got.body, "more than 50000 batches")
-	assert.Contains(t, got.body, "nothing was stored")
+	got := a.Do(alice, "POST", "/topics/a", webtest.EventsText(1, 1000))
+	assert.Equal(t, 413, got.Status)
+	assert.Contains(t, got.Body, "more than 50000 batches")
+	assert.Contains(t, got.Body, "nothing was stored")
 	topics, _, err := storetest.Topics(t.Context(), a.Store)
 	require.NoError(t, err)
 	assert.Equal(t, []bus.Topic{{Name: "a"}}, topics, "nobody's, without an event")
 	assert.Zero(t, redis.Raw.Exists(t.Context(), "batches:index", "idempotency:alice/1").Val())
-	assert.Equal(t, 2, a.do(alice, "POST", "/topics/a", eventsText(1, 900)).status/100)
+	assert.Equal(t, 2, a.Do(alice, "POST", "/topics/a", webtest.EventsText(1, 900)).Status/100)
 }

@@ -23,7 +23,7 @@ func TestEveryAnswerHasARequestID(t *testing.T) {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/nowhere", nil)
 		r.Header["X-Request-Id"] = ids
 		w := httptest.NewRecorder()
-		a.handler.ServeHTTP(w, r)
+		a.Handler.ServeHTTP(w, r)
 		return w.Header().Get("X-Request-Id")
 	}
 	longest := strings.Repeat("~", 128)
@@ -41,22 +41,22 @@ func TestEveryAnswerHasARequestID(t *testing.T) {
 
 func TestTheLogSaysWhatWasAnswered(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
-	got := a.do(rootKey, "DELETE", "/api_tokens/secret--1", "")
-	id := got.header.Get("X-Request-Id")
+	got := a.Do(rootKey, "DELETE", "/api_tokens/secret--1", "")
+	id := got.Header.Get("X-Request-Id")
 	for _, want := range []string{
 		`level=DEBUG msg="request served" request_id=` + id + " ", "method=DELETE", "route=/api_tokens/{token}", "status=204", "client=root", "duration=",
 	} {
-		assert.Contains(t, a.log.String(), want)
+		assert.Contains(t, a.Log.String(), want)
 	}
-	a.log.Reset()
-	a.do(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
-	assert.Contains(t, a.log.String(), "client=alice ")
-	a.do("", "GET", "/topics", "")
-	assert.Contains(t, a.log.String(), "status=401")
-	a.do(alice, "GET", "/alice--1", "")
-	assert.Contains(t, a.log.String(), `status=404`)
-	assert.NotContains(t, a.log.String(), alice)
-	assert.NotContains(t, a.log.String(), rootKey)
+	a.Log.Reset()
+	a.Do(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
+	assert.Contains(t, a.Log.String(), "client=alice ")
+	a.Do("", "GET", "/topics", "")
+	assert.Contains(t, a.Log.String(), "status=401")
+	a.Do(alice, "GET", "/alice--1", "")
+	assert.Contains(t, a.Log.String(), `status=404`)
+	assert.NotContains(t, a.Log.String(), alice)
+	assert.NotContains(t, a.Log.String(), rootKey)
 }
 
 func TestALineAboutARequestHasItsID(t *testing.T) {

@@ -19,17 +19,17 @@ func TestRedisAwayIs503(t *testing.T) {
 	rdbtest.Promptly(t, 2*time.Second, func() time.Duration {
 		redis.Kill(t)
 		for _, path := range []string{"/pulse", "/topics", "/subscriptions", "/health/ready"} {
-			assert.Equal(t, 503, a.problem(alice, "GET", path, "").Status, path)
-			assert.Equal(t, "1", a.do(alice, "GET", path, "").header.Get("Retry-After"))
+			assert.Equal(t, 503, a.Problem(alice, "GET", path, "").Status, path)
+			assert.Equal(t, "1", a.Do(alice, "GET", path, "").Header.Get("Retry-After"))
 		}
-		assert.Equal(t, 503, a.problem(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`).Status)
-		assert.Equal(t, 503, a.problem("wrong", "GET", "/topics", "").Status, "never a free pass")
-		assert.Equal(t, 503, a.problem(rootKey, "GET", "/pulse", "").Status)
-		assert.Equal(t, 200, a.do("", "GET", "/health", "").status)
+		assert.Equal(t, 503, a.Problem(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`).Status)
+		assert.Equal(t, 503, a.Problem("wrong", "GET", "/topics", "").Status, "never a free pass")
+		assert.Equal(t, 503, a.Problem(rootKey, "GET", "/pulse", "").Status)
+		assert.Equal(t, 200, a.Do("", "GET", "/health", "").Status)
 		redis.Restart(t)
 		require.NoError(t, redis.Raw.HSet(t.Context(), "api_tokens:by_token", alice, "alice").Err())
 		return rdbtest.Took(func() {
-			require.Eventually(t, func() bool { return a.do(alice, "GET", "/pulse", "").status == 204 }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return a.Do(alice, "GET", "/pulse", "").Status == 204 }, 10*time.Second, time.Millisecond)
 		})
 	})
 }
@@ -42,7 +42,7 @@ func TestAHangingRedisHoldsUpRequestsTogetherNotInTurn(t *testing.T) {
 	began := time.Now()
 	var requests sync.WaitGroup
 	for range 8 {
-		requests.Go(func() { assert.Equal(t, 503, a.do(alice, "GET", "/topics", "").status) })
+		requests.Go(func() { assert.Equal(t, 503, a.Do(alice, "GET", "/topics", "").Status) })
 	}
 	requests.Wait()
 	assert.Less(t, time.Since(began), 12*time.Second, "one wait for the tokens, not eight")
@@ -56,6 +56,6 @@ func TestAClientThatLeavesIsNoError(t *testing.T) {
 	leave()
 	r := httptest.NewRequestWithContext(ctx, "GET", "/topics", nil)
 	r.SetBasicAuth(alice, "")
-	a.handler.ServeHTTP(httptest.NewRecorder(), r)
-	assert.NotContains(t, a.log.String(), "ERROR")
+	a.Handler.ServeHTTP(httptest.NewRecorder(), r)
+	assert.NotContains(t, a.Log.String(), "ERROR")
 }

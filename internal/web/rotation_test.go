@@ -19,15 +19,15 @@ func TestRotateAToken(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		t.Parallel()
 		a := newAPI(t, redis)
-		a.requireDone(alice, "POST", "/subscription", `{"topics":["a"],"callback":"https://a.example/","uuid":"secret"}`)
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["a"],"callback":"https://a.example/","uuid":"secret"}`)
 		type progress struct {
 			Name, Token, After string
 			Done               bool
 		}
 		rotate := func(query url.Values) (got progress) {
-			resp := a.do(rootKey, "POST", "/api_tokens/"+alice+"/rotate?"+query.Encode(), "")
-			require.Equal(t, http.StatusOK, resp.status, resp.body)
-			require.NoError(t, json.Unmarshal([]byte(resp.body), &got))
+			resp := a.Do(rootKey, "POST", "/api_tokens/"+alice+"/rotate?"+query.Encode(), "")
+			require.Equal(t, http.StatusOK, resp.Status, resp.Body)
+			require.NoError(t, json.Unmarshal([]byte(resp.Body), &got))
 			return got
 		}
 		for _, keep := range []string{"true", "false"} {
@@ -36,27 +36,27 @@ func TestRotateAToken(t *testing.T) {
 			assert.Regexp(t, "^alice--[0-9a-f]{32}$", first.Token)
 			assert.False(t, first.Done, "the first request deletes nothing: its response may be lost")
 			assert.Equal(t, first.Token, rotate(url.Values{"keep": {keep}}).Token)
-			a.requireDone(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`)
+			a.RequireDone(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`)
 			last := first
 			for !last.Done {
 				last = rotate(url.Values{"keep": {keep}, "after": {last.After}})
 				assert.Equal(t, first.Token, last.Token)
 			}
-			got := a.do(rootKey, "GET", "/subscriptions", "").body
+			got := a.Do(rootKey, "GET", "/subscriptions", "").Body
 			assert.Contains(t, got, `"subscriber":"`+first.Token+`"`)
 			assert.Contains(t, got, `"uuid":"secret"`)
 			assert.NotContains(t, got, `"`+alice+`"`)
 			if keep == "true" { // the service, or rtm sub add, looks for its subscription with the old token
-				got = a.do(alice, "GET", "/subscriptions", "").body
+				got = a.Do(alice, "GET", "/subscriptions", "").Body
 				assert.Contains(t, got, `"subscriber":"`+alice+`"`)
 				assert.Contains(t, got, `"uuid":"secret"`)
 				assert.NotContains(t, got, first.Token, "whoever has the old one need not know the new one")
 			}
 		}
-		assert.Equal(t, http.StatusUnauthorized, a.do(alice, "GET", "/topics", "").status)
-		assert.Equal(t, http.StatusNotFound, a.do(rootKey, "POST", "/api_tokens/"+alice+"/rotate", "").status)
+		assert.Equal(t, http.StatusUnauthorized, a.Do(alice, "GET", "/topics", "").Status)
+		assert.Equal(t, http.StatusNotFound, a.Do(rootKey, "POST", "/api_tokens/"+alice+"/rotate", "").Status)
 		for _, query := range []string{"after=x", "after=1--%20", "keep=perhaps", "other=1"} {
-			assert.Equal(t, http.StatusBadRequest, a.do(rootKey, "POST", "/api_tokens/"+bob+"/rotate?"+query, "").status, query)
+			assert.Equal(t, http.StatusBadRequest, a.Do(rootKey, "POST", "/api_tokens/"+bob+"/rotate?"+query, "").Status, query)
 		}
 	})
 }

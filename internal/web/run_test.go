@@ -26,7 +26,7 @@ func TestRunAnswersWhatItHasAccepted(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	ran := make(chan error)
 	started := countAccepted{Listener: listener}
-	go func() { ran <- a.server.Run(ctx, &started) }()
+	go func() { ran <- a.Server.Run(ctx, &started) }()
 
 	conn, err := net.Dial("tcp", listener.Addr().String())
 	require.NoError(t, err)

@@ -19,20 +19,20 @@ func TestADamagedSubscriberHidesNobodyElse(t *testing.T) {
 			require.NoError(t, redis.Raw.FlushAll(t.Context()).Err())
 			a := newAPI(t, redis)
 			for _, who := range []string{alice, bob} {
-				a.requireDone(who, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://x.example/"}`)
+				a.RequireDone(who, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://x.example/"}`)
 			}
 			require.NoError(t, redis.Raw.Set(t.Context(), key+bob, "x", 0).Err())
 			for _, who := range []string{rootKey, alice, bob} {
-				a.log.Reset()
-				got := a.do(who, "GET", "/subscriptions", "")
-				require.Equal(t, http.StatusOK, got.status, got.body)
+				a.Log.Reset()
+				got := a.Do(who, "GET", "/subscriptions", "")
+				require.Equal(t, http.StatusOK, got.Status, got.Body)
 				var listed []struct{ Subscriber string }
-				require.NoError(t, json.Unmarshal([]byte(got.body), &listed))
+				require.NoError(t, json.Unmarshal([]byte(got.Body), &listed))
 				require.Len(t, listed, 1)
 				assert.Contains(t, []string{"alice", alice}, listed[0].Subscriber)
-				assert.Equal(t, 1, strings.Count(a.log.String(), "skipped subscribers with damaged data"), a.log)
-				assert.Contains(t, a.log.String(), "keys=["+key+"bob]")
-				assert.NotContains(t, a.log.String(), bob, "a token is a secret")
+				assert.Equal(t, 1, strings.Count(a.Log.String(), "skipped subscribers with damaged data"), a.Log)
+				assert.Contains(t, a.Log.String(), "keys=["+key+"bob]")
+				assert.NotContains(t, a.Log.String(), bob, "a token is a secret")
 			}
 		}
 	})

@@ -28,19 +28,19 @@ func TestForceTLS(t *testing.T) {
 		"/topics/a%2Fb?c=d": "https://example.com/topics/a%2Fb?c=d", "/nowhere": "https://example.com/nowhere",
 		"http://bus.example/topics": "https://bus.example/topics", "/healthy": "https://example.com/healthy",
 	} {
-		got := a.do("", "POST", target, "")
-		assert.Equal(t, 308, got.status)
-		assert.Equal(t, location, got.header.Get("Location"))
-		assert.NotEmpty(t, got.header.Get("Strict-Transport-Security"))
+		got := a.Do("", "POST", target, "")
+		assert.Equal(t, 308, got.Status)
+		assert.Equal(t, location, got.Header.Get("Location"))
+		assert.NotEmpty(t, got.Header.Get("Strict-Transport-Security"))
 	}
-	assert.Equal(t, 200, a.do("", "GET", "/health", "").status)
+	assert.Equal(t, 200, a.Do("", "GET", "/health", "").Status)
 
 	for proto, status := range map[string]int{"https": 204, "HTTPS": 204, "https, http": 204, "http": 308, "http, https": 308, "": 308} {
 		r := httptest.NewRequestWithContext(t.Context(), "GET", "/pulse", nil)
 		r.Header.Set("X-Forwarded-Proto", proto)
 		r.SetBasicAuth(alice, "")
 		w := httptest.NewRecorder()
-		a.handler.ServeHTTP(w, r)
+		a.Handler.ServeHTTP(w, r)
 		assert.Equal(t, status, w.Code, proto)
 		assert.NotEmpty(t, w.Header().Get("Strict-Transport-Security"))
 	}
@@ -65,7 +65,7 @@ func TestTLSServedDirectlyIsNotRedirected(t *testing.T) {
 	require.True(t, roots.AppendCertsFromPEM(certPEM))
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
-	r, err := http.NewRequestWithContext(t.Context(), "GET", "https"+strings.TrimPrefix(a.run(), "http")+"/pulse", nil)
+	r, err := http.NewRequestWithContext(t.Context(), "GET", "https"+strings.TrimPrefix(a.Run(), "http")+"/pulse", nil)
 	require.NoError(t, err)
 	r.SetBasicAuth(alice, "")
 	resp, err := transport.RoundTrip(r)

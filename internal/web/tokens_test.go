@@ -14,33 +14,33 @@ import (
 func TestTokens(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
-		got := a.do(rootKey, "POST", "/api_tokens", `{"name":"carol"}`)
-		require.Equal(t, 201, got.status)
+		got := a.Do(rootKey, "POST", "/api_tokens", `{"name":"carol"}`)
+		require.Equal(t, 201, got.Status)
 		var made struct{ Name, Token string }
-		require.NoError(t, json.Unmarshal([]byte(got.body), &made))
+		require.NoError(t, json.Unmarshal([]byte(got.Body), &made))
 		assert.Equal(t, "carol", made.Name)
 		assert.Regexp(t, `^carol--[0-9a-f]{32}$`, made.Token)
-		assert.Equal(t, 204, a.do(made.Token, "GET", "/pulse", "").status, "it works at once")
+		assert.Equal(t, 204, a.Do(made.Token, "GET", "/pulse", "").Status, "it works at once")
 
-		got = a.do(rootKey, "POST", "/api_tokens", `{"token":"dave:1","name":"dave"}`)
-		assert.Equal(t, 201, got.status)
-		assert.JSONEq(t, `{"name":"dave","token":"dave:1"}`, got.body)
-		again := a.do(rootKey, "POST", "/api_tokens", `{"token":"dave:1","name":"dave"}`)
-		assert.Equal(t, 201, again.status, "it is there already")
-		assert.Equal(t, got.body, again.body)
-		taken := a.problem(rootKey, "POST", "/api_tokens", `{"token":"dave:1","name":"eve"}`)
+		got = a.Do(rootKey, "POST", "/api_tokens", `{"token":"dave:1","name":"dave"}`)
+		assert.Equal(t, 201, got.Status)
+		assert.JSONEq(t, `{"name":"dave","token":"dave:1"}`, got.Body)
+		again := a.Do(rootKey, "POST", "/api_tokens", `{"token":"dave:1","name":"dave"}`)
+		assert.Equal(t, 201, again.Status, "it is there already")
+		assert.Equal(t, got.Body, again.Body)
+		taken := a.Problem(rootKey, "POST", "/api_tokens", `{"token":"dave:1","name":"eve"}`)
 		assert.Equal(t, 409, taken.Status)
 		assert.Equal(t, "/token", taken.Pointer)
-		got = a.do(rootKey, "GET", "/api_tokens", "")
+		got = a.Do(rootKey, "GET", "/api_tokens", "")
 		assert.JSONEq(t, `[{"name":"alice","token":"alice--1"},{"name":"bob","token":"bob--2"},`+
-			`{"name":"carol","token":"`+made.Token+`"},{"name":"dave","token":"dave:1"}]`, got.body)
+			`{"name":"carol","token":"`+made.Token+`"},{"name":"dave","token":"dave:1"}]`, got.Body)
 
-		a.requireDone("dave:1", "POST", "/subscription", `{"topics":["widgets"],"callback":"https://d.example/"}`)
+		a.RequireDone("dave:1", "POST", "/subscription", `{"topics":["widgets"],"callback":"https://d.example/"}`)
 		for _, token := range []string{alice, bob, made.Token, "dave:1", "dave:1"} {
-			a.requireDone(rootKey, "DELETE", "/api_tokens/"+token, "")
+			a.RequireDone(rootKey, "DELETE", "/api_tokens/"+token, "")
 		}
-		assert.Equal(t, 204, a.do(rootKey, "GET", "/api_tokens", "").status)
-		assert.JSONEq(t, `[]`, a.do(rootKey, "GET", "/subscriptions", "").body, "its subscriber is gone too")
+		assert.Equal(t, 204, a.Do(rootKey, "GET", "/api_tokens", "").Status)
+		assert.JSONEq(t, `[]`, a.Do(rootKey, "GET", "/subscriptions", "").Body, "its subscriber is gone too")
 	})
 }
 
@@ -50,27 +50,27 @@ const withinASecond = time.Second - time.Nanosecond
 func TestATokenRemovedByAnotherProcessStopsWorkingWithinASecond(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a, other := newAPI(t, redis), newAPI(t, redis)
-		require.Equal(t, 204, a.do(alice, "GET", "/pulse", "").status)
-		other.requireDone(rootKey, "DELETE", "/api_tokens/"+alice, "")
-		a.ahead += withinASecond
-		assert.Equal(t, 401, a.do(alice, "GET", "/pulse", "").status)
+		require.Equal(t, 204, a.Do(alice, "GET", "/pulse", "").Status)
+		other.RequireDone(rootKey, "DELETE", "/api_tokens/"+alice, "")
+		a.Ahead += withinASecond
+		assert.Equal(t, 401, a.Do(alice, "GET", "/pulse", "").Status)
 	})
 }
 
 func TestATokenRemovedAMomentAgoLeavesNothingBehind(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
-	require.Equal(t, 204, a.do(alice, "GET", "/pulse", "").status)
+	require.Equal(t, 204, a.Do(alice, "GET", "/pulse", "").Status)
 	require.NoError(t, a.DeleteToken(t.Context(), alice)) // this process does not know it yet
-	assert.Equal(t, 401, a.problem(alice, "POST", "/subscription", `{"topics":["a"],"callback":"https://x.example/"}`).Status)
-	assert.Equal(t, 401, a.problem(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`).Status)
-	assert.JSONEq(t, `[]`, a.do(rootKey, "GET", "/subscriptions", "").body)
-	assert.JSONEq(t, `[]`, a.do(rootKey, "GET", "/topics", "").body)
+	assert.Equal(t, 401, a.Problem(alice, "POST", "/subscription", `{"topics":["a"],"callback":"https://x.example/"}`).Status)
+	assert.Equal(t, 401, a.Problem(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`).Status)
+	assert.JSONEq(t, `[]`, a.Do(rootKey, "GET", "/subscriptions", "").Body)
+	assert.JSONEq(t, `[]`, a.Do(rootKey, "GET", "/topics", "").Body)
 }
 
 func TestANameDoesNotRevealItsToken(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
-	assert.Equal(t, "/token", a.problem(rootKey, "POST", "/api_tokens", `{"name":"s3cret","token":"s3cret"}`).Pointer)
+	assert.Equal(t, "/token", a.Problem(rootKey, "POST", "/api_tokens", `{"name":"s3cret","token":"s3cret"}`).Pointer)
 	require.NoError(t, a.PutToken(t.Context(), "s3cret", "s3cret"))
-	a.requireDone("s3cret", "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`)
-	assert.NotContains(t, a.do(alice, "GET", "/topics", "").body, "s3cret")
+	a.RequireDone("s3cret", "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`)
+	assert.NotContains(t, a.Do(alice, "GET", "/topics", "").Body, "s3cret")
 }

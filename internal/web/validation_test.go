@@ -108,7 +108,7 @@ func TestARefusedRequestChangesNothing(t *testing.T) {
 			{"/subscription", sub(`"max":1.0`), "/max", "integer"},
 			{"/subscription", sub(`"max":true`), "/max", "integer"},
 		} {
-			got := a.problem(alice, "POST", c.path, c.body)
+			got := a.Problem(alice, "POST", c.path, c.body)
 			assert.Equal(t, 400, got.Status, c.body)
 			assert.Equal(t, c.pointer, got.Pointer, "%s: %s", c.body, got.Detail)
 			assert.Contains(t, got.Detail, c.detail, c.body)
@@ -118,12 +118,12 @@ func TestARefusedRequestChangesNothing(t *testing.T) {
 			{`{"name":"` + strings.Repeat("a", 31) + `"}`, "/name"},
 			{`{"name":"a","token":""}`, "/token"}, {`{"name":"a","token":"A"}`, "/token"}, {`{"name":"a","x":1}`, "/x"},
 		} {
-			got := a.problem(rootKey, "POST", "/api_tokens", c.body)
+			got := a.Problem(rootKey, "POST", "/api_tokens", c.body)
 			assert.Equal(t, 400, got.Status, c.body)
 			assert.Equal(t, c.pointer, got.Pointer, c.body)
 		}
 		big := event(`"data":"` + strings.Repeat("x", 70_000) + `"`)
-		assert.Equal(t, 413, a.problem(alice, "POST", "/topics/a", big).Status)
+		assert.Equal(t, 413, a.Problem(alice, "POST", "/topics/a", big).Status)
 
 		keys, err := redis.Raw.Keys(t.Context(), "*").Result()
 		require.NoError(t, err)
@@ -134,14 +134,14 @@ func TestARefusedRequestChangesNothing(t *testing.T) {
 func TestNullIsAsIfLeftOut(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
-		a.requireDone(bob, "POST", "/subscription", `{"topics":["a"],"callback":"https://b.example/","uuid":"demo","timeout":0,"max":8}`)
-		a.requireDone(bob, "POST", "/subscription", `{"topics":["a"],"callback":"https://b.example/","uuid":null,"timeout":null,"max":null}`)
-		assert.Contains(t, a.do(bob, "GET", "/subscriptions", "").body,
+		a.RequireDone(bob, "POST", "/subscription", `{"topics":["a"],"callback":"https://b.example/","uuid":"demo","timeout":0,"max":8}`)
+		a.RequireDone(bob, "POST", "/subscription", `{"topics":["a"],"callback":"https://b.example/","uuid":null,"timeout":null,"max":null}`)
+		assert.Contains(t, a.Do(bob, "GET", "/subscriptions", "").Body,
 			`"uuid":"demo","callback":"https://b.example/","max_events":8,"timeout":0`, "each keeps what it was")
 
 		before := time.Now().UnixMilli()
 		for _, timestamp := range []string{"null", "1795302000000.0", "1.795302e12", "-7.000", "0.0e5", "9223372036854775807.0", "-9223372036854775808.0", "700e-2"} {
-			a.requireDone(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/","timestamp":`+timestamp+`,"data":null}`)
+			a.RequireDone(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/","timestamp":`+timestamp+`,"data":null}`)
 		}
 		taken, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
 		require.NoError(t, err)

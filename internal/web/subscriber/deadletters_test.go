@@ -1,4 +1,4 @@
-package web_test
+package subscriber_test
 
 import (
 	"encoding/json"
@@ -17,10 +17,10 @@ import (
 )
 
 // bury makes dead letters of alice, who is subscribed: letter i has the events 1..i.
-func (a *api) bury(redis *rdbtest.Server, letters int) {
-	a.t.Helper()
-	a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
-	b := storetest.NewBusOn(a.t, redis, a.Store.Partition())
+func (a api) bury(redis *rdbtest.Server, letters int) {
+	a.T.Helper()
+	a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+	b := storetest.NewBusOn(a.T, redis, a.Store.Partition())
 	var events []int
 	for i := 1; i <= letters; i++ {
 		reason := bus.DiedOfAge
@@ -33,25 +33,25 @@ func (a *api) bury(redis *rdbtest.Server, letters int) {
 }
 
 // list requests all pages of a list, and returns the IDs of its elements.
-func (a *api) list(who, path string) (ids []string) {
-	a.t.Helper()
+func (a api) list(who, path string) (ids []string) {
+	a.T.Helper()
 	next := regexp.MustCompile(`^<([^>]+)>; rel="next"$`)
 	for range 100 {
-		got := a.do(who, "GET", path, "")
-		require.Equal(a.t, 200, got.status, got.body)
+		got := a.Do(who, "GET", path, "")
+		require.Equal(a.T, 200, got.Status, got.Body)
 		var page []struct{ ID string }
-		require.NoError(a.t, json.Unmarshal([]byte(got.body), &page))
+		require.NoError(a.T, json.Unmarshal([]byte(got.Body), &page))
 		for _, element := range page {
 			ids = append(ids, element.ID)
 		}
-		link := got.header.Get("Link")
+		link := got.Header.Get("Link")
 		if link == "" {
 			return ids
 		}
-		require.Regexp(a.t, next, link)
+		require.Regexp(a.T, next, link)
 		path = next.FindStringSubmatch(link)[1]
 	}
-	require.Fail(a.t, "the list does not end")
+	require.Fail(a.T, "the list does not end")
 	return nil
 }
 
@@ -78,14 +78,14 @@ func TestDeadLettersAreListed(t *testing.T) {
 			assert.Equal(t, want, a.list(alice, "/subscriber/dead_letters"+query), query)
 			assert.Equal(t, want, a.list(rootKey, "/subscribers/alice--1/dead_letters"+query), query)
 		}
-		shown := a.do(alice, "GET", "/subscriber/dead_letters?limit=1&reason=refused", "").body
+		shown := a.Do(alice, "GET", "/subscriber/dead_letters?limit=1&reason=refused", "").Body
 		assert.JSONEq(t, fmt.Sprintf(`[{"id":"%s","died_at":%s,"created_at":%s,"reason":"refused","status":400,"error":null,"note":null,
 			"attempts":3,"events":4,"bytes":%d,"webhook_id":null}]`, storetest.LetterID(4), at(4000), at(0), 4*len(storetest.Packed(t, "widgets", 1))), shown)
 		for query, detail := range map[string]string{
 			"?limit=101": "1 to 100", "?limit=0": "1 to 100", "?reason=old": "attempts", "?reason=": "attempts",
 			"?since=1.5": "since", "?before=-1": "before", "?after=x": "after", "?state=x": "reason, since, before, limit, after",
 		} {
-			got := a.problem(alice, "GET", "/subscriber/dead_letters"+query, "")
+			got := a.Problem(alice, "GET", "/subscriber/dead_letters"+query, "")
 			assert.Equal(t, 400, got.Status, query)
 			assert.Contains(t, got.Detail, detail, query)
 		}
@@ -100,7 +100,7 @@ func TestADeadLetterIsShown(t *testing.T) {
 		redis.Raw.LSet(t.Context(), "deadletter:"+string(storetest.LetterID(3)), 4, "\xc1")
 		events := func(query string) []map[string]any {
 			var shown struct{ Events []map[string]any }
-			require.NoError(t, json.Unmarshal([]byte(a.do(alice, "GET", path+query, "").body), &shown))
+			require.NoError(t, json.Unmarshal([]byte(a.Do(alice, "GET", path+query, "").Body), &shown))
 			require.NotNil(t, shown.Events)
 			return shown.Events
 		}
@@ -110,10 +110,10 @@ func TestADeadLetterIsShown(t *testing.T) {
 		assert.Equal(t, map[string]any{"unreadable": true}, all[1])
 		assert.Equal(t, all[2:], events("?from=2"))
 		assert.Empty(t, events("?from=3"))
-		assert.Equal(t, 400, a.problem(alice, "GET", path+"?from=-1", "").Status)
-		assert.Equal(t, 404, a.problem(alice, "GET", path+"x", "").Status)
-		a.requireDone(bob, "POST", "/subscription", `{"topics":[],"callback":"https://b.example/"}`)
-		assert.Equal(t, 404, a.problem(bob, "GET", path, "").Status, "it is not bob's")
+		assert.Equal(t, 400, a.Problem(alice, "GET", path+"?from=-1", "").Status)
+		assert.Equal(t, 404, a.Problem(alice, "GET", path+"x", "").Status)
+		a.RequireDone(bob, "POST", "/subscription", `{"topics":[],"callback":"https://b.example/"}`)
+		assert.Equal(t, 404, a.Problem(bob, "GET", path, "").Status, "it is not bob's")
 	})
 }
 
@@ -123,23 +123,23 @@ func TestDeadLettersAreRedeliveredAndDiscarded(t *testing.T) {
 		a.bury(redis, 8)
 		path := "/subscriber/dead_letters"
 		one := func(n int) string { return path + "/" + string(storetest.LetterID(n)) }
-		a.requireDone(alice, "POST", one(1)+"/redeliver", "")
-		assert.Equal(t, 404, a.problem(alice, "POST", one(1)+"/redeliver", "").Status, "it is queued")
-		a.requireDone(alice, "DELETE", one(2), "")
-		assert.Equal(t, 404, a.problem(alice, "DELETE", one(2), "").Status, "it is gone")
-		assert.Contains(t, a.log.String(), `msg="redelivered dead letters" request_id=`)
-		assert.Contains(t, a.log.String(), `client=alice letters=1 events=1`)
+		a.RequireDone(alice, "POST", one(1)+"/redeliver", "")
+		assert.Equal(t, 404, a.Problem(alice, "POST", one(1)+"/redeliver", "").Status, "it is queued")
+		a.RequireDone(alice, "DELETE", one(2), "")
+		assert.Equal(t, 404, a.Problem(alice, "DELETE", one(2), "").Status, "it is gone")
+		assert.Contains(t, a.Log.String(), `msg="redelivered dead letters" request_id=`)
+		assert.Contains(t, a.Log.String(), `client=alice letters=1 events=1`)
 
 		ids := `["` + strings.Join(letterIDs(3, 4, 1), `","`) + `"]`
-		assert.JSONEq(t, `{"letters":2,"events":7,"remaining":0}`, a.do(alice, "POST", path+"/redeliver", `{"ids":`+ids+`}`).body)
+		assert.JSONEq(t, `{"letters":2,"events":7,"remaining":0}`, a.Do(alice, "POST", path+"/redeliver", `{"ids":`+ids+`}`).Body)
 		assert.JSONEq(t, `{"letters":2,"events":14,"remaining":0}`,
-			a.do(rootKey, "POST", "/subscribers/alice--1/dead_letters/discard", `{"all":true,"reason":"refused"}`).body)
-		assert.Contains(t, a.log.String(), `client=root letters=2 events=14 subscriber=alice`)
-		assert.JSONEq(t, `{"letters":1,"events":5,"remaining":0}`, a.do(alice, "POST", path+"/redeliver",
-			fmt.Sprintf(`{"all":true,"since":%d,"before":%d}`, storetest.After(5000).UnixMilli(), storetest.After(7000).UnixMilli())).body)
+			a.Do(rootKey, "POST", "/subscribers/alice--1/dead_letters/discard", `{"all":true,"reason":"refused"}`).Body)
+		assert.Contains(t, a.Log.String(), `client=root letters=2 events=14 subscriber=alice`)
+		assert.JSONEq(t, `{"letters":1,"events":5,"remaining":0}`, a.Do(alice, "POST", path+"/redeliver",
+			fmt.Sprintf(`{"all":true,"since":%d,"before":%d}`, storetest.After(5000).UnixMilli(), storetest.After(7000).UnixMilli())).Body)
 		assert.Equal(t, letterIDs(7), a.list(alice, path))
-		assert.Contains(t, a.do(alice, "GET", "/subscriptions", "").body, `"queued":13`, "1, 3, 4 and 5 are queued")
-		assert.NotContains(t, a.log.String(), alice)
+		assert.Contains(t, a.Do(alice, "GET", "/subscriptions", "").Body, `"queued":13`, "1, 3, 4 and 5 are queued")
+		assert.NotContains(t, a.Log.String(), alice)
 		storetest.RequireSound(t, a.Store)
 
 		for _, c := range []struct{ body, pointer string }{
@@ -149,7 +149,7 @@ func TestDeadLettersAreRedeliveredAndDiscarded(t *testing.T) {
 			{`{"all":true,"since":-1}`, "/since"}, {`{"all":true,"before":253402300800000}`, "/before"}, {`{"all":true,"x":1}`, "/x"},
 		} {
 			for _, what := range []string{"/redeliver", "/discard"} {
-				got := a.problem(alice, "POST", path+what, c.body)
+				got := a.Problem(alice, "POST", path+what, c.body)
 				assert.Equal(t, 400, got.Status, c.body)
 				assert.Equal(t, c.pointer, got.Pointer, c.body)
 			}

@@ -1,4 +1,4 @@
-package web_test
+package subscriber_test
 
 import (
 	"encoding/json"
@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
+	"routemaster/internal/web/webtest"
 )
 
 // defaults are the settings of a subscriber of widgets that has set nothing else, without status.
@@ -23,24 +24,24 @@ const defaults = `{"topics":["widgets"],"callback":"https://a.example/","uuid":n
 	"dead_letters":null,"log_attempts":"failures"}`
 
 // settings returns what GET /subscriber shows, and the status apart from it.
-func (a *api) settings(who, path string) (settings string, status map[string]any) {
-	a.t.Helper()
-	got := a.do(who, "GET", path, "")
-	require.Equal(a.t, 200, got.status, got.body)
+func (a api) settings(who, path string) (settings string, status map[string]any) {
+	a.T.Helper()
+	got := a.Do(who, "GET", path, "")
+	require.Equal(a.T, 200, got.Status, got.Body)
 	var shown map[string]any
-	require.NoError(a.t, json.Unmarshal([]byte(got.body), &shown))
+	require.NoError(a.T, json.Unmarshal([]byte(got.Body), &shown))
 	status = shown["status"].(map[string]any)
 	delete(shown, "status")
 	text, err := json.Marshal(shown)
-	require.NoError(a.t, err)
+	require.NoError(a.T, err)
 	return string(text), status
 }
 
 func TestSettingsAreShownAndChanged(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
-		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
-		listed := a.do(alice, "GET", "/subscriptions", "").body
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+		listed := a.Do(alice, "GET", "/subscriptions", "").Body
 		founding := rdbtest.Dump(t, redis.Raw)["subscriber:"+alice]
 		require.NotEmpty(t, founding)
 		shown := func() string {
@@ -57,32 +58,32 @@ func TestSettingsAreShownAndChanged(t *testing.T) {
 		all := with(`"max_bytes":null`, `"max_bytes":2048`, `"max_requests_per_minute":null`, `"max_requests_per_minute":60`,
 			`"max_events_per_minute":null`, `"max_events_per_minute":600`, `"strict_order":false`, `"strict_order":true`,
 			`"partial":false`, `"partial":true`, `"dead_letters":null`, `"dead_letters":`+letters, `"failures"`, `"all"`)
-		a.requireDone(alice, "PATCH", "/subscriber", `{"max_bytes":2048,"max_requests_per_minute":60,"max_events_per_minute":600,
+		a.RequireDone(alice, "PATCH", "/subscriber", `{"max_bytes":2048,"max_requests_per_minute":60,"max_events_per_minute":600,
 			"strict_order":true,"partial":true,"dead_letters":{"attempts":3},"log_attempts":"all"}`)
 		assert.JSONEq(t, all, shown())
-		a.requireDone(alice, "PATCH", "/subscriber", `{}`)
+		a.RequireDone(alice, "PATCH", "/subscriber", `{}`)
 		assert.JSONEq(t, all, shown(), "what is left out stays")
-		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","partial":null,"max_bytes":null}`)
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","partial":null,"max_bytes":null}`)
 		assert.JSONEq(t, all, shown(), "null is as if left out, when all is set")
-		a.requireDone(rootKey, "PATCH", "/subscribers/alice--1", `{"dead_letters":{"age":60000},"partial":null}`)
+		a.RequireDone(rootKey, "PATCH", "/subscribers/alice--1", `{"dead_letters":{"age":60000},"partial":null}`)
 		assert.JSONEq(t, strings.NewReplacer(`"attempts":3`, `"age":60000`, `"partial":true`, `"partial":false`).Replace(all), shown(),
 			"an object is replaced, null is the default")
-		a.requireDone(alice, "PATCH", "/subscriber", `{"max_bytes":null,"max_requests_per_minute":null,"max_events_per_minute":null,
+		a.RequireDone(alice, "PATCH", "/subscriber", `{"max_bytes":null,"max_requests_per_minute":null,"max_events_per_minute":null,
 			"strict_order":null,"dead_letters":null,"log_attempts":null}`)
 		assert.JSONEq(t, defaults, shown())
 		assert.Equal(t, founding, rdbtest.Dump(t, redis.Raw)["subscriber:"+alice])
 		assert.NotContains(t, rdbtest.Dump(t, redis.Raw), "options:"+alice)
-		assert.JSONEq(t, listed, a.do(alice, "GET", "/subscriptions", "").body)
+		assert.JSONEq(t, listed, a.Do(alice, "GET", "/subscriptions", "").Body)
 
-		a.requireDone(alice, "PATCH", "/subscriber", `{"topics":["gadgets","widgets"],"callback":"https://c.example/","uuid":"u","timeout":0,"max":7}`)
+		a.RequireDone(alice, "PATCH", "/subscriber", `{"topics":["gadgets","widgets"],"callback":"https://c.example/","uuid":"u","timeout":0,"max":7}`)
 		assert.JSONEq(t, with(`["widgets"]`, `["gadgets","widgets"]`, "a.example", "c.example", `"uuid":null`, `"uuid":"u"`,
 			`"timeout":500`, `"timeout":0`, `"max":100`, `"max":7`), shown())
-		a.requireDone(alice, "PATCH", "/subscriber", `{"topics":["widgets"],"callback":"https://a.example/","uuid":null,"timeout":null,"max":null}`)
+		a.RequireDone(alice, "PATCH", "/subscriber", `{"topics":["widgets"],"callback":"https://a.example/","uuid":null,"timeout":null,"max":null}`)
 		assert.JSONEq(t, defaults, shown())
-		assert.Regexp(t, `msg="changed a subscriber" request_id=\w+ client=root fields="\[dead_letters partial\]" subscriber=alice`, a.log.String())
-		assert.NotContains(t, a.log.String(), alice)
+		assert.Regexp(t, `msg="changed a subscriber" request_id=\w+ client=root fields="\[dead_letters partial\]" subscriber=alice`, a.Log.String())
+		assert.NotContains(t, a.Log.String(), alice)
 
-		a.requireDone(bob, "POST", "/subscriber", `{"topics":["widgets"],"callback":"https://b.example/","log_attempts":"none"}`)
+		a.RequireDone(bob, "POST", "/subscriber", `{"topics":["widgets"],"callback":"https://b.example/","log_attempts":"none"}`)
 		settings, _ := a.settings(bob, "/subscriber")
 		assert.JSONEq(t, with("a.example", "b.example", "failures", "none"), settings)
 		storetest.RequireSound(t, a.Store)
@@ -94,7 +95,7 @@ func TestSettingsAreRefused(t *testing.T) {
 	require.NoError(t, err)
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis, func(c *web.Config) { c.Subscriber.Deny, c.Subscriber.MaxTopics = deny, 2 })
-		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
 		before := rdbtest.Dump(t, redis.Raw)
 		for _, c := range []struct{ member, pointer string }{
 			{`"lanes":4`, "/lanes"}, {`"Max_bytes":2048`, "/Max_bytes"}, {`"plan":"abcdefgh"`, "/plan"}, {`"status":{}`, "/status"},
@@ -110,7 +111,7 @@ func TestSettingsAreRefused(t *testing.T) {
 				{"POST /subscription", `{"topics":["widgets"],"callback":"https://b.example/",` + c.member + `}`},
 			} {
 				method, path, _ := strings.Cut(request[0], " ")
-				got := a.problem(alice, method, path, request[1])
+				got := a.Problem(alice, method, path, request[1])
 				assert.Equal(t, 400, got.Status, request)
 				assert.Equal(t, c.pointer, got.Pointer, "%s: %s", request, got.Detail)
 			}
@@ -121,12 +122,12 @@ func TestSettingsAreRefused(t *testing.T) {
 			`{"callback":"https://127.0.0.1/"}`: "/callback", `{"uuid":"a:b"}`: "/uuid", `{"timeout":-1}`: "/timeout",
 			`{"max":0}`: "/max", `{"max":10001}`: "/max", `{"max":"1"}`: "/max", `[]`: "", ``: "",
 		} {
-			got := a.problem(alice, "PATCH", "/subscriber", body)
+			got := a.Problem(alice, "PATCH", "/subscriber", body)
 			assert.Equal(t, 400, got.Status, body)
 			assert.Equal(t, pointer, got.Pointer, "%s: %s", body, got.Detail)
 		}
-		assert.Contains(t, a.problem(alice, "PATCH", "/subscriber", `{"lanes":4}`).Detail, "known are topics, callback, uuid, timeout, max, max_bytes")
-		assert.Equal(t, 413, a.problem(alice, "PATCH", "/subscriber", `{"uuid":"`+strings.Repeat("u", 4<<20)+`"}`).Status)
+		assert.Contains(t, a.Problem(alice, "PATCH", "/subscriber", `{"lanes":4}`).Detail, "known are topics, callback, uuid, timeout, max, max_bytes")
+		assert.Equal(t, 413, a.Problem(alice, "PATCH", "/subscriber", `{"uuid":"`+strings.Repeat("u", 4<<20)+`"}`).Status)
 		assert.Equal(t, before, rdbtest.Dump(t, redis.Raw), "nothing was changed")
 	})
 }
@@ -147,7 +148,7 @@ func TestStatus(t *testing.T) {
 		require.NoError(t, err)
 		assert.JSONEq(t, idle, string(text))
 		before := time.Now()
-		a.requireDone(bob, "POST", "/topics/widgets", eventsText(1, 3))
+		a.RequireDone(bob, "POST", "/topics/widgets", webtest.EventsText(1, 3))
 		assert.EqualValues(t, 3, status()["queued"])
 		next := time.UnixMilli(int64(status()["next_delivery_at"].(float64)))
 		assert.WithinRange(t, next, before, time.Now().Add(bus.DefaultTimeout))
@@ -157,8 +158,8 @@ func TestStatus(t *testing.T) {
 func TestPauseAndResume(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
-		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","max":1}`)
-		a.requireDone(bob, "POST", "/topics/widgets", eventText(1))
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","max":1}`)
+		a.RequireDone(bob, "POST", "/topics/widgets", webtest.EventText(1))
 		take := func() bool {
 			taken, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
 			require.NoError(t, err)
@@ -168,16 +169,16 @@ func TestPauseAndResume(t *testing.T) {
 			_, status := a.settings(rootKey, "/subscribers/alice--1")
 			return status["paused_until"]
 		}
-		a.requireDone(alice, "POST", "/subscriber/resume", "")
+		a.RequireDone(alice, "POST", "/subscriber/resume", "")
 		until := time.Now().Add(time.Hour).UnixMilli()
-		a.requireDone(alice, "POST", "/subscriber/pause", fmt.Sprintf(`{"until":%d}`, until))
+		a.RequireDone(alice, "POST", "/subscriber/pause", fmt.Sprintf(`{"until":%d}`, until))
 		assert.EqualValues(t, until, pausedUntil())
-		a.requireDone(rootKey, "POST", "/subscribers/alice--1/pause", "")
+		a.RequireDone(rootKey, "POST", "/subscribers/alice--1/pause", "")
 		assert.EqualValues(t, bus.Forever.UnixMilli(), pausedUntil())
 		assert.False(t, take(), "nothing is delivered")
-		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
 		assert.NotNil(t, pausedUntil(), "subscribing does not resume")
-		a.requireDone(alice, "POST", "/subscriber/resume", "")
+		a.RequireDone(alice, "POST", "/subscriber/resume", "")
 		assert.Nil(t, pausedUntil())
 		assert.True(t, take())
 		for _, line := range []string{
@@ -185,14 +186,14 @@ func TestPauseAndResume(t *testing.T) {
 			`msg="paused a subscriber" request_id=\w+ client=root until=9999-12-31T23:59:59.999Z subscriber=alice`,
 			`msg="resumed a subscriber" request_id=\w+ client=alice`,
 		} {
-			assert.Regexp(t, line, a.log.String())
+			assert.Regexp(t, line, a.Log.String())
 		}
 		now := time.Now()
 		for _, body := range []string{
 			fmt.Sprintf(`{"until":%d}`, now.Add(-time.Second).UnixMilli()), fmt.Sprintf(`{"until":%d}`, now.AddDate(1, 0, 2).UnixMilli()),
 			`{"until":9223372036854775807}`, `{"until":-1}`, `{"until":"tomorrow"}`, `{"until":1.5}`, `{"from":1}`,
 		} {
-			got := a.problem(alice, "POST", "/subscriber/pause", body)
+			got := a.Problem(alice, "POST", "/subscriber/pause", body)
 			assert.Equal(t, 400, got.Status, body)
 			assert.NotEmpty(t, got.Pointer, body)
 		}
@@ -204,14 +205,14 @@ func TestPauseAndResume(t *testing.T) {
 func TestATestEventIsQueued(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
-		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
-		a.requireDone(alice, "POST", "/subscriber/pause", "")
-		got := a.do(alice, "POST", "/subscriber/test", "")
-		require.Equal(t, 202, got.status, got.body)
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+		a.RequireDone(alice, "POST", "/subscriber/pause", "")
+		got := a.Do(alice, "POST", "/subscriber/test", "")
+		require.Equal(t, 202, got.Status, got.Body)
 		var sent struct{ Batch bus.BatchID }
-		require.NoError(t, json.Unmarshal([]byte(got.body), &sent))
-		assert.Contains(t, a.log.String(), `msg="queued a test event"`)
-		assert.Equal(t, 409, a.problem(alice, "POST", "/subscriber/test", "").Status, "one waits")
+		require.NoError(t, json.Unmarshal([]byte(got.Body), &sent))
+		assert.Contains(t, a.Log.String(), `msg="queued a test event"`)
+		assert.Equal(t, 409, a.Problem(alice, "POST", "/subscriber/test", "").Status, "one waits")
 		taken, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
 		require.NoError(t, err)
 		require.NotNil(t, taken.Task, "the pause does not stop it")
@@ -224,33 +225,33 @@ func TestRootSubscribesAndUnsubscribesAClient(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
 		const subscription = `{"topics":["gadgets","widgets"],"callback":"https://a.example/"}`
-		assert.Equal(t, 404, a.problem(rootKey, "POST", "/subscribers/nobody--9", subscription).Status)
-		assert.Equal(t, 403, a.problem(alice, "POST", "/subscribers/alice--1", subscription).Status)
-		assert.Equal(t, 403, a.problem(alice, "DELETE", "/subscribers/alice--1", "").Status)
-		a.requireDone(rootKey, "POST", "/subscribers/alice--1", subscription)
-		a.requireDone(rootKey, "DELETE", "/subscribers/alice--1/topics/gadgets", "")
+		assert.Equal(t, 404, a.Problem(rootKey, "POST", "/subscribers/nobody--9", subscription).Status)
+		assert.Equal(t, 403, a.Problem(alice, "POST", "/subscribers/alice--1", subscription).Status)
+		assert.Equal(t, 403, a.Problem(alice, "DELETE", "/subscribers/alice--1", "").Status)
+		a.RequireDone(rootKey, "POST", "/subscribers/alice--1", subscription)
+		a.RequireDone(rootKey, "DELETE", "/subscribers/alice--1/topics/gadgets", "")
 		settings, _ := a.settings(alice, "/subscriber")
 		assert.JSONEq(t, defaults, settings)
-		assert.Regexp(t, `msg="subscription set" request_id=\w+ client=root topics=2 callback_host=a.example subscriber=alice`, a.log.String())
-		a.requireDone(rootKey, "DELETE", "/subscribers/alice--1", "")
-		assert.Equal(t, 404, a.problem(rootKey, "DELETE", "/subscribers/alice--1", "").Status)
-		assert.Equal(t, 404, a.problem(alice, "GET", "/subscriber", "").Status)
-		assert.NotContains(t, a.log.String(), alice)
+		assert.Regexp(t, `msg="subscription set" request_id=\w+ client=root topics=2 callback_host=a.example subscriber=alice`, a.Log.String())
+		a.RequireDone(rootKey, "DELETE", "/subscribers/alice--1", "")
+		assert.Equal(t, 404, a.Problem(rootKey, "DELETE", "/subscribers/alice--1", "").Status)
+		assert.Equal(t, 404, a.Problem(alice, "GET", "/subscriber", "").Status)
+		assert.NotContains(t, a.Log.String(), alice)
 	})
 }
 
 // TestEitherTokenShowsTheSubscriber has the token of a subscriber be rotated.
 func TestEitherTokenShowsTheSubscriber(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
-	a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+	a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
 	var rotation struct{ Token string }
-	require.NoError(t, json.Unmarshal([]byte(a.do(rootKey, "POST", "/api_tokens/alice--1/rotate", "").body), &rotation))
-	a.requireDone(alice, "PATCH", "/subscriber", `{"partial":true}`)
+	require.NoError(t, json.Unmarshal([]byte(a.Do(rootKey, "POST", "/api_tokens/alice--1/rotate", "").Body), &rotation))
+	a.RequireDone(alice, "PATCH", "/subscriber", `{"partial":true}`)
 	for _, token := range []string{alice, rotation.Token} {
 		settings, _ := a.settings(token, "/subscriber")
 		assert.Contains(t, settings, `"partial":true`)
 		settings, _ = a.settings(rootKey, "/subscribers/"+token)
 		assert.Contains(t, settings, `"partial":true`)
-		assert.Equal(t, "[]", a.do(token, "GET", "/subscriber/attempts", "").body)
+		assert.Equal(t, "[]", a.Do(token, "GET", "/subscriber/attempts", "").Body)
 	}
 }

@@ -1,4 +1,4 @@
-package web_test
+package subscriber_test
 
 import (
 	"encoding/base64"
@@ -23,11 +23,11 @@ type addedSecret struct {
 }
 
 // addSecret adds a signing secret of alice.
-func (a *api) addSecret(body string) (added addedSecret) {
-	a.t.Helper()
-	got := a.do(alice, "POST", "/subscriber/secrets", body)
-	require.Equal(a.t, 201, got.status, got.body)
-	require.NoError(a.t, json.Unmarshal([]byte(got.body), &added))
+func (a api) addSecret(body string) (added addedSecret) {
+	a.T.Helper()
+	got := a.Do(alice, "POST", "/subscriber/secrets", body)
+	require.Equal(a.T, 201, got.Status, got.Body)
+	require.NoError(a.T, json.Unmarshal([]byte(got.Body), &added))
 	return added
 }
 
@@ -38,9 +38,9 @@ type listedSecret struct {
 	ExpiresAt *int64 `json:"expires_at"`
 }
 
-func (a *api) secrets(who, path string) (found []listedSecret) {
-	a.t.Helper()
-	require.NoError(a.t, json.Unmarshal([]byte(a.do(who, "GET", path, "").body), &found))
+func (a api) secrets(who, path string) (found []listedSecret) {
+	a.T.Helper()
+	require.NoError(a.T, json.Unmarshal([]byte(a.Do(who, "GET", path, "").Body), &found))
 	return found
 }
 
@@ -49,8 +49,8 @@ func TestSecretsAreAddedAndRemoved(t *testing.T) {
 	require.NoError(t, err)
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis, func(c *web.Config) { c.Subscriber.Secrets = keys })
-		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
-		assert.Equal(t, "[]", a.do(alice, "GET", "/subscriber/secrets", "").body)
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+		assert.Equal(t, "[]", a.Do(alice, "GET", "/subscriber/secrets", "").Body)
 
 		first := a.addSecret("")
 		assert.Equal(t, "hmac-sha256", first.Type)
@@ -71,17 +71,17 @@ func TestSecretsAreAddedAndRemoved(t *testing.T) {
 			require.NotNil(t, listed[1].ExpiresAt)
 			assert.Equal(t, int64(2000), *listed[1].ExpiresAt-listed[0].CreatedAt)
 		}
-		everything := a.log.String() + a.do(rootKey, "GET", "/subscribers/alice--1/secrets", "").body + fmt.Sprint(rdbtest.Dump(t, redis.Raw))
+		everything := a.Log.String() + a.Do(rootKey, "GET", "/subscribers/alice--1/secrets", "").Body + fmt.Sprint(rdbtest.Dump(t, redis.Raw))
 		assert.NotContains(t, everything, strings.TrimPrefix(first.Secret, "whsec_"))
 		assert.NotContains(t, everything, strings.TrimPrefix(own, "whsec_"))
-		assert.NotContains(t, a.log.String(), alice)
-		assert.Regexp(t, `msg="added a signing secret" request_id=\w+ client=alice secret=`+third.ID+` type=ed25519`, a.log.String())
+		assert.NotContains(t, a.Log.String(), alice)
+		assert.Regexp(t, `msg="added a signing secret" request_id=\w+ client=alice secret=`+third.ID+` type=ed25519`, a.Log.String())
 
-		a.ahead += 3 * time.Second
+		a.Ahead += 3 * time.Second
 		assert.Len(t, a.secrets(alice, "/subscriber/secrets"), 1, "the others have expired")
-		a.requireDone(alice, "DELETE", "/subscriber/secrets/"+third.ID, "")
-		assert.Equal(t, 404, a.problem(alice, "DELETE", "/subscriber/secrets/"+third.ID, "").Status)
-		assert.Equal(t, 404, a.problem(alice, "DELETE", "/subscriber/secrets/"+first.ID, "").Status, "it has expired")
+		a.RequireDone(alice, "DELETE", "/subscriber/secrets/"+third.ID, "")
+		assert.Equal(t, 404, a.Problem(alice, "DELETE", "/subscriber/secrets/"+third.ID, "").Status)
+		assert.Equal(t, 404, a.Problem(alice, "DELETE", "/subscriber/secrets/"+first.ID, "").Status, "it has expired")
 		assert.Empty(t, a.secrets(alice, "/subscriber/secrets"))
 		storetest.RequireSound(t, a.Store)
 	})
@@ -89,7 +89,7 @@ func TestSecretsAreAddedAndRemoved(t *testing.T) {
 
 func TestSecretsAreRefused(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
-	a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+	a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
 	hmac := func(n int) string {
 		return "whsec_" + base64.StdEncoding.EncodeToString([]byte(strings.Repeat("s", n)))
 	}
@@ -107,7 +107,7 @@ func TestSecretsAreRefused(t *testing.T) {
 		{`{"expire_others_in":"1"}`, "/expire_others_in"},
 		{`{"key":"x"}`, "/key"},
 	} {
-		got := a.problem(alice, "POST", "/subscriber/secrets", c.body)
+		got := a.Problem(alice, "POST", "/subscriber/secrets", c.body)
 		assert.Equal(t, 400, got.Status, c.body)
 		assert.Equal(t, c.pointer, got.Pointer, c.body)
 		assert.NotContains(t, got.Detail, "s3cret")
@@ -115,7 +115,7 @@ func TestSecretsAreRefused(t *testing.T) {
 	for range 5 {
 		a.addSecret(`{}`)
 	}
-	assert.Equal(t, 409, a.problem(alice, "POST", "/subscriber/secrets", `{}`).Status)
+	assert.Equal(t, 409, a.Problem(alice, "POST", "/subscriber/secrets", `{}`).Status)
 	a.addSecret(`{"expire_others_in":0}`)
 	assert.Len(t, a.secrets(alice, "/subscriber/secrets"), 1)
 }

@@ -1,4 +1,4 @@
-package web_test
+package subscriber_test
 
 import (
 	"encoding/json"
@@ -17,6 +17,7 @@ import (
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
+	"routemaster/internal/web/webtest"
 	"routemaster/internal/wire"
 )
 
@@ -30,8 +31,8 @@ func TestAttemptsAreListed(t *testing.T) {
 	const first, second = bus.BatchID("AAAABBBBCCCCDDDDEEEE"), bus.BatchID("BBBBBBBBBBBBBBBBBBBB")
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
-		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
-		assert.Equal(t, "[]", a.do(alice, "GET", "/subscriber/attempts", "").body)
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+		assert.Equal(t, "[]", a.Do(alice, "GET", "/subscriber/attempts", "").Body)
 		ms := storetest.Start.UnixMilli()
 		note(t, redis, wire.AttemptRecord{
 			At: storetest.After(0), Batch: first, Attempt: 1, Events: 3, Outcome: bus.OutcomeFailed, Error: bus.ErrorRefused,
@@ -51,13 +52,13 @@ func TestAttemptsAreListed(t *testing.T) {
 				"retry_at":null,"excerpt":null,"webhook_id":null,"replay":null,"test":true},
 			{"at":%d,"batch":"%s","attempt":2,"events":3,"outcome":"partial","status":207,"error":null,"duration":5,"retry_at":null,
 				"excerpt":"{\"retry\":[1]}","webhook_id":"id-1","replay":null,"test":false,"acknowledged":2,"retried":1}`, ms+300, second, ms+200, first)
-		assert.JSONEq(t, "["+others+","+refused("unreachable", "0", "")+"]", a.do(alice, "GET", "/subscriber/attempts", "").body)
+		assert.JSONEq(t, "["+others+","+refused("unreachable", "0", "")+"]", a.Do(alice, "GET", "/subscriber/attempts", "").Body)
 		assert.JSONEq(t, "["+others+","+refused("refused", "7", `,"detail":"dial tcp 10.0.0.1:443: connection refused"`)+"]",
-			a.do(rootKey, "GET", "/subscribers/alice--1/attempts", "").body)
+			a.Do(rootKey, "GET", "/subscribers/alice--1/attempts", "").Body)
 
 		count := func(query string) int {
 			var found []any
-			require.NoError(t, json.Unmarshal([]byte(a.do(alice, "GET", "/subscriber/attempts"+query, "").body), &found))
+			require.NoError(t, json.Unmarshal([]byte(a.Do(alice, "GET", "/subscriber/attempts"+query, "").Body), &found))
 			return len(found)
 		}
 		assert.Equal(t, 2, count("?batch="+string(first)))
@@ -65,7 +66,7 @@ func TestAttemptsAreListed(t *testing.T) {
 		assert.Equal(t, 0, count("?outcome=dead"))
 		assert.Len(t, a.list(alice, "/subscriber/attempts?limit=1"), 3)
 		for _, query := range []string{"?outcome=expired", "?outcome=", "?limit=0", "?after=x", "?from=1"} {
-			assert.Equal(t, 400, a.problem(alice, "GET", "/subscriber/attempts"+query, "").Status, query)
+			assert.Equal(t, 400, a.Problem(alice, "GET", "/subscriber/attempts"+query, "").Status, query)
 		}
 	})
 }
@@ -73,16 +74,16 @@ func TestAttemptsAreListed(t *testing.T) {
 func TestQueuedBatches(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
-		a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","max":2,"timeout":3600000}`)
-		a.requireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/"}`)
-		a.requireDone(alice, "POST", "/topics/widgets", eventsText(1, 7))
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","max":2,"timeout":3600000}`)
+		a.RequireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/"}`)
+		a.RequireDone(alice, "POST", "/topics/widgets", webtest.EventsText(1, 7))
 		ids := a.list(alice, "/subscriber/batches?limit=3")
 		require.Len(t, ids, 4)
 		var batches []struct {
 			ID, State        string
 			Attempts, Events int
 		}
-		require.NoError(t, json.Unmarshal([]byte(a.do(rootKey, "GET", "/subscribers/alice--1/batches", "").body), &batches))
+		require.NoError(t, json.Unmarshal([]byte(a.Do(rootKey, "GET", "/subscribers/alice--1/batches", "").Body), &batches))
 		for i, batch := range batches {
 			assert.Equal(t, ids[i], batch.ID)
 			assert.Zero(t, batch.Attempts)
@@ -94,22 +95,22 @@ func TestQueuedBatches(t *testing.T) {
 
 		path := "/subscriber/batches/" + ids[0]
 		var shown struct{ Events []struct{ URL string } }
-		require.NoError(t, json.Unmarshal([]byte(a.do(alice, "GET", path+"?from=1", "").body), &shown))
+		require.NoError(t, json.Unmarshal([]byte(a.Do(alice, "GET", path+"?from=1", "").Body), &shown))
 		require.Len(t, shown.Events, 1)
 		assert.Equal(t, "https://x.example/2", shown.Events[0].URL)
-		assert.Contains(t, a.do(alice, "GET", path+"?from=2", "").body, `"events":[]`)
-		assert.Equal(t, 404, a.problem(bob, "GET", path, "").Status, "it is not bob's")
-		assert.Equal(t, 404, a.problem(bob, "DELETE", path, "").Status)
+		assert.Contains(t, a.Do(alice, "GET", path+"?from=2", "").Body, `"events":[]`)
+		assert.Equal(t, 404, a.Problem(bob, "GET", path, "").Status, "it is not bob's")
+		assert.Equal(t, 404, a.Problem(bob, "DELETE", path, "").Status)
 
-		a.requireDone(alice, "DELETE", path, "")
-		assert.Equal(t, 404, a.problem(alice, "DELETE", path, "").Status)
-		assert.Regexp(t, `msg="removed a batch" request_id=\w+ client=alice batch=`+ids[0]+` events=2 dead_letter=false`, a.log.String())
+		a.RequireDone(alice, "DELETE", path, "")
+		assert.Equal(t, 404, a.Problem(alice, "DELETE", path, "").Status)
+		assert.Regexp(t, `msg="removed a batch" request_id=\w+ client=alice batch=`+ids[0]+` events=2 dead_letter=false`, a.Log.String())
 		taken, err := a.Acquire(t.Context(), bus.QueueMain, "w1", bus.Failing, time.Now())
 		require.NoError(t, err)
 		require.NotNil(t, taken.Task)
 		inFlight := "/subscriber/batches/" + ids[1]
-		assert.Equal(t, 409, a.problem(alice, "DELETE", inFlight, "").Status)
-		assert.Contains(t, a.do(alice, "GET", inFlight, "").body, `"state":"delivering","next_at":null`)
+		assert.Equal(t, 409, a.Problem(alice, "DELETE", inFlight, "").Status)
+		assert.Contains(t, a.Do(alice, "GET", inFlight, "").Body, `"state":"delivering","next_at":null`)
 		assert.Equal(t, ids[1:], a.list(alice, "/subscriber/batches"))
 		storetest.RequireSound(t, a.Store)
 	})
@@ -120,12 +121,12 @@ func TestARemovedBatchBecomesADeadLetter(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	recorder := telemetry.NewRecorder(metrics.NewRegistry(), storetest.Open(t, redis), slog.New(slog.DiscardHandler))
 	a := newAPI(t, redis, func(c *web.Config) { c.Subscriber.Recorder = recorder })
-	a.requireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","max":2,"dead_letters":{}}`)
-	a.requireDone(bob, "POST", "/topics/widgets", eventsText(1, 2))
+	a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","max":2,"dead_letters":{}}`)
+	a.RequireDone(bob, "POST", "/topics/widgets", webtest.EventsText(1, 2))
 	batch := a.list(alice, "/subscriber/batches")
 	require.Len(t, batch, 1)
-	a.requireDone(rootKey, "DELETE", "/subscribers/alice--1/batches/"+batch[0], "")
-	assert.Regexp(t, `msg="removed a batch" request_id=\w+ client=root batch=\S+ events=2 dead_letter=true subscriber=alice`, a.log.String())
+	a.RequireDone(rootKey, "DELETE", "/subscribers/alice--1/batches/"+batch[0], "")
+	assert.Regexp(t, `msg="removed a batch" request_id=\w+ client=root batch=\S+ events=2 dead_letter=true subscriber=alice`, a.Log.String())
 	assert.Empty(t, a.list(alice, "/subscriber/batches"))
 	letters := a.list(alice, "/subscriber/dead_letters?reason=removed")
 	require.Len(t, letters, 1)
@@ -138,7 +139,7 @@ func TestARemovedBatchBecomesADeadLetter(t *testing.T) {
 	}
 	removed, added := counted()
 	assert.Equal(t, []int64{2, 0}, []int64{removed, added})
-	a.requireDone(alice, "POST", "/subscriber/dead_letters/"+letters[0]+"/redeliver", "")
+	a.RequireDone(alice, "POST", "/subscriber/dead_letters/"+letters[0]+"/redeliver", "")
 	removed, added = counted()
 	assert.Equal(t, []int64{2, 2}, []int64{removed, added})
 	assert.Len(t, a.list(alice, "/subscriber/batches"), 1)

@@ -1,0 +1,67 @@
+package webtest
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/gorillamux"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/web"
+)
+
+// openapi is the OpenAPI document, as it is served.
+var openapi = sync.OnceValue(func() routers.Router {
+	doc, err := openapi3.NewLoader().LoadFromData(web.OpenAPI())
+	if err != nil {
+		panic(err)
+	}
+	// A schema without a type also allows null. The validator allows it only if all types are
+	// listed.
+	doc.Components.Schemas["Event"].Value.Properties["data"].Value.Type = &openapi3.Types{"null", "boolean", "number", "string", "array", "object"}
+	router, err := gorillamux.NewRouter(doc)
+	if err != nil {
+		panic(err)
+	}
+	return router
+})
+
+// RequireDocumented fails the test unless a response is as documented. A request that was accepted
+// must be valid as documented, too; one to an undocumented path or with an undocumented method must
+// be refused.
+func RequireDocumented(t testing.TB, r *http.Request, body string, got *httptest.ResponseRecorder) {
+	t.Helper()
+	if got.Code == http.StatusPermanentRedirect {
+		return // to https, from everywhere
+	}
+	route, params, err := openapi().FindRoute(r)
+	if err != nil {
+		require.Contains(t, []int{404, 405}, got.Code, "%s %s: %v", r.Method, r.URL, err)
+		return
+	}
+	request := &openapi3filter.RequestValidationInput{
+		Request: r, PathParams: params, Route: route,
+		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc},
+	}
+	if got.Code < 300 { // an accepted request must be valid as documented
+		r.Body = io.NopCloser(strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		require.NoError(t, openapi3filter.ValidateRequest(t.Context(), request), "%s %s %s", r.Method, r.URL, body)
+	}
+	input := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: request,
+		Status:                 got.Code,
+		Header:                 got.Header(),
+		Body:                   io.NopCloser(bytes.NewReader(got.Body.Bytes())),
+		Options:                &openapi3filter.Options{IncludeResponseStatus: true, MultiError: true},
+	}
+	require.NoError(t, openapi3filter.ValidateResponse(t.Context(), input), "%s %s: %d %s", r.Method, r.URL, got.Code, got.Body)
+}

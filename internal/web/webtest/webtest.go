@@ -1,0 +1,159 @@
+// Package webtest helps to test the HTTP API: an API with a store and two clients, requests to it,
+// and a check that every request and response is as openapi.json documents it.
+package webtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/ingest"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/telemetry/metrics"
+	"routemaster/internal/web"
+)
+
+// Credentials: the root key of an [API], and the tokens of its two clients. A client's name is its
+// token up to "--".
+const (
+	RootKey = "the-root-key"
+	Alice   = "alice--1"
+	Bob     = "bob--2"
+)
+
+// API is an API under test, with its store.
+type API struct {
+	*store.Store
+	*queue.Queue
+	T       testing.TB
+	Handler http.Handler
+	Server  *web.API
+	// Log is what the API has logged.
+	Log *bytes.Buffer
+	// Clock is the API's clock, which Ahead is added to.
+	Clock func() time.Time
+	Ahead time.Duration
+	// Authorize adds the credentials of a client or of root to a request of [API.Do]: by Basic
+	// unless it is replaced.
+	Authorize func(r *http.Request, who string)
+}
+
+// New makes an API whose store is empty but for the tokens. Adjust changes its configuration.
+func New(t testing.TB, redis *rdbtest.Server, adjust ...func(*web.Config)) *API {
+	t.Helper()
+	return On(t, storetest.Open(t, redis), adjust...)
+}
+
+// On is [New] with a store.
+func On(t testing.TB, st *store.Store, adjust ...func(*web.Config)) *API {
+	t.Helper()
+	config := web.Config{RootKey: RootKey, NonceTTL: time.Minute, MaxEventData: 64, ScalingThreshold: 2, ScalingDeadline: time.Second}
+	for _, f := range adjust {
+		f(&config)
+	}
+	a := &API{
+		Store: st, Queue: storetest.NewQueue(st, 1), T: t, Log: &bytes.Buffer{}, Clock: time.Now,
+		Authorize: func(r *http.Request, who string) { r.SetBasicAuth(who, "") },
+	}
+	log := slog.New(slog.NewTextHandler(a.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	a.Server = web.New(config, a.Store, a.Queue, ingest.New(a.Store, ingest.Options{}), metrics.NewRegistry().Handler(), log,
+		func() time.Time { return a.Clock().Add(a.Ahead) })
+	a.Handler = a.Server.Handler()
+	require.NoError(t, a.PutToken(t.Context(), Alice, "alice"))
+	require.NoError(t, a.PutToken(t.Context(), Bob, "bob"))
+	return a
+}
+
+// Run serves on loopback until the test ends, and returns the URL.
+func (a *API) Run() (url string) {
+	a.T.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(a.T, err)
+	ctx, stop := context.WithCancel(context.Background())
+	ran := make(chan error)
+	go func() { ran <- a.Server.Run(ctx, listener) }()
+	a.T.Cleanup(func() {
+		stop()
+		assert.NoError(a.T, <-ran)
+	})
+	return "http://" + listener.Addr().String()
+}
+
+// Response is the response to a request.
+type Response struct {
+	Status int
+	Header http.Header
+	Body   string
+}
+
+// Do sends a request. Who is a token or the root key; if it is empty, no credentials are sent.
+func (a *API) Do(who, method, path, body string) Response {
+	a.T.Helper()
+	r := httptest.NewRequestWithContext(a.T.Context(), method, path, strings.NewReader(body))
+	if who != "" {
+		a.Authorize(r, who)
+	}
+	w := httptest.NewRecorder()
+	a.Handler.ServeHTTP(w, r)
+	RequireDocumented(a.T, r, body, w)
+	return Response{w.Code, w.Header(), strings.TrimSpace(w.Body.String())}
+}
+
+// Problem is the body of a response that refuses a request.
+type Problem struct {
+	Status                 int
+	Title, Detail, Pointer string
+}
+
+// Problem sends a request that must be refused, and returns the problem.
+func (a *API) Problem(who, method, path, body string) Problem {
+	a.T.Helper()
+	got := a.Do(who, method, path, body)
+	assert.Equal(a.T, "application/problem+json", got.Header.Get("Content-Type"), "%s %s %s", method, path, got.Body)
+	var p Problem
+	require.NoError(a.T, json.Unmarshal([]byte(got.Body), &p), "%s %s %s", method, path, got.Body)
+	assert.Equal(a.T, got.Status, p.Status)
+	assert.Equal(a.T, http.StatusText(got.Status), p.Title)
+	assert.NotEmpty(a.T, p.Detail)
+	return p
+}
+
+// RequireDone sends a request, and requires success without a body: 200 for a publish, otherwise
+// 204.
+func (a *API) RequireDone(who, method, path, body string) {
+	a.T.Helper()
+	status := http.StatusNoContent
+	if method == "POST" && strings.HasPrefix(path, "/topics/") {
+		status = http.StatusOK
+	}
+	got := a.Do(who, method, path, body)
+	require.Equal(a.T, Response{Status: status, Header: got.Header}, got, "%s %s", method, path)
+}
+
+// EventText is the event with a number.
+func EventText(i int) string {
+	return fmt.Sprintf(`{"type":"noop","url":"https://x.example/%d"}`, i)
+}
+
+// EventsText is an array of the events first..last.
+func EventsText(first, last int) string {
+	var events []string
+	for i := first; i <= last; i++ {
+		events = append(events, EventText(i))
+	}
+	return "[" + strings.Join(events, ",") + "]"
+}
