@@ -30,6 +30,23 @@ func (k Keys) Owned() string { return k.Namespace + "topic_owners:counts" }
 // Written by the housekeeping. It is not of the founding layout.
 func (k Keys) Unused() string { return k.Namespace + "topic_owners:unused" }
 
+// History is a list of the events that a topic has received, oldest first, as long as its limits
+// keep them: each the time of receipt (ms) in 8 bytes, the highest first, and the packed event.
+// Written by publish while the topic keeps a history, which [Keys.Plans] says. It is not of the
+// founding layout.
+func (k Keys) History(name bus.TopicName) string { return k.Namespace + "history:" + string(name) }
+
+// HistoryField is the field of [Keys.Plans] that is there while a topic keeps a history.
+func HistoryField(name bus.TopicName) string { return "/" + string(name) }
+
+// HistoryLimits is a hash of the limits of a topic's history, as far as it has them: events, age
+// (ms) and bytes; and of its state: first, the position of its oldest entry, or of the next event
+// if it has none; size, the bytes of its entries; and last, the time of receipt of the newest (ms).
+// It goes with the history. It is not of the founding layout.
+func (k Keys) HistoryLimits(name bus.TopicName) string {
+	return k.Namespace + "history:limits:" + string(name)
+}
+
 // TopicSubscribers is the set of the tokens subscribed to a topic. Written by subscribe.
 func (k Keys) TopicSubscribers(name bus.TopicName) string {
 	return k.Namespace + "subscribers:" + string(name)

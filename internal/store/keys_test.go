@@ -24,6 +24,8 @@ func TestKeysInLua(t *testing.T) {
 		"owners_key()":                   k.Owners(),
 		"owned_key()":                    k.Owned(),
 		"unused_key()":                   k.Unused(),
+		"history_key('x')":               k.History("x"),
+		"history_limits_key('x')":        k.HistoryLimits("x"),
 		"topic_subscribers_key('x')":     k.TopicSubscribers("x"),
 		"subscribers_key()":              k.Subscribers(),
 		"subscriber_key('x')":            k.Subscriber("x"),

@@ -38,7 +38,7 @@ var Singles = func() map[string]rdb.Kind {
 		keys.Owned(): rdb.Hash, keys.Unused(): rdb.Hash, keys.Tokens(): rdb.Hash,
 		keys.Rotations(): rdb.Hash, keys.BatchGauge(): rdb.Hash, keys.EventGauge(): rdb.Hash,
 		keys.DeadLetterEvents(): rdb.Hash, keys.DeadLetterBytes(): rdb.Hash,
-		keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
+		keys.Plans(): rdb.Hash, keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
 	}
 	for _, q := range bus.Queues {
 		singles[jobs.JobsIndex(q)], singles[jobs.PendingIndex(q)] = rdb.Set, rdb.Set
@@ -72,6 +72,8 @@ var families = []Family{
 	{Prefix: keys.Topic(""), Kind: rdb.Hash, fields: topicFields},
 	{Prefix: keys.Subscriber(""), Kind: rdb.Hash, Token: true, fields: slices.Concat(subscriberFields, OldFields)},
 	{Prefix: keys.Delivery(""), Kind: rdb.Hash, Token: true, fields: deliveryFields},
+	{Prefix: keys.HistoryLimits(""), Kind: rdb.Hash, unread: true},
+	{Prefix: keys.History(""), Kind: rdb.List, unread: true},
 	{Prefix: keys.TopicSubscribers(""), Kind: rdb.Set},
 	{Prefix: keys.SubscriberTopics(""), Kind: rdb.Set, Token: true},
 	{Prefix: keys.Current(""), Kind: rdb.Set, Token: true},

@@ -49,6 +49,17 @@ local function owner_name(topic, publisher)
   return redis.call('HGET', owners_key(), topic)
 end
 
+-- Whether a client may delete a topic or keep a history of it: the one that publishes to it, given
+-- by one of its tokens, and root, given by none.
+local function may_manage(topic, by)
+  if by == '' then return true end
+  local publisher = redis.call('HGET', topic_key(topic), 'publisher')
+  if not publisher or publisher == '' then return false end
+  if publisher == by then return true end
+  local client = redis.call('HGET', tokens_key(), by)
+  return client and client == owner_name(topic, publisher)
+end
+
 local function remove_topic(topic)
   for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
     redis.call('SREM', subscriber_topics_key(token), topic)
@@ -57,4 +68,5 @@ local function remove_topic(topic)
   redis.call('SREM', topics_key(), topic)
   owners().clear(topic)
   redis.call('HDEL', unused_key(), topic)
+  remove_history(topic)
 end

@@ -1,0 +1,198 @@
+// Package history keeps what topics have received, for whoever wants to read it later: the history
+// of a topic, within limits that its publisher sets. Off by default. A publish appends to it, in
+// the same step that queues its events: store/lua/lib/histories.lua.
+//
+// An event has a position in its topic: 1 for the first that the topic ever received. Positions in
+// a history have no gaps.
+package history
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+)
+
+//go:embed lua
+var luaFiles embed.FS
+
+// Library is the Lua library of histories, with the store's.
+var Library = store.Library + rdb.ReadLua(luaFiles, "lib/bounds")
+
+// The scripts. Each file's header says what it takes, returns and keeps.
+var (
+	scriptPut    = newScript("history_put")
+	scriptDelete = newScript("history_delete")
+	scriptRead   = newScript("history_read")
+	scriptTrim   = newScript("history_trim")
+	scriptOldest = newScript("history_oldest")
+)
+
+func newScript(name string) *rdb.Script {
+	return rdb.NewScript(Library, rdb.ReadLua(luaFiles, name))
+}
+
+// ErrNone means that the topic keeps no history.
+var ErrNone = errors.New("the topic keeps no history")
+
+// refusals are the scripts' words for why they changed, or found, nothing.
+var refusals = map[string]error{
+	"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed, "no history": ErrNone,
+}
+
+// History are the histories of all topics in a store. It is safe for concurrent use.
+type History struct {
+	redis *rdb.Partition
+	keys  store.Keys
+}
+
+// New returns the histories in a store.
+func New(st *store.Store) *History {
+	return &History{st.Partition(), store.Keys{Namespace: st.Partition().Namespace()}}
+}
+
+// The limits that a history may have.
+const (
+	MaxEvents = 10_000_000
+	MinAge    = time.Second
+	MaxAge    = 30 * 24 * time.Hour
+	MinBytes  = 1000
+	MaxBytes  = 1_000_000_000
+)
+
+// Limits say how much a history keeps: the newest events, as many as all of the limits allow. 0 is
+// no limit.
+type Limits struct {
+	Events int64
+	// Age is how long ago an event may have been received, in whole ms.
+	Age time.Duration
+	// Bytes is the size of the packed events, with 8 more for each.
+	Bytes int64
+}
+
+// Validate returns a [bus.Invalid] that points to a limit that may not be, or says that one is
+// needed.
+func (l Limits) Validate() error {
+	switch {
+	case l == Limits{}:
+		return bus.Invalidf("", "needs at least one of events, age and bytes: a history without limits would fill the bus")
+	case l.Events < 0 || l.Events > MaxEvents:
+		return bus.Invalidf("/events", "must be 1 to %d", MaxEvents)
+	case l.Age != 0 && (l.Age < MinAge || l.Age > MaxAge):
+		return bus.Invalidf("/age", "must be %d to %d ms", MinAge.Milliseconds(), MaxAge.Milliseconds())
+	case l.Bytes != 0 && (l.Bytes < MinBytes || l.Bytes > MaxBytes):
+		return bus.Invalidf("/bytes", "must be %d to %d", MinBytes, MaxBytes)
+	}
+	return nil
+}
+
+// argument is a limit for a script; empty if there is none.
+func argument(limit int64) any {
+	if limit == 0 {
+		return ""
+	}
+	return limit
+}
+
+// Put has a topic keep a history, which begins with the next event, or changes the limits of the
+// one it keeps: what they do not allow goes within seconds. It asks in the name of by, the topic's
+// publisher, or of root when by is empty. It fails with a [bus.Invalid], [bus.ErrTopicUnknown],
+// [bus.ErrTopicClaimed] or [bus.ErrUnavailable].
+func (h *History) Put(ctx context.Context, topic bus.TopicName, by bus.Token, l Limits, now time.Time) error {
+	if err := l.Validate(); err != nil {
+		return err
+	}
+	return h.change(ctx, "keep a history", topic, scriptPut,
+		string(topic), string(by), now.UnixMilli(), argument(l.Events), argument(l.Age.Milliseconds()), argument(l.Bytes))
+}
+
+// Delete removes the history of a topic, which keeps none from now on. It asks as [History.Put]
+// does, and fails with [bus.ErrTopicUnknown], [bus.ErrTopicClaimed], [ErrNone] or
+// [bus.ErrUnavailable].
+func (h *History) Delete(ctx context.Context, topic bus.TopicName, by bus.Token) error {
+	return h.change(ctx, "remove a history", topic, scriptDelete, string(topic), string(by))
+}
+
+func (h *History) change(ctx context.Context, what string, topic bus.TopicName, script *rdb.Script, args ...any) error {
+	if topic.Validate() != nil { // those of the Ruby original may have the name of another key
+		return bus.ErrTopicUnknown
+	}
+	change := h.redis.Change(ctx, script, args...)
+	if change.Err == nil && !change.Changed {
+		return refused(what, change.Text(0))
+	}
+	return rdb.Wrap(what, change.Err)
+}
+
+// refused is the error for a word of a script.
+func refused(what, word string) error {
+	if err, known := refusals[word]; known {
+		return err
+	}
+	return fmt.Errorf("%s: refused for an unknown reason %q", what, word)
+}
+
+// Status is what a history keeps.
+type Status struct {
+	Limits Limits
+	// First is the position of the oldest event, Last that of the newest. Of an empty history First
+	// is the next position, and Last the one before it.
+	First, Last int64
+	// OldestAt is when the oldest event was received; zero if there is none.
+	OldestAt time.Time
+	// Events and Bytes are what is stored.
+	Events, Bytes int64
+}
+
+// Get returns what the history of a topic keeps. It fails with [bus.ErrTopicUnknown], [ErrNone] or
+// [bus.ErrUnavailable].
+func (h *History) Get(ctx context.Context, topic bus.TopicName) (s Status, err error) {
+	if topic.Validate() != nil {
+		return s, bus.ErrTopicUnknown
+	}
+	var exists, keeps rdb.Reply[bool]
+	var noted rdb.Reply[map[string]string]
+	var length rdb.Reply[int64]
+	var oldest rdb.Reply[string]
+	err = h.redis.Transaction(ctx, "show a history", func(pipe rdb.Commands) {
+		exists = pipe.SIsMember(ctx, h.keys.Topics(), string(topic))
+		keeps = pipe.HExists(ctx, h.keys.Plans(), store.HistoryField(topic))
+		noted = pipe.HGetAll(ctx, h.keys.HistoryLimits(topic))
+		length = pipe.LLen(ctx, h.keys.History(topic))
+		oldest = pipe.LIndex(ctx, h.keys.History(topic), 0)
+	})
+	switch {
+	case err != nil:
+		return s, err
+	case !exists.Val():
+		return s, bus.ErrTopicUnknown
+	case !keeps.Val() || noted.Val()["first"] == "":
+		return s, ErrNone
+	}
+	number := func(field string) int64 { return rdb.Integer(noted.Val()[field], 0) }
+	s = Status{
+		Limits: Limits{number("events"), time.Duration(number("age")) * time.Millisecond, number("bytes")},
+		First:  number("first"), Last: number("first") + length.Val() - 1, Events: length.Val(), Bytes: number("size"),
+	}
+	if oldest.Err() == nil {
+		s.OldestAt = time.UnixMilli(receivedAt(oldest.Val()))
+	}
+	return s, nil
+}
+
+// Topics returns the topics that keep a history, in no order.
+func (h *History) Topics(ctx context.Context) (topics []bus.TopicName, err error) {
+	fields, err := h.redis.HKeys(ctx, h.keys.Plans()).Result()
+	for _, field := range fields {
+		if topic, ok := strings.CutPrefix(field, "/"); ok {
+			topics = append(topics, bus.TopicName(topic))
+		}
+	}
+	return topics, rdb.Wrap("list histories", err)
+}
