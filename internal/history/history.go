@@ -57,17 +57,8 @@ func New(st *store.Store) *History {
 	return &History{st.Partition(), store.Keys{Namespace: st.Partition().Namespace()}}
 }
 
-// The limits that a history may have.
-const (
-	MaxEvents = 10_000_000
-	MinAge    = time.Second
-	MaxAge    = 30 * 24 * time.Hour
-	MinBytes  = 1000
-	MaxBytes  = 1_000_000_000
-)
-
 // Limits say how much a history keeps: the newest events, as many as all of the limits allow. 0 is
-// no limit.
+// no limit; [NewLimits] makes what a history may have.
 type Limits struct {
 	Events int64
 	// Age is how long ago an event may have been received, in whole ms.
@@ -76,20 +67,38 @@ type Limits struct {
 	Bytes int64
 }
 
-// Validate returns a [bus.Invalid] that points to a limit that may not be, or says that one is
-// needed.
-func (l Limits) Validate() error {
-	switch {
-	case l == Limits{}:
-		return bus.Invalidf("", "needs at least one of events, age and bytes: a history without limits would fill the bus")
-	case l.Events < 0 || l.Events > MaxEvents:
-		return bus.Invalidf("/events", "must be 1 to %d", MaxEvents)
-	case l.Age != 0 && (l.Age < MinAge || l.Age > MaxAge):
-		return bus.Invalidf("/age", "must be %d to %d ms", MinAge.Milliseconds(), MaxAge.Milliseconds())
-	case l.Bytes != 0 && (l.Bytes < MinBytes || l.Bytes > MaxBytes):
-		return bus.Invalidf("/bytes", "must be %d to %d", MinBytes, MaxBytes)
+// What limits may be. Ages are in ms.
+const (
+	maxEvents        = 10_000_000
+	minAge, maxAge   = 1000, 30 * 24 * 3600 * 1000
+	minSize, maxSize = 1000, 1_000_000_000
+)
+
+// NewLimits returns limits, of which nil ones are not wanted; age is in ms. It fails with a
+// [bus.Invalid] that points to the one that may not be, or says that one is needed.
+func NewLimits(events, age, bytes *int64) (l Limits, err error) {
+	var ms int64
+	for _, limit := range []struct {
+		pointer         string
+		wanted          *int64
+		lowest, highest int64
+		into            *int64
+	}{
+		{"/events", events, 1, maxEvents, &l.Events}, {"/age", age, minAge, maxAge, &ms}, {"/bytes", bytes, minSize, maxSize, &l.Bytes},
+	} {
+		if limit.wanted == nil {
+			continue
+		}
+		if *limit.wanted < limit.lowest || *limit.wanted > limit.highest {
+			return l, bus.Invalidf(limit.pointer, "must be %d to %d", limit.lowest, limit.highest)
+		}
+		*limit.into = *limit.wanted
 	}
-	return nil
+	l.Age = time.Duration(ms) * time.Millisecond
+	if l == (Limits{}) {
+		return l, bus.Invalidf("", "needs at least one of events, age and bytes: a history without limits would fill the bus")
+	}
+	return l, nil
 }
 
 // argument is a limit for a script; empty if there is none.
@@ -102,12 +111,9 @@ func argument(limit int64) any {
 
 // Put has a topic keep a history, which begins with the next event, or changes the limits of the
 // one it keeps: what they do not allow goes within seconds. It asks in the name of by, the topic's
-// publisher, or of root when by is empty. It fails with a [bus.Invalid], [bus.ErrTopicUnknown],
-// [bus.ErrTopicClaimed] or [bus.ErrUnavailable].
+// publisher, or of root when by is empty. It fails with [bus.ErrTopicUnknown], [bus.ErrTopicClaimed]
+// or [bus.ErrUnavailable].
 func (h *History) Put(ctx context.Context, topic bus.TopicName, by bus.Token, l Limits, now time.Time) error {
-	if err := l.Validate(); err != nil {
-		return err
-	}
 	return h.change(ctx, "keep a history", topic, scriptPut,
 		string(topic), string(by), now.UnixMilli(), argument(l.Events), argument(l.Age.Milliseconds()), argument(l.Bytes))
 }

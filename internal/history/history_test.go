@@ -2,7 +2,6 @@ package history_test
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -201,34 +200,38 @@ func TestWhoMayKeepAHistory(t *testing.T) {
 		assert.ErrorIs(t, err, history.ErrNone)
 		_, err = b.history.Get(ctx, "none")
 		assert.ErrorIs(t, err, bus.ErrTopicUnknown)
+		_, err = b.history.Read(ctx, "none", 0, 1)
+		assert.ErrorIs(t, err, bus.ErrTopicUnknown)
 		assert.Empty(t, b.Redis.Keys(ctx, "history*").Val())
 		b.RequireSound()
 	})
 }
 
 func TestLimitsAreChecked(t *testing.T) {
+	n := func(n int64) *int64 { return &n }
 	for _, c := range []struct {
-		limits  history.Limits
-		pointer string
-		valid   bool
+		events, age, bytes *int64
+		want               history.Limits
 	}{
-		{history.Limits{}, "", false},
-		{history.Limits{Events: 1}, "", true},
-		{history.Limits{Events: history.MaxEvents, Age: history.MaxAge, Bytes: history.MaxBytes}, "", true},
-		{history.Limits{Events: -1}, "/events", false},
-		{history.Limits{Events: history.MaxEvents + 1}, "/events", false},
-		{history.Limits{Events: 1, Age: 999 * time.Millisecond}, "/age", false},
-		{history.Limits{Age: history.MaxAge + 1}, "/age", false},
-		{history.Limits{Bytes: 999}, "/bytes", false},
-		{history.Limits{Bytes: history.MaxBytes + 1}, "/bytes", false},
+		{n(1), nil, nil, history.Limits{Events: 1}},
+		{n(10_000_000), n(2_592_000_000), n(1_000_000_000), history.Limits{Events: 10_000_000, Age: 30 * 24 * time.Hour, Bytes: 1_000_000_000}},
+		{nil, n(1000), n(1000), history.Limits{Age: time.Second, Bytes: 1000}},
 	} {
-		err := c.limits.Validate()
-		if c.valid {
-			assert.NoError(t, err)
-			continue
-		}
+		limits, err := history.NewLimits(c.events, c.age, c.bytes)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, limits)
+	}
+	for _, c := range []struct {
+		events, age, bytes *int64
+		pointer            string
+	}{
+		{nil, nil, nil, ""}, {n(0), n(1000), nil, "/events"}, {n(10_000_001), nil, nil, "/events"},
+		{n(1), n(999), nil, "/age"}, {nil, n(1 << 62), nil, "/age"},
+		{nil, nil, n(999), "/bytes"}, {n(1), nil, n(1_000_000_001), "/bytes"},
+	} {
+		_, err := history.NewLimits(c.events, c.age, c.bytes)
 		var invalid *bus.Invalid
-		require.ErrorAs(t, err, &invalid, fmt.Sprint(c.limits))
+		require.ErrorAs(t, err, &invalid)
 		assert.Equal(t, c.pointer, invalid.Pointer)
 	}
 }

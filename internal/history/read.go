@@ -45,11 +45,11 @@ const maxRead = 4 << 20
 
 // Read returns entries of a topic's history from a position on, or from its first if that is later:
 // as many as the limit says, or fewer if they are large, but one at least if there is one. It fails
-// with [ErrNone] or [bus.ErrUnavailable].
+// with [bus.ErrTopicUnknown], [ErrNone] or [bus.ErrUnavailable].
 func (h *History) Read(ctx context.Context, topic bus.TopicName, from int64, limit int) (s Slice, err error) {
 	const what = "read a history"
 	if topic.Validate() != nil {
-		return s, ErrNone
+		return s, bus.ErrTopicUnknown
 	}
 	reply, err := h.redis.Run(ctx, scriptRead, string(topic), from, limit, maxRead).List()
 	if err != nil {
@@ -70,8 +70,7 @@ func (h *History) Read(ctx context.Context, topic bus.TopicName, from int64, lim
 }
 
 // PositionAt returns the position of the first event of a topic's history that was received at a
-// time or later; if there is none, that of the next event. It fails with [ErrNone] or
-// [bus.ErrUnavailable].
+// time or later; if there is none, that of the next event. It fails as [History.Read] does.
 func (h *History) PositionAt(ctx context.Context, topic bus.TopicName, since time.Time) (int64, error) {
 	// A bisection in one step would take too long in a list of millions. What is removed meanwhile is
 	// older than what is left.

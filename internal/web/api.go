@@ -12,6 +12,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
+	"routemaster/internal/history"
 	"routemaster/internal/ingest"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
@@ -63,6 +64,7 @@ type API struct {
 	stats      *stats.Stats
 	queue      *queue.Queue
 	ingest     *ingest.Ingest
+	history    *history.History
 	subscriber *subscriber.Handlers
 	metrics    http.Handler
 }
@@ -77,7 +79,7 @@ func New(
 		Reporter: config.Reporter, Tracer: config.Tracer, Log: log, Now: now,
 	}
 	return &API{
-		Service: service, config: config, store: st, stats: stats.Of(st), queue: q, ingest: in,
+		Service: service, config: config, store: st, stats: stats.Of(st), queue: q, ingest: in, history: history.New(st),
 		subscriber: subscriber.New(config.Subscriber, service, st), metrics: metrics,
 	}
 }
@@ -115,7 +117,14 @@ func (a *API) Handler() http.Handler {
 		r.Get("/topics", a.getTopics)
 		r.Get("/subscriptions", a.getSubscribers)
 		r.Get("/subscribers", a.getSubscribers)
+		history := func(method, path string, handle http.HandlerFunc, query ...string) {
+			r.With(rest.AllowQuery(query...)).Method(method, "/topics/{topic}"+path, handle)
+		}
+		history(http.MethodGet, "/history", a.getHistory)
+		history(http.MethodGet, "/events", a.getEvents, "from", "since", "limit")
 		// A topic's publisher, or the operator.
+		history(http.MethodPut, "/history", a.putHistory)
+		history(http.MethodDelete, "/history", a.deleteHistory)
 		r.Delete("/topics/{topic}", a.deleteTopic)
 		r.Delete("/topic/{topic}", a.deleteTopic)
 

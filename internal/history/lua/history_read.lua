@@ -2,8 +2,10 @@
 --
 -- ARGV     1 namespace, 2 topic, 3 position to begin at, 4 max entries, 5 number of bytes after
 --          which no more are read
--- Returns  {first, last, the position of the first entry read, the entries}; {'no history'}
+-- Returns  {first, last, the position of the first entry read, the entries}; {'topic unknown'};
+--          {'no history'}
 local position, max_entries, max_bytes = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
+if redis.call('SISMEMBER', topics_key(), ARGV[2]) == 0 then return { 'topic unknown' } end
 local first, last = history_bounds(ARGV[2])
 if not first then return { 'no history' } end
 position = math.max(position, first)

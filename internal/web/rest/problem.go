@@ -7,6 +7,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/deadletter"
+	"routemaster/internal/history"
 	"routemaster/internal/inspect"
 	"routemaster/internal/signature"
 )
@@ -55,6 +56,9 @@ var problems = []struct {
 	}},
 	{deadletter.ErrUnknown, Problem{
 		Status: http.StatusNotFound, Detail: "there is no such dead letter; GET /subscriber/dead_letters lists them",
+	}},
+	{history.ErrNone, Problem{
+		Status: http.StatusNotFound, Detail: "the topic keeps no history; PUT /topics/{name}/history, by its publisher, has it keep one",
 	}},
 	{inspect.ErrUnknownBatch, Problem{
 		Status: http.StatusNotFound, Detail: "there is no such batch in the queue; GET /subscriber/batches lists them",

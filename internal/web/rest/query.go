@@ -53,7 +53,7 @@ func (q *Query) Integer(name string, lowest, highest, fallback int64) int64 {
 	}
 	n, err := strconv.ParseInt(q.Get(name), 10, 64)
 	if err != nil || n < lowest || n > highest {
-		q.refuse("the query's %s must be an integer from %d to %d", name, lowest, highest)
+		q.Refuse("the query's %s must be an integer from %d to %d", name, lowest, highest)
 		return fallback
 	}
 	return n
@@ -86,7 +86,7 @@ func ReadTime(pointer string, ms *int64) (time.Time, error) {
 func Word[T ~string](q *Query, name string, words []T) T {
 	word := T(q.Get(name))
 	if q.Has(name) && !slices.Contains(words, word) {
-		q.refuse("the query's %s must be one of %s", name, bus.Words(words))
+		q.Refuse("the query's %s must be one of %s", name, bus.Words(words))
 		return ""
 	}
 	return word
@@ -98,7 +98,8 @@ const maxFrom = math.MaxInt32
 // From returns how many events of a list are to be skipped.
 func (q *Query) From() int { return int(q.Integer("from", 0, maxFrom, 0)) }
 
-func (q *Query) refuse(format string, args ...any) {
+// Refuse makes an error of a detail, unless a value was wrong before.
+func (q *Query) Refuse(format string, args ...any) {
 	if q.err == nil {
 		q.err = bus.Invalidf("", format, args...)
 	}
