@@ -20,6 +20,8 @@ type (
 	BatchID string
 	// WorkerID is the UID of one worker thread.
 	WorkerID string
+	// ReplayID is the UID of a replay of a topic's history.
+	ReplayID string
 )
 
 // RootName is the name of the operator who holds the root key.
@@ -115,6 +117,9 @@ func LegacyClientName(t Token) ClientName {
 
 // NewBatchID makes the UID of a batch, or of a dead letter.
 func NewBatchID() BatchID { return BatchID(newUID(UIDLen)) }
+
+// NewReplayID makes the UID of a replay.
+func NewReplayID() ReplayID { return ReplayID(newUID(UIDLen)) }
 
 // NewWorkerID makes a globally unique worker UID.
 func NewWorkerID() WorkerID { return WorkerID(newUID(UIDLen)) }

@@ -75,6 +75,9 @@ func (r *attemptRecorder) record(s *slice, attempt outbound.Attempt, d *decision
 	if s.signer != nil {
 		record.WebhookID = s.webhookID
 	}
+	if s.batch.Plan != nil {
+		record.Replay = s.batch.Plan.Replay
+	}
 	if d.cause != nil {
 		record.Detail = d.cause.Error()
 	}

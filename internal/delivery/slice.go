@@ -61,6 +61,9 @@ func (s *slice) setHeader(header http.Header) {
 	}
 	// A structured field (RFC 8941, section 3.2): a dictionary.
 	value := fmt.Sprintf("batch=%q, attempt=%d", s.batch.Batch, s.batch.Attempts)
+	if replay := s.batch.Plan.Replay; replay != "" {
+		value += fmt.Sprintf(", replay=%q", replay)
+	}
 	if s.isTest() {
 		value += ", test"
 	}

@@ -36,6 +36,8 @@ type Batch struct {
 	// NextAt is when the next delivery may begin, as far as that is known: zero while the batch is in
 	// flight, waits for others to be delivered before it, or is paused without an end.
 	NextAt time.Time
+	// Replay is the replay that it is of, or empty.
+	Replay bus.ReplayID
 }
 
 // How much of the index of all batches one call looks at, and one round trip of it. Redis takes

@@ -83,6 +83,7 @@ type batchReplies struct {
 	current   rdb.Reply[bool]
 	scheduled rdb.Reply[float64]
 	turn      rdb.Reply[int64]
+	replay    rdb.Reply[string]
 }
 
 func (i *Inspector) ask(ctx context.Context, pipe rdb.Commands, token bus.Token, id bus.BatchID) batchReplies {
@@ -93,6 +94,7 @@ func (i *Inspector) ask(ctx context.Context, pipe rdb.Commands, token bus.Token,
 		current:   pipe.SIsMember(ctx, i.keys.Current(token), string(id)),
 		scheduled: pipe.ZScore(ctx, i.jobs.Scheduled(bus.QueueMain), job),
 		turn:      pipe.ZRank(ctx, i.jobs.Lane(bus.JobBatch, string(token)), job),
+		replay:    pipe.HGet(ctx, i.keys.BatchState(id), "replay"),
 	}
 }
 
@@ -106,6 +108,7 @@ func (r batchReplies) read(id bus.BatchID, token bus.Token) (batch Batch, ok boo
 	attempts, _ := strconv.Atoi(header[2])
 	return Batch{
 		ID: id, CreatedAt: time.UnixMilli(created), Attempts: attempts, Events: max(int(r.length.Val())-store.BatchHeader, 0),
+		Replay: bus.ReplayID(r.replay.Val()),
 	}, true
 }
 

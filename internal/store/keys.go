@@ -115,8 +115,8 @@ func (k Keys) Delivery(t bus.Token) string { return k.Namespace + "delivery:" + 
 
 // BatchState is a hash of what a batch needs beyond its list: revision (how often its content has
 // changed since it was closed), refusals (of its content), suspect (the number of its first events
-// of which one is refused), webhook_id (what its content bore when it was a dead letter) and test
-// (1 for a test event). Written by the deliveries, and only for subscribers with a plan; it goes
+// of which one is refused), webhook_id (what its content bore when it was a dead letter), test (1
+// for a test event) and replay (the UID of the replay that it is of). Written by the deliveries, and only for subscribers with a plan; it goes
 // with the batch. It is not of the founding layout.
 func (k Keys) BatchState(id bus.BatchID) string { return k.Namespace + "batches:state:" + string(id) }
 
@@ -151,6 +151,26 @@ func (k Keys) DeadLetterEvents() string { return k.Namespace + "deadletters:even
 // DeadLetterBytes is a hash of token to the bytes of the events in its dead letters, without zeros.
 // It is not of the founding layout.
 func (k Keys) DeadLetterBytes() string { return k.Namespace + "deadletters:bytes" }
+
+// Replay is a hash of what a replay copies: token, topic, next (the position of the next event to
+// copy), to (that of the last), copied and skipped (events), state, created_at (ms) and error.
+// Written by package replay. It expires a day after the replay has ended and its events have left
+// the queue, and goes with the subscriber. It is not of the founding layout.
+func (k Keys) Replay(id bus.ReplayID) string { return k.Namespace + "replay:" + string(id) }
+
+// ReplayBatches is the set of the UIDs of the batches of a replay that may be queued. It goes as
+// the replay leaves RunningReplays. It is not of the founding layout.
+func (k Keys) ReplayBatches(id bus.ReplayID) string {
+	return k.Namespace + "replays:batches:" + string(id)
+}
+
+// RunningReplays is the set of the UIDs of replays that copy, or whose events are still queued. It
+// is not of the founding layout.
+func (k Keys) RunningReplays() string { return k.Namespace + "replays:running" }
+
+// Replays is the set of the UIDs of a subscriber's replays; those that have expired may be in it.
+// It expires with the last of them. It is not of the founding layout.
+func (k Keys) Replays(t bus.Token) string { return k.Namespace + "replays:of:" + string(t) }
 
 // BatchesIndex is a sorted set of the UIDs of all batches by creation time (ms). Written by
 // publish.

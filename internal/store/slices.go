@@ -28,6 +28,8 @@ type Plan struct {
 	Test bool
 	// WebhookID is what the content was signed with when it was a dead letter, else empty.
 	WebhookID string
+	// Replay is the replay that the batch is of, or empty.
+	Replay bus.ReplayID
 }
 
 // readPlan reads what slices().begin in lua/lib/slices.lua shows.
@@ -37,7 +39,7 @@ func readPlan(values []any) *Plan {
 	return &Plan{
 		Version: rdb.Text(values[0]), Total: int(total), Count: int(count), Revision: int(rdb.Integer(rdb.Text(values[3]), 0)),
 		Refusals: int(rdb.Integer(rdb.Text(values[4]), 0)), Suspect: int(rdb.Integer(rdb.Text(values[5]), 0)),
-		Test: rdb.Text(values[6]) == "1", WebhookID: rdb.Text(values[7]),
+		Test: rdb.Text(values[6]) == "1", WebhookID: rdb.Text(values[7]), Replay: bus.ReplayID(rdb.Text(values[8])),
 	}
 }
 

@@ -33,7 +33,7 @@ type AttemptRecord struct {
 	// that is not the same for all.
 	Acknowledged, Retried, Rejected int
 	// Replay is the replay that the batch is of, or empty.
-	Replay string
+	Replay bus.ReplayID
 	// Test is whether the event was a test.
 	Test bool
 }
@@ -66,7 +66,7 @@ func (r *AttemptRecord) fields() [18]attemptField {
 		{"a", number{&r.Acknowledged}},
 		{"l", number{&r.Retried}},
 		{"j", number{&r.Rejected}},
-		{"y", text[string]{&r.Replay}},
+		{"y", text[bus.ReplayID]{&r.Replay}},
 		{"q", flag{&r.Test}},
 	}
 }

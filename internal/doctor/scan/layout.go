@@ -37,7 +37,7 @@ var Singles = func() map[string]rdb.Kind {
 		keys.Counters(): rdb.Hash, keys.Monitored(): rdb.Hash, keys.Owners(): rdb.Hash,
 		keys.Owned(): rdb.Hash, keys.Unused(): rdb.Hash, keys.Tokens(): rdb.Hash,
 		keys.Rotations(): rdb.Hash, keys.BatchGauge(): rdb.Hash, keys.EventGauge(): rdb.Hash,
-		keys.DeadLetterEvents(): rdb.Hash, keys.DeadLetterBytes(): rdb.Hash,
+		keys.DeadLetterEvents(): rdb.Hash, keys.DeadLetterBytes(): rdb.Hash, keys.RunningReplays(): rdb.Set,
 		keys.Plans(): rdb.Hash, keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
 	}
 	for _, q := range bus.Queues {
@@ -86,6 +86,9 @@ var families = []Family{
 	{Prefix: keys.DeadLetters(""), Kind: rdb.SortedSet, Token: true},
 	{Prefix: keys.DeadLetter(""), Kind: rdb.List, has: bus.IsUID, list: (*Scan).takeLetter},
 	{Prefix: keys.DeadLetterCause(""), Kind: rdb.Hash, unread: true, noted: true},
+	{Prefix: keys.Replay(""), Kind: rdb.Hash, has: bus.IsUID},
+	{Prefix: keys.ReplayBatches(""), Kind: rdb.Set, has: bus.IsUID, unread: true, noted: true},
+	{Prefix: keys.Replays(""), Kind: rdb.Set, Token: true},
 	{Prefix: "idempotency:", Kind: rdb.Hash, unread: true},
 	{Prefix: OldTraceparents, Kind: rdb.List, list: (*Scan).takeOldTraceparents},
 	{Prefix: OldLane, Kind: rdb.SortedSet, Token: true},

@@ -31,6 +31,7 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		k.Counters(): rdb.Hash, k.Monitored(): rdb.Hash, k.BatchState(uid): rdb.Hash,
 		k.Options("x"): rdb.Hash, k.Attempts("x"): rdb.List, k.DeadLetters("x"): rdb.SortedSet,
 		k.DeadLetter(uid): rdb.List, k.DeadLetterCause(uid): rdb.Hash,
+		k.Replay(uid): rdb.Hash, k.ReplayBatches(uid): rdb.Set, k.RunningReplays(): rdb.Set, k.Replays("x"): rdb.Set,
 		k.DeadLetterEvents(): rdb.Hash, k.DeadLetterBytes(): rdb.Hash,
 	}
 	ofQueue := map[string]rdb.Kind{

@@ -22,7 +22,7 @@ local gauges = {
 }
 local function read(token)
   local found = {
-    token = token, keys = {}, topics = {}, gauges = {},
+    token = token, keys = {}, topics = {}, gauges = {}, replays = {},
     subscribed = redis.call('SISMEMBER', subscribers_key(), token) == 1,
   }
   for _, gauge in ipairs(gauges) do
@@ -30,10 +30,13 @@ local function read(token)
   end
   local keys = {
     subscriber_key, subscriber_topics_key, current_key, lane_of_subscriber, failed_key,
-    delivery_key, options_key, attempts_key, dead_letters_key,
+    delivery_key, options_key, attempts_key, dead_letters_key, replays_key,
   }
   for _, key in ipairs(keys) do
     if redis.call('EXISTS', key(token)) == 1 then table.insert(found.keys, key) end
+  end
+  for _, id in ipairs(redis.call('SMEMBERS', replays_key(token))) do
+    if redis.call('HGET', replay_key(id), 'token') then table.insert(found.replays, id) end
   end
   for _, topic in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do
     if redis.call('SISMEMBER', topic_subscribers_key(topic), token) == 1 then
@@ -63,6 +66,7 @@ end
 for _, bid in ipairs(held) do redis.call('LSET', batch_key(bid), 0, new) end
 for _, from in ipairs(moved) do
   for _, key in ipairs(from.keys) do redis.call('RENAME', key(from.token), key(new)) end
+  for _, id in ipairs(from.replays) do redis.call('HSET', replay_key(id), 'token', new) end
   for _, topic in ipairs(from.topics) do
     redis.call('SREM', topic_subscribers_key(topic), from.token)
     redis.call('SADD', topic_subscribers_key(topic), new)

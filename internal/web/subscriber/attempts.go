@@ -22,9 +22,9 @@ type attemptView struct {
 	RetryAt  *int64      `json:"retry_at"`
 	Excerpt  *string     `json:"excerpt"`
 
-	WebhookID *string `json:"webhook_id"`
-	Replay    *string `json:"replay"`
-	Test      bool    `json:"test"`
+	WebhookID *string       `json:"webhook_id"`
+	Replay    *bus.ReplayID `json:"replay"`
+	Test      bool          `json:"test"`
 	// Detail is the error's text.
 	Detail string `json:"detail,omitempty"`
 	receiptView

@@ -32,6 +32,10 @@ local function dead_letter_key(bid) return ns .. 'deadletter:' .. bid end
 local function dead_letter_cause_key(bid) return ns .. 'deadletter:why:' .. bid end
 local function dead_letter_events_key() return ns .. 'deadletters:events' end
 local function dead_letter_bytes_key() return ns .. 'deadletters:bytes' end
+local function replay_key(id) return ns .. 'replay:' .. id end
+local function replay_batches_key(id) return ns .. 'replays:batches:' .. id end
+local function running_replays_key() return ns .. 'replays:running' end
+local function replays_key(token) return ns .. 'replays:of:' .. token end
 local function batches_index_key() return ns .. 'batches:index' end
 local function event_gauge_key() return ns .. 'batches:gauges:event' end
 local function batch_gauge_key() return ns .. 'batches:gauges:batch' end

@@ -4,7 +4,7 @@
 --
 -- Plan      what BATCH.take returns besides: 1 the plan's version, 2 the number of events in the
 --           batch, 3 how many of the first may be sent, and from its state, each false if it is not
---           there, 4 revision, 5 refusals, 6 suspect, 7 test, 8 webhook_id
+--           there, 4 revision, 5 refusals, 6 suspect, 7 test, 8 webhook_id, 9 replay
 -- Result    of BATCH.complete and BATCH.retry: 7 the record of the attempt, '' for none, 8 how many
 --           records are kept; and only with a plan 9 pace to give back (ms), 10 '1' to keep the
 --           turn, 11 refusals and 12 suspect, '' to leave them as they are, 13 which events leave
@@ -25,7 +25,8 @@ local function slices()
     local options = redis.pcall('HMGET', options_key(token), 'strict_order', 'max_bytes',
       'max_requests_per_minute', 'max_events_per_minute')
     local batch = redis.pcall(
-      'HMGET', batch_state_key(bid), 'revision', 'refusals', 'suspect', 'test', 'webhook_id')
+      'HMGET', batch_state_key(bid), 'revision', 'refusals', 'suspect', 'test', 'webhook_id',
+      'replay')
     return {
       strict = options[1] == 'true', max_bytes = tonumber(options[2]),
       requests = tonumber(options[3]), events = tonumber(options[4]),
@@ -50,7 +51,7 @@ local function slices()
       redis.call('HSET', delivery_key(token), 'paced_until', paced_until)
     end
     local shown, batch = { version, total, count }, plan.batch
-    for i = 1, 5 do shown[3 + i] = batch[i] or false end
+    for i = 1, 6 do shown[3 + i] = batch[i] or false end
     return string.format('%d', HEADER + count - 1), shown
   end
 
@@ -98,10 +99,7 @@ local function slices()
   function self.end_test(token, bid)
     if redis.pcall('HGET', delivery_key(token), 'test') ~= bid then return end
     redis.call('HDEL', delivery_key(token), 'test')
-    if redis.pcall('HLEN', options_key(token)) == 1 then -- nothing but the plan
-      redis.call('DEL', options_key(token))
-      redis.call('HDEL', delivery_key(token), 'plan')
-    end
+    drop_plan(token)
   end
 
   -- Makes the dead letters of a result. One of the whole batch comes last: it is returned.
