@@ -10,6 +10,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/deadletter"
+	"routemaster/internal/history"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -22,11 +23,12 @@ const dropTimeout = 2 * time.Second
 
 // Autodrop makes room when Redis is about to be full: when more memory is used than the high mark.
 // It first drops idempotency keys, until the low mark is reached or none is left. If Redis is above
-// the high mark even then, it drops the oldest dead letters in the same way, and last the oldest
-// batches. Before all that it trims dead letters, whatever Redis uses. It is the handler of
-// [bus.JobAutodrop].
+// the high mark even then, it drops the oldest events of histories in the same way, then the oldest
+// dead letters, and last the oldest batches. Before all that it trims dead letters and histories,
+// whatever Redis uses. It is the handler of [bus.JobAutodrop].
 func (m *Maintenance) Autodrop(ctx context.Context, _ *queue.Task) queue.Result {
 	m.trimLetters(ctx)
+	m.trimHistories(ctx)
 	memory, err := m.store.Partition().Client().Memory(ctx)
 	if errors.Is(err, rdb.ErrMemoryUnknown) {
 		m.memoryUnknown.Do(func() { m.log.Info("autodrop disabled: redis does not report its memory", "error", err) })
@@ -59,12 +61,13 @@ type drop struct {
 	used, high, low int64 // bytes
 	deadline        time.Time
 	keys            int
+	history         history.Dropped
 	letters         deadletter.Dropped
 	batches         int
 	events          map[bus.Token]int
-	// noKeys, noLetters and exhausted are whether no idempotency key, no dead letter, and no batch,
-	// is left to drop.
-	noKeys, noLetters, exhausted bool
+	// noKeys, noHistory, noLetters and exhausted are whether no idempotency key, no event of a
+	// history, no dead letter, and no batch, is left to drop.
+	noKeys, noHistory, noLetters, exhausted bool
 }
 
 // unfinished reports whether the next run has to go on at once. Below the high mark, only keys are
@@ -81,6 +84,9 @@ func (m *Maintenance) goesOn(d *drop) bool { return d.used > d.low && m.now().Be
 
 func (m *Maintenance) drop(ctx context.Context, d *drop) (err error) {
 	if d.noKeys, err = m.dropKeys(ctx, d); err != nil || !d.noKeys || d.used <= d.high {
+		return err
+	}
+	if d.noHistory, err = m.dropHistories(ctx, d); err != nil || !d.noHistory || d.used <= d.high {
 		return err
 	}
 	if d.noLetters, err = m.dropLetters(ctx, d); err != nil || !d.noLetters || d.used <= d.high {
@@ -172,6 +178,12 @@ func (m *Maintenance) dropped(ctx context.Context, d *drop) {
 		log.Warn("dropped idempotency keys: redis is about to be full; what is published again may be stored twice", "keys", d.keys)
 		m.recorder.DroppedKeys(telemetry.OutOfMemory, d.keys)
 	}
+	if events := d.history.Events(); events > 0 {
+		log.Warn("dropped the oldest events of histories: redis is about to be full", "events", events, "topics", len(d.history))
+		for topic, events := range d.history {
+			m.recorder.DroppedHistory(topic, events)
+		}
+	}
 	if d.letters.Letters > 0 {
 		m.droppedLetters(ctx, d.letters, log, "dropped the oldest dead letters: redis is about to be full")
 	}
@@ -190,7 +202,8 @@ func (m *Maintenance) droppedBatches(ctx context.Context, d *drop, log *slog.Log
 		total += events
 		m.recorder.Dropped(name, events)
 	}
-	log.Error("dropped the oldest batches: redis is about to be full", "batches", d.batches, "events", total, subscribers(byClient))
+	log.Error("dropped the oldest batches: redis is about to be full", "batches", d.batches, "events", total, subscribers(byClient),
+		"history", d.history.Events(), "dead_letters", d.letters.Letters)
 	m.recorder.DroppedBatches(d.batches)
 }
 

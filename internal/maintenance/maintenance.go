@@ -12,6 +12,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/deadletter"
+	"routemaster/internal/history"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
@@ -22,13 +23,14 @@ const retryInterval = time.Second
 
 // Maintenance has the handlers of the housekeeping jobs. Only one job at a time may run.
 type Maintenance struct {
-	store    *store.Store
-	queue    *queue.Queue
-	letters  *deadletter.Letters
-	limits   bus.MemoryLimits
-	log      *slog.Logger
-	recorder *telemetry.Recorder // may be nil
-	now      func() time.Time
+	store     *store.Store
+	queue     *queue.Queue
+	letters   *deadletter.Letters
+	histories *history.History
+	limits    bus.MemoryLimits
+	log       *slog.Logger
+	recorder  *telemetry.Recorder // may be nil
+	now       func() time.Time
 
 	tidier *Tidier
 
@@ -40,7 +42,7 @@ type Maintenance struct {
 // New makes a maintenance. The recorder may be nil.
 func New(st *store.Store, q *queue.Queue, limits bus.MemoryLimits, recorder *telemetry.Recorder, log *slog.Logger, now func() time.Time) *Maintenance {
 	return &Maintenance{
-		store: st, queue: q, letters: deadletter.New(st), limits: limits, recorder: recorder, log: log, now: now, tidier: NewTidier(st),
+		store: st, queue: q, letters: deadletter.New(st), histories: history.New(st), limits: limits, recorder: recorder, log: log, now: now, tidier: NewTidier(st),
 	}
 }
 

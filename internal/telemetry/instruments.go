@@ -33,7 +33,7 @@ type instruments struct {
 	deadLettered                    children[map[bus.DeathReason]prometheus.Counter]
 	redelivered, droppedDeadLetters children[prometheus.Counter]
 
-	dropped                       children[prometheus.Counter]
+	dropped, droppedHistory       children[prometheus.Counter]
 	droppedBatches                prometheus.Counter
 	droppedKeys                   map[DropReason]prometheus.Counter
 	scrubbedJobs, scrubbedWorkers prometheus.Counter
@@ -154,6 +154,9 @@ func bySubscriber(register promauto.Factory, name, help string) func(subscriber 
 func (m *instruments) registerHousekeeping(register promauto.Factory) {
 	m.dropped.make = bySubscriber(register, "autodropped_events_total",
 		"Events dropped because Redis was about to be full, by subscriber.")
+	history := register.NewCounterVec(counter("history_dropped_events_total",
+		"Events of histories dropped because Redis was about to be full, by topic."), []string{"topic"})
+	m.droppedHistory.make = func(topic string) prometheus.Counter { return history.WithLabelValues(topic) }
 	m.droppedBatches = register.NewCounter(counter("autodropped_batches_total",
 		"Batches dropped because Redis was about to be full."))
 	keys := register.NewCounterVec(counter("idempotency_keys_dropped_total",

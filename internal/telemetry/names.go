@@ -77,3 +77,18 @@ func ByClient(backlogs []stats.Backlog) map[bus.ClientName]stats.Backlog {
 	}
 	return joined
 }
+
+// ByTopic returns what is stored of the histories of topics, by name, with those beyond the first
+// 2,000 together.
+func ByTopic(histories []stats.HistorySize) map[string]stats.HistorySize {
+	named := make(map[string]stats.HistorySize, min(len(histories), maxChildren+1))
+	for i, h := range histories {
+		name := string(h.Topic)
+		if i >= maxChildren {
+			name = other
+		}
+		sum := named[name]
+		named[name] = stats.HistorySize{Topic: h.Topic, Events: sum.Events + h.Events, Bytes: sum.Bytes + h.Bytes}
+	}
+	return named
+}

@@ -176,6 +176,14 @@ func (r *Recorder) DroppedDeadLetters(subscriber bus.ClientName, events int) {
 	}
 }
 
+// DroppedHistory notes how many events of a topic's history were dropped because Redis was about to
+// be full.
+func (r *Recorder) DroppedHistory(topic bus.TopicName, events int) {
+	if r != nil {
+		r.metrics.droppedHistory.of(string(topic)).Add(float64(events))
+	}
+}
+
 // DropReason is why idempotency keys were dropped before they expired.
 type DropReason string
 

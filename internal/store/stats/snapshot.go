@@ -20,7 +20,9 @@ type Snapshot struct {
 	// Damaged are the keys of subscribers whose health cannot be read, because something else has
 	// written there. They show clients by name, never a token.
 	Damaged []string
-	Jobs    map[bus.Queue]JobCounts
+	// Histories are what is stored of the histories of topics, ordered by topic.
+	Histories []HistorySize
+	Jobs      map[bus.Queue]JobCounts
 	// Due is the number of deliveries that are due now or soon.
 	Due int64
 	// Memory is nil where Redis does not report it.
@@ -73,6 +75,9 @@ func (s *Stats) Snapshot(ctx context.Context, until time.Time) (Snapshot, error)
 		snapshot.Jobs[q] = JobCounts{instant[q].Val(), scheduled[q].Val()}
 	}
 	snapshot.Due = instant[bus.QueueMain].Val() + due.Val()
+	if snapshot.Histories, err = s.histories(ctx); err != nil {
+		return snapshot, err
+	}
 	snapshot.Backlogs, snapshot.Damaged, err = s.backlogs(ctx)
 	return snapshot, err
 }

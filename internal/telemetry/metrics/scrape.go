@@ -29,7 +29,9 @@ var (
 	healthPoints  = describe("subscriber_health_points", "A subscriber's health, from 0 to 100.", "subscriber")
 	oldestAge     = describe("subscriber_oldest_event_age_seconds",
 		"Age of the oldest queued event, 0 if none is queued; missing if it is not in the 2,000 oldest batches.", "subscriber")
-	jobsNow = describe("jobs",
+	historyEvents = describe("history_events", "Events in the history of a topic.", "topic")
+	historyBytes  = describe("history_bytes", "Bytes of the events in the history of a topic, as stored.", "topic")
+	jobsNow       = describe("jobs",
 		"Jobs, by queue and status: instant ones are ready to run, scheduled ones are not due yet.", "queue", "status")
 	jobsDue = describe("jobs_due",
 		"Deliveries due within ROUTEMASTER_SCALING_DEADLINE. /pulse/scaling compares this with its threshold.")
@@ -45,7 +47,7 @@ var (
 		"Events that the whole bus dropped because Redis was about to be full, by subscriber.", "subscriber")
 
 	allScraped = []*prometheus.Desc{
-		redisUp, queuedEvents, queuedBatches, deadEvents, healthPoints, oldestAge, jobsNow, jobsDue,
+		redisUp, queuedEvents, queuedBatches, deadEvents, healthPoints, oldestAge, historyEvents, historyBytes, jobsNow, jobsDue,
 		memoryUsed, memoryMax, memoryHigh, memoryLow, busDeliveries, busDelivered, busDropped,
 	}
 )
@@ -107,6 +109,10 @@ func (s *scrape) Collect(metrics chan<- prometheus.Metric) {
 				metrics <- prometheus.MustNewConstMetric(c.desc, prometheus.CounterValue, float64(n), c.labels...)
 			}
 		}
+	}
+	for topic, h := range telemetry.ByTopic(now.Histories) {
+		send(historyEvents, float64(h.Events), topic)
+		send(historyBytes, float64(h.Bytes), topic)
 	}
 	for queue, jobs := range now.Jobs {
 		send(jobsNow, float64(jobs.Instant), string(queue), "instant")

@@ -181,3 +181,26 @@ func TestCountersOfTheBusAreScraped(t *testing.T) {
 		assert.Contains(t, text, "routemaster_redis_up 1\n", "the rest is there")
 	})
 }
+
+// TestHistoriesAreShown has more of them than have a name of their own in metrics.
+func TestHistoriesAreShown(t *testing.T) {
+	server := rdbtest.Embedded(t)
+	st := storetest.Open(t, server)
+	ctx := t.Context()
+	require.NoError(t, server.Raw.RPush(ctx, "history:widgets", "a", "b").Err())
+	require.NoError(t, server.Raw.HSet(ctx, "history:limits:widgets", "size", 7).Err())
+	require.NoError(t, server.Raw.HSet(ctx, "plans", "/widgets", 1, "token--1", "AAAABBBB").Err())
+	text := shown(t, st, time.Now)
+	assert.Contains(t, text, `routemaster_history_events{topic="widgets"} 2`+"\n")
+	assert.Contains(t, text, `routemaster_history_bytes{topic="widgets"} 7`+"\n")
+	assert.Equal(t, 1, strings.Count(text, "\nroutemaster_history_events{"))
+
+	var many []stats.HistorySize
+	for i := range 2003 {
+		many = append(many, stats.HistorySize{Topic: bus.TopicName(fmt.Sprint(i)), Events: 1, Bytes: 2})
+	}
+	named := telemetry.ByTopic(many)
+	assert.Len(t, named, 2001)
+	assert.EqualValues(t, 3, named["(other)"].Events)
+	assert.EqualValues(t, 6, named["(other)"].Bytes)
+}

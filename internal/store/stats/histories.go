@@ -1,0 +1,47 @@
+package stats
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+)
+
+// HistorySize is what is stored of a topic's history.
+type HistorySize struct {
+	Topic         bus.TopicName
+	Events, Bytes int64
+}
+
+// histories reads what is stored of all histories, ordered by topic. What cannot be read counts as
+// nothing.
+func (s *Stats) histories(ctx context.Context) (sizes []HistorySize, err error) {
+	fields, err := s.redis.HKeys(ctx, s.keys.Plans()).Result()
+	if !rdb.Answered(err) {
+		return nil, rdb.Wrap("list histories", err)
+	}
+	for _, field := range fields {
+		if topic, ok := strings.CutPrefix(field, "/"); ok {
+			sizes = append(sizes, HistorySize{Topic: bus.TopicName(topic)})
+		}
+	}
+	slices.SortFunc(sizes, func(a, b HistorySize) int { return strings.Compare(string(a.Topic), string(b.Topic)) })
+	for some := range slices.Chunk(sizes, batchesPerTrip) {
+		lengths, bytes := make([]rdb.Reply[int64], len(some)), make([]rdb.Reply[string], len(some))
+		err := s.redis.Reads(ctx, "read histories", func(pipe rdb.Commands) {
+			for i, h := range some {
+				lengths[i] = pipe.LLen(ctx, s.keys.History(h.Topic))
+				bytes[i] = pipe.HGet(ctx, s.keys.HistoryLimits(h.Topic), "size")
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i := range some {
+			some[i].Events, some[i].Bytes = lengths[i].Val(), rdb.Integer(bytes[i].Val(), 0)
+		}
+	}
+	return sizes, nil
+}
