@@ -13,6 +13,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/doctor"
+	"routemaster/internal/doctor/exam"
 )
 
 // errUnsound says that Redis has an inconsistency that was not repaired.
@@ -102,7 +103,7 @@ func (d *examination) run(ctx context.Context, config app.Config) error {
 	return nil
 }
 
-func (d *examination) observe(f doctor.Finding) {
+func (d *examination) observe(f exam.Finding) {
 	state, does := "repaired", f.Remedy
 	switch {
 	case f.Fixed:

@@ -7,16 +7,23 @@
 // commands that repair it. After a pause one script runs the checks of a candidate and, if all of
 // them hold, the repair, in one atomic step. So nothing is reported that is only under way, and no
 // repair acts on what has changed in the meantime.
+//
+// Package scan reads, and packages topics, subscribers, batches and letters judge what they are
+// named after. Package exam has what these share.
 package doctor
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/doctor/batches"
+	"routemaster/internal/doctor/exam"
+	"routemaster/internal/doctor/letters"
 	"routemaster/internal/doctor/scan"
+	"routemaster/internal/doctor/subscribers"
+	"routemaster/internal/doctor/topics"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -27,17 +34,6 @@ var (
 	keys = store.Keys{}
 	jobs = queue.Keys{}
 )
-
-// Finding is something in Redis that contradicts the data layout's invariants. It shows clients by
-// name, never a token.
-type Finding struct {
-	Key     string
-	Problem string
-	// Remedy is what was done about it or, if it was not fixed, what would be; empty if it is
-	// skipped.
-	Remedy string
-	Fixed  bool
-}
 
 // Stats are the counts of an examination.
 type Stats struct {
@@ -88,75 +84,49 @@ const Pause = time.Second
 // receive it. What cannot be judged is skipped: unknown keys and fields, jobs that cannot be read,
 // and batches of the Ruby original with all that points to them. It fails with
 // [bus.ErrUnavailable], when its context ends, and on a node of a Redis Cluster.
-func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(Finding)) (Stats, error) {
+func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(exam.Finding)) (Stats, error) {
 	if is, err := d.redis.Client().IsClusterNode(ctx); err != nil {
 		return Stats{}, err
 	} else if is {
 		return Stats{}, errors.New("this Redis is a node of a Redis Cluster, which the bus does not support")
 	}
-	e := &examination{
-		Scan: scan.New(d.redis), doctor: d, fix: fix, observe: observe, reported: map[Finding]bool{},
-		unlisted: map[string]string{},
-	}
-	err := e.run(ctx)
-	return e.stats(), rdb.Wrap("examine", err)
+	e := exam.New(d.redis, exam.Options{Fix: fix, Pause: d.pause, Observe: observe, MaxSearched: d.maxSearched})
+	err := examine(ctx, e)
+	return stats(e), rdb.Wrap("examine", err)
 }
 
-// examination is one run.
-type examination struct {
-	*scan.Scan
-	doctor     *Doctor
-	fix        bool
-	observe    func(Finding)
-	reported   map[Finding]bool
-	candidates []candidate
-	paused     bool // what was under way has come to an end
-	unchecked  []string
-	unlisted   map[string]string // the tokens of dead letters that no index lists, by UID
-}
-
-func (e *examination) run(ctx context.Context) error {
+func examine(ctx context.Context, e *exam.Examination) error {
 	// Without the single keys nothing else can be read.
-	if sound, err := e.checkTypes(ctx, scan.Sorted(scan.Singles)); !sound || err != nil {
+	if sound, err := checkTypes(ctx, e, scan.Sorted(scan.Singles)); !sound || err != nil {
 		return err
 	}
 	if err := e.Read(ctx); err != nil {
 		return err
 	}
-	if _, err := e.checkTypes(ctx, scan.Sorted(e.Strange)); err != nil {
+	if _, err := checkTypes(ctx, e, scan.Sorted(e.Strange)); err != nil {
 		return err
 	}
-	e.reportSkipped()
-	e.findRenamed()
-	if _, err := e.confirm(ctx); err != nil { // what follows takes it for moved
+	reportSkipped(e)
+	findRenamed(e)
+	if _, err := e.Confirm(ctx); err != nil { // what follows takes it for moved
 		return err
 	}
-	e.findTopics()
-	e.findSubscribers()
-	e.findSubscriptions()
-	e.findCurrent()
-	e.findLanes()
-	e.findWorkers()
-	e.findOptions()
-	e.findStates()
-	e.findLetters()
-	if _, err := e.confirm(ctx); err != nil {
+	topics.Find(e)
+	subscribers.Find(e)
+	batches.Find(e)
+	letters.Find(e)
+	if _, err := e.Confirm(ctx); err != nil {
 		return err
 	}
-	for _, q := range bus.Queues {
-		if err := e.checkJobs(ctx, q); err != nil {
-			return err
-		}
-	}
-	if err := e.checkGauges(ctx); err != nil { // which a repair may have changed
+	if err := batches.Check(ctx, e); err != nil {
 		return err
 	}
-	return e.checkLetters(ctx)
+	return letters.Check(ctx, e)
 }
 
-func (e *examination) stats() Stats {
+func stats(e *exam.Examination) Stats {
 	subscribers, topics := e.Elements[keys.Subscribers()], e.Elements[keys.Topics()]
-	s := Stats{Subscribers: len(subscribers), Topics: len(topics), Unchecked: e.unchecked}
+	s := Stats{Subscribers: len(subscribers), Topics: len(topics), Unchecked: e.Unchecked}
 	for token := range subscribers {
 		subscriber, delivery := keys.Subscriber(bus.Token(token)), keys.Delivery(bus.Token(token))
 		if e.Has(delivery, "throttled_until") || e.Has(subscriber, "throttled_until") {
@@ -174,53 +144,4 @@ func (e *examination) stats() Stats {
 		}
 	}
 	return s
-}
-
-// pause waits, once, until what is under way has come to an end.
-func (e *examination) pause(ctx context.Context) error {
-	if e.paused {
-		return nil
-	}
-	e.paused = true
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(e.doctor.pause):
-		return nil
-	}
-}
-
-// report reports a finding, once. Without a remedy it is left as it is.
-func (e *examination) report(key, remedy, format string, args ...any) {
-	f := Finding{e.show(key), fmt.Sprintf(format, args...), remedy, e.fix && remedy != ""}
-	if !e.reported[f] {
-		e.reported[f] = true
-		e.observe(f)
-	}
-}
-
-// show is a key without its namespace, and with a client's name for its token.
-func (e *examination) show(key string) string {
-	key = e.Short(key)
-	if f, token := scan.FamilyOf(key); f.Token {
-		return f.Prefix + e.name(token)
-	}
-	for i := range len(key) { // a key that the layout does not know may have a token all the same
-		if key[i] == ':' && e.isToken(key[i+1:]) {
-			return key[:i+1] + e.name(key[i+1:])
-		}
-	}
-	return key
-}
-
-func (e *examination) isToken(text string) bool {
-	return e.Has(keys.Tokens(), text) || e.Has(keys.Subscribers(), text)
-}
-
-// name is a client's name, which does not tell its token. What can be no token is shown as it is.
-func (e *examination) name(token string) string {
-	if bus.Token(token).Validate() != nil && !e.isToken(token) {
-		return token
-	}
-	return string(bus.PublicName(bus.Token(token), bus.ClientName(e.Elements[keys.Tokens()][token])))
 }

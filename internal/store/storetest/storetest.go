@@ -12,6 +12,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor"
+	"routemaster/internal/doctor/exam"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
@@ -47,10 +48,10 @@ func RequireSound(t testing.TB, st *store.Store) {
 }
 
 // Check returns what is wrong in a store, in order.
-func Check(ctx context.Context, st *store.Store) (found []doctor.Finding, err error) {
+func Check(ctx context.Context, st *store.Store) (found []exam.Finding, err error) {
 	d := doctor.New(st.Partition(), 0)
-	_, err = d.Examine(ctx, false, func(f doctor.Finding) { found = append(found, f) })
-	slices.SortFunc(found, func(a, b doctor.Finding) int {
+	_, err = d.Examine(ctx, false, func(f exam.Finding) { found = append(found, f) })
+	slices.SortFunc(found, func(a, b exam.Finding) int {
 		return cmp.Or(strings.Compare(a.Key, b.Key), strings.Compare(a.Problem, b.Problem))
 	})
 	return found, err

@@ -1,22 +1,20 @@
-package doctor
+package batches
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/doctor/exam"
 	"routemaster/internal/doctor/scan"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
 
 const (
-	// gaugeLooks is how often a subscriber's batches are counted until nothing changes meanwhile.
-	gaugeLooks = 10
 	// clockSkew is how far the clocks of publishers may be apart: new batches are looked for among
 	// those created since so long before the newest one known.
 	clockSkew = time.Minute
@@ -31,10 +29,10 @@ type batchesOf map[string]map[string]bool
 // checkGauges compares the gauges with the batches there are, and looks at the batches of those
 // subscribers again whose gauges do not fit, until nothing changes meanwhile. Those of a subscriber
 // with batches of the Ruby original are skipped.
-func (e *examination) checkGauges(ctx context.Context) error {
-	doubtful := e.doubtfulGauges()
-	return e.untilSteady(ctx, "the gauges of ", scan.Sorted(doubtful), func(token string) (bool, error) {
-		done, err := e.checkGaugesOf(ctx, token, doubtful)
+func checkGauges(ctx context.Context, e *exam.Examination) error {
+	doubtful := doubtfulGauges(e)
+	return e.UntilSteady(ctx, "the gauges of ", scan.Sorted(doubtful), func(token string) (bool, error) {
+		done, err := checkGaugesOf(ctx, e, token, doubtful)
 		if done {
 			delete(doubtful, token)
 		}
@@ -42,36 +40,8 @@ func (e *examination) checkGauges(ctx context.Context) error {
 	})
 }
 
-// untilSteady checks something of subscribers again and again, each until the check is done because
-// nothing has changed meanwhile. It notes what was not checked.
-func (e *examination) untilSteady(
-	ctx context.Context, what string, tokens []string, check func(token string) (done bool, err error),
-) error {
-	for look := 0; len(tokens) > 0 && look < gaugeLooks; look++ {
-		e.paused = false
-		if err := e.pause(ctx); err != nil {
-			return err
-		}
-		var left []string
-		for _, token := range tokens {
-			done, err := check(token)
-			if err != nil {
-				return err
-			}
-			if !done {
-				left = append(left, token)
-			}
-		}
-		tokens = left
-	}
-	for _, token := range tokens {
-		e.unchecked = append(e.unchecked, what+e.name(token))
-	}
-	return nil
-}
-
 // doubtfulGauges are the subscribers whose gauges do not fit, with their batches.
-func (e *examination) doubtfulGauges() batchesOf {
+func doubtfulGauges(e *exam.Examination) batchesOf {
 	batches, events := map[string]int64{}, map[string]int64{}
 	for _, gauge := range []string{keys.BatchGauge(), keys.EventGauge()} {
 		for token := range e.Elements[gauge] {
@@ -90,7 +60,7 @@ func (e *examination) doubtfulGauges() batchesOf {
 	}
 	doubtful, said := batchesOf{}, e.Elements
 	for token := range batches {
-		fits := said[keys.BatchGauge()][token] == figure(batches[token]) && said[keys.EventGauge()][token] == figure(events[token])
+		fits := said[keys.BatchGauge()][token] == exam.Figure(batches[token]) && said[keys.EventGauge()][token] == exam.Figure(events[token])
 		if !fits && !originals[token] {
 			doubtful[token] = map[string]bool{}
 		}
@@ -103,16 +73,8 @@ func (e *examination) doubtfulGauges() batchesOf {
 	return doubtful
 }
 
-// figure is a number as a gauge says it: nothing for 0.
-func figure(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return strconv.FormatInt(n, 10)
-}
-
 // readNewer takes in the batches that were opened since the scan.
-func (e *examination) readNewer(ctx context.Context, doubtful batchesOf) error {
+func readNewer(ctx context.Context, e *exam.Examination, doubtful batchesOf) error {
 	from, offset := e.Newest-float64(clockSkew.Milliseconds()), int64(0)
 	for {
 		page, err := e.Redis.MembersFrom(ctx, e.Keys.BatchesIndex(), from, offset, rdb.KeysPerTrip)
@@ -126,7 +88,7 @@ func (e *examination) readNewer(ctx context.Context, doubtful batchesOf) error {
 				unknown = append(unknown, member.Member)
 			}
 		}
-		if err := e.ReadKeys(ctx, e.batchKeys(unknown)); err != nil {
+		if err := e.ReadKeys(ctx, batchKeys(e, unknown)); err != nil {
 			return err
 		}
 		for _, bid := range unknown {
@@ -148,11 +110,11 @@ func (e *examination) readNewer(ctx context.Context, doubtful batchesOf) error {
 // newest batches are its own, and counts the batches again. A batch only grows, and does not come
 // back once it is gone: if both counts are equal, and none of the newest was missed, the batches
 // were these when the gauges were read. Else it is not done.
-func (e *examination) checkGaugesOf(ctx context.Context, token string, doubtful batchesOf) (done bool, err error) {
-	if err := e.readNewer(ctx, doubtful); err != nil {
+func checkGaugesOf(ctx context.Context, e *exam.Examination, token string, doubtful batchesOf) (done bool, err error) {
+	if err := readNewer(ctx, e, doubtful); err != nil {
 		return false, err
 	}
-	before, err := e.lengths(ctx, token, doubtful[token])
+	before, err := lengths(ctx, e, token, doubtful[token])
 	if err != nil {
 		return false, err
 	}
@@ -161,7 +123,7 @@ func (e *examination) checkGaugesOf(ctx context.Context, token string, doubtful 
 	if err != nil {
 		return false, err
 	}
-	after, err := e.lengths(ctx, token, doubtful[token])
+	after, err := lengths(ctx, e, token, doubtful[token])
 	if err != nil || moment[2] == strconv.Itoa(maxNewest) || !maps.Equal(before, after) {
 		return false, err
 	}
@@ -174,33 +136,19 @@ func (e *examination) checkGaugesOf(ctx context.Context, token string, doubtful 
 	for _, length := range after {
 		events += max(0, length-store.BatchHeader)
 	}
-	e.addGauge(e.Keys.BatchGauge(), token, moment[0], int64(len(after)))
-	e.addGauge(e.Keys.EventGauge(), token, moment[1], events)
-	candidates := len(e.candidates)
-	confirmed, err := e.confirm(ctx)
-	return confirmed == candidates, err
-}
-
-// addGauge adds what a gauge says of a subscriber, unless it must, given what shows that it must.
-func (e *examination) addGauge(key, token, said string, must int64, checks ...check) {
-	set := command{"HSET", key, token, must}
-	if must == 0 {
-		set = command{"HDEL", key, token}
-	}
-	if said != figure(must) {
-		problem := fmt.Sprintf("has %q for %s, must be %d", said, e.name(token), must)
-		e.add(key, problem, "set right", append(checks, is(said, "HGET", key, token)), set)
-	}
+	e.AddGauge(e.Keys.BatchGauge(), token, moment[0], int64(len(after)))
+	e.AddGauge(e.Keys.EventGauge(), token, moment[1], events)
+	return e.Confirm(ctx)
 }
 
 // lengths are those of the batches that are still there, and the subscriber's. The others are
 // forgotten.
-func (e *examination) lengths(ctx context.Context, token string, bids map[string]bool) (map[string]int64, error) {
+func lengths(ctx context.Context, e *exam.Examination, token string, bids map[string]bool) (map[string]int64, error) {
 	found := make(map[string]int64, len(bids))
 	for some := range slices.Chunk(scan.Sorted(bids), rdb.KeysPerTrip) {
 		lengths, owners := make([]rdb.Reply[int64], len(some)), make([]rdb.Reply[string], len(some))
 		err := e.Redis.Reads(ctx, "lengths", func(pipe rdb.Commands) {
-			for i, key := range e.batchKeys(some) {
+			for i, key := range batchKeys(e, some) {
 				lengths[i], owners[i] = pipe.LLen(ctx, key), pipe.LIndex(ctx, key, 0)
 			}
 		})
@@ -218,7 +166,7 @@ func (e *examination) lengths(ctx context.Context, token string, bids map[string
 	return found, nil
 }
 
-func (e *examination) batchKeys(bids []string) []string {
+func batchKeys(e *exam.Examination, bids []string) []string {
 	names := make([]string, len(bids))
 	for i, bid := range bids {
 		names[i] = e.Keys.Batch(bus.BatchID(bid))

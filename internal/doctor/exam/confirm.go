@@ -1,4 +1,4 @@
-package doctor
+package exam
 
 import (
 	"context"
@@ -13,34 +13,35 @@ import (
 //go:embed lua
 var luaFiles embed.FS
 
-// The scripts. Each file's header says what it takes, returns and keeps.
-var (
-	scriptConfirm = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "confirm"))
-	scriptMoment  = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "moment"))
-)
+// scriptConfirm confirms a candidate. Its header says what it takes, returns and keeps.
+var scriptConfirm = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "confirm"))
 
-// command is a command of Redis, or of lua/confirm.lua, with its keys in full.
-type command []any
+// Command is a command of Redis, or of lua/confirm.lua, with its keys in full.
+type Command []any
 
-// check is a command, and what its reply is, or is not: "" stands for nothing.
-type check struct {
-	is    string
-	value any
-	command
+// Check is a command, and what its reply is, or is not: "" stands for nothing.
+type Check struct {
+	is      string
+	value   any
+	command Command
 }
 
-func is(value any, command ...any) check  { return check{"is", value, command} }
-func not(value any, command ...any) check { return check{"not", value, command} }
+// Is checks that the reply to a command is a value.
+func Is(value any, command ...any) Check { return Check{"is", value, command} }
+
+// Not checks that it is not.
+func Not(value any, command ...any) Check { return Check{"not", value, command} }
 
 // candidate is something that does not fit. It is a finding if all its checks hold at one moment,
 // and then its commands repair it. Without a remedy it is skipped.
 type candidate struct {
 	key, problem, remedy string
-	checks               []check
-	repair               []command
+	checks               []Check
+	repair               []Command
 }
 
-func (e *examination) add(key, problem, remedy string, checks []check, repair ...command) {
+// Add adds a candidate: a key, in full, what is wrong with it, and what the repair does.
+func (e *Examination) Add(key, problem, remedy string, checks []Check, repair ...Command) {
 	e.candidates = append(e.candidates, candidate{key, problem, remedy, checks, repair})
 }
 
@@ -60,35 +61,37 @@ func (c candidate) call(fix bool) rdb.Call {
 
 const scriptsPerTrip = 50 // so many short ones
 
-// confirm has Redis check the candidates, each in one step, and repair what is confirmed in the
-// same step. It reports that, and returns how many it was.
-func (e *examination) confirm(ctx context.Context) (confirmed int, err error) {
+// Confirm has Redis check the candidates, each in one step, and repair what is confirmed in the
+// same step. It reports that, and returns whether it was all of them.
+func (e *Examination) Confirm(ctx context.Context) (all bool, err error) {
 	candidates := e.candidates
 	e.candidates = nil
 	if len(candidates) == 0 {
-		return 0, nil
+		return true, nil
 	}
-	if err := e.pause(ctx); err != nil {
-		return 0, err
+	if err := e.Settle(ctx); err != nil {
+		return false, err
 	}
+	all = true
 	slices.SortStableFunc(candidates, func(a, b candidate) int { return strings.Compare(a.key, b.key) })
 	for some := range slices.Chunk(candidates, scriptsPerTrip) {
 		calls := make([]rdb.Call, len(some))
 		for i, c := range some {
-			calls[i] = c.call(e.fix)
+			calls[i] = c.call(e.Fix)
 		}
 		for i, result := range e.Redis.RunAll(ctx, calls...) {
 			holds, err := result.Int()
-			switch c := some[i]; {
+			c := some[i]
+			all = all && err == nil && holds == 1
+			switch {
 			case err == nil && holds == 1:
-				confirmed++
-				e.report(c.key, c.remedy, "%s", c.problem)
+				e.Report(c.key, c.remedy, "%s", c.problem)
 			case err != nil && rdb.Answered(err): // a key that the repair meets is of another type
-				e.report(c.key, "", "%s; it cannot be repaired: %v", c.problem, err)
+				e.Report(c.key, "", "%s; it cannot be repaired: %v", c.problem, err)
 			case err != nil:
-				return confirmed, err
+				return false, err
 			}
 		}
 	}
-	return confirmed, nil
+	return all, nil
 }

@@ -1,4 +1,4 @@
-package doctor
+package letters
 
 import (
 	"context"
@@ -6,13 +6,16 @@ import (
 	"strconv"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/doctor/exam"
 	"routemaster/internal/doctor/scan"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
 
-// checkLetters compares the sums of dead letters with the dead letters there are.
-func (e *examination) checkLetters(ctx context.Context) error {
+// Check compares the sums of dead letters with the dead letters there are. It comes after
+// [Find], and the repair of what that has found.
+func Check(ctx context.Context, examination *exam.Examination) error {
+	e := counting{examination, unlisted(examination)}
 	tokens := map[string]bool{}
 	for token := range e.Each(keys.DeadLetters("")) {
 		tokens[token] = true
@@ -22,8 +25,10 @@ func (e *examination) checkLetters(ctx context.Context) error {
 			tokens[token] = true
 		}
 	}
-	for _, token := range e.unlisted {
-		tokens[token] = true
+	for _, holder := range e.unlisted {
+		if holder != "" {
+			tokens[holder] = true
+		}
 	}
 	var doubtful []string
 	for _, token := range scan.Sorted(tokens) {
@@ -35,18 +40,22 @@ func (e *examination) checkLetters(ctx context.Context) error {
 			doubtful = append(doubtful, token)
 		}
 	}
-	return e.untilSteady(ctx, "the dead letters of ", doubtful, func(token string) (bool, error) {
+	return e.UntilSteady(ctx, "the dead letters of ", doubtful, func(token string) (bool, error) {
 		read, err := e.readLetters(ctx, token)
 		if err != nil {
 			return false, err
 		}
 		checks := read.unchanged(e.Keys.DeadLetters(bus.Token(token)))
-		e.addGauge(e.Keys.DeadLetterEvents(), token, read.saidEvents, read.events, slices.Clone(checks)...)
-		e.addGauge(e.Keys.DeadLetterBytes(), token, read.saidBytes, read.bytes, checks...)
-		candidates := len(e.candidates)
-		confirmed, err := e.confirm(ctx)
-		return confirmed == candidates, err
+		e.AddGauge(e.Keys.DeadLetterEvents(), token, read.saidEvents, read.events, slices.Clone(checks)...)
+		e.AddGauge(e.Keys.DeadLetterBytes(), token, read.saidBytes, read.bytes, checks...)
+		return e.Confirm(ctx)
 	})
+}
+
+// counting is an examination that counts what is in dead letters, also in those that are unlisted.
+type counting struct {
+	*exam.Examination
+	unlisted map[string]string
 }
 
 // letters is what was read of a subscriber's dead letters.
@@ -57,13 +66,13 @@ type letters struct {
 }
 
 func (l letters) fit() bool {
-	return l.saidEvents == figure(l.events) && l.saidBytes == figure(l.bytes)
+	return l.saidEvents == exam.Figure(l.events) && l.saidBytes == exam.Figure(l.bytes)
 }
 
 // unchanged are checks that the index lists the same letters: as many, and none that died since. A
 // letter never changes.
-func (l letters) unchanged(index string) []check {
-	checks := []check{is(len(l.died), "ZCARD", index)}
+func (l letters) unchanged(index string) []exam.Check {
+	checks := []exam.Check{exam.Is(len(l.died), "ZCARD", index)}
 	newest, ofNewest := 0.0, 0
 	for _, died := range l.died {
 		switch {
@@ -73,11 +82,11 @@ func (l letters) unchanged(index string) []check {
 			ofNewest++
 		}
 	}
-	return append(checks, is(ofNewest, "ZCOUNT", index, rdb.FormatScore(newest), "+inf"))
+	return append(checks, exam.Is(ofNewest, "ZCOUNT", index, rdb.FormatScore(newest), "+inf"))
 }
 
 // readLetters reads a subscriber's dead letters, and what the sums say of them.
-func (e *examination) readLetters(ctx context.Context, token string) (l letters, err error) {
+func (e counting) readLetters(ctx context.Context, token string) (l letters, err error) {
 	l.died = map[string]float64{}
 	index := e.Keys.DeadLetters(bus.Token(token))
 	err = e.Redis.EachPage(ctx, index, rdb.SortedSet, 0, rdb.Elements(rdb.SortedSet, func(bid, died string) {
@@ -110,7 +119,7 @@ func (e *examination) readLetters(ctx context.Context, token string) (l letters,
 }
 
 // countLetters adds what is in some dead letters.
-func (e *examination) countLetters(ctx context.Context, some []string, l *letters) error {
+func (e counting) countLetters(ctx context.Context, some []string, l *letters) error {
 	lengths, sizes := make([]rdb.Reply[int64], len(some)), make([]rdb.Reply[string], len(some))
 	err := e.Redis.Reads(ctx, "dead letters", func(pipe rdb.Commands) {
 		for i, bid := range some {

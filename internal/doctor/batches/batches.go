@@ -1,0 +1,45 @@
+// Package batches examines batches with their jobs: current batches, lanes, states, the entries of
+// both queues, pending jobs, and the gauges.
+package batches
+
+import (
+	"context"
+	"embed"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/doctor/exam"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+)
+
+// The keys without a namespace, as findings show them.
+var (
+	keys = store.Keys{}
+	jobs = queue.Keys{}
+)
+
+//go:embed lua
+var luaFiles embed.FS
+
+// scriptMoment reads gauges. Its header says what it takes and returns.
+var scriptMoment = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "moment"))
+
+// Find looks for what does not fit in current batches, lanes, pending jobs and batches' states.
+func Find(e *exam.Examination) {
+	findCurrent(e)
+	findLanes(e)
+	findWorkers(e)
+	findStates(e)
+}
+
+// Check looks again at the entries of queues, and then at the gauges, which repairs may have
+// changed.
+func Check(ctx context.Context, e *exam.Examination) error {
+	for _, q := range bus.Queues {
+		if err := checkJobs(ctx, e, q); err != nil {
+			return err
+		}
+	}
+	return checkGauges(ctx, e)
+}

@@ -1,0 +1,23 @@
+package batches
+
+import (
+	"routemaster/internal/bus"
+	"routemaster/internal/doctor/exam"
+)
+
+// findStates looks for states of batches that are not there.
+func findStates(e *exam.Examination) {
+	for bid := range e.Each(keys.BatchState("")) {
+		if j := e.Batch(bid); j.There || j.Original {
+			continue
+		}
+		state := e.Keys.BatchState(bus.BatchID(bid))
+		e.Add(state, "is of a batch that is not there", "removed",
+			append(isGone(e, bid), exam.Is(1, "EXISTS", state)), exam.Command{"DEL", state})
+	}
+}
+
+// isGone checks that a batch is not there, neither ours nor the Ruby original's.
+func isGone(e *exam.Examination, bid string) []exam.Check {
+	return []exam.Check{exam.Is(0, "EXISTS", e.Keys.Batch(bus.BatchID(bid))), exam.Is(0, "EXISTS", e.Keys.Original(bus.BatchID(bid)))}
+}

@@ -1,0 +1,110 @@
+// Package exam is what the checks of package doctor share: what a scan has read, the candidates
+// that a check adds, the script that confirms and repairs them, and what is reported.
+package exam
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/doctor/scan"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+	"routemaster/internal/wire"
+)
+
+// keys are the keys without a namespace, as findings show them.
+var keys = store.Keys{}
+
+// Finding is something in Redis that contradicts the data layout's invariants. It shows clients by
+// name, never a token.
+type Finding struct {
+	Key     string
+	Problem string
+	// Remedy is what was done about it or, if it was not fixed, what would be; empty if it is
+	// skipped.
+	Remedy string
+	Fixed  bool
+}
+
+// Options are those of an [Examination].
+type Options struct {
+	// Fix has what is found be repaired.
+	Fix bool
+	// Pause is how long what is under way has to come to an end.
+	Pause time.Duration
+	// Observe is called with each finding, once.
+	Observe func(Finding)
+	// MaxSearched is the longest list of instant jobs that one step searches.
+	MaxSearched int64
+}
+
+// Examination is one run.
+type Examination struct {
+	*scan.Scan
+	Options
+	// Unchecked names what changed too fast to be checked.
+	Unchecked []string
+
+	reported   map[Finding]bool
+	candidates []candidate
+	paused     bool // what was under way has come to an end
+}
+
+// New begins an examination of a partition, of which nothing is read.
+func New(partition *rdb.Partition, options Options) *Examination {
+	return &Examination{Scan: scan.New(partition), Options: options, reported: map[Finding]bool{}}
+}
+
+// Settle waits, once, until what is under way has come to an end.
+func (e *Examination) Settle(ctx context.Context) error {
+	if e.paused {
+		return nil
+	}
+	e.paused = true
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(e.Pause):
+		return nil
+	}
+}
+
+// Report reports a finding, once. Without a remedy it is left as it is.
+func (e *Examination) Report(key, remedy, format string, args ...any) {
+	f := Finding{e.Show(key), fmt.Sprintf(format, args...), remedy, e.Fix && remedy != ""}
+	if !e.reported[f] {
+		e.reported[f] = true
+		e.Observe(f)
+	}
+}
+
+// Show is a key without its namespace, and with a client's name for its token.
+func (e *Examination) Show(key string) string {
+	key = e.Short(key)
+	if f, token := scan.FamilyOf(key); f.Token {
+		return f.Prefix + e.Name(token)
+	}
+	for i := range len(key) { // a key that the layout does not know may have a token all the same
+		if key[i] == ':' && e.isToken(key[i+1:]) {
+			return key[:i+1] + e.Name(key[i+1:])
+		}
+	}
+	return key
+}
+
+func (e *Examination) isToken(text string) bool {
+	return e.Has(keys.Tokens(), text) || e.Has(keys.Subscribers(), text)
+}
+
+// Name is a client's name, which does not tell its token. What can be no token is shown as it is.
+func (e *Examination) Name(token string) string {
+	if bus.Token(token).Validate() != nil && !e.isToken(token) {
+		return token
+	}
+	return string(bus.PublicName(bus.Token(token), bus.ClientName(e.Elements[keys.Tokens()][token])))
+}
+
+// ShowJob is a job as findings show it.
+func ShowJob(packed string) string { return "job " + wire.ShowJob(packed) }

@@ -1,0 +1,74 @@
+// Package topics examines topics, and which subscribers they have.
+package topics
+
+import (
+	"routemaster/internal/bus"
+	"routemaster/internal/doctor/exam"
+	"routemaster/internal/store"
+)
+
+// keys are the keys without a namespace, as findings show them.
+var keys = store.Keys{}
+
+// Find looks for topics and subscriptions that do not fit together.
+func Find(e *exam.Examination) {
+	findTopics(e)
+	findSubscriptions(e)
+}
+
+func findTopics(e *exam.Examination) {
+	for name := range e.Each(keys.Topic("")) {
+		if topic, all := e.Keys.Topic(bus.TopicName(name)), e.Keys.Topics(); !e.Has(keys.Topics(), name) {
+			e.Add(topic, "is not in "+keys.Topics(), "added there",
+				[]exam.Check{exam.Is(1, "EXISTS", topic), exam.Is(0, "SISMEMBER", all, name)}, exam.Command{"SADD", all, name})
+		}
+	}
+}
+
+func findSubscriptions(e *exam.Examination) {
+	for token, topics := range e.Each(keys.SubscriberTopics("")) {
+		for topic := range topics {
+			findSubscription(e, bus.Token(token), bus.TopicName(topic))
+		}
+	}
+	for topic, tokens := range e.Each(keys.TopicSubscribers("")) {
+		for token := range tokens {
+			if !e.Has(keys.SubscriberTopics(bus.Token(token)), topic) { // else it was looked at
+				findSubscription(e, bus.Token(token), bus.TopicName(topic))
+			}
+		}
+	}
+}
+
+// findSubscription looks at a subscription of which one side is there, at least.
+func findSubscription(e *exam.Examination, token bus.Token, topic bus.TopicName) {
+	ofSubscriber, ofTopic := e.Keys.SubscriberTopics(token), e.Keys.TopicSubscribers(topic)
+	listedBySubscriber := e.Has(keys.SubscriberTopics(token), string(topic))
+	listedByTopic := e.Has(keys.TopicSubscribers(topic), string(token))
+	sides := []exam.Check{
+		exam.Is(listedBySubscriber, "SISMEMBER", ofSubscriber, string(topic)),
+		exam.Is(listedByTopic, "SISMEMBER", ofTopic, string(token)),
+	}
+	all, callback := e.Keys.Subscribers(), []any{"HSTRLEN", e.Keys.Subscriber(token), "callback"}
+	switch {
+	case e.Has(keys.Subscribers(), string(token)):
+		sides = append(sides, exam.Is(1, "SISMEMBER", all, string(token)))
+	case e.HasCallback(string(token)):
+		sides = append(sides, exam.Not(0, callback...))
+	default:
+		e.Add(ofSubscriber, "names "+string(topic)+", or is named there, and there is no such subscriber",
+			"removed from both", append(sides, exam.Is(0, "SISMEMBER", all, string(token)), exam.Is(0, callback...)),
+			exam.Command{"SREM", ofSubscriber, string(topic)}, exam.Command{"SREM", ofTopic, string(token)})
+		return
+	}
+	if listedBySubscriber != listedByTopic {
+		e.Add(ofSubscriber, "and "+keys.TopicSubscribers(topic)+" differ", "added to both", sides,
+			exam.Command{"SADD", ofSubscriber, string(topic)}, exam.Command{"SADD", ofTopic, string(token)})
+	}
+	if !e.Has(keys.Topics(), string(topic)) && e.Elements[keys.Topic(topic)] == nil {
+		e.Add(ofSubscriber, "names "+string(topic)+", or is named there, which is not in "+keys.Topics(),
+			"added there", append(sides[2:], exam.Is(0, "EXISTS", e.Keys.Topic(topic)),
+				exam.Is(0, "SISMEMBER", e.Keys.Topics(), string(topic))),
+			exam.Command{"SADD", e.Keys.Topics(), string(topic)})
+	}
+}
