@@ -11,9 +11,9 @@ import (
 
 func newTopicCommand() *cobra.Command {
 	var bus busFlags
-	group := newGroup("topic", "list and remove topics",
-		"  rtm topic list -b @production\n  rtm topic del widgets -b @production",
-		newTopicListCommand(&bus), newTopicDelCommand(&bus))
+	group := newGroup("topic", "list and remove topics, and say how much of what they receive is kept",
+		"  rtm topic list -b @production\n  rtm topic history widgets --age 72h -b @production\n  rtm topic del widgets -b @production",
+		newTopicListCommand(&bus), newTopicHistoryCommand(&bus), newTopicDelCommand(&bus))
 	bus.add(group)
 	return group
 }

@@ -90,3 +90,24 @@ func TestCommandsOfTheHotPath(t *testing.T) {
 	}
 	assert.LessOrEqual(t, max(same, other), 20, "complete and acquire")
 }
+
+// TestCommandsOfAHistory counts what a publish costs more when its topic keeps a history of two
+// events, and holds the header of the script to that.
+func TestCommandsOfAHistory(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, rdbtest.Real(t))
+	f.AddSubscriber(storetest.Bob, time.Hour, 100, "gadgets")
+	publish := func() { f.PublishEvents("gadgets", 1, 1, 0) }
+	publish()
+	without := commands(t, f, publish)
+	require.NoError(t, f.Redis.HSet(t.Context(), "plans", "/gadgets", 1).Err())
+	require.NoError(t, f.Redis.HSet(t.Context(), "history:limits:gadgets", "events", 2, "first", 3).Err())
+	growing := commands(t, f, publish) - without
+	publish()
+	full := commands(t, f, publish) - without
+	text, err := os.ReadFile("lua/topic_publish.lua")
+	require.NoError(t, err)
+	assert.Contains(t, string(text), fmt.Sprintf("%d more if the topic keeps a history, %d more once that", growing, full))
+	assert.EqualValues(t, 2, f.Redis.LLen(t.Context(), "history:gadgets").Val())
+	f.RequireSound()
+}

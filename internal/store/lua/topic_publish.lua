@@ -18,7 +18,8 @@
 -- Keeps    every event in one batch of each subscriber; every batch with one job, its
 --          index entry and its gauges; a current batch neither full nor closed
 -- Cost     commands for one event and one subscriber: 11 for one that joins a current batch,
---          20 for one that opens and fills a batch
+--          20 for one that opens and fills a batch;
+--          4 more if the topic keeps a history, 6 more once that has all that it may
 local topic, publisher, now, seed = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local default_max, default_timeout = tonumber(ARGV[6]), tonumber(ARGV[7])
 local FIRST, LAST = 17, #ARGV
