@@ -25,10 +25,21 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// library is what is used of *redis.Client. Neither that nor redis.Options may be in a field of an
+// exported type: each package that imports this one would compile some 1,500 methods for it, which
+// takes seconds, since they lead to an instance of a generic type that embeds all commands.
+type library interface {
+	redis.Cmdable
+	Do(ctx context.Context, args ...any) *redis.Cmd
+	AddHook(redis.Hook)
+	Close() error
+}
+
 // Client is a Redis. It is safe for concurrent use.
 type Client struct {
-	db          *redis.Client
-	source      source
+	db library
+	// forWaiter makes another one, for a [Waiter] that waits for longest at most.
+	forWaiter   func(longest time.Duration) library
 	state       *connectionState
 	minReplicas int
 }
@@ -43,7 +54,7 @@ func Open(o Options) (*Client, error) {
 	}
 	source.configure(o.Connections)
 	c := &Client{
-		db: source.connect(), source: source, minReplicas: o.MinReplicas,
+		db: source.connect(), forWaiter: source.connectWaiter, minReplicas: o.MinReplicas,
 		state: &connectionState{log: cmp.Or(o.Log, slog.New(slog.DiscardHandler))},
 	}
 	c.state.lastUnavailable.Store(time.Now().UnixMilli())

@@ -154,7 +154,7 @@ func (s *source) configure(connections int) {
 }
 
 // connect makes a client. It connects when it is first used.
-func (s source) connect(adjust ...func(*redis.Options)) *redis.Client {
+func (s source) connect(adjust ...func(*redis.Options)) library {
 	o := s.options
 	for _, f := range adjust {
 		f(&o)

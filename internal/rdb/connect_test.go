@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -69,8 +70,8 @@ func TestTheURLSaysHowPatientToBe(t *testing.T) {
 		client, err := Open(Options{URL: url, Connections: 1})
 		require.NoError(t, err)
 		waiter := client.Partition("").NewWaiter("list", time.Minute)
-		assert.Equal(t, want.dial, waiter.db.Options().DialTimeout, url)
-		assert.Equal(t, time.Minute+want.margin, waiter.db.Options().ReadTimeout, url)
+		assert.Equal(t, want.dial, waiter.db.(*redis.Client).Options().DialTimeout, url)
+		assert.Equal(t, time.Minute+want.margin, waiter.db.(*redis.Client).Options().ReadTimeout, url)
 		require.NoError(t, waiter.Close())
 		require.NoError(t, client.Close())
 	}

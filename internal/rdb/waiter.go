@@ -10,7 +10,7 @@ import (
 
 // Waiter waits until a list has an element, on a connection of its own.
 type Waiter struct {
-	db  *redis.Client
+	db  library
 	key string
 }
 
@@ -23,12 +23,17 @@ const waitWhenFull = 20 * time.Millisecond
 
 // NewWaiter prepares a waiter for a list. No wait takes longer than longest.
 func (p *Partition) NewWaiter(key string, longest time.Duration) *Waiter {
-	db := p.client.source.connect(func(o *redis.Options) {
+	db := p.client.forWaiter(longest)
+	db.AddHook(p.client.state)
+	return &Waiter{db: db, key: key}
+}
+
+// connectWaiter makes the client of a waiter.
+func (s source) connectWaiter(longest time.Duration) library {
+	return s.connect(func(o *redis.Options) {
 		o.PoolSize = 1
 		o.ReadTimeout = longest + max(waitMargin, o.ReadTimeout)
 	})
-	db.AddHook(p.client.state)
-	return &Waiter{db: db, key: key}
 }
 
 // Wait returns when the list has an element, or at the latest after timeout. It takes nothing: it

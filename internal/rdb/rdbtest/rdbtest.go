@@ -4,6 +4,7 @@
 package rdbtest
 
 import (
+	"context"
 	"syscall"
 	"testing"
 	"time"
@@ -16,11 +17,18 @@ import (
 	"routemaster/internal/rdb"
 )
 
+// Raw are Redis' commands, and Do for those that the library does not have. It is not the library's
+// own type, which takes long to compile wherever it is used.
+type Raw interface {
+	rdb.Commands
+	Do(ctx context.Context, args ...any) *redis.Cmd
+}
+
 // Server is a Redis for one test, empty at first.
 type Server struct {
 	URL string
 	// Raw reads and writes Redis by hand, as an operator would.
-	Raw *redis.Client
+	Raw Raw
 	// process is nil for the embedded engine.
 	process *process
 }
