@@ -37,13 +37,14 @@ var plan = []room{
 	{"store/storetest", "bus wire rdb queue store doctor"}, // its tests require what doctor examines
 	{"deadletter", "bus wire rdb queue store"},
 	{"history", "bus wire rdb queue store"},
+	{"replay", "bus wire rdb queue store history"},
 	{"outbound", "bus"},
 	{"telemetry", "bus wire queue store"},
 	{"ingest", "bus wire store telemetry"},
 	{"delivery", "bus seal signature wire queue store outbound telemetry"},
-	{"maintenance", "bus wire rdb queue store deadletter history telemetry"},
+	{"maintenance", "bus wire rdb queue store deadletter history replay telemetry"},
 	{"worker", "bus wire rdb queue store telemetry"},
-	{"web", "bus wire queue seal signature store deadletter history inspect telemetry ingest"},
+	{"web", "bus wire queue seal signature store deadletter history inspect replay telemetry ingest"},
 	{"web/webtest", "rdb queue store store/storetest telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"selfsigned", ""},

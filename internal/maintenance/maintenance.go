@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/deadletter"
 	"routemaster/internal/history"
 	"routemaster/internal/queue"
+	"routemaster/internal/replay"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 )
@@ -27,6 +28,7 @@ type Maintenance struct {
 	queue     *queue.Queue
 	letters   *deadletter.Letters
 	histories *history.History
+	replays   *replay.Replays
 	limits    bus.MemoryLimits
 	log       *slog.Logger
 	recorder  *telemetry.Recorder // may be nil
@@ -42,7 +44,7 @@ type Maintenance struct {
 // New makes a maintenance. The recorder may be nil.
 func New(st *store.Store, q *queue.Queue, limits bus.MemoryLimits, recorder *telemetry.Recorder, log *slog.Logger, now func() time.Time) *Maintenance {
 	return &Maintenance{
-		store: st, queue: q, letters: deadletter.New(st), histories: history.New(st), limits: limits, recorder: recorder, log: log, now: now, tidier: NewTidier(st),
+		store: st, queue: q, letters: deadletter.New(st), histories: history.New(st), replays: replay.New(st), limits: limits, recorder: recorder, log: log, now: now, tidier: NewTidier(st),
 	}
 }
 

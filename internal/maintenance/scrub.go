@@ -8,8 +8,9 @@ import (
 )
 
 // ScrubQueues requeues the main queue's jobs of workers that have been silent for [bus.DeadAfter].
-// It is the handler of [bus.JobScrubQueues].
+// It is the handler of [bus.JobScrubQueues], whose other half is to go on with replays.
 func (m *Maintenance) ScrubQueues(ctx context.Context, _ *queue.Task) queue.Result {
+	m.copyReplays(ctx)
 	return m.finish(bus.JobScrubQueues, m.scrub(ctx, bus.QueueMain))
 }
 

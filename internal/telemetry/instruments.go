@@ -33,6 +33,8 @@ type instruments struct {
 	deadLettered                    children[map[bus.DeathReason]prometheus.Counter]
 	redelivered, droppedDeadLetters children[prometheus.Counter]
 
+	replayed children[prometheus.Counter]
+
 	dropped, droppedHistory       children[prometheus.Counter]
 	droppedBatches                prometheus.Counter
 	droppedKeys                   map[DropReason]prometheus.Counter
@@ -152,6 +154,8 @@ func bySubscriber(register promauto.Factory, name, help string) func(subscriber 
 }
 
 func (m *instruments) registerHousekeeping(register promauto.Factory) {
+	m.replayed.make = bySubscriber(register, "replayed_events_total",
+		"Events of topics' histories that were put into queues again, by subscriber.")
 	m.dropped.make = bySubscriber(register, "autodropped_events_total",
 		"Events dropped because Redis was about to be full, by subscriber.")
 	history := register.NewCounterVec(counter("history_dropped_events_total",

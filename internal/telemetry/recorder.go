@@ -168,6 +168,14 @@ func (r *Recorder) Redelivered(subscriber bus.ClientName, events int) {
 	}
 }
 
+// Replayed notes that events of a topic's history were put into a subscriber's queue.
+func (r *Recorder) Replayed(subscriber bus.ClientName, events int) {
+	if r != nil {
+		r.metrics.replayed.of(string(subscriber)).Add(float64(events))
+		r.counts.addOne(bus.NewCounter("events.added", QueueTag(subscriber)), int64(events))
+	}
+}
+
 // DroppedDeadLetters notes how many events of a subscriber's dead letters were removed without its
 // asking: they were too many or too old, or Redis was about to be full.
 func (r *Recorder) DroppedDeadLetters(subscriber bus.ClientName, events int) {

@@ -50,6 +50,7 @@ func TestANilRecorderTakesNoNote(t *testing.T) {
 	r.DeadLettered("alice", bus.DiedOfAge, 1)
 	r.Redelivered("alice", 1)
 	r.DroppedDeadLetters("alice", 1)
+	r.Replayed("alice", 1)
 	r.Scrubbed(1, 1)
 	r.Threads(bus.QueueMain, 1)
 	r.Busy(bus.QueueMain, 1)
@@ -58,12 +59,13 @@ func TestANilRecorderTakesNoNote(t *testing.T) {
 	r.Flush(t.Context())
 }
 
-func TestDeadLettersAreCounted(t *testing.T) {
+func TestDeadLettersAndReplaysAreCounted(t *testing.T) {
 	registry, st := metrics.NewRegistry(), storetest.Open(t, rdbtest.Embedded(t))
 	r := telemetry.NewRecorder(registry, st, slog.New(slog.DiscardHandler))
 	r.DeadLettered("shop", bus.DiedOfAge, 3)
 	r.DeadLettered("shop", bus.DiedRejected, 1)
 	r.Redelivered("shop", 2)
+	r.Replayed("shop", 4)
 	r.DroppedDeadLetters("shop", 1)
 	text := page(t, registry)
 	for _, series := range []string{
@@ -72,13 +74,14 @@ func TestDeadLettersAreCounted(t *testing.T) {
 		`dead_letter_events_total{reason="attempts",subscriber="shop"} 0`,
 		`redelivered_events_total{subscriber="shop"} 2`,
 		`dead_letters_dropped_events_total{subscriber="shop"} 1`,
+		`replayed_events_total{subscriber="shop"} 4`,
 	} {
 		assert.Contains(t, text, "\nroutemaster_"+series+"\n")
 	}
 	r.Flush(t.Context())
 	counters, err := stats.Of(st).Counters(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, int64(2), counters[bus.NewCounter("events.added", telemetry.QueueTag("shop"))], "they are in its queue again")
+	assert.Equal(t, int64(6), counters[bus.NewCounter("events.added", telemetry.QueueTag("shop"))], "they are in its queue again")
 }
 
 func TestThePublisherOfACounterIsNoSecret(t *testing.T) {

@@ -25,6 +25,8 @@ type Snapshot struct {
 	Jobs      map[bus.Queue]JobCounts
 	// Due is the number of deliveries that are due now or soon.
 	Due int64
+	// RunningReplays is the number of replays that copy, or whose events are still queued.
+	RunningReplays int64
 	// Memory is nil where Redis does not report it.
 	Memory *rdb.Memory
 }
@@ -61,11 +63,12 @@ func (s *Stats) Snapshot(ctx context.Context, until time.Time) (Snapshot, error)
 		return snapshot, err
 	}
 	instant, scheduled := map[bus.Queue]rdb.Reply[int64]{}, map[bus.Queue]rdb.Reply[int64]{}
-	var due rdb.Reply[int64]
+	var due, replays rdb.Reply[int64]
 	err = s.redis.Pipelined(ctx, "count jobs", func(pipe rdb.Commands) {
 		for _, q := range bus.Queues {
 			instant[q], scheduled[q] = pipe.LLen(ctx, s.jobs.Instant(q)), pipe.ZCard(ctx, s.jobs.Scheduled(q))
 		}
+		replays = pipe.SCard(ctx, s.keys.RunningReplays())
 		due = pipe.ZCount(ctx, s.jobs.Scheduled(bus.QueueMain), "-inf", strconv.FormatInt(until.UnixMilli(), 10))
 	})
 	if err != nil {
@@ -74,6 +77,7 @@ func (s *Stats) Snapshot(ctx context.Context, until time.Time) (Snapshot, error)
 	for _, q := range bus.Queues {
 		snapshot.Jobs[q] = JobCounts{instant[q].Val(), scheduled[q].Val()}
 	}
+	snapshot.RunningReplays = replays.Val()
 	snapshot.Due = instant[bus.QueueMain].Val() + due.Val()
 	if snapshot.Histories, err = s.histories(ctx); err != nil {
 		return snapshot, err

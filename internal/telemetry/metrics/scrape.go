@@ -35,11 +35,12 @@ var (
 		"Jobs, by queue and status: instant ones are ready to run, scheduled ones are not due yet.", "queue", "status")
 	jobsDue = describe("jobs_due",
 		"Deliveries due within ROUTEMASTER_SCALING_DEADLINE. /pulse/scaling compares this with its threshold.")
-	memoryUsed    = describe("redis_memory_used_bytes", "Memory that Redis uses.")
-	memoryMax     = describe("redis_memory_max_bytes", "Limit of the memory that Redis may use.")
-	memoryHigh    = describe("redis_memory_high_mark_bytes", "Above this the oldest batches are dropped.")
-	memoryLow     = describe("redis_memory_low_mark_bytes", "The oldest batches are dropped until this is reached.")
-	busDeliveries = describe("bus_deliveries_total",
+	replaysRunning = describe("replays_running", "Replays that copy, or whose events are still queued.")
+	memoryUsed     = describe("redis_memory_used_bytes", "Memory that Redis uses.")
+	memoryMax      = describe("redis_memory_max_bytes", "Limit of the memory that Redis may use.")
+	memoryHigh     = describe("redis_memory_high_mark_bytes", "Above this the oldest batches are dropped.")
+	memoryLow      = describe("redis_memory_low_mark_bytes", "The oldest batches are dropped until this is reached.")
+	busDeliveries  = describe("bus_deliveries_total",
 		"Deliveries of the whole bus that ended, by subscriber and status.", "subscriber", "status")
 	busDelivered = describe("bus_delivered_events_total",
 		"Events in deliveries of the whole bus that ended, by subscriber and status.", "subscriber", "status")
@@ -48,6 +49,7 @@ var (
 
 	allScraped = []*prometheus.Desc{
 		redisUp, queuedEvents, queuedBatches, deadEvents, healthPoints, oldestAge, historyEvents, historyBytes, jobsNow, jobsDue,
+		replaysRunning,
 		memoryUsed, memoryMax, memoryHigh, memoryLow, busDeliveries, busDelivered, busDropped,
 	}
 )
@@ -119,6 +121,7 @@ func (s *scrape) Collect(metrics chan<- prometheus.Metric) {
 		send(jobsNow, float64(jobs.Scheduled), string(queue), "scheduled")
 	}
 	send(jobsDue, float64(now.Due))
+	send(replaysRunning, float64(now.RunningReplays))
 	if now.Memory != nil {
 		limit, high, low := s.options.Memory.Marks(now.Memory.Max)
 		send(memoryUsed, float64(now.Memory.Used))

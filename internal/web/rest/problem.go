@@ -9,6 +9,7 @@ import (
 	"routemaster/internal/deadletter"
 	"routemaster/internal/history"
 	"routemaster/internal/inspect"
+	"routemaster/internal/replay"
 	"routemaster/internal/signature"
 )
 
@@ -65,6 +66,26 @@ var problems = []struct {
 	}},
 	{inspect.ErrInFlight, Problem{
 		Status: http.StatusConflict, Detail: "the batch is being delivered; try again later",
+	}},
+	{replay.ErrUnknown, Problem{
+		Status: http.StatusNotFound, Detail: "there is no such replay; GET /subscriber/replays lists them",
+	}},
+	{replay.ErrNotSubscribed, Problem{
+		Status: http.StatusConflict, Pointer: "/topic", Detail: "the client is not subscribed to the topic; only subscribers of a topic can have it replayed",
+	}},
+	{replay.ErrNoHistory, Problem{
+		Status: http.StatusConflict, Pointer: "/topic", Detail: "the topic keeps no history; its publisher or the operator can have it keep one",
+	}},
+	{replay.ErrNothing, Problem{
+		Status: http.StatusConflict, Detail: "the topic's history has no events in this range; GET /topics/{topic}/history shows what it has",
+	}},
+	{replay.ErrRunning, Problem{
+		Status: http.StatusConflict, Pointer: "/topic",
+		Detail: "a replay of this topic is running; wait until it is done, or cancel it: GET /subscriber/replays lists them",
+	}},
+	{replay.ErrTooMany, Problem{
+		Status: http.StatusConflict,
+		Detail: fmt.Sprintf("there are %d replays that run or have events in the queue; wait until one is done", replay.MaxKept),
 	}},
 	{bus.ErrTestWaits, Problem{
 		Status: http.StatusConflict, Detail: "a test event is already waiting; GET /subscriber/attempts will have its result",

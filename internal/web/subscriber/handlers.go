@@ -10,6 +10,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/deadletter"
 	"routemaster/internal/inspect"
+	"routemaster/internal/replay"
 	"routemaster/internal/seal"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
@@ -37,13 +38,14 @@ type Handlers struct {
 	stats     *stats.Stats
 	inspector *inspect.Inspector
 	letters   *deadletter.Letters
+	replays   *replay.Replays
 }
 
 // New makes the handlers of an API. They read requests and respond by its service.
 func New(config Config, service *rest.Service, st *store.Store) *Handlers {
 	return &Handlers{
 		Service: service, config: config, store: st, stats: stats.Of(st),
-		inspector: inspect.New(st), letters: deadletter.New(st),
+		inspector: inspect.New(st), letters: deadletter.New(st), replays: replay.New(st),
 	}
 }
 
@@ -79,6 +81,10 @@ func (h *Handlers) Routes(r chi.Router, path string) {
 	route(http.MethodPost, "/dead_letters/{id}/redeliver", h.redeliverDeadLetter)
 	route(http.MethodPost, "/dead_letters/redeliver", h.redeliverDeadLetters)
 	route(http.MethodPost, "/dead_letters/discard", h.discardDeadLetters)
+	// What it gets again of topics' histories.
+	route(http.MethodGet, "/replays", h.getReplays)
+	route(http.MethodPost, "/replays", h.postReplay)
+	route(http.MethodDelete, "/replays/{id}", h.deleteReplay)
 	// What deliveries are signed with.
 	route(http.MethodGet, "/secrets", h.getSecrets)
 	route(http.MethodPost, "/secrets", h.postSecret)

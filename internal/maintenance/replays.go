@@ -1,0 +1,45 @@
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/replay"
+)
+
+// copyTimeout bounds how long one run copies what is replayed. The next run does the rest.
+const copyTimeout = time.Second
+
+// copyReplays goes on with the replays. What fails is left to the next run.
+func (m *Maintenance) copyReplays(ctx context.Context) {
+	deadline := m.now().Add(copyTimeout)
+	done, err := m.replays.Copy(ctx, m.now(), func() bool { return m.now().Before(deadline) })
+	if len(done.Events) > 0 {
+		for name, events := range m.eventsByClient(ctx, done.Events) {
+			m.recorder.Replayed(name, events)
+		}
+	}
+	for _, ended := range done.Ended {
+		m.replayEnded(ctx, ended)
+	}
+	if err != nil && !errors.Is(err, bus.ErrUnavailable) { // package rdb logs that once
+		m.log.Error("could not copy replays", "error", err)
+	}
+}
+
+func (m *Maintenance) replayEnded(ctx context.Context, r replay.Replay) {
+	fields := []slog.Attr{
+		slog.String("replay", string(r.ID)), slog.String("topic", string(r.Topic)), slog.String("state", string(r.State)),
+		slog.Int64("copied", r.Copied), slog.Int64("skipped", r.Skipped),
+	}
+	for name := range m.eventsByClient(ctx, map[bus.Token]int{r.Subscriber: 0}) {
+		fields = append(fields, slog.String("subscriber", string(name)))
+	}
+	if r.Error != "" {
+		fields = append(fields, slog.String("reason", r.Error))
+	}
+	m.log.LogAttrs(ctx, slog.LevelInfo, "a replay ended", fields...)
+}

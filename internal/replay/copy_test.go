@@ -1,0 +1,226 @@
+package replay_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/history"
+	"routemaster/internal/replay"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+)
+
+// TestAReplayWaitsForRoom replays more than may be queued: to somebody who takes nothing, then a
+// batch; one that dies makes room too.
+func TestAReplayWaitsForRoom(t *testing.T) {
+	eachBench(t, 100_000, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		const all = replay.MaxWaiting + 1500
+		for i := 0; i < all; i += 500 {
+			b.PublishEvents(widgets, i+1, i+500, i)
+		}
+		b.AddSubscriber(alice, time.Hour, 1000, widgets)
+		b.SetOption(alice, "dead_letters", "{}")
+		started := b.start(replay.Range{From: 1})
+		queued := func() string { return b.Redis.HGet(ctx, "batches:gauges:event", string(alice)).Val() }
+
+		events, _ := b.copy()
+		assert.Equal(t, replay.MaxWaiting, events)
+		events, _ = b.copy()
+		assert.Zero(t, events)
+		assert.Equal(t, "10000", queued())
+
+		assert.Equal(t, upTo(1, 1000), b.deliver(started.ID, 1))
+		events, _ = b.copy()
+		assert.Equal(t, 1000, events)
+		assert.Equal(t, replay.Running, b.only().State)
+
+		task := b.Take("worker", 60_000)
+		b.Complete(task, storetest.Result{Slice: &store.SliceResult{Letters: []store.DeadLetter{{
+			ID: task.Delivery.Batch, Reason: bus.DiedRefused,
+		}}}})
+		events, ended := b.copy()
+		assert.Equal(t, 500, events)
+		require.Len(t, ended, 1)
+		assert.EqualValues(t, all, ended[0].Copied)
+		assert.Equal(t, upTo(2001, all), b.deliver(started.ID, 100))
+	})
+}
+
+// TestCopyGoesOnWithinARun has a subscriber make room while a run looks.
+func TestCopyGoesOnWithinARun(t *testing.T) {
+	eachBench(t, 100_000, func(t *testing.T, b *bench) {
+		const all = replay.MaxWaiting + 1000
+		for i := 0; i < all; i += 1000 {
+			b.PublishEvents(widgets, i+1, i+1000, i)
+		}
+		b.AddSubscriber(alice, time.Hour, 1000, widgets)
+		started := b.start(replay.Range{From: 1})
+		calls := 0
+		done, err := b.replays.Copy(t.Context(), storetest.Start, func() bool {
+			if calls++; calls > 11 { // ten slices, and a look at the full queue
+				b.deliver(started.ID, 1)
+			}
+			return true
+		})
+		require.NoError(t, err)
+		assert.Equal(t, all, done.Events[alice])
+		assert.Equal(t, replay.Done, b.only().State)
+	})
+}
+
+// TestALostPartIsSkipped trims the history while it is replayed.
+func TestALostPartIsSkipped(t *testing.T) {
+	eachBench(t, 100_000, func(t *testing.T, b *bench) {
+		b.PublishEvents(widgets, 1, 3000, 0)
+		b.AddSubscriber(alice, time.Hour, 100, widgets)
+		started := b.start(replay.Range{From: 1, To: 2900})
+		slices := 0
+		_, err := b.replays.Copy(t.Context(), storetest.Start, func() bool { slices++; return slices <= 1 })
+		require.NoError(t, err)
+		assert.EqualValues(t, 1000, b.only().Copied)
+
+		keep := func(events int64) {
+			t.Helper()
+			require.NoError(t, b.history.Put(t.Context(), widgets, "", history.Limits{Events: events}, storetest.Start))
+			_, err := b.history.Trim(t.Context(), storetest.Start, always)
+			require.NoError(t, err)
+		}
+		keep(1500)
+		events, _ := b.copy()
+		assert.Equal(t, 1400, events)
+		done := b.only()
+		assert.Equal(t, []int64{1, 2901, 2400, 500}, []int64{done.From(), done.Next, done.Copied, done.Skipped})
+		assert.Equal(t, append(upTo(1, 1000), upTo(1501, 2900)...), b.deliver(started.ID, 100))
+
+		// All of the range is lost.
+		b.start(replay.Range{From: 1600, To: 2000})
+		keep(100)
+		events, ended := b.copy()
+		assert.Zero(t, events)
+		require.Len(t, ended, 1)
+		assert.Equal(t, []int64{0, 401}, []int64{ended[0].Copied, ended[0].Skipped})
+		assert.Equal(t, replay.Done, ended[0].State)
+	})
+}
+
+func TestWhatEndsAReplay(t *testing.T) {
+	for name, c := range map[string]struct {
+		happens func(b *bench) error
+		state   replay.State
+		why     string
+	}{
+		"it is cancelled": {func(b *bench) error {
+			_, err := b.replays.Cancel(b.T.Context(), alice, b.only().ID)
+			return err
+		}, replay.Cancelled, ""},
+		"the topic is left": {func(b *bench) error {
+			return b.Unsubscribe(b.T.Context(), alice, widgets)
+		}, replay.Cancelled, "the subscriber is not subscribed to the topic any more"},
+		"the history is removed": {func(b *bench) error {
+			return b.history.Delete(b.T.Context(), widgets, "")
+		}, replay.Failed, "the topic keeps no history any more"},
+		"the topic is deleted": {func(b *bench) error {
+			return b.DeleteTopic(b.T.Context(), widgets, "")
+		}, replay.Failed, "the topic keeps no history any more"},
+		"the topic is made anew": {func(b *bench) error {
+			if err := b.DeleteTopic(b.T.Context(), widgets, ""); err != nil {
+				return err
+			}
+			b.PublishEvents(widgets, 1, 1, 0)
+			return b.history.Put(b.T.Context(), widgets, "", history.Limits{Events: 10}, storetest.Start)
+		}, replay.Failed, "the topic was deleted, and has begun anew"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			eachBench(t, 100_000, func(t *testing.T, b *bench) {
+				b.PublishEvents(widgets, 1, 2000, 0)
+				b.AddSubscriber(alice, time.Hour, 1000, widgets, "gadgets")
+				started := b.start(replay.Range{From: 1})
+				slices := 0
+				_, err := b.replays.Copy(t.Context(), storetest.Start, func() bool { slices++; return slices <= 1 })
+				require.NoError(t, err)
+				require.NoError(t, c.happens(b))
+				events, ended := b.copy()
+				assert.Zero(t, events)
+				found := b.only()
+				assert.Equal(t, []any{c.state, c.why, int64(1000)}, []any{found.State, found.Error, found.Copied})
+				if c.why != "" {
+					assert.Equal(t, []replay.Replay{found}, ended)
+				}
+				assert.Equal(t, upTo(1, 1000), b.deliver(started.ID, 100), "what was copied is delivered")
+				b.copy()
+				assert.Empty(t, b.Redis.Keys(t.Context(), "replays:running").Val())
+			})
+		})
+	}
+}
+
+// TestReplaysGoWithTheirSubscriber has a run meet one that has gone.
+func TestReplaysGoWithTheirSubscriber(t *testing.T) {
+	eachBench(t, 100_000, func(t *testing.T, b *bench) {
+		b.PublishEvents(widgets, 1, 2000, 0)
+		b.AddSubscriber(alice, time.Hour, 1000, widgets)
+		b.start(replay.Range{From: 1})
+		slices := 0
+		done, err := b.replays.Copy(t.Context(), storetest.Start, func() bool {
+			if slices++; slices == 2 {
+				require.NoError(t, b.DeleteSubscriber(t.Context(), alice))
+			}
+			return true
+		})
+		require.NoError(t, err)
+		assert.Equal(t, 1000, done.Events[alice])
+		assert.Empty(t, done.Ended)
+		assert.Empty(t, b.Redis.Keys(t.Context(), "replay*").Val())
+	})
+}
+
+// TestAReplayFollowsItsToken changes the token of a subscriber in the middle.
+func TestAReplayFollowsItsToken(t *testing.T) {
+	eachBench(t, 100_000, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		b.PublishEvents(widgets, 1, 2000, 0)
+		b.AddSubscriber(alice, time.Hour, 1000, widgets)
+		b.start(replay.Range{From: 1})
+		slices := 0
+		_, err := b.replays.Copy(ctx, storetest.Start, func() bool { slices++; return slices <= 1 })
+		require.NoError(t, err)
+		const heir = bus.Token("alice--2")
+		_, _, err = b.RotateToken(ctx, alice, heir)
+		require.NoError(t, err)
+		for done := false; !done; {
+			_, done, err = b.Relabel(ctx, alice, store.BeginRelabelling(), time.Minute)
+			require.NoError(t, err)
+		}
+		require.NoError(t, b.FinishRotation(ctx, alice))
+		done, err := b.replays.Copy(ctx, storetest.Start, always)
+		require.NoError(t, err)
+		assert.Equal(t, map[bus.Token]int{heir: 1000}, done.Events)
+		all, err := b.replays.List(ctx, heir)
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		assert.Equal(t, []any{heir, replay.Done}, []any{all[0].Subscriber, all[0].State})
+	})
+}
+
+// TestThePlanStays takes the last option away while replayed events wait.
+func TestThePlanStays(t *testing.T) {
+	eachBench(t, 100_000, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		hasPlan := func() bool { return b.Redis.HExists(ctx, "delivery:"+string(alice), "plan").Val() }
+		b.PublishEvents(widgets, 1, 10, 0)
+		b.AddSubscriber(alice, time.Hour, 5, widgets)
+		b.SetOption(alice, "partial", "true")
+		started := b.start(replay.Range{From: 1})
+		b.copy()
+		b.SetOption(alice, "partial", "")
+		assert.True(t, hasPlan())
+		assert.Equal(t, upTo(1, 10), b.deliver(started.ID, 2))
+		b.copy()
+		assert.False(t, hasPlan())
+	})
+}

@@ -1,0 +1,17 @@
+-- Closes a replay that has ended and has no events in the queue any more, so that nobody need look
+-- after it. Its subscriber loses its plan, if that was there for the replay alone.
+--
+-- ARGV     1 namespace, 2 UID of the replay, 3 for how long it is kept from now on (ms)
+-- Returns  {1}
+local id, ttl = ARGV[2], ARGV[3]
+local found = redis.call('HMGET', replay_key(id), 'token', 'state')
+if found[2] == 'running' then return { 1 } end
+allow_when_full()
+redis.call('SREM', running_replays_key(), id)
+redis.call('DEL', replay_batches_key(id))
+local token = found[1]
+if not token then return { 1 } end
+redis.call('PEXPIRE', replay_key(id), ttl)
+if not has_replay(token) then redis.call('PEXPIRE', replays_key(token), ttl) end
+drop_plan(token)
+return { 1 }

@@ -1,0 +1,235 @@
+// Package replay gives a subscriber events of a topic's history again: a replay. Other subscribers,
+// the topic's counter and its last event do not notice.
+//
+//	start -> running -> done
+//	            |-----> cancelled    by the subscriber, or because it is not subscribed any more
+//	            '-----> failed       the history is gone
+//
+// The housekeeping copies a slice of the history at a time into the subscriber's queue, in batches
+// of their own, by a step that compares the replay's position with the one that the slice was read
+// for, and moves it: a crash between any two steps repeats nothing and skips nothing. How much of a
+// replay waits in the queue is never counted in a field, which deaths, drops and removals would
+// have to keep right: it is the sum over those of its batches that are still there. So the bus has
+// to look after a replay that has ended until they have gone: then it is closed.
+package replay
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/history"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+)
+
+//go:embed lua
+var luaFiles embed.FS
+
+// The scripts. Each file's header says what it takes, returns and keeps.
+var (
+	scriptStart = newScript("replay_start")
+	scriptStep  = newScript("replay_step")
+	scriptEnd   = newScript("replay_end")
+	scriptClose = newScript("replay_close")
+)
+
+func newScript(name string) *rdb.Script {
+	return rdb.NewScript(store.Library+rdb.ReadLua(luaFiles, "lib/ends"), rdb.ReadLua(luaFiles, name))
+}
+
+// Errors that callers branch on.
+var (
+	// ErrNotSubscribed means that the subscriber is not subscribed to the topic.
+	ErrNotSubscribed = errors.New("not subscribed to the topic")
+	// ErrNoHistory means that the topic keeps no history.
+	ErrNoHistory = errors.New("the topic keeps no history")
+	// ErrNothing means that the history has nothing in the range.
+	ErrNothing = errors.New("the history has no events in this range")
+	// ErrRunning means that another replay of the topic runs.
+	ErrRunning = errors.New("a replay of this topic runs")
+	// ErrTooMany means that [MaxKept] replays of the subscriber run or have events queued.
+	ErrTooMany = errors.New("too many replays")
+	// ErrUnknown means that the subscriber has no such replay.
+	ErrUnknown = errors.New("there is no such replay")
+)
+
+// refusals are the scripts' words for why they changed nothing.
+var refusals = map[string]error{
+	"not subscribed": ErrNotSubscribed, "running": ErrRunning, "too many": ErrTooMany, "unknown": ErrUnknown,
+}
+
+const (
+	// MaxKept is how many replays of a subscriber are kept, those that have ended included. Beyond
+	// that the oldest that was closed goes.
+	MaxKept = 100
+	// keptFor is for how long a replay is kept after it was closed.
+	keptFor = 24 * time.Hour
+)
+
+// Replays are the replays of all subscribers in a store. It is safe for concurrent use.
+type Replays struct {
+	redis   *rdb.Partition
+	keys    store.Keys
+	store   *store.Store
+	history *history.History
+}
+
+// New returns the replays in a store.
+func New(st *store.Store) *Replays {
+	return &Replays{st.Partition(), store.Keys{Namespace: st.Partition().Namespace()}, st, history.New(st)}
+}
+
+// State is what a replay does.
+type State string
+
+// The states of a replay.
+const (
+	// Running is one that copies.
+	Running State = "running"
+	// Done is one that has copied its range. Events of it may still be queued.
+	Done State = "done"
+	// Cancelled is one that was stopped, or whose subscriber has unsubscribed from the topic.
+	Cancelled State = "cancelled"
+	// Failed is one that cannot go on: see [Replay].Error.
+	Failed State = "failed"
+)
+
+// Replay is a replay of a topic's history to a subscriber.
+type Replay struct {
+	ID         bus.ReplayID
+	Subscriber bus.Token
+	Topic      bus.TopicName
+	// Next is the position of the next event to copy, To that of the last.
+	Next, To int64
+	// Copied is how many events were put into the queue, Skipped how many the history had lost before
+	// their turn.
+	Copied, Skipped int64
+	State           State
+	CreatedAt       time.Time
+	// Error is why it ended, if it did before it was done and was not cancelled by a request.
+	Error string
+}
+
+// From is the position of its first event.
+func (r Replay) From() int64 { return r.Next - r.Copied - r.Skipped }
+
+// parse makes a replay of its hash. It reports whether there is one.
+func parse(id string, hash map[string]string) (r Replay, ok bool) {
+	number := func(field string) int64 { return rdb.Integer(hash[field], 0) }
+	return Replay{
+		ID: bus.ReplayID(id), Subscriber: bus.Token(hash["token"]), Topic: bus.TopicName(hash["topic"]),
+		Next: number("next"), To: number("to"), Copied: number("copied"), Skipped: number("skipped"),
+		State: State(hash["state"]), CreatedAt: time.UnixMilli(number("created_at")), Error: hash["error"],
+	}, hash["state"] != ""
+}
+
+// Range says which events of a history are meant. What is zero is not set.
+type Range struct {
+	// From is the position of the first, or Since when it was received: then, or later.
+	From  int64
+	Since time.Time
+	// To is the position of the last, or Until when it was received: then, or before. Without them it
+	// is the newest.
+	To    int64
+	Until time.Time
+}
+
+// Start begins a replay of a topic's history to a subscriber that is subscribed to it. What is
+// published from now on is not of it. It fails with [bus.ErrTopicUnknown], [ErrNoHistory],
+// [ErrNotSubscribed], [ErrNothing], [ErrRunning], [ErrTooMany] or [bus.ErrUnavailable].
+func (r *Replays) Start(ctx context.Context, token bus.Token, topic bus.TopicName, of Range, now time.Time) (Replay, error) {
+	from, to, err := r.resolve(ctx, topic, of)
+	if err != nil {
+		return Replay{}, err
+	}
+	started := Replay{
+		ID: bus.NewReplayID(), Subscriber: token, Topic: topic, Next: from, To: to, State: Running,
+		CreatedAt: time.UnixMilli(now.UnixMilli()),
+	}
+	_, err = r.change(ctx, "start replay", scriptStart,
+		string(token), string(started.ID), string(topic), from, to, now.UnixMilli(), MaxKept)
+	return started, err
+}
+
+// resolve returns the positions of the first and the last event of a range that a history has.
+func (r *Replays) resolve(ctx context.Context, topic bus.TopicName, of Range) (from, to int64, err error) {
+	kept, err := r.history.Get(ctx, topic)
+	if errors.Is(err, history.ErrNone) {
+		err = ErrNoHistory
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	from, to = of.From, cmp.Or(of.To, kept.Last)
+	if !of.Since.IsZero() {
+		from, err = r.history.PositionAt(ctx, topic, of.Since)
+	}
+	if err == nil && !of.Until.IsZero() {
+		to, err = r.history.PositionAt(ctx, topic, of.Until.Add(time.Millisecond))
+		to--
+	}
+	from, to = max(from, kept.First), min(to, kept.Last)
+	if err == nil && from > to {
+		err = ErrNothing
+	}
+	return from, to, err
+}
+
+// change runs a script that changes something for a client, or says why not. It returns its first
+// result.
+func (r *Replays) change(ctx context.Context, what string, script *rdb.Script, args ...any) (first string, err error) {
+	change := r.redis.Change(ctx, script, args...)
+	if change.Err == nil && !change.Changed {
+		return "", cmp.Or(refusals[change.Text(0)], fmt.Errorf("%s: refused for an unknown reason %q", what, change.Text(0)))
+	}
+	return change.Text(0), rdb.Wrap(what, change.Err)
+}
+
+// List returns the replays of a subscriber that are kept, newest first. It fails with
+// [bus.ErrUnavailable].
+func (r *Replays) List(ctx context.Context, token bus.Token) (all []Replay, err error) {
+	ids, err := r.redis.SMembers(ctx, r.keys.Replays(token)).Result()
+	if !rdb.Answered(err) {
+		return nil, rdb.Wrap("list replays", err)
+	}
+	all, err = r.read(ctx, "list replays", ids)
+	slices.SortFunc(all, func(a, b Replay) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), strings.Compare(string(a.ID), string(b.ID)))
+	})
+	return all, err
+}
+
+// read returns those of some replays that are there.
+func (r *Replays) read(ctx context.Context, what string, ids []string) (found []Replay, err error) {
+	hashes := make([]rdb.Reply[map[string]string], len(ids))
+	err = r.redis.Reads(ctx, what, func(pipe rdb.Commands) {
+		for i, id := range ids {
+			hashes[i] = pipe.HGetAll(ctx, r.keys.Replay(bus.ReplayID(id)))
+		}
+	})
+	for i, id := range ids {
+		if replay, ok := parse(id, hashes[i].Val()); ok {
+			found = append(found, replay)
+		}
+	}
+	return found, err
+}
+
+// Cancel ends a replay of a subscriber: nothing more is copied, and what was copied is delivered.
+// It reports whether the replay ran until now. It fails with [ErrUnknown] or [bus.ErrUnavailable].
+func (r *Replays) Cancel(ctx context.Context, token bus.Token, id bus.ReplayID) (ran bool, err error) {
+	return r.end(ctx, token, id, Cancelled, "")
+}
+
+// end ends a replay of a subscriber, of any if the token is empty.
+func (r *Replays) end(ctx context.Context, token bus.Token, id bus.ReplayID, state State, why string) (ran bool, err error) {
+	first, err := r.change(ctx, "end replay", scriptEnd, string(token), string(id), string(state), why)
+	return first == "1", err
+}
