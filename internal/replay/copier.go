@@ -47,15 +47,16 @@ type copier struct {
 	now  time.Time
 	done *Copied
 	// waiting is how many of its events are in the queue: so many or fewer, as it is not counted
-	// after each slice.
-	waiting int
+	// after each slice. lastSeen is how many there were when it was last counted, unless a slice was
+	// copied since.
+	waiting, lastSeen int
 	// lanes and maxEvents are the subscriber's; maxEvents is 0 until they are read.
 	lanes     store.Lanes
 	maxEvents int
 }
 
 func newCopier(r *Replays, replay Replay, now time.Time, done *Copied) *copier {
-	return &copier{Replays: r, Replay: replay, now: now, done: done, waiting: math.MaxInt}
+	return &copier{Replays: r, Replay: replay, now: now, done: done, waiting: math.MaxInt, lastSeen: math.MaxInt}
 }
 
 // step copies a slice if there is room in the queue, or closes the replay if it is over.
@@ -68,10 +69,11 @@ func (c *copier) step(ctx context.Context) (progress, error) {
 	}
 	size := min(maxSlice, maxBatches*c.maxEvents, int(c.To-c.Next)+1)
 	if c.waiting > MaxWaiting-size {
-		before := c.waiting
+		before := c.lastSeen
 		if err := c.count(ctx); err != nil {
 			return stopped, err
 		}
+		c.lastSeen = c.waiting
 		switch hasRoom := c.waiting <= MaxWaiting-size; {
 		case !hasRoom && c.waiting < before:
 			return waits, nil
@@ -136,7 +138,7 @@ func (c *copier) count(ctx context.Context) error {
 func (c *copier) copy(ctx context.Context, size int) (progress, error) {
 	read, err := c.history.Read(ctx, c.Topic, c.Next, size)
 	switch {
-	case errors.Is(err, history.ErrNone):
+	case errors.Is(err, history.ErrNone), errors.Is(err, bus.ErrTopicUnknown):
 		return stopped, c.fail(ctx, Failed, noHistory)
 	case err != nil:
 		return stopped, err
@@ -151,13 +153,8 @@ func (c *copier) copy(ctx context.Context, size int) (progress, error) {
 // put puts the next entries of the history into the queue, before which it has lost some events.
 func (c *copier) put(ctx context.Context, entries []history.Entry, lost int64) (progress, error) {
 	events := int64(len(entries))
-	next, leftSince := c.Next+lost+events, c.now.UnixMilli()
-	if events > 0 {
-		leftSince = entries[0].ReceivedAt
-	}
-	args := []any{
-		string(c.ID), c.Next, next, lost, c.now.UnixMilli(), c.lanes.Version, bus.NewPlan(), string(bus.NewBatchID()), leftSince,
-	}
+	next := c.Next + lost + events
+	args := []any{string(c.ID), c.Next, next, lost, c.now.UnixMilli(), c.lanes.Version, bus.NewPlan()}
 	for _, b := range cut(entries, c.lanes, c.maxEvents) {
 		args = append(append(args, string(bus.NewBatchID()), b.lane, len(b.events)), b.events...)
 	}
@@ -169,7 +166,7 @@ func (c *copier) put(ctx context.Context, entries []history.Entry, lost int64) (
 		return c.refused(ctx, rdb.Text(reply[1]))
 	}
 	c.Next, c.Copied, c.Skipped = next, c.Copied+events, c.Skipped+lost
-	c.waiting += len(entries)
+	c.waiting, c.lastSeen = c.waiting+len(entries), math.MaxInt
 	c.done.Events[c.Subscriber] += len(entries)
 	if reply[1] == "1" {
 		c.ended(Done, "")

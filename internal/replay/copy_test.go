@@ -217,7 +217,7 @@ func TestThePlanStays(t *testing.T) {
 		b.SetOption(alice, "partial", "true")
 		started := b.start(replay.Range{From: 1})
 		b.copy()
-		b.SetOption(alice, "partial", "")
+		b.SetOption(alice, "partial", "false")
 		assert.True(t, hasPlan())
 		assert.Equal(t, upTo(1, 10), b.deliver(started.ID, 2))
 		b.copy()

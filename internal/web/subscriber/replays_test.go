@@ -1,0 +1,89 @@
+package subscriber_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/replay"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/web/webtest"
+)
+
+func TestReplays(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		a.RequireDone(bob, "POST", "/topics/widgets", webtest.EventsText(1, 3))
+		a.RequireDone(bob, "PUT", "/topics/widgets/history", `{"events":1000}`)
+		a.RequireDone(bob, "POST", "/topics/widgets", webtest.EventsText(4, 10))
+		a.RequireDone(bob, "POST", "/topics/things", webtest.EventText(1))
+		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets","things"],"callback":"https://a.example/","timeout":0}`)
+		assert.Equal(t, "[]", a.Do(alice, "GET", "/subscriber/replays", "").Body)
+
+		begun := a.Do(alice, "POST", "/subscriber/replays", `{"topic":"widgets","from":1,"to":9}`)
+		require.Equal(t, 202, begun.Status, begun.Body)
+		var first struct{ ID string }
+		require.NoError(t, json.Unmarshal([]byte(begun.Body), &first))
+		assert.JSONEq(t, fmt.Sprintf(`{"id":"%s","topic":"widgets","from":4,"to":9,"events":6}`, first.ID), begun.Body)
+		assert.Contains(t, a.Log.String(), `msg="a replay began" request_id=`)
+		assert.Contains(t, a.Log.String(), fmt.Sprintf("client=alice replay=%s topic=widgets from=4 to=9 events=6\n", first.ID))
+		assert.Equal(t, 409, a.Problem(alice, "POST", "/subscriber/replays", `{"topic":"widgets","since":0}`).Status, "one runs")
+
+		_, err := replay.New(a.Store).Copy(t.Context(), storetest.Start, func() bool { return true })
+		require.NoError(t, err)
+		listed := a.Do(rootKey, "GET", "/subscribers/alice--1/replays", "").Body
+		assert.Contains(t, listed, `"from":4,"to":9,"next":10,"copied":6,"skipped":0,"state":"done","created_at":`)
+		assert.Contains(t, a.Do(alice, "GET", "/subscriber/batches", "").Body, `"replay":"`+first.ID+`"`)
+
+		second := a.Do(rootKey, "POST", "/subscribers/alice--1/replays", `{"topic":"widgets","since":0,"until":253402300799999}`)
+		require.Equal(t, 202, second.Status, second.Body)
+		require.NoError(t, json.Unmarshal([]byte(second.Body), &first))
+		assert.Contains(t, second.Body, `"from":4,"to":10,"events":7`)
+		a.RequireDone(alice, "DELETE", "/subscriber/replays/"+first.ID, "")
+		a.RequireDone(alice, "DELETE", "/subscriber/replays/"+first.ID, "")
+		assert.Contains(t, a.Do(alice, "GET", "/subscriber/replays", "").Body, `"next":4,"copied":0,"skipped":0,"state":"cancelled"`)
+		assert.Contains(t, a.Log.String(), fmt.Sprintf("client=alice replay=%s state=cancelled\n", first.ID))
+		assert.NotContains(t, a.Log.String(), alice)
+		storetest.RequireSound(t, a.Store)
+	})
+}
+
+func TestReplaysAreRefused(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	a.RequireDone(bob, "POST", "/topics/widgets", webtest.EventText(1))
+	a.RequireDone(bob, "PUT", "/topics/widgets/history", `{"events":1000}`)
+	a.RequireDone(bob, "POST", "/topics/things", webtest.EventText(1))
+	a.RequireDone(bob, "PUT", "/topics/things/history", `{"events":1000}`)
+	a.RequireDone(bob, "POST", "/topics/others", webtest.EventText(1))
+	a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets","others"],"callback":"https://a.example/"}`)
+	for _, c := range []struct {
+		body, pointer string
+		status        int
+	}{
+		{`{}`, "/topic", 400},
+		{`{"topic":"widgets"}`, "", 400},
+		{`{"topic":"widgets","from":1,"since":0}`, "", 400},
+		{`{"topic":"widgets","from":1,"to":2,"until":3}`, "", 400},
+		{`{"topic":"widgets","from":0}`, "/from", 400},
+		{`{"topic":"widgets","from":1,"to":0}`, "/to", 400},
+		{`{"topic":"widgets","since":-1}`, "/since", 400},
+		{`{"topic":"widgets","from":1,"until":-1}`, "/until", 400},
+		{`{"topic":"widgets","from":1.5}`, "/from", 400},
+		{`{"topic":"widgets","from":1,"filtered":true}`, "/filtered", 400},
+		{`{"topic":"none","from":1}`, "", 404},
+		{`{"topic":"NO","from":1}`, "", 404},
+		{`{"topic":"others","from":1}`, "/topic", 409},
+		{`{"topic":"things","from":1}`, "", 409},
+		{`{"topic":"widgets","from":1}`, "", 409},
+	} {
+		got := a.Problem(alice, "POST", "/subscriber/replays", c.body)
+		assert.Equal(t, c.status, got.Status, c.body)
+		assert.Equal(t, c.pointer, got.Pointer, c.body)
+	}
+	a.RequireDone(bob, "POST", "/topics/things", webtest.EventText(1))
+	assert.Equal(t, "/topic", a.Problem(alice, "POST", "/subscriber/replays", `{"topic":"things","from":1}`).Pointer, "she is not subscribed")
+}
