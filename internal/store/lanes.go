@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"hash/fnv"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
@@ -55,4 +58,79 @@ func (l Lanes) Of(event wire.PackedEvent) int {
 	hash := fnv.New32a()
 	hash.Write(value)
 	return int(hash.Sum32() % uint32(l.Count))
+}
+
+// laneDigits are the characters that stand for lanes.
+const laneDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// laneCache knows the lanes of subscribers that have several, by their topics. A publish that was
+// sent with others than they have now stores nothing, and says which these are.
+type laneCache struct {
+	mu     sync.RWMutex
+	topics map[bus.TopicName][]subscriberLanes
+}
+
+type subscriberLanes struct {
+	token bus.Token
+	Lanes
+}
+
+// sort returns the lanes of a publication's events as lua/lib/plans.lua reads them: of each
+// subscriber with several its token, their version, and a character for each event.
+func (c *laneCache) sort(p *Publication) (args []any) {
+	c.mu.RLock()
+	known := c.topics[p.Topic]
+	c.mu.RUnlock()
+	for _, lanes := range known {
+		digits := make([]byte, len(p.Events))
+		for i, event := range p.Events {
+			digits[i] = laneDigits[lanes.Of(event)]
+		}
+		args = append(args, string(lanes.token), lanes.Version, string(digits))
+	}
+	return args
+}
+
+// put replaces what is known of a topic.
+func (c *laneCache) put(topic bus.TopicName, known []subscriberLanes) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(known) == 0 {
+		delete(c.topics, topic)
+		return
+	}
+	if c.topics == nil {
+		c.topics = map[bus.TopicName][]subscriberLanes{}
+	}
+	c.topics[topic] = known
+}
+
+// learnLanes reads the lanes of the subscribers of some topics, given for each topic their tokens
+// and the versions of their lanes, alternately. It fails with [bus.ErrUnavailable].
+func (s *Store) learnLanes(ctx context.Context, topics map[bus.TopicName][]string) error {
+	read := map[bus.Token]*redis.SliceCmd{}
+	err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
+		for _, versions := range topics {
+			for i := 0; i < len(versions); i += 2 {
+				token := bus.Token(versions[i])
+				read[token] = pipe.HMGet(ctx, s.keys.Options(token), lanesFields...)
+			}
+		}
+	})
+	if err != nil {
+		return err
+	}
+	for topic, versions := range topics {
+		var known []subscriberLanes
+		for i := 0; i < len(versions); i += 2 {
+			token := bus.Token(versions[i])
+			lanes := subscriberLanes{token, Lanes{Version: versions[i+1], Count: 1}} // of options that are damaged
+			if stored, err := read[token].Result(); err == nil && stored[0] != nil {
+				lanes.Lanes = readLanes(stored)
+			}
+			known = append(known, lanes)
+		}
+		s.lanes.put(topic, known)
+	}
+	return nil
 }

@@ -1,6 +1,8 @@
 package store_test
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/stretchr/testify/require"
@@ -20,22 +22,75 @@ func (m *model) changeOptions(rt *rapid.T) {
 	if rapid.IntRange(0, 3).Draw(rt, "without") == 0 {
 		options["partial"] = ""
 	}
+	m.patch(rt, client, options)
+}
+
+// changeLanes changes the lanes of a subscriber.
+func (m *model) changeLanes(rt *rapid.T) {
+	client := rapid.SampledFrom(modelTokens).Draw(rt, "client")
+	options := map[string]string{"lanes": "", "order_key": ""}
+	if lanes := rapid.IntRange(1, modelMaxLanes).Draw(rt, "lanes"); lanes > 1 {
+		options = map[string]string{"lanes": fmt.Sprint(lanes), "order_key": `"/type"`}
+	}
+	m.patch(rt, client, options)
+}
+
+// patch changes options of a subscriber.
+func (m *model) patch(rt *rapid.T, client bus.Token, options map[string]string) {
 	by := rapid.SampledFrom(m.tokens[client]).Draw(rt, "by")
 	err := m.PatchSubscriber(m.T.Context(), by, bus.Subscription{Options: options}, storetest.After(m.ms))
 	if m.topics[client] == nil {
 		require.ErrorIs(rt, err, bus.ErrNotSubscribed)
 		return
 	}
+	if errors.Is(err, bus.ErrLanesChange) {
+		return
+	}
 	require.NoError(rt, err)
-	if options["partial"] == "" {
+	if options["lanes"] != "" {
+		m.laned[client] = true
+	}
+	m.noteOptions(client)
+}
+
+// noteOptions notes whether a subscriber has options, or lanes of earlier options.
+func (m *model) noteOptions(client bus.Token) {
+	if m.Redis.Exists(m.T.Context(), "options:"+string(m.holder(client))).Val() == 0 {
 		delete(m.options, client)
-	} else {
-		m.options[client] = true
+		return
+	}
+	m.options[client] = true
+}
+
+// requireOneOfAKey requires that what is in flight for a subscriber has no two events of one key, in
+// two deliveries, and that of each key the oldest come first.
+func (m *model) requireOneOfAKey(rt *rapid.T, client bus.Token, task *storetest.Task) {
+	inFlight := map[bus.EventType]bool{}
+	for _, other := range m.held {
+		if other != task && m.clients[other.Delivery.Subscriber] == client {
+			for _, n := range storetest.Numbers(m.T, other) {
+				inFlight[keyOf(n)] = true
+			}
+		}
+	}
+	queued := map[bus.EventType][]int{}
+	for _, n := range m.queued[client] {
+		queued[keyOf(n)] = append(queued[keyOf(n)], n)
+	}
+	for _, n := range storetest.Numbers(m.T, task) {
+		key := keyOf(n)
+		require.False(rt, inFlight[key], "two of a key in flight")
+		require.Equal(rt, queued[key][0], n, "the oldest of a key come first")
+		queued[key] = queued[key][1:]
 	}
 }
 
+// keyOf is the type of a model's event, by which it gets its lane.
+func keyOf(n int) bus.EventType { return modelTypes[n%len(modelTypes)] }
+
 // settleSome has some events of a delivery be acknowledged, some die, and some stay.
 func (m *model) settleSome(rt *rapid.T) {
+	m.skipIfCalm(rt)
 	task := m.pick(rt)
 	if task.Delivery.Plan == nil {
 		m.acknowledged(rt, task)
@@ -84,6 +139,7 @@ func (m *model) settleSome(rt *rapid.T) {
 
 // redeliverSome puts a subscriber's dead letters back into its queue, as many as one call does.
 func (m *model) redeliverSome(rt *rapid.T) {
+	m.skipIfCalm(rt)
 	client := rapid.SampledFrom(modelTokens).Draw(rt, "client")
 	letters := deadletter.New(m.any(rt).Store)
 	moved, err := letters.Redeliver(m.T.Context(), m.holder(client), deadletter.Selection{})

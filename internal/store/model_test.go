@@ -40,8 +40,11 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 				require.NoError(rt, server.Raw.FlushAll(t.Context()).Err())
 				one.Register()
 				// In the third kind of round workers differ in their settings, as while they are restarted with
-				// another.
-				m := []*model{newModel(1, one), newModel(2, two), newModel(2, one, two)}[round%3]
+				// another. In the fourth nothing upsets the order.
+				m := []func() *model{
+					func() *model { return newModel(1, one) }, func() *model { return newModel(2, two) },
+					func() *model { return newModel(2, one, two) }, func() *model { return newCalmModel(one) },
+				}[round%4]()
 				defer func() { steps += m.steps }()
 				rt.Repeat(map[string]func(*rapid.T){
 					"publish":       m.publishSome,
@@ -52,6 +55,7 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 					"and go on":     m.acknowledgeAndAcquire,
 					"fail":          m.failSome,
 					"options":       m.changeOptions,
+					"lanes":         m.changeLanes,
 					"settle":        m.settleSome,
 					"redeliver":     m.redeliverSome,
 					"drop":          m.dropOldest,
@@ -72,11 +76,15 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 
 var (
 	modelTopics  = []bus.TopicName{"gadgets", "widgets"}
+	modelTypes   = []bus.EventType{bus.Create, bus.Update, bus.Delete, bus.Noop}
 	modelTokens  = []bus.Token{storetest.Alice, storetest.Bob}
 	modelWorkers = []bus.WorkerID{"w1", "w2", "w3"}
 )
 
-const modelMaxEvents = 4
+const (
+	modelMaxEvents = 4
+	modelMaxLanes  = 3
+)
 
 type model struct {
 	*fixture
@@ -101,6 +109,10 @@ type model struct {
 	// options are the subscribers with options, dead the events in dead letters.
 	options map[bus.Token]bool
 	dead    map[bus.Token][]int
+	// laned are the subscribers that have several lanes, or have had since the queue was empty.
+	laned map[bus.Token]bool
+	// calm is whether no step may upset the order of what is delivered.
+	calm bool
 	// stale are the tasks of workers that were scrubbed meanwhile.
 	stale []*storetest.Task
 	// tokens are the tokens of each client, by its first token. The last one has the subscription, the
@@ -118,10 +130,23 @@ func newModel(maxInFlight int, fixtures ...*fixture) *model {
 		fixture: fixtures[0], fixtures: fixtures, maxInFlight: maxInFlight, topics: map[bus.Token][]bus.TopicName{}, queued: map[bus.Token][]int{},
 		doubtful: map[bus.Token]map[int]bool{}, disordered: map[bus.Token]bool{}, throttled: map[bus.Token]int{},
 		refused: map[bus.BatchID]bool{}, held: map[bus.WorkerID]*storetest.Task{},
-		options: map[bus.Token]bool{}, dead: map[bus.Token][]int{}, tokens: map[bus.Token][]bus.Token{}, clients: map[bus.Token]bus.Token{},
+		options: map[bus.Token]bool{}, dead: map[bus.Token][]int{}, laned: map[bus.Token]bool{}, tokens: map[bus.Token][]bus.Token{}, clients: map[bus.Token]bus.Token{},
 	}
 	for _, token := range modelTokens {
 		m.tokens[token], m.clients[token] = []bus.Token{token}, token
+	}
+	return m
+}
+
+// newCalmModel makes a model of which nothing upsets the order, and whose subscribers have lanes.
+func newCalmModel(f *fixture) *model {
+	m := newModel(1, f)
+	m.calm = true
+	for _, token := range modelTokens {
+		m.AddSubscriber(token, 0, modelMaxEvents, modelTopics...)
+		m.SetOption(token, "order_key", `"/type"`)
+		m.SetOption(token, "lanes", "3")
+		m.topics[token], m.options[token], m.laned[token] = modelTopics, true, true
 	}
 	return m
 }
@@ -201,7 +226,14 @@ func (m *model) drain(rt *rapid.T) {
 	require.NoError(rt, err)
 	require.Empty(rt, keys)
 	m.requireSound(rt)
+	require.Empty(rt, m.Redis.Keys(m.T.Context(), "jobs:lane:*").Val())
 	for _, token := range modelTokens {
+		options := "options:" + string(m.holder(token))
+		require.False(rt, m.Redis.HExists(m.T.Context(), options, "older").Val(), "lanes of which nothing is left")
+		if !m.Redis.HExists(m.T.Context(), options, "lanes").Val() {
+			delete(m.laned, token)
+		}
+		m.noteOptions(token)
 		dead, _ := m.Redis.HGet(m.T.Context(), "deadletters:events", string(m.holder(token))).Int()
 		require.Equal(rt, len(m.dead[token]), dead, "the dead of %s", token)
 	}

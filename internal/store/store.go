@@ -26,6 +26,7 @@ type Store struct {
 	jobs  queue.Keys
 	// keysPerSlice is the most idempotency keys in a slice of them.
 	keysPerSlice int
+	lanes        laneCache
 
 	maxClientTopics, maxTopics int
 }

@@ -47,15 +47,46 @@ type Receipt struct {
 // [bus.ErrTokenUnknown], a [bus.TopicLimitError] or [bus.ErrUnavailable]. After the last the events
 // may have been stored all the same, if it was the answer that was lost.
 func (s *Store) PublishAll(ctx context.Context, publications ...Publication) []Receipt {
-	calls := make([]rdb.Call, len(publications))
+	receipts, left := make([]Receipt, len(publications)), make([]int, len(publications))
 	for i := range publications {
-		calls[i] = s.publish(&publications[i])
+		left[i] = i
 	}
-	receipts := make([]Receipt, len(publications))
-	for i, change := range s.redis.ChangeAll(ctx, calls...) {
-		receipts[i] = s.published(change)
+	for range maxPublishTries {
+		if left = s.publishSome(ctx, publications, left, receipts); len(left) == 0 {
+			break
+		}
 	}
 	return receipts
+}
+
+// maxPublishTries is how often a publication is sent whose subscribers change their lanes meanwhile.
+const maxPublishTries = 6
+
+// publishSome stores some of the publications. It returns those that have to be sent again with
+// other lanes, which it has read; their receipts are as of then.
+func (s *Store) publishSome(ctx context.Context, publications []Publication, some []int, receipts []Receipt) (again []int) {
+	calls := make([]rdb.Call, len(some))
+	for n, i := range some {
+		calls[n] = s.publish(&publications[i])
+	}
+	stale := map[bus.TopicName][]string{}
+	for n, change := range s.redis.ChangeAll(ctx, calls...) {
+		i := some[n]
+		if change.Err == nil && !change.Changed && change.Text(0) == "lanes" {
+			receipts[i] = Receipt{Err: bus.ErrUnavailable}
+			stale[publications[i].Topic] = strings.Fields(change.Text(1))
+			again = append(again, i)
+			continue
+		}
+		receipts[i] = s.published(change)
+	}
+	if len(stale) == 0 {
+		return nil
+	}
+	if s.learnLanes(ctx, stale) != nil {
+		return nil
+	}
+	return again
 }
 
 // publish is the call that stores a publication.
@@ -66,13 +97,16 @@ func (s *Store) publish(p *Publication) rdb.Call {
 		key, digest = p.IdempotencyKey.Digests()
 		ttl = cmp.Or(p.IdempotencyKey.TTL, bus.DefaultIdempotencyTTL)
 	}
-	args := make([]any, 0, 15+len(p.Events))
+	lanes := s.lanes.sort(p)
+	args := make([]any, 0, 16+len(lanes)+len(p.Events))
 	args = append(args,
 		string(p.Topic), string(p.Publisher), p.ReceivedAt, bus.NewBatchSeed(),
 		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), key, digest, ttl.Milliseconds(),
 		strings.Join(p.Traceparents, " "), queue.TurnDeadline(time.UnixMilli(p.ReceivedAt)),
 		s.keysPerSlice, bus.MaxOpenedBatches, s.maxClientTopics, s.maxTopics,
+		len(lanes),
 	)
+	args = append(args, lanes...)
 	for _, event := range p.Events {
 		args = append(args, string(event))
 	}
@@ -102,7 +136,7 @@ var refusals = map[string]error{
 	"token unknown": bus.ErrTokenUnknown, "token taken": bus.ErrTokenTaken,
 	"not subscribed": bus.ErrNotSubscribed, "key reused": bus.ErrIdempotencyKeyReused,
 	"too many batches": bus.ErrTooManyBatches, "changed": errChanged,
-	"test waits": bus.ErrTestWaits,
+	"test waits": bus.ErrTestWaits, "lanes change": bus.ErrLanesChange,
 }
 
 // refusal is the error for one of them.

@@ -27,14 +27,14 @@ func wrongFor(e *exam.Examination, token, bid string) (problem string, checks []
 }
 
 func findCurrent(e *exam.Examination) {
-	for token, bids := range e.Each(keys.Current("")) {
-		newest := ""
+	for of, bids := range e.Each(keys.Current("")) {
+		token, newest := scan.TokenOf(of), ""
 		for _, bid := range scan.Sorted(bids) { // of those of one time, the last UID counts as the newest
 			if j := e.Batch(bid); j.There && j.Token == token && j.Created >= e.Batch(newest).Created {
 				newest = bid
 			}
 		}
-		current := e.Keys.Current(bus.Token(token))
+		current := e.Keys.Current("") + of
 		for bid := range bids {
 			problem, checks := wrongFor(e, token, bid)
 			if problem == "" && !e.Batch(bid).Original && bid != newest {
@@ -56,8 +56,8 @@ const longestPause = 2 * time.Minute
 
 func findLanes(e *exam.Examination) {
 	latest := float64(time.Now().Add(longestPause).UnixMilli())
-	for token, entries := range e.Each(jobs.Lane(bus.JobBatch, "")) {
-		lane := e.Jobs.Lane(bus.JobBatch, token)
+	for of, entries := range e.Each(jobs.Lane(bus.JobBatch, "")) {
+		token, lane := scan.TokenOf(of), e.Jobs.Lane(bus.JobBatch, of)
 		until, unchanged := blockedUntil(e, token)
 		for packed := range entries {
 			bid, _ := scan.BatchOf(bus.QueueMain, packed)
@@ -85,9 +85,11 @@ func findLanes(e *exam.Examination) {
 }
 
 // blockedUntil is until when (ms) the first of a subscriber's lane may wait, and what shows that it
-// still is. One that failed may wait for its retry in the lane if the order is strict.
+// still is. One that failed may wait for its retry in the lane if the order is strict, and one
+// behind a change of the lanes for those before it.
 func blockedUntil(e *exam.Examination, token string) (until float64, unchanged []exam.Check) {
-	if e.Elements[keys.Options(bus.Token(token))]["strict_order"] == "true" {
+	options := e.Elements[keys.Options(bus.Token(token))]
+	if options["strict_order"] == "true" || options["older"] != "" {
 		return math.Inf(1), nil
 	}
 	delivery := keys.Delivery(bus.Token(token))

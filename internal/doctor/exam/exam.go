@@ -5,6 +5,7 @@ package exam
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"routemaster/internal/bus"
@@ -83,8 +84,9 @@ func (e *Examination) Report(key, remedy, format string, args ...any) {
 // Show is a key without its namespace, and with a client's name for its token.
 func (e *Examination) Show(key string) string {
 	key = e.Short(key)
-	if f, token := scan.FamilyOf(key); f.Token {
-		return f.Prefix + e.Name(token)
+	if f, of := scan.FamilyOf(key); f.Token {
+		token := scan.TokenOf(of)
+		return f.Prefix + e.Name(token) + strings.TrimPrefix(of, token)
 	}
 	for i := range len(key) { // a key that the layout does not know may have a token all the same
 		if key[i] == ':' && e.isToken(key[i+1:]) {

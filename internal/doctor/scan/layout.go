@@ -54,7 +54,7 @@ type Family struct {
 	Prefix string
 	Kind   rdb.Kind
 	has    func(rest string) bool // nil if anything may follow the prefix
-	Token  bool                   // a token follows the prefix
+	Token  bool                   // a token follows the prefix, and may be a lane behind a slash
 	single bool                   // there is one key
 	unread bool
 	noted  bool     // unread, and among the elements without any
@@ -98,6 +98,12 @@ var families = []Family{
 func isWorker(text string) bool {
 	queue, worker, _ := strings.Cut(text, ":")
 	return slices.Contains(bus.Queues[:], bus.Queue(queue)) && worker != "" && bus.IsURLSafe(worker)
+}
+
+// TokenOf is the token in what follows the prefix of a [Family] with tokens.
+func TokenOf(rest string) string {
+	token, _, _ := strings.Cut(rest, "/")
+	return token
 }
 
 // FamilyOf returns the family of a key without its namespace, and what follows the prefix of that.

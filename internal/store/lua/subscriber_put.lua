@@ -5,6 +5,7 @@
 -- ARGV     1 namespace, 2.. see lib/subscriptions.lua, with a callback and topics
 -- Returns  {1}; {0, 'token unknown'}; {0, "client's topics"} when the client would have named too
 --          many, {0, "bus's topics"} when the bus would have too many
+--          {0, 'lanes change'} when batches of too many lanes before are left
 -- Keeps    topics:{token} and subscribers:{name} each other's mirror; an error, because a key is
 --          not of its type, changes no subscription; the plan, if no option changes
 local sent = read_subscription()

@@ -23,6 +23,7 @@ local gauges = {
 local function read(token)
   local found = {
     token = token, keys = {}, topics = {}, gauges = {}, replays = {},
+    generation = generation_of(token),
     subscribed = redis.call('SISMEMBER', subscribers_key(), token) == 1,
   }
   for _, gauge in ipairs(gauges) do
@@ -32,6 +33,16 @@ local function read(token)
     subscriber_key, subscriber_topics_key, current_key, lane_of_subscriber, failed_key,
     delivery_key, options_key, attempts_key, dead_letters_key, replays_key,
   }
+  for _, generation in ipairs(generations().all(token)) do
+    for lane = 0, generation.lanes - 1 do
+      if lane > 0 then
+        table.insert(keys, function(of) return current_of_lane_key(of, lane) end)
+      end
+      if generation.name ~= '' then
+        table.insert(keys, function(of) return lane_of_generation(of, generation.name, lane) end)
+      end
+    end
+  end
   for _, key in ipairs(keys) do
     if redis.call('EXISTS', key(token)) == 1 then table.insert(found.keys, key) end
   end
@@ -74,6 +85,10 @@ for _, from in ipairs(moved) do
   if from.subscribed then
     redis.call('SREM', subscribers_key(), from.token)
     redis.call('SADD', subscribers_key(), new)
+  end
+  if from.generation ~= '' then
+    redis.call('HDEL', plans_key(), from.token)
+    redis.call('HSET', plans_key(), new, from.generation)
   end
   for gauge, figure in pairs(from.gauges) do
     redis.call('HDEL', gauge, from.token)

@@ -6,14 +6,17 @@
 --          (ms), 11 traceparents of the requests if they are traced, separated by spaces, 12 when a
 --          job that waits for its turn comes up by itself at the latest (ms), 13 max idempotency
 --          keys in a slice, 14 max batches to open, 15 max topics of a client, 16 max topics of the
---          bus, 17.. packed events, oldest first
+--          bus, 17 number of the values of lanes, 18.. of each subscriber with several: token,
+--          version of its lanes, for each event the character of its lane; then packed events,
+--          oldest first
 -- Returns  {1, the subscribers' tokens}, with a space between two, so that they are cheap to
 --          return; and a third value, how many idempotency keys had to go, if any had to. {1} when
 --          the request was stored before. {0, 'topic claimed'} when another client publishes to the
 --          topic; {0, 'key reused'} when another request had its idempotency key; {0, 'token
 --          unknown'}; {0, 'too many batches'} when it would open too many; {0, "client's topics"}
---          when the client has too many to claim one more, {0, "bus's topics"} when the bus has. An
---          error, before anything is written, when a key that all subscribers share is not of its
+--          when the client has too many to claim one more, {0, "bus's topics"} when the bus has;
+--          {0, 'lanes', tokens and versions} of all subscribers of the topic that have several, with
+--          spaces between, when these are not the lanes sent. An error, before anything is written, when a key that all subscribers share is not of its
 --          type
 -- Keeps    every event in one batch of each subscriber; every batch with one job, its
 --          index entry and its gauges; a current batch neither full nor closed
@@ -22,7 +25,7 @@
 --          4 more if the topic keeps a history, 6 more once that has all that it may
 local topic, publisher, now, seed = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local default_max, default_timeout = tonumber(ARGV[6]), tonumber(ARGV[7])
-local FIRST, LAST = 17, #ARGV
+local FIRST, LAST = 18 + ARGV[17], #ARGV
 local EVENTS = LAST - FIRST + 1
 local MAX_TRACEPARENTS, TRACEPARENTS_TTL = 8, 24 * 3600 * 1000 -- of one batch; in ms
 local CHUNK = 1000 -- as many values as unpack can safely push at once
@@ -47,31 +50,52 @@ if key ~= '' then
   end
   slice = keys.choose(slices, now, life, tonumber(ARGV[13]))
 end
-local keeps_history = redis.call('HLEN', plans_key()) > 0
-  and redis.call('HGET', plans_key(), '/' .. topic) == '1'
+local subscribers = redis.call('SMEMBERS', topic_subscribers_key(topic))
+local plans, laned = false, {} -- what has to be known beyond the founding keys
+if redis.call('HLEN', plans_key()) > 0 then
+  plans = publish_plans(topic, subscribers)
+  laned = plans.lanes(18, FIRST)
+  if not laned then return plans.stale() end
+end
 -- A subscriber that cannot be written to, because something of it is not of its type, must fail
 -- neither the others nor halfway. So all is read before anything is written.
 local receivers, damaged, opening, ends_batches = {}, {}, 0, false
-for _, token in ipairs(redis.call('SMEMBERS', topic_subscribers_key(topic))) do
+
+-- Reads where events go: all, or those of a lane of a subscriber that has several.
+local function read_receiver(token, settings, lane)
+  local current_set = current_of_lane_key(token, lane and lane.number or 0)
+  local current = redis.pcall('SMEMBERS', current_set)
+  if current.err then
+    table.insert(damaged, current_set)
+    current = {}
+  end
+  local max, lengths, room = math.max(1, math.floor(tonumber(settings[2]) or default_max)), {}, 0
+  for i, bid in ipairs(current) do
+    local length = redis.pcall('LLEN', batch_key(bid))
+    lengths[i] = type(length) == 'number' and length - HEADER or -1
+    if lengths[i] >= 0 then room = room + math.max(0, max - lengths[i]) end
+  end
+  local events = lane and #lane.events or EVENTS
+  opening = opening + math.max(0, math.ceil((events - room) / max))
+  ends_batches = ends_batches or events >= room
+  table.insert(receivers, {
+    token = token, current_set = current_set, current = current, lengths = lengths, max = max,
+    timeout = math.max(0, tonumber(settings[3]) or default_timeout), lane = lane,
+    events = lane and lane.events or ARGV, first = lane and 1 or FIRST,
+    last = lane and events or LAST,
+  })
+end
+
+local tokens = {}
+for _, token in ipairs(subscribers) do
   local settings = redis.pcall('HMGET', subscriber_key(token), 'callback', 'max_events', 'timeout')
   if settings[1] then
-    local current = redis.pcall('SMEMBERS', current_key(token))
-    if current.err then
-      table.insert(damaged, current_key(token))
-      current = {}
+    table.insert(tokens, token)
+    if laned[token] then
+      for _, lane in ipairs(laned[token]) do read_receiver(token, settings, lane) end
+    else
+      read_receiver(token, settings, nil)
     end
-    local max, lengths, room = math.max(1, math.floor(tonumber(settings[2]) or default_max)), {}, 0
-    for i, bid in ipairs(current) do
-      local length = redis.pcall('LLEN', batch_key(bid))
-      lengths[i] = type(length) == 'number' and length - HEADER or -1
-      if lengths[i] >= 0 then room = room + math.max(0, max - lengths[i]) end
-    end
-    opening = opening + math.max(0, math.ceil((EVENTS - room) / max))
-    ends_batches = ends_batches or EVENTS >= room
-    table.insert(receivers, {
-      token = token, current = current, lengths = lengths, max = max,
-      timeout = math.max(0, tonumber(settings[3]) or default_timeout),
-    })
   end
 end
 if opening > tonumber(ARGV[14]) then return { 0, 'too many batches' } end
@@ -119,9 +143,9 @@ local function new_uid()
   return seed .. digits
 end
 
-local function push(bid, from, to)
+local function push(bid, events, from, to)
   for i = from, to, CHUNK do
-    redis.call('RPUSH', batch_key(bid), unpack(ARGV, i, math.min(to, i + CHUNK - 1)))
+    redis.call('RPUSH', batch_key(bid), unpack(events, i, math.min(to, i + CHUNK - 1)))
   end
 end
 
@@ -141,6 +165,7 @@ end
 -- would pass them; and the first must be alive, for it wakes the next. Returns whether it waits.
 local max_in_flight
 local function waits_in_lane(to, bid, batches)
+  if to.lane then return false end -- a worker comes by
   local lane = lane_of_subscriber(to.token)
   local length = redis.pcall('ZCARD', lane)
   if type(length) ~= 'number' or length == 0 or length ~= batches - 1 then return false end
@@ -158,17 +183,18 @@ end
 local function fill(to_whom, bid, length, from)
   local token, max = to_whom.token, to_whom.max
   if length < 0 then -- not a batch: something else than a script removed it
-    redis.call('SREM', current_key(token), bid)
+    redis.call('SREM', to_whom.current_set, bid)
     return from
   end
-  local to = math.min(LAST, from + max - length - 1)
-  push(bid, from, to)
+  local to = math.min(to_whom.last, from + max - length - 1)
+  push(bid, to_whom.events, from, to)
   note_traceparents(bid)
   if length + math.max(0, to - from + 1) >= max then
-    redis.call('SREM', current_key(token), bid)
+    redis.call('SREM', to_whom.current_set, bid)
     local job = job_of(bid)
     -- One that waits for its turn goes on waiting.
-    local waits = type(redis.pcall('ZSCORE', lane_of_subscriber(token), job)) == 'string'
+    local lane = to_whom.lane and to_whom.lane.key or lane_of_subscriber(token)
+    local waits = type(redis.pcall('ZSCORE', lane, job)) == 'string'
     if not waits and redis.call('ZSCORE', scheduled_key('main'), job) then
       local batches = tonumber(redis.pcall('HGET', batch_gauge_key(), token)) or 0
       if not waits_in_lane(to_whom, bid, batches) then make_instant('main', job) end
@@ -182,15 +208,16 @@ local function open(to_whom, from)
   local token, max, timeout = to_whom.token, to_whom.max, to_whom.timeout
   local bid = new_uid()
   local job = job_of(bid)
-  local to = math.min(LAST, from + max - 1)
+  local to = math.min(to_whom.last, from + max - 1)
   local full = to - from + 1 >= max
   redis.call('RPUSH', batch_key(bid), token, ARGV[4], 0)
-  push(bid, from, to)
+  push(bid, to_whom.events, from, to)
+  if to_whom.lane then to_whom.lane.note(bid) end
   note_traceparents(bid)
   redis.call('ZADD', batches_index_key(), ARGV[4], bid)
   local batches = change_gauge(batch_gauge_key(), token, 1)
   redis.call('SADD', jobs_index_key('main'), job)
-  if not full then redis.call('SADD', current_key(token), bid) end
+  if not full then redis.call('SADD', to_whom.current_set, bid) end
   if full or timeout == 0 then
     if not waits_in_lane(to_whom, bid, batches) then
       redis.call('LPUSH', instant_key('main'), job)
@@ -201,17 +228,15 @@ local function open(to_whom, from)
   return to + 1
 end
 
-local tokens = {}
 for _, to in ipairs(receivers) do
-  table.insert(tokens, to.token)
-  change_gauge(event_gauge_key(), to.token, EVENTS)
-  local from = FIRST
+  change_gauge(event_gauge_key(), to.token, to.last - to.first + 1)
+  local from = to.first
   for i, bid in ipairs(to.current) do
-    if from <= LAST then from = fill(to, bid, to.lengths[i], from) end
+    if from <= to.last then from = fill(to, bid, to.lengths[i], from) end
   end
-  while from <= LAST do from = open(to, from) end
+  while from <= to.last do from = open(to, from) end
 end
-if keeps_history then histories().append(topic, now, FIRST, LAST, counter) end
+if plans and plans.keeps_history then histories().append(topic, now, FIRST, LAST, counter) end
 -- Last, so that a script that fails on the way is not taken for done.
 if slice then
   local dropped = keys.put(slice, key, digest, now, life)

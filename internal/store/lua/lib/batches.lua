@@ -46,11 +46,6 @@ local function noted_max_in_flight()
   return math.max(1, tonumber(redis.pcall('HGET', max_in_flight_key(), 'batch')) or 1)
 end
 
--- Wakes the batches whose turn it is, since what they wait for is over.
-local function wake_subscriber(token)
-  wake_lane(lane_of_subscriber(token), 'main', noted_max_in_flight())
-end
-
 -- The scores of a subscriber's failed batches. From REFUSED on the endpoint refused the batch, the
 -- higher the more often, and it is put off; RETRIED is the one of these that stands in the lane.
 -- Those below failed because the endpoint did; the oldest is first.
@@ -67,51 +62,41 @@ local function was_refused(token, bid, failures)
   return failures > 0 and (tonumber(redis.pcall('ZSCORE', failed_key(token), bid)) or -1) >= REFUSED
 end
 
--- Removes a batch of a number of events and all that points to it, except its job. With failed, a
--- delivery of it may have failed; with current, it may take in events. Its first write takes no
--- memory.
-local function remove_batch(bid, token, events, max_in_flight, failed, current)
-  redis.call('DEL', batch_key(bid), traceparents_key(bid), batch_state_key(bid))
-  if change_gauge(batch_gauge_key(), token, '-1') > 0 then
-    local change = '-' .. events
-    change_gauge(event_gauge_key(), token, change == '-0' and '0' or change)
-  else
-    redis.pcall('HDEL', event_gauge_key(), token)
-  end
-  redis.call('ZREM', batches_index_key(), bid)
-  if current then redis.pcall('SREM', current_key(token), bid) end
-  if failed then redis.pcall('ZREM', failed_key(token), bid) end
-  leave_lane(lane_of_subscriber(token), 'main', job_of(bid), max_in_flight)
-end
-
--- Removes the job of a batch that is not in flight. A job deep inside the instant ones stays, since
--- it takes long to find, and goes when it comes up.
-local NEAR = 1000 -- how far from the next job to be taken a job is looked for
-local function remove_batch_job(bid)
-  local job = job_of(bid)
-  if redis.call('ZREM', scheduled_key('main'), job) == 0 then
-    if not redis.call('LPOS', instant_key('main'), job, 'RANK', -1, 'MAXLEN', NEAR) then return end
-    redis.call('LREM', instant_key('main'), -1, job)
-  end
-  redis.call('SREM', jobs_index_key('main'), job)
-end
-
--- The version of a subscriber's lanes; '' if it has one, as by default.
-local function generation_of(token) return redis.call('HGET', plans_key(), token) or '' end
-
--- Adds a batch, whose list is there, with a job that is due now. It is not in its lane, which is the
--- first unless one is given: whichever worker takes it puts it there, behind what waits.
-local function add_batch(bid, token, created, events, lane)
-  local generation = generation_of(token)
-  if generation ~= '' then
-    redis.call('HSET', batch_state_key(bid), 'generation', generation, 'lane', lane or 0)
-  end
-  redis.call('ZADD', batches_index_key(), created, bid)
-  change_gauge(batch_gauge_key(), token, '1')
-  change_gauge(event_gauge_key(), token, events)
-  redis.call('SADD', jobs_index_key('main'), job_of(bid))
-  redis.call('LPUSH', instant_key('main'), job_of(bid))
-end
-
 -- How many events a batch has.
 local function events_of(bid) return math.max(0, redis.call('LLEN', batch_key(bid)) - HEADER) end
+
+-- A subscriber's standing: a delivery has failed since the last that succeeded; none has succeeded
+-- yet, or it has subscribed again since one failed (throttled_until is 0); the last succeeded.
+local FAILING, UNTRIED, PROVEN = 0, 1, 2
+
+-- What a script knows of the deliveries to subscribers, by token.
+local STATES = {}
+
+-- The state of deliveries to a subscriber; empty if there is none. It is the bus's own: what is not
+-- of its type is removed.
+local function state_of(token)
+  if not STATES[token] then
+    local found = redis.pcall('HMGET', delivery_key(token),
+      'name', 'events_sent', 'throttled_until', 'plan', 'paused_until', 'paced_until')
+    if found.err then
+      redis.call('DEL', delivery_key(token))
+      found = {}
+    end
+    local state = {
+      name = found[1], throttled_until = found[3] or nil, refused_since = 0,
+      standing = found[2] and PROVEN or UNTRIED, plan = found[4] or nil,
+      blocked_until = tonumber(found[3]) or 0,
+    }
+    if found[5] or found[6] then
+      state.blocked_until = math.max(
+        state.blocked_until, tonumber(found[5]) or 0, tonumber(found[6]) or 0)
+    end
+    if state.throttled_until then -- only then are there refusals
+      local refused = redis.call('HMGET', delivery_key(token), 'refusals', 'refused_since')
+      state.refusals, state.refused_since = tonumber(refused[1]), tonumber(refused[2]) or 0
+      state.standing = state.throttled_until == '0' and UNTRIED or FAILING
+    end
+    STATES[token] = state
+  end
+  return STATES[token]
+end

@@ -9,46 +9,14 @@
 --           is neither's fault, 'none' if nothing did, 6 its token when the batch was taken, and
 --           only if there is more to note 7.. see slices.lua
 
--- A subscriber's standing: a delivery has failed since the last that succeeded; none has succeeded
--- yet, or it has subscribed again since one failed (throttled_until is 0); the last succeeded.
-local FAILING, UNTRIED, PROVEN = 0, 1, 2
 local RECHECK = 250 -- ms, until an entry is looked at again that no thread may take now
 local RETRY_PAUSE, MAX_RETRY_PAUSE = 1000, 30000 -- ms, for a refused batch while another is tried
 local MISSING_FOR = 60000 -- ms, for a batch that is there, but not as anybody writes it
 local FIRST_READ = 32 -- values of a batch that are read before it is known to be taken
 local LAST_READ = '31' -- FIRST_READ - 1
 
--- What a script knows of subscribers, by token.
-local STATES, SUBSCRIBERS = {}, {}
-
--- The state of deliveries to a subscriber; empty if there is none. It is the bus's own: what is not
--- of its type is removed.
-local function state_of(token)
-  if not STATES[token] then
-    local found = redis.pcall('HMGET', delivery_key(token),
-      'name', 'events_sent', 'throttled_until', 'plan', 'paused_until', 'paced_until')
-    if found.err then
-      redis.call('DEL', delivery_key(token))
-      found = {}
-    end
-    local state = {
-      name = found[1], throttled_until = found[3] or nil, refused_since = 0,
-      standing = found[2] and PROVEN or UNTRIED, plan = found[4] or nil,
-      blocked_until = tonumber(found[3]) or 0,
-    }
-    if found[5] or found[6] then
-      state.blocked_until = math.max(
-        state.blocked_until, tonumber(found[5]) or 0, tonumber(found[6]) or 0)
-    end
-    if state.throttled_until then -- only then are there refusals
-      local refused = redis.call('HMGET', delivery_key(token), 'refusals', 'refused_since')
-      state.refusals, state.refused_since = tonumber(refused[1]), tonumber(refused[2]) or 0
-      state.standing = state.throttled_until == '0' and UNTRIED or FAILING
-    end
-    STATES[token] = state
-  end
-  return STATES[token]
-end
+-- What a script knows of subscribers' founding fields, by token.
+local SUBSCRIBERS = {}
 
 -- A subscriber's founding fields: callback, uuid, health_points, timeout, max_events.
 local function subscriber_of(token)
@@ -57,20 +25,21 @@ local function subscriber_of(token)
   return SUBSCRIBERS[token]
 end
 
--- Has a batch wait whose turn it is not. In strict order one is in flight. Returns whether it
--- waits.
-local function has_to_wait(entry, token, state, refused, strict)
+-- Has a batch wait whose turn it is not. Returns whether it waits.
+local function has_to_wait(entry, token, state, refused, plan)
   local lane, max_in_flight = lane_of_subscriber(token), tonumber(entry.settings[1])
-  if strict and max_in_flight > 1 then
+  if plan and (plan.strict or plan.generation ~= '') then -- one is in flight
+    lane = lane_of_generation(token, plan.generation, plan.lane)
+    if max_in_flight > 1 then LANES[lane] = nil end -- what is known of it is for another number
     max_in_flight = 1
-    LANES[lane] = nil -- what is known of it is for another number
   end
   if refused and not setbacks().may_retry(token, entry.arg) then
     local pause = math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures)
     put_off(entry, entry.now + math.max(RETRY_PAUSE, pause))
   elseif not is_in_turn(lane, entry.queue, entry.job, max_in_flight)
+    or (plan and plan.waits and (plan.strict or entry.failures == 0))
     or (refused and state.standing == FAILING
-      and setbacks().yields(token, entry.job, max_in_flight)) then
+      and setbacks().yields(lane, entry.job, max_in_flight)) then
     put_off(entry, entry.wait_until)
   elseif state.blocked_until > tonumber(entry.now) then -- it keeps its turn; those behind wait
     put_off(entry, math.min(math.ceil(state.blocked_until), tonumber(entry.wait_until)))
@@ -92,9 +61,9 @@ local function read_batch(bid, migrating)
   return batch, adopted
 end
 
--- Closes a batch to new events and counts the attempt. Returns the rest of it, up to an index of
--- its list (text), false if there is none.
-local function begin_attempt(entry, token, batch, subscriber, migrating, last)
+-- Closes a batch of a lane to new events and counts the attempt. Returns the rest of it, up to an
+-- index of its list (text), false if there is none.
+local function begin_attempt(entry, token, batch, subscriber, migrating, last, lane)
   local attempts = entry.failures == 0 and '1' or entry.failures + 1
   redis.call('LSET', batch_key(entry.arg), LAST_OF_HEADER, attempts)
   redis.call('HSET', subscriber_key(token), 'last_attempted_at', entry.now)
@@ -102,7 +71,9 @@ local function begin_attempt(entry, token, batch, subscriber, migrating, last)
   -- was tried before.
   local max_events = not migrating and tonumber(subscriber[5])
   local full = max_events and #batch < FIRST_READ and #batch - HEADER >= max_events
-  if entry.failures == 0 and not full then redis.pcall('SREM', current_key(token), entry.arg) end
+  if entry.failures == 0 and not full then
+    redis.pcall('SREM', current_of_lane_key(token, lane), entry.arg)
+  end
   if #batch < FIRST_READ then return false end
   return redis.call('LRANGE', batch_key(entry.arg), FIRST_READ, last)
 end
@@ -137,14 +108,17 @@ function BATCH.take(entry)
   local strict = plan and plan.strict
   local refused = not strict and was_refused(token, bid, entry.failures)
   local is_test = plan and plan.test
-  if not is_test and has_to_wait(entry, token, state, refused, strict) then return nil end
+  if not is_test and has_to_wait(entry, token, state, refused, plan) then return nil end
   if #batch < HEADER then
     setbacks().discard(entry, token, 1)
     return nil
   end
-  local last, shown, traceparents = '-1', false, false
-  if plan then last, shown = slices().begin(entry, token, state.plan, plan) end
-  local rest = begin_attempt(entry, token, batch, subscriber, migrating, last)
+  local last, shown, traceparents, lane = '-1', false, false, 0
+  if plan then
+    last, shown = slices().begin(entry, token, state.plan, plan)
+    lane = plan.lane
+  end
+  local rest = begin_attempt(entry, token, batch, subscriber, migrating, last, lane)
   if entry.settings[2] == '1' then
     local found = redis.pcall('LRANGE', traceparents_key(bid), 0, -1)
     if found[1] then traceparents = found end
@@ -181,7 +155,7 @@ local function note_result(entry, token, state, refused, header)
   if result[2] ~= '0' or result[5] == 'none' then
     if state.throttled_until then
       setbacks().end_throttle(token, state.refused_since, tonumber(entry.now))
-      wake_lane(lane_of_subscriber(token), entry.queue, tonumber(entry.settings[1]))
+      wake_subscriber(token, tonumber(entry.settings[1]))
       STATES[token] = nil
     end
     if refused then setbacks().retry_refused(token) end
@@ -229,7 +203,10 @@ function BATCH.retry(entry)
     STATES[token] = nil -- its pace may have changed
   end
   if not keeps_turn then
-    leave_lane(lane_of_subscriber(token), entry.queue, entry.job, tonumber(entry.settings[1]))
+    local max = tonumber(entry.settings[1])
+    local lane, max_in_flight = lane_of_batch(token, bid, max)
+    leave_lane(lane, entry.queue, entry.job, max_in_flight)
+    if state_of(token).plan then generations().pass(token, bid, max) end
   end
   local refused = false
   if entry.result[2] ~= '0' or entry.result[5] == 'none' then

@@ -1,40 +1,34 @@
--- A subscriber's options, and their version: its plan.
-
--- Has the step that takes a batch of a subscriber look for the batch's state. It does so only if it
--- sees a plan, so a subscriber without options gets an empty one.
-local function need_plan(token, version)
-  if redis.call('HSETNX', delivery_key(token), 'plan', version) == 1 then
-    redis.call('HSET', options_key(token), 'plan', version)
-  end
-end
-
--- Removes the plan of a subscriber that needs none: it has no options, and no batch waits that the
--- step that takes it has to look at. Returns whether there is none any more.
-local function drop_plan(token)
-  local options, delivery = options_key(token), delivery_key(token)
-  local fields = redis.pcall('HLEN', options)
-  if type(fields) ~= 'number' then return false end
-  if fields > redis.call('HEXISTS', options, 'plan') then return false end
-  if redis.call('HEXISTS', delivery, 'test') == 1 or has_replay(token) then return false end
-  redis.call('DEL', options)
-  redis.call('HDEL', delivery, 'plan')
-  return true
-end
+-- A subscriber's options.
 
 -- Gives a subscriber, whose options or secrets have changed, another version of its plan; none if
--- it needs none, so that it costs its deliveries nothing. Its pace
--- begins anew.
+-- it needs none, so that it costs its deliveries nothing. Its pace begins anew.
 local function renew_plan(token, version)
   if not drop_plan(token) then
     redis.call('HSET', options_key(token), 'plan', version)
     redis.call('HSET', delivery_key(token), 'plan', version)
   end
+  STATES[token] = nil
   if redis.call('HDEL', delivery_key(token), 'paced_until') == 1 then wake_subscriber(token) end
+end
+
+-- Whether the changes of options change the lanes: their number, or what an event's lane goes by.
+local function changes_lanes(token, changed)
+  if changed.lanes then return true end
+  return changed.order_key and (tonumber(redis.call('HGET', options_key(token), 'lanes')) or 1) > 1
+end
+
+local MAX_GENERATIONS = 16 -- of one subscriber, of which batches are left
+
+-- Whether options may not be set, given by name, since too many changes of the lanes are under way.
+local function waits_for_lanes(token, options)
+  if not (options.lanes or options.order_key) then return false end
+  return #generations().all(token) > MAX_GENERATIONS
 end
 
 -- Sets options, given by name (JSON, empty for the default). What changes nothing keeps the plan.
 local function put_options(token, options, version)
-  local key, changed = options_key(token), false
+  local key, changed, all = options_key(token), {}, nil
+  if options.lanes or options.order_key then all = generations().all(token) end
   for name, value in pairs(options) do
     local before = redis.call('HGET', key, name) or ''
     if value ~= before then
@@ -43,8 +37,9 @@ local function put_options(token, options, version)
       else
         redis.call('HSET', key, name, value)
       end
-      changed = true
+      changed[name] = true
     end
   end
-  if changed then renew_plan(token, version) end
+  if changes_lanes(token, changed) then generations().begin(token, all, version) end
+  if next(changed) then renew_plan(token, version) end
 end

@@ -38,7 +38,8 @@ local function setbacks()
       'ZRANGEBYSCORE', failed_key(token), RETRIED, RETRIED, 'LIMIT', 0, 1)[1]
     if retried == bid then return true end
     if retried then
-      if redis.call('ZSCORE', lane_of_subscriber(token), job_of(retried)) then return false end
+      local lane = lane_of_batch(token, retried)
+      if redis.call('ZSCORE', lane, job_of(retried)) then return false end
       redis.call('ZADD', failed_key(token), REFUSED, retried)
     end
     redis.call('ZADD', failed_key(token), RETRIED, bid)
@@ -47,8 +48,7 @@ local function setbacks()
 
   -- Whether a refused batch gives up its turn, because its subscriber fails and another batch is
   -- there to find out whether it still does. No other in the lane was refused.
-  function self.yields(token, job, max_in_flight)
-    local lane = lane_of_subscriber(token)
+  function self.yields(lane, job, max_in_flight)
     while true do
       local first = redis.call('ZRANGE', lane, 0, 1)
       local other = first[1]
@@ -113,8 +113,8 @@ local function setbacks()
   function self.lose(entry)
     local token = entry.result[6]
     if not token then return end
-    local lane = lane_of_subscriber(holder_of(token))
-    leave_lane(lane, entry.queue, entry.job, tonumber(entry.settings[1]))
+    local lane, max = lane_of_batch(holder_of(token), entry.arg, tonumber(entry.settings[1]))
+    leave_lane(lane, entry.queue, entry.job, max)
   end
 
   -- Removes a batch that was taken and will not be delivered. Returns the number of its events.

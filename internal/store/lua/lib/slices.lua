@@ -23,11 +23,17 @@ local function slices()
   -- What taking a batch goes by.
   function self.plan(token, bid)
     local options = redis.pcall('HMGET', options_key(token), 'strict_order', 'max_bytes',
-      'max_requests_per_minute', 'max_events_per_minute')
+      'max_requests_per_minute', 'max_events_per_minute', 'generation', 'older')
     local batch = redis.pcall(
       'HMGET', batch_state_key(bid), 'revision', 'refusals', 'suspect', 'test', 'webhook_id',
       'replay')
+    local generation, lane, waits = '', 0, false
+    if options[5] or options[6] then
+      generation, lane = place_of_batch(token, bid)
+      waits = generations().waits(options[6], generation)
+    end
     return {
+      generation = generation, lane = lane, waits = waits,
       strict = options[1] == 'true', max_bytes = tonumber(options[2]),
       requests = tonumber(options[3]), events = tonumber(options[4]),
       suspect = tonumber(batch[3]) or 0, test = batch[4] == '1', batch = batch,
@@ -94,8 +100,7 @@ local function slices()
     end
   end
 
-  -- Forgets the test event that a batch was, if it was one. A plan that was only there for that
-  -- goes, so that deliveries cost nothing more.
+  -- Forgets the test event that a batch was, if it was one.
   function self.end_test(token, bid)
     if redis.pcall('HGET', delivery_key(token), 'test') ~= bid then return end
     redis.call('HDEL', delivery_key(token), 'test')

@@ -86,13 +86,14 @@ local function fit_current(token, now)
   local limits = redis.call('HMGET', subscriber_key(token), 'timeout', 'max_events')
   local latest = now + (tonumber(limits[1]) or 0)
   local max_events = tonumber(limits[2]) or math.huge
-  for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
+  for _, bid in ipairs(current_batches(token)) do
     local job = job_of(bid)
-    local waits = redis.call('ZSCORE', lane_of_subscriber(token), job)
+    local waits = redis.call('ZSCORE', lane_of_batch(token, bid), job)
     local deadline = tonumber(redis.call('ZSCORE', scheduled_key('main'), job))
     local length = redis.pcall('LLEN', batch_key(bid))
     if type(length) ~= 'number' or length - HEADER >= max_events then
-      redis.call('SREM', current_key(token), bid)
+      local _, lane = place_of_batch(token, bid)
+      redis.call('SREM', current_of_lane_key(token, lane), bid)
       if not waits then make_instant('main', job) end
     elseif deadline and deadline > latest and not waits then
       redis.call('ZADD', scheduled_key('main'), milliseconds(latest), job)
@@ -126,6 +127,7 @@ local function put_subscription(sent, name)
   if refused then return { 0, refused } end
   -- A client whose token is being changed has one subscription, whichever it uses.
   local token = holder_of(sent.token)
+  if waits_for_lanes(token, sent.options) then return { 0, 'lanes change' } end
   local subscribed = read_subscriber(token, sent)
   write_subscriber(token, sent, name)
   put_options(token, sent.options, sent.plan)

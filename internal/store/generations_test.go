@@ -1,0 +1,293 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
+)
+
+// keyedEvent is an event of a number, with a key in its data.
+func keyedEvent(t *testing.T, key string, i int) wire.PackedEvent {
+	return wiretest.Pack(t, "widgets", fmt.Sprintf(`{"type":"update","url":"https://x.example/%d","data":{"key":%q}}`, i, key))
+}
+
+// publishKeyed publishes events of some keys, numbered from a number on.
+func (f *fixture) publishKeyed(t *testing.T, first int, keys ...string) {
+	t.Helper()
+	p := store.Publication{Topic: "widgets", Publisher: storetest.Publisher, ReceivedAt: storetest.Start.UnixMilli()}
+	for i, key := range keys {
+		p.Events = append(p.Events, keyedEvent(t, key, first+i))
+	}
+	require.NoError(t, f.Publish(t.Context(), p))
+}
+
+// setLanes has a subscriber's events go by their key into lanes.
+func (f *fixture) setLanes(lanes int) {
+	f.patch(storetest.Alice, map[string]string{"lanes": fmt.Sprint(lanes), "order_key": `"/data/key"`})
+}
+
+// refuse has the endpoint refuse a batch; the batch keeps its turn if the order is strict.
+func (f *fixture) refuse(t *testing.T, task *storetest.Task, strict bool) {
+	t.Helper()
+	require.True(t, f.Complete(task, storetest.Result{
+		RetryAt: storetest.After(60_000), Failure: bus.BatchFailure, Slice: &store.SliceResult{KeepTurn: strict},
+	}))
+	f.RequireSound()
+}
+
+// keysInLanes returns keys of as many lanes, a key of each.
+func (f *fixture) keysInLanes(t *testing.T, n int) []string {
+	t.Helper()
+	lanes, err := f.Lanes(t.Context(), storetest.Alice)
+	require.NoError(t, err)
+	keys := make([]string, n)
+	for i, left := 0, n; left > 0; i++ {
+		key := fmt.Sprint("key-", i)
+		if lane := lanes.Of(keyedEvent(t, key, 0)); lane < n && keys[lane] == "" {
+			keys[lane], left = key, left-1
+		}
+	}
+	return keys
+}
+
+// takeAll takes all that may be in flight.
+func (f *fixture) takeAll(t *testing.T, prefix string, ms int) (tasks []*storetest.Task) {
+	t.Helper()
+	f.MakeInstant(ms)
+	for {
+		task := f.Take(bus.WorkerID(fmt.Sprint(prefix, len(tasks))), ms)
+		if task == nil {
+			return tasks
+		}
+		tasks = append(tasks, task)
+	}
+}
+
+func numbersOf(t *testing.T, tasks []*storetest.Task) (all [][]int) {
+	for _, task := range tasks {
+		all = append(all, storetest.Numbers(t, task))
+	}
+	return all
+}
+
+func TestEachLaneIsDeliveredInOrder(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(storetest.Alice, 0, 2, "widgets")
+		f.setLanes(4)
+		keys := f.keysInLanes(t, 2)
+		f.publishKeyed(t, 1, keys[0], keys[1], keys[0], keys[0], keys[1], keys[0])
+		f.publishKeyed(t, 7, keys[0], keys[1])
+		f.RequireSound()
+
+		first := f.takeAll(t, "a", 0)
+		assert.ElementsMatch(t, [][]int{{1, 3}, {2, 5}}, numbersOf(t, first), "one of each lane")
+		f.RequireSound()
+		var rest [][]int
+		for len(first) > 0 {
+			require.True(t, f.Complete(first[0], storetest.Result{Delivered: 2}))
+			next := f.takeAll(t, fmt.Sprint("b", len(rest)), 0)
+			rest = append(rest, numbersOf(t, next)...)
+			first = append(first[1:], next...)
+		}
+		assert.ElementsMatch(t, [][]int{{4, 6}, {7}, {8}}, rest)
+		assert.Less(t, indexOf(rest, 4), indexOf(rest, 7))
+		f.requireNothingQueued(t)
+	})
+}
+
+// indexOf finds the batch that begins with a number.
+func indexOf(batches [][]int, first int) int {
+	for i, batch := range batches {
+		if batch[0] == first {
+			return i
+		}
+	}
+	return -1
+}
+
+// requireNothingQueued requires that nothing is left of batches, lanes and fences.
+func (f *fixture) requireNothingQueued(t *testing.T) {
+	t.Helper()
+	for _, pattern := range []string{"batch*", "jobs:lane:*"} {
+		assert.Empty(t, f.Redis.Keys(t.Context(), pattern).Val())
+	}
+	assert.Empty(t, f.Redis.HGet(t.Context(), "options:alice--1", "older").Val())
+	f.RequireSound()
+}
+
+func TestWithoutLanesNothingIsLeftOfThem(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(storetest.Alice, time.Hour, 100, "widgets")
+		f.publishKeyed(t, 1, "x")
+		require.True(t, f.Complete(f.takeAll(t, "a", 3_600_000)[0], storetest.Done))
+		untouched := rdbtest.Dump(t, f.Redis)
+
+		f.setLanes(64)
+		assert.NotEmpty(t, f.Redis.HGet(t.Context(), "plans", "alice--1").Val())
+		f.publishKeyed(t, 2, "x", "y", "z")
+		f.patch(storetest.Alice, map[string]string{"lanes": "", "order_key": ""})
+		f.publishKeyed(t, 5, "x", "y", "z")
+		f.RequireSound()
+		var got []int
+		for tasks := f.takeAll(t, "b", 0); len(tasks) > 0; tasks = f.takeAll(t, "b", 3_600_000) {
+			for _, task := range tasks {
+				got = append(got, storetest.Numbers(t, task)...)
+				require.True(t, f.Complete(task, storetest.Done))
+			}
+		}
+		assert.ElementsMatch(t, []int{2, 3, 4}, got[:3], "first those of the lanes, at once")
+		assert.Equal(t, []int{5, 6, 7}, got[3:])
+		after := rdbtest.Dump(t, f.Redis)
+		for _, changes := range []string{"topic:widgets", "subscriber:alice--1", "workers", "jobs:pending:index:main"} {
+			delete(after, changes)
+			delete(untouched, changes)
+		}
+		assert.Equal(t, untouched, after)
+	})
+}
+
+func TestAChangeOfLanesKeepsTheOrder(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.publishKeyed(t, 1, "x", "x")
+		f.setLanes(4)
+		f.publishKeyed(t, 3, "x", "y")
+		f.setLanes(3)
+		f.publishKeyed(t, 5, "x")
+		f.patch(storetest.Alice, map[string]string{"lanes": ""})
+		f.publishKeyed(t, 6, "x")
+		f.RequireSound()
+
+		var got []int
+		for tasks := f.takeAll(t, "w", 0); len(tasks) > 0; tasks = f.takeAll(t, "w", 0) {
+			for _, task := range tasks {
+				got = append(got, storetest.Numbers(t, task)...)
+			}
+			f.RequireSound()
+			for _, task := range tasks {
+				require.True(t, f.Complete(task, storetest.Done))
+			}
+		}
+		assert.Equal(t, []int{1, 2}, got[:2])
+		assert.ElementsMatch(t, []int{3, 4}, got[2:4])
+		assert.Equal(t, []int{5, 6}, got[4:])
+		f.requireNothingQueued(t)
+	})
+}
+
+func TestABatchThatFailsHoldsALaneOnlyIfTheOrderIsStrict(t *testing.T) {
+	for _, strict := range []bool{false, true} {
+		t.Run(fmt.Sprint("strict ", strict), func(t *testing.T) {
+			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+				f := newFixture(t, server)
+				f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+				f.publishKeyed(t, 1, "x")
+				f.patch(storetest.Alice, map[string]string{"strict_order": fmt.Sprint(strict)})
+				f.setLanes(2)
+				keys := f.keysInLanes(t, 2)
+				f.publishKeyed(t, 2, keys[0], keys[1], keys[0])
+
+				first := f.takeAll(t, "a", 0)
+				require.Equal(t, [][]int{{1}}, numbersOf(t, first), "the change of the lanes waits for it")
+				f.refuse(t, first[0], strict)
+				second := f.takeAll(t, "b", 0)
+				if strict {
+					require.Empty(t, second)
+					second = f.takeAll(t, "b", 60_000)
+					require.Equal(t, [][]int{{1}}, numbersOf(t, second))
+					require.True(t, f.Complete(second[0], storetest.Done))
+					second = f.takeAll(t, "c", 60_000)
+				}
+				require.ElementsMatch(t, [][]int{{2}, {3}}, numbersOf(t, second))
+				f.refuse(t, second[indexOf(numbersOf(t, second), 2)], strict)
+				third := f.takeAll(t, "d", 60_000)
+				if strict {
+					require.Equal(t, [][]int{{2}}, numbersOf(t, third), "in the lane's order")
+				} else {
+					require.Contains(t, numbersOf(t, third), []int{4}, "others of the lane pass")
+				}
+			})
+		})
+	}
+}
+
+func TestAPublishKnowsTheLanesOfTheMoment(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, other := newFixture(t, server), storetest.Open(t, server)
+		f.AddSubscriber(storetest.Alice, time.Hour, 100, "widgets")
+		f.AddSubscriber(storetest.Bob, time.Hour, 100, "widgets")
+		for i := range 12 {
+			by, lanes := []*store.Store{f.Store, other}[i%2], i%3+1
+			f.setLanes(lanes)
+			p := store.Publication{Topic: "widgets", Publisher: storetest.Publisher, ReceivedAt: storetest.Start.UnixMilli()}
+			for key := range 30 {
+				p.Events = append(p.Events, keyedEvent(t, fmt.Sprint(key), i*100+key))
+			}
+			require.NoError(t, storetest.Publish(t.Context(), by, p))
+			var used int
+			for lane := range bus.MaxLanes {
+				used += int(f.Redis.SCard(t.Context(), store.Keys{}.CurrentOfLane(storetest.Alice, lane)).Val())
+			}
+			assert.Equal(t, lanes, used, "as many lanes as there are at the moment")
+			assert.Equal(t, fmt.Sprint(30*(i+1)), f.Redis.HGet(t.Context(), "batches:gauges:event", "alice--1").Val(), "none twice, none missing")
+		}
+	})
+}
+
+func TestALanedSubscriberIsRenamedAndRemoved(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.setLanes(3)
+		keys := f.keysInLanes(t, 3)
+		f.publishKeyed(t, 1, keys[0], keys[1], keys[0], keys[2])
+		held := f.takeAll(t, "a", 0)
+		require.Len(t, held, 3)
+		_, _, err := f.RotateToken(t.Context(), storetest.Alice, "alice--2")
+		require.NoError(t, err)
+		f.publishKeyed(t, 5, keys[1])
+		f.RequireSound()
+		for _, task := range held {
+			require.True(t, f.Complete(task, storetest.Done))
+		}
+		held = f.takeAll(t, "b", 0)
+		assert.ElementsMatch(t, [][]int{{3}, {5}}, numbersOf(t, held))
+		f.publishKeyed(t, 6, keys[0], keys[1], keys[2])
+
+		require.NoError(t, f.DeleteSubscriber(t.Context(), "alice--2"))
+		f.RequireSound()
+		for _, task := range held {
+			require.True(t, f.Complete(task, storetest.Done))
+		}
+		require.Empty(t, f.takeAll(t, "c", 600_000))
+		f.requireNothingQueued(t)
+		assert.Empty(t, f.Redis.Exists(t.Context(), "plans", "options:alice--2").Val())
+	})
+}
+
+func TestTooManyChangesOfLanesAreRefused(t *testing.T) {
+	f := newFixture(t, rdbtest.Embedded(t))
+	f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+	var err error
+	for changes := 0; err == nil; changes++ {
+		require.Less(t, changes, 20)
+		f.publishKeyed(t, changes, "x")
+		options := map[string]string{"lanes": fmt.Sprint(changes + 2)}
+		err = f.PatchSubscriber(t.Context(), storetest.Alice, bus.Subscription{Options: options}, storetest.Start)
+	}
+	require.ErrorIs(t, err, bus.ErrLanesChange)
+	f.RequireSound()
+}

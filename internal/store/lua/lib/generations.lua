@@ -1,0 +1,189 @@
+-- Subscribers with several lanes. Their lanes between two changes are a generation. Its batches wait
+-- until those of the generations before are done, so that no two events of one order key are in
+-- flight at once, whatever lanes they have got.
+--
+-- A generation's name is '' if it is the one lane that a subscriber has by default, else the version
+-- of the lanes. It stands, if it is not '', in
+--   plans             for the subscriber: the one that a publish adds to
+--   options:{token}   the same, as generation. There is also older: the generations before of which
+--                     batches are left, in order, as name/number of lanes/number of batches
+--   batches:state     of each of its batches, with its lane
+
+-- The version of a subscriber's lanes; '' if it has one, as by default.
+local function generation_of(token) return redis.call('HGET', plans_key(), token) or '' end
+
+local function lane_of_generation(token, generation, lane)
+  if generation == '' then return lane_of_subscriber(token) end
+  return lane_key('batch', token .. '/' .. generation .. '/' .. lane)
+end
+
+-- The generation of a batch, and the number of its lane. One of a generation that its subscriber
+-- does not have, as after it was deleted and has subscribed again, is of the default lane.
+local function place_of_batch(token, bid)
+  if not state_of(token).plan then return '', 0 end
+  local place = redis.pcall('HMGET', batch_state_key(bid), 'generation', 'lane')
+  if not place[1] then return '', 0 end
+  local options = redis.pcall('HMGET', options_key(token), 'generation', 'older')
+  if options[1] ~= place[1]
+    and not string.find(options[2] or '', place[1] .. '/', 1, true) then
+    return '', 0
+  end
+  return place[1], tonumber(place[2]) or 0
+end
+
+-- The lane of a batch, and how many of it may be in flight, given how many of a default lane.
+local function lane_of_batch(token, bid, max)
+  local generation, lane = place_of_batch(token, bid)
+  if generation == '' then return lane_of_subscriber(token), max end
+  return lane_of_generation(token, generation, lane), 1
+end
+
+-- The batches of a subscriber that take in events.
+local function current_batches(token)
+  if generation_of(token) == '' then return redis.call('SMEMBERS', current_key(token)) end
+  local lanes, batches = tonumber(redis.call('HGET', options_key(token), 'lanes')) or 1, {}
+  for lane = 0, lanes - 1 do
+    for _, bid in ipairs(redis.call('SMEMBERS', current_of_lane_key(token, lane))) do
+      table.insert(batches, bid)
+    end
+  end
+  return batches
+end
+
+-- These are made by a script that needs them, as those of setbacks.lua.
+local function generations()
+  local self = {}
+
+  -- The generations of which batches are left, given what options:{token} has as older.
+  local function parse(older)
+    local found = {}
+    for name, lanes, batches in string.gmatch(older or '', '([^/ ]*)/(%d+)/(%d+)') do
+      table.insert(found, { name = name, lanes = tonumber(lanes), batches = tonumber(batches) })
+    end
+    return found
+  end
+
+  -- A subscriber's generations, the oldest first; the last is the one that is published to.
+  function self.all(token)
+    local found = redis.pcall('HMGET', options_key(token), 'older', 'generation', 'lanes')
+    local all = parse(found[1])
+    table.insert(all, { name = found[2] or '', lanes = tonumber(found[3]) or 1 })
+    return all
+  end
+
+  local function put_older(token, all)
+    local texts = {}
+    for i = 1, #all - 1 do
+      texts[i] = all[i].name .. '/' .. all[i].lanes .. '/' .. all[i].batches
+    end
+    if #texts > 0 then
+      redis.call('HSET', options_key(token), 'older', table.concat(texts, ' '))
+    elseif redis.call('HDEL', options_key(token), 'older') == 1 then
+      drop_plan(token)
+    end
+  end
+
+  -- Whether the batches of a generation wait for others, given what options:{token} has as older.
+  function self.waits(older, name)
+    local oldest = parse(older)[1]
+    return oldest ~= nil and oldest.name ~= name
+  end
+
+  -- Wakes the batches whose turn it is, given how many of a default lane may be in flight.
+  function self.wake(token, max)
+    local oldest = self.all(token)[1]
+    for lane = 0, oldest.lanes - 1 do
+      local key = lane_of_generation(token, oldest.name, lane)
+      wake_lane(key, 'main', oldest.name == '' and max or 1)
+    end
+  end
+
+  -- Counts down the batches of a generation, one of which is gone or has had its turn; all, if none
+  -- of the subscriber is left. After the last, those of the next come up.
+  function self.count_down(token, name, none_left, max)
+    local all = self.all(token)
+    if #all == 1 then return end
+    local oldest = all[1].name
+    for i = #all - 1, 1, -1 do
+      local generation = all[i]
+      if generation.name == name then generation.batches = generation.batches - 1 end
+      if none_left or generation.batches <= 0 then table.remove(all, i) end
+    end
+    put_older(token, all)
+    if all[1].name ~= oldest then self.wake(token, max) end
+  end
+
+  -- Has a batch that has failed, and lets others pass, stand with those that come after the change
+  -- of the lanes: it had its turn.
+  function self.pass(token, bid, max)
+    local name, lane = place_of_batch(token, bid)
+    local all = self.all(token)
+    local current = all[#all]
+    if name == current.name then return end
+    if current.name == '' then
+      redis.call('HDEL', batch_state_key(bid), 'generation', 'lane')
+    else
+      redis.call('HSET', batch_state_key(bid),
+        'generation', current.name, 'lane', lane % current.lanes)
+    end
+    self.count_down(token, name, false, max)
+  end
+
+  -- Closes the batches that take in events.
+  local function close_current(token, lanes)
+    for lane = 0, lanes - 1 do
+      local current = current_of_lane_key(token, lane)
+      for _, bid in ipairs(redis.pcall('SMEMBERS', current)) do make_instant('main', job_of(bid)) end
+      redis.call('DEL', current)
+    end
+  end
+
+  -- Begins a generation, whose options are written, given those there were and the version of its
+  -- lanes. A subscriber that has one lane again has the default one, unless batches of that are left
+  -- from before.
+  function self.begin(token, all, version)
+    local last = all[#all]
+    close_current(token, last.lanes)
+    local batches = tonumber(redis.pcall('HGET', batch_gauge_key(), token)) or 0
+    for i = 1, #all - 1 do batches = batches - all[i].batches end
+    if batches > 0 then
+      last.batches = batches
+      table.insert(all, {})
+    end
+    local name = version
+    if (tonumber(redis.call('HGET', options_key(token), 'lanes')) or 1) == 1 then
+      name = ''
+      for i = 1, #all - 1 do
+        if all[i].name == '' then name = version end
+      end
+    end
+    if name == '' then
+      redis.call('HDEL', options_key(token), 'generation')
+      redis.call('HDEL', plans_key(), token)
+    else
+      redis.call('HSET', options_key(token), 'generation', name)
+      redis.call('HSET', plans_key(), token, name)
+    end
+    put_older(token, all)
+  end
+
+  -- Forgets the generations of a subscriber that goes. Its batches wait in the default lane then.
+  function self.forget(token)
+    local default = lane_of_subscriber(token)
+    for _, generation in ipairs(self.all(token)) do
+      for lane = 0, generation.lanes - 1 do
+        local key = lane_of_generation(token, generation.name, lane)
+        if key ~= default and redis.call('EXISTS', key) == 1 then
+          redis.call('ZUNIONSTORE', default, 2, default, key)
+          redis.call('DEL', key)
+        end
+      end
+      close_current(token, generation.lanes)
+    end
+    redis.call('HDEL', plans_key(), token)
+    LANES[default] = nil -- it has others now
+    wake_lane(default, 'main', noted_max_in_flight())
+  end
+
+  return self
+end

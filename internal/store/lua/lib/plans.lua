@@ -1,0 +1,23 @@
+-- The version of a subscriber's options: its plan.
+
+-- Has the step that takes a batch of a subscriber look for the batch's state. It does so only if it
+-- sees a plan, so a subscriber without options gets an empty one.
+local function need_plan(token, version)
+  if redis.call('HSETNX', delivery_key(token), 'plan', version) == 1 then
+    redis.call('HSET', options_key(token), 'plan', version)
+  end
+end
+
+-- Removes the plan of a subscriber that needs none: it has no options, and no batch waits that the
+-- step that takes it has to look at. Returns whether there is none any more.
+local function drop_plan(token)
+  local options, delivery = options_key(token), delivery_key(token)
+  local fields = redis.pcall('HLEN', options)
+  if type(fields) ~= 'number' then return false end
+  if fields > redis.call('HEXISTS', options, 'plan') then return false end
+  if redis.call('HEXISTS', delivery, 'test') == 1 or has_replay(token) then return false end
+  redis.call('DEL', options)
+  redis.call('HDEL', delivery, 'plan')
+  STATES[token] = nil
+  return true
+end

@@ -1,0 +1,74 @@
+-- What a publish to a topic has to know beyond the founding keys.
+
+-- This is made by a publish if there is any such thing on the bus, as those of setbacks.lua. It reads
+-- what there is of the topic and of its subscribers.
+local function publish_plans(topic, subscribers)
+  local self = {}
+  local CHUNK = 1000 -- as many values as unpack can safely return at once
+  local LANE_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+
+  self.keeps_history = redis.call('HGET', plans_key(), '/' .. topic) == '1'
+  local versions = {} -- of lanes, in the order of the subscribers: false if there is one lane
+  for i = 1, #subscribers, CHUNK do
+    local some = { unpack(subscribers, i, math.min(#subscribers, i + CHUNK - 1)) }
+    for _, version in ipairs(redis.call('HMGET', plans_key(), unpack(some))) do
+      table.insert(versions, version)
+    end
+  end
+
+  -- The answer to a publish that was sent with other lanes than these.
+  function self.stale()
+    local lanes = {}
+    for i, token in ipairs(subscribers) do
+      if versions[i] then table.insert(lanes, token .. ' ' .. versions[i]) end
+    end
+    return { 0, 'lanes', table.concat(lanes, ' ') }
+  end
+
+  -- The events of a lane, the first of which stands at an index of a list of them.
+  local function new_lane(token, version, digit)
+    local number = string.find(LANE_DIGITS, digit, 1, true) - 1
+    local lane = { number = number, events = {}, key = lane_of_generation(token, version, number) }
+    function lane.note(bid)
+      redis.call('HSET', batch_state_key(bid), 'generation', version, 'lane', number)
+    end
+    return lane
+  end
+
+  -- Sorts the events, which begin at an argument, into the lanes of a subscriber, in the order of
+  -- their first events.
+  local function sort(token, version, digits, first_event)
+    local lanes, of = {}, {}
+    for i = 1, #digits do
+      local digit = string.sub(digits, i, i)
+      if not of[digit] then
+        of[digit] = new_lane(token, version, digit)
+        table.insert(lanes, of[digit])
+      end
+      table.insert(of[digit].events, ARGV[first_event + i - 1])
+    end
+    return lanes
+  end
+
+  -- Reads the lanes that were sent, from an argument on until the first event. Returns those of each
+  -- subscriber that has several, by token; nil if these are not the lanes that they have.
+  function self.lanes(first, first_event)
+    local sent, left, lanes = {}, 0, {}
+    for i = first, first_event - 1, 3 do
+      sent[ARGV[i]] = { version = ARGV[i + 1], digits = ARGV[i + 2] }
+      left = left + 1
+    end
+    for i, token in ipairs(subscribers) do
+      local known = sent[token] or {}
+      if (versions[i] or nil) ~= known.version then return nil end
+      if versions[i] then
+        lanes[token] = sort(token, versions[i], known.digits, first_event)
+        left = left - 1
+      end
+    end
+    if left > 0 then return nil end
+    return lanes
+  end
+
+  return self
+end

@@ -1,0 +1,60 @@
+-- What points to batches: how they are added, woken and removed.
+
+-- Wakes the batches of a subscriber whose turn it is, since what they wait for is over. How many of
+-- a default lane may be in flight is as workers have noted, unless it is given.
+local function wake_subscriber(token, max)
+  max = max or noted_max_in_flight()
+  if state_of(token).plan then return generations().wake(token, max) end
+  wake_lane(lane_of_subscriber(token), 'main', max)
+end
+
+-- Removes a batch of a number of events and all that points to it, except its job. With failed, a
+-- delivery of it may have failed; with current, it may take in events. Its first write takes no
+-- memory.
+local function remove_batch(bid, token, events, max_in_flight, failed, current)
+  local planned = state_of(token).plan
+  local generation, lane = place_of_batch(token, bid)
+  redis.call('DEL', batch_key(bid), traceparents_key(bid), batch_state_key(bid))
+  local left = change_gauge(batch_gauge_key(), token, '-1') > 0
+  if left then
+    local change = '-' .. events
+    change_gauge(event_gauge_key(), token, change == '-0' and '0' or change)
+  else
+    redis.pcall('HDEL', event_gauge_key(), token)
+  end
+  redis.call('ZREM', batches_index_key(), bid)
+  if current then redis.pcall('SREM', current_of_lane_key(token, lane), bid) end
+  if failed then redis.pcall('ZREM', failed_key(token), bid) end
+  if generation == '' then
+    leave_lane(lane_of_subscriber(token), 'main', job_of(bid), max_in_flight)
+  else
+    leave_lane(lane_of_generation(token, generation, lane), 'main', job_of(bid), 1)
+  end
+  if planned then generations().count_down(token, generation, not left, max_in_flight) end
+end
+
+-- Removes the job of a batch that is not in flight. A job deep inside the instant ones stays, since
+-- it takes long to find, and goes when it comes up.
+local NEAR = 1000 -- how far from the next job to be taken a job is looked for
+local function remove_batch_job(bid)
+  local job = job_of(bid)
+  if redis.call('ZREM', scheduled_key('main'), job) == 0 then
+    if not redis.call('LPOS', instant_key('main'), job, 'RANK', -1, 'MAXLEN', NEAR) then return end
+    redis.call('LREM', instant_key('main'), -1, job)
+  end
+  redis.call('SREM', jobs_index_key('main'), job)
+end
+
+-- Adds a batch, whose list is there, with a job that is due now. It is not in its lane, which is the
+-- first unless one is given: whichever worker takes it puts it there, behind what waits.
+local function add_batch(bid, token, created, events, lane)
+  local generation = generation_of(token)
+  if generation ~= '' then
+    redis.call('HSET', batch_state_key(bid), 'generation', generation, 'lane', lane or 0)
+  end
+  redis.call('ZADD', batches_index_key(), created, bid)
+  change_gauge(batch_gauge_key(), token, '1')
+  change_gauge(event_gauge_key(), token, events)
+  redis.call('SADD', jobs_index_key('main'), job_of(bid))
+  redis.call('LPUSH', instant_key('main'), job_of(bid))
+end
