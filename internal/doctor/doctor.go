@@ -8,8 +8,8 @@
 // them hold, the repair, in one atomic step. So nothing is reported that is only under way, and no
 // repair acts on what has changed in the meantime.
 //
-// Package scan reads, and packages topics, subscribers, batches and letters judge what they are
-// named after. Package exam has what these share.
+// Package scan reads, and packages topics, subscribers, batches, letters and histories judge what
+// they are named after. Package exam has what these share.
 package doctor
 
 import (
@@ -20,6 +20,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor/batches"
 	"routemaster/internal/doctor/exam"
+	"routemaster/internal/doctor/histories"
 	"routemaster/internal/doctor/letters"
 	"routemaster/internal/doctor/scan"
 	"routemaster/internal/doctor/subscribers"
@@ -76,6 +77,8 @@ const Pause = time.Second
 //   - options and records of attempts have a subscriber, who has the plan of the options; a batch's
 //     state has the batch;
 //   - a dead letter and an entry of its subscriber's index have each other;
+//   - a history has a topic that keeps it, and a limit; it ends with the topic's newest event, and
+//     its size is that of its entries;
 //   - topics and subscribers name each other;
 //   - hashes of topics, subscribers and deliveries have the layout's fields, under today's names;
 //   - there is no key that the layout does not know.
@@ -115,13 +118,17 @@ func examine(ctx context.Context, e *exam.Examination) error {
 	subscribers.Find(e)
 	batches.Find(e)
 	letters.Find(e)
+	histories.Find(e)
 	if _, err := e.Confirm(ctx); err != nil {
 		return err
 	}
 	if err := batches.Check(ctx, e); err != nil {
 		return err
 	}
-	return letters.Check(ctx, e)
+	if err := letters.Check(ctx, e); err != nil {
+		return err
+	}
+	return histories.Check(ctx, e)
 }
 
 func stats(e *exam.Examination) Stats {

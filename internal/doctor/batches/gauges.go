@@ -31,7 +31,8 @@ type batchesOf map[string]map[string]bool
 // with batches of the Ruby original are skipped.
 func checkGauges(ctx context.Context, e *exam.Examination) error {
 	doubtful := doubtfulGauges(e)
-	return e.UntilSteady(ctx, "the gauges of ", scan.Sorted(doubtful), func(token string) (bool, error) {
+	show := func(token string) string { return "the gauges of " + e.Name(token) }
+	return e.UntilSteady(ctx, show, scan.Sorted(doubtful), func(token string) (bool, error) {
 		done, err := checkGaugesOf(ctx, e, token, doubtful)
 		if done {
 			delete(doubtful, token)

@@ -6,33 +6,33 @@ import (
 	"strconv"
 )
 
-// maxLooks is how often something of a subscriber is checked until nothing changes meanwhile.
+// maxLooks is how often something of a subscriber or a topic is checked until nothing changes meanwhile.
 const maxLooks = 10
 
-// UntilSteady checks something of subscribers again and again, each until the check is done because
-// nothing has changed meanwhile. It notes what was not checked.
+// UntilSteady checks something of subscribers or topics again and again, each until the check is
+// done because nothing has changed meanwhile. It notes what was not checked, as it is shown.
 func (e *Examination) UntilSteady(
-	ctx context.Context, what string, tokens []string, check func(token string) (done bool, err error),
+	ctx context.Context, show func(of string) string, all []string, check func(of string) (done bool, err error),
 ) error {
-	for look := 0; len(tokens) > 0 && look < maxLooks; look++ {
+	for look := 0; len(all) > 0 && look < maxLooks; look++ {
 		e.paused = false
 		if err := e.Settle(ctx); err != nil {
 			return err
 		}
 		var left []string
-		for _, token := range tokens {
-			done, err := check(token)
+		for _, of := range all {
+			done, err := check(of)
 			if err != nil {
 				return err
 			}
 			if !done {
-				left = append(left, token)
+				left = append(left, of)
 			}
 		}
-		tokens = left
+		all = left
 	}
-	for _, token := range tokens {
-		e.Unchecked = append(e.Unchecked, what+e.Name(token))
+	for _, of := range all {
+		e.Unchecked = append(e.Unchecked, show(of))
 	}
 	return nil
 }

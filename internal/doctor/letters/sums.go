@@ -40,7 +40,8 @@ func Check(ctx context.Context, examination *exam.Examination) error {
 			doubtful = append(doubtful, token)
 		}
 	}
-	return e.UntilSteady(ctx, "the dead letters of ", doubtful, func(token string) (bool, error) {
+	show := func(token string) string { return "the dead letters of " + e.Name(token) }
+	return e.UntilSteady(ctx, show, doubtful, func(token string) (bool, error) {
 		read, err := e.readLetters(ctx, token)
 		if err != nil {
 			return false, err

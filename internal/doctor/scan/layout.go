@@ -25,6 +25,7 @@ const (
 // The fields of hashes. The old ones of subscribers are in their deliveries today, or gone.
 var (
 	topicFields      = []string{"publisher", "counter", "last_event"}
+	historyFields    = []string{"events", "age", "bytes", "first", "size", "last"}
 	subscriberFields = []string{"callback", "timeout", "max_events", "uuid", "health_points", "last_attempted_at"}
 	deliveryFields   = []string{"name", "events_sent", "throttled_until", "refusals", "refused_since", "plan", "paused_until", "paced_until", "test"}
 	OldFields        = []string{"events_sent", "throttled_until", "abreast"}
@@ -72,8 +73,8 @@ var families = []Family{
 	{Prefix: keys.Topic(""), Kind: rdb.Hash, fields: topicFields},
 	{Prefix: keys.Subscriber(""), Kind: rdb.Hash, Token: true, fields: slices.Concat(subscriberFields, OldFields)},
 	{Prefix: keys.Delivery(""), Kind: rdb.Hash, Token: true, fields: deliveryFields},
-	{Prefix: keys.HistoryLimits(""), Kind: rdb.Hash, unread: true},
-	{Prefix: keys.History(""), Kind: rdb.List, unread: true},
+	{Prefix: keys.HistoryLimits(""), Kind: rdb.Hash, fields: historyFields},
+	{Prefix: keys.History(""), Kind: rdb.List, unread: true, noted: true},
 	{Prefix: keys.TopicSubscribers(""), Kind: rdb.Set},
 	{Prefix: keys.SubscriberTopics(""), Kind: rdb.Set, Token: true},
 	{Prefix: keys.Current(""), Kind: rdb.Set, Token: true},

@@ -76,7 +76,7 @@ func (s *Scan) Each(prefix string) iter.Seq2[string, map[string]string] {
 // twice than not at all.
 func (s *Scan) Read(ctx context.Context) error {
 	first := []string{
-		keys.Tokens(), keys.Rotations(), keys.Subscribers(), keys.Topics(), keys.BatchGauge(),
+		keys.Tokens(), keys.Rotations(), keys.Subscribers(), keys.Topics(), keys.Plans(), keys.BatchGauge(),
 		keys.EventGauge(), keys.DeadLetterEvents(), keys.DeadLetterBytes(), keys.BatchesIndex(),
 	}
 	for _, q := range bus.Queues {
