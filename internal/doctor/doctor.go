@@ -8,8 +8,8 @@
 // them hold, the repair, in one atomic step. So nothing is reported that is only under way, and no
 // repair acts on what has changed in the meantime.
 //
-// Package scan reads, and packages topics, subscribers, batches, letters and histories judge what
-// they are named after. Package exam has what these share.
+// Package scan reads, and packages topics, subscribers, batches, letters, histories and replays
+// judge what they are named after. Package exam has what these share.
 package doctor
 
 import (
@@ -22,6 +22,7 @@ import (
 	"routemaster/internal/doctor/exam"
 	"routemaster/internal/doctor/histories"
 	"routemaster/internal/doctor/letters"
+	"routemaster/internal/doctor/replays"
 	"routemaster/internal/doctor/scan"
 	"routemaster/internal/doctor/subscribers"
 	"routemaster/internal/doctor/topics"
@@ -79,6 +80,8 @@ const Pause = time.Second
 //   - a dead letter and an entry of its subscriber's index have each other;
 //   - a history has a topic that keeps it, and a limit; it ends with the topic's newest event, and
 //     its size is that of its entries;
+//   - a replay has a subscriber, is in its set, and in that of the running ones while it runs; only
+//     those in the latter have a set of batches;
 //   - topics and subscribers name each other;
 //   - hashes of topics, subscribers and deliveries have the layout's fields, under today's names;
 //   - there is no key that the layout does not know.
@@ -119,6 +122,7 @@ func examine(ctx context.Context, e *exam.Examination) error {
 	batches.Find(e)
 	letters.Find(e)
 	histories.Find(e)
+	replays.Find(e)
 	if _, err := e.Confirm(ctx); err != nil {
 		return err
 	}
