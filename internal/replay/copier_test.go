@@ -56,6 +56,34 @@ func TestASliceIsCopiedOnce(t *testing.T) {
 	})
 }
 
+// TestLanesChangeInTheMiddle takes a step with the lanes of before.
+func TestLanesChangeInTheMiddle(t *testing.T) {
+	eachRunning(t, 200, map[string]string{"lanes": "4"}, func(t *testing.T, b *storetest.Bus, c *copier) {
+		ctx := t.Context()
+		require.NoError(t, c.readSubscriber(ctx))
+		old := c.lanes
+		b.SetOption(storetest.Alice, "lanes", "7")
+		progress, err := c.step(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, waits, progress)
+		assert.Zero(t, c.Copied)
+		progress, err = c.step(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, copied, progress)
+		assert.NotEqual(t, old.Version, c.lanes.Version)
+
+		lanes := map[string]bool{}
+		for _, bid := range b.Redis.SMembers(ctx, c.keys.ReplayBatches(c.ID)).Val() {
+			state := b.Redis.HGetAll(ctx, c.keys.BatchState(bus.BatchID(bid))).Val()
+			assert.Equal(t, string(c.ID), state["replay"])
+			assert.Equal(t, c.lanes.Version, state["generation"])
+			assert.False(t, lanes[state["lane"]], "some 29 events of a lane are in one batch")
+			lanes[state["lane"]] = true
+		}
+		assert.Len(t, lanes, 7)
+	})
+}
+
 func TestCut(t *testing.T) {
 	var entries []history.Entry
 	for i := range 25 {

@@ -23,8 +23,8 @@ const lookInterval = 20 * time.Millisecond
 
 // Copy goes on with all replays while goesOn says so: a slice of each in turn, as long as its
 // subscriber makes room in its queue. Batches are opened at the time now. It returns what it has
-// done, also with an error: what failed with one replay does not stop the others, and is tried again
-// by the next run. It fails with [bus.ErrUnavailable], or when a key is not of its type. Two runs at
+// done, also with an error: what failed with one replay does not stop the others, and the next run
+// tries it again. It fails with [bus.ErrUnavailable], or when a key is not of its type. Two runs at
 // once do no harm.
 func (r *Replays) Copy(ctx context.Context, now time.Time, goesOn func() bool) (done Copied, err error) {
 	ids, err := r.redis.SMembers(ctx, r.keys.RunningReplays()).Result()

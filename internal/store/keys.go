@@ -116,8 +116,8 @@ func (k Keys) Delivery(t bus.Token) string { return k.Namespace + "delivery:" + 
 // BatchState is a hash of what a batch needs beyond its list: revision (how often its content has
 // changed since it was closed), refusals (of its content), suspect (the number of its first events
 // of which one is refused), webhook_id (what its content bore when it was a dead letter), test (1
-// for a test event) and replay (the UID of the replay that it is of). Written by the deliveries, and only for subscribers with a plan; it goes
-// with the batch. It is not of the founding layout.
+// for a test event) and replay (the UID of the replay that it is of). Written by whatever needs it,
+// and only for subscribers with a plan; it goes with the batch. It is not of the founding layout.
 func (k Keys) BatchState(id bus.BatchID) string { return k.Namespace + "batches:state:" + string(id) }
 
 // Options is a hash of a subscriber's options that differ from their default, by name (JSON), with
