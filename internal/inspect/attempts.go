@@ -37,28 +37,37 @@ func (i *Inspector) Attempts(
 	if !rdb.Answered(err) {
 		return nil, "", rdb.Wrap("list attempts", err)
 	}
-	passed, last := p.After == "", ""
+	passed, last, seen := p.After == "", "", places{}
 	for _, one := range packed {
 		record, err := wire.UnpackAttempt(one)
+		if err != nil { // something else wrote it
+			continue
+		}
+		place := seen.next(record)
 		switch {
-		case err != nil: // something else wrote it
 		case !passed:
-			passed = placeOf(record) == p.After
+			passed = place == p.After
 		case !f.matches(record):
 		case len(some) == p.Limit:
 			return some, last, nil
 		default:
-			some, last = append(some, view(record)), placeOf(record)
+			some, last = append(some, view(record)), place
 		}
 	}
 	return some, "", nil
 }
 
 // attemptPlace matches the place of an attempt in the list.
-var attemptPlace = regexp.MustCompile(`^\d{1,16}-\d{1,10}-[A-Za-z0-9_-]{1,40}$`)
+var attemptPlace = regexp.MustCompile(`^\d{1,16}-\d{1,10}-[A-Za-z0-9_-]{1,40}-\d{1,4}$`)
 
-// placeOf names an attempt. Records go from the end of the list, so that with a record all that
-// would follow it are gone too.
-func placeOf(r wire.AttemptRecord) string {
-	return fmt.Sprintf("%d-%d-%s", r.At.UnixMilli(), r.Attempt, r.Batch)
+// places counts the records that have the time, the attempt and the batch in common: slices of a
+// batch may be sent, and counted as its first attempt, within one ms.
+type places map[string]int
+
+// next names the next record of the list, from the newest. Records go from the end of the list, so
+// that with a record all that would follow it are gone too.
+func (p places) next(r wire.AttemptRecord) string {
+	name := fmt.Sprintf("%d-%d-%s", r.At.UnixMilli(), r.Attempt, r.Batch)
+	p[name]++
+	return fmt.Sprintf("%s-%d", name, p[name])
 }

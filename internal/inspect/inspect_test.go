@@ -96,6 +96,21 @@ func TestAttemptsAreListedInPages(t *testing.T) {
 	})
 }
 
+// TestAttemptsThatLookAlikeAreListedOnce has slices of a batch be sent within one ms, each as its
+// first attempt, so that pages begin between them.
+func TestAttemptsThatLookAlikeAreListedOnce(t *testing.T) {
+	each(t, func(f *fixture) {
+		for n := 1; n <= 8; n++ {
+			f.note(wire.AttemptRecord{At: storetest.After(0), Batch: aUID, Attempt: 1, Events: n, Outcome: bus.OutcomeAcknowledged})
+		}
+		var events []int
+		for _, r := range f.attempts(inspect.ForClient, inspect.Filter{}) {
+			events = append(events, r.Events)
+		}
+		assert.Equal(f.T, []int{8, 7, 6, 5, 4, 3, 2, 1}, events)
+	})
+}
+
 // TestWhatIsSeenOfAnAttempt compares what root and the client see of each class of error.
 func TestWhatIsSeenOfAnAttempt(t *testing.T) {
 	unreachable := []string{bus.ErrorRefused, bus.ErrorUnreachable, bus.ErrorReset, bus.ErrorTimeout, bus.ErrorConnectTimeout}
