@@ -177,6 +177,27 @@ func TestATestEventIsQueued(t *testing.T) {
 	})
 }
 
+// TestATestEventGoesWithTheSubscriber has a subscriber come back before its test event is taken, and
+// go while one is in flight.
+func TestATestEventGoesWithTheSubscriber(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		f.AddSubscriber(storetest.Alice, time.Hour, 3, "widgets")
+		_, err := f.TestEvent(ctx, storetest.Alice, storetest.After(1))
+		require.NoError(t, err)
+		require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice))
+		f.RequireSound()
+		f.AddSubscriber(storetest.Alice, time.Hour, 3, "widgets")
+		require.Nil(t, f.Take("w1", 3))
+
+		_, err = f.TestEvent(ctx, storetest.Alice, storetest.After(4))
+		require.NoError(t, err)
+		require.NotNil(t, f.Take("w1", 5))
+		require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice))
+		f.RequireSound()
+	})
+}
+
 // TestOptionsGoWithTheSubscriber also has a token rotated in between.
 func TestOptionsGoWithTheSubscriber(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

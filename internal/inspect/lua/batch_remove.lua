@@ -10,11 +10,7 @@
 local token, bid, now = ARGV[2], ARGV[3], ARGV[4]
 local header = redis.pcall('LRANGE', batch_key(bid), 0, HEADER - 1) -- a table in any case
 if not header[3] or holder_of(header[1]) ~= token then return { 0, 'unknown' } end
-for _, worker in ipairs(redis.call('SMEMBERS', pending_index_key('main'))) do
-  if redis.call('LPOS', pending_key('main', worker), job_of(bid)) then
-    return { 0, 'in flight' }
-  end
-end
+if is_in_flight(bid) then return { 0, 'in flight' } end
 
 -- What was or would be sent as webhook-id with just these events.
 local function webhook_id(state, events)

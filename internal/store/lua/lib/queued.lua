@@ -33,6 +33,14 @@ local function remove_batch(bid, token, events, max_in_flight, failed, current)
   if planned then generations().count_down(token, generation, not left, max_in_flight) end
 end
 
+-- Whether a worker has the job of a batch.
+local function is_in_flight(bid)
+  for _, worker in ipairs(redis.call('SMEMBERS', pending_index_key('main'))) do
+    if redis.call('LPOS', pending_key('main', worker), job_of(bid)) then return true end
+  end
+  return false
+end
+
 -- Removes the job of a batch that is not in flight. A job deep inside the instant ones stays, since
 -- it takes long to find, and goes when it comes up.
 local NEAR = 1000 -- how far from the next job to be taken a job is looked for

@@ -1,8 +1,18 @@
+-- Removes the test event that waits for a subscriber, so that it is not delivered as an ordinary one
+-- if the subscriber comes back.
+local function remove_test(token)
+  local bid = redis.pcall('HGET', delivery_key(token), 'test')
+  if type(bid) ~= 'string' or not BATCH.exists(bid) or is_in_flight(bid) then return end
+  remove_batch(bid, token, 1, noted_max_in_flight(), false, false)
+  remove_batch_job(bid)
+end
+
 -- Removes a subscriber and its subscriptions. Its current batch gets no more events, and comes up
 -- at once, like those whose turn it is; all its batches are dropped as they come up, and its dead
 -- letters by the housekeeping. Its replays go. Returns whether there was such a subscriber.
 local function remove_subscriber(token)
   if redis.call('SISMEMBER', subscribers_key(), token) == 0 then return false end
+  remove_test(token)
   for _, bid in ipairs(redis.call('SMEMBERS', current_key(token))) do
     make_instant('main', job_of(bid))
   end
