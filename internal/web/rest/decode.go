@@ -34,6 +34,23 @@ func (s *Service) ReadOptionalJSON(w http.ResponseWriter, r *http.Request, maxBy
 	return s.ReadJSON(w, r, maxBytes, into)
 }
 
+// RefuseBody fails with a [bus.Invalid] if a request that takes nothing has sent something other
+// than an empty object. Errors may also be [Problem]s.
+func (s *Service) RefuseBody(w http.ResponseWriter, r *http.Request) error {
+	if r.ContentLength == 0 {
+		return nil
+	}
+	text, err := s.Buffers.Read(http.MaxBytesReader(w, r.Body, MaxValueBody))
+	if err != nil {
+		return unread(w, err)
+	}
+	defer s.Buffers.Release(text)
+	if len(bytes.TrimSpace(text)) > 0 && decode(text, &struct{}{}) != nil {
+		return bus.Invalidf("", "this takes no body; send none")
+	}
+	return nil
+}
+
 // decode reads one JSON object into the struct that into points to, strictly: it must be valid
 // UTF-8, without duplicate or unknown names, and nothing may follow. Null for a pointer is as if
 // the member were left out, since existing clients send it; null is refused for other fields. The

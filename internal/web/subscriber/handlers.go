@@ -67,8 +67,8 @@ func (h *Handlers) Routes(r chi.Router, path string) {
 	route(http.MethodGet, "", h.get)
 	route(http.MethodPatch, "", h.patch)
 	route(http.MethodPost, "/pause", h.pause)
-	route(http.MethodPost, "/resume", h.resume)
-	route(http.MethodPost, "/test", h.test)
+	route(http.MethodPost, "/resume", h.withoutBody(h.resume))
+	route(http.MethodPost, "/test", h.withoutBody(h.test))
 	// What is queued, and how its deliveries go.
 	route(http.MethodGet, "/attempts", h.getAttempts, "batch", "outcome", "limit", "after")
 	route(http.MethodGet, "/batches", h.getBatches, "limit", "after")
@@ -78,7 +78,7 @@ func (h *Handlers) Routes(r chi.Router, path string) {
 	route(http.MethodGet, "/dead_letters", h.getDeadLetters, "reason", "since", "before", "limit", "after")
 	route(http.MethodGet, "/dead_letters/{id}", h.getDeadLetter, "from")
 	route(http.MethodDelete, "/dead_letters/{id}", h.deleteDeadLetter)
-	route(http.MethodPost, "/dead_letters/{id}/redeliver", h.redeliverDeadLetter)
+	route(http.MethodPost, "/dead_letters/{id}/redeliver", h.withoutBody(h.redeliverDeadLetter))
 	route(http.MethodPost, "/dead_letters/redeliver", h.redeliverDeadLetters)
 	route(http.MethodPost, "/dead_letters/discard", h.discardDeadLetters)
 	// What it gets again of topics' histories.
@@ -104,6 +104,17 @@ func (h *Handlers) ofSubscriber(handle handler) http.Handler {
 		}
 		handle(w, r, holder)
 	})
+}
+
+// withoutBody is a handler that takes no body, and refuses one that says something.
+func (h *Handlers) withoutBody(handle handler) handler {
+	return func(w http.ResponseWriter, r *http.Request, of bus.Token) {
+		if err := h.RefuseBody(w, r); err != nil {
+			h.Fail(w, r, err)
+			return
+		}
+		handle(w, r, of)
+	}
 }
 
 // clientParam returns the client that a request is about: the one that root names in the path, or

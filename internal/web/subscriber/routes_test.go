@@ -79,3 +79,22 @@ func TestSubscriberRoutes(t *testing.T) {
 		storetest.RequireSound(t, a.Store)
 	})
 }
+
+func TestABodyThatSaysNothingIsTaken(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		a.bury(redis, 1)
+		letter := "/dead_letters/" + letterIDs(1)[0] + "/redeliver"
+		for _, below := range []string{"/resume", "/test", letter} {
+			for _, body := range []string{`{"until":1}`, `[]`, `null`, `0`, `{}{}`, "x"} {
+				refused := a.Problem(alice, "POST", "/subscriber"+below, body)
+				assert.Equal(t, 400, refused.Status, "%s %s", below, body)
+				assert.Contains(t, refused.Detail, "send none")
+			}
+		}
+		a.RequireDone(alice, "POST", "/subscriber/resume", "{}")
+		a.RequireDone(alice, "POST", "/subscriber/resume", " \n")
+		a.RequireDone(alice, "POST", "/subscriber"+letter, "{ }")
+		assert.Equal(t, 202, a.Do(alice, "POST", "/subscriber/test", "{}").Status)
+	})
+}
