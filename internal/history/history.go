@@ -111,8 +111,8 @@ func argument(limit int64) any {
 
 // Put has a topic keep a history, which begins with the next event, or changes the limits of the
 // one it keeps: what they do not allow goes within seconds. It asks in the name of by, the topic's
-// publisher, or of root when by is empty. It fails with [bus.ErrTopicUnknown], [bus.ErrTopicClaimed]
-// or [bus.ErrUnavailable].
+// publisher, or of root when by is empty. It fails with [bus.ErrTopicUnknown],
+// [bus.ErrTopicClaimed] or [bus.ErrUnavailable].
 func (h *History) Put(ctx context.Context, topic bus.TopicName, by bus.Token, l Limits, now time.Time) error {
 	return h.change(ctx, "keep a history", topic, scriptPut,
 		string(topic), string(by), now.UnixMilli(), argument(l.Events), argument(l.Age.Milliseconds()), argument(l.Bytes))

@@ -75,7 +75,7 @@ func Run(ctx context.Context, partition *rdb.Partition, o Options) (Result, erro
 		older: map[string]int{},
 	}
 	steps := []func(context.Context) error{
-		r.requireNoCluster, r.requireTypes, r.requireNoRotation, r.requireNoOptions, r.announce, r.readHolders, r.moveBatches,
+		r.requireNoCluster, r.requireTypes, r.requireNoRotation, r.requireNoOptions, r.requireNoHistory, r.announce, r.readHolders, r.moveBatches,
 	}
 	if !r.Back {
 		steps = append(steps, r.renameCounters, r.removeGauges)

@@ -6,7 +6,8 @@ import (
 	"strconv"
 )
 
-// maxLooks is how often something of a subscriber or a topic is checked until nothing changes meanwhile.
+// maxLooks is how often something of a subscriber or a topic is checked until nothing changes
+// meanwhile.
 const maxLooks = 10
 
 // UntilSteady checks something of subscribers or topics again and again, each until the check is
