@@ -26,6 +26,12 @@ type Options struct {
 	StrictOrder bool
 	// Partial has a 207 be read as a receipt for each event.
 	Partial bool
+	// KeepAge and KeepEvents bound what waits: an older batch, and the oldest while there are more
+	// events, are dropped. 0 is no limit.
+	KeepAge    time.Duration
+	KeepEvents int
+	// GapNotices has the subscriber told in its queue of the events that it has lost.
+	GapNotices bool
 	// DeadLetters says what is put away, and for how long. Without it batches are tried for ever.
 	DeadLetters *DeadLetters
 	LogAttempts LogAttempts
@@ -91,6 +97,9 @@ func (o *Options) table() []option {
 		{"order_key", orderKey{&o.OrderKey}},
 		{"strict_order", boolean{&o.StrictOrder}},
 		{"partial", boolean{&o.Partial}},
+		{"keep_age", period{&o.KeepAge, time.Minute, 30 * day}},
+		{"keep_events", count{&o.KeepEvents, 1, 1_000_000_000}},
+		{"gap_notices", boolean{&o.GapNotices}},
 		{"dead_letters", deadLetters{&o.DeadLetters}},
 		{"log_attempts", &o.LogAttempts},
 	}

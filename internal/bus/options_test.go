@@ -29,6 +29,11 @@ func TestParseOption(t *testing.T) {
 		{"strict_order", "true", "true"},
 		{"strict_order", "false", ""},
 		{"partial", "true", "true"},
+		{"keep_age", "60000", "60000"},
+		{"keep_age", "2592000000", "2592000000"},
+		{"keep_events", "1000000000", "1000000000"},
+		{"gap_notices", "true", "true"},
+		{"gap_notices", "false", ""},
 		{"partial", "null", ""},
 		{"dead_letters", "null", ""},
 		{"dead_letters", "{}", `{` + keep + `}`},
@@ -67,6 +72,10 @@ func TestParseOptionRefuses(t *testing.T) {
 		{"order_key", `"/data/~2"`, "/order_key"},
 		{"order_key", `"/data~"`, "/order_key"},
 		{"order_key", `"/` + strings.Repeat("é", 128) + `"`, "/order_key"},
+		{"keep_age", "59999", "/keep_age"},
+		{"keep_age", "2592000001", "/keep_age"},
+		{"keep_events", "0", "/keep_events"},
+		{"gap_notices", "1", "/gap_notices"},
 		{"a/b~c", "4", "/a~1b~0c"},
 		{"plan", `"x"`, "/plan"},
 		{"max_bytes", "1023", "/max_bytes"},
@@ -139,7 +148,8 @@ func TestOptionNames(t *testing.T) {
 	}
 	assert.Equal(t, map[string]string{
 		"max_bytes": "null", "max_requests_per_minute": "null", "max_events_per_minute": "null",
-		"lanes": "1", "order_key": `"/url"`, "strict_order": "false", "partial": "false", "dead_letters": "null", "log_attempts": `"failures"`,
+		"lanes": "1", "order_key": `"/url"`, "strict_order": "false", "partial": "false", "keep_age": "null", "keep_events": "null",
+		"gap_notices": "false", "dead_letters": "null", "log_attempts": `"failures"`,
 	}, shown)
 	assert.Len(t, bus.OptionNames(), len(shown))
 }

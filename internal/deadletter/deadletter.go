@@ -24,6 +24,7 @@ var luaFiles embed.FS
 var (
 	scriptRedeliver = newScript("letter_redeliver")
 	scriptDiscard   = newScript("letter_discard")
+	scriptDrop      = newScript("letter_drop")
 	scriptTrim      = newScript("letter_trim")
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
@@ -14,7 +15,7 @@ const maxCandidates = 1000
 
 // DropOldest drops some of the oldest dead letters of all subscribers, and returns what it has
 // dropped, also with an error. It takes no memory. It returns none when no other is left.
-func (l *Letters) DropOldest(ctx context.Context) (dropped Dropped, err error) {
+func (l *Letters) DropOldest(ctx context.Context, now time.Time) (dropped Dropped, err error) {
 	tokens, err := l.redis.HKeys(ctx, l.keys.DeadLetterEvents()).Result()
 	if err != nil || len(tokens) == 0 {
 		return dropped, rdb.Wrap("drop dead letters", err)
@@ -26,11 +27,11 @@ func (l *Letters) DropOldest(ctx context.Context) (dropped Dropped, err error) {
 	var calls []rdb.Call
 	var owners []string
 	for token, ids := range oldest {
-		args := []any{token, droppedEventsPerStep}
+		args := []any{token, droppedEventsPerStep, now.UnixMilli(), bus.NewBatchSeed()}
 		for _, id := range ids {
 			args = append(args, id)
 		}
-		calls, owners = append(calls, scriptDiscard.Call(args...)), append(owners, token)
+		calls, owners = append(calls, scriptDrop.Call(args...)), append(owners, token)
 	}
 	for i, result := range l.redis.RunAll(ctx, calls...) {
 		reply, err := result.List()

@@ -117,7 +117,8 @@ func (l *Letters) trim(ctx context.Context, now time.Time, limits map[string]bus
 		if keep != gone {
 			since = now.Add(-keep.KeepAge).UnixMilli()
 		}
-		calls[i] = scriptTrim.Call(token, keep.KeepEvents, keep.KeepBytes, since, droppedPerStep, droppedEventsPerStep)
+		calls[i] = scriptTrim.Call(token, keep.KeepEvents, keep.KeepBytes, since, droppedPerStep, droppedEventsPerStep,
+			now.UnixMilli(), bus.NewBatchSeed())
 	}
 	for i, result := range l.redis.RunAll(ctx, calls...) {
 		reply, err := result.List()

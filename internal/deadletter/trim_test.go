@@ -123,20 +123,20 @@ func TestTrimGoesOnAfterDamage(t *testing.T) {
 func TestDropOldest(t *testing.T) {
 	eachBench(t, func(t *testing.T, b *bench) {
 		ctx := t.Context()
-		none, err := b.letters.DropOldest(ctx)
+		none, err := b.letters.DropOldest(ctx, storetest.Start)
 		require.NoError(t, err)
 		assert.Zero(t, none.Letters)
 		b.bury(1, 150)
 		for i := 1; i <= 50; i++ { // between alice's
 			b.Bury(storetest.DeadLetter{Number: 1000 + i, Token: bob, DiedAt: 2000*i + 1, Events: []int{1, 2}})
 		}
-		dropped, err := b.letters.DropOldest(ctx)
+		dropped, err := b.letters.DropOldest(ctx, storetest.Start)
 		require.NoError(t, err)
 		assert.Equal(t, deadletter.Dropped{Letters: 100, Events: map[bus.Token]int{alice: 67, bob: 66}}, dropped)
 		assert.Equal(t, 68, b.left()[len(b.left())-1])
 		total := dropped.Letters
 		for dropped.Letters > 0 {
-			dropped, err = b.letters.DropOldest(ctx)
+			dropped, err = b.letters.DropOldest(ctx, storetest.Start)
 			require.NoError(t, err)
 			total += dropped.Letters
 		}
@@ -157,7 +157,7 @@ func TestDropOldestOfMany(t *testing.T) {
 		var gone []time.Time
 		for {
 			before := b.left()
-			dropped, err := b.letters.DropOldest(ctx)
+			dropped, err := b.letters.DropOldest(ctx, storetest.Start)
 			require.NoError(t, err)
 			if dropped.Letters == 0 {
 				break

@@ -212,9 +212,13 @@ func (p Policy) receive(d *decision, s *slice, attempt outbound.Attempt, now tim
 	d.retry(s, receipt.Retry, now)
 }
 
-// reject has events die, each with its note. Without dead letters they only leave the batch.
+// reject has events die, each with its note. Without dead letters they are lost; but a gap notice
+// that is rejected was read.
 func (d *decision) reject(s *slice, rejected []wire.Rejection) {
 	if s.plan.options.DeadLetters == nil {
+		if !s.batch.Plan.Gap {
+			d.Slice.Lost = len(rejected)
+		}
 		return
 	}
 	for _, together := range lettersOf(rejected) {

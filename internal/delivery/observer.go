@@ -135,6 +135,7 @@ func (n observation) observeDeaths(ctx context.Context, d *decision) {
 	if f := d.Slice.Findings; f != nil && f.Suspect > 0 && n.batch.Plan.Suspect == 0 {
 		n.recorder.Bisecting(n.batch.Client)
 	}
+	n.recorder.Lost(n.batch.Client, bus.LostRejected, d.Slice.Lost)
 	for _, letter := range d.Slice.Letters {
 		events := letter.Events.Len()
 		if letter.Events == nil {

@@ -76,7 +76,8 @@ const Pause = time.Second
 //   - what is in a lane has a batch of its subscriber, and the first does not wait for its turn;
 //   - gauges equal what is there, also those of dead letters;
 //   - options and records of attempts have a subscriber, who has the plan of the options; a batch's
-//     state has the batch;
+//     state has the batch, and what a gap notice tells has the notice;
+//   - who keeps batches for an age, or a number of events, is known to the housekeeping;
 //   - a dead letter and an entry of its subscriber's index have each other;
 //   - a history has a topic that keeps it, and a limit; it ends with the topic's newest event, and
 //     its size is that of its entries;

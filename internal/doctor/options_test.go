@@ -33,6 +33,20 @@ var optionDamages = []damage{
 		finds: []string{`options:bob: and delivery:bob differ in the plan [given another]`}},
 	{name: "a plan without options", does: func(p *patient) { p.Redis.HSet(p.ctx, "delivery:bob--2", "plan", "abcdefgh") },
 		finds: []string{`options:bob: and delivery:bob differ in the plan [given another]`}},
+	{name: "what a notice tells that is not there", does: func(p *patient) {
+		p.Redis.HSet(p.ctx, "gaps:alice--1", "batch", anUID, "events", 1)
+		p.Redis.HSet(p.ctx, "gaps:zoe--26", "batch", anUID, "events", 1)
+	}, finds: []string{
+		`gaps:alice: is of a batch that is not there [removed]`, `gaps:client-4e337076: is of no subscriber [removed]`,
+	}},
+	{name: "who keeps a number of events", does: func(p *patient) {
+		options := map[string]string{"keep_events": "1000"}
+		require.NoError(p.T, p.PatchSubscriber(p.ctx, alice, bus.Subscription{Options: options}, start))
+		p.Redis.SRem(p.ctx, "retention", "alice--1")
+		p.Redis.SAdd(p.ctx, "retention", "bob--2")
+	}, finds: []string{
+		`options:alice: is not in retention [added there]`, `retention: has bob, who has no option for it [removed]`,
+	}},
 	{name: "a dead letter that is not in the index", does: func(p *patient) {
 		withOptions(p)
 		p.Redis.ZRem(p.ctx, "deadletters:index:alice--1", string(storetest.LetterID(1)))

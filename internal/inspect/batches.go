@@ -157,19 +157,23 @@ type Removed struct {
 	Events int
 	// Letter is whether they are a dead letter now.
 	Letter bool
+	// Lost is how many of the events are lost: none of a dead letter, of a test event, or of a gap
+	// notice.
+	Lost int
 }
 
 // Remove removes a queued batch of a subscriber. Its events become a dead letter if the subscriber
 // keeps those, else they are lost. It fails with [ErrUnknownBatch], [ErrInFlight] or
 // [bus.ErrUnavailable].
 func (i *Inspector) Remove(ctx context.Context, token bus.Token, id bus.BatchID, now time.Time) (Removed, error) {
-	change := i.redis.Change(ctx, scriptBatchRemove, string(token), string(id), now.UnixMilli())
+	change := i.redis.Change(ctx, scriptBatchRemove, string(token), string(id), now.UnixMilli(), bus.NewBatchSeed())
 	switch {
 	case change.Err != nil:
 		return Removed{}, rdb.Wrap("remove batch", change.Err)
 	case change.Changed:
 		events, _ := change.Results[0].(int64)
-		return Removed{int(events), change.Results[1] == int64(1)}, nil
+		lost, _ := change.Results[2].(int64)
+		return Removed{int(events), change.Results[1] == int64(1), int(lost)}, nil
 	case change.Text(0) == "in flight":
 		return Removed{}, ErrInFlight
 	}

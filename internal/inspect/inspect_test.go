@@ -270,7 +270,7 @@ func TestBatchesAreRemoved(t *testing.T) {
 		for n, events := range map[int]int{1: 2, 3: 1} {
 			removed, err := remove(n, alice)
 			require.NoError(f.T, err)
-			assert.Equal(f.T, inspect.Removed{Events: events}, removed)
+			assert.Equal(f.T, inspect.Removed{Events: events, Lost: events}, removed)
 			_, err = remove(n, alice)
 			require.ErrorIs(f.T, err, inspect.ErrUnknownBatch)
 		}

@@ -24,9 +24,10 @@ const dropTimeout = 2 * time.Second
 // Autodrop makes room when Redis is about to be full: when more memory is used than the high mark.
 // It first drops idempotency keys, until the low mark is reached or none is left. If Redis is above
 // the high mark even then, it drops the oldest events of histories in the same way, then the oldest
-// dead letters, and last the oldest batches. Before all that it trims dead letters and histories,
-// whatever Redis uses. It is the handler of [bus.JobAutodrop].
+// dead letters, and last the oldest batches. Before all that it drops the batches, dead letters and
+// histories that need not be kept, whatever Redis uses. It is the handler of [bus.JobAutodrop].
 func (m *Maintenance) Autodrop(ctx context.Context, _ *queue.Task) queue.Result {
+	m.dropExpired(ctx)
 	m.trimLetters(ctx)
 	m.trimHistories(ctx)
 	memory, err := m.store.Partition().Client().Memory(ctx)
@@ -145,7 +146,7 @@ func (m *Maintenance) awaitFreeing(ctx context.Context, d *drop) (freeing bool, 
 // dropBatches drops the oldest batches. It reports whether none is left.
 func (m *Maintenance) dropBatches(ctx context.Context, d *drop) (noneLeft bool, err error) {
 	return m.dropSteps(ctx, d, func() (some bool, err error) {
-		dropped, err := m.store.DropOldest(ctx)
+		dropped, err := m.store.DropOldest(ctx, m.now())
 		for _, batch := range dropped {
 			d.batches++
 			d.events[batch.Subscriber] += batch.Events

@@ -142,7 +142,7 @@ func TestAutodropGivesWay(t *testing.T) {
 	fill(t, st, used(t, st)+2_000_000)
 	result := keeper.Autodrop(t.Context(), nil)
 	assert.Equal(t, clock, result.RetryAt)
-	rest, err := st.DropOldest(t.Context())
+	rest, err := st.DropOldest(t.Context(), clock)
 	require.NoError(t, err)
 	assert.NotEmpty(t, rest, "it has not dropped all")
 }

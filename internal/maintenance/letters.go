@@ -34,7 +34,7 @@ func (m *Maintenance) trimLetters(ctx context.Context) {
 // dropped because something else has written to their keys.
 func (m *Maintenance) dropLetters(ctx context.Context, d *drop) (noneLeft bool, err error) {
 	noneLeft, err = m.dropSteps(ctx, d, func() (some bool, err error) {
-		dropped, err := m.letters.DropOldest(ctx)
+		dropped, err := m.letters.DropOldest(ctx, m.now())
 		d.letters.Add(dropped)
 		return dropped.Letters > 0, err
 	})

@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/history"
 	"routemaster/internal/queue"
 	"routemaster/internal/replay"
+	"routemaster/internal/retention"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 )
@@ -29,6 +30,7 @@ type Maintenance struct {
 	letters   *deadletter.Letters
 	histories *history.History
 	replays   *replay.Replays
+	retention *retention.Retention
 	limits    bus.MemoryLimits
 	log       *slog.Logger
 	recorder  *telemetry.Recorder // may be nil
@@ -44,7 +46,8 @@ type Maintenance struct {
 // New makes a maintenance. The recorder may be nil.
 func New(st *store.Store, q *queue.Queue, limits bus.MemoryLimits, recorder *telemetry.Recorder, log *slog.Logger, now func() time.Time) *Maintenance {
 	return &Maintenance{
-		store: st, queue: q, letters: deadletter.New(st), histories: history.New(st), replays: replay.New(st), limits: limits, recorder: recorder, log: log, now: now, tidier: NewTidier(st),
+		store: st, queue: q, letters: deadletter.New(st), histories: history.New(st), replays: replay.New(st),
+		retention: retention.New(st), limits: limits, recorder: recorder, log: log, now: now, tidier: NewTidier(st),
 	}
 }
 

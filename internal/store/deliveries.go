@@ -83,7 +83,7 @@ type BatchOptions struct {
 }
 
 // batches are the queue's entries that deliver a batch: their payload is a [*Delivery], what is
-// discarded of them a [DroppedBatch].
+// discarded of them a [DroppedBatch], whose subscriber is gone, or an [ExpiredBatch].
 type batches struct {
 	store   *Store
 	options BatchOptions
@@ -110,7 +110,7 @@ func (b *batches) MaxInFlight() int { return b.options.MaxInFlight }
 
 // Settings is part of [queue.Kind].
 func (b *batches) Settings(ctx context.Context) []any {
-	return []any{b.options.MaxInFlight, b.options.Traceparents, b.isMigrating(ctx)}
+	return []any{b.options.MaxInFlight, b.options.Traceparents, b.isMigrating(ctx), bus.NewBatchSeed()}
 }
 
 // migratingInterval is how long it may take until a migration that begins is noticed.
@@ -163,7 +163,11 @@ var failures = map[bus.Failure]string{bus.EndpointFailure: "endpoint", bus.Batch
 
 // Discarded is part of [queue.Kind].
 func (b *batches) Discarded(values []any) any {
-	return DroppedBatch{bus.Token(rdb.Text(values[0])), int(values[1].(int64))}
+	token, events := bus.Token(rdb.Text(values[0])), int(values[1].(int64))
+	if len(values) == 2 {
+		return DroppedBatch{token, events}
+	}
+	return ExpiredBatch{bus.PublicName(token, bus.ClientName(rdb.Text(values[2]))), events}
 }
 
 // BatchHeader is how many values a batch's list has before its events: the subscriber's token, the

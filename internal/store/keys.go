@@ -116,8 +116,9 @@ func (k Keys) Delivery(t bus.Token) string { return k.Namespace + "delivery:" + 
 // BatchState is a hash of what a batch needs beyond its list: revision (how often its content has
 // changed since it was closed), refusals (of its content), suspect (the number of its first events
 // of which one is refused), webhook_id (what its content bore when it was a dead letter), test (1
-// for a test event) and replay (the UID of the replay that it is of). Written by whatever needs it,
-// and only for subscribers with a plan; it goes with the batch. It is not of the founding layout.
+// for a test event), replay (the UID of the replay that it is of) and gap (1 for a gap notice).
+// Written by whatever needs it, and only for subscribers with a plan; it goes with the batch. It is
+// not of the founding layout.
 func (k Keys) BatchState(id bus.BatchID) string { return k.Namespace + "batches:state:" + string(id) }
 
 // Options is a hash of a subscriber's options that differ from their default, by name (JSON), with
@@ -171,6 +172,16 @@ func (k Keys) RunningReplays() string { return k.Namespace + "replays:running" }
 // Replays is the set of the UIDs of a subscriber's replays; those that have expired may be in it.
 // It expires with the last of them. It is not of the founding layout.
 func (k Keys) Replays(t bus.Token) string { return k.Namespace + "replays:of:" + string(t) }
+
+// Gaps is a hash of what a subscriber's gap notice tells that was never tried: batch (its UID),
+// events, batches, since and until (creation of the first and the last batch, ms), reason. Written
+// by whatever loses events of a subscriber with gap_notices; it goes as the notice is taken. It is
+// not of the founding layout.
+func (k Keys) Gaps(t bus.Token) string { return k.Namespace + "gaps:" + string(t) }
+
+// Retention is the set of the tokens of subscribers that keep batches for an age, or a number of
+// events. Written with the options. It is not of the founding layout.
+func (k Keys) Retention() string { return k.Namespace + "retention" }
 
 // BatchesIndex is a sorted set of the UIDs of all batches by creation time (ms). Written by
 // publish.

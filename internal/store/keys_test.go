@@ -53,6 +53,8 @@ func TestKeysInLua(t *testing.T) {
 		"replay_batches_key('x')":        k.ReplayBatches("x"),
 		"running_replays_key()":          k.RunningReplays(),
 		"replays_key('x')":               k.Replays("x"),
+		"gaps_key('x')":                  k.Gaps("x"),
+		"retention_key()":                k.Retention(),
 		"batches_index_key()":            k.BatchesIndex(),
 		"event_gauge_key()":              k.EventGauge(),
 		"batch_gauge_key()":              k.BatchGauge(),

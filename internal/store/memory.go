@@ -2,15 +2,23 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 )
 
-// DroppedBatch is a batch that will not be delivered.
+// DroppedBatch is a batch that will not be delivered. Its events do not include what a gap notice
+// tells, which was lost before.
 type DroppedBatch struct {
 	Subscriber bus.Token
 	Events     int
+}
+
+// ExpiredBatch is a batch that came up and was older than its subscriber keeps batches.
+type ExpiredBatch struct {
+	Client bus.ClientName
+	Events int
 }
 
 // What one call drops at most, so that it does not keep Redis from serving others, and does not
@@ -21,10 +29,10 @@ const (
 )
 
 // DropOldest drops some of the oldest batches, with their jobs and all that points to them, and
-// returns them, oldest first. Batches that are being delivered stay. It returns none when no other
-// is left.
-func (s *Store) DropOldest(ctx context.Context) ([]DroppedBatch, error) {
-	reply, err := s.redis.Run(ctx, scriptBatchDrop, batchesPerDrop, eventsPerDrop).List()
+// returns them, oldest first. Batches that are being delivered stay, and so do gap notices that
+// were never tried. It returns none when no other is left.
+func (s *Store) DropOldest(ctx context.Context, now time.Time) ([]DroppedBatch, error) {
+	reply, err := s.redis.Run(ctx, scriptBatchDrop, batchesPerDrop, eventsPerDrop, now.UnixMilli(), bus.NewBatchSeed()).List()
 	if err != nil {
 		return nil, rdb.Wrap("drop batches", err)
 	}

@@ -285,7 +285,7 @@ func (m *model) dropOldest(rt *rapid.T) {
 		}
 		m.gone(rt, token, got)
 	}
-	dropped, err := m.any(rt).DropOldest(ctx)
+	dropped, err := m.any(rt).DropOldest(ctx, storetest.After(m.ms))
 	require.NoError(rt, err)
 	require.Equal(rt, want, dropped)
 }

@@ -40,8 +40,8 @@ var Library = queue.Library + library
 // library is what batches add to the queue's scripts, and more: see [Store.Batches].
 var library = lua(
 	"lib/keys", "lib/batches", "lib/replays", "lib/plans", "lib/generations", "lib/queued", "lib/originals", "lib/letters",
-	"lib/options", "lib/setbacks", "lib/slices", "lib/deliveries", "lib/idempotency", "lib/histories", "lib/publishes",
-	"lib/owners", "lib/subscribers", "lib/subscriptions",
+	"lib/gaps", "lib/options", "lib/setbacks", "lib/slices", "lib/deliveries", "lib/idempotency", "lib/histories",
+	"lib/publishes", "lib/owners", "lib/subscribers", "lib/subscriptions",
 )
 
 func newScript(name string) *rdb.Script { return rdb.NewScript(Library, lua(name)) }

@@ -30,6 +30,8 @@ type Plan struct {
 	WebhookID string
 	// Replay is the replay that the batch is of, or empty.
 	Replay bus.ReplayID
+	// Gap is whether the batch is a gap notice.
+	Gap bool
 }
 
 // readPlan reads what slices().begin in lua/lib/slices.lua shows.
@@ -40,6 +42,7 @@ func readPlan(values []any) *Plan {
 		Version: rdb.Text(values[0]), Total: int(total), Count: int(count), Revision: int(rdb.Integer(rdb.Text(values[3]), 0)),
 		Refusals: int(rdb.Integer(rdb.Text(values[4]), 0)), Suspect: int(rdb.Integer(rdb.Text(values[5]), 0)),
 		Test: rdb.Text(values[6]) == "1", WebhookID: rdb.Text(values[7]), Replay: bus.ReplayID(rdb.Text(values[8])),
+		Gap: rdb.Text(values[9]) == "1",
 	}
 }
 
@@ -51,10 +54,11 @@ func (d *Delivery) Total() int {
 	return len(d.Events)
 }
 
-// Removed is how many events have left the queue with a result. A test event was never counted.
+// Removed is how many events have left the queue with a result. Test events and gap notices were
+// never counted.
 func (d *Delivery) Removed(r queue.Result) int {
 	switch {
-	case d.Plan != nil && d.Plan.Test:
+	case d.Plan != nil && (d.Plan.Test || d.Plan.Gap):
 		return 0
 	case r.RetryAt.IsZero():
 		return d.Total()
@@ -75,6 +79,8 @@ type SliceResult struct {
 	// Removed are the events that leave the batch: acknowledged, rejected, or dead. They are not all
 	// of it.
 	Removed Ranges
+	// Lost is how many of them were rejected, and are no dead letter.
+	Lost int
 	// Letters are what has died. A letter with the UID of the batch takes all that is left of it.
 	Letters []DeadLetter
 }
@@ -154,6 +160,11 @@ func (r *DeliveryResult) sliceArgs() []any {
 		refusals, suspect = fmt.Sprint(f.Refusals), fmt.Sprint(f.Suspect)
 	}
 	args = append(args, r.Slice.UnusedPace.Milliseconds(), r.Slice.KeepTurn, refusals, suspect, r.Slice.Removed.String())
+	notice := ""
+	if r.Slice.Lost > 0 {
+		notice = string(bus.NewBatchID())
+	}
+	args = append(args, r.Slice.Lost, notice)
 	for _, l := range r.Slice.Letters {
 		args = append(args,
 			string(l.ID), string(l.Reason), l.Status, l.Error, l.Note, l.WebhookID, l.Events.String())

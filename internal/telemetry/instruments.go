@@ -35,6 +35,7 @@ type instruments struct {
 
 	replayed children[prometheus.Counter]
 
+	lost                          *prometheus.CounterVec // by subscriber and reason
 	dropped, droppedHistory       children[prometheus.Counter]
 	droppedBatches                prometheus.Counter
 	droppedKeys                   map[DropReason]prometheus.Counter
@@ -156,6 +157,8 @@ func bySubscriber(register promauto.Factory, name, help string) func(subscriber 
 func (m *instruments) registerHousekeeping(register promauto.Factory) {
 	m.replayed.make = bySubscriber(register, "replayed_events_total",
 		"Events of topics' histories that were put into queues again, by subscriber.")
+	m.lost = register.NewCounterVec(counter("gap_events_total",
+		"Events that will never reach their subscriber, by subscriber and reason."), []string{"subscriber", "reason"})
 	m.dropped.make = bySubscriber(register, "autodropped_events_total",
 		"Events dropped because Redis was about to be full, by subscriber.")
 	history := register.NewCounterVec(counter("history_dropped_events_total",

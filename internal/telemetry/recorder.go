@@ -144,6 +144,21 @@ func (r *Recorder) Dropped(subscriber bus.ClientName, events int) {
 	r.metrics.dropped.of(string(subscriber)).Add(float64(events))
 	r.counts.addOne(bus.NewCounter(DroppedEventsCounter, QueueTag(subscriber)), int64(events))
 	r.Removed(subscriber, events)
+	r.Lost(subscriber, bus.LostToAutodrop, events)
+}
+
+// Expired notes that a subscriber's events were dropped because they were older, or more, than it
+// keeps.
+func (r *Recorder) Expired(subscriber bus.ClientName, events int) {
+	r.Removed(subscriber, events)
+	r.Lost(subscriber, bus.LostToRetention, events)
+}
+
+// Lost notes that events will never reach a subscriber, and why.
+func (r *Recorder) Lost(subscriber bus.ClientName, reason bus.LossReason, events int) {
+	if r != nil && events > 0 {
+		r.metrics.lost.WithLabelValues(string(subscriber), string(reason)).Add(float64(events))
+	}
 }
 
 // DroppedBatches notes how many batches one run of autodrop dropped.
@@ -181,6 +196,7 @@ func (r *Recorder) Replayed(subscriber bus.ClientName, events int) {
 func (r *Recorder) DroppedDeadLetters(subscriber bus.ClientName, events int) {
 	if r != nil {
 		r.metrics.droppedDeadLetters.of(string(subscriber)).Add(float64(events))
+		r.Lost(subscriber, bus.LostDeadLetters, events)
 	}
 }
 

@@ -252,6 +252,9 @@ func appendJSONFloat(dst []byte, f float64) []byte {
 // maxOriginalData is the maximum size of an event's data in the Ruby original, in bytes, packed.
 const maxOriginalData = 64
 
+// gapType is the type of a gap notice's event, which scripts make: it has no topic and no URL.
+const gapType = "gap"
+
 // CheckForOriginal returns why the Ruby original cannot read an event, or why this program
 // cannot. The original checks what it reads as it checks what it is sent, and its worker ends
 // when that fails.
@@ -269,6 +272,8 @@ func CheckForOriginal(packed PackedEvent) error {
 		value := values[i]
 		switch {
 		case len(value) == 0:
+		case field.stored == "y" && strings.HasSuffix(value, gapType):
+			return errors.New("it tells of a gap, which the original knows nothing of")
 		case field.stored == "u" && strings.Contains(value, "?"):
 			return errors.New("its URL has a query, which the original refuses")
 		case field.stored != "d" || value[0] == msgpcode.Nil:

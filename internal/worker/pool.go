@@ -94,8 +94,12 @@ func (p *pool) acquired(ctx context.Context, thread bus.WorkerID, reserved bus.S
 	}
 	p.slots.swap(reserved, standing(next.Task))
 	for _, entry := range next.Discarded {
-		if batch, ok := entry.(store.DroppedBatch); ok {
+		switch batch := entry.(type) {
+		case store.DroppedBatch:
 			p.config.Recorder.Gone(batch)
+		case store.ExpiredBatch:
+			p.config.Recorder.Expired(batch.Client, batch.Events)
+			p.log.Warn("dropped a batch that was too old for its subscriber", "subscriber", batch.Client, "batches", 1, "events", batch.Events)
 		}
 	}
 	for _, err := range next.Poisoned {

@@ -3,7 +3,7 @@
 --
 -- ARGV     1 namespace, 2 token, 3 max events and 4 max bytes to keep, 5 time of death before which
 --          none is kept (ms), 6 max letters to remove, 7 number of events after which no more are
---          removed
+--          removed, 8 now (ms), 9 first 16 characters of the UID of a gap notice
 -- Returns  letters and events removed, and 1 if there may be more to remove, else 0
 local token, index = ARGV[2], dead_letters_key(ARGV[2])
 local kept_events, kept_bytes, kept_since = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])
@@ -15,20 +15,29 @@ local function has_too_many()
     or (tonumber(redis.pcall('HGET', dead_letter_bytes_key(), token)) or 0) > kept_bytes
 end
 
-allow_when_full()
-local count, events = 0, 0
-while true do
-  local oldest = redis.call('ZRANGE', index, 0, 0, 'WITHSCORES')
-  if not oldest[1] then
-    redis.call('HDEL', dead_letter_events_key(), token) -- of letters that are gone
-    redis.call('HDEL', dead_letter_bytes_key(), token)
-    return { count, events, 0 }
+local notices = gaps()
+
+-- Removes letters, oldest first. Returns how many, the number of their events, and 1 if there may
+-- be more to remove, else 0.
+local function trim()
+  local count, events = 0, 0
+  while true do
+    local oldest = redis.call('ZRANGE', index, 0, 0, 'WITHSCORES')
+    if not oldest[1] then
+      redis.call('HDEL', dead_letter_events_key(), token) -- of letters that are gone
+      redis.call('HDEL', dead_letter_bytes_key(), token)
+      return count, events, 0
+    end
+    if tonumber(oldest[2]) >= kept_since and not has_too_many() then return count, events, 0 end
+    if count >= max_count or events >= max_events then return count, events, 1 end
+    local length = events_in_letter(oldest[1])
+    if length > 0 then notices.count(token, dead_letter_key(oldest[1]), length) end
+    remove_letter(token, oldest[1], length)
+    count, events = count + 1, events + length
   end
-  if tonumber(oldest[2]) >= kept_since and not has_too_many() then
-    return { count, events, 0 }
-  end
-  if count >= max_count or events >= max_events then return { count, events, 1 } end
-  local length = events_in_letter(oldest[1])
-  remove_letter(token, oldest[1], length)
-  count, events = count + 1, events + length
 end
+
+allow_when_full()
+local count, events, more = trim()
+notices.note_counted(ARGV[8], ARGV[9], 'dead_letters')
+return { count, events, more }

@@ -39,7 +39,8 @@ var Singles = func() map[string]rdb.Kind {
 		keys.Owned(): rdb.Hash, keys.Unused(): rdb.Hash, keys.Tokens(): rdb.Hash,
 		keys.Rotations(): rdb.Hash, keys.BatchGauge(): rdb.Hash, keys.EventGauge(): rdb.Hash,
 		keys.DeadLetterEvents(): rdb.Hash, keys.DeadLetterBytes(): rdb.Hash, keys.RunningReplays(): rdb.Set,
-		keys.Plans(): rdb.Hash, keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
+		keys.Plans(): rdb.Hash, keys.Retention(): rdb.Set,
+		keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
 	}
 	for _, q := range bus.Queues {
 		singles[jobs.JobsIndex(q)], singles[jobs.PendingIndex(q)] = rdb.Set, rdb.Set
@@ -83,6 +84,7 @@ var families = []Family{
 	{Prefix: keys.Traceparents(""), Kind: rdb.List, unread: true},
 	{Prefix: keys.BatchState(""), Kind: rdb.Hash, unread: true, noted: true},
 	{Prefix: keys.Options(""), Kind: rdb.Hash, Token: true},
+	{Prefix: keys.Gaps(""), Kind: rdb.Hash, Token: true},
 	{Prefix: keys.Attempts(""), Kind: rdb.List, Token: true, unread: true, noted: true},
 	{Prefix: keys.DeadLetters(""), Kind: rdb.SortedSet, Token: true},
 	{Prefix: keys.DeadLetter(""), Kind: rdb.List, has: bus.IsUID, list: (*Scan).takeLetter},

@@ -77,7 +77,8 @@ func (s *Scan) Each(prefix string) iter.Seq2[string, map[string]string] {
 func (s *Scan) Read(ctx context.Context) error {
 	first := []string{
 		keys.Tokens(), keys.Rotations(), keys.Subscribers(), keys.Topics(), keys.Plans(), keys.BatchGauge(),
-		keys.EventGauge(), keys.DeadLetterEvents(), keys.DeadLetterBytes(), keys.RunningReplays(), keys.BatchesIndex(),
+		keys.EventGauge(), keys.DeadLetterEvents(), keys.DeadLetterBytes(), keys.RunningReplays(), keys.Retention(),
+		keys.BatchesIndex(),
 	}
 	for _, q := range bus.Queues {
 		first = append(first, jobs.PendingIndex(q), jobs.JobsIndex(q), jobs.Scheduled(q))

@@ -1,5 +1,5 @@
-// Package subscribers examines subscribers, and what is kept of them: options, their plan, and
-// records of attempts.
+// Package subscribers examines subscribers, and what is kept of them: options, their plan, records
+// of attempts, and what gap notices tell.
 package subscribers
 
 import (
@@ -18,6 +18,8 @@ var keys = store.Keys{}
 func Find(e *exam.Examination) {
 	findSubscribers(e)
 	findOptions(e)
+	findRetention(e)
+	findGaps(e)
 }
 
 func findSubscribers(e *exam.Examination) {

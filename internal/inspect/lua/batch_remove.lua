@@ -1,9 +1,11 @@
 -- Removes a batch of a subscriber with all that points to it, unless it is in flight. Its events
--- become a dead letter if the subscriber keeps those, unless they are a test event.
+-- become a dead letter if the subscriber keeps those, unless they are a test event; else they are
+-- lost.
 --
--- ARGV     1 namespace, 2 subscriber's token, 3 UID of the batch, 4 now (ms)
--- Returns  {1, the number of its events, 1 if they are a dead letter}. {0, 'unknown'} when there is
---          no such batch; {0, 'in flight'} when it is being delivered
+-- ARGV     1 namespace, 2 subscriber's token, 3 UID of the batch, 4 now (ms), 5 first 16 characters
+--          of the UID of a gap notice
+-- Returns  {1, the number of its events, 1 if they are a dead letter, how many are lost}.
+--          {0, 'unknown'} when there is no such batch; {0, 'in flight'} when it is being delivered
 -- Keeps    a batch goes with its job, its index entry, its gauges and its place in the lane; the
 --          next of the lane is woken. A job deep inside the instant queue stays, as it takes long
 --          to find, and goes when it comes up
@@ -20,15 +22,18 @@ local function webhook_id(state, events)
 end
 
 allow_when_full()
-local events, buried = events_of(bid), 0
-if redis.call('HEXISTS', options_key(token), 'dead_letters') == 1 then
-  local state = redis.pcall('HMGET', batch_state_key(bid), 'revision', 'webhook_id', 'test')
-  if not state[3] then
-    local cause = { bid, 'removed', '', '', '', webhook_id(state, events) }
-    letters().bury(bid, token, now, cause)
-    buried = 1
-  end
+local events, buried, lost = events_of(bid), 0, 0
+local state = redis.pcall('HMGET', batch_state_key(bid), 'revision', 'webhook_id', 'test')
+local is_test = state[3] == '1'
+if not is_test and redis.call('HEXISTS', options_key(token), 'dead_letters') == 1 then
+  local cause = { bid, 'removed', '', '', '', webhook_id(state, events) }
+  letters().bury(bid, token, now, cause)
+  buried = 1
+elseif not is_test then
+  local notices = gaps()
+  lost = notices.count(token, batch_key(bid), events)
+  notices.note_counted(now, ARGV[5], 'removed')
 end
 remove_batch(bid, token, events, noted_max_in_flight(), header[3] ~= '0', true)
 remove_batch_job(bid)
-return { 1, events, buried }
+return { 1, events, buried, lost }

@@ -25,13 +25,14 @@ local function read(token)
     token = token, keys = {}, topics = {}, gauges = {}, replays = {},
     generation = generation_of(token),
     subscribed = redis.call('SISMEMBER', subscribers_key(), token) == 1,
+    retains = redis.call('SISMEMBER', retention_key(), token) == 1,
   }
   for _, gauge in ipairs(gauges) do
     found.gauges[gauge] = tonumber(redis.call('HGET', gauge, token)) or 0
   end
   local keys = {
     subscriber_key, subscriber_topics_key, current_key, lane_of_subscriber, failed_key,
-    delivery_key, options_key, attempts_key, dead_letters_key, replays_key,
+    delivery_key, options_key, attempts_key, dead_letters_key, replays_key, gaps_key,
   }
   for _, generation in ipairs(generations().all(token)) do
     for lane = 0, generation.lanes - 1 do
@@ -89,6 +90,10 @@ for _, from in ipairs(moved) do
   if from.generation ~= '' then
     redis.call('HDEL', plans_key(), from.token)
     redis.call('HSET', plans_key(), new, from.generation)
+  end
+  if from.retains then
+    redis.call('SREM', retention_key(), from.token)
+    redis.call('SADD', retention_key(), new)
   end
   for gauge, figure in pairs(from.gauges) do
     redis.call('HDEL', gauge, from.token)

@@ -24,6 +24,17 @@ type Detail struct {
 	// NextDeliveryAt is when the next delivery can begin at the earliest, in the past if it can
 	// now; zero if nothing is queued.
 	NextDeliveryAt time.Time
+	// Gap is what a gap notice tells that waits and was not tried yet; nil if there is none.
+	Gap *Gap
+}
+
+// Gap is events that a subscriber has lost.
+type Gap struct {
+	Events, Batches int64
+	// Since and Until are when the first and the last of the batches were created.
+	Since, Until time.Time
+	// Reason is that of the last loss.
+	Reason bus.LossReason
 }
 
 // DeadLetters is how much there is of a subscriber's dead letters.
@@ -55,8 +66,23 @@ func (s *Stats) Detail(ctx context.Context, token bus.Token, now time.Time) (Det
 	if d.DeadLetters, err = s.deadLetters(ctx, token); err != nil {
 		return Detail{}, err
 	}
+	if d.Gap, err = s.gap(ctx, token); err != nil {
+		return Detail{}, err
+	}
 	err = s.readWaits(ctx, &d, now)
 	return d, err
+}
+
+func (s *Stats) gap(ctx context.Context, token bus.Token) (*Gap, error) {
+	told, err := s.redis.HGetAll(ctx, s.keys.Gaps(token)).Result()
+	if err != nil || len(told) == 0 {
+		return nil, rdb.Wrap("read gap", err)
+	}
+	figure := func(name string) int64 { return rdb.Integer(told[name], 0) }
+	return &Gap{
+		Events: figure("events"), Batches: figure("batches"), Since: time.UnixMilli(figure("since")),
+		Until: time.UnixMilli(figure("until")), Reason: bus.LossReason(told["reason"]),
+	}, nil
 }
 
 func (s *Stats) deadLetters(ctx context.Context, token bus.Token) (found DeadLetters, err error) {

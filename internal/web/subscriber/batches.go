@@ -67,6 +67,7 @@ func (h *Handlers) deleteBatch(w http.ResponseWriter, r *http.Request, of bus.To
 		if removed.Letter {
 			h.config.Recorder.DeadLettered(name, bus.DiedRemoved, removed.Events)
 		}
+		h.config.Recorder.Lost(name, bus.LostRemoved, removed.Lost)
 	}
 	h.respondSubscriberChanged(w, r, of, err, "removed a batch",
 		slog.String("batch", string(batchParam(r))), slog.Int("events", removed.Events), slog.Bool("dead_letter", removed.Letter))

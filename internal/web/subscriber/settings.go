@@ -31,6 +31,7 @@ type statusView struct {
 	LastAttempted *int64          `json:"last_attempted_at"`
 	PausedUntil   *int64          `json:"paused_until"`
 	NextDelivery  *int64          `json:"next_delivery_at"`
+	Gap           *gapView        `json:"gap"`
 }
 
 type deadLettersView struct {
@@ -40,6 +41,22 @@ type deadLettersView struct {
 	Oldest  *int64 `json:"oldest_at"`
 }
 
+// gapView is what a gap notice that waits will tell.
+type gapView struct {
+	Events  int64          `json:"events"`
+	Batches int64          `json:"batches"`
+	Since   int64          `json:"since"`
+	Until   int64          `json:"until"`
+	Reason  bus.LossReason `json:"reason"`
+}
+
+func viewGap(gap *stats.Gap) *gapView {
+	if gap == nil {
+		return nil
+	}
+	return &gapView{gap.Events, gap.Batches, gap.Since.UnixMilli(), gap.Until.UnixMilli(), gap.Reason}
+}
+
 func viewStatus(sub stats.Detail) statusView {
 	letters := sub.DeadLetters
 	return statusView{
@@ -47,5 +64,6 @@ func viewStatus(sub stats.Detail) statusView {
 		DeadLetters:   deadLettersView{letters.Letters, letters.Events, letters.Bytes, rest.Millis(letters.OldestAt)},
 		Health:        sub.Health,
 		LastAttempted: rest.Millis(sub.LastAttemptedAt), PausedUntil: rest.Millis(sub.PausedUntil), NextDelivery: rest.Millis(sub.NextDeliveryAt),
+		Gap: viewGap(sub.Gap),
 	}
 }

@@ -32,6 +32,17 @@ local function make_instant(queue, job)
   end
 end
 
+-- The set of a queue's jobs that are in flight.
+local function jobs_in_flight(queue)
+  local held = {}
+  for _, worker in ipairs(redis.call('SMEMBERS', pending_index_key(queue))) do
+    for _, job in ipairs(redis.call('LRANGE', pending_key(queue, worker), 0, -1)) do
+      held[job] = true
+    end
+  end
+  return held
+end
+
 -- Redis writes large numbers as 1e+12 unless told otherwise.
 local function milliseconds(time) return string.format('%.0f', tonumber(time)) end
 

@@ -51,6 +51,25 @@ local function join_lane(lane, job)
   redis.call('ZADD', lane, known.last, job)
 end
 
+-- Puts a job before those of its lane that wait. The last job of the head that does not wait may be
+-- in flight: the job comes behind that.
+local function join_head(lane, queue, job, max)
+  local members = redis.call('ZRANGE', lane, 0, max, 'WITHSCORES')
+  local ahead, behind = nil, nil -- the scores of the jobs on both sides
+  for i = 1, #members, 2 do
+    local waits = i > 2 * max or redis.call('ZSCORE', scheduled_key(queue), members[i])
+    if not waits then
+      ahead, behind = tonumber(members[i + 1]), tonumber(members[i + 3])
+    elseif i == 1 then
+      behind = tonumber(members[2])
+    end
+  end
+  local place = ((ahead or behind or 0) + (behind or ahead or 0)) / 2
+  if not ahead then place = place - 1 elseif not behind then place = place + 1 end
+  lane_of(lane).head, lane_of(lane).last = false, false
+  redis.call('ZADD', lane, string.format('%.17g', place), job)
+end
+
 -- Whether a job is in the head of its lane. A job that is not in the lane joins its end. What
 -- is in the head but dead is removed.
 local function is_in_turn(lane, queue, job, max)

@@ -2,7 +2,8 @@
 -- its delivery brings about.
 --
 -- Settings  1 how many batches of one subscriber may be in flight, 2 '1' to return traceparents,
---           3 '1' while the Ruby original may run too
+--           3 '1' while the Ruby original may run too, 4 first 16 characters of the UIDs of
+--           batches that are opened
 -- Result    1 the number of events that are left of the batch, 2 how many the subscriber
 --           acknowledged, 3 points to add to its health, 4 until when it is throttled (ms), 0 if it
 --           is not, 5 what failed: 'endpoint', 'batch' if the endpoint refused only that, '' if it
@@ -105,6 +106,8 @@ function BATCH.take(entry)
   end
   local state = state_of(token)
   local plan = state.plan and slices().plan(token, bid) or false
+  local expired = plan and slices().expire(entry, token, plan, batch)
+  if expired then return nil, { token, expired, state.name or '' } end
   local strict = plan and plan.strict
   local refused = not strict and was_refused(token, bid, entry.failures)
   local is_test = plan and plan.test

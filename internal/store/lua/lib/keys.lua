@@ -36,6 +36,8 @@ local function replay_key(id) return ns .. 'replay:' .. id end
 local function replay_batches_key(id) return ns .. 'replays:batches:' .. id end
 local function running_replays_key() return ns .. 'replays:running' end
 local function replays_key(token) return ns .. 'replays:of:' .. token end
+local function gaps_key(token) return ns .. 'gaps:' .. token end
+local function retention_key() return ns .. 'retention' end
 local function batches_index_key() return ns .. 'batches:index' end
 local function event_gauge_key() return ns .. 'batches:gauges:event' end
 local function batch_gauge_key() return ns .. 'batches:gauges:batch' end

@@ -25,6 +25,16 @@ local function waits_for_lanes(token, options)
   return #generations().all(token) > MAX_GENERATIONS
 end
 
+-- Notes elsewhere what options that are being set bring about there.
+local function follow_options(token, options)
+  if options.keep_age or options.keep_events then
+    local kept = redis.call('HMGET', options_key(token), 'keep_age', 'keep_events')
+    local command = (kept[1] or kept[2]) and 'SADD' or 'SREM'
+    redis.call(command, retention_key(), token)
+  end
+  if options.gap_notices == '' then redis.call('DEL', gaps_key(token)) end
+end
+
 -- Sets options, given by name (JSON, empty for the default). What changes nothing keeps the plan.
 local function put_options(token, options, version)
   local key, changed, all = options_key(token), {}, nil
@@ -41,5 +51,7 @@ local function put_options(token, options, version)
     end
   end
   if changes_lanes(token, changed) then generations().begin(token, all, version) end
-  if next(changed) then renew_plan(token, version) end
+  if not next(changed) then return end
+  follow_options(token, options)
+  renew_plan(token, version)
 end

@@ -4,12 +4,13 @@
 --
 -- Plan      what BATCH.take returns besides: 1 the plan's version, 2 the number of events in the
 --           batch, 3 how many of the first may be sent, and from its state, each false if it is not
---           there, 4 revision, 5 refusals, 6 suspect, 7 test, 8 webhook_id, 9 replay
+--           there, 4 revision, 5 refusals, 6 suspect, 7 test, 8 webhook_id, 9 replay, 10 gap
 -- Result    of BATCH.complete and BATCH.retry: 7 the record of the attempt, '' for none, 8 how many
 --           records are kept; and only with a plan 9 pace to give back (ms), 10 '1' to keep the
 --           turn, 11 refusals and 12 suspect, '' to leave them as they are, 13 which events leave
---           the batch though it stays, and of each dead letter: its UID, that of the batch for all
---           events that are left, reason, status, error, note, webhook_id, which events
+--           the batch though it stays, 14 how many events were rejected for good, 15 the UID of a
+--           gap notice that tells of them, and of each dead letter: its UID, that of the batch for
+--           all events that are left, reason, status, error, note, webhook_id, which events
 -- Events are ranges of their indexes in the batch, from 0, both ends included: '0-49 61-61'.
 
 -- These are made by a script that needs them, as those of setbacks.lua.
@@ -23,10 +24,9 @@ local function slices()
   -- What taking a batch goes by.
   function self.plan(token, bid)
     local options = redis.pcall('HMGET', options_key(token), 'strict_order', 'max_bytes',
-      'max_requests_per_minute', 'max_events_per_minute', 'generation', 'older')
-    local batch = redis.pcall(
-      'HMGET', batch_state_key(bid), 'revision', 'refusals', 'suspect', 'test', 'webhook_id',
-      'replay')
+      'max_requests_per_minute', 'max_events_per_minute', 'generation', 'older', 'keep_age')
+    local batch = redis.pcall('HMGET', batch_state_key(bid), 'revision', 'refusals', 'suspect',
+      'test', 'webhook_id', 'replay', 'gap')
     local generation, lane, waits = '', 0, false
     if options[5] or options[6] then
       generation, lane = place_of_batch(token, bid)
@@ -36,13 +36,29 @@ local function slices()
       generation = generation, lane = lane, waits = waits,
       strict = options[1] == 'true', max_bytes = tonumber(options[2]),
       requests = tonumber(options[3]), events = tonumber(options[4]),
-      suspect = tonumber(batch[3]) or 0, test = batch[4] == '1', batch = batch,
+      keep_age = tonumber(options[7]), suspect = tonumber(batch[3]) or 0, test = batch[4] == '1',
+      gap = batch[7] == '1', batch = batch,
     }
+  end
+
+  -- Drops a batch that has come up and is older than its subscriber keeps, given its header, unless
+  -- it is a test event, or a gap notice that was never tried. Returns the number of its events that
+  -- are lost so, nil if it stays.
+  function self.expire(entry, token, plan, header)
+    if not plan.keep_age or plan.test or (plan.gap and entry.failures == 0) then return nil end
+    local age = tonumber(entry.now) - (tonumber(header[2]) or 0)
+    if age <= plan.keep_age then return nil end
+    local notices = gaps()
+    local lost = notices.count(token, batch_key(entry.arg), events_of(entry.arg))
+    notices.note_counted(entry.now, entry.settings[4], 'retention')
+    setbacks().discard(entry, token, entry.failures)
+    return lost
   end
 
   -- Begins an attempt: its slice is no longer than it can be, and the next waits for its pace.
   -- Returns the index in the list of the last event to read (text), and what the plan shows.
   function self.begin(entry, token, version, plan)
+    if plan.gap and entry.failures == 0 then redis.call('DEL', gaps_key(token)) end
     local total = events_of(entry.arg)
     local count = total
     if plan.suspect > 0 then count = math.min(count, math.ceil(plan.suspect / 2)) end
@@ -57,7 +73,7 @@ local function slices()
       redis.call('HSET', delivery_key(token), 'paced_until', paced_until)
     end
     local shown, batch = { version, total, count }, plan.batch
-    for i = 1, 6 do shown[3 + i] = batch[i] or false end
+    for i = 1, 7 do shown[3 + i] = batch[i] or false end
     return string.format('%d', HEADER + count - 1), shown
   end
 
@@ -110,7 +126,7 @@ local function slices()
   -- Makes the dead letters of a result. One of the whole batch comes last: it is returned.
   local function extract_letters(entry, header)
     local result, whole, parts, last = entry.result, nil, {}, -1
-    for i = 14, #result, 7 do
+    for i = 16, #result, 7 do
       local letter = { unpack(result, i, i + 6) }
       if letter[1] == entry.arg then
         whole = letter
@@ -141,6 +157,12 @@ local function slices()
     end
     local whole
     if kept then whole = extract_letters(entry, header) end
+    if kept and result[14] ~= '0' then
+      gaps().note(token, entry.now, result[15], {
+        events = tonumber(result[14]), batches = 1, since = tonumber(header[2]) or 0,
+        untl = tonumber(header[2]) or 0, reason = 'rejected',
+      })
+    end
     if result[13] ~= '' then
       local removed = remove_events(bid, header, result[13])
       change_gauge(event_gauge_key(), token, -removed)

@@ -24,7 +24,8 @@ local function remove_subscriber(token)
   end
   remove_replays(token)
   redis.call('DEL', subscriber_topics_key(token), subscriber_key(token), delivery_key(token),
-    options_key(token), attempts_key(token))
+    options_key(token), attempts_key(token), gaps_key(token))
+  redis.pcall('SREM', retention_key(), token)
   redis.call('SREM', subscribers_key(), token)
   return true
 end

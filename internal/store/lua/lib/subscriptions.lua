@@ -46,7 +46,10 @@ local function read_subscriber(token, sent)
   redis.call('SCARD', subscribers_key())
   for topic in pairs(sent.topics or {}) do redis.call('SCARD', topic_subscribers_key(topic)) end
   for _, topic in ipairs(subscribed) do redis.call('SCARD', topic_subscribers_key(topic)) end
-  if next(sent.options) then redis.call('HLEN', options_key(token)) end
+  if next(sent.options) then
+    redis.call('HLEN', options_key(token))
+    redis.call('SCARD', retention_key())
+  end
   return subscribed
 end
 

@@ -1,0 +1,32 @@
+package maintenance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"routemaster/internal/bus"
+)
+
+// expiryTimeout bounds how long one run of autodrop drops expired batches. The next run does the
+// rest.
+const expiryTimeout = time.Second
+
+// dropExpired drops batches that are older, or have more events, than their subscriber keeps. What
+// fails is left to the next run: making room must not wait for it.
+func (m *Maintenance) dropExpired(ctx context.Context) {
+	deadline := m.now().Add(expiryTimeout)
+	dropped, err := m.retention.Drop(ctx, m.now(), func() bool { return m.now().Before(deadline) })
+	if len(dropped) > 0 {
+		names, _ := m.store.Tokens(ctx) // without them, of a token's form
+		for token, d := range dropped {
+			name := bus.PublicName(token, names[token])
+			m.recorder.Expired(name, d.Events)
+			m.log.Warn("dropped batches that were too old or too many for their subscriber",
+				"subscriber", name, "batches", d.Batches, "events", d.Events)
+		}
+	}
+	if err != nil && !errors.Is(err, bus.ErrUnavailable) { // package rdb logs that once
+		m.log.Error("could not drop expired batches", "error", err)
+	}
+}
