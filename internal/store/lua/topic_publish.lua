@@ -16,13 +16,14 @@
 --          unknown'}; {0, 'too many batches'} when it would open too many; {0, "client's topics"}
 --          when the client has too many to claim one more, {0, "bus's topics"} when the bus has;
 --          {0, 'lanes', tokens and versions} of all subscribers of the topic that have several, with
---          spaces between, when these are not the lanes sent. An error, before anything is written, when a key that all subscribers share is not of its
---          type
+--          spaces between, when these are not the lanes sent. An error, before anything is written,
+--          when a key that all subscribers share is not of its type
 -- Keeps    every event in one batch of each subscriber; every batch with one job, its
 --          index entry and its gauges; a current batch neither full nor closed
 -- Cost     commands for one event and one subscriber: 11 for one that joins a current batch,
 --          20 for one that opens and fills a batch;
---          4 more if the topic keeps a history, 6 more once that has all that it may
+--          2 more where there are plans; 3 more if the topic keeps a history, 5 once that has all
+--          that it may
 local topic, publisher, now, seed = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local default_max, default_timeout = tonumber(ARGV[6]), tonumber(ARGV[7])
 local FIRST, LAST = 18 + ARGV[17], #ARGV
