@@ -22,6 +22,9 @@ const (
 	Update EventType = "update"
 	Delete EventType = "delete"
 	Noop   EventType = "noop"
+	// Gap says that the subscriber has lost events. It has no topic and no URL; its data is a Gap of
+	// package subscriber. It comes only to subscribers with the option gap_notices.
+	Gap EventType = "gap"
 )
 
 // Event is what happened to one thing, and when. Its JSON is that of a delivery: an object with

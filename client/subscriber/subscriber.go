@@ -76,6 +76,12 @@ type Info struct {
 	StrictOrder bool `json:"strict_order"`
 	// Partial has the bus read a 207 as a receipt for each event.
 	Partial bool `json:"partial"`
+	// KeepAge and KeepEvents limit what waits: an older batch, and the oldest events while there are
+	// more, are dropped. 0 is no limit.
+	KeepAge    Milliseconds `json:"keep_age"`
+	KeepEvents int          `json:"keep_events"`
+	// GapNotices has an event of the type [client.Gap] tell of events that are lost.
+	GapNotices bool `json:"gap_notices"`
 	// DeadLetters says when the bus gives up on events. Without it they are tried for ever.
 	DeadLetters *DeadLetters `json:"dead_letters"`
 	// LogAttempts is which attempts are recorded: "failures", "none" or "all".
@@ -88,11 +94,16 @@ func (i Info) MarshalJSON() ([]byte, error) {
 	type info Info // without this method
 	return json.Marshal(struct {
 		info
-		UUID                 *string `json:"uuid"`
-		MaxBytes             *int    `json:"max_bytes"`
-		MaxRequestsPerMinute *int    `json:"max_requests_per_minute"`
-		MaxEventsPerMinute   *int    `json:"max_events_per_minute"`
-	}{info(i), orNull(i.UUID), orNull(i.MaxBytes), orNull(i.MaxRequestsPerMinute), orNull(i.MaxEventsPerMinute)})
+		UUID                 *string       `json:"uuid"`
+		MaxBytes             *int          `json:"max_bytes"`
+		MaxRequestsPerMinute *int          `json:"max_requests_per_minute"`
+		MaxEventsPerMinute   *int          `json:"max_events_per_minute"`
+		KeepAge              *Milliseconds `json:"keep_age"`
+		KeepEvents           *int          `json:"keep_events"`
+	}{
+		info(i), orNull(i.UUID), orNull(i.MaxBytes), orNull(i.MaxRequestsPerMinute), orNull(i.MaxEventsPerMinute),
+		orNull(i.KeepAge), orNull(i.KeepEvents),
+	})
 }
 
 // orNull returns a value for JSON: null if it is the zero value.
@@ -134,6 +145,22 @@ type Status struct {
 	PausedUntil Time `json:"paused_until"`
 	// NextDeliveryAt is when the next delivery may begin, as far as that is known.
 	NextDeliveryAt Time `json:"next_delivery_at"`
+	// Gap is what the next gap notice tells, as far as it is known.
+	Gap *Gap `json:"gap"`
+}
+
+// Gap is events that a subscriber has lost. It is also the data of an event of the type
+// [client.Gap].
+type Gap struct {
+	// Events were in Batches (and dead letters), of which the first was created at Since and the last
+	// at Until.
+	Events  int64 `json:"events"`
+	Batches int64 `json:"batches"`
+	Since   Time  `json:"since"`
+	Until   Time  `json:"until"`
+	// Reason is why the last of them were lost: "autodrop" (the bus was about to be full),
+	// "retention" (older, or more, than is kept), "dead_letters", "history", "removed" or "rejected".
+	Reason string `json:"reason"`
 }
 
 // IsPaused reports whether nothing is delivered at a time, because of a pause.

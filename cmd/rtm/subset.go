@@ -36,6 +36,9 @@ those older than an age. They become dead letters. Without it they are tried unt
 	flags.String("max-events-per-minute", "", "limit of events a minute; or off")
 	flags.Bool("strict", false, "a batch that failed holds up those behind it")
 	flags.Bool("partial", false, "a 207 is a receipt that says what became of each event")
+	flags.String("keep-age", "", "drop batches that are older than this when they are to be delivered, such as 72h; or off")
+	flags.String("keep-events", "", "drop the oldest events beyond this number; or off")
+	flags.Bool("gap-notices", false, "have an event of the type gap tell of events that are lost")
 	flags.String("dead-letters", "", "when to give up: attempts=`COUNT`,age=DURATION, each optional, also keep-events, keep-bytes, keep-age; or off")
 	flags.String("log-attempts", "", "which attempts the bus records: failures, none or all")
 	command.RunE = about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
@@ -59,6 +62,9 @@ var optionFlags = []struct {
 	{"max-events-per-minute", "max_events_per_minute", readCount, "an integer or off"},
 	{"strict", "strict_order", readSwitch, "true or false"},
 	{"partial", "partial", readSwitch, "true or false"},
+	{"keep-age", "keep_age", readPeriod, "a duration such as 72h, or off"},
+	{"keep-events", "keep_events", readCount, "an integer or off"},
+	{"gap-notices", "gap_notices", readSwitch, "true or false"},
 	{"dead-letters", "dead_letters", readDeadLetters, "like attempts=20,age=72h, or off"},
 	{"log-attempts", "log_attempts", readWord, "failures, none or all"},
 }
@@ -91,6 +97,12 @@ func readCount(text string) (any, error)  { return strconv.Atoi(text) }
 func readSwitch(text string) (any, error) { return strconv.ParseBool(text) }
 func readWord(text string) (any, error)   { return text, nil }
 
+// readPeriod reads a duration, which the bus takes in ms.
+func readPeriod(text string) (any, error) {
+	period, err := time.ParseDuration(text)
+	return period.Milliseconds(), err
+}
+
 // readSize reads a number of bytes. Units are decimal.
 func readSize(text string) (any, error) {
 	text = strings.TrimSuffix(strings.ToUpper(text), "B")
@@ -119,9 +131,7 @@ func readDeadLetters(text string) (any, error) {
 		case "keep-bytes":
 			fields["keep_bytes"], err = readSize(value)
 		case "age", "keep-age":
-			var period time.Duration
-			period, err = time.ParseDuration(value)
-			fields[strings.ReplaceAll(name, "-", "_")] = period.Milliseconds()
+			fields[strings.ReplaceAll(name, "-", "_")], err = readPeriod(value)
 		default:
 			err = errors.New("no such part")
 		}

@@ -72,14 +72,37 @@ func infoRows(info subscriber.Info, now time.Time) [][]string {
 		{"events", limit(info.MaxEventsPerMinute, "a minute")},
 		{"strict order", strconv.FormatBool(info.StrictOrder)},
 		{"partial", strconv.FormatBool(info.Partial)},
+		{"kept", showKept(info)},
+		{"gap notices", strconv.FormatBool(info.GapNotices)},
 		{"dead letters", showDeadLetters(info.DeadLetters)},
 		{"log attempts", info.LogAttempts},
 		{"queued", strconv.FormatInt(status.Queued, 10) + " events"},
 		{"dead", fmt.Sprintf("%d events in %d letters", status.DeadLetters.Events, status.DeadLetters.Letters)},
+		{"lost", showGap(status.Gap)},
 		{"health", strconv.Itoa(status.Health)},
 		{"last attempt", clock(status.LastAttemptedAt.Time)},
 		{"state", cmp.Or(status.Explain(now), "deliveries go on")},
 	}
+}
+
+// showKept says how much of what waits is kept.
+func showKept(info subscriber.Info) string {
+	var limits []string
+	if info.KeepAge > 0 {
+		limits = append(limits, "for "+info.KeepAge.Duration().String())
+	}
+	if info.KeepEvents > 0 {
+		limits = append(limits, fmt.Sprintf("%d events", info.KeepEvents))
+	}
+	return cmp.Or(strings.Join(limits, ", "), "all that waits")
+}
+
+// showGap says what a gap notice is about to tell.
+func showGap(gap *subscriber.Gap) string {
+	if gap == nil {
+		return "nothing that is not told"
+	}
+	return fmt.Sprintf("%d events in %d batches (%s)", gap.Events, gap.Batches, terminal.Escape(gap.Reason))
 }
 
 // showDeadLetters writes when events are given up, as --dead-letters reads it.

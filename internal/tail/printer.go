@@ -61,14 +61,14 @@ const (
 	cyan   = "36"
 )
 
-var typeColours = map[client.EventType]string{client.Create: green, client.Update: yellow, client.Delete: red}
+var typeColours = map[client.EventType]string{client.Create: green, client.Update: yellow, client.Delete: red, client.Gap: red}
 
 // line writes an event for people: the time, the topic, the type, the URL and the data.
 func (p *printer) line(text *bytes.Buffer, event client.Event) {
 	p.word(text, faint, p.clock(event.Timestamp))
-	p.word(text, cyan, " "+terminal.Escape(event.Topic))
+	p.word(text, cyan, " "+terminal.Escape(cmp.Or(event.Topic, "-")))
 	p.word(text, cmp.Or(typeColours[event.Type], faint), fmt.Sprintf(" %-6s", terminal.Escape(string(event.Type))))
-	p.word(text, plain, " "+terminal.Escape(event.URL))
+	p.word(text, plain, " "+terminal.Escape(cmp.Or(event.URL, "-")))
 	if len(event.Data) > 0 {
 		p.word(text, faint, " "+terminal.Escape(string(event.Data)))
 	}

@@ -108,8 +108,9 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 	queries := exampleQueries(t)
 	require.Greater(t, len(queries), 25)
 	exist["up"] = `,job="routemaster"` // Prometheus makes it
-	// It is there once the first has been dropped.
+	// These are there once the first has been dropped.
 	exist["routemaster_dead_letters_dropped_events_total"] = `,subscriber="shop"`
+	exist["routemaster_gap_events_total"] = `,subscriber="shop",reason="autodrop"`
 	for name, query := range queries {
 		for _, metric := range metricsOf(t, query) {
 			assert.Contains(t, exist, metric, name)
