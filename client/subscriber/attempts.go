@@ -69,6 +69,8 @@ type Batch struct {
 	State string `json:"state"`
 	// NextAt is when the next delivery may begin, as far as that is known.
 	NextAt Time `json:"next_at"`
+	// Replay is the replay that it is of, or empty.
+	Replay string `json:"replay,omitzero"`
 }
 
 // BatchEvents is a queued batch with events of it. Its JSON is that of the bus's GET

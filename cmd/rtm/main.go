@@ -35,7 +35,7 @@ func newRoot() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	allowBefore(root)
 	root.AddCommand(newTokenCommand(), newTopicCommand(), newSubCommand(), newPubCommand(), newTailCommand(), newTopCommand())
-	root.AddCommand(newAttemptsCommand(), newQueueCommand(), newDeadCommand(), newEventsCommand(), newVerifyCommand())
+	root.AddCommand(newAttemptsCommand(), newQueueCommand(), newDeadCommand(), newEventsCommand(), newReplayCommand(), newVerifyCommand())
 	root.AddCommand(newDevCommand(), newDoctorCommand(), newMigrateCommand(), newBenchCommand(), newBenchHelperCommand())
 	root.InitDefaultCompletionCmd()
 	for _, command := range root.Commands() {

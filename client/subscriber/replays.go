@@ -1,0 +1,75 @@
+package subscriber
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// Replay is a replay of a topic's history to the subscriber. Its JSON is that of the bus's GET
+// /subscriber/replays, without what is null.
+type Replay struct {
+	ID    string `json:"id"`
+	Topic string `json:"topic"`
+	// From and To are the positions of the first and of the last event, Next is that of the next to
+	// copy.
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+	Next int64 `json:"next"`
+	// Copied is how many events were put into the queue, Skipped how many the history had lost before
+	// their turn.
+	Copied  int64 `json:"copied"`
+	Skipped int64 `json:"skipped"`
+	// State is "running", "done", "cancelled" or "failed".
+	State     string `json:"state"`
+	CreatedAt Time   `json:"created_at"`
+	// Error is why it ended before it was done, unless a request cancelled it.
+	Error string `json:"error,omitzero"`
+}
+
+// ReplayRange says which events are to be replayed: From the position of the first, or Since when it
+// was received; and To the position of the last, or Until when it was received. Without the latter
+// two it is the newest.
+type ReplayRange struct {
+	From, To     int64
+	Since, Until time.Time
+}
+
+// StartedReplay is a replay that has begun.
+type StartedReplay struct {
+	ID    string `json:"id"`
+	Topic string `json:"topic"`
+	// From and To are the positions of the first and of the last event, Events is how many there are.
+	From   int64 `json:"from"`
+	To     int64 `json:"to"`
+	Events int64 `json:"events"`
+}
+
+// StartReplay has events of a topic's history be delivered to the subscriber again: 409 if it is not
+// subscribed to the topic, the topic keeps no history, nothing of that is in the range, or a replay
+// of the topic runs; 404 if there is no such topic.
+func (s *Subscriber) StartReplay(ctx context.Context, topic string, of ReplayRange) (started StartedReplay, err error) {
+	body := struct {
+		Topic string `json:"topic"`
+		From  int64  `json:"from,omitzero"`
+		Since Time   `json:"since,omitzero"`
+		To    int64  `json:"to,omitzero"`
+		Until Time   `json:"until,omitzero"`
+	}{topic, of.From, Time{of.Since}, of.To, Time{of.Until}}
+	err = s.call(ctx, "start a replay", http.MethodPost, "/replays", body, &started)
+	return started, err
+}
+
+// Replays returns the replays of the subscriber that run, and those that ended in the last day,
+// newest first.
+func (s *Subscriber) Replays(ctx context.Context) (all []Replay, err error) {
+	err = s.call(ctx, "list replays", http.MethodGet, "/replays", nil, &all)
+	return all, err
+}
+
+// CancelReplay has nothing more of a replay be copied to the subscriber's queue: 404 if there is no
+// such replay. What was copied is delivered.
+func (s *Subscriber) CancelReplay(ctx context.Context, id string) error {
+	return s.call(ctx, "cancel a replay", http.MethodDelete, "/replays/"+url.PathEscape(id), nil, nil)
+}
