@@ -38,6 +38,8 @@ type Attempt struct {
 	Acknowledged int `json:"acknowledged,omitzero"`
 	Retried      int `json:"retried,omitzero"`
 	Rejected     int `json:"rejected,omitzero"`
+	// Replay is the replay that the batch is of, or empty.
+	Replay string `json:"replay,omitzero"`
 	// Test is whether the event was a test.
 	Test bool `json:"test,omitzero"`
 }

@@ -22,6 +22,11 @@ func (m *Maintenance) copyReplays(ctx context.Context) {
 			m.recorder.Replayed(name, events)
 		}
 	}
+	if len(done.Lost) > 0 {
+		for name, events := range m.eventsByClient(ctx, done.Lost) {
+			m.recorder.Lost(name, bus.LostHistory, events)
+		}
+	}
 	for _, ended := range done.Ended {
 		m.replayEnded(ctx, ended)
 	}

@@ -153,8 +153,13 @@ func (c *copier) copy(ctx context.Context, size int) (progress, error) {
 // put puts the next entries of the history into the queue, before which it has lost some events.
 func (c *copier) put(ctx context.Context, entries []history.Entry, lost int64) (progress, error) {
 	events := int64(len(entries))
-	next := c.Next + lost + events
-	args := []any{string(c.ID), c.Next, next, lost, c.now.UnixMilli(), c.lanes.Version, bus.NewPlan()}
+	next, leftSince := c.Next+lost+events, c.now.UnixMilli()
+	if events > 0 {
+		leftSince = entries[0].ReceivedAt
+	}
+	args := []any{
+		string(c.ID), c.Next, next, lost, c.now.UnixMilli(), c.lanes.Version, bus.NewPlan(), string(bus.NewBatchID()), leftSince,
+	}
 	for _, b := range cut(entries, c.lanes, c.maxEvents) {
 		args = append(append(args, string(bus.NewBatchID()), b.lane, len(b.events)), b.events...)
 	}
@@ -167,7 +172,12 @@ func (c *copier) put(ctx context.Context, entries []history.Entry, lost int64) (
 	}
 	c.Next, c.Copied, c.Skipped = next, c.Copied+events, c.Skipped+lost
 	c.waiting, c.lastSeen = c.waiting+len(entries), math.MaxInt
-	c.done.Events[c.Subscriber] += len(entries)
+	if events > 0 {
+		c.done.Events[c.Subscriber] += len(entries)
+	}
+	if lost > 0 {
+		c.done.Lost[c.Subscriber] += int(lost)
+	}
 	if reply[1] == "1" {
 		c.ended(Done, "")
 	}

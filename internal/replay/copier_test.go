@@ -27,7 +27,7 @@ func eachRunning(t *testing.T, events int, options map[string]string, test func(
 		}
 		started, err := r.Start(ctx, storetest.Alice, "widgets", Range{From: 1}, storetest.Start)
 		require.NoError(t, err)
-		test(t, b, newCopier(r, started, storetest.Start, &Copied{Events: map[bus.Token]int{}}))
+		test(t, b, newCopier(r, started, storetest.Start, &Copied{Events: map[bus.Token]int{}, Lost: map[bus.Token]int{}}))
 		b.RequireSound()
 	})
 }
@@ -36,7 +36,7 @@ func eachRunning(t *testing.T, events int, options map[string]string, test func(
 // learning of it.
 func TestASliceIsCopiedOnce(t *testing.T) {
 	eachRunning(t, 1500, nil, func(t *testing.T, b *storetest.Bus, c *copier) {
-		late := newCopier(c.Replays, c.Replay, c.now, &Copied{Events: map[bus.Token]int{}})
+		late := newCopier(c.Replays, c.Replay, c.now, &Copied{Events: map[bus.Token]int{}, Lost: map[bus.Token]int{}})
 		require.NoError(t, late.readSubscriber(t.Context()))
 		progress, err := c.step(t.Context())
 		require.NoError(t, err)

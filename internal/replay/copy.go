@@ -11,8 +11,8 @@ import (
 
 // Copied is what one run has done.
 type Copied struct {
-	// Events is how many events were put into the queues of subscribers.
-	Events map[bus.Token]int
+	// Events is how many events were put into the queues of subscribers, Lost how many were skipped.
+	Events, Lost map[bus.Token]int
 	// Ended are the replays that have ended.
 	Ended []Replay
 }
@@ -35,7 +35,7 @@ func (r *Replays) Copy(ctx context.Context, now time.Time, goesOn func() bool) (
 	if err != nil {
 		return done, err
 	}
-	done.Events = map[bus.Token]int{}
+	done.Events, done.Lost = map[bus.Token]int{}, map[bus.Token]int{}
 	active := make([]*copier, len(found))
 	for i, replay := range found {
 		active[i] = newCopier(r, replay, now, &done)

@@ -100,9 +100,12 @@ func TestALostPartIsSkipped(t *testing.T) {
 		// All of the range is lost.
 		b.start(replay.Range{From: 1600, To: 2000})
 		keep(100)
+		b.SetOption(alice, "gap_notices", "true")
 		events, ended := b.copy()
 		assert.Zero(t, events)
 		require.Len(t, ended, 1)
+		gap := b.Redis.HGetAll(t.Context(), "gaps:"+string(alice)).Val()
+		assert.Equal(t, []string{"401", "0", "history"}, []string{gap["events"], gap["batches"], gap["reason"]}, "it is told of")
 		assert.Equal(t, []int64{0, 401}, []int64{ended[0].Copied, ended[0].Skipped})
 		assert.Equal(t, replay.Done, ended[0].State)
 	})
