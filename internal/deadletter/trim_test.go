@@ -10,6 +10,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/deadletter"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -41,6 +42,31 @@ func TestTrimByEvents(t *testing.T) {
 		assert.Zero(t, dropped.Events[bob])
 		assert.Equal(t, []int{12, 11, 10, 9, 8, 7, 6, 5, 4, 3}, b.left(), "the newest")
 		assert.Zero(t, b.trim(12))
+	})
+}
+
+// TestTrimmedLettersAreAGap trims letters, one of which is a gap notice that has died.
+func TestTrimmedLettersAreAGap(t *testing.T) {
+	eachBench(t, func(t *testing.T, b *bench) {
+		b.keep(alice, `"keep_events":10`)
+		b.SetOption(alice, "gap_notices", "true")
+		b.bury(1, 12)
+		assert.Equal(t, 2, b.trim(12))
+		notice := b.Take("w1", 12_000)
+		told, _ := storetest.GapIn(t, notice)
+		assert.Equal(t, "2 events in 2 batches, 1 to 2: dead_letters", told)
+
+		b.Complete(notice, storetest.Result{Slice: &store.SliceResult{Letters: []store.DeadLetter{
+			{ID: notice.Delivery.Batch, Reason: bus.DiedOfAge},
+		}}})
+		_, err := b.letters.Discard(t.Context(), alice, deadletter.Selection{Filter: deadletter.Filter{Before: storetest.Start.Add(time.Hour)}})
+		require.NoError(t, err)
+		require.Nil(t, b.Take("w1", 12_001), "what a client discards is no gap")
+		b.Bury(storetest.DeadLetter{Number: 20, Token: alice, DiedAt: 1, Created: 7, Events: []int{1, 2}})
+		_, err = b.letters.DropOldest(t.Context(), storetest.After(12_002))
+		require.NoError(t, err)
+		told, _ = storetest.GapIn(t, b.Take("w1", 12_003))
+		assert.Equal(t, "2 events in 1 batches, 7 to 7: dead_letters", told)
 	})
 }
 

@@ -302,9 +302,10 @@ func TestWhatAReceiptRejects(t *testing.T) {
 	assert.Equal(t, 1, d.Delivered)
 
 	q = newQueued(t, 4, bus.Options{Partial: true})
-	q.attempt(100, rejecting)
+	d = q.attempt(100, rejecting)
 	assert.Equal(t, []int{2}, q.left)
 	assert.Empty(t, q.letters)
+	assert.Equal(t, 2, d.Slice.Lost)
 
 	q = newQueued(t, 2, bus.Options{Partial: true, DeadLetters: &bus.DeadLetters{}})
 	d = q.attempt(100, receipt(t, map[string]any{"reject": []int{0, 1}}))

@@ -285,6 +285,29 @@ func TestBatchesAreRemoved(t *testing.T) {
 	})
 }
 
+// TestARemovedNoticeComesAgain removes a batch of a subscriber that is told of gaps, and the notice
+// of that.
+func TestARemovedNoticeComesAgain(t *testing.T) {
+	each(t, func(f *fixture) {
+		ctx := f.T.Context()
+		f.AddSubscriber(alice, time.Hour, 2, "widgets")
+		f.SetOption(alice, "gap_notices", "true")
+		f.PublishEvents("widgets", 1, 2, 3)
+		for n, want := range []inspect.Removed{{Events: 2, Lost: 2}, {Events: 1}} {
+			removed, err := f.Remove(ctx, alice, f.batches(alice, 5)[0].ID, storetest.After(5+n))
+			require.NoError(f.T, err)
+			assert.Equal(f.T, want, removed)
+			f.RequireSound()
+		}
+		f.SetOption(alice, "dead_letters", "{}")
+		f.PublishEvents("widgets", 3, 4, 7)
+		told, at := storetest.GapIn(f.T, f.Take("w1", 7))
+		assert.Equal(f.T, "2 events in 1 batches, 3 to 3: removed", told)
+		assert.Equal(f.T, int64(6), at)
+		require.Nil(f.T, f.Take("w2", 8))
+	})
+}
+
 // TestARemovedBatchBecomesALetter removes batches of a subscriber that keeps dead letters: one as
 // it was closed, one of which something was acknowledged, and a test event.
 func TestARemovedBatchBecomesALetter(t *testing.T) {

@@ -67,6 +67,8 @@ func TestDeadLettersAndReplaysAreCounted(t *testing.T) {
 	r.Redelivered("shop", 2)
 	r.Replayed("shop", 4)
 	r.DroppedDeadLetters("shop", 1)
+	r.Expired("shop", 5)
+	r.Lost("shop", bus.LostRemoved, 0)
 	text := page(t, registry)
 	for _, series := range []string{
 		`dead_letter_events_total{reason="age",subscriber="shop"} 3`,
@@ -75,9 +77,12 @@ func TestDeadLettersAndReplaysAreCounted(t *testing.T) {
 		`redelivered_events_total{subscriber="shop"} 2`,
 		`dead_letters_dropped_events_total{subscriber="shop"} 1`,
 		`replayed_events_total{subscriber="shop"} 4`,
+		`gap_events_total{reason="dead_letters",subscriber="shop"} 1`,
+		`gap_events_total{reason="retention",subscriber="shop"} 5`,
 	} {
 		assert.Contains(t, text, "\nroutemaster_"+series+"\n")
 	}
+	assert.NotContains(t, text, `gap_events_total{reason="removed"`, "none was")
 	r.Flush(t.Context())
 	counters, err := stats.Of(st).Counters(t.Context())
 	require.NoError(t, err)

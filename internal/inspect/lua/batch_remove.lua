@@ -24,13 +24,13 @@ end
 allow_when_full()
 local events, buried, lost = events_of(bid), 0, 0
 local state = redis.pcall('HMGET', batch_state_key(bid), 'revision', 'webhook_id', 'test')
-local is_test = state[3] == '1'
+local is_test, notices = state[3] == '1', gaps()
 if not is_test and redis.call('HEXISTS', options_key(token), 'dead_letters') == 1 then
   local cause = { bid, 'removed', '', '', '', webhook_id(state, events) }
+  notices.close(token, batch_key(bid))
   letters().bury(bid, token, now, cause)
   buried = 1
 elseif not is_test then
-  local notices = gaps()
   lost = notices.count(token, batch_key(bid), events)
   notices.note_counted(now, ARGV[5], 'removed')
 end

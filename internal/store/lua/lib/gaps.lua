@@ -69,6 +69,12 @@ local function gaps()
   -- The UID of the notice to which a subscriber's losses are added, false if there is none.
   function self.waiting(token) return redis.pcall('HGET', gaps_key(token), 'batch') or false end
 
+  -- Adds no more losses to a notice, of which the list is given, if they were added to that.
+  function self.close(token, list)
+    local bid = self.waiting(token)
+    if bid and batch_key(bid) == list then redis.call('DEL', gaps_key(token)) end
+  end
+
   local function open(token, now, uid, event)
     redis.call('DEL', gaps_key(token))
     redis.call('RPUSH', batch_key(uid), token, milliseconds(now), 0, event)
@@ -110,8 +116,9 @@ local function gaps()
     local loss = told or { events = events, batches = 1, since = created, untl = created }
     if lost[token] then loss = sum(lost[token], loss) end
     lost[token] = loss
-    if told then return 0 end
-    return events
+    if not told then return events end
+    self.close(token, list)
+    return 0
   end
 
   -- Tells all subscribers of what was counted, given the first 16 characters of the notices' UIDs.
