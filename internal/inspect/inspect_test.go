@@ -35,10 +35,12 @@ type fixture struct {
 
 // each runs a test on both engines.
 func each(t *testing.T, test func(f *fixture)) {
-	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		b := storetest.NewBus(t, server)
-		test(&fixture{b, inspect.New(b.Store)})
-	})
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) { test(newFixture(t, server)) })
+}
+
+func newFixture(t *testing.T, server *rdbtest.Server) *fixture {
+	b := storetest.NewBus(t, server)
+	return &fixture{b, inspect.New(b.Store)}
 }
 
 // note writes a record, as the last of alice's.
@@ -208,7 +210,8 @@ func TestBatchesOnTheirWay(t *testing.T) {
 
 // TestManyBatches has a backlog of others in front, opened in the same millisecond.
 func TestManyBatches(t *testing.T) {
-	each(t, func(f *fixture) {
+	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
 		f.AddSubscriber(bob, time.Hour, 1, "gadgets")
 		f.AddSubscriber(alice, time.Hour, 1, "widgets")
 		f.PublishEvents("gadgets", 1, 1200, 0)

@@ -13,12 +13,12 @@ import (
 )
 
 // randomSteps is how many steps there are at least, on each engine, unless [randomTime] ends them.
-// The race detector makes them slow, and with -short there are fewer too.
+// With -short there are fewer.
 func randomSteps() int {
-	if rdbtest.RaceDetector || testing.Short() {
-		return 10_000
+	if testing.Short() {
+		return rdbtest.Fewer(10_000)
 	}
-	return 70_000
+	return rdbtest.Fewer(70_000)
 }
 
 // randomTime is how long new steps are begun, so that the test does not use up the package's time
@@ -30,21 +30,22 @@ const randomTime = 4 * time.Minute
 // sound all the time.
 func TestRandomStepsAgainstAModel(t *testing.T) {
 	t.Parallel()
-	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
 		t.Parallel()
 		one := newFixtureInFlight(t, server, 1)
 		two := newFixtureInFlight(t, server, 2)
 		steps, begun := 0, time.Now()
-		for round := 0; steps < randomSteps() && time.Since(begun) < randomTime && !t.Failed(); round++ {
+		for steps < randomSteps() && time.Since(begun) < randomTime && !t.Failed() {
 			rapid.Check(t, func(rt *rapid.T) {
 				require.NoError(rt, server.Raw.FlushAll(t.Context()).Err())
 				one.Register()
-				// In the third kind of round workers differ in their settings, as while they are restarted with
-				// another. In the fourth nothing upsets the order.
-				m := []func() *model{
+				// In the third model workers differ in their settings, as while they are restarted with another.
+				// In the fourth nothing upsets the order.
+				models := []func() *model{
 					func() *model { return newModel(1, one) }, func() *model { return newModel(2, two) },
 					func() *model { return newModel(2, one, two) }, func() *model { return newCalmModel(one) },
-				}[round%4]()
+				}
+				m := models[rapid.IntRange(0, len(models)-1).Draw(rt, "model")]()
 				defer func() { steps += m.steps }()
 				rt.Repeat(map[string]func(*rapid.T){
 					"publish":       m.publishSome,

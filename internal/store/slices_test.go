@@ -98,7 +98,7 @@ func TestASliceLeavesItsBatch(t *testing.T) {
 }
 
 func TestManyEventsLeaveABatchInOneStep(t *testing.T) {
-	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
 		const events = 10_000
 		f := newFixture(t, server)
 		f.AddSubscriber(storetest.Alice, time.Hour, events, "widgets")

@@ -107,6 +107,7 @@ func receivers(t *testing.T) (commands [][]string) {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "receiver")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../examples/receivers")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as all else that is built without the race detector
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	commands = [][]string{{program}}

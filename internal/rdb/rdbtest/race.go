@@ -3,5 +3,5 @@
 package rdbtest
 
 // RaceDetector is whether the tests run with the race detector, which slows them down about
-// tenfold.
+// tenfold. See [Fewer] and [EachOfMuch].
 const RaceDetector = true

@@ -40,6 +40,28 @@ func Each(t *testing.T, test func(t *testing.T, server *Server)) {
 	t.Run("redis-server", func(t *testing.T) { test(t, Real(t)) })
 }
 
+// EachOfMuch is [Each] for a test that is about much data, or takes steps by chance in one
+// goroutine. With the race detector it runs on redis-server alone: the embedded engine, whose
+// interpreter takes most of the time then, has no races but those that all other tests would show,
+// and without the detector the test runs on both.
+func EachOfMuch(t *testing.T, test func(t *testing.T, server *Server)) {
+	if RaceDetector {
+		t.Run("redis-server", func(t *testing.T) { test(t, Real(t)) })
+		return
+	}
+	Each(t, test)
+}
+
+// Fewer is how many of so many random steps or repetitions a test takes: all, but with the race
+// detector a twentieth and at least one. It finds races as well in those: what each of them does is
+// the same.
+func Fewer(all int) int {
+	if RaceDetector {
+		return max(1, all/20)
+	}
+	return all
+}
+
 // patiently, at the end of a URL, lets a connection be made even if the host stalls. On loopback a
 // missing server is refused at once, so no test waits for this long.
 const patiently = "?dial_timeout=30s"
