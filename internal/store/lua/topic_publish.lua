@@ -34,7 +34,8 @@ local UID_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 local name = redis.call('HGET', tokens_key(), publisher)
 if not name then return { 0, 'token unknown' } end
-local owner = redis.call('HGET', topic_key(topic), 'publisher')
+local topic_hash = topic_key(topic)
+local owner = redis.call('HGET', topic_hash, 'publisher')
 local claims = not owner or owner == ''
 if not claims and owner ~= publisher and owner_name(topic, owner) ~= name then
   return { 0, 'topic claimed' } -- it was not claimed with another token of the same client either
@@ -42,14 +43,14 @@ end
 local key, digest, life, keys, slice = ARGV[8], ARGV[9], tonumber(ARGV[10]), nil, nil
 if key ~= '' then
   keys = idempotency_keys(name)
-  local slices = keys.slices(key, now)
-  local before, found = keys.find(slices)
+  local all = keys.read(key, now)
+  local before, found = keys.find(all)
   if before and before ~= digest then return { 0, 'key reused' } end
   if before then
     keys.renew(found, now, life)
     return { 1 }
   end
-  slice = keys.choose(slices, now, life, tonumber(ARGV[13]))
+  slice = keys.choose(all, now, life, tonumber(ARGV[13]))
 end
 local subscribers = redis.call('SMEMBERS', topic_subscribers_key(topic))
 local plans, laned = false, {} -- what has to be known beyond the founding keys
@@ -64,7 +65,7 @@ local receivers, damaged, opening, ends_batches = {}, {}, 0, false
 
 -- Reads where events go: all, or those of a lane of a subscriber that has several.
 local function read_receiver(token, settings, lane)
-  local current_set = current_of_lane_key(token, lane and lane.number or 0)
+  local current_set = lane and current_of_lane_key(token, lane.number) or current_key(token)
   local current = redis.pcall('SMEMBERS', current_set)
   if current.err then
     table.insert(damaged, current_set)
@@ -126,33 +127,24 @@ if claims then
 end
 
 for _, current in ipairs(damaged) do redis.call('DEL', current) end
-local counter = redis.call('HINCRBY', topic_key(topic), 'counter', EVENTS)
-redis.call('HSET', topic_key(topic), 'publisher', publisher, 'last_event', ARGV[LAST])
+local counter = redis.call('HINCRBY', topic_hash, 'counter', EVENTS)
+redis.call('HSET', topic_hash, 'last_event', ARGV[LAST])
 if owner ~= publisher then
+  redis.call('HSET', topic_hash, 'publisher', publisher)
   redis.call('SADD', topics_key(), topic)
   owners().set(topic, name)
 end
 
-local opened = 0
-local function new_uid()
-  opened = opened + 1
-  local n, digits = opened, ''
-  for _ = 1, 4 do
-    digits = string.sub(UID_DIGITS, n % 64 + 1, n % 64 + 1) .. digits
-    n = math.floor(n / 64)
-  end
-  return seed .. digits
-end
-
+local opened = 0 -- batches, of which each has the next UID
 local function push(bid, events, from, to)
   for i = from, to, CHUNK do
     redis.call('RPUSH', batch_key(bid), unpack(events, i, math.min(to, i + CHUNK - 1)))
   end
 end
 
+local traced = ARGV[11] ~= ''
 -- Notes the traceparents of a batch. They are informational: nothing may fail because of them.
 local function note_traceparents(bid)
-  if ARGV[11] == '' then return end
   for traceparent in string.gmatch(ARGV[11], '%S+') do
     local length = redis.pcall('LLEN', traceparents_key(bid))
     if type(length) ~= 'number' or length >= MAX_TRACEPARENTS then return end
@@ -189,7 +181,7 @@ local function fill(to_whom, bid, length, from)
   end
   local to = math.min(to_whom.last, from + max - length - 1)
   push(bid, to_whom.events, from, to)
-  note_traceparents(bid)
+  if traced then note_traceparents(bid) end
   if length + math.max(0, to - from + 1) >= max then
     redis.call('SREM', to_whom.current_set, bid)
     local job = job_of(bid)
@@ -207,14 +199,20 @@ end
 -- Opens a batch with the events from number `from`; returns the first event left over.
 local function open(to_whom, from)
   local token, max, timeout = to_whom.token, to_whom.max, to_whom.timeout
-  local bid = new_uid()
+  opened = opened + 1
+  local n, bid = opened, ''
+  for _ = 1, 4 do
+    bid = string.sub(UID_DIGITS, n % 64 + 1, n % 64 + 1) .. bid
+    n = math.floor(n / 64)
+  end
+  bid = seed .. bid
   local job = job_of(bid)
   local to = math.min(to_whom.last, from + max - 1)
   local full = to - from + 1 >= max
   redis.call('RPUSH', batch_key(bid), token, ARGV[4], 0)
   push(bid, to_whom.events, from, to)
   if to_whom.lane then to_whom.lane.note(bid) end
-  note_traceparents(bid)
+  if traced then note_traceparents(bid) end
   redis.call('ZADD', batches_index_key(), ARGV[4], bid)
   local batches = change_gauge(batch_gauge_key(), token, 1)
   redis.call('SADD', jobs_index_key('main'), job)

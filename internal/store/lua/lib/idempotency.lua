@@ -24,10 +24,10 @@ local function idempotency_keys(name)
   end
 
   -- Reads all slices of a client.
-  function self.slices(field, now)
-    local slices = {}
-    for number = 1, SLICES do table.insert(slices, self.slice(number, field, now)) end
-    return slices
+  function self.read(field, now)
+    local all = {}
+    for number = 1, SLICES do table.insert(all, self.slice(number, field, now)) end
+    return all
   end
 
   function self.count(slice) return redis.call('HLEN', slice.key) - 1 end
@@ -36,9 +36,9 @@ local function idempotency_keys(name)
   -- that is needed to write it: a slice that expires soon after the key may; else a free place;
   -- else the slice with room that expires last; else that of the oldest slice, whose keys go. So
   -- none goes early before the client has seven eighths of what it may have.
-  function self.choose(slices, now, life, max_keys)
+  function self.choose(all, now, life, max_keys)
     local newest, free, oldest, last
-    for _, slice in ipairs(slices) do
+    for _, slice in ipairs(all) do
       if not slice.expires then
         free = free or slice
       else
@@ -49,7 +49,7 @@ local function idempotency_keys(name)
     end
     if newest and self.count(newest) < max_keys then return newest end
     if not free then
-      for _, slice in ipairs(slices) do
+      for _, slice in ipairs(all) do
         if self.count(slice) < max_keys and (not last or slice.expires > last.expires) then
           last = slice
         end
@@ -76,8 +76,8 @@ local function idempotency_keys(name)
   end
 
   -- Looks for a key. Returns the digest of its request, and the slice that it stands in.
-  function self.find(slices)
-    for _, slice in ipairs(slices) do
+  function self.find(all)
+    for _, slice in ipairs(all) do
       if slice.digest then return slice.digest, slice end
     end
   end
