@@ -33,7 +33,6 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		k.DeadLetter(uid): rdb.List, k.DeadLetterCause(uid): rdb.Hash,
 		k.Plans(): rdb.Hash, k.History("x"): rdb.List, k.HistoryLimits("x"): rdb.Hash,
 		k.Replay(uid): rdb.Hash, k.ReplayBatches(uid): rdb.Set, k.RunningReplays(): rdb.Set, k.Replays("x"): rdb.Set,
-		k.History("x"): rdb.List, k.HistoryLimits("x"): rdb.Hash, k.Plans(): rdb.Hash,
 		k.DeadLetterEvents(): rdb.Hash, k.DeadLetterBytes(): rdb.Hash,
 	}
 	ofQueue := map[string]rdb.Kind{
