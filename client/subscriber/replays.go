@@ -28,9 +28,9 @@ type Replay struct {
 	Error string `json:"error,omitzero"`
 }
 
-// ReplayRange says which events are to be replayed: From the position of the first, or Since when it
-// was received; and To the position of the last, or Until when it was received. Without the latter
-// two it is the newest.
+// ReplayRange says which events are to be replayed: From the position of the first, or Since when
+// it was received; and To the position of the last, or Until when it was received. Without the
+// latter two it is the newest.
 type ReplayRange struct {
 	From, To     int64
 	Since, Until time.Time
@@ -46,9 +46,9 @@ type StartedReplay struct {
 	Events int64 `json:"events"`
 }
 
-// StartReplay has events of a topic's history be delivered to the subscriber again: 409 if it is not
-// subscribed to the topic, the topic keeps no history, nothing of that is in the range, or a replay
-// of the topic runs; 404 if there is no such topic.
+// StartReplay has events of a topic's history be delivered to the subscriber again: 409 if it is
+// not subscribed to the topic, the topic keeps no history, nothing of that is in the range, or a
+// replay of the topic runs; 404 if there is no such topic.
 func (s *Subscriber) StartReplay(ctx context.Context, topic string, of ReplayRange) (started StartedReplay, err error) {
 	body := struct {
 		Topic string `json:"topic"`
