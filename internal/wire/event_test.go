@@ -162,3 +162,12 @@ func TestDeepNestingIsUnreadableAndHarmless(t *testing.T) {
 		require.Equal(t, "[", string(json))
 	}
 }
+
+// TestAGapNoticeIsAnEvent reads an event as scripts write it, which the original cannot.
+func TestAGapNoticeIsAnEvent(t *testing.T) {
+	const notice = PackedEvent("\x92\xa1e\x85\xa1t\xcf\x00\x00\x01\x8b\xcf\xe5\x68\x00\xa1o\xa0\xa1y\xa3gap\xa1u\xa0\xa1d\x81\xa6events\x02")
+	text, err := AppendEventJSON(nil, notice)
+	require.NoError(t, err)
+	assert.Equal(t, `{"topic":"","type":"gap","url":"","t":1700000000000,"data":{"events":2}}`, string(text))
+	require.ErrorContains(t, CheckForOriginal(notice), "it tells of a gap")
+}
