@@ -177,8 +177,8 @@ func TestATestEventIsQueued(t *testing.T) {
 	})
 }
 
-// TestATestEventGoesWithTheSubscriber has a subscriber come back before its test event is taken, and
-// go while one is in flight.
+// TestATestEventGoesWithTheSubscriber has a subscriber come back before its test event is taken,
+// and go while one is in flight.
 func TestATestEventGoesWithTheSubscriber(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := newFixture(t, server), t.Context()

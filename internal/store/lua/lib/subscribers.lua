@@ -1,5 +1,5 @@
--- Removes the test event that waits for a subscriber, so that it is not delivered as an ordinary one
--- if the subscriber comes back.
+-- Removes the test event that waits for a subscriber, so that it is not delivered as an ordinary
+-- one if the subscriber comes back.
 local function remove_test(token)
   local bid = redis.pcall('HGET', delivery_key(token), 'test')
   if type(bid) ~= 'string' or not BATCH.exists(bid) or is_in_flight(bid) then return end
