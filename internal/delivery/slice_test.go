@@ -1,0 +1,43 @@
+package delivery
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/outbound"
+	"routemaster/internal/store"
+	"routemaster/internal/wire"
+	"routemaster/internal/wire/wiretest"
+)
+
+// TestADeliverySaysWhatItIsOf cuts slices of a replayed batch, of a test event and of any other.
+func TestADeliverySaysWhatItIsOf(t *testing.T) {
+	event := wiretest.Pack(t, "widgets", `{"type":"noop","url":"https://x.example/"}`)
+	for want, plan := range map[string]*store.Plan{
+		"": nil,
+		`batch="AAAABBBBCCCCDDDDEEEE", attempt=2`:                                {},
+		`batch="AAAABBBBCCCCDDDDEEEE", attempt=2, test`:                          {Test: true},
+		`batch="AAAABBBBCCCCDDDDEEEE", attempt=2, replay="BAAABBBBCCCCDDDDEEEE"`: {Replay: "BAAABBBBCCCCDDDDEEEE"},
+	} {
+		batch := &store.Delivery{Batch: "AAAABBBBCCCCDDDDEEEE", Attempts: 2, Events: []wire.PackedEvent{event}, Plan: plan}
+		if plan != nil {
+			plan.Total, plan.Count = 1, 1
+		}
+		s, header := cut(batch, noPlan, time.Now()), http.Header{}
+		s.setHeader(header)
+		assert.Equal(t, want, header.Get("Routemaster-Delivery"))
+
+		packed, _ := newAttemptRecorder(1, 0).record(s, outbound.Attempt{}, &decision{outcome: bus.OutcomeFailed}, time.Now())
+		if plan != nil {
+			record, err := wire.UnpackAttempt(string(packed))
+			require.NoError(t, err)
+			assert.Equal(t, plan.Replay, record.Replay)
+			assert.Equal(t, plan.Test, record.Test)
+		}
+	}
+}
