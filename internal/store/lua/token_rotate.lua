@@ -34,15 +34,17 @@ local function read(token)
     subscriber_key, subscriber_topics_key, current_key, lane_of_subscriber, failed_key,
     delivery_key, options_key, attempts_key, dead_letters_key, replays_key, gaps_key,
   }
+  local lanes = 1 -- the most of any generation: current batches stand by lane alone
   for _, generation in ipairs(generations().all(token)) do
+    lanes = math.max(lanes, generation.lanes)
     for lane = 0, generation.lanes - 1 do
-      if lane > 0 then
-        table.insert(keys, function(of) return current_of_lane_key(of, lane) end)
-      end
       if generation.name ~= '' then
         table.insert(keys, function(of) return lane_of_generation(of, generation.name, lane) end)
       end
     end
+  end
+  for lane = 1, lanes - 1 do
+    table.insert(keys, function(of) return current_of_lane_key(of, lane) end)
   end
   for _, key in ipairs(keys) do
     if redis.call('EXISTS', key(token)) == 1 then table.insert(found.keys, key) end
