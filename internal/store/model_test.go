@@ -57,6 +57,7 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 					"fail":          m.failSome,
 					"options":       m.changeOptions,
 					"lanes":         m.changeLanes,
+					"history":       m.changeHistory,
 					"settle":        m.settleSome,
 					"redeliver":     m.redeliverSome,
 					"drop":          m.dropOldest,

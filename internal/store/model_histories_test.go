@@ -1,0 +1,31 @@
+package store_test
+
+import (
+	"errors"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/history"
+	"routemaster/internal/store/storetest"
+)
+
+// changeHistory has a topic keep a history of a few events, or none. What it keeps, the check of the
+// layout looks at.
+func (m *model) changeHistory(rt *rapid.T) {
+	topic := rapid.SampledFrom(modelTopics).Draw(rt, "topic")
+	keep := rapid.Int64Range(0, 5).Draw(rt, "kept events")
+	if keep == 0 {
+		m.removeHistory(rt, topic)
+		return
+	}
+	limits := history.Limits{Events: keep, Bytes: rapid.Int64Range(0, 1).Draw(rt, "limited bytes") * 200}
+	err := history.New(m.Store).Put(m.T.Context(), topic, "", limits, storetest.After(m.ms))
+	require.True(rt, err == nil || errors.Is(err, bus.ErrTopicUnknown), "%v", err)
+}
+
+func (m *model) removeHistory(rt *rapid.T, topic bus.TopicName) {
+	err := history.New(m.Store).Delete(m.T.Context(), topic, "")
+	require.True(rt, err == nil || errors.Is(err, bus.ErrTopicUnknown) || errors.Is(err, history.ErrNone), "%v", err)
+}
