@@ -21,7 +21,8 @@ import (
 // defaults are the settings of a subscriber of widgets that has set nothing else, without status.
 const defaults = `{"topics":["widgets"],"callback":"https://a.example/","uuid":null,"timeout":500,"max":100,
 	"max_bytes":null,"max_requests_per_minute":null,"max_events_per_minute":null,"strict_order":false,"partial":false,
-	"dead_letters":null,"log_attempts":"failures"}`
+	"dead_letters":null,"log_attempts":"failures","lanes":1,"order_key":"/url",
+	"keep_age":null,"keep_events":null,"gap_notices":false}`
 
 // settings returns what GET /subscriber shows, and the status apart from it.
 func (a api) settings(who, path string) (settings string, status map[string]any) {
@@ -98,7 +99,7 @@ func TestSettingsAreRefused(t *testing.T) {
 		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
 		before := rdbtest.Dump(t, redis.Raw)
 		for _, c := range []struct{ member, pointer string }{
-			{`"lanes":4`, "/lanes"}, {`"Max_bytes":2048`, "/Max_bytes"}, {`"plan":"abcdefgh"`, "/plan"}, {`"status":{}`, "/status"},
+			{`"lanes":65`, "/lanes"}, {`"order_key":"url"`, "/order_key"}, {`"Max_bytes":2048`, "/Max_bytes"}, {`"plan":"abcdefgh"`, "/plan"}, {`"status":{}`, "/status"},
 			{`"max_bytes":1023`, "/max_bytes"}, {`"max_bytes":2048.0`, "/max_bytes"}, {`"max_bytes":"2048"`, "/max_bytes"},
 			{`"max_requests_per_minute":0`, "/max_requests_per_minute"}, {`"max_events_per_minute":600000001`, "/max_events_per_minute"},
 			{`"partial":1`, "/partial"}, {`"strict_order":"true"`, "/strict_order"}, {`"log_attempts":"some"`, "/log_attempts"},
@@ -126,7 +127,7 @@ func TestSettingsAreRefused(t *testing.T) {
 			assert.Equal(t, 400, got.Status, body)
 			assert.Equal(t, pointer, got.Pointer, "%s: %s", body, got.Detail)
 		}
-		assert.Contains(t, a.Problem(alice, "PATCH", "/subscriber", `{"lanes":4}`).Detail, "known are topics, callback, uuid, timeout, max, max_bytes")
+		assert.Contains(t, a.Problem(alice, "PATCH", "/subscriber", `{"colour":4}`).Detail, "known are topics, callback, uuid, timeout, max, max_bytes")
 		assert.Equal(t, 413, a.Problem(alice, "PATCH", "/subscriber", `{"uuid":"`+strings.Repeat("u", 4<<20)+`"}`).Status)
 		assert.Equal(t, before, rdbtest.Dump(t, redis.Raw), "nothing was changed")
 	})
@@ -143,7 +144,7 @@ func TestStatus(t *testing.T) {
 		died := storetest.After(1000).UnixMilli()
 		bytes := 3 * len(storetest.Packed(t, "widgets", 1))
 		idle := fmt.Sprintf(`{"queued":0,"dead_letters":{"letters":2,"events":3,"bytes":%d,"oldest_at":%d},"health_points":100,
-			"last_attempted_at":null,"paused_until":null,"next_delivery_at":null}`, bytes, died)
+			"last_attempted_at":null,"paused_until":null,"gap":null,"next_delivery_at":null}`, bytes, died)
 		text, err := json.Marshal(status())
 		require.NoError(t, err)
 		assert.JSONEq(t, idle, string(text))
