@@ -13,5 +13,5 @@ local token = found[1]
 if not token then return { 1 } end
 redis.call('PEXPIRE', replay_key(id), ttl)
 if not has_replay(token) then redis.call('PEXPIRE', replays_key(token), ttl) end
-drop_plan(token)
+subscriber_plans().drop(token)
 return { 1 }

@@ -29,8 +29,8 @@ end
 -- Has a batch wait whose turn it is not. Returns whether it waits.
 local function has_to_wait(entry, token, state, refused, plan)
   local lane, max_in_flight = lane_of_subscriber(token), tonumber(entry.settings[1])
-  if plan and (plan.strict or plan.generation ~= '') then -- one is in flight
-    lane = lane_of_generation(token, plan.generation, plan.lane)
+  if plan and plan.lane then -- one is in flight
+    lane = plan.lane
     if max_in_flight > 1 then LANES[lane] = nil end -- what is known of it is for another number
     max_in_flight = 1
   end
@@ -62,9 +62,9 @@ local function read_batch(bid, migrating)
   return batch, adopted
 end
 
--- Closes a batch of a lane to new events and counts the attempt. Returns the rest of it, up to an
--- index of its list (text), false if there is none.
-local function begin_attempt(entry, token, batch, subscriber, migrating, last, lane)
+-- Closes a batch to new events, given the set where it stands while it takes in some, and counts
+-- the attempt. Returns the rest of it, up to an index of its list (text), false if there is none.
+local function begin_attempt(entry, token, batch, subscriber, migrating, last, current_set)
   local attempts = entry.failures == 0 and '1' or entry.failures + 1
   redis.call('LSET', batch_key(entry.arg), LAST_OF_HEADER, attempts)
   redis.call('HSET', subscriber_key(token), 'last_attempted_at', entry.now)
@@ -73,7 +73,7 @@ local function begin_attempt(entry, token, batch, subscriber, migrating, last, l
   local max_events = not migrating and tonumber(subscriber[5])
   local full = max_events and #batch < FIRST_READ and #batch - HEADER >= max_events
   if entry.failures == 0 and not full then
-    redis.pcall('SREM', current_of_lane_key(token, lane), entry.arg)
+    redis.pcall('SREM', current_set, entry.arg)
   end
   if #batch < FIRST_READ then return false end
   return redis.call('LRANGE', batch_key(entry.arg), FIRST_READ, last)
@@ -116,12 +116,12 @@ function BATCH.take(entry)
     setbacks().discard(entry, token, 1)
     return nil
   end
-  local last, shown, traceparents, lane = '-1', false, false, 0
+  local last, shown, traceparents, current_set = '-1', false, false, current_key(token)
   if plan then
     last, shown = slices().begin(entry, token, state.plan, plan)
-    lane = plan.lane
+    current_set = plan.current_set
   end
-  local rest = begin_attempt(entry, token, batch, subscriber, migrating, last, lane)
+  local rest = begin_attempt(entry, token, batch, subscriber, migrating, last, current_set)
   if entry.settings[2] == '1' then
     local found = redis.pcall('LRANGE', traceparents_key(bid), 0, -1)
     if found[1] then traceparents = found end
@@ -158,7 +158,7 @@ local function note_result(entry, token, state, refused, header)
   if result[2] ~= '0' or result[5] == 'none' then
     if state.throttled_until then
       setbacks().end_throttle(token, state.refused_since, tonumber(entry.now))
-      wake_subscriber(token, tonumber(entry.settings[1]))
+      generations().wake(token, tonumber(entry.settings[1]))
       STATES[token] = nil
     end
     if refused then setbacks().retry_refused(token) end
@@ -207,9 +207,13 @@ function BATCH.retry(entry)
   end
   if not keeps_turn then
     local max = tonumber(entry.settings[1])
-    local lane, max_in_flight = lane_of_batch(token, bid, max)
-    leave_lane(lane, entry.queue, entry.job, max_in_flight)
-    if state_of(token).plan then generations().pass(token, bid, max) end
+    if state.plan then
+      local lane, max_in_flight = generations().lane_of(token, bid, max)
+      leave_lane(lane, entry.queue, entry.job, max_in_flight)
+      generations().pass(token, bid, max)
+    else
+      leave_lane(lane_of_subscriber(token), entry.queue, entry.job, max)
+    end
   end
   local refused = false
   if entry.result[2] ~= '0' or entry.result[5] == 'none' then

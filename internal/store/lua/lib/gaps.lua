@@ -80,7 +80,7 @@ local function gaps()
     redis.call('RPUSH', batch_key(uid), token, milliseconds(now), 0, event)
     redis.call('HSET', batch_state_key(uid), 'gap', 1)
     add_batch(uid, token, milliseconds(now), 1)
-    local lane, max_in_flight = lane_of_batch(token, uid, noted_max_in_flight())
+    local lane, max_in_flight = generations().lane_of(token, uid, noted_max_in_flight())
     join_head(lane, 'main', job_of(uid), max_in_flight)
   end
 

@@ -17,27 +17,6 @@ local function lane_of_generation(token, generation, lane)
   return lane_key('batch', token .. '/' .. generation .. '/' .. lane)
 end
 
--- The generation of a batch, and the number of its lane. One of a generation that its subscriber
--- does not have, as after it was deleted and has subscribed again, is of the default lane.
-local function place_of_batch(token, bid)
-  if not state_of(token).plan then return '', 0 end
-  local place = redis.pcall('HMGET', batch_state_key(bid), 'generation', 'lane')
-  if not place[1] then return '', 0 end
-  local options = redis.pcall('HMGET', options_key(token), 'generation', 'older')
-  if options[1] ~= place[1]
-    and not string.find(options[2] or '', place[1] .. '/', 1, true) then
-    return '', 0
-  end
-  return place[1], tonumber(place[2]) or 0
-end
-
--- The lane of a batch, and how many of it may be in flight, given how many of a default lane.
-local function lane_of_batch(token, bid, max)
-  local generation, lane = place_of_batch(token, bid)
-  if generation == '' then return lane_of_subscriber(token), max end
-  return lane_of_generation(token, generation, lane), 1
-end
-
 -- The batches of a subscriber that take in events.
 local function current_batches(token)
   if generation_of(token) == '' then return redis.call('SMEMBERS', current_key(token)) end
@@ -53,6 +32,28 @@ end
 -- These are made by a script that needs them, as those of setbacks.lua.
 local function generations()
   local self = {}
+
+  -- The generation of a batch, and the number of its lane. One of a generation that its subscriber
+  -- does not have, as after it was deleted and has subscribed again, is of the default lane.
+  function self.place(token, bid)
+    if not state_of(token).plan then return '', 0 end
+    local place = redis.pcall('HMGET', batch_state_key(bid), 'generation', 'lane')
+    if not place[1] then return '', 0 end
+    local options = redis.pcall('HMGET', options_key(token), 'generation', 'older')
+    if options[1] ~= place[1]
+      and not string.find(options[2] or '', place[1] .. '/', 1, true) then
+      return '', 0
+    end
+    return place[1], tonumber(place[2]) or 0
+  end
+
+  -- The lane of a batch; how many of it may be in flight, given how many of a default lane; the set
+  -- where it stands while it takes in events; and its generation.
+  function self.lane_of(token, bid, max)
+    local name, lane = self.place(token, bid)
+    local current = current_of_lane_key(token, lane)
+    return lane_of_generation(token, name, lane), name == '' and max or 1, current, name
+  end
 
   -- The generations of which batches are left, given what options:{token} has as older.
   local function parse(older)
@@ -79,7 +80,7 @@ local function generations()
     if #texts > 0 then
       redis.call('HSET', options_key(token), 'older', table.concat(texts, ' '))
     elseif redis.call('HDEL', options_key(token), 'older') == 1 then
-      drop_plan(token)
+      subscriber_plans().drop(token)
     end
   end
 
@@ -91,6 +92,7 @@ local function generations()
 
   -- Wakes the batches whose turn it is, given how many of a default lane may be in flight.
   function self.wake(token, max)
+    if not state_of(token).plan then return wake_lane(lane_of_subscriber(token), 'main', max) end
     local oldest = self.all(token)[1]
     for lane = 0, oldest.lanes - 1 do
       local key = lane_of_generation(token, oldest.name, lane)
@@ -116,7 +118,7 @@ local function generations()
   -- Has a batch that has failed, and lets others pass, stand with those that come after the change
   -- of the lanes: it had its turn.
   function self.pass(token, bid, max)
-    local name, lane = place_of_batch(token, bid)
+    local name, lane = self.place(token, bid)
     local all = self.all(token)
     local current = all[#all]
     if name == current.name then return end
@@ -167,8 +169,9 @@ local function generations()
     put_older(token, all)
   end
 
-  -- Forgets the generations of a subscriber that goes. Its batches wait in the default lane then.
-  function self.forget(token)
+  -- Forgets the generations of a subscriber that goes. Its batches wait in the default lane then, of
+  -- which so many may be in flight.
+  function self.forget(token, max)
     local default = lane_of_subscriber(token)
     for _, generation in ipairs(self.all(token)) do
       for lane = 0, generation.lanes - 1 do
@@ -182,7 +185,7 @@ local function generations()
     end
     redis.call('HDEL', plans_key(), token)
     LANES[default] = nil -- it has others now
-    wake_lane(default, 'main', noted_max_in_flight())
+    wake_lane(default, 'main', max)
   end
 
   return self

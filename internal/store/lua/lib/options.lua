@@ -3,7 +3,7 @@
 -- Gives a subscriber, whose options or secrets have changed, another version of its plan; none if
 -- it needs none, so that it costs its deliveries nothing. Its pace begins anew.
 local function renew_plan(token, version)
-  if not drop_plan(token) then
+  if not subscriber_plans().drop(token) then
     redis.call('HSET', options_key(token), 'plan', version)
     redis.call('HSET', delivery_key(token), 'plan', version)
   end

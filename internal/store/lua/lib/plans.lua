@@ -8,16 +8,23 @@ local function need_plan(token, version)
   end
 end
 
--- Removes the plan of a subscriber that needs none: it has no options, and no batch waits that the
--- step that takes it has to look at. Returns whether there is none any more.
-local function drop_plan(token)
-  local options, delivery = options_key(token), delivery_key(token)
-  local fields = redis.pcall('HLEN', options)
-  if type(fields) ~= 'number' then return false end
-  if fields > redis.call('HEXISTS', options, 'plan') then return false end
-  if redis.call('HEXISTS', delivery, 'test') == 1 or has_replay(token) then return false end
-  redis.call('DEL', options)
-  redis.call('HDEL', delivery, 'plan')
-  STATES[token] = nil
-  return true
+-- These are made by a script that needs them, as those of setbacks.lua.
+local function subscriber_plans()
+  local self = {}
+
+  -- Removes the plan of a subscriber that needs none: it has no options, and no batch waits that the
+  -- step that takes it has to look at. Returns whether there is none any more.
+  function self.drop(token)
+    local options, delivery = options_key(token), delivery_key(token)
+    local fields = redis.pcall('HLEN', options)
+    if type(fields) ~= 'number' then return false end
+    if fields > redis.call('HEXISTS', options, 'plan') then return false end
+    if redis.call('HEXISTS', delivery, 'test') == 1 or has_replay(token) then return false end
+    redis.call('DEL', options)
+    redis.call('HDEL', delivery, 'plan')
+    STATES[token] = nil
+    return true
+  end
+
+  return self
 end

@@ -1,19 +1,16 @@
 -- What points to batches: how they are added, woken and removed.
 
--- Wakes the batches of a subscriber whose turn it is, since what they wait for is over. How many of
--- a default lane may be in flight is as workers have noted, unless it is given.
-local function wake_subscriber(token, max)
-  max = max or noted_max_in_flight()
-  if state_of(token).plan then return generations().wake(token, max) end
-  wake_lane(lane_of_subscriber(token), 'main', max)
-end
+-- Wakes the batches of a subscriber whose turn it is, since what they wait for is over.
+local function wake_subscriber(token) generations().wake(token, noted_max_in_flight()) end
 
 -- Removes a batch of a number of events and all that points to it, except its job. With failed, a
 -- delivery of it may have failed; with current, it may take in events. Its first write takes no
 -- memory.
 local function remove_batch(bid, token, events, max_in_flight, failed, current)
-  local planned = state_of(token).plan
-  local generation, lane = place_of_batch(token, bid)
+  local lane, max, current_set, generation = lane_of_subscriber(token), max_in_flight, nil, nil
+  if state_of(token).plan then
+    lane, max, current_set, generation = generations().lane_of(token, bid, max)
+  end
   redis.call('DEL', batch_key(bid), traceparents_key(bid), batch_state_key(bid))
   local left = change_gauge(batch_gauge_key(), token, '-1') > 0
   if left then
@@ -23,14 +20,10 @@ local function remove_batch(bid, token, events, max_in_flight, failed, current)
     redis.pcall('HDEL', event_gauge_key(), token)
   end
   redis.call('ZREM', batches_index_key(), bid)
-  if current then redis.pcall('SREM', current_of_lane_key(token, lane), bid) end
+  if current then redis.pcall('SREM', current_set or current_key(token), bid) end
   if failed then redis.pcall('ZREM', failed_key(token), bid) end
-  if generation == '' then
-    leave_lane(lane_of_subscriber(token), 'main', job_of(bid), max_in_flight)
-  else
-    leave_lane(lane_of_generation(token, generation, lane), 'main', job_of(bid), 1)
-  end
-  if planned then generations().count_down(token, generation, not left, max_in_flight) end
+  leave_lane(lane, 'main', job_of(bid), max)
+  if generation then generations().count_down(token, generation, not left, max_in_flight) end
 end
 
 -- Whether a worker has the job of a batch.

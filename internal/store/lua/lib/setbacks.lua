@@ -38,7 +38,7 @@ local function setbacks()
       'ZRANGEBYSCORE', failed_key(token), RETRIED, RETRIED, 'LIMIT', 0, 1)[1]
     if retried == bid then return true end
     if retried then
-      local lane = lane_of_batch(token, retried)
+      local lane = generations().lane_of(token, retried)
       if redis.call('ZSCORE', lane, job_of(retried)) then return false end
       redis.call('ZADD', failed_key(token), REFUSED, retried)
     end
@@ -113,7 +113,8 @@ local function setbacks()
   function self.lose(entry)
     local token = entry.result[6]
     if not token then return end
-    local lane, max = lane_of_batch(holder_of(token), entry.arg, tonumber(entry.settings[1]))
+    local max_in_flight = tonumber(entry.settings[1])
+    local lane, max = generations().lane_of(holder_of(token), entry.arg, max_in_flight)
     leave_lane(lane, entry.queue, entry.job, max)
   end
 

@@ -21,20 +21,25 @@ local function slices()
   local MINUTE = 60000 -- ms
   local REMOVED = '\0removed' -- in the place of an event that leaves its batch
 
-  -- What taking a batch goes by.
+  -- What taking a batch goes by: its lane, if one of that may be in flight; the set where it stands
+  -- while it takes in events; whether it waits for those of earlier lanes; and what else the options
+  -- and its state say.
   function self.plan(token, bid)
     local options = redis.pcall('HMGET', options_key(token), 'strict_order', 'max_bytes',
       'max_requests_per_minute', 'max_events_per_minute', 'generation', 'older', 'keep_age')
     local batch = redis.pcall('HMGET', batch_state_key(bid), 'revision', 'refusals', 'suspect',
       'test', 'webhook_id', 'replay', 'gap')
-    local generation, lane, waits = '', 0, false
+    local strict = options[1] == 'true'
+    local lane, current_set, waits = nil, current_key(token), false
+    if strict then lane = lane_of_subscriber(token) end
     if options[5] or options[6] then
-      generation, lane = place_of_batch(token, bid)
-      waits = generations().waits(options[6], generation)
+      local made = generations()
+      local found, _, current, generation = made.lane_of(token, bid, 1)
+      if generation ~= '' then lane, current_set = found, current end
+      waits = made.waits(options[6], generation)
     end
     return {
-      generation = generation, lane = lane, waits = waits,
-      strict = options[1] == 'true', max_bytes = tonumber(options[2]),
+      lane = lane, current_set = current_set, waits = waits, strict = strict, max_bytes = tonumber(options[2]),
       requests = tonumber(options[3]), events = tonumber(options[4]),
       keep_age = tonumber(options[7]), suspect = tonumber(batch[3]) or 0, test = batch[4] == '1',
       gap = batch[7] == '1', batch = batch,
@@ -120,7 +125,7 @@ local function slices()
   function self.end_test(token, bid)
     if redis.pcall('HGET', delivery_key(token), 'test') ~= bid then return end
     redis.call('HDEL', delivery_key(token), 'test')
-    drop_plan(token)
+    subscriber_plans().drop(token)
   end
 
   -- Makes the dead letters of a result. One of the whole batch comes last: it is returned.

@@ -18,7 +18,9 @@ local function remove_subscriber(token)
   end
   redis.call('DEL', current_key(token))
   pcall(wake_subscriber, token) -- its throttle is over; a lane of another type stops nothing
-  if #generations().all(token) > 1 or generation_of(token) ~= '' then generations().forget(token) end
+  if #generations().all(token) > 1 or generation_of(token) ~= '' then
+    generations().forget(token, noted_max_in_flight())
+  end
   for _, name in ipairs(redis.call('SMEMBERS', subscriber_topics_key(token))) do
     redis.call('SREM', topic_subscribers_key(name), token)
   end

@@ -91,12 +91,12 @@ local function fit_current(token, now)
   local max_events = tonumber(limits[2]) or math.huge
   for _, bid in ipairs(current_batches(token)) do
     local job = job_of(bid)
-    local waits = redis.call('ZSCORE', lane_of_batch(token, bid), job)
+    local lane, _, current_set = generations().lane_of(token, bid, 1)
+    local waits = redis.call('ZSCORE', lane, job)
     local deadline = tonumber(redis.call('ZSCORE', scheduled_key('main'), job))
     local length = redis.pcall('LLEN', batch_key(bid))
     if type(length) ~= 'number' or length - HEADER >= max_events then
-      local _, lane = place_of_batch(token, bid)
-      redis.call('SREM', current_of_lane_key(token, lane), bid)
+      redis.call('SREM', current_set, bid)
       if not waits then make_instant('main', job) end
     elseif deadline and deadline > latest and not waits then
       redis.call('ZADD', scheduled_key('main'), milliseconds(latest), job)
