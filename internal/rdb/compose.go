@@ -18,17 +18,33 @@ import (
 // not seen: the script then has more than it needs.
 //
 // A maker is a function that begins with local self = {}. It makes functions when they are first
-// needed, which is seldom. So what only one maker needs is made inside it.
+// needed, which is seldom. So all makers, and the functions that only they need, are made together,
+// by one function, when the first of them is called.
 func compose(library, entry string) string {
 	needed := reached(definitionsOf(library), namesOf(entry))
-	nest(needed, namesOf(entry))
-	var source strings.Builder
+	putOff(needed, namesOf(entry))
+	var source, seldom, made strings.Builder
+	toMaker := func(text string) string { return text }
+	if names := makersOf(needed); len(names) > 0 {
+		calls := regexp.MustCompile(`(^|[^.\w])(` + strings.Join(names, "|") + `)\(`)
+		toMaker = func(text string) string { return calls.ReplaceAllString(text, "${1}makers().$2(") }
+		for _, name := range names {
+			made.WriteString(" " + name + " = " + name + ",")
+		}
+		source.WriteString("local makers\n")
+	}
 	for _, d := range needed {
-		if d.maker == nil {
-			d.write(&source)
+		if d.isSeldom {
+			seldom.WriteString(d.text)
+		} else {
+			source.WriteString(toMaker(d.text))
 		}
 	}
-	return source.String() + entry
+	if made.Len() > 0 {
+		source.WriteString("makers = function()\n" + seldom.String() + "local made = {" + made.String() + " }\n" +
+			"makers = function() return made end\nreturn made\nend\n")
+	}
+	return source.String() + toMaker(entry)
 }
 
 // reached returns the definitions that are needed by what has some names.
@@ -45,26 +61,28 @@ func reached(definitions []*definition, named map[string]bool) (needed []*defini
 	return slices.DeleteFunc(definitions, func(d *definition) bool { return !d.needed })
 }
 
-// nest has makers make the functions that nothing else needs. A function comes before those that
-// use it, so the last are looked at first.
-func nest(definitions []*definition, entry map[string]bool) {
+// putOff finds what is made only when a maker is called: makers, and the functions that nothing else
+// needs. A function comes before those that use it, so the last are looked at first.
+func putOff(definitions []*definition, entry map[string]bool) {
 	for _, d := range slices.Backward(definitions) {
-		if !d.isFunction || d.isNamed(entry) {
+		d.isSeldom = d.isMaker
+		if !d.isFunction || d.isMaker || d.isNamed(entry) {
 			continue
 		}
-		makers := map[*definition]bool{}
-		for _, user := range definitions {
-			if user != d && d.isNamed(user.uses) {
-				makers[user.innermost()] = true
-			}
-		}
-		for maker := range makers {
-			if len(makers) == 1 && maker != nil {
-				d.maker = maker
-				maker.nested = slices.Insert(maker.nested, 0, d)
-			}
+		d.isSeldom = !slices.ContainsFunc(definitions, func(user *definition) bool {
+			return user != d && !user.isSeldom && d.isNamed(user.uses)
+		})
+	}
+}
+
+// makersOf returns the names of the makers.
+func makersOf(definitions []*definition) (names []string) {
+	for _, d := range definitions {
+		if d.isMaker {
+			names = append(names, d.names...)
 		}
 	}
+	return names
 }
 
 // definition is one of a library.
@@ -76,26 +94,8 @@ type definition struct {
 	uses   map[string]bool
 	needed bool
 
-	isFunction, isMaker bool
-	maker               *definition   // in which it is made, if it is
-	nested              []*definition // what it makes, in order
-}
-
-// innermost is the maker where what the definition uses may be made: itself, or its own.
-func (d *definition) innermost() *definition {
-	if d.isMaker {
-		return d
-	}
-	return d.maker
-}
-
-func (d *definition) write(source *strings.Builder) {
-	head, rest, _ := strings.Cut(d.text, "\n")
-	source.WriteString(head + "\n")
-	for _, nested := range d.nested {
-		nested.write(source)
-	}
-	source.WriteString(rest)
+	// A maker is a function too. What is seldom is made when a maker is called.
+	isFunction, isMaker, isSeldom bool
 }
 
 func (d *definition) isNamed(named map[string]bool) bool {

@@ -79,25 +79,31 @@ end
 local function use() return both_of(outer().f()) end
 `
 
-// TestMakersMakeWhatOnlyTheyNeed leaves out what is no function, as it may keep something.
-func TestMakersMakeWhatOnlyTheyNeed(t *testing.T) {
+// TestMakersAreMadeTogether leaves out what is no function, as it may keep something.
+func TestMakersAreMadeTogether(t *testing.T) {
 	t.Parallel()
-	assert.Equal(t, `local function both_of(id) return id end
+	assert.Equal(t, `local makers
+local function both_of(id) return id end
 local TABLE = {}
-local function outer()
-local function inner()
+local function use() return both_of(makers().outer().f()) end
+makers = function()
 local function key_of(id) return id end
 local function deep_of(id) return key_of(id) end
+local function inner()
   local self = {}
   function self.f() return deep_of(both_of(1)) end
   return self
 end
+local function outer()
   local self = {}
   function self.f() return inner().f(TABLE) end
   return self
 end
-local function use() return both_of(outer().f()) end
-return use()
-`, compose(makers, "return use()\n"))
-	assert.Contains(t, compose(makers, "return use() + key_of(1)\n"), "local function key_of(id) return id end\nlocal function both_of")
+local made = { inner = inner, outer = outer, }
+makers = function() return made end
+return made
+end
+return use() + makers().inner().f()
+`, compose(makers, "return use() + inner().f()\n"))
+	assert.Contains(t, compose(makers, "return use() + key_of(1)\n"), "local makers\nlocal function key_of(id) return id end\nlocal function both_of")
 }
