@@ -74,6 +74,9 @@ const Pause = time.Second
 //   - a worker has at most one pending job, and is in the index of those that may have one;
 //   - a current batch is listed under its own subscriber, one at a time;
 //   - what is in a lane has a batch of its subscriber, and the first does not wait for its turn;
+//   - lanes, and what is current in one, are of a subscriber that has them; publishes go by the
+//     version that the options have, and these count the batches that a change of the lanes waits
+//     for;
 //   - gauges equal what is there, also those of dead letters;
 //   - options and records of attempts have a subscriber, who has the plan of the options; a batch's
 //     state has the batch, and what a gap notice tells has the notice;

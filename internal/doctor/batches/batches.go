@@ -33,13 +33,16 @@ func Find(e *exam.Examination) {
 	findStates(e)
 }
 
-// Check looks again at the entries of queues, and then at the gauges, which repairs may have
-// changed.
+// Check looks again at the entries of queues, and then at the counts of what is left of older
+// lanes, and at the gauges, which repairs may have changed.
 func Check(ctx context.Context, e *exam.Examination) error {
 	for _, q := range bus.Queues {
 		if err := checkJobs(ctx, e, q); err != nil {
 			return err
 		}
+	}
+	if err := checkOlder(ctx, e); err != nil {
+		return err
 	}
 	return checkGauges(ctx, e)
 }

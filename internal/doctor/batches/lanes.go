@@ -3,6 +3,7 @@ package batches
 import (
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"routemaster/internal/bus"
@@ -34,7 +35,7 @@ func findCurrent(e *exam.Examination) {
 				newest = bid
 			}
 		}
-		current := e.Keys.Current("") + of
+		current, fitting := e.Keys.Current("")+of, false
 		for bid := range bids {
 			problem, checks := wrongFor(e, token, bid)
 			if problem == "" && !e.Batch(bid).Original && bid != newest {
@@ -45,8 +46,25 @@ func findCurrent(e *exam.Examination) {
 				e.Add(current, problem, "removed", append(checks, exam.Is(1, "SISMEMBER", current, bid)),
 					exam.Command{"SREM", current, bid})
 			}
+			fitting = fitting || problem == ""
+		}
+		if _, lane, ok := strings.Cut(of, "/"); ok && fitting {
+			findNoLane(e, token, lane, current)
 		}
 	}
+}
+
+// findNoLane looks at what is current in a lane, given by number, that its subscriber does not
+// have. What takes in no events comes up at its time.
+func findNoLane(e *exam.Examination, token, lane, current string) {
+	options := keys.Options(bus.Token(token))
+	said := e.Elements[options]["lanes"]
+	if number, err := strconv.ParseInt(lane, 10, 64); err == nil && number < rdb.Integer(said, 1) {
+		return
+	}
+	e.Add(current, "is of a lane that its subscriber does not have", "removed", []exam.Check{
+		exam.Is(1, "EXISTS", current), exam.Is(said, "HGET", e.Full(options), "lanes"),
+	}, exam.Command{"DEL", current})
 }
 
 // longestPause is for how long the first of a lane may be put off, unless its subscriber is
@@ -59,6 +77,7 @@ func findLanes(e *exam.Examination) {
 	for of, entries := range e.Each(jobs.Lane(bus.JobBatch, "")) {
 		token, lane := scan.TokenOf(of), e.Jobs.Lane(bus.JobBatch, of)
 		until, unchanged := blockedUntil(e, token)
+		fitting := false
 		for packed := range entries {
 			bid, _ := scan.BatchOf(bus.QueueMain, packed)
 			problem, checks := wrongFor(e, token, bid)
@@ -70,6 +89,7 @@ func findLanes(e *exam.Examination) {
 					append(checks, exam.Not("", "ZSCORE", lane, packed)), exam.Command{"LEAVE_LANE", lane, packed})
 				continue
 			}
+			fitting = true
 			// A batch that leaves a lane wakes the next, and the end of a throttle or a pause the first,
 			// in the same step. So the first of a lane waits for no longer than that, or than one that
 			// could not be taken, unless the batch before it left without waking it.
@@ -81,7 +101,23 @@ func findLanes(e *exam.Examination) {
 					), exam.Command{"WAKE_LANE", lane})
 			}
 		}
+		if _, place, ok := strings.Cut(of, "/"); ok && fitting {
+			findNoGeneration(e, token, place, lane)
+		}
 	}
+}
+
+// findNoGeneration looks at a lane, given by its generation and number, that is of no generation of
+// its subscriber's lanes.
+func findNoGeneration(e *exam.Examination, token, place, lane string) {
+	name, _, _ := strings.Cut(place, "/")
+	options := e.Elements[keys.Options(bus.Token(token))]
+	if readGenerations(options["older"], options["generation"]).has(name) {
+		return
+	}
+	e.Add(lane, "is of lanes that its subscriber does not have", "moved to the default lane", []exam.Check{
+		exam.Is(1, "EXISTS", lane), exam.Is(0, "HAS_GENERATION", token, name),
+	}, exam.Command{"MOVE_LANE", token, lane})
 }
 
 // blockedUntil is until when (ms) the first of a subscriber's lane may wait, and what shows that it

@@ -29,10 +29,16 @@ func findOptions(e *exam.Examination) {
 
 // addOrphan adds a key of a subscriber that is not there.
 func addOrphan(e *exam.Examination, key, token string) {
-	e.Add(key, "is of no subscriber", "removed", []exam.Check{
-		exam.Is(1, "EXISTS", key), exam.Is(0, "SISMEMBER", e.Keys.Subscribers(), token),
+	e.Add(key, "is of no subscriber", "removed",
+		append(isNoSubscriber(e, token), exam.Is(1, "EXISTS", key)), exam.Command{"DEL", key})
+}
+
+// isNoSubscriber checks that a subscriber is not there.
+func isNoSubscriber(e *exam.Examination, token string) []exam.Check {
+	return []exam.Check{
+		exam.Is(0, "SISMEMBER", e.Keys.Subscribers(), token),
 		exam.Is(0, "HSTRLEN", e.Keys.Subscriber(bus.Token(token)), "callback"),
-	}, exam.Command{"DEL", key})
+	}
 }
 
 // findPlan compares the plan that deliveries go by with that of the options. Workers may have in

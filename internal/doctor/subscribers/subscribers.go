@@ -1,5 +1,5 @@
-// Package subscribers examines subscribers, and what is kept of them: options, their plan, records
-// of attempts, and what gap notices tell.
+// Package subscribers examines subscribers, and what is kept of them: options, their plan, the
+// version of their lanes, records of attempts, and what gap notices tell.
 package subscribers
 
 import (
@@ -18,6 +18,7 @@ var keys = store.Keys{}
 func Find(e *exam.Examination) {
 	findSubscribers(e)
 	findOptions(e)
+	findLanes(e)
 	findRetention(e)
 	findGaps(e)
 }
