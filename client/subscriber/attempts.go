@@ -71,6 +71,8 @@ type Batch struct {
 	State string `json:"state"`
 	// NextAt is when the next delivery may begin, as far as that is known.
 	NextAt Time `json:"next_at"`
+	// Lane is the lane that it is in, from 0 on.
+	Lane int `json:"lane"`
 	// Replay is the replay that it is of, or empty.
 	Replay string `json:"replay,omitzero"`
 }

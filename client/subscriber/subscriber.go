@@ -72,7 +72,11 @@ type Info struct {
 	// MaxRequestsPerMinute and MaxEventsPerMinute limit the pace of the deliveries; 0 is no limit.
 	MaxRequestsPerMinute int `json:"max_requests_per_minute"`
 	MaxEventsPerMinute   int `json:"max_events_per_minute"`
-	// StrictOrder has a batch that failed hold up those behind it.
+	// Lanes is how many queues the subscriber has, each delivered in order. Events that are alike at
+	// OrderKey, a JSON pointer into an event as it is delivered, are in one.
+	Lanes    int    `json:"lanes"`
+	OrderKey string `json:"order_key"`
+	// StrictOrder has a batch that failed hold up those behind it in its lane.
 	StrictOrder bool `json:"strict_order"`
 	// Partial has the bus read a 207 as a receipt for each event.
 	Partial bool `json:"partial"`
@@ -147,6 +151,9 @@ type Status struct {
 	NextDeliveryAt Time `json:"next_delivery_at"`
 	// Gap is what the next gap notice tells, as far as it is known.
 	Gap *Gap `json:"gap"`
+	// Fence is how many batches have to be delivered before those that were opened since the lanes
+	// or the order key were changed.
+	Fence int64 `json:"fence"`
 }
 
 // Gap is events that a subscriber has lost. It is also the data of an event of the type

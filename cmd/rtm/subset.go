@@ -25,7 +25,8 @@ They hold from the next delivery on, also for what is queued.
 
 With --dead-letters the bus gives up on events: on those that the receiver has refused so many times (attempts), and on
 those older than an age. They become dead letters. Without it they are tried until they succeed.`,
-		Example: "  rtm sub set --max-per-minute 600 --max-bytes 1MB -b @production\n" +
+		Example: "  rtm sub set --lanes 8 --order-key /data/account -b @production\n" +
+			"  rtm sub set --max-per-minute 600 --max-bytes 1MB -b @production\n" +
 			"  rtm sub set --dead-letters attempts=20,age=72h --strict -b @production\n" +
 			"  rtm sub set --max-bytes off --strict=false --dead-letters off -b @production",
 		Args: arguments(0, 0),
@@ -34,7 +35,9 @@ those older than an age. They become dead letters. Without it they are tried unt
 	flags.String("max-bytes", "", "limit of a delivery's body, such as 64KB or 1MB; or off")
 	flags.String("max-per-minute", "", "limit of deliveries a minute; or off")
 	flags.String("max-events-per-minute", "", "limit of events a minute; or off")
-	flags.Bool("strict", false, "a batch that failed holds up those behind it")
+	flags.String("lanes", "", "deliver up to so many batches side by side, the events of one key in order; or off")
+	flags.String("order-key", "", "JSON pointer to the key in an event, such as /data/account; or off for /url")
+	flags.Bool("strict", false, "a batch that failed holds up those behind it, of its lane")
 	flags.Bool("partial", false, "a 207 is a receipt that says what became of each event")
 	flags.String("keep-age", "", "drop batches that are older than this when they are to be delivered, such as 72h; or off")
 	flags.String("keep-events", "", "drop the oldest events beyond this number; or off")
@@ -60,6 +63,8 @@ var optionFlags = []struct {
 	{"max-bytes", "max_bytes", readSize, "bytes, such as 65536, 64KB or 1MB, or off"},
 	{"max-per-minute", "max_requests_per_minute", readCount, "an integer or off"},
 	{"max-events-per-minute", "max_events_per_minute", readCount, "an integer or off"},
+	{"lanes", "lanes", readCount, "an integer or off"},
+	{"order-key", "order_key", readWord, "a JSON pointer such as /data/account, or off"},
 	{"strict", "strict_order", readSwitch, "true or false"},
 	{"partial", "partial", readSwitch, "true or false"},
 	{"keep-age", "keep_age", readPeriod, "a duration such as 72h, or off"},

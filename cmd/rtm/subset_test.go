@@ -19,27 +19,28 @@ func optionsOf(t *testing.T, args ...string) (map[string]any, error) {
 
 func TestOptionsAreReadFromFlags(t *testing.T) {
 	fields, err := optionsOf(t, "--max-bytes", "1MB", "--max-per-minute", "600", "--max-events-per-minute", "60000",
-		"--strict", "--partial=false", "--log-attempts", "all",
+		"--lanes", "8", "--order-key", "/data/account", "--strict", "--partial=false", "--log-attempts", "all",
 		"--keep-age", "1h", "--keep-events", "1000", "--gap-notices", "--dead-letters", "attempts=20,age=72h,keep-events=5,keep-bytes=64KB,keep-age=1h")
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{
-		"max_bytes": 1_000_000, "max_requests_per_minute": 600, "max_events_per_minute": 60000, "strict_order": true, "partial": false,
+		"max_bytes": 1_000_000, "max_requests_per_minute": 600, "max_events_per_minute": 60000,
+		"lanes": 8, "order_key": "/data/account", "strict_order": true, "partial": false,
 		"keep_age": int64(3_600_000), "keep_events": 1000, "gap_notices": true,
 		"log_attempts": "all", "dead_letters": map[string]any{
 			"attempts": 20, "age": int64(259_200_000), "keep_events": 5, "keep_bytes": 64_000, "keep_age": int64(3_600_000),
 		},
 	}, fields)
 
-	fields, err = optionsOf(t, "--max-bytes", "off", "--dead-letters", "off", "--log-attempts", "off")
+	fields, err = optionsOf(t, "--max-bytes", "off", "--dead-letters", "off", "--log-attempts", "off", "--lanes", "off", "--order-key", "off")
 	require.NoError(t, err)
-	assert.Equal(t, map[string]any{"max_bytes": nil, "dead_letters": nil, "log_attempts": nil}, fields)
+	assert.Equal(t, map[string]any{"max_bytes": nil, "dead_letters": nil, "log_attempts": nil, "lanes": nil, "order_key": nil}, fields)
 
 	fields, err = optionsOf(t, "--max-bytes", "2048")
 	require.NoError(t, err)
 	assert.Equal(t, map[string]any{"max_bytes": 2048}, fields)
 
 	for _, wrong := range [][]string{
-		{}, {"--max-bytes", "1GB"}, {"--max-bytes", "-"}, {"--max-per-minute", "fast"}, {"--dead-letters", "attempts=x"},
+		{}, {"--max-bytes", "1GB"}, {"--max-bytes", "-"}, {"--max-per-minute", "fast"}, {"--lanes", "1.5"}, {"--dead-letters", "attempts=x"},
 		{"--dead-letters", "age=3 days"}, {"--dead-letters", "colour=red"}, {"--dead-letters", ""}, {"--max-bytes", "9999999999"}, {"--keep-age", "1"},
 	} {
 		_, err := optionsOf(t, wrong...)

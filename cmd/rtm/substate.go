@@ -70,6 +70,7 @@ func infoRows(info subscriber.Info, now time.Time) [][]string {
 		{"max bytes", limit(info.MaxBytes, "bytes in a delivery")},
 		{"requests", limit(info.MaxRequestsPerMinute, "a minute")},
 		{"events", limit(info.MaxEventsPerMinute, "a minute")},
+		{"lanes", showLanes(info)},
 		{"strict order", strconv.FormatBool(info.StrictOrder)},
 		{"partial", strconv.FormatBool(info.Partial)},
 		{"kept", showKept(info)},
@@ -83,6 +84,18 @@ func infoRows(info subscriber.Info, now time.Time) [][]string {
 		{"last attempt", clock(status.LastAttemptedAt.Time)},
 		{"state", cmp.Or(status.Explain(now), "deliveries go on")},
 	}
+}
+
+// showLanes says how many lanes there are, and what an event's lane goes by.
+func showLanes(info subscriber.Info) string {
+	text := "one"
+	if info.Lanes > 1 {
+		text = fmt.Sprintf("%d, by %s", info.Lanes, terminal.Escape(info.OrderKey))
+	}
+	if info.Status.Fence > 0 {
+		text += fmt.Sprintf(", after %d batches from before they were changed", info.Status.Fence)
+	}
+	return text
 }
 
 // showKept says how much of what waits is kept.

@@ -208,6 +208,31 @@ func TestBatchesOnTheirWay(t *testing.T) {
 	})
 }
 
+// TestBatchesInLanes has the lanes be changed while batches wait.
+func TestBatchesInLanes(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.AddSubscriber(alice, 500*time.Millisecond, 1, "widgets")
+		f.SetOption(alice, "lanes", "4")
+		publish := func(lane, ms int) {
+			number := f.NumberIn(alice, "widgets", lane)
+			f.PublishEvents("widgets", number, number, ms)
+		}
+		publish(3, 0)
+		publish(3, 10)
+		require.NotNil(f.T, f.Take("w1", 20))
+		require.Nil(f.T, f.Take("w2", 20), "one of a lane at a time")
+		f.SetOption(alice, "lanes", "2")
+		require.NoError(f.T, f.PatchSubscriber(f.T.Context(), alice, bus.Subscription{MaxEvents: new(2)}, storetest.Start))
+		publish(1, 30)
+		assert.Equal(f.T, []string{"0: 1 1 delivering -", "10: 0 1 waiting -", "30: 0 1 current -"}, lines(f.batches(alice, 40)))
+		for n, lane := range []int{3, 3, 1} {
+			assert.Equal(f.T, lane, f.batches(alice, 40)[n].Lane)
+		}
+		f.SetOption(alice, "lanes", "1")
+		assert.Equal(f.T, "30: 0 1 waiting -", lines(f.batches(alice, 40))[2], "it takes in nothing more")
+	})
+}
+
 // TestManyBatches has a backlog of others in front, opened in the same millisecond.
 func TestManyBatches(t *testing.T) {
 	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {

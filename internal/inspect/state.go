@@ -3,12 +3,14 @@ package inspect
 import (
 	"context"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+	"routemaster/internal/store/lanes"
 	"routemaster/internal/wire"
 )
 
@@ -21,12 +23,14 @@ func (i *Inspector) look(ctx context.Context, token bus.Token, ids []bus.BatchID
 	if err != nil {
 		return nil, err
 	}
-	replies, queue := make([]batchReplies, len(ids)), queueReplies{}
+	queue, places, err := i.readQueue(ctx, token, ids)
+	if err != nil {
+		return nil, err
+	}
+	replies := make([]batchReplies, len(ids))
 	err = i.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
-		queue.times = pipe.HMGet(ctx, i.keys.Delivery(token), "throttled_until", "paced_until", "paused_until")
-		queue.maxInFlight = pipe.HGet(ctx, i.jobs.MaxInFlight(), string(bus.JobBatch))
 		for at, id := range ids {
-			replies[at] = i.ask(ctx, pipe, token, id)
+			replies[at] = i.ask(ctx, pipe, token, id, places[at])
 		}
 	})
 	if err != nil {
@@ -35,7 +39,7 @@ func (i *Inspector) look(ctx context.Context, token bus.Token, ids []bus.BatchID
 	batches := make([]Batch, 0, len(ids))
 	for at, id := range ids {
 		if batch, ok := replies[at].read(id, token); ok {
-			replies[at].place(&batch, queue, pending[packedJob(id)], now)
+			replies[at].follow(&batch, queue, pending[packedJob(id)], now)
 			batches = append(batches, batch)
 		}
 	}
@@ -69,11 +73,68 @@ func packedJob(id bus.BatchID) string {
 	return wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{string(id)}})
 }
 
-// queueReplies are what Redis has of a subscriber's queue: until when it waits in which way (ms),
-// and how many of its batches may be in flight.
-type queueReplies struct {
-	times       rdb.Reply[[]any]
-	maxInFlight rdb.Reply[string]
+// subscriberQueue is what is known of a subscriber's queue.
+type subscriberQueue struct {
+	blockedUntil int64 // ms
+	maxInFlight  int64 // of the default lane
+	lanes        lanes.Generations
+	strict       bool
+}
+
+// place is where a batch stands in the queue.
+type place struct {
+	generation lanes.Generation
+	lane       int
+	replay     bus.ReplayID
+}
+
+// readQueue reads what is known of a subscriber's queue, and the places of batches in it.
+func (i *Inspector) readQueue(ctx context.Context, token bus.Token, ids []bus.BatchID) (q subscriberQueue, places []place, err error) {
+	var times, options rdb.Reply[[]any]
+	var maxInFlight rdb.Reply[string]
+	states := make([]rdb.Reply[[]any], len(ids))
+	err = i.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
+		times = pipe.HMGet(ctx, i.keys.Delivery(token), "throttled_until", "paced_until", "paused_until")
+		maxInFlight = pipe.HGet(ctx, i.jobs.MaxInFlight(), string(bus.JobBatch))
+		options = pipe.HMGet(ctx, i.keys.Options(token), slices.Concat(lanes.Fields, []string{"strict_order"})...)
+		for at, id := range ids {
+			states[at] = pipe.HMGet(ctx, i.keys.BatchState(id), slices.Concat(lanes.PlaceFields, []string{"replay"})...)
+		}
+	})
+	if err == nil {
+		err = rdb.Wrap("read batches", options.Err()) // what it says is for all of them
+	}
+	if err != nil {
+		return q, nil, err
+	}
+	for _, value := range times.Val() {
+		until, _ := strconv.ParseFloat(rdb.Text(value), 64) // paced_until has fractions
+		q.blockedUntil = max(q.blockedUntil, int64(math.Ceil(until)))
+	}
+	q.maxInFlight = max(rdb.Integer(maxInFlight.Val(), 1), 1)
+	q.lanes, q.strict = lanes.Parse(options.Val()), rdb.Text(options.Val()[len(lanes.Fields)]) == "true"
+	places = make([]place, len(ids))
+	for at, state := range states {
+		p := &places[at]
+		p.generation, p.lane = q.lanes.Place(state.Val())
+		if found := state.Val(); len(found) > 0 {
+			p.replay = bus.ReplayID(rdb.Text(found[len(found)-1]))
+		}
+	}
+	return q, places, nil
+}
+
+// othersFirst reports whether other batches are delivered before a batch, given its place in its
+// lane if it stands there.
+func (q subscriberQueue) othersFirst(p place, batch Batch, turn rdb.Reply[int64]) bool {
+	maxInFlight := q.maxInFlight
+	if q.strict || p.generation.Name != "" {
+		maxInFlight = 1
+	}
+	if turn.Err() == nil && turn.Val() >= maxInFlight {
+		return true
+	}
+	return p.generation.Name != q.lanes[0].Name && (q.strict || batch.Attempts == 0)
 }
 
 // batchReplies are what Redis has of a batch: its list, and where its job is.
@@ -83,18 +144,18 @@ type batchReplies struct {
 	current   rdb.Reply[bool]
 	scheduled rdb.Reply[float64]
 	turn      rdb.Reply[int64]
-	replay    rdb.Reply[string]
+	place     place
 }
 
-func (i *Inspector) ask(ctx context.Context, pipe rdb.Commands, token bus.Token, id bus.BatchID) batchReplies {
+func (i *Inspector) ask(ctx context.Context, pipe rdb.Commands, token bus.Token, id bus.BatchID, p place) batchReplies {
 	job := packedJob(id)
 	return batchReplies{
 		header:    pipe.LRange(ctx, i.keys.Batch(id), 0, store.BatchHeader-1),
 		length:    pipe.LLen(ctx, i.keys.Batch(id)),
-		current:   pipe.SIsMember(ctx, i.keys.Current(token), string(id)),
+		current:   pipe.SIsMember(ctx, i.keys.CurrentOfLane(token, p.lane), string(id)),
 		scheduled: pipe.ZScore(ctx, i.jobs.Scheduled(bus.QueueMain), job),
-		turn:      pipe.ZRank(ctx, i.jobs.Lane(bus.JobBatch, string(token)), job),
-		replay:    pipe.HGet(ctx, i.keys.BatchState(id), "replay"),
+		turn:      pipe.ZRank(ctx, i.jobs.Lane(bus.JobBatch, p.generation.Lane(token, p.lane)), job),
+		place:     p,
 	}
 }
 
@@ -108,12 +169,12 @@ func (r batchReplies) read(id bus.BatchID, token bus.Token) (batch Batch, ok boo
 	attempts, _ := strconv.Atoi(header[2])
 	return Batch{
 		ID: id, CreatedAt: time.UnixMilli(created), Attempts: attempts, Events: max(int(r.length.Val())-store.BatchHeader, 0),
-		Replay: bus.ReplayID(r.replay.Val()),
+		Lane: r.place.lane, Replay: r.place.replay,
 	}, true
 }
 
-// place says where a batch is on its way, and when it goes on.
-func (r batchReplies) place(batch *Batch, queue queueReplies, pending bool, now time.Time) {
+// follow says where a batch is on its way, and when it goes on.
+func (r batchReplies) follow(batch *Batch, q subscriberQueue, pending bool, now time.Time) {
 	switch {
 	case pending:
 		batch.State = Delivering
@@ -125,16 +186,10 @@ func (r batchReplies) place(batch *Batch, queue queueReplies, pending bool, now 
 	default:
 		batch.State = Waiting
 	}
-	maxInFlight, _ := strconv.ParseInt(queue.maxInFlight.Val(), 10, 64)
-	if r.turn.Err() == nil && r.turn.Val() >= max(maxInFlight, 1) {
-		return // others come first
+	if q.othersFirst(r.place, *batch, r.turn) {
+		return
 	}
-	next := max(int64(r.scheduled.Val()), now.UnixMilli())
-	for _, value := range queue.times.Val() {
-		text, _ := value.(string)
-		until, _ := strconv.ParseFloat(text, 64) // paced_until has fractions
-		next = max(next, int64(math.Ceil(until)))
-	}
+	next := max(int64(r.scheduled.Val()), now.UnixMilli(), q.blockedUntil)
 	if at := time.UnixMilli(next); at.Before(bus.Forever) {
 		batch.NextAt = at
 	}

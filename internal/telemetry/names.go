@@ -65,6 +65,10 @@ func ByClient(backlogs []stats.Backlog) map[bus.ClientName]stats.Backlog {
 			b.Events += a.Events
 			b.Batches += a.Batches
 			b.DeadLetterEvents += a.DeadLetterEvents
+			b.Lanes = stats.Lanes{
+				Count: a.Lanes.Count + b.Lanes.Count, Fence: a.Lanes.Fence + b.Lanes.Fence,
+				IsStrict: a.Lanes.IsStrict || b.Lanes.IsStrict, Blocked: a.Lanes.Blocked + b.Lanes.Blocked,
+			}
 			if a.Subscribed && (!b.Subscribed || a.Health < b.Health) {
 				b.Health = a.Health
 			}

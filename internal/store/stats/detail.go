@@ -2,15 +2,12 @@ package stats
 
 import (
 	"context"
-	"math"
-	"slices"
-	"strconv"
 	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/wire"
+	"routemaster/internal/store/lanes"
 )
 
 // Detail is what there is to know of one subscriber.
@@ -26,6 +23,9 @@ type Detail struct {
 	NextDeliveryAt time.Time
 	// Gap is what a gap notice tells that waits and was not tried yet; nil if there is none.
 	Gap *Gap
+	// Fence is how many batches have to be delivered before those that were opened since the lanes
+	// were changed.
+	Fence int64
 }
 
 // Gap is events that a subscriber has lost.
@@ -69,7 +69,12 @@ func (s *Stats) Detail(ctx context.Context, token bus.Token, now time.Time) (Det
 	if d.Gap, err = s.gap(ctx, token); err != nil {
 		return Detail{}, err
 	}
-	err = s.readWaits(ctx, &d, now)
+	all, err := lanes.Read(ctx, s.redis, token)
+	if err != nil {
+		return Detail{}, err
+	}
+	d.Fence = all.Fence()
+	err = s.readWaits(ctx, &d, all, now)
 	return d, err
 }
 
@@ -100,109 +105,4 @@ func (s *Stats) deadLetters(ctx context.Context, token bus.Token) (found DeadLet
 	})
 	found.Letters, found.Events, found.Bytes = letters.Val(), rdb.Integer(events.Val(), 0), rdb.Integer(bytes.Val(), 0)
 	return found, err
-}
-
-// waiting is what the batches of a subscriber wait for.
-type waiting struct {
-	// batches is how many there are, inLane how many of them stand in the lane.
-	batches, inLane int64
-	// comeUp are the jobs that come up by themselves: the head of the lane, and those of batches
-	// that take in events or are to be retried, which may stand in the lane too.
-	comeUp []string
-	// all is whether these, and the lane, are all batches, if the numbers agree.
-	all bool
-	// blockedUntil is until when none is delivered.
-	blockedUntil time.Time
-}
-
-// failedSearched is how many of the batches that wait for a retry are looked at.
-const failedSearched = 100
-
-// readWaits finds until when a subscriber is paused, and when the next delivery can begin.
-func (s *Stats) readWaits(ctx context.Context, d *Detail, now time.Time) error {
-	w, paused, err := s.readWaiting(ctx, d.Token)
-	if err != nil {
-		return err
-	}
-	if paused.After(now) {
-		d.PausedUntil = paused
-	}
-	if w.batches <= 0 {
-		return nil
-	}
-	at, err := s.earliest(ctx, w, now, s.jobs.Lane(bus.JobBatch, string(d.Token)))
-	if at.Before(w.blockedUntil) {
-		at = w.blockedUntil
-	}
-	d.NextDeliveryAt = at
-	return err
-}
-
-func (s *Stats) readWaiting(ctx context.Context, token bus.Token) (w waiting, paused time.Time, err error) {
-	var state rdb.Reply[[]any]
-	var batches rdb.Reply[string]
-	var inLane rdb.Reply[int64]
-	var head, current, failed rdb.Reply[[]string]
-	err = s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
-		state = pipe.HMGet(ctx, s.keys.Delivery(token), "paused_until", "throttled_until", "paced_until")
-		batches = pipe.HGet(ctx, s.keys.BatchGauge(), string(token))
-		lane := s.jobs.Lane(bus.JobBatch, string(token))
-		head, inLane = pipe.ZRange(ctx, lane, 0, 0), pipe.ZCard(ctx, lane)
-		current = pipe.SMembers(ctx, s.keys.Current(token))
-		failed = pipe.ZRange(ctx, s.keys.Failed(token), 0, failedSearched-1)
-	})
-	if err != nil {
-		return w, paused, err
-	}
-	for i, until := range state.Val() {
-		ms, _ := strconv.ParseFloat(rdb.Text(until), 64)
-		at := time.UnixMilli(int64(math.Ceil(ms)))
-		if i == 0 {
-			paused = at
-		}
-		if at.After(w.blockedUntil) {
-			w.blockedUntil = at
-		}
-	}
-	w.batches, w.inLane = rdb.Integer(batches.Val(), 0), inLane.Val()
-	w.comeUp, w.all = head.Val(), len(failed.Val()) < failedSearched
-	for _, batch := range slices.Concat(current.Val(), failed.Val()) {
-		if job := wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{batch}}); !slices.Contains(w.comeUp, job) {
-			w.comeUp = append(w.comeUp, job)
-		}
-	}
-	return w, paused, nil
-}
-
-// earliest is when the first of the waiting jobs comes up: now, if one is instant or in flight.
-func (s *Stats) earliest(ctx context.Context, w waiting, now time.Time, lane string) (time.Time, error) {
-	due, places := make([]rdb.Reply[float64], len(w.comeUp)), make([]rdb.Reply[float64], len(w.comeUp))
-	err := s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
-		for i, job := range w.comeUp {
-			due[i], places[i] = pipe.ZScore(ctx, s.jobs.Scheduled(bus.QueueMain), job), pipe.ZScore(ctx, lane, job)
-		}
-	})
-	if err != nil {
-		return now, err
-	}
-	at, known := bus.Forever, w.inLane
-	for i := range w.comeUp {
-		isHead, stands := i == 0 && w.inLane > 0, places[i].Err() == nil
-		if !stands {
-			known++
-		} else if !isHead {
-			continue // it waits for the head
-		}
-		comesUp := now
-		if due[i].Err() == nil {
-			comesUp = time.UnixMilli(int64(due[i].Val()))
-		}
-		if comesUp.Before(at) {
-			at = comesUp
-		}
-	}
-	if w.all && known < w.batches && now.Before(at) { // the others are due, and no worker has seen them
-		at = now
-	}
-	return at, nil
 }

@@ -44,6 +44,7 @@ type Backlog struct {
 	// OldestAt is when the oldest event was received; zero if there is none, or it was not found
 	// among the oldest batches.
 	OldestAt time.Time
+	Lanes    Lanes
 }
 
 // JobCounts is how many jobs of a queue are in which state.
@@ -111,7 +112,8 @@ func (s *Stats) backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 		waiting[i] = bus.Subscriber{Token: bus.Token(token), Queued: rdb.Integer(events.Val()[token], 0)}
 	}
 	health, err := s.readHealth(ctx, tokens)
-	if err := errors.Join(err, s.findOldest(ctx, waiting, snapshotSearches)); err != nil {
+	lanes, lanesErr := s.readLanes(ctx, slices.Sorted(maps.Keys(isSubscribed)))
+	if err := errors.Join(err, lanesErr, s.findOldest(ctx, waiting, snapshotSearches)); err != nil {
 		return nil, nil, err
 	}
 	backlogs = make([]Backlog, len(tokens))
@@ -125,7 +127,7 @@ func (s *Stats) backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 			Client: bus.PublicName(w.Token, bus.ClientName(names.Val()[token])),
 			Events: w.Queued, Batches: rdb.Integer(batches.Val()[token], 0),
 			DeadLetterEvents: rdb.Integer(dead.Val()[token], 0),
-			Subscribed:       isSubscribed[token] && known, Health: points, OldestAt: w.OldestAt,
+			Subscribed:       isSubscribed[token] && known, Health: points, OldestAt: w.OldestAt, Lanes: lanes[token],
 		}
 	}
 	return backlogs, damaged, nil

@@ -24,8 +24,9 @@ func TestSnapshot(t *testing.T) {
 		f.AddSubscriber(storetest.Bob, 100*time.Millisecond, 2, "gadgets")
 		f.PublishEvents("widgets", 1, 3, 7)
 		server.Raw.HSet(ctx, "subscriber:"+string(storetest.Alice), "health_points", 40)
-		backlog := stats.Backlog{Client: "alice", Events: 3, Batches: 2, Subscribed: true, Health: 40, OldestAt: storetest.After(7)}
-		idle := stats.Backlog{Client: "bob", Subscribed: true, Health: 100}
+		one := stats.Lanes{Count: 1}
+		backlog := stats.Backlog{Client: "alice", Events: 3, Batches: 2, Subscribed: true, Health: 40, OldestAt: storetest.After(7), Lanes: one}
+		idle := stats.Backlog{Client: "bob", Subscribed: true, Health: 100, Lanes: one}
 		snapshot, err := f.Snapshot(ctx, storetest.After(106))
 		require.NoError(t, err)
 		assert.Equal(t, []stats.Backlog{backlog, idle}, snapshot.Backlogs)
@@ -42,7 +43,7 @@ func TestSnapshot(t *testing.T) {
 		require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice))
 		snapshot, err = f.Snapshot(ctx, storetest.After(107))
 		require.NoError(t, err)
-		backlog.Subscribed, backlog.Health = false, 100
+		backlog.Subscribed, backlog.Health, backlog.Lanes = false, 100, stats.Lanes{}
 		assert.Equal(t, []stats.Backlog{backlog, idle}, snapshot.Backlogs)
 		assert.Equal(t, int64(2), snapshot.Due)
 	})
@@ -70,14 +71,14 @@ func TestASnapshotGetsPastWhatIsPoisoned(t *testing.T) {
 			require.NoError(t, f.Redis.Set(t.Context(), "batch:ABCDEFGHIJKLMNOPQRST", "x", 0).Err())
 			snapshot, err := f.Snapshot(t.Context(), storetest.After(0))
 			require.NoError(t, err, name)
-			alices := stats.Backlog{Client: "alice", Events: 1, Batches: 1, Subscribed: true, Health: 100, OldestAt: storetest.After(7)}
+			alices := stats.Backlog{Client: "alice", Events: 1, Batches: 1, Subscribed: true, Health: 100, OldestAt: storetest.After(7), Lanes: stats.Lanes{Count: 1}}
 			assert.Contains(t, snapshot.Backlogs, alices, name)
 			if name == "hash" {
-				bobs := stats.Backlog{Client: "bob", Events: 1, Batches: 1, OldestAt: storetest.After(7)}
+				bobs := stats.Backlog{Client: "bob", Events: 1, Batches: 1, OldestAt: storetest.After(7), Lanes: stats.Lanes{Count: 1}}
 				assert.Contains(t, snapshot.Backlogs, bobs, "nobody knows its health")
 				assert.Equal(t, []string{"subscriber:bob"}, snapshot.Damaged)
 			} else {
-				assert.Contains(t, snapshot.Backlogs, stats.Backlog{Client: "bob", Subscribed: true, Health: 100})
+				assert.Contains(t, snapshot.Backlogs, stats.Backlog{Client: "bob", Subscribed: true, Health: 100, Lanes: stats.Lanes{Count: 1}})
 				assert.Empty(t, snapshot.Damaged)
 			}
 		}

@@ -29,6 +29,11 @@ var (
 	healthPoints  = describe("subscriber_health_points", "A subscriber's health, from 0 to 100.", "subscriber")
 	oldestAge     = describe("subscriber_oldest_event_age_seconds",
 		"Age of the oldest queued event, 0 if none is queued; missing if it is not in the 2,000 oldest batches.", "subscriber")
+	laneCount    = describe("subscriber_lanes", "Lanes of a subscriber.", "subscriber")
+	lanesBlocked = describe("lane_blocked",
+		"Lanes that a failed batch holds up, of a subscriber with strict_order.", "subscriber")
+	fenceBatches = describe("subscriber_fence_batches",
+		"Batches that are delivered before those opened since a subscriber's lanes were changed.", "subscriber")
 	historyEvents = describe("history_events", "Events in the history of a topic.", "topic")
 	historyBytes  = describe("history_bytes", "Bytes of the events in the history of a topic, as stored.", "topic")
 	jobsNow       = describe("jobs",
@@ -48,8 +53,8 @@ var (
 		"Events that the whole bus dropped because Redis was about to be full, by subscriber.", "subscriber")
 
 	allScraped = []*prometheus.Desc{
-		redisUp, queuedEvents, queuedBatches, deadEvents, healthPoints, oldestAge, historyEvents, historyBytes, jobsNow, jobsDue,
-		replaysRunning,
+		redisUp, queuedEvents, queuedBatches, deadEvents, healthPoints, oldestAge, laneCount, lanesBlocked, fenceBatches,
+		historyEvents, historyBytes, jobsNow, jobsDue, replaysRunning,
 		memoryUsed, memoryMax, memoryHigh, memoryLow, busDeliveries, busDelivered, busDropped,
 	}
 )
@@ -135,6 +140,13 @@ func (s *scrape) sendBacklog(send func(*prometheus.Desc, float64, ...string), na
 	send(queuedEvents, float64(b.Events), name)
 	send(queuedBatches, float64(b.Batches), name)
 	send(deadEvents, float64(b.DeadLetterEvents), name)
+	if b.Lanes.Count > 0 {
+		send(laneCount, float64(b.Lanes.Count), name)
+		send(fenceBatches, float64(b.Lanes.Fence), name)
+	}
+	if b.Lanes.IsStrict {
+		send(lanesBlocked, float64(b.Lanes.Blocked), name)
+	}
 	if b.Subscribed {
 		send(healthPoints, float64(b.Health), name)
 	}

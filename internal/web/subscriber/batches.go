@@ -18,13 +18,14 @@ type batchView struct {
 	Events any           `json:"events"`
 	State  inspect.State `json:"state"`
 	NextAt *int64        `json:"next_at"`
+	Lane   int           `json:"lane"`
 	Replay *bus.ReplayID `json:"replay"`
 }
 
 func viewBatch(batch inspect.Batch) batchView {
 	return batchView{
 		ID: batch.ID, CreatedAt: batch.CreatedAt.UnixMilli(), Attempts: batch.Attempts, Events: batch.Events,
-		State: batch.State, NextAt: rest.Millis(batch.NextAt), Replay: rest.OrNull(batch.Replay),
+		State: batch.State, NextAt: rest.Millis(batch.NextAt), Lane: batch.Lane, Replay: rest.OrNull(batch.Replay),
 	}
 }
 

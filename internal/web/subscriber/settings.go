@@ -32,6 +32,7 @@ type statusView struct {
 	PausedUntil   *int64          `json:"paused_until"`
 	NextDelivery  *int64          `json:"next_delivery_at"`
 	Gap           *gapView        `json:"gap"`
+	Fence         int64           `json:"fence"` // batches
 }
 
 type deadLettersView struct {
@@ -64,6 +65,6 @@ func viewStatus(sub stats.Detail) statusView {
 		DeadLetters:   deadLettersView{letters.Letters, letters.Events, letters.Bytes, rest.Millis(letters.OldestAt)},
 		Health:        sub.Health,
 		LastAttempted: rest.Millis(sub.LastAttemptedAt), PausedUntil: rest.Millis(sub.PausedUntil), NextDelivery: rest.Millis(sub.NextDeliveryAt),
-		Gap: viewGap(sub.Gap),
+		Gap: viewGap(sub.Gap), Fence: sub.Fence,
 	}
 }

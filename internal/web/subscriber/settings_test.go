@@ -20,9 +20,9 @@ import (
 
 // defaults are the settings of a subscriber of widgets that has set nothing else, without status.
 const defaults = `{"topics":["widgets"],"callback":"https://a.example/","uuid":null,"timeout":500,"max":100,
-	"max_bytes":null,"max_requests_per_minute":null,"max_events_per_minute":null,"strict_order":false,"partial":false,
-	"dead_letters":null,"log_attempts":"failures","lanes":1,"order_key":"/url",
-	"keep_age":null,"keep_events":null,"gap_notices":false}`
+	"max_bytes":null,"max_requests_per_minute":null,"max_events_per_minute":null,
+	"lanes":1,"order_key":"/url","strict_order":false,"partial":false,"keep_age":null,"keep_events":null,"gap_notices":false,
+	"dead_letters":null,"log_attempts":"failures"}`
 
 // settings returns what GET /subscriber shows, and the status apart from it.
 func (a api) settings(who, path string) (settings string, status map[string]any) {
@@ -58,9 +58,9 @@ func TestSettingsAreShownAndChanged(t *testing.T) {
 		const letters = `{"attempts":3,"keep_events":10000,"keep_bytes":10000000,"keep_age":604800000}`
 		all := with(`"max_bytes":null`, `"max_bytes":2048`, `"max_requests_per_minute":null`, `"max_requests_per_minute":60`,
 			`"max_events_per_minute":null`, `"max_events_per_minute":600`, `"strict_order":false`, `"strict_order":true`,
-			`"partial":false`, `"partial":true`, `"dead_letters":null`, `"dead_letters":`+letters, `"failures"`, `"all"`)
+			`"lanes":1`, `"lanes":8`, `"order_key":"/url"`, `"order_key":"/data/account"`, `"partial":false`, `"partial":true`, `"dead_letters":null`, `"dead_letters":`+letters, `"failures"`, `"all"`)
 		a.RequireDone(alice, "PATCH", "/subscriber", `{"max_bytes":2048,"max_requests_per_minute":60,"max_events_per_minute":600,
-			"strict_order":true,"partial":true,"dead_letters":{"attempts":3},"log_attempts":"all"}`)
+			"lanes":8,"order_key":"/data/account","strict_order":true,"partial":true,"dead_letters":{"attempts":3},"log_attempts":"all"}`)
 		assert.JSONEq(t, all, shown())
 		a.RequireDone(alice, "PATCH", "/subscriber", `{}`)
 		assert.JSONEq(t, all, shown(), "what is left out stays")
@@ -70,7 +70,7 @@ func TestSettingsAreShownAndChanged(t *testing.T) {
 		assert.JSONEq(t, strings.NewReplacer(`"attempts":3`, `"age":60000`, `"partial":true`, `"partial":false`).Replace(all), shown(),
 			"an object is replaced, null is the default")
 		a.RequireDone(alice, "PATCH", "/subscriber", `{"max_bytes":null,"max_requests_per_minute":null,"max_events_per_minute":null,
-			"strict_order":null,"dead_letters":null,"log_attempts":null}`)
+			"lanes":null,"order_key":null,"strict_order":null,"dead_letters":null,"log_attempts":null}`)
 		assert.JSONEq(t, defaults, shown())
 		assert.Equal(t, founding, rdbtest.Dump(t, redis.Raw)["subscriber:"+alice])
 		assert.NotContains(t, rdbtest.Dump(t, redis.Raw), "options:"+alice)
@@ -99,7 +99,10 @@ func TestSettingsAreRefused(t *testing.T) {
 		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
 		before := rdbtest.Dump(t, redis.Raw)
 		for _, c := range []struct{ member, pointer string }{
-			{`"lanes":65`, "/lanes"}, {`"order_key":"url"`, "/order_key"}, {`"Max_bytes":2048`, "/Max_bytes"}, {`"plan":"abcdefgh"`, "/plan"}, {`"status":{}`, "/status"},
+			{`"lane":4`, "/lane"}, {`"lanes":0`, "/lanes"}, {`"lanes":65`, "/lanes"}, {`"lanes":1.5`, "/lanes"}, {`"lanes":"4"`, "/lanes"},
+			{`"order_key":"data/account"`, "/order_key"}, {`"order_key":"/data/~2"`, "/order_key"}, {`"order_key":7`, "/order_key"},
+			{`"order_key":"/` + strings.Repeat("k", 128) + `"`, "/order_key"},
+			{`"Max_bytes":2048`, "/Max_bytes"}, {`"plan":"abcdefgh"`, "/plan"}, {`"status":{}`, "/status"},
 			{`"max_bytes":1023`, "/max_bytes"}, {`"max_bytes":2048.0`, "/max_bytes"}, {`"max_bytes":"2048"`, "/max_bytes"},
 			{`"max_requests_per_minute":0`, "/max_requests_per_minute"}, {`"max_events_per_minute":600000001`, "/max_events_per_minute"},
 			{`"partial":1`, "/partial"}, {`"strict_order":"true"`, "/strict_order"}, {`"log_attempts":"some"`, "/log_attempts"},
@@ -127,7 +130,7 @@ func TestSettingsAreRefused(t *testing.T) {
 			assert.Equal(t, 400, got.Status, body)
 			assert.Equal(t, pointer, got.Pointer, "%s: %s", body, got.Detail)
 		}
-		assert.Contains(t, a.Problem(alice, "PATCH", "/subscriber", `{"colour":4}`).Detail, "known are topics, callback, uuid, timeout, max, max_bytes")
+		assert.Contains(t, a.Problem(alice, "PATCH", "/subscriber", `{"lane":4}`).Detail, "known are topics, callback, uuid, timeout, max, max_bytes")
 		assert.Equal(t, 413, a.Problem(alice, "PATCH", "/subscriber", `{"uuid":"`+strings.Repeat("u", 4<<20)+`"}`).Status)
 		assert.Equal(t, before, rdbtest.Dump(t, redis.Raw), "nothing was changed")
 	})
@@ -144,7 +147,7 @@ func TestStatus(t *testing.T) {
 		died := storetest.After(1000).UnixMilli()
 		bytes := 3 * len(storetest.Packed(t, "widgets", 1))
 		idle := fmt.Sprintf(`{"queued":0,"dead_letters":{"letters":2,"events":3,"bytes":%d,"oldest_at":%d},"health_points":100,
-			"last_attempted_at":null,"paused_until":null,"gap":null,"next_delivery_at":null}`, bytes, died)
+			"last_attempted_at":null,"paused_until":null,"next_delivery_at":null,"gap":null,"fence":0}`, bytes, died)
 		text, err := json.Marshal(status())
 		require.NoError(t, err)
 		assert.JSONEq(t, idle, string(text))

@@ -1,0 +1,97 @@
+// Package lanes says where the batches of a subscriber with several lanes stand, for whoever looks
+// at them: store/lua/lib/generations.lua moves them.
+package lanes
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+)
+
+// Generation is the lanes of a subscriber between two changes of them. Its batches wait for those
+// of the generations before.
+type Generation struct {
+	// Name is empty for the one lane that a subscriber has by default.
+	Name string
+	// Lanes is how many lanes there are, at least 1.
+	Lanes int
+	// Batches is how many batches are left of an older generation. It is 0 for the last, to which
+	// is published: its batches are those that are of no other.
+	Batches int64
+}
+
+// Lane returns the name by which the queue knows a lane of a subscriber, from 0 on.
+func (g Generation) Lane(token bus.Token, lane int) string {
+	if g.Name == "" {
+		return string(token)
+	}
+	return string(token) + "/" + g.Name + "/" + strconv.Itoa(lane)
+}
+
+// Generations are those of a subscriber, the oldest first; there is at least one.
+type Generations []Generation
+
+// Read reads the generations of a subscriber, by the token that holds the subscription. It fails
+// with [bus.ErrUnavailable], or when the key is not of its type.
+func Read(ctx context.Context, redis *rdb.Partition, token bus.Token) (Generations, error) {
+	key := store.Keys{Namespace: redis.Namespace()}.Options(token)
+	stored, err := redis.HMGet(ctx, key, Fields...).Result()
+	if err != nil {
+		return nil, rdb.Wrap("read lanes", err)
+	}
+	return Parse(stored), nil
+}
+
+// Fields are the fields of a subscriber's options that [Parse] reads.
+var Fields = []string{"older", "generation", "lanes"}
+
+// Parse reads generations from the values of [Fields], which may be followed by others. What cannot
+// be read is left out.
+func Parse(stored []any) Generations {
+	var all Generations
+	for part := range strings.FieldsSeq(rdb.Text(stored[0])) {
+		name, rest, _ := strings.Cut(part, "/")
+		lanes, batches, ok := strings.Cut(rest, "/")
+		if ok {
+			all = append(all, Generation{name, laneCount(lanes), rdb.Integer(batches, 0)})
+		}
+	}
+	return append(all, Generation{Name: rdb.Text(stored[1]), Lanes: laneCount(rdb.Text(stored[2]))})
+}
+
+func laneCount(text string) int {
+	return int(min(max(rdb.Integer(text, 1), 1), bus.MaxLanes))
+}
+
+// Last is the generation that is published to.
+func (all Generations) Last() Generation { return all[len(all)-1] }
+
+// Fence is how many batches the others wait for: those of older generations.
+func (all Generations) Fence() (batches int64) {
+	for _, g := range all[:len(all)-1] {
+		batches += g.Batches
+	}
+	return batches
+}
+
+// PlaceFields are the fields of a batch's state that [Generations.Place] reads.
+var PlaceFields = []string{"generation", "lane"}
+
+// Place returns the generation and the lane of a batch, given the values of [PlaceFields], which
+// may be followed by others. A batch of a generation that its subscriber does not have is of the
+// default lane.
+func (all Generations) Place(stored []any) (g Generation, lane int) {
+	if len(stored) < len(PlaceFields) { // there is no state that could be read
+		return Generation{Lanes: 1}, 0
+	}
+	for _, g := range all {
+		if name := rdb.Text(stored[0]); name != "" && name == g.Name {
+			return g, int(rdb.Integer(rdb.Text(stored[1]), 0))
+		}
+	}
+	return Generation{Lanes: 1}, 0
+}
