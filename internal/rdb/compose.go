@@ -61,8 +61,8 @@ func reached(definitions []*definition, named map[string]bool) (needed []*defini
 	return slices.DeleteFunc(definitions, func(d *definition) bool { return !d.needed })
 }
 
-// putOff finds what is made only when a maker is called: makers, and the functions that nothing else
-// needs. A function comes before those that use it, so the last are looked at first.
+// putOff finds what is made only when a maker is called: makers, and the functions that nothing
+// else needs. A function comes before those that use it, so the last are looked at first.
 func putOff(definitions []*definition, entry map[string]bool) {
 	for _, d := range slices.Backward(definitions) {
 		d.isSeldom = d.isMaker

@@ -6,8 +6,6 @@ import (
 	"hash/fnv"
 	"sync"
 
-	"github.com/redis/go-redis/v9"
-
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
@@ -75,7 +73,7 @@ type subscriberLanes struct {
 	Lanes
 }
 
-// sort returns the lanes of a publication's events as lua/lib/plans.lua reads them: of each
+// sort returns the lanes of a publication's events as lua/lib/publishes.lua reads them: of each
 // subscriber with several its token, their version, and a character for each event.
 func (c *laneCache) sort(p *Publication) (args []any) {
 	c.mu.RLock()
@@ -108,7 +106,7 @@ func (c *laneCache) put(topic bus.TopicName, known []subscriberLanes) {
 // learnLanes reads the lanes of the subscribers of some topics, given for each topic their tokens
 // and the versions of their lanes, alternately. It fails with [bus.ErrUnavailable].
 func (s *Store) learnLanes(ctx context.Context, topics map[bus.TopicName][]string) error {
-	read := map[bus.Token]*redis.SliceCmd{}
+	read := map[bus.Token]rdb.Reply[[]any]{}
 	err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
 		for _, versions := range topics {
 			for i := 0; i < len(versions); i += 2 {

@@ -62,8 +62,8 @@ func (m *model) noteOptions(client bus.Token) {
 	m.options[client] = true
 }
 
-// requireOneOfAKey requires that what is in flight for a subscriber has no two events of one key, in
-// two deliveries, and that of each key the oldest come first.
+// requireOneOfAKey requires that what is in flight for a subscriber has no two events of one key,
+// in two deliveries, and that of each key the oldest come first.
 func (m *model) requireOneOfAKey(rt *rapid.T, client bus.Token, task *storetest.Task) {
 	inFlight := map[bus.EventType]bool{}
 	for _, other := range m.held {

@@ -59,7 +59,8 @@ func (s *Store) PublishAll(ctx context.Context, publications ...Publication) []R
 	return receipts
 }
 
-// maxPublishTries is how often a publication is sent whose subscribers change their lanes meanwhile.
+// maxPublishTries is how often a publication is sent whose subscribers change their lanes
+// meanwhile.
 const maxPublishTries = 6
 
 // publishSome stores some of the publications. It returns those that have to be sent again with

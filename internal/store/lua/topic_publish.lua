@@ -15,9 +15,9 @@
 --          topic; {0, 'key reused'} when another request had its idempotency key; {0, 'token
 --          unknown'}; {0, 'too many batches'} when it would open too many; {0, "client's topics"}
 --          when the client has too many to claim one more, {0, "bus's topics"} when the bus has;
---          {0, 'lanes', tokens and versions} of all subscribers of the topic that have several, with
---          spaces between, when these are not the lanes sent. An error, before anything is written,
---          when a key that all subscribers share is not of its type
+--          {0, 'lanes', tokens and versions, with spaces between} of all subscribers of the topic
+--          that have several, when these are not the lanes sent. An error, before anything is
+--          written, when a key that all subscribers share is not of its type
 -- Keeps    every event in one batch of each subscriber; every batch with one job, its
 --          index entry and its gauges; a current batch neither full nor closed
 -- Cost     commands for one event and one subscriber: 11 for one that joins a current batch,

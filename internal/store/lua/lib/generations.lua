@@ -1,9 +1,9 @@
--- Subscribers with several lanes. Their lanes between two changes are a generation. Its batches wait
--- until those of the generations before are done, so that no two events of one order key are in
--- flight at once, whatever lanes they have got.
+-- Subscribers with several lanes. Their lanes between two changes are a generation. Its batches
+-- wait until those of the generations before are done, so that no two events of one order key are
+-- in flight at once, whatever lanes they have got.
 --
--- A generation's name is '' if it is the one lane that a subscriber has by default, else the version
--- of the lanes. It stands, if it is not '', in
+-- A generation's name is '' if it is the one lane that a subscriber has by default, else the
+-- version of the lanes. It stands, if it is not '', in
 --   plans             for the subscriber: the one that a publish adds to
 --   options:{token}   the same, as generation. There is also older: the generations before of which
 --                     batches are left, in order, as name/number of lanes/number of batches
@@ -135,14 +135,16 @@ local function generations()
   local function close_current(token, lanes)
     for lane = 0, lanes - 1 do
       local current = current_of_lane_key(token, lane)
-      for _, bid in ipairs(redis.pcall('SMEMBERS', current)) do make_instant('main', job_of(bid)) end
+      for _, bid in ipairs(redis.pcall('SMEMBERS', current)) do
+        make_instant('main', job_of(bid))
+      end
       redis.call('DEL', current)
     end
   end
 
   -- Begins a generation, whose options are written, given those there were and the version of its
-  -- lanes. A subscriber that has one lane again has the default one, unless batches of that are left
-  -- from before.
+  -- lanes. A subscriber that has one lane again has the default one, unless batches of that are
+  -- left from before.
   function self.begin(token, all, version)
     local last = all[#all]
     close_current(token, last.lanes)
@@ -150,7 +152,7 @@ local function generations()
     for i = 1, #all - 1 do batches = batches - all[i].batches end
     if batches > 0 then
       last.batches = batches
-      table.insert(all, {})
+      table.insert(all, {}) -- in the place of the one that begins
     end
     local name = version
     if (tonumber(redis.call('HGET', options_key(token), 'lanes')) or 1) == 1 then
@@ -169,8 +171,8 @@ local function generations()
     put_older(token, all)
   end
 
-  -- Forgets the generations of a subscriber that goes. Its batches wait in the default lane then, of
-  -- which so many may be in flight.
+  -- Forgets the generations of a subscriber that goes. Its batches wait in the default lane then,
+  -- of which so many may be in flight.
   function self.forget(token, max)
     local default = lane_of_subscriber(token)
     for _, generation in ipairs(self.all(token)) do

@@ -12,8 +12,8 @@ end
 local function subscriber_plans()
   local self = {}
 
-  -- Removes the plan of a subscriber that needs none: it has no options, and no batch waits that the
-  -- step that takes it has to look at. Returns whether there is none any more.
+  -- Removes the plan of a subscriber that needs none: it has no options, and no batch waits that
+  -- the step that takes it has to look at. Returns whether there is none any more.
   function self.drop(token)
     local options, delivery = options_key(token), delivery_key(token)
     local fields = redis.pcall('HLEN', options)

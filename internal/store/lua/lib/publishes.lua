@@ -1,7 +1,7 @@
 -- What a publish to a topic has to know beyond the founding keys.
 
--- This is made by a publish if there is any such thing on the bus, as those of setbacks.lua. It reads
--- what there is of the topic and of its subscribers.
+-- This is made by a publish if there is any such thing on the bus, as those of setbacks.lua. It
+-- reads what there is of the topic and of its subscribers.
 local function publish_plans(topic, subscribers)
   local self = {}
   local CHUNK = 1000 -- as many values as unpack can safely return at once
@@ -50,8 +50,8 @@ local function publish_plans(topic, subscribers)
     return lanes
   end
 
-  -- Reads the lanes that were sent, from an argument on until the first event. Returns those of each
-  -- subscriber that has several, by token; nil if these are not the lanes that they have.
+  -- Reads the lanes that were sent, from an argument on until the first event. Returns those of
+  -- each subscriber that has several, by token; nil if these are not the lanes that they have.
   function self.lanes(first, first_event)
     local sent, left, lanes = {}, 0, {}
     for i = first, first_event - 1, 3 do

@@ -46,8 +46,8 @@ local function remove_batch_job(bid)
   redis.call('SREM', jobs_index_key('main'), job)
 end
 
--- Adds a batch, whose list is there, with a job that is due now. It is not in its lane, which is the
--- first unless one is given: whichever worker takes it puts it there, behind what waits.
+-- Adds a batch, whose list is there, with a job that is due now. It is not in its lane, which is
+-- the first unless one is given: whichever worker takes it puts it there, behind what waits.
 local function add_batch(bid, token, created, events, lane)
   local generation = generation_of(token)
   if generation ~= '' then

@@ -22,8 +22,8 @@ local function slices()
   local REMOVED = '\0removed' -- in the place of an event that leaves its batch
 
   -- What taking a batch goes by: its lane, if one of that may be in flight; the set where it stands
-  -- while it takes in events; whether it waits for those of earlier lanes; and what else the options
-  -- and its state say.
+  -- while it takes in events; whether it waits for those of earlier lanes; and what else the
+  -- options and its state say.
   function self.plan(token, bid)
     local options = redis.pcall('HMGET', options_key(token), 'strict_order', 'max_bytes',
       'max_requests_per_minute', 'max_events_per_minute', 'generation', 'older', 'keep_age')
@@ -39,7 +39,8 @@ local function slices()
       waits = made.waits(options[6], generation)
     end
     return {
-      lane = lane, current_set = current_set, waits = waits, strict = strict, max_bytes = tonumber(options[2]),
+      lane = lane, current_set = current_set, waits = waits, strict = strict,
+      max_bytes = tonumber(options[2]),
       requests = tonumber(options[3]), events = tonumber(options[4]),
       keep_age = tonumber(options[7]), suspect = tonumber(batch[3]) or 0, test = batch[4] == '1',
       gap = batch[7] == '1', batch = batch,
