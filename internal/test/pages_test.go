@@ -195,7 +195,8 @@ func TestTheLayoutIsThatOfTheCode(t *testing.T) {
 	var documented, built []string
 	placeholder := regexp.MustCompile(`\{[a-z]+\}`)
 	for _, row := range layoutRow.FindAllStringSubmatch(readPages(t)["../../INTERNALS.md"], -1) {
-		documented = append(documented, placeholder.ReplaceAllString(strings.Replace(row[1], "{slice}", "0", 1), "x"))
+		numbered := strings.NewReplacer("{slice}", "1", "{number}", "1").Replace(row[1])
+		documented = append(documented, placeholder.ReplaceAllString(numbered, "x"))
 	}
 	for _, keys := range []any{store.Keys{}, queue.Keys{}} {
 		value := reflect.ValueOf(keys)
@@ -206,6 +207,8 @@ func TestTheLayoutIsThatOfTheCode(t *testing.T) {
 				name := reflect.New(method.Type().In(n)).Elem()
 				if name.Kind() == reflect.String {
 					name.SetString("x")
+				} else {
+					name.SetInt(1)
 				}
 				names = append(names, name)
 			}
