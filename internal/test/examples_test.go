@@ -111,6 +111,7 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 	// These are there once the first has been dropped.
 	exist["routemaster_dead_letters_dropped_events_total"] = `,subscriber="shop"`
 	exist["routemaster_gap_events_total"] = `,subscriber="shop",reason="autodrop"`
+	exist["routemaster_lane_blocked"] = `,subscriber="shop"` // of those with strict_order
 	for name, query := range queries {
 		for _, metric := range metricsOf(t, query) {
 			assert.Contains(t, exist, metric, name)

@@ -159,6 +159,36 @@ func TestStatus(t *testing.T) {
 	})
 }
 
+// TestLanes has the lanes be changed until too many changes are under way.
+func TestLanes(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	a.RequireDone(alice, "POST", "/subscription",
+		`{"topics":["widgets"],"callback":"https://a.example/","lanes":2,"order_key":"/topic"}`)
+	for changes := 1; ; changes++ {
+		a.RequireDone(bob, "POST", "/topics/widgets", webtest.EventText(changes))
+		var batches []struct{ Lane *int }
+		require.NoError(t, json.Unmarshal([]byte(a.Do(alice, "GET", "/subscriber/batches", "").Body), &batches))
+		require.Len(t, batches, changes, "nothing joins a batch from before a change")
+		for _, batch := range batches {
+			require.NotNil(t, batch.Lane)
+			assert.Less(t, *batch.Lane, changes+1)
+		}
+		_, status := a.settings(alice, "/subscriber")
+		require.EqualValues(t, changes-1, status["fence"])
+		if changes == 17 {
+			break
+		}
+		a.RequireDone(alice, "PATCH", "/subscriber", fmt.Sprintf(`{"lanes":%d}`, changes+2))
+	}
+	refused := a.Problem(alice, "PATCH", "/subscriber", `{"lanes":1}`)
+	assert.Equal(t, 409, refused.Status)
+	assert.Contains(t, refused.Detail, "GET /subscriber/batches")
+	a.RequireDone(alice, "PATCH", "/subscriber", `{"strict_order":true}`)
+	settings, _ := a.settings(alice, "/subscriber")
+	assert.Contains(t, settings, `"lanes":18`, "as before")
+	storetest.RequireSound(t, a.Store)
+}
+
 func TestPauseAndResume(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
