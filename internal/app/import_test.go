@@ -30,12 +30,13 @@ var plan = []room{
 	{"wire", "bus"},
 	{"rdb", "bus"},
 	{"queue", "bus wire rdb"},
-	{"store", "bus seal signature wire rdb queue"},
+	{"store", "bus wire rdb queue"},
 	{"doctor", "bus wire rdb queue store"},  // off the hot path: only what rtm calls imports it
 	{"migrate", "bus wire rdb queue store"}, // likewise
 	{"inspect", "bus wire rdb queue store"},
 	{"store/storetest", "bus wire rdb queue store doctor"}, // its tests require what doctor examines
 	{"deadletter", "bus wire rdb queue store"},
+	{"secrets", "bus signature rdb store"},
 	{"history", "bus wire rdb queue store"},
 	{"replay", "bus wire rdb queue store history"},
 	{"outbound", "bus"},
@@ -45,7 +46,7 @@ var plan = []room{
 	{"retention", "bus rdb store"},
 	{"maintenance", "bus wire rdb queue store deadletter history replay retention telemetry"},
 	{"worker", "bus wire rdb queue store telemetry"},
-	{"web", "bus wire queue seal signature store deadletter history inspect replay telemetry ingest"},
+	{"web", "bus wire queue seal signature store deadletter secrets history inspect replay telemetry ingest"},
 	{"web/webtest", "rdb queue store store/storetest telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"selfsigned", ""},

@@ -31,7 +31,6 @@ var (
 	scriptTokenRotated          = newScript("token_rotated")
 	scriptTokenRelabel          = newScript("token_relabel")
 	scriptBatchDrop             = newScript("batch_drop")
-	scriptSecretsPut            = newScript("secrets_put")
 )
 
 // Library is the Lua library of the bus's data, with the queue's.

@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/inspect"
 	"routemaster/internal/replay"
 	"routemaster/internal/seal"
+	"routemaster/internal/secrets"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
@@ -39,13 +40,14 @@ type Handlers struct {
 	inspector *inspect.Inspector
 	letters   *deadletter.Letters
 	replays   *replay.Replays
+	secrets   *secrets.Secrets
 }
 
 // New makes the handlers of an API. They read requests and respond by its service.
 func New(config Config, service *rest.Service, st *store.Store) *Handlers {
 	return &Handlers{
 		Service: service, config: config, store: st, stats: stats.Of(st),
-		inspector: inspect.New(st), letters: deadletter.New(st), replays: replay.New(st),
+		inspector: inspect.New(st), letters: deadletter.New(st), replays: replay.New(st), secrets: secrets.New(st),
 	}
 }
 

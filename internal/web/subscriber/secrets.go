@@ -32,9 +32,9 @@ type addedSecretView struct {
 
 // getSecrets lists the secrets that sign.
 func (h *Handlers) getSecrets(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	secrets, err := h.store.Secrets(r.Context(), of)
+	all, err := h.secrets.List(r.Context(), of)
 	views := []secretView{}
-	for _, secret := range secrets.Current(h.Now()) {
+	for _, secret := range all.Current(h.Now()) {
 		views = append(views, secretView{
 			ID: secret.ID, Type: secret.Type, PublicKey: secret.PublicKey,
 			CreatedAt: secret.CreatedAt, ExpiresAt: rest.OrNull(secret.ExpiresAt),
@@ -48,7 +48,7 @@ func (h *Handlers) postSecret(w http.ResponseWriter, r *http.Request, of bus.Tok
 	now := h.Now()
 	secret, othersExpire, err := h.readSecret(w, r, now)
 	if err == nil {
-		err = h.store.AddSecret(r.Context(), of, secret.Seal(h.config.Secrets), othersExpire, now)
+		err = h.secrets.Add(r.Context(), of, secret.Seal(h.config.Secrets), othersExpire, now)
 	}
 	if err != nil {
 		h.Fail(w, r, err)
@@ -116,6 +116,6 @@ func newSecret(kind, text *string, now time.Time) (secret signature.Secret, err 
 // deleteSecret removes a secret.
 func (h *Handlers) deleteSecret(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	id := chi.URLParam(r, "id")
-	err := h.store.DeleteSecret(r.Context(), of, id, h.Now())
+	err := h.secrets.Delete(r.Context(), of, id, h.Now())
 	h.respondSubscriberChanged(w, r, of, err, "removed a signing secret", slog.String("secret", id))
 }

@@ -1,4 +1,4 @@
-package store_test
+package secrets_test
 
 import (
 	"sync"
@@ -11,9 +11,23 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/seal"
+	"routemaster/internal/secrets"
 	"routemaster/internal/signature"
 	"routemaster/internal/store/storetest"
 )
+
+func TestMain(m *testing.M) { rdbtest.Main(m) }
+
+// fixture is a bus, with its secrets.
+type fixture struct {
+	*storetest.Bus
+	secrets *secrets.Secrets
+}
+
+func newFixture(t *testing.T, server *rdbtest.Server) *fixture {
+	b := storetest.NewBus(t, server)
+	return &fixture{b, secrets.New(b.Store)}
+}
 
 // newSecret is an HMAC's secret, in the clear.
 func newSecret() signature.Stored {
@@ -33,33 +47,33 @@ func (f *fixture) requirePlan(token string) string {
 func TestSecretsAreAddedAndDeleted(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := newFixture(t, server), t.Context()
-		require.ErrorIs(t, f.AddSecret(ctx, storetest.Alice, newSecret(), time.Time{}, storetest.Start), bus.ErrNotSubscribed)
-		require.ErrorIs(t, f.DeleteSecret(ctx, storetest.Alice, "x", storetest.Start), bus.ErrNotSubscribed)
-		_, err := f.Secrets(ctx, storetest.Alice)
+		require.ErrorIs(t, f.secrets.Add(ctx, storetest.Alice, newSecret(), time.Time{}, storetest.Start), bus.ErrNotSubscribed)
+		require.ErrorIs(t, f.secrets.Delete(ctx, storetest.Alice, "x", storetest.Start), bus.ErrNotSubscribed)
+		_, err := f.secrets.List(ctx, storetest.Alice)
 		require.ErrorIs(t, err, bus.ErrNotSubscribed)
 
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		before := rdbtest.Dump(t, f.Redis)
-		list, err := f.Secrets(ctx, storetest.Alice)
+		list, err := f.secrets.List(ctx, storetest.Alice)
 		require.NoError(t, err)
 		assert.Empty(t, list)
 
 		first, second := newSecret(), newSecret()
-		require.NoError(t, f.AddSecret(ctx, storetest.Alice, first, time.Time{}, storetest.Start))
+		require.NoError(t, f.secrets.Add(ctx, storetest.Alice, first, time.Time{}, storetest.Start))
 		plan := f.requirePlan("alice--1")
-		require.NoError(t, f.AddSecret(ctx, storetest.Alice, second, storetest.After(100), storetest.Start))
+		require.NoError(t, f.secrets.Add(ctx, storetest.Alice, second, storetest.After(100), storetest.Start))
 		assert.NotEqual(t, plan, f.requirePlan("alice--1"))
-		list, err = f.Secrets(ctx, storetest.Alice)
+		list, err = f.secrets.List(ctx, storetest.Alice)
 		require.NoError(t, err)
 		first.ExpiresAt = storetest.After(100).UnixMilli()
 		assert.Equal(t, signature.List{second, first}, list)
 		f.RequireSound()
 
-		require.ErrorIs(t, f.DeleteSecret(ctx, storetest.Alice, first.ID, storetest.After(100)), bus.ErrSecretUnknown)
+		require.ErrorIs(t, f.secrets.Delete(ctx, storetest.Alice, first.ID, storetest.After(100)), bus.ErrSecretUnknown)
 		plan = f.requirePlan("alice--1")
-		require.NoError(t, f.DeleteSecret(ctx, storetest.Alice, first.ID, storetest.After(99)))
+		require.NoError(t, f.secrets.Delete(ctx, storetest.Alice, first.ID, storetest.After(99)))
 		assert.NotEqual(t, plan, f.requirePlan("alice--1"))
-		require.NoError(t, f.DeleteSecret(ctx, storetest.Alice, second.ID, storetest.Start))
+		require.NoError(t, f.secrets.Delete(ctx, storetest.Alice, second.ID, storetest.Start))
 		assert.Equal(t, before, rdbtest.Dump(t, f.Redis), "the last one is gone")
 		f.RequireSound()
 	})
@@ -70,9 +84,9 @@ func TestOptionsOutliveSecrets(t *testing.T) {
 		f, ctx := newFixture(t, server), t.Context()
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		secret := newSecret()
-		require.NoError(t, f.AddSecret(ctx, storetest.Alice, secret, time.Time{}, storetest.Start))
+		require.NoError(t, f.secrets.Add(ctx, storetest.Alice, secret, time.Time{}, storetest.Start))
 		f.Redis.HSet(ctx, "options:alice--1", "partial", "true")
-		require.NoError(t, f.DeleteSecret(ctx, storetest.Alice, secret.ID, storetest.Start))
+		require.NoError(t, f.secrets.Delete(ctx, storetest.Alice, secret.ID, storetest.Start))
 		plan := f.requirePlan("alice--1")
 		assert.Equal(t, map[string]string{"partial": "true", "plan": plan}, f.Redis.HGetAll(ctx, "options:alice--1").Val())
 	})
@@ -85,7 +99,7 @@ func TestSecretsAddedAtTheSameTimeAreAllThere(t *testing.T) {
 		var adding sync.WaitGroup
 		errs := make([]error, signature.MaxSecrets+1)
 		for i := range errs {
-			adding.Go(func() { errs[i] = f.AddSecret(ctx, storetest.Alice, newSecret(), time.Time{}, storetest.Start) })
+			adding.Go(func() { errs[i] = f.secrets.Add(ctx, storetest.Alice, newSecret(), time.Time{}, storetest.Start) })
 		}
 		adding.Wait()
 		refused := 0
@@ -96,7 +110,7 @@ func TestSecretsAddedAtTheSameTimeAreAllThere(t *testing.T) {
 			}
 		}
 		assert.Equal(t, 1, refused)
-		list, err := f.Secrets(ctx, storetest.Alice)
+		list, err := f.secrets.List(ctx, storetest.Alice)
 		require.NoError(t, err)
 		assert.Len(t, list, signature.MaxSecrets)
 	})
@@ -109,21 +123,21 @@ func TestSecretsOpenAfterARotation(t *testing.T) {
 		require.NoError(t, err)
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		secret := signature.Generate(signature.Ed25519, storetest.Start)
-		require.NoError(t, f.AddSecret(ctx, storetest.Alice, secret.Seal(keys), time.Time{}, storetest.Start))
+		require.NoError(t, f.secrets.Add(ctx, storetest.Alice, secret.Seal(keys), time.Time{}, storetest.Start))
 
 		_, _, err = f.RotateToken(ctx, storetest.Alice, "alice--new")
 		require.NoError(t, err)
 		f.requirePlan("alice--new")
 		for _, token := range []bus.Token{storetest.Alice, "alice--new"} { // both have the subscription
-			list, err := f.Secrets(ctx, token)
+			list, err := f.secrets.List(ctx, token)
 			require.NoError(t, err)
 			opened, err := list.Open(keys)
 			require.NoError(t, err)
 			require.Len(t, opened, 1)
 			assert.Equal(t, secret.Text(), opened[0].Text())
 		}
-		require.NoError(t, f.DeleteSecret(ctx, storetest.Alice, secret.ID, storetest.Start))
-		list, err := f.Secrets(ctx, "alice--new")
+		require.NoError(t, f.secrets.Delete(ctx, storetest.Alice, secret.ID, storetest.Start))
+		list, err := f.secrets.List(ctx, "alice--new")
 		require.NoError(t, err)
 		assert.Empty(t, list)
 		f.RequireSound()
@@ -134,11 +148,11 @@ func TestSecretsGoWithTheSubscriber(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := newFixture(t, server), t.Context()
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
-		require.NoError(t, f.AddSecret(ctx, storetest.Alice, newSecret(), time.Time{}, storetest.Start))
+		require.NoError(t, f.secrets.Add(ctx, storetest.Alice, newSecret(), time.Time{}, storetest.Start))
 		require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice))
 		assert.Empty(t, f.Redis.Keys(ctx, "options:*").Val())
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
-		list, err := f.Secrets(ctx, storetest.Alice)
+		list, err := f.secrets.List(ctx, storetest.Alice)
 		require.NoError(t, err)
 		assert.Empty(t, list)
 	})
@@ -149,11 +163,11 @@ func TestDamagedSecretsAreNeitherReplacedNorShown(t *testing.T) {
 		f, ctx := newFixture(t, server), t.Context()
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.Redis.HSet(ctx, "options:alice--1", "secrets", "whsec_topsecret")
-		err := f.AddSecret(ctx, storetest.Alice, newSecret(), time.Time{}, storetest.Start)
+		err := f.secrets.Add(ctx, storetest.Alice, newSecret(), time.Time{}, storetest.Start)
 		require.EqualError(t, err, "stored secrets are damaged")
 		f.Redis.Del(ctx, "options:alice--1")
 		f.Redis.Set(ctx, "options:alice--1", "whsec_topsecret", 0)
-		_, err = f.Secrets(ctx, storetest.Alice)
+		_, err = f.secrets.List(ctx, storetest.Alice)
 		require.ErrorContains(t, err, "WRONGTYPE")
 	})
 }

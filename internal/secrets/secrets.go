@@ -1,0 +1,123 @@
+// Package secrets keeps subscribers' signing secrets in Redis: it lists, adds and deletes them. The
+// rules of a subscriber's list are in package signature. Deliveries read the list together with the
+// subscriber's options: store/options.go.
+package secrets
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/signature"
+	"routemaster/internal/store"
+)
+
+//go:embed lua
+var luaFiles embed.FS
+
+// scriptPut is described in its header.
+var scriptPut = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "secrets_put"))
+
+// Secrets are the signing secrets of all subscribers in a store. It is safe for concurrent use.
+type Secrets struct {
+	redis *rdb.Partition
+	keys  store.Keys
+	store *store.Store
+}
+
+// New returns the signing secrets in a store.
+func New(st *store.Store) *Secrets {
+	return &Secrets{st.Partition(), store.Keys{Namespace: st.Partition().Namespace()}, st}
+}
+
+// List returns a subscriber's secrets, newest first, also those that have expired. It fails with
+// [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
+func (s *Secrets) List(ctx context.Context, token bus.Token) (signature.List, error) {
+	text, err := s.read(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	return signature.ParseList(text)
+}
+
+// Add gives a subscriber another secret. The others expire at a time, unless it is zero. It fails
+// with [bus.ErrNotSubscribed], [bus.ErrTooManySecrets] or [bus.ErrUnavailable].
+func (s *Secrets) Add(ctx context.Context, token bus.Token, secret signature.Stored, othersExpire, now time.Time) error {
+	return s.change(ctx, token, func(l signature.List) (signature.List, error) {
+		return l.Add(secret, othersExpire, now)
+	})
+}
+
+// Delete removes one of a subscriber's secrets. It fails with [bus.ErrNotSubscribed],
+// [bus.ErrSecretUnknown] or [bus.ErrUnavailable].
+func (s *Secrets) Delete(ctx context.Context, token bus.Token, id string, now time.Time) error {
+	return s.change(ctx, token, func(l signature.List) (signature.List, error) {
+		return l.Remove(id, now)
+	})
+}
+
+// read returns the secrets as they are stored; empty if there is none.
+func (s *Secrets) read(ctx context.Context, token bus.Token) (string, error) {
+	token, err := s.store.Holder(ctx, token)
+	if err != nil {
+		return "", err
+	}
+	var subscribed rdb.Reply[bool]
+	var record rdb.Reply[[]any]
+	err = s.redis.Pipelined(ctx, "read secrets", func(pipe rdb.Commands) {
+		subscribed = pipe.SIsMember(ctx, s.keys.Subscribers(), string(token))
+		record = pipe.HMGet(ctx, s.keys.Options(token), "secrets")
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case !subscribed.Val():
+		return "", bus.ErrNotSubscribed
+	}
+	return rdb.Text(record.Val()[0]), nil
+}
+
+// errChanged says that the secrets are not any more what they were when they were read.
+var errChanged = errors.New("the secrets have changed")
+
+// changeTries is how often a change is tried whose secrets others change at the same time.
+const changeTries = 20
+
+// change replaces a subscriber's secrets by what a function makes of them.
+func (s *Secrets) change(ctx context.Context, token bus.Token, edit func(signature.List) (signature.List, error)) error {
+	for range changeTries {
+		before, err := s.read(ctx, token)
+		if err != nil {
+			return err
+		}
+		list, err := signature.ParseList(before)
+		if err != nil {
+			return err
+		}
+		if list, err = edit(list); err != nil {
+			return err
+		}
+		if err = s.put(ctx, token, before, list.JSON()); !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: others change the same secrets", bus.ErrUnavailable)
+}
+
+// put stores a subscriber's secrets in place of what they were before, or fails with errChanged.
+func (s *Secrets) put(ctx context.Context, token bus.Token, before, after string) error {
+	change := s.redis.Change(ctx, scriptPut, string(token), before, after, bus.NewPlan())
+	switch {
+	case change.Err != nil:
+		return rdb.Wrap("change secrets", change.Err)
+	case change.Changed:
+		return nil
+	case change.Text(0) == "changed":
+		return errChanged
+	}
+	return bus.ErrNotSubscribed
+}
