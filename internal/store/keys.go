@@ -122,8 +122,8 @@ func (k Keys) Delivery(t bus.Token) string { return k.Namespace + "delivery:" + 
 func (k Keys) BatchState(id bus.BatchID) string { return k.Namespace + "batches:state:" + string(id) }
 
 // Options is a hash of a subscriber's options that differ from their default, by name (JSON), with
-// plan, their version, and secrets, its signing secrets (JSON). Written by subscribe, by the
-// changes of options, and by package secrets; it goes with the subscriber. It is not of the founding
+// plan, their version, and secrets, its signing secrets (JSON). Written by subscribe, by
+// changes of options and by package secrets; it goes with the subscriber. It is not of the founding
 // layout.
 func (k Keys) Options(t bus.Token) string { return k.Namespace + "options:" + string(t) }
 
