@@ -113,18 +113,18 @@ func (k Keys) Failed(t bus.Token) string { return k.Namespace + "batches:failed:
 // and by the deliveries; it goes with the subscriber. It is not of the founding layout.
 func (k Keys) Delivery(t bus.Token) string { return k.Namespace + "delivery:" + string(t) }
 
-// BatchState is a hash of what a batch needs beyond its list: revision (how often its content has
-// changed since it was closed), refusals (of its content), suspect (the number of its first events
-// of which one is refused), webhook_id (what its content bore when it was a dead letter), test (1
-// for a test event), replay (the UID of the replay that it is of) and gap (1 for a gap notice).
-// Written by whatever needs it, and only for subscribers with a plan; it goes with the batch. It is
-// not of the founding layout.
+// BatchState is a hash of what a batch needs beyond its list: generation and lane (where it stands,
+// unless in the default lane), revision (how often its content has changed since it was closed),
+// refusals (of its content), suspect (the number of its first events of which one is refused),
+// webhook_id (what its content bore when it was a dead letter), test (1 for a test event), replay
+// (the UID of the replay that it is of) and gap (1 for a gap notice). Written by whatever needs it,
+// and only for subscribers with a plan; it goes with the batch. It is not of the founding layout.
 func (k Keys) BatchState(id bus.BatchID) string { return k.Namespace + "batches:state:" + string(id) }
 
 // Options is a hash of a subscriber's options that differ from their default, by name (JSON), with
-// plan, their version, and secrets, its signing secrets (JSON). Written by subscribe, by
-// changes of options and by package secrets; it goes with the subscriber. It is not of the founding
-// layout.
+// plan, their version, secrets, its signing secrets (JSON), generation, the version of its lanes,
+// and older, the lanes from before of which batches are left. Written by subscribe, by changes of
+// options and by package secrets; it goes with the subscriber. It is not of the founding layout.
 func (k Keys) Options(t bus.Token) string { return k.Namespace + "options:" + string(t) }
 
 // Attempts is a list of the records of a subscriber's last attempts (packed), the latest first.
