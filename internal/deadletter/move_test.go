@@ -9,6 +9,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/deadletter"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -191,4 +192,42 @@ func TestMovingInAFullRedis(t *testing.T) {
 	require.NoError(t, server.Raw.ConfigSet(t.Context(), "maxmemory", "0").Err())
 	assert.Equal(t, []int{1}, storetest.Numbers(t, b.Take("worker", 0)))
 	b.RequireSound()
+}
+
+// TestALetterComesBackInItsLane kills events of both lanes: a letter's lane is that of its events,
+// unless the lanes have changed since.
+func TestALetterComesBackInItsLane(t *testing.T) {
+	eachBench(t, func(t *testing.T, b *bench) {
+		ctx := t.Context()
+		b.AddSubscriber(alice, 0, 1, "widgets")
+		b.SetOption(alice, "lanes", "2")
+		lanes, err := b.Lanes(ctx, alice)
+		require.NoError(t, err)
+		of := map[int]int{} // the number of an event, of each lane
+		for i := 1; len(of) < 2; i++ {
+			of[lanes.Of(storetest.Packed(t, "widgets", i))] = i
+		}
+		dies := func(number int) bus.BatchID {
+			b.PublishEvents("widgets", number, number, 0)
+			task := b.Take("worker", 0)
+			require.True(t, b.Complete(task, storetest.Result{Slice: &store.SliceResult{
+				Letters: []store.DeadLetter{{ID: task.Delivery.Batch, Reason: bus.DiedRejected}},
+			}}))
+			return task.Delivery.Batch
+		}
+		lane := func(id bus.BatchID) string { return b.Redis.HGet(ctx, store.Keys{}.BatchState(id), "lane").Val() }
+
+		first, second, third := dies(of[0]), dies(of[1]), dies(of[1])
+		for _, id := range []bus.BatchID{first, second} {
+			_, err = b.letters.Redeliver(ctx, alice, deadletter.Selection{IDs: []bus.BatchID{id}})
+			require.NoError(t, err)
+		}
+		assert.Equal(t, "0", lane(first))
+		assert.Equal(t, "1", lane(second))
+		b.SetOption(alice, "lanes", "3")
+		_, err = b.letters.Redeliver(ctx, alice, deadletter.Selection{IDs: []bus.BatchID{third}})
+		require.NoError(t, err)
+		assert.Equal(t, "0", lane(third))
+		b.RequireSound()
+	})
 }

@@ -139,9 +139,9 @@ func (k Keys) DeadLetters(t bus.Token) string { return k.Namespace + "deadletter
 // event of one. It is not of the founding layout.
 func (k Keys) DeadLetter(id bus.BatchID) string { return k.Namespace + "deadletter:" + string(id) }
 
-// DeadLetterCause is a hash of reason, status, error, note, webhook_id, revision (the batch's),
-// bytes (of the packed events) and died_at (ms). It goes with the dead letter. It is not of the
-// founding layout.
+// DeadLetterCause is a hash of reason, status, error, note, webhook_id, revision (the batch's), its
+// generation and lane if its subscriber had several, bytes (of the packed events) and died_at (ms).
+// It goes with the dead letter. It is not of the founding layout.
 func (k Keys) DeadLetterCause(id bus.BatchID) string {
 	return k.Namespace + "deadletter:why:" + string(id)
 }

@@ -21,6 +21,13 @@ local function keep_identity(bid)
   need_plan(token, ARGV[4])
 end
 
+-- The lane that a letter's events were in; the first, if there are other lanes now.
+local function lane_of_letter(bid)
+  local place = redis.pcall('HMGET', dead_letter_cause_key(bid), 'generation', 'lane')
+  if place[1] and place[1] == generation_of(token) then return tonumber(place[2]) end
+  return 0
+end
+
 local function revive(bid, length)
   local key = batch_key(bid)
   redis.call('RENAME', dead_letter_key(bid), key)
@@ -28,7 +35,7 @@ local function revive(bid, length)
   redis.call('LSET', key, 2, '1')
   keep_identity(bid)
   local created = tonumber(redis.call('LINDEX', key, 1)) or 0
-  add_batch(bid, token, milliseconds(created), length)
+  add_batch(bid, token, milliseconds(created), length, lane_of_letter(bid))
 end
 
 allow_when_full()
