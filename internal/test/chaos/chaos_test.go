@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -167,7 +168,8 @@ func (c *chaos) startTraffic(seed uint64, apis []string) {
 		publisher.client.Timeout = publishTimeout
 		publishing.Go(func() { publisher.run(ctx, stop) })
 	}
-	publishing.Go(func() { pauseNowAndThen(stop, c.store, rand.New(rand.NewPCG(seed, 300))) })
+	publishing.Go(func() { nowAndThen(stop, rand.New(rand.NewPCG(seed, 300)), maxPause, c.pause) })
+	publishing.Go(func() { nowAndThen(stop, rand.New(rand.NewPCG(seed, 301)), laneChanges, c.changeLanes) })
 	c.stopTraffic = sync.OnceFunc(func() {
 		close(stop)
 		publishing.Wait()
@@ -182,17 +184,35 @@ func (c *chaos) startTraffic(seed uint64, apis []string) {
 // maxPause is how long the paused subscriber is paused at most: less than the bus has at the end.
 const maxPause = 800 * time.Millisecond
 
-// pauseNowAndThen pauses a subscriber until stop is closed. Pauses end by themselves. Redis may be
-// away: then there is one pause less.
-func pauseNowAndThen(stop <-chan struct{}, st *store.Store, random *rand.Rand) {
+// nowAndThen does something until stop is closed: on average once in a time, in which it must be
+// done. Redis may be away: then it is done once less.
+func nowAndThen(stop <-chan struct{}, random *rand.Rand, every time.Duration, do func(context.Context, *rand.Rand)) {
 	for {
 		select {
 		case <-stop:
 			return
-		case <-time.After(time.Duration(random.Int64N(int64(2 * maxPause)))):
+		case <-time.After(time.Duration(random.Int64N(int64(2 * every)))):
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), maxPause)
-		_ = st.Pause(ctx, paused+"--1", time.Now().Add(time.Duration(random.Int64N(int64(maxPause)))))
+		ctx, cancel := context.WithTimeout(context.Background(), every)
+		do(ctx, random)
 		cancel()
 	}
+}
+
+// pause pauses a subscriber. Pauses end by themselves.
+func (c *chaos) pause(ctx context.Context, random *rand.Rand) {
+	_ = c.store.Pause(ctx, paused+"--1", time.Now().Add(time.Duration(random.Int64N(int64(maxPause)))))
+}
+
+// laneChanges is how often lanes change.
+const laneChanges = 500 * time.Millisecond
+
+// changeLanes gives a subscriber another number of lanes. It is refused while too many changes are
+// under way.
+func (c *chaos) changeLanes(ctx context.Context, random *rand.Rand) {
+	lanes := map[string]string{"lanes": strconv.Itoa(2 + random.IntN(4))}
+	if random.IntN(5) == 0 {
+		lanes["lanes"] = "" // one, the default
+	}
+	_ = c.store.PatchSubscriber(ctx, strictlyLaned+"--1", bus.Subscription{Options: lanes}, time.Now())
 }

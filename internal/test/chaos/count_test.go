@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -11,7 +12,8 @@ type count struct {
 	due, delivered, lost int
 	// again counts the events that were delivered again, by the cause.
 	again map[string]int
-	// outOfOrder counts the events that came after a later one of their publisher.
+	// outOfOrder counts the events that came after a later one of their publisher, and of their order
+	// key if the subscriber has lanes.
 	outOfOrder int
 	// deliveries are the batches acknowledged; nearFaults those whose repetition a fault would have
 	// explained.
@@ -20,15 +22,25 @@ type count struct {
 	wrong []string
 }
 
-// count compares what a subscriber got of its topics with what was acknowledged. A strict one must
-// get events in order also if it has refused some.
-func (l *ledger) count(subscriber string, topics []string, strict bool, why faults) count {
+// order is the order in which a subscriber must get the events of a publisher.
+type order struct {
+	strict bool // also if it has refused some
+	keyed  bool // only those of one order key
+}
+
+// orderOf is that of a subscriber with options (JSON).
+func orderOf(options string) order {
+	return order{strings.Contains(options, "strict_order"), strings.Contains(options, "lanes")}
+}
+
+// count compares what a subscriber got of its topics with what was acknowledged.
+func (l *ledger) count(subscriber string, topics []string, order order, why faults) count {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	attempts := l.attempts[subscriber]
 	slices.SortFunc(attempts, func(a, b *attempt) int { return a.arrived.Compare(b.arrived) })
 	c := &counting{
-		ledger: l, subscriber: subscriber, strict: strict, why: why, count: count{again: map[string]int{}},
+		ledger: l, subscriber: subscriber, order: order, why: why, count: count{again: map[string]int{}},
 		failed: map[int]bool{}, latest: map[int]*attempt{}, furthest: map[int]delivery{},
 	}
 	for _, a := range attempts {
@@ -65,11 +77,11 @@ type counting struct {
 	count
 	ledger     *ledger
 	subscriber string
-	strict     bool
+	order      order
 	why        faults
 	failed     map[int]bool     // whether the subscriber refused an event before
 	latest     map[int]*attempt // the latest delivery of an event
-	furthest   map[int]delivery // of a publisher's events, the last that was delivered so far
+	furthest   map[int]delivery // of events that come in order, the last that was delivered so far
 }
 
 // delivery is the first acknowledged delivery of an event.
@@ -80,13 +92,13 @@ type delivery struct {
 
 // add takes account of one event of an attempt. Attempts come in the order of their arrival.
 func (c *counting) add(number int, a *attempt) {
-	publication, publisher := c.ledger.publications[number], number/numbersPerPublisher
+	publication := c.ledger.publications[number]
 	if publication == nil {
 		c.blame("event %d was never published", number)
 		return
 	}
 	if a.acknowledged.IsZero() {
-		c.failed[number] = !c.strict
+		c.failed[number] = !c.order.strict
 		return
 	}
 	before := c.latest[number]
@@ -99,9 +111,13 @@ func (c *counting) add(number int, a *attempt) {
 		}
 		return
 	}
-	furthest, found := c.furthest[publisher]
+	sequence := number / numbersPerPublisher * orderKeys
+	if c.order.keyed {
+		sequence += orderKey(number)
+	}
+	furthest, found := c.furthest[sequence]
 	if !found || number > furthest.number {
-		c.furthest[publisher] = delivery{number, a}
+		c.furthest[sequence] = delivery{number, a}
 		return
 	}
 	c.outOfOrder++

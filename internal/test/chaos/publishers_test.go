@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net/http"
@@ -110,10 +111,20 @@ func (p *chaoticPublisher) upTo(most time.Duration) time.Duration {
 	return time.Duration(p.random.Int64N(int64(most)))
 }
 
+// orderKeys is how many order keys a publisher's events have.
+const orderKeys = 5
+
+// orderKey is the order key of an event.
+func orderKey(number int) int { return number % orderKeys }
+
+func eventBody(number int) string {
+	return fmt.Sprintf(`%s,"data":{"key":%d}}`, strings.TrimSuffix(bustest.EventBody(number), "}"), orderKey(number))
+}
+
 func eventsBody(numbers []int) string {
 	var events []string
 	for _, number := range numbers {
-		events = append(events, bustest.EventBody(number))
+		events = append(events, eventBody(number))
 	}
 	if len(events) == 1 {
 		return events[0]

@@ -44,7 +44,7 @@ func (c *chaos) requireDeliveries(table *tabwriter.Writer) {
 	fmt.Fprintln(table, "subscriber\tdue\tdelivered\tlost\tagain\tout of order\tunexplained\tnear faults\t")
 	due, causes := 0, map[string]int{}
 	for _, s := range subscribers {
-		n := c.ledger.count(s.name, s.topics, strings.Contains(s.options, "strict_order"), c.faults)
+		n := c.ledger.count(s.name, s.topics, orderOf(s.options), c.faults)
 		again := 0
 		for cause, events := range n.again {
 			again += events
