@@ -52,7 +52,7 @@ local COMMANDS = {
   SET_OLDER = function(token, older)
     if older == '' then
       redis.call('HDEL', options_key(token), 'older')
-      drop_plan(token)
+      subscriber_plans().drop(token)
     else
       redis.call('HSET', options_key(token), 'older', older)
     end
