@@ -291,3 +291,25 @@ func TestTooManyChangesOfLanesAreRefused(t *testing.T) {
 	require.ErrorIs(t, err, bus.ErrLanesChange)
 	f.RequireSound()
 }
+
+// TestNobodyWaitsForARefusedBatchThatWaits has two refused batches on either side of a change of
+// the lanes: the one behind it, which waits for the other, must not keep that from being retried.
+func TestNobodyWaitsForARefusedBatchThatWaits(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.setLanes(2)
+		f.publishKeyed(t, 1, f.keysInLanes(t, 2)...)
+		held := f.takeAll(t, "a", 0)
+		before, behind := indexOf(numbersOf(t, held), 1), indexOf(numbersOf(t, held), 2)
+		f.refuse(t, held[before], false)
+		f.setLanes(3)
+		require.True(t, f.Complete(held[behind], storetest.Result{
+			RetryAt: storetest.After(50_000), Failure: bus.BatchFailure, Slice: &store.SliceResult{},
+		}))
+		f.publishKeyed(t, 3, f.keysInLanes(t, 3)[1])
+		require.Empty(t, f.takeAll(t, "b", 1), "it stands before the refused one, and waits for the other")
+		require.Empty(t, f.takeAll(t, "c", 50_000))
+		require.Equal(t, [][]int{{1}}, numbersOf(t, f.takeAll(t, "d", 60_000)))
+	})
+}

@@ -207,12 +207,13 @@ func (c *chaos) pause(ctx context.Context, random *rand.Rand) {
 // laneChanges is how often lanes change.
 const laneChanges = 500 * time.Millisecond
 
-// changeLanes gives a subscriber another number of lanes. It is refused while too many changes are
-// under way.
+// changeLanes gives one of the subscribers that have several lanes another number of them. It is
+// refused while too many changes are under way.
 func (c *chaos) changeLanes(ctx context.Context, random *rand.Rand) {
 	lanes := map[string]string{"lanes": strconv.Itoa(2 + random.IntN(4))}
 	if random.IntN(5) == 0 {
 		lanes["lanes"] = "" // one, the default
 	}
-	_ = c.store.PatchSubscriber(ctx, strictlyLaned+"--1", bus.Subscription{Options: lanes}, time.Now())
+	token := bus.Token([]string{laned, strictlyLaned}[random.IntN(2)] + "--1")
+	_ = c.store.PatchSubscriber(ctx, token, bus.Subscription{Options: lanes}, time.Now())
 }

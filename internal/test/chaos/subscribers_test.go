@@ -36,14 +36,15 @@ var subscribers = []struct {
 	{"strict", 300, 60, []string{"orders", "letters"}, takeSome, 30,
 		`{"partial":true,"strict_order":true,"max_bytes":1024}`},
 	{paused, 40, 6, []string{"widgets"}, fail, 10, `{"log_attempts":"all"}`},
-	{"laned", 50, 5, []string{"widgets", "orders"}, fail, 10, `{"lanes":4,"order_key":"/data/key"}`},
+	{laned, 50, 5, []string{"widgets", "orders"}, fail, 10, `{"lanes":4,"order_key":"/data/key"}`},
 	{strictlyLaned, 30, 8, []string{"widgets", "letters"}, takeSome, 30,
 		`{"partial":true,"strict_order":true,"lanes":3,"order_key":"/data/key"}`},
 }
 
-// Subscribers to whom something happens: one is paused, the lanes of the other change.
+// Subscribers to whom something happens: one is paused, the lanes of the others change.
 const (
 	paused        = "paused"
+	laned         = "laned"
 	strictlyLaned = "strictly-laned"
 )
 

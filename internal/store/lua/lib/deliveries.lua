@@ -34,7 +34,8 @@ local function has_to_wait(entry, token, state, refused, plan)
     if max_in_flight > 1 then LANES[lane] = nil end -- what is known of it is for another number
     max_in_flight = 1
   end
-  if refused and not setbacks().may_retry(token, entry.arg) then
+  -- One that waits for older lanes does not keep a refused one of these from being retried.
+  if refused and ((plan and plan.waits) or not setbacks().may_retry(token, entry.arg)) then
     local pause = math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures)
     put_off(entry, entry.now + math.max(RETRY_PAUSE, pause))
   elseif not is_in_turn(lane, entry.queue, entry.job, max_in_flight)
