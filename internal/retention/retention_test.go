@@ -1,6 +1,8 @@
 package retention_test
 
 import (
+	"regexp"
+	"strconv"
 	"testing"
 	"time"
 
@@ -151,4 +153,42 @@ func TestANoticeComesBeforeWhatWaitsForAThrottle(t *testing.T) {
 		f.Complete(notice, storetest.Result{Delivered: 1})
 		assert.Equal(t, []int{3}, storetest.Numbers(t, f.Take("w1", 1001)))
 	})
+}
+
+// TestAStepLooksAtTheOldestLanesAlone changes the lanes again and again while batches wait in them:
+// a step looks no further than at the oldest lanes that have enough to drop.
+func TestAStepLooksAtTheOldestLanesAlone(t *testing.T) {
+	f := newFixture(t, rdbtest.Real(t))
+	f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+	const changes, events = 5, 320
+	for i := range changes {
+		f.SetOption(storetest.Alice, "lanes", strconv.Itoa(64-i%2))
+		f.PublishEvents("widgets", i*events+1, (i+1)*events, i)
+	}
+	require.NoError(t, f.Pause(t.Context(), storetest.Alice, bus.Forever))
+	f.MakeInstant(1000)
+	for range changes * events / 100 { // one call passes over a hundred at most
+		require.Nil(t, f.Take("w1", 1000))
+	}
+	f.SetOption(storetest.Alice, "keep_events", strconv.Itoa((changes-2)*events))
+	require.NoError(t, f.Redis.ConfigResetStat(t.Context()).Err())
+	steps := 0
+	dropped, err := retention.New(f.Store).Drop(t.Context(), storetest.After(1000), func() bool {
+		steps++
+		return true
+	})
+	require.NoError(t, err)
+	assert.Equal(t, retention.Dropped{Batches: 2 * events, Events: 2 * events}, dropped[storetest.Alice])
+	stats, err := f.Redis.Info(t.Context(), "commandstats").Result()
+	require.NoError(t, err)
+	calls := regexp.MustCompile(`cmdstat_lrange:calls=(\d+)`).FindStringSubmatch(stats)
+	require.NotNil(t, calls)
+	reads, err := strconv.Atoi(calls[1])
+	require.NoError(t, err)
+	assert.LessOrEqual(t, reads/steps, 2*64*5, "of two changes at most")
+	f.RequireSound()
+	require.NoError(t, f.Resume(t.Context(), storetest.Alice))
+	first := storetest.Numbers(t, f.Take("w1", 1000))[0]
+	assert.Greater(t, first, 2*events, "the oldest went")
+	assert.LessOrEqual(t, first, 3*events)
 }

@@ -224,6 +224,25 @@ func TestABatchThatFailsHoldsALaneOnlyIfTheOrderIsStrict(t *testing.T) {
 	}
 }
 
+// TestABatchThatHasFailedDoesNotHoldUpAChangeOfLanes fails a batch before the lanes change: it has
+// left its lane, and comes up again long after.
+func TestABatchThatHasFailedDoesNotHoldUpAChangeOfLanes(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.publishKeyed(t, 1, "x")
+		f.refuse(t, f.Take("w1", 0), false)
+		f.setLanes(4)
+		f.RequireSound()
+		f.publishKeyed(t, 2, "x")
+		require.Equal(t, [][]int{{2}}, numbersOf(t, f.takeAll(t, "a", 0)))
+		f.setLanes(3)
+		f.publishKeyed(t, 3, "x")
+		require.Empty(t, f.takeAll(t, "b", 0), "one is in flight")
+		f.RequireSound()
+	})
+}
+
 func TestAPublishKnowsTheLanesOfTheMoment(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, other := newFixture(t, server), storetest.Open(t, server)
@@ -276,6 +295,23 @@ func TestALanedSubscriberIsRenamedAndRemoved(t *testing.T) {
 		f.requireNothingQueued(t)
 		assert.Empty(t, f.Redis.Exists(t.Context(), "plans", "options:alice--2").Val())
 	})
+}
+
+// TestLanesAreMergedAtOnce removes a subscriber: were its lanes merged one by one, each batch would
+// be moved again for each lane, and 10,000 batches would keep Redis busy for a second.
+func TestLanesAreMergedAtOnce(t *testing.T) {
+	f := newFixture(t, rdbtest.Real(t))
+	f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+	f.setLanes(8)
+	keys := f.keysInLanes(t, 8)
+	f.publishKeyed(t, 1, append(keys, keys...)...)
+	require.Len(t, f.takeAll(t, "a", 0), 8)
+	require.NoError(t, f.Redis.ConfigResetStat(t.Context()).Err())
+	require.NoError(t, f.DeleteSubscriber(t.Context(), storetest.Alice))
+	stats, err := f.Redis.Info(t.Context(), "commandstats").Result()
+	require.NoError(t, err)
+	assert.Contains(t, stats, "cmdstat_zunionstore:calls=1,")
+	f.RequireSound()
 }
 
 func TestTooManyChangesOfLanesAreRefused(t *testing.T) {

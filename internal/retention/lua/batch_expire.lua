@@ -29,7 +29,7 @@ end
 
 local function is_old(batch) return keep_age and now - batch.created > keep_age end
 
-local found, places, horizon = {}, 0, math.huge
+local found, places, newest, horizon = {}, 0, 0, math.huge
 
 -- Adds batches where they wait. If these fill the window, they may be only the beginning: nothing
 -- newer is dropped then.
@@ -39,7 +39,7 @@ local function add(bids, window)
     local header = redis.pcall('LRANGE', batch_key(bid), 0, HEADER - 1) -- a table in any case
     created = tonumber(header[2])
     if created and header[3] and not found[bid] then
-      places = places + 1
+      places, newest = places + 1, math.max(newest, created)
       found[bid] = { bid = bid, created = created, place = places, header = header }
     end
   end
@@ -60,6 +60,10 @@ for _, generation in ipairs(generations().all(token)) do
   local window = math.max(MIN_WINDOW, math.ceil(max_batches / generation.lanes))
   for lane = 0, generation.lanes - 1 do
     add_lane(lane_of_generation(token, generation.name, lane), window)
+  end
+  if places >= max_batches then -- those of the next generations are newer
+    horizon = math.min(horizon, newest)
+    break
   end
 end
 add(current_batches(token), math.huge)

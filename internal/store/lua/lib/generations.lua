@@ -131,6 +131,21 @@ local function generations()
     self.count_down(token, name, false, max)
   end
 
+  -- Has the batches that have failed before the lanes change, and have let others pass since, not
+  -- hold up the change: their next attempt may be long in coming. Those that were refused go first,
+  -- as the others come up when their endpoint does. Beyond so many they are waited for.
+  local MAX_PASSED = 100 -- so that a change stays short
+  local function pass_failed(token)
+    if redis.call('HGET', options_key(token), 'strict_order') == 'true' then return end
+    local max = noted_max_in_flight()
+    for _, bid in ipairs(redis.pcall('ZREVRANGE', failed_key(token), 0, MAX_PASSED - 1)) do
+      local lane = self.lane_of(token, bid, max)
+      if BATCH.exists(bid) and not redis.call('ZSCORE', lane, job_of(bid)) then
+        self.pass(token, bid, max)
+      end
+    end
+  end
+
   -- Closes the batches that take in events.
   local function close_current(token, lanes)
     for lane = 0, lanes - 1 do
@@ -169,21 +184,25 @@ local function generations()
       redis.call('HSET', plans_key(), token, name)
     end
     put_older(token, all)
+    pass_failed(token)
   end
 
   -- Forgets the generations of a subscriber that goes. Its batches wait in the default lane then,
   -- of which so many may be in flight.
   function self.forget(token, max)
     local default = lane_of_subscriber(token)
+    local keys = {}
     for _, generation in ipairs(self.all(token)) do
       for lane = 0, generation.lanes - 1 do
         local key = lane_of_generation(token, generation.name, lane)
-        if key ~= default and redis.call('EXISTS', key) == 1 then
-          redis.call('ZUNIONSTORE', default, 2, default, key)
-          redis.call('DEL', key)
-        end
+        if key ~= default and redis.call('EXISTS', key) == 1 then table.insert(keys, key) end
       end
       close_current(token, generation.lanes)
+    end
+    -- At once: one after the other, what is there already would be moved again for each.
+    if #keys > 0 then
+      redis.call('ZUNIONSTORE', default, 1 + #keys, default, unpack(keys))
+      redis.call('UNLINK', unpack(keys))
     end
     redis.call('HDEL', plans_key(), token)
     LANES[default] = nil -- it has others now
