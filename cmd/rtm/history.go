@@ -17,6 +17,7 @@ import (
 func newTopicHistoryCommand(bus *busFlags) *cobra.Command {
 	var limits history.Limits
 	var age time.Duration
+	var size string
 	var off, asJSON bool
 	command := &cobra.Command{
 		Use:   "history NAME",
@@ -28,13 +29,20 @@ every client may read it, also one that comes later: see rtm events.
 Without a terminal the history is a line with its limits of events, age (ms) and bytes, the first and the last position,
 when the oldest event was received (ms since the Unix epoch), and how many events and bytes there are, separated by
 tabs. A limit that there is not is 0.`,
-		Example: "  rtm topic history widgets -b @production\n  rtm topic history widgets --age 72h --bytes 50000000 -b @production\n" +
+		Example: "  rtm topic history widgets -b @production\n  rtm topic history widgets --age 72h --bytes 50MB -b @production\n" +
 			"  rtm topic history widgets --off -b @production",
 		Args:              arguments(1, 1),
 		ValidArgsFunction: bus.completeTopics(0, 1),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, args []string) error {
 			if age%time.Millisecond != 0 || age < 0 {
 				return wrongFlag("age", "like 72h, in whole ms")
+			}
+			if cmd.Flags().Changed("bytes") {
+				n, err := readSize(size)
+				if err != nil {
+					return wrongFlag("bytes", "a size such as 50000000 or 50MB")
+				}
+				limits.Bytes = int64(n.(int))
 			}
 			h := history.Of(c, args[0])
 			limits.Age = subscriber.Milliseconds(age.Milliseconds())
@@ -56,7 +64,7 @@ tabs. A limit that there is not is 0.`,
 	flags := command.Flags()
 	flags.Int64Var(&limits.Events, "events", 0, "keep the newest `COUNT` events, 10000000 at most")
 	flags.DurationVar(&age, "age", 0, "keep events for this long, 1s to 720h")
-	flags.Int64Var(&limits.Bytes, "bytes", 0, "keep so many bytes of events, 1000 to 1000000000")
+	flags.StringVar(&size, "bytes", "", "keep so many bytes of events, 1KB to 1000MB")
 	flags.BoolVar(&off, "off", false, "remove the history")
 	flags.BoolVar(&asJSON, "json", false, "print a JSON object")
 	return command

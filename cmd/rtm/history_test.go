@@ -19,7 +19,7 @@ func TestTheHistoryOfATopic(t *testing.T) {
 	for args, want := range map[string]string{
 		"":                         "0\t3600000\t0\t3\t9\t1700000000000\t7\t99\n",
 		"--events 5":               "",
-		"--age 72h --bytes 100000": "",
+		"--age 72h --bytes 100KB": "",
 		"--off":                    "",
 	} {
 		status, out, errors := b.rtm(t, append([]string{"topic", "history", "widgets"}, strings.Fields(args)...)...)
@@ -32,7 +32,7 @@ func TestTheHistoryOfATopic(t *testing.T) {
 	}, b.requests)
 	_, out, _ := b.rtm(t, "topic", "history", "widgets", "--json")
 	assert.JSONEq(t, `{"age":3600000,"first":3,"last":9,"oldest_at":1700000000000,"stored_events":7,"stored_bytes":99}`, out)
-	for _, args := range []string{"--off --events 5", "--age 1ns", "--age -1h", "--age x"} {
+	for _, args := range []string{"--off --events 5", "--age 1ns", "--age -1h", "--age x", "--bytes x"} {
 		status, _, _ := b.rtm(t, append([]string{"topic", "history", "widgets"}, strings.Fields(args)...)...)
 		assert.Equal(t, app.ExitUsage, status, args)
 	}

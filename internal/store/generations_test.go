@@ -328,8 +328,8 @@ func TestTooManyChangesOfLanesAreRefused(t *testing.T) {
 	f.RequireSound()
 }
 
-// TestRefusedBatchesDoNotWaitForAChangeOfLanes has two refused batches on either side of a change of
-// the lanes: neither holds others up, or keeps the other from being retried.
+// TestRefusedBatchesDoNotWaitForAChangeOfLanes has two refused batches on either side of a change
+// of the lanes: neither holds others up, or keeps the other from being retried.
 func TestRefusedBatchesDoNotWaitForAChangeOfLanes(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
