@@ -17,10 +17,10 @@ func TestTheHistoryOfATopic(t *testing.T) {
 		"PUT /topics/widgets/history": "", "DELETE /topics/widgets/history": "",
 	})
 	for args, want := range map[string]string{
-		"":                         "0\t3600000\t0\t3\t9\t1700000000000\t7\t99\n",
-		"--events 5":               "",
+		"":                        "0\t3600000\t0\t3\t9\t1700000000000\t7\t99\n",
+		"--events 5":              "",
 		"--age 72h --bytes 100KB": "",
-		"--off":                    "",
+		"--off":                   "",
 	} {
 		status, out, errors := b.rtm(t, append([]string{"topic", "history", "widgets"}, strings.Fields(args)...)...)
 		assert.Equal(t, app.ExitOK, status, errors)

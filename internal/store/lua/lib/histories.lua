@@ -120,7 +120,7 @@ local function histories()
     end
     history.length, history.size = push(key, entries), history.size + size
     if history.length ~= counter - history.first + 1 then
-      redis.call('DEL', key)
+      redis.call('UNLINK', key)
       history.length, history.size = push(key, entries), size
       history.first = counter - history.length + 1
     end
