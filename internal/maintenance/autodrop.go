@@ -171,6 +171,17 @@ func (m *Maintenance) dropSteps(ctx context.Context, d *drop, step func() (some 
 	return false, nil
 }
 
+// dropReadable is dropSteps for what is of less worth than batches. That something else has written
+// to its keys, so that it cannot be dropped, must not keep these from being dropped: then none is
+// left, too.
+func (m *Maintenance) dropReadable(ctx context.Context, d *drop, step func() (some bool, err error)) (noneLeft bool, err error) {
+	noneLeft, err = m.dropSteps(ctx, d, step)
+	if rdb.Answered(err) {
+		return noneLeft || err != nil, nil
+	}
+	return false, err
+}
+
 // dropped records what a run dropped. When nothing is left to drop, it logs that once, until there
 // is something again.
 func (m *Maintenance) dropped(ctx context.Context, d *drop) {

@@ -2,13 +2,10 @@ package maintenance
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
-	"routemaster/internal/bus"
 	"routemaster/internal/deadletter"
-	"routemaster/internal/rdb"
 )
 
 // trimTimeout bounds how long one run of autodrop trims. The next run does the rest.
@@ -17,31 +14,23 @@ const trimTimeout = time.Second
 // trimLetters drops dead letters that are too many or too old for their subscriber, or whose
 // subscriber is gone. What fails is left to the next run: making room must not wait for it.
 func (m *Maintenance) trimLetters(ctx context.Context) {
-	deadline := m.now().Add(trimTimeout)
-	dropped, err := m.letters.Trim(ctx, m.now(), func() bool { return m.now().Before(deadline) })
+	dropped, err := m.letters.Trim(ctx, m.now(), m.until(trimTimeout))
 	if dropped.Letters > 0 {
 		m.droppedLetters(ctx, dropped, m.log, "dropped dead letters that were too many")
 	}
 	if dropped.Gone > 0 {
 		m.log.Info("removed dead letters of subscribers that are gone", "letters", dropped.Gone)
 	}
-	if err != nil && !errors.Is(err, bus.ErrUnavailable) { // package rdb logs that once
-		m.log.Error("could not trim dead letters", "error", err)
-	}
+	m.logFailure("could not trim dead letters", err)
 }
 
-// dropLetters drops the oldest dead letters. It reports whether none is left, or none can be
-// dropped because something else has written to their keys.
+// dropLetters drops the oldest dead letters. It reports whether none is left that can be dropped.
 func (m *Maintenance) dropLetters(ctx context.Context, d *drop) (noneLeft bool, err error) {
-	noneLeft, err = m.dropSteps(ctx, d, func() (some bool, err error) {
+	return m.dropReadable(ctx, d, func() (some bool, err error) {
 		dropped, err := m.letters.DropOldest(ctx, m.now())
 		d.letters.Add(dropped)
 		return dropped.Letters > 0, err
 	})
-	if rdb.Answered(err) {
-		return noneLeft || err != nil, nil
-	}
-	return false, err
 }
 
 // droppedLetters records dead letters that were dropped.

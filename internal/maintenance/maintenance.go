@@ -60,13 +60,24 @@ func (m *Maintenance) Enqueue(job bus.JobName) func(context.Context) error {
 	}
 }
 
+// until returns a function that reports true for so long from now on.
+func (m *Maintenance) until(limit time.Duration) (goesOn func() bool) {
+	deadline := m.now().Add(limit)
+	return func() bool { return m.now().Before(deadline) }
+}
+
+// logFailure logs an error, if there is one. That Redis is unavailable package rdb logs once.
+func (m *Maintenance) logFailure(message string, err error, fields ...any) {
+	if err != nil && !errors.Is(err, bus.ErrUnavailable) {
+		m.log.Error(message, append(fields, "error", err)...)
+	}
+}
+
 // finish returns the result of a job: done, or a retry if it failed.
 func (m *Maintenance) finish(job bus.JobName, err error) queue.Result {
 	if err == nil {
 		return queue.Done
 	}
-	if !errors.Is(err, bus.ErrUnavailable) { // package rdb logs that once
-		m.log.Error("housekeeping failed, retrying", "job", job, "error", err)
-	}
+	m.logFailure("housekeeping failed, retrying", err, "job", job)
 	return queue.Result{RetryAt: m.now().Add(retryInterval)}
 }

@@ -2,7 +2,6 @@ package maintenance
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
@@ -15,8 +14,7 @@ const copyTimeout = time.Second
 
 // copyReplays goes on with the replays. What fails is left to the next run.
 func (m *Maintenance) copyReplays(ctx context.Context) {
-	deadline := m.now().Add(copyTimeout)
-	done, err := m.replays.Copy(ctx, m.now(), func() bool { return m.now().Before(deadline) })
+	done, err := m.replays.Copy(ctx, m.now(), m.until(copyTimeout))
 	if len(done.Events) > 0 {
 		for name, events := range m.eventsByClient(ctx, done.Events) {
 			m.recorder.Replayed(name, events)
@@ -30,9 +28,7 @@ func (m *Maintenance) copyReplays(ctx context.Context) {
 	for _, ended := range done.Ended {
 		m.replayEnded(ctx, ended)
 	}
-	if err != nil && !errors.Is(err, bus.ErrUnavailable) { // package rdb logs that once
-		m.log.Error("could not copy replays", "error", err)
-	}
+	m.logFailure("could not copy replays", err)
 }
 
 func (m *Maintenance) replayEnded(ctx context.Context, r replay.Replay) {

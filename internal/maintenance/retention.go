@@ -2,7 +2,6 @@ package maintenance
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"routemaster/internal/bus"
@@ -15,8 +14,7 @@ const expiryTimeout = time.Second
 // dropExpired drops batches that are older, or have more events, than their subscriber keeps. What
 // fails is left to the next run: making room must not wait for it.
 func (m *Maintenance) dropExpired(ctx context.Context) {
-	deadline := m.now().Add(expiryTimeout)
-	dropped, err := m.retention.Drop(ctx, m.now(), func() bool { return m.now().Before(deadline) })
+	dropped, err := m.retention.Drop(ctx, m.now(), m.until(expiryTimeout))
 	if len(dropped) > 0 {
 		names, _ := m.store.Tokens(ctx) // without them, of a token's form
 		for token, d := range dropped {
@@ -26,7 +24,5 @@ func (m *Maintenance) dropExpired(ctx context.Context) {
 				"subscriber", name, "batches", d.Batches, "events", d.Events)
 		}
 	}
-	if err != nil && !errors.Is(err, bus.ErrUnavailable) { // package rdb logs that once
-		m.log.Error("could not drop expired batches", "error", err)
-	}
+	m.logFailure("could not drop expired batches", err)
 }
