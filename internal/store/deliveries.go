@@ -110,7 +110,7 @@ func (b *batches) MaxInFlight() int { return b.options.MaxInFlight }
 
 // Settings is part of [queue.Kind].
 func (b *batches) Settings(ctx context.Context) []any {
-	return []any{b.options.MaxInFlight, b.options.Traceparents, b.isMigrating(ctx), bus.NewBatchSeed()}
+	return []any{b.options.MaxInFlight, b.options.Traceparents, b.isMigrating(ctx)}
 }
 
 // migratingInterval is how long it may take until a migration that begins is noticed.

@@ -35,13 +35,15 @@ func (s *Store) Lanes(ctx context.Context, token bus.Token) (Lanes, error) {
 var lanesFields = []string{"generation", "lanes", "order_key"}
 
 func readLanes(stored []any) Lanes {
-	l := Lanes{Version: rdb.Text(stored[0]), Count: int(rdb.Integer(rdb.Text(stored[1]), 1)), OrderKey: bus.DefaultOrderKey}
-	l.Count = min(max(l.Count, 1), bus.MaxLanes)
+	l := Lanes{Version: rdb.Text(stored[0]), Count: LaneCount(rdb.Text(stored[1])), OrderKey: bus.DefaultOrderKey}
 	if text := rdb.Text(stored[2]); text != "" {
 		_ = json.Unmarshal([]byte(text), &l.OrderKey) // else the default
 	}
 	return l
 }
+
+// LaneCount reads a stored number of lanes: 1 if there is none.
+func LaneCount(text string) int { return int(min(max(rdb.Integer(text, 1), 1), bus.MaxLanes)) }
 
 // Of returns the lane of an event, from 0 on: that of its value at the order key, or of its URL if
 // it has none there.

@@ -1,4 +1,4 @@
-// Package lanes says where the batches of a subscriber with several lanes stand, for whoever looks
+// Package lanes says where the batches of a subscriber with several lanes stand, for those who look
 // at them: store/lua/lib/generations.lua moves them.
 package lanes
 
@@ -57,14 +57,10 @@ func Parse(stored []any) Generations {
 		name, rest, _ := strings.Cut(part, "/")
 		lanes, batches, ok := strings.Cut(rest, "/")
 		if ok {
-			all = append(all, Generation{name, laneCount(lanes), rdb.Integer(batches, 0)})
+			all = append(all, Generation{name, store.LaneCount(lanes), rdb.Integer(batches, 0)})
 		}
 	}
-	return append(all, Generation{Name: rdb.Text(stored[1]), Lanes: laneCount(rdb.Text(stored[2]))})
-}
-
-func laneCount(text string) int {
-	return int(min(max(rdb.Integer(text, 1), 1), bus.MaxLanes))
+	return append(all, Generation{Name: rdb.Text(stored[1]), Lanes: store.LaneCount(rdb.Text(stored[2]))})
 }
 
 // Last is the generation that is published to.

@@ -2,8 +2,7 @@
 -- its delivery brings about.
 --
 -- Settings  1 how many batches of one subscriber may be in flight, 2 '1' to return traceparents,
---           3 '1' while the Ruby original may run too, 4 first 16 characters of the UIDs of
---           batches that are opened
+--           3 '1' while the Ruby original may run too
 -- Result    1 the number of events that are left of the batch, 2 how many the subscriber
 --           acknowledged, 3 points to add to its health, 4 until when it is throttled (ms), 0 if it
 --           is not, 5 what failed: 'endpoint', 'batch' if the endpoint refused only that, '' if it

@@ -34,12 +34,13 @@ local function generations()
   local self = {}
 
   -- The generation of a batch, and the number of its lane. One of a generation that its subscriber
-  -- does not have, as after it was deleted and has subscribed again, is of the default lane.
-  function self.place(token, bid)
+  -- does not have, as after it was deleted and has subscribed again, is of the default lane. What
+  -- options:{token} has as generation and older is read unless it is given.
+  function self.place(token, bid, options)
     if not state_of(token).plan then return '', 0 end
     local place = redis.pcall('HMGET', batch_state_key(bid), 'generation', 'lane')
     if not place[1] then return '', 0 end
-    local options = redis.pcall('HMGET', options_key(token), 'generation', 'older')
+    options = options or redis.pcall('HMGET', options_key(token), 'generation', 'older')
     if options[1] ~= place[1]
       and not string.find(options[2] or '', place[1] .. '/', 1, true) then
       return '', 0
@@ -48,9 +49,9 @@ local function generations()
   end
 
   -- The lane of a batch; how many of it may be in flight, given how many of a default lane; the set
-  -- where it stands while it takes in events; and its generation.
-  function self.lane_of(token, bid, max)
-    local name, lane = self.place(token, bid)
+  -- where it stands while it takes in events; and its generation. See place for the options.
+  function self.lane_of(token, bid, max, options)
+    local name, lane = self.place(token, bid, options)
     local current = current_of_lane_key(token, lane)
     return lane_of_generation(token, name, lane), name == '' and max or 1, current, name
   end

@@ -34,7 +34,7 @@ local function slices()
     if strict then lane = lane_of_subscriber(token) end
     if options[5] or options[6] then
       local made = generations()
-      local found, _, current, generation = made.lane_of(token, bid, 1)
+      local found, _, current, generation = made.lane_of(token, bid, 1, { options[5], options[6] })
       if generation ~= '' then lane, current_set = found, current end
       waits = made.waits(options[6], generation)
     end
@@ -49,14 +49,15 @@ local function slices()
 
   -- Drops a batch that has come up and is older than its subscriber keeps, given its header, unless
   -- it is a test event, or a gap notice that was never tried. Returns the number of its events that
-  -- are lost so, nil if it stays.
+  -- are lost so, nil if it stays. A notice of the loss gets its UID from that of the batch, which
+  -- no other has: so that no delivery has to bring a new one.
   function self.expire(entry, token, plan, header)
     if not plan.keep_age or plan.test or (plan.gap and entry.failures == 0) then return nil end
     local age = tonumber(entry.now) - (tonumber(header[2]) or 0)
     if age <= plan.keep_age then return nil end
     local notices = gaps()
     local lost = notices.count(token, batch_key(entry.arg), events_of(entry.arg))
-    notices.note_counted(entry.now, entry.settings[4], 'retention')
+    notices.note_counted(entry.now, string.sub(entry.arg, 5), 'retention')
     setbacks().discard(entry, token, entry.failures)
     return lost
   end
