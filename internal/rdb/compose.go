@@ -54,6 +54,7 @@ func reached(definitions []*definition, named map[string]bool) (needed []*defini
 		for _, d := range definitions {
 			if !d.needed && d.isNamed(named) {
 				d.needed, found = true, true
+				d.uses = namesOf(d.text)
 				maps.Copy(named, d.uses)
 			}
 		}
@@ -90,7 +91,7 @@ type definition struct {
 	text  string
 	names []string
 	all   bool // whether all of the names make it needed, not any one
-	// uses are the names in its text.
+	// uses are the names in its text, if it is needed.
 	uses   map[string]bool
 	needed bool
 
@@ -117,20 +118,23 @@ var (
 
 // definitionsOf splits a library, without the comments between its definitions.
 func definitionsOf(library string) (definitions []*definition) {
-	for line := range strings.Lines(library) {
-		switch {
-		case strings.HasPrefix(line, "--") || strings.TrimSpace(line) == "":
-		case isContinuation(line):
-			definitions[len(definitions)-1].text += line
-		default:
-			definitions = append(definitions, newDefinition(line))
+	var text strings.Builder // of one definition
+	define := func() {
+		if text.Len() > 0 {
+			definitions = append(definitions, newDefinition(text.String()))
 		}
+		text.Reset()
 	}
-	for _, d := range definitions {
-		d.uses = namesOf(d.text)
-		_, body, _ := strings.Cut(d.text, "\n")
-		d.isMaker = d.isFunction && strings.HasPrefix(body, "  local self = {}")
+	for line := range strings.Lines(library) {
+		if strings.HasPrefix(line, "--") || strings.TrimSpace(line) == "" {
+			continue
+		}
+		if !isContinuation(line) {
+			define()
+		}
+		text.WriteString(line)
 	}
+	define()
 	return definitions
 }
 
@@ -138,14 +142,17 @@ func isContinuation(line string) bool {
 	return line[0] == ' ' || line[0] == '}' || strings.TrimSpace(line) == "end"
 }
 
-func newDefinition(line string) *definition {
-	if f := luaFunction.FindStringSubmatch(line); f != nil {
-		return &definition{text: line, names: f[1:], all: true}
+func newDefinition(text string) *definition {
+	if f := luaFunction.FindStringSubmatch(text); f != nil {
+		return &definition{text: text, names: f[1:], all: true}
 	}
-	if l := luaLocals.FindStringSubmatch(line); l != nil {
-		return &definition{text: line, names: luaName.FindAllString(l[1]+l[2], -1), isFunction: l[1] != ""}
+	if l := luaLocals.FindStringSubmatch(text); l != nil {
+		d := &definition{text: text, names: luaName.FindAllString(l[1]+l[2], -1), isFunction: l[1] != ""}
+		_, body, _ := strings.Cut(text, "\n")
+		d.isMaker = d.isFunction && strings.HasPrefix(body, "  local self = {}")
+		return d
 	}
-	return &definition{text: line, names: luaName.FindAllString(line, 1)}
+	return &definition{text: text, names: luaName.FindAllString(text, 1)}
 }
 
 func namesOf(text string) map[string]bool {
