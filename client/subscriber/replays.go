@@ -29,8 +29,8 @@ type Replay struct {
 }
 
 // ReplayRange says which events are to be replayed: From the position of the first, or Since when
-// it was received; and To the position of the last, or Until when it was received. Without the
-// latter two it is the newest.
+// it was received, by default the oldest that is kept; and To the position of the last, or Until
+// when it was received, by default the newest.
 type ReplayRange struct {
 	From, To     int64
 	Since, Until time.Time
@@ -62,7 +62,7 @@ func (s *Subscriber) StartReplay(ctx context.Context, topic string, of ReplayRan
 }
 
 // Replays returns the replays of the subscriber that run, and those that ended in the last day,
-// newest first.
+// newest first; 100 at most.
 func (s *Subscriber) Replays(ctx context.Context) (all []Replay, err error) {
 	err = s.call(ctx, "list replays", http.MethodGet, "/replays", nil, &all)
 	return all, err

@@ -34,9 +34,9 @@ func newReplayStartCommand(about *subscriberFlags) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "start TOPIC",
 		Short: "have a topic's history be delivered again, to one subscriber",
-		Long: `Have events of a topic's history be delivered again, to you alone: from a position, or from when they were received. The
-topic has to keep a history, see rtm topic history, and you have to be subscribed to it. New events are delivered in
-between. It returns at once: rtm replay list shows how far it is.`,
+		Long: `Have events of a topic's history be delivered again, to you alone: from a position, or from when they were received, or
+all that are kept. The topic has to keep a history, see rtm topic history, and you have to be subscribed to it. New
+events are delivered in between. It returns at once: rtm replay list shows how far it is.`,
 		Example: "  rtm replay start widgets --since 2h -b @production\n  rtm replay start widgets --from 4711 --to 4800 -b @production\n" +
 			"  rtm replay start widgets --since 2h --subscriber shop--1 -b bus.example -t $ROOT_KEY",
 		Args:              arguments(1, 1),
@@ -55,7 +55,7 @@ between. It returns at once: rtm replay list shows how far it is.`,
 		}),
 	}
 	flags := command.Flags()
-	flags.Int64Var(&which.from, "from", 0, "begin at this `POSITION`")
+	flags.Int64Var(&which.from, "from", 0, "begin at this `POSITION`, instead of the oldest event that is kept")
 	flags.StringVar(&which.since, "since", "", "begin with what was received since this `TIME`, in RFC 3339, in ms since the Unix epoch, or 3h for 3 hours ago")
 	flags.Int64Var(&which.to, "to", 0, "end at this `POSITION`, instead of the newest event")
 	flags.StringVar(&which.until, "until", "", "end with what was received until this `TIME`")
@@ -66,8 +66,8 @@ between. It returns at once: rtm replay list shows how far it is.`,
 func (f *replayFlags) events(cmd *cobra.Command, now time.Time) (of subscriber.ReplayRange, err error) {
 	flags := cmd.Flags()
 	switch {
-	case flags.Changed("from") == flags.Changed("since"):
-		return of, wrongFlag("since", "given, or --from instead")
+	case flags.Changed("from") && flags.Changed("since"):
+		return of, wrongFlag("since", "given without --from")
 	case flags.Changed("to") && flags.Changed("until"):
 		return of, wrongFlag("until", "given without --to")
 	case flags.Changed("from") && f.from < 1:

@@ -19,6 +19,7 @@ func TestReplays(t *testing.T) {
 	for _, c := range [][2]string{
 		{"start widgets --from 1 --until 1700000000000", "replay AAAABBBBCCCCDDDDEEEE of events 4 to 9 began\n"},
 		{"start widgets --since 1700000000000 --to 9", "replay AAAABBBBCCCCDDDDEEEE of events 4 to 9 began\n"},
+		{"start widgets", "replay AAAABBBBCCCCDDDDEEEE of events 4 to 9 began\n"},
 		{"list", "AAAABBBBCCCCDDDDEEEE\twidgets\t1700000000000\t4\t9\t2\t1\trunning\t\n"},
 		{"cancel AAAABBBBCCCCDDDDEEEE", "cancelled AAAABBBBCCCCDDDDEEEE\n"},
 	} {
@@ -29,9 +30,10 @@ func TestReplays(t *testing.T) {
 	assert.Equal(t, []string{
 		`POST /subscriber/replays {"topic":"widgets","from":1,"until":1700000000000}`,
 		`POST /subscriber/replays {"topic":"widgets","since":1700000000000,"to":9}`,
+		`POST /subscriber/replays {"topic":"widgets"}`,
 		"GET /subscriber/replays", "DELETE /subscriber/replays/AAAABBBBCCCCDDDDEEEE",
 	}, b.requests)
-	for _, args := range []string{"", "--from 1 --since 2h", "--from 0", "--from 1 --to 0", "--from 1 --to 2 --until 1h", "--since yesterday", "--from 1 --until x"} {
+	for _, args := range []string{"--from 1 --since 2h", "--from 0", "--from 1 --to 0", "--from 1 --to 2 --until 1h", "--since yesterday", "--from 1 --until x"} {
 		status, _, _ := b.rtm(t, append([]string{"replay", "start", "widgets"}, strings.Fields(args)...)...)
 		assert.Equal(t, app.ExitUsage, status, args)
 	}

@@ -132,7 +132,8 @@ func parse(id string, hash map[string]string) (r Replay, ok bool) {
 
 // Range says which events of a history are meant. What is zero is not set.
 type Range struct {
-	// From is the position of the first, or Since when it was received: then, or later.
+	// From is the position of the first, or Since when it was received: then, or later. Without them
+	// it is the oldest.
 	From  int64
 	Since time.Time
 	// To is the position of the last, or Until when it was received: then, or before. Without them it

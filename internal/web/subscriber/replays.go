@@ -26,7 +26,7 @@ type replayView struct {
 	Error     *string       `json:"error"`
 }
 
-// getReplays lists replays.
+// getReplays lists replays. They are [replay.MaxKept] at most, so there are no pages.
 func (h *Handlers) getReplays(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	all, err := h.replays.List(r.Context(), of)
 	views := make([]replayView, len(all))
@@ -78,7 +78,7 @@ func (h *Handlers) readReplay(w http.ResponseWriter, r *http.Request) (topic bus
 	switch {
 	case sent.Topic == "":
 		return "", which, bus.Invalidf("/topic", "is required: a topic that keeps a history")
-	case (sent.From == nil) == (sent.Since == nil):
+	case sent.From != nil && sent.Since != nil:
 		return "", which, bus.Invalidf("", "send either from, the position of the first event, or since, when it was received")
 	case sent.To != nil && sent.Until != nil:
 		return "", which, bus.Invalidf("", "send either to, the position of the last event, or until, when it was received")
