@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -29,27 +31,35 @@ type Subscription struct {
 	// Max is the limit of events of a batch, 1 to 10,000. If it is zero, it is unchanged: 100 at
 	// first.
 	Max int
+	// Options are set besides, by their names in the JSON of the Info of package subscriber. What is
+	// not named is unchanged.
+	Options map[string]any
+}
+
+// MarshalJSON writes the subscription as the bus reads it.
+func (s Subscription) MarshalJSON() ([]byte, error) {
+	if !utf8.ValidString(s.UUID) { // encoding it would silently change it
+		return nil, errors.New("the uuid must be UTF-8")
+	}
+	fields := map[string]any{"topics": append([]string{}, s.Topics...), "callback": s.Callback}
+	maps.Copy(fields, s.Options)
+	if s.UUID != "" {
+		fields["uuid"] = s.UUID
+	}
+	if s.Timeout != nil {
+		fields["timeout"] = s.Timeout.Milliseconds()
+	}
+	if s.Max != 0 {
+		fields["max"] = s.Max
+	}
+	return marshal(fields)
 }
 
 // Subscribe subscribes this client, or changes its subscription.
 func (c *Client) Subscribe(ctx context.Context, s Subscription) error {
-	if !utf8.ValidString(s.UUID) { // encoding it would silently change it
-		return errors.New("subscribe: the uuid must be UTF-8")
-	}
-	wire := struct {
-		Topics   []string `json:"topics"`
-		Callback string   `json:"callback"`
-		UUID     string   `json:"uuid,omitempty"`
-		Timeout  *int64   `json:"timeout,omitempty"` // ms
-		Max      int      `json:"max,omitempty"`
-	}{append([]string{}, s.Topics...), s.Callback, s.UUID, nil, s.Max}
-	if s.Timeout != nil {
-		ms := s.Timeout.Milliseconds()
-		wire.Timeout = &ms
-	}
-	body, err := marshal(wire)
+	body, err := s.MarshalJSON()
 	if err != nil {
-		return err
+		return fmt.Errorf("subscribe: %w", err)
 	}
 	return c.call(ctx, request{method: http.MethodPost, path: "/subscription", operation: "subscribe", body: body}, nil)
 }

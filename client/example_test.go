@@ -141,6 +141,6 @@ func ExampleClient_Subscribe() {
 	})
 	fmt.Println(err)
 	// Output:
-	// POST /subscription {"topics":["widgets","parcels"],"callback":"https://shop.example/events","uuid":"a-secret-of-yours","max":50}
+	// POST /subscription {"callback":"https://shop.example/events","max":50,"topics":["widgets","parcels"],"uuid":"a-secret-of-yours"}
 	// <nil>
 }

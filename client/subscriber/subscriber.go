@@ -176,6 +176,22 @@ func (s Status) IsPaused(now time.Time) bool { return s.PausedUntil.After(now) }
 // IsPausedForGood reports whether it is paused until somebody resumes it.
 func (s Status) IsPausedForGood() bool { return s.PausedUntil.UTC().Year() >= 9999 }
 
+// Subscribe subscribes the client, or changes its subscription.
+func (s *Subscriber) Subscribe(ctx context.Context, to client.Subscription) error {
+	return s.call(ctx, "subscribe", http.MethodPost, "", to, nil)
+}
+
+// Unsubscribe leaves a topic: 404 if the client is not subscribed to it.
+func (s *Subscriber) Unsubscribe(ctx context.Context, topic string) error {
+	return s.call(ctx, "unsubscribe from "+topic, http.MethodDelete, "/topics/"+url.PathEscape(topic), nil, nil)
+}
+
+// Delete removes the subscriber with all its subscriptions, and what waits for it: 404 if there is
+// none.
+func (s *Subscriber) Delete(ctx context.Context) error {
+	return s.call(ctx, "delete the subscriber", http.MethodDelete, "", nil, nil)
+}
+
 // Info returns what the subscriber has set, and its state: 404 if the client is not subscribed.
 func (s *Subscriber) Info(ctx context.Context) (info Info, err error) {
 	err = s.call(ctx, "show the subscriber", http.MethodGet, "", nil, &info)

@@ -1,0 +1,116 @@
+package client_test
+
+import (
+	"encoding/json"
+	"io"
+	"iter"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/client"
+	"routemaster/client/history"
+	"routemaster/client/subscriber"
+)
+
+// notCalled are the endpoints that Go programs do without: probes, the description itself, and
+// other names of those they call.
+var notCalled = []string{
+	"GET /health", "GET /health/ping", "GET /health/ping.json", "GET /health/ready", "GET /pulse/scaling", "GET /openapi.json",
+	"GET /subscribers", "DELETE /subscription", "DELETE /subscription/topics/{topic}", "DELETE /topic/{topic}",
+}
+
+// TestEveryEndpointIsCalled calls everything, and compares what a bus gets with what it documents.
+func TestEveryEndpointIsCalled(t *testing.T) {
+	names := strings.NewReplacer("/shop--1", "/{token}", "/widgets", "/{topic}", "/some", "/{id}")
+	called := map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		called[r.Method+" "+names.Replace(r.URL.Path)] = true
+		answer := "null"
+		if strings.HasSuffix(r.URL.Path, "/rotate") {
+			answer = `{"done":true}` // or it goes on
+		}
+		_, _ = io.WriteString(w, answer)
+	}))
+	defer server.Close()
+	c, err := client.New(server.URL, "token")
+	require.NoError(t, err)
+	defer c.CloseIdleConnections()
+	callBus(t, c)
+	callSubscriber(t, subscriber.New(c))
+	callSubscriber(t, subscriber.Of(c, "shop--1"))
+
+	assert.ElementsMatch(t, slices.Sorted(maps.Keys(called)), slices.DeleteFunc(documentedEndpoints(t), func(endpoint string) bool {
+		return slices.Contains(notCalled, endpoint)
+	}))
+}
+
+// documentedEndpoints are those of the bus's description.
+func documentedEndpoints(t *testing.T) (endpoints []string) {
+	t.Helper()
+	text, err := os.ReadFile("../internal/web/openapi.json")
+	require.NoError(t, err)
+	var api struct {
+		Paths map[string]map[string]any `json:"paths"`
+	}
+	require.NoError(t, json.Unmarshal(text, &api))
+	for path, item := range api.Paths {
+		for method := range item {
+			if method != "parameters" {
+				endpoints = append(endpoints, strings.ToUpper(method)+" "+path)
+			}
+		}
+	}
+	return endpoints
+}
+
+// callBus calls everything that is not about one subscriber.
+func callBus(t *testing.T, c *client.Client) {
+	ctx := t.Context()
+	metrics, err := c.Metrics(ctx)
+	require.NoError(t, err)
+	require.NoError(t, metrics.Close())
+	h := history.Of(c, "widgets")
+	requireCalled(t, c.Pulse(ctx), h.Put(ctx, history.Limits{}), h.Delete(ctx), errorOf(h.Get(ctx)), drain(h.Events(ctx, history.Start{})),
+		errorOf(c.Topics(ctx)), c.DeleteTopic(ctx, "widgets"), c.Publish(ctx, client.Event{Topic: "widgets", Type: client.Noop, URL: "https://x.example/"}),
+		errorOf(c.Tokens(ctx)), errorOf(c.AddToken(ctx, "shop", "shop--1")), c.DeleteToken(ctx, "shop--1"), errorOf(c.RotateToken(ctx, "shop--1", false, nil)),
+		errorOf(c.Subscriptions(ctx)), c.Subscribe(ctx, client.Subscription{}), c.Unsubscribe(ctx, "widgets"), c.UnsubscribeAll(ctx))
+}
+
+// callSubscriber calls everything that is about one subscriber.
+func callSubscriber(t *testing.T, s *subscriber.Subscriber) {
+	ctx := t.Context()
+	all := subscriber.LetterFilter{}
+	requireCalled(t, s.Subscribe(ctx, client.Subscription{}), s.Unsubscribe(ctx, "widgets"), s.Delete(ctx), errorOf(s.Info(ctx)), s.Patch(ctx, nil),
+		s.Pause(ctx, time.Time{}), s.Resume(ctx), errorOf(s.Test(ctx)),
+		drain(s.Attempts(ctx, subscriber.AttemptFilter{})), drain(s.Batches(ctx)), errorOf(s.Batch(ctx, "some", 0)), s.RemoveBatch(ctx, "some"),
+		drain(s.Letters(ctx, all)), errorOf(s.Letter(ctx, "some", 0)), drain(s.RedeliverLetters(ctx, all)), drain(s.DiscardLetters(ctx, all)),
+		s.RedeliverLetter(ctx, "some"), s.DiscardLetter(ctx, "some"),
+		errorOf(s.StartReplay(ctx, "widgets", subscriber.ReplayRange{From: 1})), errorOf(s.Replays(ctx)), s.CancelReplay(ctx, "some"),
+		errorOf(s.AddSecret(ctx, subscriber.NewSecret{})), errorOf(s.Secrets(ctx)), s.DeleteSecret(ctx, "some"))
+}
+
+func requireCalled(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		require.NoError(t, err)
+	}
+}
+
+func errorOf[T any](_ T, err error) error { return err }
+
+// drain reads all of a list.
+func drain[T any](list iter.Seq2[T, error]) (last error) {
+	for _, err := range list {
+		last = err
+	}
+	return last
+}
