@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/client"
+	"routemaster/client/subscriber"
 )
 
 func TestTailRunsACommandForEachEvent(t *testing.T) {
@@ -45,14 +46,22 @@ func TestTailRunsACommandForEachEvent(t *testing.T) {
 func TestTailHasAnEventDeliveredAgain(t *testing.T) {
 	b := startTailBus(t)
 	t.Setenv("SEEN", filepath.Join(t.TempDir(), "seen"))
-	r := startTail(t, b.testBus, rootKey, "widgets", "--exec-retry", "--exec", `echo tried $RTM_URL; [ -e "$SEEN" ] || { touch "$SEEN"; exit 1; }`)
-	b.publish(t, 1)
-	require.Eventually(t, func() bool { return strings.Count(r.stdout.String(), "tried") == 2 }, soon, time.Millisecond)
-	require.Eventually(t, func() bool { return b.subscriptions(t)[0].Sent == 1 }, soon, 10*time.Millisecond)
-	assert.Equal(t, 99, b.subscriptions(t)[0].Health)
+	r := startTail(t, b.testBus, rootKey, "widgets", "--exec-retry", "--batch-size", "3", "--latency", "60000",
+		"--exec", `echo tried $RTM_URL; case $RTM_URL in *2) [ -e "$SEEN" ] || { touch "$SEEN"; exit 1; };; esac`)
+	require.NoError(t, b.publisher.PublishAll(t.Context(), "widgets", []client.Event{b.event(1), b.event(2), b.event(3)}))
+	require.Eventually(t, func() bool { return b.subscriptions(t)[0].Sent == 3 }, soon, 10*time.Millisecond)
+	tried := strings.ReplaceAll(r.stdout.String(), "tried https://warehouse.example/widgets/", "")
+	assert.Equal(t, "1 2 3 2", strings.Join(strings.Fields(tried), " "), "only what failed comes again; what is behind it does not wait")
+	status, out, said := b.rtm(t, rootKey, "attempts", "--json", "--subscriber", b.subscriptions(t)[0].Subscriber)
+	require.Equal(t, 0, status, said)
+	var attempts []subscriber.Attempt
+	require.NoError(t, json.Unmarshal([]byte(out), &attempts))
+	require.Len(t, attempts, 1)
+	assert.Equal(t, []int{2, 1}, []int{attempts[0].Acknowledged, attempts[0].Retried})
 	r.end(t)
-	assert.Contains(t, r.stderr.String(), "widgets/1: exit status 1; the bus is asked to deliver it again\n")
-	assert.NotContains(t, r.stderr.String(), "does not succeed", "deliveries do arrive")
+	assert.Contains(t, r.stderr.String(), "widgets/2: exit status 1; the bus is asked to deliver it again\n")
+	assert.Contains(t, r.stderr.String(), "rtm: unsubscribed; events: 3, commands that failed: 1\n")
+	assert.NotContains(t, r.stderr.String(), "succeed", "deliveries do arrive")
 	b.requireNothingLeft(t)
 }
 

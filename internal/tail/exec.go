@@ -2,6 +2,7 @@ package tail
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,36 +11,55 @@ import (
 	"time"
 
 	"routemaster/client"
+	"routemaster/client/receipt"
 	"routemaster/internal/terminal"
 )
 
 // execute runs the command for each event, one at a time even if the operator lets deliveries
-// overlap. It fails if a command fails that is to be retried, or if the tail is ending.
+// overlap. It fails if the tail is ending. If commands that fail are to be retried, its error is
+// the receipt that has the bus deliver their events again, and those that it has put off.
 func (t *tail) execute(ctx context.Context, events []client.Event) error {
+	arrived := time.Now()
 	t.executing.Lock()
 	defer t.executing.Unlock()
-	for _, event := range events {
+	var slowest time.Duration
+	var again []error
+	for i, event := range events {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		err := t.runCommand(context.WithoutCancel(ctx), event)
-		if err == nil {
-			t.handled.Add(1)
-			continue
+		began := time.Now()
+		if i > 0 && began.Sub(arrived)+slowest > t.Exec.Timeout { // so that the bus does not give up waiting
+			t.say("%d of the %d events of a delivery are put off: their commands take longer than --exec-timeout together", len(events)-i, len(events))
+			again = append(again, receipt.RetryFrom(i))
+			break
 		}
-		t.failed.Add(1)
-		what := fmt.Sprintf("the command failed for %s of %s: %v", terminal.Escape(string(event.Type)), terminal.Escape(event.URL), err)
-		if t.Exec.Retry {
-			t.say("%s; the bus is asked to deliver it again", what)
-			return err
+		if !t.handle(ctx, event) {
+			again = append(again, receipt.Retry(i))
 		}
-		t.say("%s", what)
+		slowest = max(slowest, time.Since(began))
 	}
-	return nil
+	return errors.Join(again...)
 }
 
-// runCommand runs the command for an event, and waits for it. A command that runs when the tail
-// ends may finish.
+// handle runs the command for an event, and reports whether the bus is done with the event. A
+// command that runs when the tail ends may finish.
+func (t *tail) handle(ctx context.Context, event client.Event) bool {
+	err := t.runCommand(context.WithoutCancel(ctx), event)
+	if err == nil {
+		t.handled.Add(1)
+		return true
+	}
+	t.failed.Add(1)
+	what := fmt.Sprintf("the command failed for %s of %s: %v", terminal.Escape(string(event.Type)), terminal.Escape(event.URL), err)
+	if t.Exec.Retry {
+		what += "; the bus is asked to deliver it again"
+	}
+	t.say("%s", what)
+	return !t.Exec.Retry
+}
+
+// runCommand runs the command for an event, and waits for it.
 func (t *tail) runCommand(ctx context.Context, event client.Event) error {
 	ctx, cancel := context.WithTimeout(ctx, t.Exec.Timeout)
 	defer cancel()

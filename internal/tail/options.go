@@ -29,7 +29,7 @@ type Options struct {
 	JSON bool
 	Exec Exec
 	// Latency is how long a batch waits for more events, in ms. BatchSize is the maximum of events
-	// in a delivery, 0 for the default.
+	// in a delivery, 0 for the default: with Exec, 1.
 	Latency, BatchSize int
 	// Listen is the HOST:PORT where deliveries are received, PublicURL how the bus reaches it, if
 	// not directly.
@@ -46,7 +46,7 @@ type Options struct {
 type Exec struct {
 	// Command is for sh -c; empty for none.
 	Command string
-	// Retry has the bus deliver an event again whose command fails.
+	// Retry has the bus deliver an event again whose command fails: the answer is a receipt.
 	Retry bool
 	// Timeout is how long a command may run.
 	Timeout time.Duration
@@ -65,10 +65,11 @@ func (o *Options) Validate() error {
 	if err := cmp.Or(o.checkHandling(executes), o.checkCertificate(), o.checkPublicURL(), o.checkReach()); err != nil {
 		return err
 	}
-	o.BatchSize = cmp.Or(o.BatchSize, bus.DefaultMaxEvents)
+	size := bus.DefaultMaxEvents
 	if executes {
-		o.BatchSize = 1
+		size = 1
 	}
+	o.BatchSize = cmp.Or(o.BatchSize, size)
 	return nil
 }
 
@@ -77,8 +78,8 @@ func (o *Options) checkHandling(executes bool) error {
 	switch {
 	case executes && o.JSON:
 		return errors.New("--json is for printing; with --exec the command gets the JSON")
-	case executes && o.BatchSize > 1:
-		return errors.New("--batch-size is 1 with --exec, so that each command has the time of a delivery")
+	case executes && !o.Exec.Retry && o.BatchSize > 1:
+		return errors.New("--batch-size is 1 with --exec, so that each command has the time of a delivery; --exec-retry allows more")
 	case !executes && o.Exec.Retry:
 		return errors.New("--exec-retry needs --exec")
 	case o.Exec.Timeout <= 0:

@@ -126,18 +126,26 @@ func (s *subscription) create(ctx context.Context) error {
 		s.subscriber = subscriber
 	}
 	timeout := time.Duration(s.Latency) * time.Millisecond
-	return s.subscriber.Subscribe(ctx, client.Subscription{
+	subscription := client.Subscription{
 		Topics: s.Topics, Callback: s.callback(), UUID: s.receiver.UUID(), Timeout: &timeout, Max: s.BatchSize,
-	})
+	}
+	if s.Exec.Retry {
+		subscription.Options = map[string]any{"partial": true} // before the first delivery: execute answers with receipts
+	}
+	return s.subscriber.Subscribe(ctx, subscription)
 }
 
 // callback is the URL at which the bus reaches the receiver.
 func (t *tail) callback() string { return cmp.Or(t.PublicURL, t.receiver.URL()) }
 
-// explain adds what to do about a callback that the bus refuses.
+// explain adds what to do about what the bus refuses of a subscription.
 func (s *subscription) explain(err error) error {
-	if answer, ok := errors.AsType[*client.Error](err); ok && answer.Pointer == "/callback" {
+	answer, ok := errors.AsType[*client.Error](err)
+	switch {
+	case ok && answer.Pointer == "/callback":
 		return fmt.Errorf("%w; it was %s: --public-url says how the bus reaches this host", err, s.callback())
+	case ok && answer.Pointer == "/partial":
+		return fmt.Errorf("%w: this bus is too old for --exec-retry", err)
 	}
 	return err
 }
