@@ -99,7 +99,7 @@ func (p *pool) acquired(ctx context.Context, thread bus.WorkerID, reserved bus.S
 			p.config.Recorder.Gone(batch)
 		case store.ExpiredBatch:
 			p.config.Recorder.Expired(batch.Client, batch.Events)
-			p.log.Warn("dropped a batch that was too old for its subscriber", "subscriber", batch.Client, "batches", 1, "events", batch.Events)
+			p.expired.add(batch)
 		}
 	}
 	for _, err := range next.Poisoned {

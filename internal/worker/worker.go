@@ -60,15 +60,16 @@ const (
 
 // Worker is one worker process's threads.
 type Worker struct {
-	queue  *queue.Queue
-	config Config
-	log    *slog.Logger
-	now    func() time.Time
+	queue   *queue.Queue
+	config  Config
+	expired *expiredLog
+	log     *slog.Logger
+	now     func() time.Time
 }
 
 // New makes a worker that takes jobs from a queue.
 func New(q *queue.Queue, config Config, log *slog.Logger, now func() time.Time) *Worker {
-	return &Worker{queue: q, config: config, log: log, now: now}
+	return &Worker{queue: q, config: config, expired: newExpiredLog(log), log: log, now: now}
 }
 
 // Run runs jobs until the context is done, then stops as the package comment says. It goes on after
@@ -90,6 +91,7 @@ func (w *Worker) Run(ctx context.Context) {
 	<-ctx.Done()
 	w.log.Info("worker stopping, waiting for deliveries in flight", "deliveries", main.busy.Load())
 	loops.Wait()
+	w.expired.report()
 	stopHeartbeat()
 	heartbeat.Wait()
 	main.close()
@@ -97,11 +99,12 @@ func (w *Worker) Run(ctx context.Context) {
 	w.retire(threads)
 }
 
-// startLoops starts the schedulers and the tickers.
+// startLoops starts the schedulers, the log of expired batches and the tickers.
 func (w *Worker) startLoops(ctx context.Context, loops *sync.WaitGroup) {
 	for q, interval := range map[bus.Queue]time.Duration{bus.QueueMain: mainScheduleInterval, bus.QueueAux: auxScheduleInterval} {
 		loops.Go(func() { every(ctx, interval, func() { w.schedule(ctx, q) }) })
 	}
+	loops.Go(func() { every(ctx, expiredInterval, w.expired.report) })
 	for _, ticker := range w.config.Tickers {
 		loops.Go(func() { every(ctx, ticker.Interval, func() { w.tick(ctx, ticker) }) })
 	}

@@ -330,3 +330,26 @@ func TestStopsWhileRedisHangs(t *testing.T) {
 	server.Thaw(t)
 	storetest.RequireSound(t, st)
 }
+
+// TestNoExpiredBatchIsLeftUnlogged has batches that are too old come up before a worker stops.
+func TestNoExpiredBatchIsLeftUnlogged(t *testing.T) {
+	b := storetest.NewBus(t, rdbtest.Embedded(t))
+	b.AddSubscriber(storetest.Alice, 0, 2, "widgets")
+	b.SetOption(storetest.Alice, "keep_age", "60000")
+	b.PublishEvents("widgets", 1, 9, 0) // long ago
+	log, stop := start(t, b.Store, nil)
+	require.Eventually(t, func() bool {
+		return b.Redis.Exists(t.Context(), "batches:index", "batches:gauges:event").Val() == 0
+	}, soon, time.Millisecond)
+	stop()
+	batches, events := 0, 0
+	for line := range strings.Lines(log.String()) {
+		var b, e int
+		if _, sum, ok := strings.Cut(line, "subscriber=alice "); ok {
+			_, err := fmt.Sscanf(sum, "batches=%d events=%d", &b, &e)
+			require.NoError(t, err, line)
+		}
+		batches, events = batches+b, events+e
+	}
+	assert.Equal(t, []int{5, 9}, []int{batches, events}, log.String())
+}
