@@ -171,3 +171,20 @@ func TestDamagedSecretsAreNeitherReplacedNorShown(t *testing.T) {
 		require.ErrorContains(t, err, "WRONGTYPE")
 	})
 }
+
+// TestAChangeOfSecretsIsTriedAtOnce has an endpoint turn away what it cannot verify, until it is
+// signed with the right secret.
+func TestAChangeOfSecretsIsTriedAtOnce(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 1, 0)
+		f.Complete(f.Take("w1", 0), storetest.Result{
+			Failure: bus.EndpointFailure, RetryAt: storetest.After(60_000), ThrottledUntil: storetest.After(60_000),
+		})
+		require.Nil(t, f.Take("w1", 1))
+		require.NoError(t, f.secrets.Add(t.Context(), storetest.Alice, newSecret(), time.Time{}, storetest.Start))
+		assert.Equal(t, []int{1}, storetest.Numbers(t, f.Take("w1", 1)))
+		f.RequireSound()
+	})
+}

@@ -111,18 +111,69 @@ func TestASubscriptionIsPatched(t *testing.T) {
 	})
 }
 
-func TestAPatchTriesAThrottledSubscriberOnlyIfItNamesACallback(t *testing.T) {
+// TestAChangeOfWhatMayBeAtFaultIsTriedAtOnce has changes of a throttled subscriber: those of how it
+// is reached end the throttle, others do not.
+func TestAChangeOfWhatMayBeAtFaultIsTriedAtOnce(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		f, ctx := newFixture(t, server), t.Context()
+		f := newFixture(t, server)
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, 1, 0)
-		f.Complete(f.Take("w1", 0), storetest.Result{
-			Failure: bus.EndpointFailure, RetryAt: storetest.After(1000), ThrottledUntil: storetest.After(1000),
-		})
-		f.patch(storetest.Alice, map[string]string{"log_attempts": `"none"`})
-		assert.Nil(t, f.Take("w1", 1))
-		require.NoError(t, f.PatchSubscriber(ctx, storetest.Alice, bus.Subscription{Callback: "https://new.example/"}, storetest.Start))
-		assert.Equal(t, "https://new.example/", f.Take("w1", 1).Delivery.Callback)
+		task, uuid, hour := f.Take("w1", 0), "another", time.Hour
+		change := func(sub bus.Subscription) *storetest.Task {
+			f.fail(task, bus.EndpointFailure, 0, 60_000, 60_000)
+			require.NoError(t, f.PatchSubscriber(t.Context(), storetest.Alice, sub, storetest.Start))
+			return f.Take("w1", 1)
+		}
+		task = change(bus.Subscription{Callback: "https://new.example/"})
+		assert.Equal(t, "https://new.example/", task.Delivery.Callback)
+		task = change(bus.Subscription{UUID: &uuid})
+		assert.Equal(t, "another", task.Delivery.UUID)
+		task = change(bus.Subscription{Options: map[string]string{"max_bytes": "2000"}})
+		require.NotNil(t, task)
+		assert.Nil(t, change(bus.Subscription{Timeout: &hour, Options: map[string]string{"log_attempts": `"none"`}}))
+		f.RequireSound()
+	})
+}
+
+// TestARefusedBatchIsTriedAtOnceWhenItsSubscriberChanges refuses a batch while others succeed: its
+// subscriber is not throttled.
+func TestARefusedBatchIsTriedAtOnceWhenItsSubscriberChanges(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		f.fail(f.Take("w1", 0), bus.BatchFailure, 0, 60_000, 0)
+		f.succeed(f.Take("w1", 0), 0)
+		require.Nil(t, f.Take("w1", 1))
+		f.patch(storetest.Alice, map[string]string{"max_bytes": "2000"})
+		assert.Equal(t, []int{1}, storetest.Numbers(t, f.Take("w1", 1)))
+		f.RequireSound()
+	})
+}
+
+// TestWhatWasSentBeforeAChangeThrottlesNothing corrects the callback while deliveries to the old one
+// are in flight, for a subscriber that fails: their failure is not that of the new one.
+func TestWhatWasSentBeforeAChangeThrottlesNothing(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixtureInFlight(t, server, 2)
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 3, 0)
+		f.fail(f.Take("w1", 0), bus.EndpointFailure, 0, 0, 0)
+		first, second := f.Take("w1", 0), f.Take("w2", 0)
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		before := f.Redis.HGet(t.Context(), "subscriber:alice--1", "health_points").Val()
+		f.fail(first, bus.EndpointFailure, 20_000, 60_000, 60_000)
+		assert.Equal(t, before, f.Redis.HGet(t.Context(), "subscriber:alice--1", "health_points").Val())
+		third := f.Take("w1", 20_000)
+		require.NotNil(t, third)
+		f.succeed(third, 20_000)
+		f.fail(second, bus.EndpointFailure, 20_000, 60_000, 60_000)
+		third = f.Take("w1", 20_000)
+		require.NotNil(t, third, "though another has succeeded meanwhile")
+		f.fail(third, bus.EndpointFailure, 20_000, 60_000, 60_000)
+		assert.Nil(t, f.Take("w1", 20_000), "this was sent afterwards")
+		assert.False(t, f.Redis.HExists(t.Context(), "delivery:alice--1", "overtaken").Val())
+		f.RequireSound()
 	})
 }
 

@@ -1,4 +1,5 @@
--- Replaces a subscriber's signing secrets, unless they have changed since they were read.
+-- Replaces a subscriber's signing secrets, unless they have changed since they were read. If its
+-- deliveries fail, it is tried at once.
 --
 -- ARGV     1 namespace, 2 token, 3 its secrets as they were read (JSON, empty if it had none),
 --          4 what they are to be (likewise), 5 the version of the plan that has them
@@ -16,4 +17,5 @@ else
   redis.call('HSET', options_key(token), 'secrets', ARGV[4])
 end
 renew_plan(token, ARGV[5])
+try_subscriber(token)
 return { 1 }

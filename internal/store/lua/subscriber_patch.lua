@@ -1,4 +1,5 @@
--- Changes a subscription: what is not named keeps its value. See subscriber_put.lua.
+-- Changes a subscription: what is not named keeps its value. See subscriber_put.lua; but who names
+-- neither callback nor uuid nor max_bytes is not tried.
 --
 -- ARGV     1 namespace, 2.. see lib/subscriptions.lua
 -- Returns  as subscriber_put.lua; {0, 'not subscribed'}

@@ -1,6 +1,6 @@
 -- Stores a subscription: what it does not name keeps its value, or takes its default. A current
 -- batch does not wait longer than the timeout that holds from now on, or take in more events than
--- may be, and a subscriber that was throttled is tried at once.
+-- may be, and a subscriber whose deliveries fail is tried at once.
 --
 -- ARGV     1 namespace, 2.. see lib/subscriptions.lua, with a callback and topics
 -- Returns  {1}; {0, 'token unknown'}; {0, "client's topics"} when the client would have named too

@@ -219,6 +219,9 @@ function BATCH.retry(entry)
   if entry.result[2] ~= '0' or entry.result[5] == 'none' then
     refused = was_refused(token, bid, tonumber(header[3]) or 1)
     redis.pcall('ZREM', failed_key(token), bid)
+  elseif setbacks().was_overtaken(token, bid) then
+    make_instant(entry.queue, entry.job)
+    return
   end
   note_result(entry, token, state, refused, header)
 end

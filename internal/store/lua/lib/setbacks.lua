@@ -91,6 +91,41 @@ local function setbacks()
     end
   end
 
+  -- Notes the batches of a subscriber that are in flight, as it is to be tried anew: should they
+  -- fail, that says nothing of what it is now.
+  function self.overtake(token)
+    local bids = {}
+    for job in pairs(jobs_in_flight('main')) do
+      local bid = batch_of('main', job)
+      if bid and redis.pcall('LRANGE', batch_key(bid), 0, 0)[1] == token then
+        table.insert(bids, bid)
+      end
+    end
+    if #bids > 0 then
+      redis.call('HSET', delivery_key(token), 'overtaken', table.concat(bids, ' '))
+    end
+  end
+
+  -- Whether a batch that has failed was noted so. It no longer is, nor are those that were done.
+  function self.was_overtaken(token, failed)
+    local noted = redis.pcall('HGET', delivery_key(token), 'overtaken')
+    if type(noted) ~= 'string' then return false end
+    local found, left = false, {}
+    for bid in string.gmatch(noted, '%S+') do
+      if bid == failed then
+        found = true
+      elseif is_in_flight(bid) then
+        table.insert(left, bid)
+      end
+    end
+    if #left > 0 then
+      redis.call('HSET', delivery_key(token), 'overtaken', table.concat(left, ' '))
+    else
+      redis.call('HDEL', delivery_key(token), 'overtaken')
+    end
+    return found
+  end
+
   -- Notes what a failed batch waits for, given its header and until when its subscriber was
   -- throttled. One that fails with its endpoint, though that was well and the batch has failed
   -- before, is taken for the cause, as one that makes the endpoint hang: it is put off like one

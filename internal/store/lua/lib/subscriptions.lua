@@ -73,14 +73,21 @@ local function write_subscriber(token, sent, name)
   redis.call('HSET', delivery_key(token), 'name', name)
 end
 
--- Has a subscriber that was throttled be tried at once.
-local function try_subscriber(token, now)
-  local state = redis.call('HMGET', delivery_key(token), 'throttled_until', 'refused_since')
-  if not state[1] then return end
-  setbacks().end_throttle(token, tonumber(state[2]) or 0, now)
+-- Has a subscriber whose deliveries fail be tried at once: what they fail for may be mended.
+local function try_subscriber(token)
+  local made = setbacks()
+  made.retry_refused(token)
+  if redis.call('HEXISTS', delivery_key(token), 'throttled_until') == 0 then return end
+  made.end_throttle(token, 0, 0)
+  made.overtake(token)
   -- Untried: to subscribe again proves nothing.
   redis.call('HSET', delivery_key(token), 'throttled_until', 0)
   wake_subscriber(token)
+end
+
+-- Whether a change is of what deliveries fail for: where they go, as whom, how large they are.
+local function may_mend(sent)
+  return sent.callback ~= '' or sent.fields.uuid or sent.options.max_bytes
 end
 
 -- Has a current batch not wait longer than the timeout that holds from now on, nor take in more
@@ -123,8 +130,8 @@ local function write_topics(token, sent, name, subscribed, new)
 end
 
 -- Sets what was sent for a client of a name. What was not sent keeps its value, or takes its
--- default. One that names its callback says that it is there, and is tried. Returns what the
--- scripts return. An error, because a key is not of its type, changes no subscription.
+-- default. Returns what the scripts return. An error, because a key is not of its type, changes no
+-- subscription.
 local function put_subscription(sent, name)
   local new, refused = new_topics(sent, name)
   if refused then return { 0, refused } end
@@ -134,7 +141,7 @@ local function put_subscription(sent, name)
   local subscribed = read_subscriber(token, sent)
   write_subscriber(token, sent, name)
   put_options(token, sent.options, sent.plan)
-  if sent.callback ~= '' then try_subscriber(token, sent.now) end
+  if may_mend(sent) then try_subscriber(token) end
   fit_current(token, sent.now)
   if sent.topics then write_topics(token, sent, name, subscribed, new) end
   return { 1 }
