@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"strings"
+	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store/stats"
@@ -57,7 +58,8 @@ func publisherTag(token bus.Token) bus.Tag {
 }
 
 // ByClient joins the backlogs of subscribers that share a public name, as they do while a client's
-// token is being changed: the sum of what waits, the worst health and the oldest event.
+// token is being changed: the sum of what waits, the worst health, the oldest event and the longest
+// holds.
 func ByClient(backlogs []stats.Backlog) map[bus.ClientName]stats.Backlog {
 	joined := make(map[bus.ClientName]stats.Backlog, len(backlogs))
 	for _, b := range backlogs {
@@ -68,6 +70,10 @@ func ByClient(backlogs []stats.Backlog) map[bus.ClientName]stats.Backlog {
 			b.Lanes = stats.Lanes{
 				Count: a.Lanes.Count + b.Lanes.Count, Fence: a.Lanes.Fence + b.Lanes.Fence,
 				IsStrict: a.Lanes.IsStrict || b.Lanes.IsStrict, Blocked: a.Lanes.Blocked + b.Lanes.Blocked,
+			}
+			b.Holds = stats.Holds{
+				Paused: later(a.Holds.Paused, b.Holds.Paused), Throttled: later(a.Holds.Throttled, b.Holds.Throttled),
+				Paced: later(a.Holds.Paced, b.Holds.Paced),
 			}
 			if a.Subscribed && (!b.Subscribed || a.Health < b.Health) {
 				b.Health = a.Health
@@ -80,6 +86,14 @@ func ByClient(backlogs []stats.Backlog) map[bus.ClientName]stats.Backlog {
 		joined[b.Client] = b
 	}
 	return joined
+}
+
+// later returns the later one of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // ByTopic returns what is stored of the histories of topics, by name, with those beyond the first

@@ -41,7 +41,7 @@ func TestKeys(t *testing.T) {
 		is         any
 	}{
 		{"s sorts by the next column", "s", func(m *Model) any { return m.tables[0].columns[m.tables[0].sortBy].name }, "oldest"},
-		{"and after the last by the first", "s s s s s s s s s s s", func(m *Model) any { return m.tables[0].columns[m.tables[0].sortBy].name }, "name"},
+		{"and after the last by the first", "s s s s s s s s s s s s", func(m *Model) any { return m.tables[0].columns[m.tables[0].sortBy].name }, "name"},
 		{"only in the table with the focus", "tab s", func(m *Model) any { return m.tables[0].columns[m.tables[0].sortBy].name }, "queued"},
 		{"r reverses", "r", func(m *Model) any { return m.tables[0].names()[3] }, "search-index"},
 		{"S too", "S", func(m *Model) any { return m.tables[0].names()[3] }, "search-index"},

@@ -88,12 +88,13 @@ func newSubscriberTable() *table {
 		{name: "rate", title: "OUT/S", width: 8, spare: 1},
 		{name: "failed", title: "FAILED", width: 7, spare: 4},
 		{name: "health", title: "HEALTH", width: 8, rising: true, spare: 2},
-		{name: "tried", title: "TRIED", width: 7, rising: true, spare: 5},
-		{name: "dead", title: "DEAD", width: 7, spare: 6},
-		{name: "dropped", title: "DROPPED", width: 9, spare: 7},
-		{name: "batches", title: "BATCHES", width: 8, spare: 9},
-		{name: "sent", title: "SENT", width: 13, spare: 8},
-		{name: "topics", title: "TOPICS", width: 7, spare: 10},
+		{name: "state", title: "STATE", width: 9, spare: 5},
+		{name: "tried", title: "TRIED", width: 7, rising: true, spare: 6},
+		{name: "dead", title: "DEAD", width: 7, spare: 7},
+		{name: "dropped", title: "DROPPED", width: 9, spare: 8},
+		{name: "batches", title: "BATCHES", width: 8, spare: 10},
+		{name: "sent", title: "SENT", width: 13, spare: 9},
+		{name: "topics", title: "TOPICS", width: 7, spare: 11},
 	}}
 }
 
@@ -150,8 +151,8 @@ func subscriberRow(s stats.Subscriber) []cell {
 		dead.level = warning
 	}
 	return []cell{
-		{text: terminal.Escape(s.Name)}, number(s.Queued), oldest, maybe(s.Rate, rate), failed, healthCell(s), maybe(s.SinceAttempt, age),
-		dead, dropped, maybeNumber(s.Batches), number(s.Sent), number(int64(len(s.Topics))),
+		{text: terminal.Escape(s.Name)}, number(s.Queued), oldest, maybe(s.Rate, rate), failed, healthCell(s), stateCell(s),
+		maybe(s.SinceAttempt, age), dead, dropped, maybeNumber(s.Batches), number(s.Sent), number(int64(len(s.Topics))),
 	}
 }
 
@@ -180,6 +181,23 @@ func healthCell(s stats.Subscriber) cell {
 		c.level = alarming
 	case s.Health < 75:
 		c.level = warning
+	}
+	return c
+}
+
+// states are in the order that they are sorted in, most important last.
+var states = []string{stats.Ready, stats.Paced, stats.Throttled, stats.Paused, stats.Blocked}
+
+func stateCell(s stats.Subscriber) cell {
+	if s.State == nil {
+		return cell{text: unknown, unknown: true, level: idle}
+	}
+	c := cell{text: *s.State, value: float64(slices.Index(states, *s.State)), level: warning}
+	switch *s.State {
+	case stats.Ready:
+		c.level = idle
+	case stats.Paced:
+		c.level = usual
 	}
 	return c
 }

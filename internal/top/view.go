@@ -188,16 +188,16 @@ p            stop asking, and go on      + -    double the interval, halve it
 The arrow keys, or k and j, scroll by a line, pgup and pgdn by a screen, and
 home and end, or g and G, go all the way.
 
-QUEUED       events that wait
-OLDEST       age of the oldest of them
+QUEUED       events that wait; OLDEST is the age of the oldest of them
 OUT/S        events acknowledged a second
 FAILED       share of the last minute's deliveries that failed: workers tell
              every ROUTEMASTER_COUNTER_FLUSH_INTERVAL, 5 s if not set
 HEALTH       0 to 100, after what it has changed by in the last minute
+STATE        held up: paused; blocked by a batch that failed, in strict order;
+             throttled after failures; paced
 TRIED        time since the last delivery
 DEAD         events in dead letters
 DROPPED      events dropped in the last minute, because Redis was nearly full
 BATCHES      batches that wait
 SENT         events ever acknowledged
-IN/S         events published a second
-EVENTS       events ever published`, "\n")
+IN/S         events published a second; EVENTS are those ever published`, "\n")

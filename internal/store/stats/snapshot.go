@@ -45,7 +45,12 @@ type Backlog struct {
 	// among the oldest batches.
 	OldestAt time.Time
 	Lanes    Lanes
+	Holds    Holds
 }
+
+// Holds are until when nothing is delivered to a subscriber, for each reason: it is paused, its
+// deliveries have failed, or it is held to its pace. The times may be zero, or in the past.
+type Holds struct{ Paused, Throttled, Paced time.Time }
 
 // JobCounts is how many jobs of a queue are in which state.
 type JobCounts struct{ Instant, Scheduled int64 }
@@ -111,7 +116,7 @@ func (s *Stats) backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 	for i, token := range tokens {
 		waiting[i] = bus.Subscriber{Token: bus.Token(token), Queued: rdb.Integer(events.Val()[token], 0)}
 	}
-	health, err := s.readHealth(ctx, tokens)
+	conditions, err := s.readConditions(ctx, tokens)
 	lanes, lanesErr := s.readLanes(ctx, slices.Sorted(maps.Keys(isSubscribed)))
 	if err := errors.Join(err, lanesErr, s.findOldest(ctx, waiting, snapshotSearches)); err != nil {
 		return nil, nil, err
@@ -119,7 +124,7 @@ func (s *Stats) backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 	backlogs = make([]Backlog, len(tokens))
 	for i, token := range tokens {
 		w := waiting[i]
-		points, known := health[token]
+		c, known := conditions[token]
 		if !known {
 			damaged = append(damaged, store.Keys{}.Subscriber(publicToken(w.Token, names.Val()[token])))
 		}
@@ -127,20 +132,28 @@ func (s *Stats) backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 			Client: bus.PublicName(w.Token, bus.ClientName(names.Val()[token])),
 			Events: w.Queued, Batches: rdb.Integer(batches.Val()[token], 0),
 			DeadLetterEvents: rdb.Integer(dead.Val()[token], 0),
-			Subscribed:       isSubscribed[token] && known, Health: points, OldestAt: w.OldestAt, Lanes: lanes[token],
+			Subscribed:       isSubscribed[token] && known, Health: c.health, OldestAt: w.OldestAt, Lanes: lanes[token], Holds: c.holds,
 		}
 	}
 	return backlogs, damaged, nil
 }
 
-// readHealth reads the health of subscribers, by token. That of one whose hash is none is missing.
-func (s *Stats) readHealth(ctx context.Context, tokens []string) (map[string]int, error) {
-	health := make(map[string]int, len(tokens))
+// condition is how the deliveries to a subscriber go.
+type condition struct {
+	health int
+	holds  Holds
+}
+
+// readConditions reads how the deliveries to subscribers go, by token. One whose hash is none is
+// missing.
+func (s *Stats) readConditions(ctx context.Context, tokens []string) (map[string]condition, error) {
+	conditions := make(map[string]condition, len(tokens))
 	for some := range slices.Chunk(tokens, batchesPerTrip) {
-		points := make([]rdb.Reply[[]any], len(some))
+		points, times := make([]rdb.Reply[[]any], len(some)), make([]rdb.Reply[[]any], len(some))
 		err := s.redis.Reads(ctx, "read health", func(pipe rdb.Commands) {
 			for i, token := range some {
 				points[i] = pipe.HMGet(ctx, s.keys.Subscriber(bus.Token(token)), "health_points")
+				times[i] = pipe.HMGet(ctx, s.keys.Delivery(bus.Token(token)), holdFields...)
 			}
 		})
 		if err != nil {
@@ -148,9 +161,10 @@ func (s *Stats) readHealth(ctx context.Context, tokens []string) (map[string]int
 		}
 		for i, token := range some {
 			if points[i].Err() == nil {
-				health[token] = int(rdb.Integer(rdb.Text(points[i].Val()[0]), bus.MaxHealth))
+				health := int(rdb.Integer(rdb.Text(points[i].Val()[0]), bus.MaxHealth))
+				conditions[token] = condition{health, parseHolds(times[i].Val())}
 			}
 		}
 	}
-	return health, nil
+	return conditions, nil
 }

@@ -2,6 +2,7 @@ package stats_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -40,10 +41,19 @@ func TestSnapshot(t *testing.T) {
 			require.NoError(t, err)
 			assert.Positive(t, cpu.User+cpu.System)
 		}
+		require.NoError(t, f.Pause(ctx, storetest.Bob, bus.Forever))
+		server.Raw.HSet(ctx, "delivery:"+string(storetest.Alice),
+			"throttled_until", storetest.After(5000).UnixMilli(), "paced_until", fmt.Sprintf("%d.25", storetest.After(99).UnixMilli()))
+		backlog.Holds = stats.Holds{Throttled: storetest.After(5000), Paced: storetest.After(100)}
+		idle.Holds = stats.Holds{Paused: time.UnixMilli(bus.Forever.UnixMilli())}
+		snapshot, err = f.Snapshot(ctx, storetest.After(106))
+		require.NoError(t, err)
+		assert.Equal(t, []stats.Backlog{backlog, idle}, snapshot.Backlogs)
+
 		require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice))
 		snapshot, err = f.Snapshot(ctx, storetest.After(107))
 		require.NoError(t, err)
-		backlog.Subscribed, backlog.Health, backlog.Lanes = false, 100, stats.Lanes{}
+		backlog.Subscribed, backlog.Health, backlog.Lanes, backlog.Holds = false, 100, stats.Lanes{}, stats.Holds{}
 		assert.Equal(t, []stats.Backlog{backlog, idle}, snapshot.Backlogs)
 		assert.Equal(t, int64(2), snapshot.Due)
 	})

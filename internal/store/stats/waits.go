@@ -68,7 +68,7 @@ func (s *Stats) readWaiting(
 	lengths, heads := make([]rdb.Reply[int64], oldest.Lanes), make([]rdb.Reply[[]string], oldest.Lanes)
 	current := make([]rdb.Reply[[]string], oldest.Lanes)
 	err = s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
-		state = pipe.HMGet(ctx, s.keys.Delivery(token), "paused_until", "throttled_until", "paced_until")
+		state = pipe.HMGet(ctx, s.keys.Delivery(token), holdFields...)
 		batches = pipe.HGet(ctx, s.keys.BatchGauge(), string(token))
 		for i := range names {
 			names[i] = s.jobs.Lane(bus.JobBatch, oldest.Lane(token, i))
@@ -80,7 +80,8 @@ func (s *Stats) readWaiting(
 	if err != nil {
 		return w, paused, err
 	}
-	paused, w.blockedUntil = blockedUntil(state.Val())
+	holds := parseHolds(state.Val())
+	paused, w.blockedUntil = holds.Paused, holds.until()
 	w.batches, w.all = rdb.Integer(batches.Val(), 0), len(failed.Val()) < failedSearched
 	if len(all) > 1 {
 		w.batches = oldest.Batches
@@ -103,20 +104,23 @@ func (s *Stats) readWaiting(
 	return w, paused, err
 }
 
-// blockedUntil reads until when a subscriber is paused, and until when nothing is delivered to it
-// because of that, a throttle or its pace.
-func blockedUntil(state []any) (paused, blocked time.Time) {
-	for i, until := range state {
-		ms, _ := strconv.ParseFloat(rdb.Text(until), 64)
-		at := time.UnixMilli(int64(math.Ceil(ms)))
-		if i == 0 {
-			paused = at
-		}
-		if at.After(blocked) {
-			blocked = at
+// holdFields are those of [Holds] in Redis: times in ms, paced_until with fractions.
+var holdFields = []string{"paused_until", "throttled_until", "paced_until"}
+
+// parseHolds reads the values of [holdFields]. What is missing, or no number, is zero.
+func parseHolds(values []any) Holds {
+	var times [3]time.Time
+	for i, value := range values {
+		if ms, err := strconv.ParseFloat(rdb.Text(value), 64); err == nil {
+			times[i] = time.UnixMilli(int64(math.Ceil(ms)))
 		}
 	}
-	return paused, blocked
+	return Holds{times[0], times[1], times[2]}
+}
+
+// until is until when nothing is delivered, for whatever reason.
+func (h Holds) until() time.Time {
+	return slices.MaxFunc([]time.Time{h.Paused, h.Throttled, h.Paced}, time.Time.Compare)
 }
 
 func jobOf(batch string) string {

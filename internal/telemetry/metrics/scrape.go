@@ -34,6 +34,10 @@ var (
 		"Lanes that a failed batch holds up, of a subscriber with strict_order.", "subscriber")
 	fenceBatches = describe("subscriber_fence_batches",
 		"Batches that are delivered before those opened since a subscriber's lanes were changed.", "subscriber")
+	isPaused    = describe("subscriber_paused", "1 while a subscriber is paused, else 0.", "subscriber")
+	paceWait    = describe("subscriber_pace_wait_seconds", "Time until a subscriber's pace allows a delivery.", "subscriber")
+	failureWait = describe("subscriber_throttle_wait_seconds",
+		"Time until a subscriber whose deliveries have failed gets another one.", "subscriber")
 	historyEvents = describe("history_events", "Events in the history of a topic.", "topic")
 	historyBytes  = describe("history_bytes", "Bytes of the events in the history of a topic, as stored.", "topic")
 	jobsNow       = describe("jobs",
@@ -54,6 +58,7 @@ var (
 
 	allScraped = []*prometheus.Desc{
 		redisUp, queuedEvents, queuedBatches, deadEvents, healthPoints, oldestAge, laneCount, lanesBlocked, fenceBatches,
+		isPaused, paceWait, failureWait,
 		historyEvents, historyBytes, jobsNow, jobsDue, replaysRunning,
 		memoryUsed, memoryMax, memoryHigh, memoryLow, busDeliveries, busDelivered, busDropped,
 	}
@@ -149,12 +154,23 @@ func (s *scrape) sendBacklog(send func(*prometheus.Desc, float64, ...string), na
 	}
 	if b.Subscribed {
 		send(healthPoints, float64(b.Health), name)
+		s.sendHolds(send, name, b.Holds)
 	}
 	if !b.OldestAt.IsZero() {
 		send(oldestAge, max(s.now().Sub(b.OldestAt), 0).Seconds(), name)
 	} else if b.Events == 0 {
 		send(oldestAge, 0, name)
 	}
+}
+
+func (s *scrape) sendHolds(send func(*prometheus.Desc, float64, ...string), name string, h stats.Holds) {
+	now, paused := s.now(), 0.0
+	if h.Paused.After(now) {
+		paused = 1
+	}
+	send(isPaused, paused, name)
+	send(paceWait, max(h.Paced.Sub(now), 0).Seconds(), name)
+	send(failureWait, max(h.Throttled.Sub(now), 0).Seconds(), name)
 }
 
 // busCounter is a counter of the bus, and the metric that shows it.

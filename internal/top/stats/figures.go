@@ -42,6 +42,8 @@ type Subscriber struct {
 	Batches *int64   `json:"queued_batches"`
 	// OldestAge is the age of the oldest queued event in seconds.
 	OldestAge *float64 `json:"oldest_event_age_seconds"`
+	// State is whether deliveries are held up, such as [Paused].
+	State *string `json:"state"`
 	// Rate is in acknowledged events/s, Sent is the number ever acknowledged.
 	Rate *float64 `json:"delivered_per_second"`
 	Sent int64    `json:"sent_events"`

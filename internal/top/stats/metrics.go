@@ -60,7 +60,9 @@ func (f families) redisUnavailable() bool {
 
 // bus returns the metrics of the whole bus.
 func (f families) bus() Metrics {
-	m := Metrics{Batches: map[string]int64{}, Dead: map[string]int64{}, OldestAge: map[string]time.Duration{}, Counts: f.counts()}
+	m := Metrics{
+		Batches: map[string]int64{}, Dead: map[string]int64{}, OldestAge: map[string]time.Duration{}, States: f.states(), Counts: f.counts(),
+	}
 	f.each("subscriber_queued_batches", func(labels map[string]string, n float64) {
 		m.Batches[labels["subscriber"]] = int64(n)
 	})
@@ -96,6 +98,28 @@ func (f families) bus() Metrics {
 		m.Memory.Low, _ = f.number("redis_memory_low_mark_bytes")
 	}
 	return m
+}
+
+// holds are the metrics that are above 0 while a subscriber is held up, and its state then. Of
+// several the last counts.
+var holds = []struct{ metric, state string }{
+	{"subscriber_pace_wait_seconds", Paced}, {"subscriber_throttle_wait_seconds", Throttled},
+	{"lane_blocked", Blocked}, {"subscriber_paused", Paused},
+}
+
+// states returns the states of subscribers.
+func (f families) states() map[string]string {
+	states := map[string]string{}
+	for _, hold := range holds {
+		f.each(hold.metric, func(labels map[string]string, value float64) {
+			name := labels["subscriber"]
+			if value > 0 {
+				states[name] = hold.state
+			}
+			states[name] = cmp.Or(states[name], Ready)
+		})
+	}
+	return states
 }
 
 // counts returns the counters of the bus, by subscriber.

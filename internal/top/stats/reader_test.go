@@ -75,6 +75,15 @@ routemaster_subscriber_dead_letter_events{subscriber="shop"} 6
 routemaster_subscriber_oldest_event_age_seconds{subscriber="shop"} 1.5
 # TYPE routemaster_subscriber_health_points gauge
 routemaster_subscriber_health_points{subscriber="shop"} 90
+# TYPE routemaster_subscriber_paused gauge
+routemaster_subscriber_paused{subscriber="shop"} 0
+routemaster_subscriber_paused{subscriber="idle"} 0
+# TYPE routemaster_subscriber_pace_wait_seconds gauge
+routemaster_subscriber_pace_wait_seconds{subscriber="shop"} 0.5
+# TYPE routemaster_subscriber_throttle_wait_seconds gauge
+routemaster_subscriber_throttle_wait_seconds{subscriber="shop"} 5
+# TYPE routemaster_lane_blocked gauge
+routemaster_lane_blocked{subscriber="shop"} 0
 # TYPE routemaster_jobs gauge
 routemaster_jobs{queue="aux",status="instant"} 1
 routemaster_jobs{queue="main",status="instant"} 3
@@ -129,8 +138,8 @@ func TestASnapshotOfRoot(t *testing.T) {
 		Health: 90, OldestAt: oldest, AttemptedAt: oldest}}, s.Subscribers)
 	assert.Equal(t, Metrics{
 		Batches: map[string]int64{"shop": 2}, Dead: map[string]int64{"shop": 6}, OldestAge: map[string]time.Duration{"shop": 1500 * time.Millisecond},
-		Counts: map[string]Counts{"shop": {7, 8, 9}},
-		Jobs:   []Jobs{{"main", 3, 4}, {"aux", 1, 0}}, Due: &due, Memory: &Memory{61_000_000, 100_000_000, 90_000_000, 80_000_000},
+		States: map[string]string{"shop": Throttled, "idle": Ready}, Counts: map[string]Counts{"shop": {7, 8, 9}},
+		Jobs: []Jobs{{"main", 3, 4}, {"aux", 1, 0}}, Due: &due, Memory: &Memory{61_000_000, 100_000_000, 90_000_000, 80_000_000},
 	}, s.Bus)
 	assert.Empty(t, s.Warnings)
 

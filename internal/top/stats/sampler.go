@@ -91,6 +91,12 @@ func (s *Sampler) subscriber(now Snapshot, sub SubscriberState, rate *float64) S
 	if dead, ok := now.Bus.Dead[sub.Name]; ok {
 		shown.Dead = &dead
 	}
+	if state, ok := now.Bus.States[sub.Name]; ok {
+		if sub.Queued == 0 && state != Paused {
+			state = Ready // nothing is held up
+		}
+		shown.State = &state
+	}
 	if sub.Queued > 0 { // metrics are read at another moment than the queue
 		shown.OldestAge = since(sub.OldestAt, now.At)
 		if age, ok := now.Bus.OldestAge[sub.Name]; ok && age > 0 { // by the clock of the bus, which is the reference

@@ -97,6 +97,15 @@ func TestFiguresOfSubscribers(t *testing.T) {
 	told.Bus = Metrics{OldestAge: map[string]time.Duration{"shop": time.Second}}
 	assert.Nil(t, last(told).Subscribers[0].OldestAge, "nothing waits, whatever the metrics have said a second ago")
 
+	for _, test := range []struct {
+		now, want string
+		queued    int64
+	}{{Throttled, Throttled, 1}, {Throttled, Ready, 0}, {Paced, Ready, 0}, {Paused, Paused, 0}} {
+		later.Queued, told = test.queued, at(4)
+		told.Bus = Metrics{States: map[string]string{"shop": test.now}}
+		assert.Equal(t, test.want, *last(told.subscriber(later)).Subscribers[0].State)
+	}
+
 	later.Sent = 40
 	assert.Nil(t, last(at(0).subscriber(shop), at(2).subscriber(later)).Subscribers[0].Rate, "it has unsubscribed and come back")
 	behind := last(at(-60).subscriber(shop)).Subscribers[0]

@@ -40,11 +40,13 @@ type SubscriberState struct {
 
 // Metrics are the metrics of the whole bus. Those that could not be read are zero.
 type Metrics struct {
-	// Batches is the number of queued batches, Dead that of the events in dead letters, and OldestAge
-	// the age of the oldest queued event by the clock of the bus, all by subscriber.
+	// Batches is the number of queued batches, Dead that of the events in dead letters, OldestAge the
+	// age of the oldest queued event by the clock of the bus, and States whether deliveries are held
+	// up, such as [Paused], all by subscriber.
 	Batches   map[string]int64
 	Dead      map[string]int64
 	OldestAge map[string]time.Duration
+	States    map[string]string
 	// Counts has the workers' counters, by subscriber. A worker adds to them every few seconds.
 	Counts map[string]Counts
 	Jobs   []Jobs
@@ -52,6 +54,20 @@ type Metrics struct {
 	Due    *int64
 	Memory *Memory
 }
+
+// The states of a subscriber.
+const (
+	// Ready is nothing of what follows.
+	Ready = "ready"
+	// Paced is that its pace does not allow a delivery yet.
+	Paced = "paced"
+	// Throttled is that the bus waits because deliveries have failed.
+	Throttled = "throttled"
+	// Paused is that it gets nothing until it is resumed.
+	Paused = "paused"
+	// Blocked is that a batch that has failed holds up those behind it, with strict_order.
+	Blocked = "blocked"
+)
 
 // Jobs counts the jobs of a queue that are ready to run (instant), or not due yet (scheduled).
 type Jobs struct {
