@@ -70,9 +70,12 @@ type chaos struct {
 	redis   *rdbtest.Server
 	redisUp bool
 	store   *store.Store
-	proxies map[string]*proxy
-	daemons map[string]*chaoticDaemon
-	ledger  *ledger
+	// meanwhile is for what is done while Redis may be away: after that, its client may wait for a
+	// second before it connects again.
+	meanwhile *store.Store
+	proxies   map[string]*proxy
+	daemons   map[string]*chaoticDaemon
+	ledger    *ledger
 	// stopTraffic lets publishers finish what they have begun, and subscribers behave from then on.
 	stopTraffic func()
 	// stopWatch ends the watch for stalls, and returns them.
@@ -105,7 +108,7 @@ func startChaos(t *testing.T, seed uint64) *chaos {
 	t.Helper()
 	redis := rdbtest.Real(t, "--appendonly", "yes", "--appendfsync", "always")
 	c := &chaos{
-		t: t, redis: redis, redisUp: true, store: storetest.Open(t, redis), ledger: newLedger(),
+		t: t, redis: redis, redisUp: true, store: storetest.Open(t, redis), meanwhile: storetest.Open(t, redis), ledger: newLedger(),
 		proxies: map[string]*proxy{}, daemons: map[string]*chaoticDaemon{}, stopWatch: watch(),
 	}
 	t.Cleanup(func() { c.stopWatch() })
@@ -157,6 +160,7 @@ func (c *chaos) startTraffic(seed uint64, apis []string) {
 			b.Call(sub.Token, "PATCH", "/subscriber", s.options, http.StatusNoContent)
 		}
 	}
+	c.keepHistory()
 	ctx, cancel := context.WithCancel(context.Background())
 	var publishing sync.WaitGroup
 	for number, p := range publishers {
@@ -170,6 +174,7 @@ func (c *chaos) startTraffic(seed uint64, apis []string) {
 	}
 	publishing.Go(func() { nowAndThen(stop, rand.New(rand.NewPCG(seed, 300)), maxPause, c.pause) })
 	publishing.Go(func() { nowAndThen(stop, rand.New(rand.NewPCG(seed, 301)), laneChanges, c.changeLanes) })
+	publishing.Go(func() { nowAndThen(stop, rand.New(rand.NewPCG(seed, 302)), replayInterval, c.startReplay) })
 	c.stopTraffic = sync.OnceFunc(func() {
 		close(stop)
 		publishing.Wait()
@@ -201,7 +206,7 @@ func nowAndThen(stop <-chan struct{}, random *rand.Rand, every time.Duration, do
 
 // pause pauses a subscriber. Pauses end by themselves.
 func (c *chaos) pause(ctx context.Context, random *rand.Rand) {
-	_ = c.store.Pause(ctx, paused+"--1", time.Now().Add(time.Duration(random.Int64N(int64(maxPause)))))
+	_ = c.meanwhile.Pause(ctx, paused+"--1", time.Now().Add(time.Duration(random.Int64N(int64(maxPause)))))
 }
 
 // laneChanges is how often lanes change.
@@ -215,5 +220,5 @@ func (c *chaos) changeLanes(ctx context.Context, random *rand.Rand) {
 		lanes["lanes"] = "" // one, the default
 	}
 	token := bus.Token([]string{laned, strictlyLaned}[random.IntN(2)] + "--1")
-	_ = c.store.PatchSubscriber(ctx, token, bus.Subscription{Options: lanes}, time.Now())
+	_ = c.meanwhile.PatchSubscriber(ctx, token, bus.Subscription{Options: lanes}, time.Now())
 }

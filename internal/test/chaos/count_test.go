@@ -7,6 +7,15 @@ import (
 	"time"
 )
 
+// expected is what somebody must get.
+type expected struct {
+	// of is the subscriber, or the replay to one.
+	of, subscriber string
+	// due are the numbers of the events.
+	due []int
+	order
+}
+
 // count is what one subscriber got.
 type count struct {
 	due, delivered, lost int
@@ -33,14 +42,14 @@ func orderOf(options string) order {
 	return order{strings.Contains(options, "strict_order"), strings.Contains(options, "lanes")}
 }
 
-// count compares what a subscriber got of its topics with what was acknowledged.
-func (l *ledger) count(subscriber string, topics []string, order order, why faults) count {
+// count compares what a subscriber got with what it must get.
+func (l *ledger) count(must expected, why faults) count {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	attempts := l.attempts[subscriber]
+	attempts, subscriber := l.attempts[must.of], must.subscriber
 	slices.SortFunc(attempts, func(a, b *attempt) int { return a.arrived.Compare(b.arrived) })
 	c := &counting{
-		ledger: l, subscriber: subscriber, order: order, why: why, count: count{again: map[string]int{}},
+		ledger: l, subscriber: subscriber, order: must.order, why: why, count: count{again: map[string]int{}},
 		failed: map[int]bool{}, latest: map[int]*attempt{}, furthest: map[int]delivery{},
 	}
 	for _, a := range attempts {
@@ -54,20 +63,17 @@ func (l *ledger) count(subscriber string, topics []string, order order, why faul
 			c.add(number, a)
 		}
 	}
-	for number, p := range l.publications {
-		if p.acknowledged.IsZero() || !slices.Contains(topics, p.topic) {
-			continue
-		}
+	for _, number := range must.due {
 		c.due++
 		if c.latest[number] != nil {
 			c.delivered++
 		} else {
 			c.lost++
-			c.blame("event %d was acknowledged at %s, and is lost", number, clock(p.acknowledged))
+			c.blame("event %d was acknowledged at %s, and is lost", number, clock(l.publications[number].acknowledged))
 		}
 	}
 	if others := len(c.latest) - c.delivered; others > 0 {
-		c.blame("%d events of topics that it had not subscribed to", others)
+		c.blame("%d events that were not for it", others)
 	}
 	return c.count
 }

@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 )
@@ -11,7 +12,7 @@ import (
 type ledger struct {
 	mu           sync.Mutex
 	publications map[int]*publication  // by number
-	attempts     map[string][]*attempt // by subscriber, as they were answered
+	attempts     map[string][]*attempt // by subscriber or replay, as they were answered
 	refusals     int                   // publishes without an answer, or with 503
 	complaints   []string
 }
@@ -56,10 +57,24 @@ func (l *ledger) refuse() {
 	l.refusals++
 }
 
-func (l *ledger) attempt(subscriber string, a *attempt) {
+// attempt notes a batch that a subscriber got, or that a replay brought it.
+func (l *ledger) attempt(of string, a *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.attempts[subscriber] = append(l.attempts[subscriber], a)
+	l.attempts[of] = append(l.attempts[of], a)
+}
+
+// acknowledgedIn are the numbers of the events of some topics that were acknowledged to their
+// publishers.
+func (l *ledger) acknowledgedIn(topics ...string) (numbers []int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for number, p := range l.publications {
+		if !p.acknowledged.IsZero() && slices.Contains(topics, p.topic) {
+			numbers = append(numbers, number)
+		}
+	}
+	return numbers
 }
 
 // complain notes what must not happen.

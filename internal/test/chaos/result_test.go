@@ -43,8 +43,12 @@ func (c *chaos) report(long bool) {
 func (c *chaos) requireDeliveries(table *tabwriter.Writer) {
 	fmt.Fprintln(table, "subscriber\tdue\tdelivered\tlost\tagain\tout of order\tunexplained\tnear faults\t")
 	due, causes := 0, map[string]int{}
+	must := c.replayed()
 	for _, s := range subscribers {
-		n := c.ledger.count(s.name, s.topics, orderOf(s.options), c.faults)
+		must = append(must, expected{s.name, s.name, c.ledger.acknowledgedIn(s.topics...), orderOf(s.options)})
+	}
+	for _, s := range must {
+		n := c.ledger.count(s, c.faults)
 		again := 0
 		for cause, events := range n.again {
 			again += events
@@ -52,8 +56,8 @@ func (c *chaos) requireDeliveries(table *tabwriter.Writer) {
 		}
 		due += n.due
 		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d%%\t\n",
-			s.name, n.due, n.delivered, n.lost, again, n.outOfOrder, len(n.wrong)-n.lost, 100*n.nearFaults/max(n.deliveries, 1))
-		assert.Empty(c.t, n.wrong, s.name)
+			s.of, n.due, n.delivered, n.lost, again, n.outOfOrder, len(n.wrong)-n.lost, 100*n.nearFaults/max(n.deliveries, 1))
+		assert.Empty(c.t, n.wrong, s.of)
 	}
 	for _, cause := range slices.Sorted(maps.Keys(causes)) {
 		fmt.Fprintf(table, "after %s\t\t\t\t%.2f%%\t\t\t\t\n", cause, 100*float64(causes[cause])/float64(due))

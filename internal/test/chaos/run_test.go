@@ -138,6 +138,9 @@ func (c *chaos) drain(long bool) {
 	}
 	const scrubTimeout = time.Minute // a worker is dead after 30 s, and the next scrub finds it
 	require.Eventually(c.t, func() bool {
+		if c.replaysRun() {
+			return false
+		}
 		n, err := c.redis.Raw.Exists(c.t.Context(), "jobs:index:main").Result()
 		return err == nil && n == 0
 	}, scrubTimeout+bustest.WaitTimeout, 5*time.Millisecond, "the bus does not come to rest")

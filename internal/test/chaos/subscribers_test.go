@@ -17,7 +17,7 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-// subscribers receive while all fails; all but the first misbehave, each in its way.
+// subscribers receive while all fails; all but the first and the last misbehave, each in its way.
 var subscribers = []struct {
 	name       string
 	timeout    int // ms
@@ -39,13 +39,16 @@ var subscribers = []struct {
 	{laned, 50, 5, []string{"widgets", "orders"}, fail, 10, `{"lanes":4,"order_key":"/data/key"}`},
 	{strictlyLaned, 30, 8, []string{"widgets", "letters"}, takeSome, 30,
 		`{"partial":true,"strict_order":true,"lanes":3,"order_key":"/data/key"}`},
+	{replayed, 100, 1, []string{"letters"}, nil, 0, ""},
 }
 
-// Subscribers to whom something happens: one is paused, the lanes of the others change.
+// Subscribers to whom something happens: one is paused, the lanes of two change, and one has the
+// history of its topic replayed.
 const (
 	paused        = "paused"
 	laned         = "laned"
 	strictlyLaned = "strictly-laned"
+	replayed      = "replayed"
 )
 
 // misbehaviour answers a delivery without acknowledging it, or not all of it: how many events, from
@@ -135,11 +138,15 @@ func (s *chaoticSubscriber) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a.numbers = batch.Numbers
 	self := subscribers[s.number]
+	of := self.name
+	if replay := replayOf(r); replay != "" {
+		of = replay
+	}
 	if misbehaves, choice := s.draw(); misbehaves {
-		s.ledger.attempt(self.name, a)
+		s.ledger.attempt(of, a)
 		taken := self.misbehaves(s, w, r, len(batch.Numbers), choice)
 		if taken > 0 {
-			s.ledger.attempt(self.name, &attempt{arrived: a.arrived, numbers: batch.Numbers[:taken], acknowledged: time.Now()})
+			s.ledger.attempt(of, &attempt{arrived: a.arrived, numbers: batch.Numbers[:taken], acknowledged: time.Now()})
 		}
 		return
 	}
@@ -148,7 +155,7 @@ func (s *chaoticSubscriber) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "{broken")
 	}
 	a.acknowledged = time.Now()
-	s.ledger.attempt(self.name, a)
+	s.ledger.attempt(of, a)
 }
 
 // draw decides whether to misbehave, and how.
