@@ -243,29 +243,6 @@ func TestABatchThatHasFailedDoesNotHoldUpAChangeOfLanes(t *testing.T) {
 	})
 }
 
-func TestAPublishKnowsTheLanesOfTheMoment(t *testing.T) {
-	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		f, other := newFixture(t, server), storetest.Open(t, server)
-		f.AddSubscriber(storetest.Alice, time.Hour, 100, "widgets")
-		f.AddSubscriber(storetest.Bob, time.Hour, 100, "widgets")
-		for i := range 12 {
-			by, lanes := []*store.Store{f.Store, other}[i%2], i%3+1
-			f.setLanes(lanes)
-			p := store.Publication{Topic: "widgets", Publisher: storetest.Publisher, ReceivedAt: storetest.Start.UnixMilli()}
-			for key := range 30 {
-				p.Events = append(p.Events, keyedEvent(t, fmt.Sprint(key), i*100+key))
-			}
-			require.NoError(t, storetest.Publish(t.Context(), by, p))
-			var used int
-			for lane := range bus.MaxLanes {
-				used += int(f.Redis.SCard(t.Context(), store.Keys{}.CurrentOfLane(storetest.Alice, lane)).Val())
-			}
-			assert.Equal(t, lanes, used, "as many lanes as there are at the moment")
-			assert.Equal(t, fmt.Sprint(30*(i+1)), f.Redis.HGet(t.Context(), "batches:gauges:event", "alice--1").Val(), "none twice, none missing")
-		}
-	})
-}
-
 func TestALanedSubscriberIsRenamedAndRemoved(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)

@@ -207,7 +207,10 @@ func TestWhatIsVoidKillsNothing(t *testing.T) {
 		assert.False(t, owned)
 		assert.Empty(t, f.Redis.Keys(t.Context(), "deadletter*").Val())
 		assert.Empty(t, f.Redis.Keys(t.Context(), "attempts*").Val())
-		assert.Equal(t, []int{1, 2}, storetest.Numbers(t, f.Take("w2", 3)))
+		again := f.Take("w2", 3)
+		assert.Equal(t, []int{1, 2}, storetest.Numbers(t, again))
+		f.complete(again, storetest.Result{RetryAt: storetest.After(9), Attempt: []byte("y"), AttemptsKept: 5}, 4)
+		assert.Equal(t, []string{"y"}, f.Redis.LRange(t.Context(), "attempts:alice--1", 0, -1).Val())
 	})
 }
 
