@@ -1,7 +1,11 @@
 package deadletter_test
 
 import (
+	"context"
+	"math/rand/v2"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -171,6 +175,41 @@ func TestDamagedLetters(t *testing.T) {
 		assert.Equal(t, deadletter.Moved{Letters: 2, Events: 2}, moved)
 		assert.Empty(t, b.Redis.Keys(ctx, "deadletter*").Val())
 		assert.Equal(t, []int{3}, storetest.Numbers(t, b.Take("worker", 0)))
+	})
+}
+
+// TestARedeliveryThatIsCutOff has requests end at any moment, as when web is killed: each letter is
+// a letter or a batch, and is delivered once.
+func TestARedeliveryThatIsCutOff(t *testing.T) {
+	eachBench(t, func(t *testing.T, b *bench) {
+		const letters = 50
+		b.bury(1, letters)
+		requirePlaces := func() {
+			reads := b.Redis.TxPipeline()
+			dead, queued := reads.Keys(t.Context(), "deadletter:letter*"), reads.Keys(t.Context(), "batch:letter*")
+			_, err := reads.Exec(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, letters, len(dead.Val())+len(queued.Val()))
+		}
+		random := rand.New(rand.NewPCG(1, 1))
+		for i := 1; i <= letters; i++ {
+			ctx, end := context.WithTimeout(t.Context(), time.Duration(random.IntN(600))*time.Microsecond)
+			_, _ = b.letters.Redeliver(ctx, alice, deadletter.Selection{IDs: []bus.BatchID{storetest.LetterID(i)}})
+			end()
+			requirePlaces()
+		}
+		_, err := b.letters.Redeliver(t.Context(), alice, all)
+		require.NoError(t, err)
+		var delivered []int
+		for task := b.Take("worker", 0); task != nil; task = b.Take("worker", 0) {
+			delivered = append(delivered, storetest.Numbers(t, task)...)
+			require.True(t, b.Complete(task, storetest.Done))
+		}
+		slices.Sort(delivered)
+		for i, number := range delivered {
+			require.Equal(t, i+1, number)
+		}
+		assert.Len(t, delivered, letters)
 	})
 }
 
