@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -102,6 +103,8 @@ func TestDeliver(t *testing.T) {
 	assert.Equal(t, "routemaster/test", got.Header.Get("User-Agent"))
 	assert.Equal(t, int64(len(body)), got.ContentLength)
 	assert.Equal(t, 2, got.ProtoMajor)
+	assert.ElementsMatch(t, []string{"Authorization", "Content-Length", "Content-Type", "User-Agent"},
+		slices.Collect(maps.Keys(got.Header)), "nothing that it has not asked for")
 	user, password, _ := got.BasicAuth()
 	assert.Equal(t, []string{"secret-uuid", "x"}, []string{user, password})
 	assert.Contains(t, log.String(), "msg=delivered subscriber=alice batch=bid attempt=3 events=2")
@@ -113,8 +116,15 @@ func TestWhatAcknowledges(t *testing.T) {
 	url := receiver(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", "/elsewhere")
 		w.WriteHeader(status)
+		if status != http.StatusNoContent {
+			_, _ = io.WriteString(w, "what is secret")
+		}
 	})
-	d, log := deliverer(t)
+	registry := metrics.NewRegistry()
+	d, log := deliverer(t, func(c *delivery.Config) {
+		c.AttemptsKept, c.Excerpt = 1, 256
+		c.Recorder = telemetry.NewRecorder(registry, nil, slog.New(slog.DiscardHandler))
+	})
 	for status = range map[int]bool{200: true, 201: true, 202: true, 204: true, 206: true, 299: true} {
 		assert.Equal(t, queue.Result{Detail: store.DeliveryResult{Health: 1, Delivered: 2}}, d.Deliver(t.Context(), batch(t, url)), "%d", status)
 	}
@@ -135,7 +145,12 @@ func TestWhatAcknowledges(t *testing.T) {
 		assert.Contains(t, log.String(), fmt.Sprintf(" status=%d next_try_in=", status))
 		assert.NotContains(t, log.String(), " error=")
 		assert.NotContains(t, log.String(), "secret")
+		assert.Contains(t, string(detailOf(result).Attempt), "what is secret")
 	}
+	page := httptest.NewRecorder()
+	registry.Handler().ServeHTTP(page, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+	assert.Contains(t, page.Body.String(), `routemaster_deliveries_total{status="failure",subscriber="alice"} 11`)
+	assert.NotContains(t, page.Body.String(), "secret")
 }
 
 func TestRetryAfterIsHeeded(t *testing.T) {

@@ -57,6 +57,51 @@ func TestABatchThatIsRetriedByReceiptsDiesOfAge(t *testing.T) {
 	assert.Equal(t, bus.DiedOfAge, q.letters[0].Reason)
 }
 
+// TestAnOutageCondemnsNothing fails in each way that is the endpoint's, and not the batch's.
+func TestAnOutageCondemnsNothing(t *testing.T) {
+	const noAnswer = 0
+	for _, status := range []int{
+		noAnswer, 101, 301, 302, 307, 401, 403, 404, 405, 407, 408, 410, 421, 425, 429, 502, 503, 504, 599,
+	} {
+		q := newQueued(t, 2, bus.Options{DeadLetters: &bus.DeadLetters{Attempts: 3, Age: time.Hour}})
+		q.attempt(2, refuses(400, 1))
+		for range 50 {
+			d := q.attempt(2, refuses(status, 1))
+			assert.Equal(t, bus.EndpointFailure, d.Failure, status)
+		}
+		assert.Equal(t, 1, q.state.Refusals, status)
+		assert.Zero(t, q.state.Suspect, status)
+		q.attempt(2, refuses(200))
+		assert.Equal(t, []int{1, 2}, q.gone, status)
+		assert.Empty(t, q.letters, status)
+	}
+}
+
+// TestWhatIsTooLargeIsHalved has an endpoint take no more than seven events at once.
+func TestWhatIsTooLargeIsHalved(t *testing.T) {
+	q := newQueued(t, 100, bus.Options{DeadLetters: &bus.DeadLetters{}})
+	for len(q.left) > 0 {
+		require.Less(t, q.attempts, 200)
+		q.attempt(100, func(sent []int) outbound.Attempt {
+			if len(sent) > 7 {
+				return refuses(413, sent[0])(sent)
+			}
+			return refuses(200)(sent)
+		})
+	}
+	assert.Equal(t, numbers(1, 100), q.gone)
+	assert.Empty(t, q.letters)
+}
+
+func TestASingleEventIsRefusedForGoodOnce(t *testing.T) {
+	for _, status := range []int{413, 422} {
+		q := newQueued(t, 1, bus.Options{DeadLetters: &bus.DeadLetters{Attempts: 20}})
+		q.attempt(1, refuses(status, 1))
+		assert.Equal(t, []int{1}, q.dead, status)
+		assert.Equal(t, bus.DiedRefused, q.letters[0].Reason)
+	}
+}
+
 func TestALetterDoesNotSayHowAPrivateAddressFails(t *testing.T) {
 	for _, c := range []struct {
 		err, want string

@@ -32,12 +32,17 @@ func TestADeliverySaysWhatItIsOf(t *testing.T) {
 		s.setHeader(header)
 		assert.Equal(t, want, header.Get("Routemaster-Delivery"))
 
-		packed, _ := newAttemptRecorder(1, 0).record(s, outbound.Attempt{}, &decision{outcome: bus.OutcomeFailed}, time.Now())
+		d := &decision{outcome: bus.OutcomeFailed, retryAt: now.Add(time.Second)}
+		none, kept := newAttemptRecorder(0, 256).record(s, outbound.Attempt{}, d, time.Now())
+		assert.Empty(t, none, "no attempts are to be kept")
+		assert.Zero(t, kept)
+		packed, _ := newAttemptRecorder(1, 0).record(s, outbound.Attempt{}, d, time.Now())
 		if plan != nil {
 			record, err := wire.UnpackAttempt(string(packed))
 			require.NoError(t, err)
 			assert.Equal(t, plan.Replay, record.Replay)
 			assert.Equal(t, plan.Test, record.Test)
+			assert.Equal(t, d.retryAt, record.RetryAt)
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// TestAReplayWaitsForRoom replays more than may be queued: to somebody who takes nothing, then a
+// TestAReplayWaitsForRoom replays more than may be queued: to somebody who is paused, then takes a
 // batch; one that dies makes room too.
 func TestAReplayWaitsForRoom(t *testing.T) {
 	eachBench(t, 100_000, func(t *testing.T, b *bench) {
@@ -25,6 +25,7 @@ func TestAReplayWaitsForRoom(t *testing.T) {
 		}
 		b.AddSubscriber(alice, time.Hour, 1000, widgets)
 		b.SetOption(alice, "dead_letters", "{}")
+		require.NoError(t, b.Pause(ctx, alice, bus.Forever))
 		started := b.start(replay.Range{From: 1})
 		queued := func() string { return b.Redis.HGet(ctx, "batches:gauges:event", string(alice)).Val() }
 
@@ -33,6 +34,8 @@ func TestAReplayWaitsForRoom(t *testing.T) {
 		events, _ = b.copy()
 		assert.Zero(t, events)
 		assert.Equal(t, "10000", queued())
+		require.Nil(t, b.Take("worker", 60_000), "paused")
+		require.NoError(t, b.Resume(ctx, alice))
 
 		assert.Equal(t, upTo(1, 1000), b.deliver(started.ID, 1))
 		events, _ = b.copy()

@@ -93,6 +93,24 @@ func TestABadEventFailsNotItsNeighbours(t *testing.T) {
 		return strings.Contains(b.Call(shop, "GET", "/subscriber/dead_letters", "", 200), `"events":1`)
 	}, bustest.WaitTimeout, time.Millisecond)
 	assert.Contains(t, b.Call(shop, "GET", "/subscriber/dead_letters", "", 200), `"reason":"refused","status":422`)
+
+	// What may be right the next time is tried as often as the option says, and then dies.
+	s.Respond(func(numbers []int) int {
+		if slices.Contains(numbers, events+1) {
+			return http.StatusBadRequest
+		}
+		return http.StatusOK
+	})
+	before := s.Deliveries()
+	b.Publish(publisher, "widgets", events+1)
+	require.Eventually(t, func() bool {
+		return strings.Contains(b.Call(shop, "GET", "/subscriber/dead_letters", "", 200), `"reason":"attempts","status":400`)
+	}, bustest.WaitTimeout, time.Millisecond)
+	assert.Equal(t, before+3, s.Deliveries())
+	b.Publish(publisher, "widgets", events+2)
+	s.WaitFor(t, events)
+	b.Drain()
+	b.RequireNothingLeft()
 }
 
 // TestDeliveriesOfLimitedSize has a batch come in as few parts as its limit allows, in order.
