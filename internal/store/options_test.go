@@ -151,8 +151,8 @@ func TestARefusedBatchIsTriedAtOnceWhenItsSubscriberChanges(t *testing.T) {
 	})
 }
 
-// TestWhatWasSentBeforeAChangeThrottlesNothing corrects the callback while deliveries to the old one
-// are in flight, for a subscriber that fails: their failure is not that of the new one.
+// TestWhatWasSentBeforeAChangeThrottlesNothing corrects the callback while deliveries to the old
+// one are in flight, for a subscriber that fails: their failure is not that of the new one.
 func TestWhatWasSentBeforeAChangeThrottlesNothing(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixtureInFlight(t, server, 2)
