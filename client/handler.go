@@ -18,11 +18,11 @@ import (
 const MaxDelivery = 64 << 20
 
 // NewHandler returns a subscriber's callback. When receive returns nil, the handler responds 204,
-// which acknowledges the batch. When receive returns an error, it responds 500 and the bus delivers
-// the batch again later. The error is not sent to the bus; log it yourself. Errors of package
-// receipt have only some of the events delivered again, if the subscriber has the option partial.
-// An event may arrive more than once, so receive must be idempotent. Batches arrive one at a time
-// unless the operator allows more.
+// which acknowledges the batch. When receive returns an error, or panics, it responds 500 and the
+// bus delivers the batch again later. The error is not sent to the bus; log it yourself. Errors of
+// package receipt have only some of the events delivered again, if the subscriber has the option
+// partial. An event may arrive more than once, so receive must be idempotent. Batches arrive one at
+// a time unless the operator allows more.
 //
 // The uuid is the one of the [Subscription]. Deliveries without it get 401, and so do those that a
 // [Verifier] refuses: see [WithVerifier]. With a verifier the uuid may be empty, and is not checked
@@ -77,7 +77,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, problem, status)
 		return
 	}
-	err := h.receive(r.Context(), events)
+	err := errors.New("receive has panicked")
+	defer func() { respond(w, err) }()
+	err = h.receive(r.Context(), events)
+}
+
+// respond says what became of a delivery.
+func respond(w http.ResponseWriter, err error) {
 	if err == nil {
 		w.WriteHeader(http.StatusNoContent)
 	} else if text, ok := receipt.Of(err); ok {
@@ -86,6 +92,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(text) // an error means that the bus is gone, and delivers again
 	} else {
 		http.Error(w, "not received; deliver it again", http.StatusInternalServerError)
+		_ = http.NewResponseController(w).Flush() // after a panic the server closes the connection
 	}
 }
 

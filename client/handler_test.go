@@ -15,6 +15,7 @@ import (
 
 	"routemaster/client"
 	"routemaster/client/receipt"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 // quiet drops the log of servers that are connected to without TLS.
@@ -60,6 +61,24 @@ func TestAHandlerAcknowledges(t *testing.T) {
 	w = deliver(t, h, "POST", "a-uuid", strings.NewReader(delivery))
 	assert.Equal(t, 207, w.Code)
 	assert.JSONEq(t, `{"retry":[1],"reject":[{"index":0,"reason":"no such widget"}]}`, w.Body.String())
+}
+
+// TestAHandlerThatPanicsIsNoOutage has the bus learn that it is the batch that fails, not the
+// endpoint.
+func TestAHandlerThatPanicsIsNoOutage(t *testing.T) {
+	server := httptest.NewUnstartedServer(client.NewHandler("a-uuid", func(context.Context, []client.Event) error { panic("no such widget") }))
+	logged := &rdbtest.Buffer{}
+	server.Config.ErrorLog = log.New(logged, "", 0)
+	server.Start()
+	r, err := http.NewRequestWithContext(t.Context(), "POST", server.URL, strings.NewReader(delivery))
+	require.NoError(t, err)
+	r.SetBasicAuth("a-uuid", "x")
+	resp, err := server.Client().Do(r)
+	require.NoError(t, err)
+	_ = resp.Body.Close()
+	assert.Equal(t, 500, resp.StatusCode)
+	server.Close() // which waits for the handler
+	assert.Contains(t, logged.String(), "no such widget", "the server logs it, as ever")
 }
 
 func TestAHandlerRefusesInvalidDeliveries(t *testing.T) {

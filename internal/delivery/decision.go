@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -182,7 +183,7 @@ func (d *decision) refused(s *slice, letters *bus.DeadLetters, now time.Time) {
 
 // receive decides about a slice that was answered by a receipt.
 func (p Policy) receive(d *decision, s *slice, attempt outbound.Attempt, now time.Time, chance float64) {
-	receipt, err := wire.ParseReceipt(attempt.Body, len(s.events))
+	receipt, err := readReceipt(attempt, len(s.events))
 	if err != nil { // a bug in the answer, which condemns nothing
 		d.outcome, d.err, d.cause = bus.OutcomeFailed, bus.ErrorReceipt, err
 		attempt.Err, attempt.Status = err, 0
@@ -210,6 +211,15 @@ func (p Policy) receive(d *decision, s *slice, attempt outbound.Attempt, now tim
 	}
 	p.wait(d, s, attempt, now, chance)
 	d.retry(s, receipt.Retry, now)
+}
+
+// readReceipt reads the receipt for a number of events. The beginning of one that was not received
+// whole acknowledges nothing, though it may look like another.
+func readReceipt(attempt outbound.Attempt, events int) (wire.Receipt, error) {
+	if !attempt.BodyComplete {
+		return wire.Receipt{}, fmt.Errorf("the receipt is longer than %d bytes, or breaks off after %d", wire.MaxReceipt, len(attempt.Body))
+	}
+	return wire.ParseReceipt(attempt.Body, events)
 }
 
 // reject has events die, each with its note. Without dead letters they are lost; but a gap notice

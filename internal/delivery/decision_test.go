@@ -281,6 +281,19 @@ func TestAReceiptKeepsWhatItNames(t *testing.T) {
 	assert.Empty(t, q.left)
 }
 
+// TestOnlyA207WithPartialIsAReceipt has answers acknowledge all, whatever their body says.
+func TestOnlyA207WithPartialIsAReceipt(t *testing.T) {
+	for status, partial := range map[int]bool{200: true, 204: true, 207: false} {
+		q := newQueued(t, 3, bus.Options{Partial: partial})
+		d := q.attempt(100, func([]int) outbound.Attempt {
+			return outbound.Attempt{Status: status, Body: []byte(`{"retry":[0]}`), BodyComplete: true}
+		})
+		assert.Equal(t, bus.OutcomeAcknowledged, d.outcome, status)
+		assert.Equal(t, 3, d.Delivered, status)
+		assert.Empty(t, q.left, status)
+	}
+}
+
 func TestARetryOfTheReceiptWaitsAsAsked(t *testing.T) {
 	q := newQueued(t, 2, bus.Options{Partial: true, StrictOrder: true})
 	d := q.attempt(100, func([]int) outbound.Attempt {
@@ -329,12 +342,16 @@ func TestTheRemainderOfReceiptsDiesAsItIsNamed(t *testing.T) {
 
 func TestAnUnreadableReceiptCondemnsNothing(t *testing.T) {
 	q := newQueued(t, 10, bus.Options{Partial: true, DeadLetters: &bus.DeadLetters{Attempts: 3}})
-	for range 50 {
-		d := q.attempt(100, receipt(t, map[string]any{"failed": []int{1}}))
+	for i := range 50 {
+		answer, why := receipt(t, map[string]any{"failed": []int{1}}), "/failed"
+		if i%2 == 1 { // it would be a receipt, had it come whole
+			answer, why = func([]int) outbound.Attempt { return outbound.Attempt{Status: 207, Body: []byte(`{}`)} }, "breaks off after 2"
+		}
+		d := q.attempt(100, answer)
 		assert.Equal(t, bus.ErrorReceipt, d.err)
 		assert.Equal(t, 207, d.status)
 		assert.Equal(t, bus.EndpointFailure, d.Failure)
-		assert.ErrorContains(t, d.failure(), "/failed")
+		assert.ErrorContains(t, d.failure(), why)
 	}
 	assert.Len(t, q.left, 10)
 	assert.Empty(t, q.letters)
