@@ -24,7 +24,13 @@ func keyedEvent(t *testing.T, key string, i int) wire.PackedEvent {
 // publishKeyed publishes events of some keys, numbered from a number on.
 func (f *fixture) publishKeyed(t *testing.T, first int, keys ...string) {
 	t.Helper()
-	p := store.Publication{Topic: "widgets", Publisher: storetest.Publisher, ReceivedAt: storetest.Start.UnixMilli()}
+	f.publishKeyedAt(t, first, 0, keys...)
+}
+
+// publishKeyedAt is publishKeyed at a time in ms after the start.
+func (f *fixture) publishKeyedAt(t *testing.T, first, ms int, keys ...string) {
+	t.Helper()
+	p := store.Publication{Topic: "widgets", Publisher: storetest.Publisher, ReceivedAt: storetest.After(ms).UnixMilli()}
 	for i, key := range keys {
 		p.Events = append(p.Events, keyedEvent(t, key, first+i))
 	}

@@ -90,3 +90,83 @@ func TestStrictOrderHasOneInFlight(t *testing.T) {
 		f.RequireSound()
 	})
 }
+
+// TestAReceiptEndsAThrottle has an endpoint that was down take a part of the first batch that is
+// tried: what waits for it follows at once.
+func TestAReceiptEndsAThrottle(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newSliced(t, server, 3, map[string]string{"partial": "true"})
+		f.PublishEvents("widgets", 4, 6, 0)
+		f.complete(f.Take("w1", 0), storetest.Result{
+			RetryAt: storetest.After(200), Failure: bus.EndpointFailure, Health: -2, ThrottledUntil: storetest.After(60_000),
+		}, 1)
+		assert.Nil(t, f.Take("w1", 2))
+		f.MakeInstant(60_000)
+		task := f.Take("w1", 60_000)
+		require.Equal(t, []int{4, 5, 6}, storetest.Numbers(t, task))
+		f.complete(task, storetest.Result{
+			RetryAt: storetest.After(90_000), Delivered: 2, Works: true, Health: 1,
+			Slice: &store.SliceResult{Removed: store.Ranges{{First: 0, Last: 1}}, Findings: &store.Findings{Refusals: 1}},
+		}, 60_000)
+		assert.Equal(t, []int{1, 2, 3}, storetest.Numbers(t, f.Take("w1", 60_000)))
+		assert.Equal(t, "99", f.Redis.HGet(t.Context(), "subscriber:alice--1", "health_points").Val())
+	})
+}
+
+// TestReceiptsOfTwoLanes answers what is in flight in two lanes by different receipts.
+func TestReceiptsOfTwoLanes(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(storetest.Alice, 0, 3, "widgets")
+		f.setLanes(2)
+		f.patch(storetest.Alice, map[string]string{"partial": "true"})
+		keys := f.keysInLanes(t, 2)
+		f.publishKeyed(t, 1, keys[0], keys[1], keys[0], keys[1], keys[0], keys[1])
+		held := f.takeAll(t, "a", 0)
+		require.ElementsMatch(t, [][]int{{1, 3, 5}, {2, 4, 6}}, numbersOf(t, held))
+		odd := indexOf(numbersOf(t, held), 1)
+		keep := func(task *storetest.Task, removed ...int) {
+			f.complete(task, storetest.Result{
+				RetryAt: storetest.After(100), Delivered: len(removed), Works: true,
+				Slice: &store.SliceResult{Removed: store.RangesOf(removed), Findings: &store.Findings{Refusals: 1}},
+			}, 1)
+		}
+		keep(held[odd], 0, 2)
+		keep(held[1-odd], 1)
+		assert.Equal(t, 3, f.queued(storetest.Alice))
+		assert.ElementsMatch(t, [][]int{{3}, {2, 6}}, numbersOf(t, f.takeAll(t, "b", 100)))
+	})
+}
+
+// TestSlicesLeaveOthersTheirTurn has one thread deliver a long batch in slices, and what others
+// wait for in between.
+func TestSlicesLeaveOthersTheirTurn(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newSliced(t, server, 100, map[string]string{"max_bytes": "1024"})
+		f.AddSubscriber(storetest.Bob, 0, 1, "gadgets")
+		task := f.Take("w1", 0)
+		f.PublishEvents("gadgets", 1, 2, 0)
+		var order []bus.Token
+		for task != nil {
+			order = append(order, task.Delivery.Subscriber)
+			result := storetest.Result{Delivered: len(task.Delivery.Events)}
+			if task.Delivery.Plan != nil {
+				require.Equal(t, storetest.Alice, task.Delivery.Subscriber)
+				if n := len(task.Delivery.Events); n < task.Delivery.Total() {
+					result.RetryAt = storetest.Start
+					result.Slice = &store.SliceResult{KeepTurn: true, Removed: store.Ranges{{First: 0, Last: n - 1}}}
+				}
+			}
+			owned, next, err := f.CompleteAndAcquire(t.Context(), task, result, bus.Failing, storetest.Start)
+			require.NoError(t, err)
+			require.True(t, owned)
+			f.MakeInstant(0)
+			if task = next.Task; task == nil {
+				task = f.Take("w1", 0)
+			}
+		}
+		alice, bob := storetest.Alice, storetest.Bob
+		assert.Equal(t, []bus.Token{alice, bob, bob, alice, alice, alice}, order)
+		f.RequireSound()
+	})
+}

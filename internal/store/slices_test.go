@@ -240,37 +240,6 @@ func TestAttemptsAreRecorded(t *testing.T) {
 	})
 }
 
-func TestPace(t *testing.T) {
-	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		f := newFixture(t, server)
-		f.AddSubscriber(storetest.Alice, 0, 10, "widgets")
-		f.setOptions(storetest.Alice, map[string]string{"max_events_per_minute": "600", "max_requests_per_minute": "600"})
-		f.PublishEvents("widgets", 1, 30, 0)
-		take := func(ms int) *storetest.Task {
-			f.MakeInstant(ms)
-			return f.Take("w1", ms)
-		}
-		task := take(0)
-		require.NotNil(t, task)
-		f.complete(task, storetest.Result{Delivered: 10}, 5)
-		assert.Nil(t, take(999), "10 events take a second")
-		f.RequireSound()
-		task = take(1000)
-		require.NotNil(t, task)
-		f.complete(task, storetest.Result{
-			RetryAt: storetest.After(1000), Delivered: 2,
-			Slice: &store.SliceResult{KeepTurn: true, UnusedPace: 800 * time.Millisecond, Removed: store.Ranges{{First: 0, Last: 1}}},
-		}, 1000)
-		assert.Nil(t, take(1199))
-		task = take(1200)
-		require.NotNil(t, task, "what was not sent is not counted")
-		assert.Len(t, task.Delivery.Events, 8)
-		f.complete(task, storetest.Result{Delivered: 8}, 1200)
-		f.setOptions(storetest.Alice, map[string]string{"max_events_per_minute": "", "max_requests_per_minute": ""})
-		assert.NotNil(t, take(1201), "without a limit the next goes at once")
-	})
-}
-
 func TestAPausedSubscriberKeepsItsQueue(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
@@ -289,11 +258,19 @@ func TestAPausedSubscriberKeepsItsQueue(t *testing.T) {
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		assert.Nil(t, f.Take("w1", 1_200_001), "subscribing again does not resume")
 		require.NoError(t, f.Resume(t.Context(), storetest.Alice))
-		assert.Equal(t, []int{2}, storetest.Numbers(t, f.Take("w1", 1_200_002)))
+		task = f.Take("w1", 1_200_002)
+		assert.Equal(t, []int{2}, storetest.Numbers(t, task), "at once, and in order")
 
-		require.NoError(t, f.Pause(t.Context(), storetest.Alice, storetest.After(2_000_000)))
-		assert.Nil(t, f.Take("w2", 1_300_000))
+		require.NoError(t, f.Pause(t.Context(), storetest.Alice, bus.Forever))
+		f.complete(task, storetest.Result{Delivered: 1}, 1_200_002)
+		assert.Nil(t, f.Take("w1", 1_200_003))
+		require.NoError(t, f.Pause(t.Context(), storetest.Alice, storetest.After(1_300_000)), "for a shorter time")
+		assert.Nil(t, f.Take("w1", 1_200_004))
+		f.MakeInstant(1_299_999)
+		assert.Nil(t, f.Take("w1", 1_299_999))
 		f.RequireSound()
+		f.MakeInstant(1_300_000)
+		assert.Equal(t, []int{3}, storetest.Numbers(t, f.Take("w1", 1_300_000)), "it has ended by itself")
 	})
 }
 
@@ -320,6 +297,12 @@ func TestATestEventPassesEverything(t *testing.T) {
 		require.NotNil(t, task)
 		assert.Equal(t, id, task.Delivery.Batch)
 		assert.True(t, task.Delivery.Plan.Test)
+		_, err = f.Scrub(ctx, storetest.After(2), bus.QueueMain) // its worker is dead
+		require.NoError(t, err)
+		task = f.Take("w2", 2)
+		require.NotNil(t, task)
+		assert.Equal(t, id, task.Delivery.Batch)
+		assert.True(t, task.Delivery.Plan.Test)
 		f.complete(task, storetest.Result{Attempt: []byte("x"), AttemptsKept: 1, Slice: &store.SliceResult{}}, 3)
 		after := f.Redis.HGetAll(ctx, "subscriber:alice--1").Val()
 		delete(before, "last_attempted_at")
@@ -329,6 +312,7 @@ func TestATestEventPassesEverything(t *testing.T) {
 			"what the test has needed is gone")
 		assert.Zero(t, f.Redis.Exists(ctx, "options:alice--1").Val())
 		assert.Equal(t, 3, f.queued(storetest.Alice))
+		assert.Nil(t, f.Take("w1", 3), "it came once more at most")
 		_, err = f.TestEvent(ctx, storetest.Alice, storetest.After(4))
 		require.NoError(t, err)
 	})

@@ -85,7 +85,7 @@ local function state_of(token)
     local state = {
       name = found[1], throttled_until = found[3] or nil, refused_since = 0,
       standing = found[2] and PROVEN or UNTRIED, plan = found[4] or nil,
-      blocked_until = tonumber(found[3]) or 0,
+      blocked_until = tonumber(found[3]) or 0, paced_until = tonumber(found[6]),
     }
     if found[5] or found[6] then
       state.blocked_until = math.max(

@@ -25,8 +25,8 @@ local function subscriber_of(token)
   return SUBSCRIBERS[token]
 end
 
--- Has a batch wait whose turn it is not. Returns whether it waits.
-local function has_to_wait(entry, token, state, refused, plan)
+-- Has a batch wait whose turn it is not, given when it was opened. Returns whether it waits.
+local function has_to_wait(entry, token, state, refused, plan, created)
   local lane, max_in_flight = lane_of_subscriber(token), tonumber(entry.settings[1])
   if plan and plan.lane then -- one is in flight
     lane = plan.lane
@@ -43,7 +43,9 @@ local function has_to_wait(entry, token, state, refused, plan)
       and setbacks().yields(lane, entry.job, max_in_flight)) then
     put_off(entry, entry.wait_until)
   elseif state.blocked_until > tonumber(entry.now) then -- it keeps its turn; those behind wait
-    put_off(entry, math.min(math.ceil(state.blocked_until), tonumber(entry.wait_until)))
+    local ahead = nil
+    if plan and plan.lane then ahead = slices().ahead(entry.now, created) end
+    put_off(entry, math.min(math.ceil(state.blocked_until), tonumber(entry.wait_until)), ahead)
   elseif state.standing < entry.min_standing then
     put_off(entry, entry.now + RECHECK)
   else
@@ -111,7 +113,9 @@ function BATCH.take(entry)
   local strict = plan and plan.strict
   local refused = not strict and was_refused(token, bid, entry.failures)
   local is_test = plan and plan.test
-  if not is_test and has_to_wait(entry, token, state, refused, plan) then return nil end
+  if not is_test and has_to_wait(entry, token, state, refused, plan, batch[2]) then
+    return nil
+  end
   if #batch < HEADER then
     setbacks().discard(entry, token, 1)
     return nil

@@ -19,6 +19,7 @@ local function slices()
   local ATTEMPTS_TTL = 7 * 86400000 -- ms
   local MIN_EVENT_BYTES = 40 -- that an event has in a body at least
   local MINUTE = 60000 -- ms
+  local LATENESS = 20 -- ms, of a worker that comes by for a batch that was paced: it costs no pace
   local REMOVED = '\0removed' -- in the place of an event that leaves its batch
 
   -- What taking a batch goes by: its lane, if one of that may be in flight; the set where it stands
@@ -45,6 +46,13 @@ local function slices()
       keep_age = tonumber(options[7]), suspect = tonumber(batch[3]) or 0, test = batch[4] == '1',
       gap = batch[7] == '1', batch = batch,
     }
+  end
+
+  -- How far ahead of others (ms, below 1) a batch comes up that waits for the same time: the lanes
+  -- that share a pace take turns by the age of their batches. The scale is logarithmic, since a
+  -- score is exact to 1/4096 ms.
+  function self.ahead(now, created)
+    return math.log(1 + math.max(0, now - (tonumber(created) or 0))) / 30
   end
 
   -- Drops a batch that has come up and is older than its subscriber keeps, given its header, unless
@@ -76,7 +84,9 @@ local function slices()
     if plan.requests then pause = MINUTE / plan.requests end
     if plan.events then pause = math.max(pause, count * MINUTE / plan.events) end
     if pause > 0 and not plan.test then
-      local paced_until = string.format('%.3f', entry.now + pause)
+      local now, due = tonumber(entry.now), state_of(token).paced_until or 0
+      if now - due <= LATENESS then now = due end
+      local paced_until = string.format('%.3f', now + pause)
       redis.call('HSET', delivery_key(token), 'paced_until', paced_until)
     end
     local shown, batch = { version, total, count }, plan.batch
