@@ -71,12 +71,15 @@ func TestAFailedDeliveryIsPutOff(t *testing.T) {
 		f := newFixture(t, server)
 		f.AddSubscriber(storetest.Alice, 0, 100, "widgets")
 		f.PublishEvents("widgets", 1, 1, 0)
+		batch := f.Redis.ZRange(t.Context(), "batches:index", 0, 0).Val()[0]
 		for i, health := range []int{100, 40, 0} {
 			attempt := i + 1
 			task := f.Take("w1", attempt*1000)
 			assert.Equal(t, attempt, task.Delivery.Attempts)
 			assert.Equal(t, health, task.Delivery.Health)
-			assert.True(t, f.Complete(task, storetest.Result{Health: -60, RetryAt: storetest.After(attempt*1000 + 200)}))
+			assert.True(t, f.Complete(task, storetest.Result{
+				Health: -60, RetryAt: storetest.After(attempt*1000 + 200), Failure: bus.EndpointFailure, Attempt: []byte("x"), AttemptsKept: 20,
+			}))
 			f.RequireSound()
 			assert.Nil(t, f.Take("w1", attempt*1000))
 			assert.Zero(t, f.MakeInstant(attempt*1000+199))
@@ -86,6 +89,11 @@ func TestAFailedDeliveryIsPutOff(t *testing.T) {
 		require.NoError(t, err)
 		assert.Zero(t, subscribers[0].Health, "health stays within its bounds")
 		assert.Equal(t, int64(1), subscribers[0].Queued)
+		assert.Equal(t, []string{
+			"api_tokens:by_token", "attempts:alice--1", "batch:" + batch, "batches:failed:alice--1", "batches:gauges:batch", "batches:gauges:event",
+			"batches:index", "delivery:alice--1", "jobs:index:main", "jobs:instant:main", "jobs:pending:index:main", "subscriber:alice--1",
+			"subscribers", "subscribers:widgets", "topic:widgets", "topic_owners", "topic_owners:counts", "topics", "topics:alice--1", "workers",
+		}, keysOf(rdbtest.Dump(t, f.Redis)))
 	})
 }
 
