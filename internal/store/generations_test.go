@@ -249,6 +249,48 @@ func TestABatchThatHasFailedDoesNotHoldUpAChangeOfLanes(t *testing.T) {
 	})
 }
 
+// TestManyFailedBatchesDoNotHoldUpAChangeOfLanes has more of them than one step looks at.
+func TestManyFailedBatchesDoNotHoldUpAChangeOfLanes(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		const failed = 300
+		f := newFixture(t, server)
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, failed, 0)
+		for range failed {
+			f.fail(f.Take("w1", 0), bus.BatchFailure, 0, 60_000, 0)
+		}
+		waiting := func() []any {
+			return f.Redis.HMGet(t.Context(), "options:alice--1", "older", "passing").Val()
+		}
+		f.setLanes(4)
+		assert.NotContains(t, waiting(), nil, "one step does not look at all of them")
+		f.publishKeyed(t, 1000, f.keysInLanes(t, 2)...)
+		var got []*storetest.Task
+		for steps := 0; len(got) == 0 && steps < 10; steps++ {
+			got = f.takeAll(t, "a", 1)
+		}
+		assert.ElementsMatch(t, [][]int{{1000}, {1001}}, numbersOf(t, got))
+		assert.Equal(t, []any{nil, nil}, waiting())
+		f.RequireSound()
+
+		// The change waits for those that are in flight; what waits for it has been looked at before.
+		f.setLanes(2)
+		f.publishKeyed(t, 2000, f.keysInLanes(t, 2)...)
+		for range 10 {
+			require.Empty(t, f.takeAll(t, "b", 1))
+		}
+		left := waiting()
+		assert.Regexp(t, "^[^ ]+/4/2$", left[0])
+		assert.Nil(t, left[1])
+		f.setLanes(3)
+		for range 10 {
+			require.Empty(t, f.takeAll(t, "b", 1), "nothing new was published")
+		}
+		assert.Nil(t, waiting()[1])
+		f.RequireSound()
+	})
+}
+
 func TestALanedSubscriberIsRenamedAndRemoved(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)

@@ -124,8 +124,9 @@ func (k Keys) BatchState(id bus.BatchID) string { return k.Namespace + "batches:
 
 // Options is a hash of a subscriber's options that differ from their default, by name (JSON), with
 // plan, their version, secrets, its signing secrets (JSON), generation, the version of its lanes,
-// and older, the lanes from before of which batches are left. Written by subscribe, by changes of
-// options and by package secrets; it goes with the subscriber. It is not of the founding layout.
+// older, the lanes from before of which batches are left, and passing, the cursor of a search for
+// those that need not be waited for. Written by subscribe, by changes of options, by deliveries and
+// by package secrets; it goes with the subscriber. It is not of the founding layout.
 func (k Keys) Options(t bus.Token) string { return k.Namespace + "options:" + string(t) }
 
 // Attempts is a list of the records of a subscriber's last attempts (packed), the latest first.

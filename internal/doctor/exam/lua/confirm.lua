@@ -51,7 +51,7 @@ local COMMANDS = {
   -- Sets which generations of a subscriber's lanes come before the present one, '' for none.
   SET_OLDER = function(token, older)
     if older == '' then
-      redis.call('HDEL', options_key(token), 'older')
+      redis.call('HDEL', options_key(token), 'older', 'passing')
       subscriber_plans().drop(token)
     else
       redis.call('HSET', options_key(token), 'older', older)

@@ -108,6 +108,12 @@ function BATCH.take(entry)
   end
   local state = state_of(token)
   local plan = state.plan and slices().plan(token, bid) or false
+  if plan and plan.waits and not plan.strict
+    and generations().go_on_passing(token, tonumber(entry.settings[1])) then
+    entry.wait_until = entry.now -- to go on, unless it waits no more
+    state = state_of(token)
+    plan = state.plan and slices().plan(token, bid) or false
+  end
   local expired = plan and slices().expire(entry, token, plan, batch)
   if expired then return nil, { token, expired, state.name or '' } end
   local strict = plan and plan.strict

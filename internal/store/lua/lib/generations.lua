@@ -6,7 +6,8 @@
 -- version of the lanes. It stands, if it is not '', in
 --   plans             for the subscriber: the one that a publish adds to
 --   options:{token}   the same, as generation. There is also older: the generations before of which
---                     batches are left, in order, as name/number of lanes/number of batches
+--                     batches are left, in order, as name/number of lanes/number of batches; and
+--                     passing, while failed batches of these are looked at: see pass_failed
 --   batches:state     of each of its batches, with its lane
 
 -- The version of a subscriber's lanes; '' if it has one, as by default.
@@ -28,6 +29,8 @@ local function current_batches(token)
   end
   return batches
 end
+
+local PASSED = false -- whether this script has passed failed batches: once, so that it stays short
 
 -- These are made by a script that needs them, as those of setbacks.lua.
 local function generations()
@@ -80,7 +83,7 @@ local function generations()
     end
     if #texts > 0 then
       redis.call('HSET', options_key(token), 'older', table.concat(texts, ' '))
-    elseif redis.call('HDEL', options_key(token), 'older') == 1 then
+    elseif redis.call('HDEL', options_key(token), 'older', 'passing') > 0 then
       subscriber_plans().drop(token)
     end
   end
@@ -91,14 +94,17 @@ local function generations()
     return oldest ~= nil and oldest.name ~= name
   end
 
+  local function wake_lanes(token, generation, max)
+    for lane = 0, generation.lanes - 1 do
+      local key = lane_of_generation(token, generation.name, lane)
+      wake_lane(key, 'main', generation.name == '' and max or 1)
+    end
+  end
+
   -- Wakes the batches whose turn it is, given how many of a default lane may be in flight.
   function self.wake(token, max)
     if not state_of(token).plan then return wake_lane(lane_of_subscriber(token), 'main', max) end
-    local oldest = self.all(token)[1]
-    for lane = 0, oldest.lanes - 1 do
-      local key = lane_of_generation(token, oldest.name, lane)
-      wake_lane(key, 'main', oldest.name == '' and max or 1)
-    end
+    wake_lanes(token, self.all(token)[1], max)
   end
 
   -- Counts down the batches of a generation, one of which is gone or has had its turn; all, if none
@@ -132,19 +138,47 @@ local function generations()
     self.count_down(token, name, false, max)
   end
 
-  -- Has the batches that have failed before the lanes change, and have let others pass since, not
-  -- hold up the change: their next attempt may be long in coming. Those that were refused go first,
-  -- as the others come up when their endpoint does. Beyond so many they are waited for.
-  local MAX_PASSED = 100 -- so that a change stays short
-  local function pass_failed(token)
-    if redis.call('HGET', options_key(token), 'strict_order') == 'true' then return end
-    local max = noted_max_in_flight()
-    for _, bid in ipairs(redis.pcall('ZREVRANGE', failed_key(token), 0, MAX_PASSED - 1)) do
+  -- Has batches that have failed before the lanes changed, and have let others pass since, not hold
+  -- up the change: their next attempt may be long in coming. Looks at about a hundred, from a
+  -- cursor on, and notes as passing where the next slice begins, if there is more. One that is
+  -- missed, as when Redis restarts in between, is waited for until it is tried.
+  local function pass_failed(token, cursor, max)
+    local found = redis.pcall('ZSCAN', failed_key(token), cursor, 'COUNT', 100)
+    local next, failed = found[1] or '0', found[2] or {} -- none if the key is of another type
+    if next == '0' then
+      redis.call('HDEL', options_key(token), 'passing')
+    else
+      redis.call('HSET', options_key(token), 'passing', next)
+    end
+    for i = 1, #failed, 2 do -- with scores
+      local bid = failed[i]
       local lane = self.lane_of(token, bid, max)
       if BATCH.exists(bid) and not redis.call('ZSCORE', lane, job_of(bid)) then
         self.pass(token, bid, max)
       end
     end
+  end
+
+  -- Begins with that, and wakes what waits for older lanes if there is more: it goes on.
+  local function begin_passing(token)
+    if redis.call('HGET', options_key(token), 'strict_order') == 'true' then return end
+    local max = noted_max_in_flight()
+    pass_failed(token, '0', max)
+    if redis.call('HEXISTS', options_key(token), 'passing') == 0 then return end
+    local all = self.all(token)
+    for i = 2, #all do wake_lanes(token, all[i], max) end
+  end
+
+  -- Goes on with that, as a batch comes up that waits for older lanes, if there is more. Returns
+  -- whether there was.
+  function self.go_on_passing(token, max)
+    local cursor = redis.call('HGET', options_key(token), 'passing')
+    if not cursor then return false end
+    if not PASSED then
+      PASSED = true
+      pass_failed(token, cursor, max)
+    end
+    return true
   end
 
   -- Closes the batches that take in events.
@@ -185,7 +219,7 @@ local function generations()
       redis.call('HSET', plans_key(), token, name)
     end
     put_older(token, all)
-    pass_failed(token)
+    if #all > 1 then begin_passing(token) end
   end
 
   -- Forgets the generations of a subscriber that goes. Its batches wait in the default lane then,
