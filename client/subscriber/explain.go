@@ -11,9 +11,9 @@ var ofError = map[string]string{
 	"dns":             "the callback's host has no address: correct the name in the callback's URL, or its DNS",
 	"denied":          "the bus does not connect to this address: use a public one, or ask the operator (ROUTEMASTER_CALLBACK_DENY)",
 	"refused":         "nobody listens there: start the receiver, or correct the callback's port",
-	"unreachable":     "the callback cannot be reached: see that the receiver runs, on that port, and that a firewall lets the bus in",
+	"unreachable":     "the callback gives no answer: see that the receiver runs, on that port, that a firewall lets the bus in, and that it answers in time",
 	"connect_timeout": "no connection in time: see that a firewall lets the bus in, and that the callback's host and port are right",
-	"tls":             "the TLS handshake failed: the port must speak TLS, with a valid certificate for the callback's host",
+	"tls":             "the TLS handshake failed: the port must speak TLS, with a valid certificate for the callback's host from an authority that the bus trusts",
 	"timeout":         "no answer in time: have the receiver acknowledge first and work afterwards",
 	"reset":           "the connection was closed without an answer: see the log of the receiver, or of the proxy before it",
 	"protocol":        "the answer is not HTTP: correct the callback's port",
@@ -86,8 +86,12 @@ func (s Status) Explain(now time.Time) string {
 		return "paused until somebody resumes it"
 	case s.IsPaused(now):
 		return "paused until " + s.PausedUntil.Format(time.DateTime)
+	case s.ThrottledUntil.After(now) && !s.PacedUntil.After(s.ThrottledUntil.Time):
+		return "throttled until " + s.ThrottledUntil.Format(time.DateTime) + ", because deliveries have failed"
+	case s.PacedUntil.After(now):
+		return "waiting until " + s.PacedUntil.Format(time.DateTime) + ", to keep to its pace"
 	case s.Queued > 0 && s.NextDeliveryAt.After(now):
-		return "waiting until " + s.NextDeliveryAt.Format(time.DateTime) + ", after failures or to keep to its pace"
+		return "the next batch is due at " + s.NextDeliveryAt.Format(time.DateTime)
 	}
 	return ""
 }

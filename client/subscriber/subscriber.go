@@ -147,6 +147,10 @@ type Status struct {
 	// PausedUntil is zero unless the subscriber is paused. It is in the year 9999 if the pause has no
 	// end.
 	PausedUntil Time `json:"paused_until"`
+	// ThrottledUntil is until when nothing is delivered because deliveries have failed, PacedUntil to
+	// keep to the pace. They are zero unless that is to come.
+	ThrottledUntil Time `json:"throttled_until"`
+	PacedUntil     Time `json:"paced_until"`
 	// NextDeliveryAt is when the next delivery may begin, as far as that is known.
 	NextDeliveryAt Time `json:"next_delivery_at"`
 	// Gap is what the next gap notice tells, as far as it is known.

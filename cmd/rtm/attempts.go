@@ -112,7 +112,12 @@ func attemptRows(attempts []subscriber.Attempt) (rows [][]string) {
 
 // attemptLine is an attempt as a sentence.
 func attemptLine(a subscriber.Attempt) string {
-	line := fmt.Sprintf("%s batch %s, attempt %d, %d events: %s", clock(a.At.Time), a.Batch, a.Attempt, a.Events, a.Result())
+	return fmt.Sprintf("%s batch %s, attempt %d, %d events: %s", clock(a.At.Time), a.Batch, a.Attempt, a.Events, resultLine(a))
+}
+
+// resultLine is what an attempt came to, and what to do about it.
+func resultLine(a subscriber.Attempt) string {
+	line := a.Result()
 	if what := whatToDo(a); what != "-" {
 		line += "; " + what
 	}

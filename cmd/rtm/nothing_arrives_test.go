@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -87,6 +88,8 @@ func TestOneCommandSaysWhyNothingArrives(t *testing.T) {
 		assert.Equal(t, app.ExitFailed, status)
 		assert.Contains(t, said, "the test event was not delivered: "+c.client)
 		assert.Contains(t, said, c.remedy)
+		_, out, said := c.bus.rtm(t, "shop--1", "sub", "show")
+		assert.Regexp(t, "\nlast failure\t2.*"+regexp.QuoteMeta(c.client)+".*"+regexp.QuoteMeta(c.remedy), out, said)
 		if c.root == "" {
 			c.root = c.client
 		}
@@ -99,7 +102,7 @@ func TestOneCommandSaysWhyNothingArrives(t *testing.T) {
 	require.NoError(t, warehouse.Publish(t.Context(), client.Event{Topic: "widgets", Type: client.Update, URL: "https://x.example/1"}))
 	require.Eventually(t, func() bool {
 		_, out, _ := lenient.rtm(t, "shop--1", "sub", "show")
-		return strings.Contains(out, "state\twaiting until 2")
+		return strings.Contains(out, "state\tthrottled until 2")
 	}, soon, 10*time.Millisecond, "throttled")
 	_, out, said := lenient.rtm(t, "shop--1", "queue", "list")
 	assert.Contains(t, out, "\t1\t1\tretrying\t", said)

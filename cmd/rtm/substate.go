@@ -43,7 +43,11 @@ name and value separated by a tab. With --json the object that the bus sends.`,
 			if err != nil {
 				return err
 			}
-			rows := infoRows(info, time.Now())
+			failure, err := lastFailure(cmd.Context(), s)
+			if err != nil {
+				return err
+			}
+			rows := append(infoRows(info, time.Now()), []string{"last failure", failure})
 			return list{
 				json: asJSON, value: info, header: []string{"WHAT", "VALUE"}, rows: rows,
 				plain: func(w io.Writer) error { return lines(w, rows) },
@@ -82,8 +86,21 @@ func infoRows(info subscriber.Info, now time.Time) [][]string {
 		{"lost", showGap(status.Gap)},
 		{"health", strconv.Itoa(status.Health)},
 		{"last attempt", clock(status.LastAttemptedAt.Time)},
-		{"state", cmp.Or(status.Explain(now), "deliveries go on")},
+		{"state", cmp.Or(status.Explain(now), "nothing holds deliveries up")},
 	}
+}
+
+// lastFailure says of the last attempt on record that failed when it was, and what to do about it.
+func lastFailure(ctx context.Context, s *subscriber.Subscriber) (string, error) {
+	for attempt, err := range s.Attempts(ctx, subscriber.AttemptFilter{}) {
+		if err != nil {
+			return "", err
+		}
+		if attempt.Outcome != "acknowledged" {
+			return clock(attempt.At.Time) + " " + resultLine(attempt), nil
+		}
+	}
+	return "none on record", nil
 }
 
 // showLanes says how many lanes there are, and what an event's lane goes by.
@@ -224,10 +241,7 @@ func awaitTest(cmd *cobra.Command, s *subscriber.Subscriber, batch string) error
 }
 
 func reportTest(cmd *cobra.Command, a subscriber.Attempt) error {
-	line := a.Result()
-	if what := whatToDo(a); what != "-" {
-		line += "; " + what
-	}
+	line := resultLine(a)
 	if a.Outcome != "acknowledged" {
 		return errors.New("the test event was not delivered: " + line)
 	}

@@ -1,11 +1,13 @@
 package tail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"routemaster/client"
@@ -55,12 +57,18 @@ func (s *subscription) complaints(ctx context.Context, sub client.SubscriptionSt
 	switch {
 	case sub.Health == bus.MaxHealth || s.refused.Load() > 0:
 	case s.arrived.Load() == 0:
-		texts = append(texts, fmt.Sprintf("the bus tries to deliver to %s, and does not succeed%s. Check that it reaches this address (--public-url), "+
-			"that it trusts the certificate (--cert, or ROUTEMASTER_SSL_VERIFY=NO on its workers), and that ROUTEMASTER_CALLBACK_DENY there allows it",
-			s.callback(), s.lastFailure(ctx)))
+		why := ": " + whatToCheck
+		if failure, ok := s.lastFailure(ctx); ok {
+			why = explainFailure(failure) + flagFor(failure)
+		}
+		texts = append(texts, "the bus tries to deliver to "+s.callback()+", and does not succeed"+why)
 	default:
-		texts = append(texts, fmt.Sprintf("not all deliveries to %s succeed%s: they do not arrive any more, or the bus does not wait for the answer "+
-			"as long as printing, or the command, takes (ROUTEMASTER_TIMEOUT)", s.callback(), s.lastFailure(ctx)))
+		why := ""
+		if failure, ok := s.lastFailure(ctx); ok {
+			why = explainFailure(failure)
+		}
+		texts = append(texts, fmt.Sprintf("not all deliveries to %s succeed%s. They do not arrive any more, or the bus does not wait for the answer "+
+			"as long as printing, or the command, takes (ROUTEMASTER_TIMEOUT)", s.callback(), why))
 	}
 	for _, topic := range s.Topics {
 		if !slices.Contains(sub.Topics, topic) {
@@ -70,17 +78,30 @@ func (s *subscription) complaints(ctx context.Context, sub client.SubscriptionSt
 	return texts
 }
 
-// lastFailure says in brackets why the last attempt to deliver failed; it is empty if the bus does
-// not say.
-func (s *subscription) lastFailure(ctx context.Context) string {
+// whatToCheck is what may be wrong with a tail that gets nothing, if the bus does not say.
+const whatToCheck = "check that it reaches this address (--public-url), that it trusts the certificate (--cert, or " +
+	"ROUTEMASTER_SSL_VERIFY=NO on its workers), and that ROUTEMASTER_CALLBACK_DENY there allows it"
+
+// lastFailure returns the last attempt to deliver, if the bus says that it failed.
+func (s *subscription) lastFailure(ctx context.Context) (failure subscriber.Attempt, ok bool) {
 	for attempt, err := range subscriber.New(s.subscriber).Attempts(ctx, subscriber.AttemptFilter{}) {
-		switch {
-		case err != nil || attempt.Remedy() == "":
-			return ""
-		case attempt.Status != 0:
-			return fmt.Sprintf(" (it got %d: %s)", attempt.Status, attempt.Remedy())
-		}
-		return fmt.Sprintf(" (%s: %s)", attempt.Error, attempt.Remedy())
+		return attempt, err == nil && attempt.Remedy() != ""
 	}
-	return ""
+	return failure, false
+}
+
+// explainFailure says why an attempt failed, and what to do, as the end of a sentence.
+func explainFailure(attempt subscriber.Attempt) string {
+	return fmt.Sprintf(" (%s): %s", cmp.Or(attempt.Error, strconv.Itoa(attempt.Status)), attempt.Remedy())
+}
+
+// flagFor names in brackets what of a tail is to be set for an attempt to succeed.
+func flagFor(attempt subscriber.Attempt) string {
+	switch attempt.Error {
+	case "tls":
+		return " (--cert and --key, or ROUTEMASTER_SSL_VERIFY=NO on the bus's workers)"
+	case "", "denied", "receipt", "secrets": // no other address helps, or the text says it
+		return ""
+	}
+	return " (--public-url says how the bus reaches this host)"
 }

@@ -16,8 +16,8 @@ type Detail struct {
 	bus.Subscriber
 	Options     store.OptionsRecord
 	DeadLetters DeadLetters
-	// PausedUntil is zero unless the subscriber is paused.
-	PausedUntil time.Time
+	// Holds has the times to come only; the others are zero.
+	Holds Holds
 	// NextDeliveryAt is when the next delivery can begin at the earliest, in the past if it can
 	// now; zero if nothing is queued.
 	NextDeliveryAt time.Time

@@ -40,11 +40,11 @@ func TestDetail(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, bus.Token("alice--2"), detail.Token)
 		assert.Equal(t, bus.Options{Partial: true}, detail.Options.Options)
-		assert.Equal(t, storetest.After(500), detail.PausedUntil)
+		assert.Equal(t, storetest.After(500), detail.Holds.Paused)
 		assert.Equal(t, stats.DeadLetters{Letters: 2, Events: 12, Bytes: 340, OldestAt: time.UnixMilli(7)}, detail.DeadLetters)
 		detail, err = f.Detail(ctx, storetest.Alice, storetest.After(501))
 		require.NoError(t, err)
-		assert.Zero(t, detail.PausedUntil)
+		assert.Zero(t, detail.Holds.Paused)
 	})
 }
 

@@ -22,8 +22,6 @@ type waiting struct {
 	comeUp []candidate
 	// all is whether these, and the lanes, are all batches, if the numbers agree.
 	all bool
-	// blockedUntil is until when none is delivered.
-	blockedUntil time.Time
 }
 
 // candidate is a batch that comes up by itself: the head of a lane, or one that takes in events or
@@ -37,21 +35,19 @@ type candidate struct {
 // failedSearched is how many of the batches that wait for a retry are looked at.
 const failedSearched = 100
 
-// readWaits finds until when a subscriber is paused, and when the next delivery can begin.
+// readWaits finds what holds a subscriber up, and when the next delivery can begin.
 func (s *Stats) readWaits(ctx context.Context, d *Detail, all lanes.Generations, now time.Time) error {
-	w, paused, err := s.readWaiting(ctx, d.Token, all)
+	w, holds, err := s.readWaiting(ctx, d.Token, all)
 	if err != nil {
 		return err
 	}
-	if paused.After(now) {
-		d.PausedUntil = paused
-	}
+	d.Holds = holds.after(now)
 	if w.batches <= 0 {
 		return nil
 	}
 	at, err := s.earliest(ctx, w, now)
-	if at.Before(w.blockedUntil) {
-		at = w.blockedUntil
+	if held := holds.until(); at.Before(held) {
+		at = held
 	}
 	d.NextDeliveryAt = at
 	return err
@@ -59,7 +55,7 @@ func (s *Stats) readWaits(ctx context.Context, d *Detail, all lanes.Generations,
 
 func (s *Stats) readWaiting(
 	ctx context.Context, token bus.Token, all lanes.Generations,
-) (w waiting, paused time.Time, err error) {
+) (w waiting, holds Holds, err error) {
 	var state rdb.Reply[[]any]
 	var batches rdb.Reply[string]
 	var failed rdb.Reply[[]string]
@@ -78,10 +74,9 @@ func (s *Stats) readWaiting(
 		failed = pipe.ZRange(ctx, s.keys.Failed(token), 0, failedSearched-1)
 	})
 	if err != nil {
-		return w, paused, err
+		return w, holds, err
 	}
-	holds := parseHolds(state.Val())
-	paused, w.blockedUntil = holds.Paused, holds.until()
+	holds = parseHolds(state.Val())
 	w.batches, w.all = rdb.Integer(batches.Val(), 0), len(failed.Val()) < failedSearched
 	if len(all) > 1 {
 		w.batches = oldest.Batches
@@ -101,7 +96,7 @@ func (s *Stats) readWaiting(
 	for _, c := range retried {
 		w.add(c)
 	}
-	return w, paused, err
+	return w, holds, err
 }
 
 // holdFields are those of [Holds] in Redis: times in ms, paced_until with fractions.
@@ -121,6 +116,16 @@ func parseHolds(values []any) Holds {
 // until is until when nothing is delivered, for whatever reason.
 func (h Holds) until() time.Time {
 	return slices.MaxFunc([]time.Time{h.Paused, h.Throttled, h.Paced}, time.Time.Compare)
+}
+
+// after leaves the times after one.
+func (h Holds) after(now time.Time) Holds {
+	for _, at := range []*time.Time{&h.Paused, &h.Throttled, &h.Paced} {
+		if !at.After(now) {
+			*at = time.Time{}
+		}
+	}
+	return h
 }
 
 func jobOf(batch string) string {

@@ -29,7 +29,9 @@ type statusView struct {
 	DeadLetters   deadLettersView `json:"dead_letters"`
 	Health        int             `json:"health_points"`
 	LastAttempted *int64          `json:"last_attempted_at"`
-	PausedUntil   *int64          `json:"paused_until"`
+	Paused        *int64          `json:"paused_until"`
+	Throttled     *int64          `json:"throttled_until"`
+	Paced         *int64          `json:"paced_until"`
 	NextDelivery  *int64          `json:"next_delivery_at"`
 	Gap           *gapView        `json:"gap"`
 	Fence         int64           `json:"fence"` // batches
@@ -64,7 +66,8 @@ func viewStatus(sub stats.Detail) statusView {
 		Queued:        sub.Queued,
 		DeadLetters:   deadLettersView{letters.Letters, letters.Events, letters.Bytes, rest.Millis(letters.OldestAt)},
 		Health:        sub.Health,
-		LastAttempted: rest.Millis(sub.LastAttemptedAt), PausedUntil: rest.Millis(sub.PausedUntil), NextDelivery: rest.Millis(sub.NextDeliveryAt),
+		LastAttempted: rest.Millis(sub.LastAttemptedAt), NextDelivery: rest.Millis(sub.NextDeliveryAt),
+		Paused: rest.Millis(sub.Holds.Paused), Throttled: rest.Millis(sub.Holds.Throttled), Paced: rest.Millis(sub.Holds.Paced),
 		Gap: viewGap(sub.Gap), Fence: sub.Fence,
 	}
 }

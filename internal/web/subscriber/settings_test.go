@@ -147,7 +147,7 @@ func TestStatus(t *testing.T) {
 		died := storetest.After(1000).UnixMilli()
 		bytes := 3 * len(storetest.Packed(t, "widgets", 1))
 		idle := fmt.Sprintf(`{"queued":0,"dead_letters":{"letters":2,"events":3,"bytes":%d,"oldest_at":%d},"health_points":100,
-			"last_attempted_at":null,"paused_until":null,"next_delivery_at":null,"gap":null,"fence":0}`, bytes, died)
+			"last_attempted_at":null,"paused_until":null,"throttled_until":null,"paced_until":null,"next_delivery_at":null,"gap":null,"fence":0}`, bytes, died)
 		text, err := json.Marshal(status())
 		require.NoError(t, err)
 		assert.JSONEq(t, idle, string(text))
@@ -156,6 +156,11 @@ func TestStatus(t *testing.T) {
 		assert.EqualValues(t, 3, status()["queued"])
 		next := time.UnixMilli(int64(status()["next_delivery_at"].(float64)))
 		assert.WithinRange(t, next, before, time.Now().Add(bus.DefaultTimeout))
+
+		future := float64(time.Now().Add(time.Hour).UnixMilli())
+		redis.Raw.HSet(t.Context(), "delivery:"+string(alice), "throttled_until", future, "paced_until", before.UnixMilli())
+		held := status()
+		assert.Equal(t, []any{future, nil, future}, []any{held["throttled_until"], held["paced_until"], held["next_delivery_at"]})
 	})
 }
 
