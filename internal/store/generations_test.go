@@ -378,3 +378,23 @@ func TestRefusedBatchesDoNotWaitForAChangeOfLanes(t *testing.T) {
 		require.Equal(t, [][]int{{1}}, numbersOf(t, f.takeAll(t, "d", 60_000)))
 	})
 }
+
+// TestALaneGoesByTheOrderKey compares the lanes of events with the same key, and without one.
+func TestALaneGoesByTheOrderKey(t *testing.T) {
+	event := func(number, data string) wire.PackedEvent {
+		return wiretest.Pack(t, "widgets", fmt.Sprintf(`{"type":"update","url":"https://x.example/%s","data":%s}`, number, data))
+	}
+	byAccount := store.Lanes{Count: 64, OrderKey: "/data/account"}
+	byURL := store.Lanes{Count: 64, OrderKey: bus.DefaultOrderKey}
+	byTopic := store.Lanes{Count: 64, OrderKey: "/topic"}
+	used := map[int]bool{}
+	for i := range 20 {
+		number := fmt.Sprint(i)
+		with, without := event(number, `{"account":7}`), event(number, `{"amount":7}`)
+		assert.Equal(t, byAccount.Of(event("x", `{"account":7}`)), byAccount.Of(with))
+		assert.Equal(t, byURL.Of(with), byAccount.Of(without))
+		assert.Equal(t, byTopic.Of(with), byTopic.Of(without))
+		used[byURL.Of(with)] = true
+	}
+	assert.Greater(t, len(used), 10)
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -17,8 +18,11 @@ import (
 
 	"routemaster/client"
 	"routemaster/client/receipt"
+	"routemaster/internal/app"
+	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
+	"routemaster/internal/wire"
 )
 
 // publishArray publishes events 1 to n in one request.
@@ -69,6 +73,65 @@ func TestReceiptsOfTheGoHandler(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return strings.Contains(b.Call(shop, "GET", "/subscriptions", "", 200), `"sent":4,"queued":0`)
 	}, bustest.WaitTimeout, time.Millisecond)
+}
+
+// TestReceiptsAddUp answers at random until nothing is left, and compares what was acknowledged and
+// rejected with what the bus says in each place.
+func TestReceiptsAddUp(t *testing.T) {
+	const events = 400
+	b := bustest.Start(t, rdbtest.Embedded(t), func(c *app.Config) { c.AttemptsKept, c.MaxBackoff = 1000, time.Millisecond })
+	publisher, shop := b.AddClient("publisher"), b.AddClient("shop")
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(1, 2))
+	acknowledged, rejected, again := map[string]int{}, map[string]int{}, 0
+	endpoint := httptest.NewTLSServer(client.NewHandler("a", func(_ context.Context, events []client.Event) error {
+		mu.Lock()
+		defer mu.Unlock()
+		var parts []error
+		for i, event := range events {
+			switch random.IntN(4) {
+			case 0:
+				rejected[event.URL]++
+				parts = append(parts, receipt.Reject(i, ""))
+			case 1:
+				again++
+				parts = append(parts, receipt.Retry(i))
+			default:
+				acknowledged[event.URL]++
+			}
+		}
+		return errors.Join(parts...)
+	}))
+	defer endpoint.Close()
+	b.Call(shop, "POST", "/subscription", fmt.Sprintf(`{"topics":["widgets"],"callback":%q,"uuid":"a","timeout":0,"max":7,
+		"partial":true,"dead_letters":{},"log_attempts":"all"}`, endpoint.URL+"/"), 204)
+	publishArray(b, publisher, "widgets", events)
+	b.Drain()
+	b.RequireNothingLeft()
+
+	mu.Lock()
+	defer mu.Unlock()
+	assert.Len(t, acknowledged, events-len(rejected))
+	for url, times := range acknowledged {
+		assert.Equal(t, 1, times, url)
+		assert.NotContains(t, rejected, url)
+	}
+	ctx, raw := t.Context(), b.Redis.Raw
+	assert.Equal(t, fmt.Sprint(len(acknowledged)), raw.HGet(ctx, "delivery:"+shop, "events_sent").Val())
+	assert.Equal(t, fmt.Sprint(len(rejected)), raw.HGet(ctx, "deadletters:events", shop).Val())
+	assert.EqualValues(t, len(acknowledged), readCounters(t, b.Redis)["delivery.events{queue:shop,status:success}"])
+	recorded := map[string]int{}
+	for _, packed := range raw.LRange(ctx, "attempts:"+shop, 0, -1).Val() {
+		record, err := wire.UnpackAttempt(packed)
+		require.NoError(t, err)
+		if record.Outcome == bus.OutcomeAcknowledged {
+			record.Acknowledged = record.Events
+		}
+		recorded["acknowledged"] += record.Acknowledged
+		recorded["retried"] += record.Retried
+		recorded["rejected"] += record.Rejected
+	}
+	assert.Equal(t, map[string]int{"acknowledged": len(acknowledged), "retried": again, "rejected": len(rejected)}, recorded)
 }
 
 // TestABadEventFailsNotItsNeighbours has an endpoint refuse whatever an event is in, until that is

@@ -168,7 +168,8 @@ func TestNothingUnsignedTakesThePlaceOfWhatIsSigned(t *testing.T) {
 		b.StartWorker()
 		require.NoError(t, verify(next(t, deliveries), secret))
 		everything := fmt.Sprint(rdbtest.Dump(t, redis.Raw)) + b.Logged.String() + b.Call(bustest.RootKey, "GET", "/metrics", "", 200) +
-			b.Call(bustest.RootKey, "GET", "/subscribers/"+shop+"/attempts", "", 200)
+			b.Call(bustest.RootKey, "GET", "/subscribers/"+shop+"/attempts", "", 200) +
+			b.Call(bustest.RootKey, "GET", "/subscribers/"+shop, "", 200) + b.Call(bustest.RootKey, "GET", "/subscribers", "", 200)
 		_, encoded, _ := strings.Cut(secret, "_")
 		assert.NotContains(t, everything, encoded)
 	})
