@@ -35,7 +35,8 @@ func newSubShowCommand(about *subscriberFlags) *cobra.Command {
 		Use:   "show",
 		Short: "show your subscription with its options and its state",
 		Long: `Show what a subscriber has set and the state of its deliveries: as a table on a terminal, else a line for each, with
-name and value separated by a tab. With --json the object that the bus sends.`,
+name and value separated by a tab. The last line says how the last delivery failed, and what to do about it. With --json
+the object that the bus sends, without that.`,
 		Example: "  rtm sub show -b @production\n  rtm sub show --subscriber shop--1 -b bus.example -t $ROOT_KEY",
 		Args:    arguments(0, 0),
 		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
@@ -54,7 +55,7 @@ name and value separated by a tab. With --json the object that the bus sends.`,
 			}.print(cmd.OutOrStdout())
 		}),
 	}
-	addJSONFlag(command, &asJSON)
+	command.Flags().BoolVar(&asJSON, "json", false, "print a JSON object")
 	return command
 }
 

@@ -53,7 +53,7 @@ var problems = []struct {
 		Status: http.StatusNotFound, Detail: "there is no such token; GET /api_tokens lists them",
 	}},
 	{bus.ErrNotSubscribed, Problem{
-		Status: http.StatusNotFound, Detail: "the client has no such subscription; GET /subscriptions lists all subscriptions",
+		Status: http.StatusNotFound, Detail: "the client has no such subscription; POST /subscription (rtm sub add) makes one, GET /subscriptions lists all",
 	}},
 	{deadletter.ErrUnknown, Problem{
 		Status: http.StatusNotFound, Detail: "there is no such dead letter; GET /subscriber/dead_letters lists them",
