@@ -68,10 +68,9 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription) error {
 // topic.
 func (c *Client) Unsubscribe(ctx context.Context, topics ...string) error {
 	for _, topic := range topics {
-		err := c.call(ctx, request{
+		if err := c.call(ctx, request{
 			method: http.MethodDelete, path: "/subscriber/topics/" + url.PathEscape(topic), operation: "unsubscribe from " + topic,
-		}, nil)
-		if err != nil {
+		}, nil); err != nil {
 			return err
 		}
 	}
@@ -166,8 +165,7 @@ func toMillis(t time.Time) *int64 {
 	if t.IsZero() {
 		return nil
 	}
-	ms := t.UnixMilli()
-	return &ms
+	return new(t.UnixMilli())
 }
 
 // Page is a part of a list.

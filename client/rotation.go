@@ -8,8 +8,7 @@ import (
 
 // rotation is the progress of a token's change, on the wire.
 type rotation struct {
-	Name  string `json:"name"`
-	Token string `json:"token"`
+	Token
 	Done  bool   `json:"done"`
 	After string `json:"after"`
 }
@@ -33,13 +32,12 @@ func (c *Client) RotateToken(ctx context.Context, old string, keep bool, made fu
 		if err := c.call(ctx, request{method: http.MethodPost, path: path, operation: "rotate a token"}, &got); err != nil {
 			return Token{}, err
 		}
-		token := Token{Name: got.Name, Token: got.Token}
 		if !reported && made != nil {
-			made(token)
+			made(got.Token)
 		}
 		reported = true
 		if got.Done {
-			return token, nil
+			return got.Token, nil
 		}
 		query.Set("after", got.After)
 	}
