@@ -15,7 +15,7 @@ import (
 )
 
 // TestAReplayWaitsForRoom replays more than may be queued: to somebody who is paused, then takes a
-// batch; one that dies makes room too.
+// batch, and half of another; what is left of that stays of the replay, and makes room when it dies.
 func TestAReplayWaitsForRoom(t *testing.T) {
 	eachBench(t, 100_000, func(t *testing.T, b *bench) {
 		ctx := t.Context()
@@ -43,6 +43,14 @@ func TestAReplayWaitsForRoom(t *testing.T) {
 		assert.Equal(t, replay.Running, b.only().State)
 
 		task := b.Take("worker", 60_000)
+		b.Complete(task, storetest.Result{
+			RetryAt: storetest.After(60_001), Delivered: 500, Works: true,
+			Slice: &store.SliceResult{KeepTurn: true, Removed: store.Ranges{{First: 0, Last: 499}}, Findings: &store.Findings{Refusals: 1}},
+		})
+		b.MakeInstant(60_001)
+		task = b.Take("worker", 60_001)
+		assert.Equal(t, started.ID, task.Delivery.Plan.Replay)
+		assert.Equal(t, upTo(1501, 2000), storetest.Numbers(t, task))
 		b.Complete(task, storetest.Result{Slice: &store.SliceResult{Letters: []store.DeadLetter{{
 			ID: task.Delivery.Batch, Reason: bus.DiedRefused,
 		}}}})
