@@ -15,7 +15,8 @@ import (
 )
 
 // TestAReplayWaitsForRoom replays more than may be queued: to somebody who is paused, then takes a
-// batch, and half of another; what is left of that stays of the replay, and makes room when it dies.
+// batch, and half of another. What is left of that is still the replay's, and makes room when it
+// dies.
 func TestAReplayWaitsForRoom(t *testing.T) {
 	eachBench(t, 100_000, func(t *testing.T, b *bench) {
 		ctx := t.Context()
