@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"routemaster/internal/bench/report"
 	"routemaster/internal/bench/stack"
@@ -114,6 +115,31 @@ func (e *environment) openLoop(ctx context.Context) error {
 		if rate == 1000 {
 			e.report.Set(report.P50, m.tally.P50)
 			e.report.Set(report.P99, m.tally.P99)
+		}
+	}
+	return nil
+}
+
+// besideRefusals measures the latency of a subscriber's events without and beside batches that it
+// refuses. The batches that are refused are tried again and again meanwhile.
+func (e *environment) besideRefusals(ctx context.Context) error {
+	if err := e.startWorker(ctx); err != nil {
+		return err
+	}
+	var without float64
+	for _, refused := range []int{0, e.size.refused} {
+		how := e.usual()
+		how.live, how.max, how.timeout, how.rate, how.refused = true, 1, 0, slices.Max(e.size.rates), refused
+		m, err := e.run(ctx, how)
+		if err != nil {
+			return err
+		}
+		e.table.Add(report.Cells("refused", refused, "refusals", m.tally.Refusals, "events/s", how.rate,
+			"delivered/s", m.delivered, "p50 ms", m.tally.P50, "p99 ms", m.tally.P99, "max ms", m.tally.Max), m.fate)
+		if refused == 0 {
+			without = m.tally.P99
+		} else {
+			e.report.Set(report.Refusals, m.tally.P99/without)
 		}
 	}
 	return nil

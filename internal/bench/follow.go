@@ -2,11 +2,13 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"routemaster/client"
 	"routemaster/internal/bench/load"
 	"routemaster/internal/bench/report"
 )
@@ -42,6 +44,28 @@ func (e *environment) prepare(ctx context.Context, how trial) (*test, error) {
 	}
 	publishers, err := load.Connect(ctx, e.target(e.url, run.topic, how.array), how.publishers)
 	return &test{how, run, publishers}, err
+}
+
+// refuse publishes the events that the subscribers refuse, and waits until each has refused all once.
+func (e *environment) refuse(ctx context.Context, t *test) error {
+	for i := range t.refused {
+		event := client.Event{Topic: t.topic, Type: client.Update, URL: load.RefusedURL(i)}
+		if err := e.publisher.Publish(ctx, event); err != nil {
+			return err
+		}
+	}
+	for deadline := time.Now().Add(stallTimeout); ; {
+		tally, err := e.receiver.Tally(ctx)
+		switch {
+		case err != nil, tally.Refusals >= int64(t.refused*t.subscribers):
+			return err
+		case time.Now().After(deadline):
+			return fmt.Errorf("of %d batches %d were refused within %v", t.refused, tally.Refusals, stallTimeout)
+		}
+		if err := load.Sleep(ctx, pollInterval); err != nil {
+			return err
+		}
+	}
 }
 
 // finish disconnects. It removes the topic from a remote bus.
@@ -117,7 +141,7 @@ func (e *environment) fate(ctx context.Context, t *test) (report.Row, error) {
 	e.report.Add(report.OutOfOrder, tally.OutOfOrder)
 	e.report.Add(report.Unreadable, tally.Unreadable)
 	row := report.Cells("lost", lost, "dup.", tally.Duplicates, "disord.", tally.OutOfOrder)
-	if e.remote {
+	if e.remote || t.refused > 0 { // refused batches are to be left
 		return row, nil
 	}
 	left, err := e.leftOver(ctx)

@@ -33,6 +33,8 @@ var scenarios = []scenario{
 		needsDeliveries, (*environment).endToEnd},
 	{"latency", "from when a publish is due (open loop) to the subscriber, timeout 0",
 		needsDeliveries, (*environment).openLoop},
+	{"refusals", "the same at the highest rate, max 1, beside batches that the subscriber refuses",
+		needsDeliveries, (*environment).besideRefusals},
 	{"backlog", "a queue is filled by arrays of 100, and then drained",
 		needsStack, (*environment).backlog},
 	{"subscribers", "one topic with very many subscribers, a worker with 300 threads",
@@ -58,6 +60,8 @@ type size struct {
 	// timeout, in ms, is that of a subscription where not several are tried.
 	timeout int
 	rates   []float64
+	// refused are batches that a subscriber refuses.
+	refused int
 	// queue is how many events are delivered one by one from a queue.
 	queue int64
 	// backlogs and restart are events; fanOut is subscribers, threads a worker's.
@@ -82,6 +86,7 @@ func fullSize(duration time.Duration) size {
 		arrays: []int{10, 100, 1000},
 		maxes:  []int{1, 10, 100}, timeouts: []int{0, 50, 500}, timeout: 500,
 		rates:    []float64{100, 1000},
+		refused:  50,
 		queue:    20_000,
 		backlogs: []int64{1_000_000},
 		fanOut:   1000, threads: fanOutThreads,
@@ -97,6 +102,7 @@ func quickSize() size {
 		arrays: []int{10},
 		maxes:  []int{1, 100}, timeouts: []int{0}, timeout: 20,
 		rates:    []float64{100},
+		refused:  3,
 		queue:    500,
 		backlogs: []int64{10_000},
 		fanOut:   20, threads: 20,

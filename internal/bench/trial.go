@@ -20,6 +20,8 @@ type trial struct {
 	max, timeout int
 	// rate is the requests due per second; 0 is a closed loop.
 	rate float64
+	// refused is how many batches, of one event each, the subscribers have refused before.
+	refused int
 	// queue is how many events are published; 0 publishes as many as a window takes.
 	queue int64
 	// live means that a worker runs already, and delivers meanwhile. If not, one is started with these
@@ -62,6 +64,9 @@ func (e *environment) run(ctx context.Context, how trial) (m measurement, err er
 		return m, err
 	}
 	defer e.finish(ctx, t)
+	if err := e.refuse(ctx, t); err != nil {
+		return m, err
+	}
 	publish := e.publishWindow
 	if how.queue > 0 {
 		publish = e.publishQueue

@@ -23,6 +23,12 @@ const publishedJSON = `{"type":"update","url":"` + urlStart + urlMarks + `","dat
 const deliveredJSON = `{"topic":"bench_abcdefg","type":"update","url":"` + urlStart + urlMarks +
 	`","t":1700000000000,"data":{"stock":3}}`
 
+// refusedURL begins the URLs of the events that a receiver refuses.
+const refusedURL = `https://refused.example/`
+
+// RefusedURL is the URL of the i-th event that a receiver refuses. Such an event has no marks.
+func RefusedURL(i int) string { return fmt.Sprint(refusedURL, i) }
+
 // requestBody returns an event by itself if array is 0, else a JSON array of that many.
 func requestBody(event string, array int) []byte {
 	if array == 0 {

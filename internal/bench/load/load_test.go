@@ -42,6 +42,9 @@ func TestEveryEventIsFollowed(t *testing.T) {
 	assert.Equal(t, int64(1), f.read().Unreadable)
 	f.clearLatency()
 	assert.Zero(t, f.read().Max)
+	f.refuse("/run/0")
+	f.refuse("/other/0")
+	assert.Equal(t, int64(1), f.read().Refusals)
 	f.begin("/run/")
 	assert.Zero(t, f.read())
 }

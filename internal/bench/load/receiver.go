@@ -1,6 +1,7 @@
 package load
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -16,8 +17,8 @@ import (
 )
 
 // ServeReceiver serves a subscriber's endpoint on an address until the context is done: HTTPS with
-// HTTP/1.1 and HTTP/2. It acknowledges every delivery and follows every event. [Control] asks it on
-// the control address.
+// HTTP/1.1 and HTTP/2. It acknowledges every delivery and follows every event, but refuses those
+// with an event of [RefusedURL]. [Control] asks it on the control address.
 func ServeReceiver(ctx context.Context, address, control string) error {
 	certificate, err := selfsigned.Certificate(address)
 	if err != nil {
@@ -66,7 +67,7 @@ func serve(ctx context.Context, servers ...*http.Server) error {
 // maxDelivery bounds the body of a delivery, in bytes.
 const maxDelivery = 64 << 20
 
-// receive acknowledges deliveries.
+// receive acknowledges deliveries, or refuses them.
 func receive(f *follower) http.Handler {
 	buffers := sync.Pool{New: func() any { return new([]byte) }}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -82,6 +83,11 @@ func receive(f *follower) http.Handler {
 		body := (*buffer)[:r.ContentLength]
 		if _, err := io.ReadFull(r.Body, body); err != nil {
 			http.Error(w, "the body is incomplete", http.StatusBadRequest)
+			return
+		}
+		if bytes.Contains(body, []byte(refusedURL)) {
+			f.refuse(r.URL.Path)
+			w.WriteHeader(http.StatusUnprocessableEntity)
 			return
 		}
 		f.deliver(r.URL.Path, body)

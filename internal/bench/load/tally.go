@@ -9,8 +9,8 @@ import (
 
 // Tally is what a receiver has received since its run began.
 type Tally struct {
-	// Deliveries counts requests.
-	Deliveries int64
+	// Deliveries counts requests that were acknowledged, Refusals the others.
+	Deliveries, Refusals int64
 	// Distinct counts the events that came at least once, for each subscriber; Duplicates those
 	// that came again.
 	Distinct, Duplicates int64
@@ -74,12 +74,26 @@ func (f *follower) read() Tally {
 	return tally
 }
 
+// follows says whether a path is of the run. The caller holds the lock.
+func (f *follower) follows(path string) bool {
+	return f.prefix != "" && strings.HasPrefix(path, f.prefix)
+}
+
+// refuse counts a delivery that is refused.
+func (f *follower) refuse(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.follows(path) {
+		f.tally.Refusals++
+	}
+}
+
 // deliver counts a delivery. It ignores one to a subscriber of another run.
 func (f *follower) deliver(path string, body []byte) {
 	now := time.Now().UnixNano()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.prefix == "" || !strings.HasPrefix(path, f.prefix) {
+	if !f.follows(path) {
 		return
 	}
 	f.tally.Deliveries++

@@ -16,6 +16,7 @@ const (
 	Deliver16   = "deliveries ÷ POSTs, 16 at a time"
 	P50         = "latency p50, ms"
 	P99         = "latency p99, ms"
+	Refusals    = "latency p99 beside refused batches ÷ without"
 	FanOut      = "insertions ÷ RPUSH"
 	Fill        = "backlog filled, last tenth ÷ first"
 	Drain       = "backlog drained, last tenth ÷ first"
@@ -68,6 +69,7 @@ var Goals = []Goal{
 	{Deliver16, "the same, 16 at a time and on 16 connections", 0.4, true},
 	{P50, "latency at 1,000 events/s, timeout 0: p50, ms", 2, false},
 	{P99, "latency at 1,000 events/s, timeout 0: p99, ms", 10, false},
+	{Refusals, "latency at 1,000 events/s, max 1: p99 beside 50 batches that the subscriber refuses ÷ without", 1.2, false},
 	{FanOut, "fan-out to 100 subscribers: queue insertions/s ÷ RPUSH unpipelined", 0.7, true},
 	{Fill, "backlog: rate of filling, last tenth ÷ first tenth", 0.95, true},
 	{Drain, "backlog: rate of draining, last tenth ÷ first tenth", 0.95, true},
