@@ -21,7 +21,7 @@ import (
 // needed, which is seldom. So all makers, and the functions that only they need, are made together,
 // by one function, when the first of them is called.
 func compose(library, entry string) string {
-	needed := reached(definitionsOf(library), namesOf(entry))
+	needed, entry := inlineKeys(reached(definitionsOf(library), namesOf(entry)), entry)
 	putOff(needed, namesOf(entry))
 	var source, seldom, made strings.Builder
 	toMaker := func(text string) string { return text }

@@ -1,6 +1,7 @@
 package rdb
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -38,20 +39,18 @@ function NONE.take(id) return unused(id) end
 func TestScriptsHaveWhatTheyReach(t *testing.T) {
 	t.Parallel()
 	assert.Equal(t, `local ns = ARGV[1]
-local function thing_key(id) return ns .. 'thing:' .. id end
 local MIN, MAX = 1, 2 -- of something
 local function used(id)
   -- Inside, unused is mentioned only.
-  return redis.call('GET', thing_key(id)) or MAX -- unused
+  return redis.call('GET', (ns .. 'thing:' .. id)) or MAX -- unused
 end
 return used(ARGV[2])
 `, compose(composed, "return used(ARGV[2])\n"))
 	assert.Equal(t, `local ns = ARGV[1]
-local function thing_key(id) return ns .. 'thing:' .. id end
 local MIN, MAX = 1, 2 -- of something
 local function used(id)
   -- Inside, unused is mentioned only.
-  return redis.call('GET', thing_key(id)) or MAX -- unused
+  return redis.call('GET', (ns .. 'thing:' .. id)) or MAX -- unused
 end
 local KINDS = {}
 KINDS.thing = {
@@ -60,6 +59,39 @@ KINDS.thing = {
 function KINDS.take(id) return used(id) end
 return KINDS[ARGV[2]].take('12')
 `, compose(composed, "return KINDS[ARGV[2]].take('12')\n"))
+}
+
+func TestKeysAreMadeWhereTheyAreNeeded(t *testing.T) {
+	t.Parallel()
+	const library = `local ns = ARGV[1]
+local function all_key() return ns .. 'all' end
+local function thing_key(id) return ns .. 'id:' .. id end
+local function pair_key(a, b) return ns .. 'a:' .. a .. ',' .. b end
+local function twice_key(id) return ns .. id .. id end
+local function lines_key(id)
+  return thing_key(id)
+end
+`
+	for entry, want := range map[string]string{
+		"all_key()":                    "(ns .. 'all')",
+		"thing_key('12')":              "(ns .. 'id:' .. '12')",
+		"thing_key(entry.id) .. x":     "(ns .. 'id:' .. entry.id) .. x",
+		"thing_key(a or b)":            "(ns .. 'id:' .. (a or b))",
+		"pair_key(thing_key(1), f(2))": "(ns .. 'a:' .. ((ns .. 'id:' .. 1)) .. ',' .. (f(2)))",
+		"pair_key(t[f(1, 2)], '),(')":  "(ns .. 'a:' .. (t[f(1, 2)]) .. ',' .. '),(')",
+		"pair_key({ 1, 2 }[a])":        "(ns .. 'a:' .. ({ 1, 2 }[a]) .. ',' .. nil)",
+		"self.thing_key(1)":            "self.thing_key(1)",
+		"my_thing_key(1)":              "my_thing_key(1)",
+		"lines_key(1)":                 "lines_key(1)",
+		"twice_key(f())":               "twice_key(f())",
+	} {
+		lines := strings.Split(compose(library, "return "+entry), "\n")
+		assert.Equal(t, "return "+want, lines[len(lines)-1])
+	}
+	const value = "return each({ thing_key, all_key() })"
+	assert.Equal(t, `local ns = ARGV[1]
+local function thing_key(id) return ns .. 'id:' .. id end
+return each({ thing_key, (ns .. 'all') })`, compose(library, value))
 }
 
 const makers = `local function key_of(id) return id end
