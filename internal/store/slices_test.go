@@ -98,8 +98,8 @@ func TestASliceLeavesItsBatch(t *testing.T) {
 	})
 }
 
-// TestManyEventsLeaveABatchInOneStep has every second of 10,000 events leave, in less than 20 ms of
-// Redis.
+// TestManyEventsLeaveABatchInOneStep has every second of 10,000 events leave. That takes Redis some
+// 12 ms; the limit is for slow hosts, and is missed by far if each event costs a search.
 func TestManyEventsLeaveABatchInOneStep(t *testing.T) {
 	const events = 10_000
 	var acknowledged, left []int
@@ -140,7 +140,7 @@ func TestManyEventsLeaveABatchInOneStep(t *testing.T) {
 			settle()
 			return
 		}
-		rdbtest.Promptly(t, 20*time.Millisecond, settle)
+		rdbtest.Promptly(t, 200*time.Millisecond, settle)
 	})
 }
 
