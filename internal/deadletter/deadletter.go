@@ -9,6 +9,7 @@ import (
 	"embed"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"routemaster/internal/bus"
@@ -28,8 +29,10 @@ var (
 	scriptTrim      = newScript("letter_trim")
 )
 
+var library = slices.Concat(store.Library, rdb.Library{rdb.ReadLua(luaFiles, "lib/endings")})
+
 func newScript(name string) *rdb.Script {
-	return rdb.NewScript(store.Library+rdb.ReadLua(luaFiles, "lib/endings"), rdb.ReadLua(luaFiles, name))
+	return rdb.NewScript(library, rdb.ReadLua(luaFiles, name))
 }
 
 // ErrUnknown means that the subscriber has no such dead letter.

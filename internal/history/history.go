@@ -11,6 +11,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ import (
 var luaFiles embed.FS
 
 // Library is the Lua library of histories, with the store's.
-var Library = store.Library + rdb.ReadLua(luaFiles, "lib/bounds")
+var Library = slices.Concat(store.Library, rdb.Library{rdb.ReadLua(luaFiles, "lib/bounds")})
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (

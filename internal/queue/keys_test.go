@@ -44,7 +44,7 @@ func TestKeysInLua(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, all := range []map[string]string{keys, texts} {
 			for expression, want := range all {
-				script := queue.Library + "\nreturn " + expression
+				script := strings.Join(queue.Library, "") + "\nreturn " + expression
 				got, err := server.Raw.Eval(t.Context(), script, nil, "ns:", job).Text()
 				require.NoError(t, err, expression)
 				assert.Equal(t, want, got, expression)

@@ -15,7 +15,7 @@ type Kind interface {
 	// Name is the name of its jobs.
 	Name() bus.JobName
 	// Library is its Lua library.
-	Library() string
+	Library() rdb.Library
 	// MaxInFlight is how many jobs of one lane may be in flight at once.
 	MaxInFlight() int
 	// Settings are what its functions take, in every call: strings, numbers, booleans.
@@ -38,7 +38,7 @@ type Payload interface {
 }
 
 // Library is the Lua library of the queue, for scripts of others that add or wake entries.
-var Library = lua("lib/keys", "lib/jobs", "lib/lanes", "lib/acquire", "lib/complete")
+var Library = rdb.Library{lua("lib/keys", "lib/jobs", "lib/lanes", "lib/acquire", "lib/complete")}
 
 //go:embed lua
 var files embed.FS

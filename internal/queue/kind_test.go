@@ -7,6 +7,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
 )
 
 // parcels is a kind of the tests: what any kind needs is here, and nothing of it in the queue. A
@@ -50,7 +51,7 @@ KINDS.parcel = {
 
 func (parcels) Name() bus.JobName { return "parcel" }
 
-func (parcels) Library() string { return parcelLibrary }
+func (parcels) Library() rdb.Library { return rdb.Library{parcelLibrary} }
 
 func (p parcels) MaxInFlight() int { return p.maxInFlight }
 

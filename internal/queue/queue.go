@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -35,7 +36,7 @@ func New(p *rdb.Partition, kinds ...Kind) *Queue {
 	library := Library
 	for _, kind := range kinds {
 		q.kinds[kind.Name()] = kind
-		library += kind.Library()
+		library = slices.Concat(library, kind.Library())
 	}
 	withKinds := func(entry string) *rdb.Script { return rdb.NewScript(library, lua(entry)) }
 	q.scripts.acquire = withKinds("acquire")

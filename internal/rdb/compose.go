@@ -24,27 +24,26 @@ func compose(library, entry string) string {
 	needed, entry := inlineKeys(reached(definitionsOf(library), namesOf(entry)), entry)
 	putOff(needed, namesOf(entry))
 	var source, seldom, made strings.Builder
-	toMaker := func(text string) string { return text }
-	if names := makersOf(needed); len(names) > 0 {
-		calls := regexp.MustCompile(`(^|[^.\w])(` + strings.Join(names, "|") + `)\(`)
-		toMaker = func(text string) string { return calls.ReplaceAllString(text, "${1}makers().$2(") }
-		for _, name := range names {
-			made.WriteString(" " + name + " = " + name + ",")
-		}
+	makers := makersOf(needed)
+	if len(makers) > 0 {
 		source.WriteString("local makers\n")
 	}
+	toMaker := func(name, _ string) (string, int, bool) { return "makers()." + name, 0, slices.Contains(makers, name) }
 	for _, d := range needed {
 		if d.isSeldom {
 			seldom.WriteString(d.text)
 		} else {
-			source.WriteString(toMaker(d.text))
+			source.WriteString(replaceCalls(d.text, toMaker))
 		}
 	}
-	if made.Len() > 0 {
+	if len(makers) > 0 {
+		for _, name := range makers {
+			made.WriteString(" " + name + " = " + name + ",")
+		}
 		source.WriteString("makers = function()\n" + seldom.String() + "local made = {" + made.String() + " }\n" +
 			"makers = function() return made end\nreturn made\nend\n")
 	}
-	return source.String() + toMaker(entry)
+	return source.String() + replaceCalls(entry, toMaker)
 }
 
 // reached returns the definitions that are needed by what has some names.
@@ -110,29 +109,27 @@ func (d *definition) isNamed(named map[string]bool) bool {
 }
 
 var (
-	luaComment  = regexp.MustCompile(`(?m)--[^'"\n]*$`) // one with quotes may be part of a string
-	luaName     = regexp.MustCompile(`[A-Za-z_]\w*`)
 	luaLocals   = regexp.MustCompile(`^local (?:function (\w+)|([\w, ]+))`)
 	luaFunction = regexp.MustCompile(`^function (\w+)\.(\w+)`)
 )
 
 // definitionsOf splits a library, without the comments between its definitions.
 func definitionsOf(library string) (definitions []*definition) {
-	var text strings.Builder // of one definition
+	begun, ended, at := 0, 0, 0 // of one definition
 	define := func() {
-		if text.Len() > 0 {
-			definitions = append(definitions, newDefinition(text.String()))
+		if ended > begun {
+			definitions = append(definitions, newDefinition(library[begun:ended]))
 		}
-		text.Reset()
+		begun = at
 	}
 	for line := range strings.Lines(library) {
-		if strings.HasPrefix(line, "--") || strings.TrimSpace(line) == "" {
-			continue
-		}
-		if !isContinuation(line) {
+		isEmpty := strings.HasPrefix(line, "--") || strings.TrimSpace(line) == ""
+		if !isEmpty && !isContinuation(line) {
 			define()
 		}
-		text.WriteString(line)
+		if at += len(line); !isEmpty {
+			ended = at
+		}
 	}
 	define()
 	return definitions
@@ -147,17 +144,17 @@ func newDefinition(text string) *definition {
 		return &definition{text: text, names: f[1:], all: true}
 	}
 	if l := luaLocals.FindStringSubmatch(text); l != nil {
-		d := &definition{text: text, names: luaName.FindAllString(l[1]+l[2], -1), isFunction: l[1] != ""}
+		d := &definition{text: text, names: namesIn(l[1] + l[2]), isFunction: l[1] != ""}
 		_, body, _ := strings.Cut(text, "\n")
 		d.isMaker = d.isFunction && strings.HasPrefix(body, "  local self = {}")
 		return d
 	}
-	return &definition{text: text, names: luaName.FindAllString(text, 1)}
+	return &definition{text: text, names: namesIn(text)[:1]}
 }
 
 func namesOf(text string) map[string]bool {
 	named := map[string]bool{}
-	for _, name := range luaName.FindAllString(luaComment.ReplaceAllString(text, ""), -1) {
+	for _, name := range luaNames(text) {
 		named[name] = true
 	}
 	return named

@@ -42,7 +42,7 @@ func TestScriptsHaveWhatTheyReach(t *testing.T) {
 local MIN, MAX = 1, 2 -- of something
 local function used(id)
   -- Inside, unused is mentioned only.
-  return redis.call('GET', (ns .. 'thing:' .. id)) or MAX -- unused
+  return redis.call('GET', (ns .. 'thing:' .. (id))) or MAX -- unused
 end
 return used(ARGV[2])
 `, compose(composed, "return used(ARGV[2])\n"))
@@ -50,7 +50,7 @@ return used(ARGV[2])
 local MIN, MAX = 1, 2 -- of something
 local function used(id)
   -- Inside, unused is mentioned only.
-  return redis.call('GET', (ns .. 'thing:' .. id)) or MAX -- unused
+  return redis.call('GET', (ns .. 'thing:' .. (id))) or MAX -- unused
 end
 local KINDS = {}
 KINDS.thing = {
@@ -74,11 +74,14 @@ end
 `
 	for entry, want := range map[string]string{
 		"all_key()":                    "(ns .. 'all')",
-		"thing_key('12')":              "(ns .. 'id:' .. '12')",
-		"thing_key(entry.id) .. x":     "(ns .. 'id:' .. entry.id) .. x",
+		"thing_key('12')":              "(ns .. 'id:' .. ('12'))",
+		"thing_key(entry.id) .. x":     "(ns .. 'id:' .. (entry.id)) .. x",
 		"thing_key(a or b)":            "(ns .. 'id:' .. (a or b))",
-		"pair_key(thing_key(1), f(2))": "(ns .. 'a:' .. ((ns .. 'id:' .. 1)) .. ',' .. (f(2)))",
-		"pair_key(t[f(1, 2)], '),(')":  "(ns .. 'a:' .. (t[f(1, 2)]) .. ',' .. '),(')",
+		"pair_key(thing_key(1), f(2))": "(ns .. 'a:' .. ((ns .. 'id:' .. (1))) .. ',' .. (f(2)))",
+		"pair_key(t[f(1, 2)], '),(')":  "(ns .. 'a:' .. (t[f(1, 2)]) .. ',' .. ('),('))",
+		`thing_key("'(") .. '\'('`:     `(ns .. 'id:' .. ("'(")) .. '\'('`,
+		"1 -- thing_key(1":             "1 -- thing_key(1",
+		"'thing_key(1)'":               "'thing_key(1)'",
 		"pair_key({ 1, 2 }[a])":        "(ns .. 'a:' .. ({ 1, 2 }[a]) .. ',' .. nil)",
 		"self.thing_key(1)":            "self.thing_key(1)",
 		"my_thing_key(1)":              "my_thing_key(1)",

@@ -16,11 +16,7 @@ type key struct {
 	expression string
 }
 
-var (
-	luaKey    = regexp.MustCompile(`^local function (\w+)\(([\w, ]*)\) return (ns \.\. .*) end\n$`)
-	luaToken  = regexp.MustCompile(`'[^']*'|[A-Za-z_]\w*`)
-	luaSimple = regexp.MustCompile(`^(?:[\w.]+|'[^']*')$`)
-)
+var luaKey = regexp.MustCompile(`^local function (\w+)\(([\w, ]*)\) return (ns \.\. .*) end\n$`)
 
 // newKey reads a definition, if it is one of a key.
 func newKey(definition string) (k key, ok bool) {
@@ -28,15 +24,12 @@ func newKey(definition string) (k key, ok bool) {
 	if parts == nil {
 		return k, false
 	}
-	k = key{luaName.FindAllString(parts[2], -1), parts[3]}
-	used := luaToken.FindAllString(k.expression, -1)
-	for _, parameter := range k.parameters {
-		first := slices.Index(used, parameter)
-		if first < 0 || slices.Contains(used[first+1:], parameter) {
-			return k, false
-		}
+	k = key{namesIn(parts[2]), parts[3]}
+	uses := map[string]int{}
+	for _, name := range luaNames(k.expression) {
+		uses[name]++
 	}
-	return k, true
+	return k, !slices.ContainsFunc(k.parameters, func(name string) bool { return uses[name] != 1 })
 }
 
 // inlineKeys writes what makes a key where its function is called, and leaves out the functions
@@ -48,16 +41,11 @@ func inlineKeys(definitions []*definition, entry string) (rest []*definition, in
 			made[d.names[0]] = k
 		}
 	}
-	if len(made) == 0 {
-		return definitions, entry
-	}
-	names := strings.Join(slices.Collect(maps.Keys(made)), "|")
-	calls := regexp.MustCompile(`(?:^|[^.\w])(` + names + `)\(`)
-	inlined = made.inline(entry, calls)
+	inlined = made.inline(entry)
 	named := namesOf(inlined)
 	for _, d := range definitions {
 		if _, isKey := made[d.names[0]]; !isKey {
-			d.text = made.inline(d.text, calls)
+			d.text = made.inline(d.text)
 			d.uses = namesOf(d.text)
 			maps.Copy(named, d.uses)
 		}
@@ -69,61 +57,35 @@ func inlineKeys(definitions []*definition, entry string) (rest []*definition, in
 }
 
 // inline replaces the calls in a text, and those in their arguments.
-func (k keys) inline(text string, calls *regexp.Regexp) string {
-	var out strings.Builder
-	for {
-		at := calls.FindStringSubmatchIndex(text)
-		if at == nil {
-			out.WriteString(text)
-			return out.String()
+func (k keys) inline(text string) string {
+	return replaceCalls(text, func(name, after string) (string, int, bool) {
+		key, ok := k[name]
+		if !ok {
+			return "", 0, false
 		}
-		arguments, length := argumentsOf(text[at[1]:])
+		arguments, length := luaArguments(after)
 		for i := range arguments {
-			arguments[i] = k.inline(arguments[i], calls)
+			arguments[i] = k.inline(arguments[i])
 		}
-		out.WriteString(text[:at[2]])
-		out.WriteString(k[text[at[2]:at[3]]].with(arguments))
-		text = text[at[1]+length:]
-	}
+		return key.with(arguments), length, true
+	})
 }
 
 // with is the key's expression with arguments in place of the parameters.
 func (k key) with(arguments []string) string {
-	return "(" + luaToken.ReplaceAllStringFunc(k.expression, func(token string) string {
-		i := slices.Index(k.parameters, token)
-		switch {
-		case i < 0:
-			return token
-		case i >= len(arguments):
-			return "nil"
-		case luaSimple.MatchString(arguments[i]):
-			return arguments[i]
+	out, done := strings.Builder{}, 0
+	for at, name := range luaNames(k.expression) {
+		i := slices.Index(k.parameters, name)
+		if i < 0 {
+			continue
 		}
-		return "(" + arguments[i] + ")"
-	}) + ")"
-}
-
-// argumentsOf reads the arguments of a call up to its closing parenthesis, and how long they are
-// with it.
-func argumentsOf(text string) (arguments []string, length int) {
-	depth, begun, quoted := 0, 0, false
-	for i, c := range text {
-		switch {
-		case c == '\'':
-			quoted = !quoted
-		case quoted:
-		case c == '(' || c == '{' || c == '[':
-			depth++
-		case depth == 0 && (c == ',' || c == ')'):
-			if argument := strings.TrimSpace(text[begun:i]); argument != "" {
-				arguments = append(arguments, argument)
-			}
-			if begun = i + 1; c == ')' {
-				return arguments, begun
-			}
-		case c == ')' || c == '}' || c == ']':
-			depth--
+		out.WriteString(k.expression[done:at])
+		if i < len(arguments) {
+			out.WriteString("(" + arguments[i] + ")")
+		} else {
+			out.WriteString("nil")
 		}
+		done = at + len(name)
 	}
-	panic("a call without its closing parenthesis: " + text)
+	return "(" + out.String() + k.expression[done:] + ")"
 }

@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 // increment counts its runs in a key.
-var increment = rdb.NewScript("", `return redis.call('INCR', ARGV[1] .. 'count')`)
+var increment = rdb.NewScript(nil, `return redis.call('INCR', ARGV[1] .. 'count')`)
 
 // write runs [increment], and returns the error that the bus would see.
 func write(ctx context.Context, p *rdb.Partition) error {
@@ -29,7 +29,7 @@ func TestAChangeThatNoReplicaConfirmsFails(t *testing.T) {
 	server := rdbtest.Real(t)
 	var log rdbtest.Buffer
 	p := server.Open(t, log.LogTo, func(o *rdb.Options) { o.MinReplicas = 1 }).Partition("")
-	change := rdb.NewScript("", `return {tonumber(ARGV[2]), 'result'}`)
+	change := rdb.NewScript(nil, `return {tonumber(ARGV[2]), 'result'}`)
 	for range 2 { // at first Redis does not know the script
 		changed := p.Change(t.Context(), change, 1)
 		assert.ErrorContains(t, changed.Err, "too few replicas")

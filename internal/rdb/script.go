@@ -10,18 +10,26 @@ import (
 )
 
 // Script is a Lua script. Its first argument is always the namespace of the partition it runs in.
-type Script struct{ text func() scriptText }
+type Script struct {
+	library Library
+	entry   string
+	sha     func() string
+}
 
-type scriptText struct{ sha, source string }
+// Library is what scripts share: Lua texts that only define, in order.
+type Library []string
 
 // NewScript makes a script of its entry, a Lua text, and what that needs of a library. It is
-// composed when it is first run: that takes about a millisecond, and a process runs few of them.
-func NewScript(library, entry string) *Script {
-	return &Script{sync.OnceValue(func() scriptText {
-		source := compose(library, entry)
-		return scriptText{redis.NewScript(source).Hash(), source}
-	})}
+// composed when it is first run, and when a Redis does not know it: that takes about a millisecond,
+// and a process runs few of them. So a process keeps no text but the library.
+func NewScript(library Library, entry string) *Script {
+	s := &Script{library: library, entry: entry}
+	s.sha = sync.OnceValue(func() string { return redis.NewScript(s.source()).Hash() })
+	return s
 }
+
+// source is what Redis is given.
+func (s *Script) source() string { return compose(strings.Join(s.library, ""), s.entry) }
 
 // ReadLua reads lua/{name}.lua, of each name in turn, of a package's embedded files, for
 // [NewScript]. It panics if there is no such file, which is a programming error.
@@ -85,7 +93,7 @@ func (p *Partition) RunAll(ctx context.Context, calls ...Call) []Result {
 func (p *Partition) run(ctx context.Context, calls []Call, then ...command) []*redis.Cmd {
 	commands := make([]command, len(calls), len(calls)+len(then))
 	for i, c := range calls {
-		args := append(make(command, 0, 4+len(c.args)), "evalsha", c.script.text().sha, 0, p.namespace)
+		args := append(make(command, 0, 4+len(c.args)), "evalsha", c.script.sha(), 0, p.namespace)
 		commands[i] = append(args, c.args...)
 	}
 	commands = append(commands, then...)
@@ -105,7 +113,7 @@ func (p *Partition) run(ctx context.Context, calls []Call, then ...command) []*r
 	for _, i := range missing {
 		if i < len(calls) && !loaded[calls[i].script] {
 			loaded[calls[i].script] = true
-			again = append(again, command{"script", "load", calls[i].script.text().source})
+			again = append(again, command{"script", "load", calls[i].script.source()})
 		}
 	}
 	loads := len(again)

@@ -40,8 +40,10 @@ var (
 	scriptClose = newScript("replay_close")
 )
 
+var library = slices.Concat(store.Library, rdb.Library{rdb.ReadLua(luaFiles, "lib/ends")})
+
 func newScript(name string) *rdb.Script {
-	return rdb.NewScript(store.Library+rdb.ReadLua(luaFiles, "lib/ends"), rdb.ReadLua(luaFiles, name))
+	return rdb.NewScript(library, rdb.ReadLua(luaFiles, name))
 }
 
 // Errors that callers branch on.

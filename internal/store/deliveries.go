@@ -103,7 +103,7 @@ func (s *Store) Batches(o BatchOptions) queue.Kind {
 func (b *batches) Name() bus.JobName { return bus.JobBatch }
 
 // Library is part of [queue.Kind].
-func (b *batches) Library() string { return library }
+func (b *batches) Library() rdb.Library { return library }
 
 // MaxInFlight is part of [queue.Kind].
 func (b *batches) MaxInFlight() int { return b.options.MaxInFlight }

@@ -63,7 +63,7 @@ func TestKeysInLua(t *testing.T) {
 		"job_of('AAAABBBBCCCCDDDD-_-_')": wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}}),
 	}
 	for expression, key := range want {
-		got, err := client.Eval(t.Context(), Library+"\nreturn "+expression, nil, "ns:").Text()
+		got, err := client.Eval(t.Context(), strings.Join(Library, "")+"\nreturn "+expression, nil, "ns:").Text()
 		require.NoError(t, err, expression)
 		assert.Equal(t, key, got, expression)
 	}

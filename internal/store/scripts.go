@@ -2,6 +2,7 @@ package store
 
 import (
 	"embed"
+	"slices"
 
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
@@ -34,14 +35,14 @@ var (
 )
 
 // Library is the Lua library of the bus's data, with the queue's.
-var Library = queue.Library + library
+var Library = slices.Concat(queue.Library, library)
 
 // library is what batches add to the queue's scripts, and more: see [Store.Batches].
-var library = lua(
+var library = rdb.Library{lua(
 	"lib/keys", "lib/batches", "lib/replays", "lib/plans", "lib/generations", "lib/queued", "lib/originals", "lib/letters",
 	"lib/gaps", "lib/options", "lib/setbacks", "lib/slices", "lib/deliveries", "lib/idempotency", "lib/histories",
 	"lib/publishes", "lib/owners", "lib/subscribers", "lib/subscriptions",
-)
+)}
 
 func newScript(name string) *rdb.Script { return rdb.NewScript(Library, lua(name)) }
 
