@@ -46,7 +46,7 @@ func (e *environment) prepare(ctx context.Context, how trial) (*test, error) {
 	return &test{how, run, publishers}, err
 }
 
-// refuse publishes the events that the subscribers refuse, and waits until each has refused all once.
+// refuse publishes the events that the subscribers refuse, and waits until they have refused each.
 func (e *environment) refuse(ctx context.Context, t *test) error {
 	for i := range t.refused {
 		event := client.Event{Topic: t.topic, Type: client.Update, URL: load.RefusedURL(i)}

@@ -17,7 +17,7 @@
 // a number of them are in flight, the others wait for their turn, in order. An entry that leaves
 // wakes the next, which stands behind what is instant already: so lanes take turns.
 //
-// [New] composes the scripts of the libraries of the queue and its kinds, by rdb/compose.go. The
-// rules of deliveries are not here: bus/delivery.go, delivery/policy.go, and
+// [New] composes the scripts of the libraries of the queue and its kinds, by rdb/compose. The rules
+// of deliveries are not here: bus/delivery.go, delivery/policy.go, and
 // store/lua/lib/{deliveries,setbacks}.lua have them.
 package queue

@@ -9,6 +9,5 @@
 //
 // The rules of deliveries are in three places: the arithmetic in bus/delivery.go, what follows from
 // an attempt in delivery/policy.go, and what happens to the batch and its lane in
-// lua/lib/deliveries.lua and lua/lib/setbacks.lua. scripts.go composes the scripts, by
-// rdb/compose.go.
+// lua/lib/deliveries.lua and lua/lib/setbacks.lua. scripts.go composes the scripts.
 package store

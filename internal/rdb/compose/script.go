@@ -1,4 +1,5 @@
-package rdb
+// Package compose makes the scripts that Redis runs of what they share and what is their own.
+package compose
 
 import (
 	"maps"
@@ -7,7 +8,7 @@ import (
 	"strings"
 )
 
-// compose returns the source of a script: its entry, and what the entry needs of a library. Redis
+// Script returns the source of a script: its entry, and what the entry needs of a library. Redis
 // makes each function of a script anew at every run, which costs about as much as a cheap command;
 // so what a run cannot reach is left out.
 //
@@ -17,10 +18,12 @@ import (
 // f; X or Y; both T and f; T. That a name means something else there, such as a local variable, is
 // not seen: the script then has more than it needs.
 //
+// A key is a function of one line that returns ns .. X. It is written where it is called.
+//
 // A maker is a function that begins with local self = {}. It makes functions when they are first
 // needed, which is seldom. So all makers, and the functions that only they need, are made together,
 // by one function, when the first of them is called.
-func compose(library, entry string) string {
+func Script(library, entry string) string {
 	needed, entry := inlineKeys(reached(definitionsOf(library), namesOf(entry)), entry)
 	putOff(needed, namesOf(entry))
 	var source, seldom, made strings.Builder
@@ -109,8 +112,8 @@ func (d *definition) isNamed(named map[string]bool) bool {
 }
 
 var (
-	luaLocals   = regexp.MustCompile(`^local (?:function (\w+)|([\w, ]+))`)
-	luaFunction = regexp.MustCompile(`^function (\w+)\.(\w+)`)
+	locals  = regexp.MustCompile(`^local (?:function (\w+)|([\w, ]+))`)
+	inTable = regexp.MustCompile(`^function (\w+)\.(\w+)`)
 )
 
 // definitionsOf splits a library, without the comments between its definitions.
@@ -140,10 +143,10 @@ func isContinuation(line string) bool {
 }
 
 func newDefinition(text string) *definition {
-	if f := luaFunction.FindStringSubmatch(text); f != nil {
+	if f := inTable.FindStringSubmatch(text); f != nil {
 		return &definition{text: text, names: f[1:], all: true}
 	}
-	if l := luaLocals.FindStringSubmatch(text); l != nil {
+	if l := locals.FindStringSubmatch(text); l != nil {
 		d := &definition{text: text, names: namesIn(l[1] + l[2]), isFunction: l[1] != ""}
 		_, body, _ := strings.Cut(text, "\n")
 		d.isMaker = d.isFunction && strings.HasPrefix(body, "  local self = {}")
@@ -154,7 +157,7 @@ func newDefinition(text string) *definition {
 
 func namesOf(text string) map[string]bool {
 	named := map[string]bool{}
-	for _, name := range luaNames(text) {
+	for _, name := range namesAt(text) {
 		named[name] = true
 	}
 	return named

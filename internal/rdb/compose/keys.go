@@ -1,4 +1,4 @@
-package rdb
+package compose
 
 import (
 	"maps"
@@ -16,17 +16,17 @@ type key struct {
 	expression string
 }
 
-var luaKey = regexp.MustCompile(`^local function (\w+)\(([\w, ]*)\) return (ns \.\. .*) end\n$`)
+var oneLine = regexp.MustCompile(`^local function (\w+)\(([\w, ]*)\) return (ns \.\. .*) end\n$`)
 
 // newKey reads a definition, if it is one of a key.
 func newKey(definition string) (k key, ok bool) {
-	parts := luaKey.FindStringSubmatch(definition)
+	parts := oneLine.FindStringSubmatch(definition)
 	if parts == nil {
 		return k, false
 	}
 	k = key{namesIn(parts[2]), parts[3]}
 	uses := map[string]int{}
-	for _, name := range luaNames(k.expression) {
+	for _, name := range namesAt(k.expression) {
 		uses[name]++
 	}
 	return k, !slices.ContainsFunc(k.parameters, func(name string) bool { return uses[name] != 1 })
@@ -63,7 +63,7 @@ func (k keys) inline(text string) string {
 		if !ok {
 			return "", 0, false
 		}
-		arguments, length := luaArguments(after)
+		arguments, length := argumentsOf(after)
 		for i := range arguments {
 			arguments[i] = k.inline(arguments[i])
 		}
@@ -74,7 +74,7 @@ func (k keys) inline(text string) string {
 // with is the key's expression with arguments in place of the parameters.
 func (k key) with(arguments []string) string {
 	out, done := strings.Builder{}, 0
-	for at, name := range luaNames(k.expression) {
+	for at, name := range namesAt(k.expression) {
 		i := slices.Index(k.parameters, name)
 		if i < 0 {
 			continue

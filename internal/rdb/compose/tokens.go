@@ -1,15 +1,15 @@
-package rdb
+package compose
 
 import (
 	"iter"
 	"strings"
 )
 
-// luaNames yields the names in a Lua text, and where they are; not those in comments and strings.
-func luaNames(text string) iter.Seq2[int, string] {
+// namesAt yields the names in a Lua text, and where they are; not those in comments and strings.
+func namesAt(text string) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		for at := 0; at < len(text); {
-			length := luaToken(text[at:])
+			length := tokenLength(text[at:])
 			if token := text[at : at+length]; isLetter(token[0]) && !yield(at, token) {
 				return
 			}
@@ -20,15 +20,15 @@ func luaNames(text string) iter.Seq2[int, string] {
 
 // namesIn returns the names in a Lua text.
 func namesIn(text string) (names []string) {
-	for _, name := range luaNames(text) {
+	for _, name := range namesAt(text) {
 		names = append(names, name)
 	}
 	return names
 }
 
-// luaToken is how long the token is that a Lua text begins with: a name or number, a string, a
+// tokenLength is how long the token is that a Lua text begins with: a name or number, a string, a
 // comment of a line, or any other character.
-func luaToken(text string) (length int) {
+func tokenLength(text string) (length int) {
 	switch first := text[0]; {
 	case isWord(first):
 		for length = 1; length < len(text) && isWord(text[length]); length++ {
@@ -52,13 +52,13 @@ func isLetter(c byte) bool { return c == '_' || 'a' <= c|0x20 && c|0x20 <= 'z' }
 
 func isWord(c byte) bool { return isLetter(c) || '0' <= c && c <= '9' }
 
-// replaceCalls replaces calls of functions in a Lua text, but not of those in tables. Replace gets a
-// function's name and the text after it, from the parenthesis on. It returns what takes the place of
-// the name and of so many bytes after it; ok is false if the call stays.
+// replaceCalls replaces calls of functions in a Lua text, but not of those in tables. Replace gets
+// a function's name and the text after it, from the parenthesis on. It returns what takes the place
+// of the name and of so many bytes after it; ok is false if the call stays.
 func replaceCalls(text string, replace func(name, after string) (with string, length int, ok bool)) string {
 	var out strings.Builder
 	done := 0
-	for at, name := range luaNames(text) {
+	for at, name := range namesAt(text) {
 		after := text[at+len(name):]
 		if at < done || !strings.HasPrefix(after, "(") || at > 0 && text[at-1] == '.' {
 			continue
@@ -73,11 +73,11 @@ func replaceCalls(text string, replace func(name, after string) (with string, le
 	return out.String()
 }
 
-// luaArguments reads the arguments of a call from its parenthesis on, and how long that is with both
-// parentheses.
-func luaArguments(text string) (arguments []string, length int) {
+// argumentsOf reads the arguments of a call from its parenthesis on, and how long that is with
+// both parentheses.
+func argumentsOf(text string) (arguments []string, length int) {
 	depth, begun := 0, 1
-	for at := 0; at < len(text); at += luaToken(text[at:]) {
+	for at := 0; at < len(text); at += tokenLength(text[at:]) {
 		switch text[at] {
 		case '(', '{', '[':
 			depth++
