@@ -109,8 +109,9 @@ func (k Keys) Failed(t bus.Token) string { return k.Namespace + "batches:failed:
 
 // Delivery is a hash of what the deliveries to a subscriber have shown: name (the client's name),
 // events_sent (acknowledged, ever), throttled_until (ms, while its endpoint fails), refusals
-// (deliveries refused since the last that succeeded), refused_since (ms) and overtaken (the batches
-// that were in flight when it was to be tried anew). Written by subscribe and by the deliveries; it
+// (deliveries refused since the last that succeeded), refused_since (ms), retried_at (ms, when a
+// refused batch was tried again) and overtaken (the batches that were in flight when it was to be
+// tried anew). Written by subscribe and by the deliveries; it
 // goes with the subscriber. It is not of the founding layout.
 func (k Keys) Delivery(t bus.Token) string { return k.Namespace + "delivery:" + string(t) }
 

@@ -10,7 +10,6 @@
 --           only if there is more to note 7.. see slices.lua
 
 local RECHECK = 250 -- ms, until an entry is looked at again that no thread may take now
-local RETRY_PAUSE, MAX_RETRY_PAUSE = 1000, 30000 -- ms, for a refused batch while another is tried
 local MISSING_FOR = 60000 -- ms, for a batch that is there, but not as anybody writes it
 local FIRST_READ = 32 -- values of a batch that are read before it is known to be taken
 local LAST_READ = '31' -- FIRST_READ - 1
@@ -33,10 +32,10 @@ local function has_to_wait(entry, token, state, refused, plan, created)
     if max_in_flight > 1 then LANES[lane] = nil end -- what is known of it is for another number
     max_in_flight = 1
   end
-  -- One that waits for older lanes does not keep a refused one of these from being retried.
-  if refused and ((plan and plan.waits) or not setbacks().may_retry(token, entry.arg)) then
-    local pause = math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures)
-    put_off(entry, entry.now + math.max(RETRY_PAUSE, pause))
+  local retry_at = refused
+    and setbacks().retry_at(entry, token, plan and plan.waits, state.standing)
+  if retry_at then
+    put_off(entry, retry_at)
   elseif not is_in_turn(lane, entry.queue, entry.job, max_in_flight)
     or (plan and plan.waits and (plan.strict or entry.failures == 0))
     or (refused and state.standing == FAILING

@@ -6,6 +6,8 @@ local function setbacks()
   local self = {}
   local OUTAGE = 10000 -- ms of refusals without a success, after which the batches may be innocent
   local STATE_TTL = 2 * 86400000 -- ms, for what nobody removes if its batch went from outside
+  local RETRY_EVERY = 500 -- ms, from the retry of a refused batch to that of another
+  local RETRY_PAUSE, MAX_RETRY_PAUSE = 1000, 30000 -- ms, for one while another is tried
   local MAX_RELEASED = 100 -- batches released by one call, so that it stays short
 
   -- Relabels a batch whose token is being changed, given its list. Returns its token now.
@@ -31,19 +33,27 @@ local function setbacks()
     return redis.pcall('HEXISTS', subscriber_key(token), 'callback') == 1
   end
 
-  -- Whether a refused batch may come up: one at a time, so that the others of its subscriber wait
-  -- for one of them at most.
-  function self.may_retry(token, bid)
-    local retried = redis.call(
-      'ZRANGEBYSCORE', failed_key(token), RETRIED, RETRIED, 'LIMIT', 0, 1)[1]
-    if retried == bid then return true end
-    if retried then
-      local lane = generations().lane_of(token, retried)
-      if redis.call('ZSCORE', lane, job_of(retried)) then return false end
-      redis.call('ZADD', failed_key(token), REFUSED, retried)
+  -- Until when (ms) a refused batch waits before it joins its lane, nil if it may now. They do so
+  -- one at a time, so that the others of their subscriber wait for one of them at most; and one each
+  -- RETRY_EVERY while others succeed, so that these seldom wait: those refused least often first.
+  -- Given whether it waits for older lanes: then it keeps none of these from being retried.
+  function self.retry_at(entry, token, waits, standing)
+    local bid, failed = entry.arg, failed_key(token)
+    local retried = redis.call('ZRANGEBYSCORE', failed, RETRIED, RETRIED, 'LIMIT', 0, 1)[1]
+    if retried == bid and not waits then return nil end
+    local lane = retried and generations().lane_of(token, retried)
+    local last = standing == PROVEN and tonumber(redis.call('HGET', delivery_key(token), 'retried_at'))
+    if waits or (lane and redis.call('ZSCORE', lane, job_of(retried)))
+      or (last and entry.now - last < RETRY_EVERY) then
+      local ahead = redis.call('ZRANK', failed, bid)
+        - redis.call('ZCOUNT', failed, '-inf', '(' .. REFUSED)
+      local pause = math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures)
+      return entry.now + math.max(RETRY_PAUSE, pause, RETRY_EVERY * (1 + ahead))
     end
-    redis.call('ZADD', failed_key(token), RETRIED, bid)
-    return true
+    if retried then redis.call('ZADD', failed, REFUSED, retried) end
+    redis.call('ZADD', failed, RETRIED, bid)
+    redis.call('HSET', delivery_key(token), 'retried_at', entry.now)
+    return nil
   end
 
   -- Whether a refused batch gives up its turn, because its subscriber fails and another batch is
@@ -71,6 +81,7 @@ local function setbacks()
       'ZRANGEBYSCORE', failed_key(token), REFUSED, '(' .. RETRIED, 'LIMIT', 0, 1)
     local bid = refused[1]
     if bid then make_instant('main', job_of(bid)) end
+    redis.call('HDEL', delivery_key(token), 'retried_at')
   end
 
   -- Ends the throttle of a subscriber that is taken to be well, given since when it has refused
