@@ -3,6 +3,7 @@ package subscriber
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -29,7 +30,7 @@ var ofStatus = map[int]string{
 	http.StatusNotFound:              "the receiver has no such path: correct the path of the callback",
 	http.StatusMethodNotAllowed:      "the receiver does not take POST there: correct the path of the callback",
 	http.StatusGone:                  "the receiver says that it is gone: unsubscribe, or correct the callback",
-	http.StatusRequestEntityTooLarge: "the delivery is too large for the receiver: set a smaller max or max_bytes",
+	http.StatusRequestEntityTooLarge: "the delivery is too large for the receiver: set max_bytes, or a smaller max, which holds for new batches only",
 	http.StatusUnprocessableEntity:   "the receiver refused the content: see its log",
 	http.StatusTooManyRequests:       "the receiver asks for a slower pace: set max_requests_per_minute",
 	http.StatusBadGateway:            "a proxy does not reach the receiver: see that it runs",
@@ -90,8 +91,22 @@ func (s Status) Explain(now time.Time) string {
 		return "throttled until " + s.ThrottledUntil.Format(time.DateTime) + ", because deliveries have failed"
 	case s.PacedUntil.After(now):
 		return "waiting until " + s.PacedUntil.Format(time.DateTime) + ", to keep to its pace"
-	case s.Queued > 0 && s.NextDeliveryAt.After(now):
-		return "the next batch is due at " + s.NextDeliveryAt.Format(time.DateTime)
+	case s.Blocked > 0:
+		return strings.TrimSuffix(s.blocked()+"; "+s.due(now), "; ")
 	}
-	return ""
+	return s.due(now)
+}
+
+func (s Status) blocked() string {
+	if s.Blocked == 1 {
+		return "a batch that failed holds up those behind it in its lane, in strict order"
+	}
+	return fmt.Sprintf("batches that failed hold up those behind them in %d lanes, in strict order", s.Blocked)
+}
+
+func (s Status) due(now time.Time) string {
+	if s.Queued == 0 || !s.NextDeliveryAt.After(now) {
+		return ""
+	}
+	return "the next batch is due at " + s.NextDeliveryAt.Format(time.DateTime)
 }

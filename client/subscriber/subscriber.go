@@ -158,6 +158,8 @@ type Status struct {
 	// Fence is how many batches have to be delivered before those that were opened since the lanes
 	// or the order key were changed.
 	Fence int64 `json:"fence"`
+	// Blocked is how many lanes a batch that failed holds up. It is zero unless the order is strict.
+	Blocked int `json:"blocked"`
 }
 
 // Gap is events that a subscriber has lost. It is also the data of an event of the type

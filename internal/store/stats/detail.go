@@ -26,6 +26,8 @@ type Detail struct {
 	// Fence is how many batches have to be delivered before those that were opened since the lanes
 	// were changed.
 	Fence int64
+	// Blocked is how many lanes a failed batch holds up; zero unless the order is strict.
+	Blocked int
 }
 
 // Gap is events that a subscriber has lost.
@@ -74,6 +76,11 @@ func (s *Stats) Detail(ctx context.Context, token bus.Token, now time.Time) (Det
 		return Detail{}, err
 	}
 	d.Fence = all.Fence()
+	if d.Options.Options.StrictOrder {
+		if d.Blocked, err = s.readBlocked(ctx, token, all); err != nil {
+			return Detail{}, err
+		}
+	}
 	err = s.readWaits(ctx, &d, all, now)
 	return d, err
 }

@@ -56,7 +56,25 @@ func (s *Stats) readLanes(ctx context.Context, tokens []string) (map[string]Lane
 			return nil, err
 		}
 	}
-	return found, s.countBlocked(ctx, found, heads)
+	blocked, err := s.countBlocked(ctx, heads)
+	for token, n := range blocked {
+		l := found[token]
+		l.Blocked = n
+		found[token] = l
+	}
+	return found, err
+}
+
+// readBlocked counts the lanes of one subscriber, whose order is strict, that a failed batch holds
+// up.
+func (s *Stats) readBlocked(ctx context.Context, token bus.Token, all lanes.Generations) (int, error) {
+	var heads []rdb.Reply[[]string]
+	err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) { heads = s.readHeads(ctx, pipe, token, all) })
+	if err != nil {
+		return 0, err
+	}
+	blocked, err := s.countBlocked(ctx, map[string][]rdb.Reply[[]string]{string(token): heads})
+	return blocked[string(token)], err
 }
 
 func (s *Stats) readHeads(ctx context.Context, pipe rdb.Commands, token bus.Token, all lanes.Generations) (heads []rdb.Reply[[]string]) {
@@ -68,8 +86,8 @@ func (s *Stats) readHeads(ctx context.Context, pipe rdb.Commands, token bus.Toke
 	return heads
 }
 
-// countBlocked counts the lanes whose heads have failed.
-func (s *Stats) countBlocked(ctx context.Context, found map[string]Lanes, heads map[string][]rdb.Reply[[]string]) error {
+// countBlocked counts the lanes whose heads have failed, by token.
+func (s *Stats) countBlocked(ctx context.Context, heads map[string][]rdb.Reply[[]string]) (map[string]int, error) {
 	failed := map[string][]rdb.Reply[float64]{}
 	err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
 		for token, lanes := range heads {
@@ -82,14 +100,13 @@ func (s *Stats) countBlocked(ctx context.Context, found map[string]Lanes, heads 
 			}
 		}
 	})
+	blocked := map[string]int{}
 	for token, scores := range failed {
-		l := found[token]
 		for _, score := range scores {
 			if score.Err() == nil {
-				l.Blocked++
+				blocked[token]++
 			}
 		}
-		found[token] = l
 	}
-	return err
+	return blocked, err
 }

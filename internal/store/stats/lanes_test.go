@@ -18,12 +18,13 @@ import (
 func TestLanes(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := storetest.NewBus(t, server), t.Context()
-		requireDetail := func(ms, next, fence int) {
+		requireDetail := func(ms, next, fence, blocked int) {
 			t.Helper()
 			detail, err := f.Detail(ctx, storetest.Alice, storetest.After(ms))
 			require.NoError(t, err)
 			require.Equal(t, storetest.After(next), detail.NextDeliveryAt)
 			require.EqualValues(t, fence, detail.Fence)
+			require.Equal(t, blocked, detail.Blocked)
 		}
 		requireLanes := func(want stats.Lanes) {
 			t.Helper()
@@ -38,20 +39,20 @@ func TestLanes(t *testing.T) {
 		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
 		f.SetOption(storetest.Alice, "lanes", "2")
 		publish(1, 0)
-		requireDetail(1, 1000, 0)
+		requireDetail(1, 1000, 0, 0)
 		publish(0, 100)
-		requireDetail(101, 1000, 0)
+		requireDetail(101, 1000, 0, 0)
 		publish(0, 200)
-		requireDetail(201, 201, 0) // one is full
+		requireDetail(201, 201, 0, 0) // one is full
 		full := f.Take("w1", 201)
-		requireDetail(202, 202, 0) // and in flight
+		requireDetail(202, 202, 0, 0) // and in flight
 		require.True(t, f.Complete(full, storetest.Done))
-		requireDetail(203, 1000, 0)
+		requireDetail(203, 1000, 0, 0)
 		requireLanes(stats.Lanes{Count: 2})
 
 		f.SetOption(storetest.Alice, "strict_order", "true")
 		f.SetOption(storetest.Alice, "lanes", "3")
-		requireDetail(204, 204, 1) // nothing joins the batch any more
+		requireDetail(204, 204, 1, 0) // nothing joins the batch any more
 		publish(2, 300)
 		requireLanes(stats.Lanes{Count: 3, Fence: 1, IsStrict: true})
 		old := f.Take("w1", 301)
@@ -60,12 +61,12 @@ func TestLanes(t *testing.T) {
 		}))
 		f.MakeInstant(2000)
 		require.Nil(t, f.Take("w1", 2000), "the new lanes wait for the old")
-		requireDetail(2000, 5000, 1)
+		requireDetail(2000, 5000, 1, 1)
 		requireLanes(stats.Lanes{Count: 3, Fence: 1, IsStrict: true, Blocked: 1})
 
 		f.MakeInstant(5000)
 		require.True(t, f.Complete(f.Take("w1", 5000), storetest.Done))
-		requireDetail(5001, 5001, 0)
+		requireDetail(5001, 5001, 0, 0)
 		requireLanes(stats.Lanes{Count: 3, IsStrict: true})
 		assert.NotNil(t, f.Take("w1", 5001))
 		f.RequireSound()

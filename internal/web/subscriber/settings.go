@@ -34,7 +34,8 @@ type statusView struct {
 	Paced         *int64          `json:"paced_until"`
 	NextDelivery  *int64          `json:"next_delivery_at"`
 	Gap           *gapView        `json:"gap"`
-	Fence         int64           `json:"fence"` // batches
+	Fence         int64           `json:"fence"`   // batches
+	Blocked       int             `json:"blocked"` // lanes
 }
 
 type deadLettersView struct {
@@ -68,6 +69,6 @@ func viewStatus(sub stats.Detail) statusView {
 		Health:        sub.Health,
 		LastAttempted: rest.Millis(sub.LastAttemptedAt), NextDelivery: rest.Millis(sub.NextDeliveryAt),
 		Paused: rest.Millis(sub.Holds.Paused), Throttled: rest.Millis(sub.Holds.Throttled), Paced: rest.Millis(sub.Holds.Paced),
-		Gap: viewGap(sub.Gap), Fence: sub.Fence,
+		Gap: viewGap(sub.Gap), Fence: sub.Fence, Blocked: sub.Blocked,
 	}
 }
