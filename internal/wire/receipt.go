@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"routemaster/internal/bus"
 )
 
 // MaxReceipt is the maximum size of a receipt in bytes.
@@ -84,7 +86,7 @@ func (p *receiptParser) receipt() (r Receipt) {
 
 // wrong is an error about the value that was read last.
 func (p *receiptParser) wrong(format string, args ...any) error {
-	return fmt.Errorf("%s: %s", p.json.StackPointer(), fmt.Sprintf(format, args...))
+	return bus.Invalidf(string(p.json.StackPointer()), format, args...)
 }
 
 // object reads an object, calling member for the name of each of its members.

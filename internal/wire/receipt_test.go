@@ -54,7 +54,8 @@ func TestAnUnreadableReceipt(t *testing.T) {
 		`{"retry":[` + strings.Repeat(" ", MaxReceipt) + `]}`: "longer than 262144 bytes",
 	} {
 		_, err := ParseReceipt([]byte(text), 10)
-		assert.ErrorContains(t, err, want, "%.60s", text)
+		require.ErrorContains(t, err, want, "%.60s", text)
+		assert.NotRegexp(t, "^:", err.Error(), "%.60s", text)
 	}
 }
 
