@@ -2,6 +2,7 @@ package subscriber
 
 import (
 	"cmp"
+	"errors"
 	"log/slog"
 	"net/http"
 
@@ -101,11 +102,24 @@ func (h *Handlers) ofSubscriber(handle handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		holder, err := h.store.Subscriber(r.Context(), clientParam(r))
 		if err != nil {
-			h.Fail(w, r, err)
+			h.Fail(w, r, h.ofMissing(r, err))
 			return
 		}
 		handle(w, r, holder)
 	})
+}
+
+// ofMissing is the error of a request about a client: for a token in its path that nobody has,
+// [bus.ErrTokenUnknown] in place of [bus.ErrNotSubscribed].
+func (h *Handlers) ofMissing(r *http.Request, err error) error {
+	if !rest.Caller(r).Root || !errors.Is(err, bus.ErrNotSubscribed) {
+		return err
+	}
+	known, _, failure := h.store.FindToken(r.Context(), []bus.Token{clientParam(r)})
+	if failure == nil && known == "" {
+		return bus.ErrTokenUnknown
+	}
+	return err
 }
 
 // withoutBody is a handler that takes no body, and refuses one that says something.
@@ -141,7 +155,7 @@ func (h *Handlers) respondSubscriberChanged(
 	if err == nil {
 		h.logSubscriberChange(r, of, what, fields...)
 	}
-	h.Respond(w, r, err)
+	h.Respond(w, r, h.ofMissing(r, err))
 }
 
 // publicName returns the name that logs and metrics have for a client.

@@ -74,6 +74,12 @@ func TestSubscriberRoutes(t *testing.T) {
 			assert.Equal(t, 404, status(rootKey, "/subscribers/nobody--9"), r.below)
 			assert.Equal(t, 400, a.Problem(alice, r.method, "/subscriber"+r.below+"?colour=red", r.body).Status, r.below)
 		}
+		for _, path := range []string{"", "/topics/widgets"} {
+			assert.Contains(t, a.Problem(rootKey, "DELETE", "/subscribers/nobody--9"+path, "").Detail, "no such token")
+			assert.Contains(t, a.Problem(rootKey, "DELETE", "/subscribers/bob--2"+path, "").Detail, "no such subscription")
+		}
+		assert.Contains(t, a.Problem(rootKey, "GET", "/subscribers/nobody--9", "").Detail, "no such token")
+		assert.Contains(t, a.Problem(bob, "GET", "/subscriber", "").Detail, "no such subscription")
 		assert.NotContains(t, a.Log.String(), alice)
 		assert.NotContains(t, a.Log.String(), bob)
 		storetest.RequireSound(t, a.Store)
