@@ -1,15 +1,16 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -31,8 +32,8 @@ type Subscription struct {
 	// Max is the limit of events of a batch, 1 to 10,000. If it is zero, it is unchanged: 100 at
 	// first.
 	Max int
-	// Options are set besides, by their names in the JSON of the Info of package subscriber. What is
-	// not named is unchanged.
+	// Options are set besides, by their names in the JSON of the Info of package subscriber, but for
+	// those of the fields above. What is not named is unchanged.
 	Options map[string]any
 }
 
@@ -42,7 +43,13 @@ func (s Subscription) MarshalJSON() ([]byte, error) {
 		return nil, errors.New("the uuid must be UTF-8")
 	}
 	fields := map[string]any{"topics": append([]string{}, s.Topics...), "callback": s.Callback}
-	maps.Copy(fields, s.Options)
+	for name, value := range s.Options {
+		switch name {
+		case "topics", "callback", "uuid", "timeout", "max":
+			return nil, fmt.Errorf("%s has a field of its own: it must not be among the options", name)
+		}
+		fields[name] = value
+	}
 	if s.UUID != "" {
 		fields["uuid"] = s.UUID
 	}
@@ -68,9 +75,8 @@ func (c *Client) Subscribe(ctx context.Context, s Subscription) error {
 // topic.
 func (c *Client) Unsubscribe(ctx context.Context, topics ...string) error {
 	for _, topic := range topics {
-		if err := c.call(ctx, request{
-			method: http.MethodDelete, path: "/subscriber/topics/" + url.PathEscape(topic), operation: "unsubscribe from " + topic,
-		}, nil); err != nil {
+		leave := request{method: http.MethodDelete, path: "/subscriber/topics/" + url.PathEscape(topic), operation: "unsubscribe from " + topic}
+		if err := c.call(ctx, leave, nil); err != nil {
 			return err
 		}
 	}
@@ -131,12 +137,9 @@ func (s *SubscriptionStatus) UnmarshalJSON(text []byte) error {
 		return err
 	}
 	*s = SubscriptionStatus{
-		Subscriber: wire.Subscriber, Name: wire.Name, Callback: wire.Callback, Max: wire.Max, Timeout: time.Duration(wire.Timeout) * time.Millisecond,
+		Subscriber: wire.Subscriber, Name: wire.Name, UUID: *cmp.Or(wire.UUID, new("")), Callback: wire.Callback, Max: wire.Max, Timeout: time.Duration(wire.Timeout) * time.Millisecond,
 		Topics: wire.Topics, Health: wire.Health, LastAttempted: fromMillis(wire.LastAttempted),
 		Sent: wire.Events.Sent, Queued: wire.Events.Queued, Oldest: fromMillis(wire.Events.Oldest),
-	}
-	if wire.UUID != nil {
-		s.UUID = *wire.UUID
 	}
 	return nil
 }
@@ -186,10 +189,7 @@ func (p Page) of(path string) string {
 	if p.Limit != 0 {
 		query.Set("limit", strconv.Itoa(p.Limit))
 	}
-	if len(query) == 0 {
-		return path
-	}
-	return path + "?" + query.Encode()
+	return strings.TrimSuffix(path+"?"+query.Encode(), "?")
 }
 
 // Subscriptions lists all subscribers of the bus.

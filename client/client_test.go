@@ -201,6 +201,10 @@ func TestInvalidEventsAreNotSent(t *testing.T) {
 		assert.ErrorContains(t, err, want)
 		assert.False(t, client.IsTemporary(err))
 	}
+	for _, name := range []string{"topics", "callback", "uuid", "timeout", "max"} {
+		err := c.Subscribe(ctx, client.Subscription{Options: map[string]any{name: nil}})
+		assert.ErrorContains(t, err, "subscribe: "+name+" has a field of its own")
+	}
 	assert.Empty(t, bus.all())
 	require.NoError(t, c.PublishAll(ctx, "widgets", []client.Event{anEvent, large}, client.WithIdempotencyKey("mine")))
 	assert.Equal(t, "mine", bus.all()[0].key)
