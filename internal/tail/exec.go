@@ -15,6 +15,19 @@ import (
 	"routemaster/internal/terminal"
 )
 
+// usualDelivery is how long a bus waits for the answer to a delivery, unless its operator has set
+// ROUTEMASTER_TIMEOUT.
+const usualDelivery = 20 * time.Second
+
+// warnOfTimeout says so if commands may take longer than the bus waits: such an event is delivered
+// again and again, although its command succeeds.
+func (t *tail) warnOfTimeout() {
+	if t.Exec.Command != "" && t.Exec.Timeout > usualDelivery {
+		t.say("--exec-timeout is longer than a bus usually waits for a delivery (%v, ROUTEMASTER_TIMEOUT): it delivers an event again "+
+			"whose command takes longer, even if that succeeds", usualDelivery)
+	}
+}
+
 // execute runs the command for each event, one at a time even if the operator lets deliveries
 // overlap. It fails if the tail is ending. If commands that fail are to be retried, its error is
 // the receipt that has the bus deliver their events again, and those that it has put off.

@@ -3,6 +3,7 @@ package tail
 import (
 	"bytes"
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,14 @@ func TestOnlyEventsWhoseCommandsFailAreDeliveredAgain(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	assert.ErrorIs(t, runs.execute(ended, fourEvents), context.Canceled)
+}
+
+func TestACommandMayTakeLongerThanTheBusWaits(t *testing.T) {
+	for _, timeout := range []time.Duration{20 * time.Second, time.Minute} {
+		runs, said := commands("true", true, timeout)
+		runs.warnOfTimeout()
+		assert.Equal(t, timeout == time.Minute, strings.HasPrefix(said.String(), "rtm: --exec-timeout is longer"), timeout)
+	}
 }
 
 func TestCommandsThatWouldEndTooLateArePutOff(t *testing.T) {

@@ -57,6 +57,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := s.begin(ctx); err != nil {
 		return err
 	}
+	t.warnOfTimeout()
 	t.say("showing what is published to %s from now on; Ctrl-C ends it", strings.Join(t.Topics, " "))
 	var watching sync.WaitGroup
 	watch := func(watch func(context.Context) error) {
