@@ -32,7 +32,7 @@ func newRoot() *cobra.Command {
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	allowBefore(root)
 	root.AddCommand(newTokenCommand(), newTopicCommand(), newSubCommand(), newPubCommand(), newTailCommand(), newTopCommand())
 	root.AddCommand(newAttemptsCommand(), newQueueCommand(), newDeadCommand(), newEventsCommand(), newReplayCommand(), newVerifyCommand())

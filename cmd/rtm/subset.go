@@ -39,10 +39,10 @@ those older than an age. They become dead letters. Without it they are tried unt
 	flags.String("order-key", "", "JSON pointer to the key in an event, such as /data/account; or off for /url")
 	flags.Bool("strict", false, "a batch that failed holds up those behind it, of its lane")
 	flags.Bool("partial", false, "a 207 is a receipt that says what became of each event")
-	flags.String("keep-age", "", "drop batches that are older than this when they are to be delivered, such as 72h; or off")
+	flags.String("keep-age", "", "drop batches that are older than this, also during a pause, such as 72h; or off")
 	flags.String("keep-events", "", "drop the oldest events beyond this number; or off")
 	flags.Bool("gap-notices", false, "have an event of the type gap tell of events that are lost")
-	flags.String("dead-letters", "", "when to give up: attempts=`COUNT`,age=DURATION, each optional, also keep-events, keep-bytes, keep-age; or off")
+	flags.String("dead-letters", "", "when to give up: `LIMITS` such as attempts=20,age=72h, each optional, also keep-events, keep-bytes, keep-age; or off")
 	flags.String("log-attempts", "", "which attempts the bus records: failures, none or all")
 	command.RunE = about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
 		fields, err := optionFields(cmd.Flags())

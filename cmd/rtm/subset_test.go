@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -45,6 +47,16 @@ func TestOptionsAreReadFromFlags(t *testing.T) {
 	} {
 		_, err := optionsOf(t, wrong...)
 		assert.ErrorAs(t, err, new(usageError), "%q", wrong)
+	}
+	for wrong, right := range map[string]string{
+		"sub set --strict=maybe": "--strict must be true or false", "sub set --lanes x": "--lanes must be an integer or off",
+		"sub pause --for 2d":      "--for must be a duration such as 30s, 90m or 48h",
+		"topic history a --age x": "--age must be a duration", "topic history a --events x": "--events must be an integer",
+	} {
+		var stderr bytes.Buffer
+		status := run(t.Context(), append(strings.Fields(wrong), "-b", "http://127.0.0.1:1", "-t", "x"), t.Output(), &stderr)
+		assert.Equal(t, app.ExitUsage, status, wrong)
+		assert.Contains(t, stderr.String(), "rtm: "+right)
 	}
 	assert.Equal(t, app.ExitUsage, run(t.Context(), []string{"sub", "set", "-b", "http://127.0.0.1:1", "-t", "x"}, t.Output(), t.Output()))
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // arguments accepts min to max arguments; a max below 0 means no maximum.
@@ -41,6 +42,21 @@ func demandCommand(group *cobra.Command) {
 		}
 		return usageError{fmt.Errorf("%s has no command %q; it has: %s", cmd.CommandPath(), args[0], list)}
 	}
+}
+
+// flagError is the error of flags that cannot be read.
+func flagError(err error) error {
+	if wrong, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+		if right := rightValues[wrong.GetFlag().Value.Type()]; right != "" {
+			return wrongFlag(wrong.GetFlag().Name, right)
+		}
+	}
+	return usageError{err}
+}
+
+// rightValues says what flags take, by the types of their values. The errors of the others do.
+var rightValues = map[string]string{
+	"bool": "true or false", "duration": "a duration such as 30s, 90m or 48h", "int": "an integer", "int64": "an integer",
 }
 
 // wrongFlag is the error of a flag with a wrong value.
