@@ -157,6 +157,41 @@ func TestOneRefusedBatchIsRetriedAtATime(t *testing.T) {
 	})
 }
 
+// TestRefusedBatchesAreRetriedNowAndThen has events go through beside 20 refused batches: some 2 of
+// these are retried each second, and when one succeeds the others follow at once.
+func TestRefusedBatchesAreRetriedNowAndThen(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		const refused, end = 20, 5000
+		f := newFixture(t, server)
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, refused, 0)
+		for range refused {
+			f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
+		}
+		retried := 0
+		for ms := 0; ms < end; ms += 20 {
+			f.PublishEvents("widgets", 1000+ms, 1000+ms, ms)
+			for task := f.dueAt(ms); task != nil; task = f.Take("w1", ms) {
+				if storetest.Numbers(t, task)[0] > refused {
+					f.succeed(task, ms)
+					continue
+				}
+				retried++
+				f.fail(task, bus.BatchFailure, ms, 100, 0)
+			}
+		}
+		assert.InDelta(t, 2*end/1000, retried, 5, "refused batches that were retried")
+		f.RequireSound()
+		for ms := end; f.queued(storetest.Alice) > 0; ms += 20 {
+			require.Less(t, ms, end+1000, "%d are left", f.queued(storetest.Alice))
+			for task := f.dueAt(ms); task != nil; task = f.Take("w1", ms) {
+				f.succeed(task, ms)
+			}
+		}
+		f.requireNoFailures()
+	})
+}
+
 func TestALongTimeOfRefusalsIsAnOutage(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, c := range []struct{ lasted, follow int }{{9_999, 0}, {10_000, 5}} {

@@ -155,3 +155,21 @@ func TestABatchOfAWebWithoutLanesIsDelivered(t *testing.T) {
 		f.requireNothingQueued(t)
 	})
 }
+
+// TestAPauseEndsForNewerLanes has a batch of newer lanes, which waits for no other since it has
+// failed, come up during a pause.
+func TestAPauseEndsForNewerLanes(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := newFixture(t, server), t.Context()
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.publishKeyed(t, 1, "x", "x")
+		f.fail(f.Take("w1", 0), bus.EndpointFailure, 0, 1000, 0)
+		require.NotNil(t, f.Take("w2", 0)) // it stays in flight
+		f.setLanes(2)
+		require.NoError(t, f.Pause(ctx, storetest.Alice, bus.Forever))
+		assert.Nil(t, f.dueAt(1000))
+		require.NoError(t, f.Resume(ctx, storetest.Alice))
+		assert.NotNil(t, f.dueAt(1001))
+		f.RequireSound()
+	})
+}

@@ -177,6 +177,25 @@ func TestWhatWasSentBeforeAChangeThrottlesNothing(t *testing.T) {
 	})
 }
 
+// TestWhatWasTriedAfterAChangeThrottles has a batch that was in flight when its subscriber was to
+// be tried succeed in part, and then fail.
+func TestWhatWasTriedAfterAChangeThrottles(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newSliced(t, server, 10, map[string]string{"partial": "true"})
+		task := f.Take("w1", 0)
+		f.Redis.HSet(t.Context(), "delivery:alice--1", "throttled_until", storetest.After(60_000).UnixMilli())
+		f.AddSubscriber(storetest.Alice, 0, 10, "widgets")
+		f.complete(task, storetest.Result{
+			RetryAt: storetest.After(1), Delivered: 5, Works: true,
+			Slice: &store.SliceResult{KeepTurn: true, Removed: store.Ranges{{First: 0, Last: 4}}},
+		}, 1)
+		f.fail(f.dueAt(1), bus.EndpointFailure, 2, 60_000, 60_000)
+		assert.Equal(t, fmt.Sprint(storetest.After(60_002).UnixMilli()), f.Redis.HGet(t.Context(), "delivery:alice--1", "throttled_until").Val())
+		assert.Nil(t, f.dueAt(3))
+		f.RequireSound()
+	})
+}
+
 func TestAPauseIsNoted(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f, ctx := newFixture(t, server), t.Context()

@@ -39,8 +39,12 @@ func TestPace(t *testing.T) {
 		task = take(1200)
 		require.NotNil(t, task, "what was not sent is not counted")
 		assert.Len(t, task.Delivery.Events, 8)
-		f.complete(task, storetest.Result{Delivered: 8}, 1200)
 		f.setOptions(storetest.Alice, map[string]string{"max_events_per_minute": "", "max_requests_per_minute": ""})
+		f.complete(task, storetest.Result{
+			RetryAt: storetest.After(1200), Delivered: 1,
+			Slice: &store.SliceResult{UnusedPace: time.Second, Removed: store.Ranges{{First: 0, Last: 0}}},
+		}, 1200)
+		assert.False(t, f.Redis.HExists(t.Context(), "delivery:alice--1", "paced_until").Val(), "there is no limit to give back to")
 		assert.NotNil(t, take(1201), "without a limit the next goes at once")
 	})
 }

@@ -32,8 +32,7 @@ local function has_to_wait(entry, token, state, refused, plan, created)
     if max_in_flight > 1 then LANES[lane] = nil end -- what is known of it is for another number
     max_in_flight = 1
   end
-  local retry_at = refused
-    and setbacks().retry_at(entry, token, plan and plan.waits, state.standing)
+  local retry_at = refused and setbacks().retry_at(entry, token, plan and plan.waits)
   if retry_at then
     put_off(entry, retry_at)
   elseif not is_in_turn(lane, entry.queue, entry.job, max_in_flight)
@@ -225,10 +224,11 @@ function BATCH.retry(entry)
     end
   end
   local refused = false
+  local overtaken = setbacks().was_overtaken(token, bid)
   if entry.result[2] ~= '0' or entry.result[5] == 'none' then
     refused = was_refused(token, bid, tonumber(header[3]) or 1)
     redis.pcall('ZREM', failed_key(token), bid)
-  elseif setbacks().was_overtaken(token, bid) then
+  elseif overtaken then
     make_instant(entry.queue, entry.job)
     return
   end

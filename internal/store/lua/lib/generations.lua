@@ -107,6 +107,13 @@ local function generations()
     wake_lanes(token, self.all(token)[1], max)
   end
 
+  -- Wakes the first of each lane, since nothing holds the subscriber up any more. One of newer lanes
+  -- waits for older ones, but not if it has failed.
+  function self.wake_all(token, max)
+    if not state_of(token).plan then return self.wake(token, max) end
+    for _, generation in ipairs(self.all(token)) do wake_lanes(token, generation, max) end
+  end
+
   -- Counts down the batches of a generation, one of which is gone or has had its turn; all, if none
   -- of the subscriber is left. After the last, those of the next come up.
   function self.count_down(token, name, none_left, max)
@@ -138,12 +145,12 @@ local function generations()
     self.count_down(token, name, false, max)
   end
 
-  -- Has batches that have failed before the lanes changed, and have let others pass since, not hold
-  -- up the change: their next attempt may be long in coming. Looks at about a hundred, from a
+  -- Has batches that have failed before the lanes changed, and have let others pass since, not
+  -- hold up the change: their next attempt may be long in coming. Looks at about fifty, from a
   -- cursor on, and notes as passing where the next slice begins, if there is more. One that is
   -- missed, as when Redis restarts in between, is waited for until it is tried.
   local function pass_failed(token, cursor, max)
-    local found = redis.pcall('ZSCAN', failed_key(token), cursor, 'COUNT', 100)
+    local found = redis.pcall('ZSCAN', failed_key(token), cursor, 'COUNT', 50)
     local next, failed = found[1] or '0', found[2] or {} -- none if the key is of another type
     if next == '0' then
       redis.call('HDEL', options_key(token), 'passing')
@@ -170,14 +177,12 @@ local function generations()
   end
 
   -- Goes on with that, as a batch comes up that waits for older lanes, if there is more. Returns
-  -- whether there was.
+  -- whether it did: then that batch is to come up again for the next slice.
   function self.go_on_passing(token, max)
-    local cursor = redis.call('HGET', options_key(token), 'passing')
+    local cursor = not PASSED and redis.call('HGET', options_key(token), 'passing')
     if not cursor then return false end
-    if not PASSED then
-      PASSED = true
-      pass_failed(token, cursor, max)
-    end
+    PASSED = true
+    pass_failed(token, cursor, max)
     return true
   end
 

@@ -1,7 +1,7 @@
 -- What points to batches: how they are added, woken and removed.
 
 -- Wakes the batches of a subscriber whose turn it is, since what they wait for is over.
-local function wake_subscriber(token) generations().wake(token, noted_max_in_flight()) end
+local function wake_subscriber(token) generations().wake_all(token, noted_max_in_flight()) end
 
 -- Removes a batch of a number of events and all that points to it, except its job. With failed, a
 -- delivery of it may have failed; with current, it may take in events. Its first write takes no

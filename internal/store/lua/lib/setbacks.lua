@@ -34,20 +34,21 @@ local function setbacks()
   end
 
   -- Until when (ms) a refused batch waits before it joins its lane, nil if it may now. They do so
-  -- one at a time, so that the others of their subscriber wait for one of them at most; and one each
-  -- RETRY_EVERY while others succeed, so that these seldom wait: those refused least often first.
-  -- Given whether it waits for older lanes: then it keeps none of these from being retried.
-  function self.retry_at(entry, token, waits, standing)
+  -- one at a time, so that the others of their subscriber wait for one of them at most; and one
+  -- each RETRY_EVERY, so that these seldom wait: those refused least often first. Given whether it
+  -- waits for older lanes: then it keeps none of these from being retried.
+  function self.retry_at(entry, token, waits)
     local bid, failed = entry.arg, failed_key(token)
     local retried = redis.call('ZRANGEBYSCORE', failed, RETRIED, RETRIED, 'LIMIT', 0, 1)[1]
     if retried == bid and not waits then return nil end
+    local first = redis.call('ZCOUNT', failed, '-inf', '(' .. REFUSED)
+    local others = redis.call('ZCARD', failed) - first > 1
+    local last = others and redis.call('HGET', delivery_key(token), 'retried_at')
     local lane = retried and generations().lane_of(token, retried)
-    local last = standing == PROVEN and tonumber(redis.call('HGET', delivery_key(token), 'retried_at'))
     if waits or (lane and redis.call('ZSCORE', lane, job_of(retried)))
-      or (last and entry.now - last < RETRY_EVERY) then
-      local ahead = redis.call('ZRANK', failed, bid)
-        - redis.call('ZCOUNT', failed, '-inf', '(' .. REFUSED)
+      or entry.now - (tonumber(last) or 0) < RETRY_EVERY then
       local pause = math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures)
+      local ahead = redis.call('ZRANK', failed, bid) - first
       return entry.now + math.max(RETRY_PAUSE, pause, RETRY_EVERY * (1 + ahead))
     end
     if retried then redis.call('ZADD', failed, REFUSED, retried) end
@@ -117,15 +118,15 @@ local function setbacks()
     end
   end
 
-  -- Whether a batch that has failed was noted so. It no longer is, nor are those that were done.
-  function self.was_overtaken(token, failed)
+  -- Whether a batch that was tried was noted so. It no longer is, nor are those that were done.
+  function self.was_overtaken(token, tried)
     local noted = redis.pcall('HGET', delivery_key(token), 'overtaken')
     if type(noted) ~= 'string' then return false end
-    local found, left = false, {}
+    local found, left, held = false, {}, jobs_in_flight('main')
     for bid in string.gmatch(noted, '%S+') do
-      if bid == failed then
+      if bid == tried then
         found = true
-      elseif is_in_flight(bid) then
+      elseif held[job_of(bid)] then
         table.insert(left, bid)
       end
     end

@@ -169,7 +169,7 @@ local function slices()
     local kept = state.name or setbacks().is_subscribed(token)
     if kept and result[7] ~= '' then note_attempt(token, result[7], result[8]) end
     if not result[9] then return false end
-    if kept and result[9] ~= '0' then
+    if kept and result[9] ~= '0' and state.paced_until then
       redis.pcall('HINCRBYFLOAT', delivery_key(token), 'paced_until', '-' .. result[9])
     end
     local whole
