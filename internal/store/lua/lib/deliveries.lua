@@ -32,7 +32,7 @@ local function has_to_wait(entry, token, state, refused, plan, created)
     if max_in_flight > 1 then LANES[lane] = nil end -- what is known of it is for another number
     max_in_flight = 1
   end
-  local retry_at = refused and setbacks().retry_at(entry, token, plan and plan.waits)
+  local retry_at = refused and setbacks().retry_at(entry, token, plan)
   if retry_at then
     put_off(entry, retry_at)
   elseif not is_in_turn(lane, entry.queue, entry.job, max_in_flight)

@@ -107,8 +107,8 @@ local function generations()
     wake_lanes(token, self.all(token)[1], max)
   end
 
-  -- Wakes the first of each lane, since nothing holds the subscriber up any more. One of newer lanes
-  -- waits for older ones, but not if it has failed.
+  -- Wakes the first of each lane, since nothing holds the subscriber up any more. One of newer
+  -- lanes waits for older ones, but not if it has failed.
   function self.wake_all(token, max)
     if not state_of(token).plan then return self.wake(token, max) end
     for _, generation in ipairs(self.all(token)) do wake_lanes(token, generation, max) end

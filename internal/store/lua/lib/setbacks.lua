@@ -35,15 +35,17 @@ local function setbacks()
 
   -- Until when (ms) a refused batch waits before it joins its lane, nil if it may now. They do so
   -- one at a time, so that the others of their subscriber wait for one of them at most; and one
-  -- each RETRY_EVERY, so that these seldom wait: those refused least often first. Given whether it
-  -- waits for older lanes: then it keeps none of these from being retried.
-  function self.retry_at(entry, token, waits)
-    local bid, failed = entry.arg, failed_key(token)
+  -- each RETRY_EVERY, so that these seldom wait: those refused least often first. But one that is
+  -- bisected goes on, as others are in it. One that waits for older lanes keeps none of these from
+  -- being retried.
+  function self.retry_at(entry, token, plan)
+    local bid, failed, waits = entry.arg, failed_key(token), plan and plan.waits
     local retried = redis.call('ZRANGEBYSCORE', failed, RETRIED, RETRIED, 'LIMIT', 0, 1)[1]
     if retried == bid and not waits then return nil end
     local first = redis.call('ZCOUNT', failed, '-inf', '(' .. REFUSED)
     local others = redis.call('ZCARD', failed) - first > 1
-    local last = others and redis.call('HGET', delivery_key(token), 'retried_at')
+    local bisected = plan and plan.suspect > 0
+    local last = others and not bisected and redis.call('HGET', delivery_key(token), 'retried_at')
     local lane = retried and generations().lane_of(token, retried)
     if waits or (lane and redis.call('ZSCORE', lane, job_of(retried)))
       or entry.now - (tonumber(last) or 0) < RETRY_EVERY then
