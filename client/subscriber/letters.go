@@ -82,7 +82,8 @@ type Moved struct {
 
 // RedeliverLetters puts dead letters of the subscriber back into its queue, behind what is there.
 // It yields the sums so far after each of its requests, which move 100 letters at most; the last
-// has no letters remaining. An error is the last that it yields. What was done before it is done.
+// has no letters remaining. What dies while it goes on, as letters may that it has redelivered, is
+// not meant: so it ends. An error is the last that it yields. What was done before it is done.
 func (s *Subscriber) RedeliverLetters(ctx context.Context, f LetterFilter) iter.Seq2[Moved, error] {
 	return s.moveAll(ctx, "redeliver dead letters", "/dead_letters/redeliver", f)
 }
@@ -94,13 +95,18 @@ func (s *Subscriber) DiscardLetters(ctx context.Context, f LetterFilter) iter.Se
 }
 
 func (s *Subscriber) moveAll(ctx context.Context, operation, path string, f LetterFilter) iter.Seq2[Moved, error] {
-	selection := struct {
-		All    bool   `json:"all"`
-		Reason string `json:"reason,omitempty"`
-		Since  Time   `json:"since,omitzero"`
-		Before Time   `json:"before,omitzero"`
-	}{true, f.Reason, Time{f.Since}, Time{f.Before}}
 	return func(yield func(Moved, error) bool) {
+		end, err := s.endOfLetters(ctx, f)
+		if err != nil || end.IsZero() {
+			yield(Moved{}, err)
+			return
+		}
+		selection := struct {
+			All    bool   `json:"all"`
+			Reason string `json:"reason,omitempty"`
+			Since  Time   `json:"since,omitzero"`
+			Before Time   `json:"before"`
+		}{true, f.Reason, Time{f.Since}, Time{end}}
 		for sum := (Moved{}); ; {
 			var moved Moved
 			err := s.call(ctx, operation, http.MethodPost, path, selection, &moved)
@@ -110,6 +116,18 @@ func (s *Subscriber) moveAll(ctx context.Context, operation, path string, f Lett
 			}
 		}
 	}
+}
+
+// endOfLetters is just after the last of some dead letters died, by the clock of the bus; zero if
+// there are none.
+func (s *Subscriber) endOfLetters(ctx context.Context, f LetterFilter) (end time.Time, err error) {
+	for newest, err := range s.Letters(ctx, f) {
+		if err != nil {
+			return end, err
+		}
+		return newest.DiedAt.Add(time.Millisecond), nil
+	}
+	return end, nil
 }
 
 // RedeliverLetter puts one dead letter of the subscriber back into its queue: 404 if there is none.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,13 +51,19 @@ func TestLettersAreRead(t *testing.T) {
 	}, queries)
 }
 
-// TestLettersAreMoved has 250 letters to redeliver and to discard, 100 a request.
+// TestLettersAreMoved has 250 letters to redeliver and to discard, 100 a request: those that were
+// there when it began.
 func TestLettersAreMoved(t *testing.T) {
 	var sent []string
 	left := 0
 	s := subscriber.New(connect(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		sent = append(sent, r.Method+" "+r.URL.Path+" "+string(body))
+		sent = append(sent, r.Method+" "+r.URL.String()+" "+string(body))
+		if r.Method == http.MethodGet {
+			newest := strings.Repeat(`{`+aLetter+`,"events":2}`, min(left, 1))
+			_, _ = io.WriteString(w, "["+newest+"]")
+			return
+		}
 		n := min(left, 100)
 		left -= n
 		fmt.Fprintf(w, `{"letters":%d,"events":%d,"remaining":%d}`, n, 2*n, left)
@@ -79,14 +86,20 @@ func TestLettersAreMoved(t *testing.T) {
 	} {
 		sent, left = nil, 250
 		assert.Equal(t, []subscriber.Moved{{100, 200, 150}, {200, 400, 50}, {250, 500, 0}}, move(subscriber.LetterFilter{}))
-		assert.Equal(t, "POST /subscriber/dead_letters/"+path+` {"all":true}`, sent[2])
-		move(subscriber.LetterFilter{Reason: "age", Since: time.UnixMilli(1), Before: time.UnixMilli(2)})
-		assert.Equal(t, "POST /subscriber/dead_letters/"+path+` {"all":true,"reason":"age","since":1,"before":2}`, sent[3])
+		request := "POST /subscriber/dead_letters/" + path + ` {"all":true,"before":10}`
+		assert.Equal(t, []string{"GET /subscriber/dead_letters?limit=100 ", request, request, request}, sent)
+		sent, left = nil, 1
+		move(subscriber.LetterFilter{Reason: "age", Since: time.UnixMilli(1), Before: time.UnixMilli(20)})
+		assert.Equal(t, []string{
+			"GET /subscriber/dead_letters?before=20&limit=100&reason=age&since=1 ",
+			"POST /subscriber/dead_letters/" + path + ` {"all":true,"reason":"age","since":1,"before":10}`,
+		}, sent)
+		assert.Equal(t, []subscriber.Moved{{}}, move(subscriber.LetterFilter{}), "there are none left")
 	}
 	sent = nil
 	require.NoError(t, s.RedeliverLetter(t.Context(), "x/y"))
 	require.NoError(t, s.DiscardLetter(t.Context(), "z"))
-	assert.Equal(t, []string{"POST /subscriber/dead_letters/x/y/redeliver ", "DELETE /subscriber/dead_letters/z "}, sent)
+	assert.Equal(t, []string{"POST /subscriber/dead_letters/x%2Fy/redeliver ", "DELETE /subscriber/dead_letters/z "}, sent)
 }
 
 func TestAFailedMoveIsTheLast(t *testing.T) {

@@ -64,8 +64,9 @@ func TestDeadLettersAreMoved(t *testing.T) {
 	}
 	assert.Equal(t, []string{
 		"POST /subscriber/dead_letters/one/redeliver", "POST /subscriber/dead_letters/two/redeliver", "DELETE /subscriber/dead_letters/one",
-		`POST /subscriber/dead_letters/redeliver {"all":true}`,
-		`POST /subscriber/dead_letters/discard {"all":true,"reason":"age","since":1769860800000,"before":1800000000000}`,
+		"GET /subscriber/dead_letters", `POST /subscriber/dead_letters/redeliver {"all":true,"before":1700000000002}`,
+		"GET /subscriber/dead_letters",
+		`POST /subscriber/dead_letters/discard {"all":true,"reason":"age","since":1769860800000,"before":1700000000002}`,
 		"GET /subscriber/dead_letters",
 	}, b.requests)
 	for _, args := range []string{

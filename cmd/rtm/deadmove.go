@@ -43,7 +43,7 @@ func newDeadMoveCommand(about *subscriberFlags, move letterMove) *cobra.Command 
 		Long: move.long + `
 
 With --all, --reason, --since and --before say which, and --dry-run only counts them. It sends a request for each 100
-letters. If it stops in the middle, run it again.`,
+letters. What dies while it goes on stays, also what it has redelivered. If it stops in the middle, run it again.`,
 		Example: fmt.Sprintf("  rtm dead %s OFMKv1hQt3zq0Zb5AAAB -b @production\n  rtm dead %[1]s --all --reason age --since 24h --dry-run -b @production", move.name),
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch filtered := which != (letterFlags{}); {
