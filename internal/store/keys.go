@@ -110,9 +110,9 @@ func (k Keys) Failed(t bus.Token) string { return k.Namespace + "batches:failed:
 // Delivery is a hash of what the deliveries to a subscriber have shown: name (the client's name),
 // events_sent (acknowledged, ever), throttled_until (ms, while its endpoint fails), refusals
 // (deliveries refused since the last that succeeded), refused_since (ms), retried_at (ms, when a
-// refused batch was tried again) and overtaken (the batches that were in flight when it was to be
-// tried anew). Written by subscribe and by the deliveries; it
-// goes with the subscriber. It is not of the founding layout.
+// refused batch was tried again), notices (UIDs of its gap notices; some may be gone) and overtaken
+// (the batches that were in flight when it was to be tried anew). Written by subscribe and by the
+// deliveries; it goes with the subscriber. It is not of the founding layout.
 func (k Keys) Delivery(t bus.Token) string { return k.Namespace + "delivery:" + string(t) }
 
 // BatchState is a hash of what a batch needs beyond its list: generation and lane (where it stands,
@@ -177,7 +177,7 @@ func (k Keys) RunningReplays() string { return k.Namespace + "replays:running" }
 // It expires with the last of them. It is not of the founding layout.
 func (k Keys) Replays(t bus.Token) string { return k.Namespace + "replays:of:" + string(t) }
 
-// Gaps is a hash of what a subscriber's gap notice tells that was never tried: batch (its UID),
+// Gaps is a hash of what a subscriber's gap notice tells that waits to tell it: batch (its UID),
 // events, batches, since and until (creation of the first and the last batch, ms), reason. Written
 // by whatever loses events of a subscriber with gap_notices; it goes as the notice is taken. It is
 // not of the founding layout.

@@ -1,6 +1,6 @@
 -- Drops batches that a subscriber's options do not let it keep: those older than `keep_age`, and
 -- the oldest while it has more than `keep_events`. Of the last one only as many events go as need
--- be. What is in flight stays, and what tells it of its losses.
+-- be. What is in flight stays, and what tells it of its losses, which is not of its events.
 --
 -- They are found where they wait: in its lanes, among those that failed, and taking in events. Each
 -- of these is about in the order of creation, so that it is enough to look at its beginning,
@@ -18,13 +18,14 @@ local options = redis.call('HMGET', options_key(token), 'keep_age', 'keep_events
 local keep_age, keep_events = tonumber(options[1]), tonumber(options[2])
 
 local notices = gaps()
-local waiting = notices.waiting(token)
-if waiting and keep_events then keep_events = keep_events + 1 end -- it is not the subscriber's
+local queued, is_notice = notices.queued(token), {}
+for _, bid in ipairs(queued) do is_notice[bid] = true end
 
 -- By how many events the subscriber has too many.
 local too_many = 0
 if keep_events then
-  too_many = (tonumber(redis.pcall('HGET', event_gauge_key(), token)) or 0) - keep_events
+  too_many = (tonumber(redis.pcall('HGET', event_gauge_key(), token)) or 0)
+    - #queued - keep_events
 end
 
 local function is_old(batch) return keep_age and now - batch.created > keep_age end
@@ -77,15 +78,12 @@ end)
 
 local max_in_flight, held = noted_max_in_flight(), nil
 
--- Removes the first events of a batch that keeps others. What is known of its content goes, too.
+-- Removes the first events of a batch that keeps others.
 local function cut(batch)
   redis.call('LTRIM', batch_key(batch.bid), HEADER + batch.going, -1)
   redis.call('LPUSH', batch_key(batch.bid), batch.header[3], batch.header[2], batch.header[1])
   change_gauge(event_gauge_key(), token, -batch.going)
-  if batch.header[3] ~= '0' then
-    redis.call('HINCRBY', batch_state_key(batch.bid), 'revision', 1)
-    redis.call('HDEL', batch_state_key(batch.bid), 'refusals', 'suspect', 'webhook_id')
-  end
+  note_changed(batch.bid, batch.header[3])
 end
 
 allow_when_full()
@@ -94,7 +92,7 @@ for _, batch in ipairs(oldest) do
   if not is_old(batch) and too_many <= 0 then break end
   if #dropping >= max_batches or events >= max_events then break end
   held = held or jobs_in_flight('main')
-  if not held[job_of(batch.bid)] and batch.bid ~= waiting then
+  if not held[job_of(batch.bid)] and not is_notice[batch.bid] then
     batch.length = events_of(batch.bid)
     batch.going = batch.length
     if not is_old(batch) then batch.going = math.min(batch.length, too_many) end

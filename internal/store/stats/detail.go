@@ -21,7 +21,7 @@ type Detail struct {
 	// NextDeliveryAt is when the next delivery can begin at the earliest, in the past if it can
 	// now; zero if nothing is queued.
 	NextDeliveryAt time.Time
-	// Gap is what a gap notice tells that waits and was not tried yet; nil if there is none.
+	// Gap is what a gap notice tells that has not been tried with it yet; nil if there is none.
 	Gap *Gap
 	// Fence is how many batches have to be delivered before those that were opened since the lanes
 	// were changed.

@@ -1,6 +1,7 @@
 -- Gap notices: they tell a subscriber with the option `gap_notices`, in its own queue, that it has
--- lost events. A notice is a batch of one event of the type gap. While it waits untried, later
--- losses are added to it.
+-- lost events. A notice is a batch of one event of the type gap. While it is not being delivered,
+-- later losses are added to it: so there are few, however long the endpoint fails. One that was
+-- tried has other content then, as a batch of which some events went.
 
 -- These are made by a script that needs them, as those of setbacks.lua. A loss is a table: of
 -- events in batches, which were created since and untl (ms), for a reason. Of several reasons a
@@ -43,6 +44,7 @@ local function gaps()
 
   -- The loss that an event tells if it is a notice, without the reason; nil if it is none.
   local function told_by(event)
+    if type(event) ~= 'string' then return nil end
     local place, figures = #BEGINS + WIDTH + 1, {}
     if string.sub(event, 1, #BEGINS) ~= BEGINS
       or string.sub(event, place, place + #GOES_ON - 1) ~= GOES_ON then
@@ -66,17 +68,58 @@ local function gaps()
     }
   end
 
-  -- The UID of the notice to which a subscriber's losses are added, false if there is none.
+  -- The UID of the notice of a subscriber that was not tried with what it tells now, false if there
+  -- is none.
   function self.waiting(token) return redis.pcall('HGET', gaps_key(token), 'batch') or false end
 
-  -- Adds no more losses to a notice, of which the list is given, if they were added to that.
+  -- Notes that a notice, of which the list is given, does not wait any more, if it did.
   function self.close(token, list)
     local bid = self.waiting(token)
     if bid and batch_key(bid) == list then redis.call('DEL', gaps_key(token)) end
   end
 
+  -- The UIDs of a subscriber's notices that are queued, tried or not.
+  function self.queued(token)
+    local noted, there = redis.pcall('HGET', delivery_key(token), 'notices'), {}
+    if type(noted) ~= 'string' then return there end
+    for bid in string.gmatch(noted, '%S+') do
+      if BATCH.exists(bid) then table.insert(there, bid) end
+    end
+    return there
+  end
+
+  local function note_queued(token, bids)
+    if bids[1] then
+      redis.call('HSET', delivery_key(token), 'notices', table.concat(bids, ' '))
+    else
+      redis.call('HDEL', delivery_key(token), 'notices')
+    end
+  end
+
+  -- Forgets a notice, of which the list is given: it goes.
+  local function forget(token, list)
+    local left = {}
+    for _, bid in ipairs(self.queued(token)) do
+      if batch_key(bid) ~= list then table.insert(left, bid) end
+    end
+    note_queued(token, left)
+    self.close(token, list)
+  end
+
+  -- The UID of the notice to which a loss is added, and what it tells; nil if there is none.
+  local function find(token)
+    local bids = { self.waiting(token) or nil }
+    if not bids[1] then bids = self.queued(token) end
+    for _, bid in ipairs(bids) do
+      local told = told_by(redis.pcall('LINDEX', batch_key(bid), HEADER))
+      if told and not is_in_flight(bid) then return bid, told end
+    end
+    return nil
+  end
+
   local function open(token, now, uid, event)
     redis.call('DEL', gaps_key(token))
+    note_queued(token, { uid, unpack(self.queued(token)) })
     redis.call('RPUSH', batch_key(uid), token, milliseconds(now), 0, event)
     redis.call('HSET', batch_state_key(uid), 'gap', 1)
     add_batch(uid, token, milliseconds(now), 1)
@@ -85,18 +128,15 @@ local function gaps()
   end
 
   -- Tells a subscriber of a loss at a time (ms), if it wants to know, in a notice with a UID should
-  -- none be waiting.
+  -- there be none to which it can be added.
   function self.note(token, now, uid, loss)
     if not wants_notices(token) then return end
     now = tonumber(now)
-    local found = redis.pcall('HMGET', gaps_key(token), 'batch', unpack(FIGURES))
-    local bid = found[1]
-    if bid and redis.pcall('LINDEX', batch_key(bid), 2) == '0' then
-      loss = sum({
-        events = tonumber(found[2]) or 0, batches = tonumber(found[3]) or 0,
-        since = tonumber(found[4]) or now, untl = tonumber(found[5]) or 0,
-      }, loss)
+    local bid, told = find(token)
+    if bid then
+      loss = sum(told, loss)
       redis.call('LSET', batch_key(bid), HEADER, pack_notice(now, loss))
+      note_changed(bid, redis.call('LINDEX', batch_key(bid), LAST_OF_HEADER))
     else
       bid = uid
       open(token, now, uid, pack_notice(now, loss))
@@ -117,7 +157,7 @@ local function gaps()
     if lost[token] then loss = sum(lost[token], loss) end
     lost[token] = loss
     if not told then return events end
-    self.close(token, list)
+    forget(token, list)
     return 0
   end
 

@@ -34,6 +34,13 @@ local function is_in_flight(bid)
   return false
 end
 
+-- Forgets what attempts have shown of a batch, given how many there were: its content is another.
+local function note_changed(bid, attempts)
+  if attempts == '0' then return end
+  redis.call('HINCRBY', batch_state_key(bid), 'revision', 1)
+  redis.call('HDEL', batch_state_key(bid), 'refusals', 'suspect', 'webhook_id')
+end
+
 -- Removes the job of a batch that is not in flight. A job deep inside the instant ones stays, since
 -- it takes long to find, and goes when it comes up.
 local NEAR = 1000 -- how far from the next job to be taken a job is looked for

@@ -56,11 +56,11 @@ local function slices()
   end
 
   -- Drops a batch that has come up and is older than its subscriber keeps, given its header, unless
-  -- it is a test event, or a gap notice that was never tried. Returns the number of its events that
-  -- are lost so, nil if it stays. A notice of the loss gets its UID from that of the batch, which
-  -- no other has: so that no delivery has to bring a new one.
+  -- it is a test event or a gap notice. Returns the number of its events that are lost so, nil if
+  -- it stays. A notice of the loss gets its UID from that of the batch, which no other has: so that
+  -- no delivery has to bring a new one.
   function self.expire(entry, token, plan, header)
-    if not plan.keep_age or plan.test or (plan.gap and entry.failures == 0) then return nil end
+    if not plan.keep_age or plan.test or plan.gap then return nil end
     local age = tonumber(entry.now) - (tonumber(header[2]) or 0)
     if age <= plan.keep_age then return nil end
     local notices = gaps()
@@ -73,7 +73,7 @@ local function slices()
   -- Begins an attempt: its slice is no longer than it can be, and the next waits for its pace.
   -- Returns the index in the list of the last event to read (text), and what the plan shows.
   function self.begin(entry, token, version, plan)
-    if plan.gap and entry.failures == 0 then redis.call('DEL', gaps_key(token)) end
+    if plan.gap then gaps().close(token, batch_key(entry.arg)) end
     local total = events_of(entry.arg)
     local count = total
     if plan.suspect > 0 then count = math.min(count, math.ceil(plan.suspect / 2)) end
