@@ -43,15 +43,16 @@ local function setbacks()
     local retried = redis.call('ZRANGEBYSCORE', failed, RETRIED, RETRIED, 'LIMIT', 0, 1)[1]
     if retried == bid and not waits then return nil end
     local first = redis.call('ZCOUNT', failed, '-inf', '(' .. REFUSED)
-    local others = redis.call('ZCARD', failed) - first > 1
-    local bisected = plan and plan.suspect > 0
-    local last = others and not bisected and redis.call('HGET', delivery_key(token), 'retried_at')
+    local ahead = redis.call('ZRANK', failed, bid) - first
     local lane = retried and generations().lane_of(token, retried)
-    if waits or (lane and redis.call('ZSCORE', lane, job_of(retried)))
-      or entry.now - (tonumber(last) or 0) < RETRY_EVERY then
+    if waits or (lane and redis.call('ZSCORE', lane, job_of(retried))) then
       local pause = math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures)
-      local ahead = redis.call('ZRANK', failed, bid) - first
       return entry.now + math.max(RETRY_PAUSE, pause, RETRY_EVERY * (1 + ahead))
+    end
+    local last = redis.call('HGET', delivery_key(token), 'retried_at')
+    local alone = (plan and plan.suspect > 0) or redis.call('ZCARD', failed) - first == 1
+    if last and not alone and entry.now - last < RETRY_EVERY then
+      return last + RETRY_EVERY * (1 + ahead)
     end
     if retried then redis.call('ZADD', failed, REFUSED, retried) end
     redis.call('ZADD', failed, RETRIED, bid)
