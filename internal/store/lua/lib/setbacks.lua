@@ -6,8 +6,8 @@ local function setbacks()
   local self = {}
   local OUTAGE = 10000 -- ms of refusals without a success, after which the batches may be innocent
   local STATE_TTL = 2 * 86400000 -- ms, for what nobody removes if its batch went from outside
-  local RETRY_EVERY = 500 -- ms, from the retry of a refused batch to that of another
-  local RETRY_PAUSE, MAX_RETRY_PAUSE = 1000, 30000 -- ms, for one while another is tried
+  local RETRY_EVERY = 1000 -- ms, from the retry of a refused batch to that of another
+  local MAX_RETRY_PAUSE = 30000 -- ms, for one that has failed often, while another is tried
   local MAX_RELEASED = 100 -- batches released by one call, so that it stays short
 
   -- Relabels a batch whose token is being changed, given its list. Returns its token now.
@@ -47,7 +47,7 @@ local function setbacks()
     local lane = retried and generations().lane_of(token, retried)
     if waits or (lane and redis.call('ZSCORE', lane, job_of(retried))) then
       local pause = math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures)
-      return entry.now + math.max(RETRY_PAUSE, pause, RETRY_EVERY * (1 + ahead))
+      return entry.now + math.max(pause, RETRY_EVERY * (1 + ahead))
     end
     local last = redis.call('HGET', delivery_key(token), 'retried_at')
     local alone = (plan and plan.suspect > 0) or redis.call('ZCARD', failed) - first == 1
