@@ -35,8 +35,11 @@ func TestEveryEndpointIsCalled(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		called[r.Method+" "+names.Replace(r.URL.Path)] = true
 		answer := "null"
-		if strings.HasSuffix(r.URL.Path, "/rotate") {
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/rotate"):
 			answer = `{"done":true}` // or it goes on
+		case strings.HasSuffix(r.URL.Path, "/dead_letters"):
+			answer = `[{"died_at":1}]` // or nothing is moved
 		}
 		_, _ = io.WriteString(w, answer)
 	}))

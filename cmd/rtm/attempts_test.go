@@ -107,7 +107,7 @@ func TestAttemptsAreFollowed(t *testing.T) {
 }
 
 func TestTheQueueIsShown(t *testing.T) {
-	const id = "AAAABBBBCCCCDDDDEEEE"
+	const id = "-AAABBBBCCCCDDDDEEEE" // one of 64 begins so
 	b := newCannedBus(t, map[string]string{
 		"GET /subscriber/batches":          `[{"id":"` + id + `","created_at":5,"attempts":2,"events":3,"state":"retrying","next_at":null}]`,
 		"GET /subscriber/batches/" + id:    `{"id":"` + id + `","events":[{"topic":"widgets","type":"noop","url":"https://x.example/","t":1}]}`,
@@ -127,7 +127,8 @@ func TestASubscriberIsLookedAfter(t *testing.T) {
 	b := newCannedBus(t, map[string]string{
 		"GET /subscriber": `{"topics":["widgets"],"callback":"https://shop.example/events","uuid":"secret","timeout":500,"max":100,"max_bytes":1000,"lanes":8,"order_key":"/data/account",
 			"dead_letters":{"attempts":20,"age":259200000},"log_attempts":"failures","status":{"queued":7,"health_points":98,"paused_until":253402300799999,"fence":3}}`,
-		"PATCH /subscriber": "", "POST /subscriber/pause": "", "POST /subscriber/resume": "",
+		"GET /subscriber/attempts": "[" + failedAttempt + "]",
+		"PATCH /subscriber":        "", "POST /subscriber/pause": "", "POST /subscriber/resume": "",
 	})
 	_, out, errors := b.rtm(t, "sub", "show")
 	assert.Contains(t, out, "callback\thttps://shop.example/events\n", errors)
@@ -136,12 +137,13 @@ func TestASubscriberIsLookedAfter(t *testing.T) {
 	assert.Contains(t, out, "lanes\t8, by /data/account, after 3 batches from before they were changed\n")
 	assert.Contains(t, out, "dead letters\ton attempts=20 age=72h0m0s\n")
 	assert.Contains(t, out, "state\tpaused until somebody resumes it\n")
+	assert.Contains(t, out, "failed, 404 Not Found, 12ms; the receiver has no such path")
 	assert.NotContains(t, out, "secret")
 	for _, args := range [][]string{{"set", "--strict"}, {"pause"}, {"resume"}} {
 		status, _, errors := b.rtm(t, append([]string{"sub"}, args...)...)
 		assert.Equal(t, app.ExitOK, status, errors)
 	}
-	assert.Equal(t, []string{`PATCH /subscriber {"strict_order":true}`, "POST /subscriber/pause {}", "POST /subscriber/resume"}, b.requests[1:])
+	assert.Equal(t, []string{`PATCH /subscriber {"strict_order":true}`, "POST /subscriber/pause {}", "POST /subscriber/resume"}, b.requests[2:])
 	b.requests = nil
 	_, _, _ = b.rtm(t, "sub", "pause", "--for", "2h")
 	assert.Regexp(t, `^POST /subscriber/pause {"until":\d{13}}$`, b.requests[0])

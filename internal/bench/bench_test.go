@@ -154,7 +154,7 @@ func TestARemoteBus(t *testing.T) {
 	remote := bench.Remote{URL: "http://" + listener.Addr().String(), Token: "bench--1", Listen: address, PublicURL: "https://" + address}
 	found, err := bench.Run(ctx, bench.Options{Quick: true, Launch: launch, Progress: io.Discard, Remote: &remote})
 	require.NoError(t, err)
-	require.Len(t, found.Tables, 3)
+	require.Len(t, found.Tables, 4)
 	assert.Empty(t, redis.Raw.SMembers(ctx, "subscribers").Val(), "it has left")
 	assert.Empty(t, redis.Raw.SMembers(ctx, "topics").Val())
 
