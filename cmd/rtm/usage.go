@@ -69,8 +69,8 @@ func wrongFlag(flag, right string) error {
 // hyphenUID is a UID that begins with a hyphen, as one of 64 does, and not like a flag of ours.
 var hyphenUID = regexp.MustCompile(`^-[^-bfhtv][\w-]{18}$`)
 
-// uidsLast puts such UIDs behind all flags and a --, since they are none. What follows a flag may be
-// its value, and stays.
+// uidsLast puts such UIDs behind all flags and a --, since they are none. What follows a flag may
+// be its value, and stays.
 func uidsLast(args []string) []string {
 	var others, uids []string
 	for i, arg := range args {
