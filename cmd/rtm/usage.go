@@ -72,9 +72,12 @@ var hyphenUID = regexp.MustCompile(`^-[^-bfhtv][\w-]{18}$`)
 // uidsLast puts such UIDs behind all flags and a --, since they are none. What follows a flag may
 // be its value, and stays.
 func uidsLast(args []string) []string {
+	if slices.Contains(args, "--") {
+		return args
+	}
 	var others, uids []string
 	for i, arg := range args {
-		if hyphenUID.MatchString(arg) && i > 0 && !strings.HasPrefix(args[i-1], "-") && !slices.Contains(args, "--") {
+		if hyphenUID.MatchString(arg) && i > 0 && !strings.HasPrefix(args[i-1], "-") {
 			uids = append(uids, arg)
 		} else {
 			others = append(others, arg)

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/store/lanes"
+	"routemaster/internal/store/stats"
 	"routemaster/internal/wire"
 )
 
@@ -94,7 +94,7 @@ func (i *Inspector) readQueue(ctx context.Context, token bus.Token, ids []bus.Ba
 	var maxInFlight rdb.Reply[string]
 	states := make([]rdb.Reply[[]any], len(ids))
 	err = i.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
-		times = pipe.HMGet(ctx, i.keys.Delivery(token), "throttled_until", "paced_until", "paused_until")
+		times = pipe.HMGet(ctx, i.keys.Delivery(token), stats.HoldFields...)
 		maxInFlight = pipe.HGet(ctx, i.jobs.MaxInFlight(), string(bus.JobBatch))
 		options = pipe.HMGet(ctx, i.keys.Options(token), slices.Concat(lanes.Fields, []string{"strict_order"})...)
 		for at, id := range ids {
@@ -107,10 +107,7 @@ func (i *Inspector) readQueue(ctx context.Context, token bus.Token, ids []bus.Ba
 	if err != nil {
 		return q, nil, err
 	}
-	for _, value := range times.Val() {
-		until, _ := strconv.ParseFloat(rdb.Text(value), 64) // paced_until has fractions
-		q.blockedUntil = max(q.blockedUntil, int64(math.Ceil(until)))
-	}
+	q.blockedUntil = stats.ParseHolds(times.Val()).Until().UnixMilli()
 	q.maxInFlight = max(rdb.Integer(maxInFlight.Val(), 1), 1)
 	q.lanes, q.strict = lanes.Parse(options.Val()), rdb.Text(options.Val()[len(lanes.Fields)]) == "true"
 	places = make([]place, len(ids))

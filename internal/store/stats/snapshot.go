@@ -153,7 +153,7 @@ func (s *Stats) readConditions(ctx context.Context, tokens []string) (map[string
 		err := s.redis.Reads(ctx, "read health", func(pipe rdb.Commands) {
 			for i, token := range some {
 				points[i] = pipe.HMGet(ctx, s.keys.Subscriber(bus.Token(token)), "health_points")
-				times[i] = pipe.HMGet(ctx, s.keys.Delivery(bus.Token(token)), holdFields...)
+				times[i] = pipe.HMGet(ctx, s.keys.Delivery(bus.Token(token)), HoldFields...)
 			}
 		})
 		if err != nil {
@@ -162,7 +162,7 @@ func (s *Stats) readConditions(ctx context.Context, tokens []string) (map[string
 		for i, token := range some {
 			if points[i].Err() == nil {
 				health := int(rdb.Integer(rdb.Text(points[i].Val()[0]), bus.MaxHealth))
-				conditions[token] = condition{health, parseHolds(times[i].Val())}
+				conditions[token] = condition{health, ParseHolds(times[i].Val())}
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func (s *Stats) readWaits(ctx context.Context, d *Detail, all lanes.Generations,
 		return nil
 	}
 	at, err := s.earliest(ctx, w, now)
-	if held := holds.until(); at.Before(held) {
+	if held := holds.Until(); at.Before(held) {
 		at = held
 	}
 	d.NextDeliveryAt = at
@@ -64,7 +64,7 @@ func (s *Stats) readWaiting(
 	lengths, heads := make([]rdb.Reply[int64], oldest.Lanes), make([]rdb.Reply[[]string], oldest.Lanes)
 	current := make([]rdb.Reply[[]string], oldest.Lanes)
 	err = s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
-		state = pipe.HMGet(ctx, s.keys.Delivery(token), holdFields...)
+		state = pipe.HMGet(ctx, s.keys.Delivery(token), HoldFields...)
 		batches = pipe.HGet(ctx, s.keys.BatchGauge(), string(token))
 		for i := range names {
 			names[i] = s.jobs.Lane(bus.JobBatch, oldest.Lane(token, i))
@@ -76,7 +76,7 @@ func (s *Stats) readWaiting(
 	if err != nil {
 		return w, holds, err
 	}
-	holds = parseHolds(state.Val())
+	holds = ParseHolds(state.Val())
 	w.batches, w.all = rdb.Integer(batches.Val(), 0), len(failed.Val()) < failedSearched
 	if len(all) > 1 {
 		w.batches = oldest.Batches
@@ -99,11 +99,11 @@ func (s *Stats) readWaiting(
 	return w, holds, err
 }
 
-// holdFields are those of [Holds] in Redis: times in ms, paced_until with fractions.
-var holdFields = []string{"paused_until", "throttled_until", "paced_until"}
+// HoldFields are those of [Holds] in Redis: times in ms, paced_until with fractions.
+var HoldFields = []string{"paused_until", "throttled_until", "paced_until"}
 
-// parseHolds reads the values of [holdFields]. What is missing, or no number, is zero.
-func parseHolds(values []any) Holds {
+// ParseHolds reads the values of [HoldFields]. What is missing, or no number, is zero.
+func ParseHolds(values []any) Holds {
 	var times [3]time.Time
 	for i, value := range values {
 		if ms, err := strconv.ParseFloat(rdb.Text(value), 64); err == nil {
@@ -113,8 +113,8 @@ func parseHolds(values []any) Holds {
 	return Holds{times[0], times[1], times[2]}
 }
 
-// until is until when nothing is delivered, for whatever reason.
-func (h Holds) until() time.Time {
+// Until is until when nothing is delivered, for whatever reason.
+func (h Holds) Until() time.Time {
 	return slices.MaxFunc([]time.Time{h.Paused, h.Throttled, h.Paced}, time.Time.Compare)
 }
 
