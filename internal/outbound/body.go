@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"routemaster/internal/bus"
 )
 
 // Bounds on a response's body. Its status decides; the body is read for what is kept of it, and so
@@ -20,21 +22,23 @@ const (
 	bodyTimeout = time.Second
 )
 
-// readBody keeps what is asked for of a response's body. After a success it reads the rest too, and
-// reports whether the body came to its end.
+// readBody keeps what is asked for of a response's body, and reports whether the connection can be
+// used again. For that it reads the rest too, unless the endpoint failed: another connection may
+// reach another server. An endpoint that refused a batch works.
 func (a *Attempt) readBody(
 	ctx context.Context, resp *http.Response, keep func(status int) int, cancel context.CancelFunc,
-) (ended bool) {
+) (reusable bool) {
+	reusable = a.Failure() != bus.EndpointFailure
 	limit := 0
 	if keep != nil && resp.StatusCode >= http.StatusOK { // the body of 101 is the connection
 		limit = min(keep(resp.StatusCode), maxBody)
 	}
-	if limit <= 0 && a.Err != nil {
+	if limit <= 0 && !reusable {
 		return false
 	}
 	if resp.ContentLength == 0 {
 		a.BodyComplete = limit > 0
-		return a.Err == nil
+		return reusable
 	}
 	if limit <= 0 || resp.StatusCode != http.StatusMultiStatus {
 		timer := time.AfterFunc(bodyTimeout, cancel)
@@ -43,7 +47,7 @@ func (a *Attempt) readBody(
 	if limit > 0 {
 		a.keepBody(ctx, resp, limit)
 	}
-	return a.Err == nil && (a.BodyComplete || drain(resp))
+	return reusable && (a.BodyComplete || drain(resp))
 }
 
 // keepBody reads as much of a body as is kept, in bytes. A body that ends after the time is up is

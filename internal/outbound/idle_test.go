@@ -61,21 +61,33 @@ func TestIdleConnectionsAreBoundedByHost(t *testing.T) {
 	})
 }
 
-func TestAConnectionThatFailedIsClosed(t *testing.T) {
+func TestAConnectionToAnEndpointThatFailedIsClosed(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, http2 bool) {
 		status := http.StatusOK
-		e := newEndpoint(t, http2, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
-		c := newClient(t)
-		for i, s := range []int{200, 200, 500, 200, 302, 200} {
-			status = s
-			a := post(t, c, e.url)
-			assert.Equal(t, s, a.Status)
-			assert.Equal(t, s == 200, a.Err == nil)
-			opened := []int64{1, 1, 1, 2, 2, 3}[i]
-			assert.Equal(t, opened, e.opened.Load(), "request %d", i)
-			if s != 200 {
-				require.Eventually(t, func() bool { return e.open.Load() == 0 }, soon, time.Millisecond)
-			}
+		e := newEndpoint(t, http2, func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(status)
+			_, _ = w.Write(bytes.Repeat([]byte("why "), 1000))
+		})
+		c, r := newClient(t), request(e.url)
+		r.KeepBody = func(int) int { return 256 }
+		for i, test := range []struct {
+			status       int
+			open, opened int64
+		}{
+			{200, 1, 1},
+			{422, 1, 1}, // it refused a batch
+			{500, 1, 1},
+			{200, 1, 1},
+			{503, 0, 1},
+			{200, 1, 2},
+			{302, 0, 2},
+			{200, 1, 3},
+		} {
+			status = test.status
+			a := c.Post(t.Context(), r)
+			assert.Equal(t, status, a.Status)
+			assert.Equal(t, test.opened, e.opened.Load(), "request %d", i)
+			require.Eventually(t, func() bool { return e.open.Load() == test.open }, soon, time.Millisecond)
 		}
 	})
 }
