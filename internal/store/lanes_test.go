@@ -9,6 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -132,6 +133,57 @@ func TestAPublishPassesNoBatchThatIsNotInTheLaneYet(t *testing.T) {
 			first = f.Take("w1", 2)
 			assert.Equal(t, []int{want}, storetest.Numbers(t, first))
 		}
+	})
+}
+
+// TestAPublishPassesBatchesThatWereRefused has three refused batches wait for their retry: what is
+// published goes to the lane, but not past a batch that is in no lane yet, and not past a refused
+// one that keeps its turn.
+func TestAPublishPassesBatchesThatWereRefused(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		instant := func() int64 { return f.Redis.LLen(t.Context(), "jobs:instant:main").Val() }
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 3, 0)
+		for range 3 {
+			f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
+		}
+		f.PublishEvents("widgets", 4, 4, 1)
+		first := f.Take("w1", 1)
+		f.PublishEvents("widgets", 5, 6, 2)
+		assert.Zero(t, instant(), "no worker is bothered")
+		f.RequireSound()
+		f.succeed(first, 3)
+		second := f.Take("w1", 3)
+		assert.Equal(t, []int{5}, storetest.Numbers(t, second))
+		f.MakeInstant(2000) // a refused one comes up
+		assert.Nil(t, f.Take("w2", 2000))
+		f.PublishEvents("widgets", 7, 7, 2000)
+		assert.Zero(t, instant(), "that one is in the lane")
+		f.succeed(second, 2001)
+		for _, want := range []int{6, 1, 7} {
+			task := f.Take("w1", 2001)
+			require.Equal(t, []int{want}, storetest.Numbers(t, task))
+			f.succeed(task, 2001)
+		}
+		f.RequireSound()
+	})
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newFixture(t, server)
+		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		f.setOptions(storetest.Alice, map[string]string{"strict_order": "true"})
+		f.PublishEvents("widgets", 1, 2, 0)
+		f.complete(f.Take("w1", 0), storetest.Result{
+			RetryAt: storetest.After(1), Failure: bus.BatchFailure, Slice: &store.SliceResult{KeepTurn: true},
+		}, 0)
+		f.PublishEvents("widgets", 3, 3, 1) // the second is instant, and has not been looked at
+		f.MakeInstant(1)
+		for want := 1; want <= 3; want++ {
+			task := f.Take("w1", 1)
+			require.Equal(t, []int{want}, storetest.Numbers(t, task))
+			f.complete(task, storetest.Done, 1)
+		}
+		f.RequireSound()
 	})
 }
 

@@ -155,13 +155,19 @@ end
 
 -- Has a batch that is to be delivered wait for its turn, if its subscriber has as many in flight as
 -- may be: then no worker need find that out. All its other batches must stand in the lane, or it
--- would pass them; and the first must be alive, for it wakes the next. Returns whether it waits.
+-- would pass them, which is right only for those that were refused and are put off; and the first
+-- must be alive, for it wakes the next. Returns whether it waits.
 local max_in_flight
 local function waits_in_lane(to, bid, batches)
   if to.lane then return false end -- a worker comes by
   local lane = lane_of_subscriber(to.token)
   local length = redis.pcall('ZCARD', lane)
-  if type(length) ~= 'number' or length == 0 or length ~= batches - 1 then return false end
+  if type(length) ~= 'number' or length == 0 then return false end
+  if length ~= batches - 1
+    and redis.pcall('ZCOUNT', failed_key(to.token), REFUSED, '(' .. RETRIED) ~= batches - 1 - length
+  then
+    return false
+  end
   max_in_flight = max_in_flight or noted_max_in_flight()
   if length < max_in_flight then return false end
   to.lane_moves = to.lane_moves or is_alive('main', redis.call('ZRANGE', lane, 0, 0)[1])

@@ -47,7 +47,7 @@ local function noted_max_in_flight()
 end
 
 -- The scores of a subscriber's failed batches. From REFUSED on the endpoint refused the batch, the
--- higher the more often, and it is put off; RETRIED is the one of these that stands in the lane.
+-- higher the more often, and it is put off; RETRIED is one of these that stands in the lane.
 -- Those below failed because the endpoint did; the oldest is first.
 local REFUSED, RETRIED = 0, 1
 local function refused_times(attempts)

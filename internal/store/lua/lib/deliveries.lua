@@ -114,8 +114,11 @@ function BATCH.take(entry)
   end
   local expired = plan and slices().expire(entry, token, plan, batch)
   if expired then return nil, { token, expired, state.name or '' } end
-  local strict = plan and plan.strict
-  local refused = not strict and was_refused(token, bid, entry.failures)
+  local refused = was_refused(token, bid, entry.failures)
+  if refused and plan and plan.strict then -- it keeps its turn
+    redis.call('ZADD', failed_key(token), RETRIED, bid)
+    refused = false
+  end
   local is_test = plan and plan.test
   if not is_test and has_to_wait(entry, token, state, refused, plan, batch[2]) then
     return nil

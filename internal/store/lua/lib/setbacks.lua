@@ -144,13 +144,14 @@ local function setbacks()
   -- Notes what a failed batch waits for, given its header and until when its subscriber was
   -- throttled. One that fails with its endpoint, though that was well and the batch has failed
   -- before, is taken for the cause, as one that makes the endpoint hang: it is put off like one
-  -- refused.
+  -- refused. One that keeps its turn stands in the lane.
   function self.note_failed(entry, token, header, throttled_until)
     local bid, failed, attempts = entry.arg, entry.result[5], tonumber(header[3]) or 0
     local before = tonumber(redis.pcall('ZSCORE', failed_key(token), bid))
     local at_fault = attempts > 1 and not throttled_until
     if failed == 'batch' or (before and before >= REFUSED) or at_fault then
-      redis.pcall('ZADD', failed_key(token), refused_times(attempts), bid)
+      local score = entry.result[10] == '1' and RETRIED or refused_times(attempts)
+      redis.pcall('ZADD', failed_key(token), score, bid)
       redis.call('HSETNX', delivery_key(token), 'refused_since', entry.now)
       if failed == 'batch' then change_gauge(delivery_key(token), 'refusals', '1') end
     else
