@@ -121,26 +121,30 @@ func (e *environment) openLoop(ctx context.Context) error {
 }
 
 // besideRefusals measures the latency of a subscriber's events without and beside batches that it
-// refuses. The batches that are refused are tried again and again meanwhile.
+// refuses. The batches that are refused are tried again and again meanwhile. A host that is busy
+// for some 10 ms changes a p99 more than these do, so the two are measured in turns, and their
+// medians count.
 func (e *environment) besideRefusals(ctx context.Context) error {
 	if err := e.startWorker(ctx); err != nil {
 		return err
 	}
-	var without float64
-	for _, refused := range []int{0, e.size.refused} {
-		how := e.usual()
-		how.live, how.max, how.timeout, how.rate, how.refused = true, 1, 0, slices.Max(e.size.rates), refused
-		m, err := e.run(ctx, how)
-		if err != nil {
-			return err
-		}
-		e.table.Add(report.Cells("refused", refused, "refusals", m.tally.Refusals, "events/s", how.rate,
-			"delivered/s", m.delivered, "p50 ms", m.tally.P50, "p99 ms", m.tally.P99, "max ms", m.tally.Max), m.fate)
-		if refused == 0 {
-			without = m.tally.P99
-		} else {
-			e.report.Set(report.Refusals, m.tally.P99/without)
+	how := e.usual()
+	how.live, how.max, how.timeout, how.rate = true, 1, 0, slices.Max(e.size.rates)
+	var p99 [2][]float64 // without, beside
+	for range e.size.pairs {
+		for i, refused := range []int{0, e.size.refused} {
+			how.refused = refused
+			m, err := e.run(ctx, how)
+			if err != nil {
+				return err
+			}
+			e.table.Add(report.Cells("refused", how.refused, "refusals", m.tally.Refusals, "events/s", how.rate,
+				"delivered/s", m.delivered, "p50 ms", m.tally.P50, "p99 ms", m.tally.P99, "max ms", m.tally.Max), m.fate)
+			p99[i] = append(p99[i], m.tally.P99)
 		}
 	}
+	slices.Sort(p99[0])
+	slices.Sort(p99[1])
+	e.report.Set(report.Refusals, p99[1][e.size.pairs/2]/p99[0][e.size.pairs/2])
 	return nil
 }

@@ -141,8 +141,11 @@ func (e *environment) fate(ctx context.Context, t *test) (report.Row, error) {
 	e.report.Add(report.OutOfOrder, tally.OutOfOrder)
 	e.report.Add(report.Unreadable, tally.Unreadable)
 	row := report.Cells("lost", lost, "dup.", tally.Duplicates, "disord.", tally.OutOfOrder)
-	if e.remote || t.refused > 0 { // refused batches are to be left
+	if e.remote {
 		return row, nil
+	}
+	if err := e.receiver.Relent(ctx); err != nil { // the refused batches go now
+		return nil, err
 	}
 	left, err := e.leftOver(ctx)
 	e.report.Add(report.LeftOver, left)

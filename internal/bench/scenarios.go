@@ -60,8 +60,8 @@ type size struct {
 	// timeout, in ms, is that of a subscription where not several are tried.
 	timeout int
 	rates   []float64
-	// refused are batches that a subscriber refuses.
-	refused int
+	// refused are batches that a subscriber refuses, pairs the measurements without and beside these.
+	refused, pairs int
 	// queue is how many events are delivered one by one from a queue.
 	queue int64
 	// backlogs and restart are events; fanOut is subscribers, threads a worker's.
@@ -85,8 +85,8 @@ func fullSize(duration time.Duration) size {
 		publishers: []int{1, 4, 16, 64}, subscribers: []int{0, 1, 10, 100},
 		arrays: []int{10, 100, 1000},
 		maxes:  []int{1, 10, 100}, timeouts: []int{0, 50, 500}, timeout: 500,
-		rates:    []float64{100, 1000},
-		refused:  50,
+		rates:   []float64{100, 1000},
+		refused: 50, pairs: 5,
 		queue:    20_000,
 		backlogs: []int64{1_000_000},
 		fanOut:   1000, threads: fanOutThreads,
@@ -101,8 +101,8 @@ func quickSize() size {
 		publishers: []int{4}, subscribers: []int{0, 2},
 		arrays: []int{10},
 		maxes:  []int{1, 100}, timeouts: []int{0}, timeout: 20,
-		rates:    []float64{100},
-		refused:  3,
+		rates:   []float64{100},
+		refused: 3, pairs: 1,
 		queue:    500,
 		backlogs: []int64{10_000},
 		fanOut:   20, threads: 20,

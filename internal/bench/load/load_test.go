@@ -42,11 +42,14 @@ func TestEveryEventIsFollowed(t *testing.T) {
 	assert.Equal(t, int64(1), f.read().Unreadable)
 	f.clearLatency()
 	assert.Zero(t, f.read().Max)
-	f.refuse("/run/0")
-	f.refuse("/other/0")
+	assert.True(t, f.refuse("/run/0"))
+	assert.False(t, f.refuse("/other/0"))
+	f.relent()
+	assert.False(t, f.refuse("/run/0"))
 	assert.Equal(t, int64(1), f.read().Refusals)
 	f.begin("/run/")
 	assert.Zero(t, f.read())
+	assert.True(t, f.refuse("/run/0"))
 }
 
 // A sender that stalls once: in an open loop all that were due meanwhile are late, in a closed loop

@@ -85,12 +85,13 @@ func receive(f *follower) http.Handler {
 			http.Error(w, "the body is incomplete", http.StatusBadRequest)
 			return
 		}
-		if bytes.Contains(body, []byte(refusedURL)) {
-			f.refuse(r.URL.Path)
+		switch {
+		case !bytes.Contains(body, []byte(refusedURL)):
+			f.deliver(r.URL.Path, body)
+		case f.refuse(r.URL.Path):
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			return
 		}
-		f.deliver(r.URL.Path, body)
 		w.WriteHeader(http.StatusNoContent)
 	})
 }
@@ -106,6 +107,7 @@ func controls(f *follower) http.Handler {
 	}
 	handle("POST /begin", func(r *http.Request) { f.begin(r.FormValue("prefix")) })
 	handle("POST /clear", func(*http.Request) { f.clearLatency() })
+	handle("POST /relent", func(*http.Request) { f.relent() })
 	handle("GET /tally", func(*http.Request) {})
 	return mux
 }

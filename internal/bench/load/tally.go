@@ -27,6 +27,7 @@ type Tally struct {
 type follower struct {
 	mu      sync.Mutex
 	prefix  string // of the paths of the run's subscribers
+	relents bool   // takes from now on what it refused
 	tally   Tally
 	streams map[string]*stream // by path and publisher
 	latency Latencies
@@ -56,7 +57,8 @@ func (s *stream) add(n int64) (fresh, late bool) {
 func (f *follower) begin(prefix string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.prefix, f.tally, f.streams, f.latency = prefix, Tally{}, map[string]*stream{}, newLatencies()
+	f.prefix, f.relents = prefix, false
+	f.tally, f.streams, f.latency = Tally{}, map[string]*stream{}, newLatencies()
 }
 
 // clearLatency begins a new interval.
@@ -79,13 +81,23 @@ func (f *follower) follows(path string) bool {
 	return f.prefix != "" && strings.HasPrefix(path, f.prefix)
 }
 
-// refuse counts a delivery that is refused.
-func (f *follower) refuse(path string) {
+// relent has the run refuse nothing from now on.
+func (f *follower) relent() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.follows(path) {
-		f.tally.Refusals++
+	f.relents = true
+}
+
+// refuse reports whether a delivery of events to be refused is, and counts it. Those of other runs
+// are not.
+func (f *follower) refuse(path string) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.relents || !f.follows(path) {
+		return false
 	}
+	f.tally.Refusals++
+	return true
 }
 
 // deliver counts a delivery. It ignores one to a subscriber of another run.
