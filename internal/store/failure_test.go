@@ -157,11 +157,17 @@ func TestOneRefusedBatchIsRetriedAtATime(t *testing.T) {
 	})
 }
 
-// TestRefusedBatchesAreRetriedNowAndThen has events go through beside 20 refused batches: one of
-// these is retried each second, and when one succeeds the others follow at once.
+// TestRefusedBatchesAreRetriedNowAndThen has events go through beside refused batches: one of these
+// is retried each second, or more often if there are many, and when one succeeds the others follow
+// at once.
 func TestRefusedBatchesAreRetriedNowAndThen(t *testing.T) {
+	t.Run("few", func(t *testing.T) { retriedNowAndThen(t, 20, 1000) })
+	t.Run("many", func(t *testing.T) { retriedNowAndThen(t, 200, 250) })
+}
+
+func retriedNowAndThen(t *testing.T, refused, every int) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		const refused, end = 20, 5000
+		const end = 5000
 		f := newFixture(t, server)
 		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
 		f.PublishEvents("widgets", 1, refused, 0)
@@ -180,7 +186,7 @@ func TestRefusedBatchesAreRetriedNowAndThen(t *testing.T) {
 				f.fail(task, bus.BatchFailure, ms, 100, 0)
 			}
 		}
-		assert.InDelta(t, end/1000, retried, 2, "refused batches that were retried")
+		assert.InDelta(t, end/every, retried, 2, "refused batches that were retried")
 		f.RequireSound()
 		for ms := end; f.queued(storetest.Alice) > 0; ms += 20 {
 			require.Less(t, ms, end+2000, "%d are left", f.queued(storetest.Alice))

@@ -6,7 +6,9 @@ local function setbacks()
   local self = {}
   local OUTAGE = 10000 -- ms of refusals without a success, after which the batches may be innocent
   local STATE_TTL = 2 * 86400000 -- ms, for what nobody removes if its batch went from outside
-  local RETRY_EVERY = 1000 -- ms, from the retry of a refused batch to that of another
+  -- ms, from the retry of a refused batch to that of another: shorter if there are so many that a
+  -- round would take longer than ROUND
+  local RETRY_EVERY, MIN_RETRY_EVERY, ROUND = 1000, 50, 50000
   local MAX_RETRY_PAUSE = 30000 -- ms, for one that has failed often, while another is tried
   local MAX_RELEASED = 100 -- batches released by one call, so that it stays short
 
@@ -34,26 +36,25 @@ local function setbacks()
   end
 
   -- Until when (ms) a refused batch waits before it joins its lane, nil if it may now. They do so
-  -- one at a time, so that the others of their subscriber wait for one of them at most; and one
-  -- each RETRY_EVERY, so that these seldom wait: those refused least often first. But one that is
-  -- bisected goes on, as others are in it. One that waits for older lanes keeps none of these from
-  -- being retried.
+  -- one at a time, so that the others of their subscriber wait for one of them at most; and one now
+  -- and then, so that these seldom wait: those refused least often first. But one that is bisected
+  -- goes on, as others are in it. One that waits for older lanes keeps none of these from being
+  -- retried.
   function self.retry_at(entry, token, plan)
     local bid, failed, waits = entry.arg, failed_key(token), plan and plan.waits
     local retried = redis.call('ZRANGEBYSCORE', failed, RETRIED, RETRIED, 'LIMIT', 0, 1)[1]
     if retried == bid and not waits then return nil end
     local first = redis.call('ZCOUNT', failed, '-inf', '(' .. REFUSED)
-    local ahead = redis.call('ZRANK', failed, bid) - first
+    local refused = redis.call('ZCARD', failed) - first
+    local every = math.min(RETRY_EVERY, math.max(MIN_RETRY_EVERY, math.floor(ROUND / refused)))
+    local behind = every * (1 + redis.call('ZRANK', failed, bid) - first) -- those before it
     local lane = retried and generations().lane_of(token, retried)
     if waits or (lane and redis.call('ZSCORE', lane, job_of(retried))) then
-      local pause = math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures)
-      return entry.now + math.max(pause, RETRY_EVERY * (1 + ahead))
+      return entry.now + math.max(math.min(MAX_RETRY_PAUSE, 100 * 2 ^ entry.failures), behind)
     end
     local last = redis.call('HGET', delivery_key(token), 'retried_at')
-    local alone = (plan and plan.suspect > 0) or redis.call('ZCARD', failed) - first == 1
-    if last and not alone and entry.now - last < RETRY_EVERY then
-      return last + RETRY_EVERY * (1 + ahead)
-    end
+    local alone = (plan and plan.suspect > 0) or refused == 1
+    if last and not alone and entry.now - last < every then return last + behind end
     if retried then redis.call('ZADD', failed, REFUSED, retried) end
     redis.call('ZADD', failed, RETRIED, bid)
     redis.call('HSET', delivery_key(token), 'retried_at', entry.now)
