@@ -35,6 +35,18 @@ func (m *model) changeLanes(rt *rapid.T) {
 	m.patch(rt, client, options)
 }
 
+// changeStrictness has the order of a subscriber be strict, or no more.
+func (m *model) changeStrictness(rt *rapid.T) {
+	client := rapid.SampledFrom(modelTokens).Draw(rt, "client")
+	strict := rapid.Bool().Draw(rt, "strict")
+	options := map[string]string{"strict_order": ""}
+	if strict {
+		options["strict_order"] = "true"
+	}
+	m.patch(rt, client, options)
+	m.strict[client] = strict
+}
+
 // patch changes options of a subscriber.
 func (m *model) patch(rt *rapid.T, client bus.Token, options map[string]string) {
 	by := rapid.SampledFrom(m.tokens[client]).Draw(rt, "by")

@@ -127,9 +127,11 @@ func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *storetest.Task)
 	if before := m.held[worker]; before != nil && task != nil {
 		// As when a response is lost: it is the same job, unless its subscriber is gone, or throttled
 		// since another of its batches failed, or it yields to another since it was refused before. A
-		// worker with a smaller setting gives up what one with a larger has taken.
+		// worker with a smaller setting gives up what one with a larger has taken, and so does one that
+		// comes to a strict order.
 		token := m.clients[before.Delivery.Subscriber]
-		if len(m.fixtures) == 1 && before.Delivery.Batch != task.Delivery.Batch && m.throttled[token] <= m.ms && !m.refused[before.Delivery.Batch] {
+		_, strict := m.strict[token]
+		if len(m.fixtures) == 1 && !strict && before.Delivery.Batch != task.Delivery.Batch && m.throttled[token] <= m.ms && !m.refused[before.Delivery.Batch] {
 			require.Nil(rt, m.topics[token])
 		}
 	}
@@ -247,8 +249,12 @@ func (m *model) failSome(rt *rapid.T) {
 		client := m.clients[task.Delivery.Subscriber]
 		m.throttled[client] = max(m.throttled[client], m.ms+throttle)
 	}
+	client := m.clients[task.Delivery.Subscriber]
+	if _, was := m.strict[client]; was && task.Delivery.Plan != nil { // by the plan that was read
+		result.Slice = &store.SliceResult{KeepTurn: rapid.Bool().Draw(rt, "keep the turn")}
+	}
 	require.True(rt, m.any(rt).Complete(task, result))
-	m.disordered[m.clients[task.Delivery.Subscriber]] = true
+	m.disordered[client] = true
 }
 
 // maxDropped is how many batches one call drops at most.

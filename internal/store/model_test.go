@@ -40,10 +40,11 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 				require.NoError(rt, server.Raw.FlushAll(t.Context()).Err())
 				one.Register()
 				// In the third model workers differ in their settings, as while they are restarted with another.
-				// In the fourth nothing upsets the order.
+				// In the fourth nothing upsets the order. In the fifth some were refused.
 				models := []func() *model{
 					func() *model { return newModel(1, one) }, func() *model { return newModel(2, two) },
 					func() *model { return newModel(2, one, two) }, func() *model { return newCalmModel(one) },
+					func() *model { return newRefusedModel(one) },
 				}
 				m := models[rapid.IntRange(0, len(models)-1).Draw(rt, "model")]()
 				m.checkAll = rapid.IntRange(0, 9).Draw(rt, "check all steps") == 0
@@ -58,6 +59,7 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 					"fail":          m.failSome,
 					"options":       m.changeOptions,
 					"lanes":         m.changeLanes,
+					"strict":        m.changeStrictness,
 					"history":       m.changeHistory,
 					"settle":        m.settleSome,
 					"redeliver":     m.redeliverSome,
@@ -116,6 +118,8 @@ type model struct {
 	dead    map[bus.Token][]int
 	// laned are the subscribers that have several lanes, or have had since the queue was empty.
 	laned map[bus.Token]bool
+	// strict is whether a subscriber has strict order, by those for whom that was ever changed.
+	strict map[bus.Token]bool
 	// calm is whether no step may upset the order of what is delivered.
 	calm bool
 	// stale are the tasks of workers that were scrubbed meanwhile.
@@ -135,7 +139,8 @@ func newModel(maxInFlight int, fixtures ...*fixture) *model {
 		fixture: fixtures[0], fixtures: fixtures, maxInFlight: maxInFlight, topics: map[bus.Token][]bus.TopicName{}, queued: map[bus.Token][]int{},
 		doubtful: map[bus.Token]map[int]bool{}, disordered: map[bus.Token]bool{}, throttled: map[bus.Token]int{},
 		refused: map[bus.BatchID]bool{}, held: map[bus.WorkerID]*storetest.Task{},
-		options: map[bus.Token]bool{}, dead: map[bus.Token][]int{}, laned: map[bus.Token]bool{}, tokens: map[bus.Token][]bus.Token{}, clients: map[bus.Token]bus.Token{},
+		options: map[bus.Token]bool{}, dead: map[bus.Token][]int{}, laned: map[bus.Token]bool{}, strict: map[bus.Token]bool{},
+		tokens: map[bus.Token][]bus.Token{}, clients: map[bus.Token]bus.Token{},
 	}
 	for _, token := range modelTokens {
 		m.tokens[token], m.clients[token] = []bus.Token{token}, token
@@ -153,6 +158,29 @@ func newCalmModel(f *fixture) *model {
 		m.SetOption(token, "lanes", "3")
 		m.topics[token], m.options[token], m.laned[token] = modelTopics, true, true
 	}
+	return m
+}
+
+// newRefusedModel makes a model of a subscriber with strict order, whose endpoint had refused some
+// batches before: one is tried again, and the others wait for that.
+func newRefusedModel(f *fixture) *model {
+	const refused = 3
+	m := newModel(1, f)
+	m.AddSubscriber(storetest.Alice, 0, 1, modelTopics...)
+	m.topics[storetest.Alice], m.disordered[storetest.Alice] = modelTopics, true
+	for m.last < refused { // each with a UID of its own, for these are compared
+		m.last++
+		m.PublishEvents("widgets", m.last, m.last, m.ms)
+		m.queued[storetest.Alice] = append(m.queued[storetest.Alice], m.last)
+		task := m.Take("w1", m.ms)
+		m.refused[task.Delivery.Batch] = true
+		m.fail(task, bus.BatchFailure, m.ms, 1, 0)
+	}
+	m.setOptions(storetest.Alice, map[string]string{"strict_order": "true"})
+	m.options[storetest.Alice], m.strict[storetest.Alice] = true, true
+	m.ms++
+	m.held["w1"] = m.dueAt(m.ms)
+	require.Nil(m.T, m.Take("w2", m.ms))
 	return m
 }
 

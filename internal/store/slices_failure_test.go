@@ -170,3 +170,62 @@ func TestSlicesLeaveOthersTheirTurn(t *testing.T) {
 		f.RequireSound()
 	})
 }
+
+// TestStrictOrderEndsWithRefusedBatches has batches that were refused keep their turn, and then the
+// order be strict no more: neither they nor what is published then is stuck.
+func TestStrictOrderEndsWithRefusedBatches(t *testing.T) {
+	strict := func(f *fixture, on string) {
+		f.setOptions(storetest.Alice, map[string]string{"strict_order": on})
+	}
+	for name, refuse := range map[string]func(f *fixture){
+		"a worker dies with the first": func(f *fixture) {
+			f.succeed(f.dueAt(0), 1)
+			strict(f, "true")
+			require.NotNil(f.T, f.dueAt(1000))
+			f.MakeInstant(2000)
+			require.Nil(f.T, f.Take("w2", 2000))
+			strict(f, "")
+			_, err := f.Retire(f.T.Context(), "w1")
+			require.NoError(f.T, err)
+		},
+		"the first is refused again": func(f *fixture) {
+			strict(f, "true")
+			first := f.dueAt(3000)
+			require.NotNil(f.T, first)
+			require.Nil(f.T, f.Take("w2", 3000))
+			strict(f, "")
+			f.complete(first, storetest.Result{ // as was decided before
+				RetryAt: storetest.After(3001), Failure: bus.BatchFailure, Slice: &store.SliceResult{KeepTurn: true},
+			}, 3000)
+		},
+		"the lanes change": func(f *fixture) {
+			third := f.dueAt(0)
+			strict(f, "true")
+			f.setOptions(storetest.Alice, map[string]string{"lanes": "2"})
+			f.fail(third, bus.BatchFailure, 0, 1, 0)
+			require.Nil(f.T, f.dueAt(1))
+			strict(f, "")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+				f := newFixture(t, server)
+				f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+				for n := 1; n <= 3; n++ { // each with a UID of its own, for these are compared
+					f.PublishEvents("widgets", n, n, 0)
+				}
+				f.fail(f.dueAt(0), bus.BatchFailure, 0, 2000, 0)
+				f.fail(f.dueAt(0), bus.BatchFailure, 0, 1000, 0)
+				refuse(f)
+				f.PublishEvents("widgets", 4, 4, 4000)
+				for ms := 4000; f.queued(storetest.Alice) > 0; ms += 500 {
+					require.Less(t, ms, 60_000, "%d are left", f.queued(storetest.Alice))
+					for task := f.dueAt(ms); task != nil; task = f.dueAt(ms) {
+						f.succeed(task, ms)
+					}
+				}
+				f.RequireSound()
+			})
+		})
+	}
+}

@@ -47,9 +47,10 @@ local function noted_max_in_flight()
 end
 
 -- The scores of a subscriber's failed batches. From REFUSED on the endpoint refused the batch, the
--- higher the more often, and it is put off; RETRIED is one of these that stands in the lane.
+-- higher the more often, and it is put off; RETRIED is the one of these that stands in a lane to be
+-- retried, KEPT are those that stand in one because the order is strict, or was.
 -- Those below failed because the endpoint did; the oldest is first.
-local REFUSED, RETRIED = 0, 1
+local REFUSED, RETRIED, KEPT = 0, 1, 2
 local function refused_times(attempts)
   return string.format('%.3f', REFUSED + math.min(attempts, 999) / 1000)
 end

@@ -38,7 +38,7 @@ local function has_to_wait(entry, token, state, refused, plan, created)
   elseif not is_in_turn(lane, entry.queue, entry.job, max_in_flight)
     or (plan and plan.waits and (plan.strict or entry.failures == 0))
     or (refused and state.standing == FAILING
-      and setbacks().yields(lane, entry.job, max_in_flight)) then
+      and setbacks().yields(token, lane, entry.job, max_in_flight)) then
     put_off(entry, entry.wait_until)
   elseif state.blocked_until > tonumber(entry.now) then -- it keeps its turn; those behind wait
     local ahead = nil
@@ -116,7 +116,7 @@ function BATCH.take(entry)
   if expired then return nil, { token, expired, state.name or '' } end
   local refused = was_refused(token, bid, entry.failures)
   if refused and plan and plan.strict then -- it keeps its turn
-    redis.call('ZADD', failed_key(token), RETRIED, bid)
+    redis.call('ZADD', failed_key(token), KEPT, bid)
     refused = false
   end
   local is_test = plan and plan.test

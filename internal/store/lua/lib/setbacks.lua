@@ -42,8 +42,10 @@ local function setbacks()
   -- retried.
   function self.retry_at(entry, token, plan)
     local bid, failed, waits = entry.arg, failed_key(token), plan and plan.waits
+    if not waits and redis.call('ZSCORE', generations().lane_of(token, bid), entry.job) then
+      return nil -- it was chosen, or keeps its turn
+    end
     local retried = redis.call('ZRANGEBYSCORE', failed, RETRIED, RETRIED, 'LIMIT', 0, 1)[1]
-    if retried == bid and not waits then return nil end
     local first = redis.call('ZCOUNT', failed, '-inf', '(' .. REFUSED)
     local refused = redis.call('ZCARD', failed) - first
     local every = math.min(RETRY_EVERY, math.max(MIN_RETRY_EVERY, math.floor(ROUND / refused)))
@@ -61,15 +63,17 @@ local function setbacks()
     return nil
   end
 
-  -- Whether a refused batch gives up its turn, because its subscriber fails and another batch is
-  -- there to find out whether it still does. No other in the lane was refused.
-  function self.yields(lane, job, max_in_flight)
+  -- Whether a refused batch gives up its turn, because its subscriber fails and another batch, that
+  -- was not refused, is there to find out whether it still does.
+  function self.yields(token, lane, job, max_in_flight)
     while true do
       local first = redis.call('ZRANGE', lane, 0, 1)
       local other = first[1]
       if other == job then other = first[2] end
       if not other then return false end
       if is_alive('main', other) then
+        local _, _, rival = kind_of('main', other)
+        if was_refused(token, rival, 1) then return false end
         lane_of(lane).last = false
         join_lane(lane, job)
         wake_lane(lane, 'main', max_in_flight)
@@ -151,7 +155,7 @@ local function setbacks()
     local before = tonumber(redis.pcall('ZSCORE', failed_key(token), bid))
     local at_fault = attempts > 1 and not throttled_until
     if failed == 'batch' or (before and before >= REFUSED) or at_fault then
-      local score = entry.result[10] == '1' and RETRIED or refused_times(attempts)
+      local score = entry.result[10] == '1' and KEPT or refused_times(attempts)
       redis.pcall('ZADD', failed_key(token), score, bid)
       redis.call('HSETNX', delivery_key(token), 'refused_since', entry.now)
       if failed == 'batch' then change_gauge(delivery_key(token), 'refusals', '1') end
