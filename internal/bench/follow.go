@@ -141,11 +141,11 @@ func (e *environment) fate(ctx context.Context, t *test) (report.Row, error) {
 	e.report.Add(report.OutOfOrder, tally.OutOfOrder)
 	e.report.Add(report.Unreadable, tally.Unreadable)
 	row := report.Cells("lost", lost, "dup.", tally.Duplicates, "disord.", tally.OutOfOrder)
-	if e.remote {
-		return row, nil
-	}
 	if err := e.receiver.Relent(ctx); err != nil { // the refused batches go now
 		return nil, err
+	}
+	if e.remote {
+		return row, nil
 	}
 	left, err := e.leftOver(ctx)
 	e.report.Add(report.LeftOver, left)
