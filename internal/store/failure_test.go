@@ -25,6 +25,17 @@ func (f *fixture) fail(task *storetest.Task, failure bus.Failure, ms, wait, thro
 	require.True(f.T, owned)
 }
 
+// refuseFirst publishes events 1 to n to Alice, each in a batch that is refused at the start, and
+// is due again after a wait in ms.
+func (f *fixture) refuseFirst(n, wait int) {
+	f.T.Helper()
+	f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+	f.PublishEvents("widgets", 1, n, 0)
+	for range n {
+		f.fail(f.dueAt(0), bus.BatchFailure, 0, wait, 0)
+	}
+}
+
 func (f *fixture) succeed(task *storetest.Task, ms int) {
 	f.T.Helper()
 	owned, err := f.CompleteAt(f.T.Context(), task, storetest.Result{Health: 1, Delivered: len(task.Delivery.Events)}, storetest.After(ms))
@@ -129,11 +140,7 @@ func TestOneRefusedBatchIsRetriedAtATime(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const refused = 20
 		f := newFixture(t, server)
-		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
-		f.PublishEvents("widgets", 1, refused, 0)
-		for range refused {
-			f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
-		}
+		f.refuseFirst(refused, 100)
 		f.MakeInstant(100) // all come up
 		retried := f.Take("w1", 100)
 		require.NotNil(t, retried)
@@ -169,11 +176,7 @@ func retriedNowAndThen(t *testing.T, refused, every int) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const end = 5000
 		f := newFixture(t, server)
-		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
-		f.PublishEvents("widgets", 1, refused, 0)
-		for range refused {
-			f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
-		}
+		f.refuseFirst(refused, 100)
 		retried := 0
 		for ms := 0; ms < end; ms += 20 {
 			f.PublishEvents("widgets", 1000+ms, 1000+ms, ms)

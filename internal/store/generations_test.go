@@ -254,11 +254,7 @@ func TestManyFailedBatchesDoNotHoldUpAChangeOfLanes(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const failed = 300
 		f := newFixture(t, server)
-		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
-		f.PublishEvents("widgets", 1, failed, 0)
-		for range failed {
-			f.fail(f.Take("w1", 0), bus.BatchFailure, 0, 60_000, 0)
-		}
+		f.refuseFirst(failed, 60_000)
 		waiting := func() []any {
 			return f.Redis.HMGet(t.Context(), "options:alice--1", "older", "passing").Val()
 		}

@@ -103,8 +103,9 @@ func (k Keys) Traceparents(id bus.BatchID) string {
 
 // Failed is a sorted set of the UIDs of a subscriber's batches whose last delivery failed. Below 0
 // are those that failed because the endpoint did: the creation time (ms), less 1e15. Others, which
-// the endpoint refused, have their attempts ÷ 1000, or 1 while they wait in the line. Written by
-// nack; an entry goes when its batch does. It is not of the founding layout.
+// the endpoint refused, have their attempts ÷ 1000; the one that is retried, in its lane, has 1,
+// those that keep their turn there have 2. Written when a delivery fails, and as such a batch comes
+// up; an entry goes when its batch does. It is not of the founding layout.
 func (k Keys) Failed(t bus.Token) string { return k.Namespace + "batches:failed:" + string(t) }
 
 // Delivery is a hash of what the deliveries to a subscriber have shown: name (the client's name),

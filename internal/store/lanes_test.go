@@ -143,11 +143,7 @@ func TestAPublishPassesBatchesThatWereRefused(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		instant := func() int64 { return f.Redis.LLen(t.Context(), "jobs:instant:main").Val() }
-		f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
-		f.PublishEvents("widgets", 1, 3, 0)
-		for range 3 {
-			f.fail(f.dueAt(0), bus.BatchFailure, 0, 100, 0)
-		}
+		f.refuseFirst(3, 100)
 		f.PublishEvents("widgets", 4, 4, 1)
 		first := f.Take("w1", 1)
 		f.PublishEvents("widgets", 5, 6, 2)

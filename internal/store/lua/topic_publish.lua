@@ -163,9 +163,9 @@ local function waits_in_lane(to, bid, batches)
   local lane = lane_of_subscriber(to.token)
   local length = redis.pcall('ZCARD', lane)
   if type(length) ~= 'number' or length == 0 then return false end
-  if length ~= batches - 1
-    and redis.pcall('ZCOUNT', failed_key(to.token), REFUSED, '(' .. RETRIED) ~= batches - 1 - length
-  then
+  local outside = batches - 1 - length
+  if outside ~= 0
+    and outside ~= redis.pcall('ZCOUNT', failed_key(to.token), REFUSED, '(' .. RETRIED) then
     return false
   end
   max_in_flight = max_in_flight or noted_max_in_flight()

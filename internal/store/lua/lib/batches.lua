@@ -63,6 +63,9 @@ local function was_refused(token, bid, failures)
   return failures > 0 and (tonumber(redis.pcall('ZSCORE', failed_key(token), bid)) or -1) >= REFUSED
 end
 
+-- Whether a batch that an attempt leaves keeps its turn in its lane.
+local function keeps_turn(entry) return entry.result[10] == '1' end
+
 -- How many events a batch has.
 local function events_of(bid) return math.max(0, redis.call('LLEN', batch_key(bid)) - HEADER) end
 

@@ -211,12 +211,12 @@ function BATCH.retry(entry)
   local bid, header = entry.arg, header_of(entry)
   if not header then return end
   local token = header[1]
-  local state, keeps_turn = state_of(token), false
+  local state = state_of(token)
   if entry.result[7] then
-    keeps_turn = slices().settle(entry, header, state)
+    slices().settle(entry, header, state)
     STATES[token] = nil -- its pace may have changed
   end
-  if not keeps_turn then
+  if not keeps_turn(entry) then
     local max = tonumber(entry.settings[1])
     if state.plan then
       local lane, max_in_flight = generations().lane_of(token, bid, max)

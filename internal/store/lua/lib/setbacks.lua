@@ -155,7 +155,7 @@ local function setbacks()
     local before = tonumber(redis.pcall('ZSCORE', failed_key(token), bid))
     local at_fault = attempts > 1 and not throttled_until
     if failed == 'batch' or (before and before >= REFUSED) or at_fault then
-      local score = entry.result[10] == '1' and KEPT or refused_times(attempts)
+      local score = keeps_turn(entry) and KEPT or refused_times(attempts)
       redis.pcall('ZADD', failed_key(token), score, bid)
       redis.call('HSETNX', delivery_key(token), 'refused_since', entry.now)
       if failed == 'batch' then change_gauge(delivery_key(token), 'refusals', '1') end

@@ -163,12 +163,12 @@ local function slices()
 
   -- Notes what an attempt has brought about besides, given its batch's header. Afterwards each
   -- event is in the batch, or in a dead letter, or gone, and one of these only. Nothing is kept
-  -- for a subscriber that is gone. Returns whether the batch keeps its turn.
+  -- for a subscriber that is gone.
   function self.settle(entry, header, state)
     local result, bid, token = entry.result, entry.arg, header[1]
     local kept = state.name or setbacks().is_subscribed(token)
     if kept and result[7] ~= '' then note_attempt(token, result[7], result[8]) end
-    if not result[9] then return false end
+    if not result[9] then return end
     if kept and result[9] ~= '0' and state.paced_until then
       redis.pcall('HINCRBYFLOAT', delivery_key(token), 'paced_until', '-' .. result[9])
     end
@@ -188,7 +188,6 @@ local function slices()
     end
     change_state(bid, result[11], result[12])
     if whole then letters().bury(bid, token, entry.now, whole) end
-    return result[10] == '1'
   end
 
   return self
