@@ -25,6 +25,7 @@ type room struct {
 // name each other are independent: so ingest and delivery, for example.
 var plan = []room{
 	{"bus", ""},
+	{"jobs", "bus"},
 	{"seal", ""},
 	{"signature", "bus seal"},
 	{"wire", "bus"},
@@ -77,6 +78,7 @@ var libraries = map[string]string{
 	"github.com/go-json-experiment/json":   "client wire web cmd/rtm",
 	"github.com/gofrs/flock":               "tail",
 	"github.com/google/pprof/":             "bench",
+	"github.com/google/uuid":               "jobs",
 	"github.com/honeybadger-io/":           "telemetry/exceptions",
 	"github.com/joho/godotenv":             "app",
 	"github.com/newrelic/":                 "telemetry/exceptions",

@@ -11,10 +11,12 @@ const (
 	QueueMain Queue = "main"
 	// QueueAux holds the housekeeping.
 	QueueAux Queue = "aux"
+	// QueueJobs holds the jobs of services.
+	QueueJobs Queue = "jobs"
 )
 
 // Queues lists all queues.
-var Queues = [...]Queue{QueueMain, QueueAux}
+var Queues = [...]Queue{QueueMain, QueueAux, QueueJobs}
 
 // JobName says what a job does.
 type JobName string
@@ -23,6 +25,8 @@ type JobName string
 const (
 	// JobBatch delivers the batch named by its one argument.
 	JobBatch JobName = "batch"
+	// JobJob hands the job of a service named by its one argument, a UUID, to the service.
+	JobJob JobName = "job"
 	// JobAutodrop drops the oldest batches when Redis is about to be full.
 	JobAutodrop JobName = "autodrop"
 	// JobMonitor sends the bus's gauges and counters to the metric service.

@@ -7,11 +7,11 @@ import (
 	"routemaster/internal/queue"
 )
 
-// ScrubQueues requeues the main queue's jobs of workers that have been silent for [bus.DeadAfter].
-// It is the handler of [bus.JobScrubQueues], whose other half is to go on with replays.
+// ScrubQueues requeues the jobs, of all queues but aux, of workers that have been silent for
+// [bus.DeadAfter]. It is the handler of [bus.JobScrubQueues], whose other half is to go on with replays.
 func (m *Maintenance) ScrubQueues(ctx context.Context, _ *queue.Task) queue.Result {
 	m.copyReplays(ctx)
-	return m.finish(bus.JobScrubQueues, m.scrub(ctx, bus.QueueMain))
+	return m.finish(bus.JobScrubQueues, m.scrub(ctx, bus.QueueMain, bus.QueueJobs))
 }
 
 // ScrubAux is ScrubQueues for the aux queue. Every worker calls it; it is not a job. As a job it
@@ -27,11 +27,11 @@ func (m *Maintenance) ScrubWorkers(ctx context.Context, _ *queue.Task) queue.Res
 	return m.finish(bus.JobScrubWorkers, m.scrubWorkers(ctx))
 }
 
-func (m *Maintenance) scrub(ctx context.Context, q bus.Queue) error {
+func (m *Maintenance) scrub(ctx context.Context, queues ...bus.Queue) error {
 	if !m.canDetectDeadWorkers() {
 		return nil
 	}
-	jobs, err := m.queue.Scrub(ctx, m.now().Add(-bus.DeadAfter), q)
+	jobs, err := m.queue.Scrub(ctx, m.now().Add(-bus.DeadAfter), queues...)
 	m.scrubbed("requeued jobs of dead workers", jobs, 0)
 	return err
 }

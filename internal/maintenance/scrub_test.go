@@ -27,8 +27,9 @@ func TestScrubQueues(t *testing.T) {
 		var log bytes.Buffer
 		recorder := newRecorder(st)
 		keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
-		requireQueued := func(main, aux int64) {
+		requireQueued := func(main, jobs, aux int64) {
 			t.Helper()
+			require.Equal(t, jobs, server.Raw.LLen(ctx, "jobs:instant:jobs").Val())
 			require.Equal(t, main, server.Raw.LLen(ctx, "jobs:instant:main").Val())
 			require.Equal(t, aux, server.Raw.LLen(ctx, "jobs:instant:aux").Val())
 		}
@@ -36,16 +37,18 @@ func TestScrubQueues(t *testing.T) {
 		now = died.Add(30*time.Second - time.Millisecond)
 		require.Equal(t, queue.Done, keeper.ScrubQueues(ctx, nil))
 		require.NoError(t, keeper.ScrubAux(ctx))
-		requireQueued(0, 0)
+		requireQueued(0, 0, 0)
 		require.Empty(t, log.String())
 
 		now = died.Add(30 * time.Second)
 		require.Equal(t, queue.Done, keeper.ScrubQueues(ctx, nil))
-		requireQueued(1, 0)
+		requireQueued(1, 1, 0)
 		require.NoError(t, keeper.ScrubAux(ctx))
-		requireQueued(1, 1)
-		require.Equal(t, 2, strings.Count(log.String(), `level=WARN msg="requeued jobs of dead workers" jobs=1`), log.String())
-		assert.Equal(t, int64(2), flushed(t, st, recorder)[bus.NewCounter("jobs.scrubbed")])
+		requireQueued(1, 1, 1)
+		const message = `level=WARN msg="requeued jobs of dead workers" jobs=`
+		require.Equal(t, 1, strings.Count(log.String(), message+"2"), log.String())
+		require.Equal(t, 1, strings.Count(log.String(), message+"1"), log.String())
+		assert.Equal(t, int64(3), flushed(t, st, recorder)[bus.NewCounter("jobs.scrubbed")])
 		storetest.RequireSound(t, st)
 	})
 }
@@ -74,14 +77,14 @@ func TestScrubWorkers(t *testing.T) {
 
 		now = died.Add(120*time.Second - time.Millisecond)
 		assert.Equal(t, queue.Done, keeper.ScrubWorkers(ctx, nil))
-		assert.Equal(t, int64(2), server.Raw.HLen(ctx, "workers").Val(), "silent for less than 120 s")
+		assert.Equal(t, int64(3), server.Raw.HLen(ctx, "workers").Val(), "silent for less than 120 s")
 		now = died.Add(120 * time.Second)
 		assert.Equal(t, queue.Done, keeper.ScrubWorkers(ctx, nil))
 		assert.Zero(t, server.Raw.HLen(ctx, "workers").Val())
-		assert.Contains(t, log.String(), `level=WARN msg="requeued jobs of removed workers" jobs=2`)
+		assert.Contains(t, log.String(), `level=WARN msg="requeued jobs of removed workers" jobs=3`)
 		counters := flushed(t, st, recorder)
-		assert.Equal(t, int64(2), counters[bus.NewCounter("jobs.scrubbed")])
-		assert.Equal(t, int64(2), counters[bus.NewCounter("workers.scrubbed")])
+		assert.Equal(t, int64(3), counters[bus.NewCounter("jobs.scrubbed")])
+		assert.Equal(t, int64(3), counters[bus.NewCounter("workers.scrubbed")])
 		storetest.RequireSound(t, st)
 	})
 }

@@ -1,0 +1,102 @@
+package jobs
+
+import (
+	"errors"
+	"time"
+)
+
+// Status is what has become of a job.
+type Status string
+
+// The statuses. A job is archived with one of the last four.
+const (
+	// Queued is a job that waits: for its time, for its turn, or to be tried again.
+	Queued Status = "queued"
+	// InProgress is a job that its service has, or is about to be given.
+	InProgress Status = "in-progress"
+	// Succeeded and Failed are what a service reported, or what followed from its silence.
+	Succeeded Status = "succeeded"
+	Failed    Status = "failed"
+	// Expired is a job whose expires_at passed before it was given to its service.
+	Expired Status = "expired"
+	// Cancelled is a job that a client did not want any more.
+	Cancelled Status = "cancelled"
+)
+
+// Archived are the statuses of jobs that have ended.
+var Archived = [...]Status{Succeeded, Failed, Expired, Cancelled}
+
+// IsArchived reports whether a job with the status has ended.
+func (s Status) IsArchived() bool { return s != Queued && s != InProgress }
+
+// MaxData is the maximum size of a job's data in bytes, as it is sent.
+const MaxData = 102_400
+
+// MaxBulk is how many jobs one request may enqueue, MaxFetch how many it may fetch.
+const (
+	MaxBulk  = 1000
+	MaxFetch = 100
+)
+
+// Job is a job, queued or archived.
+type Job struct {
+	ID     ID
+	Type   TypeName
+	Status Status
+	// Attempts is how many attempts are left, the one in progress included.
+	Attempts int
+	// Data is JSON, to the letter as it was sent.
+	Data []byte
+	// Sequence grows from one job of a type to the next, in the order in which they were enqueued. It
+	// is a time in µs since the Unix epoch, or a little later.
+	Sequence int64
+	// RunAfter is the earliest time at which it is given to its service.
+	RunAfter time.Time
+	// ExpiresAt is the latest; zero if there is none.
+	ExpiresAt time.Time
+	// CreatedAt is when it was enqueued or, if it is archived, when that was done. UpdatedAt is when
+	// it changed last.
+	CreatedAt, UpdatedAt time.Time
+	// Deadline is until when its service has to report; zero unless the service has it.
+	Deadline time.Time
+	// Reason says why an attempt failed, if it was not the service that said so.
+	Reason string
+}
+
+// NewJob is a job to be enqueued. What is zero is not set.
+type NewJob struct {
+	ID        ID
+	Data      []byte
+	RunAfter  time.Time
+	ExpiresAt time.Time
+}
+
+// Report is what a service says about an attempt.
+type Report struct {
+	// Attempt is the one that it is about: [Job].Attempts of when it was given.
+	Attempt int
+	// Status is [Succeeded] or [Failed].
+	Status Status
+	// Final says that a job that failed is not to be tried again.
+	Final bool
+}
+
+// Errors that callers branch on. A step that fails with one of them has changed nothing.
+var (
+	// ErrUnknownJob means that there is no such job, or that it is of another type.
+	ErrUnknownJob = errors.New("there is no such job")
+	// ErrArchived means that the job has ended.
+	ErrArchived = errors.New("the job has ended")
+	// ErrQueued means that the job waits in the queue.
+	ErrQueued = errors.New("the job is queued")
+	// ErrNotInProgress means that the job's service does not have it.
+	ErrNotInProgress = errors.New("the job is not in progress")
+	// ErrStaleAttempt means that a report is about another attempt.
+	ErrStaleAttempt = errors.New("the report is about another attempt")
+	// ErrReported means that another outcome was accepted before.
+	ErrReported = errors.New("another outcome was reported before")
+	// ErrCancelled means that the job was cancelled.
+	ErrCancelled = errors.New("the job was cancelled")
+	// ErrOtherType means that an id is that of a job of another type.
+	ErrOtherType = errors.New("the id is that of a job of another type")
+)

@@ -1,0 +1,93 @@
+package jobs
+
+import (
+	"errors"
+	"time"
+
+	"routemaster/internal/bus"
+)
+
+// TypeName names a job type.
+type TypeName string
+
+// MetaShutdown is a type that clients of the service that this one replaces create and enqueue jobs
+// of. It means nothing here.
+const MetaShutdown TypeName = "meta.shutdown"
+
+// Strategy says how often a job is given to its service.
+type Strategy string
+
+// The strategies.
+const (
+	// AtLeastOnce jobs are tried again until they succeed or have no attempt left.
+	AtLeastOnce Strategy = "at_least_once"
+	// AtMostOnce jobs are tried once, whatever happens.
+	AtMostOnce Strategy = "at_most_once"
+)
+
+// Bounds of a type's fields, and what they are unless they are given.
+const (
+	MaxAttempts      = 32767
+	MaxConcurrency   = 32767
+	MinTimeout       = time.Second
+	MaxTimeout       = 24 * time.Hour
+	DefaultTimeout   = 5 * time.Minute
+	MaxRetention     = 365 * 24 * time.Hour
+	DefaultRetention = 7 * 24 * time.Hour
+)
+
+// MaxTypes is how many types there may be.
+const MaxTypes = 1000
+
+// Type is a type of jobs.
+type Type struct {
+	Name     TypeName
+	Strategy Strategy
+	// Attempts is how often a job is tried at most, from 1 to [MaxAttempts].
+	Attempts int
+	// Concurrency is how many of its jobs are in progress at most, over all workers, from 1 to
+	// [MaxConcurrency].
+	Concurrency int
+	// URL is where its jobs are POSTed; empty for below the operator's DOWNSTREAM_URL. Pull means that
+	// services fetch them instead.
+	URL  string
+	Pull bool
+	// Timeout is from when a service has taken a job until it has to report.
+	Timeout time.Duration
+	// Retention is how long an archived job is kept.
+	Retention time.Duration
+	// Paused means that no job is taken.
+	Paused bool
+	// Schedule, a cron expression of five fields, if given, says when a job with ScheduleData (JSON)
+	// is enqueued, in a time zone of the IANA database; in UTC without one.
+	Schedule     string
+	Timezone     string
+	ScheduleData []byte
+	// Owner is the token of the client that made it, and may change it; empty for root.
+	Owner                bus.Token
+	CreatedAt, UpdatedAt time.Time
+}
+
+// Counts are how many jobs of a type there are that have not ended.
+type Counts struct {
+	// Queued is all that wait, Waiting those of them that are due and held back by the limit.
+	Queued, Waiting int64
+	// InProgress is those that their service has, or is about to be given.
+	InProgress int64
+	// Oldest is when the oldest of all of them was enqueued; zero if there is none.
+	Oldest time.Time
+}
+
+// Errors that callers branch on.
+var (
+	// ErrUnknownType means that there is no such type.
+	ErrUnknownType = errors.New("there is no such job type")
+	// ErrTypeExists means that there is a type of that name.
+	ErrTypeExists = errors.New("there is a job type of that name")
+	// ErrNotOwner means that the type is another client's.
+	ErrNotOwner = errors.New("the job type is another client's")
+	// ErrTypeHasJobs means that jobs of the type are queued or in progress.
+	ErrTypeHasJobs = errors.New("jobs of the type have not ended")
+	// ErrTooManyTypes means that there are [MaxTypes].
+	ErrTooManyTypes = errors.New("there are too many job types")
+)
