@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/web"
+	"routemaster/internal/web/jobs"
 	"routemaster/internal/web/server"
 	"routemaster/internal/web/subscriber"
 )
@@ -62,6 +63,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		Subscriber: subscriber.Config{
 			Deny: c.CallbackDeny, MaxTopics: c.MaxSubscriptionTopics, Secrets: c.Secrets, Recorder: obs.recorder,
 		},
+		Jobs:             jobs.Config{Deny: c.CallbackDeny},
 		ScalingThreshold: int64(c.ScalingThreshold),
 		ScalingDeadline:  c.ScalingDeadline,
 		Reporter:         obs.reporter,

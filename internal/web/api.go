@@ -20,6 +20,7 @@ import (
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/auth"
+	"routemaster/internal/web/jobs"
 	"routemaster/internal/web/rest"
 	"routemaster/internal/web/server"
 	"routemaster/internal/web/subscriber"
@@ -41,6 +42,8 @@ type Config struct {
 	Certificate *server.Certificate
 	// Subscriber configures the routes that are about one client's subscription.
 	Subscriber subscriber.Config
+	// Jobs configures the routes that are about jobs and their types.
+	Jobs jobs.Config
 	// ScalingThreshold is the number of jobs due within ScalingDeadline from which on
 	// /pulse/scaling responds slowly.
 	ScalingThreshold int64
@@ -66,6 +69,7 @@ type API struct {
 	ingest     *ingest.Ingest
 	history    *history.History
 	subscriber *subscriber.Handlers
+	jobs       *jobs.Handlers
 	metrics    http.Handler
 }
 
@@ -80,12 +84,12 @@ func New(
 	}
 	return &API{
 		Service: service, config: config, store: st, stats: stats.Of(st), queue: q, ingest: in, history: history.New(st),
-		subscriber: subscriber.New(config.Subscriber, service, st), metrics: metrics,
+		subscriber: subscriber.New(config.Subscriber, service, st), jobs: jobs.New(config.Jobs, service), metrics: metrics,
 	}
 }
 
 // Handler returns the API: all routes, with who calls them. [subscriber.Handlers.Routes] has those
-// of one client.
+// of one client, [jobs.Handlers.Routes] those of jobs.
 func (a *API) Handler() http.Handler {
 	r := chi.NewRouter()
 	r.Use(a.Observe, a.RecoverPanics, rest.RefuseAmbiguous)
@@ -127,6 +131,7 @@ func (a *API) Handler() http.Handler {
 		history(http.MethodDelete, "/history", a.deleteHistory)
 		r.Delete("/topics/{topic}", a.deleteTopic)
 		r.Delete("/topic/{topic}", a.deleteTopic)
+		a.jobs.Routes(r)
 
 		r.Group(func(r chi.Router) {
 			r.Use(rest.AllowClients)
