@@ -62,6 +62,8 @@ type Invalid struct {
 	Pointer string
 	// Detail says what is allowed.
 	Detail string
+	// ID is the kind of error for programs, if it has a name of its own.
+	ID string
 }
 
 func (e *Invalid) Error() string {
@@ -91,7 +93,7 @@ func Words[T ~string](words []T) string {
 // At puts an [Invalid] below a pointer: At("/topics/0", err). Other errors pass unchanged.
 func At(pointer string, err error) error {
 	if invalid, ok := errors.AsType[*Invalid](err); ok {
-		return &Invalid{Pointer: pointer + invalid.Pointer, Detail: invalid.Detail}
+		return &Invalid{Pointer: pointer + invalid.Pointer, Detail: invalid.Detail, ID: invalid.ID}
 	}
 	return err
 }

@@ -19,7 +19,7 @@ func (s *Service) Authenticate(next http.Handler) http.Handler {
 			requestInfoOf(r).client = client
 			next.ServeHTTP(w, r)
 		case errors.Is(err, auth.ErrRefused) || errors.Is(err, auth.ErrStaleNonce):
-			s.challenge(w, err)
+			s.challenge(w, r, err)
 		default:
 			s.Fail(w, r, err)
 		}
@@ -27,10 +27,14 @@ func (s *Service) Authenticate(next http.Handler) http.Handler {
 }
 
 // challenge asks for credentials. Err says why: see [auth.Authenticator.Challenge].
-func (s *Service) challenge(w http.ResponseWriter, err error) {
+func (s *Service) challenge(w http.ResponseWriter, r *http.Request, err error) {
 	s.Auth.Challenge(w.Header(), err)
-	writeProblem(w, Problem{
-		Status: http.StatusUnauthorized,
+	id := ""
+	if user, _, basic := r.BasicAuth(); basic && user == "" {
+		id = "missing_authentication"
+	}
+	writeProblem(w, r, Problem{
+		Status: http.StatusUnauthorized, ID: id,
 		Detail: "send valid credentials: a token as the user name of HTTP Basic authentication, or a client's name and its token as the user name and password of HTTP Digest",
 	})
 }
@@ -49,7 +53,7 @@ func AllowRoot(next http.Handler) http.Handler {
 func allow(next http.Handler, allowed func(auth.Client) bool, detail string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !allowed(Caller(r)) {
-			writeProblem(w, Problem{Status: http.StatusForbidden, Detail: detail})
+			writeProblem(w, r, Problem{Status: http.StatusForbidden, Detail: detail})
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -20,7 +20,7 @@ func (s *Service) RecoverPanics(next http.Handler) http.Handler {
 				panic(reason) // how handlers abort a connection
 			}
 			s.Reporter.Panic(s.Log, "request panicked", reason, requestFields(r)...)
-			writeProblem(w, internalError)
+			writeProblem(w, r, internalError)
 		}()
 		next.ServeHTTP(w, r)
 	})
@@ -33,7 +33,7 @@ func RefuseAmbiguous(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if server.Ambiguous(r) {
 			w.Header().Set("Connection", "close")
-			writeProblem(w, Problem{
+			writeProblem(w, r, Problem{
 				Status: http.StatusBadRequest, Detail: "must not have both Transfer-Encoding and Content-Length, nor folded headers",
 			})
 			return
@@ -57,7 +57,8 @@ func DecodePath(next http.Handler) http.Handler {
 const strictTransport = "max-age=31536000"
 
 // ForceTLS redirects requests that came in the clear to the same URL under https. Load balancers
-// may request /health without TLS.
+// may request /health without TLS. Clients of jobs expect a refusal instead, if it is a proxy that
+// says so.
 func ForceTLS(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/health" || strings.HasPrefix(r.URL.Path, "/health/") {
@@ -68,13 +69,21 @@ func ForceTLS(next http.Handler) http.Handler {
 		// The first element of a list is the client's protocol, the others are those between
 		// proxies.
 		proto, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",")
+		proto = strings.ToLower(strings.TrimSpace(proto))
 		switch {
-		case r.TLS != nil || strings.EqualFold(strings.TrimSpace(proto), "https"):
+		case r.TLS != nil || proto == "https":
 			next.ServeHTTP(w, r)
+		case proto == "http" && isJobPath(r.URL.Path):
+			writeProblem(w, r, Problem{Status: http.StatusForbidden, ID: "insecure_request", Detail: "use https"})
 		case r.Host == "":
-			writeProblem(w, Problem{Status: http.StatusBadRequest, Detail: "use https"})
+			writeProblem(w, r, Problem{Status: http.StatusBadRequest, Detail: "use https"})
 		default:
 			http.Redirect(w, r, "https://"+r.Host+r.URL.RequestURI(), http.StatusPermanentRedirect)
 		}
 	})
+}
+
+// isJobPath reports whether a path is one of the API of jobs.
+func isJobPath(path string) bool {
+	return strings.HasPrefix(path, "/v1/") || strings.HasPrefix(path, "/v2/")
 }

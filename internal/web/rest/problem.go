@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/deadletter"
@@ -20,6 +21,38 @@ type Problem struct {
 	Title   string `json:"title"`
 	Detail  string `json:"detail"`
 	Pointer string `json:"pointer,omitempty"`
+	// ID is the kind of error, a word for programs; that of the status unless it is given.
+	ID string `json:"id"`
+	// Instance is the path that the problem is about; the request's unless it is given. It is left out
+	// where it may have a client's token.
+	Instance string `json:"instance,omitempty"`
+}
+
+// problemIDs are the IDs of problems that have no other, by status.
+var problemIDs = map[int]string{
+	http.StatusBadRequest:            "invalid_request",
+	http.StatusUnauthorized:          "unauthorized",
+	http.StatusForbidden:             "forbidden",
+	http.StatusNotFound:              "not_found",
+	http.StatusMethodNotAllowed:      "method_not_allowed",
+	http.StatusConflict:              "conflict",
+	http.StatusRequestEntityTooLarge: "entity_too_large",
+	http.StatusTooManyRequests:       "rate_limited",
+	http.StatusInternalServerError:   "server_error",
+	http.StatusServiceUnavailable:    "service_unavailable",
+}
+
+// tokenPaths are in the paths that name a client by its token, which no error shows.
+var tokenPaths = []string{"/api_tokens/", "/subscribers/"}
+
+// instanceOf returns the path of a request for a problem, empty if it may have a token.
+func instanceOf(r *http.Request) string {
+	for _, part := range tokenPaths {
+		if strings.Contains(r.URL.Path, part) {
+			return ""
+		}
+	}
+	return r.URL.Path
 }
 
 // Error implements error, so that functions of handlers can return a problem.
@@ -120,7 +153,7 @@ func problemOf(err error) (p Problem, ok bool) {
 		return *p, true
 	}
 	if invalid, ok := errors.AsType[*bus.Invalid](err); ok {
-		return Problem{Status: http.StatusBadRequest, Detail: invalid.Detail, Pointer: invalid.Pointer}, true
+		return Problem{Status: http.StatusBadRequest, Detail: invalid.Detail, Pointer: invalid.Pointer, ID: invalid.ID}, true
 	}
 	if limit, ok := errors.AsType[*bus.TopicLimitError](err); ok {
 		return Problem{Status: http.StatusConflict, Detail: limit.Error()}, true

@@ -26,7 +26,7 @@ func AllowQuery(names ...string) func(http.Handler) http.Handler {
 				allowed = allowed && slices.Contains(names, name) && len(sent) == 1
 			}
 			if !allowed {
-				writeProblem(w, Problem{Status: http.StatusBadRequest, Detail: detail})
+				writeProblem(w, r, Problem{Status: http.StatusBadRequest, Detail: detail})
 				return
 			}
 			next.ServeHTTP(w, r)

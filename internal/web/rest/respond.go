@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -19,22 +20,24 @@ func (s *Service) Fail(w http.ResponseWriter, r *http.Request, err error) {
 		return // the client has left: nobody reads a response, and nothing has failed
 	}
 	if errors.Is(err, bus.ErrTokenUnknown) && !Caller(r).Root { // it was removed a moment ago
-		s.challenge(w, auth.ErrRefused)
+		s.challenge(w, r, auth.ErrRefused)
 		return
 	}
 	p, ok := problemOf(err)
 	if !ok {
 		s.Reporter.Error(s.Log, "request failed", err, requestFields(r)...)
 	}
-	writeProblem(w, p)
+	writeProblem(w, r, p)
 }
 
 // retryAfter is how long clients are asked to wait after a 503, in s.
 const retryAfter = "1"
 
-// writeProblem responds with a problem, and fills in its title.
-func writeProblem(w http.ResponseWriter, p Problem) {
+// writeProblem responds with a problem, and fills in its title, ID and instance.
+func writeProblem(w http.ResponseWriter, r *http.Request, p Problem) {
 	p.Title = http.StatusText(p.Status)
+	p.ID = cmp.Or(p.ID, problemIDs[p.Status])
+	p.Instance = cmp.Or(p.Instance, instanceOf(r))
 	w.Header().Set("Content-Type", "application/problem+json")
 	if p.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", retryAfter)
@@ -73,8 +76,8 @@ func (s *Service) RespondJSON(w http.ResponseWriter, r *http.Request, value any,
 }
 
 // NotFound responds to a path that has no route.
-func NotFound(w http.ResponseWriter, _ *http.Request) {
-	writeProblem(w, Problem{Status: http.StatusNotFound, Detail: "there is nothing at this path"})
+func NotFound(w http.ResponseWriter, r *http.Request) {
+	writeProblem(w, r, Problem{Status: http.StatusNotFound, Detail: "there is nothing at this path"})
 }
 
 // MethodNotAllowed responds to a path that has some of the routes, but none for the request's
@@ -94,5 +97,5 @@ func MethodNotAllowed(routes chi.Routes, w http.ResponseWriter, r *http.Request)
 		allowed = slices.Insert(allowed, 1, http.MethodHead)
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	writeProblem(w, Problem{Status: http.StatusMethodNotAllowed, Detail: "this path takes " + strings.Join(allowed, ", ")})
+	writeProblem(w, r, Problem{Status: http.StatusMethodNotAllowed, Detail: "this path takes " + strings.Join(allowed, ", ")})
 }

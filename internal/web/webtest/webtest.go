@@ -117,6 +117,7 @@ func (a *API) Do(who, method, path, body string) Response {
 type Problem struct {
 	Status                 int
 	Title, Detail, Pointer string
+	ID, Instance           string
 }
 
 // Problem sends a request that must be refused, and returns the problem.
@@ -129,6 +130,10 @@ func (a *API) Problem(who, method, path, body string) Problem {
 	assert.Equal(a.T, got.Status, p.Status)
 	assert.Equal(a.T, http.StatusText(got.Status), p.Title)
 	assert.NotEmpty(a.T, p.Detail)
+	assert.NotEmpty(a.T, p.ID)
+	for _, secret := range []string{RootKey, Alice, Bob} {
+		assert.NotContains(a.T, got.Body, secret)
+	}
 	return p
 }
 
