@@ -46,7 +46,7 @@ var plan = []room{
 	{"delivery", "bus seal signature wire queue store outbound telemetry"},
 	{"retention", "bus rdb store"},
 	{"maintenance", "bus wire rdb queue store deadletter history replay retention telemetry"},
-	{"worker", "bus wire rdb queue store telemetry"},
+	{"worker", "bus rdb queue telemetry"},
 	{"web", "bus wire queue seal signature store deadletter secrets history inspect replay telemetry ingest"},
 	{"web/webtest", "rdb queue store store/storetest telemetry ingest web"},
 	{"client", ""}, // other programs import it

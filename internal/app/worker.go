@@ -24,6 +24,13 @@ const (
 // thread.
 const spareConnections = 32
 
+// How often due entries are made instant. Those of the main queue wait for as little as a
+// millisecond. On the aux queue, only retries are scheduled.
+const (
+	mainScheduleInterval = 5 * time.Millisecond
+	auxScheduleInterval  = time.Second
+)
+
 // How often the housekeeping is done.
 const (
 	autodropInterval     = 10 * time.Second
@@ -70,7 +77,13 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
 	}, log), log, time.Now)
 	w := worker.New(q, worker.Config{
-		Threads:        c.WorkerThreads,
+		Pools: []worker.Pool{
+			{
+				Queue: q, Name: bus.QueueMain, Kind: bus.JobBatch, Threads: c.WorkerThreads,
+				ScheduleInterval: mainScheduleInterval, Discarded: deliverer.Discarded, Completed: deliverer.Completed,
+			},
+			{Queue: q, Name: bus.QueueAux, Threads: 1, ScheduleInterval: auxScheduleInterval},
+		},
 		AcquireTimeout: c.AcquireTimeout,
 		RetryAfter:     c.MaxBackoff,
 		Handlers: map[bus.JobName]worker.Handler{
@@ -86,6 +99,10 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			{Interval: scrubQueuesInterval, Work: keeper.Enqueue(bus.JobScrubQueues)},
 			{Interval: scrubAuxInterval, Work: keeper.ScrubAux},
 			{Interval: scrubWorkersInterval, Work: keeper.Enqueue(bus.JobScrubWorkers)},
+			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},
+		},
+		Stopping: func(busy map[bus.Queue]int64) {
+			log.Info("worker stopping, waiting for deliveries in flight", "deliveries", busy[bus.QueueMain])
 		},
 		Reporter: obs.reporter,
 		Recorder: obs.recorder,
@@ -93,6 +110,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 
 	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads, openFiles(), obs.address())
 	w.Run(ctx)
+	_ = deliverer.LogExpired(ctx)
 	log.Info("worker stopped")
 	return nil
 }

@@ -48,6 +48,7 @@ type Deliverer struct {
 	plans    plans
 	recorder *attemptRecorder
 	observer observer
+	expired  *expiredLog
 	now      func() time.Time
 }
 
@@ -61,7 +62,8 @@ func New(config Config, log *slog.Logger, now func() time.Time) *Deliverer {
 		observer: observer{
 			recorder: config.Recorder, tracer: config.Tracer, reporter: config.Reporter, files: logs.NewFileWarner(log), log: log, now: now,
 		},
-		now: now,
+		expired: newExpiredLog(log),
+		now:     now,
 	}
 }
 
@@ -108,4 +110,23 @@ func (d *Deliverer) post(ctx context.Context, s *slice) outbound.Attempt {
 		URL: s.batch.Callback, User: s.batch.UUID, Password: "x", Header: header, Body: s.reader, Length: s.length,
 		KeepBody: d.recorder.keepBody(s),
 	})
+}
+
+// Discarded takes note of a batch that came up only to be removed. It is for entries that the queue
+// of the deliveries discards.
+func (d *Deliverer) Discarded(entry any) {
+	switch batch := entry.(type) {
+	case store.DroppedBatch:
+		d.observer.recorder.Gone(batch)
+	case store.ExpiredBatch:
+		d.observer.recorder.Expired(batch.Client, batch.Events)
+		d.expired.add(batch)
+	}
+}
+
+// Completed takes note that the result of a delivery is stored.
+func (d *Deliverer) Completed(task *queue.Task, result queue.Result) {
+	if batch, ok := task.Payload.(*store.Delivery); ok {
+		d.observer.recorder.Removed(batch.Client, batch.Removed(result))
+	}
 }

@@ -146,8 +146,10 @@ func poisonWorker(t *testing.T, reporter *exceptions.Reporter) {
 	_, err := storetest.NewQueue(st, 1).Enqueue(t.Context(), bus.QueueAux, bus.Job{Name: bus.JobAutodrop})
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
-	w := worker.New(storetest.NewQueue(st, 1), worker.Config{
-		Threads: 1, AcquireTimeout: time.Second, RetryAfter: time.Hour, Reporter: reporter,
+	q := storetest.NewQueue(st, 1)
+	w := worker.New(q, worker.Config{
+		Pools:          []worker.Pool{{Queue: q, Name: bus.QueueAux, Threads: 1, ScheduleInterval: time.Second}},
+		AcquireTimeout: time.Second, RetryAfter: time.Hour, Reporter: reporter,
 		Handlers: map[bus.JobName]worker.Handler{
 			bus.JobAutodrop: func(context.Context, *queue.Task) queue.Result { stop(); panic("poison in the worker") },
 		},

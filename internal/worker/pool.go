@@ -4,20 +4,45 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store"
 )
+
+// Pool says which jobs some threads run.
+type Pool struct {
+	// Queue has the jobs, under the name of a queue.
+	Queue *queue.Queue
+	Name  bus.Queue
+	// Kind, if given, is the job that is of the queue's [queue.Kind]: it is run with its payload only.
+	Kind bus.JobName
+	// Threads is how many jobs are run at once.
+	Threads int
+	// ScheduleInterval is how often due jobs are made instant.
+	ScheduleInterval time.Duration
+	// Lookahead, if given, has the threads ask Redis less often: only so often while none of them is
+	// busy and no job is due within that time. Then a job that is put off for less may come up that
+	// late.
+	Lookahead time.Duration
+	// Discarded, if given, takes the entries that were removed when they came up: see
+	// [queue.Taken].
+	Discarded func(entry any)
+	// Completed, if given, takes each result that Redis has stored.
+	Completed func(task *queue.Task, result queue.Result)
+	// EndedElsewhere means that a job may end while a thread still runs it, so that a result that
+	// comes too late is nothing to warn of.
+	EndedElsewhere bool
+}
 
 // pool is the threads that serve one queue. One idle thread at a time waits for a job, for all of
 // them. So a worker has one waiting connection for each queue, however many threads it has.
 type pool struct {
 	*Worker
-	name    bus.Queue
+	Pool
 	threads []bus.WorkerID
 	slots   *slots
 	waiter  *rdb.Waiter
@@ -27,19 +52,27 @@ type pool struct {
 	busy atomic.Int64
 }
 
-func (w *Worker) newPool(q bus.Queue, threads int) *pool {
+func (w *Worker) newPool(config Pool) *pool {
 	p := &pool{
 		Worker:  w,
-		name:    q,
-		slots:   newSlots(threads),
-		waiter:  w.queue.NewWaiter(q, w.config.AcquireTimeout),
+		Pool:    config,
+		slots:   newSlots(config.Threads),
+		waiter:  config.Queue.NewWaiter(config.Name, w.config.AcquireTimeout),
 		waiting: make(chan struct{}, 1),
 	}
-	for range threads {
+	for range config.Threads {
 		p.threads = append(p.threads, bus.NewWorkerID())
 	}
-	w.config.Recorder.Threads(q, threads)
+	w.config.Recorder.Threads(config.Name, config.Threads)
 	return p
+}
+
+// start starts the scheduler and the threads.
+func (p *pool) start(ctx context.Context, loops *sync.WaitGroup) {
+	loops.Go(func() { p.runScheduler(ctx) })
+	for _, thread := range p.threads {
+		loops.Go(func() { p.run(ctx, thread) })
+	}
 }
 
 // close closes the waiter's connection. That loses no job, because a waiter takes none.
@@ -80,7 +113,7 @@ func (p *pool) waitAndAcquire(ctx context.Context, thread bus.WorkerID) *queue.T
 		return nil
 	}
 	minStanding := p.slots.reserve()
-	taken, err := p.queue.Acquire(ctx, p.name, thread, minStanding, p.now())
+	taken, err := p.Queue.Acquire(ctx, p.Name, thread, minStanding, p.now())
 	return p.acquired(ctx, thread, minStanding, queue.Next{Taken: taken, Err: err})
 }
 
@@ -90,16 +123,12 @@ func (p *pool) waitAndAcquire(ctx context.Context, thread bus.WorkerID) *queue.T
 func (p *pool) acquired(ctx context.Context, thread bus.WorkerID, reserved bus.Standing, next queue.Next) *queue.Task {
 	for errors.Is(next.Err, bus.ErrUnavailable) && ctx.Err() == nil {
 		pause(ctx, retryInterval)
-		next.Taken, next.Err = p.queue.Acquire(ctx, p.name, thread, reserved, p.now())
+		next.Taken, next.Err = p.Queue.Acquire(ctx, p.Name, thread, reserved, p.now())
 	}
 	p.slots.swap(reserved, standing(next.Task))
-	for _, entry := range next.Discarded {
-		switch batch := entry.(type) {
-		case store.DroppedBatch:
-			p.config.Recorder.Gone(batch)
-		case store.ExpiredBatch:
-			p.config.Recorder.Expired(batch.Client, batch.Events)
-			p.expired.add(batch)
+	if p.Discarded != nil {
+		for _, entry := range next.Discarded {
+			p.Discarded(entry)
 		}
 	}
 	for _, err := range next.Poisoned {
@@ -117,8 +146,8 @@ func (p *pool) acquired(ctx context.Context, thread bus.WorkerID, reserved bus.S
 func (p *pool) handle(ctx context.Context, task *queue.Task) (result queue.Result) {
 	p.busy.Add(1)
 	defer p.busy.Add(-1)
-	p.config.Recorder.Busy(p.name, 1)
-	defer p.config.Recorder.Busy(p.name, -1)
+	p.config.Recorder.Busy(p.Name, 1)
+	defer p.config.Recorder.Busy(p.Name, -1)
 	defer func() {
 		if reason := recover(); reason != nil {
 			p.config.Reporter.Panic(p.log, "a job panicked; it is tried again", reason, taskFields(task)...)
@@ -126,7 +155,7 @@ func (p *pool) handle(ctx context.Context, task *queue.Task) (result queue.Resul
 		}
 	}()
 	handler, ok := p.config.Handlers[task.Job.Name]
-	if !ok || task.Job.Name == bus.JobBatch && task.Payload == nil {
+	if !ok || task.Job.Name == p.Kind && task.Payload == nil {
 		// A newer version may have added it, so it is kept for a worker that knows it.
 		p.warn("postponed a job that this version cannot run", task)
 		return queue.Result{RetryAt: p.now().Add(p.config.RetryAfter)}
@@ -163,22 +192,22 @@ func (p *pool) completeAndAcquire(ctx context.Context, task *queue.Task, result 
 func (p *pool) tryComplete(ctx context.Context, deadline time.Time, task *queue.Task, result queue.Result, minStanding bus.Standing) (owned bool, next queue.Next, err error) {
 	calling := context.WithoutCancel(ctx)
 	if deadline.IsZero() {
-		return p.queue.CompleteAndAcquire(calling, task, result, minStanding, p.now())
+		return p.Queue.CompleteAndAcquire(calling, task, result, minStanding, p.now())
 	}
 	calling, cancel := context.WithDeadline(calling, deadline)
 	defer cancel()
-	owned, err = p.queue.Complete(calling, task, result, p.now())
+	owned, err = p.Queue.Complete(calling, task, result, p.now())
 	return owned, next, err
 }
 
-// completed records that Redis has stored a result. A task that is not owned was given to another
+// completed takes note that Redis has stored a result. A task that is not owned was given to another
 // worker, unless the call was repeated: then a lost response may have said that it was owned.
 func (p *pool) completed(task *queue.Task, result queue.Result, owned bool, tries int) {
-	if !owned && tries == 0 {
+	if !owned && tries == 0 && !p.EndedElsewhere {
 		p.warn("completed a job too late: it had been given to another worker", task)
 	}
-	if batch, ok := task.Payload.(*store.Delivery); ok && owned {
-		p.config.Recorder.Removed(batch.Client, batch.Removed(result))
+	if owned && p.Completed != nil {
+		p.Completed(task, result)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -26,8 +25,8 @@ type Ticker struct {
 
 // Config says how to run jobs.
 type Config struct {
-	// Threads is the number of main threads, and so the maximum number of deliveries in flight.
-	Threads int
+	// Pools are the threads, at least one pool.
+	Pools []Pool
 	// AcquireTimeout is how long an idle worker waits for a job in one call to Redis.
 	AcquireTimeout time.Duration
 	// RetryAfter is the wait before a job that panicked, or is unknown to this version, is retried.
@@ -36,6 +35,9 @@ type Config struct {
 	Handlers map[bus.JobName]Handler
 	// Tickers run beside the threads.
 	Tickers []Ticker
+	// Stopping, if given, is called when the context is done, with the number of jobs in flight of
+	// each queue.
+	Stopping func(busy map[bus.Queue]int64)
 	// Reporter, if given, reports unexpected errors.
 	Reporter *exceptions.Reporter
 	// Recorder counts what the threads do. It may be nil.
@@ -44,11 +46,7 @@ type Config struct {
 
 // The pace of the loops.
 const (
-	// Entries scheduled on the main queue wait for as little as a millisecond. On the aux queue,
-	// only retries are scheduled.
-	mainScheduleInterval = 5 * time.Millisecond
-	auxScheduleInterval  = time.Second
-	heartbeatInterval    = 5 * time.Second
+	heartbeatInterval = 5 * time.Second
 	// retryInterval is the pause before a failed call to Redis is repeated.
 	retryInterval = 200 * time.Millisecond
 	// completeTimeout bounds how long a thread that stops tries to complete its job.
@@ -60,73 +58,57 @@ const (
 
 // Worker is one worker process's threads.
 type Worker struct {
-	queue   *queue.Queue
-	config  Config
-	expired *expiredLog
-	log     *slog.Logger
-	now     func() time.Time
+	registry *queue.Queue
+	config   Config
+	log      *slog.Logger
+	now      func() time.Time
 }
 
-// New makes a worker that takes jobs from a queue.
-func New(q *queue.Queue, config Config, log *slog.Logger, now func() time.Time) *Worker {
-	return &Worker{queue: q, config: config, expired: newExpiredLog(log), log: log, now: now}
+// New makes a worker. Registry is where its threads are noted, those of all pools: a heartbeat is one
+// call, which notes the limits of this queue's kinds too.
+func New(registry *queue.Queue, config Config, log *slog.Logger, now func() time.Time) *Worker {
+	return &Worker{registry: registry, config: config, log: log, now: now}
 }
 
 // Run runs jobs until the context is done, then stops as the package comment says. It goes on after
 // any failure of Redis.
 func (w *Worker) Run(ctx context.Context) {
-	main := w.newPool(bus.QueueMain, w.config.Threads)
-	aux := w.newPool(bus.QueueAux, 1)
-	threads := slices.Concat(main.threads, aux.threads)
-
+	var pools []*pool
+	var threads []bus.WorkerID
+	for _, config := range w.config.Pools {
+		p := w.newPool(config)
+		pools, threads = append(pools, p), append(threads, p.threads...)
+	}
 	beating, stopHeartbeat := context.WithCancel(context.WithoutCancel(ctx))
 	var heartbeat, loops sync.WaitGroup
 	heartbeat.Go(func() { every(beating, heartbeatInterval, func() { w.beat(beating, threads) }) })
-	w.startLoops(ctx, &loops)
-	for _, pool := range []*pool{main, aux} {
-		for _, thread := range pool.threads {
-			loops.Go(func() { pool.run(ctx, thread) })
-		}
+	for _, p := range pools {
+		p.start(ctx, &loops)
 	}
-	<-ctx.Done()
-	w.log.Info("worker stopping, waiting for deliveries in flight", "deliveries", main.busy.Load())
-	loops.Wait()
-	w.expired.report()
-	stopHeartbeat()
-	heartbeat.Wait()
-	main.close()
-	aux.close()
-	w.retire(threads)
-}
-
-// startLoops starts the schedulers, the log of expired batches and the tickers.
-func (w *Worker) startLoops(ctx context.Context, loops *sync.WaitGroup) {
-	for q, interval := range map[bus.Queue]time.Duration{bus.QueueMain: mainScheduleInterval, bus.QueueAux: auxScheduleInterval} {
-		loops.Go(func() { every(ctx, interval, func() { w.schedule(ctx, q) }) })
-	}
-	loops.Go(func() { every(ctx, expiredInterval, w.expired.report) })
 	for _, ticker := range w.config.Tickers {
 		loops.Go(func() { every(ctx, ticker.Interval, func() { w.tick(ctx, ticker) }) })
 	}
+	<-ctx.Done()
+	w.stopping(pools)
+	loops.Wait()
+	stopHeartbeat()
+	heartbeat.Wait()
+	for _, p := range pools {
+		p.close()
+	}
+	w.retire(threads)
 }
 
-// maxScheduled is the maximum number of jobs that one call makes instant. It bounds how long the
-// call keeps Redis from serving others.
-const maxScheduled = 100
-
-// schedule makes all jobs of a queue instant that are due.
-func (w *Worker) schedule(ctx context.Context, q bus.Queue) {
-	for ctx.Err() == nil {
-		moved, err := w.queue.Schedule(ctx, q, w.now(), maxScheduled)
-		if err != nil {
-			w.report("schedule", err)
-			pause(ctx, retryInterval)
-			return
-		}
-		if moved < maxScheduled {
-			return
-		}
+// stopping says how many jobs are in flight.
+func (w *Worker) stopping(pools []*pool) {
+	if w.config.Stopping == nil {
+		return
 	}
+	busy := map[bus.Queue]int64{}
+	for _, p := range pools {
+		busy[p.Name] = p.busy.Load()
+	}
+	w.config.Stopping(busy)
 }
 
 // tick does the work of a ticker. If it fails, the next tick does it.
@@ -140,7 +122,7 @@ func (w *Worker) tick(ctx context.Context, ticker Ticker) {
 // intervals, because other workers take threads without a recent heartbeat for dead.
 func (w *Worker) beat(ctx context.Context, threads []bus.WorkerID) {
 	for ctx.Err() == nil {
-		err := w.queue.Heartbeat(ctx, w.now(), threads...)
+		err := w.registry.Heartbeat(ctx, w.now(), threads...)
 		if err == nil {
 			return
 		}
@@ -154,7 +136,7 @@ func (w *Worker) retire(threads []bus.WorkerID) {
 	ctx, cancel := context.WithTimeout(context.Background(), retireTimeout)
 	defer cancel()
 	for _, thread := range threads {
-		if _, err := w.queue.Retire(ctx, thread); err != nil {
+		if _, err := w.registry.Retire(ctx, thread); err != nil {
 			w.log.Warn("could not remove the worker from redis; another worker will", "error", err)
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,19 +26,26 @@ func TestMain(m *testing.M) { rdbtest.Main(m) }
 // soon bounds what must happen; nothing waits that long unless it fails.
 const soon = time.Minute
 
-// start runs a worker with one handler for all jobs. The function it returns stops the worker and
-// waits for it.
+// start runs a worker with one handler for all jobs, four threads on the main queue and one on the
+// aux queue. The function it returns stops the worker and waits for it.
 func start(t *testing.T, st *store.Store, handler worker.Handler, adjust ...func(*worker.Config)) (log *rdbtest.Buffer, stop func()) {
 	t.Helper()
+	q := storetest.NewQueue(st, 1)
+	log = &rdbtest.Buffer{}
+	logger := slog.New(slog.NewTextHandler(log, nil))
 	config := worker.Config{
-		Threads: 4, AcquireTimeout: 100 * time.Millisecond, RetryAfter: time.Millisecond,
+		Pools: []worker.Pool{
+			{Queue: q, Name: bus.QueueMain, Kind: bus.JobBatch, Threads: 4, ScheduleInterval: 5 * time.Millisecond},
+			{Queue: q, Name: bus.QueueAux, Threads: 1, ScheduleInterval: time.Second},
+		},
+		AcquireTimeout: 100 * time.Millisecond, RetryAfter: time.Millisecond,
 		Handlers: map[bus.JobName]worker.Handler{"job": handler, bus.JobBatch: handler},
+		Stopping: func(busy map[bus.Queue]int64) { logger.Info("stopping", "busy", busy[bus.QueueMain]) },
 	}
 	for _, f := range adjust {
 		f(&config)
 	}
-	log = &rdbtest.Buffer{}
-	w := worker.New(storetest.NewQueue(st, 1), config, slog.New(slog.NewTextHandler(log, nil)), time.Now)
+	w := worker.New(q, config, logger, time.Now)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {
@@ -179,7 +187,7 @@ func TestStopFinishesJobsInFlight(t *testing.T) {
 			<-finish
 			assert.NoError(t, ctx.Err(), "a delivery in flight is not cut off")
 			return queue.Done
-		}, func(c *worker.Config) { c.Threads = 1 })
+		}, func(c *worker.Config) { c.Pools[0].Threads = 1 })
 		enqueue(t, st, bus.QueueMain, "first")
 		assert.Equal(t, "first", next(t, started))
 		enqueue(t, st, bus.QueueMain, "second")
@@ -189,7 +197,7 @@ func TestStopFinishesJobsInFlight(t *testing.T) {
 			defer close(stopped)
 			stop()
 		}()
-		require.Eventually(t, func() bool { return strings.Contains(log.String(), "deliveries=1") }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Contains(log.String(), "busy=1") }, soon, time.Millisecond)
 		select {
 		case <-stopped:
 			t.Error("it stopped before its job was done")
@@ -331,25 +339,64 @@ func TestStopsWhileRedisHangs(t *testing.T) {
 	storetest.RequireSound(t, st)
 }
 
-// TestNoExpiredBatchIsLeftUnlogged has batches that are too old come up before a worker stops.
-func TestNoExpiredBatchIsLeftUnlogged(t *testing.T) {
+// TestAQuietPoolIsScheduled has a pool that looks ahead find what is scheduled while it is quiet, and
+// later than it looks.
+func TestAQuietPoolIsScheduled(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		st := storetest.Open(t, server)
+		ran := make(chan time.Time, 1)
+		tries := 0
+		const wait = 60 * time.Millisecond
+		_, stop := start(t, st, func(context.Context, *queue.Task) queue.Result {
+			if tries++; tries == 1 {
+				return queue.Result{RetryAt: time.Now().Add(wait)}
+			}
+			ran <- time.Now()
+			return queue.Done
+		}, func(c *worker.Config) { c.Pools[0].Threads, c.Pools[0].Lookahead = 1, 20*time.Millisecond })
+		began := time.Now()
+		enqueue(t, st, bus.QueueMain)
+		assert.GreaterOrEqual(t, next(t, ran).Sub(began), wait-time.Millisecond)
+		stop()
+		requireNothingLeft(t, server)
+	})
+}
+
+// TestEveryDiscardedEntryIsNoted has batches that are too old come up before a worker stops.
+func TestEveryDiscardedEntryIsNoted(t *testing.T) {
 	b := storetest.NewBus(t, rdbtest.Embedded(t))
 	b.AddSubscriber(storetest.Alice, 0, 2, "widgets")
 	b.SetOption(storetest.Alice, "keep_age", "60000")
 	b.PublishEvents("widgets", 1, 9, 0) // long ago
-	log, stop := start(t, b.Store, nil)
+	var events atomic.Int64
+	_, stop := start(t, b.Store, nil, func(c *worker.Config) {
+		c.Pools[0].Discarded = func(entry any) { events.Add(int64(entry.(store.ExpiredBatch).Events)) }
+	})
 	require.Eventually(t, func() bool {
 		return b.Redis.Exists(t.Context(), "batches:index", "batches:gauges:event").Val() == 0
 	}, soon, time.Millisecond)
 	stop()
-	batches, events := 0, 0
-	for line := range strings.Lines(log.String()) {
-		var b, e int
-		if _, sum, ok := strings.Cut(line, "subscriber=alice "); ok {
-			_, err := fmt.Sscanf(sum, "batches=%d events=%d", &b, &e)
-			require.NoError(t, err, line)
+	assert.EqualValues(t, 9, events.Load())
+}
+
+// TestALateResultMayBeExpected completes a job that was taken from its thread, in a pool whose jobs
+// end elsewhere too.
+func TestALateResultMayBeExpected(t *testing.T) {
+	st := storetest.Open(t, rdbtest.Embedded(t))
+	completed := make(chan string, 1)
+	log, stop := start(t, st, func(ctx context.Context, task *queue.Task) queue.Result {
+		if task.Job.Args[0] == "late" {
+			_, err := storetest.NewQueue(st, 1).Complete(ctx, task, queue.Done, time.Now())
+			assert.NoError(t, err)
 		}
-		batches, events = batches+b, events+e
-	}
-	assert.Equal(t, []int{5, 9}, []int{batches, events}, log.String())
+		return queue.Done
+	}, func(c *worker.Config) {
+		c.Pools[0].Threads, c.Pools[0].EndedElsewhere = 1, true
+		c.Pools[0].Completed = func(task *queue.Task, _ queue.Result) { completed <- task.Job.Args[0] }
+	})
+	enqueue(t, st, bus.QueueMain, "late")
+	enqueue(t, st, bus.QueueMain, "other")
+	assert.Equal(t, "other", next(t, completed), "what was not the thread's is not noted")
+	stop()
+	assert.NotContains(t, log.String(), "too late")
 }

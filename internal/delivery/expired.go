@@ -1,6 +1,7 @@
-package worker
+package delivery
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"slices"
@@ -11,9 +12,9 @@ import (
 	"routemaster/internal/store"
 )
 
-// expiredInterval is how often batches that were too old are logged: as often as those that the
-// housekeeping drops.
-const expiredInterval = 10 * time.Second
+// ExpiredInterval is how often batches that were too old are to be logged: as often as those that
+// the housekeeping drops.
+const ExpiredInterval = 10 * time.Second
 
 // expiredLog logs the batches that were too old as they came up: one line for each subscriber and
 // interval, since thousands may come up together. It is safe for concurrent use.
@@ -36,6 +37,13 @@ func (l *expiredLog) add(batch store.ExpiredBatch) {
 	defer l.mu.Unlock()
 	sum := l.dropped[batch.Client]
 	l.dropped[batch.Client] = expiredSum{sum.batches + 1, sum.events + batch.Events}
+}
+
+// LogExpired logs the batches that were too old, of which it was told since it was called before. It
+// never fails.
+func (d *Deliverer) LogExpired(context.Context) error {
+	d.expired.report()
+	return nil
 }
 
 // report logs what was dropped since it was called before.

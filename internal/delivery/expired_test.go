@@ -1,10 +1,11 @@
-package worker
+package delivery
 
 import (
 	"bytes"
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -13,15 +14,16 @@ import (
 
 func TestExpiredBatchesAreLoggedInSums(t *testing.T) {
 	var out bytes.Buffer
-	l := newExpiredLog(slog.New(slog.NewTextHandler(&out, nil)))
-	l.report()
+	d := New(Config{}, slog.New(slog.NewTextHandler(&out, nil)), time.Now)
+	log := func() { assert.NoError(t, d.LogExpired(t.Context())) }
+	log()
 	assert.Empty(t, out.String())
 	for range 1000 {
-		l.add(store.ExpiredBatch{Client: "shop", Events: 3})
+		d.Discarded(store.ExpiredBatch{Client: "shop", Events: 3})
 	}
-	l.add(store.ExpiredBatch{Client: "billing", Events: 7})
+	d.Discarded(store.ExpiredBatch{Client: "billing", Events: 7})
 	for range 2 {
-		l.report()
+		log()
 	}
 	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 	const message = `msg="dropped batches that were too old for their subscriber" `

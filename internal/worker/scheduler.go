@@ -1,0 +1,52 @@
+package worker
+
+import "context"
+
+// maxScheduled is the maximum number of jobs that one call makes instant. It bounds how long the
+// call keeps Redis from serving others.
+const maxScheduled = 100
+
+// runScheduler makes due jobs instant until the context is done.
+func (p *pool) runScheduler(ctx context.Context) {
+	if p.Lookahead == 0 {
+		every(ctx, p.ScheduleInterval, func() { p.schedule(ctx) })
+		return
+	}
+	for ctx.Err() == nil {
+		if p.isQuiet(ctx) {
+			pause(ctx, p.Lookahead)
+			continue
+		}
+		ahead, cancel := context.WithTimeout(ctx, p.Lookahead)
+		every(ahead, p.ScheduleInterval, func() { p.schedule(ctx) })
+		cancel()
+	}
+}
+
+// isQuiet reports whether no job will be due within the time that the scheduler looks ahead, as far
+// as is known.
+func (p *pool) isQuiet(ctx context.Context) bool {
+	if p.busy.Load() > 0 {
+		return false
+	}
+	due, err := p.Queue.Due(ctx, p.Name, p.now().Add(p.Lookahead))
+	if err != nil {
+		p.report("schedule", err)
+	}
+	return err != nil || due == 0
+}
+
+// schedule makes all jobs instant that are due.
+func (p *pool) schedule(ctx context.Context) {
+	for ctx.Err() == nil {
+		moved, err := p.Queue.Schedule(ctx, p.Name, p.now(), maxScheduled)
+		if err != nil {
+			p.report("schedule", err)
+			pause(ctx, retryInterval)
+			return
+		}
+		if moved < maxScheduled {
+			return
+		}
+	}
+}
