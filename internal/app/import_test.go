@@ -81,6 +81,7 @@ var libraries = map[string]string{
 	"github.com/google/uuid":               "jobs",
 	"github.com/honeybadger-io/":           "telemetry/exceptions",
 	"github.com/joho/godotenv":             "app",
+	"github.com/netresearch/go-cron":       "jobs/schedule",
 	"github.com/newrelic/":                 "telemetry/exceptions",
 	"github.com/prometheus/client_golang/": "telemetry",
 	"github.com/prometheus/client_model/":  "top/stats",

@@ -1,6 +1,7 @@
 // Package jobs is the vocabulary and the rules of jobs: work that exactly one service has to do,
 // and report on. It is pure. The rooms below it are: jobstore, the jobs in Redis and every step
-// that changes them; runner, which hands a job to its service.
+// that changes them; runner, which hands a job to its service; schedule, when the jobs of a type
+// with a schedule are due.
 //
 //	         enqueue          take, fetch
 //	(client) -------> queued -----------> in progress --> succeeded, failed, expired, cancelled
