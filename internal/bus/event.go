@@ -43,7 +43,7 @@ func (e *Event) Validate() error {
 		return Invalidf("/type", "must be one of create, update, delete, noop")
 	}
 	if !isPlainHTTPS(e.URL) {
-		if _, err := parseHTTPS(e.URL); err != nil {
+		if _, err := ParseHTTPS(e.URL); err != nil {
 			return At("/url", err)
 		}
 	}
@@ -51,7 +51,7 @@ func (e *Event) Validate() error {
 }
 
 // isPlainHTTPS reports whether text is an https URL of at most [MaxURLLen] characters without
-// port, user and escapes, as most are. It takes a tenth of the time of parseHTTPS, which
+// port, user and escapes, as most are. It takes a tenth of the time of ParseHTTPS, which
 // decides about the others.
 func isPlainHTTPS(text string) bool {
 	rest, ok := strings.CutPrefix(text, "https://")
@@ -73,9 +73,9 @@ func isPlain(text, more string) bool {
 // IsURLSafe reports whether text has only the characters of a UID.
 func IsURLSafe(text string) bool { return isPlain(text, "-_") }
 
-// parseHTTPS parses an absolute https URL as in RFC 3986, of at most [MaxURLLen] characters.
+// ParseHTTPS parses an absolute https URL as in RFC 3986, of at most [MaxURLLen] characters.
 // The error is an [Invalid].
-func parseHTTPS(text string) (*url.URL, error) {
+func ParseHTTPS(text string) (*url.URL, error) {
 	if text == "" {
 		return nil, Invalidf("", "is required: an https URL")
 	}

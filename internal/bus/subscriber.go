@@ -78,7 +78,7 @@ func validUUID(uuid string) bool {
 
 // normalCallback validates a callback and returns it without user name and password.
 func normalCallback(callback string, deny DenyList) (string, error) {
-	u, err := parseHTTPS(callback)
+	u, err := ParseHTTPS(callback)
 	switch {
 	case err != nil:
 		return "", err

@@ -1,0 +1,139 @@
+package jobs
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/jobs/schedule"
+)
+
+// The ids of refusals, which clients branch on.
+const (
+	missingParameter   = "missing_parameter"
+	forbiddenParameter = "forbidden_parameter"
+	invalidParameter   = "invalid_parameter"
+	invalidStrategy    = "invalid_delivery_strategy"
+	invalidAttempts    = "invalid_attempts"
+)
+
+// refuse makes a [bus.Invalid] with an id.
+func refuse(id, pointer, format string, args ...any) error {
+	return &bus.Invalid{ID: id, Pointer: pointer, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Validate checks what clients set of a type, but for its URL: see [Type.ValidateURL]. The error is
+// a [bus.Invalid] with an id, and points at the first wrong field, in the order in which existing
+// clients expect it. What is zero and must not be counts as missing.
+func (t *Type) Validate() error {
+	for _, check := range []func() error{
+		t.Name.Validate, t.validateStrategy, t.validateLimits, t.validateTimes, t.validateSchedule,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// typeNames are the names that types may have, but for those that begin as a job's id does.
+var typeNames = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// Validate checks the name of a type that is to be made. The error is as that of [Type.Validate].
+func (n TypeName) Validate() error {
+	const rule = "1 to 64 characters of a-z, 0-9, dot, underscore and hyphen, the first of them a letter or a digit"
+	switch {
+	case n == "":
+		return refuse(missingParameter, "/name", "is required: %s", rule)
+	case n == MetaShutdown:
+		return refuse(forbiddenParameter, "/name", "must be another name; nobody needs this type: what is changed of job types holds at once")
+	case strings.HasPrefix(string(n), idPrefix):
+		return refuse(invalidParameter, "/name", `must not begin with "job_", as the ids of jobs do`)
+	case !typeNames.MatchString(string(n)):
+		return refuse(invalidParameter, "/name", "must be %s", rule)
+	}
+	return nil
+}
+
+func (t *Type) validateStrategy() error {
+	const allowed = "at_least_once (its jobs may be tried again) or at_most_once"
+	switch t.Strategy {
+	case AtLeastOnce, AtMostOnce:
+		return nil
+	case "":
+		return refuse(missingParameter, "/delivery_strategy", "is required: %s", allowed)
+	}
+	return refuse(invalidStrategy, "/delivery_strategy", "must be %s", allowed)
+}
+
+func (t *Type) validateLimits() error {
+	switch {
+	case t.Strategy == AtMostOnce && t.Attempts > 1:
+		return refuse(invalidAttempts, "/attempts", "must be 1, since the strategy is at_most_once")
+	case t.Attempts < 1 || t.Attempts > MaxAttempts:
+		return refuse(invalidParameter, "/attempts", "is required: 1 to %d, how often a job is tried at most", MaxAttempts)
+	case t.Concurrency < 1 || t.Concurrency > MaxConcurrency:
+		return refuse(invalidParameter, "/concurrency", "is required: 1 to %d, how many jobs are in progress at most", MaxConcurrency)
+	}
+	return nil
+}
+
+func (t *Type) validateTimes() error {
+	switch {
+	case t.Timeout < MinTimeout || t.Timeout > MaxTimeout:
+		return refuse(invalidParameter, "/timeout", "must be %d to %d ms", MinTimeout.Milliseconds(), MaxTimeout.Milliseconds())
+	case t.Retention < 0 || t.Retention > MaxRetention:
+		return refuse(invalidParameter, "/retention", "must be 0 to %d s", MaxRetention/time.Second)
+	}
+	return nil
+}
+
+func (t *Type) validateSchedule() error {
+	const alone = "is of use only beside a schedule; send both or neither"
+	switch {
+	case t.Schedule == "" && t.Timezone != "":
+		return refuse(invalidParameter, "/timezone", alone)
+	case t.Schedule == "" && t.ScheduleData != nil:
+		return refuse(invalidParameter, "/schedule_data", alone)
+	case t.Schedule == "":
+		return nil
+	case len(t.ScheduleData) > MaxData:
+		return refuse(invalidParameter, "/schedule_data", "has %d bytes; at most %d are allowed", len(t.ScheduleData), MaxData)
+	}
+	const always = "* * * * *"
+	if _, err := schedule.Parse(always, t.Timezone); err != nil {
+		return refuse(invalidParameter, "/timezone", "%s", err)
+	}
+	if _, err := schedule.Parse(t.Schedule, t.Timezone); err != nil {
+		return refuse(invalidParameter, "/schedule", "%s", err)
+	}
+	return nil
+}
+
+// ValidateURL checks where the jobs of a type go: its host must not be denied and, without a URL,
+// the operator must have said where such jobs go (downstream), unless services fetch them. The
+// error is as that of [Type.Validate].
+func (t *Type) ValidateURL(deny bus.DenyList, downstream bool) error {
+	const pointer = "/url"
+	switch {
+	case t.Pull || t.URL == "" && downstream:
+		return nil
+	case t.URL == "":
+		return refuse(missingParameter, pointer, "is required: an https URL that the jobs are POSTed to, or null if services fetch them; "+
+			"it can be left out only where the operator has set DOWNSTREAM_URL")
+	}
+	u, err := bus.ParseHTTPS(t.URL)
+	switch {
+	case err != nil:
+		return refuse(invalidParameter, pointer, "%s", err)
+	case u.User != nil:
+		return refuse(invalidParameter, pointer, "must not have a user name or a password; jobs are sent with those that the operator has set")
+	case strings.Contains(t.URL, "#"):
+		return refuse(invalidParameter, pointer, "must not have a fragment")
+	case deny.DeniesHost(u):
+		return refuse(invalidParameter, pointer, "must not have an address that the operator denies (loopback, link-local and metadata, if not set otherwise)")
+	}
+	return nil
+}
