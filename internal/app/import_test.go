@@ -31,6 +31,7 @@ var plan = []room{
 	{"wire", "bus"},
 	{"rdb", "bus"},
 	{"queue", "bus wire rdb"},
+	{"jobs/jobstore", "bus rdb queue jobs"},
 	{"store", "bus wire rdb queue"},
 	{"doctor", "bus wire rdb queue store"},  // off the hot path: only what rtm calls imports it
 	{"migrate", "bus wire rdb queue store"}, // likewise

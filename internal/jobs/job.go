@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -70,6 +71,18 @@ type NewJob struct {
 	RunAfter  time.Time
 	ExpiresAt time.Time
 }
+
+// BulkError is why jobs were not enqueued: it is about one of them.
+type BulkError struct {
+	// Index is that of the job, from 0.
+	Index int
+	// Err is [ErrArchived] or [ErrOtherType].
+	Err error
+}
+
+func (e *BulkError) Error() string { return fmt.Sprintf("job %d: %v", e.Index, e.Err) }
+
+func (e *BulkError) Unwrap() error { return e.Err }
 
 // Report is what a service says about an attempt.
 type Report struct {

@@ -88,6 +88,8 @@ var (
 	ErrNotOwner = errors.New("the job type is another client's")
 	// ErrTypeHasJobs means that jobs of the type are queued or in progress.
 	ErrTypeHasJobs = errors.New("jobs of the type have not ended")
+	// ErrNotPull means that the type's jobs are not fetched, but POSTed to their service.
+	ErrNotPull = errors.New("the jobs of the type are not fetched")
 	// ErrTooManyTypes means that there are [MaxTypes].
 	ErrTooManyTypes = errors.New("there are too many job types")
 )

@@ -32,14 +32,18 @@ func TestKeysInLua(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, strings.Count(string(library), "function"), len(keys), "a key is not compared")
 	job := wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}})
+	const uuid = "282227eb-3c76-4ef7-af7e-25dff933077f"
 	texts := map[string]string{
-		"pack_job('batch', 'AAAABBBBCCCCDDDD-_-_')":             job,
-		"table.concat({ unpack_job(ARGV[2]) }, ' ')":            "batch AAAABBBBCCCCDDDD-_-_",
-		"tostring(unpack_job(ARGV[2] .. 'x'))":                  "nil",
-		"tostring(unpack_job(''))":                              "nil",
-		"tostring(unpack_job(pack_job('a', '')))":               "nil",
-		"tostring(unpack_job(string.sub(ARGV[2], 1, -2)))":      "nil",
-		"tostring(unpack_job('\\146' .. string.rep('x', 400)))": "nil",
+		"pack_job('batch', 'AAAABBBBCCCCDDDD-_-_')":                          job,
+		"table.concat({ unpack_job(ARGV[2]) }, ' ')":                         "batch AAAABBBBCCCCDDDD-_-_",
+		"pack_job('job', '" + uuid + "')":                                    wire.PackJob(bus.Job{Name: bus.JobJob, Args: []string{uuid}}),
+		"table.concat({ unpack_job(pack_job('job', '" + uuid + "')) }, ' ')": "job " + uuid,
+		"tostring(unpack_job('\\146\\161a\\145\\217\\3abc'))":                "nil",
+		"tostring(unpack_job(ARGV[2] .. 'x'))":                               "nil",
+		"tostring(unpack_job(''))":                                           "nil",
+		"tostring(unpack_job(pack_job('a', '')))":                            "nil",
+		"tostring(unpack_job(string.sub(ARGV[2], 1, -2)))":                   "nil",
+		"tostring(unpack_job('\\146' .. string.rep('x', 400)))":              "nil",
 	}
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, all := range []map[string]string{keys, texts} {

@@ -16,7 +16,8 @@ type Kind interface {
 	Name() bus.JobName
 	// Library is its Lua library.
 	Library() rdb.Library
-	// MaxInFlight is how many jobs of one lane may be in flight at once.
+	// MaxInFlight is how many jobs of one lane may be in flight at once; 0 if each lane has a limit of
+	// its own.
 	MaxInFlight() int
 	// Settings are what its functions take, in every call: strings, numbers, booleans.
 	Settings(ctx context.Context) []any
@@ -38,7 +39,7 @@ type Payload interface {
 }
 
 // Library is the Lua library of the queue, for scripts of others that add or wake entries.
-var Library = rdb.Library{lua("lib/keys", "lib/jobs", "lib/lanes", "lib/acquire", "lib/complete")}
+var Library = rdb.Library{lua("lib/keys", "lib/jobs", "lib/lanes", "lib/wide", "lib/acquire", "lib/complete")}
 
 //go:embed lua
 var files embed.FS

@@ -20,7 +20,9 @@ func (q *Queue) Heartbeat(ctx context.Context, now time.Time, workers ...bus.Wor
 		args = append(args, string(worker))
 	}
 	for name, kind := range q.kinds {
-		args = append(args, string(name), kind.MaxInFlight())
+		if most := kind.MaxInFlight(); most > 0 {
+			args = append(args, string(name), most)
+		}
 	}
 	return rdb.Wrap("heartbeat", q.partition.Run(ctx, scriptHeartbeat, args...).Err())
 }

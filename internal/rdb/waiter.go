@@ -60,3 +60,40 @@ func (w *Waiter) Wait(ctx context.Context, timeout time.Duration) error {
 
 // Close closes the waiter's connection, and ends a wait under way.
 func (w *Waiter) Close() error { return Wrap("close", w.db.Close()) }
+
+// StreamWaiter waits until a stream has a new entry, on a connection of its own. It is not safe for
+// concurrent use, but for Close.
+type StreamWaiter struct {
+	db   library
+	key  string
+	last string // the id of the last entry that was seen
+}
+
+// NewStreamWaiter prepares a waiter for a stream. No wait takes longer than longest.
+func (p *Partition) NewStreamWaiter(key string, longest time.Duration) *StreamWaiter {
+	db := p.client.forWaiter(longest)
+	db.AddHook(p.client.state)
+	return &StreamWaiter{db: db, key: key, last: "0-0"}
+}
+
+// Wait returns when the stream has an entry that came after the last that was seen, or at the latest
+// after timeout. The first wait returns at once if there is any. When its context is done the waiter
+// is closed for good.
+func (w *StreamWaiter) Wait(ctx context.Context, timeout time.Duration) error {
+	stop := context.AfterFunc(ctx, func() { _ = w.db.Close() })
+	defer stop()
+	streams, err := w.db.XRead(ctx, &redis.XReadArgs{Streams: []string{w.key, w.last}, Block: timeout}).Result()
+	if ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, redis.Nil) { // the timeout
+		return nil
+	}
+	if len(streams) > 0 && len(streams[0].Messages) > 0 {
+		w.last = streams[0].Messages[len(streams[0].Messages)-1].ID
+	}
+	return Wrap("wait", err)
+}
+
+// Close closes the waiter's connection, and ends a wait under way.
+func (w *StreamWaiter) Close() error { return Wrap("close", w.db.Close()) }

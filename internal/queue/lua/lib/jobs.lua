@@ -4,20 +4,23 @@
 -- later. What empties the bus must go on then: it begins with a write that takes none.
 local function allow_when_full() redis.call('HDEL', workers_key(), '') end
 
--- A job is MessagePack [name, [arguments...]]. These are the bytes of one with one argument; its
--- strings have at most MAX_STRING bytes, so that one byte holds the length. The argument is not
--- empty.
+-- A job is MessagePack [name, [arguments...]]. These are the bytes of one with one argument, which
+-- is not empty and has at most 255 bytes. One byte holds the length of a string of up to MAX_STRING
+-- bytes, as the name is; the length of a longer one stands in a byte of its own.
 local MAX_STRING = 31
 local function pack_job(name, argument)
-  return '\146' .. string.char(160 + #name) .. name
-    .. '\145' .. string.char(160 + #argument) .. argument
+  local length = #argument
+  return '\146' .. string.char(160 + #name) .. name .. '\145'
+    .. (length <= MAX_STRING and string.char(160 + length) or '\217' .. string.char(length))
+    .. argument
 end
 
 -- The name and the argument of a job as pack_job writes it; nil for any other.
 local function unpack_job(job)
   local name = string.sub(job, 3, (string.byte(job, 2) or 0) - 158)
   local argument = string.sub(job, #name + 5)
-  if argument ~= '' and #name <= MAX_STRING and #argument <= MAX_STRING
+  if #argument > MAX_STRING then argument = string.sub(argument, 2) end
+  if argument ~= '' and #name <= MAX_STRING and #argument <= 255
     and job == pack_job(name, argument) then
     return name, argument
   end

@@ -1,0 +1,140 @@
+package jobstore
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"routemaster/internal/jobs"
+	"routemaster/internal/rdb"
+)
+
+// readJob reads what show_job of lua/lib/steps.lua returns.
+func readJob(shown any) (job jobs.Job, ok bool) {
+	parts, _ := shown.([]any)
+	if len(parts) != 3 {
+		return job, false
+	}
+	fields, _ := parts[1].([]any)
+	data, there := parts[2].(string)
+	if len(fields) != 11 || !there || rdb.Text(fields[0]) == "" {
+		return job, false
+	}
+	number := func(i int) int64 { return rdb.Integer(rdb.Text(fields[i]), 0) }
+	job = jobs.Job{
+		ID: jobs.ID(rdb.Text(parts[0])), Type: jobs.TypeName(rdb.Text(fields[0])), Status: jobs.Status(rdb.Text(fields[1])),
+		Attempts: int(number(2)), Sequence: number(3), Data: []byte(data),
+		RunAfter: fromMicros(fields[4]), ExpiresAt: fromMicros(fields[5]),
+		CreatedAt: fromMicros(fields[6]), UpdatedAt: fromMicros(fields[7]),
+		Deadline: fromMicros(fields[8]), Reason: rdb.Text(fields[10]),
+	}
+	if job.Status.IsArchived() {
+		job.CreatedAt = fromMicros(fields[9])
+	}
+	return job, true
+}
+
+func readJobs(shown []any) []jobs.Job {
+	list := make([]jobs.Job, 0, len(shown))
+	for _, one := range shown {
+		if job, ok := readJob(one); ok {
+			list = append(list, job)
+		}
+	}
+	return list
+}
+
+// Enqueue adds jobs to a type, all or none, in one round trip, and returns them. One that is queued
+// or in progress already is returned as it is, whatever else is asked for. Traceparent, if given, is
+// that of the request. It fails with [jobs.ErrUnknownType], a [jobs.BulkError], or
+// [bus.ErrUnavailable].
+func (s *Store) Enqueue(
+	ctx context.Context, name jobs.TypeName, list []jobs.NewJob, traceparent string, now time.Time,
+) ([]jobs.Job, error) {
+	args := append(make([]any, 0, 3+4*len(list)), string(name), micros(now), traceparent)
+	for _, job := range list {
+		args = append(args, string(job.ID), job.Data, micros(job.RunAfter), micros(job.ExpiresAt))
+	}
+	rest, err := replied("enqueue jobs", s.redis.Run(ctx, scriptJobEnqueue, args...))
+	if err != nil && len(rest) == 1 {
+		return nil, &jobs.BulkError{Index: int(rest[0].(int64)), Err: err}
+	}
+	return readJobs(rest), err
+}
+
+// Job returns a job, queued or archived; name may be empty. It fails with [jobs.ErrUnknownJob], also
+// if the job is of another type, or [bus.ErrUnavailable].
+func (s *Store) Job(ctx context.Context, name jobs.TypeName, id jobs.ID) (jobs.Job, error) {
+	shown, err := s.redis.Run(ctx, scriptJobShow, string(id)).List()
+	if err != nil {
+		return jobs.Job{}, rdb.Wrap("read job", err)
+	}
+	job, ok := readJob(shown)
+	if !ok || name != "" && job.Type != name {
+		return jobs.Job{}, jobs.ErrUnknownJob
+	}
+	return job, nil
+}
+
+// Report takes what a service says about an attempt. To say it again changes nothing. A success is
+// taken also if the deadline has ended the attempt, or its worker has died, as long as no other
+// attempt has begun. It returns the job's status, empty for a report that changed nothing. It fails
+// with [jobs.ErrUnknownJob], [jobs.ErrStaleAttempt], [jobs.ErrReported], [jobs.ErrCancelled],
+// [jobs.ErrArchived] (it expired) or [bus.ErrUnavailable].
+func (s *Store) Report(
+	ctx context.Context, name jobs.TypeName, id jobs.ID, r jobs.Report, now time.Time,
+) (jobs.Status, error) {
+	rest, err := replied("report job", s.redis.Run(ctx, scriptJobReport,
+		string(id), string(name), r.Attempt, string(r.Status), r.Final, micros(now), rand.Float64()))
+	if err != nil {
+		return "", err
+	}
+	return jobs.Status(rdb.Text(rest[0])), nil
+}
+
+// Extend moves the deadline of a job that its service has, and returns the new one: a timeout from
+// now. It fails with [jobs.ErrUnknownJob], [jobs.ErrStaleAttempt], [jobs.ErrNotInProgress] or
+// [bus.ErrUnavailable].
+func (s *Store) Extend(
+	ctx context.Context, name jobs.TypeName, id jobs.ID, attempt int, timeout time.Duration, now time.Time,
+) (time.Time, error) {
+	deadline := now.Add(timeout)
+	_, err := replied("extend job", s.redis.Run(ctx, scriptJobExtend,
+		string(id), string(name), attempt, micros(deadline), micros(now)))
+	return deadline.UTC().Truncate(time.Microsecond), err
+}
+
+// Replay enqueues a copy of a job that is in progress or archived, with another id; name may be
+// empty. It fails with [jobs.ErrUnknownJob], [jobs.ErrQueued], [jobs.ErrUnknownType] (it was
+// deleted) or [bus.ErrUnavailable].
+func (s *Store) Replay(ctx context.Context, name jobs.TypeName, id, copied jobs.ID, now time.Time) (jobs.Job, error) {
+	rest, err := replied("replay job", s.redis.Run(ctx, scriptJobReplay, string(id), string(name), string(copied), micros(now)))
+	if err != nil {
+		return jobs.Job{}, err
+	}
+	job, ok := readJob(rest[0])
+	if !ok {
+		return job, errors.New("replay job: the copy is not there")
+	}
+	return job, nil
+}
+
+// Cancel archives a job as cancelled. It returns the status that the job had: [jobs.Cancelled] if it
+// was cancelled before. It fails with [jobs.ErrUnknownJob], [jobs.ErrArchived] if it ended otherwise,
+// or [bus.ErrUnavailable].
+func (s *Store) Cancel(ctx context.Context, name jobs.TypeName, id jobs.ID, now time.Time) (was jobs.Status, err error) {
+	rest, err := replied("cancel job", s.redis.Run(ctx, scriptJobCancel, string(id), string(name), micros(now)))
+	if err != nil {
+		return "", err
+	}
+	return jobs.Status(rdb.Text(rest[0])), nil
+}
+
+// Fetch takes up to max jobs of a type whose services fetch them, the oldest first: none, if there
+// is none to take. Their deadline begins. It fails with [jobs.ErrUnknownType], [jobs.ErrNotPull] or
+// [bus.ErrUnavailable].
+func (s *Store) Fetch(ctx context.Context, name jobs.TypeName, max int, now time.Time) ([]jobs.Job, error) {
+	rest, err := replied("fetch jobs", s.redis.Run(ctx, scriptJobFetch, string(name), max, micros(now)))
+	return readJobs(rest), err
+}

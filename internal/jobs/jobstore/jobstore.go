@@ -1,0 +1,119 @@
+// Package jobstore is jobs in Redis: types, jobs and their archive, and every step that changes
+// them, each one script. A job's entry stands in the queue `jobs`; at most as many jobs of a type
+// as it says are in progress, by a wide lane of that queue.
+//
+// A job is what its record says, wherever its entry is. So a step that ends or moves a job need not
+// find an entry that has just come up: who takes that next goes by the record.
+package jobstore
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"time"
+
+	"routemaster/internal/jobs"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
+)
+
+//go:embed lua
+var luaFiles embed.FS
+
+// library is what jobs add to the queue's scripts, and more.
+var library = rdb.Library{lua("lib/keys", "lib/types", "lib/steps")}
+
+// kindLibrary is that of the kind of entries.
+var kindLibrary = append(slices.Clone(library), lua("lib/kind"))
+
+// The scripts. Each file's header says what it takes, returns and keeps.
+var (
+	scriptTypePut         = newScript("type_put")
+	scriptTypeDelete      = newScript("type_delete")
+	scriptTypeCounts      = newScript("type_counts")
+	scriptTypeTend        = newScript("type_tend")
+	scriptArchiveDrop     = newScript("archive_drop")
+	scriptJobShow         = newScript("job_show")
+	scriptJobList         = newScript("job_list")
+	scriptJobEnqueue      = newScript("job_enqueue")
+	scriptJobReport       = newScript("job_report")
+	scriptJobExtend       = newScript("job_extend")
+	scriptJobReplay       = newScript("job_replay")
+	scriptJobCancel       = newScript("job_cancel")
+	scriptJobFetch        = newScript("job_fetch")
+	scriptScheduleEnqueue = newScript("schedule_enqueue")
+)
+
+func newScript(name string) *rdb.Script {
+	return rdb.NewScript(slices.Concat(queue.Library, library), lua(name))
+}
+
+func lua(names ...string) string { return rdb.ReadLua(luaFiles, names...) }
+
+// Store is the jobs of one partition. It is safe for concurrent use.
+type Store struct {
+	redis *rdb.Partition
+	keys  Keys
+	queue *queue.Queue
+}
+
+// New returns the jobs of a partition.
+func New(p *rdb.Partition) *Store {
+	return &Store{redis: p, keys: Keys{p.Namespace()}, queue: queue.New(p, kind{})}
+}
+
+// Queue is the queue of the jobs' entries, [bus.QueueJobs]. A task of one has a [*Run] as its
+// payload, and an [Outcome] as the detail of its result; what it discards is an [Ended].
+func (s *Store) Queue() *queue.Queue { return s.queue }
+
+// refusals are the scripts' words for why they changed nothing.
+var refusals = map[string]error{
+	"unknown type":    jobs.ErrUnknownType,
+	"exists":          jobs.ErrTypeExists,
+	"too many":        jobs.ErrTooManyTypes,
+	"has jobs":        jobs.ErrTypeHasJobs,
+	"unknown":         jobs.ErrUnknownJob,
+	"archived":        jobs.ErrArchived,
+	"other type":      jobs.ErrOtherType,
+	"queued":          jobs.ErrQueued,
+	"stale":           jobs.ErrStaleAttempt,
+	"reported":        jobs.ErrReported,
+	"cancelled":       jobs.ErrCancelled,
+	"not in progress": jobs.ErrNotInProgress,
+	"not pull":        jobs.ErrNotPull,
+	"changed":         errChanged,
+}
+
+// replied reads the list that a script returned: 1 and more, or 0 and why it changed nothing, which
+// then is the error. It returns what follows.
+func replied(what string, r rdb.Result) (rest []any, err error) {
+	reply, err := r.List()
+	if err != nil {
+		return nil, rdb.Wrap(what, err)
+	}
+	if reply[0] == int64(1) {
+		return reply[1:], nil
+	}
+	refusal, ok := refusals[rdb.Text(reply[1])]
+	if !ok {
+		return nil, fmt.Errorf("%s: unexpected reply of a script: %v", what, reply)
+	}
+	return reply[2:], refusal
+}
+
+// micros is a time for a script, in µs since the Unix epoch; 0 for the zero time.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// fromMicros is the time of a text that a script returned: zero for none, and for 0.
+func fromMicros(value any) time.Time {
+	us := rdb.Integer(rdb.Text(value), 0)
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}

@@ -1,0 +1,35 @@
+package jobstore
+
+import "routemaster/internal/jobs"
+
+// Keys are the jobs' keys in a partition, one method a key; their entries stand in the queue's.
+// lua/lib/keys.lua says the same to the scripts; a test holds the two together.
+type Keys struct{ Namespace string }
+
+// Types is the set of the names of all types, those included that are being deleted.
+func (k Keys) Types() string { return k.Namespace + "work:types" }
+
+// Type is a hash of a type.
+func (k Keys) Type(name jobs.TypeName) string { return k.Namespace + "work:type:" + string(name) }
+
+// Schedules is a hash of the types with a schedule to the time that was enqueued last or, if none
+// was, since when it has that schedule (µs).
+func (k Keys) Schedules() string { return k.Namespace + "work:schedules" }
+
+// Job is a hash of a job, queued or archived.
+func (k Keys) Job(id jobs.ID) string { return k.Namespace + "work:job:" + string(id) }
+
+// Data is a job's data, JSON to the letter as it was sent.
+func (k Keys) Data(id jobs.ID) string { return k.Namespace + "work:data:" + string(id) }
+
+// Open is a sorted set of the ids of a type's jobs that have not ended, by their sequence.
+func (k Keys) Open(name jobs.TypeName) string { return k.Namespace + "work:open:" + string(name) }
+
+// Archive is a sorted set of the ids of a type's archived jobs of a status, by the time at which they
+// were archived (µs), or a little later.
+func (k Keys) Archive(name jobs.TypeName, status jobs.Status) string {
+	return k.Namespace + "work:archive:" + string(name) + ":" + string(status)
+}
+
+// Pulls is a stream whose last entry is from when there may have been something to fetch last.
+func (k Keys) Pulls() string { return k.Namespace + "work:pulls" }

@@ -1,0 +1,138 @@
+package jobstore
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
+)
+
+// Run is the [queue.Payload] of a job that a worker has taken, to hand it to its service.
+type Run struct {
+	ID       jobs.ID
+	Type     jobs.TypeName
+	Strategy jobs.Strategy
+	// Attempts is how many attempts are left, this one included, MaxAttempts how many there are.
+	Attempts, MaxAttempts int
+	// Data is JSON.
+	Data []byte
+	// URL is where the job is POSTed; empty for below the operator's.
+	URL string
+	// Timeout is from when the service has taken the job until it has to report.
+	Timeout time.Duration
+	// Holds is how often in a row the service has asked for time.
+	Holds int
+	// Standing is that of the type's service, before this attempt.
+	Standing bus.Standing
+	// RunAfter is the earliest time at which the job was to be taken.
+	RunAfter time.Time
+	// Traceparent is of the request that enqueued it; empty if that had none.
+	Traceparent string
+}
+
+// LaneStanding is part of [queue.Payload].
+func (r *Run) LaneStanding() bus.Standing { return r.Standing }
+
+// LogAttrs is part of [queue.Payload].
+func (r *Run) LogAttrs() []slog.Attr {
+	return []slog.Attr{
+		slog.String("job_type", string(r.Type)), slog.String("id", r.ID.String()), slog.Int("attempts", r.Attempts),
+	}
+}
+
+// Outcome says what came of handing a job to its service: the [queue.Result].Detail of its task. The
+// result's RetryAt is, of a job that was
+//
+//   - [Accepted]: its deadline;
+//   - [Succeeded]: zero;
+//   - [Failed]: zero if it is not tried again, else when;
+//   - [Held]: until when the jobs of its type are held back. It costs no attempt.
+//
+// A job that is to be tried once is archived as failed, whatever RetryAt says, unless it was
+// accepted or succeeded.
+type Outcome struct {
+	Result RunResult
+	// Reason says what happened, if not the service said that the attempt failed.
+	Reason string
+	// Reported is whether it was the service that said so.
+	Reported bool
+	// Standing is that of the service from now on.
+	Standing bus.Standing
+}
+
+// RunResult is what came of handing a job to its service.
+type RunResult string
+
+// The results.
+const (
+	Accepted  RunResult = "accepted"
+	Succeeded RunResult = "succeeded"
+	Failed    RunResult = "failed"
+	Held      RunResult = "held"
+)
+
+// again is the result of a task whose handler did not come to one.
+const again RunResult = "again"
+
+// Ended is a job that came up for its end, or for that of an attempt: its deadline has passed, it has
+// expired, or the worker that had it died.
+type Ended struct {
+	ID   jobs.ID
+	Type jobs.TypeName
+	// Status is [jobs.Queued] if it is tried again.
+	Status jobs.Status
+	// Reason says what ended the attempt; empty if it expired.
+	Reason string
+}
+
+// kind is the queue's entries that are jobs.
+type kind struct{}
+
+// Name is part of [queue.Kind].
+func (kind) Name() bus.JobName { return bus.JobJob }
+
+// Library is part of [queue.Kind].
+func (kind) Library() rdb.Library { return kindLibrary }
+
+// MaxInFlight is part of [queue.Kind]: each type has a limit of its own.
+func (kind) MaxInFlight() int { return 0 }
+
+// Settings is part of [queue.Kind].
+func (kind) Settings(context.Context) []any { return []any{rand.Float64()} }
+
+// Result is part of [queue.Kind].
+func (kind) Result(_ queue.Payload, detail any) []any {
+	o, ok := detail.(Outcome)
+	if !ok {
+		return []any{string(again), "the worker failed", "", false}
+	}
+	return []any{string(o.Result), o.Reason, int(o.Standing), o.Reported}
+}
+
+// Discarded is part of [queue.Kind].
+func (kind) Discarded(values []any) any {
+	return Ended{
+		ID: jobs.ID(rdb.Text(values[0])), Type: jobs.TypeName(rdb.Text(values[1])),
+		Status: jobs.Status(rdb.Text(values[2])), Reason: rdb.Text(values[3]),
+	}
+}
+
+// Payload is part of [queue.Kind]: it reads what payload_of of lua/lib/kind.lua returns.
+func (kind) Payload(job bus.Job, values []any) (queue.Payload, error) {
+	if len(values) != 11 {
+		return nil, fmt.Errorf("take job: %d values", len(values))
+	}
+	number := func(i int) int64 { n, _ := values[i].(int64); return n }
+	return &Run{
+		ID: jobs.ID(job.Args[0]), Type: jobs.TypeName(rdb.Text(values[0])), Strategy: jobs.Strategy(rdb.Text(values[1])),
+		Attempts: int(number(2)), MaxAttempts: int(number(3)), Data: []byte(rdb.Text(values[4])), URL: rdb.Text(values[5]),
+		Timeout: time.Duration(number(6)) * time.Millisecond, Holds: int(number(7)), Standing: bus.Standing(number(8)),
+		RunAfter: fromMicros(values[9]), Traceparent: rdb.Text(values[10]),
+	}, nil
+}

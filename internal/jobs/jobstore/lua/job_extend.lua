@@ -1,0 +1,14 @@
+-- Moves the deadline of a job that its service has.
+--
+-- ARGV     1 namespace, 2 id, 3 type, 4 the attempt, 5 the new deadline and 6 now (µs)
+-- Returns  {1}; {0, 'unknown'}; {0, 'not in progress'}; {0, 'stale'}
+local job = read_job(ARGV[2])
+if not job or job.type ~= ARGV[3] then return { 0, 'unknown' } end
+if job.status ~= 'in-progress' then return { 0, 'not in progress' } end
+if tonumber(ARGV[4]) ~= job.attempts then return { 0, 'stale' } end
+redis.call('HSET', job_key(job.id), 'deadline', ARGV[5], 'updated_at', ARGV[6])
+-- One that has come up already is put off by who takes it; one that a worker has is scheduled by it.
+if job.worker == '' then
+  redis.call('ZADD', scheduled_key(QUEUE), 'XX', due(tonumber(ARGV[5])), job.entry)
+end
+return { 1 }

@@ -1,0 +1,139 @@
+-- What the queue's scripts call for jobs: see KINDS in the queue's lib/jobs.lua. The settings are
+-- {a number from 0 to below 1, by chance}.
+
+local PROBE = 500000 -- µs: a service that asked for time gets one job in this time until it takes one
+local STANDING_WAIT = 50 -- ms, until an entry comes up again that found no thread for its standing
+
+local function type_of(job)
+  local type = read_type(job.type)
+  if not type then error('there is no type ' .. job.type, 0) end
+  return type
+end
+
+-- Notes that a type's service has taken a job, or has not.
+local function note_standing(type, standing)
+  if standing ~= '' and tonumber(standing) ~= type.standing then
+    redis.call('HSET', type_key(type.name), 'standing', standing)
+  end
+  if type.holds > 0 and standing == '2' then
+    redis.call('HSET', type_key(type.name), 'holds', '0', 'held_until', '0')
+  end
+end
+
+local function payload_of(job, type)
+  local more = redis.call('HMGET', job_key(job.id), 'traceparent')
+  return {
+    type.name, type.strategy, job.attempts, type.attempts, redis.call('GET', data_key(job.id)),
+    type.url, type.timeout, type.holds, type.standing, exact(job.run_after), more[1] or '',
+  }
+end
+
+-- Ends a job that came up for it, and takes its entry off the queue. Returns what take returns.
+local function end_taken(entry, type, job, status, attempts, now, reason)
+  archive(type, job, status, attempts, now, nil, reason)
+  discard(entry)
+  return nil, { job.id, type.name, status, reason }
+end
+
+-- Takes an entry whose job has been handed out before.
+local function take_again(entry, type, job, now)
+  if job.worker == entry.worker then return payload_of(job, type) end -- the reply was lost
+  if job.worker ~= '' then
+    if type.once then
+      redis.call('HSET', job_key(job.id), 'ended', job.attempts)
+      return end_taken(entry, type, job, 'failed', job.attempts - 1, now, 'the worker died')
+    end
+    redis.call('HSET', job_key(job.id), 'worker', entry.worker)
+    return payload_of(job, type)
+  end
+  if job.deadline > now then
+    put_off(entry, due(job.deadline))
+    return nil
+  end
+  redis.call('HSET', job_key(job.id), 'ended', job.attempts)
+  redis.call('RPOP', pending_key(entry.queue, entry.worker))
+  local reason = 'no report before the deadline'
+  local status = fail_attempt(type, job, false, now, tonumber(entry.settings[1]), nil, reason)
+  return nil, { job.id, type.name, status, reason }
+end
+
+KINDS.job = {
+  queue = QUEUE,
+  exists = function(id)
+    local status = redis.call('HGET', job_key(id), 'status')
+    return status == 'queued' or status == 'in-progress'
+  end,
+  take = function(entry)
+    local job = read_job(entry.arg)
+    if not job or not job.open then
+      discard(entry)
+      return nil
+    end
+    local type, now = type_of(job), tonumber(entry.now) * 1000
+    if job.status == 'in-progress' then return take_again(entry, type, job, now) end
+    if job.expires_at > 0 and job.expires_at <= now then
+      return end_taken(entry, type, job, 'expired', job.attempts, now, '')
+    end
+    if job.run_after > now then
+      put_off(entry, due(job.run_after))
+    elseif not has_turn(type.lane, job.entry, job.place, type.max) then
+      put_off(entry, wait_until(job, now))
+    elseif type.pull then
+      put_off(entry, wait_until(job, now))
+      announce()
+    elseif type.held_until > now then
+      put_off(entry, due(type.held_until))
+    elseif type.standing < entry.min_standing then
+      put_off(entry, tonumber(entry.now) + STANDING_WAIT)
+    else
+      if type.holds > 0 then
+        redis.call('HSET', type_key(type.name), 'held_until', exact(now + PROBE))
+      end
+      begin_in_lane(type.lane, job.entry, job.place)
+      redis.call('HSET', job_key(job.id), 'status', 'in-progress', 'worker', entry.worker,
+        'updated_at', exact(now))
+      return payload_of(job, type)
+    end
+    return nil
+  end,
+  -- The result is {'succeeded' or 'failed', reason, standing, the attempt if it reported}.
+  complete = function(entry)
+    local job, result = read_job(entry.arg), entry.result
+    if not job or job.worker ~= entry.worker then return end
+    local type, now = type_of(job), tonumber(entry.now) * 1000
+    local succeeded = result[1] == 'succeeded'
+    note_standing(type, result[3])
+    archive(type, job, succeeded and 'succeeded' or 'failed',
+      succeeded and job.attempts or job.attempts - 1, now,
+      result[4] == '1' and job.attempts .. ' ' .. result[1] or nil, result[2])
+  end,
+  -- The result is {'accepted', 'failed', 'held' or 'again', reason, standing, as above}; the queue
+  -- has scheduled the entry.
+  retry = function(entry)
+    local job, result = read_job(entry.arg), entry.result
+    if not job or job.worker ~= entry.worker then return end
+    local type, now, outcome = type_of(job), tonumber(entry.now) * 1000, result[1]
+    local time = tonumber(redis.call('ZSCORE', scheduled_key(QUEUE), job.entry)) * 1000
+    note_standing(type, result[3])
+    if outcome == 'accepted' then
+      local deadline = math.max(time, job.deadline)
+      if deadline > time then
+        redis.call('ZADD', scheduled_key(QUEUE), due(deadline), job.entry)
+      end
+      redis.call('HSET', job_key(job.id), 'worker', '', 'deadline', exact(deadline),
+        'updated_at', exact(now))
+    elseif type.once then
+      archive(type, job, 'failed', job.attempts - 1, now, nil, result[2])
+    elseif outcome == 'failed' then
+      requeue(type, job, job.attempts - 1, time, now,
+        result[4] == '1' and job.attempts .. ' failed' or nil, result[2])
+    else -- it costs no attempt
+      return_to_lane(type.lane, QUEUE, job.entry, job.place, type.max, time / 1000)
+      redis.call('HSET', job_key(job.id), 'status', 'queued', 'worker', '', 'updated_at', exact(now))
+      if outcome == 'held' then
+        redis.call('HSET', type_key(type.name), 'holds', type.holds + 1,
+          'held_until', exact(math.max(time, type.held_until)))
+      end
+    end
+  end,
+}

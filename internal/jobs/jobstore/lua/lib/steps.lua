@@ -1,0 +1,104 @@
+-- A job's record, and what becomes of a job. Every function that ends or moves a job works wherever
+-- its entry is: scheduled, instant, or pending at a worker. What is instant stays there: taking it
+-- goes by the record.
+
+-- The record of a job, nil if there is none.
+local function read_job(id)
+  local found = redis.call('HMGET', job_key(id), 'type', 'status', 'attempts', 'sequence',
+    'run_after', 'expires_at', 'worker', 'deadline', 'reported', 'ended')
+  if not found[1] then return nil end
+  return {
+    id = id, entry = entry_of(id), type = found[1], status = found[2],
+    attempts = tonumber(found[3]), place = tonumber(found[4]), run_after = tonumber(found[5]),
+    expires_at = tonumber(found[6]) or 0, worker = found[7] or '',
+    deadline = tonumber(found[8]) or 0, reported = found[9] or '', ended = tonumber(found[10]),
+    open = found[2] == 'queued' or found[2] == 'in-progress',
+  }
+end
+
+-- Until when (ms) a job waits for its turn: it comes up by itself when it expires.
+local function wait_until(job, now)
+  local time = math.floor(now / 1000) + WAIT
+  if job.expires_at > 0 then time = math.min(time, math.ceil(job.expires_at / 1000)) end
+  return exact(time)
+end
+
+-- Adds a job to a type. Times are numbers, 0 where there is none.
+local function add_job(type, id, data, run_after, expires_at, traceparent, now)
+  local entry, place = entry_of(id), next_number(type, now)
+  if run_after == 0 then run_after = now end
+  redis.call('SADD', jobs_index_key(QUEUE), entry)
+  redis.call('HSET', job_key(id), 'type', type.name, 'status', 'queued', 'attempts', type.attempts,
+    'sequence', exact(place), 'run_after', exact(run_after), 'expires_at', exact(expires_at),
+    'created_at', exact(now), 'updated_at', exact(now))
+  if traceparent ~= '' then redis.call('HSET', job_key(id), 'traceparent', traceparent) end
+  redis.call('SET', data_key(id), data)
+  redis.call('ZADD', open_key(type.name), exact(place), id)
+  if run_after > now then
+    redis.call('ZADD', scheduled_key(QUEUE), due(run_after), entry)
+  else
+    await_turn(type, entry, place, wait_until({ expires_at = expires_at }, now))
+  end
+end
+
+-- Takes the entry of a job that has it from the worker that has it pending, if one has. A worker
+-- that completes it finds that it is not its own any more.
+local function take_back(job)
+  if job.worker ~= '' then redis.call('LREM', pending_key(QUEUE, job.worker), '-1', job.entry) end
+end
+
+-- Archives a job. Reported is the report that said so, nil if none did; reason says why, without
+-- one.
+local function archive(type, job, status, attempts, now, reported, reason)
+  redis.call('SREM', jobs_index_key(QUEUE), job.entry)
+  redis.call('ZREM', scheduled_key(QUEUE), job.entry)
+  take_back(job)
+  leave(type, job.entry)
+  redis.call('ZREM', open_key(type.name), job.id)
+  if type.retention == 0 then
+    redis.call('DEL', job_key(job.id), data_key(job.id))
+    return
+  end
+  local at = exact(next_number(type, now))
+  redis.call('HSET', job_key(job.id), 'status', status, 'attempts', attempts, 'archived_at', at,
+    'updated_at', exact(now), 'worker', '', 'deadline', '0', 'reported', reported or job.reported,
+    'reason', reason or '')
+  redis.call('ZADD', archive_key(type.name, status), at, job.id)
+end
+
+-- Has a job be tried again at a time, with so many attempts left.
+local function requeue(type, job, attempts, run_after, now, reported, reason)
+  take_back(job)
+  leave(type, job.entry)
+  redis.call('ZADD', scheduled_key(QUEUE), due(run_after), job.entry)
+  redis.call('HSET', job_key(job.id), 'status', 'queued', 'attempts', attempts,
+    'run_after', exact(run_after), 'updated_at', exact(now), 'worker', '', 'deadline', '0',
+    'reported', reported or job.reported, 'reason', reason or '')
+end
+
+-- How long (µs) a job waits that has so many attempts left, as jobs.Backoff.
+local function backoff(type, left, chance)
+  local failures = math.min(math.max(type.attempts - left, 1), 12)
+  return math.floor(math.min(2 ^ failures, 3600) * (1 - chance / 5) * 1000000)
+end
+
+-- Ends an attempt that failed. Final says that there is to be no other. Returns the job's status.
+local function fail_attempt(type, job, final, now, chance, reported, reason)
+  local left = job.attempts - 1
+  if final or left < 1 or type.once then
+    archive(type, job, 'failed', left, now, reported, reason)
+    return 'failed'
+  end
+  requeue(type, job, left, now + backoff(type, left, chance), now, reported, reason)
+  return 'queued'
+end
+
+-- A job as it is shown: its id, the fields of its record and its data.
+local function show_job(id)
+  return {
+    id,
+    redis.call('HMGET', job_key(id), 'type', 'status', 'attempts', 'sequence', 'run_after',
+      'expires_at', 'created_at', 'updated_at', 'deadline', 'archived_at', 'reason'),
+    redis.call('GET', data_key(id)),
+  }
+end

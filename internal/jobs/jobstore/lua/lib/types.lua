@@ -1,0 +1,72 @@
+-- Job types, as a step needs them. All times are in µs since the Unix epoch, but for those that the
+-- queue is given, which are in ms.
+
+local QUEUE = 'jobs'
+local STATUSES = { 'succeeded', 'failed', 'expired', 'cancelled' } -- of archived jobs
+local WAIT = 86400000 -- ms, until an entry that waits for its turn comes up by itself
+
+local function entry_of(id) return pack_job('job', id) end
+
+-- The time in ms at which one in µs has come.
+local function due(time) return string.format('%.0f', math.ceil(time / 1000)) end
+
+local function exact(number) return string.format('%.0f', number) end
+
+-- A type, nil if there is none. `max` is how many of its jobs may be in progress: none while it is
+-- paused, or being deleted.
+local function read_type(name)
+  local found = redis.call('HMGET', type_key(name), 'strategy', 'attempts', 'concurrency', 'url',
+    'timeout', 'retention', 'paused', 'deleted', 'clock', 'held_until', 'holds', 'standing')
+  if not found[1] then return nil end
+  local closed = found[7] == '1' or found[8] == '1'
+  return {
+    name = name, lane = lane_key('job', name), once = found[1] == 'at_most_once',
+    strategy = found[1], attempts = tonumber(found[2]), max = closed and 0 or tonumber(found[3]),
+    url = found[4], pull = found[4] == 'pull', timeout = tonumber(found[5]),
+    retention = tonumber(found[6]), deleted = found[8] == '1', clock = tonumber(found[9]) or 0,
+    held_until = tonumber(found[10]) or 0, holds = tonumber(found[11]) or 0,
+    standing = tonumber(found[12]) or 1,
+  }
+end
+
+-- The next number of a type's sequence, which is the time, or a little later: so it grows even if
+-- clocks differ, or go back.
+local function next_number(type, now)
+  type.clock = math.max(type.clock + 1, now)
+  redis.call('HSET', type_key(type.name), 'clock', exact(type.clock))
+  return type.clock
+end
+
+-- Tells those who wait for jobs to fetch that there may be some.
+local function announce() redis.call('XADD', pulls_key(), 'MAXLEN', 1, '*', 'job', '') end
+
+-- Has a job that is due stand in its lane, and wait there for its turn, unless it has it. Who
+-- fetches jobs takes them from the lane: they all wait.
+local function await_turn(type, entry, place, wait_until)
+  local turn = has_turn(type.lane, entry, place, type.max)
+  if turn and not type.pull then
+    redis.call('LPUSH', instant_key(QUEUE), entry)
+  else
+    redis.call('ZADD', scheduled_key(QUEUE), wait_until, entry)
+    if turn then announce() end
+  end
+end
+
+local function leave(type, entry)
+  if type.pull then
+    if redis.call('ZREM', type.lane, entry) == 1 then announce() end
+  else
+    leave_wide_lane(type.lane, QUEUE, entry, type.max)
+  end
+end
+
+-- Wakes the jobs of a type that wait although they have their turn, at most `most` of them: after
+-- its limit was raised, for instance.
+local function wake(type, most)
+  local entries = in_turn_of(type.lane, type.max, most)
+  if type.pull then
+    if #entries > 0 then announce() end
+    return
+  end
+  for _, entry in ipairs(entries) do make_instant(QUEUE, entry) end
+end

@@ -1,0 +1,31 @@
+-- Makes or changes a job type.
+--
+-- ARGV     1 namespace, 2 name, 3 the revision that is to be changed, 0 for a type that is to be
+--          made, 4 max types, 5 now (µs), 6 whether the type has a schedule that was set now ('set'),
+--          has none ('none'), or has the one that it had ('kept'), 7.. fields and values
+-- Returns  {1}; {0, 'exists'}, {0, 'too many'}, {0, 'changed'} by somebody else, {0, 'unknown'}
+-- Keeps    a type in the set of types, one with a schedule in that of schedules
+local name, revision, now = ARGV[2], ARGV[3], tonumber(ARGV[5])
+local found = redis.call('HMGET', type_key(name), 'revision', 'deleted')
+if revision == '0' then
+  local ending = found[2] == '1' and redis.call('ZCARD', open_key(name)) > 0
+  if found[1] and (found[2] ~= '1' or ending) then return { 0, 'exists' } end
+  if not found[1] and redis.call('SCARD', types_key()) >= tonumber(ARGV[4]) then
+    return { 0, 'too many' }
+  end
+elseif not found[1] or found[2] == '1' then
+  return { 0, 'unknown' }
+elseif found[1] ~= revision then
+  return { 0, 'changed' }
+end
+redis.call('HSET', type_key(name), unpack(ARGV, 7))
+redis.call('HINCRBY', type_key(name), 'revision', 1)
+redis.call('HDEL', type_key(name), 'deleted')
+redis.call('SADD', types_key(), name)
+if ARGV[6] == 'set' then
+  redis.call('HSET', schedules_key(), name, exact(now))
+elseif ARGV[6] == 'none' then
+  redis.call('HDEL', schedules_key(), name)
+end
+wake(read_type(name), 1000)
+return { 1 }

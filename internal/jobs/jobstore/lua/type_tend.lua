@@ -1,0 +1,42 @@
+-- Looks after a job type: removes archived jobs that were kept long enough, wakes what waits
+-- although it has its turn, and goes on with a deletion, until nothing of the type is left.
+--
+-- ARGV     1 namespace, 2 name, 3 now (µs), 4 max jobs to remove or to cancel
+-- Returns  {archived jobs removed, jobs that have not ended and are to be cancelled}
+allow_when_full()
+local name, now, most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+local type = read_type(name)
+if not type then
+  redis.call('SREM', types_key(), name)
+  return { 0, 0 }
+end
+local removed, open, kept = 0, 0, 0
+if type.deleted then
+  for _, id in ipairs(redis.call('ZRANGE', open_key(name), 0, most - 1)) do
+    local job = read_job(id)
+    if job then
+      archive(type, job, 'cancelled', job.attempts, now, nil, 'the job type was deleted')
+    else
+      redis.call('ZREM', open_key(name), id)
+    end
+  end
+  open = redis.call('ZCARD', open_key(name))
+else
+  wake(type, most)
+end
+local before = exact(now - type.retention * 1000000)
+for _, status in ipairs(STATUSES) do
+  local key = archive_key(name, status)
+  local ids = redis.call('ZRANGEBYSCORE', key, '-inf', before, 'LIMIT', 0, most - removed)
+  for _, id in ipairs(ids) do
+    redis.call('DEL', job_key(id), data_key(id))
+    redis.call('ZREM', key, id)
+  end
+  removed = removed + #ids
+  kept = kept + redis.call('ZCARD', key)
+end
+if type.deleted and open == 0 and kept == 0 then
+  redis.call('DEL', type_key(name))
+  redis.call('SREM', types_key(), name)
+end
+return { removed, open }

@@ -1,0 +1,44 @@
+package jobstore
+
+import (
+	"context"
+	"time"
+
+	"routemaster/internal/jobs"
+	"routemaster/internal/rdb"
+)
+
+// Schedule is a type that has one.
+type Schedule struct {
+	Type jobs.Type
+	// Since is the time that was enqueued last or, if none was, when the type was given its schedule.
+	Since time.Time
+}
+
+// Schedules returns the types that have a schedule. Without any it costs one command. It fails with
+// [bus.ErrUnavailable].
+func (s *Store) Schedules(ctx context.Context) ([]Schedule, error) {
+	since, err := s.redis.HGetAll(ctx, s.keys.Schedules()).Result()
+	if err != nil || len(since) == 0 {
+		return nil, rdb.Wrap("list schedules", err)
+	}
+	names := make([]string, 0, len(since))
+	for name := range since {
+		names = append(names, name)
+	}
+	types, err := s.readTypes(ctx, names...)
+	schedules := make([]Schedule, len(types))
+	for i, t := range types {
+		schedules[i] = Schedule{t, fromMicros(since[string(t.Name)])}
+	}
+	return schedules, err
+}
+
+// EnqueueScheduled enqueues the job of a schedule for a time, which is then what [Schedule].Since
+// says. It reports whether it did: not if another process did, or the schedule was changed
+// meanwhile. It fails with [bus.ErrUnavailable].
+func (s *Store) EnqueueScheduled(ctx context.Context, of Schedule, at, now time.Time) (bool, error) {
+	n, err := s.redis.Run(ctx, scriptScheduleEnqueue, string(of.Type.Name), micros(of.Since), micros(at),
+		string(jobs.ScheduledID(of.Type.Name, at.UnixMilli())), micros(now)).Int()
+	return n == 1, rdb.Wrap("enqueue scheduled job", err)
+}

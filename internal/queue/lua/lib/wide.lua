@@ -1,0 +1,54 @@
+-- A wide lane is one of many entries in flight, whose limit may change at any time. It is a lane
+-- (lanes.lua) with two differences. Each entry has a place, a whole number above 0, which it keeps
+-- for life: one that comes back stands where it stood. And who is in flight is marked, by a place
+-- below 0, so that whoever comes back stands behind those. So as many are in flight as have a score
+-- below 0, and no step has to read more of the lane than it changes. Of those that wait, the first
+-- up to the limit are instant, or were put off until a time; to leave wakes the next.
+
+local IN_FLIGHT = 4503599627370496 -- 2^52; places are below it
+
+-- Whether an entry has its turn: whether less than `max` stand before it. One that is not in the
+-- lane takes its place.
+local function has_turn(lane, job, place, max)
+  local rank = redis.call('ZRANK', lane, job)
+  if not rank then
+    redis.call('ZADD', lane, string.format('%.0f', place), job)
+    rank = redis.call('ZRANK', lane, job)
+  end
+  return rank < max
+end
+
+-- Marks an entry that has its turn as one in flight.
+local function begin_in_lane(lane, job, place)
+  redis.call('ZADD', lane, string.format('%.0f', place - IN_FLIGHT), job)
+end
+
+-- Wakes the last entry of those that have their turn, unless that is in flight.
+local function wake_last_in_turn(lane, queue, max)
+  if max < 1 then return end
+  local last = redis.call('ZRANGE', lane, max - 1, max - 1, 'WITHSCORES')
+  if last[1] and tonumber(last[2]) > 0 then make_instant(queue, last[1]) end
+end
+
+-- Takes an entry out of its lane, and wakes the one that now has its turn.
+local function leave_wide_lane(lane, queue, job, max)
+  if redis.call('ZREM', lane, job) == 1 then wake_last_in_turn(lane, queue, max) end
+end
+
+-- Has an entry that was in flight stand in its place again, until a time (ms). One that waited
+-- behind it may stand before it now, and have its turn.
+local function return_to_lane(lane, queue, job, place, max, time)
+  redis.call('ZADD', lane, string.format('%.0f', place), job)
+  wake_last_in_turn(lane, queue, max)
+  redis.call('ZADD', scheduled_key(queue), milliseconds(time), job)
+end
+
+-- How many entries of a lane are in flight.
+local function in_flight_of(lane) return redis.call('ZCOUNT', lane, '-inf', '(0') end
+
+-- Those that wait and have their turn, in order, at most `most` of them.
+local function in_turn_of(lane, max, most)
+  local free = math.min(max - in_flight_of(lane), most)
+  if free < 1 then return {} end
+  return redis.call('ZRANGEBYSCORE', lane, '(0', '+inf', 'LIMIT', 0, free)
+end
