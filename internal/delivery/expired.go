@@ -39,8 +39,8 @@ func (l *expiredLog) add(batch store.ExpiredBatch) {
 	l.dropped[batch.Client] = expiredSum{sum.batches + 1, sum.events + batch.Events}
 }
 
-// LogExpired logs the batches that were too old, of which it was told since it was called before. It
-// never fails.
+// LogExpired logs the batches that were too old and came up since it was called before. It never
+// fails.
 func (d *Deliverer) LogExpired(context.Context) error {
 	d.expired.report()
 	return nil

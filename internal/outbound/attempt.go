@@ -14,7 +14,7 @@ import (
 type Request struct {
 	// URL is where the request goes. Redirects are not followed.
 	URL string
-	// User and Password are sent by the Basic scheme.
+	// User and Password are sent by the Basic scheme, unless both are empty.
 	User, Password string
 	// Header is sent besides the client's own headers. The client takes it over.
 	Header http.Header
@@ -26,6 +26,9 @@ type Request struct {
 	// than 256 KiB are kept. The body of a 207 may take the rest of the attempt's time, that of
 	// another response a second.
 	KeepBody func(status int) int
+	// Once means that the request never arrives twice. It goes over a new connection: only an idle
+	// one may turn out to be closed, when nobody knows what has arrived.
+	Once bool
 }
 
 // Attempt is the result of a request.

@@ -83,7 +83,7 @@ func New(config Config, now func() time.Time) *Client {
 func (c *Client) Close() { c.idle.close() }
 
 // Post sends a request and returns the attempt. The request may arrive twice, if the connection
-// breaks before the response.
+// breaks before the response, unless it is to be sent once.
 func (c *Client) Post(ctx context.Context, r Request) Attempt {
 	start := c.now()
 	a := c.attempt(ctx, r)
@@ -99,7 +99,7 @@ func (c *Client) attempt(ctx context.Context, r Request) (a Attempt) {
 		a.Err, a.Error = err, bus.ErrorProtocol
 		return a
 	}
-	conn, resp, err := c.roundTrip(req, &a)
+	conn, resp, err := c.roundTrip(req, r.Once, &a)
 	if err != nil {
 		a.failed(ctx, err)
 		return a
@@ -127,31 +127,23 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 	if r.Header != nil {
 		req.Header = r.Header
 	}
-	req.SetBasicAuth(r.User, r.Password)
+	if r.User != "" || r.Password != "" {
+		req.SetBasicAuth(r.User, r.Password)
+	}
 	req.Header.Set("User-Agent", c.config.UserAgent)
 	return req, nil
 }
 
-// roundTrip sends a request over an idle connection, or a new one. The other side may have closed
-// an idle connection: then the request is sent again over a new one. That is allowed however far
-// the first got, because requests may arrive twice.
-func (c *Client) roundTrip(req *http.Request, a *Attempt) (*connection, *http.Response, error) {
+// roundTrip sends a request over an idle connection, or a new one. One to be sent once gets a new
+// one.
+func (c *Client) roundTrip(req *http.Request, once bool, a *Attempt) (*connection, *http.Response, error) {
 	host, err := hostPort(req.URL)
 	if err != nil {
 		return nil, nil, err
 	}
-	if conn := c.idle.take(req.URL.Scheme, host); conn != nil {
-		a.Reused, a.Public = true, conn.public
-		resp, err := conn.RoundTrip(req)
-		if err == nil {
-			return conn, resp, nil
-		}
-		_ = conn.Close()
-		if req.Context().Err() != nil {
-			return nil, nil, err
-		}
-		if req.Body, err = req.GetBody(); err != nil {
-			return nil, nil, err
+	if !once {
+		if conn, resp, err := c.reuse(req, host, a); conn != nil || err != nil {
+			return conn, resp, err
 		}
 	}
 	conn, err := c.connect(req.Context(), req.URL.Scheme, host, a)
@@ -165,6 +157,27 @@ func (c *Client) roundTrip(req *http.Request, a *Attempt) (*connection, *http.Re
 		return nil, nil, err
 	}
 	return conn, resp, nil
+}
+
+// reuse sends a request over an idle connection, and returns none if there is none that works. The
+// other side may have closed it: then the request can be sent again over a new one. That is allowed
+// however far the first got, because requests may arrive twice.
+func (c *Client) reuse(req *http.Request, host string, a *Attempt) (*connection, *http.Response, error) {
+	conn := c.idle.take(req.URL.Scheme, host)
+	if conn == nil {
+		return nil, nil, nil
+	}
+	a.Reused, a.Public = true, conn.public
+	resp, err := conn.RoundTrip(req)
+	if err == nil {
+		return conn, resp, nil
+	}
+	_ = conn.Close()
+	if req.Context().Err() != nil {
+		return nil, nil, err
+	}
+	req.Body, err = req.GetBody()
+	return nil, nil, err
 }
 
 // connect makes a connection. When no file descriptor is left it closes the idle connections and

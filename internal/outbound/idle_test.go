@@ -124,6 +124,43 @@ func TestAnIdleConnectionThatIsClosedIsReplaced(t *testing.T) {
 	})
 }
 
+// TestARequestToBeSentOnceIsNotRepeated has the other side close each connection when its second
+// request has arrived: then nobody knows whether that has been acted on.
+func TestARequestToBeSentOnceIsNotRepeated(t *testing.T) {
+	var requests atomic.Int64
+	url := rawReceiver(t, func(_ int64, conn net.Conn, r *bufio.Reader) {
+		for first := true; readRequest(r) == nil; first = false {
+			requests.Add(1)
+			if !first {
+				return
+			}
+			_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+		}
+	})
+	c, r := newClient(t), request(url)
+	require.NoError(t, c.Post(t.Context(), r).Err)
+	r.Once = true
+	for range 2 {
+		a := c.Post(t.Context(), r)
+		require.NoError(t, a.Err)
+		assert.False(t, a.Reused)
+		assert.True(t, a.Connected)
+	}
+	assert.EqualValues(t, 3, requests.Load())
+	r.Once = false
+	assert.True(t, c.Post(t.Context(), r).Reused, "others may reuse its connection")
+	assert.EqualValues(t, 5, requests.Load(), "and are repeated")
+}
+
+func TestWithoutAUserNothingIsSentByBasic(t *testing.T) {
+	header := make(chan http.Header, 1)
+	e := newEndpoint(t, false, func(_ http.ResponseWriter, r *http.Request) { header <- r.Header })
+	r := request(e.url)
+	r.User, r.Password = "", ""
+	require.NoError(t, newClient(t).Post(t.Context(), r).Err)
+	assert.NotContains(t, <-header, "Authorization")
+}
+
 func TestConnectionsAreReused(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, http2 bool) {
 		e := newEndpoint(t, http2, func(w http.ResponseWriter, _ *http.Request) {

@@ -200,8 +200,9 @@ func (p *pool) tryComplete(ctx context.Context, deadline time.Time, task *queue.
 	return owned, next, err
 }
 
-// completed takes note that Redis has stored a result. A task that is not owned was given to another
-// worker, unless the call was repeated: then a lost response may have said that it was owned.
+// completed takes note that Redis has stored a result. A task that is not owned was given to
+// another worker, unless the call was repeated: then a lost response may have said that it was
+// owned.
 func (p *pool) completed(task *queue.Task, result queue.Result, owned bool, tries int) {
 	if !owned && tries == 0 && !p.EndedElsewhere {
 		p.warn("completed a job too late: it had been given to another worker", task)

@@ -64,7 +64,7 @@ type Worker struct {
 	now      func() time.Time
 }
 
-// New makes a worker. Registry is where its threads are noted, those of all pools: a heartbeat is one
+// New makes a worker. Registry is where the threads of all its pools are noted: a heartbeat is one
 // call, which notes the limits of this queue's kinds too.
 func New(registry *queue.Queue, config Config, log *slog.Logger, now func() time.Time) *Worker {
 	return &Worker{registry: registry, config: config, log: log, now: now}
