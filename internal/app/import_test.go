@@ -42,7 +42,7 @@ var plan = []room{
 	{"history", "bus wire rdb queue store"},
 	{"replay", "bus wire rdb queue store history"},
 	{"outbound", "bus"},
-	{"telemetry", "bus wire queue store"},
+	{"telemetry", "bus jobs wire queue store"},
 	{"ingest", "bus wire store telemetry"},
 	{"delivery", "bus seal signature wire queue store outbound telemetry"},
 	{"retention", "bus rdb store"},

@@ -23,9 +23,10 @@ const dropTimeout = 2 * time.Second
 
 // Autodrop makes room when Redis is about to be full: when more memory is used than the high mark.
 // It first drops idempotency keys, until the low mark is reached or none is left. If Redis is above
-// the high mark even then, it drops the oldest events of histories in the same way, then the oldest
-// dead letters, and last the oldest batches. Before all that it drops the batches, dead letters and
-// histories that need not be kept, whatever Redis uses. It is the handler of [bus.JobAutodrop].
+// the high mark even then, it drops the spares in the same way, then the oldest events of
+// histories, then the oldest dead letters, and last the oldest batches. Before all that it drops
+// the batches, dead letters and histories that need not be kept, whatever Redis uses. It is the
+// handler of [bus.JobAutodrop].
 func (m *Maintenance) Autodrop(ctx context.Context, _ *queue.Task) queue.Result {
 	m.dropExpired(ctx)
 	m.trimLetters(ctx)
@@ -62,13 +63,14 @@ type drop struct {
 	used, high, low int64 // bytes
 	deadline        time.Time
 	keys            int
+	spares          []int // how many of each
 	history         history.Dropped
 	letters         deadletter.Dropped
 	batches         int
 	events          map[bus.Token]int
-	// noKeys, noHistory, noLetters and exhausted are whether no idempotency key, no event of a
-	// history, no dead letter, and no batch, is left to drop.
-	noKeys, noHistory, noLetters, exhausted bool
+	// noKeys, noSpares, noHistory, noLetters and exhausted are whether no idempotency key, nothing
+	// spare, no event of a history, no dead letter, and no batch, is left to drop.
+	noKeys, noSpares, noHistory, noLetters, exhausted bool
 }
 
 // unfinished reports whether the next run has to go on at once. Below the high mark, only keys are
@@ -85,6 +87,9 @@ func (m *Maintenance) goesOn(d *drop) bool { return d.used > d.low && m.now().Be
 
 func (m *Maintenance) drop(ctx context.Context, d *drop) (err error) {
 	if d.noKeys, err = m.dropKeys(ctx, d); err != nil || !d.noKeys || d.used <= d.high {
+		return err
+	}
+	if d.noSpares, err = m.dropSpares(ctx, d); err != nil || !d.noSpares || d.used <= d.high {
 		return err
 	}
 	if d.noHistory, err = m.dropHistories(ctx, d); err != nil || !d.noHistory || d.used <= d.high {
@@ -189,6 +194,11 @@ func (m *Maintenance) dropped(ctx context.Context, d *drop) {
 	if d.keys > 0 {
 		log.Warn("dropped idempotency keys: redis is about to be full; what is published again may be stored twice", "keys", d.keys)
 		m.recorder.DroppedKeys(telemetry.OutOfMemory, d.keys)
+	}
+	for i, n := range d.spares {
+		if n > 0 {
+			m.spares[i].Dropped(log, n)
+		}
 	}
 	if events := d.history.Events(); events > 0 {
 		log.Warn("dropped the oldest events of histories: redis is about to be full", "events", events, "topics", len(d.history))

@@ -35,6 +35,7 @@ type Maintenance struct {
 	log       *slog.Logger
 	recorder  *telemetry.Recorder // may be nil
 	now       func() time.Time
+	spares    []Spare
 
 	tidier *Tidier
 
@@ -43,11 +44,13 @@ type Maintenance struct {
 	exhausted             bool
 }
 
-// New makes a maintenance. The recorder may be nil.
-func New(st *store.Store, q *queue.Queue, limits bus.MemoryLimits, recorder *telemetry.Recorder, log *slog.Logger, now func() time.Time) *Maintenance {
+// New makes a maintenance. The recorder may be nil. The spares are dropped in their order.
+func New(st *store.Store, q *queue.Queue, limits bus.MemoryLimits, recorder *telemetry.Recorder, log *slog.Logger,
+	now func() time.Time, spares ...Spare) *Maintenance {
 	return &Maintenance{
 		store: st, queue: q, letters: deadletter.New(st), histories: history.New(st), replays: replay.New(st),
-		retention: retention.New(st), limits: limits, recorder: recorder, log: log, now: now, tidier: NewTidier(st),
+		retention: retention.New(st), limits: limits, recorder: recorder, log: log, now: now, spares: spares,
+		tidier: NewTidier(st),
 	}
 }
 

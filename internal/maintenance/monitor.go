@@ -24,15 +24,19 @@ type Monitor struct {
 	service metricservice.Service
 	log     *slog.Logger
 	now     func() time.Time
+	gauges  []Gauges
 	// These are of the last run. Only one thread runs the monitor.
 	failing bool     // it could not send
 	damaged []string // keys of damaged subscribers
 }
 
+// Gauges reads gauges that a monitor sends with those of the bus.
+type Gauges func(context.Context) ([]metricservice.Measure, error)
+
 // NewMonitor makes a monitor. A nil service makes its runs do nothing.
 func NewMonitor(st *store.Store, limits bus.MemoryLimits, service metricservice.Service, log *slog.Logger,
-	now func() time.Time) *Monitor {
-	return &Monitor{store: st, stats: stats.Of(st), limits: limits, service: service, log: log, now: now}
+	now func() time.Time, gauges ...Gauges) *Monitor {
+	return &Monitor{store: st, stats: stats.Of(st), limits: limits, service: service, log: log, now: now, gauges: gauges}
 }
 
 // monitorTimeout bounds one run, because other housekeeping waits for it.
@@ -66,7 +70,14 @@ func (m *Monitor) measure(ctx context.Context) ([]metricservice.Measure, error) 
 		m.log.Error("subscriber data is damaged", "keys", snapshot.Damaged)
 	}
 	m.damaged = snapshot.Damaged
-	measures := m.gauges(snapshot)
+	measures := m.measureBus(snapshot)
+	for _, read := range m.gauges {
+		more, err := read(ctx)
+		if err != nil {
+			return nil, err
+		}
+		measures = append(measures, more...)
+	}
 	counts, err := m.counts(ctx)
 	if err != nil {
 		return nil, err
@@ -82,7 +93,7 @@ func (m *Monitor) measure(ctx context.Context) ([]metricservice.Measure, error) 
 	return measures, nil
 }
 
-func (m *Monitor) gauges(snapshot stats.Snapshot) (measures []metricservice.Measure) {
+func (m *Monitor) measureBus(snapshot stats.Snapshot) (measures []metricservice.Measure) {
 	add := func(name string, value int64, tags ...bus.Tag) {
 		measures = append(measures, metricservice.Measure{Counter: bus.NewCounter(name, tags...), Value: value, Gauge: true})
 	}

@@ -38,6 +38,7 @@ type instruments struct {
 	lost                          *prometheus.CounterVec // by subscriber and reason
 	dropped, droppedHistory       children[prometheus.Counter]
 	droppedBatches                prometheus.Counter
+	droppedArchivedJobs           prometheus.Counter
 	droppedKeys                   map[DropReason]prometheus.Counter
 	scrubbedJobs, scrubbedWorkers prometheus.Counter
 	threads, busy                 *prometheus.GaugeVec
@@ -166,6 +167,8 @@ func (m *instruments) registerHousekeeping(register promauto.Factory) {
 	m.droppedHistory.make = func(topic string) prometheus.Counter { return history.WithLabelValues(topic) }
 	m.droppedBatches = register.NewCounter(counter("autodropped_batches_total",
 		"Batches dropped because Redis was about to be full."))
+	m.droppedArchivedJobs = register.NewCounter(counter("archived_jobs_dropped_total",
+		"Archived jobs dropped because Redis was about to be full."))
 	keys := register.NewCounterVec(counter("idempotency_keys_dropped_total",
 		"Idempotency keys dropped before they expired, by reason: limit (of one client), or memory (Redis was about to be full)."),
 		[]string{"reason"})

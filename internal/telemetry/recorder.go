@@ -208,6 +208,13 @@ func (r *Recorder) DroppedHistory(topic bus.TopicName, events int) {
 	}
 }
 
+// DroppedArchivedJobs notes how many archived jobs were dropped because Redis was about to be full.
+func (r *Recorder) DroppedArchivedJobs(jobs int) {
+	if r != nil {
+		r.metrics.droppedArchivedJobs.Add(float64(jobs))
+	}
+}
+
 // DropReason is why idempotency keys were dropped before they expired.
 type DropReason string
 

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,13 +9,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
-)
-
-// A scrape waits for Redis for as long as scrapeTimeout. What it has read serves other scrapes
-// for as long as scrapeTTL.
-const (
-	scrapeTimeout = 500 * time.Millisecond
-	scrapeTTL     = time.Second
 )
 
 // These metrics are read from Redis by a scrape. They are the same in every process of a bus.
@@ -81,12 +73,7 @@ type scrape struct {
 	stats   *stats.Stats
 	options BusOptions
 	now     func() time.Time
-
-	// mu makes scrapes share one reading. It guards the fields below.
-	mu     sync.Mutex
-	readAt time.Time
-	last   reading
-	err    error
+	shared  shared[reading]
 }
 
 // reading is what was read from Redis at one time.
@@ -105,7 +92,7 @@ func (s *scrape) Describe(descs chan<- *prometheus.Desc) {
 
 // Collect is part of [prometheus.Collector].
 func (s *scrape) Collect(metrics chan<- prometheus.Metric) {
-	now, err := s.read()
+	now, err := s.shared.read(s.readStore)
 	send := func(desc *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
@@ -192,20 +179,6 @@ func countersOf(subscriber bus.ClientName) []busCounter {
 			busCounter{bus.NewCounter(telemetry.DeliveredEventsCounter, queue, tag), busDelivered, labels})
 	}
 	return counters
-}
-
-// read reads from the store, unless another scrape has just done that.
-func (s *scrape) read() (reading, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.readAt.IsZero() && time.Since(s.readAt) < scrapeTTL {
-		return s.last, s.err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
-	defer cancel()
-	s.last, s.err = s.readStore(ctx)
-	s.readAt = time.Now()
-	return s.last, s.err
 }
 
 func (s *scrape) readStore(ctx context.Context) (reading, error) {
