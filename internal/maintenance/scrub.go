@@ -8,7 +8,8 @@ import (
 )
 
 // ScrubQueues requeues the jobs, of all queues but aux, of workers that have been silent for
-// [bus.DeadAfter]. It is the handler of [bus.JobScrubQueues], whose other half is to go on with replays.
+// [bus.DeadAfter]. It is the handler of [bus.JobScrubQueues], whose other half is to go on with
+// replays.
 func (m *Maintenance) ScrubQueues(ctx context.Context, _ *queue.Task) queue.Result {
 	m.copyReplays(ctx)
 	return m.finish(bus.JobScrubQueues, m.scrub(ctx, bus.QueueMain, bus.QueueJobs))

@@ -76,9 +76,9 @@ func (p *Partition) NewStreamWaiter(key string, longest time.Duration) *StreamWa
 	return &StreamWaiter{db: db, key: key, last: "0-0"}
 }
 
-// Wait returns when the stream has an entry that came after the last that was seen, or at the latest
-// after timeout. The first wait returns at once if there is any. When its context is done the waiter
-// is closed for good.
+// Wait returns when the stream has an entry that came after the last that was seen, or at the
+// latest after timeout. The first wait returns at once if there is any. When its context is done
+// the waiter is closed for good.
 func (w *StreamWaiter) Wait(ctx context.Context, timeout time.Duration) error {
 	stop := context.AfterFunc(ctx, func() { _ = w.db.Close() })
 	defer stop()

@@ -139,3 +139,6 @@ func (s *shop) requireInFlight(name jobs.TypeName, n int) {
 	s.t.Helper()
 	require.EqualValues(s.t, n, s.counts(name).InProgress)
 }
+
+// completed is the result of a task whose service said in its answer that the job succeeded.
+var completed = queue.Result{Detail: jobstore.Outcome{Result: jobstore.Succeeded, Reported: true, Standing: bus.Proven}}

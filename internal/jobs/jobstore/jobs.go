@@ -45,9 +45,9 @@ func readJobs(shown []any) []jobs.Job {
 	return list
 }
 
-// Enqueue adds jobs to a type, all or none, in one round trip, and returns them. One that is queued
-// or in progress already is returned as it is, whatever else is asked for. Traceparent, if given, is
-// that of the request. It fails with [jobs.ErrUnknownType], a [jobs.BulkError], or
+// Enqueue adds jobs to a type, all or none, in one round trip, and returns them. One that is
+// queued or in progress already is returned as it is, whatever else is asked for. Traceparent, if
+// given, is that of the request. It fails with [jobs.ErrUnknownType], a [jobs.BulkError], or
 // [bus.ErrUnavailable].
 func (s *Store) Enqueue(
 	ctx context.Context, name jobs.TypeName, list []jobs.NewJob, traceparent string, now time.Time,
@@ -63,8 +63,8 @@ func (s *Store) Enqueue(
 	return readJobs(rest), err
 }
 
-// Job returns a job, queued or archived; name may be empty. It fails with [jobs.ErrUnknownJob], also
-// if the job is of another type, or [bus.ErrUnavailable].
+// Job returns a job, queued or archived; name may be empty. It fails with [jobs.ErrUnknownJob],
+// also if the job is of another type, or [bus.ErrUnavailable].
 func (s *Store) Job(ctx context.Context, name jobs.TypeName, id jobs.ID) (jobs.Job, error) {
 	shown, err := s.redis.Run(ctx, scriptJobShow, string(id)).List()
 	if err != nil {
@@ -120,9 +120,9 @@ func (s *Store) Replay(ctx context.Context, name jobs.TypeName, id, copied jobs.
 	return job, nil
 }
 
-// Cancel archives a job as cancelled. It returns the status that the job had: [jobs.Cancelled] if it
-// was cancelled before. It fails with [jobs.ErrUnknownJob], [jobs.ErrArchived] if it ended otherwise,
-// or [bus.ErrUnavailable].
+// Cancel archives a job as cancelled. It returns the status that the job had: [jobs.Cancelled] if
+// it was cancelled before. It fails with [jobs.ErrUnknownJob], [jobs.ErrArchived] if it ended
+// otherwise, or [bus.ErrUnavailable].
 func (s *Store) Cancel(ctx context.Context, name jobs.TypeName, id jobs.ID, now time.Time) (was jobs.Status, err error) {
 	rest, err := replied("cancel job", s.redis.Run(ctx, scriptJobCancel, string(id), string(name), micros(now)))
 	if err != nil {

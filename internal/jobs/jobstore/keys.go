@@ -25,8 +25,8 @@ func (k Keys) Data(id jobs.ID) string { return k.Namespace + "work:data:" + stri
 // Open is a sorted set of the ids of a type's jobs that have not ended, by their sequence.
 func (k Keys) Open(name jobs.TypeName) string { return k.Namespace + "work:open:" + string(name) }
 
-// Archive is a sorted set of the ids of a type's archived jobs of a status, by the time at which they
-// were archived (µs), or a little later.
+// Archive is a sorted set of the ids of a type's archived jobs of a status, by the time at which
+// they were archived (µs), or a little later.
 func (k Keys) Archive(name jobs.TypeName, status jobs.Status) string {
 	return k.Namespace + "work:archive:" + string(name) + ":" + string(status)
 }

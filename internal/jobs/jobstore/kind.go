@@ -46,8 +46,8 @@ func (r *Run) LogAttrs() []slog.Attr {
 	}
 }
 
-// Outcome says what came of handing a job to its service: the [queue.Result].Detail of its task. The
-// result's RetryAt is, of a job that was
+// Outcome says what came of handing a job to its service: the [queue.Result].Detail of its task.
+// The result's RetryAt is, of a job that was
 //
 //   - [Accepted]: its deadline;
 //   - [Succeeded]: zero;
@@ -80,8 +80,8 @@ const (
 // again is the result of a task whose handler did not come to one.
 const again RunResult = "again"
 
-// Ended is a job that came up for its end, or for that of an attempt: its deadline has passed, it has
-// expired, or the worker that had it died.
+// Ended is a job that came up for its end, or for that of an attempt: its deadline has passed, it
+// has expired, or the worker that had it died.
 type Ended struct {
 	ID   jobs.ID
 	Type jobs.TypeName

@@ -30,9 +30,10 @@ func readTended(r rdb.Result) (t tended, err error) {
 	return tended{int(reply[0].(int64)), int(reply[1].(int64))}, nil
 }
 
-// Purge removes archived jobs that were kept as long as their type says, goes on with deletions of
-// types, and wakes jobs that wait although they have their turn. It takes steps while goesOn says so,
-// and returns how many jobs it removed, also with an error. It fails with [bus.ErrUnavailable].
+// Purge removes archived jobs that were kept as long as their type says, goes on with deletions
+// of types, and wakes jobs that wait although they have their turn. It takes steps while goesOn
+// says so, and returns how many jobs it removed, also with an error. It fails with
+// [bus.ErrUnavailable].
 func (s *Store) Purge(ctx context.Context, now time.Time, goesOn func() bool) (removed int, err error) {
 	names, err := s.typeNames(ctx)
 	if err != nil {

@@ -86,9 +86,9 @@ func orUnknownType(err error) error {
 // maxChanges is how often a change is tried while others change the same type.
 const maxChanges = 10
 
-// ChangeType has a function change a type; its error is returned, and then nothing is changed. It is
-// called again if somebody else has changed the type meanwhile. From then on, the change holds on
-// all workers. It fails with [jobs.ErrUnknownType] or [bus.ErrUnavailable].
+// ChangeType has a function change a type; its error is returned, and then nothing is changed. It
+// is called again if somebody else has changed the type meanwhile. From then on, the change holds
+// on all workers. It fails with [jobs.ErrUnknownType] or [bus.ErrUnavailable].
 func (s *Store) ChangeType(ctx context.Context, name jobs.TypeName, change func(*jobs.Type) error) (t jobs.Type, err error) {
 	for range maxChanges {
 		hash, err := s.redis.HGetAll(ctx, s.keys.Type(name)).Result()
@@ -168,8 +168,8 @@ func (s *Store) readTypes(ctx context.Context, names ...string) (types []jobs.Ty
 	return types, nil
 }
 
-// Counts returns how many jobs of some types have not ended, in their order, in one round trip: of a
-// type that is not there, none. It fails with [bus.ErrUnavailable].
+// Counts returns how many jobs of some types have not ended, in their order, in one round trip:
+// of a type that is not there, none. It fails with [bus.ErrUnavailable].
 func (s *Store) Counts(ctx context.Context, names ...jobs.TypeName) ([]jobs.Counts, error) {
 	counts, args := make([]jobs.Counts, len(names)), make([]any, len(names))
 	for i, name := range names {
@@ -185,10 +185,10 @@ func (s *Store) Counts(ctx context.Context, names ...jobs.TypeName) ([]jobs.Coun
 	return counts, rdb.Wrap("count jobs", err)
 }
 
-// DeleteType deletes a type: from then on nothing of it is taken or enqueued, and its archived jobs
-// are kept as long as before. If forced, its jobs that have not ended are archived as cancelled,
-// here or, if it does not come to that, by [Store.Purge]. Allowed is given the type first; its error
-// is returned, and then nothing is changed. It fails with [jobs.ErrUnknownType],
+// DeleteType deletes a type: from then on nothing of it is taken or enqueued, and its archived
+// jobs are kept as long as before. If forced, its jobs that have not ended are archived as
+// cancelled, here or, if it does not come to that, by [Store.Purge]. Allowed is given the type
+// first; its error is returned, and then nothing is changed. It fails with [jobs.ErrUnknownType],
 // [jobs.ErrTypeHasJobs] or [bus.ErrUnavailable].
 func (s *Store) DeleteType(
 	ctx context.Context, name jobs.TypeName, force bool, now time.Time, allowed func(jobs.Type) error,

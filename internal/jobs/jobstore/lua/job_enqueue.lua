@@ -1,7 +1,7 @@
 -- Enqueues jobs of a type, all or none. A job that is queued or in progress stays as it is.
 --
--- ARGV     1 namespace, 2 type, 3 now (µs), 4 traceparent, may be empty, 5.. of each job its id, its
---          data, when it may be taken and when it expires (µs, 0 for now and for never)
+-- ARGV     1 namespace, 2 type, 3 now (µs), 4 traceparent, may be empty, 5.. of each job its id,
+--          its data, when it may be taken and when it expires (µs, 0 for now and for never)
 -- Returns  {1, job, ...}: 0 for a job that was added, else its record and data, as in payload.go;
 --          {0, 'unknown type'}; {0, 'archived', index}; {0, 'other type', index}, from 0
 -- Keeps    a job in the queue's index, in its type's list and in one state

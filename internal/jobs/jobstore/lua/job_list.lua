@@ -1,7 +1,8 @@
 -- Lists jobs that have not ended, or archived ones, the newest first.
 --
--- ARGV     1 namespace, 2 'open' or 'archive', 3 status, may be empty, 4 the place (µs) and 5 the id
---          of the job before the page, '+inf' and '' for the first, 6 max jobs, 7 type, may be empty
+-- ARGV     1 namespace, 2 'open' or 'archive', 3 status, may be empty, 4 the place (µs) and 5 the
+--          id of the job before the page, '+inf' and '' for the first, 6 max jobs, 7 type, may be
+--          empty
 -- Returns  {the last job that was looked at: its place and id, '' if that was the last; jobs, as
 --          show_job}
 -- Cost     2 commands for each list, of a type and status, and 2 for each job. It looks at
@@ -56,7 +57,9 @@ local function page_from(from, from_id, most)
   end
   table.sort(heads, is_higher)
   for i = 1, math.min(#heads, most) do
-    for _, place in ipairs(places_of(heads[i][3], from, from_id, most)) do table.insert(page, place) end
+    for _, place in ipairs(places_of(heads[i][3], from, from_id, most)) do
+      table.insert(page, place)
+    end
   end
   table.sort(page, is_higher)
   return page

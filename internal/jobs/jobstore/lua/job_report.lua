@@ -1,7 +1,7 @@
 -- Takes a service's report on an attempt of a job.
 --
--- ARGV     1 namespace, 2 id, 3 type, 4 the attempt, 5 'succeeded' or 'failed', 6 '1' if a failed job
---          is not to be tried again, 7 now (µs), 8 a number from 0 to below 1, by chance
+-- ARGV     1 namespace, 2 id, 3 type, 4 the attempt, 5 'succeeded' or 'failed', 6 '1' if a failed
+--          job is not to be tried again, 7 now (µs), 8 a number from 0 to below 1, by chance
 -- Returns  {1, the job's status}, '' if the same was reported before; {0, 'unknown'}; {0, 'stale'};
 --          {0, 'reported'} something else before; {0, 'cancelled'}; {0, 'archived'}
 -- Cost     commands: 12 for a job that its service has

@@ -1,7 +1,7 @@
 -- Enqueues the job of a type's schedule for a time, unless that was done.
 --
--- ARGV     1 namespace, 2 type, 3 the time that was enqueued last, or since when there is a schedule,
---          as it was read, and 4 that of the job (µs), 5 id of the job, 6 now (µs)
+-- ARGV     1 namespace, 2 type, 3 the time that was enqueued last, or since when there is a
+--          schedule, as it was read, and 4 that of the job (µs), 5 id of the job, 6 now (µs)
 -- Returns  1, 0 when somebody else did it, or the schedule was changed
 local name = ARGV[2]
 if redis.call('HGET', schedules_key(), name) ~= ARGV[3] then return 0 end

@@ -1,8 +1,8 @@
 -- Makes or changes a job type.
 --
 -- ARGV     1 namespace, 2 name, 3 the revision that is to be changed, 0 for a type that is to be
---          made, 4 max types, 5 now (µs), 6 whether the type has a schedule that was set now ('set'),
---          has none ('none'), or has the one that it had ('kept'), 7.. fields and values
+--          made, 4 max types, 5 now (µs), 6 whether the type has a schedule that was set now
+--          ('set'), has none ('none'), or has the one that it had ('kept'), 7.. fields and values
 -- Returns  {1}; {0, 'exists'}, {0, 'too many'}, {0, 'changed'} by somebody else, {0, 'unknown'}
 -- Keeps    a type in the set of types, one with a schedule in that of schedules
 local name, revision, now = ARGV[2], ARGV[3], tonumber(ARGV[5])

@@ -1,8 +1,10 @@
 -- What the queue's scripts call for jobs: see KINDS in the queue's lib/jobs.lua. The settings are
 -- {a number from 0 to below 1, by chance}.
 
-local PROBE = 500000 -- µs: a service that asked for time gets one job in this time until it takes one
-local STANDING_WAIT = 50 -- ms, until an entry comes up again that found no thread for its standing
+-- µs: a service that asked for time gets one job in this time, until it takes one.
+local PROBE = 500000
+-- ms, until an entry comes up again that found no thread for its standing.
+local STANDING_WAIT = 50
 
 local function type_of(job)
   local type = read_type(job.type)
@@ -129,7 +131,8 @@ KINDS.job = {
         result[4] == '1' and job.attempts .. ' failed' or nil, result[2])
     else -- it costs no attempt
       return_to_lane(type.lane, QUEUE, job.entry, job.place, type.max, time / 1000)
-      redis.call('HSET', job_key(job.id), 'status', 'queued', 'worker', '', 'updated_at', exact(now))
+      redis.call('HSET', job_key(job.id), 'status', 'queued', 'worker', '',
+        'updated_at', exact(now))
       if outcome == 'held' then
         redis.call('HSET', type_key(type.name), 'holds', type.holds + 1,
           'held_until', exact(math.max(time, type.held_until)))
