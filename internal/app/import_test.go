@@ -48,7 +48,7 @@ var plan = []room{
 	{"retention", "bus rdb store"},
 	{"maintenance", "bus wire rdb queue store deadletter history replay retention telemetry"},
 	{"worker", "bus rdb queue telemetry"},
-	{"web", "bus wire queue seal signature store deadletter secrets history inspect replay telemetry ingest"},
+	{"web", "bus jobs wire queue jobs/jobstore seal signature store deadletter secrets history inspect replay telemetry ingest"},
 	{"web/webtest", "rdb queue store store/storetest telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"selfsigned", ""},

@@ -63,8 +63,8 @@ type Type struct {
 	Schedule     string
 	Timezone     string
 	ScheduleData []byte
-	// Owner is the token of the client that made it, and may change it; empty for root.
-	Owner                bus.Token
+	// Owner is the public name of the client that made it, and may change it; empty for root.
+	Owner                bus.ClientName
 	CreatedAt, UpdatedAt time.Time
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"routemaster/internal/history"
 	"routemaster/internal/ingest"
+	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
@@ -84,7 +85,7 @@ func New(
 	}
 	return &API{
 		Service: service, config: config, store: st, stats: stats.Of(st), queue: q, ingest: in, history: history.New(st),
-		subscriber: subscriber.New(config.Subscriber, service, st), jobs: jobs.New(config.Jobs, service), metrics: metrics,
+		subscriber: subscriber.New(config.Subscriber, service, st), jobs: jobs.New(config.Jobs, service, jobstore.New(st.Partition())), metrics: metrics,
 	}
 }
 

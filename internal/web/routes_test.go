@@ -15,6 +15,7 @@ import (
 
 func TestWhoMayDoWhat(t *testing.T) {
 	const event = `{"type":"noop","url":"https://x.example/"}`
+	const jobType = `{"name":"echo","delivery_strategy":"at_least_once","attempts":3,"concurrency":5}`
 	const subscription = `{"topics":["widgets"],"callback":"https://x.example/"}`
 	routes := []struct {
 		method, path, body         string
@@ -48,6 +49,13 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"DELETE", "/subscription", "", 401, 404, 403, 401},
 		{"DELETE", "/topics/widgets", "", 401, 204, 404, 401},
 		{"DELETE", "/topic/widgets", "", 401, 404, 404, 401},
+		{"POST", "/v1/jobs", jobType, 401, 201, 400, 401},
+		{"POST", "/v2/job-types", jobType, 401, 400, 400, 401},
+		{"GET", "/v1/jobs/echo", "", 401, 200, 200, 401},
+		{"GET", "/v2/job-types", "", 401, 200, 200, 401},
+		{"GET", "/v2/job-types/echo", "", 401, 200, 200, 401},
+		{"PATCH", "/v2/job-types/echo", `{"paused":true}`, 401, 200, 200, 401},
+		{"DELETE", "/v2/job-types/echo", "", 401, 204, 404, 401},
 	}
 	test := func(t *testing.T, redis *rdbtest.Server, scheme string) {
 		a := newAPI(t, redis)

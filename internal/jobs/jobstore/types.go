@@ -41,7 +41,7 @@ func parseType(name jobs.TypeName, hash map[string]string) (t jobs.Type, ok bool
 		Timeout:   time.Duration(number("timeout")) * time.Millisecond,
 		Retention: time.Duration(number("retention")) * time.Second,
 		Paused:    hash["paused"] == "1", Schedule: hash["schedule"], Timezone: hash["timezone"],
-		Owner: bus.Token(hash["owner"]), CreatedAt: fromMicros(hash["created_at"]), UpdatedAt: fromMicros(hash["updated_at"]),
+		Owner: bus.ClientName(hash["owner"]), CreatedAt: fromMicros(hash["created_at"]), UpdatedAt: fromMicros(hash["updated_at"]),
 	}
 	if t.Pull {
 		t.URL = ""

@@ -3,6 +3,7 @@ package rest
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 	"strings"
@@ -96,6 +97,7 @@ var jsonKinds = map[reflect.Kind]struct {
 	reflect.Slice:  {"[", "an array"},
 	reflect.String: {`"`, "a string"},
 	reflect.Int64:  {"0", "an integer"},
+	reflect.Int16:  {"0", "an integer"},
 	reflect.Bool:   {"tf", "true or false"},
 }
 
@@ -119,7 +121,11 @@ var checkKind = json.UnmarshalFromFunc(func(decoder *jsontext.Decoder, into any)
 // expected says what is allowed instead of an unknown name, or of a number that does not fit.
 func expected(wrong *json.SemanticError, into any) string {
 	if !errors.Is(wrong, json.ErrUnknownName) {
-		return "must be an integer of at most 64 bits, without a fraction or an exponent"
+		bits := 64
+		if wrong.GoType != nil && wrong.GoType.Kind() == reflect.Int16 {
+			bits = 16
+		}
+		return fmt.Sprintf("must be an integer of at most %d bits, without a fraction or an exponent", bits)
 	}
 	var names []string
 	for _, field := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {

@@ -15,6 +15,7 @@ type decoded struct {
 	List  []bus.TopicName `json:"list"`
 	Text  *string         `json:"text"`
 	Count *int64          `json:"count"`
+	Short int16           `json:"short"`
 }
 
 func TestDecode(t *testing.T) {
@@ -50,8 +51,10 @@ func TestDecodeRefuses(t *testing.T) {
 		{`{"count":7.0}`, "/count", notAnInteger},
 		{`{"count":7e1}`, "/count", notAnInteger},
 		{`{"count":9223372036854775808}`, "/count", notAnInteger},
-		{`{"Name":"a"}`, "/Name", "is not known here; known are name, list, text, count"},
-		{`{"a~/":1}`, "/a~0~1", "is not known here; known are name, list, text, count"},
+		{`{"short":32768}`, "/short", "must be an integer of at most 16 bits, without a fraction or an exponent"},
+		{`{"short":"7"}`, "/short", "must be an integer"},
+		{`{"Name":"a"}`, "/Name", "is not known here; known are name, list, text, count, short"},
+		{`{"a~/":1}`, "/a~0~1", "is not known here; known are name, list, text, count, short"},
 		{`{"name":"a","name":"b"}`, "", `the body is not valid JSON at line 1, column 13: duplicate object member name`},
 		{`{"name":"a"}{}`, "", "there is something after the JSON value; send one value"},
 		{"{}\n}", "", "the body is not valid JSON at line 2, column 1: invalid character '}' at start of value"},

@@ -10,6 +10,7 @@ import (
 	"routemaster/internal/deadletter"
 	"routemaster/internal/history"
 	"routemaster/internal/inspect"
+	"routemaster/internal/jobs"
 	"routemaster/internal/replay"
 	"routemaster/internal/signature"
 )
@@ -133,6 +134,23 @@ var problems = []struct {
 	{bus.ErrTooManySecrets, Problem{
 		Status: http.StatusConflict,
 		Detail: fmt.Sprintf("there are %d secrets that have not expired; remove one, or have the others expire at once", signature.MaxSecrets),
+	}},
+	{jobs.ErrUnknownType, Problem{
+		Status: http.StatusNotFound, ID: "job_type_not_found", Detail: "there is no such job type; GET /v2/job-types lists them",
+	}},
+	{jobs.ErrTypeExists, Problem{
+		Status: http.StatusBadRequest, ID: "invalid_parameter", Pointer: "/name",
+		Detail: "there is a job type of that name; choose another, or change that one with PATCH /v2/job-types/{name}",
+	}},
+	{jobs.ErrTooManyTypes, Problem{
+		Status: http.StatusConflict, Detail: fmt.Sprintf("there are %d job types; delete one that is not needed", jobs.MaxTypes),
+	}},
+	{jobs.ErrNotOwner, Problem{
+		Status: http.StatusForbidden, Detail: "the job type is another client's; only the one that made it may do that, and the operator",
+	}},
+	{jobs.ErrTypeHasJobs, Problem{
+		Status: http.StatusConflict,
+		Detail: "jobs of the type are queued or in progress; wait until they have ended, or send ?force=true to have them cancelled",
 	}},
 	{bus.ErrOverloaded, Problem{
 		Status: http.StatusServiceUnavailable,

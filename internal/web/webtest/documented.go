@@ -26,7 +26,12 @@ var openapi = sync.OnceValue(func() routers.Router {
 	}
 	// A schema without a type also allows null. The validator allows it only if all types are
 	// listed.
-	doc.Components.Schemas["Event"].Value.Properties["data"].Value.Type = &openapi3.Types{"null", "boolean", "number", "string", "array", "object"}
+	for schema, member := range map[string]string{
+		"Event": "data", "JobType": "schedule_data", "NewJobType": "schedule_data", "JobTypeChange": "schedule_data",
+	} {
+		anything := doc.Components.Schemas[schema].Value.Properties[member].Value
+		anything.Type = &openapi3.Types{"null", "boolean", "number", "string", "array", "object"}
+	}
 	router, err := gorillamux.NewRouter(doc)
 	if err != nil {
 		panic(err)

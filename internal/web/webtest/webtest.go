@@ -25,6 +25,7 @@ import (
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
+	"routemaster/internal/web/jobs"
 )
 
 // Credentials: the root key of an [API], and the tokens of its two clients. A client's name is its
@@ -61,7 +62,10 @@ func New(t testing.TB, redis *rdbtest.Server, adjust ...func(*web.Config)) *API 
 // On is [New] with a store.
 func On(t testing.TB, st *store.Store, adjust ...func(*web.Config)) *API {
 	t.Helper()
-	config := web.Config{RootKey: RootKey, NonceTTL: time.Minute, MaxEventData: 64, ScalingThreshold: 2, ScalingDeadline: time.Second}
+	config := web.Config{
+		RootKey: RootKey, NonceTTL: time.Minute, MaxEventData: 64, ScalingThreshold: 2, ScalingDeadline: time.Second,
+		Jobs: jobs.Config{Downstream: true},
+	}
 	for _, f := range adjust {
 		f(&config)
 	}

@@ -1,0 +1,30 @@
+package jobs_test
+
+import (
+	"testing"
+
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/web"
+	"routemaster/internal/web/webtest"
+)
+
+func TestMain(m *testing.M) { rdbtest.Main(m) }
+
+const (
+	rootKey = webtest.RootKey
+	alice   = webtest.Alice
+	bob     = webtest.Bob
+)
+
+// api is an API under test, with its jobs.
+type api struct {
+	*webtest.API
+	jobs *jobstore.Store
+}
+
+func newAPI(t *testing.T, redis *rdbtest.Server, adjust ...func(*web.Config)) api {
+	t.Helper()
+	a := webtest.New(t, redis, adjust...)
+	return api{a, jobstore.New(a.Partition())}
+}

@@ -1,0 +1,252 @@
+package jobs
+
+import (
+	"cmp"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-chi/chi/v5"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
+	"routemaster/internal/web/rest"
+)
+
+// maxTypeBody is the maximum size of a body with a job type, in bytes: the data of its schedule,
+// and the other members.
+const maxTypeBody = jobs.MaxData + rest.MaxValueBody
+
+// sentType is a job type as clients send it. In a new type null is as if left out, but for its URL;
+// in a change it is the default.
+type sentType struct {
+	Name         rest.Nullable[jobs.TypeName]  `json:"name"`
+	Strategy     rest.Nullable[jobs.Strategy]  `json:"delivery_strategy"`
+	Attempts     rest.Nullable[int16]          `json:"attempts"`
+	Concurrency  rest.Nullable[int16]          `json:"concurrency"`
+	URL          rest.Nullable[string]         `json:"url"`
+	Timeout      rest.Nullable[int64]          `json:"timeout"`   // ms
+	Retention    rest.Nullable[int64]          `json:"retention"` // s
+	Paused       rest.Nullable[bool]           `json:"paused"`
+	Schedule     rest.Nullable[string]         `json:"schedule"`
+	Timezone     rest.Nullable[string]         `json:"timezone"`
+	ScheduleData rest.Nullable[jsontext.Value] `json:"schedule_data"`
+}
+
+// apply sets what was sent. It validates nothing.
+func (s *sentType) apply(t *jobs.Type) {
+	set(s.Strategy, "", func(strategy jobs.Strategy) { t.Strategy = strategy })
+	set(s.Attempts, 0, func(n int16) { t.Attempts = int(n) })
+	set(s.Concurrency, 0, func(n int16) { t.Concurrency = int(n) })
+	set(s.URL, "", func(url string) { t.URL, t.Pull = url, s.URL.Value == nil })
+	set(s.Timeout, jobs.DefaultTimeout.Milliseconds(), func(ms int64) { t.Timeout = duration(ms, time.Millisecond) })
+	set(s.Retention, int64(jobs.DefaultRetention/time.Second), func(n int64) { t.Retention = duration(n, time.Second) })
+	set(s.Paused, false, func(paused bool) { t.Paused = paused })
+	if s.Schedule.Sent && s.Schedule.Value == nil {
+		t.Timezone, t.ScheduleData = "", nil // which are nothing without it
+	}
+	set(s.Schedule, "", func(schedule string) { t.Schedule = schedule })
+	set(s.Timezone, "", func(zone string) { t.Timezone = zone })
+	set(s.ScheduleData, nil, func(data jsontext.Value) { t.ScheduleData = data })
+}
+
+// set assigns what was sent of a member: its default for null.
+func set[T any](member rest.Nullable[T], value T, assign func(T)) {
+	if !member.Sent {
+		return
+	}
+	if member.Value != nil {
+		value = *member.Value
+	}
+	assign(value)
+}
+
+// duration is a number of units; one that no type may have if it would overflow.
+func duration(n int64, unit time.Duration) time.Duration {
+	return time.Duration(min(max(n, -1), int64(jobs.MaxRetention/unit)+1)) * unit
+}
+
+// typeView is a job type. Times are as in RFC 3339.
+type typeView struct {
+	Name        jobs.TypeName `json:"name"`
+	Strategy    jobs.Strategy `json:"delivery_strategy"`
+	Attempts    int           `json:"attempts"`
+	Concurrency int           `json:"concurrency"`
+	// URL is null if services fetch the jobs, and empty if they go where the operator says.
+	URL          *string        `json:"url"`
+	Timeout      int64          `json:"timeout"`   // ms
+	Retention    int64          `json:"retention"` // s
+	Paused       bool           `json:"paused"`
+	Schedule     *string        `json:"schedule"`
+	Timezone     *string        `json:"timezone"`
+	ScheduleData jsontext.Value `json:"schedule_data"`
+	Owner        bus.ClientName `json:"owner"`
+	CreatedAt    string         `json:"created_at"`
+	UpdatedAt    string         `json:"updated_at"`
+	Counts       countsView     `json:"counts"`
+}
+
+type countsView struct {
+	Queued     int64 `json:"queued"`
+	Waiting    int64 `json:"waiting"`
+	InProgress int64 `json:"in_progress"`
+}
+
+func viewType(t jobs.Type, counts jobs.Counts) typeView {
+	view := typeView{
+		Name: t.Name, Strategy: t.Strategy, Attempts: t.Attempts, Concurrency: t.Concurrency, URL: &t.URL,
+		Timeout: t.Timeout.Milliseconds(), Retention: int64(t.Retention / time.Second), Paused: t.Paused,
+		Schedule: rest.OrNull(t.Schedule), Timezone: rest.OrNull(t.Timezone), ScheduleData: t.ScheduleData,
+		Owner: cmp.Or(t.Owner, bus.RootName), CreatedAt: timestamp(t.CreatedAt), UpdatedAt: timestamp(t.UpdatedAt),
+		Counts: countsView{counts.Queued, counts.Waiting, counts.InProgress},
+	}
+	if t.Pull {
+		view.URL = nil
+	}
+	return view
+}
+
+// postType makes a type, which is its client's from then on.
+func (h *Handlers) postType(w http.ResponseWriter, r *http.Request) {
+	t, err := h.readType(w, r)
+	if err == nil {
+		err = h.store.CreateType(r.Context(), t)
+	}
+	if err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	h.LogChange(r, "created a job type", typeField(t.Name))
+	rest.WriteJSON(w, http.StatusCreated, viewType(t, jobs.Counts{}))
+}
+
+// readType reads a type that is to be made.
+func (h *Handlers) readType(w http.ResponseWriter, r *http.Request) (t jobs.Type, err error) {
+	var sent sentType
+	if err := h.ReadJSON(w, r, maxTypeBody, &sent); err != nil {
+		return t, err
+	}
+	now := h.Now()
+	t = jobs.Type{Timeout: jobs.DefaultTimeout, Retention: jobs.DefaultRetention, CreatedAt: now, UpdatedAt: now}
+	if caller := rest.Caller(r); !caller.Root {
+		t.Owner = caller.PublicName()
+	}
+	set(sent.Name, "", func(name jobs.TypeName) { t.Name = name })
+	sent.apply(&t)
+	if err = t.Validate(); err == nil {
+		err = t.ValidateURL(h.config.Deny, h.config.Downstream)
+	}
+	return t, err
+}
+
+// patchType changes what was sent of a type.
+func (h *Handlers) patchType(w http.ResponseWriter, r *http.Request) {
+	var sent sentType
+	err := h.ReadJSON(w, r, maxTypeBody, &sent)
+	var t jobs.Type
+	if err == nil {
+		t, err = h.store.ChangeType(r.Context(), nameParam(r), func(t *jobs.Type) error { return h.change(r, t, &sent) })
+	}
+	if err == nil {
+		h.LogChange(r, "changed a job type", typeField(t.Name))
+	}
+	h.respondType(w, r, t, err)
+}
+
+// change applies to a type what a client that may do that has sent.
+func (h *Handlers) change(r *http.Request, t *jobs.Type, sent *sentType) error {
+	if err := mayChange(r, *t); err != nil {
+		return err
+	}
+	if sent.Name.Sent && (sent.Name.Value == nil || *sent.Name.Value != t.Name) {
+		return &bus.Invalid{ID: "forbidden_parameter", Pointer: "/name", Detail: "cannot be changed; make another type"}
+	}
+	sent.apply(t)
+	t.UpdatedAt = h.Now()
+	if err := t.Validate(); err != nil || !sent.URL.Sent {
+		return err
+	}
+	return t.ValidateURL(h.config.Deny, h.config.Downstream)
+}
+
+// mayChange fails with [jobs.ErrNotOwner] unless a type is the caller's, or the caller is root.
+func mayChange(r *http.Request, t jobs.Type) error {
+	if caller := rest.Caller(r); caller.Root || caller.PublicName() == t.Owner {
+		return nil
+	}
+	return jobs.ErrNotOwner
+}
+
+// getType shows a type.
+func (h *Handlers) getType(w http.ResponseWriter, r *http.Request) {
+	t, err := h.store.Type(r.Context(), nameParam(r))
+	h.respondType(w, r, t, err)
+}
+
+// respondType responds with 200 and a type, or with an error.
+func (h *Handlers) respondType(w http.ResponseWriter, r *http.Request, t jobs.Type, err error) {
+	var views []typeView
+	if err == nil {
+		views, err = h.viewTypes(r, t)
+	}
+	if err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	rest.WriteJSON(w, http.StatusOK, views[0])
+}
+
+// getTypes lists the types, the newest first.
+func (h *Handlers) getTypes(w http.ResponseWriter, r *http.Request) {
+	types, err := h.store.Types(r.Context())
+	views := []typeView{}
+	if err == nil && len(types) > 0 {
+		views, err = h.viewTypes(r, types...)
+	}
+	h.RespondJSON(w, r, views, err)
+}
+
+// viewTypes returns how some types are shown, with how many jobs they have.
+func (h *Handlers) viewTypes(r *http.Request, types ...jobs.Type) ([]typeView, error) {
+	names := make([]jobs.TypeName, len(types))
+	for i, t := range types {
+		names[i] = t.Name
+	}
+	counts, err := h.store.Counts(r.Context(), names...)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]typeView, len(types))
+	for i, t := range types {
+		views[i] = viewType(t, counts[i])
+	}
+	return views, nil
+}
+
+// deleteType deletes a type. One with jobs that have not ended is only deleted by force, which
+// cancels them.
+func (h *Handlers) deleteType(w http.ResponseWriter, r *http.Request) {
+	q := rest.ReadQuery(r)
+	force := rest.Word(q, "force", []string{"true", "false"}) == "true"
+	name, err := nameParam(r), q.Err()
+	if err == nil {
+		err = h.store.DeleteType(r.Context(), name, force, h.Now(), func(t jobs.Type) error { return mayChange(r, t) })
+	}
+	h.RespondChanged(w, r, err, "deleted a job type", typeField(name), slog.Bool("force", force))
+}
+
+// typeField is the type that a change is about.
+func typeField(name jobs.TypeName) slog.Attr { return slog.String("type", string(name)) }
+
+// nameParam returns the type in a request's path, empty if it has none.
+func nameParam(r *http.Request) jobs.TypeName { return jobs.TypeName(chi.URLParam(r, "name")) }
+
+// timestamp is a time as clients see it: RFC 3339, in UTC, with microseconds. It is empty for the
+// zero time.
+func timestamp(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00")
+}
