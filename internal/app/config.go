@@ -40,6 +40,12 @@ type Config struct {
 	// bytes of an answer with each.
 	AttemptsKept, AttemptExcerpt int
 
+	// JobThreads is how many jobs of services a worker hands over at once; 0 if it runs none.
+	JobThreads int
+	// DownstreamURL is where jobs go whose type has no URL, without a slash at its end; DownstreamAuth
+	// is the password that is sent there.
+	DownstreamURL, DownstreamAuth string
+
 	// Secrets are the keys that subscribers' secrets are sealed with.
 	Secrets seal.Keyring
 
@@ -141,6 +147,10 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 		MaxBackoff:           e.duration("MAX_BACKOFF_MS", 60_000, 100, 86_400_000, time.Millisecond),
 		AttemptsKept:         e.integer("ROUTEMASTER_ATTEMPTS_KEPT", 20, 0, 1000),
 		AttemptExcerpt:       e.integer("ROUTEMASTER_ATTEMPT_EXCERPT", 256, 0, 4096),
+
+		JobThreads:     e.integer("ROUTEMASTER_JOB_THREADS", 32, 0, 10_000),
+		DownstreamURL:  e.downstreamURL("DOWNSTREAM_URL"),
+		DownstreamAuth: e.text("DOWNSTREAM_WORKER_AUTH", ""),
 
 		Secrets: e.keyring("ROUTEMASTER_SECRETS_KEY"),
 

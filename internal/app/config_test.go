@@ -31,7 +31,7 @@ func TestConfigDefaults(t *testing.T) {
 		WorkerThreads: 32, SubscriberDeliveries: 1, AcquireTimeout: 5 * time.Second,
 		ConnectTimeout: 2 * time.Second, Timeout: 20 * time.Second, VerifyTLS: true,
 		HealRate: 1, DamageRate: -2, MaxBackoff: time.Minute, AttemptsKept: 20, AttemptExcerpt: 256,
-		MaxEventData: 64, ScalingThreshold: 100, ScalingDeadline: time.Second, ForceTLS: true,
+		JobThreads: 32, MaxEventData: 64, ScalingThreshold: 100, ScalingDeadline: time.Second, ForceTLS: true,
 		MaxSubscriptionTopics: 1000, MaxClientTopics: 1000, MaxTopics: 100_000,
 		NonceTTL: 5 * time.Minute, CallbackDeny: deny, IdempotencyTTL: time.Hour, IdempotencyKeys: 100_000,
 		CounterFlushInterval: 5 * time.Second, MonitorInterval: 10 * time.Second, MetricService: "print",
@@ -47,7 +47,8 @@ func TestConfigIsRead(t *testing.T) {
 		"REDIS_ENV_KEY": "MY_REDIS", "MY_REDIS": "rediss://u:p@r:1/2", "ROUTEMASTER_REDIS_URL": "redis://other",
 		"ROUTEMASTER_REDIS_NAMESPACE": "rm:", "ROUTEMASTER_SSL_VERIFY": "No", "FORCE_SSL": "0",
 		"MAX_BACKOFF_MS": "1500", "ROUTEMASTER_LOG_LEVEL": "debug", "ROUTEMASTER_LOG_FORMAT": "JSON",
-		"ROUTEMASTER_SECRETS_KEY":    "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=, //79/Pv6+fj39vX08/Lx8O/u7ezr6uno5+bl5OPi4eA=",
+		"ROUTEMASTER_SECRETS_KEY": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=, //79/Pv6+fj39vX08/Lx8O/u7ezr6uno5+bl5OPi4eA=",
+		"ROUTEMASTER_JOB_THREADS": "0", "DOWNSTREAM_URL": "http://10.0.0.1:81/a/", "DOWNSTREAM_WORKER_AUTH": "s:3",
 		"ROUTEMASTER_HP_DAMAGE_RATE": "-5", "ROUTEMASTER_REDIS_MAX_MEM": "4000000000", "ROUTEMASTER_REDIS_MIN_FREE": "1000",
 	})
 	require.NoError(t, err)
@@ -63,6 +64,9 @@ func TestConfigIsRead(t *testing.T) {
 	assert.Equal(t, slog.LevelDebug, c.LogLevel)
 	assert.True(t, c.LogJSON)
 	assert.Equal(t, -5, c.DamageRate)
+	assert.Equal(t, 0, c.JobThreads)
+	assert.Equal(t, "http://10.0.0.1:81/a", c.DownstreamURL)
+	assert.Equal(t, "s:3", c.DownstreamAuth)
 	assert.Equal(t, "2 keys", c.Secrets.String())
 	for _, yes := range []string{"YES", "true", "on", "1"} {
 		c, err := load(t, map[string]string{"ROUTEMASTER_SSL_VERIFY": yes})
@@ -84,6 +88,7 @@ func TestTheDatadogAgentIsWhereItsOwnClientsLookForIt(t *testing.T) {
 }
 
 func TestConfigNamesWhatIsWrong(t *testing.T) {
+	const downstream = "like https://jobs.example.com/path, or http://…, without user name, query and fragment"
 	for _, c := range []struct{ name, value, want string }{
 		{"PORT", "http", `PORT="http" is not allowed: it must be an integer from 0 to 65535`},
 		{"PORT", "65536", `PORT="65536" is not allowed: it must be an integer from 0 to 65535`},
@@ -103,6 +108,11 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"ROUTEMASTER_MONITOR_INTERVAL", "0", `ROUTEMASTER_MONITOR_INTERVAL="0" is not allowed: it must be an integer from 1 to 3600`},
 		{"ROUTEMASTER_METRICS_ADDR", "9090", `ROUTEMASTER_METRICS_ADDR="9090" is not allowed: it must be host:port, like 127.0.0.1:9090, or :9090 for all addresses of this host`},
 		{"DD_DOGSTATSD_URL", "tcp://a", `DD_DOGSTATSD_URL="tcp://a" is not allowed: it must be like udp://host:8125 or unix:///path`},
+		{"ROUTEMASTER_JOB_THREADS", "-1", `ROUTEMASTER_JOB_THREADS="-1" is not allowed: it must be an integer from 0 to 10000`},
+		{"DOWNSTREAM_URL", "jobs.example:80", `DOWNSTREAM_URL=(not shown) is not allowed: it must be ` + downstream},
+		{"DOWNSTREAM_URL", "http://jobs:secret@h/", `DOWNSTREAM_URL=(not shown) is not allowed: it must be ` + downstream},
+		{"DOWNSTREAM_URL", "https://h/?a=b", `DOWNSTREAM_URL=(not shown) is not allowed: it must be ` + downstream},
+		{"DOWNSTREAM_URL", "https:///v1", `DOWNSTREAM_URL=(not shown) is not allowed: it must be ` + downstream},
 		{"ROUTEMASTER_CLIENTS", "ok,Secret!", `ROUTEMASTER_CLIENTS=(not shown) is not allowed: it must be comma-separated tokens; token 2 is invalid: a token is 1 to 64 characters of a-z, 0-9, colon, _ and -`},
 		{"ROUTEMASTER_SECRETS_KEY", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=,secret", `ROUTEMASTER_SECRETS_KEY=(not shown) is not allowed: it must be comma-separated keys as openssl rand -base64 32 makes them; key 2 is not the base64 of 32 bytes`},
 	} {

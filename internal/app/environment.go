@@ -121,6 +121,17 @@ func (e *environment) denyList(name, fallback string) bus.DenyList {
 	return list
 }
 
+// downstreamURL reads a URL to which paths are appended, and returns it without a slash at its end.
+func (e *environment) downstreamURL(name string) string {
+	value := strings.TrimRight(e.lookup(name), "/")
+	u, err := url.Parse(value)
+	isHTTP := err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.Opaque == ""
+	if value != "" && (!isHTTP || u.User != nil || strings.ContainsAny(value, "?#")) {
+		e.refuse(name, notShown, "like https://jobs.example.com/path, or http://…, without user name, query and fragment")
+	}
+	return value
+}
+
 func (e *environment) keyring(name string) seal.Keyring {
 	keys, err := seal.ParseKeyring(e.lookup(name))
 	if err != nil {

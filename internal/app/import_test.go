@@ -45,6 +45,7 @@ var plan = []room{
 	{"telemetry", "bus jobs wire queue store"},
 	{"ingest", "bus wire store telemetry"},
 	{"delivery", "bus seal signature wire queue store outbound telemetry"},
+	{"jobs/runner", "bus queue jobs jobs/jobstore outbound telemetry"},
 	{"retention", "bus rdb store"},
 	{"maintenance", "bus wire rdb queue store deadletter history replay retention telemetry"},
 	{"worker", "bus rdb queue telemetry"},
@@ -56,7 +57,7 @@ var plan = []room{
 	{"top", "client bus terminal"},
 	{"tail", "client bus selfsigned terminal"},
 	{"bench", "client rdb selfsigned"}, // it measures from outside
-	{"app", "bus seal wire rdb queue store doctor inspect migrate outbound telemetry ingest delivery maintenance worker web"},
+	{"app", "bus seal wire rdb queue store jobs jobs/jobstore jobs/runner doctor inspect migrate outbound telemetry ingest delivery maintenance worker web"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"cmd/web", "app"},

@@ -109,7 +109,7 @@ func newReporter(c Config, log *slog.Logger) (*exceptions.Reporter, error) {
 
 // secrets are the secrets of the configuration that a report must not contain.
 func (c *Config) secrets() []string {
-	secrets := []string{c.RootKey}
+	secrets := []string{c.RootKey, c.DownstreamAuth}
 	for _, token := range c.Clients {
 		secrets = append(secrets, string(token))
 	}

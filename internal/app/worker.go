@@ -7,8 +7,12 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/delivery"
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/runner"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/outbound"
+	"routemaster/internal/queue"
+	"routemaster/internal/store"
 	"routemaster/internal/telemetry/metricservice"
 	"routemaster/internal/worker"
 )
@@ -25,10 +29,12 @@ const (
 const spareConnections = 32
 
 // How often due entries are made instant. Those of the main queue wait for as little as a
-// millisecond. On the aux queue, only retries are scheduled.
+// millisecond. On the aux queue, only retries are scheduled. Jobs that are put off wait for half a
+// second at least, unless a client enqueues one to run sooner than that.
 const (
 	mainScheduleInterval = 5 * time.Millisecond
 	auxScheduleInterval  = time.Second
+	jobsLookahead        = 100 * time.Millisecond
 )
 
 // How often the housekeeping is done.
@@ -41,7 +47,7 @@ const (
 
 // RunWorker delivers batches and runs the housekeeping jobs until the context is done.
 func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
-	redis, err := openRedis(c, log, min(c.WorkerThreads, maxThreadConnections)+otherConnections)
+	redis, err := openRedis(c, log, min(c.WorkerThreads+c.JobThreads, maxThreadConnections)+otherConnections)
 	if err != nil {
 		return err
 	}
@@ -52,42 +58,22 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		return err
 	}
 	defer obs.stop()
-	client := outbound.New(outbound.Config{
-		ConnectTimeout: c.ConnectTimeout,
-		Timeout:        c.Timeout,
-		VerifyTLS:      c.VerifyTLS,
-		Deny:           c.CallbackDeny,
-		MaxIdle:        c.WorkerThreads + spareConnections,
-		UserAgent:      "routemaster/" + Version(),
-	}, time.Now)
+	client, downstream := newClient(c, c.CallbackDeny, c.WorkerThreads+c.JobThreads), newClient(c, bus.DenyList{}, c.JobThreads)
 	defer client.Close()
-	deliverer := delivery.New(delivery.Config{
-		Client:   client,
-		Policy:   delivery.Policy{HealRate: c.HealRate, DamageRate: c.DamageRate, MaxBackoff: c.MaxBackoff},
-		Reporter: obs.reporter,
-		Tracer:   obs.tracer,
-		Recorder: obs.recorder,
-		Options:  st.Options,
-		Keyring:  c.Secrets,
-
-		AttemptsKept: c.AttemptsKept, Excerpt: c.AttemptExcerpt,
-	}, log, time.Now)
+	defer downstream.Close()
+	deliverer := newDeliverer(c, st, obs, client, log)
+	jobRunner := newRunner(c, obs, client, downstream, log)
 	keeper := maintenance.New(st, q, c.Memory, obs.recorder, log, time.Now)
 	monitor := maintenance.NewMonitor(st, c.Memory, metricservice.New(metricservice.Config{
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
 	}, log), log, time.Now)
 	w := worker.New(q, worker.Config{
-		Pools: []worker.Pool{
-			{
-				Queue: q, Name: bus.QueueMain, Kind: bus.JobBatch, Threads: c.WorkerThreads,
-				ScheduleInterval: mainScheduleInterval, Discarded: deliverer.Discarded, Completed: deliverer.Completed,
-			},
-			{Queue: q, Name: bus.QueueAux, Threads: 1, ScheduleInterval: auxScheduleInterval},
-		},
+		Pools:          newPools(c, q, jobstore.New(redis.Partition(c.RedisNamespace)).Queue(), deliverer, jobRunner),
 		AcquireTimeout: c.AcquireTimeout,
 		RetryAfter:     c.MaxBackoff,
 		Handlers: map[bus.JobName]worker.Handler{
 			bus.JobBatch:        deliverer.Deliver,
+			bus.JobJob:          jobRunner.Run,
 			bus.JobAutodrop:     keeper.Autodrop,
 			bus.JobMonitor:      monitor.Monitor,
 			bus.JobScrubQueues:  keeper.ScrubQueues,
@@ -102,15 +88,74 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},
 		},
 		Stopping: func(busy map[bus.Queue]int64) {
-			log.Info("worker stopping, waiting for deliveries in flight", "deliveries", busy[bus.QueueMain])
+			log.Info("worker stopping, waiting for deliveries in flight", "deliveries", busy[bus.QueueMain], "jobs", busy[bus.QueueJobs])
 		},
 		Reporter: obs.reporter,
 		Recorder: obs.recorder,
 	}, log, time.Now)
 
-	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads, openFiles(), obs.address())
+	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads, "job_threads", c.JobThreads, openFiles(), obs.address())
 	w.Run(ctx)
 	_ = deliverer.LogExpired(ctx)
 	log.Info("worker stopped")
 	return nil
+}
+
+// newClient makes a client for as many requests at once as there are threads.
+func newClient(c Config, deny bus.DenyList, threads int) *outbound.Client {
+	return outbound.New(outbound.Config{
+		ConnectTimeout: c.ConnectTimeout,
+		Timeout:        c.Timeout,
+		VerifyTLS:      c.VerifyTLS,
+		Deny:           deny,
+		MaxIdle:        threads + spareConnections,
+		UserAgent:      "routemaster/" + Version(),
+	}, time.Now)
+}
+
+// newDeliverer makes what delivers batches.
+func newDeliverer(c Config, st *store.Store, obs *observability, client *outbound.Client, log *slog.Logger) *delivery.Deliverer {
+	return delivery.New(delivery.Config{
+		Client:   client,
+		Policy:   delivery.Policy{HealRate: c.HealRate, DamageRate: c.DamageRate, MaxBackoff: c.MaxBackoff},
+		Reporter: obs.reporter,
+		Tracer:   obs.tracer,
+		Recorder: obs.recorder,
+		Options:  st.Options,
+		Keyring:  c.Secrets,
+
+		AttemptsKept: c.AttemptsKept, Excerpt: c.AttemptExcerpt,
+	}, log, time.Now)
+}
+
+// newRunner makes what hands jobs to their services: through the client to URLs that clients chose,
+// and through downstream, which denies no address, to the operator's.
+func newRunner(c Config, obs *observability, client, downstream *outbound.Client, log *slog.Logger) *runner.Runner {
+	return runner.New(runner.Config{
+		Client:        client,
+		Downstream:    downstream,
+		DownstreamURL: c.DownstreamURL,
+		Password:      c.DownstreamAuth,
+		Tracer:        obs.tracer,
+		Recorder:      obs.recorder,
+	}, log, time.Now)
+}
+
+// newPools makes the pools: for batches, for the housekeeping and, if wanted, for jobs.
+func newPools(c Config, q, jobQueue *queue.Queue, deliverer *delivery.Deliverer, jobRunner *runner.Runner) []worker.Pool {
+	pools := []worker.Pool{
+		{
+			Queue: q, Name: bus.QueueMain, Kind: bus.JobBatch, Threads: c.WorkerThreads,
+			ScheduleInterval: mainScheduleInterval, Discarded: deliverer.Discarded, Completed: deliverer.Completed,
+		},
+		{Queue: q, Name: bus.QueueAux, Threads: 1, ScheduleInterval: auxScheduleInterval},
+	}
+	if c.JobThreads > 0 {
+		pools = append(pools, worker.Pool{
+			Queue: jobQueue, Name: bus.QueueJobs, Kind: bus.JobJob, Threads: c.JobThreads,
+			ScheduleInterval: mainScheduleInterval, Lookahead: jobsLookahead,
+			Discarded: jobRunner.Discarded, EndedElsewhere: true,
+		})
+	}
+	return pools
 }

@@ -42,6 +42,8 @@ type instruments struct {
 	droppedKeys                   map[DropReason]prometheus.Counter
 	scrubbedJobs, scrubbedWorkers prometheus.Counter
 	threads, busy                 *prometheus.GaugeVec
+
+	jobs jobInstruments
 }
 
 // deliveryCounters count the deliveries to one subscriber, by [Status].
@@ -61,6 +63,7 @@ func newInstruments(registry prometheus.Registerer) *instruments {
 	m.registerDelivery(register)
 	m.registerDeadLetters(register)
 	m.registerHousekeeping(register)
+	m.jobs.register(register)
 	return m
 }
 

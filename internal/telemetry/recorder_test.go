@@ -54,6 +54,9 @@ func TestANilRecorderTakesNoNote(t *testing.T) {
 	r.Scrubbed(1, 1)
 	r.Threads(bus.QueueMain, 1)
 	r.Busy(bus.QueueMain, 1)
+	r.JobTried("invoice", "accepted", 1)
+	r.JobAttemptLost("invoice")
+	r.JobExpired("invoice")
 	r.Started("web")
 	r.Stopped("web")
 	r.Flush(t.Context())
@@ -87,6 +90,26 @@ func TestDeadLettersAndReplaysAreCounted(t *testing.T) {
 	counters, err := stats.Of(st).Counters(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, int64(6), counters[bus.NewCounter("events.added", telemetry.QueueTag("shop"))], "they are in its queue again")
+}
+
+func TestJobsAreCountedByType(t *testing.T) {
+	registry := metrics.NewRegistry()
+	r := telemetry.NewRecorder(registry, nil, slog.New(slog.DiscardHandler))
+	r.JobTried("invoice", "accepted", time.Second)
+	r.JobTried("invoice", "held", 2*time.Second)
+	r.JobAttemptLost("invoice")
+	r.JobExpired("refund")
+	text := page(t, registry)
+	for _, series := range []string{
+		`job_attempts_total{job="invoice",outcome="accepted"} 1`,
+		`job_attempts_total{job="invoice",outcome="held"} 1`,
+		`job_attempt_duration_seconds_sum{job="invoice"} 3`,
+		`job_attempt_duration_seconds_count{job="invoice"} 2`,
+		`job_attempts_lost_total{job="invoice"} 1`,
+		`jobs_expired_total{job="refund"} 1`,
+	} {
+		assert.Contains(t, text, "\nroutemaster_"+series+"\n")
+	}
 }
 
 func TestThePublisherOfACounterIsNoSecret(t *testing.T) {

@@ -1,0 +1,131 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/outbound"
+)
+
+// maxHold bounds how long a service may have the jobs of its type held back.
+const maxHold = time.Hour
+
+// decision is what follows from an attempt.
+type decision struct {
+	jobstore.Outcome
+	// retryAt is when the job comes up again; zero if it has ended.
+	retryAt time.Time
+}
+
+// decide decides what follows from a POST. Chance, in [0, 1), spreads the retries.
+func decide(run *jobstore.Run, a outbound.Attempt, now time.Time, chance float64) decision {
+	d := decision{Outcome: jobstore.Outcome{Standing: bus.Proven}}
+	if a.Failure() == bus.EndpointFailure {
+		d.Standing = bus.Failing
+	}
+	switch {
+	case a.Err == nil:
+		d.answered(run, a, now, chance)
+	case a.Error == bus.ErrorTimeout: // the service may have the job, and may report on it
+		d.accepted(run, now)
+	case isHold(a.Status) && run.Strategy != jobs.AtMostOnce:
+		d.held(run, a.RetryAfter, now)
+	default:
+		d.failed(run, false, now, chance)
+		d.Reason = reason(run, a)
+	}
+	return d
+}
+
+// isHold reports whether a status asks for time.
+func isHold(status int) bool {
+	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
+}
+
+// answered decides about a job that its service has taken, and may have done.
+func (d *decision) answered(run *jobstore.Run, a outbound.Attempt, now time.Time, chance float64) {
+	switch status, final := readReport(a); status {
+	case jobs.Succeeded:
+		d.Result = jobstore.Succeeded
+	case jobs.Failed:
+		d.Reported = true
+		d.failed(run, final, now, chance)
+	default:
+		d.accepted(run, now)
+	}
+}
+
+func (d *decision) accepted(run *jobstore.Run, now time.Time) {
+	d.Result, d.retryAt = jobstore.Accepted, now.Add(run.Timeout)
+}
+
+func (d *decision) held(run *jobstore.Run, retryAfter time.Duration, now time.Time) {
+	if retryAfter <= 0 {
+		retryAfter = jobs.Hold(run.Holds + 1)
+	}
+	d.Result, d.retryAt = jobstore.Held, now.Add(min(retryAfter, maxHold))
+}
+
+// failed decides about an attempt that failed. Final means that there is to be no other.
+func (d *decision) failed(run *jobstore.Run, final bool, now time.Time, chance float64) {
+	d.Result = jobstore.Failed
+	if left := run.Attempts - 1; left > 0 && !final && run.Strategy != jobs.AtMostOnce {
+		d.retryAt = now.Add(jobs.Backoff(run.MaxAttempts, left, chance))
+	}
+}
+
+// reason says why an attempt failed, to whoever looks the job up. It does not tell clients in which
+// way an address that one of them chose could not be reached, unless it is a public one.
+func reason(run *jobstore.Run, a outbound.Attempt) string {
+	if a.Status > 0 {
+		return fmt.Sprintf("the service answered %d %s", a.Status, http.StatusText(a.Status))
+	}
+	return "the service did not answer: " + bus.ShownError(a.Error, a.Public || run.URL == "")
+}
+
+// noAddress is the decision about a job that this worker cannot send anywhere. Its attempt is not
+// lost, because the operator is at fault, unless it must not be tried again.
+func noAddress(run *jobstore.Run, now time.Time) decision {
+	d := decision{Outcome: jobstore.Outcome{Standing: run.Standing, Reason: "DOWNSTREAM_URL is not set"}}
+	if run.Strategy == jobs.AtMostOnce {
+		d.Result = jobstore.Failed
+	} else {
+		d.held(run, 0, now)
+	}
+	return d
+}
+
+// maxReport bounds an answer that is a report, in bytes.
+const maxReport = 4096
+
+// keepReport is how much of an answer is kept: see [outbound.Request].
+func keepReport(status int) int {
+	if status == http.StatusOK {
+		return maxReport
+	}
+	return 0
+}
+
+// readReport reads a report that a service gives as its answer, which need not be one: then the
+// status is empty. Final means that a job that failed is not to be tried again.
+func readReport(a outbound.Attempt) (status jobs.Status, final bool) {
+	if a.Status != http.StatusOK || !a.BodyComplete {
+		return "", false
+	}
+	report := struct {
+		Status    jobs.Status `json:"status"`
+		Retryable *bool       `json:"retryable"`
+	}{}
+	if err := json.Unmarshal(a.Body, &report); err != nil {
+		return "", false
+	}
+	if report.Status != jobs.Succeeded && report.Status != jobs.Failed {
+		return "", false
+	}
+	return report.Status, report.Retryable != nil && !*report.Retryable
+}

@@ -1,0 +1,118 @@
+package runner
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/outbound"
+)
+
+var now = time.UnixMilli(1_700_000_000_000)
+
+// answered is an attempt with a response.
+func answered(status int, body string) outbound.Attempt {
+	a := outbound.Attempt{Status: status, Body: []byte(body), BodyComplete: true}
+	if status/100 != 2 {
+		a.Err = errors.New("the endpoint answered otherwise")
+	}
+	return a
+}
+
+// silent is an attempt without a response, to a private address.
+func silent(class string) outbound.Attempt {
+	return outbound.Attempt{Err: errors.New("no answer"), Error: class}
+}
+
+func after(a outbound.Attempt, wait time.Duration) outbound.Attempt {
+	a.RetryAfter = wait
+	return a
+}
+
+func TestDecide(t *testing.T) {
+	const never = time.Duration(-1)
+	const unavailable = "the service answered 503 Service Unavailable"
+	idempotent := jobstore.Run{Strategy: jobs.AtLeastOnce, Attempts: 3, MaxAttempts: 3, Timeout: time.Hour, URL: "https://shop.example"}
+	last, often, held, below := idempotent, idempotent, idempotent, idempotent
+	last.Attempts, often.Attempts, often.MaxAttempts, held.Holds, below.URL = 1, 2, 32767, 2, ""
+	once := jobstore.Run{Strategy: jobs.AtMostOnce, Attempts: 1, MaxAttempts: 1, Timeout: time.Hour}
+	cut := answered(200, `{"status":"succeeded"}`)
+	cut.BodyComplete = false
+	for name, c := range map[string]struct {
+		run      jobstore.Run
+		attempt  outbound.Attempt
+		result   jobstore.RunResult
+		next     time.Duration
+		reason   string
+		standing bus.Standing
+	}{
+		"202":                 {idempotent, answered(202, ""), jobstore.Accepted, time.Hour, "", bus.Proven},
+		"202 of once":         {once, answered(202, ""), jobstore.Accepted, time.Hour, "", bus.Proven},
+		"204":                 {idempotent, answered(204, ""), jobstore.Accepted, time.Hour, "", bus.Proven},
+		"empty":               {idempotent, answered(200, ""), jobstore.Accepted, time.Hour, "", bus.Proven},
+		"text":                {idempotent, answered(200, "OK"), jobstore.Accepted, time.Hour, "", bus.Proven},
+		"array":               {idempotent, answered(200, "[]"), jobstore.Accepted, time.Hour, "", bus.Proven},
+		"another status":      {idempotent, answered(200, `{"status":"ok"}`), jobstore.Accepted, time.Hour, "", bus.Proven},
+		"a report and more":   {idempotent, answered(200, `{"status":"succeeded"} thanks`), jobstore.Accepted, time.Hour, "", bus.Proven},
+		"a report cut off":    {idempotent, cut, jobstore.Accepted, time.Hour, "", bus.Proven},
+		"a report with 201":   {idempotent, answered(201, `{"status":"succeeded"}`), jobstore.Accepted, time.Hour, "", bus.Proven},
+		"succeeded":           {idempotent, answered(200, ` {"status":"succeeded","x":[1]} `), jobstore.Succeeded, never, "", bus.Proven},
+		"once succeeded":      {once, answered(200, `{"status":"succeeded"}`), jobstore.Succeeded, never, "", bus.Proven},
+		"failed":              {idempotent, answered(200, `{"status":"failed"}`), jobstore.Failed, 2 * time.Second, "", bus.Proven},
+		"failed, retryable":   {idempotent, answered(200, `{"status":"failed","retryable":true}`), jobstore.Failed, 2 * time.Second, "", bus.Proven},
+		"failed for good":     {idempotent, answered(200, `{"status":"failed","retryable":false}`), jobstore.Failed, never, "", bus.Proven},
+		"failed at last":      {last, answered(200, `{"status":"failed"}`), jobstore.Failed, never, "", bus.Proven},
+		"failed once":         {once, answered(200, `{"status":"failed"}`), jobstore.Failed, never, "", bus.Proven},
+		"failed often":        {often, answered(500, ""), jobstore.Failed, time.Hour, "the service answered 500 Internal Server Error", bus.Proven},
+		"redirect":            {idempotent, answered(302, ""), jobstore.Failed, 2 * time.Second, "the service answered 302 Found", bus.Failing},
+		"404":                 {idempotent, answered(404, ""), jobstore.Failed, 2 * time.Second, "the service answered 404 Not Found", bus.Failing},
+		"422 at last":         {last, answered(422, ""), jobstore.Failed, never, "the service answered 422 Unprocessable Entity", bus.Proven},
+		"500 of once":         {once, answered(500, ""), jobstore.Failed, never, "the service answered 500 Internal Server Error", bus.Proven},
+		"503":                 {idempotent, answered(503, `{"id":"service_unavailable"}`), jobstore.Held, time.Second / 2, "", bus.Failing},
+		"429":                 {idempotent, answered(429, ""), jobstore.Held, time.Second / 2, "", bus.Failing},
+		"503 at last":         {last, answered(503, ""), jobstore.Held, time.Second / 2, "", bus.Failing},
+		"503 again":           {held, answered(503, ""), jobstore.Held, 2 * time.Second, "", bus.Failing},
+		"503 for a while":     {held, after(answered(503, ""), time.Minute), jobstore.Held, time.Minute, "", bus.Failing},
+		"503 for a day":       {idempotent, after(answered(503, ""), 24*time.Hour), jobstore.Held, time.Hour, "", bus.Failing},
+		"503 of once":         {once, after(answered(503, ""), time.Second), jobstore.Failed, never, unavailable, bus.Failing},
+		"silence":             {idempotent, silent(bus.ErrorTimeout), jobstore.Accepted, time.Hour, "", bus.Failing},
+		"silence of once":     {once, silent(bus.ErrorTimeout), jobstore.Accepted, time.Hour, "", bus.Failing},
+		"no connection":       {below, silent(bus.ErrorConnectTimeout), jobstore.Failed, 2 * time.Second, "the service did not answer: connect_timeout", bus.Failing},
+		"no connection, own":  {idempotent, silent(bus.ErrorConnectTimeout), jobstore.Failed, 2 * time.Second, "the service did not answer: unreachable", bus.Failing},
+		"refused once":        {once, silent(bus.ErrorRefused), jobstore.Failed, never, "the service did not answer: refused", bus.Failing},
+		"dns":                 {idempotent, silent(bus.ErrorDNS), jobstore.Failed, 2 * time.Second, "the service did not answer: dns", bus.Failing},
+		"tls":                 {idempotent, silent(bus.ErrorTLS), jobstore.Failed, 2 * time.Second, "the service did not answer: tls", bus.Failing},
+		"denied":              {idempotent, silent(bus.ErrorDenied), jobstore.Failed, 2 * time.Second, "the service did not answer: denied", bus.Failing},
+		"reset of the 2nd":    {last, silent(bus.ErrorReset), jobstore.Failed, never, "the service did not answer: unreachable", bus.Failing},
+		"another's HTTP once": {once, silent(bus.ErrorProtocol), jobstore.Failed, never, "the service did not answer: protocol", bus.Failing},
+	} {
+		d := decide(&c.run, c.attempt, now, 0)
+		reported := c.result == jobstore.Failed && c.attempt.Err == nil
+		assert.Equal(t, jobstore.Outcome{Result: c.result, Reason: c.reason, Reported: reported, Standing: c.standing}, d.Outcome, name)
+		if c.next == never {
+			assert.Zero(t, d.retryAt, name)
+		} else {
+			assert.Equal(t, c.next, d.retryAt.Sub(now), name)
+		}
+	}
+}
+
+func TestRetriesAreSpread(t *testing.T) {
+	run := &jobstore.Run{Strategy: jobs.AtLeastOnce, Attempts: 9, MaxAttempts: 10}
+	assert.Equal(t, 3600*time.Millisecond, decide(run, answered(500, ""), now, 0.5).retryAt.Sub(now), "4 s, less a tenth")
+}
+
+func TestAJobWithoutAnAddress(t *testing.T) {
+	const reason = "DOWNSTREAM_URL is not set"
+	d := noAddress(&jobstore.Run{Strategy: jobs.AtLeastOnce, Attempts: 1, Holds: 1, Standing: bus.Untried}, now)
+	assert.Equal(t, jobstore.Outcome{Result: jobstore.Held, Reason: reason, Standing: bus.Untried}, d.Outcome)
+	assert.Equal(t, time.Second, d.retryAt.Sub(now))
+	d = noAddress(&jobstore.Run{Strategy: jobs.AtMostOnce, Attempts: 1}, now)
+	assert.Equal(t, jobstore.Failed, d.Result)
+	assert.Zero(t, d.retryAt)
+}

@@ -1,0 +1,239 @@
+package runner_test
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/runner"
+	"routemaster/internal/outbound"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
+	"routemaster/internal/worker"
+)
+
+func TestMain(m *testing.M) { rdbtest.Main(m) }
+
+// soon bounds what must happen; nothing waits that long unless it fails.
+const soon = time.Minute
+
+// post is a POST that a service got.
+type post struct {
+	path, user, password, body string
+	header                     http.Header
+}
+
+// service is a service that notes what it gets.
+type service struct {
+	url string
+
+	mu     sync.Mutex
+	answer http.HandlerFunc
+	posts  []post
+}
+
+func newService(t *testing.T, answer http.HandlerFunc) *service {
+	s := &service{answer: answer}
+	server := httptest.NewServer(s)
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+// newHTTPS is newService, with a certificate that nobody has to trust.
+func newHTTPS(t *testing.T, answer http.HandlerFunc) *service {
+	s := &service{answer: answer}
+	server := httptest.NewUnstartedServer(s)
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	user, password, _ := r.BasicAuth()
+	s.mu.Lock()
+	s.posts = append(s.posts, post{r.URL.Path, user, password, string(body), r.Header})
+	answer := s.answer
+	s.mu.Unlock()
+	answer(w, r)
+}
+
+// answers has the service answer otherwise from now on.
+func (s *service) answers(answer http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = answer
+}
+
+func (s *service) got() []post {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.posts
+}
+
+// with answers with a status and a body.
+func with(status int, body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+	}
+}
+
+// shop is the jobs of a test, and what runs them, with a clock.
+type shop struct {
+	*jobstore.Store
+	t       *testing.T
+	config  runner.Config
+	log     *rdbtest.Buffer
+	metrics *metrics.Registry
+	now     time.Time
+}
+
+// newShop makes a shop whose jobs go to a service, as a rule.
+func newShop(t *testing.T, server *rdbtest.Server, downstream string) *shop {
+	s := &shop{
+		Store: jobstore.New(server.Open(t).Partition("")), t: t,
+		log: &rdbtest.Buffer{}, metrics: metrics.NewRegistry(), now: time.UnixMilli(1_700_000_000_000).UTC(),
+	}
+	s.config = runner.Config{
+		Client: newClient(t), Downstream: newClient(t), DownstreamURL: downstream, Password: "s3cret",
+		Recorder: telemetry.NewRecorder(s.metrics, nil, slog.New(slog.DiscardHandler)),
+	}
+	return s
+}
+
+func newClient(t *testing.T, adjust ...func(*outbound.Config)) *outbound.Client {
+	config := outbound.Config{ConnectTimeout: soon, Timeout: soon, MaxIdle: 4, UserAgent: "routemaster/test"}
+	for _, f := range adjust {
+		f(&config)
+	}
+	c := outbound.New(config, time.Now)
+	t.Cleanup(c.Close)
+	return c
+}
+
+// runner makes a runner with a clock.
+func (s *shop) runner(clock func() time.Time) *runner.Runner {
+	return runner.New(s.config, slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})), clock)
+}
+
+// put makes a type of three attempts, or of one, and enqueues a job of it.
+func (s *shop) put(name jobs.TypeName, changes ...func(*jobs.Type)) jobs.ID {
+	s.t.Helper()
+	kind := jobs.Type{
+		Name: name, Strategy: jobs.AtLeastOnce, Attempts: 3, Concurrency: 5, Timeout: time.Minute, Retention: time.Hour,
+		CreatedAt: s.now, UpdatedAt: s.now,
+	}
+	for _, change := range changes {
+		change(&kind)
+	}
+	require.NoError(s.t, s.CreateType(s.t.Context(), kind))
+	return s.enqueue(name, time.Time{})
+}
+
+func atMostOnce(t *jobs.Type) { t.Strategy, t.Attempts = jobs.AtMostOnce, 1 }
+
+func at(url string) func(*jobs.Type) { return func(t *jobs.Type) { t.URL = url } }
+
+// enqueue enqueues a job, which may expire.
+func (s *shop) enqueue(name jobs.TypeName, expires time.Time) jobs.ID {
+	s.t.Helper()
+	job := jobs.NewJob{ID: jobs.NewID(), Data: []byte(`{"b":1.50,"a":[null]}`), ExpiresAt: expires}
+	_, err := s.Enqueue(s.t.Context(), name, []jobs.NewJob{job}, "", s.now)
+	require.NoError(s.t, err)
+	return job.ID
+}
+
+// run has a worker take what is due after a while, and run it. It returns how many jobs that were.
+func (s *shop) run(after time.Duration) (ran int) {
+	s.t.Helper()
+	s.now = s.now.Add(after)
+	ctx, q := s.t.Context(), s.Queue()
+	_, err := q.Schedule(ctx, bus.QueueJobs, s.now, 100)
+	require.NoError(s.t, err)
+	r := s.runner(func() time.Time { return s.now })
+	for {
+		taken, err := q.Acquire(ctx, bus.QueueJobs, "worker", bus.Failing, s.now)
+		require.NoError(s.t, err)
+		for _, entry := range taken.Discarded {
+			r.Discarded(entry)
+		}
+		if taken.Task == nil {
+			return ran
+		}
+		_, err = q.Complete(ctx, taken.Task, r.Run(ctx, taken.Task), s.now)
+		require.NoError(s.t, err)
+		ran++
+	}
+}
+
+func (s *shop) job(id jobs.ID) jobs.Job {
+	s.t.Helper()
+	job, err := s.Job(s.t.Context(), "", id)
+	require.NoError(s.t, err)
+	return job
+}
+
+// requireJob requires that a job has a status, so many attempts left, and a reason.
+func (s *shop) requireJob(id jobs.ID, status jobs.Status, attempts int, reason string) {
+	s.t.Helper()
+	job := s.job(id)
+	require.Equal(s.t, []any{status, attempts, reason}, []any{job.Status, job.Attempts, job.Reason})
+}
+
+// report has a service report.
+func (s *shop) report(name jobs.TypeName, id jobs.ID, attempt int, now time.Time) {
+	_, err := s.Report(context.WithoutCancel(s.t.Context()), name, id, jobs.Report{Attempt: attempt, Status: jobs.Succeeded}, now)
+	assert.NoError(s.t, err)
+}
+
+// page is what is counted.
+func (s *shop) page() string {
+	s.t.Helper()
+	w := httptest.NewRecorder()
+	s.metrics.Handler().ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, "/metrics", nil))
+	return w.Body.String()
+}
+
+// work starts a worker with so many threads, of which the clock is the real one.
+func (s *shop) work(threads int) (stop func()) {
+	s.t.Helper()
+	r := s.runner(time.Now)
+	q := s.Queue()
+	w := worker.New(q, worker.Config{
+		Pools: []worker.Pool{{
+			Queue: q, Name: bus.QueueJobs, Kind: bus.JobJob, Threads: threads, ScheduleInterval: 5 * time.Millisecond,
+			Lookahead: 20 * time.Millisecond, Discarded: r.Discarded, EndedElsewhere: true,
+		}},
+		AcquireTimeout: time.Second, RetryAfter: time.Second,
+		Handlers: map[bus.JobName]worker.Handler{bus.JobJob: func(ctx context.Context, task *queue.Task) queue.Result { return r.Run(ctx, task) }},
+	}, slog.New(slog.NewTextHandler(s.log, nil)), time.Now)
+	ctx, cancel := context.WithCancel(s.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.Run(ctx)
+	}()
+	stop = func() {
+		cancel()
+		<-done
+	}
+	s.t.Cleanup(stop)
+	return stop
+}

@@ -1,0 +1,112 @@
+package runner
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/outbound"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/telemetry/tracing"
+)
+
+// observer records attempts in the metrics, the traces and the log.
+type observer struct {
+	recorder *telemetry.Recorder
+	tracer   *tracing.Tracer
+	files    *logs.FileWarner
+	log      *slog.Logger
+	now      func() time.Time
+}
+
+// observation is the state of observing one attempt.
+type observation struct {
+	*observer
+	run  *jobstore.Run
+	span *tracing.Span
+}
+
+// begin records that a job is about to be sent. It returns the context of the attempt's span.
+func (o *observer) begin(ctx context.Context, run *jobstore.Run) (context.Context, observation) {
+	n := observation{observer: o, run: run}
+	var parents []string
+	if run.Traceparent != "" {
+		parents = []string{run.Traceparent}
+	}
+	ctx, n.span = o.tracer.StartFrom(ctx, parents, "job")
+	return ctx, n
+}
+
+// end records what the attempt came to.
+func (n observation) end(ctx context.Context, a outbound.Attempt, d decision) {
+	n.files.Check(a.OutOfFiles, "connecting to a service")
+	n.recorder.JobTried(string(n.run.Type), string(d.Result), a.Duration)
+	if n.span != nil {
+		failure := ""
+		if a.Err != nil {
+			failure = a.Err.Error()
+		}
+		n.span.End("job", failure, n.run.LogAttrs()...)
+	}
+	n.writeLog(ctx, a, d)
+}
+
+// writeLog logs an attempt that went as it should at the level debug, and others as warnings.
+func (n observation) writeLog(ctx context.Context, a outbound.Attempt, d decision) {
+	level, event := slog.LevelWarn, ""
+	switch {
+	case d.Result == jobstore.Held:
+		event = "held back the jobs of a service that is not ready"
+	case d.Result == jobstore.Failed:
+		event = "failed to run a job"
+	case a.Err != nil:
+		event = "awaiting the report of a service that did not answer"
+	default:
+		level, event = slog.LevelDebug, "handed over a job"
+	}
+	if !n.log.Enabled(ctx, level) { // true for most attempts: skip making the fields
+		return
+	}
+	fields := append(n.run.LogAttrs(), slog.String("outcome", string(d.Result)),
+		slog.Duration("duration", a.Duration.Round(time.Microsecond)))
+	switch {
+	case a.Status > 0:
+		fields = append(fields, slog.Int("status", a.Status))
+	case a.Err != nil:
+		fields = append(fields, slog.Any("error", a.Err))
+	case d.Reason != "":
+		fields = append(fields, slog.String("reason", d.Reason))
+	}
+	if d.Reported {
+		fields = append(fields, slog.Bool("reported", true))
+	}
+	if level > slog.LevelDebug && !d.retryAt.IsZero() {
+		what := "next_try_in"
+		if d.Result == jobstore.Accepted {
+			what = "deadline_in"
+		}
+		fields = append(fields, slog.Duration(what, d.retryAt.Sub(n.now()).Round(time.Millisecond)))
+	}
+	n.log.LogAttrs(ctx, level, event, fields...)
+}
+
+// Discarded takes note of a job that came up only because its time was over: it has expired, or its
+// attempt is lost. It is for the entries that the queue of the jobs discards.
+func (r *Runner) Discarded(entry any) {
+	ended, ok := entry.(jobstore.Ended)
+	if !ok {
+		return
+	}
+	level, event := slog.LevelWarn, "lost an attempt at a job"
+	if ended.Status == jobs.Expired { // as its client wished
+		level, event = slog.LevelDebug, "a job has expired"
+		r.observer.recorder.JobExpired(string(ended.Type))
+	} else {
+		r.observer.recorder.JobAttemptLost(string(ended.Type))
+	}
+	r.observer.log.LogAttrs(context.Background(), level, event, slog.String("job_type", string(ended.Type)),
+		slog.String("id", ended.ID.String()), slog.String("status", string(ended.Status)), slog.String("reason", ended.Reason))
+}

@@ -1,0 +1,106 @@
+// Package runner hands a job that a worker has taken to its service, by a POST, and decides what
+// follows from the answer. No thread waits for a service that works on a job: it reports, or the
+// job's deadline passes.
+package runner
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/outbound"
+	"routemaster/internal/queue"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/logs"
+	"routemaster/internal/telemetry/tracing"
+)
+
+// User is the user name of a POST below the operator's URL.
+const User = "jobs"
+
+// Config says how to run jobs.
+type Config struct {
+	// Client sends the jobs of types that have a URL of their own, Downstream those of the others.
+	Client, Downstream *outbound.Client
+	// DownstreamURL is the operator's URL, without a slash at its end; empty if there is none.
+	DownstreamURL string
+	// Password is sent below DownstreamURL, and nowhere else: a client chooses the URL of a type, and
+	// would learn the password that opens the services of all others. Such a URL has a secret in its
+	// path, if its service is to know who calls.
+	Password string
+	// Tracer, if given, makes a span of each attempt.
+	Tracer *tracing.Tracer
+	// Recorder counts the attempts. It may be nil.
+	Recorder *telemetry.Recorder
+}
+
+// Runner hands jobs to their services. It is safe for concurrent use.
+type Runner struct {
+	config   Config
+	observer observer
+	now      func() time.Time
+}
+
+// New makes a runner.
+func New(config Config, log *slog.Logger, now func() time.Time) *Runner {
+	return &Runner{
+		config: config,
+		observer: observer{
+			recorder: config.Recorder, tracer: config.Tracer, files: logs.NewFileWarner(log), log: log, now: now,
+		},
+		now: now,
+	}
+}
+
+// Run posts a task's job to its service. It is the handler of [bus.JobJob].
+func (r *Runner) Run(ctx context.Context, task *queue.Task) queue.Result {
+	run := task.Payload.(*jobstore.Run)
+	ctx, observation := r.observer.begin(ctx, run)
+	var attempt outbound.Attempt
+	var d decision
+	if run.URL == "" && r.config.DownstreamURL == "" {
+		d = noAddress(run, r.now())
+	} else {
+		attempt = r.post(ctx, run)
+		d = decide(run, attempt, r.now(), rand.Float64())
+	}
+	observation.end(ctx, attempt, d)
+	return queue.Result{RetryAt: d.retryAt, Detail: d.Outcome}
+}
+
+// post sends a job. One that is to be tried once at most is sent once at most.
+func (r *Runner) post(ctx context.Context, run *jobstore.Run) outbound.Attempt {
+	header := http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json"}}
+	tracing.Propagate(ctx, header)
+	body := bodyOf(run)
+	request := outbound.Request{
+		URL: run.URL, Header: header, KeepBody: keepReport, Once: run.Strategy == jobs.AtMostOnce,
+		Body: func() io.ReadCloser { return io.NopCloser(bytes.NewReader(body)) }, Length: int64(len(body)),
+	}
+	if run.URL != "" {
+		return r.config.Client.Post(ctx, request)
+	}
+	request.URL = fmt.Sprintf("%s/v1/jobs/%s/%s", r.config.DownstreamURL, run.Type, run.ID)
+	request.User, request.Password = User, r.config.Password
+	return r.config.Downstream.Post(ctx, request)
+}
+
+// bodyOf is what a service gets: the data as it was enqueued, how many attempts are left and the
+// attempt, which its report has to name, and which is the same number.
+func bodyOf(run *jobstore.Run) []byte {
+	var b bytes.Buffer
+	b.Grow(len(run.Data) + 100)
+	attempt := strconv.Itoa(run.Attempts)
+	b.WriteString(`{"data":`)
+	b.Write(run.Data)
+	b.WriteString(`,"attempts":` + attempt + `,"id":"` + run.ID.String() + `","attempt":` + attempt + `}`)
+	return b.Bytes()
+}
