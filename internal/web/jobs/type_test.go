@@ -3,6 +3,8 @@ package jobs_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -12,8 +14,10 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web"
+	"routemaster/internal/web/webtest"
 )
 
 // both are the paths that types are made at; below them, and a name, they are shown.
@@ -275,4 +279,78 @@ func TestATypeFollowsItsClient(t *testing.T) {
 	require.NoError(t, a.PutToken(t.Context(), "alice--2", "alice"))
 	a.requireType(200, "alice--2", "PATCH", "/v2/job-types/a", `{"paused":true}`)
 	assert.NotContains(t, a.Log.String(), alice)
+}
+
+// TestChangesHoldForWorkersAtOnce has a worker go on as if nothing had happened while types are
+// made and changed.
+func TestChangesHoldForWorkersAtOnce(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		workers := 0
+		takes := func() jobs.TypeName {
+			workers++
+			worker := bus.WorkerID(fmt.Sprintf("w%d", workers))
+			taken, err := a.jobs.Queue().Acquire(t.Context(), bus.QueueJobs, worker, bus.Failing, time.Now())
+			require.NoError(t, err)
+			if taken.Task == nil {
+				return ""
+			}
+			return taken.Task.Payload.(*jobstore.Run).Type
+		}
+		put := func(name jobs.TypeName) {
+			_, err := a.jobs.Enqueue(t.Context(), name, []jobs.NewJob{{ID: jobs.NewID(), Data: []byte("1")}}, "", time.Now())
+			require.NoError(t, err)
+		}
+		require.Empty(t, takes())
+		a.requireType(201, alice, "POST", "/v1/jobs", `{"name":"one","delivery_strategy":"at_least_once","attempts":3,"concurrency":1}`)
+		for range 3 {
+			put("one")
+		}
+		require.Equal(t, jobs.TypeName("one"), takes())
+		require.Empty(t, takes(), "one at once")
+		a.requireType(200, alice, "PATCH", "/v2/job-types/one", `{"concurrency":2}`)
+		require.Equal(t, jobs.TypeName("one"), takes())
+		a.requireType(200, alice, "PATCH", "/v2/job-types/one", `{"concurrency":3,"paused":true}`)
+		require.Empty(t, takes())
+		view := a.requireType(200, alice, "PATCH", "/v2/job-types/one", `{"paused":false}`)
+		assert.Equal(t, []int{1, 2}, []int{view.Counts.Queued, view.Counts.InProgress})
+		require.Equal(t, jobs.TypeName("one"), takes())
+	})
+}
+
+func TestOtherMethodsAndCredentials(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t), func(c *web.Config) { c.ForceTLS = true })
+	request := func(method, path, user string) (status int, id string, header http.Header) {
+		r := httptest.NewRequestWithContext(t.Context(), method, path, nil)
+		r.Header.Set("X-Forwarded-Proto", "https")
+		if user != "none" {
+			r.SetBasicAuth(user, "password")
+		}
+		w := httptest.NewRecorder()
+		a.Handler.ServeHTTP(w, r)
+		webtest.RequireDocumented(t, r, "", w)
+		var problem webtest.Problem
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &problem))
+		assert.Equal(t, path, problem.Instance)
+		return w.Code, problem.ID, w.Header()
+	}
+	for _, c := range []struct {
+		method, path, user string
+		status             int
+		id                 string
+	}{
+		{"PUT", "/v2/job-types", alice, 405, "method_not_allowed"},
+		{"DELETE", "/v1/jobs", "none", 405, "method_not_allowed"},
+		{"GET", "/v2/unknown", "none", 404, "not_found"},
+		{"GET", "/v2/job-types/", alice, 404, "not_found"},
+		{"GET", "/v2/job-types", "none", 401, "unauthorized"},
+		{"GET", "/v2/job-types", "", 401, "missing_authentication"},
+		{"GET", "/v2/job-types", "nobody--9", 401, "unauthorized"},
+	} {
+		status, id, header := request(c.method, c.path, c.user)
+		assert.Equal(t, []any{c.status, c.id}, []any{status, id}, "%s %s as %q", c.method, c.path, c.user)
+		assert.Equal(t, "max-age=31536000", header.Get("Strict-Transport-Security"))
+		assert.Equal(t, status == 401, header.Get("WWW-Authenticate") != "")
+		assert.Equal(t, status == 405, header.Get("Allow") != "")
+	}
 }
