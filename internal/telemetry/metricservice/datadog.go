@@ -31,17 +31,21 @@ func (d *datadog) Send(ctx context.Context, measures []Measure) (err error) {
 		return err
 	}
 	client, err := statsd.New(address,
-		statsd.WithNamespace(telemetry.Namespace), statsd.WithTags(d.tags), statsd.WithoutTelemetry(), statsd.WithoutOriginDetection(),
+		statsd.WithTags(d.tags), statsd.WithoutTelemetry(), statsd.WithoutOriginDetection(),
 		statsd.WithoutClientSideAggregation(), statsd.WithWriteTimeout(writeTimeout), statsd.WithConnectTimeout(writeTimeout))
 	if err != nil {
 		return fmt.Errorf("the Datadog agent: %w", err)
 	}
 	defer func() { err = errors.Join(err, client.Close()) }() // it sends what is buffered
 	for _, m := range measures {
+		name := m.Name
+		if !m.Verbatim {
+			name = telemetry.Namespace + "." + name
+		}
 		if m.Gauge {
-			err = client.Gauge(m.Name, float64(m.Value), m.tags(), 1)
+			err = client.Gauge(name, float64(m.Value), m.tags(), 1)
 		} else {
-			err = client.Count(m.Name, m.Value, m.tags(), 1)
+			err = client.Count(name, m.Value, m.tags(), 1)
 		}
 		if err != nil {
 			return err

@@ -15,6 +15,8 @@ type Measure struct {
 	Value       int64
 	// Gauge is false for a counter of the bus.
 	Gauge bool
+	// Verbatim is for a name that is not below [telemetry.Namespace] at the service.
+	Verbatim bool
 }
 
 // Service takes measures. It must not be used concurrently.

@@ -1,0 +1,105 @@
+package housekeeping_test
+
+import (
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/housekeeping"
+	"routemaster/internal/maintenance"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
+)
+
+var _ maintenance.Spare = (*housekeeping.Archive)(nil)
+
+func TestTheArchiveIsRemovedInTimeOrToMakeRoom(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s, ctx := newShop(t, server), t.Context()
+		registry := metrics.NewRegistry()
+		recorder := telemetry.NewRecorder(registry, store.New(server.Open(t).Partition(""), store.Options{}), s.log())
+		archive := housekeeping.NewArchive(s.Store, recorder, func() time.Time { return s.now })
+		require.NoError(t, archive.Purge(ctx), "there is no type")
+		s.add("ship", func(*jobs.Type) {})
+		s.add("brief", func(t *jobs.Type) { t.Retention = time.Minute })
+		archived := func(name jobs.TypeName) jobs.ID {
+			id := s.put(name, 0)
+			_, err := s.Cancel(ctx, name, id, s.now)
+			require.NoError(t, err)
+			return id
+		}
+		ship, brief, open := archived("ship"), archived("brief"), s.put("brief", 0)
+		is := func(id jobs.ID) bool { _, err := s.Job(ctx, "", id); return err == nil }
+
+		s.now = s.now.Add(time.Minute - time.Millisecond)
+		require.NoError(t, archive.Purge(ctx))
+		assert.True(t, is(brief))
+		s.now = s.now.Add(2 * time.Millisecond)
+		require.NoError(t, archive.Purge(ctx))
+		assert.Equal(t, []bool{true, false, true}, []bool{is(ship), is(brief), is(open)})
+
+		n, err := archive.DropOldest(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, 1, n)
+		archive.Dropped(s.log(), n)
+		assert.Equal(t, []bool{false, true}, []bool{is(ship), is(open)}, "what has not ended is owed")
+		n, err = archive.DropOldest(ctx)
+		require.NoError(t, err)
+		assert.Zero(t, n)
+		assert.Contains(t, s.logged.String(), `level=WARN msg="dropped the oldest archived jobs: redis is about to be full" jobs=1`)
+		page := httptest.NewRecorder()
+		registry.Handler().ServeHTTP(page, httptest.NewRequestWithContext(ctx, "GET", "/metrics", nil))
+		assert.Contains(t, page.Body.String(), "routemaster_archived_jobs_dropped_total 1\n")
+	})
+}
+
+func TestGauges(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s, ctx := newShop(t, server), t.Context()
+		measure := housekeeping.GaugesOf(s.Store, func() time.Time { return s.now })
+		measures, err := measure(ctx)
+		require.NoError(t, err)
+		assert.Empty(t, measures, "there is no type")
+
+		s.add("ship", func(t *jobs.Type) { t.Pull, t.Concurrency = true, 3 })
+		s.add("pay", func(t *jobs.Type) { t.Concurrency = 1 })
+		first := s.now
+		for range 5 {
+			s.put("ship", 0)
+			s.now = s.now.Add(time.Second)
+		}
+		_, err = s.Fetch(ctx, "ship", 3, s.now)
+		require.NoError(t, err)
+		s.put("ship", time.Hour)
+		second := s.now
+		s.put("pay", 0) // one is instant, and one waits for it
+		s.put("pay", 0)
+		counts, err := housekeeping.CountsOf(s.Store)(ctx)
+		require.NoError(t, err)
+		assert.Equal(t, map[jobs.TypeName]jobs.Counts{
+			"ship": {Queued: 3, Waiting: 2, InProgress: 3, Oldest: first},
+			"pay":  {Queued: 2, Waiting: 1, Oldest: second},
+		}, counts)
+
+		measures, err = measure(ctx)
+		require.NoError(t, err)
+		shown := map[string]int64{}
+		for _, m := range measures {
+			assert.True(t, m.Gauge && m.Verbatim)
+			shown[m.Name] = m.Value
+		}
+		assert.Equal(t, map[string]int64{
+			"rickover.dequeuer.queue_depth.all": 8, "rickover.dequeuer.queue_depth.ready": 7,
+			"rickover.dequeuer.queued_jobs.in_progress": 3, "rickover.dequeuer.queued_jobs.ship.in_progress": 3,
+			"rickover.dequeuer.queued_jobs.pay.in_progress": 0,
+		}, shown)
+	})
+}
