@@ -43,6 +43,7 @@ var plan = []room{
 	{"replay", "bus wire rdb queue store history"},
 	{"outbound", "bus"},
 	{"telemetry", "bus jobs wire queue store"},
+	{"jobs/housekeeping", "bus jobs queue jobs/jobstore telemetry"},
 	{"ingest", "bus wire store telemetry"},
 	{"delivery", "bus seal signature wire queue store outbound telemetry"},
 	{"jobs/runner", "bus queue jobs jobs/jobstore outbound telemetry"},
@@ -57,7 +58,7 @@ var plan = []room{
 	{"top", "client bus terminal"},
 	{"tail", "client bus selfsigned terminal"},
 	{"bench", "client rdb selfsigned"}, // it measures from outside
-	{"app", "bus seal wire rdb queue store jobs jobs/jobstore jobs/runner doctor inspect migrate outbound telemetry ingest delivery maintenance worker web"},
+	{"app", "bus seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping doctor inspect migrate outbound telemetry ingest delivery maintenance worker web"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"cmd/web", "app"},

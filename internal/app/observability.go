@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"routemaster/internal/jobs/housekeeping"
+	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
@@ -42,6 +44,7 @@ func startObservability(ctx context.Context, c Config, daemon string, st *store.
 		return nil, err
 	}
 	o.metrics.AddBus(st, metrics.BusOptions{Memory: c.Memory, ScalingDeadline: c.ScalingDeadline}, time.Now)
+	o.metrics.AddJobs(housekeeping.CountsOf(jobstore.New(st.Partition())), time.Now)
 	o.recorder = telemetry.NewRecorder(o.metrics, st, log)
 	o.start(context.WithoutCancel(ctx), daemon, c.CounterFlushInterval, log)
 	return o, nil

@@ -7,6 +7,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/delivery"
+	"routemaster/internal/jobs/housekeeping"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/jobs/runner"
 	"routemaster/internal/maintenance"
@@ -63,12 +64,14 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	defer downstream.Close()
 	deliverer := newDeliverer(c, st, obs, client, log)
 	jobRunner := newRunner(c, obs, client, downstream, log)
-	keeper := maintenance.New(st, q, c.Memory, obs.recorder, log, time.Now)
+	jobStore := jobstore.New(redis.Partition(c.RedisNamespace))
+	archive, scheduler := housekeeping.NewArchive(jobStore, obs.recorder, time.Now), housekeeping.NewScheduler(jobStore, log, time.Now)
+	keeper := maintenance.New(st, q, c.Memory, obs.recorder, log, time.Now, archive)
 	monitor := maintenance.NewMonitor(st, c.Memory, metricservice.New(metricservice.Config{
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
-	}, log), log, time.Now)
+	}, log), log, time.Now, housekeeping.GaugesOf(jobStore, time.Now))
 	w := worker.New(q, worker.Config{
-		Pools:          newPools(c, q, jobstore.New(redis.Partition(c.RedisNamespace)).Queue(), deliverer, jobRunner),
+		Pools:          newPools(c, q, jobStore.Queue(), deliverer, jobRunner),
 		AcquireTimeout: c.AcquireTimeout,
 		RetryAfter:     c.MaxBackoff,
 		Handlers: map[bus.JobName]worker.Handler{
@@ -86,6 +89,8 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			{Interval: scrubAuxInterval, Work: keeper.ScrubAux},
 			{Interval: scrubWorkersInterval, Work: keeper.Enqueue(bus.JobScrubWorkers)},
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},
+			{Interval: housekeeping.PurgeInterval, Work: archive.Purge},
+			{Interval: housekeeping.SchedulerInterval, Work: scheduler.Tick},
 		},
 		Stopping: func(busy map[bus.Queue]int64) {
 			log.Info("worker stopping, waiting for deliveries in flight", "deliveries", busy[bus.QueueMain], "jobs", busy[bus.QueueJobs])

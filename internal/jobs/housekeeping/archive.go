@@ -34,7 +34,8 @@ func (a *Archive) Purge(ctx context.Context) error {
 	return err
 }
 
-// DropOldest drops the oldest of the archive, a slice, and returns how many jobs: 0 if none is left.
+// DropOldest drops the oldest of the archive, a slice, and returns how many jobs: 0 if none is
+// left.
 func (a *Archive) DropOldest(ctx context.Context) (int, error) { return a.store.DropArchived(ctx) }
 
 // Dropped records how many jobs were dropped to make room.

@@ -10,8 +10,8 @@ import (
 	"routemaster/internal/telemetry/metricservice"
 )
 
-// CountsOf returns a function that counts the jobs of all types. While there is no type it costs one
-// command.
+// CountsOf returns a function that counts the jobs of all types. While there is no type it costs
+// one command.
 func CountsOf(store *jobstore.Store) func(context.Context) (map[jobs.TypeName]jobs.Counts, error) {
 	return func(ctx context.Context) (map[jobs.TypeName]jobs.Counts, error) {
 		types, err := store.Types(ctx)

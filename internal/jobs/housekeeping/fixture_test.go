@@ -74,7 +74,8 @@ func (s *shop) put(name jobs.TypeName, wait time.Duration) jobs.ID {
 	return id
 }
 
-// enqueued are the times for which a type's schedule has enqueued a job, of those that are asked for.
+// enqueued are the times for which a type's schedule has enqueued a job, of those that are asked
+// for.
 func (s *shop) enqueued(name jobs.TypeName, among ...string) string {
 	s.t.Helper()
 	var times []string

@@ -11,21 +11,22 @@ import (
 	"routemaster/internal/jobs/schedule"
 )
 
-// SchedulerInterval is how often a worker calls [Scheduler.Tick], and so how late a job of a schedule
-// may be.
+// SchedulerInterval is how often a worker calls [Scheduler.Tick], and so how late a job of a
+// schedule may be.
 const SchedulerInterval = 200 * time.Millisecond
 
-// A scheduler looks at the schedules as each minute begins, since that is when their times come, and
-// once more settleTime later: a schedule that was set just before the minute by the clock of another
-// host, or whose step was still on its way, is seen then. All other ticks ask nothing of Redis.
+// A scheduler looks at the schedules as each minute begins, since that is when their times come,
+// and once more settleTime later: a schedule that was set just before the minute by the clock of
+// another host, or whose step was still on its way, is seen then. All other ticks ask nothing of
+// Redis.
 const settleTime = 2 * time.Second
 
 // steadyLimit is for how long a worker may not have looked, for whatever reason, and still enqueue
 // each time that has come meanwhile. After longer it makes up for the last one only.
 const steadyLimit = 2 * time.Minute
 
-// Scheduler enqueues the jobs of types that have a schedule. Each worker has one; it must not be used
-// concurrently.
+// Scheduler enqueues the jobs of types that have a schedule. Each worker has one; it must not be
+// used concurrently.
 type Scheduler struct {
 	store *jobstore.Store
 	log   *slog.Logger
@@ -40,10 +41,10 @@ func NewScheduler(store *jobstore.Store, log *slog.Logger, now func() time.Time)
 	return &Scheduler{store: store, log: log, now: now}
 }
 
-// Tick enqueues the jobs whose time has come since the last tick, of this worker or any other one: a
-// job for each time, or for the last of them if no worker has run for a while. If it fails, the next
-// tick does the rest. A clock that is set back or forward neither repeats a time nor, if by less than
-// two minutes, leaves one out.
+// Tick enqueues the jobs whose time has come since the last tick, of this worker or any other one:
+// a job for each time, or for the last of them if no worker has run for a while. If it fails, the
+// next tick does the rest. A clock that is set back or forward neither repeats a time nor, if by
+// less than two minutes, leaves one out.
 func (s *Scheduler) Tick(ctx context.Context) error {
 	now := s.now().Round(0) // what the clock shows, which may be set
 	look := lookOf(now)
