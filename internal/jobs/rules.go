@@ -129,7 +129,7 @@ func (t *Type) ValidateURL(deny bus.DenyList, downstream bool) error {
 	case err != nil:
 		return refuse(invalidParameter, pointer, "%s", err)
 	case u.User != nil:
-		return refuse(invalidParameter, pointer, "must not have a user name or a password; jobs are sent with those that the operator has set")
+		return refuse(invalidParameter, pointer, "must not have a user name or a password")
 	case strings.Contains(t.URL, "#"):
 		return refuse(invalidParameter, pointer, "must not have a fragment")
 	case deny.DeniesHost(u):

@@ -350,6 +350,7 @@ func TestOtherMethodsAndCredentials(t *testing.T) {
 		status, id, header := request(c.method, c.path, c.user)
 		assert.Equal(t, []any{c.status, c.id}, []any{status, id}, "%s %s as %q", c.method, c.path, c.user)
 		assert.Equal(t, "max-age=31536000", header.Get("Strict-Transport-Security"))
+		assert.Equal(t, "routemaster", header.Get("Server"))
 		assert.Equal(t, status == 401, header.Get("WWW-Authenticate") != "")
 		assert.Equal(t, status == 405, header.Get("Allow") != "")
 	}

@@ -29,12 +29,16 @@ func requestInfoOf(r *http.Request) *requestInfo {
 	return r.Context().Value(requestInfoKey{}).(*requestInfo)
 }
 
+// serverHeader is the Server header of all responses; clients of jobs expect one.
+var serverHeader = []string{"routemaster"}
+
 // Observe gives every request an ID, logs it at DEBUG, and traces it. If neither is on it does next
 // to nothing, since every publish passes here.
 func (s *Service) Observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info := &requestInfo{id: chooseID(r)}
 		w.Header()[requestIDHeader] = []string{info.id}
+		w.Header()["Server"] = serverHeader
 		r = r.WithContext(context.WithValue(r.Context(), requestInfoKey{}, info))
 		if s.Tracer != nil || s.Log.Enabled(r.Context(), slog.LevelDebug) {
 			s.serveObserved(next, w, r)
