@@ -163,7 +163,10 @@ func (a *API) Run(ctx context.Context, on net.Listener) error {
 	authCtx, stopAuth := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { a.Auth.Run(authCtx) })
+	jobsCtx, stopJobs := context.WithCancel(ctx)
+	running.Go(func() { a.jobs.Run(jobsCtx) })
 	defer running.Wait()
 	defer stopAuth()
+	defer stopJobs()
 	return server.Run(ctx, on, a.Handler(), a.config.Certificate, a.Log)
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/go-chi/chi/v5"
@@ -23,11 +24,20 @@ type Handlers struct {
 	*rest.Service
 	config Config
 	store  *jobstore.Store
+	pulls  *pulls
 }
 
 // New makes the handlers of an API. They read requests and respond by its service.
 func New(config Config, service *rest.Service, st *jobstore.Store) *Handlers {
-	return &Handlers{Service: service, config: config, store: st}
+	return &Handlers{Service: service, config: config, store: st, pulls: newPulls()}
+}
+
+// Run serves the requests that wait for jobs until the context is done. They are answered then, and
+// others do not wait.
+func (h *Handlers) Run(ctx context.Context) {
+	waiter := h.store.NewPullWaiter(pollInterval)
+	defer waiter.Close()
+	h.pulls.run(ctx, waiter.Wait)
 }
 
 // Routes adds all routes. Every client may use them, and the operator; a type is changed by the
@@ -38,10 +48,23 @@ func (h *Handlers) Routes(r chi.Router) {
 	}
 	// Types.
 	route(http.MethodPost, "/v1/jobs", h.postType)
-	route(http.MethodGet, "/v1/jobs/{name}", h.getType)
+	route(http.MethodGet, "/v1/jobs/{name}", h.getTypeOrJob)
 	route(http.MethodGet, "/v2/job-types", h.getTypes)
 	route(http.MethodPost, "/v2/job-types", h.postType)
 	route(http.MethodGet, "/v2/job-types/{name}", h.getType)
 	route(http.MethodPatch, "/v2/job-types/{name}", h.patchType)
 	route(http.MethodDelete, "/v2/job-types/{name}", h.deleteType, "force")
+	// Those who have work to be done.
+	route(http.MethodPut, "/v1/jobs/{name}/{id}", h.putJob)
+	route(http.MethodPost, "/v1/jobs/{name}", h.postJobs)
+	route(http.MethodGet, "/v1/jobs/{name}/{id}", h.getJob)
+	route(http.MethodDelete, "/v1/jobs/{name}/{id}", h.deleteJob)
+	route(http.MethodPost, "/v1/jobs/{id}/replay", h.replayJob)
+	route(http.MethodPost, "/v1/jobs/{name}/{id}/replay", h.replayJob)
+	route(http.MethodGet, "/v1/jobs", h.getJobs, "name", "status", "before", "limit")
+	route(http.MethodGet, "/v1/archived-jobs", h.getArchivedJobs, "name", "status", "before", "limit")
+	// Services, which do it.
+	route(http.MethodPost, "/v1/jobs/{name}/fetch", h.postFetch)
+	route(http.MethodPost, "/v1/jobs/{name}/{id}", h.postReport)
+	route(http.MethodPost, "/v1/jobs/{name}/{id}/extend", h.postExtend)
 }

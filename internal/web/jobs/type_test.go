@@ -258,7 +258,7 @@ func TestATypeIsDeleted(t *testing.T) {
 		assert.Equal(t, "forbidden", refused(bob, "?force=true"))
 		assert.Equal(t, "conflict", refused(alice, ""))
 		assert.Equal(t, "conflict", refused(rootKey, "?force=false"))
-		assert.Equal(t, "invalid_request", refused(alice, "?force=1"))
+		assert.Equal(t, "invalid_parameter", refused(alice, "?force=1"))
 		assert.Equal(t, "invalid_request", refused(alice, "?force=true&force=true"))
 		a.RequireDone(alice, "DELETE", "/v2/job-types/a?force=true", "")
 		assert.Equal(t, "job_type_not_found", refused(alice, "?force=true"))

@@ -69,7 +69,7 @@ func decode(text []byte, into any) error {
 		return invalid
 	}
 	if wrong, ok := errors.AsType[*json.SemanticError](err); ok {
-		return bus.Invalidf(string(wrong.JSONPointer), "%s", expected(wrong, into))
+		return bus.Invalidf(string(wrong.JSONPointer), "%s", expected(wrong))
 	}
 	return wire.SyntaxError(text, err)
 }
@@ -119,7 +119,7 @@ var checkKind = json.UnmarshalFromFunc(func(decoder *jsontext.Decoder, into any)
 })
 
 // expected says what is allowed instead of an unknown name, or of a number that does not fit.
-func expected(wrong *json.SemanticError, into any) string {
+func expected(wrong *json.SemanticError) string {
 	if !errors.Is(wrong, json.ErrUnknownName) {
 		bits := 64
 		if wrong.GoType != nil && wrong.GoType.Kind() == reflect.Int16 {
@@ -128,7 +128,7 @@ func expected(wrong *json.SemanticError, into any) string {
 		return fmt.Sprintf("must be an integer of at most %d bits, without a fraction or an exponent", bits)
 	}
 	var names []string
-	for _, field := range reflect.VisibleFields(reflect.TypeOf(into).Elem()) {
+	for _, field := range reflect.VisibleFields(wrong.GoType) {
 		names = append(names, field.Tag.Get("json"))
 	}
 	return "is not known here; known are " + strings.Join(names, ", ")

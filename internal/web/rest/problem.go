@@ -59,6 +59,22 @@ func instanceOf(r *http.Request) string {
 // Error implements error, so that functions of handlers can return a problem.
 func (p *Problem) Error() string { return p.Detail }
 
+// located is an error about one value of a request.
+type located struct {
+	error
+	pointer string
+}
+
+func (l *located) Unwrap() error { return l.error }
+
+// At has an error point at a value of the request, by its JSON pointer.
+func At(pointer string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &located{err, pointer}
+}
+
 // problems are the errors of the packages below, as clients see them.
 var problems = []struct {
 	err     error
@@ -152,6 +168,37 @@ var problems = []struct {
 		Status: http.StatusConflict,
 		Detail: "jobs of the type are queued or in progress; wait until they have ended, or send ?force=true to have them cancelled",
 	}},
+	{jobs.ErrInvalidUUID, Problem{Status: http.StatusBadRequest, ID: "invalid_uuid", Detail: jobs.ErrInvalidUUID.Error()}},
+	{jobs.ErrInvalidPrefix, Problem{Status: http.StatusBadRequest, ID: "invalid_prefix", Detail: jobs.ErrInvalidPrefix.Error()}},
+	{jobs.ErrUnknownJob, Problem{
+		Status: http.StatusNotFound, Detail: "there is no such job; it was never enqueued, or it ended so long ago that it is not kept any more",
+	}},
+	{jobs.ErrOtherType, Problem{
+		Status: http.StatusNotFound, ID: "job_not_found", Detail: "the job is of another type; GET /v1/jobs/{id} shows which",
+	}},
+	{jobs.ErrQueued, Problem{
+		Status: http.StatusBadRequest, ID: "invalid_replay_attempt", Detail: "the job is still queued; wait until it has ended",
+	}},
+	{jobs.ErrStaleAttempt, Problem{
+		Status: http.StatusConflict, ID: "stale_attempt", Pointer: "/attempt",
+		Detail: "this is not the job's attempt, or not any more; nothing was changed: give up this attempt",
+	}},
+	{jobs.ErrReported, Problem{
+		Status: http.StatusConflict, ID: "already_reported", Pointer: "/status",
+		Detail: "another outcome of this attempt was reported before, and stands",
+	}},
+	{jobs.ErrCancelled, Problem{
+		Status: http.StatusConflict, ID: "job_already_archived", Detail: "the job was cancelled; nothing was changed: give it up",
+	}},
+	{jobs.ErrArchived, Problem{
+		Status: http.StatusConflict, ID: "job_already_archived", Detail: "the job has ended; GET /v1/jobs/{id} shows how",
+	}},
+	{jobs.ErrNotInProgress, Problem{
+		Status: http.StatusConflict, Detail: "the job is not in progress, so it has no deadline; GET /v1/jobs/{id} shows its status",
+	}},
+	{jobs.ErrNotPull, Problem{
+		Status: http.StatusConflict, Detail: "jobs of this type are not fetched but POSTed to its url; set that to null to have them fetched",
+	}},
 	{bus.ErrOverloaded, Problem{
 		Status: http.StatusServiceUnavailable,
 		Detail: "more events come in than can be stored; nothing of this request was stored: send it again later",
@@ -167,6 +214,11 @@ var internalError = Problem{Status: http.StatusInternalServerError, Detail: "an 
 // problemOf returns an error as clients see it. It is not ok when the error is not expected to
 // reach clients; then the problem is internalError.
 func problemOf(err error) (p Problem, ok bool) {
+	if at, found := errors.AsType[*located](err); found {
+		p, ok = problemOf(at.error)
+		p.Pointer = at.pointer
+		return p, ok
+	}
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return *p, true
 	}

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"fmt"
 	"math"
 	"net/http"
 	"net/url"
@@ -101,7 +102,7 @@ func (q *Query) From() int { return int(q.Integer("from", 0, maxFrom, 0)) }
 // Refuse makes an error of a detail, unless a value was wrong before.
 func (q *Query) Refuse(format string, args ...any) {
 	if q.err == nil {
-		q.err = bus.Invalidf("", format, args...)
+		q.err = &bus.Invalid{ID: "invalid_parameter", Detail: fmt.Sprintf(format, args...)}
 	}
 }
 
@@ -117,11 +118,20 @@ func (q *Query) Limit() int { return int(q.Integer("limit", 1, maxLimit, default
 // RespondPage responds with 200 and a page of a list, or with an error. Next is what the request
 // for the next page has to send as after; it is empty if there is none.
 func (s *Service) RespondPage(w http.ResponseWriter, r *http.Request, page any, next string, err error) {
-	if err == nil && next != "" {
-		query := r.URL.Query()
-		query.Set("after", next)
-		link := url.URL{Path: r.URL.Path, RawQuery: query.Encode()}
-		w.Header().Set("Link", "<"+link.String()+`>; rel="next"`)
+	if err == nil {
+		SetNext(w, r, "after", next)
 	}
 	s.RespondJSON(w, r, page, err)
+}
+
+// SetNext adds to a response the link to the next page of a list: the request once more, with a
+// value of the query that says where that begins. It is empty if there is none.
+func SetNext(w http.ResponseWriter, r *http.Request, name, next string) {
+	if next == "" {
+		return
+	}
+	query := r.URL.Query()
+	query.Set(name, next)
+	link := url.URL{Path: r.URL.Path, RawQuery: query.Encode()}
+	w.Header().Set("Link", "<"+link.String()+`>; rel="next"`)
 }

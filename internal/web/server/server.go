@@ -63,3 +63,12 @@ func Run(
 	<-failed // Serve has returned
 	return err
 }
+
+// AllowLonger lets a request take so much longer than others, from now on.
+func AllowLonger(w http.ResponseWriter, by time.Duration) {
+	connection, now := http.NewResponseController(w), time.Now()
+	// A read deadline that passes while a request is served ends its context. An error means that the
+	// peer may take as long as others only.
+	_ = connection.SetReadDeadline(now.Add(by + readTimeout))
+	_ = connection.SetWriteDeadline(now.Add(by + writeTimeout))
+}

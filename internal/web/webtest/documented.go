@@ -28,6 +28,7 @@ var openapi = sync.OnceValue(func() routers.Router {
 	// listed.
 	for schema, member := range map[string]string{
 		"Event": "data", "JobType": "schedule_data", "NewJobType": "schedule_data", "JobTypeChange": "schedule_data",
+		"Job": "data", "NewJob": "data", "NewBulkJob": "data", "FetchedJob": "data",
 	} {
 		anything := doc.Components.Schemas[schema].Value.Properties[member].Value
 		anything.Type = &openapi3.Types{"null", "boolean", "number", "string", "array", "object"}

@@ -1,0 +1,75 @@
+package jobs
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"routemaster/internal/jobs"
+	"routemaster/internal/web/rest"
+	"routemaster/internal/web/server"
+)
+
+// maxWait is how long a request may wait for jobs.
+const maxWait = 30 * time.Second
+
+// fetchedView is a job that a service has fetched. It has to report on the attempt by the deadline.
+type fetchedView struct {
+	ID       string          `json:"id"`
+	Data     json.RawMessage `json:"data"`
+	Attempt  int             `json:"attempt"`
+	Deadline string          `json:"deadline"`
+}
+
+// postFetch hands out jobs of a type whose services fetch them: 204 if there were none in time.
+func (h *Handlers) postFetch(w http.ResponseWriter, r *http.Request) {
+	count, wait, err := h.readFetch(w, r)
+	var fetched []jobs.Job
+	if err == nil {
+		fetched, err = h.fetch(w, r, count, wait)
+	}
+	if err != nil || len(fetched) == 0 {
+		h.Respond(w, r, err)
+		return
+	}
+	views := make([]fetchedView, len(fetched))
+	for i, job := range fetched {
+		views[i] = fetchedView{job.ID.String(), job.Data, job.Attempts, timestamp(job.Deadline)}
+	}
+	rest.WriteJSON(w, http.StatusOK, views)
+}
+
+// readFetch reads how many jobs are wanted, and for how long to wait for the first.
+func (h *Handlers) readFetch(w http.ResponseWriter, r *http.Request) (count int, wait time.Duration, err error) {
+	var sent struct {
+		Max  *int64 `json:"max"`
+		Wait *int64 `json:"wait"` // ms
+	}
+	if err := h.ReadOptionalJSON(w, r, rest.MaxValueBody, &sent); err != nil {
+		return 0, 0, err
+	}
+	count = 1
+	if sent.Max != nil {
+		if *sent.Max < 1 || *sent.Max > jobs.MaxFetch {
+			return 0, 0, invalidParameter("/max", "must be 1 to %d", jobs.MaxFetch)
+		}
+		count = int(*sent.Max)
+	}
+	if sent.Wait != nil {
+		if *sent.Wait < 0 || *sent.Wait > maxWait.Milliseconds() {
+			return 0, 0, invalidParameter("/wait", "must be a time in ms, 0 to %d", maxWait.Milliseconds())
+		}
+		wait = time.Duration(*sent.Wait) * time.Millisecond
+	}
+	return count, wait, nil
+}
+
+// fetch takes jobs of the type in a request's path, and waits for them.
+func (h *Handlers) fetch(w http.ResponseWriter, r *http.Request, count int, wait time.Duration) ([]jobs.Job, error) {
+	look := func() ([]jobs.Job, error) { return h.store.Fetch(r.Context(), nameParam(r), count, h.Now()) }
+	if wait == 0 {
+		return look()
+	}
+	server.AllowLonger(w, wait)
+	return h.pulls.wait(r.Context(), nameParam(r), wait, look)
+}

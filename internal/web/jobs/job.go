@@ -1,0 +1,139 @@
+package jobs
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"github.com/go-chi/chi/v5"
+
+	"routemaster/internal/jobs"
+	"routemaster/internal/web/rest"
+)
+
+// jobView is a job. RunAfter and UpdatedAt are only shown of a job that has not ended; CreatedAt of
+// one that has is when it was archived.
+type jobView struct {
+	ID        string          `json:"id"`
+	Name      jobs.TypeName   `json:"name"`
+	Attempts  int             `json:"attempts"`
+	Status    jobs.Status     `json:"status"`
+	RunAfter  string          `json:"run_after,omitempty"`
+	ExpiresAt *string         `json:"expires_at"`
+	CreatedAt string          `json:"created_at"`
+	UpdatedAt string          `json:"updated_at,omitempty"`
+	Deadline  string          `json:"deadline,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
+	Data      json.RawMessage `json:"data"`
+	AutoID    int64           `json:"auto_id"`
+}
+
+func viewJob(job jobs.Job) jobView {
+	view := jobView{
+		ID: job.ID.String(), Name: job.Type, Attempts: job.Attempts, Status: job.Status,
+		ExpiresAt: rest.OrNull(timestamp(job.ExpiresAt)), CreatedAt: timestamp(job.CreatedAt),
+		Deadline: timestamp(job.Deadline), Reason: job.Reason, Data: job.Data, AutoID: job.Sequence,
+	}
+	if !job.Status.IsArchived() {
+		view.RunAfter, view.UpdatedAt = timestamp(job.RunAfter), timestamp(job.UpdatedAt)
+	}
+	return view
+}
+
+func viewJobs(list []jobs.Job) []jobView {
+	views := make([]jobView, len(list))
+	for i, job := range list {
+		views[i] = viewJob(job)
+	}
+	return views
+}
+
+// jobPrefix begins what is a job's id where a type's name could stand.
+const jobPrefix = "job_"
+
+// The number of characters of what is taken for an id, without its prefix.
+const (
+	minID = 20
+	maxID = 40
+)
+
+// idParam returns the job in a request's path. Only where the path has a type, too, may the prefix
+// be left out.
+func idParam(r *http.Request) (jobs.ID, error) {
+	text := chi.URLParam(r, "id")
+	digits, prefixed := strings.CutPrefix(text, jobPrefix)
+	if !prefixed && nameParam(r) == "" || len(digits) < minID || len(digits) > maxID {
+		return "", &rest.Problem{Status: http.StatusNotFound, Detail: "there is nothing at this path; a job's id is job_ and a UUID"}
+	}
+	return jobs.ParseID(text)
+}
+
+// getJob shows a job.
+func (h *Handlers) getJob(w http.ResponseWriter, r *http.Request) {
+	id, err := idParam(r)
+	h.showJob(w, r, nameParam(r), id, err)
+}
+
+// getTypeOrJob shows the type in a request's path or, if that is the id of a job, the job.
+func (h *Handlers) getTypeOrJob(w http.ResponseWriter, r *http.Request) {
+	text := string(nameParam(r))
+	if !strings.HasPrefix(text, jobPrefix) {
+		h.getType(w, r)
+		return
+	}
+	id, err := jobs.ParseID(text)
+	h.showJob(w, r, "", id, err)
+}
+
+// showJob shows a job of a type, or of any if the name is empty.
+func (h *Handlers) showJob(w http.ResponseWriter, r *http.Request, name jobs.TypeName, id jobs.ID, err error) {
+	var job jobs.Job
+	if err == nil {
+		job, err = h.store.Job(r.Context(), name, id)
+	}
+	h.RespondJSON(w, r, viewJob(job), h.explained(r, id, err))
+}
+
+// replayJob enqueues a copy of a job.
+func (h *Handlers) replayJob(w http.ResponseWriter, r *http.Request) {
+	id, err := idParam(r)
+	if err == nil {
+		err = h.RefuseBody(w, r)
+	}
+	var job jobs.Job
+	if err == nil {
+		job, err = h.store.Replay(r.Context(), nameParam(r), id, jobs.NewID(), h.Now())
+	}
+	if err != nil {
+		h.Fail(w, r, h.explained(r, id, err))
+		return
+	}
+	h.LogChange(r, "a job was replayed", jobField(id), slog.String("new", job.ID.String()))
+	rest.WriteJSON(w, http.StatusCreated, viewJob(job))
+}
+
+// deleteJob cancels a job: with 204, or with 202 if its service has it and may do the work all the
+// same.
+func (h *Handlers) deleteJob(w http.ResponseWriter, r *http.Request) {
+	id, err := idParam(r)
+	var was jobs.Status
+	if err == nil {
+		was, err = h.store.Cancel(r.Context(), nameParam(r), id, h.Now())
+	}
+	if err != nil {
+		h.Fail(w, r, h.explained(r, id, err))
+		return
+	}
+	if was != jobs.Cancelled {
+		h.LogChange(r, "a job was cancelled", jobField(id), slog.String("was", string(was)))
+	}
+	if was == jobs.InProgress {
+		w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// jobField is the job that a change is about.
+func jobField(id jobs.ID) slog.Attr { return slog.String("job", id.String()) }

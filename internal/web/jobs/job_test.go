@@ -1,0 +1,156 @@
+package jobs_test
+
+import (
+	"encoding/json"
+	"io"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/rdb/rdbtest"
+)
+
+func stringReader(text string) io.Reader { return strings.NewReader(text) }
+
+// list requests all pages of a list, and returns the ids of its jobs.
+func (a *api) list(path string) (ids []string) {
+	a.T.Helper()
+	next := regexp.MustCompile(`^<([^>]+)>; rel="next"$`)
+	for range 100 {
+		got := a.Do(bob, "GET", path, "")
+		require.Equal(a.T, 200, got.Status, got.Body)
+		var page []job
+		require.NoError(a.T, json.Unmarshal([]byte(got.Body), &page))
+		require.NotNil(a.T, page)
+		for _, one := range page {
+			ids = append(ids, one.ID)
+		}
+		link := got.Header.Get("Link")
+		if link == "" {
+			return ids
+		}
+		require.Regexp(a.T, next, link)
+		path = next.FindStringSubmatch(link)[1]
+	}
+	require.Fail(a.T, "the list does not end")
+	return nil
+}
+
+func TestAJobIsLookedUp(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship")
+		a.add("other")
+		path := a.put("ship", 1)
+		for range 2 { // queued, and archived
+			assert.Equal(t, a.require(200, "GET", path, ""), a.require(200, "GET", "/v1/jobs/"+jobID(1), ""))
+			a.refuse("GET", "/v1/jobs/other/"+jobID(1), "", 404, "job_not_found")
+			a.refuse("DELETE", "/v1/jobs/other/"+jobID(1), "", 404, "job_not_found")
+			a.Do(alice, "DELETE", path, "")
+		}
+		a.refuse("GET", "/v1/jobs/ship/"+jobID(2), "", 404, "not_found")
+		a.refuse("GET", "/v1/jobs/"+jobID(2), "", 404, "not_found")
+		a.refuse("GET", "/v1/jobs/job_x", "", 400, "invalid_uuid")
+		a.refuse("GET", "/v1/jobs/ship/random_id", "", 404, "not_found")
+		a.refuse("GET", path+"?x=1", "", 400, "invalid_request")
+	})
+}
+
+func TestAJobIsReplayed(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship")
+		a.add("other")
+		path := "/v1/jobs/ship/" + jobID(1)
+		short := "/v1/jobs/" + jobID(1)
+		a.require(202, "PUT", path, `{"data":[1.0],"expires_at":"2027-01-01T00:00:00Z"}`)
+		a.refuse("POST", path+"/replay", "", 400, "invalid_replay_attempt")
+		a.fetch("ship")
+		a.require(201, "POST", path+"/replay", "")
+		a.require(200, "POST", path, `{"status":"failed","attempt":3,"retryable":false}`)
+
+		a.Ahead += time.Second
+		var copied job
+		for _, from := range []string{path, short} {
+			require.NoError(t, json.Unmarshal([]byte(a.require(201, "POST", from+"/replay", "")), &copied))
+			assert.NotEqual(t, jobID(1), copied.ID)
+			assert.Equal(t, copied, a.show("/v1/jobs/ship/"+copied.ID))
+			assert.Equal(t, []any{"queued", 3, "[1.0]", "2026-01-31T18:00:01.123456Z", "2027-01-01T00:00:00.000000Z"},
+				[]any{copied.Status, copied.Attempts, string(copied.Data), copied.RunAfter, *copied.ExpiresAt})
+		}
+		assert.Contains(t, a.Log.String(), `msg="a job was replayed" request_id=`)
+		a.refuse("POST", "/v1/jobs/other/"+jobID(1)+"/replay", "", 404, "job_not_found")
+		a.refuse("POST", "/v1/jobs/ship/"+jobID(2)+"/replay", "", 404, "not_found")
+		a.refuse("POST", "/v1/jobs/"+strings.TrimPrefix(jobID(1), "job_")+"/replay", "", 404, "not_found")
+		a.refuse("POST", short+"/replay", `{"again":true}`, 400, "invalid_request")
+		assert.Len(t, a.list("/v1/jobs"), 3)
+	})
+}
+
+func TestAJobIsCancelled(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship")
+		queued, running, done := a.put("ship", 2), a.put("ship", 1), a.put("ship", 3)
+		require.Equal(t, 3, a.fetch("ship"), "the oldest")
+		a.require(202, "DELETE", queued, "")
+		a.require(204, "DELETE", queued, "")
+		a.refuse("POST", queued, `{"status":"succeeded","attempt":3}`, 409, "job_already_archived")
+		a.require(204, "DELETE", running, "")
+		assert.Equal(t, "cancelled", a.show(running).Status)
+		a.require(200, "POST", done, `{"status":"succeeded","attempt":3}`)
+		a.refuse("DELETE", done, "", 409, "job_already_archived")
+		a.refuse("DELETE", "/v1/jobs/ship/"+jobID(9), "", 404, "not_found")
+		assert.Empty(t, a.list("/v1/jobs"))
+		assert.Equal(t, 2, strings.Count(a.Log.String(), `msg="a job was cancelled"`))
+	})
+}
+
+func TestJobsAreListed(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship")
+		a.add("bill")
+		assert.Equal(t, "[]", a.require(200, "GET", "/v1/archived-jobs", ""))
+		for n, name := range []string{"ship", "bill", "ship", "bill", "ship", "ship"} {
+			a.put(name, n)
+			a.Ahead += time.Millisecond
+		}
+		a.fetch("ship")
+		a.require(204, "DELETE", "/v1/jobs/ship/"+jobID(5), "")
+		a.Ahead += time.Millisecond
+		a.require(200, "POST", "/v1/jobs/bill/"+jobID(3), `{"status":"failed","attempt":3,"retryable":false}`)
+		ids := func(numbers ...int) (ids []string) {
+			for _, n := range numbers {
+				ids = append(ids, jobID(n))
+			}
+			return ids
+		}
+		for query, want := range map[string][]string{
+			"jobs":                                          ids(4, 2, 1, 0),
+			"jobs?limit=1":                                  ids(4, 2, 1, 0),
+			"jobs?name=bill":                                ids(1),
+			"jobs?status=in-progress":                       ids(0),
+			"jobs?status=queued&name=ship&limit=1":          ids(4, 2),
+			"jobs?name=none":                                nil,
+			"archived-jobs":                                 ids(3, 5),
+			"archived-jobs?limit=1":                         ids(3, 5),
+			"archived-jobs?status=cancelled&name=ship":      ids(5),
+			"archived-jobs?status=succeeded":                nil,
+			"archived-jobs?status=failed&name=ship&limit=1": nil,
+		} {
+			assert.Equal(t, want, a.list("/v1/"+query), query)
+		}
+		for query, id := range map[string]string{
+			"limit=0": "invalid_parameter", "limit=101": "invalid_parameter", "limit=abc": "invalid_parameter",
+			"status=expired": "invalid_parameter", "before=x": "invalid_request", "after=x": "invalid_request", "limit=1&limit=1": "invalid_request",
+		} {
+			a.refuse("GET", "/v1/jobs?"+query, "", 400, id)
+			a.refuse("GET", "/v1/archived-jobs?"+strings.Replace(query, "expired", "queued", 1), "", 400, id)
+		}
+	})
+}

@@ -1,0 +1,158 @@
+package jobs
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"routemaster/internal/jobs"
+	"routemaster/internal/web/rest"
+)
+
+// maxPulls is how many requests may wait for jobs at once in one process.
+const maxPulls = 1000
+
+// pollInterval is how often jobs are looked for without a notice: limits and pauses end without.
+const pollInterval = time.Second
+
+// errTooManyPulls means that [maxPulls] requests wait.
+var errTooManyPulls = &rest.Problem{
+	Status: http.StatusTooManyRequests, Detail: "too many requests wait for jobs; send it again later, or without wait",
+}
+
+// pulls are the requests that wait for jobs to fetch. Those for one type stand in a line: only its
+// head looks for jobs, and who leaves has the next one look. So a job costs one look, however many
+// wait.
+type pulls struct {
+	// joined has an element when somebody may wait.
+	joined chan struct{}
+	// stopped is closed by stop, when nobody may wait any longer.
+	stopped chan struct{}
+	stop    func()
+
+	mu    sync.Mutex
+	lines map[jobs.TypeName][]*pull
+	count int
+}
+
+// pull is a request that waits. Its turn has an element when it has to look.
+type pull struct{ turn chan struct{} }
+
+func newPulls() *pulls {
+	stopped := make(chan struct{})
+	return &pulls{
+		joined: make(chan struct{}, 1), stopped: stopped, stop: sync.OnceFunc(func() { close(stopped) }),
+		lines: map[jobs.TypeName][]*pull{},
+	}
+}
+
+// run wakes those who wait until the context is done; then nobody waits any longer. While nobody
+// does, it does nothing. Await returns when there may be something to fetch of any type, at the
+// latest after a time.
+func (p *pulls) run(ctx context.Context, await func(ctx context.Context, longest time.Duration) error) {
+	defer p.stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.joined:
+		}
+		for more := true; more && ctx.Err() == nil; more = p.wake() {
+			if err := await(ctx, pollInterval); err != nil {
+				sleep(ctx, pollInterval) // Redis is unavailable, as those who look will be told
+			}
+		}
+	}
+}
+
+// sleep waits for a time, or until the context is done.
+func sleep(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// wait has a function look for jobs of a type until it finds some, fails, or the time is over. It
+// does not look for a client that has gone, as its jobs would be lost until their deadline.
+func (p *pulls) wait(
+	ctx context.Context, name jobs.TypeName, longest time.Duration, look func() ([]jobs.Job, error),
+) ([]jobs.Job, error) {
+	own, err := p.join(name)
+	if err != nil {
+		return nil, err
+	}
+	defer p.leave(name, own)
+	over := time.NewTimer(longest)
+	defer over.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+		case <-over.C:
+			return nil, nil
+		case <-p.stopped:
+			return nil, nil
+		case <-own.turn:
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if found, err := look(); err != nil || len(found) > 0 {
+			return found, err
+		}
+	}
+}
+
+// join adds a request to the end of a type's line. The head looks at once.
+func (p *pulls) join(name jobs.TypeName) (*pull, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.count == maxPulls {
+		return nil, errTooManyPulls
+	}
+	own := &pull{make(chan struct{}, 1)}
+	p.count++
+	p.lines[name] = append(p.lines[name], own)
+	if len(p.lines[name]) == 1 {
+		p.lookNext(name)
+	}
+	offer(p.joined)
+	return own, nil
+}
+
+// leave removes a request from its line.
+func (p *pulls) leave(name jobs.TypeName, own *pull) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count--
+	line := slices.DeleteFunc(p.lines[name], func(other *pull) bool { return other == own })
+	if len(line) == 0 {
+		delete(p.lines, name)
+		return
+	}
+	p.lines[name] = line
+	p.lookNext(name)
+}
+
+// wake has the heads of all lines look. It reports whether there are any.
+func (p *pulls) wake() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name := range p.lines {
+		p.lookNext(name)
+	}
+	return p.count > 0
+}
+
+// lookNext has the head of a type's line look. The caller holds the lock.
+func (p *pulls) lookNext(name jobs.TypeName) { offer(p.lines[name][0].turn) }
+
+// offer puts an element into a channel that has room for one.
+func offer(to chan struct{}) {
+	select {
+	case to <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,114 @@
+package jobs
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
+	"routemaster/internal/web/rest"
+)
+
+// postReport takes what a service reports on an attempt of a job.
+func (h *Handlers) postReport(w http.ResponseWriter, r *http.Request) {
+	report, err := h.readReport(w, r)
+	var id jobs.ID
+	if err == nil {
+		id, err = idParam(r)
+	}
+	if err == nil {
+		_, err = h.store.Report(r.Context(), nameParam(r), id, report, h.Now())
+	}
+	if err != nil {
+		h.Fail(w, r, h.explained(r, id, err))
+		return
+	}
+	w.WriteHeader(http.StatusOK)
+}
+
+// readReport reads a report.
+func (h *Handlers) readReport(w http.ResponseWriter, r *http.Request) (report jobs.Report, err error) {
+	var sent struct {
+		Status    *jobs.Status `json:"status"`
+		Attempt   *int64       `json:"attempt"`
+		Retryable *bool        `json:"retryable"`
+	}
+	if err := h.ReadJSON(w, r, rest.MaxValueBody, &sent); err != nil {
+		return report, err
+	}
+	if sent.Status == nil {
+		return report, missing("/status", "succeeded or failed")
+	}
+	if report.Attempt, err = readAttempt(sent.Attempt); err != nil {
+		return report, err
+	}
+	report.Status = *sent.Status
+	if report.Status != jobs.Succeeded && report.Status != jobs.Failed {
+		return report, &bus.Invalid{Pointer: "/status", ID: "invalid_status", Detail: "must be succeeded or failed"}
+	}
+	report.Final = sent.Retryable != nil && !*sent.Retryable
+	return report, nil
+}
+
+// readAttempt reads the attempt that a request is about.
+func readAttempt(sent *int64) (int, error) {
+	switch {
+	case sent == nil:
+		return 0, missing("/attempt", "the one that the job was given with")
+	case *sent > jobs.MaxAttempts:
+		return 0, bus.Invalidf("/attempt", "must be at most %d", jobs.MaxAttempts)
+	case *sent < 1:
+		return 0, invalidParameter("/attempt", "must be at least 1")
+	}
+	return int(*sent), nil
+}
+
+// postExtend gives a service more time for a job: so much from now on.
+func (h *Handlers) postExtend(w http.ResponseWriter, r *http.Request) {
+	attempt, timeout, err := h.readExtend(w, r)
+	var id jobs.ID
+	if err == nil {
+		id, err = idParam(r)
+	}
+	var deadline time.Time
+	if err == nil {
+		deadline, err = h.store.Extend(r.Context(), nameParam(r), id, attempt, timeout, h.Now())
+	}
+	h.RespondJSON(w, r, struct {
+		Deadline string `json:"deadline"`
+	}{timestamp(deadline)}, h.explained(r, id, err))
+}
+
+func (h *Handlers) readExtend(w http.ResponseWriter, r *http.Request) (attempt int, timeout time.Duration, err error) {
+	var sent struct {
+		Attempt *int64 `json:"attempt"`
+		Timeout *int64 `json:"timeout"` // ms
+	}
+	if err := h.ReadJSON(w, r, rest.MaxValueBody, &sent); err != nil {
+		return 0, 0, err
+	}
+	if attempt, err = readAttempt(sent.Attempt); err != nil {
+		return 0, 0, err
+	}
+	shortest, longest := jobs.MinTimeout.Milliseconds(), jobs.MaxTimeout.Milliseconds()
+	switch {
+	case sent.Timeout == nil:
+		return 0, 0, missing("/timeout", "for how long from now on, in ms")
+	case *sent.Timeout < shortest || *sent.Timeout > longest:
+		return 0, 0, invalidParameter("/timeout", "must be a time in ms, %d to %d", shortest, longest)
+	}
+	return attempt, time.Duration(*sent.Timeout) * time.Millisecond, nil
+}
+
+// explained is the error of a request for a job of a type: [jobs.ErrOtherType] in place of
+// [jobs.ErrUnknownJob] if there is the job, but of another type.
+func (h *Handlers) explained(r *http.Request, id jobs.ID, err error) error {
+	if nameParam(r) == "" || !errors.Is(err, jobs.ErrUnknownJob) {
+		return err
+	}
+	if _, failure := h.store.Job(r.Context(), "", id); failure == nil {
+		return jobs.ErrOtherType
+	}
+	return err
+}

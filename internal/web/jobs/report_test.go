@@ -1,0 +1,161 @@
+package jobs_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/jobs"
+	"routemaster/internal/rdb/rdbtest"
+)
+
+// wait is how long after the clock's time a job is tried again.
+func (a *api) wait(path string) time.Duration {
+	a.T.Helper()
+	at, err := time.Parse(time.RFC3339Nano, a.show(path).RunAfter)
+	require.NoError(a.T, err)
+	return at.Sub(start.Add(a.Ahead))
+}
+
+func TestReportsAreRefused(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship")
+		a.add("other")
+		path := a.put("ship", 1)
+		before := a.show(path)
+		const good = `{"status":"succeeded","attempt":3}`
+		for _, c := range []struct {
+			path, body  string
+			status      int
+			id, pointer string
+		}{
+			{path, `{}`, 400, "missing_parameter", "/status"},
+			{path, `{"status":"succeeded"}`, 400, "missing_parameter", "/attempt"},
+			{path, `{"status":"expired","attempt":3}`, 400, "invalid_status", "/status"},
+			{path, `{"status":"cancelled","attempt":3}`, 400, "invalid_status", "/status"},
+			{path, `{"status":"failed","attempt":"3"}`, 400, "invalid_request", "/attempt"},
+			{path, `{"status":"failed","attempt":32768}`, 400, "invalid_request", "/attempt"},
+			{path, `{"status":"failed","attempt":-1}`, 400, "invalid_parameter", "/attempt"},
+			{path, `{"status":"failed","attempt":3,"retryable":"no"}`, 400, "invalid_request", "/retryable"},
+			{path, `{"status":"succeeded","attempt":99}`, 409, "stale_attempt", "/attempt"},
+			{path, `{"status":"failed","attempt":99,"retryable":false}`, 409, "stale_attempt", "/attempt"},
+			{path, `{"status":"failed","attempt":1}`, 409, "stale_attempt", "/attempt"},
+			{"/v1/jobs/other/" + jobID(1), good, 404, "job_not_found", ""},
+			{"/v1/jobs/other/" + jobID(1), `{"status":"failed","attempt":3}`, 404, "job_not_found", ""},
+			{"/v1/jobs/ship/" + jobID(2), good, 404, "not_found", ""},
+			{"/v1/jobs/ship/job_" + fmt.Sprintf("%036d", 0), good, 400, "invalid_uuid", ""},
+		} {
+			assert.Equal(t, c.pointer, a.refuse("POST", c.path, c.body, c.status, c.id).Pointer, c.body)
+		}
+		assert.Equal(t, before, a.show(path), "nothing was changed")
+	})
+}
+
+func TestWhatBecomesOfAJob(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship", limit(9))
+		a.add("once", atMostOnce, limit(9))
+		for n, c := range []struct {
+			name     jobs.TypeName
+			reports  string // the attempt and what is reported on it, of each
+			status   string
+			attempts int
+		}{
+			{"ship", `{"status":"succeeded","attempt":3}`, "succeeded", 3},
+			{"ship", `{"status":"failed","attempt":3,"retryable":false}`, "failed", 2},
+			{"ship", `{"status":"failed","attempt":3,"retryable":null}`, "queued", 2},
+			{"ship", `{"status":"failed","attempt":3}{"status":"failed","attempt":2}{"status":"succeeded","attempt":1}`, "succeeded", 1},
+			{"ship", `{"status":"failed","attempt":3}{"status":"failed","attempt":2}{"status":"failed","attempt":1}`, "failed", 0},
+			{"once", `{"status":"failed","attempt":1}`, "failed", 0},
+		} {
+			path := "/v1/jobs/" + string(c.name) + "/" + jobID(n)
+			sent := a.require(202, "PUT", path, `{"data":{"n":1.0},"expires_at":"2027-01-01T00:00:00Z"}`)
+			var report json.RawMessage
+			for decoder := json.NewDecoder(stringReader(c.reports)); decoder.More(); {
+				require.NoError(t, decoder.Decode(&report))
+				for range 2 { // it may be said twice
+					assert.Equal(t, "", a.require(200, "POST", path, string(report)))
+				}
+			}
+			shown := a.show(path)
+			assert.Equal(t, c.status, shown.Status, c.reports)
+			assert.Equal(t, c.attempts, shown.Attempts, c.reports)
+			assert.Equal(t, `{"n":1.0}`, string(shown.Data))
+			assert.Equal(t, "2027-01-01T00:00:00.000000Z", *shown.ExpiresAt)
+			if shown.Status == "queued" {
+				continue
+			}
+			assert.Empty(t, shown.RunAfter)
+			assert.NotEqual(t, sent, a.require(200, "GET", "/v1/jobs/"+jobID(n), ""))
+			a.refuse("GET", "/v1/jobs/other/"+jobID(n), "", 404, "job_not_found")
+			other := map[string]string{"succeeded": "failed", "failed": "succeeded"}[shown.Status]
+			said := struct{ Attempt int }{}
+			require.NoError(t, json.Unmarshal(report, &said))
+			a.refuse("POST", path, fmt.Sprintf(`{"status":"%s","attempt":%d}`, other, said.Attempt), 409, "already_reported")
+			assert.Equal(t, shown, a.show(path))
+		}
+	})
+}
+
+func TestAJobIsTriedAgainLaterAndLater(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship", attempts(100))
+		path := a.put("ship", 1)
+		for left, most := 100, 2*time.Second; left > 87; left, most = left-1, min(2*most, time.Hour) {
+			a.require(200, "POST", path, fmt.Sprintf(`{"status":"failed","attempt":%d}`, left))
+			assert.LessOrEqual(t, a.wait(path), most)
+			assert.Greater(t, a.wait(path), most*4/5-time.Millisecond)
+		}
+	})
+}
+
+func TestTheDeadlineEndsAnAttempt(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship")
+		a.add("once", atMostOnce)
+		path, once := a.put("ship", 1), a.put("once", 2)
+		a.refuse("POST", path+"/extend", `{"attempt":3,"timeout":1000}`, 409, "conflict")
+		require.Equal(t, 3, a.fetch("ship"))
+		require.Equal(t, 1, a.fetch("once"))
+		assert.Equal(t, "in-progress", a.show(path).Status)
+		assert.Equal(t, "2026-01-31T18:01:00.123456Z", a.show(path).Deadline)
+
+		a.pass(59 * time.Second)
+		assert.JSONEq(t, `{"deadline":"2026-01-31T18:01:04.123456Z"}`, a.require(200, "POST", path+"/extend", `{"attempt":3,"timeout":5000}`))
+		for _, c := range []struct {
+			path, body  string
+			status      int
+			id, pointer string
+		}{
+			{path, `{"timeout":5000}`, 400, "missing_parameter", "/attempt"},
+			{path, `{"attempt":3}`, 400, "missing_parameter", "/timeout"},
+			{path, `{"attempt":3,"timeout":999}`, 400, "invalid_parameter", "/timeout"},
+			{path, `{"attempt":3,"timeout":86400001}`, 400, "invalid_parameter", "/timeout"},
+			{path, `{"attempt":2,"timeout":5000}`, 409, "stale_attempt", "/attempt"},
+			{"/v1/jobs/once/" + jobID(1), `{"attempt":3,"timeout":5000}`, 404, "job_not_found", ""},
+		} {
+			assert.Equal(t, c.pointer, a.refuse("POST", c.path+"/extend", c.body, c.status, c.id).Pointer, c.body)
+		}
+		a.pass(2 * time.Second)
+		assert.Equal(t, "in-progress", a.show(path).Status, "it has more time")
+		assert.Equal(t, "failed", a.show(once).Status)
+		assert.NotEmpty(t, a.show(once).Reason)
+		a.require(200, "POST", once, `{"status":"succeeded","attempt":1}`)
+		assert.Equal(t, "succeeded", a.show(once).Status, "a late success is taken")
+
+		a.pass(4 * time.Second)
+		shown := a.show(path)
+		assert.Equal(t, []any{"queued", 2}, []any{shown.Status, shown.Attempts})
+		a.require(200, "POST", path, `{"status":"succeeded","attempt":3}`)
+		assert.Equal(t, "succeeded", a.show(path).Status, "a late success cancels the retry")
+		assert.Empty(t, a.list("/v1/jobs"))
+	})
+}
