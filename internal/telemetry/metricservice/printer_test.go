@@ -23,10 +23,13 @@ func TestThePrinterPrintsWhatChangedOnOneLine(t *testing.T) {
 			var logged bytes.Buffer
 			level := &slog.LevelVar{}
 			p := newPrinter(slog.New(handler(&logged, &slog.HandlerOptions{Level: level})), "mybus", "staging")
-			measures := []Measure{{bus.NewCounter("redis.bytes_used"), 7, true}, {bus.NewCounter("unused"), 0, true}}
+			measures := []Measure{
+				{Counter: bus.NewCounter("redis.bytes_used"), Value: 7, Gauge: true},
+				{Counter: bus.NewCounter("unused"), Gauge: true},
+			}
 			for i := range 1000 {
 				tag := bus.Tag{Name: "subscriber", Value: fmt.Sprintf("a-subscriber-%d", i)}
-				measures = append(measures, Measure{bus.NewCounter("subscriber.queue.events", tag), 1, true})
+				measures = append(measures, Measure{Counter: bus.NewCounter("subscriber.queue.events", tag), Value: 1, Gauge: true})
 			}
 			send := func() []string {
 				logged.Reset()
