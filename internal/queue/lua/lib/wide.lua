@@ -7,16 +7,20 @@
 
 local IN_FLIGHT = 4503599627370496 -- 2^52; places are below it
 
--- Whether an entry has its turn: whether less than `max` stand before it. One that is not in the
--- lane takes its place.
+-- How many stand before an entry that has its turn, which is when they are less than `max`; false for
+-- any other. One that is not in the lane takes its place.
 local function has_turn(lane, job, place, max)
   local rank = redis.call('ZRANK', lane, job)
   if not rank then
     redis.call('ZADD', lane, string.format('%.0f', place), job)
     rank = redis.call('ZRANK', lane, job)
   end
-  return rank < max
+  return rank < max and rank
 end
+
+-- How much ahead of its time (ms, from 0 to below 1) an entry comes that waits with so many before
+-- it: so those that wait for the same time come in order.
+local function ahead_of(rank) return 0.9999 - math.min(rank, 9999) / 10000 end
 
 -- Marks an entry that has its turn as one in flight.
 local function begin_in_lane(lane, job, place)
@@ -40,7 +44,8 @@ end
 local function return_to_lane(lane, queue, job, place, max, time)
   redis.call('ZADD', lane, string.format('%.0f', place), job)
   wake_last_in_turn(lane, queue, max)
-  redis.call('ZADD', scheduled_key(queue), milliseconds(time), job)
+  local ahead = ahead_of(redis.call('ZRANK', lane, job))
+  redis.call('ZADD', scheduled_key(queue), string.format('%.4f', time - ahead), job)
 end
 
 -- How many entries of a lane are in flight.

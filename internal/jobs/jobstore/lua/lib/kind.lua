@@ -78,13 +78,16 @@ KINDS.job = {
     end
     if job.run_after > now then
       put_off(entry, due(job.run_after))
-    elseif not has_turn(type.lane, job.entry, job.place, type.max) then
+      return nil
+    end
+    local turn = has_turn(type.lane, job.entry, job.place, type.max)
+    if not turn then
       put_off(entry, wait_until(job, now))
     elseif type.pull then
       put_off(entry, wait_until(job, now))
       announce()
     elseif type.held_until > now then
-      put_off(entry, due(type.held_until))
+      put_off(entry, due(type.held_until), ahead_of(turn))
     elseif type.standing < entry.min_standing then
       put_off(entry, tonumber(entry.now) + STANDING_WAIT)
     else

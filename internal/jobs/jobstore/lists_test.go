@@ -1,0 +1,222 @@
+package jobstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/rdb/rdbtest"
+)
+
+// pages reads a list to its end, a page at a time.
+func (s *shop) pages(archived bool, f jobstore.Filter) (ids []jobs.ID) {
+	s.t.Helper()
+	for range 50 {
+		read := s.Open
+		if archived {
+			read = s.Archived
+		}
+		page, next, err := read(s.t.Context(), f)
+		require.NoError(s.t, err)
+		require.LessOrEqual(s.t, len(page), f.Limit)
+		for _, job := range page {
+			ids = append(ids, job.ID)
+		}
+		if f.Before = next; next == "" {
+			return ids
+		}
+		require.Len(s.t, page, f.Limit)
+	}
+	s.t.Fatal("the list has no end")
+	return nil
+}
+
+func TestLists(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		assert.Empty(t, s.pages(false, jobstore.Filter{Limit: 1}))
+		s.add("ship", limit(2))
+		s.add("pay", limit(2))
+		// At the same moment in both types, so that places are equal.
+		a1, b1, a2, b2, a3 := s.put("ship"), s.put("pay"), s.put("ship"), s.put("pay"), s.put("ship")
+		ship, pay := []jobs.ID{a3, a2, a1}, []jobs.ID{b2, b1}
+		s.accept(s.take("ann", a1))
+		for _, n := range []int{1, 2, 3, 100} {
+			all := s.pages(false, jobstore.Filter{Limit: n})
+			assert.Len(t, all, 5)
+			assert.ElementsMatch(t, append(ship, pay...), all)
+			assert.Equal(t, ship, s.pages(false, jobstore.Filter{Type: "ship", Limit: n}))
+			assert.Equal(t, pay, s.pages(false, jobstore.Filter{Type: "pay", Limit: n}))
+			assert.Equal(t, []jobs.ID{a1}, s.pages(false, jobstore.Filter{Status: jobs.InProgress, Limit: n}))
+			assert.Equal(t, []jobs.ID{a3, a2}, s.pages(false, jobstore.Filter{Type: "ship", Status: jobs.Queued, Limit: n}))
+			assert.Empty(t, s.pages(false, jobstore.Filter{Type: "other", Limit: n}))
+			assert.Empty(t, s.pages(true, jobstore.Filter{Limit: n}))
+		}
+		for i, end := range []struct {
+			name   jobs.TypeName
+			id     jobs.ID
+			status jobs.Status
+		}{{"ship", a2, jobs.Succeeded}, {"pay", b1, jobs.Failed}, {"ship", a1, jobs.Succeeded}, {"pay", b2, jobs.Succeeded}} {
+			s.pass(time.Second)
+			_, err := s.Report(t.Context(), end.name, end.id, jobs.Report{Attempt: 3, Status: end.status, Final: true}, s.now)
+			require.NoError(t, err, "%d", i)
+		}
+		for _, n := range []int{1, 2, 100} {
+			assert.Equal(t, []jobs.ID{b2, a1, b1, a2}, s.pages(true, jobstore.Filter{Limit: n}), "newest first")
+			assert.Equal(t, []jobs.ID{b2, a1, a2}, s.pages(true, jobstore.Filter{Status: jobs.Succeeded, Limit: n}))
+			assert.Equal(t, []jobs.ID{b1}, s.pages(true, jobstore.Filter{Type: "pay", Status: jobs.Failed, Limit: n}))
+		}
+		for _, before := range []string{"x", "1-x", "x-" + string(a1), string(a1), "-1-" + string(a1)} {
+			_, _, err := s.Open(t.Context(), jobstore.Filter{Before: before, Limit: 1})
+			var invalid *bus.Invalid
+			require.ErrorAs(t, err, &invalid, before)
+		}
+	})
+}
+
+func TestBulk(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s, ctx := newShop(t, server), t.Context()
+		s.add("ship")
+		s.add("pay")
+		done, other := s.put("ship"), s.put("pay")
+		require.NoError(t, s.report("ship", done, 3, jobs.Succeeded))
+		list := make([]jobs.NewJob, 50)
+		for i := range list {
+			list[i] = jobs.NewJob{ID: jobs.NewID(), Data: []byte("null"), RunAfter: start.Add(time.Duration(i%2) * time.Hour)}
+		}
+		for bad, want := range map[jobs.ID]error{done: jobs.ErrArchived, other: jobs.ErrOtherType} {
+			list[49].ID = bad
+			_, err := s.Enqueue(ctx, "ship", list, "", s.now)
+			var bulk *jobs.BulkError
+			require.ErrorAs(t, err, &bulk)
+			assert.Equal(t, jobs.BulkError{Index: 49, Err: want}, *bulk)
+			assert.Empty(t, s.pages(false, jobstore.Filter{Type: "ship", Limit: 100}), "none is there")
+		}
+		list[49].ID = jobs.NewID()
+		for range 2 { // the second time, all are there
+			added, err := s.Enqueue(ctx, "ship", list, "", s.now)
+			require.NoError(t, err)
+			require.Len(t, added, 50)
+			for i, job := range added {
+				assert.Equal(t, list[i].ID, job.ID)
+				assert.Equal(t, list[i].RunAfter, job.RunAfter)
+			}
+		}
+		assert.Equal(t, jobs.Counts{Queued: 50, Waiting: 24, Oldest: start.Add(2 * time.Microsecond)}, s.counts("ship"))
+		s.accept(s.take("ann", other))
+		s.accept(s.take("ann", list[0].ID))
+		s.pass(time.Hour)
+		taken := s.acquire("ann")
+		assert.Len(t, taken.Discarded, 2, "the deadlines of both")
+		require.NotNil(t, taken.Task)
+		assert.Equal(t, list[1].ID, taken.Task.Payload.(*jobstore.Run).ID, "in the order in which they were enqueued")
+	})
+}
+
+func TestPull(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s, ctx := newShop(t, server), t.Context()
+		s.add("ship")
+		s.add("mail", pulled, limit(3))
+		fetch := func(max int) (ids []jobs.ID) {
+			t.Helper()
+			list, err := s.Fetch(ctx, "mail", max, s.now)
+			require.NoError(t, err)
+			for _, job := range list {
+				assert.Equal(t, s.now.Add(time.Minute), job.Deadline)
+				assert.Equal(t, jobs.InProgress, job.Status)
+				ids = append(ids, job.ID)
+			}
+			return ids
+		}
+		_, err := s.Fetch(ctx, "ship", 1, s.now)
+		require.ErrorIs(t, err, jobs.ErrNotPull)
+		_, err = s.Fetch(ctx, "other", 1, s.now)
+		require.ErrorIs(t, err, jobs.ErrUnknownType)
+		assert.Empty(t, fetch(1))
+		later := s.put("mail", func(j *jobs.NewJob) { j.RunAfter = start.Add(time.Second) })
+		ids := []jobs.ID{s.put("mail"), s.put("mail"), s.put("mail"), s.put("mail")}
+		assert.Empty(t, s.takeNothing(), "no worker takes them")
+		assert.Equal(t, ids[:2], fetch(2))
+		assert.Equal(t, ids[2:3], fetch(100))
+		assert.Empty(t, fetch(100))
+		s.requireInFlight("mail", 3)
+		require.NoError(t, s.report("mail", ids[1], 3, jobs.Failed))
+		require.NoError(t, s.report("mail", ids[0], 3, jobs.Succeeded))
+		s.pass(2 * time.Second)
+		assert.Empty(t, s.takeNothing())
+		assert.Equal(t, []jobs.ID{later, ids[1]}, fetch(100), "each in its place")
+		s.pass(time.Minute)
+		assert.Len(t, s.takeNothing(), 3, "the deadlines of all")
+		s.requireInFlight("mail", 0)
+		assert.Equal(t, []jobs.ID{ids[3]}, fetch(1))
+	})
+}
+
+func TestAPullWaiterIsToldOfJobs(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		s.add("mail", pulled)
+		s.add("ship")
+		waiter := s.NewPullWaiter(time.Minute)
+		defer func() { require.NoError(t, waiter.Close()) }()
+		first := s.put("mail")
+		require.NoError(t, waiter.Wait(t.Context(), time.Minute), "one that came before")
+		told := make(chan error)
+		go func() { told <- waiter.Wait(t.Context(), time.Minute) }()
+		s.put("ship")
+		s.put("mail") // nobody may fetch it
+		require.NoError(t, s.report("mail", first, 3, jobs.Succeeded))
+		require.NoError(t, <-told)
+	})
+}
+
+func TestCancelAndReplay(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s, ctx := newShop(t, server), t.Context()
+		s.add("ship")
+		taken, accepted, queued := s.put("ship"), s.put("ship"), s.put("ship")
+		cancel := func(id jobs.ID, want jobs.Status) {
+			t.Helper()
+			was, err := s.Cancel(ctx, "ship", id, s.now)
+			require.NoError(t, err)
+			assert.Equal(t, want, was)
+		}
+		_, err := s.Cancel(ctx, "ship", jobs.NewID(), s.now)
+		require.ErrorIs(t, err, jobs.ErrUnknownJob)
+		_, err = s.Replay(ctx, "", queued, jobs.NewID(), s.now)
+		require.ErrorIs(t, err, jobs.ErrQueued)
+		cancel(queued, jobs.Queued)
+		task := s.take("ann", taken)
+		cancel(taken, jobs.InProgress)
+		cancel(taken, jobs.Cancelled)
+		owned, err := s.Queue().Complete(ctx, task, completed, s.now)
+		require.NoError(t, err)
+		require.False(t, owned)
+		s.accept(s.take("ann", accepted))
+		cancel(accepted, jobs.InProgress)
+		s.requireIdle()
+
+		_, err = s.Replay(ctx, "pay", taken, jobs.NewID(), s.now)
+		require.ErrorIs(t, err, jobs.ErrUnknownJob)
+		again, err := s.Replay(ctx, "", taken, jobs.NewID(), s.now)
+		require.NoError(t, err)
+		assert.Equal(t, s.job(taken).Data, again.Data)
+		assert.Equal(t, 3, again.Attempts)
+		s.accept(s.take("ann", again.ID))
+		require.NoError(t, s.report("ship", again.ID, 3, jobs.Succeeded))
+		_, err = s.Cancel(ctx, "ship", again.ID, s.now)
+		require.ErrorIs(t, err, jobs.ErrArchived)
+	})
+}
