@@ -21,7 +21,8 @@ import (
 func FuzzRequests(f *testing.F) {
 	for _, body := range []string{
 		webtest.EventText(1), webtest.EventsText(1, 3), `{"type":"noop","url":"https://x.example/","timestamp":1,"data":{"a":[1,1.5,null,"x"]}}`,
-		`{"topics":["a"],"callback":"https://x.example/","uuid":"u","timeout":1,"max":1}`, `{"name":"a","token":"b"}`, `[`, `{"a":{"a":1,"a":2}}`,
+		`{"topics":["a"],"callback":"https://x.example/","uuid":"u","timeout":1,"max":1}`, `{"name":"a","token":"b"}`, `[`,
+		`{"name":"a","delivery_strategy":"at_least_once","attempts":3,"concurrency":5,"url":null,"schedule":"0 6 * * *","schedule_data":7}`, `{"a":{"a":1,"a":2}}`,
 	} {
 		f.Add(body, "key", "Basic YWxpY2UtLTE6")
 		f.Add(body, "", `Digest username="alice", realm="routemaster", nonce="x", uri="/", response="", qop=auth, nc=1, cnonce="c"`)
@@ -30,7 +31,7 @@ func FuzzRequests(f *testing.F) {
 	a := newAPI(f, redis)
 	f.Fuzz(func(t *testing.T, body, key, authorization string) {
 		for _, who := range []string{alice, rootKey} {
-			for _, path := range []string{"/topics/a", "/subscription", "/api_tokens"} {
+			for _, path := range []string{"/topics/a", "/subscription", "/api_tokens", "/v2/job-types"} {
 				r := httptest.NewRequestWithContext(t.Context(), "POST", path, strings.NewReader(body))
 				r.SetBasicAuth(who, "")
 				r.Header.Set("Idempotency-Key", key)

@@ -53,6 +53,7 @@ func TestProblemsShowNoToken(t *testing.T) {
 		assert.Empty(t, got.Instance, path)
 	}
 	assert.Empty(t, a.Problem("", "GET", "/subscribers/alice--1", "").Instance)
+	assert.Empty(t, a.Problem(alice, "GET", "/alice--1", "").Instance)
 }
 
 func TestAuthenticationWithoutAName(t *testing.T) {

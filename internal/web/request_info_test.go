@@ -70,6 +70,7 @@ func TestALineAboutARequestHasItsID(t *testing.T) {
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
 	assert.Equal(t, 500, w.Code)
+	assert.Contains(t, w.Body.String(), `"id":"server_error","instance":"/metrics"`)
 	assert.Equal(t, "mine", w.Header().Get("X-Request-Id"))
 	line := log.String()
 	require.Equal(t, 1, strings.Count(line, "\n"))

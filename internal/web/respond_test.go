@@ -18,8 +18,9 @@ func TestRedisAwayIs503(t *testing.T) {
 	a := newAPI(t, redis)
 	rdbtest.Promptly(t, 2*time.Second, func() time.Duration {
 		redis.Kill(t)
-		for _, path := range []string{"/pulse", "/topics", "/subscriptions", "/health/ready"} {
-			assert.Equal(t, 503, a.Problem(alice, "GET", path, "").Status, path)
+		for _, path := range []string{"/pulse", "/topics", "/subscriptions", "/health/ready", "/v1/jobs/a", "/v2/job-types"} {
+			got := a.Problem(alice, "GET", path, "")
+			assert.Equal(t, []any{503, "service_unavailable", path}, []any{got.Status, got.ID, got.Instance})
 			assert.Equal(t, "1", a.Do(alice, "GET", path, "").Header.Get("Retry-After"))
 		}
 		assert.Equal(t, 503, a.Problem(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`).Status)

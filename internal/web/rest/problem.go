@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"routemaster/internal/bus"
@@ -46,14 +47,20 @@ var problemIDs = map[int]string{
 // tokenPaths are in the paths that name a client by its token, which no error shows.
 var tokenPaths = []string{"/api_tokens/", "/subscribers/"}
 
-// instanceOf returns the path of a request for a problem, empty if it may have a token.
+// instanceOf returns the path of a request for a problem, empty if it may have a token: one that
+// names a client or, by mistake, the sender's own.
 func instanceOf(r *http.Request) string {
+	path := r.URL.Path
+	user, _, _ := r.BasicAuth()
+	if user != "" && slices.Contains(strings.Split(path, "/"), user) {
+		return ""
+	}
 	for _, part := range tokenPaths {
-		if strings.Contains(r.URL.Path, part) {
+		if strings.Contains(path, part) {
 			return ""
 		}
 	}
-	return r.URL.Path
+	return path
 }
 
 // Error implements error, so that functions of handlers can return a problem.
