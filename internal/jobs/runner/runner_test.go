@@ -2,6 +2,7 @@ package runner_test
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/outbound"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/telemetry/tracing"
 )
 
 func TestWhatAServiceGets(t *testing.T) {
@@ -242,4 +244,29 @@ func TestAStopLosesNothing(t *testing.T) {
 		s.requireJob(id, jobs.Succeeded, 3, "")
 		assert.Empty(t, server.Raw.Keys(t.Context(), "jobs:*").Val())
 	})
+}
+
+// TestAJobIsTracedToItsService has a job be part of the trace of the request that enqueued it.
+func TestAJobIsTracedToItsService(t *testing.T) {
+	exported := make(chan struct{}, 10)
+	collector := newService(t, func(http.ResponseWriter, *http.Request) { exported <- struct{}{} })
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url)
+	tracer, err := tracing.New("worker", "test", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	down := newService(t, with(202, ""))
+	s := newShop(t, rdbtest.Embedded(t), down.url)
+	s.config.Tracer = tracer
+	s.put("invoice", func(t *jobs.Type) { t.Paused = true })
+	const trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+	_, err = s.Enqueue(t.Context(), "invoice", []jobs.NewJob{{ID: jobs.NewID(), Data: []byte("1")}}, "00-"+trace+"-"+parent+"-01", s.now)
+	require.NoError(t, err)
+	_, err = s.ChangeType(t.Context(), "invoice", func(t *jobs.Type) error { t.Paused = false; return nil })
+	require.NoError(t, err)
+	require.Equal(t, 2, s.run(0))
+	assert.NotContains(t, down.got()[0].header.Get("Traceparent"), trace)
+	got := down.got()[1].header.Get("Traceparent")
+	assert.Regexp(t, "^00-"+trace+"-[0-9a-f]{16}-01$", got)
+	assert.NotContains(t, got, parent, "it has a span of its own")
+	tracer.Close()
+	assert.NotEmpty(t, exported)
 }
