@@ -154,3 +154,35 @@ func TestJobsAreListed(t *testing.T) {
 		}
 	})
 }
+
+// TestEveryClientMayDoAllWithJobs sends a request of each route without credentials, as another client
+// than the one that enqueued the job, and as the operator.
+func TestEveryClientMayDoAllWithJobs(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship", limit(2))
+		path := a.put("ship", 1)
+		for _, r := range []struct {
+			method, path, body string
+			status             int
+		}{
+			{"PUT", path, `{"data":2}`, 202},
+			{"POST", "/v1/jobs/ship", `[{"id":"` + jobID(1) + `","data":3}]`, 202},
+			{"GET", path, "", 200},
+			{"GET", "/v1/jobs/" + jobID(1), "", 200},
+			{"GET", "/v1/jobs?name=ship", "", 200},
+			{"POST", path, `{"status":"succeeded","attempt":3}`, 200},
+			{"POST", path + "/extend", `{"attempt":3,"timeout":1000}`, 409},
+			{"GET", "/v1/archived-jobs", "", 200},
+			{"POST", path + "/replay", "", 201},
+			{"POST", "/v1/jobs/" + jobID(1) + "/replay", "", 201},
+			{"POST", "/v1/jobs/ship/fetch", "", 200},
+			{"DELETE", path, "", 409},
+		} {
+			assert.Equal(t, 401, a.Do("", r.method, r.path, r.body).Status, r.path)
+			for _, who := range []string{bob, rootKey} {
+				assert.Equal(t, r.status, a.Do(who, r.method, r.path, r.body).Status, "%s %s as %s", r.method, r.path, who)
+			}
+		}
+	})
+}
