@@ -155,8 +155,8 @@ func TestJobsAreListed(t *testing.T) {
 	})
 }
 
-// TestEveryClientMayDoAllWithJobs sends a request of each route without credentials, as another client
-// than the one that enqueued the job, and as the operator.
+// TestEveryClientMayDoAllWithJobs sends a request of each route without credentials, as
+// another client than the one that enqueued the job, and as the operator.
 func TestEveryClientMayDoAllWithJobs(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newJobs(t, redis)
