@@ -36,6 +36,7 @@ local function acquire(call, first, held)
     local entry = {
       queue = queue, worker = worker, job = job, arg = arg, kind = name, now = call.now,
       settings = call.settings[name], wait_until = wait_until, min_standing = min_standing,
+      held = held and i == 1,
     }
     local ok, taken, noted = pcall(kind.take, entry)
     if ok and taken then

@@ -59,7 +59,8 @@ local function milliseconds(time) return string.format('%.0f', tonumber(time)) e
 --   retry(entry)    notes that an entry is to run again
 -- An entry has: queue, worker, job, arg (the job's argument), kind (its name), now (ms, text),
 -- settings (the kind's own, strings). For take also: min_standing (of the lane), wait_until (ms,
--- text). For complete and retry also: result (the kind's own values, strings).
+-- text), held (whether the worker has it pending, and the reply that gave it was lost). For
+-- complete and retry also: result (the kind's own values, strings).
 local KINDS = {}
 
 -- The kind of a job of a queue, its name and the job's argument; nil if the job is of no kind.

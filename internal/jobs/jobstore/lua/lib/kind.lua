@@ -39,7 +39,7 @@ end
 
 -- Takes an entry whose job has been handed out before.
 local function take_again(entry, type, job, now)
-  if job.worker == entry.worker then return payload_of(job, type) end -- the reply was lost
+  if entry.held and job.worker == entry.worker then return payload_of(job, type) end
   if job.worker ~= '' then
     if type.once then
       redis.call('HSET', job_key(job.id), 'ended', job.attempts)
