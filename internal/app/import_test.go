@@ -33,7 +33,7 @@ var plan = []room{
 	{"queue", "bus wire rdb"},
 	{"jobs/jobstore", "bus rdb queue jobs"},
 	{"store", "bus wire rdb queue"},
-	{"doctor", "bus wire rdb queue store"},  // off the hot path: only what rtm calls imports it
+	{"doctor", "bus jobs wire rdb queue jobs/jobstore store"},  // off the hot path: only what rtm calls imports it
 	{"migrate", "bus wire rdb queue store"}, // likewise
 	{"inspect", "bus wire rdb queue store"},
 	{"store/storetest", "bus wire rdb queue store doctor"}, // its tests require what doctor examines

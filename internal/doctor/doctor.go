@@ -8,8 +8,8 @@
 // them hold, the repair, in one atomic step. So nothing is reported that is only under way, and no
 // repair acts on what has changed in the meantime.
 //
-// Package scan reads, and packages topics, subscribers, batches, letters, histories and replays
-// judge what they are named after. Package exam has what these share.
+// Package scan reads, and packages topics, subscribers, batches, letters, histories, replays and
+// jobs judge what they are named after. Package exam has what these share.
 package doctor
 
 import (
@@ -21,6 +21,7 @@ import (
 	"routemaster/internal/doctor/batches"
 	"routemaster/internal/doctor/exam"
 	"routemaster/internal/doctor/histories"
+	"routemaster/internal/doctor/jobs"
 	"routemaster/internal/doctor/letters"
 	"routemaster/internal/doctor/replays"
 	"routemaster/internal/doctor/scan"
@@ -33,8 +34,8 @@ import (
 
 // The keys without a namespace, as findings show them.
 var (
-	keys = store.Keys{}
-	jobs = queue.Keys{}
+	keys   = store.Keys{}
+	queues = queue.Keys{}
 )
 
 // Stats are the counts of an examination.
@@ -86,6 +87,8 @@ const Pause = time.Second
 //     its size is that of its entries;
 //   - a replay has a subscriber, is in its set, and in that of the running ones while it runs; only
 //     those in the latter have a set of batches;
+//   - a service's job has a type, data and, until it has ended, its entry; it stands in its type's
+//     list, and counts against the limit of its type while it is in progress;
 //   - topics and subscribers name each other;
 //   - hashes of topics, subscribers and deliveries have the layout's fields, under today's names;
 //   - there is no key that the layout does not know.
@@ -127,10 +130,14 @@ func examine(ctx context.Context, e *exam.Examination) error {
 	letters.Find(e)
 	histories.Find(e)
 	replays.Find(e)
+	jobs.Find(e)
 	if _, err := e.Confirm(ctx); err != nil {
 		return err
 	}
 	if err := batches.Check(ctx, e); err != nil {
+		return err
+	}
+	if err := jobs.Check(ctx, e); err != nil {
 		return err
 	}
 	if err := letters.Check(ctx, e); err != nil {

@@ -71,7 +71,7 @@ func findRenamedLane(e *exam.Examination, token string, places map[string]string
 		repair := []exam.Command{{"ZREM", old, bid}}
 		if bus.IsUID(bid) {
 			repair = append(repair, exam.Command{"ZADD", lane, "NX", places[bid], scan.JobOf(bid)})
-			moved(e, jobs.Lane(bus.JobBatch, token), scan.JobOf(bid), places[bid])
+			moved(e, queues.Lane(bus.JobBatch, token), scan.JobOf(bid), places[bid])
 		}
 		e.Add(old, "is a lane of jobs today", "moved there", []exam.Check{exam.Not("", "ZSCORE", old, bid)}, repair...)
 	}

@@ -27,6 +27,7 @@ const (
 	Hash      Kind = "hash"
 	SortedSet Kind = "zset"
 	List      Kind = "list"
+	Stream    Kind = "stream"
 )
 
 // PageReply is a page of a key, and the cursor of the next page: 0 if it was the last.

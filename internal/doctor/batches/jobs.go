@@ -10,12 +10,13 @@ import (
 	"routemaster/internal/store"
 )
 
-// checkJobs looks again at the entries of a queue that do not fit. Where their jobs stand in the
+// checkJobs looks again at the entries of a queue that do not fit, but for those of services' jobs,
+// which package jobs examines. Where their jobs stand in the
 // list of instant jobs is read again: that may be too long for one step to search it.
 func checkJobs(ctx context.Context, e *exam.Examination, q bus.Queue) error {
 	places := map[string][]int64{} // of those that do not fit
 	for packed, j := range e.Queues[q].Entries {
-		if bid, ours := scan.BatchOf(q, packed); ours && !j.Fits(bid != "") {
+		if bid, ours := scan.BatchOf(q, packed); ours && !j.Fits(bid != "") && scan.JobIn(q, packed) == "" {
 			places[packed] = nil
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -14,6 +15,7 @@ import (
 var (
 	keys = store.Keys{}
 	jobs = queue.Keys{}
+	work = jobstore.Keys{}
 )
 
 // What an earlier version of the bus had under other names.
@@ -21,6 +23,9 @@ const (
 	OldTraceparents = "batches:origins:"
 	OldLane         = "batches:line:"
 )
+
+// ArchivePrefix is of the lists of archived jobs: their type and status follow.
+const ArchivePrefix = "work:archive:"
 
 // The fields of hashes. The old ones of subscribers are in their deliveries today, or gone.
 var (
@@ -40,6 +45,7 @@ var Singles = func() map[string]rdb.Kind {
 		keys.Rotations(): rdb.Hash, keys.BatchGauge(): rdb.Hash, keys.EventGauge(): rdb.Hash,
 		keys.DeadLetterEvents(): rdb.Hash, keys.DeadLetterBytes(): rdb.Hash, keys.RunningReplays(): rdb.Set,
 		keys.Plans(): rdb.Hash, keys.Retention(): rdb.Set,
+		work.Types(): rdb.Set, work.Schedules(): rdb.Hash, work.Pulls(): rdb.Stream,
 		keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
 	}
 	for _, q := range bus.Queues {
@@ -61,6 +67,7 @@ type Family struct {
 	unread bool
 	noted  bool     // unread, and among the elements without any
 	fields []string // of a hash: those that the layout knows
+	record bool     // a job's: only some of its fields are read
 
 	from, to int64 // the part of a list, which goes to the function
 	list     func(s *Scan, rest string, part []string, length int64)
@@ -92,6 +99,12 @@ var families = []Family{
 	{Prefix: keys.Replay(""), Kind: rdb.Hash, has: bus.IsUID},
 	{Prefix: keys.ReplayBatches(""), Kind: rdb.Set, has: bus.IsUID, unread: true, noted: true},
 	{Prefix: keys.Replays(""), Kind: rdb.Set, Token: true},
+	{Prefix: jobs.Lane(bus.JobJob, ""), Kind: rdb.SortedSet},
+	{Prefix: work.Type(""), Kind: rdb.Hash},
+	{Prefix: work.Job(""), Kind: rdb.Hash, record: true},
+	{Prefix: work.Data(""), Kind: rdb.String, unread: true, noted: true},
+	{Prefix: work.Open(""), Kind: rdb.SortedSet},
+	{Prefix: ArchivePrefix, Kind: rdb.SortedSet},
 	{Prefix: "idempotency:", Kind: rdb.Hash, unread: true},
 	{Prefix: OldTraceparents, Kind: rdb.List, list: (*Scan).takeOldTraceparents},
 	{Prefix: OldLane, Kind: rdb.SortedSet, Token: true},

@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	jobtypes "routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -42,8 +44,15 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		jobs.PendingIndex(bus.QueueMain): rdb.Set, jobs.Lane(bus.JobBatch, "x"): rdb.SortedSet,
 		jobs.MaxInFlight(): rdb.Hash, jobs.Workers(): rdb.Hash,
 	}
+	var work jobstore.Keys
+	ofJobs := map[string]rdb.Kind{
+		work.Types(): rdb.Set, work.Type("x"): rdb.Hash, work.Schedules(): rdb.Hash, work.Job("x"): rdb.Hash,
+		work.Data("x"): rdb.String, work.Open("x"): rdb.SortedSet, work.Archive("x", jobtypes.Failed): rdb.SortedSet,
+		work.Pulls(): rdb.Stream,
+	}
 	for file, want := range map[string]map[string]rdb.Kind{
 		"../../store/keys.go": ofStore, "../../queue/keys.go": ofQueue,
+		"../../jobs/jobstore/keys.go": ofJobs,
 	} {
 		for key, kind := range want {
 			family, _ := FamilyOf(key)

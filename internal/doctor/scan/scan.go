@@ -32,10 +32,13 @@ type Scan struct {
 	// Letters are the dead letters: the token that each begins with, by UID.
 	Letters map[string]string
 
+	// Records are those of services' jobs, by id.
+	Records map[string]Record
+
 	NotUIDs map[string]bool     // what the index of batches has beside UIDs
 	Strange map[string]bool     // keys that are not of their type, or that the layout does not know
 	Unknown map[string][]string // fields that the layout does not know, quoted, by key
-	tokens  map[string]string   // one copy of each token of a batch
+	texts   map[string]string   // one copy of each token of a batch, and the like
 }
 
 // New makes the scan of a partition. [Scan.Read] fills it.
@@ -44,8 +47,9 @@ func New(partition *rdb.Partition) *Scan {
 	s := &Scan{
 		Redis: partition, Keys: store.Keys{Namespace: namespace}, Jobs: queue.Keys{Namespace: namespace},
 		Elements: map[string]map[string]string{}, Queues: map[bus.Queue]*Queue{}, Letters: map[string]string{},
+		Records: map[string]Record{},
 		NotUIDs: map[string]bool{}, Strange: map[string]bool{}, Unknown: map[string][]string{},
-		tokens: map[string]string{},
+		texts: map[string]string{},
 	}
 	for _, q := range bus.Queues {
 		s.Queues[q] = &Queue{map[string]Entry{}, map[string][]string{}}
@@ -78,7 +82,7 @@ func (s *Scan) Read(ctx context.Context) error {
 	first := []string{
 		keys.Tokens(), keys.Rotations(), keys.Subscribers(), keys.Topics(), keys.Plans(), keys.BatchGauge(),
 		keys.EventGauge(), keys.DeadLetterEvents(), keys.DeadLetterBytes(), keys.RunningReplays(), keys.Retention(),
-		keys.BatchesIndex(),
+		keys.BatchesIndex(), work.Schedules(), work.Types(),
 	}
 	for _, q := range bus.Queues {
 		first = append(first, jobs.PendingIndex(q), jobs.JobsIndex(q), jobs.Scheduled(q))
@@ -119,7 +123,8 @@ func (s *Scan) taker(key string) func(element, value string) {
 		if s.Elements[key] == nil {
 			s.Elements[key] = map[string]string{}
 		}
-		if element == "last_event" || element == "secrets" { // which may be large, or are
+		switch element { // which may be large, or secret
+		case "last_event", "secrets", "schedule_data", "owner":
 			value = ""
 		}
 		s.Elements[key][element] = value
@@ -163,6 +168,9 @@ func (s *Scan) ask(ctx context.Context, pipe rdb.Commands, key string) (take fun
 			}
 			return length.Err()
 		}
+	case f.record:
+		values := pipe.HMGet(ctx, key, recordFields...)
+		return func() error { s.takeRecord(of, values.Val()); return values.Err() }
 	case f.unread:
 		kind := pipe.Type(ctx, key)
 		return func() error {
@@ -212,11 +220,15 @@ func (s *Scan) takeLetter(bid string, header []string, _ int64) { s.Letters[bid]
 
 // Holder is the token that a batch's subscriber has now, one copy for all of its batches.
 func (s *Scan) Holder(token string) string {
-	token = cmp.Or(s.Elements[keys.Rotations()][token], token)
-	if _, ok := s.tokens[token]; !ok {
-		s.tokens[token] = token
+	return s.once(cmp.Or(s.Elements[keys.Rotations()][token], token))
+}
+
+// once is the one copy of a text that is there many times.
+func (s *Scan) once(text string) string {
+	if _, ok := s.texts[text]; !ok {
+		s.texts[text] = text
 	}
-	return s.tokens[token]
+	return s.texts[text]
 }
 
 // HasCallback reports whether publish finds a subscriber.

@@ -1,0 +1,243 @@
+package jobs_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/doctor"
+	"routemaster/internal/doctor/exam"
+	"routemaster/internal/doctor/scan"
+	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
+)
+
+func TestMain(m *testing.M) { rdbtest.Main(m) }
+
+var start = time.UnixMilli(1_700_000_000_000)
+
+// idOf makes a job's id of a digit.
+func idOf(n int) jobs.ID { return jobs.ID(fmt.Sprintf("%d0000000-0000-4000-8000-000000000000", n)) }
+
+// The jobs of a patient.
+var accepted, handedOut, waiting, later, succeeded, cancelled = idOf(1), idOf(2), idOf(3), idOf(4), idOf(5), idOf(6)
+
+// nobody is the id of a job that is not there.
+var nobody = idOf(9)
+
+func entryOf(id jobs.ID) string { return scan.EntryOf(string(id)) }
+
+// patient is jobs in each of their states.
+type patient struct {
+	*jobstore.Store
+	rdbtest.Raw
+	t         *testing.T
+	partition *rdb.Partition
+}
+
+func newPatient(t *testing.T, server *rdbtest.Server, partition *rdb.Partition) *patient {
+	ctx := t.Context()
+	require.NoError(t, server.Raw.FlushAll(ctx).Err())
+	p := &patient{jobstore.New(partition), server.Raw, t, partition}
+	for _, name := range []jobs.TypeName{"ship", "cron"} {
+		job := jobs.Type{
+			Name: name, Strategy: jobs.AtLeastOnce, Attempts: 3, Concurrency: 2, URL: "https://shop.example/",
+			Timeout: time.Minute, Retention: time.Hour, CreatedAt: start, UpdatedAt: start,
+		}
+		if name == "cron" {
+			job.Schedule = "0 6 * * *"
+		}
+		require.NoError(t, p.CreateType(ctx, job))
+	}
+	put := func(id jobs.ID, wait time.Duration) {
+		_, err := p.Enqueue(ctx, "ship", []jobs.NewJob{{ID: id, Data: []byte("1"), RunAfter: start.Add(wait)}}, "", start)
+		require.NoError(t, err)
+	}
+	take := func(id jobs.ID, worker bus.WorkerID) *queue.Task {
+		taken, err := p.Queue().Acquire(ctx, bus.QueueJobs, worker, bus.Failing, start)
+		require.NoError(t, err)
+		require.Equal(t, id, taken.Task.Payload.(*jobstore.Run).ID)
+		return taken.Task
+	}
+	put(succeeded, 0)
+	_, err := p.Queue().Complete(ctx, take(succeeded, "ann"), queue.Result{Detail: jobstore.Outcome{Result: jobstore.Succeeded}}, start)
+	require.NoError(t, err)
+	put(accepted, 0)
+	_, err = p.Queue().Complete(ctx, take(accepted, "ann"),
+		queue.Result{RetryAt: start.Add(time.Minute), Detail: jobstore.Outcome{Result: jobstore.Accepted}}, start)
+	require.NoError(t, err)
+	put(handedOut, 0)
+	take(handedOut, "ann")
+	put(waiting, 0)
+	put(later, time.Hour)
+	put(cancelled, time.Hour)
+	_, err = p.Cancel(ctx, "ship", cancelled, start)
+	require.NoError(t, err)
+	return p
+}
+
+// examine returns what an examination finds, in order.
+func (p *patient) examine(fix bool) (lines []string) {
+	p.t.Helper()
+	_, err := doctor.New(p.partition, 0).Examine(p.t.Context(), fix, func(f exam.Finding) {
+		lines = append(lines, fmt.Sprintf("%s: %s [%s]", f.Key, f.Problem, f.Remedy))
+	})
+	require.NoError(p.t, err)
+	slices.Sort(lines)
+	return lines
+}
+
+// jobKey is the key of a job as findings show it.
+func jobKey(id jobs.ID) string { return "work:job:" + string(id) }
+
+// lane is that of the type ship.
+const lane = "jobs:lane:job:ship"
+
+// damages are what may be wrong, and how it is found.
+var damages = map[string]struct {
+	does  func(p *patient) redis.Cmder
+	finds []string
+	stays bool // it is not repaired
+}{
+	"nothing": {does: func(p *patient) redis.Cmder { return p.Ping(p.t.Context()) }},
+	"an entry that came up before its job ended": {does: func(p *patient) redis.Cmder {
+		return p.LPush(p.t.Context(), "jobs:instant:jobs", entryOf(cancelled), entryOf(later))
+	}},
+	"a type that is not listed": {does: func(p *patient) redis.Cmder {
+		return p.SRem(p.t.Context(), "work:types", "ship")
+	}, finds: []string{"work:type:ship: is not in work:types [added there]"}},
+	"a type that is not there": {does: func(p *patient) redis.Cmder {
+		return p.SAdd(p.t.Context(), "work:types", "gone")
+	}, finds: []string{"work:types: lists gone, which is not there [removed]"}},
+	"a schedule that is not known": {does: func(p *patient) redis.Cmder {
+		return p.Del(p.t.Context(), "work:schedules")
+	}, finds: []string{"work:type:cron: has a schedule, and is not in work:schedules [added there, as of its last change]"}},
+	"schedules of none": {does: func(p *patient) redis.Cmder {
+		return p.HSet(p.t.Context(), "work:schedules", "ship", 1, "gone", 1)
+	}, finds: []string{
+		"work:schedules: lists gone, which has no schedule [removed]", "work:schedules: lists ship, which has no schedule [removed]",
+	}},
+	"a list that is lost": {does: func(p *patient) redis.Cmder {
+		return p.ZRem(p.t.Context(), "work:open:ship", string(later))
+	}, finds: []string{jobKey(later) + ": is not in work:open:ship [added there]"}},
+	"an archive that is lost": {does: func(p *patient) redis.Cmder {
+		return p.Del(p.t.Context(), "work:archive:ship:succeeded")
+	}, finds: []string{jobKey(succeeded) + ": is not in work:archive:ship:succeeded [added there]"}},
+	"lists of others": {does: func(p *patient) redis.Cmder {
+		p.ZAdd(p.t.Context(), "work:open:ship", redis.Z{Score: 1, Member: string(cancelled)})
+		p.ZAdd(p.t.Context(), "work:open:cron", redis.Z{Score: 1, Member: string(waiting)})
+		return p.ZAdd(p.t.Context(), "work:archive:ship:failed", redis.Z{Score: 1, Member: string(nobody)})
+	}, finds: []string{
+		"work:archive:ship:failed: lists " + nobody.String() + ", which is not there [removed]",
+		"work:open:cron: lists " + waiting.String() + ", which is queued, of the type ship [removed]",
+		"work:open:ship: lists " + cancelled.String() + ", which is cancelled, of the type ship [removed]",
+	}},
+	"data of no job, and a job of no data": {does: func(p *patient) redis.Cmder {
+		return p.Rename(p.t.Context(), "work:data:"+string(later), "work:data:"+string(nobody))
+	}, finds: []string{
+		"work:data:" + string(nobody) + ": is of a job that is not there [removed]", jobKey(later) + ": has no data []",
+	}, stays: true},
+	"a record that says nothing": {does: func(p *patient) redis.Cmder {
+		return p.HSet(p.t.Context(), jobKey(later), "status", "lost")
+	}, finds: []string{
+		"jobs:index:jobs: lists " + later.String() + ", which is lost, of the type ship [removed]",
+		"work:job:" + string(later) + ": does not say what a job's record says []",
+		"work:open:ship: lists " + later.String() + ", which is lost, of the type ship [removed]",
+	}, stays: true},
+	"a job of no type": {does: func(p *patient) redis.Cmder {
+		return p.HSet(p.t.Context(), jobKey(cancelled), "type", "gone")
+	}, finds: []string{
+		"work:archive:ship:cancelled: lists " + cancelled.String() + ", which is cancelled, of the type gone [removed]",
+		jobKey(cancelled) + ": is of the type gone, which is not there []",
+	}, stays: true},
+	"a job in progress that does not count": {does: func(p *patient) redis.Cmder {
+		p.ZRem(p.t.Context(), lane, entryOf(accepted))
+		return p.ZAdd(p.t.Context(), lane, redis.Z{Score: 7, Member: entryOf(handedOut)})
+	}, finds: []string{
+		jobKey(accepted) + ": is in progress, and does not count against the limit of its type [counted]",
+		jobKey(handedOut) + ": is in progress, and does not count against the limit of its type [counted]",
+	}},
+	"a queued job that counts": {does: func(p *patient) redis.Cmder {
+		return p.ZAdd(p.t.Context(), lane, redis.Z{Score: -7, Member: entryOf(waiting)})
+	}, finds: []string{jobKey(waiting) + ": is queued, and counts as one in progress [put in its place]"}},
+	"a lane of others": {does: func(p *patient) redis.Cmder {
+		return p.ZAdd(p.t.Context(), lane, redis.Z{Score: -5, Member: entryOf(succeeded)},
+			redis.Z{Score: 2, Member: entryOf(nobody)}, redis.Z{Score: 3, Member: "\x92\xa5other\x90"})
+	}, finds: []string{
+		lane + `: lists job ["other"], which is no job of a service [removed]`,
+		lane + ": lists " + succeeded.String() + ", which is succeeded, of the type ship [removed]",
+		lane + ": lists " + nobody.String() + ", which is not there [removed]",
+	}},
+	"an index that is lost": {does: func(p *patient) redis.Cmder {
+		return p.SRem(p.t.Context(), "jobs:index:jobs", entryOf(handedOut), entryOf(later))
+	}, finds: []string{
+		jobKey(handedOut) + ": is not in jobs:index:jobs [added there]", jobKey(later) + ": is not in jobs:index:jobs [added there]",
+	}},
+	"an index of what has ended": {does: func(p *patient) redis.Cmder {
+		return p.SAdd(p.t.Context(), "jobs:index:jobs", entryOf(succeeded), entryOf(nobody))
+	}, finds: []string{
+		"jobs:index:jobs: lists " + succeeded.String() + ", which is succeeded, of the type ship [removed]",
+		"jobs:index:jobs: lists " + nobody.String() + ", which is not there [removed]",
+	}},
+	"entries that are lost": {does: func(p *patient) redis.Cmder {
+		return p.Del(p.t.Context(), "jobs:scheduled:jobs", "jobs:pending:jobs:ann")
+	}, finds: []string{
+		jobKey(accepted) + ": has no entry in its queue [given one, to be taken now]",
+		jobKey(handedOut) + ": has no entry in its queue [given one, to be taken now]",
+		jobKey(waiting) + ": has no entry in its queue [given one, to be taken now]",
+		jobKey(later) + ": has no entry in its queue [given one, to be taken now]",
+	}},
+	"a list of another type": {does: func(p *patient) redis.Cmder {
+		p.Del(p.t.Context(), "work:open:ship")
+		return p.Set(p.t.Context(), "work:open:ship", "something else wrote here", 0)
+	}, finds: []string{"work:open:ship: is a string, must be a zset []"}, stays: true},
+}
+
+func TestDoctor(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		partition := server.Open(t).Partition("")
+		for name, c := range damages {
+			t.Run(name, func(t *testing.T) {
+				p := newPatient(t, server, partition)
+				require.NoError(t, c.does(p).Err())
+				assert.Equal(t, c.finds, p.examine(false))
+				assert.Equal(t, c.finds, p.examine(true))
+				if !c.stays {
+					assert.Empty(t, p.examine(false), "it is repaired")
+				}
+			})
+		}
+	})
+}
+
+// TestARepairedJobGoesOn loses all entries, and has the jobs handed out as if nothing had happened.
+func TestARepairedJobGoesOn(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		p, ctx := newPatient(t, server, server.Open(t).Partition("")), t.Context()
+		p.Del(ctx, "jobs:scheduled:jobs", "jobs:pending:jobs:ann", "jobs:lane:job:ship")
+		require.Len(t, p.examine(true), 6)
+		taken, err := p.Queue().Acquire(ctx, bus.QueueJobs, "ben", bus.Failing, start)
+		require.NoError(t, err)
+		assert.Equal(t, handedOut, taken.Task.Payload.(*jobstore.Run).ID, "its worker does not have it")
+		taken, err = p.Queue().Acquire(ctx, bus.QueueJobs, "eve", bus.Failing, start)
+		require.NoError(t, err)
+		assert.Nil(t, taken.Task, "the limit of the type is kept")
+		counts, err := p.Counts(ctx, "ship")
+		require.NoError(t, err)
+		assert.EqualValues(t, 2, counts[0].InProgress)
+		job, err := p.Job(ctx, "", accepted)
+		require.NoError(t, err)
+		assert.Equal(t, jobs.InProgress, job.Status)
+		assert.Equal(t, start.Add(time.Minute).UTC(), job.Deadline)
+		assert.EqualValues(t, 3, p.ZCard(ctx, "jobs:scheduled:jobs").Val())
+	})
+}
