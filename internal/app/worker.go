@@ -136,6 +136,9 @@ func newDeliverer(c Config, st *store.Store, obs *observability, client *outboun
 // newRunner makes what hands jobs to their services: through the client to URLs that clients chose,
 // and through downstream, which denies no address, to the operator's.
 func newRunner(c Config, obs *observability, client, downstream *outbound.Client, log *slog.Logger) *runner.Runner {
+	if c.JobThreads > 0 && c.DownstreamURL != "" && c.DownstreamAuth == "" {
+		log.Warn("DOWNSTREAM_WORKER_AUTH is not set: the service at DOWNSTREAM_URL cannot tell who calls it")
+	}
 	return runner.New(runner.Config{
 		Client:        client,
 		Downstream:    downstream,

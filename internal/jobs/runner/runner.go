@@ -34,7 +34,7 @@ type Config struct {
 	DownstreamURL string
 	// Password is sent below DownstreamURL, and nowhere else: a client chooses the URL of a type, and
 	// would learn the password that opens the services of all others. Such a URL has a secret in its
-	// path, if its service is to know who calls.
+	// path if its service is to know who calls.
 	Password string
 	// Tracer, if given, makes a span of each attempt.
 	Tracer *tracing.Tracer
