@@ -101,6 +101,8 @@ func (t *Type) validateSchedule() error {
 		return nil
 	case len(t.ScheduleData) > MaxData:
 		return refuse(invalidParameter, "/schedule_data", "has %d bytes; at most %d are allowed", len(t.ScheduleData), MaxData)
+	case IsTooDeep(t.ScheduleData):
+		return refuse(invalidParameter, "/schedule_data", "is nested more than %d deep", MaxDepth)
 	}
 	const always = "* * * * *"
 	if _, err := schedule.Parse(always, t.Timezone); err != nil {

@@ -55,6 +55,9 @@ func (s *sentJob) read(pointer string, readID func() (jobs.ID, error)) (job jobs
 			Detail: fmt.Sprintf("has %d bytes; at most %d are allowed", len(s.Data), jobs.MaxData),
 		}
 	}
+	if jobs.IsTooDeep(s.Data) {
+		return job, invalidParameter(pointer+"/data", "is nested more than %d deep", jobs.MaxDepth)
+	}
 	return job, nil
 }
 
@@ -70,16 +73,6 @@ func readTime(pointer string, text *string) (t time.Time, err error) {
 		return first, nil // it is as past as any
 	}
 	return t, nil
-}
-
-// missing is the error of a member that must be there.
-func missing(pointer, what string) error {
-	return &bus.Invalid{Pointer: pointer, ID: "missing_parameter", Detail: "is missing; send " + what}
-}
-
-// invalidParameter is the error of a value that is not within its bounds.
-func invalidParameter(pointer, format string, args ...any) error {
-	return &bus.Invalid{Pointer: pointer, ID: "invalid_parameter", Detail: fmt.Sprintf(format, args...)}
 }
 
 // putJob enqueues a job.

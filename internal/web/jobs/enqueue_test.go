@@ -3,6 +3,7 @@ package jobs_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,7 @@ func TestAJobIsRefused(t *testing.T) {
 			{"/ship/" + strings.Repeat("1", 41), `{"data":1}`, 404, "not_found", ""},
 			{"/none/" + jobID(1), `{"data":` + tooMuch + `}`, 413, "entity_too_large", "/data"},
 			{"/none/" + jobID(1), `{"data":1,"x":` + dataOf(jobs.MaxData+8<<10) + `}`, 413, "entity_too_large", ""},
+			{"/none/" + jobID(1), `{"data":` + strings.Repeat("[", 1001) + strings.Repeat("]", 1001) + `}`, 400, "invalid_parameter", "/data"},
 			{"/none/" + jobID(1), `{"data":1}`, 404, "job_type_not_found", ""},
 			{"/No%20ne/" + jobID(1), `{"data":1}`, 404, "job_type_not_found", ""},
 		} {
@@ -142,4 +144,26 @@ func TestManyJobsAreEnqueuedOrNone(t *testing.T) {
 		}
 		assert.Equal(t, []string{jobID(8), jobID(1), jobID(2)}, a.list("/v1/jobs"), "nothing else was stored")
 	})
+}
+
+// endless is a body without an end, of which so many bytes were read.
+type endless struct{ read int }
+
+func (e *endless) Read(into []byte) (int, error) {
+	for i := range into {
+		into[i] = ' '
+	}
+	e.read += len(into)
+	return len(into), nil
+}
+
+func TestABodyThatIsTooLargeIsNotReadToItsEnd(t *testing.T) {
+	a := newJobs(t, rdbtest.Embedded(t))
+	body := &endless{}
+	r := httptest.NewRequestWithContext(t.Context(), "PUT", "/v1/jobs/ship/random_id", body)
+	a.Authorize(r, alice)
+	w := httptest.NewRecorder()
+	a.Handler.ServeHTTP(w, r)
+	assert.Equal(t, 413, w.Code)
+	assert.Less(t, body.read, 2*jobs.MaxData)
 }
