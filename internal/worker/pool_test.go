@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"context"
+	"regexp"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -37,6 +38,18 @@ func TestAQuietPoolIsScheduled(t *testing.T) {
 		stop()
 		requireNothingLeft(t, server)
 	})
+}
+
+// TestAQuietPoolIsNotScheduled requires that a pool that looks ahead only counts what will be due.
+func TestAQuietPoolIsNotScheduled(t *testing.T) {
+	server := rdbtest.Real(t)
+	start(t, storetest.Open(t, server), nil, func(c *worker.Config) {
+		c.Pools = c.Pools[:1]
+		c.Pools[0].Lookahead = time.Millisecond
+	})
+	commands := func() string { return server.Raw.Info(t.Context(), "commandstats").Val() }
+	require.Eventually(t, func() bool { return regexp.MustCompile(`cmdstat_zcount:calls=\d{2}`).MatchString(commands()) }, soon, time.Millisecond)
+	assert.NotContains(t, commands(), "cmdstat_zrangebyscore")
 }
 
 // TestEveryDiscardedEntryIsNoted has batches that are too old come up before a worker stops.
