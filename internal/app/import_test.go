@@ -33,8 +33,8 @@ var plan = []room{
 	{"queue", "bus wire rdb"},
 	{"jobs/jobstore", "bus rdb queue jobs"},
 	{"store", "bus wire rdb queue"},
-	{"doctor", "bus jobs wire rdb queue jobs/jobstore store"},  // off the hot path: only what rtm calls imports it
-	{"migrate", "bus wire rdb queue store"}, // likewise
+	{"doctor", "bus jobs wire rdb queue jobs/jobstore store"}, // off the hot path: only what rtm calls imports it
+	{"migrate", "bus wire rdb queue store"},                   // likewise
 	{"inspect", "bus wire rdb queue store"},
 	{"store/storetest", "bus wire rdb queue store doctor"}, // its tests require what doctor examines
 	{"deadletter", "bus wire rdb queue store"},

@@ -8,7 +8,8 @@ import (
 )
 
 // jobInstruments are the metrics of the jobs of services, each by job type. Their series begin with
-// the first job of a type.
+// the first job of a type. Their label is not named job, which Prometheus itself gives to whatever
+// it scrapes.
 type jobInstruments struct {
 	attempts children[*prometheus.CounterVec] // by outcome
 	// durations have no quantiles: with one series for each bucket, a thousand types would be too many.
@@ -18,11 +19,13 @@ type jobInstruments struct {
 
 func (m *jobInstruments) register(register promauto.Factory) {
 	attempts := register.NewCounterVec(counter("job_attempts_total",
-		"Attempts to hand a job to its service, by job type and outcome."), []string{"job", "outcome"})
-	m.attempts.make = func(job string) *prometheus.CounterVec { return attempts.MustCurryWith(prometheus.Labels{"job": job}) }
+		"Attempts to hand a job to its service, by job type and outcome."), []string{"job_type", "outcome"})
+	m.attempts.make = func(job string) *prometheus.CounterVec {
+		return attempts.MustCurryWith(prometheus.Labels{"job_type": job})
+	}
 	durations := register.NewSummaryVec(prometheus.SummaryOpts{
 		Namespace: Namespace, Name: "job_attempt_duration_seconds", Help: "Time to the service's answer, by job type.",
-	}, []string{"job"})
+	}, []string{"job_type"})
 	m.durations.make = func(job string) prometheus.Observer { return durations.WithLabelValues(job) }
 	m.lost.make = byJob(register, "job_attempts_lost_total",
 		"Attempts of which no report came before the deadline, or whose worker died, by job type.")
@@ -30,7 +33,7 @@ func (m *jobInstruments) register(register promauto.Factory) {
 }
 
 func byJob(register promauto.Factory, name, help string) func(job string) prometheus.Counter {
-	counters := register.NewCounterVec(counter(name, help), []string{"job"})
+	counters := register.NewCounterVec(counter(name, help), []string{"job_type"})
 	return func(job string) prometheus.Counter { return counters.WithLabelValues(job) }
 }
 

@@ -101,12 +101,12 @@ func TestJobsAreCountedByType(t *testing.T) {
 	r.JobExpired("refund")
 	text := page(t, registry)
 	for _, series := range []string{
-		`job_attempts_total{job="invoice",outcome="accepted"} 1`,
-		`job_attempts_total{job="invoice",outcome="held"} 1`,
-		`job_attempt_duration_seconds_sum{job="invoice"} 3`,
-		`job_attempt_duration_seconds_count{job="invoice"} 2`,
-		`job_attempts_lost_total{job="invoice"} 1`,
-		`jobs_expired_total{job="refund"} 1`,
+		`job_attempts_total{job_type="invoice",outcome="accepted"} 1`,
+		`job_attempts_total{job_type="invoice",outcome="held"} 1`,
+		`job_attempt_duration_seconds_sum{job_type="invoice"} 3`,
+		`job_attempt_duration_seconds_count{job_type="invoice"} 2`,
+		`job_attempts_lost_total{job_type="invoice"} 1`,
+		`jobs_expired_total{job_type="refund"} 1`,
 	} {
 		assert.Contains(t, text, "\nroutemaster_"+series+"\n")
 	}

@@ -67,7 +67,7 @@ func TestAServiceThatIsNotReadyCostsNoAttempt(t *testing.T) {
 		s.requireJob(id, jobs.InProgress, 3, "")
 		s.report("invoice", id, 3, s.now)
 		s.requireJob(id, jobs.Succeeded, 3, "")
-		assert.Contains(t, s.page(), `routemaster_job_attempts_total{job="invoice",outcome="held"} 2`)
+		assert.Contains(t, s.page(), `routemaster_job_attempts_total{job_type="invoice",outcome="held"} 2`)
 		assert.Contains(t, s.log.String(), "held back the jobs of a service that is not ready")
 	})
 }
@@ -108,7 +108,7 @@ func TestAJobThatExpiredIsNotSent(t *testing.T) {
 		require.Equal(t, 1, s.run(time.Second), "the other one")
 		s.requireJob(id, jobs.Expired, 3, "")
 		assert.NotContains(t, down.got()[0].path, id.String())
-		assert.Contains(t, s.page(), `routemaster_jobs_expired_total{job="invoice"} 1`)
+		assert.Contains(t, s.page(), `routemaster_jobs_expired_total{job_type="invoice"} 1`)
 		assert.NotContains(t, s.log.String(), "WARN")
 	})
 }
@@ -127,7 +127,7 @@ func TestAJobWithoutAReportIsTriedAgain(t *testing.T) {
 		s.requireJob(once, jobs.Failed, 0, reason)
 		require.Equal(t, 1, s.run(2*time.Second))
 		assert.Contains(t, down.got()[2].body, `"attempt":2}`)
-		assert.Contains(t, s.page(), `routemaster_job_attempts_lost_total{job="invoice"} 1`)
+		assert.Contains(t, s.page(), `routemaster_job_attempts_lost_total{job_type="invoice"} 1`)
 		assert.Contains(t, s.log.String(), `msg="lost an attempt at a job" job_type=payment id=`+once.String()+` status=failed`)
 	})
 }
