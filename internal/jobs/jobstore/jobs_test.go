@@ -251,7 +251,7 @@ func TestAJobOfADeadWorkerIsHandedOutAgain(t *testing.T) {
 		require.NoError(t, err)
 		assert.False(t, owned)
 		assert.Equal(t, jobs.InProgress, s.job(id).Status)
-		s.complete(task, jobstore.Outcome{Result: jobstore.Succeeded, Reported: true, Standing: bus.Proven}, time.Time{})
+		s.complete(task, jobstore.Outcome{Result: jobstore.Succeeded, Standing: bus.Proven}, time.Time{})
 		assert.Equal(t, jobs.Succeeded, s.job(id).Status)
 		require.NoError(t, s.report("ship", id, 3, jobs.Succeeded), "what it has said in its answer")
 		s.requireIdle()

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/rdb/rdbtest"
 )
 
@@ -194,6 +195,13 @@ func TestSchedules(t *testing.T) {
 		schedules, err = s.Schedules(ctx)
 		require.NoError(t, err)
 		assert.Equal(t, at, schedules[0].Since)
+
+		s.add("plain", func(c *jobs.Type) { c.Schedule = "* * * * *" })
+		done, err := s.EnqueueScheduled(ctx, jobstore.Schedule{Type: jobs.Type{Name: "plain"}, Since: start}, at, at)
+		require.NoError(t, err)
+		assert.True(t, done)
+		assert.Equal(t, "null", string(s.job(jobs.ScheduledID("plain", at.UnixMilli())).Data), "without any data")
+		require.NoError(t, s.DeleteType(ctx, "plain", true, at, anybody))
 
 		change := func(schedule string) time.Time {
 			t.Helper()

@@ -34,7 +34,7 @@ const longRun = 30 * time.Second
 // Settings of the workers.
 const (
 	chaosTimeout = 2 * time.Second
-	chaosThreads = 8
+	chaosThreads = 8 // for deliveries, and as many for jobs
 )
 
 // TestChaos is the fault test: it publishes and subscribes while everything fails, and then counts.
@@ -76,6 +76,7 @@ type chaos struct {
 	proxies   map[string]*proxy
 	daemons   map[string]*chaoticDaemon
 	ledger    *ledger
+	service   *jobService
 	// stopTraffic lets publishers finish what they have begun, and subscribers behave from then on.
 	stopTraffic func()
 	// stopWatch ends the watch for stalls, and returns them.
@@ -121,7 +122,7 @@ func startChaos(t *testing.T, seed uint64) *chaos {
 		apis = append(apis, c.addProxy(proxyName("publishers", name), "http://"+address))
 	}
 	for _, name := range workers {
-		c.startDaemon(name, fmt.Sprintf("ROUTEMASTER_WORKER_THREADS=%d", chaosThreads),
+		c.startDaemon(name, fmt.Sprintf("ROUTEMASTER_WORKER_THREADS=%d", chaosThreads), fmt.Sprintf("ROUTEMASTER_JOB_THREADS=%d", chaosThreads),
 			fmt.Sprintf("ROUTEMASTER_TIMEOUT=%d", chaosTimeout/time.Second), "ROUTEMASTER_ACQUIRE_TIMEOUT=1", "MAX_BACKOFF_MS=500")
 	}
 	c.startTraffic(seed, apis)
@@ -171,6 +172,9 @@ func (c *chaos) startTraffic(seed uint64, apis []string) {
 		}
 		publisher.client.Timeout = publishTimeout
 		publishing.Go(func() { publisher.run(ctx, stop) })
+	}
+	for _, enqueue := range c.startJobs(seed, apis, stop, well) {
+		publishing.Go(func() { enqueue(ctx) })
 	}
 	publishing.Go(func() { nowAndThen(stop, rand.New(rand.NewPCG(seed, 300)), maxPause, c.pause) })
 	publishing.Go(func() { nowAndThen(stop, rand.New(rand.NewPCG(seed, 301)), laneChanges, c.changeLanes) })

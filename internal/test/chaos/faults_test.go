@@ -78,6 +78,7 @@ func subscriberProxies() (names []string) {
 	for _, s := range subscribers {
 		names = append(names, proxyName("workers", s.name))
 	}
+	names = append(names, proxyName("workers", jobProxy))
 	return names
 }
 

@@ -91,7 +91,7 @@ func (c *chaos) requeueJobsOfDeadWorkers() {
 			active++
 		}
 	}
-	if active < len(workers)*(chaosThreads+1) { // and one thread each for the housekeeping
+	if active < len(workers)*(2*chaosThreads+1) { // and one thread each for the housekeeping
 		return
 	}
 	if _, err := storetest.NewQueue(c.store, 1).Scrub(ctx, c.lastKill, bus.Queues[:]...); err == nil {
@@ -138,7 +138,7 @@ func (c *chaos) drain(long bool) {
 	}
 	const scrubTimeout = time.Minute // a worker is dead after 30 s, and the next scrub finds it
 	require.Eventually(c.t, func() bool {
-		if c.replaysRun() {
+		if c.replaysRun() || c.openJobs() != 0 {
 			return false
 		}
 		n, err := c.redis.Raw.Exists(c.t.Context(), "jobs:index:main").Result()

@@ -7,8 +7,8 @@
 
 local IN_FLIGHT = 4503599627370496 -- 2^52; places are below it
 
--- How many stand before an entry that has its turn, which is when they are less than `max`; false for
--- any other. One that is not in the lane takes its place.
+-- How many stand before an entry that has its turn, which is when they are less than `max`; false
+-- for any other. One that is not in the lane takes its place.
 local function has_turn(lane, job, place, max)
   local rank = redis.call('ZRANK', lane, job)
   if not rank then

@@ -110,7 +110,7 @@ KINDS.job = {
     note_standing(type, result[3])
     archive(type, job, succeeded and 'succeeded' or 'failed',
       succeeded and job.attempts or job.attempts - 1, now,
-      result[4] == '1' and job.attempts .. ' ' .. result[1] or nil, result[2])
+      (succeeded or result[4] == '1') and job.attempts .. ' ' .. result[1] or nil, result[2])
   end,
   -- The result is {'accepted', 'failed', 'held' or 'again', reason, standing, as above}; the queue
   -- has scheduled the entry.

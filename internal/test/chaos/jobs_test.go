@@ -1,0 +1,248 @@
+package chaos
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/test/bustest"
+)
+
+// jobTypes are those of the jobs that are enqueued while all fails: one of each strategy.
+var jobTypes = []jobs.Type{
+	{Name: "ship", Strategy: jobs.AtLeastOnce, Attempts: 100, Concurrency: 5},
+	{Name: "pay", Strategy: jobs.AtMostOnce, Attempts: 1, Concurrency: 5},
+}
+
+// How jobs are enqueued, and how long a service has for one.
+const (
+	jobToken   = "jobs--1"
+	jobPause   = 30 * time.Millisecond // at most, between two of a type
+	jobTimeout = time.Second
+	// misbehaves is the share of jobs that their service does not simply take, in %.
+	misbehaves = 20
+)
+
+// jobService is the service of all jobs. It misbehaves now and then, and notes what it is sent.
+type jobService struct {
+	apis   []string
+	client *http.Client
+	// well is closed when it is to behave.
+	well <-chan struct{}
+
+	reporting sync.WaitGroup
+
+	mu     sync.Mutex
+	random *rand.Rand
+	// posts is how often each job came, enqueued the types of those whose enqueueing was answered.
+	posts    map[jobs.ID]int
+	enqueued map[jobs.ID]jobs.TypeName
+	// complaints are answers that nothing explains.
+	complaints []string
+}
+
+// startJobs makes the job types, and a service for their jobs. It returns what enqueues them until
+// stop is closed, a function for each type.
+func (c *chaos) startJobs(seed uint64, apis []string, stop, well <-chan struct{}) (enqueue []func(context.Context)) {
+	s := &jobService{
+		apis: apis, client: bustest.NewClient(c.t), well: well, random: rand.New(rand.NewPCG(seed, 400)),
+		posts: map[jobs.ID]int{}, enqueued: map[jobs.ID]jobs.TypeName{},
+	}
+	s.client.Timeout = publishTimeout
+	server := httptest.NewUnstartedServer(s)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it would log every cut
+	server.StartTLS()
+	c.t.Cleanup(server.Close)
+	c.t.Cleanup(s.reporting.Wait)
+	c.service = s
+	c.addClient(jobToken, "jobs")
+	url := c.addProxy(proxyName("workers", jobProxy), server.URL)
+	for i, t := range jobTypes {
+		t.URL, t.Timeout, t.Retention = url+"/"+string(t.Name), jobTimeout, time.Hour
+		t.CreatedAt, t.UpdatedAt = time.Now(), time.Now()
+		require.NoError(c.t, jobstore.New(c.store.Partition()).CreateType(c.t.Context(), t))
+		random := rand.New(rand.NewPCG(seed, uint64(500+i)))
+		enqueue = append(enqueue, func(ctx context.Context) { s.enqueueSome(ctx, t.Name, random, stop) })
+	}
+	return enqueue
+}
+
+// jobProxy names the service of the jobs in the name of its proxy.
+const jobProxy = "service"
+
+// enqueueSome enqueues jobs until stop is closed and the request under way is acknowledged, or the
+// context is done.
+func (s *jobService) enqueueSome(ctx context.Context, name jobs.TypeName, random *rand.Rand, stop <-chan struct{}) {
+	for {
+		id := jobs.NewID()
+		path := fmt.Sprintf("/v1/jobs/%s/%s", name, id)
+		if !s.insist(ctx, http.MethodPut, path, `{"data":{"n":1.0}}`, http.StatusAccepted) {
+			return
+		}
+		s.mu.Lock()
+		s.enqueued[id] = name
+		s.mu.Unlock()
+		select {
+		case <-stop:
+			return
+		case <-time.After(time.Duration(random.Int64N(int64(jobPause)))):
+		}
+	}
+}
+
+// insist sends a request until it gets an answer that it may get, or the context is done: then it
+// is false.
+func (s *jobService) insist(ctx context.Context, method, path, body string, allowed ...int) bool {
+	for try := 0; ctx.Err() == nil; try++ {
+		status, text := s.call(ctx, method, s.apis[try%len(s.apis)]+path, body)
+		for _, fine := range allowed {
+			if status == fine {
+				return true
+			}
+		}
+		if strings.Contains(string(text), "job_already_archived") {
+			return true // the answer to an earlier try was lost
+		}
+		if status != 0 && status != http.StatusServiceUnavailable {
+			s.complain("%s %s was answered %d %s", method, path, status, text)
+			return false
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(publishBackoff / 2):
+		}
+	}
+	return false
+}
+
+// call sends a request. The status is 0 if there was no answer.
+func (s *jobService) call(ctx context.Context, method, url, body string) (status int, text []byte) {
+	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		s.complain("a request cannot be sent: %v", err)
+		return 0, nil
+	}
+	req.SetBasicAuth(jobToken, "x")
+	resp, err := s.client.Do(req)
+	if err != nil {
+		return 0, nil
+	}
+	defer resp.Body.Close()
+	text, _ = io.ReadAll(resp.Body)
+	return resp.StatusCode, text
+}
+
+func (s *jobService) complain(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.complaints = append(s.complaints, fmt.Sprintf(format, args...))
+}
+
+// ServeHTTP is given a job.
+func (s *jobService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var job struct {
+		ID      string
+		Attempt int
+	}
+	if err := json.NewDecoder(r.Body).Decode(&job); err != nil { // it was cut off on its way
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	id, err := jobs.ParseID(job.ID)
+	if err != nil {
+		s.complain("a job has the id %q", job.ID)
+	}
+	s.mu.Lock()
+	s.posts[id]++
+	choice := s.random.IntN(100)
+	s.mu.Unlock()
+	select {
+	case <-s.well:
+		choice = 99
+	default:
+	}
+	switch {
+	case choice < misbehaves/4:
+		w.WriteHeader(http.StatusInternalServerError)
+	case choice < misbehaves/2:
+		w.Header().Set("Retry-After", "1")
+		w.WriteHeader(http.StatusServiceUnavailable)
+	case choice < misbehaves*3/4: // it never reports
+		w.WriteHeader(http.StatusAccepted)
+	case choice < misbehaves:
+		panic(http.ErrAbortHandler)
+	case choice%2 == 0:
+		_, _ = io.WriteString(w, `{"status":"succeeded"}`)
+	default:
+		s.reporting.Go(func() { s.report(r.URL.Path[1:], job.ID, job.Attempt) })
+		w.WriteHeader(http.StatusAccepted)
+	}
+}
+
+// report reports a success, perhaps before the POST is answered.
+func (s *jobService) report(name, id string, attempt int) {
+	ctx, cancel := context.WithTimeout(context.Background(), bustest.WaitTimeout)
+	defer cancel()
+	body := fmt.Sprintf(`{"status":"succeeded","attempt":%d}`, attempt)
+	path := fmt.Sprintf("/v1/jobs/%s/%s", name, id)
+	// Its deadline may have passed meanwhile.
+	s.insist(ctx, http.MethodPost, path, body, http.StatusOK, http.StatusConflict)
+}
+
+// openJobs is how many jobs have not ended.
+func (c *chaos) openJobs() (open int64) {
+	for _, t := range jobTypes {
+		counts, err := jobstore.New(c.store.Partition()).Counts(c.t.Context(), t.Name)
+		if err != nil {
+			return -1
+		}
+		open += counts[0].Queued + counts[0].InProgress
+	}
+	return open
+}
+
+// requireJobs requires that every job was done, those that may be tried once, at most once.
+func (c *chaos) requireJobs(report io.Writer) {
+	c.service.reporting.Wait()
+	c.service.mu.Lock()
+	defer c.service.mu.Unlock()
+	st, ctx := jobstore.New(c.store.Partition()), c.t.Context()
+	ended, repeated := map[string]int{}, 0
+	for id, name := range c.service.enqueued {
+		job, err := st.Job(ctx, name, id)
+		if !assert.NoError(c.t, err, "a %s was acknowledged, and is lost", name) {
+			continue
+		}
+		ended[fmt.Sprint(name, " ", job.Status)]++
+		posts := c.service.posts[id]
+		if name == "pay" {
+			assert.LessOrEqual(c.t, posts, 1, "%s, %s, is tried once", id, job.Reason)
+		} else {
+			assert.Equal(c.t, jobs.Succeeded, job.Status, job.Reason)
+			assert.Positive(c.t, posts)
+			repeated += posts - 1
+		}
+	}
+	assert.Empty(c.t, c.service.complaints)
+	assert.NotEmpty(c.t, c.service.enqueued)
+	fmt.Fprintf(report, "%d jobs enqueued: %v; %d POSTs more than one of a ship\n", len(c.service.enqueued), ended, repeated)
+	for _, t := range jobTypes {
+		allowed := func(jobs.Type) error { return nil }
+		require.NoError(c.t, st.DeleteType(ctx, t.Name, false, time.Now(), allowed), "jobs that have not ended")
+	}
+	_, err := st.Purge(ctx, time.Now().Add(2*time.Hour), func() bool { return true })
+	require.NoError(c.t, err)
+}
