@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
 
+	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
 )
@@ -187,7 +188,7 @@ func TestFilesNamedByPagesExist(t *testing.T) {
 }
 
 // layoutRow is a row of INTERNALS' table of keys.
-var layoutRow = regexp.MustCompile("(?m)^\\| `([a-z_:{}/]+)`(?: \\*)? \\| (?:set|hash|list|sorted set|string) \\|")
+var layoutRow = regexp.MustCompile("(?m)^\\| `([a-z_:{}/]+)`(?: \\*)? \\| (?:set|hash|list|sorted set|stream|string) \\|")
 
 // TestTheLayoutIsThatOfTheCode builds every key with "x" for what it names, and looks for it in the
 // table.
@@ -195,10 +196,10 @@ func TestTheLayoutIsThatOfTheCode(t *testing.T) {
 	var documented, built []string
 	placeholder := regexp.MustCompile(`\{[a-z]+\}`)
 	for _, row := range layoutRow.FindAllStringSubmatch(readPages(t)["../../INTERNALS.md"], -1) {
-		numbered := strings.NewReplacer("{slice}", "1", "{number}", "1").Replace(row[1])
+		numbered := strings.NewReplacer("{slice}", "1", "{number}", "1", "{status}", "x").Replace(row[1])
 		documented = append(documented, placeholder.ReplaceAllString(numbered, "x"))
 	}
-	for _, keys := range []any{store.Keys{}, queue.Keys{}} {
+	for _, keys := range []any{store.Keys{}, queue.Keys{}, jobstore.Keys{}} {
 		value := reflect.ValueOf(keys)
 		for i := range value.NumMethod() {
 			method := value.Method(i)
