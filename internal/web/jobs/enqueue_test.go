@@ -13,6 +13,7 @@ import (
 
 	"routemaster/internal/jobs"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 )
 
 // dataOf is a JSON string of so many bytes.
@@ -54,6 +55,7 @@ func TestAJobIsEnqueued(t *testing.T) {
 
 		assert.Contains(t, a.require(202, "PUT", "/v1/jobs/meta.shutdown/random_id", `{"data":{}}`), `"name":"meta.shutdown"`)
 		assert.Len(t, a.list("/v1/jobs"), 5, "nothing came of that")
+		storetest.RequireSound(t, a.Store)
 	})
 }
 
@@ -97,6 +99,7 @@ func TestAJobIsRefused(t *testing.T) {
 		a.require(204, "DELETE", path, "")
 		a.refuse("PUT", path, `{"data":1}`, 400, "job_already_archived")
 		assert.Empty(t, a.list("/v1/jobs"))
+		storetest.RequireSound(t, a.Store)
 	})
 }
 
@@ -143,6 +146,7 @@ func TestManyJobsAreEnqueuedOrNone(t *testing.T) {
 			assert.Equal(t, c.pointer, got.Pointer, c.body[:min(len(c.body), 200)])
 		}
 		assert.Equal(t, []string{jobID(8), jobID(1), jobID(2)}, a.list("/v1/jobs"), "nothing else was stored")
+		storetest.RequireSound(t, a.Store)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"routemaster/internal/jobs"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 )
 
 func TestJobsAreFetched(t *testing.T) {
@@ -47,6 +48,7 @@ func TestJobsAreFetched(t *testing.T) {
 		a.refuse("POST", fetch, `{"max":"1"}`, 400, "invalid_request")
 		a.refuse("POST", "/v1/jobs/none/fetch", "", 404, "job_type_not_found")
 		a.refuse("POST", "/v1/jobs/posted/fetch", "", 409, "conflict")
+		storetest.RequireSound(t, a.Store)
 	})
 }
 
@@ -77,6 +79,7 @@ func TestFetchWaits(t *testing.T) {
 		go fetch("30000")
 		a.put("ship", 1)
 		require.Contains(t, <-fetched, jobID(1))
+		storetest.RequireSound(t, a.Store)
 	})
 }
 
