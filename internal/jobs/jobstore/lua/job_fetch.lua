@@ -4,11 +4,14 @@
 -- Returns  {1, job, ...}, as in job_enqueue.lua; {0, 'unknown type'}; {0, 'not pull'}
 -- Keeps    the limit of the type; each job scheduled for its deadline
 -- Cost     commands: 3, and 7 for each job
+local MAX_EXPIRED = 100
 local type, now = read_type(ARGV[2]), tonumber(ARGV[4])
 if not type or type.deleted then return { 0, 'unknown type' } end
 if not type.pull then return { 0, 'not pull' } end
-local reply, deadline = { 1 }, now + type.timeout * 1000
-for _, entry in ipairs(in_turn_of(type.lane, type.max, tonumber(ARGV[3]))) do
+local reply, deadline, most = { 1 }, now + type.timeout * 1000, tonumber(ARGV[3])
+-- Those that have expired are looked at besides.
+for _, entry in ipairs(in_turn_of(type.lane, type.max, most + MAX_EXPIRED)) do
+  if #reply > most then break end
   local _, id = unpack_job(entry)
   local job = read_job(id)
   -- One that has just come up is put off by who takes it, and is fetched then.

@@ -12,21 +12,30 @@ local function type_of(job)
   return type
 end
 
+-- The job of an entry that a worker gives up, nil if it is not this worker's any more.
+local function released(entry)
+  local job = read_job(entry.arg)
+  if not job or job.worker ~= entry.worker then return nil end
+  job.released = true
+  return job
+end
+
 -- Notes that a type's service has taken a job, or has not.
 local function note_standing(type, standing)
   if standing ~= '' and tonumber(standing) ~= type.standing then
     redis.call('HSET', type_key(type.name), 'standing', standing)
+    type.standing = tonumber(standing)
   end
   if type.holds > 0 and standing == '2' then
     redis.call('HSET', type_key(type.name), 'holds', '0', 'held_until', '0')
+    type.holds, type.held_until = 0, 0
   end
 end
 
 local function payload_of(job, type)
-  local more = redis.call('HMGET', job_key(job.id), 'traceparent')
   return {
     type.name, type.strategy, job.attempts, type.attempts, redis.call('GET', data_key(job.id)),
-    type.url, type.timeout, type.holds, type.standing, exact(job.run_after), more[1] or '',
+    type.url, type.timeout, type.holds, type.standing, exact(job.run_after), job.traceparent,
   }
 end
 
@@ -92,7 +101,8 @@ KINDS.job = {
       put_off(entry, tonumber(entry.now) + STANDING_WAIT)
     else
       if type.holds > 0 then
-        redis.call('HSET', type_key(type.name), 'held_until', exact(now + PROBE))
+        type.held_until = now + PROBE
+        redis.call('HSET', type_key(type.name), 'held_until', exact(type.held_until))
       end
       begin_in_lane(type.lane, job.entry, job.place)
       redis.call('HSET', job_key(job.id), 'status', 'in-progress', 'worker', entry.worker,
@@ -103,8 +113,8 @@ KINDS.job = {
   end,
   -- The result is {'succeeded' or 'failed', reason, standing, the attempt if it reported}.
   complete = function(entry)
-    local job, result = read_job(entry.arg), entry.result
-    if not job or job.worker ~= entry.worker then return end
+    local job, result = released(entry), entry.result
+    if not job then return end
     local type, now = type_of(job), tonumber(entry.now) * 1000
     local succeeded = result[1] == 'succeeded'
     note_standing(type, result[3])
@@ -115,8 +125,8 @@ KINDS.job = {
   -- The result is {'accepted', 'failed', 'held' or 'again', reason, standing, as above}; the queue
   -- has scheduled the entry.
   retry = function(entry)
-    local job, result = read_job(entry.arg), entry.result
-    if not job or job.worker ~= entry.worker then return end
+    local job, result = released(entry), entry.result
+    if not job then return end
     local type, now, outcome = type_of(job), tonumber(entry.now) * 1000, result[1]
     local time = tonumber(redis.call('ZSCORE', scheduled_key(QUEUE), job.entry)) * 1000
     note_standing(type, result[3])
@@ -128,6 +138,7 @@ KINDS.job = {
       redis.call('HSET', job_key(job.id), 'worker', '', 'deadline', exact(deadline),
         'updated_at', exact(now))
     elseif type.once then
+      redis.call('ZREM', scheduled_key(QUEUE), job.entry)
       archive(type, job, 'failed', job.attempts - 1, now, nil, result[2])
     elseif outcome == 'failed' then
       requeue(type, job, job.attempts - 1, time, now,
@@ -137,8 +148,9 @@ KINDS.job = {
       redis.call('HSET', job_key(job.id), 'status', 'queued', 'worker', '',
         'updated_at', exact(now))
       if outcome == 'held' then
-        redis.call('HSET', type_key(type.name), 'holds', type.holds + 1,
-          'held_until', exact(math.max(time, type.held_until)))
+        type.holds, type.held_until = type.holds + 1, math.max(time, type.held_until)
+        redis.call('HSET', type_key(type.name), 'holds', type.holds,
+          'held_until', exact(type.held_until))
       end
     end
   end,

@@ -5,13 +5,14 @@
 -- The record of a job, nil if there is none.
 local function read_job(id)
   local found = redis.call('HMGET', job_key(id), 'type', 'status', 'attempts', 'sequence',
-    'run_after', 'expires_at', 'worker', 'deadline', 'reported', 'ended')
+    'run_after', 'expires_at', 'worker', 'deadline', 'reported', 'ended', 'traceparent')
   if not found[1] then return nil end
   return {
     id = id, entry = entry_of(id), type = found[1], status = found[2],
     attempts = tonumber(found[3]), place = tonumber(found[4]), run_after = tonumber(found[5]),
     expires_at = tonumber(found[6]) or 0, worker = found[7] or '',
     deadline = tonumber(found[8]) or 0, reported = found[9] or '', ended = tonumber(found[10]),
+    traceparent = found[11] or '',
     open = found[2] == 'queued' or found[2] == 'in-progress',
   }
 end
@@ -41,17 +42,19 @@ local function add_job(type, id, data, run_after, expires_at, traceparent, now)
   end
 end
 
--- Takes the entry of a job that has it from the worker that has it pending, if one has. A worker
--- that completes it finds that it is not its own any more.
+-- Takes the entry of a job from the worker that has it pending, if one has. A worker that completes
+-- it finds that it is not its own any more. One that completes it now has given it up already.
 local function take_back(job)
-  if job.worker ~= '' then redis.call('LREM', pending_key(QUEUE, job.worker), '-1', job.entry) end
+  if job.worker ~= '' and not job.released then
+    redis.call('LREM', pending_key(QUEUE, job.worker), '-1', job.entry)
+  end
 end
 
 -- Archives a job. Reported is the report that said so, nil if none did; reason says why, without
 -- one.
 local function archive(type, job, status, attempts, now, reported, reason)
   redis.call('SREM', jobs_index_key(QUEUE), job.entry)
-  redis.call('ZREM', scheduled_key(QUEUE), job.entry)
+  if job.worker == '' then redis.call('ZREM', scheduled_key(QUEUE), job.entry) end
   take_back(job)
   leave(type, job.entry)
   redis.call('ZREM', open_key(type.name), job.id)

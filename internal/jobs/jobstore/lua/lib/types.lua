@@ -12,14 +12,18 @@ local function due(time) return string.format('%.0f', math.ceil(time / 1000)) en
 
 local function exact(number) return string.format('%.0f', number) end
 
+-- What a script has read of types, by name: a step that ends a job and takes the next reads it once.
+local TYPES = {}
+
 -- A type, nil if there is none. `max` is how many of its jobs may be in progress: none while it is
 -- paused, or being deleted.
 local function read_type(name)
+  if TYPES[name] then return TYPES[name] end
   local found = redis.call('HMGET', type_key(name), 'strategy', 'attempts', 'concurrency', 'url',
     'timeout', 'retention', 'paused', 'deleted', 'clock', 'held_until', 'holds', 'standing')
   if not found[1] then return nil end
   local closed = found[7] == '1' or found[8] == '1'
-  return {
+  TYPES[name] = {
     name = name, lane = lane_key('job', name), once = found[1] == 'at_most_once',
     strategy = found[1], attempts = tonumber(found[2]), max = closed and 0 or tonumber(found[3]),
     url = found[4], pull = found[4] == 'pull', timeout = tonumber(found[5]),
@@ -27,6 +31,7 @@ local function read_type(name)
     held_until = tonumber(found[10]) or 0, holds = tonumber(found[11]) or 0,
     standing = tonumber(found[12]) or 1,
   }
+  return TYPES[name]
 end
 
 -- The next number of a type's sequence, which is the time, or a little later: so it grows even if
