@@ -12,7 +12,7 @@ local function due(time) return string.format('%.0f', math.ceil(time / 1000)) en
 
 local function exact(number) return string.format('%.0f', number) end
 
--- What a script has read of types, by name: a step that ends a job and takes the next reads it once.
+-- What a script has read of types, by name: to end a job and to take the next reads it once.
 local TYPES = {}
 
 -- A type, nil if there is none. `max` is how many of its jobs may be in progress: none while it is
