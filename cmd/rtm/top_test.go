@@ -102,7 +102,7 @@ func TestTopOfABus(t *testing.T) {
 		assert.Equal(t, 2, widgets.Subscribers)
 		assert.Positive(t, figures.Memory.Used)
 		assert.Greater(t, figures.Memory.High, figures.Memory.Low)
-		assert.Len(t, figures.Jobs, 2)
+		assert.Len(t, figures.Jobs, 3, "queues")
 		assert.Empty(t, figures.Warnings)
 	}
 	figures := look("shop--1", "500ms", "--filter", "^shop$")

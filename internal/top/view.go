@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/terminal"
 	"routemaster/internal/top/stats"
 )
@@ -35,6 +36,9 @@ func summary(f stats.Figures, paint painter) []string {
 	if len(f.Jobs) > 0 {
 		var queues []string
 		for _, q := range f.Jobs {
+			if q.Queue == string(bus.QueueJobs) && q.Instant+q.Scheduled == 0 {
+				continue // many buses have no jobs of services
+			}
 			queues = append(queues, fmt.Sprintf("%s %s instant, %s scheduled", terminal.Escape(q.Queue), count(q.Instant), count(q.Scheduled)))
 		}
 		jobs = "Jobs    " + strings.Join(queues, "   ")

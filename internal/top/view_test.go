@@ -65,7 +65,7 @@ func busy() (before, after snapshot) {
 			Batches: map[string]int64{"shop": 124, "search-index": 650, "mailer": 0}, Due: &due,
 			Dead:   map[string]int64{"shop": 1203, "mailer": 0},
 			States: map[string]string{"shop": stats.Paced, "search-index": stats.Throttled, "mailer": stats.Throttled},
-			Jobs:   []stats.Jobs{{Queue: "main", Instant: 2, Scheduled: 772}, {Queue: "aux", Scheduled: 1}},
+			Jobs:   []stats.Jobs{{Queue: "main", Instant: 2, Scheduled: 772}, {Queue: "jobs"}, {Queue: "aux", Scheduled: 1}},
 			Memory: &stats.Memory{Used: 61_200_000, Max: 100_000_000, High: 90_000_000, Low: 80_000_000},
 		}
 	}
