@@ -18,6 +18,7 @@ import (
 
 	"routemaster/client"
 	"routemaster/client/history"
+	"routemaster/client/jobs"
 	"routemaster/client/subscriber"
 )
 
@@ -26,11 +27,12 @@ import (
 var notCalled = []string{
 	"GET /health", "GET /health/ping", "GET /health/ping.json", "GET /health/ready", "GET /pulse/scaling", "GET /openapi.json",
 	"GET /subscribers", "DELETE /subscription", "DELETE /subscription/topics/{topic}", "DELETE /topic/{topic}",
+	"POST /v1/jobs", "GET /v1/jobs/{name}/{id}", "POST /v1/jobs/{name}/{id}/replay",
 }
 
 // TestEveryEndpointIsCalled calls everything, and compares what a bus gets with what it documents.
 func TestEveryEndpointIsCalled(t *testing.T) {
-	names := strings.NewReplacer("/shop--1", "/{token}", "/widgets", "/{topic}", "/some", "/{id}")
+	names := strings.NewReplacer("/shop--1", "/{token}", "/widgets", "/{topic}", "/some", "/{id}", "/ship", "/{name}")
 	called := map[string]bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		called[r.Method+" "+names.Replace(r.URL.Path)] = true
@@ -48,6 +50,7 @@ func TestEveryEndpointIsCalled(t *testing.T) {
 	require.NoError(t, err)
 	defer c.CloseIdleConnections()
 	callBus(t, c)
+	callJobs(t, jobs.New(c))
 	callSubscriber(t, subscriber.New(c))
 	callSubscriber(t, subscriber.Of(c, "shop--1"))
 
@@ -86,6 +89,16 @@ func callBus(t *testing.T, c *client.Client) {
 		errorOf(c.Topics(ctx)), c.DeleteTopic(ctx, "widgets"), c.Publish(ctx, client.Event{Topic: "widgets", Type: client.Noop, URL: "https://x.example/"}),
 		errorOf(c.Tokens(ctx)), errorOf(c.AddToken(ctx, "shop", "shop--1")), c.DeleteToken(ctx, "shop--1"), errorOf(c.RotateToken(ctx, "shop--1", false, nil)),
 		errorOf(c.Subscriptions(ctx)), c.Subscribe(ctx, client.Subscription{}), c.Unsubscribe(ctx, "widgets"), c.UnsubscribeAll(ctx))
+}
+
+// callJobs calls everything that is about jobs. Where a type could stand, the id of a job may, too.
+func callJobs(t *testing.T, j *jobs.Jobs) {
+	ctx := t.Context()
+	requireCalled(t, errorOf(j.AddType(ctx, jobs.Type{})), errorOf(j.Type(ctx, "ship")), errorOf(j.Types(ctx)), errorOf(j.ChangeType(ctx, "ship", nil)),
+		j.DeleteType(ctx, "ship"), errorOf(j.Enqueue(ctx, "ship", jobs.NewJob{ID: "some"})), errorOf(j.EnqueueAll(ctx, "ship", nil)),
+		errorOf(j.Job(ctx, "ship")), drain(j.Open(ctx, jobs.Filter{})), drain(j.Archived(ctx, jobs.Filter{})), j.Cancel(ctx, "ship", "some"),
+		errorOf(j.Replay(ctx, "some")), errorOf(j.Fetch(ctx, "ship", 1, 0)), errorOf(j.Extend(ctx, "ship", "some", 1, time.Minute)),
+		j.Report(ctx, "ship", "some", jobs.Report{}))
 }
 
 // callSubscriber calls everything that is about one subscriber.

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"routemaster/client/internal/header"
 )
 
 // Error is a response of the bus that is not 2xx. Find it with [errors.As].
@@ -20,6 +22,9 @@ type Error struct {
 	// this client may not do, 404, 409 for an idempotency key that was used for another request or
 	// a token of another client, 413, 503.
 	Status int
+	// ID is the kind of error, such as "job_type_not_found", for programs to go by. It is empty if
+	// the response is not from a bus.
+	ID string
 	// Title is the status in words.
 	Title string
 	// Detail says what to change, without control characters. It is empty if the response is not
@@ -53,16 +58,17 @@ func readError(resp *http.Response) *Error {
 	if e.Status != http.StatusSwitchingProtocols { // what follows is not a body
 		text, _ = io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	}
-	var problem struct{ Title, Detail, Pointer string }
+	var problem struct{ ID, Title, Detail, Pointer string }
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind == "application/problem+json" && json.Unmarshal(text, &problem) == nil {
-		e.Title, e.Detail, e.Pointer = printable(problem.Title), printable(problem.Detail), printable(problem.Pointer)
+		e.ID, e.Title = printable(problem.ID), printable(problem.Title)
+		e.Detail, e.Pointer = printable(problem.Detail), printable(problem.Pointer)
 	}
 	e.Title = cmp.Or(e.Title, http.StatusText(e.Status), "unknown status")
 	if e.Status/100 == 3 {
 		e.Detail = "redirected to where the token must not be sent; give the bus's own https URL"
 	}
-	e.RetryAfter = retryAfter(resp.Header.Get("Retry-After"), time.Now())
+	e.RetryAfter = header.RetryAfter(resp.Header, time.Now())
 	return e
 }
 
@@ -75,17 +81,6 @@ func printable(text string) string {
 		}
 		return r
 	}, text)
-}
-
-// retryAfter reads a Retry-After: seconds, or a time (RFC 9110, 10.2.3).
-func retryAfter(text string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return max(at.Sub(now), 0)
-	}
-	return 0
 }
 
 // connectionError is a request without a response.

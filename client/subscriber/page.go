@@ -5,10 +5,10 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 
 	"routemaster/client"
+	"routemaster/client/internal/header"
 )
 
 // pageLimit is how many elements of a list one request asks for: the most that the bus allows.
@@ -22,7 +22,7 @@ func pages[T any](ctx context.Context, s *Subscriber, operation, of string, quer
 		query.Del("after")
 		for {
 			var page []T
-			header, err := s.client.Call(ctx, client.Request{
+			got, err := s.client.Call(ctx, client.Request{
 				Operation: operation, Method: http.MethodGet, Path: s.path + of + "?" + query.Encode(),
 			}, &page)
 			if err != nil {
@@ -34,30 +34,13 @@ func pages[T any](ctx context.Context, s *Subscriber, operation, of string, quer
 					return
 				}
 			}
-			next := nextPage(header)
+			next := header.Next(got, "after")
 			if next == "" || next == query.Get("after") {
 				return
 			}
 			query.Set("after", next)
 		}
 	}
-}
-
-// nextLink matches a Link header of the bus that leads to the next page (RFC 8288).
-var nextLink = regexp.MustCompile(`^<([^<>]*)>; *rel="next"$`)
-
-// nextPage is what a response says that the request for the next page has to send as after. It is
-// empty on the last page.
-func nextPage(header http.Header) string {
-	match := nextLink.FindStringSubmatch(header.Get("Link"))
-	if match == nil {
-		return ""
-	}
-	link, err := url.Parse(match[1])
-	if err != nil {
-		return ""
-	}
-	return link.Query().Get("after")
 }
 
 // eventsFrom is the path of something that is shown with its events from an index on.

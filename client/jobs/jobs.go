@@ -1,0 +1,194 @@
+// Package jobs is for programs that have work done by others, and for the services that do it.
+//
+//	queue := jobs.New(bus) // a *client.Client
+//	job, err := queue.Enqueue(ctx, "invoice-shipments", jobs.NewJob{Data: shipment})
+//
+// A service that fetches its jobs does them so:
+//
+//	err := queue.Work(ctx, "invoice-shipments", func(ctx context.Context, job jobs.Fetched) error {
+//		…
+//	}, jobs.WorkOptions{Concurrency: 8})
+package jobs
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"routemaster/client"
+	"routemaster/client/subscriber"
+)
+
+// Jobs are the jobs of a bus. It is safe for concurrent use.
+type Jobs struct{ client *client.Client }
+
+// New returns the jobs of a bus.
+func New(c *client.Client) *Jobs { return &Jobs{c} }
+
+// Job is work that exactly one service has to do, and report on. Its JSON is the bus's.
+type Job struct {
+	ID   string `json:"id"`
+	Type string `json:"name"`
+	// Status is "queued", "in-progress", "succeeded", "failed", "expired" or "cancelled".
+	Status string `json:"status"`
+	// Attempts is how many are left, the one in progress included.
+	Attempts int `json:"attempts"`
+	// RunAfter and UpdatedAt are zero once the job has ended; ExpiresAt is zero if it never expires.
+	RunAfter  time.Time `json:"run_after,omitzero"`
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+	// CreatedAt is when the job was enqueued, or when it ended.
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at,omitzero"`
+	// Deadline is when its service, which has it, has to report; else zero.
+	Deadline time.Time `json:"deadline,omitzero"`
+	// Reason is why an attempt failed, if it was not the service that said so.
+	Reason string          `json:"reason,omitzero"`
+	Data   json.RawMessage `json:"data"`
+	// AutoID grows in the order of enqueueing.
+	AutoID int64 `json:"auto_id"`
+}
+
+// NewJob is a job to enqueue.
+type NewJob struct {
+	// ID is job_ and a UUID, such as of [NewID]. A job is enqueued once, however often that is tried.
+	// If it is empty one is made.
+	ID string `json:"id"`
+	// Data is sent as JSON, of at most 102,400 bytes.
+	Data any `json:"data"`
+	// RunAfter, unless zero, is when the job may be given to its service, ExpiresAt until when.
+	RunAfter  time.Time `json:"run_after,omitzero"`
+	ExpiresAt time.Time `json:"expires_at,omitzero"`
+}
+
+// NewID makes a random id.
+func NewID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:])                      // it never fails
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80 // version 4, variant 10 (RFC 9562, 5.4)
+	return fmt.Sprintf("job_%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// Enqueue adds a job of a type. If there is a job of its id that has not ended, that is returned.
+func (j *Jobs) Enqueue(ctx context.Context, name string, job NewJob) (queued Job, err error) {
+	if job.ID == "" {
+		job.ID = NewID()
+	}
+	err = j.call(ctx, request{operation: "enqueue a job of " + name, method: http.MethodPut, path: jobPath(name, job.ID), body: job}, &queued)
+	return queued, err
+}
+
+// EnqueueAll adds up to 1,000 jobs of a type: all of them, or none.
+func (j *Jobs) EnqueueAll(ctx context.Context, name string, jobs []NewJob) (queued []Job, err error) {
+	sent := append([]NewJob{}, jobs...)
+	for i := range sent {
+		if sent[i].ID == "" {
+			sent[i].ID = NewID()
+		}
+	}
+	err = j.call(ctx, request{operation: "enqueue jobs of " + name, method: http.MethodPost, path: "/v1/jobs/" + url.PathEscape(name), body: sent}, &queued)
+	return queued, err
+}
+
+// Job looks a job up by its id, which begins with job_: 404 if there is none.
+func (j *Jobs) Job(ctx context.Context, id string) (job Job, err error) {
+	err = j.call(ctx, request{operation: "show job " + id, method: http.MethodGet, path: "/v1/jobs/" + url.PathEscape(id)}, &job)
+	return job, err
+}
+
+// Cancel ends a job of a type. If its service has it, it may do the work all the same.
+func (j *Jobs) Cancel(ctx context.Context, name, id string) error {
+	return j.call(ctx, request{operation: "cancel job " + id, method: http.MethodDelete, path: jobPath(name, id)}, nil)
+}
+
+// Replay enqueues a copy, with another id and all attempts, of a job that is in progress or has
+// ended: 400 if it is queued. The request is not sent again when its response was lost.
+func (j *Jobs) Replay(ctx context.Context, id string) (replayed Job, err error) {
+	path := "/v1/jobs/" + url.PathEscape(id) + "/replay"
+	err = j.call(ctx, request{operation: "replay job " + id, method: http.MethodPost, path: path, noRetry: true}, &replayed)
+	return replayed, err
+}
+
+// Report is what a service says of an attempt.
+type Report struct {
+	// Attempt is the one that the job was given with.
+	Attempt   int
+	Succeeded bool
+	// Final means that a job that failed is not tried again.
+	Final bool
+}
+
+// MarshalJSON writes the report as the bus takes it.
+func (r Report) MarshalJSON() ([]byte, error) {
+	status := "failed"
+	if r.Succeeded {
+		status = "succeeded"
+	}
+	return json.Marshal(struct {
+		Status    string `json:"status"`
+		Attempt   int    `json:"attempt"`
+		Retryable bool   `json:"retryable"`
+	}{status, r.Attempt, !r.Final})
+}
+
+// Report reports on an attempt of a job: 409 if it is not the job's attempt any more. The same
+// report may be sent again.
+func (j *Jobs) Report(ctx context.Context, name, id string, r Report) error {
+	return j.call(ctx, request{operation: "report on job " + id, method: http.MethodPost, path: jobPath(name, id), body: r}, nil)
+}
+
+// Extend moves the deadline of an attempt to a time from now, 1 s to 24 h.
+func (j *Jobs) Extend(ctx context.Context, name, id string, attempt int, timeout time.Duration) (deadline time.Time, err error) {
+	body := struct {
+		Attempt int                     `json:"attempt"`
+		Timeout subscriber.Milliseconds `json:"timeout"`
+	}{attempt, subscriber.Milliseconds(timeout.Milliseconds())}
+	var extended struct {
+		Deadline time.Time `json:"deadline"`
+	}
+	err = j.call(ctx, request{operation: "extend job " + id, method: http.MethodPost, path: jobPath(name, id) + "/extend", body: body}, &extended)
+	return extended.Deadline, err
+}
+
+// Fetched is a job that a service has taken. It has to report on the attempt by the deadline, which
+// the bus's clock shows.
+type Fetched struct {
+	ID       string          `json:"id"`
+	Data     json.RawMessage `json:"data"`
+	Attempt  int             `json:"attempt"`
+	Deadline time.Time       `json:"deadline"`
+}
+
+// Fetch takes up to 100 jobs of a type whose services fetch them. It waits up to 30 s for the
+// first, and returns none if none came. The timeout of the HTTP client (30 s) has to be longer than
+// that. The request is not sent again.
+func (j *Jobs) Fetch(ctx context.Context, name string, max int, wait time.Duration) (fetched []Fetched, err error) {
+	body := struct {
+		Max  int                     `json:"max"`
+		Wait subscriber.Milliseconds `json:"wait"`
+	}{max, subscriber.Milliseconds(wait.Milliseconds())}
+	path := "/v1/jobs/" + url.PathEscape(name) + "/fetch"
+	err = j.call(ctx, request{operation: "fetch jobs of " + name, method: http.MethodPost, path: path, body: body, noRetry: true}, &fetched)
+	return fetched, err
+}
+
+// request is a request about jobs.
+type request struct {
+	operation, method, path string
+	body                    any
+	noRetry                 bool
+}
+
+func (j *Jobs) call(ctx context.Context, r request, into any) error {
+	_, err := j.client.Call(ctx, client.Request{
+		Operation: r.operation, Method: r.method, Path: r.path, Body: r.body, NoRetry: r.noRetry,
+	}, into)
+	return err
+}
+
+func jobPath(name, id string) string {
+	return "/v1/jobs/" + url.PathEscape(name) + "/" + url.PathEscape(id)
+}

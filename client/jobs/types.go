@@ -1,0 +1,99 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"time"
+
+	"routemaster/client/subscriber"
+)
+
+// The strategies of a [Type].
+const (
+	// AtLeastOnce jobs are tried again until they succeed or have no attempt left.
+	AtLeastOnce = "at_least_once"
+	// AtMostOnce jobs are tried once, whatever happens.
+	AtMostOnce = "at_most_once"
+)
+
+// Type says where jobs go, how often they are tried, and how many are in progress at once.
+type Type struct {
+	Name     string `json:"name"`
+	Strategy string `json:"delivery_strategy"`
+	// Attempts is how often a job is tried at most, 1 for [AtMostOnce]; Concurrency is how many are in
+	// progress at most, over all workers. Both are 1 to 32,767.
+	Attempts    int `json:"attempts"`
+	Concurrency int `json:"concurrency"`
+	// URL is where jobs are POSTed; nil has services fetch them, and an empty one has them go where the
+	// bus's operator says.
+	URL *string `json:"url"`
+	// Timeout is from when a service has taken a job until it has to report, 0 for 5 minutes.
+	Timeout subscriber.Milliseconds `json:"timeout,omitzero"`
+	// Retention is how long a job is kept that has ended, in s; nil is 7 days.
+	Retention *int64 `json:"retention,omitzero"`
+	// Paused means that no job is taken.
+	Paused bool `json:"paused"`
+	// Schedule, a cron expression of five fields in a time zone (UTC if that is empty), says when a job
+	// with ScheduleData is enqueued.
+	Schedule     string          `json:"schedule,omitzero"`
+	Timezone     string          `json:"timezone,omitzero"`
+	ScheduleData json.RawMessage `json:"schedule_data,omitempty"`
+}
+
+// TypeInfo is a type as the bus has it.
+type TypeInfo struct {
+	Type
+	// Owner is the name of the client that made it, and may change it.
+	Owner     string    `json:"owner"`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+	Counts    Counts    `json:"counts"`
+}
+
+// Counts are how many jobs of a type there are that have not ended.
+type Counts struct {
+	// Queued is all that wait, Waiting those of them that are due and held back by the limit.
+	Queued     int64 `json:"queued"`
+	Waiting    int64 `json:"waiting"`
+	InProgress int64 `json:"in_progress"`
+}
+
+// AddType makes a type: 400 if its name is taken. The request is not sent again when its response
+// was lost.
+func (j *Jobs) AddType(ctx context.Context, t Type) (made TypeInfo, err error) {
+	err = j.call(ctx, request{operation: "add job type " + t.Name, method: http.MethodPost, path: "/v2/job-types", body: t, noRetry: true}, &made)
+	return made, err
+}
+
+// Type returns a type: 404 if there is none.
+func (j *Jobs) Type(ctx context.Context, name string) (t TypeInfo, err error) {
+	err = j.call(ctx, request{operation: "show job type " + name, method: http.MethodGet, path: typePath(name)}, &t)
+	return t, err
+}
+
+// Types returns all types, newest first.
+func (j *Jobs) Types(ctx context.Context) (all []TypeInfo, err error) {
+	err = j.call(ctx, request{operation: "list job types", method: http.MethodGet, path: "/v2/job-types"}, &all)
+	return all, err
+}
+
+// ChangeType changes some fields of a type, by their names in the JSON of [Type]. A nil value makes
+// a field its default. Only the client that made the type and root may.
+func (j *Jobs) ChangeType(ctx context.Context, name string, fields map[string]any) (t TypeInfo, err error) {
+	err = j.call(ctx, request{operation: "change job type " + name, method: http.MethodPatch, path: typePath(name), body: fields}, &t)
+	return t, err
+}
+
+// DeleteType removes a type: 409 while jobs of it have not ended.
+func (j *Jobs) DeleteType(ctx context.Context, name string) error {
+	return j.call(ctx, request{operation: "delete job type " + name, method: http.MethodDelete, path: typePath(name)}, nil)
+}
+
+// DeleteTypeAndJobs removes a type, and cancels the jobs of it that have not ended.
+func (j *Jobs) DeleteTypeAndJobs(ctx context.Context, name string) error {
+	return j.call(ctx, request{operation: "delete job type " + name, method: http.MethodDelete, path: typePath(name) + "?force=true"}, nil)
+}
+
+func typePath(name string) string { return "/v2/job-types/" + url.PathEscape(name) }
