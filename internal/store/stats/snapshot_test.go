@@ -31,7 +31,9 @@ func TestSnapshot(t *testing.T) {
 		snapshot, err := f.Snapshot(ctx, storetest.After(106))
 		require.NoError(t, err)
 		assert.Equal(t, []stats.Backlog{backlog, idle}, snapshot.Backlogs)
-		assert.Equal(t, map[bus.Queue]stats.JobCounts{bus.QueueMain: {Instant: 1, Scheduled: 1}, bus.QueueAux: {}}, snapshot.Jobs)
+		assert.Equal(t, map[bus.Queue]stats.JobCounts{
+			bus.QueueMain: {Instant: 1, Scheduled: 1}, bus.QueueJobs: {}, bus.QueueAux: {},
+		}, snapshot.Jobs)
 		assert.Equal(t, int64(1), snapshot.Due)
 		if server.IsEmbedded() {
 			assert.Nil(t, snapshot.Memory)

@@ -5,9 +5,9 @@
 local function allow_when_full() redis.call('HDEL', workers_key(), '') end
 
 -- A job is MessagePack [name, [arguments...]]. These are the bytes of one with one argument, which
--- is not empty and has at most 255 bytes. One byte holds the length of a string of up to MAX_STRING
--- bytes, as the name is; the length of a longer one stands in a byte of its own.
-local MAX_STRING = 31
+-- is not empty and has at most MAX_ARGUMENT bytes, as a UUID. One byte holds the length of a string
+-- of up to MAX_STRING bytes, as the name is; that of a longer one stands in a byte of its own.
+local MAX_STRING, MAX_ARGUMENT = 31, 36
 local function pack_job(name, argument)
   local length = #argument
   return '\146' .. string.char(160 + #name) .. name .. '\145'
@@ -20,7 +20,7 @@ local function unpack_job(job)
   local name = string.sub(job, 3, (string.byte(job, 2) or 0) - 158)
   local argument = string.sub(job, #name + 5)
   if #argument > MAX_STRING then argument = string.sub(argument, 2) end
-  if argument ~= '' and #name <= MAX_STRING and #argument <= 255
+  if argument ~= '' and #name <= MAX_STRING and #argument <= MAX_ARGUMENT
     and job == pack_job(name, argument) then
     return name, argument
   end
