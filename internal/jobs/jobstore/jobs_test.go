@@ -152,8 +152,6 @@ func TestADeadlineIsAFailedAttempt(t *testing.T) {
 		require.ErrorIs(t, err, jobs.ErrNotInProgress)
 
 		require.ErrorIs(t, s.report("ship", id, 1, jobs.Succeeded), jobs.ErrStaleAttempt)
-		require.NoError(t, s.report("ship", id, 3, jobs.Failed), "which is what was taken for granted")
-		assert.Equal(t, 2, s.job(id).Attempts)
 		require.NoError(t, s.report("ship", id, 3, jobs.Succeeded), "late, but the work is done")
 		assert.Equal(t, jobs.Succeeded, s.job(id).Status)
 		s.requireIdle()

@@ -31,6 +31,7 @@ var (
 	scriptTypePut         = newScript("type_put")
 	scriptTypeDelete      = newScript("type_delete")
 	scriptTypeCounts      = newScript("type_counts")
+	scriptTypeWake        = newScript("type_wake")
 	scriptTypeTend        = newScript("type_tend")
 	scriptArchiveDrop     = newScript("archive_drop")
 	scriptJobShow         = newScript("job_show")

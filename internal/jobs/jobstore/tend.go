@@ -41,23 +41,36 @@ func (s *Store) Purge(ctx context.Context, now time.Time, goesOn func() bool) (r
 	}
 	for some := range slices.Chunk(names, typesPerTrip) {
 		for len(some) > 0 && goesOn() {
-			calls := make([]rdb.Call, len(some))
-			for i, name := range some {
-				calls[i] = scriptTypeTend.Call(tendArgs(name, now)...)
-			}
-			var more []string
-			for i, result := range s.redis.RunAll(ctx, calls...) {
-				t, stepErr := readTended(result)
-				removed += t.removed
-				if t.removed >= removedPerStep || t.open > 0 {
-					more = append(more, some[i])
-				}
-				err = cmp.Or(err, stepErr) // a damaged type must not keep others from being tended
-			}
-			some = more
+			var done int
+			var stepErr error
+			some, done, stepErr = s.tend(ctx, some, now)
+			removed += done
+			err = cmp.Or(err, stepErr) // a damaged type must not keep others from being tended
 		}
 	}
 	return removed, err
+}
+
+// tend takes a step for each of some types. It returns those that need another.
+func (s *Store) tend(ctx context.Context, names []string, now time.Time) (more []string, removed int, err error) {
+	var calls []rdb.Call
+	for _, name := range names {
+		calls = append(calls, scriptTypeTend.Call(tendArgs(name, now)...), scriptTypeWake.Call(name, 0, wokenPerStep))
+	}
+	results := s.redis.RunAll(ctx, calls...)
+	for i, name := range names {
+		t, stepErr := readTended(results[2*i])
+		removed += t.removed
+		if t.removed >= removedPerStep || t.open > 0 {
+			more = append(more, name)
+		}
+		looked, wakeErr := results[2*i+1].Int()
+		if looked == wokenPerStep {
+			wakeErr = s.wake(ctx, name, looked)
+		}
+		err = cmp.Or(err, stepErr, rdb.Wrap("wake jobs", wakeErr))
+	}
+	return more, removed, err
 }
 
 // DropArchived removes the oldest archived jobs, a slice of one type's with one status: for when

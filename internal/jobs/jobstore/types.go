@@ -107,11 +107,29 @@ func (s *Store) ChangeType(ctx context.Context, name jobs.TypeName, change func(
 		if t.Schedule == "" {
 			schedule = "none"
 		}
-		if err = s.putType(ctx, t, hash["revision"], schedule); !errors.Is(err, errChanged) {
+		err = s.putType(ctx, t, hash["revision"], schedule)
+		if err == nil {
+			err = s.wake(ctx, string(name), 0)
+		}
+		if !errors.Is(err, errChanged) {
 			return t, err
 		}
 	}
 	return t, errChanged
+}
+
+// wokenPerStep is how many jobs one step wakes at most.
+const wokenPerStep = 1000
+
+// wake wakes the jobs of a type that wait although they have their turn, but the first.
+func (s *Store) wake(ctx context.Context, name string, offset int) error {
+	for looked := wokenPerStep; looked == wokenPerStep; offset += looked {
+		var err error
+		if looked, err = s.redis.Run(ctx, scriptTypeWake, name, offset, wokenPerStep).Int(); err != nil {
+			return rdb.Wrap("wake jobs", err)
+		}
+	}
+	return nil
 }
 
 // Type returns a type. It fails with [jobs.ErrUnknownType] or [bus.ErrUnavailable].

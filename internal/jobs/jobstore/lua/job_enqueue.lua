@@ -23,8 +23,7 @@ for i = 5, #ARGV, 4 do
   if there[i] then
     table.insert(reply, show_job(ARGV[i]))
   else
-    local run_after, expires_at = tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3])
-    add_job(type, ARGV[i], ARGV[i + 1], run_after, expires_at, ARGV[4], now)
+    add_job(type, ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[4], now)
     table.insert(reply, show_job(ARGV[i]))
   end
 end

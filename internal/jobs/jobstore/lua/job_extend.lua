@@ -6,6 +6,7 @@ local job = read_job(ARGV[2])
 if not job or job.type ~= ARGV[3] then return { 0, 'unknown' } end
 if job.status ~= 'in-progress' then return { 0, 'not in progress' } end
 if tonumber(ARGV[4]) ~= job.attempts then return { 0, 'stale' } end
+allow_when_full()
 redis.call('HSET', job_key(job.id), 'deadline', ARGV[5], 'updated_at', ARGV[6])
 -- One that has come up already is put off by who takes it; one that a worker has, by that.
 if job.worker == '' then

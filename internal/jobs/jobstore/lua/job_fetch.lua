@@ -8,21 +8,22 @@ local MAX_EXPIRED = 100
 local type, now = read_type(ARGV[2]), tonumber(ARGV[4])
 if not type or type.deleted then return { 0, 'unknown type' } end
 if not type.pull then return { 0, 'not pull' } end
+allow_when_full()
 local reply, deadline, most = { 1 }, now + type.timeout * 1000, tonumber(ARGV[3])
 -- Those that have expired are looked at besides.
 for _, entry in ipairs(in_turn_of(type.lane, type.max, most + MAX_EXPIRED)) do
   if #reply > most then break end
   local _, id = unpack_job(entry)
-  local job = read_job(id)
+  local ok, job = pcall(read_job, id)
   -- One that has just come up is put off by who takes it, and is fetched then.
-  if job and redis.call('ZSCORE', scheduled_key(QUEUE), entry) then
+  if ok and job and redis.call('ZSCORE', scheduled_key(QUEUE), entry) then
     if job.expires_at > 0 and job.expires_at <= now then
       archive(type, job, 'expired', job.attempts, now)
     else
       begin_in_lane(type.lane, entry, job.place)
       redis.call('ZADD', scheduled_key(QUEUE), due(deadline), entry)
       redis.call('HSET', job_key(id), 'status', 'in-progress', 'deadline', exact(deadline),
-        'updated_at', exact(now))
+        'ended', '', 'updated_at', exact(now))
       table.insert(reply, show_job(id))
     end
   end

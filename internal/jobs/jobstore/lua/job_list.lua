@@ -5,11 +5,11 @@
 --          empty
 -- Returns  {the last job that was looked at: its place and id, '' if that was the last; jobs, as
 --          show_job}
--- Cost     2 commands for each list, of a type and status, and 2 for each job. It looks at
---          MAX_SEEN jobs at most for one of the wanted status.
+-- Cost     1 command for each list, of a type and status, and 3 for each job. For jobs of the
+--          wanted status it looks at some MAX_SEEN others, and some MAX_LOOKED lists, at most.
 local archived, status, before, before_id = ARGV[2] == 'archive', ARGV[3], ARGV[4], ARGV[5]
 local limit = tonumber(ARGV[6])
-local MAX_SEEN = 2000
+local MAX_SEEN, MAX_LOOKED = 2000, 5000
 local in_progress = status == 'in-progress' -- these are marked in their lane
 
 local keys = {}
@@ -65,25 +65,28 @@ local function page_from(from, from_id, most)
   return page
 end
 
-local reply, seen, listed = { '', '' }, 0, 0
+local reply, seen, looked, listed = { '', '' }, 0, 0, 0
+local size = math.max(limit, 100)
 while true do
-  local page = page_from(before, before_id, limit + 1)
+  local page = page_from(before, before_id, size + 1)
+  looked = looked + #keys
   for i, place in ipairs(page) do
-    if i > limit then break end
+    if i > size then break end
     local wanted = archived or in_progress or status == ''
-      or redis.call('HGET', job_key(place[2]), 'status') == status
+      or redis.pcall('HGET', job_key(place[2]), 'status') == status
     if wanted and listed == limit then return reply end
     seen = seen + 1
     if wanted then
-      table.insert(reply, show_job(place[2]))
+      local ok, shown = pcall(show_job, place[2])
+      if ok then table.insert(reply, shown) end
       listed = listed + 1
     end
     before, before_id = exact(place[1]), place[2]
     reply[1], reply[2] = before, before_id
   end
-  if #page <= limit then
+  if #page <= size then
     reply[1], reply[2] = '', ''
     return reply
   end
-  if listed == limit or seen >= MAX_SEEN then return reply end
+  if listed == limit or seen >= MAX_SEEN or looked >= MAX_LOOKED then return reply end
 end

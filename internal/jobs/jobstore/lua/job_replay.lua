@@ -8,5 +8,5 @@ if not data or (ARGV[3] ~= '' and job.type ~= ARGV[3]) then return { 0, 'unknown
 if job.status == 'queued' then return { 0, 'queued' } end
 local type = read_type(job.type)
 if not type or type.deleted then return { 0, 'unknown type' } end
-add_job(type, ARGV[4], data, 0, job.expires_at, '', tonumber(ARGV[5]))
+add_job(type, ARGV[4], data, '0', job.expires, '', tonumber(ARGV[5]))
 return { 1, show_job(ARGV[4]) }

@@ -9,10 +9,9 @@ local job = read_job(ARGV[2])
 if not job or job.type ~= ARGV[3] then return { 0, 'unknown' } end
 local attempt, status, now = tonumber(ARGV[4]), ARGV[5], tonumber(ARGV[7])
 local said = exact(attempt) .. ' ' .. status
-if job.reported == said then return { 1, '' } end
-if string.match(job.reported, '^%d+') == exact(attempt) then
-  return { 0, 'reported' }
-end
+local function has_reported(what) return string.find(',' .. job.reported, ',' .. what, 1, true) end
+if has_reported(said) then return { 1, '' } end
+if has_reported(exact(attempt) .. ' ') then return { 0, 'reported' } end
 -- The deadline ended this attempt, or the worker that had it died.
 local late = job.ended == attempt
 if job.status == 'cancelled' then return { 0, 'cancelled' } end
@@ -30,8 +29,11 @@ if job.open and attempt == job.attempts then
   end
   return { 1, fail_attempt(type, job, ARGV[6] == '1', now, tonumber(ARGV[8]), said) }
 end
-if status == 'failed' then return { 1, '' } end -- which is what was taken for granted
 allow_when_full()
+if status == 'failed' then -- which is what was taken for granted
+  redis.call('HSET', job_key(job.id), 'reported', with_report(job, said))
+  return { 1, '' }
+end
 if job.open then
   archive(type, job, status, attempt, now, said)
 else
@@ -39,6 +41,6 @@ else
   local at = exact(next_number(type, now))
   redis.call('ZADD', archive_key(type.name, status), at, job.id)
   redis.call('HSET', job_key(job.id), 'status', status, 'attempts', attempt, 'archived_at', at,
-    'updated_at', exact(now), 'reported', said, 'reason', '')
+    'updated_at', exact(now), 'reported', with_report(job, said), 'reason', '')
 end
 return { 1, status }

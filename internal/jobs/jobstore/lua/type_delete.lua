@@ -6,6 +6,7 @@ local name = ARGV[2]
 local found = redis.call('HMGET', type_key(name), 'revision', 'deleted')
 if not found[1] or found[2] == '1' then return { 0, 'unknown' } end
 if ARGV[3] ~= '1' and redis.call('ZCARD', open_key(name)) > 0 then return { 0, 'has jobs' } end
+allow_when_full()
 redis.call('HSET', type_key(name), 'deleted', '1')
 redis.call('HDEL', schedules_key(), name)
 return { 1 }

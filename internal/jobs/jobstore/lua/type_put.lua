@@ -6,7 +6,7 @@
 -- Returns  {1}; {0, 'exists'}, {0, 'too many'}, {0, 'changed'} by somebody else, {0, 'unknown'}
 -- Keeps    a type in the set of types, one with a schedule in that of schedules
 local name, revision, now = ARGV[2], ARGV[3], tonumber(ARGV[5])
-local found = redis.call('HMGET', type_key(name), 'revision', 'deleted')
+local found = redis.call('HMGET', type_key(name), 'revision', 'deleted', 'url')
 if revision == '0' then
   local ending = found[2] == '1' and redis.call('ZCARD', open_key(name)) > 0
   if found[1] and (found[2] ~= '1' or ending) then return { 0, 'exists' } end
@@ -21,11 +21,13 @@ end
 redis.call('HSET', type_key(name), unpack(ARGV, 7))
 redis.call('HINCRBY', type_key(name), 'revision', 1)
 redis.call('HDEL', type_key(name), 'deleted')
+if revision == '0' or redis.call('HGET', type_key(name), 'url') ~= found[3] then -- another service
+  redis.call('HDEL', type_key(name), 'held_until', 'holds', 'standing')
+end
 redis.call('SADD', types_key(), name)
 if ARGV[6] == 'set' then
   redis.call('HSET', schedules_key(), name, exact(now))
 elseif ARGV[6] == 'none' then
   redis.call('HDEL', schedules_key(), name)
 end
-wake(read_type(name), 1000)
 return { 1 }

@@ -1,5 +1,5 @@
--- Looks after a job type: removes archived jobs that were kept long enough, wakes what waits
--- although it has its turn, and goes on with a deletion, until nothing of the type is left.
+-- Looks after a job type: removes archived jobs that were kept long enough, takes jobs that are not
+-- there out of its lane, and goes on with a deletion, until nothing of the type is left.
 --
 -- ARGV     1 namespace, 2 name, 3 now (µs), 4 max jobs to remove or to cancel
 -- Returns  {archived jobs removed, jobs that have not ended and are to be cancelled}
@@ -13,16 +13,18 @@ end
 local removed, open, kept = 0, 0, 0
 if type.deleted then
   for _, id in ipairs(redis.call('ZRANGE', open_key(name), 0, most - 1)) do
-    local job = read_job(id)
-    if job then
+    local ok, job = pcall(read_job, id)
+    if ok and job then
       archive(type, job, 'cancelled', job.attempts, now, nil, 'the job type was deleted')
     else
       redis.call('ZREM', open_key(name), id)
     end
   end
   open = redis.call('ZCARD', open_key(name))
-else
-  wake(type, most)
+end
+for _, entry in ipairs(redis.call('ZRANGE', type.lane, 0, most - 1)) do
+  local _, id = unpack_job(entry)
+  if not id or redis.call('EXISTS', job_key(id)) == 0 then leave(type, entry) end
 end
 local before = exact(now - type.retention * 1000000)
 for _, status in ipairs(STATUSES) do

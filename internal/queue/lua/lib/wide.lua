@@ -27,11 +27,11 @@ local function begin_in_lane(lane, job, place)
   redis.call('ZADD', lane, string.format('%.0f', place - IN_FLIGHT), job)
 end
 
--- Wakes the last entry of those that have their turn, unless that is in flight.
-local function wake_last_in_turn(lane, queue, max)
+-- Wakes the last entry of those that have their turn, unless that is in flight, or is `but`.
+local function wake_last_in_turn(lane, queue, max, but)
   if max < 1 then return end
   local last = redis.call('ZRANGE', lane, max - 1, max - 1, 'WITHSCORES')
-  if last[1] and tonumber(last[2]) > 0 then make_instant(queue, last[1]) end
+  if last[1] and last[1] ~= but and tonumber(last[2]) > 0 then make_instant(queue, last[1]) end
 end
 
 -- Takes an entry out of its lane, and wakes the one that now has its turn.
@@ -43,7 +43,7 @@ end
 -- behind it may stand before it now, and have its turn.
 local function return_to_lane(lane, queue, job, place, max, time)
   redis.call('ZADD', lane, string.format('%.0f', place), job)
-  wake_last_in_turn(lane, queue, max)
+  wake_last_in_turn(lane, queue, max, job)
   local ahead = ahead_of(redis.call('ZRANK', lane, job))
   redis.call('ZADD', scheduled_key(queue), string.format('%.4f', time - ahead), job)
 end
@@ -51,9 +51,10 @@ end
 -- How many entries of a lane are in flight.
 local function in_flight_of(lane) return redis.call('ZCOUNT', lane, '-inf', '(0') end
 
--- Those that wait and have their turn, in order, at most `most` of them.
-local function in_turn_of(lane, max, most)
-  local free = math.min(max - in_flight_of(lane), most)
+-- Those that wait and have their turn, in order: at most `most` of them, behind the first `offset`.
+local function in_turn_of(lane, max, most, offset)
+  offset = offset or 0
+  local free = math.min(max - in_flight_of(lane) - offset, most)
   if free < 1 then return {} end
-  return redis.call('ZRANGEBYSCORE', lane, '(0', '+inf', 'LIMIT', 0, free)
+  return redis.call('ZRANGEBYSCORE', lane, '(0', '+inf', 'LIMIT', offset, free)
 end

@@ -34,7 +34,8 @@ end
 
 local function payload_of(job, type)
   return {
-    type.name, type.strategy, job.attempts, type.attempts, redis.call('GET', data_key(job.id)),
+    type.name, job.once and 'at_most_once' or 'at_least_once', job.attempts, type.attempts,
+    redis.call('GET', data_key(job.id)),
     type.url, type.timeout, type.holds, type.standing, exact(job.run_after), job.traceparent,
   }
 end
@@ -50,7 +51,12 @@ end
 local function take_again(entry, type, job, now)
   if entry.held and job.worker == entry.worker then return payload_of(job, type) end
   if job.worker ~= '' then
-    if type.once then
+    if job.worker ~= entry.worker
+      and redis.call('LINDEX', pending_key(entry.queue, job.worker), '-1') == entry.job then
+      redis.call('RPOP', pending_key(entry.queue, entry.worker)) -- what a step has left in the list
+      return nil
+    end
+    if job.once then
       redis.call('HSET', job_key(job.id), 'ended', job.attempts)
       return end_taken(entry, type, job, 'failed', job.attempts - 1, now, 'the worker died')
     end
@@ -98,7 +104,9 @@ KINDS.job = {
     elseif type.held_until > now then
       put_off(entry, due(type.held_until), ahead_of(turn))
     elseif type.standing < entry.min_standing then
-      put_off(entry, tonumber(entry.now) + STANDING_WAIT)
+      -- A worker looks at no more of those that wait for this than it has threads, or not often.
+      put_off(entry, tonumber(entry.now) + STANDING_WAIT * (1 + math.floor(turn / 32)),
+        ahead_of(turn))
     else
       if type.holds > 0 then
         type.held_until = now + PROBE
@@ -106,7 +114,7 @@ KINDS.job = {
       end
       begin_in_lane(type.lane, job.entry, job.place)
       redis.call('HSET', job_key(job.id), 'status', 'in-progress', 'worker', entry.worker,
-        'updated_at', exact(now))
+        'ended', '', 'updated_at', exact(now))
       return payload_of(job, type)
     end
     return nil
@@ -137,7 +145,7 @@ KINDS.job = {
       end
       redis.call('HSET', job_key(job.id), 'worker', '', 'deadline', exact(deadline),
         'updated_at', exact(now))
-    elseif type.once then
+    elseif job.once then
       redis.call('ZREM', scheduled_key(QUEUE), job.entry)
       archive(type, job, 'failed', job.attempts - 1, now, nil, result[2])
     elseif outcome == 'failed' then
@@ -145,7 +153,7 @@ KINDS.job = {
         result[4] == '1' and job.attempts .. ' failed' or nil, result[2])
     else -- it costs no attempt
       return_to_lane(type.lane, QUEUE, job.entry, job.place, type.max, time / 1000)
-      redis.call('HSET', job_key(job.id), 'status', 'queued', 'worker', '',
+      redis.call('HSET', job_key(job.id), 'status', 'queued', 'worker', '', 'deadline', '0',
         'updated_at', exact(now))
       if outcome == 'held' then
         type.holds, type.held_until = type.holds + 1, math.max(time, type.held_until)

@@ -5,14 +5,14 @@
 -- The record of a job, nil if there is none.
 local function read_job(id)
   local found = redis.call('HMGET', job_key(id), 'type', 'status', 'attempts', 'sequence',
-    'run_after', 'expires_at', 'worker', 'deadline', 'reported', 'ended', 'traceparent')
+    'run_after', 'expires_at', 'worker', 'deadline', 'reported', 'ended', 'traceparent', 'once')
   if not found[1] then return nil end
   return {
     id = id, entry = entry_of(id), type = found[1], status = found[2],
     attempts = tonumber(found[3]), place = tonumber(found[4]), run_after = tonumber(found[5]),
     expires_at = tonumber(found[6]) or 0, worker = found[7] or '',
     deadline = tonumber(found[8]) or 0, reported = found[9] or '', ended = tonumber(found[10]),
-    traceparent = found[11] or '',
+    traceparent = found[11] or '', once = found[12] == '1', expires = found[6],
     open = found[2] == 'queued' or found[2] == 'in-progress',
   }
 end
@@ -24,21 +24,23 @@ local function wait_until(job, now)
   return exact(time)
 end
 
--- Adds a job to a type. Times are numbers, 0 where there is none.
+-- Adds a job to a type. Times are texts, '0' where there is none: a number may not have all digits
+-- of a time far away.
 local function add_job(type, id, data, run_after, expires_at, traceparent, now)
   local entry, place = entry_of(id), next_number(type, now)
-  if run_after == 0 then run_after = now end
+  if run_after == '0' then run_after = exact(now) end
   redis.call('SADD', jobs_index_key(QUEUE), entry)
   redis.call('HSET', job_key(id), 'type', type.name, 'status', 'queued', 'attempts', type.attempts,
-    'sequence', exact(place), 'run_after', exact(run_after), 'expires_at', exact(expires_at),
+    'sequence', exact(place), 'run_after', run_after, 'expires_at', expires_at,
     'created_at', exact(now), 'updated_at', exact(now))
+  if type.once then redis.call('HSET', job_key(id), 'once', '1') end
   if traceparent ~= '' then redis.call('HSET', job_key(id), 'traceparent', traceparent) end
   redis.call('SET', data_key(id), data)
   redis.call('ZADD', open_key(type.name), exact(place), id)
-  if run_after > now then
-    redis.call('ZADD', scheduled_key(QUEUE), due(run_after), entry)
+  if tonumber(run_after) > now then
+    redis.call('ZADD', scheduled_key(QUEUE), due(tonumber(run_after)), entry)
   else
-    await_turn(type, entry, place, wait_until({ expires_at = expires_at }, now))
+    await_turn(type, entry, place, wait_until({ expires_at = tonumber(expires_at) }, now))
   end
 end
 
@@ -48,6 +50,13 @@ local function take_back(job)
   if job.worker ~= '' and not job.released then
     redis.call('LREM', pending_key(QUEUE, job.worker), '-1', job.entry)
   end
+end
+
+-- The reports on a job that were accepted, the latest first, with one more if it is given. Those of
+-- the last attempts are enough: who repeats a report does it soon.
+local function with_report(job, reported)
+  if not reported then return job.reported end
+  return string.sub(reported .. ',' .. job.reported, 1, 100)
 end
 
 -- Archives a job. Reported is the report that said so, nil if none did; reason says why, without
@@ -64,7 +73,7 @@ local function archive(type, job, status, attempts, now, reported, reason)
   end
   local at = exact(next_number(type, now))
   redis.call('HSET', job_key(job.id), 'status', status, 'attempts', attempts, 'archived_at', at,
-    'updated_at', exact(now), 'worker', '', 'deadline', '0', 'reported', reported or job.reported,
+    'updated_at', exact(now), 'worker', '', 'deadline', '0', 'reported', with_report(job, reported),
     'reason', reason or '')
   redis.call('ZADD', archive_key(type.name, status), at, job.id)
 end
@@ -76,7 +85,7 @@ local function requeue(type, job, attempts, run_after, now, reported, reason)
   redis.call('ZADD', scheduled_key(QUEUE), due(run_after), job.entry)
   redis.call('HSET', job_key(job.id), 'status', 'queued', 'attempts', attempts,
     'run_after', exact(run_after), 'updated_at', exact(now), 'worker', '', 'deadline', '0',
-    'reported', reported or job.reported, 'reason', reason or '')
+    'reported', with_report(job, reported), 'reason', reason or '')
 end
 
 -- How long (µs) a job waits that has so many attempts left, as jobs.Backoff.
@@ -88,7 +97,7 @@ end
 -- Ends an attempt that failed. Final says that there is to be no other. Returns the job's status.
 local function fail_attempt(type, job, final, now, chance, reported, reason)
   local left = job.attempts - 1
-  if final or left < 1 or type.once then
+  if final or left < 1 or job.once then
     archive(type, job, 'failed', left, now, reported, reason)
     return 'failed'
   end

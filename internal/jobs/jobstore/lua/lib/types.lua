@@ -25,7 +25,7 @@ local function read_type(name)
   local closed = found[7] == '1' or found[8] == '1'
   TYPES[name] = {
     name = name, lane = lane_key('job', name), once = found[1] == 'at_most_once',
-    strategy = found[1], attempts = tonumber(found[2]), max = closed and 0 or tonumber(found[3]),
+    attempts = tonumber(found[2]), max = closed and 0 or tonumber(found[3]),
     url = found[4], pull = found[4] == 'pull', timeout = tonumber(found[5]),
     retention = tonumber(found[6]), deleted = found[8] == '1', clock = tonumber(found[9]) or 0,
     held_until = tonumber(found[10]) or 0, holds = tonumber(found[11]) or 0,
@@ -65,13 +65,14 @@ local function leave(type, entry)
   end
 end
 
--- Wakes the jobs of a type that wait although they have their turn, at most `most` of them: after
--- its limit was raised, for instance.
-local function wake(type, most)
-  local entries = in_turn_of(type.lane, type.max, most)
+-- Wakes the jobs of a type that wait although they have their turn, at most `most` of them behind
+-- the first `offset`: after its limit was raised, for instance. Returns how many it has looked at.
+local function wake(type, most, offset)
+  local entries = in_turn_of(type.lane, type.max, most, offset)
   if type.pull then
     if #entries > 0 then announce() end
-    return
+    return 0
   end
   for _, entry in ipairs(entries) do make_instant(QUEUE, entry) end
+  return #entries
 end

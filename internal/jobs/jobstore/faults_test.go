@@ -1,0 +1,182 @@
+package jobstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/rdb/rdbtest"
+)
+
+func TestAJobThatIsHeldStandsInTheQueueOnce(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		s.add("ship")
+		s.complete(s.take("ann", s.put("ship")), jobstore.Outcome{Result: jobstore.Held}, s.now.Add(time.Second))
+		assert.Zero(t, server.Raw.LLen(t.Context(), s.queue.Instant(bus.QueueJobs)).Val())
+	})
+}
+
+// TestALeftoverEntryIsNotADeadWorkers has an entry stay in the list of instant ones when its job is
+// cancelled, and another job get the same id.
+func TestALeftoverEntryIsNotADeadWorkers(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		s.add("pay", atMostOnce, func(c *jobs.Type) { c.Retention = 0 })
+		id := s.put("pay")
+		_, err := s.Cancel(t.Context(), "pay", id, s.now)
+		require.NoError(t, err)
+		s.put("pay", func(j *jobs.NewJob) { j.ID = id })
+		task := s.take("ann", id)
+		assert.Empty(t, s.takeNothing())
+		assert.Equal(t, jobs.InProgress, s.job(id).Status)
+		s.accept(task)
+		s.requireInFlight("pay", 1)
+	})
+}
+
+func TestAReportIsOfItsAttempt(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		s.add("ship")
+		id := s.put("ship")
+		s.accept(s.take("ann", id))
+		s.pass(time.Minute)
+		require.Len(t, s.takeNothing(), 1)
+		s.pass(2 * time.Second)
+		s.accept(s.take("ann", id))
+		require.NoError(t, s.report("ship", id, 2, jobs.Failed))
+		require.ErrorIs(t, s.report("ship", id, 3, jobs.Succeeded), jobs.ErrStaleAttempt, "another has begun since")
+		s.pass(4 * time.Second)
+		s.accept(s.take("ann", id))
+		require.NoError(t, s.report("ship", id, 2, jobs.Failed), "once more")
+		require.NoError(t, s.report("ship", id, 1, jobs.Succeeded))
+		require.NoError(t, s.report("ship", id, 2, jobs.Failed), "once more")
+		require.ErrorIs(t, s.report("ship", id, 3, jobs.Succeeded), jobs.ErrStaleAttempt)
+		require.ErrorIs(t, s.report("ship", id, 2, jobs.Succeeded), jobs.ErrReported)
+		assert.Equal(t, 1, s.job(id).Attempts)
+	})
+}
+
+func TestALateFailureIsAReport(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		s.add("pay", atMostOnce)
+		id := s.put("pay")
+		s.accept(s.take("ann", id))
+		s.pass(time.Minute)
+		require.Len(t, s.takeNothing(), 1)
+		require.NoError(t, s.report("pay", id, 1, jobs.Failed))
+		require.ErrorIs(t, s.report("pay", id, 1, jobs.Succeeded), jobs.ErrReported)
+	})
+}
+
+// TestManyJobsAreWoken raises a limit by more than one step wakes.
+func TestManyJobsAreWoken(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, rdbtest.Real(t))
+	s.add("ship")
+	for range 2 {
+		list := make([]jobs.NewJob, 700)
+		for i := range list {
+			list[i] = jobs.NewJob{ID: jobs.NewID(), Data: []byte("1")}
+		}
+		_, err := s.Enqueue(t.Context(), "ship", list, "", s.now)
+		require.NoError(t, err)
+	}
+	_, err := s.ChangeType(t.Context(), "ship", func(c *jobs.Type) error { c.Concurrency = 5000; return nil })
+	require.NoError(t, err)
+	assert.EqualValues(t, 1400, s.server.Raw.LLen(t.Context(), s.queue.Instant(bus.QueueJobs)).Val())
+}
+
+func TestAJobKeepsTheStrategyThatItWasEnqueuedWith(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		s.add("pay", atMostOnce)
+		id := s.put("pay")
+		s.take("ann", id)
+		_, err := s.ChangeType(t.Context(), "pay", func(c *jobs.Type) error {
+			c.Strategy, c.Attempts = jobs.AtLeastOnce, 3
+			return nil
+		})
+		require.NoError(t, err)
+		s.scrub()
+		require.Len(t, s.takeNothing(), 1)
+		assert.Equal(t, jobs.Failed, s.job(id).Status)
+	})
+}
+
+func TestAnotherServiceIsNotHeldBack(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		s.add("ship")
+		id := s.put("ship")
+		s.complete(s.take("ann", id), jobstore.Outcome{Result: jobstore.Held, Standing: bus.Failing}, s.now.Add(time.Hour))
+		assert.Empty(t, s.takeNothing())
+		_, err := s.ChangeType(t.Context(), "ship", func(c *jobs.Type) error { c.URL += "/v2"; return nil })
+		require.NoError(t, err)
+		run := s.take("ann", id).Payload.(*jobstore.Run)
+		assert.Equal(t, bus.Untried, run.Standing)
+		assert.Zero(t, run.Holds)
+	})
+}
+
+func TestAJobThatWasRemovedByHandHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		s.add("ship")
+		first, second := s.put("ship"), s.put("ship")
+		require.NoError(t, server.Raw.Del(t.Context(), s.keys.Job(first)).Err())
+		assert.Empty(t, s.takeNothing())
+		_, err := s.Purge(t.Context(), s.now, always)
+		require.NoError(t, err)
+		s.take("ann", second)
+	})
+}
+
+// TestARecordThatIsNoHashHidesNoOther damages a job, which is then left out of lists and fetches.
+func TestARecordThatIsNoHashHidesNoOther(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		s.add("mail", pulled, limit(9))
+		first, second := s.put("mail"), s.put("mail")
+		require.NoError(t, server.Raw.Del(t.Context(), s.keys.Job(first)).Err())
+		require.NoError(t, server.Raw.Set(t.Context(), s.keys.Job(first), "not a hash", 0).Err())
+		list, next, err := s.Open(t.Context(), jobstore.Filter{Limit: 9})
+		require.NoError(t, err)
+		assert.Empty(t, next)
+		require.Len(t, list, 1)
+		assert.Equal(t, second, list[0].ID)
+		list, err = s.Fetch(t.Context(), "mail", 9, s.now)
+		require.NoError(t, err)
+		require.Len(t, list, 1)
+	})
+}
+
+func TestTimesFarAwayAreKept(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		s.add("ship")
+		never := time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC)
+		id := s.put("ship", func(j *jobs.NewJob) { j.ExpiresAt = never })
+		assert.Equal(t, never, s.job(id).ExpiresAt)
+		s.complete(s.take("ann", id), completed.Detail.(jobstore.Outcome), time.Time{})
+		again, err := s.Replay(t.Context(), "", id, jobs.NewID(), s.now)
+		require.NoError(t, err)
+		assert.Equal(t, never, again.ExpiresAt)
+	})
+}
