@@ -1,6 +1,6 @@
 package jobs
 
-// MaxDepth is how deep a job's data may be nested: whoever reads a list of jobs finds it a little
+// MaxDepth is how deep a job's data may be nested: who reads a list of jobs finds it a little
 // deeper, and parsers have limits.
 const MaxDepth = 1000
 

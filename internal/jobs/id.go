@@ -11,8 +11,8 @@ import (
 // ID is a job's: a UUID in its canonical form, in lower case.
 type ID string
 
-// idPrefix is what a job's id is shown with.
-const idPrefix = "job_"
+// IDPrefix is what a job's id is shown with. No type's name begins so.
+const IDPrefix = "job_"
 
 // Errors of [ParseID].
 var (
@@ -33,7 +33,7 @@ func ParseID(text string) (ID, error) {
 	if _, err := uuid.Parse(digits); err != nil {
 		return "", ErrInvalidUUID
 	}
-	if prefix != "" && prefix != idPrefix {
+	if prefix != "" && prefix != IDPrefix {
 		return "", ErrInvalidPrefix
 	}
 	return ID(digits), nil
@@ -52,4 +52,4 @@ func ScheduledID(name TypeName, ms int64) ID {
 }
 
 // String is the id as clients see it.
-func (id ID) String() string { return idPrefix + string(id) }
+func (id ID) String() string { return IDPrefix + string(id) }

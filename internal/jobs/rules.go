@@ -49,7 +49,7 @@ func (n TypeName) Validate() error {
 		return refuse(missingParameter, "/name", "is required: %s", rule)
 	case n == MetaShutdown:
 		return refuse(forbiddenParameter, "/name", "must be another name; nobody needs this type: what is changed of job types holds at once")
-	case strings.HasPrefix(string(n), idPrefix):
+	case strings.HasPrefix(string(n), IDPrefix):
 		return refuse(invalidParameter, "/name", `must not begin with "job_", as the ids of jobs do`)
 	case !typeNames.MatchString(string(n)):
 		return refuse(invalidParameter, "/name", "must be %s", rule)

@@ -35,7 +35,7 @@ local function revive(bid, length)
   redis.call('LSET', key, 2, '1')
   keep_identity(bid)
   local created = tonumber(redis.call('LINDEX', key, 1)) or 0
-  add_batch(bid, token, milliseconds(created), length, lane_of_letter(bid))
+  add_batch(bid, token, exact(created), length, lane_of_letter(bid))
 end
 
 allow_when_full()

@@ -2,8 +2,8 @@
 // that have not ended and of archived ones, their entries in the queue, and the lanes that hold the
 // limits of their types.
 //
-// An entry may be instant although its job has ended, or is scheduled too: whoever takes it goes by
-// the record. So only what the record lacks is wrong.
+// An entry may be instant although its job has ended, or is scheduled too: who takes it next goes
+// by the record. So only what the record lacks is wrong.
 package jobs
 
 import (

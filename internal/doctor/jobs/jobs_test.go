@@ -231,7 +231,7 @@ func TestARepairedJobGoesOn(t *testing.T) {
 		taken, err = p.Queue().Acquire(ctx, bus.QueueJobs, "eve", bus.Failing, start)
 		require.NoError(t, err)
 		assert.Nil(t, taken.Task, "the limit of the type is kept")
-		counts, err := p.Counts(ctx, "ship")
+		counts, err := p.Counts(ctx, jobs.Type{Name: "ship"})
 		require.NoError(t, err)
 		assert.EqualValues(t, 2, counts[0].InProgress)
 		job, err := p.Job(ctx, "", accepted)

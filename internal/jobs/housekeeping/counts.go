@@ -18,17 +18,13 @@ func CountsOf(store *jobstore.Store) func(context.Context) (map[jobs.TypeName]jo
 		if err != nil || len(types) == 0 {
 			return nil, err
 		}
-		names := make([]jobs.TypeName, len(types))
-		for i, t := range types {
-			names[i] = t.Name
-		}
-		counts, err := store.Counts(ctx, names...)
+		counts, err := store.Counts(ctx, types...)
 		if err != nil {
 			return nil, err
 		}
-		byType := make(map[jobs.TypeName]jobs.Counts, len(names))
-		for i, name := range names {
-			byType[name] = counts[i]
+		byType := make(map[jobs.TypeName]jobs.Counts, len(types))
+		for i, t := range types {
+			byType[t.Name] = counts[i]
 		}
 		return byType, nil
 	}

@@ -129,9 +129,17 @@ func (s *shop) report(name jobs.TypeName, id jobs.ID, attempt int, status jobs.S
 
 func (s *shop) counts(name jobs.TypeName) jobs.Counts {
 	s.t.Helper()
-	counts, err := s.Counts(s.t.Context(), name)
+	counts, err := s.Counts(s.t.Context(), jobs.Type{Name: name})
 	require.NoError(s.t, err)
 	return counts[0]
+}
+
+// lapse has a service take a job, and say nothing until its deadline.
+func (s *shop) lapse(task *queue.Task) {
+	s.t.Helper()
+	s.accept(task)
+	s.pass(task.Payload.(*jobstore.Run).Timeout)
+	require.Len(s.t, s.takeNothing(), 1)
 }
 
 // requireInFlight requires that the limits are exact: so many jobs of a type are in progress.

@@ -164,9 +164,7 @@ func TestALateSuccessIsStaleOnceTheRetryHasBegun(t *testing.T) {
 		s := newShop(t, server)
 		s.add("ship")
 		id := s.put("ship")
-		s.accept(s.take("ann", id))
-		s.pass(time.Minute)
-		require.Len(t, s.takeNothing(), 1)
+		s.lapse(s.take("ann", id))
 		s.pass(2 * time.Second)
 		task := s.take("ann", id)
 		require.ErrorIs(t, s.report("ship", id, 3, jobs.Succeeded), jobs.ErrStaleAttempt)
@@ -193,9 +191,7 @@ func TestAtMostOnce(t *testing.T) {
 			require.NoError(s.t, err)
 		},
 		"a deadline": func(s *shop, id jobs.ID) {
-			s.accept(s.take("ann", id))
-			s.pass(time.Minute)
-			require.Len(s.t, s.takeNothing(), 1)
+			s.lapse(s.take("ann", id))
 			require.NoError(s.t, s.report("pay", id, 1, jobs.Succeeded))
 			require.Equal(s.t, jobs.Succeeded, s.job(id).Status)
 			require.ErrorIs(s.t, s.report("pay", id, 1, jobs.Failed), jobs.ErrReported)

@@ -55,15 +55,15 @@ func parseType(name jobs.TypeName, hash map[string]string) (t jobs.Type, ok bool
 // CreateType makes a type. It fails with [jobs.ErrTypeExists], [jobs.ErrTooManyTypes] or
 // [bus.ErrUnavailable].
 func (s *Store) CreateType(ctx context.Context, t jobs.Type) error {
-	return s.putType(ctx, t, "0", scheduleChange("", t.Schedule))
+	return s.putType(ctx, t, "0", scheduleChange(jobs.Type{}, t))
 }
 
 // scheduleChange is what type_put.lua is told of a schedule.
-func scheduleChange(before, after string) string {
+func scheduleChange(before, after jobs.Type) string {
 	switch {
-	case after == "":
+	case after.Schedule == "":
 		return "none"
-	case before != after:
+	case before.Schedule != after.Schedule || before.Timezone != after.Timezone:
 		return "set"
 	}
 	return "kept"
@@ -103,11 +103,7 @@ func (s *Store) ChangeType(ctx context.Context, name jobs.TypeName, change func(
 		if err := change(&t); err != nil {
 			return t, err
 		}
-		schedule := scheduleChange(before.Schedule+before.Timezone, t.Schedule+t.Timezone)
-		if t.Schedule == "" {
-			schedule = "none"
-		}
-		err = s.putType(ctx, t, hash["revision"], schedule)
+		err = s.putType(ctx, t, hash["revision"], scheduleChange(before, t))
 		if err == nil {
 			err = s.wake(ctx, string(name), 0)
 		}
@@ -188,10 +184,10 @@ func (s *Store) readTypes(ctx context.Context, names ...string) (types []jobs.Ty
 
 // Counts returns how many jobs of some types have not ended, in their order, in one round trip:
 // of a type that is not there, none. It fails with [bus.ErrUnavailable].
-func (s *Store) Counts(ctx context.Context, names ...jobs.TypeName) ([]jobs.Counts, error) {
-	counts, args := make([]jobs.Counts, len(names)), make([]any, len(names))
-	for i, name := range names {
-		args[i] = string(name)
+func (s *Store) Counts(ctx context.Context, types ...jobs.Type) ([]jobs.Counts, error) {
+	counts, args := make([]jobs.Counts, len(types)), make([]any, len(types))
+	for i, t := range types {
+		args[i] = string(t.Name)
 	}
 	reply, err := s.redis.Run(ctx, scriptTypeCounts, args...).List()
 	for i := range reply {

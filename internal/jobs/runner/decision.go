@@ -79,7 +79,7 @@ func (d *decision) failed(run *jobstore.Run, final bool, now time.Time, chance f
 	}
 }
 
-// reason says why an attempt failed, to whoever looks the job up. It does not tell clients in which
+// reason says why an attempt failed, to who looks the job up. It does not tell clients in which
 // way an address that one of them chose could not be reached, unless it is a public one.
 func reason(run *jobstore.Run, a outbound.Attempt) string {
 	if a.Status > 0 {

@@ -204,12 +204,12 @@ func (s *jobService) report(name, id string, attempt int) {
 
 // openJobs is how many jobs have not ended.
 func (c *chaos) openJobs() (open int64) {
-	for _, t := range jobTypes {
-		counts, err := jobstore.New(c.store.Partition()).Counts(c.t.Context(), t.Name)
-		if err != nil {
-			return -1
-		}
-		open += counts[0].Queued + counts[0].InProgress
+	counts, err := jobstore.New(c.store.Partition()).Counts(c.t.Context(), jobTypes...)
+	if err != nil {
+		return -1
+	}
+	for _, of := range counts {
+		open += of.Queued + of.InProgress
 	}
 	return open
 }

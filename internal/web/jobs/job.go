@@ -49,9 +49,6 @@ func viewJobs(list []jobs.Job) []jobView {
 	return views
 }
 
-// jobPrefix begins what is a job's id where a type's name could stand.
-const jobPrefix = "job_"
-
 // The number of characters of what is taken for an id, without its prefix.
 const (
 	minID = 20
@@ -62,7 +59,7 @@ const (
 // be left out.
 func idParam(r *http.Request) (jobs.ID, error) {
 	text := chi.URLParam(r, "id")
-	digits, prefixed := strings.CutPrefix(text, jobPrefix)
+	digits, prefixed := strings.CutPrefix(text, jobs.IDPrefix)
 	if !prefixed && nameParam(r) == "" || len(digits) < minID || len(digits) > maxID {
 		return "", &rest.Problem{Status: http.StatusNotFound, Detail: "there is nothing at this path; a job's id is job_ and a UUID"}
 	}
@@ -78,7 +75,7 @@ func (h *Handlers) getJob(w http.ResponseWriter, r *http.Request) {
 // getTypeOrJob shows the type in a request's path or, if that is the id of a job, the job.
 func (h *Handlers) getTypeOrJob(w http.ResponseWriter, r *http.Request) {
 	text := string(nameParam(r))
-	if !strings.HasPrefix(text, jobPrefix) {
+	if !strings.HasPrefix(text, jobs.IDPrefix) {
 		h.getType(w, r)
 		return
 	}

@@ -209,11 +209,7 @@ func (h *Handlers) getTypes(w http.ResponseWriter, r *http.Request) {
 
 // viewTypes returns how some types are shown, with how many jobs they have.
 func (h *Handlers) viewTypes(r *http.Request, types ...jobs.Type) ([]typeView, error) {
-	names := make([]jobs.TypeName, len(types))
-	for i, t := range types {
-		names[i] = t.Name
-	}
-	counts, err := h.store.Counts(r.Context(), names...)
+	counts, err := h.store.Counts(r.Context(), types...)
 	if err != nil {
 		return nil, err
 	}

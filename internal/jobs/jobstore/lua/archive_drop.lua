@@ -14,8 +14,5 @@ for _, name in ipairs(redis.call('SMEMBERS', types_key())) do
 end
 if not oldest then return 0 end
 local ids = redis.call('ZRANGE', oldest, 0, ARGV[2] - 1)
-for _, id in ipairs(ids) do
-  redis.call('DEL', job_key(id), data_key(id))
-  redis.call('ZREM', oldest, id)
-end
+remove_archived(oldest, ids)
 return #ids

@@ -38,9 +38,6 @@ if job.open then
   archive(type, job, status, attempt, now, said)
 else
   redis.call('ZREM', archive_key(type.name, 'failed'), job.id)
-  local at = exact(next_number(type, now))
-  redis.call('ZADD', archive_key(type.name, status), at, job.id)
-  redis.call('HSET', job_key(job.id), 'status', status, 'attempts', attempt, 'archived_at', at,
-    'updated_at', exact(now), 'reported', with_report(job, said), 'reason', '')
+  enter_archive(type, job, status, attempt, now, said)
 end
 return { 1, status }

@@ -10,7 +10,7 @@ for i = 2, #ARGV do
   if type then
     local in_progress = in_flight_of(type.lane)
     local turns = math.max(type.max, in_progress)
-    if type.pull then turns = in_progress end -- whoever fetches decides when
+    if type.pull then turns = in_progress end -- who fetches decides when
     local standing = redis.call('ZCARD', type.lane)
     local oldest = redis.call('ZRANGE', open_key(name), 0, 0, 'WITHSCORES')
     counts[i - 1] = {

@@ -30,10 +30,7 @@ local before = exact(now - type.retention * 1000000)
 for _, status in ipairs(STATUSES) do
   local key = archive_key(name, status)
   local ids = redis.call('ZRANGEBYSCORE', key, '-inf', before, 'LIMIT', 0, most - removed)
-  for _, id in ipairs(ids) do
-    redis.call('DEL', job_key(id), data_key(id))
-    redis.call('ZREM', key, id)
-  end
+  remove_archived(key, ids)
   removed = removed + #ids
   kept = kept + redis.call('ZCARD', key)
 end

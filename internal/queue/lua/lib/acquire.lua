@@ -6,7 +6,7 @@ local POISONED_FOR = 60000 -- ms, until an entry that failed here is tried again
 -- Has an entry that was taken wait until a time (ms), unless it is woken before. Of those that wait
 -- for the same one, what is further ahead (from 0 to below 1, if given) comes first.
 local function put_off(entry, time, ahead)
-  local score = ahead and string.format('%.4f', time - ahead) or milliseconds(time)
+  local score = ahead and string.format('%.4f', time - ahead) or exact(time)
   redis.call('ZADD', scheduled_key(entry.queue), score, entry.job)
   redis.call('RPOP', pending_key(entry.queue, entry.worker))
 end

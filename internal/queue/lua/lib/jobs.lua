@@ -46,8 +46,8 @@ local function jobs_in_flight(queue)
   return held
 end
 
--- Redis writes large numbers as 1e+12 unless told otherwise.
-local function milliseconds(time) return string.format('%.0f', tonumber(time)) end
+-- A whole number as a text. Redis writes large ones as 1e+12 unless told otherwise.
+local function exact(number) return string.format('%.0f', tonumber(number)) end
 
 -- The kinds of entries, by the names of their jobs. Jobs of other names have no payload and no
 -- lane. A kind's library adds a table with:

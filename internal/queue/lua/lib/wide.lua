@@ -1,9 +1,9 @@
 -- A wide lane is one of many entries in flight, whose limit may change at any time. It is a lane
 -- (lanes.lua) with two differences. Each entry has a place, a whole number above 0, which it keeps
 -- for life: one that comes back stands where it stood. And who is in flight is marked, by a place
--- below 0, so that whoever comes back stands behind those. So as many are in flight as have a score
--- below 0, and no step has to read more of the lane than it changes. Of those that wait, the first
--- up to the limit are instant, or were put off until a time; to leave wakes the next.
+-- below 0: one that comes back stands behind those. So as many are in flight as have a score below
+-- 0, and no step has to read more of the lane than it changes. Of those that wait, the first up to
+-- the limit are instant, or were put off until a time; to leave wakes the next.
 
 local IN_FLIGHT = 4503599627370496 -- 2^52; places are below it
 
@@ -12,7 +12,7 @@ local IN_FLIGHT = 4503599627370496 -- 2^52; places are below it
 local function has_turn(lane, job, place, max)
   local rank = redis.call('ZRANK', lane, job)
   if not rank then
-    redis.call('ZADD', lane, string.format('%.0f', place), job)
+    redis.call('ZADD', lane, exact(place), job)
     rank = redis.call('ZRANK', lane, job)
   end
   return rank < max and rank
@@ -24,7 +24,7 @@ local function ahead_of(rank) return 0.9999 - math.min(rank, 9999) / 10000 end
 
 -- Marks an entry that has its turn as one in flight.
 local function begin_in_lane(lane, job, place)
-  redis.call('ZADD', lane, string.format('%.0f', place - IN_FLIGHT), job)
+  redis.call('ZADD', lane, exact(place - IN_FLIGHT), job)
 end
 
 -- Wakes the last entry of those that have their turn, unless that is in flight, or is `but`.
@@ -42,7 +42,7 @@ end
 -- Has an entry that was in flight stand in its place again, until a time (ms). One that waited
 -- behind it may stand before it now, and have its turn.
 local function return_to_lane(lane, queue, job, place, max, time)
-  redis.call('ZADD', lane, string.format('%.0f', place), job)
+  redis.call('ZADD', lane, exact(place), job)
   wake_last_in_turn(lane, queue, max, job)
   local ahead = ahead_of(redis.call('ZRANK', lane, job))
   redis.call('ZADD', scheduled_key(queue), string.format('%.4f', time - ahead), job)

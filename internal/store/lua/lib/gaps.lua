@@ -120,9 +120,9 @@ local function gaps()
   local function open(token, now, uid, event)
     redis.call('DEL', gaps_key(token))
     note_queued(token, { uid, unpack(self.queued(token)) })
-    redis.call('RPUSH', batch_key(uid), token, milliseconds(now), 0, event)
+    redis.call('RPUSH', batch_key(uid), token, exact(now), 0, event)
     redis.call('HSET', batch_state_key(uid), 'gap', 1)
-    add_batch(uid, token, milliseconds(now), 1)
+    add_batch(uid, token, exact(now), 1)
     local lane, max_in_flight = generations().lane_of(token, uid, noted_max_in_flight())
     join_head(lane, 'main', job_of(uid), max_in_flight)
   end
@@ -141,9 +141,9 @@ local function gaps()
       bid = uid
       open(token, now, uid, pack_notice(now, loss))
     end
-    redis.call('HSET', gaps_key(token), 'batch', bid, 'events', milliseconds(loss.events),
-      'batches', milliseconds(loss.batches), 'since', milliseconds(loss.since),
-      'until', milliseconds(loss.untl), 'reason', loss.reason)
+    redis.call('HSET', gaps_key(token), 'batch', bid, 'events', exact(loss.events),
+      'batches', exact(loss.batches), 'since', exact(loss.since),
+      'until', exact(loss.untl), 'reason', loss.reason)
   end
 
   -- Counts a number of events of a list, of a batch or a dead letter, as lost to a subscriber.

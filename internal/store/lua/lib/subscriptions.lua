@@ -106,7 +106,7 @@ local function fit_current(token, now)
       redis.call('SREM', current_set, bid)
       if not waits then make_instant('main', job) end
     elseif deadline and deadline > latest and not waits then
-      redis.call('ZADD', scheduled_key('main'), milliseconds(latest), job)
+      redis.call('ZADD', scheduled_key('main'), exact(latest), job)
     end
   end
 end

@@ -97,9 +97,9 @@ KINDS.job = {
     end
     local turn = has_turn(type.lane, job.entry, job.place, type.max)
     if not turn then
-      put_off(entry, wait_until(job, now))
+      put_off(entry, wait_until(job.expires_at, now))
     elseif type.pull then
-      put_off(entry, wait_until(job, now))
+      put_off(entry, wait_until(job.expires_at, now))
       announce()
     elseif type.held_until > now then
       put_off(entry, due(type.held_until), ahead_of(turn))

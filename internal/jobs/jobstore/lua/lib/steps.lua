@@ -17,10 +17,10 @@ local function read_job(id)
   }
 end
 
--- Until when (ms) a job waits for its turn: it comes up by itself when it expires.
-local function wait_until(job, now)
+-- Until when (ms) a job waits for its turn: it comes up by itself when it expires, if it does.
+local function wait_until(expires_at, now)
   local time = math.floor(now / 1000) + WAIT
-  if job.expires_at > 0 then time = math.min(time, math.ceil(job.expires_at / 1000)) end
+  if expires_at > 0 then time = math.min(time, math.ceil(expires_at / 1000)) end
   return exact(time)
 end
 
@@ -40,7 +40,7 @@ local function add_job(type, id, data, run_after, expires_at, traceparent, now)
   if tonumber(run_after) > now then
     redis.call('ZADD', scheduled_key(QUEUE), due(tonumber(run_after)), entry)
   else
-    await_turn(type, entry, place, wait_until({ expires_at = tonumber(expires_at) }, now))
+    await_turn(type, entry, place, wait_until(tonumber(expires_at), now))
   end
 end
 
@@ -59,8 +59,25 @@ local function with_report(job, reported)
   return string.sub(reported .. ',' .. job.reported, 1, 100)
 end
 
--- Archives a job. Reported is the report that said so, nil if none did; reason says why, without
--- one.
+-- Puts a job into the archive of its type, with an outcome. Reported is the report that said so,
+-- nil if none did; reason says why, without one.
+local function enter_archive(type, job, status, attempts, now, reported, reason)
+  local at = exact(next_number(type, now))
+  redis.call('HSET', job_key(job.id), 'status', status, 'attempts', attempts, 'archived_at', at,
+    'updated_at', exact(now), 'worker', '', 'deadline', '0', 'reported', with_report(job, reported),
+    'reason', reason or '')
+  redis.call('ZADD', archive_key(type.name, status), at, job.id)
+end
+
+-- Removes archived jobs from a list, which is their only one.
+local function remove_archived(list, ids)
+  for _, id in ipairs(ids) do
+    redis.call('DEL', job_key(id), data_key(id))
+    redis.call('ZREM', list, id)
+  end
+end
+
+-- Archives a job that has not ended: see enter_archive.
 local function archive(type, job, status, attempts, now, reported, reason)
   redis.call('SREM', jobs_index_key(QUEUE), job.entry)
   if job.worker == '' then redis.call('ZREM', scheduled_key(QUEUE), job.entry) end
@@ -69,13 +86,9 @@ local function archive(type, job, status, attempts, now, reported, reason)
   redis.call('ZREM', open_key(type.name), job.id)
   if type.retention == 0 then
     redis.call('DEL', job_key(job.id), data_key(job.id))
-    return
+  else
+    enter_archive(type, job, status, attempts, now, reported, reason)
   end
-  local at = exact(next_number(type, now))
-  redis.call('HSET', job_key(job.id), 'status', status, 'attempts', attempts, 'archived_at', at,
-    'updated_at', exact(now), 'worker', '', 'deadline', '0', 'reported', with_report(job, reported),
-    'reason', reason or '')
-  redis.call('ZADD', archive_key(type.name, status), at, job.id)
 end
 
 -- Has a job be tried again at a time, with so many attempts left.

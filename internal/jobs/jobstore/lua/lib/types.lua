@@ -8,9 +8,7 @@ local WAIT = 86400000 -- ms, until an entry that waits for its turn comes up by 
 local function entry_of(id) return pack_job('job', id) end
 
 -- The time in ms at which one in µs has come.
-local function due(time) return string.format('%.0f', math.ceil(time / 1000)) end
-
-local function exact(number) return string.format('%.0f', number) end
+local function due(time) return exact(math.ceil(time / 1000)) end
 
 -- What a script has read of types, by name: to end a job and to take the next reads it once.
 local TYPES = {}
