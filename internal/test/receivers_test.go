@@ -42,6 +42,7 @@ func TestTheExampleReceiversReceive(t *testing.T) {
 				t.Fatal("it has received nothing")
 			}
 			requireStrangersAreRefused(t, address)
+			b.Drain() // it prints before it answers, and is killed when the subtest ends
 		})
 	}
 	b.RequireNothingLeft()
