@@ -10,6 +10,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 )
 
@@ -174,5 +175,114 @@ func TestTimesFarAwayAreKept(t *testing.T) {
 		again, err := s.Replay(t.Context(), "", id, jobs.NewID(), s.now)
 		require.NoError(t, err)
 		assert.Equal(t, never, again.ExpiresAt)
+	})
+}
+
+// TestAJobIsTakenAtOnceThoughClocksDiffer enqueues by a clock that is ahead of the worker's, by the
+// part of a millisecond that only one of them has, and by more.
+func TestAJobIsTakenAtOnceThoughClocksDiffer(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		s.add("ship", limit(2))
+		for _, ahead := range []time.Duration{999 * time.Microsecond, 900 * time.Millisecond} {
+			s.now = start.Add(ahead)
+			id := s.put("ship")
+			s.now = start
+			s.take(bus.WorkerID(ahead.String()), id)
+		}
+	})
+}
+
+// TestWhatWasTakenBeforeAHoldSaysNothingOfIt has jobs answered that were in flight together.
+func TestWhatWasTakenBeforeAHoldSaysNothingOfIt(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		s.add("ship", limit(9))
+		held := jobstore.Outcome{Result: jobstore.Held, Standing: bus.Failing}
+		var tasks []*queue.Task
+		for _, worker := range []bus.WorkerID{"ann", "ben", "cat", "dan"} {
+			tasks = append(tasks, s.take(worker, s.put("ship")))
+		}
+		s.complete(tasks[0], held, s.now.Add(time.Second))
+		s.complete(tasks[1], held, s.now.Add(time.Second))
+		s.accept(tasks[2])
+		s.complete(tasks[3], completed.Detail.(jobstore.Outcome), time.Time{})
+		other := s.put("ship")
+		assert.Empty(t, s.takeNothing(), "it is held back still")
+		s.pass(time.Second)
+		probe := s.acquire("ann").Task
+		require.NotNil(t, probe)
+		assert.Equal(t, 1, probe.Payload.(*jobstore.Run).Holds, "the service has asked for time once")
+		s.accept(probe)
+		second, third := s.acquire("ann").Task, s.acquire("ben").Task
+		require.NotNil(t, second, "they follow at once")
+		require.NotNil(t, third)
+		assert.Contains(t, []jobs.ID{second.Payload.(*jobstore.Run).ID, third.Payload.(*jobstore.Run).ID}, other)
+		s.requireInFlight("ship", 4)
+	})
+}
+
+// TestManyJobsOfAHeldTypeLookInTurns holds back a type whose limit is high.
+func TestManyJobsOfAHeldTypeLookInTurns(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		s.add("ship", limit(500))
+		first := s.take("ann", s.put("ship"))
+		s.complete(first, jobstore.Outcome{Result: jobstore.Held, Standing: bus.Failing}, s.now.Add(time.Second))
+		ids := []jobs.ID{first.Payload.(*jobstore.Run).ID}
+		for range 150 {
+			ids = append(ids, s.put("ship"))
+		}
+		s.takeNothing() // a call looks at 100
+		s.takeNothing()
+		looked := func() (n int64) {
+			s.pass(500 * time.Millisecond)
+			n = s.server.Raw.LLen(t.Context(), s.queue.Instant(bus.QueueJobs)).Val()
+			return n
+		}
+		s.pass(500 * time.Millisecond)
+		assert.EqualValues(t, 32, looked())
+		probe := s.take("ann", ids[0])
+		s.takeNothing()
+		s.accept(probe)
+		assert.EqualValues(t, 150, s.server.Raw.LLen(t.Context(), s.queue.Instant(bus.QueueJobs)).Val(), "all follow at once")
+		for i, worker := range []bus.WorkerID{"ann", "ben", "cat"} {
+			s.take(worker, ids[1+i])
+		}
+	})
+}
+
+// TestADamagedListHarmsNoOtherType has a key of one type be of another kind.
+func TestADamagedListHarmsNoOtherType(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		for _, damage := range []func(s *shop) string{
+			func(s *shop) string { return s.keys.Open("ship") },
+			func(s *shop) string { return s.queue.Lane(bus.JobJob, "ship") },
+		} {
+			s := newShop(t, server)
+			s.add("ship", limit(9))
+			s.add("mail")
+			require.NoError(t, server.Raw.Set(t.Context(), damage(s), "not a list", 0).Err())
+			id := jobs.NewID()
+			_, err := s.Enqueue(t.Context(), "ship", []jobs.NewJob{{ID: id, Data: []byte("1")}}, "", s.now)
+			require.Error(t, err)
+			_, err = s.Job(t.Context(), "", id)
+			require.ErrorIs(t, err, jobs.ErrUnknownJob, "nothing is left of what was refused")
+			other := s.put("mail")
+			s.requireInFlight("mail", 0)
+			assert.EqualValues(t, 1, s.counts("mail").Queued)
+			list, _, err := s.Open(t.Context(), jobstore.Filter{Limit: 9})
+			require.NoError(t, err)
+			require.Len(t, list, 1)
+			s.complete(s.take("ann", other), completed.Detail.(jobstore.Outcome), time.Time{})
+			dropped, err := s.DropArchived(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, 1, dropped)
+			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
+		}
 	})
 }

@@ -3,6 +3,7 @@ package jobstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -60,7 +61,34 @@ func (s *Store) Enqueue(
 	if err != nil && len(rest) == 1 {
 		return nil, &jobs.BulkError{Index: int(rest[0].(int64)), Err: err}
 	}
-	return readJobs(rest), err
+	if err != nil {
+		return nil, err
+	}
+	enqueued := make([]jobs.Job, 0, len(rest))
+	for i, one := range rest {
+		job, ok := readEnqueued(name, list[i], one.([]any), now)
+		if !ok {
+			return nil, fmt.Errorf("enqueue jobs: the record of %s has fields missing", list[i].ID)
+		}
+		enqueued = append(enqueued, job)
+	}
+	return enqueued, nil
+}
+
+// readEnqueued reads what job_enqueue.lua returns of a job.
+func readEnqueued(name jobs.TypeName, n jobs.NewJob, reply []any, now time.Time) (job jobs.Job, ok bool) {
+	if len(reply) != 2 { // it was there already
+		return readJob(reply)
+	}
+	now = toMicros(now)
+	job = jobs.Job{
+		ID: n.ID, Type: name, Status: jobs.Queued, Attempts: int(reply[0].(int64)), Sequence: rdb.Integer(rdb.Text(reply[1]), 0),
+		Data: n.Data, RunAfter: now, ExpiresAt: toMicros(n.ExpiresAt), CreatedAt: now, UpdatedAt: now,
+	}
+	if !n.RunAfter.IsZero() {
+		job.RunAfter = toMicros(n.RunAfter)
+	}
+	return job, true
 }
 
 // Job returns a job, queued or archived; name may be empty. It fails with [jobs.ErrUnknownJob],
@@ -102,7 +130,7 @@ func (s *Store) Extend(
 	deadline := now.Add(timeout)
 	_, err := replied("extend job", s.redis.Run(ctx, scriptJobExtend,
 		string(id), string(name), attempt, micros(deadline), micros(now)))
-	return deadline.UTC().Truncate(time.Microsecond), err
+	return toMicros(deadline), err
 }
 
 // Replay enqueues a copy of a job that is in progress or archived, with another id; name may be

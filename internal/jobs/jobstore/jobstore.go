@@ -110,6 +110,9 @@ func micros(t time.Time) int64 {
 	return t.UnixMicro()
 }
 
+// toMicros is a time as it is read back after it was stored.
+func toMicros(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
 // fromMicros is the time of a text that a script returned: zero for none, and for 0.
 func fromMicros(value any) time.Time {
 	us := rdb.Integer(rdb.Text(value), 0)

@@ -183,7 +183,7 @@ func (s *Store) readTypes(ctx context.Context, names ...string) (types []jobs.Ty
 }
 
 // Counts returns how many jobs of some types have not ended, in their order, in one round trip:
-// of a type that is not there, none. It fails with [bus.ErrUnavailable].
+// of a type that is not there, or damaged, none. It fails with [bus.ErrUnavailable].
 func (s *Store) Counts(ctx context.Context, types ...jobs.Type) ([]jobs.Counts, error) {
 	counts, args := make([]jobs.Counts, len(types)), make([]any, len(types))
 	for i, t := range types {

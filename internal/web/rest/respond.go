@@ -30,7 +30,7 @@ func (s *Service) Fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeProblem(w, r, p)
 }
 
-// retryAfter is how long clients are asked to wait after a 503, in s.
+// retryAfter is how long clients are asked to wait after a 503 or a 429, in s.
 const retryAfter = "1"
 
 // writeProblem responds with a problem, and fills in its title, ID and instance.
@@ -39,7 +39,7 @@ func writeProblem(w http.ResponseWriter, r *http.Request, p Problem) {
 	p.ID = cmp.Or(p.ID, problemIDs[p.Status])
 	p.Instance = cmp.Or(p.Instance, instanceOf(r))
 	w.Header().Set("Content-Type", "application/problem+json")
-	if p.Status == http.StatusServiceUnavailable {
+	if p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", retryAfter)
 	}
 	writeBody(w, p.Status, p)

@@ -8,7 +8,7 @@ local oldest, since = nil, math.huge
 for _, name in ipairs(redis.call('SMEMBERS', types_key())) do
   for _, status in ipairs(STATUSES) do
     local key = archive_key(name, status)
-    local head = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')
+    local head = redis.pcall('ZRANGE', key, 0, 0, 'WITHSCORES') -- one that is no list has no head
     if head[1] and tonumber(head[2]) < since then oldest, since = key, tonumber(head[2]) end
   end
 end

@@ -11,5 +11,6 @@ redis.call('HSET', schedules_key(), name, ARGV[4])
 if redis.call('EXISTS', job_key(ARGV[5])) == 1 then return 0 end
 local data = redis.call('HGET', type_key(name), 'schedule_data')
 if not data or data == '' then data = 'null' end
-add_job(type, ARGV[5], data, '0', '0', '', tonumber(ARGV[6]))
+local now = tonumber(ARGV[6])
+add_job(type, ARGV[5], data, '0', '0', '', next_number(type, now), now)
 return 1

@@ -2,23 +2,24 @@
 --
 -- ARGV     1 namespace, 2.. types
 -- Returns  a list of {queued, of these waiting for their turn, in progress, sequence of the oldest
---          (µs, text, '' if there is none)}
+--          (µs, text, '' if there is none)}, zeros of a type that is not there, or damaged
+local function counts_of(name)
+  local type = read_type(name)
+  if not type then error('no such type') end
+  local in_progress = in_flight_of(type.lane)
+  local turns = math.max(type.max, in_progress)
+  if type.pull then turns = in_progress end -- who fetches decides when
+  local standing = redis.call('ZCARD', type.lane)
+  local oldest = redis.call('ZRANGE', open_key(name), 0, 0, 'WITHSCORES')
+  return {
+    redis.call('ZCARD', open_key(name)) - in_progress, math.max(standing - turns, 0), in_progress,
+    oldest[2] and exact(tonumber(oldest[2])) or '',
+  }
+end
+
 local counts = {}
 for i = 2, #ARGV do
-  local name = ARGV[i]
-  local type = read_type(name)
-  if type then
-    local in_progress = in_flight_of(type.lane)
-    local turns = math.max(type.max, in_progress)
-    if type.pull then turns = in_progress end -- who fetches decides when
-    local standing = redis.call('ZCARD', type.lane)
-    local oldest = redis.call('ZRANGE', open_key(name), 0, 0, 'WITHSCORES')
-    counts[i - 1] = {
-      redis.call('ZCARD', open_key(name)) - in_progress, math.max(standing - turns, 0), in_progress,
-      oldest[2] and exact(tonumber(oldest[2])) or '',
-    }
-  else
-    counts[i - 1] = { 0, 0, 0, '' }
-  end
+  local ok, of_type = pcall(counts_of, ARGV[i])
+  counts[i - 1] = ok and of_type or { 0, 0, 0, '' }
 end
 return counts

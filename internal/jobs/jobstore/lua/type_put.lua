@@ -18,6 +18,7 @@ elseif not found[1] or found[2] == '1' then
 elseif found[1] ~= revision then
   return { 0, 'changed' }
 end
+if revision ~= '0' then allow_when_full() end -- to pause it, for instance
 redis.call('HSET', type_key(name), unpack(ARGV, 7))
 redis.call('HINCRBY', type_key(name), 'revision', 1)
 redis.call('HDEL', type_key(name), 'deleted')

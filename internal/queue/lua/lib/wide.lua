@@ -18,9 +18,15 @@ local function has_turn(lane, job, place, max)
   return rank < max and rank
 end
 
+-- Has an entry that is not in the lane stand behind all others. Returns how many these are.
+local function stand_last(lane, job, place)
+  redis.call('ZADD', lane, exact(place), job)
+  return redis.call('ZCARD', lane) - 1
+end
+
 -- How much ahead of its time (ms, from 0 to below 1) an entry comes that waits with so many before
--- it: so those that wait for the same time come in order.
-local function ahead_of(rank) return 0.9999 - math.min(rank, 9999) / 10000 end
+-- it: so those that wait for the same time come in order. A score of today has 4096 steps in a ms.
+local function ahead_of(rank) return 1 - math.min(rank + 1, 4096) / 4096 end
 
 -- Marks an entry that has its turn as one in flight.
 local function begin_in_lane(lane, job, place)

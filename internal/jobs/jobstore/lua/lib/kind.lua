@@ -5,6 +5,9 @@
 local PROBE = 500000
 -- ms, until an entry comes up again that found no thread for its standing.
 local STANDING_WAIT = 50
+-- µs, by which clocks may differ: a job that is to be taken later, but sooner than this, is taken.
+local EARLY = 1000000
+local WOKEN = 256 -- entries that are woken at once when a service takes a job again
 
 local function type_of(job)
   local type = read_type(job.type)
@@ -20,15 +23,23 @@ local function released(entry)
   return job
 end
 
--- Notes that a type's service has taken a job, or has not.
-local function note_standing(type, standing)
+-- Has an entry whose type does not go on come up again at a time (ms). Of many, a few come then, and
+-- each some others a step (ms) later: it is enough that some see when the type goes on.
+local function look_again(entry, time, step, turn)
+  put_off(entry, time + step * math.floor(turn / LOOKING), ahead_of(turn))
+end
+
+-- Notes that a type's service has taken a job, or has not. `holds` is what the type had when the job
+-- was taken: one that was taken before the service asked for time says nothing of what it wants now.
+local function note_standing(type, standing, holds)
   if standing ~= '' and tonumber(standing) ~= type.standing then
     redis.call('HSET', type_key(type.name), 'standing', standing)
     type.standing = tonumber(standing)
   end
-  if type.holds > 0 and standing == '2' then
+  if type.holds > 0 and standing == '2' and tonumber(holds) == type.holds then
     redis.call('HSET', type_key(type.name), 'holds', '0', 'held_until', '0')
     type.holds, type.held_until = 0, 0
+    wake(type, WOKEN, 0)
   end
 end
 
@@ -91,7 +102,7 @@ KINDS.job = {
     if job.expires_at > 0 and job.expires_at <= now then
       return end_taken(entry, type, job, 'expired', job.attempts, now, '')
     end
-    if job.run_after > now then
+    if job.run_after > now + EARLY then
       put_off(entry, due(job.run_after))
       return nil
     end
@@ -102,11 +113,9 @@ KINDS.job = {
       put_off(entry, wait_until(job.expires_at, now))
       announce()
     elseif type.held_until > now then
-      put_off(entry, due(type.held_until), ahead_of(turn))
+      look_again(entry, math.ceil(type.held_until / 1000), PROBE / 1000, turn)
     elseif type.standing < entry.min_standing then
-      -- A worker looks at no more of those that wait for this than it has threads, or not often.
-      put_off(entry, tonumber(entry.now) + STANDING_WAIT * (1 + math.floor(turn / 32)),
-        ahead_of(turn))
+      look_again(entry, entry.now + STANDING_WAIT, STANDING_WAIT, turn)
     else
       if type.holds > 0 then
         type.held_until = now + PROBE
@@ -119,13 +128,15 @@ KINDS.job = {
     end
     return nil
   end,
-  -- The result is {'succeeded' or 'failed', reason, standing, the attempt if it reported}.
+  -- The result is {'succeeded' or 'failed', reason, standing, '1' if the service reported that it
+  -- failed, the type's holds when the job was taken}.
   complete = function(entry)
     local job, result = released(entry), entry.result
     if not job then return end
     local type, now = type_of(job), tonumber(entry.now) * 1000
     local succeeded = result[1] == 'succeeded'
-    note_standing(type, result[3])
+    job.completed = true
+    note_standing(type, result[3], result[5])
     archive(type, job, succeeded and 'succeeded' or 'failed',
       succeeded and job.attempts or job.attempts - 1, now,
       (succeeded or result[4] == '1') and job.attempts .. ' ' .. result[1] or nil, result[2])
@@ -137,7 +148,7 @@ KINDS.job = {
     if not job then return end
     local type, now, outcome = type_of(job), tonumber(entry.now) * 1000, result[1]
     local time = tonumber(redis.call('ZSCORE', scheduled_key(QUEUE), job.entry)) * 1000
-    note_standing(type, result[3])
+    note_standing(type, result[3], result[5])
     if outcome == 'accepted' then
       local deadline = math.max(time, job.deadline)
       if deadline > time then
@@ -156,7 +167,9 @@ KINDS.job = {
       redis.call('HSET', job_key(job.id), 'status', 'queued', 'worker', '', 'deadline', '0',
         'updated_at', exact(now))
       if outcome == 'held' then
-        type.holds, type.held_until = type.holds + 1, math.max(time, type.held_until)
+        -- Of many jobs that were in flight together, one counts.
+        if tonumber(result[5]) == type.holds then type.holds = type.holds + 1 end
+        type.held_until = math.max(time, type.held_until)
         redis.call('HSET', type_key(type.name), 'holds', type.holds,
           'held_until', exact(type.held_until))
       end

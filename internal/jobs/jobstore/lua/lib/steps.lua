@@ -17,6 +17,11 @@ local function read_job(id)
   }
 end
 
+local function append(list, field, value)
+  list[#list + 1] = field
+  list[#list + 1] = value
+end
+
 -- Until when (ms) a job waits for its turn: it comes up by itself when it expires, if it does.
 local function wait_until(expires_at, now)
   local time = math.floor(now / 1000) + WAIT
@@ -24,23 +29,32 @@ local function wait_until(expires_at, now)
   return exact(time)
 end
 
--- Adds a job to a type. Times are texts, '0' where there is none: a number may not have all digits
--- of a time far away.
-local function add_job(type, id, data, run_after, expires_at, traceparent, now)
-  local entry, place = entry_of(id), next_number(type, now)
-  if run_after == '0' then run_after = exact(now) end
-  redis.call('SADD', jobs_index_key(QUEUE), entry)
-  redis.call('HSET', job_key(id), 'type', type.name, 'status', 'queued', 'attempts', type.attempts,
-    'sequence', exact(place), 'run_after', run_after, 'expires_at', expires_at,
-    'created_at', exact(now), 'updated_at', exact(now))
-  if type.once then redis.call('HSET', job_key(id), 'once', '1') end
-  if traceparent ~= '' then redis.call('HSET', job_key(id), 'traceparent', traceparent) end
+-- Adds a job to a type, with its latest number as its place. Times are texts, '0' where there is
+-- none: a number may not have all digits of a time far away. Who fetches jobs takes them from their
+-- lane, so these all wait.
+local function add_job(type, id, data, run_after, expires_at, traceparent, place, now)
+  local entry, time, at = entry_of(id), exact(now), exact(place)
+  if run_after == '0' then run_after = time end
+  local is_due, turn = tonumber(run_after) <= now, false
+  -- A list that is none fails here, before the job is anywhere else.
+  if is_due then turn = stand_last(type.lane, entry, place) < type.max end
+  redis.call('ZADD', open_key(type.name), at, id)
+  local record = {
+    'type', type.name, 'status', 'queued', 'attempts', type.attempts, 'sequence', at,
+    'run_after', run_after, 'expires_at', expires_at, 'created_at', time, 'updated_at', time,
+  }
+  if type.once then append(record, 'once', '1') end
+  if traceparent ~= '' then append(record, 'traceparent', traceparent) end
+  redis.call('HSET', job_key(id), unpack(record))
   redis.call('SET', data_key(id), data)
-  redis.call('ZADD', open_key(type.name), exact(place), id)
-  if tonumber(run_after) > now then
+  redis.call('SADD', jobs_index_key(QUEUE), entry)
+  if not is_due then
     redis.call('ZADD', scheduled_key(QUEUE), due(tonumber(run_after)), entry)
+  elseif turn and not type.pull then
+    redis.call('LPUSH', instant_key(QUEUE), entry)
   else
-    await_turn(type, entry, place, wait_until(tonumber(expires_at), now))
+    redis.call('ZADD', scheduled_key(QUEUE), wait_until(tonumber(expires_at), now), entry)
+    if turn then announce() end
   end
 end
 
@@ -79,7 +93,7 @@ end
 
 -- Archives a job that has not ended: see enter_archive.
 local function archive(type, job, status, attempts, now, reported, reason)
-  redis.call('SREM', jobs_index_key(QUEUE), job.entry)
+  if not job.completed then redis.call('SREM', jobs_index_key(QUEUE), job.entry) end
   if job.worker == '' then redis.call('ZREM', scheduled_key(QUEUE), job.entry) end
   take_back(job)
   leave(type, job.entry)

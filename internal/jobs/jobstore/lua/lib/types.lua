@@ -4,6 +4,7 @@
 local QUEUE = 'jobs'
 local STATUSES = { 'succeeded', 'failed', 'expired', 'cancelled' } -- of archived jobs
 local WAIT = 86400000 -- ms, until an entry that waits for its turn comes up by itself
+local LOOKING = 32 -- entries of a type that come up at once, to see whether it goes on
 
 local function entry_of(id) return pack_job('job', id) end
 
@@ -32,28 +33,17 @@ local function read_type(name)
   return TYPES[name]
 end
 
--- The next number of a type's sequence, which is the time, or a little later: so it grows even if
--- clocks differ, or go back.
-local function next_number(type, now)
-  type.clock = math.max(type.clock + 1, now)
+-- The first of the next numbers of a type's sequence, `count` or one, which are the time, or a
+-- little later: so they grow even if clocks differ, or go back.
+local function next_number(type, now, count)
+  local first = math.max(type.clock + 1, now)
+  type.clock = first + (count or 1) - 1
   redis.call('HSET', type_key(type.name), 'clock', exact(type.clock))
-  return type.clock
+  return first
 end
 
 -- Tells those who wait for jobs to fetch that there may be some.
 local function announce() redis.call('XADD', pulls_key(), 'MAXLEN', 1, '*', 'job', '') end
-
--- Has a job that is due stand in its lane, and wait there for its turn, unless it has it. Who
--- fetches jobs takes them from the lane: they all wait.
-local function await_turn(type, entry, place, wait_until)
-  local turn = has_turn(type.lane, entry, place, type.max)
-  if turn and not type.pull then
-    redis.call('LPUSH', instant_key(QUEUE), entry)
-  else
-    redis.call('ZADD', scheduled_key(QUEUE), wait_until, entry)
-    if turn then announce() end
-  end
-end
 
 local function leave(type, entry)
   if type.pull then
@@ -64,8 +54,10 @@ local function leave(type, entry)
 end
 
 -- Wakes the jobs of a type that wait although they have their turn, at most `most` of them behind
--- the first `offset`: after its limit was raised, for instance. Returns how many it has looked at.
+-- the first `offset`: after its limit was raised, for instance. While its service asks for time, a
+-- few are enough to try it. Returns how many it has looked at.
 local function wake(type, most, offset)
+  if type.holds > 0 then most, offset = math.min(most, LOOKING), 0 end
   local entries = in_turn_of(type.lane, type.max, most, offset)
   if type.pull then
     if #entries > 0 then announce() end
