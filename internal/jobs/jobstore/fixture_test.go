@@ -20,14 +20,14 @@ var start = time.UnixMilli(1_700_000_000_000).UTC()
 // shop is the jobs of a test, with a clock.
 type shop struct {
 	*jobstore.Store
-	t      *testing.T
+	t      testing.TB
 	server *rdbtest.Server
 	keys   jobstore.Keys
 	queue  queue.Keys
 	now    time.Time
 }
 
-func newShop(t *testing.T, server *rdbtest.Server) *shop {
+func newShop(t testing.TB, server *rdbtest.Server) *shop {
 	const namespace = "w:"
 	st := jobstore.New(server.Open(t).Partition(namespace))
 	return &shop{st, t, server, jobstore.Keys{Namespace: namespace}, queue.Keys{Namespace: namespace}, start}

@@ -1,0 +1,53 @@
+package jobstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb/rdbtest"
+)
+
+// BenchmarkEnqueue is one job, up to Redis' answer.
+func BenchmarkEnqueue(b *testing.B) {
+	s := newShop(b, rdbtest.Real(b))
+	s.add("ship", limit(300))
+	for b.Loop() {
+		s.put("ship")
+	}
+}
+
+// BenchmarkCompleteAndAcquire is what a job costs beside its POST, which says that it is done,
+// while many wait for their turn.
+func BenchmarkCompleteAndAcquire(b *testing.B) {
+	s := newShop(b, rdbtest.Real(b))
+	s.add("ship", limit(32))
+	fill := func() *queue.Task {
+		for range 10 {
+			list := make([]jobs.NewJob, 1000)
+			for i := range list {
+				list[i] = jobs.NewJob{ID: jobs.NewID(), Data: []byte(`{"order":1234567890,"to":"Berlin"}`)}
+			}
+			_, err := s.Enqueue(b.Context(), "ship", list, "", s.now)
+			require.NoError(b, err)
+		}
+		return s.acquire("ann").Task
+	}
+	task := fill()
+	for b.Loop() {
+		s.now = s.now.Add(time.Millisecond)
+		_, next, err := s.Queue().CompleteAndAcquire(b.Context(), task, completed, bus.Failing, s.now)
+		if err != nil || next.Err != nil {
+			b.Fatal(err, next.Err)
+		}
+		if task = next.Task; task == nil {
+			b.StopTimer()
+			task = fill()
+			b.StartTimer()
+		}
+	}
+}
