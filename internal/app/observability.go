@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/metrics"
@@ -44,7 +45,9 @@ func startObservability(ctx context.Context, c Config, daemon string, st *store.
 		return nil, err
 	}
 	o.metrics.AddBus(st, metrics.BusOptions{Memory: c.Memory, ScalingDeadline: c.ScalingDeadline}, time.Now)
-	o.metrics.AddJobs(housekeeping.CountsOf(jobstore.New(st.Partition())), time.Now)
+	o.metrics.AddJobs(metrics.JobTypes{
+		Count: housekeeping.CountsOf(jobstore.New(st.Partition())), Counters: stats.Of(st).ReadCounters,
+	}, time.Now)
 	o.recorder = telemetry.NewRecorder(o.metrics, st, log)
 	o.start(context.WithoutCancel(ctx), daemon, c.CounterFlushInterval, log)
 	return o, nil

@@ -63,7 +63,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		Subscriber: subscriber.Config{
 			Deny: c.CallbackDeny, MaxTopics: c.MaxSubscriptionTopics, Secrets: c.Secrets, Recorder: obs.recorder,
 		},
-		Jobs:             jobs.Config{Deny: c.CallbackDeny, Downstream: c.DownstreamURL != ""},
+		Jobs:             jobs.Config{Deny: c.CallbackDeny, Downstream: c.DownstreamURL != "", Recorder: obs.recorder},
 		ScalingThreshold: int64(c.ScalingThreshold),
 		ScalingDeadline:  c.ScalingDeadline,
 		Reporter:         obs.reporter,

@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metricservice"
 	"routemaster/internal/worker"
 )
@@ -67,6 +68,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	jobStore := jobstore.New(redis.Partition(c.RedisNamespace))
 	archive, scheduler := housekeeping.NewArchive(jobStore, obs.recorder, time.Now), housekeeping.NewScheduler(jobStore, log, time.Now)
 	keeper := maintenance.New(st, q, c.Memory, obs.recorder, log, time.Now, archive)
+	keeper.Tidy(maintenance.Named{Tag: telemetry.JobTypeTag, Names: housekeeping.NamesOf(jobStore)})
 	monitor := maintenance.NewMonitor(st, c.Memory, metricservice.New(metricservice.Config{
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
 	}, log), log, time.Now, housekeeping.GaugesOf(jobStore, time.Now))

@@ -78,6 +78,12 @@ type Counts struct {
 	Oldest time.Time
 }
 
+// CountedType is a type, and how many of its jobs have not ended.
+type CountedType struct {
+	Type
+	Counts
+}
+
 // Errors that callers branch on.
 var (
 	// ErrUnknownType means that there is no such type.

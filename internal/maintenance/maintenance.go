@@ -54,6 +54,9 @@ func New(st *store.Store, q *queue.Queue, limits bus.MemoryLimits, recorder *tel
 	}
 }
 
+// Tidy has the counters of others removed, too, once their names are gone.
+func (m *Maintenance) Tidy(counters Named) { m.tidier.Add(counters) }
+
 // Enqueue returns a function that enqueues a housekeeping job. All workers of a bus may call it: a
 // job that is in the queue already is not added.
 func (m *Maintenance) Enqueue(job bus.JobName) func(context.Context) error {

@@ -85,6 +85,7 @@ func (m *Monitor) measure(ctx context.Context) ([]metricservice.Measure, error) 
 	for c, n := range counts {
 		measures = append(measures, metricservice.Measure{Counter: c, Value: n})
 	}
+	measures = append(measures, metricservice.Replaced(counts)...)
 	slices.SortFunc(measures, func(a, b metricservice.Measure) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), slices.CompareFunc(a.All(), b.All(), func(a, b bus.Tag) int {
 			return strings.Compare(a.Value, b.Value)

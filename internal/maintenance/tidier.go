@@ -26,6 +26,21 @@ type Tidier struct {
 	cursor uint64
 	// clients are all names that the counters of registered clients may have.
 	clients map[string]bool
+	// named are counters of others, and the names of these that are there.
+	named []named
+}
+
+// Named says how others name their counters: by a tag, whose values may go. Names reads those that
+// are there; it is not called while there is no such counter.
+type Named struct {
+	Tag   string
+	Names func(context.Context) (map[string]bool, error)
+}
+
+// named is a [Named], with what it has read.
+type named struct {
+	Named
+	there map[string]bool
 }
 
 // Tidied is how much was removed.
@@ -36,6 +51,9 @@ func NewTidier(st *store.Store) *Tidier {
 	p := st.Partition()
 	return &Tidier{store: st, redis: p, keys: store.Keys{Namespace: p.Namespace()}}
 }
+
+// Add has it remove the counters of others, too.
+func (t *Tidier) Add(counters Named) { t.named = append(t.named, named{Named: counters}) }
 
 // Step takes one step. Done reports whether it was the last one; the next step starts again.
 func (t *Tidier) Step(ctx context.Context, now time.Time) (tidied Tidied, done bool, err error) {
@@ -67,6 +85,9 @@ func (t *Tidier) Step(ctx context.Context, now time.Time) (tidied Tidied, done b
 	}
 	if done = t.place == 0 && t.cursor == 0; done {
 		t.clients = nil // some may be gone by the next time
+		for i := range t.named {
+			t.named[i].there = nil
+		}
 	}
 	return tidied, done, rdb.Wrap("tidy", err)
 }
@@ -92,6 +113,9 @@ func (t *Tidier) removeCounters(ctx context.Context, key string, fields []string
 	if t.clients, err = t.counterNames(ctx); err != nil {
 		return 0, err
 	}
+	if err = t.readNamed(ctx, gone); err != nil {
+		return 0, err
+	}
 	gone = t.gone(gone, topics)
 	for some := range slices.Chunk(gone, maxRemoved) {
 		n, err := t.redis.HDel(ctx, key, some...).Result()
@@ -112,13 +136,37 @@ func (t *Tidier) gone(fields []string, topics map[string]bool) (gone []string) {
 		}
 		for _, tag := range c.All() {
 			isTopic, isClient := tag.Name == "topic", tag.Name == "queue" || tag.Name == "publisher" || tag.Name == "subscriber"
-			if isTopic && !topics[tag.Value] || isClient && !t.clients[tag.Value] {
+			if isTopic && !topics[tag.Value] || isClient && !t.clients[tag.Value] || t.isUnnamed(tag) {
 				gone = append(gone, field)
 				break
 			}
 		}
 	}
 	return gone
+}
+
+// isUnnamed reports whether a tag is a name of others that is not there, as far as was read.
+func (t *Tidier) isUnnamed(tag bus.Tag) bool {
+	i := slices.IndexFunc(t.named, func(n named) bool { return n.Tag == tag.Name })
+	return i >= 0 && !t.named[i].there[tag.Value]
+}
+
+// readNamed reads the names of others that some counters have.
+func (t *Tidier) readNamed(ctx context.Context, fields []string) (err error) {
+	for i := range t.named {
+		n := &t.named[i]
+		has := func(field string) bool {
+			c, err := wire.UnpackCounter(field)
+			return err == nil && slices.ContainsFunc(c.All(), func(tag bus.Tag) bool { return tag.Name == n.Tag })
+		}
+		if !slices.ContainsFunc(fields, has) {
+			continue
+		}
+		if n.there, err = n.Names(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // existing returns which of the topics of some counters exist.

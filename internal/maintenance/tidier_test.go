@@ -1,6 +1,7 @@
 package maintenance_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -126,6 +127,34 @@ func TestCountersGoWithTheirTopicsAndClients(t *testing.T) {
 			assert.False(t, strings.Contains(field, "widgets"), field)
 		}
 	})
+}
+
+// TestCountersOfOthersGoWithTheirNames has two counters by a tag of others, of which one is of what
+// is there.
+func TestCountersOfOthersGoWithTheirNames(t *testing.T) {
+	f := storetest.NewBus(t, rdbtest.Embedded(t))
+	ctx, reads := t.Context(), 0
+	there := map[string]bool{"ship": true}
+	tidier := maintenance.NewTidier(f.Store)
+	tidier.Add(maintenance.Named{Tag: "job_type", Names: func(context.Context) (map[string]bool, error) {
+		reads++
+		return there, nil
+	}})
+	ended := func(name string) bus.Counter {
+		return bus.NewCounter("jobs.ended", bus.Tag{Name: "job_type", Value: name})
+	}
+	gone := bus.NewCounter("events.added", bus.Tag{Name: "queue", Value: "nobody"})
+	require.NoError(t, f.AddCounters(ctx, map[bus.Counter]int64{gone: 1}))
+	assert.Equal(t, maintenance.Tidied{Counters: 1}, tidy(t, tidier, storetest.Start))
+	assert.Zero(t, reads, "nothing is counted by that tag")
+
+	require.NoError(t, f.AddCounters(ctx, map[bus.Counter]int64{ended("ship"): 1, ended("pay"): 2}))
+	assert.Equal(t, maintenance.Tidied{Counters: 1}, tidy(t, tidier, storetest.Start))
+	left, err := f.Counters(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, map[bus.Counter]int64{ended("ship"): 1}, left)
+	there = nil
+	assert.Equal(t, maintenance.Tidied{Counters: 1}, tidy(t, tidier, storetest.Start))
 }
 
 // topicNames are names of topics: the prefix and three letters.

@@ -19,7 +19,7 @@ func (m *Maintenance) tidy(ctx context.Context) {
 		m.log.Info("removed topics that nobody has used for a day", "topics", all.Topics)
 	}
 	if all.Counters > 0 {
-		m.log.Debug("removed counters of topics and clients that are gone", "counters", all.Counters)
+		m.log.Debug("removed counters of what is gone", "counters", all.Counters)
 	}
 	if err != nil && !errors.Is(err, bus.ErrUnavailable) { // package rdb logs that once
 		m.log.Error("could not tidy up", "error", err)

@@ -56,7 +56,10 @@ func TestANilRecorderTakesNoNote(t *testing.T) {
 	r.Busy(bus.QueueMain, 1)
 	r.JobTried("invoice", "accepted", 1)
 	r.JobAttemptLost("invoice")
-	r.JobExpired("invoice")
+	r.JobEnded(telemetry.Worker, "invoice", "failed")
+	r.JobReported("invoice", "queued")
+	r.JobsEnqueued("invoice", 1)
+	r.JobRequest("get", "queued")
 	r.Started("web")
 	r.Stopped("web")
 	r.Flush(t.Context())
@@ -93,12 +96,17 @@ func TestDeadLettersAndReplaysAreCounted(t *testing.T) {
 }
 
 func TestJobsAreCountedByType(t *testing.T) {
-	registry := metrics.NewRegistry()
-	r := telemetry.NewRecorder(registry, nil, slog.New(slog.DiscardHandler))
+	registry, st := metrics.NewRegistry(), storetest.Open(t, rdbtest.Embedded(t))
+	r := telemetry.NewRecorder(registry, st, slog.New(slog.DiscardHandler))
 	r.JobTried("invoice", "accepted", time.Second)
 	r.JobTried("invoice", "held", 2*time.Second)
 	r.JobAttemptLost("invoice")
-	r.JobExpired("refund")
+	r.JobEnded(telemetry.Worker, "refund", "expired")
+	r.JobEnded(telemetry.Web, "refund", "expired")
+	r.JobReported("label", "succeeded")
+	r.JobReported("label", "queued")
+	r.JobsEnqueued("refund", 3)
+	r.JobRequest("get", "queued")
 	text := page(t, registry)
 	for _, series := range []string{
 		`job_attempts_total{job_type="invoice",outcome="accepted"} 1`,
@@ -106,10 +114,27 @@ func TestJobsAreCountedByType(t *testing.T) {
 		`job_attempt_duration_seconds_sum{job_type="invoice"} 3`,
 		`job_attempt_duration_seconds_count{job_type="invoice"} 2`,
 		`job_attempts_lost_total{job_type="invoice"} 1`,
-		`jobs_expired_total{job_type="refund"} 1`,
+		`jobs_ended_total{job_type="refund",status="expired"} 2`,
+		`jobs_ended_total{job_type="label",status="succeeded"} 1`,
+		`job_reports_total{job_type="label",status="succeeded"} 1`,
+		`job_reports_total{job_type="label",status="queued"} 1`,
 	} {
 		assert.Contains(t, text, "\nroutemaster_"+series+"\n")
 	}
+	r.Flush(t.Context())
+	counters, err := stats.Of(st).Counters(t.Context())
+	require.NoError(t, err)
+	job := func(name string) bus.Tag { return bus.Tag{Name: "job_type", Value: name} }
+	outcome := func(name, outcome string) bus.Counter {
+		return bus.NewCounter("jobs.attempts", job(name), bus.Tag{Name: "outcome", Value: outcome})
+	}
+	ended := telemetry.EndedJobs("refund", "expired")
+	assert.Equal(t, map[bus.Counter]int64{
+		outcome("invoice", "accepted"): 1, outcome("invoice", "held"): 1, outcome("invoice", "lost"): 1, outcome("label", "retried"): 1,
+		ended[0]: 1, ended[1]: 1, telemetry.EndedJobs("label", "succeeded")[0]: 1,
+		bus.NewCounter("jobs.enqueued", job("refund")):                                                                    3,
+		bus.NewCounter("jobs.requests", bus.Tag{Name: "request", Value: "get"}, bus.Tag{Name: "result", Value: "queued"}): 1,
+	}, counters)
 }
 
 func TestThePublisherOfACounterIsNoSecret(t *testing.T) {

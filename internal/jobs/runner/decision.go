@@ -22,6 +22,18 @@ type decision struct {
 	retryAt time.Time
 }
 
+// ended is the status that the job ended with; empty if it has not.
+func (d *decision) ended() jobs.Status {
+	switch {
+	case d.Result == jobstore.Succeeded:
+		return jobs.Succeeded
+	case d.Result == jobstore.Failed && d.retryAt.IsZero():
+		return jobs.Failed
+	default:
+		return ""
+	}
+}
+
 // decide decides what follows from a POST. Chance, in [0, 1), spreads the retries.
 func decide(run *jobstore.Run, a outbound.Attempt, now time.Time, chance float64) decision {
 	d := decision{Outcome: jobstore.Outcome{Standing: bus.Proven}}

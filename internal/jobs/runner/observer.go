@@ -44,6 +44,9 @@ func (o *observer) begin(ctx context.Context, run *jobstore.Run) (context.Contex
 func (n observation) end(ctx context.Context, a outbound.Attempt, d decision) {
 	n.files.Check(a.OutOfFiles, "connecting to a service")
 	n.recorder.JobTried(string(n.run.Type), string(d.Result), a.Duration)
+	if status := d.ended(); status != "" {
+		n.recorder.JobEnded(telemetry.Worker, string(n.run.Type), status)
+	}
 	if n.span != nil {
 		failure := ""
 		if a.Err != nil {
@@ -103,9 +106,11 @@ func (r *Runner) Discarded(entry any) {
 	level, event := slog.LevelWarn, "lost an attempt at a job"
 	if ended.Status == jobs.Expired { // as its client wished
 		level, event = slog.LevelDebug, "a job has expired"
-		r.observer.recorder.JobExpired(string(ended.Type))
 	} else {
 		r.observer.recorder.JobAttemptLost(string(ended.Type))
+	}
+	if ended.Status.IsArchived() {
+		r.observer.recorder.JobEnded(telemetry.Worker, string(ended.Type), ended.Status)
 	}
 	r.observer.log.LogAttrs(context.Background(), level, event, slog.String("job_type", string(ended.Type)),
 		slog.String("id", ended.ID.String()), slog.String("status", string(ended.Status)), slog.String("reason", ended.Reason))

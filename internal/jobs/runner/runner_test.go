@@ -44,6 +44,8 @@ func TestWhatAServiceGets(t *testing.T) {
 		got.header = nil
 		assert.Equal(t, post{"/hook/secret", "", "", body(other), nil}, got)
 		s.requireJob(other, jobs.Succeeded, 3, "")
+		assert.Contains(t, s.page(), `routemaster_jobs_ended_total{job_type="own",status="succeeded"} 1`)
+		assert.NotContains(t, s.page(), `routemaster_jobs_ended_total{job_type="invoice.send"`, "its report is to come")
 		assert.NotContains(t, s.log.String(), "WARN")
 		assert.NotContains(t, s.log.String(), "secret")
 	})
@@ -108,7 +110,7 @@ func TestAJobThatExpiredIsNotSent(t *testing.T) {
 		require.Equal(t, 1, s.run(time.Second), "the other one")
 		s.requireJob(id, jobs.Expired, 3, "")
 		assert.NotContains(t, down.got()[0].path, id.String())
-		assert.Contains(t, s.page(), `routemaster_jobs_expired_total{job_type="invoice"} 1`)
+		assert.Contains(t, s.page(), `routemaster_jobs_ended_total{job_type="invoice",status="expired"} 1`)
 		assert.NotContains(t, s.log.String(), "WARN")
 	})
 }
@@ -128,6 +130,8 @@ func TestAJobWithoutAReportIsTriedAgain(t *testing.T) {
 		require.Equal(t, 1, s.run(2*time.Second))
 		assert.Contains(t, down.got()[2].body, `"attempt":2}`)
 		assert.Contains(t, s.page(), `routemaster_job_attempts_lost_total{job_type="invoice"} 1`)
+		assert.Contains(t, s.page(), `routemaster_jobs_ended_total{job_type="payment",status="failed"} 1`)
+		assert.NotContains(t, s.page(), `routemaster_jobs_ended_total{job_type="invoice"`, "it is tried again")
 		assert.Contains(t, s.log.String(), `msg="lost an attempt at a job" job_type=payment id=`+once.String()+` status=failed`)
 	})
 }

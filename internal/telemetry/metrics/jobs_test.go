@@ -12,28 +12,39 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
 )
 
 func TestJobTypesAreScraped(t *testing.T) {
 	now := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
+	invoices, labels := jobs.Type{Name: "invoices", Concurrency: 2}, jobs.Type{Name: "labels", Concurrency: 5, Paused: true}
+	ended := telemetry.EndedJobs("invoices", jobs.Failed)
 	reads := 0
 	registry := metrics.NewRegistry()
-	registry.AddJobs(func(context.Context) (map[jobs.TypeName]jobs.Counts, error) {
-		reads++
-		return map[jobs.TypeName]jobs.Counts{
-			"invoices": {Queued: 7, Waiting: 3, InProgress: 2, Oldest: now.Add(-90 * time.Second)},
-			"labels":   {},
-			"future":   {Queued: 1, Oldest: now.Add(time.Second)}, // by the clock of another host
-		}, nil
+	registry.AddJobs(metrics.JobTypes{
+		Count: func(context.Context) ([]jobs.CountedType, error) {
+			reads++
+			return []jobs.CountedType{
+				{Type: invoices, Counts: jobs.Counts{Queued: 7, Waiting: 3, InProgress: 2, Oldest: now.Add(-90 * time.Second)}},
+				{Type: labels},
+				{Type: jobs.Type{Name: "future"}, Counts: jobs.Counts{Queued: 1, Oldest: now.Add(time.Second)}}, // by the clock of another host
+			}, nil
+		},
+		Counters: func(_ context.Context, asked []bus.Counter) (map[bus.Counter]int64, error) {
+			assert.Len(t, asked, 3*2*len(jobs.Archived))
+			return map[bus.Counter]int64{ended[0]: 3, ended[1]: 4}, nil
+		},
 	}, func() time.Time { return now })
 	text := page(t, registry)
 	for _, line := range []string{
-		`queued{job_type="invoices"} 7`, `waiting{job_type="invoices"} 3`, `in_progress{job_type="invoices"} 2`,
-		`oldest_age_seconds{job_type="invoices"} 90`, `queued{job_type="labels"} 0`, `oldest_age_seconds{job_type="labels"} 0`,
-		`oldest_age_seconds{job_type="future"} 0`,
+		`job_type_queued{job_type="invoices"} 7`, `job_type_waiting{job_type="invoices"} 3`, `job_type_in_progress{job_type="invoices"} 2`,
+		`job_type_concurrency{job_type="invoices"} 2`, `job_type_paused{job_type="invoices"} 0`, `job_type_paused{job_type="labels"} 1`,
+		`job_type_oldest_age_seconds{job_type="invoices"} 90`, `job_type_queued{job_type="labels"} 0`,
+		`job_type_oldest_age_seconds{job_type="labels"} 0`, `job_type_oldest_age_seconds{job_type="future"} 0`,
+		`bus_jobs_ended_total{job_type="invoices",status="failed"} 7`, `bus_jobs_ended_total{job_type="labels",status="expired"} 0`,
 	} {
-		assert.Contains(t, text, "\nroutemaster_job_type_"+line+"\n")
+		assert.Contains(t, text, "\nroutemaster_"+line+"\n")
 	}
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
 	require.NoError(t, err)
@@ -44,6 +55,8 @@ func TestJobTypesAreScraped(t *testing.T) {
 
 func TestJobTypesAreMissingWhileRedisIsUnavailable(t *testing.T) {
 	registry := metrics.NewRegistry()
-	registry.AddJobs(func(context.Context) (map[jobs.TypeName]jobs.Counts, error) { return nil, bus.ErrUnavailable }, time.Now)
+	registry.AddJobs(metrics.JobTypes{
+		Count: func(context.Context) ([]jobs.CountedType, error) { return nil, bus.ErrUnavailable },
+	}, time.Now)
 	assert.NotContains(t, page(t, registry), "routemaster_job_type")
 }

@@ -13,6 +13,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/rest"
 )
@@ -196,7 +197,11 @@ func (h *Handlers) enqueue(r *http.Request, list []jobs.NewJob) ([]jobs.Job, err
 		return ignored(list, now), nil
 	}
 	queued, err := h.store.Enqueue(r.Context(), name, list, tracing.Traceparent(r.Context()), now)
+	if err == nil {
+		h.config.Recorder.JobsEnqueued(string(name), len(queued))
+	}
 	if failed, ok := errors.AsType[*jobs.BulkError](err); ok && errors.Is(err, jobs.ErrArchived) {
+		h.config.Recorder.JobRequest(telemetry.Enqueue, "archived")
 		err = &jobs.BulkError{Index: failed.Index, Err: errEnded}
 	}
 	return queued, err

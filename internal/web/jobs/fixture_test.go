@@ -13,6 +13,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/web"
 	"routemaster/internal/web/webtest"
 )
 
@@ -20,9 +21,9 @@ import (
 var start = time.Date(2026, 1, 31, 18, 0, 0, 123_456_000, time.UTC)
 
 // newJobs makes an API whose clock stands at the start.
-func newJobs(t *testing.T, redis *rdbtest.Server) *api {
+func newJobs(t *testing.T, redis *rdbtest.Server, adjust ...func(*web.Config)) *api {
 	t.Helper()
-	a := newAPI(t, redis)
+	a := newAPI(t, redis, adjust...)
 	a.Clock = func() time.Time { return start }
 	return &a
 }

@@ -8,6 +8,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
 
@@ -17,6 +18,8 @@ type Config struct {
 	Deny bus.DenyList
 	// Downstream is whether the operator has said where the jobs of types without a URL go.
 	Downstream bool
+	// Recorder counts what becomes of requests and of jobs. It may be nil.
+	Recorder *telemetry.Recorder
 }
 
 // Handlers serve the requests that are about jobs and their types.

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/jobs"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
 
@@ -88,8 +90,22 @@ func (h *Handlers) showJob(w http.ResponseWriter, r *http.Request, name jobs.Typ
 	var job jobs.Job
 	if err == nil {
 		job, err = h.store.Job(r.Context(), name, id)
+		h.count(telemetry.Get, job.Status, err)
 	}
 	h.RespondJSON(w, r, viewJob(job), h.explained(r, id, err))
+}
+
+// count counts a request for a job.
+func (h *Handlers) count(request string, status jobs.Status, err error) {
+	switch {
+	case errors.Is(err, jobs.ErrUnknownJob):
+		h.config.Recorder.JobRequest(request, "not_found")
+	case err != nil:
+	case status.IsArchived():
+		h.config.Recorder.JobRequest(request, "archived")
+	default:
+		h.config.Recorder.JobRequest(request, "queued")
+	}
 }
 
 // replayJob enqueues a copy of a job.
@@ -101,6 +117,7 @@ func (h *Handlers) replayJob(w http.ResponseWriter, r *http.Request) {
 	var job jobs.Job
 	if err == nil {
 		job, err = h.store.Replay(r.Context(), nameParam(r), id, jobs.NewID(), h.Now())
+		h.count(telemetry.Replay, job.Status, err)
 	}
 	if err != nil {
 		h.Fail(w, r, h.explained(r, id, err))
@@ -123,6 +140,7 @@ func (h *Handlers) deleteJob(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if was != jobs.Cancelled {
+		h.config.Recorder.JobEnded(telemetry.Web, string(nameParam(r)), jobs.Cancelled)
 		h.LogChange(r, "a job was cancelled", jobField(id), slog.String("was", string(was)))
 	}
 	if was == jobs.InProgress {

@@ -7,6 +7,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
 
@@ -18,13 +19,29 @@ func (h *Handlers) postReport(w http.ResponseWriter, r *http.Request) {
 		id, err = idParam(r)
 	}
 	if err == nil {
-		_, err = h.store.Report(r.Context(), nameParam(r), id, report, h.Now())
+		err = h.report(r, id, report)
 	}
 	if err != nil {
 		h.Fail(w, r, h.explained(r, id, err))
 		return
 	}
 	w.WriteHeader(http.StatusOK)
+}
+
+// report stores a report on the job in a request's path.
+func (h *Handlers) report(r *http.Request, id jobs.ID, report jobs.Report) error {
+	name := nameParam(r)
+	status, err := h.store.Report(r.Context(), name, id, report, h.Now())
+	switch {
+	case errors.Is(err, jobs.ErrStaleAttempt):
+		h.config.Recorder.JobRequest(telemetry.Report, "stale")
+	case err != nil:
+	case status == "":
+		h.config.Recorder.JobRequest(telemetry.Report, "repeated")
+	default:
+		h.config.Recorder.JobReported(string(name), status)
+	}
+	return err
 }
 
 // readReport reads a report.

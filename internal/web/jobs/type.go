@@ -11,6 +11,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
 
@@ -117,6 +118,7 @@ func (h *Handlers) postType(w http.ResponseWriter, r *http.Request) {
 		h.Fail(w, r, err)
 		return
 	}
+	h.config.Recorder.JobRequest(telemetry.Create, "created")
 	h.LogChange(r, "created a job type", typeField(t.Name))
 	rest.WriteJSON(w, http.StatusCreated, viewType(t, jobs.Counts{}))
 }
