@@ -15,57 +15,78 @@ import (
 
 func TestWhoMayDoWhat(t *testing.T) {
 	const event = `{"type":"noop","url":"https://x.example/"}`
-	const jobType = `{"name":"echo","delivery_strategy":"at_least_once","attempts":3,"concurrency":5}`
+	const jobType = `{"name":"echo","delivery_strategy":"at_least_once","attempts":3,"concurrency":5,"url":null}`
+	const job = "job_00000000-0000-4000-8000-00000000000"
 	const subscription = `{"topics":["widgets"],"callback":"https://x.example/"}`
 	routes := []struct {
 		method, path, body         string
 		anyone, client, root, junk int
+		other                      int // another client; 0 if it does not ask
 	}{
-		{"GET", "/health", "", 200, 200, 200, 200},
-		{"GET", "/health/ping", "", 200, 200, 200, 200},
-		{"GET", "/health/ping.json", "", 200, 200, 200, 200},
-		{"GET", "/health/ready", "", 200, 200, 200, 200},
-		{"GET", "/openapi.json", "", 200, 200, 200, 200},
-		{"GET", "/pulse", "", 401, 204, 204, 401},
-		{"GET", "/pulse/scaling", "", 401, 204, 204, 401},
-		{"GET", "/metrics", "", 401, 200, 200, 401},
-		{"GET", "/api_tokens", "", 401, 403, 200, 401},
-		{"POST", "/api_tokens", `{"name":"x"}`, 401, 403, 201, 401},
-		{"DELETE", "/api_tokens/none", "", 401, 403, 204, 401},
-		{"POST", "/api_tokens/none/rotate", "", 401, 403, 404, 401},
-		{"GET", "/topics", "", 401, 200, 200, 401},
-		{"POST", "/topics/widgets", event, 401, 200, 403, 401},
-		{"PUT", "/topics/widgets/history", `{"events":1}`, 401, 204, 204, 401},
-		{"GET", "/topics/widgets/history", "", 401, 200, 200, 401},
-		{"GET", "/topics/widgets/events", "", 401, 200, 200, 401},
-		{"DELETE", "/topics/widgets/history", "", 401, 204, 404, 401},
-		{"POST", "/subscription", subscription, 401, 204, 403, 401},
-		{"POST", "/subscriber", subscription, 401, 204, 403, 401},
-		{"GET", "/subscriptions", "", 401, 200, 200, 401},
-		{"GET", "/subscribers", "", 401, 200, 200, 401},
-		{"DELETE", "/subscription/topics/widgets", "", 401, 204, 403, 401},
-		{"DELETE", "/subscriber/topics/widgets", "", 401, 404, 403, 401},
-		{"DELETE", "/subscriber", "", 401, 204, 403, 401},
-		{"DELETE", "/subscription", "", 401, 404, 403, 401},
-		{"DELETE", "/topics/widgets", "", 401, 204, 404, 401},
-		{"DELETE", "/topic/widgets", "", 401, 404, 404, 401},
-		{"POST", "/v1/jobs", jobType, 401, 201, 400, 401},
-		{"POST", "/v2/job-types", jobType, 401, 400, 400, 401},
-		{"GET", "/v1/jobs/echo", "", 401, 200, 200, 401},
-		{"GET", "/v2/job-types", "", 401, 200, 200, 401},
-		{"GET", "/v2/job-types/echo", "", 401, 200, 200, 401},
-		{"PATCH", "/v2/job-types/echo", `{"paused":true}`, 401, 200, 200, 401},
-		{"DELETE", "/v2/job-types/echo", "", 401, 204, 404, 401},
+		{"GET", "/health", "", 200, 200, 200, 200, 0},
+		{"GET", "/health/ping", "", 200, 200, 200, 200, 0},
+		{"GET", "/health/ping.json", "", 200, 200, 200, 200, 0},
+		{"GET", "/health/ready", "", 200, 200, 200, 200, 0},
+		{"GET", "/openapi.json", "", 200, 200, 200, 200, 0},
+		{"GET", "/pulse", "", 401, 204, 204, 401, 0},
+		{"GET", "/pulse/scaling", "", 401, 204, 204, 401, 0},
+		{"GET", "/metrics", "", 401, 200, 200, 401, 0},
+		{"GET", "/api_tokens", "", 401, 403, 200, 401, 0},
+		{"POST", "/api_tokens", `{"name":"x"}`, 401, 403, 201, 401, 0},
+		{"DELETE", "/api_tokens/none", "", 401, 403, 204, 401, 0},
+		{"POST", "/api_tokens/none/rotate", "", 401, 403, 404, 401, 0},
+		{"GET", "/topics", "", 401, 200, 200, 401, 0},
+		{"POST", "/topics/widgets", event, 401, 200, 403, 401, 0},
+		{"PUT", "/topics/widgets/history", `{"events":1}`, 401, 204, 204, 401, 0},
+		{"GET", "/topics/widgets/history", "", 401, 200, 200, 401, 0},
+		{"GET", "/topics/widgets/events", "", 401, 200, 200, 401, 0},
+		{"DELETE", "/topics/widgets/history", "", 401, 204, 404, 401, 0},
+		{"POST", "/subscription", subscription, 401, 204, 403, 401, 0},
+		{"POST", "/subscriber", subscription, 401, 204, 403, 401, 0},
+		{"GET", "/subscriptions", "", 401, 200, 200, 401, 0},
+		{"GET", "/subscribers", "", 401, 200, 200, 401, 0},
+		{"DELETE", "/subscription/topics/widgets", "", 401, 204, 403, 401, 0},
+		{"DELETE", "/subscriber/topics/widgets", "", 401, 404, 403, 401, 0},
+		{"DELETE", "/subscriber", "", 401, 204, 403, 401, 0},
+		{"DELETE", "/subscription", "", 401, 404, 403, 401, 0},
+		{"DELETE", "/topics/widgets", "", 401, 204, 404, 401, 0},
+		{"DELETE", "/topic/widgets", "", 401, 404, 404, 401, 0},
+		// Alice makes the type, Bob is another client.
+		{"POST", "/v1/jobs", jobType, 401, 201, 400, 401, 0},
+		{"POST", "/v2/job-types", jobType, 401, 400, 400, 401, 400},
+		{"GET", "/v1/jobs/echo", "", 401, 200, 200, 401, 200},
+		{"GET", "/v2/job-types", "", 401, 200, 200, 401, 200},
+		{"GET", "/v2/job-types/echo", "", 401, 200, 200, 401, 200},
+		{"PATCH", "/v2/job-types/echo", `{"paused":false}`, 401, 200, 200, 401, 403},
+		{"PUT", "/v1/jobs/echo/" + job + "1", `{"data":1}`, 401, 202, 202, 401, 202},
+		{"POST", "/v1/jobs/echo", `[{"id":"` + job + `2","data":2}]`, 401, 202, 202, 401, 202},
+		{"GET", "/v1/jobs", "", 401, 200, 200, 401, 200},
+		{"GET", "/v1/jobs/" + job + "1", "", 401, 200, 200, 401, 200},
+		{"GET", "/v1/jobs/echo/" + job + "1", "", 401, 200, 200, 401, 200},
+		{"POST", "/v1/jobs/echo/fetch", "", 401, 200, 204, 401, 200}, // the first gets the one, the second the other
+		{"POST", "/v1/jobs/echo/" + job + "1/extend", `{"attempt":3,"timeout":600000}`, 401, 200, 200, 401, 200},
+		{"POST", "/v1/jobs/echo/" + job + "1", `{"attempt":3,"status":"succeeded"}`, 401, 200, 200, 401, 200},
+		{"GET", "/v1/archived-jobs", "", 401, 200, 200, 401, 200},
+		{"POST", "/v1/jobs/" + job + "1/replay", "", 401, 201, 201, 401, 201},
+		{"POST", "/v1/jobs/echo/" + job + "1/replay", "", 401, 201, 201, 401, 201},
+		{"DELETE", "/v1/jobs/echo/" + job + "2", "", 401, 204, 204, 401, 202}, // the first cancels it
+		{"DELETE", "/v2/job-types/echo?force=true", "", 401, 204, 404, 401, 403},
 	}
 	test := func(t *testing.T, redis *rdbtest.Server, scheme string) {
 		a := newAPI(t, redis)
 		a.scheme = scheme
 		for _, r := range routes {
-			for who, want := range map[string]int{"": r.anyone, "nobody--9": r.junk, "NOT a token": r.junk, alice: r.client} {
+			for _, caller := range []struct {
+				who  string
+				want int
+			}{{"", r.anyone}, {"nobody--9", r.junk}, {"NOT a token", r.junk}, {bob, r.other}, {alice, r.client}, {rootKey, r.root}} {
+				if caller.want == 0 {
+					continue
+				}
 				a.Ahead += time.Second // tokens are due to be read: refused Digests do not wait for that
-				got := a.Do(who, r.method, r.path, r.body)
-				assert.Equal(t, want, got.Status, "%s %s as %q: %s", r.method, r.path, who, got.Body)
-				if want == http.StatusUnauthorized {
+				got := a.Do(caller.who, r.method, r.path, r.body)
+				assert.Equal(t, caller.want, got.Status, "%s %s as %q: %s", r.method, r.path, caller.who, got.Body)
+				if caller.want == http.StatusUnauthorized {
 					challenges := got.Header.Values("WWW-Authenticate")
 					require.Len(t, challenges, 3)
 					assert.Contains(t, challenges[0], `Digest realm="routemaster", qop="auth", algorithm=SHA-256, nonce="`)
@@ -73,8 +94,6 @@ func TestWhoMayDoWhat(t *testing.T) {
 					assert.Equal(t, `Basic realm="routemaster", charset="UTF-8"`, challenges[2])
 				}
 			}
-			got := a.Do(rootKey, r.method, r.path, r.body)
-			assert.Equal(t, r.root, got.Status, "%s %s as root: %s", r.method, r.path, got.Body)
 		}
 		storetest.RequireSound(t, a.Store)
 	}
