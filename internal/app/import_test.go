@@ -61,6 +61,7 @@ var plan = []room{
 	{"app", "bus seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping doctor inspect migrate outbound telemetry ingest delivery maintenance worker web"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
+	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
 	{"cmd/web", "app"},
 	{"cmd/worker", "app"},
 	{"cmd/rtm", "client bus doctor migrate telemetry terminal app top tail bench"},

@@ -21,6 +21,7 @@ type jobView struct {
 	ID, Name, Status string
 	Attempts         int
 	Data             json.RawMessage
+	Deadline         *time.Time
 }
 
 // jobService is a service that hands on what it is asked to do, and then is at it.

@@ -57,13 +57,7 @@ func TestTheExampleReceiversCheckSignatures(t *testing.T) {
 		t.Run(filepath.Base(command[0]), func(t *testing.T) {
 			address := rdbtest.FreeAddress(t)
 			lines := startReceiver(t, address, command, "SECRET="+secret.Text())
-			require.Eventually(t, func() bool {
-				connection, err := net.Dial("tcp", address)
-				if err == nil {
-					_ = connection.Close()
-				}
-				return err == nil
-			}, bustest.WaitTimeout, 10*time.Millisecond)
+			waitForListener(t, address)
 			now := time.Now()
 			for _, c := range []struct {
 				secrets []signature.Secret
@@ -106,15 +100,20 @@ func postDelivery(t *testing.T, address, uuid, body string, signer *signature.Si
 // receivers are the commands of the examples that can run here.
 func receivers(t *testing.T) (commands [][]string) {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "receiver")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../examples/receivers")
+	return exampleCommands(t, "../../examples/receivers/receiver")
+}
+
+// exampleCommands are the commands that run an example in Go, and in Python and Node if these are
+// installed. The path is that of its source files, which are alike but for their endings.
+func exampleCommands(t *testing.T, path string) (commands [][]string) {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), filepath.Base(path))
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, filepath.Dir(path))
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as all else that is built without the race detector
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)
 	commands = [][]string{{program}}
-	for _, command := range [][]string{
-		{"python3", "../../examples/receivers/receiver.py"}, {"node", "../../examples/receivers/receiver.mjs"},
-	} {
+	for _, command := range [][]string{{"python3", path + ".py"}, {"node", path + ".mjs"}} {
 		if _, err := exec.LookPath(command[0]); err != nil && os.Getenv("CI") == "" {
 			t.Logf("%s is not installed: install it to test the example", command[0])
 			continue
@@ -128,12 +127,18 @@ func receivers(t *testing.T) (commands [][]string) {
 // still be starting: the bus tries again until somebody listens.
 func startReceiver(t *testing.T, address string, args []string, env ...string) (lines chan string) {
 	t.Helper()
+	certificate, key := writeCertificate(t)
+	return startExample(t, address, args, append(env, "CERT="+certificate, "KEY="+key, "UUID=the-uuid")...)
+}
+
+// startExample runs an example, told to listen on an address, until the test ends, and returns the
+// lines that it prints.
+func startExample(t *testing.T, address string, args []string, env ...string) (lines chan string) {
+	t.Helper()
 	command := exec.CommandContext(t.Context(), args[0], args[1:]...)
 	_, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
-	certificate, key := writeCertificate(t)
-	command.Env = append(os.Environ(), "PORT="+port, "CERT="+certificate, "KEY="+key, "UUID=the-uuid")
-	command.Env = append(command.Env, env...)
+	command.Env = append(append(os.Environ(), "PORT="+port), env...)
 	command.Stderr = &rdbtest.Buffer{}
 	stdout, err := command.StdoutPipe()
 	require.NoError(t, err)
@@ -155,6 +160,18 @@ func startReceiver(t *testing.T, address string, args []string, env ...string) (
 		}
 	})
 	return lines
+}
+
+// waitForListener waits until somebody listens on an address.
+func waitForListener(t *testing.T, address string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		connection, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = connection.Close()
+		}
+		return err == nil
+	}, bustest.WaitTimeout, 10*time.Millisecond)
 }
 
 // requireStrangersAreRefused sends a delivery with another uuid.

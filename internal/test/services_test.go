@@ -1,0 +1,91 @@
+package test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	neturl "net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/app"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/test/bustest"
+)
+
+// TestTheExampleServicesDoJobs has each example do a job of the bus that it has in hand already, as
+// another attempt: it came before, and the bus has not got the report.
+func TestTheExampleServicesDoJobs(t *testing.T) {
+	address := rdbtest.FreeAddress(t) // of one service after the other
+	b := bustest.Start(t, rdbtest.Embedded(t), func(c *app.Config) { c.DownstreamURL, c.DownstreamAuth = "http://"+address, "s3cret" })
+	shop := b.AddClient("shop")
+	for number, command := range exampleCommands(t, "../../examples/services/service") {
+		name := filepath.Base(command[0])
+		t.Run(name, func(t *testing.T) {
+			front, reported, release := holdReports(t, b.API)
+			lines := startExample(t, address, command, "BUS="+front, "TOKEN="+shop, "DOWNSTREAM_WORKER_AUTH=s3cret")
+			waitForListener(t, address)
+			path := fmt.Sprintf("/v1/jobs/%s/job_282227eb-3c76-4ef7-af7e-25dff933077%d", name, number)
+			assert.Equal(t, 401, postJob(t, address, path, "guessed"))
+			require.Equal(t, 202, postJob(t, address, path, "s3cret"))
+			<-reported
+
+			b.Call(shop, "POST", "/v1/jobs", `{"name":"`+name+`","delivery_strategy":"at_least_once","attempts":3,"concurrency":1}`, 201)
+			b.Call(shop, "PUT", path, `{"data":{"n":7}}`, 202)
+			waitForJob := func(is func(jobView) bool) {
+				t.Helper()
+				require.Eventually(t, func() bool {
+					var job jobView
+					return assert.NoError(t, json.Unmarshal([]byte(b.Call(shop, "GET", path, "", 200)), &job)) && is(job)
+				}, bustest.WaitTimeout, 10*time.Millisecond)
+			}
+			waitForJob(func(job jobView) bool { return job.Deadline != nil }) // the service has it
+			release()
+			waitForJob(func(job jobView) bool { return job.Status == "succeeded" })
+			assert.Equal(t, name+` {"n":7}`, strings.ReplaceAll(<-lines, `": `, `":`))
+			assert.Empty(t, lines, "it was done once")
+		})
+	}
+	b.RequireNothingLeft()
+}
+
+// holdReports starts a server that passes requests on to the bus once they are released.
+func holdReports(t *testing.T, api string) (url string, reported <-chan struct{}, release func()) {
+	target, err := neturl.Parse(api)
+	require.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	came, released := make(chan struct{}), make(chan struct{})
+	once, release := sync.OnceFunc(func() { close(came) }), sync.OnceFunc(func() { close(released) })
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		once()
+		<-released
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		release()
+		server.Close()
+	})
+	return server.URL, came, release
+}
+
+// postJob gives a job to a service as the bus does, as an attempt that the bus does not wait for,
+// and returns the status.
+func postJob(t *testing.T, address, path, password string) int {
+	t.Helper()
+	body := strings.NewReader(`{"data":{"n":7},"attempts":2,"id":"` + filepath.Base(path) + `","attempt":2}`)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+path, body)
+	require.NoError(t, err)
+	r.SetBasicAuth("jobs", password)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	return response.StatusCode
+}
