@@ -26,7 +26,7 @@ type Options struct {
 	Bus string
 	// Interval is the time from a snapshot to the next read.
 	Interval time.Duration
-	// Sort names a column, of either table or of both; empty is queued events, and the rate of topics.
+	// Sort names a column, of one table or of several; empty is what is queued, and the rate of topics.
 	Sort string
 	// Filter is a regular expression that the names shown match, whatever the case, or a part of them.
 	Filter string
@@ -56,9 +56,9 @@ func SortNames() []string {
 	return names
 }
 
-// newTables makes the tables of subscribers and of topics.
-func newTables(o Options) [2]*table {
-	tables := [2]*table{newSubscriberTable(), newTopicTable()}
+// newTables makes the tables of subscribers, of topics, and of job types.
+func newTables(o Options) tables {
+	tables := tables{newSubscriberTable(), newTopicTable(), newJobTypeTable()}
 	for _, t := range tables {
 		if i := slices.IndexFunc(t.columns, func(c column) bool { return c.name == o.Sort }); i >= 0 {
 			t.sortBy = i
@@ -67,18 +67,31 @@ func newTables(o Options) [2]*table {
 	return tables
 }
 
+// tables are those of subscribers, of topics, and of job types.
+type tables [3]*table
+
 // fill puts figures into the tables.
-func fill(tables [2]*table, f stats.Figures, filter *regexp.Regexp) {
-	tables[0].all, tables[1].all = make([]row, len(f.Subscribers)), make([]row, len(f.Topics))
-	for i, s := range f.Subscribers {
-		tables[0].all[i] = row{subscriberRow(s), i}
-	}
-	for i, t := range f.Topics {
-		tables[1].all[i] = row{topicRow(t), i}
-	}
-	for _, t := range tables {
+func (ts tables) fill(f stats.Figures, filter *regexp.Regexp) {
+	ts[0].all, ts[1].all, ts[2].all = rowsOf(f.Subscribers, subscriberRow), rowsOf(f.Topics, topicRow), rowsOf(f.JobTypes, jobTypeRow)
+	for _, t := range ts {
 		t.arrange(filter)
 	}
+}
+
+func rowsOf[T any](all []T, cells func(T) []cell) []row {
+	rows := make([]row, len(all))
+	for i, one := range all {
+		rows[i] = row{cells(one), i}
+	}
+	return rows
+}
+
+// shown are those on the screen: many buses have no job types.
+func (ts tables) shown() []*table {
+	if len(ts[2].all) == 0 {
+		return ts[:2]
+	}
+	return ts[:]
 }
 
 // Model is the live screen, in Bubble Tea's terms.
@@ -104,7 +117,8 @@ type Model struct {
 	// turn is counted up when a new tick makes those under way void.
 	turn int
 
-	tables    [2]*table
+	tables tables
+	// focus is the place of a table that is shown.
 	focus     int
 	filter    string
 	input     textinput.Model
@@ -212,7 +226,8 @@ func (m *Model) take(s sampled) {
 	}
 	figures := m.sampler.Add(s.snapshot)
 	m.figures, m.lastGood = &figures, s.snapshot.At
-	fill(m.tables, figures, compileFilter(m.filter))
+	m.tables.fill(figures, compileFilter(m.filter))
+	m.focus = min(m.focus, len(m.tables.shown())-1)
 }
 
 // arrange sorts and filters again.
@@ -234,12 +249,12 @@ func (m *Model) pressed(press tea.KeyPressMsg) tea.Cmd {
 	case "esc":
 		m.help, m.filter = false, ""
 		m.arrange()
-	case "tab", "shift+tab":
-		m.focus = 1 - m.focus
-	case "1":
-		m.focus = 0
-	case "2":
-		m.focus = 1
+	case "tab":
+		m.focus = (m.focus + 1) % len(m.tables.shown())
+	case "shift+tab":
+		m.focus = (m.focus + len(m.tables.shown()) - 1) % len(m.tables.shown())
+	case "1", "2", "3":
+		m.focus = min(int(press.String()[0]-'1'), len(m.tables.shown())-1)
 	case "s":
 		t.sortBy, t.reversed = (t.sortBy+1)%len(t.columns), false
 		m.arrange()

@@ -17,7 +17,7 @@ import (
 
 // named are the keys that are not one character.
 var named = map[string]tea.Key{
-	"tab": {Code: tea.KeyTab}, "enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "backspace": {Code: tea.KeyBackspace},
+	"tab": {Code: tea.KeyTab}, "shift+tab": {Code: tea.KeyTab, Mod: tea.ModShift}, "enter": {Code: tea.KeyEnter}, "esc": {Code: tea.KeyEscape}, "backspace": {Code: tea.KeyBackspace},
 	"down": {Code: tea.KeyDown}, "up": {Code: tea.KeyUp}, "pgdown": {Code: tea.KeyPgDown}, "pgup": {Code: tea.KeyPgUp}, "home": {Code: tea.KeyHome},
 	"end": {Code: tea.KeyEnd}, "ctrl+c": {Code: 'c', Mod: tea.ModCtrl}, "space": {Code: tea.KeySpace, Text: " "},
 }
@@ -78,6 +78,27 @@ func TestKeys(t *testing.T) {
 		require.NotNil(t, cmd, keys)
 		assert.IsType(t, tea.QuitMsg{}, cmd(), keys)
 	}
+}
+
+func TestTheTableOfJobTypes(t *testing.T) {
+	m := screen(80, 24)
+	m.press("3")
+	assert.Equal(t, 1, m.focus, "there are no job types")
+	withJobTypes(m)
+	for _, step := range []struct {
+		keys string
+		want int
+	}{{"tab", 2}, {"tab", 0}, {"shift+tab", 2}, {"shift+tab", 1}, {"3", 2}} {
+		m.press(step.keys)
+		assert.Equal(t, step.want, m.focus, step.keys)
+	}
+	assert.Equal(t, []string{"invoices", "labels"}, m.tables[2].names())
+	m.press("s", "s", "s", "s", "s", "s", "s")
+	assert.Equal(t, []string{"labels", "invoices"}, m.tables[2].names(), "what is paused comes first")
+	_, after := busy()
+	m.take(sampled{snapshot: after.Snapshot})
+	assert.Equal(t, 1, m.focus, "they are gone")
+	assert.NotContains(t, m.render(), "JOB TYPE")
 }
 
 func TestScrolling(t *testing.T) {

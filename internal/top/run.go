@@ -34,16 +34,18 @@ func Watch(ctx context.Context, source Source, o Options, program ...tea.Program
 }
 
 // writeJSON prints figures, of those that the filter lets through in their order.
-func writeJSON(out io.Writer, f stats.Figures, tables [2]*table) error {
-	shown := f
-	shown.Subscribers, shown.Topics = []stats.Subscriber{}, []stats.Topic{}
-	for _, r := range tables[0].rows {
-		shown.Subscribers = append(shown.Subscribers, f.Subscribers[r.of])
+func writeJSON(out io.Writer, f stats.Figures, tables tables) error {
+	f.Subscribers, f.Topics, f.JobTypes = inOrder(f.Subscribers, tables[0]), inOrder(f.Topics, tables[1]), inOrder(f.JobTypes, tables[2])
+	return json.NewEncoder(out).Encode(f)
+}
+
+// inOrder returns those of all that a table shows, as it shows them.
+func inOrder[T any](all []T, t *table) []T {
+	shown := make([]T, len(t.rows))
+	for i, r := range t.rows {
+		shown[i] = all[r.of]
 	}
-	for _, r := range tables[1].rows {
-		shown.Topics = append(shown.Topics, f.Topics[r.of])
-	}
-	return json.NewEncoder(out).Encode(shown)
+	return shown
 }
 
 // wholeWidth is that of a screen that leaves out nothing.
@@ -68,13 +70,13 @@ func Once(ctx context.Context, source Source, o Options, out io.Writer, asJSON b
 		return err
 	}
 	figures, tables := sampler.Add(second), newTables(o)
-	fill(tables, figures, compileFilter(o.Filter))
+	tables.fill(figures, compileFilter(o.Filter))
 	if asJSON {
 		return writeJSON(out, figures, tables)
 	}
 	lines := append([]string{fmt.Sprintf("%s   %s   over %.1fs", terminal.Escape(o.Bus), figures.At.Format(time.RFC3339), figures.Seconds)},
 		summary(figures, painter{})...)
-	for _, t := range tables {
+	for _, t := range tables.shown() {
 		lines = append(append(lines, ""), t.lines(wholeWidth, len(t.rows), painter{}, false)...)
 	}
 	_, err = fmt.Fprintln(out, strings.Join(lines, "\n"))

@@ -34,8 +34,8 @@ type cell struct {
 	level   level
 }
 
-// row is one of a table: a cell for each column, and which topic or subscriber of the figures it
-// is.
+// row is one of a table: a cell for each column, and which topic, subscriber or job type of the
+// figures it is.
 type row struct {
 	cells []cell
 	of    int
@@ -57,7 +57,7 @@ type column struct {
 	spare int
 }
 
-// table is one of the two lists of the screen.
+// table is one of the lists of the screen.
 type table struct {
 	title   string
 	columns []column
@@ -105,6 +105,20 @@ func newTopicTable() *table {
 		{name: "events", title: "EVENTS", width: 13, spare: 1},
 		{name: "subscribers", title: "SUBSCRIBERS", width: 12, spare: 2},
 		{name: "publisher", title: "PUBLISHER", width: 20, textual: true, spare: 3},
+	}}
+}
+
+func newJobTypeTable() *table {
+	return &table{title: "JOB TYPE", sortBy: 1, columns: []column{
+		{name: "name", textual: true},
+		{name: "queued", title: "QUEUED", width: 10},
+		{name: "waiting", title: "WAITING", width: 10, spare: 4},
+		{name: "in_progress", title: "IN PROGRESS", width: 15, spare: 1},
+		{name: "oldest", title: "OLDEST", width: 7, spare: 5},
+		{name: "succeeded", title: "DONE/S", width: 8, spare: 2},
+		{name: "failed", title: "FAILED/S", width: 9, spare: 6},
+		{name: "expired", title: "EXPIRED/S", width: 10, spare: 7},
+		{name: "state", title: "STATE", width: 7, spare: 3},
 	}}
 }
 
@@ -205,6 +219,22 @@ func stateCell(s stats.Subscriber) cell {
 func topicRow(t stats.Topic) []cell {
 	return []cell{
 		{text: terminal.Escape(t.Name)}, maybe(t.Rate, rate), number(t.Events), number(int64(t.Subscribers)), {text: terminal.Escape(t.Publisher)},
+	}
+}
+
+func jobTypeRow(t stats.JobType) []cell {
+	inProgress := number(t.InProgress)
+	inProgress.text += " of " + count(t.Concurrency)
+	failed, state := maybe(t.Failed, rate), cell{text: stats.Ready, level: idle}
+	if failed.value > 0 {
+		failed.level = warning
+	}
+	if t.Paused {
+		state = cell{text: stats.Paused, value: 1, level: warning}
+	}
+	return []cell{
+		{text: terminal.Escape(t.Name)}, number(t.Queued), number(t.Waiting), inProgress, maybe(t.OldestAge, age),
+		maybe(t.Succeeded, rate), failed, maybe(t.Expired, rate), state,
 	}
 }
 

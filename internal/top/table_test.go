@@ -64,7 +64,7 @@ func TestSortAndFilter(t *testing.T) {
 		require.NoError(t, Options{Interval: time.Second, Sort: test.sort}.Validate())
 		tables := newTables(Options{Sort: test.sort})
 		tables[0].reversed = test.reversed
-		fill(tables, figures, compileFilter(test.filter))
+		tables.fill(figures, compileFilter(test.filter))
 		assert.Equal(t, test.want, tables[0].names(), "%+v", test)
 	}
 }

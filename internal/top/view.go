@@ -23,8 +23,8 @@ const minTable = 6
 // clock is how times of day are written, in the operator's own zone.
 const clock = "15:04:05"
 
-// bothFrom is the number of lines from which both tables are shown.
-const bothFrom = 12
+// perTable is the number of lines for each table from which all of them are shown.
+const perTable = 6
 
 // summary is the part of the screen above the tables.
 func summary(f stats.Figures, paint painter) []string {
@@ -140,25 +140,43 @@ func (m *Model) stateLines() []string {
 	}
 }
 
-// tableLines draws the table that has the focus, and the other below or above it if there is room.
-func (m *Model) tableLines(height int) []string {
-	if height < bothFrom {
-		return m.tables[m.focus].window(m.width, height, m.paint, true)
+// tableLines draws the table that has the focus, and the others below and above it if there is
+// room.
+func (m *Model) tableLines(height int) (lines []string) {
+	shown := m.tables.shown()
+	if height < perTable*len(shown) {
+		return shown[m.focus].window(m.width, height, m.paint, true)
 	}
-	sizes := m.split(height)
-	lines := m.tables[0].window(m.width, sizes[0], m.paint, m.focus == 0)
-	lines = append(lines, "")
-	return append(lines, m.tables[1].window(m.width, sizes[1], m.paint, m.focus == 1)...)
+	for i, size := range split(shown, m.focus, height) {
+		if i > 0 {
+			lines = append(lines, "")
+		}
+		lines = append(lines, shown[i].window(m.width, size, m.paint, m.focus == i)...)
+	}
+	return lines
 }
 
-// split shares a height among two tables with an empty line between them: the one with the focus
-// gets two thirds of it, unless one of them needs less.
-func (m *Model) split(height int) (sizes [2]int) {
-	height--
-	other := 1 - m.focus
-	sizes[other] = min(height/3, 1+len(m.tables[other].rows))
-	sizes[m.focus] = min(height-sizes[other], 1+len(m.tables[m.focus].rows))
-	sizes[other] = min(height-sizes[m.focus], 1+len(m.tables[other].rows))
+// split shares a height among tables with an empty line between them: the one with the focus gets
+// twice as much of it as each of the others, unless one of them needs less.
+func split(shown []*table, focus, height int) []int {
+	height -= len(shown) - 1
+	sizes, left := make([]int, len(shown)), height
+	give := func(i, most int) {
+		left += sizes[i]
+		sizes[i] = min(most, left, 1+len(shown[i].rows))
+		left -= sizes[i]
+	}
+	for i := range shown {
+		if i != focus {
+			give(i, height/(len(shown)+1))
+		}
+	}
+	give(focus, height)
+	for i := range shown {
+		if i != focus {
+			give(i, height)
+		}
+	}
 	return sizes
 }
 
@@ -185,7 +203,7 @@ const footer = "q quit  tab table  s sort  r reverse  / filter  p pause  + - int
 var help = strings.Split(`rtm top shows a bus over its HTTP API. What is not known is shown as -.
 
 q            quit                        s      sort by the next column
-tab, 1, 2    go to the other table       r      reverse the order
+tab, 1 2 3   go to another table         r      reverse the order
 p            stop asking, and go on      + -    double the interval, halve it
 /            filter the names            esc    remove the filter, close this
 
@@ -202,6 +220,6 @@ STATE        held up: paused; blocked by a batch that failed, in strict order;
 TRIED        time since the last delivery
 DEAD         events in dead letters
 DROPPED      events dropped in the last minute, because Redis was nearly full
-BATCHES      batches that wait
-SENT         events ever acknowledged
-IN/S         events published a second; EVENTS are those ever published`, "\n")
+BATCHES      batches that wait; SENT are the events ever acknowledged
+IN/S         events published a second; EVENTS are those ever published
+WAITING      jobs that are due and held back; DONE/S is of the last minute`, "\n")

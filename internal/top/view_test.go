@@ -72,6 +72,26 @@ func busy() (before, after snapshot) {
 	return before, after
 }
 
+// withJobs adds job types to a snapshot, of which jobs have ended.
+func (s snapshot) withJobs(ended float64) snapshot {
+	s.Bus.Types = []stats.JobTypeState{
+		{Name: "invoices", Queued: 1_204_000, Waiting: 12, InProgress: 50, Concurrency: 50, OldestAge: 4 * time.Minute,
+			Ended: map[string]float64{"succeeded": 90_000 + 400*ended, "failed": 7 + ended, "expired": 0}},
+		{Name: "labels", Queued: 3, Concurrency: 1, Paused: true, OldestAge: 26 * time.Hour},
+	}
+	s.Bus.Jobs[1] = stats.Jobs{Queue: "jobs", Instant: 12, Scheduled: 1_204_041}
+	return s
+}
+
+// withJobTypes has a model see a busy bus that has job types, too.
+func withJobTypes(m *Model) *Model {
+	before, after := busy()
+	m.sampler = stats.Sampler{}
+	m.take(sampled{snapshot: before.withJobs(0).Snapshot})
+	m.take(sampled{snapshot: after.withJobs(1).Snapshot})
+	return m
+}
+
 // screen is a model that has seen a busy bus.
 func screen(width, height int) *Model {
 	m := newModel(context.Background(), nil, Options{Bus: "https://bus.example", Interval: 2 * time.Second})
@@ -86,20 +106,24 @@ func screen(width, height int) *Model {
 
 func TestScreens(t *testing.T) {
 	for name, m := range map[string]*Model{
-		"80x24":  screen(80, 24),
-		"140x40": screen(140, 40),
-		"40x12":  screen(40, 12),
-		"20x5":   screen(20, 5),
-		"topics": screen(80, 14),
-		"away":   screen(80, 24),
-		"unread": screen(80, 24),
-		"help":   screen(80, 24),
-		"filter": screen(80, 24),
-		"first":  newModel(context.Background(), nil, Options{Bus: "https://bus.example", Interval: time.Minute}),
+		"80x24":      screen(80, 24),
+		"140x40":     screen(140, 40),
+		"40x12":      screen(40, 12),
+		"20x5":       screen(20, 5),
+		"topics":     screen(80, 14),
+		"away":       screen(80, 24),
+		"unread":     screen(80, 24),
+		"help":       screen(80, 24),
+		"filter":     screen(80, 24),
+		"jobs":       withJobTypes(screen(110, 34)),
+		"jobs-80x20": withJobTypes(screen(80, 20)),
+		"first":      newModel(context.Background(), nil, Options{Bus: "https://bus.example", Interval: time.Minute}),
 	} {
 		switch name {
 		case "topics":
 			m.focus = 1
+		case "jobs-80x20":
+			m.focus = 2
 		case "away":
 			m.take(sampled{err: errors.New("list topics: 503 Service Unavailable: Redis\x1b[31m is away")})
 		case "unread":
@@ -137,12 +161,12 @@ func TestAScreenNeverOverflows(t *testing.T) {
 		m := screen(80, 24)
 		m.paint = painter{styled}
 		m.bus = "https://bus.example/\x1b[2J"
-		m.take(sampled{snapshot: before.Snapshot})
-		m.take(sampled{snapshot: after.Snapshot})
+		m.take(sampled{snapshot: before.withJobs(0).Snapshot})
+		m.take(sampled{snapshot: after.withJobs(1).Snapshot})
 		m.err = errors.New("gone\r\n\x1b[2J")
 		for width := 0; width < 130; width += 1 + width/20 {
 			for height := 0; height < 40; height += 1 + height/10 {
-				m.width, m.height, m.focus = width, height, height%2
+				m.width, m.height, m.focus = width, height, height%3
 				text := m.render()
 				if height >= minHeight && width >= minWidth {
 					require.Equal(t, height, strings.Count(text, "\n")+1)

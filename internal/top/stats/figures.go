@@ -17,11 +17,31 @@ type Figures struct {
 	OldestAge *float64 `json:"oldest_event_age_seconds"`
 	Jobs      []Jobs   `json:"jobs"`
 	Due       *int64   `json:"jobs_due"`
-	Memory    *Memory  `json:"redis_memory"`
+	// JobTypes are empty also if the metrics could not be read.
+	JobTypes []JobType `json:"job_types"`
+	Memory   *Memory   `json:"redis_memory"`
 
 	Subscribers []Subscriber `json:"subscribers"`
 	Topics      []Topic      `json:"topics"`
 	Warnings    []string     `json:"warnings"`
+}
+
+// JobType is a job type of [Figures].
+type JobType struct {
+	Name string `json:"job_type"`
+	// Queued is the number of jobs that wait, Waiting those of them that are due and held back.
+	Queued      int64 `json:"queued"`
+	Waiting     int64 `json:"waiting"`
+	InProgress  int64 `json:"in_progress"`
+	Concurrency int64 `json:"concurrency"`
+	// OldestAge is the time since the oldest job that has not ended was enqueued, in seconds; nil if
+	// there is none.
+	OldestAge *float64 `json:"oldest_age_seconds"`
+	// These are rates of the last minute, in jobs/s.
+	Succeeded *float64 `json:"succeeded_per_second"`
+	Failed    *float64 `json:"failed_per_second"`
+	Expired   *float64 `json:"expired_per_second"`
+	Paused    bool     `json:"paused"`
 }
 
 // Topic is a topic of [Figures].

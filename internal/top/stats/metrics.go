@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"time"
 
@@ -87,6 +88,7 @@ func (f families) bus() Metrics {
 	for _, jobs := range queues {
 		m.Jobs = append(m.Jobs, jobs)
 	}
+	m.Types = f.jobTypes()
 	slices.SortFunc(m.Jobs, func(a, b Jobs) int { return cmp.Compare(b.Queue, a.Queue) }) // main, aux
 	if due, ok := f.number("jobs_due"); ok {
 		m.Due = &due
@@ -98,6 +100,35 @@ func (f families) bus() Metrics {
 		m.Memory.Low, _ = f.number("redis_memory_low_mark_bytes")
 	}
 	return m
+}
+
+// jobTypes returns the job types, by name.
+func (f families) jobTypes() []JobTypeState {
+	types := map[string]JobTypeState{}
+	each := func(metric string, set func(t *JobTypeState, labels map[string]string, value float64)) {
+		f.each(metric, func(labels map[string]string, value float64) {
+			name := labels["job_type"]
+			t := types[name]
+			t.Name = name
+			set(&t, labels, value)
+			types[name] = t
+		})
+	}
+	each("job_type_queued", func(t *JobTypeState, _ map[string]string, n float64) { t.Queued = int64(n) })
+	each("job_type_waiting", func(t *JobTypeState, _ map[string]string, n float64) { t.Waiting = int64(n) })
+	each("job_type_in_progress", func(t *JobTypeState, _ map[string]string, n float64) { t.InProgress = int64(n) })
+	each("job_type_concurrency", func(t *JobTypeState, _ map[string]string, n float64) { t.Concurrency = int64(n) })
+	each("job_type_paused", func(t *JobTypeState, _ map[string]string, n float64) { t.Paused = n > 0 })
+	each("job_type_oldest_age_seconds", func(t *JobTypeState, _ map[string]string, age float64) {
+		t.OldestAge = time.Duration(age * float64(time.Second))
+	})
+	each("bus_jobs_ended_total", func(t *JobTypeState, labels map[string]string, n float64) {
+		if t.Ended == nil {
+			t.Ended = map[string]float64{}
+		}
+		t.Ended[labels["status"]] = n
+	})
+	return slices.SortedFunc(maps.Values(types), func(a, b JobTypeState) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // holds are the metrics that are above 0 while a subscriber is held up, and its state then. Of

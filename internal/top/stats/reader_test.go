@@ -90,6 +90,22 @@ routemaster_jobs{queue="main",status="instant"} 3
 routemaster_jobs{queue="main",status="scheduled"} 4
 # TYPE routemaster_jobs_due gauge
 routemaster_jobs_due 5
+# TYPE routemaster_job_type_queued gauge
+routemaster_job_type_queued{job_type="ship"} 7
+routemaster_job_type_queued{job_type="pay"} 0
+# TYPE routemaster_job_type_waiting gauge
+routemaster_job_type_waiting{job_type="ship"} 3
+# TYPE routemaster_job_type_in_progress gauge
+routemaster_job_type_in_progress{job_type="ship"} 2
+# TYPE routemaster_job_type_concurrency gauge
+routemaster_job_type_concurrency{job_type="ship"} 5
+# TYPE routemaster_job_type_paused gauge
+routemaster_job_type_paused{job_type="ship"} 1
+# TYPE routemaster_job_type_oldest_age_seconds gauge
+routemaster_job_type_oldest_age_seconds{job_type="ship"} 1.5
+# TYPE routemaster_bus_jobs_ended_total counter
+routemaster_bus_jobs_ended_total{job_type="ship",status="succeeded"} 8
+routemaster_bus_jobs_ended_total{job_type="ship",status="failed"} 9
 # TYPE routemaster_redis_memory_used_bytes gauge
 routemaster_redis_memory_used_bytes 6.1e+07
 # TYPE routemaster_redis_memory_max_bytes gauge
@@ -139,6 +155,10 @@ func TestASnapshotOfRoot(t *testing.T) {
 	assert.Equal(t, Metrics{
 		Batches: map[string]int64{"shop": 2}, Dead: map[string]int64{"shop": 6}, OldestAge: map[string]time.Duration{"shop": 1500 * time.Millisecond},
 		States: map[string]string{"shop": Throttled, "idle": Ready}, Counts: map[string]Counts{"shop": {7, 8, 9}},
+		Types: []JobTypeState{{Name: "pay"}, {
+			Name: "ship", Queued: 7, Waiting: 3, InProgress: 2, Concurrency: 5, OldestAge: 1500 * time.Millisecond, Paused: true,
+			Ended: map[string]float64{"succeeded": 8, "failed": 9},
+		}},
 		Jobs: []Jobs{{"main", 3, 4}, {"aux", 1, 0}}, Due: &due, Memory: &Memory{61_000_000, 100_000_000, 90_000_000, 80_000_000},
 	}, s.Bus)
 	assert.Empty(t, s.Warnings)

@@ -23,6 +23,7 @@ type moment struct {
 	at     time.Time
 	health map[string]int
 	counts map[string]Counts
+	ended  map[string]map[string]float64 // by job type and status
 }
 
 // Add adds a snapshot, which must be later than those before, and returns the figures.
@@ -35,6 +36,7 @@ func (s *Sampler) Add(now Snapshot) Figures {
 		At: now.At, Due: now.Bus.Due, Memory: now.Bus.Memory,
 		// Never null in JSON:
 		Jobs: append([]Jobs{}, now.Bus.Jobs...), Warnings: append([]string{}, now.Warnings...), Subscribers: []Subscriber{}, Topics: []Topic{},
+		JobTypes: []JobType{},
 	}
 	published, delivered := map[string]int64{}, map[string]int64{}
 	if before != nil {
@@ -57,6 +59,9 @@ func (s *Sampler) Add(now Snapshot) Figures {
 	for _, t := range now.Topics {
 		rate := perSecond(published, t.Name, t.Events, f.Seconds)
 		f.Topics = append(f.Topics, Topic{t.Name, t.Publisher, rate, t.Events, followers[t.Name]})
+	}
+	for _, t := range now.Bus.Types {
+		f.JobTypes = append(f.JobTypes, s.jobType(t))
 	}
 	for name := range now.Bus.Counts { // including subscribers that no longer exist
 		if lately, known := s.counted(name); known {
@@ -150,9 +155,39 @@ func (c Counts) failed() *float64 {
 	return &share
 }
 
+func (s *Sampler) jobType(t JobTypeState) JobType {
+	shown := JobType{
+		Name: t.Name, Queued: t.Queued, Waiting: t.Waiting, InProgress: t.InProgress, Concurrency: t.Concurrency, Paused: t.Paused,
+		Succeeded: s.ended(t, "succeeded"), Failed: s.ended(t, "failed"), Expired: s.ended(t, "expired"),
+	}
+	if t.OldestAge > 0 {
+		seconds := t.OldestAge.Seconds()
+		shown.OldestAge = &seconds
+	}
+	return shown
+}
+
+// ended returns the rate of the last minute at which jobs of a type ended with a status. As in
+// [Sampler.counted], snapshots with larger counters are ignored.
+func (s *Sampler) ended(t JobTypeState, status string) *float64 {
+	last := len(s.recent) - 1
+	now, ok := t.Ended[status]
+	for _, m := range s.recent[:last] {
+		was, found := m.ended[t.Name][status]
+		if seconds := s.recent[last].at.Sub(m.at).Seconds(); ok && found && was <= now && seconds > 0 {
+			rate := (now - was) / seconds
+			return &rate
+		}
+	}
+	return nil
+}
+
 // remember keeps what the figures of the next minute need of a snapshot.
 func (s *Sampler) remember(now Snapshot) {
-	m := moment{at: now.At, health: make(map[string]int, len(now.Subscribers)), counts: now.Bus.Counts}
+	m := moment{at: now.At, health: make(map[string]int, len(now.Subscribers)), counts: now.Bus.Counts, ended: map[string]map[string]float64{}}
+	for _, t := range now.Bus.Types {
+		m.ended[t.Name] = t.Ended
+	}
 	for _, sub := range now.Subscribers {
 		m.health[sub.Name] = sub.Health
 	}

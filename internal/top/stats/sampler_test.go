@@ -186,3 +186,38 @@ func TestTheTrendIsOfAMinute(t *testing.T) {
 	assert.Equal(t, 1, last(at(0), health(2, 45), health(4, 46)).Subscribers[0].Trend, "since it came")
 	assert.Equal(t, -3, last(health(0, 50), health(300, 45), health(600, 42)).Subscribers[0].Trend, "since the look before")
 }
+
+func (s Snapshot) jobType(t JobTypeState) Snapshot {
+	s.Bus.Types = append(s.Bus.Types, t)
+	return s
+}
+
+func TestJobTypes(t *testing.T) {
+	ended := func(succeeded, failed float64) map[string]float64 {
+		return map[string]float64{"succeeded": succeeded, "failed": failed}
+	}
+	first := at(0).jobType(JobTypeState{Name: "ship", Queued: 1, Ended: ended(10, 5)})
+	f := last(first)
+	require.Len(t, f.JobTypes, 1)
+	assert.Equal(t, JobType{Name: "ship", Queued: 1}, f.JobTypes[0], "no rate is known")
+
+	now := JobTypeState{
+		Name: "ship", Queued: 7, Waiting: 3, InProgress: 2, Concurrency: 2, OldestAge: 90 * time.Second, Paused: true, Ended: ended(50, 5),
+	}
+	f = last(first, at(10).jobType(JobTypeState{Name: "ship", Ended: ended(20, 5)}), at(20).jobType(now).jobType(JobTypeState{Name: "pay"}))
+	assert.Equal(t, []JobType{{
+		Name: "ship", Queued: 7, Waiting: 3, InProgress: 2, Concurrency: 2, OldestAge: known(90), Paused: true,
+		Succeeded: known(2), Failed: known(0), // over both intervals
+	}, {Name: "pay"}}, f.JobTypes)
+
+	f = last(at(0).jobType(JobTypeState{Name: "ship", Ended: ended(100, 5)}), first.later(10), at(20).jobType(now))
+	assert.Equal(t, known(4), f.JobTypes[0].Succeeded, "counters began anew, or another process showed older ones")
+	assert.Empty(t, last(at(0)).JobTypes)
+	assert.NotNil(t, last(at(0)).JobTypes, "never null in JSON")
+}
+
+// later moves a snapshot by some seconds.
+func (s Snapshot) later(seconds int) Snapshot {
+	s.At = s.At.Add(time.Duration(seconds) * time.Second)
+	return s
+}

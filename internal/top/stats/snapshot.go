@@ -50,6 +50,8 @@ type Metrics struct {
 	// Counts has the workers' counters, by subscriber. A worker adds to them every few seconds.
 	Counts map[string]Counts
 	Jobs   []Jobs
+	// Types are the job types, by name.
+	Types []JobTypeState
 	// Due is the number of deliveries due now or soon, nil if not known.
 	Due    *int64
 	Memory *Memory
@@ -74,6 +76,19 @@ type Jobs struct {
 	Queue     string `json:"queue"`
 	Instant   int64  `json:"instant"`
 	Scheduled int64  `json:"scheduled"`
+}
+
+// JobTypeState is a job type at one moment.
+type JobTypeState struct {
+	Name string
+	// Queued is the number of jobs that wait, Waiting those of them that are due and held back,
+	// InProgress those that their service has, and Concurrency how many it may have.
+	Queued, Waiting, InProgress, Concurrency int64
+	// OldestAge is the time since the oldest job that has not ended was enqueued, 0 if there is none.
+	OldestAge time.Duration
+	Paused    bool
+	// Ended is the number of jobs that ever ended, by status. Processes add to it every few seconds.
+	Ended map[string]float64
 }
 
 // Memory is Redis' memory in bytes. Above High the bus drops the oldest batches, down to Low.
