@@ -54,7 +54,7 @@ func exampleQueries(t *testing.T) map[string]string {
 // and functions, metrics and labels that do not exist.
 var (
 	queryParts = regexp.MustCompile(`"[^"]*"|\[[0-9]+[smhd]\]|[a-zA-Z_:][a-zA-Z0-9_:]*|[0-9.]+|==|!=|=~|>=|<=|[-+*/<>=(){},]|\s+`)
-	queryWords = strings.Fields("sum max min by on unless and or rate increase delta deriv histogram_quantile absent")
+	queryWords = strings.Fields("sum max min by on unless and or rate increase delta deriv min_over_time histogram_quantile absent")
 	selectors  = regexp.MustCompile(`([a-z_]+)\{([^}]*)\}`)
 	grouping   = regexp.MustCompile(`\b(by|on) \([^)]*\)`)
 )
@@ -91,11 +91,17 @@ func metricsOf(t *testing.T, query string) (metrics []string) {
 // TestTheExamplesNameMetricsThatExist looks for the metrics of the examples' queries, and the
 // labels that they go by, on the pages of a bus that has delivered something.
 func TestTheExamplesNameMetricsThatExist(t *testing.T) {
-	b := bustest.Start(t, rdbtest.Real(t), func(c *app.Config) { c.MetricService = "none" })
+	url, asked := jobService(t)
+	b := bustest.Start(t, rdbtest.Real(t), func(c *app.Config) {
+		c.MetricService, c.DownstreamURL, c.DownstreamAuth = "none", url, "s3cret"
+	})
 	webPage, workerPage := metricsPages(t, b)
+	doOne(t, b, asked)
 	deliverOne(t, b)
 	require.Eventually(t, func() bool {
-		return scrape(t, b.Client, workerPage)[`routemaster_deliveries_total{status="success",subscriber="shop"}`] == 1
+		page := scrape(t, b.Client, workerPage)
+		return page[`routemaster_deliveries_total{status="success",subscriber="shop"}`] == 1 &&
+			page[`routemaster_job_attempts_total{job_type="invoices",outcome="accepted"}`] == 1
 	}, bustest.WaitTimeout, 10*time.Millisecond)
 	exist := map[string]string{}
 	for _, page := range []string{webPage, workerPage} {
@@ -108,9 +114,11 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 	queries := exampleQueries(t)
 	require.Greater(t, len(queries), 25)
 	exist["up"] = `,job="routemaster"` // Prometheus makes it
-	// These are there once the first has been dropped.
+	// These are there once the first has been dropped, held or lost.
 	exist["routemaster_dead_letters_dropped_events_total"] = `,subscriber="shop"`
 	exist["routemaster_gap_events_total"] = `,subscriber="shop",reason="autodrop"`
+	exist["routemaster_job_attempts_total"] += `,outcome="held",outcome="succeeded"`
+	exist["routemaster_job_attempts_lost_total"] = `,job_type="invoices"`
 	exist["routemaster_lane_blocked"] = `,subscriber="shop"` // of those with strict_order
 	for name, query := range queries {
 		for _, metric := range metricsOf(t, query) {
@@ -122,6 +130,21 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 			}
 		}
 	}
+}
+
+// doOne makes a job type, and has its service do a job.
+func doOne(t *testing.T, b *bustest.Bus, asked chan [2]string) {
+	t.Helper()
+	client := b.AddClient("billing")
+	b.Call(client, "POST", "/v1/jobs", `{"name":"invoices","delivery_strategy":"at_least_once","attempts":3,"concurrency":5}`, 201)
+	const path = "/v1/jobs/invoices/job_282227eb-3c76-4ef7-af7e-25dff933077f"
+	b.Call(client, "PUT", path, `{"data":1}`, 202)
+	select {
+	case <-asked:
+	case <-time.After(bustest.WaitTimeout):
+		t.Fatal("the service gets no job")
+	}
+	b.Call(client, "POST", path, `{"status":"succeeded","attempt":3}`, 200)
 }
 
 // TestAlertsFireWhenEverythingIsDead requires expressions that are true without any metric: a

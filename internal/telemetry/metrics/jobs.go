@@ -13,13 +13,13 @@ import (
 
 // These metrics of job types are read from Redis by a scrape.
 var (
-	typeQueued  = describeType("queued", "Jobs that wait: for their time, their turn, or another attempt.")
-	typeWaiting = describeType("waiting",
+	typeQueued  = describeType("job_type_queued", "Jobs that wait: for their time, their turn, or another attempt.")
+	typeWaiting = describeType("job_type_waiting",
 		"Jobs that are due, and wait because their type has enough in progress, is paused, or its service asks for time.")
-	typeInProgress  = describeType("in_progress", "Jobs that are with their service, or on the way to it.")
-	typeConcurrency = describeType("concurrency", "How many jobs may be in progress at once.")
-	typePaused      = describeType("paused", "1 while a job type is paused, else 0.")
-	typeOldest      = describeType("oldest_age_seconds",
+	typeInProgress  = describeType("job_type_in_progress", "Jobs that are with their service, or on the way to it.")
+	typeConcurrency = describeType("job_type_concurrency", "How many jobs may be in progress at once.")
+	typePaused      = describeType("job_type_paused", "1 while a job type is paused, else 0.")
+	typeOldest      = describeType("job_type_oldest_age_seconds",
 		"Time since the oldest job that has not ended was enqueued, 0 if there is none.")
 	busJobsEnded = describe("bus_jobs_ended_total", "Jobs of the whole bus that ended, by job type and status.",
 		telemetry.JobTypeTag, "status")
@@ -28,7 +28,7 @@ var (
 )
 
 func describeType(name, help string) *prometheus.Desc {
-	return describe("job_type_"+name, help, telemetry.JobTypeTag)
+	return describe(name, help, telemetry.JobTypeTag)
 }
 
 // JobTypes is what a scrape reads of job types.
