@@ -17,8 +17,9 @@ build: ## Build web, worker and rtm into bin/
 run: build ## Run the whole bus on an embedded Redis, and show an event delivered
 	bin/rtm dev
 
-# Tests are not vetted as they are built: `make check` vets all, with more analyzers.
-GO_TEST := go test -vet=off -count=1
+# Tests are not vetted as they are built: `make check` vets all, with more analyzers. Many of them
+# wait more than they compute, so one package more than there are cores is tested at a time.
+GO_TEST := go test -vet=off -count=1 -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: test
 test: tools ## Run all tests

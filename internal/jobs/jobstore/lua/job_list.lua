@@ -31,7 +31,8 @@ local function places_of(key, from, from_id, most)
   local top, ahead = from, tonumber(from) or math.huge
   if in_progress then top = from == '+inf' and '(0' or exact(ahead - IN_FLIGHT) end
   -- What is no list, of which an error is returned, has no places.
-  local found = redis.pcall('ZREVRANGEBYSCORE', key, top, '-inf', 'WITHSCORES', 'LIMIT', 0, most + 1)
+  local found = redis.pcall('ZREVRANGEBYSCORE', key, top, '-inf', 'WITHSCORES', 'LIMIT', 0,
+    most + 1)
   local places = {}
   for i = 1, #found, 2 do
     local place, id = tonumber(found[i + 1]), found[i]

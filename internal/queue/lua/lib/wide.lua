@@ -24,9 +24,13 @@ local function stand_last(lane, job, place)
   return redis.call('ZCARD', lane) - 1
 end
 
--- How much ahead of its time (ms, from 0 to below 1) an entry comes that waits with so many before
--- it: so those that wait for the same time come in order. A score of today has 4096 steps in a ms.
-local function ahead_of(rank) return 1 - math.min(rank + 1, 4096) / 4096 end
+-- How much ahead of its time (ms, from 0 to below 1) an entry comes that waits behind so many
+-- others: so those that wait for the same time come in order. A score of today has 4096 steps in a
+-- ms.
+local function ahead_of(waiting) return 1 - math.min(waiting + 1, 4096) / 4096 end
+
+-- How many entries of a lane are in flight.
+local function in_flight_of(lane) return redis.call('ZCOUNT', lane, '-inf', '(0') end
 
 -- Marks an entry that has its turn as one in flight.
 local function begin_in_lane(lane, job, place)
@@ -50,12 +54,9 @@ end
 local function return_to_lane(lane, queue, job, place, max, time)
   redis.call('ZADD', lane, exact(place), job)
   wake_last_in_turn(lane, queue, max, job)
-  local ahead = ahead_of(redis.call('ZRANK', lane, job))
+  local ahead = ahead_of(redis.call('ZRANK', lane, job) - in_flight_of(lane))
   redis.call('ZADD', scheduled_key(queue), string.format('%.4f', time - ahead), job)
 end
-
--- How many entries of a lane are in flight.
-local function in_flight_of(lane) return redis.call('ZCOUNT', lane, '-inf', '(0') end
 
 -- Those that wait and have their turn, in order: at most `most` of them, behind the first `offset`.
 local function in_turn_of(lane, max, most, offset)

@@ -5,7 +5,7 @@
 local PROBE = 500000
 -- ms, until an entry comes up again that found no thread for its standing.
 local STANDING_WAIT = 50
--- µs, by which clocks may differ: a job that is to be taken later, but sooner than this, is taken.
+-- µs, by which clocks may differ: a job that comes up so much before its time is taken.
 local EARLY = 1000000
 local WOKEN = 256 -- entries that are woken at once when a service takes a job again
 
@@ -23,14 +23,16 @@ local function released(entry)
   return job
 end
 
--- Has an entry whose type does not go on come up again at a time (ms). Of many, a few come then, and
--- each some others a step (ms) later: it is enough that some see when the type goes on.
-local function look_again(entry, time, step, turn)
-  put_off(entry, time + step * math.floor(turn / LOOKING), ahead_of(turn))
+-- Has an entry that has its turn, with so many before it, come up again at a time (ms), as its type
+-- does not go on. Of many, a few come then, and others a step (ms) later each: it is enough that
+-- some see when the type goes on.
+local function look_again(entry, type, turn, time, step)
+  local waiting = turn - in_flight_of(type.lane)
+  put_off(entry, time + step * math.floor(waiting / LOOKING), ahead_of(waiting))
 end
 
--- Notes that a type's service has taken a job, or has not. `holds` is what the type had when the job
--- was taken: one that was taken before the service asked for time says nothing of what it wants now.
+-- Notes that a type's service has taken a job, or has not. `holds` is what the type had when the
+-- job was taken: if that was before the service asked for time, it says nothing of what it wants.
 local function note_standing(type, standing, holds)
   if standing ~= '' and tonumber(standing) ~= type.standing then
     redis.call('HSET', type_key(type.name), 'standing', standing)
@@ -113,9 +115,9 @@ KINDS.job = {
       put_off(entry, wait_until(job.expires_at, now))
       announce()
     elseif type.held_until > now then
-      look_again(entry, math.ceil(type.held_until / 1000), PROBE / 1000, turn)
+      look_again(entry, type, turn, math.ceil(type.held_until / 1000), PROBE / 1000)
     elseif type.standing < entry.min_standing then
-      look_again(entry, entry.now + STANDING_WAIT, STANDING_WAIT, turn)
+      look_again(entry, type, turn, entry.now + STANDING_WAIT, STANDING_WAIT)
     else
       if type.holds > 0 then
         type.held_until = now + PROBE
