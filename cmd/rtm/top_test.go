@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/client"
+	"routemaster/client/jobs"
 	"routemaster/internal/app"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/top/stats"
@@ -57,6 +58,11 @@ func TestTopOfABus(t *testing.T) {
 		assert.NoError(t, publisher.PublishAll(t.Context(), "widgets", events))
 	}
 	publish() // or the topic is unknown to the first look
+	work := jobs.New(publisher)
+	_, err = work.AddType(t.Context(), jobs.Type{Name: "ship", Strategy: jobs.AtLeastOnce, Attempts: 3, Concurrency: 5, Paused: true})
+	require.NoError(t, err)
+	_, err = work.Enqueue(t.Context(), "ship", jobs.NewJob{Data: json.RawMessage("1")})
+	require.NoError(t, err)
 
 	look := func(who, interval string, more ...string) (figures stats.Figures) {
 		t.Helper()
@@ -103,6 +109,14 @@ func TestTopOfABus(t *testing.T) {
 		assert.Positive(t, figures.Memory.Used)
 		assert.Greater(t, figures.Memory.High, figures.Memory.Low)
 		assert.Len(t, figures.Jobs, 3, "queues")
+		require.Len(t, figures.JobTypes, 1)
+		ship := figures.JobTypes[0]
+		assert.Positive(t, *ship.OldestAge)
+		ship.OldestAge = nil
+		var zero float64
+		assert.Equal(t, stats.JobType{
+			Name: "ship", Queued: 1, Waiting: 1, Concurrency: 5, Paused: true, Succeeded: &zero, Failed: &zero, Expired: &zero,
+		}, ship)
 		assert.Empty(t, figures.Warnings)
 	}
 	figures := look("shop--1", "500ms", "--filter", "^shop$")

@@ -40,6 +40,7 @@ func deliverOne(t *testing.T, b *bustest.Bus) {
 func TestTheMonitorPrints(t *testing.T) {
 	b := bustest.Start(t, rdbtest.Real(t), often("print", ""))
 	deliverOne(t, b)
+	b.Call(bustest.RootKey, "POST", "/v1/jobs", `{"name":"ship","delivery_strategy":"at_least_once","attempts":3,"concurrency":5,"url":null}`, 201)
 	lines := func() (lines []string) {
 		for line := range strings.Lines(b.Logged.String()) {
 			if strings.Contains(line, "msg=metrics") {
@@ -52,6 +53,7 @@ func TestTheMonitorPrints(t *testing.T) {
 		"app=mybus env=staging", "redis.bytes_used=", "redis.max_mem=100000000", "redis.low_mark=80000000", "redis.high_mark=90000000",
 		"redis.used_cpu_", "process{status:start,type:web}=1", "process{status:start,type:worker}=1", "events.added{queue:shop}=1",
 		"events.published{publisher:publisher,topic:widgets}=1", "delivery.batches{queue:shop,status:success}=1",
+		"jobs.requests{request:create,result:created}=1", "rickover.server.type.create.success=1",
 	} {
 		require.Eventually(t, func() bool { return strings.Contains(strings.Join(lines(), ""), want) }, bustest.WaitTimeout, 10*time.Millisecond, want)
 	}
