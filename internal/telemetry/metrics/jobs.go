@@ -15,7 +15,7 @@ import (
 var (
 	typeQueued  = describeType("job_type_queued", "Jobs that wait: for their time, their turn, or another attempt.")
 	typeWaiting = describeType("job_type_waiting",
-		"Jobs that are due, and wait because their type has enough in progress, is paused, or its service asks for time.")
+		"Jobs that are due, and wait because their type has enough in progress, or is paused.")
 	typeInProgress  = describeType("job_type_in_progress", "Jobs that are with their service, or on the way to it.")
 	typeConcurrency = describeType("job_type_concurrency", "How many jobs may be in progress at once.")
 	typePaused      = describeType("job_type_paused", "1 while a job type is paused, else 0.")
