@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"routemaster/client"
+	"routemaster/client/jobs"
 	"routemaster/internal/app"
 	"routemaster/internal/tail"
 	"routemaster/internal/telemetry/logs"
@@ -30,10 +31,12 @@ func newDevCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "dev",
 		Short: "run the whole bus in one process, with a subscriber that prints what it receives",
-		Long: `Run web and worker in one process on loopback, with a subscriber that prints each batch it receives, and
-publish one event to it. Then print commands to try next, and run until Ctrl-C.
+		Long: `Run web and worker in one process on loopback, with a subscriber that prints each batch it receives, and a
+service that prints each job and reports that it is done. Publish one event, and enqueue one job. Then print commands
+to try next, and run until Ctrl-C.
 
-Settings come from the environment, as for the daemons, except those that a bus on loopback needs.`,
+Settings come from the environment, as for the daemons, except those that a bus on loopback needs. With DOWNSTREAM_URL
+jobs go there instead of to the built-in service.`,
 		Example: "  rtm dev\n  rtm dev --port 8080 --redis-url redis://localhost:6379/0",
 		Args:    arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -50,7 +53,7 @@ Settings come from the environment, as for the daemons, except those that a bus 
 type devBus struct {
 	port     int
 	redisURL string
-	// out gets the events, errors the log.
+	// out gets the events and jobs, errors the log.
 	out, errors io.Writer
 
 	config   app.Config
@@ -58,6 +61,8 @@ type devBus struct {
 	receiver *tail.Receiver
 	// batches has every delivery, in order.
 	batches chan []client.Event
+	// jobs has every job, in order. It is nil if the environment has another service, or wants none.
+	jobs chan devJob
 }
 
 func (d *devBus) run(ctx context.Context) error {
@@ -96,6 +101,15 @@ func (d *devBus) run(ctx context.Context) error {
 		}
 	})
 	defer d.receiver.Close() // after the worker, which may still be delivering
+	if d.config.DownstreamURL == "" && d.config.JobThreads > 0 {
+		service, err := newDevService(ctx)
+		if err != nil {
+			return errors.Join(err, listener.Close())
+		}
+		defer service.close() // likewise
+		d.config.DownstreamURL, d.config.DownstreamAuth = service.url(), service.password
+		d.jobs = service.taken
+	}
 	group.Go(func() error { return app.ServeWeb(ctx, d.config, log, listener) })
 	group.Go(func() error { return app.RunWorker(ctx, d.config, log) })
 	group.Go(func() error { return d.show(ctx, embedded) })
@@ -128,8 +142,8 @@ func (d *devBus) configure() (err error) {
 	return nil
 }
 
-// show sets up a client, a subscriber and a topic over the HTTP API, publishes an event, prints it
-// when it is delivered, and then prints every batch until the context is done.
+// show sets up a client and a subscriber over the HTTP API, shows an event delivered and a job done,
+// and then what else is delivered and to be done, until the context is done.
 func (d *devBus) show(ctx context.Context, embedded bool) error {
 	publisher, err := d.token(ctx, "dev")
 	if err != nil {
@@ -148,23 +162,45 @@ func (d *devBus) show(ctx context.Context, embedded bool) error {
 	if embedded {
 		fmt.Fprintln(d.out, "The embedded engine keeps nothing after exit and has no memory limit; --redis-url uses a real Redis.")
 	}
+	if err := d.showEvent(ctx, d.as(publisher)); err != nil {
+		return err
+	}
+	queue := jobs.New(d.as(publisher))
+	if d.jobs != nil {
+		if err := d.showJob(ctx, queue); err != nil {
+			return err
+		}
+	}
+	d.showCommands(publisher, subscriber)
+	return d.watch(ctx, queue)
+}
+
+// showEvent publishes an event, and prints it when it is delivered.
+func (d *devBus) showEvent(ctx context.Context, publisher *client.Client) error {
 	event := client.Event{Topic: devTopic, Type: client.Create, URL: "https://example.com/widgets/1", Data: json.RawMessage(`{"colour":"red"}`)}
 	text, _ := json.Marshal(event)
 	fmt.Fprintf(d.out, "\n-> published to %s: %s\n", devTopic, text)
 	published := time.Now()
-	if err := d.as(publisher).Publish(ctx, event); err != nil {
+	if err := publisher.Publish(ctx, event); err != nil {
 		return err
 	}
-	for first := true; ; first = false {
+	select {
+	case events := <-d.batches:
+		fmt.Fprintf(d.out, "<- delivered after %v: %s\n", time.Since(published).Round(100*time.Microsecond), terminal.JSON(events))
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// watch prints every batch, and does every job, until the context is done.
+func (d *devBus) watch(ctx context.Context, queue *jobs.Jobs) error {
+	for {
 		select {
 		case events := <-d.batches:
-			batch := terminal.JSON(events)
-			if first {
-				fmt.Fprintf(d.out, "<- delivered after %v: %s\n", time.Since(published).Round(100*time.Microsecond), batch)
-				d.showCommands(publisher, subscriber)
-			} else {
-				fmt.Fprintf(d.out, "<- %s\n", batch)
-			}
+			fmt.Fprintf(d.out, "<- %s\n", terminal.JSON(events))
+		case job := <-d.jobs:
+			d.do(ctx, queue, job)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -185,15 +221,19 @@ Go on in another terminal (your bus is at %[1]s, your token is %[2]s):
   # watch events as they are published
   bin/rtm tail %[5]s -b %[1]s -t %[4]s
 
+  # enqueue a job (it needs an id; here the bus makes one)
+  curl -i -u %[2]s: %[1]s/v1/jobs/%[7]s/random_id -X PUT -d '{"data":{"widget":2}}'
+
   # look around
   curl -s -u %[2]s: %[1]s/topics
   curl -s -u %[2]s: %[1]s/subscriptions
+  curl -s -u %[2]s: %[1]s/v1/archived-jobs
 
   # let another client in (the user name is the root key)
   curl -s -u %[4]s: %[1]s/api_tokens -d '{"name":"my-service"}'
 
-Ctrl-C stops it. What the subscriber receives is printed here:
-`, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.URL())
+Ctrl-C stops it. What the subscriber and the service receive is printed here:
+`, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.URL(), devJobType)
 }
 
 // token returns the token of a client: the one that an earlier run left in Redis, else a new one.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -27,8 +28,8 @@ func TestMain(m *testing.M) {
 	rdbtest.Main(m)
 }
 
-// curl is a printed command: user, URL and body.
-var curl = regexp.MustCompile(`curl \S+ -u (\S+): (\S+)(?: -d '(.*)')?`)
+// curl is a printed command: user, URL, method and body.
+var curl = regexp.MustCompile(`curl \S+ -u (\S+): (\S+)(?: -X (\S+))?(?: -d '(.*)')?`)
 
 // runPrinted does what a printed curl command does, and returns the status and the body of the
 // answer.
@@ -36,11 +37,11 @@ func runPrinted(t *testing.T, line string) (status int, body string) {
 	t.Helper()
 	words := curl.FindStringSubmatch(line)
 	require.NotNil(t, words, line)
-	method := http.MethodGet
-	if words[3] != "" {
+	method := cmp.Or(words[3], http.MethodGet)
+	if words[3] == "" && words[4] != "" {
 		method = http.MethodPost
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, words[2], strings.NewReader(words[3]))
+	req, err := http.NewRequestWithContext(t.Context(), method, words[2], strings.NewReader(words[4]))
 	require.NoError(t, err)
 	req.SetBasicAuth(words[1], "")
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
@@ -95,21 +96,30 @@ func runDev(t *testing.T, redis *rdbtest.Server, args []string) {
 	}
 	until("-> published to widgets: ")
 	until(`: [{"topic":"widgets","type":"create","url":"https://example.com/widgets/1",`)
+	until("-> enqueued as a job of paint-widgets: ")
+	until(`: {"data":{"widget":1,"colour":"blue"},"attempts":3,"id":"job_`)
+	until("-> reported: attempt 3 succeeded")
+	until("   archived as succeeded after ")
 	commands := until("Ctrl-C stops it")
-	require.Len(t, commands, 6)
+	require.Len(t, commands, 8)
 	var statuses []int
 	var bodies []string
 	for i, command := range commands {
 		status, body := runPrinted(t, command)
 		statuses, bodies = append(statuses, status), append(bodies, body)
-		if i == 0 {
+		switch i {
+		case 0:
 			until(`<- [{"topic":"widgets","type":"update"`)
+		case 2:
+			until(`<- [{"topic":"gadgets","type":"noop"`) // after the timeout of 2 s
+		case 3:
+			until("-> reported: attempt 3 succeeded")
 		}
 	}
-	assert.Equal(t, []int{200, 204, 200, 200, 200, 201}, statuses)
-	assert.Contains(t, bodies[3], `"widgets"`)
-	assert.Contains(t, bodies[4], `"timeout":2000`)
-	until(`<- [{"topic":"gadgets","type":"noop"`)
+	assert.Equal(t, []int{200, 204, 200, 202, 200, 200, 200, 201}, statuses)
+	assert.Contains(t, bodies[4], `"widgets"`)
+	assert.Contains(t, bodies[5], `"timeout":2000`)
+	assert.Contains(t, bodies[6], `"status":"succeeded"`)
 
 	stop()
 	go func() { _, _ = io.Copy(io.Discard, screen) }()
