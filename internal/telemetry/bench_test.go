@@ -12,7 +12,7 @@ import (
 	"routemaster/internal/telemetry/metrics"
 )
 
-// BenchmarkRecorder is what one publish, and one delivery, costs the process.
+// BenchmarkRecorder is what one publish, one delivery, and one job cost the process.
 func BenchmarkRecorder(b *testing.B) {
 	r := telemetry.NewRecorder(metrics.NewRegistry(), storetest.Open(b, rdbtest.Embedded(b)), slog.New(slog.DiscardHandler))
 	b.Run("publish", func(b *testing.B) {
@@ -31,6 +31,14 @@ func BenchmarkRecorder(b *testing.B) {
 			r.Taken(batch, now)
 			r.Delivered(batch, 10, now, time.Millisecond, nil)
 			r.Removed("alice", 10)
+		}
+	})
+	b.Run("job", func(b *testing.B) { // in web and in the worker together
+		b.ReportAllocs()
+		for b.Loop() {
+			r.JobsEnqueued("ship", 1)
+			r.JobTried("ship", "accepted", time.Millisecond)
+			r.JobReported("ship", "succeeded")
 		}
 	})
 }
