@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -120,6 +121,9 @@ func runDev(t *testing.T, redis *rdbtest.Server, args []string) {
 	assert.Contains(t, bodies[4], `"widgets"`)
 	assert.Contains(t, bodies[5], `"timeout":2000`)
 	assert.Contains(t, bodies[6], `"status":"succeeded"`)
+	if redis.IsEmbedded() { // a real Redis keeps the walk's jobs for the second run
+		pasteWalkOfJobs(t, commands[0], until)
+	}
 
 	stop()
 	go func() { _, _ = io.Copy(io.Discard, screen) }()
@@ -130,6 +134,49 @@ func runDev(t *testing.T, redis *rdbtest.Server, args []string) {
 		t.Fatal("it does not stop")
 	}
 	assert.Empty(t, log.String())
+}
+
+// walkBlock is a code block that is to be pasted.
+var walkBlock = regexp.MustCompile("(?s)<!-- walk -->\n```sh\n(.*?)```")
+
+// pasteWalkOfJobs pastes the blocks of docs/jobs.md into a shell, one when the job of the one before
+// is done. The printed command has the address and the token.
+func pasteWalkOfJobs(t *testing.T, printed string, until func(text string) []string) {
+	t.Helper()
+	for _, needed := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(needed); err != nil && os.Getenv("CI") == "" {
+			t.Logf("%s is not installed: install it to test the walk of docs/jobs.md", needed)
+			return
+		}
+	}
+	page, err := os.ReadFile("../../docs/jobs.md")
+	require.NoError(t, err)
+	blocks := walkBlock.FindAllStringSubmatch(string(page), -1)
+	require.Len(t, blocks, 3)
+	words := curl.FindStringSubmatch(printed)
+	api, _, _ := strings.Cut(words[2], "/topics/")
+	first := strings.NewReplacer("http://127.0.0.1:17890", api, "dev--4e92", words[1]).Replace(blocks[0][1])
+	require.NotEqual(t, blocks[0][1], first)
+
+	bash := exec.CommandContext(t.Context(), "bash", "-eu")
+	var output bytes.Buffer
+	bash.Stdout, bash.Stderr, bash.Env = &output, os.Stderr, append(os.Environ(), "no_proxy=*")
+	shell, err := bash.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, bash.Start())
+	for _, block := range []string{first, blocks[1][1]} {
+		_, err = io.WriteString(shell, block)
+		require.NoError(t, err)
+		until("-> reported: attempt 3 succeeded")
+	}
+	_, err = io.WriteString(shell, blocks[2][1])
+	require.NoError(t, err)
+	require.NoError(t, shell.Close())
+	require.NoError(t, bash.Wait(), output.String())
+	assert.NotContains(t, output.String(), `"status":4`, "no request was wrong")
+	assert.Contains(t, output.String(), `[{"id":"job_9d1a3c58-54f0-4b54-8a8f-0b7e4f0c2a11",`, "it is fetched")
+	assert.True(t, strings.HasSuffix(output.String(), "200\n"), output.String())
+	assert.GreaterOrEqual(t, strings.Count(output.String(), `"status":"succeeded"`), 2, "in the look-up and in the archive")
 }
 
 func TestWrongUsage(t *testing.T) {

@@ -63,7 +63,7 @@ func TestPagesShowFilesAsTheyAre(t *testing.T) {
 			}
 		}
 	}
-	assert.Equal(t, 3, shown, "the receivers")
+	assert.Equal(t, 4, shown, "the receivers, and a service")
 }
 
 var (

@@ -3,6 +3,7 @@ package test
 import (
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -12,6 +13,9 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
 )
+
+// walkBlock is a code block that is to be pasted.
+var walkBlock = regexp.MustCompile("(?s)<!-- walk -->\n```sh\n(.*?)```")
 
 // TestTheReadmesWalkWorksWhenPasted runs the README's curl commands against processes started as it
 // says.
@@ -23,9 +27,10 @@ func TestTheReadmesWalkWorksWhenPasted(t *testing.T) {
 	}
 	readme, err := os.ReadFile("../../README.md")
 	require.NoError(t, err)
-	_, walk, found := strings.Cut(string(readme), "<!-- walk -->\n```sh\n")
-	require.True(t, found)
-	walk, _, _ = strings.Cut(walk, "```")
+	var walk string
+	for _, block := range walkBlock.FindAllStringSubmatch(string(readme), -1) {
+		walk += block[1]
+	}
 
 	redis := rdbtest.Real(t)
 	variable := "ROUTEMASTER_REDIS_URL=" + redis.URL
@@ -42,9 +47,11 @@ func TestTheReadmesWalkWorksWhenPasted(t *testing.T) {
 		`{"name":"warehouse","token":"warehouse--1"}`, `{"name":"shop","token":"shop--1"}`, "200\n",
 		`{"name":"widgets","publisher":"warehouse--1","events":1}`,
 		`"subscriber":"shop"`, `"queued":1`, `"pointer":"/type"`,
+		`"name":"invoice-shipments"`, `"status":"queued"`, `"attempt":3,"deadline":`, `"status":"succeeded"`,
 	} {
 		assert.Contains(t, string(output), want)
 	}
-	assert.Equal(t, 1, strings.Count(string(output), `"status"`), "one request was wrong: %s", output)
+	assert.Equal(t, 1, strings.Count(string(output), `"status":4`), "one request was wrong: %s", output)
+	assert.Equal(t, 2, strings.Count(string(output), `"status":"succeeded"`), "in the look-up and in the archive: %s", output)
 	assert.Empty(t, redis.Raw.SMembers(t.Context(), "subscribers").Val(), "the shop has left")
 }
