@@ -61,7 +61,7 @@ type devBus struct {
 	receiver *tail.Receiver
 	// batches has every delivery, in order.
 	batches chan []client.Event
-	// jobs has every job, in order. It is nil if the environment has another service, or wants none.
+	// jobs has every job, in order. It is nil if the environment has another service.
 	jobs chan devJob
 }
 
@@ -101,7 +101,7 @@ func (d *devBus) run(ctx context.Context) error {
 		}
 	})
 	defer d.receiver.Close() // after the worker, which may still be delivering
-	if d.config.DownstreamURL == "" && d.config.JobThreads > 0 {
+	if d.config.DownstreamURL == "" {
 		service, err := newDevService(ctx)
 		if err != nil {
 			return errors.Join(err, listener.Close())
@@ -166,7 +166,10 @@ func (d *devBus) show(ctx context.Context, embedded bool) error {
 		return err
 	}
 	queue := jobs.New(d.as(publisher))
-	if d.jobs != nil {
+	if err := addDevJobType(ctx, queue); err != nil {
+		return err
+	}
+	if d.jobs != nil && d.config.JobThreads > 0 {
 		if err := d.showJob(ctx, queue); err != nil {
 			return err
 		}

@@ -88,9 +88,6 @@ func (s *devService) take(w http.ResponseWriter, r *http.Request) {
 
 // showJob enqueues a job, and prints what becomes of it.
 func (d *devBus) showJob(ctx context.Context, queue *jobs.Jobs) error {
-	if err := addDevJobType(ctx, queue); err != nil {
-		return err
-	}
 	job := jobs.NewJob{ID: jobs.NewID(), Data: json.RawMessage(`{"widget":1,"colour":"blue"}`)}
 	fmt.Fprintf(d.out, "\n-> enqueued as a job of %s: %s\n", devJobType, job.Data)
 	enqueued := time.Now()
