@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,9 +67,11 @@ func TestDevShowsADeliveryAndCommandsThatWork(t *testing.T) {
 	})
 }
 
-func runDev(t *testing.T, redis *rdbtest.Server, args []string) {
+// startDev runs rtm dev. until reads its screen up to a line with a text, and returns the lines with
+// curl on the way; stop ends it and requires that it has logged nothing.
+func startDev(t *testing.T, args []string) (until func(text string) (commands []string), stop func()) {
 	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(t.Context())
 	screen, out := io.Pipe()
 	var log bytes.Buffer
 	exited := make(chan int)
@@ -78,8 +81,7 @@ func runDev(t *testing.T, redis *rdbtest.Server, args []string) {
 		exited <- status
 	}()
 	lines := bufio.NewScanner(screen)
-	// until reads the screen up to a line with a text, and returns the lines with curl on the way.
-	until := func(text string) (commands []string) {
+	until = func(text string) (commands []string) {
 		t.Helper()
 		for lines.Scan() {
 			if strings.Contains(lines.Text(), "curl ") {
@@ -92,6 +94,24 @@ func runDev(t *testing.T, redis *rdbtest.Server, args []string) {
 		t.Fatalf("it does not print %q; its log: %s", text, log.String())
 		return nil
 	}
+	stop = func() {
+		t.Helper()
+		cancel()
+		go func() { _, _ = io.Copy(io.Discard, screen) }()
+		select {
+		case status := <-exited:
+			assert.Equal(t, app.ExitOK, status)
+		case <-time.After(20 * time.Second):
+			t.Fatal("it does not stop")
+		}
+		assert.Empty(t, log.String())
+	}
+	return until, stop
+}
+
+func runDev(t *testing.T, redis *rdbtest.Server, args []string) {
+	t.Helper()
+	until, stop := startDev(t, args)
 	if redis.IsEmbedded() {
 		until("keeps nothing after exit and has no memory limit")
 	}
@@ -126,14 +146,32 @@ func runDev(t *testing.T, redis *rdbtest.Server, args []string) {
 	}
 
 	stop()
-	go func() { _, _ = io.Copy(io.Discard, screen) }()
-	select {
-	case status := <-exited:
-		assert.Equal(t, app.ExitOK, status)
-	case <-time.After(20 * time.Second):
-		t.Fatal("it does not stop")
+}
+
+func TestDevGivesJobsToTheServiceOfTheEnvironment(t *testing.T) {
+	taken := make(chan string, 1)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		taken <- user + ":" + password
+		_, _ = io.WriteString(w, `{"status":"succeeded"}`)
+	}))
+	defer service.Close()
+	t.Setenv("DOWNSTREAM_URL", service.URL)
+	t.Setenv("DOWNSTREAM_WORKER_AUTH", "s3cret")
+	until, stop := startDev(t, []string{"dev", "--port", "0"})
+	for _, command := range until("Ctrl-C stops it") {
+		if strings.Contains(command, "/random_id") {
+			status, body := runPrinted(t, command)
+			assert.Equal(t, 202, status, body)
+		}
 	}
-	assert.Empty(t, log.String())
+	select {
+	case credentials := <-taken:
+		assert.Equal(t, "jobs:s3cret", credentials)
+	case <-time.After(20 * time.Second):
+		t.Error("the service gets no job")
+	}
+	stop()
 }
 
 // walkBlock is a code block that is to be pasted.
