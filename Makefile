@@ -14,7 +14,7 @@ build: ## Build web, worker and rtm into bin/
 	go build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 .PHONY: run
-run: build ## Run the whole bus on an embedded Redis, and show an event delivered
+run: build ## Run the whole bus on an embedded Redis, and show an event delivered and a job done
 	bin/rtm dev
 
 # Tests are not vetted as they are built: `make check` vets all, with more analyzers. Many of them

@@ -142,8 +142,8 @@ func (d *devBus) configure() (err error) {
 	return nil
 }
 
-// show sets up a client and a subscriber over the HTTP API, shows an event delivered and a job done,
-// and then what else is delivered and to be done, until the context is done.
+// show sets up a client and a subscriber over the HTTP API, shows an event delivered and a job
+// done, and then what else is delivered and to be done, until the context is done.
 func (d *devBus) show(ctx context.Context, embedded bool) error {
 	publisher, err := d.token(ctx, "dev")
 	if err != nil {

@@ -67,8 +67,8 @@ func TestDevShowsADeliveryAndCommandsThatWork(t *testing.T) {
 	})
 }
 
-// startDev runs rtm dev. until reads its screen up to a line with a text, and returns the lines with
-// curl on the way; stop ends it and requires that it has logged nothing.
+// startDev runs rtm dev. until reads its screen up to a line with a text, and returns the lines
+// with curl on the way; stop ends it and requires that it has logged nothing.
 func startDev(t *testing.T, args []string) (until func(text string) (commands []string), stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -177,8 +177,8 @@ func TestDevGivesJobsToTheServiceOfTheEnvironment(t *testing.T) {
 // walkBlock is a code block that is to be pasted.
 var walkBlock = regexp.MustCompile("(?s)<!-- walk -->\n```sh\n(.*?)```")
 
-// pasteWalkOfJobs pastes the blocks of docs/jobs.md into a shell, one when the job of the one before
-// is done. The printed command has the address and the token.
+// pasteWalkOfJobs pastes the blocks of docs/jobs.md into a shell, each when the job of the block
+// before is done. The printed command has the address and the token.
 func pasteWalkOfJobs(t *testing.T, printed string, until func(text string) []string) {
 	t.Helper()
 	for _, needed := range []string{"bash", "curl"} {

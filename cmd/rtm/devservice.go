@@ -37,8 +37,8 @@ type devJob struct {
 	body     json.RawMessage
 }
 
-// newDevService listens on loopback, and serves until it is closed. It takes no job once the context
-// is done.
+// newDevService listens on loopback, and serves until it is closed. It takes no job once the
+// context is done.
 func newDevService(ctx context.Context) (*devService, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
