@@ -74,7 +74,8 @@ type Counts struct {
 	Queued, Waiting int64
 	// InProgress is those that their service has, or is about to be given.
 	InProgress int64
-	// Oldest is when the oldest of all of them was enqueued; zero if there is none.
+	// Oldest is when the oldest job was enqueued that is due and not in progress; zero if there is
+	// none.
 	Oldest time.Time
 }
 

@@ -87,7 +87,7 @@ func TestGauges(t *testing.T) {
 		require.Len(t, counts, 2)
 		assert.Equal(t, []jobs.TypeName{"pay", "ship"}, []jobs.TypeName{counts[0].Name, counts[1].Name})
 		assert.Equal(t, jobs.Counts{Queued: 2, Waiting: 1, Oldest: second}, counts[0].Counts)
-		assert.Equal(t, jobs.Counts{Queued: 3, Waiting: 2, InProgress: 3, Oldest: first}, counts[1].Counts)
+		assert.Equal(t, jobs.Counts{Queued: 3, Waiting: 2, InProgress: 3, Oldest: first.Add(3 * time.Second)}, counts[1].Counts)
 
 		measures, err = measure(ctx)
 		require.NoError(t, err)

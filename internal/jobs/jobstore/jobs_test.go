@@ -63,7 +63,7 @@ func TestAJobIsHandedOutAndReportedOn(t *testing.T) {
 		assert.Equal(t, jobs.InProgress, s.job(id).Status)
 		s.accept(task)
 		assert.Equal(t, start.Add(time.Minute), s.job(id).Deadline)
-		assert.Equal(t, jobs.Counts{InProgress: 1, Oldest: start}, s.counts("ship"))
+		assert.Equal(t, jobs.Counts{InProgress: 1}, s.counts("ship"))
 
 		s.pass(time.Second)
 		require.ErrorIs(t, s.report("ship", id, 2, jobs.Succeeded), jobs.ErrStaleAttempt)
@@ -99,7 +99,7 @@ func TestAFailedAttemptIsTriedAgainLater(t *testing.T) {
 		first, second := s.put("ship"), s.put("ship")
 		s.accept(s.take("ann", first))
 		assert.Empty(t, s.takeNothing())
-		assert.Equal(t, jobs.Counts{Queued: 1, Waiting: 1, InProgress: 1, Oldest: start}, s.counts("ship"))
+		assert.Equal(t, jobs.Counts{Queued: 1, Waiting: 1, InProgress: 1, Oldest: start.Add(time.Microsecond)}, s.counts("ship"))
 		require.NoError(t, s.report("ship", first, 3, jobs.Failed))
 		require.NoError(t, s.report("ship", first, 3, jobs.Failed), "once more")
 		job := s.job(first)

@@ -20,7 +20,7 @@ var (
 	typeConcurrency = describeType("job_type_concurrency", "How many jobs may be in progress at once.")
 	typePaused      = describeType("job_type_paused", "1 while a job type is paused, else 0.")
 	typeOldest      = describeType("job_type_oldest_age_seconds",
-		"Time since the oldest job that has not ended was enqueued, 0 if there is none.")
+		"Time since the oldest job was enqueued that is due and not in progress, 0 if there is none.")
 	busJobsEnded = describe("bus_jobs_ended_total", "Jobs of the whole bus that ended, by job type and status.",
 		telemetry.JobTypeTag, "status")
 

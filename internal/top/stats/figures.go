@@ -34,8 +34,8 @@ type JobType struct {
 	Waiting     int64 `json:"waiting"`
 	InProgress  int64 `json:"in_progress"`
 	Concurrency int64 `json:"concurrency"`
-	// OldestAge is the time since the oldest job that has not ended was enqueued, in seconds; nil if
-	// there is none.
+	// OldestAge is the time since the oldest job was enqueued that is due and not in progress, in
+	// seconds; nil if there is none.
 	OldestAge *float64 `json:"oldest_age_seconds"`
 	// These are rates of the last minute, in jobs/s.
 	Succeeded *float64 `json:"succeeded_per_second"`

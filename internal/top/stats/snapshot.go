@@ -84,7 +84,8 @@ type JobTypeState struct {
 	// Queued is the number of jobs that wait, Waiting those of them that are due and held back,
 	// InProgress those that their service has, and Concurrency how many it may have.
 	Queued, Waiting, InProgress, Concurrency int64
-	// OldestAge is the time since the oldest job that has not ended was enqueued, 0 if there is none.
+	// OldestAge is the time since the oldest job was enqueued that is due and not in progress, 0 if
+	// there is none.
 	OldestAge time.Duration
 	Paused    bool
 	// Ended is the number of jobs that ever ended, by status. Processes add to it every few seconds.

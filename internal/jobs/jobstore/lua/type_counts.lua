@@ -2,7 +2,8 @@
 --
 -- ARGV     1 namespace, 2.. types
 -- Returns  a list of {queued, of these waiting for their turn, in progress, sequence of the oldest
---          (µs, text, '' if there is none)}, zeros of a type that is not there, or damaged
+--          that is due and not in progress (µs, text, '' if there is none)}, zeros of a type that
+--          is not there, or damaged
 local function counts_of(name)
   local type = read_type(name)
   if not type then error('no such type') end
@@ -10,7 +11,7 @@ local function counts_of(name)
   local turns = math.max(type.max, in_progress)
   if type.pull then turns = in_progress end -- who fetches decides when
   local standing = redis.call('ZCARD', type.lane)
-  local oldest = redis.call('ZRANGE', open_key(name), 0, 0, 'WITHSCORES')
+  local oldest = redis.call('ZRANGEBYSCORE', type.lane, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
   return {
     redis.call('ZCARD', open_key(name)) - in_progress, math.max(standing - turns, 0), in_progress,
     oldest[2] and exact(tonumber(oldest[2])) or '',

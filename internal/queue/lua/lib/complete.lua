@@ -28,5 +28,6 @@ local function retry(entry, time)
   local kind = KINDS[entry.kind]
   if kind and not kind.exists(entry.arg) then return complete(entry) end
   redis.call('ZADD', scheduled_key(entry.queue), time, entry.job)
+  entry.time = tonumber(time)
   if kind then kind.retry(entry) end
 end

@@ -60,7 +60,7 @@ local function exact(number) return string.format('%.0f', tonumber(number)) end
 -- An entry has: queue, worker, job, arg (the job's argument), kind (its name), now (ms, text),
 -- settings (the kind's own, strings). For take also: min_standing (of the lane), wait_until (ms,
 -- text), held (whether the worker has it pending, and the reply that gave it was lost). For
--- complete and retry also: result (the kind's own values, strings).
+-- complete and retry also: result (the kind's own values, strings). For retry also: time (ms).
 local KINDS = {}
 
 -- The kind of a job of a queue, its name and the job's argument; nil if the job is of no kind.

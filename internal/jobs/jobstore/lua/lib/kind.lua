@@ -149,7 +149,7 @@ KINDS.job = {
     local job, result = released(entry), entry.result
     if not job then return end
     local type, now, outcome = type_of(job), tonumber(entry.now) * 1000, result[1]
-    local time = tonumber(redis.call('ZSCORE', scheduled_key(QUEUE), job.entry)) * 1000
+    local time = entry.time * 1000
     note_standing(type, result[3], result[5])
     if outcome == 'accepted' then
       local deadline = math.max(time, job.deadline)
