@@ -76,7 +76,7 @@ func TestGauges(t *testing.T) {
 			s.put("ship", 0)
 			s.now = s.now.Add(time.Second)
 		}
-		_, err = s.Fetch(ctx, "ship", 3, s.now)
+		_, _, err = s.Fetch(ctx, "ship", 3, s.now)
 		require.NoError(t, err)
 		s.put("ship", time.Hour)
 		second := s.now

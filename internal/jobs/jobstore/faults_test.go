@@ -157,7 +157,7 @@ func TestARecordThatIsNoHashHidesNoOther(t *testing.T) {
 		assert.Empty(t, next)
 		require.Len(t, list, 1)
 		assert.Equal(t, second, list[0].ID)
-		list, err = s.Fetch(t.Context(), "mail", 9, s.now)
+		list, _, err = s.Fetch(t.Context(), "mail", 9, s.now)
 		require.NoError(t, err)
 		require.Len(t, list, 1)
 	})

@@ -160,9 +160,15 @@ func (s *Store) Cancel(ctx context.Context, name jobs.TypeName, id jobs.ID, now 
 }
 
 // Fetch takes up to max jobs of a type whose services fetch them, the oldest first: none, if there
-// is none to take. Their deadline begins. It fails with [jobs.ErrUnknownType], [jobs.ErrNotPull] or
+// is none to take. Their deadline begins. It returns also how many others it found that have
+// expired, and archived. It fails with [jobs.ErrUnknownType], [jobs.ErrNotPull] or
 // [bus.ErrUnavailable].
-func (s *Store) Fetch(ctx context.Context, name jobs.TypeName, max int, now time.Time) ([]jobs.Job, error) {
+func (s *Store) Fetch(
+	ctx context.Context, name jobs.TypeName, max int, now time.Time,
+) (list []jobs.Job, expired int, err error) {
 	rest, err := replied("fetch jobs", s.redis.Run(ctx, scriptJobFetch, string(name), max, micros(now)))
-	return readJobs(rest), err
+	if err != nil {
+		return nil, 0, err
+	}
+	return readJobs(rest[1:]), int(rest[0].(int64)), nil
 }

@@ -129,7 +129,7 @@ func TestPull(t *testing.T) {
 		s.add("mail", pulled, limit(3))
 		fetch := func(max int) (ids []jobs.ID) {
 			t.Helper()
-			list, err := s.Fetch(ctx, "mail", max, s.now)
+			list, _, err := s.Fetch(ctx, "mail", max, s.now)
 			require.NoError(t, err)
 			for _, job := range list {
 				assert.Equal(t, s.now.Add(time.Minute), job.Deadline)
@@ -138,9 +138,9 @@ func TestPull(t *testing.T) {
 			}
 			return ids
 		}
-		_, err := s.Fetch(ctx, "ship", 1, s.now)
+		_, _, err := s.Fetch(ctx, "ship", 1, s.now)
 		require.ErrorIs(t, err, jobs.ErrNotPull)
-		_, err = s.Fetch(ctx, "other", 1, s.now)
+		_, _, err = s.Fetch(ctx, "other", 1, s.now)
 		require.ErrorIs(t, err, jobs.ErrUnknownType)
 		assert.Empty(t, fetch(1))
 		later := s.put("mail", func(j *jobs.NewJob) { j.RunAfter = start.Add(time.Second) })

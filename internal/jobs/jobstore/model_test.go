@@ -152,7 +152,7 @@ func (m *model) completeLate(rt *rapid.T) {
 }
 
 func (m *model) fetchSome(rt *rapid.T) {
-	list, err := m.Fetch(m.t.Context(), "mail", rapid.IntRange(1, 3).Draw(rt, "max"), m.now)
+	list, _, err := m.Fetch(m.t.Context(), "mail", rapid.IntRange(1, 3).Draw(rt, "max"), m.now)
 	require.NoError(rt, err)
 	for _, job := range list {
 		m.held[job.ID] = attempt{"mail", job.Attempts}
@@ -282,7 +282,7 @@ func (m *model) drain(rt *rapid.T) {
 			_, err := m.Queue().Complete(ctx, taken.Task, completed, m.now)
 			require.NoError(rt, err)
 		}
-		list, err := m.Fetch(ctx, "mail", 100, m.now)
+		list, _, err := m.Fetch(ctx, "mail", 100, m.now)
 		require.NoError(rt, err)
 		for _, job := range list {
 			require.NoError(rt, m.report("mail", job.ID, job.Attempts, jobs.Succeeded))

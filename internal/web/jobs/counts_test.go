@@ -39,10 +39,13 @@ func TestRequestsAndEndsAreCounted(t *testing.T) {
 	a.require(404, "GET", "/v1/jobs/ship/"+jobID(9), "")
 	a.require(404, "POST", "/v1/jobs/ship/"+jobID(9)+"/replay", "")
 	a.require(201, "POST", done+"/replay", "")
+	a.require(202, "PUT", "/v1/jobs/ship/"+jobID(8), `{"data":1,"expires_at":"2026-01-31T18:00:00Z"}`)
+	a.fetch("ship") // the copy
+	a.require(204, "POST", "/v1/jobs/ship/fetch", "")
 	assert.Equal(t, map[string]int64{
-		"jobs.requests create created": 1, "jobs.enqueued ship": 4, "jobs.requests enqueue archived": 1,
+		"jobs.requests create created": 1, "jobs.enqueued ship": 5, "jobs.requests enqueue archived": 1,
 		"jobs.ended ship web succeeded": 1, "jobs.requests report repeated": 1, "jobs.requests report stale": 1,
-		"jobs.attempts ship retried": 1, "jobs.ended ship web cancelled": 1,
+		"jobs.attempts ship retried": 1, "jobs.ended ship web cancelled": 1, "jobs.ended ship web expired": 1,
 		"jobs.requests get archived": 1, "jobs.requests get queued": 1, "jobs.requests get not_found": 1,
 		"jobs.requests replay not_found": 1, "jobs.requests replay queued": 1,
 	}, counters(t, st, recorder))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/jobs"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 	"routemaster/internal/web/server"
 )
@@ -66,10 +67,17 @@ func (h *Handlers) readFetch(w http.ResponseWriter, r *http.Request) (count int,
 
 // fetch takes jobs of the type in a request's path, and waits for them.
 func (h *Handlers) fetch(w http.ResponseWriter, r *http.Request, count int, wait time.Duration) ([]jobs.Job, error) {
-	look := func() ([]jobs.Job, error) { return h.store.Fetch(r.Context(), nameParam(r), count, h.Now()) }
+	name := nameParam(r)
+	look := func() ([]jobs.Job, error) {
+		fetched, expired, err := h.store.Fetch(r.Context(), name, count, h.Now())
+		for range expired {
+			h.config.Recorder.JobEnded(telemetry.Web, string(name), jobs.Expired)
+		}
+		return fetched, err
+	}
 	if wait == 0 {
 		return look()
 	}
 	server.AllowLonger(w, wait)
-	return h.pulls.wait(r.Context(), nameParam(r), wait, look)
+	return h.pulls.wait(r.Context(), name, wait, look)
 }

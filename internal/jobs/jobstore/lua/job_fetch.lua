@@ -1,7 +1,7 @@
 -- Takes jobs of a type for a service that fetches them.
 --
 -- ARGV     1 namespace, 2 type, 3 max jobs, 4 now (µs)
--- Returns  {1, job, ...}, as show_job; {0, 'unknown type'}; {0, 'not pull'}
+-- Returns  {1, how many jobs have expired, job, ...}, as show_job; {0, 'unknown type'}; {0, 'not pull'}
 -- Keeps    the limit of the type; each job scheduled for its deadline
 -- Cost     commands: 3, and 7 for each job
 local MAX_EXPIRED = 100
@@ -9,23 +9,24 @@ local type, now = read_type(ARGV[2]), tonumber(ARGV[4])
 if not type or type.deleted then return { 0, 'unknown type' } end
 if not type.pull then return { 0, 'not pull' } end
 allow_when_full()
-local reply, deadline, most = { 1 }, now + type.timeout * 1000, tonumber(ARGV[3])
+local jobs, expired, deadline, most = {}, 0, now + type.timeout * 1000, tonumber(ARGV[3])
 -- Those that have expired are looked at besides.
 for _, entry in ipairs(in_turn_of(type.lane, type.max, most + MAX_EXPIRED)) do
-  if #reply > most then break end
+  if #jobs == most then break end
   local _, id = unpack_job(entry)
   local ok, job = pcall(read_job, id)
   -- One that has just come up is put off by who takes it, and is fetched then.
   if ok and job and redis.call('ZSCORE', scheduled_key(QUEUE), entry) then
     if job.expires_at > 0 and job.expires_at <= now then
       archive(type, job, 'expired', job.attempts, now)
+      expired = expired + 1
     else
       begin_in_lane(type.lane, entry, job.place)
       redis.call('ZADD', scheduled_key(QUEUE), due(deadline), entry)
       redis.call('HSET', job_key(id), 'status', 'in-progress', 'deadline', exact(deadline),
         'ended', '', 'updated_at', exact(now))
-      table.insert(reply, show_job(id))
+      table.insert(jobs, show_job(id))
     end
   end
 end
-return reply
+return { 1, expired, unpack(jobs) }
