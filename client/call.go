@@ -17,9 +17,9 @@ type Request struct {
 }
 
 // Call sends a request that this package has no function for, with retries, and decodes the JSON of
-// the response into a value. A nil value or an empty response is fine. It returns the header of the
-// response.
-func (c *Client) Call(ctx context.Context, r Request, into any) (http.Header, error) {
+// the response into a value. A nil value or an empty response is fine. It returns the response, whose
+// body has been read.
+func (c *Client) Call(ctx context.Context, r Request, into any) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
 		var err error
@@ -27,9 +27,9 @@ func (c *Client) Call(ctx context.Context, r Request, into any) (http.Header, er
 			return nil, err
 		}
 	}
-	header := http.Header{}
+	var got http.Response
 	err := c.call(ctx, request{
-		method: r.Method, path: r.Path, operation: r.Operation, body: body, noRetry: r.NoRetry, header: &header,
+		method: r.Method, path: r.Path, operation: r.Operation, body: body, noRetry: r.NoRetry, response: &got,
 	}, into)
-	return header, err
+	return &got, err
 }

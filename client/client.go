@@ -121,8 +121,8 @@ type request struct {
 	// key is an idempotency key, or empty; keyTTL is for how long the bus is to remember it, or 0.
 	key    string
 	keyTTL time.Duration
-	// header, if given, is set to the header of the response.
-	header *http.Header
+	// response, if given, is set to the response, whose body is not to be read.
+	response *http.Response
 	// noRetry is set if a second request could have a second effect.
 	noRetry bool
 }
@@ -186,8 +186,8 @@ func (c *Client) attempt(ctx context.Context, r request) (io.ReadCloser, error) 
 		defer resp.Body.Close()
 		return nil, readError(resp)
 	}
-	if r.header != nil {
-		*r.header = resp.Header
+	if r.response != nil {
+		*r.response = *resp
 	}
 	return resp.Body, nil
 }

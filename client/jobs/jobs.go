@@ -99,9 +99,12 @@ func (j *Jobs) Job(ctx context.Context, id string) (job Job, err error) {
 	return job, err
 }
 
-// Cancel ends a job of a type. If its service has it, it may do the work all the same.
-func (j *Jobs) Cancel(ctx context.Context, name, id string) error {
-	return j.call(ctx, request{operation: "cancel job " + id, method: http.MethodDelete, path: jobPath(name, id)}, nil)
+// Cancel ends a job of a type: 409 if it has ended otherwise. It reports whether the job was in
+// progress: then its service has it, and may do the work all the same. If a response was lost that
+// is not known, and false.
+func (j *Jobs) Cancel(ctx context.Context, name, id string) (inProgress bool, err error) {
+	got, err := j.client.Call(ctx, client.Request{Operation: "cancel job " + id, Method: http.MethodDelete, Path: jobPath(name, id)}, nil)
+	return err == nil && got.StatusCode == http.StatusAccepted, err
 }
 
 // Replay enqueues a copy, with another id and all attempts, of a job that is in progress or has

@@ -76,8 +76,11 @@ func TestAJobIsDone(t *testing.T) {
 	replayed, err := j.Replay(ctx, id)
 	require.NoError(t, err)
 	assert.NotEqual(t, id, replayed.ID)
-	require.NoError(t, j.Cancel(ctx, "ship", replayed.ID))
-	assertRefused(t, j.Cancel(ctx, "ship", id), 409, "job_already_archived")
+	inProgress, err := j.Cancel(ctx, "ship", replayed.ID)
+	require.NoError(t, err)
+	assert.False(t, inProgress)
+	_, err = j.Cancel(ctx, "ship", id)
+	assertRefused(t, err, 409, "job_already_archived")
 	none, err := j.Fetch(ctx, "ship", 1, 0)
 	require.NoError(t, err)
 	assert.Empty(t, none)
@@ -90,7 +93,8 @@ func TestListsAreReadPageByPage(t *testing.T) {
 	addType(t, j, "ship", jobs.AtLeastOnce, 3)
 	queued, err := j.EnqueueAll(ctx, "ship", make([]jobs.NewJob, 101))
 	require.NoError(t, err)
-	require.NoError(t, j.Cancel(ctx, "ship", queued[0].ID))
+	_, err = j.Cancel(ctx, "ship", queued[0].ID)
+	require.NoError(t, err)
 	var open []string
 	for job, err := range j.Open(ctx, jobs.Filter{Type: "ship", Status: "queued"}) {
 		require.NoError(t, err)
@@ -100,6 +104,13 @@ func TestListsAreReadPageByPage(t *testing.T) {
 	assert.Equal(t, queued[100].ID, open[0])
 	_, err = j.EnqueueAll(ctx, "ship", make([]jobs.NewJob, 1))
 	require.NoError(t, err)
+	page, err := j.OpenPage(ctx, jobs.Filter{Type: "ship"}, "", 2)
+	require.NoError(t, err)
+	require.Len(t, page.Jobs, 2)
+	page, err = j.OpenPage(ctx, jobs.Filter{Type: "ship"}, page.Next, jobs.MaxPage)
+	require.NoError(t, err)
+	assert.Len(t, page.Jobs, 99)
+	assert.Empty(t, page.Next)
 	n := 0
 	for _, err := range j.Open(ctx, jobs.Filter{}) {
 		require.NoError(t, err)

@@ -107,7 +107,9 @@ func TestACancelledJobEndsItsHandler(t *testing.T) {
 		return ctx.Err()
 	}, jobs.WorkOptions{})
 	<-began
-	require.NoError(t, j.Cancel(t.Context(), "ship", queued.ID))
+	inProgress, err := j.Cancel(t.Context(), "ship", queued.ID)
+	require.NoError(t, err)
+	assert.True(t, inProgress)
 	<-ended
 	stop()
 	job, err := j.Job(t.Context(), queued.ID)

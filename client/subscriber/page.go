@@ -34,7 +34,7 @@ func pages[T any](ctx context.Context, s *Subscriber, operation, of string, quer
 					return
 				}
 			}
-			next := header.Next(got, "after")
+			next := header.Next(got.Header, "after")
 			if next == "" || next == query.Get("after") {
 				return
 			}
