@@ -1,0 +1,198 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/client"
+	"routemaster/client/jobs"
+	"routemaster/internal/app"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/web/webtest"
+)
+
+// jobBus is the API of a bus, without a worker.
+type jobBus struct {
+	url  string
+	jobs *jobs.Jobs
+}
+
+func newJobBus(t *testing.T) *jobBus {
+	url := webtest.New(t, rdbtest.Embedded(t)).Run()
+	c, err := client.New(url, webtest.Alice)
+	require.NoError(t, err)
+	t.Cleanup(c.CloseIdleConnections)
+	return &jobBus{url, jobs.New(c)}
+}
+
+// rtm runs a command of rtm job that has to succeed, and returns what it printed.
+func (b *jobBus) rtm(t *testing.T, args ...string) string {
+	t.Helper()
+	status, out, errors := b.try(t, args...)
+	require.Equal(t, app.ExitOK, status, errors)
+	return out
+}
+
+func (b *jobBus) try(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errors bytes.Buffer
+	status = run(t.Context(), append(append([]string{"job"}, args...), "-b", b.url, "-t", webtest.Alice), &out, &errors)
+	return status, out.String(), errors.String()
+}
+
+// take has a service fetch a job.
+func (b *jobBus) take(t *testing.T) jobs.Fetched {
+	t.Helper()
+	fetched, err := b.jobs.Fetch(t.Context(), "ship", 1, 0)
+	require.NoError(t, err)
+	require.Len(t, fetched, 1)
+	return fetched[0]
+}
+
+func TestJobTypes(t *testing.T) {
+	b := newJobBus(t)
+	assert.Empty(t, b.rtm(t, "type", "list"))
+	assert.Equal(t, "[]\n", b.rtm(t, "type", "list", "--json"))
+	b.rtm(t, "type", "add", "ship", "--strategy", "at_least_once", "--attempts", "3", "--concurrency", "2", "--url", "https://ship.example/jobs",
+		"--timeout", "90s", "--retention", "0s", "--schedule", "0 6 * * *", "--timezone", "Europe/Berlin", "--schedule-data", `{"n":1.50}`, "--paused")
+	made, err := b.jobs.Type(t.Context(), "ship")
+	require.NoError(t, err)
+	assert.Equal(t, jobs.Type{
+		Name: "ship", Strategy: jobs.AtLeastOnce, Attempts: 3, Concurrency: 2, URL: new("https://ship.example/jobs"), Timeout: 90_000,
+		Retention: new(int64(0)), Paused: true, Schedule: "0 6 * * *", Timezone: "Europe/Berlin", ScheduleData: json.RawMessage(`{"n":1.50}`),
+	}, made.Type)
+	b.rtm(t, "put", "ship")
+	assert.Equal(t, "ship\t1\t0\t0\ttrue\t2\tat_least_once\t3\t90000\t0\t0 6 * * *\tEurope/Berlin\thttps://ship.example/jobs\talice\n",
+		strings.Replace(b.rtm(t, "type", "list"), "\t1\t1\t0\t", "\t1\t0\t0\t", 1))
+
+	b.rtm(t, "type", "set", "ship", "--pull", "--schedule", "off", "--retention", "1h")
+	b.rtm(t, "type", "resume", "ship")
+	changed, err := b.jobs.Type(t.Context(), "ship")
+	require.NoError(t, err)
+	made.URL, made.Retention, made.Paused, made.Schedule, made.Timezone, made.ScheduleData = nil, new(int64(3600)), false, "", "", json.RawMessage("null")
+	assert.Equal(t, made.Type, changed.Type, "the rest is as it was")
+	assert.Equal(t, []string{"ship", "running", "1", "1", "0", "2", "3", "at_least_once", "1m30s", "-", "pull", "alice"}, typeRow(changed))
+	b.rtm(t, "type", "pause", "ship")
+	paused, err := b.jobs.Type(t.Context(), "ship")
+	require.NoError(t, err)
+	assert.True(t, paused.Paused)
+
+	status, _, errors := b.try(t, "type", "del", "ship")
+	assert.Equal(t, app.ExitFailed, status)
+	assert.Contains(t, errors, "409 Conflict")
+	b.rtm(t, "type", "del", "ship", "--force")
+	assert.Empty(t, b.rtm(t, "type", "list"))
+	assert.Contains(t, b.rtm(t, "list", "--archived"), "\tship\tcancelled\t")
+}
+
+func TestJobsArePutAndDone(t *testing.T) {
+	b := newJobBus(t)
+	b.rtm(t, "type", "add", "ship", "--strategy", "at_least_once", "--attempts", "3", "--concurrency", "2", "--pull")
+	const id = "job_282227eb-3c76-4ef7-af7e-25dff933077f"
+	file := filepath.Join(t.TempDir(), "data")
+	require.NoError(t, os.WriteFile(file, []byte("{\"n\": 1.50}\n"), 0o600))
+	assert.Equal(t, id+"\n", b.rtm(t, "put", "ship", id, "--data", "@"+file, "--expires-at", "1h"))
+	assert.Equal(t, id+"\n", b.rtm(t, "put", "ship", id), "it is enqueued once")
+	shown := b.rtm(t, "show", id)
+	assert.Contains(t, shown, "status\tqueued\nattempts left\t3\n")
+	assert.Contains(t, shown, "\ndata\t{\"n\":1.50}\n")
+	var job jobs.Job
+	require.NoError(t, json.Unmarshal([]byte(b.rtm(t, "show", id, "--json")), &job))
+	assert.WithinDuration(t, time.Now().Add(time.Hour), job.ExpiresAt, time.Minute)
+
+	b.take(t)
+	b.rtm(t, "report", id, "failed", "--final")
+	assert.Contains(t, b.rtm(t, "show", id), "status\tfailed\nattempts left\t2\nended\t")
+	status, _, errors := b.try(t, "report", id, "succeeded")
+	assert.Equal(t, app.ExitFailed, status)
+	assert.Contains(t, errors, "has ended as failed; a report on it needs the --attempt")
+	status, _, errors = b.try(t, "report", id, "succeeded", "--attempt", "3")
+	assert.Equal(t, app.ExitFailed, status)
+	assert.Contains(t, errors, "409 Conflict")
+
+	replayed := strings.TrimSpace(b.rtm(t, "replay", id))
+	assert.Equal(t, replayed, b.take(t).ID)
+	assert.Equal(t, "cancelled "+replayed+"; its service has it, and may do the work all the same\n", b.rtm(t, "cancel", replayed))
+	waiting := strings.TrimSpace(b.rtm(t, "put", "ship", "--run-after", "10m"))
+	assert.Equal(t, "cancelled "+waiting+"\n", b.rtm(t, "cancel", waiting))
+	status, _, errors = b.try(t, "cancel", id)
+	assert.Equal(t, app.ExitFailed, status)
+	assert.Contains(t, errors, "409 Conflict")
+}
+
+// TestJobsAreListed has more jobs than a page.
+func TestJobsAreListed(t *testing.T) {
+	b := newJobBus(t)
+	b.rtm(t, "type", "add", "ship", "--strategy", "at_least_once", "--attempts", "3", "--concurrency", "2", "--pull")
+	_, err := b.jobs.EnqueueAll(t.Context(), "ship", make([]jobs.NewJob, 102))
+	require.NoError(t, err)
+	taken := b.take(t)
+	list := b.rtm(t, "list", "--status", "in-progress")
+	assert.True(t, strings.HasPrefix(list, taken.ID+"\tship\tin-progress\t3\t"), list)
+	assert.Len(t, strings.Split(list, "\t"), 9)
+
+	status, first, more := b.try(t, "list", "ship", "--limit", "101")
+	require.Equal(t, app.ExitOK, status)
+	assert.Equal(t, 101, strings.Count(first, "\n"))
+	_, before, found := strings.Cut(strings.TrimSpace(more), "--before ")
+	require.True(t, found, more)
+	status, rest, more := b.try(t, "list", "ship", "--before", before)
+	require.Equal(t, app.ExitOK, status)
+	assert.Equal(t, 1, strings.Count(rest, "\n"))
+	assert.NotContains(t, first, strings.Fields(rest)[0])
+	assert.Empty(t, more)
+	assert.Empty(t, b.rtm(t, "list", "--archived"))
+	assert.Equal(t, "[]\n", b.rtm(t, "list", "--archived", "--json"))
+}
+
+// TestWrongJobsAreNotSent has commands that must fail without a request.
+func TestWrongJobsAreNotSent(t *testing.T) {
+	b := newCannedBus(t, nil)
+	const id = "job_282227eb-3c76-4ef7-af7e-25dff933077f"
+	for _, c := range []struct{ args, want string }{
+		{"put Ship", `"Ship" is not the name of a job type: must be 1 to 64 characters`},
+		{"put ship 17", `"17" is not a job's id`},
+		{"put ship --data {", "--data must be a JSON value"},
+		{"put ship --data @/nowhere", "--data: open /nowhere: no such file"},
+		{"put ship --run-after tomorrow", "--run-after must be like 2027"},
+		{"put ship --expires-at -1h", "--expires-at must be like 2027"},
+		{"show 282227eb-3c76-4ef7-af7e-25dff933077f", "is not a job's id, which is job_ and a UUID"},
+		{"list --limit 0", "--limit must be 1 or more"},
+		{"list --status failed", "jobs that are failed have ended; give --archived too"},
+		{"list --archived --status queued", "--status must be succeeded or failed or expired or cancelled"},
+		{"report " + id + " done", `"done" is not an outcome; give succeeded or failed`},
+		{"report " + id + " succeeded --final", "--final must be left out"},
+		{"report " + id + " failed --attempt 0", "--attempt must be 1 or more"},
+		{"cancel", "got 0 arguments; usage: rtm job cancel ID [ID...]"},
+		{"cancel " + id + " x", `"x" is not a job's id`},
+		{"type add job_ship", `must not begin with "job_"`},
+		{"type add ship", "--strategy is required: at_least_once"},
+		{"type add ship --strategy at_most_once --attempts 2", "--attempts must be 1, since the strategy is at_most_once"},
+		{"type add ship --strategy at_most_once --attempts 1", "--concurrency is required: 1 to 32767"},
+		{"type set ship", "nothing to change"},
+		{"type set ship --url http://ship.example", "--url must"},
+		{"type set ship --pull --url https://ship.example", "--pull must be given without --url"},
+		{"type set ship --timeout 500ms", "--timeout must be 1000 to 86400000 ms"},
+		{"type set ship --retention 1500ms", "--retention must be like 168h, in whole seconds"},
+		{"type set ship --schedule daily", "--schedule "},
+		{"type set ship --timezone Nowhere", "--timezone "},
+		{"type set ship --schedule-data {", "--schedule-data must be a JSON value"},
+	} {
+		status, out, errors := b.rtm(t, append([]string{"job"}, strings.Fields(c.args)...)...)
+		assert.Equal(t, app.ExitUsage, status, c.args)
+		assert.Contains(t, errors, c.want, c.args)
+		assert.Empty(t, out, c.args)
+	}
+	status, _, errors := b.rtm(t, "job", "put", "ship", "--data", `"`+strings.Repeat("x", 102_399)+`"`)
+	assert.Equal(t, app.ExitUsage, status)
+	assert.Contains(t, errors, "--data must be at most 102400 bytes; it has 102401")
+	assert.Empty(t, b.requests)
+}

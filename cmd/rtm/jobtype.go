@@ -1,0 +1,144 @@
+package main
+
+import (
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"routemaster/client/jobs"
+)
+
+func newJobTypeCommand(bus *busFlags) *cobra.Command {
+	return newGroup("type", "make, list, change, pause and remove the types of jobs",
+		"  rtm job type add invoice-shipments --strategy at_least_once --attempts 3 --concurrency 5 --pull -b @production\n"+
+			"  rtm job type list -b @production",
+		newJobTypeAddCommand(bus), newJobTypeListCommand(bus), newJobTypeSetCommand(bus),
+		newJobTypePauseCommand(bus), newJobTypeResumeCommand(bus), newJobTypeDelCommand(bus))
+}
+
+func newJobTypeListCommand(bus *busFlags) *cobra.Command {
+	var asJSON bool
+	command := &cobra.Command{
+		Use:   "list",
+		Short: "list all job types, with how many jobs of them have not ended",
+		Long: `List all types of jobs, newest first. QUEUED is the jobs that wait; WAITING is those of them that are due and held back by
+the limit, which is CONCURRENCY; IN PROGRESS is those that their service has. SENT TO is the URL that jobs are POSTed to,
+"pull" if services fetch them, or DOWNSTREAM_URL if they go where the bus's operator says.
+
+Without a terminal each type is a line with name, the numbers of jobs queued, waiting and in progress, paused (true or
+false), concurrency, strategy, attempts, timeout (ms), retention (s), schedule, time zone, where jobs are sent and who
+made the type, separated by tabs. With --json an array of objects as the bus sends them.`,
+		Example: "  rtm job type list -b @production\n  rtm job type list -b bus.example -t shop--1 --json",
+		Args:    arguments(0, 0),
+		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, _ []string) error {
+			types, err := j.Types(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var rows, table [][]string
+			for _, t := range types {
+				rows, table = append(rows, typeLine(t)), append(table, typeRow(t))
+			}
+			return list{
+				json: asJSON, value: append([]jobs.TypeInfo{}, types...), empty: "There are no job types.",
+				header: []string{"TYPE", "STATE", "QUEUED", "WAITING", "IN PROGRESS", "CONCURRENCY", "ATTEMPTS", "STRATEGY", "TIMEOUT", "SCHEDULE", "SENT TO", "OWNER"},
+				rows:   table, plain: func(w io.Writer) error { return lines(w, rows) },
+			}.print(cmd.OutOrStdout())
+		}),
+	}
+	addJSONFlag(command, &asJSON)
+	return command
+}
+
+// typeRow is a type as a terminal shows it.
+func typeRow(t jobs.TypeInfo) []string {
+	state, schedule := "running", "-"
+	if t.Paused {
+		state = "paused"
+	}
+	if t.Schedule != "" {
+		schedule = t.Schedule
+		if t.Timezone != "" {
+			schedule += " " + t.Timezone
+		}
+	}
+	row := append([]string{t.Name, state}, typeCounts(t)...)
+	return append(row, strconv.Itoa(t.Concurrency), strconv.Itoa(t.Attempts), t.Strategy, t.Timeout.Duration().String(), schedule, sentTo(t), t.Owner)
+}
+
+// typeLine is a type as a script reads it.
+func typeLine(t jobs.TypeInfo) []string {
+	retention := ""
+	if t.Retention != nil {
+		retention = strconv.FormatInt(*t.Retention, 10)
+	}
+	row := append([]string{t.Name}, typeCounts(t)...)
+	row = append(row, strconv.FormatBool(t.Paused), strconv.Itoa(t.Concurrency), t.Strategy, strconv.Itoa(t.Attempts))
+	return append(row, strconv.FormatInt(int64(t.Timeout), 10), retention, t.Schedule, t.Timezone, sentTo(t), t.Owner)
+}
+
+func typeCounts(t jobs.TypeInfo) (cells []string) {
+	for _, n := range []int64{t.Counts.Queued, t.Counts.Waiting, t.Counts.InProgress} {
+		cells = append(cells, strconv.FormatInt(n, 10))
+	}
+	return cells
+}
+
+// sentTo is where the jobs of a type go.
+func sentTo(t jobs.TypeInfo) string {
+	switch {
+	case t.URL == nil:
+		return "pull"
+	case *t.URL == "":
+		return "DOWNSTREAM_URL"
+	}
+	return *t.URL
+}
+
+func newJobTypePauseCommand(bus *busFlags) *cobra.Command {
+	return newJobTypePausedCommand(bus, "pause", "have the jobs of a type wait, until rtm job type resume",
+		`Have no more jobs of the type be taken. Those that are in progress go on, and jobs can be enqueued.`, true)
+}
+
+func newJobTypeResumeCommand(bus *busFlags) *cobra.Command {
+	return newJobTypePausedCommand(bus, "resume", "end a pause of a job type",
+		`Have the jobs of the type be taken again.`, false)
+}
+
+// newJobTypePausedCommand makes the command that sets whether a type is paused.
+func newJobTypePausedCommand(bus *busFlags, name, short, long string, paused bool) *cobra.Command {
+	return &cobra.Command{
+		Use:               name + " NAME",
+		Short:             short,
+		Long:              long + " Only the client that made the type and root may do this.",
+		Example:           "  rtm job type " + name + " invoice-shipments -b @production",
+		Args:              jobTypeArgs(1, 1, 1),
+		ValidArgsFunction: bus.completeJobTypes,
+		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
+			_, err := j.ChangeType(cmd.Context(), args[0], map[string]any{"paused": paused})
+			return err
+		}),
+	}
+}
+
+func newJobTypeDelCommand(bus *busFlags) *cobra.Command {
+	var force bool
+	command := &cobra.Command{
+		Use:   "del NAME",
+		Short: "remove a job type; with --force also one that has jobs",
+		Long: `Remove a job type. While jobs of it are queued or in progress that is refused, unless --force cancels them. Jobs that have
+ended are kept as long as before. Only the client that made the type and root may do this.`,
+		Example:           "  rtm job type del invoice-shipments -b @production\n  rtm job type del invoice-shipments --force -b @production",
+		Args:              jobTypeArgs(1, 1, 1),
+		ValidArgsFunction: bus.completeJobTypes,
+		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
+			if force {
+				return j.DeleteTypeAndJobs(cmd.Context(), args[0])
+			}
+			return j.DeleteType(cmd.Context(), args[0])
+		}),
+	}
+	command.Flags().BoolVar(&force, "force", false, "cancel the jobs of the type that have not ended")
+	return command
+}
