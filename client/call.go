@@ -17,8 +17,8 @@ type Request struct {
 }
 
 // Call sends a request that this package has no function for, with retries, and decodes the JSON of
-// the response into a value. A nil value or an empty response is fine. It returns the response, with
-// its body read.
+// the response into a value. A nil value or an empty response is fine. It returns the response: its
+// body has been read.
 func (c *Client) Call(ctx context.Context, r Request, into any) (*http.Response, error) {
 	var body []byte
 	if r.Body != nil {
