@@ -24,7 +24,7 @@ type Options struct {
 	// Publishers and Subscribers, if given, replace those of the rows of the scenario ingest.
 	Publishers, Subscribers []int
 	// Quick measures next to nothing, only to show that everything works. Full adds a backlog of 5
-	// million events.
+	// million events, and has a million jobs that are not due.
 	Quick, Full bool
 	// Launch makes the commands of the programs. Their environment is PATH and what it gives them.
 	Launch stack.Launcher
@@ -172,6 +172,7 @@ func (o Options) size() size {
 	}
 	if o.Full {
 		s.backlogs = append(s.backlogs, 5_000_000)
+		s.idleJobs = 1_000_000
 	}
 	if o.Remote != nil { // it has the subscriber of one token, if it reaches the receiver
 		s.subscribers = []int{0}
@@ -209,8 +210,11 @@ func (e *environment) addProcesses(before map[string]stack.Usage) {
 		e.table.Note("CPU time and memory are not measured: %s has no /proc.", runtime.GOOS)
 		return
 	}
-	for _, name := range []string{stack.Web, stack.Redis, stack.Worker, stack.Receiver, stack.Noop, stack.Load} {
-		u := after[name]
+	for _, name := range []string{stack.Web, stack.Redis, stack.Worker, stack.Receiver, stack.Service, stack.Noop, stack.Load} {
+		u, ran := after[name]
+		if !ran {
+			continue
+		}
 		e.table.Processes = append(e.table.Processes, report.Cells("process", name,
 			"CPU s", (u.CPU-before[name].CPU).Seconds(), "peak MB", megabytes(u.PeakMemory)))
 	}

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 		os.Exit(app.Daemon(program, "a test", nil, os.Stdout, os.Stderr, app.RunWeb))
 	case stack.Worker:
 		os.Exit(app.Daemon(program, "a test", nil, os.Stdout, os.Stderr, app.RunWorker))
-	case stack.Receiver, stack.Noop:
+	case stack.Receiver, stack.Service, stack.Noop:
 		ctx, stop := app.StopOnSignal(context.Background())
 		err := stack.RunProgram(ctx, program, os.Args[1:]...)
 		stop()

@@ -104,10 +104,15 @@ func (t *test) fill(ctx context.Context) (progress samples, err error) {
 }
 
 // follow waits until so many events have arrived, or no more have arrived for stallTimeout.
-func (e *environment) follow(ctx context.Context, events int64) (progress samples, err error) {
+func (e *environment) follow(ctx context.Context, events int64) (samples, error) {
+	return e.followAt(ctx, e.receiver, events)
+}
+
+// followAt is follow, of a receiver or a service.
+func (e *environment) followAt(ctx context.Context, receiver load.Control, events int64) (progress samples, err error) {
 	last := time.Now()
 	for {
-		tally, err := e.receiver.Tally(ctx)
+		tally, err := receiver.Tally(ctx)
 		if err != nil {
 			return nil, err
 		}

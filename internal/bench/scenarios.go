@@ -41,6 +41,8 @@ var scenarios = []scenario{
 		needsStack, (*environment).fanOut},
 	{"restart", "a worker is restarted while it drains a backlog",
 		needsStack, (*environment).restart},
+	{"jobs", "jobs are enqueued, then done by a service that does each at once; and many that are not due",
+		needsStack, (*environment).jobs},
 }
 
 // Scenarios returns the names of all scenarios, in order.
@@ -68,6 +70,10 @@ type size struct {
 	backlogs        []int64
 	fanOut, threads int
 	restart         int64
+	// inFlight are limits of a type of jobs, doneJobs how many are done with each; idleJobs are not due.
+	inFlight []int
+	doneJobs int64
+	idleJobs int
 }
 
 // baselineWindow is how long a baseline is measured.
@@ -90,7 +96,8 @@ func fullSize(duration time.Duration) size {
 		queue:    20_000,
 		backlogs: []int64{1_000_000},
 		fanOut:   1000, threads: fanOutThreads,
-		restart: 300_000,
+		restart:  300_000,
+		inFlight: []int{1, 32, 300}, doneJobs: 15_000, idleJobs: 100_000,
 	}
 }
 
@@ -106,7 +113,8 @@ func quickSize() size {
 		queue:    500,
 		backlogs: []int64{10_000},
 		fanOut:   20, threads: 20,
-		restart: 5000,
+		restart:  5000,
+		inFlight: []int{1, 16}, doneJobs: 200, idleJobs: 1000,
 	}
 }
 

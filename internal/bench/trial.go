@@ -196,6 +196,7 @@ func (e *environment) spend(ctx context.Context, do func() error) (c cost, err e
 		Memory:     after.redis.Memory - before.redis.Memory,
 		Scripts:    after.redis.Scripts - before.redis.Scripts,
 		ScriptTime: after.redis.ScriptTime - before.redis.ScriptTime,
+		Commands:   after.redis.Commands - before.redis.Commands,
 	}
 	return c, err
 }

@@ -16,7 +16,18 @@ import (
 // Posts returns senders of deliveries to a receiver, without a bus in between. They use a
 // connection each over HTTP/1.1, or one for all over HTTP/2. The URL is that of a subscriber;
 // events is how many a delivery has. The connections are closed when the context is done.
-func Posts(ctx context.Context, url string, senders, events int, http2 bool) (all []Sender) {
+func Posts(ctx context.Context, url string, senders, events int, http2 bool) []Sender {
+	return posts(ctx, url, senders, requestBody(deliveredJSON, events), http2)
+}
+
+// JobPosts returns senders of jobs to a service of [ServeService] at a URL, without a bus in
+// between, on a connection each. The connections are closed when the context is done.
+func JobPosts(ctx context.Context, url string, senders int) []Sender {
+	return posts(ctx, url+JobsPath+"direct/1", senders, []byte(jobJSON), false)
+}
+
+// posts returns senders of a body.
+func posts(ctx context.Context, url string, senders int, prepared []byte, http2 bool) (all []Sender) {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(!http2)
 	protocols.SetHTTP2(http2)
@@ -25,7 +36,7 @@ func Posts(ctx context.Context, url string, senders, events int, http2 bool) (al
 	}}
 	context.AfterFunc(ctx, client.CloseIdleConnections)
 	for id := range senders {
-		body := requestBody(deliveredJSON, events)
+		body := bytes.Clone(prepared)
 		marks := allMarks(body)
 		sent := int64(0)
 		all = append(all, func(due time.Time) error {
@@ -46,14 +57,19 @@ func post(ctx context.Context, client *http.Client, url string, body []byte) err
 	req.SetBasicAuth("bench", "x")
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "bench")
+	return do(client, req)
+}
+
+// do sends a request, and reads its response, which must be a success.
+func do(client *http.Client, req *http.Request) error {
 	resp, err := client.Do(req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	_, err = io.Copy(io.Discard, resp.Body)
-	if err == nil && resp.StatusCode != http.StatusNoContent {
-		err = fmt.Errorf("the receiver responded %s", resp.Status)
+	if err == nil && resp.StatusCode/100 != 2 {
+		err = fmt.Errorf("%s responded %s", req.URL.Host, resp.Status)
 	}
 	return err
 }

@@ -13,6 +13,8 @@ type RedisStats struct {
 	// Scripts counts the scripts that have run, which took ScriptTime in all.
 	Scripts    int64
 	ScriptTime time.Duration
+	// Commands counts all commands that have run, those in scripts included.
+	Commands int64
 }
 
 // RedisStats reads the statistics of Redis.
@@ -23,6 +25,13 @@ func (s *Stack) RedisStats(ctx context.Context) (stats RedisStats, err error) {
 	}
 	if _, err := fmt.Sscan(info["Memory"]["used_memory"], &stats.Memory); err != nil {
 		return stats, fmt.Errorf("redis INFO memory: %w", err)
+	}
+	for _, command := range info["Commandstats"] {
+		var calls int64
+		if _, err := fmt.Sscanf(command, "calls=%d", &calls); err != nil {
+			return stats, fmt.Errorf("redis INFO commandstats: %w", err)
+		}
+		stats.Commands += calls
 	}
 	ran, found := info["Commandstats"]["cmdstat_evalsha"]
 	if !found { // no script has run

@@ -26,11 +26,12 @@ const (
 	Web      = "web"
 	Worker   = "worker"
 	Receiver = "receiver"
+	Service  = "service"
 	Noop     = "noop"
 )
 
 // Launcher makes the command that runs a program: [Web], [Worker], [Receiver] with the addresses of
-// its service and its control, or [Noop] with its address.
+// its service and its control, [Service] with these, the bus and a token, or [Noop] with its address.
 type Launcher func(program string, args ...string) (*exec.Cmd, error)
 
 // Options are how a stack is started.
@@ -42,16 +43,18 @@ type Options struct {
 	Profiles string
 }
 
-// RunProgram is the other end of a [Launcher]: it runs [Receiver] or [Noop] with its addresses,
-// until the context is done.
-func RunProgram(ctx context.Context, program string, addresses ...string) error {
+// RunProgram is the other end of a [Launcher]: it runs [Receiver], [Service] or [Noop] with its
+// arguments, until the context is done.
+func RunProgram(ctx context.Context, program string, args ...string) error {
 	switch {
-	case program == Receiver && len(addresses) == 2:
-		return load.ServeReceiver(ctx, addresses[0], addresses[1])
-	case program == Noop && len(addresses) == 1:
-		return load.ServeNoop(ctx, addresses[0])
+	case program == Receiver && len(args) == 2:
+		return load.ServeReceiver(ctx, args[0], args[1])
+	case program == Service && len(args) == 4:
+		return load.ServeService(ctx, args[0], args[1], args[2], args[3])
+	case program == Noop && len(args) == 1:
+		return load.ServeNoop(ctx, args[0])
 	}
-	return fmt.Errorf("no program %q with %d addresses", program, len(addresses))
+	return fmt.Errorf("no program %q with %d arguments", program, len(args))
 }
 
 // RootKey is the root key of the bus.
@@ -64,6 +67,7 @@ var daemonEnv = []string{
 	"ROUTEMASTER_SSL_VERIFY=no",                 // the receiver signs its own certificate
 	"ROUTEMASTER_CALLBACK_DENY=none",            // and is on loopback
 	"ROUTEMASTER_REDIS_MAX_MEM=100000000000000", // no backlog is dropped
+	"DOWNSTREAM_WORKER_AUTH=bench",
 	"ROUTEMASTER_LOG_LEVEL=WARN",
 }
 
@@ -71,6 +75,8 @@ var daemonEnv = []string{
 type Stack struct {
 	// The addresses, HOST:PORT.
 	Redis, Web, Noop, Receiver, Control string
+	// Service and ServiceControl are those of the service, which does jobs once it is started.
+	Service, ServiceControl string
 
 	options   Options
 	redis     *rdb.Partition // nil for only a receiver
@@ -83,12 +89,13 @@ type Stack struct {
 
 // New starts everything but workers. The stack must be closed.
 func New(ctx context.Context, o Options) (*Stack, error) {
-	addresses, err := freeAddresses(5)
+	addresses, err := freeAddresses(7)
 	if err != nil {
 		return nil, err
 	}
 	s := newStack(o)
 	s.Redis, s.Web, s.Noop, s.Receiver, s.Control = addresses[0], addresses[1], addresses[2], addresses[3], addresses[4]
+	s.Service, s.ServiceControl = addresses[5], addresses[6]
 	client, err := rdb.Open(rdb.Options{URL: s.redisURL(), Connections: 1})
 	if err != nil {
 		return nil, err
@@ -144,6 +151,11 @@ func (s *Stack) startReceiver(ctx context.Context) error {
 	return s.launch(ctx, Receiver, nil, accepting(s.Receiver, s.Control), s.Receiver, s.Control)
 }
 
+// StartService starts a service, which reports to web with a client's token.
+func (s *Stack) StartService(ctx context.Context, token string) error {
+	return s.launch(ctx, Service, nil, accepting(s.Service, s.ServiceControl), s.Service, s.ServiceControl, "http://"+s.Web, token)
+}
+
 func (s *Stack) startRedis(ctx context.Context) error {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
@@ -163,7 +175,8 @@ func (s *Stack) StartWorker(ctx context.Context, settings ...string) error {
 func (s *Stack) redisURL() string { return "redis://" + s.Redis }
 
 func (s *Stack) daemonEnv() []string {
-	return slices.Concat(daemonEnv, []string{"ROUTEMASTER_REDIS_URL=" + s.redisURL()}, s.options.Env)
+	addresses := []string{"ROUTEMASTER_REDIS_URL=" + s.redisURL(), "DOWNSTREAM_URL=http://" + s.Service}
+	return slices.Concat(daemonEnv, addresses, s.options.Env)
 }
 
 func (s *Stack) launch(ctx context.Context, name string, env []string, ready func() bool, args ...string) error {
@@ -239,7 +252,7 @@ func (s *Stack) Stop(name string) error {
 
 // Close stops everything, senders before receivers.
 func (s *Stack) Close() (err error) {
-	for _, name := range []string{Worker, Web, Noop, Receiver, Redis} {
+	for _, name := range []string{Worker, Web, Noop, Receiver, Service, Redis} {
 		err = errors.Join(err, s.Stop(name))
 	}
 	if s.redis != nil {
