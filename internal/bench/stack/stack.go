@@ -54,7 +54,7 @@ func RunProgram(ctx context.Context, program string, args ...string) error {
 	case program == Noop && len(args) == 1:
 		return load.ServeNoop(ctx, args[0])
 	}
-	return fmt.Errorf("no program %q with %d arguments", program, len(args))
+	return fmt.Errorf("no program %q with %d addresses", program, len(args))
 }
 
 // RootKey is the root key of the bus.
