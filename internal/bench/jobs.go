@@ -70,8 +70,8 @@ func enqueue(ctx context.Context, queue *jobs.Jobs, name string, count int64, ru
 	return nil
 }
 
-// doJobs fills a queue of jobs, and has them done with so many in flight. The service reports in its
-// answer, or later.
+// doJobs fills a queue of jobs, and has them done with so many in flight. The service reports in
+// its answer, or later.
 func (e *environment) doJobs(ctx context.Context, queue *jobs.Jobs, inFlight int, later bool, base float64) error {
 	suffix, reported := "", "in the answer"
 	if later {

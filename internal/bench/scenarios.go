@@ -70,7 +70,8 @@ type size struct {
 	backlogs        []int64
 	fanOut, threads int
 	restart         int64
-	// inFlight are limits of a type of jobs, doneJobs how many are done with each; idleJobs are not due.
+	// inFlight are limits of a type of jobs, doneJobs how many are done with each. idleJobs are not
+	// due.
 	inFlight []int
 	doneJobs int64
 	idleJobs int

@@ -31,7 +31,8 @@ const (
 )
 
 // Launcher makes the command that runs a program: [Web], [Worker], [Receiver] with the addresses of
-// its service and its control, [Service] with these, the bus and a token, or [Noop] with its address.
+// its service and its control, [Service] with these, the bus and a token, or [Noop] with its
+// address.
 type Launcher func(program string, args ...string) (*exec.Cmd, error)
 
 // Options are how a stack is started.
