@@ -33,6 +33,9 @@ func (e *environment) jobs(ctx context.Context) error {
 	}
 	e.table.Note("Jobs are enqueued in arrays of up to %d by one client. POST/s is the same POSTs straight to the service, "+
 		"on as many connections; commands are all that Redis ran, in scripts and by clients.", bulkJobs)
+	if err := e.pullJobs(ctx, queue); err != nil {
+		return err
+	}
 	return e.idleJobs(ctx, queue)
 }
 

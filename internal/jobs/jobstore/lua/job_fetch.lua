@@ -1,7 +1,8 @@
 -- Takes jobs of a type for a service that fetches them.
 --
 -- ARGV     1 namespace, 2 type, 3 max jobs, 4 now (µs)
--- Returns  {1, how many jobs have expired, job, ...}, as show_job; {0, 'unknown type'}; {0, 'not pull'}
+-- Returns  {1, how many others have expired, job, ...}, as show_job; {0, 'unknown type'};
+--          {0, 'not pull'}
 -- Keeps    the limit of the type; each job scheduled for its deadline
 -- Cost     commands: 3, and 7 for each job
 local MAX_EXPIRED = 100
