@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"routemaster/internal/bench/jobs"
+	"routemaster/internal/bench/load"
 	"routemaster/internal/bench/report"
 	"routemaster/internal/bench/stack"
 )
@@ -24,7 +26,7 @@ func (e *environment) backlog(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		each := float64(m.publishing.redis.Memory) / float64(events)
+		each := float64(m.publishing.Redis.Memory) / float64(events)
 		e.report.Set(report.Fill, e.addTenths("filled", events, m.filled))
 		e.report.Set(report.Drain, e.addTenths("drained", events, m.drained))
 		e.report.Set(report.Memory, each/float64(e.packed))
@@ -36,11 +38,11 @@ func (e *environment) backlog(ctx context.Context) error {
 }
 
 // addTenths adds a row of the rate of each tenth, and returns the ratio of the last to the first.
-func (e *environment) addTenths(what string, events int64, progress samples) (ratio float64) {
+func (e *environment) addTenths(what string, events int64, progress load.Samples) (ratio float64) {
 	row := report.Cells("events", events, "per s", what)
 	var rates [10]float64
 	for n := range int64(10) {
-		rates[n] = progress.rate(max(1, n*events/10), (n+1)*events/10)
+		rates[n] = progress.Rate(max(1, n*events/10), (n+1)*events/10)
 		row = append(row, report.Cell{Name: strconv.FormatInt(n+1, 10), Value: rates[n]})
 	}
 	ratio = rates[9] / rates[0]
@@ -66,8 +68,8 @@ func (e *environment) fanOut(ctx context.Context) error {
 	insertions := m.published * float64(how.subscribers)
 	e.table.Add(report.Cells("subscribers", how.subscribers, "threads", e.size.threads, "publishes/s", m.published,
 		"insertions/s", insertions, "RPUSH/s", rpush, "÷ RPUSH", insertions/rpush, "delivered/s", m.delivered,
-		"deliveries/s", m.deliveries, "rest in s", m.drained.last().at.Sub(m.drained[0].at).Seconds()),
-		m.responses(""), m.publishing.cpuCells(stack.Web, stack.Redis, stack.Worker, stack.Receiver), m.fate)
+		"deliveries/s", m.deliveries, "rest in s", m.drained.Last().At.Sub(m.drained[0].At).Seconds()),
+		m.responses(""), m.publishing.CPUCells(stack.Web, stack.Redis, stack.Worker, stack.Receiver), m.fate)
 	if worker := e.stack.Usage()[stack.Worker]; e.size.threads == fanOutThreads && worker.PeakMemory > 0 {
 		e.report.SetMax(report.WorkerPeak, megabytes(worker.PeakMemory))
 	}
@@ -87,7 +89,7 @@ func (e *environment) restart(ctx context.Context) error {
 	if err := e.stack.StartWorker(ctx); err != nil {
 		return err
 	}
-	first, err := e.follow(ctx, t.queue/3)
+	first, err := e.stack.Follow(ctx, e.receiver, t.queue/3)
 	if err != nil {
 		return err
 	}
@@ -99,7 +101,7 @@ func (e *environment) restart(ctx context.Context) error {
 	if err := e.stack.StartWorker(ctx); err != nil {
 		return err
 	}
-	second, err := e.follow(ctx, t.expected())
+	second, err := e.stack.Follow(ctx, e.receiver, t.expected())
 	if err != nil {
 		return err
 	}
@@ -107,12 +109,27 @@ func (e *environment) restart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	again := second[0].count + 1
-	e.table.Add(report.Cells("events", t.queue, "delivered/s before", first.rate(1, first.last().count),
+	again := second[0].Count + 1
+	e.table.Add(report.Cells("events", t.queue, "delivered/s before", first.Rate(1, first.Last().Count),
 		"to stop, ms", float64(stopped.Sub(stopping).Microseconds())/1000,
-		"first delivery within ms", float64(second.reached(again).Sub(stopped).Milliseconds()),
-		"delivered/s after", second.rate(again, t.queue)), fate)
+		"first delivery within ms", float64(second.Reached(again).Sub(stopped).Milliseconds()),
+		"delivered/s after", second.Rate(again, t.queue)), fate)
 	return nil
+}
+
+// jobs measures jobs.
+func (e *environment) jobs(ctx context.Context) error {
+	b := jobs.Bench{
+		Stack: e.stack, Publisher: e.publisher, Token: e.token, Report: e.report, Table: e.table,
+		Window: e.size.Window, Baseline: e.size.baselineWindow(),
+		InFlight: e.size.inFlight, Done: e.size.doneJobs, Idle: e.size.idleJobs,
+		NextName: func() string { return e.nextRun().topic },
+		NoOp: func(ctx context.Context, clients int) (perSecond float64, err error) {
+			perSecond, _, err = e.noop(ctx, clients, 0)
+			return perSecond, err
+		},
+	}
+	return b.Run(ctx)
 }
 
 func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }

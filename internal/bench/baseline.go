@@ -34,15 +34,15 @@ func (e *environment) noop(ctx context.Context, publishers, array int) (perSecon
 		return 0, nil, err
 	}
 	defer connected.Close()
-	var spent cost
+	var spent stack.Cost
 	l := load.Load{Senders: connected.Senders(), Window: e.size.baselineWindow()}
 	l.Around = func(measure func() error) (err error) {
-		spent, err = e.spend(ctx, measure)
+		spent, err = e.stack.Spend(ctx, measure)
 		return err
 	}
 	got, err := l.Run(ctx)
-	spent.events = got.Requests
-	return got.PerSecond(), spent.cpuCells(stack.Noop), err
+	spent.Events = got.Requests
+	return got.PerSecond(), spent.CPUCells(stack.Noop), err
 }
 
 // rpush measures how many values, of a packed event's size, Redis takes per second.

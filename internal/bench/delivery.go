@@ -65,7 +65,7 @@ func (e *environment) addEndToEnd(how trial, base postBaseline, m measurement) {
 		e.table.Add(row, latency, m.fate)
 	} else {
 		e.table.Add(row, base.cells(m.deliveries), latency,
-			m.publishing.cpuCells(stack.Web, stack.Redis, stack.Worker, stack.Receiver, stack.Load), m.fate)
+			m.publishing.CPUCells(stack.Web, stack.Redis, stack.Worker, stack.Receiver, stack.Load), m.fate)
 	}
 	if how.max == usualMax {
 		e.report.SetMin(report.KeepingUp, m.delivered/how.rate)
@@ -86,9 +86,9 @@ func (e *environment) oneByOne(ctx context.Context, inFlight int) error {
 	if err != nil {
 		return err
 	}
-	rate := m.drained.rate(how.queue/10, how.queue)
+	rate := m.drained.Rate(how.queue/10, how.queue)
 	e.table.Add(report.Cells("from a queue, in flight", inFlight, "max", 1, "deliveries/s", rate), base.cells(rate),
-		m.draining.cpuCells(stack.Redis, stack.Worker, stack.Receiver), m.draining.scriptCells(), m.fate)
+		m.draining.CPUCells(stack.Redis, stack.Worker, stack.Receiver), m.draining.ScriptCells(), m.fate)
 	figure := report.Deliver16
 	if inFlight == 1 {
 		figure = report.Deliver

@@ -11,15 +11,11 @@ import (
 	"routemaster/client"
 	"routemaster/internal/bench/load"
 	"routemaster/internal/bench/report"
+	"routemaster/internal/bench/stack"
 )
 
-const (
-	// stallTimeout is how long to wait for missing events while none arrives.
-	stallTimeout = 20 * time.Second
-	// completeTimeout is how long the last delivery may take to be completed in Redis.
-	completeTimeout = 20 * time.Second
-	pollInterval    = 10 * time.Millisecond
-)
+// completeTimeout is how long the last delivery may take to be completed in Redis.
+const completeTimeout = 20 * time.Second
 
 // test is a running trial, with a topic and callbacks of its own.
 type test struct {
@@ -54,15 +50,15 @@ func (e *environment) refuse(ctx context.Context, t *test) error {
 			return err
 		}
 	}
-	for deadline := time.Now().Add(stallTimeout); ; {
+	for deadline := time.Now().Add(stack.StallTimeout); ; {
 		tally, err := e.receiver.Tally(ctx)
 		switch {
 		case err != nil, tally.Refusals >= int64(t.refused*t.subscribers):
 			return err
 		case time.Now().After(deadline):
-			return fmt.Errorf("of %d batches %d were refused within %v", t.refused, tally.Refusals, stallTimeout)
+			return fmt.Errorf("of %d batches %d were refused within %v", t.refused, tally.Refusals, stack.StallTimeout)
 		}
-		if err := load.Sleep(ctx, pollInterval); err != nil {
+		if err := load.Sleep(ctx, stack.PollInterval); err != nil {
 			return err
 		}
 	}
@@ -77,7 +73,7 @@ func (e *environment) finish(ctx context.Context, t *test) {
 }
 
 // fill publishes the events of a queue as fast as the bus accepts them.
-func (t *test) fill(ctx context.Context) (progress samples, err error) {
+func (t *test) fill(ctx context.Context) (progress load.Samples, err error) {
 	var begun, accepted atomic.Int64
 	group, ctx := errgroup.WithContext(ctx)
 	filled, done := context.WithCancel(ctx)
@@ -96,41 +92,11 @@ func (t *test) fill(ctx context.Context) (progress samples, err error) {
 		})
 	}
 	for err == nil {
-		progress = append(progress, sample{time.Now(), accepted.Load()})
-		err = load.Sleep(filled, pollInterval)
+		progress = append(progress, load.Sample{At: time.Now(), Count: accepted.Load()})
+		err = load.Sleep(filled, stack.PollInterval)
 	}
 	err = group.Wait()
-	return append(progress, sample{time.Now(), accepted.Load()}), err
-}
-
-// follow waits until so many events have arrived, or no more have arrived for stallTimeout.
-func (e *environment) follow(ctx context.Context, events int64) (samples, error) {
-	return e.followAt(ctx, e.receiver, events)
-}
-
-// followAt is follow, of a receiver or a service.
-func (e *environment) followAt(ctx context.Context, receiver load.Control, events int64) (progress samples, err error) {
-	last := time.Now()
-	for {
-		tally, err := receiver.Tally(ctx)
-		if err != nil {
-			return nil, err
-		}
-		now := time.Now()
-		if len(progress) == 0 || tally.Distinct > progress.last().count {
-			last = now
-		}
-		progress = append(progress, sample{now, tally.Distinct})
-		if tally.Distinct >= events || now.Sub(last) > stallTimeout {
-			return progress, nil
-		}
-		if err := e.stack.Err(); err != nil {
-			return nil, err
-		}
-		if err := load.Sleep(ctx, pollInterval); err != nil {
-			return nil, err
-		}
-	}
+	return append(progress, load.Sample{At: time.Now(), Count: accepted.Load()}), err
 }
 
 // fate counts the lost, duplicated and disordered events of a test, and the keys left over, and
@@ -163,39 +129,8 @@ func (e *environment) leftOver(ctx context.Context) (left int64, err error) {
 		if left, err = e.stack.LeftOver(ctx); err != nil || left == 0 || time.Now().After(deadline) {
 			return left, err
 		}
-		if err := load.Sleep(ctx, pollInterval); err != nil {
+		if err := load.Sleep(ctx, stack.PollInterval); err != nil {
 			return left, err
 		}
 	}
-}
-
-// samples are counts at times, in order.
-type samples []sample
-
-type sample struct {
-	at    time.Time
-	count int64
-}
-
-func (s samples) last() sample { return s[len(s)-1] }
-
-// rate is how fast the count grew from one value to another, per second.
-func (s samples) rate(from, to int64) float64 {
-	return float64(to-from) / s.reached(to).Sub(s.reached(from)).Seconds()
-}
-
-// reached is when a count was reached, interpolated between two samples.
-func (s samples) reached(count int64) time.Time {
-	for i, next := range s {
-		if next.count < count {
-			continue
-		}
-		if i == 0 || next.count == s[i-1].count {
-			return next.at
-		}
-		last := s[i-1]
-		part := float64(count-last.count) / float64(next.count-last.count)
-		return last.at.Add(time.Duration(part * float64(next.at.Sub(last.at))))
-	}
-	return s.last().at
 }

@@ -42,10 +42,10 @@ func (e *environment) addIngest(how trial, base publishBaseline, m measurement) 
 	insertions := m.published * float64(how.subscribers)
 	e.table.Add(row, report.Cells("no-op/s", base.noop, "÷ no-op", m.published/base.noop,
 		"insertions/s", insertions, "RPUSH/s", base.rpush, "÷ RPUSH", insertions/base.rpush), m.responses(""),
-		m.publishing.cpuCells(stack.Web, stack.Redis, stack.Load), base.noopCPU, m.publishing.scriptCells(), m.fate)
+		m.publishing.CPUCells(stack.Web, stack.Redis, stack.Load), base.noopCPU, m.publishing.ScriptCells(), m.fate)
 	if how.publishers == usualPublishers && how.subscribers == 1 {
 		e.report.Set(report.Publish, m.published/base.noop)
-		if cpu, known := m.publishing.cpuTime(stack.Web, stack.Redis).(float64); known {
+		if cpu, known := m.publishing.CPUTime(stack.Web, stack.Redis).(float64); known {
 			e.report.Set(report.PublishCPU, cpu)
 		}
 	}
@@ -70,7 +70,7 @@ func (e *environment) bulk(ctx context.Context) error {
 		e.table.Add(report.Cells("array", array, "events/s", m.published,
 			"RPUSH/s", base.rpush, "÷ RPUSH", m.published/base.rpush,
 			"requests/s", m.PerSecond(), "no-op/s", base.noop, "÷ no-op", m.PerSecond()/base.noop), m.responses(""),
-			m.publishing.cpuCells(stack.Web, stack.Redis, stack.Load), m.publishing.scriptCells(), m.fate)
+			m.publishing.CPUCells(stack.Web, stack.Redis, stack.Load), m.publishing.ScriptCells(), m.fate)
 		if array == usualArray {
 			e.report.Set(report.Bulk, m.published/base.rpush)
 		}

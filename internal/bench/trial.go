@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"routemaster/internal/bench/load"
 	"routemaster/internal/bench/report"
@@ -50,9 +49,9 @@ type measurement struct {
 	// tally is the receiver's at the end of the window.
 	tally load.Tally
 	// filled is the progress of filling a queue, drained that of delivering the remaining events.
-	filled, drained samples
+	filled, drained load.Samples
 	// publishing is the cost of the window, or of filling the queue. draining is the cost after that.
-	publishing, draining cost
+	publishing, draining stack.Cost
 	// fate has the cells with the numbers of lost, duplicated and disordered events.
 	fate report.Row
 }
@@ -74,10 +73,10 @@ func (e *environment) run(ctx context.Context, how trial) (m measurement, err er
 	if err := publish(ctx, t, &m); err != nil {
 		return m, err
 	}
-	if m.draining, err = e.spend(ctx, func() error { return e.drain(ctx, t, &m) }); err != nil {
+	if m.draining, err = e.stack.Spend(ctx, func() error { return e.drain(ctx, t, &m) }); err != nil {
 		return m, err
 	}
-	m.draining.events = t.queue
+	m.draining.Events = t.queue
 	if m.fate, err = e.fate(ctx, t); err != nil || how.live {
 		return m, err
 	}
@@ -86,11 +85,11 @@ func (e *environment) run(ctx context.Context, how trial) (m measurement, err er
 
 // publishQueue publishes the events of a queue as fast as the bus accepts them.
 func (e *environment) publishQueue(ctx context.Context, t *test, m *measurement) (err error) {
-	m.publishing, err = e.spend(ctx, func() (err error) {
+	m.publishing, err = e.stack.Spend(ctx, func() (err error) {
 		m.filled, err = t.fill(ctx)
 		return err
 	})
-	m.publishing.events = t.queue
+	m.publishing.Events = t.queue
 	return err
 }
 
@@ -104,7 +103,7 @@ func (e *environment) publishWindow(ctx context.Context, t *test, m *measurement
 		if before, err = e.receiver.ClearLatency(ctx); err != nil {
 			return err
 		}
-		if m.publishing, err = e.spend(ctx, measure); err != nil {
+		if m.publishing, err = e.stack.Spend(ctx, measure); err != nil {
 			return err
 		}
 		m.tally, err = e.receiver.Tally(ctx)
@@ -114,9 +113,9 @@ func (e *environment) publishWindow(ctx context.Context, t *test, m *measurement
 	if err = errors.Join(err, finishProfile()); err != nil {
 		return err
 	}
-	m.publishing.events = m.Requests * t.perRequest()
+	m.publishing.Events = m.Requests * t.perRequest()
 	seconds := m.Took.Seconds()
-	m.published = float64(m.publishing.events) / seconds
+	m.published = float64(m.publishing.Events) / seconds
 	m.delivered = float64(m.tally.Distinct-before.Distinct) / seconds
 	m.deliveries = float64(m.tally.Deliveries-before.Deliveries) / seconds
 	return nil
@@ -133,7 +132,7 @@ func (e *environment) drain(ctx context.Context, t *test, m *measurement) (err e
 	if t.queue > 0 {
 		finishProfile = e.profile(ctx, t)
 	}
-	m.drained, err = e.follow(ctx, t.expected())
+	m.drained, err = e.stack.Follow(ctx, e.receiver, t.expected())
 	return errors.Join(err, finishProfile())
 }
 
@@ -152,79 +151,4 @@ func (e *environment) startWorker(ctx context.Context, settings ...string) error
 // responses are the cells of the latency of the responses, under names with a prefix.
 func (m measurement) responses(prefix string) report.Row {
 	return report.Cells(prefix+"p50 ms", m.Latency.Percentile(50), prefix+"p99 ms", m.Latency.Percentile(99))
-}
-
-// snapshot is what the processes have used so far, and what Redis holds and has done.
-type snapshot struct {
-	usage map[string]stack.Usage
-	redis stack.RedisStats
-}
-
-func (e *environment) snapshot(ctx context.Context) (s snapshot, err error) {
-	if e.remote {
-		return s, nil
-	}
-	s.usage = e.stack.Usage()
-	s.redis, err = e.stack.RedisStats(ctx)
-	return s, err
-}
-
-// cost is what was spent on a number of events.
-type cost struct {
-	events int64
-	// cpu is the CPU time of each process. It is empty where that is not known.
-	cpu map[string]time.Duration
-	// redis is what Redis has done, and the memory that it took in addition.
-	redis stack.RedisStats
-}
-
-// spend returns the cost of a function. The caller sets the number of events.
-func (e *environment) spend(ctx context.Context, do func() error) (c cost, err error) {
-	before, err := e.snapshot(ctx)
-	if err != nil {
-		return c, err
-	}
-	if err := do(); err != nil {
-		return c, err
-	}
-	after, err := e.snapshot(ctx)
-	c.cpu = map[string]time.Duration{}
-	for name, u := range after.usage {
-		c.cpu[name] = u.CPU - before.usage[name].CPU
-	}
-	c.redis = stack.RedisStats{
-		Memory:     after.redis.Memory - before.redis.Memory,
-		Scripts:    after.redis.Scripts - before.redis.Scripts,
-		ScriptTime: after.redis.ScriptTime - before.redis.ScriptTime,
-		Commands:   after.redis.Commands - before.redis.Commands,
-	}
-	return c, err
-}
-
-// cpuTime is the CPU time of processes per event in µs, nil if it is not known.
-func (c cost) cpuTime(names ...string) any {
-	var total time.Duration
-	for _, name := range names {
-		spent, known := c.cpu[name]
-		if !known {
-			return nil
-		}
-		total += spent
-	}
-	return float64(total.Microseconds()) / float64(max(1, c.events))
-}
-
-// scriptCells are the events per run of a script, and the time of scripts per event. They are only
-// meaningful while Redis does nothing but what is measured.
-func (c cost) scriptCells() report.Row {
-	return report.Cells("events/script", float64(c.events)/float64(c.redis.Scripts),
-		"script µs/event", float64(c.redis.ScriptTime.Nanoseconds())/1000/float64(c.events))
-}
-
-// cpuCells are the CPU time of each process per event.
-func (c cost) cpuCells(names ...string) (row report.Row) {
-	for _, name := range names {
-		row = append(row, report.Cell{Name: name + " µs", Value: c.cpuTime(name)})
-	}
-	return row
 }

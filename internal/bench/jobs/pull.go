@@ -1,4 +1,4 @@
-package bench
+package jobs
 
 import (
 	"context"
@@ -17,13 +17,13 @@ const pullThreads = 32
 
 // pullJobs measures how fast jobs are enqueued one by one, and then fetched and reported on by a
 // service that does each at once. No worker is needed.
-func (e *environment) pullJobs(ctx context.Context, queue *jobs.Jobs) error {
-	name := e.nextRun().topic
-	made := jobs.Type{Name: name, Strategy: jobs.AtLeastOnce, Attempts: 3, Concurrency: usualPublishers * pullThreads}
+func (b *Bench) pullJobs(ctx context.Context, queue *jobs.Jobs) error {
+	name := b.NextName()
+	made := jobs.Type{Name: name, Strategy: jobs.AtLeastOnce, Attempts: 3, Concurrency: senders * pullThreads}
 	if _, err := queue.AddType(ctx, made); err != nil {
 		return err
 	}
-	if err := e.enqueueOneByOne(ctx, queue, name); err != nil {
+	if err := b.enqueueOneByOne(ctx, queue, name); err != nil {
 		return err
 	}
 	queued, err := queue.Type(ctx, name)
@@ -32,56 +32,56 @@ func (e *environment) pullJobs(ctx context.Context, queue *jobs.Jobs) error {
 	}
 	count := queued.Counts.Queued
 	began := time.Now()
-	spent, err := e.spend(ctx, func() error { return work(ctx, queue, name, count) })
+	spent, err := b.Stack.Spend(ctx, func() error { return work(ctx, queue, name, count) })
 	if err != nil {
 		return err
 	}
-	spent.events = count
+	spent.Events = count
 	rate := float64(count) / time.Since(began).Seconds()
 	ended, err := queue.Type(ctx, name)
 	if err != nil {
 		return err
 	}
 	left := ended.Counts.Queued + ended.Counts.InProgress
-	e.report.Add(report.LeftOver, left)
-	e.table.Add(report.Cells("fetched, at once", pullThreads, "jobs", count, "done/s", rate),
-		spent.cpuCells(stack.Web, stack.Redis, stack.Load), report.Cells("left", left))
+	b.Report.Add(report.LeftOver, left)
+	b.Table.Add(report.Cells("fetched, at once", pullThreads, "jobs", count, "done/s", rate),
+		spent.CPUCells(stack.Web, stack.Redis, stack.Load), report.Cells("left", left))
 	return nil
 }
 
 // enqueueOneByOne enqueues jobs in a closed loop, beside requests to a no-op handler.
-func (e *environment) enqueueOneByOne(ctx context.Context, queue *jobs.Jobs, name string) error {
-	noop, _, err := e.noop(ctx, usualPublishers, 0)
+func (b *Bench) enqueueOneByOne(ctx context.Context, queue *jobs.Jobs, name string) error {
+	noop, err := b.NoOp(ctx, senders)
 	if err != nil {
 		return err
 	}
 	var sent atomic.Int64
-	l := load.Load{Window: e.size.baselineWindow()}
-	for range usualPublishers {
+	l := load.Load{Window: b.Baseline}
+	for range senders {
 		l.Senders = append(l.Senders, func(due time.Time) error {
 			_, err := queue.Enqueue(ctx, name, jobs.NewJob{Data: load.JobData(sent.Add(1), due)})
 			return err
 		})
 	}
-	var spent cost
+	var spent stack.Cost
 	l.Around = func(measure func() error) (err error) {
-		spent, err = e.spend(ctx, measure)
+		spent, err = b.Stack.Spend(ctx, measure)
 		return err
 	}
 	got, err := l.Run(ctx)
 	if err != nil {
 		return err
 	}
-	spent.events = got.Requests
-	e.table.Add(report.Cells("enqueued one by one, by", usualPublishers, "jobs/s", got.PerSecond(), "no-op/s", noop,
+	spent.Events = got.Requests
+	b.Table.Add(report.Cells("enqueued one by one, by", senders, "jobs/s", got.PerSecond(), "no-op/s", noop,
 		"÷ no-op", got.PerSecond()/noop, "p50 ms", got.Latency.Percentile(50), "p99 ms", got.Latency.Percentile(99)),
-		spent.cpuCells(stack.Web, stack.Redis, stack.Load))
+		spent.CPUCells(stack.Web, stack.Redis, stack.Load))
 	return nil
 }
 
 // work does so many jobs of a type, each at once.
 func work(ctx context.Context, queue *jobs.Jobs, name string, count int64) error {
-	ctx, cancel := context.WithTimeout(ctx, completeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
 	defer cancel()
 	var done atomic.Int64
 	err := queue.Work(ctx, name, func(context.Context, jobs.Fetched) error {
@@ -91,7 +91,7 @@ func work(ctx context.Context, queue *jobs.Jobs, name string, count int64) error
 		return nil
 	}, jobs.WorkOptions{Concurrency: pullThreads, Wait: 100 * time.Millisecond})
 	if err == nil && done.Load() < count {
-		err = fmt.Errorf("%d of %d jobs were fetched in %s", done.Load(), count, completeTimeout)
+		err = fmt.Errorf("%d of %d jobs were fetched in %s", done.Load(), count, endTimeout)
 	}
 	return err
 }

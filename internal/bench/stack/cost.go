@@ -1,0 +1,84 @@
+package stack
+
+import (
+	"context"
+	"time"
+
+	"routemaster/internal/bench/report"
+)
+
+// snapshot is what the processes have used so far, and what Redis holds and has done.
+type snapshot struct {
+	usage map[string]Usage
+	redis RedisStats
+}
+
+// snapshot is empty for only a receiver.
+func (s *Stack) snapshot(ctx context.Context) (now snapshot, err error) {
+	if s.redis == nil {
+		return now, nil
+	}
+	now.usage = s.Usage()
+	now.redis, err = s.RedisStats(ctx)
+	return now, err
+}
+
+// Cost is what was spent on a number of events.
+type Cost struct {
+	Events int64
+	// CPU is the CPU time of each process. It is empty where that is not known.
+	CPU map[string]time.Duration
+	// Redis is what Redis has done, and the memory that it took in addition.
+	Redis RedisStats
+}
+
+// Spend returns the cost of a function. The caller sets the number of events.
+func (s *Stack) Spend(ctx context.Context, do func() error) (c Cost, err error) {
+	before, err := s.snapshot(ctx)
+	if err != nil {
+		return c, err
+	}
+	if err := do(); err != nil {
+		return c, err
+	}
+	after, err := s.snapshot(ctx)
+	c.CPU = map[string]time.Duration{}
+	for name, u := range after.usage {
+		c.CPU[name] = u.CPU - before.usage[name].CPU
+	}
+	c.Redis = RedisStats{
+		Memory:     after.redis.Memory - before.redis.Memory,
+		Scripts:    after.redis.Scripts - before.redis.Scripts,
+		ScriptTime: after.redis.ScriptTime - before.redis.ScriptTime,
+		Commands:   after.redis.Commands - before.redis.Commands,
+	}
+	return c, err
+}
+
+// CPUTime is the CPU time of processes per event in µs, nil if it is not known.
+func (c Cost) CPUTime(names ...string) any {
+	var total time.Duration
+	for _, name := range names {
+		spent, known := c.CPU[name]
+		if !known {
+			return nil
+		}
+		total += spent
+	}
+	return float64(total.Microseconds()) / float64(max(1, c.Events))
+}
+
+// ScriptCells are the events per run of a script, and the time of scripts per event. They are only
+// meaningful while Redis does nothing but what is measured.
+func (c Cost) ScriptCells() report.Row {
+	return report.Cells("events/script", float64(c.Events)/float64(c.Redis.Scripts),
+		"script µs/event", float64(c.Redis.ScriptTime.Nanoseconds())/1000/float64(c.Events))
+}
+
+// CPUCells are the CPU time of each process per event.
+func (c Cost) CPUCells(names ...string) (row report.Row) {
+	for _, name := range names {
+		row = append(row, report.Cell{Name: name + " µs", Value: c.CPUTime(name)})
+	}
+	return row
+}
