@@ -146,6 +146,9 @@ attempts that they were enqueued with. Only the client that made the type and ro
 		},
 	}
 	f.add(command)
+	for _, name := range []string{"timeout", "retention"} { // what is not given stays
+		command.Flags().Lookup(name).DefValue = "0s" // which the help does not show
+	}
 	return command
 }
 
