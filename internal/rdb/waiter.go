@@ -76,23 +76,28 @@ func (p *Partition) NewStreamWaiter(key string, longest time.Duration) *StreamWa
 	return &StreamWaiter{db: db, key: key, last: "0-0"}
 }
 
-// Wait returns when the stream has an entry that came after the last that was seen, or at the
-// latest after timeout. The first wait returns at once if there is any. When its context is done
-// the waiter is closed for good.
-func (w *StreamWaiter) Wait(ctx context.Context, timeout time.Duration) error {
+// Wait returns when the stream has entries that came after the last that was seen, or at the latest
+// after timeout. The first wait returns at once if there are any. When its context is done the
+// waiter is closed for good. It returns the value of each of these entries, which have one field.
+func (w *StreamWaiter) Wait(ctx context.Context, timeout time.Duration) (values []string, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = w.db.Close() })
 	defer stop()
 	streams, err := w.db.XRead(ctx, &redis.XReadArgs{Streams: []string{w.key, w.last}, Block: timeout}).Result()
 	if ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 	if errors.Is(err, redis.Nil) { // the timeout
-		return nil
+		return nil, nil
 	}
-	if len(streams) > 0 && len(streams[0].Messages) > 0 {
-		w.last = streams[0].Messages[len(streams[0].Messages)-1].ID
+	for _, stream := range streams {
+		for _, entry := range stream.Messages {
+			w.last = entry.ID
+			for _, value := range entry.Values {
+				values = append(values, Text(value))
+			}
+		}
 	}
-	return Wrap("wait", err)
+	return values, Wrap("wait", err)
 }
 
 // Close closes the waiter's connection, and ends a wait under way.

@@ -4,10 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"routemaster/internal/bus"
-	"routemaster/internal/jobs"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 )
@@ -27,14 +24,7 @@ func BenchmarkCompleteAndAcquire(b *testing.B) {
 	s := newShop(b, rdbtest.Real(b))
 	s.add("ship", limit(32))
 	fill := func() *queue.Task {
-		for range 10 {
-			list := make([]jobs.NewJob, 1000)
-			for i := range list {
-				list[i] = jobs.NewJob{ID: jobs.NewID(), Data: []byte(`{"order":1234567890,"to":"Berlin"}`)}
-			}
-			_, err := s.Enqueue(b.Context(), "ship", list, "", s.now)
-			require.NoError(b, err)
-		}
+		s.putMany("ship", 10_000)
 		return s.acquire("ann").Task
 	}
 	task := fill()

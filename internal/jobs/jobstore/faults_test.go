@@ -10,7 +10,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
-	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 )
 
@@ -82,17 +81,11 @@ func TestManyJobsAreWoken(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, rdbtest.Real(t))
 	s.add("ship")
-	for range 2 {
-		list := make([]jobs.NewJob, 700)
-		for i := range list {
-			list[i] = jobs.NewJob{ID: jobs.NewID(), Data: []byte("1")}
-		}
-		_, err := s.Enqueue(t.Context(), "ship", list, "", s.now)
-		require.NoError(t, err)
-	}
+	s.accept(s.take("ann", s.put("ship"))) // so its service is known to take jobs
+	s.putMany("ship", 1400)
 	_, err := s.ChangeType(t.Context(), "ship", func(c *jobs.Type) error { c.Concurrency = 5000; return nil })
 	require.NoError(t, err)
-	assert.EqualValues(t, 1400, s.server.Raw.LLen(t.Context(), s.queue.Instant(bus.QueueJobs)).Val())
+	assert.EqualValues(t, 1400, s.instant())
 }
 
 func TestAJobKeepsTheStrategyThatItWasEnqueuedWith(t *testing.T) {
@@ -110,22 +103,6 @@ func TestAJobKeepsTheStrategyThatItWasEnqueuedWith(t *testing.T) {
 		s.scrub()
 		require.Len(t, s.takeNothing(), 1)
 		assert.Equal(t, jobs.Failed, s.job(id).Status)
-	})
-}
-
-func TestAnotherServiceIsNotHeldBack(t *testing.T) {
-	t.Parallel()
-	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		s := newShop(t, server)
-		s.add("ship")
-		id := s.put("ship")
-		s.complete(s.take("ann", id), jobstore.Outcome{Result: jobstore.Held, Standing: bus.Failing}, s.now.Add(time.Hour))
-		assert.Empty(t, s.takeNothing())
-		_, err := s.ChangeType(t.Context(), "ship", func(c *jobs.Type) error { c.URL += "/v2"; return nil })
-		require.NoError(t, err)
-		run := s.take("ann", id).Payload.(*jobstore.Run)
-		assert.Equal(t, bus.Untried, run.Standing)
-		assert.Zero(t, run.Holds)
 	})
 }
 
@@ -190,66 +167,6 @@ func TestAJobIsTakenAtOnceThoughClocksDiffer(t *testing.T) {
 			id := s.put("ship")
 			s.now = start
 			s.take(bus.WorkerID(ahead.String()), id)
-		}
-	})
-}
-
-// TestWhatWasTakenBeforeAHoldSaysNothingOfIt has jobs answered that were in flight together.
-func TestWhatWasTakenBeforeAHoldSaysNothingOfIt(t *testing.T) {
-	t.Parallel()
-	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		s := newShop(t, server)
-		s.add("ship", limit(9))
-		held := jobstore.Outcome{Result: jobstore.Held, Standing: bus.Failing}
-		var ids []jobs.ID
-		var tasks []*queue.Task
-		for i, worker := range []bus.WorkerID{"ann", "ben", "cat", "dan"} {
-			ids = append(ids, s.put("ship"))
-			tasks = append(tasks, s.take(worker, ids[i]))
-		}
-		s.complete(tasks[0], held, s.now.Add(time.Second))
-		s.complete(tasks[1], held, s.now.Add(time.Second))
-		s.accept(tasks[2])
-		s.complete(tasks[3], completed.Detail.(jobstore.Outcome), time.Time{})
-		other := s.put("ship")
-		assert.Empty(t, s.takeNothing(), "it is held back still")
-		s.pass(time.Second)
-		probe := s.take("ann", ids[0])
-		assert.Equal(t, 1, probe.Payload.(*jobstore.Run).Holds, "the service has asked for time once")
-		s.accept(probe)
-		s.take("ann", ids[1]) // they follow at once
-		s.take("ben", other)
-		s.requireInFlight("ship", 4)
-	})
-}
-
-// TestManyJobsOfAHeldTypeLookInTurns holds back a type whose limit is high.
-func TestManyJobsOfAHeldTypeLookInTurns(t *testing.T) {
-	t.Parallel()
-	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		s := newShop(t, server)
-		s.add("ship", limit(500))
-		first := s.take("ann", s.put("ship"))
-		s.complete(first, jobstore.Outcome{Result: jobstore.Held, Standing: bus.Failing}, s.now.Add(time.Second))
-		ids := []jobs.ID{first.Payload.(*jobstore.Run).ID}
-		for range 150 {
-			ids = append(ids, s.put("ship"))
-		}
-		s.takeNothing() // a call looks at 100
-		s.takeNothing()
-		looked := func() (n int64) {
-			s.pass(500 * time.Millisecond)
-			n = s.server.Raw.LLen(t.Context(), s.queue.Instant(bus.QueueJobs)).Val()
-			return n
-		}
-		s.pass(500 * time.Millisecond)
-		assert.EqualValues(t, 32, looked())
-		probe := s.take("ann", ids[0])
-		s.takeNothing()
-		s.accept(probe)
-		assert.EqualValues(t, 150, s.server.Raw.LLen(t.Context(), s.queue.Instant(bus.QueueJobs)).Val(), "all follow at once")
-		for i, worker := range []bus.WorkerID{"ann", "ben", "cat"} {
-			s.take(worker, ids[1+i])
 		}
 	})
 }

@@ -74,6 +74,29 @@ func (s *shop) put(name jobs.TypeName, changes ...func(*jobs.NewJob)) jobs.ID {
 	return job.ID
 }
 
+// putMany enqueues so many jobs for now, a thousand in a step.
+func (s *shop) putMany(name jobs.TypeName, count int) (ids []jobs.ID) {
+	s.t.Helper()
+	for count > len(ids) {
+		var list []jobs.NewJob
+		for range min(1000, count-len(ids)) {
+			list = append(list, jobs.NewJob{ID: jobs.NewID(), Data: []byte("1")})
+		}
+		_, err := s.Enqueue(s.t.Context(), name, list, "", s.now)
+		require.NoError(s.t, err)
+		for _, job := range list {
+			ids = append(ids, job.ID)
+		}
+	}
+	return ids
+}
+
+// instant is how many entries may be taken.
+func (s *shop) instant() int64 {
+	s.t.Helper()
+	return s.server.Raw.LLen(s.t.Context(), s.queue.Instant(bus.QueueJobs)).Val()
+}
+
 func (s *shop) job(id jobs.ID) jobs.Job {
 	s.t.Helper()
 	job, err := s.Job(s.t.Context(), "", id)

@@ -107,12 +107,12 @@ func (kind) MaxInFlight() int { return 0 }
 func (kind) Settings(context.Context) []any { return []any{rand.Float64()} }
 
 // Result is part of [queue.Kind].
-func (kind) Result(payload queue.Payload, detail any) []any {
+func (kind) Result(_ queue.Payload, detail any) []any {
 	o, ok := detail.(Outcome)
 	if !ok {
 		return []any{string(again), "the worker failed", ""}
 	}
-	return []any{string(o.Result), o.Reason, int(o.Standing), o.Reported, payload.(*Run).Holds}
+	return []any{string(o.Result), o.Reason, int(o.Standing), o.Reported}
 }
 
 // Discarded is part of [queue.Kind].

@@ -22,12 +22,13 @@ type decision struct {
 	retryAt time.Time
 }
 
-// ended is the status that the job ended with; empty if it has not.
-func (d *decision) ended() jobs.Status {
+// ended is the status that a job ended with; empty if it has not.
+func (d *decision) ended(run *jobstore.Run) jobs.Status {
 	switch {
 	case d.Result == jobstore.Succeeded:
 		return jobs.Succeeded
-	case d.Result == jobstore.Failed && d.retryAt.IsZero():
+	case d.Result == jobstore.Failed && d.retryAt.IsZero(),
+		d.Result == jobstore.Held && run.Strategy == jobs.AtMostOnce:
 		return jobs.Failed
 	default:
 		return ""
@@ -45,8 +46,11 @@ func decide(run *jobstore.Run, a outbound.Attempt, now time.Time, chance float64
 		d.answered(run, a, now, chance)
 	case a.Error == bus.ErrorTimeout: // the service may have the job, and may report on it
 		d.accepted(run, now)
-	case isHold(a.Status) && run.Strategy != jobs.AtMostOnce:
+	case isHold(a.Status):
 		d.held(run, a.RetryAfter, now)
+		if run.Strategy == jobs.AtMostOnce { // which ends this one
+			d.Reason = reason(run, a)
+		}
 	default:
 		d.failed(run, false, now, chance)
 		d.Reason = reason(run, a)

@@ -79,7 +79,7 @@ func TestDecide(t *testing.T) {
 		"503 again":           {held, answered(503, ""), jobstore.Held, 2 * time.Second, "", bus.Failing},
 		"503 for a while":     {held, after(answered(503, ""), time.Minute), jobstore.Held, time.Minute, "", bus.Failing},
 		"503 for a day":       {idempotent, after(answered(503, ""), 24*time.Hour), jobstore.Held, time.Hour, "", bus.Failing},
-		"503 of once":         {once, after(answered(503, ""), time.Second), jobstore.Failed, never, unavailable, bus.Failing},
+		"503 of once":         {once, after(answered(503, ""), time.Second), jobstore.Held, time.Second, unavailable, bus.Failing},
 		"silence":             {idempotent, silent(bus.ErrorTimeout), jobstore.Accepted, time.Hour, "", bus.Failing},
 		"silence of once":     {once, silent(bus.ErrorTimeout), jobstore.Accepted, time.Hour, "", bus.Failing},
 		"no connection":       {below, silent(bus.ErrorConnectTimeout), jobstore.Failed, 2 * time.Second, "the service did not answer: connect_timeout", bus.Failing},

@@ -44,7 +44,7 @@ func (o *observer) begin(ctx context.Context, run *jobstore.Run) (context.Contex
 func (n observation) end(ctx context.Context, a outbound.Attempt, d decision) {
 	n.files.Check(a.OutOfFiles, "connecting to a service")
 	n.recorder.JobTried(string(n.run.Type), string(d.Result), a.Duration)
-	if status := d.ended(); status != "" {
+	if status := d.ended(n.run); status != "" {
 		n.recorder.JobEnded(telemetry.Worker, string(n.run.Type), status)
 	}
 	if n.span != nil {

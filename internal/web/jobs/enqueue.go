@@ -73,6 +73,9 @@ func readTime(pointer string, text *string) (t time.Time, err error) {
 	if first := time.UnixMilli(1); t.Before(first) {
 		return first, nil // it is as past as any
 	}
+	if t.UTC().Year() > 9999 { // which RFC 3339 cannot say
+		return t, bus.Invalidf(pointer, "must be a time before the year 10000 in UTC")
+	}
 	return t, nil
 }
 

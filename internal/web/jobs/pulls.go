@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"slices"
 	"sync"
@@ -49,20 +50,26 @@ func newPulls() *pulls {
 }
 
 // run wakes those who wait until the context is done; then nobody waits any longer. While nobody
-// does, it does nothing. Await returns when there may be something to fetch of any type, at the
-// latest after a time.
-func (p *pulls) run(ctx context.Context, await func(ctx context.Context, longest time.Duration) error) {
+// does, it does nothing. Await returns the types of which there may be something to fetch, none if
+// all are to look, at the latest after a time.
+func (p *pulls) run(ctx context.Context, await func(ctx context.Context, longest time.Duration) ([]jobs.TypeName, error)) {
 	defer p.stop()
+	var looked time.Time // when all have looked
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-p.joined:
 		}
-		for more := true; more && ctx.Err() == nil; more = p.wake() {
-			if err := await(ctx, pollInterval); err != nil {
+		for more := true; more && ctx.Err() == nil; {
+			names, err := await(ctx, pollInterval)
+			if err != nil {
 				sleep(ctx, pollInterval) // Redis is unavailable, as those who look will be told
 			}
+			if len(names) == 0 || time.Since(looked) >= pollInterval {
+				names, looked = p.types(), time.Now()
+			}
+			more = p.wake(names)
 		}
 	}
 }
@@ -136,12 +143,21 @@ func (p *pulls) leave(name jobs.TypeName, own *pull) {
 	p.lookNext(name)
 }
 
-// wake has the heads of all lines look. It reports whether there are any.
-func (p *pulls) wake() bool {
+// types are those for which requests wait.
+func (p *pulls) types() []jobs.TypeName {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for name := range p.lines {
-		p.lookNext(name)
+	return slices.Collect(maps.Keys(p.lines))
+}
+
+// wake has the heads of the lines of types look. It reports whether anybody waits.
+func (p *pulls) wake(names []jobs.TypeName) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, name := range names {
+		if len(p.lines[name]) > 0 {
+			p.lookNext(name)
+		}
 	}
 	return p.count > 0
 }

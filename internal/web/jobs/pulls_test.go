@@ -34,15 +34,15 @@ func begin(t *testing.T) *source {
 	s := &source{pulls: newPulls(), notice: make(chan error)}
 	ctx, stop := context.WithCancel(t.Context())
 	s.cancel = stop
-	go s.run(ctx, func(ctx context.Context, longest time.Duration) error {
+	go s.run(ctx, func(ctx context.Context, longest time.Duration) ([]jobs.TypeName, error) {
 		s.locked(func() { s.awaits++ })
 		select {
 		case err := <-s.notice:
-			return err
+			return nil, err
 		case <-ctx.Done():
-			return ctx.Err()
+			return nil, ctx.Err()
 		case <-time.After(longest):
-			return nil
+			return nil, nil
 		}
 	})
 	return s

@@ -9,7 +9,7 @@
 --          wanted status it looks at some MAX_SEEN others, and some MAX_LOOKED lists, at most.
 local archived, status, before, before_id = ARGV[2] == 'archive', ARGV[3], ARGV[4], ARGV[5]
 local limit = tonumber(ARGV[6])
-local MAX_SEEN, MAX_LOOKED = 2000, 5000
+local MAX_SEEN, MAX_LOOKED = 500, 2000
 local in_progress = status == 'in-progress' -- these are marked in their lane
 
 local keys = {}

@@ -23,6 +23,7 @@ local type = read_type(job.type)
 if not type then return { 0, 'unknown' } end
 if job.open and attempt == job.attempts then
   allow_when_full()
+  note_answer(type, job, true, 2)
   if status == 'succeeded' then
     archive(type, job, status, attempt, now, said)
     return { 1, status }

@@ -1,8 +1,8 @@
 -- Counts the jobs of types that have not ended.
 --
 -- ARGV     1 namespace, 2.. types
--- Returns  a list of {queued, of these waiting for their turn, in progress, sequence of the oldest
---          that is due and not in progress (µs, text, '' if there is none)}, zeros of a type that
+-- Returns  a list of {queued, of these waiting for their turn, in progress, since when the first of
+--          those that are due could be done (µs, text, '' if there is none)}, zeros of a type that
 --          is not there, or damaged
 local function counts_of(name)
   local type = read_type(name)
@@ -11,10 +11,15 @@ local function counts_of(name)
   local turns = math.max(type.max, in_progress)
   if type.pull then turns = in_progress end -- who fetches decides when
   local standing = redis.call('ZCARD', type.lane)
-  local oldest = redis.call('ZRANGEBYSCORE', type.lane, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  local first = redis.call('ZRANGEBYSCORE', type.lane, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+  local oldest = tonumber(first[2])
+  if oldest then -- it could be done since then, or since it was due
+    local _, id = unpack_job(first[1])
+    oldest = math.max(oldest, tonumber(redis.call('HGET', job_key(id), 'run_after')) or 0)
+  end
   return {
     redis.call('ZCARD', open_key(name)) - in_progress, math.max(standing - turns, 0), in_progress,
-    oldest[2] and exact(tonumber(oldest[2])) or '',
+    oldest and exact(oldest) or '',
   }
 end
 

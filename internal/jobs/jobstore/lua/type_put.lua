@@ -6,7 +6,7 @@
 -- Returns  {1}; {0, 'exists'}, {0, 'too many'}, {0, 'changed'} by somebody else, {0, 'unknown'}
 -- Keeps    a type in the set of types, one with a schedule in that of schedules
 local name, revision, now = ARGV[2], ARGV[3], tonumber(ARGV[5])
-local found = redis.call('HMGET', type_key(name), 'revision', 'deleted', 'url')
+local found = redis.call('HMGET', type_key(name), 'revision', 'deleted', 'url', 'paused')
 if revision == '0' then
   local ending = found[2] == '1' and redis.call('ZCARD', open_key(name)) > 0
   if found[1] and (found[2] ~= '1' or ending) then return { 0, 'exists' } end
@@ -22,8 +22,11 @@ if revision ~= '0' then allow_when_full() end -- to pause it, for instance
 redis.call('HSET', type_key(name), unpack(ARGV, 7))
 redis.call('HINCRBY', type_key(name), 'revision', 1)
 redis.call('HDEL', type_key(name), 'deleted')
-if revision == '0' or redis.call('HGET', type_key(name), 'url') ~= found[3] then -- another service
-  redis.call('HDEL', type_key(name), 'held_until', 'holds', 'standing')
+local after = redis.call('HMGET', type_key(name), 'url', 'paused')
+-- Another service, or one that is to be tried now.
+if revision == '0' or after[1] ~= found[3] or (after[2] ~= '1' and found[4] == '1') then
+  redis.call('HDEL', type_key(name), 'held_until', 'holds', 'standing', 'wake_from')
+  redis.call('HINCRBY', type_key(name), 'hold', 1)
 end
 redis.call('SADD', types_key(), name)
 if ARGV[6] == 'set' then

@@ -4,11 +4,9 @@
 -- µs: a service that asked for time gets one job in this time, until it takes one.
 local PROBE = 500000
 -- ms, until an entry comes up again that found no thread for its standing.
-local STANDING_WAIT = 50
--- µs, by which clocks may differ: a job that comes up so much before its time is taken.
+local STANDING_WAIT = 100
+-- µs, by which clocks may differ: a new job that comes up so much before its time is taken.
 local EARLY = 1000000
-local WOKEN = 256 -- entries that are woken at once when a service takes a job again
-
 local function type_of(job)
   local type = read_type(job.type)
   if not type then error('there is no type ' .. job.type, 0) end
@@ -24,25 +22,11 @@ local function released(entry)
 end
 
 -- Has an entry that has its turn, with so many before it, come up again at a time (ms), as its type
--- does not go on. Of many, a few come then, and others a step (ms) later each: it is enough that
--- some see when the type goes on.
+-- does not go on. Of many a few come then, and others ever later: it is enough that one sees when
+-- the type goes on.
 local function look_again(entry, type, turn, time, step)
   local waiting = turn - in_flight_of(type.lane)
-  put_off(entry, time + step * math.floor(waiting / LOOKING), ahead_of(waiting))
-end
-
--- Notes that a type's service has taken a job, or has not. `holds` is what the type had when the
--- job was taken: if that was before the service asked for time, it says nothing of what it wants.
-local function note_standing(type, standing, holds)
-  if standing ~= '' and tonumber(standing) ~= type.standing then
-    redis.call('HSET', type_key(type.name), 'standing', standing)
-    type.standing = tonumber(standing)
-  end
-  if type.holds > 0 and standing == '2' and tonumber(holds) == type.holds then
-    redis.call('HSET', type_key(type.name), 'holds', '0', 'held_until', '0')
-    type.holds, type.held_until = 0, 0
-    wake(type, WOKEN, 0)
-  end
+  put_off(entry, time + step * (2 ^ math.min(waiting, 12) - 1), ahead_of(waiting))
 end
 
 local function payload_of(job, type)
@@ -73,7 +57,7 @@ local function take_again(entry, type, job, now)
       redis.call('HSET', job_key(job.id), 'ended', job.attempts)
       return end_taken(entry, type, job, 'failed', job.attempts - 1, now, 'the worker died')
     end
-    redis.call('HSET', job_key(job.id), 'worker', entry.worker)
+    redis.call('HSET', job_key(job.id), 'worker', entry.worker, 'hold', type.hold)
     return payload_of(job, type)
   end
   if job.deadline > now then
@@ -104,7 +88,8 @@ KINDS.job = {
     if job.expires_at > 0 and job.expires_at <= now then
       return end_taken(entry, type, job, 'expired', job.attempts, now, '')
     end
-    if job.run_after > now + EARLY then
+    local early = job.attempts == type.attempts and EARLY or 0
+    if job.run_after > now + early then
       put_off(entry, due(job.run_after))
       return nil
     end
@@ -113,7 +98,7 @@ KINDS.job = {
       put_off(entry, wait_until(job.expires_at, now))
     elseif type.pull then
       put_off(entry, wait_until(job.expires_at, now))
-      announce()
+      announce(type)
     elseif type.held_until > now then
       look_again(entry, type, turn, math.ceil(type.held_until / 1000), PROBE / 1000)
     elseif type.standing < entry.min_standing then
@@ -125,20 +110,21 @@ KINDS.job = {
       end
       begin_in_lane(type.lane, job.entry, job.place)
       redis.call('HSET', job_key(job.id), 'status', 'in-progress', 'worker', entry.worker,
-        'ended', '', 'updated_at', exact(now))
+        'ended', '', 'hold', type.hold, 'updated_at', exact(now))
+      wake_others(type)
       return payload_of(job, type)
     end
     return nil
   end,
   -- The result is {'succeeded' or 'failed', reason, standing, '1' if the service reported that it
-  -- failed, the type's holds when the job was taken}.
+  -- failed}.
   complete = function(entry)
     local job, result = released(entry), entry.result
     if not job then return end
     local type, now = type_of(job), tonumber(entry.now) * 1000
     local succeeded = result[1] == 'succeeded'
     job.completed = true
-    note_standing(type, result[3], result[5])
+    note_answer(type, job, succeeded or result[4] == '1', tonumber(result[3]))
     archive(type, job, succeeded and 'succeeded' or 'failed',
       succeeded and job.attempts or job.attempts - 1, now,
       (succeeded or result[4] == '1') and job.attempts .. ' ' .. result[1] or nil, result[2])
@@ -150,7 +136,10 @@ KINDS.job = {
     if not job then return end
     local type, now, outcome = type_of(job), tonumber(entry.now) * 1000, result[1]
     local time = entry.time * 1000
-    note_standing(type, result[3], result[5])
+    local standing = tonumber(result[3])
+    local took = outcome == 'accepted' and standing == 2 or result[4] == '1'
+    note_answer(type, job, took, standing)
+    if outcome == 'held' then hold_back(type, job, time) end
     if outcome == 'accepted' then
       local deadline = math.max(time, job.deadline)
       if deadline > time then
@@ -168,13 +157,6 @@ KINDS.job = {
       return_to_lane(type.lane, QUEUE, job.entry, job.place, type.max, time / 1000)
       redis.call('HSET', job_key(job.id), 'status', 'queued', 'worker', '', 'deadline', '0',
         'updated_at', exact(now))
-      if outcome == 'held' then
-        -- Of many jobs that were in flight together, one counts.
-        if tonumber(result[5]) == type.holds then type.holds = type.holds + 1 end
-        type.held_until = math.max(time, type.held_until)
-        redis.call('HSET', type_key(type.name), 'holds', type.holds,
-          'held_until', exact(type.held_until))
-      end
     end
   end,
 }

@@ -5,7 +5,8 @@
 -- The record of a job, nil if there is none.
 local function read_job(id)
   local found = redis.call('HMGET', job_key(id), 'type', 'status', 'attempts', 'sequence',
-    'run_after', 'expires_at', 'worker', 'deadline', 'reported', 'ended', 'traceparent', 'once')
+    'run_after', 'expires_at', 'worker', 'deadline', 'reported', 'ended', 'traceparent', 'once',
+    'hold')
   if not found[1] then return nil end
   return {
     id = id, entry = entry_of(id), type = found[1], status = found[2],
@@ -13,7 +14,7 @@ local function read_job(id)
     expires_at = tonumber(found[6]) or 0, worker = found[7] or '',
     deadline = tonumber(found[8]) or 0, reported = found[9] or '', ended = tonumber(found[10]),
     traceparent = found[11] or '', once = found[12] == '1', expires = found[6],
-    open = found[2] == 'queued' or found[2] == 'in-progress',
+    hold = tonumber(found[13]) or 0, open = found[2] == 'queued' or found[2] == 'in-progress',
   }
 end
 
@@ -54,7 +55,7 @@ local function add_job(type, id, data, run_after, expires_at, traceparent, place
     redis.call('LPUSH', instant_key(QUEUE), entry)
   else
     redis.call('ZADD', scheduled_key(QUEUE), wait_until(tonumber(expires_at), now), entry)
-    if turn then announce() end
+    if turn then announce(type) end
   end
 end
 

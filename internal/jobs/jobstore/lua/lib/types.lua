@@ -4,7 +4,8 @@
 local QUEUE = 'jobs'
 local STATUSES = { 'succeeded', 'failed', 'expired', 'cancelled' } -- of archived jobs
 local WAIT = 86400000 -- ms, until an entry that waits for its turn comes up by itself
-local LOOKING = 32 -- entries of a type that come up at once, to see whether it goes on
+local LOOKING = 4 -- entries of a type that are woken at most while it does not go on
+local WOKEN = 256 -- entries that are woken at once when it goes on again
 
 local function entry_of(id) return pack_job('job', id) end
 
@@ -19,7 +20,8 @@ local TYPES = {}
 local function read_type(name)
   if TYPES[name] then return TYPES[name] end
   local found = redis.call('HMGET', type_key(name), 'strategy', 'attempts', 'concurrency', 'url',
-    'timeout', 'retention', 'paused', 'deleted', 'clock', 'held_until', 'holds', 'standing')
+    'timeout', 'retention', 'paused', 'deleted', 'clock', 'held_until', 'holds', 'standing', 'hold',
+    'wake_from')
   if not found[1] then return nil end
   local closed = found[7] == '1' or found[8] == '1'
   TYPES[name] = {
@@ -28,7 +30,8 @@ local function read_type(name)
     url = found[4], pull = found[4] == 'pull', timeout = tonumber(found[5]),
     retention = tonumber(found[6]), deleted = found[8] == '1', clock = tonumber(found[9]) or 0,
     held_until = tonumber(found[10]) or 0, holds = tonumber(found[11]) or 0,
-    standing = tonumber(found[12]) or 1,
+    standing = tonumber(found[12]) or 1, hold = tonumber(found[13]) or 0,
+    wake_from = tonumber(found[14]),
   }
   return TYPES[name]
 end
@@ -42,27 +45,94 @@ local function next_number(type, now, count)
   return first
 end
 
--- Tells those who wait for jobs to fetch that there may be some.
-local function announce() redis.call('XADD', pulls_key(), 'MAXLEN', 1, '*', 'job', '') end
-
-local function leave(type, entry)
-  if type.pull then
-    if redis.call('ZREM', type.lane, entry) == 1 then announce() end
-  else
-    leave_wide_lane(type.lane, QUEUE, entry, type.max)
-  end
+-- Tells those who wait for jobs of a type to fetch that there may be some.
+local function announce(type)
+  redis.call('XADD', pulls_key(), 'MAXLEN', 100, '*', 'type', type.name)
 end
 
+-- Whether a type's service takes jobs, as far as is known.
+local function goes_on(type) return type.holds == 0 and type.standing == 2 end
+
 -- Wakes the jobs of a type that wait although they have their turn, at most `most` of them behind
--- the first `offset`: after its limit was raised, for instance. While its service asks for time, a
--- few are enough to try it. Returns how many it has looked at.
+-- the first `offset`: after its limit was raised, for instance. A few are enough to try a service
+-- that may take none. Returns how many it has looked at.
 local function wake(type, most, offset)
-  if type.holds > 0 then most, offset = math.min(most, LOOKING), 0 end
+  if not type.pull and not goes_on(type) then most, offset = math.min(most, LOOKING), 0 end
   local entries = in_turn_of(type.lane, type.max, most, offset)
   if type.pull then
-    if #entries > 0 then announce() end
+    if #entries > 0 then announce(type) end
     return 0
   end
   for _, entry in ipairs(entries) do make_instant(QUEUE, entry) end
   return #entries
+end
+
+-- Wakes the next of the jobs that stand behind the place `wake_from`, once a type goes on: not all
+-- at once, but more of them with each step.
+local function go_on_waking(type)
+  local from, found = exact(type.wake_from), {}
+  local most = math.min(type.max - redis.call('ZCOUNT', type.lane, '-inf', from), WOKEN)
+  if most > 0 then
+    found = redis.call('ZRANGEBYSCORE', type.lane, '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', 0,
+      most)
+  end
+  for i = 1, #found, 2 do make_instant(QUEUE, found[i]) end
+  if #found == 2 * WOKEN then
+    type.wake_from = tonumber(found[#found])
+    redis.call('HSET', type_key(type.name), 'wake_from', exact(type.wake_from))
+  else
+    type.wake_from = nil
+    redis.call('HDEL', type_key(type.name), 'wake_from')
+  end
+end
+
+-- Has others of a type come up after one that was taken, or that has left: if it does not go on,
+-- one, so that somebody always looks whether it does.
+local function wake_others(type)
+  if type.wake_from then
+    go_on_waking(type)
+  elseif not goes_on(type) then
+    wake(type, 1, 0)
+  end
+end
+
+-- Takes a job out of its type's lane.
+local function leave(type, entry)
+  if type.pull then
+    if redis.call('ZREM', type.lane, entry) == 1 then announce(type) end
+  else
+    leave_wide_lane(type.lane, QUEUE, entry, type.max)
+    wake_others(type)
+  end
+end
+
+-- Notes what an attempt says of a type's service: whether it took the job, and the standing that it
+-- has now, nil if that is not known. A job that was taken before the service asked for time, or
+-- before the type had another, says nothing of what it does now.
+local function note_answer(type, job, took, standing)
+  if job.hold ~= type.hold or type.pull then return end
+  local going = goes_on(type)
+  if took and type.holds > 0 then
+    type.holds, type.held_until = 0, 0
+    redis.call('HSET', type_key(type.name), 'holds', '0', 'held_until', '0')
+  end
+  if standing and standing ~= type.standing then
+    type.standing = standing
+    redis.call('HSET', type_key(type.name), 'standing', standing)
+  end
+  if not going and goes_on(type) then
+    type.wake_from = 0
+    go_on_waking(type)
+  end
+end
+
+-- Holds the jobs of a type back until a time, as its service said to a job. Of many that were in
+-- flight together, one counts.
+local function hold_back(type, job, time)
+  if job.hold ~= type.hold then return end
+  type.hold, type.holds, type.held_until = type.hold + 1, type.holds + 1, time
+  type.wake_from = nil
+  redis.call('HSET', type_key(type.name), 'hold', type.hold, 'holds', type.holds,
+    'held_until', exact(time))
+  redis.call('HDEL', type_key(type.name), 'wake_from')
 end
