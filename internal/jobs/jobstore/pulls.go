@@ -18,8 +18,8 @@ func (s *Store) NewPullWaiter(longest time.Duration) PullWaiter {
 	return PullWaiter{s.redis.NewStreamWaiter(s.keys.Pulls(), longest)}
 }
 
-// maxNotices is how many notices are kept, as in announce of lua/lib/types.lua: who reads as many may
-// have missed others.
+// maxNotices is how many notices are kept, as in announce of lua/lib/types.lua: who reads as many
+// may have missed others.
 const maxNotices = 100
 
 // Wait returns the types of which there may be something to fetch, some more than once, as soon as
