@@ -211,6 +211,10 @@ func (d *devBus) watch(ctx context.Context, queue *jobs.Jobs) error {
 }
 
 func (d *devBus) showCommands(publisher, subscriber string) {
+	received := "What the subscriber and the service receive is printed here:"
+	if d.jobs == nil {
+		received = "Jobs go to " + d.config.DownstreamURL + ". What the subscriber receives is printed here:"
+	}
 	fmt.Fprintf(d.out, `
 Go on in another terminal (your bus is at %[1]s, your token is %[2]s):
 
@@ -235,8 +239,8 @@ Go on in another terminal (your bus is at %[1]s, your token is %[2]s):
   # let another client in (the user name is the root key)
   curl -s -u %[4]s: %[1]s/api_tokens -d '{"name":"my-service"}'
 
-Ctrl-C stops it. What the subscriber and the service receive is printed here:
-`, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.URL(), devJobType)
+Ctrl-C stops it. %[8]s
+`, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.URL(), devJobType, received)
 }
 
 // token returns the token of a client: the one that an earlier run left in Redis, else a new one.

@@ -159,7 +159,7 @@ func TestDevGivesJobsToTheServiceOfTheEnvironment(t *testing.T) {
 	t.Setenv("DOWNSTREAM_URL", service.URL)
 	t.Setenv("DOWNSTREAM_WORKER_AUTH", "s3cret")
 	until, stop := startDev(t, []string{"dev", "--port", "0"})
-	for _, command := range until("Ctrl-C stops it") {
+	for _, command := range until("Ctrl-C stops it. Jobs go to " + service.URL + ". What the subscriber receives is printed here:") {
 		if strings.Contains(command, "/random_id") {
 			status, body := runPrinted(t, command)
 			assert.Equal(t, 202, status, body)

@@ -102,8 +102,13 @@ func (d *devBus) showJob(ctx context.Context, queue *jobs.Jobs) error {
 				continue // an earlier run has left it in Redis
 			}
 			archived, err := queue.Job(ctx, job.ID)
-			if err == nil {
-				fmt.Fprintf(d.out, "   archived as %s after %v\n", archived.Status, time.Since(enqueued).Round(100*time.Microsecond))
+			took := time.Since(enqueued).Round(100 * time.Microsecond)
+			switch {
+			case isNotFound(err): // its type keeps no job that has ended
+				fmt.Fprintf(d.out, "   ended after %v; it is not kept\n", took)
+				return nil
+			case err == nil:
+				fmt.Fprintf(d.out, "   archived as %s after %v\n", archived.Status, took)
 			}
 			return err
 		case <-ctx.Done():
@@ -112,16 +117,23 @@ func (d *devBus) showJob(ctx context.Context, queue *jobs.Jobs) error {
 	}
 }
 
-// addDevJobType makes the job type, or has the one that an earlier run left in Redis go on.
+// addDevJobType makes the job type, or makes the one that an earlier run left in Redis as it was,
+// whatever has been changed of it since.
 func addDevJobType(ctx context.Context, queue *jobs.Jobs) error {
-	_, err := queue.ChangeType(ctx, devJobType, map[string]any{"url": "", "paused": false})
-	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusNotFound {
-		var downstream string
-		_, err = queue.AddType(ctx, jobs.Type{
-			Name: devJobType, Strategy: jobs.AtLeastOnce, Attempts: 3, Concurrency: 10, URL: &downstream,
-		})
+	t := jobs.Type{Name: devJobType, Strategy: jobs.AtLeastOnce, Attempts: 3, Concurrency: 10, URL: new("")}
+	_, err := queue.ChangeType(ctx, devJobType, map[string]any{
+		"delivery_strategy": t.Strategy, "attempts": t.Attempts, "concurrency": t.Concurrency, "url": t.URL,
+		"paused": false, "timeout": nil, "retention": nil, "schedule": nil,
+	})
+	if isNotFound(err) {
+		_, err = queue.AddType(ctx, t)
 	}
 	return err
+}
+
+func isNotFound(err error) bool {
+	refused, ok := errors.AsType[*client.Error](err)
+	return ok && refused.Status == http.StatusNotFound
 }
 
 // do prints a job, which is all the work, and reports that it succeeded.
