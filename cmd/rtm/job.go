@@ -37,9 +37,10 @@ func newJobShowCommand(bus *busFlags) *cobra.Command {
 		Use:   "show ID",
 		Short: "show a job: its status, its times and its data",
 		Long: `Show a job, whether it has ended or not, as long as it is kept: as a table on a terminal, else a line for each, with name
-and value separated by a tab. With --json the object that the bus sends.`,
-		Example: "  rtm job show job_282227eb-3c76-4ef7-af7e-25dff933077f -b @production",
-		Args:    jobIDs(1, 1),
+and value separated by a tab.`,
+		Example:           "  rtm job show job_282227eb-3c76-4ef7-af7e-25dff933077f -b @production",
+		Args:              jobIDs(1, 1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
 			job, err := j.Job(cmd.Context(), args[0])
 			if err != nil {
@@ -78,9 +79,6 @@ func jobDetails(job jobs.Job) [][]string {
 	}
 	return append(rows, []string{"data", string(job.Data)})
 }
-
-// isOpen reports whether a job has not ended.
-func isOpen(job jobs.Job) bool { return job.Status == "queued" || job.Status == "in-progress" }
 
 // jobLister is what rtm job list is told.
 type jobLister struct {

@@ -87,7 +87,7 @@ func TestJobTypes(t *testing.T) {
 
 	status, _, errors := b.try(t, "type", "del", "ship")
 	assert.Equal(t, app.ExitFailed, status)
-	assert.Contains(t, errors, "409 Conflict")
+	assert.Equal(t, "rtm: jobs of ship are queued or in progress; wait until they have ended, or give --force to have them cancelled\n", errors)
 	b.rtm(t, "type", "del", "ship", "--force")
 	assert.Empty(t, b.rtm(t, "type", "list"))
 	assert.Contains(t, b.rtm(t, "list", "--archived"), "\tship\tcancelled\t")
@@ -126,6 +126,13 @@ func TestJobsArePutAndDone(t *testing.T) {
 	status, _, errors = b.try(t, "cancel", id)
 	assert.Equal(t, app.ExitFailed, status)
 	assert.Contains(t, errors, "409 Conflict")
+	const unknown = "job_9d1a3c58-54f0-4b54-8a8f-0b7e4f0c2a11"
+	for _, command := range []string{"show", "cancel", "replay"} {
+		_, _, errors = b.try(t, command, unknown)
+		assert.Contains(t, errors, "rtm: "+command+" job "+unknown+": 404 ")
+	}
+	_, _, errors = b.try(t, "report", unknown, "succeeded")
+	assert.Contains(t, errors, "rtm: report on job "+unknown+": 404 ")
 }
 
 // TestJobsAreListed has more jobs than a page.
@@ -163,6 +170,10 @@ func TestWrongJobsAreNotSent(t *testing.T) {
 		{"put ship --data {", "--data must be a JSON value"},
 		{"put ship --data @/nowhere", "--data: open /nowhere: no such file"},
 		{"put ship --run-after tomorrow", "--run-after must be like 2027"},
+		{"put ship --run-after 10", "--run-after must be like 2027-01-31T12:00:00Z, like 10s, for in 10 seconds, or in ms"},
+		{"put ship --run-after 9007199254740991", "in a year from 2001 to 9999"},
+		{"put ship --run-after 9999-12-31T23:00:00-02:00", "in a year from 2001 to 9999"},
+		{"put meta.shutdown", `"meta.shutdown" is not the name of a job type: must be another name`},
 		{"put ship --expires-at -1h", "--expires-at must be like 2027"},
 		{"show 282227eb-3c76-4ef7-af7e-25dff933077f", "is not a job's id, which is job_ and a UUID"},
 		{"list --limit 0", "--limit must be 1 or more"},
@@ -176,14 +187,19 @@ func TestWrongJobsAreNotSent(t *testing.T) {
 		{"type add job_ship", `must not begin with "job_"`},
 		{"type add ship", "--strategy is required: at_least_once"},
 		{"type add ship --strategy at_most_once --attempts 2", "--attempts must be 1, since the strategy is at_most_once"},
-		{"type add ship --strategy at_most_once --attempts 1", "--concurrency is required: 1 to 32767"},
+		{"type add ship --strategy at_most_once --attempts 1", "--concurrency is required, and must be 1 to 32767: how many"},
+		{"type set ship --attempts 0", "--attempts is required, and must be 1 to 32767"},
+		{"type set ship --attempts 99999", "rtm: --attempts must be 1 to 32767: how often"},
+		{"type set ship --concurrency -1", "rtm: --concurrency must be 1 to 32767: how many"},
 		{"type set ship", "nothing to change"},
 		{"type set ship --url http://ship.example", "--url must"},
 		{"type set ship --pull --url https://ship.example", "--pull must be given without --url"},
-		{"type set ship --timeout 500ms", "--timeout must be 1000 to 86400000 ms"},
-		{"type set ship --retention 1500ms", "--retention must be like 168h, in whole seconds"},
-		{"type set ship --schedule daily", "--schedule "},
-		{"type set ship --timezone Nowhere", "--timezone "},
+		{"type set ship --timeout 500ms", "--timeout must be 1s to 24h"},
+		{"type set ship --timeout 25h", "--timeout must be 1s to 24h"},
+		{"type set ship --retention 8761h", "--retention must be 0s to 8760h"},
+		{"type set ship --retention 1500ms", "--retention must be 0s to 8760h, in whole seconds"},
+		{"type set ship --schedule daily", "--schedule: a schedule has five fields"},
+		{"type set ship --timezone Nowhere", "--timezone: there is no time zone"},
 		{"type set ship --schedule-data {", "--schedule-data must be a JSON value"},
 	} {
 		status, out, errors := b.rtm(t, append([]string{"job"}, strings.Fields(c.args)...)...)
@@ -194,5 +210,10 @@ func TestWrongJobsAreNotSent(t *testing.T) {
 	status, _, errors := b.rtm(t, "job", "put", "ship", "--data", `"`+strings.Repeat("x", 102_399)+`"`)
 	assert.Equal(t, app.ExitUsage, status)
 	assert.Contains(t, errors, "--data must be at most 102400 bytes; it has 102401")
+	file := filepath.Join(t.TempDir(), "data")
+	require.NoError(t, os.WriteFile(file, []byte("7"+strings.Repeat(" ", 1<<20)+"8"), 0o600))
+	status, _, errors = b.rtm(t, "job", "put", "ship", "--data", "@"+file)
+	assert.Equal(t, app.ExitUsage, status)
+	assert.Contains(t, errors, "--data: at most 1048576 bytes are read, and there are more")
 	assert.Empty(t, b.requests)
 }

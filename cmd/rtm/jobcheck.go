@@ -47,6 +47,9 @@ func (l *jobLister) check() error {
 	return wrongFlag("status", strings.Join(words, " or "))
 }
 
+// isOpen reports whether a job has not ended.
+func isOpen(job clientjobs.Job) bool { return !jobs.Status(job.Status).IsArchived() }
+
 // checkJobID refuses what is no job's id, with a [usageError].
 func checkJobID(text string) error {
 	if _, err := jobs.ParseID(text); err != nil || !strings.HasPrefix(text, jobs.IDPrefix) {
@@ -80,7 +83,7 @@ func jobTypeArgs(min, max, names int) cobra.PositionalArgs {
 			if i == names {
 				break
 			}
-			if err := jobs.TypeName(name).Validate(); err != nil && jobs.TypeName(name) != jobs.MetaShutdown {
+			if err := jobs.TypeName(name).Validate(); err != nil {
 				return usageError{fmt.Errorf("%q is not the name of a job type: %s", name, detailOf(err))}
 			}
 		}
@@ -130,7 +133,17 @@ func checkJobType(t clientjobs.Type) error {
 	if !ok {
 		return err
 	}
-	return usageError{fmt.Errorf("%s %s", typeFlagOf(invalid.Pointer), invalid.Detail)}
+	return usageError{errors.New(typeFlagOf(invalid.Pointer) + joint(invalid.Detail) + invalid.Detail)}
+}
+
+// joint is what stands between a flag and what is wrong of it, which is a sentence of its own or
+// goes on, as "must be 1" does.
+func joint(detail string) string {
+	switch word, _, _ := strings.Cut(detail, " "); word {
+	case "must", "is", "has":
+		return " "
+	}
+	return ": "
 }
 
 // typeFlagOf is the flag for a member of a job type, by its JSON pointer.

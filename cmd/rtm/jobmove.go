@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
+	"routemaster/client"
 	"routemaster/client/jobs"
 	"routemaster/internal/terminal"
 )
@@ -30,7 +33,7 @@ is at now.`,
 		},
 	}
 	report := bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
-		job, err := j.Job(cmd.Context(), args[0])
+		job, err := lookUp(cmd.Context(), j, args[0], "report on")
 		if err != nil {
 			return err
 		}
@@ -67,17 +70,28 @@ func reportArgs(cmd *cobra.Command, args []string) error {
 	return checkJobID(args[0])
 }
 
+// lookUp returns a job that a command is to do something with. The error of one that cannot be
+// looked up names that operation, such as "cancel".
+func lookUp(ctx context.Context, j *jobs.Jobs, id, operation string) (jobs.Job, error) {
+	job, err := j.Job(ctx, id)
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		err = fmt.Errorf("%s job %s: %w", operation, id, refused)
+	}
+	return job, err
+}
+
 func newJobCancelCommand(bus *busFlags) *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel ID [ID...]",
 		Short: "end jobs that are not wanted any more",
 		Long: `Archive jobs as cancelled. If a job is in progress, its service may do the work all the same, and its report is refused;
 it is said which are. It ends with the first that cannot be cancelled, such as one that has ended.`,
-		Example: "  rtm job cancel job_282227eb-3c76-4ef7-af7e-25dff933077f -b @production",
-		Args:    jobIDs(1, -1),
+		Example:           "  rtm job cancel job_282227eb-3c76-4ef7-af7e-25dff933077f -b @production",
+		Args:              jobIDs(1, -1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
 			for _, id := range args {
-				job, err := j.Job(cmd.Context(), id)
+				job, err := lookUp(cmd.Context(), j, id, "cancel")
 				if err != nil {
 					return err
 				}
@@ -102,8 +116,9 @@ func newJobReplayCommand(bus *busFlags) *cobra.Command {
 		Short: "enqueue copies of jobs that are in progress or have ended",
 		Long: `Enqueue a copy of each job, with another id and all attempts of its type. The ids of the copies are printed, one a line.
 It ends with the first job that cannot be replayed: one that is queued runs anyway. Run again, it enqueues more copies.`,
-		Example: "  rtm job replay job_282227eb-3c76-4ef7-af7e-25dff933077f -b @production",
-		Args:    jobIDs(1, -1),
+		Example:           "  rtm job replay job_282227eb-3c76-4ef7-af7e-25dff933077f -b @production",
+		Args:              jobIDs(1, -1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
 			for _, id := range args {
 				replayed, err := j.Replay(cmd.Context(), id)

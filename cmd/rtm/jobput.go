@@ -76,7 +76,7 @@ func (f *putFlags) job(cmd *cobra.Command, args []string, now time.Time) (job jo
 		}
 		at, ok := futureTime(flag.text, now)
 		if !ok {
-			return job, wrongFlag(flag.name, "like 2027-01-31T12:00:00Z, in ms since the Unix epoch, or like 10m, for in 10 minutes")
+			return job, wrongFlag(flag.name, "like 2027-01-31T12:00:00Z, like 10s, for in 10 seconds, or in ms since the Unix epoch; in a year from 2001 to 9999")
 		}
 		*flag.into = at
 	}
@@ -88,11 +88,14 @@ func (f *putFlags) job(cmd *cobra.Command, args []string, now time.Time) (job jo
 }
 
 // futureTime reads a time: in RFC 3339, in ms since the Unix epoch, or how long it is until then.
+// Before 2001 it is a number of something else, and after 9999 the bus cannot read it.
 func futureTime(text string, now time.Time) (at time.Time, ok bool) {
 	if in, err := time.ParseDuration(text); err == nil && in >= 0 {
 		return now.Add(in), true
 	}
-	return pointInTime(text, now)
+	at, ok = pointInTime(text, now)
+	year := at.UTC().Year()
+	return at, ok && year >= 2001 && year <= 9999
 }
 
 // readJobData reads a flag with JSON, @FILE, or - for the standard input. It is nil if the flag was
@@ -114,7 +117,7 @@ func readJobData(cmd *cobra.Command, flag, value string) (json.RawMessage, error
 	return checkJobData(flag, text)
 }
 
-// maxDataText bounds what is read of a file with data, in bytes; the bus takes less.
+// maxDataText is how many bytes a file with data may have, spaces included; the bus takes less.
 const maxDataText = 1 << 20
 
 func readFile(name string) ([]byte, error) {
@@ -126,4 +129,11 @@ func readFile(name string) ([]byte, error) {
 	return readUpTo(file)
 }
 
-func readUpTo(r io.Reader) ([]byte, error) { return io.ReadAll(io.LimitReader(r, maxDataText)) }
+// readUpTo reads what has at most [maxDataText].
+func readUpTo(r io.Reader) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxDataText+1))
+	if len(text) > maxDataText {
+		return nil, fmt.Errorf("at most %d bytes are read, and there are more", maxDataText)
+	}
+	return text, err
+}

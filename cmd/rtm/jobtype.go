@@ -1,11 +1,15 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"net/http"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"routemaster/client"
 	"routemaster/client/jobs"
 )
 
@@ -28,7 +32,7 @@ the limit, which is CONCURRENCY; IN PROGRESS is those that their service has. SE
 
 Without a terminal each type is a line with name, the numbers of jobs queued, waiting and in progress, paused (true or
 false), concurrency, strategy, attempts, timeout (ms), retention (s), schedule, time zone, where jobs are sent and who
-made the type, separated by tabs. With --json an array of objects as the bus sends them.`,
+made the type, separated by tabs.`,
 		Example: "  rtm job type list -b @production\n  rtm job type list -b bus.example -t shop--1 --json",
 		Args:    arguments(0, 0),
 		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, _ []string) error {
@@ -136,7 +140,11 @@ ended are kept as long as before. Only the client that made the type and root ma
 			if force {
 				return j.DeleteTypeAndJobs(cmd.Context(), args[0])
 			}
-			return j.DeleteType(cmd.Context(), args[0])
+			err := j.DeleteType(cmd.Context(), args[0])
+			if refused, ok := errors.AsType[*client.Error](err); ok && refused.Status == http.StatusConflict {
+				return fmt.Errorf("jobs of %s are queued or in progress; wait until they have ended, or give --force to have them cancelled", args[0])
+			}
+			return err
 		}),
 	}
 	command.Flags().BoolVar(&force, "force", false, "cancel the jobs of the type that have not ended")

@@ -7,8 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"routemaster/client/jobs"
+	clientjobs "routemaster/client/jobs"
 	"routemaster/client/subscriber"
+	"routemaster/internal/jobs"
 )
 
 // typeFlags are what rtm job type add and set are told of a type.
@@ -25,12 +26,6 @@ var typeMembers = map[string]string{
 	"timeout": "timeout", "retention": "retention", "schedule": "schedule", "timezone": "timezone", "schedule-data": "schedule_data",
 }
 
-// The bus's defaults, which are shown in the help.
-const (
-	defaultJobTimeout   = 5 * time.Minute
-	defaultJobRetention = 7 * 24 * time.Hour
-)
-
 func (f *typeFlags) add(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&f.strategy, "strategy", "", "at_least_once: jobs are tried again if they fail; at_most_once: once, whatever happens")
@@ -38,17 +33,17 @@ func (f *typeFlags) add(command *cobra.Command) {
 	flags.IntVar(&f.concurrency, "concurrency", 0, "how many jobs are in progress at most, over all workers, 1 to 32767")
 	flags.StringVar(&f.url, "url", "", "the https `URL` that jobs are POSTed to; off for where the bus's operator says")
 	flags.BoolVar(&f.pull, "pull", false, "services fetch the jobs, instead of --url")
-	flags.DurationVar(&f.timeout, "timeout", defaultJobTimeout, "how long a service that has a job may take to report, 1s to 24h")
-	flags.DurationVar(&f.retention, "retention", defaultJobRetention, "how long a job that has ended is kept, 0s to 8760h")
+	flags.DurationVar(&f.timeout, "timeout", jobs.DefaultTimeout, "how long a service that has a job may take to report, 1s to 24h")
+	flags.DurationVar(&f.retention, "retention", jobs.DefaultRetention, "how long a job that has ended is kept, 0s to 8760h")
 	flags.StringVar(&f.schedule, "schedule", "", "a `CRON` expression of five fields: a job is enqueued at each of its times; off for none")
 	flags.StringVar(&f.timezone, "timezone", "", "the time `ZONE` of the schedule, such as Europe/Berlin (default: UTC)")
 	flags.StringVar(&f.data, "schedule-data", "", "the data of the jobs of the schedule, a `JSON` value; @FILE reads it from a file, - from the standard input")
 	_ = command.RegisterFlagCompletionFunc("strategy",
-		cobra.FixedCompletions([]string{jobs.AtLeastOnce, jobs.AtMostOnce}, cobra.ShellCompDirectiveNoFileComp))
+		cobra.FixedCompletions([]string{clientjobs.AtLeastOnce, clientjobs.AtMostOnce}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // apply sets what was given of a type, and checks it. What is wrong is a [usageError].
-func (f *typeFlags) apply(cmd *cobra.Command, t *jobs.Type) (err error) {
+func (f *typeFlags) apply(cmd *cobra.Command, t *clientjobs.Type) (err error) {
 	given := cmd.Flags().Changed
 	switch {
 	case given("pull") && given("url"):
@@ -59,10 +54,10 @@ func (f *typeFlags) apply(cmd *cobra.Command, t *jobs.Type) (err error) {
 		return wrongFlag("url", "an https URL, or off")
 	case given("schedule") && f.schedule == "":
 		return wrongFlag("schedule", "a cron expression of five fields, or off")
-	case f.timeout%time.Millisecond != 0:
-		return wrongFlag("timeout", "like 5m, in whole ms")
-	case f.retention%time.Second != 0:
-		return wrongFlag("retention", "like 168h, in whole seconds")
+	case f.timeout < jobs.MinTimeout || f.timeout > jobs.MaxTimeout || f.timeout%time.Millisecond != 0:
+		return wrongFlag("timeout", "1s to 24h, in whole ms")
+	case f.retention < 0 || f.retention > jobs.MaxRetention || f.retention%time.Second != 0:
+		return wrongFlag("retention", "0s to 8760h, in whole seconds")
 	}
 	set(given("strategy"), &t.Strategy, f.strategy)
 	set(given("attempts"), &t.Attempts, f.attempts)
@@ -106,13 +101,14 @@ they go where the bus's operator says (DOWNSTREAM_URL). NAME has a-z, 0-9, dot, 
 changed. The type belongs to the client that makes it.`,
 		Example: "  rtm job type add invoice-shipments --strategy at_least_once --attempts 3 --concurrency 5 --url https://invoices.example/jobs -b @production\n" +
 			"  rtm job type add nightly --strategy at_most_once --attempts 1 --concurrency 1 --pull --schedule '0 3 * * *' --timezone Europe/Berlin -b @production",
-		Args: jobTypeArgs(1, 1, 1),
+		Args:              jobTypeArgs(1, 1, 1),
+		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t := jobs.Type{Name: args[0], URL: new(string), Paused: paused}
+			t := clientjobs.Type{Name: args[0], URL: new(string), Paused: paused}
 			if err := f.apply(cmd, &t); err != nil {
 				return err
 			}
-			return bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, _ []string) error {
+			return bus.runJobs(func(cmd *cobra.Command, j *clientjobs.Jobs, _ []string) error {
 				_, err := j.AddType(cmd.Context(), t)
 				return err
 			})(cmd, args)
@@ -139,7 +135,7 @@ attempts that they were enqueued with. Only the client that made the type and ro
 			if err != nil {
 				return err
 			}
-			return bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, _ []string) error {
+			return bus.runJobs(func(cmd *cobra.Command, j *clientjobs.Jobs, _ []string) error {
 				_, err := j.ChangeType(cmd.Context(), args[0], members)
 				return err
 			})(cmd, args)
@@ -156,7 +152,7 @@ attempts that they were enqueued with. Only the client that made the type and ro
 // others, because only the bus knows those. What is wrong is a [usageError].
 func (f *typeFlags) changes(cmd *cobra.Command, name string) (map[string]any, error) {
 	const always = "* * * * *"
-	t := jobs.Type{Name: name, Strategy: jobs.AtLeastOnce, Attempts: 1, Concurrency: 1, Schedule: always}
+	t := clientjobs.Type{Name: name, Strategy: clientjobs.AtLeastOnce, Attempts: 1, Concurrency: 1, Schedule: always}
 	if err := f.apply(cmd, &t); err != nil {
 		return nil, err
 	}

@@ -73,11 +73,20 @@ func (t *Type) validateLimits() error {
 	case t.Strategy == AtMostOnce && t.Attempts > 1:
 		return refuse(invalidAttempts, "/attempts", "must be 1, since the strategy is at_most_once")
 	case t.Attempts < 1 || t.Attempts > MaxAttempts:
-		return refuse(invalidParameter, "/attempts", "is required: 1 to %d, how often a job is tried at most", MaxAttempts)
+		return refuseLimit("/attempts", t.Attempts, MaxAttempts, "how often a job is tried at most")
 	case t.Concurrency < 1 || t.Concurrency > MaxConcurrency:
-		return refuse(invalidParameter, "/concurrency", "is required: 1 to %d, how many jobs are in progress at most", MaxConcurrency)
+		return refuseLimit("/concurrency", t.Concurrency, MaxConcurrency, "how many jobs are in progress at most")
 	}
 	return nil
+}
+
+// refuseLimit refuses a number that is not 1 to max. Zero may be one that was left out.
+func refuseLimit(pointer string, n, max int, meaning string) error {
+	required := ""
+	if n == 0 {
+		required = "is required, and "
+	}
+	return refuse(invalidParameter, pointer, "%smust be 1 to %d: %s", required, max, meaning)
 }
 
 func (t *Type) validateTimes() error {
