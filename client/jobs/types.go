@@ -54,7 +54,8 @@ type TypeInfo struct {
 
 // Counts are how many jobs of a type there are that have not ended.
 type Counts struct {
-	// Queued is all that wait, Waiting those of them that are due and held back by the limit.
+	// Queued is all that wait, Waiting those of them that are due and held back by the limit or a
+	// pause.
 	Queued     int64 `json:"queued"`
 	Waiting    int64 `json:"waiting"`
 	InProgress int64 `json:"in_progress"`

@@ -79,7 +79,7 @@ func TestJobTypes(t *testing.T) {
 	require.NoError(t, err)
 	made.URL, made.Retention, made.Paused, made.Schedule, made.Timezone, made.ScheduleData = nil, new(int64(3600)), false, "", "", json.RawMessage("null")
 	assert.Equal(t, made.Type, changed.Type, "the rest is as it was")
-	assert.Equal(t, []string{"ship", "running", "1", "1", "0", "2", "3", "at_least_once", "1m30s", "-", "pull", "alice"}, typeRow(changed))
+	assert.Equal(t, []string{"ship", "ready", "1", "1", "0", "2", "3", "at_least_once", "1m30s", "-", "pull", "alice"}, typeRow(changed))
 	b.rtm(t, "type", "pause", "ship")
 	paused, err := b.jobs.Type(t.Context(), "ship")
 	require.NoError(t, err)

@@ -27,7 +27,7 @@ func newJobTypeListCommand(bus *busFlags) *cobra.Command {
 		Use:   "list",
 		Short: "list all job types, with how many jobs of them have not ended",
 		Long: `List all types of jobs, newest first. QUEUED is the jobs that wait; WAITING is those of them that are due and held back by
-the limit, which is CONCURRENCY; IN PROGRESS is those that their service has. SENT TO is the URL that jobs are POSTed to,
+the limit, which is CONCURRENCY, or by a pause; IN PROGRESS is those that their service has. SENT TO is the URL that jobs are POSTed to,
 "pull" if services fetch them, or DOWNSTREAM_URL if they go where the bus's operator says.
 
 Without a terminal each type is a line with name, the numbers of jobs queued, waiting and in progress, paused (true or
@@ -57,7 +57,7 @@ made the type, separated by tabs.`,
 
 // typeRow is a type as a terminal shows it.
 func typeRow(t jobs.TypeInfo) []string {
-	state, schedule := "running", "-"
+	state, schedule := "ready", "-"
 	if t.Paused {
 		state = "paused"
 	}

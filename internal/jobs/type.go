@@ -70,7 +70,8 @@ type Type struct {
 
 // Counts are how many jobs of a type there are that have not ended.
 type Counts struct {
-	// Queued is all that wait, Waiting those of them that are due and held back by the limit.
+	// Queued is all that wait, Waiting those of them that are due and held back by the limit or a
+	// pause.
 	Queued, Waiting int64
 	// InProgress is those that their service has, or is about to be given.
 	InProgress int64

@@ -103,6 +103,7 @@ func (r *Recorder) JobTried(job, outcome string, took time.Duration) {
 	if r != nil {
 		r.metrics.jobs.attempts.of(job).WithLabelValues(outcome).Inc()
 		r.metrics.jobs.durations.of(job).Observe(took.Seconds())
+		r.metrics.jobs.lost.of(job) // so that an increase to 1 is seen: a series may not begin with a loss
 		r.counts.addOne(jobAttempts(job, outcome), 1)
 	}
 }

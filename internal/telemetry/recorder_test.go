@@ -100,6 +100,8 @@ func TestJobsAreCountedByType(t *testing.T) {
 	r := telemetry.NewRecorder(registry, st, slog.New(slog.DiscardHandler))
 	r.JobTried("invoice", "accepted", time.Second)
 	r.JobTried("invoice", "held", 2*time.Second)
+	assert.Contains(t, page(t, registry), "\nroutemaster_job_attempts_lost_total{job_type=\"invoice\"} 0\n",
+		"before the first loss, or nobody would see it")
 	r.JobAttemptLost("invoice")
 	r.JobEnded(telemetry.Worker, "refund", "expired")
 	r.JobEnded(telemetry.Web, "refund", "expired")

@@ -59,7 +59,7 @@ func TestOnce(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, Once(t.Context(), bus, options, &out, false))
 	assert.Equal(t, 2, bus.reads)
-	for _, text := range []string{"https://bus.example   20", "queued 77,345", "main 2 instant, 772 scheduled", "SUBSCRIBERS 4", "shop   ", "widgets ", " warehouse\n", "JOB TYPES 2", "50 of 50"} {
+	for _, text := range []string{"https://bus.example   20", "queued 77,345", "due 3   instant/scheduled: main 2/772", "SUBSCRIBERS 4", "shop   ", "widgets ", " warehouse\n", "JOB TYPES 2", "50 of 50"} {
 		assert.Contains(t, out.String(), text)
 	}
 	assert.NotContains(t, out.String(), "\x1b")

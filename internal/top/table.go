@@ -115,7 +115,7 @@ func newJobTypeTable() *table {
 		{name: "waiting", title: "WAITING", width: 10, spare: 4},
 		{name: "in_progress", title: "IN PROGRESS", width: 15, spare: 1},
 		{name: "oldest", title: "OLDEST", width: 7, spare: 5},
-		{name: "succeeded", title: "DONE/S", width: 8, spare: 2},
+		{name: "done", title: "DONE/S", width: 8, spare: 2},
 		{name: "failed", title: "FAILED/S", width: 9, spare: 6},
 		{name: "expired", title: "EXPIRED/S", width: 10, spare: 7},
 		{name: "state", title: "STATE", width: 7, spare: 3},

@@ -55,10 +55,11 @@ func TestSortAndFilter(t *testing.T) {
 		{"health", "", false, []string{"a", "Shop", "b", "shop[2]"}},    // the worst first
 		{"oldest", "", false, []string{"a", "Shop", "b", "shop[2]"}},    // what is not known last
 		{"oldest", "", true, []string{"Shop", "a", "b", "shop[2]"}},     // always
-		{"publisher", "", false, []string{"Shop", "a", "b", "shop[2]"}}, // a column of the other table
-		{"", "SHOP", false, []string{"Shop", "shop[2]"}},                // whatever the case
-		{"", "^a|b$", false, []string{"a", "b"}},                        // a regular expression
-		{"", "[2", false, []string{"shop[2]"}},                          // no regular expression
+		{"publisher", "", false, []string{"Shop", "a", "b", "shop[2]"}}, // a column of another table
+		{"done", "", false, []string{"Shop", "a", "b", "shop[2]"}},
+		{"", "SHOP", false, []string{"Shop", "shop[2]"}}, // whatever the case
+		{"", "^a|b$", false, []string{"a", "b"}},         // a regular expression
+		{"", "[2", false, []string{"shop[2]"}},           // no regular expression
 		{"", "nobody", false, nil},
 	} {
 		require.NoError(t, Options{Interval: time.Second, Sort: test.sort}.Validate())

@@ -39,12 +39,13 @@ func summary(f stats.Figures, paint painter) []string {
 			if q.Queue == string(bus.QueueJobs) && q.Instant+q.Scheduled == 0 {
 				continue // many buses have no jobs of services
 			}
-			queues = append(queues, fmt.Sprintf("%s %s instant, %s scheduled", terminal.Escape(q.Queue), count(q.Instant), count(q.Scheduled)))
+			queues = append(queues, fmt.Sprintf("%s %s/%s", terminal.Escape(q.Queue), count(q.Instant), count(q.Scheduled)))
 		}
-		jobs = "Jobs    " + strings.Join(queues, "   ")
-	}
-	if f.Due != nil {
-		jobs += "   due " + count(*f.Due)
+		jobs = "Jobs    "
+		if f.Due != nil { // first, so that a narrow screen does not cut it
+			jobs += "due " + count(*f.Due) + "   "
+		}
+		jobs += "instant/scheduled: " + strings.Join(queues, "   ")
 	}
 	lines := []string{events, jobs, "Redis   " + memoryLine(f.Memory, paint)}
 	for _, text := range f.Warnings {
@@ -222,4 +223,4 @@ DEAD         events in dead letters
 DROPPED      events dropped in the last minute, because Redis was nearly full
 BATCHES      batches that wait; SENT are the events ever acknowledged
 IN/S         events published a second; EVENTS are those ever published
-WAITING      jobs that are due and held back; DONE/S is of the last minute`, "\n")
+WAITING      due jobs held back by limit or pause; DONE/S is of the last minute`, "\n")

@@ -29,7 +29,8 @@ type Figures struct {
 // JobType is a job type of [Figures].
 type JobType struct {
 	Name string `json:"job_type"`
-	// Queued is the number of jobs that wait, Waiting those of them that are due and held back.
+	// Queued is the number of jobs that wait, Waiting those of them that are due and held back by the
+	// limit or a pause.
 	Queued      int64 `json:"queued"`
 	Waiting     int64 `json:"waiting"`
 	InProgress  int64 `json:"in_progress"`

@@ -89,7 +89,7 @@ func (f families) bus() Metrics {
 		m.Jobs = append(m.Jobs, jobs)
 	}
 	m.Types = f.jobTypes()
-	slices.SortFunc(m.Jobs, func(a, b Jobs) int { return cmp.Compare(b.Queue, a.Queue) }) // main, aux
+	slices.SortFunc(m.Jobs, func(a, b Jobs) int { return cmp.Compare(b.Queue, a.Queue) }) // main, jobs, aux
 	if due, ok := f.number("jobs_due"); ok {
 		m.Due = &due
 	}

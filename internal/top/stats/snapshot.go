@@ -81,8 +81,8 @@ type Jobs struct {
 // JobTypeState is a job type at one moment.
 type JobTypeState struct {
 	Name string
-	// Queued is the number of jobs that wait, Waiting those of them that are due and held back,
-	// InProgress those that their service has, and Concurrency how many it may have.
+	// Queued is the number of jobs that wait, Waiting those of them that are due and held back by the
+	// limit or a pause, InProgress those that their service has, and Concurrency how many it may have.
 	Queued, Waiting, InProgress, Concurrency int64
 	// OldestAge is the time since the oldest job was enqueued that is due and not in progress, 0 if
 	// there is none.
