@@ -7,6 +7,7 @@ local PROBE = 500000
 local STANDING_WAIT = 100
 -- µs, by which clocks may differ: a new job that comes up so much before its time is taken.
 local EARLY = 1000000
+
 local function type_of(job)
   local type = read_type(job.type)
   if not type then error('there is no type ' .. job.type, 0) end
@@ -135,9 +136,9 @@ KINDS.job = {
     local job, result = released(entry), entry.result
     if not job then return end
     local type, now, outcome = type_of(job), tonumber(entry.now) * 1000, result[1]
-    local time = entry.time * 1000
-    local standing = tonumber(result[3])
-    local took = outcome == 'accepted' and standing == 2 or result[4] == '1'
+    local time, standing = entry.time * 1000, tonumber(result[3])
+    -- One that is accepted for want of an answer was perhaps not taken.
+    local took = (outcome == 'accepted' and standing == 2) or result[4] == '1'
     note_answer(type, job, took, standing)
     if outcome == 'held' then hold_back(type, job, time) end
     if outcome == 'accepted' then
