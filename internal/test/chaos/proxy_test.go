@@ -52,20 +52,57 @@ func (p *proxy) disturb(t *testing.T, kind faultKind) {
 		p.Stop()
 		return
 	}
-	for _, toxic := range toxics[kind] {
-		_, err := p.Toxics.AddToxicJson(strings.NewReader(toxic))
+	p.change(t, func() error {
+		for _, toxic := range toxics[kind] {
+			if _, err := p.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// change changes the toxics. Toxiproxy waits until each connection has passed on what it holds: one
+// whose other end does not read, never has. Then all connections are closed.
+func (p *proxy) change(t *testing.T, do func() error) {
+	t.Helper()
+	changed := make(chan error, 1)
+	go func() { changed <- do() }()
+	select {
+	case err := <-changed:
 		require.NoError(t, err)
+		return
+	case <-time.After(changeTimeout):
 	}
+	p.Stop()
+	select {
+	case err := <-changed:
+		require.NoError(t, err)
+	case <-time.After(bustest.WaitTimeout):
+		t.Fatal("the proxy does not change its toxics")
+	}
+	p.start(t)
+}
+
+// changeTimeout is how long a change of toxics may wait for connections.
+const changeTimeout = 2 * time.Second
+
+func (p *proxy) start(t *testing.T) {
+	t.Helper()
+	require.Eventually(t, func() bool { return p.Start() == nil }, bustest.WaitTimeout, time.Millisecond)
 }
 
 // heal ends a fault. Connections that lost bytes are closed: they are of no use any more.
 func (p *proxy) heal(t *testing.T, kind faultKind) {
 	t.Helper()
 	if kind == cut {
-		require.Eventually(t, func() bool { return p.Start() == nil }, bustest.WaitTimeout, time.Millisecond)
+		p.start(t)
 		return
 	}
-	p.Toxics.ResetToxics(context.Background())
+	p.change(t, func() error {
+		p.Toxics.ResetToxics(context.Background())
+		return nil
+	})
 }
 
 // proxyGoroutines are toxiproxy's goroutines of connections that ended while bytes were on their
