@@ -114,6 +114,11 @@ func report(path, status string, attempt int) error {
 }
 
 func main() {
+	for _, variable := range []string{"PORT", "BUS", "TOKEN", "DOWNSTREAM_WORKER_AUTH"} {
+		if os.Getenv(variable) == "" {
+			log.Fatal(variable, " is not set")
+		}
+	}
 	http.Handle("POST /v1/jobs/{name}/{id}", &service{attempts: map[string]int{}})
 	log.Fatal(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), nil))
 }

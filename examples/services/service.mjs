@@ -3,6 +3,12 @@ import { timingSafeEqual } from 'node:crypto'
 import { createServer } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 
+for (const variable of ['PORT', 'BUS', 'TOKEN', 'DOWNSTREAM_WORKER_AUTH']) {
+  if (!process.env[variable]) {
+    console.error(`${variable} is not set`)
+    process.exit(1)
+  }
+}
 const { PORT, BUS, TOKEN, DOWNSTREAM_WORKER_AUTH } = process.env
 const basic = (user, password) => 'Basic ' + Buffer.from(`${user}:${password}`).toString('base64')
 const credentials = Buffer.from(basic('jobs', DOWNSTREAM_WORKER_AUTH))

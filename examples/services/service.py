@@ -16,6 +16,10 @@ def basic(user, password):
     return b"Basic " + base64.b64encode(f"{user}:{password}".encode())
 
 
+for variable in ("PORT", "BUS", "TOKEN", "DOWNSTREAM_WORKER_AUTH"):
+    if not os.environ.get(variable):
+        sys.exit(f"{variable} is not set")
+
 # What the bus sends, and what it wants.
 CREDENTIALS = basic("jobs", os.environ["DOWNSTREAM_WORKER_AUTH"])
 OURS = basic(os.environ["TOKEN"], "").decode()
@@ -75,13 +79,18 @@ class Service(BaseHTTPRequestHandler):
         authorization = self.headers.get("Authorization", "").encode()
         if not hmac.compare_digest(authorization, CREDENTIALS):
             return self.respond(401)
-        job = json.loads(body)
+        try:
+            job = json.loads(body)
+            data, attempt = job["data"], job["attempt"]
+        except (ValueError, TypeError, KeyError) as error:
+            print(self.path, repr(error), file=sys.stderr)
+            return self.respond(400)
         with lock:
             in_hand = self.path in attempts
-            attempts[self.path] = job["attempt"]
+            attempts[self.path] = attempt
         self.respond(202)
         if not in_hand:  # else it came again: the answer was lost, or the deadline has passed
-            threading.Thread(target=do, args=(self.path, job["data"])).start()
+            threading.Thread(target=do, args=(self.path, data)).start()
 
     def respond(self, status):
         self.send_response(status)

@@ -147,8 +147,8 @@ func (o Options) conditions() string {
 	if o.Remote != nil {
 		return "The bus at " + o.Remote.URL + " runs elsewhere: its hosts are not measured, and there are no baselines."
 	}
-	text := `The publishers, web, worker, redis-server (--save "" --appendonly no: nothing on disk) and the receiver ` +
-		"share this host, on loopback."
+	text := `The publishers, web, worker, redis-server (--save "" --appendonly no: nothing on disk), the receiver ` +
+		"and, for jobs, their service share this host, on loopback."
 	if len(o.Env) > 0 {
 		text += "\nThe daemons have " + strings.Join(o.Env, " ") + "."
 	}

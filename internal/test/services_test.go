@@ -1,12 +1,16 @@
 package test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	neturl "net/url"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -30,12 +34,15 @@ func TestTheExampleServicesDoJobs(t *testing.T) {
 	for number, command := range exampleCommands(t, "../../examples/services/service") {
 		name := filepath.Base(command[0])
 		t.Run(name, func(t *testing.T) {
+			requireNeedsPassword(t, address, command)
 			front, reported, release := holdReports(t, b.API)
 			lines := startExample(t, address, command, "BUS="+front, "TOKEN="+shop, "DOWNSTREAM_WORKER_AUTH=s3cret")
 			waitForListener(t, address)
 			path := fmt.Sprintf("/v1/jobs/%s/job_282227eb-3c76-4ef7-af7e-25dff933077%d", name, number)
-			assert.Equal(t, 401, postJob(t, address, path, "guessed"))
-			require.Equal(t, 202, postJob(t, address, path, "s3cret"))
+			body := `{"data":{"n":7},"attempts":2,"id":"` + filepath.Base(path) + `","attempt":2}` // the bus waits for no such attempt
+			assert.Equal(t, 401, postJob(t, address, path, "guessed", body))
+			assert.Equal(t, 400, postJob(t, address, path, "s3cret", body[:9]), "this is no JSON")
+			require.Equal(t, 202, postJob(t, address, path, "s3cret", body))
 			<-reported
 
 			b.Call(shop, "POST", "/v1/jobs", `{"name":"`+name+`","delivery_strategy":"at_least_once","attempts":3,"concurrency":1}`, 201)
@@ -76,12 +83,25 @@ func holdReports(t *testing.T, api string) (url string, reported <-chan struct{}
 	return server.URL, came, release
 }
 
-// postJob gives a job to a service as the bus does, as an attempt that the bus does not wait for,
-// and returns the status.
-func postJob(t *testing.T, address, path, password string) int {
+// requireNeedsPassword starts a service that does not know the password that the bus sends.
+func requireNeedsPassword(t *testing.T, address string, command []string) {
 	t.Helper()
-	body := strings.NewReader(`{"data":{"n":7},"attempts":2,"id":"` + filepath.Base(path) + `","attempt":2}`)
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+path, body)
+	ctx, cancel := context.WithTimeout(t.Context(), bustest.WaitTimeout)
+	defer cancel()
+	service := exec.CommandContext(ctx, command[0], command[1:]...)
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	service.Env = append(os.Environ(), "PORT="+port, "BUS=http://"+address, "TOKEN=shop--1", "DOWNSTREAM_WORKER_AUTH=")
+	output, err := service.CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(output), "DOWNSTREAM_WORKER_AUTH is not set\n")
+	require.Equal(t, 1, service.ProcessState.ExitCode())
+}
+
+// postJob gives a job to a service as the bus does, and returns the status.
+func postJob(t *testing.T, address, path, password, body string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+path, strings.NewReader(body))
 	require.NoError(t, err)
 	r.SetBasicAuth("jobs", password)
 	response, err := http.DefaultClient.Do(r)

@@ -65,7 +65,8 @@ func (b *Bench) Run(ctx context.Context) error {
 		}
 	}
 	b.Table.Note("Jobs are enqueued in arrays of up to %d by one client. POST/s is the same POSTs straight to the service, "+
-		"on as many connections; commands are all that Redis ran, in scripts and by clients.", bulkJobs)
+		"on as many connections; commands are all that Redis ran, in scripts and by clients. web µs, redis µs and so on are "+
+		"CPU time per job.", bulkJobs)
 	if err := b.pullJobs(ctx, queue); err != nil {
 		return err
 	}
