@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"context"
 	"net/url"
 	"strings"
 	"testing"
@@ -24,12 +23,16 @@ func startProxy(t *testing.T, name, to string) (p *proxy, via string) {
 	t.Helper()
 	address, err := url.Parse(to)
 	require.NoError(t, err)
-	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	p = &proxy{toxiproxy.NewProxy(server, name, rdbtest.FreeAddress(t), address.Host)}
+	p = &proxy{newProxy(name, rdbtest.FreeAddress(t), address.Host)}
 	require.NoError(t, p.Start())
-	t.Cleanup(p.Stop)
+	t.Cleanup(func() { p.Stop() }) // whichever it is by then
 	address.Host = p.Listen
 	return p, address.String()
+}
+
+func newProxy(name, listen, upstream string) *toxiproxy.Proxy {
+	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
+	return toxiproxy.NewProxy(server, name, listen, upstream)
 }
 
 // toxics disturb a proxy, by the kind of fault. Downstream is what comes back from the party that
@@ -48,61 +51,30 @@ var toxics = map[faultKind][]string{
 // disturb begins a fault. A proxy has one at a time.
 func (p *proxy) disturb(t *testing.T, kind faultKind) {
 	t.Helper()
-	if kind == cut {
-		p.Stop()
-		return
-	}
-	p.change(t, func() error {
-		for _, toxic := range toxics[kind] {
-			if _, err := p.Toxics.AddToxicJson(strings.NewReader(toxic)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// change changes the toxics. Toxiproxy waits until each connection has passed on what it holds: one
-// whose other end does not read, never has. Then all connections are closed.
-func (p *proxy) change(t *testing.T, do func() error) {
-	t.Helper()
-	changed := make(chan error, 1)
-	go func() { changed <- do() }()
-	select {
-	case err := <-changed:
-		require.NoError(t, err)
-		return
-	case <-time.After(changeTimeout):
-	}
 	p.Stop()
-	select {
-	case err := <-changed:
+	if kind != cut {
+		p.replace(t, toxics[kind]...)
+	}
+}
+
+// heal ends a fault.
+func (p *proxy) heal(t *testing.T) {
+	t.Helper()
+	p.Stop()
+	p.replace(t)
+}
+
+// replace starts a proxy with these toxics in the place of one that was stopped, whose connections
+// are closed. Toxiproxy can change toxics of connections too, but waits until each has passed on
+// what it holds, which one that has just failed never does: then it waits for ever.
+func (p *proxy) replace(t *testing.T, toxics ...string) {
+	t.Helper()
+	p.Proxy = newProxy(p.Name, p.Listen, p.Upstream)
+	for _, toxic := range toxics {
+		_, err := p.Toxics.AddToxicJson(strings.NewReader(toxic))
 		require.NoError(t, err)
-	case <-time.After(bustest.WaitTimeout):
-		t.Fatal("the proxy does not change its toxics")
 	}
-	p.start(t)
-}
-
-// changeTimeout is how long a change of toxics may wait for connections.
-const changeTimeout = 2 * time.Second
-
-func (p *proxy) start(t *testing.T) {
-	t.Helper()
 	require.Eventually(t, func() bool { return p.Start() == nil }, bustest.WaitTimeout, time.Millisecond)
-}
-
-// heal ends a fault. Connections that lost bytes are closed: they are of no use any more.
-func (p *proxy) heal(t *testing.T, kind faultKind) {
-	t.Helper()
-	if kind == cut {
-		p.start(t)
-		return
-	}
-	p.change(t, func() error {
-		p.Toxics.ResetToxics(context.Background())
-		return nil
-	})
 }
 
 // proxyGoroutines are toxiproxy's goroutines of connections that ended while bytes were on their

@@ -57,7 +57,7 @@ func (c *chaos) end(f *fault) {
 	case daemon != nil:
 		daemon.start(c.t)
 	case proxy != nil:
-		proxy.heal(c.t, f.kind)
+		proxy.heal(c.t)
 	case f.kind == killed:
 		c.redis.Restart(c.t)
 		c.redisReturned()
