@@ -55,7 +55,7 @@ func (s *Store) Purge(ctx context.Context, now time.Time, goesOn func() bool) (r
 func (s *Store) tend(ctx context.Context, names []string, now time.Time) (more []string, removed int, err error) {
 	var calls []rdb.Call
 	for _, name := range names {
-		calls = append(calls, scriptTypeTend.Call(tendArgs(name, now)...), scriptTypeWake.Call(name, 0, wokenPerStep))
+		calls = append(calls, scriptTypeTend.Call(tendArgs(name, now)...), scriptTypeWake.Call(name, true))
 	}
 	results := s.redis.RunAll(ctx, calls...)
 	for i, name := range names {
@@ -64,9 +64,9 @@ func (s *Store) tend(ctx context.Context, names []string, now time.Time) (more [
 		if t.removed >= removedPerStep || t.open > 0 {
 			more = append(more, name)
 		}
-		looked, wakeErr := results[2*i+1].Int()
-		if looked == wokenPerStep {
-			wakeErr = s.wake(ctx, name, looked)
+		left, wakeErr := results[2*i+1].Int()
+		if left == 1 {
+			wakeErr = s.wake(ctx, name, false)
 		}
 		err = cmp.Or(err, stepErr, rdb.Wrap("wake jobs", wakeErr))
 	}

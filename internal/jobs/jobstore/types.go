@@ -105,7 +105,7 @@ func (s *Store) ChangeType(ctx context.Context, name jobs.TypeName, change func(
 		}
 		err = s.putType(ctx, t, hash["revision"], scheduleChange(before, t))
 		if err == nil {
-			err = s.wake(ctx, string(name), 0)
+			err = s.wake(ctx, string(name), true)
 		}
 		if !errors.Is(err, errChanged) {
 			return t, err
@@ -114,14 +114,12 @@ func (s *Store) ChangeType(ctx context.Context, name jobs.TypeName, change func(
 	return t, errChanged
 }
 
-// wokenPerStep is how many jobs one step wakes at most.
-const wokenPerStep = 1000
-
-// wake wakes the jobs of a type that wait although they have their turn, but the first.
-func (s *Store) wake(ctx context.Context, name string, offset int) error {
-	for looked := wokenPerStep; looked == wokenPerStep; offset += looked {
+// wake wakes the jobs of a type that wait although they have their turn, step by step: all, or the
+// rest of them.
+func (s *Store) wake(ctx context.Context, name string, all bool) error {
+	for more := 1; more == 1; all = false {
 		var err error
-		if looked, err = s.redis.Run(ctx, scriptTypeWake, name, offset, wokenPerStep).Int(); err != nil {
+		if more, err = s.redis.Run(ctx, scriptTypeWake, name, all).Int(); err != nil {
 			return rdb.Wrap("wake jobs", err)
 		}
 	}

@@ -58,10 +58,11 @@ local function return_to_lane(lane, queue, job, place, max, time)
   redis.call('ZADD', scheduled_key(queue), string.format('%.4f', time - ahead), job)
 end
 
--- Those that wait and have their turn, in order: at most `most` of them, behind the first `offset`.
-local function in_turn_of(lane, max, most, offset)
-  offset = offset or 0
-  local free = math.min(max - in_flight_of(lane) - offset, most)
+-- Those that wait and have their turn, in order: at most `most` of them, behind a place if one is
+-- given.
+local function in_turn_of(lane, max, most, behind)
+  behind = exact(behind or 0)
+  local free = math.min(max - redis.call('ZCOUNT', lane, '-inf', behind), most)
   if free < 1 then return {} end
-  return redis.call('ZRANGEBYSCORE', lane, '(0', '+inf', 'LIMIT', offset, free)
+  return redis.call('ZRANGEBYSCORE', lane, '(' .. behind, '+inf', 'LIMIT', 0, free)
 end

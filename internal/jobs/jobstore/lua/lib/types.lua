@@ -53,36 +53,35 @@ end
 -- Whether a type's service takes jobs, as far as is known.
 local function goes_on(type) return type.holds == 0 and type.standing == 2 end
 
--- Wakes the jobs of a type that wait although they have their turn, at most `most` of them behind
--- the first `offset`: after its limit was raised, for instance. A few are enough to try a service
--- that may take none. Returns how many it has looked at.
-local function wake(type, most, offset)
-  if not type.pull and not goes_on(type) then most, offset = math.min(most, LOOKING), 0 end
-  local entries = in_turn_of(type.lane, type.max, most, offset)
-  if type.pull then
-    if #entries > 0 then announce(type) end
-    return 0
-  end
-  for _, entry in ipairs(entries) do make_instant(QUEUE, entry) end
-  return #entries
+-- Wakes the first jobs of a type that wait although they have their turn, at most so many.
+local function wake_first(type, most)
+  for _, entry in ipairs(in_turn_of(type.lane, type.max, most)) do make_instant(QUEUE, entry) end
 end
 
 -- Wakes the next of the jobs that stand behind the place `wake_from`, once a type goes on: not all
 -- at once, but more of them with each step.
 local function go_on_waking(type)
-  local from, found = exact(type.wake_from), {}
-  local most = math.min(type.max - redis.call('ZCOUNT', type.lane, '-inf', from), WOKEN)
-  if most > 0 then
-    found = redis.call('ZRANGEBYSCORE', type.lane, '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', 0,
-      most)
-  end
-  for i = 1, #found, 2 do make_instant(QUEUE, found[i]) end
-  if #found == 2 * WOKEN then
-    type.wake_from = tonumber(found[#found])
+  local found = in_turn_of(type.lane, type.max, WOKEN, type.wake_from)
+  for _, entry in ipairs(found) do make_instant(QUEUE, entry) end
+  if #found == WOKEN then
+    type.wake_from = tonumber(redis.call('ZSCORE', type.lane, found[WOKEN]))
     redis.call('HSET', type_key(type.name), 'wake_from', exact(type.wake_from))
   else
     type.wake_from = nil
     redis.call('HDEL', type_key(type.name), 'wake_from')
+  end
+end
+
+-- Has the jobs of a type come up that wait although they have their turn: after its limit was
+-- raised, for instance. If its service may take none, a few are enough to try it.
+local function wake(type)
+  if type.pull then
+    if #in_turn_of(type.lane, type.max, 1) > 0 then announce(type) end
+  elseif goes_on(type) then
+    type.wake_from = 0
+    go_on_waking(type)
+  else
+    wake_first(type, LOOKING)
   end
 end
 
@@ -92,7 +91,7 @@ local function wake_others(type)
   if type.wake_from then
     go_on_waking(type)
   elseif not goes_on(type) then
-    wake(type, 1, 0)
+    wake_first(type, 1)
   end
 end
 
@@ -120,10 +119,7 @@ local function note_answer(type, job, took, standing)
     type.standing = standing
     redis.call('HSET', type_key(type.name), 'standing', standing)
   end
-  if not going and goes_on(type) then
-    type.wake_from = 0
-    go_on_waking(type)
-  end
+  if not going and goes_on(type) then wake(type) end
 end
 
 -- Holds the jobs of a type back until a time, as its service said to a job. Of many that were in
