@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,12 +40,30 @@ func jobService(t *testing.T) (url string, jobs chan [2]string) {
 	return server.URL, jobs
 }
 
+// requireIdle waits until no thread of a worker has a job: a service may have reported on it before
+// the worker has read the answer.
+func requireIdle(t *testing.T, metrics string) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		resp, err := http.Get("http://" + metrics + "/metrics")
+		if err != nil {
+			return false
+		}
+		defer resp.Body.Close()
+		page, err := io.ReadAll(resp.Body)
+		return err == nil && strings.Contains(string(page), "\nroutemaster_worker_threads_busy{queue=\"jobs\"} 0\n")
+	}, bustest.WaitTimeout, 10*time.Millisecond, "a thread has a job")
+}
+
 // TestAJobFromItsTypeToTheArchive has a client enqueue a job, and its service report on it twice:
 // that it failed, and that it succeeded.
 func TestAJobFromItsTypeToTheArchive(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		url, asked := jobService(t)
 		b := bustest.Start(t, server, func(c *app.Config) { c.DownstreamURL, c.DownstreamAuth = url, "s3cret" })
+		b.StopWorker()
+		b.Config.MetricsAddr = rdbtest.FreeAddress(t)
+		b.StartWorker()
 		shop := b.AddClient("shop")
 		job := func(text string) (v jobView) {
 			t.Helper()
@@ -82,7 +101,10 @@ func TestAJobFromItsTypeToTheArchive(t *testing.T) {
 		require.NoError(t, json.Unmarshal([]byte(b.Call(shop, "GET", "/v1/archived-jobs", "", 200)), &archive))
 		require.Len(t, archive, 2)
 		assert.Equal(t, again.ID, archive[0].ID, "newest first")
+		requireIdle(t, b.Config.MetricsAddr)
+		before := b.Logged.String()
 		b.StopWorker()
-		assert.Contains(t, b.Logged.String(), `msg="worker stopping, waiting for deliveries in flight" deliveries=0 jobs=0`)
+		assert.Contains(t, strings.TrimPrefix(b.Logged.String(), before),
+			`msg="worker stopping, waiting for deliveries in flight" deliveries=0 jobs=0`)
 	})
 }
