@@ -25,11 +25,12 @@ type room struct {
 // name each other are independent: so ingest and delivery, for example.
 var plan = []room{
 	{"bus", ""},
+	{"groupcommit", ""},
 	{"jobs", "bus"},
 	{"seal", ""},
 	{"signature", "bus seal"},
 	{"wire", "bus"},
-	{"rdb", "bus"},
+	{"rdb", "bus groupcommit"},
 	{"queue", "bus wire rdb"},
 	{"jobs/jobstore", "bus rdb queue jobs"},
 	{"store", "bus wire rdb queue"},
@@ -44,7 +45,7 @@ var plan = []room{
 	{"outbound", "bus"},
 	{"telemetry", "bus jobs wire queue store"},
 	{"jobs/housekeeping", "bus jobs queue jobs/jobstore telemetry"},
-	{"ingest", "bus wire store telemetry"},
+	{"ingest", "bus groupcommit wire store telemetry"},
 	{"delivery", "bus seal signature wire queue store outbound telemetry"},
 	{"jobs/runner", "bus queue jobs jobs/jobstore outbound telemetry"},
 	{"retention", "bus rdb store"},

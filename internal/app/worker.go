@@ -19,12 +19,9 @@ import (
 	"routemaster/internal/worker"
 )
 
-// How many calls to Redis a worker may have under way at once. Its threads share at most
-// maxThreadConnections: a call takes some 0.1 ms, and each connection costs both sides memory.
-const (
-	maxThreadConnections = 32
-	otherConnections     = 8 // for all but the threads
-)
+// workerConnections is how many calls to Redis a worker may have under way at once. Its threads
+// share one for each queue.
+const workerConnections = 16
 
 // spareConnections is how many idle connections to callbacks a worker keeps, besides one for each
 // thread.
@@ -49,7 +46,7 @@ const (
 
 // RunWorker delivers batches and runs the housekeeping jobs until the context is done.
 func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
-	redis, err := openRedis(c, log, min(c.WorkerThreads+c.JobThreads, maxThreadConnections)+otherConnections)
+	redis, err := openRedis(c, log, workerConnections)
 	if err != nil {
 		return err
 	}

@@ -11,8 +11,8 @@ var (
 	// ErrUnavailable means that Redis could not be reached, or refuses work for now (it is loading,
 	// full, read-only). The same call may succeed later.
 	ErrUnavailable = errors.New("redis is unavailable")
-	// ErrOverloaded means that too many publications are waiting. Nothing was stored.
-	ErrOverloaded = errors.New("too many publications are waiting")
+	// ErrOverloaded means that too many requests are waiting. Nothing was stored.
+	ErrOverloaded = errors.New("too many requests are waiting")
 	// ErrPoisoned means that a job cannot be acquired because its data is damaged. It was scheduled
 	// for later.
 	ErrPoisoned = errors.New("a job cannot be taken, and is put off")

@@ -68,11 +68,7 @@ func (f *fixture) begin(ctx context.Context, publisher bus.Token, topic bus.Topi
 // waitForQueue waits until so many requests wait for the next commit.
 func (f *fixture) waitForQueue(waiting int) {
 	f.t.Helper()
-	require.Eventually(f.t, func() bool {
-		f.queue.mu.Lock()
-		defer f.queue.mu.Unlock()
-		return f.queue.leader != nil && len(f.queue.waiting) == waiting
-	}, soon, time.Millisecond)
+	require.Eventually(f.t, func() bool { return f.queue.Waiting() == waiting }, soon, time.Millisecond)
 }
 
 // stored are the numbers of the events in all batches, in order.
@@ -183,43 +179,6 @@ func TestARedisThatDoesNotAnswerFailsEachCommit(t *testing.T) {
 	assert.NoError(t, f.publish(t.Context(), "alice", "widgets", 100, 1), "nothing is stuck")
 }
 
-func TestTheQueueIsBounded(t *testing.T) {
-	var q queue
-	event := wire.PackedEvent(strings.Repeat("x", 1000))
-	one := func(events int) *request {
-		p := store.Publication{}
-		for range events {
-			p.Events = append(p.Events, event)
-		}
-		return newRequest(p)
-	}
-	for range maxWaiting {
-		_, err := q.join(one(1))
-		require.NoError(t, err)
-	}
-	_, err := q.join(one(1))
-	assert.ErrorIs(t, err, bus.ErrOverloaded)
-	taken := len(q.take())
-	assert.Equal(t, maxCommitBytes/1000, taken, "bounded by bytes")
-	_, err = q.join(one(1))
-	assert.NoError(t, err)
-
-	q = queue{}
-	for range maxWaitingBytes / 1_000_000 {
-		_, err := q.join(one(1000))
-		require.NoError(t, err)
-	}
-	_, err = q.join(one(1000))
-	require.NoError(t, err)
-	_, err = q.join(one(1))
-	assert.ErrorIs(t, err, bus.ErrOverloaded)
-	assert.Len(t, q.take(), 1, "one commit is not much larger than one request")
-	for len(q.waiting) > 0 {
-		q.take()
-	}
-	assert.Zero(t, q.bytes)
-}
-
 func TestGroups(t *testing.T) {
 	of := func(topic bus.TopicName, publisher bus.Token, key *bus.IdempotencyKey, events int) *request {
 		return newRequest(store.Publication{Topic: topic, Publisher: publisher, IdempotencyKey: key, Events: make([]wire.PackedEvent, events)})
@@ -321,21 +280,11 @@ func TestRequestsThatOpenTooManyBatchesOnlyTogetherAreStored(t *testing.T) {
 	require.ErrorIs(t, f.publish(ctx, "alice", "widgets", 0, 100), bus.ErrTooManyBatches, "one request may not")
 }
 
-// TestAPanicEndsTheCommitForAll has the store panic under two requests. The second must not
-// wait for ever.
-func TestAPanicEndsTheCommitForAll(t *testing.T) {
+func TestAPanicFailsTheRequests(t *testing.T) {
 	in := New(nil, Options{}) // it panics when it is to store
-	leader, waiting := newRequest(store.Publication{}), newRequest(store.Publication{Publisher: "other"})
-	for _, r := range []*request{leader, waiting} {
-		_, err := in.queue.join(r)
-		require.NoError(t, err)
+	requests := []*request{newRequest(store.Publication{}), newRequest(store.Publication{Publisher: "other"})}
+	assert.Panics(t, func() { in.commit(t.Context(), requests) })
+	for _, r := range requests {
+		require.ErrorIs(t, r.err, bus.ErrUnavailable)
 	}
-	assert.Panics(t, func() { in.commit(t.Context(), leader) })
-	isLeader, err := in.queue.wait(t.Context(), waiting)
-	require.NoError(t, err)
-	assert.False(t, isLeader)
-	require.ErrorIs(t, waiting.err, bus.ErrUnavailable)
-	isLeader, err = in.queue.join(newRequest(store.Publication{}))
-	require.NoError(t, err)
-	assert.True(t, isLeader, "nothing is stuck")
 }

@@ -8,11 +8,11 @@ package ingest
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/groupcommit"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/tracing"
@@ -23,7 +23,7 @@ import (
 type Ingest struct {
 	store   *store.Store
 	options Options
-	queue   queue
+	queue   *groupcommit.Queue[*request]
 }
 
 // Options say how to publish.
@@ -41,7 +41,9 @@ func New(st *store.Store, options Options) *Ingest {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	return &Ingest{store: st, options: options}
+	i := &Ingest{store: st, options: options}
+	i.queue = groupcommit.New(limits, i.commit)
+	return i
 }
 
 // Publish stores events of one topic, oldest first, for every subscriber of the topic. When it
@@ -62,15 +64,10 @@ func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.Top
 	if i.options.Tracer != nil {
 		r.traceparent = tracing.Traceparent(ctx)
 	}
-	isLeader, err := i.queue.join(r)
-	if err == nil && !isLeader {
-		isLeader, err = i.queue.wait(ctx, r)
-	}
-	if err != nil {
+	if err := i.queue.Do(ctx, r, r.size); errors.Is(err, groupcommit.ErrFull) {
+		return bus.ErrOverloaded
+	} else if err != nil {
 		return err
-	}
-	if isLeader {
-		i.commit(context.WithoutCancel(ctx), r) // it is for other requests too
 	}
 	if r.err == nil {
 		i.options.Recorder.PublishTook(i.options.Now().Sub(start))
@@ -78,21 +75,15 @@ func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.Top
 	return r.err
 }
 
-// commit stores the queued requests, promotes the next leader, and hands each call its result.
-func (i *Ingest) commit(ctx context.Context, leader *request) {
-	// Let calls that are about to join do so. Under load this makes commits larger; without load it
-	// costs nothing.
-	runtime.Gosched()
-	groups := groupRequests(i.queue.take())
+// commit stores requests, and leaves each its result.
+func (i *Ingest) commit(ctx context.Context, requests []*request) {
+	groups := groupRequests(requests)
 	span := i.startSpan(groups)
 	panicked := true
-	defer func() { // even if the store panics, or calls would wait for ever
-		i.queue.promote()
+	defer func() { // even if the store panics
 		for _, g := range groups {
 			for _, r := range g.requests {
-				if r.err = g.receipt.Err; r != leader {
-					r.ready <- committed
-				}
+				r.err = g.receipt.Err
 			}
 		}
 		endSpan(span, groups, panicked)
@@ -148,7 +139,7 @@ func (i *Ingest) record(groups []*group) {
 		}
 		p, bytes := g.publication, 0
 		for _, r := range g.requests {
-			bytes += r.bytes
+			bytes += r.size.Bytes
 		}
 		total += len(p.Events)
 		recorder.Published(p.Topic, p.Publisher, len(p.Events), bytes, g.receipt.Receivers)

@@ -50,7 +50,7 @@ func (q *Queue) Acquire(
 	ctx context.Context, queue bus.Queue, worker bus.WorkerID, min bus.Standing, now time.Time,
 ) (Taken, error) {
 	args := append(q.callArgs(ctx, queue, worker, now), acquireArgs(min, now)...)
-	reply, err := q.partition.Run(ctx, q.scripts.acquire, args...).List()
+	reply, err := q.group.Run(ctx, q.scripts.acquire, args...).List()
 	if err != nil {
 		return Taken{}, rdb.Wrap("acquire job", err)
 	}

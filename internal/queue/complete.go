@@ -28,7 +28,7 @@ func (q *Queue) Complete(ctx context.Context, task *Task, r Result, now time.Tim
 	if !r.RetryAt.IsZero() {
 		script = q.scripts.retry
 	}
-	n, err := q.partition.Run(ctx, script, q.completeArgs(ctx, task, r, now)...).Int()
+	n, err := q.group.Run(ctx, script, q.completeArgs(ctx, task, r, now)...).Int()
 	return n == 1, rdb.Wrap("complete job", err)
 }
 
@@ -49,7 +49,7 @@ func (q *Queue) CompleteAndAcquire(
 		script = q.scripts.retryAcquire
 	}
 	args := append(q.completeArgs(ctx, task, r, now), acquireArgs(min, now)...)
-	reply, err := q.partition.Run(ctx, script, args...).Value()
+	reply, err := q.group.Run(ctx, script, args...).Value()
 	if err != nil {
 		return false, next, rdb.Wrap("complete job", err)
 	}

@@ -24,15 +24,17 @@ func script(entry string) *rdb.Script { return rdb.NewScript(Library, lua(entry)
 // Queue is the job queue of one partition. It is safe for concurrent use.
 type Queue struct {
 	partition *rdb.Partition
-	keys      Keys
-	kinds     map[bus.JobName]Kind
+	// group runs what all threads of a worker do all the time.
+	group *rdb.Group
+	keys  Keys
+	kinds map[bus.JobName]Kind
 	// scripts are those that call kinds.
 	scripts struct{ acquire, complete, retry, completeAcquire, retryAcquire *rdb.Script }
 }
 
 // New makes a queue whose entries are of these kinds, or of none.
 func New(p *rdb.Partition, kinds ...Kind) *Queue {
-	q := &Queue{partition: p, keys: Keys{p.Namespace()}, kinds: map[bus.JobName]Kind{}}
+	q := &Queue{partition: p, group: p.NewGroup(), keys: Keys{p.Namespace()}, kinds: map[bus.JobName]Kind{}}
 	library := Library
 	for _, kind := range kinds {
 		q.kinds[kind.Name()] = kind

@@ -55,23 +55,22 @@ func (p *Partition) Change(ctx context.Context, script *Script, args ...any) Cha
 // same round trip, until [Options].MinReplicas replicas have confirmed it. Without their
 // confirmation a script that changed something fails, though the change was made.
 func (p *Partition) ChangeAll(ctx context.Context, calls ...Call) []Change {
-	var confirm []command
-	if p.client.minReplicas > 0 {
-		confirm = []command{{"wait", p.client.minReplicas, confirmTimeout.Milliseconds()}}
-	}
-	cmds := p.run(ctx, calls, confirm...)
-	var unconfirmed error
-	if confirm != nil {
-		unconfirmed = p.confirmed(cmds[len(calls)])
-	}
+	cmds, unconfirmed := p.runConfirmed(ctx, calls)
 	changes := make([]Change, len(calls))
-	for i, cmd := range cmds[:len(calls)] {
-		changes[i] = readChange(cmd)
-		if changes[i].Changed && unconfirmed != nil {
-			changes[i] = Change{Err: unconfirmed}
-		}
+	for i, cmd := range cmds {
+		changes[i] = readChange(cmd, unconfirmed)
 	}
 	return changes
+}
+
+// runConfirmed runs scripts and has replicas confirm what they did, in one round trip. It returns
+// why that is unconfirmed, nil if it is not.
+func (p *Partition) runConfirmed(ctx context.Context, calls []Call) (cmds []*redis.Cmd, unconfirmed error) {
+	if p.client.minReplicas == 0 {
+		return p.run(ctx, calls), nil
+	}
+	cmds = p.run(ctx, calls, command{"wait", p.client.minReplicas, confirmTimeout.Milliseconds()})
+	return cmds[:len(calls)], p.confirmed(cmds[len(calls)])
 }
 
 // confirmed returns nil if enough replicas have what was written before.
@@ -84,7 +83,9 @@ func (p *Partition) confirmed(wait *redis.Cmd) error {
 	return err
 }
 
-func readChange(cmd *redis.Cmd) Change {
+// readChange reads what a script returned. Unconfirmed is why replicas have not confirmed what it
+// did, if so.
+func readChange(cmd *redis.Cmd, unconfirmed error) Change {
 	reply, err := cmd.Slice()
 	if err != nil {
 		return Change{Err: err}
@@ -92,7 +93,13 @@ func readChange(cmd *redis.Cmd) Change {
 	if len(reply) == 0 || reply[0] != int64(0) && reply[0] != int64(1) {
 		return Change{Err: fmt.Errorf("a script does not say whether it changed anything: %v", reply)}
 	}
-	return Change{Changed: reply[0] == int64(1), Results: reply[1:]}
+	if reply[0] == int64(0) {
+		return Change{Results: reply[1:]}
+	}
+	if unconfirmed != nil {
+		return Change{Err: unconfirmed}
+	}
+	return Change{Changed: true, Results: reply[1:]}
 }
 
 // Text is the string of a reply; that of a nil reply is empty.

@@ -1,13 +1,14 @@
 package load
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -38,15 +39,23 @@ const jobJSON = `{"data":{"url":"` + urlStart + urlMarks + `","data":{"stock":3}
 func ServeService(ctx context.Context, address, control, bus, token string) error {
 	f := &follower{}
 	f.begin("")
-	s := &service{f, bus, token, &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 1000}}}
+	base, err := url.Parse(bus)
+	if err != nil {
+		return err
+	}
+	s := &service{follower: f, ctx: ctx, bus: base, token: token}
 	return serve(ctx, &http.Server{Addr: address, Handler: s}, &http.Server{Addr: control, Handler: controls(f)})
 }
 
 // service does jobs.
 type service struct {
-	follower   *follower
-	bus, token string
-	client     *http.Client
+	follower *follower
+	ctx      context.Context // until when it serves
+	bus      *url.URL
+	token    string
+
+	mu   sync.Mutex
+	idle []*connection // to the bus
 }
 
 // ServeHTTP takes a job. It is followed once it is done: answered so, or reported.
@@ -78,11 +87,39 @@ func (s *service) report(path string, body []byte) error {
 		return err
 	}
 	report := fmt.Appendf(nil, `{"status":"succeeded","attempt":%d}`, job.Attempt)
-	req, err := http.NewRequest(http.MethodPost, s.bus+path, bytes.NewReader(report))
+	return s.post(postRequest(s.bus, path, s.token, report))
+}
+
+// post sends a request to the bus on a connection that nobody uses. One that the bus has closed
+// meanwhile is replaced: to report again changes nothing.
+func (s *service) post(request []byte) error {
+	conn, isNew, err := s.connection()
 	if err != nil {
 		return err
 	}
-	req.SetBasicAuth(s.token, "")
-	req.Header.Set("Content-Type", "application/json")
-	return do(s.client, req)
+	if err := conn.post(request); err != nil {
+		_ = conn.Close()
+		if isNew {
+			return err
+		}
+		return s.post(request)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle = append(s.idle, conn)
+	return nil
+}
+
+func (s *service) connection() (conn *connection, isNew bool, err error) {
+	s.mu.Lock()
+	if n := len(s.idle); n > 0 {
+		conn = s.idle[n-1]
+		s.idle = s.idle[:n-1]
+	}
+	s.mu.Unlock()
+	if conn != nil {
+		return conn, false, nil
+	}
+	conn, err = dial(s.ctx, s.bus, false)
+	return conn, true, err
 }

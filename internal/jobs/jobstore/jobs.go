@@ -57,7 +57,7 @@ func (s *Store) Enqueue(
 	for _, job := range list {
 		args = append(args, string(job.ID), job.Data, micros(job.RunAfter), micros(job.ExpiresAt))
 	}
-	rest, err := replied("enqueue jobs", s.redis.Run(ctx, scriptJobEnqueue, args...))
+	rest, err := replied("enqueue jobs", s.group.Change(ctx, scriptJobEnqueue, args...))
 	if err != nil && len(rest) == 1 {
 		return nil, &jobs.BulkError{Index: int(rest[0].(int64)), Err: err}
 	}
@@ -94,7 +94,7 @@ func readEnqueued(name jobs.TypeName, n jobs.NewJob, reply []any, now time.Time)
 // Job returns a job, queued or archived; name may be empty. It fails with [jobs.ErrUnknownJob],
 // also if the job is of another type, or [bus.ErrUnavailable].
 func (s *Store) Job(ctx context.Context, name jobs.TypeName, id jobs.ID) (jobs.Job, error) {
-	shown, err := s.redis.Run(ctx, scriptJobShow, string(id)).List()
+	shown, err := s.group.Run(ctx, scriptJobShow, string(id)).List()
 	if err != nil {
 		return jobs.Job{}, rdb.Wrap("read job", err)
 	}
@@ -113,7 +113,7 @@ func (s *Store) Job(ctx context.Context, name jobs.TypeName, id jobs.ID) (jobs.J
 func (s *Store) Report(
 	ctx context.Context, name jobs.TypeName, id jobs.ID, r jobs.Report, now time.Time,
 ) (jobs.Status, error) {
-	rest, err := replied("report job", s.redis.Run(ctx, scriptJobReport,
+	rest, err := replied("report job", s.group.Change(ctx, scriptJobReport,
 		string(id), string(name), r.Attempt, string(r.Status), r.Final, micros(now), rand.Float64()))
 	if err != nil {
 		return "", err
@@ -128,7 +128,7 @@ func (s *Store) Extend(
 	ctx context.Context, name jobs.TypeName, id jobs.ID, attempt int, timeout time.Duration, now time.Time,
 ) (time.Time, error) {
 	deadline := now.Add(timeout)
-	_, err := replied("extend job", s.redis.Run(ctx, scriptJobExtend,
+	_, err := replied("extend job", s.group.Change(ctx, scriptJobExtend,
 		string(id), string(name), attempt, micros(deadline), micros(now)))
 	return toMicros(deadline), err
 }
@@ -137,7 +137,7 @@ func (s *Store) Extend(
 // empty. It fails with [jobs.ErrUnknownJob], [jobs.ErrQueued], [jobs.ErrUnknownType] (it was
 // deleted) or [bus.ErrUnavailable].
 func (s *Store) Replay(ctx context.Context, name jobs.TypeName, id, copied jobs.ID, now time.Time) (jobs.Job, error) {
-	rest, err := replied("replay job", s.redis.Run(ctx, scriptJobReplay, string(id), string(name), string(copied), micros(now)))
+	rest, err := replied("replay job", s.group.Change(ctx, scriptJobReplay, string(id), string(name), string(copied), micros(now)))
 	if err != nil {
 		return jobs.Job{}, err
 	}
@@ -152,7 +152,7 @@ func (s *Store) Replay(ctx context.Context, name jobs.TypeName, id, copied jobs.
 // it was cancelled before. It fails with [jobs.ErrUnknownJob], [jobs.ErrArchived] if it ended
 // otherwise, or [bus.ErrUnavailable].
 func (s *Store) Cancel(ctx context.Context, name jobs.TypeName, id jobs.ID, now time.Time) (was jobs.Status, err error) {
-	rest, err := replied("cancel job", s.redis.Run(ctx, scriptJobCancel, string(id), string(name), micros(now)))
+	rest, err := replied("cancel job", s.group.Change(ctx, scriptJobCancel, string(id), string(name), micros(now)))
 	if err != nil {
 		return "", err
 	}
@@ -166,7 +166,7 @@ func (s *Store) Cancel(ctx context.Context, name jobs.TypeName, id jobs.ID, now 
 func (s *Store) Fetch(
 	ctx context.Context, name jobs.TypeName, max int, now time.Time,
 ) (list []jobs.Job, expired int, err error) {
-	rest, err := replied("fetch jobs", s.redis.Run(ctx, scriptJobFetch, string(name), max, micros(now)))
+	rest, err := replied("fetch jobs", s.group.Change(ctx, scriptJobFetch, string(name), max, micros(now)))
 	if err != nil {
 		return nil, 0, err
 	}

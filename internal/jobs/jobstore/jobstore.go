@@ -54,13 +54,15 @@ func lua(names ...string) string { return rdb.ReadLua(luaFiles, names...) }
 // Store is the jobs of one partition. It is safe for concurrent use.
 type Store struct {
 	redis *rdb.Partition
+	// group runs the steps of single jobs, of which there are many at once.
+	group *rdb.Group
 	keys  Keys
 	queue *queue.Queue
 }
 
 // New returns the jobs of a partition.
 func New(p *rdb.Partition) *Store {
-	return &Store{redis: p, keys: Keys{p.Namespace()}, queue: queue.New(p, kind{})}
+	return &Store{redis: p, group: p.NewGroup(), keys: Keys{p.Namespace()}, queue: queue.New(p, kind{})}
 }
 
 // Queue is the queue of the jobs' entries, [bus.QueueJobs]. A task of one has a [*Run] as its
@@ -85,21 +87,20 @@ var refusals = map[string]error{
 	"changed":         errChanged,
 }
 
-// replied reads the list that a script returned: 1 and more, or 0 and why it changed nothing, which
-// then is the error. It returns what follows.
-func replied(what string, r rdb.Result) (rest []any, err error) {
-	reply, err := r.List()
-	if err != nil {
-		return nil, rdb.Wrap(what, err)
+// replied returns what a script did, or why it changed nothing, which then is the error, with what
+// it said besides.
+func replied(what string, c rdb.Change) (rest []any, err error) {
+	if c.Err != nil {
+		return nil, rdb.Wrap(what, c.Err)
 	}
-	if reply[0] == int64(1) {
-		return reply[1:], nil
+	if c.Changed {
+		return c.Results, nil
 	}
-	refusal, ok := refusals[rdb.Text(reply[1])]
+	refusal, ok := refusals[c.Text(0)]
 	if !ok {
-		return nil, fmt.Errorf("%s: unexpected reply of a script: %v", what, reply)
+		return nil, fmt.Errorf("%s: unexpected reply of a script: %v", what, c.Results)
 	}
-	return reply[2:], refusal
+	return c.Results[1:], refusal
 }
 
 // micros is a time for a script, in µs since the Unix epoch; 0 for the zero time.

@@ -71,7 +71,7 @@ func scheduleChange(before, after jobs.Type) string {
 
 func (s *Store) putType(ctx context.Context, t jobs.Type, revision, schedule string) error {
 	args := append([]any{string(t.Name), revision, jobs.MaxTypes, micros(t.UpdatedAt), schedule}, fieldsOf(t)...)
-	_, err := replied("store job type", s.redis.Run(ctx, scriptTypePut, args...))
+	_, err := replied("store job type", s.redis.Change(ctx, scriptTypePut, args...))
 	return orUnknownType(err)
 }
 
@@ -212,7 +212,7 @@ func (s *Store) DeleteType(
 	if err != nil {
 		return err
 	}
-	_, err = replied("delete job type", s.redis.Run(ctx, scriptTypeDelete, string(name), force))
+	_, err = replied("delete job type", s.redis.Change(ctx, scriptTypeDelete, string(name), force))
 	for left := true; err == nil && left; {
 		var done tended
 		done, err = readTended(s.redis.Run(ctx, scriptTypeTend, tendArgs(string(name), now)...))

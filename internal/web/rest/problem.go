@@ -208,7 +208,7 @@ var problems = []struct {
 	}},
 	{bus.ErrOverloaded, Problem{
 		Status: http.StatusServiceUnavailable,
-		Detail: "more events come in than can be stored; nothing of this request was stored: send it again later",
+		Detail: "more comes in than can be stored; nothing of this request was stored: send it again later",
 	}},
 	{bus.ErrUnavailable, Problem{
 		Status: http.StatusServiceUnavailable,

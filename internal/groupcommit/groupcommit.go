@@ -1,0 +1,186 @@
+// Package groupcommit has calls that come while another is at work done together, in one go, as
+// databases do with their log. There is no timer and no goroutine: a single call is done at once.
+package groupcommit
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+)
+
+// ErrFull says that too much waits already.
+var ErrFull = errors.New("too many calls wait for a commit")
+
+// Limits bound what waits, so that memory is bounded when the work is slower than the callers, and
+// one commit, so that it is short. A single call is always accepted, however large it is.
+type Limits struct {
+	// Waiting is how many calls may wait, and WaitingBytes the bytes of all of them.
+	Waiting, WaitingBytes int
+	// Units and Bytes bound the calls of one commit, together.
+	Units, Bytes int
+}
+
+// Size is what a call has of what is limited.
+type Size struct{ Units, Bytes int }
+
+// Queue holds calls that wait for a commit. One at a time is the leader: it commits those that are
+// queued, its own included, and then promotes the first that came meanwhile. It is safe for
+// concurrent use.
+type Queue[T any] struct {
+	limits Limits
+	commit func(ctx context.Context, calls []T)
+
+	mu sync.Mutex
+	// waiting is in order of arrival. The leader's call is the first until its commit is taken.
+	waiting []*call[T]
+	bytes   int
+	// leader is nil while nothing is done.
+	leader *call[T]
+}
+
+type call[T any] struct {
+	item T
+	size Size
+	// next receives what becomes of the call, and nothing more after a promotion. One that leads at
+	// once receives nothing, and has none.
+	next chan step
+}
+
+// step is the next one of a call that waits.
+type step int
+
+const (
+	// promoted means that the call is the leader of the next commit.
+	promoted step = iota + 1
+	// committed means that the call is done.
+	committed
+)
+
+// New makes a queue. Commit does calls, in order of arrival, and leaves their results with them; it
+// runs once at a time. Its context is that of the caller that leads, and is never done.
+func New[T any](limits Limits, commit func(ctx context.Context, calls []T)) *Queue[T] {
+	return &Queue[T]{limits: limits, commit: commit}
+}
+
+// Do returns nil once a call was committed. It fails with [ErrFull], or with the context's cause if
+// that is done while the call waits, which then is not committed. If a commit panics, its other
+// calls return as if they were committed.
+func (q *Queue[T]) Do(ctx context.Context, item T, size Size) error {
+	c := &call[T]{item: item, size: size}
+	isLeader, err := q.join(c)
+	if err == nil && !isLeader {
+		isLeader, err = q.wait(ctx, c)
+	}
+	if err == nil && isLeader {
+		q.lead(context.WithoutCancel(ctx), c) // it is for other calls too
+	}
+	return err
+}
+
+// Waiting is how many calls wait while another is committed: -1 if none is.
+func (q *Queue[T]) Waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.leader == nil {
+		return -1
+	}
+	return len(q.waiting)
+}
+
+// join adds a call, and reports whether it is the leader.
+func (q *Queue[T]) join(c *call[T]) (isLeader bool, err error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) >= q.limits.Waiting || q.bytes >= q.limits.WaitingBytes {
+		return false, ErrFull
+	}
+	q.waiting = append(q.waiting, c)
+	q.bytes += c.size.Bytes
+	if q.leader == nil {
+		q.leader = c
+		return true, nil
+	}
+	c.next = make(chan step, 1)
+	return false, nil
+}
+
+// wait returns when a call is committed, or promoted to leader.
+func (q *Queue[T]) wait(ctx context.Context, c *call[T]) (isLeader bool, err error) {
+	select {
+	case next := <-c.next:
+		return next == promoted, nil
+	case <-ctx.Done():
+		if q.leave(c) {
+			return false, context.Cause(ctx)
+		}
+		return <-c.next == promoted, nil // it is in a commit that has begun
+	}
+}
+
+// leave removes a call whose caller has gone, and reports true. It reports false if that is the
+// leader, or is being committed.
+func (q *Queue[T]) leave(c *call[T]) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	i := slices.Index(q.waiting, c)
+	if i < 0 || c == q.leader {
+		return false
+	}
+	q.waiting = slices.Delete(q.waiting, i, i+1)
+	q.bytes -= c.size.Bytes
+	return true
+}
+
+// lead commits what is queued, and promotes the next leader.
+func (q *Queue[T]) lead(ctx context.Context, leader *call[T]) {
+	// Let calls that are about to join do so. Under load this makes commits larger; without load it
+	// costs nothing.
+	runtime.Gosched()
+	calls := q.take()
+	defer func() { // even if the commit panics, or calls would wait for ever
+		q.promote()
+		for _, c := range calls {
+			if c != leader {
+				c.next <- committed
+			}
+		}
+	}()
+	items := make([]T, len(calls))
+	for i, c := range calls {
+		items[i] = c.item
+	}
+	q.commit(ctx, items)
+}
+
+// take removes the calls of one commit from the queue, and returns them.
+func (q *Queue[T]) take() []*call[T] {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n, units, bytes := 0, 0, 0
+	for _, c := range q.waiting {
+		units += c.size.Units
+		bytes += c.size.Bytes
+		if n > 0 && (units > q.limits.Units || bytes > q.limits.Bytes) {
+			bytes -= c.size.Bytes
+			break
+		}
+		n++
+	}
+	taken := q.waiting[:n]
+	q.waiting = slices.Clone(q.waiting[n:])
+	q.bytes -= bytes
+	return taken
+}
+
+// promote makes the first call that waits the leader, if there is one.
+func (q *Queue[T]) promote() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.leader = nil
+	if len(q.waiting) > 0 {
+		q.leader = q.waiting[0]
+		q.leader.next <- promoted
+	}
+}

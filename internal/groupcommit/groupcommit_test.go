@@ -1,0 +1,187 @@
+package groupcommit
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// fixture is a queue whose first commit goes on until it is released.
+type fixture struct {
+	*Queue[int]
+	released chan struct{}
+	mu       sync.Mutex
+	commits  [][]int
+}
+
+func newFixture(limits Limits) *fixture {
+	f := &fixture{released: make(chan struct{})}
+	f.Queue = New(limits, func(_ context.Context, calls []int) {
+		<-f.released
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.commits = append(f.commits, calls)
+	})
+	return f
+}
+
+// begin does a call in the background, and returns once it is committed or waits.
+func (f *fixture) begin(ctx context.Context, item int, size Size) (result chan error) {
+	result = make(chan error, 1)
+	go func() { result <- f.Do(ctx, item, size) }()
+	synctest.Wait()
+	return result
+}
+
+var (
+	wide = Limits{Waiting: 100, WaitingBytes: 100, Units: 100, Bytes: 100}
+	one  = Size{Units: 1, Bytes: 1}
+)
+
+func TestWhatComesDuringACommitIsCommittedTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(wide)
+		assert.Equal(t, -1, f.Waiting())
+		var results []chan error
+		for n := range 5 {
+			results = append(results, f.begin(t.Context(), n, one))
+			assert.Equal(t, n, f.Waiting())
+		}
+		close(f.released)
+		for _, result := range results {
+			require.NoError(t, <-result)
+		}
+		assert.Equal(t, [][]int{{0}, {1, 2, 3, 4}}, f.commits, "in order of arrival")
+		assert.Equal(t, -1, f.Waiting())
+	})
+}
+
+func TestACommitIsBounded(t *testing.T) {
+	for name, limits := range map[string]Limits{
+		"by units": {Waiting: 100, WaitingBytes: 100, Units: 3, Bytes: 100},
+		"by bytes": {Waiting: 100, WaitingBytes: 100, Units: 100, Bytes: 3},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(limits)
+			for n := range 5 {
+				f.begin(t.Context(), n, one)
+			}
+			f.begin(t.Context(), 5, Size{Units: 9, Bytes: 9}) // a single one is always accepted
+			f.begin(t.Context(), 6, one)
+			close(f.released)
+			synctest.Wait()
+			assert.Equal(t, [][]int{{0}, {1, 2, 3}, {4}, {5}, {6}}, f.commits, name)
+		})
+	}
+}
+
+func TestWhatWaitsIsBounded(t *testing.T) {
+	for name, limits := range map[string]Limits{
+		"by calls": {Waiting: 3, WaitingBytes: 100, Units: 100, Bytes: 100},
+		"by bytes": {Waiting: 100, WaitingBytes: 3, Units: 100, Bytes: 100},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFixture(limits)
+			var accepted []chan error
+			for n := range 4 {
+				accepted = append(accepted, f.begin(t.Context(), n, one))
+			}
+			require.ErrorIs(t, f.Do(t.Context(), 4, one), ErrFull, name)
+			close(f.released)
+			for _, result := range accepted {
+				require.NoError(t, <-result)
+			}
+			require.NoError(t, f.Do(t.Context(), 5, one), "there is room again")
+			assert.Equal(t, [][]int{{0}, {1, 2, 3}, {5}}, f.commits, name)
+		})
+	}
+}
+
+func TestACallerWhoLeavesIsNotCommitted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(wide)
+		why := errors.New("the client has left")
+		gone, leave := context.WithCancelCause(t.Context())
+		first, waits, stays := f.begin(gone, 1, one), f.begin(gone, 2, one), f.begin(t.Context(), 3, one)
+		leave(why)
+		assert.ErrorIs(t, <-waits, why)
+		close(f.released)
+		assert.NoError(t, <-first, "it was in a commit, on which others may depend")
+		assert.NoError(t, <-stays)
+		assert.Equal(t, [][]int{{1}, {3}}, f.commits)
+	})
+}
+
+func TestACommitOutlivesTheCallerThatLeadsIt(t *testing.T) {
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	ran := false
+	q := New(wide, func(ctx context.Context, _ []int) { ran = ctx.Err() == nil })
+	require.NoError(t, q.Do(gone, 1, one))
+	assert.True(t, ran)
+}
+
+// TestAPanicEndsTheCommitForAll has a commit panic under two calls. The second must not wait for
+// ever, nor must those that come later.
+func TestAPanicEndsTheCommitForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		released, commits := make(chan struct{}), 0
+		q := New(wide, func(context.Context, []int) {
+			<-released
+			if commits++; commits == 2 {
+				panic("in a commit")
+			}
+		})
+		panicked := make(chan any, 3)
+		for n := range 3 {
+			go func() {
+				defer func() { panicked <- recover() }()
+				_ = q.Do(t.Context(), n, one)
+			}()
+			synctest.Wait()
+		}
+		close(released)
+		assert.Nil(t, <-panicked)
+		synctest.Wait()
+		assert.ElementsMatch(t, []any{"in a commit", nil}, []any{<-panicked, <-panicked}, "who led it, and who waited for it")
+		require.NoError(t, q.Do(t.Context(), 4, one), "nothing is stuck")
+	})
+}
+
+func TestCallersAtOnce(t *testing.T) {
+	const callers, each = 16, 500
+	total := 0 // one commit at a time needs no lock
+	q := New(Limits{Waiting: callers, WaitingBytes: 100, Units: 5, Bytes: 100}, func(_ context.Context, calls []*int) {
+		for _, c := range calls {
+			*c++
+			total++
+		}
+	})
+	var running sync.WaitGroup
+	for caller := range callers {
+		running.Go(func() {
+			for range each {
+				done := 0
+				ctx, cancel := context.WithCancel(t.Context())
+				if caller%4 == 0 {
+					time.AfterFunc(0, cancel)
+				}
+				if q.Do(ctx, &done, one) == nil {
+					assert.Equal(t, 1, done)
+				} else {
+					assert.Zero(t, done)
+				}
+				cancel()
+			}
+		})
+	}
+	running.Wait()
+	assert.LessOrEqual(t, total, callers*each)
+	assert.Equal(t, -1, q.Waiting())
+}

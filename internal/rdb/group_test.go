@@ -1,0 +1,152 @@
+package rdb_test
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
+)
+
+// answer returns what it is asked for: a list that begins with 0 or 1, or, for anything else, an
+// error of its own.
+var answer = rdb.NewScript(nil, `
+redis.call('INCR', ARGV[1] .. 'count')
+if ARGV[2] == '0' or ARGV[2] == '1' then return { tonumber(ARGV[2]), ARGV[3] } end
+return redis.error_reply('ERR ' .. ARGV[3])`)
+
+// frozen is a group whose Redis is frozen, with so many callers that wait for what one has begun.
+type frozen struct {
+	*rdb.Group
+	server *rdbtest.Server
+	done   sync.WaitGroup
+}
+
+func freeze(t *testing.T, adjust ...func(*rdb.Options)) *frozen {
+	t.Helper()
+	f := &frozen{server: rdbtest.Real(t)}
+	f.Group = f.server.Open(t, append(adjust, func(o *rdb.Options) { o.URL += "&read_timeout=5m" })...).Partition("").NewGroup()
+	require.NoError(t, f.Run(t.Context(), increment).Err(), "it is connected")
+	f.server.Freeze(t)
+	f.begin(t, -1, func() { f.Run(t.Context(), increment) })
+	return f
+}
+
+// begin has a caller wait, as one of so many others.
+func (f *frozen) begin(t *testing.T, others int, call func()) {
+	t.Helper()
+	f.done.Go(call)
+	require.Eventually(t, func() bool { return f.Waiting() == others+1 }, time.Minute, time.Millisecond)
+}
+
+func (f *frozen) thaw(t *testing.T) {
+	t.Helper()
+	f.server.Thaw(t)
+	f.done.Wait()
+}
+
+// reads is how often Redis has read what a connection has sent.
+func reads(t *testing.T, server *rdbtest.Server) int {
+	t.Helper()
+	_, rest, _ := strings.Cut(server.Raw.Info(t.Context(), "stats").Val(), "total_reads_processed:")
+	n, err := strconv.Atoi(rest[:strings.Index(rest, "\r")])
+	require.NoError(t, err)
+	return n
+}
+
+func TestCallersShareARoundTrip(t *testing.T) {
+	f := freeze(t)
+	got := make([]int, 50)
+	for i := range got {
+		f.begin(t, i, func() { got[i], _ = f.Run(t.Context(), increment).Int() })
+	}
+	f.server.Thaw(t)
+	before := reads(t, f.server)
+	f.done.Wait()
+	assert.LessOrEqual(t, reads(t, f.server)-before, 3, "the first, the fifty others, and the one that asks")
+	for i, n := range got {
+		assert.Equal(t, i+3, n, "in order of arrival, after the two before")
+	}
+}
+
+func TestEachCallerHasItsOwnResult(t *testing.T) {
+	f := freeze(t)
+	var changed, unchanged, failed rdb.Change
+	var plain rdb.Result
+	// Redis does not know this script yet.
+	f.begin(t, 0, func() { changed = f.Change(t.Context(), answer, 1, "one") })
+	f.begin(t, 1, func() { unchanged = f.Change(t.Context(), answer, 0, "two") })
+	f.begin(t, 2, func() { failed = f.Change(t.Context(), answer, "fail", "three") })
+	f.begin(t, 3, func() { plain = f.Run(t.Context(), answer, 1, "four") })
+	f.thaw(t)
+	assert.Equal(t, rdb.Change{Changed: true, Results: []any{"one"}}, changed)
+	assert.Equal(t, rdb.Change{Results: []any{"two"}}, unchanged)
+	assert.ErrorContains(t, failed.Err, "three")
+	list, err := plain.List()
+	require.NoError(t, err)
+	assert.Equal(t, []any{int64(1), "four"}, list)
+	assert.Equal(t, "6", f.server.Raw.Get(t.Context(), "count").Val(), "each ran once")
+}
+
+func TestReplicasConfirmChangesOnly(t *testing.T) {
+	f := freeze(t, func(o *rdb.Options) { o.MinReplicas = 1 })
+	var changed, unchanged rdb.Change
+	var plain rdb.Result
+	f.begin(t, 0, func() { changed = f.Change(t.Context(), answer, 1, "one") })
+	f.begin(t, 1, func() { unchanged = f.Change(t.Context(), answer, 0, "two") })
+	f.begin(t, 2, func() { plain = f.Run(t.Context(), answer, 1, "three") })
+	f.thaw(t)
+	assert.ErrorIs(t, rdb.Wrap("change", changed.Err), bus.ErrUnavailable)
+	assert.Equal(t, rdb.Change{Results: []any{"two"}}, unchanged, "there is nothing to confirm")
+	assert.NoError(t, plain.Err(), "nobody asked for it")
+}
+
+func TestACallerWhoLeavesRunsNothing(t *testing.T) {
+	f := freeze(t)
+	why := errors.New("the client has left")
+	gone, leave := context.WithCancelCause(t.Context())
+	var run, change error
+	f.begin(t, 0, func() { run = f.Run(gone, answer, 1, "").Err() })
+	f.begin(t, 1, func() { change = f.Change(gone, answer, 1, "").Err })
+	leave(why)
+	require.Eventually(t, func() bool { return f.Waiting() == 0 }, time.Minute, time.Millisecond)
+	f.thaw(t)
+	assert.ErrorIs(t, run, why)
+	assert.ErrorIs(t, change, why)
+	assert.Equal(t, "2", f.server.Raw.Get(t.Context(), "count").Val())
+}
+
+func TestWhatCallersSendIsBounded(t *testing.T) {
+	f := freeze(t)
+	f.begin(t, 0, func() { f.Run(t.Context(), answer, 1, strings.Repeat("x", 8<<20)) })
+	f.begin(t, 1, func() { f.Run(t.Context(), answer, 1, make([]byte, 8<<20)) })
+	assert.ErrorIs(t, f.Run(t.Context(), answer, 1, "").Err(), bus.ErrOverloaded)
+	assert.ErrorIs(t, f.Change(t.Context(), answer, 1, "").Err, bus.ErrOverloaded)
+	f.thaw(t)
+	assert.NoError(t, f.Run(t.Context(), answer, 1, "").Err())
+}
+
+func TestARedisThatIsGoneFailsAllCallers(t *testing.T) {
+	server := rdbtest.Real(t)
+	group := server.Open(t).Partition("").NewGroup()
+	server.Kill(t)
+	var callers sync.WaitGroup
+	for range 20 {
+		callers.Go(func() {
+			assert.ErrorIs(t, rdb.Wrap("run", group.Run(t.Context(), increment).Err()), bus.ErrUnavailable)
+			assert.ErrorIs(t, rdb.Wrap("change", group.Change(t.Context(), answer, 1, "").Err), bus.ErrUnavailable)
+		})
+	}
+	callers.Wait()
+	server.Restart(t)
+	require.Eventually(t, func() bool { return group.Run(t.Context(), increment).Err() == nil }, time.Minute, time.Millisecond)
+}
