@@ -10,6 +10,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 )
 
@@ -201,4 +202,38 @@ func TestADamagedListHarmsNoOtherType(t *testing.T) {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 		}
 	})
+}
+
+// TestWhatNoReplicaConfirmsFails does each step of a client on a Redis without the replica that is
+// to confirm it.
+func TestWhatNoReplicaConfirmsFails(t *testing.T) {
+	t.Parallel()
+	server := rdbtest.Real(t)
+	s := newShop(t, server)
+	s.add("ship")
+	s.add("call", pulled)
+	s.put("call")
+	reported, extended, cancelled := s.put("ship"), s.put("ship"), s.put("ship")
+	s.accept(s.take("ann", reported))
+	unconfirmed := s.Store
+	client := server.Open(t, func(o *rdb.Options) { o.MinReplicas = 1 })
+	s.Store = jobstore.New(client.Partition(s.keys.Namespace))
+	ctx := t.Context()
+	_, err := s.Enqueue(ctx, "ship", []jobs.NewJob{{ID: jobs.NewID(), Data: []byte("1")}}, "", s.now)
+	assert.ErrorIs(t, err, bus.ErrUnavailable)
+	assert.ErrorIs(t, s.report("ship", reported, 3, jobs.Succeeded), bus.ErrUnavailable)
+	_, err = s.Cancel(ctx, "ship", cancelled, s.now)
+	assert.ErrorIs(t, err, bus.ErrUnavailable)
+	_, err = s.Replay(ctx, "ship", reported, jobs.NewID(), s.now)
+	assert.ErrorIs(t, err, bus.ErrUnavailable)
+	_, _, err = s.Fetch(ctx, "call", 1, s.now)
+	assert.ErrorIs(t, err, bus.ErrUnavailable)
+	assert.ErrorIs(t, s.CreateType(ctx, jobs.Type{Name: "new", Strategy: jobs.AtLeastOnce}), bus.ErrUnavailable)
+	assert.ErrorIs(t, s.DeleteType(ctx, "call", true, s.now, func(jobs.Type) error { return nil }), bus.ErrUnavailable)
+
+	_, err = s.Extend(ctx, "ship", extended, 3, time.Minute, s.now)
+	assert.ErrorIs(t, err, jobs.ErrNotInProgress, "what changes nothing has nothing to confirm")
+	assert.Equal(t, jobs.Succeeded, s.job(reported).Status)
+	s.Store = unconfirmed
+	require.NoError(t, s.report("ship", reported, 3, jobs.Succeeded), "it is there, though nobody could be sure of it")
 }
