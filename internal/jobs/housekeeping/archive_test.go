@@ -25,23 +25,23 @@ func TestTheArchiveIsRemovedInTimeOrToMakeRoom(t *testing.T) {
 		s, ctx := newShop(t, server), t.Context()
 		registry := metrics.NewRegistry()
 		recorder := telemetry.NewRecorder(registry, store.New(server.Open(t).Partition(""), store.Options{}), s.log())
-		archive := housekeeping.NewArchive(s.Store, recorder, func() time.Time { return s.now })
+		archive := housekeeping.NewArchive(s.Store, recorder, func() time.Time { return s.Now })
 		require.NoError(t, archive.Purge(ctx), "there is no type")
-		s.add("ship", func(*jobs.Type) {})
-		s.add("brief", func(t *jobs.Type) { t.Retention = time.Minute })
+		s.Add("ship")
+		s.Add("brief", func(t *jobs.Type) { t.Retention = time.Minute })
 		archived := func(name jobs.TypeName) jobs.ID {
-			id := s.put(name, 0)
-			_, err := s.Cancel(ctx, name, id, s.now)
+			id := s.Put(name)
+			_, err := s.Cancel(ctx, name, id, s.Now)
 			require.NoError(t, err)
 			return id
 		}
-		ship, brief, open := archived("ship"), archived("brief"), s.put("brief", 0)
+		ship, brief, open := archived("ship"), archived("brief"), s.Put("brief")
 		is := func(id jobs.ID) bool { _, err := s.Job(ctx, "", id); return err == nil }
 
-		s.now = s.now.Add(time.Minute - time.Millisecond)
+		s.Now = s.Now.Add(time.Minute - time.Millisecond)
 		require.NoError(t, archive.Purge(ctx))
 		assert.True(t, is(brief))
-		s.now = s.now.Add(2 * time.Millisecond)
+		s.Now = s.Now.Add(2 * time.Millisecond)
 		require.NoError(t, archive.Purge(ctx))
 		assert.Equal(t, []bool{true, false, true}, []bool{is(ship), is(brief), is(open)})
 
@@ -64,24 +64,24 @@ func TestGauges(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s, ctx := newShop(t, server), t.Context()
-		measure := housekeeping.GaugesOf(s.Store, func() time.Time { return s.now })
+		measure := housekeeping.GaugesOf(s.Store, func() time.Time { return s.Now })
 		measures, err := measure(ctx)
 		require.NoError(t, err)
 		assert.Empty(t, measures, "there is no type")
 
-		s.add("ship", func(t *jobs.Type) { t.Pull, t.Concurrency = true, 3 })
-		s.add("pay", func(t *jobs.Type) { t.Concurrency = 1 })
-		first := s.now
+		s.Add("ship", func(t *jobs.Type) { t.Pull, t.Concurrency = true, 3 })
+		s.Add("pay")
+		first := s.Now
 		for range 5 {
-			s.put("ship", 0)
-			s.now = s.now.Add(time.Second)
+			s.Put("ship")
+			s.Now = s.Now.Add(time.Second)
 		}
-		_, _, err = s.Fetch(ctx, "ship", 3, s.now)
+		_, _, err = s.Fetch(ctx, "ship", 3, s.Now)
 		require.NoError(t, err)
-		s.put("ship", time.Hour)
-		second := s.now
-		s.put("pay", 0) // one is instant, and one waits for it
-		s.put("pay", 0)
+		s.Put("ship", func(job *jobs.NewJob) { job.RunAfter = s.Now.Add(time.Hour) })
+		second := s.Now
+		s.Put("pay") // one is instant, and one waits for it
+		s.Put("pay")
 		counts, err := housekeeping.CountsOf(s.Store)(ctx)
 		require.NoError(t, err)
 		require.Len(t, counts, 2)

@@ -18,11 +18,11 @@ func TestEachTimeIsEnqueuedOnceOverAllWorkers(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("every", scheduled("*/2 * * * *"))
-		s.add("late", scheduled("5 11 * * *")) // in Berlin
-		s.add("none", func(*jobs.Type) {})
+		s.Add("every", scheduled("*/2 * * * *"))
+		s.Add("late", scheduled("5 11 * * *")) // in Berlin
+		s.Add("none")
 		workers := []*housekeeping.Scheduler{s.scheduler(), s.scheduler()}
-		for ; s.now.Before(clock(t, "10:05:30")); s.now = s.now.Add(500 * time.Millisecond) {
+		for ; s.Now.Before(clock(t, "10:05:30")); s.Now = s.Now.Add(500 * time.Millisecond) {
 			for _, w := range workers {
 				require.NoError(t, w.Tick(t.Context()))
 			}
@@ -54,10 +54,10 @@ func TestClocksAreSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newShop(t, server)
 			server.Raw.FlushAll(t.Context())
-			s.add("every", scheduled("* * * * *"))
+			s.Add("every", scheduled("* * * * *"))
 			scheduler := s.scheduler()
 			for text := range strings.FieldsSeq(c.ticks) {
-				s.now = clock(t, text)
+				s.Now = clock(t, text)
 				require.NoError(t, scheduler.Tick(t.Context()))
 			}
 			all := []string{"10:00:00", "10:01:00", "10:02:00", "10:03:00", "10:04:00", "10:05:00", "10:06:00"}
@@ -70,14 +70,14 @@ func TestAScheduleThatWasJustSetIsSeen(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, rdbtest.Embedded(t))
 	scheduler := s.scheduler()
-	s.now = clock(t, "10:01:00")
+	s.Now = clock(t, "10:01:00")
 	require.NoError(t, scheduler.Tick(t.Context()))
-	s.now = clock(t, "10:00:59.9") // by another clock
-	s.add("every", scheduled("* * * * *"))
-	s.now = clock(t, "10:01:01.9")
+	s.Now = clock(t, "10:00:59.9") // by another clock
+	s.Add("every", scheduled("* * * * *"))
+	s.Now = clock(t, "10:01:01.9")
 	require.NoError(t, scheduler.Tick(t.Context()))
 	assert.Empty(t, s.enqueued("every", "10:01:00"))
-	s.now = clock(t, "10:01:02.1")
+	s.Now = clock(t, "10:01:02.1")
 	require.NoError(t, scheduler.Tick(t.Context()))
 	assert.Equal(t, "10:01:00", s.enqueued("every", "10:01:00"))
 }
@@ -87,12 +87,12 @@ func TestABrokenScheduleHarmsNoOther(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s, ctx := newShop(t, server), t.Context()
 		for _, name := range []jobs.TypeName{"bad", "damaged", "every"} {
-			s.add(name, scheduled("* * * * *"))
+			s.Add(name, scheduled("* * * * *"))
 		}
-		server.Raw.HSet(ctx, s.keys.Type("bad"), "schedule", "every minute")
-		server.Raw.Set(ctx, s.keys.Open("damaged"), "something else wrote here", 0)
+		server.Raw.HSet(ctx, s.Keys.Type("bad"), "schedule", "every minute")
+		server.Raw.Set(ctx, s.Keys.Open("damaged"), "something else wrote here", 0)
 		scheduler := s.scheduler()
-		s.now = clock(t, "10:01:00")
+		s.Now = clock(t, "10:01:00")
 		require.NoError(t, scheduler.Tick(ctx))
 		assert.Equal(t, "10:01:00", s.enqueued("every", "10:01:00"))
 		assert.Contains(t, s.logged.String(), `msg="could not enqueue the job of a schedule" job_type=bad error="a schedule has five fields`)
@@ -106,16 +106,16 @@ func TestWithoutSchedulesRedisIsHardlyAsked(t *testing.T) {
 	server := rdbtest.Real(t)
 	s, ctx := newShop(t, server), t.Context()
 	scheduler := s.scheduler()
-	for end := s.now.Add(5 * time.Minute); s.now.Before(end); s.now = s.now.Add(housekeeping.SchedulerInterval) {
+	for end := s.Now.Add(5 * time.Minute); s.Now.Before(end); s.Now = s.Now.Add(housekeeping.SchedulerInterval) {
 		require.NoError(t, scheduler.Tick(ctx))
 	}
 	stats := server.Raw.Info(ctx, "commandstats").Val()
 	assert.Contains(t, stats, "cmdstat_hgetall:calls=11,", "at once, and twice a minute")
 
-	s.add("every", scheduled("*/6 * * * *"))
+	s.Add("every", scheduled("*/6 * * * *"))
 	server.Kill(t)
-	s.now = clock(t, "10:06:00")
+	s.Now = clock(t, "10:06:00")
 	require.ErrorIs(t, scheduler.Tick(ctx), bus.ErrUnavailable)
-	s.now = clock(t, "10:06:01")
+	s.Now = clock(t, "10:06:01")
 	require.ErrorIs(t, scheduler.Tick(ctx), bus.ErrUnavailable, "each tick tries again")
 }

@@ -12,9 +12,9 @@ import (
 // BenchmarkEnqueue is one job, up to Redis' answer.
 func BenchmarkEnqueue(b *testing.B) {
 	s := newShop(b, rdbtest.Real(b))
-	s.add("ship", limit(300))
+	s.Add("ship", limit(300))
 	for b.Loop() {
-		s.put("ship")
+		s.Put("ship")
 	}
 }
 
@@ -22,15 +22,15 @@ func BenchmarkEnqueue(b *testing.B) {
 // while many wait for their turn.
 func BenchmarkCompleteAndAcquire(b *testing.B) {
 	s := newShop(b, rdbtest.Real(b))
-	s.add("ship", limit(32))
+	s.Add("ship", limit(32))
 	fill := func() *queue.Task {
 		s.putMany("ship", 10_000)
 		return s.acquire("ann").Task
 	}
 	task := fill()
 	for b.Loop() {
-		s.now = s.now.Add(time.Millisecond)
-		_, next, err := s.Queue().CompleteAndAcquire(b.Context(), task, completed, bus.Failing, s.now)
+		s.Now = s.Now.Add(time.Millisecond)
+		_, next, err := s.Queue().CompleteAndAcquire(b.Context(), task, completed, bus.Failing, s.Now)
 		if err != nil || next.Err != nil {
 			b.Fatal(err, next.Err)
 		}

@@ -10,6 +10,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstoretest"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 )
@@ -18,8 +19,8 @@ func TestAJobThatIsHeldStandsInTheQueueOnce(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship")
-		s.complete(s.take("ann", s.put("ship")), jobstore.Outcome{Result: jobstore.Held}, s.now.Add(time.Second))
+		s.Add("ship")
+		s.complete(s.take("ann", s.Put("ship")), jobstore.Outcome{Result: jobstore.Held}, s.Now.Add(time.Second))
 		assert.Zero(t, server.Raw.LLen(t.Context(), s.queue.Instant(bus.QueueJobs)).Val())
 	})
 }
@@ -30,14 +31,14 @@ func TestALeftoverEntryIsNotADeadWorkers(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("pay", atMostOnce, func(c *jobs.Type) { c.Retention = 0 })
-		id := s.put("pay")
-		_, err := s.Cancel(t.Context(), "pay", id, s.now)
+		s.Add("pay", jobstoretest.AtMostOnce, func(c *jobs.Type) { c.Retention = 0 })
+		id := s.Put("pay")
+		_, err := s.Cancel(t.Context(), "pay", id, s.Now)
 		require.NoError(t, err)
-		s.put("pay", func(j *jobs.NewJob) { j.ID = id })
+		s.Put("pay", func(j *jobs.NewJob) { j.ID = id })
 		task := s.take("ann", id)
 		assert.Empty(t, s.takeNothing())
-		assert.Equal(t, jobs.InProgress, s.job(id).Status)
+		assert.Equal(t, jobs.InProgress, s.Show(id).Status)
 		s.accept(task)
 		s.requireInFlight("pay", 1)
 	})
@@ -47,21 +48,21 @@ func TestAReportIsOfItsAttempt(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship")
-		id := s.put("ship")
+		s.Add("ship")
+		id := s.Put("ship")
 		s.lapse(s.take("ann", id))
-		s.pass(2 * time.Second)
+		s.Pass(2 * time.Second)
 		s.accept(s.take("ann", id))
 		require.NoError(t, s.report("ship", id, 2, jobs.Failed))
 		require.ErrorIs(t, s.report("ship", id, 3, jobs.Succeeded), jobs.ErrStaleAttempt, "another has begun since")
-		s.pass(4 * time.Second)
+		s.Pass(4 * time.Second)
 		s.accept(s.take("ann", id))
 		require.NoError(t, s.report("ship", id, 2, jobs.Failed), "once more")
 		require.NoError(t, s.report("ship", id, 1, jobs.Succeeded))
 		require.NoError(t, s.report("ship", id, 2, jobs.Failed), "once more")
 		require.ErrorIs(t, s.report("ship", id, 3, jobs.Succeeded), jobs.ErrStaleAttempt)
 		require.ErrorIs(t, s.report("ship", id, 2, jobs.Succeeded), jobs.ErrReported)
-		assert.Equal(t, 1, s.job(id).Attempts)
+		assert.Equal(t, 1, s.Show(id).Attempts)
 	})
 }
 
@@ -69,8 +70,8 @@ func TestALateFailureIsAReport(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("pay", atMostOnce)
-		id := s.put("pay")
+		s.Add("pay", jobstoretest.AtMostOnce)
+		id := s.Put("pay")
 		s.lapse(s.take("ann", id))
 		require.NoError(t, s.report("pay", id, 1, jobs.Failed))
 		require.ErrorIs(t, s.report("pay", id, 1, jobs.Succeeded), jobs.ErrReported)
@@ -81,8 +82,8 @@ func TestALateFailureIsAReport(t *testing.T) {
 func TestManyJobsAreWoken(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, rdbtest.Real(t))
-	s.add("ship")
-	s.accept(s.take("ann", s.put("ship"))) // so its service is known to take jobs
+	s.Add("ship")
+	s.accept(s.take("ann", s.Put("ship"))) // so its service is known to take jobs
 	s.putMany("ship", 1400)
 	_, err := s.ChangeType(t.Context(), "ship", func(c *jobs.Type) error { c.Concurrency = 5000; return nil })
 	require.NoError(t, err)
@@ -93,8 +94,8 @@ func TestAJobKeepsTheStrategyThatItWasEnqueuedWith(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("pay", atMostOnce)
-		id := s.put("pay")
+		s.Add("pay", jobstoretest.AtMostOnce)
+		id := s.Put("pay")
 		s.take("ann", id)
 		_, err := s.ChangeType(t.Context(), "pay", func(c *jobs.Type) error {
 			c.Strategy, c.Attempts = jobs.AtLeastOnce, 3
@@ -103,7 +104,7 @@ func TestAJobKeepsTheStrategyThatItWasEnqueuedWith(t *testing.T) {
 		require.NoError(t, err)
 		s.scrub()
 		require.Len(t, s.takeNothing(), 1)
-		assert.Equal(t, jobs.Failed, s.job(id).Status)
+		assert.Equal(t, jobs.Failed, s.Show(id).Status)
 	})
 }
 
@@ -111,11 +112,11 @@ func TestAJobThatWasRemovedByHandHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship")
-		first, second := s.put("ship"), s.put("ship")
-		require.NoError(t, server.Raw.Del(t.Context(), s.keys.Job(first)).Err())
+		s.Add("ship")
+		first, second := s.Put("ship"), s.Put("ship")
+		require.NoError(t, server.Raw.Del(t.Context(), s.Keys.Job(first)).Err())
 		assert.Empty(t, s.takeNothing())
-		_, err := s.Purge(t.Context(), s.now, always)
+		_, err := s.Purge(t.Context(), s.Now, always)
 		require.NoError(t, err)
 		s.take("ann", second)
 	})
@@ -126,16 +127,16 @@ func TestARecordThatIsNoHashHidesNoOther(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("mail", pulled, limit(9))
-		first, second := s.put("mail"), s.put("mail")
-		require.NoError(t, server.Raw.Del(t.Context(), s.keys.Job(first)).Err())
-		require.NoError(t, server.Raw.Set(t.Context(), s.keys.Job(first), "not a hash", 0).Err())
+		s.Add("mail", pulled, limit(9))
+		first, second := s.Put("mail"), s.Put("mail")
+		require.NoError(t, server.Raw.Del(t.Context(), s.Keys.Job(first)).Err())
+		require.NoError(t, server.Raw.Set(t.Context(), s.Keys.Job(first), "not a hash", 0).Err())
 		list, next, err := s.Open(t.Context(), jobstore.Filter{Limit: 9})
 		require.NoError(t, err)
 		assert.Empty(t, next)
 		require.Len(t, list, 1)
 		assert.Equal(t, second, list[0].ID)
-		list, _, err = s.Fetch(t.Context(), "mail", 9, s.now)
+		list, _, err = s.Fetch(t.Context(), "mail", 9, s.Now)
 		require.NoError(t, err)
 		require.Len(t, list, 1)
 	})
@@ -145,12 +146,12 @@ func TestTimesFarAwayAreKept(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship")
+		s.Add("ship")
 		never := time.Date(9999, 12, 31, 23, 59, 59, 999999000, time.UTC)
-		id := s.put("ship", func(j *jobs.NewJob) { j.ExpiresAt = never })
-		assert.Equal(t, never, s.job(id).ExpiresAt)
+		id := s.Put("ship", func(j *jobs.NewJob) { j.ExpiresAt = never })
+		assert.Equal(t, never, s.Show(id).ExpiresAt)
 		s.complete(s.take("ann", id), completed.Detail.(jobstore.Outcome), time.Time{})
-		again, err := s.Replay(t.Context(), "", id, jobs.NewID(), s.now)
+		again, err := s.Replay(t.Context(), "", id, jobs.NewID(), s.Now)
 		require.NoError(t, err)
 		assert.Equal(t, never, again.ExpiresAt)
 	})
@@ -162,11 +163,11 @@ func TestAJobIsTakenAtOnceThoughClocksDiffer(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship", limit(2))
+		s.Add("ship", limit(2))
 		for _, ahead := range []time.Duration{999 * time.Microsecond, 900 * time.Millisecond} {
-			s.now = start.Add(ahead)
-			id := s.put("ship")
-			s.now = start
+			s.Now = start.Add(ahead)
+			id := s.Put("ship")
+			s.Now = start
 			s.take(bus.WorkerID(ahead.String()), id)
 		}
 	})
@@ -177,19 +178,19 @@ func TestADamagedListHarmsNoOtherType(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, damage := range []func(s *shop) string{
-			func(s *shop) string { return s.keys.Open("ship") },
+			func(s *shop) string { return s.Keys.Open("ship") },
 			func(s *shop) string { return s.queue.Lane(bus.JobJob, "ship") },
 		} {
 			s := newShop(t, server)
-			s.add("ship", limit(9))
-			s.add("mail")
+			s.Add("ship", limit(9))
+			s.Add("mail")
 			require.NoError(t, server.Raw.Set(t.Context(), damage(s), "not a list", 0).Err())
 			id := jobs.NewID()
-			_, err := s.Enqueue(t.Context(), "ship", []jobs.NewJob{{ID: id, Data: []byte("1")}}, "", s.now)
+			_, err := s.Enqueue(t.Context(), "ship", []jobs.NewJob{{ID: id, Data: []byte("1")}}, "", s.Now)
 			require.Error(t, err)
 			_, err = s.Job(t.Context(), "", id)
 			require.ErrorIs(t, err, jobs.ErrUnknownJob, "nothing is left of what was refused")
-			other := s.put("mail")
+			other := s.Put("mail")
 			s.requireInFlight("mail", 0)
 			assert.EqualValues(t, 1, s.counts("mail").Queued)
 			list, _, err := s.Open(t.Context(), jobstore.Filter{Limit: 9})
@@ -210,30 +211,30 @@ func TestWhatNoReplicaConfirmsFails(t *testing.T) {
 	t.Parallel()
 	server := rdbtest.Real(t)
 	s := newShop(t, server)
-	s.add("ship")
-	s.add("call", pulled)
-	s.put("call")
-	reported, extended, cancelled := s.put("ship"), s.put("ship"), s.put("ship")
+	s.Add("ship")
+	s.Add("call", pulled)
+	s.Put("call")
+	reported, extended, cancelled := s.Put("ship"), s.Put("ship"), s.Put("ship")
 	s.accept(s.take("ann", reported))
 	unconfirmed := s.Store
 	client := server.Open(t, func(o *rdb.Options) { o.MinReplicas = 1 })
-	s.Store = jobstore.New(client.Partition(s.keys.Namespace))
+	s.Store = jobstore.New(client.Partition(s.Keys.Namespace))
 	ctx := t.Context()
-	_, err := s.Enqueue(ctx, "ship", []jobs.NewJob{{ID: jobs.NewID(), Data: []byte("1")}}, "", s.now)
+	_, err := s.Enqueue(ctx, "ship", []jobs.NewJob{{ID: jobs.NewID(), Data: []byte("1")}}, "", s.Now)
 	assert.ErrorIs(t, err, bus.ErrUnavailable)
 	assert.ErrorIs(t, s.report("ship", reported, 3, jobs.Succeeded), bus.ErrUnavailable)
-	_, err = s.Cancel(ctx, "ship", cancelled, s.now)
+	_, err = s.Cancel(ctx, "ship", cancelled, s.Now)
 	assert.ErrorIs(t, err, bus.ErrUnavailable)
-	_, err = s.Replay(ctx, "ship", reported, jobs.NewID(), s.now)
+	_, err = s.Replay(ctx, "ship", reported, jobs.NewID(), s.Now)
 	assert.ErrorIs(t, err, bus.ErrUnavailable)
-	_, _, err = s.Fetch(ctx, "call", 1, s.now)
+	_, _, err = s.Fetch(ctx, "call", 1, s.Now)
 	assert.ErrorIs(t, err, bus.ErrUnavailable)
 	assert.ErrorIs(t, s.CreateType(ctx, jobs.Type{Name: "new", Strategy: jobs.AtLeastOnce}), bus.ErrUnavailable)
-	assert.ErrorIs(t, s.DeleteType(ctx, "call", true, s.now, func(jobs.Type) error { return nil }), bus.ErrUnavailable)
+	assert.ErrorIs(t, s.DeleteType(ctx, "call", true, s.Now, func(jobs.Type) error { return nil }), bus.ErrUnavailable)
 
-	_, err = s.Extend(ctx, "ship", extended, 3, time.Minute, s.now)
+	_, err = s.Extend(ctx, "ship", extended, 3, time.Minute, s.Now)
 	assert.ErrorIs(t, err, jobs.ErrNotInProgress, "what changes nothing has nothing to confirm")
-	assert.Equal(t, jobs.Succeeded, s.job(reported).Status)
+	assert.Equal(t, jobs.Succeeded, s.Show(reported).Status)
 	s.Store = unconfirmed
 	require.NoError(t, s.report("ship", reported, 3, jobs.Succeeded), "it is there, though nobody could be sure of it")
 }

@@ -10,6 +10,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstoretest"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 )
@@ -19,9 +20,9 @@ var held = jobstore.Outcome{Result: jobstore.Held, Standing: bus.Failing}
 
 // holdFor has the service of a type ask for time, to a job that a worker takes. It returns the job.
 func (s *shop) holdFor(name jobs.TypeName, d time.Duration) jobs.ID {
-	s.t.Helper()
-	id := s.put(name)
-	s.complete(s.take("holder", id), held, s.now.Add(d))
+	s.T.Helper()
+	id := s.Put(name)
+	s.complete(s.take("holder", id), held, s.Now.Add(d))
 	return id
 }
 
@@ -30,20 +31,20 @@ func TestWhatWasTakenBeforeAHoldSaysNothingOfIt(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship", limit(9))
+		s.Add("ship", limit(9))
 		var ids []jobs.ID
 		var tasks []*queue.Task
 		for i, worker := range []bus.WorkerID{"ann", "ben", "cat", "dan"} {
-			ids = append(ids, s.put("ship"))
+			ids = append(ids, s.Put("ship"))
 			tasks = append(tasks, s.take(worker, ids[i]))
 		}
-		s.complete(tasks[0], held, s.now.Add(time.Second))
-		s.complete(tasks[1], held, s.now.Add(time.Second))
+		s.complete(tasks[0], held, s.Now.Add(time.Second))
+		s.complete(tasks[1], held, s.Now.Add(time.Second))
 		s.accept(tasks[2])
 		s.complete(tasks[3], completed.Detail.(jobstore.Outcome), time.Time{})
-		other := s.put("ship")
+		other := s.Put("ship")
 		assert.Empty(t, s.takeNothing(), "it is held back still")
-		s.pass(time.Second)
+		s.Pass(time.Second)
 		probe := s.take("ann", ids[0])
 		assert.Equal(t, 1, probe.Payload.(*jobstore.Run).Holds, "the service has asked for time once")
 		s.accept(probe)
@@ -57,9 +58,9 @@ func TestAnotherServiceIsNotHeldBack(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship")
-		id := s.put("ship")
-		s.complete(s.take("ann", id), held, s.now.Add(time.Hour))
+		s.Add("ship")
+		id := s.Put("ship")
+		s.complete(s.take("ann", id), held, s.Now.Add(time.Hour))
 		assert.Empty(t, s.takeNothing())
 		_, err := s.ChangeType(t.Context(), "ship", func(c *jobs.Type) error { c.URL += "/v2"; return nil })
 		require.NoError(t, err)
@@ -74,33 +75,33 @@ func TestManyJobsOfAHeldTypeLookSeldom(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship", limit(500))
+		s.Add("ship", limit(500))
 		s.holdFor("ship", time.Second)
 		s.putMany("ship", 400)
 		for s.instant() > 0 {
 			s.takeNothing()
 		}
 		looks := int64(0)
-		s.pass(time.Second)
+		s.Pass(time.Second)
 		for range 20 {
 			assert.EqualValues(t, 1, min(s.instant(), 1), "one looks at each time")
 			looks += s.instant()
 			probe := s.acquire("ann").Task
 			s.takeNothing()
-			s.complete(probe, held, s.now.Add(500*time.Millisecond))
+			s.complete(probe, held, s.Now.Add(500*time.Millisecond))
 			s.takeNothing()
-			s.pass(500 * time.Millisecond)
+			s.Pass(500 * time.Millisecond)
 		}
 		assert.Less(t, looks, int64(60), "in 10 s")
 		s.accept(s.acquire("ann").Task)
 		assert.EqualValues(t, 256, s.instant(), "many follow at once")
-		last := s.put("ship")
+		last := s.Put("ship")
 		workers := []bus.WorkerID{"a", "b", "c", "d"}
 		for _, worker := range workers {
 			require.NotNil(t, s.acquire(worker).Task)
 		}
 		assert.EqualValues(t, 401-len(workers), s.instant(), "and the others soon")
-		assert.Equal(t, jobs.Queued, s.job(last).Status)
+		assert.Equal(t, jobs.Queued, s.Show(last).Status)
 	})
 }
 
@@ -109,11 +110,11 @@ func TestAReportEndsAHold(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship", limit(9))
+		s.Add("ship", limit(9))
 		first := s.holdFor("ship", time.Second)
-		second, third := s.put("ship"), s.put("ship")
+		second, third := s.Put("ship"), s.Put("ship")
 		s.takeNothing()
-		s.pass(time.Second)
+		s.Pass(time.Second)
 		s.take("ann", first)
 		require.NoError(t, s.report("ship", first, 3, jobs.Succeeded))
 		s.take("ben", second)
@@ -128,12 +129,12 @@ func TestARefusalEndsNoHold(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship", limit(9))
+		s.Add("ship", limit(9))
 		first := s.holdFor("ship", time.Second)
-		s.put("ship")
+		s.Put("ship")
 		s.takeNothing()
-		s.pass(time.Second)
-		s.complete(s.take("ann", first), jobstore.Outcome{Result: jobstore.Failed, Reason: "500", Standing: bus.Proven}, s.now.Add(time.Hour))
+		s.Pass(time.Second)
+		s.complete(s.take("ann", first), jobstore.Outcome{Result: jobstore.Failed, Reason: "500", Standing: bus.Proven}, s.Now.Add(time.Hour))
 		s.takeNothing()
 		assert.Zero(t, s.instant(), "the other one waits")
 	})
@@ -145,17 +146,17 @@ func TestAJobThatIsTriedOnceHoldsItsTypeBack(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("pay", atMostOnce, limit(9))
-		first := s.put("pay")
+		s.Add("pay", jobstoretest.AtMostOnce, limit(9))
+		first := s.Put("pay")
 		task := s.take("ann", first)
-		second := s.put("pay")
+		second := s.Put("pay")
 		o := held
 		o.Reason = "the service answered 503"
-		s.complete(task, o, s.now.Add(time.Minute))
-		assert.Equal(t, jobs.Failed, s.job(first).Status)
-		assert.Equal(t, o.Reason, s.job(first).Reason)
+		s.complete(task, o, s.Now.Add(time.Minute))
+		assert.Equal(t, jobs.Failed, s.Show(first).Status)
+		assert.Equal(t, o.Reason, s.Show(first).Reason)
 		assert.Empty(t, s.takeNothing())
-		s.pass(time.Minute)
+		s.Pass(time.Minute)
 		s.take("ann", second)
 	})
 }
@@ -165,21 +166,21 @@ func TestAnAnswerIsOfItsHold(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship", limit(9))
+		s.Add("ship", limit(9))
 		first := s.holdFor("ship", time.Second)
-		second := s.put("ship")
+		second := s.Put("ship")
 		s.takeNothing()
-		s.pass(time.Second)
+		s.Pass(time.Second)
 		slow := s.take("ann", first)
 		s.takeNothing()
-		s.pass(500 * time.Millisecond)
+		s.Pass(500 * time.Millisecond)
 		s.accept(s.take("ben", second)) // which ends the first hold
 		third := s.holdFor("ship", time.Hour)
 		s.accept(slow)
 		s.takeNothing()
-		s.pass(time.Second)
+		s.Pass(time.Second)
 		s.takeNothing()
-		assert.Equal(t, jobs.Queued, s.job(third).Status, "it is held back for an hour")
+		assert.Equal(t, jobs.Queued, s.Show(third).Status, "it is held back for an hour")
 		_, err := s.ChangeType(t.Context(), "ship", func(c *jobs.Type) error { c.Paused = true; return nil })
 		require.NoError(t, err)
 		_, err = s.ChangeType(t.Context(), "ship", func(c *jobs.Type) error { c.Paused = false; return nil })
@@ -193,17 +194,17 @@ func TestSomebodyLooksWhetherAHoldIsOver(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship", limit(500))
+		s.Add("ship", limit(500))
 		ids := append([]jobs.ID{s.holdFor("ship", time.Second)}, s.putMany("ship", 50)...)
 		for s.instant() > 0 {
 			s.takeNothing()
 		}
 		for _, id := range ids[:40] {
-			_, err := s.Cancel(t.Context(), "ship", id, s.now)
+			_, err := s.Cancel(t.Context(), "ship", id, s.Now)
 			require.NoError(t, err)
 			s.takeNothing()
 		}
-		s.pass(time.Second)
+		s.Pass(time.Second)
 		s.accept(s.take("ann", ids[40]))
 		assert.EqualValues(t, 10, s.instant())
 	})

@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstoretest"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 )
@@ -46,9 +47,9 @@ func TestAJobIsHandedOutAndReportedOn(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship", limit(2))
-		id := s.put("ship")
-		job := s.job(id)
+		s.Add("ship", limit(2), func(t *jobs.Type) { t.URL = "https://shop.example/ship" })
+		id := s.Put("ship")
+		job := s.Show(id)
 		assert.Equal(t, jobs.Job{
 			ID: id, Type: "ship", Status: jobs.Queued, Attempts: 3, Data: []byte(`{"b":1.50,"a":[]}`),
 			Sequence: start.UnixMicro(), RunAfter: start, CreatedAt: start, UpdatedAt: start,
@@ -60,24 +61,24 @@ func TestAJobIsHandedOutAndReportedOn(t *testing.T) {
 			ID: id, Type: "ship", Strategy: jobs.AtLeastOnce, Attempts: 3, MaxAttempts: 3, Data: job.Data,
 			URL: "https://shop.example/ship", Timeout: time.Minute, Standing: bus.Untried, RunAfter: start,
 		}, *run)
-		assert.Equal(t, jobs.InProgress, s.job(id).Status)
+		assert.Equal(t, jobs.InProgress, s.Show(id).Status)
 		s.accept(task)
-		assert.Equal(t, start.Add(time.Minute), s.job(id).Deadline)
+		assert.Equal(t, start.Add(time.Minute), s.Show(id).Deadline)
 		assert.Equal(t, jobs.Counts{InProgress: 1}, s.counts("ship"))
 
-		s.pass(time.Second)
+		s.Pass(time.Second)
 		require.ErrorIs(t, s.report("ship", id, 2, jobs.Succeeded), jobs.ErrStaleAttempt)
 		require.ErrorIs(t, s.report("other", id, 3, jobs.Succeeded), jobs.ErrUnknownJob)
 		require.NoError(t, s.report("ship", id, 3, jobs.Succeeded))
 		require.NoError(t, s.report("ship", id, 3, jobs.Succeeded), "once more")
 		require.ErrorIs(t, s.report("ship", id, 3, jobs.Failed), jobs.ErrReported)
 		require.ErrorIs(t, s.report("ship", id, 2, jobs.Failed), jobs.ErrStaleAttempt)
-		job = s.job(id)
+		job = s.Show(id)
 		assert.Equal(t, jobs.Succeeded, job.Status)
 		assert.Equal(t, 3, job.Attempts)
 		assert.Equal(t, start.Add(time.Second), job.CreatedAt)
 		assert.Equal(t, jobs.Counts{}, s.counts("ship"))
-		s.pass(time.Hour)
+		s.Pass(time.Hour)
 		assert.Empty(t, s.takeNothing())
 		s.requireIdle()
 	})
@@ -85,41 +86,41 @@ func TestAJobIsHandedOutAndReportedOn(t *testing.T) {
 
 // requireIdle requires that nothing of the queue is left.
 func (s *shop) requireIdle() {
-	s.t.Helper()
-	keys, err := s.server.Raw.Keys(s.t.Context(), "w:jobs:*").Result()
-	require.NoError(s.t, err)
-	assert.Subset(s.t, []string{s.queue.PendingIndex(bus.QueueJobs)}, keys)
+	s.T.Helper()
+	keys, err := s.server.Raw.Keys(s.T.Context(), "w:jobs:*").Result()
+	require.NoError(s.T, err)
+	assert.Subset(s.T, []string{s.queue.PendingIndex(bus.QueueJobs)}, keys)
 }
 
 func TestAFailedAttemptIsTriedAgainLater(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship")
-		first, second := s.put("ship"), s.put("ship")
+		s.Add("ship")
+		first, second := s.Put("ship"), s.Put("ship")
 		s.accept(s.take("ann", first))
 		assert.Empty(t, s.takeNothing())
 		assert.Equal(t, jobs.Counts{Queued: 1, Waiting: 1, InProgress: 1, Oldest: start.Add(time.Microsecond)}, s.counts("ship"))
 		require.NoError(t, s.report("ship", first, 3, jobs.Failed))
 		require.NoError(t, s.report("ship", first, 3, jobs.Failed), "once more")
-		job := s.job(first)
+		job := s.Show(first)
 		assert.Equal(t, jobs.Queued, job.Status)
 		assert.Equal(t, 2, job.Attempts)
-		assert.InDelta(t, 1.8, job.RunAfter.Sub(s.now).Seconds(), 0.2)
+		assert.InDelta(t, 1.8, job.RunAfter.Sub(s.Now).Seconds(), 0.2)
 
 		s.accept(s.take("ann", second))
-		third := s.put("ship")
-		s.pass(2 * time.Second)
+		third := s.Put("ship")
+		s.Pass(2 * time.Second)
 		assert.Empty(t, s.takeNothing(), "the first waits for its turn")
 		require.NoError(t, s.report("ship", second, 3, jobs.Succeeded))
 		s.accept(s.take("ann", first))
 		require.NoError(t, s.report("ship", first, 2, jobs.Failed))
 		s.accept(s.take("ann", third))
 		require.NoError(t, s.report("ship", third, 3, jobs.Succeeded))
-		s.pass(4 * time.Second)
+		s.Pass(4 * time.Second)
 		s.accept(s.take("ann", first))
 		require.NoError(t, s.report("ship", first, 1, jobs.Failed))
-		job = s.job(first)
+		job = s.Show(first)
 		assert.Equal(t, jobs.Failed, job.Status)
 		assert.Equal(t, 0, job.Attempts)
 		s.requireIdle()
@@ -130,30 +131,30 @@ func TestADeadlineIsAFailedAttempt(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship")
-		id := s.put("ship")
+		s.Add("ship")
+		id := s.Put("ship")
 		s.accept(s.take("ann", id))
-		s.pass(time.Minute - time.Millisecond)
+		s.Pass(time.Minute - time.Millisecond)
 		assert.Empty(t, s.takeNothing())
-		deadline, err := s.Extend(t.Context(), "ship", id, 3, time.Second, s.now)
+		deadline, err := s.Extend(t.Context(), "ship", id, 3, time.Second, s.Now)
 		require.NoError(t, err)
-		assert.Equal(t, s.now.Add(time.Second), deadline)
-		s.pass(999 * time.Millisecond)
+		assert.Equal(t, s.Now.Add(time.Second), deadline)
+		s.Pass(999 * time.Millisecond)
 		assert.Empty(t, s.takeNothing())
 		s.requireInFlight("ship", 1)
-		s.pass(time.Millisecond)
+		s.Pass(time.Millisecond)
 		const reason = "no report before the deadline"
 		assert.Equal(t, []any{jobstore.Ended{ID: id, Type: "ship", Status: jobs.Queued, Reason: reason}}, s.takeNothing())
-		job := s.job(id)
+		job := s.Show(id)
 		assert.Equal(t, 2, job.Attempts)
 		assert.Equal(t, reason, job.Reason)
 		s.requireInFlight("ship", 0)
-		_, err = s.Extend(t.Context(), "ship", id, 2, time.Second, s.now)
+		_, err = s.Extend(t.Context(), "ship", id, 2, time.Second, s.Now)
 		require.ErrorIs(t, err, jobs.ErrNotInProgress)
 
 		require.ErrorIs(t, s.report("ship", id, 1, jobs.Succeeded), jobs.ErrStaleAttempt)
 		require.NoError(t, s.report("ship", id, 3, jobs.Succeeded), "late, but the work is done")
-		assert.Equal(t, jobs.Succeeded, s.job(id).Status)
+		assert.Equal(t, jobs.Succeeded, s.Show(id).Status)
 		s.requireIdle()
 	})
 }
@@ -162,14 +163,14 @@ func TestALateSuccessIsStaleOnceTheRetryHasBegun(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship")
-		id := s.put("ship")
+		s.Add("ship")
+		id := s.Put("ship")
 		s.lapse(s.take("ann", id))
-		s.pass(2 * time.Second)
+		s.Pass(2 * time.Second)
 		task := s.take("ann", id)
 		require.ErrorIs(t, s.report("ship", id, 3, jobs.Succeeded), jobs.ErrStaleAttempt)
 		require.NoError(t, s.report("ship", id, 2, jobs.Succeeded), "before the service has answered")
-		owned, err := s.Queue().Complete(t.Context(), task, queue.Result{RetryAt: s.now.Add(time.Minute), Detail: jobstore.Outcome{Result: jobstore.Accepted}}, s.now)
+		owned, err := s.Queue().Complete(t.Context(), task, queue.Result{RetryAt: s.Now.Add(time.Minute), Detail: jobstore.Outcome{Result: jobstore.Accepted}}, s.Now)
 		require.NoError(t, err)
 		require.False(t, owned)
 		s.requireIdle()
@@ -183,40 +184,40 @@ func TestAtMostOnce(t *testing.T) {
 			s.complete(s.take("ann", id), jobstore.Outcome{Result: jobstore.Failed, Reason: "refused"}, time.Time{})
 		},
 		"a service that asks for time": func(s *shop, id jobs.ID) {
-			s.complete(s.take("ann", id), jobstore.Outcome{Result: jobstore.Held}, s.now.Add(time.Second))
+			s.complete(s.take("ann", id), jobstore.Outcome{Result: jobstore.Held}, s.Now.Add(time.Second))
 		},
 		"a worker that fails": func(s *shop, id jobs.ID) {
 			task := s.take("ann", id)
-			_, err := s.Queue().Complete(s.t.Context(), task, queue.Result{RetryAt: s.now.Add(time.Second)}, s.now)
-			require.NoError(s.t, err)
+			_, err := s.Queue().Complete(s.T.Context(), task, queue.Result{RetryAt: s.Now.Add(time.Second)}, s.Now)
+			require.NoError(s.T, err)
 		},
 		"a deadline": func(s *shop, id jobs.ID) {
 			s.lapse(s.take("ann", id))
-			require.NoError(s.t, s.report("pay", id, 1, jobs.Succeeded))
-			require.Equal(s.t, jobs.Succeeded, s.job(id).Status)
-			require.ErrorIs(s.t, s.report("pay", id, 1, jobs.Failed), jobs.ErrReported)
+			require.NoError(s.T, s.report("pay", id, 1, jobs.Succeeded))
+			require.Equal(s.T, jobs.Succeeded, s.Show(id).Status)
+			require.ErrorIs(s.T, s.report("pay", id, 1, jobs.Failed), jobs.ErrReported)
 		},
 		"a worker that died": func(s *shop, id jobs.ID) {
 			s.take("ann", id)
 			s.take("ann", id) // a reply was lost
 			s.scrub()
 			taken := s.acquire("ann") // who is alive after all
-			require.Nil(s.t, taken.Task)
-			require.Len(s.t, taken.Discarded, 1)
-			require.Equal(s.t, "the worker died", s.job(id).Reason)
-			require.NoError(s.t, s.report("pay", id, 1, jobs.Succeeded))
-			require.Equal(s.t, jobs.Succeeded, s.job(id).Status)
+			require.Nil(s.T, taken.Task)
+			require.Len(s.T, taken.Discarded, 1)
+			require.Equal(s.T, "the worker died", s.Show(id).Reason)
+			require.NoError(s.T, s.report("pay", id, 1, jobs.Succeeded))
+			require.Equal(s.T, jobs.Succeeded, s.Show(id).Status)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				s := newShop(t, server)
-				s.add("pay", atMostOnce)
-				id := s.put("pay")
+				s.Add("pay", jobstoretest.AtMostOnce)
+				id := s.Put("pay")
 				end(s, id)
-				require.True(t, s.job(id).Status.IsArchived())
-				s.pass(time.Hour)
+				require.True(t, s.Show(id).Status.IsArchived())
+				s.Pass(time.Hour)
 				assert.Empty(t, s.takeNothing(), "never again")
 				s.requireIdle()
 			})
@@ -226,27 +227,27 @@ func TestAtMostOnce(t *testing.T) {
 
 // scrub has another worker find that all are dead.
 func (s *shop) scrub() {
-	s.t.Helper()
-	_, err := s.Queue().Scrub(s.t.Context(), s.now, bus.QueueJobs)
-	require.NoError(s.t, err)
+	s.T.Helper()
+	_, err := s.Queue().Scrub(s.T.Context(), s.Now, bus.QueueJobs)
+	require.NoError(s.T, err)
 }
 
 func TestAJobOfADeadWorkerIsHandedOutAgain(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship")
-		id := s.put("ship")
+		s.Add("ship")
+		id := s.Put("ship")
 		late := s.take("ann", id)
 		s.scrub()
 		task := s.take("ben", id)
 		assert.Equal(t, 3, task.Payload.(*jobstore.Run).Attempts)
-		owned, err := s.Queue().Complete(t.Context(), late, queue.Result{Detail: jobstore.Outcome{Result: jobstore.Succeeded}}, s.now)
+		owned, err := s.Queue().Complete(t.Context(), late, queue.Result{Detail: jobstore.Outcome{Result: jobstore.Succeeded}}, s.Now)
 		require.NoError(t, err)
 		assert.False(t, owned)
-		assert.Equal(t, jobs.InProgress, s.job(id).Status)
+		assert.Equal(t, jobs.InProgress, s.Show(id).Status)
 		s.complete(task, jobstore.Outcome{Result: jobstore.Succeeded, Standing: bus.Proven}, time.Time{})
-		assert.Equal(t, jobs.Succeeded, s.job(id).Status)
+		assert.Equal(t, jobs.Succeeded, s.Show(id).Status)
 		require.NoError(t, s.report("ship", id, 3, jobs.Succeeded), "what it has said in its answer")
 		s.requireIdle()
 	})
@@ -256,23 +257,23 @@ func TestAServiceThatAsksForTimeHoldsItsTypeBack(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship", limit(3))
-		first, second := s.put("ship"), s.put("ship")
+		s.Add("ship", limit(3))
+		first, second := s.Put("ship"), s.Put("ship")
 		held := jobstore.Outcome{Result: jobstore.Held, Standing: bus.Failing}
-		s.complete(s.take("ann", first), held, s.now.Add(time.Second))
+		s.complete(s.take("ann", first), held, s.Now.Add(time.Second))
 		assert.Empty(t, s.takeNothing())
-		job := s.job(first)
+		job := s.Show(first)
 		assert.Equal(t, []any{jobs.Queued, 3}, []any{job.Status, job.Attempts}, "it costs no attempt")
 		s.requireInFlight("ship", 0)
-		s.pass(time.Second)
+		s.Pass(time.Second)
 		task := s.take("ann", first)
 		assert.Equal(t, 1, task.Payload.(*jobstore.Run).Holds)
 		assert.Empty(t, s.takeNothing(), "one at a time, until the service takes one")
-		s.pass(500 * time.Millisecond)
+		s.Pass(500 * time.Millisecond)
 		other := s.take("ben", second)
 		s.accept(other)
 		s.accept(task)
-		s.accept(s.take("ann", s.put("ship")))
+		s.accept(s.take("ann", s.Put("ship")))
 		s.requireInFlight("ship", 3)
 	})
 }
@@ -281,16 +282,16 @@ func TestAJobThatIsHeldGivesItsTurnToOneBeforeIt(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship")
-		first, second := s.put("ship"), s.put("ship")
+		s.Add("ship")
+		first, second := s.Put("ship"), s.Put("ship")
 		s.accept(s.take("ann", first))
 		require.NoError(t, s.report("ship", first, 3, jobs.Failed))
 		task := s.take("ann", second)
-		s.pass(2 * time.Second)
+		s.Pass(2 * time.Second)
 		assert.Empty(t, s.takeNothing(), "the first waits behind who is in flight")
-		s.complete(task, jobstore.Outcome{Result: jobstore.Held}, s.now.Add(time.Second))
+		s.complete(task, jobstore.Outcome{Result: jobstore.Held}, s.Now.Add(time.Second))
 		s.takeNothing() // the first is held back too
-		s.pass(time.Second)
+		s.Pass(time.Second)
 		s.accept(s.take("ann", first))
 		require.NoError(t, s.report("ship", first, 2, jobs.Succeeded))
 		s.accept(s.take("ann", second))
@@ -301,19 +302,19 @@ func TestExpiry(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("ship")
+		s.Add("ship")
 		expires := func(j *jobs.NewJob) { j.ExpiresAt = start.Add(time.Second) }
-		first, waiting := s.put("ship"), s.put("ship", expires)
-		past := s.put("ship", func(j *jobs.NewJob) { j.ExpiresAt = start.Add(-time.Second) })
+		first, waiting := s.Put("ship"), s.Put("ship", expires)
+		past := s.Put("ship", func(j *jobs.NewJob) { j.ExpiresAt = start.Add(-time.Second) })
 		s.accept(s.take("ann", first))
-		s.pass(time.Second)
+		s.Pass(time.Second)
 		assert.ElementsMatch(t, []any{
 			jobstore.Ended{ID: past, Type: "ship", Status: jobs.Expired}, jobstore.Ended{ID: waiting, Type: "ship", Status: jobs.Expired},
 		}, s.takeNothing(), "though it is not their turn")
-		assert.Equal(t, jobs.Expired, s.job(waiting).Status)
-		assert.Equal(t, 3, s.job(waiting).Attempts)
+		assert.Equal(t, jobs.Expired, s.Show(waiting).Status)
+		assert.Equal(t, 3, s.Show(waiting).Attempts)
 		require.ErrorIs(t, s.report("ship", waiting, 3, jobs.Succeeded), jobs.ErrArchived)
-		again, err := s.Replay(t.Context(), "", waiting, jobs.NewID(), s.now)
+		again, err := s.Replay(t.Context(), "", waiting, jobs.NewID(), s.Now)
 		require.NoError(t, err)
 		require.NoError(t, s.report("ship", first, 3, jobs.Succeeded))
 		assert.Equal(t, []any{jobstore.Ended{ID: again.ID, Type: "ship", Status: jobs.Expired}}, s.takeNothing())

@@ -15,24 +15,24 @@ import (
 
 // pages reads a list to its end, a page at a time.
 func (s *shop) pages(archived bool, f jobstore.Filter) (ids []jobs.ID) {
-	s.t.Helper()
+	s.T.Helper()
 	for range 50 {
 		read := s.Open
 		if archived {
 			read = s.Archived
 		}
-		page, next, err := read(s.t.Context(), f)
-		require.NoError(s.t, err)
-		require.LessOrEqual(s.t, len(page), f.Limit)
+		page, next, err := read(s.T.Context(), f)
+		require.NoError(s.T, err)
+		require.LessOrEqual(s.T, len(page), f.Limit)
 		for _, job := range page {
 			ids = append(ids, job.ID)
 		}
 		if f.Before = next; next == "" {
 			return ids
 		}
-		require.Len(s.t, page, f.Limit)
+		require.Len(s.T, page, f.Limit)
 	}
-	s.t.Fatal("the list has no end")
+	s.T.Fatal("the list has no end")
 	return nil
 }
 
@@ -41,10 +41,10 @@ func TestLists(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
 		assert.Empty(t, s.pages(false, jobstore.Filter{Limit: 1}))
-		s.add("ship", limit(2))
-		s.add("pay", limit(2))
+		s.Add("ship", limit(2))
+		s.Add("pay", limit(2))
 		// At the same moment in both types, so that places are equal.
-		a1, b1, a2, b2, a3 := s.put("ship"), s.put("pay"), s.put("ship"), s.put("pay"), s.put("ship")
+		a1, b1, a2, b2, a3 := s.Put("ship"), s.Put("pay"), s.Put("ship"), s.Put("pay"), s.Put("ship")
 		ship, pay := []jobs.ID{a3, a2, a1}, []jobs.ID{b2, b1}
 		s.accept(s.take("ann", a1))
 		for _, n := range []int{1, 2, 3, 100} {
@@ -63,8 +63,8 @@ func TestLists(t *testing.T) {
 			id     jobs.ID
 			status jobs.Status
 		}{{"ship", a2, jobs.Succeeded}, {"pay", b1, jobs.Failed}, {"ship", a1, jobs.Succeeded}, {"pay", b2, jobs.Succeeded}} {
-			s.pass(time.Second)
-			_, err := s.Report(t.Context(), end.name, end.id, jobs.Report{Attempt: 3, Status: end.status, Final: true}, s.now)
+			s.Pass(time.Second)
+			_, err := s.Report(t.Context(), end.name, end.id, jobs.Report{Attempt: 3, Status: end.status, Final: true}, s.Now)
 			require.NoError(t, err, "%d", i)
 		}
 		for _, n := range []int{1, 2, 100} {
@@ -84,9 +84,9 @@ func TestBulk(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s, ctx := newShop(t, server), t.Context()
-		s.add("ship")
-		s.add("pay")
-		done, other := s.put("ship"), s.put("pay")
+		s.Add("ship")
+		s.Add("pay")
+		done, other := s.Put("ship"), s.Put("pay")
 		require.NoError(t, s.report("ship", done, 3, jobs.Succeeded))
 		list := make([]jobs.NewJob, 50)
 		for i := range list {
@@ -94,7 +94,7 @@ func TestBulk(t *testing.T) {
 		}
 		for bad, want := range map[jobs.ID]error{done: jobs.ErrArchived, other: jobs.ErrOtherType} {
 			list[49].ID = bad
-			_, err := s.Enqueue(ctx, "ship", list, "", s.now)
+			_, err := s.Enqueue(ctx, "ship", list, "", s.Now)
 			var bulk *jobs.BulkError
 			require.ErrorAs(t, err, &bulk)
 			assert.Equal(t, jobs.BulkError{Index: 49, Err: want}, *bulk)
@@ -102,7 +102,7 @@ func TestBulk(t *testing.T) {
 		}
 		list[49].ID = jobs.NewID()
 		for range 2 { // the second time, all are there
-			added, err := s.Enqueue(ctx, "ship", list, "", s.now)
+			added, err := s.Enqueue(ctx, "ship", list, "", s.Now)
 			require.NoError(t, err)
 			require.Len(t, added, 50)
 			for i, job := range added {
@@ -113,7 +113,7 @@ func TestBulk(t *testing.T) {
 		assert.Equal(t, jobs.Counts{Queued: 50, Waiting: 24, Oldest: start.Add(2 * time.Microsecond)}, s.counts("ship"))
 		s.accept(s.take("ann", other))
 		s.accept(s.take("ann", list[0].ID))
-		s.pass(time.Hour)
+		s.Pass(time.Hour)
 		taken := s.acquire("ann")
 		assert.Len(t, taken.Discarded, 2, "the deadlines of both")
 		require.NotNil(t, taken.Task)
@@ -125,26 +125,26 @@ func TestPull(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s, ctx := newShop(t, server), t.Context()
-		s.add("ship")
-		s.add("mail", pulled, limit(3))
+		s.Add("ship")
+		s.Add("mail", pulled, limit(3))
 		fetch := func(max int) (ids []jobs.ID) {
 			t.Helper()
-			list, _, err := s.Fetch(ctx, "mail", max, s.now)
+			list, _, err := s.Fetch(ctx, "mail", max, s.Now)
 			require.NoError(t, err)
 			for _, job := range list {
-				assert.Equal(t, s.now.Add(time.Minute), job.Deadline)
+				assert.Equal(t, s.Now.Add(time.Minute), job.Deadline)
 				assert.Equal(t, jobs.InProgress, job.Status)
 				ids = append(ids, job.ID)
 			}
 			return ids
 		}
-		_, _, err := s.Fetch(ctx, "ship", 1, s.now)
+		_, _, err := s.Fetch(ctx, "ship", 1, s.Now)
 		require.ErrorIs(t, err, jobs.ErrNotPull)
-		_, _, err = s.Fetch(ctx, "other", 1, s.now)
+		_, _, err = s.Fetch(ctx, "other", 1, s.Now)
 		require.ErrorIs(t, err, jobs.ErrUnknownType)
 		assert.Empty(t, fetch(1))
-		later := s.put("mail", func(j *jobs.NewJob) { j.RunAfter = start.Add(time.Second) })
-		ids := []jobs.ID{s.put("mail"), s.put("mail"), s.put("mail"), s.put("mail")}
+		later := s.Put("mail", func(j *jobs.NewJob) { j.RunAfter = start.Add(time.Second) })
+		ids := []jobs.ID{s.Put("mail"), s.Put("mail"), s.Put("mail"), s.Put("mail")}
 		assert.Empty(t, s.takeNothing(), "no worker takes them")
 		assert.Equal(t, ids[:2], fetch(2))
 		assert.Equal(t, ids[2:3], fetch(100))
@@ -152,10 +152,10 @@ func TestPull(t *testing.T) {
 		s.requireInFlight("mail", 3)
 		require.NoError(t, s.report("mail", ids[1], 3, jobs.Failed))
 		require.NoError(t, s.report("mail", ids[0], 3, jobs.Succeeded))
-		s.pass(2 * time.Second)
+		s.Pass(2 * time.Second)
 		assert.Empty(t, s.takeNothing())
 		assert.Equal(t, []jobs.ID{later, ids[1]}, fetch(100), "each in its place")
-		s.pass(time.Minute)
+		s.Pass(time.Minute)
 		assert.Len(t, s.takeNothing(), 3, "the deadlines of all")
 		s.requireInFlight("mail", 0)
 		assert.Equal(t, []jobs.ID{ids[3]}, fetch(1))
@@ -166,11 +166,11 @@ func TestAPullWaiterIsToldOfJobs(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.add("mail", pulled)
-		s.add("ship")
+		s.Add("mail", pulled)
+		s.Add("ship")
 		waiter := s.NewPullWaiter(time.Minute)
 		defer func() { require.NoError(t, waiter.Close()) }()
-		first := s.put("mail")
+		first := s.Put("mail")
 		names, err := waiter.Wait(t.Context(), time.Minute)
 		require.NoError(t, err)
 		assert.Equal(t, []jobs.TypeName{"mail"}, names, "one that came before")
@@ -180,8 +180,8 @@ func TestAPullWaiterIsToldOfJobs(t *testing.T) {
 			assert.NoError(t, err)
 			told <- names
 		}()
-		s.put("ship")
-		s.put("mail") // nobody may fetch it
+		s.Put("ship")
+		s.Put("mail") // nobody may fetch it
 		require.NoError(t, s.report("mail", first, 3, jobs.Succeeded))
 		assert.Contains(t, <-told, jobs.TypeName("mail"))
 	})
@@ -191,38 +191,38 @@ func TestCancelAndReplay(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s, ctx := newShop(t, server), t.Context()
-		s.add("ship")
-		taken, accepted, queued := s.put("ship"), s.put("ship"), s.put("ship")
+		s.Add("ship")
+		taken, accepted, queued := s.Put("ship"), s.Put("ship"), s.Put("ship")
 		cancel := func(id jobs.ID, want jobs.Status) {
 			t.Helper()
-			was, err := s.Cancel(ctx, "ship", id, s.now)
+			was, err := s.Cancel(ctx, "ship", id, s.Now)
 			require.NoError(t, err)
 			assert.Equal(t, want, was)
 		}
-		_, err := s.Cancel(ctx, "ship", jobs.NewID(), s.now)
+		_, err := s.Cancel(ctx, "ship", jobs.NewID(), s.Now)
 		require.ErrorIs(t, err, jobs.ErrUnknownJob)
-		_, err = s.Replay(ctx, "", queued, jobs.NewID(), s.now)
+		_, err = s.Replay(ctx, "", queued, jobs.NewID(), s.Now)
 		require.ErrorIs(t, err, jobs.ErrQueued)
 		cancel(queued, jobs.Queued)
 		task := s.take("ann", taken)
 		cancel(taken, jobs.InProgress)
 		cancel(taken, jobs.Cancelled)
-		owned, err := s.Queue().Complete(ctx, task, completed, s.now)
+		owned, err := s.Queue().Complete(ctx, task, completed, s.Now)
 		require.NoError(t, err)
 		require.False(t, owned)
 		s.accept(s.take("ann", accepted))
 		cancel(accepted, jobs.InProgress)
 		s.requireIdle()
 
-		_, err = s.Replay(ctx, "pay", taken, jobs.NewID(), s.now)
+		_, err = s.Replay(ctx, "pay", taken, jobs.NewID(), s.Now)
 		require.ErrorIs(t, err, jobs.ErrUnknownJob)
-		again, err := s.Replay(ctx, "", taken, jobs.NewID(), s.now)
+		again, err := s.Replay(ctx, "", taken, jobs.NewID(), s.Now)
 		require.NoError(t, err)
-		assert.Equal(t, s.job(taken).Data, again.Data)
+		assert.Equal(t, s.Show(taken).Data, again.Data)
 		assert.Equal(t, 3, again.Attempts)
 		s.accept(s.take("ann", again.ID))
 		require.NoError(t, s.report("ship", again.ID, 3, jobs.Succeeded))
-		_, err = s.Cancel(ctx, "ship", again.ID, s.now)
+		_, err = s.Cancel(ctx, "ship", again.ID, s.Now)
 		require.ErrorIs(t, err, jobs.ErrArchived)
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstoretest"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/wire"
@@ -44,11 +45,11 @@ type attempt struct {
 var modelTypes = []jobs.TypeName{"ship", "pay", "mail"}
 
 func newModel(rt *rapid.T, s *shop) *model {
-	s.now = start
+	s.Now = start
 	m := &model{s, rt, map[bus.WorkerID]*queue.Task{}, nil, 0, map[jobs.ID]attempt{}, nil, map[jobs.ID]int{}, false}
-	s.add("ship", limit(2))
-	s.add("pay", atMostOnce, limit(2))
-	s.add("mail", pulled, limit(2))
+	s.Add("ship", limit(2))
+	s.Add("pay", jobstoretest.AtMostOnce, limit(2))
+	s.Add("mail", pulled, limit(2))
 	return m
 }
 
@@ -68,13 +69,13 @@ func (m *model) enqueue(rt *rapid.T) {
 		list[i] = jobs.NewJob{ID: jobs.NewID(), Data: []byte("1")}
 		m.ids = append(m.ids, list[i].ID)
 		if rapid.Bool().Draw(rt, "later") {
-			list[i].RunAfter = m.now.Add(time.Second)
+			list[i].RunAfter = m.Now.Add(time.Second)
 		}
 		if rapid.IntRange(0, 3).Draw(rt, "expires") == 0 {
-			list[i].ExpiresAt = m.now.Add(3 * time.Second)
+			list[i].ExpiresAt = m.Now.Add(3 * time.Second)
 		}
 	}
-	_, err := m.Enqueue(m.t.Context(), name, list, "", m.now)
+	_, err := m.Enqueue(m.T.Context(), name, list, "", m.Now)
 	require.NoError(rt, err)
 }
 
@@ -108,7 +109,7 @@ func (m *model) complete(rt *rapid.T) {
 	worker := rapid.SampledFrom(workers).Draw(rt, "worker")
 	task := m.tasks[worker]
 	delete(m.tasks, worker)
-	_, err := m.Queue().Complete(m.t.Context(), task, m.result(), m.now)
+	_, err := m.Queue().Complete(m.T.Context(), task, m.result(), m.Now)
 	require.NoError(rt, err)
 }
 
@@ -117,7 +118,7 @@ func (m *model) result() queue.Result {
 	kind := rapid.SampledFrom([]jobstore.RunResult{
 		jobstore.Accepted, jobstore.Accepted, jobstore.Succeeded, jobstore.Failed, jobstore.Held, "",
 	}).Draw(m.rt, "result")
-	retryAt := m.now.Add(time.Second)
+	retryAt := m.Now.Add(time.Second)
 	switch {
 	case kind == "":
 		return queue.Result{RetryAt: retryAt}
@@ -144,7 +145,7 @@ func (m *model) dieSome(*rapid.T) {
 func (m *model) completeLate(rt *rapid.T) {
 	m.rt = rt
 	for _, task := range m.dead {
-		owned, err := m.Queue().Complete(m.t.Context(), task, m.result(), m.now)
+		owned, err := m.Queue().Complete(m.T.Context(), task, m.result(), m.Now)
 		require.NoError(rt, err)
 		require.False(rt, owned)
 	}
@@ -152,7 +153,7 @@ func (m *model) completeLate(rt *rapid.T) {
 }
 
 func (m *model) fetchSome(rt *rapid.T) {
-	list, _, err := m.Fetch(m.t.Context(), "mail", rapid.IntRange(1, 3).Draw(rt, "max"), m.now)
+	list, _, err := m.Fetch(m.T.Context(), "mail", rapid.IntRange(1, 3).Draw(rt, "max"), m.Now)
 	require.NoError(rt, err)
 	for _, job := range list {
 		m.held[job.ID] = attempt{"mail", job.Attempts}
@@ -184,13 +185,13 @@ func (m *model) reportSome(rt *rapid.T) {
 func (m *model) extendSome(rt *rapid.T) {
 	m.rt = rt
 	id := m.id()
-	_, _ = m.Extend(m.t.Context(), m.held[id].name, id, m.held[id].left, 2*time.Second, m.now)
+	_, _ = m.Extend(m.T.Context(), m.held[id].name, id, m.held[id].left, 2*time.Second, m.Now)
 }
 
 func (m *model) cancelSome(rt *rapid.T) {
 	m.rt = rt
 	id := m.id()
-	if _, err := m.Cancel(m.t.Context(), m.job(id).Type, id, m.now); !errors.Is(err, jobs.ErrArchived) {
+	if _, err := m.Cancel(m.T.Context(), m.Show(id).Type, id, m.Now); !errors.Is(err, jobs.ErrArchived) {
 		require.NoError(rt, err)
 	}
 }
@@ -198,7 +199,7 @@ func (m *model) cancelSome(rt *rapid.T) {
 func (m *model) changeSome(rt *rapid.T) {
 	m.rt = rt
 	name := m.name()
-	_, err := m.ChangeType(m.t.Context(), name, func(c *jobs.Type) error {
+	_, err := m.ChangeType(m.T.Context(), name, func(c *jobs.Type) error {
 		c.Concurrency = rapid.IntRange(1, 3).Draw(rt, "limit")
 		c.Paused = rapid.IntRange(0, 4).Draw(rt, "paused") == 0
 		return nil
@@ -207,13 +208,13 @@ func (m *model) changeSome(rt *rapid.T) {
 }
 
 func (m *model) passSome(rt *rapid.T) {
-	m.pass(time.Duration(rapid.SampledFrom([]int{1, 500, 1000, 5000, 61_000}).Draw(rt, "ms")) * time.Millisecond)
+	m.Pass(time.Duration(rapid.SampledFrom([]int{1, 500, 1000, 5000, 61_000}).Draw(rt, "ms")) * time.Millisecond)
 }
 
 // check requires that the keys are sound: each job in its lists, in the queue and, if it is in
 // progress, marked in its lane.
 func (m *model) check(rt *rapid.T) {
-	ctx, raw := m.t.Context(), m.server.Raw
+	ctx, raw := m.T.Context(), m.server.Raw
 	places := map[string]int{}
 	for _, members := range [][]string{
 		raw.ZRange(ctx, m.queue.Scheduled(bus.QueueJobs), 0, -1).Val(),
@@ -231,15 +232,15 @@ func (m *model) check(rt *rapid.T) {
 	open := map[string]bool{}
 	inProgress := map[jobs.TypeName]int{}
 	for _, id := range m.ids {
-		job := m.job(id)
+		job := m.Show(id)
 		entry := wire.PackJob(bus.Job{Name: bus.JobJob, Args: []string{string(id)}})
-		listed := raw.ZScore(ctx, m.keys.Open(job.Type), string(id)).Err() == nil
+		listed := raw.ZScore(ctx, m.Keys.Open(job.Type), string(id)).Err() == nil
 		score, err := raw.ZScore(ctx, m.queue.Lane(bus.JobJob, string(job.Type)), entry).Result()
 		require.Equal(rt, !job.Status.IsArchived(), listed, "%s in the list of open jobs", job.Status)
 		require.Equal(rt, job.Status == jobs.InProgress, err == nil && score < 0, "%s marked in its lane", job.Status)
 		if job.Status.IsArchived() {
 			require.Error(rt, err, "%s in its lane", job.Status)
-			require.NoError(rt, raw.ZScore(ctx, m.keys.Archive(job.Type, job.Status), string(id)).Err())
+			require.NoError(rt, raw.ZScore(ctx, m.Keys.Archive(job.Type, job.Status), string(id)).Err())
 			continue
 		}
 		open[entry] = true
@@ -257,7 +258,7 @@ func (m *model) check(rt *rapid.T) {
 
 // drain has services do all that is left: nothing may wait for ever.
 func (m *model) drain(rt *rapid.T) {
-	ctx := m.t.Context()
+	ctx := m.T.Context()
 	for _, name := range modelTypes {
 		_, err := m.ChangeType(ctx, name, func(c *jobs.Type) error { c.Paused = false; return nil })
 		require.NoError(rt, err)
@@ -271,7 +272,7 @@ func (m *model) drain(rt *rapid.T) {
 	m.check(rt)
 	for round := 0; open() > 0; round++ {
 		require.Less(rt, round, 400, "jobs are stuck")
-		m.pass(time.Second)
+		m.Pass(time.Second)
 		for {
 			taken := m.acquire("zoe")
 			if taken.Task == nil {
@@ -279,10 +280,10 @@ func (m *model) drain(rt *rapid.T) {
 			}
 			m.rt = rt
 			m.given(taken.Task.Payload.(*jobstore.Run))
-			_, err := m.Queue().Complete(ctx, taken.Task, completed, m.now)
+			_, err := m.Queue().Complete(ctx, taken.Task, completed, m.Now)
 			require.NoError(rt, err)
 		}
-		list, _, err := m.Fetch(ctx, "mail", 100, m.now)
+		list, _, err := m.Fetch(ctx, "mail", 100, m.Now)
 		require.NoError(rt, err)
 		for _, job := range list {
 			require.NoError(rt, m.report("mail", job.ID, job.Attempts, jobs.Succeeded))

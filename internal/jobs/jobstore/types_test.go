@@ -10,6 +10,7 @@ import (
 
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstoretest"
 	"routemaster/internal/rdb/rdbtest"
 )
 
@@ -29,8 +30,8 @@ func TestTypes(t *testing.T) {
 		}
 		require.NoError(t, s.CreateType(ctx, full))
 		require.ErrorIs(t, s.CreateType(ctx, full), jobs.ErrTypeExists)
-		s.now = start.Add(time.Second)
-		s.add("pay", atMostOnce)
+		s.Now = start.Add(time.Second)
+		s.Add("pay", jobstoretest.AtMostOnce)
 		types, err = s.Types(ctx)
 		require.NoError(t, err)
 		require.Len(t, types, 2)
@@ -70,10 +71,10 @@ func TestALimitCanBeChangedAtAnyTime(t *testing.T) {
 			_, err := s.ChangeType(ctx, "ship", func(c *jobs.Type) error { f(c); return nil })
 			require.NoError(t, err)
 		}
-		s.add("ship")
+		s.Add("ship")
 		var ids []jobs.ID
 		for range 6 {
-			ids = append(ids, s.put("ship"))
+			ids = append(ids, s.Put("ship"))
 		}
 		s.accept(s.take("ann", ids[0]))
 		assert.Empty(t, s.takeNothing())
@@ -102,32 +103,32 @@ func TestATypeThatIsDeletedTakesItsJobsWithIt(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s, ctx := newShop(t, server), t.Context()
-		s.add("ship", limit(2))
-		require.ErrorIs(t, s.DeleteType(ctx, "other", true, s.now, anybody), jobs.ErrUnknownType)
-		done, taken, accepted, queued := s.put("ship"), s.put("ship"), s.put("ship"), s.put("ship")
+		s.Add("ship", limit(2))
+		require.ErrorIs(t, s.DeleteType(ctx, "other", true, s.Now, anybody), jobs.ErrUnknownType)
+		done, taken, accepted, queued := s.Put("ship"), s.Put("ship"), s.Put("ship"), s.Put("ship")
 		require.NoError(t, s.report("ship", done, 3, jobs.Succeeded))
 		task := s.take("ann", taken)
 		s.accept(s.take("ben", accepted))
-		require.ErrorIs(t, s.DeleteType(ctx, "ship", true, s.now, func(jobs.Type) error { return jobs.ErrNotOwner }), jobs.ErrNotOwner)
-		require.ErrorIs(t, s.DeleteType(ctx, "ship", false, s.now, anybody), jobs.ErrTypeHasJobs)
-		require.NoError(t, s.DeleteType(ctx, "ship", true, s.now, anybody))
+		require.ErrorIs(t, s.DeleteType(ctx, "ship", true, s.Now, func(jobs.Type) error { return jobs.ErrNotOwner }), jobs.ErrNotOwner)
+		require.ErrorIs(t, s.DeleteType(ctx, "ship", false, s.Now, anybody), jobs.ErrTypeHasJobs)
+		require.NoError(t, s.DeleteType(ctx, "ship", true, s.Now, anybody))
 		for _, id := range []jobs.ID{taken, accepted, queued} {
-			assert.Equal(t, jobs.Cancelled, s.job(id).Status)
+			assert.Equal(t, jobs.Cancelled, s.Show(id).Status)
 			require.ErrorIs(t, s.report("ship", id, 3, jobs.Succeeded), jobs.ErrCancelled)
 		}
-		assert.Equal(t, jobs.Succeeded, s.job(done).Status)
-		owned, err := s.Queue().Complete(ctx, task, completed, s.now)
+		assert.Equal(t, jobs.Succeeded, s.Show(done).Status)
+		owned, err := s.Queue().Complete(ctx, task, completed, s.Now)
 		require.NoError(t, err)
 		assert.False(t, owned)
 		_, err = s.Type(ctx, "ship")
 		require.ErrorIs(t, err, jobs.ErrUnknownType)
-		_, err = s.Enqueue(ctx, "ship", []jobs.NewJob{{ID: jobs.NewID(), Data: []byte("1")}}, "", s.now)
+		_, err = s.Enqueue(ctx, "ship", []jobs.NewJob{{ID: jobs.NewID(), Data: []byte("1")}}, "", s.Now)
 		require.ErrorIs(t, err, jobs.ErrUnknownType)
 		s.requireIdle()
 
-		s.add("ship") // again, beside the archive of the one before
-		require.NoError(t, s.DeleteType(ctx, "ship", false, s.now, anybody))
-		removed, err := s.Purge(ctx, s.now.Add(time.Hour+time.Second), always)
+		s.Add("ship") // again, beside the archive of the one before
+		require.NoError(t, s.DeleteType(ctx, "ship", false, s.Now, anybody))
+		removed, err := s.Purge(ctx, s.Now.Add(time.Hour+time.Second), always)
 		require.NoError(t, err)
 		assert.Equal(t, 4, removed)
 		keys, err := server.Raw.Keys(ctx, "w:work:*").Result()
@@ -142,14 +143,14 @@ func TestTheArchiveIsKeptForItsTime(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s, ctx := newShop(t, server), t.Context()
-		s.add("ship", limit(9))
-		s.add("gone", func(c *jobs.Type) { c.Retention = 0 })
-		first := s.put("ship")
+		s.Add("ship", limit(9))
+		s.Add("gone", func(c *jobs.Type) { c.Retention = 0 })
+		first := s.Put("ship")
 		require.NoError(t, s.report("ship", first, 3, jobs.Succeeded))
-		s.pass(time.Minute)
-		second := s.put("ship")
+		s.Pass(time.Minute)
+		second := s.Put("ship")
 		require.NoError(t, s.report("ship", second, 3, jobs.Succeeded))
-		gone := s.put("gone")
+		gone := s.Put("gone")
 		require.NoError(t, s.report("gone", gone, 3, jobs.Succeeded))
 		_, err := s.Job(ctx, "", gone)
 		require.ErrorIs(t, err, jobs.ErrUnknownJob)
@@ -162,7 +163,7 @@ func TestTheArchiveIsKeptForItsTime(t *testing.T) {
 		assert.Equal(t, 1, removed)
 		_, err = s.Job(ctx, "", first)
 		require.ErrorIs(t, err, jobs.ErrUnknownJob)
-		s.job(second)
+		s.Show(second)
 		for _, want := range []int{1, 0} {
 			n, err := s.DropArchived(ctx)
 			require.NoError(t, err)
@@ -175,11 +176,11 @@ func TestSchedules(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s, ctx := newShop(t, server), t.Context()
-		s.add("ship")
+		s.Add("ship")
 		schedules, err := s.Schedules(ctx)
 		require.NoError(t, err)
 		assert.Empty(t, schedules)
-		s.add("report", func(c *jobs.Type) { c.Schedule, c.ScheduleData = "* * * * *", []byte(`{"a":1.0}`) })
+		s.Add("report", func(c *jobs.Type) { c.Schedule, c.ScheduleData = "* * * * *", []byte(`{"a":1.0}`) })
 		schedules, err = s.Schedules(ctx)
 		require.NoError(t, err)
 		require.Len(t, schedules, 1)
@@ -190,17 +191,17 @@ func TestSchedules(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, want, done)
 		}
-		job := s.job(jobs.ScheduledID("report", at.UnixMilli()))
+		job := s.Show(jobs.ScheduledID("report", at.UnixMilli()))
 		assert.Equal(t, `{"a":1.0}`, string(job.Data))
 		schedules, err = s.Schedules(ctx)
 		require.NoError(t, err)
 		assert.Equal(t, at, schedules[0].Since)
 
-		s.add("plain", func(c *jobs.Type) { c.Schedule = "* * * * *" })
+		s.Add("plain", func(c *jobs.Type) { c.Schedule = "* * * * *" })
 		done, err := s.EnqueueScheduled(ctx, jobstore.Schedule{Type: jobs.Type{Name: "plain"}, Since: start}, at, at)
 		require.NoError(t, err)
 		assert.True(t, done)
-		assert.Equal(t, "null", string(s.job(jobs.ScheduledID("plain", at.UnixMilli())).Data), "without any data")
+		assert.Equal(t, "null", string(s.Show(jobs.ScheduledID("plain", at.UnixMilli())).Data), "without any data")
 		require.NoError(t, s.DeleteType(ctx, "plain", true, at, anybody))
 
 		change := func(schedule string) time.Time {

@@ -15,7 +15,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
-	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstoretest"
 	"routemaster/internal/jobs/runner"
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
@@ -95,21 +95,19 @@ func with(status int, body string) http.HandlerFunc {
 	}
 }
 
-// shop is the jobs of a test, and what runs them, with a clock.
+// shop is the jobs of a test, and what runs them.
 type shop struct {
-	*jobstore.Store
-	t       *testing.T
+	*jobstoretest.Shop
 	config  runner.Config
 	log     *rdbtest.Buffer
 	metrics *metrics.Registry
-	now     time.Time
 }
 
 // newShop makes a shop whose jobs go to a service, as a rule.
 func newShop(t *testing.T, server *rdbtest.Server, downstream string) *shop {
 	s := &shop{
-		Store: jobstore.New(server.Open(t).Partition("")), t: t,
-		log: &rdbtest.Buffer{}, metrics: metrics.NewRegistry(), now: time.UnixMilli(1_700_000_000_000).UTC(),
+		Shop: jobstoretest.NewShop(t, server, time.UnixMilli(1_700_000_000_000).UTC()),
+		log:  &rdbtest.Buffer{}, metrics: metrics.NewRegistry(),
 	}
 	s.config = runner.Config{
 		Client: newClient(t), Downstream: newClient(t), DownstreamURL: downstream, Password: "s3cret",
@@ -133,87 +131,60 @@ func (s *shop) runner(clock func() time.Time) *runner.Runner {
 	return runner.New(s.config, slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug})), clock)
 }
 
-// put makes a type of three attempts, or of one, and enqueues a job of it.
+// put makes a type, and enqueues a job of it.
 func (s *shop) put(name jobs.TypeName, changes ...func(*jobs.Type)) jobs.ID {
-	s.t.Helper()
-	kind := jobs.Type{
-		Name: name, Strategy: jobs.AtLeastOnce, Attempts: 3, Concurrency: 5, Timeout: time.Minute, Retention: time.Hour,
-		CreatedAt: s.now, UpdatedAt: s.now,
-	}
-	for _, change := range changes {
-		change(&kind)
-	}
-	require.NoError(s.t, s.CreateType(s.t.Context(), kind))
-	return s.enqueue(name, time.Time{})
+	s.T.Helper()
+	s.Add(name, changes...)
+	return s.Put(name)
 }
-
-func atMostOnce(t *jobs.Type) { t.Strategy, t.Attempts = jobs.AtMostOnce, 1 }
 
 func at(url string) func(*jobs.Type) { return func(t *jobs.Type) { t.URL = url } }
 
-// enqueue enqueues a job, which may expire.
-func (s *shop) enqueue(name jobs.TypeName, expires time.Time) jobs.ID {
-	s.t.Helper()
-	job := jobs.NewJob{ID: jobs.NewID(), Data: []byte(`{"b":1.50,"a":[null]}`), ExpiresAt: expires}
-	_, err := s.Enqueue(s.t.Context(), name, []jobs.NewJob{job}, "", s.now)
-	require.NoError(s.t, err)
-	return job.ID
-}
-
 // run has a worker take what is due after a while, and run it. It returns how many jobs that were.
 func (s *shop) run(after time.Duration) (ran int) {
-	s.t.Helper()
-	s.now = s.now.Add(after)
-	ctx, q := s.t.Context(), s.Queue()
-	_, err := q.Schedule(ctx, bus.QueueJobs, s.now, 100)
-	require.NoError(s.t, err)
-	r := s.runner(func() time.Time { return s.now })
+	s.T.Helper()
+	s.Pass(after)
+	ctx, q := s.T.Context(), s.Queue()
+	r := s.runner(func() time.Time { return s.Now })
 	for {
-		taken, err := q.Acquire(ctx, bus.QueueJobs, "worker", bus.Failing, s.now)
-		require.NoError(s.t, err)
+		taken, err := q.Acquire(ctx, bus.QueueJobs, "worker", bus.Failing, s.Now)
+		require.NoError(s.T, err)
 		for _, entry := range taken.Discarded {
 			r.Discarded(entry)
 		}
 		if taken.Task == nil {
 			return ran
 		}
-		_, err = q.Complete(ctx, taken.Task, r.Run(ctx, taken.Task), s.now)
-		require.NoError(s.t, err)
+		_, err = q.Complete(ctx, taken.Task, r.Run(ctx, taken.Task), s.Now)
+		require.NoError(s.T, err)
 		ran++
 	}
 }
 
-func (s *shop) job(id jobs.ID) jobs.Job {
-	s.t.Helper()
-	job, err := s.Job(s.t.Context(), "", id)
-	require.NoError(s.t, err)
-	return job
-}
-
 // requireJob requires that a job has a status, so many attempts left, and a reason.
 func (s *shop) requireJob(id jobs.ID, status jobs.Status, attempts int, reason string) {
-	s.t.Helper()
-	job := s.job(id)
-	require.Equal(s.t, []any{status, attempts, reason}, []any{job.Status, job.Attempts, job.Reason})
+	s.T.Helper()
+	job := s.Show(id)
+	require.Equal(s.T, []any{status, attempts, reason}, []any{job.Status, job.Attempts, job.Reason})
 }
 
 // report has a service report.
 func (s *shop) report(name jobs.TypeName, id jobs.ID, attempt int, now time.Time) {
-	_, err := s.Report(context.WithoutCancel(s.t.Context()), name, id, jobs.Report{Attempt: attempt, Status: jobs.Succeeded}, now)
-	assert.NoError(s.t, err)
+	_, err := s.Report(context.WithoutCancel(s.T.Context()), name, id, jobs.Report{Attempt: attempt, Status: jobs.Succeeded}, now)
+	assert.NoError(s.T, err)
 }
 
 // page is what is counted.
 func (s *shop) page() string {
-	s.t.Helper()
+	s.T.Helper()
 	w := httptest.NewRecorder()
-	s.metrics.Handler().ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), http.MethodGet, "/metrics", nil))
+	s.metrics.Handler().ServeHTTP(w, httptest.NewRequestWithContext(s.T.Context(), http.MethodGet, "/metrics", nil))
 	return w.Body.String()
 }
 
 // work starts a worker with so many threads, of which the clock is the real one.
 func (s *shop) work(threads int) (stop func()) {
-	s.t.Helper()
+	s.T.Helper()
 	r := s.runner(time.Now)
 	q := s.Queue()
 	w := worker.New(q, worker.Config{
@@ -224,7 +195,7 @@ func (s *shop) work(threads int) (stop func()) {
 		AcquireTimeout: time.Second, RetryAfter: time.Second,
 		Handlers: map[bus.JobName]worker.Handler{bus.JobJob: func(ctx context.Context, task *queue.Task) queue.Result { return r.Run(ctx, task) }},
 	}, slog.New(slog.NewTextHandler(s.log, nil)), time.Now)
-	ctx, cancel := context.WithCancel(s.t.Context())
+	ctx, cancel := context.WithCancel(s.T.Context())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -234,6 +205,6 @@ func (s *shop) work(threads int) (stop func()) {
 		cancel()
 		<-done
 	}
-	s.t.Cleanup(stop)
+	s.T.Cleanup(stop)
 	return stop
 }

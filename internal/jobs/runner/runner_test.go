@@ -13,6 +13,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstoretest"
 	"routemaster/internal/outbound"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/telemetry/tracing"
@@ -26,7 +27,7 @@ func TestWhatAServiceGets(t *testing.T) {
 		require.Equal(t, 2, s.run(0))
 
 		body := func(id jobs.ID) string {
-			return fmt.Sprintf(`{"data":{"b":1.50,"a":[null]},"attempts":3,"id":%q,"attempt":3}`, id)
+			return fmt.Sprintf(`{"data":{"b":1.50,"a":[]},"attempts":3,"id":%q,"attempt":3}`, id)
 		}
 		require.Len(t, down.got(), 1)
 		got := down.got()[0]
@@ -36,7 +37,7 @@ func TestWhatAServiceGets(t *testing.T) {
 		assert.Equal(t, []string{"application/json", "application/json", "routemaster/test"},
 			[]string{header.Get("Content-Type"), header.Get("Accept"), header.Get("User-Agent")})
 		s.requireJob(id, jobs.InProgress, 3, "")
-		assert.Equal(t, s.now.Add(time.Minute), s.job(id).Deadline)
+		assert.Equal(t, s.Now.Add(time.Minute), s.Show(id).Deadline)
 
 		require.Len(t, own.got(), 1)
 		got = own.got()[0]
@@ -67,7 +68,7 @@ func TestAServiceThatIsNotReadyCostsNoAttempt(t *testing.T) {
 			require.Equal(t, 1, s.run(wait))
 		}
 		s.requireJob(id, jobs.InProgress, 3, "")
-		s.report("invoice", id, 3, s.now)
+		s.report("invoice", id, 3, s.Now)
 		s.requireJob(id, jobs.Succeeded, 3, "")
 		assert.Contains(t, s.page(), `routemaster_job_attempts_total{job_type="invoice",outcome="held"} 2`)
 		assert.Contains(t, s.log.String(), "held back the jobs of a service that is not ready")
@@ -77,11 +78,11 @@ func TestAServiceThatIsNotReadyCostsNoAttempt(t *testing.T) {
 func TestAServiceThatCannotBeReached(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server, "http://127.0.0.1:1") // nobody listens there
-		id, once := s.put("invoice"), s.put("payment", atMostOnce)
+		id, once := s.put("invoice"), s.put("payment", jobstoretest.AtMostOnce)
 		require.Equal(t, 2, s.run(0))
 		s.requireJob(once, jobs.Failed, 0, "the service did not answer: refused")
 		s.requireJob(id, jobs.Queued, 2, "the service did not answer: refused")
-		assert.WithinRange(t, s.job(id).RunAfter, s.now.Add(1600*time.Millisecond), s.now.Add(2*time.Second))
+		assert.WithinRange(t, s.Show(id).RunAfter, s.Now.Add(1600*time.Millisecond), s.Now.Add(2*time.Second))
 	})
 }
 
@@ -94,7 +95,7 @@ func TestAServiceThatIsSilentMayReport(t *testing.T) {
 		require.Equal(t, 1, s.run(0))
 		s.requireJob(id, jobs.InProgress, 3, "")
 		assert.Contains(t, s.log.String(), "awaiting the report of a service that did not answer")
-		s.report("invoice", id, 3, s.now)
+		s.report("invoice", id, 3, s.Now)
 		s.requireJob(id, jobs.Succeeded, 3, "")
 	})
 }
@@ -103,8 +104,8 @@ func TestAJobThatExpiredIsNotSent(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		down := newService(t, with(202, ""))
 		s := newShop(t, server, down.url)
-		s.put("invoice", func(t *jobs.Type) { t.Paused = true })
-		id := s.enqueue("invoice", s.now.Add(time.Second))
+		s.put("invoice", func(t *jobs.Type) { t.Paused, t.Concurrency = true, 2 })
+		id := s.Put("invoice", func(job *jobs.NewJob) { job.ExpiresAt = s.Now.Add(time.Second) })
 		_, err := s.ChangeType(t.Context(), "invoice", func(t *jobs.Type) error { t.Paused = false; return nil })
 		require.NoError(t, err)
 		require.Equal(t, 1, s.run(time.Second), "the other one")
@@ -120,7 +121,7 @@ func TestAJobWithoutAReportIsTriedAgain(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		down := newService(t, with(202, ""))
 		s := newShop(t, server, down.url)
-		id, once := s.put("invoice"), s.put("payment", atMostOnce)
+		id, once := s.put("invoice"), s.put("payment", jobstoretest.AtMostOnce)
 		require.Equal(t, 2, s.run(0))
 		require.Zero(t, s.run(time.Minute-time.Millisecond))
 		require.Zero(t, s.run(time.Millisecond))
@@ -150,7 +151,7 @@ func TestAtMostOnce(t *testing.T) {
 				_ = conn.Close()
 			}
 		})
-		broken := s.put("payment", atMostOnce)
+		broken := s.put("payment", jobstoretest.AtMostOnce)
 		require.Equal(t, 1, s.run(0))
 		s.requireJob(broken, jobs.Failed, 0, "the service did not answer: reset")
 		require.Len(t, down.got(), 2)
@@ -159,13 +160,13 @@ func TestAtMostOnce(t *testing.T) {
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusServiceUnavailable)
 		})
-		refused := s.put("refund", atMostOnce)
+		refused := s.put("refund", jobstoretest.AtMostOnce)
 		require.Equal(t, 1, s.run(0))
 		s.requireJob(refused, jobs.Failed, 0, "the service answered 503 Service Unavailable")
 
 		// A worker that dies has sent it, or has not.
-		dead := s.enqueue("payment", time.Time{})
-		taken, err := s.Queue().Acquire(t.Context(), bus.QueueJobs, "dead", bus.Failing, s.now)
+		dead := s.Put("payment")
+		taken, err := s.Queue().Acquire(t.Context(), bus.QueueJobs, "dead", bus.Failing, s.Now)
 		require.NoError(t, err)
 		require.Equal(t, dead, taken.Task.Payload.(*jobstore.Run).ID)
 		_, err = s.Queue().Retire(t.Context(), "dead")
@@ -173,7 +174,7 @@ func TestAtMostOnce(t *testing.T) {
 		require.Zero(t, s.run(time.Hour))
 		s.requireJob(dead, jobs.Failed, 0, "the worker died")
 		require.Len(t, down.got(), 3)
-		s.report("payment", dead, 1, s.now)
+		s.report("payment", dead, 1, s.Now)
 		s.requireJob(dead, jobs.Succeeded, 1, "")
 	})
 }
@@ -196,7 +197,7 @@ func TestADeniedAddressIsNotDialled(t *testing.T) {
 func TestAJobGoesToOneOfManyThreads(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server, "")
-		s.now = time.Now()
+		s.Now = time.Now()
 		ids := make(chan jobs.ID, 1)
 		down := newService(t, func(w http.ResponseWriter, _ *http.Request) {
 			s.report("invoice", <-ids, 3, time.Now())
@@ -206,11 +207,11 @@ func TestAJobGoesToOneOfManyThreads(t *testing.T) {
 		stop := s.work(20)
 		id := s.put("invoice")
 		ids <- id
-		require.Eventually(t, func() bool { return s.job(id).Status == jobs.Succeeded }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Show(id).Status == jobs.Succeeded }, soon, time.Millisecond)
 		// A type that is made while a worker runs needs no restart, and stops nothing.
 		down.answers(with(200, `{"status":"succeeded"}`))
 		other := s.put("other")
-		require.Eventually(t, func() bool { return s.job(other).Status == jobs.Succeeded }, soon, time.Millisecond)
+		require.Eventually(t, func() bool { return s.Show(other).Status == jobs.Succeeded }, soon, time.Millisecond)
 		stop()
 		assert.Len(t, down.got(), 2)
 		assert.NotContains(t, s.log.String(), "WARN")
@@ -235,13 +236,13 @@ func TestAStopLosesNothing(t *testing.T) {
 			w.WriteHeader(http.StatusAccepted)
 		})
 		s := newShop(t, server, down.url)
-		s.now = time.Now()
+		s.Now = time.Now()
 		stop := s.work(2)
 		id := s.put("invoice")
 		<-asked
 		time.AfterFunc(20*time.Millisecond, func() { close(answer) })
 		stop()
-		job := s.job(id)
+		job := s.Show(id)
 		assert.Equal(t, jobs.InProgress, job.Status)
 		assert.NotZero(t, job.Deadline, "it was accepted")
 		s.report("invoice", id, 3, time.Now())
@@ -260,9 +261,9 @@ func TestAJobIsTracedToItsService(t *testing.T) {
 	down := newService(t, with(202, ""))
 	s := newShop(t, rdbtest.Embedded(t), down.url)
 	s.config.Tracer = tracer
-	s.put("invoice", func(t *jobs.Type) { t.Paused = true })
+	s.put("invoice", func(t *jobs.Type) { t.Paused, t.Concurrency = true, 2 })
 	const trace, parent = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
-	_, err = s.Enqueue(t.Context(), "invoice", []jobs.NewJob{{ID: jobs.NewID(), Data: []byte("1")}}, "00-"+trace+"-"+parent+"-01", s.now)
+	_, err = s.Enqueue(t.Context(), "invoice", []jobs.NewJob{{ID: jobs.NewID(), Data: []byte("1")}}, "00-"+trace+"-"+parent+"-01", s.Now)
 	require.NoError(t, err)
 	_, err = s.ChangeType(t.Context(), "invoice", func(t *jobs.Type) error { t.Paused = false; return nil })
 	require.NoError(t, err)
