@@ -104,13 +104,15 @@ func TestListsAreReadPageByPage(t *testing.T) {
 	assert.Equal(t, queued[100].ID, open[0])
 	_, err = j.EnqueueAll(ctx, "ship", make([]jobs.NewJob, 1))
 	require.NoError(t, err)
-	page, err := j.OpenPage(ctx, jobs.Filter{Type: "ship"}, "", 2)
-	require.NoError(t, err)
-	require.Len(t, page.Jobs, 2)
-	page, err = j.OpenPage(ctx, jobs.Filter{Type: "ship"}, page.Next, jobs.MaxPage)
-	require.NoError(t, err)
-	assert.Len(t, page.Jobs, 99)
-	assert.Empty(t, page.Next)
+	next, sizes := "", []int{}
+	for _, limit := range []int{2, 1000} {
+		for page, err := range j.OpenPages(ctx, jobs.Filter{Type: "ship"}, next, limit) {
+			require.NoError(t, err)
+			next, sizes = page.Next, append(sizes, len(page.Jobs))
+		}
+	}
+	assert.Equal(t, []int{2, 99}, sizes)
+	assert.Empty(t, next)
 	n := 0
 	for _, err := range j.Open(ctx, jobs.Filter{}) {
 		require.NoError(t, err)

@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"iter"
+	"math"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -26,23 +27,35 @@ const MaxPage = 100
 
 // Open yields the jobs that have not ended, newest first. An error is the last that it yields.
 func (j *Jobs) Open(ctx context.Context, f Filter) iter.Seq2[Job, error] {
-	return pages(ctx, f, j.OpenPage)
+	return jobsOf(j.OpenPages(ctx, f, "", math.MaxInt))
 }
 
 // Archived yields the jobs that have ended, newest first. An error is the last that it yields.
 func (j *Jobs) Archived(ctx context.Context, f Filter) iter.Seq2[Job, error] {
-	return pages(ctx, f, j.ArchivedPage)
+	return jobsOf(j.ArchivedPages(ctx, f, "", math.MaxInt))
 }
 
-// OpenPage returns up to limit (1 to [MaxPage]) of the jobs that have not ended, from where another
-// page's Next says; the newest if before is empty.
-func (j *Jobs) OpenPage(ctx context.Context, f Filter, before string, limit int) (Page, error) {
-	return j.page(ctx, "list jobs", "/v1/jobs", f, before, limit)
+// OpenPages yields the jobs that have not ended page by page, and of them up to limit, from where
+// another page's Next says; the newest if before is empty. An error is the last that it yields.
+func (j *Jobs) OpenPages(ctx context.Context, f Filter, before string, limit int) iter.Seq2[Page, error] {
+	return j.pages(ctx, "list jobs", "/v1/jobs", f, before, limit)
 }
 
-// ArchivedPage is as [Jobs.OpenPage], of the jobs that have ended.
-func (j *Jobs) ArchivedPage(ctx context.Context, f Filter, before string, limit int) (Page, error) {
-	return j.page(ctx, "list archived jobs", "/v1/archived-jobs", f, before, limit)
+// ArchivedPages is as [Jobs.OpenPages], of the jobs that have ended.
+func (j *Jobs) ArchivedPages(ctx context.Context, f Filter, before string, limit int) iter.Seq2[Page, error] {
+	return j.pages(ctx, "list archived jobs", "/v1/archived-jobs", f, before, limit)
+}
+
+func (j *Jobs) pages(ctx context.Context, operation, path string, f Filter, before string, limit int) iter.Seq2[Page, error] {
+	return func(yield func(Page, error) bool) {
+		for next, left := before, limit; left > 0; {
+			page, err := j.page(ctx, operation, path, f, next, min(left, MaxPage))
+			if !yield(page, err) || err != nil || page.Next == "" || page.Next == next {
+				return
+			}
+			next, left = page.Next, left-len(page.Jobs)
+		}
+	}
 }
 
 func (j *Jobs) page(ctx context.Context, operation, path string, f Filter, before string, limit int) (page Page, err error) {
@@ -60,11 +73,10 @@ func (j *Jobs) page(ctx context.Context, operation, path string, f Filter, befor
 	return page, nil
 }
 
-// pages yields all jobs of a list, which it reads page by page.
-func pages(ctx context.Context, f Filter, read func(context.Context, Filter, string, int) (Page, error)) iter.Seq2[Job, error] {
+// jobsOf yields the jobs of pages.
+func jobsOf(pages iter.Seq2[Page, error]) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
-		for before := ""; ; {
-			page, err := read(ctx, f, before, MaxPage)
+		for page, err := range pages {
 			if err != nil {
 				yield(Job{}, err)
 				return
@@ -74,10 +86,6 @@ func pages(ctx context.Context, f Filter, read func(context.Context, Filter, str
 					return
 				}
 			}
-			if page.Next == "" || page.Next == before {
-				return
-			}
-			before = page.Next
 		}
 	}
 }

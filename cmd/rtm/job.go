@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -120,16 +119,20 @@ attempt failed, separated by tabs. Only --json and rtm job show have the data.`,
 }
 
 func (l *jobLister) run(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
-	filter, read := jobs.Filter{Status: l.status}, j.OpenPage
+	filter, read := jobs.Filter{Status: l.status}, j.OpenPages
 	if len(args) > 0 {
 		filter.Type = args[0]
 	}
 	if l.archived {
-		read = j.ArchivedPage
+		read = j.ArchivedPages
 	}
-	found, next, err := l.read(cmd.Context(), filter, read)
-	if err != nil {
-		return err
+	var found []jobs.Job
+	var next string
+	for page, err := range read(cmd.Context(), filter, l.before, l.limit) {
+		if err != nil {
+			return err
+		}
+		found, next = append(found, page.Jobs...), page.Next
 	}
 	var rows, table [][]string
 	for _, job := range found {
@@ -142,7 +145,7 @@ func (l *jobLister) run(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
 	if l.archived {
 		created = "ENDED"
 	}
-	err = list{
+	err := list{
 		json: l.asJSON, value: append([]jobs.Job{}, found...), empty: "There are no such jobs.",
 		header: []string{"JOB", "TYPE", "STATUS", "ATTEMPTS", created, "RUN AFTER", "DEADLINE", "REASON"}, rows: table,
 		plain: func(w io.Writer) error { return lines(w, rows) },
@@ -151,22 +154,6 @@ func (l *jobLister) run(cmd *cobra.Command, j *jobs.Jobs, args []string) error {
 		fmt.Fprintf(cmd.ErrOrStderr(), "rtm: there are more jobs; go on with --before %s\n", terminal.Escape(next))
 	}
 	return err
-}
-
-// read reads as many jobs as are to be printed, and where to go on if there are more.
-func (l *jobLister) read(
-	ctx context.Context, filter jobs.Filter, page func(context.Context, jobs.Filter, string, int) (jobs.Page, error),
-) (found []jobs.Job, next string, err error) {
-	for next = l.before; ; {
-		got, err := page(ctx, filter, next, min(l.limit-len(found), jobs.MaxPage))
-		if err != nil {
-			return nil, "", err
-		}
-		found, next = append(found, got.Jobs...), got.Next
-		if next == "" || len(got.Jobs) == 0 || len(found) >= l.limit {
-			return found, next, nil
-		}
-	}
 }
 
 // milliseconds is a time for scripts, in ms since the Unix epoch.
