@@ -16,20 +16,25 @@ type Request struct {
 	NoRetry bool
 }
 
+// Response is a response of the bus, without its body. It is the zero one if an earlier try of a
+// DELETE has succeeded, and its response was lost.
+type Response struct {
+	// Status is the HTTP status.
+	Status int
+	Header http.Header
+}
+
 // Call sends a request that this package has no function for, with retries, and decodes the JSON of
-// the response into a value. A nil value or an empty response is fine. It returns the response: its
-// body has been read.
-func (c *Client) Call(ctx context.Context, r Request, into any) (*http.Response, error) {
+// the response into a value. A nil value or an empty response is fine.
+func (c *Client) Call(ctx context.Context, r Request, into any) (got Response, err error) {
 	var body []byte
 	if r.Body != nil {
-		var err error
 		if body, err = marshal(r.Body); err != nil {
-			return nil, err
+			return got, err
 		}
 	}
-	var got http.Response
-	err := c.call(ctx, request{
+	err = c.call(ctx, request{
 		method: r.Method, path: r.Path, operation: r.Operation, body: body, noRetry: r.NoRetry, response: &got,
 	}, into)
-	return &got, err
+	return got, err
 }

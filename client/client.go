@@ -121,8 +121,8 @@ type request struct {
 	// key is an idempotency key, or empty; keyTTL is for how long the bus is to remember it, or 0.
 	key    string
 	keyTTL time.Duration
-	// response, if given, is set to the response, whose body is not to be read.
-	response *http.Response
+	// response, if given, is set.
+	response *Response
 	// noRetry is set if a second request could have a second effect.
 	noRetry bool
 }
@@ -187,7 +187,7 @@ func (c *Client) attempt(ctx context.Context, r request) (io.ReadCloser, error) 
 		return nil, readError(resp)
 	}
 	if r.response != nil {
-		*r.response = *resp
+		*r.response = Response{resp.StatusCode, resp.Header}
 	}
 	return resp.Body, nil
 }

@@ -104,7 +104,7 @@ func (j *Jobs) Job(ctx context.Context, id string) (job Job, err error) {
 // is not known, and false.
 func (j *Jobs) Cancel(ctx context.Context, name, id string) (inProgress bool, err error) {
 	got, err := j.client.Call(ctx, client.Request{Operation: "cancel job " + id, Method: http.MethodDelete, Path: jobPath(name, id)}, nil)
-	return err == nil && got.StatusCode == http.StatusAccepted, err
+	return err == nil && got.Status == http.StatusAccepted, err
 }
 
 // Replay enqueues a copy, with another id and all attempts, of a job that is in progress or has
