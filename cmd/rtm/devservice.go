@@ -102,13 +102,8 @@ func (d *devBus) showJob(ctx context.Context, queue *jobs.Jobs) error {
 				continue // an earlier run has left it in Redis
 			}
 			archived, err := queue.Job(ctx, job.ID)
-			took := time.Since(enqueued).Round(100 * time.Microsecond)
-			switch {
-			case isNotFound(err): // its type keeps no job that has ended
-				fmt.Fprintf(d.out, "   ended after %v; it is not kept\n", took)
-				return nil
-			case err == nil:
-				fmt.Fprintf(d.out, "   archived as %s after %v\n", archived.Status, took)
+			if err == nil {
+				fmt.Fprintf(d.out, "   archived as %s after %v\n", archived.Status, time.Since(enqueued).Round(100*time.Microsecond))
 			}
 			return err
 		case <-ctx.Done():

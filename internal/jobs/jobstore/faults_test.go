@@ -26,14 +26,16 @@ func TestAJobThatIsHeldStandsInTheQueueOnce(t *testing.T) {
 }
 
 // TestALeftoverEntryIsNotADeadWorkers has an entry stay in the list of instant ones when its job is
-// cancelled, and another job get the same id.
+// cancelled and removed, and another job get the same id.
 func TestALeftoverEntryIsNotADeadWorkers(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s := newShop(t, server)
-		s.Add("pay", jobstoretest.AtMostOnce, func(c *jobs.Type) { c.Retention = 0 })
+		s.Add("pay", jobstoretest.AtMostOnce)
 		id := s.Put("pay")
 		_, err := s.Cancel(t.Context(), "pay", id, s.Now)
+		require.NoError(t, err)
+		_, err = s.DropArchived(t.Context())
 		require.NoError(t, err)
 		s.Put("pay", func(j *jobs.NewJob) { j.ID = id })
 		task := s.take("ann", id)

@@ -144,17 +144,11 @@ func TestTheArchiveIsKeptForItsTime(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s, ctx := newShop(t, server), t.Context()
 		s.Add("ship", limit(9))
-		s.Add("gone", func(c *jobs.Type) { c.Retention = 0 })
 		first := s.Put("ship")
 		require.NoError(t, s.report("ship", first, 3, jobs.Succeeded))
 		s.Pass(time.Minute)
 		second := s.Put("ship")
 		require.NoError(t, s.report("ship", second, 3, jobs.Succeeded))
-		gone := s.Put("gone")
-		require.NoError(t, s.report("gone", gone, 3, jobs.Succeeded))
-		_, err := s.Job(ctx, "", gone)
-		require.ErrorIs(t, err, jobs.ErrUnknownJob)
-
 		removed, err := s.Purge(ctx, start.Add(time.Hour-time.Millisecond), always)
 		require.NoError(t, err)
 		assert.Zero(t, removed)
@@ -169,6 +163,28 @@ func TestTheArchiveIsKeptForItsTime(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, want, n)
 		}
+	})
+}
+
+// TestAJobThatIsNotRetainedIsArchivedFirst has a service send its report again, and a client look.
+func TestAJobThatIsNotRetainedIsArchivedFirst(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s, ctx := newShop(t, server), t.Context()
+		s.Add("ship", func(c *jobs.Type) { c.Retention = 0 })
+		id := s.Put("ship")
+		require.NoError(t, s.report("ship", id, 3, jobs.Succeeded))
+		s.Now = s.Now.Add(19 * time.Second)
+		removed, err := s.Purge(ctx, s.Now, always)
+		require.NoError(t, err)
+		assert.Zero(t, removed)
+		require.NoError(t, s.report("ship", id, 3, jobs.Succeeded), "once more")
+		require.ErrorIs(t, s.report("ship", id, 3, jobs.Failed), jobs.ErrReported)
+		assert.Equal(t, jobs.Succeeded, s.Show(id).Status)
+		removed, err = s.Purge(ctx, s.Now.Add(2*time.Second), always)
+		require.NoError(t, err)
+		assert.Equal(t, 1, removed)
+		require.ErrorIs(t, s.report("ship", id, 3, jobs.Succeeded), jobs.ErrUnknownJob)
 	})
 }
 

@@ -3,6 +3,11 @@
 --
 -- ARGV     1 namespace, 2 name, 3 now (µs), 4 max jobs to remove or to cancel
 -- Returns  {archived jobs removed, jobs that have not ended and are to be cancelled}
+
+-- How long (s) an archived job is kept at least, so that a report sent again is answered as before.
+-- As this runs twice a minute, a job whose retention is 0 goes within its minute all the same.
+local MIN_RETENTION = 20
+
 allow_when_full()
 local name, now, most = ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local type = read_type(name)
@@ -26,7 +31,7 @@ for _, entry in ipairs(redis.call('ZRANGE', type.lane, 0, most - 1)) do
   local _, id = unpack_job(entry)
   if not id or redis.call('EXISTS', job_key(id)) == 0 then leave(type, entry) end
 end
-local before = exact(now - type.retention * 1000000)
+local before = exact(now - math.max(type.retention, MIN_RETENTION) * 1000000)
 for _, status in ipairs(STATUSES) do
   local key = archive_key(name, status)
   local ids = redis.call('ZRANGEBYSCORE', key, '-inf', before, 'LIMIT', 0, most - removed)

@@ -99,11 +99,7 @@ local function archive(type, job, status, attempts, now, reported, reason)
   take_back(job)
   leave(type, job.entry)
   redis.call('ZREM', open_key(type.name), job.id)
-  if type.retention == 0 then
-    redis.call('DEL', job_key(job.id), data_key(job.id))
-  else
-    enter_archive(type, job, status, attempts, now, reported, reason)
-  end
+  enter_archive(type, job, status, attempts, now, reported, reason)
 end
 
 -- Has a job be tried again at a time, with so many attempts left.
