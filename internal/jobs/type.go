@@ -36,7 +36,8 @@ const (
 	DefaultRetention = 7 * 24 * time.Hour
 )
 
-// MaxTypes is how many types there may be.
+// MaxTypes is how many types there may be. One that is deleted counts until its archived jobs have
+// gone: till then the housekeeping, and the step that makes room, look at it like at any other.
 const MaxTypes = 1000
 
 // Type is a type of jobs.
