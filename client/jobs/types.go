@@ -49,6 +49,9 @@ type TypeInfo struct {
 	Owner     string    `json:"owner"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
+	// HeldUntil is until when its jobs are held back, because the service asked for time; zero if they
+	// are not.
+	HeldUntil time.Time `json:"held_until,omitzero"`
 	Counts    Counts    `json:"counts"`
 }
 

@@ -70,7 +70,7 @@ func TestJobTypes(t *testing.T) {
 		Retention: new(int64(0)), Paused: true, Schedule: "0 6 * * *", Timezone: "Europe/Berlin", ScheduleData: json.RawMessage(`{"n":1.50}`),
 	}, made.Type)
 	b.rtm(t, "put", "ship")
-	assert.Equal(t, "ship\t1\t0\t0\ttrue\t2\tat_least_once\t3\t90000\t0\t0 6 * * *\tEurope/Berlin\thttps://ship.example/jobs\talice\n",
+	assert.Equal(t, "ship\t1\t0\t0\ttrue\t2\tat_least_once\t3\t90000\t0\t0 6 * * *\tEurope/Berlin\thttps://ship.example/jobs\talice\t\n",
 		strings.Replace(b.rtm(t, "type", "list"), "\t1\t1\t0\t", "\t1\t0\t0\t", 1))
 
 	b.rtm(t, "type", "set", "ship", "--pull", "--schedule", "off", "--retention", "1h")
@@ -80,6 +80,10 @@ func TestJobTypes(t *testing.T) {
 	made.URL, made.Retention, made.Paused, made.Schedule, made.Timezone, made.ScheduleData = nil, new(int64(3600)), false, "", "", json.RawMessage("null")
 	assert.Equal(t, made.Type, changed.Type, "the rest is as it was")
 	assert.Equal(t, []string{"ship", "ready", "1", "1", "0", "2", "3", "at_least_once", "1m30s", "-", "pull", "alice"}, typeRow(changed))
+	held := changed
+	held.HeldUntil = time.UnixMilli(1_700_000_000_000)
+	assert.Equal(t, "held until "+clock(held.HeldUntil), typeRow(held)[1])
+	assert.Equal(t, "1700000000000", typeLine(held)[14])
 	b.rtm(t, "type", "pause", "ship")
 	paused, err := b.jobs.Type(t.Context(), "ship")
 	require.NoError(t, err)

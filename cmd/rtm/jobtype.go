@@ -28,11 +28,12 @@ func newJobTypeListCommand(bus *busFlags) *cobra.Command {
 		Short: "list all job types, with how many jobs of them have not ended",
 		Long: `List all types of jobs, newest first. QUEUED is the jobs that wait; WAITING is those of them that are due and held back by
 the limit, which is CONCURRENCY, or by a pause; IN PROGRESS is those that their service has. SENT TO is the URL that jobs are POSTed to,
-"pull" if services fetch them, or DOWNSTREAM_URL if they go where the bus's operator says.
+"pull" if services fetch them, or DOWNSTREAM_URL if they go where the bus's operator says. STATE is "held until" a time while no job is
+sent because the service asked for time (429 or 503).
 
 Without a terminal each type is a line with name, the numbers of jobs queued, waiting and in progress, paused (true or
-false), concurrency, strategy, attempts, timeout (ms), retention (s), schedule, time zone, where jobs are sent and who
-made the type, separated by tabs.`,
+false), concurrency, strategy, attempts, timeout (ms), retention (s), schedule, time zone, where jobs are sent, who
+made the type, and until when jobs are held back (ms since the Unix epoch, empty if they are not), separated by tabs.`,
 		Example: "  rtm job type list -b @production\n  rtm job type list -b bus.example -t shop--1 --json",
 		Args:    arguments(0, 0),
 		RunE: bus.runJobs(func(cmd *cobra.Command, j *jobs.Jobs, _ []string) error {
@@ -58,8 +59,11 @@ made the type, separated by tabs.`,
 // typeRow is a type as a terminal shows it.
 func typeRow(t jobs.TypeInfo) []string {
 	state, schedule := "ready", "-"
-	if t.Paused {
+	switch {
+	case t.Paused:
 		state = "paused"
+	case !t.HeldUntil.IsZero():
+		state = "held until " + clock(t.HeldUntil)
 	}
 	if t.Schedule != "" {
 		schedule = t.Schedule
@@ -79,7 +83,7 @@ func typeLine(t jobs.TypeInfo) []string {
 	}
 	row := append([]string{t.Name}, typeCounts(t)...)
 	row = append(row, strconv.FormatBool(t.Paused), strconv.Itoa(t.Concurrency), t.Strategy, strconv.Itoa(t.Attempts))
-	return append(row, strconv.FormatInt(int64(t.Timeout), 10), retention, t.Schedule, t.Timezone, sentTo(t), t.Owner)
+	return append(row, strconv.FormatInt(int64(t.Timeout), 10), retention, t.Schedule, t.Timezone, sentTo(t), t.Owner, milliseconds(t.HeldUntil))
 }
 
 func typeCounts(t jobs.TypeInfo) (cells []string) {

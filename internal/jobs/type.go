@@ -69,7 +69,7 @@ type Type struct {
 	CreatedAt, UpdatedAt time.Time
 }
 
-// Counts are how many jobs of a type there are that have not ended.
+// Counts are how many jobs of a type there are that have not ended, and what keeps them.
 type Counts struct {
 	// Queued is all that wait, Waiting those of them that are due and held back by the limit or a
 	// pause.
@@ -79,6 +79,9 @@ type Counts struct {
 	// Oldest is when the oldest job was enqueued that is due and not in progress; zero if there is
 	// none.
 	Oldest time.Time
+	// HeldUntil is until when they are held back, because the service asked for time. It is past once
+	// the service is to be tried again, and zero once it has taken a job.
+	HeldUntil time.Time
 }
 
 // CountedType is a type, and how many of its jobs have not ended.

@@ -192,6 +192,7 @@ func (s *Store) Counts(ctx context.Context, types ...jobs.Type) ([]jobs.Counts, 
 		of := reply[i].([]any)
 		counts[i] = jobs.Counts{
 			Queued: of[0].(int64), Waiting: of[1].(int64), InProgress: of[2].(int64), Oldest: fromMicros(of[3]),
+			HeldUntil: fromMicros(of[4]),
 		}
 	}
 	return counts, rdb.Wrap("count jobs", err)

@@ -85,7 +85,9 @@ type typeView struct {
 	Owner        bus.ClientName `json:"owner"`
 	CreatedAt    string         `json:"created_at"`
 	UpdatedAt    string         `json:"updated_at"`
-	Counts       countsView     `json:"counts"`
+	// HeldUntil is null unless it is still to come.
+	HeldUntil *string    `json:"held_until"`
+	Counts    countsView `json:"counts"`
 }
 
 type countsView struct {
@@ -100,7 +102,8 @@ func viewType(t jobs.Type, counts jobs.Counts) typeView {
 		Timeout: t.Timeout.Milliseconds(), Retention: int64(t.Retention / time.Second), Paused: t.Paused,
 		Schedule: rest.OrNull(t.Schedule), Timezone: rest.OrNull(t.Timezone), ScheduleData: t.ScheduleData,
 		Owner: cmp.Or(t.Owner, bus.RootName), CreatedAt: timestamp(t.CreatedAt), UpdatedAt: timestamp(t.UpdatedAt),
-		Counts: countsView{counts.Queued, counts.Waiting, counts.InProgress},
+		HeldUntil: rest.OrNull(timestamp(counts.HeldUntil)),
+		Counts:    countsView{counts.Queued, counts.Waiting, counts.InProgress},
 	}
 	if t.Pull {
 		view.URL = nil
@@ -215,8 +218,11 @@ func (h *Handlers) viewTypes(r *http.Request, types ...jobs.Type) ([]typeView, e
 	if err != nil {
 		return nil, err
 	}
-	views := make([]typeView, len(types))
+	views, now := make([]typeView, len(types)), h.Now()
 	for i, t := range types {
+		if !counts[i].HeldUntil.After(now) { // the next job is sent: nothing is held back
+			counts[i].HeldUntil = time.Time{}
+		}
 		views[i] = viewType(t, counts[i])
 	}
 	return views, nil

@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web"
 	"routemaster/internal/web/webtest"
@@ -42,8 +43,9 @@ type typeView struct {
 	Timezone     *string
 	ScheduleData json.RawMessage `json:"schedule_data"`
 	Owner        string
-	CreatedAt    time.Time `json:"created_at"`
-	UpdatedAt    time.Time `json:"updated_at"`
+	CreatedAt    time.Time  `json:"created_at"`
+	UpdatedAt    time.Time  `json:"updated_at"`
+	HeldUntil    *time.Time `json:"held_until"`
 	Counts       struct {
 		Queued, Waiting int
 		InProgress      int `json:"in_progress"`
@@ -354,4 +356,36 @@ func TestOtherMethodsAndCredentials(t *testing.T) {
 		assert.Equal(t, status == 401, header.Get("WWW-Authenticate") != "")
 		assert.Equal(t, status == 405, header.Get("Allow") != "")
 	}
+}
+
+// TestATypeShowsUntilWhenItIsHeld has a service ask for time.
+func TestATypeShowsUntilWhenItIsHeld(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newJobs(t, redis)
+		a.add("ship", func(t *jobs.Type) { t.Pull, t.URL = false, "https://ship.example/" })
+		a.put("ship", 1)
+		heldUntil := func() *time.Time {
+			t.Helper()
+			shown := a.requireType(200, bob, "GET", "/v2/job-types/ship", "").HeldUntil
+			var all []typeView
+			require.NoError(t, json.Unmarshal([]byte(a.require(200, "GET", "/v2/job-types", "")), &all))
+			assert.Equal(t, shown, all[0].HeldUntil)
+			return shown
+		}
+		assert.Nil(t, heldUntil())
+		taken, err := a.jobs.Queue().Acquire(t.Context(), bus.QueueJobs, "worker", bus.Failing, start)
+		require.NoError(t, err)
+		until := start.Truncate(time.Millisecond).Add(time.Minute)
+		_, err = a.jobs.Queue().Complete(t.Context(), taken.Task, queue.Result{
+			RetryAt: until, Detail: jobstore.Outcome{Result: jobstore.Held, Standing: bus.Failing},
+		}, start)
+		require.NoError(t, err)
+		require.NotNil(t, heldUntil())
+		assert.Equal(t, until, *heldUntil())
+		a.Ahead = time.Minute
+		assert.Nil(t, heldUntil(), "the time has come")
+		a.Ahead = 0
+		require.NotNil(t, heldUntil())
+		assert.Nil(t, a.requireType(200, rootKey, "PATCH", "/v2/job-types/ship", `{"url":"https://ship.example/2"}`).HeldUntil)
+	})
 }

@@ -2,8 +2,9 @@
 --
 -- ARGV     1 namespace, 2.. types
 -- Returns  a list of {queued, of these waiting for their turn, in progress, since when the first of
---          those that are due could be done (µs, text, '' if there is none)}, zeros of a type that
---          is not there, or damaged
+--          those that are due could be done (µs, text, '' if there is none), until when its service
+--          asked for time (µs, text, '0' if it did not)}, zeros of a type that is not there, or
+--          damaged
 local function counts_of(name)
   local type = read_type(name)
   if not type then error('no such type') end
@@ -19,13 +20,13 @@ local function counts_of(name)
   end
   return {
     redis.call('ZCARD', open_key(name)) - in_progress, math.max(standing - turns, 0), in_progress,
-    oldest and exact(oldest) or '',
+    oldest and exact(oldest) or '', exact(type.held_until),
   }
 end
 
 local counts = {}
 for i = 2, #ARGV do
   local ok, of_type = pcall(counts_of, ARGV[i])
-  counts[i - 1] = ok and of_type or { 0, 0, 0, '' }
+  counts[i - 1] = ok and of_type or { 0, 0, 0, '', '0' }
 end
 return counts
