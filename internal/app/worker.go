@@ -90,6 +90,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},
 			{Interval: housekeeping.PurgeInterval, Work: archive.Purge},
 			{Interval: housekeeping.SchedulerInterval, Work: scheduler.Tick},
+			{Interval: housekeeping.SeriesInterval, Work: housekeeping.SeriesOf(jobStore, obs.recorder)},
 		},
 		Stopping: func(busy map[bus.Queue]int64) {
 			log.Info("worker stopping, waiting for deliveries in flight", "deliveries", busy[bus.QueueMain], "jobs", busy[bus.QueueJobs])

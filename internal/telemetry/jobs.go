@@ -31,8 +31,10 @@ const (
 	Worker Process = "worker"
 )
 
-// Outcomes of attempts that were accepted, in the counters.
+// held is the outcome of an attempt whose service asked for time. The others are those of attempts
+// that were accepted, in the counters.
 const (
+	held    = "held"
 	lost    = "lost"    // no report came in time
 	retried = "retried" // it failed, as was reported, and the job is tried again
 )
@@ -62,7 +64,7 @@ func jobAttempts(job, outcome string) bus.Counter {
 }
 
 // jobInstruments are the metrics of the jobs of services, each by job type. Their series begin with
-// the first job of a type.
+// the first job of a type, but for those of [Recorder.JobType].
 type jobInstruments struct {
 	attempts children[*prometheus.CounterVec] // by outcome
 	// durations have no quantiles: with one series for each bucket, a thousand types would be too many.
@@ -97,13 +99,21 @@ func byStatus(register promauto.Factory, name, help string) func(job string) *pr
 	}
 }
 
+// JobType notes that there is a type. Its attempts that are held back or lost are 0 from then on:
+// the increase of a series that begins with 1 is not seen.
+func (r *Recorder) JobType(job string) {
+	if r != nil {
+		r.metrics.jobs.attempts.of(job).WithLabelValues(held)
+		r.metrics.jobs.lost.of(job)
+	}
+}
+
 // JobTried notes that a job of a type was handed to its service, or was to be, how that ended, and
 // how long it took.
 func (r *Recorder) JobTried(job, outcome string, took time.Duration) {
 	if r != nil {
 		r.metrics.jobs.attempts.of(job).WithLabelValues(outcome).Inc()
 		r.metrics.jobs.durations.of(job).Observe(took.Seconds())
-		r.metrics.jobs.lost.of(job) // so that an increase to 1 is seen: a series may not begin with a loss
 		r.counts.addOne(jobAttempts(job, outcome), 1)
 	}
 }

@@ -2,6 +2,7 @@ package housekeeping_test
 
 import (
 	"net/http/httptest"
+	"regexp"
 	"testing"
 	"time"
 
@@ -101,5 +102,28 @@ func TestGauges(t *testing.T) {
 			"rickover.dequeuer.queued_jobs.in_progress": 3, "rickover.dequeuer.queued_jobs.ship.in_progress": 3,
 			"rickover.dequeuer.queued_jobs.pay.in_progress": 0,
 		}, shown)
+	})
+}
+
+func TestAttemptsOfFetchedJobsAreCountedFromZero(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s, ctx := newShop(t, server), t.Context()
+		registry := metrics.NewRegistry()
+		recorder := telemetry.NewRecorder(registry, store.New(server.Open(t).Partition(""), store.Options{}), s.log())
+		show := housekeeping.SeriesOf(s.Store, recorder)
+		lost := func() string {
+			page := httptest.NewRecorder()
+			registry.Handler().ServeHTTP(page, httptest.NewRequestWithContext(ctx, "GET", "/metrics", nil))
+			return regexp.MustCompile(`routemaster_job_attempts_lost_total\{.*`).FindString(page.Body.String())
+		}
+		require.NoError(t, show(ctx))
+		assert.Empty(t, lost())
+		s.Add("ship", func(t *jobs.Type) { t.Pull = true })
+		require.NoError(t, show(ctx))
+		assert.Equal(t, `routemaster_job_attempts_lost_total{job_type="ship"} 0`, lost())
+		recorder.JobAttemptLost("ship")
+		require.NoError(t, show(ctx))
+		assert.Equal(t, `routemaster_job_attempts_lost_total{job_type="ship"} 1`, lost())
 	})
 }

@@ -35,7 +35,7 @@ func readTended(r rdb.Result) (t tended, err error) {
 // says so, and returns how many jobs it removed, also with an error. It fails with
 // [bus.ErrUnavailable].
 func (s *Store) Purge(ctx context.Context, now time.Time, goesOn func() bool) (removed int, err error) {
-	names, err := s.typeNames(ctx)
+	names, err := s.TypeNames(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -140,7 +140,7 @@ func (s *Store) Type(ctx context.Context, name jobs.TypeName) (jobs.Type, error)
 
 // Types returns all types, the newest first. It fails with [bus.ErrUnavailable].
 func (s *Store) Types(ctx context.Context) ([]jobs.Type, error) {
-	names, err := s.typeNames(ctx)
+	names, err := s.TypeNames(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -151,8 +151,9 @@ func (s *Store) Types(ctx context.Context) ([]jobs.Type, error) {
 	return types, err
 }
 
-// typeNames are the names of all types, those included that are being deleted, in order.
-func (s *Store) typeNames(ctx context.Context) ([]string, error) {
+// TypeNames returns the names of all types, those included that are being deleted, in order. It
+// fails with [bus.ErrUnavailable].
+func (s *Store) TypeNames(ctx context.Context) ([]string, error) {
 	names, err := s.redis.SMembers(ctx, s.keys.Types()).Result()
 	slices.Sort(names)
 	return names, rdb.Wrap("list job types", err)
