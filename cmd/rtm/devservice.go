@@ -113,16 +113,22 @@ func (d *devBus) showJob(ctx context.Context, queue *jobs.Jobs) error {
 }
 
 // addDevJobType makes the job type, or makes the one that an earlier run left in Redis as it was,
-// whatever has been changed of it since.
+// whatever has been changed of it since. Jobs that were fetched then may be in progress still: the
+// limit is raised by these, so that new ones need not wait for their deadlines.
 func addDevJobType(ctx context.Context, queue *jobs.Jobs) error {
 	t := jobs.Type{Name: devJobType, Strategy: jobs.AtLeastOnce, Attempts: 3, Concurrency: 10, URL: new("")}
-	_, err := queue.ChangeType(ctx, devJobType, map[string]any{
-		"delivery_strategy": t.Strategy, "attempts": t.Attempts, "concurrency": t.Concurrency, "url": t.URL,
-		"paused": false, "timeout": nil, "retention": nil, "schedule": nil,
-	})
+	left, err := queue.Type(ctx, devJobType)
 	if isNotFound(err) {
 		_, err = queue.AddType(ctx, t)
+		return err
 	}
+	if err != nil {
+		return err
+	}
+	_, err = queue.ChangeType(ctx, devJobType, map[string]any{
+		"delivery_strategy": t.Strategy, "attempts": t.Attempts, "concurrency": int64(t.Concurrency) + left.Counts.InProgress, "url": t.URL,
+		"paused": false, "timeout": nil, "retention": nil, "schedule": nil,
+	})
 	return err
 }
 

@@ -24,3 +24,21 @@ func TestDevMakesItsJobTypeAsItWas(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, made.Type, restored.Type)
 }
+
+// TestDevGoesOnBesideJobsThatWereFetched has an earlier run leave as many in progress as its limit.
+func TestDevGoesOnBesideJobsThatWereFetched(t *testing.T) {
+	b := newJobBus(t)
+	require.NoError(t, addDevJobType(t.Context(), b.jobs))
+	b.rtm(t, "type", "set", devJobType, "--pull")
+	for range 10 {
+		b.rtm(t, "put", devJobType)
+	}
+	fetched, err := b.jobs.Fetch(t.Context(), devJobType, 100, 0)
+	require.NoError(t, err)
+	require.Len(t, fetched, 10)
+	require.NoError(t, addDevJobType(t.Context(), b.jobs))
+	b.rtm(t, "put", devJobType)
+	restored, err := b.jobs.Type(t.Context(), devJobType)
+	require.NoError(t, err)
+	assert.Equal(t, jobs.Counts{Queued: 1, InProgress: 10}, restored.Counts, "the new one has its turn")
+}
