@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 )
 
 // ErrFull says that too much waits already.
@@ -30,7 +31,7 @@ type Size struct{ Units, Bytes int }
 // concurrent use.
 type Queue[T any] struct {
 	limits Limits
-	commit func(ctx context.Context, calls []T)
+	commit func(ctx context.Context, calls []T) error
 
 	mu sync.Mutex
 	// waiting is in order of arrival. The leader's call is the first until its commit is taken.
@@ -43,38 +44,40 @@ type Queue[T any] struct {
 type call[T any] struct {
 	item T
 	size Size
+	// deadline is the caller's, zero if it has none.
+	deadline time.Time
 	// next receives what becomes of the call, and nothing more after a promotion. One that leads at
 	// once receives nothing, and has none.
 	next chan step
 }
 
-// step is the next one of a call that waits.
-type step int
-
-const (
-	// promoted means that the call is the leader of the next commit.
-	promoted step = iota + 1
-	// committed means that the call is done.
-	committed
-)
+// step is the next one of a call that waits: err is set if it fails without a commit.
+type step struct {
+	// promoted means that the call is the leader of the next commit, otherwise that it is done.
+	promoted bool
+	err      error
+}
 
 // New makes a queue. Commit does calls, in order of arrival, and leaves their results with them; it
-// runs once at a time. Its context is that of the caller that leads, and is never done.
-func New[T any](limits Limits, commit func(ctx context.Context, calls []T)) *Queue[T] {
+// runs once at a time. If it returns an error, calls that have come meanwhile would fare no better,
+// and fail with that at once. Its context is that of the caller that leads, but is not done before
+// the last deadline of all its callers.
+func New[T any](limits Limits, commit func(ctx context.Context, calls []T) error) *Queue[T] {
 	return &Queue[T]{limits: limits, commit: commit}
 }
 
-// Do returns nil once a call was committed. It fails with [ErrFull], or with the context's cause if
-// that is done while the call waits, which then is not committed. If a commit panics, its other
-// calls return as if they were committed.
+// Do returns nil once a call was committed. Otherwise it was not, and never will be: it fails with
+// [ErrFull], with the context's cause if that is done while the call waits, or with the error of
+// the commit before. If a commit panics, its other calls return as if they were committed.
 func (q *Queue[T]) Do(ctx context.Context, item T, size Size) error {
 	c := &call[T]{item: item, size: size}
+	c.deadline, _ = ctx.Deadline()
 	isLeader, err := q.join(c)
 	if err == nil && !isLeader {
 		isLeader, err = q.wait(ctx, c)
 	}
 	if err == nil && isLeader {
-		q.lead(context.WithoutCancel(ctx), c) // it is for other calls too
+		q.lead(ctx, c)
 	}
 	return err
 }
@@ -110,12 +113,13 @@ func (q *Queue[T]) join(c *call[T]) (isLeader bool, err error) {
 func (q *Queue[T]) wait(ctx context.Context, c *call[T]) (isLeader bool, err error) {
 	select {
 	case next := <-c.next:
-		return next == promoted, nil
+		return next.promoted, next.err
 	case <-ctx.Done():
 		if q.leave(c) {
 			return false, context.Cause(ctx)
 		}
-		return <-c.next == promoted, nil // it is in a commit that has begun
+		next := <-c.next // it is in a commit that has begun
+		return next.promoted, next.err
 	}
 }
 
@@ -139,19 +143,37 @@ func (q *Queue[T]) lead(ctx context.Context, leader *call[T]) {
 	// costs nothing.
 	runtime.Gosched()
 	calls := q.take()
+	var err error
 	defer func() { // even if the commit panics, or calls would wait for ever
-		q.promote()
+		q.promote(err)
 		for _, c := range calls {
 			if c != leader {
-				c.next <- committed
+				c.next <- step{}
 			}
 		}
 	}()
+	ctx, cancel := contextOf(ctx, calls)
+	defer cancel()
 	items := make([]T, len(calls))
 	for i, c := range calls {
 		items[i] = c.item
 	}
-	q.commit(ctx, items)
+	err = q.commit(ctx, items)
+}
+
+// contextOf is the context of a commit: the leader's, but what ends that does not end the others'.
+func contextOf[T any](leader context.Context, calls []*call[T]) (context.Context, context.CancelFunc) {
+	ctx := context.WithoutCancel(leader)
+	var last time.Time
+	for _, c := range calls {
+		if c.deadline.IsZero() {
+			return ctx, func() {}
+		}
+		if c.deadline.After(last) {
+			last = c.deadline
+		}
+	}
+	return context.WithDeadline(ctx, last)
 }
 
 // take removes the calls of one commit from the queue, and returns them.
@@ -174,13 +196,20 @@ func (q *Queue[T]) take() []*call[T] {
 	return taken
 }
 
-// promote makes the first call that waits the leader, if there is one.
-func (q *Queue[T]) promote() {
+// promote makes the first call that waits the leader, if there is one. After an error, all that
+// wait fail instead.
+func (q *Queue[T]) promote(err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.leader = nil
+	if err != nil {
+		for _, c := range q.waiting {
+			c.next <- step{err: err}
+		}
+		q.waiting, q.bytes = nil, 0
+	}
 	if len(q.waiting) > 0 {
 		q.leader = q.waiting[0]
-		q.leader.next <- promoted
+		q.leader.next <- step{promoted: true}
 	}
 }

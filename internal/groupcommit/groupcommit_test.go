@@ -18,15 +18,22 @@ type fixture struct {
 	released chan struct{}
 	mu       sync.Mutex
 	commits  [][]int
+	contexts []context.Context // of the commits
+	failure  error             // of the first commit
 }
 
 func newFixture(limits Limits) *fixture {
 	f := &fixture{released: make(chan struct{})}
-	f.Queue = New(limits, func(_ context.Context, calls []int) {
+	f.Queue = New(limits, func(ctx context.Context, calls []int) error {
 		<-f.released
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.commits = append(f.commits, calls)
+		f.contexts = append(f.contexts, ctx)
+		if len(f.commits) > 1 {
+			return nil
+		}
+		return f.failure
 	})
 	return f
 }
@@ -122,9 +129,55 @@ func TestACommitOutlivesTheCallerThatLeadsIt(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	ran := false
-	q := New(wide, func(ctx context.Context, _ []int) { ran = ctx.Err() == nil })
+	q := New(wide, func(ctx context.Context, _ []int) error {
+		ran = ctx.Err() == nil
+		return nil
+	})
 	require.NoError(t, q.Do(gone, 1, one))
 	assert.True(t, ran)
+}
+
+// TestACommitHasTheTimeOfTheMostPatient has a commit whose callers all have a deadline, and one of
+// which only some have.
+func TestACommitHasTheTimeOfTheMostPatient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(Limits{Waiting: 100, WaitingBytes: 100, Units: 2, Bytes: 100})
+		within := func(d time.Duration) context.Context {
+			ctx, cancel := context.WithTimeout(t.Context(), d)
+			t.Cleanup(cancel)
+			return ctx
+		}
+		f.begin(within(time.Second), 0, one)
+		f.begin(within(time.Minute), 1, one)
+		f.begin(within(time.Hour), 2, one)
+		f.begin(within(time.Second), 3, one)
+		f.begin(t.Context(), 4, one)
+		begun := time.Now()
+		close(f.released)
+		synctest.Wait()
+		require.Equal(t, [][]int{{0}, {1, 2}, {3, 4}}, f.commits)
+		for n, want := range []time.Duration{time.Second, time.Hour, 0} {
+			deadline, limited := f.contexts[n].Deadline()
+			assert.Equal(t, want > 0, limited)
+			if limited {
+				assert.Equal(t, begun.Add(want), deadline)
+			}
+		}
+	})
+}
+
+func TestThoseWhoWaitForACommitThatFailsFailWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(wide)
+		f.failure = errors.New("no answer in time")
+		first, second, third := f.begin(t.Context(), 1, one), f.begin(t.Context(), 2, one), f.begin(t.Context(), 3, one)
+		close(f.released)
+		assert.NoError(t, <-first, "it has a result of its own")
+		assert.Equal(t, f.failure, <-second)
+		assert.Equal(t, f.failure, <-third)
+		require.NoError(t, f.Do(t.Context(), 4, one), "the next is tried")
+		assert.Equal(t, [][]int{{1}, {4}}, f.commits)
+	})
 }
 
 // TestAPanicEndsTheCommitForAll has a commit panic under two calls. The second must not wait for
@@ -132,11 +185,12 @@ func TestACommitOutlivesTheCallerThatLeadsIt(t *testing.T) {
 func TestAPanicEndsTheCommitForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		released, commits := make(chan struct{}), 0
-		q := New(wide, func(context.Context, []int) {
+		q := New(wide, func(context.Context, []int) error {
 			<-released
 			if commits++; commits == 2 {
 				panic("in a commit")
 			}
+			return nil
 		})
 		panicked := make(chan any, 3)
 		for n := range 3 {
@@ -157,11 +211,12 @@ func TestAPanicEndsTheCommitForAll(t *testing.T) {
 func TestCallersAtOnce(t *testing.T) {
 	const callers, each = 16, 500
 	total := 0 // one commit at a time needs no lock
-	q := New(Limits{Waiting: callers, WaitingBytes: 100, Units: 5, Bytes: 100}, func(_ context.Context, calls []*int) {
+	q := New(Limits{Waiting: callers, WaitingBytes: 100, Units: 5, Bytes: 100}, func(_ context.Context, calls []*int) error {
 		for _, c := range calls {
 			*c++
 			total++
 		}
+		return nil
 	})
 	var running sync.WaitGroup
 	for caller := range callers {

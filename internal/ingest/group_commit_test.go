@@ -283,7 +283,7 @@ func TestRequestsThatOpenTooManyBatchesOnlyTogetherAreStored(t *testing.T) {
 func TestAPanicFailsTheRequests(t *testing.T) {
 	in := New(nil, Options{}) // it panics when it is to store
 	requests := []*request{newRequest(store.Publication{}), newRequest(store.Publication{Publisher: "other"})}
-	assert.Panics(t, func() { in.commit(t.Context(), requests) })
+	assert.Panics(t, func() { _ = in.commit(t.Context(), requests) })
 	for _, r := range requests {
 		require.ErrorIs(t, r.err, bus.ErrUnavailable)
 	}

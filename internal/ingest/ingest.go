@@ -75,8 +75,8 @@ func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.Top
 	return r.err
 }
 
-// commit stores requests, and leaves each its result.
-func (i *Ingest) commit(ctx context.Context, requests []*request) {
+// commit stores requests, and leaves each its result. It returns nil.
+func (i *Ingest) commit(ctx context.Context, requests []*request) error {
 	groups := groupRequests(requests)
 	span := i.startSpan(groups)
 	panicked := true
@@ -92,6 +92,7 @@ func (i *Ingest) commit(ctx context.Context, requests []*request) {
 	groups = i.divide(ctx, groups)
 	i.record(groups)
 	panicked = false
+	return nil
 }
 
 // publish stores groups in one round trip, and keeps their receipts.

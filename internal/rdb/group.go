@@ -3,6 +3,8 @@ package rdb
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 
 	"github.com/redis/go-redis/v9"
 
@@ -10,12 +12,20 @@ import (
 	"routemaster/internal/groupcommit"
 )
 
-// groupLimits bound a [Group]. Its units are scripts: a caller waits for those of all others that
-// are sent together.
-var groupLimits = groupcommit.Limits{Waiting: 4096, WaitingBytes: 16 << 20, Units: 256, Bytes: 1 << 20}
+// groupLimits bound a [Group]. A caller waits for the scripts of all others that are sent together,
+// and all of them have the time of one call. So there are few, and one with many arguments counts
+// as several: a unit has up to argumentsOfUnit.
+var groupLimits = groupcommit.Limits{Waiting: 4096, WaitingBytes: 16 << 20, Units: 32, Bytes: 1 << 20}
+
+const argumentsOfUnit = 64
+
+// errOverloaded is also a [bus.ErrUnavailable], for who repeats calls until Redis has answered.
+var errOverloaded = fmt.Errorf("%w: %w", bus.ErrUnavailable, bus.ErrOverloaded)
 
 // Group runs scripts of many callers in few round trips: those that come during one are sent
-// together in the next. A single caller waits for nobody. It is safe for concurrent use.
+// together in the next. A single caller waits for nobody. It is for scripts that are quick and
+// return little, because all callers wait for them. When Redis does not answer in time, those who
+// have waited for that fail too. It is safe for concurrent use.
 type Group struct {
 	partition *Partition
 	queue     *groupcommit.Queue[*groupCall]
@@ -56,7 +66,7 @@ func (g *Group) Change(ctx context.Context, script *Script, args ...any) Change 
 }
 
 func (g *Group) do(ctx context.Context, c *groupCall) error {
-	size := groupcommit.Size{Units: 1}
+	size := groupcommit.Size{Units: 1 + len(c.call.args)/argumentsOfUnit}
 	for _, arg := range c.call.args {
 		switch arg := arg.(type) {
 		case string:
@@ -68,15 +78,15 @@ func (g *Group) do(ctx context.Context, c *groupCall) error {
 	err := g.queue.Do(ctx, c, size)
 	switch {
 	case errors.Is(err, groupcommit.ErrFull):
-		return bus.ErrOverloaded
+		return errOverloaded
 	case err == nil && c.cmd == nil: // somebody else's commit panicked
 		return bus.ErrUnavailable
 	}
 	return err
 }
 
-// run runs what was gathered.
-func (g *Group) run(ctx context.Context, gathered []*groupCall) {
+// run runs what was gathered. It returns an error if Redis did not answer in time.
+func (g *Group) run(ctx context.Context, gathered []*groupCall) error {
 	calls, changes := make([]Call, len(gathered)), false
 	for i, c := range gathered {
 		calls[i] = c.call
@@ -89,7 +99,12 @@ func (g *Group) run(ctx context.Context, gathered []*groupCall) {
 	} else {
 		cmds = g.partition.run(ctx, calls)
 	}
+	var late error
 	for i, c := range gathered {
 		c.cmd, c.err = cmds[i], err
+		if failure, ok := errors.AsType[net.Error](cmds[i].Err()); ok && failure.Timeout() {
+			late = failure
+		}
 	}
+	return late
 }

@@ -129,8 +129,10 @@ func TestWhatCallersSendIsBounded(t *testing.T) {
 	f := freeze(t)
 	f.begin(t, 0, func() { f.Run(t.Context(), answer, 1, strings.Repeat("x", 8<<20)) })
 	f.begin(t, 1, func() { f.Run(t.Context(), answer, 1, make([]byte, 8<<20)) })
-	assert.ErrorIs(t, f.Run(t.Context(), answer, 1, "").Err(), bus.ErrOverloaded)
-	assert.ErrorIs(t, f.Change(t.Context(), answer, 1, "").Err, bus.ErrOverloaded)
+	for _, err := range []error{f.Run(t.Context(), answer, 1, "").Err(), f.Change(t.Context(), answer, 1, "").Err} {
+		assert.ErrorIs(t, err, bus.ErrOverloaded)
+		assert.ErrorIs(t, rdb.Wrap("run", err), bus.ErrUnavailable, "for who repeats what Redis has not answered")
+	}
 	f.thaw(t)
 	assert.NoError(t, f.Run(t.Context(), answer, 1, "").Err())
 }
@@ -149,4 +151,17 @@ func TestARedisThatIsGoneFailsAllCallers(t *testing.T) {
 	callers.Wait()
 	server.Restart(t)
 	require.Eventually(t, func() bool { return group.Run(t.Context(), increment).Err() == nil }, time.Minute, time.Millisecond)
+}
+
+func TestThoseWhoWaitForARedisThatDoesNotAnswerFailWithIt(t *testing.T) {
+	server := rdbtest.Real(t)
+	group := server.Open(t).Partition("").NewGroup()
+	require.NoError(t, group.Late(t.Context(), increment))
+	server.Freeze(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	assert.ErrorIs(t, rdb.Wrap("run", group.Late(ctx, increment)), bus.ErrUnavailable)
+	server.Thaw(t)
+	server.Kill(t)
+	assert.NoError(t, group.Late(t.Context(), increment), "the next connection may lead to a new master")
 }

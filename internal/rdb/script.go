@@ -74,6 +74,10 @@ func (r Result) List() ([]any, error) { return r.cmd.Slice() }
 // Strings is the table of strings that the script returned.
 func (r Result) Strings() ([]string, error) { return r.cmd.StringSlice() }
 
+// Change is what came of a script that changes something, whether or not replicas have confirmed
+// it.
+func (r Result) Change() Change { return readChange(r.cmd, nil) }
+
 // Run runs one script in one round trip.
 func (p *Partition) Run(ctx context.Context, script *Script, args ...any) Result {
 	return p.RunAll(ctx, script.Call(args...))[0]

@@ -94,7 +94,7 @@ func readEnqueued(name jobs.TypeName, n jobs.NewJob, reply []any, now time.Time)
 // Job returns a job, queued or archived; name may be empty. It fails with [jobs.ErrUnknownJob],
 // also if the job is of another type, or [bus.ErrUnavailable].
 func (s *Store) Job(ctx context.Context, name jobs.TypeName, id jobs.ID) (jobs.Job, error) {
-	shown, err := s.group.Run(ctx, scriptJobShow, string(id)).List()
+	shown, err := s.redis.Run(ctx, scriptJobShow, string(id)).List()
 	if err != nil {
 		return jobs.Job{}, rdb.Wrap("read job", err)
 	}
@@ -166,7 +166,8 @@ func (s *Store) Cancel(ctx context.Context, name jobs.TypeName, id jobs.ID, now 
 func (s *Store) Fetch(
 	ctx context.Context, name jobs.TypeName, max int, now time.Time,
 ) (list []jobs.Job, expired int, err error) {
-	rest, err := replied("fetch jobs", s.group.Change(ctx, scriptJobFetch, string(name), max, micros(now)))
+	// Replicas need not confirm it: jobs that are taken but not returned would wait for their deadline.
+	rest, err := replied("fetch jobs", s.redis.Run(ctx, scriptJobFetch, string(name), max, micros(now)).Change())
 	if err != nil {
 		return nil, 0, err
 	}

@@ -54,7 +54,7 @@ func lua(names ...string) string { return rdb.ReadLua(luaFiles, names...) }
 // Store is the jobs of one partition. It is safe for concurrent use.
 type Store struct {
 	redis *rdb.Partition
-	// group runs the steps of single jobs, of which there are many at once.
+	// group runs what clients do with single jobs, many of them at once.
 	group *rdb.Group
 	keys  Keys
 	queue *queue.Queue
