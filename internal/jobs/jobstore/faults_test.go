@@ -216,7 +216,7 @@ func TestWhatNoReplicaConfirmsFails(t *testing.T) {
 	s.Add("ship")
 	s.Add("call", pulled)
 	s.Put("call")
-	reported, extended, cancelled := s.Put("ship"), s.Put("ship"), s.Put("ship")
+	reported, extended := s.Put("ship"), s.Put("ship")
 	s.accept(s.take("ann", reported))
 	unconfirmed := s.Store
 	client := server.Open(t, func(o *rdb.Options) { o.MinReplicas = 1 })
@@ -225,8 +225,6 @@ func TestWhatNoReplicaConfirmsFails(t *testing.T) {
 	_, err := s.Enqueue(ctx, "ship", []jobs.NewJob{{ID: jobs.NewID(), Data: []byte("1")}}, "", s.Now)
 	assert.ErrorIs(t, err, bus.ErrUnavailable)
 	assert.ErrorIs(t, s.report("ship", reported, 3, jobs.Succeeded), bus.ErrUnavailable)
-	_, err = s.Cancel(ctx, "ship", cancelled, s.Now)
-	assert.ErrorIs(t, err, bus.ErrUnavailable)
 
 	fetched, _, err := s.Fetch(ctx, "call", 1, s.Now)
 	require.NoError(t, err, "or the job would wait for its deadline")

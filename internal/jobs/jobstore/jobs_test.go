@@ -1,6 +1,7 @@
 package jobstore_test
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -319,5 +320,29 @@ func TestExpiry(t *testing.T) {
 		require.NoError(t, s.report("ship", first, 3, jobs.Succeeded))
 		assert.Equal(t, []any{jobstore.Ended{ID: again.ID, Type: "ship", Status: jobs.Expired}}, s.takeNothing())
 		s.requireIdle()
+	})
+}
+
+// TestJobsOfTheSameTimeBeginInOrder enqueues jobs for one ms, and cancels one of them in between.
+func TestJobsOfTheSameTimeBeginInOrder(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s := newShop(t, server)
+		s.Add("ship", limit(100))
+		var ids []jobs.ID
+		for n := range 50 {
+			ids = append(ids, s.Put("ship", func(j *jobs.NewJob) { j.RunAfter = start.Add(time.Minute) }))
+			if n == 25 {
+				_, err := s.Cancel(t.Context(), "ship", ids[25], s.Now)
+				require.NoError(t, err)
+				ids = ids[:25]
+			}
+		}
+		s.Pass(time.Minute - time.Millisecond)
+		s.takeNothing()
+		s.Pass(time.Millisecond)
+		for n, id := range ids {
+			s.take(bus.WorkerID(fmt.Sprint("worker ", n)), id)
+		}
 	})
 }

@@ -5,7 +5,7 @@
 -- Returns  {1, job, ...}: {its attempts, its sequence (text)} of a job that was added, any other as
 --          show_job; {0, 'unknown type'}; {0, 'archived', index}; {0, 'other type', index}, from 0
 -- Keeps    a job in the queue's index, in its type's list and in one state
--- Cost     commands: 2, and for a job that is due at once 8
+-- Cost     commands: 2, and up to 8 for each job
 local name, now = ARGV[2], tonumber(ARGV[3])
 local type = read_type(name)
 if not type or type.deleted then return { 0, 'unknown type' } end

@@ -30,6 +30,15 @@ local function wait_until(expires_at, now)
   return exact(time)
 end
 
+-- The score of an entry that comes up at a time (µs), behind those that come up in the same ms: so
+-- jobs that are enqueued for the same time come in order. See ahead_of for the steps.
+local function score_behind(time)
+  local ms = math.ceil(time / 1000)
+  local last = redis.call('ZREVRANGEBYSCORE', scheduled_key(QUEUE), '(' .. exact(ms),
+    '(' .. exact(ms - 1), 'WITHSCORES', 'LIMIT', 0, 1)
+  return string.format('%.4f', math.min((tonumber(last[2]) or ms - 1) + 1 / 4096, ms))
+end
+
 -- Adds a job to a type, with its latest number as its place. Times are texts, '0' where there is
 -- none: a number may not have all digits of a time far away. Who fetches jobs takes them from their
 -- lane, so these all wait.
@@ -50,7 +59,7 @@ local function add_job(type, id, data, run_after, expires_at, traceparent, place
   redis.call('SET', data_key(id), data)
   redis.call('SADD', jobs_index_key(QUEUE), entry)
   if not is_due then
-    redis.call('ZADD', scheduled_key(QUEUE), due(tonumber(run_after)), entry)
+    redis.call('ZADD', scheduled_key(QUEUE), score_behind(tonumber(run_after)), entry)
   elseif turn and not type.pull then
     redis.call('LPUSH', instant_key(QUEUE), entry)
   else
