@@ -20,7 +20,7 @@ import (
 )
 
 // workerConnections is how many calls to Redis a worker may have under way at once. Its threads
-// share one for each queue.
+// share two for each queue.
 const workerConnections = 16
 
 // spareConnections is how many idle connections to callbacks a worker keeps, besides one for each

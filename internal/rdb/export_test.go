@@ -2,8 +2,17 @@ package rdb
 
 import "context"
 
-// Waiting is how many callers wait while the scripts of others run: -1 if none do.
-func (g *Group) Waiting() int { return g.queue.Waiting() }
+// Waiting is how many callers wait while the scripts of others run: -1 if one need not wait.
+func (g *Group) Waiting() (callers int) {
+	for _, queue := range g.queues {
+		waiting := queue.Waiting()
+		if waiting < 0 {
+			return -1
+		}
+		callers += waiting
+	}
+	return callers
+}
 
 // Late runs a script as a group does, and returns what those get who have waited for it.
 func (g *Group) Late(ctx context.Context, script *Script) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
 
@@ -12,10 +13,10 @@ import (
 	"routemaster/internal/groupcommit"
 )
 
-// groupLimits bound a [Group]. A caller waits for the scripts of all others that are sent together,
-// and all of them have the time of one call. So there are few, and one with many arguments counts
-// as several: a unit has up to argumentsOfUnit.
-var groupLimits = groupcommit.Limits{Waiting: 4096, WaitingBytes: 16 << 20, Units: 32, Bytes: 1 << 20}
+// groupLimits bound each queue of a [Group]. A caller waits for the scripts of all others that are
+// sent together, and all of them have the time of one call. So there are few, and one with many
+// arguments counts as several: a unit has up to argumentsOfUnit.
+var groupLimits = groupcommit.Limits{Waiting: 2048, WaitingBytes: 8 << 20, Units: 32, Bytes: 1 << 20}
 
 const argumentsOfUnit = 64
 
@@ -28,7 +29,10 @@ var errOverloaded = fmt.Errorf("%w: %w", bus.ErrUnavailable, bus.ErrOverloaded)
 // have waited for that fail too. It is safe for concurrent use.
 type Group struct {
 	partition *Partition
-	queue     *groupcommit.Queue[*groupCall]
+	// queues get calls in turn: with one alone, Redis has nothing to do while callers are woken and
+	// the next come.
+	queues [2]*groupcommit.Queue[*groupCall]
+	calls  atomic.Uint32
 }
 
 type groupCall struct {
@@ -42,7 +46,9 @@ type groupCall struct {
 // NewGroup makes a group of callers.
 func (p *Partition) NewGroup() *Group {
 	g := &Group{partition: p}
-	g.queue = groupcommit.New(groupLimits, g.run)
+	for i := range g.queues {
+		g.queues[i] = groupcommit.New(groupLimits, g.run)
+	}
 	return g
 }
 
@@ -75,7 +81,7 @@ func (g *Group) do(ctx context.Context, c *groupCall) error {
 			size.Bytes += len(arg)
 		}
 	}
-	err := g.queue.Do(ctx, c, size)
+	err := g.queues[g.calls.Add(1)%uint32(len(g.queues))].Do(ctx, c, size)
 	switch {
 	case errors.Is(err, groupcommit.ErrFull):
 		return errOverloaded
