@@ -199,9 +199,12 @@ func (s *Store) Counts(ctx context.Context, types ...jobs.Type) ([]jobs.Counts, 
 	return counts, rdb.Wrap("count jobs", err)
 }
 
+// deletionTime is how long to delete a type may take whoever asks for it.
+const deletionTime = 5 * time.Second
+
 // DeleteType deletes a type: from then on nothing of it is taken or enqueued, and its archived
 // jobs are kept as long as before. If forced, its jobs that have not ended are archived as
-// cancelled, here or, if it does not come to that, by [Store.Purge]. Allowed is given the type
+// cancelled, here or, if they are too many, by [Store.Purge]. Allowed is given the type
 // first; its error is returned, and then nothing is changed. It fails with [jobs.ErrUnknownType],
 // [jobs.ErrTypeHasJobs] or [bus.ErrUnavailable].
 func (s *Store) DeleteType(
@@ -215,7 +218,8 @@ func (s *Store) DeleteType(
 		return err
 	}
 	_, err = replied("delete job type", s.redis.Change(ctx, scriptTypeDelete, string(name), force))
-	for left := true; err == nil && left; {
+	begun := time.Now()
+	for left := true; err == nil && left && time.Since(begun) < deletionTime; {
 		var done tended
 		done, err = readTended(s.redis.Run(ctx, scriptTypeTend, tendArgs(string(name), now)...))
 		left = done.open > 0

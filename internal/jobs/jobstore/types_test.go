@@ -239,3 +239,23 @@ func TestSchedules(t *testing.T) {
 		assert.Zero(t, change(""))
 	})
 }
+
+// TestADeletionThatHasNotEnded has a type with too many jobs to be cancelled at once.
+func TestADeletionThatHasNotEnded(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		s, ctx := newShop(t, server), t.Context()
+		s.Add("ship", limit(2))
+		taken, queued := s.Put("ship"), s.Put("ship")
+		s.accept(s.take("ann", taken))
+		require.NoError(t, server.Raw.HSet(ctx, s.Keys.Type("ship"), "deleted", "1").Err())
+		require.ErrorIs(t, s.report("ship", taken, 3, jobs.Succeeded), jobs.ErrCancelled)
+		require.ErrorIs(t, s.report("ship", queued, 3, jobs.Failed), jobs.ErrCancelled)
+		require.ErrorIs(t, s.CreateType(ctx, jobs.Type{Name: "ship", Strategy: jobs.AtLeastOnce}), jobs.ErrTypeExists)
+		_, err := s.Purge(ctx, s.Now, always)
+		require.NoError(t, err)
+		for _, id := range []jobs.ID{taken, queued} {
+			assert.Equal(t, jobs.Cancelled, s.Show(id).Status)
+		}
+	})
+}

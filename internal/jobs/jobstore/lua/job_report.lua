@@ -21,6 +21,7 @@ if stale and (not job.open or attempt ~= job.attempts) then return { 0, 'stale' 
 
 local type = read_type(job.type)
 if not type then return { 0, 'unknown' } end
+if job.open and type.deleted then return { 0, 'cancelled' } end -- or will be in a moment
 if job.open and attempt == job.attempts then
   allow_when_full()
   note_answer(type, job, true, 2)
