@@ -111,16 +111,16 @@ func (q *Queue[T]) join(c *call[T]) (isLeader bool, err error) {
 
 // wait returns when a call is committed, or promoted to leader.
 func (q *Queue[T]) wait(ctx context.Context, c *call[T]) (isLeader bool, err error) {
+	var next step
 	select {
-	case next := <-c.next:
-		return next.promoted, next.err
+	case next = <-c.next:
 	case <-ctx.Done():
 		if q.leave(c) {
 			return false, context.Cause(ctx)
 		}
-		next := <-c.next // it is in a commit that has begun
-		return next.promoted, next.err
+		next = <-c.next // it is in a commit that has begun
 	}
+	return next.promoted, next.err
 }
 
 // leave removes a call whose caller has gone, and reports true. It reports false if that is the

@@ -1,7 +1,6 @@
 package housekeeping_test
 
 import (
-	"net/http/httptest"
 	"regexp"
 	"testing"
 	"time"
@@ -13,9 +12,6 @@ import (
 	"routemaster/internal/jobs/housekeeping"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
-	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/metrics"
 )
 
 var _ maintenance.Spare = (*housekeeping.Archive)(nil)
@@ -24,8 +20,7 @@ func TestTheArchiveIsRemovedInTimeOrToMakeRoom(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s, ctx := newShop(t, server), t.Context()
-		registry := metrics.NewRegistry()
-		recorder := telemetry.NewRecorder(registry, store.New(server.Open(t).Partition(""), store.Options{}), s.log())
+		recorder, page := s.metrics(server)
 		archive := housekeeping.NewArchive(s.Store, recorder, func() time.Time { return s.Now })
 		require.NoError(t, archive.Purge(ctx), "there is no type")
 		s.Add("ship")
@@ -55,9 +50,7 @@ func TestTheArchiveIsRemovedInTimeOrToMakeRoom(t *testing.T) {
 		require.NoError(t, err)
 		assert.Zero(t, n)
 		assert.Contains(t, s.logged.String(), `level=WARN msg="dropped the oldest archived jobs: redis is about to be full" jobs=1`)
-		page := httptest.NewRecorder()
-		registry.Handler().ServeHTTP(page, httptest.NewRequestWithContext(ctx, "GET", "/metrics", nil))
-		assert.Contains(t, page.Body.String(), "routemaster_archived_jobs_dropped_total 1\n")
+		assert.Contains(t, page(), "routemaster_archived_jobs_dropped_total 1\n")
 	})
 }
 
@@ -109,14 +102,9 @@ func TestAttemptsOfFetchedJobsAreCountedFromZero(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s, ctx := newShop(t, server), t.Context()
-		registry := metrics.NewRegistry()
-		recorder := telemetry.NewRecorder(registry, store.New(server.Open(t).Partition(""), store.Options{}), s.log())
+		recorder, page := s.metrics(server)
 		show := housekeeping.SeriesOf(s.Store, recorder)
-		lost := func() string {
-			page := httptest.NewRecorder()
-			registry.Handler().ServeHTTP(page, httptest.NewRequestWithContext(ctx, "GET", "/metrics", nil))
-			return regexp.MustCompile(`routemaster_job_attempts_lost_total\{.*`).FindString(page.Body.String())
-		}
+		lost := func() string { return regexp.MustCompile(`routemaster_job_attempts_lost_total\{.*`).FindString(page()) }
 		require.NoError(t, show(ctx))
 		assert.Empty(t, lost())
 		s.Add("ship", func(t *jobs.Type) { t.Pull = true })

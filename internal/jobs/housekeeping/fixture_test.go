@@ -2,6 +2,7 @@ package housekeeping_test
 
 import (
 	"log/slog"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,9 @@ import (
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/jobs/jobstore/jobstoretest"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
 )
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
@@ -39,6 +43,17 @@ func (s *shop) log() *slog.Logger { return slog.New(slog.NewTextHandler(&s.logge
 
 func (s *shop) scheduler() *housekeeping.Scheduler {
 	return housekeeping.NewScheduler(s.Store, s.log(), func() time.Time { return s.Now })
+}
+
+// metrics are a recorder, and the page that shows what it counts.
+func (s *shop) metrics(server *rdbtest.Server) (recorder *telemetry.Recorder, page func() string) {
+	registry := metrics.NewRegistry()
+	recorder = telemetry.NewRecorder(registry, store.New(server.Open(s.T).Partition(""), store.Options{}), s.log())
+	return recorder, func() string {
+		w := httptest.NewRecorder()
+		registry.Handler().ServeHTTP(w, httptest.NewRequestWithContext(s.T.Context(), "GET", "/metrics", nil))
+		return w.Body.String()
+	}
 }
 
 func scheduled(expression string) func(*jobs.Type) {

@@ -199,7 +199,7 @@ func (s *Store) Counts(ctx context.Context, types ...jobs.Type) ([]jobs.Counts, 
 	return counts, rdb.Wrap("count jobs", err)
 }
 
-// deletionTime is how long to delete a type may take whoever asks for it.
+// deletionTime is how long a client waits at most while the jobs of a type are cancelled.
 const deletionTime = 5 * time.Second
 
 // DeleteType deletes a type: from then on nothing of it is taken or enqueued, and its archived
