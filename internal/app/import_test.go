@@ -27,6 +27,7 @@ var plan = []room{
 	{"bus", ""},
 	{"groupcommit", ""},
 	{"jobs", "bus"},
+	{"machines/condition", ""},
 	{"seal", ""},
 	{"signature", "bus seal"},
 	{"wire", "bus"},

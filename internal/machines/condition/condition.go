@@ -1,0 +1,97 @@
+package condition
+
+import (
+	"slices"
+
+	"routemaster/internal/machines/condition/value"
+)
+
+// Condition is a parsed condition. It never changes, and is safe for concurrent use.
+type Condition struct {
+	source string
+	root   node
+	paths  []Path
+	parts  []part
+}
+
+// part is what an explanation gives the value of.
+type part struct {
+	text string
+	node node
+}
+
+func newCondition(source string, root node, paths []Path) *Condition {
+	c := &Condition{source: source, root: root, paths: paths}
+	c.addTests(root)
+	return c
+}
+
+// addTests makes parts of the tests in a node, and of the paths in them. What a parenthesis joins
+// by and or or is not a test, but has some.
+func (c *Condition) addTests(n node) {
+	switch n := n.(type) {
+	case junction:
+		for _, operand := range n.operands {
+			c.addTests(operand)
+		}
+		return
+	case negation:
+		if joins(n.operand) {
+			c.addTests(n.operand)
+			return
+		}
+	}
+	c.addPart(n)
+	c.addPaths(n)
+}
+
+// joins reports whether a node is two or more tests.
+func joins(n node) bool {
+	if not, ok := n.(negation); ok {
+		return joins(not.operand)
+	}
+	_, ok := n.(junction)
+	return ok
+}
+
+func (c *Condition) addPaths(n node) {
+	switch n := n.(type) {
+	case pathNode:
+		c.addPart(n)
+	case negation:
+		c.addPaths(n.operand)
+	case comparison:
+		c.addPaths(n.left)
+		c.addPaths(n.right)
+	case phrase:
+		c.addPaths(n.left)
+		c.addPaths(n.right)
+	case junction:
+		for _, operand := range n.operands {
+			c.addPaths(operand)
+		}
+	}
+}
+
+// addPart adds a node to the parts, unless there is one that reads the same.
+func (c *Condition) addPart(n node) {
+	text := tidy(n.where().in(c.source))
+	if !slices.ContainsFunc(c.parts, func(p part) bool { return p.text == text }) {
+		c.parts = append(c.parts, part{text, n})
+	}
+}
+
+// String returns the source.
+func (c *Condition) String() string { return c.source }
+
+// Paths returns all paths in the condition, in the order of the source.
+func (c *Condition) Paths() []Path { return slices.Clone(c.paths) }
+
+// Evaluate reports whether the condition holds. It fails with an [*EvaluationError], which wraps
+// [ErrUnknown] if the result depends on a feed that was not asked.
+func (c *Condition) Evaluate(env *Environment) (bool, error) {
+	return (&evaluation{c.source, env}).test(c.root)
+}
+
+// Equal is the "=" of the language, for values as JSON or YAML decodes them.
+func Equal(a, b any) bool { return value.Equal(a, b) }
