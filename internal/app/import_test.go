@@ -28,6 +28,7 @@ var plan = []room{
 	{"groupcommit", ""},
 	{"jobs", "bus"},
 	{"machines/condition", ""},
+	{"machines", "bus machines/condition"},
 	{"seal", ""},
 	{"signature", "bus seal"},
 	{"wire", "bus"},

@@ -1,0 +1,155 @@
+package machines
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"routemaster/internal/bus"
+)
+
+// LabelName names a label in its machine: 1 to 512 bytes of UTF-8 but / and control characters.
+type LabelName string
+
+// Bounds of names and of metadata.
+const (
+	MaxNameLen      = 128 // characters
+	MaxLabelNameLen = 512 // bytes
+	MaxMetadata     = 64 << 10
+)
+
+// Validate returns a [bus.Invalid] unless n can name a machine.
+func (n Name) Validate() error {
+	if n == "" || utf8.RuneCountInString(string(n)) > MaxNameLen || !isPlain(string(n)) {
+		return bus.Invalidf("", "a machine's name is 1 to %d characters of UTF-8, without / and control characters", MaxNameLen)
+	}
+	return nil
+}
+
+// Validate returns a [bus.Invalid] unless n can name a label.
+func (n LabelName) Validate() error {
+	if n == "" || len(n) > MaxLabelNameLen || !isPlain(string(n)) {
+		return bus.Invalidf("", "a label's name is 1 to %d bytes of UTF-8, without / and control characters", MaxLabelNameLen)
+	}
+	return nil
+}
+
+func isPlain(name string) bool {
+	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool {
+		return r == '/' || r < ' ' || r >= 0x7f && r < 0xa0
+	})
+}
+
+// Label is a label and its visit to the state in which it is.
+type Label struct {
+	Machine  Name
+	Name     LabelName
+	State    StateName
+	Metadata json.RawMessage
+	// CreatedAt is when the label was made, EnteredAt when the visit began.
+	CreatedAt, EnteredAt time.Time
+	// DeletedAt is when it was deleted; zero if it was not.
+	DeletedAt time.Time
+	// Moves is how many moves the label has made since it was created, Version how often its metadata
+	// was changed.
+	Moves, Version int64
+	// Previous is the state before this one; empty in the first.
+	Previous StateName
+	// Trigger is what has asked for the evaluation that is to be made, or to be made again; Pending
+	// that it is made again each minute, until it opens the gate.
+	Trigger string
+	Pending bool
+	// Failures is how many evaluations have failed in a row, Error why the last one has.
+	Failures int
+	Error    string
+	// Attempts is how often the action was tried in vain, LastStatus and LastError what came of the
+	// last attempt; 0 and empty if that does not apply.
+	Attempts   int
+	LastStatus int
+	LastError  string
+	// ErroredAt is since when the label is errored, and ErroredReason why; zero if it is not.
+	ErroredAt     time.Time
+	ErroredReason string
+	// Steps is how many moves the run has made that is not over.
+	Steps int
+	// Standing is that of the state's webhook or feeds. It is known when a worker takes the label.
+	Standing bus.Standing
+	// NextAt is when a worker looks at the label by itself; zero if none does.
+	NextAt time.Time
+	// Resting is whether no worker has something to do for the label now.
+	Resting bool
+}
+
+// IdempotencyToken is the same for all attempts of one visit, and another for each other visit.
+func (l *Label) IdempotencyToken() string {
+	visit := fmt.Sprintf("%s/%s/%d/%d", l.Machine, l.Name, l.CreatedAt.UnixMilli(), l.Moves)
+	sum := sha256.Sum256([]byte(visit))
+	return hex.EncodeToString(sum[:])
+}
+
+// Move is a move of a label in its history, its creation and deletion included.
+type Move struct {
+	At time.Time
+	// From is empty for the creation, To for the deletion.
+	From, To StateName
+	Why      Why
+}
+
+// Why says why a label has moved.
+type Why struct {
+	// Trigger is what had the gate evaluated.
+	Trigger string `json:"trigger,omitempty"`
+	// Values are those of the parts of the gate's condition.
+	Values map[string]any `json:"values,omitempty"`
+	// Status is that of the answer to the action's webhook.
+	Status int `json:"status,omitempty"`
+}
+
+// Kept is how many moves of a label its history has at most.
+const Kept = 100
+
+// TombstoneTTL is how long the name of a deleted label cannot be used.
+const TombstoneTTL = 24 * time.Hour
+
+// Errors that callers branch on.
+var (
+	ErrUnknownMachine = errors.New("there is no such state machine")
+	ErrUnknownLabel   = errors.New("there is no such label")
+	ErrLabelExists    = errors.New("there is a label of that name")
+	ErrLabelDeleted   = errors.New("the label was deleted; its name can be used again 24 hours after that")
+	ErrNotErrored     = errors.New("the label is not errored")
+	ErrNotInGate      = errors.New("the label is not in a gate")
+	// ErrChanged means that somebody else has changed what was read. It is to be read again.
+	ErrChanged = errors.New("changed meanwhile")
+)
+
+// LabelsRestError means that definitions would leave labels without a state.
+type LabelsRestError struct {
+	// States are those that would vanish, with how many labels are in each.
+	States []StateCount
+}
+
+// StateCount is a state, and how many labels are in it.
+type StateCount struct {
+	Machine Name
+	State   StateName
+	Labels  int64
+}
+
+func (e *LabelsRestError) Error() string {
+	var b strings.Builder
+	b.WriteString("labels rest in states that would vanish: ")
+	for i, s := range e.States {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s.%s (%d)", s.Machine, s.State, s.Labels)
+	}
+	b.WriteString("; name the states that they are to move to, by move=machine.old:new")
+	return b.String()
+}

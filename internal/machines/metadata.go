@@ -1,0 +1,93 @@
+package machines
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+
+	"routemaster/internal/bus"
+)
+
+// Object is a JSON object, its numbers as they were written (json.Number).
+type Object map[string]any
+
+// ParseObject reads a JSON object. It fails with a [bus.Invalid].
+func ParseObject(text []byte) (Object, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return nil, bus.Invalidf("", "is not JSON: %v", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, bus.Invalidf("", "is not JSON: something follows the object")
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		return nil, bus.Invalidf("", "must be a JSON object")
+	}
+	return object, nil
+}
+
+// Pack writes an object, its keys in order, as the metadata of a label. It fails with a
+// [bus.Invalid] if that would be longer than [MaxMetadata].
+func (o Object) Pack() ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(o); err != nil {
+		return nil, err
+	}
+	text := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	if len(text) > MaxMetadata {
+		return nil, bus.Invalidf("", "the metadata of a label would be %d bytes; %d are allowed", len(text), MaxMetadata)
+	}
+	return text, nil
+}
+
+// Merge returns an object with a patch: objects merge, anything else replaces what is there, and
+// null removes it, as RFC 7396 says; or, if it is to be kept, replaces it too. Neither is changed.
+func (o Object) Merge(patch Object, keepNull bool) Object {
+	return mergeObjects(o, patch, keepNull)
+}
+
+func mergeObjects(target, patch map[string]any, keepNull bool) map[string]any {
+	merged := make(map[string]any, len(target)+len(patch))
+	for key, value := range target {
+		merged[key] = value
+	}
+	for key, value := range patch {
+		switch value := value.(type) {
+		case nil:
+			if keepNull {
+				merged[key] = nil
+			} else {
+				delete(merged, key)
+			}
+		case map[string]any:
+			there, _ := merged[key].(map[string]any)
+			merged[key] = mergeObjects(there, value, keepNull)
+		default:
+			merged[key] = value
+		}
+	}
+	return merged
+}
+
+// Has reports whether an object has a path, whatever is there, null included.
+func (o Object) Has(path []string) bool {
+	current := map[string]any(o)
+	for i, name := range path {
+		value, ok := current[name]
+		if !ok {
+			return false
+		}
+		if i == len(path)-1 {
+			return true
+		}
+		if current, ok = value.(map[string]any); !ok {
+			return false
+		}
+	}
+	return false
+}
