@@ -75,7 +75,7 @@ func (c *Condition) addPaths(n node) {
 
 // addPart adds a node to the parts, unless there is one that reads the same.
 func (c *Condition) addPart(n node) {
-	text := tidy(n.where().in(c.source))
+	text := normalize(n.where().in(c.source))
 	if !slices.ContainsFunc(c.parts, func(p part) bool { return p.text == text }) {
 		c.parts = append(c.parts, part{text, n})
 	}

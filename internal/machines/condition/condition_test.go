@@ -28,13 +28,14 @@ var errFeed = errors.New("status 503")
 func environment(t testing.TB) *condition.Environment {
 	rome, err := time.LoadLocation("Europe/Rome")
 	require.NoError(t, err)
+	prefs := decode(t, `{"frequency": "daily", "limit": 3, "nested": {"on": true}}`)
 	now := time.Date(2026, 11, 23, 14, 5, 9, 999, rome)
 	return &condition.Environment{
 		Metadata: decode(t, metadata),
 		Feed: func(name string) (any, error) {
 			switch name {
 			case "prefs":
-				return decode(t, `{"frequency": "daily", "limit": 3, "nested": {"on": true}}`), nil
+				return prefs, nil
 			case "broken":
 				return nil, errFeed
 			default:

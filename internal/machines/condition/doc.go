@@ -21,8 +21,9 @@
 // cancel out. The verbs mean the same. Comparisons and phrases do not chain.
 //
 // The keywords are and, or, not, is, has, was, since, in, true, false and null, in lower case.
-// Spaces and line breaks separate; a # begins a comment, up to the end of the line. A condition is
-// UTF-8, has at most 16 KiB, and nests parentheses at most 100 deep.
+// Spaces and line breaks are needed only where two words would become one: n=4 needs none, and n-4
+// is a name. A # begins a comment, up to the end of the line. A condition is UTF-8, has at most
+// 16 KiB, and nests parentheses at most 100 deep.
 //
 // # Values
 //

@@ -71,7 +71,7 @@ type EvaluationError struct {
 
 // Error gives, in one line, the place, the reason and the part that has no value.
 func (e *EvaluationError) Error() string {
-	part := printable(cut(tidy(e.Source[e.Offset:e.Offset+e.Length]), maxSpan))
+	part := printable(cut(normalize(e.Source[e.Offset:e.Offset+e.Length]), maxSpan))
 	return fmt.Sprintf("line %d, column %d: %s: %s", e.Line, e.Column, e.Reason, part)
 }
 

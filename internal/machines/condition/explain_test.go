@@ -64,12 +64,13 @@ func TestExplain(t *testing.T) {
 func TestPartsAreShort(t *testing.T) {
 	env := environment(t)
 	env.Metadata = decode(t, `{"list": [1, "a", null], "object": {"b": 1.50, "a": true}, "nested": [[1]], "eleven": [1,2,3,4,5,6,7,8,9,10,11],
-		"deep": {"a": {"b": 1}}, "ä": "`+strings.Repeat("ä", 300)+`", "wide": ["`+strings.Repeat("x", 300)+`"], "long": `+
+		"deep": {"a": {"b": 1}}, "ä": "`+strings.Repeat("ä", 300)+`", "fits": "`+strings.Repeat("ä", 200)+`", "wide": ["`+strings.Repeat("x", 300)+`"], "long": `+
 		strings.Repeat("7", 300)+`}`)
 	for path, want := range map[string]any{
 		"metadata.list": `[1,"a",null]`, "metadata.object": `{"a":true,"b":1.50}`, "metadata.nested": "a list of 1",
-		"metadata.eleven": "a list of 11", "metadata.deep": "an object of 1", "metadata": "an object of 8",
+		"metadata.eleven": "a list of 11", "metadata.deep": "an object of 1", "metadata": "an object of 9",
 		"metadata.ä":        strings.Repeat("ä", 199) + "…",
+		"metadata.fits":     strings.Repeat("ä", 200),
 		"metadata.wide":     `["` + strings.Repeat("x", 197) + "…",
 		"metadata.long":     strings.Repeat("7", 199) + "…",
 		"metadata.object.b": json.Number("1.50"),

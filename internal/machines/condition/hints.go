@@ -47,8 +47,8 @@ func (p *parser) afterTest() *SyntaxError {
 
 const phrases = "is defined, is in, or has passed since"
 
-// meant are the phrases for words that are none.
-var meant = map[string]string{
+// synonyms are words that no phrase has, and the phrases to write for them.
+var synonyms = map[string]string{
 	"set": "is defined", "present": "is defined", "given": "is defined", "known": "is defined", "exists": "is defined",
 	"unset": "is not defined", "missing": "is not defined", "absent": "is not defined", "undefined": "is not defined",
 	"within": "is in", "inside": "is in", "among": "is in", "contained": "is in", "one": "is in",
@@ -56,31 +56,39 @@ var meant = map[string]string{
 	"elapsed": "has passed since", "gone": "has passed since", "past": "has passed since", "over": "has passed since",
 }
 
-// noPhrase refuses the next token, which stands behind a verb.
+// noPhrase refuses the next token, which stands behind a verb, or behind a verb and not.
 func (p *parser) noPhrase() *SyntaxError {
 	t := p.peek()
 	switch {
 	case t.kind == literalToken && t.value == nil:
-		return p.refuse(t, "a verb does not compare: write is not defined, or = null")
+		return p.refuse(t, "a verb does not compare: write is defined, is not defined, or = null")
 	case t.kind == literalToken || t.kind == openToken:
-		return p.refuse(t, "a verb does not compare: write = instead of it")
+		return p.refuse(t, "a verb does not compare: write = or /= instead of it")
 	case t.kind == pathToken && len(t.path.Names) > 1:
-		return p.refuse(t, "a verb does not compare: write = or is in")
-	case t.kind == pathToken && meant[strings.ToLower(t.text)] != "":
-		return p.refuse(t, fmt.Sprintf("there is no %q: write %s", t.text, meant[strings.ToLower(t.text)]))
+		return p.refuse(t, "a verb does not compare: write = or /= or is in")
 	case t.kind == pathToken:
-		return p.refuse(t, fmt.Sprintf("there is no %q: write %s", t.text, phrases))
+		return p.refuse(t, fmt.Sprintf("there is no %q: write %s", t.text, p.phraseFor(t.text)))
 	default:
 		return p.unexpected("a phrase (" + phrases + ")")
 	}
+}
+
+// phraseFor is what to write for a word, which is the next token.
+func (p *parser) phraseFor(word string) string {
+	synonym := synonyms[strings.ToLower(word)]
+	denied := p.tokens[p.next-1].text == "not" && strings.Contains(synonym, "not") // "is not missing"
+	if synonym == "" || denied {
+		return phrases
+	}
+	return synonym
 }
 
 // maxHint bounds, in bytes, how much of a condition is written out in a hint.
 const maxHint = 200
 
 // mixed says where parentheses can stand between operands that are joined by and as well as or.
-func mixed(operands []string, joints []*token) string {
-	first, second := grouped(operands, joints, "or"), grouped(operands, joints, "and")
+func mixed(operands []string, connectives []*token) string {
+	first, second := grouped(operands, connectives, "or"), grouped(operands, connectives, "and")
 	if len(first) > maxHint {
 		return "and and or need parentheses: put them around all that or joins, or around all that and joins"
 	}
@@ -88,27 +96,27 @@ func mixed(operands []string, joints []*token) string {
 }
 
 // grouped writes the operands out, with parentheses around those that one word joins.
-func grouped(operands []string, joints []*token, word string) string {
+func grouped(operands []string, connectives []*token, word string) string {
 	groups, members := []string{}, []string{}
 	for i, operand := range operands {
-		members = append(members, tidy(operand))
-		if i < len(joints) && joints[i].text == word {
+		members = append(members, normalize(operand))
+		if i < len(connectives) && connectives[i].text == word {
 			continue
 		}
 		group := strings.Join(members, " "+word+" ")
 		if len(members) > 1 {
 			group = "(" + group + ")"
 		}
-		if i < len(joints) {
-			group += " " + joints[i].text
+		if i < len(connectives) {
+			group += " " + connectives[i].text
 		}
 		groups, members = append(groups, group), nil
 	}
 	return strings.Join(groups, " ")
 }
 
-// tidy is a part of a condition in one line, with single spaces and without comments.
-func tidy(part string) string {
+// normalize gives a part of a condition in one line, with single spaces and without comments.
+func normalize(part string) string {
 	var b strings.Builder
 	glued := true
 	for _, t := range tokens(part) {

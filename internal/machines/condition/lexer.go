@@ -36,8 +36,8 @@ var (
 	keywords  = []string{"and", "or", "not", "is", "has", "was", "since", "in"}
 	literals  = map[string]any{"true": true, "false": false, "null": nil}
 	operators = []string{"=", "/=", "<", ">", "<=", ">="}
-	// elsewhere are operators of other languages, and what to write for them.
-	elsewhere = map[string]string{
+	// foreignOperators are those of other languages, and what to write for them.
+	foreignOperators = map[string]string{
 		"==": "=", "===": "=", "!=": "/=", "!==": "/=", "<>": "/=", "=<": "<=", "=>": ">=",
 		"&&": "and", "&": "and", "||": "or", "|": "or", "!": "not",
 	}
@@ -193,7 +193,7 @@ func unquote(text string, value *any) (reason string) {
 
 // noOperator is the reason why a text is no operator, if it is none.
 func noOperator(text string) (reason string) {
-	switch ours := elsewhere[text]; {
+	switch ours := foreignOperators[text]; {
 	case slices.Contains(operators, text):
 		return ""
 	case ours != "":

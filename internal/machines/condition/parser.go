@@ -65,8 +65,8 @@ func (p *parser) take(kind tokenKind, texts ...string) (*token, bool) {
 	return t, true
 }
 
-// since is the span from a token to the one before the next.
-func (p *parser) since(first int) span {
+// spanFrom is the span from a token to the one before the next.
+func (p *parser) spanFrom(first int) span {
 	from, last := p.tokens[first].Position, p.tokens[p.next-1]
 	return span{from, last.Offset + len(last.text) - from.Offset}
 }
@@ -86,7 +86,7 @@ func (p *parser) condition() (node, *SyntaxError) {
 	first := p.next
 	var operands []node
 	var texts []string // of the operands, with their parentheses
-	var joints []*token
+	var connectives []*token
 	for {
 		from := p.next
 		operand, failure := p.test()
@@ -94,22 +94,22 @@ func (p *parser) condition() (node, *SyntaxError) {
 			return nil, failure
 		}
 		operands = append(operands, operand)
-		texts = append(texts, p.since(from).in(p.source))
-		joint, ok := p.take(keywordToken, "and", "or")
+		texts = append(texts, p.spanFrom(from).in(p.source))
+		connective, ok := p.take(keywordToken, "and", "or")
 		if !ok {
 			break
 		}
-		joints = append(joints, joint)
+		connectives = append(connectives, connective)
 	}
-	if len(joints) == 0 {
+	if len(connectives) == 0 {
 		return operands[0], nil
 	}
-	for _, joint := range joints {
-		if joint.text != joints[0].text {
-			return nil, p.refuse(joint, mixed(texts, joints))
+	for _, connective := range connectives {
+		if connective.text != connectives[0].text {
+			return nil, p.refuse(connective, mixed(texts, connectives))
 		}
 	}
-	return junction{p.since(first), joints[0].text, operands}, nil
+	return junction{p.spanFrom(first), connectives[0].text, operands}, nil
 }
 
 // test reads a test. It has no node of its own, but a negation.
@@ -122,7 +122,7 @@ func (p *parser) test() (node, *SyntaxError) {
 	if failure != nil || !negated {
 		return operand, failure
 	}
-	return negation{p.since(first), operand}, nil
+	return negation{p.spanFrom(first), operand}, nil
 }
 
 // comparison reads a test behind its nots.
@@ -143,7 +143,7 @@ func (p *parser) comparison() (node, *SyntaxError) {
 	if failure != nil {
 		return nil, failure
 	}
-	return comparison{p.since(first), operator.text, left, right}, nil
+	return comparison{p.spanFrom(first), operator.text, left, right}, nil
 }
 
 // phrase reads what is behind a verb, of the test that begins with a token and a value.
@@ -169,7 +169,7 @@ func (p *parser) phrase(first int, left node) (node, *SyntaxError) {
 	if failure != nil {
 		return nil, failure
 	}
-	return phrase{p.since(first), word.text, negated, left, right}, nil
+	return phrase{p.spanFrom(first), word.text, negated, left, right}, nil
 }
 
 func (p *parser) value() (node, *SyntaxError) {
@@ -178,11 +178,11 @@ func (p *parser) value() (node, *SyntaxError) {
 		return p.parenthesised(open)
 	}
 	if t, ok := p.take(literalToken); ok {
-		return literal{p.since(first), t.value}, nil
+		return literal{p.spanFrom(first), t.value}, nil
 	}
 	if t, ok := p.take(pathToken); ok {
 		p.paths = append(p.paths, t.path)
-		return pathNode{p.since(first), t.path}, nil
+		return pathNode{p.spanFrom(first), t.path}, nil
 	}
 	return nil, p.unexpected("a value")
 }

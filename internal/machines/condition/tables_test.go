@@ -181,6 +181,7 @@ metadata.text is in "gold silver"
 12h = 43200
 1d2h3m4s = 93784
 1d = 24h
+1d12h = 36h
 90m = 1h30m
 0s = 0
 01h = 60m

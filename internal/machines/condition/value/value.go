@@ -40,7 +40,7 @@ func Kind(value any) string {
 	case string:
 		return "a string"
 	case Clock:
-		return "a time of day"
+		return "a clock time"
 	case time.Time:
 		return "a timestamp"
 	case []any:
