@@ -1,0 +1,82 @@
+// Package definition reads the definitions of state machines, which are YAML:
+//
+//	placeholders:
+//	  app: https://app.example
+//	state_machines:
+//	  welcome:
+//	    feeds:
+//	      - {name: profile, url: "{placeholders.app}/profiles/<label>"}
+//	    states:
+//	      - gate: signed_up
+//	        exit_condition: metadata.confirmed
+//	        triggers:
+//	          - metadata: confirmed
+//	        next: send_mail
+//	      - action: send_mail
+//	        webhook: "{placeholders.app}/mail/welcome"
+//	        next: done
+//	      - gate: done
+//	        exit_condition: false
+//
+// docs/state-machines.md describes all keys. A file has at most 1 MiB; a definition at most 1,000
+// machines of 1,000 states each, and 200,000 values, where what an alias stands for counts again.
+//
+// Several files are layers, and earlier ones win: maps are merged, strings, numbers, booleans and
+// lists replaced. An explicit null in an earlier layer removes what a later one has; elsewhere it
+// is as if the key was left out. Then {dotted.path}, in any string, is replaced by the string or
+// number at that path of the merged layers. There is no escape.
+//
+// YAML is read as version 1.2, but yes, no, on and off without quotes are booleans, as in 1.1, and
+// so is the merge key <<. Nothing in a file is run: tags are refused but those of plain values.
+package definition
+
+import (
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/definition/document"
+)
+
+type (
+	// File is a YAML document. Its name is for errors.
+	File = document.File
+	// Problem is what is wrong at a place of a file, and what to change.
+	Problem = document.Problem
+	// Warning is a problem for which a definition is not refused.
+	Warning = document.Problem
+	// Errors are all problems of a definition, in the order of the files and of their lines.
+	Errors = document.Errors
+)
+
+// MaxBytes bounds each file, and several that are merged.
+const MaxBytes = document.MaxBytes
+
+// Load reads a definition. Several files are layers, of which earlier ones win. It fails with
+// [Errors]. Warnings come with and without an error.
+func Load(files ...File) (*machines.Definitions, []Warning, error) {
+	l := &loader{document.Read(files...)}
+	if l.Root == nil {
+		return nil, nil, l.Err()
+	}
+	l.ReplacePlaceholders()
+	definitions := l.definitions(l.Root)
+	if err := l.Err(); err != nil {
+		return nil, l.Warnings(), err
+	}
+	return definitions, l.Warnings(), nil
+}
+
+// Merged returns the layers as one document, which loads to the same definitions: placeholders
+// stay. One file is returned as it is. Merging loses comments. It fails with [Errors] if a file
+// cannot be read or two do not fit, but does not look for what else is wrong.
+func Merged(files ...File) ([]byte, error) {
+	d := document.Read(files...)
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	if len(files) == 1 {
+		return files[0].Content, nil
+	}
+	return d.YAML()
+}
+
+// loader makes definitions of a document.
+type loader struct{ *document.Document }

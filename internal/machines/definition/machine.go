@@ -1,0 +1,250 @@
+package definition
+
+import (
+	"cmp"
+	"errors"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"unicode"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/definition/document"
+)
+
+// definitions reads all machines.
+func (l *loader) definitions(root *document.Value) *machines.Definitions {
+	o := l.object(root, "a definition", "state_machines", "placeholders", "plugins")
+	if o == nil {
+		return nil
+	}
+	l.placeholders(o.get("placeholders"))
+	l.plugins(o.get("plugins"))
+	d := &machines.Definitions{}
+	all := l.mapping(o.need("state_machines"), "state_machines is a map of machines by their names")
+	if all == nil {
+		return d
+	}
+	if n := len(all.Entries); n > machines.MaxMachines {
+		l.Refuse(all.Place, "there may be %d machines, and this is %d", machines.MaxMachines, n)
+	}
+	for _, e := range all.Entries {
+		d.Machines = append(d.Machines, l.machine(e.Key, e.Value))
+	}
+	slices.SortFunc(d.Machines, func(a, b *machines.Machine) int { return cmp.Compare(a.Name, b.Name) })
+	return d
+}
+
+func (l *loader) placeholders(v *document.Value) {
+	o := l.mapping(orEmpty(v), "placeholders is a map of strings")
+	if o == nil {
+		return
+	}
+	for _, e := range o.Entries {
+		if e.Value.Kind != document.String && e.Value.Kind != document.Number && !e.Value.Broken {
+			l.Refuse(e.Value.Place, "a placeholder must be a string or a number; this is %s", e.Value.Kind)
+		}
+	}
+}
+
+// orEmpty is an empty map for what is left out.
+func orEmpty(v *document.Value) *document.Value {
+	if v == nil {
+		return &document.Value{Kind: document.Map}
+	}
+	return v
+}
+
+// pluginClass is what a plugin's class looks like.
+var pluginClass = regexp.MustCompile(`^[\w.]+:\w+$`)
+
+// plugins checks the logging plugins of the service that state machines take the place of. None is
+// loaded.
+func (l *loader) plugins(v *document.Value) {
+	o := l.mapping(orEmpty(v), "plugins is a map")
+	if o == nil {
+		return
+	}
+	for _, e := range o.Entries {
+		if e.Key.Text != "logging" {
+			l.Warn(e.Key.Place, "there are no plugins of the kind %s: this is ignored", e.Key.Text)
+			continue
+		}
+		for _, item := range l.list(e.Value, "logging") {
+			l.plugin(item)
+		}
+	}
+}
+
+func (l *loader) plugin(v *document.Value) {
+	o := l.object(v, "a plugin", "class", "kwargs")
+	if o == nil {
+		return
+	}
+	class := o.need("class")
+	name, ok := l.text(class, "class")
+	switch {
+	case ok && !pluginClass.MatchString(name):
+		l.Refuse(class.Place, "a class is module:Name, as in routemaster.logging:PythonLogger")
+	case ok:
+		l.Warn(class.Place, "the plugin %s is ignored: logs and metrics are those of the bus", name)
+	}
+	if kwargs := l.mapping(orEmpty(o.get("kwargs")), "kwargs is a map"); kwargs != nil {
+		for _, e := range kwargs.Entries {
+			l.pluginArgument(e.Value)
+		}
+	}
+}
+
+// pluginArgument checks a scalar, or a map of such.
+func (l *loader) pluginArgument(v *document.Value) {
+	for _, e := range v.Entries {
+		if e.Value.Kind == document.Map || e.Value.Kind == document.List {
+			l.Refuse(e.Value.Place, "a plugin's argument must not be nested; this is %s", e.Value.Kind)
+		}
+	}
+	if v.Kind == document.List {
+		l.Refuse(v.Place, "a plugin's argument must be a string, a number, a boolean or a map of these; this is a list")
+	}
+}
+
+// machine reads one machine.
+func (l *loader) machine(name, v *document.Value) *machines.Machine {
+	m := &machines.Machine{Name: machines.Name(name.Text)}
+	if err := m.Name.Validate(); err != nil {
+		l.Refuse(name.Place, "%s", err)
+	}
+	o := l.mapping(v, "a machine is a map with states")
+	if o == nil {
+		return m
+	}
+	o.what = "a machine"
+	for _, e := range o.Entries {
+		if known := []string{"states", "feeds", "webhooks", "publish"}; !slices.Contains(known, e.Key.Text) {
+			l.Warn(e.Key.Place, "a machine has no key %q: it is ignored; there are %s", e.Key.Text, strings.Join(known, ", "))
+		}
+	}
+	m.Feeds = l.feeds(o.get("feeds"))
+	m.Webhooks = l.webhookRules(o.get("webhooks"))
+	m.Publish = l.publish(o.get("publish"))
+	s := stateReader{loader: l, machine: m, places: map[machines.StateName]document.Place{}}
+	s.states(o.need("states"))
+	return m
+}
+
+func (l *loader) feeds(v *document.Value) (feeds []machines.Feed) {
+	seen := map[string]bool{}
+	for _, item := range l.list(v, "feeds") {
+		o := l.object(item, "a feed", "name", "url", "timeout")
+		if o == nil {
+			continue
+		}
+		named := o.need("name")
+		name, ok := l.text(named, "the name of a feed")
+		if ok && seen[name] {
+			l.Refuse(named.Place, "there are two feeds %q: name one of them differently", name)
+		}
+		seen[name] = true
+		feeds = append(feeds, machines.Feed{
+			Name:    name,
+			URL:     l.url(o.need("url"), "the url of a feed"),
+			Timeout: l.duration(o.get("timeout"), "timeout", machines.DefaultFeedTimeout, machines.MaxTimeout),
+		})
+	}
+	return feeds
+}
+
+// headerName is a token of RFC 9110.
+var headerName = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")
+
+func (l *loader) webhookRules(v *document.Value) (rules []machines.WebhookRule) {
+	for _, item := range l.list(v, "webhooks") {
+		o := l.object(item, "a rule for webhooks", "match", "headers")
+		if o == nil {
+			continue
+		}
+		rule := machines.WebhookRule{Match: l.pattern(o.need("match")), Headers: map[string]string{}}
+		headers := l.mapping(orEmpty(o.need("headers")), "headers is a map of strings")
+		if headers != nil {
+			for _, e := range headers.Entries {
+				l.checkHeader(e)
+				rule.Headers[e.Key.Text] = e.Value.Text
+			}
+		}
+		rules = append(rules, rule)
+	}
+	return rules
+}
+
+// checkHeader never repeats a value, which may be a credential.
+func (l *loader) checkHeader(e document.Entry) {
+	switch {
+	case !headerName.MatchString(e.Key.Text):
+		l.Refuse(e.Key.Place, "%q is not the name of a header: it has letters, digits and hyphens", e.Key.Text)
+	case e.Value.Broken:
+	case e.Value.Kind != document.String && e.Value.Kind != document.Number:
+		l.Refuse(e.Value.Place, "the header %s must be a string; this is %s", e.Key.Text, e.Value.Kind)
+	case strings.ContainsFunc(e.Value.Text, unicode.IsControl):
+		l.Refuse(e.Value.Place, "the header %s must not have control characters, such as line breaks", e.Key.Text)
+	}
+}
+
+// pattern reads a regular expression.
+func (l *loader) pattern(v *document.Value) *regexp.Regexp {
+	source, ok := l.text(v, "match")
+	if !ok {
+		return nil
+	}
+	pattern, err := regexp.Compile(source)
+	if wrong, ok := errors.AsType[*syntax.Error](err); ok {
+		at := l.Within(v, max(0, strings.Index(source, wrong.Expr)))
+		l.Refuse(at, "match is not a regular expression that RE2 knows: %s: %q", wrong.Code, wrong.Expr)
+	}
+	return pattern
+}
+
+func (l *loader) publish(v *document.Value) *machines.Publish {
+	if v == nil {
+		return nil
+	}
+	o := l.object(v, "publish", "topic", "url", "publisher")
+	if o == nil {
+		return nil
+	}
+	p := &machines.Publish{Topic: l.topic(o.need("topic")), URL: l.eventURL(o.need("url")), Publisher: machines.DefaultPublisher}
+	publisher := o.get("publisher")
+	if name, ok := l.text(publisher, "publisher"); ok {
+		p.Publisher = bus.ClientName(name)
+		if err := p.Publisher.Validate(); err != nil {
+			l.Refuse(publisher.Place, "publisher: %s", err)
+		}
+	}
+	return p
+}
+
+func (l *loader) topic(v *document.Value) bus.TopicName {
+	name, ok := l.text(v, "topic")
+	if err := bus.TopicName(name).Validate(); ok && err != nil {
+		l.Refuse(v.Place, "topic: %s", err)
+	}
+	return bus.TopicName(name)
+}
+
+// eventURL reads what the URL of an event is made of.
+func (l *loader) eventURL(v *document.Value) string {
+	source, ok := l.text(v, "url")
+	if !ok {
+		return ""
+	}
+	if _, err := bus.ParseHTTPS(withNames(source)); err != nil {
+		l.Refuse(v.Place, "the url of an event %s", err)
+	}
+	return source
+}
+
+// withNames puts in names where they will be.
+func withNames(url string) string {
+	return strings.NewReplacer("<label>", "label", "<state_machine>", "machine").Replace(url)
+}

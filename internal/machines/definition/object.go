@@ -1,0 +1,161 @@
+package definition
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"routemaster/internal/machines/condition"
+	"routemaster/internal/machines/definition/document"
+)
+
+// object is a map whose keys are known.
+type object struct {
+	*loader
+	*document.Value
+	// what the object is, as in "a gate".
+	what string
+}
+
+// object reads a value as a map with some keys at most; nil if it is none. What is wrong is
+// reported.
+func (l *loader) object(v *document.Value, what string, keys ...string) *object {
+	o := l.mapping(v, what+" is a map with "+strings.Join(keys, ", "))
+	if o == nil {
+		return nil
+	}
+	o.what = what
+	for _, e := range v.Entries {
+		if !slices.Contains(keys, e.Key.Text) {
+			l.Refuse(e.Key.Place, "%s has no key %q: it can have %s", what, e.Key.Text, strings.Join(keys, ", "))
+		}
+	}
+	return o
+}
+
+// mapping reads a value as a map; nil if it is none, which is reported with what it should be.
+func (l *loader) mapping(v *document.Value, should string) *object {
+	if !l.is(v, document.Map, should) {
+		return nil
+	}
+	return &object{loader: l, Value: v}
+}
+
+// is reports whether a value, which may be nil, is of a kind. If not, that is reported with what it
+// should be.
+func (l *loader) is(v *document.Value, want document.Kind, should string) bool {
+	if v == nil || v.Broken {
+		return false
+	}
+	if v.Kind != want {
+		l.Refuse(v.Place, "%s; this is %s", should, v.Kind)
+	}
+	return v.Kind == want
+}
+
+// get returns what the object has at a key, nil if that is nothing or null.
+func (o *object) get(key string) *document.Value {
+	if v := o.At(key); v != nil && v.Kind != document.Null {
+		return v
+	}
+	return nil
+}
+
+// need is get for a key that must be there.
+func (o *object) need(key string) *document.Value {
+	v := o.get(key)
+	switch {
+	case v == nil && o.At(key) != nil && !o.At(key).Broken:
+		o.Refuse(o.At(key).Place, "%s needs %s, which is null here", o.what, key)
+	case v == nil && o.At(key) == nil:
+		o.Refuse(o.Place, "%s needs %s", o.what, key)
+	}
+	return v
+}
+
+// text reads a string that is not empty. A value that is nil, or was reported, gives false.
+func (l *loader) text(v *document.Value, what string) (string, bool) {
+	if !l.is(v, document.String, what+" must be a string") {
+		return "", false
+	}
+	if v.Text == "" {
+		l.Refuse(v.Place, "%s must not be empty", what)
+	}
+	return v.Text, v.Text != ""
+}
+
+// list reads a list.
+func (l *loader) list(v *document.Value, what string) []*document.Value {
+	if l.is(v, document.List, what+" must be a list") {
+		return v.Items
+	}
+	return nil
+}
+
+// integer reads an integer within bounds, or returns what it is if there is none.
+func (l *loader) integer(v *document.Value, what string, fallback, limit int) int {
+	if v == nil || v.Broken {
+		return fallback
+	}
+	n, err := strconv.Atoi(v.Text)
+	if v.Kind != document.Number || err != nil || n < 1 || n > limit {
+		l.Refuse(v.Place, "%s must be an integer from 1 to %d", what, limit)
+	}
+	return n
+}
+
+// minDuration is the least that a duration may be set to.
+const minDuration = 10 * time.Millisecond
+
+// duration reads a duration such as 10s, or returns what it is if there is none.
+func (l *loader) duration(v *document.Value, what string, fallback, limit time.Duration) time.Duration {
+	if v == nil || v.Broken {
+		return fallback
+	}
+	d, err := time.ParseDuration(v.Text)
+	if v.Kind != document.String || err != nil || d < minDuration || d > limit {
+		l.Refuse(v.Place, "%s must be a duration such as 10s, 5m or 1h, from %s to %s", what, brief(minDuration), brief(limit))
+	}
+	return d
+}
+
+// brief writes a duration without the units that are zero.
+func brief(d time.Duration) string {
+	text := d.String()
+	if strings.HasSuffix(text, "m0s") {
+		text = strings.TrimSuffix(text, "0s")
+	}
+	if strings.HasSuffix(text, "h0m") {
+		text = strings.TrimSuffix(text, "0m")
+	}
+	return text
+}
+
+// path reads a path into the metadata or an event's data, such as user.id.
+func (l *loader) path(v *document.Value, what string) []string {
+	if _, ok := l.text(v, what); !ok {
+		return nil
+	}
+	return l.pathBehind(v, what, 0)
+}
+
+// pathBehind reads the path that follows the first bytes of a string.
+func (l *loader) pathBehind(v *document.Value, what string, start int) []string {
+	path, err := condition.ParsePath(v.Text[start:])
+	if err != nil {
+		l.refuseSyntax(v, what, start, err)
+	}
+	return path.Names
+}
+
+// refuseSyntax reports an error of package condition in what follows the first bytes of a scalar.
+func (l *loader) refuseSyntax(v *document.Value, what string, start int, err error) {
+	wrong, ok := errors.AsType[*condition.SyntaxError](err)
+	if !ok {
+		l.Refuse(v.Place, "%s: %s", what, err)
+		return
+	}
+	l.Refuse(l.Within(v, start+wrong.Offset), "%s: %s", what, wrong.Reason)
+}

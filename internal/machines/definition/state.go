@@ -1,0 +1,295 @@
+package definition
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/condition"
+	"routemaster/internal/machines/definition/document"
+)
+
+// stateReader reads the states of a machine.
+type stateReader struct {
+	*loader
+	machine *machines.Machine
+	// places are where the names of states stand.
+	places map[machines.StateName]document.Place
+	// targets are the states that others lead to.
+	targets []target
+}
+
+type target struct {
+	document.Place
+	name machines.StateName
+}
+
+// states reads all states, and checks how they lead to one another, unless one of them is wrong.
+func (r *stateReader) states(v *document.Value) {
+	before := r.Refused()
+	items := r.list(v, "states")
+	switch n := len(items); {
+	case n > machines.MaxStates:
+		r.Refuse(v.Place, "a machine may have %d states, and this is %d", machines.MaxStates, n)
+	case n == 0 && v != nil && v.Kind == document.List:
+		r.Refuse(v.Place, "a machine needs a state at least")
+	}
+	for _, item := range items {
+		if s := r.state(item); s != nil {
+			r.machine.States = append(r.machine.States, s)
+		}
+	}
+	for _, t := range r.targets {
+		if _, ok := r.places[t.name]; !ok && len(items) == len(r.machine.States) {
+			r.Refuse(t.Place, "there is no state %q in this machine: %s", t.name, r.names())
+		}
+	}
+	if r.Refused() == before && len(items) > 0 {
+		r.checkReachable()
+		r.checkLoops()
+	}
+}
+
+// names lists the states, if they are few.
+func (r *stateReader) names() string {
+	var names []string
+	for _, s := range r.machine.States {
+		names = append(names, string(s.Name))
+	}
+	if len(names) > 20 {
+		names = append(names[:20], "…")
+	}
+	return "it has " + strings.Join(names, ", ")
+}
+
+// state reads a state; nil if it has no name.
+func (r *stateReader) state(v *document.Value) *machines.State {
+	o := r.mapping(v, "a state is a map with gate or action")
+	if o == nil {
+		return nil
+	}
+	gate, action := o.At("gate"), o.At("action")
+	switch {
+	case gate != nil && action != nil:
+		r.Refuse(action.Place, "a state is a gate or an action, and this is both: remove one")
+		return nil
+	case action != nil:
+		return r.action(v)
+	case gate != nil:
+		return r.gate(v)
+	}
+	r.Refuse(v.Place, "a state needs a name: gate, if it waits for a condition, or action, if it calls a webhook")
+	return nil
+}
+
+// name reads the name of a state, which must be the first of this name.
+func (r *stateReader) name(v *document.Value, what string) (machines.StateName, bool) {
+	text, ok := r.text(v, what)
+	if !ok {
+		return "", false
+	}
+	name := machines.StateName(text)
+	if err := name.Validate(); err != nil {
+		r.Refuse(v.Place, "%s", err)
+		return "", false
+	}
+	if first, ok := r.places[name]; ok {
+		r.Refuse(v.Place, "there are two states %s, the first in line %d: name one of them differently", name, first.Line)
+	} else {
+		r.places[name] = v.Place
+	}
+	return name, true
+}
+
+func (r *stateReader) gate(v *document.Value) *machines.State {
+	o := r.object(v, "a gate", "gate", "exit_condition", "triggers", "timezone", "next")
+	name, ok := r.name(o.need("gate"), "gate")
+	g := &machines.Gate{Condition: r.condition(o.need("exit_condition")), Zone: r.zone(o.get("timezone"))}
+	for _, item := range r.list(o.get("triggers"), "triggers") {
+		g.Triggers = append(g.Triggers, r.trigger(item))
+	}
+	s := &machines.State{Name: name, Gate: g}
+	if next := o.At("next"); next != nil && next.Kind == document.Null && !next.Broken {
+		r.Refuse(next.Place, "next must not be null: leave it out if the gate is an end")
+	} else if next != nil {
+		s.Next = r.next(next)
+	}
+	if !ok {
+		return nil
+	}
+	return s
+}
+
+func (r *stateReader) action(v *document.Value) *machines.State {
+	o := r.object(v, "an action", "action", "webhook", "next", "attempts", "backoff", "timeout")
+	name, ok := r.name(o.need("action"), "action")
+	s := &machines.State{
+		Name: name,
+		Action: &machines.Action{
+			Webhook:  r.url(o.need("webhook"), "webhook"),
+			Attempts: r.integer(o.get("attempts"), "attempts", machines.DefaultAttempts, machines.MaxAttempts),
+			Backoff:  r.duration(o.get("backoff"), "backoff", machines.DefaultBackoff, machines.MaxBackoff),
+			Timeout:  r.duration(o.get("timeout"), "timeout", machines.DefaultWebhookTimeout, machines.MaxTimeout),
+		},
+		Next: r.next(o.need("next")),
+	}
+	if !ok {
+		return nil
+	}
+	return s
+}
+
+// url reads the URL of a webhook or a feed, with names to come.
+func (l *loader) url(v *document.Value, what string) string {
+	source, ok := l.text(v, what)
+	if !ok {
+		return ""
+	}
+	u, err := url.Parse(withNames(source))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		l.Refuse(v.Place, "%s must be an http or https URL with a host, as in https://app.example/users/<label>", what)
+	}
+	return source
+}
+
+// condition reads an exit condition.
+func (r *stateReader) condition(v *document.Value) *condition.Condition {
+	if v == nil || v.Broken {
+		return nil
+	}
+	if v.Kind != document.String && v.Kind != document.Boolean {
+		r.Refuse(v.Place, "exit_condition must be a string, true or false; this is %s", v.Kind)
+		return nil
+	}
+	c, err := condition.Parse(v.Text)
+	if err != nil {
+		r.refuseSyntax(v, "exit_condition", 0, err)
+		return nil
+	}
+	for _, p := range c.Paths() {
+		r.checkFeed(v, p)
+	}
+	return c
+}
+
+// checkFeed refuses a path into a feed that the machine does not have.
+func (r *stateReader) checkFeed(v *document.Value, p condition.Path) {
+	if p.Names[0] == "feeds" && r.machine.Feed(p.Names[1]) == nil {
+		r.Refuse(r.Within(v, p.Offset), "the machine has no feed %q: add it to feeds", p.Names[1])
+	}
+}
+
+// next reads where labels go.
+func (r *stateReader) next(v *document.Value) *machines.Next {
+	if v == nil || v.Broken {
+		return nil
+	}
+	if v.Kind == document.String {
+		return &machines.Next{Default: r.target(v, "next")}
+	}
+	o := r.mapping(v, "next is the name of a state, or a map with type")
+	if o == nil {
+		return nil
+	}
+	o.what = "next"
+	typed := o.need("type")
+	name, ok := r.text(typed, "type")
+	switch {
+	case !ok:
+	case name == "constant":
+		o = r.object(v, "a constant next", "type", "state")
+		return &machines.Next{Default: r.target(o.need("state"), "state")}
+	case name == "context":
+		return r.context(r.object(v, "a context next", "type", "path", "default", "destinations"))
+	default:
+		r.Refuse(typed.Place, "next has no type %q: it is constant or context", name)
+	}
+	return nil
+}
+
+// target reads the name of a state to go to.
+func (r *stateReader) target(v *document.Value, what string) machines.StateName {
+	name, ok := r.text(v, what)
+	if ok {
+		r.targets = append(r.targets, target{v.Place, machines.StateName(name)})
+	}
+	return machines.StateName(name)
+}
+
+func (r *stateReader) context(o *object) *machines.Next {
+	n := &machines.Next{Default: r.target(o.need("default"), "default")}
+	at := o.need("path")
+	if source, ok := r.text(at, "path"); ok {
+		path, err := condition.ParsePath(source)
+		if err == nil {
+			err = path.Validate()
+		}
+		if err != nil {
+			r.refuseSyntax(at, "path", 0, err)
+		} else {
+			r.checkFeed(at, path)
+			n.Path = &path
+		}
+	}
+	all := o.need("destinations")
+	items := r.list(all, "destinations")
+	if all != nil && all.Kind == document.List && len(items) == 0 {
+		r.Refuse(all.Place, "destinations needs one at least")
+	}
+	for _, item := range items {
+		r.destination(n, item)
+	}
+	return n
+}
+
+func (r *stateReader) destination(n *machines.Next, v *document.Value) {
+	o := r.object(v, "a destination", "value", "state")
+	if o == nil {
+		return
+	}
+	d := machines.Destination{State: r.target(o.need("state"), "state")}
+	given := o.At("value")
+	switch {
+	case given == nil:
+		r.Refuse(v.Place, "a destination needs value")
+		return
+	case given.Broken:
+		return
+	case given.Kind == document.List || given.Kind == document.Map:
+		r.Refuse(given.Place, "value must be a string, a number, true, false or null; this is %s", given.Kind)
+		return
+	}
+	d.Value = decoded(given)
+	for _, other := range n.Destinations {
+		if condition.Equal(other.Value, d.Value) {
+			r.Refuse(given.Place, "two destinations are for one value: %s equals %s, which leads to %s; remove one",
+				describe(d.Value), describe(other.Value), other.State)
+			break
+		}
+	}
+	n.Destinations = append(n.Destinations, d)
+}
+
+// describe writes a value as JSON.
+func describe(scalar any) string {
+	written, err := json.Marshal(scalar)
+	if err != nil {
+		return fmt.Sprint(scalar)
+	}
+	return string(written)
+}
+
+// decoded is a scalar as decoded from JSON, with the number as it was written.
+func decoded(v *document.Value) any {
+	switch v.Kind {
+	case document.Null:
+		return nil
+	case document.Boolean:
+		return v.Text == "true"
+	case document.Number:
+		return json.Number(v.Text)
+	}
+	return v.Text
+}
