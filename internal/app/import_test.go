@@ -30,6 +30,7 @@ var plan = []room{
 	{"machines/condition", ""},
 	{"machines", "bus machines/condition"},
 	{"machines/definition", "bus machines machines/condition"},
+	{"machines/graph", "machines"},
 	{"seal", ""},
 	{"signature", "bus seal"},
 	{"wire", "bus"},
