@@ -106,7 +106,7 @@ func (d *Deliverer) post(ctx context.Context, s *slice) outbound.Attempt {
 	for _, kind := range s.signer.Types() {
 		d.observer.recorder.Signed(string(kind))
 	}
-	return d.client.Post(ctx, outbound.Request{
+	return d.client.Send(ctx, outbound.Request{
 		URL: s.batch.Callback, User: s.batch.UUID, Password: "x", Header: header, Body: s.reader, Length: s.length,
 		KeepBody: d.recorder.keepBody(s),
 	})

@@ -10,22 +10,28 @@ import (
 	"routemaster/internal/bus"
 )
 
-// Request is what is posted to one address.
+// Request is what is sent to one address.
 type Request struct {
+	// Method is POST unless it is given.
+	Method string
 	// URL is where the request goes. Redirects are not followed.
 	URL string
 	// User and Password are sent by the Basic scheme, unless both are empty.
 	User, Password string
 	// Header is sent besides the client's own headers. The client takes it over.
 	Header http.Header
-	// Body returns the body from its beginning. It is called again when the request is sent again.
+	// Body returns the body from its beginning. It is called again when the request is sent again. It
+	// is nil for a request without one.
 	Body func() io.ReadCloser
-	// Length is the length of the body in bytes, greater than 0.
+	// Length is the length of the body in bytes, greater than 0 if there is one.
 	Length int64
+	// Timeout bounds the attempt, if it is to be another than the client's.
+	Timeout time.Duration
 	// KeepBody, if given, is how many bytes of the response's body to keep for a status. No more
 	// than 256 KiB are kept. The body of a 207 may take the rest of the attempt's time, that of
-	// another response a second.
-	KeepBody func(status int) int
+	// another response a second, unless AwaitBody says that the body is what is asked for.
+	KeepBody  func(status int) int
+	AwaitBody bool
 	// Once means that the request never arrives twice. It goes over a new connection: only an idle
 	// one may turn out to be closed, when nobody knows what has arrived.
 	Once bool

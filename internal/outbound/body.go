@@ -17,8 +17,8 @@ const (
 	maxBody = 256 << 10
 	// maxDrain bounds how much is read of what is not kept, in bytes.
 	maxDrain = 64 << 10
-	// bodyTimeout bounds how long the body may keep the caller, unless it is that of a 207: that one
-	// says what was acknowledged, and has all of the attempt's time.
+	// bodyTimeout bounds how long the body may keep the caller, unless it is what is asked for, or that
+	// of a 207: that one says what was acknowledged. These have all of the attempt's time.
 	bodyTimeout = time.Second
 )
 
@@ -26,12 +26,12 @@ const (
 // used again. For that it reads the rest too, unless the endpoint failed: another connection may
 // reach another server. An endpoint that refused a batch works.
 func (a *Attempt) readBody(
-	ctx context.Context, resp *http.Response, keep func(status int) int, cancel context.CancelFunc,
+	ctx context.Context, resp *http.Response, r *Request, cancel context.CancelFunc,
 ) (reusable bool) {
 	reusable = a.Failure() != bus.EndpointFailure
 	limit := 0
-	if keep != nil && resp.StatusCode >= http.StatusOK { // the body of 101 is the connection
-		limit = min(keep(resp.StatusCode), maxBody)
+	if r.KeepBody != nil && resp.StatusCode >= http.StatusOK { // the body of 101 is the connection
+		limit = min(r.KeepBody(resp.StatusCode), maxBody)
 	}
 	if limit <= 0 && !reusable {
 		return false
@@ -40,7 +40,7 @@ func (a *Attempt) readBody(
 		a.BodyComplete = limit > 0
 		return reusable
 	}
-	if limit <= 0 || resp.StatusCode != http.StatusMultiStatus {
+	if limit <= 0 || resp.StatusCode != http.StatusMultiStatus && !r.AwaitBody {
 		timer := time.AfterFunc(bodyTimeout, cancel)
 		defer timer.Stop()
 	}

@@ -46,7 +46,7 @@ func TestBodiesAreKept(t *testing.T) {
 					assert.Equal(t, test.status, status)
 					return test.keep
 				}
-				a := newClient(t).Post(t.Context(), r)
+				a := newClient(t).Send(t.Context(), r)
 				assert.Equal(t, test.status, a.Status)
 				assert.Equal(t, test.kept, string(a.Body))
 				assert.Equal(t, test.complete, a.BodyComplete)
@@ -67,7 +67,7 @@ func TestKeptBodiesLeaveTheConnection(t *testing.T) {
 		c, r := newClient(t), request(e.url)
 		r.KeepBody = func(int) int { return 256 << 10 }
 		for i := range 2 {
-			a := c.Post(t.Context(), r)
+			a := c.Send(t.Context(), r)
 			assert.True(t, a.BodyComplete)
 			assert.Equal(t, i == 1, a.Reused)
 		}
@@ -97,12 +97,35 @@ func TestBodiesThatTakeLong(t *testing.T) {
 				})
 				r := request(e.url)
 				r.KeepBody = func(int) int { return 256 }
-				a := newClient(t, func(c *outbound.Config) { c.Timeout = test.timeout }).Post(t.Context(), r)
+				a := newClient(t, func(c *outbound.Config) { c.Timeout = test.timeout }).Send(t.Context(), r)
 				assert.Equal(t, test.status, a.Status)
 				assert.Equal(t, "begun", string(a.Body))
 				assert.False(t, a.BodyComplete)
 				assert.Less(t, a.Duration, soon)
 			})
 		}
+	})
+}
+
+// TestGet asks an endpoint for a body that takes longer than others may.
+func TestGet(t *testing.T) {
+	eachProtocol(t, func(t *testing.T, http2 bool) {
+		e := newEndpoint(t, http2, func(w http.ResponseWriter, r *http.Request) {
+			assert.Equal(t, http.MethodGet, r.Method)
+			assert.Zero(t, r.ContentLength)
+			assert.Equal(t, "mine", r.UserAgent())
+			_, _ = io.WriteString(w, `{"a":`)
+			w.(http.Flusher).Flush()
+			time.Sleep(1100 * time.Millisecond) // longer than a body may take that nobody asks for
+			_, _ = io.WriteString(w, `1}`)
+		})
+		c := newClient(t, func(c *outbound.Config) { c.Timeout = time.Millisecond })
+		a := c.Send(t.Context(), outbound.Request{
+			Method: http.MethodGet, URL: e.url, Header: http.Header{"User-Agent": {"mine"}}, Timeout: time.Minute,
+			KeepBody: func(int) int { return 100 }, AwaitBody: true,
+		})
+		assert.NoError(t, a.Err)
+		assert.Equal(t, `{"a":1}`, string(a.Body))
+		assert.True(t, a.BodyComplete)
 	})
 }

@@ -1,6 +1,7 @@
 package outbound
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -82,9 +83,9 @@ func New(config Config, now func() time.Time) *Client {
 // Close closes the idle connections. Connections in use are closed when their request ends.
 func (c *Client) Close() { c.idle.close() }
 
-// Post sends a request and returns the attempt. The request may arrive twice, if the connection
+// Send sends a request and returns the attempt. The request may arrive twice, if the connection
 // breaks before the response, unless it is to be sent once.
-func (c *Client) Post(ctx context.Context, r Request) Attempt {
+func (c *Client) Send(ctx context.Context, r Request) Attempt {
 	start := c.now()
 	a := c.attempt(ctx, r)
 	a.Duration = c.now().Sub(start)
@@ -92,7 +93,8 @@ func (c *Client) Post(ctx context.Context, r Request) Attempt {
 }
 
 func (c *Client) attempt(ctx context.Context, r Request) (a Attempt) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.config.Timeout, fmt.Errorf("no answer within %v", c.config.Timeout))
+	timeout := cmp.Or(r.Timeout, c.config.Timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no answer within %v", timeout))
 	defer cancel()
 	req, err := c.request(ctx, r)
 	if err != nil {
@@ -105,7 +107,7 @@ func (c *Client) attempt(ctx context.Context, r Request) (a Attempt) {
 		return a
 	}
 	a.responded(resp, c.now())
-	if a.readBody(ctx, resp, r.KeepBody, cancel) && conn.Available() > 0 {
+	if a.readBody(ctx, resp, &r, cancel) && conn.Available() > 0 {
 		c.idle.put(conn)
 	} else { // after 101, only the body can close it
 		_ = conn.Close()
@@ -115,22 +117,30 @@ func (c *Client) attempt(ctx context.Context, r Request) (a Attempt) {
 }
 
 func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, r.URL, r.Body())
+	var body io.Reader
+	if r.Body != nil {
+		body = r.Body()
+	}
+	req, err := http.NewRequestWithContext(ctx, cmp.Or(r.Method, http.MethodPost), r.URL, body)
 	if err != nil {
 		if wrapped, ok := errors.AsType[*url.Error](err); ok {
 			err = wrapped.Err // without the URL, which may hold a secret
 		}
 		return nil, err
 	}
-	req.ContentLength = r.Length
-	req.GetBody = func() (io.ReadCloser, error) { return r.Body(), nil }
+	if r.Body != nil {
+		req.ContentLength = r.Length
+		req.GetBody = func() (io.ReadCloser, error) { return r.Body(), nil }
+	}
 	if r.Header != nil {
 		req.Header = r.Header
 	}
 	if r.User != "" || r.Password != "" {
 		req.SetBasicAuth(r.User, r.Password)
 	}
-	req.Header.Set("User-Agent", c.config.UserAgent)
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", c.config.UserAgent)
+	}
 	return req, nil
 }
 
@@ -175,6 +185,9 @@ func (c *Client) reuse(req *http.Request, host string, a *Attempt) (*connection,
 	_ = conn.Close()
 	if req.Context().Err() != nil {
 		return nil, nil, err
+	}
+	if req.GetBody == nil {
+		return nil, nil, nil
 	}
 	req.Body, err = req.GetBody()
 	return nil, nil, err

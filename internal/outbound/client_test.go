@@ -52,7 +52,7 @@ func request(url string) outbound.Request {
 func post(t *testing.T, c *outbound.Client, url string) (a outbound.Attempt) {
 	t.Helper()
 	done := make(chan outbound.Attempt, 1)
-	go func() { done <- c.Post(t.Context(), request(url)) }()
+	go func() { done <- c.Send(t.Context(), request(url)) }()
 	select {
 	case a = <-done:
 	case <-time.After(soon):

@@ -41,7 +41,7 @@ func startClient(t *testing.T, http2 bool) (c *Client, post func() Attempt, open
 	t.Cleanup(c.Close)
 	body := func() io.ReadCloser { return io.NopCloser(strings.NewReader("x")) }
 	return c, func() Attempt {
-		return c.Post(t.Context(), Request{URL: server.URL, Body: body, Length: 1})
+		return c.Send(t.Context(), Request{URL: server.URL, Body: body, Length: 1})
 	}, open
 }
 

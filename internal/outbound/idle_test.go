@@ -51,7 +51,7 @@ func TestIdleConnectionsAreBoundedByHost(t *testing.T) {
 		c := newClient(t, func(config *outbound.Config) { config.MaxIdle = 100 })
 		var posting sync.WaitGroup
 		for range atOnce {
-			posting.Go(func() { assert.NoError(t, c.Post(t.Context(), request(e.url)).Err) })
+			posting.Go(func() { assert.NoError(t, c.Send(t.Context(), request(e.url)).Err) })
 		}
 		posting.Wait()
 		require.Eventually(t, func() bool { return e.open.Load() <= maxIdlePerHost }, soon, time.Millisecond)
@@ -84,7 +84,7 @@ func TestAConnectionToAnEndpointThatFailedIsClosed(t *testing.T) {
 			{200, 1, 3},
 		} {
 			status = test.status
-			a := c.Post(t.Context(), r)
+			a := c.Send(t.Context(), r)
 			assert.Equal(t, status, a.Status)
 			assert.Equal(t, test.opened, e.opened.Load(), "request %d", i)
 			require.Eventually(t, func() bool { return e.open.Load() == test.open }, soon, time.Millisecond)
@@ -138,17 +138,17 @@ func TestARequestToBeSentOnceIsNotRepeated(t *testing.T) {
 		}
 	})
 	c, r := newClient(t), request(url)
-	require.NoError(t, c.Post(t.Context(), r).Err)
+	require.NoError(t, c.Send(t.Context(), r).Err)
 	r.Once = true
 	for range 2 {
-		a := c.Post(t.Context(), r)
+		a := c.Send(t.Context(), r)
 		require.NoError(t, a.Err)
 		assert.False(t, a.Reused)
 		assert.True(t, a.Connected)
 	}
 	assert.EqualValues(t, 3, requests.Load())
 	r.Once = false
-	assert.True(t, c.Post(t.Context(), r).Reused, "others may reuse its connection")
+	assert.True(t, c.Send(t.Context(), r).Reused, "others may reuse its connection")
 	assert.EqualValues(t, 5, requests.Load(), "and are repeated")
 }
 
@@ -157,7 +157,7 @@ func TestWithoutAUserNothingIsSentByBasic(t *testing.T) {
 	e := newEndpoint(t, false, func(_ http.ResponseWriter, r *http.Request) { header <- r.Header })
 	r := request(e.url)
 	r.User, r.Password = "", ""
-	require.NoError(t, newClient(t).Post(t.Context(), r).Err)
+	require.NoError(t, newClient(t).Send(t.Context(), r).Err)
 	assert.NotContains(t, <-header, "Authorization")
 }
 

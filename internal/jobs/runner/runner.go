@@ -86,11 +86,11 @@ func (r *Runner) post(ctx context.Context, run *jobstore.Run) outbound.Attempt {
 		Body: func() io.ReadCloser { return io.NopCloser(bytes.NewReader(body)) }, Length: int64(len(body)),
 	}
 	if run.URL != "" {
-		return r.config.Client.Post(ctx, request)
+		return r.config.Client.Send(ctx, request)
 	}
 	request.URL = fmt.Sprintf("%s/v1/jobs/%s/%s", r.config.DownstreamURL, run.Type, run.ID)
 	request.User, request.Password = User, r.config.Password
-	return r.config.Downstream.Post(ctx, request)
+	return r.config.Downstream.Send(ctx, request)
 }
 
 // bodyOf is what a service gets: the data as it was enqueued, how many attempts are left and the
