@@ -46,6 +46,9 @@ type Config struct {
 	// is the password that is sent there.
 	DownstreamURL, DownstreamAuth string
 
+	// MachineThreads is how many labels of state machines a worker looks at at once; 0 if at none.
+	MachineThreads int
+
 	// Secrets are the keys that subscribers' secrets are sealed with.
 	Secrets seal.Keyring
 
@@ -151,6 +154,8 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 		JobThreads:     e.integer("ROUTEMASTER_JOB_THREADS", 32, 0, 10_000),
 		DownstreamURL:  e.downstreamURL("DOWNSTREAM_URL"),
 		DownstreamAuth: e.text("DOWNSTREAM_WORKER_AUTH", ""),
+
+		MachineThreads: e.integer("ROUTEMASTER_MACHINE_THREADS", 32, 0, 10_000),
 
 		Secrets: e.keyring("ROUTEMASTER_SECRETS_KEY"),
 

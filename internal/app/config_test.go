@@ -31,7 +31,7 @@ func TestConfigDefaults(t *testing.T) {
 		WorkerThreads: 32, SubscriberDeliveries: 1, AcquireTimeout: 5 * time.Second,
 		ConnectTimeout: 2 * time.Second, Timeout: 20 * time.Second, VerifyTLS: true,
 		HealRate: 1, DamageRate: -2, MaxBackoff: time.Minute, AttemptsKept: 20, AttemptExcerpt: 256,
-		JobThreads: 32, MaxEventData: 64, ScalingThreshold: 100, ScalingDeadline: time.Second, ForceTLS: true,
+		JobThreads: 32, MachineThreads: 32, MaxEventData: 64, ScalingThreshold: 100, ScalingDeadline: time.Second, ForceTLS: true,
 		MaxSubscriptionTopics: 1000, MaxClientTopics: 1000, MaxTopics: 100_000,
 		NonceTTL: 5 * time.Minute, CallbackDeny: deny, IdempotencyTTL: time.Hour, IdempotencyKeys: 100_000,
 		CounterFlushInterval: 5 * time.Second, MonitorInterval: 10 * time.Second, MetricService: "print",

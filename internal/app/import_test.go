@@ -37,8 +37,9 @@ var plan = []room{
 	{"rdb", "bus groupcommit"},
 	{"queue", "bus wire rdb"},
 	{"jobs/jobstore", "bus rdb queue jobs"},
+	{"machines/labelstore", "bus rdb queue machines machines/definition"},
 	{"store", "bus wire rdb queue"},
-	{"doctor", "bus jobs wire rdb queue jobs/jobstore store"}, // off the hot path: only what rtm calls imports it
+	{"doctor", "bus jobs wire rdb queue jobs/jobstore machines machines/labelstore store"}, // off the hot path: only what rtm calls imports it
 	{"migrate", "bus wire rdb queue store"},                   // likewise
 	{"inspect", "bus wire rdb queue store"},
 	{"store/storetest", "bus wire rdb queue store doctor"}, // its tests require what doctor examines
@@ -52,6 +53,9 @@ var plan = []room{
 	{"ingest", "bus groupcommit wire store telemetry"},
 	{"delivery", "bus seal signature wire queue store outbound telemetry"},
 	{"jobs/runner", "bus queue jobs jobs/jobstore outbound telemetry"},
+	{"machines/evaluation", "bus machines machines/condition outbound"},
+	{"machines/runner", "bus queue machines machines/condition machines/labelstore machines/evaluation outbound"},
+	{"machines/machinestest", "bus rdb queue machines machines/definition machines/labelstore machines/runner outbound"},
 	{"retention", "bus rdb store"},
 	{"maintenance", "bus wire rdb queue store deadletter history replay retention telemetry"},
 	{"worker", "bus rdb queue telemetry"},
@@ -63,7 +67,7 @@ var plan = []room{
 	{"top", "client bus terminal"},
 	{"tail", "client bus selfsigned terminal"},
 	{"bench", "client rdb selfsigned"}, // it measures from outside
-	{"app", "bus seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping doctor inspect migrate outbound telemetry ingest delivery maintenance worker web"},
+	{"app", "bus seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines/labelstore machines/runner doctor inspect migrate outbound telemetry ingest delivery maintenance worker web"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only

@@ -10,6 +10,8 @@ import (
 	"routemaster/internal/jobs/housekeeping"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/jobs/runner"
+	"routemaster/internal/machines/labelstore"
+	labelrunner "routemaster/internal/machines/runner"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
@@ -34,6 +36,9 @@ const (
 	mainScheduleInterval = 5 * time.Millisecond
 	auxScheduleInterval  = time.Second
 	jobsLookahead        = 100 * time.Millisecond
+	// Nothing of a label is due at less than some seconds' notice.
+	machinesScheduleInterval = 20 * time.Millisecond
+	machinesLookahead        = time.Second
 )
 
 // How often the housekeeping is done.
@@ -57,12 +62,14 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		return err
 	}
 	defer obs.stop()
-	client, downstream := newClient(c, c.CallbackDeny, c.WorkerThreads+c.JobThreads), newClient(c, bus.DenyList{}, c.JobThreads)
+	client, downstream := newClient(c, c.CallbackDeny, c.WorkerThreads+c.JobThreads+c.MachineThreads), newClient(c, bus.DenyList{}, c.JobThreads)
 	defer client.Close()
 	defer downstream.Close()
 	deliverer := newDeliverer(c, st, obs, client, log)
 	jobRunner := newRunner(c, obs, client, downstream, log)
 	jobStore := jobstore.New(redis.Partition(c.RedisNamespace))
+	labelStore := labelstore.New(redis.Partition(c.RedisNamespace))
+	labelRunner := labelrunner.New(labelStore, client, log, time.Now)
 	archive, scheduler := housekeeping.NewArchive(jobStore, obs.recorder, time.Now), housekeeping.NewScheduler(jobStore, log, time.Now)
 	keeper := maintenance.New(st, q, c.Memory, obs.recorder, log, time.Now, archive)
 	keeper.Tidy(maintenance.Named{Tag: telemetry.JobTypeTag, Names: housekeeping.NamesOf(jobStore)})
@@ -70,12 +77,14 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
 	}, log), log, time.Now, housekeeping.GaugesOf(jobStore, time.Now))
 	w := worker.New(q, worker.Config{
-		Pools:          newPools(c, q, jobStore.Queue(), deliverer, jobRunner),
+		Pools:          newPools(c, q, jobStore.Queue(), labelStore.Queue(), deliverer, jobRunner),
 		AcquireTimeout: c.AcquireTimeout,
 		RetryAfter:     c.MaxBackoff,
 		Handlers: map[bus.JobName]worker.Handler{
 			bus.JobBatch:        deliverer.Deliver,
 			bus.JobJob:          jobRunner.Run,
+			bus.JobLabel:        labelRunner.Run,
+			bus.JobWalk:         labelRunner.Walk,
 			bus.JobAutodrop:     keeper.Autodrop,
 			bus.JobMonitor:      monitor.Monitor,
 			bus.JobScrubQueues:  keeper.ScrubQueues,
@@ -93,13 +102,15 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			{Interval: housekeeping.SeriesInterval, Work: housekeeping.SeriesOf(jobStore, obs.recorder)},
 		},
 		Stopping: func(busy map[bus.Queue]int64) {
-			log.Info("worker stopping, waiting for deliveries in flight", "deliveries", busy[bus.QueueMain], "jobs", busy[bus.QueueJobs])
+			log.Info("worker stopping, waiting for deliveries in flight", "deliveries", busy[bus.QueueMain],
+				"jobs", busy[bus.QueueJobs], "labels", busy[bus.QueueMachines])
 		},
 		Reporter: obs.reporter,
 		Recorder: obs.recorder,
 	}, log, time.Now)
 
-	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads, "job_threads", c.JobThreads, openFiles(), obs.address())
+	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads, "job_threads", c.JobThreads,
+		"machine_threads", c.MachineThreads, openFiles(), obs.address())
 	w.Run(ctx)
 	_ = deliverer.LogExpired(ctx)
 	log.Info("worker stopped")
@@ -149,8 +160,10 @@ func newRunner(c Config, obs *observability, client, downstream *outbound.Client
 	}, log, time.Now)
 }
 
-// newPools makes the pools: for batches, for the housekeeping and, if wanted, for jobs.
-func newPools(c Config, q, jobQueue *queue.Queue, deliverer *delivery.Deliverer, jobRunner *runner.Runner) []worker.Pool {
+// newPools makes the pools: for batches, for the housekeeping and, if wanted, for jobs and labels.
+func newPools(
+	c Config, q, jobQueue, labelQueue *queue.Queue, deliverer *delivery.Deliverer, jobRunner *runner.Runner,
+) []worker.Pool {
 	pools := []worker.Pool{
 		{
 			Queue: q, Name: bus.QueueMain, Kind: bus.JobBatch, Threads: c.WorkerThreads,
@@ -163,6 +176,12 @@ func newPools(c Config, q, jobQueue *queue.Queue, deliverer *delivery.Deliverer,
 			Queue: jobQueue, Name: bus.QueueJobs, Kind: bus.JobJob, Threads: c.JobThreads,
 			ScheduleInterval: mainScheduleInterval, Lookahead: jobsLookahead,
 			Discarded: jobRunner.Discarded, EndedElsewhere: true,
+		})
+	}
+	if c.MachineThreads > 0 {
+		pools = append(pools, worker.Pool{
+			Queue: labelQueue, Name: bus.QueueMachines, Kind: bus.JobLabel, Threads: c.MachineThreads,
+			ScheduleInterval: machinesScheduleInterval, Lookahead: machinesLookahead,
 		})
 	}
 	return pools

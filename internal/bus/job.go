@@ -13,10 +13,12 @@ const (
 	QueueAux Queue = "aux"
 	// QueueJobs holds the jobs of services.
 	QueueJobs Queue = "jobs"
+	// QueueMachines holds the labels of state machines.
+	QueueMachines Queue = "machines"
 )
 
 // Queues lists all queues.
-var Queues = [...]Queue{QueueMain, QueueAux, QueueJobs}
+var Queues = [...]Queue{QueueMain, QueueAux, QueueJobs, QueueMachines}
 
 // JobName says what a job does.
 type JobName string
@@ -27,6 +29,10 @@ const (
 	JobBatch JobName = "batch"
 	// JobJob hands the job of a service named by its one argument, a UUID, to the service.
 	JobJob JobName = "job"
+	// JobLabel does what is due for a label, given its machine and its name.
+	JobLabel JobName = "label"
+	// JobWalk looks at all labels in a state, given its machine and the name of the walk.
+	JobWalk JobName = "walk"
 	// JobAutodrop drops the oldest batches when Redis is about to be full.
 	JobAutodrop JobName = "autodrop"
 	// JobMonitor sends the bus's gauges and counters to the metric service.

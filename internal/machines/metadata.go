@@ -76,18 +76,26 @@ func mergeObjects(target, patch map[string]any, keepNull bool) map[string]any {
 
 // Has reports whether an object has a path, whatever is there, null included.
 func (o Object) Has(path []string) bool {
-	current := map[string]any(o)
-	for i, name := range path {
-		value, ok := current[name]
-		if !ok {
-			return false
+	_, ok := o.find(path)
+	return ok
+}
+
+// At returns what is at a path; nil if nothing is.
+func (o Object) At(path []string) any {
+	value, _ := o.find(path)
+	return value
+}
+
+func (o Object) find(path []string) (value any, ok bool) {
+	value = map[string]any(o)
+	for _, name := range path {
+		object, isObject := value.(map[string]any)
+		if !isObject {
+			return nil, false
 		}
-		if i == len(path)-1 {
-			return true
-		}
-		if current, ok = value.(map[string]any); !ok {
-			return false
+		if value, ok = object[name]; !ok {
+			return nil, false
 		}
 	}
-	return false
+	return value, ok
 }

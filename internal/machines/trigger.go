@@ -46,7 +46,7 @@ func (t Trigger) String() string {
 	case t.Interval > 0:
 		return "interval " + t.Interval.String()
 	case t.Entry:
-		return "entry"
+		return TriggerEntry
 	case t.Topic != nil:
 		return "topic " + string(t.Topic.Topic)
 	}
@@ -87,4 +87,24 @@ func (g *Gate) HasEntryTrigger() bool {
 		}
 	}
 	return false
+}
+
+// TriggerEntry is the name of the trigger of labels that arrive in a state.
+const TriggerEntry = "entry"
+
+// RunsOn reports whether something is to be done for a label that arrives in the state.
+func (s *State) RunsOn() bool { return s.Action != nil || s.Gate.HasEntryTrigger() }
+
+// TriggerOf returns the name of the trigger that a patch of the metadata sets off for a label in
+// the state; empty if there is none.
+func (s *State) TriggerOf(patch Object) string {
+	if s == nil || s.Gate == nil {
+		return ""
+	}
+	for _, t := range s.Gate.Triggers {
+		if len(t.Metadata) > 0 && patch.Has(t.Metadata) {
+			return t.String()
+		}
+	}
+	return ""
 }

@@ -1,25 +1,31 @@
 package machines
 
-// TriggerLeave is the trigger of labels that are in a state which has vanished.
-const TriggerLeave = "definitions"
+import "strings"
 
-// Walk looks at all labels in a state when a trigger is due or, without one, because the state
-// has vanished.
+// TriggerReview is the trigger of labels that are in a state which has changed from a gate to an
+// action or the other way round, or which has vanished.
+const TriggerReview = "definitions"
+
+// Walk looks at all labels in a state when a trigger is due or, without a trigger, because the
+// definitions have changed.
 type Walk struct {
 	Machine Name
 	State   StateName
 	Trigger *Trigger
 }
 
-// Name names the walk among those of its machine.
-func (w Walk) Name() string {
+// TriggerName names what the walk is for.
+func (w Walk) TriggerName() string {
 	if w.Trigger == nil {
-		return string(w.State) + " " + TriggerLeave
+		return TriggerReview
 	}
-	return string(w.State) + " " + w.Trigger.String()
+	return w.Trigger.String()
 }
 
-// Walks returns the walks that the definitions need.
+// Name names the walk among those of its machine.
+func (w Walk) Name() string { return string(w.State) + " " + w.TriggerName() }
+
+// Walks returns the walks that the definitions need at times.
 func (d *Definitions) Walks() (walks []Walk) {
 	for _, m := range d.Machines {
 		for _, state := range m.States {
@@ -33,18 +39,33 @@ func (d *Definitions) Walks() (walks []Walk) {
 			}
 		}
 	}
+	return walks
+}
+
+// Reviews returns the walks that are needed once, when the definitions take the place of others.
+func (d *Definitions) Reviews(old *Definitions) (walks []Walk) {
 	for _, move := range d.Moves {
 		walks = append(walks, Walk{Machine: move.Machine, State: move.From})
+	}
+	for _, m := range d.Machines {
+		for _, state := range m.States {
+			before := old.State(m.Name, state.Name)
+			if before != nil && (before.Gate == nil) != (state.Gate == nil) {
+				walks = append(walks, Walk{Machine: m.Name, State: state.Name})
+			}
+		}
 	}
 	return walks
 }
 
-// Walk returns the walk of a machine that has a name, if the definitions need it.
+// Walk returns the walk of a machine that has a name; false if the definitions have no such
+// trigger.
 func (d *Definitions) Walk(machine Name, name string) (Walk, bool) {
 	for _, walk := range d.Walks() {
 		if walk.Machine == machine && walk.Name() == name {
 			return walk, true
 		}
 	}
-	return Walk{}, false
+	state, found := strings.CutSuffix(name, " "+TriggerReview)
+	return Walk{Machine: machine, State: StateName(state)}, found
 }

@@ -12,7 +12,7 @@ import (
 // replays.
 func (m *Maintenance) ScrubQueues(ctx context.Context, _ *queue.Task) queue.Result {
 	m.copyReplays(ctx)
-	return m.finish(bus.JobScrubQueues, m.scrub(ctx, bus.QueueMain, bus.QueueJobs))
+	return m.finish(bus.JobScrubQueues, m.scrub(ctx, bus.QueueMain, bus.QueueJobs, bus.QueueMachines))
 }
 
 // ScrubAux is ScrubQueues for the aux queue. Every worker calls it; it is not a job. As a job it

@@ -30,6 +30,7 @@ func TestScrubQueues(t *testing.T) {
 		requireQueued := func(main, jobs, aux int64) {
 			t.Helper()
 			require.Equal(t, jobs, server.Raw.LLen(ctx, "jobs:instant:jobs").Val())
+			require.Equal(t, jobs, server.Raw.LLen(ctx, "jobs:instant:machines").Val())
 			require.Equal(t, main, server.Raw.LLen(ctx, "jobs:instant:main").Val())
 			require.Equal(t, aux, server.Raw.LLen(ctx, "jobs:instant:aux").Val())
 		}
@@ -46,9 +47,9 @@ func TestScrubQueues(t *testing.T) {
 		require.NoError(t, keeper.ScrubAux(ctx))
 		requireQueued(1, 1, 1)
 		const message = `level=WARN msg="requeued jobs of dead workers" jobs=`
-		require.Equal(t, 1, strings.Count(log.String(), message+"2"), log.String())
+		require.Equal(t, 1, strings.Count(log.String(), message+"3"), log.String())
 		require.Equal(t, 1, strings.Count(log.String(), message+"1"), log.String())
-		assert.Equal(t, int64(3), flushed(t, st, recorder)[bus.NewCounter("jobs.scrubbed")])
+		assert.Equal(t, int64(4), flushed(t, st, recorder)[bus.NewCounter("jobs.scrubbed")])
 		storetest.RequireSound(t, st)
 	})
 }
@@ -77,14 +78,14 @@ func TestScrubWorkers(t *testing.T) {
 
 		now = died.Add(120*time.Second - time.Millisecond)
 		assert.Equal(t, queue.Done, keeper.ScrubWorkers(ctx, nil))
-		assert.Equal(t, int64(3), server.Raw.HLen(ctx, "workers").Val(), "silent for less than 120 s")
+		assert.Equal(t, int64(len(bus.Queues)), server.Raw.HLen(ctx, "workers").Val(), "silent for less than 120 s")
 		now = died.Add(120 * time.Second)
 		assert.Equal(t, queue.Done, keeper.ScrubWorkers(ctx, nil))
 		assert.Zero(t, server.Raw.HLen(ctx, "workers").Val())
-		assert.Contains(t, log.String(), `level=WARN msg="requeued jobs of removed workers" jobs=3`)
+		assert.Contains(t, log.String(), `level=WARN msg="requeued jobs of removed workers" jobs=4`)
 		counters := flushed(t, st, recorder)
-		assert.Equal(t, int64(3), counters[bus.NewCounter("jobs.scrubbed")])
-		assert.Equal(t, int64(3), counters[bus.NewCounter("workers.scrubbed")])
+		assert.Equal(t, int64(4), counters[bus.NewCounter("jobs.scrubbed")])
+		assert.Equal(t, int64(4), counters[bus.NewCounter("workers.scrubbed")])
 		storetest.RequireSound(t, st)
 	})
 }

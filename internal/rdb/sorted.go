@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // Range says which part of a list is wanted.
@@ -85,4 +87,14 @@ func (p *Partition) window(
 	})
 	cut()
 	return window, err
+}
+
+// ByName is the part of a sorted set whose members have all the same score: in the order of their
+// bytes, behind a member unless that is empty, and at most limit of them.
+func ByName(after string, limit int) *redis.ZRangeBy {
+	from := "-"
+	if after != "" {
+		from = "(" + after
+	}
+	return &redis.ZRangeBy{Min: from, Max: "+", Count: int64(limit)}
 }

@@ -15,6 +15,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
 )
@@ -187,19 +188,21 @@ func TestFilesNamedByPagesExist(t *testing.T) {
 	assert.Greater(t, named, 10)
 }
 
-// layoutRow is a row of INTERNALS' table of keys.
+// layoutRow is a row of a table of keys.
 var layoutRow = regexp.MustCompile("(?m)^\\| `([a-z_:{}/]+)`(?: \\*)? \\| (?:set|hash|list|sorted set|stream|string) \\|")
 
 // TestTheLayoutIsThatOfTheCode builds every key with "x" for what it names, and looks for it in the
-// table.
+// tables.
 func TestTheLayoutIsThatOfTheCode(t *testing.T) {
 	var documented, built []string
 	placeholder := regexp.MustCompile(`\{[a-z]+\}`)
-	for _, row := range layoutRow.FindAllStringSubmatch(readPages(t)["../../INTERNALS.md"], -1) {
+	pages := readPages(t)
+	tables := pages["../../INTERNALS.md"] + pages["../../docs/fields-in-redis.md"]
+	for _, row := range layoutRow.FindAllStringSubmatch(tables, -1) {
 		numbered := strings.NewReplacer("{slice}", "1", "{number}", "1", "{status}", "x").Replace(row[1])
 		documented = append(documented, placeholder.ReplaceAllString(numbered, "x"))
 	}
-	for _, keys := range []any{store.Keys{}, queue.Keys{}, jobstore.Keys{}} {
+	for _, keys := range []any{store.Keys{}, queue.Keys{}, jobstore.Keys{}, labelstore.Keys{}} {
 		value := reflect.ValueOf(keys)
 		for i := range value.NumMethod() {
 			method := value.Method(i)

@@ -36,8 +36,9 @@ func summary(f stats.Figures, paint painter) []string {
 	if len(f.Jobs) > 0 {
 		var queues []string
 		for _, q := range f.Jobs {
-			if q.Queue == string(bus.QueueJobs) && q.Instant+q.Scheduled == 0 {
-				continue // many buses have no jobs of services
+			optional := q.Queue == string(bus.QueueJobs) || q.Queue == string(bus.QueueMachines)
+			if optional && q.Instant+q.Scheduled == 0 {
+				continue // many buses have no jobs of services, and no labels
 			}
 			queues = append(queues, fmt.Sprintf("%s %s/%s", terminal.Escape(q.Queue), count(q.Instant), count(q.Scheduled)))
 		}

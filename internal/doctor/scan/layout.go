@@ -6,6 +6,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -16,6 +17,8 @@ var (
 	keys = store.Keys{}
 	jobs = queue.Keys{}
 	work = jobstore.Keys{}
+	// labels are the keys of state machines.
+	labels = labelstore.Keys{}
 )
 
 // What an earlier version of the bus had under other names.
@@ -46,6 +49,7 @@ var Singles = func() map[string]rdb.Kind {
 		keys.DeadLetterEvents(): rdb.Hash, keys.DeadLetterBytes(): rdb.Hash, keys.RunningReplays(): rdb.Set,
 		keys.Plans(): rdb.Hash, keys.Retention(): rdb.Set,
 		work.Types(): rdb.Set, work.Schedules(): rdb.Hash, work.Pulls(): rdb.Stream,
+		labels.Definitions(): rdb.Hash, labels.Walks(): rdb.Hash,
 		keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
 	}
 	for _, q := range bus.Queues {
@@ -105,6 +109,12 @@ var families = []Family{
 	{Prefix: work.Data(""), Kind: rdb.String, unread: true, noted: true},
 	{Prefix: work.Open(""), Kind: rdb.SortedSet},
 	{Prefix: ArchivePrefix, Kind: rdb.SortedSet},
+	{Prefix: "machines:label:", Kind: rdb.Hash, unread: true},
+	{Prefix: "machines:metadata:", Kind: rdb.String, unread: true},
+	{Prefix: "machines:history:", Kind: rdb.List, unread: true},
+	{Prefix: "machines:labels:", Kind: rdb.SortedSet, unread: true},
+	{Prefix: labels.Errored(""), Kind: rdb.SortedSet, unread: true},
+	{Prefix: labels.Standings(""), Kind: rdb.Hash, unread: true},
 	{Prefix: "idempotency:", Kind: rdb.Hash, unread: true},
 	{Prefix: OldTraceparents, Kind: rdb.List, list: (*Scan).takeOldTraceparents},
 	{Prefix: OldLane, Kind: rdb.SortedSet, Token: true},

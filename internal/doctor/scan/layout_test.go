@@ -11,6 +11,7 @@ import (
 	"routemaster/internal/bus"
 	jobtypes "routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -50,9 +51,15 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		work.Data("x"): rdb.String, work.Open("x"): rdb.SortedSet, work.Archive("x", jobtypes.Failed): rdb.SortedSet,
 		work.Pulls(): rdb.Stream,
 	}
+	var labels labelstore.Keys
+	ofLabels := map[string]rdb.Kind{
+		labels.Definitions(): rdb.Hash, labels.Walks(): rdb.Hash, labels.Label("x", "y"): rdb.Hash,
+		labels.Metadata("x", "y"): rdb.String, labels.History("x", "y"): rdb.List, labels.Labels("x", "y"): rdb.SortedSet,
+		labels.Errored("x"): rdb.SortedSet, labels.Standings("x"): rdb.Hash,
+	}
 	for file, want := range map[string]map[string]rdb.Kind{
 		"../../store/keys.go": ofStore, "../../queue/keys.go": ofQueue,
-		"../../jobs/jobstore/keys.go": ofJobs,
+		"../../jobs/jobstore/keys.go": ofJobs, "../../machines/labelstore/keys.go": ofLabels,
 	} {
 		for key, kind := range want {
 			family, _ := FamilyOf(key)

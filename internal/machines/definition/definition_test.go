@@ -83,9 +83,9 @@ func TestExampleWithOverrides(t *testing.T) {
 	assert.Nil(t, m.Publish, "null overrides")
 }
 
-// TestThePage loads what docs/state-machines.md shows.
+// TestThePage loads what docs/machines.md shows.
 func TestThePage(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/state-machines.md")
+	page, err := os.ReadFile("../../../docs/machines.md")
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1)
 	require.Len(t, blocks, 3)

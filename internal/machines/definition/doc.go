@@ -18,7 +18,7 @@
 //	      - gate: done
 //	        exit_condition: false
 //
-// docs/state-machines.md describes all keys. A file has at most 1 MiB; a definition at most 1,000
+// docs/machines.md describes all keys. A file has at most 1 MiB; a definition at most 1,000
 // machines of 1,000 states each, and 200,000 values, where what an alias stands for counts again.
 //
 // Several files are layers, and earlier ones win: maps are merged, strings, numbers, booleans and

@@ -32,7 +32,7 @@ func TestSnapshot(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, []stats.Backlog{backlog, idle}, snapshot.Backlogs)
 		assert.Equal(t, map[bus.Queue]stats.JobCounts{
-			bus.QueueMain: {Instant: 1, Scheduled: 1}, bus.QueueJobs: {}, bus.QueueAux: {},
+			bus.QueueMain: {Instant: 1, Scheduled: 1}, bus.QueueJobs: {}, bus.QueueMachines: {}, bus.QueueAux: {},
 		}, snapshot.Jobs)
 		assert.Equal(t, int64(1), snapshot.Due)
 		if server.IsEmbedded() {

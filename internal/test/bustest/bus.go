@@ -50,7 +50,7 @@ func Start(t testing.TB, redis *rdbtest.Server, adjust ...func(*app.Config)) *Bu
 	config := LoadConfig(t, map[string]string{
 		"ROUTEMASTER_ROOT_KEY": RootKey, "ROUTEMASTER_REDIS_URL": redis.URL, "FORCE_SSL": "no",
 		"ROUTEMASTER_SSL_VERIFY": "no", "ROUTEMASTER_CALLBACK_DENY": "none",
-		"ROUTEMASTER_ACQUIRE_TIMEOUT": "1", "ROUTEMASTER_WORKER_THREADS": "8", "ROUTEMASTER_JOB_THREADS": "4",
+		"ROUTEMASTER_ACQUIRE_TIMEOUT": "1", "ROUTEMASTER_WORKER_THREADS": "8", "ROUTEMASTER_JOB_THREADS": "4", "ROUTEMASTER_MACHINE_THREADS": "4",
 	})
 	for _, f := range adjust {
 		f(&config)

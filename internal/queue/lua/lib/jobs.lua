@@ -61,11 +61,13 @@ local function exact(number) return string.format('%.0f', tonumber(number)) end
 -- settings (the kind's own, strings). For take also: min_standing (of the lane), wait_until (ms,
 -- text), held (whether the worker has it pending, and the reply that gave it was lost). For
 -- complete and retry also: result (the kind's own values, strings). For retry also: time (ms).
+-- The library of a kind whose jobs do not have one argument adds to the table also:
+--   unpack_job(job) as unpack_job, but that the argument may be a table
 local KINDS = {}
 
 -- The kind of a job of a queue, its name and the job's argument; nil if the job is of no kind.
 local function kind_of(queue, job)
-  local name, arg = unpack_job(job)
+  local name, arg = (KINDS.unpack_job or unpack_job)(job)
   local kind = name and KINDS[name]
   if kind and kind.queue == queue then return kind, name, arg end
   return nil

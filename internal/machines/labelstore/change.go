@@ -1,0 +1,111 @@
+package labelstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/machines"
+)
+
+// maxTries is how often a change is tried that others get ahead of.
+const maxTries = 100
+
+// errContended says that others have changed a label or the definitions all the time.
+var errContended = fmt.Errorf("%w: others change the label all the time", bus.ErrUnavailable)
+
+// Add makes a label. It returns the label as it was made. It fails with
+// [machines.ErrUnknownMachine], [machines.ErrLabelExists], [machines.ErrLabelDeleted], a
+// [bus.Invalid] for metadata that is too long, or [bus.ErrUnavailable].
+func (s *Store) Add(
+	ctx context.Context, machine machines.Name, name machines.LabelName, metadata machines.Object, now time.Time,
+) (label machines.Label, err error) {
+	packed, err := metadata.Pack()
+	if err != nil {
+		return label, err
+	}
+	definitions := s.latest.Load()
+	for range maxTries {
+		if definitions == nil || definitions.Machine(machine) == nil {
+			if definitions, err = s.Definitions(ctx); err != nil {
+				return label, err
+			}
+		}
+		m := definitions.Machine(machine)
+		if m == nil {
+			return label, machines.ErrUnknownMachine
+		}
+		first, trigger := m.First(), ""
+		if first.RunsOn() {
+			trigger = machines.TriggerEntry
+		}
+		err := s.Create(ctx, machine, name, definitions, first.Name, packed, trigger, now)
+		if errors.Is(err, machines.ErrChanged) {
+			definitions = nil
+			continue
+		}
+		return machines.Label{
+			Machine: machine, Name: name, State: first.Name, Metadata: packed, CreatedAt: now, EnteredAt: now, Resting: trigger == "",
+		}, err
+	}
+	return label, errContended
+}
+
+// Merge merges a patch into the metadata of a label, and has its gate evaluated if the patch has
+// the path of one of its triggers. It returns the label as it was after that: not resting, if a
+// worker is to look at it. It fails with [machines.ErrUnknownMachine], [machines.ErrUnknownLabel],
+// [machines.ErrLabelDeleted], a [bus.Invalid] for metadata that is too long, or
+// [bus.ErrUnavailable].
+func (s *Store) Merge(
+	ctx context.Context, machine machines.Name, name machines.LabelName, patch machines.Object, keepNull bool,
+) (label machines.Label, err error) {
+	for range maxTries {
+		label, definitions, err := s.Label(ctx, machine, name)
+		if err != nil {
+			return label, err
+		}
+		metadata, err := machines.ParseObject(label.Metadata)
+		if err != nil {
+			return label, err
+		}
+		packed, err := metadata.Merge(patch, keepNull).Pack()
+		if err != nil {
+			return label, err
+		}
+		trigger := definitions.State(machine, label.State).TriggerOf(patch)
+		err = s.Patch(ctx, &label, definitions, packed, trigger)
+		if errors.Is(err, machines.ErrChanged) {
+			continue
+		}
+		label.Metadata, label.Version = packed, label.Version+1
+		label.Resting = label.Resting && trigger == ""
+		return label, err
+	}
+	return label, errContended
+}
+
+// Rest waits until no worker has something to do for a label now, at most for some time, and
+// returns it as it is then. It fails as [Store.Label] does.
+func (s *Store) Rest(
+	ctx context.Context, machine machines.Name, name machines.LabelName, wait time.Duration,
+) (label machines.Label, definitions *machines.Definitions, err error) {
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	for pause := time.Millisecond; ; pause = min(2*pause, maxLookInterval) {
+		if label, definitions, err = s.Label(ctx, machine, name); err != nil || label.Resting {
+			return label, definitions, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-over.C:
+			return label, definitions, nil
+		case <-ctx.Done():
+			return label, definitions, nil
+		}
+	}
+}
+
+// maxLookInterval is how far apart the looks of [Store.Rest] are at most.
+const maxLookInterval = 32 * time.Millisecond

@@ -1,0 +1,184 @@
+package labelstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"routemaster/internal/machines"
+	"routemaster/internal/rdb"
+)
+
+// The fields of a record, as FIELDS of lua/lib/labels.lua orders them.
+const (
+	fieldState = iota
+	fieldCreatedAt
+	fieldEnteredAt
+	fieldMoves
+	fieldVersion
+	fieldPrevious
+	fieldDeletedAt
+	fieldAsked
+	fieldTrigger
+	fieldPending
+	fieldSteps
+	fieldFailures
+	fieldError
+	fieldAttempts
+	fieldStatus
+	fieldReason
+	fieldErroredAt
+	fieldCount
+)
+
+// readLabel reads the fields of a record. Of a label that was deleted, the state is empty.
+func readLabel(machine machines.Name, name machines.LabelName, metadata any, values []any) (machines.Label, error) {
+	if len(values) != fieldCount {
+		return machines.Label{}, fmt.Errorf("read label: %d fields", len(values))
+	}
+	number := func(field int) int64 { return rdb.Integer(rdb.Text(values[field]), 0) }
+	label := machines.Label{
+		Machine: machine, Name: name, State: machines.StateName(rdb.Text(values[fieldState])),
+		Metadata:  readMetadata(metadata),
+		CreatedAt: fromMillis(values[fieldCreatedAt]), EnteredAt: fromMillis(values[fieldEnteredAt]),
+		Moves: number(fieldMoves), Version: number(fieldVersion),
+		Previous: machines.StateName(rdb.Text(values[fieldPrevious])), DeletedAt: fromMillis(values[fieldDeletedAt]),
+		Trigger: rdb.Text(values[fieldTrigger]), Pending: rdb.Text(values[fieldPending]) == "1",
+		Steps: int(number(fieldSteps)), Failures: int(number(fieldFailures)), Error: rdb.Text(values[fieldError]),
+		Attempts: int(number(fieldAttempts)), LastStatus: int(number(fieldStatus)), LastError: rdb.Text(values[fieldReason]),
+		ErroredAt: fromMillis(values[fieldErroredAt]),
+	}
+	if asked := rdb.Text(values[fieldAsked]); asked != "" {
+		label.Trigger = asked
+	}
+	return label, nil
+}
+
+// readMetadata reads the metadata of a label. What is none, because another program has changed it,
+// is as good as empty.
+func readMetadata(value any) json.RawMessage {
+	if text := rdb.Text(value); json.Valid([]byte(text)) {
+		return json.RawMessage(text)
+	}
+	return json.RawMessage("{}")
+}
+
+// Label returns a label with the definitions that hold for it. It fails with
+// [machines.ErrUnknownLabel], [machines.ErrLabelDeleted] (then with what is kept of the label) or
+// [bus.ErrUnavailable].
+func (s *Store) Label(
+	ctx context.Context, machine machines.Name, name machines.LabelName,
+) (label machines.Label, definitions *machines.Definitions, err error) {
+	reply, err := s.group.Run(ctx, scriptLabelShow, string(machine), string(name)).List()
+	if err != nil {
+		return label, nil, rdb.Wrap("read label", err)
+	}
+	if definitions, err = s.definitions(ctx, rdb.Text(reply[0])); err != nil {
+		return label, nil, err
+	}
+	values, there := reply[2].([]any)
+	if !there {
+		return label, definitions, machines.ErrUnknownLabel
+	}
+	if label, err = readLabel(machine, name, reply[1], values); err != nil {
+		return label, definitions, err
+	}
+	if label.State == "" {
+		return label, definitions, machines.ErrLabelDeleted
+	}
+	next, queued := reply[3].(string)
+	score, _ := strconv.ParseFloat(next, 64)
+	if score > 0 {
+		label.NextAt = time.UnixMilli(int64(math.Ceil(score))).UTC()
+	}
+	label.Resting = !queued || score > 0
+	return label, definitions, nil
+}
+
+// Create makes a label in the first state of its machine, by definitions; a trigger, if not empty,
+// has a worker look at it. It fails with [machines.ErrLabelExists], [machines.ErrLabelDeleted],
+// [machines.ErrChanged] (the definitions) or [bus.ErrUnavailable].
+func (s *Store) Create(
+	ctx context.Context, machine machines.Name, name machines.LabelName, d *machines.Definitions,
+	state machines.StateName, metadata []byte, trigger string, now time.Time,
+) error {
+	return replied("create label", s.group.Change(ctx, scriptLabelCreate,
+		string(machine), string(name), now.UnixMilli(), d.Version, string(state), metadata, trigger))
+}
+
+// Patch replaces the metadata of a label as it was read with its definitions; a trigger, if not
+// empty, has its gate evaluated. It fails with [machines.ErrUnknownLabel],
+// [machines.ErrLabelDeleted], [machines.ErrChanged] (the definitions, the state or the metadata) or
+// [bus.ErrUnavailable].
+func (s *Store) Patch(
+	ctx context.Context, label *machines.Label, d *machines.Definitions, metadata []byte, trigger string,
+) error {
+	return replied("patch label", s.group.Change(ctx, scriptLabelPatch,
+		string(label.Machine), string(label.Name), d.Version, label.Version, string(label.State), metadata, trigger))
+}
+
+// Delete deletes a label. It is no error if there is none. It fails with [bus.ErrUnavailable].
+func (s *Store) Delete(ctx context.Context, machine machines.Name, name machines.LabelName, now time.Time) error {
+	return replied("delete label", s.group.Change(ctx, scriptLabelDelete, string(machine), string(name), now.UnixMilli()))
+}
+
+// Ask has a worker look at a label that is in a state. It fails with [machines.ErrUnknownLabel],
+// [machines.ErrLabelDeleted], [machines.ErrChanged] (the state) or [bus.ErrUnavailable].
+func (s *Store) Ask(
+	ctx context.Context, machine machines.Name, name machines.LabelName, state machines.StateName, trigger string,
+) error {
+	return replied("evaluate label", s.group.Change(ctx, scriptLabelAsk, string(machine), string(name), string(state), trigger))
+}
+
+// Retry has an errored label try its action again, with all its attempts. It fails with
+// [machines.ErrUnknownLabel], [machines.ErrLabelDeleted], [machines.ErrNotErrored] or
+// [bus.ErrUnavailable].
+func (s *Store) Retry(ctx context.Context, machine machines.Name, name machines.LabelName) error {
+	return replied("retry label", s.group.Change(ctx, scriptLabelRetry, string(machine), string(name)))
+}
+
+// History returns the last moves of a label as it was read, the latest first, at most
+// [machines.Kept] and its creation, and how many there were, its creation included. It fails with
+// [bus.ErrUnavailable].
+func (s *Store) History(ctx context.Context, label *machines.Label) (moves []machines.Move, count int64, err error) {
+	list, err := s.redis.LRange(ctx, s.keys.History(label.Machine, label.Name), 0, -1).Result()
+	if err != nil {
+		return nil, 0, rdb.Wrap("read history", err)
+	}
+	for _, text := range list {
+		move, err := readMove(text)
+		if err != nil {
+			return nil, 0, fmt.Errorf("read history of %s/%s: %w", label.Machine, label.Name, err)
+		}
+		moves = append(moves, move)
+	}
+	if label.Moves <= int64(len(moves)) && len(moves) < machines.Kept {
+		first := label.State
+		if len(moves) > 0 {
+			first = moves[len(moves)-1].From
+		}
+		moves = append(moves, machines.Move{At: label.CreatedAt, To: first})
+	}
+	return moves, label.Moves + 1, nil
+}
+
+// readMove reads what note_move of lua/lib/labels.lua has written.
+func readMove(text string) (move machines.Move, err error) {
+	var at int64
+	var from, to *machines.StateName
+	values := []any{&at, &from, &to, &move.Why}
+	if err := json.Unmarshal([]byte(text), &values); err != nil {
+		return move, err
+	}
+	move.At = time.UnixMilli(at).UTC()
+	if from != nil {
+		move.From = *from
+	}
+	if to != nil {
+		move.To = *to
+	}
+	return move, nil
+}

@@ -1,0 +1,254 @@
+package labelstore_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/machinestest"
+	"routemaster/internal/rdb/rdbtest"
+)
+
+const gates = `
+state_machines:
+  m:
+    states:
+      - {gate: first, triggers: [{metadata: go}], exit_condition: metadata.go, next: second}
+      - {gate: second, triggers: [{metadata: open}], exit_condition: metadata.open, next: third}
+      - {gate: third, exit_condition: false}
+`
+
+func each(t *testing.T, test func(t *testing.T, f *machinestest.Fixture)) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := machinestest.New(t, server)
+		f.Apply(gates)
+		test(t, f)
+		f.RequireSound(t)
+	})
+}
+
+// merge changes a label's metadata, and leaves the rest to workers.
+func merge(f *machinestest.Fixture, name machines.LabelName, patch string) machines.Label {
+	f.T.Helper()
+	object, err := machines.ParseObject([]byte(patch))
+	require.NoError(f.T, err)
+	label, err := f.Merge(f.T.Context(), "m", name, object, false)
+	require.NoError(f.T, err)
+	return label
+}
+
+func TestAMoveIsVoidIfTheMetadataHaveChanged(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		f.Create("m", "ann", `{}`)
+		merge(f, "ann", `{"go":true}`)
+		task := f.Take("ben")
+		require.NotNil(t, task)
+		label := merge(f, "ann", `{"go":false}`)
+		assert.False(t, label.Resting)
+		assert.True(t, f.Finish(task))
+		assert.Equal(t, machines.StateName("first"), f.Show("m", "ann").State, "it was evaluated before the change")
+		assert.Equal(t, 1, f.Work())
+		assert.Equal(t, machines.StateName("first"), f.Show("m", "ann").State)
+	})
+}
+
+func TestAChangeDuringAnEvaluationIsEvaluated(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		f.Create("m", "ann", `{}`)
+		merge(f, "ann", `{"go":false}`)
+		task := f.Take("ben")
+		result := f.Runner.Run(t.Context(), task)
+		assert.False(t, merge(f, "ann", `{"go":true}`).Resting)
+		owned, err := f.Queue().Complete(t.Context(), task, result, f.Now)
+		require.NoError(t, err)
+		assert.True(t, owned)
+		f.RequireSound(t)
+		f.Work()
+		assert.Equal(t, machines.StateName("second"), f.Show("m", "ann").State)
+	})
+}
+
+func TestAWorkerMayDie(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		f.Create("m", "ann", `{}`)
+		merge(f, "ann", `{"go":true}`)
+		dead := f.Take("dead")
+		assert.Equal(t, dead.Payload, f.Take("dead").Payload, "the reply was lost")
+		_, err := f.Queue().Scrub(t.Context(), f.Now.Add(time.Minute), bus.QueueMachines)
+		require.NoError(t, err)
+		assert.Equal(t, 1, f.Work())
+		assert.False(t, f.Finish(dead))
+		assert.Equal(t, []machines.StateName{"first", "second"}, f.Route("m", "ann"))
+	})
+}
+
+func TestLabelsAreMadeOnce(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		var made atomic.Int32
+		var adding sync.WaitGroup
+		for range 20 {
+			adding.Go(func() {
+				_, err := f.Add(t.Context(), "m", "ann", machines.Object{}, f.Now)
+				if err == nil {
+					made.Add(1)
+				} else {
+					assert.ErrorIs(t, err, machines.ErrLabelExists)
+				}
+			})
+		}
+		adding.Wait()
+		assert.Equal(t, int32(1), made.Load())
+		_, err := f.Add(t.Context(), "other", "ann", machines.Object{}, f.Now)
+		require.ErrorIs(t, err, machines.ErrUnknownMachine)
+		_, err = f.Merge(t.Context(), "m", "ben", machines.Object{}, false)
+		require.ErrorIs(t, err, machines.ErrUnknownLabel)
+	})
+}
+
+func TestNoChangeIsLost(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		f.Create("m", "ann", `{"a":{"b":1},"gone":1}`)
+		var merging sync.WaitGroup
+		for i := range 20 {
+			merging.Go(func() {
+				patch := machines.Object{"a": map[string]any{fmt.Sprint(i): true}, "gone": nil}
+				_, err := f.Merge(t.Context(), "m", "ann", patch, false)
+				assert.NoError(t, err)
+			})
+		}
+		merging.Wait()
+		metadata, err := machines.ParseObject(f.Show("m", "ann").Metadata)
+		require.NoError(t, err)
+		assert.Len(t, metadata, 1)
+		assert.Len(t, metadata["a"], 21)
+		kept, err := f.Merge(t.Context(), "m", "ann", machines.Object{"a": nil}, true)
+		require.NoError(t, err)
+		assert.JSONEq(t, `{"a":null}`, string(kept.Metadata))
+		_, err = f.Merge(t.Context(), "m", "ann", machines.Object{"a": strings.Repeat("x", machines.MaxMetadata)}, false)
+		var invalid *bus.Invalid
+		require.ErrorAs(t, err, &invalid)
+	})
+}
+
+func TestADeletedNameComesFree(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		f.Create("m", "ann", `{}`)
+		old := f.Show("m", "ann")
+		merge(f, "ann", `{"go":true}`)
+		task := f.Take("ben")
+		require.NoError(t, f.Delete(t.Context(), "m", "ann", f.Now))
+		assert.True(t, f.Finish(task))
+		f.RequireSound(t)
+		label, _, err := f.Label(t.Context(), "m", "ann")
+		require.ErrorIs(t, err, machines.ErrLabelDeleted)
+		assert.Equal(t, f.Now, label.DeletedAt)
+		assert.Equal(t, []machines.StateName{"first", ""}, f.Route("m", "ann"))
+		for _, key := range []string{f.Keys.Label("m", "ann"), f.Keys.History("m", "ann")} {
+			assert.InDelta(t, machines.TombstoneTTL, f.Server.Raw.PTTL(t.Context(), key).Val(), float64(time.Minute))
+			require.NoError(t, f.Server.Raw.Del(t.Context(), key).Err())
+		}
+		f.Now = f.Now.Add(machines.TombstoneTTL)
+		f.Create("m", "ann", `{}`)
+		assert.Equal(t, []machines.StateName{"first"}, f.Route("m", "ann"))
+		label = f.Show("m", "ann")
+		assert.NotEqual(t, old.IdempotencyToken(), label.IdempotencyToken())
+	})
+}
+
+func TestLists(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		ctx := t.Context()
+		definitions, err := f.Definitions(ctx)
+		require.NoError(t, err)
+		names := []machines.LabelName{"B", "a", "a:b", "aa", "é", "z"}
+		for _, i := range []int{3, 0, 5, 2, 4, 1} {
+			f.Create("m", names[i], `{}`)
+		}
+		f.Change("m", "aa", `{"go":1}`)
+		f.Change("m", "B", `{"go":1}`)
+		pages := func(filter labelstore.Filter) (all []machines.LabelName) {
+			for range 20 {
+				page, next, err := f.List(ctx, definitions, "m", filter)
+				require.NoError(t, err)
+				for _, l := range page {
+					assert.Equal(t, f.Show("m", l.Name).State, l.State)
+					all = append(all, l.Name)
+				}
+				if filter.After = next; next == "" {
+					return all
+				}
+			}
+			t.Fatal("the list has no end")
+			return nil
+		}
+		for limit := range 7 {
+			assert.ElementsMatch(t, names, pages(labelstore.Filter{Limit: limit + 1}))
+			assert.IsNonDecreasing(t, texts(pages(labelstore.Filter{Limit: limit + 1})))
+			assert.Equal(t, []machines.LabelName{"B", "aa"}, pages(labelstore.Filter{State: "second", Limit: limit + 1}))
+			assert.Empty(t, pages(labelstore.Filter{Errored: true, Limit: limit + 1}))
+		}
+		counts, errored, err := f.Counts(ctx, definitions, "m")
+		require.NoError(t, err)
+		assert.Zero(t, errored)
+		assert.Equal(t, []machines.StateCount{{Machine: "m", State: "first", Labels: 4}, {Machine: "m", State: "second", Labels: 2}, {Machine: "m", State: "third"}}, counts)
+	})
+}
+
+func texts(names []machines.LabelName) (list []string) {
+	for _, name := range names {
+		list = append(list, string(name))
+	}
+	return list
+}
+
+func TestWaitingForRest(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		f.Create("m", "ann", `{}`)
+		merge(f, "ann", `{"go":true}`)
+		label, _, err := f.Rest(t.Context(), "m", "ann", time.Millisecond)
+		require.NoError(t, err)
+		assert.False(t, label.Resting)
+		rested := make(chan machines.StateName)
+		go func() {
+			label, _, err := f.Rest(t.Context(), "m", "ann", time.Minute)
+			assert.NoError(t, err)
+			rested <- label.State
+		}()
+		f.Work()
+		assert.Equal(t, machines.StateName("second"), <-rested)
+	})
+}
+
+// TestBytesOfALabel measures what many labels with 100 bytes of metadata take.
+func TestBytesOfALabel(t *testing.T) {
+	t.Parallel()
+	const labels, most = 5000, 700
+	server := rdbtest.Real(t)
+	f := machinestest.New(t, server)
+	f.Apply(gates)
+	used := func() int64 {
+		var bytes int64
+		_, err := fmt.Sscanf(server.Raw.Info(t.Context(), "memory").Val(), "# Memory\r\nused_memory:%d", &bytes)
+		require.NoError(t, err)
+		return bytes
+	}
+	before := used()
+	metadata := machines.Object{"name": strings.Repeat("x", 89)}
+	for i := range labels {
+		_, err := f.Add(t.Context(), "m", machines.LabelName(fmt.Sprintf("user:%d", i)), metadata, f.Now)
+		require.NoError(t, err)
+	}
+	each := (used() - before) / labels
+	t.Logf("%d bytes a label", each)
+	assert.LessOrEqual(t, each, int64(most))
+}

@@ -1,0 +1,98 @@
+// Package labelstore is state machines in Redis: their definitions, labels, and every step that
+// changes them, each one script. A label's entry stands in the queue `machines` while a worker has
+// something to do for it, now or later; a label that waits for its clients has none.
+//
+// What a worker says of a label is the result of its entry: so a move, its history and what follows
+// are one step with the end of the task.
+package labelstore
+
+import (
+	"embed"
+	"fmt"
+	"slices"
+	"time"
+
+	"routemaster/internal/machines"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
+)
+
+//go:embed lua
+var luaFiles embed.FS
+
+// library is what labels add to the queue's scripts, and more.
+var library = rdb.Library{lua("lib/keys", "lib/entries", "lib/labels")}
+
+// kindLibrary is that of the kind of entries.
+var kindLibrary = append(slices.Clone(library), lua("lib/kind"))
+
+// The scripts. Each file's header says what it takes, returns and keeps.
+var (
+	scriptDefinitionsPut = newScript("definitions_put")
+	scriptLabelShow      = newScript("label_show")
+	scriptLabelCreate    = newScript("label_create")
+	scriptLabelPatch     = newScript("label_patch")
+	scriptLabelDelete    = newScript("label_delete")
+	scriptLabelAsk       = newScript("label_ask")
+	scriptLabelRetry     = newScript("label_retry")
+	scriptWalkRead       = newScript("walk_read")
+	scriptWalkStep       = newScript("walk_step")
+)
+
+func newScript(name string) *rdb.Script {
+	return rdb.NewScript(slices.Concat(queue.Library, library), lua(name))
+}
+
+func lua(names ...string) string { return rdb.ReadLua(luaFiles, names...) }
+
+// Store is the machines and labels of one partition. It is safe for concurrent use.
+type Store struct {
+	redis *rdb.Partition
+	// group runs what clients do with single labels, many of them at once.
+	group *rdb.Group
+	keys  Keys
+	queue *queue.Queue
+	// latest are the definitions that were read last.
+	latest definitionCache
+}
+
+// New returns the machines and labels of a partition.
+func New(p *rdb.Partition) *Store {
+	return &Store{redis: p, group: p.NewGroup(), keys: Keys{p.Namespace()}, queue: queue.New(p, kind{})}
+}
+
+// Queue is the queue of the labels' entries, [bus.QueueMachines]. A task of one has a [*Visit] as
+// its payload, and a [Result] as the detail of its result.
+func (s *Store) Queue() *queue.Queue { return s.queue }
+
+// refusals are the scripts' words for why they changed nothing.
+var refusals = map[string]error{
+	"unknown label": machines.ErrUnknownLabel,
+	"deleted":       machines.ErrLabelDeleted,
+	"exists":        machines.ErrLabelExists,
+	"not errored":   machines.ErrNotErrored,
+	"changed":       machines.ErrChanged,
+}
+
+// replied returns why a script changed nothing, if so.
+func replied(what string, c rdb.Change) error {
+	if c.Err != nil {
+		return rdb.Wrap(what, c.Err)
+	}
+	if c.Changed {
+		return nil
+	}
+	if refusal, ok := refusals[c.Text(0)]; ok {
+		return refusal
+	}
+	return fmt.Errorf("%s: unexpected reply of a script: %v", what, c.Results)
+}
+
+// fromMillis is the time of a text in ms since the Unix epoch; zero for none.
+func fromMillis(value any) time.Time {
+	ms := rdb.Integer(rdb.Text(value), 0)
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

@@ -1,0 +1,13 @@
+-- Has an errored label try its action again, from its first attempt.
+--
+-- ARGV     1 namespace, 2 machine, 3 name
+-- Returns  {1}; {0, 'unknown label'}, {0, 'deleted'}, {0, 'not errored'}
+local machine, name = ARGV[2], ARGV[3]
+local label = read_label(machine, name)
+local refusal = refusal_of(label)
+if refusal then return { 0, refusal } end
+if not label.errored then return { 0, 'not errored' } end
+redis.call('HDEL', label_key(machine, name), 'errored_at', 'attempts')
+redis.call('ZREM', errored_key(machine), name)
+ask(machine, name, 'retry')
+return { 1 }

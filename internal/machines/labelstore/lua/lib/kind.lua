@@ -1,0 +1,115 @@
+-- What the queue's scripts call for labels: see KINDS in the queue's lib/jobs.lua. The arguments of
+-- an entry are the names of the machine and the label.
+
+local RECHECK = 250 -- ms, until a label is looked at again that no thread may take now
+local MAX_RECHECK = 60000 -- ms, the same if very many wait
+local REVIEW = 'definitions' -- the trigger of labels whose state has changed, or vanished
+
+-- A label that was errored is in a gate, because its state has become one.
+local function clear_errored(label)
+  if not label.errored then return end
+  redis.call('HDEL', label_key(label.machine, label.name), 'errored_at', 'attempts')
+  redis.call('ZREM', errored_key(label.machine), label.name)
+end
+
+-- What a visit's evaluations and attempts come to. Each takes the label, the entry and its result,
+-- whose first values are the name of the function, the moves of the label and the standing of its
+-- state. They return a trigger if a worker has to look at the label again at once.
+local RESULTS = {
+  -- 4 the version of the metadata that was evaluated, '' for any; 5 that of the definitions, 6 the
+  -- new state, 7 why (JSON), 8 '1' if the run goes on there, 9 how many moves the run has made
+  moved = function(label, entry, result)
+    if (result[4] ~= '' and result[4] ~= label.version) or not definitions_are(result[5]) then
+      return label.asked or label.values[TRIGGER] or 'metadata'
+    end
+    move(label, entry.now, result[6], result[7])
+    if result[8] ~= '1' then return nil end
+    redis.call('HSET', label_key(label.machine, label.name), 'steps', result[9])
+    return 'entry'
+  end,
+  -- The gate stays closed. It is evaluated again at once if something has asked for it since.
+  closed = function(label, entry)
+    clear_errored(label)
+    redis.call('HDEL', label_key(label.machine, label.name), 'steps', 'failures', 'error',
+      not entry.time and 'trigger' or 'steps')
+    return label.asked
+  end,
+  -- 4 why the evaluation failed, 5 how many have in a row
+  failed = function(label, entry, result)
+    clear_errored(label)
+    redis.call('HSET', label_key(label.machine, label.name), 'error', result[4],
+      'failures', result[5])
+    redis.call('HDEL', label_key(label.machine, label.name), 'steps')
+    return label.asked
+  end,
+  -- 4 how many attempts of the action have failed, 5 the status, '' without an answer, 6 the error
+  attempted = function(label, entry, result)
+    redis.call('HSET', label_key(label.machine, label.name), 'attempts', result[4],
+      'status', result[5], 'reason', result[6])
+    redis.call('HDEL', label_key(label.machine, label.name), 'steps')
+    return nil
+  end,
+  -- as attempted; there is no other attempt
+  errored = function(label, entry, result)
+    redis.call('HSET', label_key(label.machine, label.name), 'attempts', result[4],
+      'status', result[5], 'reason', result[6], 'errored_at', entry.now)
+    redis.call('HDEL', label_key(label.machine, label.name), 'steps')
+    redis.call('ZADD', errored_key(label.machine), '0', label.name)
+    return nil
+  end,
+  -- The run has made too many moves, and goes on at the entry's time.
+  paused = function(label)
+    redis.call('HDEL', label_key(label.machine, label.name), 'steps')
+    return nil
+  end,
+  -- The worker failed.
+  again = function() return nil end,
+}
+
+-- Does what a worker says of a label that it gives up.
+local function settle(entry)
+  local machine, name, result = entry.arg[1], entry.arg[2], entry.result
+  local label = read_label(machine, name)
+  if not label or label.deleted then return end
+  local trigger = label.asked
+  if exact(label.moves) == result[2] then
+    if result[3] ~= '' then
+      redis.call('HSET', standings_key(machine), label.state, result[3])
+    end
+    trigger = RESULTS[result[1]](label, entry, result)
+  end
+  if trigger then ask(machine, name, trigger) end
+end
+
+KINDS.label = {
+  queue = QUEUE,
+  exists = function(arg) return redis.call('HEXISTS', label_key(arg[1], arg[2]), 'state') == 1 end,
+  -- Returns {version of the definitions, standing of the state, metadata, fields of the record}.
+  take = function(entry)
+    local machine, name = entry.arg[1], entry.arg[2]
+    local label = read_label(machine, name)
+    local errored = label and label.errored and label.asked ~= REVIEW
+    if not label or label.deleted or errored then
+      discard(entry)
+      return nil
+    end
+    local standing = tonumber(redis.call('HGET', standings_key(machine), label.state)) or 1
+    if standing < entry.min_standing then
+      -- Of very many, each waits longer, so that to look costs no more than of a few.
+      local waiting = redis.call('ZCARD', scheduled_key(entry.queue))
+      put_off(entry, entry.now + math.min(math.max(RECHECK, waiting), MAX_RECHECK))
+      return nil
+    end
+    if label.asked then
+      redis.call('HSET', label_key(machine, name), 'trigger', label.asked)
+      redis.call('HDEL', label_key(machine, name), 'asked')
+      label.values[TRIGGER] = label.asked
+    end
+    return {
+      redis.call('HGET', definitions_key(), 'version'), standing,
+      redis.call('GET', metadata_key(machine, name)), label.values,
+    }
+  end,
+  complete = settle,
+  retry = settle,
+}

@@ -1,0 +1,80 @@
+-- Labels: their records, what asks for them, and their moves.
+
+local QUEUE = 'machines'
+local KEPT = 99 -- the index of the last move of a history that is kept
+local TOMBSTONE = 86400000 -- ms, for which the name of a deleted label cannot be used
+
+-- The fields of a record. Those from `asked` on are of one visit, and go when it ends.
+local FIELDS = {
+  'state', 'created_at', 'entered_at', 'moves', 'version', 'previous', 'deleted_at', 'asked',
+  'trigger', 'pending', 'steps', 'failures', 'error', 'attempts', 'status', 'reason', 'errored_at',
+}
+local ASKED, TRIGGER = 8, 9
+
+local function entry_of(machine, name) return pack_pair('label', machine, name) end
+
+-- A label's record, nil if there is none: its values, as FIELDS names them, and some by name.
+local function read_label(machine, name)
+  local found = redis.call('HMGET', label_key(machine, name), unpack(FIELDS))
+  if not found[1] and not found[7] then return nil end
+  return {
+    machine = machine, name = name, state = found[1], moves = tonumber(found[4]) or 0,
+    version = found[5] or '0', deleted = found[7], asked = found[ASKED], errored = found[17],
+    values = found,
+  }
+end
+
+-- Why a script refuses to change a label, nil if there is no reason.
+local function refusal_of(label)
+  if not label then return 'unknown label' end
+  if label.deleted then return 'deleted' end
+  return nil
+end
+
+-- Whether the definitions are still those of a version.
+local function definitions_are(version)
+  return (redis.call('HGET', definitions_key(), 'version') or '0') == version
+end
+
+-- Has a worker look at a label, for a trigger.
+local function ask(machine, name, trigger)
+  redis.call('HSET', label_key(machine, name), 'asked', trigger)
+  local entry = entry_of(machine, name)
+  if redis.call('SADD', jobs_index_key(QUEUE), entry) == 1 then
+    redis.call('LPUSH', instant_key(QUEUE), entry)
+  else
+    make_instant(QUEUE, entry)
+  end
+end
+
+-- Takes a label's entry off the queue, if it waits for its time. One that is instant, or that a
+-- worker has, goes when it comes up.
+local function forget(machine, name)
+  local entry = entry_of(machine, name)
+  if redis.call('ZREM', scheduled_key(QUEUE), entry) == 1 then
+    redis.call('SREM', jobs_index_key(QUEUE), entry)
+  end
+end
+
+-- Notes a move: states are texts of JSON, why is JSON.
+local function note_move(label, now, from, to, why)
+  local history = history_key(label.machine, label.name)
+  redis.call('LPUSH', history, '[' .. now .. ',' .. from .. ',' .. to .. ',' .. why .. ']')
+  redis.call('LTRIM', history, 0, KEPT)
+end
+
+local function quoted(state) return '"' .. state .. '"' end
+
+-- Moves a label to another state, and ends its visit.
+local function move(label, now, to, why)
+  local key, from = label_key(label.machine, label.name), label.state
+  note_move(label, now, quoted(from), quoted(to), why)
+  redis.call('HDEL', key, unpack(FIELDS, ASKED))
+  if label.errored then redis.call('ZREM', errored_key(label.machine), label.name) end
+  redis.call('HSET', key, 'state', to, 'entered_at', now, 'moves', exact(label.moves + 1),
+    'previous', from)
+  if from ~= to then
+    redis.call('ZREM', labels_key(label.machine, from), label.name)
+    redis.call('ZADD', labels_key(label.machine, to), '0', label.name)
+  end
+end

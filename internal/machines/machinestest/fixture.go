@@ -1,0 +1,227 @@
+// Package machinestest opens state machines on a test's own Redis, with a clock, and does what
+// workers would.
+package machinestest
+
+import (
+	"encoding/json"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/definition"
+	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/runner"
+	"routemaster/internal/outbound"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb/rdbtest"
+)
+
+// Start is what the clock shows at first: a Tuesday in winter, 22:13:20 UTC.
+var Start = time.UnixMilli(1_700_000_000_000).UTC()
+
+// Namespace is that of a fixture's keys.
+const Namespace = "m:"
+
+// soon bounds what must happen; nothing waits that long unless it fails.
+const soon = time.Minute
+
+// Fixture is the machines of a test. Whatever fails fails the test.
+type Fixture struct {
+	*labelstore.Store
+	T      testing.TB
+	Server *rdbtest.Server
+	Runner *runner.Runner
+	Keys   labelstore.Keys
+	Log    *rdbtest.Buffer
+	// Now is what the clock shows.
+	Now time.Time
+}
+
+// New makes a fixture on a server.
+func New(t testing.TB, server *rdbtest.Server) *Fixture {
+	f := &Fixture{
+		Store: labelstore.New(server.Open(t).Partition(Namespace)), T: t, Server: server,
+		Keys: labelstore.Keys{Namespace: Namespace}, Log: &rdbtest.Buffer{}, Now: Start,
+	}
+	client := outbound.New(outbound.Config{
+		ConnectTimeout: soon, Timeout: soon, MaxIdle: 4, UserAgent: "routemaster/test",
+	}, time.Now)
+	t.Cleanup(client.Close)
+	log := slog.New(slog.NewTextHandler(f.Log, nil))
+	f.Runner = runner.New(f.Store, client, log, func() time.Time { return f.Now })
+	return f
+}
+
+// Apply replaces the definitions.
+func (f *Fixture) Apply(yaml string, moves ...machines.StateMove) {
+	f.T.Helper()
+	require.NoError(f.T, f.TryApply(yaml, moves...))
+}
+
+// TryApply is Apply for what the store may refuse.
+func (f *Fixture) TryApply(yaml string, moves ...machines.StateMove) error {
+	f.T.Helper()
+	next, _, err := definition.Load(definition.File{Name: "machines.yaml", Content: []byte(yaml)})
+	require.NoError(f.T, err)
+	next.Source = []byte(yaml)
+	current, err := f.Definitions(f.T.Context())
+	require.NoError(f.T, err)
+	version, err := f.Put(f.T.Context(), current, next, moves, f.Now)
+	if err == nil {
+		require.Equal(f.T, current.Version+1, version)
+	}
+	return err
+}
+
+// Create makes a label with metadata, and has workers look at it.
+func (f *Fixture) Create(machine machines.Name, name machines.LabelName, metadata string) {
+	f.T.Helper()
+	_, err := f.Add(f.T.Context(), machine, name, f.object(metadata), f.Now)
+	require.NoError(f.T, err)
+	f.Work()
+}
+
+// Change merges a patch into the metadata of a label, and has workers look at it.
+func (f *Fixture) Change(machine machines.Name, name machines.LabelName, patch string) {
+	f.T.Helper()
+	_, err := f.Merge(f.T.Context(), machine, name, f.object(patch), false)
+	require.NoError(f.T, err)
+	f.Work()
+}
+
+func (f *Fixture) object(text string) machines.Object {
+	f.T.Helper()
+	object, err := machines.ParseObject([]byte(text))
+	require.NoError(f.T, err)
+	return object
+}
+
+// Work has a worker run what is due, until nothing is. It returns how many tasks that were.
+func (f *Fixture) Work() (tasks int) {
+	f.T.Helper()
+	for range 10_000 {
+		task := f.Take("worker")
+		if task == nil {
+			return tasks
+		}
+		f.Finish(task)
+		tasks++
+	}
+	f.T.Fatal("there is always more to do")
+	return 0
+}
+
+// Take has a worker take the next task; nil if there is none.
+func (f *Fixture) Take(worker bus.WorkerID) *queue.Task {
+	f.T.Helper()
+	_, err := f.Queue().Schedule(f.T.Context(), bus.QueueMachines, f.Now, 10_000)
+	require.NoError(f.T, err)
+	taken, err := f.Queue().Acquire(f.T.Context(), bus.QueueMachines, worker, bus.Failing, f.Now)
+	require.NoError(f.T, err)
+	require.Empty(f.T, taken.Poisoned)
+	return taken.Task
+}
+
+// Finish runs a task and completes it. It reports whether the worker still had it.
+func (f *Fixture) Finish(task *queue.Task) (owned bool) {
+	f.T.Helper()
+	handle := f.Runner.Run
+	if task.Job.Name == bus.JobWalk {
+		handle = f.Runner.Walk
+	}
+	owned, err := f.Queue().Complete(f.T.Context(), task, handle(f.T.Context(), task), f.Now)
+	require.NoError(f.T, err)
+	return owned
+}
+
+// Pass moves the clock on, and has workers do what becomes due.
+func (f *Fixture) Pass(d time.Duration) (tasks int) {
+	f.T.Helper()
+	f.Now = f.Now.Add(d)
+	return f.Work()
+}
+
+// Show looks a label up.
+func (f *Fixture) Show(machine machines.Name, name machines.LabelName) machines.Label {
+	f.T.Helper()
+	label, _, err := f.Label(f.T.Context(), machine, name)
+	require.NoError(f.T, err)
+	return label
+}
+
+// Route returns the states of a label's history, the oldest first; empty ones for the creation and
+// the deletion.
+func (f *Fixture) Route(machine machines.Name, name machines.LabelName) (route []machines.StateName) {
+	f.T.Helper()
+	label, _, err := f.Label(f.T.Context(), machine, name)
+	if label.DeletedAt.IsZero() {
+		require.NoError(f.T, err)
+	}
+	moves, count, err := f.History(f.T.Context(), &label)
+	require.NoError(f.T, err)
+	require.LessOrEqual(f.T, int64(len(moves)), count)
+	for i := len(moves) - 1; i >= 0; i-- {
+		if i < len(moves)-1 {
+			require.Equal(f.T, moves[i+1].To, moves[i].From)
+		}
+		route = append(route, moves[i].To)
+	}
+	return route
+}
+
+// RequireSound requires what holds between any two steps: a label is in the list of its state and
+// in no other, errored labels are listed, and the queue has an entry in one place only.
+func (f *Fixture) RequireSound(t require.TestingT) {
+	ctx, raw := f.T.Context(), f.Server.Raw
+	at := map[string]string{} // label to the list in which it is
+	prefix := f.Keys.Labels("", "")
+	prefix = prefix[:len(prefix)-1]
+	for _, list := range raw.Keys(ctx, prefix+"*").Val() {
+		for _, name := range raw.ZRange(ctx, list, 0, -1).Val() {
+			state := strings.LastIndexByte(list, ':')
+			id := list[len(prefix):state] + "/" + name
+			require.Empty(t, at[id], "%s is in two states", id)
+			at[id] = list
+		}
+	}
+	records := f.Keys.Label("", "")
+	records = records[:len(records)-1]
+	for _, key := range raw.Keys(ctx, records+"*").Val() {
+		id, fields := key[len(records):], raw.HGetAll(ctx, key).Val()
+		metadata := raw.Get(ctx, Namespace+"machines:metadata:"+id).Val()
+		if fields["deleted_at"] != "" {
+			require.Empty(t, at[id])
+			require.Empty(t, metadata)
+			require.Positive(t, raw.PTTL(ctx, key).Val())
+			continue
+		}
+		require.True(t, json.Valid([]byte(metadata)), "the metadata of %s", id)
+		machine, _, _ := strings.Cut(id, "/")
+		require.Equal(t, f.Keys.Labels(machines.Name(machine), machines.StateName(fields["state"])), at[id])
+		delete(at, id)
+	}
+	require.Empty(t, at, "labels without a record")
+	q := queue.Keys{Namespace: Namespace}
+	places := map[string]int{}
+	for _, entry := range raw.LRange(ctx, q.Instant(bus.QueueMachines), 0, -1).Val() {
+		places[entry]++
+	}
+	for _, entry := range raw.ZRange(ctx, q.Scheduled(bus.QueueMachines), 0, -1).Val() {
+		places[entry]++
+	}
+	for _, worker := range raw.SMembers(ctx, q.PendingIndex(bus.QueueMachines)).Val() {
+		for _, entry := range raw.LRange(ctx, q.Pending(bus.QueueMachines, bus.WorkerID(worker)), 0, -1).Val() {
+			places[entry]++
+		}
+	}
+	for entry, count := range places {
+		require.Equal(t, 1, count, "%q", entry)
+		require.True(t, raw.SIsMember(ctx, q.JobsIndex(bus.QueueMachines), entry).Val(), "%q", entry)
+	}
+	require.Len(t, places, int(raw.SCard(ctx, q.JobsIndex(bus.QueueMachines)).Val()))
+}

@@ -1,0 +1,120 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/evaluation"
+	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/outbound"
+)
+
+// IdempotencyHeader has the token of a visit.
+const IdempotencyHeader = "X-Idempotency-Token"
+
+// act calls the webhook of an action.
+func (r *Runner) act(
+	ctx context.Context, m *machines.Machine, state *machines.State, visit *labelstore.Visit,
+) (result labelstore.Result, retryAfter time.Duration) {
+	attempt := r.call(ctx, m, state.Action, &visit.Label)
+	defer func() {
+		if standing := standingAfter(attempt); standing != visit.Standing {
+			result.Standing = &standing
+		}
+	}()
+	if attempt.Err != nil {
+		return r.missed(state.Action, visit, attempt)
+	}
+	to, err := r.successor(ctx, m, state, visit)
+	if err != nil { // the webhook is called again, with the same token
+		return failed(visit, err)
+	}
+	return moved(m, visit, to, machines.Why{Status: attempt.Status}), 0
+}
+
+// call sends the webhook of an action.
+func (r *Runner) call(ctx context.Context, m *machines.Machine, a *machines.Action, label *machines.Label) outbound.Attempt {
+	url := evaluation.Expand(a.Webhook, label.Machine, label.Name)
+	header := http.Header{"Content-Type": {"application/json"}, IdempotencyHeader: {label.IdempotencyToken()}}
+	for _, rule := range m.Webhooks {
+		if rule.Match.MatchString(url) {
+			for name, value := range rule.Headers {
+				header.Set(name, value)
+			}
+		}
+	}
+	body, err := json.Marshal(struct {
+		Label    machines.LabelName `json:"label"`
+		Metadata json.RawMessage    `json:"metadata"`
+	}{label.Name, label.Metadata})
+	if err != nil {
+		return outbound.Attempt{Err: fmt.Errorf("metadata: %w", err)}
+	}
+	return r.client.Send(ctx, outbound.Request{
+		URL: url, Header: header, Timeout: a.Timeout,
+		Body: func() io.ReadCloser { return io.NopCloser(bytes.NewReader(body)) }, Length: int64(len(body)),
+	})
+}
+
+// missed is the result of an attempt that failed.
+func (r *Runner) missed(
+	a *machines.Action, visit *labelstore.Visit, attempt outbound.Attempt,
+) (labelstore.Result, time.Duration) {
+	result := labelstore.Result{
+		Outcome: labelstore.Attempted, Failures: visit.Attempts + 1, Status: attempt.Status, Error: attempt.Err.Error(),
+	}
+	if attempt.Gone() || result.Failures >= a.Attempts {
+		result.Outcome = labelstore.Errored
+		return result, 0
+	}
+	wait := max(backoff(a, result.Failures, rand.Float64()), min(attempt.RetryAfter, machines.MaxBackoff))
+	return result, wait
+}
+
+// successor returns where a label goes after its action. If its metadata decides, that is read
+// again: it may have been changed while the webhook was called.
+func (r *Runner) successor(
+	ctx context.Context, m *machines.Machine, state *machines.State, visit *labelstore.Visit,
+) (machines.StateName, error) {
+	if state.Next.Path == nil {
+		return state.Next.Default, nil
+	}
+	label, _, err := r.store.Label(ctx, visit.Machine, visit.Name)
+	if err != nil {
+		return "", err
+	}
+	e, err := r.evaluator.Begin(ctx, m, &label, true)
+	if err != nil {
+		return "", err
+	}
+	return e.Next(state.Next)
+}
+
+// standingAfter is that of a state after an attempt of its action.
+func standingAfter(a outbound.Attempt) bus.Standing {
+	if a.Failure() == bus.EndpointFailure {
+		return bus.Failing
+	}
+	return bus.Proven
+}
+
+// backoff is the time before the next attempt of an action, after so many that failed: up to a
+// fifth less by chance, so that labels which failed together do not come together again.
+func backoff(a *machines.Action, failures int, chance float64) time.Duration {
+	wait := a.Backoff
+	for range failures - 1 {
+		if wait *= 2; wait >= machines.MaxBackoff {
+			break
+		}
+	}
+	wait = min(wait, machines.MaxBackoff)
+	return wait - time.Duration(chance/5*float64(wait))
+}

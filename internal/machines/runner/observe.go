@@ -1,0 +1,44 @@
+package runner
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"routemaster/internal/machines/labelstore"
+)
+
+// observe writes what a step came to into the log: what went as it should at the level debug, and
+// the rest as warnings. Neither metadata nor headers are logged.
+func (r *Runner) observe(visit *labelstore.Visit, result labelstore.Result, retryAfter time.Duration) {
+	level, event := slog.LevelWarn, ""
+	switch result.Outcome {
+	case labelstore.Failed:
+		event = "could not evaluate the gate of a label"
+	case labelstore.Attempted:
+		event = "the webhook of an action failed"
+	case labelstore.Errored:
+		event = "the webhook of an action failed for good: the label is errored"
+	case labelstore.Paused:
+		event = "paused a run of a label that has made too many moves"
+	default:
+		level, event = slog.LevelDebug, "looked at a label"
+	}
+	if !r.log.Enabled(context.Background(), level) {
+		return
+	}
+	fields := append(visit.LogAttrs(), slog.String("outcome", string(result.Outcome)))
+	if result.To != "" {
+		fields = append(fields, slog.String("to", string(result.To)))
+	}
+	if result.Status > 0 {
+		fields = append(fields, slog.Int("status", result.Status))
+	}
+	if result.Error != "" {
+		fields = append(fields, slog.String("error", result.Error))
+	}
+	if retryAfter > 0 {
+		fields = append(fields, slog.Duration("next_try_in", retryAfter))
+	}
+	r.log.LogAttrs(context.Background(), level, event, fields...)
+}

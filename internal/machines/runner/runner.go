@@ -1,0 +1,137 @@
+// Package runner does what is due for a label that a worker has taken: it evaluates its gate, or
+// calls the webhook of its action, and decides what follows. Nothing is locked meanwhile. It also
+// walks over the labels of a state when a trigger is due for all of them.
+package runner
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/evaluation"
+	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/outbound"
+	"routemaster/internal/queue"
+)
+
+const (
+	// maxSteps is how many moves a run makes before it pauses, and runPause for how long.
+	maxSteps = 50
+	runPause = time.Minute
+	// pendingInterval is how often a gate is evaluated again that a client's change did not open.
+	pendingInterval = time.Minute
+	// An evaluation that fails is made again after firstRetry, doubling up to maxRetry.
+	firstRetry = 10 * time.Second
+	maxRetry   = 10 * time.Minute
+)
+
+// Runner does what is due for labels. It is safe for concurrent use.
+type Runner struct {
+	store     *labelstore.Store
+	client    *outbound.Client
+	evaluator *evaluation.Evaluator
+	log       *slog.Logger
+	now       func() time.Time
+}
+
+// New makes a runner whose requests go through a client.
+func New(store *labelstore.Store, client *outbound.Client, log *slog.Logger, now func() time.Time) *Runner {
+	return &Runner{store: store, client: client, evaluator: evaluation.New(client, now), log: log, now: now}
+}
+
+// Run is the handler of [bus.JobLabel]: it makes one step.
+func (r *Runner) Run(ctx context.Context, task *queue.Task) queue.Result {
+	visit := task.Payload.(*labelstore.Visit)
+	definitions, err := r.store.DefinitionsOf(ctx, visit)
+	if err != nil {
+		r.log.Error("could not read the definitions of state machines", "error", err)
+		return queue.Result{RetryAt: r.now().Add(firstRetry)}
+	}
+	result, retryAfter := r.step(ctx, definitions, visit)
+	r.observe(visit, result, retryAfter)
+	q := queue.Result{Detail: result}
+	if retryAfter > 0 {
+		q.RetryAt = r.now().Add(retryAfter)
+	}
+	return q
+}
+
+// step does what is due. It returns also after what time there is something to do again, 0 if that
+// is not known.
+func (r *Runner) step(ctx context.Context, d *machines.Definitions, visit *labelstore.Visit) (labelstore.Result, time.Duration) {
+	m, state := d.Machine(visit.Machine), d.State(visit.Machine, visit.State)
+	switch {
+	case state == nil:
+		return r.leave(d, visit)
+	case visit.Steps >= maxSteps:
+		return labelstore.Result{Outcome: labelstore.Paused}, runPause
+	case state.Gate != nil:
+		return r.evaluate(ctx, m, state, visit)
+	}
+	return r.act(ctx, m, state, visit)
+}
+
+// leave has a label go on from a state that has vanished.
+func (r *Runner) leave(d *machines.Definitions, visit *labelstore.Visit) (labelstore.Result, time.Duration) {
+	to := d.Successor(visit.Machine, visit.State)
+	if to == "" {
+		return failed(visit, fmt.Errorf("the machine has no state %s any more", visit.State))
+	}
+	return moved(d.Machine(visit.Machine), visit, to, machines.Why{Trigger: machines.TriggerReview}), 0
+}
+
+// moved is the result of a step to a state.
+func moved(m *machines.Machine, visit *labelstore.Visit, to machines.StateName, why machines.Why) labelstore.Result {
+	return labelstore.Result{
+		Outcome: labelstore.Moved, To: to, Why: why, Steps: visit.Steps + 1, RunsOn: m.State(to).RunsOn(),
+	}
+}
+
+// failed is the result of an evaluation that failed.
+func failed(visit *labelstore.Visit, err error) (labelstore.Result, time.Duration) {
+	failures := visit.Failures + 1
+	wait := min(firstRetry<<min(failures-1, 10), maxRetry)
+	return labelstore.Result{Outcome: labelstore.Failed, Error: err.Error(), Failures: failures}, wait
+}
+
+// evaluate evaluates the condition of a gate.
+func (r *Runner) evaluate(
+	ctx context.Context, m *machines.Machine, state *machines.State, visit *labelstore.Visit,
+) (result labelstore.Result, retryAfter time.Duration) {
+	e, err := r.evaluator.Begin(ctx, m, &visit.Label, true)
+	if err != nil {
+		return failed(visit, err)
+	}
+	defer func() { result.Standing = standingOf(e, visit) }()
+	open, err := state.Gate.Condition.Evaluate(e.Environment)
+	switch {
+	case err != nil:
+		return failed(visit, err)
+	case open && state.Next != nil:
+		to, err := e.Next(state.Next)
+		if err != nil {
+			return failed(visit, err)
+		}
+		result = moved(m, visit, to, machines.Why{Trigger: visit.Trigger, Values: e.Values(state.Gate.Condition)})
+		result.Evaluated = true
+		return result, 0
+	case visit.Pending && !open:
+		return labelstore.Result{Outcome: labelstore.Closed}, pendingInterval
+	}
+	return labelstore.Result{Outcome: labelstore.Closed}, 0
+}
+
+// standingOf is what an evaluation says of the feeds of a state; nil for nothing new.
+func standingOf(e *evaluation.Evaluation, visit *labelstore.Visit) *bus.Standing {
+	standing := bus.Proven
+	if e.FeedFailed {
+		standing = bus.Failing
+	}
+	if visit.Standing == standing || visit.Standing == bus.Failing && !e.Asked {
+		return nil
+	}
+	return &standing
+}
