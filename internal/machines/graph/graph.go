@@ -1,9 +1,9 @@
 // Package graph draws state machines: as DOT, for Graphviz, as Mermaid, for pages, and as SVG,
-// which needs no program. What comes out depends on the definition alone.
+// which needs no other program. What comes out depends on the definition alone.
 //
-// A gate is round, an action has corners. The first state is marked by a dot, and an end by a
-// double line. Where the next state depends on a value, each way has the values that take it, and a
-// dashed one is for all others.
+// A gate is round, an action has corners. A dot marks the first state, and a double line an end.
+// Where the next state depends on a value, each way has the values that take it, and a dashed one
+// is for all others.
 package graph
 
 import (
