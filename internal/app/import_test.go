@@ -40,7 +40,7 @@ var plan = []room{
 	{"machines/labelstore", "bus rdb queue machines machines/definition"},
 	{"store", "bus wire rdb queue"},
 	{"doctor", "bus jobs wire rdb queue jobs/jobstore machines machines/labelstore store"}, // off the hot path: only what rtm calls imports it
-	{"migrate", "bus wire rdb queue store"},                   // likewise
+	{"migrate", "bus wire rdb queue store"},                                                // likewise
 	{"inspect", "bus wire rdb queue store"},
 	{"store/storetest", "bus wire rdb queue store doctor"}, // its tests require what doctor examines
 	{"deadletter", "bus wire rdb queue store"},
@@ -48,14 +48,14 @@ var plan = []room{
 	{"history", "bus wire rdb queue store"},
 	{"replay", "bus wire rdb queue store history"},
 	{"outbound", "bus"},
-	{"telemetry", "bus jobs wire queue store"},
+	{"telemetry", "bus jobs machines wire queue store"},
 	{"jobs/housekeeping", "bus jobs queue jobs/jobstore telemetry"},
 	{"ingest", "bus groupcommit wire store telemetry"},
 	{"delivery", "bus seal signature wire queue store outbound telemetry"},
 	{"jobs/runner", "bus queue jobs jobs/jobstore outbound telemetry"},
-	{"machines/evaluation", "bus machines machines/condition outbound"},
-	{"machines/runner", "bus queue machines machines/condition machines/labelstore machines/evaluation outbound"},
-	{"machines/machinestest", "bus rdb queue machines machines/definition machines/labelstore machines/runner outbound"},
+	{"machines/evaluation", "bus machines machines/condition outbound telemetry"},
+	{"machines/runner", "bus queue machines machines/condition machines/labelstore machines/evaluation outbound telemetry"},
+	{"machines/machinestest", "bus rdb queue machines machines/definition machines/labelstore machines/runner outbound telemetry"},
 	{"retention", "bus rdb store"},
 	{"maintenance", "bus wire rdb queue store deadletter history replay retention telemetry"},
 	{"worker", "bus rdb queue telemetry"},

@@ -10,6 +10,7 @@ import (
 
 	"routemaster/internal/jobs/housekeeping"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
@@ -48,6 +49,7 @@ func startObservability(ctx context.Context, c Config, daemon string, st *store.
 	o.metrics.AddJobs(metrics.JobTypes{
 		Count: housekeeping.CountsOf(jobstore.New(st.Partition())), Counters: stats.Of(st).ReadCounters,
 	}, time.Now)
+	o.metrics.AddMachines(labelstore.New(st.Partition()).CountAll)
 	o.recorder = telemetry.NewRecorder(o.metrics, st, log)
 	o.start(context.WithoutCancel(ctx), daemon, c.CounterFlushInterval, log)
 	return o, nil

@@ -134,6 +134,14 @@ type LabelsRestError struct {
 	States []StateCount
 }
 
+// Count is how many labels of a machine there are in each state, in the order of its definition,
+// and how many of them are errored.
+type Count struct {
+	Machine Name
+	States  []StateCount
+	Errored int64
+}
+
 // StateCount is a state, and how many labels are in it.
 type StateCount struct {
 	Machine Name

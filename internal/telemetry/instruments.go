@@ -43,7 +43,8 @@ type instruments struct {
 	scrubbedJobs, scrubbedWorkers prometheus.Counter
 	threads, busy                 *prometheus.GaugeVec
 
-	jobs jobInstruments
+	jobs     jobInstruments
+	machines machineInstruments
 }
 
 // deliveryCounters count the deliveries to one subscriber, by [Status].
@@ -64,6 +65,7 @@ func newInstruments(registry prometheus.Registerer) *instruments {
 	m.registerDeadLetters(register)
 	m.registerHousekeeping(register)
 	m.jobs.register(register)
+	m.machines.register(register)
 	return m
 }
 

@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/condition"
 	"routemaster/internal/outbound"
+	"routemaster/internal/telemetry"
 )
 
 // maxFeed is how long the body of a feed may be, in bytes.
@@ -22,12 +23,15 @@ const maxFeed = 256 << 10
 
 // Evaluator evaluates conditions. It is safe for concurrent use.
 type Evaluator struct {
-	client *outbound.Client
-	now    func() time.Time
+	client   *outbound.Client
+	recorder *telemetry.Recorder
+	now      func() time.Time
 }
 
-// New makes an evaluator that asks feeds through a client.
-func New(client *outbound.Client, now func() time.Time) *Evaluator { return &Evaluator{client, now} }
+// New makes an evaluator that asks feeds through a client. The recorder may be nil.
+func New(client *outbound.Client, recorder *telemetry.Recorder, now func() time.Time) *Evaluator {
+	return &Evaluator{client, recorder, now}
+}
 
 // Evaluation is one evaluation of a label: each feed is asked at most once.
 type Evaluation struct {
@@ -35,8 +39,8 @@ type Evaluation struct {
 	// Asked is whether a feed was asked, and FeedFailed whether one did not answer as it should.
 	Asked, FeedFailed bool
 
+	*Evaluator
 	ctx     context.Context
-	client  *outbound.Client
 	machine *machines.Machine
 	label   *machines.Label
 	feeds   map[string]feedResult
@@ -71,7 +75,7 @@ func (e *Evaluator) Begin(ctx context.Context, m *machines.Machine, label *machi
 			Metadata: map[string]any(metadata), EnteredState: label.EnteredAt, PreviousState: string(label.Previous),
 			Now: e.now().In(location),
 		},
-		ctx: ctx, client: e.client, machine: m, label: label, feeds: map[string]feedResult{},
+		Evaluator: e, ctx: ctx, machine: m, label: label, feeds: map[string]feedResult{},
 	}
 	if feeds {
 		n.Feed = n.feed
@@ -152,6 +156,7 @@ func (n *Evaluation) ask(name string) (any, error) {
 		Method: http.MethodGet, URL: Expand(feed.URL, n.label.Machine, n.label.Name), Timeout: feed.Timeout,
 		Header: http.Header{"Accept": {"application/json"}}, KeepBody: func(int) int { return maxFeed }, AwaitBody: true,
 	})
+	n.recorder.FeedAsked(n.machine.Name, name, attempt.Status)
 	object, err := readFeed(attempt)
 	if err != nil {
 		n.FeedFailed = attempt.Failure() == bus.EndpointFailure

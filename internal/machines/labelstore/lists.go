@@ -110,6 +110,23 @@ func statesOf(d *machines.Definitions, machine machines.Name) (states []machines
 	return states
 }
 
+// CountAll counts the labels of all machines. Without definitions it costs one command. It fails
+// with [bus.ErrUnavailable].
+func (s *Store) CountAll(ctx context.Context) (counts []machines.Count, err error) {
+	definitions, err := s.Definitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range definitions.Machines {
+		states, errored, err := s.Counts(ctx, definitions, m.Name)
+		if err != nil {
+			return nil, err
+		}
+		counts = append(counts, machines.Count{Machine: m.Name, States: states, Errored: errored})
+	}
+	return counts, nil
+}
+
 // Counts returns how many labels of a machine there are in each state, in the order of its
 // definition, and how many of them are errored. It fails with [bus.ErrUnavailable].
 func (s *Store) Counts(

@@ -19,6 +19,8 @@ import (
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/metrics"
 )
 
 // Start is what the clock shows at first: a Tuesday in winter, 22:13:20 UTC.
@@ -38,6 +40,8 @@ type Fixture struct {
 	Runner *runner.Runner
 	Keys   labelstore.Keys
 	Log    *rdbtest.Buffer
+	// Metrics are those of the runner.
+	Metrics *metrics.Registry
 	// Now is what the clock shows.
 	Now time.Time
 }
@@ -53,8 +57,14 @@ func New(t testing.TB, server *rdbtest.Server) *Fixture {
 	}, time.Now)
 	t.Cleanup(client.Close)
 	log := slog.New(slog.NewTextHandler(f.Log, nil))
-	f.Runner = runner.New(f.Store, client, log, func() time.Time { return f.Now })
+	f.Runner = runner.New(f.Store, client, f.recorder(), log, func() time.Time { return f.Now })
 	return f
+}
+
+// recorder makes the metrics of the fixture.
+func (f *Fixture) recorder() *telemetry.Recorder {
+	f.Metrics = metrics.NewRegistry()
+	return telemetry.NewRecorder(f.Metrics, nil, slog.New(slog.DiscardHandler))
 }
 
 // Apply replaces the definitions.

@@ -25,6 +25,7 @@ func (r *Runner) act(
 	ctx context.Context, m *machines.Machine, state *machines.State, visit *labelstore.Visit,
 ) (result labelstore.Result, retryAfter time.Duration) {
 	attempt := r.call(ctx, m, state.Action, &visit.Label)
+	r.recorder.WebhookCalled(m.Name, state.Name, attempt.Status, attempt.Duration)
 	defer func() {
 		if standing := standingAfter(attempt); standing != visit.Standing {
 			result.Standing = &standing

@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
+	"routemaster/internal/telemetry"
 )
 
 const (
@@ -33,13 +34,18 @@ type Runner struct {
 	store     *labelstore.Store
 	client    *outbound.Client
 	evaluator *evaluation.Evaluator
+	recorder  *telemetry.Recorder
 	log       *slog.Logger
 	now       func() time.Time
 }
 
-// New makes a runner whose requests go through a client.
-func New(store *labelstore.Store, client *outbound.Client, log *slog.Logger, now func() time.Time) *Runner {
-	return &Runner{store: store, client: client, evaluator: evaluation.New(client, now), log: log, now: now}
+// New makes a runner whose requests go through a client. The recorder may be nil.
+func New(
+	store *labelstore.Store, client *outbound.Client, recorder *telemetry.Recorder, log *slog.Logger, now func() time.Time,
+) *Runner {
+	return &Runner{
+		store: store, client: client, evaluator: evaluation.New(client, recorder, now), recorder: recorder, log: log, now: now,
+	}
 }
 
 // Run is the handler of [bus.JobLabel]: it makes one step.

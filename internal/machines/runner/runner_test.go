@@ -3,6 +3,7 @@ package runner_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -85,6 +86,16 @@ func TestAPatchOpensAGate(t *testing.T) {
 		assert.Equal(t, machines.Why{Status: 200}, moves[0].Why)
 		assert.Equal(t, "metadata go", moves[1].Why.Trigger)
 		assert.Equal(t, true, moves[1].Why.Values["metadata.go"])
+		w := httptest.NewRecorder()
+		f.Metrics.Handler().ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil))
+		for _, line := range []string{
+			`routemaster_label_steps_total{machine="m",outcome="closed",state="start"} 2`,
+			`routemaster_label_steps_total{machine="m",outcome="moved",state="start"} 1`,
+			`routemaster_machine_webhooks_total{machine="m",state="act",status="200"} 1`,
+			`routemaster_machine_webhook_duration_seconds_count{machine="m",state="act"} 1`,
+		} {
+			assert.Contains(t, w.Body.String(), line)
+		}
 	})
 }
 

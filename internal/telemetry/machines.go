@@ -1,0 +1,56 @@
+package telemetry
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+
+	"routemaster/internal/machines"
+)
+
+// machineInstruments are the metrics of state machines. The operator's definitions bound their
+// series.
+type machineInstruments struct {
+	steps, webhooks, feeds *prometheus.CounterVec
+	webhookTime            *prometheus.SummaryVec
+}
+
+func (m *machineInstruments) register(register promauto.Factory) {
+	m.steps = register.NewCounterVec(counter("label_steps_total",
+		"What workers have done for labels, by the state in which the label was, and outcome."),
+		[]string{"machine", "state", "outcome"})
+	m.webhooks = register.NewCounterVec(counter("machine_webhooks_total",
+		"Calls of actions' webhooks, by the status of the answer, 0 without one."),
+		[]string{"machine", "state", "status"})
+	m.webhookTime = register.NewSummaryVec(prometheus.SummaryOpts{
+		Namespace: Namespace, Name: "machine_webhook_duration_seconds", Help: "Time to the answer of an action's webhook.",
+	}, []string{"machine", "state"})
+	m.feeds = register.NewCounterVec(counter("machine_feeds_total",
+		"Requests to feeds, by the status of the answer, 0 without one."),
+		[]string{"machine", "feed", "status"})
+}
+
+// LabelStep notes what a worker has done for a label in a state.
+func (r *Recorder) LabelStep(machine machines.Name, state machines.StateName, outcome string) {
+	if r != nil {
+		r.metrics.machines.steps.WithLabelValues(string(machine), string(state), outcome).Inc()
+	}
+}
+
+// WebhookCalled notes the call of an action's webhook: the status of the answer, 0 without one, and
+// how long it took.
+func (r *Recorder) WebhookCalled(machine machines.Name, state machines.StateName, status int, took time.Duration) {
+	if r != nil {
+		r.metrics.machines.webhooks.WithLabelValues(string(machine), string(state), strconv.Itoa(status)).Inc()
+		r.metrics.machines.webhookTime.WithLabelValues(string(machine), string(state)).Observe(took.Seconds())
+	}
+}
+
+// FeedAsked notes a request to a feed, and the status of the answer, 0 without one.
+func (r *Recorder) FeedAsked(machine machines.Name, feed string, status int) {
+	if r != nil {
+		r.metrics.machines.feeds.WithLabelValues(string(machine), feed, strconv.Itoa(status)).Inc()
+	}
+}
