@@ -142,7 +142,7 @@ func TestRefusedStates(t *testing.T) {
 		"{gate: a, exit_condition: true, next: {type: constant, path: a}}": {"2:39: a constant next needs state", `2:56: a constant next has no key "path"`},
 		"{gate: a, exit_condition: true, next: {type: context}}":           {"2:39: a context next needs default", "2:39: a context next needs path", "2:39: a context next needs destinations"},
 		"{gate: a, exit_condition: true, next: {type: context, path: metadata.foo.bar+, default: a, destinations: []}}": {
-			`2:77: path: '+' cannot be in a name`, "2:106: destinations needs one at least"},
+			`2:77: path: '+' cannot be in a name`, "2:106: destinations are 1 to 1000; these are 0"},
 		"{gate: a, exit_condition: true, next: {type: context, path: foo.bar, default: a, destinations: [{}]}}": {
 			"2:61: path: there is no foo", "2:97: a destination needs state", "2:97: a destination needs value"},
 		"{gate: a, exit_condition: true, next: {type: context, path: feeds.f, default: a, destinations: [{state: b, value: {}}]}}": {
@@ -185,10 +185,14 @@ func TestRefusedTriggers(t *testing.T) {
 		"{interval: 20}":                             {"2:12: interval must be days, hours and minutes"},
 		"{interval: 30s}":                            {"2:12: interval must be days, hours and minutes"},
 		"{interval: 0d0h0m}":                         {"2:12: interval must be 1m at least"},
-		"{event: exit}":                              {`2:9: there is no event "exit": event is entry`},
-		"{topic: Users, label: {data: a}}":           {"2:9: topic: a topic name is"},
-		"{topic: users}":                             {"2:1: a trigger with topic needs label"},
-		"{topic: users, label: {}}":                  {"2:23: label needs one of url"},
+		"{event: entry}, {event: entry}":             {`2:17: the gate has two triggers "entry"`},
+		"{time: 9h00m}, {time: 09h00m}":              {`2:16: the gate has two triggers "time 09:00"`},
+		"{topic: a, label: {data: a}}, {topic: a, label: {data: b}}": {`2:31: the gate has two triggers "topic a"`},
+		"{time: 9h00m}, {time: 9h00m, timezone: UTC}":                nil,
+		"{event: exit}":                    {`2:9: there is no event "exit": event is entry`},
+		"{topic: Users, label: {data: a}}": {"2:9: topic: a topic name is"},
+		"{topic: users}":                   {"2:1: a trigger with topic needs label"},
+		"{topic: users, label: {}}":        {"2:23: label needs one of url"},
 		"{topic: users, label: {url: 'https://a/<label>', data: a}}": {"2:23: label needs one of url"},
 		"{topic: users, label: {url: 'https://a/b'}}":                {"2:29: url must have <label> once"},
 		"{topic: users, label: {url: 'http://a/<label>'}}":           {"2:29: the url of an event must be an https URL"},

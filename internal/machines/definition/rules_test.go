@@ -181,6 +181,9 @@ func TestLimits(t *testing.T) {
 	assert.Empty(t, problems(t, all(1000)))
 	assert.Equal(t, []string{"2:2: there may be 1000 machines, and this is 1001"}, problems(t, all(1001)))
 
+	assert.Empty(t, problems(t, states("gate a -> a"+strings.Repeat(" a", 1000))))
+	assert.Regexp(t, "2:.*destinations are 1 to 1000; these are 1001", problems(t, states("gate a -> a"+strings.Repeat(" a", 1001))))
+
 	text := states("gate g") + "\n#"
 	assert.Empty(t, problems(t, text+strings.Repeat("x", definition.MaxBytes-len(text))))
 	assert.Equal(t, []string{"1:1: a file has at most 1048576 bytes, and this one 1048577: divide it"},

@@ -107,9 +107,7 @@ func (r *stateReader) gate(v *document.Value) *machines.State {
 	o := r.object(v, "a gate", "gate", "exit_condition", "triggers", "timezone", "next")
 	name, ok := r.name(o.need("gate"), "gate")
 	g := &machines.Gate{Condition: r.condition(o.need("exit_condition")), Zone: r.zone(o.get("timezone"))}
-	for _, item := range r.list(o.get("triggers"), "triggers") {
-		g.Triggers = append(g.Triggers, r.trigger(item))
-	}
+	g.Triggers = r.triggers(o.get("triggers"))
 	s := &machines.State{Name: name, Gate: g}
 	if next := o.At("next"); next != nil && next.Kind == document.Null && !next.Broken {
 		r.Refuse(next.Place, "next must not be null: leave it out if the gate is an end")
@@ -218,6 +216,10 @@ func (r *stateReader) target(v *document.Value, what string) machines.StateName 
 	return machines.StateName(name)
 }
 
+// maxDestinations bounds a next, of which all values are compared with one another.
+const maxDestinations = 1000
+
+// context reads a next that depends on a value.
 func (r *stateReader) context(o *object) *machines.Next {
 	n := &machines.Next{Default: r.target(o.need("default"), "default")}
 	at := o.need("path")
@@ -235,8 +237,9 @@ func (r *stateReader) context(o *object) *machines.Next {
 	}
 	all := o.need("destinations")
 	items := r.list(all, "destinations")
-	if all != nil && all.Kind == document.List && len(items) == 0 {
-		r.Refuse(all.Place, "destinations needs one at least")
+	if all != nil && all.Kind == document.List && (len(items) == 0 || len(items) > maxDestinations) {
+		r.Refuse(all.Place, "destinations are 1 to %d; these are %d", maxDestinations, len(items))
+		return n
 	}
 	for _, item := range items {
 		r.destination(n, item)

@@ -26,6 +26,23 @@ var triggerKeys = []struct {
 
 const triggerKinds = "metadata, time, interval, event or topic"
 
+// triggers reads those of a gate. Their names tell them apart.
+func (l *loader) triggers(v *document.Value) (triggers []machines.Trigger) {
+	seen := map[string]bool{}
+	for _, item := range l.list(v, "triggers") {
+		before := l.Refused()
+		t := l.trigger(item)
+		if name := t.String(); l.Refused() == before {
+			if seen[name] {
+				l.Refuse(item.Place, "the gate has two triggers %q: remove one", name)
+			}
+			seen[name] = true
+		}
+		triggers = append(triggers, t)
+	}
+	return triggers
+}
+
 // trigger reads a trigger, which is of one kind.
 func (l *loader) trigger(v *document.Value) (t machines.Trigger) {
 	if l.mapping(v, "a trigger is a map with one of "+triggerKinds) == nil {
