@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
 	"routemaster/internal/rdb"
@@ -70,11 +71,15 @@ func readDefinitions(fields map[string]string) (*machines.Definitions, error) {
 
 // Put replaces definitions as they were read by others, and has the labels of states that vanish
 // move as the moves say, besides those that are still to move as before. It returns the version of
-// the new ones. It fails with a [machines.LabelsRestError], [machines.ErrChanged] if somebody else
-// has replaced them, or [bus.ErrUnavailable].
+// the new ones. It fails with a [bus.Invalid] for what is not supported, a
+// [machines.LabelsRestError], [machines.ErrChanged] if somebody else has replaced them, or
+// [bus.ErrUnavailable].
 func (s *Store) Put(
 	ctx context.Context, current, next *machines.Definitions, moves []machines.StateMove, now time.Time,
 ) (version int64, err error) {
+	if err := supported(next); err != nil {
+		return 0, err
+	}
 	vanished, going := vanishing(current, next, moves)
 	packed, err := json.Marshal(going)
 	if err != nil {
@@ -97,6 +102,21 @@ func (s *Store) Put(
 		return 0, err
 	}
 	return rdb.Integer(change.Text(0), 0), nil
+}
+
+// supported refuses what definitions may say, but no worker does yet.
+func supported(d *machines.Definitions) error {
+	for _, m := range d.Machines {
+		if m.Publish != nil {
+			return bus.Invalidf("", "state_machines.%s.publish: moves are not published yet; leave it out", m.Name)
+		}
+		for _, state := range m.States {
+			if state.Gate != nil && slices.ContainsFunc(state.Gate.Triggers, func(t machines.Trigger) bool { return t.Topic != nil }) {
+				return bus.Invalidf("", "state_machines.%s: %s has a trigger by topic, which does nothing yet; leave it out", m.Name, state.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // vanishing returns the states that must have no labels, and the moves of those that may.
