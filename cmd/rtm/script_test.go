@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -19,22 +20,25 @@ func TestScripts(t *testing.T) {
 	}
 	rtm := installRtm(t)
 	for _, script := range scripts {
-		bus := startBus(t) // first, so that a missing Redis skips the test
-		testscript.Run(t, testscript.Params{
-			Files:               []string{script},
-			RequireExplicitExec: true,
-			Setup: func(env *testscript.Env) error {
-				home := filepath.Join(env.WorkDir, "home")
-				env.Setenv("PATH", rtm+string(os.PathListSeparator)+env.Getenv("PATH"))
-				env.Setenv("HOME", home)
-				env.Setenv("GORACE", os.Getenv("GORACE"))
-				env.Setenv("BUS", bus.url)
-				env.Setenv("SECURE_BUS", bus.secureURL)
-				env.Setenv("STRICT_BUS", bus.strictURL)
-				env.Setenv("CA", bus.ca)
-				env.Setenv("ROOT", rootKey)
-				return os.MkdirAll(home, 0o700)
-			},
+		t.Run(strings.TrimSuffix(filepath.Base(script), ".txtar"), func(t *testing.T) {
+			t.Parallel()       // a bus that waits for its turn takes CPU time too, so it has none before
+			bus := startBus(t) // first, so that a missing Redis skips the test
+			testscript.Run(t, testscript.Params{
+				Files:               []string{script},
+				RequireExplicitExec: true,
+				Setup: func(env *testscript.Env) error {
+					home := filepath.Join(env.WorkDir, "home")
+					env.Setenv("PATH", rtm+string(os.PathListSeparator)+env.Getenv("PATH"))
+					env.Setenv("HOME", home)
+					env.Setenv("GORACE", os.Getenv("GORACE"))
+					env.Setenv("BUS", bus.url)
+					env.Setenv("SECURE_BUS", bus.secureURL)
+					env.Setenv("STRICT_BUS", bus.strictURL)
+					env.Setenv("CA", bus.ca)
+					env.Setenv("ROOT", rootKey)
+					return os.MkdirAll(home, 0o700)
+				},
+			})
 		})
 	}
 }
