@@ -40,10 +40,10 @@ func Each(t *testing.T, test func(t *testing.T, server *Server)) {
 	t.Run("redis-server", func(t *testing.T) { test(t, Real(t)) })
 }
 
-// EachOfMuch is [Each] for a test that is about much data, or takes steps by chance in one
-// goroutine. With the race detector it runs on redis-server alone: the embedded engine, whose
-// interpreter takes most of the time then, has no races but those that all other tests would show,
-// and without the detector the test runs on both.
+// EachOfMuch is [Each] for a test that is about much data, or takes many steps in one goroutine, by
+// chance or from a long table. With the race detector it runs on redis-server alone: the embedded
+// engine, whose interpreter takes most of the time then, has no races but those that all other
+// tests would show, and without the detector the test runs on both.
 func EachOfMuch(t *testing.T, test func(t *testing.T, server *Server)) {
 	if RaceDetector {
 		t.Run("redis-server", func(t *testing.T) { test(t, Real(t)) })
