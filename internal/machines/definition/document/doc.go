@@ -51,6 +51,8 @@ type Document struct {
 	Root               *Value
 	files              []File
 	problems, warnings []finding
+	// lines are where the lines of each file begin, once that was asked for.
+	lines [][]int
 }
 
 // Read reads files, which are layers: earlier ones win. What is wrong is in [Document.Err].

@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -14,13 +15,17 @@ import (
 // spaces, line breaks and escapes, but not in the order of all other characters: these are counted.
 // If placeholders were replaced, it is the place of the scalar.
 func (d *Document) Within(v *Value, offset int) Place {
-	content := d.files[v.File].Content
-	if v.replaced || v.node == nil || !utf8.Valid(content) {
+	if v.replaced || v.node == nil {
+		return v.Place
+	}
+	lines := d.linesOf(v.File)
+	if v.Line > len(lines) {
 		return v.Place
 	}
 	offset = min(offset, len(v.Text))
-	s := scanner{rest: content, style: v.node.Style &^ (yaml.TaggedStyle | yaml.FlowStyle)}
-	if !s.begin(v.Place) {
+	content := d.files[v.File].Content
+	s := scanner{rest: content[lines[v.Line-1]:], style: v.node.Style &^ (yaml.TaggedStyle | yaml.FlowStyle)}
+	if !s.begin(v.Column) {
 		return v.Place
 	}
 	for _, r := range v.Text[:offset] {
@@ -32,9 +37,31 @@ func (d *Document) Within(v *Value, offset int) Place {
 	if strings.TrimSpace(v.Text[offset:]) != "" {
 		s.skipSpace()
 	}
-	before := content[:len(content)-len(s.rest)]
-	start := bytes.LastIndexByte(before, '\n') + 1
-	return Place{v.File, 1 + bytes.Count(before, []byte("\n")), 1 + utf8.RuneCount(bytes.TrimPrefix(before[start:], []byte("\ufeff")))}
+	at := len(content) - len(s.rest)
+	line, found := slices.BinarySearch(lines, at)
+	if !found {
+		line-- // the one that begins before it
+	}
+	return Place{v.File, line + 1, 1 + utf8.RuneCount(bytes.TrimPrefix(content[lines[line]:at], byteOrderMark))}
+}
+
+// byteOrderMark may begin a file, and is not a character of it.
+var byteOrderMark = []byte("\ufeff")
+
+// linesOf returns where the lines of a file begin; none if it is not UTF-8.
+func (d *Document) linesOf(file int) []int {
+	if d.lines == nil {
+		d.lines = make([][]int, len(d.files))
+	}
+	if content := d.files[file].Content; d.lines[file] == nil && utf8.Valid(content) {
+		d.lines[file] = []int{0}
+		for i, b := range content {
+			if b == '\n' {
+				d.lines[file] = append(d.lines[file], i+1)
+			}
+		}
+	}
+	return d.lines[file]
 }
 
 // scanner goes over a scalar in a file.
@@ -44,18 +71,11 @@ type scanner struct {
 	style yaml.Style
 }
 
-// begin goes to the first character of a scalar that stands at a place. It returns false if it is
-// not there.
-func (s *scanner) begin(at Place) bool {
-	for range at.Line - 1 {
-		end := bytes.IndexByte(s.rest, '\n')
-		if end < 0 {
-			return false
-		}
-		s.rest = s.rest[end+1:]
-	}
-	s.rest = bytes.TrimPrefix(s.rest, []byte("\ufeff"))
-	for range at.Column - 1 {
+// begin goes from the start of a line to the first character of a scalar that stands at a column.
+// It returns false if it is not there.
+func (s *scanner) begin(column int) bool {
+	s.rest = bytes.TrimPrefix(s.rest, byteOrderMark)
+	for range column - 1 {
 		_, size := utf8.DecodeRune(s.rest)
 		s.rest = s.rest[size:]
 	}
