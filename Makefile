@@ -17,9 +17,15 @@ build: ## Build web, worker and rtm into bin/
 run: build ## Run the whole bus on an embedded Redis, and show an event delivered and a job done
 	bin/rtm dev
 
-# Tests are not vetted as they are built: `make check` vets all, with more analyzers. Many of them
-# wait more than they compute, so one package more than there are cores is tested at a time.
-GO_TEST := go test -vet=off -count=1 -p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Compilers and analyzers live shortly: they spend a sixth of their time on memory that would be
+# freed at their end anyway.
+SPARE_CPU := GOGC=400 GOMEMLIMIT=2GiB
+
+# Tests are not vetted as they are built: `make check` vets all, with more analyzers. They run with
+# Go's own limits of memory, as daemons do. Many of them wait more than they compute, so one package
+# more than there are cores is tested at a time.
+GO_TEST := $(SPARE_CPU) go test -exec 'env -u GOGC -u GOMEMLIMIT' -vet=off -count=1 \
+	-p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: test
 test: tools ## Run all tests
@@ -37,10 +43,6 @@ chaos: redis ## Run the fault test under load and count; it takes DURATION=60s, 
 .PHONY: keys
 keys: redis ## Publish with a new idempotency key each time at full speed; it takes DURATION=60s
 	go test ./internal/test -run '^TestNewKeysAtFullSpeedCostNoEvent$$' -v -timeout 0 -count 1 -keys.duration $(DURATION)
-
-# Compilers and analyzers live shortly: they spend a sixth of their time on memory that would be
-# freed at their end anyway.
-SPARE_CPU := GOGC=400 GOMEMLIMIT=2GiB
 
 # Packages that the race detector only slows down: they run in one goroutine at a time. The first is
 # the interpreter of the embedded engine, the second fills tables whenever an rtm starts.
