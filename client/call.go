@@ -12,6 +12,9 @@ type Request struct {
 	Method, Path string
 	// Body, unless nil, is sent as JSON.
 	Body any
+	// Text, unless nil, is sent instead of a Body, as it is; Kind is its media type.
+	Text []byte
+	Kind string
 	// NoRetry is set if a second request could have a second effect.
 	NoRetry bool
 }
@@ -25,16 +28,17 @@ type Response struct {
 }
 
 // Call sends a request that this package has no function for, with retries, and decodes the JSON of
-// the response into a value. A nil value or an empty response is fine.
+// the response into a value; bytes get the response as it is. A nil value or an empty response is
+// fine.
 func (c *Client) Call(ctx context.Context, r Request, into any) (got Response, err error) {
-	var body []byte
+	body := r.Text
 	if r.Body != nil {
 		if body, err = marshal(r.Body); err != nil {
 			return got, err
 		}
 	}
 	err = c.call(ctx, request{
-		method: r.Method, path: r.Path, operation: r.Operation, body: body, noRetry: r.NoRetry, response: &got,
+		method: r.Method, path: r.Path, operation: r.Operation, body: body, kind: r.Kind, noRetry: r.NoRetry, response: &got,
 	}, into)
 	return got, err
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -116,8 +117,9 @@ type redirectKey struct{}
 type request struct {
 	// operation names the request in errors, instead of the path, which may contain a secret.
 	method, path, operation string
-	// body is JSON, or nil.
+	// body is JSON, or nil; kind is its media type, if it is another.
 	body []byte
+	kind string
 	// key is an idempotency key, or empty; keyTTL is for how long the bus is to remember it, or 0.
 	key    string
 	keyTTL time.Duration
@@ -127,8 +129,8 @@ type request struct {
 	noRetry bool
 }
 
-// call sends a request, with retries, and decodes the JSON of the response into a value. A nil
-// value or an empty response is fine.
+// call sends a request, with retries, and decodes the JSON of the response into a value; bytes get
+// the response as it is. A nil value or an empty response is fine.
 func (c *Client) call(ctx context.Context, r request, into any) error {
 	body, err := c.send(ctx, r)
 	if err != nil {
@@ -142,6 +144,10 @@ func (c *Client) call(ctx context.Context, r request, into any) error {
 	case len(text) > maxResponse:
 		return fmt.Errorf("%s: the response has more than %d bytes", r.operation, maxResponse)
 	case into == nil || len(bytes.TrimSpace(text)) == 0:
+		return nil
+	}
+	if plain, ok := into.(*[]byte); ok {
+		*plain = text
 		return nil
 	}
 	if err := json.Unmarshal(text, into); err != nil {
@@ -162,7 +168,7 @@ func (c *Client) attempt(ctx context.Context, r request) (io.ReadCloser, error) 
 	req.SetBasicAuth(c.token, "")
 	req.Header.Set("User-Agent", c.userAgent)
 	if r.body != nil {
-		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Content-Type", cmp.Or(r.kind, "application/json"))
 	}
 	if r.key != "" {
 		req.Header.Set("Idempotency-Key", r.key)

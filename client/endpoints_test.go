@@ -19,20 +19,22 @@ import (
 	"routemaster/client"
 	"routemaster/client/history"
 	"routemaster/client/jobs"
+	"routemaster/client/machines"
 	"routemaster/client/subscriber"
 )
 
 // notCalled are the endpoints that Go programs do without: probes, the description itself, and
 // other names of those they call.
 var notCalled = []string{
-	"GET /health", "GET /health/ping", "GET /health/ping.json", "GET /health/ready", "GET /pulse/scaling", "GET /openapi.json",
+	"GET /", "GET /health", "GET /health/ping", "GET /health/ping.json", "GET /health/ready", "GET /pulse/scaling", "GET /openapi.json",
 	"GET /subscribers", "DELETE /subscription", "DELETE /subscription/topics/{topic}", "DELETE /topic/{topic}",
 	"POST /v1/jobs", "GET /v1/jobs/{name}/{id}", "POST /v1/jobs/{name}/{id}/replay",
 }
 
 // TestEveryEndpointIsCalled calls everything, and compares what a bus gets with what it documents.
 func TestEveryEndpointIsCalled(t *testing.T) {
-	names := strings.NewReplacer("/shop--1", "/{token}", "/widgets", "/{topic}", "/some", "/{id}", "/ship", "/{name}")
+	names := strings.NewReplacer("/shop--1", "/{token}", "/widgets", "/{topic}", "/some", "/{id}", "/ship", "/{name}",
+		"/welcome", "/{machine}", "/user", "/{label}")
 	called := map[string]bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		called[r.Method+" "+names.Replace(r.URL.Path)] = true
@@ -51,6 +53,7 @@ func TestEveryEndpointIsCalled(t *testing.T) {
 	defer c.CloseIdleConnections()
 	callBus(t, c)
 	callJobs(t, jobs.New(c))
+	callMachines(t, c)
 	callSubscriber(t, subscriber.New(c))
 	callSubscriber(t, subscriber.Of(c, "shop--1"))
 
@@ -76,6 +79,15 @@ func documentedEndpoints(t *testing.T) (endpoints []string) {
 		}
 	}
 	return endpoints
+}
+
+// callMachines calls everything about state machines.
+func callMachines(t *testing.T, c *client.Client) {
+	ctx, m := t.Context(), machines.Of(c, "welcome")
+	_, _, err := machines.Names(ctx, c)
+	requireCalled(t, err, errorOf(machines.Apply(ctx, c, []byte("{}"))), errorOf(m.Show(ctx)), drain(m.Labels(ctx, machines.Filter{}, "")),
+		errorOf(m.Create(ctx, "user", nil)), errorOf(m.Merge(ctx, "user", nil)), errorOf(m.Label(ctx, "user")), m.Delete(ctx, "user"),
+		errorOf(m.Retry(ctx, "user")), errorOf(m.Evaluate(ctx, "user")), drain(m.History(ctx, "user")))
 }
 
 // callBus calls everything that is not about one subscriber.

@@ -3,17 +3,15 @@ package client
 import (
 	"cmp"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"routemaster/client/internal/header"
+	"routemaster/client/internal/problem"
 )
 
 // Error is a response of the bus that is not 2xx. Find it with [errors.As].
@@ -34,7 +32,12 @@ type Error struct {
 	Pointer string
 	// RetryAfter is how long the bus asks to wait, 0 if it does not.
 	RetryAfter time.Duration
+	// Faults are all errors of a text with several, such as definitions of state machines.
+	Faults []Fault
 }
+
+// Fault is an error at a place of a text.
+type Fault = problem.Fault
 
 func (e *Error) Error() string {
 	text := strconv.Itoa(e.Status) + " " + e.Title
@@ -50,37 +53,21 @@ func (e *Error) Error() string {
 // maxProblem is how many bytes of an error's body are read at most.
 const maxProblem = 64 << 10
 
-// readError reads a response that is not 2xx. It takes over the text of a bus only: a proxy's may
-// repeat the request's headers.
+// readError reads a response that is not 2xx. It takes over the text of a bus only.
 func readError(resp *http.Response) *Error {
 	e := &Error{Status: resp.StatusCode}
 	var text []byte
 	if e.Status != http.StatusSwitchingProtocols { // what follows is not a body
 		text, _ = io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	}
-	var problem struct{ ID, Title, Detail, Pointer string }
-	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	if kind == "application/problem+json" && json.Unmarshal(text, &problem) == nil {
-		e.ID, e.Title = printable(problem.ID), printable(problem.Title)
-		e.Detail, e.Pointer = printable(problem.Detail), printable(problem.Pointer)
-	}
+	p := problem.Read(resp.Header.Get("Content-Type"), text)
+	e.ID, e.Title, e.Detail, e.Pointer, e.Faults = p.ID, p.Title, p.Detail, p.Pointer, p.Errors
 	e.Title = cmp.Or(e.Title, http.StatusText(e.Status), "unknown status")
 	if e.Status/100 == 3 {
 		e.Detail = "redirected to where the token must not be sent; give the bus's own https URL"
 	}
 	e.RetryAfter = header.RetryAfter(resp.Header, time.Now())
 	return e
-}
-
-// printable replaces each character that cannot be printed by a space, so that the text can be
-// logged or shown on a terminal.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if !strconv.IsPrint(r) {
-			return ' '
-		}
-		return r
-	}, text)
 }
 
 // connectionError is a request without a response.

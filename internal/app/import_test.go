@@ -59,8 +59,8 @@ var plan = []room{
 	{"retention", "bus rdb store"},
 	{"maintenance", "bus wire rdb queue store deadletter history replay retention telemetry"},
 	{"worker", "bus rdb queue telemetry"},
-	{"web", "bus jobs wire queue jobs/jobstore seal signature store deadletter secrets history inspect replay telemetry ingest"},
-	{"web/webtest", "rdb queue store store/storetest telemetry ingest web"},
+	{"web", "bus jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation outbound seal signature store deadletter secrets history inspect replay telemetry ingest"},
+	{"web/webtest", "rdb queue store store/storetest outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"selfsigned", ""},
 	{"terminal", ""},

@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/web"
 	"routemaster/internal/web/jobs"
+	"routemaster/internal/web/machines"
 	"routemaster/internal/web/server"
 	"routemaster/internal/web/subscriber"
 )
@@ -53,6 +54,8 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	}
 	defer obs.stop()
 	in := ingest.New(st, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer})
+	feeds := newClient(c, c.CallbackDeny, 0)
+	defer feeds.Close()
 	api := web.New(web.Config{
 		RootKey:        c.RootKey,
 		NonceTTL:       c.NonceTTL,
@@ -64,6 +67,8 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 			Deny: c.CallbackDeny, MaxTopics: c.MaxSubscriptionTopics, Secrets: c.Secrets, Recorder: obs.recorder,
 		},
 		Jobs:             jobs.Config{Deny: c.CallbackDeny, Downstream: c.DownstreamURL != "", Recorder: obs.recorder},
+		Machines:         machines.Config{Client: feeds, Recorder: obs.recorder},
+		Version:          Version(),
 		ScalingThreshold: int64(c.ScalingThreshold),
 		ScalingDeadline:  c.ScalingDeadline,
 		Reporter:         obs.reporter,

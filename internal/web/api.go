@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/history"
 	"routemaster/internal/ingest"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
@@ -22,6 +23,7 @@ import (
 	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/auth"
 	"routemaster/internal/web/jobs"
+	"routemaster/internal/web/machines"
 	"routemaster/internal/web/rest"
 	"routemaster/internal/web/server"
 	"routemaster/internal/web/subscriber"
@@ -45,6 +47,10 @@ type Config struct {
 	Subscriber subscriber.Config
 	// Jobs configures the routes that are about jobs and their types.
 	Jobs jobs.Config
+	// Machines configures the routes that are about state machines.
+	Machines machines.Config
+	// Version is that of the program.
+	Version string
 	// ScalingThreshold is the number of jobs due within ScalingDeadline from which on
 	// /pulse/scaling responds slowly.
 	ScalingThreshold int64
@@ -71,6 +77,7 @@ type API struct {
 	history    *history.History
 	subscriber *subscriber.Handlers
 	jobs       *jobs.Handlers
+	machines   *machines.Handlers
 	metrics    http.Handler
 }
 
@@ -85,23 +92,27 @@ func New(
 	}
 	return &API{
 		Service: service, config: config, store: st, stats: stats.Of(st), queue: q, ingest: in, history: history.New(st),
-		subscriber: subscriber.New(config.Subscriber, service, st), jobs: jobs.New(config.Jobs, service, jobstore.New(st.Partition())), metrics: metrics,
+		subscriber: subscriber.New(config.Subscriber, service, st), jobs: jobs.New(config.Jobs, service, jobstore.New(st.Partition())),
+		machines: machines.New(config.Machines, service, labelstore.New(st.Partition())), metrics: metrics,
 	}
 }
 
 // Handler returns the API: all routes, with who calls them. [subscriber.Handlers.Routes] has those
-// of one client, [jobs.Handlers.Routes] those of jobs.
+// of one client, [jobs.Handlers.Routes] those of jobs, [machines.Handlers.Routes] those of state
+// machines.
 func (a *API) Handler() http.Handler {
 	r := chi.NewRouter()
 	r.Use(a.Observe, a.RecoverPanics, rest.RefuseAmbiguous)
 	if a.config.ForceTLS {
 		r.Use(rest.ForceTLS)
 	}
-	r.Use(rest.DecodePath)
+	r.Use(machines.RefuseSlashes, rest.DecodePath)
 	r.Use(middleware.GetHead) // some load balancers send HEAD
 	r.NotFound(rest.NotFound)
 	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { rest.MethodNotAllowed(r, w, req) })
 
+	// Clients of the service that state machines are from: without credentials.
+	r.Get("/", a.getStatus)
 	// Load balancers: without credentials, and without TLS.
 	r.Get("/health", a.getHealth)
 	r.Get("/health/ping", a.getPing)
@@ -133,6 +144,7 @@ func (a *API) Handler() http.Handler {
 		r.Delete("/topics/{topic}", a.deleteTopic)
 		r.Delete("/topic/{topic}", a.deleteTopic)
 		a.jobs.Routes(r)
+		a.machines.Routes(r)
 
 		r.Group(func(r chi.Router) {
 			r.Use(rest.AllowClients)

@@ -8,6 +8,25 @@ import (
 	"routemaster/internal/web/rest"
 )
 
+// statusView says whether the service works, as that does which state machines are from.
+type statusView struct {
+	Status   string `json:"status"`
+	Machines string `json:"state-machines,omitempty"`
+	Message  string `json:"message,omitempty"`
+	Version  string `json:"version"`
+}
+
+// getStatus reports whether Redis can be reached.
+func (a *API) getStatus(w http.ResponseWriter, r *http.Request) {
+	if err := a.store.Ping(r.Context()); err != nil {
+		rest.WriteJSON(w, http.StatusServiceUnavailable, statusView{
+			Status: "error", Message: "the bus cannot reach its storage", Version: a.config.Version,
+		})
+		return
+	}
+	rest.WriteJSON(w, http.StatusOK, statusView{Status: "ok", Machines: "/state-machines", Version: a.config.Version})
+}
+
 // getHealth reports whether this process serves, whatever the state of Redis.
 func (a *API) getHealth(w http.ResponseWriter, _ *http.Request) {
 	rest.WriteJSON(w, http.StatusOK, struct{}{})

@@ -24,3 +24,10 @@ func TestPulseScalingIsSlowWhenThereIsMuchToDo(t *testing.T) {
 	}
 	assert.GreaterOrEqual(t, pulse(), time.Second)
 }
+
+func TestStatus(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	got := a.Do("", "GET", "/", "")
+	assert.Equal(t, 200, got.Status)
+	assert.JSONEq(t, `{"status":"ok","state-machines":"/state-machines","version":"1.2.3"}`, got.Body)
+}

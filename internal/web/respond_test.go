@@ -18,7 +18,7 @@ func TestRedisAwayIs503(t *testing.T) {
 	a := newAPI(t, redis)
 	rdbtest.Promptly(t, 2*time.Second, func() time.Duration {
 		redis.Kill(t)
-		for _, path := range []string{"/pulse", "/topics", "/subscriptions", "/health/ready", "/v1/jobs/a", "/v2/job-types"} {
+		for _, path := range []string{"/pulse", "/topics", "/subscriptions", "/health/ready", "/v1/jobs/a", "/v2/job-types", "/state-machines", "/state-machines/a/labels/b"} {
 			got := a.Problem(alice, "GET", path, "")
 			assert.Equal(t, []any{503, "service_unavailable", path}, []any{got.Status, got.ID, got.Instance})
 			assert.Equal(t, "1", a.Do(alice, "GET", path, "").Header.Get("Retry-After"))
@@ -26,6 +26,7 @@ func TestRedisAwayIs503(t *testing.T) {
 		assert.Equal(t, 503, a.Problem(alice, "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`).Status)
 		assert.Equal(t, 503, a.Problem("wrong", "GET", "/topics", "").Status, "never a free pass")
 		assert.Equal(t, 503, a.Problem(rootKey, "GET", "/pulse", "").Status)
+		assert.JSONEq(t, `{"status":"error","message":"the bus cannot reach its storage","version":"1.2.3"}`, a.Do("", "GET", "/", "").Body)
 		assert.Equal(t, 200, a.Do("", "GET", "/health", "").Status)
 		redis.Restart(t)
 		require.NoError(t, redis.Raw.HSet(t.Context(), "api_tokens:by_token", alice, "alice").Err())

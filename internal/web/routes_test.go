@@ -17,12 +17,14 @@ func TestWhoMayDoWhat(t *testing.T) {
 	const event = `{"type":"noop","url":"https://x.example/"}`
 	const jobType = `{"name":"echo","delivery_strategy":"at_least_once","attempts":3,"concurrency":5,"url":null}`
 	const job = "job_00000000-0000-4000-8000-00000000000"
+	const machine = `{"state_machines":{"m":{"states":[{"gate":"start","exit_condition":"metadata.go","next":"end"},{"gate":"end","exit_condition":false}]}}}`
 	const subscription = `{"topics":["widgets"],"callback":"https://x.example/"}`
 	routes := []struct {
 		method, path, body         string
 		anyone, client, root, junk int
 		other                      int // another client; 0 if it does not ask
 	}{
+		{"GET", "/", "", 200, 200, 200, 200, 0},
 		{"GET", "/health", "", 200, 200, 200, 200, 0},
 		{"GET", "/health/ping", "", 200, 200, 200, 200, 0},
 		{"GET", "/health/ping.json", "", 200, 200, 200, 200, 0},
@@ -71,6 +73,19 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"POST", "/v1/jobs/echo/" + job + "1/replay", "", 401, 201, 201, 401, 201},
 		{"DELETE", "/v1/jobs/echo/" + job + "2", "", 401, 204, 204, 401, 202}, // the first cancels it
 		{"DELETE", "/v2/job-types/echo?force=true", "", 401, 204, 404, 401, 403},
+		// The operator defines the machine, any client uses its labels.
+		{"PUT", "/state-machines", machine, 401, 403, 200, 401, 403},
+		{"GET", "/state-machines", "", 401, 200, 200, 401, 200},
+		{"GET", "/state-machines/m", "", 401, 200, 200, 401, 200},
+		{"POST", "/state-machines/m/labels/x?wait=0", `{"metadata":{}}`, 401, 409, 409, 401, 201}, // Bob comes first
+		{"PATCH", "/state-machines/m/labels/x?wait=0", `{"metadata":{}}`, 401, 200, 200, 401, 200},
+		{"GET", "/state-machines/m/labels", "", 401, 200, 200, 401, 200},
+		{"GET", "/state-machines/m/labels/x", "", 401, 200, 200, 401, 200},
+		{"GET", "/state-machines/m/labels/x/history", "", 401, 200, 200, 401, 200},
+		{"POST", "/state-machines/m/labels/x/retry", "", 401, 409, 409, 401, 409},
+		{"POST", "/state-machines/m/labels/x/evaluate?dry_run=true", "", 401, 200, 200, 401, 200},
+		{"POST", "/state-machines/m/labels/x/evaluate?wait=0", "", 401, 200, 200, 401, 200},
+		{"DELETE", "/state-machines/m/labels/x", "", 401, 204, 204, 401, 204},
 	}
 	test := func(t *testing.T, redis *rdbtest.Server, scheme string) {
 		a := newAPI(t, redis)

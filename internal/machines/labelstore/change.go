@@ -63,6 +63,9 @@ func (s *Store) Merge(
 ) (label machines.Label, err error) {
 	for range maxTries {
 		label, definitions, err := s.Label(ctx, machine, name)
+		if definitions != nil && definitions.Machine(machine) == nil {
+			err = machines.ErrUnknownMachine
+		}
 		if err != nil {
 			return label, err
 		}

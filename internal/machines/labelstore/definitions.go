@@ -1,6 +1,7 @@
 package labelstore
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,6 +118,27 @@ func supported(d *machines.Definitions) error {
 		}
 	}
 	return nil
+}
+
+// Apply is [Store.Put] for whatever definitions there are. If they are the same, nothing changes.
+// It returns the version. It fails as Put does.
+func (s *Store) Apply(
+	ctx context.Context, next *machines.Definitions, moves []machines.StateMove, now time.Time,
+) (version int64, err error) {
+	for range maxTries {
+		current, err := s.Definitions(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if len(moves) == 0 && current.Version > 0 && bytes.Equal(current.Source, next.Source) {
+			return current.Version, nil
+		}
+		version, err = s.Put(ctx, current, next, moves, now)
+		if !errors.Is(err, machines.ErrChanged) {
+			return version, err
+		}
+	}
+	return 0, errContended
 }
 
 // vanishing returns the states that must have no labels, and the moves of those that may.

@@ -24,9 +24,9 @@ const (
 // maxValue if not. The caller must release it to s.Buffers. The error is a [bus.Invalid] or a
 // [Problem].
 func (s *Service) ReadBody(w http.ResponseWriter, r *http.Request, maxValue, maxArray int) ([]byte, error) {
-	text, err := s.Buffers.Read(http.MaxBytesReader(w, r.Body, int64(max(maxValue, maxArray))))
+	text, err := s.ReadText(w, r, max(maxValue, maxArray))
 	if err != nil {
-		return nil, unread(w, err)
+		return nil, err
 	}
 	start := bytes.TrimLeft(text, " \t\r\n")
 	switch {
@@ -40,6 +40,16 @@ func (s *Service) ReadBody(w http.ResponseWriter, r *http.Request, maxValue, max
 	if err != nil {
 		s.Buffers.Release(text)
 		return nil, err
+	}
+	return text, nil
+}
+
+// ReadText reads a request's body, of at most maxBytes, which need not be JSON. The caller must
+// release it to s.Buffers. The error is a [Problem].
+func (s *Service) ReadText(w http.ResponseWriter, r *http.Request, maxBytes int) ([]byte, error) {
+	text, err := s.Buffers.Read(http.MaxBytesReader(w, r.Body, int64(maxBytes)))
+	if err != nil {
+		return nil, unread(w, err)
 	}
 	return text, nil
 }

@@ -45,6 +45,18 @@ func RefuseAmbiguous(next http.Handler) http.Handler {
 	})
 }
 
+// RefuseSlashes refuses requests for paths with a prefix in which a slash is percent-encoded: when
+// the path is decoded, the name that has it would be taken for two.
+func RefuseSlashes(prefix string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(strings.ToLower(r.URL.RawPath), "%2f") && strings.HasPrefix(r.URL.Path, prefix) {
+			writeProblem(w, r, Problem{Status: http.StatusBadRequest, Detail: "a name in the path must not have a slash"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // DecodePath makes the router match the decoded path, so that a%3Ab and a:b are the same.
 func DecodePath(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

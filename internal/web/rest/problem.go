@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/history"
 	"routemaster/internal/inspect"
 	"routemaster/internal/jobs"
+	"routemaster/internal/machines"
 	"routemaster/internal/replay"
 	"routemaster/internal/signature"
 )
@@ -28,6 +29,25 @@ type Problem struct {
 	// Instance is the path that the problem is about; the request's unless it is given. It is left out
 	// where it may have a client's token.
 	Instance string `json:"instance,omitempty"`
+	// Errors are all errors of a text with several.
+	Errors []Fault `json:"errors,omitempty"`
+	// States are those whose labels are in the way.
+	States []StateLabels `json:"states,omitempty"`
+}
+
+// Fault is an error at a place of a text. Line and Column count from 1.
+type Fault struct {
+	File    string `json:"file,omitempty"`
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Message string `json:"message"`
+}
+
+// StateLabels is how many labels are in a state of a machine.
+type StateLabels struct {
+	Machine string `json:"machine"`
+	State   string `json:"state"`
+	Labels  int64  `json:"labels"`
 }
 
 // problemIDs are the IDs of problems that have no other, by status.
@@ -38,6 +58,7 @@ var problemIDs = map[int]string{
 	http.StatusNotFound:              "not_found",
 	http.StatusMethodNotAllowed:      "method_not_allowed",
 	http.StatusConflict:              "conflict",
+	http.StatusGone:                  "gone",
 	http.StatusRequestEntityTooLarge: "entity_too_large",
 	http.StatusTooManyRequests:       "rate_limited",
 	http.StatusInternalServerError:   "server_error",
@@ -206,6 +227,27 @@ var problems = []struct {
 	}},
 	{jobs.ErrNotPull, Problem{
 		Status: http.StatusConflict, Detail: "jobs of this type are not fetched but POSTed to its url; set that to null to have them fetched",
+	}},
+	{machines.ErrUnknownMachine, Problem{
+		Status: http.StatusNotFound, Detail: "there is no such state machine; GET /state-machines lists them",
+	}},
+	{machines.ErrUnknownLabel, Problem{
+		Status: http.StatusNotFound, Detail: "there is no such label; POST makes it",
+	}},
+	{machines.ErrLabelDeleted, Problem{
+		Status: http.StatusGone, Detail: "the label was deleted; its name can be used again 24 hours after that",
+	}},
+	{machines.ErrLabelExists, Problem{
+		Status: http.StatusConflict, Detail: "there is a label of that name; PATCH changes its metadata",
+	}},
+	{machines.ErrNotErrored, Problem{
+		Status: http.StatusConflict, Detail: "the label is not errored: there is nothing to try again",
+	}},
+	{machines.ErrNotInGate, Problem{
+		Status: http.StatusConflict, Detail: "the label is not in a gate; its action is tried by itself",
+	}},
+	{machines.ErrChanged, Problem{
+		Status: http.StatusConflict, Detail: "others are changing the same; nothing was changed: try again",
 	}},
 	{bus.ErrOverloaded, Problem{
 		Status: http.StatusServiceUnavailable,

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/ingest"
+	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -64,8 +65,11 @@ func On(t testing.TB, st *store.Store, adjust ...func(*web.Config)) *API {
 	t.Helper()
 	config := web.Config{
 		RootKey: RootKey, NonceTTL: time.Minute, MaxEventData: 64, ScalingThreshold: 2, ScalingDeadline: time.Second,
-		Jobs: jobs.Config{Downstream: true},
+		Jobs: jobs.Config{Downstream: true}, Version: "1.2.3",
 	}
+	feeds := outbound.New(outbound.Config{ConnectTimeout: time.Minute, Timeout: time.Minute}, time.Now)
+	t.Cleanup(feeds.Close)
+	config.Machines.Client = feeds
 	for _, f := range adjust {
 		f(&config)
 	}

@@ -1,0 +1,50 @@
+// Package problem reads the documents of a bus that say why it refused a request (RFC 9457).
+package problem
+
+import (
+	"encoding/json"
+	"mime"
+	"strconv"
+	"strings"
+)
+
+// Problem is why a request was refused. Its texts have no control characters.
+type Problem struct {
+	ID, Title, Detail, Pointer string
+	Errors                     []Fault
+}
+
+// Fault is an error at a place of a text. Line and Column count from 1.
+type Fault struct {
+	Line    int    `json:"line"`
+	Column  int    `json:"column"`
+	Message string `json:"message"`
+}
+
+// Read reads the body of a response, whose Content-Type is given. It is empty if the response is
+// not from a bus: a proxy's may repeat the request's headers.
+func Read(contentType string, body []byte) (p Problem) {
+	kind, _, _ := mime.ParseMediaType(contentType)
+	if kind != "application/problem+json" || json.Unmarshal(body, &p) != nil {
+		return Problem{}
+	}
+	texts := []*string{&p.ID, &p.Title, &p.Detail, &p.Pointer}
+	for i := range p.Errors {
+		texts = append(texts, &p.Errors[i].Message)
+	}
+	for _, text := range texts {
+		*text = printable(*text)
+	}
+	return p
+}
+
+// printable replaces each character that cannot be printed by a space, so that the text can be
+// logged or shown on a terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !strconv.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}

@@ -1,0 +1,128 @@
+// Package machines is for programs whose users, orders or whatever else go through the states of a
+// state machine. Such a thing is a label; its metadata is all that a program pushes.
+//
+//	users := machines.Of(bus, "onboarding") // a *client.Client
+//	label, err := users.Create(ctx, "user-7", map[string]any{"plan": "free"})
+//	…
+//	label, err = users.Merge(ctx, "user-7", map[string]any{"plan": "pro"})
+package machines
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+
+	"routemaster/client"
+	"routemaster/client/subscriber"
+)
+
+const root = "/state-machines"
+
+// Machine is a state machine of a bus. It is safe for concurrent use.
+type Machine struct {
+	client *client.Client
+	name   string
+	wait   *subscriber.Milliseconds
+}
+
+// Of returns a machine.
+func Of(c *client.Client, name string) *Machine { return &Machine{client: c, name: name} }
+
+// Waiting returns the machine with another time, 0 to 10 s, for which requests that change a label
+// wait for it to come to rest: 1 s otherwise.
+func (m *Machine) Waiting(wait subscriber.Milliseconds) *Machine {
+	return &Machine{client: m.client, name: m.name, wait: &wait}
+}
+
+// Applied is what became of definitions.
+type Applied struct {
+	// Version counts the changes of the definitions.
+	Version  int64          `json:"version"`
+	Warnings []client.Fault `json:"warnings"`
+}
+
+// StateMove has the labels in a state that vanishes go to another.
+type StateMove struct{ Machine, From, To string }
+
+// Apply replaces all definitions by a YAML document. Only root may. It fails with a [client.Error]:
+// with all Faults of definitions that are wrong, and with 409 while labels are in a state that
+// would vanish and that no move is from.
+func Apply(ctx context.Context, c *client.Client, yaml []byte, moves ...StateMove) (applied Applied, err error) {
+	query := url.Values{}
+	for _, move := range moves {
+		query.Add("move", move.Machine+"."+move.From+":"+move.To)
+	}
+	_, err = c.Call(ctx, client.Request{
+		Operation: "apply state machines", Method: http.MethodPut, Path: withQuery(root, query),
+		Text: append([]byte{}, yaml...), Kind: "application/yaml",
+	}, &applied)
+	return applied, err
+}
+
+// Names returns the names of all machines, in order, and the version of the definitions.
+func Names(ctx context.Context, c *client.Client) (names []string, version int64, err error) {
+	var list struct {
+		Machines []struct{ Name string } `json:"state-machines"`
+		Version  int64
+	}
+	_, err = c.Call(ctx, client.Request{Operation: "list state machines", Method: http.MethodGet, Path: root}, &list)
+	for _, m := range list.Machines {
+		names = append(names, m.Name)
+	}
+	return names, list.Version, err
+}
+
+// Info is a machine as the bus has it.
+type Info struct {
+	Name string `json:"name"`
+	// Version is that of the definitions, and AppliedAt since when they hold.
+	Version   int64           `json:"version"`
+	AppliedAt subscriber.Time `json:"applied_at"`
+	// Definition is as in the YAML. Only root sees the headers of webhooks.
+	Definition json.RawMessage `json:"definition"`
+	// Labels is how many labels are in each state, Errored how many are errored.
+	Labels  map[string]int64 `json:"labels"`
+	Errored int64            `json:"errored"`
+}
+
+// Show returns the machine: 404 if there is none.
+func (m *Machine) Show(ctx context.Context) (info Info, err error) {
+	err = m.call(ctx, request{operation: "show state machine " + m.name, method: http.MethodGet, path: m.path()}, &info)
+	return info, err
+}
+
+// Graph returns a picture of the machine: "dot", "mermaid" or "svg".
+func (m *Machine) Graph(ctx context.Context, format string) (picture []byte, err error) {
+	path := withQuery(m.path(), url.Values{"format": {format}})
+	err = m.call(ctx, request{operation: "draw state machine " + m.name, method: http.MethodGet, path: path}, &picture)
+	return picture, err
+}
+
+// request is a request about a machine or a label.
+type request struct {
+	operation, method, path string
+	body                    any
+	noRetry                 bool
+}
+
+func (m *Machine) call(ctx context.Context, r request, into any) error {
+	_, err := m.client.Call(ctx, client.Request{
+		Operation: r.operation, Method: r.method, Path: r.path, Body: r.body, NoRetry: r.noRetry,
+	}, into)
+	return err
+}
+
+func (m *Machine) path() string { return root + "/" + url.PathEscape(m.name) }
+
+func (m *Machine) labelPath(label string) string {
+	return m.path() + "/labels/" + url.PathEscape(label)
+}
+
+// withQuery adds a query to a path, if there is one.
+func withQuery(path string, query url.Values) string {
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}

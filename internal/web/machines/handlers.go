@@ -1,0 +1,74 @@
+package machines
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/go-chi/chi/v5"
+
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/evaluation"
+	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/outbound"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/web/rest"
+)
+
+// Config configures [Handlers].
+type Config struct {
+	// Client asks the feeds of gates that are evaluated to see what would happen.
+	Client *outbound.Client
+	// Recorder counts what becomes of that. It may be nil.
+	Recorder *telemetry.Recorder
+}
+
+// Handlers serve the requests that are about state machines and their labels.
+type Handlers struct {
+	*rest.Service
+	store     *labelstore.Store
+	evaluator *evaluation.Evaluator
+}
+
+// New makes the handlers of an API. They read requests and respond by its service.
+func New(config Config, service *rest.Service, store *labelstore.Store) *Handlers {
+	return &Handlers{Service: service, store: store, evaluator: evaluation.New(config.Client, config.Recorder, service.Now)}
+}
+
+// prefix begins the paths of all routes.
+const prefix = "/state-machines"
+
+// Routes adds all routes. Every client may use labels, and see the machines; the operator
+// defines them.
+func (h *Handlers) Routes(r chi.Router) {
+	route := func(method, path string, handle http.HandlerFunc, query ...string) {
+		r.With(rest.AllowQuery(query...)).Method(method, prefix+path, handle)
+	}
+	const labels = "/{machine}/labels"
+	const label = labels + "/{label}"
+	r.With(rest.AllowRoot, rest.AllowRepeated("move")).Put(prefix, h.putMachines)
+	route(http.MethodGet, "", h.getMachines)
+	route(http.MethodGet, "/{machine}", h.getMachine, "format")
+	route(http.MethodGet, labels, h.getLabels, "state", "errored", "cursor", "limit")
+	route(http.MethodGet, label, h.getLabel)
+	route(http.MethodPost, label, h.postLabel, "wait")
+	route(http.MethodPatch, label, h.patchLabel, "wait", "null")
+	route(http.MethodDelete, label, h.deleteLabel)
+	route(http.MethodGet, label+"/history", h.getHistory, "cursor", "limit")
+	route(http.MethodPost, label+"/retry", h.postRetry, "wait")
+	route(http.MethodPost, label+"/evaluate", h.postEvaluate, "dry_run", "wait")
+}
+
+// RefuseSlashes refuses names with a slash, which the router would take for two.
+func RefuseSlashes(next http.Handler) http.Handler { return rest.RefuseSlashes(prefix+"/", next) }
+
+// machineParam and labelParam return the names in a request's path.
+func machineParam(r *http.Request) machines.Name { return machines.Name(chi.URLParam(r, "machine")) }
+
+func labelParam(r *http.Request) machines.LabelName {
+	return machines.LabelName(chi.URLParam(r, "label"))
+}
+
+// labelsPath is the path of a machine's labels.
+func labelsPath(machine machines.Name) string {
+	return prefix + "/" + url.PathEscape(string(machine)) + "/labels"
+}

@@ -1,0 +1,223 @@
+package machines
+
+import (
+	"context"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/web/rest"
+)
+
+const (
+	// maxBody is the maximum size of a body with metadata, in bytes: a character of one byte may be
+	// sent as an escape of six.
+	maxBody = 6*machines.MaxMetadata + 4<<10
+	// A list has at most maxPage elements, and defaultPage unless the request says.
+	maxPage     = 1000
+	defaultPage = 100
+	// A request waits for its label to rest for at most maxWait, and for defaultWait unless it says.
+	maxWait     = 10 * time.Second
+	defaultWait = time.Second
+)
+
+type labelListView struct {
+	Labels []listedView `json:"labels"`
+	// Create is the path of a label: a link template.
+	Create string `json:"create"`
+}
+
+type listedView struct {
+	Name  machines.LabelName `json:"name"`
+	State machines.StateName `json:"state"`
+}
+
+// getLabels lists labels of a machine, by name.
+func (h *Handlers) getLabels(w http.ResponseWriter, r *http.Request) {
+	view, err := h.listLabels(w, r)
+	h.RespondJSON(w, r, view, err)
+}
+
+func (h *Handlers) listLabels(w http.ResponseWriter, r *http.Request) (view labelListView, err error) {
+	q := rest.ReadQuery(r)
+	filter := labelstore.Filter{
+		State: machines.StateName(q.Get("state")), Errored: isTrue(q, "errored"),
+		After: machines.LabelName(q.Get("cursor")), Limit: int(q.Integer("limit", 1, maxPage, defaultPage)),
+	}
+	if err := q.Err(); err != nil {
+		return view, err
+	}
+	m, definitions, err := h.machine(r)
+	if err != nil {
+		return view, err
+	}
+	list, next, err := h.store.List(r.Context(), definitions, m.Name, filter)
+	if err != nil {
+		return view, err
+	}
+	view = labelListView{Labels: []listedView{}, Create: labelsPath(m.Name) + "/:name"}
+	for _, l := range list {
+		view.Labels = append(view.Labels, listedView{l.Name, l.State})
+	}
+	rest.SetNext(w, r, "cursor", string(next))
+	return view, nil
+}
+
+// machine returns the machine of a request, and the definitions that it is from.
+func (h *Handlers) machine(r *http.Request) (*machines.Machine, *machines.Definitions, error) {
+	definitions, err := h.store.Definitions(r.Context())
+	if err != nil {
+		return nil, nil, err
+	}
+	m := definitions.Machine(machineParam(r))
+	if m == nil {
+		return nil, nil, machines.ErrUnknownMachine
+	}
+	return m, definitions, nil
+}
+
+// label returns the label of a request, and the definitions that hold for it. Of a label that was
+// deleted it returns what is kept of it.
+func (h *Handlers) label(r *http.Request) (machines.Label, *machines.Definitions, error) {
+	label, definitions, err := h.store.Label(r.Context(), machineParam(r), labelParam(r))
+	if definitions != nil && definitions.Machine(machineParam(r)) == nil {
+		err = machines.ErrUnknownMachine
+	}
+	return label, definitions, err
+}
+
+// getLabel shows a label.
+func (h *Handlers) getLabel(w http.ResponseWriter, r *http.Request) {
+	label, definitions, err := h.label(r)
+	h.respondLabel(w, r, &label, definitions, err)
+}
+
+// respondLabel responds with 200 and a label, or with an error.
+func (h *Handlers) respondLabel(
+	w http.ResponseWriter, r *http.Request, label *machines.Label, d *machines.Definitions, err error,
+) {
+	if err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	rest.WriteJSON(w, http.StatusOK, h.viewLabel(r.Context(), d.Machine(label.Machine), label))
+}
+
+// changedView is a label after a change, as the service that this one takes the place of has it.
+type changedView struct {
+	Metadata jsontext.Value     `json:"metadata"`
+	State    machines.StateName `json:"state"`
+}
+
+// postLabel makes a label.
+func (h *Handlers) postLabel(w http.ResponseWriter, r *http.Request) {
+	q := rest.ReadQuery(r)
+	wait := readWait(q)
+	metadata, err := h.readMetadata(w, r, q.Err())
+	if err == nil {
+		err = labelParam(r).Validate()
+	}
+	var label machines.Label
+	if err == nil {
+		label, err = h.store.Add(r.Context(), machineParam(r), labelParam(r), metadata, h.Now())
+	}
+	h.respondChanged(w, r, http.StatusCreated, label, wait, err)
+}
+
+// patchLabel merges metadata into that of a label, which may move it.
+func (h *Handlers) patchLabel(w http.ResponseWriter, r *http.Request) {
+	q := rest.ReadQuery(r)
+	wait, keepNull := readWait(q), rest.Word(q, "null", []string{"keep"}) == "keep"
+	metadata, err := h.readMetadata(w, r, q.Err())
+	var label machines.Label
+	if err == nil {
+		label, err = h.store.Merge(r.Context(), machineParam(r), labelParam(r), metadata, keepNull)
+	}
+	h.respondChanged(w, r, http.StatusOK, label, wait, err)
+}
+
+// respondChanged responds with a status and a label that was changed, after its run or when the
+// time is over; or with an error.
+func (h *Handlers) respondChanged(
+	w http.ResponseWriter, r *http.Request, status int, label machines.Label, wait time.Duration, err error,
+) {
+	if err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	label = h.rest(r.Context(), label, wait)
+	rest.WriteJSON(w, status, changedView{jsontext.Value(label.Metadata), label.State})
+}
+
+// rest returns a label when it has come to rest, or the time is over. The change that it comes from
+// is stored: if the label cannot be read again, it is as it was then.
+func (h *Handlers) rest(ctx context.Context, label machines.Label, wait time.Duration) machines.Label {
+	if label.Resting || wait == 0 {
+		return label
+	}
+	if rested, _, err := h.store.Rest(ctx, label.Machine, label.Name, wait); err == nil {
+		return rested
+	}
+	return label
+}
+
+// deleteLabel deletes a label. It is no error if there is none.
+func (h *Handlers) deleteLabel(w http.ResponseWriter, r *http.Request) {
+	m, _, err := h.machine(r)
+	if err == nil {
+		err = h.store.Delete(r.Context(), m.Name, labelParam(r), h.Now())
+	}
+	h.Respond(w, r, err)
+}
+
+// sentLabel is what clients send of a label.
+type sentLabel struct {
+	Metadata rest.Nullable[jsontext.Value] `json:"metadata"`
+}
+
+// readMetadata reads the metadata of a request, unless it has failed before.
+func (h *Handlers) readMetadata(w http.ResponseWriter, r *http.Request, err error) (machines.Object, error) {
+	if err == nil {
+		err = expectJSON(r)
+	}
+	var sent sentLabel
+	if err == nil {
+		err = h.ReadJSON(w, r, maxBody, &sent)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case !sent.Metadata.Sent:
+		return nil, &bus.Invalid{Pointer: "/metadata", ID: "missing_parameter", Detail: "is missing; send an object"}
+	case sent.Metadata.Value == nil:
+		return nil, bus.Invalidf("/metadata", "must be an object")
+	}
+	metadata, err := machines.ParseObject(*sent.Metadata.Value)
+	return metadata, rest.At("/metadata", err)
+}
+
+// expectJSON refuses a request that says its body is something else.
+func expectJSON(r *http.Request) error {
+	sent := r.Header.Get("Content-Type")
+	kind, _, err := mime.ParseMediaType(sent)
+	if sent == "" || err == nil && (kind == "application/json" || strings.HasSuffix(kind, "+json")) {
+		return nil
+	}
+	return bus.Invalidf("", "the Content-Type must be application/json")
+}
+
+// readWait reads how long a request waits for its label to rest, in ms.
+func readWait(q *rest.Query) time.Duration {
+	return time.Duration(q.Integer("wait", 0, maxWait.Milliseconds(), defaultWait.Milliseconds())) * time.Millisecond
+}
+
+// isTrue reads a value of the query that is true or false, false if it is not there.
+func isTrue(q *rest.Query, name string) bool {
+	return rest.Word(q, name, []string{"true", "false"}) == "true"
+}
