@@ -48,6 +48,8 @@ type Config struct {
 
 	// MachineThreads is how many labels of state machines a worker looks at at once; 0 if at none.
 	MachineThreads int
+	// Machines are the files with definitions of state machines that web applies when it starts.
+	Machines []string
 
 	// Secrets are the keys that subscribers' secrets are sealed with.
 	Secrets seal.Keyring
@@ -155,6 +157,7 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 		DownstreamURL:  e.downstreamURL("DOWNSTREAM_URL"),
 		DownstreamAuth: e.text("DOWNSTREAM_WORKER_AUTH", ""),
 
+		Machines:       e.list("ROUTEMASTER_MACHINES"),
 		MachineThreads: e.integer("ROUTEMASTER_MACHINE_THREADS", 32, 0, 10_000),
 
 		Secrets: e.keyring("ROUTEMASTER_SECRETS_KEY"),

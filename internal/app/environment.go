@@ -41,6 +41,14 @@ func (e *environment) text(name, fallback string) string {
 	return fallback
 }
 
+// list reads words with commas between them.
+func (e *environment) list(name string) []string {
+	if value := e.text(name, ""); value != "" {
+		return strings.Split(value, ",")
+	}
+	return nil
+}
+
 func (e *environment) integer(name string, fallback, lowest, highest int) int {
 	value := e.lookup(name)
 	if value == "" {

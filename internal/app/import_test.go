@@ -67,7 +67,7 @@ var plan = []room{
 	{"top", "client bus terminal"},
 	{"tail", "client bus selfsigned terminal"},
 	{"bench", "client rdb selfsigned"}, // it measures from outside
-	{"app", "bus seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines/labelstore machines/runner doctor inspect migrate outbound telemetry ingest delivery maintenance worker web"},
+	{"app", "bus seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner doctor inspect migrate outbound telemetry ingest delivery maintenance worker web"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only

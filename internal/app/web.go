@@ -11,6 +11,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
+	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/web"
@@ -39,6 +40,10 @@ func RunWeb(ctx context.Context, c Config, log *slog.Logger) error {
 func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.Listener) error {
 	defer listener.Close() // when it is not served
 	certificate, err := loadCertificate(c, log)
+	if err != nil {
+		return err
+	}
+	definitions, err := loadMachines(c.Machines)
 	if err != nil {
 		return err
 	}
@@ -78,6 +83,9 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	ctx, cancel := context.WithCancel(ctx)
 	var registering sync.WaitGroup
 	registering.Go(func() { registerClients(ctx, redis, st, c.Clients) })
+	if definitions != nil {
+		registering.Go(func() { applyMachines(ctx, labelstore.New(st.Partition()), definitions, log) })
+	}
 	defer registering.Wait()
 	defer cancel()
 

@@ -1,0 +1,63 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/definition"
+	"routemaster/internal/machines/labelstore"
+)
+
+// loadMachines reads the configured definitions of state machines; nil if there are none. It fails
+// with a [ConfigError] that has all that is wrong.
+func loadMachines(names []string) (*machines.Definitions, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	var files []definition.File
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return nil, &ConfigError{fmt.Errorf("ROUTEMASTER_MACHINES must name files of definitions: %w", err)}
+		}
+		files = append(files, definition.File{Name: name, Content: text})
+	}
+	definitions, _, err := definition.Load(files...)
+	if err == nil {
+		definitions.Source, err = definition.Merged(files...)
+	}
+	if wrong, ok := errors.AsType[definition.Errors](err); ok {
+		lines := []string{"ROUTEMASTER_MACHINES names definitions that are wrong:"}
+		for _, problem := range wrong {
+			lines = append(lines, problem.String())
+		}
+		err = errors.New(strings.Join(lines, "\n"))
+	}
+	if err != nil {
+		return nil, &ConfigError{err}
+	}
+	return definitions, nil
+}
+
+// applyMachines replaces the definitions as soon as Redis is available.
+func applyMachines(ctx context.Context, store *labelstore.Store, next *machines.Definitions, log *slog.Logger) {
+	retryUntilAccepted(ctx, func(ctx context.Context) error {
+		version, err := store.Apply(ctx, next, nil, time.Now())
+		switch {
+		case errors.Is(err, bus.ErrUnavailable):
+			return err
+		case err != nil:
+			log.Error("could not apply ROUTEMASTER_MACHINES", "error", err)
+		default:
+			log.Info("applied ROUTEMASTER_MACHINES", "version", version)
+		}
+		return nil
+	})
+}
