@@ -22,7 +22,7 @@ import (
 func TestEveryDamageIsFoundAndRepaired(t *testing.T) {
 	for _, a := range slices.Concat(damages, optionDamages, generationDamages, historyDamages, replayDamages, skipped) {
 		t.Run(a.name, func(t *testing.T) {
-			rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				p := newPatient(t, server)
 				a.does(p)
 				want := []string{}

@@ -56,7 +56,7 @@ func TestALongQueue(t *testing.T) {
 		{1000, skips + " again []", skips + " []"},
 	} {
 		t.Run(fmt.Sprintf("searched to %d", c.maxSearched), func(t *testing.T) {
-			rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+			rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 				p := &patient{fixture: newFixture(t, server), ctx: t.Context()}
 				jobless, several, gone := damageLongQueue(p)
 				p.maxSearched = c.maxSearched

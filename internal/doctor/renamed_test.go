@@ -61,7 +61,7 @@ func TestWhatWasRenamedIsMoved(t *testing.T) {
 
 // TestALongLaneIsMovedInParts moves more than a step does, and keeps the order.
 func TestALongLaneIsMovedInParts(t *testing.T) {
-	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const events = 1200
 		p := &patient{fixture: newFixture(t, server), ctx: t.Context()}
 		p.AddSubscriber(alice, 0, 1, "widgets")

@@ -235,7 +235,7 @@ func TestBatchesInLanes(t *testing.T) {
 
 // TestManyBatches has a backlog of others in front, opened in the same millisecond.
 func TestManyBatches(t *testing.T) {
-	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.AddSubscriber(bob, time.Hour, 1, "gadgets")
 		f.AddSubscriber(alice, time.Hour, 1, "widgets")

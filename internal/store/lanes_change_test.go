@@ -22,7 +22,7 @@ import (
 // TestAPublishKnowsTheLanesOfTheMoment changes the lanes and publishes, each by either of two
 // stores.
 func TestAPublishKnowsTheLanesOfTheMoment(t *testing.T) {
-	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		f.AddSubscriber(storetest.Alice, time.Hour, 100, "widgets")
 		f.AddSubscriber(storetest.Bob, time.Hour, 100, "widgets")
@@ -54,7 +54,7 @@ func TestAPublishKnowsTheLanesOfTheMoment(t *testing.T) {
 // TestPublishesWhileLanesChange changes the lanes of subscribers all the time, while two stores
 // publish. A publish may be refused, and is repeated then: whatever it stored would be there twice.
 func TestPublishesWhileLanesChange(t *testing.T) {
-	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		const subscribers, publishes, events, keys = 4, 30, 5, 3
 		f, ctx := newFixture(t, server), t.Context()
 		token := func(i int) bus.Token { return bus.Token(fmt.Sprintf("s%d--1", i%subscribers)) }

@@ -74,7 +74,7 @@ func TestDropOldestIsBoundedByEvents(t *testing.T) {
 }
 
 func TestDropOldestCleansTheIndexAndSparesDeepJobs(t *testing.T) {
-	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		require.NoError(t, f.Redis.ZAdd(ctx, "batches:index", redis.Z{Score: 1, Member: "gone"}).Err())

@@ -30,7 +30,7 @@ const randomTime = 90 * time.Second
 // sound all the time.
 func TestRandomStepsAgainstAModel(t *testing.T) {
 	t.Parallel()
-	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		t.Parallel()
 		one := newFixtureInFlight(t, server, 1)
 		two := newFixtureInFlight(t, server, 2)

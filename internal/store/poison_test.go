@@ -45,7 +45,7 @@ var poisons = []struct {
 // TestAPoisonedSubscriberHarmsNobodyElse publishes to two subscribers and delivers, while the data
 // of one has been tampered with: before the publish, and between publish and delivery.
 func TestAPoisonedSubscriberHarmsNobodyElse(t *testing.T) {
-	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for _, c := range poisons {
 			for _, early := range []bool{true, false} {
 				require.NoError(t, server.Raw.FlushAll(t.Context()).Err())

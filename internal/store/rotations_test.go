@@ -148,7 +148,7 @@ func TestEitherTokenSpeaksForTheSubscriptionMeanwhile(t *testing.T) {
 // between two steps.
 func TestARotationMovesManyBatches(t *testing.T) {
 	t.Parallel()
-	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := newFixture(t, server)
 		ctx := t.Context()
 		f.AddSubscriber(storetest.Alice, 0, 1, "cats")
@@ -176,7 +176,7 @@ func TestARotationMovesManyBatches(t *testing.T) {
 func TestAnInterruptedRotationLosesAndReordersNothing(t *testing.T) {
 	t.Parallel()
 	seeds := uint64(rdbtest.Fewer(40))
-	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		for seed := range seeds {
 			random := rand.New(rand.NewPCG(seed, 1))
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())

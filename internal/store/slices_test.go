@@ -110,7 +110,7 @@ func TestManyEventsLeaveABatchInOneStep(t *testing.T) {
 			left = append(left, i+1)
 		}
 	}
-	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		settle := func() (took time.Duration) {
 			require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 			f := newFixture(t, server)

@@ -297,7 +297,7 @@ func (m *model) drain(rt *rapid.T) {
 
 func TestRandomStepsAgainstAModel(t *testing.T) {
 	t.Parallel()
-	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		t.Parallel()
 		s := newShop(t, server)
 		rapid.Check(t, func(rt *rapid.T) {

@@ -213,7 +213,7 @@ func (m *model) check(rt *rapid.T) {
 
 func TestRandomStepsAgainstAModel(t *testing.T) {
 	t.Parallel()
-	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		t.Parallel()
 		f := machinestest.New(t, server)
 		rapid.Check(t, func(rt *rapid.T) {

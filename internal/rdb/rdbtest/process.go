@@ -30,6 +30,12 @@ type process struct {
 // startTimeout bounds how long a redis-server may take to answer.
 const startTimeout = 30 * time.Second
 
+// hasServer reports whether there is a redis-server to start.
+func hasServer() bool {
+	_, err := exec.LookPath("redis-server")
+	return err == nil
+}
+
 // startProcess starts a redis-server on an address, with a directory of its own.
 func startProcess(t testing.TB, address, directory string, arguments ...string) *process {
 	t.Helper()

@@ -34,22 +34,14 @@ type Server struct {
 }
 
 // Each runs a test on the embedded engine and on a real redis-server. Where there is no
-// redis-server, the second is skipped, but fails in CI.
+// redis-server, the second is skipped, but fails in CI. With the race detector it runs on one of
+// them: whatever engine answers, our own goroutines do the same, and the interpreter of the embedded
+// one would take most of the time. Without the detector every test runs on both.
 func Each(t *testing.T, test func(t *testing.T, server *Server)) {
-	t.Run("embedded", func(t *testing.T) { test(t, Embedded(t)) })
-	t.Run("redis-server", func(t *testing.T) { test(t, Real(t)) })
-}
-
-// EachOfMuch is [Each] for a test that is about much data, or takes many steps in one goroutine, by
-// chance or from a long table. With the race detector it runs on redis-server alone: the embedded
-// engine, whose interpreter takes most of the time then, has no races but those that all other
-// tests would show, and without the detector the test runs on both.
-func EachOfMuch(t *testing.T, test func(t *testing.T, server *Server)) {
-	if RaceDetector {
-		t.Run("redis-server", func(t *testing.T) { test(t, Real(t)) })
-		return
+	if !RaceDetector || !hasServer() {
+		t.Run("embedded", func(t *testing.T) { test(t, Embedded(t)) })
 	}
-	Each(t, test)
+	t.Run("redis-server", func(t *testing.T) { test(t, Real(t)) })
 }
 
 // Fewer is how many of so many random steps or repetitions a test takes: all, but with the race

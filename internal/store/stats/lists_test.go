@@ -18,7 +18,7 @@ import (
 func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 func TestListsComeInPages(t *testing.T) {
-	rdbtest.EachOfMuch(t, func(t *testing.T, server *rdbtest.Server) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		f := storetest.NewBus(t, server)
 		ctx := t.Context()
 		var members []any
