@@ -1,7 +1,9 @@
 package machines
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"time"
 
 	"routemaster/internal/bus"
@@ -55,12 +57,11 @@ func (d *Definitions) Successor(machine Name, state StateName) StateName {
 
 // Machine returns a machine by its name; nil if there is none.
 func (d *Definitions) Machine(name Name) *Machine {
-	for _, m := range d.Machines {
-		if m.Name == name {
-			return m
-		}
+	i, found := slices.BinarySearchFunc(d.Machines, name, func(m *Machine, name Name) int { return cmp.Compare(m.Name, name) })
+	if !found {
+		return nil
 	}
-	return nil
+	return d.Machines[i]
 }
 
 // Machine is a state machine.

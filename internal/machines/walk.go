@@ -1,6 +1,9 @@
 package machines
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // TriggerReview is the trigger of labels that are in a state which has changed from a gate to an
 // action or the other way round, or which has vanished.
@@ -61,11 +64,19 @@ func (d *Definitions) Reviews(old *Definitions) (walks []Walk) {
 // Walk returns the walk of a machine that has a name; false if the definitions have no such
 // trigger.
 func (d *Definitions) Walk(machine Name, name string) (Walk, bool) {
-	for _, walk := range d.Walks() {
-		if walk.Machine == machine && walk.Name() == name {
-			return walk, true
-		}
+	state, trigger, _ := strings.Cut(name, " ")
+	walk := Walk{Machine: machine, State: StateName(state)}
+	if trigger == TriggerReview {
+		return walk, true
 	}
-	state, found := strings.CutSuffix(name, " "+TriggerReview)
-	return Walk{Machine: machine, State: StateName(state)}, found
+	s := d.State(machine, walk.State)
+	if s == nil || s.Gate == nil {
+		return walk, false
+	}
+	i := slices.IndexFunc(s.Gate.Triggers, func(t Trigger) bool { return t.Timed() && t.String() == trigger })
+	if i < 0 {
+		return walk, false
+	}
+	walk.Trigger = &s.Gate.Triggers[i]
+	return walk, true
 }

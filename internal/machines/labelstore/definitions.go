@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,9 +18,20 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// definitionCache is the definitions that a process has read last. They are replaced as a whole.
+// definitionCache is the definitions that a process has read last. They are replaced as a whole,
+// by later ones.
 type definitionCache struct {
 	atomic.Pointer[machines.Definitions]
+	// reading is held by the one who reads: that costs memory and time, so all others wait for it.
+	reading sync.Mutex
+}
+
+// of returns the definitions if they are of a version; else nil.
+func (c *definitionCache) of(version string) *machines.Definitions {
+	if latest := c.Load(); latest != nil && strconv.FormatInt(latest.Version, 10) == version {
+		return latest
+	}
+	return nil
 }
 
 // Definitions returns those of now. It fails with [bus.ErrUnavailable].
@@ -38,36 +50,50 @@ func (s *Store) DefinitionsOf(ctx context.Context, v *Visit) (*machines.Definiti
 
 // definitions returns those of a version, or later ones. It asks Redis only if it has others.
 func (s *Store) definitions(ctx context.Context, version string) (*machines.Definitions, error) {
-	if latest := s.latest.Load(); latest != nil && strconv.FormatInt(latest.Version, 10) == version {
-		return latest, nil
-	}
 	if version == "" {
 		return &machines.Definitions{}, nil
+	}
+	if latest := s.latest.of(version); latest != nil {
+		return latest, nil
+	}
+	s.latest.reading.Lock()
+	defer s.latest.reading.Unlock()
+	if latest := s.latest.of(version); latest != nil {
+		return latest, nil
 	}
 	fields, err := s.redis.HGetAll(ctx, s.keys.Definitions()).Result()
 	if err != nil {
 		return nil, rdb.Wrap("read definitions", err)
 	}
+	if latest := s.latest.of(fields["version"]); latest != nil { // a label was taken by earlier ones
+		return latest, nil
+	}
 	read, err := readDefinitions(fields)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read definitions, perhaps of a newer version of this program: %w", err)
 	}
 	s.latest.Store(read)
 	return read, nil
 }
 
 func readDefinitions(fields map[string]string) (*machines.Definitions, error) {
-	read, _, err := definition.Load(definition.File{Name: "definitions", Content: []byte(fields["yaml"])})
+	read, err := load([]byte(fields["yaml"]))
 	if err != nil {
-		return nil, fmt.Errorf("read definitions, perhaps of a newer version of this program: %w", err)
+		return nil, err
 	}
 	read.Version = rdb.Integer(fields["version"], 0)
 	read.Source = []byte(fields["yaml"])
 	read.AppliedAt = fromMillis(fields["applied_at"])
 	if err := json.Unmarshal([]byte(fields["moves"]), &read.Moves); err != nil {
-		return nil, fmt.Errorf("read definitions: moves: %w", err)
+		return nil, fmt.Errorf("moves: %w", err)
 	}
 	return read, nil
+}
+
+// load reads definitions from the YAML of all of them.
+func load(source []byte) (*machines.Definitions, error) {
+	d, _, err := definition.Load(definition.File{Name: "definitions", Content: source})
+	return d, err
 }
 
 // Put replaces definitions as they were read by others, and has the labels of states that vanish
@@ -81,7 +107,15 @@ func (s *Store) Put(
 	if err := supported(next); err != nil {
 		return 0, err
 	}
-	vanished, going := vanishing(current, next, moves)
+	// Definitions in several files may hold more than one file can.
+	if _, err := load(next.Source); err != nil {
+		return 0, bus.Invalidf("", "all definitions together: %v", err)
+	}
+	unfinished, err := s.unfinished(ctx, current.Moves)
+	if err != nil {
+		return 0, err
+	}
+	vanished, going := vanishing(current, next, append(moves[:len(moves):len(moves)], unfinished...))
 	packed, err := json.Marshal(going)
 	if err != nil {
 		return 0, err
@@ -141,11 +175,31 @@ func (s *Store) Apply(
 	return 0, errContended
 }
 
-// vanishing returns the states that must have no labels, and the moves of those that may.
+// unfinished returns those of the moves of before that still have labels. No label comes to them
+// any more, as their states are not defined.
+func (s *Store) unfinished(ctx context.Context, moves []machines.StateMove) (unfinished []machines.StateMove, err error) {
+	counts := make([]rdb.Reply[int64], len(moves))
+	err = s.redis.Pipelined(ctx, "count labels", func(pipe rdb.Commands) {
+		for i, move := range moves {
+			counts[i] = pipe.ZCard(ctx, s.keys.Labels(move.Machine, move.From))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, move := range moves {
+		if counts[i].Val() > 0 {
+			unfinished = append(unfinished, move)
+		}
+	}
+	return unfinished, nil
+}
+
+// vanishing returns the states that must have no labels, and those of the moves that are needed.
 func vanishing(
 	current, next *machines.Definitions, moves []machines.StateMove,
 ) (vanished []machines.StateCount, going []machines.StateMove) {
-	for _, move := range slices.Concat(moves, current.Moves) {
+	for _, move := range moves {
 		known := slices.ContainsFunc(going, func(m machines.StateMove) bool { return m.Machine == move.Machine && m.From == move.From })
 		if !known && next.State(move.Machine, move.From) == nil && next.State(move.Machine, move.To) != nil {
 			going = append(going, move)

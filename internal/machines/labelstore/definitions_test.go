@@ -2,6 +2,7 @@ package labelstore_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -31,5 +32,61 @@ func TestDefinitionsAreReplacedOnce(t *testing.T) {
 		f.Apply(gates)
 		_, err = f.Put(t.Context(), current, current, nil, f.Now)
 		require.ErrorIs(t, err, machines.ErrChanged)
+	})
+}
+
+func TestDefinitionsThatCannotBeReadAgainAreRefused(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		f.Apply(gates)
+		current, err := f.Definitions(t.Context())
+		require.NoError(t, err)
+		next := *current
+		next.Source = append(next.Source, "state_machines: {twice: {}}"...)
+		_, err = f.Put(t.Context(), current, &next, nil, f.Now)
+		var invalid *bus.Invalid
+		require.ErrorAs(t, err, &invalid)
+		assert.Contains(t, invalid.Detail, "all definitions together")
+	})
+}
+
+// TestReadersShareWhatOneReads has many read definitions that are new to their process.
+func TestReadersShareWhatOneReads(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		f.Apply(gates)
+		read := make([]*machines.Definitions, 8)
+		var readers sync.WaitGroup
+		for i := range read {
+			readers.Go(func() { read[i], _ = f.Definitions(t.Context()) })
+		}
+		readers.Wait()
+		for _, one := range read {
+			assert.Same(t, read[0], one)
+		}
+	})
+}
+
+// TestAMoveIsOverOnceItsStateIsEmpty has definitions keep only the moves that labels need.
+func TestAMoveIsOverOnceItsStateIsEmpty(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		state := func(name string) string {
+			return "state_machines: {v: {states: [{gate: " + name + ", exit_condition: false}]}}"
+		}
+		moves := func() []machines.StateMove {
+			d, err := f.Definitions(t.Context())
+			require.NoError(t, err)
+			return d.Moves
+		}
+		f.Apply(state("a"))
+		f.Create("v", "ann", "{}")
+		move := machines.StateMove{Machine: "v", From: "a", To: "b"}
+		f.Apply(state("b"), move)
+		f.Apply(state("b") + " # again")
+		assert.Equal(t, []machines.StateMove{move}, moves())
+		f.Work()
+		f.Apply(state("b"))
+		assert.Empty(t, moves())
+		f.Apply(state("a"), machines.StateMove{Machine: "v", From: "b", To: "a"})
+		f.Work()
+		assert.Equal(t, machines.StateName("a"), f.Show("v", "ann").State)
 	})
 }
