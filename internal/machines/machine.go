@@ -98,6 +98,14 @@ type State struct {
 	Next *Next
 }
 
+// Requests reports whether a request may be sent for a label in the state: by its action, or to a
+// feed.
+func (s *State) Requests() bool {
+	isFeed := func(p condition.Path) bool { return p.Names[0] == "feeds" }
+	return s.Action != nil || slices.ContainsFunc(s.Gate.Condition.Paths(), isFeed) ||
+		s.Next != nil && s.Next.Path != nil && isFeed(*s.Next.Path)
+}
+
 // Gate holds labels until a condition is met.
 type Gate struct {
 	Condition *condition.Condition

@@ -96,9 +96,9 @@ const TriggerEntry = "entry"
 func (s *State) RunsOn() bool { return s.Action != nil || s.Gate.HasEntryTrigger() }
 
 // TriggerOf returns the name of the trigger that a patch of the metadata sets off for a label in
-// the state; empty if there is none.
+// the state; empty if there is none, as at an end: its condition opens nothing.
 func (s *State) TriggerOf(patch Object) string {
-	if s == nil || s.Gate == nil {
+	if s == nil || s.Gate == nil || s.Next == nil {
 		return ""
 	}
 	for _, t := range s.Gate.Triggers {

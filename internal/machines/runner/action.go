@@ -26,8 +26,9 @@ func (r *Runner) act(
 ) (result labelstore.Result, retryAfter time.Duration) {
 	attempt := r.call(ctx, m, state.Action, &visit.Label)
 	r.recorder.WebhookCalled(m.Name, state.Name, attempt.Status, attempt.Duration)
+	standing := standingAfter(attempt)
 	defer func() {
-		if standing := standingAfter(attempt); standing != visit.Standing {
+		if standing != visit.Standing {
 			result.Standing = &standing
 		}
 	}()
@@ -35,8 +36,10 @@ func (r *Runner) act(
 		return r.missed(state.Action, visit, attempt)
 	}
 	to, err := r.successor(ctx, m, state, visit)
-	if err != nil { // the webhook is called again, with the same token
-		return failed(visit, err)
+	if err != nil {
+		// The webhook is called again, with the same token: so this counts as an attempt, and ends.
+		attempt.Err = err
+		return r.missed(state.Action, visit, attempt)
 	}
 	return moved(m, visit, to, machines.Why{Status: attempt.Status}), 0
 }
@@ -65,7 +68,7 @@ func (r *Runner) call(ctx context.Context, m *machines.Machine, a *machines.Acti
 	})
 }
 
-// missed is the result of an attempt that failed.
+// missed is the result of an attempt that failed, or after which no state was found to go to.
 func (r *Runner) missed(
 	a *machines.Action, visit *labelstore.Visit, attempt outbound.Attempt,
 ) (labelstore.Result, time.Duration) {
@@ -90,11 +93,11 @@ func (r *Runner) successor(
 	}
 	label, _, err := r.store.Label(ctx, visit.Machine, visit.Name)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("next: %w", err)
 	}
 	e, err := r.evaluator.Begin(ctx, m, &label, true)
 	if err != nil {
-		return "", err
+		return "", fmt.Errorf("next: %w", err)
 	}
 	return e.Next(state.Next)
 }

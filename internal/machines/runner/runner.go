@@ -111,7 +111,7 @@ func (r *Runner) evaluate(
 	if err != nil {
 		return failed(visit, err)
 	}
-	defer func() { result.Standing = standingOf(e, visit) }()
+	defer func() { result.Standing = standingOf(e, state, visit) }()
 	open, err := state.Gate.Condition.Evaluate(e.Environment)
 	switch {
 	case err != nil:
@@ -124,19 +124,20 @@ func (r *Runner) evaluate(
 		result = moved(m, visit, to, machines.Why{Trigger: visit.Trigger, Values: e.Values(state.Gate.Condition)})
 		result.Evaluated = true
 		return result, 0
-	case visit.Pending && !open:
+	case visit.Pending && !open && state.Next != nil:
 		return labelstore.Result{Outcome: labelstore.Closed}, pendingInterval
 	}
 	return labelstore.Result{Outcome: labelstore.Closed}, 0
 }
 
-// standingOf is what an evaluation says of the feeds of a state; nil for nothing new.
-func standingOf(e *evaluation.Evaluation, visit *labelstore.Visit) *bus.Standing {
+// standingOf is what an evaluation says of the feeds of a state; nil for nothing new. A state that
+// has none, and may have been another before a change of the definitions, is proven.
+func standingOf(e *evaluation.Evaluation, state *machines.State, visit *labelstore.Visit) *bus.Standing {
 	standing := bus.Proven
 	if e.FeedFailed {
 		standing = bus.Failing
 	}
-	if visit.Standing == standing || visit.Standing == bus.Failing && !e.Asked {
+	if visit.Standing == standing || visit.Standing == bus.Failing && !e.Asked && state.Requests() {
 		return nil
 	}
 	return &standing
