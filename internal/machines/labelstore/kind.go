@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"strconv"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
@@ -15,8 +17,8 @@ import (
 // Visit is the [queue.Payload] of a label that a worker has taken.
 type Visit struct {
 	machines.Label
-	// definitions is their version.
-	definitions string
+	// definitions is their version, and taken what the label was taken by.
+	definitions, taken string
 }
 
 // LaneStanding is part of [queue.Payload]: that of the webhook or the feeds of the label's state.
@@ -45,6 +47,8 @@ const (
 	Attempted Outcome = "attempted"
 	// Errored: the same, and it is not called again. RetryAt is zero.
 	Errored Outcome = "errored"
+	// Idle: there is nothing to do. RetryAt is zero.
+	Idle Outcome = "idle"
 	// Paused: the run has made too many moves. RetryAt is when it goes on.
 	Paused Outcome = "paused"
 )
@@ -86,7 +90,7 @@ func (kind) Library() rdb.Library { return kindLibrary }
 func (kind) MaxInFlight() int { return 0 }
 
 // Settings is part of [queue.Kind].
-func (kind) Settings(context.Context) []any { return nil }
+func (kind) Settings(context.Context) []any { return []any{strconv.FormatUint(rand.Uint64(), 36)} }
 
 // Discarded is part of [queue.Kind].
 func (kind) Discarded([]any) any { return nil }
@@ -98,7 +102,7 @@ func (kind) Result(payload queue.Payload, detail any) []any {
 	if !ok {
 		r.Outcome = again
 	}
-	values := []any{string(r.Outcome), visit.Moves, ""}
+	values := []any{string(r.Outcome), visit.taken, ""}
 	if r.Standing != nil {
 		values[2] = int(*r.Standing)
 	}
@@ -137,5 +141,5 @@ func (kind) Payload(job bus.Job, values []any) (queue.Payload, error) {
 	}
 	standing, _ := values[1].(int64)
 	label.Standing = bus.Standing(standing)
-	return &Visit{Label: label, definitions: rdb.Text(values[0])}, nil
+	return &Visit{Label: label, definitions: rdb.Text(values[0]), taken: rdb.Text(fields[fieldTaken])}, nil
 }

@@ -31,6 +31,7 @@ const (
 	fieldStatus
 	fieldReason
 	fieldErroredAt
+	fieldTaken
 	fieldCount
 )
 
@@ -91,10 +92,11 @@ func (s *Store) Label(
 	}
 	next, queued := reply[3].(string)
 	score, _ := strconv.ParseFloat(next, 64)
-	if score > 0 {
+	asked := rdb.Text(values[fieldAsked]) != "" // a worker has put it off, and not looked yet
+	if score > 0 && !asked {
 		label.NextAt = time.UnixMilli(int64(math.Ceil(score))).UTC()
 	}
-	label.Resting = !queued || score > 0
+	label.Resting = !queued || score > 0 && !asked
 	return label, definitions, nil
 }
 

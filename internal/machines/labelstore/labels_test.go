@@ -83,11 +83,50 @@ func TestAWorkerMayDie(t *testing.T) {
 		f.Create("m", "ann", `{}`)
 		merge(f, "ann", `{"go":true}`)
 		dead := f.Take("dead")
-		assert.Equal(t, dead.Payload, f.Take("dead").Payload, "the reply was lost")
+		first := dead.Payload.(*labelstore.Visit).Label
+		dead = f.Take("dead")
+		assert.Equal(t, first, dead.Payload.(*labelstore.Visit).Label, "the reply was lost")
 		_, err := f.Queue().Scrub(t.Context(), f.Now.Add(time.Minute), bus.QueueMachines)
 		require.NoError(t, err)
 		assert.Equal(t, 1, f.Work())
 		assert.False(t, f.Finish(dead))
+		assert.Equal(t, []machines.StateName{"first", "second"}, f.Route("m", "ann"))
+	})
+}
+
+// TestALostReplyLosesNothing has a worker repeat the call that gave a label up and took it again.
+func TestALostReplyLosesNothing(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		f.Create("m", "ann", `{}`)
+		merge(f, "ann", `{"go":false}`)
+		task := f.Take("ben")
+		result := f.Runner.Run(t.Context(), task)
+		merge(f, "ann", `{"go":true}`)
+		owned, lost, err := f.Queue().CompleteAndAcquire(t.Context(), task, result, bus.Failing, f.Now)
+		require.NoError(t, err)
+		require.True(t, owned)
+		require.NotNil(t, lost.Task)
+		owned, next, err := f.Queue().CompleteAndAcquire(t.Context(), task, result, bus.Failing, f.Now)
+		require.NoError(t, err)
+		assert.False(t, owned, "it has been taken again since")
+		require.NotNil(t, next.Task)
+		assert.True(t, f.Finish(next.Task))
+		assert.Equal(t, []machines.StateName{"first", "second"}, f.Route("m", "ann"))
+	})
+}
+
+func TestAKeyOfAnotherTypeLosesNothing(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		f.Create("m", "ann", `{}`)
+		merge(f, "ann", `{"go":true}`)
+		task := f.Take("ben")
+		key := f.Keys.History("m", "ann")
+		require.NoError(t, f.Server.Raw.Set(t.Context(), key, "not a list", 0).Err())
+		_, err := f.Queue().Complete(t.Context(), task, f.Runner.Run(t.Context(), task), f.Now)
+		require.ErrorContains(t, err, "WRONGTYPE")
+		f.RequireSound(t)
+		require.NoError(t, f.Server.Raw.Del(t.Context(), key).Err())
+		f.Pass(time.Minute)
 		assert.Equal(t, []machines.StateName{"first", "second"}, f.Route("m", "ann"))
 	})
 }

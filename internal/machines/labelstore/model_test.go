@@ -144,22 +144,34 @@ func (m *model) finish(rt *rapid.T) {
 		return
 	}
 	result := m.result(rt, visit)
-	detail := result.Detail.(labelstore.Result)
-	owned, err := m.Queue().Complete(m.T.Context(), task, result, m.Now)
+	owned, next, err := m.Queue().CompleteAndAcquire(m.T.Context(), task, result, bus.Failing, m.Now)
 	require.NoError(rt, err)
 	require.True(rt, owned)
-	if _, there := m.labels[visit.Name]; !there || detail.Outcome != labelstore.Moved {
+	m.finished(rt, visit, result.Detail.(labelstore.Result))
+	for range rapid.IntRange(0, 2).Draw(rt, "lost replies") {
+		owned, next, err = m.Queue().CompleteAndAcquire(m.T.Context(), task, result, bus.Failing, m.Now)
+		require.NoError(rt, err)
+		require.False(rt, owned)
+	}
+	if next.Task != nil {
+		m.tasks[worker] = next.Task
+	}
+}
+
+// finished notes what has become of a label.
+func (m *model) finished(rt *rapid.T, visit *labelstore.Visit, result labelstore.Result) {
+	if _, there := m.labels[visit.Name]; !there || result.Outcome != labelstore.Moved {
 		return
 	}
 	now, _, err := m.Label(m.T.Context(), "m", visit.Name)
 	require.NoError(rt, err)
 	if now.Moves == visit.Moves {
-		require.True(rt, detail.Evaluated && now.Version != visit.Version, "the move is void")
+		require.True(rt, result.Evaluated && now.Version != visit.Version, "the move is void")
 		require.False(rt, now.Resting)
 		return
 	}
-	require.True(rt, !detail.Evaluated || now.Version == visit.Version, "the move should be void")
-	require.Equal(rt, detail.To, now.State)
+	require.True(rt, !result.Evaluated || now.Version == visit.Version, "the move should be void")
+	require.Equal(rt, result.To, now.State)
 	require.Equal(rt, visit.Moves+1, now.Moves)
 	m.labels[visit.Name] = now.State
 	if visit.State == "b" {

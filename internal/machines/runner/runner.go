@@ -76,6 +76,8 @@ func (r *Runner) step(ctx context.Context, d *machines.Definitions, visit *label
 		return labelstore.Result{Outcome: labelstore.Paused}, runPause
 	case state.Gate != nil:
 		return r.evaluate(ctx, m, state, visit)
+	case !visit.ErroredAt.IsZero():
+		return labelstore.Result{Outcome: labelstore.Idle}, 0
 	}
 	return r.act(ctx, m, state, visit)
 }

@@ -7,9 +7,10 @@
 local function release(call, first)
   local job, next = ARGV[first], first + 2 + ARGV[first + 1]
   local result = { unpack(ARGV, first + 2, next - 1) } -- before the job is taken: too many fail
+  local kind, name, arg = kind_of(call.queue, job)
+  if kind and kind.holds and not kind.holds(arg, result) then return nil, next end
   local removed = redis.call('LREM', pending_key(call.queue, call.worker), '-1', job)
   if removed == 0 then return nil, next end
-  local _, name, arg = kind_of(call.queue, job)
   return {
     queue = call.queue, worker = call.worker, job = job, arg = arg, kind = name, now = call.now,
     settings = call.settings[name], result = result,

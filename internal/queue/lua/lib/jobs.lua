@@ -61,7 +61,10 @@ local function exact(number) return string.format('%.0f', tonumber(number)) end
 -- settings (the kind's own, strings). For take also: min_standing (of the lane), wait_until (ms,
 -- text), held (whether the worker has it pending, and the reply that gave it was lost). For
 -- complete and retry also: result (the kind's own values, strings). For retry also: time (ms).
--- The library of a kind whose jobs do not have one argument adds to the table also:
+-- A kind that has an entry come up again in the step that ends it adds also:
+--   holds(arg, result)  whether the result is that of the last time the entry was taken: a worker
+--                   that repeats a call, because the reply was lost, may have taken it again
+-- The library of a kind whose jobs do not have one argument adds to KINDS:
 --   unpack_job(job) as unpack_job, but that the argument may be a table
 local KINDS = {}
 

@@ -1,9 +1,9 @@
 -- What the queue's scripts call for labels: see KINDS in the queue's lib/jobs.lua. The arguments of
--- an entry are the names of the machine and the label.
+-- an entry are the names of the machine and the label. The settings are {a text that no other call
+-- has}, by which the label is taken: see `holds`.
 
 local RECHECK = 250 -- ms, until a label is looked at again that no thread may take now
 local MAX_RECHECK = 60000 -- ms, the same if very many wait
-local REVIEW = 'definitions' -- the trigger of labels whose state has changed, or vanished
 
 -- A label that was errored is in a gate, because its state has become one.
 local function clear_errored(label)
@@ -13,8 +13,8 @@ local function clear_errored(label)
 end
 
 -- What a visit's evaluations and attempts come to. Each takes the label, the entry and its result,
--- whose first values are the name of the function, the moves of the label and the standing of its
--- state. They return a trigger if a worker has to look at the label again at once.
+-- whose first values are the name of the function, what the label was taken by, and the standing of
+-- its state. They return a trigger if a worker has to look at the label again at once.
 local RESULTS = {
   -- 4 the version of the metadata that was evaluated, '' for any; 5 that of the definitions, 6 the
   -- new state, 7 why (JSON), 8 '1' if the run goes on there, 9 how many moves the run has made
@@ -31,7 +31,7 @@ local RESULTS = {
   closed = function(label, entry)
     clear_errored(label)
     redis.call('HDEL', label_key(label.machine, label.name), 'steps', 'failures', 'error',
-      not entry.time and 'trigger' or 'steps')
+      'taken', not entry.time and 'trigger' or 'steps')
     return label.asked
   end,
   -- 4 why the evaluation failed, 5 how many have in a row
@@ -39,27 +39,32 @@ local RESULTS = {
     clear_errored(label)
     redis.call('HSET', label_key(label.machine, label.name), 'error', result[4],
       'failures', result[5])
-    redis.call('HDEL', label_key(label.machine, label.name), 'steps')
+    redis.call('HDEL', label_key(label.machine, label.name), 'steps', 'taken')
     return label.asked
   end,
   -- 4 how many attempts of the action have failed, 5 the status, '' without an answer, 6 the error
   attempted = function(label, entry, result)
     redis.call('HSET', label_key(label.machine, label.name), 'attempts', result[4],
       'status', result[5], 'reason', result[6])
-    redis.call('HDEL', label_key(label.machine, label.name), 'steps')
+    redis.call('HDEL', label_key(label.machine, label.name), 'steps', 'taken')
     return nil
   end,
   -- as attempted; there is no other attempt
   errored = function(label, entry, result)
     redis.call('HSET', label_key(label.machine, label.name), 'attempts', result[4],
       'status', result[5], 'reason', result[6], 'errored_at', entry.now)
-    redis.call('HDEL', label_key(label.machine, label.name), 'steps')
+    redis.call('HDEL', label_key(label.machine, label.name), 'steps', 'trigger', 'taken')
     redis.call('ZADD', errored_key(label.machine), '0', label.name)
-    return nil
+    return label.asked
+  end,
+  -- There is nothing to do.
+  idle = function(label)
+    redis.call('HDEL', label_key(label.machine, label.name), 'trigger', 'taken')
+    return label.asked
   end,
   -- The run has made too many moves, and goes on at the entry's time.
   paused = function(label)
-    redis.call('HDEL', label_key(label.machine, label.name), 'steps')
+    redis.call('HDEL', label_key(label.machine, label.name), 'steps', 'taken')
     return nil
   end,
   -- The worker failed.
@@ -71,14 +76,18 @@ local function settle(entry)
   local machine, name, result = entry.arg[1], entry.arg[2], entry.result
   local label = read_label(machine, name)
   if not label or label.deleted then return end
-  local trigger = label.asked
-  if exact(label.moves) == result[2] then
-    if result[3] ~= '' then
-      redis.call('HSET', standings_key(machine), label.state, result[3])
-    end
-    trigger = RESULTS[result[1]](label, entry, result)
-  end
+  if result[3] ~= '' then redis.call('HSET', standings_key(machine), label.state, result[3]) end
+  local trigger = RESULTS[result[1]](label, entry, result)
   if trigger then ask(machine, name, trigger) end
+end
+
+-- The same. If it meets a key that is not of its type, the entry waits until that may be mended.
+local function try_to_settle(entry)
+  local ok, err = pcall(settle, entry)
+  if ok then return end
+  redis.call('SADD', jobs_index_key(entry.queue), entry.job)
+  redis.call('ZADD', scheduled_key(entry.queue), exact(entry.now + POISONED_FOR), entry.job)
+  error(type(err) == 'table' and err.err or err, 0)
 end
 
 KINDS.label = {
@@ -88,28 +97,36 @@ KINDS.label = {
   take = function(entry)
     local machine, name = entry.arg[1], entry.arg[2]
     local label = read_label(machine, name)
-    local errored = label and label.errored and label.asked ~= REVIEW
-    if not label or label.deleted or errored then
+    local trigger = label and (label.asked or label.values[TRIGGER])
+    if not label or label.deleted or (label.errored and not trigger) then
       discard(entry)
       return nil
     end
     local standing = tonumber(redis.call('HGET', standings_key(machine), label.state)) or 1
     if standing < entry.min_standing then
       -- Of very many, each waits longer, so that to look costs no more than of a few.
-      local waiting = redis.call('ZCARD', scheduled_key(entry.queue))
+      local waiting = redis.call('ZCOUNT', scheduled_key(entry.queue), entry.now,
+        exact(entry.now + MAX_RECHECK))
       put_off(entry, entry.now + math.min(math.max(RECHECK, waiting), MAX_RECHECK))
       return nil
     end
+    label.values[TAKEN] = entry.settings[1]
     if label.asked then
-      redis.call('HSET', label_key(machine, name), 'trigger', label.asked)
+      redis.call('HSET', label_key(machine, name), 'taken', entry.settings[1], 'trigger', trigger)
       redis.call('HDEL', label_key(machine, name), 'asked')
-      label.values[TRIGGER] = label.asked
+      label.values[TRIGGER] = trigger
+    else
+      redis.call('HSET', label_key(machine, name), 'taken', entry.settings[1])
     end
     return {
       redis.call('HGET', definitions_key(), 'version'), standing,
       redis.call('GET', metadata_key(machine, name)), label.values,
     }
   end,
-  complete = settle,
-  retry = settle,
+  holds = function(arg, result)
+    local found = redis.call('HMGET', label_key(arg[1], arg[2]), 'taken', 'state')
+    return not found[2] or found[1] == result[2]
+  end,
+  complete = try_to_settle,
+  retry = try_to_settle,
 }

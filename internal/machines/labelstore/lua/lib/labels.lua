@@ -8,8 +8,9 @@ local TOMBSTONE = 86400000 -- ms, for which the name of a deleted label cannot b
 local FIELDS = {
   'state', 'created_at', 'entered_at', 'moves', 'version', 'previous', 'deleted_at', 'asked',
   'trigger', 'pending', 'steps', 'failures', 'error', 'attempts', 'status', 'reason', 'errored_at',
+  'taken',
 }
-local ASKED, TRIGGER = 8, 9
+local ASKED, TRIGGER, TAKEN = 8, 9, 18
 
 local function entry_of(machine, name) return pack_pair('label', machine, name) end
 
