@@ -35,8 +35,8 @@ type Server struct {
 
 // Each runs a test on the embedded engine and on a real redis-server. Where there is no
 // redis-server, the second is skipped, but fails in CI. With the race detector it runs on one of
-// them: whatever engine answers, our own goroutines do the same, and the interpreter of the embedded
-// one would take most of the time. Without the detector every test runs on both.
+// them: whatever engine answers, our own goroutines do the same, and the interpreter of the
+// embedded one would take most of the time. Without the detector every test runs on both.
 func Each(t *testing.T, test func(t *testing.T, server *Server)) {
 	if !RaceDetector || !hasServer() {
 		t.Run("embedded", func(t *testing.T) { test(t, Embedded(t)) })

@@ -1,0 +1,86 @@
+package test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/machines/machinestest"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/test/bustest"
+)
+
+const welcome = `
+state_machines:
+  welcome:
+    states:
+      - gate: signed_up
+        triggers: [{metadata: confirmed}]
+        exit_condition: metadata.confirmed
+        next: send_mail
+      - action: send_mail
+        webhook: URL/welcome/<label>
+        next: done
+      - {gate: done, exit_condition: false}
+`
+
+// TestALabelFromItsFirstStateToItsLast has a client make a label and change its metadata, and asks
+// at each step where it is and why.
+func TestALabelFromItsFirstStateToItsLast(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		service := machinestest.NewService(t)
+		b := bustest.Start(t, server)
+		app := b.AddClient("app")
+		definitions := strings.ReplaceAll(welcome, "URL", service.URL)
+		b.Call(app, "PUT", "/state-machines", definitions, http.StatusForbidden)
+		b.Call(bustest.RootKey, "PUT", "/state-machines", definitions, http.StatusOK)
+		label := func(method, path, body string, status int) (v struct {
+			State      string
+			Metadata   map[string]any
+			WaitingFor struct {
+				Condition string
+				Value     *bool
+			} `json:"waiting_for"`
+			Route []string
+		}) {
+			t.Helper()
+			text := b.Call(app, method, "/state-machines/welcome/labels/"+path, body, status)
+			require.NoError(t, json.Unmarshal([]byte(text), &v), text)
+			return v
+		}
+
+		made := label("POST", "ann%40x", `{"metadata":{"plan":"free"}}`, http.StatusCreated)
+		assert.Equal(t, "signed_up", made.State)
+		waiting := label("GET", "ann%40x", "", http.StatusOK)
+		assert.Equal(t, "metadata.confirmed", waiting.WaitingFor.Condition)
+		assert.Equal(t, []string{"send_mail", "done"}, waiting.Route)
+		require.NotNil(t, waiting.WaitingFor.Value)
+		assert.False(t, *waiting.WaitingFor.Value)
+
+		moved := label("PATCH", "ann%40x?wait=10000", `{"metadata":{"confirmed":true}}`, http.StatusOK)
+		assert.Equal(t, "done", moved.State)
+		assert.Equal(t, map[string]any{"plan": "free", "confirmed": true}, moved.Metadata)
+		calls := service.Calls()
+		require.Len(t, calls, 1)
+		assert.Equal(t, "/welcome/ann%40x", calls[0].Path)
+		assert.Equal(t, "ann@x", calls[0].Body.Label)
+		assert.NotEmpty(t, calls[0].Header.Get("X-Idempotency-Token"))
+
+		// A worker that stops finishes what it has begun; another does what has come meanwhile.
+		b.StopWorker()
+		label("POST", "ben?wait=0", `{"metadata":{}}`, http.StatusCreated)
+		assert.Equal(t, "signed_up", label("PATCH", "ben?wait=0", `{"metadata":{"confirmed":1}}`, http.StatusOK).State)
+		b.StartWorker()
+		assert.Equal(t, "done", label("PATCH", "ben?wait=10000", `{"metadata":{"confirmed":1}}`, http.StatusOK).State)
+		assert.Len(t, service.Calls(), 1)
+		b.Call(app, "DELETE", "/state-machines/welcome/labels/ben", "", http.StatusNoContent)
+		b.Call(app, "GET", "/state-machines/welcome/labels/ben", "", http.StatusGone)
+		list := b.Call(app, "GET", "/state-machines/welcome/labels?state=done", "", http.StatusOK)
+		assert.Contains(t, list, "ann@x")
+		assert.NotContains(t, list, "ben")
+	})
+}
