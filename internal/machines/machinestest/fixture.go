@@ -29,6 +29,9 @@ var Start = time.UnixMilli(1_700_000_000_000).UTC()
 // Namespace is that of a fixture's keys.
 const Namespace = "m:"
 
+// Threads is how many threads the worker of a fixture has.
+const Threads = 4
+
 // soon bounds what must happen; nothing waits that long unless it fails.
 const soon = time.Minute
 
@@ -57,7 +60,7 @@ func New(t testing.TB, server *rdbtest.Server) *Fixture {
 	}, time.Now)
 	t.Cleanup(client.Close)
 	log := slog.New(slog.NewTextHandler(f.Log, nil))
-	f.Runner = runner.New(f.Store, client, f.recorder(), log, func() time.Time { return f.Now })
+	f.Runner = runner.New(f.Store, client, Threads, f.recorder(), log, func() time.Time { return f.Now })
 	return f
 }
 

@@ -34,27 +34,40 @@ type Runner struct {
 	store     *labelstore.Store
 	client    *outbound.Client
 	evaluator *evaluation.Evaluator
+	limiter   *limiter
 	recorder  *telemetry.Recorder
 	log       *slog.Logger
 	now       func() time.Time
 }
 
-// New makes a runner whose requests go through a client. The recorder may be nil.
+// New makes a runner for so many threads, whose requests go through a client. The recorder may be
+// nil.
 func New(
-	store *labelstore.Store, client *outbound.Client, recorder *telemetry.Recorder, log *slog.Logger, now func() time.Time,
+	store *labelstore.Store, client *outbound.Client, threads int, recorder *telemetry.Recorder, log *slog.Logger,
+	now func() time.Time,
 ) *Runner {
 	return &Runner{
-		store: store, client: client, evaluator: evaluation.New(client, recorder, now), recorder: recorder, log: log, now: now,
+		store: store, client: client, evaluator: evaluation.New(client, recorder, now), limiter: newLimiter(threads),
+		recorder: recorder, log: log, now: now,
 	}
 }
 
-// Run is the handler of [bus.JobLabel]: it makes one step.
+// Run is the handler of [bus.JobLabel]: it makes one step. It puts the label off, and changes
+// nothing of it, if too many threads are at its state.
 func (r *Runner) Run(ctx context.Context, task *queue.Task) queue.Result {
 	visit := task.Payload.(*labelstore.Visit)
 	definitions, err := r.store.DefinitionsOf(ctx, visit)
 	if err != nil {
 		r.log.Error("could not read the definitions of state machines", "error", err)
 		return queue.Result{RetryAt: r.now().Add(firstRetry)}
+	}
+	if state := definitions.State(visit.Machine, visit.State); state != nil && state.Requests() {
+		id := stateID{visit.Machine, visit.State}
+		retryAt, ok := r.limiter.begin(id, r.now())
+		if !ok {
+			return queue.Result{RetryAt: retryAt}
+		}
+		defer r.limiter.end(id)
 	}
 	result, retryAfter := r.step(ctx, definitions, visit)
 	r.observe(visit, result, retryAfter)

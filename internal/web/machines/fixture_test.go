@@ -44,7 +44,7 @@ func newAPI(t *testing.T, redis *rdbtest.Server) *api {
 		workers: &machinestest.Fixture{Store: store, T: t, Server: redis, Now: machinestest.Start},
 	}
 	now := func() time.Time { return a.workers.Now }
-	a.workers.Runner = runner.New(store, client, nil, slog.New(slog.DiscardHandler), now)
+	a.workers.Runner = runner.New(store, client, machinestest.Threads, nil, slog.New(slog.DiscardHandler), now)
 	a.Clock = now
 	basic := a.Authorize
 	a.Authorize = func(r *http.Request, who string) {
