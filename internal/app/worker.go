@@ -97,6 +97,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			{Interval: scrubAuxInterval, Work: keeper.ScrubAux},
 			{Interval: scrubWorkersInterval, Work: keeper.Enqueue(bus.JobScrubWorkers)},
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},
+			{Interval: labelrunner.TenderInterval, Work: labelrunner.NewTender(labelStore, time.Now).Tick},
 			{Interval: housekeeping.PurgeInterval, Work: archive.Purge},
 			{Interval: housekeeping.SchedulerInterval, Work: scheduler.Tick},
 			{Interval: housekeeping.SeriesInterval, Work: housekeeping.SeriesOf(jobStore, obs.recorder)},

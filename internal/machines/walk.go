@@ -2,6 +2,7 @@ package machines
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -10,11 +11,14 @@ import (
 const TriggerReview = "definitions"
 
 // Walk looks at all labels in a state when a trigger is due or, without a trigger, because the
-// definitions have changed.
+// definitions have changed: that is a review.
 type Walk struct {
 	Machine Name
 	State   StateName
 	Trigger *Trigger
+	// Version is that of the definitions that need a review. It is part of the name: others that come
+	// during the review need one of their own.
+	Version int64
 }
 
 // TriggerName names what the walk is for.
@@ -26,7 +30,13 @@ func (w Walk) TriggerName() string {
 }
 
 // Name names the walk among those of its machine.
-func (w Walk) Name() string { return string(w.State) + " " + w.TriggerName() }
+func (w Walk) Name() string {
+	name := string(w.State) + " " + w.TriggerName()
+	if w.Trigger == nil {
+		name += " " + strconv.FormatInt(w.Version, 10)
+	}
+	return name
+}
 
 // Walks returns the walks that the definitions need at times.
 func (d *Definitions) Walks() (walks []Walk) {
@@ -37,7 +47,7 @@ func (d *Definitions) Walks() (walks []Walk) {
 			}
 			for i, trigger := range state.Gate.Triggers {
 				if trigger.Timed() {
-					walks = append(walks, Walk{m.Name, state.Name, &state.Gate.Triggers[i]})
+					walks = append(walks, Walk{Machine: m.Name, State: state.Name, Trigger: &state.Gate.Triggers[i]})
 				}
 			}
 		}
@@ -48,13 +58,13 @@ func (d *Definitions) Walks() (walks []Walk) {
 // Reviews returns the walks that are needed once, when the definitions take the place of others.
 func (d *Definitions) Reviews(old *Definitions) (walks []Walk) {
 	for _, move := range d.Moves {
-		walks = append(walks, Walk{Machine: move.Machine, State: move.From})
+		walks = append(walks, Walk{Machine: move.Machine, State: move.From, Version: old.Version + 1})
 	}
 	for _, m := range d.Machines {
 		for _, state := range m.States {
 			before := old.State(m.Name, state.Name)
 			if before != nil && (before.Gate == nil) != (state.Gate == nil) {
-				walks = append(walks, Walk{Machine: m.Name, State: state.Name})
+				walks = append(walks, Walk{Machine: m.Name, State: state.Name, Version: old.Version + 1})
 			}
 		}
 	}
@@ -66,8 +76,9 @@ func (d *Definitions) Reviews(old *Definitions) (walks []Walk) {
 func (d *Definitions) Walk(machine Name, name string) (Walk, bool) {
 	state, trigger, _ := strings.Cut(name, " ")
 	walk := Walk{Machine: machine, State: StateName(state)}
-	if trigger == TriggerReview {
-		return walk, true
+	if version, isReview := strings.CutPrefix(trigger, TriggerReview+" "); isReview {
+		walk.Version, _ = strconv.ParseInt(version, 10, 64)
+		return walk, walk.Version > 0
 	}
 	s := d.State(machine, walk.State)
 	if s == nil || s.Gate == nil {

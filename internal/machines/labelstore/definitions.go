@@ -126,7 +126,7 @@ func (s *Store) Put(
 	}
 	after := *next
 	after.Moves = going
-	for _, walk := range append(after.Walks(), after.Reviews(current)...) {
+	for _, walk := range after.Reviews(current) {
 		args = append(args, string(walk.Machine), walk.Name())
 	}
 	change := s.redis.Change(ctx, scriptDefinitionsPut, args...)

@@ -291,3 +291,24 @@ func TestBytesOfALabel(t *testing.T) {
 	t.Logf("%d bytes a label", each)
 	assert.LessOrEqual(t, each, int64(most))
 }
+
+// TestSlicesOfLongMetadataAreShort has labels of 64 kB each read in several slices.
+func TestSlicesOfLongMetadataAreShort(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		f.Apply(gates)
+		definitions, err := f.Definitions(t.Context())
+		require.NoError(t, err)
+		m := definitions.Machines[0]
+		for i := range 7 {
+			_, err := f.Add(t.Context(), m.Name, machines.LabelName(fmt.Sprint(i)), machines.Object{"x": strings.Repeat("y", 65_000)}, f.Now)
+			require.NoError(t, err)
+		}
+		walk := machines.Walk{Machine: m.Name, State: m.First().Name}
+		slice, err := f.Slice(t.Context(), walk, "", 100)
+		require.NoError(t, err)
+		assert.Len(t, slice, 5)
+		slice, err = f.Slice(t.Context(), walk, slice[4].Name, 100)
+		require.NoError(t, err)
+		assert.Len(t, slice, 2)
+	})
+}

@@ -37,10 +37,11 @@ var (
 	scriptLabelRetry     = newScript("label_retry")
 	scriptWalkRead       = newScript("walk_read")
 	scriptWalkStep       = newScript("walk_step")
+	scriptWalksTend      = newScript("walks_tend")
 )
 
 func newScript(name string) *rdb.Script {
-	return rdb.NewScript(slices.Concat(queue.Library, library), lua(name))
+	return rdb.NewScript(slices.Concat(queue.Library, library, rdb.Library{lua("lib/walks")}), lua(name))
 }
 
 func lua(names ...string) string { return rdb.ReadLua(luaFiles, names...) }

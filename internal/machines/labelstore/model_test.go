@@ -89,7 +89,9 @@ func (m *model) walk(rt *rapid.T) {
 		require.Equal(rt, machines.StateName("a"), m.labels[label.Name])
 		names = append(names, label.Name)
 	}
-	require.NoError(rt, m.Step(m.T.Context(), w, labelstore.Progress{}, names))
+	definitions, err := m.Definitions(m.T.Context())
+	require.NoError(rt, err)
+	require.NoError(rt, m.Step(m.T.Context(), definitions, w, labelstore.Progress{}, names))
 }
 
 func (m *model) take(rt *rapid.T) {

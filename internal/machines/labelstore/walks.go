@@ -47,8 +47,9 @@ func (s *Store) Forget(ctx context.Context, machine machines.Name, name string) 
 	return rdb.Wrap("forget walk", s.redis.HDel(ctx, s.keys.Walks(), string(machine)+"/"+name).Err())
 }
 
-// Slice returns the next labels of a walk, at most limit: of each what the evaluation of its gate
-// needs. It fails with [bus.ErrUnavailable].
+// Slice returns the next labels of a walk, at most limit, and fewer if their metadata is long; none
+// behind the last. Of each it has what the evaluation of its gate needs. It fails with
+// [bus.ErrUnavailable].
 func (s *Store) Slice(ctx context.Context, w machines.Walk, after machines.LabelName, limit int) ([]machines.Label, error) {
 	reply, err := s.redis.Run(ctx, scriptWalkRead, string(w.Machine), string(w.State), string(after), limit).List()
 	if err != nil {
@@ -65,18 +66,39 @@ func (s *Store) Slice(ctx context.Context, w machines.Walk, after machines.Label
 	return labels, nil
 }
 
-// Step has workers look at labels of a walk, and notes its progress. It fails with
+// Step has workers look at labels of a walk that were chosen by definitions, and notes its
+// progress. It fails with [machines.ErrChanged] if the definitions are others now, or
 // [bus.ErrUnavailable].
-func (s *Store) Step(ctx context.Context, w machines.Walk, p Progress, names []machines.LabelName) error {
+func (s *Store) Step(
+	ctx context.Context, d *machines.Definitions, w machines.Walk, p Progress, names []machines.LabelName,
+) error {
 	noted, err := json.Marshal(p)
 	if err != nil {
 		return err
 	}
-	args := []any{string(w.Machine), string(w.State), w.TriggerName(), walkID(w), noted}
+	args := []any{string(w.Machine), string(w.State), w.TriggerName(), walkID(w), noted, d.Version}
 	for _, name := range names {
 		args = append(args, string(name))
 	}
-	return rdb.Wrap("walk", s.redis.Run(ctx, scriptWalkStep, args...).Err())
+	return replied("walk", s.redis.Change(ctx, scriptWalkStep, args...))
+}
+
+// tendedWalks is how many walks [Store.Tend] takes at once, which takes Redis half a ms.
+const tendedWalks = 100
+
+// Tend adds those of the walks that are not in the queue, and wakes those that would come up after
+// a time of their own. It fails with [bus.ErrUnavailable].
+func (s *Store) Tend(ctx context.Context, walks []machines.Walk, latest func(machines.Walk) time.Time) error {
+	for some := range slices.Chunk(walks, tendedWalks) {
+		args := make([]any, 0, 3*len(some))
+		for _, w := range some {
+			args = append(args, string(w.Machine), w.Name(), latest(w).UnixMilli())
+		}
+		if err := s.redis.Run(ctx, scriptWalksTend, args...).Err(); err != nil {
+			return rdb.Wrap("add walks", err)
+		}
+	}
+	return nil
 }
 
 // Instant returns how many labels workers are to look at now. It fails with [bus.ErrUnavailable].

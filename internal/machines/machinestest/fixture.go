@@ -41,6 +41,7 @@ type Fixture struct {
 	T      testing.TB
 	Server *rdbtest.Server
 	Runner *runner.Runner
+	Tender *runner.Tender
 	Keys   labelstore.Keys
 	Log    *rdbtest.Buffer
 	// Metrics are those of the runner.
@@ -61,6 +62,7 @@ func New(t testing.TB, server *rdbtest.Server) *Fixture {
 	t.Cleanup(client.Close)
 	log := slog.New(slog.NewTextHandler(f.Log, nil))
 	f.Runner = runner.New(f.Store, client, Threads, f.recorder(), log, func() time.Time { return f.Now })
+	f.Tender = runner.NewTender(f.Store, func() time.Time { return f.Now })
 	return f
 }
 
@@ -117,6 +119,7 @@ func (f *Fixture) object(text string) machines.Object {
 // Work has a worker run what is due, until nothing is. It returns how many tasks that were.
 func (f *Fixture) Work() (tasks int) {
 	f.T.Helper()
+	require.NoError(f.T, f.Tender.Tick(f.T.Context()))
 	for range 10_000 {
 		task := f.Take("worker")
 		if task == nil {

@@ -23,6 +23,8 @@ const (
 	// anywhere is how far apart the times are at which some time zone has a time of day: their offsets
 	// are multiples of it.
 	anywhere = 15 * time.Minute
+	// maxAhead is how far the clock of another process may be ahead before what it noted is dropped.
+	maxAhead = time.Minute
 )
 
 // Walk is the handler of [bus.JobWalk]. It looks at the labels of one state, as a trigger is due or
@@ -31,7 +33,10 @@ const (
 func (r *Runner) Walk(ctx context.Context, task *queue.Task) queue.Result {
 	machine, name := machines.Name(task.Job.Args[0]), task.Job.Args[1]
 	next, err := r.walk(ctx, machine, name)
-	if err != nil {
+	switch {
+	case errors.Is(err, machines.ErrChanged): // the definitions: it goes on by those of now
+		return queue.Result{RetryAt: r.now()}
+	case err != nil:
 		r.log.Error("could not look at the labels for which a trigger is due", "machine", machine, "walk", name, "error", err)
 		return queue.Result{RetryAt: r.now().Add(firstRetry)}
 	}
@@ -54,39 +59,60 @@ func (r *Runner) walk(ctx context.Context, machine machines.Name, name string) (
 		return next, err
 	}
 	if w.Trigger == nil {
-		return r.review(ctx, w, progress)
+		return r.review(ctx, definitions, w, progress)
 	}
-	return r.walkTimed(ctx, definitions.Machine(machine), w, progress)
+	return r.walkTimed(ctx, definitions, w, progress)
 }
 
 // walkTimed is a walk whose trigger is due at times.
 func (r *Runner) walkTimed(
-	ctx context.Context, m *machines.Machine, w machines.Walk, p labelstore.Progress,
+	ctx context.Context, d *machines.Definitions, w machines.Walk, p labelstore.Progress,
 ) (next time.Time, err error) {
 	now := r.now()
-	switch {
-	case p.At == 0: // the trigger is new, and was not due before
-		p.At = now.UnixMilli()
-		return dueNext(w.Trigger, now), r.store.Step(ctx, w, p, nil)
-	case p.Due == 0:
+	if start := startOf(p, d, now); start != p {
+		p = start
+		if err := r.store.Step(ctx, d, w, p, nil); err != nil {
+			return next, err
+		}
+	}
+	if p.Due == 0 {
 		due, ok := dueLast(w.Trigger, time.UnixMilli(p.At), now)
 		if !ok {
 			return dueNext(w.Trigger, now), nil
 		}
 		p.Due = due.UnixMilli()
 	}
+	m := d.Machine(w.Machine)
 	wants := func(label *machines.Label) bool { return r.wants(ctx, m, w, p, label) }
-	done, err := r.slices(ctx, w, &p, wants)
+	done, err := r.slices(ctx, d, w, &p, wants)
 	if err != nil || !done {
 		return now.Add(walkPause), err
 	}
 	due := time.UnixMilli(p.Due)
-	return dueNext(w.Trigger, due), r.store.Step(ctx, w, labelstore.Progress{At: p.Due}, nil)
+	return dueNext(w.Trigger, due), r.store.Step(ctx, d, w, labelstore.Progress{At: p.Due}, nil)
+}
+
+// startOf is the progress from which a walk goes on. A new trigger was not due before it was
+// defined. What is ahead of now was noted by a process whose clock was wrong.
+func startOf(p labelstore.Progress, d *machines.Definitions, now time.Time) labelstore.Progress {
+	limit := now.Add(maxAhead).UnixMilli()
+	if p.Due > limit {
+		p.Due, p.After = 0, ""
+	}
+	switch {
+	case p.At == 0:
+		p.At = min(d.AppliedAt.UnixMilli(), now.UnixMilli())
+	case p.At > limit:
+		p.At = now.UnixMilli()
+	}
+	return p
 }
 
 // review has workers look at all labels of a state once.
-func (r *Runner) review(ctx context.Context, w machines.Walk, p labelstore.Progress) (next time.Time, err error) {
-	done, err := r.slices(ctx, w, &p, func(*machines.Label) bool { return true })
+func (r *Runner) review(
+	ctx context.Context, d *machines.Definitions, w machines.Walk, p labelstore.Progress,
+) (next time.Time, err error) {
+	done, err := r.slices(ctx, d, w, &p, func(*machines.Label) bool { return true })
 	if err != nil || !done {
 		return r.now().Add(walkPause), err
 	}
@@ -96,7 +122,7 @@ func (r *Runner) review(ctx context.Context, w machines.Walk, p labelstore.Progr
 // slices looks at the labels from where a walk is, for some time. It reports whether these were
 // all.
 func (r *Runner) slices(
-	ctx context.Context, w machines.Walk, p *labelstore.Progress, wants func(*machines.Label) bool,
+	ctx context.Context, d *machines.Definitions, w machines.Walk, p *labelstore.Progress, wants func(*machines.Label) bool,
 ) (done bool, err error) {
 	for began := r.now(); r.now().Sub(began) < walkTime; {
 		instant, err := r.store.Instant(ctx, r.now())
@@ -114,7 +140,7 @@ func (r *Runner) slices(
 			}
 		}
 		p.After = labels[len(labels)-1].Name
-		if err := r.store.Step(ctx, w, *p, wanted); err != nil {
+		if err := r.store.Step(ctx, d, w, *p, wanted); err != nil {
 			return false, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/machines"
+	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/machinestest"
 )
 
@@ -95,25 +96,31 @@ state_machines:
 	})
 }
 
-func TestAStateMayBecomeAnother(t *testing.T) {
-	gate := `
+const reviewedGate = `
 state_machines:
   v:
     states:
       - {gate: a, triggers: [{metadata: go}], exit_condition: metadata.go, next: b}
       - {gate: b, exit_condition: false}
 `
-	action := strings.Replace(gate, `gate: a, triggers: [{metadata: go}], exit_condition: metadata.go`, `action: a, attempts: 1, webhook: "URL"`, 1)
-	each(t, gate, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
+
+// reviewedAction has an action where reviewedGate has a gate.
+func reviewedAction(s *machinestest.Service, attempts int) string {
+	action := fmt.Sprintf("action: a, attempts: %d, webhook: %q", attempts, s.URL)
+	return strings.Replace(reviewedGate, "gate: a, triggers: [{metadata: go}], exit_condition: metadata.go", action, 1)
+}
+
+func TestAStateMayBecomeAnother(t *testing.T) {
+	each(t, reviewedGate, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
 		for i := range 250 {
 			f.Create("v", machines.LabelName(fmt.Sprint(i)), `{}`)
 		}
 		s.Answer(machinestest.With(500, ""))
-		f.Apply(strings.ReplaceAll(action, "URL", s.URL))
+		f.Apply(reviewedAction(s, 1))
 		f.Work()
 		assert.Len(t, s.Calls(), 250, "each is acted on")
 		assert.Equal(t, f.Now, f.Show("v", "7").ErroredAt)
-		f.Apply(gate)
+		f.Apply(reviewedGate)
 		f.Work()
 		assert.Zero(t, f.Show("v", "7").ErroredAt)
 		f.Change("v", "7", `{"go":true}`)
@@ -149,5 +156,95 @@ state_machines:
 		assert.Equal(t, []machines.StateName{"a"}, f.Route("v", "ann"))
 		f.Work()
 		assert.Equal(t, []machines.StateName{"a", "c"}, f.Route("v", "ann"))
+	})
+}
+
+// TestDefinitionsAreRolledBackDuringAReview has a label that waits in a gate return to its action.
+func TestDefinitionsAreRolledBackDuringAReview(t *testing.T) {
+	each(t, reviewedGate, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
+		s.Answer(machinestest.With(500, ""))
+		f.Apply(reviewedAction(s, 9))
+		f.Create("v", "ann", `{}`)
+		f.Apply(reviewedGate)
+		review := f.Take("ben")
+		result := f.Runner.Walk(t.Context(), review)
+		f.Finish(f.Take("worker")) // the gate is closed
+		f.Apply(reviewedAction(s, 9))
+		_, err := f.Queue().Complete(t.Context(), review, result, f.Now)
+		require.NoError(t, err)
+		s.Answer(machinestest.With(200, ""))
+		f.Work()
+		assert.Equal(t, machines.StateName("b"), f.Show("v", "ann").State)
+	})
+}
+
+// TestAReviewLooksAtAllLabels has a review of earlier definitions be under way.
+func TestAReviewLooksAtAllLabels(t *testing.T) {
+	each(t, reviewedGate, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
+		for _, name := range []machines.LabelName{"ann", "ben", "cem"} {
+			f.Create("v", name, `{}`)
+		}
+		f.Apply(reviewedAction(s, 9))
+		definitions, err := f.Definitions(t.Context())
+		require.NoError(t, err)
+		review := machines.Walk{Machine: "v", State: "a", Version: definitions.Version}
+		require.NoError(t, f.Step(t.Context(), definitions, review, labelstore.Progress{After: "ben"}, nil))
+		f.Apply(reviewedGate)
+		f.Apply(reviewedAction(s, 9))
+		f.Work()
+		for _, name := range []machines.LabelName{"ann", "ben", "cem"} {
+			assert.Equal(t, machines.StateName("b"), f.Show("v", name).State)
+		}
+	})
+}
+
+const everyMinute = `
+state_machines:
+  t:
+    states:
+      - {gate: a, triggers: [{interval: 1m}], exit_condition: metadata.go, next: b}
+      - {gate: b, exit_condition: false}
+`
+
+// TestATriggerComesBack has one do so while its walk ends because it is gone.
+func TestATriggerComesBack(t *testing.T) {
+	each(t, everyMinute, func(t *testing.T, f *machinestest.Fixture, _ *machinestest.Service) {
+		f.Create("t", "ann", `{"go":true}`)
+		f.Apply(strings.Replace(everyMinute, "triggers: [{interval: 1m}], ", "", 1))
+		f.Now = f.Now.Add(time.Minute)
+		walk := f.Take("ben")
+		result := f.Runner.Walk(t.Context(), walk)
+		require.Zero(t, result.RetryAt)
+		f.Apply(everyMinute)
+		require.NoError(t, f.Tender.Tick(t.Context()))
+		_, err := f.Queue().Complete(t.Context(), walk, result, f.Now)
+		require.NoError(t, err)
+		f.Pass(time.Minute)
+		assert.Equal(t, machines.StateName("b"), f.Show("t", "ann").State)
+	})
+}
+
+func TestAWalkGoesOnByNewDefinitions(t *testing.T) {
+	each(t, everyMinute, func(t *testing.T, f *machinestest.Fixture, _ *machinestest.Service) {
+		old, err := f.Definitions(t.Context())
+		require.NoError(t, err)
+		f.Create("t", "ann", `{}`)
+		f.Apply(everyMinute + "# again")
+		err = f.Step(t.Context(), old, old.Walks()[0], labelstore.Progress{}, []machines.LabelName{"ann"})
+		require.ErrorIs(t, err, machines.ErrChanged)
+		assert.True(t, f.Show("t", "ann").Resting)
+	})
+}
+
+// TestAClockThatIsAhead has a worker's clock show next month for once.
+func TestAClockThatIsAhead(t *testing.T) {
+	each(t, everyMinute, func(t *testing.T, f *machinestest.Fixture, _ *machinestest.Service) {
+		f.Work()
+		right := f.Now
+		f.Pass(30 * 24 * time.Hour)
+		f.Now = right
+		f.Create("t", "ann", `{"go":true}`)
+		f.Pass(2 * time.Minute)
+		assert.Equal(t, machines.StateName("b"), f.Show("t", "ann").State)
 	})
 }

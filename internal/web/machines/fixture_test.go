@@ -45,6 +45,7 @@ func newAPI(t *testing.T, redis *rdbtest.Server) *api {
 	}
 	now := func() time.Time { return a.workers.Now }
 	a.workers.Runner = runner.New(store, client, machinestest.Threads, nil, slog.New(slog.DiscardHandler), now)
+	a.workers.Tender = runner.NewTender(store, now)
 	a.Clock = now
 	basic := a.Authorize
 	a.Authorize = func(r *http.Request, who string) {

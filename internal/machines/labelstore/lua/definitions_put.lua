@@ -2,7 +2,7 @@
 --
 -- ARGV     1 namespace, 2 the version that is replaced, 3 now (ms), 4 the definitions (YAML), 5 the
 --          moves of labels that are not over (JSON), 6 the number of states that vanish, 7.. of
---          each its machine and name, then of each walk its machine and name
+--          each its machine and name, then of each review its machine and name
 -- Returns  {1, the new version (text)}; {0, 'changed'} by somebody else; {0, 'labels rest',
 --          machine, state, how many labels are in it, ...}
 -- Keeps    no label in a state that is not defined, or that it is to leave
@@ -21,12 +21,5 @@ if #resting > 2 then return resting end
 local version = exact(ARGV[2] + 1)
 redis.call('HSET', definitions_key(), 'version', version, 'applied_at', ARGV[3], 'yaml', ARGV[4],
   'moves', ARGV[5])
-for i = last + 1, #ARGV, 2 do
-  local entry = pack_pair('walk', ARGV[i], ARGV[i + 1])
-  if redis.call('SADD', jobs_index_key(QUEUE), entry) == 1 then
-    redis.call('LPUSH', instant_key(QUEUE), entry)
-  else
-    make_instant(QUEUE, entry)
-  end
-end
+for i = last + 1, #ARGV, 2 do add_walk(ARGV[i], ARGV[i + 1]) end
 return { 1, version }

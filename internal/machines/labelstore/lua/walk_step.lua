@@ -1,12 +1,14 @@
 -- Has workers look at labels of a state, for a trigger, and notes how far the walk has come.
 --
--- ARGV     1 namespace, 2 machine, 3 state, 4 trigger, 5 the walk, 6 what is noted of it, 7.. names
--- Returns  1
+-- ARGV     1 namespace, 2 machine, 3 state, 4 trigger, 5 the walk, 6 what is noted of it, 7 the
+--          version of the definitions by which the labels were chosen, 8.. names
+-- Returns  {1}; {0, 'changed'} if the definitions are others
+if not definitions_are(ARGV[7]) then return { 0, 'changed' } end
 local machine, state = ARGV[2], ARGV[3]
-for i = 7, #ARGV do
+for i = 8, #ARGV do
   if redis.call('HGET', label_key(machine, ARGV[i]), 'state') == state then
     ask(machine, ARGV[i], ARGV[4])
   end
 end
 redis.call('HSET', walks_key(), ARGV[5], ARGV[6])
-return 1
+return { 1 }
