@@ -83,6 +83,18 @@ func (e *Evaluator) Begin(ctx context.Context, m *machines.Machine, label *machi
 	return n, nil
 }
 
+// Again prepares to evaluate the label as it is by now, by what feeds have answered so far:
+// those that were not asked are unknown. It fails as Begin does.
+func (n *Evaluation) Again(label *machines.Label) (*Evaluation, error) {
+	again, err := n.Begin(n.ctx, n.machine, label, false)
+	if err != nil {
+		return nil, err
+	}
+	again.Asked, again.FeedFailed, again.feeds = n.Asked, n.FeedFailed, n.feeds
+	again.Feed = again.known
+	return again, nil
+}
+
 // Next returns the state to which a label goes from its own.
 func (n *Evaluation) Next(next *machines.Next) (machines.StateName, error) {
 	if next.Path == nil {

@@ -5,12 +5,14 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
+	"routemaster/internal/machines/condition"
 	"routemaster/internal/machines/evaluation"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/outbound"
@@ -127,22 +129,54 @@ func (r *Runner) evaluate(
 		return failed(visit, err)
 	}
 	defer func() { result.Standing = standingOf(e, state, visit) }()
-	open, err := state.Gate.Condition.Evaluate(e.Environment)
+	to, err := opensTo(e, state)
+	if to != "" && e.Asked {
+		e, to, err = r.reconsider(ctx, e, state, visit, to)
+	}
 	switch {
 	case err != nil:
 		return failed(visit, err)
-	case open && state.Next != nil:
-		to, err := e.Next(state.Next)
-		if err != nil {
-			return failed(visit, err)
-		}
+	case to != "":
 		result = moved(m, visit, to, machines.Why{Trigger: visit.Trigger, Values: e.Values(state.Gate.Condition)})
 		result.Evaluated = true
 		return result, 0
-	case visit.Pending && !open && state.Next != nil:
+	case visit.Pending && state.Next != nil:
 		return labelstore.Result{Outcome: labelstore.Closed}, pendingInterval
 	}
 	return labelstore.Result{Outcome: labelstore.Closed}, 0
+}
+
+// opensTo returns the state to which a gate lets a label go; empty if it does not, as at an end.
+func opensTo(e *evaluation.Evaluation, state *machines.State) (machines.StateName, error) {
+	open, err := state.Gate.Condition.Evaluate(e.Environment)
+	if err != nil || !open || state.Next == nil {
+		return "", err
+	}
+	return e.Next(state.Next)
+}
+
+// reconsider evaluates a visit again, by the answers that feeds have given, if the metadata was
+// changed meanwhile: the move would be void, and others that come faster than a feed answers could
+// keep the gate shut. If it cannot, it returns what it was given.
+func (r *Runner) reconsider(
+	ctx context.Context, e *evaluation.Evaluation, state *machines.State, visit *labelstore.Visit, to machines.StateName,
+) (*evaluation.Evaluation, machines.StateName, error) {
+	label, _, err := r.store.Label(ctx, visit.Machine, visit.Name)
+	if err != nil || label.Version == visit.Version || label.Moves != visit.Moves || !label.CreatedAt.Equal(visit.CreatedAt) {
+		return e, to, nil
+	}
+	changed := visit.Label
+	changed.Metadata, changed.Version = label.Metadata, label.Version
+	again, err := e.Again(&changed)
+	if err != nil {
+		return e, "", err
+	}
+	newTo, err := opensTo(again, state)
+	if errors.Is(err, condition.ErrUnknown) { // it takes another feed
+		return e, to, nil
+	}
+	visit.Label = changed
+	return again, newTo, err
 }
 
 // standingOf is what an evaluation says of the feeds of a state; nil for nothing new. A state that
