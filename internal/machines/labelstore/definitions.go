@@ -70,7 +70,7 @@ func (s *Store) definitions(ctx context.Context, version string) (*machines.Defi
 	}
 	read, err := readDefinitions(fields)
 	if err != nil {
-		return nil, fmt.Errorf("read definitions, perhaps of a newer version of this program: %w", err)
+		return nil, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	s.latest.Store(read)
 	return read, nil
@@ -81,13 +81,18 @@ func readDefinitions(fields map[string]string) (*machines.Definitions, error) {
 	if err != nil {
 		return nil, err
 	}
-	read.Version = rdb.Integer(fields["version"], 0)
-	read.Source = []byte(fields["yaml"])
-	read.AppliedAt = fromMillis(fields["applied_at"])
-	if err := json.Unmarshal([]byte(fields["moves"]), &read.Moves); err != nil {
-		return nil, fmt.Errorf("moves: %w", err)
+	return read, readBesides(read, fields)
+}
+
+// readBesides reads what stands beside the YAML.
+func readBesides(d *machines.Definitions, fields map[string]string) error {
+	d.Version = rdb.Integer(fields["version"], 0)
+	d.Source = []byte(fields["yaml"])
+	d.AppliedAt = fromMillis(fields["applied_at"])
+	if err := json.Unmarshal([]byte(fields["moves"]), &d.Moves); err != nil {
+		return fmt.Errorf("moves of definitions: %w", err)
 	}
-	return read, nil
+	return nil
 }
 
 // load reads definitions from the YAML of all of them.
@@ -120,7 +125,11 @@ func (s *Store) Put(
 	if err != nil {
 		return 0, err
 	}
-	args := []any{current.Version, now.UnixMilli(), next.Source, packed, len(vanished)}
+	outlined, err := json.Marshal(outlineOf(next))
+	if err != nil {
+		return 0, err
+	}
+	args := []any{current.Version, now.UnixMilli(), next.Source, packed, outlined, len(vanished)}
 	for _, state := range vanished {
 		args = append(args, string(state.Machine), string(state.State))
 	}
@@ -154,13 +163,14 @@ func supported(d *machines.Definitions) error {
 	return nil
 }
 
-// Apply is [Store.Put] for whatever definitions there are. If they are the same, nothing changes.
+// Apply is [Store.Put] for whatever definitions there are. If they are the same, nothing changes;
+// if this version of the program cannot read them, it can replace them all the same.
 // It returns the version. It fails as Put does.
 func (s *Store) Apply(
 	ctx context.Context, next *machines.Definitions, moves []machines.StateMove, now time.Time,
 ) (version int64, err error) {
 	for range maxTries {
-		current, err := s.Definitions(ctx)
+		current, err := s.replaceable(ctx)
 		if err != nil {
 			return 0, err
 		}

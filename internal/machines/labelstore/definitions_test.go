@@ -10,6 +10,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
+	"routemaster/internal/machines/definition"
 	"routemaster/internal/machines/machinestest"
 )
 
@@ -88,5 +89,34 @@ func TestAMoveIsOverOnceItsStateIsEmpty(t *testing.T) {
 		f.Apply(state("a"), machines.StateMove{Machine: "v", From: "b", To: "a"})
 		f.Work()
 		assert.Equal(t, machines.StateName("a"), f.Show("v", "ann").State)
+	})
+}
+
+// TestDefinitionsOfANewerProgramAreReplaced has definitions that this program cannot read.
+func TestDefinitionsOfANewerProgramAreReplaced(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		state := func(name string) *machines.Definitions {
+			yaml := "state_machines: {v: {states: [{gate: " + name + ", exit_condition: false}]}}"
+			d, _, err := definition.Load(definition.File{Name: "v", Content: []byte(yaml)})
+			require.NoError(t, err)
+			d.Source = []byte(yaml)
+			return d
+		}
+		_, err := f.Store.Apply(t.Context(), state("a"), nil, f.Now)
+		require.NoError(t, err)
+		f.Create("v", "ann", "{}")
+		definitions := f.Keys.Definitions()
+		require.NoError(t, f.Server.Raw.HSet(t.Context(), definitions, "yaml", "newer: {}", "version", "7").Err())
+		_, err = f.Definitions(t.Context())
+		require.ErrorContains(t, err, "newer version")
+		var resting *machines.LabelsRestError
+		_, err = f.Store.Apply(t.Context(), state("b"), nil, f.Now)
+		require.ErrorAs(t, err, &resting)
+		assert.Equal(t, []machines.StateCount{{Machine: "v", State: "a", Labels: 1}}, resting.States)
+		version, err := f.Store.Apply(t.Context(), state("b"), []machines.StateMove{{Machine: "v", From: "a", To: "b"}}, f.Now)
+		require.NoError(t, err)
+		assert.Equal(t, int64(8), version)
+		f.Work()
+		assert.Equal(t, machines.StateName("b"), f.Show("v", "ann").State)
 	})
 }
