@@ -41,6 +41,7 @@ func connect(t *testing.T) *bus {
 	}
 	now := func() time.Time { return b.workers.Now }
 	b.workers.Runner = runner.New(store, requests, machinestest.Threads, nil, slog.New(slog.DiscardHandler), now)
+	b.workers.Tender = runner.NewTender(store, now)
 	a.Clock = now
 	url := a.Run()
 	for token, c := range map[string]**client.Client{webtest.Alice: &b.alice, webtest.RootKey: &b.root} {
