@@ -93,7 +93,7 @@ func (s *Store) Label(
 	next, queued := reply[3].(string)
 	score, _ := strconv.ParseFloat(next, 64)
 	asked := rdb.Text(values[fieldAsked]) != "" // a worker has put it off, and not looked yet
-	if score > 0 && !asked {
+	if score > 0 {
 		label.NextAt = time.UnixMilli(int64(math.Ceil(score))).UTC()
 	}
 	label.Resting = !queued || score > 0 && !asked

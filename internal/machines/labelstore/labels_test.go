@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/machinestest"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 )
 
@@ -112,6 +113,20 @@ func TestALostReplyLosesNothing(t *testing.T) {
 		require.NotNil(t, next.Task)
 		assert.True(t, f.Finish(next.Task))
 		assert.Equal(t, []machines.StateName{"first", "second"}, f.Route("m", "ann"))
+	})
+}
+
+func TestALabelDoesNotRestUntilItIsLookedAt(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		f.Create("m", "ann", `{}`)
+		merge(f, "ann", `{"go":true}`)
+		_, err := f.Queue().Complete(t.Context(), f.Take("ben"), queue.Result{RetryAt: f.Now.Add(time.Second)}, f.Now)
+		require.NoError(t, err)
+		assert.False(t, f.Show("m", "ann").Resting)
+		f.Pass(time.Second)
+		label := f.Show("m", "ann")
+		assert.Equal(t, machines.StateName("second"), label.State)
+		assert.True(t, label.Resting)
 	})
 }
 

@@ -67,8 +67,12 @@ local RESULTS = {
     redis.call('HDEL', label_key(label.machine, label.name), 'steps', 'taken')
     return nil
   end,
-  -- The worker failed.
-  again = function() return nil end,
+  -- The worker failed, or had no thread for the state: nobody has looked at the label.
+  again = function(label)
+    local trigger = label.asked or label.values[TRIGGER]
+    if trigger then redis.call('HSET', label_key(label.machine, label.name), 'asked', trigger) end
+    return nil
+  end,
 }
 
 -- Does what a worker says of a label that it gives up.
