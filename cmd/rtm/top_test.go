@@ -108,7 +108,7 @@ func TestTopOfABus(t *testing.T) {
 		assert.Equal(t, 2, widgets.Subscribers)
 		assert.Positive(t, figures.Memory.Used)
 		assert.Greater(t, figures.Memory.High, figures.Memory.Low)
-		assert.Len(t, figures.Jobs, 3, "queues")
+		assert.Len(t, figures.Jobs, 4, "queues")
 		require.Len(t, figures.JobTypes, 1)
 		ship := figures.JobTypes[0]
 		assert.Positive(t, *ship.OldestAge)

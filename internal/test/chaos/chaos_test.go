@@ -34,7 +34,7 @@ const longRun = 30 * time.Second
 // Settings of the workers.
 const (
 	chaosTimeout = 2 * time.Second
-	chaosThreads = 8 // for deliveries, and as many for jobs
+	chaosThreads = 8 // for deliveries, and as many for jobs and for labels
 )
 
 // TestChaos is the fault test: it publishes and subscribes while everything fails, and then counts.
@@ -123,6 +123,7 @@ func startChaos(t *testing.T, seed uint64) *chaos {
 	}
 	for _, name := range workers {
 		c.startDaemon(name, fmt.Sprintf("ROUTEMASTER_WORKER_THREADS=%d", chaosThreads), fmt.Sprintf("ROUTEMASTER_JOB_THREADS=%d", chaosThreads),
+			fmt.Sprintf("ROUTEMASTER_MACHINE_THREADS=%d", chaosThreads),
 			fmt.Sprintf("ROUTEMASTER_TIMEOUT=%d", chaosTimeout/time.Second), "ROUTEMASTER_ACQUIRE_TIMEOUT=1", "MAX_BACKOFF_MS=500")
 	}
 	c.startTraffic(seed, apis)

@@ -91,7 +91,7 @@ func (c *chaos) requeueJobsOfDeadWorkers() {
 			active++
 		}
 	}
-	if active < len(workers)*(2*chaosThreads+1) { // and one thread each for the housekeeping
+	if active < len(workers)*(3*chaosThreads+1) { // and one thread each for the housekeeping
 		return
 	}
 	if _, err := storetest.NewQueue(c.store, 1).Scrub(ctx, c.lastKill, bus.Queues[:]...); err == nil {
