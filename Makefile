@@ -27,9 +27,12 @@ SPARE_CPU := GOGC=400 GOMEMLIMIT=2GiB
 GO_TEST := $(SPARE_CPU) go test -exec 'env -u GOGC -u GOMEMLIMIT' -vet=off -count=1 \
 	-p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
+# Packages whose tests wait long begin first, so that the others run meanwhile.
+LONG_TESTS := ./internal/test/... ./cmd/rtm ./internal/web ./internal/store ./internal/doctor
+
 .PHONY: test
 test: tools ## Run all tests
-	$(GO_TEST) ./...
+	$(GO_TEST) $(LONG_TESTS) ./...
 
 # What `make chaos` does: SEED repeats a run, 0 takes seeds by chance.
 DURATION ?= 60s
@@ -54,7 +57,7 @@ check: tools ## Format, vet, staticcheck, import rules, and all tests with the r
 	go mod tidy -diff
 	$(SPARE_CPU) go vet ./...
 	$(SPARE_CPU) go tool staticcheck ./...
-	CGO_ENABLED=1 $(GO_TEST) -race $(NOT_RACING:%=-gcflags=%=-race=false) ./...
+	CGO_ENABLED=1 $(GO_TEST) -race $(NOT_RACING:%=-gcflags=%=-race=false) $(LONG_TESTS) ./...
 
 .PHONY: bench
 bench: build redis ## Measure how fast the bus is, beside its baselines; SCENARIO=ingest,bulk, FULL=1
