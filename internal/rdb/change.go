@@ -40,6 +40,21 @@ func (c *Change) Int(i int) int {
 	return int(n)
 }
 
+// Refusal returns nil if the script did what it was asked for. Else it returns why not: by the
+// first of its results, which is one of some words for that, or that it failed.
+func (c *Change) Refusal(what string, words map[string]error) error {
+	if c.Err != nil {
+		return Wrap(what, c.Err)
+	}
+	if c.Changed {
+		return nil
+	}
+	if refusal, ok := words[c.Text(0)]; ok {
+		return refusal
+	}
+	return fmt.Errorf("%s: unexpected reply of a script: %v", what, c.Results)
+}
+
 // confirmTimeout bounds how long the replicas may take.
 const confirmTimeout = time.Second
 

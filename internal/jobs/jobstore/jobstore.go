@@ -8,7 +8,6 @@ package jobstore
 
 import (
 	"embed"
-	"fmt"
 	"slices"
 	"time"
 
@@ -90,17 +89,14 @@ var refusals = map[string]error{
 // replied returns what a script did, or why it changed nothing, which then is the error, with what
 // it said besides.
 func replied(what string, c rdb.Change) (rest []any, err error) {
-	if c.Err != nil {
-		return nil, rdb.Wrap(what, c.Err)
-	}
-	if c.Changed {
+	err = c.Refusal(what, refusals)
+	if err == nil {
 		return c.Results, nil
 	}
-	refusal, ok := refusals[c.Text(0)]
-	if !ok {
-		return nil, fmt.Errorf("%s: unexpected reply of a script: %v", what, c.Results)
+	if _, known := refusals[c.Text(0)]; !known {
+		return nil, err
 	}
-	return c.Results[1:], refusal
+	return c.Results[1:], err
 }
 
 // micros is a time for a script, in µs since the Unix epoch; 0 for the zero time.

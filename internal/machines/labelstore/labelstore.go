@@ -8,7 +8,6 @@ package labelstore
 
 import (
 	"embed"
-	"fmt"
 	"slices"
 	"time"
 
@@ -77,16 +76,7 @@ var refusals = map[string]error{
 
 // replied returns why a script changed nothing, if so.
 func replied(what string, c rdb.Change) error {
-	if c.Err != nil {
-		return rdb.Wrap(what, c.Err)
-	}
-	if c.Changed {
-		return nil
-	}
-	if refusal, ok := refusals[c.Text(0)]; ok {
-		return refusal
-	}
-	return fmt.Errorf("%s: unexpected reply of a script: %v", what, c.Results)
+	return c.Refusal(what, refusals)
 }
 
 // fromMillis is the time of a text in ms since the Unix epoch; zero for none.
