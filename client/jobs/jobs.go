@@ -77,7 +77,7 @@ func (j *Jobs) Enqueue(ctx context.Context, name string, job NewJob) (queued Job
 	if job.ID == "" {
 		job.ID = NewID()
 	}
-	err = j.call(ctx, request{operation: "enqueue a job of " + name, method: http.MethodPut, path: jobPath(name, job.ID), body: job}, &queued)
+	err = j.call(ctx, client.Request{Operation: "enqueue a job of " + name, Method: http.MethodPut, Path: jobPath(name, job.ID), Body: job}, &queued)
 	return queued, err
 }
 
@@ -89,13 +89,13 @@ func (j *Jobs) EnqueueAll(ctx context.Context, name string, jobs []NewJob) (queu
 			sent[i].ID = NewID()
 		}
 	}
-	err = j.call(ctx, request{operation: "enqueue jobs of " + name, method: http.MethodPost, path: "/v1/jobs/" + url.PathEscape(name), body: sent}, &queued)
+	err = j.call(ctx, client.Request{Operation: "enqueue jobs of " + name, Method: http.MethodPost, Path: "/v1/jobs/" + url.PathEscape(name), Body: sent}, &queued)
 	return queued, err
 }
 
 // Job looks a job up by its id, which begins with job_: 404 if there is none.
 func (j *Jobs) Job(ctx context.Context, id string) (job Job, err error) {
-	err = j.call(ctx, request{operation: "show job " + id, method: http.MethodGet, path: "/v1/jobs/" + url.PathEscape(id)}, &job)
+	err = j.call(ctx, client.Request{Operation: "show job " + id, Method: http.MethodGet, Path: "/v1/jobs/" + url.PathEscape(id)}, &job)
 	return job, err
 }
 
@@ -111,7 +111,7 @@ func (j *Jobs) Cancel(ctx context.Context, name, id string) (inProgress bool, er
 // ended: 400 if it is queued. The request is not sent again when its response was lost.
 func (j *Jobs) Replay(ctx context.Context, id string) (replayed Job, err error) {
 	path := "/v1/jobs/" + url.PathEscape(id) + "/replay"
-	err = j.call(ctx, request{operation: "replay job " + id, method: http.MethodPost, path: path, noRetry: true}, &replayed)
+	err = j.call(ctx, client.Request{Operation: "replay job " + id, Method: http.MethodPost, Path: path, NoRetry: true}, &replayed)
 	return replayed, err
 }
 
@@ -140,7 +140,7 @@ func (r Report) MarshalJSON() ([]byte, error) {
 // Report reports on an attempt of a job: 409 if it is not the job's attempt any more. The same
 // report may be sent again.
 func (j *Jobs) Report(ctx context.Context, name, id string, r Report) error {
-	return j.call(ctx, request{operation: "report on job " + id, method: http.MethodPost, path: jobPath(name, id), body: r}, nil)
+	return j.call(ctx, client.Request{Operation: "report on job " + id, Method: http.MethodPost, Path: jobPath(name, id), Body: r}, nil)
 }
 
 // Extend moves the deadline of an attempt to a time from now, 1 s to 24 h.
@@ -152,7 +152,7 @@ func (j *Jobs) Extend(ctx context.Context, name, id string, attempt int, timeout
 	var extended struct {
 		Deadline time.Time `json:"deadline"`
 	}
-	err = j.call(ctx, request{operation: "extend job " + id, method: http.MethodPost, path: jobPath(name, id) + "/extend", body: body}, &extended)
+	err = j.call(ctx, client.Request{Operation: "extend job " + id, Method: http.MethodPost, Path: jobPath(name, id) + "/extend", Body: body}, &extended)
 	return extended.Deadline, err
 }
 
@@ -174,21 +174,12 @@ func (j *Jobs) Fetch(ctx context.Context, name string, max int, wait time.Durati
 		Wait subscriber.Milliseconds `json:"wait"`
 	}{max, subscriber.Milliseconds(wait.Milliseconds())}
 	path := "/v1/jobs/" + url.PathEscape(name) + "/fetch"
-	err = j.call(ctx, request{operation: "fetch jobs of " + name, method: http.MethodPost, path: path, body: body, noRetry: true}, &fetched)
+	err = j.call(ctx, client.Request{Operation: "fetch jobs of " + name, Method: http.MethodPost, Path: path, Body: body, NoRetry: true}, &fetched)
 	return fetched, err
 }
 
-// request is a request about jobs.
-type request struct {
-	operation, method, path string
-	body                    any
-	noRetry                 bool
-}
-
-func (j *Jobs) call(ctx context.Context, r request, into any) error {
-	_, err := j.client.Call(ctx, client.Request{
-		Operation: r.operation, Method: r.method, Path: r.path, Body: r.body, NoRetry: r.noRetry,
-	}, into)
+func (j *Jobs) call(ctx context.Context, r client.Request, into any) error {
+	_, err := j.client.Call(ctx, r, into)
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"routemaster/client"
 	"routemaster/client/subscriber"
 )
 
@@ -67,37 +68,37 @@ type Counts struct {
 // AddType makes a type: 400 if its name is taken. The request is not sent again when its response
 // was lost.
 func (j *Jobs) AddType(ctx context.Context, t Type) (made TypeInfo, err error) {
-	err = j.call(ctx, request{operation: "add job type " + t.Name, method: http.MethodPost, path: "/v2/job-types", body: t, noRetry: true}, &made)
+	err = j.call(ctx, client.Request{Operation: "add job type " + t.Name, Method: http.MethodPost, Path: "/v2/job-types", Body: t, NoRetry: true}, &made)
 	return made, err
 }
 
 // Type returns a type: 404 if there is none.
 func (j *Jobs) Type(ctx context.Context, name string) (t TypeInfo, err error) {
-	err = j.call(ctx, request{operation: "show job type " + name, method: http.MethodGet, path: typePath(name)}, &t)
+	err = j.call(ctx, client.Request{Operation: "show job type " + name, Method: http.MethodGet, Path: typePath(name)}, &t)
 	return t, err
 }
 
 // Types returns all types, newest first.
 func (j *Jobs) Types(ctx context.Context) (all []TypeInfo, err error) {
-	err = j.call(ctx, request{operation: "list job types", method: http.MethodGet, path: "/v2/job-types"}, &all)
+	err = j.call(ctx, client.Request{Operation: "list job types", Method: http.MethodGet, Path: "/v2/job-types"}, &all)
 	return all, err
 }
 
 // ChangeType changes some fields of a type, by their names in the JSON of [Type]. A nil value makes
 // a field its default. Only the client that made the type and root may.
 func (j *Jobs) ChangeType(ctx context.Context, name string, fields map[string]any) (t TypeInfo, err error) {
-	err = j.call(ctx, request{operation: "change job type " + name, method: http.MethodPatch, path: typePath(name), body: fields}, &t)
+	err = j.call(ctx, client.Request{Operation: "change job type " + name, Method: http.MethodPatch, Path: typePath(name), Body: fields}, &t)
 	return t, err
 }
 
 // DeleteType removes a type: 409 while jobs of it have not ended.
 func (j *Jobs) DeleteType(ctx context.Context, name string) error {
-	return j.call(ctx, request{operation: "delete job type " + name, method: http.MethodDelete, path: typePath(name)}, nil)
+	return j.call(ctx, client.Request{Operation: "delete job type " + name, Method: http.MethodDelete, Path: typePath(name)}, nil)
 }
 
 // DeleteTypeAndJobs removes a type, and cancels the jobs of it that have not ended.
 func (j *Jobs) DeleteTypeAndJobs(ctx context.Context, name string) error {
-	return j.call(ctx, request{operation: "delete job type " + name, method: http.MethodDelete, path: typePath(name) + "?force=true"}, nil)
+	return j.call(ctx, client.Request{Operation: "delete job type " + name, Method: http.MethodDelete, Path: typePath(name) + "?force=true"}, nil)
 }
 
 func typePath(name string) string { return "/v2/job-types/" + url.PathEscape(name) }

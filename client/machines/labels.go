@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"strconv"
 
+	"routemaster/client"
 	"routemaster/client/subscriber"
 )
 
@@ -90,8 +91,8 @@ type metadata struct {
 // Create makes a label: 409 if there is one of the name, 410 if there was in the last 24 h. The
 // request is not sent again when its response was lost.
 func (m *Machine) Create(ctx context.Context, label string, data map[string]any) (made Label, err error) {
-	err = m.call(ctx, request{
-		operation: "create label " + label, method: http.MethodPost, path: m.waitPath(m.labelPath(label)), body: object(data), noRetry: true,
+	err = m.call(ctx, client.Request{
+		Operation: "create label " + label, Method: http.MethodPost, Path: m.waitPath(m.labelPath(label)), Body: object(data), NoRetry: true,
 	}, &made)
 	return made, err
 }
@@ -99,8 +100,8 @@ func (m *Machine) Create(ctx context.Context, label string, data map[string]any)
 // Merge merges data into the metadata of a label, which may move it: objects merge, nil removes a
 // key, anything else replaces it. The same may be merged again.
 func (m *Machine) Merge(ctx context.Context, label string, data map[string]any) (merged Label, err error) {
-	err = m.call(ctx, request{
-		operation: "merge metadata of label " + label, method: http.MethodPatch, path: m.waitPath(m.labelPath(label)), body: object(data),
+	err = m.call(ctx, client.Request{
+		Operation: "merge metadata of label " + label, Method: http.MethodPatch, Path: m.waitPath(m.labelPath(label)), Body: object(data),
 	}, &merged)
 	return merged, err
 }
@@ -115,27 +116,27 @@ func object(data map[string]any) metadata {
 
 // Label looks a label up: 404 if there is none, 410 if it was deleted.
 func (m *Machine) Label(ctx context.Context, label string) (status Status, err error) {
-	err = m.call(ctx, request{operation: "show label " + label, method: http.MethodGet, path: m.labelPath(label)}, &status)
+	err = m.call(ctx, client.Request{Operation: "show label " + label, Method: http.MethodGet, Path: m.labelPath(label)}, &status)
 	return status, err
 }
 
 // Delete deletes a label. It is no error if there is none.
 func (m *Machine) Delete(ctx context.Context, label string) error {
-	return m.call(ctx, request{operation: "delete label " + label, method: http.MethodDelete, path: m.labelPath(label)}, nil)
+	return m.call(ctx, client.Request{Operation: "delete label " + label, Method: http.MethodDelete, Path: m.labelPath(label)}, nil)
 }
 
 // Retry has an errored label try its action again: 409 if it is not errored.
 func (m *Machine) Retry(ctx context.Context, label string) (status Status, err error) {
-	err = m.call(ctx, request{
-		operation: "retry label " + label, method: http.MethodPost, path: m.waitPath(m.labelPath(label) + "/retry"), noRetry: true,
+	err = m.call(ctx, client.Request{
+		Operation: "retry label " + label, Method: http.MethodPost, Path: m.waitPath(m.labelPath(label) + "/retry"), NoRetry: true,
 	}, &status)
 	return status, err
 }
 
 // Evaluate evaluates the gate of a label now: 409 if it is not in one.
 func (m *Machine) Evaluate(ctx context.Context, label string) (status Status, err error) {
-	err = m.call(ctx, request{
-		operation: "evaluate label " + label, method: http.MethodPost, path: m.waitPath(m.labelPath(label) + "/evaluate"),
+	err = m.call(ctx, client.Request{
+		Operation: "evaluate label " + label, Method: http.MethodPost, Path: m.waitPath(m.labelPath(label) + "/evaluate"),
 	}, &status)
 	return status, err
 }
@@ -151,7 +152,7 @@ type DryRun struct {
 // DryRun evaluates the gate of a label, and changes nothing. Feeds are asked.
 func (m *Machine) DryRun(ctx context.Context, label string) (would DryRun, err error) {
 	path := m.labelPath(label) + "/evaluate?dry_run=true"
-	err = m.call(ctx, request{operation: "evaluate label " + label, method: http.MethodPost, path: path}, &would)
+	err = m.call(ctx, client.Request{Operation: "evaluate label " + label, Method: http.MethodPost, Path: path}, &would)
 	return would, err
 }
 

@@ -88,28 +88,19 @@ type Info struct {
 
 // Show returns the machine: 404 if there is none.
 func (m *Machine) Show(ctx context.Context) (info Info, err error) {
-	err = m.call(ctx, request{operation: "show state machine " + m.name, method: http.MethodGet, path: m.path()}, &info)
+	err = m.call(ctx, client.Request{Operation: "show state machine " + m.name, Method: http.MethodGet, Path: m.path()}, &info)
 	return info, err
 }
 
 // Graph returns a picture of the machine: "dot", "mermaid" or "svg".
 func (m *Machine) Graph(ctx context.Context, format string) (picture []byte, err error) {
 	path := withQuery(m.path(), url.Values{"format": {format}})
-	err = m.call(ctx, request{operation: "draw state machine " + m.name, method: http.MethodGet, path: path}, &picture)
+	err = m.call(ctx, client.Request{Operation: "draw state machine " + m.name, Method: http.MethodGet, Path: path}, &picture)
 	return picture, err
 }
 
-// request is a request about a machine or a label.
-type request struct {
-	operation, method, path string
-	body                    any
-	noRetry                 bool
-}
-
-func (m *Machine) call(ctx context.Context, r request, into any) error {
-	_, err := m.client.Call(ctx, client.Request{
-		Operation: r.operation, Method: r.method, Path: r.path, Body: r.body, NoRetry: r.noRetry,
-	}, into)
+func (m *Machine) call(ctx context.Context, r client.Request, into any) error {
+	_, err := m.client.Call(ctx, r, into)
 	return err
 }
 
