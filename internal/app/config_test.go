@@ -109,6 +109,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"ROUTEMASTER_METRICS_ADDR", "9090", `ROUTEMASTER_METRICS_ADDR="9090" is not allowed: it must be host:port, like 127.0.0.1:9090, or :9090 for all addresses of this host`},
 		{"DD_DOGSTATSD_URL", "tcp://a", `DD_DOGSTATSD_URL="tcp://a" is not allowed: it must be like udp://host:8125 or unix:///path`},
 		{"ROUTEMASTER_JOB_THREADS", "-1", `ROUTEMASTER_JOB_THREADS="-1" is not allowed: it must be an integer from 0 to 10000`},
+		{"ROUTEMASTER_MACHINE_THREADS", "x", `ROUTEMASTER_MACHINE_THREADS="x" is not allowed: it must be an integer from 0 to 10000`},
 		{"DOWNSTREAM_URL", "jobs.example:80", `DOWNSTREAM_URL=(not shown) is not allowed: it must be ` + downstream},
 		{"DOWNSTREAM_URL", "http://jobs:secret@h/", `DOWNSTREAM_URL=(not shown) is not allowed: it must be ` + downstream},
 		{"DOWNSTREAM_URL", "https://h/?a=b", `DOWNSTREAM_URL=(not shown) is not allowed: it must be ` + downstream},

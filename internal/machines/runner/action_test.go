@@ -139,3 +139,89 @@ state_machines:
 		}
 	})
 }
+
+func TestAServiceThatDoesNotAnswerFails(t *testing.T) {
+	each(t, `
+state_machines:
+  v:
+    feeds: [{name: slow, url: URL/feed, timeout: 20ms}]
+    states:
+      - {gate: a, triggers: [{event: entry}], exit_condition: metadata.acts or feeds.slow.open, next: b}
+      - {action: b, webhook: URL/hook, timeout: 20ms, next: c}
+      - {gate: c, exit_condition: false}
+`, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
+		s.Answer(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		f.Create("v", "asks", `{}`)
+		label := f.Show("v", "asks")
+		assert.Equal(t, 1, label.Failures)
+		assert.Contains(t, label.Error, "feed slow: ")
+		assert.Contains(t, label.Error, "no answer within 20ms")
+		assert.Equal(t, f.Now.Add(10*time.Second), label.NextAt)
+		f.Create("v", "acts", `{"acts":true}`)
+		label = f.Show("v", "acts")
+		assert.Equal(t, machines.StateName("b"), label.State)
+		assert.Equal(t, 1, label.Attempts)
+		assert.Contains(t, label.LastError, "no answer within 20ms")
+		assert.WithinDuration(t, f.Now.Add(9*time.Second), label.NextAt, time.Second)
+	})
+}
+
+// TestEachVisitHasItsToken has a worker die after it has called the webhook, and a label come back.
+func TestEachVisitHasItsToken(t *testing.T) {
+	each(t, `
+state_machines:
+  v:
+    states:
+      - {action: a, webhook: URL, next: b}
+      - {gate: b, triggers: [{metadata: again}], exit_condition: true, next: a}
+`, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
+		_, err := f.Add(t.Context(), "v", "ann", machines.Object{}, f.Now)
+		require.NoError(t, err)
+		dead := f.Take("dead")
+		result := f.Runner.Run(t.Context(), dead)
+		_, err = f.Queue().Scrub(t.Context(), f.Now.Add(time.Minute), bus.QueueMachines)
+		require.NoError(t, err)
+		f.Work()
+		owned, err := f.Queue().Complete(t.Context(), dead, result, f.Now)
+		require.NoError(t, err)
+		assert.False(t, owned)
+		f.Change("v", "ann", `{"again":true}`)
+		assert.Equal(t, states{"a", "b", "a", "b"}, f.Route("v", "ann"))
+		var tokens []string
+		for _, call := range s.Calls() {
+			tokens = append(tokens, call.Header.Get("X-Idempotency-Token"))
+		}
+		require.Len(t, tokens, 3)
+		assert.Equal(t, tokens[0], tokens[1])
+		assert.NotEqual(t, tokens[1], tokens[2])
+		assert.Zero(t, f.Pass(time.Hour), "none after the label has left")
+	})
+}
+
+// TestLabelsOfOneNameAreApart has two machines with a label of the same name.
+func TestLabelsOfOneNameAreApart(t *testing.T) {
+	const machine = `
+    states:
+      - {gate: a, triggers: [{metadata: go}], exit_condition: metadata.go > 1, next: b}
+      - {action: b, webhook: "URL/<state_machine>", next: c}
+      - {gate: c, exit_condition: false}
+`
+	each(t, "state_machines:\n  one:"+machine+"  two:"+machine, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
+		f.Create("one", "ann", `{}`)
+		f.Create("two", "ann", `{}`)
+		f.Change("one", "ann", `{"go":1}`)
+		assert.Equal(t, 1, f.Pass(time.Minute), "one is pending")
+		assert.True(t, f.Show("two", "ann").NextAt.IsZero())
+		s.Answer(machinestest.With(500, ""))
+		f.Change("one", "ann", `{"go":2}`)
+		assert.Equal(t, []string{"POST /one"}, requests(s))
+		f.Change("two", "ann", `{"go":2}`)
+		assert.Equal(t, []string{"POST /two"}, requests(s))
+		s.Answer(machinestest.With(200, ""))
+		f.Pass(10 * time.Second)
+		assert.ElementsMatch(t, []string{"POST /one", "POST /two"}, requests(s))
+		require.NoError(t, f.Delete(t.Context(), "one", "ann", f.Now))
+		assert.Equal(t, states{"a", "b", "c", ""}, f.Route("one", "ann"))
+		assert.Equal(t, states{"a", "b", "c"}, f.Route("two", "ann"))
+	})
+}

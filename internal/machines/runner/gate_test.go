@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/machinestest"
+	"routemaster/internal/machines/runner"
 )
 
 func TestChangesWhileAFeedIsAskedDoNotKeepAGateShut(t *testing.T) {
@@ -47,6 +50,46 @@ state_machines:
 			f.Change("f", name, `{"go":true}`)
 			assert.Equal(t, c.state, f.Show("f", name).State, name)
 			assert.Len(t, s.Calls(), c.calls, name)
+		}
+	})
+}
+
+// TestAnEntryThatFailsIsTriedAgain has nothing else that would have the gate evaluated.
+func TestAnEntryThatFailsIsTriedAgain(t *testing.T) {
+	each(t, `
+state_machines:
+  f:
+    feeds: [{name: tests, url: URL}]
+    states:
+      - {gate: a, triggers: [{event: entry}], exit_condition: feeds.tests.open, next: b}
+      - {gate: b, exit_condition: false}
+`, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
+		s.Answer(machinestest.With(503, ""))
+		f.Create("f", "ann", `{}`)
+		assert.Contains(t, f.Show("f", "ann").Error, "503")
+		s.Answer(machinestest.With(200, `{"open":true}`))
+		f.Pass(10 * time.Second)
+		assert.Equal(t, states{"a", "b"}, f.Route("f", "ann"))
+	})
+}
+
+// TestWorkersShareTheClock has two processes look for triggers that are due.
+func TestWorkersShareTheClock(t *testing.T) {
+	each(t, `
+state_machines:
+  f:
+    feeds: [{name: tests, url: URL}]
+    states:
+      - {gate: a, triggers: [{interval: 20m}], exit_condition: feeds.tests.open, next: b}
+      - {gate: b, exit_condition: false}
+`, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
+		other := runner.NewTender(f.Store, func() time.Time { return f.Now })
+		f.Create("f", "ann", `{}`)
+		for range 3 {
+			f.Now = f.Now.Add(20 * time.Minute)
+			require.NoError(t, other.Tick(t.Context()))
+			f.Work()
+			assert.Equal(t, []string{"GET /"}, requests(s))
 		}
 	})
 }

@@ -16,12 +16,12 @@ const full = `
 state_machines:
   all:
     feeds:
-      - {name: tests, url: "https://feeds.example/<label>", timeout: 2s}
+      - {name: tests, url: "https://feeds.example/<label>", timeout: 1s500ms}
     webhooks:
       - {match: "^https://mail", headers: {X-Key: s3cret}}
     states:
       - gate: start
-        exit_condition: "metadata.a and system.time >= 18:30"
+        exit_condition: "metadata.a < 5 and system.time >= 18:30"
         timezone: Europe/London
         triggers:
           - metadata: a.b
@@ -40,12 +40,12 @@ state_machines:
 `
 
 const shown = `{"states":[
-  {"gate":"start","exit_condition":"metadata.a and system.time >= 18:30","timezone":"Europe/London","triggers":[
+  {"gate":"start","exit_condition":"metadata.a < 5 and system.time >= 18:30","timezone":"Europe/London","triggers":[
     {"metadata":"a.b"},{"time":"18h30m","timezone":"metadata.zone"},{"interval":"1d2h30m"},{"event":"entry"}],
    "next":{"type":"context","path":"feeds.tests.arm","default":"end","destinations":[{"state":"mail","value":1},{"state":"end","value":null}]}},
   {"action":"mail","webhook":"https://mail.example/<label>","attempts":20,"backoff":"10s","timeout":"10s","next":"end"},
   {"gate":"end","exit_condition":"false"}],
- "feeds":[{"name":"tests","url":"https://feeds.example/<label>","timeout":"2s"}],
+ "feeds":[{"name":"tests","url":"https://feeds.example/<label>","timeout":"1s500ms"}],
  "webhooks":[{"match":"^https://mail"HEADERS}]}`
 
 func TestDefinitionsAreShown(t *testing.T) {
@@ -60,6 +60,9 @@ func TestDefinitionsAreShown(t *testing.T) {
 			"definition":`+strings.Replace(shown, "HEADERS", headers, 1)+`}`, a.requireOf(who, 200, "GET", "/state-machines/all", ""))
 	}
 	assert.NotContains(t, a.Log.String(), "s3cret")
+	body := a.require(200, "GET", "/state-machines/all", "")
+	assert.Contains(t, body, `metadata.a < 5`, "to the letter")
+	assert.Contains(t, body, `/<label>`)
 }
 
 func TestGraphs(t *testing.T) {

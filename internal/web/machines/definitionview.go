@@ -130,7 +130,7 @@ func viewTopicTrigger(t *machines.TopicTrigger) map[string]any {
 	return view
 }
 
-// duration is a time as definitions have it: 1d2h3m4s.
+// duration is a time as definitions have it: 1d2h3m4s, and 500ms.
 func duration(d time.Duration) string {
 	text := ""
 	for _, unit := range []struct {
@@ -141,6 +141,9 @@ func duration(d time.Duration) string {
 			text += fmt.Sprintf("%d%s", n, unit.name)
 			d -= n * unit.size
 		}
+	}
+	if d > 0 {
+		text += d.String()
 	}
 	return text
 }

@@ -201,6 +201,7 @@ func TestMetadataIsRefused(t *testing.T) {
 		}
 	}
 	a.refuse(404, "not_found", "GET", labels+"two", "")
+	a.refuse(404, "not_found", "PATCH", labels+"two", `{"metadata":{}}`)
 	a.refuse(400, "invalid_parameter", "PATCH", labels+"one?wait=10001", `{"metadata":{}}`)
 	a.refuse(400, "invalid_parameter", "PATCH", labels+"one?null=drop", `{"metadata":{}}`)
 }
@@ -212,6 +213,21 @@ func TestNullIsKeptIfAskedFor(t *testing.T) {
 	assert.JSONEq(t, `{"metadata":{"a":{"c":2},"d":3},"state":"start"}`, a.require(200, "PATCH", labels+"one?wait=0", `{"metadata":{"a":{"b":null}}}`))
 	assert.JSONEq(t, `{"metadata":{"a":{"c":null},"d":3},"state":"start"}`,
 		a.require(200, "PATCH", labels+"one?null=keep&wait=0", `{"metadata":{"a":{"c":null}}}`))
+}
+
+// TestMetadataThatATriggerDoesNotExpect has values where the path of a trigger has an object.
+func TestMetadataThatATriggerDoesNotExpect(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	a.apply(strings.NewReplacer("metadata: go", "metadata: go.on", "metadata.go ", "metadata.go.on ").Replace(a.journey()))
+	for i, value := range []string{"7", "null", `"on"`, `["on"]`, "true"} {
+		path := labels + fmt.Sprint(i)
+		a.require(201, "POST", path+"?wait=0", `{"metadata":{"go":`+value+`}}`)
+		assert.JSONEq(t, `{"metadata":{"go":`+value+`},"state":"start"}`, a.require(200, "PATCH", path+"?null=keep&wait=0", `{"metadata":{"go":`+value+`}}`))
+		a.workers.Work()
+		assert.Contains(t, a.show(path).WaitingFor.Error, "not an object: metadata.go.on", value)
+	}
+	a.workers.Work()
+	assert.Empty(t, a.service.Calls())
 }
 
 func TestContentTypeMustBeJSON(t *testing.T) {

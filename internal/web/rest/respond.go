@@ -54,7 +54,9 @@ func WriteJSON(w http.ResponseWriter, status int, value any) {
 func writeBody(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value) // an error means that the client is gone
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false) // nobody takes this for HTML, and conditions have < and >
+	_ = encoder.Encode(value)    // an error means that the client is gone
 }
 
 // Respond responds with 204, or with an error.
