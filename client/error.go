@@ -23,21 +23,24 @@ type Error struct {
 	// ID is the kind of error, such as "job_type_not_found", for programs to go by. It is empty if
 	// the response is not from a bus.
 	ID string
-	// Title is the status in words.
-	Title string
-	// Detail says what to change, without control characters. It is empty if the response is not
-	// from a bus.
-	Detail string
+	// Title is the status in words. Detail says what to change, without control characters; it is
+	// empty if the response is not from a bus.
+	Title, Detail string
 	// Pointer is the JSON pointer of the field at fault in what was sent, if it is one field.
 	Pointer string
 	// RetryAfter is how long the bus asks to wait, 0 if it does not.
 	RetryAfter time.Duration
-	// Faults are all errors of a text with several, such as definitions of state machines.
+	// Faults are all errors of a text with several, such as definitions of state machines. States are
+	// those whose labels are in the way of definitions.
 	Faults []Fault
+	States []StateLabels
 }
 
-// Fault is an error at a place of a text.
-type Fault = problem.Fault
+// Fault is an error at a place of a text, StateLabels how many labels are in a state of a machine.
+type (
+	Fault       = problem.Fault
+	StateLabels = problem.StateLabels
+)
 
 func (e *Error) Error() string {
 	text := strconv.Itoa(e.Status) + " " + e.Title
@@ -61,7 +64,7 @@ func readError(resp *http.Response) *Error {
 		text, _ = io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	}
 	p := problem.Read(resp.Header.Get("Content-Type"), text)
-	e.ID, e.Title, e.Detail, e.Pointer, e.Faults = p.ID, p.Title, p.Detail, p.Pointer, p.Errors
+	e.ID, e.Title, e.Detail, e.Pointer, e.Faults, e.States = p.ID, p.Title, p.Detail, p.Pointer, p.Errors, p.States
 	e.Title = cmp.Or(e.Title, http.StatusText(e.Status), "unknown status")
 	if e.Status/100 == 3 {
 		e.Detail = "redirected to where the token must not be sent; give the bus's own https URL"

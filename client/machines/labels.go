@@ -1,7 +1,9 @@
 package machines
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -12,8 +14,21 @@ import (
 
 // Label is a label after a change.
 type Label struct {
-	Metadata map[string]any `json:"metadata"`
-	State    string         `json:"state"`
+	Metadata Object `json:"metadata"`
+	State    string `json:"state"`
+}
+
+// Object is a JSON object of the bus. Its numbers are [json.Number], so that none loses digits.
+type Object map[string]any
+
+// UnmarshalJSON reads an object, or null.
+func (o *Object) UnmarshalJSON(text []byte) error { return exactly(text, (*map[string]any)(o)) }
+
+// exactly decodes JSON, its numbers as [json.Number].
+func exactly(text []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	return decoder.Decode(into)
 }
 
 // Status is a label, with why it is where it is.
@@ -45,10 +60,16 @@ type Explanation struct {
 // Part is a part of a condition.
 type Part struct {
 	Text string `json:"text"`
-	// Value is a bool, a float64, a string or nil.
+	// Value is a bool, a [json.Number], a string or nil.
 	Value   any    `json:"value"`
 	Unknown bool   `json:"unknown,omitempty"`
 	Error   string `json:"error,omitempty"`
+}
+
+// UnmarshalJSON reads a part.
+func (p *Part) UnmarshalJSON(text []byte) error {
+	type part Part // without this method
+	return exactly(text, (*part)(p))
 }
 
 // Waiting is why a label is in its gate, and what will have the condition evaluated.

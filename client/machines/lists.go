@@ -54,8 +54,8 @@ type Move struct {
 // Why is why a label has moved.
 type Why struct {
 	// Trigger is what had the gate evaluated, Values are those of the parts of its condition.
-	Trigger string         `json:"trigger,omitempty"`
-	Values  map[string]any `json:"values,omitempty"`
+	Trigger string `json:"trigger,omitempty"`
+	Values  Object `json:"values,omitempty"`
 	// Status is that of the answer to the action's webhook.
 	Status int `json:"status,omitempty"`
 }

@@ -1,6 +1,7 @@
 package machines_test
 
 import (
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"testing"
@@ -106,7 +107,8 @@ func TestDefinitions(t *testing.T) {
 
 	other := []byte("state_machines:\n  on boarding:\n    states: [{gate: only, exit_condition: false}]\n")
 	_, err = machines.Apply(ctx, b.root, other)
-	assertRefused(t, err, 409, "labels_rest")
+	resting := assertRefused(t, err, 409, "labels_rest")
+	assert.Equal(t, []client.StateLabels{{Machine: "on boarding", State: "start", Labels: 1}}, resting.States)
 	_, err = machines.Apply(ctx, b.root, other, machines.StateMove{Machine: "on boarding", From: "start", To: "only"})
 	require.NoError(t, err)
 	_, err = machines.Of(b.alice, "none").Show(ctx)
@@ -119,9 +121,9 @@ func TestLabels(t *testing.T) {
 	require.NoError(t, err)
 	m := machines.Of(b.alice, "on boarding").Waiting(0)
 	const name = "user 7?é"
-	made, err := m.Create(ctx, name, map[string]any{"plan": "free"})
+	made, err := m.Create(ctx, name, map[string]any{"plan": "free", "id": json.Number("12345678901234567891")})
 	require.NoError(t, err)
-	assert.Equal(t, machines.Label{Metadata: map[string]any{"plan": "free"}, State: "start"}, made)
+	assert.Equal(t, machines.Label{Metadata: machines.Object{"plan": "free", "id": json.Number("12345678901234567891")}, State: "start"}, made)
 	_, err = m.Create(ctx, name, nil)
 	assertRefused(t, err, 409, "conflict")
 
@@ -140,9 +142,9 @@ func TestLabels(t *testing.T) {
 	b.workers.Work()
 
 	b.service.Answer(machinestest.With(http.StatusGone, ""))
-	merged, err := m.Merge(ctx, name, map[string]any{"plan": nil, "go": true})
+	merged, err := m.Merge(ctx, name, map[string]any{"plan": nil, "id": nil, "go": true})
 	require.NoError(t, err)
-	assert.Equal(t, map[string]any{"go": true}, merged.Metadata)
+	assert.Equal(t, machines.Object{"go": true}, merged.Metadata)
 	b.workers.Work()
 	b.workers.Pass(time.Hour) // the feed has failed, and is asked again
 	_, err = m.Merge(ctx, name, map[string]any{"go": true})

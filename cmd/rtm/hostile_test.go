@@ -35,7 +35,11 @@ func hostileBus(t *testing.T) *httptest.Server {
 		"GET /subscriptions": list(map[string]any{
 			"subscriber": evil, "name": evil, "uuid": evil, "callback": evil, "topics": []string{evil}, "events": map[string]any{"sent": 1},
 		}),
-		"GET /metrics": "",
+		"GET /metrics":                 "",
+		"GET /state-machines/m/labels": `{"labels":` + list(map[string]any{"name": evil, "state": evil}) + `}`,
+		"GET /state-machines/m/labels/l": strings.Trim(list(map[string]any{
+			"state": evil, "metadata": map[string]any{evil: evil}, "errored": map[string]any{"at": 1, "reason": evil}, "route": []string{evil},
+		}), "[]"),
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if answer, ok := answers[r.Method+" "+r.URL.Path]; ok {
@@ -60,6 +64,7 @@ func TestNoTextOfABusReachesATerminalAsItIs(t *testing.T) {
 		"sub add https://x@shop.example/ cats": 1, "topic list": 1, "topic list --json": 7, "topic del cats": 1,
 		"pub created cats https://x.example/": 1, "__complete topic del": -1, "__complete pub created": -1,
 		"top --once --interval 200ms": -1, "top --once --json --interval 200ms": -1, "-v topic list": 2,
+		"label list m": 1, "label list m --limit 1 --json": -1, "label show m l": 5, "label retry m l": 1,
 	} {
 		var stdout, stderr bytes.Buffer
 		run(t.Context(), append(strings.Fields(command), "-b", server.URL, "-t", "shop--2"), &stdout, &stderr)

@@ -101,11 +101,20 @@ func futureTime(text string, now time.Time) (at time.Time, ok bool) {
 // readJobData reads a flag with JSON, @FILE, or - for the standard input. It is nil if the flag was
 // not given. What is wrong is a [usageError].
 func readJobData(cmd *cobra.Command, flag, value string) (json.RawMessage, error) {
+	text, err := readFlag(cmd, flag, value)
+	if text == nil || err != nil {
+		return nil, err
+	}
+	return checkJobData(flag, text)
+}
+
+// readFlag reads a flag with a text, @FILE, or - for the standard input. It is nil if the flag was
+// not given. What is wrong is a [usageError].
+func readFlag(cmd *cobra.Command, flag, value string) (text []byte, err error) {
 	if !cmd.Flags().Changed(flag) {
 		return nil, nil
 	}
-	text := []byte(value)
-	var err error
+	text = []byte(value)
 	if name, isFile := strings.CutPrefix(value, "@"); isFile {
 		text, err = readFile(name)
 	} else if value == "-" {
@@ -114,7 +123,7 @@ func readJobData(cmd *cobra.Command, flag, value string) (json.RawMessage, error
 	if err != nil {
 		return nil, usageError{fmt.Errorf("--%s: %w", flag, err)}
 	}
-	return checkJobData(flag, text)
+	return append([]byte{}, text...), nil
 }
 
 // maxDataText is how many bytes a file with data may have, spaces included; the bus takes less.

@@ -4,23 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
-	"routemaster/internal/machines/graph"
 	"routemaster/internal/terminal"
 )
 
 func newMachineCommand() *cobra.Command {
-	return newGroup("machine", "check and draw state machines",
-		"  rtm machine validate machines.yaml",
-		newMachineValidateCommand(), newMachineGraphCommand())
+	return newGroup("machine", "check, draw and apply state machines, and look at them",
+		"  rtm machine validate machines.yaml\n  rtm machine apply machines.yaml -b @production -t $ROOT_KEY\n  rtm machine list -b @production",
+		newMachineValidateCommand(), newMachineGraphCommand(), newMachineApplyCommand(), newMachineListCommand(), newMachineShowCommand())
 }
 
 func newMachineValidateCommand() *cobra.Command {
@@ -59,47 +54,6 @@ Each problem is printed as file:line:column: message, and the exit status is the
 		},
 	}
 	addJSONFlag(command, &asJSON)
-	return command
-}
-
-func newMachineGraphCommand() *cobra.Command {
-	var format string
-	command := &cobra.Command{
-		Use:   "graph FILE… [MACHINE]",
-		Short: "draw a state machine",
-		Long: `Draw a state machine of a definition, without a bus. Several files are layers, and earlier ones win. MACHINE, which
-comes last, is needed if there are several machines.
-
-Gates are round, actions have corners. Dashed arrows are for all values that no other arrow has.`,
-		Example: "  rtm machine graph machines.yaml\n" +
-			"  rtm machine graph production.yaml machines.yaml drip_feed --format svg > drip_feed.svg",
-		Args: arguments(1, -1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !slices.Contains(graph.Formats, format) {
-				return wrongFlag("format", "dot, mermaid or svg")
-			}
-			names, machine := splitMachine(args)
-			files, err := readDefinition(cmd.InOrStdin(), names)
-			if err != nil {
-				return err
-			}
-			definitions, err := loadDefinition(cmd.ErrOrStderr(), files)
-			if err != nil {
-				return err
-			}
-			m, err := selectMachine(definitions, machine)
-			if err != nil {
-				return err
-			}
-			drawn, err := graph.Draw(m, format)
-			if err == nil {
-				_, err = io.WriteString(cmd.OutOrStdout(), terminal.EscapeLines(drawn))
-			}
-			return err
-		},
-	}
-	command.Flags().StringVar(&format, "format", "mermaid", "what to write: dot, mermaid or svg")
-	_ = command.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(graph.Formats, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
 
@@ -148,35 +102,4 @@ func count(n int, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// splitMachine takes the last of several arguments for the name of a machine, if there is no file
-// of that name.
-func splitMachine(args []string) (files []string, machine string) {
-	last := len(args) - 1
-	if _, err := os.Stat(args[last]); last > 0 && args[last] != "-" && errors.Is(err, fs.ErrNotExist) {
-		return args[:last], args[last]
-	}
-	return args, ""
-}
-
-// selectMachine is the machine of a name or, without a name, the only one.
-func selectMachine(d *machines.Definitions, name string) (*machines.Machine, error) {
-	if name == "" && len(d.Machines) == 1 {
-		return d.Machines[0], nil
-	}
-	if m := d.Machine(machines.Name(name)); m != nil {
-		return m, nil
-	}
-	var names []string
-	for _, m := range d.Machines {
-		names = append(names, string(m.Name))
-	}
-	switch {
-	case len(names) == 0:
-		return nil, errors.New("the definition has no machine")
-	case name == "":
-		return nil, usageError{fmt.Errorf("name one of the machines: %s", strings.Join(names, ", "))}
-	}
-	return nil, fmt.Errorf("there is no file and no machine %q; the machines are %s", name, strings.Join(names, ", "))
 }

@@ -36,7 +36,7 @@ func newRoot() *cobra.Command {
 	allowBefore(root)
 	root.AddCommand(newTokenCommand(), newTopicCommand(), newSubCommand(), newPubCommand(), newTailCommand(), newTopCommand())
 	root.AddCommand(newAttemptsCommand(), newQueueCommand(), newDeadCommand(), newEventsCommand(), newReplayCommand(), newVerifyCommand())
-	root.AddCommand(newJobCommand(), newMachineCommand())
+	root.AddCommand(newJobCommand(), newMachineCommand(), newLabelCommand())
 	root.AddCommand(newDevCommand(), newDoctorCommand(), newMigrateCommand(), newBenchCommand(), newBenchHelperCommand())
 	root.InitDefaultCompletionCmd()
 	for _, command := range root.Commands() {

@@ -12,6 +12,7 @@ import (
 type Problem struct {
 	ID, Title, Detail, Pointer string
 	Errors                     []Fault
+	States                     []StateLabels
 }
 
 // Fault is an error at a place of a text. Line and Column count from 1.
@@ -19,6 +20,13 @@ type Fault struct {
 	Line    int    `json:"line"`
 	Column  int    `json:"column"`
 	Message string `json:"message"`
+}
+
+// StateLabels is how many labels are in a state of a machine.
+type StateLabels struct {
+	Machine string `json:"machine"`
+	State   string `json:"state"`
+	Labels  int64  `json:"labels"`
 }
 
 // Read reads the body of a response, whose Content-Type is given. It is empty if the response is
@@ -31,6 +39,9 @@ func Read(contentType string, body []byte) (p Problem) {
 	texts := []*string{&p.ID, &p.Title, &p.Detail, &p.Pointer}
 	for i := range p.Errors {
 		texts = append(texts, &p.Errors[i].Message)
+	}
+	for i := range p.States {
+		texts = append(texts, &p.States[i].Machine, &p.States[i].State)
 	}
 	for _, text := range texts {
 		*text = printable(*text)
