@@ -36,12 +36,13 @@ test: tools ## Run all tests
 
 # What `make chaos` does: SEED repeats a run, 0 takes seeds by chance.
 DURATION ?= 60s
+LABELS ?= 10000
 RUNS ?= 1
 SEED ?= 0
 
 .PHONY: chaos
-chaos: redis ## Run the fault test under load and count; it takes DURATION=60s, RUNS=1, SEED=7
-	go test ./internal/test/chaos -run '^TestChaos$$' -v -timeout 0 -count $(RUNS) -chaos.duration $(DURATION) -chaos.seed $(SEED)
+chaos: redis ## Run the fault test under load and count; it takes DURATION=60s, LABELS=10000, RUNS=1, SEED=7
+	go test ./internal/test/chaos -run '^TestChaos$$' -v -timeout 0 -count $(RUNS) -chaos.duration $(DURATION) -chaos.labels $(LABELS) -chaos.seed $(SEED)
 
 .PHONY: keys
 keys: redis ## Publish with a new idempotency key each time at full speed; it takes DURATION=60s

@@ -24,6 +24,7 @@ import (
 
 var (
 	chaosDuration = flag.Duration("chaos.duration", 8*time.Second, "how long TestChaos keeps up the load and the faults")
+	chaosLabels   = flag.Int("chaos.labels", 300, "how many labels TestChaos moves through their states meanwhile")
 	chaosSeed     = flag.Uint64("chaos.seed", 0, "the seed of TestChaos; 0 takes one by chance")
 )
 
@@ -47,7 +48,7 @@ func TestChaos(t *testing.T) {
 	if seed == 0 {
 		seed = uint64(rand.Uint32())
 	}
-	t.Logf("seed %d, %v of load", seed, *chaosDuration)
+	t.Logf("seed %d, %v of load, %d labels", seed, *chaosDuration, *chaosLabels)
 	long, outages := *chaosDuration >= longRun, 1
 	if long {
 		outages = 3
@@ -77,6 +78,7 @@ type chaos struct {
 	daemons   map[string]*chaoticDaemon
 	ledger    *ledger
 	service   *jobService
+	labels    *labelService
 	// stopTraffic lets publishers finish what they have begun, and subscribers behave from then on.
 	stopTraffic func()
 	// stopWatch ends the watch for stalls, and returns them.
@@ -156,7 +158,7 @@ func (c *chaos) startTraffic(seed uint64, apis []string) {
 			random: rand.New(rand.NewPCG(seed, uint64(200+number))),
 		}
 		c.addClient(sub.Token, s.name)
-		sub.URL = c.addProxy(proxyName("workers", s.name), sub.serve(c.t))
+		sub.URL = c.addProxy(proxyName("workers", s.name), serveTLS(c.t, sub)+"/")
 		sub.Subscribe(b, s.timeout, s.max, s.topics...)
 		if s.options != "" {
 			b.Call(sub.Token, "PATCH", "/subscriber", s.options, http.StatusNoContent)
@@ -176,6 +178,9 @@ func (c *chaos) startTraffic(seed uint64, apis []string) {
 	}
 	for _, enqueue := range c.startJobs(seed, apis, stop, well) {
 		publishing.Go(func() { enqueue(ctx) })
+	}
+	for _, move := range c.startLabels(seed, apis, stop, well) {
+		publishing.Go(func() { move(ctx) })
 	}
 	publishing.Go(func() { nowAndThen(stop, rand.New(rand.NewPCG(seed, 300)), maxPause, c.pause) })
 	publishing.Go(func() { nowAndThen(stop, rand.New(rand.NewPCG(seed, 301)), laneChanges, c.changeLanes) })

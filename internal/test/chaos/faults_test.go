@@ -78,8 +78,7 @@ func subscriberProxies() (names []string) {
 	for _, s := range subscribers {
 		names = append(names, proxyName("workers", s.name))
 	}
-	names = append(names, proxyName("workers", jobProxy))
-	return names
+	return append(names, proxyName("workers", jobProxy), proxyName("workers", labelProxy))
 }
 
 // plan draws the faults of a run. It depends on its arguments only.

@@ -5,11 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"log"
 	"math/rand/v2"
 	"net/http"
-	"net/http/httptest"
-	"strings"
 	"sync"
 	"time"
 
@@ -38,8 +35,7 @@ const (
 
 // jobService is the service of all jobs. It misbehaves now and then, and notes what it is sent.
 type jobService struct {
-	apis   []string
-	client *http.Client
+	*requester
 	// well is closed when it is to behave.
 	well <-chan struct{}
 
@@ -50,26 +46,18 @@ type jobService struct {
 	// posts is how often each job came, enqueued the types of those whose enqueueing was answered.
 	posts    map[jobs.ID]int
 	enqueued map[jobs.ID]jobs.TypeName
-	// complaints are answers that nothing explains.
-	complaints []string
 }
 
 // startJobs makes the job types, and a service for their jobs. It returns what enqueues them until
 // stop is closed, a function for each type.
 func (c *chaos) startJobs(seed uint64, apis []string, stop, well <-chan struct{}) (enqueue []func(context.Context)) {
 	s := &jobService{
-		apis: apis, client: bustest.NewClient(c.t), well: well, random: rand.New(rand.NewPCG(seed, 400)),
+		requester: c.newRequester(jobToken, "jobs", apis), well: well, random: rand.New(rand.NewPCG(seed, 400)),
 		posts: map[jobs.ID]int{}, enqueued: map[jobs.ID]jobs.TypeName{},
 	}
-	s.client.Timeout = publishTimeout
-	server := httptest.NewUnstartedServer(s)
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it would log every cut
-	server.StartTLS()
-	c.t.Cleanup(server.Close)
+	url := c.addProxy(proxyName("workers", jobProxy), serveTLS(c.t, s))
 	c.t.Cleanup(s.reporting.Wait)
 	c.service = s
-	c.addClient(jobToken, "jobs")
-	url := c.addProxy(proxyName("workers", jobProxy), server.URL)
 	for i, t := range jobTypes {
 		t.URL, t.Timeout, t.Retention = url+"/"+string(t.Name), jobTimeout, time.Hour
 		t.CreatedAt, t.UpdatedAt = time.Now(), time.Now()
@@ -103,54 +91,6 @@ func (s *jobService) enqueueSome(ctx context.Context, name jobs.TypeName, random
 	}
 }
 
-// insist sends a request until it gets an answer that it may get, or the context is done: then it
-// is false.
-func (s *jobService) insist(ctx context.Context, method, path, body string, allowed ...int) bool {
-	for try := 0; ctx.Err() == nil; try++ {
-		status, text := s.call(ctx, method, s.apis[try%len(s.apis)]+path, body)
-		for _, fine := range allowed {
-			if status == fine {
-				return true
-			}
-		}
-		if strings.Contains(string(text), "job_already_archived") {
-			return true // the answer to an earlier try was lost
-		}
-		if status != 0 && status != http.StatusServiceUnavailable {
-			s.complain("%s %s was answered %d %s", method, path, status, text)
-			return false
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(publishBackoff / 2):
-		}
-	}
-	return false
-}
-
-// call sends a request. The status is 0 if there was no answer.
-func (s *jobService) call(ctx context.Context, method, url, body string) (status int, text []byte) {
-	req, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
-	if err != nil {
-		s.complain("a request cannot be sent: %v", err)
-		return 0, nil
-	}
-	req.SetBasicAuth(jobToken, "x")
-	resp, err := s.client.Do(req)
-	if err != nil {
-		return 0, nil
-	}
-	defer resp.Body.Close()
-	text, _ = io.ReadAll(resp.Body)
-	return resp.StatusCode, text
-}
-
-func (s *jobService) complain(format string, args ...any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.complaints = append(s.complaints, fmt.Sprintf(format, args...))
-}
-
 // ServeHTTP is given a job.
 func (s *jobService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var job struct {
@@ -163,7 +103,7 @@ func (s *jobService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	id, err := jobs.ParseID(job.ID)
 	if err != nil {
-		s.complain("a job has the id %q", job.ID)
+		s.ledger.complain("a job has the id %q", job.ID)
 	}
 	s.mu.Lock()
 	s.posts[id]++
@@ -236,7 +176,6 @@ func (c *chaos) requireJobs(report io.Writer) {
 			repeated += posts - 1
 		}
 	}
-	assert.Empty(c.t, c.service.complaints)
 	assert.NotEmpty(c.t, c.service.enqueued)
 	fmt.Fprintf(report, "%d jobs enqueued: %v; %d POSTs more than one of a ship\n", len(c.service.enqueued), ended, repeated)
 	for _, t := range jobTypes {

@@ -31,6 +31,7 @@ func (c *chaos) report(long bool) {
 	fmt.Fprintf(&report, "the host stalled %d times, for %v in all\n", times, lasted.Round(time.Millisecond))
 	c.reportRecovery(&report)
 	c.requireJobs(&report)
+	c.requireLabels(&report)
 	c.requireCleanLogs()
 	assert.Empty(c.t, c.ledger.complaints)
 	c.t.Logf("%d events acknowledged, %d tries to publish failed\n%s", len(c.ledger.publications), c.ledger.refusals, &report)

@@ -138,7 +138,7 @@ func (c *chaos) drain(long bool) {
 	}
 	const scrubTimeout = time.Minute // a worker is dead after 30 s, and the next scrub finds it
 	require.Eventually(c.t, func() bool {
-		if c.replaysRun() || c.openJobs() != 0 {
+		if c.replaysRun() || c.openJobs() != 0 || c.movingLabels() != 0 {
 			return false
 		}
 		n, err := c.redis.Raw.Exists(c.t.Context(), "jobs:index:main").Result()

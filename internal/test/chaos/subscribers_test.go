@@ -120,13 +120,13 @@ type chaoticSubscriber struct {
 	random *rand.Rand
 }
 
-// serve starts the endpoint, and returns its URL.
-func (s *chaoticSubscriber) serve(t *testing.T) string {
-	server := httptest.NewUnstartedServer(s)
+// serveTLS starts an endpoint, and returns its URL.
+func serveTLS(t *testing.T, handler http.Handler) string {
+	server := httptest.NewUnstartedServer(handler)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // it would log every cut
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	return server.URL + "/"
+	return server.URL
 }
 
 func (s *chaoticSubscriber) ServeHTTP(w http.ResponseWriter, r *http.Request) {
