@@ -55,11 +55,12 @@ var plan = []room{
 	{"jobs/runner", "bus queue jobs jobs/jobstore outbound telemetry"},
 	{"machines/evaluation", "bus machines machines/condition outbound telemetry"},
 	{"machines/runner", "bus queue machines machines/condition machines/labelstore machines/evaluation outbound telemetry"},
+	{"machines/topics", "bus wire rdb queue store machines machines/labelstore outbound telemetry ingest"},
 	{"machines/machinestest", "bus rdb queue machines machines/definition machines/labelstore machines/runner outbound telemetry"},
 	{"retention", "bus rdb store"},
 	{"maintenance", "bus wire rdb queue store deadletter history replay retention telemetry"},
 	{"worker", "bus rdb queue telemetry"},
-	{"web", "bus jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation outbound seal signature store deadletter secrets history inspect replay telemetry ingest"},
+	{"web", "bus jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history inspect replay telemetry ingest"},
 	{"web/webtest", "rdb queue store store/storetest outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"selfsigned", ""},
@@ -67,7 +68,7 @@ var plan = []room{
 	{"top", "client bus terminal"},
 	{"tail", "client bus selfsigned terminal"},
 	{"bench", "client rdb selfsigned"}, // it measures from outside
-	{"app", "bus seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner doctor inspect migrate outbound telemetry ingest delivery maintenance worker web"},
+	{"app", "bus seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner machines/topics doctor inspect migrate outbound telemetry ingest delivery maintenance worker web"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
@@ -106,7 +107,7 @@ var libraries = map[string]string{
 	"go.opentelemetry.io/":                 "telemetry/tracing",
 	"go.yaml.in/yaml/":                     "machines/definition/document cmd/rtm",
 	"golang.org/x/net/":                    "outbound",
-	"golang.org/x/sync/":                   "top bench cmd/rtm",
+	"golang.org/x/sync/":                   "machines/topics top bench cmd/rtm",
 	"golang.org/x/sys/":                    "tail",
 	"golang.org/x/term":                    "terminal",
 }

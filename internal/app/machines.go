@@ -10,9 +10,12 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/ingest"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
 	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/topics"
+	"routemaster/internal/store"
 )
 
 // loadMachines reads the configured definitions of state machines; nil if there are none. It fails
@@ -47,9 +50,9 @@ func loadMachines(names []string) (*machines.Definitions, error) {
 }
 
 // applyMachines replaces the definitions as soon as Redis is available.
-func applyMachines(ctx context.Context, store *labelstore.Store, next *machines.Definitions, log *slog.Logger) {
+func applyMachines(ctx context.Context, client *topics.Client, next *machines.Definitions, log *slog.Logger) {
 	retryUntilAccepted(ctx, func(ctx context.Context) error {
-		version, err := store.Apply(ctx, next, nil, time.Now())
+		version, err := client.Apply(ctx, next, nil)
 		switch {
 		case errors.Is(err, bus.ErrUnavailable):
 			return err
@@ -59,5 +62,13 @@ func applyMachines(ctx context.Context, store *labelstore.Store, next *machines.
 			log.Info("applied ROUTEMASTER_MACHINES", "version", version)
 		}
 		return nil
+	})
+}
+
+// newTopics makes the machines' client of the bus.
+func newTopics(st *store.Store, labels *labelstore.Store, obs *observability, log *slog.Logger) *topics.Client {
+	return topics.New(topics.Config{
+		Store: st, Labels: labels, Recorder: obs.recorder, Log: log, Now: time.Now,
+		Ingest: ingest.New(st, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer}),
 	})
 }

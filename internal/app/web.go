@@ -84,7 +84,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	var registering sync.WaitGroup
 	registering.Go(func() { registerClients(ctx, redis, st, c.Clients) })
 	if definitions != nil {
-		registering.Go(func() { applyMachines(ctx, labelstore.New(st.Partition()), definitions, log) })
+		registering.Go(func() { applyMachines(ctx, newTopics(st, labelstore.New(st.Partition()), obs, log), definitions, log) })
 	}
 	defer registering.Wait()
 	defer cancel()

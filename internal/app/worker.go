@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/jobs/runner"
 	"routemaster/internal/machines/labelstore"
 	labelrunner "routemaster/internal/machines/runner"
+	"routemaster/internal/machines/topics"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
@@ -65,10 +66,11 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	client, downstream := newClient(c, c.CallbackDeny, c.WorkerThreads+c.JobThreads+c.MachineThreads), newClient(c, bus.DenyList{}, c.JobThreads)
 	defer client.Close()
 	defer downstream.Close()
-	deliverer := newDeliverer(c, st, obs, client, log)
+	labelStore := labelstore.New(redis.Partition(c.RedisNamespace))
+	machineTopics := newTopics(st, labelStore, obs, log)
+	deliverer := newDeliverer(c, st, obs, client, machineTopics, log)
 	jobRunner := newRunner(c, obs, client, downstream, log)
 	jobStore := jobstore.New(redis.Partition(c.RedisNamespace))
-	labelStore := labelstore.New(redis.Partition(c.RedisNamespace))
 	labelRunner := labelrunner.New(labelStore, client, c.MachineThreads, obs.recorder, log, time.Now)
 	archive, scheduler := housekeeping.NewArchive(jobStore, obs.recorder, time.Now), housekeeping.NewScheduler(jobStore, log, time.Now)
 	keeper := maintenance.New(st, q, c.Memory, obs.recorder, log, time.Now, archive)
@@ -85,6 +87,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			bus.JobJob:          jobRunner.Run,
 			bus.JobLabel:        labelRunner.Run,
 			bus.JobWalk:         labelRunner.Walk,
+			bus.JobMoves:        machineTopics.Tell,
 			bus.JobAutodrop:     keeper.Autodrop,
 			bus.JobMonitor:      monitor.Monitor,
 			bus.JobScrubQueues:  keeper.ScrubQueues,
@@ -98,6 +101,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			{Interval: scrubWorkersInterval, Work: keeper.Enqueue(bus.JobScrubWorkers)},
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},
 			{Interval: labelrunner.TenderInterval, Work: labelrunner.NewTender(labelStore, time.Now).Tick},
+			{Interval: topics.TidyInterval, Work: machineTopics.Tidy},
 			{Interval: housekeeping.PurgeInterval, Work: archive.Purge},
 			{Interval: housekeeping.SchedulerInterval, Work: scheduler.Tick},
 			{Interval: housekeeping.SeriesInterval, Work: housekeeping.SeriesOf(jobStore, obs.recorder)},
@@ -130,10 +134,13 @@ func newClient(c Config, deny bus.DenyList, threads int) *outbound.Client {
 	}, time.Now)
 }
 
-// newDeliverer makes what delivers batches.
-func newDeliverer(c Config, st *store.Store, obs *observability, client *outbound.Client, log *slog.Logger) *delivery.Deliverer {
+// newDeliverer makes what delivers batches: those of the machines to them.
+func newDeliverer(
+	c Config, st *store.Store, obs *observability, client *outbound.Client, machines *topics.Client, log *slog.Logger,
+) *delivery.Deliverer {
 	return delivery.New(delivery.Config{
 		Client:   client,
+		Local:    map[string]func(context.Context, outbound.Request) outbound.Attempt{topics.Callback: machines.Hear},
 		Policy:   delivery.Policy{HealRate: c.HealRate, DamageRate: c.DamageRate, MaxBackoff: c.MaxBackoff},
 		Reporter: obs.reporter,
 		Tracer:   obs.tracer,

@@ -33,6 +33,8 @@ const (
 	JobLabel JobName = "label"
 	// JobWalk looks at all labels in a state, given its machine and the name of the walk.
 	JobWalk JobName = "walk"
+	// JobMoves publishes moves of labels, given their machine and the number of the first.
+	JobMoves JobName = "moves"
 	// JobAutodrop drops the oldest batches when Redis is about to be full.
 	JobAutodrop JobName = "autodrop"
 	// JobMonitor sends the bus's gauges and counters to the metric service.

@@ -23,6 +23,8 @@ import (
 type Config struct {
 	// Client sends the batches.
 	Client *outbound.Client
+	// Local has who takes the batches of a callback in this process, as an endpoint would.
+	Local map[string]func(context.Context, outbound.Request) outbound.Attempt
 	// Policy decides what follows from a delivery for its batch and its subscriber.
 	Policy Policy
 	// Reporter, if given, reports unexpected errors. A failed delivery is expected.
@@ -44,6 +46,7 @@ type Config struct {
 // Deliverer delivers batches. It is safe for concurrent use.
 type Deliverer struct {
 	client   *outbound.Client
+	local    map[string]func(context.Context, outbound.Request) outbound.Attempt
 	policy   Policy
 	plans    plans
 	recorder *attemptRecorder
@@ -56,6 +59,7 @@ type Deliverer struct {
 func New(config Config, log *slog.Logger, now func() time.Time) *Deliverer {
 	return &Deliverer{
 		client:   config.Client,
+		local:    config.Local,
 		policy:   config.Policy,
 		plans:    plans{read: config.Options, keyring: config.Keyring, log: log},
 		recorder: newAttemptRecorder(config.AttemptsKept, config.Excerpt),
@@ -106,7 +110,11 @@ func (d *Deliverer) post(ctx context.Context, s *slice) outbound.Attempt {
 	for _, kind := range s.signer.Types() {
 		d.observer.recorder.Signed(string(kind))
 	}
-	return d.client.Send(ctx, outbound.Request{
+	send := d.client.Send
+	if local := d.local[s.batch.Callback]; local != nil {
+		send = local
+	}
+	return send(ctx, outbound.Request{
 		URL: s.batch.Callback, User: s.batch.UUID, Password: "x", Header: header, Body: s.reader, Length: s.length,
 		KeepBody: d.recorder.keepBody(s),
 	})

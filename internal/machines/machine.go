@@ -195,9 +195,9 @@ type WebhookRule struct {
 
 // Publish says where the moves of a machine are published.
 type Publish struct {
-	Topic bus.TopicName
+	Topic bus.TopicName `json:"topic"`
 	// URL is that of the events, with <label> and <state_machine> for the names.
-	URL string
+	URL string `json:"url"`
 	// Publisher is the client that owns the topic.
-	Publisher bus.ClientName
+	Publisher bus.ClientName `json:"publisher"`
 }

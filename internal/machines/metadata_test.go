@@ -51,8 +51,11 @@ func TestTriggersByMetadata(t *testing.T) {
 		`{"foo":{}}`: "", `{"foo":{"x":1}}`: "", `{"bar":{}}`: "", `{"foo.bar":1}`: "", `{"x":{"foo":{"bar":1}}}`: "", `{}`: "",
 		`{"foo":null}`: "", `{"foo":7}`: "", `{"foo":"bar"}`: "", `{"foo":["bar"]}`: "", `{"foo":true}`: "",
 	} {
-		assert.Equal(t, want, state.TriggerOf(object(t, patch)), patch)
+		trigger, pending := state.TriggerOf("m", "l", &machines.Change{Patch: object(t, patch)})
+		assert.Equal(t, want, trigger, patch)
+		assert.Equal(t, want != "", pending, patch)
 	}
 	state.Next = nil
-	assert.Empty(t, state.TriggerOf(object(t, `{"go":true}`)), "an end")
+	trigger, _ := state.TriggerOf("m", "l", &machines.Change{Patch: object(t, `{"go":true}`)})
+	assert.Empty(t, trigger, "an end")
 }

@@ -95,16 +95,24 @@ const TriggerEntry = "entry"
 // RunsOn reports whether something is to be done for a label that arrives in the state.
 func (s *State) RunsOn() bool { return s.Action != nil || s.Gate.HasEntryTrigger() }
 
-// TriggerOf returns the name of the trigger that a patch of the metadata sets off for a label in
-// the state; empty if there is none, as at an end: its condition opens nothing.
-func (s *State) TriggerOf(patch Object) string {
+// TriggerOf returns the name of the trigger that a change sets off for a label in the state; empty
+// if there is none, as at an end: its condition opens nothing. Pending says that the gate is
+// evaluated again each minute until it opens, as after a patch of the metadata that it waits for.
+func (s *State) TriggerOf(machine Name, name LabelName, c *Change) (trigger string, pending bool) {
 	if s == nil || s.Gate == nil || s.Next == nil {
-		return ""
+		return "", false
 	}
 	for _, t := range s.Gate.Triggers {
-		if len(t.Metadata) > 0 && patch.Has(t.Metadata) {
-			return t.String()
+		if len(t.Metadata) > 0 && c.Patch.Has(t.Metadata) {
+			return t.String(), true
 		}
 	}
-	return ""
+	for _, t := range s.Gate.Triggers {
+		if c.Event != nil && t.Topic != nil && t.Topic.Topic == c.Event.Topic {
+			if named, ok := t.Topic.labelOf(machine, c.Event); ok && named == name {
+				return t.String(), false
+			}
+		}
+	}
+	return "", false
 }

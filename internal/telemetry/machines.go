@@ -7,14 +7,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 )
 
 // machineInstruments are the metrics of state machines. The operator's definitions bound their
 // series.
 type machineInstruments struct {
-	steps, webhooks, feeds *prometheus.CounterVec
-	webhookTime            *prometheus.SummaryVec
+	steps, webhooks, feeds, events, moves *prometheus.CounterVec
+	webhookTime                           *prometheus.SummaryVec
 }
 
 func (m *machineInstruments) register(register promauto.Factory) {
@@ -30,6 +31,41 @@ func (m *machineInstruments) register(register promauto.Factory) {
 	m.feeds = register.NewCounterVec(counter("machine_feeds_total",
 		"Requests to feeds, by the status of the answer, 0 without one."),
 		[]string{"machine", "feed", "status"})
+	m.events = register.NewCounterVec(counter("machine_events_total",
+		"Events of topics that machines have heard, by topic and what became of them."),
+		[]string{"machine", "topic", "outcome"})
+	m.moves = register.NewCounterVec(counter("machine_moves_published_total",
+		"Moves of labels that were published."),
+		[]string{"machine"})
+}
+
+// EventOutcome is what became of an event that a machine has heard.
+type EventOutcome string
+
+// The outcomes: the label was changed or made; there is no such label, or it was deleted; the event
+// names no label, or has data for which there is no place; its data would be too long with the
+// label's metadata. But for the first two, the event is dropped.
+const (
+	EventChanged  EventOutcome = "changed"
+	EventCreated  EventOutcome = "created"
+	EventUnknown  EventOutcome = "unknown"
+	EventDeleted  EventOutcome = "deleted"
+	EventUnusable EventOutcome = "unusable"
+	EventInvalid  EventOutcome = "invalid"
+)
+
+// EventHeard notes what became of an event of a topic, for a machine.
+func (r *Recorder) EventHeard(machine machines.Name, topic bus.TopicName, outcome EventOutcome) {
+	if r != nil {
+		r.metrics.machines.events.WithLabelValues(string(machine), string(topic), string(outcome)).Inc()
+	}
+}
+
+// MovesTold notes that moves of labels were published.
+func (r *Recorder) MovesTold(machine machines.Name, moves int) {
+	if r != nil {
+		r.metrics.machines.moves.WithLabelValues(string(machine)).Add(float64(moves))
+	}
 }
 
 // LabelStep notes what a worker has done for a label in a state.

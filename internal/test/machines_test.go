@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -82,5 +83,48 @@ func TestALabelFromItsFirstStateToItsLast(t *testing.T) {
 		list := b.Call(app, "GET", "/state-machines/welcome/labels?state=done", "", http.StatusOK)
 		assert.Contains(t, list, "ann@x")
 		assert.NotContains(t, list, "ben")
+	})
+}
+
+const shop = `
+state_machines:
+  orders:
+    states:
+      - gate: new
+        exit_condition: metadata.paid
+        triggers: [{topic: orders, label: {url: "https://shop.example/<label>"}, create: true}]
+        next: ship
+      - {action: ship, webhook: URL/ship/<label>, next: shipped}
+      - {gate: shipped, exit_condition: false}
+    publish: {topic: moves, url: "https://shop.example/<label>"}
+  audit:
+    states:
+      - gate: open
+        exit_condition: metadata.to = "shipped"
+        triggers: [{topic: moves, label: {data: label}, create: true}]
+        next: closed
+      - {gate: closed, exit_condition: false}
+`
+
+// TestEventsMoveLabelsAndMovesAreEvents has an event move a label, and the events of its moves move
+// a label of another machine.
+func TestEventsMoveLabelsAndMovesAreEvents(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		service := machinestest.NewService(t)
+		b := bustest.Start(t, server)
+		app := b.AddClient("app")
+		b.Call(bustest.RootKey, "PUT", "/state-machines", strings.ReplaceAll(shop, "URL", service.URL), http.StatusOK)
+		b.Call(app, "POST", "/topics/orders", `{"type":"create","url":"https://shop.example/7","data":{"total":9}}`, http.StatusOK)
+		b.Call(app, "POST", "/topics/orders", `{"type":"update","url":"https://shop.example/7","data":{"paid":true}}`, http.StatusOK)
+		require.Eventually(t, func() bool {
+			status, text, err := bustest.Send(b.Client, b.API, app, "GET", "/state-machines/audit/labels/7", "")
+			return err == nil && status == http.StatusOK && strings.Contains(text, `"state":"closed"`)
+		}, bustest.WaitTimeout, 10*time.Millisecond)
+		order := b.Call(app, "GET", "/state-machines/orders/labels/7", "", http.StatusOK)
+		assert.Contains(t, order, `"metadata":{"paid":true,"total":9}`)
+		assert.Contains(t, order, `"state":"shipped"`)
+		assert.Len(t, service.Calls(), 1)
+		b.Drain()
+		b.RequireNothingLeft()
 	})
 }

@@ -15,7 +15,6 @@ import (
 	"routemaster/internal/history"
 	"routemaster/internal/ingest"
 	"routemaster/internal/jobs/jobstore"
-	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
@@ -93,7 +92,7 @@ func New(
 	return &API{
 		Service: service, config: config, store: st, stats: stats.Of(st), queue: q, ingest: in, history: history.New(st),
 		subscriber: subscriber.New(config.Subscriber, service, st), jobs: jobs.New(config.Jobs, service, jobstore.New(st.Partition())),
-		machines: machines.New(config.Machines, service, labelstore.New(st.Partition())), metrics: metrics,
+		machines: machines.New(config.Machines, service, st), metrics: metrics,
 	}
 }
 

@@ -114,6 +114,8 @@ var families = []Family{
 	{Prefix: "machines:history:", Kind: rdb.List, unread: true},
 	{Prefix: "machines:labels:", Kind: rdb.SortedSet, unread: true},
 	{Prefix: labels.Errored(""), Kind: rdb.SortedSet, unread: true},
+	{Prefix: labels.Outbox(""), Kind: rdb.List, unread: true},
+	{Prefix: labels.Published(""), Kind: rdb.Hash, unread: true},
 	{Prefix: labels.Standings(""), Kind: rdb.Hash, unread: true},
 	{Prefix: "idempotency:", Kind: rdb.Hash, unread: true},
 	{Prefix: OldTraceparents, Kind: rdb.List, list: (*Scan).takeOldTraceparents},

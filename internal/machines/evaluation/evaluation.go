@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -165,7 +164,7 @@ func (n *Evaluation) ask(name string) (any, error) {
 	}
 	n.Asked = true
 	attempt := n.client.Send(n.ctx, outbound.Request{
-		Method: http.MethodGet, URL: Expand(feed.URL, n.label.Machine, n.label.Name), Timeout: feed.Timeout,
+		Method: http.MethodGet, URL: machines.ExpandURL(feed.URL, n.label.Machine, n.label.Name), Timeout: feed.Timeout,
 		Header: http.Header{"Accept": {"application/json"}}, KeepBody: func(int) int { return maxFeed }, AwaitBody: true,
 	})
 	n.recorder.FeedAsked(n.machine.Name, name, attempt.Status)
@@ -191,11 +190,4 @@ func readFeed(a outbound.Attempt) (machines.Object, error) {
 		return nil, fmt.Errorf("the body %w", err)
 	}
 	return object, nil
-}
-
-// Expand puts the names of a label into a URL for <label> and <state_machine>, percent-encoded but
-// for the characters that need not be.
-func Expand(template string, machine machines.Name, label machines.LabelName) string {
-	escape := func(name string) string { return strings.ReplaceAll(url.QueryEscape(name), "+", "%20") }
-	return strings.NewReplacer("<label>", escape(string(label)), "<state_machine>", escape(string(machine))).Replace(template)
 }

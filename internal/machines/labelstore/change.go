@@ -26,6 +26,13 @@ func (s *Store) Add(
 	if err != nil {
 		return label, err
 	}
+	return s.add(ctx, machine, name, packed, &machines.Change{}, now)
+}
+
+// add makes a label with metadata. A change may set off a trigger of its first gate.
+func (s *Store) add(
+	ctx context.Context, machine machines.Name, name machines.LabelName, metadata []byte, c *machines.Change, now time.Time,
+) (label machines.Label, err error) {
 	definitions := s.latest.Load()
 	for range maxTries {
 		if definitions == nil || definitions.Machine(machine) == nil {
@@ -37,48 +44,65 @@ func (s *Store) Add(
 		if m == nil {
 			return label, machines.ErrUnknownMachine
 		}
-		first, trigger := m.First(), ""
+		first := m.First()
+		trigger, _ := first.TriggerOf(machine, name, c)
 		if first.RunsOn() {
 			trigger = machines.TriggerEntry
 		}
-		err := s.Create(ctx, machine, name, definitions, first.Name, packed, trigger, now)
+		err := s.create(ctx, m, name, definitions, metadata, trigger, now)
 		if errors.Is(err, machines.ErrChanged) {
 			definitions = nil
 			continue
 		}
 		return machines.Label{
-			Machine: machine, Name: name, State: first.Name, Metadata: packed, CreatedAt: now, EnteredAt: now, Resting: trigger == "",
+			Machine: machine, Name: name, State: first.Name, Metadata: metadata, CreatedAt: now, EnteredAt: now, Resting: trigger == "",
 		}, err
 	}
 	return label, errContended
 }
 
-// Merge merges a patch into the metadata of a label, and has its gate evaluated if the patch has
-// the path of one of its triggers. It returns the label as it was after that: not resting, if a
-// worker is to look at it. It fails with [machines.ErrUnknownMachine], [machines.ErrUnknownLabel],
-// [machines.ErrLabelDeleted], a [bus.Invalid] for metadata that is too long, or
-// [bus.ErrUnavailable].
+// Merge merges a patch of a client into the metadata of a label; see [Store.Change].
 func (s *Store) Merge(
 	ctx context.Context, machine machines.Name, name machines.LabelName, patch machines.Object, keepNull bool,
+) (machines.Label, error) {
+	return s.Change(ctx, machine, name, machines.Change{Patch: patch, KeepNull: keepNull}, time.Time{})
+}
+
+// Change merges a patch into the metadata of a label, and has its gate evaluated if the change sets
+// off one of its triggers. It returns the label as it was after that: of version 0, if it was made,
+// and not resting, if a worker is to look at it. It fails with [machines.ErrUnknownMachine],
+// [machines.ErrUnknownLabel], [machines.ErrLabelDeleted], a [bus.Invalid] for metadata that is too
+// long, or [bus.ErrUnavailable].
+func (s *Store) Change(
+	ctx context.Context, machine machines.Name, name machines.LabelName, c machines.Change, now time.Time,
 ) (label machines.Label, err error) {
 	for range maxTries {
 		label, definitions, err := s.Label(ctx, machine, name)
 		if definitions != nil && definitions.Machine(machine) == nil {
 			err = machines.ErrUnknownMachine
 		}
-		if err != nil {
+		missing := c.Create && errors.Is(err, machines.ErrUnknownLabel)
+		if missing {
+			label.Metadata = []byte("{}")
+		} else if err != nil {
 			return label, err
 		}
 		metadata, err := machines.ParseObject(label.Metadata)
 		if err != nil {
 			return label, err
 		}
-		packed, err := metadata.Merge(patch, keepNull).Pack()
+		packed, err := metadata.Merge(c.Patch, c.KeepNull).Pack()
 		if err != nil {
 			return label, err
 		}
-		trigger := definitions.State(machine, label.State).TriggerOf(patch)
-		err = s.Patch(ctx, &label, definitions, packed, trigger)
+		if missing {
+			if label, err = s.add(ctx, machine, name, packed, &c, now); !errors.Is(err, machines.ErrLabelExists) {
+				return label, err
+			}
+			continue
+		}
+		trigger, pending := definitions.State(machine, label.State).TriggerOf(machine, name, &c)
+		err = s.patch(ctx, &label, definitions, packed, trigger, pending)
 		if errors.Is(err, machines.ErrChanged) {
 			continue
 		}

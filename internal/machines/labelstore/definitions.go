@@ -103,15 +103,12 @@ func load(source []byte) (*machines.Definitions, error) {
 
 // Put replaces definitions as they were read by others, and has the labels of states that vanish
 // move as the moves say, besides those that are still to move as before. It returns the version of
-// the new ones. It fails with a [bus.Invalid] for what is not supported, a
+// the new ones. It fails with a [bus.Invalid] for definitions that are too long, a
 // [machines.LabelsRestError], [machines.ErrChanged] if somebody else has replaced them, or
 // [bus.ErrUnavailable].
 func (s *Store) Put(
 	ctx context.Context, current, next *machines.Definitions, moves []machines.StateMove, now time.Time,
 ) (version int64, err error) {
-	if err := supported(next); err != nil {
-		return 0, err
-	}
 	// Definitions in several files may hold more than one file can.
 	if _, err := load(next.Source); err != nil {
 		return 0, bus.Invalidf("", "all definitions together: %v", err)
@@ -146,21 +143,6 @@ func (s *Store) Put(
 		return 0, err
 	}
 	return rdb.Integer(change.Text(0), 0), nil
-}
-
-// supported refuses what definitions may say, but no worker does yet.
-func supported(d *machines.Definitions) error {
-	for _, m := range d.Machines {
-		if m.Publish != nil {
-			return bus.Invalidf("", "state_machines.%s.publish: moves are not published yet; leave it out", m.Name)
-		}
-		for _, state := range m.States {
-			if state.Gate != nil && slices.ContainsFunc(state.Gate.Triggers, func(t machines.Trigger) bool { return t.Topic != nil }) {
-				return bus.Invalidf("", "state_machines.%s: %s has a trigger by topic, which does nothing yet; leave it out", m.Name, state.Name)
-			}
-		}
-	}
-	return nil
 }
 
 // Apply is [Store.Put] for whatever definitions there are. If they are the same, nothing changes;

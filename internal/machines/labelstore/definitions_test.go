@@ -1,7 +1,6 @@
 package labelstore_test
 
 import (
-	"strings"
 	"sync"
 	"testing"
 
@@ -13,18 +12,6 @@ import (
 	"routemaster/internal/machines/definition"
 	"routemaster/internal/machines/machinestest"
 )
-
-func TestWhatIsNotSupportedIsRefused(t *testing.T) {
-	each(t, func(t *testing.T, f *machinestest.Fixture) {
-		topic := "{topic: users, label: {data: id}}"
-		var invalid *bus.Invalid
-		require.ErrorAs(t, f.TryApply(strings.Replace(gates, "{metadata: go}", topic, 1)), &invalid)
-		assert.Contains(t, invalid.Detail, "first has a trigger by topic")
-		published := gates + `    publish: {topic: moves, url: "https://app.example/<label>"}`
-		require.ErrorAs(t, f.TryApply(published), &invalid)
-		assert.Contains(t, invalid.Detail, "moves are not published yet")
-	})
-}
 
 func TestDefinitionsAreReplacedOnce(t *testing.T) {
 	each(t, func(t *testing.T, f *machinestest.Fixture) {

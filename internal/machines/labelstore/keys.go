@@ -37,6 +37,16 @@ func (k Keys) Errored(machine machines.Name) string {
 	return k.Namespace + "machines:errored:" + string(machine)
 }
 
+// Outbox is a list of a machine's moves that are to be published, the oldest first.
+func (k Keys) Outbox(machine machines.Name) string {
+	return k.Namespace + "machines:outbox:" + string(machine)
+}
+
+// Published is a hash: how many moves of a machine came into its outbox, and which are published.
+func (k Keys) Published(machine machines.Name) string {
+	return k.Namespace + "machines:published:" + string(machine)
+}
+
 // Standings is a hash of a machine's states to the standing of their webhooks and feeds.
 func (k Keys) Standings(machine machines.Name) string {
 	return k.Namespace + "machines:standings:" + string(machine)

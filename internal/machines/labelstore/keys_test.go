@@ -29,6 +29,8 @@ func TestKeysInLua(t *testing.T) {
 		"history_key('m', 'l')":  k.History("m", "l"),
 		"labels_key('m', 's')":   k.Labels("m", "s"),
 		"errored_key('m')":       k.Errored("m"),
+		"outbox_key('m')":        k.Outbox("m"),
+		"published_key('m')":     k.Published("m"),
 		"standings_key('m')":     k.Standings("m"),
 	}
 	read := func(name string) string {

@@ -68,6 +68,8 @@ type Result struct {
 	Why    machines.Why
 	RunsOn bool
 	Steps  int
+	// In is the machine, which says whether and where the move is published.
+	In *machines.Machine
 	// Evaluated says that the move is by what the label's metadata was, and void if it has changed.
 	Evaluated bool
 	// Error is why the evaluation or the attempt failed, Failures how many have in a row, Status the
@@ -116,7 +118,7 @@ func (kind) Result(payload queue.Payload, detail any) []any {
 		if err != nil { // it has values of JSON only
 			why = []byte("{}")
 		}
-		return append(values, version, visit.definitions, string(r.To), why, r.RunsOn, r.Steps)
+		return append(values, version, visit.definitions, string(r.To), why, r.RunsOn, r.Steps, publication(r.In))
 	case Failed:
 		return append(values, r.Error, r.Failures)
 	case Attempted, Errored:

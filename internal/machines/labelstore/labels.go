@@ -100,31 +100,32 @@ func (s *Store) Label(
 	return label, definitions, nil
 }
 
-// Create makes a label in the first state of its machine, by definitions; a trigger, if not empty,
+// create makes a label in the first state of its machine, by definitions; a trigger, if not empty,
 // has a worker look at it. It fails with [machines.ErrLabelExists], [machines.ErrLabelDeleted],
 // [machines.ErrChanged] (the definitions) or [bus.ErrUnavailable].
-func (s *Store) Create(
-	ctx context.Context, machine machines.Name, name machines.LabelName, d *machines.Definitions,
-	state machines.StateName, metadata []byte, trigger string, now time.Time,
+func (s *Store) create(
+	ctx context.Context, m *machines.Machine, name machines.LabelName, d *machines.Definitions,
+	metadata []byte, trigger string, now time.Time,
 ) error {
 	return replied("create label", s.group.Change(ctx, scriptLabelCreate,
-		string(machine), string(name), now.UnixMilli(), d.Version, string(state), metadata, trigger))
+		string(m.Name), string(name), now.UnixMilli(), d.Version, string(m.First().Name), metadata, trigger, publication(m)))
 }
 
-// Patch replaces the metadata of a label as it was read with its definitions; a trigger, if not
+// patch replaces the metadata of a label as it was read with its definitions; a trigger, if not
 // empty, has its gate evaluated. It fails with [machines.ErrUnknownLabel],
 // [machines.ErrLabelDeleted], [machines.ErrChanged] (the definitions, the state or the metadata) or
 // [bus.ErrUnavailable].
-func (s *Store) Patch(
-	ctx context.Context, label *machines.Label, d *machines.Definitions, metadata []byte, trigger string,
+func (s *Store) patch(
+	ctx context.Context, label *machines.Label, d *machines.Definitions, metadata []byte, trigger string, pending bool,
 ) error {
-	return replied("patch label", s.group.Change(ctx, scriptLabelPatch,
-		string(label.Machine), string(label.Name), d.Version, label.Version, string(label.State), metadata, trigger))
+	return replied("patch label", s.group.Change(ctx, scriptLabelPatch, string(label.Machine), string(label.Name),
+		d.Version, label.Version, string(label.State), metadata, trigger, pending))
 }
 
-// Delete deletes a label. It is no error if there is none. It fails with [bus.ErrUnavailable].
-func (s *Store) Delete(ctx context.Context, machine machines.Name, name machines.LabelName, now time.Time) error {
-	return replied("delete label", s.group.Change(ctx, scriptLabelDelete, string(machine), string(name), now.UnixMilli()))
+// Delete deletes a label of a machine. It is no error if there is none. It fails with
+// [bus.ErrUnavailable].
+func (s *Store) Delete(ctx context.Context, m *machines.Machine, name machines.LabelName, now time.Time) error {
+	return replied("delete label", s.group.Change(ctx, scriptLabelDelete, string(m.Name), string(name), now.UnixMilli(), publication(m)))
 }
 
 // Ask has a worker look at a label that is in a state. It fails with [machines.ErrUnknownLabel],

@@ -200,7 +200,7 @@ func TestADeletedNameComesFree(t *testing.T) {
 		old := f.Show("m", "ann")
 		merge(f, "ann", `{"go":true}`)
 		task := f.Take("ben")
-		require.NoError(t, f.Delete(t.Context(), "m", "ann", f.Now))
+		require.NoError(t, f.Delete(t.Context(), f.Machine("m"), "ann", f.Now))
 		assert.True(t, f.Finish(task))
 		f.RequireSound(t)
 		label, _, err := f.Label(t.Context(), "m", "ann")

@@ -34,6 +34,8 @@ var (
 	scriptLabelDelete    = newScript("label_delete")
 	scriptLabelAsk       = newScript("label_ask")
 	scriptLabelRetry     = newScript("label_retry")
+	scriptOutboxRead     = newScript("outbox_read")
+	scriptOutboxUnload   = newScript("outbox_unload")
 	scriptWalkRead       = newScript("walk_read")
 	scriptWalkStep       = newScript("walk_step")
 	scriptWalksTend      = newScript("walks_tend")

@@ -70,7 +70,7 @@ func (m *model) patch(rt *rapid.T) {
 
 func (m *model) remove(rt *rapid.T) {
 	name := m.label(rt)
-	require.NoError(rt, m.Delete(m.T.Context(), "m", name, m.Now))
+	require.NoError(rt, m.Delete(m.T.Context(), m.Machine("m"), name, m.Now))
 	delete(m.labels, name)
 }
 

@@ -3,6 +3,7 @@
 package machinestest
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
 	"strings"
@@ -42,10 +43,13 @@ type Fixture struct {
 	Server *rdbtest.Server
 	Runner *runner.Runner
 	Tender *runner.Tender
-	Keys   labelstore.Keys
-	Log    *rdbtest.Buffer
-	// Metrics are those of the runner.
-	Metrics *metrics.Registry
+	// Tell is the handler of [bus.JobMoves], for tests that publish.
+	Tell func(context.Context, *queue.Task) queue.Result
+	Keys labelstore.Keys
+	Log  *rdbtest.Buffer
+	// Recorder is the runner's, and Metrics what it counts.
+	Recorder *telemetry.Recorder
+	Metrics  *metrics.Registry
 	// Now is what the clock shows.
 	Now time.Time
 }
@@ -61,15 +65,11 @@ func New(t testing.TB, server *rdbtest.Server) *Fixture {
 	}, time.Now)
 	t.Cleanup(client.Close)
 	log := slog.New(slog.NewTextHandler(f.Log, nil))
-	f.Runner = runner.New(f.Store, client, Threads, f.recorder(), log, func() time.Time { return f.Now })
+	f.Metrics = metrics.NewRegistry()
+	f.Recorder = telemetry.NewRecorder(f.Metrics, nil, slog.New(slog.DiscardHandler))
+	f.Runner = runner.New(f.Store, client, Threads, f.Recorder, log, func() time.Time { return f.Now })
 	f.Tender = runner.NewTender(f.Store, func() time.Time { return f.Now })
 	return f
-}
-
-// recorder makes the metrics of the fixture.
-func (f *Fixture) recorder() *telemetry.Recorder {
-	f.Metrics = metrics.NewRegistry()
-	return telemetry.NewRecorder(f.Metrics, nil, slog.New(slog.DiscardHandler))
 }
 
 // Apply replaces the definitions.
@@ -91,6 +91,14 @@ func (f *Fixture) TryApply(yaml string, moves ...machines.StateMove) error {
 		require.Equal(f.T, current.Version+1, version)
 	}
 	return err
+}
+
+// Machine returns a machine of the definitions.
+func (f *Fixture) Machine(name machines.Name) *machines.Machine {
+	f.T.Helper()
+	definitions, err := f.Definitions(f.T.Context())
+	require.NoError(f.T, err)
+	return definitions.Machine(name)
 }
 
 // Create makes a label with metadata, and has workers look at it.
@@ -147,8 +155,11 @@ func (f *Fixture) Take(worker bus.WorkerID) *queue.Task {
 func (f *Fixture) Finish(task *queue.Task) (owned bool) {
 	f.T.Helper()
 	handle := f.Runner.Run
-	if task.Job.Name == bus.JobWalk {
+	switch task.Job.Name {
+	case bus.JobWalk:
 		handle = f.Runner.Walk
+	case bus.JobMoves:
+		handle = f.Tell
 	}
 	owned, err := f.Queue().Complete(f.T.Context(), task, handle(f.T.Context(), task), f.Now)
 	require.NoError(f.T, err)

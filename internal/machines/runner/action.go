@@ -12,7 +12,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/evaluation"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/outbound"
 )
@@ -46,7 +45,7 @@ func (r *Runner) act(
 
 // call sends the webhook of an action.
 func (r *Runner) call(ctx context.Context, m *machines.Machine, a *machines.Action, label *machines.Label) outbound.Attempt {
-	url := evaluation.Expand(a.Webhook, label.Machine, label.Name)
+	url := machines.ExpandURL(a.Webhook, label.Machine, label.Name)
 	header := http.Header{"Content-Type": {"application/json"}, IdempotencyHeader: {label.IdempotencyToken()}}
 	for _, rule := range m.Webhooks {
 		if rule.Match.MatchString(url) {

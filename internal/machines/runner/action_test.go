@@ -220,7 +220,7 @@ func TestLabelsOfOneNameAreApart(t *testing.T) {
 		s.Answer(machinestest.With(200, ""))
 		f.Pass(10 * time.Second)
 		assert.ElementsMatch(t, []string{"POST /one", "POST /two"}, requests(s))
-		require.NoError(t, f.Delete(t.Context(), "one", "ann", f.Now))
+		require.NoError(t, f.Delete(t.Context(), f.Machine("one"), "ann", f.Now))
 		assert.Equal(t, states{"a", "b", "c", ""}, f.Route("one", "ann"))
 		assert.Equal(t, states{"a", "b", "c"}, f.Route("two", "ann"))
 	})

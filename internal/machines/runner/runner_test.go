@@ -185,16 +185,16 @@ func TestADeletedLabelIsLeftAlone(t *testing.T) {
 	each(t, m, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
 		ctx := t.Context()
 		s.Answer(func(w http.ResponseWriter, r *http.Request) { // in the middle of its run
-			assert.NoError(t, f.Delete(ctx, "m", "ann", f.Now))
+			assert.NoError(t, f.Delete(ctx, f.Machine("m"), "ann", f.Now))
 		})
 		f.Create("m", "ann", `{"go":true}`)
 		assert.Len(t, s.Calls(), 1)
 		assert.Equal(t, states{"start", "act", ""}, f.Route("m", "ann"))
 		s.Answer(machinestest.With(500, ""))
 		f.Create("m", "ben", `{"go":true}`)
-		require.NoError(t, f.Delete(ctx, "m", "ben", f.Now)) // while its next attempt waits
-		require.NoError(t, f.Delete(ctx, "m", "ben", f.Now))
-		require.NoError(t, f.Delete(ctx, "m", "nobody", f.Now))
+		require.NoError(t, f.Delete(ctx, f.Machine("m"), "ben", f.Now)) // while its next attempt waits
+		require.NoError(t, f.Delete(ctx, f.Machine("m"), "ben", f.Now))
+		require.NoError(t, f.Delete(ctx, f.Machine("m"), "nobody", f.Now))
 		s.Calls()
 		f.Pass(time.Hour)
 		assert.Empty(t, s.Calls())

@@ -140,7 +140,7 @@ func (h *Handlers) apply(w http.ResponseWriter, r *http.Request) (view appliedVi
 	if err != nil {
 		return view, err
 	}
-	view.Version, err = h.store.Apply(r.Context(), next, moves, h.Now())
+	view.Version, err = h.topics.Apply(r.Context(), next, moves)
 	view.Warnings = faults(warnings)
 	return view, err
 }

@@ -9,7 +9,9 @@ import (
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/evaluation"
 	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/topics"
 	"routemaster/internal/outbound"
+	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
@@ -26,12 +28,15 @@ type Config struct {
 type Handlers struct {
 	*rest.Service
 	store     *labelstore.Store
+	topics    *topics.Client
 	evaluator *evaluation.Evaluator
 }
 
 // New makes the handlers of an API. They read requests and respond by its service.
-func New(config Config, service *rest.Service, store *labelstore.Store) *Handlers {
-	return &Handlers{Service: service, store: store, evaluator: evaluation.New(config.Client, config.Recorder, service.Now)}
+func New(config Config, service *rest.Service, st *store.Store) *Handlers {
+	labels := labelstore.New(st.Partition())
+	client := topics.New(topics.Config{Store: st, Labels: labels, Log: service.Log, Now: service.Now})
+	return &Handlers{Service: service, store: labels, topics: client, evaluator: evaluation.New(config.Client, config.Recorder, service.Now)}
 }
 
 // prefix begins the paths of all routes.

@@ -171,7 +171,7 @@ func (h *Handlers) rest(ctx context.Context, label machines.Label, wait time.Dur
 func (h *Handlers) deleteLabel(w http.ResponseWriter, r *http.Request) {
 	m, _, err := h.machine(r)
 	if err == nil {
-		err = h.store.Delete(r.Context(), m.Name, labelParam(r), h.Now())
+		err = h.store.Delete(r.Context(), m, labelParam(r), h.Now())
 	}
 	h.Respond(w, r, err)
 }

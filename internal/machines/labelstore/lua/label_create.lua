@@ -1,7 +1,8 @@
 -- Makes a label.
 --
 -- ARGV     1 namespace, 2 machine, 3 name, 4 now (ms), 5 the version of the definitions, 6 the
---          first state, 7 metadata, 8 the trigger for which a worker is to look at it, '' for none
+--          first state, 7 metadata, 8 the trigger for which a worker is to look at it, '' for none,
+--          9 how the move is published (see tell)
 -- Returns  {1}; {0, 'exists'}, {0, 'deleted'}, {0, 'changed'} (the definitions)
 -- Keeps    a label that is not deleted in the list of one state
 local machine, name, now, state = ARGV[2], ARGV[3], ARGV[4], ARGV[6]
@@ -11,5 +12,6 @@ if label then return { 0, label.deleted and 'deleted' or 'exists' } end
 redis.call('SET', metadata_key(machine, name), ARGV[7])
 redis.call('HSET', label_key(machine, name), 'state', state, 'created_at', now, 'entered_at', now)
 redis.call('ZADD', labels_key(machine, state), '0', name)
+tell({ machine = machine, name = name }, now, 'null', quoted(state), ARGV[9])
 if ARGV[8] ~= '' then ask(machine, name, ARGV[8]) end
 return { 1 }

@@ -1,6 +1,6 @@
 -- Deletes a label. Its name and its history are kept for a while.
 --
--- ARGV     1 namespace, 2 machine, 3 name, 4 now (ms)
+-- ARGV     1 namespace, 2 machine, 3 name, 4 now (ms), 5 how the move is published (see tell)
 -- Returns  {1}, also if there is no such label
 local machine, name, now = ARGV[2], ARGV[3], ARGV[4]
 local label = read_label(machine, name)
@@ -12,6 +12,7 @@ redis.call('ZREM', labels_key(machine, label.state), name)
 redis.call('ZREM', errored_key(machine), name)
 forget(machine, name)
 note_move(label, now, quoted(label.state), 'null', '{}')
+tell(label, now, quoted(label.state), 'null', ARGV[5])
 redis.call('PEXPIRE', history_key(machine, name), TOMBSTONE)
 redis.call('HSET', key, 'deleted_at', now, 'created_at', label.values[2],
   'moves', exact(label.moves + 1))

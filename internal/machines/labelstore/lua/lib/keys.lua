@@ -12,4 +12,6 @@ local function labels_key(machine, state)
   return ns .. 'machines:labels:' .. machine .. ':' .. state
 end
 local function errored_key(machine) return ns .. 'machines:errored:' .. machine end
+local function outbox_key(machine) return ns .. 'machines:outbox:' .. machine end
+local function published_key(machine) return ns .. 'machines:published:' .. machine end
 local function standings_key(machine) return ns .. 'machines:standings:' .. machine end

@@ -17,12 +17,13 @@ end
 -- its state. They return a trigger if a worker has to look at the label again at once.
 local RESULTS = {
   -- 4 the version of the metadata that was evaluated, '' for any; 5 that of the definitions, 6 the
-  -- new state, 7 why (JSON), 8 '1' if the run goes on there, 9 how many moves the run has made
+  -- new state, 7 why (JSON), 8 '1' if the run goes on there, 9 how many moves the run has made, 10
+  -- how the move is published (see tell)
   moved = function(label, entry, result)
     if (result[4] ~= '' and result[4] ~= label.version) or not definitions_are(result[5]) then
       return label.asked or label.values[TRIGGER] or 'metadata'
     end
-    move(label, entry.now, result[6], result[7])
+    move(label, entry.now, result[6], result[7], result[10])
     if result[8] ~= '1' then return nil end
     redis.call('HSET', label_key(label.machine, label.name), 'steps', result[9])
     return 'entry'

@@ -57,6 +57,22 @@ local function forget(machine, name)
   end
 end
 
+-- Has a move be published: `publication` is what the definition of its machine says of that (JSON),
+-- '' for nothing; `from` and `to` are texts of JSON. What comes into an empty outbox has an entry
+-- of its own, named by the number of the move: one that has just emptied it may not be over.
+local function tell(label, now, from, to, publication)
+  if publication == '' then return end
+  local machine = label.machine
+  local number = redis.call('HINCRBY', published_key(machine), 'count', 1)
+  local moved = '[' .. now .. ',' .. from .. ',' .. to .. ']'
+  local text = publication .. '\n' .. label.name .. '\n' .. moved
+  if redis.call('RPUSH', outbox_key(machine), text) == 1 then
+    local entry = pack_pair('moves', machine, exact(number))
+    redis.call('SADD', jobs_index_key(QUEUE), entry)
+    redis.call('LPUSH', instant_key(QUEUE), entry)
+  end
+end
+
 -- Notes a move: states are texts of JSON, why is JSON.
 local function note_move(label, now, from, to, why)
   local history = history_key(label.machine, label.name)
@@ -67,9 +83,10 @@ end
 local function quoted(state) return '"' .. state .. '"' end
 
 -- Moves a label to another state, and ends its visit.
-local function move(label, now, to, why)
+local function move(label, now, to, why, publication)
   local key, from = label_key(label.machine, label.name), label.state
   note_move(label, now, quoted(from), quoted(to), why)
+  tell(label, now, quoted(from), quoted(to), publication)
   redis.call('HDEL', key, unpack(FIELDS, ASKED))
   if label.errored then redis.call('ZREM', errored_key(label.machine), label.name) end
   redis.call('HSET', key, 'state', to, 'entered_at', now, 'moves', exact(label.moves + 1),

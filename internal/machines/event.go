@@ -1,0 +1,112 @@
+package machines
+
+import (
+	"encoding/json"
+
+	"routemaster/internal/bus"
+)
+
+// Event is an event of a topic, as machines hear it.
+type Event struct {
+	Topic bus.TopicName
+	Type  bus.EventType
+	URL   string
+	// Data is its data, numbers as they were written (json.Number); nil without.
+	Data any
+}
+
+// Change is what a client or an event does to a label.
+type Change struct {
+	// Patch is merged into the metadata of the label; see [Object.Merge].
+	Patch    Object
+	KeepNull bool
+	// Event is the one that the patch is from; nil if a client has sent it.
+	Event *Event
+	// Create says that the label is made if it does not exist.
+	Create bool
+}
+
+// ChangesOf returns what an event changes, by label, and how many triggers of its topic name no
+// label for it, or have no place for its data. Triggers of several gates that name one label make
+// one change.
+func (m *Machine) ChangesOf(e *Event) (changes map[LabelName]Change, unusable int) {
+	changes = map[LabelName]Change{}
+	for _, t := range m.topicTriggers() {
+		if t.Topic != e.Topic {
+			continue
+		}
+		name, named := t.labelOf(m.Name, e)
+		patch, placed := t.patchOf(e)
+		if !named || !placed {
+			unusable++
+			continue
+		}
+		change := changes[name]
+		// An event about the end of a thing does not begin a label.
+		create := t.Create && e.Type != bus.Delete
+		changes[name] = Change{Patch: change.Patch.Merge(patch, true), Event: e, Create: change.Create || create}
+	}
+	return changes, unusable
+}
+
+// topicTriggers returns the triggers by topic of all gates.
+func (m *Machine) topicTriggers() (triggers []*TopicTrigger) {
+	for _, s := range m.States {
+		if s.Gate == nil {
+			continue
+		}
+		for _, t := range s.Gate.Triggers {
+			if t.Topic != nil {
+				triggers = append(triggers, t.Topic)
+			}
+		}
+	}
+	return triggers
+}
+
+// labelOf returns the label that an event is about, and whether it names one.
+func (t *TopicTrigger) labelOf(machine Name, e *Event) (name LabelName, named bool) {
+	if t.LabelURL == "" {
+		data, _ := e.Data.(map[string]any)
+		switch value := Object(data).At(t.LabelPath).(type) {
+		case string:
+			name = LabelName(value)
+		case json.Number:
+			name = LabelName(value)
+		}
+		return name, name.Validate() == nil
+	}
+	name, fits := labelIn(e.URL, t.LabelURL, machine)
+	return name, fits && name.Validate() == nil
+}
+
+// patchOf returns what the data of an event are as a patch, and whether there is a place for them:
+// at the top there is only for an object.
+func (t *TopicTrigger) patchOf(e *Event) (patch Object, placed bool) {
+	if e.Data == nil {
+		return Object{}, true
+	}
+	if len(t.Metadata) == 0 {
+		object, isObject := e.Data.(map[string]any)
+		return object, isObject
+	}
+	value := e.Data
+	for i := len(t.Metadata) - 1; i >= 0; i-- {
+		value = map[string]any{t.Metadata[i]: value}
+	}
+	return value.(map[string]any), true
+}
+
+// Topics returns the topics whose events machines hear, each once.
+func (d *Definitions) Topics() (topics []bus.TopicName) {
+	seen := map[bus.TopicName]bool{}
+	for _, m := range d.Machines {
+		for _, t := range m.topicTriggers() {
+			if !seen[t.Topic] {
+				seen[t.Topic] = true
+				topics = append(topics, t.Topic)
+			}
+		}
+	}
+	return topics
+}

@@ -1,0 +1,128 @@
+package topics
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/queue"
+	"routemaster/internal/wire"
+)
+
+const (
+	// maxMoves is how many moves are published at once, and maxSlices how many times a task does so
+	// before others have their turn.
+	maxMoves, maxSlices = 100, 10
+	// tellAgain is the pause until moves are published that could not be.
+	tellAgain = 10 * time.Second
+)
+
+// Tell is the handler of [bus.JobMoves]: it publishes the moves of a machine, in their order. What
+// is published twice, because a worker died or was slow, is stored once, by its idempotency key.
+func (c *Client) Tell(ctx context.Context, task *queue.Task) queue.Result {
+	machine := machines.Name(task.Job.Args[0])
+	for range maxSlices {
+		left, err := c.tellSlice(ctx, machine)
+		if err != nil {
+			c.Log.Error("could not publish moves of labels", "machine", machine, "error", err, "next_try_in", tellAgain)
+			return queue.Result{RetryAt: c.Now().Add(tellAgain)}
+		}
+		if left == 0 {
+			return queue.Result{}
+		}
+	}
+	return queue.Result{RetryAt: c.Now()}
+}
+
+// tellSlice publishes the oldest moves of a machine. It returns how many are left.
+func (c *Client) tellSlice(ctx context.Context, machine machines.Name) (left int, err error) {
+	slice, err := c.Labels.Outbox(ctx, machine, maxMoves)
+	if err != nil || len(slice.Moves) == 0 {
+		return 0, err
+	}
+	all, err := c.Store.Tokens(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for i := 0; i < len(slice.Moves); {
+		n := 1
+		for i+n < len(slice.Moves) && slice.Moves[i+n].Publish == slice.Moves[i].Publish {
+			n++
+		}
+		some := labelstore.OutboxSlice{Machine: machine, First: slice.First + int64(i), Moves: slice.Moves[i : i+n]}
+		if err := c.publish(ctx, all, &some); err != nil {
+			return 0, err
+		}
+		i += n
+	}
+	return c.Labels.Unload(ctx, &slice)
+}
+
+// publish publishes moves that go to one topic: if together they would open too many batches, in
+// halves.
+func (c *Client) publish(ctx context.Context, all clients, s *labelstore.OutboxSlice) error {
+	p := s.Moves[0].Publish
+	token := all.token(p.Publisher)
+	if token == "" && p.Publisher == machines.DefaultPublisher {
+		var err error
+		if token, err = c.own(ctx, all); err != nil {
+			return err
+		}
+		all[token] = p.Publisher
+	}
+	if token == "" {
+		return fmt.Errorf("there is no client %s, which is to publish them", p.Publisher)
+	}
+	text, err := json.Marshal(viewMoves(s))
+	if err != nil {
+		return err
+	}
+	events, err := wire.ParseEvents(text, p.Topic, c.Now().UnixMilli(), wire.Limits{Events: maxMoves, Data: math.MaxInt})
+	if err != nil {
+		return err
+	}
+	key := fmt.Sprintf("moves of %s, %d to %d", s.Machine, s.First, s.First+int64(len(s.Moves))-1)
+	err = c.Ingest.Publish(ctx, token, p.Topic, events, &bus.IdempotencyKey{Key: key, Digest: string(text)})
+	if !errors.Is(err, bus.ErrTooManyBatches) || len(s.Moves) == 1 {
+		if err == nil {
+			c.Recorder.MovesTold(s.Machine, len(s.Moves))
+		}
+		return err
+	}
+	half := len(s.Moves) / 2
+	first := labelstore.OutboxSlice{Machine: s.Machine, First: s.First, Moves: s.Moves[:half]}
+	second := labelstore.OutboxSlice{Machine: s.Machine, First: s.First + int64(half), Moves: s.Moves[half:]}
+	if err := c.publish(ctx, all, &first); err != nil {
+		return err
+	}
+	return c.publish(ctx, all, &second)
+}
+
+// moveEvent is a move as a publisher would POST it.
+type moveEvent struct {
+	Type      bus.EventType `json:"type"`
+	URL       string        `json:"url"`
+	Timestamp int64         `json:"timestamp"` // ms
+	Data      moveData      `json:"data"`
+}
+
+type moveData struct {
+	Label machines.LabelName `json:"label"`
+	// From is nil for a creation, To for a deletion.
+	From *machines.StateName `json:"from"`
+	To   *machines.StateName `json:"to"`
+}
+
+func viewMoves(s *labelstore.OutboxSlice) []moveEvent {
+	events := make([]moveEvent, len(s.Moves))
+	for i, m := range s.Moves {
+		events[i] = moveEvent{bus.Update, machines.ExpandURL(m.URL, s.Machine, m.Label), m.At.UnixMilli(), moveData{m.Label, m.From, m.To}}
+	}
+	return events
+}

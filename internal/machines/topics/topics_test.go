@@ -1,0 +1,397 @@
+package topics_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/ingest"
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/definition"
+	"routemaster/internal/machines/machinestest"
+	"routemaster/internal/machines/topics"
+	"routemaster/internal/outbound"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/wire"
+)
+
+func TestMain(m *testing.M) { rdbtest.Main(m) }
+
+const hearing = `
+state_machines:
+  orders:
+    states:
+      - gate: new
+        exit_condition: metadata.paid
+        triggers:
+          - {topic: orders, label: {url: "https://app.example/<state_machine>/<label>"}, create: true}
+        next: paid
+      - gate: paid
+        exit_condition: metadata.parcel.sent
+        triggers:
+          - {topic: parcels, label: {data: order.id}, metadata: parcel}
+        next: sent
+      - {gate: sent, exit_condition: false}
+`
+
+// fixture is machines on a bus.
+type fixture struct {
+	*machinestest.Fixture
+	bus    *store.Store
+	client *topics.Client
+	ingest *ingest.Ingest
+}
+
+func each(t *testing.T, test func(*testing.T, *fixture)) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := &fixture{Fixture: machinestest.New(t, server)}
+		f.bus = store.New(server.Open(t).Partition(machinestest.Namespace), store.Options{IdempotencyKeys: 1000, MaxClientTopics: 1000, MaxTopics: 1000})
+		now := func() time.Time { return f.Now }
+		f.ingest = ingest.New(f.bus, ingest.Options{Now: now})
+		f.client = topics.New(topics.Config{
+			Store: f.bus, Labels: f.Store, Ingest: f.ingest, Recorder: f.Recorder, Log: slog.New(slog.NewTextHandler(f.Log, nil)), Now: now,
+		})
+		f.Tell = f.client.Tell
+		test(t, f)
+		f.RequireSound(t)
+	})
+}
+
+// apply replaces the definitions, as web does.
+func (f *fixture) apply(yaml string) error {
+	f.T.Helper()
+	next, _, err := definition.Load(definition.File{Content: []byte(yaml)})
+	require.NoError(f.T, err)
+	next.Source = []byte(yaml)
+	_, err = f.client.Apply(f.T.Context(), next, nil)
+	return err
+}
+
+// hear hands events to the machines, as a delivery.
+func (f *fixture) hear(events ...string) outbound.Attempt {
+	f.T.Helper()
+	body := "[" + strings.Join(events, ",") + "]"
+	return f.client.Hear(f.T.Context(), outbound.Request{
+		Body: func() io.ReadCloser { return io.NopCloser(strings.NewReader(body)) }, Length: int64(len(body)),
+	})
+}
+
+func event(topic, kind, url, data string) string {
+	return fmt.Sprintf(`{"topic":%q,"type":%q,"url":%q,"t":1,"data":%s}`, topic, kind, url, data)
+}
+
+// counted returns the values of metrics whose line begins so.
+func (f *fixture) counted(prefix string) (values []string) {
+	f.T.Helper()
+	w := httptest.NewRecorder()
+	f.Metrics.Handler().ServeHTTP(w, httptest.NewRequestWithContext(f.T.Context(), http.MethodGet, "/metrics", nil))
+	for line := range strings.Lines(w.Body.String()) {
+		if rest, found := strings.CutPrefix(line, prefix); found {
+			values = append(values, strings.TrimSpace(rest))
+		}
+	}
+	return values
+}
+
+func (f *fixture) token(name bus.ClientName) bus.Token {
+	f.T.Helper()
+	all, err := f.bus.Tokens(f.T.Context())
+	require.NoError(f.T, err)
+	for token, of := range all {
+		if of == name {
+			return token
+		}
+	}
+	return ""
+}
+
+func (f *fixture) subscribed() []string {
+	f.T.Helper()
+	keys := store.Keys{Namespace: machinestest.Namespace}
+	return f.Server.Raw.SMembers(f.T.Context(), keys.SubscriberTopics(f.token(machines.DefaultPublisher))).Val()
+}
+
+func TestEventsMoveLabels(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		require.NoError(t, f.apply(hearing))
+		assert.ElementsMatch(t, []string{"orders", "parcels"}, f.subscribed())
+
+		url := "https://app.example/orders/"
+		require.NoError(t, f.hear(
+			event("orders", "create", url+"a%20b", `{"total":12345678901234567890}`),
+			event("orders", "update", url+"cc", `{"paid":true}`),
+		).Err)
+		f.Work()
+		label := f.Show("orders", "a b")
+		assert.Equal(t, machines.StateName("new"), label.State)
+		assert.JSONEq(t, `{"total":12345678901234567890}`, string(label.Metadata))
+		assert.Equal(t, machines.StateName("paid"), f.Show("orders", "cc").State, "the event that makes a label sets off its gate")
+
+		require.NoError(t, f.hear(
+			event("parcels", "update", "https://x.example/1", `{"order":{"id":"cc"},"sent":true}`),
+			event("parcels", "update", "https://x.example/1", `{"order":{"id":77},"sent":true}`),
+		).Err)
+		f.Work()
+		label = f.Show("orders", "cc")
+		assert.Equal(t, machines.StateName("sent"), label.State)
+		assert.JSONEq(t, `{"paid":true,"parcel":{"order":{"id":"cc"},"sent":true}}`, string(label.Metadata))
+		moves, _, err := f.History(t.Context(), &label)
+		require.NoError(t, err)
+		assert.Equal(t, "topic parcels", moves[0].Why.Trigger)
+	})
+}
+
+func TestEventsThatAreDroppedAreCounted(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		require.NoError(t, f.apply(hearing))
+		url := "https://app.example/orders/"
+		require.NoError(t, f.hear(event("orders", "create", url+"gone", "null")).Err)
+		require.NoError(t, f.Delete(t.Context(), f.Machine("orders"), "gone", f.Now))
+		for _, c := range []struct{ topic, kind, url, data, outcome string }{
+			{"orders", "update", url + "ann", `{}`, "created"},
+			{"orders", "update", url + "ann", `{"x":1}`, "changed"},
+			{"orders", "delete", url + "new", `{}`, "unknown"},
+			{"orders", "update", url + "gone", `{}`, "deleted"},
+			{"orders", "update", "https://app.example/users/ann", `{}`, "unusable"},
+			{"orders", "update", url + "a/b", `{}`, "unusable"},
+			{"orders", "update", url, `{}`, "unusable"},
+			{"orders", "update", url + "%zz", `{}`, "unusable"},
+			{"orders", "update", url + "ann", `[1]`, "unusable"},
+			{"orders", "update", url + "ann", `{"x":"` + strings.Repeat("x", machines.MaxMetadata) + `"}`, "invalid"},
+			{"parcels", "update", url, `{"order":{"id":"nobody"}}`, "unknown"},
+			{"parcels", "update", url, `{"order":{"id":true}}`, "unusable"},
+			{"parcels", "update", url, `null`, "unusable"},
+			{"elsewhere", "update", url, `{}`, ""},
+		} {
+			line := fmt.Sprintf("routemaster_machine_events_total{machine=\"orders\",outcome=%q,topic=%q} ", c.outcome, c.topic)
+			before := strings.Join(f.counted(line), "")
+			all := strings.Join(f.counted("routemaster_machine_events_total"), " ")
+			require.NoError(t, f.hear(event(c.topic, c.kind, c.url, c.data)).Err)
+			if c.outcome == "" {
+				assert.Equal(t, all, strings.Join(f.counted("routemaster_machine_events_total"), " "), "%v", c)
+				continue
+			}
+			assert.NotEqual(t, before, strings.Join(f.counted(line), ""), "%v", c)
+		}
+		assert.JSONEq(t, `{"x":1}`, string(f.Show("orders", "ann").Metadata))
+		assert.Len(t, f.Route("orders", "ann"), 1)
+	})
+}
+
+// TestEventsOfALabelAreTakenInOrder has two events for one label in a batch, of which the second
+// shuts the gate that the first opens.
+func TestEventsOfALabelAreTakenInOrder(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		require.NoError(t, f.apply(hearing))
+		url := "https://app.example/orders/ann"
+		heard := make(chan outbound.Attempt)
+		go func() {
+			heard <- f.hear(event("orders", "create", url, `{"paid":true}`), event("orders", "update", url, `{"paid":false}`))
+		}()
+		var attempt outbound.Attempt
+		for done := false; !done; {
+			select {
+			case attempt = <-heard:
+				done = true
+			default:
+				f.Work()
+			}
+		}
+		require.NoError(t, attempt.Err)
+		label := f.Show("orders", "ann")
+		assert.Equal(t, machines.StateName("paid"), label.State, "the first event was evaluated before the second came")
+		assert.JSONEq(t, `{"paid":false}`, string(label.Metadata))
+	})
+}
+
+func TestABatchComesAgainWhileRedisIsAway(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		require.NoError(t, f.apply(hearing))
+		attempt := f.hear(`{"topic":`)
+		require.Error(t, attempt.Err, "what cannot be read is not acknowledged")
+		assert.Equal(t, http.StatusServiceUnavailable, attempt.Status)
+	})
+}
+
+func TestTheSubscriptionFollowsTheDefinitions(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		require.NoError(t, f.client.Tidy(t.Context()))
+		assert.Empty(t, f.token(machines.DefaultPublisher), "what is not used makes no client")
+		require.NoError(t, f.apply(hearing))
+		require.NoError(t, f.apply(strings.ReplaceAll(hearing, "topic: parcels", "topic: more")))
+		assert.ElementsMatch(t, []string{"orders", "parcels", "more"}, f.subscribed(), "what is being replaced may be needed")
+		require.NoError(t, f.client.Tidy(t.Context()))
+		assert.Len(t, f.subscribed(), 3)
+		require.NoError(t, f.client.Tidy(t.Context()))
+		assert.ElementsMatch(t, []string{"orders", "more"}, f.subscribed())
+
+		require.NoError(t, f.bus.Unsubscribe(t.Context(), f.token(machines.DefaultPublisher), "more"))
+		require.NoError(t, f.client.Tidy(t.Context()))
+		assert.ElementsMatch(t, []string{"orders", "more"}, f.subscribed(), "what is missing is made good for")
+
+		require.NoError(t, f.apply("state_machines: {orders: {states: [{gate: new, exit_condition: false}]}}"))
+		for range 3 {
+			require.NoError(t, f.client.Tidy(t.Context()))
+		}
+		assert.Empty(t, f.subscribed())
+		keys := store.Keys{Namespace: machinestest.Namespace}
+		assert.Zero(t, f.Server.Raw.SCard(t.Context(), keys.Subscribers()).Val())
+	})
+}
+
+func TestTheClientOfTheMachinesIsTheirs(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		require.NoError(t, f.bus.PutToken(t.Context(), "theirs", machines.DefaultPublisher))
+		require.NoError(t, f.bus.Subscribe(t.Context(), "theirs", bus.Subscription{Callback: "https://x.example", Topics: []bus.TopicName{"a"}}, f.Now))
+		var invalid *bus.Invalid
+		require.ErrorAs(t, f.apply(hearing), &invalid)
+		assert.Contains(t, invalid.Detail, "https://x.example")
+		definitions, err := f.Definitions(t.Context())
+		require.NoError(t, err)
+		assert.Zero(t, definitions.Version)
+	})
+}
+
+const telling = `
+state_machines:
+  orders:
+    states:
+      - {gate: new, exit_condition: metadata.paid, triggers: [{metadata: paid}], next: paid}
+      - {gate: paid, exit_condition: false}
+    publish: {topic: moves, url: "https://app.example/<state_machine>/<label>"}
+`
+
+// received returns the events that a subscriber has got, which is subscribed to one topic.
+func (f *fixture) received(token bus.Token) (events []string) {
+	f.T.Helper()
+	raw := f.Server.Raw
+	for _, key := range raw.Keys(f.T.Context(), machinestest.Namespace+"batch:*").Val() {
+		batch := raw.LRange(f.T.Context(), key, 0, -1).Val()
+		if batch[0] != string(token) {
+			continue
+		}
+		for _, packed := range batch[3:] {
+			text, err := wire.AppendEventJSON(nil, wire.PackedEvent(packed))
+			require.NoError(f.T, err)
+			var e struct {
+				Type, URL string
+				Data      json.RawMessage
+			}
+			require.NoError(f.T, json.Unmarshal(text, &e))
+			events = append(events, e.Type+" "+e.URL+" "+string(e.Data))
+		}
+	}
+	return events
+}
+
+// follow subscribes a client to the topic of moves.
+func (f *fixture) follow(token bus.Token) {
+	f.T.Helper()
+	hour, all := time.Hour, 10_000
+	require.NoError(f.T, f.bus.PutToken(f.T.Context(), token, bus.ClientName(token)))
+	require.NoError(f.T, f.bus.Subscribe(f.T.Context(), token, bus.Subscription{
+		Callback: "https://x.example", Topics: []bus.TopicName{"moves"}, Timeout: &hour, MaxEvents: &all,
+	}, f.Now))
+}
+
+func TestMovesArePublished(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		require.NoError(t, f.apply(telling))
+		f.follow("follower")
+		name := machines.LabelName(`a "b"\c`)
+		f.Create("orders", name, "{}")
+		f.Change("orders", name, `{"paid":true}`)
+		require.NoError(t, f.Delete(t.Context(), f.Machine("orders"), name, f.Now))
+		f.Work()
+		url := "update https://app.example/orders/a%20%22b%22%5Cc "
+		assert.Equal(t, []string{
+			url + `{"label":"a \"b\"\\c","from":null,"to":"new"}`,
+			url + `{"label":"a \"b\"\\c","from":"new","to":"paid"}`,
+			url + `{"label":"a \"b\"\\c","from":"paid","to":null}`,
+		}, f.received("follower"))
+		assert.Equal(t, []string{"3"}, f.counted(`routemaster_machine_moves_published_total{machine="orders"} `))
+		assert.Zero(t, f.Server.Raw.Exists(t.Context(), f.Keys.Outbox("orders")).Val())
+	})
+}
+
+func TestManyMovesArePublishedInTheirOrder(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		require.NoError(t, f.apply(telling))
+		f.follow("follower")
+		want := []string{}
+		for i := range 250 { // more than are published at once
+			_, err := f.Add(t.Context(), "orders", machines.LabelName(fmt.Sprint(i)), machines.Object{}, f.Now)
+			require.NoError(t, err)
+			want = append(want, fmt.Sprintf(`update https://app.example/orders/%d {"label":"%d","from":null,"to":"new"}`, i, i))
+		}
+		f.Work()
+		assert.Equal(t, want, f.received("follower"))
+	})
+}
+
+// TestMovesArePublishedOnce has a worker die after it has published, while more labels move.
+func TestMovesArePublishedOnce(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		require.NoError(t, f.apply(telling))
+		f.follow("follower")
+		want := []string{}
+		move := func(name string) {
+			_, err := f.Add(t.Context(), "orders", machines.LabelName(name), machines.Object{}, f.Now)
+			require.NoError(t, err)
+			want = append(want, fmt.Sprintf(`update https://app.example/orders/%s {"label":%q,"from":null,"to":"new"}`, name, name))
+		}
+		move("ann")
+		move("ben")
+		task := f.Take("dies")
+		outbox := f.Server.Raw.LRange(t.Context(), f.Keys.Outbox("orders"), 0, -1).Val()
+		require.Zero(t, f.Tell(t.Context(), task).RetryAt)
+		require.Equal(t, want, f.received("follower"))
+		f.Server.Raw.RPush(t.Context(), f.Keys.Outbox("orders"), outbox) // as it was before the last round trip
+		move("later")
+		f.Finish(task)
+		assert.Equal(t, want, f.received("follower"))
+	})
+}
+
+func TestMovesWaitUntilTheyCanBePublished(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		require.NoError(t, f.bus.PutToken(t.Context(), "accounts-token", "accounts"))
+		require.NoError(t, f.apply(strings.Replace(telling, "topic: moves,", "topic: moves, publisher: accounts,", 1)))
+		f.follow("follower")
+		require.NoError(t, f.bus.DeleteToken(t.Context(), "accounts-token"))
+		f.Create("orders", "ann", "{}")
+		assert.Contains(t, f.Log.String(), "there is no client accounts")
+		f.Create("orders", "ben", "{}")
+		assert.Empty(t, f.received("follower"))
+		require.NoError(t, f.bus.PutToken(t.Context(), "accounts-token", "accounts"))
+		f.Pass(time.Minute)
+		assert.Len(t, f.received("follower"), 2)
+	})
+}
+
+func TestMovesThatCannotBePublishedAreRefused(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		require.NoError(t, f.bus.PutToken(ctx, "b", "ben"))
+		event, err := wire.ParseEvents([]byte(`{"type":"noop","url":"https://x.example"}`), "moves", 1, wire.Limits{Events: 1, Data: 1})
+		require.NoError(t, err)
+		require.NoError(t, f.ingest.Publish(ctx, "b", "moves", event, nil))
+		var invalid *bus.Invalid
+		require.ErrorAs(t, f.apply(telling), &invalid)
+		assert.Contains(t, invalid.Detail, "the topic moves belongs to the client ben, not to machines")
+		require.ErrorAs(t, f.apply(strings.Replace(telling, "topic: moves,", "topic: moves, publisher: nobody,", 1)), &invalid)
+		assert.Contains(t, invalid.Detail, "there is no client nobody")
+		require.NoError(t, f.apply(strings.Replace(telling, "topic: moves,", "topic: moves, publisher: ben,", 1)))
+	})
+}
