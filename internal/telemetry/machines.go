@@ -14,8 +14,8 @@ import (
 // machineInstruments are the metrics of state machines. The operator's definitions bound their
 // series.
 type machineInstruments struct {
-	steps, webhooks, feeds, events, moves *prometheus.CounterVec
-	webhookTime                           *prometheus.SummaryVec
+	steps, webhooks, feeds, events, moves, dropped *prometheus.CounterVec
+	webhookTime                                    *prometheus.SummaryVec
 }
 
 func (m *machineInstruments) register(register promauto.Factory) {
@@ -36,6 +36,9 @@ func (m *machineInstruments) register(register promauto.Factory) {
 		[]string{"machine", "topic", "outcome"})
 	m.moves = register.NewCounterVec(counter("machine_moves_published_total",
 		"Moves of labels that were published."),
+		[]string{"machine"})
+	m.dropped = register.NewCounterVec(counter("machine_moves_dropped_total",
+		"Moves of labels that cannot be published, because their URL would be too long."),
 		[]string{"machine"})
 }
 
@@ -61,10 +64,17 @@ func (r *Recorder) EventHeard(machine machines.Name, topic bus.TopicName, outcom
 	}
 }
 
-// MovesTold notes that moves of labels were published.
-func (r *Recorder) MovesTold(machine machines.Name, moves int) {
+// MovesPublished notes that moves of labels were published.
+func (r *Recorder) MovesPublished(machine machines.Name, moves int) {
 	if r != nil {
 		r.metrics.machines.moves.WithLabelValues(string(machine)).Add(float64(moves))
+	}
+}
+
+// MoveDropped notes a move that cannot be published.
+func (r *Recorder) MoveDropped(machine machines.Name) {
+	if r != nil {
+		r.metrics.machines.dropped.WithLabelValues(string(machine)).Inc()
 	}
 }
 

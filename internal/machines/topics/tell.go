@@ -64,20 +64,38 @@ func (c *Client) tellSlice(ctx context.Context, machine machines.Name) (left int
 	return c.Labels.Unload(ctx, &slice)
 }
 
-// publish publishes moves that go to one topic: if together they would open too many batches, in
-// halves.
+// publish publishes moves that go to one topic; in halves, if together they would open too many
+// batches, or one of them is no event. That one is dropped: it would hold up all others for ever.
 func (c *Client) publish(ctx context.Context, all clients, s *labelstore.OutboxSlice) error {
-	p := s.Moves[0].Publish
-	token := all.token(p.Publisher)
-	if token == "" && p.Publisher == machines.DefaultPublisher {
-		var err error
-		if token, err = c.own(ctx, all); err != nil {
+	err := c.publishTogether(ctx, all, s)
+	_, invalid := errors.AsType[*bus.Invalid](err)
+	switch {
+	case err == nil:
+		c.Recorder.MovesPublished(s.Machine, len(s.Moves))
+		return nil
+	case len(s.Moves) > 1 && (invalid || errors.Is(err, bus.ErrTooManyBatches)):
+		half := len(s.Moves) / 2
+		first := labelstore.OutboxSlice{Machine: s.Machine, First: s.First, Moves: s.Moves[:half]}
+		second := labelstore.OutboxSlice{Machine: s.Machine, First: s.First + int64(half), Moves: s.Moves[half:]}
+		if err := c.publish(ctx, all, &first); err != nil {
 			return err
 		}
-		all[token] = p.Publisher
+		return c.publish(ctx, all, &second)
+	case invalid:
+		c.Recorder.MoveDropped(s.Machine)
+		c.Log.Error("dropped a move of a label that cannot be published", "machine", s.Machine, "label", s.Moves[0].Label, "error", err)
+		return nil
 	}
-	if token == "" {
-		return fmt.Errorf("there is no client %s, which is to publish them", p.Publisher)
+	return err
+}
+
+// publishTogether publishes moves that go to one topic. It fails with a [bus.Invalid] if one of them
+// is no event, and as [ingest.Ingest.Publish] does.
+func (c *Client) publishTogether(ctx context.Context, all clients, s *labelstore.OutboxSlice) error {
+	p := s.Moves[0].Publish
+	token, err := c.publisher(ctx, all, p.Publisher)
+	if err != nil {
+		return err
 	}
 	text, err := json.Marshal(viewMoves(s))
 	if err != nil {
@@ -87,21 +105,22 @@ func (c *Client) publish(ctx context.Context, all clients, s *labelstore.OutboxS
 	if err != nil {
 		return err
 	}
-	key := fmt.Sprintf("moves of %s, %d to %d", s.Machine, s.First, s.First+int64(len(s.Moves))-1)
-	err = c.Ingest.Publish(ctx, token, p.Topic, events, &bus.IdempotencyKey{Key: key, Digest: string(text)})
-	if !errors.Is(err, bus.ErrTooManyBatches) || len(s.Moves) == 1 {
-		if err == nil {
-			c.Recorder.MovesTold(s.Machine, len(s.Moves))
-		}
-		return err
+	// Numbers begin again if the key that counts moves is lost.
+	key := fmt.Sprintf("moves of %s, %d to %d, from %d on", s.Machine, s.First, s.First+int64(len(s.Moves))-1, s.Moves[0].At.UnixMilli())
+	return c.Ingest.Publish(ctx, token, p.Topic, events, &bus.IdempotencyKey{Key: key, Digest: string(text)})
+}
+
+// publisher returns a token of the client that publishes. It adds that of the machines' own.
+func (c *Client) publisher(ctx context.Context, all clients, name bus.ClientName) (bus.Token, error) {
+	if name == machines.DefaultPublisher {
+		token, err := c.own(ctx, all)
+		all[token] = name
+		return token, err
 	}
-	half := len(s.Moves) / 2
-	first := labelstore.OutboxSlice{Machine: s.Machine, First: s.First, Moves: s.Moves[:half]}
-	second := labelstore.OutboxSlice{Machine: s.Machine, First: s.First + int64(half), Moves: s.Moves[half:]}
-	if err := c.publish(ctx, all, &first); err != nil {
-		return err
+	if token := all.token(name); token != "" {
+		return token, nil
 	}
-	return c.publish(ctx, all, &second)
+	return "", fmt.Errorf("there is no client %s, which is to publish them", name)
 }
 
 // moveEvent is a move as a publisher would POST it.

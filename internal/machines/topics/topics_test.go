@@ -364,6 +364,20 @@ func TestMovesArePublishedOnce(t *testing.T) {
 	})
 }
 
+func TestAMoveThatIsNoEventIsDropped(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		require.NoError(t, f.apply(telling))
+		f.follow("follower")
+		for _, name := range []machines.LabelName{"ann", machines.LabelName(strings.Repeat("é", 256)), "ben"} {
+			_, err := f.Add(t.Context(), "orders", name, machines.Object{}, f.Now)
+			require.NoError(t, err)
+		}
+		f.Work()
+		assert.Len(t, f.received("follower"), 2)
+		assert.Equal(t, []string{"1"}, f.counted(`routemaster_machine_moves_dropped_total{machine="orders"} `))
+	})
+}
+
 func TestMovesWaitUntilTheyCanBePublished(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		require.NoError(t, f.bus.PutToken(t.Context(), "accounts-token", "accounts"))
