@@ -56,7 +56,7 @@ var plan = []room{
 	{"machines/evaluation", "bus machines machines/condition outbound telemetry"},
 	{"machines/runner", "bus queue machines machines/condition machines/labelstore machines/evaluation outbound telemetry"},
 	{"machines/topics", "bus wire rdb queue store machines machines/labelstore outbound telemetry ingest"},
-	{"machines/machinestest", "bus rdb queue machines machines/definition machines/labelstore machines/runner outbound telemetry"},
+	{"machines/machinestest", "bus rdb queue doctor machines machines/definition machines/labelstore machines/runner outbound telemetry"},
 	{"retention", "bus rdb store"},
 	{"maintenance", "bus wire rdb queue store deadletter history replay retention telemetry"},
 	{"worker", "bus rdb queue telemetry"},

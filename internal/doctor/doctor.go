@@ -8,8 +8,8 @@
 // them hold, the repair, in one atomic step. So nothing is reported that is only under way, and no
 // repair acts on what has changed in the meantime.
 //
-// Package scan reads, and packages topics, subscribers, batches, letters, histories, replays and
-// jobs judge what they are named after. Package exam has what these share.
+// Package scan reads, and packages topics, subscribers, batches, letters, histories, replays, jobs
+// and labels judge what they are named after. Package exam has what these share.
 package doctor
 
 import (
@@ -22,6 +22,7 @@ import (
 	"routemaster/internal/doctor/exam"
 	"routemaster/internal/doctor/histories"
 	"routemaster/internal/doctor/jobs"
+	"routemaster/internal/doctor/labels"
 	"routemaster/internal/doctor/letters"
 	"routemaster/internal/doctor/replays"
 	"routemaster/internal/doctor/scan"
@@ -89,6 +90,8 @@ const Pause = time.Second
 //     those in the latter have a set of batches;
 //   - a service's job has a type, data and, until it has ended, its entry; it stands in its type's
 //     list, and counts against the limit of its type while it is in progress;
+//   - a label has metadata, is in the list of its state and no other, and in that of the errored
+//     ones if it is; it has an entry if it was asked for, or is in an action and not errored;
 //   - topics and subscribers name each other;
 //   - hashes of topics, subscribers and deliveries have the layout's fields, under today's names;
 //   - there is no key that the layout does not know.
@@ -131,6 +134,7 @@ func examine(ctx context.Context, e *exam.Examination) error {
 	histories.Find(e)
 	replays.Find(e)
 	jobs.Find(e)
+	labels.Find(e)
 	if _, err := e.Confirm(ctx); err != nil {
 		return err
 	}
@@ -138,6 +142,9 @@ func examine(ctx context.Context, e *exam.Examination) error {
 		return err
 	}
 	if err := jobs.Check(ctx, e); err != nil {
+		return err
+	}
+	if err := labels.Check(ctx, e); err != nil {
 		return err
 	}
 	if err := letters.Check(ctx, e); err != nil {

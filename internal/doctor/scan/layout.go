@@ -30,6 +30,15 @@ const (
 // ArchivePrefix is of the lists of archived jobs: their type and status follow.
 const ArchivePrefix = "work:archive:"
 
+// What the keys of labels begin with: the machine, a slash and the name follow or, of the lists,
+// the machine, a colon and the state.
+const (
+	labelPrefix    = "machines:label:"
+	MetadataPrefix = "machines:metadata:"
+	MovesPrefix    = "machines:history:"
+	LabelsPrefix   = "machines:labels:"
+)
+
 // The fields of hashes. The old ones of subscribers are in their deliveries today, or gone.
 var (
 	topicFields      = []string{"publisher", "counter", "last_event"}
@@ -71,7 +80,8 @@ type Family struct {
 	unread bool
 	noted  bool     // unread, and among the elements without any
 	fields []string // of a hash: those that the layout knows
-	record bool     // a job's: only some of its fields are read
+	some   []string // of a hash: those that are read, and go to the function
+	record func(s *Scan, rest string, values []any)
 
 	from, to int64 // the part of a list, which goes to the function
 	list     func(s *Scan, rest string, part []string, length int64)
@@ -105,15 +115,15 @@ var families = []Family{
 	{Prefix: keys.Replays(""), Kind: rdb.Set, Token: true},
 	{Prefix: jobs.Lane(bus.JobJob, ""), Kind: rdb.SortedSet},
 	{Prefix: work.Type(""), Kind: rdb.Hash},
-	{Prefix: work.Job(""), Kind: rdb.Hash, record: true},
+	{Prefix: work.Job(""), Kind: rdb.Hash, some: recordFields, record: (*Scan).takeRecord},
 	{Prefix: work.Data(""), Kind: rdb.String, unread: true, noted: true},
 	{Prefix: work.Open(""), Kind: rdb.SortedSet},
 	{Prefix: ArchivePrefix, Kind: rdb.SortedSet},
-	{Prefix: "machines:label:", Kind: rdb.Hash, unread: true},
-	{Prefix: "machines:metadata:", Kind: rdb.String, unread: true},
-	{Prefix: "machines:history:", Kind: rdb.List, unread: true},
-	{Prefix: "machines:labels:", Kind: rdb.SortedSet, unread: true},
-	{Prefix: labels.Errored(""), Kind: rdb.SortedSet, unread: true},
+	{Prefix: labelPrefix, Kind: rdb.Hash, has: isLabel, some: labelFields, record: (*Scan).takeLabel},
+	{Prefix: MetadataPrefix, Kind: rdb.String, has: isLabel, unread: true, noted: true},
+	{Prefix: MovesPrefix, Kind: rdb.List, has: isLabel, unread: true, noted: true},
+	{Prefix: LabelsPrefix, Kind: rdb.SortedSet, has: isState},
+	{Prefix: labels.Errored(""), Kind: rdb.SortedSet},
 	{Prefix: labels.Outbox(""), Kind: rdb.List, unread: true},
 	{Prefix: labels.Published(""), Kind: rdb.Hash, unread: true},
 	{Prefix: labels.Standings(""), Kind: rdb.Hash, unread: true},
@@ -127,6 +137,9 @@ func isWorker(text string) bool {
 	queue, worker, _ := strings.Cut(text, ":")
 	return slices.Contains(bus.Queues[:], bus.Queue(queue)) && worker != "" && bus.IsURLSafe(worker)
 }
+
+func isLabel(text string) bool { return strings.Contains(text, "/") }
+func isState(text string) bool { return strings.Contains(text, ":") }
 
 // TokenOf is the token in what follows the prefix of a [Family] with tokens.
 func TokenOf(rest string) string {

@@ -34,6 +34,8 @@ type Scan struct {
 
 	// Records are those of services' jobs, by id.
 	Records map[string]Record
+	// Labels are the records of labels, by machine, a slash and name.
+	Labels map[string]Label
 
 	NotUIDs map[string]bool     // what the index of batches has beside UIDs
 	Strange map[string]bool     // keys that are not of their type, or that the layout does not know
@@ -47,7 +49,7 @@ func New(partition *rdb.Partition) *Scan {
 	s := &Scan{
 		Redis: partition, Keys: store.Keys{Namespace: namespace}, Jobs: queue.Keys{Namespace: namespace},
 		Elements: map[string]map[string]string{}, Queues: map[bus.Queue]*Queue{}, Letters: map[string]string{},
-		Records: map[string]Record{},
+		Records: map[string]Record{}, Labels: map[string]Label{},
 		NotUIDs: map[string]bool{}, Strange: map[string]bool{}, Unknown: map[string][]string{},
 		texts: map[string]string{},
 	}
@@ -82,7 +84,7 @@ func (s *Scan) Read(ctx context.Context) error {
 	first := []string{
 		keys.Tokens(), keys.Rotations(), keys.Subscribers(), keys.Topics(), keys.Plans(), keys.BatchGauge(),
 		keys.EventGauge(), keys.DeadLetterEvents(), keys.DeadLetterBytes(), keys.RunningReplays(), keys.Retention(),
-		keys.BatchesIndex(), work.Schedules(), work.Types(),
+		keys.BatchesIndex(), work.Schedules(), work.Types(), labels.Definitions(),
 	}
 	for _, q := range bus.Queues {
 		first = append(first, jobs.PendingIndex(q), jobs.JobsIndex(q), jobs.Scheduled(q))
@@ -168,9 +170,9 @@ func (s *Scan) ask(ctx context.Context, pipe rdb.Commands, key string) (take fun
 			}
 			return length.Err()
 		}
-	case f.record:
-		values := pipe.HMGet(ctx, key, recordFields...)
-		return func() error { s.takeRecord(of, values.Val()); return values.Err() }
+	case f.record != nil:
+		values := pipe.HMGet(ctx, key, f.some...)
+		return func() error { f.record(s, of, values.Val()); return values.Err() }
 	case f.unread:
 		kind := pipe.Type(ctx, key)
 		return func() error {

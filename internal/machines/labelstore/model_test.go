@@ -95,7 +95,7 @@ func (m *model) walk(rt *rapid.T) {
 }
 
 func (m *model) take(rt *rapid.T) {
-	worker := bus.WorkerID(rapid.SampledFrom([]string{"ann", "ben"}).Draw(rt, "worker") + strings.Repeat("'", m.deaths))
+	worker := bus.WorkerID(rapid.SampledFrom([]string{"ann", "ben"}).Draw(rt, "worker") + strings.Repeat("-", m.deaths))
 	if m.tasks[worker] != nil {
 		return
 	}

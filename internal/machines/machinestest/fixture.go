@@ -4,21 +4,22 @@ package machinestest
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/doctor"
+	"routemaster/internal/doctor/exam"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/runner"
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
@@ -39,10 +40,11 @@ const soon = time.Minute
 // Fixture is the machines of a test. Whatever fails fails the test.
 type Fixture struct {
 	*labelstore.Store
-	T      testing.TB
-	Server *rdbtest.Server
-	Runner *runner.Runner
-	Tender *runner.Tender
+	T         testing.TB
+	Server    *rdbtest.Server
+	Partition *rdb.Partition
+	Runner    *runner.Runner
+	Tender    *runner.Tender
 	// Tell is the handler of [bus.JobMoves], for tests that publish.
 	Tell func(context.Context, *queue.Task) queue.Result
 	Keys labelstore.Keys
@@ -56,8 +58,9 @@ type Fixture struct {
 
 // New makes a fixture on a server.
 func New(t testing.TB, server *rdbtest.Server) *Fixture {
+	partition := server.Open(t).Partition(Namespace)
 	f := &Fixture{
-		Store: labelstore.New(server.Open(t).Partition(Namespace)), T: t, Server: server,
+		Store: labelstore.New(partition), T: t, Server: server, Partition: partition,
 		Keys: labelstore.Keys{Namespace: Namespace}, Log: &rdbtest.Buffer{}, Now: Start,
 	}
 	client := outbound.New(outbound.Config{
@@ -201,54 +204,17 @@ func (f *Fixture) Route(machine machines.Name, name machines.LabelName) (route [
 	return route
 }
 
-// RequireSound requires what holds between any two steps: a label is in the list of its state and
-// in no other, errored labels are listed, and the queue has an entry in one place only.
+// RequireSound requires what holds between any two steps: what doctor examines, and that the names
+// of deleted labels expire.
 func (f *Fixture) RequireSound(t require.TestingT) {
 	ctx, raw := f.T.Context(), f.Server.Raw
-	at := map[string]string{} // label to the list in which it is
-	prefix := f.Keys.Labels("", "")
-	prefix = prefix[:len(prefix)-1]
-	for _, list := range raw.Keys(ctx, prefix+"*").Val() {
-		for _, name := range raw.ZRange(ctx, list, 0, -1).Val() {
-			state := strings.LastIndexByte(list, ':')
-			id := list[len(prefix):state] + "/" + name
-			require.Empty(t, at[id], "%s is in two states", id)
-			at[id] = list
-		}
-	}
-	records := f.Keys.Label("", "")
-	records = records[:len(records)-1]
-	for _, key := range raw.Keys(ctx, records+"*").Val() {
-		id, fields := key[len(records):], raw.HGetAll(ctx, key).Val()
-		metadata := raw.Get(ctx, Namespace+"machines:metadata:"+id).Val()
-		if fields["deleted_at"] != "" {
-			require.Empty(t, at[id])
-			require.Empty(t, metadata)
+	var findings []exam.Finding
+	_, err := doctor.New(f.Partition, 0).Examine(ctx, false, func(found exam.Finding) { findings = append(findings, found) })
+	require.NoError(t, err)
+	require.Empty(t, findings)
+	for _, key := range raw.Keys(ctx, Namespace+"machines:label:*").Val() {
+		if raw.HExists(ctx, key, "deleted_at").Val() {
 			require.Positive(t, raw.PTTL(ctx, key).Val())
-			continue
-		}
-		require.True(t, json.Valid([]byte(metadata)), "the metadata of %s", id)
-		machine, _, _ := strings.Cut(id, "/")
-		require.Equal(t, f.Keys.Labels(machines.Name(machine), machines.StateName(fields["state"])), at[id])
-		delete(at, id)
-	}
-	require.Empty(t, at, "labels without a record")
-	q := queue.Keys{Namespace: Namespace}
-	places := map[string]int{}
-	for _, entry := range raw.LRange(ctx, q.Instant(bus.QueueMachines), 0, -1).Val() {
-		places[entry]++
-	}
-	for _, entry := range raw.ZRange(ctx, q.Scheduled(bus.QueueMachines), 0, -1).Val() {
-		places[entry]++
-	}
-	for _, worker := range raw.SMembers(ctx, q.PendingIndex(bus.QueueMachines)).Val() {
-		for _, entry := range raw.LRange(ctx, q.Pending(bus.QueueMachines, bus.WorkerID(worker)), 0, -1).Val() {
-			places[entry]++
 		}
 	}
-	for entry, count := range places {
-		require.Equal(t, 1, count, "%q", entry)
-		require.True(t, raw.SIsMember(ctx, q.JobsIndex(bus.QueueMachines), entry).Val(), "%q", entry)
-	}
-	require.Len(t, places, int(raw.SCard(ctx, q.JobsIndex(bus.QueueMachines)).Val()))
 }

@@ -1,0 +1,206 @@
+package labels_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/doctor"
+	"routemaster/internal/doctor/exam"
+	"routemaster/internal/doctor/scan"
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/machinestest"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
+)
+
+func TestMain(m *testing.M) { rdbtest.Main(m) }
+
+// The name of one machine has what separates names in keys. Nobody listens to the webhooks.
+const yaml = `
+state_machines:
+  m:
+    states:
+      - {gate: g, triggers: [{metadata: go}], exit_condition: metadata.go, next: a}
+      - {action: a, webhook: "http://127.0.0.1:9/", next: end}
+      - {gate: end, exit_condition: false}
+  e:x:
+    states:
+      - {action: a, webhook: "http://127.0.0.1:9/", attempts: 1, next: end}
+      - {gate: end, exit_condition: false}
+`
+
+// patient is labels in all that may be: waiting in a gate, acting (its action is tried again
+// later), asked for (since a worker has it), deleted, and errored.
+type patient struct {
+	rdbtest.Raw
+	*machinestest.Fixture
+	partition *rdb.Partition
+}
+
+func newPatient(t *testing.T, server *rdbtest.Server) *patient {
+	require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
+	f := machinestest.New(t, server)
+	f.Apply(yaml)
+	f.Create("m", "waiting", `{}`)
+	f.Create("m", "acting", `{}`)
+	f.Change("m", "acting", `{"go": true}`)
+	f.Create("e:x", "errored", `{}`)
+	f.Create("m", "deleted", `{}`)
+	require.NoError(t, f.Delete(t.Context(), f.Machine("m"), "deleted", f.Now))
+	f.Create("m", "asked", `{}`)
+	_, err := f.Merge(t.Context(), "m", "asked", machines.Object{"go": false}, false)
+	require.NoError(t, err)
+	require.NotNil(t, f.Take("worker"))
+	_, err = f.Merge(t.Context(), "m", "asked", machines.Object{"go": false}, false)
+	require.NoError(t, err)
+	return &patient{server.Raw, f, f.Partition}
+}
+
+// key is a key of the labels in full.
+func key(rest string) string { return machinestest.Namespace + "machines:" + rest }
+
+func (p *patient) zadd(list, name string) redis.Cmder {
+	return p.ZAdd(p.T.Context(), key(list), redis.Z{Member: name})
+}
+
+// forget loses the queue.
+func (p *patient) forget() redis.Cmder {
+	q := machinestest.Namespace + "jobs:"
+	return p.Del(p.T.Context(), q+"index:machines", q+"scheduled:machines", q+"instant:machines", q+"pending:machines:worker")
+}
+
+// examine returns what an examination finds, in order.
+func (p *patient) examine(fix bool) (lines []string) {
+	p.T.Helper()
+	_, err := doctor.New(p.partition, 0).Examine(p.T.Context(), fix, func(f exam.Finding) {
+		lines = append(lines, fmt.Sprintf("%s: %s [%s]", f.Key, f.Problem, f.Remedy))
+	})
+	require.NoError(p.T, err)
+	slices.Sort(lines)
+	return lines
+}
+
+// damages are what may be wrong, and how it is found.
+var damages = map[string]struct {
+	does  func(p *patient) redis.Cmder
+	finds []string
+	stays bool // some of it is not repaired
+}{
+	"nothing": {does: func(p *patient) redis.Cmder { return p.Ping(p.T.Context()) }},
+	"a list that is lost": {does: func(p *patient) redis.Cmder {
+		return p.Del(p.T.Context(), key("labels:e:x:a"))
+	}, finds: []string{"machines:label:e:x/errored: is not in machines:labels:e:x:a [added there]"}},
+	"a label in two lists, and in another than its own": {does: func(p *patient) redis.Cmder {
+		p.ZRem(p.T.Context(), key("labels:m:a"), "acting")
+		p.zadd("labels:m:end", "acting")
+		return p.zadd("labels:m:a", "waiting")
+	}, finds: []string{
+		"machines:label:m/acting: is not in machines:labels:m:a [added there]",
+		"machines:labels:m:a: lists waiting, which is in g [removed]",
+		"machines:labels:m:end: lists acting, which is in a [removed]",
+	}},
+	"lists of nobody": {does: func(p *patient) redis.Cmder {
+		p.zadd("labels:m:a", "deleted")
+		p.zadd("errored:m", "deleted")
+		p.zadd("errored:m", "nobody")
+		return p.zadd("labels:e:x:a", "nobody")
+	}, finds: []string{
+		"machines:errored:m: lists deleted, which is deleted [removed]",
+		"machines:errored:m: lists nobody, which is not there [removed]",
+		"machines:labels:e:x:a: lists nobody, which is not there [removed]",
+		"machines:labels:m:a: lists deleted, which is deleted [removed]",
+	}},
+	"errored labels": {does: func(p *patient) redis.Cmder {
+		p.Del(p.T.Context(), key("errored:e:x"))
+		return p.zadd("errored:m", "waiting")
+	}, finds: []string{
+		"machines:errored:m: lists waiting, which is not errored [removed]",
+		"machines:label:e:x/errored: is not in machines:errored:e:x [added there]",
+	}},
+	"a record that is lost": {does: func(p *patient) redis.Cmder {
+		return p.Del(p.T.Context(), key("label:m/acting"))
+	}, finds: []string{
+		"machines:history:m/acting: is of a label that is not there [removed]",
+		"machines:labels:m:a: lists acting, which is not there [removed]",
+		"machines:metadata:m/acting: is of a label that is not there []",
+	}, stays: true},
+	"metadata of others": {does: func(p *patient) redis.Cmder {
+		return p.Rename(p.T.Context(), key("metadata:m/waiting"), key("metadata:m/deleted"))
+	}, finds: []string{
+		"machines:label:m/waiting: has no metadata []",
+		"machines:metadata:m/deleted: is of a label that is deleted [removed]",
+	}, stays: true},
+	"entries that are lost": {does: (*patient).forget, finds: []string{
+		"machines:label:m/acting: has no entry in its queue [given one, to be taken now]",
+		"machines:label:m/asked: has no entry in its queue [given one, to be taken now]",
+	}},
+	"a list of another type": {does: func(p *patient) redis.Cmder {
+		return p.Set(p.T.Context(), key("labels:m:other"), "something else wrote here", 0)
+	}, finds: []string{"machines:labels:m:other: is a string, must be a zset []"}, stays: true},
+}
+
+func TestDoctor(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		for name, c := range damages {
+			t.Run(name, func(t *testing.T) {
+				p := newPatient(t, server)
+				require.NoError(t, c.does(p).Err())
+				assert.Equal(t, c.finds, p.examine(false))
+				assert.Equal(t, c.finds, p.examine(true))
+				if !c.stays {
+					assert.Empty(t, p.examine(false), "it is repaired")
+				}
+			})
+		}
+	})
+}
+
+// TestARepairedLabelGoesOn loses all entries, and has a worker look at the labels as if nothing had
+// happened.
+func TestARepairedLabelGoesOn(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		p := newPatient(t, server)
+		p.forget()
+		require.Len(t, p.examine(true), 2)
+		assert.Equal(t, 2, p.Work())
+		assert.Equal(t, 2, p.Show("m", "acting").Attempts)
+		assert.Equal(t, p.Now.Add(time.Minute), p.Show("m", "asked").NextAt, "its gate was evaluated")
+		p.RequireSound(t)
+	})
+}
+
+// TestAReview has a gate become an action: until a worker has been through its labels, these need
+// no entry.
+func TestAReview(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		p := newPatient(t, server)
+		p.Apply(`
+state_machines:
+  m:
+    states:
+      - {action: g, webhook: "http://127.0.0.1:9/", next: a}
+      - {action: a, webhook: "http://127.0.0.1:9/", next: end}
+      - {gate: end, exit_condition: false}
+  e:x:
+    states:
+      - {action: a, webhook: "http://127.0.0.1:9/", attempts: 1, next: end}
+      - {gate: end, exit_condition: false}
+`)
+		assert.Empty(t, p.examine(false))
+		p.Pass(time.Hour)
+		assert.Empty(t, p.examine(false))
+		q := machinestest.Namespace + "jobs:"
+		entry := scan.EntryOfLabel("m/waiting")
+		require.EqualValues(t, 1, p.ZRem(t.Context(), q+"scheduled:machines", entry).Val())
+		require.EqualValues(t, 1, p.SRem(t.Context(), q+"index:machines", entry).Val())
+		assert.Equal(t, []string{
+			"machines:label:m/waiting: has no entry in its queue [given one, to be taken now]",
+		}, p.examine(false))
+	})
+}

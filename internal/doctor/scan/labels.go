@@ -1,0 +1,44 @@
+package scan
+
+import (
+	"strings"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/wire"
+)
+
+// Label is what was read of a label's record.
+type Label struct {
+	State string
+	// There: there is a record.
+	There, Deleted, Asked, Errored bool
+}
+
+var labelFields = []string{"state", "deleted_at", "asked", "errored_at"}
+
+// takeLabel takes in the record of a label. What has no state and was not deleted is none.
+func (s *Scan) takeLabel(id string, values []any) {
+	if len(values) != len(labelFields) || values[0] == nil && values[1] == nil {
+		return
+	}
+	s.Labels[id] = Label{
+		State: s.once(rdb.Text(values[0])), There: true,
+		Deleted: values[1] != nil, Asked: values[2] != nil, Errored: values[3] != nil,
+	}
+}
+
+// EntryOfLabel is the entry of a label in its queue.
+func EntryOfLabel(id string) string {
+	machine, name, _ := strings.Cut(id, "/")
+	return wire.PackJob(bus.Job{Name: bus.JobLabel, Args: []string{machine, name}})
+}
+
+// LabelIn is the label that an entry of [EntryOfLabel] is about.
+func LabelIn(packed string) (id string) {
+	job, err := wire.UnpackJob(packed)
+	if err != nil || job.Name != bus.JobLabel || len(job.Args) != 2 {
+		return ""
+	}
+	return job.Args[0] + "/" + job.Args[1]
+}
