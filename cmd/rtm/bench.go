@@ -56,7 +56,7 @@ The exit status is 1 if events were lost. A goal that is not met is not a failur
 	flags.IntSliceVar(&options.Subscribers, "subscribers", nil, "subscribers of the rows of ingest (default 0,1,10,100)")
 	flags.DurationVar(&options.Duration, "duration", bench.DefaultDuration, "how long each thing is measured, after a warm-up of a quarter of it")
 	flags.BoolVar(&options.Quick, "quick", false, "only show that everything works; the figures mean nothing")
-	flags.BoolVar(&options.Full, "full", false, "measure a backlog of 5 million events, and a million jobs that are not due, too")
+	flags.BoolVar(&options.Full, "full", false, "measure a backlog of 5 million events, and a million jobs that are not due and labels that wait, too")
 	flags.StringArrayVar(&options.Env, "env", nil, "a setting NAME=value for web and worker; may be repeated")
 	flags.StringVar(&options.Profile, "profile", "", "directory for CPU and heap profiles of web and worker, of each row; for go tool pprof")
 	flags.BoolVar(&asJSON, "json", false, "print JSON")

@@ -8,6 +8,7 @@ import (
 
 	"routemaster/internal/bench/jobs"
 	"routemaster/internal/bench/load"
+	"routemaster/internal/bench/machines"
 	"routemaster/internal/bench/report"
 	"routemaster/internal/bench/stack"
 )
@@ -124,12 +125,30 @@ func (e *environment) jobs(ctx context.Context) error {
 		Window: e.size.Window, Baseline: e.size.baselineWindow(),
 		InFlight: e.size.inFlight, Done: e.size.doneJobs, Idle: e.size.idleJobs,
 		NextName: func() string { return e.nextRun().topic },
-		NoOp: func(ctx context.Context, clients int) (perSecond float64, err error) {
-			perSecond, _, err = e.noop(ctx, clients, 0)
-			return perSecond, err
-		},
+		NoOp:     e.noopRate,
 	}
 	return b.Run(ctx)
+}
+
+// machines measures the labels of state machines.
+func (e *environment) machines(ctx context.Context) error {
+	root, err := e.as(stack.RootKey)
+	if err != nil {
+		return err
+	}
+	b := machines.Bench{
+		Stack: e.stack, Client: e.publisher, Root: root, Token: e.token, Report: e.report, Table: e.table,
+		Window: e.size.Window, Baseline: e.size.baselineWindow(),
+		Threads: e.size.inFlight, Acted: e.size.doneJobs, Waiting: int64(e.size.idleJobs),
+		NoOp: e.noopRate,
+	}
+	return b.Run(ctx)
+}
+
+// noopRate is how many requests of so many clients a no-op handler answers per second.
+func (e *environment) noopRate(ctx context.Context, clients int) (perSecond float64, err error) {
+	perSecond, _, err = e.noop(ctx, clients, 0)
+	return perSecond, err
 }
 
 func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }

@@ -24,7 +24,7 @@ type Options struct {
 	// Publishers and Subscribers, if given, replace those of the rows of the scenario ingest.
 	Publishers, Subscribers []int
 	// Quick measures next to nothing, only to show that everything works. Full adds a backlog of 5
-	// million events, and has a million jobs that are not due.
+	// million events, and has a million jobs that are not due, and labels that wait.
 	Quick, Full bool
 	// Launch makes the commands of the programs. Their environment is PATH and what it gives them.
 	Launch stack.Launcher
@@ -148,7 +148,7 @@ func (o Options) conditions() string {
 		return "The bus at " + o.Remote.URL + " runs elsewhere: its hosts are not measured, and there are no baselines."
 	}
 	text := `The publishers, web, worker, redis-server (--save "" --appendonly no: nothing on disk), the receiver ` +
-		"and, for jobs, their service share this host, on loopback."
+		"and, for jobs and labels, their service share this host, on loopback."
 	if len(o.Env) > 0 {
 		text += "\nThe daemons have " + strings.Join(o.Env, " ") + "."
 	}

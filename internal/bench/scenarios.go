@@ -43,6 +43,8 @@ var scenarios = []scenario{
 		needsStack, (*environment).restart},
 	{"jobs", "jobs are enqueued, then done by a service that does each at once; and many that are not due",
 		needsStack, (*environment).jobs},
+	{"machines", "labels are made, patched and moved, with webhooks that are answered at once; many wait, and are walked over",
+		needsStack, (*environment).machines},
 }
 
 // Scenarios returns the names of all scenarios, in order.
@@ -70,8 +72,8 @@ type size struct {
 	backlogs        []int64
 	fanOut, threads int
 	restart         int64
-	// inFlight are limits of a type of jobs, doneJobs how many are done with each. idleJobs are not
-	// due.
+	// inFlight are limits of a type of jobs, or threads for labels; doneJobs how many jobs or labels
+	// are done with each. idleJobs are not due, and as many labels wait.
 	inFlight []int
 	doneJobs int64
 	idleJobs int

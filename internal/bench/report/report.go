@@ -29,6 +29,10 @@ const (
 	OutOfOrder  = "events out of order"
 	Duplicates  = "events duplicated"
 	JobsDone    = "jobs done/s, 300 in flight"
+	ToWebhook   = "patch to webhook p50, ms"
+	LabelBytes  = "bytes per label"
+	WalkScript  = "walk: longest script, ms"
+	WalkPeak    = "walk: worker peak, MB"
 	BacklogSize = "backlog, events"
 )
 
@@ -78,6 +82,10 @@ var Goals = []Goal{
 	{WebPeak, "peak memory of web under full load, MB", 40, false},
 	{WorkerPeak, "peak memory of a worker with 300 threads, MB", 40, false},
 	{JobsDone, "jobs done/s by a service that answers at once, 300 in flight", 4270, true},
+	{ToWebhook, "labels: from a patch that opens a gate to the webhook of its action, p50, ms", 3, false},
+	{LabelBytes, "labels: Redis bytes per label with 100 bytes of metadata", 700, false},
+	{WalkScript, "labels: longest script of a walk over many of one state, ms", 5, false},
+	{WalkPeak, "labels: peak memory of a worker meanwhile, MB", 60, false},
 	{Lost, "events lost, over all", 0, false},
 	{LeftOver, "keys left over after draining, over all", 0, false},
 }

@@ -76,7 +76,8 @@ var daemonEnv = []string{
 type Stack struct {
 	// The addresses, HOST:PORT.
 	Redis, Web, Noop, Receiver, Control string
-	// Service and ServiceControl are those of the service, which does jobs once it is started.
+	// Service and ServiceControl are those of the service, which does jobs and answers the webhooks of
+	// labels once it is started.
 	Service, ServiceControl string
 
 	options   Options
@@ -288,4 +289,14 @@ func (s *Stack) Usage() map[string]Usage {
 		all[Load] = u
 	}
 	return all
+}
+
+// Peak returns the peak memory of a program since it was started last, in bytes, if that is known.
+func (s *Stack) Peak(name string) (bytes int64, known bool) {
+	p := s.running[name]
+	if p == nil {
+		return 0, false
+	}
+	u, known := usageOf(p.command.Process.Pid)
+	return u.PeakMemory, known
 }
