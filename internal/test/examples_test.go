@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"routemaster/internal/app"
+	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
 )
@@ -98,10 +99,12 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 	webPage, workerPage := metricsPages(t, b)
 	doOne(t, b, asked)
 	deliverOne(t, b)
+	moveOne(t, b)
 	require.Eventually(t, func() bool {
 		page := scrape(t, b.Client, workerPage)
 		return page[`routemaster_deliveries_total{status="success",subscriber="shop"}`] == 1 &&
-			page[`routemaster_job_attempts_total{job_type="invoices",outcome="accepted"}`] == 1
+			page[`routemaster_job_attempts_total{job_type="invoices",outcome="accepted"}`] == 1 &&
+			page[`routemaster_labels{machine="welcome",state="done"}`] == 1
 	}, bustest.WaitTimeout, 10*time.Millisecond)
 	exist := map[string]string{}
 	for _, page := range []string{webPage, workerPage} {
@@ -114,11 +117,13 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 	queries := exampleQueries(t)
 	require.Greater(t, len(queries), 25)
 	exist["up"] = `,job="routemaster"` // Prometheus makes it
-	// These are there once the first has been dropped, held or lost.
+	// These are there once the first has been dropped, held or lost, has failed or was asked.
 	exist["routemaster_dead_letters_dropped_events_total"] = `,subscriber="shop"`
 	exist["routemaster_gap_events_total"] = `,subscriber="shop",reason="autodrop"`
 	exist["routemaster_job_attempts_total"] += `,outcome="held",outcome="succeeded"`
 	exist["routemaster_job_attempts_lost_total"] = `,job_type="invoices"`
+	exist["routemaster_label_steps_total"] += `,outcome="attempted",outcome="errored",outcome="failed",outcome="paused"`
+	exist["routemaster_machine_feeds_total"] = `,machine="welcome",feed="plans",status="200"`
 	exist["routemaster_lane_blocked"] = `,subscriber="shop"` // of those with strict_order
 	for name, query := range queries {
 		for _, metric := range metricsOf(t, query) {
@@ -145,6 +150,18 @@ func doOne(t *testing.T, b *bustest.Bus, asked chan [2]string) {
 		t.Fatal("the service gets no job")
 	}
 	b.Call(client, "POST", path, `{"status":"succeeded","attempt":3}`, 200)
+}
+
+// moveOne makes a state machine, and moves a label through it. Its gate does not open at once.
+func moveOne(t *testing.T, b *bustest.Bus) {
+	t.Helper()
+	app, url := b.AddClient("app"), machinestest.NewService(t).URL
+	b.Call(bustest.RootKey, "PUT", "/state-machines", strings.ReplaceAll(welcome, "URL", url), 200)
+	const path = "/state-machines/welcome/labels/ann"
+	b.Call(app, "POST", path, `{"metadata":{}}`, 201)
+	for _, metadata := range []string{`{"confirmed":false}`, `{"confirmed":true}`} {
+		b.Call(app, "PATCH", path+"?wait=10000", `{"metadata":`+metadata+`}`, 200)
+	}
 }
 
 // TestAlertsFireWhenEverythingIsDead requires expressions that are true without any metric: a
