@@ -41,7 +41,7 @@ func connect(t *testing.T) *bus {
 		service: machinestest.NewService(t),
 	}
 	now := func() time.Time { return b.workers.Now }
-	b.workers.Runner = runner.New(store, requests, machinestest.Threads, nil, slog.New(slog.DiscardHandler), now)
+	b.workers.Runner = runner.New(store, runner.Config{Client: requests, Threads: machinestest.Threads}, slog.New(slog.DiscardHandler), now)
 	b.workers.Tender = runner.NewTender(store, now)
 	a.Clock = now
 	url := a.Run()

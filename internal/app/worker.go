@@ -71,7 +71,9 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	deliverer := newDeliverer(c, st, obs, client, machineTopics, log)
 	jobRunner := newRunner(c, obs, client, downstream, log)
 	jobStore := jobstore.New(redis.Partition(c.RedisNamespace))
-	labelRunner := labelrunner.New(labelStore, client, c.MachineThreads, obs.recorder, log, time.Now)
+	labelRunner := labelrunner.New(labelStore, labelrunner.Config{
+		Client: client, Threads: c.MachineThreads, Tracer: obs.tracer, Recorder: obs.recorder,
+	}, log, time.Now)
 	archive, scheduler := housekeeping.NewArchive(jobStore, obs.recorder, time.Now), housekeeping.NewScheduler(jobStore, log, time.Now)
 	keeper := maintenance.New(st, q, c.Memory, obs.recorder, log, time.Now, archive)
 	keeper.Tidy(maintenance.Named{Tag: telemetry.JobTypeTag, Names: housekeeping.NamesOf(jobStore)})

@@ -54,6 +54,8 @@ type Fixture struct {
 	Metrics  *metrics.Registry
 	// Now is what the clock shows.
 	Now time.Time
+
+	config runner.Config
 }
 
 // New makes a fixture on a server.
@@ -67,12 +69,19 @@ func New(t testing.TB, server *rdbtest.Server) *Fixture {
 		ConnectTimeout: soon, Timeout: soon, MaxIdle: 4, UserAgent: "routemaster/test",
 	}, time.Now)
 	t.Cleanup(client.Close)
-	log := slog.New(slog.NewTextHandler(f.Log, nil))
 	f.Metrics = metrics.NewRegistry()
 	f.Recorder = telemetry.NewRecorder(f.Metrics, nil, slog.New(slog.DiscardHandler))
-	f.Runner = runner.New(f.Store, client, Threads, f.Recorder, log, func() time.Time { return f.Now })
+	f.config = runner.Config{Client: client, Threads: Threads, Recorder: f.Recorder}
+	f.Configure(func(*runner.Config) {})
 	f.Tender = runner.NewTender(f.Store, func() time.Time { return f.Now })
 	return f
+}
+
+// Configure makes the runner anew, with another configuration.
+func (f *Fixture) Configure(change func(*runner.Config)) {
+	change(&f.config)
+	log := slog.New(slog.NewTextHandler(f.Log, nil))
+	f.Runner = runner.New(f.Store, f.config, log, func() time.Time { return f.Now })
 }
 
 // Apply replaces the definitions.

@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/outbound"
+	"routemaster/internal/telemetry/tracing"
 )
 
 // IdempotencyHeader has the token of a visit.
@@ -23,8 +24,7 @@ const IdempotencyHeader = "X-Idempotency-Token"
 func (r *Runner) act(
 	ctx context.Context, m *machines.Machine, state *machines.State, visit *labelstore.Visit,
 ) (result labelstore.Result, retryAfter time.Duration) {
-	attempt := r.call(ctx, m, state.Action, &visit.Label)
-	r.recorder.WebhookCalled(m.Name, state.Name, attempt.Status, attempt.Duration)
+	attempt := r.call(ctx, m, state, visit)
 	standing := standingAfter(attempt)
 	defer func() {
 		if standing != visit.Standing {
@@ -43,10 +43,26 @@ func (r *Runner) act(
 	return moved(m, visit, to, machines.Why{Status: attempt.Status}), 0
 }
 
-// call sends the webhook of an action.
-func (r *Runner) call(ctx context.Context, m *machines.Machine, a *machines.Action, label *machines.Label) outbound.Attempt {
+// call calls the webhook of an action, and counts and traces that.
+func (r *Runner) call(ctx context.Context, m *machines.Machine, state *machines.State, visit *labelstore.Visit) outbound.Attempt {
+	ctx, span := r.config.Tracer.StartFrom(ctx, nil, "webhook")
+	attempt := r.send(ctx, m, state.Action, &visit.Label)
+	r.config.Recorder.WebhookCalled(m.Name, state.Name, attempt.Status, attempt.Duration)
+	if span != nil {
+		failure := ""
+		if attempt.Err != nil {
+			failure = attempt.Err.Error()
+		}
+		span.End("webhook", failure, visit.LogAttrs()...)
+	}
+	return attempt
+}
+
+// send sends the webhook of an action.
+func (r *Runner) send(ctx context.Context, m *machines.Machine, a *machines.Action, label *machines.Label) outbound.Attempt {
 	url := machines.ExpandURL(a.Webhook, label.Machine, label.Name)
 	header := http.Header{"Content-Type": {"application/json"}, IdempotencyHeader: {label.IdempotencyToken()}}
+	tracing.Propagate(ctx, header)
 	for _, rule := range m.Webhooks {
 		if rule.Match.MatchString(url) {
 			for name, value := range rule.Headers {
@@ -61,7 +77,7 @@ func (r *Runner) call(ctx context.Context, m *machines.Machine, a *machines.Acti
 	if err != nil {
 		return outbound.Attempt{Err: fmt.Errorf("metadata: %w", err)}
 	}
-	return r.client.Send(ctx, outbound.Request{
+	return r.config.Client.Send(ctx, outbound.Request{
 		URL: url, Header: header, Timeout: a.Timeout,
 		Body: func() io.ReadCloser { return io.NopCloser(bytes.NewReader(body)) }, Length: int64(len(body)),
 	})

@@ -11,7 +11,7 @@ import (
 // observe counts what a step came to, and writes it into the log: what went as it should at the
 // level debug, and the rest as warnings. Neither metadata nor headers are logged.
 func (r *Runner) observe(visit *labelstore.Visit, result labelstore.Result, retryAfter time.Duration) {
-	r.recorder.LabelStep(visit.Machine, visit.State, string(result.Outcome))
+	r.config.Recorder.LabelStep(visit.Machine, visit.State, string(result.Outcome))
 	level, event := slog.LevelWarn, ""
 	switch result.Outcome {
 	case labelstore.Failed:

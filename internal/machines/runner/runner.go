@@ -18,6 +18,7 @@ import (
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/tracing"
 )
 
 const (
@@ -31,26 +32,33 @@ const (
 	maxRetry   = 10 * time.Minute
 )
 
+// Config says how to do what is due for labels.
+type Config struct {
+	// Client sends the requests to webhooks and feeds.
+	Client *outbound.Client
+	// Threads is how many threads of this worker are for labels.
+	Threads int
+	// Tracer, if given, makes a span of each call of a webhook.
+	Tracer *tracing.Tracer
+	// Recorder counts. It may be nil.
+	Recorder *telemetry.Recorder
+}
+
 // Runner does what is due for labels. It is safe for concurrent use.
 type Runner struct {
+	config    Config
 	store     *labelstore.Store
-	client    *outbound.Client
 	evaluator *evaluation.Evaluator
 	limiter   *limiter
-	recorder  *telemetry.Recorder
 	log       *slog.Logger
 	now       func() time.Time
 }
 
-// New makes a runner for so many threads, whose requests go through a client. The recorder may be
-// nil.
-func New(
-	store *labelstore.Store, client *outbound.Client, threads int, recorder *telemetry.Recorder, log *slog.Logger,
-	now func() time.Time,
-) *Runner {
+// New makes a runner.
+func New(store *labelstore.Store, config Config, log *slog.Logger, now func() time.Time) *Runner {
 	return &Runner{
-		store: store, client: client, evaluator: evaluation.New(client, recorder, now), limiter: newLimiter(threads),
-		recorder: recorder, log: log, now: now,
+		config: config, store: store, evaluator: evaluation.New(config.Client, config.Recorder, now),
+		limiter: newLimiter(config.Threads), log: log, now: now,
 	}
 }
 

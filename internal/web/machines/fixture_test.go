@@ -44,7 +44,7 @@ func newAPI(t *testing.T, redis *rdbtest.Server) *api {
 		workers: &machinestest.Fixture{Store: store, T: t, Server: redis, Now: machinestest.Start},
 	}
 	now := func() time.Time { return a.workers.Now }
-	a.workers.Runner = runner.New(store, client, machinestest.Threads, nil, slog.New(slog.DiscardHandler), now)
+	a.workers.Runner = runner.New(store, runner.Config{Client: client, Threads: machinestest.Threads}, slog.New(slog.DiscardHandler), now)
 	a.workers.Tender = runner.NewTender(store, now)
 	a.Clock = now
 	basic := a.Authorize
