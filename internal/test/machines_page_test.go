@@ -22,8 +22,8 @@ var (
 	changing = regexp.MustCompile(`\s|\d{13}|\d{4}-\d\d-\d\dT[\d:.]+Z`)
 )
 
-// TestTheWalkOfThePageOfMachines pastes the blocks of docs/machines.md, and compares what they print
-// with what the page shows.
+// TestTheWalkOfThePageOfMachines pastes the blocks of docs/machines.md, and compares what they
+// print with what the page shows.
 func TestTheWalkOfThePageOfMachines(t *testing.T) {
 	for _, needed := range []string{"bash", "curl"} {
 		if _, err := exec.LookPath(needed); err != nil && os.Getenv("CI") == "" {

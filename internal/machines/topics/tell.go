@@ -89,8 +89,8 @@ func (c *Client) publish(ctx context.Context, all clients, s *labelstore.OutboxS
 	return err
 }
 
-// publishTogether publishes moves that go to one topic. It fails with a [bus.Invalid] if one of them
-// is no event, and as [ingest.Ingest.Publish] does.
+// publishTogether publishes moves that go to one topic. It fails with a [bus.Invalid] if one of
+// them is no event, and as [ingest.Ingest.Publish] does.
 func (c *Client) publishTogether(ctx context.Context, all clients, s *labelstore.OutboxSlice) error {
 	p := s.Moves[0].Publish
 	token, err := c.publisher(ctx, all, p.Publisher)
