@@ -2,6 +2,7 @@ package machines
 
 import (
 	"encoding/json"
+	"slices"
 
 	"routemaster/internal/bus"
 )
@@ -62,6 +63,11 @@ func (m *Machine) topicTriggers() (triggers []*TopicTrigger) {
 		}
 	}
 	return triggers
+}
+
+// Hears reports whether a gate has a trigger by a topic.
+func (m *Machine) Hears(topic bus.TopicName) bool {
+	return slices.ContainsFunc(m.topicTriggers(), func(t *TopicTrigger) bool { return t.Topic == topic })
 }
 
 // labelOf returns the label that an event is about, and whether it names one.

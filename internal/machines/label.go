@@ -135,11 +135,12 @@ type LabelsRestError struct {
 }
 
 // Count is how many labels of a machine there are in each state, in the order of its definition,
-// and how many of them are errored.
+// how many of them are errored, and how many moves are still to be published.
 type Count struct {
-	Machine Name
-	States  []StateCount
-	Errored int64
+	Machine     Name
+	States      []StateCount
+	Errored     int64
+	Unpublished int64
 }
 
 // StateCount is a state, and how many labels are in it.

@@ -19,7 +19,7 @@ func labelIn(text, template string, machine Name) (name LabelName, fits bool) {
 	middle, begins := strings.CutPrefix(text, before)
 	middle, ends := strings.CutSuffix(middle, after)
 	unescaped, err := url.PathUnescape(middle)
-	return LabelName(unescaped), begins && ends && err == nil
+	return LabelName(unescaped), begins && ends && err == nil && !strings.ContainsAny(middle, "/?#&")
 }
 
 func escape(name string) string { return strings.ReplaceAll(url.QueryEscape(name), "+", "%20") }

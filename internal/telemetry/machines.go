@@ -38,7 +38,7 @@ func (m *machineInstruments) register(register promauto.Factory) {
 		"Moves of labels that were published."),
 		[]string{"machine"})
 	m.dropped = register.NewCounterVec(counter("machine_moves_dropped_total",
-		"Moves of labels that cannot be published, because their URL would be too long."),
+		"Moves of labels that cannot be published: their URL is too long, or the machine publishes no more."),
 		[]string{"machine"})
 }
 
@@ -71,10 +71,10 @@ func (r *Recorder) MovesPublished(machine machines.Name, moves int) {
 	}
 }
 
-// MoveDropped notes a move that cannot be published.
-func (r *Recorder) MoveDropped(machine machines.Name) {
+// MovesDropped notes moves that cannot be published.
+func (r *Recorder) MovesDropped(machine machines.Name, moves int) {
 	if r != nil {
-		r.metrics.machines.dropped.WithLabelValues(string(machine)).Inc()
+		r.metrics.machines.dropped.WithLabelValues(string(machine)).Add(float64(moves))
 	}
 }
 

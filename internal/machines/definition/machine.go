@@ -131,6 +131,9 @@ func (l *loader) machine(name, v *document.Value) *machines.Machine {
 	m.Publish = l.publish(o.get("publish"))
 	s := stateReader{loader: l, machine: m, places: map[machines.StateName]document.Place{}}
 	s.states(o.need("states"))
+	if m.Publish != nil && m.Hears(m.Publish.Topic) {
+		l.Warn(o.get("publish").Place, "the machine hears the topic %s, to which it publishes its own moves: they may set off one another for ever", m.Publish.Topic)
+	}
 	return m
 }
 

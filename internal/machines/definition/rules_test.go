@@ -125,6 +125,19 @@ state_machines: {third: {states: []}, first: {states: {}}}
 	assert.Equal(t, errs[0].String(), errs[:1].Error())
 }
 
+func TestAMachineThatHearsItselfIsAWarning(t *testing.T) {
+	_, warnings, err := definition.Load(files(`
+state_machines:
+  m:
+    states:
+      - {gate: g, exit_condition: true, triggers: [{topic: moves, label: {data: label}}]}
+    publish: {topic: moves, url: "https://app.example/<label>"}
+`)...)
+	require.NoError(t, err)
+	require.Len(t, warnings, 1)
+	assert.Contains(t, warnings[0].String(), "a.yaml:6:14: the machine hears the topic moves, to which it publishes")
+}
+
 func TestWarnings(t *testing.T) {
 	text := `
 plugins:

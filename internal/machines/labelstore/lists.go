@@ -122,7 +122,13 @@ func (s *Store) CountAll(ctx context.Context) (counts []machines.Count, err erro
 		if err != nil {
 			return nil, err
 		}
-		counts = append(counts, machines.Count{Machine: m.Name, States: states, Errored: errored})
+		count := machines.Count{Machine: m.Name, States: states, Errored: errored}
+		if m.Publish != nil {
+			if count.Unpublished, err = s.redis.LLen(ctx, s.keys.Outbox(m.Name)).Result(); err != nil {
+				return nil, rdb.Wrap("count moves to publish", err)
+			}
+		}
+		counts = append(counts, count)
 	}
 	return counts, nil
 }

@@ -5,16 +5,31 @@ package topics
 
 import (
 	"context"
+	"embed"
 	"log/slog"
-	"slices"
 	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
+)
+
+//go:embed lua
+var luaFiles embed.FS
+
+// library is what the machines' own client adds to the store's.
+var library = append(store.Library[:len(store.Library):len(store.Library)], rdb.ReadLua(luaFiles, "lib/own"))
+
+// The scripts. Each file's header says what it takes, returns and keeps.
+var (
+	scriptOwnPut         = rdb.NewScript(library, rdb.ReadLua(luaFiles, "own_put"))
+	scriptOwnShow        = rdb.NewScript(library, rdb.ReadLua(luaFiles, "own_show"))
+	scriptOwnSubscribe   = rdb.NewScript(library, rdb.ReadLua(luaFiles, "own_subscribe"))
+	scriptOwnUnsubscribe = rdb.NewScript(library, rdb.ReadLua(luaFiles, "own_unsubscribe"))
 )
 
 // Callback is that of the subscription. A worker hands its batches to [Client.Hear].
@@ -36,16 +51,16 @@ type Config struct {
 // [Client.Tidy].
 type Client struct {
 	Config
-	keys store.Keys
-	// unwanted are the topics that the last call of Tidy found without need, and settled the version
-	// of definitions without topics that have nothing left on the bus.
+	redis *rdb.Partition
+	keys  store.Keys
+	// unwanted are the topics that the last call of Tidy found without need.
 	unwanted []bus.TopicName
-	settled  int64
 }
 
 // New makes a client.
 func New(c Config) *Client {
-	return &Client{Config: c, keys: store.Keys{Namespace: c.Store.Partition().Namespace()}}
+	redis := c.Store.Partition()
+	return &Client{Config: c, redis: redis, keys: store.Keys{Namespace: redis.Namespace()}}
 }
 
 // clients are the tokens of all clients, with their names.
@@ -62,44 +77,11 @@ func (c clients) token(name bus.ClientName) (found bus.Token) {
 }
 
 // own returns the token of the machines' own client. It adds the client if there is none.
-func (c *Client) own(ctx context.Context, all clients) (bus.Token, error) {
-	if token := all.token(machines.DefaultPublisher); token != "" {
-		return token, nil
-	}
-	token, err := bus.NewToken(machines.DefaultPublisher)
+func (c *Client) own(ctx context.Context) (bus.Token, error) {
+	fresh, err := bus.NewToken(machines.DefaultPublisher)
 	if err != nil {
 		return "", err
 	}
-	return token, c.Store.AddToken(ctx, token, machines.DefaultPublisher)
-}
-
-// subscription is what the bus knows of the machines' own client; zero if it has not subscribed.
-type subscription struct {
-	token    bus.Token
-	callback string
-	topics   []bus.TopicName
-}
-
-// lacks returns whether a topic is missing.
-func (s *subscription) lacks(topics []bus.TopicName) bool {
-	return slices.ContainsFunc(topics, func(t bus.TopicName) bool { return !slices.Contains(s.topics, t) })
-}
-
-// subscription reads the subscription of a token.
-func (c *Client) subscription(ctx context.Context, token bus.Token) (s subscription, err error) {
-	redis := c.Store.Partition()
-	found, err := redis.HMGet(ctx, c.keys.Subscriber(token), "callback").Result()
-	if err != nil {
-		return s, wrap(err)
-	}
-	topics, err := redis.SMembers(ctx, c.keys.SubscriberTopics(token)).Result()
-	if err != nil {
-		return s, wrap(err)
-	}
-	s.token = token
-	s.callback, _ = found[0].(string)
-	for _, topic := range topics {
-		s.topics = append(s.topics, bus.TopicName(topic))
-	}
-	return s, nil
+	change := c.redis.Change(ctx, scriptOwnPut, string(machines.DefaultPublisher), Callback, string(fresh))
+	return bus.Token(change.Text(0)), rdb.Wrap("make the machines' client", change.Err)
 }

@@ -19,8 +19,8 @@ import (
 const (
 	// A batch changes maxLabels labels at once, so that they share round trips.
 	maxLabels = 32
-	// maxRest is how long an event waits until its label rests from the one before: as long as a
-	// client's PATCH does.
+	// maxRest is how long the events of a batch wait until their labels rest from those before: as
+	// long as a client's PATCH does, and not longer for many labels, since all topics wait.
 	maxRest = time.Second
 )
 
@@ -39,8 +39,9 @@ type labelID struct {
 }
 
 // Hear takes a batch of events, as an endpoint would: it changes the labels that they are about.
-// The events about one label come in their order, each when the label rests from the one before, or
-// after a second. The attempt has failed if Redis is unavailable: then the batch comes again.
+// The events about one label come in their order, each when the label rests from the one before, as
+// long as the batch has not taken a second. The attempt has failed if Redis is unavailable: then
+// the batch comes again.
 func (c *Client) Hear(ctx context.Context, r outbound.Request) outbound.Attempt {
 	start := time.Now()
 	err := c.hear(ctx, r)
@@ -73,10 +74,11 @@ func (c *Client) hear(ctx context.Context, r outbound.Request) error {
 			}
 		}
 	}
+	patience := time.Now().Add(maxRest)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxLabels)
 	for id, some := range changes {
-		group.Go(func() error { return c.change(ctx, id, some) })
+		group.Go(func() error { return c.change(ctx, id, some, patience) })
 	}
 	return group.Wait()
 }
@@ -98,14 +100,11 @@ func readEvents(r outbound.Request) ([]machines.Event, error) {
 	return events, nil
 }
 
-// change does what events of a batch change of one label. One that does not come to rest in time is
-// not waited for again.
-func (c *Client) change(ctx context.Context, id labelID, changes []machines.Change) error {
-	patient := true
+// change does what events of a batch change of one label. It waits for the label until a time.
+func (c *Client) change(ctx context.Context, id labelID, changes []machines.Change, patience time.Time) error {
 	for _, change := range changes {
-		if patient {
-			label, _, err := c.Labels.Rest(ctx, id.machine, id.label, maxRest)
-			patient = err != nil || label.Resting
+		if wait := time.Until(patience); wait > 0 {
+			_, _, _ = c.Labels.Rest(ctx, id.machine, id.label, wait) // an error comes again
 		}
 		outcome, err := outcomeOf(c.Labels.Change(ctx, id.machine, id.label, change, c.Now()))
 		if err != nil {

@@ -3,11 +3,13 @@ package topics
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
+	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/rdb"
 )
 
@@ -16,7 +18,7 @@ const TidyInterval = time.Minute
 
 // Apply replaces the definitions, as [labelstore.Store.Apply] does. When it has, each event that is
 // published is heard. It fails as that does, and with a [bus.Invalid] for moves that cannot be
-// published, or if the client of the machines' name is somebody else.
+// published.
 func (c *Client) Apply(ctx context.Context, next *machines.Definitions, moves []machines.StateMove) (version int64, err error) {
 	if err := c.prepare(ctx, next); err != nil {
 		return 0, err
@@ -25,37 +27,27 @@ func (c *Client) Apply(ctx context.Context, next *machines.Definitions, moves []
 	if err != nil {
 		return 0, err
 	}
-	// What tidies by the definitions of before may have come between.
-	return version, c.prepare(ctx, next)
+	// Who tidies by the definitions of before may have come between. From now on nobody does.
+	return version, c.subscribe(ctx, next.Topics())
 }
 
-// prepare has the bus ready for definitions: the clients that publish are there and may, and the
-// machines' own is subscribed to all topics of which machines hear, besides those of before.
+// prepare has the bus ready for definitions: the clients that publish may do so, and the machines'
+// own is subscribed to all topics of which machines hear, besides those of before.
 func (c *Client) prepare(ctx context.Context, next *machines.Definitions) error {
-	topics := next.Topics()
-	publishes := slices.ContainsFunc(next.Machines, func(m *machines.Machine) bool { return m.Publish != nil })
-	if len(topics) == 0 && !publishes {
-		return nil
-	}
-	all, err := c.Store.Tokens(ctx)
-	if err != nil {
-		return err
-	}
-	for _, m := range next.Machines {
-		if m.Publish != nil {
-			if err := c.mayPublish(ctx, all, m); err != nil {
-				return err
+	if slices.ContainsFunc(next.Machines, func(m *machines.Machine) bool { return m.Publish != nil }) {
+		all, err := c.Store.Tokens(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range next.Machines {
+			if m.Publish != nil {
+				if err := c.mayPublish(ctx, all, m); err != nil {
+					return err
+				}
 			}
 		}
 	}
-	if len(topics) == 0 {
-		return nil
-	}
-	token, err := c.own(ctx, all)
-	if err != nil {
-		return err
-	}
-	return c.subscribe(ctx, token, topics)
+	return c.subscribe(ctx, next.Topics())
 }
 
 // mayPublish refuses moves that would not be published.
@@ -64,106 +56,95 @@ func (c *Client) mayPublish(ctx context.Context, all clients, m *machines.Machin
 	if p.Publisher != machines.DefaultPublisher && all.token(p.Publisher) == "" {
 		return bus.Invalidf("", "state_machines.%s.publish: there is no client %s; add it, or leave publisher out", m.Name, p.Publisher)
 	}
-	redis := c.Store.Partition()
-	publisher, err := redis.HGet(ctx, c.keys.Topic(p.Topic), "publisher").Result()
-	if errors.Is(err, rdb.Nil) || publisher == "" && err == nil {
-		return nil
-	}
-	if err != nil {
-		return wrap(err)
-	}
-	owner, known := all[bus.Token(publisher)]
-	if !known {
-		name, err := redis.HGet(ctx, c.keys.Owners(), string(p.Topic)).Result()
-		if err != nil && !errors.Is(err, rdb.Nil) {
-			return wrap(err)
-		}
-		owner = bus.ClientName(name)
-	}
-	if owner != p.Publisher {
+	owner, err := c.owner(ctx, all, p.Topic)
+	if err == nil && owner != "" && owner != p.Publisher {
 		return bus.Invalidf("", "state_machines.%s.publish: the topic %s belongs to the client %s, not to %s", m.Name, p.Topic, owner, p.Publisher)
 	}
-	return nil
+	return err
+}
+
+// owner returns the client that publishes to a topic; empty if none does.
+func (c *Client) owner(ctx context.Context, all clients, topic bus.TopicName) (bus.ClientName, error) {
+	publisher, err := c.redis.HGet(ctx, c.keys.Topic(topic), "publisher").Result()
+	if errors.Is(err, rdb.Nil) || err == nil && publisher == "" {
+		return "", nil
+	}
+	if owner := all[bus.Token(publisher)]; owner != "" || err != nil {
+		return owner, rdb.Wrap("read topic", err)
+	}
+	owner, err := c.redis.HGet(ctx, c.keys.Owners(), string(topic)).Result() // its token was deleted
+	if errors.Is(err, rdb.Nil) {
+		err = nil
+	}
+	return bus.ClientName(owner), rdb.Wrap("read owner of topic", err)
 }
 
 // subscribe adds topics to those that the machines' own client is subscribed to.
-func (c *Client) subscribe(ctx context.Context, token bus.Token, topics []bus.TopicName) error {
-	s, err := c.subscription(ctx, token)
+func (c *Client) subscribe(ctx context.Context, topics []bus.TopicName) error {
+	if len(topics) == 0 {
+		return nil
+	}
+	fresh, err := bus.NewToken(machines.DefaultPublisher)
 	if err != nil {
 		return err
 	}
-	if s.callback != "" && s.callback != Callback {
-		return bus.Invalidf("", "the client %s has a subscription of its own, with the callback %s; machines that hear topics need that client to themselves",
-			machines.DefaultPublisher, s.callback)
+	const fields, options, withTopics = 1, 0, true
+	args := []any{
+		string(fresh), c.Now().UnixMilli(), bus.DefaultMaxEvents, 0, math.MaxInt32, math.MaxInt32,
+		Callback, "", fields, options, withTopics, "timeout", 0,
 	}
-	if s.callback != "" && !s.lacks(topics) {
-		return nil
+	for _, topic := range topics {
+		args = append(args, string(topic))
 	}
-	for _, topic := range s.topics {
-		if !slices.Contains(topics, topic) {
-			topics = append(topics, topic)
-		}
-	}
-	atOnce := time.Duration(0)
-	return c.Store.Subscribe(ctx, token, bus.Subscription{Topics: topics, Callback: Callback, Timeout: &atOnce}, c.Now())
+	change := c.redis.Change(ctx, scriptOwnSubscribe, append(args, string(machines.DefaultPublisher))...)
+	return change.Refusal("subscribe the machines", map[string]error{"lanes change": bus.ErrLanesChange})
 }
 
 // Tidy ends subscriptions to topics of which no machine hears any more, and makes good for those
-// that are missing. Every worker calls it. A topic must be without need in two calls in a row, so
-// that one whose definitions are just being applied stays. It fails with [bus.ErrUnavailable].
+// that are missing. Every worker calls it. A topic must be without need in two calls in a row, as
+// definitions that need it may just be on their way. It fails with [bus.ErrUnavailable].
 func (c *Client) Tidy(ctx context.Context) error {
 	definitions, err := c.Labels.Definitions(ctx)
-	if err != nil {
+	if err != nil || definitions.Version == 0 {
 		return err
 	}
-	topics := definitions.Topics()
-	if len(topics) == 0 && definitions.Version == c.settled {
-		return nil
-	}
-	all, err := c.Store.Tokens(ctx)
+	subscribed, err := c.redis.Run(ctx, scriptOwnShow, string(machines.DefaultPublisher), Callback).List()
 	if err != nil {
-		return err
+		return rdb.Wrap("read the machines' subscription", err)
 	}
-	token := clients(all).token(machines.DefaultPublisher)
-	if len(topics) > 0 {
-		if token, err = c.own(ctx, all); err != nil {
-			return err
-		}
-		if err := c.subscribe(ctx, token, topics); err != nil {
-			return err
-		}
-	}
-	return c.unsubscribe(ctx, token, definitions, topics)
-}
-
-// unsubscribe ends the subscriptions that were not needed in the last call either.
-func (c *Client) unsubscribe(ctx context.Context, token bus.Token, d *machines.Definitions, topics []bus.TopicName) error {
-	s, err := c.subscription(ctx, token)
-	if err != nil {
-		return err
-	}
-	var unwanted []bus.TopicName
-	for _, topic := range s.topics {
+	var unwanted, ending []bus.TopicName
+	missing := definitions.Topics()
+	for _, value := range subscribed {
+		topic := bus.TopicName(rdb.Text(value))
+		needed := slices.Contains(missing, topic)
+		missing = slices.DeleteFunc(missing, func(t bus.TopicName) bool { return t == topic })
 		switch {
-		case s.callback != Callback || slices.Contains(topics, topic):
+		case needed:
 		case slices.Contains(c.unwanted, topic):
-			if err := c.Store.Unsubscribe(ctx, token, topic); err != nil && !errors.Is(err, bus.ErrTopicUnknown) && !errors.Is(err, bus.ErrNotSubscribed) {
-				return err
-			}
+			ending = append(ending, topic)
 		default:
 			unwanted = append(unwanted, topic)
 		}
 	}
 	c.unwanted = unwanted
-	if len(topics) == 0 && len(unwanted) == 0 {
-		c.settled = d.Version
-		if s.callback == Callback {
-			if err := c.Store.DeleteSubscriber(ctx, token); err != nil && !errors.Is(err, bus.ErrNotSubscribed) {
-				return err
-			}
-		}
+	if err := c.subscribe(ctx, missing); err != nil || len(ending) == 0 {
+		return err
 	}
-	return nil
+	return c.unsubscribe(ctx, definitions.Version, ending)
 }
 
-func wrap(err error) error { return rdb.Wrap("read the machines' subscription", err) }
+// unsubscribe ends subscriptions that are not needed by definitions of a version, unless there are
+// others now.
+func (c *Client) unsubscribe(ctx context.Context, version int64, topics []bus.TopicName) error {
+	definitions := labelstore.Keys{Namespace: c.redis.Namespace()}.Definitions()
+	args := []any{string(machines.DefaultPublisher), Callback, definitions, version}
+	for _, topic := range topics {
+		args = append(args, string(topic))
+	}
+	change := c.redis.Change(ctx, scriptOwnUnsubscribe, args...)
+	err := change.Refusal("unsubscribe the machines", map[string]error{"changed": machines.ErrChanged})
+	if errors.Is(err, machines.ErrChanged) {
+		return nil
+	}
+	return err
+}

@@ -21,7 +21,11 @@ const (
 	maxMoves, maxSlices = 100, 10
 	// tellAgain is the pause until moves are published that could not be.
 	tellAgain = 10 * time.Second
+	// keyTTL is how long it is known that moves were published, for a worker that takes over.
+	keyTTL = 24 * time.Hour
 )
+
+var errNoClient = errors.New("there is no client")
 
 // Tell is the handler of [bus.JobMoves]: it publishes the moves of a machine, in their order. What
 // is published twice, because a worker died or was slow, is stored once, by its idempotency key.
@@ -82,11 +86,37 @@ func (c *Client) publish(ctx context.Context, all clients, s *labelstore.OutboxS
 		}
 		return c.publish(ctx, all, &second)
 	case invalid:
-		c.Recorder.MoveDropped(s.Machine)
+		c.Recorder.MovesDropped(s.Machine, 1)
 		c.Log.Error("dropped a move of a label that cannot be published", "machine", s.Machine, "label", s.Moves[0].Label, "error", err)
 		return nil
+	case errors.Is(err, errNoClient) || errors.Is(err, bus.ErrTopicClaimed):
+		return c.republish(ctx, all, s, err)
 	}
 	return err
+}
+
+// republish publishes moves as the definition says by now, if that is not what has failed. Moves of
+// a machine that does not publish any more are dropped.
+func (c *Client) republish(ctx context.Context, all clients, s *labelstore.OutboxSlice, failed error) error {
+	definitions, err := c.Labels.Definitions(ctx)
+	if err != nil {
+		return err
+	}
+	m := definitions.Machine(s.Machine)
+	if m != nil && m.Publish != nil && *m.Publish == s.Moves[0].Publish {
+		return failed
+	}
+	if m == nil || m.Publish == nil {
+		c.Log.Error("dropped moves of labels, as their machine does not publish any more", "machine", s.Machine, "moves", len(s.Moves), "error", failed)
+		c.Recorder.MovesDropped(s.Machine, len(s.Moves))
+		return nil
+	}
+	now := labelstore.OutboxSlice{Machine: s.Machine, First: s.First}
+	for _, move := range s.Moves {
+		move.Publish = *m.Publish
+		now.Moves = append(now.Moves, move)
+	}
+	return c.publish(ctx, all, &now)
 }
 
 // publishTogether publishes moves that go to one topic. It fails with a [bus.Invalid] if one of
@@ -107,20 +137,18 @@ func (c *Client) publishTogether(ctx context.Context, all clients, s *labelstore
 	}
 	// Numbers begin again if the key that counts moves is lost.
 	key := fmt.Sprintf("moves of %s, %d to %d, from %d on", s.Machine, s.First, s.First+int64(len(s.Moves))-1, s.Moves[0].At.UnixMilli())
-	return c.Ingest.Publish(ctx, token, p.Topic, events, &bus.IdempotencyKey{Key: key, Digest: string(text)})
+	return c.Ingest.Publish(ctx, token, p.Topic, events, &bus.IdempotencyKey{Key: key, Digest: string(text), TTL: keyTTL})
 }
 
 // publisher returns a token of the client that publishes. It adds that of the machines' own.
 func (c *Client) publisher(ctx context.Context, all clients, name bus.ClientName) (bus.Token, error) {
 	if name == machines.DefaultPublisher {
-		token, err := c.own(ctx, all)
-		all[token] = name
-		return token, err
+		return c.own(ctx)
 	}
 	if token := all.token(name); token != "" {
 		return token, nil
 	}
-	return "", fmt.Errorf("there is no client %s, which is to publish them", name)
+	return "", fmt.Errorf("%w %s, which is to publish them", errNoClient, name)
 }
 
 // moveEvent is a move as a publisher would POST it.

@@ -147,6 +147,27 @@ func TestMovesWaitUntilTheyCanBePublished(t *testing.T) {
 	})
 }
 
+// TestOtherDefinitionsFreeMovesThatWait has a move wait whose publisher is gone.
+func TestOtherDefinitionsFreeMovesThatWait(t *testing.T) {
+	for _, c := range []struct {
+		next string
+		want int
+	}{{telling, 2}, {strings.Split(telling, "    publish:")[0], 0}} {
+		each(t, func(t *testing.T, f *fixture) {
+			require.NoError(t, f.bus.PutToken(t.Context(), "accounts-token", "accounts"))
+			require.NoError(t, f.apply(strings.Replace(telling, "topic: moves,", "topic: older, publisher: accounts,", 1)))
+			f.follow("follower")
+			require.NoError(t, f.bus.DeleteToken(t.Context(), "accounts-token"))
+			f.Create("orders", "ann", "{}")
+			require.NoError(t, f.apply(c.next))
+			f.Create("orders", "ben", "{}")
+			f.Pass(time.Minute)
+			assert.Len(t, f.received("follower"), c.want)
+			assert.Zero(t, f.Server.Raw.Exists(t.Context(), f.Keys.Outbox("orders")).Val())
+		})
+	}
+}
+
 func TestMovesThatCannotBePublishedAreRefused(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		ctx := t.Context()

@@ -164,6 +164,7 @@ func TestEventsThatAreDroppedAreCounted(t *testing.T) {
 			{"orders", "update", "https://app.example/users/ann", `{}`, "unusable"},
 			{"orders", "update", url + "a/b", `{}`, "unusable"},
 			{"orders", "update", url, `{}`, "unusable"},
+			{"orders", "update", url + "ann?version=3", `{}`, "unusable"},
 			{"orders", "update", url + "%zz", `{}`, "unusable"},
 			{"orders", "update", url + "ann", `[1]`, "unusable"},
 			{"orders", "update", url + "ann", `{"x":"` + strings.Repeat("x", machines.MaxMetadata) + `"}`, "invalid"},
@@ -219,44 +220,5 @@ func TestABatchComesAgainWhileRedisIsAway(t *testing.T) {
 		attempt := f.hear(`{"topic":`)
 		require.Error(t, attempt.Err, "what cannot be read is not acknowledged")
 		assert.Equal(t, http.StatusServiceUnavailable, attempt.Status)
-	})
-}
-
-func TestTheSubscriptionFollowsTheDefinitions(t *testing.T) {
-	each(t, func(t *testing.T, f *fixture) {
-		require.NoError(t, f.client.Tidy(t.Context()))
-		assert.Empty(t, f.token(machines.DefaultPublisher), "what is not used makes no client")
-		require.NoError(t, f.apply(hearing))
-		require.NoError(t, f.apply(strings.ReplaceAll(hearing, "topic: parcels", "topic: more")))
-		assert.ElementsMatch(t, []string{"orders", "parcels", "more"}, f.subscribed(), "what is being replaced may be needed")
-		require.NoError(t, f.client.Tidy(t.Context()))
-		assert.Len(t, f.subscribed(), 3)
-		require.NoError(t, f.client.Tidy(t.Context()))
-		assert.ElementsMatch(t, []string{"orders", "more"}, f.subscribed())
-
-		require.NoError(t, f.bus.Unsubscribe(t.Context(), f.token(machines.DefaultPublisher), "more"))
-		require.NoError(t, f.client.Tidy(t.Context()))
-		assert.ElementsMatch(t, []string{"orders", "more"}, f.subscribed(), "what is missing is made good for")
-
-		require.NoError(t, f.apply("state_machines: {orders: {states: [{gate: new, exit_condition: false}]}}"))
-		for range 3 {
-			require.NoError(t, f.client.Tidy(t.Context()))
-		}
-		assert.Empty(t, f.subscribed())
-		keys := store.Keys{Namespace: machinestest.Namespace}
-		assert.Zero(t, f.Server.Raw.SCard(t.Context(), keys.Subscribers()).Val())
-	})
-}
-
-func TestTheClientOfTheMachinesIsTheirs(t *testing.T) {
-	each(t, func(t *testing.T, f *fixture) {
-		require.NoError(t, f.bus.PutToken(t.Context(), "theirs", machines.DefaultPublisher))
-		require.NoError(t, f.bus.Subscribe(t.Context(), "theirs", bus.Subscription{Callback: "https://x.example", Topics: []bus.TopicName{"a"}}, f.Now))
-		var invalid *bus.Invalid
-		require.ErrorAs(t, f.apply(hearing), &invalid)
-		assert.Contains(t, invalid.Detail, "https://x.example")
-		definitions, err := f.Definitions(t.Context())
-		require.NoError(t, err)
-		assert.Zero(t, definitions.Version)
 	})
 }

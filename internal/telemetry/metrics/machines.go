@@ -12,6 +12,7 @@ import (
 var (
 	labelsInState = describe("labels", "Labels in a state.", "machine", "state")
 	labelsErrored = describe("labels_errored", "Labels whose action is not tried again.", "machine")
+	movesWaiting  = describe("machine_moves_unpublished", "Moves of labels that are still to be published.", "machine")
 )
 
 // AddMachines adds the metrics of labels. Each scrape counts them.
@@ -29,6 +30,7 @@ type labelCounts struct {
 func (l *labelCounts) Describe(descs chan<- *prometheus.Desc) {
 	descs <- labelsInState
 	descs <- labelsErrored
+	descs <- movesWaiting
 }
 
 // Collect is part of [prometheus.Collector].
@@ -45,5 +47,6 @@ func (l *labelCounts) Collect(metrics chan<- prometheus.Metric) {
 			send(labelsInState, state.Labels, string(m.Machine), string(state.State))
 		}
 		send(labelsErrored, m.Errored, string(m.Machine))
+		send(movesWaiting, m.Unpublished, string(m.Machine))
 	}
 }
