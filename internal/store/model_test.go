@@ -18,12 +18,12 @@ func randomSteps() int {
 	if testing.Short() {
 		return rdbtest.Fewer(10_000)
 	}
-	return rdbtest.Fewer(40_000)
+	return rdbtest.Fewer(25_000)
 }
 
 // randomTime is how long new steps are begun, so that on a slow host the test does not use up the
 // time that all tests have together.
-const randomTime = 45 * time.Second
+const randomTime = 30 * time.Second
 
 // TestRandomStepsAgainstAModel drives random sequences of steps and compares them with what must
 // come of them: every event acknowledged once, in order unless a delivery failed, and the layout
