@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,12 +89,14 @@ func explain(err error) error {
 	return err
 }
 
-// completeTimeout bounds how long a shell waits for the topics' names.
+// completeTimeout bounds how long a shell waits for names.
 const completeTimeout = 2 * time.Second
 
-// completeTopics completes the arguments from one on, up to another (below 0: without end), with
-// the bus's topics.
-func (b *busFlags) completeTopics(from, to int) cobra.CompletionFunc {
+// complete completes the arguments from one on, up to another (below 0: without end), with names
+// that the bus has. Shells evaluate what they complete: so only names that are safe are.
+func (b *busFlags) complete(
+	from, to int, names func(context.Context, *client.Client) []string, safe func(string) bool,
+) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) < from || to >= 0 && len(args) >= to {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -105,15 +108,20 @@ func (b *busFlags) completeTopics(from, to int) cobra.CompletionFunc {
 		defer c.CloseIdleConnections()
 		ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
 		defer cancel()
-		topics, _ := c.Topics(ctx)
-		var names []string
-		for _, topic := range topics {
-			if bus.TopicName(topic.Name).Validate() == nil { // shells evaluate what they complete
-				names = append(names, topic.Name)
-			}
-		}
-		return names, cobra.ShellCompDirectiveNoFileComp
+		found := slices.DeleteFunc(names(ctx, c), func(name string) bool { return !safe(name) })
+		return found, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// completeTopics completes arguments with the bus's topics; see [busFlags.complete].
+func (b *busFlags) completeTopics(from, to int) cobra.CompletionFunc {
+	return b.complete(from, to, func(ctx context.Context, c *client.Client) (names []string) {
+		topics, _ := c.Topics(ctx)
+		for _, topic := range topics {
+			names = append(names, topic.Name)
+		}
+		return names
+	}, func(name string) bool { return bus.TopicName(name).Validate() == nil })
 }
 
 // connectTimeout bounds connecting to the bus, and then the TLS handshake; callTimeout bounds one

@@ -158,23 +158,12 @@ func typeFlagOf(pointer string) string {
 }
 
 // completeJobTypes completes the first argument with the bus's job types.
-func (b *busFlags) completeJobTypes(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	c, err := b.client(client.WithRetries(0))
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer c.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
-	defer cancel()
-	types, _ := clientjobs.New(c).Types(ctx)
-	var names []string
-	for _, t := range types {
-		if jobs.TypeName(t.Name).Validate() == nil { // shells evaluate what they complete
+func (b *busFlags) completeJobTypes(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+	return b.complete(0, 1, func(ctx context.Context, c *client.Client) (names []string) {
+		types, _ := clientjobs.New(c).Types(ctx)
+		for _, t := range types {
 			names = append(names, t.Name)
 		}
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+		return names
+	}, func(name string) bool { return jobs.TypeName(name).Validate() == nil })(cmd, args, start)
 }

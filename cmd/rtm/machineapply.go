@@ -72,8 +72,8 @@ out if the definition has one machine.`,
 	return command
 }
 
-// report prints the problems of a definition, whoever found them: the bus may be another version
-// than rtm. Its places are those of the files, merged. Other errors it returns.
+// report prints the problems of a definition, also those that the bus has found, which may be
+// another version than rtm. Its places are those of the files, merged. Other errors it returns.
 func (a *machineApplier) report(w io.Writer, err error) error {
 	problems, _ := errors.AsType[definition.Errors](err)
 	if refused, ok := errors.AsType[*client.Error](err); ok {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -222,17 +221,9 @@ func machineArgs(min, max int) cobra.PositionalArgs {
 var plainName = regexp.MustCompile(`^[\w.-]+$`)
 
 // completeMachines completes the first argument with the bus's machines.
-func (b *busFlags) completeMachines(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	c, err := b.client(client.WithRetries(0))
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	defer c.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(cmd.Context(), completeTimeout)
-	defer cancel()
-	names, _, _ := clientmachines.Names(ctx, c)
-	return slices.DeleteFunc(names, func(name string) bool { return !plainName.MatchString(name) }), cobra.ShellCompDirectiveNoFileComp
+func (b *busFlags) completeMachines(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+	return b.complete(0, 1, func(ctx context.Context, c *client.Client) []string {
+		names, _, _ := clientmachines.Names(ctx, c)
+		return names
+	}, plainName.MatchString)(cmd, args, start)
 }
