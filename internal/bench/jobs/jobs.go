@@ -208,30 +208,11 @@ func (b *Bench) idleJobs(ctx context.Context, queue *jobs.Jobs) error {
 		if count > 0 {
 			each, rate = float64(filled.Redis.Memory)/float64(count), float64(count)/time.Since(began).Seconds()
 		}
-		idle, err := b.idle(ctx)
+		idle, err := b.Stack.Idle(ctx, b.Measured)
 		if err != nil {
 			return err
 		}
-		seconds := b.Measured.Seconds()
-		b.Table.Add(report.Cells("not due", count, "enqueued/s", rate, "bytes/job", each,
-			"worker ms/s", float64(idle.CPU[stack.Worker].Milliseconds())/seconds,
-			"redis ms/s", float64(idle.CPU[stack.Redis].Milliseconds())/seconds,
-			"commands/s", float64(idle.Redis.Commands)/seconds, "scripts/s", float64(idle.Redis.Scripts)/seconds))
+		b.Table.Add(report.Cells("not due", count, "enqueued/s", rate, "bytes/job", each), idle.RateCells(b.Measured))
 	}
 	return queue.DeleteTypeAndJobs(ctx, name)
-}
-
-// idle is the cost of a worker that has nothing to do, once it has started.
-func (b *Bench) idle(ctx context.Context) (stack.Cost, error) {
-	if err := b.Stack.StartWorker(ctx); err != nil {
-		return stack.Cost{}, err
-	}
-	if err := load.Sleep(ctx, b.Measured/2); err != nil {
-		return stack.Cost{}, err
-	}
-	spent, err := b.Stack.Spend(ctx, func() error { return load.Sleep(ctx, b.Measured) })
-	if err != nil {
-		return stack.Cost{}, err
-	}
-	return spent, b.Stack.Stop(stack.Worker)
 }

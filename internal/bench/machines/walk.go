@@ -27,32 +27,13 @@ func (b *Bench) wait(ctx context.Context) error {
 			rate, bytes = float64(count)/time.Since(began).Seconds(), size
 			b.Report.Set(report.LabelBytes, size)
 		}
-		idle, err := b.idle(ctx)
+		idle, err := b.Stack.Idle(ctx, b.Measured)
 		if err != nil {
 			return err
 		}
-		seconds := b.Measured.Seconds()
-		b.Table.Add(report.Cells("waiting", count, "made/s", rate, "bytes/label", bytes,
-			"worker ms/s", float64(idle.CPU[stack.Worker].Milliseconds())/seconds,
-			"redis ms/s", float64(idle.CPU[stack.Redis].Milliseconds())/seconds,
-			"commands/s", float64(idle.Redis.Commands)/seconds, "scripts/s", float64(idle.Redis.Scripts)/seconds))
+		b.Table.Add(report.Cells("waiting", count, "made/s", rate, "bytes/label", bytes), idle.RateCells(b.Measured))
 	}
 	return b.walk(ctx)
-}
-
-// idle is the cost of a worker that has nothing to do, once it has started.
-func (b *Bench) idle(ctx context.Context) (stack.Cost, error) {
-	if err := b.Stack.StartWorker(ctx); err != nil {
-		return stack.Cost{}, err
-	}
-	if err := load.Sleep(ctx, b.Measured/2); err != nil {
-		return stack.Cost{}, err
-	}
-	spent, err := b.Stack.Spend(ctx, func() error { return load.Sleep(ctx, b.Measured) })
-	if err != nil {
-		return stack.Cost{}, err
-	}
-	return spent, b.Stack.Stop(stack.Worker)
 }
 
 // walk has a trigger be due for all labels, of which it opens the gates of some.

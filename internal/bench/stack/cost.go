@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"routemaster/internal/bench/load"
 	"routemaster/internal/bench/report"
 )
 
@@ -81,4 +82,26 @@ func (c Cost) CPUCells(names ...string) (row report.Row) {
 		row = append(row, report.Cell{Name: name + " µs", Value: c.CPUTime(name)})
 	}
 	return row
+}
+
+// Idle is the cost of a worker that has nothing to do, over some time, once it has started.
+func (s *Stack) Idle(ctx context.Context, over time.Duration) (c Cost, err error) {
+	if err := s.StartWorker(ctx); err != nil {
+		return c, err
+	}
+	if err := load.Sleep(ctx, over/2); err != nil {
+		return c, err
+	}
+	if c, err = s.Spend(ctx, func() error { return load.Sleep(ctx, over) }); err != nil {
+		return c, err
+	}
+	return c, s.Stop(Worker)
+}
+
+// RateCells are the costs of a worker per second.
+func (c Cost) RateCells(over time.Duration) report.Row {
+	seconds := over.Seconds()
+	return report.Cells(
+		"worker ms/s", float64(c.CPU[Worker].Milliseconds())/seconds, "redis ms/s", float64(c.CPU[Redis].Milliseconds())/seconds,
+		"commands/s", float64(c.Redis.Commands)/seconds, "scripts/s", float64(c.Redis.Scripts)/seconds)
 }
