@@ -39,6 +39,11 @@ type OutboxSlice struct {
 	Moves []OutboxMove
 }
 
+// Part returns the moves from one on, up to another, by their indexes.
+func (s *OutboxSlice) Part(from, to int) *OutboxSlice {
+	return &OutboxSlice{Machine: s.Machine, First: s.First + int64(from), Moves: s.Moves[from:to]}
+}
+
 // Outbox returns the oldest moves of a machine that are to be published, at most limit; the same
 // ones until they are removed. It fails with [bus.ErrUnavailable].
 func (s *Store) Outbox(ctx context.Context, machine machines.Name, limit int) (slice OutboxSlice, err error) {

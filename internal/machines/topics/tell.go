@@ -50,17 +50,12 @@ func (c *Client) tellSlice(ctx context.Context, machine machines.Name) (left int
 	if err != nil || len(slice.Moves) == 0 {
 		return 0, err
 	}
-	all, err := c.Store.Tokens(ctx)
-	if err != nil {
-		return 0, err
-	}
 	for i := 0; i < len(slice.Moves); {
 		n := 1
 		for i+n < len(slice.Moves) && slice.Moves[i+n].Publish == slice.Moves[i].Publish {
 			n++
 		}
-		some := labelstore.OutboxSlice{Machine: machine, First: slice.First + int64(i), Moves: slice.Moves[i : i+n]}
-		if err := c.publish(ctx, all, &some); err != nil {
+		if err := c.publish(ctx, slice.Part(i, i+n)); err != nil {
 			return 0, err
 		}
 		i += n
@@ -70,8 +65,8 @@ func (c *Client) tellSlice(ctx context.Context, machine machines.Name) (left int
 
 // publish publishes moves that go to one topic; in halves, if together they would open too many
 // batches, or one of them is no event. That one is dropped: it would hold up all others for ever.
-func (c *Client) publish(ctx context.Context, all clients, s *labelstore.OutboxSlice) error {
-	err := c.publishTogether(ctx, all, s)
+func (c *Client) publish(ctx context.Context, s *labelstore.OutboxSlice) error {
+	err := c.publishTogether(ctx, s)
 	_, invalid := errors.AsType[*bus.Invalid](err)
 	switch {
 	case err == nil:
@@ -79,25 +74,23 @@ func (c *Client) publish(ctx context.Context, all clients, s *labelstore.OutboxS
 		return nil
 	case len(s.Moves) > 1 && (invalid || errors.Is(err, bus.ErrTooManyBatches)):
 		half := len(s.Moves) / 2
-		first := labelstore.OutboxSlice{Machine: s.Machine, First: s.First, Moves: s.Moves[:half]}
-		second := labelstore.OutboxSlice{Machine: s.Machine, First: s.First + int64(half), Moves: s.Moves[half:]}
-		if err := c.publish(ctx, all, &first); err != nil {
+		if err := c.publish(ctx, s.Part(0, half)); err != nil {
 			return err
 		}
-		return c.publish(ctx, all, &second)
+		return c.publish(ctx, s.Part(half, len(s.Moves)))
 	case invalid:
 		c.Recorder.MovesDropped(s.Machine, 1)
 		c.Log.Error("dropped a move of a label that cannot be published", "machine", s.Machine, "label", s.Moves[0].Label, "error", err)
 		return nil
 	case errors.Is(err, errNoClient) || errors.Is(err, bus.ErrTopicClaimed):
-		return c.republish(ctx, all, s, err)
+		return c.republish(ctx, s, err)
 	}
 	return err
 }
 
 // republish publishes moves as the definition says by now, if that is not what has failed. Moves of
 // a machine that does not publish any more are dropped.
-func (c *Client) republish(ctx context.Context, all clients, s *labelstore.OutboxSlice, failed error) error {
+func (c *Client) republish(ctx context.Context, s *labelstore.OutboxSlice, failed error) error {
 	definitions, err := c.Labels.Definitions(ctx)
 	if err != nil {
 		return err
@@ -116,14 +109,14 @@ func (c *Client) republish(ctx context.Context, all clients, s *labelstore.Outbo
 		move.Publish = *m.Publish
 		now.Moves = append(now.Moves, move)
 	}
-	return c.publish(ctx, all, &now)
+	return c.publish(ctx, &now)
 }
 
 // publishTogether publishes moves that go to one topic. It fails with a [bus.Invalid] if one of
 // them is no event, and as [ingest.Ingest.Publish] does.
-func (c *Client) publishTogether(ctx context.Context, all clients, s *labelstore.OutboxSlice) error {
+func (c *Client) publishTogether(ctx context.Context, s *labelstore.OutboxSlice) error {
 	p := s.Moves[0].Publish
-	token, err := c.publisher(ctx, all, p.Publisher)
+	token, err := c.publisher(ctx, p.Publisher)
 	if err != nil {
 		return err
 	}
@@ -141,11 +134,15 @@ func (c *Client) publishTogether(ctx context.Context, all clients, s *labelstore
 }
 
 // publisher returns a token of the client that publishes. It adds that of the machines' own.
-func (c *Client) publisher(ctx context.Context, all clients, name bus.ClientName) (bus.Token, error) {
+func (c *Client) publisher(ctx context.Context, name bus.ClientName) (bus.Token, error) {
 	if name == machines.DefaultPublisher {
 		return c.own(ctx)
 	}
-	if token := all.token(name); token != "" {
+	all, err := c.Store.Tokens(ctx)
+	if err != nil {
+		return "", err
+	}
+	if token := clients(all).token(name); token != "" {
 		return token, nil
 	}
 	return "", fmt.Errorf("%w %s, which is to publish them", errNoClient, name)
