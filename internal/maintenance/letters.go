@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/deadletter"
+	"routemaster/internal/telemetry/logs"
 )
 
 // trimTimeout bounds how long one run of autodrop trims. The next run does the rest.
@@ -21,7 +22,7 @@ func (m *Maintenance) trimLetters(ctx context.Context) {
 	if dropped.Gone > 0 {
 		m.log.Info("removed dead letters of subscribers that are gone", "letters", dropped.Gone)
 	}
-	m.logFailure("could not trim dead letters", err)
+	logs.Failure(m.log, "could not trim dead letters", err)
 }
 
 // dropLetters drops the oldest dead letters. It reports whether none is left that can be dropped.

@@ -5,7 +5,6 @@ package maintenance
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"routemaster/internal/retention"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/logs"
 )
 
 // retryInterval is the wait before a failed job is retried.
@@ -72,18 +72,11 @@ func (m *Maintenance) until(limit time.Duration) (goesOn func() bool) {
 	return func() bool { return m.now().Before(deadline) }
 }
 
-// logFailure logs an error, if there is one. That Redis is unavailable package rdb logs once.
-func (m *Maintenance) logFailure(message string, err error, fields ...any) {
-	if err != nil && !errors.Is(err, bus.ErrUnavailable) {
-		m.log.Error(message, append(fields, "error", err)...)
-	}
-}
-
 // finish returns the result of a job: done, or a retry if it failed.
 func (m *Maintenance) finish(job bus.JobName, err error) queue.Result {
 	if err == nil {
 		return queue.Done
 	}
-	m.logFailure("housekeeping failed, retrying", err, "job", job)
+	logs.Failure(m.log, "housekeeping failed, retrying", err, "job", job)
 	return queue.Result{RetryAt: m.now().Add(retryInterval)}
 }

@@ -2,10 +2,9 @@ package maintenance
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"routemaster/internal/bus"
+	"routemaster/internal/telemetry/logs"
 )
 
 // tidyTimeout bounds one run. The next run does the rest.
@@ -21,9 +20,7 @@ func (m *Maintenance) tidy(ctx context.Context) {
 	if all.Counters > 0 {
 		m.log.Debug("removed counters of what is gone", "counters", all.Counters)
 	}
-	if err != nil && !errors.Is(err, bus.ErrUnavailable) { // package rdb logs that once
-		m.log.Error("could not tidy up", "error", err)
-	}
+	logs.Failure(m.log, "could not tidy up", err)
 }
 
 // tidyUntilTimeout takes steps until the tidier has come to the end, the timeout has passed, or a

@@ -18,6 +18,7 @@ import (
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/logs"
 	"routemaster/internal/telemetry/tracing"
 )
 
@@ -68,7 +69,7 @@ func (r *Runner) Run(ctx context.Context, task *queue.Task) queue.Result {
 	visit := task.Payload.(*labelstore.Visit)
 	definitions, err := r.store.DefinitionsOf(ctx, visit)
 	if err != nil {
-		r.log.Error("could not read the definitions of state machines", "error", err)
+		logs.Failure(r.log, "could not read the definitions of state machines", err)
 		return queue.Result{RetryAt: r.now().Add(firstRetry)}
 	}
 	if state := definitions.State(visit.Machine, visit.State); state != nil && state.Requests() {

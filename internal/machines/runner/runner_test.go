@@ -11,9 +11,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/machinestest"
+	"routemaster/internal/machines/runner"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 )
 
@@ -337,4 +340,25 @@ state_machines:
 		f.Pass(time.Minute)
 		assert.Len(t, f.Route("loop", "ann"), machines.Kept)
 	})
+}
+
+// TestRedisIsUnavailable has labels and walks be tried again; that Redis is unavailable is logged
+// by others, once.
+func TestRedisIsUnavailable(t *testing.T) {
+	t.Parallel()
+	server := rdbtest.Real(t)
+	f := machinestest.New(t, server)
+	f.Apply(strings.ReplaceAll(m, "URL", "https://app.example"))
+	f.Create("m", "ann", `{}`)
+	_, err := f.Merge(t.Context(), "m", "ann", machines.Object{"go": true}, false)
+	require.NoError(t, err)
+	visit := f.Take("worker")
+	require.NotNil(t, visit)
+	server.Kill(t)
+	f.Store = labelstore.New(f.Partition) // of a process that knows no definitions yet
+	f.Configure(func(*runner.Config) {})
+	walk := &queue.Task{Job: bus.Job{Name: bus.JobWalk, Args: []string{"m", "start"}}}
+	assert.True(t, f.Runner.Run(t.Context(), visit).RetryAt.After(f.Now))
+	assert.True(t, f.Runner.Walk(t.Context(), walk).RetryAt.After(f.Now))
+	assert.Empty(t, f.Log.String())
 }

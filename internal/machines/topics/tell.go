@@ -19,8 +19,9 @@ const (
 	// maxMoves is how many moves are published at once, and maxSlices how many times a task does so
 	// before others have their turn.
 	maxMoves, maxSlices = 100, 10
-	// tellAgain is the pause until moves are published that could not be.
-	tellAgain = 10 * time.Second
+	// tellAgain is the pause until moves are published that could not be, and afterOutage that if Redis
+	// was unavailable.
+	tellAgain, afterOutage = 10 * time.Second, time.Second
 	// keyTTL is how long it is known that moves were published, for a worker that takes over.
 	keyTTL = 24 * time.Hour
 )
@@ -33,7 +34,9 @@ func (c *Client) Tell(ctx context.Context, task *queue.Task) queue.Result {
 	machine := machines.Name(task.Job.Args[0])
 	for range maxSlices {
 		left, err := c.tellSlice(ctx, machine)
-		if err != nil {
+		if errors.Is(err, bus.ErrUnavailable) {
+			return queue.Result{RetryAt: c.Now().Add(afterOutage)}
+		} else if err != nil {
 			c.Log.Error("could not publish moves of labels", "machine", machine, "error", err, "next_try_in", tellAgain)
 			return queue.Result{RetryAt: c.Now().Add(tellAgain)}
 		}
