@@ -19,10 +19,11 @@ func newTopCommand() *cobra.Command {
 	var once, asJSON bool
 	command := &cobra.Command{
 		Use:   "top",
-		Short: "watch a bus: topics, subscribers and job types with their rates, the memory of Redis",
+		Short: "watch a bus: topics, subscribers, job types and machines with their rates, the memory of Redis",
 		Long: `Show a bus on the terminal, over its HTTP API: topics with the events published a second, subscribers with
-what is queued for them, the age of the oldest event, the events acknowledged a second, and their health; job types, if
-there are any, with what is queued and in progress and what has ended; and the memory of Redis beside its marks. It sends the bus three requests every interval. The key ? explains the rest.
+what is queued for them, the age of the oldest event, the events acknowledged a second, and their health; job types and
+state machines, if there are any, with what waits, what is done and what fails; and the memory of Redis beside its marks.
+It sends the bus three requests every interval. The key ? explains the rest.
 
 With --once it prints the state of the bus, from two samples an interval apart, and exits. Workers report failed and
 dropped events every 5 s: an --interval of 10s is sure to include a report.`,

@@ -16,6 +16,7 @@ import (
 
 	"routemaster/client"
 	"routemaster/client/jobs"
+	"routemaster/client/machines"
 	"routemaster/internal/app"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/top/stats"
@@ -62,6 +63,11 @@ func TestTopOfABus(t *testing.T) {
 	_, err = work.AddType(t.Context(), jobs.Type{Name: "ship", Strategy: jobs.AtLeastOnce, Attempts: 3, Concurrency: 5, Paused: true})
 	require.NoError(t, err)
 	_, err = work.Enqueue(t.Context(), "ship", jobs.NewJob{Data: json.RawMessage("1")})
+	require.NoError(t, err)
+
+	_, err = machines.Apply(t.Context(), bus.connect(t, rootKey), []byte("state_machines: {trial: {states: [{gate: start, exit_condition: false}]}}"))
+	require.NoError(t, err)
+	_, err = machines.Of(publisher, "trial").Create(t.Context(), "ann", nil)
 	require.NoError(t, err)
 
 	look := func(who, interval string, more ...string) (figures stats.Figures) {
@@ -117,6 +123,7 @@ func TestTopOfABus(t *testing.T) {
 		assert.Equal(t, stats.JobType{
 			Name: "ship", Queued: 1, Waiting: 1, Concurrency: 5, Paused: true, Succeeded: &zero, Failed: &zero, Expired: &zero,
 		}, ship)
+		assert.Equal(t, []stats.Machine{{Name: "trial", Labels: 1, Moves: &zero, Failed: &zero}}, figures.Machines)
 		assert.Empty(t, figures.Warnings)
 	}
 	figures := look("shop--1", "500ms", "--filter", "^shop$")

@@ -65,6 +65,21 @@ func applyMachines(ctx context.Context, client *topics.Client, next *machines.De
 	})
 }
 
+// machineNames returns a function that reads the names of all machines.
+func machineNames(labels *labelstore.Store) func(context.Context) (map[string]bool, error) {
+	return func(ctx context.Context) (map[string]bool, error) {
+		definitions, err := labels.Definitions(ctx)
+		if err != nil {
+			return nil, err
+		}
+		names := make(map[string]bool, len(definitions.Machines))
+		for _, m := range definitions.Machines {
+			names[string(m.Name)] = true
+		}
+		return names, nil
+	}
+}
+
 // newTopics makes the machines' client of the bus.
 func newTopics(st *store.Store, labels *labelstore.Store, obs *observability, log *slog.Logger) *topics.Client {
 	return topics.New(topics.Config{

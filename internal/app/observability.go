@@ -49,7 +49,9 @@ func startObservability(ctx context.Context, c Config, daemon string, st *store.
 	o.metrics.AddJobs(metrics.JobTypes{
 		Count: housekeeping.CountsOf(jobstore.New(st.Partition())), Counters: stats.Of(st).ReadCounters,
 	}, time.Now)
-	o.metrics.AddMachines(labelstore.New(st.Partition()).CountAll)
+	o.metrics.AddMachines(metrics.Machines{
+		Count: labelstore.New(st.Partition()).CountAll, Counters: stats.Of(st).ReadCounters,
+	})
 	o.recorder = telemetry.NewRecorder(o.metrics, st, log)
 	o.start(context.WithoutCancel(ctx), daemon, c.CounterFlushInterval, log)
 	return o, nil

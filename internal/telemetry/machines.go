@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,6 +11,21 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 )
+
+// LabelStepsCounter is a counter by [MachineTag] and outcome: what workers did for labels.
+const LabelStepsCounter = "labels.steps"
+
+// MachineTag is the tag of the counters of a machine.
+const MachineTag = "machine"
+
+// BusOutcomes are the outcomes of steps that are counted for the whole bus: labels have moved, and
+// what holds them up. The others are left out, because most evaluations leave a gate closed.
+var BusOutcomes = []string{"moved", "failed", "attempted", "errored"}
+
+// LabelSteps returns the counter of the steps of a machine's labels with one of [BusOutcomes].
+func LabelSteps(machine machines.Name, outcome string) bus.Counter {
+	return bus.NewCounter(LabelStepsCounter, bus.Tag{Name: MachineTag, Value: string(machine)}, bus.Tag{Name: "outcome", Value: outcome})
+}
 
 // machineInstruments are the metrics of state machines. The operator's definitions bound their
 // series.
@@ -80,8 +96,12 @@ func (r *Recorder) MovesDropped(machine machines.Name, moves int) {
 
 // LabelStep notes what a worker has done for a label in a state.
 func (r *Recorder) LabelStep(machine machines.Name, state machines.StateName, outcome string) {
-	if r != nil {
-		r.metrics.machines.steps.WithLabelValues(string(machine), string(state), outcome).Inc()
+	if r == nil {
+		return
+	}
+	r.metrics.machines.steps.WithLabelValues(string(machine), string(state), outcome).Inc()
+	if slices.Contains(BusOutcomes, outcome) {
+		r.counts.addOne(LabelSteps(machine, outcome), 1)
 	}
 }
 

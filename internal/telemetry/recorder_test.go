@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/machines"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
@@ -140,6 +141,21 @@ func TestJobsAreCountedByType(t *testing.T) {
 		bus.NewCounter("jobs.enqueued", job("refund")):                                                                    3,
 		bus.NewCounter("jobs.requests", bus.Tag{Name: "request", Value: "get"}, bus.Tag{Name: "result", Value: "queued"}): 1,
 	}, counters)
+}
+
+// TestStepsOfLabelsAreCounted by state for the process, and by machine for the bus: but for what
+// neither moves a label nor fails.
+func TestStepsOfLabelsAreCounted(t *testing.T) {
+	registry, st := metrics.NewRegistry(), storetest.Open(t, rdbtest.Embedded(t))
+	r := telemetry.NewRecorder(registry, st, slog.New(slog.DiscardHandler))
+	for _, step := range [][2]string{{"start", "moved"}, {"mail", "moved"}, {"mail", "attempted"}, {"start", "closed"}, {"start", "idle"}} {
+		r.LabelStep("trial", machines.StateName(step[0]), step[1])
+	}
+	assert.Contains(t, page(t, registry), `routemaster_label_steps_total{machine="trial",outcome="closed",state="start"} 1`)
+	r.Flush(t.Context())
+	counters, err := stats.Of(st).Counters(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, map[bus.Counter]int64{telemetry.LabelSteps("trial", "moved"): 2, telemetry.LabelSteps("trial", "attempted"): 1}, counters)
 }
 
 func TestThePublisherOfACounterIsNoSecret(t *testing.T) {

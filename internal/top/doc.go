@@ -1,5 +1,5 @@
-// Package top is a live screen of a bus: its topics and subscribers with their rates, its jobs,
-// and the memory of its Redis.
+// Package top is a live screen of a bus: its topics and subscribers with their rates, its jobs
+// and state machines, and the memory of its Redis.
 //
 //	stats.Reader --Snapshot--> stats.Sampler --Figures--> tables --> screen
 //

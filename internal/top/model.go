@@ -56,9 +56,9 @@ func SortNames() []string {
 	return names
 }
 
-// newTables makes the tables of subscribers, of topics, and of job types.
+// newTables makes the [tables].
 func newTables(o Options) tables {
-	tables := tables{newSubscriberTable(), newTopicTable(), newJobTypeTable()}
+	tables := tables{newSubscriberTable(), newTopicTable(), newJobTypeTable(), newMachineTable()}
 	for _, t := range tables {
 		if i := slices.IndexFunc(t.columns, func(c column) bool { return c.name == o.Sort }); i >= 0 {
 			t.sortBy = i
@@ -67,12 +67,13 @@ func newTables(o Options) tables {
 	return tables
 }
 
-// tables are those of subscribers, of topics, and of job types.
-type tables [3]*table
+// tables are those of subscribers, of topics, of job types, and of state machines.
+type tables [4]*table
 
 // fill puts figures into the tables.
 func (ts tables) fill(f stats.Figures, filter *regexp.Regexp) {
-	ts[0].all, ts[1].all, ts[2].all = rowsOf(f.Subscribers, subscriberRow), rowsOf(f.Topics, topicRow), rowsOf(f.JobTypes, jobTypeRow)
+	ts[0].all, ts[1].all = rowsOf(f.Subscribers, subscriberRow), rowsOf(f.Topics, topicRow)
+	ts[2].all, ts[3].all = rowsOf(f.JobTypes, jobTypeRow), rowsOf(f.Machines, machineRow)
 	for _, t := range ts {
 		t.arrange(filter)
 	}
@@ -86,12 +87,15 @@ func rowsOf[T any](all []T, cells func(T) []cell) []row {
 	return rows
 }
 
-// shown are those on the screen: many buses have no job types.
+// shown are those on the screen: many buses have no job types, and no state machines.
 func (ts tables) shown() []*table {
-	if len(ts[2].all) == 0 {
-		return ts[:2]
+	shown := slices.Clone(ts[:2])
+	for _, t := range ts[2:] {
+		if len(t.all) > 0 {
+			shown = append(shown, t)
+		}
 	}
-	return ts[:]
+	return shown
 }
 
 // Model is the live screen, in Bubble Tea's terms.
@@ -240,7 +244,8 @@ func (m *Model) arrange() {
 
 // pressed does what a key says.
 func (m *Model) pressed(press tea.KeyPressMsg) tea.Cmd {
-	t := m.tables[m.focus]
+	shown := m.tables.shown()
+	t := shown[m.focus]
 	switch press.String() {
 	case "q", "ctrl+c":
 		return tea.Quit
@@ -250,11 +255,11 @@ func (m *Model) pressed(press tea.KeyPressMsg) tea.Cmd {
 		m.help, m.filter = false, ""
 		m.arrange()
 	case "tab":
-		m.focus = (m.focus + 1) % len(m.tables.shown())
+		m.focus = (m.focus + 1) % len(shown)
 	case "shift+tab":
-		m.focus = (m.focus + len(m.tables.shown()) - 1) % len(m.tables.shown())
-	case "1", "2", "3":
-		m.focus = min(int(press.String()[0]-'1'), len(m.tables.shown())-1)
+		m.focus = (m.focus + len(shown) - 1) % len(shown)
+	case "1", "2", "3", "4":
+		m.focus = min(int(press.String()[0]-'1'), len(shown)-1)
 	case "s":
 		t.sortBy, t.reversed = (t.sortBy+1)%len(t.columns), false
 		m.arrange()

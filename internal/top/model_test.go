@@ -101,6 +101,25 @@ func TestTheTableOfJobTypes(t *testing.T) {
 	assert.NotContains(t, m.render(), "JOB TYPE")
 }
 
+// TestTheTableOfMachines goes to it on a bus without job types, whose table is left out.
+func TestTheTableOfMachines(t *testing.T) {
+	m := withMachines(screen(80, 40))
+	for _, step := range []struct {
+		keys string
+		want int
+	}{{"tab", 1}, {"tab", 2}, {"tab", 0}, {"shift+tab", 2}, {"1", 0}, {"4", 2}} {
+		m.press(step.keys)
+		assert.Equal(t, step.want, m.focus, step.keys)
+	}
+	assert.Equal(t, []string{"drip_feed", "trial"}, m.tables[3].names())
+	m.press("r")
+	assert.Equal(t, []string{"trial", "drip_feed"}, m.tables[3].names(), "keys act on the table with the focus")
+	_, after := busy()
+	m.take(sampled{snapshot: after.Snapshot})
+	assert.NotContains(t, m.render(), "MACHINE")
+	assert.Equal(t, 1, m.focus, "they are gone")
+}
+
 func TestScrolling(t *testing.T) {
 	s := at(0)
 	for i := range 1000 {

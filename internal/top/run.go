@@ -35,7 +35,8 @@ func Watch(ctx context.Context, source Source, o Options, program ...tea.Program
 
 // writeJSON prints figures, of those that the filter lets through in their order.
 func writeJSON(out io.Writer, f stats.Figures, tables tables) error {
-	f.Subscribers, f.Topics, f.JobTypes = inOrder(f.Subscribers, tables[0]), inOrder(f.Topics, tables[1]), inOrder(f.JobTypes, tables[2])
+	f.Subscribers, f.Topics = inOrder(f.Subscribers, tables[0]), inOrder(f.Topics, tables[1])
+	f.JobTypes, f.Machines = inOrder(f.JobTypes, tables[2]), inOrder(f.Machines, tables[3])
 	return json.NewEncoder(out).Encode(f)
 }
 

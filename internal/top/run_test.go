@@ -34,7 +34,7 @@ func (b *fakeBus) Read(ctx context.Context) (stats.Snapshot, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before, after := busy()
-	before, after = before.withJobs(0), after.withJobs(1)
+	before, after = before.withJobs(0).withMachines(0), after.withJobs(1).withMachines(1)
 	b.reads++
 	switch {
 	case ctx.Err() != nil:
@@ -59,7 +59,7 @@ func TestOnce(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, Once(t.Context(), bus, options, &out, false))
 	assert.Equal(t, 2, bus.reads)
-	for _, text := range []string{"https://bus.example   20", "queued 77,345", "due 3   instant/scheduled: main 2/772", "SUBSCRIBERS 4", "shop   ", "widgets ", " warehouse\n", "JOB TYPES 2", "50 of 50"} {
+	for _, text := range []string{"https://bus.example   20", "queued 77,345", "due 3   instant/scheduled: main 2/772", "SUBSCRIBERS 4", "shop   ", "widgets ", " warehouse\n", "JOB TYPES 2", "50 of 50", "MACHINES 2", "machines 4/1,500"} {
 		assert.Contains(t, out.String(), text)
 	}
 	assert.NotContains(t, out.String(), "\x1b")
@@ -74,7 +74,7 @@ func TestOnce(t *testing.T) {
 	assert.Equal(t, known(1200), figures.Subscribers[0].Rate)
 	assert.Empty(t, figures.Topics, "the filter is for all")
 	assert.Empty(t, figures.JobTypes)
-	assert.Contains(t, out.String(), `"job_types":[]`)
+	assert.Contains(t, out.String(), `"job_types":[],"machines":[]`)
 
 	bus.fail(errors.New("503 Service Unavailable"))
 	require.ErrorContains(t, Once(t.Context(), bus, options, io.Discard, false), "503")

@@ -2,16 +2,11 @@ package top
 
 import (
 	"cmp"
-	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
-
-	"routemaster/internal/terminal"
-	"routemaster/internal/top/stats"
 )
 
 // level says how a cell is to be looked at.
@@ -34,8 +29,8 @@ type cell struct {
 	level   level
 }
 
-// row is one of a table: a cell for each column, and which topic, subscriber or job type of the
-// figures it is.
+// row is one of a table: a cell for each column, and which of the figures' topics, subscribers,
+// job types or machines it is.
 type row struct {
 	cells []cell
 	of    int
@@ -79,164 +74,6 @@ const (
 	minName  = 10
 	nameRoom = 16
 )
-
-func newSubscriberTable() *table {
-	return &table{title: "SUBSCRIBER", sortBy: 1, columns: []column{
-		{name: "name", textual: true},
-		{name: "queued", title: "QUEUED", width: 10},
-		{name: "oldest", title: "OLDEST", width: 7, spare: 3},
-		{name: "rate", title: "OUT/S", width: 8, spare: 1},
-		{name: "failed", title: "FAILED", width: 7, spare: 4},
-		{name: "health", title: "HEALTH", width: 8, rising: true, spare: 2},
-		{name: "state", title: "STATE", width: 9, spare: 5},
-		{name: "tried", title: "TRIED", width: 7, rising: true, spare: 6},
-		{name: "dead", title: "DEAD", width: 7, spare: 7},
-		{name: "dropped", title: "DROPPED", width: 9, spare: 8},
-		{name: "batches", title: "BATCHES", width: 8, spare: 10},
-		{name: "sent", title: "SENT", width: 13, spare: 9},
-		{name: "topics", title: "TOPICS", width: 7, spare: 11},
-	}}
-}
-
-func newTopicTable() *table {
-	return &table{title: "TOPIC", sortBy: 1, columns: []column{
-		{name: "name", textual: true},
-		{name: "rate", title: "IN/S", width: 8},
-		{name: "events", title: "EVENTS", width: 13, spare: 1},
-		{name: "subscribers", title: "SUBSCRIBERS", width: 12, spare: 2},
-		{name: "publisher", title: "PUBLISHER", width: 20, textual: true, spare: 3},
-	}}
-}
-
-func newJobTypeTable() *table {
-	return &table{title: "JOB TYPE", sortBy: 1, columns: []column{
-		{name: "name", textual: true},
-		{name: "queued", title: "QUEUED", width: 10},
-		{name: "waiting", title: "WAITING", width: 10, spare: 4},
-		{name: "in_progress", title: "IN PROGRESS", width: 15, spare: 1},
-		{name: "oldest", title: "OLDEST", width: 7, spare: 5},
-		{name: "done", title: "DONE/S", width: 8, spare: 2},
-		{name: "failed", title: "FAILED/S", width: 9, spare: 6},
-		{name: "expired", title: "EXPIRED/S", width: 10, spare: 7},
-		{name: "state", title: "STATE", width: 7, spare: 3},
-	}}
-}
-
-func number(n int64) cell {
-	c := cell{text: count(n), value: float64(n)}
-	if n == 0 {
-		c.level = idle
-	}
-	return c
-}
-
-func maybeNumber(n *int64) cell {
-	if n == nil {
-		return cell{text: unknown, unknown: true, level: idle}
-	}
-	return number(*n)
-}
-
-func maybe(n *float64, write func(*float64) string) cell {
-	if n == nil {
-		return cell{text: unknown, unknown: true, level: idle}
-	}
-	c := cell{text: write(n), value: *n}
-	if *n == 0 {
-		c.level = idle
-	}
-	return c
-}
-
-func subscriberRow(s stats.Subscriber) []cell {
-	oldest, failed, dropped := maybe(s.OldestAge, age), maybe(s.Failed, share), maybeNumber(s.Dropped)
-	oldest.level = oldestLevel(s)
-	if s.Failed != nil && *s.Failed > 0 {
-		failed.level = warning
-		if *s.Failed >= 0.5 {
-			failed.level = alarming
-		}
-	}
-	if dropped.value > 0 {
-		dropped.level = alarming
-	}
-	dead := maybeNumber(s.Dead)
-	if dead.value > 0 {
-		dead.level = warning
-	}
-	return []cell{
-		{text: terminal.Escape(s.Name)}, number(s.Queued), oldest, maybe(s.Rate, rate), failed, healthCell(s), stateCell(s),
-		maybe(s.SinceAttempt, age), dead, dropped, maybeNumber(s.Batches), number(s.Sent), number(int64(len(s.Topics))),
-	}
-}
-
-// oldestLevel rates the age of an event, compared with the time that the subscriber lets it wait.
-// The alarm is that of the example alerts.
-func oldestLevel(s stats.Subscriber) level {
-	switch {
-	case s.OldestAge == nil:
-		return idle
-	case *s.OldestAge > s.Timeout+300:
-		return alarming
-	case *s.OldestAge > s.Timeout+30:
-		return warning
-	default:
-		return usual
-	}
-}
-
-func healthCell(s stats.Subscriber) cell {
-	c := cell{text: strconv.Itoa(s.Health), value: float64(s.Health)}
-	if s.Trend != 0 {
-		c.text = fmt.Sprintf("%+d %d", s.Trend, s.Health)
-	}
-	switch {
-	case s.Health < 25:
-		c.level = alarming
-	case s.Health < 75:
-		c.level = warning
-	}
-	return c
-}
-
-// states are in the order that they are sorted in, most important last.
-var states = []string{stats.Ready, stats.Paced, stats.Throttled, stats.Paused, stats.Blocked}
-
-func stateCell(s stats.Subscriber) cell {
-	if s.State == nil {
-		return cell{text: unknown, unknown: true, level: idle}
-	}
-	c := cell{text: *s.State, value: float64(slices.Index(states, *s.State)), level: warning}
-	switch *s.State {
-	case stats.Ready:
-		c.level = idle
-	case stats.Paced:
-		c.level = usual
-	}
-	return c
-}
-
-func topicRow(t stats.Topic) []cell {
-	return []cell{
-		{text: terminal.Escape(t.Name)}, maybe(t.Rate, rate), number(t.Events), number(int64(t.Subscribers)), {text: terminal.Escape(t.Publisher)},
-	}
-}
-
-func jobTypeRow(t stats.JobType) []cell {
-	inProgress := number(t.InProgress)
-	inProgress.text += " of " + count(t.Concurrency)
-	failed, state := maybe(t.Failed, rate), cell{text: stats.Ready, level: idle}
-	if failed.value > 0 {
-		failed.level = warning
-	}
-	if t.Paused {
-		state = cell{text: stats.Paused, value: 1, level: warning}
-	}
-	return []cell{
-		{text: terminal.Escape(t.Name)}, number(t.Queued), number(t.Waiting), inProgress, maybe(t.OldestAge, age),
-		maybe(t.Succeeded, rate), failed, maybe(t.Expired, rate), state,
-	}
-}
 
 // filter is what names must match: a regular expression, or a text if it is none, whatever the
 // case.

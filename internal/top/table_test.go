@@ -91,6 +91,11 @@ func TestWhatIsToBeLookedAt(t *testing.T) {
 	for health, want := range map[int]int{100: int(usual), 75: int(usual), 74: int(warning), 24: int(alarming), 0: int(alarming)} {
 		assert.Equal(t, want, int(level(stats.Subscriber{Health: health}, "health")), health)
 	}
+	for n, want := range map[int64]int{0: int(idle), 1: int(warning)} {
+		failed := float64(n)
+		row := machineRow(stats.Machine{Errored: n, Failed: &failed, Unpublished: n})
+		assert.Equal(t, []int{want, want}, []int{int(row[2].level), int(row[4].level)}, n)
+	}
 	for failed, want := range map[float64]int{0: int(idle), 0.1: int(warning), 0.5: int(alarming)} {
 		assert.Equal(t, want, int(level(stats.Subscriber{Failed: &failed}, "failed")), failed)
 	}

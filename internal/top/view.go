@@ -205,7 +205,7 @@ const footer = "q quit  tab table  s sort  r reverse  / filter  p pause  + - int
 var help = strings.Split(`rtm top shows a bus over its HTTP API. What is not known is shown as -.
 
 q            quit                        s      sort by the next column
-tab, 1 2 3   go to another table         r      reverse the order
+tab, 1 to 4  go to another table         r      reverse the order
 p            stop asking, and go on      + -    double the interval, halve it
 /            filter the names            esc    remove the filter, close this
 
@@ -217,11 +217,11 @@ OUT/S        events acknowledged a second
 FAILED       share of the last minute's deliveries that failed: workers tell
              every ROUTEMASTER_COUNTER_FLUSH_INTERVAL, 5 s if not set
 HEALTH       0 to 100, after what it has changed by in the last minute
-STATE        held up: paused; blocked by a batch that failed, in strict order;
-             throttled after failures; paced
-TRIED        time since the last delivery
-DEAD         events in dead letters
+STATE        paused; blocked by a failed batch in strict order; throttled; paced
+TRIED        time since the last delivery; DEAD are events in dead letters
 DROPPED      events dropped in the last minute, because Redis was nearly full
 BATCHES      batches that wait; SENT are the events ever acknowledged
 IN/S         events published a second; EVENTS are those ever published
-WAITING      due jobs held back by limit or pause; DONE/S is of the last minute`, "\n")
+WAITING      due jobs held back by limit or pause; DONE/S is of the last minute
+ERRORED      labels whose action is not tried again; FAILED/S are webhooks and
+             evaluations of the last minute; UNPUBLISHED are moves to publish`, "\n")

@@ -83,6 +83,25 @@ func (s snapshot) withJobs(ended float64) snapshot {
 	return s
 }
 
+// withMachines adds state machines to a snapshot, whose labels have made steps.
+func (s snapshot) withMachines(steps float64) snapshot {
+	s.Bus.Machines = []stats.MachineState{
+		{Name: "drip_feed", Labels: 1_204_000, Errored: 12, Unpublished: 3, Steps: map[string]float64{stats.Moved: 90_000 + 400*steps, stats.Failed: 7 + steps}},
+		{Name: "trial", Labels: 7, Steps: map[string]float64{stats.Moved: 5, stats.Failed: 0}},
+	}
+	s.Bus.Jobs = append(s.Bus.Jobs, stats.Jobs{Queue: "machines", Instant: 4, Scheduled: 1500})
+	return s
+}
+
+// withMachines has a model see a busy bus that has state machines, too, and no job types.
+func withMachines(m *Model) *Model {
+	before, after := busy()
+	m.sampler = stats.Sampler{}
+	m.take(sampled{snapshot: before.withMachines(0).Snapshot})
+	m.take(sampled{snapshot: after.withMachines(1).Snapshot})
+	return m
+}
+
 // withJobTypes has a model see a busy bus that has job types, too.
 func withJobTypes(m *Model) *Model {
 	before, after := busy()
@@ -117,6 +136,8 @@ func TestScreens(t *testing.T) {
 		"filter":     screen(80, 24),
 		"jobs":       withJobTypes(screen(110, 34)),
 		"jobs-80x20": withJobTypes(screen(80, 20)),
+		"machines":   withMachines(screen(80, 34)),
+		"all":        screen(80, 40),
 		"first":      newModel(context.Background(), nil, Options{Bus: "https://bus.example", Interval: time.Minute}),
 	} {
 		switch name {
@@ -124,6 +145,12 @@ func TestScreens(t *testing.T) {
 			m.focus = 1
 		case "jobs-80x20":
 			m.focus = 2
+		case "all":
+			before, after := busy()
+			m.sampler = stats.Sampler{}
+			m.take(sampled{snapshot: before.withJobs(0).withMachines(0).Snapshot})
+			m.take(sampled{snapshot: after.withJobs(1).withMachines(1).Snapshot})
+			m.focus = 3
 		case "away":
 			m.take(sampled{err: errors.New("list topics: 503 Service Unavailable: Redis\x1b[31m is away")})
 		case "unread":
@@ -161,12 +188,12 @@ func TestAScreenNeverOverflows(t *testing.T) {
 		m := screen(80, 24)
 		m.paint = painter{styled}
 		m.bus = "https://bus.example/\x1b[2J"
-		m.take(sampled{snapshot: before.withJobs(0).Snapshot})
-		m.take(sampled{snapshot: after.withJobs(1).Snapshot})
+		m.take(sampled{snapshot: before.withJobs(0).withMachines(0).Snapshot})
+		m.take(sampled{snapshot: after.withJobs(1).withMachines(1).Snapshot})
 		m.err = errors.New("gone\r\n\x1b[2J")
 		for width := 0; width < 130; width += 1 + width/20 {
 			for height := 0; height < 40; height += 1 + height/10 {
-				m.width, m.height, m.focus = width, height, height%3
+				m.width, m.height, m.focus = width, height, height%4
 				text := m.render()
 				if height >= minHeight && width >= minWidth {
 					require.Equal(t, height, strings.Count(text, "\n")+1)

@@ -19,6 +19,8 @@ type Figures struct {
 	Due       *int64   `json:"jobs_due"`
 	// JobTypes are empty also if the metrics could not be read.
 	JobTypes []JobType `json:"job_types"`
+	// Machines are empty also if the metrics could not be read.
+	Machines []Machine `json:"machines"`
 	Memory   *Memory   `json:"redis_memory"`
 
 	Subscribers []Subscriber `json:"subscribers"`
@@ -43,6 +45,20 @@ type JobType struct {
 	Failed    *float64 `json:"failed_per_second"`
 	Expired   *float64 `json:"expired_per_second"`
 	Paused    bool     `json:"paused"`
+}
+
+// Machine is a state machine of [Figures].
+type Machine struct {
+	Name string `json:"machine"`
+	// Labels is the number of labels, Errored that of those whose action is not tried again.
+	Labels  int64 `json:"labels"`
+	Errored int64 `json:"errored_labels"`
+	// Moves and Failed are rates of the last minute, by the second: labels that workers have moved, and
+	// webhooks and evaluations that failed.
+	Moves  *float64 `json:"moves_per_second"`
+	Failed *float64 `json:"failed_per_second"`
+	// Unpublished is the number of moves that are still to be published.
+	Unpublished int64 `json:"unpublished_moves"`
 }
 
 // Topic is a topic of [Figures].

@@ -88,7 +88,7 @@ func (f families) bus() Metrics {
 	for _, jobs := range queues {
 		m.Jobs = append(m.Jobs, jobs)
 	}
-	m.Types = f.jobTypes()
+	m.Types, m.Machines = f.jobTypes(), f.machines()
 	slices.SortFunc(m.Jobs, func(a, b Jobs) int { return cmp.Compare(b.Queue, a.Queue) }) // main, jobs, aux
 	if due, ok := f.number("jobs_due"); ok {
 		m.Due = &due
@@ -129,6 +129,34 @@ func (f families) jobTypes() []JobTypeState {
 		t.Ended[labels["status"]] = n
 	})
 	return slices.SortedFunc(maps.Values(types), func(a, b JobTypeState) int { return cmp.Compare(a.Name, b.Name) })
+}
+
+// machines returns the state machines, by name.
+func (f families) machines() []MachineState {
+	states := map[string]MachineState{}
+	each := func(metric string, add func(m *MachineState, labels map[string]string, value float64)) {
+		f.each(metric, func(labels map[string]string, value float64) {
+			name := labels["machine"]
+			m := states[name]
+			m.Name = name
+			add(&m, labels, value)
+			states[name] = m
+		})
+	}
+	each("labels", func(m *MachineState, _ map[string]string, n float64) { m.Labels += int64(n) }) // by state
+	each("labels_errored", func(m *MachineState, _ map[string]string, n float64) { m.Errored = int64(n) })
+	each("machine_moves_unpublished", func(m *MachineState, _ map[string]string, n float64) { m.Unpublished = int64(n) })
+	each("bus_label_steps_total", func(m *MachineState, labels map[string]string, n float64) {
+		if m.Steps == nil {
+			m.Steps = map[string]float64{}
+		}
+		if labels["outcome"] == Moved {
+			m.Steps[Moved] += n
+		} else {
+			m.Steps[Failed] += n
+		}
+	})
+	return slices.SortedFunc(maps.Values(states), func(a, b MachineState) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // holds are the metrics that are above 0 while a subscriber is held up, and its state then. Of

@@ -106,6 +106,19 @@ routemaster_job_type_oldest_age_seconds{job_type="ship"} 1.5
 # TYPE routemaster_bus_jobs_ended_total counter
 routemaster_bus_jobs_ended_total{job_type="ship",status="succeeded"} 8
 routemaster_bus_jobs_ended_total{job_type="ship",status="failed"} 9
+# TYPE routemaster_labels gauge
+routemaster_labels{machine="trial",state="start"} 4
+routemaster_labels{machine="trial",state="end"} 3
+routemaster_labels{machine="drip",state="start"} 0
+# TYPE routemaster_labels_errored gauge
+routemaster_labels_errored{machine="trial"} 2
+# TYPE routemaster_machine_moves_unpublished gauge
+routemaster_machine_moves_unpublished{machine="trial"} 1
+# TYPE routemaster_bus_label_steps_total counter
+routemaster_bus_label_steps_total{machine="trial",outcome="moved"} 90
+routemaster_bus_label_steps_total{machine="trial",outcome="failed"} 5
+routemaster_bus_label_steps_total{machine="trial",outcome="attempted"} 7
+routemaster_bus_label_steps_total{machine="trial",outcome="errored"} 2
 # TYPE routemaster_redis_memory_used_bytes gauge
 routemaster_redis_memory_used_bytes 6.1e+07
 # TYPE routemaster_redis_memory_max_bytes gauge
@@ -159,6 +172,9 @@ func TestASnapshotOfRoot(t *testing.T) {
 			Name: "ship", Queued: 7, Waiting: 3, InProgress: 2, Concurrency: 5, OldestAge: 1500 * time.Millisecond, Paused: true,
 			Ended: map[string]float64{"succeeded": 8, "failed": 9},
 		}},
+		Machines: []MachineState{
+			{Name: "drip"}, {Name: "trial", Labels: 7, Errored: 2, Unpublished: 1, Steps: map[string]float64{Moved: 90, Failed: 14}},
+		},
 		Jobs: []Jobs{{"main", 3, 4}, {"aux", 1, 0}}, Due: &due, Memory: &Memory{61_000_000, 100_000_000, 90_000_000, 80_000_000},
 	}, s.Bus)
 	assert.Empty(t, s.Warnings)

@@ -24,6 +24,7 @@ type moment struct {
 	health map[string]int
 	counts map[string]Counts
 	ended  map[string]map[string]float64 // by job type and status
+	steps  map[string]map[string]float64 // by machine: [Moved] and [Failed]
 }
 
 // Add adds a snapshot, which must be later than those before, and returns the figures.
@@ -36,7 +37,7 @@ func (s *Sampler) Add(now Snapshot) Figures {
 		At: now.At, Due: now.Bus.Due, Memory: now.Bus.Memory,
 		// Never null in JSON:
 		Jobs: append([]Jobs{}, now.Bus.Jobs...), Warnings: append([]string{}, now.Warnings...), Subscribers: []Subscriber{}, Topics: []Topic{},
-		JobTypes: []JobType{},
+		JobTypes: []JobType{}, Machines: []Machine{},
 	}
 	published, delivered := map[string]int64{}, map[string]int64{}
 	if before != nil {
@@ -62,6 +63,9 @@ func (s *Sampler) Add(now Snapshot) Figures {
 	}
 	for _, t := range now.Bus.Types {
 		f.JobTypes = append(f.JobTypes, s.jobType(t))
+	}
+	for _, m := range now.Bus.Machines {
+		f.Machines = append(f.Machines, s.machine(m))
 	}
 	for name := range now.Bus.Counts { // including subscribers that no longer exist
 		if lately, known := s.counted(name); known {
@@ -158,7 +162,7 @@ func (c Counts) failed() *float64 {
 func (s *Sampler) jobType(t JobTypeState) JobType {
 	shown := JobType{
 		Name: t.Name, Queued: t.Queued, Waiting: t.Waiting, InProgress: t.InProgress, Concurrency: t.Concurrency, Paused: t.Paused,
-		Succeeded: s.ended(t, "succeeded"), Failed: s.ended(t, "failed"), Expired: s.ended(t, "expired"),
+		Succeeded: s.ended(t.Name, "succeeded"), Failed: s.ended(t.Name, "failed"), Expired: s.ended(t.Name, "expired"),
 	}
 	if t.OldestAge > 0 {
 		seconds := t.OldestAge.Seconds()
@@ -167,13 +171,26 @@ func (s *Sampler) jobType(t JobTypeState) JobType {
 	return shown
 }
 
-// ended returns the rate of the last minute at which jobs of a type ended with a status. As in
+// ended returns the rate of the last minute at which jobs of a type ended with a status.
+func (s *Sampler) ended(job, status string) *float64 {
+	return s.rate(func(m moment) map[string]float64 { return m.ended[job] }, status)
+}
+
+func (s *Sampler) machine(m MachineState) Machine {
+	steps := func(of moment) map[string]float64 { return of.steps[m.Name] }
+	return Machine{
+		Name: m.Name, Labels: m.Labels, Errored: m.Errored, Unpublished: m.Unpublished,
+		Moves: s.rate(steps, Moved), Failed: s.rate(steps, Failed),
+	}
+}
+
+// rate returns the rate of the last minute of one of the counters that a function finds. As in
 // [Sampler.counted], snapshots with larger counters are ignored.
-func (s *Sampler) ended(t JobTypeState, status string) *float64 {
+func (s *Sampler) rate(counters func(moment) map[string]float64, name string) *float64 {
 	last := len(s.recent) - 1
-	now, ok := t.Ended[status]
+	now, ok := counters(s.recent[last])[name]
 	for _, m := range s.recent[:last] {
-		was, found := m.ended[t.Name][status]
+		was, found := counters(m)[name]
 		if seconds := s.recent[last].at.Sub(m.at).Seconds(); ok && found && was <= now && seconds > 0 {
 			rate := (now - was) / seconds
 			return &rate
@@ -184,9 +201,15 @@ func (s *Sampler) ended(t JobTypeState, status string) *float64 {
 
 // remember keeps what the figures of the next minute need of a snapshot.
 func (s *Sampler) remember(now Snapshot) {
-	m := moment{at: now.At, health: make(map[string]int, len(now.Subscribers)), counts: now.Bus.Counts, ended: map[string]map[string]float64{}}
+	m := moment{
+		at: now.At, health: make(map[string]int, len(now.Subscribers)), counts: now.Bus.Counts,
+		ended: map[string]map[string]float64{}, steps: map[string]map[string]float64{},
+	}
 	for _, t := range now.Bus.Types {
 		m.ended[t.Name] = t.Ended
+	}
+	for _, machine := range now.Bus.Machines {
+		m.steps[machine.Name] = machine.Steps
 	}
 	for _, sub := range now.Subscribers {
 		m.health[sub.Name] = sub.Health

@@ -216,6 +216,35 @@ func TestJobTypes(t *testing.T) {
 	assert.NotNil(t, last(at(0)).JobTypes, "never null in JSON")
 }
 
+func TestMachines(t *testing.T) {
+	seen := func(seconds float64, m ...MachineState) Snapshot {
+		s := at(seconds)
+		s.Bus.Machines = m
+		return s
+	}
+	trial := func(moved, failed float64) MachineState {
+		return MachineState{Name: "trial", Labels: 7, Errored: 2, Unpublished: 1, Steps: map[string]float64{Moved: moved, Failed: failed}}
+	}
+	shown := func(moves, failed *float64) []Machine {
+		return []Machine{{Name: "trial", Labels: 7, Errored: 2, Moves: moves, Failed: failed, Unpublished: 1}}
+	}
+	for _, test := range []struct {
+		name      string
+		snapshots []Snapshot
+		want      []Machine
+	}{
+		{"none, which is never null in JSON", []Snapshot{at(0)}, []Machine{}},
+		{"one snapshot has no rate", []Snapshot{seen(0, trial(10, 5))}, shown(nil, nil)},
+		{"over the last minute", []Snapshot{seen(0, trial(10, 5)), seen(10, trial(10, 5)), seen(20, trial(50, 5))}, shown(known(2), known(0))},
+		{"counters that began anew", []Snapshot{seen(0, trial(90, 90)), seen(10, trial(1, 5)), seen(20, trial(11, 6))}, shown(known(1), known(0.1))},
+		{"a new one", []Snapshot{at(0), seen(10, trial(1, 5))}, shown(nil, nil)},
+		{"one that is gone", []Snapshot{seen(0, trial(1, 5)), at(10)}, []Machine{}},
+		{"a bus that does not count", []Snapshot{seen(0, MachineState{Name: "m"}), seen(10, MachineState{Name: "m"})}, []Machine{{Name: "m"}}},
+	} {
+		assert.Equal(t, test.want, last(test.snapshots...).Machines, test.name)
+	}
+}
+
 // later moves a snapshot by some seconds.
 func (s Snapshot) later(seconds int) Snapshot {
 	s.At = s.At.Add(time.Duration(seconds) * time.Second)

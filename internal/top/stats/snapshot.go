@@ -52,6 +52,8 @@ type Metrics struct {
 	Jobs   []Jobs
 	// Types are the job types, by name.
 	Types []JobTypeState
+	// Machines are the state machines, by name.
+	Machines []MachineState
 	// Due is the number of deliveries due now or soon, nil if not known.
 	Due    *int64
 	Memory *Memory
@@ -91,6 +93,25 @@ type JobTypeState struct {
 	// Ended is the number of jobs that ever ended, by status. Processes add to it every few seconds.
 	Ended map[string]float64
 }
+
+// MachineState is a state machine at one moment.
+type MachineState struct {
+	Name string
+	// Labels is the number of labels, Errored that of those whose action is not tried again, and
+	// Unpublished that of the moves that are still to be published.
+	Labels, Errored, Unpublished int64
+	// Steps has what workers ever did for labels: [Moved] and [Failed]. They add to it every few
+	// seconds.
+	Steps map[string]float64
+}
+
+// What is counted of the steps of labels.
+const (
+	// Moved is moves.
+	Moved = "moved"
+	// Failed is webhooks and evaluations that failed.
+	Failed = "failed"
+)
 
 // Memory is Redis' memory in bytes. Above High the bus drops the oldest batches, down to Low.
 type Memory struct {
