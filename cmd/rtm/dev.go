@@ -18,6 +18,7 @@ import (
 	"routemaster/client"
 	"routemaster/client/jobs"
 	"routemaster/internal/app"
+	"routemaster/internal/machines"
 	"routemaster/internal/tail"
 	"routemaster/internal/telemetry/logs"
 	"routemaster/internal/terminal"
@@ -35,30 +36,43 @@ func newDevCommand() *cobra.Command {
 service that prints each job and reports that it is done. Publish one event, and enqueue one job. Then print commands
 to try next, and run until Ctrl-C.
 
+--machines runs state machines too, in place of those of ROUTEMASTER_MACHINES. {placeholders.service} is then the address
+of the service, whatever the files say: it prints the webhooks and feeds requested there, and answers 200 with {}. Others
+are requested where the files say.
+
 Settings come from the environment, as for the daemons, except those that a bus on loopback needs. With DOWNSTREAM_URL
 jobs go there instead of to the built-in service.`,
-		Example: "  rtm dev\n  rtm dev --port 8080 --redis-url redis://localhost:6379/0",
-		Args:    arguments(0, 0),
+		Example: "  rtm dev\n  rtm dev --port 8080 --redis-url redis://localhost:6379/0\n" +
+			"  rtm dev --machines examples/machines/welcome.yaml",
+		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			dev.out, dev.errors = cmd.OutOrStdout(), cmd.ErrOrStderr()
+			dev.in, dev.out, dev.errors = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return dev.run(cmd.Context())
 		},
 	}
 	command.Flags().IntVar(&dev.port, "port", 17890, "port of the HTTP API")
 	command.Flags().StringVar(&dev.redisURL, "redis-url", "", "a real Redis instead of the embedded engine")
+	command.Flags().StringSliceVar(&dev.machineFiles, "machines", nil,
+		"run the state machines of `FILE[,FILE]`: layers, of which earlier ones win")
+	_ = command.MarkFlagFilename("machines", "yaml", "yml")
 	return command
 }
 
 // devBus is the whole bus in one process.
 type devBus struct {
-	port     int
-	redisURL string
-	// out gets the events and jobs, errors the log.
+	port         int
+	redisURL     string
+	machineFiles []string
+	// out gets the events, jobs and webhooks, errors the log; in is the standard input.
+	in          io.Reader
 	out, errors io.Writer
 
-	config   app.Config
+	config app.Config
+	// machines are those of --machines; nil if there are none.
+	machines *machines.Definitions
 	api      string
 	receiver *tail.Receiver
+	service  *devService
 	// batches has every delivery, in order.
 	batches chan []client.Event
 	// jobs has every job, in order. It is nil if the environment has another service.
@@ -67,6 +81,15 @@ type devBus struct {
 
 func (d *devBus) run(ctx context.Context) error {
 	if err := d.configure(); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	var err error
+	if d.service, err = newDevService(ctx); err != nil {
+		return err
+	}
+	defer d.service.close() // after the worker, which may still be calling it
+	if err := d.loadMachines(); err != nil {
 		return err
 	}
 	embedded := d.redisURL == ""
@@ -88,7 +111,6 @@ func (d *devBus) run(ctx context.Context) error {
 	}
 
 	log := logs.New(d.errors, d.config.LogLevel, d.config.LogJSON)
-	group, ctx := errgroup.WithContext(ctx)
 	d.batches = make(chan []client.Event)
 	d.receiver.Start(func(delivery context.Context, events []client.Event) error {
 		select {
@@ -100,15 +122,10 @@ func (d *devBus) run(ctx context.Context) error {
 			return ctx.Err()
 		}
 	})
-	defer d.receiver.Close() // after the worker, which may still be delivering
+	defer d.receiver.Close() // likewise
 	if d.config.DownstreamURL == "" {
-		service, err := newDevService(ctx)
-		if err != nil {
-			return errors.Join(err, listener.Close())
-		}
-		defer service.close() // likewise
-		d.config.DownstreamURL, d.config.DownstreamAuth = service.url(), service.password
-		d.jobs = service.taken
+		d.config.DownstreamURL, d.config.DownstreamAuth = d.service.url(), d.service.password
+		d.jobs = d.service.taken
 	}
 	group.Go(func() error { return app.ServeWeb(ctx, d.config, log, listener) })
 	group.Go(func() error { return app.RunWorker(ctx, d.config, log) })
@@ -174,6 +191,9 @@ func (d *devBus) show(ctx context.Context, embedded bool) error {
 			return err
 		}
 	}
+	if err := d.applyMachines(ctx); err != nil {
+		return err
+	}
 	d.showCommands(publisher, subscriber)
 	return d.watch(ctx, queue)
 }
@@ -196,7 +216,7 @@ func (d *devBus) showEvent(ctx context.Context, publisher *client.Client) error 
 	return nil
 }
 
-// watch prints every batch, and does every job, until the context is done.
+// watch prints every batch and webhook, and does every job, until the context is done.
 func (d *devBus) watch(ctx context.Context, queue *jobs.Jobs) error {
 	for {
 		select {
@@ -204,6 +224,8 @@ func (d *devBus) watch(ctx context.Context, queue *jobs.Jobs) error {
 			fmt.Fprintf(d.out, "<- %s\n", terminal.JSON(events))
 		case job := <-d.jobs:
 			d.do(ctx, queue, job)
+		case request := <-d.service.requests:
+			fmt.Fprintf(d.out, "<- %s\n", terminal.Escape(request))
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -212,8 +234,11 @@ func (d *devBus) watch(ctx context.Context, queue *jobs.Jobs) error {
 
 func (d *devBus) showCommands(publisher, subscriber string) {
 	received := "What the subscriber and the service receive is printed here:"
+	if d.jobs == nil && d.machines == nil {
+		received = "What the subscriber receives is printed here:"
+	}
 	if d.jobs == nil {
-		received = "Jobs go to " + d.config.DownstreamURL + ". What the subscriber receives is printed here:"
+		received = "Jobs go to " + d.config.DownstreamURL + ". " + received
 	}
 	fmt.Fprintf(d.out, `
 Go on in another terminal (your bus is at %[1]s, your token is %[2]s):
@@ -235,12 +260,12 @@ Go on in another terminal (your bus is at %[1]s, your token is %[2]s):
   curl -s -u %[2]s: %[1]s/topics
   curl -s -u %[2]s: %[1]s/subscriptions
   curl -s -u %[2]s: %[1]s/v1/archived-jobs
-
+%[9]s
   # let another client in (the user name is the root key)
   curl -s -u %[4]s: %[1]s/api_tokens -d '{"name":"my-service"}'
 
 Ctrl-C stops it. %[8]s
-`, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.URL(), devJobType, received)
+`, d.api, publisher, subscriber, d.config.RootKey, devTopic, d.receiver.URL(), devJobType, received, d.machineCommands(publisher))
 }
 
 // token returns the token of a client: the one that an earlier run left in Redis, else a new one.

@@ -20,7 +20,8 @@ import (
 // devJobType is the job type that rtm dev has ready.
 const devJobType = "paint-widgets"
 
-// devService is the built-in service of rtm dev: every job goes to it whose type has no URL.
+// devService is the built-in service of rtm dev: every job goes to it whose type has no URL, and
+// every webhook and feed below {placeholders.service}.
 type devService struct {
 	listener net.Listener
 	password string
@@ -28,6 +29,8 @@ type devService struct {
 	serving  sync.WaitGroup
 	// taken has every job, in order.
 	taken chan devJob
+	// requests has what it is otherwise requested, in order.
+	requests chan string
 }
 
 // devJob is a job as it came to the service.
@@ -44,9 +47,10 @@ func newDevService(ctx context.Context) (*devService, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &devService{listener: listener, password: rand.Text(), taken: make(chan devJob)}
+	s := &devService{listener: listener, password: rand.Text(), taken: make(chan devJob), requests: make(chan string)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/jobs/{name}/{id}", s.take)
+	mux.HandleFunc("/", s.answer)
 	s.server = http.Server{
 		Handler:           mux,
 		ReadHeaderTimeout: 5 * time.Second,
@@ -81,6 +85,29 @@ func (s *devService) take(w http.ResponseWriter, r *http.Request) {
 	select {
 	case s.taken <- devJob{r.PathValue("name"), r.PathValue("id"), sent.Attempt, body}:
 		w.WriteHeader(http.StatusAccepted)
+	case <-r.Context().Done():
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+}
+
+// answer hands a request on to who prints it. It answers with what both webhooks and feeds accept.
+func (s *devService) answer(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	request := r.Method + " " + r.URL.RequestURI()
+	if token := r.Header.Get("X-Idempotency-Token"); token != "" {
+		request += " (X-Idempotency-Token: " + token + ")"
+	}
+	if len(body) > 0 {
+		request += ": " + string(body)
+	}
+	select {
+	case s.requests <- request:
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, "{}")
 	case <-r.Context().Done():
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	clientmachines "routemaster/client/machines"
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/definition"
+	"routemaster/internal/terminal"
+)
+
+// loadMachines reads the files of --machines, which take the place of those that web would apply. A
+// layer before them has the service's URL.
+func (d *devBus) loadMachines() error {
+	if len(d.machineFiles) == 0 {
+		return nil
+	}
+	d.config.Machines = nil
+	files, err := readDefinition(d.in, d.machineFiles)
+	if err != nil {
+		return fmt.Errorf("--machines: %w", err)
+	}
+	service := definition.File{Name: "--machines", Content: fmt.Appendf(nil, "placeholders: {service: %q}", d.service.url())}
+	files = append([]definition.File{service}, files...)
+	d.machines, err = loadDefinition(d.errors, files)
+	if problems, wrong := errors.AsType[definition.Errors](err); wrong {
+		if err := printProblems(d.out, problems); err != nil {
+			return err
+		}
+		return fmt.Errorf("--machines: the definition has %s; nothing was started", count(len(problems), "problem"))
+	}
+	if err == nil {
+		d.machines.Source, err = definition.Merged(files...)
+	}
+	return err
+}
+
+// applyMachines applies the state machines of --machines, if there are, and lists them.
+func (d *devBus) applyMachines(ctx context.Context) error {
+	if d.machines == nil {
+		return nil
+	}
+	if _, err := clientmachines.Apply(ctx, d.as(d.config.RootKey), d.machines.Source); err != nil {
+		return fmt.Errorf("--machines: %w", err)
+	}
+	fmt.Fprintf(d.out, "\n-> applied %s:\n", sizeOf(d.machines))
+	for _, m := range d.machines.Machines {
+		var states []string
+		for _, s := range m.States {
+			states = append(states, string(s.Name))
+		}
+		fmt.Fprintf(d.out, "   %s: %s\n", terminal.Escape(string(m.Name)), strings.Join(states, ", "))
+	}
+	return nil
+}
+
+// machineCommands are commands to try with the first state machine; none if there is none.
+func (d *devBus) machineCommands(token string) string {
+	if d.machines == nil || len(d.machines.Machines) == 0 {
+		return ""
+	}
+	m := d.machines.Machines[0]
+	name := terminal.Escape(string(m.Name))
+	commands := []string{"", "  # make a label, change it, and see what it waits for and how it came there"}
+	for _, command := range []string{"add", "set", "show", "history"} {
+		words := fmt.Sprintf("  bin/rtm label %s %s user-7 ", command, shellWord(name))
+		if command == "set" {
+			words += metadataToTry(m) + "=true "
+		}
+		commands = append(commands, words+fmt.Sprintf("-b %s -t %s", d.api, token))
+	}
+	return strings.Join(commands, "\n") + "\n"
+}
+
+// metadataToTry is the path of a machine's first metadata trigger, else any.
+func metadataToTry(m *machines.Machine) string {
+	for _, s := range m.States {
+		if s.Gate == nil {
+			continue
+		}
+		for _, t := range s.Gate.Triggers {
+			if t.Metadata != nil {
+				return strings.Join(t.Metadata, ".")
+			}
+		}
+	}
+	return "seen"
+}
+
+// shellWord quotes a word for a shell, unless it needs none.
+func shellWord(word string) string {
+	if strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/app"
+	"routemaster/internal/machines"
+)
+
+const welcome = "../../examples/machines/welcome.yaml"
+
+var (
+	// walkedBlock is a [walkBlock], and the output that the page shows below it.
+	walkedBlock = regexp.MustCompile(walkBlock.String() + "\n\n```\n(.*?)```")
+	// changing is what each run has others of: times, and the space between the parts of a value.
+	changing = regexp.MustCompile(`\s|\d{13}|\d{4}-\d\d-\d\dT[\d:.]+Z`)
+	// notes are lines without a definition.
+	notes = regexp.MustCompile(`(?m)^ *(#.*)?\n`)
+)
+
+// TestDevRunsTheExampleMachine pastes the blocks of docs/machines.md, and compares what they print
+// with what the page shows. The environment has other machines, and a service for jobs.
+func TestDevRunsTheExampleMachine(t *testing.T) {
+	for _, needed := range []string{"bash", "curl"} {
+		if _, err := exec.LookPath(needed); err != nil && os.Getenv("CI") == "" {
+			t.Skipf("%s is not installed: install it to run this test", needed)
+		}
+	}
+	page, err := os.ReadFile("../../docs/machines.md")
+	require.NoError(t, err)
+	example, err := os.ReadFile(welcome)
+	require.NoError(t, err)
+	assert.Contains(t, string(page), "```yaml\n"+notes.ReplaceAllString(string(example), "")+"```", "the page shows the example")
+	blocks := walkedBlock.FindAllStringSubmatch(string(page), -1)
+	require.Len(t, blocks, strings.Count(string(page), "<!-- walk -->"), "each shows its output")
+	var walk, want string
+	for _, block := range blocks {
+		walk += block[1]
+		want += block[2]
+	}
+
+	t.Setenv("ROUTEMASTER_MACHINES", "missing.yaml")
+	t.Setenv("DOWNSTREAM_URL", "http://127.0.0.1:9")
+	t.Setenv("DOWNSTREAM_WORKER_AUTH", "s3cret")
+	until, stop := startDev(t, []string{"dev", "--port", "0", "--machines", welcome})
+	until("-> applied 1 machine, 5 states:")
+	until("   welcome: signed_up, send_welcome, looking_around, send_tips, done")
+	printed := curl.FindStringSubmatch(until("# make a label")[0])
+	until("Ctrl-C stops it. Jobs go to http://127.0.0.1:9. What the subscriber and the service receive is printed here:")
+	api, _, _ := strings.Cut(printed[2], "/topics/")
+	for _, replaced := range [][2]string{{"http://127.0.0.1:17890", api}, {"dev--4e92", printed[1]}} {
+		require.Contains(t, walk, replaced[0])
+		walk = strings.ReplaceAll(walk, replaced[0], replaced[1])
+	}
+	bash := exec.CommandContext(t.Context(), "bash", "-eu", "-c", walk)
+	var output bytes.Buffer
+	bash.Stdout, bash.Stderr, bash.Env = &output, os.Stderr, append(os.Environ(), "no_proxy=*")
+	require.NoError(t, bash.Start())
+	until("<- POST /welcome/send_welcome/user-7 (X-Idempotency-Token: ")
+	until(`): {"label":"user-7","metadata":{"confirmed":true,"plan":"gold"}}`)
+	require.NoError(t, bash.Wait())
+	assert.Equal(t, changing.ReplaceAllString(want, ""), changing.ReplaceAllString(output.String(), ""))
+	stop()
+}
+
+// TestDevRefusesWrongMachines requires that nothing is started: no line says so.
+func TestDevRefusesWrongMachines(t *testing.T) {
+	wrong := filepath.Join(t.TempDir(), "wrong.yaml")
+	require.NoError(t, os.WriteFile(wrong, []byte("state_machines:\n  m:\n    states: 7\n"), 0o600))
+	for files, want := range map[string][2]string{
+		wrong:          {wrong + ":3:13: states must be a list; this is a number\n", "rtm: --machines: the definition has 1 problem; nothing was started\n"},
+		"missing.yaml": {"", "rtm: --machines: open missing.yaml: "},
+	} {
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, app.ExitFailed, run(t.Context(), []string{"dev", "--port", "0", "--machines", files}, &stdout, &stderr), files)
+		assert.Contains(t, stdout.String(), want[0])
+		assert.Contains(t, stderr.String(), want[1])
+		assert.NotContains(t, stdout.String(), "Routemaster runs")
+	}
+}
+
+func TestCommandsToTryWithAMachine(t *testing.T) {
+	d := devBus{api: "http://bus"}
+	assert.Empty(t, d.machineCommands("t"))
+	d.machines = &machines.Definitions{Machines: []*machines.Machine{{Name: "it's mine", States: []*machines.State{
+		{Action: &machines.Action{}},
+		{Gate: &machines.Gate{Triggers: []machines.Trigger{{Entry: true}, {Metadata: []string{"user", "plan"}}}}},
+	}}}}
+	assert.Contains(t, d.machineCommands("t"), `bin/rtm label set 'it'\''s mine' user-7 user.plan=true -b http://bus -t t`+"\n")
+}
