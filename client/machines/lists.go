@@ -37,9 +37,31 @@ func (m *Machine) Labels(ctx context.Context, f Filter, after string) iter.Seq2[
 	if f.Errored {
 		query.Set("errored", "true")
 	}
-	return pages(ctx, m, "list labels of "+m.name, m.path()+"/labels", query, after, func(page struct{ Labels []Listed }) []Listed {
-		return page.Labels
-	})
+	return func(yield func(Listed, error) bool) {
+		for next := after; ; {
+			if next != "" {
+				query.Set("cursor", next)
+			}
+			var page struct{ Labels []Listed }
+			got, err := m.client.Call(ctx, client.Request{
+				Operation: "list labels of " + m.name, Method: http.MethodGet, Path: withQuery(m.path()+"/labels", query),
+			}, &page)
+			if err != nil {
+				yield(Listed{}, err)
+				return
+			}
+			for _, label := range page.Labels {
+				if !yield(label, nil) {
+					return
+				}
+			}
+			following := header.Next(got.Header, "cursor")
+			if following == "" || following == next {
+				return
+			}
+			next = following
+		}
+	}
 }
 
 // Move is a move of a label.
@@ -60,41 +82,17 @@ type Why struct {
 	Status int `json:"status,omitempty"`
 }
 
-// History yields the moves of a label that are kept, the latest first; of one that was deleted, for
-// 24 h. An error is the last that it yields.
-func (m *Machine) History(ctx context.Context, label string) iter.Seq2[Move, error] {
-	query := url.Values{"limit": {strconv.Itoa(MaxPage)}}
-	return pages(ctx, m, "show history of label "+label, m.labelPath(label)+"/history", query, "", func(page struct{ History []Move }) []Move {
-		return page.History
-	})
+// History is the moves of a label.
+type History struct {
+	// Moves are those that are kept, the latest first.
+	Moves []Move `json:"history"`
+	// Count is how many there were, the creation included.
+	Count int64 `json:"count"`
 }
 
-// pages yields the elements of the pages of a list, from a cursor.
-func pages[P, E any](
-	ctx context.Context, m *Machine, operation, path string, query url.Values, cursor string, elements func(P) []E,
-) iter.Seq2[E, error] {
-	return func(yield func(E, error) bool) {
-		for next := cursor; ; {
-			if next != "" {
-				query.Set("cursor", next)
-			}
-			var page P
-			got, err := m.client.Call(ctx, client.Request{Operation: operation, Method: http.MethodGet, Path: withQuery(path, query)}, &page)
-			if err != nil {
-				var none E
-				yield(none, err)
-				return
-			}
-			for _, element := range elements(page) {
-				if !yield(element, nil) {
-					return
-				}
-			}
-			following := header.Next(got.Header, "cursor")
-			if following == "" || following == next {
-				return
-			}
-			next = following
-		}
-	}
+// History shows the moves of a label; of one that was deleted, for 24 h.
+func (m *Machine) History(ctx context.Context, label string) (history History, err error) {
+	path := withQuery(m.labelPath(label)+"/history", url.Values{"limit": {strconv.Itoa(MaxPage)}}) // more than are kept
+	err = m.call(ctx, client.Request{Operation: "show history of label " + label, Method: http.MethodGet, Path: path}, &history)
+	return history, err
 }

@@ -172,8 +172,10 @@ func TestLabels(t *testing.T) {
 	b.workers.Work()
 
 	var moves []string
-	for move, err := range m.History(ctx, name) {
-		require.NoError(t, err)
+	history, err := m.History(ctx, name)
+	require.NoError(t, err)
+	assert.Equal(t, int64(3), history.Count)
+	for _, move := range history.Moves {
 		if move.To != nil {
 			moves = append(moves, *move.To)
 		}

@@ -194,8 +194,9 @@ func newLabelHistoryCommand(bus *busFlags) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "history MACHINE LABEL",
 		Short: "list the moves of a label, and why it has moved",
-		Long: `List the last 100 moves of a label, the latest first; also of one that was deleted, for 24 hours. TRIGGER is what had the
-gate evaluated, STATUS that of the answer to the action's webhook. --json also has the values of the condition's parts.
+		Long: `List the last 100 moves of a label, the latest first; also of one that was deleted, for 24 hours. If there were more, a
+line on stderr says how many. TRIGGER is what had the gate evaluated, STATUS that of the answer to the action's webhook.
+--json also has the values of the condition's parts.
 
 Without a terminal each move is a line with its time (ms since the Unix epoch), the states that it was from and to (empty
 for the creation and the deletion), the trigger and the status, separated by tabs.`,
@@ -203,12 +204,12 @@ for the creation and the deletion), the trigger and the status, separated by tab
 		Args:              labelArgs(1, 1, 1),
 		ValidArgsFunction: bus.completeMachines,
 		RunE: bus.runLabels(func(cmd *cobra.Command, m *machines.Machine, args []string) error {
-			moves, err := collect(m.History(cmd.Context(), args[0]))
+			history, err := m.History(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
 			var rows, table [][]string
-			for _, move := range moves {
+			for _, move := range history.Moves {
 				row := []string{millis(move.At), orEmpty(move.From), orEmpty(move.To), move.Why.Trigger, unlessZero(move.Why.Status)}
 				shown := []string{clock(move.At.Time)}
 				for _, cell := range row[1:] {
@@ -216,11 +217,15 @@ for the creation and the deletion), the trigger and the status, separated by tab
 				}
 				rows, table = append(rows, row), append(table, shown)
 			}
-			return list{
-				json: asJSON, value: append([]machines.Move{}, moves...), empty: "It has not moved.",
+			err = list{
+				json: asJSON, value: append([]machines.Move{}, history.Moves...), empty: "It has not moved.",
 				header: []string{"AT", "FROM", "TO", "TRIGGER", "STATUS"}, rows: table,
 				plain: func(w io.Writer) error { return lines(w, rows) },
 			}.print(cmd.OutOrStdout())
+			if shown := int64(len(rows)); shown < history.Count {
+				fmt.Fprintf(cmd.ErrOrStderr(), "rtm: these are the last %d of %d moves; older ones are not kept\n", shown, history.Count)
+			}
+			return err
 		}),
 	}
 	addJSONFlag(command, &asJSON)

@@ -38,6 +38,17 @@ func TestWrongLabelsAreNotSent(t *testing.T) {
 	assert.Empty(t, b.requests)
 }
 
+func TestMovesThatAreNotKept(t *testing.T) {
+	const moves = `"history":[{"at":2000,"from":"mail","to":"end","why":{"status":204}},{"at":1000,"from":"start","to":"mail","why":{"trigger":"entry"}}]`
+	for count, want := range map[string]string{"2": "", "137": "rtm: these are the last 2 of 137 moves; older ones are not kept\n"} {
+		b := newCannedBus(t, map[string]string{"GET /state-machines/m/labels/a/history": `{` + moves + `,"count":` + count + `}`})
+		status, out, errors := b.rtm(t, "label", "history", "m", "a")
+		assert.Equal(t, app.ExitOK, status)
+		assert.Equal(t, "2000\tmail\tend\t\t204\n1000\tstart\tmail\tentry\t\n", out)
+		assert.Equal(t, want, errors)
+	}
+}
+
 func TestRowsOfALabel(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	at := func(d time.Duration) subscriber.Time { return subscriber.Time{Time: now.Add(d)} }
