@@ -19,6 +19,7 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metricservice"
+	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/worker"
 )
 
@@ -67,6 +68,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	defer client.Close()
 	defer downstream.Close()
 	labelStore := labelstore.New(redis.Partition(c.RedisNamespace))
+	labelStore.Trace = tracing.Traceparent
 	machineTopics := newTopics(st, labelStore, obs, log)
 	deliverer := newDeliverer(c, st, obs, client, machineTopics, log)
 	jobRunner := newRunner(c, obs, client, downstream, log)

@@ -32,11 +32,7 @@ type observation struct {
 // begin records that a job is about to be sent. It returns the context of the attempt's span.
 func (o *observer) begin(ctx context.Context, run *jobstore.Run) (context.Context, observation) {
 	n := observation{observer: o, run: run}
-	var parents []string
-	if run.Traceparent != "" {
-		parents = []string{run.Traceparent}
-	}
-	ctx, n.span = o.tracer.StartFrom(ctx, parents, "job")
+	ctx, n.span = o.tracer.StartFrom(ctx, []string{run.Traceparent}, "job")
 	return ctx, n
 }
 

@@ -17,6 +17,10 @@ import (
 // Visit is the [queue.Payload] of a label that a worker has taken.
 type Visit struct {
 	machines.Label
+	// Traceparent is of the request that had the label looked at; empty if that was not traced, or
+	// there was none.
+	Traceparent string
+
 	// definitions is their version, and taken what the label was taken by.
 	definitions, taken string
 }
@@ -143,5 +147,8 @@ func (kind) Payload(job bus.Job, values []any) (queue.Payload, error) {
 	}
 	standing, _ := values[1].(int64)
 	label.Standing = bus.Standing(standing)
-	return &Visit{Label: label, definitions: rdb.Text(values[0]), taken: rdb.Text(fields[fieldTaken])}, nil
+	return &Visit{
+		Label: label, Traceparent: rdb.Text(fields[fieldTraceparent]),
+		definitions: rdb.Text(values[0]), taken: rdb.Text(fields[fieldTaken]),
+	}, nil
 }

@@ -32,6 +32,7 @@ const (
 	fieldReason
 	fieldErroredAt
 	fieldTaken
+	fieldTraceparent
 	fieldCount
 )
 
@@ -108,7 +109,7 @@ func (s *Store) create(
 	metadata []byte, trigger string, now time.Time,
 ) error {
 	return replied("create label", s.group.Change(ctx, scriptLabelCreate,
-		string(m.Name), string(name), now.UnixMilli(), d.Version, string(m.First().Name), metadata, trigger, publication(m)))
+		string(m.Name), string(name), now.UnixMilli(), d.Version, string(m.First().Name), metadata, trigger, publication(m), s.traceparent(ctx)))
 }
 
 // patch replaces the metadata of a label as it was read with its definitions; a trigger, if not
@@ -119,7 +120,7 @@ func (s *Store) patch(
 	ctx context.Context, label *machines.Label, d *machines.Definitions, metadata []byte, trigger string, pending bool,
 ) error {
 	return replied("patch label", s.group.Change(ctx, scriptLabelPatch, string(label.Machine), string(label.Name),
-		d.Version, label.Version, string(label.State), metadata, trigger, pending))
+		d.Version, label.Version, string(label.State), metadata, trigger, pending, s.traceparent(ctx)))
 }
 
 // Delete deletes a label of a machine. It is no error if there is none. It fails with
@@ -133,14 +134,14 @@ func (s *Store) Delete(ctx context.Context, m *machines.Machine, name machines.L
 func (s *Store) Ask(
 	ctx context.Context, machine machines.Name, name machines.LabelName, state machines.StateName, trigger string,
 ) error {
-	return replied("evaluate label", s.group.Change(ctx, scriptLabelAsk, string(machine), string(name), string(state), trigger))
+	return replied("evaluate label", s.group.Change(ctx, scriptLabelAsk, string(machine), string(name), string(state), trigger, s.traceparent(ctx)))
 }
 
 // Retry has an errored label try its action again, with all its attempts. It fails with
 // [machines.ErrUnknownLabel], [machines.ErrLabelDeleted], [machines.ErrNotErrored] or
 // [bus.ErrUnavailable].
 func (s *Store) Retry(ctx context.Context, machine machines.Name, name machines.LabelName) error {
-	return replied("retry label", s.group.Change(ctx, scriptLabelRetry, string(machine), string(name)))
+	return replied("retry label", s.group.Change(ctx, scriptLabelRetry, string(machine), string(name), s.traceparent(ctx)))
 }
 
 // History returns the last moves of a label as it was read, the latest first, at most

@@ -7,6 +7,7 @@
 package labelstore
 
 import (
+	"context"
 	"embed"
 	"slices"
 	"time"
@@ -49,6 +50,10 @@ func lua(names ...string) string { return rdb.ReadLua(luaFiles, names...) }
 
 // Store is the machines and labels of one partition. It is safe for concurrent use.
 type Store struct {
+	// Trace returns the traceparent of what a label is changed for, or "". It may be nil, and is set
+	// before the store is used.
+	Trace func(context.Context) string
+
 	redis *rdb.Partition
 	// group runs what clients do with single labels, many of them at once.
 	group *rdb.Group
@@ -66,6 +71,13 @@ func New(p *rdb.Partition) *Store {
 // Queue is the queue of the labels' entries, [bus.QueueMachines]. A task of one has a [*Visit] as
 // its payload, and a [Result] as the detail of its result.
 func (s *Store) Queue() *queue.Queue { return s.queue }
+
+func (s *Store) traceparent(ctx context.Context) string {
+	if s.Trace == nil {
+		return ""
+	}
+	return s.Trace(ctx)
+}
 
 // refusals are the scripts' words for why they changed nothing.
 var refusals = map[string]error{

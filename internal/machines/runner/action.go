@@ -45,7 +45,7 @@ func (r *Runner) act(
 
 // call calls the webhook of an action, and counts and traces that.
 func (r *Runner) call(ctx context.Context, m *machines.Machine, state *machines.State, visit *labelstore.Visit) outbound.Attempt {
-	ctx, span := r.config.Tracer.StartFrom(ctx, nil, "webhook")
+	ctx, span := r.config.Tracer.StartFrom(ctx, []string{visit.Traceparent}, "webhook")
 	attempt := r.send(ctx, m, state.Action, &visit.Label)
 	r.config.Recorder.WebhookCalled(m.Name, state.Name, attempt.Status, attempt.Duration)
 	if span != nil {

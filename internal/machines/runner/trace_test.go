@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -41,3 +42,51 @@ func TestAWebhookIsTraced(t *testing.T) {
 	tracer.Close()
 	assert.NotEmpty(t, exported)
 }
+
+// TestAWebhookContinuesATrace has all attempts of a webhook be in the trace of the request that
+// had the label looked at, and the next run in none of it.
+func TestAWebhookContinuesATrace(t *testing.T) {
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+rdbtest.FreeAddress(t))
+	tracer, err := tracing.New("worker", "test", slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	t.Cleanup(tracer.Close)
+	f, s := machinestest.New(t, rdbtest.Embedded(t)), machinestest.NewService(t)
+	f.Configure(func(c *runner.Config) { c.Tracer = tracer })
+	f.Apply(strings.ReplaceAll(round, "URL", s.URL))
+	request := "00-11111111111111111111111111111111-2222222222222222-01"
+	f.Trace = func(context.Context) string { return request }
+	f.Create("m", "ann", `{}`)
+	s.Answer(machinestest.With(500, ""))
+	f.Change("m", "ann", `{"go":true}`)
+	s.Answer(machinestest.With(200, ""))
+	f.Pass(time.Minute)
+	f.Change("m", "ann", `{"go":false}`)
+	f.Trace = nil
+	f.Change("m", "ann", `{"go":true}`)
+	calls := s.Calls()
+	require.Len(t, calls, 3)
+	const trace = "00-11111111111111111111111111111111-"
+	for i, within := range []bool{true, true, false} {
+		sent := calls[i].Header.Get("Traceparent")
+		assert.Equal(t, within, strings.HasPrefix(sent, trace), "call %d: %s", i, sent)
+		assert.NotEqual(t, request, sent)
+	}
+}
+
+// round is a machine whose labels come back after their action.
+const round = `
+state_machines:
+  m:
+    states:
+      - gate: start
+        triggers: [metadata: go]
+        exit_condition: metadata.go
+        next: between
+      - gate: between
+        triggers: [event: entry]
+        exit_condition: true
+        next: act
+      - action: act
+        webhook: URL/act
+        next: start
+`

@@ -73,7 +73,7 @@ func (t *Tracer) StartRequest(ctx context.Context, header http.Header) (context.
 }
 
 // StartFrom begins a span of work that several other spans caused, given by [Traceparent]. It is
-// a child of the first one, and links to the others.
+// a child of the first one, and links to the others; the root of a trace, if that is empty.
 func (t *Tracer) StartFrom(ctx context.Context, traceparents []string, name string) (context.Context, *Span) {
 	if t == nil {
 		return ctx, nil

@@ -13,6 +13,7 @@ import (
 	"routemaster/internal/outbound"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/rest"
 )
 
@@ -35,6 +36,7 @@ type Handlers struct {
 // New makes the handlers of an API. They read requests and respond by its service.
 func New(config Config, service *rest.Service, st *store.Store) *Handlers {
 	labels := labelstore.New(st.Partition())
+	labels.Trace = tracing.Traceparent
 	client := topics.New(topics.Config{Store: st, Labels: labels, Log: service.Log, Now: service.Now})
 	return &Handlers{Service: service, store: labels, topics: client, evaluator: evaluation.New(config.Client, config.Recorder, service.Now)}
 }

@@ -2,7 +2,7 @@
 --
 -- ARGV     1 namespace, 2 machine, 3 name, 4 the version of the definitions, 5 of the metadata that
 --          is replaced, 6 the state that the label has, 7 metadata, 8 the trigger, '' for none, 9
---          '1' if the gate is evaluated again each minute until it opens
+--          '1' if the gate is evaluated again each minute until it opens, 10 traceparent or ''
 -- Returns  {1}; {0, 'unknown label'}, {0, 'deleted'}, {0, 'changed'} if one of these is another
 local machine, name, trigger = ARGV[2], ARGV[3], ARGV[8]
 local label = read_label(machine, name)
@@ -15,6 +15,6 @@ redis.call('SET', metadata_key(machine, name), ARGV[7])
 redis.call('HINCRBY', label_key(machine, name), 'version', 1)
 if trigger ~= '' then
   if ARGV[9] == '1' then redis.call('HSET', label_key(machine, name), 'pending', '1') end
-  ask(machine, name, trigger)
+  ask(machine, name, trigger, ARGV[10])
 end
 return { 1 }

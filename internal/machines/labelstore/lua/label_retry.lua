@@ -1,6 +1,6 @@
 -- Has an errored label try its action again, from its first attempt.
 --
--- ARGV     1 namespace, 2 machine, 3 name
+-- ARGV     1 namespace, 2 machine, 3 name, 4 traceparent or ''
 -- Returns  {1}; {0, 'unknown label'}, {0, 'deleted'}, {0, 'not errored'}
 local machine, name = ARGV[2], ARGV[3]
 local label = read_label(machine, name)
@@ -9,5 +9,5 @@ if refusal then return { 0, refusal } end
 if not label.errored then return { 0, 'not errored' } end
 redis.call('HDEL', label_key(machine, name), 'errored_at', 'attempts')
 redis.call('ZREM', errored_key(machine), name)
-ask(machine, name, 'retry')
+ask(machine, name, 'retry', ARGV[4])
 return { 1 }

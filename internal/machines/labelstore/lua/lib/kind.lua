@@ -26,13 +26,18 @@ local RESULTS = {
     move(label, entry.now, result[6], result[7], result[10])
     if result[8] ~= '1' then return nil end
     redis.call('HSET', label_key(label.machine, label.name), 'steps', result[9])
+    local traceparent = label.values[TRACEPARENT]
+    if traceparent then
+      redis.call('HSET', label_key(label.machine, label.name), 'traceparent', traceparent)
+    end
     return 'entry'
   end,
   -- The gate stays closed. It is evaluated again at once if something has asked for it since.
   closed = function(label, entry)
     clear_errored(label)
     redis.call('HDEL', label_key(label.machine, label.name), 'steps', 'failures', 'error',
-      'taken', not entry.time and 'trigger' or 'steps')
+      'taken', not entry.time and 'trigger' or 'steps',
+      not label.asked and 'traceparent' or 'steps')
     return label.asked
   end,
   -- 4 why the evaluation failed, 5 how many have in a row

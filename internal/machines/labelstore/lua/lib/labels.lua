@@ -8,9 +8,9 @@ local TOMBSTONE = 86400000 -- ms, for which the name of a deleted label cannot b
 local FIELDS = {
   'state', 'created_at', 'entered_at', 'moves', 'version', 'previous', 'deleted_at', 'asked',
   'trigger', 'pending', 'steps', 'failures', 'error', 'attempts', 'status', 'reason', 'errored_at',
-  'taken',
+  'taken', 'traceparent',
 }
-local ASKED, TRIGGER, TAKEN = 8, 9, 18
+local ASKED, TRIGGER, TAKEN, TRACEPARENT = 8, 9, 18, 19
 
 local function entry_of(machine, name) return pack_pair('label', machine, name) end
 
@@ -37,9 +37,13 @@ local function definitions_are(version)
   return (redis.call('HGET', definitions_key(), 'version') or '0') == version
 end
 
--- Has a worker look at a label, for a trigger.
-local function ask(machine, name, trigger)
+-- Has a worker look at a label, for a trigger. The traceparent is that of the request which asks;
+-- without one the label keeps what it has: it may be in the middle of a run.
+local function ask(machine, name, trigger, traceparent)
   redis.call('HSET', label_key(machine, name), 'asked', trigger)
+  if (traceparent or '') ~= '' then
+    redis.call('HSET', label_key(machine, name), 'traceparent', traceparent)
+  end
   local entry = entry_of(machine, name)
   if redis.call('SADD', jobs_index_key(QUEUE), entry) == 1 then
     redis.call('LPUSH', instant_key(QUEUE), entry)
