@@ -32,17 +32,25 @@ func ParseObject(text []byte) (Object, error) {
 // Pack writes an object, its keys in order, as the metadata of a label. It fails with a
 // [bus.Invalid] if that would be longer than [MaxMetadata].
 func (o Object) Pack() ([]byte, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(o); err != nil {
+	text, err := Encode(o)
+	if err != nil {
 		return nil, err
 	}
-	text := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 	if len(text) > MaxMetadata {
 		return nil, bus.Invalidf("", "the metadata of a label would be %d bytes; %d are allowed", len(text), MaxMetadata)
 	}
 	return text, nil
+}
+
+// Encode writes a value as JSON on one line, without the escapes that are only for HTML.
+func Encode(value any) ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil, err
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 // Merge returns an object with a patch: objects merge, anything else replaces what is there, and

@@ -53,6 +53,15 @@ func TestListsShowCredentialsOnlyToTheirOwners(t *testing.T) {
 	})
 }
 
+// TestListsAreWrittenAsOtherResponses compares the text: no character is escaped for HTML alone.
+func TestListsAreWrittenAsOtherResponses(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	const callback = `"callback":"https://b.example/shop&bar"`
+	a.RequireDone(bob, "POST", "/subscription", `{"topics":["widgets"],`+callback+`}`)
+	assert.Contains(t, a.Do(bob, "GET", "/subscriber", "").Body, callback)
+	assert.Contains(t, a.Do(bob, "GET", "/subscriptions", "").Body, callback)
+}
+
 func TestListsTakeALimit(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)

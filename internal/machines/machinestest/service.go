@@ -15,7 +15,8 @@ import (
 type Call struct {
 	Method, Path string
 	Header       http.Header
-	// Body is that of a webhook.
+	// Text is the body of a webhook, Body what it says.
+	Text string
 	Body struct {
 		Label    string         `json:"label"`
 		Metadata map[string]any `json:"metadata"`
@@ -38,6 +39,7 @@ func NewService(t testing.TB) *Service {
 		call := Call{Method: r.Method, Path: r.URL.EscapedPath(), Header: r.Header}
 		body, _ := io.ReadAll(r.Body)
 		if r.Method == http.MethodPost {
+			call.Text = string(body)
 			require.NoError(t, json.Unmarshal(body, &call.Body))
 		}
 		s.mu.Lock()

@@ -70,7 +70,7 @@ func (r *Runner) send(ctx context.Context, m *machines.Machine, a *machines.Acti
 			}
 		}
 	}
-	body, err := json.Marshal(struct {
+	body, err := machines.Encode(struct {
 		Label    machines.LabelName `json:"label"`
 		Metadata json.RawMessage    `json:"metadata"`
 	}{label.Name, label.Metadata})

@@ -140,6 +140,21 @@ state_machines:
 	})
 }
 
+func TestAWebhookHasTheMetadataAsTheyAre(t *testing.T) {
+	each(t, `
+state_machines:
+  w:
+    states:
+      - {action: a, webhook: URL, next: b}
+      - {gate: b, exit_condition: false}
+`, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
+		f.Create("w", "a&b", `{"n":1.50,"text":"<b> & é"}`)
+		calls := s.Calls()
+		require.Len(t, calls, 1)
+		assert.Equal(t, `{"label":"a&b","metadata":{"n":1.50,"text":"<b> & é"}}`, calls[0].Text)
+	})
+}
+
 func TestAServiceThatDoesNotAnswerFails(t *testing.T) {
 	each(t, `
 state_machines:

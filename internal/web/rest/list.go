@@ -2,7 +2,6 @@ package rest
 
 import (
 	"bytes"
-	"encoding/json"
 	"net/http"
 	"strconv"
 
@@ -35,11 +34,11 @@ type List struct {
 
 // Add sends some elements. Views is a slice of anything that encodes as JSON.
 func (l *List) Add(views any) error {
-	text, err := json.Marshal(views)
-	if err != nil {
+	var text bytes.Buffer
+	if err := newEncoder(&text).Encode(views); err != nil {
 		return err
 	}
-	elements := bytes.TrimSuffix(bytes.TrimPrefix(text, []byte("[")), []byte("]"))
+	elements := bytes.TrimSuffix(bytes.TrimPrefix(text.Bytes(), []byte("[")), []byte("]\n"))
 	if len(elements) == 0 {
 		return nil
 	}
@@ -48,7 +47,7 @@ func (l *List) Add(views any) error {
 		l.begin()
 		separator = "["
 	}
-	_, err = l.w.Write(append([]byte(separator), elements...))
+	_, err := l.w.Write(append([]byte(separator), elements...))
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -54,9 +55,14 @@ func WriteJSON(w http.ResponseWriter, status int, value any) {
 func writeBody(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(status)
+	_ = newEncoder(w).Encode(value) // an error means that the client is gone
+}
+
+// newEncoder makes an encoder for responses.
+func newEncoder(w io.Writer) *json.Encoder {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false) // nobody takes this for HTML, and conditions have < and >
-	_ = encoder.Encode(value)    // an error means that the client is gone
+	return encoder
 }
 
 // Respond responds with 204, or with an error.
