@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"routemaster/client"
 	clientmachines "routemaster/client/machines"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
@@ -44,7 +45,11 @@ func (d *devBus) applyMachines(ctx context.Context) error {
 		return nil
 	}
 	if _, err := clientmachines.Apply(ctx, d.as(d.config.RootKey), d.machines.Source); err != nil {
-		return fmt.Errorf("--machines: %w", err)
+		err = fmt.Errorf("--machines: %w", err)
+		if refused, ok := errors.AsType[*client.Error](err); ok && len(refused.States) > 0 {
+			err = fmt.Errorf("%w; run rtm dev without --machines, and then rtm machine apply --move", err)
+		}
+		return err
 	}
 	fmt.Fprintf(d.out, "\n-> applied %s:\n", sizeOf(d.machines))
 	for _, m := range d.machines.Machines {

@@ -14,6 +14,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/machines"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 const welcome = "../../examples/machines/welcome.yaml"
@@ -86,6 +87,22 @@ func TestDevRefusesWrongMachines(t *testing.T) {
 		assert.Contains(t, stderr.String(), want[1])
 		assert.NotContains(t, stdout.String(), "Routemaster runs")
 	}
+}
+
+// TestDevKeepsLabelsWhoseStateWouldVanish requires one line that says why it has ended.
+func TestDevKeepsLabelsWhoseStateWouldVanish(t *testing.T) {
+	redis := rdbtest.Embedded(t)
+	args := []string{"dev", "--port", "0", "--redis-url", redis.PatientURL(), "--machines"}
+	until, stop := startDev(t, append(args, welcome))
+	add := strings.Fields(until("Ctrl-C stops it")[0]) // the first command with curl: user and URL
+	api, _, _ := strings.Cut(add[4], "/topics/")
+	var stdout, stderr bytes.Buffer
+	label := []string{"label", "add", "welcome", "user-7", "-b", api, "-t", strings.TrimSuffix(add[3], ":")}
+	require.Equal(t, app.ExitOK, run(t.Context(), label, &stdout, &stderr), stderr.String())
+	stop()
+	err := run(t.Context(), append(args, "../../examples/machines/drip-feed.yaml"), &stdout, &stderr)
+	assert.Equal(t, app.ExitFailed, err)
+	assert.Regexp(t, `^rtm: --machines: .* welcome.signed_up \(1\); .*rtm machine apply --move\n$`, stderr.String())
 }
 
 func TestCommandsToTryWithAMachine(t *testing.T) {

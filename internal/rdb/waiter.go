@@ -46,14 +46,14 @@ func (w *Waiter) Wait(ctx context.Context, timeout time.Duration) error {
 	// Not BLMove, which rounds the time to whole seconds.
 	err := w.db.Do(ctx, "blmove", w.key, w.key, "right", "right", timeout.Seconds()).Err()
 	if ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 	if isFull(err) { // it refuses to wait, but not to hand out elements, which is what empties it
 		select {
 		case <-time.After(min(timeout, waitWhenFull)):
 		case <-ctx.Done():
 		}
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 	return Wrap("wait", err)
 }
@@ -84,7 +84,7 @@ func (w *StreamWaiter) Wait(ctx context.Context, timeout time.Duration) (values 
 	defer stop()
 	streams, err := w.db.XRead(ctx, &redis.XReadArgs{Streams: []string{w.key, w.last}, Block: timeout}).Result()
 	if ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
-		return nil, context.Cause(ctx)
+		return nil, ctx.Err()
 	}
 	if errors.Is(err, redis.Nil) { // the timeout
 		return nil, nil
