@@ -3,6 +3,7 @@ package machines
 import (
 	"encoding/json"
 	"slices"
+	"time"
 
 	"routemaster/internal/bus"
 )
@@ -25,6 +26,8 @@ type Change struct {
 	Event *Event
 	// Create says that the label is made if it does not exist.
 	Create bool
+	// Patience is until when the change waits for the label to come to rest; zero if it does not.
+	Patience time.Time
 }
 
 // ChangesOf returns what an event changes, by label, and how many triggers of its topic name no

@@ -76,8 +76,9 @@ func (s *Store) Merge(
 func (s *Store) Change(
 	ctx context.Context, machine machines.Name, name machines.LabelName, c machines.Change, now time.Time,
 ) (label machines.Label, err error) {
+	looks := newPacer(c.Patience)
 	for range maxTries {
-		label, definitions, err := s.Label(ctx, machine, name)
+		label, definitions, err := s.rested(ctx, machine, name, looks)
 		if definitions != nil && definitions.Machine(machine) == nil {
 			err = machines.ErrUnknownMachine
 		}
@@ -113,26 +114,54 @@ func (s *Store) Change(
 	return label, errContended
 }
 
-// Rest waits until no worker has something to do for a label now, at most for some time, and
-// returns it as it is then. It fails as [Store.Label] does.
+// Rest waits until no worker has something to do for a label that has just been changed, at most
+// for some time, and returns it as it is then. It fails as [Store.Label] does.
 func (s *Store) Rest(
 	ctx context.Context, machine machines.Name, name machines.LabelName, wait time.Duration,
 ) (label machines.Label, definitions *machines.Definitions, err error) {
-	over := time.NewTimer(wait)
-	defer over.Stop()
-	for pause := time.Millisecond; ; pause = min(2*pause, maxLookInterval) {
-		if label, definitions, err = s.Label(ctx, machine, name); err != nil || label.Resting {
+	looks := newPacer(time.Now().Add(wait))
+	looks.pause(ctx)
+	return s.rested(ctx, machine, name, looks)
+}
+
+// rested reads a label, again and again until it rests, or the pacer does not wait any more.
+func (s *Store) rested(
+	ctx context.Context, machine machines.Name, name machines.LabelName, looks *pacer,
+) (label machines.Label, definitions *machines.Definitions, err error) {
+	for {
+		label, definitions, err = s.Label(ctx, machine, name)
+		if err != nil || label.Resting || !looks.pause(ctx) {
 			return label, definitions, err
-		}
-		select {
-		case <-time.After(pause):
-		case <-over.C:
-			return label, definitions, nil
-		case <-ctx.Done():
-			return label, definitions, nil
 		}
 	}
 }
 
-// maxLookInterval is how far apart the looks of [Store.Rest] are at most.
-const maxLookInterval = 32 * time.Millisecond
+// A worker mostly needs a few ms for a label, and its webhook may need long: so the looks at a label
+// are firstLook apart at first, then twice as far each time, and lastLook at most.
+const (
+	firstLook = 2 * time.Millisecond
+	lastLook  = 32 * time.Millisecond
+)
+
+// pacer says when to look at a label again.
+type pacer struct {
+	next time.Duration
+	over time.Time
+}
+
+func newPacer(over time.Time) *pacer { return &pacer{next: firstLook, over: over} }
+
+// pause waits until the next look, or until the time is over. It reports whether it has waited.
+func (p *pacer) pause(ctx context.Context) bool {
+	left := time.Until(p.over)
+	if left <= 0 {
+		return false
+	}
+	select {
+	case <-time.After(min(p.next, left)):
+		p.next = min(2*p.next, lastLook)
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

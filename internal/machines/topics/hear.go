@@ -61,7 +61,7 @@ func (c *Client) hear(ctx context.Context, r outbound.Request) error {
 	if err != nil {
 		return err
 	}
-	changes := map[labelID][]machines.Change{}
+	changes, patience := map[labelID][]machines.Change{}, time.Now().Add(maxRest)
 	for _, m := range definitions.Machines {
 		for i := range events {
 			found, unusable := m.ChangesOf(&events[i])
@@ -70,15 +70,15 @@ func (c *Client) hear(ctx context.Context, r outbound.Request) error {
 			}
 			for name, change := range found {
 				id := labelID{m.Name, name}
+				change.Patience = patience
 				changes[id] = append(changes[id], change)
 			}
 		}
 	}
-	patience := time.Now().Add(maxRest)
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(maxLabels)
 	for id, some := range changes {
-		group.Go(func() error { return c.change(ctx, id, some, patience) })
+		group.Go(func() error { return c.change(ctx, id, some) })
 	}
 	return group.Wait()
 }
@@ -100,12 +100,9 @@ func readEvents(r outbound.Request) ([]machines.Event, error) {
 	return events, nil
 }
 
-// change does what events of a batch change of one label. It waits for the label until a time.
-func (c *Client) change(ctx context.Context, id labelID, changes []machines.Change, patience time.Time) error {
+// change does what events of a batch change of one label.
+func (c *Client) change(ctx context.Context, id labelID, changes []machines.Change) error {
 	for _, change := range changes {
-		if wait := time.Until(patience); wait > 0 {
-			_, _, _ = c.Labels.Rest(ctx, id.machine, id.label, wait) // an error comes again
-		}
 		outcome, err := outcomeOf(c.Labels.Change(ctx, id.machine, id.label, change, c.Now()))
 		if err != nil {
 			return err
