@@ -25,14 +25,15 @@ func placeOf(id string, label scan.Label) place {
 }
 
 // Check looks again at labels for which workers have something to do, and of which the queue has
-// nothing: those that were asked for, and those in an action that are not errored. An entry that is
-// only somewhere is looked at with those of other queues.
+// nothing: those that were asked for, or are looked at for a trigger until that has come to an end,
+// and those in an action that are not errored. An entry that is only somewhere is looked at with
+// those of other queues.
 func Check(ctx context.Context, e *exam.Examination) error {
 	x := newExamination(e)
 	definitions, actions := e.Elements[labelstore.Keys{}.Definitions()], x.actions()
 	required := func(yield func(string) bool) {
 		for id, label := range e.Labels {
-			due := label.Asked || actions[placeOf(id, label)] && !label.Errored
+			due := label.Asked || label.Triggered || actions[placeOf(id, label)] && !label.Errored
 			if !due || label.Deleted {
 				continue
 			}
@@ -44,8 +45,9 @@ func Check(ctx context.Context, e *exam.Examination) error {
 	}
 	return e.FindMissing(ctx, bus.QueueMachines, required, func(entry string) (string, []exam.Check) {
 		id := scan.LabelIn(entry)
-		checks := append(x.unchanged(id), x.says(id, "asked", e.Labels[id].Asked))
-		if !e.Labels[id].Asked {
+		label := e.Labels[id]
+		checks := append(x.unchanged(id), x.says(id, "asked", label.Asked), x.says(id, "trigger", label.Triggered))
+		if !label.Asked && !label.Triggered {
 			checks = append(checks, exam.Is(definitions["version"], "HGET", x.labels.Definitions(), "version"))
 		}
 		return x.record(id), checks

@@ -35,8 +35,9 @@ state_machines:
       - {gate: end, exit_condition: false}
 `
 
-// patient is labels in all that may be: waiting in a gate, acting (its action is tried again
-// later), asked for (since a worker has it), deleted, and errored.
+// patient is labels in all that may be: waiting in a gate, pending (its gate is evaluated again
+// each minute), acting (its action is tried again later), asked for (since a worker has it),
+// deleted, and errored.
 type patient struct {
 	rdbtest.Raw
 	*machinestest.Fixture
@@ -48,6 +49,8 @@ func newPatient(t *testing.T, server *rdbtest.Server) *patient {
 	f := machinestest.New(t, server)
 	f.Apply(yaml)
 	f.Create("m", "waiting", `{}`)
+	f.Create("m", "pending", `{}`)
+	f.Change("m", "pending", `{"go": false}`)
 	f.Create("m", "acting", `{}`)
 	f.Change("m", "acting", `{"go": true}`)
 	f.Create("e:x", "errored", `{}`)
@@ -139,6 +142,7 @@ var damages = map[string]struct {
 	"entries that are lost": {does: (*patient).forget, finds: []string{
 		"machines:label:m/acting: has no entry in its queue [given one, to be taken now]",
 		"machines:label:m/asked: has no entry in its queue [given one, to be taken now]",
+		"machines:label:m/pending: has no entry in its queue [given one, to be taken now]",
 	}},
 	"a list of another type": {does: func(p *patient) redis.Cmder {
 		return p.Set(p.T.Context(), key("labels:m:other"), "something else wrote here", 0)
@@ -167,10 +171,12 @@ func TestARepairedLabelGoesOn(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		p := newPatient(t, server)
 		p.forget()
-		require.Len(t, p.examine(true), 2)
-		assert.Equal(t, 2, p.Work())
+		require.Len(t, p.examine(true), 3)
+		assert.Equal(t, 3, p.Work())
 		assert.Equal(t, 2, p.Show("m", "acting").Attempts)
-		assert.Equal(t, p.Now.Add(time.Minute), p.Show("m", "asked").NextAt, "its gate was evaluated")
+		for _, name := range []machines.LabelName{"asked", "pending"} {
+			assert.Equal(t, p.Now.Add(time.Minute), p.Show("m", name).NextAt, "its gate was evaluated")
+		}
 		p.RequireSound(t)
 	})
 }

@@ -13,9 +13,11 @@ type Label struct {
 	State string
 	// There: there is a record.
 	There, Deleted, Asked, Errored bool
+	// Triggered: a worker was looking at it for a trigger, or is to look at it once more.
+	Triggered bool
 }
 
-var labelFields = []string{"state", "deleted_at", "asked", "errored_at"}
+var labelFields = []string{"state", "deleted_at", "asked", "errored_at", "trigger"}
 
 // takeLabel takes in the record of a label. What has no state and was not deleted is none.
 func (s *Scan) takeLabel(id string, values []any) {
@@ -24,7 +26,7 @@ func (s *Scan) takeLabel(id string, values []any) {
 	}
 	s.Labels[id] = Label{
 		State: s.once(rdb.Text(values[0])), There: true,
-		Deleted: values[1] != nil, Asked: values[2] != nil, Errored: values[3] != nil,
+		Deleted: values[1] != nil, Asked: values[2] != nil, Errored: values[3] != nil, Triggered: values[4] != nil,
 	}
 }
 
