@@ -76,3 +76,11 @@ func TestRowsOfALabel(t *testing.T) {
 		Parts: []machines.Part{{Text: "feeds.f.a", Unknown: true}, {Text: "x", Error: "no"}},
 	}))
 }
+
+func TestTriggersOfAState(t *testing.T) {
+	assert.Equal(t, "-", showTriggers(nil))
+	assert.Equal(t, "topic parcels, metadata parcel.state, time 18h30m, event entry", showTriggers([]map[string]any{
+		{"topic": "parcels", "label": map[string]any{"data": "order"}, "metadata": "parcel"},
+		{"metadata": "parcel.state"}, {"time": "18h30m", "timezone": "Europe/London"}, {"event": "entry"},
+	}))
+}

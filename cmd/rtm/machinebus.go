@@ -170,10 +170,11 @@ func oneLine(condition string) string {
 func showTriggers(triggers []map[string]any) string {
 	var texts []string
 	for _, t := range triggers {
-		for _, kind := range []string{"metadata", "time", "interval", "event", "topic"} {
+		// A topic's may have metadata too, which say where its data go.
+		for _, kind := range []string{"topic", "metadata", "time", "interval", "event"} {
 			if value, ok := t[kind]; ok {
 				texts = append(texts, fmt.Sprintf("%s %v", kind, value))
-				break // of a topic's, metadata says where its data go
+				break
 			}
 		}
 	}
