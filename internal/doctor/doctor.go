@@ -91,8 +91,9 @@ const Pause = time.Second
 //   - a service's job has a type, data and, until it has ended, its entry; it stands in its type's
 //     list, and counts against the limit of its type while it is in progress;
 //   - a label has metadata, is in the list of its state and no other, and in that of the errored
-//     ones if it is; it has an entry if it was asked for, if a trigger is not over, or if it is in an
-//     action and not errored;
+//     ones if it is; it has an entry if it was asked for, if a trigger is not over, or if it is in
+//     an action and not errored;
+//   - what a machine has to publish are moves, which are numbered, and for which there is an entry;
 //   - topics and subscribers name each other;
 //   - hashes of topics, subscribers and deliveries have the layout's fields, under today's names;
 //   - there is no key that the layout does not know.

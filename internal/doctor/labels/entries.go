@@ -43,6 +43,9 @@ func Check(ctx context.Context, e *exam.Examination) error {
 			}
 		}
 	}
+	if err := x.checkOutboxes(ctx); err != nil {
+		return err
+	}
 	return e.FindMissing(ctx, bus.QueueMachines, required, func(entry string) (string, []exam.Check) {
 		id := scan.LabelIn(entry)
 		label := e.Labels[id]

@@ -1,5 +1,6 @@
 // Package labels examines the labels of state machines: their records, the lists of states and of
-// errored labels, their metadata and histories, and their entries in the queue.
+// errored labels, their metadata and histories, their entries in the queue, and the moves that are
+// to be published.
 //
 // Where the record and something else differ, the record is right. What belongs to a label is not
 // enough to make its record again.
@@ -49,6 +50,7 @@ func Find(e *exam.Examination) {
 		}
 	}
 	x.findLeft()
+	x.findOutboxes()
 }
 
 func isErrored(label scan.Label) bool { return label.Errored && !label.Deleted }

@@ -1,8 +1,10 @@
 package labels_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"routemaster/internal/doctor/scan"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/machinestest"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 )
@@ -33,11 +36,15 @@ state_machines:
     states:
       - {action: a, webhook: "http://127.0.0.1:9/", attempts: 1, next: end}
       - {gate: end, exit_condition: false}
+  p:
+    states:
+      - {gate: end, exit_condition: false}
+    publish: {topic: moves, url: "https://app.example/<label>"}
 `
 
 // patient is labels in all that may be: waiting in a gate, pending (its gate is evaluated again
 // each minute), acting (its action is tried again later), asked for (since a worker has it),
-// deleted, and errored.
+// deleted, errored, and with a move that cannot be published for an hour.
 type patient struct {
 	rdbtest.Raw
 	*machinestest.Fixture
@@ -48,6 +55,8 @@ func newPatient(t *testing.T, server *rdbtest.Server) *patient {
 	require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
 	f := machinestest.New(t, server)
 	f.Apply(yaml)
+	f.Tell = func(context.Context, *queue.Task) queue.Result { return queue.Result{RetryAt: f.Now.Add(time.Hour)} }
+	f.Create("p", "told", `{}`)
 	f.Create("m", "waiting", `{}`)
 	f.Create("m", "pending", `{}`)
 	f.Change("m", "pending", `{"go": false}`)
@@ -143,7 +152,33 @@ var damages = map[string]struct {
 		"machines:label:m/acting: has no entry in its queue [given one, to be taken now]",
 		"machines:label:m/asked: has no entry in its queue [given one, to be taken now]",
 		"machines:label:m/pending: has no entry in its queue [given one, to be taken now]",
+		"machines:outbox:p: has no entry in its queue [given one, to be taken now]",
 	}},
+	"an outbox with what is no move": {does: func(p *patient) redis.Cmder {
+		p.HIncrBy(p.T.Context(), key("published:p"), "count", 3)
+		p.LPush(p.T.Context(), key("outbox:p"), "x")
+		return p.RPush(p.T.Context(), key("outbox:p"), `{"topic":"moves"}`+"\ntold\n{}", strings.Repeat("x", 61)+"\ntold\n[1,null,null]")
+	}, finds: []string{
+		`machines:outbox:p: has "x", which is no move [removed]`,
+		`machines:outbox:p: has "` + strings.Repeat("x", 60) + `"..., which is no move [removed]`,
+		`machines:outbox:p: has "{\"topic\":\"moves\"}\ntold\n{}", which is no move [removed]`,
+	}},
+	"a last move that is none": {does: func(p *patient) redis.Cmder {
+		return p.HSet(p.T.Context(), key("published:p"), "count", "7", "last", "8")
+	}, finds: []string{`machines:published:p: has last "8", must be a number up to count [removed]`}},
+	"moves without numbers": {does: func(p *patient) redis.Cmder {
+		return p.Del(p.T.Context(), key("published:p"))
+	}, finds: []string{`machines:published:p: has count "", must be 1 or more [begun anew]`}},
+	"numbers that are none": {does: func(p *patient) redis.Cmder {
+		return p.HSet(p.T.Context(), key("published:p"), "count", "many", "last", "x")
+	}, finds: []string{`machines:published:p: has count "many", must be 1 or more [begun anew]`}},
+	"an outbox of another type": {does: func(p *patient) redis.Cmder {
+		return p.Set(p.T.Context(), key("outbox:m"), "something else wrote here", 0)
+	}, finds: []string{"machines:outbox:m: is a string, must be a list []"}, stays: true},
+	"numbers of another type": {does: func(p *patient) redis.Cmder {
+		p.Del(p.T.Context(), key("published:p"))
+		return p.Set(p.T.Context(), key("published:p"), "something else wrote here", 0)
+	}, finds: []string{"machines:published:p: is a string, must be a hash []"}, stays: true},
 	"a list of another type": {does: func(p *patient) redis.Cmder {
 		return p.Set(p.T.Context(), key("labels:m:other"), "something else wrote here", 0)
 	}, finds: []string{"machines:labels:m:other: is a string, must be a zset []"}, stays: true},
@@ -171,8 +206,8 @@ func TestARepairedLabelGoesOn(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		p := newPatient(t, server)
 		p.forget()
-		require.Len(t, p.examine(true), 3)
-		assert.Equal(t, 3, p.Work())
+		require.Len(t, p.examine(true), 4)
+		assert.Equal(t, 4, p.Work(), "the moves were to be published, too")
 		assert.Equal(t, 2, p.Show("m", "acting").Attempts)
 		for _, name := range []machines.LabelName{"asked", "pending"} {
 			assert.Equal(t, p.Now.Add(time.Minute), p.Show("m", name).NextAt, "its gate was evaluated")
@@ -196,6 +231,9 @@ state_machines:
   e:x:
     states:
       - {action: a, webhook: "http://127.0.0.1:9/", attempts: 1, next: end}
+      - {gate: end, exit_condition: false}
+  p:
+    states:
       - {gate: end, exit_condition: false}
 `)
 		assert.Empty(t, p.examine(false))

@@ -30,6 +30,31 @@ func (s *Scan) takeLabel(id string, values []any) {
 	}
 }
 
+// Outbox is what was read of the moves of a machine that are to be published.
+type Outbox struct {
+	// Next are the oldest of them, which are published next.
+	Next   []string
+	Length int64
+}
+
+// NextMoves is how many moves of an outbox are read: as many as are published at once.
+const NextMoves = 100
+
+// takeOutbox takes in what a machine has to publish.
+func (s *Scan) takeOutbox(machine string, next []string, length int64) {
+	s.Outboxes[machine] = Outbox{next, length}
+}
+
+// OutboxIn is the machine whose moves an entry of the queue publishes; empty if it is about
+// something else.
+func OutboxIn(packed string) (machine string) {
+	job, err := wire.UnpackJob(packed)
+	if err != nil || job.Name != bus.JobMoves || len(job.Args) != 2 {
+		return ""
+	}
+	return job.Args[0]
+}
+
 // EntryOfLabel is the entry of a label in its queue.
 func EntryOfLabel(id string) string {
 	machine, name, _ := strings.Cut(id, "/")

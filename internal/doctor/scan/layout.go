@@ -45,6 +45,7 @@ var (
 	historyFields    = []string{"events", "age", "bytes", "first", "size", "last"}
 	subscriberFields = []string{"callback", "timeout", "max_events", "uuid", "health_points", "last_attempted_at"}
 	deliveryFields   = []string{"name", "events_sent", "throttled_until", "refusals", "refused_since", "plan", "paused_until", "paced_until", "test", "overtaken", "retried_at", "notices"}
+	publishedFields  = []string{"count", "last"}
 	OldFields        = []string{"events_sent", "throttled_until", "abreast"}
 )
 
@@ -124,8 +125,8 @@ var families = []Family{
 	{Prefix: MovesPrefix, Kind: rdb.List, has: isLabel, unread: true, noted: true},
 	{Prefix: LabelsPrefix, Kind: rdb.SortedSet, has: isState},
 	{Prefix: labels.Errored(""), Kind: rdb.SortedSet},
-	{Prefix: labels.Outbox(""), Kind: rdb.List, unread: true},
-	{Prefix: labels.Published(""), Kind: rdb.Hash, unread: true},
+	{Prefix: labels.Outbox(""), Kind: rdb.List, list: (*Scan).takeOutbox, to: NextMoves - 1},
+	{Prefix: labels.Published(""), Kind: rdb.Hash, fields: publishedFields},
 	{Prefix: labels.Standings(""), Kind: rdb.Hash, unread: true},
 	{Prefix: "idempotency:", Kind: rdb.Hash, unread: true},
 	{Prefix: OldTraceparents, Kind: rdb.List, list: (*Scan).takeOldTraceparents},

@@ -36,6 +36,8 @@ type Scan struct {
 	Records map[string]Record
 	// Labels are the records of labels, by machine, a slash and name.
 	Labels map[string]Label
+	// Outboxes are those that are not empty, by machine.
+	Outboxes map[string]Outbox
 
 	NotUIDs map[string]bool     // what the index of batches has beside UIDs
 	Strange map[string]bool     // keys that are not of their type, or that the layout does not know
@@ -49,7 +51,7 @@ func New(partition *rdb.Partition) *Scan {
 	s := &Scan{
 		Redis: partition, Keys: store.Keys{Namespace: namespace}, Jobs: queue.Keys{Namespace: namespace},
 		Elements: map[string]map[string]string{}, Queues: map[bus.Queue]*Queue{}, Letters: map[string]string{},
-		Records: map[string]Record{}, Labels: map[string]Label{},
+		Records: map[string]Record{}, Labels: map[string]Label{}, Outboxes: map[string]Outbox{},
 		NotUIDs: map[string]bool{}, Strange: map[string]bool{}, Unknown: map[string][]string{},
 		texts: map[string]string{},
 	}
