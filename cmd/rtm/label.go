@@ -198,8 +198,8 @@ func newLabelHistoryCommand(bus *busFlags) *cobra.Command {
 line on stderr says how many. TRIGGER is what had the gate evaluated, STATUS that of the answer to the action's webhook.
 --json also has the values of the condition's parts.
 
-Without a terminal each move is a line with its time (ms since the Unix epoch), the states that it was from and to (empty
-for the creation and the deletion), the trigger and the status, separated by tabs.`,
+Without a terminal each move is a line with its time, the states that it was from and to (empty for the creation and the
+deletion), the trigger and the status, separated by tabs.`,
 		Example:           "  rtm label history drip_feed user-7 -b @production\n  rtm label history drip_feed user-7 --json -b @production",
 		Args:              labelArgs(1, 1, 1),
 		ValidArgsFunction: bus.completeMachines,
@@ -210,7 +210,7 @@ for the creation and the deletion), the trigger and the status, separated by tab
 			}
 			var rows, table [][]string
 			for _, move := range history.Moves {
-				row := []string{millis(move.At), orEmpty(move.From), orEmpty(move.To), move.Why.Trigger, unlessZero(move.Why.Status)}
+				row := []string{move.At.Format(time.RFC3339Nano), orEmpty(move.From), orEmpty(move.To), move.Why.Trigger, unlessZero(move.Why.Status)}
 				shown := []string{clock(move.At.Time)}
 				for _, cell := range row[1:] {
 					shown = append(shown, orDash(cell))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -44,7 +45,7 @@ func TestMovesThatAreNotKept(t *testing.T) {
 		b := newCannedBus(t, map[string]string{"GET /state-machines/m/labels/a/history": `{` + moves + `,"count":` + count + `}`})
 		status, out, errors := b.rtm(t, "label", "history", "m", "a")
 		assert.Equal(t, app.ExitOK, status)
-		assert.Equal(t, "2000\tmail\tend\t\t204\n1000\tstart\tmail\tentry\t\n", out)
+		assert.Regexp(t, `^\S+:02(\.\d+)?\S*\tmail\tend\t\t204\n\S+:01\S*\tstart\tmail\tentry\t\n$`, out)
 		assert.Equal(t, want, errors)
 	}
 }
@@ -61,6 +62,7 @@ func TestRowsOfALabel(t *testing.T) {
 		Action:  &machines.Action{Attempts: 2, LastStatus: 503, LastError: "busy", NextTryAt: at(10 * time.Second)},
 		Errored: &machines.Errored{At: at(0), Reason: "no attempt is left"},
 	}, now))
+	assert.Equal(t, []string{"end", "the label moves no further"}, statusRows(machines.Status{Label: machines.Label{State: "done"}}, now)[2])
 	assert.Equal(t, [][]string{
 		{"next trigger", "retry 2026-01-31T11:59:59Z (now)"}, {"trigger", "time 2026-01-31T18:30:00Z (in 6h30m)"},
 		{"trigger", "metadata a.b"}, {"trigger", "topic users"}, {"trigger", "time, never: the metadata names no time zone"},
@@ -83,4 +85,25 @@ func TestTriggersOfAState(t *testing.T) {
 		{"topic": "parcels", "label": map[string]any{"data": "order"}, "metadata": "parcel"},
 		{"metadata": "parcel.state"}, {"time": "18h30m", "timezone": "Europe/London"}, {"event": "entry"},
 	}))
+}
+
+func TestAGateThatWouldOpen(t *testing.T) {
+	metadata := machines.Trigger{Type: "metadata", Path: "a"}
+	waiting := func(value *bool, failure string, triggers ...machines.Trigger) machines.Waiting {
+		return machines.Waiting{Explanation: machines.Explanation{Value: value, Error: failure}, Triggers: triggers}
+	}
+	for _, c := range []struct {
+		waiting machines.Waiting
+		hinted  bool
+	}{
+		{waiting(new(true), "", metadata), true},
+		{waiting(new(true), ""), true},
+		{waiting(new(false), "", metadata), false},
+		{waiting(nil, "", metadata), false},
+		{waiting(new(true), "next: no", metadata), false},
+		{waiting(new(true), "", metadata, machines.Trigger{Type: "retry"}), false}, // a worker will look at it
+	} {
+		rows := statusRows(machines.Status{Waiting: &c.waiting}, time.Now())
+		assert.Equal(t, c.hinted, slices.ContainsFunc(rows, func(row []string) bool { return row[0] == "hint" }), "%+v", c.waiting)
+	}
 }

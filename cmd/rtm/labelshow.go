@@ -91,9 +91,15 @@ func statusRows(s machines.Status, now time.Time) [][]string {
 	if s.Waiting != nil {
 		rows = append(rows, explanationRows(s.Waiting.Explanation)...)
 		rows = append(rows, triggerRows(s.Waiting.Triggers, now)...)
+		if mayMove(*s.Waiting) {
+			rows = append(rows, []string{"hint", "the condition holds, but has not been evaluated since: rtm label evaluate does that now"})
+		}
 	}
 	if s.Action != nil {
 		rows = append(rows, actionRows(*s.Action, now)...)
+	}
+	if s.Waiting == nil && s.Action == nil && s.Errored == nil && len(s.Route) == 0 {
+		rows = append(rows, []string{"end", "the label moves no further"})
 	}
 	if s.Errored != nil {
 		rows = append(rows, []string{"errored", s.Errored.At.Format(time.RFC3339) + ": " + s.Errored.Reason})
@@ -102,6 +108,12 @@ func statusRows(s machines.Status, now time.Time) [][]string {
 		rows = append(rows, []string{"route", strings.Join(s.Route, ", ")})
 	}
 	return append(rows, []string{"metadata", terminal.JSON(s.Metadata)})
+}
+
+// mayMove reports whether a gate would open, and has not been evaluated again yet.
+func mayMove(w machines.Waiting) bool {
+	isRetry := func(t machines.Trigger) bool { return t.Type == "retry" }
+	return w.Value != nil && *w.Value && w.Error == "" && !slices.ContainsFunc(w.Triggers, isRetry)
 }
 
 // explanationRows are a condition, its value, and those of its parts.
