@@ -88,13 +88,14 @@ func TestThePage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/machines.md")
 	require.NoError(t, err)
 	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(page), -1)
-	require.Len(t, blocks, 3)
+	require.Len(t, blocks, 4)
 	load(t, blocks[0][1])
 	gate := func(keys string) string {
-		return "state_machines:\n  m:\n    states:\n    - gate: done\n      exit_condition: true\n      " + strings.ReplaceAll(keys, "\n", "\n      ")
+		return "state_machines:\n  m:\n    states:\n    - gate: done\n      " + strings.ReplaceAll(keys, "\n", "\n      ")
 	}
-	load(t, gate("triggers:\n"+blocks[1][1]))
-	load(t, gate(blocks[2][1])+
+	load(t, gate("exit_condition: true\ntriggers:\n"+blocks[1][1]))
+	load(t, gate(blocks[2][1]))
+	load(t, gate("exit_condition: true\n"+blocks[3][1])+
 		"\n    - {gate: call, exit_condition: true}\n    - {gate: ask, exit_condition: true}\n    - {gate: send_mail, exit_condition: true}\n")
 }
 
