@@ -113,7 +113,7 @@ type metadata struct {
 // request is not sent again when its response was lost.
 func (m *Machine) Create(ctx context.Context, label string, data map[string]any) (made Label, err error) {
 	err = m.call(ctx, client.Request{
-		Operation: "create label " + label, Method: http.MethodPost, Path: m.waitPath(m.labelPath(label)), Body: object(data), NoRetry: true,
+		Operation: "create label " + m.named(label), Method: http.MethodPost, Path: m.waitPath(m.labelPath(label)), Body: object(data), NoRetry: true,
 	}, &made)
 	return made, err
 }
@@ -122,7 +122,7 @@ func (m *Machine) Create(ctx context.Context, label string, data map[string]any)
 // key, anything else replaces it. The same may be merged again.
 func (m *Machine) Merge(ctx context.Context, label string, data map[string]any) (merged Label, err error) {
 	err = m.call(ctx, client.Request{
-		Operation: "merge metadata of label " + label, Method: http.MethodPatch, Path: m.waitPath(m.labelPath(label)), Body: object(data),
+		Operation: "merge metadata of label " + m.named(label), Method: http.MethodPatch, Path: m.waitPath(m.labelPath(label)), Body: object(data),
 	}, &merged)
 	return merged, err
 }
@@ -137,19 +137,19 @@ func object(data map[string]any) metadata {
 
 // Label looks a label up: 404 if there is none, 410 if it was deleted.
 func (m *Machine) Label(ctx context.Context, label string) (status Status, err error) {
-	err = m.call(ctx, client.Request{Operation: "show label " + label, Method: http.MethodGet, Path: m.labelPath(label)}, &status)
+	err = m.call(ctx, client.Request{Operation: "show label " + m.named(label), Method: http.MethodGet, Path: m.labelPath(label)}, &status)
 	return status, err
 }
 
 // Delete deletes a label. It is no error if there is none.
 func (m *Machine) Delete(ctx context.Context, label string) error {
-	return m.call(ctx, client.Request{Operation: "delete label " + label, Method: http.MethodDelete, Path: m.labelPath(label)}, nil)
+	return m.call(ctx, client.Request{Operation: "delete label " + m.named(label), Method: http.MethodDelete, Path: m.labelPath(label)}, nil)
 }
 
 // Retry has an errored label try its action again: 409 if it is not errored.
 func (m *Machine) Retry(ctx context.Context, label string) (status Status, err error) {
 	err = m.call(ctx, client.Request{
-		Operation: "retry label " + label, Method: http.MethodPost, Path: m.waitPath(m.labelPath(label) + "/retry"), NoRetry: true,
+		Operation: "retry label " + m.named(label), Method: http.MethodPost, Path: m.waitPath(m.labelPath(label) + "/retry"), NoRetry: true,
 	}, &status)
 	return status, err
 }
@@ -157,7 +157,7 @@ func (m *Machine) Retry(ctx context.Context, label string) (status Status, err e
 // Evaluate evaluates the gate of a label now: 409 if it is not in one.
 func (m *Machine) Evaluate(ctx context.Context, label string) (status Status, err error) {
 	err = m.call(ctx, client.Request{
-		Operation: "evaluate label " + label, Method: http.MethodPost, Path: m.waitPath(m.labelPath(label) + "/evaluate"),
+		Operation: "evaluate label " + m.named(label), Method: http.MethodPost, Path: m.waitPath(m.labelPath(label) + "/evaluate"),
 	}, &status)
 	return status, err
 }
@@ -173,7 +173,7 @@ type DryRun struct {
 // DryRun evaluates the gate of a label, and changes nothing. Feeds are asked.
 func (m *Machine) DryRun(ctx context.Context, label string) (would DryRun, err error) {
 	path := m.labelPath(label) + "/evaluate?dry_run=true"
-	err = m.call(ctx, client.Request{Operation: "evaluate label " + label, Method: http.MethodPost, Path: path}, &would)
+	err = m.call(ctx, client.Request{Operation: "evaluate label " + m.named(label), Method: http.MethodPost, Path: path}, &would)
 	return would, err
 }
 

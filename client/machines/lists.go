@@ -93,6 +93,6 @@ type History struct {
 // History shows the moves of a label; of one that was deleted, for 24 h.
 func (m *Machine) History(ctx context.Context, label string) (history History, err error) {
 	path := withQuery(m.labelPath(label)+"/history", url.Values{"limit": {strconv.Itoa(MaxPage)}}) // more than are kept
-	err = m.call(ctx, client.Request{Operation: "show history of label " + label, Method: http.MethodGet, Path: path}, &history)
+	err = m.call(ctx, client.Request{Operation: "show history of label " + m.named(label), Method: http.MethodGet, Path: path}, &history)
 	return history, err
 }

@@ -110,6 +110,9 @@ func (m *Machine) labelPath(label string) string {
 	return m.path() + "/labels/" + url.PathEscape(label)
 }
 
+// named names a label in errors.
+func (m *Machine) named(label string) string { return label + " of " + m.name }
+
 // withQuery adds a query to a path, if there is one.
 func withQuery(path string, query url.Values) string {
 	if len(query) == 0 {

@@ -40,6 +40,9 @@ func TestAnErroredLabelIsRetried(t *testing.T) {
 		assert.Equal(t, a.workers.Now.UnixMilli(), errored.Errored.At)
 		assert.Contains(t, errored.Errored.Reason, "500")
 		assert.Zero(t, errored.Action.NextTryAt)
+		refused := a.refuse(409, "conflict", "POST", one+"/evaluate", "")
+		assert.Contains(t, refused.Detail, "errored in the action act")
+		assert.Contains(t, refused.Detail, "/retry")
 		assert.Contains(t, a.require(200, "GET", "/state-machines/journey/labels?errored=true", ""), `"one"`)
 
 		a.service.Answer(machinestest.With(204, ""))

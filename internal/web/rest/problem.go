@@ -229,16 +229,16 @@ var problems = []struct {
 		Status: http.StatusConflict, Detail: "jobs of this type are not fetched but POSTed to its url; set that to null to have them fetched",
 	}},
 	{machines.ErrUnknownMachine, Problem{
-		Status: http.StatusNotFound, Detail: "there is no such state machine; GET /state-machines lists them",
+		Status: http.StatusNotFound, Detail: "there is no such state machine; GET /state-machines (rtm machine list) lists them",
 	}},
 	{machines.ErrUnknownLabel, Problem{
-		Status: http.StatusNotFound, Detail: "there is no such label; POST makes it",
+		Status: http.StatusNotFound, Detail: "there is no such label; POST (rtm label add) makes it",
 	}},
 	{machines.ErrLabelDeleted, Problem{
 		Status: http.StatusGone, Detail: "the label was deleted; its name can be used again 24 hours after that",
 	}},
 	{machines.ErrLabelExists, Problem{
-		Status: http.StatusConflict, Detail: "there is a label of that name; PATCH changes its metadata",
+		Status: http.StatusConflict, Detail: "there is a label of that name; PATCH (rtm label set) changes its metadata",
 	}},
 	{machines.ErrNotErrored, Problem{
 		Status: http.StatusConflict, Detail: "the label is not errored: there is nothing to try again",
