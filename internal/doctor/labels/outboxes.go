@@ -2,9 +2,7 @@ package labels
 
 import (
 	"context"
-	"encoding/json"
 	"strconv"
-	"strings"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor/exam"
@@ -33,22 +31,10 @@ func (x examination) findOutboxes() {
 
 // findMove looks at what an outbox has. What is no move would hold up those behind it for ever.
 func (x examination) findMove(outbox, text string) {
-	if !isMove(text) {
+	if _, err := labelstore.ReadOutboxMove(text); err != nil {
 		x.Add(outbox, "has "+shorten(text)+", which is no move", "removed",
 			[]exam.Check{exam.Not("", "LPOS", outbox, text, "MAXLEN", scan.NextMoves)}, exam.Command{"LREM", outbox, 1, text})
 	}
-}
-
-// isMove reports whether a text is what tell of labelstore's lua/lib/labels.lua writes.
-func isMove(text string) bool {
-	lines := strings.SplitN(text, "\n", 3)
-	if len(lines) != 3 {
-		return false
-	}
-	var publish machines.Publish
-	var at int64
-	var from, to *machines.StateName
-	return json.Unmarshal([]byte(lines[0]), &publish) == nil && json.Unmarshal([]byte(lines[2]), &[]any{&at, &from, &to}) == nil
 }
 
 // maxShown is how many bytes of a text are shown.

@@ -136,8 +136,8 @@ func (s *Store) rested(
 	}
 }
 
-// A worker mostly needs a few ms for a label, and its webhook may need long: so the looks at a label
-// are firstLook apart at first, then twice as far each time, and lastLook at most.
+// A worker mostly needs a few ms for a label, and its webhook may need long: so the looks at it are
+// firstLook apart at first, then twice as far each time, and lastLook at most.
 const (
 	firstLook = 2 * time.Millisecond
 	lastLook  = 32 * time.Millisecond

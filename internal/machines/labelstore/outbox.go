@@ -54,7 +54,7 @@ func (s *Store) Outbox(ctx context.Context, machine machines.Name, limit int) (s
 	slice.Machine = machine
 	slice.First, _ = reply[0].(int64)
 	for _, text := range reply[1:] {
-		move, err := readOutboxMove(rdb.Text(text))
+		move, err := ReadOutboxMove(rdb.Text(text))
 		if err != nil {
 			return slice, fmt.Errorf("read moves to publish of %s: %w", machine, err)
 		}
@@ -63,8 +63,8 @@ func (s *Store) Outbox(ctx context.Context, machine machines.Name, limit int) (s
 	return slice, nil
 }
 
-// readOutboxMove reads what tell of lua/lib/labels.lua writes.
-func readOutboxMove(text string) (move OutboxMove, err error) {
+// ReadOutboxMove reads an element of an outbox, as tell of lua/lib/labels.lua writes it.
+func ReadOutboxMove(text string) (move OutboxMove, err error) {
 	lines := strings.SplitN(text, "\n", 3)
 	if len(lines) != 3 {
 		return move, fmt.Errorf("%q is no move", text)

@@ -82,6 +82,9 @@ state_machines:
 		f.Work()
 		assert.NotEqual(t, failing, standing())
 		assert.Equal(t, strconv.Itoa(int(bus.Proven)), standing())
+		require.NoError(t, f.Delete(t.Context(), f.Machine("v"), "ann", f.Now))
+		f.Apply("state_machines: {}")
+		assert.Empty(t, standing(), "it goes with its state")
 	})
 }
 

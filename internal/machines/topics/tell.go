@@ -2,7 +2,6 @@ package topics
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -123,7 +122,7 @@ func (c *Client) publishTogether(ctx context.Context, s *labelstore.OutboxSlice)
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(viewMoves(s))
+	text, err := machines.Encode(viewMoves(s))
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ for i = 8, last, 2 do
   end
 end
 if #resting > 2 then return resting end
+for i = 8, last, 2 do redis.call('HDEL', standings_key(ARGV[i]), ARGV[i + 1]) end
 local version = exact(ARGV[2] + 1)
 redis.call('HSET', definitions_key(), 'version', version, 'applied_at', ARGV[3], 'yaml', ARGV[4],
   'moves', ARGV[5], 'outline', ARGV[6])
