@@ -87,6 +87,20 @@ func (c *Condition) String() string { return c.source }
 // Paths returns all paths in the condition, in the order of the source.
 func (c *Condition) Paths() []Path { return slices.Clone(c.paths) }
 
+// OpensWithTime reports whether the condition may come to hold as time passes: it has a test that
+// some time has passed, or reads system.now or system.time. A not around several tests is left out.
+func (c *Condition) OpensWithTime() bool {
+	return slices.ContainsFunc(c.parts, func(p part) bool {
+		switch n := p.node.(type) {
+		case phrase:
+			return n.word == "passed" && !n.negated
+		case pathNode:
+			return n.path.Names[0] == "system" && n.path.Names[1] != "entered_state"
+		}
+		return false
+	})
+}
+
 // Evaluate reports whether the condition holds. It fails with an [*EvaluationError], which wraps
 // [ErrUnknown] if the result depends on a feed that was not asked.
 func (c *Condition) Evaluate(env *Environment) (bool, error) {

@@ -111,6 +111,21 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+func TestOpensWithTime(t *testing.T) {
+	for source, want := range map[string]bool{
+		"3d has passed since system.entered_state":                                  true,
+		`metadata.plan = "gold" or (metadata.a and 3d was passed since metadata.b)`: true,
+		"metadata.a and system.time >= 18:30":                                       true,
+		"not system.now > history.entered_state":                                    true,
+		"3d has not passed since system.entered_state":                              false,
+		"not 3d has passed since system.entered_state":                              false,
+		"system.entered_state = metadata.system and history.previous_state":         false,
+		"true": false,
+	} {
+		assert.Equal(t, want, parse(t, source).OpensWithTime(), source)
+	}
+}
+
 func TestFeeds(t *testing.T) {
 	env := environment(t)
 	_, err := parse(t, "feeds.broken.a = 1").Evaluate(env)

@@ -167,6 +167,30 @@ state_machines:
 	assert.Len(t, warnings, 4, "also with an error")
 }
 
+func TestAGateThatNoClockOpensIsAWarning(t *testing.T) {
+	warned := func(gate string) bool {
+		_, warnings, err := definition.Load(files("state_machines: {m: {states: [\n{gate: g, exit_condition: " + gate + "}]}}")...)
+		require.NoError(t, err)
+		for _, w := range warnings {
+			assert.Equal(t, "a.yaml:2:27: the condition depends on the time, but no trigger follows the clock: add interval or time", w.String())
+		}
+		return len(warnings) > 0
+	}
+	const later = "3d has passed since system.entered_state, next: g"
+	for gate, want := range map[string]bool{
+		later: true,
+		later + ", triggers: [{event: entry}, {topic: a, label: {data: a}}]": true,
+		later + ", triggers: [{event: entry}, {interval: 1d}]":               false,
+		later + ", triggers: [{time: 9h00m}]":                                false,
+		later + ", triggers: [{metadata: a}]":                                false,
+		"3d has passed since system.entered_state":                           false,
+		"metadata.a, next: g, triggers: [{event: entry}]":                    false,
+	} {
+		assert.Equal(t, want, warned(gate), gate)
+	}
+	assert.Len(t, problems(t, "state_machines: {m: {states: [{gate: g, exit_condition: '{missing}', next: g}]}}"), 1)
+}
+
 func TestHeadersAreNotInErrors(t *testing.T) {
 	text := "state_machines: {m: {webhooks: [{match: a, headers: {A: \"pass\\nword\", \"B C\": password}}], states: []}}"
 	assert.NotContains(t, fmt.Sprint(problems(t, text)), "word")

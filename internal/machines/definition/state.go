@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"routemaster/internal/machines"
@@ -104,11 +105,15 @@ func (r *stateReader) name(v *document.Value, what string) (machines.StateName, 
 }
 
 func (r *stateReader) gate(v *document.Value) *machines.State {
+	before := r.Refused()
 	o := r.object(v, "a gate", "gate", "exit_condition", "triggers", "timezone", "next")
 	name, ok := r.name(o.need("gate"), "gate")
 	g := &machines.Gate{Condition: r.condition(o.need("exit_condition")), Zone: r.zone(o.get("timezone"))}
 	g.Triggers = r.triggers(o.get("triggers"))
 	s := &machines.State{Name: name, Gate: g}
+	if r.Refused() == before {
+		r.checkClock(o, g)
+	}
 	if next := o.At("next"); next != nil && next.Kind == document.Null && !next.Broken {
 		r.Refuse(next.Place, "next must not be null: leave it out if the gate is an end")
 	} else if next != nil {
@@ -118,6 +123,16 @@ func (r *stateReader) gate(v *document.Value) *machines.State {
 		return nil
 	}
 	return s
+}
+
+// checkClock warns of a gate that time should open, but that is not evaluated as time passes. With a
+// metadata trigger it is, each minute after a change. An end opens nothing.
+func (r *stateReader) checkClock(o *object, g *machines.Gate) {
+	looks := func(t machines.Trigger) bool { return t.Timed() || len(t.Metadata) > 0 }
+	if g.Condition == nil || !g.Condition.OpensWithTime() || o.get("next") == nil || slices.ContainsFunc(g.Triggers, looks) {
+		return
+	}
+	r.Warn(o.At("exit_condition").Place, "the condition depends on the time, but no trigger follows the clock: add interval or time")
 }
 
 func (r *stateReader) action(v *document.Value) *machines.State {
