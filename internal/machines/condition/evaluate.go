@@ -122,7 +122,7 @@ func (n comparison) eval(e *evaluation) (any, error) {
 	}
 	sign, ok := value.Order(x, y)
 	if !ok {
-		return nil, e.fail(n, "there is no order between %s and %s", value.Kind(x), value.Kind(y))
+		return nil, e.noOrder(n, x, y)
 	}
 	switch n.operator {
 	case "<":
@@ -134,6 +134,20 @@ func (n comparison) eval(e *evaluation) (any, error) {
 	default:
 		return sign >= 0, nil
 	}
+}
+
+// noOrder is the failure of a comparison of two values that have none. Mostly, a path leads to
+// nothing.
+func (e *evaluation) noOrder(n comparison, x, y any) error {
+	operand, v := n.left, x
+	if v != nil {
+		operand, v = n.right, y
+	}
+	if path, isPath := operand.(pathNode); isPath && v == nil {
+		text := cut(path.path.String(), maxSpan)
+		return e.fail(n, `%s is null, which %s cannot compare; write "%s is defined and" before it`, text, n.operator, text)
+	}
+	return e.fail(n, "there is no order between %s and %s", value.Kind(x), value.Kind(y))
 }
 
 func (n phrase) eval(e *evaluation) (any, error) {

@@ -2,9 +2,11 @@ package condition_test
 
 // failures are conditions that cannot be evaluated, and why.
 var failures = map[string]string{
-	`metadata.five < null`:          "line 1, column 1: there is no order between a number and null: metadata.five < null",
-	`metadata.missing >= 5`:         "line 1, column 1: there is no order between null and a number: metadata.missing >= 5",
-	`metadata.missing < 5`:          "line 1, column 1: there is no order between null and a number: metadata.missing < 5",
+	`metadata.five < null`:  "line 1, column 1: there is no order between a number and null: metadata.five < null",
+	`metadata.missing >= 5`: `line 1, column 1: metadata.missing is null, which >= cannot compare; write "metadata.missing is defined and" before it: metadata.missing >= 5`,
+	`metadata.missing < 5`:  `line 1, column 1: metadata.missing is null, which < cannot compare; write "metadata.missing is defined and" before it: metadata.missing < 5`,
+	`5 < (metadata.nothing)`: `line 1, column 1: metadata.nothing is null, which < cannot compare; ` +
+		`write "metadata.nothing is defined and" before it: 5 < (metadata.nothing)`,
 	`null < null`:                   "line 1, column 1: there is no order between null and null: null < null",
 	`"5" < 6`:                       `line 1, column 1: there is no order between a string and a number: "5" < 6`,
 	`true < "true"`:                 `line 1, column 1: there is no order between a boolean and a string: true < "true"`,

@@ -53,6 +53,9 @@ func TestSyntaxErrors(t *testing.T) {
 		{"a b", "and or or is missing before this", "b"},
 		{"a 5", "and or or is missing before this", "5"},
 		{"a (b)", "and or or is missing before this", "("},
+		{"3 days has passed since b", "a duration is one word, with the units d, h, m and s: 3d, not 3 days", "days"},
+		{"12 H has passed since b", "a duration is one word, with the units d, h, m and s: 3d, not 3 days", "H"},
+		{"a days", "and or or is missing before this", "days"},
 		{"(a b)", "and or or is missing before this", "b"},
 
 		{"this is", "the condition ends where a phrase (is defined, is in, or has passed since) should follow", ""},

@@ -63,14 +63,14 @@ func (o *object) get(key string) *document.Value {
 	return nil
 }
 
-// need is get for a key that must be there.
-func (o *object) need(key string) *document.Value {
+// need is get for a key that must be there. A hint may follow what is reported if it is not.
+func (o *object) need(key string, hint ...string) *document.Value {
 	v := o.get(key)
 	switch {
 	case v == nil && o.At(key) != nil && !o.At(key).Broken:
 		o.Refuse(o.At(key).Place, "%s needs %s, which is null here", o.what, key)
 	case v == nil && o.At(key) == nil:
-		o.Refuse(o.Place, "%s needs %s", o.what, key)
+		o.Refuse(o.Place, "%s needs %s%s", o.what, key, strings.Join(hint, ""))
 	}
 	return v
 }

@@ -108,7 +108,7 @@ func (r *stateReader) gate(v *document.Value) *machines.State {
 	before := r.Refused()
 	o := r.object(v, "a gate", "gate", "exit_condition", "triggers", "timezone", "next")
 	name, ok := r.name(o.need("gate"), "gate")
-	g := &machines.Gate{Condition: r.condition(o.need("exit_condition")), Zone: r.zone(o.get("timezone"))}
+	g := &machines.Gate{Condition: r.condition(o.need("exit_condition", " (false for an end)")), Zone: r.zone(o.get("timezone"))}
 	g.Triggers = r.triggers(o.get("triggers"))
 	s := &machines.State{Name: name, Gate: g}
 	if r.Refused() == before {
@@ -125,8 +125,8 @@ func (r *stateReader) gate(v *document.Value) *machines.State {
 	return s
 }
 
-// checkClock warns of a gate that time should open, but that is not evaluated as time passes. With a
-// metadata trigger it is, each minute after a change. An end opens nothing.
+// checkClock warns of a gate that time should open, but that is not evaluated as time passes. A
+// metadata trigger has it evaluated each minute after a change. An end opens nothing.
 func (r *stateReader) checkClock(o *object, g *machines.Gate) {
 	looks := func(t machines.Trigger) bool { return t.Timed() || len(t.Metadata) > 0 }
 	if g.Condition == nil || !g.Condition.OpensWithTime() || o.get("next") == nil || slices.ContainsFunc(g.Triggers, looks) {

@@ -1,6 +1,7 @@
 package definition
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -110,7 +111,7 @@ func (l *loader) timeOfDay(v *document.Value) *machines.TimeOfDay {
 	}
 	parts := timeOfDay.FindStringSubmatch(v.Text)
 	if parts == nil {
-		l.Refuse(v.Place, "time must be hours and minutes, such as 18h30m or 9h05m")
+		l.Refuse(v.Place, "time must be hours and minutes, such as 18h30m or 9h05m%s", meantTime(v.Text))
 		return nil
 	}
 	hours, minutes := number10(parts[1]), number10(parts[2])
@@ -119,6 +120,17 @@ func (l *loader) timeOfDay(v *document.Value) *machines.TimeOfDay {
 	}
 	t := machines.TimeOfDay(hours*3600 + minutes*60)
 	return &t
+}
+
+var clockTime = regexp.MustCompile(`^(\d{1,2})[h:](\d{2})m?$`)
+
+// meantTime is a hint what to write for a time of day that is written in another way.
+func meantTime(text string) string {
+	parts := clockTime.FindStringSubmatch(text)
+	if parts == nil {
+		return ""
+	}
+	return fmt.Sprintf(": write %sh%sm", parts[1], parts[2])
 }
 
 // number10 is the number that digits of a pattern write, 0 if there are none.
@@ -136,7 +148,7 @@ func (l *loader) interval(v *document.Value) time.Duration {
 	}
 	parts := interval.FindStringSubmatch(v.Text)
 	if parts == nil || v.Text == "" {
-		l.Refuse(v.Place, "interval must be days, hours and minutes in this order, such as 1d2h30m or 20m")
+		l.Refuse(v.Place, "interval must be days, hours and minutes in this order, such as 1d2h30m or 20m: at least 1m, without seconds")
 		return 0
 	}
 	minutes := (number10(parts[1])*24+number10(parts[2]))*60 + number10(parts[3])
