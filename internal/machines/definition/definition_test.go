@@ -52,7 +52,7 @@ func TestExample(t *testing.T) {
 	assert.Equal(t, []machines.Trigger{
 		{Entry: true},
 		{Metadata: []string{"email_confirmed"}},
-		{Topic: &machines.TopicTrigger{Topic: "users", LabelURL: "https://app.example/users/<label>", Metadata: []string{"user"}, Create: true}},
+		{Topic: &machines.TopicTrigger{Topic: "users", LabelURL: "https://app.example/users/<label>", Create: true}},
 	}, signedUp.Gate.Triggers)
 
 	assert.Equal(t, &machines.Action{Webhook: "https://mailer.example/welcome/<label>", Attempts: 20, Backoff: 10 * time.Second, Timeout: 10 * time.Second},
