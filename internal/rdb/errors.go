@@ -74,6 +74,13 @@ func HasCode(err error, code string) bool {
 	return ok && strings.HasPrefix(reply.Error(), code+" ")
 }
 
+// IsWrongType reports whether a key of another type refused a call, perhaps within a script, where
+// engines put the code into a sentence.
+func IsWrongType(err error) bool {
+	reply, ok := errors.AsType[redis.Error](err)
+	return ok && strings.Contains(reply.Error(), "WRONGTYPE ")
+}
+
 // isFull reports whether Redis refused a call because it has no memory left.
 func isFull(err error) bool {
 	reply, ok := errors.AsType[redis.Error](err)

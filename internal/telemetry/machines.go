@@ -63,7 +63,7 @@ type EventOutcome string
 
 // The outcomes: the label was changed or made; there is no such label, or it was deleted; the event
 // names no label, or has data for which there is no place; its data would be too long with the
-// label's metadata. But for the first two, the event is dropped.
+// label's metadata; the label's record is damaged. But for the first two, the event is dropped.
 const (
 	EventChanged  EventOutcome = "changed"
 	EventCreated  EventOutcome = "created"
@@ -71,6 +71,7 @@ const (
 	EventDeleted  EventOutcome = "deleted"
 	EventUnusable EventOutcome = "unusable"
 	EventInvalid  EventOutcome = "invalid"
+	EventDamaged  EventOutcome = "damaged"
 )
 
 // EventHeard notes what became of an event of a topic, for a machine.

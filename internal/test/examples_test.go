@@ -124,7 +124,7 @@ func TestTheExamplesNameMetricsThatExist(t *testing.T) {
 	exist["routemaster_job_attempts_lost_total"] = `,job_type="invoices"`
 	exist["routemaster_label_steps_total"] += `,outcome="attempted",outcome="errored",outcome="failed",outcome="paused"`
 	exist["routemaster_machine_feeds_total"] = `,machine="welcome",feed="plans",status="200"`
-	exist["routemaster_machine_events_total"] = `,machine="welcome",topic="widgets",outcome="unusable",outcome!="unusable",outcome="invalid"`
+	exist["routemaster_machine_events_total"] = `,machine="welcome",topic="widgets",outcome="unusable",outcome!="unusable",outcome=~"invalid|damaged"`
 	exist["routemaster_machine_moves_published_total"] = `,machine="welcome"`
 	exist["routemaster_machine_moves_dropped_total"] = `,machine="welcome"`
 	exist["routemaster_lane_blocked"] = `,subscriber="shop"` // of those with strict_order

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"routemaster/internal/machines"
@@ -59,10 +60,10 @@ func readLabel(machine machines.Name, name machines.LabelName, metadata any, val
 	return label, nil
 }
 
-// readMetadata reads the metadata of a label. What is none, because another program has changed it,
-// is as good as empty.
+// readMetadata reads the metadata of a label. What is no object, because another program has
+// changed it, is as good as empty.
 func readMetadata(value any) json.RawMessage {
-	if text := rdb.Text(value); json.Valid([]byte(text)) {
+	if text := rdb.Text(value); strings.HasPrefix(text, "{") && json.Valid([]byte(text)) {
 		return json.RawMessage(text)
 	}
 	return json.RawMessage("{}")

@@ -13,6 +13,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/outbound"
+	"routemaster/internal/rdb"
 	"routemaster/internal/telemetry"
 )
 
@@ -103,7 +104,13 @@ func readEvents(r outbound.Request) ([]machines.Event, error) {
 // change does what events of a batch change of one label.
 func (c *Client) change(ctx context.Context, id labelID, changes []machines.Change) error {
 	for _, change := range changes {
-		outcome, err := outcomeOf(c.Labels.Change(ctx, id.machine, id.label, change, c.Now()))
+		label, err := c.Labels.Change(ctx, id.machine, id.label, change, c.Now())
+		if rdb.IsWrongType(err) {
+			// No other time would be better, and nothing passes a batch that fails.
+			c.Log.Error("dropped an event, as the record of its label is damaged; rtm doctor shows how",
+				"machine", id.machine, "label", id.label, "topic", change.Event.Topic, "error", err)
+		}
+		outcome, err := outcomeOf(label, err)
 		if err != nil {
 			return err
 		}
@@ -126,6 +133,8 @@ func outcomeOf(label machines.Label, err error) (telemetry.EventOutcome, error) 
 		return telemetry.EventDeleted, nil
 	case invalid:
 		return telemetry.EventInvalid, nil
+	case rdb.IsWrongType(err):
+		return telemetry.EventDamaged, nil
 	}
 	return "", err
 }

@@ -188,6 +188,22 @@ func TestEventsThatAreDroppedAreCounted(t *testing.T) {
 	})
 }
 
+// TestADamagedLabelHoldsUpNoOther has events of one batch be about a label whose record is no hash,
+// and another.
+func TestADamagedLabelHoldsUpNoOther(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		require.NoError(t, f.apply(hearing))
+		damaged := f.Keys.Label("orders", "ann")
+		require.NoError(t, f.Server.Raw.Set(t.Context(), damaged, "x", 0).Err())
+		url := "https://app.example/orders/"
+		require.NoError(t, f.hear(event("orders", "create", url+"ann", "{}"), event("orders", "create", url+"bob", "{}")).Err)
+		assert.Equal(t, machines.StateName("new"), f.Show("orders", "bob").State)
+		assert.Equal(t, []string{"1"}, f.counted(`routemaster_machine_events_total{machine="orders",outcome="damaged",topic="orders"} `))
+		assert.Contains(t, f.Log.String(), "label=ann")
+		require.NoError(t, f.Server.Raw.Del(t.Context(), damaged).Err())
+	})
+}
+
 // TestEventsOfALabelAreTakenInOrder has two events for one label in a batch, of which the second
 // shuts the gate that the first opens.
 func TestEventsOfALabelAreTakenInOrder(t *testing.T) {
