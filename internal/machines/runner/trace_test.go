@@ -57,12 +57,13 @@ func TestAWebhookContinuesATrace(t *testing.T) {
 	f.Trace = func(context.Context) string { return request }
 	f.Create("m", "ann", `{}`)
 	s.Answer(machinestest.With(500, ""))
-	f.Change("m", "ann", `{"go":true}`)
+	f.Change("m", "ann", `{"go":1}`)
 	s.Answer(machinestest.With(200, ""))
 	f.Pass(time.Minute)
-	f.Change("m", "ann", `{"go":false}`)
+	f.Change("m", "ann", `{"go":9}`)
+	f.Change("m", "ann", `{"go":"fails"}`)
 	f.Trace = nil
-	f.Change("m", "ann", `{"go":true}`)
+	f.Change("m", "ann", `{"go":1}`)
 	calls := s.Calls()
 	require.Len(t, calls, 3)
 	const trace = "00-11111111111111111111111111111111-"
@@ -80,7 +81,7 @@ state_machines:
     states:
       - gate: start
         triggers: [metadata: go]
-        exit_condition: metadata.go
+        exit_condition: metadata.go < 5
         next: between
       - gate: between
         triggers: [event: entry]

@@ -6,5 +6,6 @@ local label = read_label(ARGV[2], ARGV[3])
 local refusal = refusal_of(label)
 if refusal then return { 0, refusal } end
 if label.state ~= ARGV[4] then return { 0, 'changed' } end
-ask(label.machine, label.name, ARGV[5], ARGV[6])
+trace(label.machine, label.name, ARGV[6], label.values[TRACEPARENT])
+ask(label.machine, label.name, ARGV[5])
 return { 1 }

@@ -13,5 +13,8 @@ redis.call('SET', metadata_key(machine, name), ARGV[7])
 redis.call('HSET', label_key(machine, name), 'state', state, 'created_at', now, 'entered_at', now)
 redis.call('ZADD', labels_key(machine, state), '0', name)
 tell({ machine = machine, name = name }, now, 'null', quoted(state), ARGV[9])
-if ARGV[8] ~= '' then ask(machine, name, ARGV[8], ARGV[10]) end
+if ARGV[8] ~= '' then
+  trace(machine, name, ARGV[10])
+  ask(machine, name, ARGV[8])
+end
 return { 1 }

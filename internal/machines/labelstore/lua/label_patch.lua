@@ -15,6 +15,7 @@ redis.call('SET', metadata_key(machine, name), ARGV[7])
 redis.call('HINCRBY', label_key(machine, name), 'version', 1)
 if trigger ~= '' then
   if ARGV[9] == '1' then redis.call('HSET', label_key(machine, name), 'pending', '1') end
-  ask(machine, name, trigger, ARGV[10])
+  trace(machine, name, ARGV[10], label.values[TRACEPARENT])
+  ask(machine, name, trigger)
 end
 return { 1 }

@@ -9,5 +9,6 @@ if refusal then return { 0, refusal } end
 if not label.errored then return { 0, 'not errored' } end
 redis.call('HDEL', label_key(machine, name), 'errored_at', 'attempts')
 redis.call('ZREM', errored_key(machine), name)
-ask(machine, name, 'retry', ARGV[4])
+trace(machine, name, ARGV[4], label.values[TRACEPARENT])
+ask(machine, name, 'retry')
 return { 1 }

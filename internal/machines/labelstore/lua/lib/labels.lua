@@ -37,13 +37,18 @@ local function definitions_are(version)
   return (redis.call('HGET', definitions_key(), 'version') or '0') == version
 end
 
--- Has a worker look at a label, for a trigger. The traceparent is that of the request which asks;
--- without one the label keeps what it has: it may be in the middle of a run.
-local function ask(machine, name, trigger, traceparent)
-  redis.call('HSET', label_key(machine, name), 'asked', trigger)
-  if (traceparent or '') ~= '' then
+-- Notes the traceparent of a request for which a worker is to look at a label; '' for none.
+local function trace(machine, name, traceparent, before)
+  if traceparent ~= '' then
     redis.call('HSET', label_key(machine, name), 'traceparent', traceparent)
+  elseif before then
+    redis.call('HDEL', label_key(machine, name), 'traceparent')
   end
+end
+
+-- Has a worker look at a label, for a trigger.
+local function ask(machine, name, trigger)
+  redis.call('HSET', label_key(machine, name), 'asked', trigger)
   local entry = entry_of(machine, name)
   if redis.call('SADD', jobs_index_key(QUEUE), entry) == 1 then
     redis.call('LPUSH', instant_key(QUEUE), entry)
