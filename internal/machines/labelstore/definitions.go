@@ -36,9 +36,14 @@ func (c *definitionCache) of(version string) *machines.Definitions {
 
 // Definitions returns those of now. It fails with [bus.ErrUnavailable].
 func (s *Store) Definitions(ctx context.Context) (*machines.Definitions, error) {
-	version, err := s.redis.HGet(ctx, s.keys.Definitions(), "version").Result()
-	if err != nil && !errors.Is(err, rdb.Nil) {
+	found, err := s.redis.HMGet(ctx, s.keys.Definitions(), "version", "applied_at").Result()
+	if err != nil {
 		return nil, rdb.Wrap("read version of definitions", err)
+	}
+	version := rdb.Text(found[0])
+	// A Redis that has lost definitions gives others the same version.
+	if latest := s.latest.of(version); latest != nil && !latest.AppliedAt.Equal(fromMillis(found[1])) {
+		s.latest.CompareAndSwap(latest, nil)
 	}
 	return s.definitions(ctx, version)
 }

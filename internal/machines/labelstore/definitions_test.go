@@ -3,6 +3,7 @@ package labelstore_test
 import (
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -10,6 +11,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
+	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/machinestest"
 )
 
@@ -76,6 +78,32 @@ func TestAMoveIsOverOnceItsStateIsEmpty(t *testing.T) {
 		f.Apply(state("a"), machines.StateMove{Machine: "v", From: "b", To: "a"})
 		f.Work()
 		assert.Equal(t, machines.StateName("a"), f.Show("v", "ann").State)
+	})
+}
+
+// TestAVersionThatIsUsedTwice has Redis lose definitions that a process knows, as one does that
+// takes over from another.
+func TestAVersionThatIsUsedTwice(t *testing.T) {
+	each(t, func(t *testing.T, f *machinestest.Fixture) {
+		f.Apply("state_machines: {v: {states: [{gate: a, exit_condition: false}]}}")
+		require.NotNil(t, f.Machine("v"))
+		version, err := f.Server.Raw.HGet(t.Context(), f.Keys.Definitions(), "version").Int()
+		require.NoError(t, err)
+		require.NoError(t, f.Server.Raw.Del(t.Context(), f.Keys.Definitions()).Err())
+		other := labelstore.New(f.Partition)
+		for range version {
+			f.Now = f.Now.Add(time.Second)
+			current, err := other.Definitions(t.Context())
+			require.NoError(t, err)
+			yaml := "state_machines: {w: {states: [{gate: a, exit_condition: false}]}}"
+			next, _, err := definition.Load(definition.File{Name: "w", Content: []byte(yaml)})
+			require.NoError(t, err)
+			next.Source = []byte(yaml)
+			_, err = other.Put(t.Context(), current, next, nil, f.Now)
+			require.NoError(t, err)
+		}
+		assert.Nil(t, f.Machine("v"))
+		assert.NotNil(t, f.Machine("w"))
 	})
 }
 
