@@ -93,7 +93,7 @@ func (g *Gate) HasEntryTrigger() bool {
 const TriggerEntry = "entry"
 
 // RunsOn reports whether something is to be done for a label that arrives in the state.
-func (s *State) RunsOn() bool { return s.Action != nil || s.Gate.HasEntryTrigger() }
+func (s *State) RunsOn() bool { return s.Action != nil || s.Next != nil && s.Gate.HasEntryTrigger() }
 
 // TriggerOf returns the name of the trigger that a change sets off for a label in the state; empty
 // if there is none, as at an end: its condition opens nothing. Pending says that the gate is

@@ -14,6 +14,22 @@ import (
 	"routemaster/internal/machines/runner"
 )
 
+// TestAnEndIsNotEvaluated has an end whose condition fails, and triggers that would evaluate it.
+func TestAnEndIsNotEvaluated(t *testing.T) {
+	each(t, `
+state_machines:
+  m:
+    states:
+      - {gate: start, triggers: [event: entry], exit_condition: true, next: end}
+      - {gate: end, triggers: [event: entry, interval: 1m, metadata: n], exit_condition: metadata.n < 5}
+`, func(t *testing.T, f *machinestest.Fixture, _ *machinestest.Service) {
+		f.Create("m", "ann", `{}`)
+		f.Change("m", "ann", `{"n":"x"}`)
+		assert.Zero(t, f.Pass(time.Hour))
+		assert.Empty(t, f.Show("m", "ann").Error)
+	})
+}
+
 func TestChangesWhileAFeedIsAskedDoNotKeepAGateShut(t *testing.T) {
 	each(t, `
 state_machines:

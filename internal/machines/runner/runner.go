@@ -157,8 +157,11 @@ func (r *Runner) evaluate(
 
 // opensTo returns the state to which a gate lets a label go; empty if it does not, as at an end.
 func opensTo(e *evaluation.Evaluation, state *machines.State) (machines.StateName, error) {
+	if state.Next == nil {
+		return "", nil
+	}
 	open, err := state.Gate.Condition.Evaluate(e.Environment)
-	if err != nil || !open || state.Next == nil {
+	if err != nil || !open {
 		return "", err
 	}
 	return e.Next(state.Next)
