@@ -36,6 +36,9 @@ func (n LabelName) Validate() error {
 	if n == "" || len(n) > MaxLabelNameLen || !isPlain(string(n)) {
 		return bus.Invalidf("", "a label's name is 1 to %d bytes of UTF-8, without / and control characters", MaxLabelNameLen)
 	}
+	if n == "." || n == ".." { // in a URL they are other paths of the service
+		return bus.Invalidf("", "a label's name cannot be %s", n)
+	}
 	return nil
 }
 
