@@ -29,24 +29,53 @@ func (z Zone) In(metadata Object) (*time.Location, error) {
 	return location, nil
 }
 
-// ZoneFor is that of system.time when a trigger has the gate evaluated: the gate's own, else the
-// trigger's, else that of the first trigger by time.
+// ZoneFor is that of system.time when a trigger has the gate evaluated: the trigger's, else the
+// gate's own, else that of the first trigger by time.
 func (g *Gate) ZoneFor(trigger string) Zone {
-	zone := g.Zone
+	if t := g.timeOfDay(trigger); t != nil && (t.Zone.isSet() || !g.Zone.isSet()) {
+		return t.Zone
+	}
 	for _, t := range g.Triggers {
-		if zone.isSet() || t.TimeOfDay == nil {
-			continue
-		}
-		if t.String() == trigger {
+		if t.TimeOfDay != nil && !g.Zone.isSet() {
 			return t.Zone
 		}
 	}
-	for _, t := range g.Triggers {
-		if !zone.isSet() && t.TimeOfDay != nil {
-			zone = t.Zone
+	return g.Zone
+}
+
+// timeOfDay returns the gate's trigger of a name, if it is one by time of day; else nil.
+func (g *Gate) timeOfDay(name string) *Trigger {
+	for i, t := range g.Triggers {
+		if t.TimeOfDay != nil && t.String() == name {
+			return &g.Triggers[i]
 		}
 	}
-	return zone
+	return nil
+}
+
+// A trigger by time of day has labels evaluated a little later, perhaps by a worker whose clock is
+// behind: at most as much as this.
+const (
+	maxLate  = 5 * time.Minute
+	maxAhead = time.Minute
+)
+
+// DueFor is when the trigger that has the gate evaluated now was due, if it is one by time of day
+// and was due just now; else zero. The metadata are the label's.
+func (g *Gate) DueFor(trigger string, metadata Object, now time.Time) time.Time {
+	t := g.timeOfDay(trigger)
+	if t == nil {
+		return time.Time{}
+	}
+	zone, err := t.Zone.In(metadata)
+	if err != nil {
+		return time.Time{}
+	}
+	due, ok := t.Latest(now.Add(-maxLate), now.Add(maxAhead), zone)
+	if !ok {
+		return time.Time{}
+	}
+	return due
 }
 
 func (z Zone) isSet() bool { return z.Location != nil || len(z.Metadata) > 0 }

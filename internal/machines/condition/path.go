@@ -27,6 +27,8 @@ type Environment struct {
 	PreviousState string
 	// Now is the time of the evaluation. Its location is the zone of system.time.
 	Now time.Time
+	// Due, if set, is what system.time is the time of day of, in place of Now.
+	Due time.Time
 }
 
 // Path leads to a value: metadata.a.b has the names metadata, a and b, which must not be changed.
@@ -149,6 +151,9 @@ func (p Path) Lookup(env *Environment) (any, error) {
 	case "now":
 		return env.Now, nil
 	case "time":
+		if !env.Due.IsZero() {
+			return value.ClockOf(env.Due), nil
+		}
 		return value.ClockOf(env.Now), nil
 	}
 	if env.PreviousState == "" {

@@ -58,9 +58,13 @@ func (e *Evaluator) Begin(ctx context.Context, m *machines.Machine, label *machi
 	if err != nil {
 		return nil, fmt.Errorf("metadata %w", err)
 	}
-	zone := machines.Zone{}
+	zone, now, due := machines.Zone{}, e.now(), time.Time{}
 	if state := m.State(label.State); state != nil && state.Gate != nil {
 		zone = state.Gate.ZoneFor(label.Trigger)
+		due = state.Gate.DueFor(label.Trigger, metadata, now)
+	}
+	if due.After(now) { // the clock of who found that was ahead of ours
+		now = due
 	}
 	location, err := zone.In(metadata)
 	if err != nil {
@@ -72,9 +76,12 @@ func (e *Evaluator) Begin(ctx context.Context, m *machines.Machine, label *machi
 	n := &Evaluation{
 		Environment: &condition.Environment{
 			Metadata: map[string]any(metadata), EnteredState: label.EnteredAt, PreviousState: string(label.Previous),
-			Now: e.now().In(location),
+			Now: now.In(location),
 		},
 		Evaluator: e, ctx: ctx, machine: m, label: label, feeds: map[string]feedResult{},
+	}
+	if !due.IsZero() {
+		n.Due = due.In(location)
 	}
 	if feeds {
 		n.Feed = n.feed

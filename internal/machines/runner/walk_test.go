@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/machinestest"
@@ -64,6 +65,51 @@ state_machines:
 		assert.Equal(t, machines.StateName("end"), at("Asia-Tokyo"))
 		assert.Equal(t, machines.StateName("wait"), at("none"))
 	})
+}
+
+// TestATimeIsThatOfTheTrigger has labels be evaluated by a worker whose clock is behind that of the
+// one which walks, and a little later, when system.time would be another day's.
+func TestATimeIsThatOfTheTrigger(t *testing.T) {
+	for _, c := range []struct {
+		name, trigger, gate string
+		walked              time.Time
+		later               time.Duration
+		opens               bool
+	}{
+		{"the clock is behind", "18:30", "", time.Date(2026, 8, 4, 18, 30, 0, 1e6, time.UTC), -5 * time.Millisecond, true},
+		{"over midnight", "23:59", "", time.Date(2026, 8, 4, 23, 59, 59, 9e8, time.UTC), time.Second, true},
+		{"too long over midnight", "23:59", "", time.Date(2026, 8, 4, 23, 59, 59, 9e8, time.UTC), time.Hour, false},
+		{"of the gate's zone too", "18:30", "timezone: Asia/Tokyo", time.Date(2026, 8, 4, 18, 30, 1, 0, time.UTC), 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			each(t, fmt.Sprintf(`
+state_machines:
+  t:
+    states:
+      - gate: wait
+        %s
+        triggers: [{time: %sm, timezone: UTC}]
+        exit_condition: system.time >= %s and system.time < 23:59:30
+        next: end
+      - {gate: end, exit_condition: false}
+`, c.gate, strings.Replace(c.trigger, ":", "h", 1), c.trigger), func(t *testing.T, f *machinestest.Fixture, _ *machinestest.Service) {
+				f.Now = time.Date(2026, 8, 4, 18, 0, 0, 0, time.UTC)
+				f.Create("t", "ann", `{}`)
+				f.Now = c.walked
+				f.Finish(f.Take("walker"))
+				visit := f.Take("other")
+				require.NotNil(t, visit)
+				require.Equal(t, bus.JobLabel, visit.Job.Name)
+				f.Now = f.Now.Add(c.later)
+				f.Finish(visit)
+				want := machines.StateName("wait")
+				if c.opens {
+					want = "end"
+				}
+				assert.Equal(t, want, f.Show("t", "ann").State)
+			})
+		})
+	}
 }
 
 func TestStatesMayVanish(t *testing.T) {
