@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"routemaster/client"
 	clientmachines "routemaster/client/machines"
 	"routemaster/internal/machines"
+	"routemaster/internal/machines/condition"
 	"routemaster/internal/machines/definition"
 	"routemaster/internal/terminal"
 )
@@ -73,26 +75,37 @@ func (d *devBus) machineCommands(token string) string {
 	for _, command := range []string{"add", "set", "show", "history"} {
 		words := fmt.Sprintf("  bin/rtm label %s %s user-7 ", command, shellWord(name))
 		if command == "set" {
-			words += metadataToTry(m) + "=true "
+			path := pathToTry(m)
+			if path == "" {
+				continue
+			}
+			words += path + "=true "
 		}
 		commands = append(commands, words+fmt.Sprintf("-b %s -t %s", d.api, token))
 	}
 	return strings.Join(commands, "\n") + "\n"
 }
 
-// metadataToTry is the path of a machine's first metadata trigger, else any.
-func metadataToTry(m *machines.Machine) string {
+// pathToTry is the path of a machine's first metadata trigger whose gate can be evaluated if it is
+// true there; empty if there is none.
+func pathToTry(m *machines.Machine) string {
 	for _, s := range m.States {
 		if s.Gate == nil {
 			continue
 		}
 		for _, t := range s.Gate.Triggers {
-			if t.Metadata != nil {
-				return strings.Join(t.Metadata, ".")
+			path := strings.Join(t.Metadata, ".")
+			metadata, err := assign(nil, path+"=true")
+			if path == "" || err != nil {
+				continue
+			}
+			tried := condition.Environment{Metadata: map[string]any(metadata), EnteredState: time.Now(), Now: time.Now()}
+			if _, err := s.Gate.Condition.Evaluate(&tried); err == nil || errors.Is(err, condition.ErrUnknown) {
+				return path
 			}
 		}
 	}
-	return "seen"
+	return ""
 }
 
 // shellWord quotes a word for a shell, unless it needs none.

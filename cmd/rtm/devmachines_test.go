@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
-	"routemaster/internal/machines"
+	"routemaster/internal/machines/definition"
 	"routemaster/internal/rdb/rdbtest"
 )
 
@@ -108,9 +108,16 @@ func TestDevKeepsLabelsWhoseStateWouldVanish(t *testing.T) {
 func TestCommandsToTryWithAMachine(t *testing.T) {
 	d := devBus{api: "http://bus"}
 	assert.Empty(t, d.machineCommands("t"))
-	d.machines = &machines.Definitions{Machines: []*machines.Machine{{Name: "it's mine", States: []*machines.State{
-		{Action: &machines.Action{}},
-		{Gate: &machines.Gate{Triggers: []machines.Trigger{{Entry: true}, {Metadata: []string{"user", "plan"}}}}},
-	}}}}
-	assert.Contains(t, d.machineCommands("t"), `bin/rtm label set 'it'\''s mine' user-7 user.plan=true -b http://bus -t t`+"\n")
+	for condition, want := range map[string]string{
+		"metadata.user.plan":       `bin/rtm label set 'it'\''s mine' user-7 user.plan=true -b http://bus -t t` + "\n",
+		"metadata.user.plan.n > 1": "", // what is proposed must not make it fail
+	} {
+		yaml := `state_machines: {it's mine: {states: [{action: a, webhook: "https://a.example", next: b}, ` +
+			`{gate: b, triggers: [event: entry, metadata: user.plan], exit_condition: ` + condition + `}]}}`
+		var err error
+		d.machines, _, err = definition.Load(definition.File{Content: []byte(yaml)})
+		require.NoError(t, err)
+		assert.Contains(t, d.machineCommands("t"), want)
+		assert.Equal(t, want != "", strings.Contains(d.machineCommands("t"), "label set"))
+	}
 }

@@ -115,6 +115,7 @@ func (c *Client) change(ctx context.Context, id labelID, changes []machines.Chan
 			return err
 		}
 		c.Recorder.EventHeard(id.machine, change.Event.Topic, outcome)
+		c.Log.Debug("heard an event about a label", "machine", id.machine, "label", id.label, "topic", change.Event.Topic, "outcome", outcome)
 	}
 	return nil
 }
