@@ -34,14 +34,7 @@ func (e *environment) noop(ctx context.Context, publishers, array int) (perSecon
 		return 0, nil, err
 	}
 	defer connected.Close()
-	var spent stack.Cost
-	l := load.Load{Senders: connected.Senders(), Window: e.size.baselineWindow()}
-	l.Around = func(measure func() error) (err error) {
-		spent, err = e.stack.Spend(ctx, measure)
-		return err
-	}
-	got, err := l.Run(ctx)
-	spent.Events = got.Requests
+	got, spent, err := e.stack.Run(ctx, load.Load{Senders: connected.Senders(), Window: e.size.baselineWindow()})
 	return got.PerSecond(), spent.CPUCells(stack.Noop), err
 }
 

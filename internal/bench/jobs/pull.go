@@ -3,6 +3,7 @@ package jobs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -56,23 +57,14 @@ func (b *Bench) enqueueOneByOne(ctx context.Context, queue *jobs.Jobs, name stri
 		return err
 	}
 	var sent atomic.Int64
-	l := load.Load{Window: b.Baseline}
-	for range senders {
-		l.Senders = append(l.Senders, func(due time.Time) error {
-			_, err := queue.Enqueue(ctx, name, jobs.NewJob{Data: load.JobData(sent.Add(1), due)})
-			return err
-		})
-	}
-	var spent stack.Cost
-	l.Around = func(measure func() error) (err error) {
-		spent, err = b.Stack.Spend(ctx, measure)
+	enqueue := func(due time.Time) error {
+		_, err := queue.Enqueue(ctx, name, jobs.NewJob{Data: load.JobData(sent.Add(1), due)})
 		return err
 	}
-	got, err := l.Run(ctx)
+	got, spent, err := b.Stack.Run(ctx, load.Load{Window: b.Baseline, Senders: slices.Repeat([]load.Sender{enqueue}, senders)})
 	if err != nil {
 		return err
 	}
-	spent.Events = got.Requests
 	b.Table.Add(report.Cells("enqueued one by one, by", senders, "jobs/s", got.PerSecond(), "no-op/s", noop,
 		"÷ no-op", got.PerSecond()/noop, "p50 ms", got.Latency.Percentile(50), "p99 ms", got.Latency.Percentile(99)),
 		spent.CPUCells(stack.Web, stack.Redis, stack.Load))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -189,20 +190,10 @@ func (b *Bench) change(ctx context.Context) error {
 
 // closedLoop measures requests of several clients, each of which waits for its answer.
 func (b *Bench) closedLoop(ctx context.Context, what string, noop float64, send load.Sender) error {
-	l := load.Load{Window: b.Window}
-	for range clients {
-		l.Senders = append(l.Senders, send)
-	}
-	var spent stack.Cost
-	l.Around = func(measure func() error) (err error) {
-		spent, err = b.Stack.Spend(ctx, measure)
-		return err
-	}
-	got, err := l.Run(ctx)
+	got, spent, err := b.Stack.Run(ctx, load.Load{Window: b.Window, Senders: slices.Repeat([]load.Sender{send}, clients)})
 	if err != nil {
 		return err
 	}
-	spent.Events = got.Requests
 	b.Table.Add(report.Cells("labels", what, "clients", clients, "labels/s", got.PerSecond(), "no-op/s", noop,
 		"÷ no-op", got.PerSecond()/noop, "p50 ms", got.Latency.Percentile(50), "p99 ms", got.Latency.Percentile(99)),
 		costCells(spent))

@@ -56,6 +56,17 @@ func (s *Stack) Spend(ctx context.Context, do func() error) (c Cost, err error) 
 	return c, err
 }
 
+// Run runs a load. The cost is of its measured part, for each of the requests.
+func (s *Stack) Run(ctx context.Context, l load.Load) (got load.Result, spent Cost, err error) {
+	l.Around = func(measure func() error) (err error) {
+		spent, err = s.Spend(ctx, measure)
+		return err
+	}
+	got, err = l.Run(ctx)
+	spent.Events = got.Requests
+	return got, spent, err
+}
+
 // CPUTime is the CPU time of processes per event in µs, nil if it is not known.
 func (c Cost) CPUTime(names ...string) any {
 	var total time.Duration
