@@ -92,14 +92,17 @@ func (g *Gate) HasEntryTrigger() bool {
 // TriggerEntry is the name of the trigger of labels that arrive in a state.
 const TriggerEntry = "entry"
 
+// MayOpen reports whether the state is a gate, and no end: nothing opens an end.
+func (s *State) MayOpen() bool { return s != nil && s.Gate != nil && s.Next != nil }
+
 // RunsOn reports whether something is to be done for a label that arrives in the state.
-func (s *State) RunsOn() bool { return s.Action != nil || s.Next != nil && s.Gate.HasEntryTrigger() }
+func (s *State) RunsOn() bool { return s.Action != nil || s.MayOpen() && s.Gate.HasEntryTrigger() }
 
 // TriggerOf returns the name of the trigger that a change sets off for a label in the state; empty
-// if there is none, as at an end: its condition opens nothing. Pending says that the gate is
+// if there is none, as at an end. Pending says that the gate is
 // evaluated again each minute until it opens, as after a patch of the metadata that it waits for.
 func (s *State) TriggerOf(machine Name, name LabelName, c *Change) (trigger string, pending bool) {
-	if s == nil || s.Gate == nil || s.Next == nil {
+	if !s.MayOpen() {
 		return "", false
 	}
 	for _, t := range s.Gate.Triggers {

@@ -42,7 +42,7 @@ func (w Walk) Name() string {
 func (d *Definitions) Walks() (walks []Walk) {
 	for _, m := range d.Machines {
 		for _, state := range m.States {
-			if state.Gate == nil || state.Next == nil { // nothing opens an end
+			if !state.MayOpen() {
 				continue
 			}
 			for i, trigger := range state.Gate.Triggers {
@@ -81,7 +81,7 @@ func (d *Definitions) Walk(machine Name, name string) (Walk, bool) {
 		return walk, walk.Version > 0
 	}
 	s := d.State(machine, walk.State)
-	if s == nil || s.Gate == nil || s.Next == nil {
+	if !s.MayOpen() {
 		return walk, false
 	}
 	i := slices.IndexFunc(s.Gate.Triggers, func(t Trigger) bool { return t.Timed() && t.String() == trigger })

@@ -53,12 +53,13 @@ func (g *Gate) timeOfDay(name string) *Trigger {
 	return nil
 }
 
-// A trigger by time of day has labels evaluated a little later, perhaps by a worker whose clock is
-// behind: at most as much as this.
-const (
-	maxLate  = 5 * time.Minute
-	maxAhead = time.Minute
-)
+// MaxAhead is how far the clock of another process may be ahead: what it did then counts as done
+// now.
+const MaxAhead = time.Minute
+
+// maxLate is how much later than a trigger by time of day was due labels may be evaluated as of
+// then.
+const maxLate = 5 * time.Minute
 
 // DueFor is when the trigger that has the gate evaluated now was due, if it is one by time of day
 // and was due just now; else zero. The metadata are the label's.
@@ -71,7 +72,7 @@ func (g *Gate) DueFor(trigger string, metadata Object, now time.Time) time.Time 
 	if err != nil {
 		return time.Time{}
 	}
-	due, ok := t.Latest(now.Add(-maxLate), now.Add(maxAhead), zone)
+	due, ok := t.Latest(now.Add(-maxLate), now.Add(MaxAhead), zone)
 	if !ok {
 		return time.Time{}
 	}

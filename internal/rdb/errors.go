@@ -68,7 +68,7 @@ func classify(err error) class {
 func Answered(err error) bool { return classify(err) == answered }
 
 // HasCode reports whether err is an error that Redis answered with, which begins with a code, such
-// as WRONGTYPE.
+// as NOSCRIPT.
 func HasCode(err error, code string) bool {
 	reply, ok := errors.AsType[redis.Error](err)
 	return ok && strings.HasPrefix(reply.Error(), code+" ")

@@ -147,7 +147,7 @@ func (s *Scan) ReadKeys(ctx context.Context, names []string) error {
 		return err
 	}
 	for i, take := range takes {
-		if err := take(); rdb.HasCode(err, "WRONGTYPE") {
+		if err := take(); rdb.IsWrongType(err) {
 			s.Strange[s.Short(names[i])] = true
 		} else if err != nil {
 			return err

@@ -25,12 +25,8 @@ func (r *Runner) act(
 	ctx context.Context, m *machines.Machine, state *machines.State, visit *labelstore.Visit,
 ) (result labelstore.Result, retryAfter time.Duration) {
 	attempt := r.call(ctx, m, state, visit)
-	standing := standingAfter(attempt)
-	defer func() {
-		if standing != visit.Standing {
-			result.Standing = &standing
-		}
-	}()
+	standing := changedTo(standingAfter(attempt), visit)
+	defer func() { result.Standing = standing }()
 	if attempt.Err != nil {
 		return r.missed(state.Action, visit, attempt)
 	}

@@ -98,8 +98,10 @@ func (r *Runner) step(ctx context.Context, d *machines.Definitions, visit *label
 		return r.leave(d, visit)
 	case visit.Steps >= maxSteps:
 		return labelstore.Result{Outcome: labelstore.Paused}, runPause
-	case state.Gate != nil:
+	case state.MayOpen():
 		return r.evaluate(ctx, m, state, visit)
+	case state.Gate != nil: // an end
+		return labelstore.Result{Outcome: labelstore.Closed, Standing: changedTo(bus.Proven, visit)}, 0
 	case !visit.ErroredAt.IsZero():
 		return labelstore.Result{Outcome: labelstore.Idle}, 0
 	}
@@ -149,17 +151,14 @@ func (r *Runner) evaluate(
 		result = moved(m, visit, to, machines.Why{Trigger: visit.Trigger, Values: e.Values(state.Gate.Condition)})
 		result.Evaluated = true
 		return result, 0
-	case visit.Pending && state.Next != nil:
+	case visit.Pending:
 		return labelstore.Result{Outcome: labelstore.Closed}, pendingInterval
 	}
 	return labelstore.Result{Outcome: labelstore.Closed}, 0
 }
 
-// opensTo returns the state to which a gate lets a label go; empty if it does not, as at an end.
+// opensTo returns the state to which a gate lets a label go; empty if it does not.
 func opensTo(e *evaluation.Evaluation, state *machines.State) (machines.StateName, error) {
-	if state.Next == nil {
-		return "", nil
-	}
 	open, err := state.Gate.Condition.Evaluate(e.Environment)
 	if err != nil || !open {
 		return "", err
@@ -198,7 +197,15 @@ func standingOf(e *evaluation.Evaluation, state *machines.State, visit *labelsto
 	if e.FeedFailed {
 		standing = bus.Failing
 	}
-	if visit.Standing == standing || visit.Standing == bus.Failing && !e.Asked && state.Requests() {
+	if visit.Standing == bus.Failing && !e.Asked && state.Requests() {
+		return nil
+	}
+	return changedTo(standing, visit)
+}
+
+// changedTo is the standing of a visit's state from now on; nil if it is as it was.
+func changedTo(standing bus.Standing, visit *labelstore.Visit) *bus.Standing {
+	if visit.Standing == standing {
 		return nil
 	}
 	return &standing

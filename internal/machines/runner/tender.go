@@ -40,7 +40,7 @@ func (t *Tender) Tick(ctx context.Context) error {
 	if definitions.Version == t.version && now.Sub(t.last).Abs() < tendAgain {
 		return nil
 	}
-	latest := func(w machines.Walk) time.Time { return dueNext(w.Trigger, now).Add(maxAhead) }
+	latest := func(w machines.Walk) time.Time { return dueNext(w.Trigger, now).Add(machines.MaxAhead) }
 	if err := t.store.Tend(ctx, definitions.Walks(), latest); err != nil {
 		return err
 	}

@@ -24,8 +24,6 @@ const (
 	// anywhere is how far apart the times are at which some time zone has a time of day: their offsets
 	// are multiples of it.
 	anywhere = 15 * time.Minute
-	// maxAhead is how far the clock of another process may be ahead before what it noted is dropped.
-	maxAhead = time.Minute
 )
 
 // Walk is the handler of [bus.JobWalk]. It looks at the labels of one state, as a trigger is due or
@@ -96,7 +94,7 @@ func (r *Runner) walkTimed(
 // startOf is the progress from which a walk goes on. A new trigger was not due before it was
 // defined. What is ahead of now was noted by a process whose clock was wrong.
 func startOf(p labelstore.Progress, d *machines.Definitions, now time.Time) labelstore.Progress {
-	limit := now.Add(maxAhead).UnixMilli()
+	limit := now.Add(machines.MaxAhead).UnixMilli()
 	if p.Due > limit {
 		p.Due, p.After = 0, ""
 	}

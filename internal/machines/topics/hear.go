@@ -105,17 +105,18 @@ func readEvents(r outbound.Request) ([]machines.Event, error) {
 func (c *Client) change(ctx context.Context, id labelID, changes []machines.Change) error {
 	for _, change := range changes {
 		label, err := c.Labels.Change(ctx, id.machine, id.label, change, c.Now())
-		if rdb.IsWrongType(err) {
-			// No other time would be better, and nothing passes a batch that fails.
-			c.Log.Error("dropped an event, as the record of its label is damaged; rtm doctor shows how",
-				"machine", id.machine, "label", id.label, "topic", change.Event.Topic, "error", err)
-		}
-		outcome, err := outcomeOf(label, err)
-		if err != nil {
-			return err
+		outcome, again := outcomeOf(label, err)
+		if again != nil {
+			return again
 		}
 		c.Recorder.EventHeard(id.machine, change.Event.Topic, outcome)
-		c.Log.Debug("heard an event about a label", "machine", id.machine, "label", id.label, "topic", change.Event.Topic, "outcome", outcome)
+		fields := []any{"machine", id.machine, "label", id.label, "topic", change.Event.Topic, "outcome", outcome}
+		if outcome == telemetry.EventDamaged {
+			// No other time would be better, and nothing passes a batch that fails.
+			c.Log.Error("dropped an event, as the record of its label is damaged; rtm doctor shows how", append(fields, "error", err)...)
+		} else {
+			c.Log.Debug("heard an event about a label", fields...)
+		}
 	}
 	return nil
 }
