@@ -61,7 +61,7 @@ var plan = []room{
 	{"maintenance", "bus wire rdb queue store deadletter history replay retention telemetry"},
 	{"worker", "bus rdb queue telemetry"},
 	{"web", "bus jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history inspect replay telemetry ingest"},
-	{"web/webtest", "rdb queue store store/storetest outbound telemetry ingest web"},
+	{"web/webtest", "rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"selfsigned", ""},
 	{"terminal", ""},

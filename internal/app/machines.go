@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/topics"
 	"routemaster/internal/store"
+	"routemaster/internal/telemetry/tracing"
 )
 
 // loadMachines reads the configured definitions of state machines; nil if there are none. It fails
@@ -78,6 +79,14 @@ func machineNames(labels *labelstore.Store) func(context.Context) (map[string]bo
 		}
 		return names, nil
 	}
+}
+
+// newLabelStore makes the machines and labels of a bus. A process has one, so that it reads their
+// definitions once.
+func newLabelStore(st *store.Store) *labelstore.Store {
+	labels := labelstore.New(st.Partition())
+	labels.Trace = tracing.Traceparent
+	return labels
 }
 
 // newTopics makes the machines' client of the bus.

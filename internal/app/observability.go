@@ -35,7 +35,9 @@ type observability struct {
 // startObservability has a daemon flush its counters, report exceptions, trace and serve its
 // metrics, as far as the configuration says so. It does not end with the context: the caller stops
 // it once the daemon has stopped.
-func startObservability(ctx context.Context, c Config, daemon string, st *store.Store, log *slog.Logger) (*observability, error) {
+func startObservability(
+	ctx context.Context, c Config, daemon string, st *store.Store, labels *labelstore.Store, log *slog.Logger,
+) (*observability, error) {
 	reporter, err := newReporter(c, log)
 	if err != nil {
 		return nil, err
@@ -50,7 +52,7 @@ func startObservability(ctx context.Context, c Config, daemon string, st *store.
 		Count: housekeeping.CountsOf(jobstore.New(st.Partition())), Counters: stats.Of(st).ReadCounters,
 	}, time.Now)
 	o.metrics.AddMachines(metrics.Machines{
-		Count: labelstore.New(st.Partition()).CountAll, Counters: stats.Of(st).ReadCounters,
+		Count: labels.CountAll, Counters: stats.Of(st).ReadCounters,
 	})
 	o.recorder = telemetry.NewRecorder(o.metrics, st, log)
 	o.start(context.WithoutCancel(ctx), daemon, c.CounterFlushInterval, log)

@@ -11,7 +11,6 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
-	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/web"
@@ -53,7 +52,8 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	}
 	defer redis.Close()
 	st, q := newStore(redis, c)
-	obs, err := startObservability(ctx, c, "web", st, log)
+	labels := newLabelStore(st)
+	obs, err := startObservability(ctx, c, "web", st, labels, log)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 			Deny: c.CallbackDeny, MaxTopics: c.MaxSubscriptionTopics, Secrets: c.Secrets, Recorder: obs.recorder,
 		},
 		Jobs:             jobs.Config{Deny: c.CallbackDeny, Downstream: c.DownstreamURL != "", Recorder: obs.recorder},
-		Machines:         machines.Config{Client: feeds, Recorder: obs.recorder},
+		Machines:         machines.Config{Labels: labels, Client: feeds, Recorder: obs.recorder},
 		Version:          Version(),
 		ScalingThreshold: int64(c.ScalingThreshold),
 		ScalingDeadline:  c.ScalingDeadline,
@@ -84,7 +84,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	var registering sync.WaitGroup
 	registering.Go(func() { registerClients(ctx, redis, st, c.Clients) })
 	if definitions != nil {
-		registering.Go(func() { applyMachines(ctx, newTopics(st, labelstore.New(st.Partition()), obs, log), definitions, log) })
+		registering.Go(func() { applyMachines(ctx, newTopics(st, labels, obs, log), definitions, log) })
 	}
 	defer registering.Wait()
 	defer cancel()

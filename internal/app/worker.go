@@ -10,7 +10,6 @@ import (
 	"routemaster/internal/jobs/housekeeping"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/jobs/runner"
-	"routemaster/internal/machines/labelstore"
 	labelrunner "routemaster/internal/machines/runner"
 	"routemaster/internal/machines/topics"
 	"routemaster/internal/maintenance"
@@ -19,7 +18,6 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metricservice"
-	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/worker"
 )
 
@@ -59,7 +57,8 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	}
 	defer redis.Close()
 	st, q := newStore(redis, c)
-	obs, err := startObservability(ctx, c, "worker", st, log)
+	labelStore := newLabelStore(st)
+	obs, err := startObservability(ctx, c, "worker", st, labelStore, log)
 	if err != nil {
 		return err
 	}
@@ -67,8 +66,6 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	client, downstream := newClient(c, c.CallbackDeny, c.WorkerThreads+c.JobThreads+c.MachineThreads), newClient(c, bus.DenyList{}, c.JobThreads)
 	defer client.Close()
 	defer downstream.Close()
-	labelStore := labelstore.New(redis.Partition(c.RedisNamespace))
-	labelStore.Trace = tracing.Traceparent
 	machineTopics := newTopics(st, labelStore, obs, log)
 	deliverer := newDeliverer(c, st, obs, client, machineTopics, log)
 	jobRunner := newRunner(c, obs, client, downstream, log)

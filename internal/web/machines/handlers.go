@@ -13,12 +13,13 @@ import (
 	"routemaster/internal/outbound"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
-	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/rest"
 )
 
 // Config configures [Handlers].
 type Config struct {
+	// Labels are the machines and labels of the API's store.
+	Labels *labelstore.Store
 	// Client asks the feeds of gates that are evaluated to see what would happen.
 	Client *outbound.Client
 	// Recorder counts what becomes of that. It may be nil.
@@ -35,10 +36,10 @@ type Handlers struct {
 
 // New makes the handlers of an API. They read requests and respond by its service.
 func New(config Config, service *rest.Service, st *store.Store) *Handlers {
-	labels := labelstore.New(st.Partition())
-	labels.Trace = tracing.Traceparent
-	client := topics.New(topics.Config{Store: st, Labels: labels, Log: service.Log, Now: service.Now})
-	return &Handlers{Service: service, store: labels, topics: client, evaluator: evaluation.New(config.Client, config.Recorder, service.Now)}
+	client := topics.New(topics.Config{Store: st, Labels: config.Labels, Log: service.Log, Now: service.Now})
+	return &Handlers{
+		Service: service, store: config.Labels, topics: client, evaluator: evaluation.New(config.Client, config.Recorder, service.Now),
+	}
 }
 
 // prefix begins the paths of all routes.

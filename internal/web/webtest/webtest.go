@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/ingest"
+	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
@@ -27,6 +28,7 @@ import (
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 	"routemaster/internal/web/jobs"
+	"routemaster/internal/web/machines"
 )
 
 // Credentials: the root key of an [API], and the tokens of its two clients. A client's name is its
@@ -69,7 +71,7 @@ func On(t testing.TB, st *store.Store, adjust ...func(*web.Config)) *API {
 	}
 	feeds := outbound.New(outbound.Config{ConnectTimeout: time.Minute, Timeout: time.Minute}, time.Now)
 	t.Cleanup(feeds.Close)
-	config.Machines.Client = feeds
+	config.Machines = machines.Config{Labels: labelstore.New(st.Partition()), Client: feeds}
 	for _, f := range adjust {
 		f(&config)
 	}
