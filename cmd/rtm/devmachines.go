@@ -22,13 +22,8 @@ func (d *devBus) loadMachines() error {
 		return nil
 	}
 	d.config.Machines = nil
-	files, err := readDefinition(d.in, d.machineFiles)
-	if err != nil {
-		return fmt.Errorf("--machines: %w", err)
-	}
 	service := definition.File{Name: "--machines", Content: fmt.Appendf(nil, "placeholders: {service: %q}", d.service.url())}
-	files = append([]definition.File{service}, files...)
-	d.machines, err = loadDefinition(d.errors, files)
+	loaded, files, err := readDefinition(d.in, d.errors, d.machineFiles, service)
 	if problems, wrong := errors.AsType[definition.Errors](err); wrong {
 		if err := printProblems(d.out, problems); err != nil {
 			return err
@@ -36,9 +31,13 @@ func (d *devBus) loadMachines() error {
 		return fmt.Errorf("--machines: the definition has %s; nothing was started", count(len(problems), "problem"))
 	}
 	if err == nil {
-		d.machines.Source, err = definition.Merged(files...)
+		loaded.Source, err = definition.Merged(files...)
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("--machines: %w", err)
+	}
+	d.machines = loaded
+	return nil
 }
 
 // applyMachines applies the state machines of --machines, if there are, and lists them.

@@ -50,16 +50,26 @@ func (f *metadataFlags) object(cmd *cobra.Command, args []string) (object intern
 	return object, nil
 }
 
-// print prints the state of a label after a change.
-func (f *metadataFlags) print(cmd *cobra.Command, label machines.Label, err error) error {
-	if err != nil {
+// metadataChange changes a label by metadata.
+type metadataChange func(cmd *cobra.Command, m *machines.Machine, name string, object internal.Object) (machines.Label, error)
+
+// change runs a change by the metadata of the command, and prints the state of the label then.
+func (f *metadataFlags) change(bus *busFlags, do metadataChange) func(*cobra.Command, []string) error {
+	return f.run(bus, func(cmd *cobra.Command, m *machines.Machine, args []string) error {
+		object, err := f.object(cmd, args[1:])
+		if err != nil {
+			return err
+		}
+		label, err := do(cmd, m, args[0], object)
+		if err != nil {
+			return err
+		}
+		if f.asJSON {
+			return writeJSON(cmd.OutOrStdout(), label)
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(label.State))
 		return err
-	}
-	if f.asJSON {
-		return writeJSON(cmd.OutOrStdout(), label)
-	}
-	_, err = fmt.Fprintln(cmd.OutOrStdout(), terminal.Escape(label.State))
-	return err
+	})
 }
 
 const metadataHelp = `VALUE is JSON, or else a string as it is: 7 is a number, and '"7"' a string. Dots in a PATH are for objects in objects.
@@ -77,13 +87,8 @@ func newLabelAddCommand(bus *busFlags) *cobra.Command {
 			"  rtm label add drip_feed user-7 --data @user.json -b @production",
 		Args:              labelArgs(1, -1, 1),
 		ValidArgsFunction: bus.completeMachines,
-		RunE: f.run(bus, func(cmd *cobra.Command, m *machines.Machine, args []string) error {
-			object, err := f.object(cmd, args[1:])
-			if err != nil {
-				return err
-			}
-			made, err := m.Create(cmd.Context(), args[0], object)
-			return f.print(cmd, made, err)
+		RunE: f.change(bus, func(cmd *cobra.Command, m *machines.Machine, name string, object internal.Object) (machines.Label, error) {
+			return m.Create(cmd.Context(), name, object)
 		}),
 	}
 	f.add(command)
@@ -102,16 +107,11 @@ func newLabelSetCommand(bus *busFlags) *cobra.Command {
 			"  jq .user event.json | rtm label set drip_feed user-7 --create --data - -b @production",
 		Args:              labelArgs(1, -1, 1),
 		ValidArgsFunction: bus.completeMachines,
-		RunE: f.run(bus, func(cmd *cobra.Command, m *machines.Machine, args []string) error {
-			object, err := f.object(cmd, args[1:])
-			if err != nil {
-				return err
-			}
+		RunE: f.change(bus, func(cmd *cobra.Command, m *machines.Machine, name string, object internal.Object) (machines.Label, error) {
 			if len(object) == 0 && !create {
-				return errNoChange
+				return machines.Label{}, errNoChange
 			}
-			label, err := mergeMetadata(cmd, m, args[0], object, create)
-			return f.print(cmd, label, err)
+			return mergeMetadata(cmd, m, name, object, create)
 		}),
 	}
 	f.add(command)

@@ -31,11 +31,7 @@ Each problem is printed as file:line:column: message, and the exit status is the
 			"  rtm machine validate production.yaml machines.yaml --json",
 		Args: arguments(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := readDefinition(cmd.InOrStdin(), args)
-			if err != nil {
-				return err
-			}
-			definitions, err := loadDefinition(cmd.ErrOrStderr(), files)
+			definitions, _, err := readDefinition(cmd.InOrStdin(), cmd.ErrOrStderr(), args)
 			problems, wrong := errors.AsType[definition.Errors](err)
 			switch {
 			case err != nil && !wrong:
@@ -57,25 +53,24 @@ Each problem is printed as file:line:column: message, and the exit status is the
 	return command
 }
 
-// readDefinition reads the files of a definition.
-func readDefinition(stdin io.Reader, names []string) (files []definition.File, err error) {
+// readDefinition reads a definition from files, behind layers that win over them. It returns all
+// layers, too. Warnings are printed.
+func readDefinition(
+	stdin io.Reader, stderr io.Writer, names []string, before ...definition.File,
+) (definitions *machines.Definitions, files []definition.File, err error) {
+	files = before
 	for _, name := range names {
 		content, err := readInput(stdin, name)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		files = append(files, definition.File{Name: name, Content: content})
 	}
-	return files, nil
-}
-
-// loadDefinition loads a definition. Warnings are printed.
-func loadDefinition(stderr io.Writer, files []definition.File) (*machines.Definitions, error) {
 	definitions, warnings, err := definition.Load(files...)
 	for _, w := range warnings {
 		fmt.Fprintf(stderr, "warning: %s\n", terminal.Escape(w.String()))
 	}
-	return definitions, err
+	return definitions, files, err
 }
 
 func printProblems(w io.Writer, problems []definition.Problem) error {

@@ -37,11 +37,7 @@ out if the definition has one machine.`,
 			"  rtm machine apply production.yaml machines.yaml --move drip_feed.waiting:paused -b @production -t $ROOT_KEY",
 		Args: arguments(1, -1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			files, err := readDefinition(cmd.InOrStdin(), args)
-			if err != nil {
-				return err
-			}
-			definitions, err := loadDefinition(cmd.ErrOrStderr(), files)
+			definitions, files, err := readDefinition(cmd.InOrStdin(), cmd.ErrOrStderr(), args)
 			if err != nil {
 				return a.report(cmd.OutOrStdout(), err)
 			}

@@ -66,11 +66,7 @@ Gates are round, actions have corners. Dashed arrows are for all values that no 
 // drawFiles draws a machine of a definition: the arguments are files, and perhaps its name.
 func drawFiles(cmd *cobra.Command, args []string, format string) error {
 	names, machine := splitMachine(args)
-	files, err := readDefinition(cmd.InOrStdin(), names)
-	if err != nil {
-		return err
-	}
-	definitions, err := loadDefinition(cmd.ErrOrStderr(), files)
+	definitions, _, err := readDefinition(cmd.InOrStdin(), cmd.ErrOrStderr(), names)
 	if err != nil {
 		return err
 	}
