@@ -36,23 +36,46 @@ const (
 // jobService is the service of all jobs. It misbehaves now and then, and notes what it is sent.
 type jobService struct {
 	*requester
-	// well is closed when it is to behave.
-	well <-chan struct{}
+	*temper
 
 	reporting sync.WaitGroup
 
-	mu     sync.Mutex
-	random *rand.Rand
+	mu sync.Mutex
 	// posts is how often each job came, enqueued the types of those whose enqueueing was answered.
 	posts    map[jobs.ID]int
 	enqueued map[jobs.ID]jobs.TypeName
+}
+
+// temper is how a service answers.
+type temper struct {
+	// well is closed when it is to behave.
+	well <-chan struct{}
+
+	mu     sync.Mutex
+	random *rand.Rand
+}
+
+func newTemper(seed, stream uint64, well <-chan struct{}) *temper {
+	return &temper{well: well, random: rand.New(rand.NewPCG(seed, stream))}
+}
+
+// draw returns a number up to 99, by which to answer: badly if it is less than misbehaves.
+func (t *temper) draw() int {
+	select {
+	case <-t.well:
+		return 99
+	default:
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.random.IntN(100)
 }
 
 // startJobs makes the job types, and a service for their jobs. It returns what enqueues them until
 // stop is closed, a function for each type.
 func (c *chaos) startJobs(seed uint64, apis []string, stop, well <-chan struct{}) (enqueue []func(context.Context)) {
 	s := &jobService{
-		requester: c.newRequester(jobToken, "jobs", apis), well: well, random: rand.New(rand.NewPCG(seed, 400)),
+		requester: c.newRequester(jobToken, "jobs", apis), temper: newTemper(seed, 400, well),
 		posts: map[jobs.ID]int{}, enqueued: map[jobs.ID]jobs.TypeName{},
 	}
 	url := c.addProxy(proxyName("workers", jobProxy), serveTLS(c.t, s))
@@ -107,14 +130,8 @@ func (s *jobService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	s.posts[id]++
-	choice := s.random.IntN(100)
 	s.mu.Unlock()
-	select {
-	case <-s.well:
-		choice = 99
-	default:
-	}
-	switch {
+	switch choice := s.draw(); {
 	case choice < misbehaves/4:
 		w.WriteHeader(http.StatusInternalServerError)
 	case choice < misbehaves/2:

@@ -58,11 +58,9 @@ const (
 // labelService has the webhooks of all labels. It misbehaves now and then, and notes its calls.
 type labelService struct {
 	*requester
-	// well is closed when it is to behave.
-	well <-chan struct{}
+	*temper
 
-	mu     sync.Mutex
-	random *rand.Rand
+	mu sync.Mutex
 	// calls are those of each webhook, as they were answered, by path and token.
 	calls map[webhook][]*attempt
 	// sent is how many labels were sent on their last round, and early how many of them while there
@@ -78,7 +76,7 @@ type webhook struct{ path, token string }
 // is closed at once.
 func (c *chaos) startLabels(seed uint64, apis []string, stop, well <-chan struct{}) (move []func(context.Context)) {
 	s := &labelService{
-		requester: c.newRequester("labels--1", "labels", apis), well: well, random: rand.New(rand.NewPCG(seed, 600)),
+		requester: c.newRequester("labels--1", "labels", apis), temper: newTemper(seed, 600, well),
 		calls: map[webhook][]*attempt{},
 	}
 	c.labels = s
@@ -152,21 +150,13 @@ func (s *labelService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasSuffix(r.URL.Path, "/"+body.Label) {
 		s.ledger.complain("the webhook %s was called for %s", r.URL.Path, body.Label)
 	}
-	s.mu.Lock()
-	choice := s.random.IntN(100)
-	s.mu.Unlock()
-	select {
-	case <-s.well:
-		choice = 99
-	default:
-	}
 	of := webhook{r.URL.Path, r.Header.Get(runner.IdempotencyHeader)}
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.calls[of] = append(s.calls[of], a)
 	}()
-	switch {
+	switch choice := s.draw(); {
 	case choice < misbehaves/4:
 		w.WriteHeader(http.StatusInternalServerError)
 	case choice < misbehaves/3:
