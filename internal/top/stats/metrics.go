@@ -102,61 +102,65 @@ func (f families) bus() Metrics {
 	return m
 }
 
-// jobTypes returns the job types, by name.
-func (f families) jobTypes() []JobTypeState {
-	types := map[string]JobTypeState{}
-	each := func(metric string, set func(t *JobTypeState, labels map[string]string, value float64)) {
+// takers are what to do with the samples of metrics, for a thing that a label names.
+type takers[T any] map[string]func(thing *T, labels map[string]string, value float64)
+
+// gather reads metrics that have a label: it returns the things that this names, in order.
+func gather[T any](f families, label string, name func(*T) *string, metrics takers[T]) (things []T) {
+	found := map[string]*T{}
+	for metric, take := range metrics {
 		f.each(metric, func(labels map[string]string, value float64) {
-			name := labels["job_type"]
-			t := types[name]
-			t.Name = name
-			set(&t, labels, value)
-			types[name] = t
+			named := labels[label]
+			if found[named] == nil {
+				found[named] = new(T)
+				*name(found[named]) = named
+			}
+			take(found[named], labels, value)
 		})
 	}
-	each("job_type_queued", func(t *JobTypeState, _ map[string]string, n float64) { t.Queued = int64(n) })
-	each("job_type_waiting", func(t *JobTypeState, _ map[string]string, n float64) { t.Waiting = int64(n) })
-	each("job_type_in_progress", func(t *JobTypeState, _ map[string]string, n float64) { t.InProgress = int64(n) })
-	each("job_type_concurrency", func(t *JobTypeState, _ map[string]string, n float64) { t.Concurrency = int64(n) })
-	each("job_type_paused", func(t *JobTypeState, _ map[string]string, n float64) { t.Paused = n > 0 })
-	each("job_type_oldest_age_seconds", func(t *JobTypeState, _ map[string]string, age float64) {
-		t.OldestAge = time.Duration(age * float64(time.Second))
+	for _, named := range slices.Sorted(maps.Keys(found)) {
+		things = append(things, *found[named])
+	}
+	return things
+}
+
+// jobTypes returns the job types, by name.
+func (f families) jobTypes() []JobTypeState {
+	return gather(f, "job_type", func(t *JobTypeState) *string { return &t.Name }, takers[JobTypeState]{
+		"job_type_queued":      func(t *JobTypeState, _ map[string]string, n float64) { t.Queued = int64(n) },
+		"job_type_waiting":     func(t *JobTypeState, _ map[string]string, n float64) { t.Waiting = int64(n) },
+		"job_type_in_progress": func(t *JobTypeState, _ map[string]string, n float64) { t.InProgress = int64(n) },
+		"job_type_concurrency": func(t *JobTypeState, _ map[string]string, n float64) { t.Concurrency = int64(n) },
+		"job_type_paused":      func(t *JobTypeState, _ map[string]string, n float64) { t.Paused = n > 0 },
+		"job_type_oldest_age_seconds": func(t *JobTypeState, _ map[string]string, age float64) {
+			t.OldestAge = time.Duration(age * float64(time.Second))
+		},
+		"bus_jobs_ended_total": func(t *JobTypeState, labels map[string]string, n float64) {
+			if t.Ended == nil {
+				t.Ended = map[string]float64{}
+			}
+			t.Ended[labels["status"]] = n
+		},
 	})
-	each("bus_jobs_ended_total", func(t *JobTypeState, labels map[string]string, n float64) {
-		if t.Ended == nil {
-			t.Ended = map[string]float64{}
-		}
-		t.Ended[labels["status"]] = n
-	})
-	return slices.SortedFunc(maps.Values(types), func(a, b JobTypeState) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // machines returns the state machines, by name.
 func (f families) machines() []MachineState {
-	states := map[string]MachineState{}
-	each := func(metric string, add func(m *MachineState, labels map[string]string, value float64)) {
-		f.each(metric, func(labels map[string]string, value float64) {
-			name := labels["machine"]
-			m := states[name]
-			m.Name = name
-			add(&m, labels, value)
-			states[name] = m
-		})
-	}
-	each("labels", func(m *MachineState, _ map[string]string, n float64) { m.Labels += int64(n) }) // by state
-	each("labels_errored", func(m *MachineState, _ map[string]string, n float64) { m.Errored = int64(n) })
-	each("machine_moves_unpublished", func(m *MachineState, _ map[string]string, n float64) { m.Unpublished = int64(n) })
-	each("bus_label_steps_total", func(m *MachineState, labels map[string]string, n float64) {
-		if m.Steps == nil {
-			m.Steps = map[string]float64{}
-		}
-		if labels["outcome"] == Moved {
-			m.Steps[Moved] += n
-		} else {
-			m.Steps[Failed] += n
-		}
+	return gather(f, "machine", func(m *MachineState) *string { return &m.Name }, takers[MachineState]{
+		"labels":                    func(m *MachineState, _ map[string]string, n float64) { m.Labels += int64(n) }, // by state
+		"labels_errored":            func(m *MachineState, _ map[string]string, n float64) { m.Errored = int64(n) },
+		"machine_moves_unpublished": func(m *MachineState, _ map[string]string, n float64) { m.Unpublished = int64(n) },
+		"bus_label_steps_total": func(m *MachineState, labels map[string]string, n float64) {
+			if m.Steps == nil {
+				m.Steps = map[string]float64{}
+			}
+			if labels["outcome"] == Moved {
+				m.Steps[Moved] += n
+			} else {
+				m.Steps[Failed] += n
+			}
+		},
 	})
-	return slices.SortedFunc(maps.Values(states), func(a, b MachineState) int { return cmp.Compare(a.Name, b.Name) })
 }
 
 // holds are the metrics that are above 0 while a subscriber is held up, and its state then. Of
