@@ -26,6 +26,7 @@ type room struct {
 var plan = []room{
 	{"bus", ""},
 	{"groupcommit", ""},
+	{"overview", ""},
 	{"jobs", "bus"},
 	{"machines/condition", ""},
 	{"machines", "bus machines/condition"},

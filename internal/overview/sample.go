@@ -1,0 +1,126 @@
+package overview
+
+import "time"
+
+// Sample is what was read of a bus at one moment. Counts that have "ever" in their comment only
+// grow, unless they begin anew; who compares two samples takes a smaller one for unknown.
+type Sample struct {
+	At time.Time
+	// Redis is why it could not be read, in words; empty if it could. Then all but At is missing.
+	Redis string
+
+	Topics      []TopicState
+	Subscribers []SubscriberState
+	Queues      []Queue
+	// Due is the number of deliveries that are due now or soon.
+	Due       int64
+	JobTypes  []JobTypeState
+	Machines  []MachineState
+	Processes []Process
+	// Memory is nil where Redis does not report it.
+	Memory *Memory
+	// Unreadable is the number of events that ever could not be read in Redis, Scrubbed that of the
+	// threads that ever were taken for dead.
+	Unreadable, Scrubbed int64
+	// Damaged are the keys that are not of their type. They show clients by name.
+	Damaged []string
+}
+
+// TopicState is a topic of a [Sample].
+type TopicState struct {
+	Name string
+	// Publisher is the public name of a client, empty while nobody has published.
+	Publisher string
+	// Events is the number of events ever published.
+	Events int64
+}
+
+// SubscriberState is a subscriber of a [Sample]: all that share a name, as they do while a client's
+// token is being changed.
+type SubscriberState struct {
+	// Name is the public name of a client, never its token.
+	Name   string
+	Topics []string
+	// Timeout is how long the subscriber lets a batch wait for more events.
+	Timeout time.Duration
+	// Sent is the number of events ever acknowledged; Queued that of events and Batches that of
+	// batches that wait; Dead that of the events in dead letters.
+	Sent, Queued, Batches, Dead int64
+	// Health is from 0 to 100.
+	Health int
+	// OldestAt is when the oldest queued event was received, AttemptedAt when the last delivery was
+	// attempted. Both are zero if not known.
+	OldestAt, AttemptedAt time.Time
+	// Paused, Throttled and Paced are until when nothing is delivered: it is paused, its deliveries
+	// have failed, or it is held to its pace. They may be zero, or in the past.
+	Paused, Throttled, Paced time.Time
+	// Blocked is whether a failed batch holds up those behind it, with strict_order.
+	Blocked bool
+	// Failure is what came of the last delivery if it failed, such as "503" or "timeout"; empty if it
+	// did not, or is not known.
+	Failure string
+	Counts  Counts
+}
+
+// Counts are the deliveries that ever succeeded and failed, and the events that were ever dropped
+// because Redis was about to be full.
+type Counts struct{ Succeeded, Failed, Dropped int64 }
+
+// JobTypeState is a job type of a [Sample].
+type JobTypeState struct {
+	Name string
+	// Queued is the number of jobs that wait, Waiting that of those of them that are due and held
+	// back by the limit or a pause, InProgress that of those that their service has, and Concurrency
+	// how many it may have.
+	Queued, Waiting, InProgress, Concurrency int64
+	// OldestAt is when the oldest job was enqueued that is due and not in progress; zero if there is
+	// none.
+	OldestAt time.Time
+	Paused   bool
+	// Succeeded, Failed and Expired are the jobs that ever ended so.
+	Succeeded, Failed, Expired int64
+}
+
+// MachineState is a state machine of a [Sample].
+type MachineState struct {
+	Name string
+	// Labels is the number of labels, Errored that of those whose action is not tried again, and
+	// Unpublished that of the moves that are still to be published.
+	Labels, Errored, Unpublished int64
+	// Moved is the number of moves that workers ever made, Failed that of their webhooks and
+	// evaluations that ever failed.
+	Moved, Failed int64
+}
+
+// Queue counts the jobs of a queue that are ready to run (instant), or not due yet (scheduled).
+type Queue struct {
+	Name      string `json:"queue"`
+	Instant   int64  `json:"instant"`
+	Scheduled int64  `json:"scheduled"`
+}
+
+// Memory is Redis' memory in bytes. Above High the bus drops the oldest batches, down to Low.
+type Memory struct {
+	Used int64 `json:"used_bytes"`
+	Max  int64 `json:"max_bytes"`
+	High int64 `json:"high_mark_bytes"`
+	Low  int64 `json:"low_mark_bytes"`
+}
+
+// Process is a web or worker process that lives, as it says itself every few seconds.
+type Process struct {
+	// Kind is "web" or "worker".
+	Kind string `json:"kind"`
+	// Host and PID are for the operator only.
+	Host    string `json:"host,omitempty"`
+	PID     int    `json:"pid,omitempty"`
+	Version string `json:"version"`
+	// StartedAt and SeenAt are by the clock of the process, ms since the Unix epoch.
+	StartedAt Time `json:"started_at"`
+	SeenAt    Time `json:"seen_at"`
+	// Threads is how many deliveries a worker makes at once, Busy how many it makes now.
+	Threads int `json:"threads"`
+	Busy    int `json:"busy"`
+	// Ahead is how far its clock is ahead of Redis' in ms, as far as that is known.
+	Ahead int64 `json:"clock_ahead_ms"`
+}
