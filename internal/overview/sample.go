@@ -24,6 +24,8 @@ type Sample struct {
 	Unreadable, Scrubbed int64
 	// Damaged are the keys that are not of their type. They show clients by name.
 	Damaged []string
+	// Warnings name what could not be read, one sentence each. It is missing from the sample.
+	Warnings []string
 }
 
 // TopicState is a topic of a [Sample].

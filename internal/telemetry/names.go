@@ -58,8 +58,8 @@ func publisherTag(token bus.Token) bus.Tag {
 }
 
 // ByClient joins the backlogs of subscribers that share a public name, as they do while a client's
-// token is being changed: the sum of what waits, the worst health, the oldest event and the longest
-// holds.
+// token is being changed: the sum of what waits and of what was sent, the worst health, the oldest
+// event, the last attempt, the longest timeout and the longest holds.
 func ByClient(backlogs []stats.Backlog) map[bus.ClientName]stats.Backlog {
 	joined := make(map[bus.ClientName]stats.Backlog, len(backlogs))
 	for _, b := range backlogs {
@@ -67,6 +67,8 @@ func ByClient(backlogs []stats.Backlog) map[bus.ClientName]stats.Backlog {
 			b.Events += a.Events
 			b.Batches += a.Batches
 			b.DeadLetterEvents += a.DeadLetterEvents
+			b.Sent += a.Sent
+			b.AttemptedAt, b.Timeout = later(a.AttemptedAt, b.AttemptedAt), max(a.Timeout, b.Timeout)
 			b.Lanes = stats.Lanes{
 				Count: a.Lanes.Count + b.Lanes.Count, Fence: a.Lanes.Fence + b.Lanes.Fence,
 				IsStrict: a.Lanes.IsStrict || b.Lanes.IsStrict, Blocked: a.Lanes.Blocked + b.Lanes.Blocked,

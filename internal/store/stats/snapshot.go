@@ -33,7 +33,9 @@ type Snapshot struct {
 
 // Backlog is what waits for one subscriber.
 type Backlog struct {
-	Client          bus.ClientName
+	Client bus.ClientName
+	// Token is the subscriber's: of several that are joined, that of one of them.
+	Token           bus.Token
 	Events, Batches int64
 	// DeadLetterEvents is the number of events in dead letters.
 	DeadLetterEvents int64
@@ -41,6 +43,12 @@ type Backlog struct {
 	// has no health.
 	Subscribed bool
 	Health     int
+	// Timeout is how long a batch may wait for more events.
+	Timeout time.Duration
+	// Sent is the number of events ever acknowledged.
+	Sent int64
+	// AttemptedAt is when the last delivery was attempted, zero if none was.
+	AttemptedAt time.Time
 	// OldestAt is when the oldest event was received; zero if there is none, or it was not found
 	// among the oldest batches.
 	OldestAt time.Time
@@ -129,10 +137,11 @@ func (s *Stats) backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 			damaged = append(damaged, store.Keys{}.Subscriber(publicToken(w.Token, names.Val()[token])))
 		}
 		backlogs[i] = Backlog{
-			Client: bus.PublicName(w.Token, bus.ClientName(names.Val()[token])),
+			Client: bus.PublicName(w.Token, bus.ClientName(names.Val()[token])), Token: w.Token,
 			Events: w.Queued, Batches: rdb.Integer(batches.Val()[token], 0),
 			DeadLetterEvents: rdb.Integer(dead.Val()[token], 0),
 			Subscribed:       isSubscribed[token] && known, Health: c.health, OldestAt: w.OldestAt, Lanes: lanes[token], Holds: c.holds,
+			Timeout: c.timeout, Sent: c.sent, AttemptedAt: c.attemptedAt,
 		}
 	}
 	return backlogs, damaged, nil
@@ -140,31 +149,55 @@ func (s *Stats) backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 
 // condition is how the deliveries to a subscriber go.
 type condition struct {
-	health int
-	holds  Holds
+	health      int
+	timeout     time.Duration
+	sent        int64
+	attemptedAt time.Time
+	holds       Holds
 }
 
 // readConditions reads how the deliveries to subscribers go, by token. One whose hash is none is
 // missing.
 func (s *Stats) readConditions(ctx context.Context, tokens []string) (map[string]condition, error) {
 	conditions := make(map[string]condition, len(tokens))
+	deliveryFields := slices.Concat(HoldFields, []string{"events_sent"})
 	for some := range slices.Chunk(tokens, batchesPerTrip) {
-		points, times := make([]rdb.Reply[[]any], len(some)), make([]rdb.Reply[[]any], len(some))
+		hashes, deliveries := make([]rdb.Reply[[]any], len(some)), make([]rdb.Reply[[]any], len(some))
 		err := s.redis.Reads(ctx, "read health", func(pipe rdb.Commands) {
 			for i, token := range some {
-				points[i] = pipe.HMGet(ctx, s.keys.Subscriber(bus.Token(token)), "health_points")
-				times[i] = pipe.HMGet(ctx, s.keys.Delivery(bus.Token(token)), HoldFields...)
+				hashes[i] = pipe.HMGet(ctx, s.keys.Subscriber(bus.Token(token)), "health_points", "timeout", "last_attempted_at")
+				deliveries[i] = pipe.HMGet(ctx, s.keys.Delivery(bus.Token(token)), deliveryFields...)
 			}
 		})
 		if err != nil {
 			return nil, err
 		}
 		for i, token := range some {
-			if points[i].Err() == nil {
-				health := int(rdb.Integer(rdb.Text(points[i].Val()[0]), bus.MaxHealth))
-				conditions[token] = condition{health, ParseHolds(times[i].Val())}
+			if hashes[i].Err() == nil {
+				conditions[token] = parseCondition(hashes[i].Val(), deliveries[i].Val())
 			}
 		}
 	}
 	return conditions, nil
+}
+
+// parseCondition reads the values of the fields that are asked for above; none of a delivery whose
+// hash is none.
+func parseCondition(subscriber, delivery []any) condition {
+	number := func(values []any, i int, fallback int64) int64 {
+		if i >= len(values) {
+			return fallback
+		}
+		return rdb.Integer(rdb.Text(values[i]), fallback)
+	}
+	c := condition{
+		health:  int(number(subscriber, 0, bus.MaxHealth)),
+		timeout: time.Duration(number(subscriber, 1, bus.DefaultTimeout.Milliseconds())) * time.Millisecond,
+		sent:    number(delivery, len(HoldFields), 0),
+		holds:   ParseHolds(delivery[:min(len(delivery), len(HoldFields))]),
+	}
+	if ms := number(subscriber, 2, 0); ms != 0 {
+		c.attemptedAt = time.UnixMilli(ms)
+	}
+	return c
 }
