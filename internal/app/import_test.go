@@ -26,7 +26,7 @@ type room struct {
 var plan = []room{
 	{"bus", ""},
 	{"groupcommit", ""},
-	{"overview", ""},
+	{"overview", "bus"},
 	{"jobs", "bus"},
 	{"machines/condition", ""},
 	{"machines", "bus machines/condition"},

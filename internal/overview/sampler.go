@@ -1,0 +1,201 @@
+package overview
+
+import (
+	"slices"
+	"time"
+
+	"routemaster/internal/bus"
+)
+
+// How far figures look back. Samples of a bus that somebody watches are 2 s apart.
+const (
+	// rateWindow is for rates: 10 s, and what a sample may be late.
+	rateWindow = 11 * time.Second
+	// window is for the trend of the health, failures and drops. Two samples in a row say little: a
+	// failing subscriber is tried rarely, and workers flush their counters every few seconds.
+	window = time.Minute
+	// alive is how long ago a process that lives was heard of.
+	alive = 30 * time.Second
+)
+
+// Sampler computes [Figures] from a series of [Sample]s. Its zero value is ready to use. It must
+// not be used concurrently.
+type Sampler struct {
+	// recent has the samples of the last minute, oldest first.
+	recent []moment
+	last   Figures
+}
+
+// Add adds a sample, which must be later than those before, and returns the figures, without
+// states and problems. If Redis could not be read, they are those of the last time it could, and
+// At is zero if it never could.
+func (s *Sampler) Add(now Sample) Figures {
+	if now.Redis != "" {
+		s.lost(now)
+		return s.last.clone()
+	}
+	s.remember(now)
+	f := newFigures()
+	f.At, f.Seconds, f.Due, f.Memory = now.At, s.seconds(), &now.Due, now.Memory
+	f.Queues = append(f.Queues, now.Queues...)
+	f.addProcesses(now)
+	followers := map[string]int{}
+	for _, sub := range now.Subscribers {
+		for _, topic := range sub.Topics {
+			followers[topic]++
+		}
+		f.Subscribers = append(f.Subscribers, s.subscriber(now.At, sub))
+	}
+	for _, t := range now.Topics {
+		rate := s.rate(rateWindow, topicEvents, t.Name)
+		f.Topics = append(f.Topics, Topic{
+			Name: t.Name, Publisher: t.Publisher, Rate: rate, Events: t.Events, Subscribers: followers[t.Name],
+		})
+	}
+	for _, t := range now.JobTypes {
+		f.JobTypes = append(f.JobTypes, s.jobType(now.At, t))
+	}
+	for _, m := range now.Machines {
+		f.Machines = append(f.Machines, s.machine(m))
+	}
+	f.sumUp()
+	s.last = f
+	return f.clone()
+}
+
+// newFigures makes figures without figures. Nothing is null in their JSON that has a list there.
+func newFigures() Figures {
+	return Figures{
+		Queues: []Queue{}, JobTypes: []JobType{}, Machines: []Machine{}, Processes: []Process{},
+		Subscribers: []Subscriber{}, Topics: []Topic{}, Problems: []Problem{}, Warnings: []string{},
+	}
+}
+
+// lost notes that Redis could not be read.
+func (s *Sampler) lost(now Sample) {
+	if s.last.Topics == nil { // it was never read
+		s.last = newFigures()
+	}
+	if s.last.Redis == "" {
+		s.last.RedisLostAt = Time{now.At}
+	}
+	s.last.Redis = now.Redis
+}
+
+// clone copies what [Judge] changes.
+func (f Figures) clone() Figures {
+	f.Subscribers, f.Topics = slices.Clone(f.Subscribers), slices.Clone(f.Topics)
+	f.Problems, f.Warnings = slices.Clone(f.Problems), slices.Clone(f.Warnings)
+	return f
+}
+
+// lives reports whether a process was heard of lately. Its own clock may be wrong.
+func (p Process) lives(now time.Time) bool {
+	seen := p.SeenAt.Add(-time.Duration(p.Ahead) * time.Millisecond)
+	return now.Sub(seen) <= alive
+}
+
+func (f *Figures) addProcesses(now Sample) {
+	for _, p := range now.Processes {
+		if !p.lives(now.At) {
+			continue
+		}
+		f.Processes = append(f.Processes, p)
+		if p.Kind == "worker" {
+			f.Threads += p.Threads
+			f.Busy += p.Busy
+		}
+	}
+}
+
+func (s *Sampler) subscriber(now time.Time, sub SubscriberState) Subscriber {
+	f := Subscriber{
+		Name: sub.Name, Topics: append([]string{}, sub.Topics...), Queued: sub.Queued, Batches: &sub.Batches, Dead: &sub.Dead,
+		Rate: s.rate(rateWindow, sent, sub.Name), Sent: sub.Sent, Health: sub.Health, Trend: s.trend(sub),
+		SinceAttempt: since(sub.AttemptedAt, now), Failure: sub.Failure, Timeout: sub.Timeout.Seconds(), State: OK,
+	}
+	if sub.Queued > 0 {
+		f.OldestAge = since(sub.OldestAt, now)
+	}
+	f.Hold, f.HoldUntil = sub.hold(now)
+	f.Failed, f.Dropped = s.failed(sub.Name), s.growth(window, dropped, sub.Name)
+	return f
+}
+
+// hold returns why deliveries are held up, and until when, if that is known.
+func (sub SubscriberState) hold(now time.Time) (hold string, until Time) {
+	switch {
+	case sub.Paused.After(now) && !sub.Paused.Before(bus.Forever):
+		return Paused, Time{}
+	case sub.Paused.After(now):
+		return Paused, Time{sub.Paused}
+	case sub.Queued == 0: // nothing is held up
+		return Ready, Time{}
+	case sub.Blocked:
+		return Blocked, Time{}
+	case sub.Throttled.After(now):
+		return Throttled, Time{sub.Throttled}
+	case sub.Paced.After(now):
+		return Paced, Time{sub.Paced}
+	}
+	return Ready, Time{}
+}
+
+// since returns the seconds from t to now, nil if t is not known.
+func since(t, now time.Time) *float64 {
+	if t.IsZero() {
+		return nil
+	}
+	seconds := max(now.Sub(t), 0).Seconds()
+	return &seconds
+}
+
+// failed returns the share of a subscriber's deliveries that failed in the last minute, nil if
+// there were none or it is not known.
+func (s *Sampler) failed(name string) *float64 {
+	succeeded, failed := s.growth(window, succeeded, name), s.growth(window, failed, name)
+	if succeeded == nil || failed == nil || *succeeded+*failed == 0 {
+		return nil
+	}
+	share := float64(*failed) / float64(*succeeded+*failed)
+	return &share
+}
+
+func (s *Sampler) jobType(now time.Time, t JobTypeState) JobType {
+	return JobType{
+		Name: t.Name, Queued: t.Queued, Waiting: t.Waiting, InProgress: t.InProgress, Concurrency: t.Concurrency, Paused: t.Paused,
+		OldestAge: since(t.OldestAt, now), Succeeded: s.rate(window, jobsSucceeded, t.Name),
+		Failed: s.rate(window, jobsFailed, t.Name), Expired: s.rate(window, jobsExpired, t.Name),
+	}
+}
+
+func (s *Sampler) machine(m MachineState) Machine {
+	return Machine{
+		Name: m.Name, Labels: m.Labels, Errored: m.Errored, Unpublished: m.Unpublished,
+		Moves: s.rate(window, moved, m.Name), Failed: s.rate(window, stepsFailed, m.Name),
+	}
+}
+
+// sumUp computes the figures of the whole bus. A rate that is not known counts as 0.
+func (f *Figures) sumUp() {
+	if f.Seconds > 0 {
+		f.Published, f.Delivered, f.Dropped = new(float64), new(float64), new(int64)
+	}
+	for _, t := range f.Topics {
+		if t.Rate != nil {
+			*f.Published += *t.Rate
+		}
+	}
+	for _, sub := range f.Subscribers {
+		if sub.Rate != nil {
+			*f.Delivered += *sub.Rate
+		}
+		if sub.Dropped != nil {
+			*f.Dropped += *sub.Dropped
+		}
+		f.Queued += sub.Queued
+		if age := sub.OldestAge; age != nil && (f.OldestAge == nil || *age > *f.OldestAge) {
+			f.OldestAge = age
+		}
+	}
+}
