@@ -15,6 +15,11 @@ type Point struct {
 	// Queued is a number of events, Oldest an age in seconds, Health from 0 to 100 (of the bus, that
 	// of the worst). Used is Redis' memory in bytes, of the bus only.
 	Queued, Oldest, Health, Used float32
+
+	// These are of the bus only. Unreadable and Scrubbed count events that could not be read, and
+	// threads that were taken for dead, in the step. Busy is the share of the workers' threads that
+	// deliver, from 0 to 1, NaN if there is no thread; Waiting is the number of instant jobs of main.
+	Unreadable, Scrubbed, Busy, Waiting float32
 }
 
 // Track is what the history has of a subject: a point for each step, oldest first. The last one

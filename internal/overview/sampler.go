@@ -37,7 +37,7 @@ func (s *Sampler) Add(now Sample) Figures {
 	s.remember(now)
 	f := newFigures()
 	f.At, f.Seconds, f.Due, f.Memory = now.At, s.seconds(), &now.Due, now.Memory
-	f.Queues = append(f.Queues, now.Queues...)
+	f.Queues, f.Warnings = append(f.Queues, now.Queues...), append(f.Warnings, now.Warnings...)
 	f.addProcesses(now)
 	followers := map[string]int{}
 	for _, sub := range now.Subscribers {

@@ -18,6 +18,13 @@ const (
 	DroppedEventsCounter   = "events.autodropped"
 )
 
+// Counters of the bus without tags.
+const (
+	UnreadableEventsCounter = "events.unreadable"
+	ScrubbedJobsCounter     = "jobs.scrubbed"
+	ScrubbedWorkersCounter  = "workers.scrubbed"
+)
+
 // QueueTag says whose queue a counter is about. The Ruby original put the subscriber's token here,
 // which is a secret: ours is the client's public name.
 func QueueTag(subscriber bus.ClientName) bus.Tag {

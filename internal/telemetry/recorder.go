@@ -78,6 +78,7 @@ func latency(batch *store.Delivery, now time.Time) time.Duration {
 func (r *Recorder) Unreadable(batch *store.Delivery, events int) {
 	if r != nil && batch.Attempts == 1 {
 		r.metrics.unreadable.Add(float64(events))
+		r.counts.addOne(bus.NewCounter(UnreadableEventsCounter), int64(events))
 	}
 }
 
@@ -241,8 +242,8 @@ func (r *Recorder) Scrubbed(jobs, workers int) {
 	}
 	r.metrics.scrubbedJobs.Add(float64(jobs))
 	r.metrics.scrubbedWorkers.Add(float64(workers))
-	r.counts.addOne(bus.NewCounter("jobs.scrubbed"), int64(jobs))
-	r.counts.addOne(bus.NewCounter("workers.scrubbed"), int64(workers))
+	r.counts.addOne(bus.NewCounter(ScrubbedJobsCounter), int64(jobs))
+	r.counts.addOne(bus.NewCounter(ScrubbedWorkersCounter), int64(workers))
 }
 
 // Threads notes how many threads of this process run jobs of a queue.

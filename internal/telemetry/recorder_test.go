@@ -97,6 +97,17 @@ func TestDeadLettersAndReplaysAreCounted(t *testing.T) {
 	assert.Equal(t, int64(6), counters[bus.NewCounter("events.added", telemetry.QueueTag("shop"))], "they are in its queue again")
 }
 
+func TestUnreadableEventsAreCountedForTheBus(t *testing.T) {
+	st := storetest.Open(t, rdbtest.Embedded(t))
+	r := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.DiscardHandler))
+	r.Unreadable(&store.Delivery{Attempts: 1}, 3)
+	r.Unreadable(&store.Delivery{Attempts: 2}, 3)
+	r.Flush(t.Context())
+	counters, err := stats.Of(st).Counters(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, map[bus.Counter]int64{bus.NewCounter(telemetry.UnreadableEventsCounter): 3}, counters)
+}
+
 func TestJobsAreCountedByType(t *testing.T) {
 	registry, st := metrics.NewRegistry(), storetest.Open(t, rdbtest.Embedded(t))
 	r := telemetry.NewRecorder(registry, st, slog.New(slog.DiscardHandler))
