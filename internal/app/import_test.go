@@ -27,6 +27,7 @@ var plan = []room{
 	{"bus", ""},
 	{"groupcommit", ""},
 	{"overview", "bus"},
+	{"format", ""},
 	{"jobs", "bus"},
 	{"machines/condition", ""},
 	{"machines", "bus machines/condition"},
@@ -61,12 +62,14 @@ var plan = []room{
 	{"retention", "bus rdb store"},
 	{"maintenance", "bus wire rdb queue store deadletter history replay retention telemetry"},
 	{"worker", "bus rdb queue telemetry"},
+	{"console/static", ""},
+	{"console/markup", "overview format console/static"},
 	{"web", "bus jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history inspect replay telemetry ingest"},
 	{"web/webtest", "rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"selfsigned", ""},
 	{"terminal", ""},
-	{"top", "client bus terminal"},
+	{"top", "client bus format terminal"},
 	{"tail", "client bus selfsigned terminal"},
 	{"bench", "client rdb selfsigned"}, // it measures from outside
 	{"app", "bus seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner machines/topics doctor inspect migrate outbound telemetry ingest delivery maintenance worker web"},

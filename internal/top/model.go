@@ -11,6 +11,7 @@ import (
 	"charm.land/bubbles/v2/textinput"
 	tea "charm.land/bubbletea/v2"
 
+	"routemaster/internal/format"
 	"routemaster/internal/top/stats"
 )
 
@@ -35,7 +36,7 @@ type Options struct {
 // Validate returns an error that says what to change.
 func (o Options) Validate() error {
 	if o.Interval < MinInterval || o.Interval > MaxInterval {
-		return fmt.Errorf("an interval is from %v to %v", brief(MinInterval), brief(MaxInterval))
+		return fmt.Errorf("an interval is from %v to %v", format.Brief(MinInterval), format.Brief(MaxInterval))
 	}
 	if names := SortNames(); o.Sort != "" && !slices.Contains(names, o.Sort) {
 		return fmt.Errorf("there is no column %q to sort by; there are %s", o.Sort, strings.Join(names, ", "))

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"routemaster/internal/format"
 	"routemaster/internal/terminal"
 	"routemaster/internal/top/stats"
 )
@@ -63,7 +64,7 @@ func newMachineTable() *table {
 }
 
 func number(n int64) cell {
-	c := cell{text: count(n), value: float64(n)}
+	c := cell{text: format.Count(n), value: float64(n)}
 	if n == 0 {
 		c.level = idle
 	}
@@ -72,14 +73,14 @@ func number(n int64) cell {
 
 func maybeNumber(n *int64) cell {
 	if n == nil {
-		return cell{text: unknown, unknown: true, level: idle}
+		return cell{text: format.Unknown, unknown: true, level: idle}
 	}
 	return number(*n)
 }
 
 func maybe(n *float64, write func(*float64) string) cell {
 	if n == nil {
-		return cell{text: unknown, unknown: true, level: idle}
+		return cell{text: format.Unknown, unknown: true, level: idle}
 	}
 	c := cell{text: write(n), value: *n}
 	if *n == 0 {
@@ -89,7 +90,7 @@ func maybe(n *float64, write func(*float64) string) cell {
 }
 
 func subscriberRow(s stats.Subscriber) []cell {
-	oldest, failed, dropped := maybe(s.OldestAge, age), maybe(s.Failed, share), maybeNumber(s.Dropped)
+	oldest, failed, dropped := maybe(s.OldestAge, format.Age), maybe(s.Failed, format.Share), maybeNumber(s.Dropped)
 	oldest.level = oldestLevel(s)
 	if s.Failed != nil && *s.Failed > 0 {
 		failed.level = warning
@@ -105,8 +106,8 @@ func subscriberRow(s stats.Subscriber) []cell {
 		dead.level = warning
 	}
 	return []cell{
-		{text: terminal.Escape(s.Name)}, number(s.Queued), oldest, maybe(s.Rate, rate), failed, healthCell(s), stateCell(s),
-		maybe(s.SinceAttempt, age), dead, dropped, maybeNumber(s.Batches), number(s.Sent), number(int64(len(s.Topics))),
+		{text: terminal.Escape(s.Name)}, number(s.Queued), oldest, maybe(s.Rate, format.Rate), failed, healthCell(s), stateCell(s),
+		maybe(s.SinceAttempt, format.Age), dead, dropped, maybeNumber(s.Batches), number(s.Sent), number(int64(len(s.Topics))),
 	}
 }
 
@@ -144,7 +145,7 @@ var states = []string{stats.Ready, stats.Paced, stats.Throttled, stats.Paused, s
 
 func stateCell(s stats.Subscriber) cell {
 	if s.State == nil {
-		return cell{text: unknown, unknown: true, level: idle}
+		return cell{text: format.Unknown, unknown: true, level: idle}
 	}
 	c := cell{text: *s.State, value: float64(slices.Index(states, *s.State)), level: warning}
 	switch *s.State {
@@ -158,14 +159,14 @@ func stateCell(s stats.Subscriber) cell {
 
 func topicRow(t stats.Topic) []cell {
 	return []cell{
-		{text: terminal.Escape(t.Name)}, maybe(t.Rate, rate), number(t.Events), number(int64(t.Subscribers)), {text: terminal.Escape(t.Publisher)},
+		{text: terminal.Escape(t.Name)}, maybe(t.Rate, format.Rate), number(t.Events), number(int64(t.Subscribers)), {text: terminal.Escape(t.Publisher)},
 	}
 }
 
 func jobTypeRow(t stats.JobType) []cell {
 	inProgress := number(t.InProgress)
-	inProgress.text += " of " + count(t.Concurrency)
-	failed, state := maybe(t.Failed, rate), cell{text: stats.Ready, level: idle}
+	inProgress.text += " of " + format.Count(t.Concurrency)
+	failed, state := maybe(t.Failed, format.Rate), cell{text: stats.Ready, level: idle}
 	if failed.value > 0 {
 		failed.level = warning
 	}
@@ -173,19 +174,19 @@ func jobTypeRow(t stats.JobType) []cell {
 		state = cell{text: stats.Paused, value: 1, level: warning}
 	}
 	return []cell{
-		{text: terminal.Escape(t.Name)}, number(t.Queued), number(t.Waiting), inProgress, maybe(t.OldestAge, age),
-		maybe(t.Succeeded, rate), failed, maybe(t.Expired, rate), state,
+		{text: terminal.Escape(t.Name)}, number(t.Queued), number(t.Waiting), inProgress, maybe(t.OldestAge, format.Age),
+		maybe(t.Succeeded, format.Rate), failed, maybe(t.Expired, format.Rate), state,
 	}
 }
 
 func machineRow(m stats.Machine) []cell {
-	errored, failed := number(m.Errored), maybe(m.Failed, rate)
+	errored, failed := number(m.Errored), maybe(m.Failed, format.Rate)
 	for _, c := range []*cell{&errored, &failed} {
 		if c.value > 0 {
 			c.level = warning
 		}
 	}
 	return []cell{
-		{text: terminal.Escape(m.Name)}, number(m.Labels), errored, maybe(m.Moves, rate), failed, number(m.Unpublished),
+		{text: terminal.Escape(m.Name)}, number(m.Labels), errored, maybe(m.Moves, format.Rate), failed, number(m.Unpublished),
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
+
+	"routemaster/internal/format"
 )
 
 // level says how a cell is to be looked at.
@@ -163,9 +165,9 @@ func (t *table) without(spared int) (columns []int) {
 // heading is the title of the first column, with how many rows there are.
 func (t *table) heading() string {
 	if len(t.rows) == len(t.all) {
-		return t.title + "S " + count(int64(len(t.all)))
+		return t.title + "S " + format.Count(int64(len(t.all)))
 	}
-	return t.title + "S " + count(int64(len(t.rows))) + " of " + count(int64(len(t.all)))
+	return t.title + "S " + format.Count(int64(len(t.rows))) + " of " + format.Count(int64(len(t.all)))
 }
 
 // lines writes the heading and some of the rows, for a width in characters.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/format"
 	"routemaster/internal/terminal"
 	"routemaster/internal/top/stats"
 )
@@ -28,11 +29,11 @@ const perTable = 6
 
 // summary is the part of the screen above the tables.
 func summary(f stats.Figures, paint painter) []string {
-	events := fmt.Sprintf("Events  in %s/s   out %s/s   queued %s   oldest %s", rate(f.Published), rate(f.Delivered), count(f.Queued), age(f.OldestAge))
+	events := fmt.Sprintf("Events  in %s/s   out %s/s   queued %s   oldest %s", format.Rate(f.Published), format.Rate(f.Delivered), format.Count(f.Queued), format.Age(f.OldestAge))
 	if f.Dropped != nil && *f.Dropped > 0 {
-		events += "   " + paint.cell("dropped "+count(*f.Dropped), alarming)
+		events += "   " + paint.cell("dropped "+format.Count(*f.Dropped), alarming)
 	}
-	jobs := "Jobs    " + unknown
+	jobs := "Jobs    " + format.Unknown
 	if len(f.Jobs) > 0 {
 		var queues []string
 		for _, q := range f.Jobs {
@@ -40,11 +41,11 @@ func summary(f stats.Figures, paint painter) []string {
 			if optional && q.Instant+q.Scheduled == 0 {
 				continue // many buses have no jobs of services, and no labels
 			}
-			queues = append(queues, fmt.Sprintf("%s %s/%s", terminal.Escape(q.Queue), count(q.Instant), count(q.Scheduled)))
+			queues = append(queues, fmt.Sprintf("%s %s/%s", terminal.Escape(q.Queue), format.Count(q.Instant), format.Count(q.Scheduled)))
 		}
 		jobs = "Jobs    "
 		if f.Due != nil { // first, so that a narrow screen does not cut it
-			jobs += "due " + count(*f.Due) + "   "
+			jobs += "due " + format.Count(*f.Due) + "   "
 		}
 		jobs += "instant/scheduled: " + strings.Join(queues, "   ")
 	}
@@ -62,10 +63,10 @@ const barWidth = 20
 // the low one.
 func memoryLine(m *stats.Memory, paint painter) string {
 	if m == nil {
-		return unknown
+		return format.Unknown
 	}
 	if m.Max <= 0 {
-		return megabytes(m.Used)
+		return format.Megabytes(m.Used)
 	}
 	at := func(bytes int64) int { return int(min(max(bytes, 0), m.Max) * barWidth / m.Max) }
 	bar := []byte(strings.Repeat("#", at(m.Used)) + strings.Repeat(".", barWidth-at(m.Used)))
@@ -78,7 +79,7 @@ func memoryLine(m *stats.Memory, paint painter) string {
 		l = warning
 	}
 	return fmt.Sprintf("%s of %s   drops from %s to %s",
-		paint.cell("["+string(bar)+"] "+megabytes(m.Used), l), megabytes(m.Max), strings.TrimSuffix(megabytes(m.High), " MB"), megabytes(m.Low))
+		paint.cell("["+string(bar)+"] "+format.Megabytes(m.Used), l), format.Megabytes(m.Max), strings.TrimSuffix(format.Megabytes(m.High), " MB"), format.Megabytes(m.Low))
 }
 
 // render draws the whole screen: never more lines, nor wider ones, than it has.
@@ -115,7 +116,7 @@ func (m *Model) titleLine() string {
 	if !m.lastGood.IsZero() {
 		title += "   " + m.lastGood.Format(clock)
 	}
-	title += "   every " + brief(m.interval)
+	title += "   every " + format.Brief(m.interval)
 	if m.paused {
 		title += "   " + m.paint.cell("PAUSED", warning)
 	}
@@ -128,7 +129,7 @@ func (m *Model) stateLines() []string {
 	case m.err != nil:
 		lines := []string{"! " + terminal.Escape(m.err.Error())}
 		if !m.lastGood.IsZero() {
-			old := brief(m.now().Sub(m.lastGood).Round(time.Second))
+			old := format.Brief(m.now().Sub(m.lastGood).Round(time.Second))
 			lines = append([]string{fmt.Sprintf("! What follows is %s old, of %s.", old, m.lastGood.Format(clock))}, lines...)
 		}
 		for i := range lines {

@@ -1,4 +1,5 @@
-package top
+// Package format writes figures in few characters, on a terminal as in a browser.
+package format
 
 import (
 	"fmt"
@@ -7,11 +8,11 @@ import (
 	"time"
 )
 
-// unknown is what stands for a number that is not known.
-const unknown = "-"
+// Unknown is what stands for a number that is not known.
+const Unknown = "-"
 
-// count writes an integer with commas, so that its size is seen.
-func count(n int64) string {
+// Count writes an integer with commas, so that its size is seen.
+func Count(n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	sign := ""
 	if n < 0 {
@@ -25,11 +26,11 @@ func count(n int64) string {
 	return sign + strings.Join(append([]string{digits}, groups...), ",")
 }
 
-// rate writes something per second, with what digits matter.
-func rate(perSecond *float64) string {
+// Rate writes something per second, with what digits matter.
+func Rate(perSecond *float64) string {
 	switch {
 	case perSecond == nil:
-		return unknown
+		return Unknown
 	case *perSecond == 0:
 		return "0"
 	case *perSecond < 10:
@@ -37,14 +38,14 @@ func rate(perSecond *float64) string {
 	case *perSecond < 100:
 		return strconv.FormatFloat(*perSecond, 'f', 1, 64)
 	default:
-		return count(int64(*perSecond + 0.5))
+		return Count(int64(*perSecond + 0.5))
 	}
 }
 
-// age writes seconds in at most 6 characters.
-func age(seconds *float64) string {
+// Age writes seconds in at most 6 characters.
+func Age(seconds *float64) string {
 	if seconds == nil {
-		return unknown
+		return Unknown
 	}
 	switch s := *seconds; {
 	case s < 60:
@@ -54,15 +55,15 @@ func age(seconds *float64) string {
 	case s < 24*3600:
 		return fmt.Sprintf("%dh%02dm", int(s)/3600, int(s)%3600/60)
 	default:
-		return count(int64(s/(24*3600))) + "d"
+		return Count(int64(s/(24*3600))) + "d"
 	}
 }
 
-// share writes a share of 1 in percent.
-func share(of1 *float64) string {
+// Share writes a share of 1 in percent.
+func Share(of1 *float64) string {
 	switch {
 	case of1 == nil:
-		return unknown
+		return Unknown
 	case *of1 > 0 && *of1 < 0.01:
 		return "<1%"
 	default:
@@ -70,13 +71,13 @@ func share(of1 *float64) string {
 	}
 }
 
-// megabytes writes bytes.
-func megabytes(bytes int64) string {
-	return count(bytes/1_000_000) + "." + strconv.FormatInt(bytes%1_000_000/100_000, 10) + " MB"
+// Megabytes writes bytes.
+func Megabytes(bytes int64) string {
+	return Count(bytes/1_000_000) + "." + strconv.FormatInt(bytes%1_000_000/100_000, 10) + " MB"
 }
 
-// brief writes a setting such as 2s or 1m30s.
-func brief(d time.Duration) string {
+// Brief writes a setting such as 2s or 1m30s.
+func Brief(d time.Duration) string {
 	text := d.String()
 	if strings.HasSuffix(text, "m0s") {
 		text = strings.TrimSuffix(text, "0s")

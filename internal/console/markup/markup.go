@@ -1,0 +1,88 @@
+// Package markup has what the console's templates call: icons, small pictures in SVG, times, and
+// figures as `rtm top` writes them. Nothing here has a style attribute or a script, which the
+// console's content security policy forbids.
+package markup
+
+import (
+	"html/template"
+	"time"
+
+	"routemaster/internal/format"
+	"routemaster/internal/overview"
+)
+
+// Functions are the functions for templates.
+func Functions() template.FuncMap {
+	return template.FuncMap{
+		"icon": Icon, "icons": Icons, "stateIcon": StateIcon, "severityIcon": SeverityIcon,
+		"sparkline": Sparkline, "bar": Bar,
+		"clock": Clock, "ago": Ago, "span": Span,
+		"count": anyCount, "rate": format.Rate, "age": format.Age, "share": format.Share,
+		"megabytes": format.Megabytes, "brief": format.Brief,
+	}
+}
+
+// anyCount writes an integer of any of the types that figures have. A nil pointer is not known.
+func anyCount(n any) string {
+	switch n := n.(type) {
+	case int:
+		return format.Count(int64(n))
+	case int64:
+		return format.Count(n)
+	case *int64:
+		if n != nil {
+			return format.Count(*n)
+		}
+	}
+	return format.Unknown
+}
+
+// Clock writes a time of day in UTC, to the second. Where the reader wants his own time zone, a
+// script rewrites it from its datetime attribute.
+func Clock(at any) template.HTML {
+	t := timeOf(at)
+	if t.IsZero() {
+		return format.Unknown
+	}
+	t = t.UTC()
+	return template.HTML(`<time datetime="` + t.Format("2006-01-02T15:04:05.000Z") + `" title="` +
+		t.Format("2006-01-02 15:04:05 UTC") + `">` + t.Format("15:04:05") + `</time>`)
+}
+
+// Ago writes how long before now a time was; the time itself is in its title.
+func Ago(at any, now time.Time) template.HTML {
+	t := timeOf(at)
+	if t.IsZero() {
+		return format.Unknown
+	}
+	t = t.UTC()
+	return template.HTML(`<time data-ago datetime="` + t.Format("2006-01-02T15:04:05.000Z") + `" title="` +
+		t.Format("2006-01-02 15:04:05 UTC") + `">` + Span(now.Sub(t)) + ` ago</time>`)
+}
+
+// Span writes a duration as a number of its largest unit.
+func Span(d time.Duration) string {
+	switch seconds := d.Seconds(); {
+	case seconds < 10:
+		seconds = max(seconds, 0)
+		return format.Age(&seconds)
+	case d < time.Minute:
+		return format.Count(int64(seconds)) + " s"
+	case d < time.Hour:
+		return format.Count(int64(d.Minutes())) + " min"
+	case d < 48*time.Hour:
+		return format.Count(int64(d.Hours())) + " h"
+	default:
+		return format.Count(int64(d.Hours())/24) + " d"
+	}
+}
+
+func timeOf(at any) time.Time {
+	switch at := at.(type) {
+	case time.Time:
+		return at
+	case overview.Time:
+		return at.Time
+	}
+	return time.Time{}
+}
