@@ -51,6 +51,7 @@ var plan = []room{
 	{"replay", "bus wire rdb queue store history"},
 	{"outbound", "bus"},
 	{"telemetry", "bus jobs machines wire queue store"},
+	{"overview/samples", "bus jobs rdb store inspect telemetry overview"},
 	{"jobs/housekeeping", "bus jobs queue jobs/jobstore telemetry"},
 	{"ingest", "bus groupcommit wire store telemetry"},
 	{"delivery", "bus seal signature wire queue store outbound telemetry"},

@@ -48,10 +48,10 @@ func startObservability(
 		return nil, err
 	}
 	o.metrics.AddBus(st, metrics.BusOptions{Memory: c.Memory, ScalingDeadline: c.ScalingDeadline}, time.Now)
-	o.metrics.AddJobs(metrics.JobTypes{
+	o.metrics.AddJobs(telemetry.JobTypes{
 		Count: housekeeping.CountsOf(jobstore.New(st.Partition())), Counters: stats.Of(st).ReadCounters,
 	}, time.Now)
-	o.metrics.AddMachines(metrics.Machines{
+	o.metrics.AddMachines(telemetry.Machines{
 		Count: labels.CountAll, Counters: stats.Of(st).ReadCounters,
 	})
 	o.recorder = telemetry.NewRecorder(o.metrics, st, log)

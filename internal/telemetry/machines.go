@@ -18,9 +18,12 @@ const LabelStepsCounter = "labels.steps"
 // MachineTag is the tag of the counters of a machine.
 const MachineTag = "machine"
 
+// Moved is the outcome of a step after which a label was in another state.
+const Moved = "moved"
+
 // BusOutcomes are the outcomes of steps that are counted for the whole bus: labels have moved, and
 // what holds them up. The others are left out, because most evaluations leave a gate closed.
-var BusOutcomes = []string{"moved", "failed", "attempted", "errored"}
+var BusOutcomes = []string{Moved, "failed", "attempted", "errored"}
 
 // LabelSteps returns the counter of the steps of a machine's labels with one of [BusOutcomes].
 func LabelSteps(machine machines.Name, outcome string) bus.Counter {

@@ -16,6 +16,7 @@ import (
 
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/overview/samples"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
 )
@@ -202,7 +203,7 @@ func TestTheLayoutIsThatOfTheCode(t *testing.T) {
 		numbered := strings.NewReplacer("{slice}", "1", "{number}", "1", "{status}", "x").Replace(row[1])
 		documented = append(documented, placeholder.ReplaceAllString(numbered, "x"))
 	}
-	for _, keys := range []any{store.Keys{}, queue.Keys{}, jobstore.Keys{}, labelstore.Keys{}} {
+	for _, keys := range []any{store.Keys{}, queue.Keys{}, jobstore.Keys{}, labelstore.Keys{}, samples.Keys{}} {
 		value := reflect.ValueOf(keys)
 		for i := range value.NumMethod() {
 			method := value.Method(i)

@@ -57,6 +57,8 @@ var Singles = func() map[string]rdb.Kind {
 		keys.Owned(): rdb.Hash, keys.Unused(): rdb.Hash, keys.Tokens(): rdb.Hash,
 		keys.Rotations(): rdb.Hash, keys.BatchGauge(): rdb.Hash, keys.EventGauge(): rdb.Hash,
 		keys.DeadLetterEvents(): rdb.Hash, keys.DeadLetterBytes(): rdb.Hash, keys.RunningReplays(): rdb.Set,
+		// Of internal/overview/samples:
+		"processes": rdb.Hash, "series:day": rdb.Hash, "series:turn": rdb.String,
 		keys.Plans(): rdb.Hash, keys.Retention(): rdb.Set,
 		work.Types(): rdb.Set, work.Schedules(): rdb.Hash, work.Pulls(): rdb.Stream,
 		labels.Definitions(): rdb.Hash, labels.Walks(): rdb.Hash,
@@ -128,6 +130,8 @@ var families = []Family{
 	{Prefix: labels.Outbox(""), Kind: rdb.List, list: (*Scan).takeOutbox, to: NextMoves - 1},
 	{Prefix: labels.Published(""), Kind: rdb.Hash, fields: publishedFields},
 	{Prefix: labels.Standings(""), Kind: rdb.Hash, unread: true},
+	{Prefix: "series:fast:", Kind: rdb.String, unread: true},
+	{Prefix: "series:slow:", Kind: rdb.String, unread: true},
 	{Prefix: "idempotency:", Kind: rdb.Hash, unread: true},
 	{Prefix: OldTraceparents, Kind: rdb.List, list: (*Scan).takeOldTraceparents},
 	{Prefix: OldLane, Kind: rdb.SortedSet, Token: true},

@@ -162,6 +162,31 @@ func parseSubscriber(hash map[string]string, sent string) bus.Subscriber {
 	return sub
 }
 
+// TopicsOf reads the topics of subscribers, ordered by name. Of one whose key is not of its type
+// there are none. It fails with [bus.ErrUnavailable].
+func (s *Stats) TopicsOf(ctx context.Context, tokens []bus.Token) (map[bus.Token][]bus.TopicName, error) {
+	found := make(map[bus.Token][]bus.TopicName, len(tokens))
+	for some := range slices.Chunk(tokens, batchesPerTrip) {
+		names, sizes := make([]string, len(some)), make([]rdb.Reply[int64], len(some))
+		err := s.redis.Reads(ctx, "list subscribers", func(pipe rdb.Commands) {
+			for i, token := range some {
+				names[i], sizes[i] = string(token), pipe.SCard(ctx, s.keys.SubscriberTopics(token))
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		topics, err := s.topicsOf(ctx, names, sizes)
+		if err != nil {
+			return nil, err
+		}
+		for i, token := range some {
+			found[token] = topics[i]
+		}
+	}
+	return found, nil
+}
+
 // topicsOf reads the topics of subscribers, given how many they have.
 func (s *Stats) topicsOf(ctx context.Context, tokens []string, sizes []rdb.Reply[int64]) ([][]bus.TopicName, error) {
 	topics := make([][]bus.TopicName, len(tokens))

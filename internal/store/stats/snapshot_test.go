@@ -24,10 +24,15 @@ func TestSnapshot(t *testing.T) {
 		f.AddSubscriber(storetest.Alice, 100*time.Millisecond, 2, "widgets")
 		f.AddSubscriber(storetest.Bob, 100*time.Millisecond, 2, "gadgets")
 		f.PublishEvents("widgets", 1, 3, 7)
-		server.Raw.HSet(ctx, "subscriber:"+string(storetest.Alice), "health_points", 40)
+		server.Raw.HSet(ctx, "subscriber:"+string(storetest.Alice), "health_points", 40, "last_attempted_at", storetest.After(50).UnixMilli())
+		server.Raw.HSet(ctx, "delivery:"+string(storetest.Alice), "events_sent", 12)
 		one := stats.Lanes{Count: 1}
-		backlog := stats.Backlog{Client: "alice", Events: 3, Batches: 2, Subscribed: true, Health: 40, OldestAt: storetest.After(7), Lanes: one}
-		idle := stats.Backlog{Client: "bob", Subscribed: true, Health: 100, Lanes: one}
+		backlog := stats.Backlog{
+			Client: "alice", Token: storetest.Alice, Events: 3, Batches: 2, Subscribed: true, Timeout: 100 * time.Millisecond,
+			Sent: 12, AttemptedAt: storetest.After(50),
+			Health: 40, OldestAt: storetest.After(7), Lanes: one,
+		}
+		idle := stats.Backlog{Client: "bob", Token: storetest.Bob, Subscribed: true, Timeout: 100 * time.Millisecond, Health: 100, Lanes: one}
 		snapshot, err := f.Snapshot(ctx, storetest.After(106))
 		require.NoError(t, err)
 		assert.Equal(t, []stats.Backlog{backlog, idle}, snapshot.Backlogs)
@@ -56,6 +61,7 @@ func TestSnapshot(t *testing.T) {
 		snapshot, err = f.Snapshot(ctx, storetest.After(107))
 		require.NoError(t, err)
 		backlog.Subscribed, backlog.Health, backlog.Lanes, backlog.Holds = false, 100, stats.Lanes{}, stats.Holds{}
+		backlog.Timeout, backlog.Sent, backlog.AttemptedAt = bus.DefaultTimeout, 0, time.Time{}
 		assert.Equal(t, []stats.Backlog{backlog, idle}, snapshot.Backlogs)
 		assert.Equal(t, int64(2), snapshot.Due)
 	})
@@ -83,14 +89,14 @@ func TestASnapshotGetsPastWhatIsPoisoned(t *testing.T) {
 			require.NoError(t, f.Redis.Set(t.Context(), "batch:ABCDEFGHIJKLMNOPQRST", "x", 0).Err())
 			snapshot, err := f.Snapshot(t.Context(), storetest.After(0))
 			require.NoError(t, err, name)
-			alices := stats.Backlog{Client: "alice", Events: 1, Batches: 1, Subscribed: true, Health: 100, OldestAt: storetest.After(7), Lanes: stats.Lanes{Count: 1}}
+			alices := stats.Backlog{Client: "alice", Token: storetest.Alice, Timeout: time.Hour, Events: 1, Batches: 1, Subscribed: true, Health: 100, OldestAt: storetest.After(7), Lanes: stats.Lanes{Count: 1}}
 			assert.Contains(t, snapshot.Backlogs, alices, name)
 			if name == "hash" {
-				bobs := stats.Backlog{Client: "bob", Events: 1, Batches: 1, OldestAt: storetest.After(7), Lanes: stats.Lanes{Count: 1}}
+				bobs := stats.Backlog{Client: "bob", Token: storetest.Bob, Events: 1, Batches: 1, OldestAt: storetest.After(7), Lanes: stats.Lanes{Count: 1}}
 				assert.Contains(t, snapshot.Backlogs, bobs, "nobody knows its health")
 				assert.Equal(t, []string{"subscriber:bob"}, snapshot.Damaged)
 			} else {
-				assert.Contains(t, snapshot.Backlogs, stats.Backlog{Client: "bob", Subscribed: true, Health: 100, Lanes: stats.Lanes{Count: 1}})
+				assert.Contains(t, snapshot.Backlogs, stats.Backlog{Client: "bob", Token: storetest.Bob, Timeout: time.Hour, Subscribed: true, Health: 100, Lanes: stats.Lanes{Count: 1}})
 				assert.Empty(t, snapshot.Damaged)
 			}
 		}

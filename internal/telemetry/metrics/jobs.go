@@ -1,12 +1,10 @@
 package metrics
 
 import (
-	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/telemetry"
 )
@@ -31,31 +29,17 @@ func describeType(name, help string) *prometheus.Desc {
 	return describe(name, help, telemetry.JobTypeTag)
 }
 
-// JobTypes is what a scrape reads of job types.
-type JobTypes struct {
-	// Count reads all types, and how many jobs of each there are.
-	Count func(context.Context) ([]jobs.CountedType, error)
-	// Counters reads counters of the bus. One that has never counted is 0.
-	Counters func(context.Context, []bus.Counter) (map[bus.Counter]int64, error)
-}
-
 // AddJobs adds the metrics of job types. Each scrape reads them.
-func (r *Registry) AddJobs(types JobTypes, now func() time.Time) {
+func (r *Registry) AddJobs(types telemetry.JobTypes, now func() time.Time) {
 	r.MustRegister(&jobTypes{types: types, now: now})
 }
 
 // jobTypes collects what waits for the services that do jobs, and what has ended. It shows nothing
 // while Redis cannot be read.
 type jobTypes struct {
-	types  JobTypes
+	types  telemetry.JobTypes
 	now    func() time.Time
-	shared shared[typesReading]
-}
-
-// typesReading is what was read from Redis at one time.
-type typesReading struct {
-	types []jobs.CountedType
-	ended map[bus.Counter]int64
+	shared shared[[]telemetry.JobType]
 }
 
 // Describe is part of [prometheus.Collector].
@@ -67,18 +51,14 @@ func (j *jobTypes) Describe(descs chan<- *prometheus.Desc) {
 
 // Collect is part of [prometheus.Collector].
 func (j *jobTypes) Collect(metrics chan<- prometheus.Metric) {
-	now, err := j.shared.read(j.read)
+	now, err := j.shared.read(j.types.Read)
 	if err != nil {
 		return
 	}
-	for _, t := range now.types {
-		j.collectType(metrics, t)
-		for _, status := range jobs.Archived {
-			var sum int64
-			for _, c := range telemetry.EndedJobs(string(t.Name), status) {
-				sum += now.ended[c]
-			}
-			metrics <- prometheus.MustNewConstMetric(busJobsEnded, prometheus.CounterValue, float64(sum), string(t.Name), string(status))
+	for _, t := range now {
+		j.collectType(metrics, t.CountedType)
+		for status, n := range t.Ended {
+			metrics <- prometheus.MustNewConstMetric(busJobsEnded, prometheus.CounterValue, float64(n), string(t.Name), string(status))
 		}
 	}
 }
@@ -100,19 +80,4 @@ func (j *jobTypes) collectType(metrics chan<- prometheus.Metric, t jobs.CountedT
 	send(typeConcurrency, float64(t.Concurrency))
 	send(typePaused, paused)
 	send(typeOldest, oldest)
-}
-
-// read reads the types and, if there are any, how many of their jobs have ended.
-func (j *jobTypes) read(ctx context.Context) (now typesReading, err error) {
-	if now.types, err = j.types.Count(ctx); err != nil {
-		return now, err
-	}
-	var counters []bus.Counter
-	for _, t := range now.types {
-		for _, status := range jobs.Archived {
-			counters = append(counters, telemetry.EndedJobs(string(t.Name), status)...)
-		}
-	}
-	now.ended, err = j.types.Counters(ctx, counters)
-	return now, err
 }

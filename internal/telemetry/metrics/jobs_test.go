@@ -22,7 +22,7 @@ func TestJobTypesAreScraped(t *testing.T) {
 	ended := telemetry.EndedJobs("invoices", jobs.Failed)
 	reads := 0
 	registry := metrics.NewRegistry()
-	registry.AddJobs(metrics.JobTypes{
+	registry.AddJobs(telemetry.JobTypes{
 		Count: func(context.Context) ([]jobs.CountedType, error) {
 			reads++
 			return []jobs.CountedType{
@@ -55,7 +55,7 @@ func TestJobTypesAreScraped(t *testing.T) {
 
 func TestJobTypesAreMissingWhileRedisIsUnavailable(t *testing.T) {
 	registry := metrics.NewRegistry()
-	registry.AddJobs(metrics.JobTypes{
+	registry.AddJobs(telemetry.JobTypes{
 		Count: func(context.Context) ([]jobs.CountedType, error) { return nil, bus.ErrUnavailable },
 	}, time.Now)
 	assert.NotContains(t, page(t, registry), "routemaster_job_type")

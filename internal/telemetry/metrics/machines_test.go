@@ -14,7 +14,7 @@ import (
 
 func TestLabelsAreScraped(t *testing.T) {
 	registry := metrics.NewRegistry()
-	registry.AddMachines(metrics.Machines{
+	registry.AddMachines(telemetry.Machines{
 		Count: func(context.Context) ([]machines.Count, error) {
 			return []machines.Count{{
 				Machine: `we"ird`, Errored: 2, States: []machines.StateCount{{State: "start", Labels: 3}, {State: "end"}},
@@ -33,6 +33,6 @@ func TestLabelsAreScraped(t *testing.T) {
 	assert.Contains(t, text, `routemaster_bus_label_steps_total{machine="we\"ird",outcome="errored"} 0`)
 	assert.NotContains(t, text, `outcome="closed"`)
 	unavailable := metrics.NewRegistry()
-	unavailable.AddMachines(metrics.Machines{Count: func(context.Context) ([]machines.Count, error) { return nil, bus.ErrUnavailable }})
+	unavailable.AddMachines(telemetry.Machines{Count: func(context.Context) ([]machines.Count, error) { return nil, bus.ErrUnavailable }})
 	assert.NotContains(t, page(t, unavailable), "routemaster_labels")
 }

@@ -1,0 +1,211 @@
+package samples
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/jobs"
+	"routemaster/internal/machines"
+	"routemaster/internal/overview"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/wire"
+)
+
+func TestMain(m *testing.M) { rdbtest.Main(m) }
+
+// fixture is a bus whose samples are taken by a clock that stands still, however slow the host is.
+type fixture struct {
+	*storetest.Bus
+	*Collector
+	server *rdbtest.Server
+	at     time.Time
+}
+
+func newFixture(t *testing.T, server *rdbtest.Server) *fixture {
+	f := &fixture{Bus: storetest.NewBus(t, server), server: server, at: storetest.After(10_000)}
+	f.Collector = f.collectorOf(f.Store)
+	return f
+}
+
+func (f *fixture) collectorOf(st *store.Store) *Collector {
+	c := NewCollector(Config{
+		Store: st,
+		JobTypes: telemetry.JobTypes{
+			Count: func(context.Context) ([]jobs.CountedType, error) {
+				return []jobs.CountedType{{
+					Type:   jobs.Type{Name: "mail", Concurrency: 4, Paused: true},
+					Counts: jobs.Counts{Queued: 3, Waiting: 2, InProgress: 1, Oldest: storetest.Start},
+				}}, nil
+			},
+			Counters: f.ReadCounters,
+		},
+		Machines: telemetry.Machines{
+			Count: func(context.Context) ([]machines.Count, error) {
+				return []machines.Count{{
+					Machine: "trial", Errored: 1, Unpublished: 2,
+					States: []machines.StateCount{{State: "start", Labels: 3}, {State: "end", Labels: 4}},
+				}}, nil
+			},
+			Counters: f.ReadCounters,
+		},
+		Memory: bus.MemoryLimits{Max: 100_000_000, MinFree: 10_000_000},
+	}, func() time.Time { return f.at })
+	c.timeout = time.Minute
+	return c
+}
+
+// each runs a test on both engines.
+func each(t *testing.T, test func(t *testing.T, f *fixture)) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) { test(t, newFixture(t, server)) })
+}
+
+func TestASampleIsOfTheWholeBus(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		f.AddSubscriber(storetest.Alice, 100*time.Millisecond, 2, "widgets", "gadgets")
+		f.AddSubscriber(storetest.Bob, time.Second, 2, "widgets")
+		f.PublishEvents("widgets", 1, 3, 7)
+		require.NoError(t, f.Redis.HSet(ctx, "delivery:"+string(storetest.Alice), "events_sent", 12,
+			"throttled_until", storetest.After(20_000).UnixMilli()).Err())
+		require.NoError(t, f.Redis.HSet(ctx, "subscriber:"+string(storetest.Alice),
+			"health_points", 40, "last_attempted_at", storetest.After(50).UnixMilli()).Err())
+		f.attempted(storetest.Alice, wire.AttemptRecord{Outcome: bus.OutcomeFailed, Status: 503})
+		f.attempted(storetest.Bob, wire.AttemptRecord{Outcome: bus.OutcomeAcknowledged, Status: 200})
+		require.NoError(t, f.AddCounters(ctx, map[bus.Counter]int64{
+			dropped("alice"): 5, deliveries("alice", telemetry.Success): 6, deliveries("alice", telemetry.Failure): 7,
+			unreadable: 8, scrubbed: 9,
+			telemetry.EndedJobs("mail", jobs.Failed)[0]: 10, telemetry.EndedJobs("mail", jobs.Failed)[1]: 11,
+			telemetry.LabelSteps("trial", "moved"): 12, telemetry.LabelSteps("trial", "failed"): 13,
+			telemetry.LabelSteps("trial", "errored"): 14,
+		}))
+		heartbeat := NewHeartbeat(f.Partition, overview.Process{Kind: "worker", Version: "v1", Threads: 8}, func() int { return 3 }, time.Now)
+		require.NoError(t, heartbeat.Beat(ctx))
+
+		s := f.Collect(ctx)
+		assert.Empty(t, s.Warnings)
+		assert.Equal(t, f.at, s.At)
+		assert.Equal(t, []overview.TopicState{{Name: "gadgets"}, {Name: "widgets", Publisher: "publisher", Events: 3}}, s.Topics)
+		assert.Equal(t, []overview.SubscriberState{
+			{
+				Name: "alice", Topics: []string{"gadgets", "widgets"}, Timeout: 100 * time.Millisecond, Sent: 12, Queued: 3, Batches: 2,
+				Health: 40, OldestAt: storetest.After(7), AttemptedAt: storetest.After(50), Throttled: storetest.After(20_000),
+				Failure: "503", Counts: overview.Counts{Succeeded: 6, Failed: 7, Dropped: 5},
+			},
+			{Name: "bob", Topics: []string{"widgets"}, Timeout: time.Second, Queued: 3, Batches: 2, Health: 100, OldestAt: storetest.After(7)},
+		}, s.Subscribers)
+		require.Len(t, s.Queues, len(bus.Queues))
+		assert.Equal(t, overview.Queue{Name: "main", Instant: 2, Scheduled: 2}, s.Queues[0])
+		assert.Equal(t, int64(4), s.Due)
+		assert.Equal(t, []overview.JobTypeState{{
+			Name: "mail", Queued: 3, Waiting: 2, InProgress: 1, Concurrency: 4, OldestAt: storetest.Start, Paused: true, Failed: 21,
+		}}, s.JobTypes)
+		assert.Equal(t, []overview.MachineState{{Name: "trial", Labels: 7, Errored: 1, Unpublished: 2, Moved: 12, Failed: 27}}, s.Machines)
+		assert.Equal(t, []int64{8, 9}, []int64{s.Unreadable, s.Scrubbed})
+		if !f.server.IsEmbedded() {
+			assert.Equal(t, []int64{100_000_000, 90_000_000, 80_000_000}, []int64{s.Memory.Max, s.Memory.High, s.Memory.Low})
+			assert.Positive(t, s.Memory.Used)
+		}
+		require.Len(t, s.Processes, 1)
+		p := s.Processes[0]
+		assert.Equal(t, []any{"worker", "v1", 8, 3}, []any{p.Kind, p.Version, p.Threads, p.Busy})
+		assert.Less(t, max(p.Ahead, -p.Ahead), time.Minute.Milliseconds())
+		text := fmt.Sprint(s)
+		for _, token := range []bus.Token{storetest.Alice, storetest.Bob, storetest.Publisher} {
+			assert.NotContains(t, text, string(token))
+		}
+		f.RequireSound()
+	})
+}
+
+// attempted notes an attempt of a subscriber, as its last.
+func (f *fixture) attempted(token bus.Token, r wire.AttemptRecord) {
+	f.T.Helper()
+	require.NoError(f.T, f.Redis.LPush(f.T.Context(), store.Keys{}.Attempts(token), wire.PackAttempt(r)).Err())
+}
+
+func TestSubscribersOfOneNameAreOneSubscriber(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		require.NoError(t, f.PutToken(ctx, "alice--new", "alice"))
+		f.AddSubscriber(storetest.Alice, time.Second, 2, "a", "b")
+		f.AddSubscriber("alice--new", time.Hour, 2, "b", "c")
+		for token, sent := range map[string]int{"alice--1": 3, "alice--new": 4} {
+			require.NoError(t, f.Redis.HSet(ctx, "delivery:"+token, "events_sent", sent).Err())
+		}
+		f.attempted("alice--new", wire.AttemptRecord{Outcome: bus.OutcomeDead, Error: bus.ErrorRefused})
+		s := f.Collect(ctx)
+		assert.Equal(t, []overview.SubscriberState{{
+			Name: "alice", Topics: []string{"a", "b", "c"}, Timeout: time.Hour, Sent: 7, Health: 100,
+			Failure: bus.ErrorUnreachable, // the address was not a public one
+		}}, s.Subscribers)
+	})
+}
+
+func TestAPartThatCannotBeReadIsLeftOut(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
+		f.config.Machines.Count = func(context.Context) ([]machines.Count, error) { return nil, context.DeadlineExceeded }
+		f.config.JobTypes.Count = func(context.Context) ([]jobs.CountedType, error) { return nil, errors.New("the secret") }
+		require.NoError(t, f.Redis.Set(t.Context(), "processes", "x", 0).Err())
+		require.NoError(t, f.Redis.Set(t.Context(), "topic:widgets", "x", 0).Err())
+		require.NoError(t, f.Redis.Set(t.Context(), "subscriber:"+string(storetest.Bob), "x", 0).Err())
+		require.NoError(t, f.Redis.SAdd(t.Context(), "subscribers", string(storetest.Bob)).Err())
+		s := f.Collect(t.Context())
+		assert.Empty(t, s.Redis)
+		assert.Equal(t, []string{
+			"The job types could not be read: Redis answered with what is not of the bus.",
+			"The state machines could not be read: Redis did not answer within 500 ms.",
+			"The processes could not be read: Redis answered with what is not of the bus.",
+		}, s.Warnings)
+		assert.Equal(t, []string{"subscriber:bob", "topic:widgets"}, s.Damaged)
+		require.Len(t, s.Subscribers, 1, "the others are there")
+	})
+}
+
+func TestRedisIsAway(t *testing.T) {
+	f := newFixture(t, rdbtest.Real(t))
+	f.server.Kill(t)
+	s := f.Collect(t.Context())
+	assert.Equal(t, overview.Sample{At: f.at, Redis: "Redis is unavailable, or refuses calls"}, s)
+	f.server.Restart(t)
+}
+
+func TestProcessesComeAndGo(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		ctx, now := t.Context(), time.Now()
+		clock := func() time.Time { return now }
+		web := NewHeartbeat(f.Partition, overview.Process{Kind: "web"}, nil, clock)
+		worker := NewHeartbeat(f.Partition, overview.Process{Kind: "worker"}, nil, clock)
+		require.NoError(t, web.Beat(ctx))
+		require.NoError(t, worker.Beat(ctx))
+		require.NoError(t, f.Redis.HSet(ctx, "processes", "somebody", "else").Err())
+		kinds := func() (kinds []string) {
+			for _, p := range f.Collect(ctx).Processes {
+				kinds = append(kinds, p.Kind)
+			}
+			return kinds
+		}
+		assert.Equal(t, []string{"web", "worker"}, kinds())
+		worker.Leave()
+		assert.Equal(t, []string{"web"}, kinds())
+
+		require.NoError(t, f.processes.forget(ctx, time.Now()))
+		assert.Equal(t, int64(1), f.Redis.HLen(ctx, "processes").Val(), "what is no process is gone")
+		now = now.Add(24 * time.Hour) // the clock is wrong, and not when it was last seen
+		require.NoError(t, web.Beat(ctx))
+		require.NoError(t, f.processes.forget(ctx, time.Now()))
+		assert.Equal(t, []string{"web"}, kinds())
+		require.NoError(t, f.processes.forget(ctx, time.Now().Add(forgetAfter+time.Minute)))
+		assert.Empty(t, kinds())
+	})
+}

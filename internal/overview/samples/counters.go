@@ -1,0 +1,45 @@
+package samples
+
+import (
+	"context"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/overview"
+	"routemaster/internal/telemetry"
+)
+
+// The counters of the whole bus.
+var (
+	unreadable = bus.NewCounter(telemetry.UnreadableEventsCounter)
+	scrubbed   = bus.NewCounter(telemetry.ScrubbedWorkersCounter)
+)
+
+// readCounters reads the counters of the subscribers and of the bus.
+func (c *Collector) readCounters(ctx context.Context, s *overview.Sample) error {
+	asked := []bus.Counter{unreadable, scrubbed}
+	for _, sub := range s.Subscribers {
+		asked = append(asked, dropped(sub.Name), deliveries(sub.Name, telemetry.Success), deliveries(sub.Name, telemetry.Failure))
+	}
+	counts, err := c.stats.ReadCounters(ctx, asked)
+	if err != nil {
+		return err
+	}
+	s.Unreadable, s.Scrubbed = counts[unreadable], counts[scrubbed]
+	for i := range s.Subscribers {
+		sub := &s.Subscribers[i]
+		sub.Counts = overview.Counts{
+			Succeeded: counts[deliveries(sub.Name, telemetry.Success)],
+			Failed:    counts[deliveries(sub.Name, telemetry.Failure)],
+			Dropped:   counts[dropped(sub.Name)],
+		}
+	}
+	return nil
+}
+
+func dropped(subscriber string) bus.Counter {
+	return bus.NewCounter(telemetry.DroppedEventsCounter, telemetry.QueueTag(bus.ClientName(subscriber)))
+}
+
+func deliveries(subscriber string, status telemetry.Status) bus.Counter {
+	return bus.NewCounter(telemetry.DeliveriesCounter, telemetry.QueueTag(bus.ClientName(subscriber)), telemetry.StatusTag(status))
+}

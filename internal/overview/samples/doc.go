@@ -1,0 +1,8 @@
+// Package samples takes samples of a bus from Redis, keeps a history of them there, and serves the
+// figures of a bus to all who look at them.
+//
+//	Collector: one sample, in some 20 round trips
+//	Heartbeat: a process says that it lives
+//	Recorder:  a worker, every 10 s: a sample, into the rings in Redis
+//	Live:      a web process, while somebody looks: samples every 2 s, and the history
+package samples

@@ -1,0 +1,141 @@
+package samples
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"os"
+	"slices"
+	"time"
+
+	"routemaster/internal/overview"
+	"routemaster/internal/rdb"
+)
+
+// How often processes say that they live.
+const (
+	WorkerInterval = 5 * time.Second
+	WebInterval    = 10 * time.Second
+)
+
+// forgetAfter is how long the entry of a process that no longer says that it lives is kept.
+const forgetAfter = time.Minute
+
+// leaveTimeout bounds how long a process that stops tries to remove its entry.
+const leaveTimeout = time.Second
+
+// processes are those of a bus, in Redis.
+type processes struct{ redis *rdb.Partition }
+
+func (p *processes) key() string { return Keys{p.redis.Namespace()}.Processes() }
+
+// entries reads all entries, by id. What is none is empty: seen at no time.
+func (p *processes) entries(ctx context.Context) (map[string]overview.Process, error) {
+	texts, err := p.redis.HGetAll(ctx, p.key()).Result()
+	if err != nil {
+		return nil, rdb.Wrap("list processes", err)
+	}
+	found := make(map[string]overview.Process, len(texts))
+	for id, text := range texts {
+		var one overview.Process
+		if json.Unmarshal([]byte(text), &one) != nil {
+			one = overview.Process{}
+		}
+		found[id] = one
+	}
+	return found, nil
+}
+
+// list returns the processes that have said lately that they live.
+func (p *processes) list(ctx context.Context) (all []overview.Process, err error) {
+	entries, err := p.entries(ctx)
+	for _, one := range entries {
+		if !one.SeenAt.IsZero() {
+			all = append(all, one)
+		}
+	}
+	slices.SortFunc(all, func(a, b overview.Process) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Host, b.Host), cmp.Compare(a.PID, b.PID))
+	})
+	return all, err
+}
+
+// forget removes the entries of processes that were last seen long ago. One that comes back writes
+// its entry again.
+func (p *processes) forget(ctx context.Context, now time.Time) error {
+	entries, err := p.entries(ctx)
+	if err != nil {
+		return err
+	}
+	var old []string
+	for id, one := range entries {
+		seen := one.SeenAt.Add(-time.Duration(one.Ahead) * time.Millisecond)
+		if now.Sub(seen) > forgetAfter {
+			old = append(old, id)
+		}
+	}
+	if len(old) == 0 {
+		return nil
+	}
+	return rdb.Wrap("remove processes", p.redis.HDel(ctx, p.key(), old...).Err())
+}
+
+// Heartbeat says in Redis that this process lives. It must not be used concurrently.
+type Heartbeat struct {
+	processes *processes
+	id        string
+	process   overview.Process
+	busy      func() int
+	now       func() time.Time
+}
+
+// NewHeartbeat makes a heartbeat. Process has the kind, the version and the threads; busy, if
+// given, returns how many of these are busy.
+func NewHeartbeat(p *rdb.Partition, process overview.Process, busy func() int, now func() time.Time) *Heartbeat {
+	process.PID, process.StartedAt = os.Getpid(), overview.Time{Time: now()}
+	process.Host, _ = os.Hostname()
+	return &Heartbeat{&processes{p}, rand.Text(), process, busy, now}
+}
+
+// Beat says that the process lives, and how far its clock is ahead of Redis'. It fails with
+// [bus.ErrUnavailable].
+func (h *Heartbeat) Beat(ctx context.Context) error {
+	before := h.now()
+	redis, err := h.processes.redis.Time(ctx).Result()
+	if err != nil {
+		return rdb.Wrap("heartbeat", err)
+	}
+	after := h.now()
+	h.process.SeenAt = overview.Time{Time: after}
+	h.process.Ahead = before.Add(after.Sub(before) / 2).Sub(redis).Milliseconds()
+	if h.busy != nil {
+		h.process.Busy = h.busy()
+	}
+	text, err := json.Marshal(h.process)
+	if err != nil {
+		return err
+	}
+	return rdb.Wrap("heartbeat", h.processes.redis.HSet(ctx, h.processes.key(), h.id, text).Err())
+}
+
+// Run beats at an interval until the context is done, then says that the process has ended.
+func (h *Heartbeat) Run(ctx context.Context, interval time.Duration) {
+	defer h.Leave()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		_ = h.Beat(ctx) // package rdb logs that Redis is unavailable
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Leave says that the process has ended, as far as Redis answers within a second.
+func (h *Heartbeat) Leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
+	defer cancel()
+	_ = h.processes.redis.HDel(ctx, h.processes.key(), h.id).Err()
+}
