@@ -23,10 +23,10 @@ import (
 	"routemaster/client/subscriber"
 )
 
-// notCalled are the endpoints that Go programs do without: probes, the description itself, and
-// other names of those they call.
+// notCalled are the endpoints that Go programs do without: probes, the description itself, what the
+// console asks, and other names of those they call.
 var notCalled = []string{
-	"GET /", "GET /health", "GET /health/ping", "GET /health/ping.json", "GET /health/ready", "GET /pulse/scaling", "GET /openapi.json",
+	"GET /", "GET /health", "GET /health/ping", "GET /health/ping.json", "GET /health/ready", "GET /pulse/scaling", "GET /openapi.json", "GET /whoami",
 	"GET /subscribers", "DELETE /subscription", "DELETE /subscription/topics/{topic}", "DELETE /topic/{topic}",
 	"POST /v1/jobs", "GET /v1/jobs/{name}/{id}", "POST /v1/jobs/{name}/{id}/replay",
 }

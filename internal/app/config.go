@@ -82,6 +82,10 @@ type Config struct {
 	// endpoint itself.
 	Tracing bool
 
+	// Console is "on", "read-only" or "off". ConsoleAddr is where it is served instead of the API's
+	// port; empty if it is not.
+	Console, ConsoleAddr string
+
 	LogLevel slog.Level
 	LogJSON  bool
 }
@@ -188,6 +192,9 @@ func LoadConfig(lookup func(name string) string) (Config, error) {
 		MetricsAddr:          e.address("ROUTEMASTER_METRICS_ADDR"),
 		Exceptions:           e.exceptions(),
 		Tracing:              e.tracing(),
+
+		Console:     e.choice("ROUTEMASTER_CONSOLE", "on", "on", "read-only", "off"),
+		ConsoleAddr: e.address("ROUTEMASTER_CONSOLE_ADDR"),
 
 		LogLevel: logLevels[e.choice("ROUTEMASTER_LOG_LEVEL", "INFO", "DEBUG", "INFO", "WARN", "ERROR")],
 		LogJSON:  e.choice("ROUTEMASTER_LOG_FORMAT", "text", "text", "json") == "json",

@@ -68,12 +68,13 @@ var plan = []room{
 	{"web", "bus jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history inspect replay telemetry ingest"},
 	{"web/webtest", "rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
+	{"console", "bus overview rdb client console/static console/markup"},
 	{"selfsigned", ""},
 	{"terminal", ""},
 	{"top", "client bus format terminal"},
 	{"tail", "client bus selfsigned terminal"},
 	{"bench", "client rdb selfsigned"}, // it measures from outside
-	{"app", "bus seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner machines/topics doctor inspect migrate outbound telemetry ingest delivery maintenance worker web"},
+	{"app", "bus seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner machines/topics doctor inspect migrate outbound telemetry ingest delivery maintenance worker web console"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
@@ -115,6 +116,7 @@ var libraries = map[string]string{
 	"golang.org/x/sync/":                   "machines/topics top bench cmd/rtm",
 	"golang.org/x/sys/":                    "tail",
 	"golang.org/x/term":                    "terminal",
+	"golang.org/x/time/":                   "console",
 }
 
 // forTests is what only tests and the packages that help them import.

@@ -61,6 +61,10 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	in := ingest.New(st, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer})
 	feeds := newClient(c, c.CallbackDeny, 0)
 	defer feeds.Close()
+	consoleListener, err := listenForConsole(c)
+	if err != nil {
+		return err
+	}
 	api := web.New(web.Config{
 		RootKey:        c.RootKey,
 		NonceTTL:       c.NonceTTL,
@@ -78,6 +82,8 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		ScalingDeadline:  c.ScalingDeadline,
 		Reporter:         obs.reporter,
 		Tracer:           obs.tracer,
+		Console:          newConsole(c, st, log),
+		ConsoleListener:  consoleListener,
 	}, st, q, in, obs.metrics.Handler(), log, time.Now)
 
 	ctx, cancel := context.WithCancel(ctx)
@@ -89,7 +95,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	defer registering.Wait()
 	defer cancel()
 
-	log.Info("web started", "version", Version(), "address", listener.Addr().String(), openFiles(), obs.address())
+	log.Info("web started", "version", Version(), "address", listener.Addr().String(), openFiles(), obs.address(), consoleAddress(consoleListener))
 	err = api.Run(ctx, listener)
 	log.Info("web stopped")
 	return err

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v4"
 
+	"routemaster/internal/console/session"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/overview/samples"
@@ -203,7 +204,9 @@ func TestTheLayoutIsThatOfTheCode(t *testing.T) {
 		numbered := strings.NewReplacer("{slice}", "1", "{number}", "1", "{status}", "x").Replace(row[1])
 		documented = append(documented, placeholder.ReplaceAllString(numbered, "x"))
 	}
-	for _, keys := range []any{store.Keys{}, queue.Keys{}, jobstore.Keys{}, labelstore.Keys{}, samples.Keys{}} {
+	for _, keys := range []any{
+		store.Keys{}, queue.Keys{}, jobstore.Keys{}, labelstore.Keys{}, samples.Keys{}, session.Keys{},
+	} {
 		value := reflect.ValueOf(keys)
 		for i := range value.NumMethod() {
 			method := value.Method(i)

@@ -63,6 +63,12 @@ type Config struct {
 	Reporter *exceptions.Reporter
 	// Tracer, if given, traces the requests.
 	Tracer *tracing.Tracer
+	// Console, if given, makes the console, which is served at /console/. It calls the API in this
+	// process by a handler.
+	Console func(api http.Handler) http.Handler
+	// ConsoleListener, if given, is where the console is served, and nothing else. [API.Run] closes
+	// it.
+	ConsoleListener net.Listener
 }
 
 // API serves the HTTP API.
@@ -96,21 +102,73 @@ func New(
 	}
 }
 
-// Handler returns the API: all routes, with who calls them. [subscriber.Handlers.Routes] has those
-// of one client, [jobs.Handlers.Routes] those of jobs, [machines.Handlers.Routes] those of state
-// machines.
+// Handler returns the API and, if there is one, the console.
 func (a *API) Handler() http.Handler {
-	r := chi.NewRouter()
-	r.Use(a.Observe, a.RecoverPanics, rest.RefuseAmbiguous)
-	if a.config.ForceTLS {
-		r.Use(rest.ForceTLS)
+	r := a.newRouter(a.outer()...)
+	r.Group(func(r chi.Router) {
+		r.Use(rest.RefuseCrossOrigin)
+		a.routes(r)
+	})
+	if a.servesConsole() {
+		a.mountConsole(r)
 	}
+	return r
+}
+
+// servesConsole is whether the console is beside the API.
+func (a *API) servesConsole() bool { return a.config.Console != nil && a.config.ConsoleListener == nil }
+
+// consoleHandler returns the console alone.
+func (a *API) consoleHandler() http.Handler {
+	r := a.newRouter(a.outer()...)
+	r.Get("/", redirectToConsole)
+	a.mountConsole(r)
+	return r
+}
+
+func (a *API) mountConsole(r chi.Router) {
+	r.Get("/console", redirectToConsole)
+	r.With(middleware.Compress(5, compressed...)).Mount("/console/", a.config.Console(a.inProcess()))
+}
+
+// outer is what every request passes first that comes over the network.
+func (a *API) outer() (all []func(http.Handler) http.Handler) {
+	all = append(all, a.Observe, a.RecoverPanics, rest.RefuseAmbiguous)
+	if a.config.ForceTLS {
+		all = append(all, rest.ForceTLS)
+	}
+	return all
+}
+
+// compressed are the types of the console's files and pages that are sent compressed.
+var compressed = []string{"text/html", "text/css", "text/javascript", "application/json", "image/svg+xml"}
+
+// inProcess returns the API for callers in this process: nothing of it is logged or traced but the
+// changes.
+func (a *API) inProcess() http.Handler {
+	routes := a.newRouter(rest.Identify, a.RecoverPanics)
+	a.routes(routes)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The router would go on with the route of the request that is served.
+		routes.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), chi.RouteCtxKey, nil)))
+	})
+}
+
+// newRouter makes a router without routes.
+func (a *API) newRouter(outer ...func(http.Handler) http.Handler) chi.Router {
+	r := chi.NewRouter()
+	r.Use(outer...)
 	r.Use(machines.RefuseSlashes, rest.DecodePath)
 	r.Use(middleware.GetHead) // some load balancers send HEAD
 	r.NotFound(rest.NotFound)
 	r.MethodNotAllowed(func(w http.ResponseWriter, req *http.Request) { rest.MethodNotAllowed(r, w, req) })
+	return r
+}
 
-	// Clients of the service that state machines are from: without credentials.
+// routes adds all routes, with who calls them. [subscriber.Handlers.Routes] has those of one
+// client, [jobs.Handlers.Routes] those of jobs, [machines.Handlers.Routes] those of state machines.
+func (a *API) routes(r chi.Router) {
+	// Clients of the service that state machines are from, without credentials; and browsers.
 	r.Get("/", a.getStatus)
 	// Load balancers: without credentials, and without TLS.
 	r.Get("/health", a.getHealth)
@@ -129,6 +187,7 @@ func (a *API) Handler() http.Handler {
 		r.Get("/pulse/scaling", a.getPulseScaling)
 		r.Method(http.MethodGet, "/metrics", a.metrics)
 		// Every client, and the operator.
+		r.Get("/whoami", a.getCaller)
 		r.Get("/topics", a.getTopics)
 		r.Get("/subscriptions", a.getSubscribers)
 		r.Get("/subscribers", a.getSubscribers)
@@ -164,7 +223,6 @@ func (a *API) Handler() http.Handler {
 			r.Post("/api_tokens/{token}/rotate", a.rotateToken)
 		})
 	})
-	return r
 }
 
 // Run serves the API on a listener until the context is done. It then accepts no more connections,
@@ -179,5 +237,12 @@ func (a *API) Run(ctx context.Context, on net.Listener) error {
 	defer running.Wait()
 	defer stopAuth()
 	defer stopJobs()
+	if console := a.config.ConsoleListener; console != nil && a.config.Console != nil {
+		running.Go(func() {
+			if err := server.Run(ctx, console, a.consoleHandler(), a.config.Certificate, a.Log); err != nil {
+				a.Log.Error("the console's listener failed", "error", err)
+			}
+		})
+	}
 	return server.Run(ctx, on, a.Handler(), a.config.Certificate, a.Log)
 }

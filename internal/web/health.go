@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"strings"
 	"time"
 
 	"routemaster/internal/bus"
@@ -16,8 +17,12 @@ type statusView struct {
 	Version  string `json:"version"`
 }
 
-// getStatus reports whether Redis can be reached.
+// getStatus reports whether Redis can be reached. Browsers are sent to the console.
 func (a *API) getStatus(w http.ResponseWriter, r *http.Request) {
+	if a.servesConsole() && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		redirectToConsole(w, r)
+		return
+	}
 	if err := a.store.Ping(r.Context()); err != nil {
 		rest.WriteJSON(w, http.StatusServiceUnavailable, statusView{
 			Status: "error", Message: "the bus cannot reach its storage", Version: a.config.Version,
@@ -25,6 +30,24 @@ func (a *API) getStatus(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rest.WriteJSON(w, http.StatusOK, statusView{Status: "ok", Machines: "/state-machines", Version: a.config.Version})
+}
+
+// redirectToConsole leads to the console by a relative address, which holds behind any proxy.
+func redirectToConsole(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Location", "console/")
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// callerView says who calls.
+type callerView struct {
+	Client bus.ClientName `json:"client"`
+	Root   bool           `json:"root"`
+}
+
+// getCaller says whose the credentials of the request are.
+func (a *API) getCaller(w http.ResponseWriter, r *http.Request) {
+	who := rest.Caller(r)
+	rest.WriteJSON(w, http.StatusOK, callerView{who.PublicName(), who.Root})
 }
 
 // getHealth reports whether this process serves, whatever the state of Redis.

@@ -62,7 +62,8 @@ var Singles = func() map[string]rdb.Kind {
 		keys.Plans(): rdb.Hash, keys.Retention(): rdb.Set,
 		work.Types(): rdb.Set, work.Schedules(): rdb.Hash, work.Pulls(): rdb.Stream,
 		labels.Definitions(): rdb.Hash, labels.Walks(): rdb.Hash,
-		keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
+		"console:sessions": rdb.SortedSet,
+		keys.Migration():   rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
 	}
 	for _, q := range bus.Queues {
 		singles[jobs.JobsIndex(q)], singles[jobs.PendingIndex(q)] = rdb.Set, rdb.Set
@@ -133,6 +134,7 @@ var families = []Family{
 	{Prefix: "series:fast:", Kind: rdb.String, unread: true},
 	{Prefix: "series:slow:", Kind: rdb.String, unread: true},
 	{Prefix: "idempotency:", Kind: rdb.Hash, unread: true},
+	{Prefix: "console:session:", Kind: rdb.Hash, unread: true},
 	{Prefix: OldTraceparents, Kind: rdb.List, list: (*Scan).takeOldTraceparents},
 	{Prefix: OldLane, Kind: rdb.SortedSet, Token: true},
 }

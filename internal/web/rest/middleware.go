@@ -45,6 +45,24 @@ func RefuseAmbiguous(next http.Handler) http.Handler {
 	})
 }
 
+// crossOrigin knows which requests a page of another site has a browser send.
+var crossOrigin = http.NewCrossOriginProtection()
+
+// RefuseCrossOrigin refuses changes that a page of another site has a browser make: it may have
+// credentials of the API, typed into its prompt. Clients that are no browsers do not send the
+// headers that it goes by.
+func RefuseCrossOrigin(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if crossOrigin.Check(r) != nil {
+			writeProblem(w, r, Problem{
+				Status: http.StatusForbidden, ID: "cross_origin", Detail: "a page of another site must not change anything here with a browser's credentials",
+			})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // RefuseSlashes refuses requests for paths with a prefix in which a slash is percent-encoded: when
 // the path is decoded, the name that has it would be taken for two.
 func RefuseSlashes(prefix string, next http.Handler) http.Handler {

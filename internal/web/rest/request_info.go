@@ -32,14 +32,24 @@ func requestInfoOf(r *http.Request) *requestInfo {
 // serverHeader is the Server header of all responses; clients of jobs expect one.
 var serverHeader = []string{"routemaster"}
 
+// Identify gives every request an ID.
+func Identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { next.ServeHTTP(w, identified(w, r)) })
+}
+
+// identified returns a request with its ID, which the response gets, too.
+func identified(w http.ResponseWriter, r *http.Request) *http.Request {
+	info := &requestInfo{id: chooseID(r)}
+	w.Header()[requestIDHeader] = []string{info.id}
+	w.Header()["Server"] = serverHeader
+	return r.WithContext(context.WithValue(r.Context(), requestInfoKey{}, info))
+}
+
 // Observe gives every request an ID, logs it at DEBUG, and traces it. If neither is on it does next
 // to nothing, since every publish passes here.
 func (s *Service) Observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		info := &requestInfo{id: chooseID(r)}
-		w.Header()[requestIDHeader] = []string{info.id}
-		w.Header()["Server"] = serverHeader
-		r = r.WithContext(context.WithValue(r.Context(), requestInfoKey{}, info))
+		r = identified(w, r)
 		if s.Tracer != nil || s.Log.Enabled(r.Context(), slog.LevelDebug) {
 			s.serveObserved(next, w, r)
 			return

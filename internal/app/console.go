@@ -1,0 +1,47 @@
+package app
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"routemaster/internal/console"
+	"routemaster/internal/console/session"
+	"routemaster/internal/store"
+)
+
+// newConsole returns what makes the console; nil if it is off.
+func newConsole(c Config, st *store.Store, log *slog.Logger) func(api http.Handler) http.Handler {
+	if c.Console == "off" {
+		return nil
+	}
+	return func(api http.Handler) http.Handler {
+		return console.New(console.Config{
+			RootKey: c.RootKey, Name: c.AppName, Environment: c.Env, Version: Version(),
+			ReadOnly: c.Console == "read-only", Secure: c.ForceTLS,
+			Sessions: session.New(st.Partition(), c.RootKey, time.Now), Log: log, Now: time.Now,
+		}, api)
+	}
+}
+
+// listenForConsole listens where the console is served by itself; nil if it is not.
+func listenForConsole(c Config) (net.Listener, error) {
+	if c.ConsoleAddr == "" || c.Console == "off" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", c.ConsoleAddr)
+	if err != nil {
+		return nil, fmt.Errorf("ROUTEMASTER_CONSOLE_ADDR: %w", err)
+	}
+	return listener, nil
+}
+
+// consoleAddress is where the console is served by itself, for the log.
+func consoleAddress(on net.Listener) slog.Attr {
+	if on == nil {
+		return slog.Attr{}
+	}
+	return slog.String("console_address", on.Addr().String())
+}

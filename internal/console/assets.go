@@ -1,0 +1,58 @@
+package console
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"net/http"
+	"strings"
+
+	"routemaster/internal/console/static"
+)
+
+// assets are the files that pages load, by their names. Each has its hash in its path, so that
+// browsers may keep it.
+type assets struct{ hashes map[string]string }
+
+func newAssets() *assets {
+	a := &assets{map[string]string{}}
+	err := fs.WalkDir(static.Files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := static.Files.ReadFile(name)
+		sum := sha256.Sum256(text)
+		a.hashes[name] = hex.EncodeToString(sum[:4])
+		return err
+	})
+	if err != nil {
+		panic(err) // they are part of the program
+	}
+	return a
+}
+
+// path is where a file is, from the console on; empty if there is none.
+func (a *assets) path(name string) string {
+	if hash, ok := a.hashes[name]; ok {
+		return "static/" + hash + "/" + name
+	}
+	return ""
+}
+
+// contentTypes do not depend on what the host knows of types.
+var contentTypes = map[string]string{
+	"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml",
+	"png": "image/png", "ico": "image/x-icon",
+}
+
+func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	kind := contentTypes[name[strings.LastIndexByte(name, '.')+1:]]
+	if hash, ok := a.hashes[name]; !ok || hash != r.PathValue("hash") || kind == "" {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	http.ServeFileFS(w, r, static.Files, name)
+}

@@ -1,0 +1,71 @@
+package console
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/url"
+
+	"routemaster/client"
+)
+
+// inProcess sends requests to a handler in this process, on behalf of a request for a page.
+type inProcess struct {
+	api http.Handler
+	of  *http.Request
+	id  string
+}
+
+// RoundTrip implements [http.RoundTripper].
+func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	in := r.Clone(r.Context())
+	in.URL = &url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
+	in.RequestURI, in.Host, in.RemoteAddr = in.URL.RequestURI(), t.of.Host, t.of.RemoteAddr
+	in.Header.Set(requestID, t.id)
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	answer := &recorder{header: http.Header{}, status: http.StatusOK}
+	t.api.ServeHTTP(answer, in)
+	return &http.Response{
+		Status: http.StatusText(answer.status), StatusCode: answer.status, Header: answer.header, Request: r,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Body: io.NopCloser(&answer.body), ContentLength: int64(answer.body.Len()),
+	}, nil
+}
+
+// recorder keeps a response.
+type recorder struct {
+	header  http.Header
+	status  int
+	written bool
+	body    bytes.Buffer
+}
+
+func (a *recorder) Header() http.Header { return a.header }
+
+func (a *recorder) WriteHeader(status int) {
+	if !a.written {
+		a.status, a.written = status, true
+	}
+}
+
+func (a *recorder) Write(text []byte) (int, error) {
+	a.written = true
+	return a.body.Write(text)
+}
+
+// requestID is the header with the id of a request, which web chooses.
+const requestID = "X-Request-Id"
+
+// bus returns a client of the bus that calls it in this process, with a token or the root key. It
+// is nil if that is empty. Nothing is sent twice: the person can do that better.
+func (s *server) bus(w http.ResponseWriter, r *http.Request, secret string) *client.Client {
+	transport := inProcess{s.api, r, w.Header().Get(requestID)}
+	c, err := client.New("http://bus", secret, client.WithRetries(0), client.WithHTTPClient(&http.Client{Transport: transport}),
+		client.WithUserAgent("routemaster-console"))
+	if err != nil {
+		return nil
+	}
+	return c
+}

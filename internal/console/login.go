@@ -1,0 +1,171 @@
+package console
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/console/page"
+	"routemaster/internal/console/session"
+)
+
+const (
+	// loginsPerSecond is how many logins this process checks in a second, so that nobody guesses.
+	loginsPerSecond = 5
+	// loginWait is how long a login waits for its turn at most.
+	loginWait = 2 * time.Second
+	// refusalDelay is how long the answer to a wrong login takes.
+	refusalDelay = 300 * time.Millisecond
+	// failedLoginsInterval is the pause between two lines of the log about failed logins.
+	failedLoginsInterval = time.Minute
+	// maxPerson is how many bytes a person's name may have.
+	maxPerson = 64
+)
+
+// loginPage is where somebody logs in.
+var loginPage = page.Page{Path: "login", Template: loginView}
+
+func (s *server) getLogin(w http.ResponseWriter, r *http.Request) {
+	v := &page.Visit{Request: r, Header: w.Header(), Display: page.ReadDisplay(r), Secure: s.Secure}
+	f := s.frame(w, v, loginPage)
+	f.Next = safeNext(v.Query("next"))
+	s.show(w, http.StatusOK, loginView, f)
+}
+
+// askForLogin answers in place of a page with a form to log in, which leads back to it. The
+// challenge is one that no browser asks for a password for.
+func (s *server) askForLogin(w http.ResponseWriter, v *page.Visit, p page.Page) {
+	v.Visitor = page.Visitor{}
+	f := s.frame(w, v, p)
+	f.Next = safeNext(strings.TrimPrefix(v.Request.URL.RequestURI(), root))
+	w.Header().Set("WWW-Authenticate", "Cookie")
+	s.show(w, http.StatusUnauthorized, loginView, f)
+}
+
+func (s *server) postLogin(w http.ResponseWriter, r *http.Request) {
+	turn, cancel := context.WithTimeout(r.Context(), loginWait)
+	defer cancel()
+	if s.logins.Wait(turn) != nil {
+		w.Header().Set("Retry-After", "2")
+		s.refuseLogin(w, r, page.Refuse(http.StatusTooManyRequests, "", "too many logins at once; try again in a moment"))
+		return
+	}
+	secret := r.PostFormValue("secret")
+	c := s.bus(w, r, secret)
+	if c == nil { // it is empty
+		s.refuseLogin(w, r, page.Refuse(http.StatusUnauthorized, "/secret", "enter a token, or the root key"))
+		return
+	}
+	who, err := whoAmI(r, c)
+	if isStatus(err, http.StatusUnauthorized) {
+		s.failed.add(s.Log, s.Now())
+		pause(r.Context(), refusalDelay)
+		err = page.Refuse(http.StatusUnauthorized, "/secret", "this is neither a token of a client nor the root key")
+	}
+	if err != nil {
+		s.refuseLogin(w, r, err)
+		return
+	}
+	s.begin(w, r, who, secret)
+}
+
+// begin begins the session of who has logged in.
+func (s *server) begin(w http.ResponseWriter, r *http.Request, who caller, secret string) {
+	made := session.Session{
+		Token: bus.Token(secret), Client: who.Client, Person: personOf(r.PostFormValue("person")),
+		LookOnly: r.PostFormValue("look_only") != "",
+	}
+	if who.Root {
+		made.Token = ""
+	}
+	cookie, err := s.Sessions.Begin(r.Context(), made)
+	if err != nil {
+		s.refuseLogin(w, r, err)
+		return
+	}
+	s.Log.Info("logged in to the console", "client", made.Client, "person", made.Person, "look_only", made.LookOnly)
+	http.SetCookie(w, s.sessionCookie(cookie, made.TTL()))
+	w.Header().Set("Location", page.AtRoot(loginPage.Path)+safeNext(r.PostFormValue("next")))
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// refuseLogin shows the form again.
+func (s *server) refuseLogin(w http.ResponseWriter, r *http.Request, err error) {
+	v := &page.Visit{Request: r, Header: w.Header(), Display: page.ReadDisplay(r), Secure: s.Secure}
+	f := s.frame(w, v, loginPage)
+	f.Problem, f.Next = s.problemOf(err, f), safeNext(r.PostFormValue("next"))
+	if f.Problem.Status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Cookie")
+	}
+	s.show(w, f.Problem.Status, loginView, f)
+}
+
+func (s *server) postLogout(w http.ResponseWriter, r *http.Request) {
+	if cookie, err := r.Cookie(s.cookieName("routemaster")); err == nil {
+		if err := s.Sessions.End(r.Context(), cookie.Value); err != nil {
+			s.refuseLogin(w, r, err) // the cookie would still be good
+			return
+		}
+	}
+	http.SetCookie(w, s.cookie("routemaster", "", -1))
+	w.Header().Set("Location", "login")
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// safeNext is a path of the console to go to after a login; empty, which is the overview, unless it
+// is one.
+func safeNext(next string) string {
+	u, err := url.Parse(next)
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || u.Fragment != "" || u.Path == "" ||
+		strings.HasPrefix(path.Clean(u.Path), "/") || strings.HasPrefix(path.Clean(u.Path), "..") || strings.Contains(next, `\`) {
+		return ""
+	}
+	return next
+}
+
+// personOf is a person's name as it was typed, without what cannot be printed.
+func personOf(typed string) string {
+	name := strings.TrimSpace(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, typed))
+	for len(name) > maxPerson {
+		name = strings.TrimRightFunc(name[:len(name)-1], func(r rune) bool { return r == unicode.ReplacementChar })
+	}
+	return name
+}
+
+// pause waits, unless the context is done before.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
+}
+
+// failedLogins logs failed logins: one line a minute, with how many there were since the one
+// before.
+type failedLogins struct {
+	mu     sync.Mutex
+	count  int
+	logged time.Time
+}
+
+func (f *failedLogins) add(log *slog.Logger, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.count++
+	if now.Sub(f.logged) >= failedLoginsInterval {
+		log.Warn("logins to the console failed", "count", f.count)
+		f.count, f.logged = 0, now
+	}
+}

@@ -1,0 +1,88 @@
+package page
+
+import (
+	"errors"
+	"net/http"
+
+	"routemaster/client"
+)
+
+// Audience is who may see a page.
+type Audience int
+
+// The audiences. Members are clients and root.
+const (
+	Anyone Audience = iota
+	Members
+	Root
+)
+
+// Page is a page of the console, with or without a form.
+type Page struct {
+	// Path is where it is, from the console on, with names in braces: "topics/{topic}". That of the
+	// overview is empty.
+	Path string
+	// Template is the file of package pages that shows it, without ".html". It defines "title" and
+	// "main".
+	Template string
+	// Nav is its name in the navigation; empty if it is not there.
+	Nav string
+	For Audience
+	// Load gets what the template shows as .Data; nil if there is nothing to get. A [client.Error]
+	// is shown as the bus puts it.
+	Load func(*Visit) (any, error)
+	// Submit does what the page's form asks for when it is posted to the page's path. If the bus
+	// refuses that, the page is shown again, with what it said as .Problem. It is nil if there is no
+	// form.
+	Submit func(*Visit) (Answer, error)
+	// Calls is the route of the API that Submit calls, such as "DELETE /topics/{topic}". It is empty
+	// if the form changes nothing but the console: only then it may be sent by who only looks.
+	Calls string
+}
+
+// Answer is what is shown after a form has been submitted.
+type Answer struct {
+	// To is the path of the page to go to, whose names are filled in.
+	To    string
+	Names []string
+	// Message says there what was done.
+	Message string
+	// Show, unless nil, is shown by the form's own template, in place of what Load gets, and nowhere
+	// else: what is to be seen once.
+	Show any
+}
+
+// SeeOther goes to a page, and says there what was done. Names fill in the path.
+func SeeOther(message, to string, names ...string) Answer {
+	return Answer{To: to, Names: names, Message: message}
+}
+
+// Show shows what is to be seen once.
+func Show(data any) Answer { return Answer{Show: data} }
+
+// Panel is a part of a page that fails alone.
+type Panel[T any] struct {
+	Value T
+	// Problem is why there is no value, in words; empty if there is one.
+	Problem string
+}
+
+// Part makes a panel of what a call returned.
+func Part[T any](value T, err error) Panel[T] { return Panel[T]{value, Words(err)} }
+
+// Words says what an error of a call means for who looks at a page; empty if it is nil.
+func Words(err error) string {
+	if err == nil {
+		return ""
+	}
+	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Detail != "" {
+		return refused.Detail
+	}
+	return "the bus did not answer"
+}
+
+// Refuse is an error that the console finds by itself, in the form of those of the bus. Pointer is
+// the JSON pointer of the field at fault, empty if it is not one field.
+func Refuse(status int, pointer, detail string) error {
+	return &client.Error{Status: status, Title: http.StatusText(status), Pointer: pointer, Detail: detail}
+}

@@ -1,0 +1,57 @@
+package page
+
+import (
+	"context"
+	"net/http"
+
+	"routemaster/client"
+	"routemaster/internal/overview"
+)
+
+// Visitor is who looks at a page. The zero one is not logged in.
+type Visitor struct {
+	// Client is the public name of the client that is logged in, or of root.
+	Client string
+	Root   bool
+	// Person is the name that was given at the login, which nobody has checked; it may be empty.
+	Person string
+	// LookOnly is set if nothing may be changed.
+	LookOnly bool
+}
+
+// LoggedIn is whether it is a client or root.
+func (v Visitor) LoggedIn() bool { return v.Client != "" }
+
+// May is whether the visitor belongs to an audience.
+func (v Visitor) May(a Audience) bool {
+	return a == Anyone || a == Members && v.LoggedIn() || a == Root && v.Root
+}
+
+// Visit is a request for a page.
+type Visit struct {
+	Visitor
+	Request *http.Request
+	// Header is that of the response.
+	Header http.Header
+	// Bus calls the API of the bus in the name of the visitor, in this process. It is nil for who is
+	// not logged in.
+	Bus *client.Client
+	// Figures and Tracks are of the bus, the same for all visitors.
+	Figures overview.Figures
+	Tracks  overview.Tracks
+	Display Display
+	// Secure is whether cookies are for TLS only.
+	Secure bool
+}
+
+// Context is that of the request.
+func (v *Visit) Context() context.Context { return v.Request.Context() }
+
+// Path is what stands for a name of the page's path.
+func (v *Visit) Path(name string) string { return v.Request.PathValue(name) }
+
+// Query is a parameter of the query string, empty if there is none.
+func (v *Visit) Query(name string) string { return v.Request.URL.Query().Get(name) }
+
+// Form is a field of the form that was posted, empty if there is none.
+func (v *Visit) Form(name string) string { return v.Request.PostFormValue(name) }

@@ -1,0 +1,115 @@
+// Package console is the console: pages that show the bus in a browser, and forms that change it.
+//
+// It has no power of its own. The figures of its pages are from [Live], the same for everybody.
+// Whatever else they show, and all that they change, goes through the HTTP API of the bus, in the
+// name of who is logged in: the API is called in this process, with the credentials of the session.
+package console
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"routemaster/internal/console/page"
+	"routemaster/internal/console/pages"
+	"routemaster/internal/console/session"
+	"routemaster/internal/overview"
+)
+
+// root is where the console is mounted.
+const root = "/console/"
+
+// Live knows how the bus is, and has been.
+type Live interface {
+	// Figures are never nil where they are lists, and are there at once, also while Redis is away.
+	Figures(ctx context.Context) overview.Figures
+	// Tracks are what the figures have been.
+	Tracks(ctx context.Context) overview.Tracks
+}
+
+// Config configures a console.
+type Config struct {
+	// RootKey is the operator's key.
+	RootKey string
+	// Name and Environment tell buses apart. Version is that of the program.
+	Name, Environment, Version string
+	// ReadOnly refuses to change anything.
+	ReadOnly bool
+	// Secure is set if browsers reach the console over TLS only.
+	Secure   bool
+	Sessions *session.Store
+	// Live may be nil: then there are no figures.
+	Live Live
+	Log  *slog.Logger
+	Now  func() time.Time
+}
+
+// server serves the console.
+type server struct {
+	Config
+	api    http.Handler
+	views  views
+	assets *assets
+	nav    []page.Page
+	logins *rate.Limiter
+	failed failedLogins
+}
+
+// New makes a console, to be mounted at /console/. Its requests to the API go to a handler.
+func New(c Config, api http.Handler) http.Handler {
+	assets := newAssets()
+	all := pages.All()
+	s := &server{
+		Config: c, api: api, assets: assets, views: parseViews(all, assets),
+		logins: rate.NewLimiter(loginsPerSecond, loginsPerSecond),
+	}
+	mux := http.NewServeMux()
+	for _, p := range all {
+		if p.Nav != "" {
+			s.nav = append(s.nav, p)
+		}
+		pattern := root + p.Path
+		if p.Path == "" {
+			pattern += "{$}"
+		}
+		mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) { s.get(w, r, p) })
+		if p.Submit != nil {
+			mux.HandleFunc("POST "+pattern, func(w http.ResponseWriter, r *http.Request) { s.post(w, r, p) })
+		}
+	}
+	mux.HandleFunc("GET "+root+"login", s.getLogin)
+	mux.HandleFunc("POST "+root+"login", s.postLogin)
+	mux.HandleFunc("POST "+root+"logout", s.postLogout)
+	mux.HandleFunc("GET "+root+"static/{hash}/{name...}", assets.serve)
+	mux.HandleFunc(root, s.notFound)
+	crossOrigin := http.NewCrossOriginProtection()
+	crossOrigin.SetDenyHandler(http.HandlerFunc(s.refuseCrossOrigin))
+	return secured(crossOrigin.Handler(mux))
+}
+
+// maxForm is how many bytes a form may have.
+const maxForm = 1 << 20
+
+// policy is what pages may do: load what is the console's own, and nothing else.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// secured adds the headers that have browsers keep the pages apart from others, and bounds the size
+// of forms.
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cross-Origin-Opener-Policy", "same-origin")
+		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.Set("Referrer-Policy", "same-origin") // no-referrer would have forms sent with Origin: null
+		h.Set("X-Robots-Tag", "noindex")
+		h.Set("Cache-Control", "no-store")
+		r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		next.ServeHTTP(w, r)
+	})
+}

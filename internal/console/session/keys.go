@@ -1,0 +1,11 @@
+package session
+
+// Keys names the keys of sessions, which begin with a namespace.
+type Keys struct{ Namespace string }
+
+// Session is a hash: `token` (empty for root), `client`, `person`, `look_only`, `made_at` (ms) and
+// `proof`. What follows is the SHA-256 of the cookie. It expires.
+func (k Keys) Session(id string) string { return k.Namespace + "console:session:" + id }
+
+// Sessions is a sorted set: the ids of the sessions, by when they end (ms).
+func (k Keys) Sessions() string { return k.Namespace + "console:sessions" }

@@ -1,0 +1,161 @@
+// Package session keeps who is logged in to the console, in Redis, for all web processes.
+//
+// A cookie is 32 random bytes. Redis has only its SHA-256, so that a dump of Redis has no usable
+// cookie. A session of root bears a proof made with the root key, so that who writes to Redis
+// cannot make one, and a new root key ends them all.
+package session
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"strconv"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+)
+
+// How long sessions last. A look-only one is for screens on walls.
+const (
+	ttl         = 12 * time.Hour
+	lookOnlyTTL = 30 * 24 * time.Hour
+)
+
+const (
+	// maxSessions is how many sessions there may be; a new one ends that which would end first.
+	maxSessions = 1000
+	// redisTimeout bounds a call to Redis, so that pages appear while Redis is away.
+	redisTimeout = 500 * time.Millisecond
+)
+
+//go:embed lua
+var luaFiles embed.FS
+
+// scriptSessionPut is described in its header.
+var scriptSessionPut = rdb.NewScript(nil, rdb.ReadLua(luaFiles, "session_put"))
+
+// ErrNone says that there is no such session, or not any more.
+var ErrNone = errors.New("no such session")
+
+// Session is a login.
+type Session struct {
+	// Token is that of the client; empty for root.
+	Token bus.Token
+	// Client is the public name of the client, or of root.
+	Client string
+	// Person is the name that was given at the login; it may be empty.
+	Person   string
+	LookOnly bool
+	// MadeAt is when it began.
+	MadeAt time.Time
+	// Stale is set if Redis could not be asked whether the session has ended.
+	Stale bool
+}
+
+// Root is whether the session is the operator's.
+func (s Session) Root() bool { return s.Token == "" }
+
+// TTL is how long the session lasts in all.
+func (s Session) TTL() time.Duration {
+	if s.LookOnly {
+		return lookOnlyTTL
+	}
+	return ttl
+}
+
+// Store is where sessions are. It is safe for concurrent use.
+type Store struct {
+	redis   *rdb.Partition
+	keys    Keys
+	rootKey []byte
+	now     func() time.Time
+	recent  *memory
+}
+
+// New returns the sessions in a partition of Redis.
+func New(redis *rdb.Partition, rootKey string, now func() time.Time) *Store {
+	return &Store{redis, Keys{redis.Namespace()}, []byte(rootKey), now, &memory{now: now}}
+}
+
+// Begin begins a session, and returns its cookie. It sets MadeAt by itself.
+// The error may be [bus.ErrUnavailable].
+func (s *Store) Begin(ctx context.Context, session Session) (cookie string, err error) {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // it never fails
+	cookie = base64.RawURLEncoding.EncodeToString(secret)
+	id, now := idOf(cookie), s.now()
+	err = s.redis.Run(ctx, scriptSessionPut, id, now.UnixMilli(), now.Add(session.TTL()).UnixMilli(), maxSessions,
+		"token", string(session.Token), "client", session.Client, "person", session.Person,
+		"look_only", strconv.FormatBool(session.LookOnly), "made_at", now.UnixMilli(), "proof", s.proof(cookie)).Err()
+	return cookie, rdb.Wrap("begin a session", err)
+}
+
+// Find returns the session of a cookie. While Redis is unavailable that is what it was a moment
+// ago, for 15 min. The error is [ErrNone] or [bus.ErrUnavailable].
+func (s *Store) Find(ctx context.Context, cookie string) (Session, error) {
+	id := idOf(cookie)
+	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
+	defer cancel()
+	fields, err := s.redis.HGetAll(ctx, s.keys.Session(id)).Result()
+	if err = rdb.Wrap("find a session", err); errors.Is(err, bus.ErrUnavailable) {
+		if session, ok := s.recent.find(id); ok {
+			return session, nil
+		}
+	}
+	if err != nil {
+		return Session{}, err
+	}
+	session, ok := s.read(cookie, fields)
+	if !ok {
+		s.recent.forget(id)
+		return Session{}, ErrNone
+	}
+	s.recent.keep(id, session)
+	return session, nil
+}
+
+// read makes a session of its fields in Redis. It is not ok if it has ended, or root's without the
+// proof.
+func (s *Store) read(cookie string, fields map[string]string) (session Session, ok bool) {
+	made, err := strconv.ParseInt(fields["made_at"], 10, 64)
+	if err != nil {
+		return Session{}, false
+	}
+	session = Session{
+		Token: bus.Token(fields["token"]), Client: fields["client"], Person: fields["person"],
+		LookOnly: fields["look_only"] == "true", MadeAt: time.UnixMilli(made),
+	}
+	if session.Root() && !hmac.Equal([]byte(fields["proof"]), []byte(s.proof(cookie))) {
+		return Session{}, false
+	}
+	return session, true
+}
+
+// End ends the session of a cookie. The error may be [bus.ErrUnavailable].
+func (s *Store) End(ctx context.Context, cookie string) error {
+	id := idOf(cookie)
+	s.recent.forget(id)
+	return s.redis.Pipelined(ctx, "end a session", func(c rdb.Commands) {
+		c.Del(ctx, s.keys.Session(id))
+		c.ZRem(ctx, s.keys.Sessions(), id)
+	})
+}
+
+// proof shows that who made a session knows the root key.
+func (s *Store) proof(cookie string) string {
+	mac := hmac.New(sha256.New, s.rootKey)
+	mac.Write([]byte(cookie))
+	return hex.EncodeToString(mac.Sum(nil))
+}
+
+// idOf is what Redis has of a cookie.
+func idOf(cookie string) string {
+	sum := sha256.Sum256([]byte(cookie))
+	return hex.EncodeToString(sum[:])
+}

@@ -1,0 +1,126 @@
+package console
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"net/http"
+	"strconv"
+
+	"routemaster/client"
+	"routemaster/internal/console/markup"
+	"routemaster/internal/console/page"
+	"routemaster/internal/console/pages"
+)
+
+// views are the templates of pages, by the path of the page. Links are relative, so each page has
+// its own. Those of the login and of problems are there for every depth of a path.
+type views map[viewOf]*template.Template
+
+type viewOf struct{ name, path string }
+
+// Templates that pages of all paths may be answered with.
+const (
+	loginView   = "login"
+	problemView = "problem"
+)
+
+func parseViews(all []page.Page, files *assets) views {
+	shared := template.Must(template.New("layout.html").Funcs(markup.Functions()).Funcs(functions("", all, files)).
+		ParseFS(pages.Templates, "layout.html", "parts/*.html"))
+	parsed := views{}
+	parse := func(name, path string) {
+		t := template.Must(template.Must(shared.Clone()).Funcs(functions(path, all, files)).ParseFS(pages.Templates, name+".html"))
+		parsed[viewOf{name, path}] = t
+	}
+	for _, p := range all {
+		parse(p.Template, p.Path)
+		parse(loginView, p.Path)
+		parse(problemView, p.Path)
+	}
+	parse(loginView, loginView)
+	return parsed
+}
+
+// functions are those of the templates of a page. Link leads to a page by its path, which is
+// checked when the page is made, with names filled in; asset to a file.
+func functions(path string, all []page.Page, files *assets) template.FuncMap {
+	known := map[string]bool{"login": true, "logout": true}
+	for _, p := range all {
+		known[p.Path] = true
+	}
+	return template.FuncMap{
+		"link": func(to string, names ...string) (string, error) {
+			if !known[to] {
+				return "", fmt.Errorf("there is no page %q", to)
+			}
+			return page.Link(path, to, names...)
+		},
+		"asset": func(name string) (string, error) {
+			if files.path(name) == "" {
+				return "", fmt.Errorf("there is no file static/%s", name)
+			}
+			return page.AtRoot(path) + files.path(name), nil
+		},
+	}
+}
+
+// view is what a template shows.
+type view struct {
+	*page.Visit
+	// Name and Environment tell buses apart.
+	Name, Environment, Version string
+	// Page is which one it is; Nav are those of the navigation that the visitor may see.
+	Page page.Page
+	Nav  []page.Page
+	// Data is what the page's Load got.
+	Data any
+	// Message is what the form before this page did.
+	Message string
+	// Problem is why the page's form did nothing, or why the page cannot be shown.
+	Problem *client.Error
+	// RequestID is that of the page.
+	RequestID string
+	// MayChange is whether the visitor may change anything in the console.
+	MayChange bool
+	// Next is where to go after a login, from the console on.
+	Next string
+}
+
+// At is the problem if it is with a field, which is named by its JSON pointer; else it is empty.
+func (v view) At(pointer string) string {
+	if v.Problem == nil || v.Problem.Pointer != pointer {
+		return ""
+	}
+	return v.Problem.Detail
+}
+
+// frame is what all pages show.
+func (s *server) frame(w http.ResponseWriter, v *page.Visit, p page.Page) view {
+	f := view{
+		Visit: v, Name: s.Name, Environment: s.Environment, Version: s.Version, Page: p,
+		RequestID: w.Header().Get(requestID), MayChange: !s.ReadOnly && !v.LookOnly,
+	}
+	for _, entry := range s.nav {
+		if v.May(entry.For) {
+			f.Nav = append(f.Nav, entry)
+		}
+	}
+	return f
+}
+
+// show answers with a template.
+func (s *server) show(w http.ResponseWriter, status int, template string, f view) {
+	var text bytes.Buffer
+	if err := s.views[viewOf{template, f.Page.Path}].Execute(&text, f); err != nil {
+		s.Log.Error("page failed", "page", f.Page.Path, "request_id", f.RequestID, "error", err)
+		http.Error(w, "the page could not be made; the log of web says why, at "+f.RequestID, http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	if !f.Figures.At.IsZero() {
+		w.Header().Set("X-Sampled-At", strconv.FormatInt(f.Figures.At.UnixMilli(), 10))
+	}
+	w.WriteHeader(status)
+	_, _ = w.Write(text.Bytes()) // the browser may have gone
+}

@@ -1,0 +1,201 @@
+package console
+
+import (
+	"cmp"
+	"errors"
+	"net/http"
+
+	"routemaster/client"
+	"routemaster/internal/bus"
+	"routemaster/internal/console/page"
+	"routemaster/internal/console/session"
+	"routemaster/internal/overview"
+)
+
+// caller is what the API says of who calls it.
+type caller struct {
+	Client string `json:"client"`
+	Root   bool   `json:"root"`
+}
+
+// whoAmI asks the bus whose a client's credentials are.
+func whoAmI(r *http.Request, c *client.Client) (who caller, err error) {
+	_, err = c.Call(r.Context(), client.Request{Operation: "ask who calls", Method: http.MethodGet, Path: "/whoami"}, &who)
+	return who, err
+}
+
+// visit finds out who looks at a page. The visitor is not logged in if the session has ended, or
+// its token was revoked. The error is that Redis is unavailable.
+func (s *server) visit(w http.ResponseWriter, r *http.Request) (*page.Visit, error) {
+	v := &page.Visit{Request: r, Header: w.Header(), Display: page.ReadDisplay(r), Secure: s.Secure}
+	cookie, err := r.Cookie(s.cookieName("routemaster"))
+	if err != nil {
+		return v, nil
+	}
+	known, err := s.Sessions.Find(r.Context(), cookie.Value)
+	if errors.Is(err, session.ErrNone) {
+		return v, nil
+	}
+	if err != nil {
+		return v, err
+	}
+	bus := s.bus(w, r, s.secret(known))
+	who, err := whoAmI(r, bus)
+	if isStatus(err, http.StatusUnauthorized) {
+		_ = s.Sessions.End(r.Context(), cookie.Value) // else it ends by itself
+		return v, nil
+	}
+	if err != nil && !known.Stale {
+		return v, err
+	}
+	v.Visitor = page.Visitor{
+		Client: cmp.Or(who.Client, known.Client), Root: known.Root(), Person: known.Person, LookOnly: known.LookOnly,
+	}
+	v.Bus = bus
+	s.look(v)
+	return v, nil
+}
+
+// secret is what a session authenticates with.
+func (s *server) secret(of session.Session) string {
+	if of.Root() {
+		return s.RootKey
+	}
+	return string(of.Token)
+}
+
+// look has a visit see the figures.
+func (s *server) look(v *page.Visit) {
+	v.Tracks = func(overview.Subject, overview.Range) (overview.Track, bool) { return overview.Track{}, false }
+	if s.Live != nil {
+		v.Figures, v.Tracks = s.Live.Figures(v.Context()), s.Live.Tracks(v.Context())
+	}
+}
+
+// enter makes a visit of somebody who may see a page. Others get an answer, and it is false.
+func (s *server) enter(w http.ResponseWriter, r *http.Request, p page.Page) (*page.Visit, bool) {
+	v, err := s.visit(w, r)
+	switch {
+	case err != nil:
+		s.fail(w, v, p, err)
+	case v.May(p.For):
+		return v, true
+	case v.LoggedIn():
+		s.fail(w, v, p, page.Refuse(http.StatusForbidden, "", "this page is for the operator; log in with the root key"))
+	default:
+		s.askForLogin(w, v, p)
+	}
+	return nil, false
+}
+
+// get shows a page.
+func (s *server) get(w http.ResponseWriter, r *http.Request, p page.Page) {
+	v, ok := s.enter(w, r, p)
+	if !ok {
+		return
+	}
+	f := s.frame(w, v, p)
+	f.Message = s.takeMessage(w, r)
+	if data, err := s.load(v, p); err != nil {
+		s.fail(w, v, p, err)
+	} else {
+		f.Data = data
+		s.show(w, http.StatusOK, p.Template, f)
+	}
+}
+
+func (s *server) load(v *page.Visit, p page.Page) (any, error) {
+	if p.Load == nil {
+		return nil, nil
+	}
+	return p.Load(v)
+}
+
+// post submits the form of a page.
+func (s *server) post(w http.ResponseWriter, r *http.Request, p page.Page) {
+	v, ok := s.enter(w, r, p)
+	if !ok {
+		return
+	}
+	f := s.frame(w, v, p)
+	if p.Calls != "" && !f.MayChange {
+		s.fail(w, v, p, page.Refuse(http.StatusForbidden, "", "nothing may be changed here: the console, or this login, only looks"))
+		return
+	}
+	answer, err := p.Submit(v)
+	switch {
+	case err != nil:
+		s.showAgain(w, f, err)
+	case answer.Show != nil:
+		f.Data = answer.Show
+		s.show(w, http.StatusOK, p.Template, f)
+	default:
+		s.keepMessage(w, answer.Message)
+		s.seeOther(w, p, answer)
+	}
+}
+
+// showAgain shows a page whose form was refused. What cannot be shown again is shown as a problem.
+func (s *server) showAgain(w http.ResponseWriter, f view, err error) {
+	refused, ok := errors.AsType[*client.Error](err)
+	if !ok || refused.Status == http.StatusUnauthorized {
+		s.fail(w, f.Visit, f.Page, err)
+		return
+	}
+	data, loadErr := s.load(f.Visit, f.Page)
+	if loadErr != nil {
+		s.fail(w, f.Visit, f.Page, err)
+		return
+	}
+	f.Data, f.Problem = data, refused
+	s.show(w, refused.Status, f.Page.Template, f)
+}
+
+func (s *server) seeOther(w http.ResponseWriter, from page.Page, answer page.Answer) {
+	to, err := page.Link(from.Path, answer.To, answer.Names...)
+	if err != nil {
+		panic(err) // the pattern and the names are the page's own
+	}
+	w.Header().Set("Location", to) // http.Redirect would make it absolute
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+// fail answers with why a page cannot be shown.
+func (s *server) fail(w http.ResponseWriter, v *page.Visit, p page.Page, err error) {
+	f := s.frame(w, v, p)
+	f.Problem = s.problemOf(err, f)
+	if f.Problem.Status == http.StatusUnauthorized {
+		s.askForLogin(w, v, p)
+		return
+	}
+	s.show(w, f.Problem.Status, problemView, f)
+}
+
+// problemOf is an error as pages show it.
+func (s *server) problemOf(err error, f view) *client.Error {
+	if refused, ok := errors.AsType[*client.Error](err); ok {
+		return refused
+	}
+	status, detail := http.StatusInternalServerError, "the console failed; the log of web says why"
+	if errors.Is(err, bus.ErrUnavailable) || client.IsTemporary(err) {
+		status, detail = http.StatusServiceUnavailable, "Redis does not answer; try again in a moment"
+	} else {
+		s.Log.Error("page failed", "page", f.Page.Path, "request_id", f.RequestID, "error", err)
+	}
+	return &client.Error{Status: status, Title: http.StatusText(status), Detail: detail}
+}
+
+func isStatus(err error, status int) bool {
+	refused, ok := errors.AsType[*client.Error](err)
+	return ok && refused.Status == status
+}
+
+// notFound answers for paths that no page has. It is no page, since it may be at any depth.
+func (s *server) notFound(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "There is no such page of the console.", http.StatusNotFound)
+}
+
+// refuseCrossOrigin answers a form that another site has sent.
+func (s *server) refuseCrossOrigin(w http.ResponseWriter, _ *http.Request) {
+	http.Error(w, "This was sent by another site, so nothing was done.", http.StatusForbidden)
+}
