@@ -78,6 +78,9 @@ type JobType struct {
 	Failed    *float64 `json:"failed_per_second"`
 	Expired   *float64 `json:"expired_per_second"`
 	Paused    bool     `json:"paused"`
+
+	// HeldBack is whether jobs were held back all through the last minute, and the oldest grew older.
+	HeldBack bool `json:"-"`
 }
 
 // Machine is a state machine of [Figures].
@@ -86,12 +89,15 @@ type Machine struct {
 	// Labels is the number of labels, Errored that of those whose action is not tried again.
 	Labels  int64 `json:"labels"`
 	Errored int64 `json:"errored_labels"`
-	// Moves and Failed are rates of the last minute, by the second: labels that workers have moved, and
-	// webhooks and evaluations that failed.
+	// Moves and Failed are rates of the last minute, by the second: labels that workers have moved,
+	// and webhooks and evaluations that failed.
 	Moves  *float64 `json:"moves_per_second"`
 	Failed *float64 `json:"failed_per_second"`
 	// Unpublished is the number of moves that are still to be published.
 	Unpublished int64 `json:"unpublished_moves"`
+
+	// Held is the least that Unpublished was in the last minute.
+	Held int64 `json:"-"`
 }
 
 // Topic is a topic of [Figures].
@@ -139,6 +145,9 @@ type Subscriber struct {
 
 	// Timeout is how long an event may wait for others in a batch, in seconds.
 	Timeout float64 `json:"timeout_seconds"`
+
+	// Throttled is whether deliveries wait because some have failed, whatever else holds them up.
+	Throttled bool `json:"-"`
 }
 
 // The holds of a subscriber.
@@ -164,15 +173,17 @@ const (
 	Gone State = "gone"
 	// PausedState is that it is paused.
 	PausedState State = "paused"
-	// Stalled is that something waits, and nothing was acknowledged for 15 min.
+	// Stalled is that something has waited for 15 min, and nothing was acknowledged in them.
 	Stalled State = "stalled"
 	// Failing is that it is left alone until later, or nothing but failures in the last minute.
 	Failing State = "failing"
-	// Behind is that its oldest event is older than 5 min, and it grew over the last 10 min.
+	// Behind is that its oldest event is older than 5 min, and that age grew over the last 10 min, by
+	// more than half a second a second.
 	Behind State = "behind"
-	// Flaky is that 5 % or more of the deliveries of the last 5 min failed.
+	// Flaky is that 5 % or more of the deliveries of the last 5 min failed, not counting those before
+	// the first success.
 	Flaky State = "flaky"
-	// Idle is that nothing waits, and nothing was sent for 15 min.
+	// Idle is that nothing waits, and no delivery was attempted for 15 min.
 	Idle State = "idle"
 	// OK is nothing of these.
 	OK State = "ok"

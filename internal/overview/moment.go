@@ -17,12 +17,15 @@ const (
 	dropped
 	health // is no count: it may fall
 	// Of job types:
-	jobsSucceeded
-	jobsFailed
-	jobsExpired
+	typeSucceeded
+	typeFailed
+	typeExpired
+	typeWaiting // no count
+	typeOldest  // ms since the Unix epoch, negative if there is none
 	// Of machines:
 	moved
 	stepsFailed
+	unpublished // no count
 
 	counters
 )
@@ -49,13 +52,16 @@ func newMoment(now Sample) moment {
 		m.numbers[health][sub.Name] = int64(sub.Health)
 	}
 	for _, t := range now.JobTypes {
-		m.numbers[jobsSucceeded][t.Name] = t.Succeeded
-		m.numbers[jobsFailed][t.Name] = t.Failed
-		m.numbers[jobsExpired][t.Name] = t.Expired
+		m.numbers[typeSucceeded][t.Name] = t.Succeeded
+		m.numbers[typeFailed][t.Name] = t.Failed
+		m.numbers[typeExpired][t.Name] = t.Expired
+		m.numbers[typeWaiting][t.Name] = t.Waiting
+		m.numbers[typeOldest][t.Name] = t.OldestAt.UnixMilli()
 	}
 	for _, machine := range now.Machines {
 		m.numbers[moved][machine.Name] = machine.Moved
 		m.numbers[stepsFailed][machine.Name] = machine.Failed
+		m.numbers[unpublished][machine.Name] = machine.Unpublished
 	}
 	return m
 }
@@ -63,7 +69,7 @@ func newMoment(now Sample) moment {
 // remember keeps what the figures of the next minute need of a sample.
 func (s *Sampler) remember(now Sample) {
 	s.recent = append(s.recent, newMoment(now))
-	s.recent = slices.DeleteFunc(s.recent, func(m moment) bool { return now.At.Sub(m.at) > window })
+	s.recent = slices.DeleteFunc(s.recent, func(m moment) bool { return now.At.Sub(m.at) > Lately })
 }
 
 // first returns the index of the oldest moment that a window reaches. If none but the last is in
@@ -118,7 +124,7 @@ func (s *Sampler) rate(over time.Duration, of counter, name string) *float64 {
 
 // trend returns the change of a subscriber's health in the last minute.
 func (s *Sampler) trend(sub SubscriberState) int {
-	for _, m := range s.recent[s.first(window):] {
+	for _, m := range s.recent[s.first(Lately):] {
 		if was, ok := m.numbers[health][sub.Name]; ok {
 			return sub.Health - int(was)
 		}
@@ -129,4 +135,33 @@ func (s *Sampler) trend(sub SubscriberState) int {
 // seconds is the time that rates are computed over.
 func (s *Sampler) seconds() float64 {
 	return s.recent[len(s.recent)-1].at.Sub(s.recent[s.first(rateWindow)].at).Seconds()
+}
+
+// agingSlope is how fast an age grows at least, in s/s, that is said to grow.
+const agingSlope = 0.5
+
+// heldFor is for how long figures of services have to be known to say that they have held.
+const heldFor = 30 * time.Second
+
+// least returns the least that a number was in the last minute, 0 if that is not known for long.
+func (s *Sampler) least(of counter, name string) int64 {
+	recent := s.recent[s.first(Lately):]
+	now := recent[len(recent)-1]
+	if now.at.Sub(recent[0].at) < heldFor {
+		return 0
+	}
+	least := now.numbers[of][name]
+	for _, m := range recent {
+		least = min(least, m.numbers[of][name])
+	}
+	return least
+}
+
+// ages reports whether a time stood nearly still in the last minute: what came then grows old.
+func (s *Sampler) ages(of counter, name string) bool {
+	recent := s.recent[s.first(Lately):]
+	first, now := recent[0], recent[len(recent)-1]
+	took, was := now.at.Sub(first.at), first.numbers[of][name]
+	moved := time.Duration(now.numbers[of][name]-was) * time.Millisecond
+	return took >= heldFor && was > 0 && moved.Seconds() < (1-agingSlope)*took.Seconds()
 }

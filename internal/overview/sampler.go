@@ -11,11 +11,11 @@ import (
 const (
 	// rateWindow is for rates: 10 s, and what a sample may be late.
 	rateWindow = 11 * time.Second
-	// window is for the trend of the health, failures and drops. Two samples in a row say little: a
+	// Lately is for the trend of the health, failures and drops. Two samples in a row say little: a
 	// failing subscriber is tried rarely, and workers flush their counters every few seconds.
-	window = time.Minute
-	// alive is how long ago a process that lives was heard of.
-	alive = 30 * time.Second
+	Lately = time.Minute
+	// Alive is how long ago a process that lives was heard of.
+	Alive = 30 * time.Second
 )
 
 // Sampler computes [Figures] from a series of [Sample]s. Its zero value is ready to use. It must
@@ -92,7 +92,7 @@ func (f Figures) clone() Figures {
 // lives reports whether a process was heard of lately. Its own clock may be wrong.
 func (p Process) lives(now time.Time) bool {
 	seen := p.SeenAt.Add(-time.Duration(p.Ahead) * time.Millisecond)
-	return now.Sub(seen) <= alive
+	return now.Sub(seen) <= Alive
 }
 
 func (f *Figures) addProcesses(now Sample) {
@@ -118,7 +118,8 @@ func (s *Sampler) subscriber(now time.Time, sub SubscriberState) Subscriber {
 		f.OldestAge = since(sub.OldestAt, now)
 	}
 	f.Hold, f.HoldUntil = sub.hold(now)
-	f.Failed, f.Dropped = s.failed(sub.Name), s.growth(window, dropped, sub.Name)
+	f.Throttled = sub.Queued > 0 && sub.Throttled.After(now)
+	f.Failed, f.Dropped = s.failed(sub.Name), s.growth(Lately, dropped, sub.Name)
 	return f
 }
 
@@ -153,7 +154,7 @@ func since(t, now time.Time) *float64 {
 // failed returns the share of a subscriber's deliveries that failed in the last minute, nil if
 // there were none or it is not known.
 func (s *Sampler) failed(name string) *float64 {
-	succeeded, failed := s.growth(window, succeeded, name), s.growth(window, failed, name)
+	succeeded, failed := s.growth(Lately, succeeded, name), s.growth(Lately, failed, name)
 	if succeeded == nil || failed == nil || *succeeded+*failed == 0 {
 		return nil
 	}
@@ -164,15 +165,16 @@ func (s *Sampler) failed(name string) *float64 {
 func (s *Sampler) jobType(now time.Time, t JobTypeState) JobType {
 	return JobType{
 		Name: t.Name, Queued: t.Queued, Waiting: t.Waiting, InProgress: t.InProgress, Concurrency: t.Concurrency, Paused: t.Paused,
-		OldestAge: since(t.OldestAt, now), Succeeded: s.rate(window, jobsSucceeded, t.Name),
-		Failed: s.rate(window, jobsFailed, t.Name), Expired: s.rate(window, jobsExpired, t.Name),
+		OldestAge: since(t.OldestAt, now), Succeeded: s.rate(Lately, typeSucceeded, t.Name),
+		Failed: s.rate(Lately, typeFailed, t.Name), Expired: s.rate(Lately, typeExpired, t.Name),
+		HeldBack: s.least(typeWaiting, t.Name) > 0 && s.ages(typeOldest, t.Name),
 	}
 }
 
 func (s *Sampler) machine(m MachineState) Machine {
 	return Machine{
 		Name: m.Name, Labels: m.Labels, Errored: m.Errored, Unpublished: m.Unpublished,
-		Moves: s.rate(window, moved, m.Name), Failed: s.rate(window, stepsFailed, m.Name),
+		Moves: s.rate(Lately, moved, m.Name), Failed: s.rate(Lately, stepsFailed, m.Name), Held: s.least(unpublished, m.Name),
 	}
 }
 

@@ -80,7 +80,7 @@ func TestFiguresOfSubscribers(t *testing.T) {
 	assert.Equal(t, []Subscriber{{
 		Name: "shop", Topics: shop.Topics, Queued: 20, Batches: known(int64(3)), OldestAge: known(7.0), State: OK,
 		Hold: Throttled, HoldUntil: Time{after(9)}, Rate: known(50.0), Sent: 300, Failed: known(0.5), Dropped: known(int64(7)), Dead: known(int64(4)),
-		Health: 84, Trend: -6, SinceAttempt: known(5.0), Failure: "503", Timeout: 1,
+		Health: 84, Trend: -6, SinceAttempt: known(5.0), Failure: "503", Timeout: 1, Throttled: true,
 	}}, f.Subscribers)
 	assert.Equal(t, 1, f.Topics[0].Subscribers)
 	assert.Equal(t, known(50.0), f.Delivered)

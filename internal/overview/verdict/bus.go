@@ -1,0 +1,241 @@
+package verdict
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"routemaster/internal/overview"
+)
+
+// What is wrong with the bus itself: Redis, its data, and processes.
+
+func redisUnavailable(j *judge, _ rule) []overview.Problem {
+	return one(j.Redis != "", func() overview.Problem {
+		return overview.Problem{
+			Title: "Redis does not answer.",
+			Detail: sentences(strings.TrimSuffix(j.Redis, ".")+".", "Publishers get 503, and nothing is delivered.",
+				"Web and workers go on by themselves when Redis is back.", "The other figures are of the last time it could be read."),
+			Since: j.RedisLostAt,
+		}
+	})
+}
+
+// noWorker needs processes to be known: web is one. A worker that does not tell of itself, like
+// those of the Ruby original, is known by its deliveries.
+func noWorker(j *judge, _ rule) []overview.Problem {
+	isWorker := func(p overview.Process) bool { return p.Kind == "worker" }
+	delivers := func(sub overview.Subscriber) bool { return attempted(sub, overview.Alive.Seconds()) }
+	j.idle = len(j.Processes) > 0 && !slices.ContainsFunc(j.Processes, isWorker) && !slices.ContainsFunc(j.Subscribers, delivers)
+	return one(j.idle, func() overview.Problem {
+		return overview.Problem{
+			Title: "No worker runs.",
+			Detail: sentences("Nothing is delivered. "+events(j.Queued)+" are queued.",
+				"Publishes are stored while Redis has room, and are delivered as soon as a worker runs."),
+			Since: j.lastSample(),
+		}
+	})
+}
+
+// lastSample returns the end of the last step that the history has. Workers write it.
+func (j *judge) lastSample() overview.Time {
+	track := j.fast(overview.Subject{})
+	for i := len(track.Points) - 1; i >= 0; i-- {
+		if p := track.Points[i]; p.Queued == p.Queued { // not NaN
+			return overview.Time{Time: track.at(i + 1)}
+		}
+	}
+	return overview.Time{}
+}
+
+func eventsDropped(j *judge, r rule) []overview.Problem {
+	dropped := func(p overview.Point) float32 { return p.Dropped }
+	total, _ := sum(j.fast(overview.Subject{}).last(r.Over), dropped)
+	in := spanOf(r.Over)
+	if lately := j.Dropped; lately != nil && float64(*lately) > total { // the history is a step behind
+		total, in = float64(*lately), spanOf(overview.Lately)
+	}
+	return one(total > r.Above, func() overview.Problem {
+		losers, of := j.losers(r, dropped), ""
+		if len(losers) > 0 {
+			of = " of " + list(losers)
+		}
+		p := overview.Problem{
+			Title: "Events are being lost.",
+			Detail: sentences(fmt.Sprintf("%s%s dropped in the last %s.", events(total), of, in), j.aboveMark(),
+				"The bus drops the oldest batches while Redis is above its high mark. Give it more memory, or see why queues grow."),
+			Since: j.since(overview.Subject{}, dropped, r.Over, func(p overview.Point) bool { return p.Dropped > 0 }),
+		}
+		if len(losers) == 1 {
+			p.Subscriber = losers[0]
+		}
+		return p
+	})
+}
+
+// losers returns the subscribers whose events were dropped, those with the most first.
+func (j *judge) losers(r rule, dropped figure) (names []string) {
+	lost := map[string]float64{}
+	for _, sub := range j.Subscribers {
+		total, _ := sum(j.fast(overview.Subject{Subscriber: sub.Name}).last(r.Over), dropped)
+		if sub.Dropped != nil {
+			total = max(total, float64(*sub.Dropped))
+		}
+		if total > 0 {
+			names, lost[sub.Name] = append(names, sub.Name), total
+		}
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(lost[b], lost[a]), cmp.Compare(a, b)) })
+	return names
+}
+
+func (j *judge) aboveMark() string {
+	if j.Memory == nil || j.Memory.Used <= j.Memory.High {
+		return ""
+	}
+	return fmt.Sprintf("Redis is above its high mark (%s of %s MB).", megabytes(j.Memory.Used), megabytes(j.Memory.High))
+}
+
+func eventsUnreadable(j *judge, r rule) []overview.Problem {
+	unreadable := func(p overview.Point) float32 { return p.Unreadable }
+	total, _ := sum(j.fast(overview.Subject{}).last(r.Over), unreadable)
+	return one(total > r.Above, func() overview.Problem {
+		return overview.Problem{
+			Title: "Events cannot be read, and are lost.",
+			Detail: sentences(fmt.Sprintf("%s in the last %s.", events(total), spanOf(r.Over)),
+				"Something other than the bus has written to its keys. The workers' logs name the subscribers."),
+			Since: j.since(overview.Subject{}, unreadable, r.Over, func(p overview.Point) bool { return p.Unreadable > 0 }),
+		}
+	})
+}
+
+func keysDamaged(j *judge, _ rule) []overview.Problem {
+	return one(len(j.sample.Damaged) > 0, func() overview.Problem {
+		return overview.Problem{
+			Title: many(len(j.sample.Damaged), "key in Redis is", "keys in Redis are") + " damaged.",
+			Detail: sentences(list(j.sample.Damaged)+": not of the type that the bus writes, so what belongs there is missing here.",
+				"The bus leaves such keys alone. rtm doctor says what can be repaired."),
+		}
+	})
+}
+
+func redisNearlyFull(j *judge, r rule) []overview.Problem {
+	if j.Memory == nil || j.Memory.High == 0 {
+		return nil
+	}
+	limit := r.Above * float64(j.Memory.High)
+	used := func(p overview.Point) float32 { return p.Used }
+	return one(float64(j.Memory.Used) > limit, func() overview.Problem {
+		p := overview.Problem{
+			Title: "Redis is about to be full.",
+			Detail: sentences(fmt.Sprintf("%s MB are used.", megabytes(j.Memory.Used)), j.fullIn(used),
+				fmt.Sprintf("Above %s MB the oldest batches are dropped.", megabytes(j.Memory.High))),
+			Since: j.since(overview.Subject{}, used, 0, func(p overview.Point) bool { return float64(p.Used) > limit }),
+		}
+		return p
+	})
+}
+
+// fullIn says when Redis will reach its high mark, if it fills as it did in the last 15 min.
+func (j *judge) fullIn(used figure) string {
+	slope, known := j.fast(overview.Subject{}).slope(15*time.Minute, used)
+	left := float64(j.Memory.High-j.Memory.Used) / slope
+	if !known || slope <= 0 || left <= 0 || left > (24*time.Hour).Seconds() {
+		return ""
+	}
+	return "If it goes on as in the last 15 min, it is full in about " + span(left) + "."
+}
+
+func workersBusy(j *judge, r rule) []overview.Problem {
+	busy := func(p overview.Point) float32 { return p.Busy }
+	holds := func(p overview.Point) bool { return float64(p.Busy) > r.Above && p.Waiting > 0 }
+	main := slices.IndexFunc(j.Queues, func(q overview.Queue) bool { return q.Name == "main" })
+	is := j.Threads > 0 && main >= 0 && j.Queues[main].Instant > 0 && float64(j.Busy) > r.Above*float64(j.Threads) &&
+		j.fast(overview.Subject{}).all(r.Over, busy, holds)
+	return one(is, func() overview.Problem {
+		return overview.Problem{
+			Title: "Nearly all worker threads are busy.",
+			Detail: sentences(fmt.Sprintf("%d of %d deliver, and %s wait for one.", j.Busy, j.Threads, many(j.Queues[main].Instant, "batch", "batches")),
+				"Add workers or threads, or see which subscribers are slow."),
+			Since: j.since(overview.Subject{}, busy, 0, holds),
+		}
+	})
+}
+
+func workerDied(j *judge, r rule) []overview.Problem {
+	scrubbed := func(p overview.Point) float32 { return p.Scrubbed }
+	total, _ := sum(j.fast(overview.Subject{}).last(r.Over), scrubbed)
+	return one(total > r.Above, func() overview.Problem {
+		return overview.Problem{
+			Title: "A worker died.",
+			Detail: sentences(many(total, "thread", "threads")+" did not report for 30 s, in the last "+spanOf(r.Over)+".",
+				"The bus has put their jobs back into the queue. Events may have been delivered twice."),
+			Since: j.since(overview.Subject{}, scrubbed, r.Over, func(p overview.Point) bool { return p.Scrubbed > 0 }),
+		}
+	})
+}
+
+func clocksApart(j *judge, r rule) []overview.Problem {
+	var apart []string
+	for _, p := range j.Processes {
+		seconds, where := float64(p.Ahead)/1000, "ahead"
+		if seconds < 0 {
+			seconds, where = -seconds, "behind"
+		}
+		if seconds > r.Above {
+			apart = append(apart, fmt.Sprintf("a %s is %s %s", p.Kind, span(seconds), where))
+		}
+	}
+	return one(len(apart) > 0, func() overview.Problem {
+		return overview.Problem{
+			Title:  "Clocks differ.",
+			Detail: "Compared with the clock of Redis, " + list(apart) + ". Times and ages are wrong by as much. Synchronize the clocks.",
+		}
+	})
+}
+
+func versionsDiffer(j *judge, _ rule) []overview.Problem {
+	processes := map[string]int{}
+	var versions []string
+	for _, p := range j.Processes {
+		if processes[p.Version]++; processes[p.Version] == 1 {
+			versions = append(versions, p.Version)
+		}
+	}
+	return one(len(versions) > 1, func() overview.Problem {
+		slices.Sort(versions)
+		for i, v := range versions {
+			versions[i] = fmt.Sprintf("%s (%s)", v, many(processes[v], "process", "processes"))
+		}
+		return overview.Problem{Title: "Processes have different versions.", Detail: list(versions) + ". Expected only during an update."}
+	})
+}
+
+func topicQuiet(j *judge, r rule) (found []overview.Problem) {
+	for _, t := range j.Topics {
+		if t.State == overview.Quiet {
+			found = append(found, overview.Problem{
+				Title:  t.Name + " is quiet.",
+				Detail: fmt.Sprintf("Nothing was published to it for %s. Its mean of the last 6 h is %s.", spanOf(r.Over), perSecond(j.usually(t))),
+				Since:  j.since(overview.Subject{Topic: t.Name}, published, 0, func(p overview.Point) bool { return p.In == 0 }), Topic: t.Name,
+			})
+		}
+	}
+	return found
+}
+
+func nobodyListens(j *judge, _ rule) (found []overview.Problem) {
+	for _, t := range j.Topics {
+		if t.State == overview.Unheard {
+			found = append(found, overview.Problem{
+				Title: "Nobody listens to " + t.Name + ".",
+				Detail: "Events are published to it, and no client is subscribed. No queue takes them. " +
+					"Who subscribes gets what is published from then on.",
+				Topic: t.Name,
+			})
+		}
+	}
+	return found
+}

@@ -1,0 +1,338 @@
+package verdict
+
+import (
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v4"
+
+	"routemaster/internal/overview"
+)
+
+var start = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+// after is so many seconds after the start.
+func after(seconds float64) time.Time {
+	return start.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+func known[T any](n T) *T { return &n }
+
+// at is a sample with subscribers of so many seconds after the start.
+func at(seconds float64, subscribers ...overview.SubscriberState) overview.Sample {
+	return overview.Sample{At: after(seconds), Subscribers: subscribers}
+}
+
+// last adds samples, and returns the figures of the last.
+func last(samples ...overview.Sample) (f overview.Figures) {
+	var s overview.Sampler
+	for _, sample := range samples {
+		f = s.Add(sample)
+	}
+	return f
+}
+
+var nan = float32(math.NaN())
+
+// gap is a point of which nothing is known.
+var gap = overview.Point{
+	In: nan, Out: nan, Succeeded: nan, Failed: nan, Dropped: nan, Queued: nan, Oldest: nan, Health: nan, Used: nan,
+	Unreadable: nan, Scrubbed: nan, Busy: nan, Waiting: nan,
+}
+
+// part is so many steps of the same point.
+type part struct {
+	steps int
+	point overview.Point
+}
+
+// past are made-up tracks, which end at the start of the test. What they do not have are gaps.
+type past map[overview.Subject]map[string][]part
+
+func (p past) tracks(of overview.Subject, over overview.Range) (overview.Track, bool) {
+	parts, ok := p[of][over.Name]
+	t := overview.Track{End: start, Step: over.Step}
+	for _, part := range parts {
+		for range part.steps {
+			t.Points = append(t.Points, part.point)
+		}
+	}
+	for len(t.Points) < over.Points {
+		t.Points = append([]overview.Point{gap}, t.Points...)
+	}
+	return t, ok
+}
+
+// fast is a past in steps of 10 s.
+func fast(of overview.Subject, parts ...part) past { return past{of: {overview.Fast.Name: parts}} }
+
+// minutes are so many minutes of the same point in steps of 10 s.
+func minutes(n int, p overview.Point) part { return part{6 * n, p} }
+
+var shop = overview.Subject{Subscriber: "shop"}
+
+// found judges the last of some samples, and returns its problems.
+func found(p past, samples ...overview.Sample) []overview.Problem {
+	f := last(samples...)
+	Judge(&f, samples[len(samples)-1], p.tracks)
+	return f.Problems
+}
+
+// sole is the only problem.
+func sole(t *testing.T, p past, samples ...overview.Sample) overview.Problem {
+	t.Helper()
+	problems := found(p, samples...)
+	require.Len(t, problems, 1)
+	return problems[0]
+}
+
+// agoTime is so many minutes before the start.
+func agoTime(minutes float64) overview.Time { return overview.Time{Time: after(-60 * minutes)} }
+
+func TestAStalledSubscriber(t *testing.T) {
+	s := at(0, overview.SubscriberState{
+		Name: "search", Queued: 129_620, OldestAt: after(-82 * 60), Failure: "503", AttemptedAt: after(-41.7), Throttled: after(18.3),
+	})
+	stuck, works := overview.Point{Queued: 5}, overview.Point{Queued: 5, Succeeded: 1}
+	p := past{overview.Subject{Subscriber: "search"}: {
+		overview.Fast.Name: {minutes(15, stuck)}, overview.Slow.Name: {{100, works}, {10, stuck}, {1, gap}, {9, stuck}},
+	}}
+	assert.Equal(t, overview.Problem{
+		Rule: "stalled", Severity: overview.Warning, Subscriber: "search", Title: "search has taken nothing for 40 min.",
+		Detail: "129,620 events wait, the oldest for 1 h 22 min. It answers 503. It was tried 42 s ago, and will be again in 18 s. " +
+			"When it answers, all that waits follows at once.",
+		Since: agoTime(40),
+	}, sole(t, p, s))
+
+	s.Processes = []overview.Process{{Kind: "web", SeenAt: overview.Time{Time: start}}}
+	p[overview.Subject{}] = map[string][]part{overview.Fast.Name: {minutes(10, stuck), minutes(1, gap)}}
+	assert.Equal(t, overview.Problem{
+		Rule: "no-worker", Severity: overview.Critical, Title: "No worker runs.",
+		Detail: "Nothing is delivered. 129,620 events are queued. Publishes are stored while Redis has room, and are delivered as soon as a " +
+			"worker runs.",
+		Since: agoTime(1),
+	}, sole(t, p, s), "which is why it is stalled")
+}
+
+func TestProblemsOfSubscribers(t *testing.T) {
+	hour, soon := after(-2*3600), after(3600)
+	down, young := overview.Point{Health: 0, Queued: 1, Failed: 1}, overview.Point{Health: 0, Queued: 1, Succeeded: 1}
+	for _, test := range []struct {
+		sub    overview.SubscriberState
+		past   []part
+		rule   string
+		detail string
+		since  overview.Time
+	}{
+		{overview.SubscriberState{Failure: "410"}, nil, "gone", "It answers 410 Gone. The bus does not unsubscribe it, and tries it once a minute at most. " +
+			"Correct its endpoint, or delete the subscriber.", overview.Time{}},
+		{overview.SubscriberState{Queued: 1, Throttled: soon, Failure: "dns", Health: 50}, []part{minutes(1, young), minutes(3, down)}, "failing",
+			"The name of its host has no address. 1 event waits. When it answers, all that waits follows at once.", agoTime(3)},
+		{overview.SubscriberState{Queued: 1, Throttled: soon}, []part{minutes(1, young), minutes(5, down)}, "no-health",
+			"1 event waits. Each success adds to its health.", agoTime(6)},
+		{overview.SubscriberState{Queued: 7, Health: 50, OldestAt: after(-600)},
+			[]part{{60, overview.Point{Succeeded: 1, Oldest: 100, Health: 50}}, {30, overview.Point{Succeeded: 1, Oldest: 600, Health: 50}}}, "behind",
+			"7 events wait, the oldest for 10 min. It acknowledges 0/s. Its oldest event grows older: it takes events more slowly than they are " +
+				"published. A larger max or max_in_flight may help, or a faster endpoint.", agoTime(5)},
+		{overview.SubscriberState{Queued: 7, Health: 50, Blocked: true, OldestAt: hour, Failure: "422"}, []part{minutes(15, overview.Point{Succeeded: 1, Queued: 7})}, "blocked",
+			"It asks for strict_order, so later events wait. 7 events wait, the oldest for 2 h. It answers 422. " +
+				"The bus tries the batch until it is acknowledged; with dead_letters it gives up.", overview.Time{Time: hour}},
+		{overview.SubscriberState{Queued: 7, Paused: soon, OldestAt: hour}, nil, "paused",
+			"7 events wait, the oldest for 2 h. Deliveries go on in 1 h.", overview.Time{Time: hour}},
+		{overview.SubscriberState{Health: 50, AttemptedAt: start, Dead: 1204}, nil, "dead-letters",
+			"1,204 events are in its dead letters, which are kept for a while. rtm dead list says why each could not be delivered. " +
+				"Redeliver or discard them.", overview.Time{}},
+	} {
+		test.sub.Name = "shop"
+		p := sole(t, fast(shop, test.past...), at(-10, test.sub), at(0, test.sub))
+		assert.Equal(t, test.rule, p.Rule)
+		assert.Equal(t, test.detail, p.Detail)
+		assert.Equal(t, test.since, p.Since, test.rule)
+		assert.Equal(t, "shop", p.Subscriber)
+	}
+}
+
+func TestProblemsOfTheBus(t *testing.T) {
+	well := func() overview.Sample {
+		s := at(0)
+		s.Memory = &overview.Memory{Used: 10_000_000, Max: 110_000_000, High: 100_000_000, Low: 90_000_000}
+		s.Processes = []overview.Process{{Kind: "worker", SeenAt: overview.Time{Time: start}, Threads: 10}, {Kind: "web", SeenAt: overview.Time{Time: start}}}
+		s.Queues = []overview.Queue{{Name: "main"}}
+		return s
+	}
+	fine := minutes(15, overview.Point{Busy: 0})
+	assert.Empty(t, found(fast(overview.Subject{}, fine), well()))
+	for _, test := range []struct {
+		rule, detail string
+		since        overview.Time
+		past         []part
+		change       func(s *overview.Sample)
+	}{
+		{"redis-unavailable", "No answer in 500 ms. Publishers get 503, and nothing is delivered. Web and workers go on by themselves when Redis is back. " +
+			"The other figures are of the last time it could be read.", overview.Time{Time: start}, nil, func(s *overview.Sample) { *s = overview.Sample{At: start, Redis: "No answer in 500 ms"} }},
+		{"no-worker", "Nothing is delivered. 0 events are queued. Publishes are stored while Redis has room, and are delivered as soon as a worker runs.",
+			overview.Time{}, nil, func(s *overview.Sample) { s.Processes = s.Processes[1:] }},
+		{"events-dropped", "1,204 events dropped in the last 5 min. Redis is above its high mark (100.2 of 100.0 MB). The bus drops the oldest batches " +
+			"while Redis is above its high mark. Give it more memory, or see why queues grow.", agoTime(2), []part{minutes(1, overview.Point{Dropped: 200.6667}), minutes(1, overview.Point{})},
+			func(s *overview.Sample) { s.Memory.Used = 100_250_000; s.Memory.High = 100_000_000 }},
+		{"events-unreadable", "12 events in the last 5 min. Something other than the bus has written to its keys. The workers' logs name the subscribers.",
+			agoTime(2), []part{minutes(1, overview.Point{Unreadable: 2}), minutes(1, overview.Point{})}, nil},
+		{"keys-damaged", "subscriber:shop and topic:widgets: not of the type that the bus writes, so what belongs there is missing here. " +
+			"The bus leaves such keys alone. rtm doctor says what can be repaired.", overview.Time{}, nil, func(s *overview.Sample) { s.Damaged = []string{"subscriber:shop", "topic:widgets"} }},
+		{"redis-nearly-full", "95.0 MB are used. If it goes on as in the last 15 min, it is full in about 6 min. Above 100.0 MB the oldest batches are dropped.",
+			agoTime(10), []part{{30, overview.Point{Used: 84_000_000}}, {60, overview.Point{Used: 95_000_000}}}, func(s *overview.Sample) { s.Memory.Used = 95_000_000 }},
+		{"workers-busy", "10 of 10 deliver, and 4 batches wait for one. Add workers or threads, or see which subscribers are slow.", agoTime(10),
+			[]part{minutes(5, overview.Point{Busy: 1}), minutes(10, overview.Point{Busy: 1, Waiting: 3})}, func(s *overview.Sample) { s.Processes[0].Busy, s.Queues[0].Instant = 10, 4 }},
+		{"worker-died", "4 threads did not report for 30 s, in the last 15 min. The bus has put their jobs back into the queue. " +
+			"Events may have been delivered twice.", agoTime(10), []part{{1, overview.Point{Scrubbed: 4}}, {59, overview.Point{}}}, nil},
+		{"clocks-apart", "Compared with the clock of Redis, a worker is 12 s ahead and a web is 5.1 s behind. Times and ages are wrong by as much. " +
+			"Synchronize the clocks.", overview.Time{}, nil, func(s *overview.Sample) { s.Processes[0].Ahead, s.Processes[1].Ahead = 12_000, -5_100 }},
+		{"versions-differ", "1.2 (1 process) and 1.3 (1 process). Expected only during an update.", overview.Time{}, nil,
+			func(s *overview.Sample) { s.Processes[0].Version, s.Processes[1].Version = "1.3", "1.2" }},
+	} {
+		s := well()
+		if test.change != nil {
+			test.change(&s)
+		}
+		var problems []string
+		for _, p := range found(fast(overview.Subject{}, test.past...), s) {
+			problems = append(problems, p.Rule)
+			if p.Rule == test.rule {
+				assert.Equal(t, test.detail, p.Detail)
+				assert.Equal(t, test.since, p.Since, test.rule)
+			}
+		}
+		assert.Contains(t, problems, test.rule)
+	}
+}
+
+func TestWhatIsNoProblemYet(t *testing.T) {
+	worker := overview.Process{Kind: "worker", SeenAt: overview.Time{Time: start}, Threads: 10, Busy: 10}
+	for name, s := range map[string]overview.Sample{
+		"no process is known":             at(0),
+		"workers that tell nothing":       {At: start, Processes: []overview.Process{{Kind: "web", SeenAt: overview.Time{Time: start}}}, Subscribers: []overview.SubscriberState{{AttemptedAt: start}}},
+		"paused for a moment":             at(0, overview.SubscriberState{Queued: 7, Paused: after(9), OldestAt: after(-60)}),
+		"busy for a moment":               {At: start, Processes: []overview.Process{worker}, Queues: []overview.Queue{{Name: "main", Instant: 9}}},
+		"no memory is known":              {At: start, Memory: &overview.Memory{Used: 5}},
+		"a clock that is nearly right":    {At: start, Processes: []overview.Process{{Kind: "worker", SeenAt: overview.Time{Time: start}, Ahead: -4_999}}},
+		"a job type that does not wait":   {At: start, JobTypes: []overview.JobTypeState{{Name: "ship", Paused: true}}},
+		"a machine that has moved things": {At: start, Machines: []overview.MachineState{{Name: "trial", Unpublished: 7}}},
+	} {
+		assert.Empty(t, found(fast(overview.Subject{}, minutes(2, overview.Point{Busy: 1, Waiting: 9})), s), name)
+	}
+}
+
+func TestProblemsOfServices(t *testing.T) {
+	for _, test := range []struct {
+		rule, title, detail string
+		before, now         overview.JobTypeState
+	}{
+		{"job-type-paused", "The job type ship is paused, and jobs wait.", "3 jobs are queued, the oldest for 2 h. It stays paused until somebody resumes it.",
+			overview.JobTypeState{}, overview.JobTypeState{Paused: true, Queued: 3, OldestAt: after(-2 * 3600)}},
+		{"jobs-grow-old", "Jobs of ship wait for their turn.", "3 jobs are queued, the oldest for 6 min. 2 of at most 2 are in progress. " +
+			"Jobs are enqueued faster than they are done, or their service does not report.",
+			overview.JobTypeState{Waiting: 1, OldestAt: after(-360)}, overview.JobTypeState{Queued: 3, Waiting: 3, InProgress: 2, Concurrency: 2, OldestAt: after(-360)}},
+		{"jobs-failed", "Jobs of ship have failed.", "2 jobs in the last minute. They are not tried again. The archived jobs say why. " +
+			"Replay them once the cause is gone.", overview.JobTypeState{Failed: 1}, overview.JobTypeState{Failed: 3}},
+		{"jobs-expired", "Jobs of ship have expired.", "1 job in the last minute. Their turn did not come in time.",
+			overview.JobTypeState{Expired: 1}, overview.JobTypeState{Expired: 2}},
+	} {
+		test.before.Name, test.now.Name = "ship", "ship"
+		p := sole(t, nil, overview.Sample{At: after(-60), JobTypes: []overview.JobTypeState{test.before}}, overview.Sample{At: start, JobTypes: []overview.JobTypeState{test.now}})
+		assert.Equal(t, overview.Problem{Rule: test.rule, Severity: overview.Warning, Title: test.title, Detail: test.detail}, p)
+	}
+	machine := func(seconds float64, m overview.MachineState) overview.Sample {
+		return overview.Sample{At: after(seconds), Machines: []overview.MachineState{m}}
+	}
+	p := sole(t, nil, machine(-60, overview.MachineState{Name: "trial", Unpublished: 1}), machine(0, overview.MachineState{Name: "trial", Unpublished: 2_000}))
+	assert.Equal(t, "2,000 moves of trial wait to be published.", p.Title)
+	assert.Empty(t, found(nil, machine(-60, overview.MachineState{Name: "trial"}), machine(0, overview.MachineState{Name: "trial", Unpublished: 2_000})), "they have just come")
+	p = sole(t, nil, machine(0, overview.MachineState{Name: "trial", Errored: 1}))
+	assert.Equal(t, "1 label of trial stopped with an error.", p.Title)
+}
+
+func TestTheOrderOfProblems(t *testing.T) {
+	s := at(0, overview.SubscriberState{Name: "few", Queued: 1, OldestAt: after(-1000)},
+		overview.SubscriberState{Name: "b", Queued: 9, OldestAt: after(-1000), Health: 0, Dead: 1},
+		overview.SubscriberState{Name: "a", Queued: 9, OldestAt: after(-1000)},
+		overview.SubscriberState{Name: "off", Failure: "410"})
+	s.Damaged = []string{"x"}
+	var order []string
+	for _, p := range found(nil, s) {
+		order = append(order, strings.TrimSpace(p.Rule+" "+p.Subscriber))
+	}
+	assert.Equal(t, []string{"keys-damaged", "gone off", "stalled a", "stalled b", "stalled few", "dead-letters b"}, order)
+
+	severities := map[overview.Severity]int{overview.Critical: 0, overview.Warning: 1, overview.Note: 2}
+	for i, r := range rules[1:] {
+		assert.GreaterOrEqual(t, severities[r.Severity], severities[rules[i].Severity], r.Name)
+	}
+}
+
+// TestRedisAwayKeepsStates shows that a bus whose Redis is away keeps its states.
+func TestRedisAwayKeepsStates(t *testing.T) {
+	s := at(0, overview.SubscriberState{Name: "shop", Queued: 9, OldestAt: after(-1000)})
+	away := overview.Sample{At: after(2), Redis: "no answer"}
+	f := last(s, away)
+	Judge(&f, away, nil)
+	assert.Equal(t, overview.Stalled, f.Subscribers[0].State)
+	assert.Equal(t, "redis-unavailable", f.Problems[0].Rule)
+	assert.Equal(t, overview.Time{Time: after(2)}, f.Problems[0].Since)
+}
+
+func TestSummary(t *testing.T) {
+	for want, f := range map[string]overview.Figures{
+		"Nothing is wrong.": {Queued: 1},
+		"Nothing is wrong. 971/s in, 1,020/s out, the oldest event is 0.4 s old.": {Published: known(971.0), Delivered: known(1020.0), OldestAge: known(0.4), Queued: 1},
+		"Nothing is wrong. 0/s in, 0.25/s out, nothing waits.":                    {Published: known(0.0), Delivered: known(0.25)},
+		"Nothing is wrong. Nothing waits.":                                        {},
+	} {
+		assert.Equal(t, want, Summary(&f))
+	}
+}
+
+func TestSpans(t *testing.T) {
+	for want, seconds := range map[string]float64{
+		"0.4 s": 0.4, "42 s": 41.7, "119 s": 119, "2 min": 120, "41 min": 2499, "1 h": 3600, "1 h 22 min": 4920, "3 days": 3.5 * 86400,
+	} {
+		assert.Equal(t, want, span(seconds))
+	}
+}
+
+// TestThresholdsAreThoseOfTheAlerts reads the example alerts.
+func TestThresholdsAreThoseOfTheAlerts(t *testing.T) {
+	text, err := os.ReadFile("../../../examples/alerts.yaml")
+	require.NoError(t, err)
+	type alert struct {
+		Alert, Expr, For string
+		Labels           struct{ Severity overview.Severity }
+	}
+	var file struct {
+		Groups []struct{ Rules []alert }
+	}
+	require.NoError(t, yaml.Unmarshal(text, &file))
+	alerts := map[string]alert{}
+	for _, a := range file.Groups[0].Rules {
+		alerts[a.Alert] = a
+	}
+	for _, r := range rules {
+		a := alerts[r.Alert]
+		if r.Alert == "" {
+			continue
+		}
+		above := strconv.FormatFloat(r.Above, 'f', -1, 64)
+		assert.Regexp(t, `(> |== )`+above+`( |$|\n)`, a.Expr, r.Name)
+		assert.Equal(t, a.Labels.Severity, r.Severity, r.Name)
+		if r.Over > 0 {
+			over := strings.TrimSuffix(r.Over.String(), "0s")
+			assert.Contains(t, a.Expr+"["+a.For+"]", "["+strings.TrimSuffix(over, "h0m"), r.Name)
+		}
+	}
+	assert.Contains(t, alerts["RoutemasterEventsGrowOld"].Expr, "[10m])) > 0.5")
+}

@@ -1,0 +1,101 @@
+package verdict
+
+import (
+	"fmt"
+
+	"routemaster/internal/overview"
+)
+
+// What is wrong with job types and state machines.
+
+// ofTypes makes a problem of each job type of which something is true.
+func (j *judge) ofTypes(is func(overview.JobType) bool, say func(overview.JobType) overview.Problem) (found []overview.Problem) {
+	for _, t := range j.JobTypes {
+		if is(t) {
+			found = append(found, say(t))
+		}
+	}
+	return found
+}
+
+// waitFor says how many jobs wait, and how long the oldest has.
+func waitFor(t overview.JobType) string {
+	text := many(t.Queued, "job is", "jobs are") + " queued"
+	if t.OldestAge != nil {
+		text += ", the oldest for " + span(*t.OldestAge)
+	}
+	return text + "."
+}
+
+func olderJob(t overview.JobType, seconds float64) bool {
+	return t.OldestAge != nil && *t.OldestAge > seconds
+}
+
+func jobTypePaused(j *judge, r rule) []overview.Problem {
+	is := func(t overview.JobType) bool { return t.Paused && t.Queued > 0 && olderJob(t, r.Over.Seconds()) }
+	return j.ofTypes(is, func(t overview.JobType) overview.Problem {
+		return overview.Problem{
+			Title:  "The job type " + t.Name + " is paused, and jobs wait.",
+			Detail: sentences(waitFor(t), "It stays paused until somebody resumes it."),
+		}
+	})
+}
+
+func jobsGrowOld(j *judge, r rule) []overview.Problem {
+	is := func(t overview.JobType) bool { return !t.Paused && t.HeldBack && olderJob(t, r.Above) }
+	return j.ofTypes(is, func(t overview.JobType) overview.Problem {
+		return overview.Problem{
+			Title: "Jobs of " + t.Name + " wait for their turn.",
+			Detail: sentences(waitFor(t), fmt.Sprintf("%d of at most %d are in progress.", t.InProgress, t.Concurrency),
+				"Jobs are enqueued faster than they are done, or their service does not report."),
+		}
+	})
+}
+
+// ended are problems with jobs that ended in the last minute. The alerts look back for 15 min.
+func (j *judge) ended(r rule, rate func(overview.JobType) *float64, what, why string) []overview.Problem {
+	is := func(t overview.JobType) bool { return rate(t) != nil && *rate(t) > r.Above }
+	return j.ofTypes(is, func(t overview.JobType) overview.Problem {
+		jobs := *rate(t) * overview.Lately.Seconds()
+		return overview.Problem{
+			Title:  fmt.Sprintf("Jobs of %s %s.", t.Name, what),
+			Detail: sentences(many(max(jobs, 1), "job", "jobs")+" in the last minute.", why),
+		}
+	})
+}
+
+func jobsFailed(j *judge, r rule) []overview.Problem {
+	return j.ended(r, func(t overview.JobType) *float64 { return t.Failed }, "have failed",
+		"They are not tried again. The archived jobs say why. Replay them once the cause is gone.")
+}
+
+func jobsExpired(j *judge, r rule) []overview.Problem {
+	return j.ended(r, func(t overview.JobType) *float64 { return t.Expired }, "have expired", "Their turn did not come in time.")
+}
+
+func labelsErrored(j *judge, r rule) (found []overview.Problem) {
+	for _, m := range j.Machines {
+		if float64(m.Errored) > r.Above {
+			found = append(found, overview.Problem{
+				Title: many(m.Errored, "label", "labels") + " of " + m.Name + " stopped with an error.",
+				Detail: "Their action is not tried again. rtm label list --errored names them, and rtm label show says why. " +
+					"Retry them once the cause is gone.",
+			})
+		}
+	}
+	return found
+}
+
+// movesUnpublished shows what was not published for the whole of the last minute.
+func movesUnpublished(j *judge, r rule) (found []overview.Problem) {
+	for _, m := range j.Machines {
+		if float64(m.Held) > r.Above {
+			found = append(found, overview.Problem{
+				Title: many(m.Unpublished, "move", "moves") + " of " + m.Name + " wait to be published.",
+				Detail: "Mostly the topic belongs to another client, or the publisher has gone; the workers' logs say why. " +
+					"They are published as soon as that, or the definition, is corrected.",
+			})
+		}
+	}
+	return found
+}

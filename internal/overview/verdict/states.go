@@ -1,0 +1,112 @@
+package verdict
+
+import "routemaster/internal/overview"
+
+// subscriberState returns how a subscriber is.
+func (j *judge) subscriberState(sub overview.Subscriber) overview.State {
+	switch {
+	case sub.Failure == "410":
+		return overview.Gone
+	case sub.Hold == overview.Paused:
+		return overview.PausedState
+	case j.isStalled(sub):
+		return overview.Stalled
+	case isFailing(sub):
+		return overview.Failing
+	case j.isBehind(sub):
+		return overview.Behind
+	case j.isFlaky(sub):
+		return overview.Flaky
+	case sub.Queued == 0 && !attempted(sub, idleOver.Seconds()):
+		return overview.Idle
+	}
+	return overview.OK
+}
+
+// attempted reports whether a delivery was attempted in the last so many seconds.
+func attempted(sub overview.Subscriber, seconds float64) bool {
+	return sub.SinceAttempt != nil && *sub.SinceAttempt <= seconds
+}
+
+// delivers reports whether the subscriber has acknowledged something in the last seconds.
+func delivers(sub overview.Subscriber) bool { return sub.Rate != nil && *sub.Rate > 0 }
+
+// older reports whether the oldest event is older than so many seconds, and not only waits for
+// others in a batch.
+func older(sub overview.Subscriber, seconds float64) bool {
+	return sub.OldestAge != nil && *sub.OldestAge > seconds && *sub.OldestAge > sub.Timeout
+}
+
+// isStalled reports whether something has waited for 15 min, and nothing was acknowledged in them.
+func (j *judge) isStalled(sub overview.Subscriber) bool {
+	if sub.Queued == 0 || delivers(sub) || sub.OldestAge != nil && *sub.OldestAge <= sub.Timeout {
+		return false
+	}
+	track := j.fast(overview.Subject{Subscriber: sub.Name})
+	for _, p := range track.Points {
+		if p.Succeeded > 0 {
+			return false
+		}
+	}
+	return older(sub, stalledOver.Seconds()) || track.all(stalledOver, queued, takesNothing)
+}
+
+// takesNothing reports whether events waited in a step, and none was acknowledged.
+func takesNothing(p overview.Point) bool { return p.Queued > 0 && !(p.Succeeded > 0) }
+
+// isFailing reports whether a subscriber is throttled, or there were only failures in the last
+// minute.
+func isFailing(sub overview.Subscriber) bool {
+	return sub.Throttled || sub.Failed != nil && *sub.Failed == 1 && !delivers(sub)
+}
+
+func (j *judge) isBehind(sub overview.Subscriber) bool {
+	if !older(sub, behindAbove) {
+		return false
+	}
+	slope, known := j.fast(overview.Subject{Subscriber: sub.Name}).slope(behindOver, func(p overview.Point) float32 { return p.Oldest })
+	return known && slope > behindSlope
+}
+
+// isFlaky reports whether 5 % of the deliveries of the last 5 min failed. Failures before the first
+// success do not count: a subscriber that has recovered is well.
+func (j *judge) isFlaky(sub overview.Subscriber) bool {
+	if !attempted(sub, flakyOver.Seconds()) {
+		return false
+	}
+	var succeeded, failed float64
+	for _, p := range j.fast(overview.Subject{Subscriber: sub.Name}).last(flakyOver) {
+		if succeeded > 0 && p.Failed > 0 {
+			failed += float64(p.Failed)
+		}
+		if p.Succeeded > 0 {
+			succeeded += float64(p.Succeeded)
+		}
+	}
+	return failed > 0 && failed >= flakyShare*(succeeded+failed)
+}
+
+// topicState returns how a topic is.
+func (j *judge) topicState(t overview.Topic) overview.State {
+	comes := t.Rate != nil && *t.Rate > 0
+	lately, known := sum(j.fast(overview.Subject{Topic: t.Name}).last(quietOver), published)
+	switch {
+	case t.Publisher == "" && t.Events == 0:
+		return overview.Unclaimed
+	case t.Subscribers == 0 && (comes || lately > 0):
+		return overview.Unheard
+	case !comes && lately == 0 && known > 0 && j.usually(t) > quietAbove:
+		return overview.Quiet
+	}
+	return overview.OK
+}
+
+// usually returns the mean rate of a topic in events/s over the last 6 h, 0 if it is not known.
+func (j *judge) usually(t overview.Topic) float64 {
+	track, ok := j.tracks(overview.Subject{Topic: t.Name}, overview.Slow)
+	total, n := sum(track.Points, published)
+	if !ok || n == 0 {
+		return 0
+	}
+	return total / float64(n)
+}

@@ -1,0 +1,145 @@
+package verdict
+
+import (
+	"fmt"
+	"time"
+
+	"routemaster/internal/overview"
+)
+
+// What is wrong with a subscriber.
+
+// drains says what follows when a subscriber answers again.
+const drains = "When it answers, all that waits follows at once."
+
+func gone(j *judge, _ rule) []overview.Problem {
+	return j.subscribers(in(overview.Gone), func(sub overview.Subscriber) overview.Problem {
+		return overview.Problem{
+			Title: sub.Name + " wants no more events.",
+			Detail: sentences("It answers 410 Gone.", waits(sub),
+				"The bus does not unsubscribe it, and tries it once a minute at most. Correct its endpoint, or delete the subscriber."),
+			Since: j.nothingSince(sub),
+		}
+	})
+}
+
+// nothingSince returns since when a subscriber has acknowledged nothing, though events waited.
+func (j *judge) nothingSince(sub overview.Subscriber) overview.Time {
+	return j.since(overview.Subject{Subscriber: sub.Name}, queued, 0, takesNothing)
+}
+
+func stalled(j *judge, r rule) []overview.Problem {
+	return j.subscribers(in(overview.Stalled), func(sub overview.Subscriber) overview.Problem {
+		since, took := j.nothingSince(sub), r.Over
+		if !since.IsZero() {
+			took = max(j.At.Sub(since.Time), took)
+		}
+		return overview.Problem{
+			Title:  fmt.Sprintf("%s has taken nothing for %s.", sub.Name, spanOf(took)),
+			Detail: sentences(waits(sub), failure(sub), j.tries(sub), drains), Since: since,
+		}
+	})
+}
+
+// tries says when a subscriber was tried, and when it will be.
+func (j *judge) tries(sub overview.Subscriber) string {
+	if sub.SinceAttempt == nil {
+		return ""
+	}
+	text := "It was tried " + span(*sub.SinceAttempt) + " ago"
+	if next := sub.HoldUntil.Sub(j.At); sub.Hold == overview.Throttled && next > 0 {
+		text += ", and will be again in " + spanOf(next)
+	}
+	return text + "."
+}
+
+func noHealth(j *judge, r rule) []overview.Problem {
+	health := func(p overview.Point) float32 { return p.Health }
+	none := func(p overview.Point) bool { return p.Health == 0 }
+	is := func(sub overview.Subscriber) bool {
+		return sub.Health == 0 && sub.State != overview.PausedState && j.fast(overview.Subject{Subscriber: sub.Name}).all(r.Over, health, none)
+	}
+	return j.subscribers(is, func(sub overview.Subscriber) overview.Problem {
+		return overview.Problem{
+			Title:  sub.Name + " has no health points left.",
+			Detail: sentences(failure(sub), waits(sub), j.tries(sub), "Each success adds to its health."),
+			Since:  j.since(overview.Subject{Subscriber: sub.Name}, health, 0, none),
+		}
+	})
+}
+
+func failing(j *judge, _ rule) []overview.Problem {
+	return j.subscribers(in(overview.Failing), func(sub overview.Subscriber) overview.Problem {
+		return overview.Problem{
+			Title:  sub.Name + " fails.",
+			Detail: sentences(failure(sub), waits(sub), j.tries(sub), drains),
+			Since:  j.nothingSince(sub),
+		}
+	})
+}
+
+func behind(j *judge, r rule) []overview.Problem {
+	oldest := func(p overview.Point) float32 { return p.Oldest }
+	return j.subscribers(in(overview.Behind), func(sub overview.Subscriber) overview.Problem {
+		rate := ""
+		if sub.Rate != nil {
+			rate = "It acknowledges " + perSecond(*sub.Rate) + "."
+		}
+		return overview.Problem{
+			Title: sub.Name + " falls behind.",
+			Detail: sentences(waits(sub), rate, "Its oldest event grows older: it takes events more slowly than they are published.",
+				"A larger max or max_in_flight may help, or a faster endpoint."),
+			Since: j.since(overview.Subject{Subscriber: sub.Name}, oldest, 0, func(p overview.Point) bool { return float64(p.Oldest) > r.Above }),
+		}
+	})
+}
+
+// blocked and paused go by the age of the oldest event: since when they hold is not known.
+func blocked(j *judge, r rule) []overview.Problem {
+	is := func(sub overview.Subscriber) bool {
+		return sub.Hold == overview.Blocked && older(sub, r.Over.Seconds())
+	}
+	return j.subscribers(is, func(sub overview.Subscriber) overview.Problem {
+		return overview.Problem{
+			Title: "A failed batch holds up " + sub.Name + ".",
+			Detail: sentences("It asks for strict_order, so later events wait.", waits(sub), failure(sub),
+				"The bus tries the batch until it is acknowledged; with dead_letters it gives up."),
+			Since: j.waitedSince(sub),
+		}
+	})
+}
+
+// waitedSince returns when the oldest event came that waits.
+func (j *judge) waitedSince(sub overview.Subscriber) overview.Time {
+	return overview.Time{Time: j.At.Add(-time.Duration(*sub.OldestAge * float64(time.Second)))}
+}
+
+func paused(j *judge, r rule) []overview.Problem {
+	is := func(sub overview.Subscriber) bool {
+		return sub.State == overview.PausedState && older(sub, r.Over.Seconds())
+	}
+	return j.subscribers(is, func(sub overview.Subscriber) overview.Problem {
+		until := "It stays paused until somebody resumes it."
+		if next := sub.HoldUntil.Sub(j.At); !sub.HoldUntil.IsZero() {
+			until = "Deliveries go on in " + spanOf(next) + "."
+		}
+		return overview.Problem{
+			Title: sub.Name + " is paused, and events wait.", Detail: sentences(waits(sub), until), Since: j.waitedSince(sub),
+		}
+	})
+}
+
+// deadLetters shows also subscribers that something else is wrong with.
+func deadLetters(j *judge, _ rule) (found []overview.Problem) {
+	for _, sub := range j.Subscribers {
+		if sub.Dead != nil && *sub.Dead > 0 {
+			found = append(found, overview.Problem{
+				Title: "The bus has given up on events for " + sub.Name + ".",
+				Detail: many(*sub.Dead, "event is", "events are") + " in its dead letters, which are kept for a while. " +
+					"rtm dead list says why each could not be delivered. Redeliver or discard them.",
+				Subscriber: sub.Name,
+			})
+		}
+	}
+	return found
+}

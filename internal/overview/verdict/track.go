@@ -1,0 +1,104 @@
+package verdict
+
+import (
+	"math"
+	"time"
+
+	"routemaster/internal/overview"
+)
+
+// figure is one of those of a point.
+type figure func(overview.Point) float32
+
+// track is what the history has of a subject.
+type track struct{ overview.Track }
+
+// at is when a step of the track began.
+func (t track) at(i int) time.Time { return t.End.Add(-time.Duration(len(t.Points)-i) * t.Step) }
+
+// last returns the points of the last so much time.
+func (t track) last(over time.Duration) []overview.Point {
+	return t.Points[max(len(t.Points)-int(over/t.Step), 0):]
+}
+
+// sum adds up what is known of a figure, and counts the points of which it is.
+func sum(points []overview.Point, of figure) (total float64, n int) {
+	for _, p := range points {
+		if v := float64(of(p)); !math.IsNaN(v) {
+			total, n = total+v, n+1
+		}
+	}
+	return total, n
+}
+
+// all reports whether something holds in all points of the last so much time that are known, and
+// whether most are. Of says which figure tells whether a point is known.
+func (t track) all(over time.Duration, of figure, holds func(overview.Point) bool) bool {
+	n := 0
+	for _, p := range t.last(over) {
+		if math.IsNaN(float64(of(p))) {
+			continue
+		}
+		if n++; !holds(p) {
+			return false
+		}
+	}
+	return n >= int(over/t.Step)*4/5
+}
+
+// slope returns how much a figure has grown by the second in the last so much time. It is false if
+// less than a minute of that is known.
+func (t track) slope(over time.Duration, of figure) (perSecond float64, known bool) {
+	first, last := -1, -1
+	points := t.last(over)
+	for i, p := range points {
+		if !math.IsNaN(float64(of(p))) {
+			if last = i; first < 0 {
+				first = i
+			}
+		}
+	}
+	took := time.Duration(last-first) * t.Step
+	if took < time.Minute {
+		return 0, false
+	}
+	return float64(of(points[last])-of(points[first])) / took.Seconds(), true
+}
+
+// fast returns the track of the last 15 min, which is empty if there is none.
+func (j *judge) fast(of overview.Subject) track {
+	if t, ok := j.tracks(of, overview.Fast); ok {
+		return track{t}
+	}
+	return track{overview.Track{End: j.At, Step: overview.Fast.Step}}
+}
+
+// since returns when something began that holds now: the first point of the history from which on
+// it held in all that are known, but for spans that are shorter than pause. It is zero if it began
+// after the last point.
+func (j *judge) since(of overview.Subject, known figure, pause time.Duration, holds func(overview.Point) bool) overview.Time {
+	began := j.At
+	for _, over := range []overview.Range{overview.Fast, overview.Slow} {
+		t, ok := j.tracks(of, over)
+		ended := !ok
+		for i := len(t.Points) - 1; i >= 0 && !ended; i-- {
+			switch at := (track{t}).at(i); {
+			case math.IsNaN(float64(known(t.Points[i]))) || at.After(began):
+			case holds(t.Points[i]):
+				began = at
+			default:
+				ended = began.Sub(at) > pause
+			}
+		}
+		if ended {
+			break
+		}
+	}
+	if began.Equal(j.At) {
+		return overview.Time{}
+	}
+	return overview.Time{Time: began}
+}
+
+func queued(p overview.Point) float32    { return p.Queued }
+func published(p overview.Point) float32 { return p.In }
