@@ -156,6 +156,7 @@ func (d *devBus) configure() (err error) {
 	}
 	d.config.ForceTLS = false
 	d.config.MetricsAddr = "" // web serves the metrics of the process
+	d.config.ConsoleAddr = "" // and the console
 	return nil
 }
 
@@ -176,6 +177,9 @@ func (d *devBus) show(ctx context.Context, embedded bool) error {
 		return err
 	}
 	fmt.Fprintf(d.out, "Routemaster runs: the whole bus in one process, with a subscriber to topic %q that prints what it receives.\n", devTopic)
+	if d.config.Console != "off" {
+		fmt.Fprintf(d.out, "Look at it in a browser: %s/console/ (log in with %s, the root key).\n", d.api, d.config.RootKey)
+	}
 	if embedded {
 		fmt.Fprintln(d.out, "The embedded engine keeps nothing after exit and has no memory limit; --redis-url uses a real Redis.")
 	}
