@@ -2,15 +2,10 @@ package pages
 
 import (
 	"routemaster/internal/console/page"
+	"routemaster/internal/overview"
 )
 
-// definition says what a figure is.
-type definition struct{ Figure, Is string }
-
-// definitions are those of all figures.
-var definitions []definition
-
-func help(*page.Visit) (any, error) { return definitions, nil }
+func help(*page.Visit) (any, error) { return overview.Definitions, nil }
 
 // choice is a question of the page about the display.
 type choice struct {

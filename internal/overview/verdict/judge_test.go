@@ -305,6 +305,14 @@ func TestSpans(t *testing.T) {
 	}
 }
 
+func TestTheConsolesPageListsTheRules(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/console.md")
+	require.NoError(t, err)
+	for _, r := range rules {
+		assert.Regexp(t, "\\n\\|[^|]*`"+r.Name+"`[^|]*\\| "+string(r.Severity)+" \\|", string(page))
+	}
+}
+
 // TestThresholdsAreThoseOfTheAlerts reads the example alerts.
 func TestThresholdsAreThoseOfTheAlerts(t *testing.T) {
 	text, err := os.ReadFile("../../../examples/alerts.yaml")
