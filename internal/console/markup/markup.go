@@ -4,7 +4,10 @@
 package markup
 
 import (
+	"errors"
+	"fmt"
 	"html/template"
+	"strings"
 	"time"
 
 	"routemaster/internal/format"
@@ -16,7 +19,8 @@ func Functions() template.FuncMap {
 	return template.FuncMap{
 		"icon": Icon, "icons": Icons, "stateIcon": StateIcon, "severityIcon": SeverityIcon,
 		"sparkline": Sparkline, "bar": Bar,
-		"clock": Clock, "ago": Ago, "span": Span,
+		"clock": Clock, "clockMinute": ClockMinute, "ago": Ago, "span": Span,
+		"dict": dict, "slug": slug, "more": more,
 		"count": anyCount, "rate": format.Rate, "age": format.Age, "share": format.Share,
 		"megabytes": format.Megabytes, "brief": format.Brief,
 	}
@@ -37,27 +41,55 @@ func anyCount(n any) string {
 	return format.Unknown
 }
 
+// dict makes the argument of a template that needs several: names and values in turn.
+func dict(pairs ...any) (map[string]any, error) {
+	made := map[string]any{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		name, ok := pairs[i].(string)
+		if !ok {
+			return nil, fmt.Errorf("dict: %v is not a name", pairs[i])
+		}
+		made[name] = pairs[i+1]
+	}
+	if len(pairs)%2 != 0 {
+		return nil, errors.New("dict: the last name has no value")
+	}
+	return made, nil
+}
+
+// slug makes a word that can be a class or an id.
+func slug(word any) string {
+	return strings.ReplaceAll(strings.ToLower(fmt.Sprint(word)), " ", "-")
+}
+
+// more is how many problems there are beyond those that are shown.
+func more(all []overview.Problem, shown int) int { return max(0, len(all)-shown) }
+
 // Clock writes a time of day in UTC, to the second. Where the reader wants his own time zone, a
 // script rewrites it from its datetime attribute.
 func Clock(at any) template.HTML {
-	t := timeOf(at)
-	if t.IsZero() {
-		return format.Unknown
-	}
-	t = t.UTC()
-	return template.HTML(`<time datetime="` + t.Format("2006-01-02T15:04:05.000Z") + `" title="` +
-		t.Format("2006-01-02 15:04:05 UTC") + `">` + t.Format("15:04:05") + `</time>`)
+	return element(at, "", func(t time.Time) string { return t.Format("15:04:05") })
+}
+
+// ClockMinute is [Clock] to the minute.
+func ClockMinute(at any) template.HTML {
+	return element(at, "", func(t time.Time) string { return t.Format("15:04") })
 }
 
 // Ago writes how long before now a time was; the time itself is in its title.
 func Ago(at any, now time.Time) template.HTML {
+	return element(at, "data-ago ", func(t time.Time) string { return Span(now.Sub(t)) + " ago" })
+}
+
+// element is a time element.
+func element(at any, attribute string, write func(time.Time) string) template.HTML {
 	t := timeOf(at)
 	if t.IsZero() {
 		return format.Unknown
 	}
 	t = t.UTC()
-	return template.HTML(`<time data-ago datetime="` + t.Format("2006-01-02T15:04:05.000Z") + `" title="` +
-		t.Format("2006-01-02 15:04:05 UTC") + `">` + Span(now.Sub(t)) + ` ago</time>`)
+	return template.HTML(`<time ` + attribute + `datetime="` + t.Format("2006-01-02T15:04:05.000Z") + `" title="` +
+		t.Format("2006-01-02 15:04:05 UTC") + `">` + write(t) + `</time>`)
 }
 
 // Span writes a duration as a number of its largest unit.

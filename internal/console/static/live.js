@@ -1,1 +1,215 @@
-// The console.
+// Keeps a page fresh. It asks for the page's own address now and then, and changes the elements that
+// have data-live to what they are in the answer: so there is one way to make a page, and a page that
+// was refreshed is as one that was loaded. Whoever looks keeps focus, selection and scroll.
+
+const root = document.documentElement;
+const every = Number(root.dataset.refresh) * 1000; // 0 if it is not to be refreshed
+const longest = 60_000;
+const pauseButton = document.getElementById("pause");
+const staleNotice = document.getElementById("stale");
+
+let timer = 0;
+let request = null;
+let failures = 0;
+let paused = every === 0;
+let refreshedAt = Date.now();
+
+function wanted() {
+  return !paused && !document.hidden && !root.dataset.over;
+}
+
+function schedule() {
+  clearTimeout(timer);
+  if (!wanted()) {
+    return;
+  }
+  const pause = failures === 0 ? every : Math.min(longest, Math.max(every, 5000) * 2 ** (failures - 1));
+  // Tabs that were opened at the same moment come at different ones.
+  timer = setTimeout(refresh, pause * (0.9 + Math.random() / 5));
+}
+
+function refresh() {
+  clearTimeout(timer);
+  if (request || !wanted()) {
+    return;
+  }
+  request = new XMLHttpRequest();
+  request.open("GET", location.href);
+  // A document is parsed without running its scripts, and is no sink of Trusted Types.
+  request.responseType = "document";
+  request.timeout = 15_000;
+  request.onloadend = () => {
+    const answer = request;
+    request = null;
+    receive(answer);
+    schedule();
+  };
+  request.send();
+}
+
+function receive(answer) {
+  if (answer.status === 401) {
+    endSession();
+    return;
+  }
+  if (answer.status !== 200 || !answer.response) {
+    failures++;
+    return;
+  }
+  failures = 0;
+  refreshedAt = Date.now();
+  showAge();
+  // Another process may have answered, with figures that are older than those on the page.
+  const sampled = Number(answer.getResponseHeader("X-Sampled-At"));
+  if (sampled && sampled < Number(root.dataset.sampled)) {
+    return;
+  }
+  if (!wanted()) {
+    return;
+  }
+  show(answer.response);
+}
+
+// endSession leaves the page as it is, and offers to come back to it.
+function endSession() {
+  root.dataset.over = "yes";
+  const notice = document.getElementById("session-over");
+  const login = notice.querySelector("a");
+  const here = location.pathname.slice(new URL(root.dataset.root, location.href).pathname.length);
+  login.search = new URLSearchParams({ next: here + location.search });
+  notice.hidden = false;
+}
+
+function show(fresh) {
+  localize(fresh);
+  for (const region of fresh.querySelectorAll("[data-live][id]")) {
+    const old = document.getElementById(region.id);
+    if (old) {
+      keepOrder(old, region);
+      Idiomorph.morph(old, region, { ignoreActiveValue: true, callbacks });
+    }
+  }
+  document.title = fresh.title;
+  const icon = fresh.querySelector("link[rel=icon]");
+  document.querySelector("link[rel=icon]")?.setAttribute("href", icon?.getAttribute("href") ?? "");
+  root.dataset.sampled = fresh.documentElement.dataset.sampled;
+  root.dataset.refreshed = Number(root.dataset.refreshed ?? 0) + 1;
+  root.dispatchEvent(new Event("refreshed"));
+}
+
+const callbacks = {
+  beforeNodeMorphed(old, fresh) {
+    if (old.nodeType === Node.TEXT_NODE) {
+      return !isSelected(old) && mark(old, fresh);
+    }
+    return !(old instanceof HTMLElement && old.hasAttribute("data-keep"));
+  },
+  // What somebody has opened stays open.
+  beforeAttributeUpdated(name, node) {
+    return !(name === "open" && node.localName === "details");
+  },
+};
+
+// mark has a changed word stand out for a moment, where a page asks for it.
+function mark(old, fresh) {
+  const marked = old.parentElement?.closest("[data-mark]");
+  if (marked && old.data.trim() !== fresh.data.trim()) {
+    marked.classList.add("changed");
+    marked.addEventListener("animationend", () => marked.classList.remove("changed"), { once: true });
+  }
+  return true;
+}
+
+function isSelected(node) {
+  const selection = getSelection();
+  return !selection.isCollapsed && selection.containsNode(node, true);
+}
+
+// keepOrder gives the rows of a table the order that they have on the page while somebody points at
+// it, is in it, or has selected a part of it.
+function keepOrder(old, fresh) {
+  const bodies = fresh.querySelectorAll("tbody");
+  old.querySelectorAll("tbody").forEach((body, i) => {
+    const inUse = body.matches(":hover") || body.contains(document.activeElement) || isSelected(body);
+    if (inUse && bodies[i]) {
+      const known = new Map([...bodies[i].rows].map((row) => [row.id, row]));
+      bodies[i].prepend(...[...body.rows].map((row) => known.get(row.id)).filter(Boolean));
+    }
+  });
+}
+
+// localize writes times of day in the time zone of whoever looks, if that is what they chose.
+function localize(page) {
+  if (root.dataset.zone !== "local") {
+    return;
+  }
+  for (const element of page.querySelectorAll("time[datetime]")) {
+    const at = new Date(element.dateTime);
+    element.title = at.toLocaleString("sv") + " " + zoneOf(at);
+    if (!element.hasAttribute("data-ago")) {
+      element.textContent = at.toLocaleTimeString("sv").slice(0, element.textContent.trim().length);
+    }
+  }
+}
+
+// zoneOf is the difference to UTC, such as "+01:00".
+function zoneOf(at) {
+  const minutes = -at.getTimezoneOffset();
+  const two = (n) => String(Math.floor(n)).padStart(2, "0");
+  return (minutes < 0 ? "-" : "+") + two(Math.abs(minutes) / 60) + ":" + two(Math.abs(minutes) % 60);
+}
+
+// showAge says since when the page has not been refreshed, if it should have been.
+function showAge() {
+  const age = Date.now() - refreshedAt;
+  const stale = wanted() && age > Math.max(10_000, 2.5 * every);
+  document.body.classList.toggle("stale", stale);
+  staleNotice.hidden = !stale;
+  if (stale) {
+    staleNotice.textContent = `Not refreshed for ${Math.round(age / 1000)} s: web does not answer. ` +
+      "What stands below is from before that. It goes on by itself.";
+  }
+}
+
+function pause(on) {
+  paused = on;
+  pauseButton.setAttribute("aria-pressed", String(on));
+  refreshedAt = Date.now();
+  showAge();
+  refresh();
+}
+
+function press(event) {
+  const typing = event.target.closest("input, textarea, select, [contenteditable]");
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || root.dataset.keys === "off") {
+    return;
+  }
+  if (event.key === "/") {
+    const filter = document.querySelector("input[type=search]");
+    filter?.focus();
+    filter?.select();
+  } else if (event.key === "p" && pauseButton) {
+    pause(!paused);
+  } else if (event.key === "?") {
+    document.getElementById("help-link")?.click();
+    return;
+  } else {
+    return;
+  }
+  event.preventDefault();
+}
+
+localize(document);
+addEventListener("keydown", press);
+if (pauseButton) {
+  pauseButton.hidden = false;
+  pauseButton.setAttribute("aria-pressed", String(paused));
+  pauseButton.addEventListener("click", () => pause(!paused));
+  document.addEventListener("visibilitychange", () => {
+    refreshedAt = Date.now();
+    refresh();
+  });
+  addEventListener("pageshow", (event) => event.persisted && refresh());
+  setInterval(showAge, 1000);
+  schedule();
+}

@@ -6,7 +6,7 @@ import "embed"
 
 // Files are the files, by their paths in this folder. A browser gets them as they are.
 //
-//go:embed *.css *.js lib/*/*.css lib/*/*.js
+//go:embed *.css *.js *.svg lib/*/*.css lib/*/*.js
 var Files embed.FS
 
 // Icons are the icons of lucide-static, by their paths below this folder.
