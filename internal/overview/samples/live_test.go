@@ -1,0 +1,118 @@
+package samples
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/overview"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
+)
+
+// commands is how many commands Redis has got.
+func (f *fixture) commands() int64 {
+	f.T.Helper()
+	info, err := f.server.Raw.InfoMap(f.T.Context(), "stats").Result()
+	require.NoError(f.T, err)
+	var n int64
+	for _, c := range info["Stats"]["total_commands_processed"] {
+		n = 10*n + int64(c-'0')
+	}
+	return n
+}
+
+func TestAllWhoLookShareASample(t *testing.T) {
+	f := newFixture(t, rdbtest.Real(t))
+	f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
+	live := NewLive(f.Collector)
+	ask := func() int64 { // returns the commands, but for that of the count itself
+		before := f.commands()
+		var viewers sync.WaitGroup
+		for range 5 {
+			viewers.Go(func() { assert.Len(t, live.Figures(t.Context()).Subscribers, 1) })
+		}
+		viewers.Wait()
+		return f.commands() - before - 1
+	}
+	assert.Positive(t, ask())
+	assert.Zero(t, ask(), "the sample is young")
+	f.at = f.at.Add(time.Millisecond)
+	live.tick(t.Context())
+	f.at = f.at.Add(maxAge)
+	assert.Zero(t, ask())
+	f.at = f.at.Add(time.Millisecond)
+	one := ask()
+	assert.Positive(t, one)
+	f.at = f.at.Add(maxAge + time.Millisecond)
+	assert.Equal(t, one, ask(), "one sample for all")
+}
+
+func TestNobodyLooks(t *testing.T) {
+	f := newFixture(t, rdbtest.Real(t))
+	live := NewLive(f.Collector)
+	tick := func() int64 {
+		before := f.commands()
+		live.tick(t.Context())
+		return f.commands() - before - 1
+	}
+	assert.Zero(t, tick(), "nobody ever has")
+	live.Figures(t.Context())
+	f.at = f.at.Add(watchedFor)
+	assert.Positive(t, tick(), "somebody did just now")
+	f.at = f.at.Add(time.Millisecond)
+	assert.Zero(t, tick())
+	live.history.Add(overview.Fast, bigSlot(f.at, 1, 1))
+	f.at = f.at.Add(keptFor)
+	assert.Zero(t, tick())
+	assert.Zero(t, live.history.End(overview.Fast), "it is forgotten")
+	assert.Empty(t, live.Figures(t.Context()).Subscribers)
+}
+
+func TestTheFirstFiguresHaveRates(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
+		f.PublishEvents("widgets", 1, 3, 7)
+		f.at = f.Redis.Time(ctx).Val()
+		for _, ago := range []time.Duration{20 * time.Second, 10 * time.Second} {
+			f.record(f.at.Add(-ago), overview.SlotOf(f.Collect(ctx)))
+		}
+		f.PublishEvents("widgets", 4, 23, 7)
+		live := NewLive(f.Collector)
+		figures := live.Figures(ctx)
+		require.NotNil(t, figures.Published)
+		assert.InDelta(t, 2, *figures.Published, 0.1)
+		assert.NotNil(t, figures.Delivered)
+		track, known := live.Tracks(ctx)(overview.Subject{Subscriber: "alice"}, overview.Fast)
+		require.True(t, known)
+		assert.Len(t, track.Points, overview.Fast.Points)
+
+		f.record(f.at, overview.SlotOf(f.Collect(ctx)))
+		f.at = f.at.Add(SeriesInterval)
+		live.Figures(ctx)
+		later, _ := live.Tracks(ctx)(overview.Subject{Subscriber: "alice"}, overview.Fast)
+		assert.True(t, later.End.After(track.End), "%v is new", later.End)
+	})
+}
+
+func TestFiguresStayWhileRedisIsAway(t *testing.T) {
+	f := newFixture(t, rdbtest.Real(t))
+	f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
+	live := NewLive(f.Collector)
+	before := live.Figures(t.Context())
+	f.server.Kill(t)
+	f.at = f.at.Add(time.Minute)
+	lost := live.Figures(t.Context())
+	assert.Equal(t, "Redis is unavailable, or refuses calls", lost.Redis)
+	assert.Equal(t, []time.Time{before.At, f.at}, []time.Time{lost.At, lost.RedisLostAt.Time})
+	assert.Len(t, lost.Subscribers, 1)
+	f.server.Restart(t)
+	require.Eventually(t, func() bool {
+		f.at = f.at.Add(time.Minute)
+		return live.Figures(t.Context()).Redis == ""
+	}, 10*time.Second, 10*time.Millisecond)
+}

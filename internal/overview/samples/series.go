@@ -1,0 +1,195 @@
+package samples
+
+import (
+	"cmp"
+	"context"
+	"math/bits"
+	"slices"
+	"strconv"
+	"time"
+
+	"routemaster/internal/overview"
+	"routemaster/internal/rdb"
+)
+
+// The rings in Redis, by the names in their keys. That of the day is a hash.
+const (
+	fastRing = "fast"
+	slowRing = "slow"
+)
+
+// SeriesInterval is how often a worker is ready to write a slot. Of all workers one does.
+const SeriesInterval = 10 * time.Second
+
+// turnTTL is how long a turn keeps other workers from writing: a little less than the interval.
+const turnTTL = SeriesInterval - time.Second
+
+// The series take at most 2 % of the memory limit, and a slot at most 64 KiB: see [slotSize].
+const (
+	seriesShare = 0.02
+	maxSlotSize = 64 << 10
+	// keySize is what Redis needs for a key besides its value, in bytes.
+	keySize = 128
+	// minLimit is the memory limit in bytes below which nothing is written.
+	minLimit = 20_000_000
+	// slotsPerTrip bounds what one round trip reads.
+	slotsPerTrip = 30
+)
+
+// slotSize is how many bytes a slot may have, 0 if there is no room for series. Redis takes memory
+// in blocks whose sizes are four to each power of two: a slot fits into one.
+func slotSize(memoryLimit int64) int {
+	if memoryLimit < minLimit {
+		return 0
+	}
+	size := int(min(seriesShare*float64(memoryLimit)/float64(overview.Fast.Points+overview.Slow.Points), maxSlotSize))
+	block := 1 << max(bits.Len(uint(size))-3, 0)
+	return size - size%block - keySize
+}
+
+// series are the rings of slots in Redis.
+type series struct {
+	redis *rdb.Partition
+	keys  Keys
+}
+
+func newSeries(p *rdb.Partition) *series { return &series{p, Keys{p.Namespace()}} }
+
+// take takes the turn to write a slot, if no other worker has it. Now is by Redis' clock, so that
+// all workers number the slots alike.
+func (s *series) take(ctx context.Context) (mine bool, now time.Time, err error) {
+	var turn rdb.Reply[bool]
+	var clock rdb.Reply[time.Time]
+	err = s.redis.Pipelined(ctx, "take turn", func(pipe rdb.Commands) {
+		turn = pipe.SetNX(ctx, s.keys.Turn(), "1", turnTTL)
+		clock = pipe.Time(ctx)
+	})
+	return err == nil && turn.Val(), clock.Val(), err
+}
+
+// write writes a slot to the rings in place of an old one, each as often as its step.
+func (s *series) write(ctx context.Context, slot overview.Slot, size int) error {
+	packed := pack(slot, size)
+	if packed == nil {
+		return nil
+	}
+	slot.Shorten(0)
+	day := pack(slot, size)
+	err := s.redis.Pipelined(ctx, "write series", func(pipe rdb.Commands) {
+		set := func(ring string, over overview.Range) {
+			pipe.Set(ctx, s.keys.Slot(ring, over.Number(slot.At)%int64(over.Points)), packed, ttl(over))
+		}
+		set(fastRing, overview.Fast)
+		set(slowRing, overview.Slow)
+		number := overview.Day.Number(slot.At) % int64(overview.Day.Points)
+		pipe.HSet(ctx, s.keys.Day(), strconv.FormatInt(number, 10), day)
+		pipe.Expire(ctx, s.keys.Day(), ttl(overview.Day))
+	})
+	return err
+}
+
+func ttl(over overview.Range) time.Duration { return 2 * time.Duration(over.Points) * over.Step }
+
+// load adds to a history what it does not have yet. It returns the new slots of the fast ring,
+// oldest first.
+func (s *series) load(ctx context.Context, h *overview.History) (fast []overview.Slot, err error) {
+	now, err := s.redis.Time(ctx).Result()
+	if err != nil {
+		return nil, rdb.Wrap("read series", err)
+	}
+	if fast, err = s.loadRing(ctx, h, fastRing, overview.Fast, now); err != nil {
+		return nil, err
+	}
+	if _, err = s.loadRing(ctx, h, slowRing, overview.Slow, now); err != nil {
+		return nil, err
+	}
+	if h.End(overview.Day) == overview.Day.Number(now) {
+		return fast, nil
+	}
+	days, err := s.redis.HVals(ctx, s.keys.Day()).Result()
+	if err != nil {
+		return nil, rdb.Wrap("read series", err)
+	}
+	addAll(h, overview.Day, unpackAll(days), now)
+	return fast, nil
+}
+
+func (s *series) loadRing(
+	ctx context.Context, h *overview.History, ring string, over overview.Range, now time.Time,
+) (slots []overview.Slot, err error) {
+	last := over.Number(now)
+	var keys []string
+	for n := max(h.End(over)+1, last-int64(over.Points)+1); n <= last; n++ {
+		keys = append(keys, s.keys.Slot(ring, n%int64(over.Points)))
+	}
+	for some := range slices.Chunk(keys, slotsPerTrip) {
+		values, err := s.redis.MGet(ctx, some...).Result()
+		if err != nil {
+			return nil, rdb.Wrap("read series", err)
+		}
+		texts := make([]string, len(values))
+		for i, value := range values {
+			texts[i] = rdb.Text(value)
+		}
+		slots = append(slots, unpackAll(texts)...)
+	}
+	return addAll(h, over, slots, now), nil
+}
+
+// unpackAll unpacks what are slots.
+func unpackAll(texts []string) (slots []overview.Slot) {
+	for _, text := range texts {
+		if slot, err := unpack(text); err == nil {
+			slots = append(slots, slot)
+		}
+	}
+	return slots
+}
+
+// addAll adds slots that are in the range to a history, and returns them, oldest first.
+func addAll(h *overview.History, over overview.Range, slots []overview.Slot, now time.Time) []overview.Slot {
+	last := over.Number(now)
+	slots = slices.DeleteFunc(slots, func(s overview.Slot) bool {
+		n := over.Number(s.At)
+		return n > last || n <= last-int64(over.Points)
+	})
+	slices.SortFunc(slots, func(a, b overview.Slot) int { return cmp.Compare(a.At.UnixMilli(), b.At.UnixMilli()) })
+	for _, slot := range slots {
+		h.Add(over, slot)
+	}
+	return slots
+}
+
+// Recorder writes the history of a bus, in turn with those of other workers.
+type Recorder struct {
+	collector *Collector
+	series    *series
+}
+
+// NewRecorder makes a recorder of the samples of a collector.
+func NewRecorder(c *Collector) *Recorder {
+	return &Recorder{c, newSeries(c.config.Store.Partition())}
+}
+
+// Tick writes a slot if it is this worker's turn, and removes the entries of processes that have
+// died. Workers call it every [SeriesInterval]. It fails with [bus.ErrUnavailable].
+func (r *Recorder) Tick(ctx context.Context) error {
+	mine, now, err := r.series.take(ctx)
+	if err != nil || !mine {
+		return err
+	}
+	if err := r.collector.processes.forget(ctx, now); err != nil {
+		return err
+	}
+	sample := r.collector.Collect(ctx)
+	if sample.Redis != "" {
+		return nil // a gap
+	}
+	limit, _, _ := r.collector.config.Memory.Marks(0)
+	if sample.Memory != nil {
+		limit = sample.Memory.Max
+	}
+	slot := overview.SlotOf(sample)
+	slot.At = now
+	return r.series.write(ctx, slot, slotSize(limit))
+}

@@ -1,0 +1,187 @@
+package samples
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/overview"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
+)
+
+// bigSlot is a slot of so many subscribers and topics, all of them active.
+func bigSlot(at time.Time, subscribers, topics int) overview.Slot {
+	random := rand.New(rand.NewPCG(1, 2))
+	s := overview.Slot{At: at, Events: 5, Used: 6, All: int64(subscribers + topics)}
+	for i := range subscribers {
+		s.Subscribers = append(s.Subscribers, overview.NamedTotals{Name: fmt.Sprintf("service-%d", i), Totals: overview.Totals{
+			Sent:   random.Int64N(1e9),
+			Counts: overview.Counts{Succeeded: random.Int64N(1e7), Failed: random.Int64N(1e4), Dropped: random.Int64N(1e4)},
+			Queued: random.Int64N(1e5), Oldest: time.Duration(random.Int64N(1e6)) * time.Millisecond, Health: random.IntN(101),
+		}})
+	}
+	for i := range topics {
+		s.Topics = append(s.Topics, overview.TopicEvents{Name: fmt.Sprintf("topic-%d", i), Events: random.Int64N(1e9)})
+	}
+	return s
+}
+
+func TestASlotIsPacked(t *testing.T) {
+	slot := bigSlot(storetest.Start, 3, 2)
+	slot.Bus = overview.Totals{Sent: -1, Queued: 7, Oldest: time.Second, Health: 8}
+	slot.Unreadable, slot.Scrubbed, slot.Waiting, slot.Busy, slot.Threads = 9, 10, 11, 12, 13
+	packed := string(pack(slot, 1000))
+	unpacked, err := unpack(packed)
+	require.NoError(t, err)
+	assert.Equal(t, slot, unpacked)
+	for i := range packed {
+		if cut, err := unpack(packed[:i]); err == nil {
+			t.Errorf("of %d bytes: %+v", i, cut)
+		}
+	}
+	huge := appendNumbers(appendTotals(appendNumbers(nil, make([]int64, 10)...), overview.Totals{}), 1<<60, 1<<60)
+	for name, wrong := range map[string]string{
+		"another version": "\x02" + packed[1:], "no slot": "abc", "more than a slot": string(deflate(append(appendSlot(nil, slot), 0))),
+		"too many": string(deflate(huge)), "what never ends": string(deflate(make([]byte, maxUnpacked+1))),
+	} {
+		_, err := unpack(wrong)
+		assert.ErrorIs(t, err, errSlot, name)
+	}
+}
+
+func TestASlotIsNotTooLarge(t *testing.T) {
+	slot := bigSlot(storetest.Start, 1000, 500)
+	all := pack(slot, 1<<20)
+	t.Logf("1,000 subscribers and 500 topics: %d bytes, %d before compression", len(all), len(appendSlot(nil, slot)))
+	for _, max := range []int{len(all), len(all) - 1, 7000, 500, 60} {
+		packed := pack(slot, max)
+		require.LessOrEqual(t, len(packed), max)
+		short, err := unpack(string(packed))
+		require.NoError(t, err)
+		assert.Equal(t, slot.At, short.At)
+		assert.Equal(t, slot.Subscribers[:len(short.Subscribers)], append([]overview.NamedTotals{}, short.Subscribers...))
+		assert.Equal(t, int64(1500-len(short.Subscribers)-len(short.Topics)), short.Left)
+		if max > 400 && max < len(all) {
+			assert.Greater(t, 10*len(packed), 8*max, "no room is wasted")
+		}
+	}
+	assert.Nil(t, pack(slot, 5))
+}
+
+func TestSeriesTakeAShareOfTheMemory(t *testing.T) {
+	for limit, want := range map[int64]int{0: 0, 19_999_999: 0, 20_000_000: 1280 - keySize, 100_000_000: 7168 - keySize, 1 << 40: maxSlotSize - keySize} {
+		assert.Equal(t, want, slotSize(limit), "%d", limit)
+	}
+}
+
+// record writes a slot at a time, as the worker whose turn it is would.
+func (f *fixture) record(at time.Time, slot overview.Slot) {
+	f.T.Helper()
+	slot.At = at
+	require.NoError(f.T, newSeries(f.Partition).write(f.T.Context(), slot, slotSize(100_000_000)))
+}
+
+func TestWorkersWriteSlotsInTurn(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
+		f.PublishEvents("widgets", 1, 3, 7)
+		for range 3 {
+			require.NoError(t, NewRecorder(f.Collector).Tick(ctx))
+		}
+		keys := f.Redis.Keys(ctx, "series:*").Val()
+		assert.Len(t, keys, 4, "one slot in each ring, and the turn: %v", keys)
+		for _, key := range keys {
+			assert.Positive(t, f.Redis.TTL(ctx, key).Val(), key)
+		}
+		h := overview.NewHistory()
+		slots, err := newSeries(f.Partition).load(ctx, h)
+		require.NoError(t, err)
+		require.Len(t, slots, 1)
+		assert.Equal(t, []overview.NamedTotals{{Name: "alice", Totals: overview.Totals{Queued: 3, Oldest: f.at.Sub(storetest.After(7)), Health: 100}}}, slots[0].Subscribers)
+		for _, over := range overview.Ranges {
+			track, known := h.Track(overview.Subject{}, over)
+			require.True(t, known, over.Name)
+			assert.InDelta(t, 3, track.Points[over.Points-1].Queued, 0)
+		}
+		_, known := h.Track(overview.Subject{Subscriber: "alice"}, overview.Day)
+		assert.False(t, known, "of the day there is the bus only")
+		f.RequireSound()
+
+		require.NoError(t, f.Redis.Del(ctx, "series:turn").Err())
+		f.config.Memory.Max = 1000
+		if m, err := f.Partition.Client().Memory(ctx); err != nil || m.Max == 0 {
+			require.NoError(t, f.Redis.FlushAll(ctx).Err())
+			require.NoError(t, NewRecorder(f.Collector).Tick(ctx))
+			assert.Equal(t, []string{"series:turn"}, f.Redis.Keys(ctx, "series:*").Val(), "there is no room")
+		}
+	})
+}
+
+func TestTheHistoryOutlivesProcesses(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		now := f.Redis.Time(ctx).Val()
+		for step := range 2 * overview.Fast.Points { // each slot is written twice
+			slot := bigSlot(now, 1, 1)
+			slot.Bus.Sent = int64(100 * step)
+			f.record(now.Add(time.Duration(step-2*overview.Fast.Points+1)*overview.Fast.Step), slot)
+		}
+		require.NoError(t, f.Redis.Set(ctx, "series:fast:"+fmt.Sprint((overview.Fast.Number(now)-2)%90), "damaged", 0).Err())
+		series := newSeries(f.Partition)
+		var tracks []string
+		for range 2 {
+			h := overview.NewHistory()
+			_, err := series.load(ctx, h)
+			require.NoError(t, err)
+			again, err := series.load(ctx, h)
+			require.NoError(t, err)
+			assert.Empty(t, again, "there is nothing new")
+			track, known := h.Track(overview.Subject{}, overview.Fast)
+			require.True(t, known)
+			tracks = append(tracks, fmt.Sprint(track.Points))
+			assert.InDelta(t, 10, track.Points[50].Out, 0.01)
+		}
+		assert.Equal(t, tracks[0], tracks[1])
+	})
+}
+
+// TestAFullHistoryIsBounded fills the rings of a Redis of 100 MB.
+func TestAFullHistoryIsBounded(t *testing.T) {
+	f := newFixture(t, rdbtest.Real(t))
+	ctx, series := t.Context(), newSeries(f.Partition)
+	slot := bigSlot(f.Redis.Time(ctx).Val(), 1000, 500)
+	packed := pack(slot, slotSize(100_000_000))
+	require.NoError(t, f.Partition.Pipelined(ctx, "fill", func(pipe rdb.Commands) {
+		for ring, points := range map[string]int{fastRing: overview.Fast.Points, slowRing: overview.Slow.Points} {
+			for n := range points {
+				pipe.Set(ctx, series.keys.Slot(ring, int64(n)), packed, time.Hour)
+			}
+		}
+		for n := range overview.Day.Points {
+			pipe.HSet(ctx, series.keys.Day(), n, strings.Repeat("x", 100))
+		}
+	}))
+	var sum int64
+	for _, key := range f.Redis.Keys(ctx, "series:*").Val() {
+		sum += f.Redis.MemoryUsage(ctx, key).Val()
+	}
+	t.Logf("%d bytes", sum)
+	assert.Less(t, sum, int64(2_100_000))
+}
+
+func TestSlotsAreAGapWhileRedisIsAway(t *testing.T) {
+	f := newFixture(t, rdbtest.Real(t))
+	f.server.Kill(t)
+	require.Error(t, NewRecorder(f.Collector).Tick(context.WithoutCancel(t.Context())))
+	f.server.Restart(t)
+	require.Eventually(t, func() bool { return NewRecorder(f.Collector).Tick(t.Context()) == nil }, 10*time.Second, 10*time.Millisecond)
+}
