@@ -48,6 +48,7 @@ var plan = []room{
 	{"deadletter", "bus wire rdb queue store"},
 	{"secrets", "bus signature rdb store"},
 	{"history", "bus wire rdb queue store"},
+	{"livetail", "bus rdb store"},
 	{"replay", "bus wire rdb queue store history"},
 	{"outbound", "bus"},
 	{"telemetry", "bus jobs machines wire queue store"},
@@ -65,7 +66,7 @@ var plan = []room{
 	{"worker", "bus rdb queue telemetry"},
 	{"console/static", ""},
 	{"console/markup", "overview format console/static"},
-	{"web", "bus jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history inspect replay telemetry ingest"},
+	{"web", "bus jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history livetail inspect replay telemetry ingest"},
 	{"web/webtest", "rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"console/consoletest", "overview"},

@@ -32,6 +32,7 @@ type library interface {
 	redis.Cmdable
 	Do(ctx context.Context, args ...any) *redis.Cmd
 	AddHook(redis.Hook)
+	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
 	Close() error
 }
 

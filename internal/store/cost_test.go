@@ -91,8 +91,9 @@ func TestCommandsOfTheHotPath(t *testing.T) {
 	assert.LessOrEqual(t, max(same, other), 20, "complete and acquire")
 }
 
-// TestCommandsOfAHistory counts what a publish costs more where another topic keeps a history, and
-// when its own does, of two events at most. It holds the header of the script to that.
+// TestCommandsOfAHistory counts what a publish costs more where another topic keeps a history, when
+// its own does, of two events at most, and when somebody watches it besides. It holds the header of
+// the script to that.
 func TestCommandsOfAHistory(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, rdbtest.Real(t))
@@ -113,6 +114,11 @@ func TestCommandsOfAHistory(t *testing.T) {
 	full := commands(t, f, publish)
 	assert.EqualValues(t, 2, f.Redis.LLen(t.Context(), "history:gadgets").Val())
 	f.RequireSound()
+	require.NoError(t, f.Redis.HSet(t.Context(), "plans", "?gadgets", "uid").Err())
+	listener, err := f.Store.Partition().NewListener(t.Context(), "tail:uid")
+	require.NoError(t, err)
+	defer listener.Close()
+	watched := commands(t, f, publish)
 	text, err := os.ReadFile("lua/topic_publish.lua")
 	require.NoError(t, err)
 	_, cost, _ := strings.Cut(string(text), "-- Cost")
@@ -120,4 +126,5 @@ func TestCommandsOfAHistory(t *testing.T) {
 	cost = strings.Join(strings.Fields(strings.ReplaceAll(cost, "\n--", " ")), " ")
 	assert.Contains(t, cost, fmt.Sprintf("%d more where there are plans; %d more if the topic keeps a history, %d once",
 		planned-without, growing-planned, full-planned))
+	assert.Contains(t, cost, fmt.Sprintf("%d more while somebody watches the topic", watched-full))
 }

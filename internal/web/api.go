@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/history"
 	"routemaster/internal/ingest"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/livetail"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
@@ -80,6 +81,7 @@ type API struct {
 	queue      *queue.Queue
 	ingest     *ingest.Ingest
 	history    *history.History
+	tails      *livetail.Hub
 	subscriber *subscriber.Handlers
 	jobs       *jobs.Handlers
 	machines   *machines.Handlers
@@ -97,6 +99,7 @@ func New(
 	}
 	return &API{
 		Service: service, config: config, store: st, stats: stats.Of(st), queue: q, ingest: in, history: history.New(st),
+		tails:      livetail.New(st, log),
 		subscriber: subscriber.New(config.Subscriber, service, st), jobs: jobs.New(config.Jobs, service, jobstore.New(st.Partition())),
 		machines: machines.New(config.Machines, service, st), metrics: metrics,
 	}
@@ -196,6 +199,7 @@ func (a *API) routes(r chi.Router) {
 		}
 		history(http.MethodGet, "/history", a.getHistory)
 		history(http.MethodGet, "/events", a.getEvents, "from", "since", "limit")
+		history(http.MethodGet, "/tail", a.getTail)
 		// A topic's publisher, or the operator.
 		history(http.MethodPut, "/history", a.putHistory)
 		history(http.MethodDelete, "/history", a.deleteHistory)
@@ -237,6 +241,7 @@ func (a *API) Run(ctx context.Context, on net.Listener) error {
 	defer running.Wait()
 	defer stopAuth()
 	defer stopJobs()
+	defer context.AfterFunc(ctx, a.tails.Close)()
 	if console := a.config.ConsoleListener; console != nil && a.config.Console != nil {
 		running.Go(func() {
 			if err := server.Run(ctx, console, a.consoleHandler(), a.config.Certificate, a.Log); err != nil {

@@ -43,6 +43,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"PUT", "/topics/widgets/history", `{"events":1}`, 401, 204, 204, 401, 0},
 		{"GET", "/topics/widgets/history", "", 401, 200, 200, 401, 0},
 		{"GET", "/topics/widgets/events", "", 401, 200, 200, 401, 0},
+		{"GET", "/topics/unknown/tail", "", 401, 404, 404, 401, 0}, // one of a topic does not end
 		{"DELETE", "/topics/widgets/history", "", 401, 204, 404, 401, 0},
 		{"POST", "/subscription", subscription, 401, 204, 403, 401, 0},
 		{"POST", "/subscriber", subscription, 401, 204, 403, 401, 0},

@@ -13,7 +13,7 @@ import (
 func findLanes(e *exam.Examination) {
 	tokens := map[string]bool{}
 	for token := range e.Elements[keys.Plans()] {
-		tokens[token] = !strings.HasPrefix(token, "/") // then it is of a topic
+		tokens[token] = !strings.ContainsAny(token[:min(1, len(token))], "/?") // these are of a topic
 	}
 	for token, options := range e.Each(keys.Options("")) {
 		tokens[token] = tokens[token] || options["generation"] != ""

@@ -23,7 +23,7 @@
 -- Cost     commands for one event and one subscriber: 11 for one that joins a current batch,
 --          20 for one that opens and fills a batch;
 --          2 more where there are plans; 3 more if the topic keeps a history, 5 once that has all
---          that it may
+--          that it may; 1 more while somebody watches the topic
 local topic, publisher, now, seed = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local default_max, default_timeout = tonumber(ARGV[6]), tonumber(ARGV[7])
 local FIRST, LAST = 18 + ARGV[17], #ARGV
@@ -241,7 +241,10 @@ for _, to in ipairs(receivers) do
   end
   while from <= to.last do from = open(to, from) end
 end
-if plans and plans.keeps_history then histories().append(topic, now, FIRST, LAST, counter) end
+if plans then
+  if plans.keeps_history then histories().append(topic, now, FIRST, LAST, counter) end
+  plans.tell(FIRST, LAST)
+end
 -- Last, so that a script that fails on the way is not taken for done.
 if slice then
   local dropped = keys.put(slice, key, digest, now, life)

@@ -1,18 +1,38 @@
 -- What a publish to a topic has to know beyond the founding keys.
 
+-- The field of the plans with the UID of the channel on which those who watch a topic listen.
+local function tail_field(topic) return '?' .. topic end
+local function tail_channel(uid) return ns .. 'tail:' .. uid end
+
 -- This is made by a publish if there is any such thing on the bus, as those of setbacks.lua. It
 -- reads what there is of the topic and of its subscribers.
 local function publish_plans(topic, subscribers)
   local self = {}
   local CHUNK = 1000 -- as many values as unpack can safely return at once
+  local MAX_TOLD = 20 -- events of one publish, to those who watch
   local LANE_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
-  self.keeps_history = redis.call('HGET', plans_key(), '/' .. topic) == '1'
+  local of_topic = redis.call('HMGET', plans_key(), history_field(topic), tail_field(topic))
+  self.keeps_history = of_topic[1] == '1'
+  local channel = of_topic[2]
   local versions = {} -- of lanes, in the order of the subscribers: false if there is one lane
   for i = 1, #subscribers, CHUNK do
     local some = { unpack(subscribers, i, math.min(#subscribers, i + CHUNK - 1)) }
     for _, version in ipairs(redis.call('HMGET', plans_key(), unpack(some))) do
       table.insert(versions, version)
+    end
+  end
+
+  -- Tells those who watch the topic of the events of these arguments: how many there are, and the
+  -- first of them. Watching ends where nobody listens. Nothing may fail because of it.
+  function self.tell(first, last)
+    if not channel then return end
+    local told = { last - first + 1 .. ' ' }
+    for i = first, math.min(last, first + MAX_TOLD - 1) do
+      table.insert(told, #ARGV[i] .. ':' .. ARGV[i])
+    end
+    if redis.pcall('PUBLISH', tail_channel(channel), table.concat(told)) == 0 then
+      redis.call('HDEL', plans_key(), tail_field(topic))
     end
   end
 

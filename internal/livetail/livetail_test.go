@@ -1,0 +1,148 @@
+package livetail_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/livetail"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
+)
+
+func TestMain(m *testing.M) { rdbtest.Main(m) }
+
+const (
+	widgets = bus.TopicName("widgets")
+	soon    = 10 * time.Second
+	plans   = "plans"
+	field   = "?widgets"
+)
+
+func newHub(t *testing.T, b *storetest.Bus) *livetail.Hub {
+	hub := livetail.New(b.Store, slog.New(slog.DiscardHandler))
+	t.Cleanup(hub.Close)
+	return hub
+}
+
+func next(t *testing.T, s *livetail.Stream) livetail.Part {
+	t.Helper()
+	select {
+	case part := <-s.Parts():
+		return part
+	case <-time.After(soon):
+		require.Fail(t, "nothing was published")
+		return livetail.Part{}
+	}
+}
+
+func numbers(t *testing.T, p livetail.Part) (numbers []int) {
+	for _, event := range p.Events {
+		numbers = append(numbers, storetest.Number(t, wire.PackedEvent(event)))
+	}
+	return numbers
+}
+
+func TestEventsAreSeenWhileTheyArePublished(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		b := storetest.NewBus(t, server)
+		here, elsewhere := newHub(t, b), newHub(t, b)
+		_, err := here.Open(t.Context(), widgets)
+		require.ErrorIs(t, err, bus.ErrTopicUnknown)
+		b.PublishEvents(widgets, 1, 1, 0)
+		first, err := here.Open(t.Context(), widgets)
+		require.NoError(t, err)
+		second, err := here.Open(t.Context(), widgets)
+		require.NoError(t, err)
+		other, err := elsewhere.Open(t.Context(), widgets)
+		require.NoError(t, err)
+
+		b.PublishEvents(widgets, 2, 3, 0)
+		b.PublishEvents("gadgets", 1, 1, 0)
+		b.PublishEvents(widgets, 100, 124, 0)
+		for i, s := range []*livetail.Stream{first, second, other} {
+			part := next(t, s)
+			assert.Equal(t, []int{2, 3}, numbers(t, part), "stream %d", i)
+			assert.EqualValues(t, 2, part.Total)
+			part = next(t, s)
+			assert.Len(t, part.Events, 20, "stream %d", i)
+			assert.EqualValues(t, 25, part.Total)
+		}
+		b.RequireSound()
+
+		first.Close()
+		first.Close()
+		b.PublishEvents(widgets, 4, 4, 0)
+		assert.Equal(t, []int{4}, numbers(t, next(t, second)))
+		second.Close()
+		b.PublishEvents(widgets, 5, 5, 0)
+		next(t, other)
+		assert.Equal(t, []int{5}, numbers(t, next(t, other)), "closing one's own leaves others'")
+		other.Close()
+		require.Eventually(t, func() bool { return !b.Redis.HExists(t.Context(), plans, field).Val() }, soon, time.Millisecond)
+	})
+}
+
+func TestAWatchNobodyListensToEndsWithAPublish(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		b := storetest.NewBus(t, server)
+		require.NoError(t, b.Redis.HSet(t.Context(), plans, field, "of-a-process-that-died").Err())
+		b.PublishEvents(widgets, 1, 1, 0)
+		assert.False(t, b.Redis.HExists(t.Context(), plans, field).Val())
+	})
+}
+
+// TestAWatchIsRenewed takes a topic's channel away, as a publish does that comes while the
+// connection is lost.
+func TestAWatchIsRenewed(t *testing.T) {
+	b := storetest.NewBus(t, rdbtest.Embedded(t))
+	b.PublishEvents(widgets, 1, 1, 0)
+	s, err := newHub(t, b).Open(t.Context(), widgets)
+	require.NoError(t, err)
+	require.NoError(t, b.Redis.HDel(t.Context(), plans, field).Err())
+	require.Eventually(t, func() bool {
+		b.PublishEvents(widgets, 7, 7, 0)
+		return len(s.Parts()) > 0
+	}, soon, 10*time.Millisecond)
+	assert.Equal(t, []int{7}, numbers(t, next(t, s)))
+}
+
+func TestSlowReadersAreToldWhatTheyMissed(t *testing.T) {
+	b := storetest.NewBus(t, rdbtest.Embedded(t))
+	b.PublishEvents(widgets, 1, 1, 0)
+	hub := newHub(t, b)
+	s, err := hub.Open(t.Context(), widgets)
+	require.NoError(t, err)
+	const publishes = 300
+	for range publishes {
+		b.PublishEvents(widgets, 1, 2, 0)
+	}
+	missed := int64(0)
+	require.Eventually(t, func() bool {
+		missed += s.Missed()
+		return missed+2*int64(len(s.Parts())) == 2*publishes
+	}, soon, time.Millisecond)
+	assert.Positive(t, missed)
+	hub.Close()
+	for range s.Parts() {
+		missed++
+	}
+	_, err = hub.Open(t.Context(), widgets)
+	require.ErrorIs(t, err, bus.ErrOverloaded, "it is closed")
+}
+
+func TestStreamsAreLimited(t *testing.T) {
+	b := storetest.NewBus(t, rdbtest.Embedded(t))
+	b.PublishEvents(widgets, 1, 1, 0)
+	hub := newHub(t, b)
+	open := 0
+	for err := error(nil); err == nil; open++ {
+		_, err = hub.Open(t.Context(), widgets)
+	}
+	assert.Equal(t, 101, open, "the last was refused")
+}

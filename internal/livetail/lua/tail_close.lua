@@ -1,0 +1,11 @@
+-- Has publishes to a topic told to nobody any more, unless somebody else listens: to whom the empty
+-- message, which asks for that, says nothing.
+--
+-- ARGV     1 namespace, 2 topic, 3 UID of the channel
+-- Returns  {1}
+local field = tail_field(ARGV[2])
+if redis.call('HGET', plans_key(), field) == ARGV[3]
+  and redis.call('PUBLISH', tail_channel(ARGV[3]), '') == 0 then
+  redis.call('HDEL', plans_key(), field)
+end
+return { 1 }

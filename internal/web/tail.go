@@ -1,0 +1,120 @@
+package web
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"routemaster/internal/livetail"
+	"routemaster/internal/web/auth"
+	"routemaster/internal/web/rest"
+	"routemaster/internal/wire"
+)
+
+const (
+	// tailPace is how many events a live tail shows in a second; what is more is counted.
+	tailPace = 100
+	// tailTime is how long one lasts; then its reader asks again.
+	tailTime = 30 * time.Minute
+	// tailWrite is how long a reader may take for what is sent at once.
+	tailWrite = 10 * time.Second
+)
+
+// tailCheck is how often it is checked that a reader is still let in, and that it is there.
+var tailCheck = 15 * time.Second
+
+// getTail shows the events of a topic while they are published, as server-sent events.
+func (a *API) getTail(w http.ResponseWriter, r *http.Request) {
+	stream, err := a.tails.Open(r.Context(), rest.TopicParam(r))
+	if err != nil {
+		a.Fail(w, r, err)
+		return
+	}
+	defer stream.Close()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no") // a proxy must not wait for more
+	w.WriteHeader(http.StatusOK)
+	t := &tail{to: w, stream: stream, left: tailPace}
+	t.write(": live\n\n")
+	if r.Method == http.MethodHead {
+		return
+	}
+	ends := time.After(tailTime)
+	second, check := time.NewTicker(time.Second), time.NewTicker(tailCheck)
+	defer second.Stop()
+	defer check.Stop()
+	for t.err == nil {
+		select {
+		case part, ok := <-stream.Parts():
+			if !ok {
+				return
+			}
+			t.show(part)
+		case <-second.C:
+			t.count()
+		case <-check.C:
+			if !a.isLetIn(r, rest.Caller(r)) {
+				return
+			}
+			t.write(": live\n\n")
+		case <-ends:
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// isLetIn reports whether a client that was let in still is. Root's key does not change while a
+// process runs, and while Redis is away nobody's token does.
+func (a *API) isLetIn(r *http.Request, who auth.Client) bool {
+	if who.Root {
+		return true
+	}
+	names, err := a.Auth.ClientNames(r.Context())
+	_, known := names[who.Token]
+	return known || err != nil
+}
+
+// tail writes a live tail.
+type tail struct {
+	to     http.ResponseWriter
+	stream *livetail.Stream
+	// left is how many events may be shown in this second, and leftOut how many were not shown since
+	// the last count.
+	left, leftOut int64
+	err           error
+}
+
+// show writes the events of a part, as far as the pace allows.
+func (t *tail) show(part livetail.Part) {
+	events := part.Events[:min(t.left, int64(len(part.Events)))]
+	t.left -= int64(len(events))
+	t.leftOut += part.Total - int64(len(events))
+	var text []byte
+	for _, event := range wire.ShowEvents(events) {
+		text = append(append(append(text, "data: "...), event...), "\n\n"...)
+	}
+	if len(text) > 0 {
+		t.write(string(text))
+	}
+}
+
+// count begins another second, and says how many events were left out in the last.
+func (t *tail) count() {
+	t.left = tailPace
+	if t.leftOut += t.stream.Missed(); t.leftOut > 0 {
+		t.write("event: left_out\ndata: " + strconv.FormatInt(t.leftOut, 10) + "\n\n")
+		t.leftOut = 0
+	}
+}
+
+func (t *tail) write(text string) {
+	c := http.NewResponseController(t.to)
+	_ = c.SetWriteDeadline(time.Now().Add(tailWrite)) // where it cannot be set, the server's holds
+	if _, t.err = fmt.Fprint(t.to, text); t.err == nil {
+		t.err = c.Flush()
+	}
+}

@@ -1,0 +1,99 @@
+package web_test
+
+import (
+	"bufio"
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/web"
+)
+
+// watch reads the live tail of a topic, a field of an event at a time, from when it has begun.
+func (a *api) watch(url, topic string) (fields chan string, stop func()) {
+	ctx, stop := context.WithCancel(a.T.Context())
+	a.T.Cleanup(stop)
+	r, err := http.NewRequestWithContext(ctx, "GET", url+"/topics/"+topic+"/tail", nil)
+	require.NoError(a.T, err)
+	r.SetBasicAuth(bob, "x")
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(a.T, err)
+	require.Equal(a.T, 200, resp.StatusCode)
+	assert.Equal(a.T, "text/event-stream", resp.Header.Get("Content-Type"))
+	fields = make(chan string, 1000)
+	go func() {
+		defer close(fields)
+		defer resp.Body.Close()
+		for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+			if text := lines.Text(); text != "" && !strings.HasPrefix(text, ":") {
+				fields <- text
+			}
+		}
+	}()
+	return fields, stop
+}
+
+func field(t *testing.T, fields chan string) string {
+	t.Helper()
+	select {
+	case text := <-fields:
+		return text
+	case <-time.After(10 * time.Second):
+		require.Fail(t, "nothing came")
+		return ""
+	}
+}
+
+func TestALiveTailShowsEvents(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/0"}`)
+	fields, stop := a.watch(a.Run(), "widgets")
+	a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/1","timestamp":7,"data":{"n":9007199254740993,"x":1.0}}`)
+	assert.Equal(t, `data: {"topic":"widgets","type":"noop","url":"https://x.example/1","t":7,"data":{"n":9007199254740993,"x":1.0}}`, field(t, fields))
+
+	const event = `{"type":"noop","url":"https://x.example/2","timestamp":8}`
+	a.RequireDone(alice, "POST", "/topics/widgets", "["+strings.Repeat(event+",", 24)+event+"]")
+	for range 20 {
+		assert.Contains(t, field(t, fields), `"t":8}`)
+	}
+	assert.Equal(t, "event: left_out", field(t, fields))
+	assert.Equal(t, "data: 5", field(t, fields))
+	stop()
+	require.Eventually(t, func() bool { return a.Partition().Exists(t.Context(), "plans").Val() == 0 }, 10*time.Second, time.Millisecond)
+}
+
+// TestALiveTailHoldsNoStopUp stops a server while somebody watches.
+func TestALiveTailHoldsNoStopUp(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/0"}`)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	ran := make(chan error, 1)
+	go func() { ran <- a.Server.Run(ctx, listener) }()
+	fields, _ := a.watch("http://"+listener.Addr().String(), "widgets")
+	stop()
+	for text := range fields {
+		require.Fail(t, text)
+	}
+	require.NoError(t, <-ran)
+}
+
+// TestALiveTailEndsWithItsToken watches on with a token that is revoked.
+func TestALiveTailEndsWithItsToken(t *testing.T) {
+	defer web.SetTailCheck(10 * time.Millisecond)()
+	a := newAPI(t, rdbtest.Embedded(t))
+	a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/0"}`)
+	fields, _ := a.watch(a.Run(), "widgets")
+	a.RequireDone(rootKey, "DELETE", "/api_tokens/"+bob, "")
+	for text := range fields {
+		require.Fail(t, text)
+	}
+}
