@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"errors"
 	"net/http"
 
@@ -39,19 +38,19 @@ func (s *server) visit(w http.ResponseWriter, r *http.Request) (*page.Visit, err
 	if err != nil {
 		return v, err
 	}
-	bus := s.bus(w, r, s.secret(known))
-	who, err := whoAmI(r, bus)
-	if isStatus(err, http.StatusUnauthorized) {
-		_ = s.Sessions.End(r.Context(), cookie.Value) // else it ends by itself
-		return v, nil
-	}
-	if err != nil && !known.Stale {
-		return v, err
+	v.Bus = s.bus(w, r, s.secret(known))
+	who := caller{Client: known.Client}
+	if !known.Stale { // else the bus could not say
+		if who, err = whoAmI(r, v.Bus); isStatus(err, http.StatusUnauthorized) {
+			_ = s.Sessions.End(r.Context(), cookie.Value) // else it ends by itself
+			return v, nil
+		} else if err != nil {
+			return v, err
+		}
 	}
 	v.Visitor = page.Visitor{
-		Client: cmp.Or(who.Client, known.Client), Root: known.Root(), Person: known.Person, LookOnly: known.LookOnly,
+		Client: who.Client, Root: known.Root(), Person: known.Person, LookOnly: known.LookOnly,
 	}
-	v.Bus = bus
 	s.look(v)
 	return v, nil
 }
