@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/console"
@@ -94,12 +93,4 @@ func (d *desk) as(t *testing.T, secret string, fields ...string) *browser {
 	w := b.send("login", form)
 	require.Equal(t, http.StatusSeeOther, w.Code, w.Body)
 	return b
-}
-
-func TestLogIn(t *testing.T) {
-	d := newDesk(t, rdbtest.Embedded(t))
-	b := d.as(t, webtest.RootKey, "person", "Ada", "next", "help?x=1")
-	w := b.send("", nil)
-	assert.Equal(t, http.StatusOK, w.Code)
-	assert.Contains(t, w.Body.String(), "root (Ada)")
 }

@@ -145,8 +145,7 @@ func requireClean(t *testing.T, what, text string, depth int) {
 	assert.Equal(t, 1, headings, "%s: headings of the first rank", what)
 }
 
-// requireRelative fails the test unless a link leads within the console, or is one to elsewhere that
-// says where it leads.
+// requireRelative fails the test unless a link leads within the console, or openly to another site.
 func requireRelative(t *testing.T, what, element, to string, depth int) {
 	t.Helper()
 	if element == "a" && strings.HasPrefix(to, "https://") || strings.HasPrefix(to, "#") {

@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/http"
 	"strconv"
+	"strings"
 
 	"routemaster/client"
 	"routemaster/internal/console/markup"
@@ -13,13 +14,18 @@ import (
 	"routemaster/internal/console/pages"
 )
 
-// views are the templates of pages, by the path of the page. Links are relative, so each page has
-// its own. Those of the login and of problems are there for every depth of a path.
+// views are the templates of pages. Links are relative, so each depth of a path has its own.
 type views map[viewOf]*template.Template
 
-type viewOf struct{ name, path string }
+// viewOf names a template, and how many slashes are in the path that it is for.
+type viewOf struct {
+	name  string
+	depth int
+}
 
-// Templates that pages of all paths may be answered with.
+func depthOf(path string) int { return strings.Count(path, "/") }
+
+// Templates that any page may be answered with.
 const (
 	loginView   = "login"
 	problemView = "problem"
@@ -29,21 +35,19 @@ func parseViews(all []page.Page, files *assets) views {
 	shared := template.Must(template.New("layout.html").Funcs(markup.Functions()).Funcs(functions("", all, files)).
 		ParseFS(pages.Templates, "layout.html", "parts/*.html"))
 	parsed := views{}
-	parse := func(name, path string) {
-		t := template.Must(template.Must(shared.Clone()).Funcs(functions(path, all, files)).ParseFS(pages.Templates, name+".html"))
-		parsed[viewOf{name, path}] = t
-	}
 	for _, p := range all {
-		parse(p.Template, p.Path)
-		parse(loginView, p.Path)
-		parse(problemView, p.Path)
+		for _, name := range []string{p.Template, loginView, problemView} {
+			if v := (viewOf{name, depthOf(p.Path)}); parsed[v] == nil {
+				own := template.Must(shared.Clone()).Funcs(functions(p.Path, all, files))
+				parsed[v] = template.Must(own.ParseFS(pages.Templates, name+".html"))
+			}
+		}
 	}
-	parse(loginView, loginView)
 	return parsed
 }
 
-// functions are those of the templates of a page. Link leads to a page by its path, which is
-// checked when the page is made, with names filled in; asset to a file.
+// functions are those of the templates of pages at the depth of a path. Link leads to a page by its
+// path, with names filled in, asset to a file; both are checked when the page is made.
 func functions(path string, all []page.Page, files *assets) template.FuncMap {
 	known := map[string]bool{"login": true, "logout": true}
 	for _, p := range all {
@@ -112,7 +116,7 @@ func (s *server) frame(w http.ResponseWriter, v *page.Visit, p page.Page) view {
 // show answers with a template.
 func (s *server) show(w http.ResponseWriter, status int, template string, f view) {
 	var text bytes.Buffer
-	if err := s.views[viewOf{template, f.Page.Path}].Execute(&text, f); err != nil {
+	if err := s.views[viewOf{template, depthOf(f.Page.Path)}].Execute(&text, f); err != nil {
 		s.Log.Error("page failed", "page", f.Page.Path, "request_id", f.RequestID, "error", err)
 		http.Error(w, "the page could not be made; the log of web says why, at "+f.RequestID, http.StatusInternalServerError)
 		return

@@ -1,0 +1,156 @@
+package console_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/console"
+	"routemaster/internal/console/session"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/web/webtest"
+)
+
+func TestWhoLogsInIsShown(t *testing.T) {
+	d := newDesk(t, rdbtest.Embedded(t))
+	for _, c := range []struct{ secret, person, shown string }{
+		{webtest.RootKey, "Ada", "root (Ada)"},
+		{webtest.Alice, "", "alice"},
+		{webtest.Alice, "<b>\x1b[1m" + strings.Repeat("é", 50), "alice (&lt;b&gt;[1m" + strings.Repeat("é", 29) + ")"},
+	} {
+		text := d.as(t, c.secret, "person", c.person).send("", nil).Body.String()
+		assert.Contains(t, text, ">"+c.shown+"<")
+	}
+	assert.Contains(t, d.as(t, webtest.Alice, "look_only", "1").send("", nil).Body.String(), "alice, look only")
+	assert.Contains(t, d.log.String(), `msg="logged in to the console" client=root person=Ada look_only=false`)
+	for _, secret := range []string{webtest.RootKey, webtest.Alice} {
+		assert.NotContains(t, d.log.String()+d.Log.String(), secret)
+	}
+}
+
+func TestAWrongSecretIsRefused(t *testing.T) {
+	d := newDesk(t, rdbtest.Embedded(t))
+	b := d.browser(t)
+	for _, wrong := range []string{"wrong-secret", "", webtest.RootKey + "x"} {
+		w := b.send("login", url.Values{"secret": {wrong}, "next": {"help"}})
+		assert.Equal(t, http.StatusUnauthorized, w.Code)
+		assert.Equal(t, []string{"Cookie"}, w.Header().Values("WWW-Authenticate"), "no browser prompts for that")
+		text := w.Body.String()
+		requireClean(t, "login", text, 0)
+		assert.Contains(t, text, `type="password"`)
+		assert.Contains(t, text, `name="next" value="help"`)
+		assert.NotContains(t, text, "wrong-secret")
+	}
+	assert.Empty(t, b.cookies)
+	assert.NotContains(t, d.log.String()+d.Log.String(), "wrong-secret")
+	assert.Equal(t, 1, strings.Count(d.log.String(), "level=WARN"), "one line a minute: %s", d.log)
+}
+
+func TestFewLoginsAreCheckedInASecond(t *testing.T) {
+	d := newDesk(t, rdbtest.Embedded(t))
+	answers := make(chan int)
+	const guesses = 40
+	for range guesses {
+		go func() {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/console/login", strings.NewReader("secret=wrong"))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			w := httptest.NewRecorder()
+			d.Handler.ServeHTTP(w, r)
+			answers <- w.Code
+		}()
+	}
+	count := map[int]int{}
+	for range guesses {
+		count[<-answers]++
+	}
+	// 5 at once, and those whose turn comes within 2 s; a few more if the guesses came slowly.
+	assert.GreaterOrEqual(t, count[http.StatusTooManyRequests], guesses-25, "%v", count)
+	assert.Equal(t, guesses, count[http.StatusUnauthorized]+count[http.StatusTooManyRequests], "%v", count)
+}
+
+func TestTheCookieIsForTheConsoleAlone(t *testing.T) {
+	for _, secure := range []bool{false, true} {
+		d := newDesk(t, rdbtest.Embedded(t), func(c *console.Config) { c.Secure = secure })
+		b := d.as(t, webtest.Alice)
+		name := map[bool]string{false: "routemaster", true: "__Host-routemaster"}[secure]
+		cookie := b.cookies[name]
+		require.NotNil(t, cookie)
+		assert.Len(t, cookie.Value, 43, "32 bytes")
+		want := &http.Cookie{
+			Name: name, Value: cookie.Value, Path: "/", MaxAge: 12 * 3600, Secure: secure, HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		}
+		want.Raw = cookie.Raw
+		assert.Equal(t, want, cookie)
+
+		for method, path := range map[string]string{"GET": "/topics", "POST": "/topics/x"} {
+			r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(webtest.EventText(1)))
+			r.AddCookie(cookie)
+			w := httptest.NewRecorder()
+			d.Handler.ServeHTTP(w, r)
+			assert.Equal(t, http.StatusUnauthorized, w.Code, "%s %s", method, path)
+		}
+		assert.Equal(t, 30*24*3600, d.as(t, webtest.Alice, "look_only", "1").cookies[name].MaxAge)
+	}
+}
+
+func TestWhatEndsASession(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		d, other := newDesk(t, redis), newDesk(t, redis)
+		renewed := newDesk(t, redis, func(c *console.Config) {
+			c.RootKey = "another-root-key"
+			c.Sessions = session.New(redis.Open(t).Partition(""), c.RootKey, time.Now)
+		})
+		status := func(d *desk, b *browser) int {
+			copied := d.browser(t)
+			copied.cookies = b.cookies
+			return copied.send("help", nil).Code
+		}
+		root, alice, bob := d.as(t, webtest.RootKey), d.as(t, webtest.Alice), d.as(t, webtest.Bob)
+		for _, b := range []*browser{root, alice, bob} {
+			assert.Equal(t, http.StatusOK, status(other, b))
+		}
+
+		d.RequireDone(webtest.RootKey, "DELETE", "/api_tokens/"+webtest.Alice, "")
+		assert.Equal(t, http.StatusUnauthorized, status(d, alice), "its token is gone")
+		assert.Eventually(t, func() bool { return status(other, alice) == http.StatusUnauthorized }, time.Second, 10*time.Millisecond)
+		require.NoError(t, d.PutToken(t.Context(), webtest.Alice, "alice"))
+		assert.Equal(t, http.StatusUnauthorized, status(d, alice), "the session does not come back with the token")
+
+		assert.Equal(t, http.StatusUnauthorized, status(renewed, root), "the root key is another")
+		assert.Equal(t, http.StatusOK, status(renewed, bob))
+
+		copied := d.browser(t)
+		copied.cookies["routemaster"] = bob.cookies["routemaster"]
+		w := bob.send("logout", url.Values{})
+		assert.Equal(t, http.StatusSeeOther, w.Code)
+		assert.Empty(t, bob.cookies)
+		assert.Equal(t, http.StatusUnauthorized, status(other, copied))
+	})
+}
+
+func TestALoginLeadsBackIntoTheConsoleOnly(t *testing.T) {
+	redis := rdbtest.Embedded(t)
+	for next, location := range map[string]string{
+		"": "./", "help": "./help", "help?a=b&c": "./help?a=b&c", "topics/widgets": "./topics/widgets",
+		"//evil.example": "./", "https://evil.example/": "./", "/\\evil.example": "./", "../api_tokens": "./",
+		"a/../../x": "./", "javascript:alert(1)": "./", "/topics": "./", "\\\\evil.example": "./",
+	} {
+		d := newDesk(t, redis) // which has not seen a login yet
+		w := d.browser(t).send("login", url.Values{"secret": {webtest.Alice}, "next": {next}})
+		assert.Equal(t, location, w.Header().Get("Location"), next)
+	}
+}
+
+func TestAPageAsksForALoginAndComesBack(t *testing.T) {
+	d := newDesk(t, rdbtest.Embedded(t))
+	w := d.browser(t).send("help?x=1", nil)
+	assert.Equal(t, http.StatusUnauthorized, w.Code)
+	assert.Contains(t, w.Body.String(), `name="next" value="help?x=1"`)
+	assert.Contains(t, w.Body.String(), `action="./login"`)
+}
