@@ -223,6 +223,12 @@ func (s *Subscriber) Resume(ctx context.Context) error {
 	return s.call(ctx, "resume the subscriber", http.MethodPost, "/resume", nil, nil)
 }
 
+// Retry has the bus try at once a subscriber whose deliveries fail, once it is well again. It is no
+// error if they do not fail.
+func (s *Subscriber) Retry(ctx context.Context) error {
+	return s.call(ctx, "retry the subscriber", http.MethodPost, "/retry", nil, nil)
+}
+
 // Test has the bus deliver one test event, at once and only once. It returns the batch by which
 // [Subscriber.Attempts] finds the result: 409 while another test waits.
 func (s *Subscriber) Test(ctx context.Context) (batch string, err error) {

@@ -78,6 +78,7 @@ func TestCallsAboutASubscriber(t *testing.T) {
 		require.NoError(t, s.Pause(ctx, time.Time{}))
 		require.NoError(t, s.Pause(ctx, time.UnixMilli(5)))
 		require.NoError(t, s.Resume(ctx))
+		require.NoError(t, s.Retry(ctx))
 		batch, err := s.Test(ctx)
 		require.NoError(t, err)
 		assert.Equal(t, "AAAABBBBCCCCDDDDEEEE", batch)
@@ -87,7 +88,7 @@ func TestCallsAboutASubscriber(t *testing.T) {
 		require.NoError(t, s.RemoveBatch(ctx, batch))
 		assert.Equal(t, []string{
 			"PATCH " + prefix + ` {"dead_letters":null,"max_bytes":1000}`,
-			"POST " + prefix + "/pause {}", "POST " + prefix + `/pause {"until":5}`, "POST " + prefix + "/resume ",
+			"POST " + prefix + "/pause {}", "POST " + prefix + `/pause {"until":5}`, "POST " + prefix + "/resume ", "POST " + prefix + "/retry ",
 			"POST " + prefix + "/test ", "GET " + prefix + "/batches/" + batch + " ", "DELETE " + prefix + "/batches/" + batch + " ",
 		}, sent)
 	}

@@ -129,6 +129,7 @@ func TestASubscriberIsLookedAfter(t *testing.T) {
 			"dead_letters":{"attempts":20,"age":259200000},"log_attempts":"failures","status":{"queued":7,"health_points":98,"paused_until":253402300799999,"fence":3}}`,
 		"GET /subscriber/attempts": "[" + failedAttempt + "]",
 		"PATCH /subscriber":        "", "POST /subscriber/pause": "", "POST /subscriber/resume": "",
+		"POST /subscriber/retry": "",
 	})
 	_, out, errors := b.rtm(t, "sub", "show")
 	assert.Contains(t, out, "callback\thttps://shop.example/events\n", errors)
@@ -139,11 +140,13 @@ func TestASubscriberIsLookedAfter(t *testing.T) {
 	assert.Contains(t, out, "state\tpaused until somebody resumes it\n")
 	assert.Contains(t, out, "failed, 404 Not Found, 12ms; the receiver has no such path")
 	assert.NotContains(t, out, "secret")
-	for _, args := range [][]string{{"set", "--strict"}, {"pause"}, {"resume"}} {
+	for _, args := range [][]string{{"set", "--strict"}, {"pause"}, {"resume"}, {"retry"}} {
 		status, _, errors := b.rtm(t, append([]string{"sub"}, args...)...)
 		assert.Equal(t, app.ExitOK, status, errors)
 	}
-	assert.Equal(t, []string{`PATCH /subscriber {"strict_order":true}`, "POST /subscriber/pause {}", "POST /subscriber/resume"}, b.requests[2:])
+	assert.Equal(t, []string{
+		`PATCH /subscriber {"strict_order":true}`, "POST /subscriber/pause {}", "POST /subscriber/resume", "POST /subscriber/retry",
+	}, b.requests[2:])
 	b.requests = nil
 	_, _, _ = b.rtm(t, "sub", "pause", "--for", "2h")
 	assert.Regexp(t, `^POST /subscriber/pause {"until":\d{13}}$`, b.requests[0])

@@ -20,8 +20,8 @@ import (
 func newSubscriberCommands(bus *busFlags) []*cobra.Command {
 	about := &subscriberFlags{bus: bus}
 	commands := []*cobra.Command{
-		newSubShowCommand(about), newSubSetCommand(about), newSubPauseCommand(about), newSubResumeCommand(about), newSubTestCommand(about),
-		newSubSecretCommand(about),
+		newSubShowCommand(about), newSubSetCommand(about), newSubPauseCommand(about), newSubResumeCommand(about), newSubRetryCommand(about),
+		newSubTestCommand(about), newSubSecretCommand(about),
 	}
 	for _, command := range commands {
 		about.add(command)
@@ -181,6 +181,20 @@ func newSubResumeCommand(about *subscriberFlags) *cobra.Command {
 		Args:    arguments(0, 0),
 		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
 			return s.Resume(cmd.Context())
+		}),
+	}
+}
+
+func newSubRetryCommand(about *subscriberFlags) *cobra.Command {
+	return &cobra.Command{
+		Use:   "retry",
+		Short: "be tried at once, after deliveries have failed",
+		Long: `Have the bus deliver at once, when what made deliveries fail is corrected: else it tries a failing subscriber once a
+minute at worst. After one success all that waits follows.`,
+		Example: "  rtm sub retry -b @production",
+		Args:    arguments(0, 0),
+		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {
+			return s.Retry(cmd.Context())
 		}),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/migrate"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/store/throttle"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
 )
@@ -115,6 +116,16 @@ func (m *model) deleteSubscriber(rt *rapid.T) {
 		m.doubtful[token][n] = true
 	}
 	delete(m.queued, token)
+}
+
+func (m *model) retry(rt *rapid.T) {
+	token := rapid.SampledFrom(modelTokens).Draw(rt, "token")
+	err := throttle.End(m.T.Context(), m.Store, rapid.SampledFrom(m.tokens[token]).Draw(rt, "by"))
+	if m.topics[token] == nil {
+		require.ErrorIs(rt, err, bus.ErrNotSubscribed)
+		return
+	}
+	require.NoError(rt, err)
 }
 
 func (m *model) acquireSome(rt *rapid.T) {

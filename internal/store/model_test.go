@@ -53,6 +53,7 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 					"publish":       m.publishSome,
 					"subscribe":     m.changeSubscription,
 					"unsubscribe":   m.deleteSubscriber,
+					"retry":         m.retry,
 					"acquire":       m.acquireSome,
 					"acknowledge":   m.acknowledge,
 					"and go on":     m.acknowledgeAndAcquire,

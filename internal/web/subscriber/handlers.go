@@ -71,6 +71,7 @@ func (h *Handlers) Routes(r chi.Router, path string) {
 	route(http.MethodPatch, "", h.patch)
 	route(http.MethodPost, "/pause", h.pause)
 	route(http.MethodPost, "/resume", h.withoutBody(h.resume))
+	route(http.MethodPost, "/retry", h.withoutBody(h.retry))
 	route(http.MethodPost, "/test", h.withoutBody(h.test))
 	// What is queued, and how its deliveries go.
 	route(http.MethodGet, "/attempts", h.getAttempts, "batch", "outcome", "limit", "after")

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/store/throttle"
 	"routemaster/internal/web/rest"
 )
 
@@ -42,6 +43,11 @@ func (h *Handlers) readPause(w http.ResponseWriter, r *http.Request) (until time
 // resume ends a pause, if there is one.
 func (h *Handlers) resume(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	h.respondSubscriberChanged(w, r, of, h.store.Resume(r.Context(), of), "resumed a subscriber")
+}
+
+// retry has a subscriber whose deliveries fail be tried at once.
+func (h *Handlers) retry(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	h.respondSubscriberChanged(w, r, of, throttle.End(r.Context(), h.store, of), "retried a subscriber")
 }
 
 // test has a test event be delivered.

@@ -38,6 +38,7 @@ func TestSubscriberRoutes(t *testing.T) {
 		{"PATCH", "", `{"max":7}`, 204, 204},
 		{"POST", "/pause", "", 204, 204},
 		{"POST", "/resume", "", 204, 204},
+		{"POST", "/retry", "", 204, 204},
 		{"POST", "/test", "", 202, 409},
 		{"GET", "/attempts", "", 200, 200},
 		{"GET", "/batches", "", 200, 200},
@@ -91,7 +92,7 @@ func TestABodyThatSaysNothingIsTaken(t *testing.T) {
 		a := newAPI(t, redis)
 		a.bury(redis, 1)
 		letter := "/dead_letters/" + letterIDs(1)[0] + "/redeliver"
-		for _, below := range []string{"/resume", "/test", letter} {
+		for _, below := range []string{"/resume", "/retry", "/test", letter} {
 			for _, body := range []string{`{"until":1}`, `[]`, `null`, `0`, `{}{}`, "x"} {
 				refused := a.Problem(alice, "POST", "/subscriber"+below, body)
 				assert.Equal(t, 400, refused.Status, "%s %s", below, body)
