@@ -9,11 +9,12 @@ import (
 
 	"routemaster/internal/console"
 	"routemaster/internal/console/session"
+	"routemaster/internal/overview/samples"
 	"routemaster/internal/store"
 )
 
 // newConsole returns what makes the console; nil if it is off.
-func newConsole(c Config, st *store.Store, log *slog.Logger) func(api http.Handler) http.Handler {
+func newConsole(c Config, st *store.Store, live *samples.Live, log *slog.Logger) func(api http.Handler) http.Handler {
 	if c.Console == "off" {
 		return nil
 	}
@@ -21,7 +22,7 @@ func newConsole(c Config, st *store.Store, log *slog.Logger) func(api http.Handl
 		return console.New(console.Config{
 			RootKey: c.RootKey, Name: c.AppName, Environment: c.Env, Version: Version(),
 			ReadOnly: c.Console == "read-only", Secure: c.ForceTLS,
-			Sessions: session.New(st.Partition(), c.RootKey, time.Now), Log: log, Now: time.Now,
+			Sessions: session.New(st.Partition(), c.RootKey, time.Now), Live: live, Log: log, Now: time.Now,
 		}, api)
 	}
 }

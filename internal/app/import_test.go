@@ -66,7 +66,7 @@ var plan = []room{
 	{"worker", "bus rdb queue telemetry"},
 	{"console/static", ""},
 	{"console/markup", "overview format console/static"},
-	{"web", "bus jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history livetail inspect replay telemetry ingest"},
+	{"web", "bus overview jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history livetail inspect replay telemetry ingest"},
 	{"web/webtest", "rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"console/consoletest", "overview"},
@@ -76,7 +76,7 @@ var plan = []room{
 	{"top", "client bus format terminal"},
 	{"tail", "client bus selfsigned terminal"},
 	{"bench", "client rdb selfsigned"}, // it measures from outside
-	{"app", "bus seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner machines/topics doctor inspect migrate outbound telemetry ingest delivery maintenance worker web console"},
+	{"app", "bus overview overview/samples seal wire rdb queue store jobs jobs/jobstore jobs/runner jobs/housekeeping machines machines/definition machines/labelstore machines/runner machines/topics doctor inspect migrate outbound telemetry ingest delivery maintenance worker web console"},
 	{"test", "bus rdb store store/storetest app"},
 	{"examples/receivers", "client"},
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only

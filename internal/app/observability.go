@@ -8,12 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"routemaster/internal/jobs/housekeeping"
-	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/metrics"
@@ -48,12 +45,8 @@ func startObservability(
 		return nil, err
 	}
 	o.metrics.AddBus(st, metrics.BusOptions{Memory: c.Memory, ScalingDeadline: c.ScalingDeadline}, time.Now)
-	o.metrics.AddJobs(telemetry.JobTypes{
-		Count: housekeeping.CountsOf(jobstore.New(st.Partition())), Counters: stats.Of(st).ReadCounters,
-	}, time.Now)
-	o.metrics.AddMachines(telemetry.Machines{
-		Count: labels.CountAll, Counters: stats.Of(st).ReadCounters,
-	})
+	o.metrics.AddJobs(jobTypesOf(st), time.Now)
+	o.metrics.AddMachines(machinesOf(st, labels))
 	o.recorder = telemetry.NewRecorder(o.metrics, st, log)
 	o.start(context.WithoutCancel(ctx), daemon, c.CounterFlushInterval, log)
 	return o, nil

@@ -11,6 +11,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
+	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/web"
@@ -65,6 +66,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	if err != nil {
 		return err
 	}
+	live := samples.NewLive(newCollector(c, st, labels))
 	api := web.New(web.Config{
 		RootKey:        c.RootKey,
 		NonceTTL:       c.NonceTTL,
@@ -82,17 +84,20 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		ScalingDeadline:  c.ScalingDeadline,
 		Reporter:         obs.reporter,
 		Tracer:           obs.tracer,
-		Console:          newConsole(c, st, log),
+		Live:             live,
+		Console:          newConsole(c, st, live, log),
 		ConsoleListener:  consoleListener,
 	}, st, q, in, obs.metrics.Handler(), log, time.Now)
 
 	ctx, cancel := context.WithCancel(ctx)
-	var registering sync.WaitGroup
-	registering.Go(func() { registerClients(ctx, redis, st, c.Clients) })
+	var background sync.WaitGroup
+	background.Go(func() { registerClients(ctx, redis, st, c.Clients) })
+	background.Go(func() { live.Run(ctx) })
+	background.Go(func() { newHeartbeat(st, "web", 0, nil).Run(ctx, samples.WebInterval) })
 	if definitions != nil {
-		registering.Go(func() { applyMachines(ctx, newTopics(st, labels, obs, log), definitions, log) })
+		background.Go(func() { applyMachines(ctx, newTopics(st, labels, obs, log), definitions, log) })
 	}
-	defer registering.Wait()
+	defer background.Wait()
 	defer cancel()
 
 	log.Info("web started", "version", Version(), "address", listener.Addr().String(), openFiles(), obs.address(), consoleAddress(consoleListener))

@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/machines/topics"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/outbound"
+	"routemaster/internal/overview/samples"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/telemetry"
@@ -80,7 +81,9 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	monitor := maintenance.NewMonitor(st, c.Memory, metricservice.New(metricservice.Config{
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
 	}, log), log, time.Now, housekeeping.GaugesOf(jobStore, time.Now))
-	w := worker.New(q, worker.Config{
+	var w *worker.Worker
+	heartbeat := newHeartbeat(st, "worker", c.WorkerThreads, func() int { return w.Busy(bus.QueueMain) })
+	w = worker.New(q, worker.Config{
 		Pools:          newPools(c, q, jobStore.Queue(), labelStore.Queue(), deliverer, jobRunner),
 		AcquireTimeout: c.AcquireTimeout,
 		RetryAfter:     c.MaxBackoff,
@@ -95,7 +98,8 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			bus.JobScrubQueues:  keeper.ScrubQueues,
 			bus.JobScrubWorkers: keeper.ScrubWorkers,
 		},
-		Tickers: []worker.Ticker{
+		Tickers: append(historyTickers(c, st, labelStore), []worker.Ticker{
+			{Interval: samples.WorkerInterval, Work: heartbeat.Beat},
 			{Interval: autodropInterval, Work: keeper.Enqueue(bus.JobAutodrop)},
 			{Interval: c.MonitorInterval, Work: keeper.Enqueue(bus.JobMonitor)},
 			{Interval: scrubQueuesInterval, Work: keeper.Enqueue(bus.JobScrubQueues)},
@@ -107,7 +111,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			{Interval: housekeeping.PurgeInterval, Work: archive.Purge},
 			{Interval: housekeeping.SchedulerInterval, Work: scheduler.Tick},
 			{Interval: housekeeping.SeriesInterval, Work: housekeeping.SeriesOf(jobStore, obs.recorder)},
-		},
+		}...),
 		Stopping: func(busy map[bus.Queue]int64) {
 			log.Info("worker stopping, waiting for deliveries in flight", "deliveries", busy[bus.QueueMain],
 				"jobs", busy[bus.QueueJobs], "labels", busy[bus.QueueMachines])
@@ -119,6 +123,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	log.Info("worker started", "version", Version(), "threads", c.WorkerThreads, "job_threads", c.JobThreads,
 		"machine_threads", c.MachineThreads, openFiles(), obs.address())
 	w.Run(ctx)
+	heartbeat.Leave()
 	_ = deliverer.LogExpired(ctx)
 	log.Info("worker stopped")
 	return nil

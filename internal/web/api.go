@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/ingest"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/livetail"
+	"routemaster/internal/overview"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
@@ -60,6 +61,8 @@ type Config struct {
 	// BodyBudget is how many bytes all request bodies may take together; if 0,
 	// [server.DefaultBodyBudget].
 	BodyBudget int
+	// Live knows how the bus is.
+	Live Live
 	// Reporter, if given, reports panics and unexpected errors.
 	Reporter *exceptions.Reporter
 	// Tracer, if given, traces the requests.
@@ -70,6 +73,12 @@ type Config struct {
 	// ConsoleListener, if given, is where the console is served, and nothing else. [API.Run] closes
 	// it.
 	ConsoleListener net.Listener
+}
+
+// Live knows how the bus is, and has been.
+type Live interface {
+	Figures(ctx context.Context) overview.Figures
+	Tracks(ctx context.Context) overview.Tracks
 }
 
 // API serves the HTTP API.

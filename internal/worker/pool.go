@@ -49,7 +49,7 @@ type pool struct {
 	// waiting is held, by sending, by the thread that uses the waiter.
 	waiting chan struct{}
 	// busy is the number of threads that run a job.
-	busy atomic.Int64
+	busy *atomic.Int64
 }
 
 func (w *Worker) newPool(config Pool) *pool {
@@ -59,6 +59,7 @@ func (w *Worker) newPool(config Pool) *pool {
 		slots:   newSlots(config.Threads),
 		waiter:  config.Queue.NewWaiter(config.Name, w.config.AcquireTimeout),
 		waiting: make(chan struct{}, 1),
+		busy:    w.busy[config.Name],
 	}
 	for range config.Threads {
 		p.threads = append(p.threads, bus.NewWorkerID())

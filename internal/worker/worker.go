@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"routemaster/internal/bus"
@@ -62,12 +63,26 @@ type Worker struct {
 	config   Config
 	log      *slog.Logger
 	now      func() time.Time
+	// busy is how many threads run a job, by queue.
+	busy map[bus.Queue]*atomic.Int64
 }
 
 // New makes a worker. Registry is where the threads of all its pools are noted: a heartbeat is one
 // call, which notes the limits of this queue's kinds too.
 func New(registry *queue.Queue, config Config, log *slog.Logger, now func() time.Time) *Worker {
-	return &Worker{registry: registry, config: config, log: log, now: now}
+	w := &Worker{registry: registry, config: config, log: log, now: now, busy: map[bus.Queue]*atomic.Int64{}}
+	for _, p := range config.Pools {
+		w.busy[p.Name] = new(atomic.Int64)
+	}
+	return w
+}
+
+// Busy is how many threads run a job of a queue. It may be called at any time.
+func (w *Worker) Busy(queue bus.Queue) int {
+	if busy := w.busy[queue]; busy != nil {
+		return int(busy.Load())
+	}
+	return 0
 }
 
 // Run runs jobs until the context is done, then stops as the package comment says. It goes on after

@@ -48,8 +48,9 @@ func NewLive(c *Collector) *Live {
 	return &Live{collector: c, series: newSeries(c.config.Store.Partition()), now: c.now, history: overview.NewHistory()}
 }
 
-// Figures returns the figures of a sample that is at most 3 s old, with states and problems. While Redis cannot be read they
-// are the last ones, and say so. The lists are shared: nobody may change them.
+// Figures returns the figures of a sample that is at most 3 s old, with states and problems. While
+// Redis cannot be read they are the last ones, and say so. The lists are shared: nobody may change
+// them.
 func (l *Live) Figures(ctx context.Context) overview.Figures {
 	l.watch()
 	if l.age() > maxAge {

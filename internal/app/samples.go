@@ -1,0 +1,48 @@
+package app
+
+import (
+	"time"
+
+	"routemaster/internal/jobs/housekeeping"
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/overview"
+	"routemaster/internal/overview/samples"
+	"routemaster/internal/store"
+	"routemaster/internal/store/stats"
+	"routemaster/internal/telemetry"
+	"routemaster/internal/worker"
+)
+
+// newCollector makes what takes samples of the bus.
+func newCollector(c Config, st *store.Store, labels *labelstore.Store) *samples.Collector {
+	return samples.NewCollector(samples.Config{
+		Store: st, JobTypes: jobTypesOf(st), Machines: machinesOf(st, labels),
+		Memory: c.Memory, ScalingDeadline: c.ScalingDeadline,
+	}, time.Now)
+}
+
+// jobTypesOf reads the state of job types, for metrics and samples.
+func jobTypesOf(st *store.Store) telemetry.JobTypes {
+	return telemetry.JobTypes{
+		Count: housekeeping.CountsOf(jobstore.New(st.Partition())), Counters: stats.Of(st).ReadCounters,
+	}
+}
+
+// machinesOf reads the state of state machines, for metrics and samples.
+func machinesOf(st *store.Store, labels *labelstore.Store) telemetry.Machines {
+	return telemetry.Machines{Count: labels.CountAll, Counters: stats.Of(st).ReadCounters}
+}
+
+// newHeartbeat makes what says that a process lives. Busy may be nil.
+func newHeartbeat(st *store.Store, kind string, threads int, busy func() int) *samples.Heartbeat {
+	return samples.NewHeartbeat(st.Partition(), overview.Process{Kind: kind, Version: Version(), Threads: threads}, busy, time.Now)
+}
+
+// historyTickers are what writes the history of the bus: nothing if the console is off.
+func historyTickers(c Config, st *store.Store, labels *labelstore.Store) []worker.Ticker {
+	if c.Console == "off" {
+		return nil
+	}
+	return []worker.Ticker{{Interval: samples.SeriesInterval, Work: samples.NewRecorder(newCollector(c, st, labels)).Tick}}
+}
