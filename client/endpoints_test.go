@@ -24,9 +24,10 @@ import (
 )
 
 // notCalled are the endpoints that Go programs do without: probes, the description itself, what the
-// console asks, and other names of those they call.
+// console and rtm top ask, and other names of those they call.
 var notCalled = []string{
 	"GET /", "GET /health", "GET /health/ping", "GET /health/ping.json", "GET /health/ready", "GET /pulse/scaling", "GET /openapi.json", "GET /whoami",
+	"GET /overview", "GET /overview/series",
 	"GET /subscribers", "DELETE /subscription", "DELETE /subscription/topics/{topic}", "DELETE /topic/{topic}",
 	"POST /v1/jobs", "GET /v1/jobs/{name}/{id}", "POST /v1/jobs/{name}/{id}/replay",
 }

@@ -67,7 +67,7 @@ var plan = []room{
 	{"console/static", ""},
 	{"console/markup", "overview format console/static"},
 	{"web", "bus overview jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history livetail inspect replay telemetry ingest"},
-	{"web/webtest", "rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
+	{"web/webtest", "jobs overview/samples rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"console/consoletest", "overview"},
 	{"console", "bus overview rdb client console/static console/markup"},

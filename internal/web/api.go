@@ -200,6 +200,8 @@ func (a *API) routes(r chi.Router) {
 		r.Method(http.MethodGet, "/metrics", a.metrics)
 		// Every client, and the operator.
 		r.Get("/whoami", a.getCaller)
+		r.With(rest.AllowQuery()).Get("/overview", a.getOverview)
+		r.With(rest.AllowQuery("of", "range")).Get("/overview/series", a.getSeries)
 		r.Get("/topics", a.getTopics)
 		r.Get("/subscriptions", a.getSubscribers)
 		r.Get("/subscribers", a.getSubscribers)

@@ -38,6 +38,8 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"POST", "/api_tokens", `{"name":"x"}`, 401, 403, 201, 401, 0},
 		{"DELETE", "/api_tokens/none", "", 401, 403, 204, 401, 0},
 		{"POST", "/api_tokens/none/rotate", "", 401, 403, 404, 401, 0},
+		{"GET", "/overview", "", 401, 200, 200, 401, 0},
+		{"GET", "/overview/series", "", 401, 200, 200, 401, 0},
 		{"GET", "/topics", "", 401, 200, 200, 401, 0},
 		{"POST", "/topics/widgets", event, 401, 200, 403, 401, 0},
 		{"PUT", "/topics/widgets/history", `{"events":1}`, 401, 204, 204, 401, 0},

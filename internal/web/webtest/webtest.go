@@ -19,12 +19,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/ingest"
+	typesOfJobs "routemaster/internal/jobs"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/outbound"
+	"routemaster/internal/overview/samples"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stats"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 	"routemaster/internal/web/jobs"
@@ -51,6 +55,8 @@ type API struct {
 	// Clock is the API's clock, which Ahead is added to.
 	Clock func() time.Time
 	Ahead time.Duration
+	// Record writes a slot of the history, as a worker would.
+	Record func(context.Context) error
 	// Authorize adds the credentials of a client or of root to a request of [API.Do]: by Basic
 	// unless it is replaced.
 	Authorize func(r *http.Request, who string)
@@ -72,10 +78,20 @@ func On(t testing.TB, st *store.Store, adjust ...func(*web.Config)) *API {
 	feeds := outbound.New(outbound.Config{ConnectTimeout: time.Minute, Timeout: time.Minute}, time.Now)
 	t.Cleanup(feeds.Close)
 	config.Machines = machines.Config{Labels: labelstore.New(st.Partition()), Client: feeds}
+	collector := samples.NewCollector(samples.Config{
+		Store: st,
+		JobTypes: telemetry.JobTypes{
+			Count: func(context.Context) ([]typesOfJobs.CountedType, error) { return nil, nil },
+		},
+		Machines: telemetry.Machines{Count: config.Machines.Labels.CountAll, Counters: stats.Of(st).ReadCounters},
+	}, time.Now)
+	config.Live = samples.NewLive(collector)
 	for _, f := range adjust {
 		f(&config)
 	}
 	a := &API{
+		Record: samples.NewRecorder(collector).Tick,
+
 		Store: st, Queue: storetest.NewQueue(st, 1), T: t, Log: &bytes.Buffer{}, Clock: time.Now,
 		Authorize: func(r *http.Request, who string) { r.SetBasicAuth(who, "") },
 	}

@@ -1,0 +1,143 @@
+package web
+
+import (
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/overview"
+	"routemaster/internal/web/rest"
+)
+
+// getOverview responds with how the bus is. On which hosts its processes run is for root only.
+func (a *API) getOverview(w http.ResponseWriter, r *http.Request) {
+	figures := a.config.Live.Figures(r.Context())
+	if figures.At.IsZero() { // Redis could not be read since this process has started
+		a.Fail(w, r, bus.ErrUnavailable)
+		return
+	}
+	if !rest.Caller(r).Root {
+		figures.Processes = slices.Clone(figures.Processes) // they are everybody's
+		for i := range figures.Processes {
+			figures.Processes[i].Host, figures.Processes[i].PID = "", 0
+		}
+	}
+	rest.WriteJSON(w, http.StatusOK, figures)
+}
+
+// seriesView is what some figures have been: a value for each step, oldest first, null where the
+// history has none.
+type seriesView struct {
+	Of          string  `json:"of"`
+	Range       string  `json:"range"`
+	StepSeconds float64 `json:"step_seconds"`
+	// EndsAt is when the last step ends; null if the history has nothing.
+	EndsAt overview.Time `json:"ends_at"`
+
+	Published column `json:"published_per_second,omitempty"`
+	Delivered column `json:"delivered_per_second,omitempty"`
+	Succeeded column `json:"succeeded_deliveries,omitempty"`
+	Failed    column `json:"failed_deliveries,omitempty"`
+	Dropped   column `json:"dropped_events,omitempty"`
+	Queued    column `json:"queued_events,omitempty"`
+	OldestAge column `json:"oldest_event_age_seconds,omitempty"`
+	Health    column `json:"health_points,omitempty"`
+	Used      column `json:"redis_used_bytes,omitempty"`
+	Busy      column `json:"busy_share,omitempty"`
+}
+
+// column has the values of the steps.
+type column []float32
+
+// MarshalJSON writes what is no number as null.
+func (c column) MarshalJSON() ([]byte, error) {
+	text := []byte{'['}
+	for i, v := range c {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+			text = append(text, "null"...)
+		} else {
+			text = strconv.AppendFloat(text, float64(v), 'g', -1, 32)
+		}
+	}
+	return append(text, ']'), nil
+}
+
+// getSeries responds with what figures have been: of the bus, a topic or a subscriber.
+func (a *API) getSeries(w http.ResponseWriter, r *http.Request) {
+	q := rest.ReadQuery(r)
+	view := seriesView{Of: q.Get("of"), Range: q.Get("range")}
+	if view.Of == "" {
+		view.Of = "bus"
+	}
+	of := readSubject(q, view.Of)
+	over := overview.Fast
+	if name := rest.Word(q, "range", rangeNames()); name != "" {
+		over = overview.Ranges[slices.Index(rangeNames(), name)]
+	}
+	if err := q.Err(); err != nil {
+		a.Fail(w, r, err)
+		return
+	}
+	view.Range, view.StepSeconds = over.Name, over.Step.Seconds()
+	if track, known := a.config.Live.Tracks(r.Context())(of, over); known {
+		view.EndsAt = overview.Time{Time: track.End}
+		view.fill(of, track.Points)
+	}
+	rest.WriteJSON(w, http.StatusOK, view)
+}
+
+func rangeNames() (names []string) {
+	for _, r := range overview.Ranges {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// readSubject reads what a track is about: bus, topic/ or subscriber/ and a name.
+func readSubject(q *rest.Query, text string) (of overview.Subject) {
+	kind, name, _ := strings.Cut(text, "/")
+	switch {
+	case text == "bus":
+	case kind == "topic" && name != "":
+		of.Topic = name
+	case kind == "subscriber" && name != "":
+		of.Subscriber = name
+	default:
+		q.Refuse("the query's of must be bus, topic/ and the name of a topic, or subscriber/ and that of a subscriber")
+	}
+	return of
+}
+
+// fill adds the columns that the history has of a subject.
+func (v *seriesView) fill(of overview.Subject, points []overview.Point) {
+	columnOf := func(value func(overview.Point) float32) column {
+		c := make(column, len(points))
+		for i, p := range points {
+			c[i] = value(p)
+		}
+		return c
+	}
+	if of.Subscriber == "" {
+		v.Published = columnOf(func(p overview.Point) float32 { return p.In })
+	}
+	if of.Topic != "" {
+		return
+	}
+	v.Delivered = columnOf(func(p overview.Point) float32 { return p.Out })
+	v.Succeeded = columnOf(func(p overview.Point) float32 { return p.Succeeded })
+	v.Failed = columnOf(func(p overview.Point) float32 { return p.Failed })
+	v.Dropped = columnOf(func(p overview.Point) float32 { return p.Dropped })
+	v.Queued = columnOf(func(p overview.Point) float32 { return p.Queued })
+	v.OldestAge = columnOf(func(p overview.Point) float32 { return p.Oldest })
+	v.Health = columnOf(func(p overview.Point) float32 { return p.Health })
+	if of == (overview.Subject{}) {
+		v.Used = columnOf(func(p overview.Point) float32 { return p.Used })
+		v.Busy = columnOf(func(p overview.Point) float32 { return p.Busy })
+	}
+}
