@@ -67,8 +67,28 @@ func TestDevShowsADeliveryAndCommandsThatWork(t *testing.T) {
 	})
 }
 
+// inBrowser is the line that says where the console is: its address, and what logs in there.
+var inBrowser = regexp.MustCompile(`in a browser: (\S+) \(log in with (\S+), the root key\)`)
+
+// requireLogin logs in to the console as a line says.
+func requireLogin(t *testing.T, line string) {
+	t.Helper()
+	words := inBrowser.FindStringSubmatch(line)
+	require.NotNil(t, words, line)
+	form := strings.NewReader("secret=" + words[2])
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, words[1]+"login", form)
+	require.NoError(t, err)
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	assert.Equal(t, http.StatusSeeOther, resp.StatusCode)
+	assert.NotEmpty(t, resp.Cookies())
+}
+
 // startDev runs rtm dev. until reads its screen up to a line with a text, and returns the lines
-// with curl on the way; stop ends it and requires that it has logged nothing.
+// with curl on the way, or the one with the console if it was asked for; stop ends it and requires
+// that it has logged nothing.
 func startDev(t *testing.T, args []string) (until func(text string) (commands []string), stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -84,10 +104,11 @@ func startDev(t *testing.T, args []string) (until func(text string) (commands []
 	until = func(text string) (commands []string) {
 		t.Helper()
 		for lines.Scan() {
-			if strings.Contains(lines.Text(), "curl ") {
+			found := strings.Contains(lines.Text(), text)
+			if strings.Contains(lines.Text(), "curl ") || found && inBrowser.MatchString(lines.Text()) {
 				commands = append(commands, lines.Text())
 			}
-			if strings.Contains(lines.Text(), text) {
+			if found {
 				return commands
 			}
 		}
@@ -112,6 +133,7 @@ func startDev(t *testing.T, args []string) (until func(text string) (commands []
 func runDev(t *testing.T, redis *rdbtest.Server, args []string) {
 	t.Helper()
 	until, stop := startDev(t, args)
+	requireLogin(t, until("in a browser: ")[0])
 	if redis.IsEmbedded() {
 		until("keeps nothing after exit and has no memory limit")
 	}
