@@ -21,6 +21,7 @@ import (
 	"routemaster/client/jobs"
 	"routemaster/client/machines"
 	"routemaster/client/subscriber"
+	"routemaster/client/topics"
 )
 
 // notCalled are the endpoints that Go programs do without: probes, the description itself, what the
@@ -99,7 +100,7 @@ func callBus(t *testing.T, c *client.Client) {
 	require.NoError(t, metrics.Close())
 	h := history.Of(c, "widgets")
 	requireCalled(t, c.Pulse(ctx), h.Put(ctx, history.Limits{}), h.Delete(ctx), errorOf(h.Get(ctx)), drain(h.Events(ctx, history.Start{})),
-		errorOf(c.Topics(ctx)), c.DeleteTopic(ctx, "widgets"), c.Publish(ctx, client.Event{Topic: "widgets", Type: client.Noop, URL: "https://x.example/"}),
+		errorOf(c.Topics(ctx)), errorOf(topics.Get(ctx, c, "widgets")), c.DeleteTopic(ctx, "widgets"), c.Publish(ctx, client.Event{Topic: "widgets", Type: client.Noop, URL: "https://x.example/"}),
 		errorOf(c.Tokens(ctx)), errorOf(c.AddToken(ctx, "shop", "shop--1")), c.DeleteToken(ctx, "shop--1"), errorOf(c.RotateToken(ctx, "shop--1", false, nil)),
 		errorOf(c.Subscriptions(ctx)), c.Subscribe(ctx, client.Subscription{}), c.Unsubscribe(ctx, "widgets"), c.UnsubscribeAll(ctx))
 }

@@ -203,6 +203,7 @@ func (a *API) routes(r chi.Router) {
 		r.With(rest.AllowQuery()).Get("/overview", a.getOverview)
 		r.With(rest.AllowQuery("of", "range")).Get("/overview/series", a.getSeries)
 		r.Get("/topics", a.getTopics)
+		r.With(rest.AllowQuery()).Get("/topics/{topic}", a.getTopic)
 		r.Get("/subscriptions", a.getSubscribers)
 		r.Get("/subscribers", a.getSubscribers)
 		history := func(method, path string, handle http.HandlerFunc, query ...string) {

@@ -42,6 +42,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"GET", "/overview/series", "", 401, 200, 200, 401, 0},
 		{"GET", "/topics", "", 401, 200, 200, 401, 0},
 		{"POST", "/topics/widgets", event, 401, 200, 403, 401, 0},
+		{"GET", "/topics/widgets", "", 401, 200, 200, 401, 0},
 		{"PUT", "/topics/widgets/history", `{"events":1}`, 401, 204, 204, 401, 0},
 		{"GET", "/topics/widgets/history", "", 401, 200, 200, 401, 0},
 		{"GET", "/topics/widgets/events", "", 401, 200, 200, 401, 0},
@@ -128,7 +129,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	assert.Equal(t, 404, a.Problem("", "PROPFIND", "/nowhere", "").Status)
 	assert.Equal(t, 404, a.Problem(alice, "GET", "/topics/", "").Status)
 	for path, allow := range map[string]string{
-		"/topics/widgets": "POST, DELETE", "/topics": "GET, HEAD", "/subscription": "POST, DELETE", "/subscriber": "GET, HEAD, POST, PATCH, DELETE", "/health": "GET, HEAD", "/api_tokens": "GET, HEAD, POST",
+		"/topics/widgets": "GET, HEAD, POST, DELETE", "/topics": "GET, HEAD", "/subscription": "POST, DELETE", "/subscriber": "GET, HEAD, POST, PATCH, DELETE", "/health": "GET, HEAD", "/api_tokens": "GET, HEAD, POST",
 	} {
 		assert.Equal(t, 405, a.Problem(alice, "PUT", path, "").Status)
 		assert.Equal(t, allow, a.Do(alice, "PUT", path, "").Header.Get("Allow"), path)

@@ -2,12 +2,14 @@ package web
 
 import (
 	"cmp"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/web/auth"
 	"routemaster/internal/web/rest"
+	"routemaster/internal/wire"
 )
 
 type topicView struct {
@@ -47,6 +49,45 @@ func viewTopics(topics []bus.Topic, who auth.Client, names map[bus.Token]bus.Cli
 		}
 	}
 	return views
+}
+
+// topicDetailView is a topic with who is subscribed to it.
+type topicDetailView struct {
+	topicView
+	// LastEvent is as it is delivered; null if there is none.
+	LastEvent   json.RawMessage `json:"last_event"`
+	Subscribers []followerView  `json:"subscribers"`
+}
+
+// followerView is what a topic shows of a subscriber. Queued and Oldest are of all its topics.
+type followerView struct {
+	Name   bus.ClientName `json:"name"`
+	Health int            `json:"health_points"`
+	Queued int64          `json:"queued"`
+	Oldest *int64         `json:"oldest"` // ms since the Unix epoch
+}
+
+// getTopic shows a topic.
+func (a *API) getTopic(w http.ResponseWriter, r *http.Request) {
+	names, err := a.Auth.ClientNames(r.Context())
+	if err != nil {
+		a.Fail(w, r, err)
+		return
+	}
+	d, damaged, err := a.stats.TopicDetail(r.Context(), rest.TopicParam(r))
+	a.LogDamaged(r, "skipped subscribers with damaged data", damaged)
+	view := topicDetailView{
+		topicView: viewTopics([]bus.Topic{d.Topic}, rest.Caller(r), names)[0], Subscribers: make([]followerView, len(d.Subscribers)),
+	}
+	if d.LastEvent != "" {
+		view.LastEvent = wire.ShowEvents([]string{string(d.LastEvent)})[0]
+	}
+	for i, sub := range d.Subscribers {
+		view.Subscribers[i] = followerView{
+			Name: bus.PublicName(sub.Token, names[sub.Token]), Health: sub.Health, Queued: sub.Queued, Oldest: rest.Millis(sub.OldestAt),
+		}
+	}
+	a.RespondJSON(w, r, view, err)
 }
 
 // shownIdentity is how a client's token is shown to another client. Tokens are credentials: they

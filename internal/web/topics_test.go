@@ -39,6 +39,32 @@ func TestAClientThatIsGoneIsStillShownAsThePublisher(t *testing.T) {
 	assert.JSONEq(t, `[{"name":"a","publisher":"carol","events":1}]`, a.Do(bob, "GET", "/topics", "").Body)
 }
 
+func TestOneTopic(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		a.RequireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://bob.example/","timeout":60000}`)
+		assert.JSONEq(t, `{"name":"widgets","publisher":null,"events":0,"last_event":null,
+			"subscribers":[{"name":"bob","health_points":100,"queued":0,"oldest":null}]}`, a.Do(alice, "GET", "/topics/widgets", "").Body)
+
+		a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"update","url":"https://x.example/1","timestamp":5,"data":{"n":9007199254740993}}`)
+		got := a.Do(bob, "GET", "/topics/widgets", "").Body
+		assert.Regexp(t, `"last_event":{"topic":"widgets","type":"update","url":"https://x.example/1","t":5,"data":{"n":9007199254740993}}`, got)
+		assert.Regexp(t, `"publisher":"alice","events":1,`, got)
+		assert.Regexp(t, `"name":"bob","health_points":100,"queued":1,"oldest":\d{13}}`, got)
+		assert.NotContains(t, got, alice)
+		assert.NotContains(t, got, bob)
+		assert.Contains(t, a.Do(rootKey, "GET", "/topics/widgets", "").Body, `"publisher":"`+alice+`"`)
+		assert.Equal(t, 404, a.Problem(bob, "GET", "/topics/gadgets", "").Status)
+		assert.Equal(t, 400, a.Problem(bob, "GET", "/topics/widgets?limit=1", "").Status)
+
+		require.NoError(t, redis.Raw.HSet(t.Context(), "topic:widgets", "last_event", "x").Err())
+		require.NoError(t, redis.Raw.Set(t.Context(), "subscriber:"+bob, "x", 0).Err())
+		got = a.Do(alice, "GET", "/topics/widgets", "").Body
+		assert.Regexp(t, `"last_event":{"unreadable":true},"subscribers":\[\]}`, got)
+		assert.Contains(t, a.Log.String(), "keys=[subscriber:bob]")
+	})
+}
+
 func TestDeleteTopic(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	a := newAPI(t, redis)

@@ -81,6 +81,13 @@ func (s *Stats) topics(ctx context.Context, some []rdb.Member) (topics []bus.Top
 // is not of its type, because something else has written to it, are left out. Damaged are these
 // keys; they show clients by name, never a token.
 func (s *Stats) EachSubscribers(ctx context.Context, p Page, each func([]bus.Subscriber) error) (damaged []string, err error) {
+	return s.eachSubscriber(ctx, s.keys.Subscribers(), p, each)
+}
+
+// eachSubscriber is [Stats.EachSubscribers] for those in a set of tokens.
+func (s *Stats) eachSubscriber(
+	ctx context.Context, set string, p Page, each func([]bus.Subscriber) error,
+) (damaged []string, err error) {
 	names := map[string]string{}
 	err = s.redis.EachPage(ctx, s.keys.Tokens(), rdb.Hash, 0, rdb.Pairs(func(token, name string) { names[token] = name }))
 	if err != nil {
@@ -88,7 +95,7 @@ func (s *Stats) EachSubscribers(ctx context.Context, p Page, each func([]bus.Sub
 	}
 	search := &oldestSearch{stats: s, max: batchesSearched}
 	nameOf := func(token string) string { return string(publicToken(bus.Token(token), names[token])) }
-	err = s.redis.EachMember(ctx, s.keys.Subscribers(), rdb.Range(p), subscribersPerTrip, nameOf, func(some []rdb.Member) (int, error) {
+	err = s.redis.EachMember(ctx, set, rdb.Range(p), subscribersPerTrip, nameOf, func(some []rdb.Member) (int, error) {
 		subscribers, unreadable, err := s.subscribers(ctx, some)
 		damaged = append(damaged, unreadable...)
 		if err == nil {
