@@ -40,12 +40,16 @@ type Collector struct {
 	processes *processes
 	timeout   time.Duration
 	now       func() time.Time
+	topics    subscribed
 }
 
 // NewCollector makes a collector.
 func NewCollector(config Config, now func() time.Time) *Collector {
 	st := config.Store
-	return &Collector{config, stats.Of(st), inspect.New(st), &processes{st.Partition()}, readTimeout, now}
+	return &Collector{
+		config: config, stats: stats.Of(st), inspector: inspect.New(st), processes: &processes{st.Partition()},
+		timeout: readTimeout, now: now,
+	}
 }
 
 // part reads a part of a sample.
@@ -154,7 +158,7 @@ func (c *Collector) readDetails(ctx context.Context, s *overview.Sample, backlog
 	for i, b := range backlogs {
 		tokens[i] = b.Token
 	}
-	topics, err := c.stats.TopicsOf(ctx, tokens)
+	topics, err := c.topics.of(ctx, c.stats, tokens, s.At)
 	if err != nil {
 		return err
 	}

@@ -151,6 +151,24 @@ func TestSubscribersOfOneNameAreOneSubscriber(t *testing.T) {
 	})
 }
 
+func TestTopicsAreReadEveryTenSeconds(t *testing.T) {
+	f := newFixture(t, rdbtest.Embedded(t))
+	f.AddSubscriber(storetest.Alice, time.Second, 2, "a")
+	topics := func() (all []string) {
+		for _, sub := range f.Collect(t.Context()).Subscribers {
+			all = append(all, sub.Topics...)
+		}
+		return all
+	}
+	assert.Equal(t, []string{"a"}, topics())
+	f.AddSubscriber(storetest.Alice, time.Second, 2, "b")
+	assert.Equal(t, []string{"a"}, topics())
+	f.at = f.at.Add(subscribedTTL)
+	assert.Equal(t, []string{"b"}, topics())
+	f.AddSubscriber(storetest.Bob, time.Second, 2, "c")
+	assert.Equal(t, []string{"b", "c"}, topics(), "one that is new is seen at once")
+}
+
 func TestAPartThatCannotBeReadIsLeftOut(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")

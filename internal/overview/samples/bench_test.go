@@ -1,0 +1,50 @@
+package samples
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/overview"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
+)
+
+// BenchmarkSample takes samples of a bus with 1,000 subscribers, to each of which something waits,
+// and 500 topics. It also says what of it is Redis' processor time.
+func BenchmarkSample(b *testing.B) {
+	server := rdbtest.Real(b)
+	f := &fixture{Bus: storetest.NewBus(b, server), server: server, at: storetest.After(10_000)}
+	c := f.collectorOf(f.Store)
+	for i := range 1000 {
+		token := bus.Token(fmt.Sprintf("service%d--1", i))
+		require.NoError(b, f.PutToken(b.Context(), token, bus.ClientName(fmt.Sprintf("service%d", i))))
+		f.AddSubscriber(token, time.Hour, 100, bus.TopicName(fmt.Sprintf("topic%d", i%500)))
+		f.attempted(token, wire.AttemptRecord{Outcome: bus.OutcomeFailed, Status: 503})
+	}
+	for i := range 500 {
+		topic := bus.TopicName(fmt.Sprintf("topic%d", i))
+		require.NoError(b, f.Publish(b.Context(), store.Publication{
+			Topic: topic, Publisher: storetest.Publisher, Events: []wire.PackedEvent{storetest.Packed(b, topic, 1)},
+			ReceivedAt: storetest.Start.UnixMilli(),
+		}))
+	}
+	before, err := f.Partition.Client().CPU(b.Context())
+	require.NoError(b, err)
+	var sample overview.Sample
+	for b.Loop() {
+		sample = c.Collect(b.Context())
+	}
+	after, err := f.Partition.Client().CPU(b.Context())
+	require.NoError(b, err)
+	spent := after.User + after.System - before.User - before.System
+	b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "redis-ms/op")
+	require.Len(b, sample.Subscribers, 1000)
+	require.Len(b, sample.Topics, 500)
+	require.Empty(b, sample.Warnings)
+}
