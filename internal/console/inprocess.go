@@ -7,6 +7,7 @@ import (
 	"net/url"
 
 	"routemaster/client"
+	"routemaster/internal/activity"
 )
 
 // inProcess sends requests to a handler in this process, on behalf of a request for a page.
@@ -14,11 +15,13 @@ type inProcess struct {
 	api http.Handler
 	of  *http.Request
 	id  string
+	// person is who is logged in, by the name given then.
+	person string
 }
 
 // RoundTrip implements [http.RoundTripper].
 func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
-	in := r.Clone(r.Context())
+	in := r.Clone(activity.InConsole(r.Context(), t.person))
 	in.URL = &url.URL{Path: r.URL.Path, RawPath: r.URL.RawPath, RawQuery: r.URL.RawQuery}
 	in.RequestURI, in.Host, in.RemoteAddr = in.URL.RequestURI(), t.of.Host, t.of.RemoteAddr
 	in.Header.Set(requestID, t.id)
@@ -58,10 +61,11 @@ func (a *recorder) Write(text []byte) (int, error) {
 // requestID is the header with the id of a request, which web chooses.
 const requestID = "X-Request-Id"
 
-// bus returns a client of the bus that calls it in this process, with a token or the root key. It
-// is nil if that is empty. Nothing is sent twice: the person can do that better.
-func (s *server) bus(w http.ResponseWriter, r *http.Request, secret string) *client.Client {
-	transport := inProcess{s.api, r, w.Header().Get(requestID)}
+// bus returns a client of the bus that calls it in this process, with a token or the root key, and
+// in the name of a person, which may be empty. It is nil if the secret is. Nothing is sent twice:
+// the person can do that better.
+func (s *server) bus(w http.ResponseWriter, r *http.Request, secret, person string) *client.Client {
+	transport := inProcess{s.api, r, w.Header().Get(requestID), person}
 	c, err := client.New("http://bus", secret, client.WithRetries(0), client.WithHTTPClient(&http.Client{Transport: transport}),
 		client.WithUserAgent("routemaster-console"))
 	if err != nil {

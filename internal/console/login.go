@@ -58,7 +58,7 @@ func (s *server) postLogin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	secret := r.PostFormValue("secret")
-	c := s.bus(w, r, secret)
+	c := s.bus(w, r, secret, "")
 	if c == nil { // it is empty
 		s.refuseLogin(w, r, page.Refuse(http.StatusUnauthorized, "/secret", "enter a token, or the root key"))
 		return

@@ -38,7 +38,7 @@ func (s *server) visit(w http.ResponseWriter, r *http.Request) (*page.Visit, err
 	if err != nil {
 		return v, err
 	}
-	v.Bus = s.bus(w, r, s.secret(known))
+	v.Bus = s.bus(w, r, s.secret(known), known.Person)
 	who := caller{Client: known.Client}
 	if !known.Stale { // else the bus could not say
 		if who, err = whoAmI(r, v.Bus); isStatus(err, http.StatusUnauthorized) {

@@ -12,6 +12,7 @@ import (
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
+	"routemaster/internal/activity"
 	"routemaster/internal/history"
 	"routemaster/internal/ingest"
 	"routemaster/internal/jobs/jobstore"
@@ -105,6 +106,7 @@ func New(
 		Auth:     auth.New(auth.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL}, st, log, now),
 		Buffers:  server.NewBuffers(cmp.Or(config.BodyBudget, server.DefaultBodyBudget)),
 		Reporter: config.Reporter, Tracer: config.Tracer, Log: log, Now: now,
+		Activity: activity.New(st.Partition(), log),
 	}
 	return &API{
 		Service: service, config: config, store: st, stats: stats.Of(st), queue: q, ingest: in, history: history.New(st),
@@ -233,6 +235,7 @@ func (a *API) routes(r chi.Router) {
 			r.Use(rest.AllowRoot)
 			// The operator.
 			a.subscriber.Routes(r, "/subscribers/{token}")
+			r.With(rest.AllowQuery("limit")).Get("/activity", a.getActivity)
 			r.Get("/api_tokens", a.getTokens)
 			r.Post("/api_tokens", a.postTokens)
 			r.Delete("/api_tokens/{token}", a.deleteToken)
@@ -244,10 +247,11 @@ func (a *API) routes(r chi.Router) {
 // Run serves the API on a listener until the context is done. It then accepts no more connections,
 // waits for the requests it has read, and returns nil.
 func (a *API) Run(ctx context.Context, on net.Listener) error {
-	// The authenticator runs until the last request is done.
+	// The authenticator and the activity run until the last request is done.
 	authCtx, stopAuth := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { a.Auth.Run(authCtx) })
+	running.Go(func() { a.Activity.Run(authCtx) })
 	jobsCtx, stopJobs := context.WithCancel(ctx)
 	running.Go(func() { a.jobs.Run(jobsCtx) })
 	defer running.Wait()

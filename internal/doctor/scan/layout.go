@@ -62,8 +62,8 @@ var Singles = func() map[string]rdb.Kind {
 		keys.Plans(): rdb.Hash, keys.Retention(): rdb.Set,
 		work.Types(): rdb.Set, work.Schedules(): rdb.Hash, work.Pulls(): rdb.Stream,
 		labels.Definitions(): rdb.Hash, labels.Walks(): rdb.Hash,
-		"console:sessions": rdb.SortedSet,
-		keys.Migration():   rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
+		"console:sessions": rdb.SortedSet, "activity": rdb.List,
+		keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
 	}
 	for _, q := range bus.Queues {
 		singles[jobs.JobsIndex(q)], singles[jobs.PendingIndex(q)] = rdb.Set, rdb.Set

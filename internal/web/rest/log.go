@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"net/http"
 
+	"routemaster/internal/activity"
 	"routemaster/internal/bus"
 )
 
@@ -17,7 +18,8 @@ func (s *Service) RespondChanged(
 	s.Respond(w, r, err)
 }
 
-// LogChange logs who changed what. The fields must not contain a token.
+// LogChange logs who changed what, and keeps it for the operator if it is root's or was done in the
+// console. The fields must not contain a token.
 func (s *Service) LogChange(r *http.Request, what string, fields ...slog.Attr) {
 	info := requestInfoOf(r)
 	who := []slog.Attr{
@@ -25,6 +27,18 @@ func (s *Service) LogChange(r *http.Request, what string, fields ...slog.Attr) {
 		slog.String("client", string(info.client.PublicName())),
 	}
 	s.Log.LogAttrs(r.Context(), slog.LevelInfo, what, append(who, fields...)...)
+	person, inConsole := activity.Person(r.Context())
+	if !inConsole && !info.client.Root {
+		return
+	}
+	change := activity.Change{
+		At: s.Now().UnixMilli(), Client: string(info.client.PublicName()), Console: inConsole, Person: person,
+		RequestID: info.id, What: what, Fields: make(map[string]string, len(fields)),
+	}
+	for _, field := range fields {
+		change.Fields[field.Key] = field.Value.String()
+	}
+	s.Activity.Note(change)
 }
 
 // NameField is the public name of the client that a change is about.

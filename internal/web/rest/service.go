@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"time"
 
+	"routemaster/internal/activity"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/auth"
@@ -21,5 +22,7 @@ type Service struct {
 	Reporter *exceptions.Reporter
 	// Tracer, if given, traces the requests.
 	Tracer *tracing.Tracer
-	Now    func() time.Time
+	// Activity keeps the changes that root makes, or somebody in the console.
+	Activity *activity.Log
+	Now      func() time.Time
 }

@@ -1,0 +1,127 @@
+// Package activity keeps who has changed what, for the operator: the last changes that root made,
+// or somebody in the console. All changes are in the log of the process that made them; this is the
+// part of it that a page can show.
+package activity
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"time"
+
+	"routemaster/internal/rdb"
+)
+
+const (
+	// kept is how many changes are kept.
+	kept = 500
+	// waiting is how many may wait to be stored. More are lost, which is logged.
+	waiting = 256
+	// storeTimeout bounds storing one.
+	storeTimeout = 2 * time.Second
+)
+
+// Change is what somebody has changed.
+type Change struct {
+	// At is when, in ms since the Unix epoch.
+	At int64 `json:"at"`
+	// Client is the public name of who did it, "root" for the operator.
+	Client string `json:"client"`
+	// Console is whether it was done in the console, and Person who said there that he or she is
+	// doing it, which nobody has checked.
+	Console bool   `json:"console"`
+	Person  string `json:"person,omitempty"`
+	// RequestID is that of the request, as in the log.
+	RequestID string `json:"request_id"`
+	// What was done, and to what, in the words of the log.
+	What   string            `json:"what"`
+	Fields map[string]string `json:"fields,omitempty"`
+}
+
+// Log keeps changes. It is safe for concurrent use.
+type Log struct {
+	redis   *rdb.Partition
+	log     *slog.Logger
+	changes chan Change
+}
+
+// New makes a log of changes in a partition.
+func New(partition *rdb.Partition, log *slog.Logger) *Log {
+	return &Log{redis: partition, log: log, changes: make(chan Change, waiting)}
+}
+
+// Key is a list of the last changes as JSON, the latest first.
+func (l *Log) Key() string { return l.redis.Namespace() + "activity" }
+
+// Note has a change stored, soon: a request does not wait for that.
+func (l *Log) Note(c Change) {
+	select {
+	case l.changes <- c:
+	default:
+		l.log.Warn("a change is not in the activity: too many at once", "request_id", c.RequestID)
+	}
+}
+
+// Run stores changes until the context is done, and those that wait then.
+func (l *Log) Run(ctx context.Context) {
+	for {
+		select {
+		case c := <-l.changes:
+			l.store(ctx, c)
+		case <-ctx.Done():
+			for {
+				select {
+				case c := <-l.changes:
+					l.store(ctx, c)
+				default:
+					return
+				}
+			}
+		}
+	}
+}
+
+func (l *Log) store(ctx context.Context, c Change) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	text, err := json.Marshal(c)
+	if err == nil {
+		err = l.redis.Transaction(ctx, "note a change", func(pipe rdb.Commands) {
+			pipe.LPush(ctx, l.Key(), text)
+			pipe.LTrim(ctx, l.Key(), 0, kept-1)
+		})
+	}
+	if err != nil {
+		l.log.Warn("a change is not in the activity", "request_id", c.RequestID, "error", err)
+	}
+}
+
+// Last returns the last changes, the latest first. It fails with [bus.ErrUnavailable].
+func (l *Log) Last(ctx context.Context, limit int) ([]Change, error) {
+	texts, err := l.redis.LRange(ctx, l.Key(), 0, int64(limit)-1).Result()
+	if err != nil {
+		return nil, rdb.Wrap("read the activity", err)
+	}
+	changes := make([]Change, 0, len(texts))
+	for _, text := range texts {
+		var c Change
+		if json.Unmarshal([]byte(text), &c) == nil {
+			changes = append(changes, c)
+		}
+	}
+	return changes, nil
+}
+
+type personKey struct{}
+
+// InConsole marks what is done with a context as done in the console by a person, whose name may be
+// empty.
+func InConsole(ctx context.Context, person string) context.Context {
+	return context.WithValue(ctx, personKey{}, person)
+}
+
+// Person is who does something in the console, and whether it is done there.
+func Person(ctx context.Context) (person string, inConsole bool) {
+	person, inConsole = ctx.Value(personKey{}).(string)
+	return person, inConsole
+}
