@@ -1,7 +1,6 @@
 package verdict
 
 import (
-	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -38,13 +37,8 @@ func last(samples ...overview.Sample) (f overview.Figures) {
 	return f
 }
 
-var nan = float32(math.NaN())
-
 // gap is a point of which nothing is known.
-var gap = overview.Point{
-	In: nan, Out: nan, Succeeded: nan, Failed: nan, Dropped: nan, Queued: nan, Oldest: nan, Health: nan, Used: nan,
-	Unreadable: nan, Scrubbed: nan, Busy: nan, Waiting: nan,
-}
+var gap = unknown
 
 // part is so many steps of the same point.
 type part struct {
@@ -210,6 +204,15 @@ func TestProblemsOfTheBus(t *testing.T) {
 		}
 		assert.Contains(t, problems, test.rule)
 	}
+}
+
+// TestAHistoryThatHasEnded has a history that no worker has written for 10 min: what happened at
+// its end was not in the last minutes.
+func TestAHistoryThatHasEnded(t *testing.T) {
+	s := overview.Sample{At: after(600), Processes: []overview.Process{{Kind: "web", SeenAt: overview.Time{Time: after(600)}}}}
+	p := sole(t, fast(overview.Subject{}, minutes(15, overview.Point{Dropped: 5, Unreadable: 5})), s)
+	assert.Equal(t, "no-worker", p.Rule)
+	assert.Equal(t, overview.Time{Time: start}, p.Since, "when the history ended")
 }
 
 func TestWhatIsNoProblemYet(t *testing.T) {

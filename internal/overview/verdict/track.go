@@ -65,13 +65,29 @@ func (t track) slope(over time.Duration, of figure) (perSecond float64, known bo
 	return float64(of(points[last])-of(points[first])) / took.Seconds(), true
 }
 
-// fast returns the track of the last 15 min, which is empty if there is none.
+// fast returns the track of the last 15 min, which is empty if there is none. The history ends when
+// no worker writes it: from then on nothing is known.
 func (j *judge) fast(of overview.Subject) track {
-	if t, ok := j.tracks(of, overview.Fast); ok {
-		return track{t}
+	t, ok := j.tracks(of, overview.Fast)
+	if !ok {
+		return track{overview.Track{End: j.At, Step: overview.Fast.Step}}
 	}
-	return track{overview.Track{End: j.At, Step: overview.Fast.Step}}
+	missing := int(j.At.Sub(t.End) / t.Step)
+	for range min(max(missing, 0), overview.Fast.Points) {
+		t.Points = append(t.Points, unknown)
+	}
+	t.End = t.End.Add(time.Duration(max(missing, 0)) * t.Step)
+	return track{t}
 }
+
+// unknown is a point of which nothing is known.
+var unknown = func() overview.Point {
+	nan := float32(math.NaN())
+	return overview.Point{
+		In: nan, Out: nan, Succeeded: nan, Failed: nan, Dropped: nan, Queued: nan, Oldest: nan, Health: nan, Used: nan,
+		Unreadable: nan, Scrubbed: nan, Busy: nan, Waiting: nan,
+	}
+}()
 
 // since returns when something began that holds now: the first point of the history from which on
 // it held in all that are known, but for spans that are shorter than pause. It is zero if it began
