@@ -71,7 +71,7 @@ var plan = []room{
 	{"web/webtest", "jobs overview/samples rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
 	{"console/consoletest", "overview"},
-	{"console", "bus overview rdb activity client console/static console/markup"},
+	{"console", "bus overview format rdb activity client console/static console/markup"},
 	{"selfsigned", ""},
 	{"terminal", ""},
 	{"top", "client bus format terminal"},

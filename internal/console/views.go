@@ -66,6 +66,7 @@ func functions(path string, all []page.Page, files *assets) template.FuncMap {
 			}
 			return page.AtRoot(path) + files.path(name), nil
 		},
+		"isHTTPS": func(address string) bool { return strings.HasPrefix(strings.ToLower(address), "https://") },
 	}
 }
 

@@ -51,6 +51,7 @@ func (s *server) visit(w http.ResponseWriter, r *http.Request) (*page.Visit, err
 	v.Visitor = page.Visitor{
 		Client: who.Client, Root: known.Root(), Person: known.Person, LookOnly: known.LookOnly,
 	}
+	v.As = func(token string) *client.Client { return s.bus(w, r, token, known.Person) }
 	s.look(v)
 	return v, nil
 }

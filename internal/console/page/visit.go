@@ -36,6 +36,9 @@ type Visit struct {
 	// Bus calls the API of the bus in the name of the visitor, in this process. It is nil for who is
 	// not logged in.
 	Bus *client.Client
+	// As returns one that calls it in the name of the client that a token is of. Only root has tokens
+	// of others.
+	As func(token string) *client.Client
 	// Figures and Tracks are of the bus, the same for all visitors.
 	Figures overview.Figures
 	Tracks  overview.Tracks

@@ -19,11 +19,6 @@ func All() []page.Page {
 	return slices.Concat(busPages, ownPages)
 }
 
-// busPages show the bus.
-var busPages = []page.Page{
-	{Path: "", Template: "overview", Nav: "Overview", For: page.Members},
-}
-
 // ownPages are about the console itself.
 var ownPages = []page.Page{
 	{Path: "help", Template: "help", For: page.Members, Load: help},

@@ -1,0 +1,38 @@
+package page
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+
+	"routemaster/client"
+	"routemaster/internal/bus"
+)
+
+// TokenID stands for a token in pages and forms: tokens themselves are shown nowhere.
+func TokenID(token string) string {
+	sum := sha256.Sum256([]byte("console" + token))
+	return hex.EncodeToString(sum[:])[:12]
+}
+
+// Tokens returns the tokens of the clients of a public name. Only root may ask.
+func (v *Visit) Tokens(name string) (some []client.Token, err error) {
+	all, err := v.Bus.Tokens(v.Context())
+	for _, t := range all {
+		if PublicName(t) == name {
+			some = append(some, t)
+		}
+	}
+	return some, err
+}
+
+// PublicName is the name that everybody may see of a token's client.
+func PublicName(t client.Token) string {
+	return string(bus.PublicName(bus.Token(t.Token), bus.ClientName(t.Name)))
+}
+
+// HasStatus reports whether an error is an answer of the bus with a status.
+func HasStatus(err error, status int) bool {
+	refused, ok := errors.AsType[*client.Error](err)
+	return ok && refused.Status == status
+}

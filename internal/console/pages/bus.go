@@ -1,0 +1,23 @@
+package pages
+
+import (
+	"slices"
+
+	"routemaster/internal/console/page"
+	"routemaster/internal/console/pages/subscribers"
+)
+
+// busPages show the bus.
+var busPages = slices.Concat([]page.Page{
+	{Path: "", Template: "overview", Nav: "Overview", For: page.Members, Load: loadOverview},
+	{Path: "topics", Template: "topics", Nav: "Topics", For: page.Members, Load: loadTopics},
+	{Path: topicPath, Template: "topic", For: page.Members, Load: loadTopic},
+	deleteTopic.Page(),
+	{Path: "subscribers", Template: "subscribers", Nav: "Subscribers", For: page.Members, Load: loadSubscribers},
+	{Path: "work", Template: "work", Nav: "Workers", For: page.Root},
+	{Path: "tokens", Template: "tokens", Nav: "Tokens", For: page.Root, Load: loadTokens},
+	{Path: "tokens/new", Template: "new-token", For: page.Root, Load: loadNewToken, Submit: submitNewToken, Calls: "POST /api_tokens"},
+	revoke.Page(),
+	{Path: "publish", Template: "publish", Nav: "Send", For: page.Members, Load: loadPublish, Submit: submitPublish, Calls: "POST /topics/{topic}"},
+	{Path: "api", Template: "api", Nav: "API", For: page.Members, Load: loadAPI},
+}, subscribers.Pages())

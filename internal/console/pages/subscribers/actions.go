@@ -1,0 +1,232 @@
+package subscribers
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"routemaster/client/subscriber"
+	"routemaster/internal/console/page"
+	"routemaster/internal/console/view"
+	"routemaster/internal/format"
+)
+
+// action is a question about a subscriber.
+type action struct {
+	// path is below the page of the subscriber; calls is a route of the API below that of the
+	// subscriber.
+	path, calls string
+	ask         func(*page.Visit, holder) (view.Confirm, error)
+	// do says what was done.
+	do func(*page.Visit, holder) (string, error)
+	// back is the page to go to afterwards, by default the subscriber's.
+	back string
+}
+
+// subscriberPath is the page of a subscriber.
+const subscriberPath = "subscribers/{subscriber}"
+
+func (a action) page() page.Page {
+	method, below, _ := strings.Cut(a.calls, " ")
+	return page.Question{
+		Path: subscriberPath + "/" + a.path, Calls: method + " /subscriber" + below, For: page.Members, Back: subscriberPath,
+		Ask: func(v *page.Visit) (view.Confirm, error) {
+			h, err := holderOf(v)
+			if err != nil {
+				return view.Confirm{}, err
+			}
+			c, err := a.ask(v, h)
+			if h.ID != "" {
+				c.Hidden = append(c.Hidden, view.Hidden{Name: "id", Value: h.ID})
+			}
+			return c, err
+		},
+		Do: func(v *page.Visit) (page.Answer, error) {
+			h, err := holderOf(v)
+			if err != nil {
+				return page.Answer{}, err
+			}
+			message, err := a.do(v, h)
+			if err != nil {
+				return page.Answer{}, err
+			}
+			to := cmp.Or(a.back, subscriberPath)
+			return page.SeeOther(message, to, v.Names(to)...), nil
+		},
+	}.Page()
+}
+
+// actions are what may be done to a subscriber, but for its settings and replays.
+var actions = []action{
+	{path: "pause", calls: "POST /pause", ask: askPause, do: pause},
+	{path: "resume", calls: "POST /resume", ask: askResume, do: func(v *page.Visit, h holder) (string, error) {
+		return "Resumed " + h.Name + ".", h.Resume(v.Context())
+	}},
+	{path: "test", calls: "POST /test", ask: askTest, do: func(v *page.Visit, h holder) (string, error) {
+		_, err := h.Test(v.Context())
+		return "Sent a test event to " + h.Name + ". What came of it is among the last attempts in a moment.", err
+	}},
+	{path: "topics/{topic}/unsubscribe", calls: "DELETE /topics/{topic}", ask: askUnsubscribe, do: func(v *page.Visit, h holder) (string, error) {
+		return "Unsubscribed " + h.Name + " from " + v.Path("topic") + ".", h.Unsubscribe(v.Context(), v.Path("topic"))
+	}},
+	{path: "delete", calls: "DELETE ", ask: askDelete, back: "subscribers", do: func(v *page.Visit, h holder) (string, error) {
+		return "Deleted the subscriber " + h.Name + ".", h.Delete(v.Context())
+	}},
+	{path: "batches/{batch}/remove", calls: "DELETE /batches/{id}", ask: askRemoveBatch, do: func(v *page.Visit, h holder) (string, error) {
+		return "Removed a batch of " + h.Name + ".", h.RemoveBatch(v.Context(), v.Path("batch"))
+	}},
+	{path: "replays/{replay}/cancel", calls: "DELETE /replays/{id}", ask: askCancelReplay, do: func(v *page.Visit, h holder) (string, error) {
+		return "Stopped a replay to " + h.Name + ".", h.CancelReplay(v.Context(), v.Path("replay"))
+	}},
+	{path: "dead-letters/redeliver", calls: "POST /dead_letters/redeliver", ask: askRedeliver, do: redeliver, back: lettersPath},
+	{path: "dead-letters/discard", calls: "POST /dead_letters/discard", ask: askDiscard, do: discard, back: lettersPath},
+	{path: "dead-letters/{letter}/redeliver", calls: "POST /dead_letters/{id}/redeliver", ask: askRedeliverOne, back: lettersPath, do: func(v *page.Visit, h holder) (string, error) {
+		return "Put a dead letter back into the queue of " + h.Name + ".", h.RedeliverLetter(v.Context(), v.Path("letter"))
+	}},
+	{path: "dead-letters/{letter}/discard", calls: "DELETE /dead_letters/{id}", ask: askDiscardOne, back: lettersPath, do: func(v *page.Visit, h holder) (string, error) {
+		return "Discarded a dead letter of " + h.Name + ".", h.DiscardLetter(v.Context(), v.Path("letter"))
+	}},
+}
+
+// pauses are for how long one may pause.
+var pauses = []view.Option{
+	{Value: "", Label: "until somebody resumes it"}, {Value: "15m", Label: "15 minutes"}, {Value: "1h", Label: "an hour"},
+	{Value: "8h", Label: "8 hours"}, {Value: "24h", Label: "a day"},
+}
+
+func askPause(v *page.Visit, h holder) (view.Confirm, error) {
+	return view.Confirm{
+		Title: "Pause " + h.Name, Button: "Pause " + h.Name,
+		Effects: []string{
+			"Nothing is delivered to " + h.Name + " until it is resumed, but what is in flight. Its events wait.",
+			"If Redis becomes nearly full, the oldest events of the bus are dropped, and these may be among them.",
+		},
+		Choose:  &view.Select{Name: "for", Label: "For how long", Options: pauses, Value: v.Form("for")},
+		Command: view.Command("POST", view.Own(v.Root)+"/pause", nil),
+	}, nil
+}
+
+func pause(v *page.Visit, h holder) (string, error) {
+	text := v.Form("for")
+	if text == "" {
+		return "Paused " + h.Name + " until somebody resumes it.", h.Pause(v.Context(), time.Time{})
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return "", page.Refuse(http.StatusUnprocessableEntity, "/for", "Choose one of the times.")
+	}
+	return "Paused " + h.Name + " for " + format.Brief(d) + ".", h.Pause(v.Context(), time.Now().Add(d))
+}
+
+func askResume(v *page.Visit, h holder) (view.Confirm, error) {
+	return view.Confirm{
+		Title: "Resume " + h.Name, Button: "Resume " + h.Name,
+		Effects: []string{"Deliveries go on. " + view.Plural(h.Info.Status.Queued, "event") + " queued."},
+		Command: view.Command("POST", view.Own(v.Root)+"/resume", nil),
+	}, nil
+}
+
+func askTest(v *page.Visit, h holder) (view.Confirm, error) {
+	return view.Confirm{
+		Title: "Send a test event to " + h.Name, Button: "Send a test event to " + h.Name,
+		Effects: []string{"It goes to " + h.Info.Callback + " at once, and only once, whatever waits."},
+		Command: view.Command("POST", view.Own(v.Root)+"/test", nil),
+	}, nil
+}
+
+func askUnsubscribe(v *page.Visit, h holder) (c view.Confirm, err error) {
+	topic := v.Path("topic")
+	if !slices.Contains(h.Info.Topics, topic) {
+		return c, page.Refuse(http.StatusNotFound, "", h.Name+" is not subscribed to "+topic+".")
+	}
+	title := "Unsubscribe " + h.Name + " from " + topic
+	return view.Confirm{
+		Title: title, Button: title,
+		Effects: []string{
+			h.Name + " gets no event of " + topic + " that is published from now on. What waits is delivered.",
+			"Services subscribe anew when they start: the next start of " + h.Name + " may overrule this.",
+		},
+		Command: view.Command("DELETE", view.Own(v.Root)+"/topics"+view.Path(topic), nil),
+	}, nil
+}
+
+func askDelete(v *page.Visit, h holder) (view.Confirm, error) {
+	s := h.Info.Status
+	c := view.Confirm{
+		Title: "Delete the subscriber " + h.Name, Button: "Delete " + h.Name, Name: h.Name,
+		Effects: []string{h.Name + " is unsubscribed from " + view.Plural(int64(len(h.Info.Topics)), "topic") + ". Its token stays good."},
+		Command: view.Command("DELETE", view.Own(v.Root), nil),
+	}
+	if s.Queued > 0 {
+		c.Button += " and drop " + view.Plural(s.Queued, "event")
+		c.Effects = append(c.Effects, "It loses "+view.Plural(s.Queued, "event")+" that wait for it.")
+	}
+	if s.DeadLetters.Letters > 0 {
+		c.Effects = append(c.Effects, "It loses "+view.Plural(s.DeadLetters.Letters, "dead letter")+", with "+view.Plural(s.DeadLetters.Events, "event")+".")
+	}
+	return c, nil
+}
+
+func askRemoveBatch(v *page.Visit, h holder) (c view.Confirm, err error) {
+	batch, err := h.Batch(v.Context(), v.Path("batch"), 0)
+	if err != nil {
+		return c, err
+	}
+	fate := "They are lost."
+	if h.Info.DeadLetters != nil {
+		fate = "They become a dead letter."
+	}
+	what, n := eventsOf(len(batch.Events))
+	return view.Confirm{
+		Title: "Remove a batch of " + h.Name, Button: "Remove " + what + " of " + h.Name, Name: nameIfMany(h, n),
+		Effects: []string{"The queue of " + h.Name + " loses " + what + ". " + fate},
+		Command: view.Command("DELETE", view.Own(v.Root)+"/batches"+view.Path(batch.ID), nil),
+	}, nil
+}
+
+func askCancelReplay(v *page.Visit, h holder) (c view.Confirm, err error) {
+	all, err := h.Replays(v.Context())
+	if err != nil {
+		return c, err
+	}
+	i := slices.IndexFunc(all, func(r subscriber.Replay) bool { return r.ID == v.Path("replay") })
+	if i < 0 {
+		return c, page.Refuse(http.StatusNotFound, "", "There is no such replay.")
+	}
+	return view.Confirm{
+		Title: "Stop the replay of " + all[i].Topic + " to " + h.Name, Button: "Stop the replay to " + h.Name,
+		Effects: []string{"The queue got " + view.Plural(all[i].Copied, "event") + " so far. These are delivered, and nothing more is."},
+		Command: view.Command("DELETE", view.Own(v.Root)+"/replays"+view.Path(all[i].ID), nil),
+	}, nil
+}
+
+// nameIfMany is the name that has to be typed before many events are lost; empty if they are few.
+func nameIfMany(h holder, events int) string {
+	if events > view.ManyEvents {
+		return h.Name
+	}
+	return ""
+}
+
+// maxRead is how many events of a batch or a dead letter one request of the API reads.
+const maxRead = 1000
+
+// eventsOf says how many events there are, of which as many were read as one request reads.
+func eventsOf(read int) (text string, n int) {
+	if read >= maxRead {
+		return format.Count(maxRead) + " or more events", read
+	}
+	return view.Plural(int64(read), "event"), read
+}
+
+// fieldOf is an integer of the URL or the form, 0 if it is none.
+func fieldOf(v *page.Visit, name string) int64 {
+	n, err := strconv.ParseInt(v.Request.FormValue(name), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

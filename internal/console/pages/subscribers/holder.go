@@ -1,0 +1,76 @@
+package subscribers
+
+import (
+	"net/http"
+
+	"routemaster/client/subscriber"
+	"routemaster/internal/console/page"
+)
+
+// holder is the subscriber of one token, as its client or root sees it.
+type holder struct {
+	*subscriber.Subscriber
+	// Name is the public name of the client, ID stands for the token where a page has to name it.
+	Name, ID string
+	Info     subscriber.Info
+	token    string
+}
+
+// holders returns the subscribers of a name that the visitor may see all of: its own, or for root
+// all, which are two while a token is being changed.
+func holders(v *page.Visit, name string) ([]holder, error) {
+	candidates := []holder{}
+	switch {
+	case v.Root:
+		tokens, err := v.Tokens(name)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range tokens {
+			candidates = append(candidates, holder{Subscriber: subscriber.Of(v.Bus, t.Token), ID: page.TokenID(t.Token), token: t.Token})
+		}
+	case v.Client == name:
+		candidates = append(candidates, holder{Subscriber: subscriber.New(v.Bus)})
+	}
+	some := candidates[:0]
+	for _, h := range candidates {
+		info, err := h.Subscriber.Info(v.Context())
+		if page.HasStatus(err, http.StatusNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		h.Name, h.Info = name, info
+		some = append(some, h)
+	}
+	return some, nil
+}
+
+// holderOf returns the one subscriber that a page is about, by the name in its path, and by the
+// "id" of the request if two tokens have that name.
+func holderOf(v *page.Visit) (holder, error) {
+	name := v.Path("subscriber")
+	if !v.Root && v.Client != name {
+		return holder{}, page.Refuse(http.StatusForbidden, "", "Only "+name+" itself and root may do this.")
+	}
+	some, err := holders(v, name)
+	if err != nil {
+		return holder{}, err
+	}
+	if id := v.Request.FormValue("id"); id != "" {
+		for _, h := range some {
+			if h.ID == id {
+				return h, nil
+			}
+		}
+		some = nil
+	}
+	switch len(some) {
+	case 0:
+		return holder{}, page.Refuse(http.StatusNotFound, "", name+" has no subscription.")
+	case 1:
+		return some[0], nil
+	}
+	return holder{}, page.Refuse(http.StatusConflict, "", "Two tokens have the name "+name+". Choose one on its page.")
+}

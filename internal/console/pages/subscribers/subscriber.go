@@ -1,0 +1,223 @@
+package subscribers
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"routemaster/client/subscriber"
+	"routemaster/internal/console/page"
+	"routemaster/internal/console/view"
+	"routemaster/internal/overview"
+)
+
+// subscriberPage is what the page of a subscriber shows: to everybody what the figures say, and to
+// itself and root all of the rest.
+type subscriberPage struct {
+	Name string
+	// Row is nil if the figures have no such subscriber, or not yet.
+	Row      *view.SubscriberRow
+	Problems []overview.Problem
+	Charts   []view.Chart
+	// Topics are those that it is subscribed to, with their rates.
+	Topics []overview.Topic
+	// Own is whether who looks may see all of it. Sections has it for each token of the name.
+	Own      bool
+	Sections page.Panel[[]section]
+}
+
+// section is what is known of the subscriber of one token. Each part fails alone.
+type section struct {
+	holder
+	Attempts page.Panel[[]attempt]
+	Outcome  string
+	Batches  page.Panel[[]subscriber.Batch]
+	Letters  page.Panel[[]subscriber.Letter]
+	Replays  page.Panel[[]subscriber.Replay]
+	Secrets  page.Panel[[]subscriber.Secret]
+	// Why says why nothing is delivered now; empty if nothing is in the way.
+	Why string
+	// Paused is whether it is paused now.
+	Paused bool
+	// UUID is the secret of the deliveries, if it was asked for.
+	UUID string
+}
+
+// attempt is an attempt with what to do about it.
+type attempt struct{ subscriber.Attempt }
+
+// How many rows the page of a subscriber has of each list.
+const (
+	shownAttempts = 20
+	shownBatches  = 10
+	shownLetters  = 5
+)
+
+func loadSubscriber(v *page.Visit) (any, error) {
+	name, f := v.Path("subscriber"), v.Figures
+	p := subscriberPage{Name: name, Own: v.Root || v.Client == name}
+	if i := slices.IndexFunc(f.Subscribers, func(s overview.Subscriber) bool { return s.Name == name }); i >= 0 {
+		p.Row = &view.SubscriberRows(v.Figures, v.Tracks, f.Subscribers[i:i+1])[0]
+	}
+	if p.Own {
+		p.Sections = page.Part(sections(v, name))
+	}
+	if p.Row == nil && len(p.Sections.Value) == 0 && p.Sections.Problem == "" {
+		return nil, page.Refuse(http.StatusNotFound, "", "There is no subscriber "+name+".")
+	}
+	for _, one := range f.Problems {
+		if one.Subscriber == name {
+			p.Problems = append(p.Problems, one)
+		}
+	}
+	for _, t := range f.Topics {
+		if p.Row != nil && slices.Contains(p.Row.Topics, t.Name) {
+			p.Topics = append(p.Topics, t)
+		}
+	}
+	of := overview.Subject{Subscriber: name}
+	p.Charts = []view.Chart{
+		view.NewChart("backlog", "Queued, oldest", of, v.Tracks, view.Queued, view.Oldest),
+		view.NewChart("deliveries", "Deliveries that succeeded, failed", of, v.Tracks, view.Succeeded, view.Failed),
+	}
+	return p, nil
+}
+
+// sections reads what the bus knows of the subscribers of a name.
+func sections(v *page.Visit, name string) ([]section, error) {
+	all, err := holders(v, name)
+	if err != nil {
+		return nil, err
+	}
+	ctx, now := v.Context(), time.Now()
+	some := make([]section, len(all))
+	for i, h := range all {
+		s := section{holder: h, Outcome: v.Query("outcome"), Why: h.Info.Status.Explain(now), Paused: h.Info.Status.IsPaused(now)}
+		attempts, _, err := view.First(shownAttempts, h.Attempts(ctx, subscriber.AttemptFilter{Outcome: s.Outcome}))
+		s.Attempts = page.Part(explained(attempts), err)
+		batches, _, err := view.First(shownBatches, h.Batches(ctx))
+		s.Batches = page.Part(batches, err)
+		letters, _, err := view.First(shownLetters, h.Letters(ctx, subscriber.LetterFilter{}))
+		s.Letters = page.Part(letters, err)
+		s.Replays = page.Part(h.Replays(ctx))
+		s.Secrets = page.Part(h.Secrets(ctx))
+		if v.Query("reveal") == "uuid" {
+			s.UUID = h.Info.UUID
+		}
+		some[i] = s
+	}
+	return some, nil
+}
+
+func explained(all []subscriber.Attempt) []attempt {
+	some := make([]attempt, len(all))
+	for i, a := range all {
+		some[i] = attempt{a}
+	}
+	return some
+}
+
+// settingsPage is what the page of a subscriber's settings shows.
+type settingsPage struct {
+	holder
+	view.Settings
+	Command string
+}
+
+// settingsPath is the page of a subscriber's settings.
+const settingsPath = subscriberPath + "/settings"
+
+func loadSettings(v *page.Visit) (any, error) {
+	h, err := holderOf(v)
+	if err != nil {
+		return nil, err
+	}
+	s := view.NewSettings(h.Info)
+	if v.Request.Method == http.MethodPost {
+		v.Fill(&s.Form)
+		s.Stale(h.Info, v.Form("digest"))
+	}
+	command := view.Command(http.MethodPatch, view.Own(v.Root), map[string]any{"max": h.Info.Max})
+	return settingsPage{h, s, command}, nil
+}
+
+func submitSettings(v *page.Visit) (answer page.Answer, err error) {
+	h, err := holderOf(v)
+	if err != nil {
+		return answer, err
+	}
+	s := view.NewSettings(h.Info)
+	v.Fill(&s.Form)
+	if s.Stale(h.Info, v.Form("digest")) {
+		return answer, page.Refuse(http.StatusConflict, "", view.StaleSettings)
+	}
+	changes := s.Changes(h.Info)
+	if len(changes) == 0 {
+		return page.SeeOther("Nothing was changed.", subscriberPath, h.Name), nil
+	}
+	if err := h.Patch(v.Context(), changes); err != nil {
+		return answer, err
+	}
+	return page.SeeOther("Saved the settings of "+h.Name+".", subscriberPath, h.Name), nil
+}
+
+// replayPath is the page that starts a replay.
+const replayPath = subscriberPath + "/replay"
+
+// replayPage is what that page shows.
+type replayPage struct {
+	holder
+	view.Form
+	Command string
+}
+
+func replayForm(v *page.Visit, h holder) view.Form {
+	f := view.Form{Fields: []view.Field{
+		{Name: "topic", Label: "Topic", Kind: view.Choice, Choices: h.Info.Topics, Value: v.Query("topic"), Hint: "One that it is subscribed to, and that keeps a history."},
+		{Name: "since", Label: "Received since", Kind: view.Text, Hint: "In UTC, as 2026-11-23 03:12. Empty is the oldest event that is kept."},
+		{Name: "until", Label: "Received until", Kind: view.Text, Hint: "Likewise. Empty is the newest event."},
+	}}
+	v.Fill(&f)
+	return f
+}
+
+func loadReplay(v *page.Visit) (any, error) {
+	h, err := holderOf(v)
+	if err != nil {
+		return nil, err
+	}
+	command := view.Command(http.MethodPost, view.Own(v.Root)+"/replays", map[string]any{"topic": "widgets"})
+	return replayPage{h, replayForm(v, h), command}, nil
+}
+
+func submitReplay(v *page.Visit) (answer page.Answer, err error) {
+	h, err := holderOf(v)
+	if err != nil {
+		return answer, err
+	}
+	f := replayForm(v, h)
+	var of subscriber.ReplayRange
+	for name, at := range map[string]*time.Time{"since": &of.Since, "until": &of.Until} {
+		if *at, err = readTime(f.Value(name)); err != nil {
+			return answer, page.Refuse(http.StatusUnprocessableEntity, "/"+name, "Write a time as 2026-11-23 03:12, in UTC.")
+		}
+	}
+	started, err := h.StartReplay(v.Context(), f.Value("topic"), of)
+	if err != nil {
+		return answer, err
+	}
+	return page.SeeOther("Replaying "+view.Plural(started.Events, "event")+" of "+started.Topic+" to "+h.Name+".", subscriberPath, h.Name), nil
+}
+
+// readTime reads a time in UTC, to the day, the minute or the second. Empty is the zero time.
+func readTime(text string) (at time.Time, err error) {
+	if text == "" {
+		return at, nil
+	}
+	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime, time.RFC3339} {
+		if at, err = time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return at, err
+}

@@ -1,0 +1,129 @@
+package pages
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"slices"
+
+	"routemaster/client"
+	"routemaster/internal/bus"
+	"routemaster/internal/console/page"
+	"routemaster/internal/console/view"
+	"routemaster/internal/overview"
+)
+
+func loadTokens(v *page.Visit) (any, error) {
+	all, err := v.Bus.Tokens(v.Context())
+	if err != nil {
+		return nil, err
+	}
+	topics, subscribers := map[string]int{}, map[string]overview.Subscriber{}
+	for _, t := range v.Figures.Topics {
+		topics[t.Publisher]++
+	}
+	for _, s := range v.Figures.Subscribers {
+		subscribers[s.Name] = s
+	}
+	rows := make([]view.Token, len(all))
+	for i, t := range all {
+		name := page.PublicName(t)
+		s, subscribed := subscribers[name]
+		rows[i] = view.Token{Name: name, ID: page.TokenID(t.Token), Topics: topics[name], Subscribed: subscribed, Queued: s.Queued}
+	}
+	return view.Tokens.Page(rows, query(v)), nil
+}
+
+// newTokenPage is what the page that makes a token shows: the form, or the token, once.
+type newTokenPage struct {
+	view.Form
+	// Nonce decides which token is made: a form that is sent twice makes one.
+	Nonce   string
+	Made    client.Token
+	Command string
+}
+
+func newTokenForm(v *page.Visit) view.Form {
+	f := view.Form{Fields: []view.Field{
+		{Name: "name", Label: "Name of the client", Kind: view.Text, Required: true, Hint: "a-z, 0-9, colon, _ and -. Everybody may see it."},
+	}}
+	v.Fill(&f)
+	return f
+}
+
+func loadNewToken(v *page.Visit) (any, error) {
+	return newTokenPage{
+		Form: newTokenForm(v), Nonce: rand.Text(), Command: view.Command(http.MethodPost, "/api_tokens", map[string]any{"name": "shop"}),
+	}, nil
+}
+
+func submitNewToken(v *page.Visit) (answer page.Answer, err error) {
+	f := newTokenForm(v)
+	nonce, name := v.Form("nonce"), f.Value("name")
+	if len(nonce) < 20 {
+		return answer, page.Refuse(http.StatusUnprocessableEntity, "", "This form is not complete. Load the page again.")
+	}
+	if err := bus.ClientName(name).Validate(); err != nil {
+		// The token begins with the name: the bus would find the fault there.
+		return answer, page.Refuse(http.StatusBadRequest, "/name", err.Error())
+	}
+	made, err := v.Bus.AddToken(v.Context(), name, tokenOf(name, nonce))
+	if err != nil {
+		return answer, err
+	}
+	return page.Show(newTokenPage{Form: f, Made: made}), nil
+}
+
+// tokenOf makes the token of a client from 128 random bits or more, in the form of those that the
+// bus makes.
+func tokenOf(name, random string) string {
+	const digits = 32
+	sum := sha256.Sum256([]byte(name + "\n" + random))
+	return name[:min(len(name), bus.MaxTokenLen-digits-2)] + "--" + hex.EncodeToString(sum[:])[:digits]
+}
+
+// revokePath is the page that revokes a token, which its id stands for.
+const revokePath = "tokens/{token}/revoke"
+
+// revoke asks before a token is revoked.
+var revoke = page.Question{
+	Path: revokePath, Calls: "DELETE /api_tokens/{token}", For: page.Root, Back: "tokens",
+	Ask: func(v *page.Visit) (c view.Confirm, err error) {
+		t, err := tokenByID(v)
+		if err != nil {
+			return c, err
+		}
+		name := page.PublicName(t)
+		c = view.Confirm{
+			Title: "Revoke the token of " + name, Button: "Revoke the token of " + name, Name: name,
+			Effects: []string{"Its requests are refused from now on, and its sessions of the console end."},
+			Command: view.Command("DELETE", "/api_tokens/$OLD_TOKEN", nil),
+		}
+		i := slices.IndexFunc(v.Figures.Subscribers, func(s overview.Subscriber) bool { return s.Name == name })
+		if i >= 0 {
+			c.Effects = append(c.Effects, "Its subscription goes with it, and "+view.Plural(v.Figures.Subscribers[i].Queued, "event")+" that wait are lost.")
+		}
+		return c, nil
+	},
+	Do: func(v *page.Visit) (answer page.Answer, err error) {
+		t, err := tokenByID(v)
+		if err != nil {
+			return answer, err
+		}
+		return page.SeeOther("Revoked a token of "+page.PublicName(t)+".", "tokens"), v.Bus.DeleteToken(v.Context(), t.Token)
+	},
+}
+
+func tokenByID(v *page.Visit) (t client.Token, err error) {
+	all, err := v.Bus.Tokens(v.Context())
+	if err != nil {
+		return t, err
+	}
+	id := v.Path("token")
+	i := slices.IndexFunc(all, func(t client.Token) bool { return page.TokenID(t.Token) == id })
+	if i < 0 {
+		return t, page.Refuse(http.StatusNotFound, "", "There is no such token.")
+	}
+	return all[i], nil
+}

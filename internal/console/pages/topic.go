@@ -1,0 +1,84 @@
+package pages
+
+import (
+	"net/http"
+	"slices"
+
+	"routemaster/client/history"
+	"routemaster/internal/console/page"
+	"routemaster/internal/console/view"
+	"routemaster/internal/overview"
+)
+
+// topicPath is the page of a topic.
+const topicPath = "topics/{topic}"
+
+// topicPage is what the page of a topic shows.
+type topicPage struct {
+	overview.Topic
+	Charts      []view.Chart
+	Subscribers []view.SubscriberRow
+	// History is nil if the topic keeps none.
+	History page.Panel[*history.Info]
+	// MayDelete is whether who looks may delete the topic.
+	MayDelete bool
+}
+
+// findTopic is a topic of the figures.
+func findTopic(v *page.Visit, name string) (t overview.Topic, err error) {
+	i := slices.IndexFunc(v.Figures.Topics, func(t overview.Topic) bool { return t.Name == name })
+	if i < 0 {
+		return t, page.Refuse(http.StatusNotFound, "", "There is no topic "+name+", or it was made a moment ago.")
+	}
+	return v.Figures.Topics[i], nil
+}
+
+func loadTopic(v *page.Visit) (any, error) {
+	t, err := findTopic(v, v.Path("topic"))
+	if err != nil {
+		return nil, err
+	}
+	p := topicPage{
+		Topic: t, MayDelete: v.Root || t.Publisher == v.Client,
+		Charts:      []view.Chart{view.NewChart("rates", "Events in", overview.Subject{Topic: t.Name}, v.Tracks, view.In)},
+		Subscribers: view.SubscriberRows(v.Figures, v.Tracks, view.SubscribersOf(v.Figures, t.Name)),
+	}
+	info, err := history.Of(v.Bus, t.Name).Get(v.Context())
+	switch {
+	case page.HasStatus(err, http.StatusNotFound):
+	case err != nil:
+		p.History.Problem = page.Words(err)
+	default:
+		p.History.Value = &info
+	}
+	return p, nil
+}
+
+// deleteTopic asks before a topic is deleted.
+var deleteTopic = page.Question{
+	Path: topicPath + "/delete", Calls: "DELETE /topics/{topic}", For: page.Members, Back: topicPath,
+	Ask: func(v *page.Visit) (c view.Confirm, err error) {
+		t, err := findTopic(v, v.Path("topic"))
+		if err != nil {
+			return c, err
+		}
+		c = view.Confirm{
+			Title: "Delete the topic " + t.Name, Button: "Delete the topic " + t.Name, Name: t.Name,
+			Effects: []string{"Its " + view.Plural(t.Events, "event") + " so far are no longer counted, and its history is removed. What is queued is still delivered."},
+			Command: view.Command("DELETE", view.Path("topics", t.Name), nil),
+		}
+		if losing := view.SubscribersOf(v.Figures, t.Name); len(losing) > 0 {
+			names := make([]string, len(losing))
+			for i, s := range losing {
+				names[i] = s.Name
+			}
+			slices.Sort(names)
+			c.Effects = append(c.Effects, view.Plural(int64(len(names)), "subscriber")+" are unsubscribed from it: "+view.Some(names, 10)+".")
+		}
+		return c, nil
+	},
+	Do: func(v *page.Visit) (page.Answer, error) {
+		topic := v.Path("topic")
+		return page.SeeOther("Deleted the topic "+topic+".", "topics"), v.Bus.DeleteTopic(v.Context(), topic)
+	},
+}

@@ -1,0 +1,108 @@
+package view
+
+import (
+	"math"
+	"time"
+
+	"routemaster/internal/format"
+	"routemaster/internal/overview"
+)
+
+// Chart is a chart, and its figures as a table for who does not see it.
+type Chart struct {
+	// ID is unique on the page. Series names what it is about, as GET /overview/series does.
+	ID, Title, Series string
+	// Lines are the series that it draws.
+	Lines []Line
+	// Ranges are the names of how far back it may go, the first one as the page is opened.
+	Ranges []string
+	// Rows are the figures of the last minutes, newest first.
+	Rows []ChartRow
+}
+
+// Line is a series of a chart.
+type Line struct {
+	// Name is that of a column of GET /overview/series; Title is for people.
+	Name, Title string
+	of          func(overview.Point) float32
+	write       func(*float64) string
+}
+
+// ChartRow is what the lines were at a time.
+type ChartRow struct {
+	At     time.Time
+	Values []string
+}
+
+// The lines of charts.
+var (
+	In        = Line{"in", "In/s", func(p overview.Point) float32 { return p.In }, format.Rate}
+	Out       = Line{"out", "Out/s", func(p overview.Point) float32 { return p.Out }, format.Rate}
+	Succeeded = Line{"succeeded", "Delivered", func(p overview.Point) float32 { return p.Succeeded }, whole}
+	Failed    = Line{"failed", "Failed", func(p overview.Point) float32 { return p.Failed }, whole}
+	Dropped   = Line{"dropped", "Dropped", func(p overview.Point) float32 { return p.Dropped }, whole}
+	Queued    = Line{"queued", "Queued", func(p overview.Point) float32 { return p.Queued }, whole}
+	Oldest    = Line{"oldest", "Oldest", func(p overview.Point) float32 { return p.Oldest }, format.Age}
+)
+
+func whole(n *float64) string {
+	if n == nil {
+		return format.Unknown
+	}
+	return format.Count(int64(math.Round(*n)))
+}
+
+// tableStep is the time between two rows of a chart's table.
+const tableStep = time.Minute
+
+// NewChart makes a chart of a subject.
+func NewChart(id, title string, of overview.Subject, tracks overview.Tracks, lines ...Line) Chart {
+	c := Chart{ID: id, Title: title, Series: series(of), Lines: lines, Ranges: []string{overview.Fast.Name, overview.Slow.Name}}
+	if of == (overview.Subject{}) {
+		c.Ranges = append(c.Ranges, overview.Day.Name)
+	}
+	track, ok := tracks(of, overview.Fast)
+	if !ok || track.Step <= 0 {
+		return c
+	}
+	every := max(int(tableStep/track.Step), 1)
+	for i := len(track.Points) - 1; i >= 0; i -= every {
+		row := ChartRow{At: track.End.Add(-time.Duration(len(track.Points)-1-i) * track.Step)}
+		for _, line := range lines {
+			row.Values = append(row.Values, line.write(known(line.of(track.Points[i]))))
+		}
+		c.Rows = append(c.Rows, row)
+	}
+	return c
+}
+
+// known is a value of the history, nil if it has none.
+func known(value float32) *float64 {
+	if math.IsNaN(float64(value)) {
+		return nil
+	}
+	return new(float64(value))
+}
+
+// series names a subject as the API does.
+func series(of overview.Subject) string {
+	switch {
+	case of.Subscriber != "":
+		return "subscriber/" + of.Subscriber
+	case of.Topic != "":
+		return "topic/" + of.Topic
+	}
+	return "bus"
+}
+
+// Spark is a line of the last 15 minutes; it is empty if the history has nothing of the subject.
+func Spark(of overview.Subject, tracks overview.Tracks, line Line) (values []float32) {
+	track, ok := tracks(of, overview.Fast)
+	if !ok {
+		return nil
+	}
+	for _, p := range track.Points {
+		values = append(values, line.of(p))
+	}
+	return values
+}

@@ -1,0 +1,66 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/url"
+	"strings"
+)
+
+// Path makes a path of the API from its parts.
+func Path(parts ...string) string {
+	var path strings.Builder
+	for _, part := range parts {
+		// The shell must not take a dollar for a variable.
+		path.WriteString("/" + strings.ReplaceAll(url.PathEscape(part), "$", "%24"))
+	}
+	return path.String()
+}
+
+// Own is where the API has the subscriber that is logged in, or, for root, one whose token is in a
+// variable of the shell: tokens stand in no page.
+func Own(root bool) string {
+	if root {
+		return "/subscribers/$SUBSCRIBER"
+	}
+	return "/subscriber"
+}
+
+// Command is the curl command that sends a request to the API. The shell has the address of the bus
+// in BUS, and the token, or root's key, in TOKEN. Body is sent as JSON, unless it is nil.
+func Command(method, path string, body any) string {
+	command := `curl -u "$TOKEN:"`
+	switch {
+	case body != nil && method == "POST":
+	case method != "GET":
+		command += " -X " + method
+	}
+	command += ` "$BUS` + path + `"`
+	if body != nil {
+		command += " -d " + quote(text(body))
+	}
+	return command
+}
+
+// text is the JSON of a value.
+func text(value any) string {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(text.String())
+}
+
+// quote writes a text as one word of a shell.
+func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
+
+// Indent writes JSON so that it is easy to read, with the digits that it has.
+func Indent(text []byte) string {
+	var indented bytes.Buffer
+	if json.Indent(&indented, text, "", "  ") != nil {
+		return string(text)
+	}
+	return indented.String()
+}

@@ -1,0 +1,74 @@
+package view
+
+import (
+	"iter"
+	"slices"
+
+	"routemaster/internal/overview"
+)
+
+// SubscriberRow is a subscriber in a list.
+type SubscriberRow struct {
+	overview.Subscriber
+	// NextTry is in how many seconds a delivery may be tried again; nil if nothing holds it up.
+	NextTry *float64
+	// Spark is what was queued in the last 15 min.
+	Spark []float32
+}
+
+// SubscriberRows makes the rows of subscribers.
+func SubscriberRows(f overview.Figures, tracks overview.Tracks, some []overview.Subscriber) []SubscriberRow {
+	rows := make([]SubscriberRow, len(some))
+	for i, s := range some {
+		rows[i] = SubscriberRow{s, nextTry(s, f), Spark(overview.Subject{Subscriber: s.Name}, tracks, Queued)}
+	}
+	return rows
+}
+
+// nextTry is in how many seconds deliveries go on that are held up for a while.
+func nextTry(s overview.Subscriber, f overview.Figures) *float64 {
+	if s.Hold != overview.Throttled && s.Hold != overview.Paced || s.HoldUntil.Before(f.At) {
+		return nil
+	}
+	return new(s.HoldUntil.Sub(f.At).Seconds())
+}
+
+// TopicRow is a topic in a list.
+type TopicRow struct {
+	overview.Topic
+	// Spark is what came in the last 15 min.
+	Spark []float32
+}
+
+// TopicRows makes the rows of topics.
+func TopicRows(tracks overview.Tracks, some []overview.Topic) []TopicRow {
+	rows := make([]TopicRow, len(some))
+	for i, t := range some {
+		rows[i] = TopicRow{t, Spark(overview.Subject{Topic: t.Name}, tracks, In)}
+	}
+	return rows
+}
+
+// SubscribersOf are those of a topic, those in trouble first.
+func SubscribersOf(f overview.Figures, topic string) (some []overview.Subscriber) {
+	for _, s := range f.Subscribers {
+		if slices.Contains(s.Topics, topic) {
+			some = append(some, s)
+		}
+	}
+	return Worst(some, len(some))
+}
+
+// First returns at most the first n elements of a list of the bus, and whether there are more.
+func First[T any](n int, all iter.Seq2[T, error]) (some []T, more bool, err error) {
+	for element, err := range all {
+		if err != nil {
+			return nil, false, err
+		}
+		if len(some) == n {
+			return some, true, nil
+		}
+		some = append(some, element)
+	}
+	return some, false, nil
+}
