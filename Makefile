@@ -77,6 +77,7 @@ tools: redis # What the tests of the pages' examples run, too
 	@.ci/install curl curl
 	@.ci/install python3 python3
 	@.ci/install node nodejs
+	@.ci/install chromium chromium
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -4,9 +4,19 @@
 
 const root = document.documentElement;
 const dashes = [[], [6, 4], [2, 3], [10, 3, 2, 3]];
-// What lines are in; all others are counts.
-const units = { in: "rate", out: "rate", oldest: "age", succeeded: "deliveries", failed: "deliveries" };
-const colours = { in: 1, out: 2, queued: 1, oldest: 2, succeeded: 1, failed: 3, dropped: 3, health: 4 };
+// The lines that figures name: their columns of GET /overview/series, units and colours.
+const known = {
+  in: { column: "published_per_second", unit: "rate", colour: 1 },
+  out: { column: "delivered_per_second", unit: "rate", colour: 2 },
+  queued: { column: "queued_events", unit: "events", colour: 1 },
+  oldest: { column: "oldest_event_age_seconds", unit: "age", colour: 2 },
+  succeeded: { column: "succeeded_deliveries", unit: "deliveries", colour: 1 },
+  failed: { column: "failed_deliveries", unit: "deliveries", colour: 3 },
+  dropped: { column: "dropped_events", unit: "dropped", colour: 3 },
+  health: { column: "health_points", unit: "points", colour: 4 },
+};
+// Steps of an axis that are round in seconds, minutes and hours.
+const ageSteps = [0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400, 172_800];
 const between = 10_000; // the step of the shortest range, in ms
 const charts = [];
 let range = new URL(location.href).searchParams.get("range") ?? "15m";
@@ -66,7 +76,7 @@ function piece(dash) {
 function prepare(figure) {
   const titles = figure.dataset.titles.split("|");
   const lines = figure.dataset.lines.split(" ").map((name, i) => (
-    { name, title: titles[i], unit: units[name] ?? name, dash: dashes[i], colour: colours[name] ?? 1 }));
+    { column: name, unit: name, colour: 1, ...known[name], title: titles[i], dash: dashes[i] }));
   const table = figure.querySelector("details");
   figure.querySelector("figcaption").append(ranges(figure));
   return Object.values(Object.groupBy(lines, (line) => line.unit)).map((some) => {
@@ -135,7 +145,7 @@ function options({ lines, plot }) {
     scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.05 : 1] } },
     axes: [
       { ...axis, space: 72, size: 22, gap: 4, grid: { show: false }, values: (_, at) => at.map(clock) },
-      { ...axis, space: 36, size: 60, gap: 6, values: (_, all) => all.map((v) => write(lines[0].unit, v)) },
+      { ...axis, space: 36, size: 60, gap: 6, ...(lines[0].unit === "age" && { incrs: ageSteps }), values: (_, all) => all.map((v) => write(lines[0].unit, v)) },
     ],
     series: [{}, ...lines.map(({ key, dash }) => (
       { stroke: colour(key, "color"), width: 1.5, dash, points: { show: false } }))],
@@ -152,7 +162,7 @@ function showValues(u, lines) {
 }
 
 function show(chart, series) {
-  const columns = [series.times, ...chart.lines.map(({ name }) => series[name] ?? series.times.map(() => null))];
+  const columns = [series.times, ...chart.lines.map(({ column }) => series[column] ?? series.times.map(() => null))];
   if (chart.drawn) {
     chart.drawn.setData(columns);
     return;
@@ -191,11 +201,17 @@ async function draw() {
   }
 }
 
-// load gets a series as columns: times in s, and values; null if there is none now.
+// load gets a series, with the times of its steps in s; null if there is none now.
 async function load(address) {
   try {
     const answer = await fetch(address);
-    return answer.ok ? await answer.json() : null;
+    const series = answer.ok ? await answer.json() : null;
+    if (!series?.ends_at) {
+      return null;
+    }
+    const steps = Math.max(...Object.values(series).map((column) => (Array.isArray(column) ? column.length : 0)));
+    series.times = Array.from({ length: steps }, (_, i) => series.ends_at / 1000 - (steps - 1 - i) * series.step_seconds);
+    return series;
   } catch {
     return null; // the next refresh asks again
   }

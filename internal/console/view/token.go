@@ -20,6 +20,6 @@ var Tokens = Kind[Token]{
 		{Name: "id", Title: "Fingerprint", Rank: 2},
 		{Name: "topics", Title: "Publishes", Number: true, Rank: 2, descending: true, compare: by(func(t Token) int { return t.Topics })},
 		{Name: "queued", Title: "Queued", Number: true, Rank: 1, descending: true, compare: by(func(t Token) int64 { return t.Queued })},
-		{Name: "actions", Title: "", Rank: 1},
+		{Name: "actions", Title: "Action", Rank: 1},
 	},
 }

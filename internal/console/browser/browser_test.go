@@ -1,0 +1,267 @@
+// Package browser_test tests the console in a browser.
+//
+// They are one package, so that one browser serves all of them, each test with a tab and a bus of
+// its own. They are not run with the race detector: most of the time the browser computes, which it
+// does not see, and the handlers have tests of their own, which it does.
+package browser_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/audits"
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/rdb/rdbtest"
+)
+
+var pictures = flag.String("pictures", "", "a folder to write a picture of each page to")
+
+// stepTimeout is for how long a test waits for one thing.
+const stepTimeout = 30 * time.Second
+
+// browser is the browser of all tests.
+var browser struct {
+	context.Context
+	// missing is why there is none.
+	missing error
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	if rdbtest.RaceDetector {
+		browser.missing = errors.New("not run with the race detector")
+		return m.Run()
+	}
+	path := find("chromium", "chromium-headless-shell", "google-chrome")
+	if path == "" {
+		browser.missing = errors.New("no chromium here: .ci/install chromium chromium")
+		if os.Getenv("CI") != "" {
+			fmt.Fprintln(os.Stderr, browser.missing)
+			return 1
+		}
+		return m.Run()
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
+		chromedp.Flag("disable-dev-shm-usage", true),
+		// Nothing but the console is reached.
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+		chromedp.Flag("no-sandbox", os.Getuid() == 0))
+	all, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	defer stop()
+	ctx, cancel := chromedp.NewContext(all)
+	defer cancel()
+	if err := chromedp.Do(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "the browser did not start:", err)
+		return 1
+	}
+	browser.Context = ctx
+	return m.Run()
+}
+
+func find(names ...string) string {
+	for _, name := range names {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+// tab is a tab of the browser that shows a console.
+type tab struct {
+	context.Context
+	t    *testing.T
+	desk *desk
+	// cookie is that of the session.
+	cookie *http.Cookie
+	// expected are parts of complaints of the browser that a test provokes.
+	expected []string
+
+	mu sync.Mutex
+	// requests are the addresses that were asked for, complaints what the browser complained of.
+	requests, complaints []string
+}
+
+// open opens a tab. In the end the test fails if the browser complained of anything: of what the
+// policy of the page forbids, an exception, an error on the console, a 5xx, or a request to another
+// origin.
+func open(t *testing.T, d *desk) *tab {
+	t.Helper()
+	// Cookies of one test are not another's.
+	ctx, cancel := chromedp.NewContext(browser.Context, chromedp.WithNewBrowserContext())
+	t.Cleanup(cancel)
+	b := &tab{Context: ctx, t: t, desk: d}
+	require.NoError(t, chromedp.Listen(ctx, b.notice))
+	call(b, network.Enable, network.EnableParams{})
+	call(b, audits.Enable, cdp.Empty{})
+	call(b, log.Enable, cdp.Empty{})
+	t.Cleanup(func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		assert.Empty(t, b.complaints, "the browser complained")
+	})
+	return b
+}
+
+// notice notes an event of the tab.
+func (b *tab) notice(event any) {
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.mu.Lock()
+		b.requests = append(b.requests, e.Request.URL)
+		b.mu.Unlock()
+		if !strings.HasPrefix(e.Request.URL, b.desk.url) && !strings.HasPrefix(e.Request.URL, "about:") {
+			b.complain("request to another origin: " + e.Request.URL)
+		}
+	case *network.EventResponseReceived:
+		if e.Response.Status >= 500 {
+			b.complain(fmt.Sprintf("%d for %s", e.Response.Status, e.Response.URL))
+		}
+	case *runtime.EventExceptionThrown:
+		b.complain("exception: " + e.ExceptionDetails.Text + " " + e.ExceptionDetails.URL)
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
+			b.complain(fmt.Sprintf("console.%s: %s", e.Type, e.Args[0].Value))
+		}
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError {
+			b.complain("log: " + e.Entry.Text + " " + e.Entry.URL)
+		}
+	case *audits.EventIssueAdded:
+		if e.Issue.Code == audits.InspectorIssueCodeContentSecurityPolicyIssue {
+			issue := e.Issue.Details.ContentSecurityPolicyIssueDetails
+			b.complain(fmt.Sprintf("content security policy: %s %s", issue.ViolatedDirective, issue.BlockedURL))
+		}
+	}
+}
+
+func (b *tab) complain(text string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, part := range b.expected {
+		if strings.Contains(text, part) {
+			return
+		}
+	}
+	b.complaints = append(b.complaints, text)
+}
+
+// expect says which complaints the test provokes.
+func (b *tab) expect(parts ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.expected = append(b.expected, parts...)
+}
+
+// step bounds the time of one thing that a test waits for.
+func (b *tab) step() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(b.Context, stepTimeout)
+}
+
+// run runs actions in the tab.
+func (b *tab) run(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	ctx, cancel := b.step()
+	defer cancel()
+	require.NoError(b.t, chromedp.Do(ctx, actions...))
+}
+
+// call sends a command of the browser's protocol.
+func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
+	b.t.Helper()
+	ctx, cancel := b.step()
+	defer cancel()
+	result, err := chromedp.Call(ctx, command, params)
+	require.NoError(b.t, err)
+	return result
+}
+
+// visit opens a page of the console.
+func (b *tab) visit(path string) {
+	b.t.Helper()
+	b.run(chromedp.Navigate(b.desk.url + path))
+}
+
+// ask evaluates an expression of JavaScript. If that is a promise, its value is awaited.
+func ask[T any](b *tab, expression string) T {
+	b.t.Helper()
+	ctx, cancel := b.step()
+	defer cancel()
+	value, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	require.NoError(b.t, err, expression)
+	return value
+}
+
+// do evaluates statements of JavaScript.
+func (b *tab) do(statements string) {
+	b.t.Helper()
+	b.run(chromedp.Evaluate[chromedp.Void]("(async () => {"+statements+"})()", chromedp.EvalAwaitPromise))
+}
+
+// await waits until an expression of JavaScript is true.
+func (b *tab) await(expression string) {
+	b.t.Helper()
+	b.do("while (!(" + expression + ")) await new Promise((done) => (window.wait ?? setTimeout)(done, 20));")
+}
+
+// requested are the paths of the console that were asked for since the last call.
+func (b *tab) requested() (paths []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, address := range b.requests {
+		paths = append(paths, strings.TrimPrefix(address, b.desk.url))
+	}
+	b.requests = nil
+	return paths
+}
+
+// logIn gives the tab the session of somebody who has logged in.
+func (b *tab) logIn(secret string) {
+	b.t.Helper()
+	b.cookie = b.desk.logIn(b.t, secret)
+	address, err := url.Parse(b.desk.url)
+	require.NoError(b.t, err)
+	call(b, network.SetCookie, network.SetCookieParams{Name: b.cookie.Name, Value: b.cookie.Value, Domain: address.Hostname(), Path: "/"})
+}
+
+// size sets the size of the window, and the theme.
+func (b *tab) size(width int64, theme string) {
+	b.t.Helper()
+	b.run(chromedp.EmulateViewport(width, 844))
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: theme}},
+	})
+}
+
+// picture writes a picture of the whole page, if asked for.
+func (b *tab) picture(name string) {
+	if *pictures == "" {
+		return
+	}
+	image, err := chromedp.Run(b.Context, chromedp.FullScreenshot(100))
+	require.NoError(b.t, err)
+	require.NoError(b.t, os.WriteFile(filepath.Join(*pictures, strings.ReplaceAll(name, "/", "_")+".png"), image, 0o644))
+}

@@ -1,0 +1,174 @@
+package browser_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/console/consoletest"
+	"routemaster/internal/overview"
+	"routemaster/internal/web/webtest"
+)
+
+// clockwork has the timers of a page run when a test says so: an interval is never waited for.
+const clockwork = `
+	window.wait = window.setTimeout;
+	window.timers = new Map();
+	let id = 0;
+	window.setTimeout = (run, ms) => (timers.set(++id, run), id);
+	window.clearTimeout = (id) => timers.delete(id);
+	window.elapse = () => { const due = [...timers.values()]; timers.clear(); due.forEach((run) => run()); };
+`
+
+// watch opens a page whose timers run when the test says so.
+func watch(t *testing.T, figures overview.Figures, path string) *tab {
+	t.Helper()
+	b := open(t, newDesk(t, figures))
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: clockwork})
+	b.size(1280, "light")
+	b.logIn(webtest.RootKey)
+	b.visit(path)
+	b.await("timers.size > 0")
+	return b
+}
+
+// refresh has the interval elapse, and waits until the page shows the answer.
+func (b *tab) refresh() {
+	b.t.Helper()
+	b.do("window.before = Number(document.documentElement.dataset.refreshed ?? 0); elapse();")
+	b.await("Number(document.documentElement.dataset.refreshed) > before")
+}
+
+// point moves the pointer to an element.
+func (b *tab) point(selector string) {
+	b.t.Helper()
+	at := ask[[]float64](b, `(() => { const r = document.querySelector("`+selector+`").getBoundingClientRect(); return [r.x + 2, r.y + 2]; })()`)
+	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
+}
+
+const search = `document.querySelector("#subscriber-search td:nth-of-type(2)").textContent`
+
+func TestARefreshKeepsWhatSomebodyIsDoing(t *testing.T) {
+	b := watch(t, consoletest.Trouble(), "subscribers")
+	b.do(`
+		const filter = document.querySelector("input[type=search]");
+		filter.focus();
+		filter.value = "search";
+		filter.setSelectionRange(2, 4);
+		scrollTo(0, 200);
+	`)
+	b.desk.live.Change(func(f *overview.Figures) { subscriber(f, "search").Queued = 129_700 })
+	b.refresh()
+	assert.Equal(t, "129,700", ask[string](b, search))
+	assert.Equal(t, "search", ask[string](b, "document.activeElement.value"))
+	assert.Equal(t, []int{2, 4}, ask[[]int](b, "[document.activeElement.selectionStart, document.activeElement.selectionEnd]"))
+	assert.Equal(t, 200, ask[int](b, "scrollY"))
+}
+
+func TestARefreshKeepsSelectedText(t *testing.T) {
+	b := watch(t, consoletest.Trouble(), "subscribers")
+	b.do(`const name = document.querySelector("#subscriber-mailer a").firstChild; getSelection().setBaseAndExtent(name, 0, name, 6);`)
+	b.desk.live.Change(func(f *overview.Figures) { subscriber(f, "mailer").Queued = 1 })
+	b.refresh()
+	assert.Equal(t, "mailer", ask[string](b, "getSelection().toString()"))
+}
+
+func TestARefreshKeepsWhatIsOpen(t *testing.T) {
+	b := watch(t, consoletest.Trouble(), "")
+	b.do(`document.querySelector("figure details").open = true;`)
+	b.desk.live.Change(func(f *overview.Figures) { f.Queued = 7 })
+	b.refresh()
+	assert.True(t, ask[bool](b, `document.querySelector("figure details").open`))
+	assert.Contains(t, ask[string](b, `document.getElementById("tiles").textContent`), "7")
+}
+
+func TestRowsStayWhereThePointerIs(t *testing.T) {
+	b := watch(t, consoletest.Trouble(), "subscribers")
+	first := `document.querySelector("#list tbody tr").id`
+	require.Equal(t, "subscriber-search", ask[string](b, first))
+	b.point("#subscriber-search td")
+	b.desk.live.Change(func(f *overview.Figures) {
+		subscriber(f, "search").State, subscriber(f, "search").Queued = overview.OK, 0
+	})
+	b.refresh()
+	assert.Equal(t, "subscriber-search", ask[string](b, first), "the pointer is in the table")
+	assert.Equal(t, "0", ask[string](b, search))
+	b.point("h1")
+	b.refresh()
+	assert.Equal(t, "subscriber-fraud", ask[string](b, first))
+}
+
+func TestPausedAndHiddenTabsAskForNothing(t *testing.T) {
+	b := watch(t, consoletest.Calm(), "subscribers")
+	hide := func(hidden string) {
+		b.do(`Object.defineProperty(document, "hidden", {value: ` + hidden + `, configurable: true}); document.dispatchEvent(new Event("visibilitychange"));`)
+	}
+	for name, stop := range map[string]struct{ off, on func() }{
+		"paused": {func() { b.do("pause.click()") }, func() { b.do("pause.click()") }},
+		"hidden": {func() { hide("true") }, func() { hide("false") }},
+	} {
+		b.refresh()
+		stop.off()
+		b.requested()
+		b.do("elapse(); elapse();")
+		assert.Empty(t, b.requested(), name)
+		b.do("window.before = Number(document.documentElement.dataset.refreshed);")
+		stop.on() // it asks at once: no timer runs
+		b.await("Number(document.documentElement.dataset.refreshed) > before")
+	}
+}
+
+func TestAnAnswerThatIsOlderIsDropped(t *testing.T) {
+	b := watch(t, consoletest.Trouble(), "subscribers")
+	b.desk.live.Change(func(f *overview.Figures) {
+		f.At = f.At.Add(-time.Minute)
+		subscriber(f, "search").Queued = 1
+	})
+	b.do("elapse();")
+	b.await("timers.size > 0") // the answer has come: the next refresh is due later
+	assert.Equal(t, "129,620", ask[string](b, search))
+}
+
+func TestASessionThatHasEndedLeavesThePage(t *testing.T) {
+	b := watch(t, consoletest.Trouble(), "subscribers?sort=name")
+	b.expect("401 (Unauthorized)")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.desk.url+"logout", http.NoBody)
+	require.NoError(t, err)
+	r.AddCookie(b.cookie)
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	b.do("elapse();")
+	b.await(`!document.getElementById("session-over").hidden`)
+	assert.Equal(t, "129,620", ask[string](b, search))
+	assert.Contains(t, ask[string](b, `document.querySelector("#session-over a").search`), "next=subscribers%3Fsort%3Dname")
+}
+
+func TestKeys(t *testing.T) {
+	b := watch(t, consoletest.Calm(), "subscribers")
+	b.run(chromedp.KeyEvent("/"))
+	assert.Equal(t, "search", ask[string](b, "document.activeElement.type"))
+	b.run(chromedp.KeyEvent("p"))
+	assert.Equal(t, "false", ask[string](b, `pause.getAttribute("aria-pressed")`), "it was typed into the filter")
+	b.do("document.activeElement.blur()")
+	b.run(chromedp.KeyEvent("p"))
+	assert.Equal(t, "true", ask[string](b, `pause.getAttribute("aria-pressed")`))
+	b.run(chromedp.KeyEvent("?"))
+	b.await(`location.pathname.endsWith("/help")`)
+}
+
+// subscriber is one of the figures.
+func subscriber(f *overview.Figures, name string) *overview.Subscriber {
+	for i := range f.Subscribers {
+		if f.Subscribers[i].Name == name {
+			return &f.Subscribers[i]
+		}
+	}
+	panic("there is no subscriber " + name)
+}
