@@ -38,20 +38,24 @@ type Change struct {
 	Fields map[string]string `json:"fields,omitempty"`
 }
 
+// Keys is the key of the changes, under a namespace. It is not of the founding layout.
+type Keys struct{ Namespace string }
+
+// Changes is a list of the last changes as JSON, the latest first.
+func (k Keys) Changes() string { return k.Namespace + "activity" }
+
 // Log keeps changes. It is safe for concurrent use.
 type Log struct {
 	redis   *rdb.Partition
+	key     string
 	log     *slog.Logger
 	changes chan Change
 }
 
 // New makes a log of changes in a partition.
 func New(partition *rdb.Partition, log *slog.Logger) *Log {
-	return &Log{redis: partition, log: log, changes: make(chan Change, waiting)}
+	return &Log{redis: partition, key: Keys{partition.Namespace()}.Changes(), log: log, changes: make(chan Change, waiting)}
 }
-
-// Key is a list of the last changes as JSON, the latest first.
-func (l *Log) Key() string { return l.redis.Namespace() + "activity" }
 
 // Note has a change stored, soon: a request does not wait for that.
 func (l *Log) Note(c Change) {
@@ -87,8 +91,8 @@ func (l *Log) store(ctx context.Context, c Change) {
 	text, err := json.Marshal(c)
 	if err == nil {
 		err = l.redis.Transaction(ctx, "note a change", func(pipe rdb.Commands) {
-			pipe.LPush(ctx, l.Key(), text)
-			pipe.LTrim(ctx, l.Key(), 0, kept-1)
+			pipe.LPush(ctx, l.key, text)
+			pipe.LTrim(ctx, l.key, 0, kept-1)
 		})
 	}
 	if err != nil {
@@ -98,7 +102,7 @@ func (l *Log) store(ctx context.Context, c Change) {
 
 // Last returns the last changes, the latest first. It fails with [bus.ErrUnavailable].
 func (l *Log) Last(ctx context.Context, limit int) ([]Change, error) {
-	texts, err := l.redis.LRange(ctx, l.Key(), 0, int64(limit)-1).Result()
+	texts, err := l.redis.LRange(ctx, l.key, 0, int64(limit)-1).Result()
 	if err != nil {
 		return nil, rdb.Wrap("read the activity", err)
 	}
