@@ -68,8 +68,10 @@ func newMoment(now Sample) moment {
 
 // remember keeps what the figures of the next minute need of a sample.
 func (s *Sampler) remember(now Sample) {
+	s.recent = slices.DeleteFunc(s.recent, func(m moment) bool {
+		return !m.at.Before(now.At) || now.At.Sub(m.at) > Lately
+	})
 	s.recent = append(s.recent, newMoment(now))
-	s.recent = slices.DeleteFunc(s.recent, func(m moment) bool { return now.At.Sub(m.at) > Lately })
 }
 
 // first returns the index of the oldest moment that a window reaches. If none but the last is in

@@ -26,9 +26,9 @@ type Sampler struct {
 	last   Figures
 }
 
-// Add adds a sample, which must be later than those before, and returns the figures, without
-// states and problems. If Redis could not be read, they are those of the last time it could, and
-// At is zero if it never could.
+// Add adds a sample, and returns the figures, without states and problems. Those before it that are
+// not earlier are forgotten, because clocks may be set back. If Redis could not be read, the
+// figures are those of the last time it could, and At is zero if it never could.
 func (s *Sampler) Add(now Sample) Figures {
 	if now.Redis != "" {
 		s.lost(now)

@@ -144,6 +144,29 @@ func TestWhatWasCountedLately(t *testing.T) {
 	}
 }
 
+func TestSamplesThatAreNotLater(t *testing.T) {
+	seen := func(seconds float64, n int64) Sample {
+		return at(seconds).topic("widgets", n).subscriber(SubscriberState{Name: "shop", Sent: n, Counts: Counts{Dropped: n}})
+	}
+	for _, test := range []struct {
+		name    string
+		samples []Sample
+		seconds float64
+		rate    *float64
+		dropped *int64
+	}{
+		{"two of one instant", []Sample{seen(0, 0), seen(0, 4)}, 0, nil, nil},
+		{"after one that is too early for rates", []Sample{seen(0, 0), seen(50, 4), seen(50, 5)}, 50, known(0.1), known(int64(5))},
+		{"a clock was set back", []Sample{seen(0, 0), seen(10, 4), seen(2, 5)}, 2, known(2.5), known(int64(5))},
+		{"to before them all", []Sample{seen(0, 0), seen(10, 4), seen(-60, 5)}, 0, nil, nil},
+	} {
+		f := last(test.samples...)
+		assert.Equal(t, test.seconds, f.Seconds, test.name)
+		assert.Equal(t, []*float64{test.rate, test.rate}, []*float64{f.Published, f.Delivered}, test.name)
+		assert.Equal(t, test.dropped, f.Dropped, test.name)
+	}
+}
+
 // TestTheShareIsSteady looks every 2 s at a subscriber with a failure in four deliveries, whose
 // workers count every 5 s.
 func TestTheShareIsSteady(t *testing.T) {
