@@ -101,6 +101,8 @@ func TestFormsDoWhatTheySay(t *testing.T) {
 			{shop, "subscribers/shop/resume", nil, "Resumed shop."},
 			{webtest.RootKey, "subscribers/shop/pause", []string{"for", "15m"}, "Paused shop for 15m."},
 			{webtest.RootKey, "subscribers/shop/resume", nil, "Resumed shop."},
+			{shop, "subscribers/shop/retry", nil, "Trying shop now."},
+			{webtest.RootKey, "subscribers/search/retry", nil, "Trying search now."},
 			{shop, "subscribers/shop/test", nil, "Sent a test event to shop."},
 			{shop, "subscribers/shop/topics/parcels/unsubscribe", nil, "Unsubscribed shop from parcels."},
 			{shop, "subscribers/shop/settings", []string{"max", "200", "strict_order", "on"}, "Saved the settings of shop."},
@@ -252,4 +254,18 @@ func TestOthersSeeNoneOfItsOwn(t *testing.T) {
 		}
 	}
 	assert.Contains(t, d.as(t, shop).send("subscribers/shop", nil).Body.String(), `<a href="https://shop.example/events" rel="noopener noreferrer">`)
+}
+
+func TestOnlyWhoMayTryASubscriberIsLedToThat(t *testing.T) {
+	d := busy(t, rdbtest.Embedded(t))
+	for name, c := range map[string]struct {
+		of   *browser
+		want int
+	}{
+		"root": {d.as(t, webtest.RootKey), 1}, "itself": {d.as(t, search), 1}, "another": {d.as(t, shop), 0},
+		"look only": {d.as(t, webtest.RootKey, "look_only", "1"), 0},
+	} {
+		links := strings.Count(c.of.send("", nil).Body.String(), `href="./subscribers/search/retry"`)
+		assert.Equal(t, c.want, links, name)
+	}
 }

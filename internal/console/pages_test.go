@@ -38,6 +38,7 @@ func busy(t *testing.T, redis *rdbtest.Server, adjust ...func(*console.Config)) 
 	}
 	d.RequireDone(shop, "POST", "/subscriber", `{"topics":["widgets","parcels"],"callback":"https://shop.example/events","uuid":"the-uuid"}`)
 	d.RequireDone(shop, "PATCH", "/subscriber", `{"dead_letters":{"attempts":3}}`)
+	d.RequireDone(search, "POST", "/subscriber", `{"topics":["parcels"],"callback":"https://search.example/events","uuid":"another"}`)
 	require.Equal(t, http.StatusOK, d.Do("warehouse--1", "POST", "/topics/widgets",
 		`{"type":"update","url":"https://example.com/1","data":{"n":9007199254740993,"x":1.0,"t":"</script>"}}`).Status)
 	return d

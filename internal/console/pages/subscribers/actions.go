@@ -65,6 +65,9 @@ var actions = []action{
 	{path: "resume", calls: "POST /resume", ask: askResume, do: func(v *page.Visit, h holder) (string, error) {
 		return "Resumed " + h.Name + ".", h.Resume(v.Context())
 	}},
+	{path: "retry", calls: "POST /retry", ask: askRetry, do: func(v *page.Visit, h holder) (string, error) {
+		return "Trying " + h.Name + " now. What comes of it is among the last attempts in a moment.", h.Retry(v.Context())
+	}},
 	{path: "test", calls: "POST /test", ask: askTest, do: func(v *page.Visit, h holder) (string, error) {
 		_, err := h.Test(v.Context())
 		return "Sent a test event to " + h.Name + ". What came of it is among the last attempts in a moment.", err
@@ -126,6 +129,17 @@ func askResume(v *page.Visit, h holder) (view.Confirm, error) {
 		Title: "Resume " + h.Name, Button: "Resume " + h.Name,
 		Effects: []string{"Deliveries go on. " + view.Plural(h.Info.Status.Queued, "event") + " queued."},
 		Command: view.Command("POST", view.Own(v.Root)+"/resume", nil),
+	}, nil
+}
+
+func askRetry(v *page.Visit, h holder) (view.Confirm, error) {
+	return view.Confirm{
+		Title: "Try " + h.Name + " now", Button: "Try " + h.Name + " now",
+		Effects: []string{
+			"The next delivery to " + h.Name + " is tried at once, and does not wait for its next turn. " + view.Plural(h.Info.Status.Queued, "event") + " queued.",
+			"If it fails, it counts as every failure does.",
+		},
+		Command: view.Command("POST", view.Own(v.Root)+"/retry", nil),
 	}, nil
 }
 
