@@ -58,6 +58,20 @@ jobs go there instead of to the built-in service.`,
 	return command
 }
 
+// passTime has keys expire, which the embedded engine does only when it is told how long it was.
+func passTime(ctx context.Context, engine *miniredis.Miniredis) error {
+	for last := time.Now(); ; {
+		select {
+		case <-time.After(time.Second):
+			now := time.Now()
+			engine.FastForward(now.Sub(last))
+			last = now
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
 // devBus is the whole bus in one process.
 type devBus struct {
 	port         int
@@ -99,6 +113,7 @@ func (d *devBus) run(ctx context.Context) error {
 			return err
 		}
 		defer engine.Close()
+		group.Go(func() error { return passTime(ctx, engine) })
 		d.config.RedisURL = "redis://" + engine.Addr() + "?dial_timeout=60&read_timeout=60" // a stall of this process, as on a closed laptop, is no outage
 	}
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", d.port))

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alicebob/miniredis/v2"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -258,4 +259,18 @@ func TestWrongUsage(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	assert.Equal(t, app.ExitUsage, run(t.Context(), []string{"dev"}, &stdout, &stderr))
 	assert.Contains(t, stderr.String(), "ROUTEMASTER_WORKER_THREADS")
+}
+
+// TestKeysExpireInTheEmbeddedEngine waits for a key, on which for example the history of the figures
+// relies.
+func TestKeysExpireInTheEmbeddedEngine(t *testing.T) {
+	engine := miniredis.RunT(t)
+	require.NoError(t, engine.Set("turn", "1"))
+	engine.SetTTL("turn", time.Second)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- passTime(ctx, engine) }()
+	require.Eventually(t, func() bool { return !engine.Exists("turn") }, 10*time.Second, time.Millisecond)
+	stop()
+	require.NoError(t, <-ended)
 }
