@@ -84,6 +84,7 @@ func New(c Config, api http.Handler) http.Handler {
 	mux.HandleFunc("POST "+root+"login", s.postLogin)
 	mux.HandleFunc("POST "+root+"logout", s.postLogout)
 	mux.HandleFunc("GET "+root+"series", s.getSeries)
+	mux.HandleFunc("GET "+root+"topics/{topic}/tail", s.getTail)
 	mux.HandleFunc("GET "+root+"static/{hash}/{name...}", assets.serve)
 	mux.HandleFunc(root, s.notFound)
 	crossOrigin := http.NewCrossOriginProtection()

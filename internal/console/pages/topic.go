@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"routemaster/client/history"
+	"routemaster/client/topics"
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/view"
 	"routemaster/internal/overview"
@@ -20,6 +21,9 @@ type topicPage struct {
 	Subscribers []view.SubscriberRow
 	// History is nil if the topic keeps none.
 	History page.Panel[*history.Info]
+	// LastEvent is the last event as it is delivered, as text, so that no number loses digits; empty if
+	// there is none.
+	LastEvent page.Panel[string]
 	// MayDelete is whether who looks may delete the topic.
 	MayDelete bool
 }
@@ -51,7 +55,20 @@ func loadTopic(v *page.Visit) (any, error) {
 	default:
 		p.History.Value = &info
 	}
+	p.LastEvent = page.Part(lastEvent(v, t.Name))
 	return p, nil
+}
+
+// lastEvent is that of a topic, as text; empty if there is none.
+func lastEvent(v *page.Visit, topic string) (string, error) {
+	t, err := topics.Get(v.Context(), v.Bus, topic)
+	if err != nil && !page.HasStatus(err, http.StatusNotFound) {
+		return "", err
+	}
+	if err != nil || len(t.LastEvent) == 0 || string(t.LastEvent) == "null" {
+		return "", nil
+	}
+	return view.Indent(t.LastEvent), nil
 }
 
 // deleteTopic asks before a topic is deleted.

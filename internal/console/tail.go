@@ -1,0 +1,81 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"routemaster/internal/console/session"
+)
+
+// sessionCheck is how often it is checked that the session of who watches a topic has not ended.
+var sessionCheck = 15 * time.Second
+
+// getTail forwards the live tail of a topic from the API while it comes: what calls the API for
+// pages keeps whole answers. The API ends it when the token is revoked.
+func (s *server) getTail(w http.ResponseWriter, r *http.Request) {
+	cookie, err := r.Cookie(s.cookieName("routemaster"))
+	var known session.Session
+	if err == nil {
+		known, err = s.Sessions.Find(r.Context(), cookie.Value)
+	}
+	switch {
+	case errors.Is(err, http.ErrNoCookie), errors.Is(err, session.ErrNone):
+		w.Header().Set("WWW-Authenticate", "Cookie")
+		http.Error(w, "log in first", http.StatusUnauthorized)
+		return
+	case err != nil:
+		problem := s.problemOf(err, view{RequestID: w.Header().Get(requestID)})
+		http.Error(w, problem.Detail, problem.Status)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	var checks sync.WaitGroup
+	checks.Go(func() { s.cancelAtEnd(ctx, cookie.Value, cancel) })
+	s.api.ServeHTTP(unprompted{w}, s.tailOf(ctx, r, known, w.Header().Get(requestID)))
+	cancel()
+	checks.Wait()
+}
+
+// tailOf is the request for the tail to the API, in the name of a session.
+func (s *server) tailOf(ctx context.Context, r *http.Request, known session.Session, id string) *http.Request {
+	topic := r.PathValue("topic")
+	in := r.Clone(ctx)
+	in.URL = &url.URL{Path: "/topics/" + topic + "/tail", RawPath: "/topics/" + url.PathEscape(topic) + "/tail"}
+	in.RequestURI, in.Header = in.URL.RequestURI(), http.Header{requestID: {id}}
+	in.SetBasicAuth(s.secret(known), "")
+	return in
+}
+
+// cancelAtEnd cancels when the session of a cookie has ended. It returns when the context is done.
+func (s *server) cancelAtEnd(ctx context.Context, cookie string, cancel context.CancelFunc) {
+	check := time.NewTicker(sessionCheck)
+	defer check.Stop()
+	for {
+		select {
+		case <-check.C:
+			if _, err := s.Sessions.Find(ctx, cookie); errors.Is(err, session.ErrNone) {
+				cancel()
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// unprompted is a response of the API that has no browser ask for a password.
+type unprompted struct{ http.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (w unprompted) WriteHeader(status int) {
+	if status == http.StatusUnauthorized {
+		w.Header().Set("WWW-Authenticate", "Cookie")
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap has [http.ResponseController] find what can flush, and what has deadlines.
+func (w unprompted) Unwrap() http.ResponseWriter { return w.ResponseWriter }
