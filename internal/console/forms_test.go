@@ -22,7 +22,7 @@ import (
 func (d *desk) all(t *testing.T) map[string]*browser {
 	t.Helper()
 	by := map[string]*browser{}
-	for _, secret := range []string{webtest.RootKey, shop, "warehouse--1"} {
+	for _, secret := range []string{webtest.RootKey, shop, search, "warehouse--1"} {
 		by[secret] = d.as(t, secret)
 	}
 	return by
@@ -110,6 +110,11 @@ func TestFormsDoWhatTheySay(t *testing.T) {
 			{shop, "publish", []string{"topic", "orders", "type", "noop", "url", "https://example.com/1", "data", "{}"}, "Published to orders. Nobody is subscribed to it."},
 			{webtest.RootKey, "publish", []string{"as", "warehouse", "topic", "widgets", "type", "noop", "url", "https://example.com/1"}, "Published to widgets for "},
 			{shop, "subscribers/shop/dead-letters/discard", nil, "Discarded 0 dead letters with 0 events."},
+			{shop, "job-types/invoice/pause", nil, "Paused invoice."},
+			{webtest.RootKey, "job-types/invoice/resume", nil, "Resumed invoice."},
+			{shop, "job-types/invoice/enqueue", []string{"data", `{"n":9007199254740995}`}, "9007199254740995"},
+			{shop, "job-types/invoice/jobs/" + endedJob + "/replay", nil, "9007199254740993"},
+			{shop, "job-types/invoice/jobs/" + waitingJob + "/cancel", nil, "Cancelled the job."},
 			{"warehouse--1", "topics/widgets/delete", []string{"name", "widgets"}, "Deleted the topic widgets."},
 			{webtest.RootKey, "subscribers/shop/delete", []string{"name", "shop"}, "Deleted the subscriber shop."},
 		} {
@@ -146,6 +151,9 @@ func TestFormsAreShownAgainWithWhatIsWrong(t *testing.T) {
 		{webtest.RootKey, "publish", []string{"as", "nobody", "topic", "orders", "type", "noop", "url", "https://example.com/1"}, 422, "as", "no client"},
 		{webtest.RootKey, "tokens/new", []string{"name", "Not A Name"}, 400, "name", "a-z"},
 		{shop, "subscribers/shop/replay", []string{"topic", "widgets", "since", "yesterday"}, 422, "since", "2026"},
+		{shop, "job-types/invoice/enqueue", []string{"data", "{"}, 422, "data", "JSON"},
+		{shop, "job-types/invoice/jobs/" + waitingJob + "/replay", nil, 400, "", "queued"},
+		{search, "job-types/invoice/pause", nil, 403, "", "another client's"},
 		{shop, "subscribers/shop/replay", []string{"topic", "widgets"}, 409, "topic", "history"},
 	} {
 		status, body := by[c.who].submit(c.path, c.typed...)
@@ -206,7 +214,7 @@ func TestATokenIsShownOnceAndMadeOnce(t *testing.T) {
 
 // fill puts names into the path of a page.
 func fill(path string) string {
-	return strings.NewReplacer("{subscriber}", "shop", "{topic}", "widgets").Replace(regexp.MustCompile(`{(batch|letter|replay|token)}`).ReplaceAllString(path, "x"))
+	return strings.NewReplacer("{subscriber}", "shop", "{topic}", "widgets", "{type}", "invoice", "{job}", waitingJob).Replace(regexp.MustCompile(`{(batch|letter|replay|token)}`).ReplaceAllString(path, "x"))
 }
 
 func TestWhoOnlyLooksSeesNoButtons(t *testing.T) {

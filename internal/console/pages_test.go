@@ -41,7 +41,26 @@ func busy(t *testing.T, redis *rdbtest.Server, adjust ...func(*console.Config)) 
 	d.RequireDone(search, "POST", "/subscriber", `{"topics":["parcels"],"callback":"https://search.example/events","uuid":"another"}`)
 	require.Equal(t, http.StatusOK, d.Do("warehouse--1", "POST", "/topics/widgets",
 		`{"type":"update","url":"https://example.com/1","data":{"n":9007199254740993,"x":1.0,"t":"</script>"}}`).Status)
+	d.work(t)
 	return d
+}
+
+// The jobs of [busy]: one that waits, and one that has ended.
+const (
+	waitingJob = "job_1f7c4a52-6f7e-4a35-8f0e-0c6f3f1f0001"
+	endedJob   = "job_1f7c4a52-6f7e-4a35-8f0e-0c6f3f1f0002"
+)
+
+// work has the bus have jobs.
+func (d *desk) work(t *testing.T) {
+	t.Helper()
+	assert.Equal(t, http.StatusCreated, d.Do(shop, "POST", "/v2/job-types",
+		`{"name":"invoice","delivery_strategy":"at_least_once","attempts":3,"concurrency":2,"url":null}`).Status)
+	for _, id := range []string{waitingJob, endedJob} {
+		assert.Equal(t, http.StatusAccepted, d.Do(shop, "PUT", "/v1/jobs/invoice/"+id,
+			`{"id":"`+id+`","data":{"n":9007199254740993,"x":1.0,"t":"</script>"}}`).Status)
+	}
+	assert.Equal(t, http.StatusNoContent, d.Do(shop, "DELETE", "/v1/jobs/invoice/"+endedJob, "").Status)
 }
 
 // hrefs are the links of a page within the console, without those to files.
@@ -83,8 +102,9 @@ func TestEachPageOpensForRootAndItsClient(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		d := busy(t, redis)
 		for who, pages := range map[string][]string{
-			webtest.RootKey: {"work", "tokens", "tokens/new", "subscribers/search", "subscribers/shop/settings?id=", "topics/%3Cscript%3E", "topics/widgets/delete"},
-			shop:            {"subscribers/shop", "subscribers/shop/settings", "subscribers/shop/delete", "publish", "api", "subscribers/shop/topics/parcels/unsubscribe"},
+			webtest.RootKey: {"work", "tokens", "tokens/new", "subscribers/search", "subscribers/shop/settings?id=", "topics/%3Cscript%3E", "topics/widgets/delete", "job-types/invoice/enqueue"},
+			shop: {"subscribers/shop", "subscribers/shop/settings", "subscribers/shop/delete", "publish", "api", "subscribers/shop/topics/parcels/unsubscribe", "job-types/invoice/pause",
+				"job-types/invoice/jobs/" + waitingJob + "/cancel"},
 		} {
 			seen := crawl(t, d.as(t, who))
 			for _, path := range pages {

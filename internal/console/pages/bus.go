@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"routemaster/internal/console/page"
+	"routemaster/internal/console/pages/jobs"
 	"routemaster/internal/console/pages/subscribers"
 )
 
@@ -20,4 +21,4 @@ var busPages = slices.Concat([]page.Page{
 	revoke.Page(),
 	{Path: "publish", Template: "publish", Nav: "Send", For: page.Members, Load: loadPublish, Submit: submitPublish, Calls: "POST /topics/{topic}"},
 	{Path: "api", Template: "api", Nav: "API", For: page.Members, Load: loadAPI},
-}, subscribers.Pages())
+}, subscribers.Pages(), jobs.Pages())

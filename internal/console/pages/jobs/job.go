@@ -1,0 +1,122 @@
+package jobs
+
+import (
+	"encoding/json"
+	"net/http"
+	"slices"
+
+	"routemaster/client/jobs"
+	"routemaster/internal/console/page"
+	"routemaster/internal/console/view"
+)
+
+// jobPage is what the page of a job shows.
+type jobPage struct {
+	jobs.Job
+	// Text is the data, with the digits that it has.
+	Text string
+}
+
+// Ended reports whether the job is neither queued nor in progress.
+func (p jobPage) Ended() bool { return slices.Contains(endedStatuses, p.Status) }
+
+// findJob is the job that a page is about.
+func findJob(v *page.Visit) (jobs.Job, error) {
+	job, err := jobs.New(v.Bus).Job(v.Context(), v.Path("job"))
+	if err == nil && job.Type != v.Path("type") {
+		err = page.Refuse(http.StatusNotFound, "", "This job is not one of "+v.Path("type")+".")
+	}
+	return job, err
+}
+
+func loadJob(v *page.Visit) (any, error) {
+	job, err := findJob(v)
+	return jobPage{job, view.Indent(job.Data)}, err
+}
+
+// cancel asks before a job is cancelled.
+var cancel = page.Question{
+	Path: jobPath + "/cancel", Calls: "DELETE /v1/jobs/{name}/{id}", For: page.Members, Back: jobPath,
+	Ask: func(v *page.Visit) (c view.Confirm, err error) {
+		job, err := findJob(v)
+		if err != nil {
+			return c, err
+		}
+		c = view.Confirm{
+			Title: "Cancel a job of " + job.Type, Button: "Cancel the job of " + job.Type,
+			Effects: []string{job.ID + " is not tried any more. It can be replayed later."},
+			Command: view.Command(http.MethodDelete, view.Path("v1", "jobs", job.Type, job.ID), nil),
+		}
+		if job.Status == "in-progress" {
+			c.Effects = append(c.Effects, "A service has it now, and may do the work all the same.")
+		}
+		return c, nil
+	},
+	Do: func(v *page.Visit) (page.Answer, error) {
+		inProgress, err := jobs.New(v.Bus).Cancel(v.Context(), v.Path("type"), v.Path("job"))
+		message := "Cancelled the job."
+		if inProgress {
+			message = "Cancelled the job. Its service has it, and may do the work all the same."
+		}
+		return page.SeeOther(message, jobPath, v.Path("type"), v.Path("job")), err
+	},
+}
+
+// replay asks before a copy of a job is enqueued.
+var replay = page.Question{
+	Path: jobPath + "/replay", Calls: "POST /v1/jobs/{id}/replay", For: page.Members, Back: jobPath,
+	Ask: func(v *page.Visit) (c view.Confirm, err error) {
+		job, err := findJob(v)
+		return view.Confirm{
+			Title: "Replay a job of " + job.Type, Button: "Enqueue a copy of the job of " + job.Type,
+			Effects: []string{"A job with the same data, another id and all attempts is enqueued. This one stays as it is."},
+			Command: view.Command(http.MethodPost, view.Path("v1", "jobs", job.ID, "replay"), nil),
+		}, err
+	},
+	Do: func(v *page.Visit) (page.Answer, error) {
+		if _, err := findJob(v); err != nil {
+			return page.Answer{}, err
+		}
+		copied, err := jobs.New(v.Bus).Replay(v.Context(), v.Path("job"))
+		return page.SeeOther("Enqueued a copy of the job. This is the copy.", jobPath, v.Path("type"), copied.ID), err
+	},
+}
+
+// enqueuePage is what the page that enqueues a job shows.
+type enqueuePage struct {
+	view.Form
+	// Type is the name of the job type, ID that of the job: a form that is sent twice enqueues one.
+	Type, ID string
+	Command  string
+}
+
+func enqueueForm(v *page.Visit) view.Form {
+	f := view.Form{Fields: []view.Field{
+		{Name: "data", Label: "Data", Kind: view.Code, Required: true, Value: "{}", Hint: "One JSON value, of at most 102,400 bytes."},
+	}}
+	v.Fill(&f)
+	return f
+}
+
+func loadEnqueue(v *page.Visit) (any, error) {
+	t, err := jobs.New(v.Bus).Type(v.Context(), v.Path("type"))
+	if err != nil {
+		return nil, err
+	}
+	p := enqueuePage{Form: enqueueForm(v), Type: t.Name, ID: v.Form("id")}
+	if p.ID == "" {
+		p.ID = jobs.NewID()
+	}
+	p.Command = view.Command(http.MethodPut, view.Path("v1", "jobs", t.Name, p.ID), map[string]any{"data": map[string]any{}})
+	return p, nil
+}
+
+func submitEnqueue(v *page.Visit) (answer page.Answer, err error) {
+	f := enqueueForm(v)
+	var data json.RawMessage
+	if err := json.Unmarshal([]byte(f.Value("data")), &data); err != nil {
+		return answer, page.Refuse(http.StatusUnprocessableEntity, "/data", "This is no JSON: "+err.Error()+".")
+	}
+	job, err := jobs.New(v.Bus).Enqueue(v.Context(), v.Path("type"), jobs.NewJob{ID: v.Form("id"), Data: data})
+	return page.SeeOther("Enqueued the job.", jobPath, v.Path("type"), job.ID), err
+}

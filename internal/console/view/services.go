@@ -1,0 +1,49 @@
+package view
+
+import "routemaster/internal/overview"
+
+// JobType is a job type in a list.
+type JobType struct {
+	overview.JobType
+	State overview.State
+}
+
+// JobTypesOf are the job types of the figures.
+func JobTypesOf(f overview.Figures) []JobType {
+	all := make([]JobType, len(f.JobTypes))
+	for i, t := range f.JobTypes {
+		all[i] = JobType{t, jobTypeState(t)}
+	}
+	return all
+}
+
+func jobTypeState(t overview.JobType) overview.State {
+	switch {
+	case t.Paused:
+		return overview.PausedState
+	case t.HeldBack:
+		return overview.Behind
+	case t.Queued == 0 && t.InProgress == 0:
+		return overview.Idle
+	}
+	return overview.OK
+}
+
+// JobTypes is the list of job types, those in trouble first.
+var JobTypes = Kind[JobType]{
+	name: func(t JobType) string { return t.Name }, usual: "state",
+	keys: map[string]func(JobType, string) bool{
+		"state": func(t JobType, value string) bool { return oneOf(value, t.State) },
+	},
+	columns: []Column[JobType]{
+		{Name: "name", Title: "Name", Rank: 1, compare: by(func(t JobType) string { return t.Name })},
+		{Name: "state", Title: "State", Rank: 1, compare: by(func(t JobType) int { return stateOrder(t.State) })},
+		{Name: "queued", Title: "Queued", Number: true, Rank: 1, descending: true, compare: by(func(t JobType) int64 { return t.Queued })},
+		{Name: "waiting", Title: "Waiting", Number: true, Rank: 2, descending: true, compare: by(func(t JobType) int64 { return t.Waiting })},
+		{Name: "progress", Title: "In progress", Number: true, Rank: 2, descending: true, compare: by(func(t JobType) int64 { return t.InProgress })},
+		{Name: "oldest", Title: "Oldest", Number: true, Rank: 1, descending: true, compare: byOptional(func(t JobType) *float64 { return t.OldestAge })},
+		{Name: "succeeded", Title: "Succeeded/s", Number: true, Rank: 2, descending: true, compare: byOptional(func(t JobType) *float64 { return t.Succeeded })},
+		{Name: "failed", Title: "Failed/s", Number: true, Rank: 2, descending: true, compare: byOptional(func(t JobType) *float64 { return t.Failed })},
+		{Name: "expired", Title: "Expired/s", Number: true, Rank: 3, descending: true, compare: byOptional(func(t JobType) *float64 { return t.Expired })},
+	},
+}
