@@ -115,6 +115,8 @@ func TestFormsDoWhatTheySay(t *testing.T) {
 			{shop, "job-types/invoice/enqueue", []string{"data", `{"n":9007199254740995}`}, "9007199254740995"},
 			{shop, "job-types/invoice/jobs/" + endedJob + "/replay", nil, "9007199254740993"},
 			{shop, "job-types/invoice/jobs/" + waitingJob + "/cancel", nil, "Cancelled the job."},
+			{shop, "machines/parcel/labels/p1/evaluate", nil, "Evaluated p1. It is in start."},
+			{shop, "machines/parcel/labels/p1/delete", []string{"name", "p1"}, "Deleted the label p1."},
 			{"warehouse--1", "topics/widgets/delete", []string{"name", "widgets"}, "Deleted the topic widgets."},
 			{webtest.RootKey, "subscribers/shop/delete", []string{"name", "shop"}, "Deleted the subscriber shop."},
 		} {
@@ -153,6 +155,8 @@ func TestFormsAreShownAgainWithWhatIsWrong(t *testing.T) {
 		{shop, "subscribers/shop/replay", []string{"topic", "widgets", "since", "yesterday"}, 422, "since", "2026"},
 		{shop, "job-types/invoice/enqueue", []string{"data", "{"}, 422, "data", "JSON"},
 		{shop, "job-types/invoice/jobs/" + waitingJob + "/replay", nil, 400, "", "queued"},
+		{shop, "machines/parcel/labels/p1/retry", nil, 409, "", "errored"},
+		{shop, "machines/parcel/labels/p1/delete", []string{"name", "p2"}, 422, "", "type p1"},
 		{search, "job-types/invoice/pause", nil, 403, "", "another client's"},
 		{shop, "subscribers/shop/replay", []string{"topic", "widgets"}, 409, "topic", "history"},
 	} {
@@ -214,7 +218,7 @@ func TestATokenIsShownOnceAndMadeOnce(t *testing.T) {
 
 // fill puts names into the path of a page.
 func fill(path string) string {
-	return strings.NewReplacer("{subscriber}", "shop", "{topic}", "widgets", "{type}", "invoice", "{job}", waitingJob).Replace(regexp.MustCompile(`{(batch|letter|replay|token)}`).ReplaceAllString(path, "x"))
+	return strings.NewReplacer("{subscriber}", "shop", "{topic}", "widgets", "{type}", "invoice", "{job}", waitingJob, "{machine}", "parcel", "{label}", "p1").Replace(regexp.MustCompile(`{(batch|letter|replay|token)}`).ReplaceAllString(path, "x"))
 }
 
 func TestWhoOnlyLooksSeesNoButtons(t *testing.T) {

@@ -51,7 +51,7 @@ const (
 	endedJob   = "job_1f7c4a52-6f7e-4a35-8f0e-0c6f3f1f0002"
 )
 
-// work has the bus have jobs.
+// work has the bus have jobs, and a state machine with a label.
 func (d *desk) work(t *testing.T) {
 	t.Helper()
 	assert.Equal(t, http.StatusCreated, d.Do(shop, "POST", "/v2/job-types",
@@ -61,6 +61,10 @@ func (d *desk) work(t *testing.T) {
 			`{"id":"`+id+`","data":{"n":9007199254740993,"x":1.0,"t":"</script>"}}`).Status)
 	}
 	assert.Equal(t, http.StatusNoContent, d.Do(shop, "DELETE", "/v1/jobs/invoice/"+endedJob, "").Status)
+	assert.Equal(t, http.StatusOK, d.Do(webtest.RootKey, "PUT", "/state-machines",
+		`{"state_machines":{"parcel":{"states":[{"gate":"start","exit_condition":"metadata.go","next":"end"},{"gate":"end","exit_condition":false}]}}}`).Status)
+	assert.Equal(t, http.StatusCreated, d.Do(shop, "POST", "/state-machines/parcel/labels/p1?wait=0",
+		`{"metadata":{"n":9007199254740993,"t":"</script>"}}`).Status)
 }
 
 // hrefs are the links of a page within the console, without those to files.
@@ -102,9 +106,9 @@ func TestEachPageOpensForRootAndItsClient(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		d := busy(t, redis)
 		for who, pages := range map[string][]string{
-			webtest.RootKey: {"work", "tokens", "tokens/new", "subscribers/search", "subscribers/shop/settings?id=", "topics/%3Cscript%3E", "topics/widgets/delete", "job-types/invoice/enqueue"},
+			webtest.RootKey: {"work", "tokens", "tokens/new", "subscribers/search", "subscribers/shop/settings?id=", "topics/%3Cscript%3E", "topics/widgets/delete", "job-types/invoice/enqueue", "machines/parcel?state=end"},
 			shop: {"subscribers/shop", "subscribers/shop/settings", "subscribers/shop/delete", "publish", "api", "subscribers/shop/topics/parcels/unsubscribe", "job-types/invoice/pause",
-				"job-types/invoice/jobs/" + waitingJob + "/cancel"},
+				"job-types/invoice/jobs/" + waitingJob + "/cancel", "machines/parcel/labels/p1/delete"},
 		} {
 			seen := crawl(t, d.as(t, who))
 			for _, path := range pages {

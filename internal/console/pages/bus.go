@@ -5,6 +5,7 @@ import (
 
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/pages/jobs"
+	"routemaster/internal/console/pages/machines"
 	"routemaster/internal/console/pages/subscribers"
 )
 
@@ -21,4 +22,4 @@ var busPages = slices.Concat([]page.Page{
 	revoke.Page(),
 	{Path: "publish", Template: "publish", Nav: "Send", For: page.Members, Load: loadPublish, Submit: submitPublish, Calls: "POST /topics/{topic}"},
 	{Path: "api", Template: "api", Nav: "API", For: page.Members, Load: loadAPI},
-}, subscribers.Pages(), jobs.Pages())
+}, subscribers.Pages(), jobs.Pages(), machines.Pages())

@@ -1,6 +1,10 @@
 package view
 
-import "routemaster/internal/overview"
+import (
+	"cmp"
+
+	"routemaster/internal/overview"
+)
 
 // JobType is a job type in a list.
 type JobType struct {
@@ -45,5 +49,20 @@ var JobTypes = Kind[JobType]{
 		{Name: "succeeded", Title: "Succeeded/s", Number: true, Rank: 2, descending: true, compare: byOptional(func(t JobType) *float64 { return t.Succeeded })},
 		{Name: "failed", Title: "Failed/s", Number: true, Rank: 2, descending: true, compare: byOptional(func(t JobType) *float64 { return t.Failed })},
 		{Name: "expired", Title: "Expired/s", Number: true, Rank: 3, descending: true, compare: byOptional(func(t JobType) *float64 { return t.Expired })},
+	},
+}
+
+// Machines is the list of state machines, those with labels in trouble first.
+var Machines = Kind[overview.Machine]{
+	name: func(m overview.Machine) string { return m.Name }, usual: "-errored",
+	columns: []Column[overview.Machine]{
+		{Name: "name", Title: "Name", Rank: 1, compare: by(func(m overview.Machine) string { return m.Name })},
+		{Name: "labels", Title: "Labels", Number: true, Rank: 1, descending: true, compare: by(func(m overview.Machine) int64 { return m.Labels })},
+		{Name: "errored", Title: "Errored", Number: true, Rank: 1, descending: true, compare: func(a, b overview.Machine) int {
+			return cmp.Or(cmp.Compare(a.Errored, b.Errored), cmp.Compare(a.Unpublished, b.Unpublished))
+		}},
+		{Name: "moves", Title: "Moves/s", Number: true, Rank: 1, descending: true, compare: byOptional(func(m overview.Machine) *float64 { return m.Moves })},
+		{Name: "failed", Title: "Failed/s", Number: true, Rank: 2, descending: true, compare: byOptional(func(m overview.Machine) *float64 { return m.Failed })},
+		{Name: "unpublished", Title: "To be published", Number: true, Rank: 2, descending: true, compare: by(func(m overview.Machine) int64 { return m.Unpublished })},
 	},
 }
