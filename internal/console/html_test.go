@@ -31,13 +31,16 @@ func (d *desk) fill() {
 	d.RequireDone(webtest.Bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/","uuid":"`+secret+`"}`)
 	d.RequireDone(webtest.Alice, "POST", "/topics/widgets",
 		`{"type":"noop","url":"https://x.example/","data":"`+hostile+`"}`)
+	d.Do(webtest.RootKey, "PUT", "/state-machines",
+		`{"state_machines":{"parcel":{"states":[{"gate":"start","exit_condition":"metadata.go","next":"end"},{"gate":"end","exit_condition":false}]}}}`)
+	d.Do(webtest.Alice, "POST", "/state-machines/parcel/labels/p1?wait=0", `{"metadata":{"go":false,"t":"`+hostile+`"}}`)
 }
 
 // placeholder is a name in the path of a page.
 var placeholder = regexp.MustCompile(`\{([a-z]+)\}`)
 
 // examples are what stands for the names in the paths of pages.
-var examples = map[string]string{"topic": "widgets", "subscriber": "alice", "client": "alice"}
+var examples = map[string]string{"topic": "widgets", "subscriber": "alice", "client": "alice", "machine": "parcel", "label": "p1"}
 
 func pathOf(p page.Page) string {
 	return placeholder.ReplaceAllStringFunc(p.Path, func(name string) string {
