@@ -10,7 +10,6 @@ import (
 	"routemaster/client"
 	"routemaster/internal/terminal"
 	"routemaster/internal/top"
-	"routemaster/internal/top/stats"
 )
 
 func newTopCommand() *cobra.Command {
@@ -22,13 +21,14 @@ func newTopCommand() *cobra.Command {
 		Short: "watch a bus: topics, subscribers, job types and machines with their rates, the memory of Redis",
 		Long: `Show a bus on the terminal, over its HTTP API: topics with the events published a second, subscribers with
 what is queued for them, the age of the oldest event, the events acknowledged a second, and their health; job types and
-state machines, if there are any, with what waits, what is done and what fails; and the memory of Redis beside its marks.
-It sends the bus three requests every interval. The key ? explains the rest.
+state machines, if there are any, with what waits, what is done and what fails; the memory of Redis beside its marks; and
+what is wrong, worst first. It sends the bus one request every interval, GET /overview. The bus takes a sample every 2 s
+while somebody looks: with a shorter interval some answers are the same. The key ? explains the rest.
 
-With --once it prints the state of the bus, from two samples an interval apart, and exits. Workers report failed and
-dropped events every 5 s: an --interval of 10s is sure to include a report.`,
+With --once it prints the state of the bus, and exits. If the bus does not know its rates yet, because nobody has looked
+lately and no worker runs, it asks a second time after the interval.`,
 		Example: "  rtm top -b @production\n  rtm top -b bus.example -t shop--1 --sort oldest --filter '^shop'\n" +
-			"  rtm top -b @production --once --json --interval 10s",
+			"  rtm top -b @production --once --json",
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := options.Validate(); err != nil {
@@ -57,7 +57,7 @@ dropped events every 5 s: an --interval of 10s is sure to include a report.`,
 	}
 	bus.add(command)
 	flags := command.Flags()
-	flags.DurationVar(&options.Interval, "interval", 2*time.Second, "time between two samples of the bus")
+	flags.DurationVar(&options.Interval, "interval", 2*time.Second, "time between two requests to the bus")
 	flags.StringVar(&options.Sort, "sort", "", "column to sort by: "+strings.Join(top.SortNames(), ", "))
 	flags.StringVar(&options.Filter, "filter", "", "show only names that match: a regular expression, or a part of them")
 	flags.BoolVar(&once, "once", false, "print the state of the bus, and exit")
@@ -67,9 +67,9 @@ dropped events every 5 s: an --interval of 10s is sure to include a report.`,
 }
 
 // newTopReader makes a reader of the bus that the flags name. It sends each request once: if one
-// fails, the next sample asks again.
-func newTopReader(bus *busFlags, options *top.Options) (*stats.Reader, error) {
-	url, token, err := bus.resolve()
+// fails, the next one asks again.
+func newTopReader(bus *busFlags, options *top.Options) (*top.Reader, error) {
+	url, _, err := bus.resolve()
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -78,5 +78,5 @@ func newTopReader(bus *busFlags, options *top.Options) (*stats.Reader, error) {
 		return nil, err
 	}
 	options.Bus = url
-	return stats.NewReader(c, token), nil
+	return top.NewReader(c), nil
 }

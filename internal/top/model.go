@@ -12,10 +12,10 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"routemaster/internal/format"
-	"routemaster/internal/top/stats"
+	"routemaster/internal/overview"
 )
 
-// Bounds of the interval. The bus reads its gauges at most once a second.
+// Bounds of the interval. A bus that is watched takes a sample every 2 s, and serves it to all.
 const (
 	MinInterval = 500 * time.Millisecond
 	MaxInterval = time.Hour
@@ -25,7 +25,7 @@ const (
 type Options struct {
 	// Bus is what the screen calls the bus.
 	Bus string
-	// Interval is the time from a snapshot to the next read.
+	// Interval is the time from an answer to the next request.
 	Interval time.Duration
 	// Sort names a column, of one table or of several; empty is what is queued, and the rate of topics.
 	Sort string
@@ -72,7 +72,7 @@ func newTables(o Options) tables {
 type tables [4]*table
 
 // fill puts figures into the tables.
-func (ts tables) fill(f stats.Figures, filter *regexp.Regexp) {
+func (ts tables) fill(f overview.Figures, filter *regexp.Regexp) {
 	ts[0].all, ts[1].all = rowsOf(f.Subscribers, subscriberRow), rowsOf(f.Topics, topicRow)
 	ts[2].all, ts[3].all = rowsOf(f.JobTypes, jobTypeRow), rowsOf(f.Machines, machineRow)
 	for _, t := range ts {
@@ -101,8 +101,8 @@ func (ts tables) shown() []*table {
 
 // Model is the live screen, in Bubble Tea's terms.
 type Model struct {
-	// read takes a snapshot, within a bounded time.
-	read func() (stats.Snapshot, error)
+	// read returns the figures, within a bounded time.
+	read func() (overview.Figures, error)
 	now  func() time.Time
 	// ended is closed when the screen is no longer shown.
 	ended <-chan struct{}
@@ -113,8 +113,8 @@ type Model struct {
 	width    int
 	height   int
 
-	sampler  stats.Sampler
-	figures  *stats.Figures
+	figures *overview.Figures
+	// lastGood is when figures were read, by the clock of this host.
 	lastGood time.Time
 	err      error
 	// reading is whether the bus is being asked: there is never more than one question under way.
@@ -137,16 +137,16 @@ func newModel(ctx context.Context, source Source, o Options) *Model {
 	input := textinput.New()
 	input.Prompt = "filter by a name or a regular expression: "
 	return &Model{
-		read: func() (stats.Snapshot, error) { return source.Read(ctx) }, now: time.Now, ended: ctx.Done(),
+		read: func() (overview.Figures, error) { return source.Read(ctx) }, now: time.Now, ended: ctx.Done(),
 		bus: o.Bus, interval: o.Interval, filter: o.Filter, paint: painter{styled: true}, width: 80, height: 24,
 		tables: newTables(o), input: input,
 	}
 }
 
-// sampled is the result of a read.
-type sampled struct {
-	snapshot stats.Snapshot
-	err      error
+// answer is the result of a read.
+type answer struct {
+	figures overview.Figures
+	err     error
 }
 
 // tick says that it is time to ask.
@@ -155,14 +155,14 @@ type tick struct{ turn int }
 // Init is part of [tea.Model].
 func (m *Model) Init() tea.Cmd { return m.ask() }
 
-// ask takes a snapshot.
+// ask reads the figures.
 func (m *Model) ask() tea.Cmd {
 	m.reading = true
 	m.turn++
 	read := m.read
 	return func() tea.Msg {
-		snapshot, err := read()
-		return sampled{snapshot, err}
+		figures, err := read()
+		return answer{figures, err}
 	}
 }
 
@@ -196,7 +196,7 @@ func (m *Model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 	case tea.WindowSizeMsg:
 		m.width, m.height = message.Width, message.Height
 		return m, nil
-	case sampled:
+	case answer:
 		m.reading = false
 		m.take(message)
 		if m.paused {
@@ -225,13 +225,12 @@ func (m *Model) Update(message tea.Msg) (tea.Model, tea.Cmd) {
 
 // take shows the result of a read. After an error the screen keeps the figures, and shows the
 // error.
-func (m *Model) take(s sampled) {
-	if m.err = s.err; m.err != nil {
+func (m *Model) take(a answer) {
+	if m.err = a.err; m.err != nil {
 		return
 	}
-	figures := m.sampler.Add(s.snapshot)
-	m.figures, m.lastGood = &figures, s.snapshot.At
-	m.tables.fill(figures, compileFilter(m.filter))
+	m.figures, m.lastGood = &a.figures, m.now()
+	m.tables.fill(a.figures, compileFilter(m.filter))
 	m.focus = min(m.focus, len(m.tables.shown())-1)
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/top/stats"
+	"routemaster/internal/overview"
 )
 
 // named are the keys that are not one character.
@@ -41,7 +41,7 @@ func TestKeys(t *testing.T) {
 		is         any
 	}{
 		{"s sorts by the next column", "s", func(m *Model) any { return m.tables[0].columns[m.tables[0].sortBy].name }, "oldest"},
-		{"and after the last by the first", "s s s s s s s s s s s s", func(m *Model) any { return m.tables[0].columns[m.tables[0].sortBy].name }, "name"},
+		{"and after the last by the first", "s s s s s s s s s s s s s", func(m *Model) any { return m.tables[0].columns[m.tables[0].sortBy].name }, "name"},
 		{"only in the table with the focus", "tab s", func(m *Model) any { return m.tables[0].columns[m.tables[0].sortBy].name }, "queued"},
 		{"r reverses", "r", func(m *Model) any { return m.tables[0].names()[3] }, "search-index"},
 		{"S too", "S", func(m *Model) any { return m.tables[0].names()[3] }, "search-index"},
@@ -95,8 +95,7 @@ func TestTheTableOfJobTypes(t *testing.T) {
 	assert.Equal(t, []string{"invoices", "labels"}, m.tables[2].names())
 	m.press("s", "s", "s", "s", "s", "s", "s")
 	assert.Equal(t, []string{"labels", "invoices"}, m.tables[2].names(), "what is paused comes first")
-	_, after := busy()
-	m.take(sampled{snapshot: after.Snapshot})
+	m.take(answer{figures: busyBus()})
 	assert.Equal(t, 1, m.focus, "they are gone")
 	assert.NotContains(t, m.render(), "JOB TYPE")
 }
@@ -114,8 +113,7 @@ func TestTheTableOfMachines(t *testing.T) {
 	assert.Equal(t, []string{"drip_feed", "trial"}, m.tables[3].names())
 	m.press("r")
 	assert.Equal(t, []string{"trial", "drip_feed"}, m.tables[3].names(), "keys act on the table with the focus")
-	_, after := busy()
-	m.take(sampled{snapshot: after.Snapshot})
+	m.take(answer{figures: busyBus()})
 	assert.NotContains(t, m.render(), "MACHINE")
 	assert.Equal(t, 1, m.focus, "they are gone")
 }
@@ -123,10 +121,10 @@ func TestTheTableOfMachines(t *testing.T) {
 func TestScrolling(t *testing.T) {
 	s := at(0)
 	for i := range 1000 {
-		s = s.subscriber(stats.SubscriberState{Name: fmt.Sprintf("s%03d", i)})
+		s = s.subscriber(overview.SubscriberState{Name: fmt.Sprintf("s%03d", i)})
 	}
 	m := screen(80, 24)
-	m.take(sampled{snapshot: s.Snapshot})
+	m.take(answer{figures: figuresOf(s)})
 	top := func(keys ...string) string {
 		m.press(keys...)
 		for line := range strings.SplitSeq(m.render(), "\n") {
@@ -150,23 +148,23 @@ func TestScrolling(t *testing.T) {
 	m.Update(tea.WindowSizeMsg{Width: 80, Height: 50})
 	assert.Equal(t, "s9", top()[:2])
 	assert.Contains(t, m.render(), "s999", "a larger screen shows more, not emptiness")
-	m.take(sampled{snapshot: at(2).subscriber(stats.SubscriberState{Name: "s042"}).Snapshot})
+	m.take(answer{figures: figuresOf(at(2).subscriber(overview.SubscriberState{Name: "s042"}))})
 	assert.Equal(t, "s042", top(), "when the others have gone")
 }
 
 // asked runs a command that must ask the bus, and returns the answer.
-func asked(t *testing.T, cmd tea.Cmd) sampled {
+func asked(t *testing.T, cmd tea.Cmd) answer {
 	t.Helper()
 	require.NotNil(t, cmd)
-	answer, ok := cmd().(sampled)
+	got, ok := cmd().(answer)
 	require.True(t, ok, "it does not ask the bus")
-	return answer
+	return got
 }
 
 func TestQuestionsNeverPileUp(t *testing.T) {
 	m := screen(80, 24)
 	m.interval = time.Millisecond
-	m.read = func() (stats.Snapshot, error) { return at(10).Snapshot, nil }
+	m.read = func() (overview.Figures, error) { return figuresOf(at(10)), nil }
 	first := m.Init()
 	_, cmd := m.Update(tick{m.turn})
 	assert.Nil(t, cmd, "while it asks, the time to ask is none")
@@ -192,7 +190,7 @@ func quickly(t *testing.T, m *Model, cmd tea.Cmd) tick {
 
 func TestPause(t *testing.T) {
 	m := screen(80, 24)
-	m.read = func() (stats.Snapshot, error) { return at(10).Snapshot, nil }
+	m.read = func() (overview.Figures, error) { return figuresOf(at(10)), nil }
 	turn := tick{m.turn}
 	assert.Nil(t, m.press("p"))
 	assert.Contains(t, m.render(), "PAUSED")
@@ -208,13 +206,13 @@ func TestPause(t *testing.T) {
 	m.press("p")
 	_, cmd = m.Update(asked(t, asking))
 	assert.Nil(t, cmd, "an answer that comes in the pause is shown, and none is asked for after it")
-	assert.Equal(t, start.Add(10*time.Second), m.lastGood)
+	assert.Equal(t, start.Add(10*time.Second), m.figures.At)
 }
 
 func TestTheScreenOutlivesTheBus(t *testing.T) {
 	m := screen(80, 24)
 	good := m.lastGood
-	_, cmd := m.Update(sampled{err: errors.New("list topics: 401 Unauthorized")})
+	_, cmd := m.Update(answer{err: errors.New("list topics: 401 Unauthorized")})
 	require.NotNil(t, cmd, "it asks again")
 	assert.Equal(t, good, m.lastGood)
 	for _, text := range []string{"401 Unauthorized", "What follows is 12s old, of 12:00:02", "search-index"} {
@@ -222,11 +220,11 @@ func TestTheScreenOutlivesTheBus(t *testing.T) {
 	}
 	_, after := busy()
 	after.At = after.At.Add(time.Minute)
-	m.Update(sampled{snapshot: after.Snapshot})
+	m.Update(answer{figures: figuresOf(after)})
 	assert.NotContains(t, m.render(), "401")
 	assert.Contains(t, m.render(), "12:01:02")
 
 	fresh := newModel(context.Background(), nil, Options{Bus: "https://bus.example", Interval: time.Second})
-	fresh.Update(sampled{err: errors.New("no answer within 5s")})
+	fresh.Update(answer{err: errors.New("no answer within 5s")})
 	assert.Contains(t, fresh.render(), "! no answer within 5s")
 }

@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"routemaster/internal/format"
+	"routemaster/internal/overview"
 	"routemaster/internal/terminal"
-	"routemaster/internal/top/stats"
 )
 
 func newSubscriberTable() *table {
@@ -19,12 +19,13 @@ func newSubscriberTable() *table {
 		{name: "failed", title: "FAILED", width: 7, spare: 4},
 		{name: "health", title: "HEALTH", width: 8, rising: true, spare: 2},
 		{name: "state", title: "STATE", width: 9, spare: 5},
-		{name: "tried", title: "TRIED", width: 7, rising: true, spare: 6},
-		{name: "dead", title: "DEAD", width: 7, spare: 7},
-		{name: "dropped", title: "DROPPED", width: 9, spare: 8},
-		{name: "batches", title: "BATCHES", width: 8, spare: 10},
-		{name: "sent", title: "SENT", width: 13, spare: 9},
-		{name: "topics", title: "TOPICS", width: 7, spare: 11},
+		{name: "condition", title: "CONDITION", width: 10, spare: 6},
+		{name: "tried", title: "TRIED", width: 7, rising: true, spare: 7},
+		{name: "dead", title: "DEAD", width: 7, spare: 8},
+		{name: "dropped", title: "DROPPED", width: 9, spare: 9},
+		{name: "batches", title: "BATCHES", width: 8, spare: 11},
+		{name: "sent", title: "SENT", width: 13, spare: 10},
+		{name: "topics", title: "TOPICS", width: 7, spare: 12},
 	}}
 }
 
@@ -89,7 +90,7 @@ func maybe(n *float64, write func(*float64) string) cell {
 	return c
 }
 
-func subscriberRow(s stats.Subscriber) []cell {
+func subscriberRow(s overview.Subscriber) []cell {
 	oldest, failed, dropped := maybe(s.OldestAge, format.Age), maybe(s.Failed, format.Share), maybeNumber(s.Dropped)
 	oldest.level = oldestLevel(s)
 	if s.Failed != nil && *s.Failed > 0 {
@@ -106,14 +107,14 @@ func subscriberRow(s stats.Subscriber) []cell {
 		dead.level = warning
 	}
 	return []cell{
-		{text: terminal.Escape(s.Name)}, number(s.Queued), oldest, maybe(s.Rate, format.Rate), failed, healthCell(s), stateCell(s),
+		{text: terminal.Escape(s.Name)}, number(s.Queued), oldest, maybe(s.Rate, format.Rate), failed, healthCell(s), holdCell(s), conditionCell(s),
 		maybe(s.SinceAttempt, format.Age), dead, dropped, maybeNumber(s.Batches), number(s.Sent), number(int64(len(s.Topics))),
 	}
 }
 
 // oldestLevel rates the age of an event, compared with the time that the subscriber lets it wait.
 // The alarm is that of the example alerts.
-func oldestLevel(s stats.Subscriber) level {
+func oldestLevel(s overview.Subscriber) level {
 	switch {
 	case s.OldestAge == nil:
 		return idle
@@ -126,7 +127,7 @@ func oldestLevel(s stats.Subscriber) level {
 	}
 }
 
-func healthCell(s stats.Subscriber) cell {
+func healthCell(s overview.Subscriber) cell {
 	c := cell{text: strconv.Itoa(s.Health), value: float64(s.Health)}
 	if s.Trend != 0 {
 		c.text = fmt.Sprintf("%+d %d", s.Trend, s.Health)
@@ -140,38 +141,51 @@ func healthCell(s stats.Subscriber) cell {
 	return c
 }
 
-// states are in the order that they are sorted in, most important last.
-var states = []string{stats.Ready, stats.Paced, stats.Throttled, stats.Paused, stats.Blocked}
-
-func stateCell(s stats.Subscriber) cell {
-	if s.State == nil {
-		return cell{text: format.Unknown, unknown: true, level: idle}
+// holds and conditions are in the order that they are sorted in, most important last.
+var (
+	holds      = []string{overview.Ready, overview.Paced, overview.Throttled, overview.Paused, overview.Blocked}
+	conditions = []overview.State{
+		overview.OK, overview.Idle, overview.Flaky, overview.Behind, overview.PausedState, overview.Failing, overview.Stalled, overview.Gone,
 	}
-	c := cell{text: *s.State, value: float64(slices.Index(states, *s.State)), level: warning}
-	switch *s.State {
-	case stats.Ready:
+)
+
+func holdCell(s overview.Subscriber) cell {
+	c := cell{text: terminal.Escape(s.Hold), value: float64(slices.Index(holds, s.Hold)), level: warning}
+	switch s.Hold {
+	case overview.Ready:
 		c.level = idle
-	case stats.Paced:
+	case overview.Paced:
 		c.level = usual
 	}
 	return c
 }
 
-func topicRow(t stats.Topic) []cell {
+func conditionCell(s overview.Subscriber) cell {
+	c := cell{text: terminal.Escape(string(s.State)), value: float64(slices.Index(conditions, s.State)), level: warning}
+	switch s.State {
+	case overview.OK, overview.Idle:
+		c.level = idle
+	case overview.Failing, overview.Stalled, overview.Gone:
+		c.level = alarming
+	}
+	return c
+}
+
+func topicRow(t overview.Topic) []cell {
 	return []cell{
 		{text: terminal.Escape(t.Name)}, maybe(t.Rate, format.Rate), number(t.Events), number(int64(t.Subscribers)), {text: terminal.Escape(t.Publisher)},
 	}
 }
 
-func jobTypeRow(t stats.JobType) []cell {
+func jobTypeRow(t overview.JobType) []cell {
 	inProgress := number(t.InProgress)
 	inProgress.text += " of " + format.Count(t.Concurrency)
-	failed, state := maybe(t.Failed, format.Rate), cell{text: stats.Ready, level: idle}
+	failed, state := maybe(t.Failed, format.Rate), cell{text: overview.Ready, level: idle}
 	if failed.value > 0 {
 		failed.level = warning
 	}
 	if t.Paused {
-		state = cell{text: stats.Paused, value: 1, level: warning}
+		state = cell{text: overview.Paused, value: 1, level: warning}
 	}
 	return []cell{
 		{text: terminal.Escape(t.Name)}, number(t.Queued), number(t.Waiting), inProgress, maybe(t.OldestAge, format.Age),
@@ -179,7 +193,7 @@ func jobTypeRow(t stats.JobType) []cell {
 	}
 }
 
-func machineRow(m stats.Machine) []cell {
+func machineRow(m overview.Machine) []cell {
 	errored, failed := number(m.Errored), maybe(m.Failed, format.Rate)
 	for _, c := range []*cell{&errored, &failed} {
 		if c.value > 0 {

@@ -10,14 +10,14 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"routemaster/internal/overview"
 	"routemaster/internal/terminal"
-	"routemaster/internal/top/stats"
 )
 
-// Source reads how a bus is. A [stats.Reader] is one.
+// Source reads how a bus is. A [Reader] is one.
 type Source interface {
-	// Read takes a snapshot of the bus within a bounded time.
-	Read(ctx context.Context) (stats.Snapshot, error)
+	// Read returns the figures of the bus within a bounded time.
+	Read(ctx context.Context) (overview.Figures, error)
 }
 
 // Watch shows a bus on the terminal until the operator quits or the context is done, which is no
@@ -34,7 +34,7 @@ func Watch(ctx context.Context, source Source, o Options, program ...tea.Program
 }
 
 // writeJSON prints figures, of those that the filter lets through in their order.
-func writeJSON(out io.Writer, f stats.Figures, tables tables) error {
+func writeJSON(out io.Writer, f overview.Figures, tables tables) error {
 	f.Subscribers, f.Topics = inOrder(f.Subscribers, tables[0]), inOrder(f.Topics, tables[1])
 	f.JobTypes, f.Machines = inOrder(f.JobTypes, tables[2]), inOrder(f.Machines, tables[3])
 	return json.NewEncoder(out).Encode(f)
@@ -52,34 +52,38 @@ func inOrder[T any](all []T, t *table) []T {
 // wholeWidth is that of a screen that leaves out nothing.
 const wholeWidth = 200
 
-// Once prints how a bus is, from two snapshots that are an interval apart: as text, or as the
-// JSON of [Figures].
+// Once prints how a bus is: as text, or as the JSON of [overview.Figures].
 func Once(ctx context.Context, source Source, o Options, out io.Writer, asJSON bool) error {
-	var sampler stats.Sampler
-	first, err := source.Read(ctx)
+	figures, err := readRates(ctx, source, o.Interval)
 	if err != nil {
 		return err
 	}
-	sampler.Add(first)
-	select {
-	case <-time.After(o.Interval):
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	second, err := source.Read(ctx)
-	if err != nil {
-		return err
-	}
-	figures, tables := sampler.Add(second), newTables(o)
+	tables := newTables(o)
 	tables.fill(figures, compileFilter(o.Filter))
 	if asJSON {
 		return writeJSON(out, figures, tables)
 	}
 	lines := append([]string{fmt.Sprintf("%s   %s   over %.1fs", terminal.Escape(o.Bus), figures.At.Format(time.RFC3339), figures.Seconds)},
-		summary(figures, painter{})...)
+		problemLines(figures.Problems, len(figures.Problems), painter{})...)
+	lines = append(lines, summary(figures, painter{})...)
 	for _, t := range tables.shown() {
 		lines = append(append(lines, ""), t.lines(wholeWidth, len(t.rows), painter{}, false)...)
 	}
 	_, err = fmt.Fprintln(out, strings.Join(lines, "\n"))
 	return err
+}
+
+// readRates reads figures, and reads them again after an interval if the bus has no rates at first:
+// then nobody has looked at it lately, and it has no history.
+func readRates(ctx context.Context, source Source, interval time.Duration) (overview.Figures, error) {
+	figures, err := source.Read(ctx)
+	if err != nil || figures.Seconds > 0 {
+		return figures, err
+	}
+	select {
+	case <-time.After(interval):
+		return source.Read(ctx)
+	case <-ctx.Done():
+		return figures, ctx.Err()
+	}
 }

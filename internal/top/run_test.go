@@ -16,35 +16,35 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"routemaster/internal/overview"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/top/stats"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fakeBus is busy, unless it fails: its first snapshot is followed by the second one, again and
-// again.
+// fakeBus is busy, unless it fails. In the first answer it has no rates.
 type fakeBus struct {
 	mu    sync.Mutex
 	reads int
 	err   error
 }
 
-func (b *fakeBus) Read(ctx context.Context) (stats.Snapshot, error) {
+func (b *fakeBus) Read(ctx context.Context) (overview.Figures, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	before, after := busy()
-	before, after = before.withJobs(0).withMachines(0), after.withJobs(1).withMachines(1)
 	b.reads++
 	switch {
 	case ctx.Err() != nil:
-		return stats.Snapshot{}, ctx.Err()
+		return overview.Figures{}, ctx.Err()
 	case b.err != nil:
-		return stats.Snapshot{}, b.err
+		return overview.Figures{}, b.err
 	case b.reads == 1:
-		return before.Snapshot, nil
+		before, _ := busy()
+		return figuresOf(before), nil
 	}
-	return after.Snapshot, nil
+	f := withAll()
+	f.Problems = problems
+	return f, nil
 }
 
 func (b *fakeBus) fail(err error) {
@@ -58,18 +58,19 @@ func TestOnce(t *testing.T) {
 	options := Options{Bus: "https://bus.example", Interval: MinInterval}
 	var out bytes.Buffer
 	require.NoError(t, Once(t.Context(), bus, options, &out, false))
-	assert.Equal(t, 2, bus.reads)
-	for _, text := range []string{"https://bus.example   20", "queued 77,345", "due 3   instant/scheduled: main 2/772", "SUBSCRIBERS 4", "shop   ", "widgets ", " warehouse\n", "JOB TYPES 2", "50 of 50", "MACHINES 2", "machines 4/1,500"} {
+	assert.Equal(t, 2, bus.reads, "until there are rates")
+	for _, text := range []string{"https://bus.example   20", "queued 77,345", "due 3   instant/scheduled: main 2/772", "SUBSCRIBERS 4", "shop   ", "widgets ", " warehouse\n", "JOB TYPES 2", "50 of 50", "MACHINES 2", "machines 4/1,500", "! There are dead letters."} {
 		assert.Contains(t, out.String(), text)
 	}
 	assert.NotContains(t, out.String(), "\x1b")
 
 	out.Reset()
-	bus = &fakeBus{}
 	options.Filter = "shop"
 	require.NoError(t, Once(t.Context(), bus, options, &out, true))
-	var figures stats.Figures
+	assert.Equal(t, 3, bus.reads, "there are rates")
+	var figures overview.Figures
 	require.NoError(t, json.Unmarshal(out.Bytes(), &figures))
+	assert.Equal(t, problems, figures.Problems)
 	assert.Equal(t, "shop", figures.Subscribers[0].Name)
 	assert.Equal(t, known(1200), figures.Subscribers[0].Rate)
 	assert.Empty(t, figures.Topics, "the filter is for all")
@@ -78,6 +79,7 @@ func TestOnce(t *testing.T) {
 
 	bus.fail(errors.New("503 Service Unavailable"))
 	require.ErrorContains(t, Once(t.Context(), bus, options, io.Discard, false), "503")
+	bus = &fakeBus{}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	require.ErrorIs(t, Once(stopped, bus, options, io.Discard, false), context.Canceled)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/top/stats"
+	"routemaster/internal/overview"
 )
 
 // names are those of a table's rows, as shown.
@@ -19,7 +19,7 @@ func (t *table) names() (names []string) {
 }
 
 func TestSortAndFilter(t *testing.T) {
-	figures := stats.Figures{Subscribers: []stats.Subscriber{
+	figures := overview.Figures{Subscribers: []overview.Subscriber{
 		{Name: "b", Queued: 5, Health: 100}, {Name: "a", Queued: 5, Health: 3, OldestAge: known(2)}, {Name: "Shop", Queued: 9, Health: 40, OldestAge: known(1)},
 		{Name: "shop[2]", Health: 100},
 	}}
@@ -57,7 +57,7 @@ func TestOptionsAreValidated(t *testing.T) {
 }
 
 func TestWhatIsToBeLookedAt(t *testing.T) {
-	level := func(s stats.Subscriber, column string) level {
+	level := func(s overview.Subscriber, column string) level {
 		for i, c := range newSubscriberTable().columns {
 			if c.name == column {
 				return subscriberRow(s)[i].level
@@ -66,17 +66,17 @@ func TestWhatIsToBeLookedAt(t *testing.T) {
 		panic(column)
 	}
 	for age, want := range map[float64]int{0.5: int(usual), 3629: int(usual), 3631: int(warning), 3901: int(alarming)} {
-		assert.Equal(t, want, int(level(stats.Subscriber{OldestAge: &age, Timeout: 3600}, "oldest")), "an event of %v s may be %d s old", age, 3600)
+		assert.Equal(t, want, int(level(overview.Subscriber{OldestAge: &age, Timeout: 3600}, "oldest")), "an event of %v s may be %d s old", age, 3600)
 	}
 	for health, want := range map[int]int{100: int(usual), 75: int(usual), 74: int(warning), 24: int(alarming), 0: int(alarming)} {
-		assert.Equal(t, want, int(level(stats.Subscriber{Health: health}, "health")), health)
+		assert.Equal(t, want, int(level(overview.Subscriber{Health: health}, "health")), health)
 	}
 	for n, want := range map[int64]int{0: int(idle), 1: int(warning)} {
 		failed := float64(n)
-		row := machineRow(stats.Machine{Errored: n, Failed: &failed, Unpublished: n})
+		row := machineRow(overview.Machine{Errored: n, Failed: &failed, Unpublished: n})
 		assert.Equal(t, []int{want, want}, []int{int(row[2].level), int(row[4].level)}, n)
 	}
 	for failed, want := range map[float64]int{0: int(idle), 0.1: int(warning), 0.5: int(alarming)} {
-		assert.Equal(t, want, int(level(stats.Subscriber{Failed: &failed}, "failed")), failed)
+		assert.Equal(t, want, int(level(overview.Subscriber{Failed: &failed}, "failed")), failed)
 	}
 }

@@ -8,8 +8,8 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/format"
+	"routemaster/internal/overview"
 	"routemaster/internal/terminal"
-	"routemaster/internal/top/stats"
 )
 
 // Minimum size of a screen that shows anything, in characters.
@@ -27,21 +27,40 @@ const clock = "15:04:05"
 // perTable is the number of lines for each table from which all of them are shown.
 const perTable = 6
 
-// summary is the part of the screen above the tables.
-func summary(f stats.Figures, paint painter) []string {
+// shownProblems is how many problems the screen has lines for.
+const shownProblems = 2
+
+// problemLines says what is wrong, worst first. If there are more problems than lines, the last of
+// them says how many.
+func problemLines(problems []overview.Problem, limit int, paint painter) (lines []string) {
+	for i, p := range problems[:min(len(problems), limit)] {
+		text := "! "
+		if more := len(problems) - limit; i == limit-1 && more > 0 { // first, so that a narrow screen does not cut it
+			text += fmt.Sprintf("(%d more) ", more)
+		}
+		text += terminal.Escape(p.Title + " " + p.Detail)
+		lines = append(lines, paint.cell(text, problemLevels[p.Severity]))
+	}
+	return lines
+}
+
+var problemLevels = map[overview.Severity]level{overview.Critical: alarming, overview.Warning: warning, overview.Note: idle}
+
+// summary is the part of the screen above the tables that has the figures of the whole bus.
+func summary(f overview.Figures, paint painter) []string {
 	events := fmt.Sprintf("Events  in %s/s   out %s/s   queued %s   oldest %s", format.Rate(f.Published), format.Rate(f.Delivered), format.Count(f.Queued), format.Age(f.OldestAge))
 	if f.Dropped != nil && *f.Dropped > 0 {
 		events += "   " + paint.cell("dropped "+format.Count(*f.Dropped), alarming)
 	}
 	jobs := "Jobs    " + format.Unknown
-	if len(f.Jobs) > 0 {
+	if len(f.Queues) > 0 {
 		var queues []string
-		for _, q := range f.Jobs {
-			optional := q.Queue == string(bus.QueueJobs) || q.Queue == string(bus.QueueMachines)
+		for _, q := range f.Queues {
+			optional := q.Name == string(bus.QueueJobs) || q.Name == string(bus.QueueMachines)
 			if optional && q.Instant+q.Scheduled == 0 {
 				continue // many buses have no jobs of services, and no labels
 			}
-			queues = append(queues, fmt.Sprintf("%s %s/%s", terminal.Escape(q.Queue), format.Count(q.Instant), format.Count(q.Scheduled)))
+			queues = append(queues, fmt.Sprintf("%s %s/%s", terminal.Escape(q.Name), format.Count(q.Instant), format.Count(q.Scheduled)))
 		}
 		jobs = "Jobs    "
 		if f.Due != nil { // first, so that a narrow screen does not cut it
@@ -61,7 +80,7 @@ const barWidth = 20
 
 // memoryLine shows how full Redis is, and the marks: above the high one events are dropped, until
 // the low one.
-func memoryLine(m *stats.Memory, paint painter) string {
+func memoryLine(m *overview.Memory, paint painter) string {
 	if m == nil {
 		return format.Unknown
 	}
@@ -95,6 +114,7 @@ func (m *Model) render() string {
 		lines = append([]string{m.titleLine()}, m.stateLines()...)
 		if m.figures != nil {
 			limit := max(len(lines), m.height-minTable)
+			lines = append(lines, problemLines(m.figures.Problems, shownProblems, m.paint)...)
 			lines = append(lines, summary(*m.figures, m.paint)...)
 			lines = append(lines[:min(len(lines), limit)], "")
 			lines = append(lines, m.tableLines(m.height-1-len(lines))...)
@@ -113,8 +133,8 @@ func (m *Model) render() string {
 
 func (m *Model) titleLine() string {
 	title := terminal.Escape(m.bus)
-	if !m.lastGood.IsZero() {
-		title += "   " + m.lastGood.Format(clock)
+	if m.figures != nil {
+		title += "   " + m.figures.At.Format(clock)
 	}
 	title += "   every " + format.Brief(m.interval)
 	if m.paused {
@@ -128,9 +148,9 @@ func (m *Model) stateLines() []string {
 	switch {
 	case m.err != nil:
 		lines := []string{"! " + terminal.Escape(m.err.Error())}
-		if !m.lastGood.IsZero() {
+		if m.figures != nil {
 			old := format.Brief(m.now().Sub(m.lastGood).Round(time.Second))
-			lines = append([]string{fmt.Sprintf("! What follows is %s old, of %s.", old, m.lastGood.Format(clock))}, lines...)
+			lines = append([]string{fmt.Sprintf("! What follows is %s old, of %s.", old, m.figures.At.Format(clock))}, lines...)
 		}
 		for i := range lines {
 			lines[i] = m.paint.cell(lines[i], alarming)
@@ -215,10 +235,10 @@ home and end, or g and G, go all the way.
 
 QUEUED       events that wait; OLDEST is the age of the oldest of them
 OUT/S        events acknowledged a second
-FAILED       share of the last minute's deliveries that failed: workers tell
-             every ROUTEMASTER_COUNTER_FLUSH_INTERVAL, 5 s if not set
+FAILED       share of the last minute's deliveries that failed
 HEALTH       0 to 100, after what it has changed by in the last minute
 STATE        paused; blocked by a failed batch in strict order; throttled; paced
+CONDITION    gone, paused, stalled, failing, behind, flaky, idle, or ok
 TRIED        time since the last delivery; DEAD are events in dead letters
 DROPPED      events dropped in the last minute, because Redis was nearly full
 BATCHES      batches that wait; SENT are the events ever acknowledged

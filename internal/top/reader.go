@@ -1,0 +1,43 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"routemaster/client"
+	"routemaster/internal/overview"
+)
+
+// readTimeout bounds a request. A bus that takes longer counts as unavailable.
+const readTimeout = 5 * time.Second
+
+// Reader reads how a bus is, by GET /overview.
+type Reader struct {
+	bus     *client.Client
+	timeout time.Duration
+}
+
+// NewReader makes a reader of a bus. The client should not retry, because the next read does.
+func NewReader(c *client.Client) *Reader { return &Reader{bus: c, timeout: readTimeout} }
+
+// Close closes the connections of the client.
+func (r *Reader) Close() { r.bus.CloseIdleConnections() }
+
+// Read returns the figures of the bus within 5 s, with At in the operator's own zone.
+func (r *Reader) Read(ctx context.Context) (f overview.Figures, err error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	_, err = r.bus.Call(ctx, client.Request{Operation: "read the overview", Method: http.MethodGet, Path: "/overview"}, &f)
+	answered, ok := errors.AsType[*client.Error](err)
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return f, fmt.Errorf("no answer within %v", r.timeout)
+	case ok && answered.Status == http.StatusNotFound:
+		return f, fmt.Errorf("%w; there is no bus at this address, or it is older than this rtm, and has no GET /overview", err)
+	}
+	f.At = f.At.Local()
+	return f, err
+}
