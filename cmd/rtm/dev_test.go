@@ -261,8 +261,8 @@ func TestWrongUsage(t *testing.T) {
 	assert.Contains(t, stderr.String(), "ROUTEMASTER_WORKER_THREADS")
 }
 
-// TestKeysExpireInTheEmbeddedEngine waits for a key, on which for example the history of the figures
-// relies.
+// TestKeysExpireInTheEmbeddedEngine waits for a key to go, on which for example the history of the
+// figures relies.
 func TestKeysExpireInTheEmbeddedEngine(t *testing.T) {
 	engine := miniredis.RunT(t)
 	require.NoError(t, engine.Set("turn", "1"))
