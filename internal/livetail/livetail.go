@@ -32,8 +32,8 @@ var (
 var refusals = map[string]error{"topic unknown": bus.ErrTopicUnknown}
 
 const (
-	// maxStreams is how many there may be at once.
-	maxStreams = 100
+	// maxStreams is how many there may be at once, maxStreamsOfClient how many of one client.
+	maxStreams, maxStreamsOfClient = 100, 20
 	// waitingParts is how many publishes a stream keeps for a reader that is slow.
 	waitingParts = 256
 	// renewInterval is how often the channel of a topic is asked for: it may have changed while the
@@ -50,20 +50,23 @@ type Hub struct {
 
 	mu      sync.Mutex
 	watches map[bus.TopicName]*watch
+	// clients have the number of streams of each client, without zeros; streams is their sum.
+	clients map[bus.ClientName]int
 	streams int
 	closed  bool
 }
 
 // New makes a hub for the topics of a store.
 func New(st *store.Store, log *slog.Logger) *Hub {
-	return &Hub{redis: st.Partition(), log: log, watches: map[bus.TopicName]*watch{}}
+	return &Hub{redis: st.Partition(), log: log, watches: map[bus.TopicName]*watch{}, clients: map[bus.ClientName]int{}}
 }
 
 // Stream gets the events of a topic while they are published.
 type Stream struct {
-	hub   *Hub
-	watch *watch
-	parts chan Part
+	hub    *Hub
+	watch  *watch
+	client bus.ClientName
+	parts  chan Part
 	// missed counts the events of parts for which there was no room.
 	missed atomic.Int64
 }
@@ -74,43 +77,76 @@ func (s *Stream) Parts() <-chan Part { return s.parts }
 // Missed returns how many events there were that are in no part, since it was last asked.
 func (s *Stream) Missed() int64 { return s.missed.Swap(0) }
 
-// Open begins to watch a topic. It fails with [bus.ErrTopicUnknown], [bus.ErrUnavailable], or
-// [bus.ErrOverloaded] when too many are watched. The stream must be closed.
-func (h *Hub) Open(ctx context.Context, topic bus.TopicName) (*Stream, error) {
+// Open begins to watch a topic for a client. It fails with [bus.ErrTopicUnknown],
+// [bus.ErrUnavailable], or [bus.ErrOverloaded] when too many are watched. The stream must be closed.
+func (h *Hub) Open(ctx context.Context, topic bus.TopicName, client bus.ClientName) (*Stream, error) {
+	s, isFirst := h.register(topic, client)
+	if s == nil {
+		return nil, bus.ErrOverloaded
+	}
+	w := s.watch
+	if isFirst {
+		calling, cancel := context.WithTimeout(ctx, callTimeout)
+		w.err = w.listen(calling)
+		cancel()
+		if w.err == nil {
+			go w.run()
+		}
+		close(w.ready)
+	}
+	select {
+	case <-w.ready:
+	case <-ctx.Done():
+		s.Close()
+		return nil, ctx.Err()
+	}
+	if w.err != nil {
+		s.Close()
+		return nil, w.err
+	}
+	return s, nil
+}
+
+// register makes a stream, nil if there are too many, and says whether it is the first of its topic:
+// then it has to begin the watch.
+func (h *Hub) register(topic bus.TopicName, client bus.ClientName) (s *Stream, isFirst bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.closed || h.streams >= maxStreams {
-		return nil, bus.ErrOverloaded
+	if h.closed || h.streams >= maxStreams || h.clients[client] >= maxStreamsOfClient {
+		return nil, false
 	}
 	w := h.watches[topic]
 	if w == nil {
-		w = &watch{hub: h, topic: topic, streams: map[*Stream]bool{}}
-		ctx, cancel := context.WithTimeout(ctx, callTimeout)
-		defer cancel()
-		if err := w.listen(ctx); err != nil {
-			return nil, err
-		}
-		w.start()
+		isFirst = true
+		w = &watch{hub: h, topic: topic, streams: map[*Stream]bool{}, ready: make(chan struct{})}
+		w.ctx, w.stop = context.WithCancel(context.Background())
 		h.watches[topic] = w
 	}
-	s := &Stream{hub: h, watch: w, parts: make(chan Part, waitingParts)}
+	s = &Stream{hub: h, watch: w, client: client, parts: make(chan Part, waitingParts)}
 	w.streams[s] = true
+	h.clients[client]++
 	h.streams++
-	return s, nil
+	return s, isFirst
 }
 
 // Close ends the stream.
 func (s *Stream) Close() {
-	s.hub.mu.Lock()
-	defer s.hub.mu.Unlock()
-	if !s.watch.streams[s] {
+	h, w := s.hub, s.watch
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !w.streams[s] {
 		return
 	}
-	delete(s.watch.streams, s)
-	s.hub.streams--
-	if len(s.watch.streams) == 0 {
-		delete(s.hub.watches, s.watch.topic)
-		s.watch.stop()
+	delete(w.streams, s)
+	h.streams--
+	if h.clients[s.client]--; h.clients[s.client] == 0 {
+		delete(h.clients, s.client)
+	}
+	if len(w.streams) == 0 {
+		w.stop()
+		if h.watches[w.topic] == w {
+			delete(h.watches, w.topic)
+		}
 	}
 }
 
@@ -127,7 +163,6 @@ func (h *Hub) Close() {
 		w.stop()
 	}
 	clear(h.watches)
-	h.streams = 0
 }
 
 // watch is what the streams of one topic share.
@@ -136,10 +171,15 @@ type watch struct {
 	topic bus.TopicName
 	// streams are guarded by the hub's lock.
 	streams map[*Stream]bool
+	// ready is closed when the first stream has begun to listen, or has failed with err.
+	ready chan struct{}
+	err   error
+	// ctx is done when no stream is left.
+	ctx  context.Context
+	stop context.CancelFunc
 
 	channel  string
 	listener *rdb.Listener
-	stop     context.CancelFunc
 }
 
 // listen finds the topic's channel, and listens on it unless it does. Then it asks once more: a
@@ -169,28 +209,24 @@ func (w *watch) listen(ctx context.Context) error {
 	}
 }
 
-// start renews the watch until it is stopped, in the background.
-func (w *watch) start() {
-	ctx, stop := context.WithCancel(context.Background())
-	w.stop = stop
-	go func() {
-		for ctx.Err() == nil {
-			select {
-			case <-ctx.Done():
-			case <-time.After(renewInterval):
-				calling, cancel := context.WithTimeout(ctx, callTimeout)
-				if err := w.listen(calling); err != nil && ctx.Err() == nil {
-					w.hub.log.Debug("could not renew a live tail", "topic", string(w.topic), "error", err)
-				}
-				cancel()
+// run renews the watch until it is stopped.
+func (w *watch) run() {
+	for w.ctx.Err() == nil {
+		select {
+		case <-w.ctx.Done():
+		case <-time.After(renewInterval):
+			calling, cancel := context.WithTimeout(w.ctx, callTimeout)
+			if err := w.listen(calling); err != nil && w.ctx.Err() == nil {
+				w.hub.log.Debug("could not renew a live tail", "topic", string(w.topic), "error", err)
 			}
+			cancel()
 		}
-		_ = w.listener.Close()
-		calling, cancel := context.WithTimeout(context.Background(), callTimeout)
-		defer cancel()
-		// Where this fails, the next publish to the topic ends it.
-		_ = w.hub.redis.Run(calling, scriptClose, string(w.topic), w.channel).Err()
-	}()
+	}
+	_ = w.listener.Close()
+	calling, cancel := context.WithTimeout(context.Background(), callTimeout)
+	defer cancel()
+	// Where this fails, the next publish to the topic ends it.
+	_ = w.hub.redis.Run(calling, scriptClose, string(w.topic), w.channel).Err()
 }
 
 // hand gives a message to all streams.

@@ -52,14 +52,14 @@ func TestEventsAreSeenWhileTheyArePublished(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		b := storetest.NewBus(t, server)
 		here, elsewhere := newHub(t, b), newHub(t, b)
-		_, err := here.Open(t.Context(), widgets)
+		_, err := here.Open(t.Context(), widgets, "alice")
 		require.ErrorIs(t, err, bus.ErrTopicUnknown)
 		b.PublishEvents(widgets, 1, 1, 0)
-		first, err := here.Open(t.Context(), widgets)
+		first, err := here.Open(t.Context(), widgets, "alice")
 		require.NoError(t, err)
-		second, err := here.Open(t.Context(), widgets)
+		second, err := here.Open(t.Context(), widgets, "alice")
 		require.NoError(t, err)
-		other, err := elsewhere.Open(t.Context(), widgets)
+		other, err := elsewhere.Open(t.Context(), widgets, "alice")
 		require.NoError(t, err)
 
 		b.PublishEvents(widgets, 2, 3, 0)
@@ -102,7 +102,7 @@ func TestAWatchNobodyListensToEndsWithAPublish(t *testing.T) {
 func TestAWatchIsRenewed(t *testing.T) {
 	b := storetest.NewBus(t, rdbtest.Embedded(t))
 	b.PublishEvents(widgets, 1, 1, 0)
-	s, err := newHub(t, b).Open(t.Context(), widgets)
+	s, err := newHub(t, b).Open(t.Context(), widgets, "alice")
 	require.NoError(t, err)
 	require.NoError(t, b.Redis.HDel(t.Context(), plans, field).Err())
 	require.Eventually(t, func() bool {
@@ -116,7 +116,7 @@ func TestSlowReadersAreToldWhatTheyMissed(t *testing.T) {
 	b := storetest.NewBus(t, rdbtest.Embedded(t))
 	b.PublishEvents(widgets, 1, 1, 0)
 	hub := newHub(t, b)
-	s, err := hub.Open(t.Context(), widgets)
+	s, err := hub.Open(t.Context(), widgets, "alice")
 	require.NoError(t, err)
 	const publishes = 300
 	for range publishes {
@@ -132,7 +132,7 @@ func TestSlowReadersAreToldWhatTheyMissed(t *testing.T) {
 	for range s.Parts() {
 		missed++
 	}
-	_, err = hub.Open(t.Context(), widgets)
+	_, err = hub.Open(t.Context(), widgets, "alice")
 	require.ErrorIs(t, err, bus.ErrOverloaded, "it is closed")
 }
 
@@ -140,9 +140,45 @@ func TestStreamsAreLimited(t *testing.T) {
 	b := storetest.NewBus(t, rdbtest.Embedded(t))
 	b.PublishEvents(widgets, 1, 1, 0)
 	hub := newHub(t, b)
-	open := 0
-	for err := error(nil); err == nil; open++ {
-		_, err = hub.Open(t.Context(), widgets)
+	open := func(client bus.ClientName) (opened []*livetail.Stream) {
+		for {
+			s, err := hub.Open(t.Context(), widgets, client)
+			if err != nil {
+				require.ErrorIs(t, err, bus.ErrOverloaded)
+				return opened
+			}
+			opened = append(opened, s)
+		}
 	}
-	assert.Equal(t, 101, open, "the last was refused")
+	streams := open("alice")
+	assert.Len(t, streams, 20, "of one client")
+	for _, client := range []bus.ClientName{"bob", "carol", "dave"} {
+		assert.Len(t, open(client), 20)
+	}
+	assert.Len(t, open("erin"), 20)
+	assert.Empty(t, open("frank"), "of all")
+	streams[0].Close()
+	assert.Len(t, open("frank"), 1)
+}
+
+// TestAHangingRedisHoldsUpNoOtherTopic opens a stream of a topic that Redis does not answer about.
+func TestAHangingRedisHoldsUpNoOtherTopic(t *testing.T) {
+	server := rdbtest.Real(t)
+	b := storetest.NewBus(t, server)
+	b.PublishEvents(widgets, 1, 1, 0)
+	hub := newHub(t, b)
+	server.Freeze(t)
+	failed := make(chan error)
+	for _, topic := range []bus.TopicName{"a", "b", "c", "d", "e", "f", "g", "h"} {
+		go func() {
+			_, err := hub.Open(t.Context(), topic, "alice")
+			failed <- err
+		}()
+	}
+	began := time.Now()
+	for range 8 {
+		require.ErrorIs(t, <-failed, bus.ErrUnavailable)
+	}
+	assert.Less(t, time.Since(began), 8*time.Second, "each waits for Redis, and none for another")
+	server.Thaw(t)
 }

@@ -26,7 +26,7 @@ var tailCheck = 15 * time.Second
 
 // getTail shows the events of a topic while they are published, as server-sent events.
 func (a *API) getTail(w http.ResponseWriter, r *http.Request) {
-	stream, err := a.tails.Open(r.Context(), rest.TopicParam(r))
+	stream, err := a.tails.Open(r.Context(), rest.TopicParam(r), rest.Caller(r).PublicName())
 	if err != nil {
 		a.Fail(w, r, err)
 		return

@@ -5,6 +5,7 @@
 const root = document.documentElement;
 const every = Number(root.dataset.refresh) * 1000; // 0 if it is not to be refreshed
 const longest = 60_000;
+const muchOlder = 30_000;
 const pauseButton = document.getElementById("pause");
 const staleNotice = document.getElementById("stale");
 
@@ -57,13 +58,14 @@ function receive(answer) {
     return;
   }
   failures = 0;
-  refreshedAt = Date.now();
-  showAge();
-  // Another process may have answered, with figures that are older than those on the page.
-  const sampled = Number(answer.getResponseHeader("X-Sampled-At"));
-  if (sampled && sampled < Number(root.dataset.sampled)) {
+  // Another process may have answered, with figures that are a bit older than those on the page.
+  // What is much older is of a clock that was set back.
+  const older = Number(root.dataset.sampled) - Number(answer.getResponseHeader("X-Sampled-At"));
+  if (older > 0 && older < muchOlder) {
     return;
   }
+  refreshedAt = Date.now();
+  showAge();
   if (!wanted()) {
     return;
   }
