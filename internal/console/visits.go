@@ -1,8 +1,10 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	"routemaster/client"
 	"routemaster/internal/bus"
@@ -104,11 +106,18 @@ func (s *server) get(w http.ResponseWriter, r *http.Request, p page.Page) {
 	}
 }
 
+// loadTimeout bounds what a page reads of the bus, for which its panels wait in turn.
+const loadTimeout = 3 * time.Second
+
 func (s *server) load(v *page.Visit, p page.Page) (any, error) {
 	if p.Load == nil {
 		return nil, nil
 	}
-	return p.Load(v)
+	ctx, cancel := context.WithTimeout(v.Context(), loadTimeout)
+	defer cancel()
+	loading := *v
+	loading.Request = v.Request.WithContext(ctx)
+	return p.Load(&loading)
 }
 
 // post submits the form of a page.

@@ -14,11 +14,15 @@ import (
 // topicPath is the page of a topic.
 const topicPath = "topics/{topic}"
 
+// listedSubscribers is how many subscribers the page of a topic has.
+const listedSubscribers = 50
+
 // topicPage is what the page of a topic shows.
 type topicPage struct {
 	overview.Topic
-	Charts      []view.Chart
-	Subscribers []view.SubscriberRow
+	Charts []view.Chart
+	// Listed are the first subscribers, those in trouble first.
+	Listed []view.SubscriberRow
 	// History is nil if the topic keeps none.
 	History page.Panel[*history.Info]
 	// LastEvent is the last event as it is delivered, as text, so that no number loses digits; empty if
@@ -42,10 +46,11 @@ func loadTopic(v *page.Visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	subscribers := view.SubscribersOf(v.Figures, t.Name)
 	p := topicPage{
 		Topic: t, MayDelete: v.Root || t.Publisher == v.Client,
-		Charts:      []view.Chart{view.NewChart("rates", "Events in", overview.Subject{Topic: t.Name}, v.Tracks, view.In)},
-		Subscribers: view.SubscriberRows(v.Figures, v.Tracks, view.SubscribersOf(v.Figures, t.Name)),
+		Charts: []view.Chart{view.NewChart("rates", "Events in", overview.Subject{Topic: t.Name}, v.Tracks, view.In)},
+		Listed: view.SubscriberRows(v.Figures, v.Tracks, subscribers[:min(len(subscribers), listedSubscribers)]),
 	}
 	info, err := history.Of(v.Bus, t.Name).Get(v.Context())
 	switch {
