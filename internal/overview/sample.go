@@ -8,6 +8,11 @@ type Sample struct {
 	At time.Time
 	// Redis is why it could not be read, in words; empty if it could. Then all but At is missing.
 	Redis string
+	// Refuses is the code with which Redis refuses to write, such as OOM or READONLY; empty if it
+	// writes, or if that is not known.
+	Refuses string
+	// Running is for how long the process that took the sample has run.
+	Running time.Duration
 
 	Topics      []TopicState
 	Subscribers []SubscriberState
@@ -26,7 +31,16 @@ type Sample struct {
 	Damaged []string
 	// Warnings name what could not be read, one sentence each. It is missing from the sample.
 	Warnings []string
+	// Unread are the parts that it is missing for that, such as [PartTopics].
+	Unread []string
 }
+
+// Parts of a [Sample], as its warnings call them.
+const (
+	PartTopics    = "topics"
+	PartCounters  = "counters"
+	PartProcesses = "processes"
+)
 
 // TopicState is a topic of a [Sample].
 type TopicState struct {

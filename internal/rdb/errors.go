@@ -74,6 +74,18 @@ func HasCode(err error, code string) bool {
 	return ok && strings.HasPrefix(reply.Error(), code+" ")
 }
 
+// Refusal returns the code with which Redis refused a call, such as READONLY; empty if it did not.
+func Refusal(err error) string {
+	if reply, ok := errors.AsType[redis.Error](err); ok {
+		for _, code := range refusals {
+			if strings.Contains(reply.Error(), code) {
+				return code
+			}
+		}
+	}
+	return ""
+}
+
 // IsWrongType reports whether a key of another type refused a call, perhaps within a script, where
 // engines put the code into a sentence.
 func IsWrongType(err error) bool {

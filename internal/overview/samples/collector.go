@@ -13,6 +13,7 @@ import (
 	"routemaster/internal/inspect"
 	"routemaster/internal/jobs"
 	"routemaster/internal/overview"
+	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
@@ -40,6 +41,7 @@ type Collector struct {
 	processes *processes
 	timeout   time.Duration
 	now       func() time.Time
+	startedAt time.Time
 	topics    subscribed
 }
 
@@ -48,7 +50,7 @@ func NewCollector(config Config, now func() time.Time) *Collector {
 	st := config.Store
 	return &Collector{
 		config: config, stats: stats.Of(st), inspector: inspect.New(st), processes: &processes{st.Partition()},
-		timeout: readTimeout, now: now,
+		timeout: readTimeout, now: now, startedAt: now(),
 	}
 }
 
@@ -63,6 +65,7 @@ type part struct {
 // left out, with a warning; without the first part, nothing else is read.
 func (c *Collector) Collect(ctx context.Context) overview.Sample {
 	s := overview.Sample{At: c.now()}
+	s.Running = s.At.Sub(c.startedAt)
 	var backlogs []stats.Backlog
 	if err := c.bounded(ctx, func(ctx context.Context) (err error) {
 		backlogs, err = c.readBacklogs(ctx, &s)
@@ -71,21 +74,34 @@ func (c *Collector) Collect(ctx context.Context) overview.Sample {
 		return overview.Sample{At: s.At, Redis: explain(err)}
 	}
 	for _, p := range []part{
-		{"topics", c.readTopics},
+		{"readiness for writes", c.probe},
+		{overview.PartTopics, c.readTopics},
 		{"subscriptions", func(ctx context.Context, s *overview.Sample) error { return c.readDetails(ctx, s, backlogs) }},
-		{"counters", c.readCounters},
+		{overview.PartCounters, c.readCounters},
 		{"job types", c.readJobTypes},
 		{"state machines", c.readMachines},
-		{"processes", func(ctx context.Context, s *overview.Sample) (err error) {
+		{overview.PartProcesses, func(ctx context.Context, s *overview.Sample) (err error) {
 			s.Processes, err = c.processes.list(ctx)
 			return err
 		}},
 	} {
 		if err := c.bounded(ctx, func(ctx context.Context) error { return p.read(ctx, &s) }); err != nil {
+			s.Unread = append(s.Unread, p.name)
 			s.Warnings = append(s.Warnings, fmt.Sprintf("The %s could not be read: %s.", p.name, explain(err)))
 		}
 	}
 	return s
+}
+
+// probe notes whether Redis takes writes: it may answer reads, and refuse each publish. The write
+// changes nothing: it appends to a list that is never there.
+func (c *Collector) probe(ctx context.Context, s *overview.Sample) error {
+	p := c.config.Store.Partition()
+	err := p.LPushX(ctx, Keys{p.Namespace()}.Slot("probe", 0), "").Err()
+	if s.Refuses = rdb.Refusal(err); s.Refuses != "" {
+		return nil
+	}
+	return rdb.Wrap("probe", err)
 }
 
 func (c *Collector) bounded(ctx context.Context, read func(context.Context) error) error {

@@ -198,6 +198,25 @@ func TestRedisIsAway(t *testing.T) {
 	f.server.Restart(t)
 }
 
+func TestASampleSaysWhetherRedisTakesWrites(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		assert.Empty(t, f.Collect(t.Context()).Refuses)
+		assert.Empty(t, f.Redis.Keys(t.Context(), "series:*").Val(), "nothing is written")
+	})
+	for code, refuse := range map[string][]any{
+		"OOM": {"config", "set", "maxmemory", "1"}, "READONLY": {"replicaof", "127.0.0.1", "1"},
+		"NOREPLICAS": {"config", "set", "min-replicas-to-write", "1"},
+	} {
+		f := newFixture(t, rdbtest.Real(t))
+		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
+		require.NoError(t, f.server.Raw.Do(t.Context(), refuse...).Err())
+		s := f.Collect(t.Context())
+		assert.Equal(t, []any{code, ""}, []any{s.Refuses, s.Redis})
+		assert.Empty(t, s.Warnings, code)
+		assert.Len(t, s.Subscribers, 1, code)
+	}
+}
+
 func TestProcessesComeAndGo(t *testing.T) {
 	each(t, func(t *testing.T, f *fixture) {
 		ctx, now := t.Context(), time.Now()

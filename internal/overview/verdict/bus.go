@@ -23,12 +23,54 @@ func redisUnavailable(j *judge, _ rule) []overview.Problem {
 	})
 }
 
-// noWorker needs processes to be known: web is one. A worker that does not tell of itself, like
-// those of the Ruby original, is known by its deliveries.
+// noRoom is the code of a Redis that has no memory left.
+const noRoom = "OOM"
+
+// refusals says why Redis refuses to write, by its codes.
+var refusals = map[string]string{
+	"READONLY":   "It is a replica.",
+	"MISCONF":    "It cannot save its data to disk; its log says why.",
+	"NOREPLICAS": "It has fewer replicas than it is set to need.",
+	"NOPERM":     "Its access rules do not let the bus.",
+}
+
+func redisFull(j *judge, _ rule) []overview.Problem {
+	return one(j.sample.Refuses == noRoom, func() overview.Problem {
+		used := ""
+		if m := j.Memory; m != nil {
+			used = fmt.Sprintf("%s of %s MB are used.", megabytes(m.Used), megabytes(m.Max))
+		}
+		return overview.Problem{
+			Title: "Redis is full.",
+			Detail: sentences(used, "It refuses to write ("+noRoom+"). Publishers get 503. What is queued is still delivered.",
+				"Give it more memory, or see what else fills it."),
+		}
+	})
+}
+
+func redisRefuses(j *judge, _ rule) []overview.Problem {
+	code := j.sample.Refuses
+	return one(code != "" && code != noRoom, func() overview.Problem {
+		return overview.Problem{
+			Title: "Redis refuses to write.",
+			Detail: sentences(refusals[code], "It answers "+code+". Publishers get 503, and nothing is delivered.",
+				"Web and workers go on by themselves when Redis takes writes again."),
+		}
+	})
+}
+
+// settled is after how long all workers of a bus have told of themselves.
+const settled = overview.Alive + 5*time.Second
+
+// noWorker is not found while Redis refuses writes: then no process can tell of itself. Nor is it
+// while the processes cannot be read. A worker that does not tell of itself, like those of the Ruby
+// original, is known by its deliveries.
 func noWorker(j *judge, _ rule) []overview.Problem {
 	isWorker := func(p overview.Process) bool { return p.Kind == "worker" }
 	delivers := func(sub overview.Subscriber) bool { return attempted(sub, overview.Alive.Seconds()) }
-	j.idle = len(j.Processes) > 0 && !slices.ContainsFunc(j.Processes, isWorker) && !slices.ContainsFunc(j.Subscribers, delivers)
+	asked := len(j.Processes) > 0 || j.sample.Running > settled
+	known := asked && j.sample.Refuses == "" && !slices.Contains(j.sample.Unread, overview.PartProcesses)
+	j.idle = known && !slices.ContainsFunc(j.Processes, isWorker) && !slices.ContainsFunc(j.Subscribers, delivers)
 	return one(j.idle, func() overview.Problem {
 		return overview.Problem{
 			Title: "No worker runs.",

@@ -172,6 +172,12 @@ func TestProblemsOfTheBus(t *testing.T) {
 			"The other figures are of the last time it could be read.", overview.Time{Time: start}, nil, func(s *overview.Sample) { *s = overview.Sample{At: start, Redis: "No answer in 500 ms"} }},
 		{"no-worker", "Nothing is delivered. 0 events are queued. Publishes are stored while Redis has room, and are delivered as soon as a worker runs.",
 			overview.Time{}, nil, func(s *overview.Sample) { s.Processes = s.Processes[1:] }},
+		{"redis-full", "10.0 of 110.0 MB are used. It refuses to write (OOM). Publishers get 503. What is queued is still delivered. " +
+			"Give it more memory, or see what else fills it.", overview.Time{}, nil, func(s *overview.Sample) { s.Refuses = "OOM" }},
+		{"redis-refuses", "It is a replica. It answers READONLY. Publishers get 503, and nothing is delivered. " +
+			"Web and workers go on by themselves when Redis takes writes again.", overview.Time{}, nil, func(s *overview.Sample) { s.Refuses, s.Processes = "READONLY", nil }},
+		{"no-worker", "Nothing is delivered. 0 events are queued. Publishes are stored while Redis has room, and are delivered as soon as a worker runs.",
+			overview.Time{}, nil, func(s *overview.Sample) { s.Processes, s.Running = nil, settled+1 }},
 		{"events-dropped", "1,204 events dropped in the last 5 min. Redis is above its high mark (100.2 of 100.0 MB). The bus drops the oldest batches " +
 			"while Redis is above its high mark. Give it more memory, or see why queues grow.", agoTime(2), []part{minutes(1, overview.Point{Dropped: 200.6667}), minutes(1, overview.Point{})},
 			func(s *overview.Sample) { s.Memory.Used = 100_250_000; s.Memory.High = 100_000_000 }},
@@ -218,7 +224,8 @@ func TestAHistoryThatHasEnded(t *testing.T) {
 func TestWhatIsNoProblemYet(t *testing.T) {
 	worker := overview.Process{Kind: "worker", SeenAt: overview.Time{Time: start}, Threads: 10, Busy: 10}
 	for name, s := range map[string]overview.Sample{
-		"no process is known":             at(0),
+		"a process that has just begun":   {At: start, Running: settled},
+		"processes that cannot be read":   {At: start, Running: time.Hour, Unread: []string{overview.PartProcesses}},
 		"workers that tell nothing":       {At: start, Processes: []overview.Process{{Kind: "web", SeenAt: overview.Time{Time: start}}}, Subscribers: []overview.SubscriberState{{AttemptedAt: start}}},
 		"paused for a moment":             at(0, overview.SubscriberState{Queued: 7, Paused: after(9), OldestAt: after(-60)}),
 		"busy for a moment":               {At: start, Processes: []overview.Process{worker}, Queues: []overview.Queue{{Name: "main", Instant: 9}}},

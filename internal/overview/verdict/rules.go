@@ -38,6 +38,8 @@ const (
 // the first that holds shows a subscriber.
 var rules = []rule{
 	{Name: "redis-unavailable", Severity: overview.Critical, Alert: "RoutemasterRedisUnavailable", find: redisUnavailable},
+	{Name: "redis-full", Severity: overview.Critical, find: redisFull},
+	{Name: "redis-refuses", Severity: overview.Critical, find: redisRefuses},
 	{Name: "no-worker", Severity: overview.Critical, find: noWorker},
 	{Name: "events-dropped", Severity: overview.Critical, Over: 5 * time.Minute, Alert: "RoutemasterAutodropActive", find: eventsDropped},
 	{Name: "events-unreadable", Severity: overview.Critical, Over: 5 * time.Minute, Alert: "RoutemasterEventsUnreadable", find: eventsUnreadable},
