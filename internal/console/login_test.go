@@ -123,7 +123,7 @@ func TestWhatEndsASession(t *testing.T) {
 		assert.Equal(t, http.StatusUnauthorized, status(d, alice), "the session does not come back with the token")
 
 		assert.Equal(t, http.StatusUnauthorized, status(renewed, root), "the root key is another")
-		assert.Equal(t, http.StatusOK, status(renewed, bob))
+		assert.Equal(t, http.StatusUnauthorized, status(renewed, bob), "it cannot tell who made the session")
 
 		copied := d.browser(t)
 		copied.cookies["routemaster"] = bob.cookies["routemaster"]

@@ -1,8 +1,8 @@
 // Package session keeps who is logged in to the console, in Redis, for all web processes.
 //
 // A cookie is 32 random bytes. Redis has only its SHA-256, so that a dump of Redis has no usable
-// cookie. A session of root bears a proof made with the root key, so that who writes to Redis
-// cannot make one, and a new root key ends them all.
+// cookie. A session bears a proof of all that it says, made with the root key and the cookie: who
+// writes to Redis can neither make a session nor change one, and a new root key ends them all.
 package session
 
 import (
@@ -14,6 +14,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -28,8 +29,9 @@ const (
 )
 
 const (
-	// maxSessions is how many sessions there may be; a new one ends that which would end first.
-	maxSessions = 1000
+	// maxSessions is how many sessions there may be, and maxOwn how many of one client, or of root. A
+	// new one ends that which would end first: a client that begins many ends its own.
+	maxSessions, maxOwn = 1000, 20
 	// redisTimeout bounds a call to Redis, so that pages appear while Redis is away.
 	redisTimeout = 500 * time.Millisecond
 )
@@ -69,6 +71,8 @@ func (s Session) TTL() time.Duration {
 	return ttl
 }
 
+func (s Session) ends() time.Time { return s.MadeAt.Add(s.TTL()) }
+
 // Store is where sessions are. It is safe for concurrent use.
 type Store struct {
 	redis   *rdb.Partition
@@ -89,10 +93,10 @@ func (s *Store) Begin(ctx context.Context, session Session) (cookie string, err 
 	secret := make([]byte, 32)
 	_, _ = rand.Read(secret) // it never fails
 	cookie = base64.RawURLEncoding.EncodeToString(secret)
-	id, now := idOf(cookie), s.now()
-	err = s.redis.Run(ctx, scriptSessionPut, id, now.UnixMilli(), now.Add(session.TTL()).UnixMilli(), maxSessions,
+	session.MadeAt = s.now()
+	err = s.redis.Run(ctx, scriptSessionPut, idOf(cookie), session.MadeAt.UnixMilli(), session.ends().UnixMilli(), maxSessions, maxOwn,
 		"token", string(session.Token), "client", session.Client, "person", session.Person,
-		"look_only", strconv.FormatBool(session.LookOnly), "made_at", now.UnixMilli(), "proof", s.proof(cookie)).Err()
+		"look_only", strconv.FormatBool(session.LookOnly), "made_at", session.MadeAt.UnixMilli(), "proof", s.proof(cookie, session)).Err()
 	return cookie, rdb.Wrap("begin a session", err)
 }
 
@@ -104,7 +108,7 @@ func (s *Store) Find(ctx context.Context, cookie string) (Session, error) {
 	defer cancel()
 	fields, err := s.redis.HGetAll(ctx, s.keys.Session(id)).Result()
 	if err = rdb.Wrap("find a session", err); errors.Is(err, bus.ErrUnavailable) {
-		if session, ok := s.recent.find(id); ok {
+		if session, ok := s.recent.find(id); ok && s.now().Before(session.ends()) {
 			return session, nil
 		}
 	}
@@ -120,8 +124,8 @@ func (s *Store) Find(ctx context.Context, cookie string) (Session, error) {
 	return session, nil
 }
 
-// read makes a session of its fields in Redis. It is not ok if it has ended, or root's without the
-// proof.
+// read makes a session of its fields in Redis. It is not ok if it has ended, whatever Redis keeps,
+// or lacks the proof.
 func (s *Store) read(cookie string, fields map[string]string) (session Session, ok bool) {
 	made, err := strconv.ParseInt(fields["made_at"], 10, 64)
 	if err != nil {
@@ -131,10 +135,10 @@ func (s *Store) read(cookie string, fields map[string]string) (session Session, 
 		Token: bus.Token(fields["token"]), Client: fields["client"], Person: fields["person"],
 		LookOnly: fields["look_only"] == "true", MadeAt: time.UnixMilli(made),
 	}
-	if session.Root() && !hmac.Equal([]byte(fields["proof"]), []byte(s.proof(cookie))) {
+	if !hmac.Equal([]byte(fields["proof"]), []byte(s.proof(cookie, session))) {
 		return Session{}, false
 	}
-	return session, true
+	return session, s.now().Before(session.ends())
 }
 
 // End ends the session of a cookie. The error may be [bus.ErrUnavailable].
@@ -147,10 +151,15 @@ func (s *Store) End(ctx context.Context, cookie string) error {
 	})
 }
 
-// proof shows that who made a session knows the root key.
-func (s *Store) proof(cookie string) string {
+// proof shows that who made a session knows the root key. Each part stands behind its length, so
+// that nothing can be moved from one to the next.
+func (s *Store) proof(cookie string, of Session) string {
 	mac := hmac.New(sha256.New, s.rootKey)
-	mac.Write([]byte(cookie))
+	for _, part := range []string{
+		cookie, string(of.Token), of.Client, of.Person, strconv.FormatBool(of.LookOnly), strconv.FormatInt(of.MadeAt.UnixMilli(), 10),
+	} {
+		fmt.Fprintf(mac, "%d:%s", len(part), part)
+	}
 	return hex.EncodeToString(mac.Sum(nil))
 }
 

@@ -1,7 +1,11 @@
 package session_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -59,59 +63,148 @@ func TestASessionIsGoodOnEveryProcessUntilItIsEnded(t *testing.T) {
 	})
 }
 
-func TestOnlyWhoKnowsTheRootKeyMakesSessionsOfRoot(t *testing.T) {
+func TestWhoWritesToRedisMakesAndChangesNoSession(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	ctx, keys := t.Context(), session.Keys{}
 	s := session.New(redis.Open(t).Partition(""), rootKey, time.Now)
-	ofRoot, err := s.Begin(ctx, root)
-	require.NoError(t, err)
-	ofClient, err := s.Begin(ctx, client)
-	require.NoError(t, err)
-
-	renewed := session.New(redis.Open(t).Partition(""), "another-root-key", time.Now)
-	_, err = renewed.Find(ctx, ofRoot)
-	assert.ErrorIs(t, err, session.ErrNone)
-	_, err = renewed.Find(ctx, ofClient)
-	assert.NoError(t, err, "a client's does not depend on the root key")
-
-	// Somebody who writes to Redis makes a client's session root's, with the proof of another.
-	var proof string
-	for _, id := range redis.Raw.ZRange(ctx, keys.Sessions(), 0, -1).Val() {
-		if redis.Raw.HGet(ctx, keys.Session(id), "token").Val() == "" {
-			proof = redis.Raw.HGet(ctx, keys.Session(id), "proof").Val()
+	begin := func(made session.Session) (cookie, key string, fields map[string]string) {
+		cookie, err := s.Begin(ctx, made)
+		require.NoError(t, err)
+		sum := sha256.Sum256([]byte(cookie))
+		key = keys.Session(hex.EncodeToString(sum[:]))
+		return cookie, key, redis.Raw.HGetAll(ctx, key).Val()
+	}
+	lookOnly := client
+	lookOnly.LookOnly = true
+	_, _, ofRoot := begin(root)
+	for _, made := range []session.Session{client, lookOnly, root} {
+		cookie, key, fields := begin(made)
+		require.Len(t, fields, 6)
+		changes := map[string]string{
+			"token": "", "client": "root", "person": "Eve", "look_only": strconv.FormatBool(!made.LookOnly),
+			"made_at": fmt.Sprint(time.Now().Add(time.Hour).UnixMilli()), "proof": ofRoot["proof"],
 		}
+		if made.Root() {
+			changes["token"], changes["client"] = string(client.Token), client.Client
+		}
+		for field, value := range changes {
+			require.NoError(t, redis.Raw.HSet(ctx, key, field, value).Err())
+			_, err := s.Find(ctx, cookie)
+			assert.ErrorIs(t, err, session.ErrNone, "%s is %q", field, value)
+			require.NoError(t, redis.Raw.HSet(ctx, key, field, fields[field]).Err())
+			_, err = s.Find(ctx, cookie)
+			require.NoError(t, err, "it is as it was")
+		}
+		require.NoError(t, redis.Raw.HDel(ctx, key, "token").Err())
+		_, err := s.Find(ctx, cookie)
+		assert.Equal(t, made.Root(), err == nil, "without a token: %v", err)
+		require.NoError(t, redis.Raw.HSet(ctx, key, ofRoot).Err())
+		_, err = s.Find(ctx, cookie)
+		assert.ErrorIs(t, err, session.ErrNone, "all of it is another's")
 	}
-	require.NotEmpty(t, proof)
-	for _, id := range redis.Raw.ZRange(ctx, keys.Sessions(), 0, -1).Val() {
-		require.NoError(t, redis.Raw.HSet(ctx, keys.Session(id), "token", "", "proof", proof).Err())
-	}
-	_, err = s.Find(ctx, ofClient)
+}
+
+func TestNoPartOfASessionMovesToAnotherField(t *testing.T) {
+	redis := rdbtest.Embedded(t)
+	ctx, keys := t.Context(), session.Keys{}
+	s := session.New(redis.Open(t).Partition(""), rootKey, time.Now)
+	cookie, err := s.Begin(ctx, client)
+	require.NoError(t, err)
+	id := redis.Raw.ZRange(ctx, keys.Sessions(), 0, -1).Val()[0]
+	require.NoError(t, redis.Raw.HSet(ctx, keys.Session(id), "token", "", "client", string(client.Token)+client.Client).Err())
+	_, err = s.Find(ctx, cookie)
 	assert.ErrorIs(t, err, session.ErrNone)
-	_, err = s.Find(ctx, ofRoot)
-	assert.NoError(t, err)
+}
+
+func TestANewRootKeyEndsAllSessions(t *testing.T) {
+	redis := rdbtest.Embedded(t)
+	one := session.New(redis.Open(t).Partition(""), rootKey, time.Now)
+	renewed := session.New(redis.Open(t).Partition(""), "another-root-key", time.Now)
+	for _, made := range []session.Session{client, root} {
+		cookie, err := one.Begin(t.Context(), made)
+		require.NoError(t, err)
+		_, err = renewed.Find(t.Context(), cookie)
+		assert.ErrorIs(t, err, session.ErrNone)
+	}
+}
+
+func TestASessionEndsEvenIfRedisKeepsIt(t *testing.T) {
+	redis := rdbtest.Embedded(t)
+	ctx, keys, now := t.Context(), session.Keys{}, time.Now()
+	s := session.New(redis.Open(t).Partition(""), rootKey, func() time.Time { return now })
+	for _, made := range []session.Session{client, root} {
+		begun := now
+		cookie, err := s.Begin(ctx, made)
+		require.NoError(t, err)
+		for _, id := range redis.Raw.ZRange(ctx, keys.Sessions(), 0, -1).Val() {
+			redis.Raw.Persist(ctx, keys.Session(id))
+		}
+		now = begun.Add(made.TTL() - time.Second)
+		_, err = s.Find(ctx, cookie)
+		require.NoError(t, err)
+		now = begun.Add(made.TTL())
+		_, err = s.Find(ctx, cookie)
+		assert.ErrorIs(t, err, session.ErrNone)
+	}
 }
 
 func TestTooManySessionsEndTheFirst(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		ctx, keys := t.Context(), session.Keys{}
 		s := session.New(redis.Open(t).Partition(""), rootKey, time.Now)
-		first, err := s.Begin(ctx, client)
-		require.NoError(t, err)
-		var others []goredis.Z
-		for i := range 999 {
-			others = append(others, goredis.Z{Score: float64(time.Now().Add(13 * time.Hour).UnixMilli()), Member: fmt.Sprint("other", i)})
-		}
-		others = append(others, goredis.Z{Score: float64(time.Now().UnixMilli() - 1), Member: "ended"})
-		require.NoError(t, redis.Raw.ZAdd(ctx, keys.Sessions(), others...).Err())
+		for _, c := range []struct{ others, left int }{{498, 500}, {499, 501}, {500, 502}, {998, 1000}, {999, 1000}, {1005, 1000}} {
+			require.NoError(t, redis.Raw.FlushDB(ctx).Err())
+			first, err := s.Begin(ctx, client)
+			require.NoError(t, err)
+			others := []goredis.Z{{Score: float64(time.Now().UnixMilli() - 1), Member: "ended"}}
+			for i := range c.others {
+				others = append(others, goredis.Z{Score: float64(time.Now().Add(13 * time.Hour).UnixMilli()), Member: fmt.Sprint("other", i)})
+			}
+			require.NoError(t, redis.Raw.ZAdd(ctx, keys.Sessions(), others...).Err())
 
-		second, err := s.Begin(ctx, client)
-		require.NoError(t, err)
-		_, err = s.Find(ctx, first)
-		assert.ErrorIs(t, err, session.ErrNone, "it would have ended first")
-		_, err = s.Find(ctx, second)
-		assert.NoError(t, err)
-		assert.Equal(t, int64(1000), redis.Raw.ZCard(ctx, keys.Sessions()).Val())
-		assert.ErrorIs(t, redis.Raw.ZScore(ctx, keys.Sessions(), "ended").Err(), rdb.Nil)
+			second, err := s.Begin(ctx, client)
+			require.NoError(t, err)
+			_, err = s.Find(ctx, second)
+			assert.NoError(t, err)
+			_, err = s.Find(ctx, first)
+			assert.Equal(t, c.others >= 999, errors.Is(err, session.ErrNone), "it would end first; %d others", c.others)
+			assert.Equal(t, int64(c.left), redis.Raw.ZCard(ctx, keys.Sessions()).Val(), "%d others", c.others)
+			assert.ErrorIs(t, redis.Raw.ZScore(ctx, keys.Sessions(), "ended").Err(), rdb.Nil)
+		}
+	})
+}
+
+func TestAClientsSessionsEndNoneButItsOwn(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		ctx, keys, now := t.Context(), session.Keys{}, time.Now()
+		s := session.New(redis.Open(t).Partition(""), rootKey, func() time.Time { return now })
+		found := func(cookie string) bool {
+			_, err := s.Find(ctx, cookie)
+			return err == nil
+		}
+		begin := func(made session.Session) string {
+			now = now.Add(time.Second)
+			cookie, err := s.Begin(ctx, made)
+			require.NoError(t, err)
+			return cookie
+		}
+		ofRoot := begin(session.Session{Client: "root"})
+		ofOther := begin(session.Session{Token: "search--1", Client: "search"})
+		require.NoError(t, redis.Raw.ZAdd(ctx, keys.Sessions(), goredis.Z{Score: float64(now.Add(time.Hour).UnixMilli()), Member: "odd"}).Err())
+		require.NoError(t, redis.Raw.Set(ctx, keys.Session("odd"), "no hash", 0).Err())
+		var own []string
+		for range 20 {
+			own = append(own, begin(client))
+		}
+		assert.True(t, found(own[0]), "20 may be")
+		for range 3 {
+			own = append(own, begin(client))
+		}
+		for i, cookie := range own {
+			assert.Equal(t, i >= 3, found(cookie), "its %dth", i)
+		}
+		assert.True(t, found(ofRoot))
+		assert.True(t, found(ofOther))
 	})
 }
 

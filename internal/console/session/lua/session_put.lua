@@ -1,18 +1,34 @@
 -- Begins a session, and ends those that would end first if there are too many.
 -- Arguments: the namespace, the session's id, now, when it ends (both in ms), how many sessions
--- there may be, then the session's fields and their values. Returns how many it ended.
-local ns, id, now, ends, max = ARGV[1], ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
+-- there may be in all, and how many with its token, then its fields and their values, of which the
+-- first is the token. Returns how many it ended.
+local ns, id, now, ends = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local max, max_own, token = tonumber(ARGV[5]), tonumber(ARGV[6]), ARGV[8]
 local sessions, session = ns .. 'console:sessions', ns .. 'console:session:'
-redis.call('ZREMRANGEBYSCORE', sessions, '-inf', now)
-local first = redis.call('ZRANGE', sessions, 0, redis.call('ZCARD', sessions) - max)
-for _, other in ipairs(first) do
-  redis.call('DEL', session .. other)
-  redis.call('ZREM', sessions, other)
+local ended = 0
+
+-- Ends as many of some sessions, from the first, as leaves room for one more below a limit.
+local function make_room(some, limit)
+  for i = 1, #some - limit + 1 do
+    redis.call('DEL', session .. some[i])
+    redis.call('ZREM', sessions, some[i])
+    ended = ended + 1
+  end
 end
-for i = 6, #ARGV, 2 do
+
+redis.call('ZREMRANGEBYSCORE', sessions, '-inf', now)
+local own = {}
+for _, other in ipairs(redis.call('ZRANGE', sessions, 0, -1)) do
+  if redis.pcall('HGET', session .. other, 'token') == token then -- it may be no hash
+    own[#own + 1] = other
+  end
+end
+make_room(own, max_own)
+make_room(redis.call('ZRANGE', sessions, 0, -1), max)
+for i = 7, #ARGV, 2 do
   redis.call('HSET', session .. id, ARGV[i], ARGV[i + 1])
 end
 redis.call('PEXPIREAT', session .. id, ends)
 redis.call('ZADD', sessions, ends, id)
 redis.call('PEXPIREAT', sessions, redis.call('ZRANGE', sessions, -1, -1, 'WITHSCORES')[2])
-return #first
+return ended
