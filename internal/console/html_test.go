@@ -164,3 +164,18 @@ func requireRelative(t *testing.T, what, element, to string, depth int) {
 	assert.True(t, strings.HasPrefix(to, "./") || strings.HasPrefix(to, "../") || strings.HasPrefix(to, "?"),
 		"%s has the link %s", what, to)
 }
+
+// TestTheOverviewShowsWhatCouldNotBeRead has no problem but that.
+func TestTheOverviewShowsWhatCouldNotBeRead(t *testing.T) {
+	for _, warnings := range [][]string{nil, {"The topics could not be read: Redis did not answer."}} {
+		f := consoletest.Calm()
+		f.Warnings, f.Published = warnings, nil
+		d := newDesk(t, rdbtest.Embedded(t), func(c *console.Config) { c.Live = consoletest.NewLive(f) })
+		body := d.as(t, webtest.RootKey).send("", nil).Body.String()
+		assert.Equal(t, warnings == nil, strings.Contains(body, "Nothing is wrong"))
+		assert.Contains(t, body, "<dd>- <small>/s")
+		for _, text := range warnings {
+			assert.Contains(t, body, text)
+		}
+	}
+}

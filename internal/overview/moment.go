@@ -46,10 +46,13 @@ func newMoment(now Sample) moment {
 	}
 	for _, sub := range now.Subscribers {
 		m.numbers[sent][sub.Name] = sub.Sent
+		m.numbers[health][sub.Name] = int64(sub.Health)
+		if slices.Contains(now.Unread, PartCounters) {
+			continue // 0 would be a beginning anew, and all that was ever counted grow next
+		}
 		m.numbers[succeeded][sub.Name] = sub.Counts.Succeeded
 		m.numbers[failed][sub.Name] = sub.Counts.Failed
 		m.numbers[dropped][sub.Name] = sub.Counts.Dropped
-		m.numbers[health][sub.Name] = int64(sub.Health)
 	}
 	for _, t := range now.JobTypes {
 		m.numbers[typeSucceeded][t.Name] = t.Succeeded

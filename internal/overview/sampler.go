@@ -58,7 +58,7 @@ func (s *Sampler) Add(now Sample) Figures {
 	for _, m := range now.Machines {
 		f.Machines = append(f.Machines, s.machine(m))
 	}
-	f.sumUp()
+	f.sumUp(now.Unread)
 	s.last = f
 	return f.clone()
 }
@@ -178,26 +178,36 @@ func (s *Sampler) machine(m MachineState) Machine {
 	}
 }
 
-// sumUp computes the figures of the whole bus. A rate that is not known counts as 0.
-func (f *Figures) sumUp() {
-	if f.Seconds > 0 {
-		f.Published, f.Delivered, f.Dropped = new(float64), new(float64), new(int64)
+// sumUp computes the figures of the whole bus. They are not known where no rate is, or where a part
+// could not be read; a rate of one among others that is not known counts as 0.
+func (f *Figures) sumUp(unread []string) {
+	if f.Seconds > 0 && !slices.Contains(unread, PartTopics) {
+		f.Published = sum(f.Topics, func(t Topic) *float64 { return t.Rate })
 	}
-	for _, t := range f.Topics {
-		if t.Rate != nil {
-			*f.Published += *t.Rate
-		}
+	if f.Seconds > 0 {
+		f.Delivered = sum(f.Subscribers, func(sub Subscriber) *float64 { return sub.Rate })
+	}
+	if f.Seconds > 0 && !slices.Contains(unread, PartCounters) {
+		f.Dropped = sum(f.Subscribers, func(sub Subscriber) *int64 { return sub.Dropped })
 	}
 	for _, sub := range f.Subscribers {
-		if sub.Rate != nil {
-			*f.Delivered += *sub.Rate
-		}
-		if sub.Dropped != nil {
-			*f.Dropped += *sub.Dropped
-		}
 		f.Queued += sub.Queued
 		if age := sub.OldestAge; age != nil && (f.OldestAge == nil || *age > *f.OldestAge) {
 			f.OldestAge = age
 		}
 	}
+}
+
+// sum adds up what is known of a figure, nil if there are some, and it is known of none.
+func sum[T any, N int64 | float64](all []T, figure func(T) *N) *N {
+	total, known := new(N), len(all) == 0
+	for _, one := range all {
+		if n := figure(one); n != nil {
+			*total, known = *total+*n, true
+		}
+	}
+	if !known {
+		return nil
+	}
+	return total
 }

@@ -182,8 +182,9 @@ func (r *Recorder) Tick(ctx context.Context) error {
 		return err
 	}
 	sample := r.collector.Collect(ctx)
-	if sample.Redis != "" {
-		return nil // a gap
+	unread := func(part string) bool { return slices.Contains(sample.Unread, part) }
+	if sample.Redis != "" || unread(overview.PartTopics) || unread(overview.PartCounters) {
+		return nil // a gap: with 0 for what is not known, the next slot would have all as growth
 	}
 	limit, _, _ := r.collector.config.Memory.Marks(0)
 	if sample.Memory != nil {
