@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// loginsPerSecond is how many logins this process checks in a second, so that nobody guesses.
+	// loginsPerSecond is how many wrong logins this process answers in a second.
 	loginsPerSecond = 5
-	// loginWait is how long a login waits for its turn at most.
+	// loginWait is how long a wrong login waits for its turn at most.
 	loginWait = 2 * time.Second
 	// refusalDelay is how long the answer to a wrong login takes.
 	refusalDelay = 300 * time.Millisecond
@@ -49,14 +49,8 @@ func (s *server) askForLogin(w http.ResponseWriter, v *page.Visit, p page.Page) 
 	s.show(w, http.StatusUnauthorized, loginView, f)
 }
 
+// postLogin checks first: who guesses is slowed, and never keeps out who knows a secret.
 func (s *server) postLogin(w http.ResponseWriter, r *http.Request) {
-	turn, cancel := context.WithTimeout(r.Context(), loginWait)
-	defer cancel()
-	if s.logins.Wait(turn) != nil {
-		w.Header().Set("Retry-After", "2")
-		s.refuseLogin(w, r, page.Refuse(http.StatusTooManyRequests, "", "too many logins at once; try again in a moment"))
-		return
-	}
 	secret := r.PostFormValue("secret")
 	c := s.bus(w, r, secret, "")
 	if c == nil { // it is empty
@@ -65,15 +59,26 @@ func (s *server) postLogin(w http.ResponseWriter, r *http.Request) {
 	}
 	who, err := whoAmI(r, c)
 	if isStatus(err, http.StatusUnauthorized) {
-		s.failed.add(s.Log, s.Now())
-		pause(r.Context(), refusalDelay)
-		err = page.Refuse(http.StatusUnauthorized, "/secret", "this is neither a token of a client nor the root key")
+		err = s.slowDown(w, r)
 	}
 	if err != nil {
 		s.refuseLogin(w, r, err)
 		return
 	}
 	s.begin(w, r, who, secret)
+}
+
+// slowDown has a wrong login wait, and returns what it is refused with.
+func (s *server) slowDown(w http.ResponseWriter, r *http.Request) error {
+	s.failed.add(s.Log, s.Now())
+	turn, cancel := context.WithTimeout(r.Context(), loginWait)
+	defer cancel()
+	if s.logins.Wait(turn) != nil {
+		w.Header().Set("Retry-After", "2")
+		return page.Refuse(http.StatusTooManyRequests, "", "too many wrong logins at once; try again in a moment")
+	}
+	pause(r.Context(), refusalDelay)
+	return page.Refuse(http.StatusUnauthorized, "/secret", "this is neither a token of a client nor the root key")
 }
 
 // begin begins the session of who has logged in.
