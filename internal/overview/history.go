@@ -3,6 +3,7 @@ package overview
 import (
 	"maps"
 	"math"
+	"slices"
 	"sync"
 	"time"
 )
@@ -116,6 +117,8 @@ type ring struct {
 	// end is the number of the newest slot.
 	end    int64
 	tracks map[Subject]*track
+	// short is whether the newest slot had no room for all.
+	short bool
 }
 
 // track has a subject's points in a ring, and the totals of its last slot.
@@ -159,18 +162,65 @@ func (r *ring) add(s Slot) {
 		}
 	}
 	r.end = number
+	was, known := r.tracks[Subject{}]
+	var before track
+	if known {
+		before = *was
+	}
 	r.put(Subject{}, s.At, busColumns(s))
+	grown := slices.Repeat([]float64{math.NaN()}, eventsTotal+1)
 	for _, sub := range s.Subscribers {
-		r.put(Subject{Subscriber: sub.Name}, s.At, subscriberColumns(sub.Totals))
+		add(grown, r.put(Subject{Subscriber: sub.Name}, s.At, subscriberColumns(sub.Totals)))
 	}
 	for _, topic := range s.Topics {
-		r.put(Subject{Topic: topic.Name}, s.At, columns{totals: []float64{float64(topic.Events)}})
+		add(grown[eventsTotal:], r.put(Subject{Topic: topic.Name}, s.At, columns{totals: []float64{float64(topic.Events)}}))
 	}
+	short := s.Left > 0
+	if known && r.follows(before) && !short && !r.short {
+		if len(s.Subscribers) == 0 { // none has anything, now
+			copy(grown, make([]float64, eventsTotal))
+		}
+		if len(s.Topics) == 0 {
+			grown[eventsTotal] = 0
+		}
+		r.setGrowth(grown, s.At.Sub(before.at))
+	}
+	r.short = short
 	maps.DeleteFunc(r.tracks, func(_ Subject, t *track) bool { return number-t.number >= int64(r.over.Points) })
 }
 
-// put notes the numbers of the newest slot about a subject.
-func (r *ring) put(of Subject, at time.Time, now columns) {
+// setGrowth notes by how much the totals of the bus have grown in the newest step: the sum of what
+// those of its subscribers and topics did. The sum of their totals also changes when one leaves, or
+// comes back with all it ever had.
+func (r *ring) setGrowth(grown []float64, in time.Duration) {
+	point := r.tracks[Subject{}].point(r.end, r.over.Points)
+	for i, n := range grown {
+		if isRate(i) {
+			n /= in.Seconds()
+		}
+		point[i] = float32(n)
+	}
+}
+
+// add adds what is known.
+func add(sum, some []float64) {
+	for i, n := range some {
+		switch {
+		case math.IsNaN(n):
+		case math.IsNaN(sum[i]):
+			sum[i] = n
+		default:
+			sum[i] += n
+		}
+	}
+}
+
+// follows reports whether the newest slot is soon enough after the last of a track for a rate.
+func (r *ring) follows(t track) bool { return t.number > 0 && r.end-t.number <= maxGap }
+
+// put notes the numbers of the newest slot about a subject. It returns by how much each total has
+// grown, NaN where that is not known.
+func (r *ring) put(of Subject, at time.Time, now columns) (grown []float64) {
 	t := r.tracks[of]
 	if t == nil {
 		t = &track{points: make([]float32, r.over.Points*now.width())}
@@ -181,8 +231,10 @@ func (r *ring) put(of Subject, at time.Time, now columns) {
 	}
 	point := t.point(r.end, r.over.Points)
 	for i, total := range now.totals {
-		if t.number > 0 && r.end-t.number <= maxGap && total >= t.last.totals[i] {
-			point[i] = float32(total - t.last.totals[i])
+		grown = append(grown, math.NaN())
+		if r.follows(*t) && total >= t.last.totals[i] {
+			grown[i] = total - t.last.totals[i]
+			point[i] = float32(grown[i])
 			if isRate(i) {
 				point[i] /= float32(at.Sub(t.at).Seconds())
 			}
@@ -192,10 +244,14 @@ func (r *ring) put(of Subject, at time.Time, now columns) {
 		point[len(now.totals)+i] = float32(gauge)
 	}
 	t.last, t.number, t.at = now, r.end, at
+	return grown
 }
 
 // isRate reports whether a total is shown by the second: events are, deliveries and drops are not.
-func isRate(total int) bool { return total == 0 || total == 4 }
+func isRate(total int) bool { return total == 0 || total == eventsTotal }
+
+// eventsTotal is which total of the bus is the sum of its topics. Those before are of subscribers.
+const eventsTotal = 4
 
 // point is where the columns of a step are.
 func (t *track) point(number int64, points int) []float32 {

@@ -161,3 +161,38 @@ func TestAHistoryIsSmall(t *testing.T) {
 	t.Logf("%d kB", (int64(after.HeapAlloc)-int64(before.HeapAlloc))>>10)
 	runtime.KeepAlive(h)
 }
+
+// TestTheBusGrowsAsItsSubscribersDo has subscribers that leave and come back with all they had.
+func TestTheBusGrowsAsItsSubscribersDo(t *testing.T) {
+	slot := func(step int, left int64, dropped map[string]int64) Slot {
+		s := Slot{At: epoch.Add(time.Duration(step) * Fast.Step), Left: left}
+		for name, n := range dropped {
+			totals := Totals{Sent: 10 * n, Counts: Counts{Dropped: n}}
+			s.Subscribers = append(s.Subscribers, NamedTotals{name, totals})
+			s.Bus.add(totals)
+		}
+		return s
+	}
+	type of = map[string]int64
+	for name, test := range map[string]struct {
+		left    int64
+		dropped []of
+		want    string
+		out     string
+	}{
+		"none comes or goes":          {0, []of{{"a": 5, "b": 100}, {"a": 6, "b": 102}}, "3 ", "3 "},
+		"one comes with all it had":   {0, []of{{"a": 5}, {"a": 5, "b": 100}, {"a": 6, "b": 101}}, "0 2 ", "0 2 "},
+		"one leaves while some drop":  {0, []of{{"a": 5, "b": 100}, {"a": 9}}, "4 ", "4 "},
+		"one begins anew":             {0, []of{{"a": 5, "b": 100}, {"a": 7, "b": 0}}, "2 ", "2 "},
+		"nobody is there at first":    {0, []of{{}, {"a": 100}, {"a": 101}}, "1 ", "1 "},
+		"some are left out: the sums": {1, []of{{"a": 5}, {"a": 9}, {}}, "4 - ", "4 - "},
+	} {
+		h := NewHistory()
+		for i, dropped := range test.dropped {
+			h.Add(Fast, slot(i, test.left, dropped))
+		}
+		track, _ := h.Track(Subject{}, Fast)
+		assert.Equal(t, test.want, text(track, func(p Point) float32 { return p.Dropped }), name)
+		assert.Equal(t, test.out, text(track, func(p Point) float32 { return p.Out }), name)
+	}
+}

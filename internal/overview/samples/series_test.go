@@ -132,7 +132,7 @@ func TestTheHistoryOutlivesProcesses(t *testing.T) {
 		now := f.Redis.Time(ctx).Val()
 		for step := range 2 * overview.Fast.Points { // each slot is written twice
 			slot := bigSlot(now, 1, 1)
-			slot.Bus.Sent = int64(100 * step)
+			slot.Subscribers[0].Sent = int64(100 * step)
 			f.record(now.Add(time.Duration(step-2*overview.Fast.Points+1)*overview.Fast.Step), slot)
 		}
 		require.NoError(t, f.Redis.Set(ctx, "series:fast:"+fmt.Sprint((overview.Fast.Number(now)-2)%90), "damaged", 0).Err())
