@@ -58,7 +58,7 @@ func (s *server) postLogin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	who, err := whoAmI(r, c)
-	if isStatus(err, http.StatusUnauthorized) {
+	if isStatus(err, http.StatusUnauthorized) || err == nil && !s.isWhole(w, r, who, secret) {
 		err = s.slowDown(w, r)
 	}
 	if err != nil {
@@ -66,6 +66,20 @@ func (s *server) postLogin(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.begin(w, r, who, secret)
+}
+
+// isWhole is whether a secret that the bus takes is a token, or the root key, to its end. The bus
+// also takes one with more behind a colon, which would be kept with the session.
+func (s *server) isWhole(w http.ResponseWriter, r *http.Request, who caller, secret string) bool {
+	if who.Root {
+		return secret == s.RootKey
+	}
+	colon := strings.LastIndexByte(secret, ':')
+	if colon < 1 {
+		return true
+	}
+	_, err := whoAmI(r, s.bus(w, r, secret[:colon], ""))
+	return isStatus(err, http.StatusUnauthorized)
 }
 
 // slowDown has a wrong login wait, and returns what it is refused with.

@@ -37,7 +37,7 @@ func TestWhoLogsInIsShown(t *testing.T) {
 func TestAWrongSecretIsRefused(t *testing.T) {
 	d := newDesk(t, rdbtest.Embedded(t))
 	b := d.browser(t)
-	for _, wrong := range []string{"wrong-secret", "", webtest.RootKey + "x"} {
+	for _, wrong := range []string{"wrong-secret", "", webtest.RootKey + "x", webtest.Alice + ":junk", webtest.Alice + ":", webtest.RootKey + ":junk"} {
 		w := b.send("login", url.Values{"secret": {wrong}, "next": {"help"}})
 		assert.Equal(t, http.StatusUnauthorized, w.Code)
 		assert.Equal(t, []string{"Cookie"}, w.Header().Values("WWW-Authenticate"), "no browser prompts for that")
@@ -50,6 +50,12 @@ func TestAWrongSecretIsRefused(t *testing.T) {
 	assert.Empty(t, b.cookies)
 	assert.NotContains(t, d.log.String()+d.Log.String(), "wrong-secret")
 	assert.Equal(t, 1, strings.Count(d.log.String(), "level=WARN"), "one line a minute: %s", d.log)
+}
+
+func TestATokenMayHaveColons(t *testing.T) {
+	d := newDesk(t, rdbtest.Embedded(t))
+	require.NoError(t, d.PutToken(t.Context(), "a:b:c", "colons"))
+	assert.Contains(t, d.as(t, "a:b:c").send("", nil).Body.String(), ">colons<")
 }
 
 func TestFewWrongLoginsAreAnsweredInASecond(t *testing.T) {
