@@ -60,10 +60,15 @@ func newSeries(p *rdb.Partition) *series { return &series{p, Keys{p.Namespace()}
 func (s *series) take(ctx context.Context) (mine bool, now time.Time, err error) {
 	var turn rdb.Reply[bool]
 	var clock rdb.Reply[time.Time]
+	var left rdb.Reply[time.Duration]
 	err = s.redis.Pipelined(ctx, "take turn", func(pipe rdb.Commands) {
 		turn = pipe.SetNX(ctx, s.keys.Turn(), "1", turnTTL)
 		clock = pipe.Time(ctx)
+		left = pipe.TTL(ctx, s.keys.Turn())
 	})
+	if err == nil && left.Val() == -1 { // no worker sets one without end; it would stop the history
+		err = rdb.Wrap("end turn", s.redis.Expire(ctx, s.keys.Turn(), turnTTL).Err())
+	}
 	return err == nil && turn.Val(), clock.Val(), err
 }
 
@@ -178,9 +183,12 @@ func (r *Recorder) Tick(ctx context.Context) error {
 	if err != nil || !mine {
 		return err
 	}
-	if err := r.collector.processes.forget(ctx, now); err != nil {
-		return err
-	}
+	forgotten := r.collector.processes.forget(ctx, now)
+	return cmp.Or(r.record(ctx, now), forgotten)
+}
+
+// record writes a slot of now, by Redis' clock.
+func (r *Recorder) record(ctx context.Context, now time.Time) error {
 	sample := r.collector.Collect(ctx)
 	unread := func(part string) bool { return slices.Contains(sample.Unread, part) }
 	if sample.Redis != "" || unread(overview.PartTopics) || unread(overview.PartCounters) {

@@ -185,3 +185,16 @@ func TestSlotsAreAGapWhileRedisIsAway(t *testing.T) {
 	f.server.Restart(t)
 	require.Eventually(t, func() bool { return NewRecorder(f.Collector).Tick(t.Context()) == nil }, 10*time.Second, 10*time.Millisecond)
 }
+
+func TestDamagedKeysDoNotStopTheHistory(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		require.NoError(t, f.Redis.Set(ctx, "series:turn", "1", 0).Err())
+		require.NoError(t, NewRecorder(f.Collector).Tick(ctx))
+		assert.Positive(t, f.Redis.TTL(ctx, "series:turn").Val(), "it ends")
+		require.NoError(t, f.Redis.Del(ctx, "series:turn").Err())
+		require.NoError(t, f.Redis.Set(ctx, "processes", "x", 0).Err())
+		require.Error(t, NewRecorder(f.Collector).Tick(ctx))
+		assert.Len(t, f.Redis.Keys(ctx, "series:fast:*").Val(), 1)
+	})
+}
