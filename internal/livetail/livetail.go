@@ -78,7 +78,8 @@ func (s *Stream) Parts() <-chan Part { return s.parts }
 func (s *Stream) Missed() int64 { return s.missed.Swap(0) }
 
 // Open begins to watch a topic for a client. It fails with [bus.ErrTopicUnknown],
-// [bus.ErrUnavailable], or [bus.ErrOverloaded] when too many are watched. The stream must be closed.
+// [bus.ErrUnavailable], or [bus.ErrOverloaded] when too many are watched. The stream must be
+// closed.
 func (h *Hub) Open(ctx context.Context, topic bus.TopicName, client bus.ClientName) (*Stream, error) {
 	s, isFirst := h.register(topic, client)
 	if s == nil {
@@ -107,8 +108,8 @@ func (h *Hub) Open(ctx context.Context, topic bus.TopicName, client bus.ClientNa
 	return s, nil
 }
 
-// register makes a stream, nil if there are too many, and says whether it is the first of its topic:
-// then it has to begin the watch.
+// register makes a stream, nil if there are too many, and says whether it is the first of its
+// topic: then it has to begin the watch.
 func (h *Hub) register(topic bus.TopicName, client bus.ClientName) (s *Stream, isFirst bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
