@@ -21,8 +21,6 @@ func after(seconds float64) time.Time {
 	return start.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-func known[T any](n T) *T { return &n }
-
 // at is a sample with subscribers of so many seconds after the start.
 func at(seconds float64, subscribers ...overview.SubscriberState) overview.Sample {
 	return overview.Sample{At: after(seconds), Subscribers: subscribers}
@@ -294,17 +292,6 @@ func TestRedisAwayKeepsStates(t *testing.T) {
 	assert.Equal(t, overview.Stalled, f.Subscribers[0].State)
 	assert.Equal(t, "redis-unavailable", f.Problems[0].Rule)
 	assert.Equal(t, overview.Time{Time: after(2)}, f.Problems[0].Since)
-}
-
-func TestSummary(t *testing.T) {
-	for want, f := range map[string]overview.Figures{
-		"Nothing is wrong.": {Queued: 1},
-		"Nothing is wrong. 971/s in, 1,020/s out, the oldest event is 0.4 s old.": {Published: known(971.0), Delivered: known(1020.0), OldestAge: known(0.4), Queued: 1},
-		"Nothing is wrong. 0/s in, 0.25/s out, nothing waits.":                    {Published: known(0.0), Delivered: known(0.25)},
-		"Nothing is wrong. Nothing waits.":                                        {},
-	} {
-		assert.Equal(t, want, Summary(&f))
-	}
 }
 
 func TestSpans(t *testing.T) {

@@ -123,21 +123,3 @@ func sentences(all ...string) string {
 	}
 	return strings.Join(said, " ")
 }
-
-// Summary says in a sentence how a bus is that has no problem.
-func Summary(f *overview.Figures) string {
-	var parts []string
-	if f.Published != nil && f.Delivered != nil {
-		parts = append(parts, perSecond(*f.Published)+" in", perSecond(*f.Delivered)+" out")
-	}
-	if f.OldestAge != nil {
-		parts = append(parts, "the oldest event is "+span(*f.OldestAge)+" old")
-	} else if f.Queued == 0 {
-		parts = append(parts, "nothing waits")
-	}
-	text := strings.Join(parts, ", ")
-	if text == "" {
-		return "Nothing is wrong."
-	}
-	return "Nothing is wrong. " + strings.ToUpper(text[:1]) + text[1:] + "."
-}
