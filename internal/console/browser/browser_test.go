@@ -1,8 +1,5 @@
-// Package browser_test tests the console in a browser.
-//
-// They are one package, so that one browser serves all of them, each test with a tab and a bus of
-// its own. They are not run with the race detector: most of the time the browser computes, which it
-// does not see, and the handlers have tests of their own, which it does.
+//go:build !race
+
 package browser_test
 
 import (
@@ -29,8 +26,6 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"routemaster/internal/rdb/rdbtest"
 )
 
 var pictures = flag.String("pictures", "", "a folder to write a picture of each page to")
@@ -51,10 +46,6 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
-	if rdbtest.RaceDetector {
-		browser.missing = errors.New("not run with the race detector")
-		return m.Run()
-	}
 	path := find("chromium", "chromium-headless-shell", "google-chrome")
 	if path == "" {
 		browser.missing = errors.New("no chromium here: .ci/install chromium chromium")
