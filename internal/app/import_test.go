@@ -70,8 +70,8 @@ var plan = []room{
 	{"web", "bus overview jobs wire queue jobs/jobstore machines machines/condition machines/definition machines/graph machines/labelstore machines/evaluation machines/topics outbound seal signature store deadletter secrets history livetail inspect replay telemetry activity ingest"},
 	{"web/webtest", "jobs overview/samples rdb queue store store/storetest machines/labelstore outbound telemetry ingest web"},
 	{"client", ""}, // other programs import it
-	{"console/consoletest", "overview"},
 	{"console", "bus overview format rdb activity client console/static console/markup"},
+	{"console/consoletest", "overview rdb store/storetest machines/labelstore machines/runner machines/machinestest outbound web web/webtest console"},
 	{"selfsigned", ""},
 	{"terminal", ""},
 	{"top", "client bus overview format terminal"},

@@ -9,21 +9,22 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/console/consoletest"
 	"routemaster/internal/console/pages"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web/webtest"
 )
 
 func TestTheActivityNamesWhoChangedWhat(t *testing.T) {
-	d := busy(t, rdbtest.Embedded(t))
+	d := consoletest.Full(t, rdbtest.Embedded(t))
 	d.Run()
-	ada := d.as(t, shop, "person", "Ada <i>")
-	status, _ := ada.submit("subscribers/shop/pause")
+	ada := d.As(shop, "person", "Ada <i>")
+	status, _ := ada.Submit("subscribers/shop/pause")
 	require.Equal(t, http.StatusSeeOther, status)
-	root := d.as(t, webtest.RootKey)
+	root := d.As(webtest.RootKey)
 	body := ""
 	require.Eventually(t, func() bool {
-		body = root.send("activity", nil).Body.String()
+		body = root.Send("activity", nil).Body.String()
 		return strings.Contains(body, "shop (Ada &lt;i&gt;), here")
 	}, 10*time.Second, 10*time.Millisecond)
 	assert.Contains(t, body, "token created", "by root, with the API")
@@ -31,10 +32,10 @@ func TestTheActivityNamesWhoChangedWhat(t *testing.T) {
 }
 
 func TestPagesWithAFormAreNotLoadedAnewWhileSomebodyTypes(t *testing.T) {
-	d := busy(t, rdbtest.Embedded(t))
-	root := d.as(t, webtest.RootKey)
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	root := d.As(webtest.RootKey)
 	for _, p := range pages.All() {
-		w := root.send(fill(p.Path), nil)
+		w := root.Send(d.Path(p), nil)
 		if w.Code == http.StatusOK {
 			assert.Equal(t, p.Submit == nil, strings.Contains(w.Body.String(), `http-equiv="refresh"`), p.Path)
 		}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"routemaster/internal/console"
 	"routemaster/internal/console/consoletest"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web/webtest"
@@ -15,15 +14,15 @@ import (
 
 func TestPagesDoNotWaitForAFrozenRedis(t *testing.T) {
 	redis := rdbtest.Real(t)
-	d := newDesk(t, redis, func(c *console.Config) { c.Live = consoletest.NewLive(consoletest.Away()) })
-	root, alice := d.as(t, webtest.RootKey), d.as(t, webtest.Alice)
-	root.send("", nil)
-	alice.send("", nil)
+	d := consoletest.New(t, redis, consoletest.Showing(consoletest.Away()))
+	root, alice := d.As(webtest.RootKey), d.As(webtest.Alice)
+	root.Send("", nil)
+	alice.Send("", nil)
 	redis.Freeze(t)
 	defer redis.Thaw(t)
-	for who, b := range map[string]*browser{"root": root, "alice": alice} {
+	for who, b := range map[string]*consoletest.Browser{"root": root, "alice": alice} {
 		rdbtest.Promptly(t, time.Second, func() time.Duration {
-			return rdbtest.Took(func() { assert.Equal(t, http.StatusOK, b.send("", nil).Code, who) })
+			return rdbtest.Took(func() { assert.Equal(t, http.StatusOK, b.Send("", nil).Code, who) })
 		})
 	}
 }

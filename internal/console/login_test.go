@@ -12,33 +12,34 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/console"
+	"routemaster/internal/console/consoletest"
 	"routemaster/internal/console/session"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web/webtest"
 )
 
 func TestWhoLogsInIsShown(t *testing.T) {
-	d := newDesk(t, rdbtest.Embedded(t))
+	d := consoletest.New(t, rdbtest.Embedded(t))
 	for _, c := range []struct{ secret, person, shown string }{
 		{webtest.RootKey, "Ada", "root (Ada)"},
 		{webtest.Alice, "", "alice"},
 		{webtest.Alice, "<b>\x1b[1m" + strings.Repeat("é", 50), "alice (&lt;b&gt;[1m" + strings.Repeat("é", 29) + ")"},
 	} {
-		text := d.as(t, c.secret, "person", c.person).send("", nil).Body.String()
+		text := d.As(c.secret, "person", c.person).Send("", nil).Body.String()
 		assert.Contains(t, text, ">"+c.shown+"<")
 	}
-	assert.Contains(t, d.as(t, webtest.Alice, "look_only", "1").send("", nil).Body.String(), "alice, look only")
-	assert.Contains(t, d.log.String(), `msg="logged in to the console" client=root person=Ada look_only=false`)
+	assert.Contains(t, d.As(webtest.Alice, "look_only", "1").Send("", nil).Body.String(), "alice, look only")
+	assert.Contains(t, d.ConsoleLog.String(), `msg="logged in to the console" client=root person=Ada look_only=false`)
 	for _, secret := range []string{webtest.RootKey, webtest.Alice} {
-		assert.NotContains(t, d.log.String()+d.Log.String(), secret)
+		assert.NotContains(t, d.ConsoleLog.String()+d.Log.String(), secret)
 	}
 }
 
 func TestAWrongSecretIsRefused(t *testing.T) {
-	d := newDesk(t, rdbtest.Embedded(t))
-	b := d.browser(t)
+	d := consoletest.New(t, rdbtest.Embedded(t))
+	b := d.Browser()
 	for _, wrong := range []string{"wrong-secret", "", webtest.RootKey + "x", webtest.Alice + ":junk", webtest.Alice + ":", webtest.RootKey + ":junk"} {
-		w := b.send("login", url.Values{"secret": {wrong}, "next": {"help"}})
+		w := b.Send("login", url.Values{"secret": {wrong}, "next": {"help"}})
 		assert.Equal(t, http.StatusUnauthorized, w.Code)
 		assert.Equal(t, []string{"Cookie"}, w.Header().Values("WWW-Authenticate"), "no browser prompts for that")
 		text := w.Body.String()
@@ -47,19 +48,19 @@ func TestAWrongSecretIsRefused(t *testing.T) {
 		assert.Contains(t, text, `name="next" value="help"`)
 		assert.NotContains(t, text, "wrong-secret")
 	}
-	assert.Empty(t, b.cookies)
-	assert.NotContains(t, d.log.String()+d.Log.String(), "wrong-secret")
-	assert.Equal(t, 1, strings.Count(d.log.String(), "level=WARN"), "one line a minute: %s", d.log)
+	assert.Empty(t, b.Cookies)
+	assert.NotContains(t, d.ConsoleLog.String()+d.Log.String(), "wrong-secret")
+	assert.Equal(t, 1, strings.Count(d.ConsoleLog.String(), "level=WARN"), "one line a minute: %s", d.ConsoleLog)
 }
 
 func TestATokenMayHaveColons(t *testing.T) {
-	d := newDesk(t, rdbtest.Embedded(t))
+	d := consoletest.New(t, rdbtest.Embedded(t))
 	require.NoError(t, d.PutToken(t.Context(), "a:b:c", "colons"))
-	assert.Contains(t, d.as(t, "a:b:c").send("", nil).Body.String(), ">colons<")
+	assert.Contains(t, d.As("a:b:c").Send("", nil).Body.String(), ">colons<")
 }
 
 func TestFewWrongLoginsAreAnsweredInASecond(t *testing.T) {
-	d := newDesk(t, rdbtest.Embedded(t))
+	d := consoletest.New(t, rdbtest.Embedded(t))
 	answers := make(chan int)
 	const guesses = 40
 	for range guesses {
@@ -76,7 +77,7 @@ func TestFewWrongLoginsAreAnsweredInASecond(t *testing.T) {
 		count[<-answers]++
 		if i == 0 || i == guesses/2 { // others wait, or are refused
 			for range 10 {
-				assert.NotEmpty(t, d.as(t, webtest.RootKey).cookies, "who knows a secret does not wait")
+				assert.NotEmpty(t, d.As(webtest.RootKey).Cookies, "who knows a secret does not wait")
 			}
 		}
 	}
@@ -87,10 +88,10 @@ func TestFewWrongLoginsAreAnsweredInASecond(t *testing.T) {
 
 func TestTheCookieIsForTheConsoleAlone(t *testing.T) {
 	for _, secure := range []bool{false, true} {
-		d := newDesk(t, rdbtest.Embedded(t), func(c *console.Config) { c.Secure = secure })
-		b := d.as(t, webtest.Alice)
+		d := consoletest.New(t, rdbtest.Embedded(t), func(c *console.Config) { c.Secure = secure })
+		b := d.As(webtest.Alice)
 		name := map[bool]string{false: "routemaster", true: "__Host-routemaster"}[secure]
-		cookie := b.cookies[name]
+		cookie := b.Cookies[name]
 		require.NotNil(t, cookie)
 		assert.Len(t, cookie.Value, 43, "32 bytes")
 		want := &http.Cookie{
@@ -106,24 +107,24 @@ func TestTheCookieIsForTheConsoleAlone(t *testing.T) {
 			d.Handler.ServeHTTP(w, r)
 			assert.Equal(t, http.StatusUnauthorized, w.Code, "%s %s", method, path)
 		}
-		assert.Equal(t, 30*24*3600, d.as(t, webtest.Alice, "look_only", "1").cookies[name].MaxAge)
+		assert.Equal(t, 30*24*3600, d.As(webtest.Alice, "look_only", "1").Cookies[name].MaxAge)
 	}
 }
 
 func TestWhatEndsASession(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
-		d, other := newDesk(t, redis), newDesk(t, redis)
-		renewed := newDesk(t, redis, func(c *console.Config) {
+		d, other := consoletest.New(t, redis), consoletest.New(t, redis)
+		renewed := consoletest.New(t, redis, func(c *console.Config) {
 			c.RootKey = "another-root-key"
 			c.Sessions = session.New(redis.Open(t).Partition(""), c.RootKey, time.Now)
 		})
-		status := func(d *desk, b *browser) int {
-			copied := d.browser(t)
-			copied.cookies = b.cookies
-			return copied.send("help", nil).Code
+		status := func(d *consoletest.Desk, b *consoletest.Browser) int {
+			copied := d.Browser()
+			copied.Cookies = b.Cookies
+			return copied.Send("help", nil).Code
 		}
-		root, alice, bob := d.as(t, webtest.RootKey), d.as(t, webtest.Alice), d.as(t, webtest.Bob)
-		for _, b := range []*browser{root, alice, bob} {
+		root, alice, bob := d.As(webtest.RootKey), d.As(webtest.Alice), d.As(webtest.Bob)
+		for _, b := range []*consoletest.Browser{root, alice, bob} {
 			assert.Equal(t, http.StatusOK, status(other, b))
 		}
 
@@ -136,11 +137,11 @@ func TestWhatEndsASession(t *testing.T) {
 		assert.Equal(t, http.StatusUnauthorized, status(renewed, root), "the root key is another")
 		assert.Equal(t, http.StatusUnauthorized, status(renewed, bob), "it cannot tell who made the session")
 
-		copied := d.browser(t)
-		copied.cookies["routemaster"] = bob.cookies["routemaster"]
-		w := bob.send("logout", url.Values{})
+		copied := d.Browser()
+		copied.Cookies["routemaster"] = bob.Cookies["routemaster"]
+		w := bob.Send("logout", url.Values{})
 		assert.Equal(t, http.StatusSeeOther, w.Code)
-		assert.Empty(t, bob.cookies)
+		assert.Empty(t, bob.Cookies)
 		assert.Equal(t, http.StatusUnauthorized, status(other, copied))
 	})
 }
@@ -152,15 +153,15 @@ func TestALoginLeadsBackIntoTheConsoleOnly(t *testing.T) {
 		"//evil.example": "./", "https://evil.example/": "./", "/\\evil.example": "./", "../api_tokens": "./",
 		"a/../../x": "./", "javascript:alert(1)": "./", "/topics": "./", "\\\\evil.example": "./",
 	} {
-		d := newDesk(t, redis) // which has not seen a login yet
-		w := d.browser(t).send("login", url.Values{"secret": {webtest.Alice}, "next": {next}})
+		d := consoletest.New(t, redis) // which has not seen a login yet
+		w := d.Browser().Send("login", url.Values{"secret": {webtest.Alice}, "next": {next}})
 		assert.Equal(t, location, w.Header().Get("Location"), next)
 	}
 }
 
 func TestAPageAsksForALoginAndComesBack(t *testing.T) {
-	d := newDesk(t, rdbtest.Embedded(t))
-	w := d.browser(t).send("help?x=1", nil)
+	d := consoletest.New(t, rdbtest.Embedded(t))
+	w := d.Browser().Send("help?x=1", nil)
 	assert.Equal(t, http.StatusUnauthorized, w.Code)
 	assert.Contains(t, w.Body.String(), `name="next" value="help?x=1"`)
 	assert.Contains(t, w.Body.String(), `action="./login"`)

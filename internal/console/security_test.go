@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/console"
+	"routemaster/internal/console/consoletest"
 	"routemaster/internal/console/pages"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web"
@@ -20,10 +21,10 @@ import (
 )
 
 func TestPagesMayLoadNothingOfOthers(t *testing.T) {
-	d := newDesk(t, rdbtest.Embedded(t))
-	root := d.as(t, webtest.RootKey)
-	page := root.send("", nil)
-	for _, w := range []*httptest.ResponseRecorder{page, d.browser(t).send("", nil), root.send("none/such", nil)} {
+	d := consoletest.New(t, rdbtest.Embedded(t))
+	root := d.As(webtest.RootKey)
+	page := root.Send("", nil)
+	for _, w := range []*httptest.ResponseRecorder{page, d.Browser().Send("", nil), root.Send("none/such", nil)} {
 		h := w.Header()
 		assert.Equal(t, "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "+
 			"base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'", h.Get("Content-Security-Policy"))
@@ -37,18 +38,18 @@ func TestPagesMayLoadNothingOfOthers(t *testing.T) {
 	files := regexp.MustCompile(`static/[0-9a-f]{8}/[^"]+`).FindAllString(page.Body.String(), -1)
 	assert.NotEmpty(t, files)
 	for _, file := range files {
-		w := root.send(file, nil)
+		w := root.Send(file, nil)
 		assert.Equal(t, http.StatusOK, w.Code, file)
 		assert.Equal(t, "public, max-age=31536000, immutable", w.Header().Get("Cache-Control"))
 		changed := strings.Replace(file, "static/", "static/x", 1)
-		assert.Equal(t, http.StatusNotFound, root.send(changed, nil).Code, "another version of it")
+		assert.Equal(t, http.StatusNotFound, root.Send(changed, nil).Code, "another version of it")
 	}
 }
 
 // TestOtherSitesChangeNothing sends what a page of another site has a browser send.
 func TestOtherSitesChangeNothing(t *testing.T) {
-	d := newDesk(t, rdbtest.Embedded(t))
-	root := d.as(t, webtest.RootKey)
+	d := consoletest.New(t, rdbtest.Embedded(t))
+	root := d.As(webtest.RootKey)
 	for _, c := range []struct {
 		name    string
 		headers []string
@@ -62,7 +63,7 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 		{"over plain http, its own form", []string{"Origin", "http://example.com"}, false},
 		{"no browser", nil, false},
 	} {
-		status := root.send("display", url.Values{"theme": {"dark"}}, c.headers...).Code
+		status := root.Send("display", url.Values{"theme": {"dark"}}, c.headers...).Code
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/topics/x", strings.NewReader(webtest.EventText(1)))
 		r.SetBasicAuth(webtest.Alice, "")
 		for i := 0; i < len(c.headers); i += 2 {
@@ -79,30 +80,29 @@ func TestOtherSitesChangeNothing(t *testing.T) {
 		assert.Equal(t, http.StatusSeeOther, status, c.name)
 		assert.Equal(t, http.StatusOK, published.Code, c.name)
 	}
-	got := root.send("help", nil, "Sec-Fetch-Site", "cross-site")
+	got := root.Send("help", nil, "Sec-Fetch-Site", "cross-site")
 	assert.Equal(t, http.StatusOK, got.Code, "a link from elsewhere arrives logged in")
 }
 
 // TestWhoOnlyLooksChangesNothing posts every form that calls the API.
 func TestWhoOnlyLooksChangesNothing(t *testing.T) {
 	redis := rdbtest.Embedded(t)
-	readOnly := newDesk(t, redis, func(c *console.Config) { c.ReadOnly = true })
-	d := newDesk(t, redis)
-	d.fill()
+	readOnly := consoletest.New(t, redis, func(c *console.Config) { c.ReadOnly = true })
+	d := consoletest.Full(t, redis)
 	before := rdbtest.Dump(t, redis.Raw)
-	for name, b := range map[string]*browser{
-		"look only": d.as(t, webtest.RootKey, "look_only", "1"), "read-only": readOnly.as(t, webtest.RootKey),
+	for name, b := range map[string]*consoletest.Browser{
+		"look only": d.As(webtest.RootKey, "look_only", "1"), "read-only": readOnly.As(webtest.RootKey),
 	} {
 		for _, p := range pages.All() {
 			if p.Submit == nil {
 				continue
 			}
-			status := b.send(pathOf(p), url.Values{}).Code
+			status := b.Send(d.Path(p), url.Values{"name": {"shop"}}).Code
 			if p.Calls != "" {
 				assert.Equal(t, http.StatusForbidden, status, "%s: /%s", name, p.Path)
 			}
 		}
-		assert.Contains(t, b.send("", nil).Body.String(), "look only")
+		assert.Contains(t, b.Send("", nil).Body.String(), "look only")
 	}
 	after := rdbtest.Dump(t, redis.Raw)
 	for key := range after {
@@ -130,14 +130,14 @@ func TestEveryFormCallsTheAPI(t *testing.T) {
 }
 
 func TestChoicesOfTheDisplayAreKept(t *testing.T) {
-	d := newDesk(t, rdbtest.Embedded(t), func(c *console.Config) { c.Secure = true })
-	b := d.as(t, webtest.Alice)
-	w := b.send("display", url.Values{"theme": {"dark"}, "refresh": {"7"}, "zone": {"utc"}, "keys": {`"><script>`}})
+	d := consoletest.New(t, rdbtest.Embedded(t), func(c *console.Config) { c.Secure = true })
+	b := d.As(webtest.Alice)
+	w := b.Send("display", url.Values{"theme": {"dark"}, "refresh": {"7"}, "zone": {"utc"}, "keys": {`"><script>`}})
 	assert.Equal(t, "display", strings.TrimPrefix(w.Header().Get("Location"), "./"))
-	cookie := b.cookies["routemaster_display"]
+	cookie := b.Cookies["routemaster_display"]
 	assert.True(t, cookie.Secure && cookie.HttpOnly)
-	text := b.send("display", nil).Body.String()
+	text := b.Send("display", nil).Body.String()
 	assert.Contains(t, text, `data-theme="dark" data-refresh="5" data-zone="utc" data-keys="on"`, "what is no choice is the default")
 	assert.Contains(t, text, "The display is as you chose.")
-	assert.NotContains(t, b.send("display", nil).Body.String(), "The display is as you chose.", "it is said once")
+	assert.NotContains(t, b.Send("display", nil).Body.String(), "The display is as you chose.", "it is said once")
 }

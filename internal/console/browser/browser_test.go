@@ -7,11 +7,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -26,6 +25,10 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/console"
+	"routemaster/internal/console/consoletest"
+	"routemaster/internal/rdb/rdbtest"
 )
 
 var pictures = flag.String("pictures", "", "a folder to write a picture of each page to")
@@ -58,7 +61,7 @@ func run(m *testing.M) int {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path),
 		chromedp.Flag("disable-dev-shm-usage", true),
 		// Nothing but the console is reached.
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
+		chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 		chromedp.Flag("no-sandbox", os.Getuid() == 0))
 	all, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	defer stop()
@@ -81,13 +84,30 @@ func find(names ...string) string {
 	return ""
 }
 
+// serve makes a console that the browser can reach. Without a browser the test is skipped.
+func serve(t *testing.T, adjust ...func(*console.Config)) *consoletest.Desk {
+	t.Helper()
+	return serveOn(t, rdbtest.Embedded(t), adjust...)
+}
+
+// serveOn is [serve] with a Redis.
+func serveOn(t *testing.T, redis *rdbtest.Server, adjust ...func(*console.Config)) *consoletest.Desk {
+	t.Helper()
+	if browser.missing != nil {
+		t.Skip(browser.missing)
+	}
+	d := consoletest.New(t, redis, adjust...)
+	d.Serve()
+	return d
+}
+
 // tab is a tab of the browser that shows a console.
 type tab struct {
 	context.Context
 	t    *testing.T
-	desk *desk
-	// cookie is that of the session.
-	cookie *http.Cookie
+	desk *consoletest.Desk
+	// session is that of who has logged in.
+	session *consoletest.Browser
 	// expected are parts of complaints of the browser that a test provokes.
 	expected []string
 
@@ -99,10 +119,21 @@ type tab struct {
 // open opens a tab. In the end the test fails if the browser complained of anything: of what the
 // policy of the page forbids, an exception, an error on the console, a 5xx, or a request to another
 // origin.
-func open(t *testing.T, d *desk) *tab {
+func open(t *testing.T, d *consoletest.Desk) *tab {
 	t.Helper()
 	// Cookies of one test are not another's.
-	ctx, cancel := chromedp.NewContext(browser.Context, chromedp.WithNewBrowserContext())
+	return newTab(t, d, browser.Context, chromedp.WithNewBrowserContext())
+}
+
+// another opens another tab beside one, with its cookies and its connections.
+func (b *tab) another() *tab {
+	b.t.Helper()
+	return newTab(b.t, b.desk, b.Context)
+}
+
+func newTab(t *testing.T, d *consoletest.Desk, beside context.Context, options ...chromedp.ContextOption) *tab {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(beside, options...)
 	t.Cleanup(cancel)
 	b := &tab{Context: ctx, t: t, desk: d}
 	require.NoError(t, chromedp.Listen(ctx, b.notice))
@@ -124,7 +155,7 @@ func (b *tab) notice(event any) {
 		b.mu.Lock()
 		b.requests = append(b.requests, e.Request.URL)
 		b.mu.Unlock()
-		if !strings.HasPrefix(e.Request.URL, b.desk.url) && !strings.HasPrefix(e.Request.URL, "about:") {
+		if !strings.HasPrefix(e.Request.URL, b.desk.URL) && !strings.HasPrefix(e.Request.URL, "about:") {
 			b.complain("request to another origin: " + e.Request.URL)
 		}
 	case *network.EventResponseReceived:
@@ -190,10 +221,44 @@ func call[P, R any](b *tab, command cdp.Command[P, R], params P) R {
 	return result
 }
 
-// visit opens a page of the console.
-func (b *tab) visit(path string) {
+// visit opens a page of the console, and returns the status.
+func (b *tab) visit(path string) (status int) {
 	b.t.Helper()
-	b.run(chromedp.Navigate(b.desk.url + path))
+	return b.follow(chromedp.Navigate(b.desk.URL + path))
+}
+
+// goTo opens any address.
+func (b *tab) goTo(address string) {
+	b.t.Helper()
+	b.run(chromedp.Navigate(address))
+}
+
+// follow runs what leads to another page, waits for that, and returns its status.
+func (b *tab) follow(actions ...chromedp.Action[chromedp.Void]) (status int) {
+	b.t.Helper()
+	ctx, cancel := b.step()
+	defer cancel()
+	page, err := chromedp.RunResponse(ctx, actions...)
+	require.NoError(b.t, err)
+	return int(page.Status)
+}
+
+// fill types text into a field.
+func (b *tab) fill(field, text string) {
+	b.t.Helper()
+	b.run(chromedp.SendKeys(chromedp.CSS(field), text))
+}
+
+// click clicks on an element that leads to another page, and returns its status.
+func (b *tab) click(element string) (status int) {
+	b.t.Helper()
+	return b.follow(chromedp.Click(chromedp.CSS(element)))
+}
+
+// text is that of an element.
+func (b *tab) text(element string) string {
+	b.t.Helper()
+	return ask[string](b, "document.querySelector("+strconv.Quote(element)+").textContent")
 }
 
 // ask evaluates an expression of JavaScript. If that is a promise, its value is awaited.
@@ -223,7 +288,7 @@ func (b *tab) requested() (paths []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, address := range b.requests {
-		paths = append(paths, strings.TrimPrefix(address, b.desk.url))
+		paths = append(paths, strings.TrimPrefix(address, b.desk.URL))
 	}
 	b.requests = nil
 	return paths
@@ -232,10 +297,10 @@ func (b *tab) requested() (paths []string) {
 // logIn gives the tab the session of somebody who has logged in.
 func (b *tab) logIn(secret string) {
 	b.t.Helper()
-	b.cookie = b.desk.logIn(b.t, secret)
-	address, err := url.Parse(b.desk.url)
-	require.NoError(b.t, err)
-	call(b, network.SetCookie, network.SetCookieParams{Name: b.cookie.Name, Value: b.cookie.Value, Domain: address.Hostname(), Path: "/"})
+	b.session = b.desk.As(secret, "person", "Ada")
+	for _, cookie := range b.session.Cookies {
+		call(b, network.SetCookie, network.SetCookieParams{Name: cookie.Name, Value: cookie.Value, URL: b.desk.URL, Path: "/"})
+	}
 }
 
 // size sets the size of the window, and the theme.

@@ -4,6 +4,7 @@ package browser_test
 
 import (
 	"net/http"
+	"net/url"
 	"testing"
 	"time"
 
@@ -18,8 +19,8 @@ import (
 	"routemaster/internal/web/webtest"
 )
 
-// clockwork has the timers of a page run when a test says so: an interval is never waited for.
-const clockwork = `
+// timers have the timers of a page run when a test says so: an interval is never waited for.
+const timers = `
 	window.wait = window.setTimeout;
 	window.timers = new Map();
 	let id = 0;
@@ -28,11 +29,17 @@ const clockwork = `
 	window.elapse = () => { const due = [...timers.values()]; timers.clear(); due.forEach((run) => run()); };
 `
 
+// clockwork has the timers of the pages that are opened from now on run when the test says so.
+func (b *tab) clockwork() {
+	b.t.Helper()
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: timers})
+}
+
 // watch opens a page whose timers run when the test says so.
 func watch(t *testing.T, figures overview.Figures, path string) *tab {
 	t.Helper()
-	b := open(t, newDesk(t, figures))
-	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: clockwork})
+	b := open(t, serve(t, consoletest.Showing(figures)))
+	b.clockwork()
 	b.size(1280, "light")
 	b.logIn(webtest.RootKey)
 	b.visit(path)
@@ -65,7 +72,7 @@ func TestARefreshKeepsWhatSomebodyIsDoing(t *testing.T) {
 		filter.setSelectionRange(2, 4);
 		scrollTo(0, 200);
 	`)
-	b.desk.live.Change(func(f *overview.Figures) { subscriber(f, "search").Queued = 129_700 })
+	b.desk.Live.Change(func(f *overview.Figures) { subscriber(f, "search").Queued = 129_700 })
 	b.refresh()
 	assert.Equal(t, "129,700", ask[string](b, search))
 	assert.Equal(t, "search", ask[string](b, "document.activeElement.value"))
@@ -76,7 +83,7 @@ func TestARefreshKeepsWhatSomebodyIsDoing(t *testing.T) {
 func TestARefreshKeepsSelectedText(t *testing.T) {
 	b := watch(t, consoletest.Trouble(), "subscribers")
 	b.do(`const name = document.querySelector("#subscriber-mailer a").firstChild; getSelection().setBaseAndExtent(name, 0, name, 6);`)
-	b.desk.live.Change(func(f *overview.Figures) { subscriber(f, "mailer").Queued = 1 })
+	b.desk.Live.Change(func(f *overview.Figures) { subscriber(f, "mailer").Queued = 1 })
 	b.refresh()
 	assert.Equal(t, "mailer", ask[string](b, "getSelection().toString()"))
 }
@@ -84,7 +91,7 @@ func TestARefreshKeepsSelectedText(t *testing.T) {
 func TestARefreshKeepsWhatIsOpen(t *testing.T) {
 	b := watch(t, consoletest.Trouble(), "")
 	b.do(`document.querySelector("figure details").open = true;`)
-	b.desk.live.Change(func(f *overview.Figures) { f.Queued = 7 })
+	b.desk.Live.Change(func(f *overview.Figures) { f.Queued = 7 })
 	b.refresh()
 	assert.True(t, ask[bool](b, `document.querySelector("figure details").open`))
 	assert.Contains(t, ask[string](b, `document.getElementById("tiles").textContent`), "7")
@@ -95,7 +102,7 @@ func TestRowsStayWhereThePointerIs(t *testing.T) {
 	first := `document.querySelector("#list tbody tr").id`
 	require.Equal(t, "subscriber-search", ask[string](b, first))
 	b.point("#subscriber-search td")
-	b.desk.live.Change(func(f *overview.Figures) {
+	b.desk.Live.Change(func(f *overview.Figures) {
 		subscriber(f, "search").State, subscriber(f, "search").Queued = overview.OK, 0
 	})
 	b.refresh()
@@ -128,7 +135,7 @@ func TestPausedAndHiddenTabsAskForNothing(t *testing.T) {
 
 func TestAnAnswerThatIsOlderIsDropped(t *testing.T) {
 	b := watch(t, consoletest.Trouble(), "subscribers")
-	b.desk.live.Change(func(f *overview.Figures) {
+	b.desk.Live.Change(func(f *overview.Figures) {
 		f.At = f.At.Add(-20 * time.Second)
 		subscriber(f, "search").Queued = 1
 	})
@@ -136,7 +143,7 @@ func TestAnAnswerThatIsOlderIsDropped(t *testing.T) {
 	b.await("timers.size > 0") // the answer has come: the next refresh is due later
 	assert.Equal(t, "129,620", ask[string](b, search))
 
-	b.desk.live.Change(func(f *overview.Figures) { f.At = f.At.Add(-time.Hour) })
+	b.desk.Live.Change(func(f *overview.Figures) { f.At = f.At.Add(-time.Hour) })
 	b.refresh() // a clock was set back
 	assert.Equal(t, "1", ask[string](b, search))
 }
@@ -144,12 +151,7 @@ func TestAnAnswerThatIsOlderIsDropped(t *testing.T) {
 func TestASessionThatHasEndedLeavesThePage(t *testing.T) {
 	b := watch(t, consoletest.Trouble(), "subscribers?sort=name")
 	b.expect("401 (Unauthorized)")
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, b.desk.url+"logout", http.NoBody)
-	require.NoError(t, err)
-	r.AddCookie(b.cookie)
-	answer, err := http.DefaultTransport.RoundTrip(r)
-	require.NoError(t, err)
-	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusSeeOther, b.session.Send("logout", url.Values{}).Code)
 	b.do("elapse();")
 	b.await(`!document.getElementById("session-over").hidden`)
 	assert.Equal(t, "129,620", ask[string](b, search))

@@ -1,4 +1,5 @@
-// Package consoletest helps to test the console: with figures of buses that are made up.
+// Package consoletest helps to test the console: with figures that are made up, a console with its
+// bus, and a browser that has no scripts.
 package consoletest
 
 import (
@@ -164,6 +165,17 @@ func Trouble() overview.Figures {
 			Detail: "8,204 events wait, the oldest for 6m52s, and they become more.", Since: overview.Time{Time: At.Add(-12 * time.Minute)}, Subscriber: "fraud"},
 		{Rule: "quiet", Severity: overview.Note, Title: "Nothing is published to invoices.",
 			Detail: "It had 93 events/s over the last 6 h.", Since: overview.Time{Time: At.Add(-9 * time.Minute)}, Topic: "invoices"},
+	}
+	return f
+}
+
+// Many are the figures of a bus with trouble, and with so many subscribers.
+func Many(subscribers int) overview.Figures {
+	f := Trouble()
+	for i := len(f.Subscribers); i < subscribers; i++ {
+		one := f.Subscribers[i%len(f.Subscribers)]
+		one.Name, one.State = fmt.Sprintf("service-%03d", i), overview.OK
+		f.Subscribers = append(f.Subscribers, one)
 	}
 	return f
 }

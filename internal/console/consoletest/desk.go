@@ -1,0 +1,74 @@
+package consoletest
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"testing"
+	"time"
+
+	"routemaster/internal/console"
+	"routemaster/internal/console/session"
+	"routemaster/internal/overview"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/web"
+	"routemaster/internal/web/webtest"
+)
+
+// Desk is a console under test, with the bus it belongs to.
+type Desk struct {
+	*webtest.API
+	// Live has the figures; nil if they are the bus's own.
+	Live *Live
+	// ConsoleLog is what the console has logged.
+	ConsoleLog *bytes.Buffer
+	// URL is that of the console, with a slash at its end, after [Desk.Serve].
+	URL string
+
+	// names are those of what is there, by how the paths of pages call them.
+	names map[string]string
+}
+
+// New makes a console whose bus is empty but for the two tokens of webtest, and whose pages have no
+// figures. Adjust changes its configuration.
+func New(t testing.TB, redis *rdbtest.Server, adjust ...func(*console.Config)) *Desk {
+	t.Helper()
+	st := storetest.Open(t, redis)
+	d := &Desk{ConsoleLog: &bytes.Buffer{}}
+	config := console.Config{
+		RootKey: webtest.RootKey, Name: "Routemaster", Environment: "test", Version: "1.2.3",
+		Sessions: session.New(st.Partition(), webtest.RootKey, time.Now), Now: time.Now,
+		Log: slog.New(slog.NewTextHandler(d.ConsoleLog, nil)),
+	}
+	for _, f := range adjust {
+		f(&config)
+	}
+	d.Live, _ = config.Live.(*Live)
+	d.API = webtest.On(t, st, func(c *web.Config) {
+		if d.Live != nil {
+			c.Live = d.Live
+		}
+		c.Console = func(api http.Handler) http.Handler { return console.New(config, api) }
+	})
+	return d
+}
+
+// Serve serves the bus and its console on loopback until the test ends.
+func (d *Desk) Serve() { d.URL = d.Run() + "/console/" }
+
+// Showing has a console show figures.
+func Showing(f overview.Figures) func(*console.Config) {
+	return func(c *console.Config) { c.Live = NewLive(f) }
+}
+
+// Full makes a console of a bus that has something of everything, and shows trouble. One topic has
+// a name that the bus would not take today.
+func Full(t testing.TB, redis *rdbtest.Server, adjust ...func(*console.Config)) *Desk {
+	t.Helper()
+	f := Trouble()
+	f.Topics = append(f.Topics, overview.Topic{Name: "<script>", Publisher: `"><img src=x>`, State: overview.Unheard})
+	d := New(t, redis, append([]func(*console.Config){Showing(f)}, adjust...)...)
+	d.Fill()
+	return d
+}
