@@ -56,6 +56,7 @@ type server struct {
 	nav    []page.Page
 	logins *rate.Limiter
 	failed failedLogins
+	tails  tails
 }
 
 // New makes a console, to be mounted at /console/. Its requests to the API go to a handler.
@@ -64,7 +65,7 @@ func New(c Config, api http.Handler) http.Handler {
 	all := pages.All()
 	s := &server{
 		Config: c, api: api, assets: assets, views: parseViews(all, assets),
-		logins: rate.NewLimiter(loginsPerSecond, loginsPerSecond),
+		logins: rate.NewLimiter(loginsPerSecond, loginsPerSecond), tails: tails{open: map[string]int{}},
 	}
 	mux := http.NewServeMux()
 	for _, p := range all {

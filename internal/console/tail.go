@@ -14,6 +14,35 @@ import (
 // sessionCheck is how often it is checked that the session of who watches a topic has not ended.
 var sessionCheck = 15 * time.Second
 
+// maxTails is how many live tails a session may have at once. A browser has six connections to a
+// host, and its other tabs need some.
+const maxTails = 4
+
+// tails counts the live tails of each session, by its cookie.
+type tails struct {
+	mu   sync.Mutex
+	open map[string]int
+}
+
+// begin notes one more, unless there are too many.
+func (t *tails) begin(cookie string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open[cookie] >= maxTails {
+		return false
+	}
+	t.open[cookie]++
+	return true
+}
+
+func (t *tails) end(cookie string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.open[cookie]--; t.open[cookie] == 0 {
+		delete(t.open, cookie)
+	}
+}
+
 // getTail forwards the live tail of a topic from the API while it comes: what calls the API for
 // pages keeps whole answers. The API ends it when the token is revoked.
 func (s *server) getTail(w http.ResponseWriter, r *http.Request) {
@@ -32,6 +61,11 @@ func (s *server) getTail(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, problem.Detail, problem.Status)
 		return
 	}
+	if !s.tails.begin(cookie.Value) {
+		http.Error(w, "this login has its live tails open already; stop one", http.StatusTooManyRequests)
+		return
+	}
+	defer s.tails.end(cookie.Value)
 	ctx, cancel := context.WithCancel(r.Context())
 	var checks sync.WaitGroup
 	checks.Go(func() { s.cancelAtEnd(ctx, cookie.Value, cancel) })

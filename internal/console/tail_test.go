@@ -94,3 +94,23 @@ func TestTheLastEventOfATopicKeepsItsDigits(t *testing.T) {
 	assert.Contains(t, body, "&#34;x&#34;: 1.0,")
 	assert.Contains(t, body, `data-tail="../topics/widgets/tail"`)
 }
+
+func TestASessionHasFewLiveTails(t *testing.T) {
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	d.Serve()
+	b := d.As(shop)
+	var open *http.Response
+	for range 4 {
+		open, _ = watch(t, b, "widgets")
+		require.Equal(t, http.StatusOK, open.StatusCode)
+	}
+	refused, _ := watch(t, b, "widgets")
+	assert.Equal(t, http.StatusTooManyRequests, refused.StatusCode)
+	another, _ := watch(t, d.As(shop), "widgets")
+	assert.Equal(t, http.StatusOK, another.StatusCode, "of another session")
+	require.NoError(t, open.Body.Close())
+	assert.Eventually(t, func() bool {
+		again, _ := watch(t, b, "widgets")
+		return again.StatusCode == http.StatusOK
+	}, 10*time.Second, 10*time.Millisecond)
+}
