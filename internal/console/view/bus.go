@@ -30,35 +30,33 @@ func stateOrder(s overview.State) int {
 
 // Subscribers is the list of subscribers, those in trouble first.
 var Subscribers = Kind[overview.Subscriber]{
-	name: func(s overview.Subscriber) string { return s.Name }, usual: "state",
-	keys: map[string]func(overview.Subscriber, string) bool{
-		"state": func(s overview.Subscriber, value string) bool { return oneOf(value, s.State) },
-		"topic": func(s overview.Subscriber, value string) bool { return slices.Contains(s.Topics, value) },
+	name: func(s *overview.Subscriber) string { return s.Name }, usual: "state",
+	keys: map[string]func(*overview.Subscriber, string) bool{
+		"state": func(s *overview.Subscriber, value string) bool { return oneOf(value, s.State) },
+		"topic": func(s *overview.Subscriber, value string) bool { return slices.Contains(s.Topics, value) },
 	},
 	columns: []Column[overview.Subscriber]{
-		{Name: "name", Title: "Name", Rank: 1, compare: by(func(s overview.Subscriber) string { return s.Name })},
+		{Name: "name", Title: "Name", Rank: 1, compare: by(func(s *overview.Subscriber) string { return s.Name })},
 		{Name: "state", Title: "State", Rank: 1, compare: worstFirst},
-		{Name: "queued", Title: "Queued", Figure: "queued", Number: true, Rank: 1, descending: true, compare: by(func(s overview.Subscriber) int64 { return s.Queued })},
-		{Name: "oldest", Title: "Oldest", Figure: "oldest", Number: true, Rank: 1, descending: true, compare: byOptional(func(s overview.Subscriber) *float64 { return s.OldestAge })},
-		{Name: "out", Title: "Out/s", Figure: "out/s", Number: true, Rank: 2, descending: true, compare: byOptional(func(s overview.Subscriber) *float64 { return s.Rate })},
-		{Name: "failed", Title: "Failed", Figure: "failed", Number: true, Rank: 2, descending: true, compare: byOptional(func(s overview.Subscriber) *float64 { return s.Failed })},
-		{Name: "health", Title: "Health", Figure: "health", Number: true, Rank: 2, compare: by(func(s overview.Subscriber) int { return s.Health })},
-		{Name: "tried", Title: "Tried", Number: true, Rank: 3, compare: byOptional(func(s overview.Subscriber) *float64 { return s.SinceAttempt })},
+		{Name: "queued", Title: "Queued", Figure: "queued", Number: true, Rank: 1, descending: true, compare: by(func(s *overview.Subscriber) int64 { return s.Queued })},
+		{Name: "oldest", Title: "Oldest", Figure: "oldest", Number: true, Rank: 1, descending: true, compare: byOptional(func(s *overview.Subscriber) *float64 { return s.OldestAge })},
+		{Name: "out", Title: "Out/s", Figure: "out/s", Number: true, Rank: 2, descending: true, compare: byOptional(func(s *overview.Subscriber) *float64 { return s.Rate })},
+		{Name: "failed", Title: "Failed", Figure: "failed", Number: true, Rank: 2, descending: true, compare: byOptional(func(s *overview.Subscriber) *float64 { return s.Failed })},
+		{Name: "health", Title: "Health", Figure: "health", Number: true, Rank: 2, compare: by(func(s *overview.Subscriber) int { return s.Health })},
+		{Name: "tried", Title: "Tried", Number: true, Rank: 3, compare: byOptional(func(s *overview.Subscriber) *float64 { return s.SinceAttempt })},
 		{Name: "next", Title: "Next try", Number: true, Rank: 3},
 		{Name: "history", Title: "15 min", Rank: 3},
 	},
 }
 
 // worstFirst orders subscribers by their states, and those of one state by what waits.
-func worstFirst(a, b overview.Subscriber) int {
+func worstFirst(a, b *overview.Subscriber) int {
 	return cmp.Or(cmp.Compare(stateOrder(a.State), stateOrder(b.State)), cmp.Compare(b.Queued, a.Queued))
 }
 
 // Worst returns the first n subscribers, those in trouble first.
 func Worst(all []overview.Subscriber, n int) []overview.Subscriber {
-	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, worstFirst)
-	return sorted[:min(n, len(sorted))]
+	return first(n, all, worstFirst)
 }
 
 // CountInTrouble counts the subscribers that do not get their events.
@@ -73,19 +71,19 @@ func CountInTrouble(all []overview.Subscriber) (n int) {
 
 // Topics is the list of topics, by name.
 var Topics = Kind[overview.Topic]{
-	name: func(t overview.Topic) string { return t.Name }, usual: "name",
-	keys: map[string]func(overview.Topic, string) bool{
-		"state":     func(t overview.Topic, value string) bool { return oneOf(value, t.State) },
-		"publisher": func(t overview.Topic, value string) bool { return strings.EqualFold(t.Publisher, value) },
+	name: func(t *overview.Topic) string { return t.Name }, usual: "name",
+	keys: map[string]func(*overview.Topic, string) bool{
+		"state":     func(t *overview.Topic, value string) bool { return oneOf(value, t.State) },
+		"publisher": func(t *overview.Topic, value string) bool { return strings.EqualFold(t.Publisher, value) },
 	},
 	columns: []Column[overview.Topic]{
-		{Name: "name", Title: "Name", Rank: 1, compare: by(func(t overview.Topic) string { return t.Name })},
-		{Name: "state", Title: "State", Rank: 1, compare: by(func(t overview.Topic) int { return topicStateOrder(t.State) })},
-		{Name: "in", Title: "In/s", Figure: "in/s", Number: true, Rank: 1, descending: true, compare: byOptional(func(t overview.Topic) *float64 { return t.Rate })},
+		{Name: "name", Title: "Name", Rank: 1, compare: by(func(t *overview.Topic) string { return t.Name })},
+		{Name: "state", Title: "State", Rank: 1, compare: by(func(t *overview.Topic) int { return topicStateOrder(t.State) })},
+		{Name: "in", Title: "In/s", Figure: "in/s", Number: true, Rank: 1, descending: true, compare: byOptional(func(t *overview.Topic) *float64 { return t.Rate })},
 		{Name: "history", Title: "15 min", Rank: 3},
-		{Name: "events", Title: "Events", Number: true, Rank: 2, descending: true, compare: by(func(t overview.Topic) int64 { return t.Events })},
-		{Name: "subscribers", Title: "Subscribers", Number: true, Rank: 2, descending: true, compare: by(func(t overview.Topic) int { return t.Subscribers })},
-		{Name: "publisher", Title: "Publisher", Rank: 2, compare: by(func(t overview.Topic) string { return t.Publisher })},
+		{Name: "events", Title: "Events", Number: true, Rank: 2, descending: true, compare: by(func(t *overview.Topic) int64 { return t.Events })},
+		{Name: "subscribers", Title: "Subscribers", Number: true, Rank: 2, descending: true, compare: by(func(t *overview.Topic) int { return t.Subscribers })},
+		{Name: "publisher", Title: "Publisher", Rank: 2, compare: by(func(t *overview.Topic) string { return t.Publisher })},
 	},
 }
 
@@ -96,9 +94,7 @@ func topicStateOrder(s overview.State) int {
 
 // Busiest returns the n topics with the most events/s, then with the most events ever.
 func Busiest(all []overview.Topic, n int) []overview.Topic {
-	sorted := slices.Clone(all)
-	slices.SortStableFunc(sorted, func(a, b overview.Topic) int {
+	return first(n, all, func(a, b *overview.Topic) int {
 		return cmp.Or(optional(b.Rate, a.Rate), cmp.Compare(b.Events, a.Events), cmp.Compare(a.Name, b.Name))
 	})
-	return sorted[:min(n, len(sorted))]
 }

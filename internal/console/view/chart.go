@@ -101,8 +101,9 @@ func Spark(of overview.Subject, tracks overview.Tracks, line Line) (values []flo
 	if !ok {
 		return nil
 	}
-	for _, p := range track.Points {
-		values = append(values, line.of(p))
+	values = make([]float32, len(track.Points))
+	for i, p := range track.Points {
+		values[i] = line.of(p)
 	}
 	return values
 }

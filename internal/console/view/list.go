@@ -21,16 +21,16 @@ type Column[T any] struct {
 	Figure string
 	// compare orders elements; nil if the list cannot be sorted by it. If descending, a first click
 	// on the head puts the largest first.
-	compare    func(a, b T) int
+	compare    func(a, b *T) int
 	descending bool
 }
 
 // Kind is a kind of list: how its elements are shown, found and ordered.
 type Kind[T any] struct {
 	columns []Column[T]
-	name    func(T) string
+	name    func(*T) string
 	// keys are the conditions of a filter.
-	keys map[string]func(T, string) bool
+	keys map[string]func(*T, string) bool
 	// usual is the order of the list unless the URL has one, as [Query.Sort].
 	usual string
 }
@@ -65,14 +65,9 @@ type List[T any] struct {
 // not change the elements.
 func (k Kind[T]) Page(all []T, q Query) List[T] {
 	filter := strings.Fields(strings.ToLower(q.Filter))
-	matching := make([]T, 0, len(all))
-	for _, element := range all {
-		if matches(filter, element, k.name, k.keys) {
-			matching = append(matching, element)
-		}
-	}
+	matching := slices.DeleteFunc(pointers(all), func(e *T) bool { return !matches(filter, e, k.name, k.keys) })
 	column, descending := k.order(&q)
-	slices.SortStableFunc(matching, func(a, b T) int {
+	slices.SortStableFunc(matching, func(a, b *T) int {
 		order := column.compare(a, b)
 		if descending {
 			order = -order
@@ -82,10 +77,10 @@ func (k Kind[T]) Page(all []T, q Query) List[T] {
 	l := List[T]{All: len(all), Matching: len(matching), Pages: max((len(matching)+PageSize-1)/PageSize, 1)}
 	q.Page = max(1, min(q.Page, l.Pages))
 	l.Query = q
-	first := (q.Page - 1) * PageSize
-	l.Rows = matching[first:min(first+PageSize, len(matching))]
+	before := (q.Page - 1) * PageSize
+	l.Rows = values(matching[before:min(before+PageSize, len(matching))])
 	if len(l.Rows) > 0 {
-		l.From, l.To = first+1, first+len(l.Rows)
+		l.From, l.To = before+1, before+len(l.Rows)
 	}
 	if q.Page > 1 {
 		l.Previous = q.onPage(q.Page - 1).String()
@@ -149,14 +144,39 @@ func optional[N cmp.Ordered](a, b *N) int {
 	return cmp.Compare(*a, *b)
 }
 
+// pointers are those to the elements of a list: they are sorted in place of the elements, which are
+// large, and of which there may be thousands.
+func pointers[T any](all []T) []*T {
+	some := make([]*T, len(all))
+	for i := range all {
+		some[i] = &all[i]
+	}
+	return some
+}
+
+func values[T any](some []*T) []T {
+	all := make([]T, len(some))
+	for i, element := range some {
+		all[i] = *element
+	}
+	return all
+}
+
+// first returns the first n elements in an order.
+func first[T any](n int, all []T, compare func(a, b *T) int) []T {
+	sorted := pointers(all)
+	slices.SortStableFunc(sorted, compare)
+	return values(sorted[:min(n, len(sorted))])
+}
+
 // by orders elements by a value of theirs.
-func by[T any, N cmp.Ordered](of func(T) N) func(a, b T) int {
-	return func(a, b T) int { return cmp.Compare(of(a), of(b)) }
+func by[T any, N cmp.Ordered](of func(*T) N) func(a, b *T) int {
+	return func(a, b *T) int { return cmp.Compare(of(a), of(b)) }
 }
 
 // byOptional orders elements by a value of theirs that may be unknown.
-func byOptional[T any, N cmp.Ordered](of func(T) *N) func(a, b T) int {
-	return func(a, b T) int { return optional(of(a), of(b)) }
+func byOptional[T any, N cmp.Ordered](of func(*T) *N) func(a, b *T) int {
+	return func(a, b *T) int { return optional(of(a), of(b)) }
 }
 
 // oneOf reports whether a word is one of those that a condition lists, as in state:gone,stalled.

@@ -57,7 +57,7 @@ func (q Query) onPage(page int) Query { return Query{Filter: q.Filter, Sort: q.S
 
 // matches reports whether an element is what a filter asks for: each word of it must hold. A word
 // is a part of the name, whatever the case, or key:value, where the list has such a key.
-func matches[T any](filter []string, element T, name func(T) string, keys map[string]func(T, string) bool) bool {
+func matches[T any](filter []string, element *T, name func(*T) string, keys map[string]func(*T, string) bool) bool {
 	for _, word := range filter {
 		key, value, _ := strings.Cut(word, ":")
 		if holds := keys[key]; holds != nil {
