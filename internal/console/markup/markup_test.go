@@ -23,9 +23,10 @@ func TestSparklinesHaveGapsAndStandOnZero(t *testing.T) {
 		want   string
 	}{
 		{"nothing is known", []float32{nan, nan}, ""},
-		{"zeros are at the bottom", []float32{0, 0}, "M0 23L120 23"},
-		{"what does not change is at the top", []float32{7, 7, 7}, "M0 1L60 1L120 1"},
-		{"a gap", []float32{0, 2, nan, 4}, "M0 23L40 12M120 1"},
+		{"zeros are at the bottom", []float32{0, 0}, "M0 47l1 0"},
+		{"what does not change is at the top", []float32{7, 7, 7}, "M0 1l2 0"},
+		{"a gap", []float32{0, 2, nan, 4}, "M0 47l1-23M3 1"},
+		{"steps on one level", []float32{4, 4, 4, 1, 2, 2}, "M0 1l2 0 1 34 1-11 1 0"},
 		{"one value", []float32{3}, "M0 1"},
 		{"none", nil, ""},
 	} {
