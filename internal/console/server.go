@@ -57,6 +57,8 @@ type server struct {
 	logins *rate.Limiter
 	failed failedLogins
 	tails  tails
+	// commons are the parts of pages that everybody sees alike.
+	commons commons
 }
 
 // New makes a console, to be mounted at /console/. Its requests to the API go to a handler.

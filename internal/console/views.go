@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 
 	"routemaster/client"
 	"routemaster/internal/console/markup"
@@ -14,8 +15,9 @@ import (
 	"routemaster/internal/console/pages"
 )
 
-// views are the templates of pages. Links are relative, so each depth of a path has its own.
-type views map[viewOf]*template.Template
+// views are the templates of pages. Links are relative, so each depth of a path has its own. All of
+// them would take megabytes, so each is parsed when it is first shown.
+type views map[viewOf]func() *template.Template
 
 // viewOf names a template, and how many slashes are in the path that it is for.
 type viewOf struct {
@@ -38,8 +40,10 @@ func parseViews(all []page.Page, files *assets) views {
 	for _, p := range all {
 		for _, name := range []string{p.Template, loginView, problemView} {
 			if v := (viewOf{name, depthOf(p.Path)}); parsed[v] == nil {
-				own := template.Must(shared.Clone()).Funcs(functions(p.Path, all, files))
-				parsed[v] = template.Must(own.ParseFS(pages.Templates, name+".html"))
+				parsed[v] = sync.OnceValue(func() *template.Template {
+					own := template.Must(shared.Clone()).Funcs(functions(p.Path, all, files))
+					return template.Must(own.ParseFS(pages.Templates, name+".html"))
+				})
 			}
 		}
 	}
@@ -78,8 +82,9 @@ type view struct {
 	// Page is which one it is; Nav are those of the navigation that the visitor may see.
 	Page page.Page
 	Nav  []page.Page
-	// Data is what the page's Load got.
-	Data any
+	// Data is what the page's Load got. Common is the part of the page that everybody sees alike.
+	Data   any
+	Common template.HTML
 	// Message is what the form before this page did.
 	Message string
 	// Problem is why the page's form did nothing, or why the page cannot be shown.
@@ -114,10 +119,15 @@ func (s *server) frame(w http.ResponseWriter, v *page.Visit, p page.Page) view {
 	return f
 }
 
+// templateOf is a template for a page's depth.
+func (s *server) templateOf(name string, p page.Page) *template.Template {
+	return s.views[viewOf{name, depthOf(p.Path)}]()
+}
+
 // show answers with a template.
 func (s *server) show(w http.ResponseWriter, status int, template string, f view) {
 	var text bytes.Buffer
-	if err := s.views[viewOf{template, depthOf(f.Page.Path)}].Execute(&text, f); err != nil {
+	if err := s.templateOf(template, f.Page).Execute(&text, f); err != nil {
 		s.Log.Error("page failed", "page", f.Page.Path, "request_id", f.RequestID, "error", err)
 		http.Error(w, "the page could not be made; the log of web says why, at "+f.RequestID, http.StatusInternalServerError)
 		return

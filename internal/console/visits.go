@@ -98,12 +98,19 @@ func (s *server) get(w http.ResponseWriter, r *http.Request, p page.Page) {
 	}
 	f := s.frame(w, v, p)
 	f.Message = s.takeMessage(w, r)
-	if data, err := s.load(v, p); err != nil {
-		s.fail(w, v, p, err)
+	var err error
+	if p.Common {
+		var made common
+		made, err = s.common(v, p)
+		f.Data, f.Common = made.data, made.html
 	} else {
-		f.Data = data
-		s.show(w, http.StatusOK, p.Template, f)
+		f.Data, err = s.load(v, p)
 	}
+	if err != nil {
+		s.fail(w, v, p, err)
+		return
+	}
+	s.show(w, http.StatusOK, p.Template, f)
 }
 
 // loadTimeout bounds what a page reads of the bus, for which its panels wait in turn.

@@ -169,13 +169,18 @@ func Trouble() overview.Figures {
 	return f
 }
 
-// Many are the figures of a bus with trouble, and with so many subscribers.
+// Many are the figures of a bus with trouble, so many subscribers, and half as many topics.
 func Many(subscribers int) overview.Figures {
 	f := Trouble()
 	for i := len(f.Subscribers); i < subscribers; i++ {
 		one := f.Subscribers[i%len(f.Subscribers)]
 		one.Name, one.State = fmt.Sprintf("service-%03d", i), overview.OK
 		f.Subscribers = append(f.Subscribers, one)
+	}
+	for i := len(f.Topics); i < subscribers/2; i++ {
+		one := f.Topics[i%len(f.Topics)]
+		one.Name, one.State = fmt.Sprintf("topic-%03d", i), overview.OK
+		f.Topics = append(f.Topics, one)
 	}
 	return f
 }

@@ -28,6 +28,11 @@ type Page struct {
 	// Nav is its name in the navigation; empty if it is not there.
 	Nav string
 	For Audience
+	// Common is whether the template defines "common" too: a part that everybody sees alike, but that
+	// root may see other links. Then Load must go by the figures and the query alone: it is called once
+	// a sample, with a visit that says of the visitor no more than whether it is root, and what it gets
+	// is for all who look. "main" shows the part as .Common.
+	Common bool
 	// Load gets what the template shows as .Data; nil if there is nothing to get. A [client.Error]
 	// is shown as the bus puts it.
 	Load func(*Visit) (any, error)

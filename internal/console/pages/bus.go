@@ -11,11 +11,11 @@ import (
 
 // busPages show the bus.
 var busPages = slices.Concat([]page.Page{
-	{Path: "", Template: "overview", Nav: "Overview", For: page.Members, Load: loadOverview},
-	{Path: "topics", Template: "topics", Nav: "Topics", For: page.Members, Load: loadTopics},
+	{Path: "", Template: "overview", Nav: "Overview", For: page.Members, Common: true, Load: loadOverview},
+	{Path: "topics", Template: "topics", Nav: "Topics", For: page.Members, Common: true, Load: loadTopics},
 	{Path: topicPath, Template: "topic", For: page.Members, Load: loadTopic},
 	deleteTopic.Page(),
-	{Path: "subscribers", Template: "subscribers", Nav: "Subscribers", For: page.Members, Load: loadSubscribers},
+	{Path: "subscribers", Template: "subscribers", Nav: "Subscribers", For: page.Members, Common: true, Load: loadSubscribers},
 	{Path: "work", Template: "work", Nav: "Workers", For: page.Root},
 	{Path: "tokens", Template: "tokens", Nav: "Tokens", For: page.Root, Load: loadTokens},
 	{Path: "tokens/new", Template: "new-token", For: page.Root, Load: loadNewToken, Submit: submitNewToken, Calls: "POST /api_tokens"},

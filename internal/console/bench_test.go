@@ -1,0 +1,44 @@
+package console_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/console"
+	"routemaster/internal/console/consoletest"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/web/webtest"
+)
+
+// BenchmarkPage makes pages of a bus with 1,000 subscribers and 500 topics, with all that a request
+// for one costs web but the network: the session, the figures, the template, compression.
+func BenchmarkPage(b *testing.B) {
+	live := consoletest.NewLive(consoletest.Many(1000))
+	d := consoletest.New(b, rdbtest.Real(b), func(c *console.Config) { c.Live = live })
+	d.RequireDone(webtest.Alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
+	cookies := d.As(webtest.RootKey).Cookies
+	for name, path := range map[string]string{
+		"overview": "", "subscribers": "subscribers", "sorted": "subscribers?sort=-queued", "topics": "topics",
+		"subscriber": "subscribers/alice", "help": "help",
+	} {
+		b.Run(name, func(b *testing.B) {
+			r := httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/console/"+path, nil)
+			r.Header.Set("Accept-Encoding", "gzip")
+			for _, cookie := range cookies {
+				r.AddCookie(cookie)
+			}
+			b.ReportAllocs()
+			size := 0
+			for b.Loop() {
+				w := httptest.NewRecorder()
+				d.Handler.ServeHTTP(w, r)
+				require.Equal(b, http.StatusOK, w.Code)
+				size = w.Body.Len()
+			}
+			b.ReportMetric(float64(size), "bytes")
+		})
+	}
+}

@@ -1,0 +1,93 @@
+package console
+
+import (
+	"bytes"
+	"html/template"
+	"net/http"
+	"sync"
+	"time"
+
+	"routemaster/internal/console/page"
+)
+
+// common is the part of a page that everybody sees alike.
+type common struct {
+	// data is what the page's Load got; nobody may change it.
+	data any
+	html template.HTML
+}
+
+// commons has the common parts of pages, which are made once a sample. It is safe for concurrent
+// use.
+type commons struct {
+	mu     sync.Mutex
+	sample sampleID
+	parts  map[commonOf]common
+	bytes  int
+}
+
+// commonOf tells common parts apart. Root sees links that others do not.
+type commonOf struct {
+	path, query string
+	root        bool
+}
+
+// sampleID tells samples apart: while Redis is away, the time is that of the last one.
+type sampleID struct {
+	at    time.Time
+	redis string
+}
+
+// What is kept: a query may have so many bytes, and all parts together.
+const (
+	maxCommonQuery = 300
+	maxCommons     = 2 << 20
+)
+
+// find returns the part of a sample. Those of the one before are dropped.
+func (c *commons) find(sample sampleID, of commonOf) (common, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.sample != sample {
+		c.sample, c.parts, c.bytes = sample, map[commonOf]common{}, 0
+	}
+	made, ok := c.parts[of]
+	return made, ok
+}
+
+// keep keeps a part, unless there is a newer sample or none at all, or no room.
+func (c *commons) keep(sample sampleID, of commonOf, made common) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	size := len(of.query) + len(made.html)
+	if c.sample != sample || sample.at.IsZero() || len(of.query) > maxCommonQuery || c.bytes+size > maxCommons {
+		return
+	}
+	c.parts[of] = made
+	c.bytes += size
+}
+
+// common returns the common part of a page. Load and template are given no more of the visitor than
+// whether it is root, so that nothing of one person can be shown to another.
+func (s *server) common(v *page.Visit, p page.Page) (common, error) {
+	of := commonOf{p.Path, v.Request.URL.RawQuery, v.Root}
+	sample := sampleID{v.Figures.At, v.Figures.Redis}
+	if made, ok := s.commons.find(sample, of); ok {
+		return made, nil
+	}
+	everybody := &page.Visit{
+		Visitor: page.Visitor{Root: v.Root}, Request: &http.Request{Method: http.MethodGet, URL: v.Request.URL},
+		Header: http.Header{}, Figures: v.Figures, Tracks: v.Tracks,
+	}
+	data, err := s.load(everybody, p)
+	if err != nil {
+		return common{}, err
+	}
+	var text bytes.Buffer
+	err = s.templateOf(p.Template, p).ExecuteTemplate(&text, "common", view{Visit: everybody, Page: p, Data: data})
+	made := common{data, template.HTML(text.String())}
+	if err == nil {
+		s.commons.keep(sample, of, made)
+	}
+	return made, err
+}

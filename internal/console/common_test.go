@@ -1,0 +1,65 @@
+package console_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/console"
+	"routemaster/internal/console/consoletest"
+	"routemaster/internal/overview"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/web/webtest"
+)
+
+// commonPages are those of which a part is made once for all.
+var commonPages = []string{"", "subscribers", "topics", "subscribers?q=shop&sort=-queued"}
+
+func TestWhatIsOfOnePersonIsShownToNobodyElse(t *testing.T) {
+	d := consoletest.New(t, rdbtest.Embedded(t), func(c *console.Config) { c.Live = consoletest.NewLive(consoletest.Trouble()) })
+	root, alice := d.As(webtest.RootKey, "person", "Ada"), d.As(webtest.Alice, "person", "Ann")
+	bob := d.As(webtest.Bob, "person", "Ben", "look_only", "on")
+	require.Equal(t, 303, alice.Send("display", map[string][]string{"theme": {"dark"}}).Code)
+	const message = "The display is as you chose."
+	for i, path := range commonPages {
+		pages := map[*consoletest.Browser]string{}
+		for _, b := range []*consoletest.Browser{alice, bob, root, alice} { // the last has what is kept
+			w := b.Send(path, nil)
+			require.Equal(t, 200, w.Code)
+			pages[b] = w.Body.String()
+			assert.Equal(t, i == 0 && b == alice && pages[bob] == "", strings.Contains(pages[b], message), "once, and to alice alone")
+		}
+		for b, own := range map[*consoletest.Browser]string{root: "(Ada)", alice: "(Ann)", bob: "(Ben)"} {
+			for _, word := range []string{"(Ada)", "(Ann)", "(Ben)"} {
+				assert.Equal(t, word == own, strings.Contains(pages[b], word), "%s of %s: %s", path, own, word)
+			}
+			assert.Equal(t, b == alice, strings.Contains(pages[b], `data-theme="dark"`), path)
+			assert.Equal(t, b == bob, strings.Contains(pages[b], "look only"), path)
+			assert.Equal(t, b == root, strings.Contains(pages[b], `href="./work"`), path)
+			assert.Equal(t, b == root && path == "", strings.Contains(pages[b], "Try now"), path)
+		}
+	}
+}
+
+func TestWhatIsCommonIsMadeAnewWithEachSample(t *testing.T) {
+	live := consoletest.NewLive(consoletest.Calm())
+	d := consoletest.New(t, rdbtest.Embedded(t), func(c *console.Config) { c.Live = live })
+	b := d.As(webtest.Alice)
+	for _, path := range commonPages[:3] {
+		for _, name := range []string{"before", "later"} {
+			live.Change(func(f *overview.Figures) {
+				f.Subscribers[0].Name, f.Subscribers[0].State, f.Topics[0].Name = name, overview.Gone, name
+			})
+			for range 2 {
+				assert.Contains(t, b.Send(path, nil).Body.String(), ">"+name+"<", path)
+			}
+		}
+	}
+	live.Change(func(f *overview.Figures) {
+		f.At, f.Redis = f.At.Add(-2e9), "connection refused"
+		f.Topics[0].Name = "lost"
+	})
+	assert.Contains(t, b.Send("topics", nil).Body.String(), ">lost<", "the time is that of the last sample")
+}
