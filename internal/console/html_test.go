@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/console/consoletest"
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/pages"
+	"routemaster/internal/overview"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web/webtest"
 )
@@ -129,15 +130,27 @@ func requireRelative(t *testing.T, what, element, to string, depth int) {
 
 // TestTheOverviewShowsWhatCouldNotBeRead has no problem but that.
 func TestTheOverviewShowsWhatCouldNotBeRead(t *testing.T) {
-	for _, warnings := range [][]string{nil, {"The topics could not be read: Redis did not answer."}} {
+	for _, unread := range [][]overview.Unread{nil, {{Part: overview.PartTopics, Why: "no answer", ReadAt: overview.Time{Time: consoletest.At}}}} {
 		f := consoletest.Calm()
-		f.Warnings, f.Published = warnings, nil
+		f.Unread, f.Published = unread, nil
+		f.History = &overview.Coverage{Subscribers: 310, AllSubscribers: 1000, Topics: 5, AllTopics: 5}
 		d := consoletest.New(t, rdbtest.Embedded(t), consoletest.Showing(f))
 		body := d.As(webtest.RootKey).Send("", nil).Body.String()
-		assert.Equal(t, warnings == nil, strings.Contains(body, "Nothing is wrong"))
+		assert.Equal(t, unread == nil, strings.Contains(body, "Nothing is wrong"))
 		assert.Contains(t, body, "<dd>- <small>/s")
-		for _, text := range warnings {
-			assert.Contains(t, body, text)
+		assert.Contains(t, body, "History of 310 of 1,000 subscribers and 5 of 5 topics fits in 2 % of Redis.")
+		if unread != nil {
+			assert.Regexp(t, "The topics could not be read: no answer. What is shown of them is of <time[^>]*>03:53:10", body)
 		}
+	}
+}
+
+func TestProblemsLeadToWhatTheyAreAbout(t *testing.T) {
+	f := consoletest.Calm()
+	f.Problems = []overview.Problem{{JobType: "mail/all"}, {Machine: "parcel"}, {Subscriber: "shop"}, {Topic: "widgets"}}
+	d := consoletest.New(t, rdbtest.Embedded(t), consoletest.Showing(f))
+	body := d.As(webtest.RootKey).Send("", nil).Body.String()
+	for _, to := range []string{"job-types/mail%2Fall", "machines/parcel", "subscribers/shop", "topics/widgets"} {
+		assert.Contains(t, body, `href="./`+to+`"`)
 	}
 }

@@ -57,9 +57,24 @@ type Figures struct {
 	Topics      []Topic      `json:"topics"`
 	// Problems are what is wrong, worst first.
 	Problems []Problem `json:"problems"`
-	// Warnings name what could not be read, one sentence each.
+	// Unread are the parts that could not be read. Of them, the figures are those of their ReadAt.
+	Unread []Unread `json:"unread"`
+	// Warnings say the same, one sentence each.
 	Warnings []string `json:"warnings"`
+	// History is how many the history has room for; nil while there is none.
+	History *Coverage `json:"history"`
 }
+
+// Coverage is how many of all subscribers and topics the history has room for, by its last slot.
+type Coverage struct {
+	Subscribers    int64 `json:"subscribers"`
+	AllSubscribers int64 `json:"all_subscribers"`
+	Topics         int64 `json:"topics"`
+	AllTopics      int64 `json:"all_topics"`
+}
+
+// Whole reports whether the history has room for all.
+func (c Coverage) Whole() bool { return c.Subscribers == c.AllSubscribers && c.Topics == c.AllTopics }
 
 // JobType is a job type of [Figures].
 type JobType struct {
@@ -220,7 +235,9 @@ type Problem struct {
 	Detail string `json:"detail"`
 	// Since is since when it is known to hold; zero if it is not known.
 	Since Time `json:"since"`
-	// Subscriber and Topic are what it is about, if that is one.
+	// Subscriber, Topic, JobType and Machine are what it is about, if that is one.
 	Subscriber string `json:"subscriber,omitempty"`
 	Topic      string `json:"topic,omitempty"`
+	JobType    string `json:"job_type,omitempty"`
+	Machine    string `json:"machine,omitempty"`
 }

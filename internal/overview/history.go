@@ -3,7 +3,6 @@ package overview
 import (
 	"maps"
 	"math"
-	"slices"
 	"sync"
 	"time"
 )
@@ -24,9 +23,15 @@ type Point struct {
 
 	// These are of the bus only. Unreadable and Scrubbed count events that could not be read, and
 	// threads that were taken for dead, in the step. Busy is the share of the workers' threads that
-	// deliver, from 0 to 1, NaN if there is no thread; Waiting is the number of instant jobs of main.
-	Unreadable, Scrubbed, Busy, Waiting float32
+	// deliver, from 0 to 1, NaN if there is no thread; Waiting is the number of instant jobs of main,
+	// Dead that of events in dead letters.
+	Unreadable, Scrubbed, Busy, Waiting, Dead float32
 }
+
+// Unknown is a point of which nothing is known.
+var Unknown = Point{nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan}
+
+var nan = float32(math.NaN())
 
 // Track is what the history has of a subject: a point for each step, oldest first. The last one
 // ends at End.
@@ -94,6 +99,16 @@ func (h *History) End(over Range) int64 {
 	return 0
 }
 
+// Coverage is how many the newest slot has room for, nil if there is none.
+func (h *History) Coverage() *Coverage {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if r := h.rings[Fast.Name]; r != nil {
+		return new(r.coverage)
+	}
+	return nil
+}
+
 // Track is a [Tracks].
 func (h *History) Track(of Subject, over Range) (Track, bool) {
 	h.mu.RLock()
@@ -107,9 +122,9 @@ func (h *History) Track(of Subject, over Range) (Track, bool) {
 // Number counts the steps of a range from the Unix epoch on: it is that in which a time is.
 func (r Range) Number(at time.Time) int64 { return at.UnixMilli() / r.Step.Milliseconds() }
 
-// maxGap is over how many steps a rate is computed. If slots between are missing, it is the mean of
-// all these steps, and the counts of all of them stand in the last.
-const maxGap = 3
+// MaxGap is over how many steps a rate is computed. If slots between are missing, it is the mean of
+// all these steps, and what was counted in all of them is spread over them.
+const MaxGap = 3
 
 // ring has the last slots of a range.
 type ring struct {
@@ -117,8 +132,8 @@ type ring struct {
 	// end is the number of the newest slot.
 	end    int64
 	tracks map[Subject]*track
-	// short is whether the newest slot had no room for all.
-	short bool
+	// coverage is that of the newest slot.
+	coverage Coverage
 }
 
 // track has a subject's points in a ring, and the totals of its last slot.
@@ -131,22 +146,39 @@ type track struct {
 	at     time.Time
 }
 
-// columns are the numbers of a slot about a subject: first totals, then gauges.
-type columns struct{ totals, gauges []float64 }
+// columns are the numbers of a slot about a subject: first totals, then gauges. Those before
+// eventsTotal, and it, have grown since began.
+type columns struct {
+	totals, gauges []float64
+	began          int64
+}
 
 func (c columns) width() int { return len(c.totals) + len(c.gauges) }
 
 func busColumns(s Slot) columns {
-	c := subscriberColumns(s.Bus)
-	c.totals = append(c.totals, float64(s.Events), float64(s.Unreadable), float64(s.Scrubbed))
-	c.gauges = append(c.gauges, float64(s.Used), float64(s.Busy)/float64(s.Threads), float64(s.Waiting)) // 0/0 is NaN
-	return c
+	g, c := s.Grown, subscriberColumns(s.Bus)
+	used := float64(s.Used)
+	if s.Used == 0 { // it is not known
+		used = math.NaN()
+	}
+	return columns{
+		[]float64{
+			float64(g.Sent), float64(g.Succeeded), float64(g.Failed), float64(g.Dropped), float64(g.Events),
+			float64(s.Unreadable), float64(s.Scrubbed),
+		},
+		append(c.gauges, used, float64(s.Busy)/float64(s.Threads), float64(s.Waiting), float64(s.Dead)), // 0/0 is NaN
+		g.Began,
+	}
 }
 
 func subscriberColumns(t Totals) columns {
+	oldest := t.Oldest.Seconds()
+	if oldest < 0 {
+		oldest = math.NaN()
+	}
 	return columns{
-		[]float64{float64(t.Sent), float64(t.Succeeded), float64(t.Failed), float64(t.Dropped)},
-		[]float64{float64(t.Queued), t.Oldest.Seconds(), float64(t.Health)},
+		totals: []float64{float64(t.Sent), float64(t.Succeeded), float64(t.Failed), float64(t.Dropped)},
+		gauges: []float64{float64(t.Queued), oldest, float64(t.Health)},
 	}
 }
 
@@ -161,66 +193,22 @@ func (r *ring) add(s Slot) {
 			t.clear(n, r.over.Points)
 		}
 	}
-	r.end = number
-	was, known := r.tracks[Subject{}]
-	var before track
-	if known {
-		before = *was
-	}
+	r.end, r.coverage = number, s.coverage()
 	r.put(Subject{}, s.At, busColumns(s))
-	grown := slices.Repeat([]float64{math.NaN()}, eventsTotal+1)
 	for _, sub := range s.Subscribers {
-		add(grown, r.put(Subject{Subscriber: sub.Name}, s.At, subscriberColumns(sub.Totals)))
+		r.put(Subject{Subscriber: sub.Name}, s.At, subscriberColumns(sub.Totals))
 	}
 	for _, topic := range s.Topics {
-		add(grown[eventsTotal:], r.put(Subject{Topic: topic.Name}, s.At, columns{totals: []float64{float64(topic.Events)}}))
+		r.put(Subject{Topic: topic.Name}, s.At, columns{totals: []float64{float64(topic.Events)}})
 	}
-	short := s.Left > 0
-	if known && r.follows(before) && !short && !r.short {
-		if len(s.Subscribers) == 0 { // none has anything, now
-			copy(grown, make([]float64, eventsTotal))
-		}
-		if len(s.Topics) == 0 {
-			grown[eventsTotal] = 0
-		}
-		r.setGrowth(grown, s.At.Sub(before.at))
-	}
-	r.short = short
 	maps.DeleteFunc(r.tracks, func(_ Subject, t *track) bool { return number-t.number >= int64(r.over.Points) })
 }
 
-// setGrowth notes by how much the totals of the bus have grown in the newest step: the sum of what
-// those of its subscribers and topics did. The sum of their totals also changes when one leaves, or
-// comes back with all it ever had.
-func (r *ring) setGrowth(grown []float64, in time.Duration) {
-	point := r.tracks[Subject{}].point(r.end, r.over.Points)
-	for i, n := range grown {
-		if isRate(i) {
-			n /= in.Seconds()
-		}
-		point[i] = float32(n)
-	}
-}
-
-// add adds what is known.
-func add(sum, some []float64) {
-	for i, n := range some {
-		switch {
-		case math.IsNaN(n):
-		case math.IsNaN(sum[i]):
-			sum[i] = n
-		default:
-			sum[i] += n
-		}
-	}
-}
-
 // follows reports whether the newest slot is soon enough after the last of a track for a rate.
-func (r *ring) follows(t track) bool { return t.number > 0 && r.end-t.number <= maxGap }
+func (r *ring) follows(t track) bool { return t.number > 0 && r.end-t.number <= MaxGap }
 
-// put notes the numbers of the newest slot about a subject. It returns by how much each total has
-// grown, NaN where that is not known.
-func (r *ring) put(of Subject, at time.Time, now columns) (grown []float64) {
+// put notes the numbers of the newest slot about a subject.
+func (r *ring) put(of Subject, at time.Time, now columns) {
 	t := r.tracks[of]
 	if t == nil {
 		t = &track{points: make([]float32, r.over.Points*now.width())}
@@ -231,12 +219,14 @@ func (r *ring) put(of Subject, at time.Time, now columns) (grown []float64) {
 	}
 	point := t.point(r.end, r.over.Points)
 	for i, total := range now.totals {
-		grown = append(grown, math.NaN())
-		if r.follows(*t) && total >= t.last.totals[i] {
-			grown[i] = total - t.last.totals[i]
-			point[i] = float32(grown[i])
-			if isRate(i) {
-				point[i] /= float32(at.Sub(t.at).Seconds())
+		began := i > eventsTotal || now.began == t.last.began
+		switch {
+		case !r.follows(*t) || !began || total < t.last.totals[i]:
+		case isRate(i):
+			point[i] = float32((total - t.last.totals[i]) / at.Sub(t.at).Seconds())
+		default:
+			for n := t.number + 1; n <= r.end; n++ {
+				t.point(n, r.over.Points)[i] = float32((total - t.last.totals[i]) / float64(r.end-t.number))
 			}
 		}
 	}
@@ -244,13 +234,12 @@ func (r *ring) put(of Subject, at time.Time, now columns) (grown []float64) {
 		point[len(now.totals)+i] = float32(gauge)
 	}
 	t.last, t.number, t.at = now, r.end, at
-	return grown
 }
 
 // isRate reports whether a total is shown by the second: events are, deliveries and drops are not.
 func isRate(total int) bool { return total == 0 || total == eventsTotal }
 
-// eventsTotal is which total of the bus is the sum of its topics. Those before are of subscribers.
+// eventsTotal is which total of the bus is that of its topics. Those before are of subscribers.
 const eventsTotal = 4
 
 // point is where the columns of a step are.
@@ -266,8 +255,6 @@ func (t *track) clear(number int64, points int) {
 	}
 }
 
-var nan = float32(math.NaN())
-
 // track returns the points of a subject.
 func (r *ring) track(of Subject) (Track, bool) {
 	t := r.tracks[of]
@@ -282,7 +269,7 @@ func (r *ring) track(of Subject) (Track, bool) {
 }
 
 func pointOf(of Subject, c []float32) Point {
-	p := Point{nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan}
+	p := Unknown
 	switch {
 	case of.Topic != "":
 		p.In = c[0]
@@ -290,7 +277,7 @@ func pointOf(of Subject, c []float32) Point {
 		p.Out, p.Succeeded, p.Failed, p.Dropped, p.Queued, p.Oldest, p.Health = c[0], c[1], c[2], c[3], c[4], c[5], c[6]
 	default:
 		p.Out, p.Succeeded, p.Failed, p.Dropped, p.In, p.Unreadable, p.Scrubbed = c[0], c[1], c[2], c[3], c[4], c[5], c[6]
-		p.Queued, p.Oldest, p.Health, p.Used, p.Busy, p.Waiting = c[7], c[8], c[9], c[10], c[11], c[12]
+		p.Queued, p.Oldest, p.Health, p.Used, p.Busy, p.Waiting, p.Dead = c[7], c[8], c[9], c[10], c[11], c[12], c[13]
 	}
 	return p
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -17,8 +19,9 @@ var epoch = time.UnixMilli(1_700_000_000_000).Truncate(Slow.Step)
 func slotAt(step int, sent, events int64) Slot {
 	totals := Totals{Sent: sent, Counts: Counts{Succeeded: sent / 2, Failed: 1, Dropped: 2}, Queued: 7, Oldest: 3 * time.Second, Health: 40}
 	return Slot{
-		At: epoch.Add(time.Duration(step) * Fast.Step), Bus: totals, Events: events, Used: 99, Busy: 3, Threads: 4, Waiting: 5,
-		Subscribers: []NamedTotals{{"shop", totals}}, Topics: []TopicEvents{{"widgets", events}},
+		At: epoch.Add(time.Duration(step) * Fast.Step), Bus: totals, Events: events, Used: 99, Busy: 3, Threads: 4, Waiting: 5, Dead: 6,
+		Grown:       Growth{Sent: sent, Counts: totals.Counts, Events: events},
+		Subscribers: []NamedTotals{{"shop", totals}}, Topics: []TopicEvents{{"widgets", events}}, AllSubscribers: 1, AllTopics: 1,
 	}
 }
 
@@ -72,9 +75,9 @@ func TestTheLastPointOfATrack(t *testing.T) {
 	h.Add(Slow, slotAt(12, 130, 250))
 	nan := float32(math.NaN())
 	for of, want := range map[Subject]Point{
-		{}:                   {2, 1, 60, 0, 0, 7, 3, 40, 99, 0, 0, 0.75, 5},
-		{Subscriber: "shop"}: {nan, 1, 60, 0, 0, 7, 3, 40, nan, nan, nan, nan, nan},
-		{Topic: "widgets"}:   {2, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan},
+		{}:                   {2, 1, 60, 0, 0, 7, 3, 40, 99, 0, 0, 0.75, 5, 6},
+		{Subscriber: "shop"}: {nan, 1, 60, 0, 0, 7, 3, 40, nan, nan, nan, nan, nan, nan},
+		{Topic: "widgets"}:   {2, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan, nan},
 	} {
 		track, known := h.Track(of, Slow)
 		require.True(t, known)
@@ -119,8 +122,8 @@ func TestTheMostInterestingIsKeptFirst(t *testing.T) {
 		},
 	})
 	assert.Equal(t, Totals{Sent: 1, Queued: 2, Oldest: time.Minute, Health: 10}, slot.Bus)
-	assert.Equal(t, []int64{10, 3, 4, 5, 6, 7, 9, 6}, []int64{
-		slot.Events, slot.Unreadable, slot.Scrubbed, slot.Used, slot.Waiting, slot.Busy, slot.Threads, slot.All,
+	assert.Equal(t, []int64{10, 3, 4, 5, 6, 7, 9, 4, 2}, []int64{
+		slot.Events, slot.Unreadable, slot.Scrubbed, slot.Used, slot.Waiting, slot.Busy, slot.Threads, slot.AllSubscribers, slot.AllTopics,
 	})
 	names := func() (names []string) {
 		for _, sub := range slot.Subscribers {
@@ -134,7 +137,7 @@ func TestTheMostInterestingIsKeptFirst(t *testing.T) {
 	assert.Equal(t, []string{"failing", "waiting", "tried", "idle", "much", "little"}, names())
 	slot.Shorten(0.5)
 	assert.Equal(t, []string{"failing", "waiting", "much"}, names())
-	assert.Equal(t, int64(3), slot.Left)
+	assert.Equal(t, Coverage{2, 4, 1, 2}, slot.coverage())
 }
 
 // TestAHistoryIsSmall fills the rings of 1,000 subscribers and 500 topics.
@@ -162,37 +165,92 @@ func TestAHistoryIsSmall(t *testing.T) {
 	runtime.KeepAlive(h)
 }
 
-// TestTheBusGrowsAsItsSubscribersDo has subscribers that leave and come back with all they had.
+// TestTheBusGrowsAsItsSubscribersDo has subscribers that leave and come back with all they had. The
+// ring of a day, which has nothing but the bus, must know no better.
 func TestTheBusGrowsAsItsSubscribersDo(t *testing.T) {
-	slot := func(step int, left int64, dropped map[string]int64) Slot {
-		s := Slot{At: epoch.Add(time.Duration(step) * Fast.Step), Left: left}
+	sample := func(dropped map[string]int64) (s Sample) {
 		for name, n := range dropped {
-			totals := Totals{Sent: 10 * n, Counts: Counts{Dropped: n}}
-			s.Subscribers = append(s.Subscribers, NamedTotals{name, totals})
-			s.Bus.add(totals)
+			s.Subscribers = append(s.Subscribers, SubscriberState{Name: name, Sent: 600 * n, Counts: Counts{Dropped: n}})
+			s.Topics = append(s.Topics, TopicState{Name: name, Events: 1200 * n})
 		}
 		return s
 	}
 	type of = map[string]int64
 	for name, test := range map[string]struct {
-		left    int64
-		dropped []of
-		want    string
-		out     string
+		// room is for which share of the subscribers there is room.
+		room    float64
+		samples []of
+		dropped string
 	}{
-		"none comes or goes":          {0, []of{{"a": 5, "b": 100}, {"a": 6, "b": 102}}, "3 ", "3 "},
-		"one comes with all it had":   {0, []of{{"a": 5}, {"a": 5, "b": 100}, {"a": 6, "b": 101}}, "0 2 ", "0 2 "},
-		"one leaves while some drop":  {0, []of{{"a": 5, "b": 100}, {"a": 9}}, "4 ", "4 "},
-		"one begins anew":             {0, []of{{"a": 5, "b": 100}, {"a": 7, "b": 0}}, "2 ", "2 "},
-		"nobody is there at first":    {0, []of{{}, {"a": 100}, {"a": 101}}, "1 ", "1 "},
-		"some are left out: the sums": {1, []of{{"a": 5}, {"a": 9}, {}}, "4 - ", "4 - "},
+		"none comes or goes":         {1, []of{{"a": 5, "b": 100}, {"a": 6, "b": 102}}, "3 "},
+		"one comes with all it had":  {1, []of{{"a": 5}, {"a": 5, "b": 100}, {"a": 6, "b": 101}}, "0 2 "},
+		"one leaves while some drop": {1, []of{{"a": 5, "b": 100}, {"a": 9}}, "4 "},
+		"one begins anew":            {1, []of{{"a": 5, "b": 100}, {"a": 7, "b": 0}}, "2 "},
+		"nobody is there at first":   {1, []of{{}, {"a": 100}, {"a": 101}}, "0 1 "},
+		"there is no room":           {0, []of{{"a": 5, "b": 1}, {"a": 9, "b": 2}}, "5 "},
+		"and others come: a gap":     {0, []of{{"a": 5}, {"a": 9}, {"a": 9, "b": 100}, {"a": 10, "b": 101}}, "4 - 2 "},
+		"others in place of others":  {0.5, []of{{"a": 5, "b": 7}, {"a": 9, "c": 200}, {"a": 10, "c": 201}}, "2 "},
+	} {
+		h, before := NewHistory(), (*Slot)(nil)
+		for i, dropped := range test.samples {
+			slot := SlotOf(sample(dropped))
+			slot.At = epoch.Add(time.Duration(i) * Day.Step)
+			slot.Follow(before)
+			slot.Shorten(test.room)
+			before = &slot
+			bare := slot
+			bare.Shorten(0)
+			h.Add(Day, bare)
+		}
+		track, _ := h.Track(Subject{}, Day)
+		assert.Equal(t, test.dropped, text(track, func(p Point) float32 { return p.Dropped }), name)
+		for figure, column := range map[string]func(Point) float32{
+			"out": func(p Point) float32 { return p.Out }, "in": func(p Point) float32 { return p.In / 2 },
+		} {
+			assert.Equal(t, test.dropped, text(track, column), "%s: %s", name, figure)
+		}
+	}
+}
+
+// TestASubscriberThatWasLeftOut comes back with what it was sent meanwhile.
+func TestASubscriberThatWasLeftOut(t *testing.T) {
+	for name, test := range map[string]struct {
+		steps       []int
+		out, failed string
+	}{
+		"soon":  {[]int{0, 1, 3, 4}, "1 - 1 1 ", "10 10 10 10 "},
+		"later": {[]int{0, 1, 9, 10}, "1 - - - - - - - - 1 ", "10 - - - - - - - - 10 "},
 	} {
 		h := NewHistory()
-		for i, dropped := range test.dropped {
-			h.Add(Fast, slot(i, test.left, dropped))
+		for step := range 11 {
+			slot := slotAt(step, int64(10*step), 0)
+			slot.Subscribers[0].Failed = int64(10 * step)
+			if !slices.Contains(test.steps, step) {
+				slot.Shorten(0)
+			}
+			h.Add(Fast, slot)
 		}
-		track, _ := h.Track(Subject{}, Fast)
-		assert.Equal(t, test.want, text(track, func(p Point) float32 { return p.Dropped }), name)
-		assert.Equal(t, test.out, text(track, func(p Point) float32 { return p.Out }), name)
+		track, _ := h.Track(Subject{Subscriber: "shop"}, Fast)
+		shown := func(column func(Point) float32) string {
+			return strings.TrimRight(text(track, column), "- ") + " "
+		}
+		assert.Equal(t, test.out, shown(func(p Point) float32 { return p.Out }), name)
+		assert.Equal(t, test.failed, shown(func(p Point) float32 { return p.Failed }), name)
 	}
+}
+
+func TestWhatIsNotKnownIsAGap(t *testing.T) {
+	sample := at(0).subscriber(SubscriberState{Name: "shop", Queued: 5}).subscriber(SubscriberState{Name: "idle"})
+	slot := SlotOf(sample)
+	h := NewHistory()
+	h.Add(Fast, slot)
+	for name, oldest := range map[string]string{"": "", "shop": "", "idle": "0 "} {
+		track, known := h.Track(Subject{Subscriber: name}, Fast)
+		require.True(t, known)
+		assert.Equal(t, oldest, text(track, func(p Point) float32 { return p.Oldest }), "the oldest of %q", name)
+	}
+	track, _ := h.Track(Subject{}, Fast)
+	assert.Empty(t, text(track, func(p Point) float32 { return p.Used }))
+	assert.Equal(t, &Coverage{2, 2, 0, 0}, h.Coverage())
+	assert.Nil(t, NewHistory().Coverage())
 }

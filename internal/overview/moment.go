@@ -32,7 +32,9 @@ const (
 
 // moment is what is kept of a sample: numbers by name.
 type moment struct {
-	at      time.Time
+	at time.Time
+	// partial is whether it lacks some that there were.
+	partial bool
 	numbers [counters]map[string]int64
 }
 
@@ -47,7 +49,7 @@ func newMoment(now Sample) moment {
 	for _, sub := range now.Subscribers {
 		m.numbers[sent][sub.Name] = sub.Sent
 		m.numbers[health][sub.Name] = int64(sub.Health)
-		if slices.Contains(now.Unread, PartCounters) {
+		if now.Lacks(PartCounters) {
 			continue // 0 would be a beginning anew, and all that was ever counted grow next
 		}
 		m.numbers[succeeded][sub.Name] = sub.Counts.Succeeded
@@ -70,11 +72,16 @@ func newMoment(now Sample) moment {
 }
 
 // remember keeps what the figures of the next minute need of a sample.
-func (s *Sampler) remember(now Sample) {
+func (s *Sampler) remember(now moment) {
 	s.recent = slices.DeleteFunc(s.recent, func(m moment) bool {
-		return !m.at.Before(now.At) || now.At.Sub(m.at) > Lately
+		return !m.at.Before(now.at) || now.at.Sub(m.at) > Lately
 	})
-	s.recent = append(s.recent, newMoment(now))
+	s.recent = append(s.recent, now)
+}
+
+// hasGaps reports whether rates are over a time of which only some are known.
+func (s *Sampler) hasGaps() bool {
+	return slices.ContainsFunc(s.recent[s.first(rateWindow):], func(m moment) bool { return m.partial })
 }
 
 // first returns the index of the oldest moment that a window reaches. If none but the last is in

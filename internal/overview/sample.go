@@ -1,9 +1,13 @@
 package overview
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// Sample is what was read of a bus at one moment. Counts that have "ever" in their comment only
-// grow, unless they begin anew; who compares two samples takes a smaller one for unknown.
+// Sample is what was read of a bus at one moment, by the clock of Redis. Counts that have "ever" in
+// their comment only grow, unless they begin anew; who compares two samples takes a smaller one for
+// unknown.
 type Sample struct {
 	At time.Time
 	// Redis is why it could not be read, in words; empty if it could. Then all but At is missing.
@@ -29,18 +33,43 @@ type Sample struct {
 	Unreadable, Scrubbed int64
 	// Damaged are the keys that are not of their type. They show clients by name.
 	Damaged []string
-	// Warnings name what could not be read, one sentence each. It is missing from the sample.
-	Warnings []string
-	// Unread are the parts that it is missing for that, such as [PartTopics].
-	Unread []string
+	// Unread are the parts that could not be read, which are missing.
+	Unread []Unread
 }
 
-// Parts of a [Sample], as its warnings call them.
+// Unread is a part of a [Sample] that could not be read.
+type Unread struct {
+	// Part is one of those below, such as [PartTopics].
+	Part string `json:"part"`
+	// Why is in words that everybody may see.
+	Why string `json:"reason"`
+	// ReadAt is when it was read last, which is what [Figures] show of it; zero if it never was, and
+	// in a sample.
+	ReadAt Time `json:"read_at"`
+}
+
+// Parts of a [Sample], as warnings call them, and the history.
 const (
-	PartTopics    = "topics"
-	PartCounters  = "counters"
-	PartProcesses = "processes"
+	PartMemory = "memory"
+	PartQueues = "queues"
+	// PartSubscribers is who is subscribed, what waits for them, and how their deliveries go.
+	PartSubscribers = "subscribers"
+	PartOldest      = "oldest events"
+	PartTopics      = "topics"
+	// PartSubscriptions is the topics of subscribers, what came of their last deliveries, and whether
+	// a batch holds them up.
+	PartSubscriptions = "subscriptions"
+	PartCounters      = "counters"
+	PartJobTypes      = "job types"
+	PartMachines      = "state machines"
+	PartProcesses     = "processes"
+	PartHistory       = "history"
 )
+
+// Lacks reports whether a part of the sample could not be read.
+func (s Sample) Lacks(part string) bool {
+	return slices.ContainsFunc(s.Unread, func(u Unread) bool { return u.Part == part })
+}
 
 // TopicState is a topic of a [Sample].
 type TopicState struct {

@@ -24,20 +24,26 @@ type Sampler struct {
 	// recent has the samples of the last minute, oldest first.
 	recent []moment
 	last   Figures
+	// readAt is when each part was read last.
+	readAt map[string]time.Time
 }
 
 // Add adds a sample, and returns the figures, without states and problems. Those before it that are
 // not earlier are forgotten, because clocks may be set back. If Redis could not be read, the
-// figures are those of the last time it could, and At is zero if it never could.
+// figures are those of the last time it could, and At is zero if it never could; likewise those of
+// a part that could not be read.
 func (s *Sampler) Add(now Sample) Figures {
+	if s.last.Topics == nil { // nothing was ever read
+		s.last = newFigures()
+	}
 	if now.Redis != "" {
 		s.lost(now)
 		return s.last.clone()
 	}
-	s.remember(now)
+	s.remember(newMoment(now))
 	f := newFigures()
 	f.At, f.Seconds, f.Due, f.Memory = now.At, s.seconds(), &now.Due, now.Memory
-	f.Queues, f.Warnings = append(f.Queues, now.Queues...), append(f.Warnings, now.Warnings...)
+	f.Queues = append(f.Queues, now.Queues...)
 	f.addProcesses(now)
 	followers := map[string]int{}
 	for _, sub := range now.Subscribers {
@@ -58,24 +64,29 @@ func (s *Sampler) Add(now Sample) Figures {
 	for _, m := range now.Machines {
 		f.Machines = append(f.Machines, s.machine(m))
 	}
-	f.sumUp(now.Unread)
+	f.sumUp(s.hasGaps(), now.Lacks(PartCounters))
+	s.keep(&f, now)
 	s.last = f
 	return f.clone()
+}
+
+// Seed adds a slot of the history, for the rates of the first samples.
+func (s *Sampler) Seed(slot Slot) {
+	m := newMoment(slot.sample())
+	m.partial = !slot.coverage().Whole()
+	s.remember(m)
 }
 
 // newFigures makes figures without figures. Nothing is null in their JSON that has a list there.
 func newFigures() Figures {
 	return Figures{
 		Queues: []Queue{}, JobTypes: []JobType{}, Machines: []Machine{}, Processes: []Process{},
-		Subscribers: []Subscriber{}, Topics: []Topic{}, Problems: []Problem{}, Warnings: []string{},
+		Subscribers: []Subscriber{}, Topics: []Topic{}, Problems: []Problem{}, Unread: []Unread{}, Warnings: []string{},
 	}
 }
 
 // lost notes that Redis could not be read.
 func (s *Sampler) lost(now Sample) {
-	if s.last.Topics == nil { // it was never read
-		s.last = newFigures()
-	}
 	if s.last.Redis == "" {
 		s.last.RedisLostAt = Time{now.At}
 	}
@@ -85,7 +96,7 @@ func (s *Sampler) lost(now Sample) {
 // clone copies what [Judge] changes.
 func (f Figures) clone() Figures {
 	f.Subscribers, f.Topics = slices.Clone(f.Subscribers), slices.Clone(f.Topics)
-	f.Problems, f.Warnings = slices.Clone(f.Problems), slices.Clone(f.Warnings)
+	f.Problems = slices.Clone(f.Problems)
 	return f
 }
 
@@ -178,17 +189,16 @@ func (s *Sampler) machine(m MachineState) Machine {
 	}
 }
 
-// sumUp computes the figures of the whole bus. They are not known where no rate is, or where a part
-// could not be read; a rate of one among others that is not known counts as 0.
-func (f *Figures) sumUp(unread []string) {
-	if f.Seconds > 0 && !slices.Contains(unread, PartTopics) {
+// sumUp computes the figures of the whole bus. They are not known where no rate is, where rates are
+// over a time of which only some are known, or where their counters could not be read; a rate of
+// one among others that is not known counts as 0.
+func (f *Figures) sumUp(gaps, uncounted bool) {
+	if f.Seconds > 0 && !gaps {
 		f.Published = sum(f.Topics, func(t Topic) *float64 { return t.Rate })
-	}
-	if f.Seconds > 0 {
 		f.Delivered = sum(f.Subscribers, func(sub Subscriber) *float64 { return sub.Rate })
-	}
-	if f.Seconds > 0 && !slices.Contains(unread, PartCounters) {
-		f.Dropped = sum(f.Subscribers, func(sub Subscriber) *int64 { return sub.Dropped })
+		if !uncounted {
+			f.Dropped = sum(f.Subscribers, func(sub Subscriber) *int64 { return sub.Dropped })
+		}
 	}
 	for _, sub := range f.Subscribers {
 		f.Queued += sub.Queued

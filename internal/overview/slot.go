@@ -2,7 +2,10 @@ package overview
 
 import (
 	"cmp"
+	"hash/fnv"
+	"io"
 	"slices"
+	"strings"
 	"time"
 
 	"routemaster/internal/bus"
@@ -16,19 +19,26 @@ type Slot struct {
 	Bus Totals
 	// Events is the number ever published. Unreadable and Scrubbed are those of the sample.
 	Events, Unreadable, Scrubbed int64
-	// Used is Redis' memory in bytes, Waiting the number of instant jobs of main. Busy of the Threads
-	// of the workers deliver.
-	Used, Waiting, Busy, Threads int64
-	// Subscribers and Topics are those that a slot has room for, the most interesting first. Of all
-	// there are All; Left were left out.
-	Subscribers []NamedTotals
-	Topics      []TopicEvents
-	Left, All   int64
+	// Grown is what the rates of the bus are made of; see [Slot.Follow].
+	Grown Growth
+	// Used is Redis' memory in bytes, Waiting the number of instant jobs of main, Dead that of events
+	// in dead letters. Busy of the Threads of the workers deliver.
+	Used, Waiting, Dead, Busy, Threads int64
+	// Subscribers and Topics are those that a slot has room for, the most interesting first, of
+	// AllSubscribers and AllTopics. Names is a digest of the names of them all.
+	Subscribers               []NamedTotals
+	Topics                    []TopicEvents
+	AllSubscribers, AllTopics int64
+	Names                     int64
 }
 
+// RecordedParts are the parts of a [Sample] without which it makes no slot: 0 for what is not known
+// would be a false point.
+var RecordedParts = []string{PartMemory, PartQueues, PartSubscribers, PartTopics, PartCounters}
+
 // Totals are what a [Slot] has of a subscriber: numbers of events ever acknowledged, deliveries and
-// events by what became of them, what is queued, the age of the oldest queued event, and the health
-// from 0 to 100.
+// events by what became of them, what is queued, the age of the oldest queued event, negative if it
+// is not known, and the health from 0 to 100.
 type Totals struct {
 	Sent int64
 	Counts
@@ -54,8 +64,8 @@ type TopicEvents struct {
 // was published.
 func SlotOf(s Sample) Slot {
 	slot := Slot{
-		At: s.At, Bus: Totals{Health: 100}, Unreadable: s.Unreadable, Scrubbed: s.Scrubbed,
-		All: int64(len(s.Subscribers) + len(s.Topics)),
+		At: s.At, Bus: Totals{Oldest: unknownAge, Health: 100}, Unreadable: s.Unreadable, Scrubbed: s.Scrubbed,
+		AllSubscribers: int64(len(s.Subscribers)), AllTopics: int64(len(s.Topics)), Names: namesOf(s),
 	}
 	if s.Memory != nil {
 		slot.Used = s.Memory.Used
@@ -76,11 +86,18 @@ func SlotOf(s Sample) Slot {
 	})
 	for _, sub := range ordered {
 		totals := Totals{Sent: sub.Sent, Counts: sub.Counts, Queued: sub.Queued, Health: sub.Health}
-		if sub.Queued > 0 && !sub.OldestAt.IsZero() {
-			totals.Oldest = max(s.At.Sub(sub.OldestAt), 0)
+		if sub.Queued > 0 {
+			totals.Oldest = unknownAge
+			if !sub.OldestAt.IsZero() {
+				totals.Oldest = max(s.At.Sub(sub.OldestAt), 0)
+			}
 		}
 		slot.Bus.add(totals)
+		slot.Dead += sub.Dead
 		slot.Subscribers = append(slot.Subscribers, NamedTotals{sub.Name, totals})
+	}
+	if slot.Bus.Queued == 0 {
+		slot.Bus.Oldest = 0
 	}
 	for _, topic := range s.Topics {
 		slot.Events += topic.Events
@@ -88,6 +105,24 @@ func SlotOf(s Sample) Slot {
 	}
 	slices.SortStableFunc(slot.Topics, func(a, b TopicEvents) int { return cmp.Compare(b.Events, a.Events) })
 	return slot
+}
+
+// unknownAge is an age that is not known.
+const unknownAge = -time.Millisecond
+
+// namesOf is a digest of the names of a sample's subscribers and topics, in whatever order.
+func namesOf(s Sample) int64 {
+	var names []string
+	for _, sub := range s.Subscribers {
+		names = append(names, "subscriber/"+sub.Name)
+	}
+	for _, topic := range s.Topics {
+		names = append(names, "topic/"+topic.Name)
+	}
+	slices.Sort(names)
+	digest := fnv.New64a()
+	_, _ = io.WriteString(digest, strings.Join(names, "\n")) // a hash never fails
+	return int64(digest.Sum64())
 }
 
 func (sub SubscriberState) needsCare() bool { return sub.Queued > 0 || sub.Failure != "" }
@@ -108,7 +143,9 @@ func (t *Totals) add(one Totals) {
 	t.Failed += one.Failed
 	t.Dropped += one.Dropped
 	t.Queued += one.Queued
-	t.Oldest = max(t.Oldest, one.Oldest)
+	if one.Queued > 0 {
+		t.Oldest = max(t.Oldest, one.Oldest)
+	}
 	t.Health = min(t.Health, one.Health)
 }
 
@@ -116,12 +153,14 @@ func (t *Totals) add(one Totals) {
 func (s *Slot) Shorten(share float64) {
 	s.Subscribers = s.Subscribers[:int(share*float64(len(s.Subscribers)))]
 	s.Topics = s.Topics[:int(share*float64(len(s.Topics)))]
-	s.Left = s.All - int64(len(s.Subscribers)+len(s.Topics))
 }
 
-// Sample returns what can be said of the bus by a slot alone, for the rates of a [Sampler] that has
-// just begun.
-func (s Slot) Sample() Sample {
+func (s Slot) coverage() Coverage {
+	return Coverage{int64(len(s.Subscribers)), s.AllSubscribers, int64(len(s.Topics)), s.AllTopics}
+}
+
+// sample returns what can be said of the bus by a slot alone.
+func (s Slot) sample() Sample {
 	sample := Sample{At: s.At}
 	for _, sub := range s.Subscribers {
 		sample.Subscribers = append(sample.Subscribers, SubscriberState{

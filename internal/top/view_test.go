@@ -205,7 +205,7 @@ func TestAScreenNeverOverflows(t *testing.T) {
 	before, after := busy()
 	for _, s := range []*sample{&before, &after} {
 		*s = s.topic("\x1b[2J\r\n店店店店店店店店店店店店店店店店店店店", 5).subscriber(overview.SubscriberState{Name: "e\u0301\u202e店\t👩‍👩‍👧", Queued: 1 << 60, Sent: 1 << 62})
-		s.Warnings = []string{"a\x1b]0;title\x07", strings.Repeat("店", 300)}
+		s.Unread = []overview.Unread{{Part: "a\x1b]0;title\x07"}, {Part: strings.Repeat("店", 300)}}
 	}
 	for range 100 {
 		after = after.subscriber(overview.SubscriberState{Name: fmt.Sprint("s", len(after.Subscribers)), Queued: 1})

@@ -46,6 +46,7 @@ type seriesView struct {
 	OldestAge column `json:"oldest_event_age_seconds,omitempty"`
 	Health    column `json:"health_points,omitempty"`
 	Used      column `json:"redis_used_bytes,omitempty"`
+	Dead      column `json:"dead_letter_events,omitempty"`
 	Busy      column `json:"busy_share,omitempty"`
 }
 
@@ -137,6 +138,7 @@ func (v *seriesView) fill(of overview.Subject, points []overview.Point) {
 	v.OldestAge = columnOf(func(p overview.Point) float32 { return p.Oldest })
 	v.Health = columnOf(func(p overview.Point) float32 { return p.Health })
 	if of == (overview.Subject{}) {
+		v.Dead = columnOf(func(p overview.Point) float32 { return p.Dead })
 		v.Used = columnOf(func(p overview.Point) float32 { return p.Used })
 		v.Busy = columnOf(func(p overview.Point) float32 { return p.Busy })
 	}

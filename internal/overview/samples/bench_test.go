@@ -46,5 +46,5 @@ func BenchmarkSample(b *testing.B) {
 	b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "redis-ms/op")
 	require.Len(b, sample.Subscribers, 1000)
 	require.Len(b, sample.Topics, 500)
-	require.Empty(b, sample.Warnings)
+	require.Empty(b, sample.Unread)
 }

@@ -13,9 +13,9 @@ import (
 
 // codecVersion is the first byte of a packed slot. The rest is deflated: varints, and names with
 // their lengths before them.
-const codecVersion = 1
+const codecVersion = 2
 
-// maxUnpacked bounds the size of an unpacked slot in bytes.
+// maxUnpacked bounds the size of an unpacked slot in bytes: nothing larger is packed.
 const maxUnpacked = 8 << 20
 
 // errSlot is that a text is no packed slot.
@@ -25,15 +25,17 @@ var errSlot = errors.New("not a slot of the series")
 // not even the figures of the bus fit.
 func pack(s overview.Slot, max int) []byte {
 	for {
-		packed := deflate(appendSlot(nil, s))
-		if len(packed) <= max {
+		text := appendSlot(nil, s)
+		packed := deflate(text)
+		fits := min(float64(max)/float64(len(packed)), maxUnpacked/float64(len(text)))
+		if fits >= 1 {
 			return packed
 		}
 		if len(s.Subscribers)+len(s.Topics) == 0 {
 			return nil
 		}
 		// What is cut off is more than what does not fit by a little, so that this ends soon.
-		s.Shorten(0.95 * float64(max) / float64(len(packed)))
+		s.Shorten(0.95 * fits)
 	}
 }
 
@@ -48,7 +50,9 @@ func deflate(text []byte) []byte {
 
 func appendSlot(b []byte, s overview.Slot) []byte {
 	b = appendNumbers(b, s.At.UnixMilli(), s.Events, s.Unreadable, s.Scrubbed)
-	b = appendNumbers(b, s.Used, s.Waiting, s.Busy, s.Threads, s.Left, s.All)
+	b = appendNumbers(b, s.Used, s.Waiting, s.Dead, s.Busy, s.Threads, s.AllSubscribers, s.AllTopics, s.Names)
+	g := s.Grown
+	b = appendNumbers(b, g.Began, g.Sent, g.Succeeded, g.Failed, g.Dropped, g.Events)
 	b = appendTotals(b, s.Bus)
 	b = appendNumbers(b, int64(len(s.Subscribers)), int64(len(s.Topics)))
 	for _, sub := range s.Subscribers {
@@ -87,8 +91,10 @@ func unpack(packed string) (overview.Slot, error) {
 	u := unpacker{text: text}
 	s := overview.Slot{
 		At: time.UnixMilli(u.number()), Events: u.number(), Unreadable: u.number(), Scrubbed: u.number(),
-		Used: u.number(), Waiting: u.number(), Busy: u.number(), Threads: u.number(), Left: u.number(), All: u.number(),
-		Bus: u.totals(),
+		Used: u.number(), Waiting: u.number(), Dead: u.number(), Busy: u.number(), Threads: u.number(),
+		AllSubscribers: u.number(), AllTopics: u.number(), Names: u.number(),
+		Grown: overview.Growth{Began: u.number(), Sent: u.number(), Counts: u.counts(), Events: u.number()},
+		Bus:   u.totals(),
 	}
 	subscribers, topics := u.number(), u.number()
 	for range subscribers {
@@ -141,9 +147,12 @@ func (u *unpacker) name() string {
 	return name
 }
 
+func (u *unpacker) counts() overview.Counts {
+	return overview.Counts{Succeeded: u.number(), Failed: u.number(), Dropped: u.number()}
+}
+
 func (u *unpacker) totals() overview.Totals {
 	return overview.Totals{
-		Sent: u.number(), Counts: overview.Counts{Succeeded: u.number(), Failed: u.number(), Dropped: u.number()},
-		Queued: u.number(), Oldest: time.Duration(u.number()) * time.Millisecond, Health: int(u.number()),
+		Sent: u.number(), Counts: u.counts(), Queued: u.number(), Oldest: time.Duration(u.number()) * time.Millisecond, Health: int(u.number()),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"routemaster/internal/bus"
@@ -42,66 +43,100 @@ type Collector struct {
 	timeout   time.Duration
 	now       func() time.Time
 	startedAt time.Time
-	topics    subscribed
+	// clock is what a sample takes for the time, given what Redis does. Tests hold it.
+	clock func(redis time.Time) time.Time
+
+	// mu is held while a sample is taken, and guards the fields below.
+	mu sync.Mutex
+	// ahead is how far the clock of this process was ahead of Redis' when Redis told its time last.
+	ahead time.Duration
+	known known
 }
 
-// NewCollector makes a collector.
+// NewCollector makes a collector. Now is the clock of this process; samples have that of Redis.
 func NewCollector(config Config, now func() time.Time) *Collector {
 	st := config.Store
 	return &Collector{
 		config: config, stats: stats.Of(st), inspector: inspect.New(st), processes: &processes{st.Partition()},
-		timeout: readTimeout, now: now, startedAt: now(),
+		timeout: readTimeout, now: now, startedAt: now(), clock: func(redis time.Time) time.Time { return redis },
 	}
 }
 
 // part reads a part of a sample.
 type part struct {
-	// name is what a warning calls the part.
 	name string
-	read func(context.Context, *overview.Sample) error
+	read func(context.Context, *draft) error
 }
 
-// Collect takes a sample. It has names, and no token. A part that cannot be read within 500 ms is
-// left out, with a warning; without the first part, nothing else is read.
+// draft is a sample that is being taken. It has the backlogs that it is made from.
+type draft struct {
+	overview.Sample
+	backlogs []stats.Backlog
+}
+
+// Collect takes a sample. It has names, and no token. If Redis does not tell the time, nothing else
+// is read. A part that cannot be read within 500 ms is left out; all of them have a second.
 func (c *Collector) Collect(ctx context.Context) overview.Sample {
-	s := overview.Sample{At: c.now()}
-	s.Running = s.At.Sub(c.startedAt)
-	var backlogs []stats.Backlog
-	if err := c.bounded(ctx, func(ctx context.Context) (err error) {
-		backlogs, err = c.readBacklogs(ctx, &s)
-		return err
-	}); err != nil {
-		return overview.Sample{At: s.At, Redis: explain(err)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, 2*c.timeout)
+	defer cancel()
+	d := &draft{Sample: overview.Sample{Running: c.now().Sub(c.startedAt)}}
+	if err := c.bounded(ctx, func(ctx context.Context) error { return c.ping(ctx, d) }); err != nil {
+		return overview.Sample{At: c.clock(c.now().Add(-c.ahead)), Redis: explain(err)}
 	}
 	for _, p := range []part{
-		{"readiness for writes", c.probe},
+		{overview.PartMemory, c.readMemory},
+		{overview.PartQueues, c.readQueues},
 		{overview.PartTopics, c.readTopics},
-		{"subscriptions", func(ctx context.Context, s *overview.Sample) error { return c.readDetails(ctx, s, backlogs) }},
+		{overview.PartSubscribers, c.readBacklogs},
+		{overview.PartOldest, c.readOldest},
+		{overview.PartSubscriptions, c.readDetails},
 		{overview.PartCounters, c.readCounters},
-		{"job types", c.readJobTypes},
-		{"state machines", c.readMachines},
-		{overview.PartProcesses, func(ctx context.Context, s *overview.Sample) (err error) {
-			s.Processes, err = c.processes.list(ctx)
-			return err
-		}},
+		{overview.PartJobTypes, c.readJobTypes},
+		{overview.PartMachines, c.readMachines},
+		{overview.PartProcesses, c.readProcesses},
 	} {
-		if err := c.bounded(ctx, func(ctx context.Context) error { return p.read(ctx, &s) }); err != nil {
-			s.Unread = append(s.Unread, p.name)
-			s.Warnings = append(s.Warnings, fmt.Sprintf("The %s could not be read: %s.", p.name, explain(err)))
+		if err := c.bounded(ctx, func(ctx context.Context) error { return p.read(ctx, d) }); err != nil {
+			d.Unread = append(d.Unread, overview.Unread{Part: p.name, Why: explain(err)})
 		}
 	}
-	return s
+	if slices.ContainsFunc(d.Unread, func(u overview.Unread) bool { return u.Why == notOfTheBus }) {
+		c.findDamage(ctx, d)
+	}
+	return d.Sample
 }
 
-// probe notes whether Redis takes writes: it may answer reads, and refuse each publish. The write
-// changes nothing: it appends to a list that is never there.
-func (c *Collector) probe(ctx context.Context, s *overview.Sample) error {
+// ping asks Redis for its time, and whether it takes writes: it may answer reads, and refuse each
+// publish. The write changes nothing: it appends to a list that is never there.
+func (c *Collector) ping(ctx context.Context, d *draft) error {
 	p := c.config.Store.Partition()
-	err := p.LPushX(ctx, Keys{p.Namespace()}.Slot("probe", 0), "").Err()
-	if s.Refuses = rdb.Refusal(err); s.Refuses != "" {
-		return nil
+	var clock rdb.Reply[time.Time]
+	var write rdb.Reply[int64]
+	before := c.now()
+	_ = p.Pipelined(ctx, "ping", func(pipe rdb.Commands) { // each reply has its own error
+		clock, write = pipe.Time(ctx), pipe.LPushX(ctx, Keys{p.Namespace()}.Slot("probe", 0), "")
+	})
+	if err := clock.Err(); err != nil {
+		return rdb.Wrap("ping", err)
 	}
-	return rdb.Wrap("probe", err)
+	after := c.now()
+	c.ahead = before.Add(after.Sub(before) / 2).Sub(clock.Val())
+	d.At, d.Refuses = c.clock(clock.Val()), rdb.Refusal(write.Err())
+	if err := write.Err(); d.Refuses == "" && !rdb.Answered(err) {
+		return rdb.Wrap("ping", err)
+	}
+	return nil
+}
+
+// findDamage names the keys because of which parts could not be read.
+func (c *Collector) findDamage(ctx context.Context, d *draft) {
+	if damaged, err := c.stats.DamagedSingles(ctx); err == nil {
+		d.Damaged = append(d.Damaged, damaged...)
+	}
+	if d.Lacks(overview.PartProcesses) && c.processes.isDamaged(ctx) {
+		d.Damaged = append(d.Damaged, Keys{}.Processes())
+	}
 }
 
 func (c *Collector) bounded(ctx context.Context, read func(context.Context) error) error {
@@ -118,39 +153,78 @@ func explain(err error) string {
 	case errors.Is(err, bus.ErrUnavailable):
 		return "Redis is unavailable, or refuses calls"
 	}
-	return "Redis answered with what is not of the bus"
+	return notOfTheBus
 }
 
-// readBacklogs reads what waits: all of the subscribers but what readDetails and readCounters add.
-func (c *Collector) readBacklogs(ctx context.Context, s *overview.Sample) ([]stats.Backlog, error) {
-	snapshot, err := c.stats.Snapshot(ctx, s.At.Add(c.config.ScalingDeadline))
-	if err != nil {
-		return nil, err
-	}
-	s.Due, s.Damaged = snapshot.Due, snapshot.Damaged
-	for _, name := range bus.Queues {
-		jobs := snapshot.Jobs[name]
-		s.Queues = append(s.Queues, overview.Queue{Name: string(name), Instant: jobs.Instant, Scheduled: jobs.Scheduled})
-	}
-	if m := snapshot.Memory; m != nil {
+// notOfTheBus is what explains an answer that the bus does not know, as from a key of another type.
+const notOfTheBus = "Redis answered with what is not of the bus"
+
+func (c *Collector) readMemory(ctx context.Context, d *draft) error {
+	m, err := c.stats.Memory(ctx)
+	if err == nil && m != nil {
 		limit, high, low := c.config.Memory.Marks(m.Max)
-		s.Memory = &overview.Memory{Used: m.Used, Max: limit, High: high, Low: low}
+		d.Memory = &overview.Memory{Used: m.Used, Max: limit, High: high, Low: low}
 	}
-	for name, b := range telemetry.ByClient(snapshot.Backlogs) {
+	return err
+}
+
+func (c *Collector) readQueues(ctx context.Context, d *draft) error {
+	jobs, due, err := c.stats.CountJobs(ctx, d.At.Add(c.config.ScalingDeadline))
+	if err != nil {
+		return err
+	}
+	d.Due = due
+	for _, name := range bus.Queues {
+		d.Queues = append(d.Queues, overview.Queue{Name: string(name), Instant: jobs[name].Instant, Scheduled: jobs[name].Scheduled})
+	}
+	return nil
+}
+
+// readBacklogs reads what waits: all of the subscribers but what the parts below add.
+func (c *Collector) readBacklogs(ctx context.Context, d *draft) error {
+	backlogs, damaged, err := c.stats.Backlogs(ctx)
+	d.backlogs, d.Damaged = backlogs, append(d.Damaged, damaged...)
+	for name, b := range telemetry.ByClient(backlogs) {
 		if !b.Subscribed {
 			continue
 		}
-		s.Subscribers = append(s.Subscribers, overview.SubscriberState{
+		d.Subscribers = append(d.Subscribers, overview.SubscriberState{
 			Name: string(name), Timeout: b.Timeout, Sent: b.Sent, Queued: b.Events, Batches: b.Batches,
-			Dead: b.DeadLetterEvents, Health: b.Health, OldestAt: b.OldestAt, AttemptedAt: b.AttemptedAt,
-			Paused: b.Holds.Paused, Throttled: b.Holds.Throttled, Paced: b.Holds.Paced, Blocked: b.Lanes.Blocked > 0,
+			Dead: b.DeadLetterEvents, Health: b.Health, AttemptedAt: b.AttemptedAt,
+			Paused: b.Holds.Paused, Throttled: b.Holds.Throttled, Paced: b.Holds.Paced,
 		})
 	}
-	slices.SortFunc(s.Subscribers, func(a, b overview.SubscriberState) int { return cmp.Compare(a.Name, b.Name) })
-	return snapshot.Backlogs, nil
+	slices.SortFunc(d.Subscribers, func(a, b overview.SubscriberState) int { return cmp.Compare(a.Name, b.Name) })
+	return err
 }
 
-func (c *Collector) readTopics(ctx context.Context, s *overview.Sample) error {
+func (c *Collector) readOldest(ctx context.Context, d *draft) (err error) {
+	c.known.owners, err = c.stats.FindOldest(ctx, d.backlogs, c.known.owners)
+	if err != nil {
+		return err
+	}
+	d.eachBacklog(func(b stats.Backlog, sub *overview.SubscriberState) {
+		if at := b.OldestAt; sub.OldestAt.IsZero() || !at.IsZero() && at.Before(sub.OldestAt) {
+			sub.OldestAt = at
+		}
+	})
+	return nil
+}
+
+// eachBacklog calls a function with the backlogs of subscribers. Several may be of one.
+func (d *draft) eachBacklog(each func(b stats.Backlog, sub *overview.SubscriberState)) {
+	places := make(map[string]*overview.SubscriberState, len(d.Subscribers))
+	for i := range d.Subscribers {
+		places[d.Subscribers[i].Name] = &d.Subscribers[i]
+	}
+	for _, b := range d.backlogs {
+		if sub := places[string(b.Client)]; sub != nil {
+			each(b, sub)
+		}
+	}
+}
+
+func (c *Collector) readTopics(ctx context.Context, s *draft) error {
 	damaged, err := c.stats.EachTopics(ctx, stats.Page{}, func(some []bus.Topic) error {
 		for _, t := range some {
 			topic := overview.TopicState{Name: string(t.Name), Events: t.Events}
@@ -168,48 +242,40 @@ func (c *Collector) readTopics(ctx context.Context, s *overview.Sample) error {
 	return err
 }
 
-// readDetails reads of each subscriber its topics, and whether its last delivery failed.
-func (c *Collector) readDetails(ctx context.Context, s *overview.Sample, backlogs []stats.Backlog) error {
-	tokens := make([]bus.Token, len(backlogs))
-	for i, b := range backlogs {
-		tokens[i] = b.Token
+// readDetails reads of each subscriber its topics, what came of its last delivery if that failed,
+// and whether a batch holds it up.
+func (c *Collector) readDetails(ctx context.Context, d *draft) error {
+	k := &c.known
+	if len(d.backlogs) == 0 {
+		return nil
 	}
-	topics, err := c.topics.of(ctx, c.stats, tokens, s.At)
+	if err := k.read(ctx, c, d); err != nil {
+		return err
+	}
+	blocked, err := c.stats.CountBlocked(ctx, k.lanes)
 	if err != nil {
 		return err
 	}
-	failures, err := c.inspector.Failures(ctx, tokens)
-	if err != nil {
-		return err
-	}
-	places := placesOf(s)
-	for _, b := range backlogs {
-		sub := places[string(b.Client)]
-		if sub == nil {
-			continue
-		}
-		for _, topic := range topics[b.Token] {
+	d.eachBacklog(func(b stats.Backlog, sub *overview.SubscriberState) {
+		for _, topic := range k.topics[b.Token] {
 			sub.Topics = append(sub.Topics, string(topic))
 		}
-		sub.Failure = cmp.Or(failures[b.Token], sub.Failure)
-	}
-	for i := range s.Subscribers {
-		slices.Sort(s.Subscribers[i].Topics)
-		s.Subscribers[i].Topics = slices.Compact(s.Subscribers[i].Topics)
+		sub.Failure = cmp.Or(k.failures[b.Token], sub.Failure)
+		sub.Blocked = sub.Blocked || blocked[b.Token] > 0
+	})
+	for i := range d.Subscribers {
+		slices.Sort(d.Subscribers[i].Topics)
+		d.Subscribers[i].Topics = slices.Compact(d.Subscribers[i].Topics)
 	}
 	return nil
 }
 
-// placesOf returns where the subscribers of a sample are, by name.
-func placesOf(s *overview.Sample) map[string]*overview.SubscriberState {
-	places := make(map[string]*overview.SubscriberState, len(s.Subscribers))
-	for i := range s.Subscribers {
-		places[s.Subscribers[i].Name] = &s.Subscribers[i]
-	}
-	return places
+func (c *Collector) readProcesses(ctx context.Context, d *draft) (err error) {
+	d.Processes, err = c.processes.list(ctx)
+	return err
 }
 
-func (c *Collector) readJobTypes(ctx context.Context, s *overview.Sample) error {
+func (c *Collector) readJobTypes(ctx context.Context, s *draft) error {
 	types, err := c.config.JobTypes.Read(ctx)
 	for _, t := range types {
 		s.JobTypes = append(s.JobTypes, overview.JobTypeState{
@@ -222,7 +288,7 @@ func (c *Collector) readJobTypes(ctx context.Context, s *overview.Sample) error 
 	return err
 }
 
-func (c *Collector) readMachines(ctx context.Context, s *overview.Sample) error {
+func (c *Collector) readMachines(ctx context.Context, s *draft) error {
 	all, err := c.config.Machines.Read(ctx)
 	for _, m := range all {
 		state := overview.MachineState{Name: string(m.Machine), Errored: m.Errored, Unpublished: m.Unpublished}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -61,6 +62,7 @@ func (f *fixture) collectorOf(st *store.Store) *Collector {
 		Memory: bus.MemoryLimits{Max: 100_000_000, MinFree: 10_000_000},
 	}, func() time.Time { return f.at })
 	c.timeout = time.Minute
+	c.clock = func(time.Time) time.Time { return f.at }
 	return c
 }
 
@@ -92,7 +94,7 @@ func TestASampleIsOfTheWholeBus(t *testing.T) {
 		require.NoError(t, heartbeat.Beat(ctx))
 
 		s := f.Collect(ctx)
-		assert.Empty(t, s.Warnings)
+		assert.Empty(t, s.Unread)
 		assert.Equal(t, f.at, s.At)
 		assert.Equal(t, []overview.TopicState{{Name: "gadgets"}, {Name: "widgets", Publisher: "publisher", Events: 3}}, s.Topics)
 		assert.Equal(t, []overview.SubscriberState{
@@ -163,7 +165,7 @@ func TestTopicsAreReadEveryTenSeconds(t *testing.T) {
 	assert.Equal(t, []string{"a"}, topics())
 	f.AddSubscriber(storetest.Alice, time.Second, 2, "b")
 	assert.Equal(t, []string{"a"}, topics())
-	f.at = f.at.Add(subscribedTTL)
+	f.at = f.at.Add(knownTTL)
 	assert.Equal(t, []string{"b"}, topics())
 	f.AddSubscriber(storetest.Bob, time.Second, 2, "c")
 	assert.Equal(t, []string{"b", "c"}, topics(), "one that is new is seen at once")
@@ -180,14 +182,95 @@ func TestAPartThatCannotBeReadIsLeftOut(t *testing.T) {
 		require.NoError(t, f.Redis.SAdd(t.Context(), "subscribers", string(storetest.Bob)).Err())
 		s := f.Collect(t.Context())
 		assert.Empty(t, s.Redis)
-		assert.Equal(t, []string{
-			"The job types could not be read: Redis answered with what is not of the bus.",
-			"The state machines could not be read: Redis did not answer within 500 ms.",
-			"The processes could not be read: Redis answered with what is not of the bus.",
-		}, s.Warnings)
-		assert.Equal(t, []string{"subscriber:bob", "topic:widgets"}, s.Damaged)
+		const foreign = "Redis answered with what is not of the bus"
+		assert.Equal(t, []overview.Unread{
+			{Part: overview.PartJobTypes, Why: foreign},
+			{Part: overview.PartMachines, Why: "Redis did not answer within 500 ms"},
+			{Part: overview.PartProcesses, Why: foreign},
+		}, s.Unread)
+		assert.Equal(t, []string{"topic:widgets", "subscriber:bob", "processes"}, s.Damaged)
 		require.Len(t, s.Subscribers, 1, "the others are there")
 	})
+}
+
+// damage has a key be of another type while something is done.
+func (f *fixture) damage(key string, do func()) {
+	f.T.Helper()
+	ctx := f.T.Context()
+	exists := f.Redis.Exists(ctx, key).Val() > 0
+	if exists {
+		require.NoError(f.T, f.Redis.Rename(ctx, key, "saved").Err())
+	}
+	kind := f.Redis.SAdd
+	if key == "topics" || key == "subscribers" {
+		kind = f.Redis.LPush
+	}
+	require.NoError(f.T, kind(ctx, key, "x").Err())
+	do()
+	require.NoError(f.T, f.Redis.Del(ctx, key).Err())
+	if exists {
+		require.NoError(f.T, f.Redis.Rename(ctx, "saved", key).Err())
+	}
+}
+
+// TestADamagedKeyHarmsItsPartAlone shows the figures of the last time it could be read, and names
+// the key.
+func TestADamagedKeyHarmsItsPartAlone(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
+		f.PublishEvents("widgets", 1, 3, 7)
+		live := NewLive(f.Collector)
+		look := func() overview.Figures {
+			f.at = f.at.Add(maxAge + 1)
+			figures := live.Figures(t.Context())
+			assert.Len(t, figures.Subscribers, 1)
+			assert.Len(t, figures.Topics, 1)
+			assert.Equal(t, int64(3), figures.Queued)
+			assert.NotNil(t, figures.OldestAge)
+			assert.Empty(t, figures.Redis)
+			return figures
+		}
+		before := look()
+		for key, part := range map[string]string{
+			"topics": overview.PartTopics, "subscribers": overview.PartSubscribers, "api_tokens:by_token": overview.PartSubscribers,
+			"batches:gauges:event": overview.PartSubscribers, "batches:index": overview.PartOldest,
+			"counters": overview.PartCounters, "jobs:scheduled:main": overview.PartQueues,
+		} {
+			f.damage(key, func() {
+				figures := look()
+				require.Len(t, figures.Unread, 1, key)
+				assert.Equal(t, part, figures.Unread[0].Part)
+				assert.Equal(t, before.At, figures.Unread[0].ReadAt.Time)
+				i := slices.IndexFunc(figures.Problems, func(p overview.Problem) bool { return p.Rule == "keys-damaged" })
+				require.NotEqual(t, -1, i, key)
+				assert.Contains(t, figures.Problems[i].Detail, key+": ")
+			})
+			before = look()
+			assert.Empty(t, before.Unread, key)
+		}
+		for _, key := range []string{"delivery:", "options:", "attempts:"} {
+			f.damage(key+string(storetest.Alice), func() { assert.Empty(t, look().Unread, key) })
+		}
+	})
+}
+
+// TestTheClockIsThatOfRedis has a web whose clock is wrong look at a worker whose clock is right.
+func TestTheClockIsThatOfRedis(t *testing.T) {
+	f := newFixture(t, rdbtest.Real(t))
+	ctx := t.Context()
+	require.NoError(t, NewHeartbeat(f.Partition, overview.Process{Kind: "worker"}, nil, time.Now).Beat(ctx))
+	c := NewCollector(f.config, func() time.Time { return time.Now().Add(-time.Hour) })
+	live := NewLive(c)
+	figures := live.Figures(ctx)
+	assert.Len(t, figures.Processes, 1)
+	isNow := func(at time.Time) {
+		t.Helper()
+		assert.WithinDuration(t, time.Now(), at, time.Minute)
+	}
+	isNow(figures.At)
+	f.server.Kill(t)
+	isNow(c.Collect(ctx).At)
+	f.server.Restart(t)
 }
 
 func TestRedisIsAway(t *testing.T) {
@@ -212,7 +295,7 @@ func TestASampleSaysWhetherRedisTakesWrites(t *testing.T) {
 		require.NoError(t, f.server.Raw.Do(t.Context(), refuse...).Err())
 		s := f.Collect(t.Context())
 		assert.Equal(t, []any{code, ""}, []any{s.Refuses, s.Redis})
-		assert.Empty(t, s.Warnings, code)
+		assert.Empty(t, s.Unread, code)
 		assert.Len(t, s.Subscribers, 1, code)
 	}
 }

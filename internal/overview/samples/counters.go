@@ -2,6 +2,7 @@ package samples
 
 import (
 	"context"
+	"errors"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/overview"
@@ -14,8 +15,11 @@ var (
 	scrubbed   = bus.NewCounter(telemetry.ScrubbedWorkersCounter)
 )
 
+// errCounters is that the key of the counters is not of its type.
+var errCounters = errors.New("the counters are none")
+
 // readCounters reads the counters of the subscribers and of the bus.
-func (c *Collector) readCounters(ctx context.Context, s *overview.Sample) error {
+func (c *Collector) readCounters(ctx context.Context, s *draft) error {
 	asked := []bus.Counter{unreadable, scrubbed}
 	for _, sub := range s.Subscribers {
 		asked = append(asked, dropped(sub.Name), deliveries(sub.Name, telemetry.Success), deliveries(sub.Name, telemetry.Failure))
@@ -23,6 +27,9 @@ func (c *Collector) readCounters(ctx context.Context, s *overview.Sample) error 
 	counts, err := c.stats.ReadCounters(ctx, asked)
 	if err != nil {
 		return err
+	}
+	if len(counts) == 0 {
+		return errCounters
 	}
 	s.Unreadable, s.Scrubbed = counts[unreadable], counts[scrubbed]
 	for i := range s.Subscribers {

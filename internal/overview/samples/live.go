@@ -129,22 +129,24 @@ func (l *Live) refresh(ctx context.Context, allowed time.Duration) {
 	ctx = context.WithoutCancel(ctx)
 	sample := l.collector.Collect(ctx)
 	if sample.Redis == "" {
-		sample.Warnings = append(sample.Warnings, l.load(ctx, sample.At)...)
+		if err := l.load(ctx, sample.At); err != nil {
+			sample.Unread = append(sample.Unread, overview.Unread{Part: overview.PartHistory, Why: explain(err)})
+		}
 	}
 	figures := l.sampler.Add(sample)
 	l.mu.Lock()
-	tracks := l.history.Track
+	history := l.history
 	l.mu.Unlock()
-	verdict.Judge(&figures, sample, tracks)
+	figures.History = history.Coverage()
+	verdict.Judge(&figures, sample, history.Track)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.figures, l.sampledAt = figures, l.now()
 }
 
 // load reads what the history does not have yet, if a slot may have been written since the last
-// time. When sampling begins, or begins anew, the last slots make the first rates. It returns a
-// warning if it fails.
-func (l *Live) load(ctx context.Context, now time.Time) (warnings []string) {
+// time. When sampling begins, or begins anew, the last slots make the first rates.
+func (l *Live) load(ctx context.Context, now time.Time) error {
 	begins := l.age() > watchedFor
 	if !begins && l.now().Sub(l.loadedAt) < SeriesInterval {
 		return nil
@@ -158,14 +160,14 @@ func (l *Live) load(ctx context.Context, now time.Time) (warnings []string) {
 		return err
 	})
 	if err != nil {
-		return []string{"The history could not be read: " + explain(err) + "."}
+		return err
 	}
 	l.loadedAt = l.now()
 	if begins {
 		l.sampler = overview.Sampler{}
 		for _, slot := range slots {
 			if age := now.Sub(slot.At); age > 0 && age < seedWindow {
-				l.sampler.Add(slot.Sample())
+				l.sampler.Seed(slot)
 			}
 		}
 	}

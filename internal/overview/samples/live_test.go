@@ -8,9 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
+	"routemaster/internal/wire"
 )
 
 // commands is how many commands Redis has got.
@@ -115,4 +117,66 @@ func TestFiguresStayWhileRedisIsAway(t *testing.T) {
 		f.at = f.at.Add(time.Minute)
 		return live.Figures(t.Context()).Redis == ""
 	}, 10*time.Second, 10*time.Millisecond)
+}
+
+// TestASubscriberFailsAndRecovers lets 15 min pass for one that answers 503.
+func TestASubscriberFailsAndRecovers(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
+		f.at = f.Redis.Time(ctx).Val().Add(-SeriesInterval * time.Duration(overview.Fast.Points+3)) // what is read ends now
+		live := NewLive(f.Collector)
+		attempt := func(r wire.AttemptRecord, queued, sent int, throttled time.Time) overview.Figures {
+			f.at = f.at.Add(maxAge + 1)
+			f.attempted(storetest.Alice, r)
+			alice := string(storetest.Alice)
+			require.NoError(t, f.Redis.HSet(ctx, "subscriber:"+alice, "last_attempted_at", f.at.UnixMilli(), "health_points", 50).Err())
+			require.NoError(t, f.Redis.HSet(ctx, "delivery:"+alice, "events_sent", sent, "throttled_until", throttled.UnixMilli()).Err())
+			require.NoError(t, f.Redis.HSet(ctx, "batches:gauges:event", alice, queued).Err())
+			return live.Figures(ctx)
+		}
+		fails := wire.AttemptRecord{Outcome: bus.OutcomeFailed, Status: 503}
+		state := func(figures overview.Figures) (overview.State, []string) {
+			var problems []string
+			for _, p := range figures.Problems {
+				if p.JobType == "" && p.Machine == "" { // the fixture has some
+					problems = append(problems, p.Rule+": "+p.Detail)
+				}
+			}
+			return figures.Subscribers[0].State, problems
+		}
+		works := wire.AttemptRecord{Outcome: bus.OutcomeAcknowledged, Status: 200}
+		is, problems := state(attempt(works, 0, 1, time.Time{}))
+		assert.Equal(t, overview.OK, is)
+		assert.Empty(t, problems)
+		is, problems = state(attempt(fails, 5, 1, f.at.Add(time.Minute)))
+		assert.Equal(t, overview.Failing, is)
+		require.Len(t, problems, 1)
+		assert.Contains(t, problems[0], "failing: It answers 503. 5 events wait. It was tried 0.0 s ago, and will be again in ")
+		for range overview.Fast.Points {
+			f.at = f.at.Add(SeriesInterval)
+			f.record(f.at, overview.SlotOf(overview.Sample{At: f.at, Subscribers: []overview.SubscriberState{{Name: "alice", Queued: 5, Sent: 1}}}))
+		}
+		is, problems = state(attempt(fails, 5, 1, f.at.Add(time.Minute)))
+		assert.Equal(t, overview.Stalled, is)
+		require.Len(t, problems, 1)
+		assert.Contains(t, problems[0], "stalled: 5 events wait. It answers 503.")
+		is, problems = state(attempt(works, 0, 6, time.Time{}))
+		assert.Equal(t, overview.OK, is)
+		assert.Empty(t, problems)
+	})
+}
+
+func TestFiguresSayWhatTheHistoryHasRoomFor(t *testing.T) {
+	f := newFixture(t, rdbtest.Embedded(t))
+	live := NewLive(f.Collector)
+	assert.Nil(t, live.Figures(t.Context()).History)
+	f.record(f.Redis.Time(t.Context()).Val(), bigSlot(f.at, 1000, 500))
+	f.at = f.at.Add(SeriesInterval)
+	h := live.Figures(t.Context()).History
+	require.NotNil(t, h)
+	assert.Equal(t, []int64{1000, 500}, []int64{h.AllSubscribers, h.AllTopics})
+	assert.Less(t, h.Subscribers, int64(1000))
+	assert.Positive(t, h.Subscribers)
+	assert.Positive(t, h.Topics)
 }

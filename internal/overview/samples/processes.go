@@ -47,6 +47,11 @@ func (p *processes) entries(ctx context.Context) (map[string]overview.Process, e
 	return found, nil
 }
 
+// isDamaged reports whether the entries cannot be read because their key is no hash.
+func (p *processes) isDamaged(ctx context.Context) bool {
+	return rdb.IsWrongType(p.redis.HLen(ctx, p.key()).Err())
+}
+
 // list returns the processes that have said lately that they live.
 func (p *processes) list(ctx context.Context) (all []overview.Process, err error) {
 	entries, err := p.entries(ctx)

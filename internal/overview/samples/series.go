@@ -93,6 +93,21 @@ func (s *series) write(ctx context.Context, slot overview.Slot, size int) error 
 	return err
 }
 
+// latest reads the newest slot of the fast ring, if it is soon enough before now for rates; nil if
+// there is none.
+func (s *series) latest(ctx context.Context, now time.Time) (*overview.Slot, error) {
+	last := overview.Fast.Number(now)
+	slots, err := s.readRing(ctx, fastRing, overview.Fast, last-overview.MaxGap, last)
+	var found *overview.Slot
+	for i := range slots {
+		if at := slots[i].At; at.Before(now) && last-overview.Fast.Number(at) <= overview.MaxGap &&
+			(found == nil || at.After(found.At)) {
+			found = &slots[i]
+		}
+	}
+	return found, err
+}
+
 func ttl(over overview.Range) time.Duration { return 2 * time.Duration(over.Points) * over.Step }
 
 // load adds to a history what it does not have yet. It returns the new slots of the fast ring,
@@ -123,8 +138,18 @@ func (s *series) loadRing(
 	ctx context.Context, h *overview.History, ring string, over overview.Range, now time.Time,
 ) (slots []overview.Slot, err error) {
 	last := over.Number(now)
+	if slots, err = s.readRing(ctx, ring, over, max(h.End(over)+1, last-int64(over.Points)+1), last); err != nil {
+		return nil, err
+	}
+	return addAll(h, over, slots, now), nil
+}
+
+// readRing reads what stands in a ring where slots of some numbers do.
+func (s *series) readRing(
+	ctx context.Context, ring string, over overview.Range, first, last int64,
+) (slots []overview.Slot, err error) {
 	var keys []string
-	for n := max(h.End(over)+1, last-int64(over.Points)+1); n <= last; n++ {
+	for n := first; n <= last; n++ {
 		keys = append(keys, s.keys.Slot(ring, n%int64(over.Points)))
 	}
 	for some := range slices.Chunk(keys, slotsPerTrip) {
@@ -138,7 +163,7 @@ func (s *series) loadRing(
 		}
 		slots = append(slots, unpackAll(texts)...)
 	}
-	return addAll(h, over, slots, now), nil
+	return slots, nil
 }
 
 // unpackAll unpacks what are slots.
@@ -190,9 +215,12 @@ func (r *Recorder) Tick(ctx context.Context) error {
 // record writes a slot of now, by Redis' clock.
 func (r *Recorder) record(ctx context.Context, now time.Time) error {
 	sample := r.collector.Collect(ctx)
-	unread := func(part string) bool { return slices.Contains(sample.Unread, part) }
-	if sample.Redis != "" || unread(overview.PartTopics) || unread(overview.PartCounters) {
-		return nil // a gap: with 0 for what is not known, the next slot would have all as growth
+	if sample.Redis != "" || slices.ContainsFunc(overview.RecordedParts, sample.Lacks) {
+		return nil // a gap
+	}
+	before, err := r.series.latest(ctx, now)
+	if err != nil {
+		return err
 	}
 	limit, _, _ := r.collector.config.Memory.Marks(0)
 	if sample.Memory != nil {
@@ -200,5 +228,6 @@ func (r *Recorder) record(ctx context.Context, now time.Time) error {
 	}
 	slot := overview.SlotOf(sample)
 	slot.At = now
+	slot.Follow(before)
 	return r.series.write(ctx, slot, slotSize(limit))
 }

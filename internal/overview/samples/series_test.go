@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
@@ -20,7 +21,7 @@ import (
 // bigSlot is a slot of so many subscribers and topics, all of them active.
 func bigSlot(at time.Time, subscribers, topics int) overview.Slot {
 	random := rand.New(rand.NewPCG(1, 2))
-	s := overview.Slot{At: at, Events: 5, Used: 6, All: int64(subscribers + topics)}
+	s := overview.Slot{At: at, Events: 5, Used: 6, AllSubscribers: int64(subscribers), AllTopics: int64(topics)}
 	for i := range subscribers {
 		s.Subscribers = append(s.Subscribers, overview.NamedTotals{Name: fmt.Sprintf("service-%d", i), Totals: overview.Totals{
 			Sent:   random.Int64N(1e9),
@@ -37,7 +38,8 @@ func bigSlot(at time.Time, subscribers, topics int) overview.Slot {
 func TestASlotIsPacked(t *testing.T) {
 	slot := bigSlot(storetest.Start, 3, 2)
 	slot.Bus = overview.Totals{Sent: -1, Queued: 7, Oldest: time.Second, Health: 8}
-	slot.Unreadable, slot.Scrubbed, slot.Waiting, slot.Busy, slot.Threads = 9, 10, 11, 12, 13
+	slot.Unreadable, slot.Scrubbed, slot.Waiting, slot.Busy, slot.Threads, slot.Dead, slot.Names = 9, 10, 11, 12, 13, 14, -15
+	slot.Grown = overview.Growth{Began: 16, Sent: 17, Counts: overview.Counts{Succeeded: 18, Failed: 19, Dropped: 20}, Events: 21}
 	packed := string(pack(slot, 1000))
 	unpacked, err := unpack(packed)
 	require.NoError(t, err)
@@ -47,9 +49,9 @@ func TestASlotIsPacked(t *testing.T) {
 			t.Errorf("of %d bytes: %+v", i, cut)
 		}
 	}
-	huge := appendNumbers(appendTotals(appendNumbers(nil, make([]int64, 10)...), overview.Totals{}), 1<<60, 1<<60)
+	huge := appendNumbers(appendTotals(appendNumbers(nil, make([]int64, 19)...), overview.Totals{}), 1<<60, 1<<60)
 	for name, wrong := range map[string]string{
-		"another version": "\x02" + packed[1:], "no slot": "abc", "more than a slot": string(deflate(append(appendSlot(nil, slot), 0))),
+		"another version": "\x01" + packed[1:], "no slot": "abc", "more than a slot": string(deflate(append(appendSlot(nil, slot), 0))),
 		"too many": string(deflate(huge)), "what never ends": string(deflate(make([]byte, maxUnpacked+1))),
 	} {
 		_, err := unpack(wrong)
@@ -68,7 +70,7 @@ func TestASlotIsNotTooLarge(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, slot.At, short.At)
 		assert.Equal(t, slot.Subscribers[:len(short.Subscribers)], append([]overview.NamedTotals{}, short.Subscribers...))
-		assert.Equal(t, int64(1500-len(short.Subscribers)-len(short.Topics)), short.Left)
+		assert.Equal(t, []int64{1000, 500}, []int64{short.AllSubscribers, short.AllTopics})
 		if max > 400 && max < len(all) {
 			assert.Greater(t, 10*len(packed), 8*max, "no room is wasted")
 		}
@@ -132,7 +134,7 @@ func TestTheHistoryOutlivesProcesses(t *testing.T) {
 		now := f.Redis.Time(ctx).Val()
 		for step := range 2 * overview.Fast.Points { // each slot is written twice
 			slot := bigSlot(now, 1, 1)
-			slot.Subscribers[0].Sent = int64(100 * step)
+			slot.Grown.Sent = int64(100 * step)
 			f.record(now.Add(time.Duration(step-2*overview.Fast.Points+1)*overview.Fast.Step), slot)
 		}
 		require.NoError(t, f.Redis.Set(ctx, "series:fast:"+fmt.Sprint((overview.Fast.Number(now)-2)%90), "damaged", 0).Err())
@@ -184,6 +186,63 @@ func TestSlotsAreAGapWhileRedisIsAway(t *testing.T) {
 	require.Error(t, NewRecorder(f.Collector).Tick(context.WithoutCancel(t.Context())))
 	f.server.Restart(t)
 	require.Eventually(t, func() bool { return NewRecorder(f.Collector).Tick(t.Context()) == nil }, 10*time.Second, 10*time.Millisecond)
+}
+
+func TestSlotsAreAGapWhileRedisIsFull(t *testing.T) {
+	f := newFixture(t, rdbtest.Real(t))
+	ctx := t.Context()
+	limit := func(bytes string) { require.NoError(t, f.server.Raw.ConfigSet(ctx, "maxmemory", bytes).Err()) }
+	slots := func() []string { return f.Redis.Keys(ctx, "series:fast:*").Val() }
+	limit("1")
+	require.Error(t, NewRecorder(f.Collector).Tick(ctx))
+	assert.Empty(t, slots())
+	limit("100mb")
+	require.NoError(t, NewRecorder(f.Collector).Tick(ctx))
+	assert.Len(t, slots(), 1)
+}
+
+// TestTheHistoryGrowsOverWorkers has workers write in turn, one subscriber come back with all that
+// it ever had, and one leave.
+func TestTheHistoryGrowsOverWorkers(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		now := f.Redis.Time(ctx).Val()
+		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
+		require.NoError(t, f.AddCounters(ctx, map[bus.Counter]int64{dropped("alice"): 5, dropped("bob"): 1000}))
+		f.PublishEvents("widgets", 1, 3, 7)
+		for i, change := range []func(){
+			func() {},
+			func() { require.NoError(t, f.AddCounters(ctx, map[bus.Counter]int64{dropped("alice"): 4})) },
+			func() { f.AddSubscriber(storetest.Bob, time.Second, 2, "gadgets") },
+			func() { require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice)) },
+		} {
+			change()
+			require.NoError(t, NewRecorder(f.collectorOf(f.Store)).record(ctx, now.Add(time.Duration(i-3)*SeriesInterval)))
+		}
+		h := overview.NewHistory()
+		_, err := newSeries(f.Partition).load(ctx, h)
+		require.NoError(t, err)
+		track, known := h.Track(overview.Subject{}, overview.Fast)
+		require.True(t, known)
+		last := track.Points[overview.Fast.Points-3:]
+		assert.Equal(t, []float32{4, 0, 0}, []float32{last[0].Dropped, last[1].Dropped, last[2].Dropped})
+	})
+}
+
+// TestAPartThatCannotBeReadLeavesAGap has each of the parts of a slot be damaged.
+func TestAPartThatCannotBeReadLeavesAGap(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		f.AddSubscriber(storetest.Alice, time.Second, 2, "widgets")
+		for _, key := range []string{"topics", "subscribers", "batches:gauges:event", "counters"} {
+			f.damage(key, func() {
+				require.NoError(t, NewRecorder(f.Collector).record(ctx, f.at))
+				assert.Empty(t, f.Redis.Keys(ctx, "series:*").Val(), key)
+			})
+		}
+		require.NoError(t, NewRecorder(f.Collector).record(ctx, f.at))
+		assert.NotEmpty(t, f.Redis.Keys(ctx, "series:*").Val())
+	})
 }
 
 func TestDamagedKeysDoNotStopTheHistory(t *testing.T) {

@@ -69,7 +69,7 @@ func noWorker(j *judge, _ rule) []overview.Problem {
 	isWorker := func(p overview.Process) bool { return p.Kind == "worker" }
 	delivers := func(sub overview.Subscriber) bool { return attempted(sub, overview.Alive.Seconds()) }
 	asked := len(j.Processes) > 0 || j.sample.Running > settled
-	known := asked && j.sample.Refuses == "" && !slices.Contains(j.sample.Unread, overview.PartProcesses)
+	known := asked && j.sample.Refuses == "" && !j.sample.Lacks(overview.PartProcesses)
 	j.idle = known && !slices.ContainsFunc(j.Processes, isWorker) && !slices.ContainsFunc(j.Subscribers, delivers)
 	return one(j.idle, func() overview.Problem {
 		return overview.Problem{

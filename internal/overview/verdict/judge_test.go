@@ -36,7 +36,7 @@ func last(samples ...overview.Sample) (f overview.Figures) {
 }
 
 // gap is a point of which nothing is known.
-var gap = unknown
+var gap = overview.Unknown
 
 // part is so many steps of the same point.
 type part struct {
@@ -223,7 +223,7 @@ func TestWhatIsNoProblemYet(t *testing.T) {
 	worker := overview.Process{Kind: "worker", SeenAt: overview.Time{Time: start}, Threads: 10, Busy: 10}
 	for name, s := range map[string]overview.Sample{
 		"a process that has just begun":   {At: start, Running: settled},
-		"processes that cannot be read":   {At: start, Running: time.Hour, Unread: []string{overview.PartProcesses}},
+		"processes that cannot be read":   {At: start, Running: time.Hour, Unread: []overview.Unread{{Part: overview.PartProcesses}}},
 		"workers that tell nothing":       {At: start, Processes: []overview.Process{{Kind: "web", SeenAt: overview.Time{Time: start}}}, Subscribers: []overview.SubscriberState{{AttemptedAt: start}}},
 		"paused for a moment":             at(0, overview.SubscriberState{Queued: 7, Paused: after(9), OldestAt: after(-60)}),
 		"busy for a moment":               {At: start, Processes: []overview.Process{worker}, Queues: []overview.Queue{{Name: "main", Instant: 9}}},
@@ -253,16 +253,16 @@ func TestProblemsOfServices(t *testing.T) {
 	} {
 		test.before.Name, test.now.Name = "ship", "ship"
 		p := sole(t, nil, overview.Sample{At: after(-60), JobTypes: []overview.JobTypeState{test.before}}, overview.Sample{At: start, JobTypes: []overview.JobTypeState{test.now}})
-		assert.Equal(t, overview.Problem{Rule: test.rule, Severity: overview.Warning, Title: test.title, Detail: test.detail}, p)
+		assert.Equal(t, overview.Problem{Rule: test.rule, Severity: overview.Warning, Title: test.title, Detail: test.detail, JobType: "ship"}, p)
 	}
 	machine := func(seconds float64, m overview.MachineState) overview.Sample {
 		return overview.Sample{At: after(seconds), Machines: []overview.MachineState{m}}
 	}
 	p := sole(t, nil, machine(-60, overview.MachineState{Name: "trial", Unpublished: 1}), machine(0, overview.MachineState{Name: "trial", Unpublished: 2_000}))
-	assert.Equal(t, "2,000 moves of trial wait to be published.", p.Title)
+	assert.Equal(t, []string{"2,000 moves of trial wait to be published.", "trial"}, []string{p.Title, p.Machine})
 	assert.Empty(t, found(nil, machine(-60, overview.MachineState{Name: "trial"}), machine(0, overview.MachineState{Name: "trial", Unpublished: 2_000})), "they have just come")
 	p = sole(t, nil, machine(0, overview.MachineState{Name: "trial", Errored: 1}))
-	assert.Equal(t, "1 label of trial stopped with an error.", p.Title)
+	assert.Equal(t, []string{"1 label of trial stopped with an error.", "trial"}, []string{p.Title, p.Machine})
 }
 
 func TestTheOrderOfProblems(t *testing.T) {

@@ -12,7 +12,9 @@ import (
 func (j *judge) ofTypes(is func(overview.JobType) bool, say func(overview.JobType) overview.Problem) (found []overview.Problem) {
 	for _, t := range j.JobTypes {
 		if is(t) {
-			found = append(found, say(t))
+			p := say(t)
+			p.JobType = t.Name
+			found = append(found, p)
 		}
 	}
 	return found
@@ -73,29 +75,37 @@ func jobsExpired(j *judge, r rule) []overview.Problem {
 	return j.ended(r, func(t overview.JobType) *float64 { return t.Expired }, "have expired", "Their turn did not come in time.")
 }
 
-func labelsErrored(j *judge, r rule) (found []overview.Problem) {
+// ofMachines makes a problem of each machine of which something is true.
+func (j *judge) ofMachines(is func(overview.Machine) bool, say func(overview.Machine) overview.Problem) (found []overview.Problem) {
 	for _, m := range j.Machines {
-		if float64(m.Errored) > r.Above {
-			found = append(found, overview.Problem{
-				Title: many(m.Errored, "label", "labels") + " of " + m.Name + " stopped with an error.",
-				Detail: "Their action is not tried again. rtm label list --errored names them, and rtm label show says why. " +
-					"Retry them once the cause is gone.",
-			})
+		if is(m) {
+			p := say(m)
+			p.Machine = m.Name
+			found = append(found, p)
 		}
 	}
 	return found
 }
 
-// movesUnpublished shows what was not published for the whole of the last minute.
-func movesUnpublished(j *judge, r rule) (found []overview.Problem) {
-	for _, m := range j.Machines {
-		if float64(m.Held) > r.Above {
-			found = append(found, overview.Problem{
-				Title: many(m.Unpublished, "move", "moves") + " of " + m.Name + " wait to be published.",
-				Detail: "Mostly the topic belongs to another client, or the publisher has gone; the workers' logs say why. " +
-					"They are published as soon as that, or the definition, is corrected.",
-			})
+func labelsErrored(j *judge, r rule) []overview.Problem {
+	is := func(m overview.Machine) bool { return float64(m.Errored) > r.Above }
+	return j.ofMachines(is, func(m overview.Machine) overview.Problem {
+		return overview.Problem{
+			Title: many(m.Errored, "label", "labels") + " of " + m.Name + " stopped with an error.",
+			Detail: "Their action is not tried again. rtm label list --errored names them, and rtm label show says why. " +
+				"Retry them once the cause is gone.",
 		}
-	}
-	return found
+	})
+}
+
+// movesUnpublished shows what was not published for the whole of the last minute.
+func movesUnpublished(j *judge, r rule) []overview.Problem {
+	is := func(m overview.Machine) bool { return float64(m.Held) > r.Above }
+	return j.ofMachines(is, func(m overview.Machine) overview.Problem {
+		return overview.Problem{
+			Title: many(m.Unpublished, "move", "moves") + " of " + m.Name + " wait to be published.",
+			Detail: "Mostly the topic belongs to another client, or the publisher has gone; the workers' logs say why. " +
+				"They are published as soon as that, or the definition, is corrected.",
+		}
+	})
 }

@@ -1,6 +1,10 @@
 package verdict
 
-import "routemaster/internal/overview"
+import (
+	"slices"
+
+	"routemaster/internal/overview"
+)
 
 // subscriberState returns how a subscriber is.
 func (j *judge) subscriberState(sub overview.Subscriber) overview.State {
@@ -38,17 +42,19 @@ func older(sub overview.Subscriber, seconds float64) bool {
 }
 
 // isStalled reports whether something has waited for 15 min, and nothing was acknowledged in them.
+// Where the history does not go back that far, the oldest event says so, unless the last attempt,
+// which was not long ago, succeeded.
 func (j *judge) isStalled(sub overview.Subscriber) bool {
 	if sub.Queued == 0 || delivers(sub) || sub.OldestAge != nil && *sub.OldestAge <= sub.Timeout {
 		return false
 	}
 	track := j.fast(overview.Subject{Subscriber: sub.Name})
-	for _, p := range track.Points {
-		if p.Succeeded > 0 {
-			return false
-		}
+	if track.isKnown(stalledOver, queued) {
+		return track.all(stalledOver, queued, takesNothing)
 	}
-	return older(sub, stalledOver.Seconds()) || track.all(stalledOver, queued, takesNothing)
+	took := slices.ContainsFunc(track.Points, func(p overview.Point) bool { return p.Succeeded > 0 })
+	took = took || sub.Failure == "" && attempted(sub, stalledOver.Seconds())
+	return !took && older(sub, stalledOver.Seconds())
 }
 
 // takesNothing reports whether events waited in a step, and none was acknowledged.

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"routemaster/internal/overview"
@@ -34,15 +35,13 @@ func sum(points []overview.Point, of figure) (total float64, n int) {
 // all reports whether something holds in all points of the last so much time that are known, and
 // whether most are. Of says which figure tells whether a point is known.
 func (t track) all(over time.Duration, of figure, holds func(overview.Point) bool) bool {
-	n := 0
-	for _, p := range t.last(over) {
-		if math.IsNaN(float64(of(p))) {
-			continue
-		}
-		if n++; !holds(p) {
-			return false
-		}
-	}
+	fails := func(p overview.Point) bool { return !math.IsNaN(float64(of(p))) && !holds(p) }
+	return t.isKnown(over, of) && !slices.ContainsFunc(t.last(over), fails)
+}
+
+// isKnown reports whether a figure is known at most points of the last so much time.
+func (t track) isKnown(over time.Duration, of figure) bool {
+	_, n := sum(t.last(over), of)
 	return n >= int(over/t.Step)*4/5
 }
 
@@ -74,20 +73,11 @@ func (j *judge) fast(of overview.Subject) track {
 	}
 	missing := int(j.At.Sub(t.End) / t.Step)
 	for range min(max(missing, 0), overview.Fast.Points) {
-		t.Points = append(t.Points, unknown)
+		t.Points = append(t.Points, overview.Unknown)
 	}
 	t.End = t.End.Add(time.Duration(max(missing, 0)) * t.Step)
 	return track{t}
 }
-
-// unknown is a point of which nothing is known.
-var unknown = func() overview.Point {
-	nan := float32(math.NaN())
-	return overview.Point{
-		In: nan, Out: nan, Succeeded: nan, Failed: nan, Dropped: nan, Queued: nan, Oldest: nan, Health: nan, Used: nan,
-		Unreadable: nan, Scrubbed: nan, Busy: nan, Waiting: nan,
-	}
-}()
 
 // since returns when something began that holds now: the first point of the history from which on
 // it held in all that are known, but for spans that are shorter than pause. It is zero if it began

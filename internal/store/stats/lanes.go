@@ -23,58 +23,88 @@ type Lanes struct {
 	Blocked  int
 }
 
-// readLanes reads the lanes of subscribers, by token. Those whose options cannot be read are
-// missing.
-func (s *Stats) readLanes(ctx context.Context, tokens []string) (map[string]Lanes, error) {
-	found := make(map[string]Lanes, len(tokens))
-	heads := map[string][]rdb.Reply[[]string]{} // of the lanes of those whose order is strict
+// LaneOptions are the lanes of a subscriber as its options have them.
+type LaneOptions struct {
+	Generations lanes.Generations
+	// IsStrict is whether a batch that has failed holds up those behind it.
+	IsStrict bool
+}
+
+// LaneOptions reads the lanes of subscribers. Those whose options cannot be read are missing. It
+// fails with [bus.ErrUnavailable].
+func (s *Stats) LaneOptions(ctx context.Context, tokens []bus.Token) (map[bus.Token]LaneOptions, error) {
+	found := make(map[bus.Token]LaneOptions, len(tokens))
 	fields := slices.Concat(lanes.Fields, []string{"strict_order"})
 	for some := range slices.Chunk(tokens, batchesPerTrip) {
 		options := make([]rdb.Reply[[]any], len(some))
 		err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
 			for i, token := range some {
-				options[i] = pipe.HMGet(ctx, s.keys.Options(bus.Token(token)), fields...)
+				options[i] = pipe.HMGet(ctx, s.keys.Options(token), fields...)
 			}
 		})
 		if err != nil {
 			return nil, err
 		}
-		err = s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
-			for i, token := range some {
-				if options[i].Err() != nil {
-					continue
-				}
+		for i, token := range some {
+			if options[i].Err() == nil {
 				stored := options[i].Val()
-				all := lanes.Parse(stored)
-				l := Lanes{Count: all.Last().Lanes, Fence: all.Fence(), IsStrict: rdb.Text(stored[len(lanes.Fields)]) == "true"}
-				if found[token] = l; l.IsStrict {
-					heads[token] = s.readHeads(ctx, pipe, bus.Token(token), all)
-				}
+				found[token] = LaneOptions{lanes.Parse(stored), rdb.Text(stored[len(lanes.Fields)]) == "true"}
+			}
+		}
+	}
+	return found, nil
+}
+
+// CountBlocked counts the lanes that a failed batch holds up, of those subscribers whose order is
+// strict. It fails with [bus.ErrUnavailable].
+func (s *Stats) CountBlocked(ctx context.Context, options map[bus.Token]LaneOptions) (map[bus.Token]int, error) {
+	var strict []bus.Token
+	for token, o := range options {
+		if o.IsStrict {
+			strict = append(strict, token)
+		}
+	}
+	heads := make(map[bus.Token][]rdb.Reply[[]string], len(strict))
+	for some := range slices.Chunk(strict, batchesPerTrip) {
+		err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
+			for _, token := range some {
+				heads[token] = s.readHeads(ctx, pipe, token, options[token].Generations)
 			}
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	blocked, err := s.countBlocked(ctx, heads)
-	for token, n := range blocked {
-		l := found[token]
-		l.Blocked = n
-		found[token] = l
+	return s.countBlocked(ctx, heads)
+}
+
+// addLanes fills in the lanes of those that are subscribed.
+func (s *Stats) addLanes(ctx context.Context, backlogs []Backlog) error {
+	var tokens []bus.Token
+	for _, b := range backlogs {
+		if b.Subscribed {
+			tokens = append(tokens, b.Token)
+		}
 	}
-	return found, err
+	options, err := s.LaneOptions(ctx, tokens)
+	if err != nil {
+		return err
+	}
+	blocked, err := s.CountBlocked(ctx, options)
+	for i := range backlogs {
+		b := &backlogs[i]
+		if o, known := options[b.Token]; known {
+			b.Lanes = Lanes{o.Generations.Last().Lanes, o.Generations.Fence(), o.IsStrict, blocked[b.Token]}
+		}
+	}
+	return err
 }
 
 // readBlocked counts the lanes of one subscriber, whose order is strict, that a failed batch holds
 // up.
 func (s *Stats) readBlocked(ctx context.Context, token bus.Token, all lanes.Generations) (int, error) {
-	var heads []rdb.Reply[[]string]
-	err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) { heads = s.readHeads(ctx, pipe, token, all) })
-	if err != nil {
-		return 0, err
-	}
-	blocked, err := s.countBlocked(ctx, map[string][]rdb.Reply[[]string]{string(token): heads})
-	return blocked[string(token)], err
+	blocked, err := s.CountBlocked(ctx, map[bus.Token]LaneOptions{token: {all, true}})
+	return blocked[token], err
 }
 
 func (s *Stats) readHeads(ctx context.Context, pipe rdb.Commands, token bus.Token, all lanes.Generations) (heads []rdb.Reply[[]string]) {
@@ -87,20 +117,20 @@ func (s *Stats) readHeads(ctx context.Context, pipe rdb.Commands, token bus.Toke
 }
 
 // countBlocked counts the lanes whose heads have failed, by token.
-func (s *Stats) countBlocked(ctx context.Context, heads map[string][]rdb.Reply[[]string]) (map[string]int, error) {
-	failed := map[string][]rdb.Reply[float64]{}
+func (s *Stats) countBlocked(ctx context.Context, heads map[bus.Token][]rdb.Reply[[]string]) (map[bus.Token]int, error) {
+	failed := map[bus.Token][]rdb.Reply[float64]{}
 	err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
 		for token, lanes := range heads {
 			for _, head := range lanes {
 				for _, packed := range head.Val() {
 					if job, err := wire.UnpackJob(packed); err == nil && len(job.Args) == 1 {
-						failed[token] = append(failed[token], pipe.ZScore(ctx, s.keys.Failed(bus.Token(token)), job.Args[0]))
+						failed[token] = append(failed[token], pipe.ZScore(ctx, s.keys.Failed(token), job.Args[0]))
 					}
 				}
 			}
 		}
 	})
-	blocked := map[string]int{}
+	blocked := map[bus.Token]int{}
 	for token, scores := range failed {
 		for _, score := range scores {
 			if score.Err() == nil {

@@ -2,6 +2,7 @@ package stats
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"routemaster/internal/bus"
@@ -26,11 +27,30 @@ type oldestSearch struct {
 	done bool
 	// found is when the oldest batch of each token was opened that has been come upon.
 	found map[bus.Token]time.Time
+	// known are the owners of batches that another search has met, met those of this one's.
+	known, met Owners
 }
 
-// findOldest fills in when each subscriber's oldest event was received.
-func (s *Stats) findOldest(ctx context.Context, subscribers []bus.Subscriber, max int64) error {
-	return (&oldestSearch{stats: s, max: max}).fill(ctx, subscribers)
+// Owners are the subscribers of batches.
+type Owners map[string]bus.Token
+
+// FindOldest fills in when the oldest event of each backlog was received, as far as it is in the
+// 2,000 oldest batches. It returns the owners of those that it has looked at, so that the next
+// search need not ask for them again. It fails with [bus.ErrUnavailable], or when the index is not
+// of its type.
+func (s *Stats) FindOldest(ctx context.Context, backlogs []Backlog, known Owners) (Owners, error) {
+	waiting, isOwner := make([]bus.Subscriber, len(backlogs)), make(map[bus.Token]bool, len(backlogs))
+	for i, b := range backlogs {
+		waiting[i], isOwner[b.Token] = bus.Subscriber{Token: b.Token, Queued: b.Events}, true
+	}
+	// One that is no longer here has got another token, and its batches with it.
+	maps.DeleteFunc(known, func(_ string, owner bus.Token) bool { return !isOwner[owner] })
+	search := &oldestSearch{stats: s, max: snapshotSearches, known: known, met: Owners{}}
+	err := search.fill(ctx, waiting)
+	for i := range backlogs {
+		backlogs[i].OldestAt = waiting[i].OldestAt
+	}
+	return search.met, err
 }
 
 // fill fills in when the oldest event of each of these was received.
@@ -69,14 +89,23 @@ func (o *oldestSearch) walk(ctx context.Context, missing map[bus.Token]bool) err
 	owners := make([]rdb.Reply[string], len(batches))
 	err = s.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
 		for i, batch := range batches {
-			owners[i] = pipe.LIndex(ctx, s.keys.Batch(bus.BatchID(batch.Member.(string))), 0)
+			if bid := batch.Member.(string); o.known[bid] == "" {
+				owners[i] = pipe.LIndex(ctx, s.keys.Batch(bus.BatchID(bid)), 0)
+			}
 		}
 	})
 	if err != nil {
 		return err
 	}
 	for i, batch := range batches {
-		token := bus.Token(owners[i].Val()) // empty if it has been delivered meanwhile
+		bid := batch.Member.(string)
+		token := o.known[bid]
+		if owners[i] != nil {
+			token = bus.Token(owners[i].Val()) // empty if it has been delivered meanwhile
+		}
+		if o.met != nil && token != "" {
+			o.met[bid] = token
+		}
 		if _, known := o.found[token]; !known {
 			o.found[token] = time.UnixMilli(int64(batch.Score))
 			delete(missing, token)

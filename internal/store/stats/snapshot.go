@@ -17,8 +17,8 @@ import (
 type Snapshot struct {
 	// Backlogs are of all subscribers, and of all others for whom something waits.
 	Backlogs []Backlog
-	// Damaged are the keys of subscribers whose health cannot be read, because something else has
-	// written there. They show clients by name, never a token.
+	// Damaged are the keys of subscribers whose health or holds cannot be read, because something else
+	// has written there. They show clients by name, never a token.
 	Damaged []string
 	// Histories are what is stored of the histories of topics, ordered by topic.
 	Histories []HistorySize
@@ -40,7 +40,7 @@ type Backlog struct {
 	// DeadLetterEvents is the number of events in dead letters.
 	DeadLetterEvents int64
 	// Subscribed is false for a subscriber that is gone, or whose health cannot be read. Then it
-	// has no health.
+	// has no health and no lanes.
 	Subscribed bool
 	Health     int
 	// Timeout is how long a batch may wait for more events.
@@ -68,39 +68,59 @@ const snapshotSearches = 2000
 
 // Snapshot reads what waits in the bus. Its cost grows with the number of subscribers, not with
 // what waits. Until says which jobs are due soon.
-func (s *Stats) Snapshot(ctx context.Context, until time.Time) (Snapshot, error) {
-	snapshot := Snapshot{Jobs: map[bus.Queue]JobCounts{}}
-	memory, err := s.redis.Client().Memory(ctx)
-	if err == nil {
-		snapshot.Memory = &memory
-	} else if !errors.Is(err, rdb.ErrMemoryUnknown) {
+func (s *Stats) Snapshot(ctx context.Context, until time.Time) (snapshot Snapshot, err error) {
+	if snapshot.Memory, err = s.Memory(ctx); err != nil {
 		return snapshot, err
 	}
+	if snapshot.Jobs, snapshot.Due, err = s.CountJobs(ctx, until); err != nil {
+		return snapshot, err
+	}
+	replays, err := s.redis.SCard(ctx, s.keys.RunningReplays()).Result()
+	if err != nil {
+		return snapshot, rdb.Wrap("count replays", err)
+	}
+	snapshot.RunningReplays = replays
+	if snapshot.Histories, err = s.histories(ctx); err != nil {
+		return snapshot, err
+	}
+	if snapshot.Backlogs, snapshot.Damaged, err = s.Backlogs(ctx); err != nil {
+		return snapshot, err
+	}
+	if _, err := s.FindOldest(ctx, snapshot.Backlogs, nil); err != nil {
+		return snapshot, err
+	}
+	return snapshot, s.addLanes(ctx, snapshot.Backlogs)
+}
+
+// Memory asks Redis about its memory: nil where Redis does not report it.
+func (s *Stats) Memory(ctx context.Context) (*rdb.Memory, error) {
+	memory, err := s.redis.Client().Memory(ctx)
+	if errors.Is(err, rdb.ErrMemoryUnknown) {
+		return nil, nil
+	}
+	return &memory, err
+}
+
+// CountJobs counts the jobs of all queues, and the deliveries that are due now or until a time.
+func (s *Stats) CountJobs(ctx context.Context, until time.Time) (jobs map[bus.Queue]JobCounts, due int64, err error) {
 	instant, scheduled := map[bus.Queue]rdb.Reply[int64]{}, map[bus.Queue]rdb.Reply[int64]{}
-	var due, replays rdb.Reply[int64]
+	var soon rdb.Reply[int64]
 	err = s.redis.Pipelined(ctx, "count jobs", func(pipe rdb.Commands) {
 		for _, q := range bus.Queues {
 			instant[q], scheduled[q] = pipe.LLen(ctx, s.jobs.Instant(q)), pipe.ZCard(ctx, s.jobs.Scheduled(q))
 		}
-		replays = pipe.SCard(ctx, s.keys.RunningReplays())
-		due = pipe.ZCount(ctx, s.jobs.Scheduled(bus.QueueMain), "-inf", strconv.FormatInt(until.UnixMilli(), 10))
+		soon = pipe.ZCount(ctx, s.jobs.Scheduled(bus.QueueMain), "-inf", strconv.FormatInt(until.UnixMilli(), 10))
 	})
-	if err != nil {
-		return snapshot, err
-	}
+	jobs = make(map[bus.Queue]JobCounts, len(bus.Queues))
 	for _, q := range bus.Queues {
-		snapshot.Jobs[q] = JobCounts{instant[q].Val(), scheduled[q].Val()}
+		jobs[q] = JobCounts{instant[q].Val(), scheduled[q].Val()}
 	}
-	snapshot.RunningReplays = replays.Val()
-	snapshot.Due = instant[bus.QueueMain].Val() + due.Val()
-	if snapshot.Histories, err = s.histories(ctx); err != nil {
-		return snapshot, err
-	}
-	snapshot.Backlogs, snapshot.Damaged, err = s.backlogs(ctx)
-	return snapshot, err
+	return jobs, instant[bus.QueueMain].Val() + soon.Val(), err
 }
 
-func (s *Stats) backlogs(ctx context.Context) (backlogs []Backlog, damaged []string, err error) {
+// Backlogs reads what waits for each subscriber, but for OldestAt and Lanes. Damaged is as in
+// [Snapshot].
+func (s *Stats) Backlogs(ctx context.Context) (backlogs []Backlog, damaged []string, err error) {
 	var subscribed rdb.Reply[[]string]
 	var names, events, batches, dead rdb.Reply[map[string]string]
 	err = s.redis.Pipelined(ctx, "list backlogs", func(pipe rdb.Commands) {
@@ -120,27 +140,25 @@ func (s *Stats) backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 		all[token] = true
 	}
 	tokens := slices.Sorted(maps.Keys(all))
-	waiting := make([]bus.Subscriber, len(tokens))
-	for i, token := range tokens {
-		waiting[i] = bus.Subscriber{Token: bus.Token(token), Queued: rdb.Integer(events.Val()[token], 0)}
-	}
 	conditions, err := s.readConditions(ctx, tokens)
-	lanes, lanesErr := s.readLanes(ctx, slices.Sorted(maps.Keys(isSubscribed)))
-	if err := errors.Join(err, lanesErr, s.findOldest(ctx, waiting, snapshotSearches)); err != nil {
+	if err != nil {
 		return nil, nil, err
 	}
 	backlogs = make([]Backlog, len(tokens))
 	for i, token := range tokens {
-		w := waiting[i]
+		name := publicToken(bus.Token(token), names.Val()[token])
 		c, known := conditions[token]
 		if !known {
-			damaged = append(damaged, store.Keys{}.Subscriber(publicToken(w.Token, names.Val()[token])))
+			damaged = append(damaged, store.Keys{}.Subscriber(name))
+		}
+		if c.noDelivery {
+			damaged = append(damaged, store.Keys{}.Delivery(name))
 		}
 		backlogs[i] = Backlog{
-			Client: bus.PublicName(w.Token, bus.ClientName(names.Val()[token])), Token: w.Token,
-			Events: w.Queued, Batches: rdb.Integer(batches.Val()[token], 0),
+			Client: bus.ClientName(name), Token: bus.Token(token),
+			Events: rdb.Integer(events.Val()[token], 0), Batches: rdb.Integer(batches.Val()[token], 0),
 			DeadLetterEvents: rdb.Integer(dead.Val()[token], 0),
-			Subscribed:       isSubscribed[token] && known, Health: c.health, OldestAt: w.OldestAt, Lanes: lanes[token], Holds: c.holds,
+			Subscribed:       isSubscribed[token] && known, Health: c.health, Holds: c.holds,
 			Timeout: c.timeout, Sent: c.sent, AttemptedAt: c.attemptedAt,
 		}
 	}
@@ -154,6 +172,8 @@ type condition struct {
 	sent        int64
 	attemptedAt time.Time
 	holds       Holds
+	// noDelivery is whether what should be the delivery's hash is none.
+	noDelivery bool
 }
 
 // readConditions reads how the deliveries to subscribers go, by token. One whose hash is none is
@@ -174,7 +194,9 @@ func (s *Stats) readConditions(ctx context.Context, tokens []string) (map[string
 		}
 		for i, token := range some {
 			if hashes[i].Err() == nil {
-				conditions[token] = parseCondition(hashes[i].Val(), deliveries[i].Val())
+				c := parseCondition(hashes[i].Val(), deliveries[i].Val())
+				c.noDelivery = deliveries[i].Err() != nil
+				conditions[token] = c
 			}
 		}
 	}

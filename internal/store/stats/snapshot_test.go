@@ -92,7 +92,7 @@ func TestASnapshotGetsPastWhatIsPoisoned(t *testing.T) {
 			alices := stats.Backlog{Client: "alice", Token: storetest.Alice, Timeout: time.Hour, Events: 1, Batches: 1, Subscribed: true, Health: 100, OldestAt: storetest.After(7), Lanes: stats.Lanes{Count: 1}}
 			assert.Contains(t, snapshot.Backlogs, alices, name)
 			if name == "hash" {
-				bobs := stats.Backlog{Client: "bob", Token: storetest.Bob, Events: 1, Batches: 1, OldestAt: storetest.After(7), Lanes: stats.Lanes{Count: 1}}
+				bobs := stats.Backlog{Client: "bob", Token: storetest.Bob, Events: 1, Batches: 1, OldestAt: storetest.After(7)}
 				assert.Contains(t, snapshot.Backlogs, bobs, "nobody knows its health")
 				assert.Equal(t, []string{"subscriber:bob"}, snapshot.Damaged)
 			} else {
