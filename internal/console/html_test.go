@@ -83,7 +83,7 @@ func requireClean(t *testing.T, what, text string, depth int) {
 	}
 	document, err := html.Parse(strings.NewReader(text))
 	require.NoError(t, err)
-	ids, headings := map[string]bool{}, 0
+	ids, headings, refreshed := map[string]bool{}, 0, false
 	for n := range document.Descendants() {
 		if n.Type != html.ElementNode {
 			continue
@@ -101,6 +101,9 @@ func requireClean(t *testing.T, what, text string, depth int) {
 			assert.False(t, ids[id], "%s has the id %s twice", what, id)
 			ids[id] = true
 		}
+		_, live := attributes["data-live"]
+		refreshed = n.Data != "main" && (refreshed || live)
+		assert.False(t, refreshed && attributes["class"] == "actions", "%s: a refresh moves the actions", what)
 		if n.Data == "script" {
 			assert.NotEmpty(t, attributes["src"], "%s has a script of its own", what)
 		}

@@ -180,3 +180,55 @@ func subscriber(f *overview.Figures, name string) *overview.Subscriber {
 	}
 	panic("there is no subscriber " + name)
 }
+
+// TestNothingMovesUnderThePointer has all that a page says change while somebody is about to click.
+func TestNothingMovesUnderThePointer(t *testing.T) {
+	d := serve(t, consoletest.Showing(consoletest.Trouble()))
+	d.Fill()
+	b := open(t, d)
+	b.clockwork()
+	b.size(1280, "light")
+	b.logIn(webtest.RootKey)
+	controls := `JSON.stringify([...document.querySelectorAll("main .actions a, main button, main input")].map((e) => { const r = e.getBoundingClientRect(); return [r.x, r.y, e.textContent]; }))`
+	trouble := consoletest.Trouble().Problems
+	for _, path := range []string{"subscribers/shop", "subscribers/shop/delete", "topics/widgets", "subscribers"} {
+		b.visit(path)
+		b.await("timers.size > 0")
+		before := ask[string](b, controls)
+		assert.NotEqual(t, "[]", before, path)
+		for i := range 20 {
+			d.Live.Change(func(f *overview.Figures) {
+				f.Problems = nil
+				for _, p := range trouble[:i%len(trouble)] {
+					p.Subscriber, p.Topic = "shop", "widgets"
+					f.Problems = append(f.Problems, p)
+				}
+				subscriber(f, "shop").Queued = int64(i) * 99_999
+			})
+			b.refresh()
+			require.Equal(t, before, ask[string](b, controls), path)
+		}
+	}
+	b.visit("subscribers/shop/delete")
+	assert.Regexp(t, "^Delete shop and drop [0-9]+ events?$", b.text("main form button.danger"))
+	b.fill("#name", "search")
+	b.expect("422 (Unprocessable Entity)")
+	assert.Equal(t, http.StatusUnprocessableEntity, b.click("main form button.danger"))
+	assert.Contains(t, b.text("#problem"), "type shop")
+}
+
+func TestThePageStaysWhileRedisIsAway(t *testing.T) {
+	b := watch(t, consoletest.Trouble(), "subscribers")
+	away := consoletest.Away()
+	b.desk.Live.Change(func(f *overview.Figures) {
+		f.Redis, f.RedisLostAt, f.Problems = away.Redis, away.RedisLostAt, away.Problems
+	})
+	b.refresh()
+	assert.Contains(t, b.text("#away"), "Redis has not answered since 03:54:16.")
+	assert.Equal(t, "129,620", ask[string](b, search))
+	assert.Contains(t, ask[string](b, "document.title"), "✖")
+	b.desk.Live.Change(func(f *overview.Figures) { f.Redis, f.RedisLostAt, f.Problems = "", overview.Time{}, nil })
+	b.refresh()
+	assert.Empty(t, b.text("#away"))
+	assert.NotContains(t, ask[string](b, "document.title"), "✖")
+}
