@@ -34,7 +34,8 @@ func newRoot() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return flagError(err) })
 	allowBefore(root)
-	root.AddCommand(newTokenCommand(), newTopicCommand(), newSubCommand(), newPubCommand(), newTailCommand(), newTopCommand())
+	root.AddCommand(newTokenCommand(), newTopicCommand(), newSubCommand(), newPubCommand(), newTailCommand(), newTopCommand(),
+		newConsoleCommand())
 	root.AddCommand(newAttemptsCommand(), newQueueCommand(), newDeadCommand(), newEventsCommand(), newReplayCommand(), newVerifyCommand())
 	root.AddCommand(newJobCommand(), newMachineCommand(), newLabelCommand())
 	root.AddCommand(newDevCommand(), newDoctorCommand(), newMigrateCommand(), newBenchCommand(), newBenchHelperCommand())

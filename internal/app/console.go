@@ -11,18 +11,21 @@ import (
 	"routemaster/internal/console/session"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/store"
+	"routemaster/internal/web"
 )
 
-// newConsole returns what makes the console; nil if it is off.
-func newConsole(c Config, st *store.Store, live *samples.Live, log *slog.Logger) func(api http.Handler) http.Handler {
+// addConsole has web serve the console, unless it is off.
+func addConsole(to *web.Config, c Config, st *store.Store, live *samples.Live, log *slog.Logger) {
 	if c.Console == "off" {
-		return nil
+		return
 	}
-	return func(api http.Handler) http.Handler {
+	sessions := session.New(st.Partition(), c.RootKey, time.Now)
+	to.Logins = sessions
+	to.Console = func(api http.Handler) http.Handler {
 		return console.New(console.Config{
 			RootKey: c.RootKey, Name: c.AppName, Environment: c.Env, Version: Version(),
 			ReadOnly: c.Console == "read-only", Secure: c.ForceTLS,
-			Sessions: session.New(st.Partition(), c.RootKey, time.Now), Live: live, Log: log, Now: time.Now,
+			Sessions: sessions, Live: live, Log: log, Now: time.Now,
 		}, api)
 	}
 }

@@ -96,6 +96,7 @@ var libraries = map[string]string{
 	"github.com/cenkalti/backoff/":         "client",
 	"github.com/charmbracelet/x/ansi":      "top",
 	"charm.land/":                          "top",
+	"github.com/cli/browser":               "cmd/rtm",
 	"github.com/getsentry/sentry-go":       "telemetry/exceptions",
 	"github.com/go-chi/chi/":               "web",
 	"github.com/go-json-experiment/json":   "client wire web cmd/rtm",

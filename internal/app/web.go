@@ -67,7 +67,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		return err
 	}
 	live := samples.NewLive(newCollector(c, st, labels))
-	api := web.New(web.Config{
+	config := web.Config{
 		RootKey:        c.RootKey,
 		NonceTTL:       c.NonceTTL,
 		IdempotencyTTL: c.IdempotencyTTL,
@@ -85,9 +85,10 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		Reporter:         obs.reporter,
 		Tracer:           obs.tracer,
 		Live:             live,
-		Console:          newConsole(c, st, live, log),
-		ConsoleListener:  consoleListener,
-	}, st, q, in, obs.metrics.Handler(), log, time.Now)
+	}
+	addConsole(&config, c, st, live, log)
+	config.ConsoleListener = consoleListener
+	api := web.New(config, st, q, in, obs.metrics.Handler(), log, time.Now)
 
 	ctx, cancel := context.WithCancel(ctx)
 	var background sync.WaitGroup

@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
@@ -51,6 +52,10 @@ func (s *server) askForLogin(w http.ResponseWriter, v *page.Visit, p page.Page) 
 
 // postLogin checks first: who guesses is slowed, and never keeps out who knows a secret.
 func (s *server) postLogin(w http.ResponseWriter, r *http.Request) {
+	if code := r.PostFormValue("code"); code != "" {
+		s.postCode(w, r, code)
+		return
+	}
 	secret := r.PostFormValue("secret")
 	c := s.bus(w, r, secret, "")
 	if c == nil { // it is empty
@@ -65,7 +70,30 @@ func (s *server) postLogin(w http.ResponseWriter, r *http.Request) {
 		s.refuseLogin(w, r, err)
 		return
 	}
-	s.begin(w, r, who, secret)
+	s.begin(w, r, who, session.Session{
+		Token: bus.Token(secret), Person: r.PostFormValue("person"), LookOnly: r.PostFormValue("look_only") != "",
+	})
+}
+
+// postCode logs in with a code, which a script of the login page has sent. Somebody else may have
+// made the link that the code is from, so the next page says who one is.
+func (s *server) postCode(w http.ResponseWriter, r *http.Request, code string) {
+	made, err := s.Sessions.TakeCode(r.Context(), code)
+	var who caller
+	if err == nil {
+		who, err = whoAmI(r, s.bus(w, r, s.secret(made), ""))
+	}
+	if errors.Is(err, session.ErrNone) || isStatus(err, http.StatusUnauthorized) {
+		if err = s.slowDown(w, r); isStatus(err, http.StatusUnauthorized) {
+			err = page.Refuse(http.StatusUnauthorized, "", "this link is good once, for a minute: it was used, or it is too old")
+		}
+	}
+	if err != nil {
+		s.refuseLogin(w, r, err)
+		return
+	}
+	s.keepMessage(w, "The link has logged you in as "+who.Client+".")
+	s.begin(w, r, who, made)
 }
 
 // isWhole is whether a secret that the bus takes is a token, or the root key, to its end. The bus
@@ -95,12 +123,9 @@ func (s *server) slowDown(w http.ResponseWriter, r *http.Request) error {
 	return page.Refuse(http.StatusUnauthorized, "/secret", "this is neither a token of a client nor the root key")
 }
 
-// begin begins the session of who has logged in.
-func (s *server) begin(w http.ResponseWriter, r *http.Request, who caller, secret string) {
-	made := session.Session{
-		Token: bus.Token(secret), Client: who.Client, Person: personOf(r.PostFormValue("person")),
-		LookOnly: r.PostFormValue("look_only") != "",
-	}
+// begin begins the session of who has logged in, in place of the one that the browser has.
+func (s *server) begin(w http.ResponseWriter, r *http.Request, who caller, made session.Session) {
+	made.Client, made.Person = who.Client, personOf(made.Person)
 	if who.Root {
 		made.Token = ""
 	}
@@ -108,6 +133,9 @@ func (s *server) begin(w http.ResponseWriter, r *http.Request, who caller, secre
 	if err != nil {
 		s.refuseLogin(w, r, err)
 		return
+	}
+	if before, err := r.Cookie(s.cookieName("routemaster")); err == nil {
+		_ = s.Sessions.End(r.Context(), before.Value) // else it ends by itself
 	}
 	s.Log.Info("logged in to the console", "client", made.Client, "person", made.Person, "look_only", made.LookOnly)
 	http.SetCookie(w, s.sessionCookie(cookie, made.TTL()))

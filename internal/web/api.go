@@ -74,6 +74,8 @@ type Config struct {
 	// ConsoleListener, if given, is where the console is served, and nothing else. [API.Run] closes
 	// it.
 	ConsoleListener net.Listener
+	// Logins, if there is a console, make the codes that log in to it.
+	Logins Logins
 }
 
 // Live knows how the bus is, and has been.
@@ -136,6 +138,7 @@ func (a *API) servesConsole() bool { return a.config.Console != nil && a.config.
 func (a *API) consoleHandler() http.Handler {
 	r := a.newRouter(a.outer()...)
 	r.Get("/", redirectToConsole)
+	r.Get("/openapi.json", getOpenAPI) // a page leads to it
 	a.mountConsole(r)
 	return r
 }
@@ -202,6 +205,7 @@ func (a *API) routes(r chi.Router) {
 		r.Method(http.MethodGet, "/metrics", a.metrics)
 		// Every client, and the operator.
 		r.Get("/whoami", a.getCaller)
+		r.Post("/console_logins", a.postConsoleLogin)
 		r.With(rest.AllowQuery()).Get("/overview", a.getOverview)
 		r.With(rest.AllowQuery("of", "range")).Get("/overview/series", a.getSeries)
 		r.Get("/topics", a.getTopics)

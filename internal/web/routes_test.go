@@ -34,6 +34,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"GET", "/pulse/scaling", "", 401, 204, 204, 401, 0},
 		{"GET", "/metrics", "", 401, 200, 200, 401, 0},
 		{"GET", "/whoami", "", 401, 200, 200, 401, 0},
+		{"POST", "/console_logins", "", 401, 404, 404, 401, 0}, // this bus has no console
 		{"GET", "/activity", "", 401, 403, 200, 401, 0},
 		{"GET", "/api_tokens", "", 401, 403, 200, 401, 0},
 		{"POST", "/api_tokens", `{"name":"x"}`, 401, 403, 201, 401, 0},

@@ -49,7 +49,7 @@ func New(t testing.TB, redis *rdbtest.Server, adjust ...func(*console.Config)) *
 		if d.Live != nil {
 			c.Live = d.Live
 		}
-		c.Console = func(api http.Handler) http.Handler { return console.New(config, api) }
+		c.Console, c.Logins = func(api http.Handler) http.Handler { return console.New(config, api) }, config.Sessions
 	})
 	return d
 }

@@ -9,3 +9,7 @@ func (k Keys) Session(id string) string { return k.Namespace + "console:session:
 
 // Sessions is a sorted set: the ids of the sessions, by when they end (ms).
 func (k Keys) Sessions() string { return k.Namespace + "console:sessions" }
+
+// Code is a string: what a code that logs in says, as JSON, with a proof. What follows is the
+// SHA-256 of the code. It expires.
+func (k Keys) Code(id string) string { return k.Namespace + "console:code:" + id }

@@ -90,9 +90,7 @@ func New(redis *rdb.Partition, rootKey string, now func() time.Time) *Store {
 // Begin begins a session, and returns its cookie. It sets MadeAt by itself.
 // The error may be [bus.ErrUnavailable].
 func (s *Store) Begin(ctx context.Context, session Session) (cookie string, err error) {
-	secret := make([]byte, 32)
-	_, _ = rand.Read(secret) // it never fails
-	cookie = base64.RawURLEncoding.EncodeToString(secret)
+	cookie = newSecret()
 	session.MadeAt = s.now()
 	err = s.redis.Run(ctx, scriptSessionPut, idOf(cookie), session.MadeAt.UnixMilli(), session.ends().UnixMilli(), maxSessions, maxOwn,
 		"token", string(session.Token), "client", session.Client, "person", session.Person,
@@ -163,7 +161,14 @@ func (s *Store) proof(cookie string, of Session) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// idOf is what Redis has of a cookie.
+// newSecret makes a secret of 32 random bytes, in 43 characters that are safe in URLs.
+func newSecret() string {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // it never fails
+	return base64.RawURLEncoding.EncodeToString(secret)
+}
+
+// idOf is what Redis has of a cookie, or of a code.
 func idOf(cookie string) string {
 	sum := sha256.Sum256([]byte(cookie))
 	return hex.EncodeToString(sum[:])

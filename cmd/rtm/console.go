@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/cli/browser"
+	"github.com/spf13/cobra"
+
+	"routemaster/client"
+	"routemaster/internal/terminal"
+)
+
+// consoleLogin is what a login to the console is asked for with.
+type consoleLogin struct {
+	Person   string `json:"person,omitempty"`
+	LookOnly bool   `json:"look_only"`
+}
+
+func newConsoleCommand() *cobra.Command {
+	var bus busFlags
+	var login consoleLogin
+	var print bool
+	command := &cobra.Command{
+		Use:   "console",
+		Short: "open the console of a bus in a browser, logged in",
+		Long: `Open the console of a bus in a browser, logged in with the token or the root key. Neither leaves this command but to
+the bus: the browser gets a link that logs in once, within a minute. Whoever has the link may use it, so it should go
+nowhere else. If no browser can be started, as on a host without a desktop, the link is printed.`,
+		Example: "  rtm console -b @production\n  rtm console -b bus.example -t $ROOT_KEY --look-only\n" +
+			"  rtm console -b @production --print",
+		Args: arguments(0, 0),
+		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, _ []string) error {
+			at, _, err := bus.resolve()
+			if err != nil {
+				return usageError{err}
+			}
+			link, err := login.link(cmd.Context(), c, at)
+			if err != nil {
+				return err
+			}
+			if !print {
+				notice := cmd.ErrOrStderr()
+				fmt.Fprintf(notice, "Opening %s://%s%s in a browser.\n", link.Scheme, link.Host, link.EscapedPath())
+				browser.Stdout, browser.Stderr = notice, notice
+				if err = browser.OpenURL(link.String()); err == nil {
+					return nil
+				}
+				fmt.Fprintf(notice, "No browser could be started: %v. Open this within a minute:\n", err)
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), link)
+			return err
+		}),
+	}
+	bus.add(command)
+	flags := command.Flags()
+	flags.BoolVar(&login.LookOnly, "look-only", false, "have the login change nothing, as for a screen on a wall")
+	flags.StringVar(&login.Person, "name", "", "who you are, for the log and the activity")
+	flags.BoolVar(&print, "print", false, "print the link, and open no browser")
+	return command
+}
+
+// link asks the bus at an address for a link that logs in.
+func (l consoleLogin) link(ctx context.Context, c *client.Client, bus string) (*url.URL, error) {
+	var made struct {
+		URL string `json:"url"`
+	}
+	_, err := c.Call(ctx, client.Request{
+		Operation: "log in to the console", Method: http.MethodPost, Path: "/console_logins", Body: l,
+	}, &made)
+	if err != nil {
+		return nil, err
+	}
+	base, err := url.Parse(strings.TrimRight(bus, "/") + "/")
+	if err != nil {
+		return nil, err
+	}
+	link, err := base.Parse(made.URL)
+	// What is opened may start any program, unless it is a page.
+	if err != nil || link.Scheme != "https" && link.Scheme != "http" || link.Hostname() == "" || link.Fragment == "" {
+		return nil, fmt.Errorf("the bus gave no link to its console: %q", terminal.Escape(made.URL))
+	}
+	return link, nil
+}

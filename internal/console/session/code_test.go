@@ -1,0 +1,95 @@
+package session_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/console/session"
+	"routemaster/internal/rdb/rdbtest"
+)
+
+func keyOf(code string) string {
+	sum := sha256.Sum256([]byte(code))
+	return session.Keys{Namespace: "ns:"}.Code(hex.EncodeToString(sum[:]))
+}
+
+func TestACodeIsGoodOnceForAMinute(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		ctx := t.Context()
+		one := session.New(redis.Open(t).Partition("ns:"), rootKey, time.Now)
+		other := session.New(redis.Open(t).Partition("ns:"), rootKey, time.Now)
+		code, err := one.NewCode(ctx, client.Token, client.Person, true)
+		require.NoError(t, err)
+		assert.InDelta(t, time.Minute.Seconds(), redis.Raw.PTTL(ctx, keyOf(code)).Val().Seconds(), 30)
+		for key, value := range rdbtest.Dump(t, redis.Raw) {
+			assert.NotContains(t, key+value, code)
+		}
+		_, err = other.Find(ctx, code)
+		assert.ErrorIs(t, err, session.ErrNone, "it is no cookie")
+
+		var taken []session.Session
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				made, err := []*session.Store{one, other}[i%2].TakeCode(ctx, code)
+				if err == nil {
+					mu.Lock()
+					defer mu.Unlock()
+					taken = append(taken, made)
+					return
+				}
+				assert.ErrorIs(t, err, session.ErrNone)
+			})
+		}
+		all.Wait()
+		assert.Equal(t, []session.Session{{Token: client.Token, Person: client.Person, LookOnly: true}}, taken)
+		assert.Empty(t, rdbtest.Dump(t, redis.Raw))
+	})
+}
+
+func TestWhoWritesToRedisMakesNoCode(t *testing.T) {
+	redis := rdbtest.Embedded(t)
+	ctx := t.Context()
+	s := session.New(redis.Open(t).Partition("ns:"), rootKey, time.Now)
+	renewed := session.New(redis.Open(t).Partition("ns:"), "another-root-key", time.Now)
+	for name, change := range map[string]func(string) string{
+		"of root":    func(text string) string { return strings.Replace(text, string(client.Token), "", 1) },
+		"to change":  func(text string) string { return strings.Replace(text, `"look_only":true`, `"look_only":false`, 1) },
+		"by another": func(text string) string { return strings.Replace(text, "Ada", "Eve", 1) },
+		"no JSON":    func(string) string { return "{" },
+		"as it was":  func(text string) string { return text },
+	} {
+		code, err := s.NewCode(ctx, client.Token, "Ada", true)
+		require.NoError(t, err)
+		text := redis.Raw.Get(ctx, keyOf(code)).Val()
+		require.NoError(t, redis.Raw.Set(ctx, keyOf(code), change(text), 0).Err())
+		_, err = s.TakeCode(ctx, code)
+		assert.Equal(t, name == "as it was", err == nil, "%s: %v", name, err)
+	}
+	code, err := s.NewCode(ctx, "", "", false)
+	require.NoError(t, err)
+	_, err = renewed.TakeCode(ctx, code)
+	assert.ErrorIs(t, err, session.ErrNone, "the root key is another")
+	require.NoError(t, redis.Raw.LPush(ctx, keyOf("odd"), "no string").Err())
+	_, err = s.TakeCode(ctx, "odd")
+	assert.ErrorIs(t, err, session.ErrNone)
+}
+
+func TestACodeNeedsRedis(t *testing.T) {
+	redis := rdbtest.Real(t)
+	s := session.New(redis.Open(t).Partition(""), rootKey, time.Now)
+	redis.Kill(t)
+	_, err := s.NewCode(t.Context(), "", "", false)
+	assert.ErrorIs(t, err, bus.ErrUnavailable)
+	_, err = s.TakeCode(t.Context(), "any")
+	assert.ErrorIs(t, err, bus.ErrUnavailable)
+}
