@@ -236,7 +236,9 @@ func (c *Client) DeleteTopic(ctx context.Context, name string) error {
 // Token gives a client access. The token is a secret, the name is not.
 type Token struct {
 	Name  string `json:"name"`
-	Token string `json:"token"`
+	Token string `json:"token,omitempty"`
+	// LastUsedAt is in ms since the Unix epoch, to the minute; 0 if no use is known.
+	LastUsedAt int64 `json:"last_used_at,omitempty"`
 }
 
 // Tokens lists all tokens. Only root may.
@@ -249,10 +251,7 @@ func (c *Client) Tokens(ctx context.Context) (all []Token, err error) {
 // the token is empty the bus makes one; such a request is not retried. A token of another client is
 // refused with 409. Only root may.
 func (c *Client) AddToken(ctx context.Context, name, token string) (added Token, err error) {
-	body, err := marshal(struct {
-		Name  string `json:"name"`
-		Token string `json:"token,omitempty"`
-	}{name, token})
+	body, err := marshal(Token{Name: name, Token: token})
 	if err != nil {
 		return added, err
 	}

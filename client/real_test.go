@@ -38,7 +38,7 @@ func TestOnABus(t *testing.T) {
 		assert.Equal(t, 409, taken.Status)
 		tokens, err := root.Tokens(ctx)
 		require.NoError(t, err)
-		assert.Equal(t, []client.Token{{"shop", "shop--1"}, made}, tokens)
+		assert.Equal(t, []client.Token{{Name: "shop", Token: "shop--1"}, made}, tokens)
 
 		// The shop refuses what comes first, and then takes it.
 		received := make(chan client.Event, 3000)

@@ -69,7 +69,7 @@ func newTokenListCommand(bus *busFlags) *cobra.Command {
 		Short: "list all tokens",
 		Long: `List all tokens: on a terminal as a table of their names, with the tokens themselves only if --show-tokens is given.
 For scripts, a line for each: the token, a tab and its name. With --json an array of objects with the fields name and
-token.`,
+token and, if it is known, last_used_at (ms since the Unix epoch).`,
 		Example: "  rtm token list -b bus.example -t $ROOT_KEY\n  rtm token list -b @production --json",
 		Args:    arguments(0, 0),
 		RunE: bus.run(func(cmd *cobra.Command, c *client.Client, _ []string) error {

@@ -21,6 +21,7 @@ import (
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
+	"routemaster/internal/store/lastuse"
 )
 
 const root = "../../"
@@ -206,7 +207,7 @@ func TestTheLayoutIsThatOfTheCode(t *testing.T) {
 		documented = append(documented, placeholder.ReplaceAllString(numbered, "x"))
 	}
 	for _, keys := range []any{
-		store.Keys{}, queue.Keys{}, jobstore.Keys{}, labelstore.Keys{}, samples.Keys{}, session.Keys{}, activity.Keys{},
+		store.Keys{}, queue.Keys{}, jobstore.Keys{}, labelstore.Keys{}, samples.Keys{}, session.Keys{}, activity.Keys{}, lastuse.Keys{},
 	} {
 		value := reflect.ValueOf(keys)
 		for i := range value.NumMethod() {

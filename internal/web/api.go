@@ -13,6 +13,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 
 	"routemaster/internal/activity"
+	"routemaster/internal/bus"
 	"routemaster/internal/history"
 	"routemaster/internal/ingest"
 	"routemaster/internal/jobs/jobstore"
@@ -20,6 +21,7 @@ import (
 	"routemaster/internal/overview"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
+	"routemaster/internal/store/lastuse"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/tracing"
@@ -104,8 +106,9 @@ type API struct {
 func New(
 	config Config, st *store.Store, q *queue.Queue, in *ingest.Ingest, metrics http.Handler, log *slog.Logger, now func() time.Time,
 ) *API {
+	noteUses := func(ctx context.Context, used map[bus.Token]time.Time) error { return lastuse.Note(ctx, st, used) }
 	service := &rest.Service{
-		Auth:     auth.New(auth.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL}, st, log, now),
+		Auth:     auth.New(auth.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL, NoteUses: noteUses}, st, log, now),
 		Buffers:  server.NewBuffers(cmp.Or(config.BodyBudget, server.DefaultBodyBudget)),
 		Reporter: config.Reporter, Tracer: config.Tracer, Log: log, Now: now,
 		Activity: activity.New(st.Partition(), log),

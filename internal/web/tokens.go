@@ -4,21 +4,29 @@ import (
 	"cmp"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/store/lastuse"
 	"routemaster/internal/web/rest"
 )
 
 type tokenView struct {
 	Name  bus.ClientName `json:"name"`
 	Token bus.Token      `json:"token"`
+	// LastUsedAt is in ms since the Unix epoch; nil if no use is known.
+	LastUsedAt *int64 `json:"last_used_at,omitempty"`
 }
 
 // getTokens lists the tokens with the names of their clients, with 204 if there are none.
 func (a *API) getTokens(w http.ResponseWriter, r *http.Request) {
 	names, err := a.store.Tokens(r.Context())
+	var used map[bus.Token]time.Time
+	if err == nil {
+		used, err = lastuse.Read(r.Context(), a.store)
+	}
 	if err != nil {
 		a.Fail(w, r, err)
 		return
@@ -29,7 +37,11 @@ func (a *API) getTokens(w http.ResponseWriter, r *http.Request) {
 	}
 	views := make([]tokenView, 0, len(names))
 	for token, name := range names {
-		views = append(views, tokenView{name, token})
+		view := tokenView{Name: name, Token: token}
+		if at, known := used[token]; known {
+			view.LastUsedAt = new(at.UnixMilli())
+		}
+		views = append(views, view)
 	}
 	slices.SortFunc(views, func(a, b tokenView) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Token, b.Token))
@@ -83,6 +95,9 @@ func (a *API) deleteToken(w http.ResponseWriter, r *http.Request) {
 	if err == nil {
 		err = a.store.DeleteToken(r.Context(), token)
 		a.Auth.TokensChanged()
+	}
+	if err == nil {
+		_ = lastuse.Note(r.Context(), a.store, nil) // else the next note forgets its use
 	}
 	if err == nil && name != "" {
 		a.LogChange(r, "token deleted", rest.NameField(token, name))

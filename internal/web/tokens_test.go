@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/lastuse"
 )
 
 func TestTokens(t *testing.T) {
@@ -73,4 +75,27 @@ func TestANameDoesNotRevealItsToken(t *testing.T) {
 	require.NoError(t, a.PutToken(t.Context(), "s3cret", "s3cret"))
 	a.RequireDone("s3cret", "POST", "/topics/a", `{"type":"noop","url":"https://x.example/"}`)
 	assert.NotContains(t, a.Do(alice, "GET", "/topics", "").Body, "s3cret")
+}
+
+func TestTokensSayWhenTheyWereLastUsed(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		a := newAPI(t, redis)
+		began := time.Now().Add(-time.Second) // what is kept in memory may be half a second old
+		require.Equal(t, 204, a.Do(alice, "GET", "/pulse", "").Status)
+		stopped, stop := context.WithCancel(t.Context())
+		stop()
+		a.Server.Auth.Run(stopped) // it notes what was used
+		var listed []struct {
+			Token string
+			Last  int64 `json:"last_used_at"`
+		}
+		require.NoError(t, json.Unmarshal([]byte(a.Do(rootKey, "GET", "/api_tokens", "").Body), &listed))
+		require.Len(t, listed, 2)
+		assert.WithinRange(t, time.UnixMilli(listed[0].Last), began, time.Now())
+		assert.Zero(t, listed[1].Last, "bob's")
+		a.RequireDone(rootKey, "DELETE", "/api_tokens/"+alice, "")
+		used, err := lastuse.Read(t.Context(), a.Store)
+		require.NoError(t, err)
+		assert.Empty(t, used)
+	})
 }

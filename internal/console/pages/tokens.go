@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"slices"
+	"time"
 
 	"routemaster/client"
 	"routemaster/internal/bus"
@@ -31,6 +32,9 @@ func loadTokens(v *page.Visit) (any, error) {
 		name := page.PublicName(t)
 		s, subscribed := subscribers[name]
 		rows[i] = view.Token{Name: name, ID: page.TokenID(t.Token), Topics: topics[name], Subscribed: subscribed, Queued: s.Queued}
+		if t.LastUsedAt > 0 {
+			rows[i].Used = time.UnixMilli(t.LastUsedAt)
+		}
 	}
 	return view.Tokens.Page(rows, query(v)), nil
 }

@@ -1,6 +1,9 @@
 package view
 
-import "cmp"
+import (
+	"cmp"
+	"time"
+)
 
 // Token is a token in the list of tokens, without the token.
 type Token struct {
@@ -10,6 +13,8 @@ type Token struct {
 	Topics     int
 	Subscribed bool
 	Queued     int64
+	// Used is when it was last used, zero if that is not known.
+	Used time.Time
 }
 
 // Tokens is the list of tokens, by name.
@@ -20,6 +25,7 @@ var Tokens = Kind[Token]{
 		{Name: "id", Title: "Fingerprint", Rank: 2},
 		{Name: "topics", Title: "Publishes", Number: true, Rank: 2, descending: true, compare: by(func(t *Token) int { return t.Topics })},
 		{Name: "queued", Title: "Queued", Number: true, Rank: 1, descending: true, compare: by(func(t *Token) int64 { return t.Queued })},
+		{Name: "used", Title: "Last used", Number: true, Rank: 2, descending: true, compare: by(func(t *Token) int64 { return t.Used.UnixMilli() })},
 		{Name: "actions", Title: "Action", Rank: 1},
 	},
 }

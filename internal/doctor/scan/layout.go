@@ -62,7 +62,7 @@ var Singles = func() map[string]rdb.Kind {
 		keys.Plans(): rdb.Hash, keys.Retention(): rdb.Set,
 		work.Types(): rdb.Set, work.Schedules(): rdb.Hash, work.Pulls(): rdb.Stream,
 		labels.Definitions(): rdb.Hash, labels.Walks(): rdb.Hash,
-		"console:sessions": rdb.SortedSet, "activity": rdb.List,
+		"console:sessions": rdb.SortedSet, "activity": rdb.List, "api_tokens:used": rdb.Hash,
 		keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
 	}
 	for _, q := range bus.Queues {

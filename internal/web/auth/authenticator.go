@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"routemaster/internal/bus"
@@ -53,6 +54,8 @@ type Config struct {
 	RootKey string
 	// NonceTTL is how long a Digest nonce is valid.
 	NonceTTL time.Duration
+	// NoteUses, if given, stores when tokens were last used.
+	NoteUses func(context.Context, map[bus.Token]time.Time) error
 }
 
 // Authenticator authenticates requests.
@@ -65,16 +68,24 @@ type Authenticator struct {
 
 // New makes an authenticator.
 func New(config Config, tokens TokenStore, log *slog.Logger, now func() time.Time) *Authenticator {
+	cache := newTokenCache(tokens, config.RootKey, now)
+	cache.uses.note, cache.uses.log = config.NoteUses, log
 	return &Authenticator{
 		rootKey:  config.RootKey,
-		tokens:   newTokenCache(tokens, config.RootKey, now),
+		tokens:   cache,
 		digester: newDigester(config.RootKey, config.NonceTTL, now),
 		refused:  &refusalLog{log: log},
 	}
 }
 
 // Run logs refused credentials until the context is done: at most once a second for each source.
-func (a *Authenticator) Run(ctx context.Context) { a.refused.run(ctx) }
+// Once a minute it notes which tokens were used.
+func (a *Authenticator) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	running.Go(func() { a.tokens.uses.run(ctx) })
+	a.refused.run(ctx)
+	running.Wait()
+}
 
 // Authenticate returns the client that a request's credentials name, in either scheme. The error is
 // [ErrRefused], [ErrStaleNonce], [bus.ErrUnavailable], or the context's.

@@ -22,6 +22,7 @@ type tokenCache struct {
 	root    secretDigest
 	now     func() time.Time
 	unknown *negativeCache
+	uses    *uses
 
 	mu sync.Mutex
 	// current is nil until the tokens are read, and after they were changed by this process.
@@ -39,13 +40,25 @@ type snapshot struct {
 	readAt   time.Time
 	err      error
 	names    map[bus.Token]bus.ClientName
-	byDigest map[secretDigest]Client
-	byName   map[string][]Client
+	byDigest map[secretDigest]knownClient
+	byName   map[string][]knownClient
+}
+
+// knownClient is a client, and when its token was last used.
+type knownClient struct {
+	Client
+	*lastUse
+}
+
+// used returns a client whose token is used. To half a second, that is when the tokens were read.
+func (s *snapshot) used(k knownClient) Client {
+	k.at.Store(s.readAt.UnixMilli())
+	return k.Client
 }
 
 func newTokenCache(store TokenStore, rootKey string, now func() time.Time) *tokenCache {
 	return &tokenCache{
-		store: store, rootKey: rootKey, root: digestOf(rootKey), now: now, unknown: newNegativeCache(now),
+		store: store, rootKey: rootKey, root: digestOf(rootKey), now: now, unknown: newNegativeCache(now), uses: &uses{},
 	}
 }
 
@@ -65,7 +78,7 @@ func (c *tokenCache) find(ctx context.Context, secrets []string) (Client, error)
 	}
 	for _, digest := range digests {
 		if client, ok := tokens.byDigest[digest]; ok {
-			return client, nil
+			return tokens.used(client), nil
 		}
 	}
 	return c.lookUp(ctx, secrets, digests)
@@ -99,6 +112,7 @@ func (c *tokenCache) lookUp(
 		remember()
 		return Client{}, ErrRefused
 	}
+	c.uses.find(token).at.Store(c.now().UnixMilli())
 	return Client{Name: name, Token: token}, nil
 }
 
@@ -134,7 +148,7 @@ func (s *snapshot) match(name string, matches func(secret string) bool) (client 
 	err = ErrRefused
 	for _, candidate := range s.byName[name] {
 		if matches(string(candidate.Token)) {
-			client, err = candidate, nil
+			client, err = s.used(candidate), nil
 		}
 	}
 	if len(s.byName[name]) == 0 {
@@ -199,15 +213,18 @@ func (c *tokenCache) reload(ctx context.Context) *snapshot {
 	names, err := c.store.Tokens(context.WithoutCancel(ctx))
 	read := &snapshot{
 		readAt: now, err: err, names: names,
-		byDigest: make(map[secretDigest]Client, len(names)), byName: make(map[string][]Client, len(names)),
+		byDigest: make(map[secretDigest]knownClient, len(names)), byName: make(map[string][]knownClient, len(names)),
 	}
 	if err != nil {
 		read.readAt = c.now() // the failure counts from now: those who waited do not wait for the next
 	}
 	for token, name := range names {
-		client := Client{Name: name, Token: token}
+		client := knownClient{Client{Name: name, Token: token}, c.uses.find(token)}
 		read.byDigest[digestOf(string(token))] = client
 		read.byName[string(name)] = append(read.byName[string(name)], client)
+	}
+	if err == nil {
+		c.uses.retain(names)
 	}
 	c.current = read
 	return read
