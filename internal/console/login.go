@@ -34,9 +34,8 @@ const (
 var loginPage = page.Page{Path: "login", Template: loginView}
 
 func (s *server) getLogin(w http.ResponseWriter, r *http.Request) {
-	v := &page.Visit{Request: r, Header: w.Header(), Display: page.ReadDisplay(r), Secure: s.Secure}
-	f := s.frame(w, v, loginPage)
-	f.Next = safeNext(v.Query("next"))
+	f := s.frame(w, s.stranger(w, r), loginPage)
+	f.Next = safeNext(f.Query("next"))
 	s.show(w, http.StatusOK, loginView, f)
 }
 
@@ -125,7 +124,7 @@ func (s *server) slowDown(w http.ResponseWriter, r *http.Request) error {
 
 // begin begins the session of who has logged in, in place of the one that the browser has.
 func (s *server) begin(w http.ResponseWriter, r *http.Request, who caller, made session.Session) {
-	made.Client, made.Person = who.Client, personOf(made.Person)
+	made.Client, made.Person, made.From = who.Client, personOf(made.Person), sourceOf(r)
 	if who.Root {
 		made.Token = ""
 	}
@@ -137,7 +136,7 @@ func (s *server) begin(w http.ResponseWriter, r *http.Request, who caller, made 
 	if before, err := r.Cookie(s.cookieName("routemaster")); err == nil {
 		_ = s.Sessions.End(r.Context(), before.Value) // else it ends by itself
 	}
-	s.Log.Info("logged in to the console", "client", made.Client, "person", made.Person, "look_only", made.LookOnly)
+	s.Log.Info("logged in to the console", "client", made.Client, "person", made.Person, "look_only", made.LookOnly, "from", made.From)
 	http.SetCookie(w, s.sessionCookie(cookie, made.TTL()))
 	w.Header().Set("Location", page.AtRoot(loginPage.Path)+safeNext(r.PostFormValue("next")))
 	w.WriteHeader(http.StatusSeeOther)
@@ -145,8 +144,7 @@ func (s *server) begin(w http.ResponseWriter, r *http.Request, who caller, made 
 
 // refuseLogin shows the form again.
 func (s *server) refuseLogin(w http.ResponseWriter, r *http.Request, err error) {
-	v := &page.Visit{Request: r, Header: w.Header(), Display: page.ReadDisplay(r), Secure: s.Secure}
-	f := s.frame(w, v, loginPage)
+	f := s.frame(w, s.stranger(w, r), loginPage)
 	f.Problem, f.Next = s.problemOf(err, f), safeNext(r.PostFormValue("next"))
 	if f.Problem.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Cookie")
@@ -170,7 +168,7 @@ func (s *server) postLogout(w http.ResponseWriter, r *http.Request) {
 // is one.
 func safeNext(next string) string {
 	u, err := url.Parse(next)
-	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || u.Fragment != "" || u.Path == "" ||
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || u.Fragment != "" ||
 		strings.HasPrefix(path.Clean(u.Path), "/") || strings.HasPrefix(path.Clean(u.Path), "..") || strings.Contains(next, `\`) {
 		return ""
 	}

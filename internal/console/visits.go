@@ -25,10 +25,15 @@ func whoAmI(r *http.Request, c *client.Client) (who caller, err error) {
 	return who, err
 }
 
+// stranger is a visit of whoever, who is not logged in.
+func (s *server) stranger(w http.ResponseWriter, r *http.Request) *page.Visit {
+	return &page.Visit{Request: r, Header: w.Header(), Display: page.ReadDisplay(r), Secure: s.Secure}
+}
+
 // visit finds out who looks at a page. The visitor is not logged in if the session has ended, or
 // its token was revoked. The error is that Redis is unavailable.
 func (s *server) visit(w http.ResponseWriter, r *http.Request) (*page.Visit, error) {
-	v := &page.Visit{Request: r, Header: w.Header(), Display: page.ReadDisplay(r), Secure: s.Secure}
+	v := s.stranger(w, r)
 	cookie, err := r.Cookie(s.cookieName("routemaster"))
 	if err != nil {
 		return v, nil
@@ -52,6 +57,10 @@ func (s *server) visit(w http.ResponseWriter, r *http.Request) (*page.Visit, err
 	}
 	v.Visitor = page.Visitor{
 		Client: who.Client, Root: known.Root(), Person: known.Person, LookOnly: known.LookOnly,
+	}
+	v.Session, v.IsFirst = session.ID(cookie.Value), s.Sessions.IsFirst
+	if v.Root {
+		v.Sessions = sessions{s.Sessions, s.Log, v.Person}
 	}
 	v.As = func(token string) *client.Client { return s.bus(w, r, token, known.Person) }
 	s.look(v)
@@ -134,7 +143,7 @@ func (s *server) post(w http.ResponseWriter, r *http.Request, p page.Page) {
 		return
 	}
 	f := s.frame(w, v, p)
-	if p.Calls != "" && !f.MayChange {
+	if !p.Personal && !f.MayChange {
 		s.fail(w, v, p, page.Refuse(http.StatusForbidden, "", "nothing may be changed here: the console, or this login, only looks"))
 		return
 	}
@@ -191,6 +200,10 @@ func (s *server) fail(w http.ResponseWriter, v *page.Visit, p page.Page, err err
 func (s *server) problemOf(err error, f view) *client.Error {
 	if refused, ok := errors.AsType[*client.Error](err); ok {
 		return refused
+	}
+	if damaged, ok := errors.AsType[*session.DamagedError](err); ok {
+		s.Log.Error("page failed", "page", f.Page.Path, "request_id", f.RequestID, "error", err)
+		return &client.Error{Status: http.StatusInternalServerError, Title: "Sessions are damaged", Detail: damaged.Error()}
 	}
 	status, detail := http.StatusInternalServerError, "the console failed; the log of web says why"
 	if errors.Is(err, bus.ErrUnavailable) || client.IsTemporary(err) {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"routemaster/client"
+	"routemaster/internal/console/session"
 )
 
 // Audience is who may see a page.
@@ -41,8 +42,10 @@ type Page struct {
 	// form.
 	Submit func(*Visit) (Answer, error)
 	// Calls is the route of the API that Submit calls, such as "DELETE /topics/{topic}". It is empty
-	// if the form changes nothing but the console: only then it may be sent by who only looks.
+	// if the form changes nothing but the console.
 	Calls string
+	// Personal is set if the form changes only what its sender sees: then who only looks may send it.
+	Personal bool
 }
 
 // Answer is what is shown after a form has been submitted.
@@ -82,6 +85,9 @@ func Words(err error) string {
 	}
 	if refused, ok := errors.AsType[*client.Error](err); ok && refused.Detail != "" {
 		return refused.Detail
+	}
+	if damaged, ok := errors.AsType[*session.DamagedError](err); ok {
+		return damaged.Error()
 	}
 	return "the bus did not answer"
 }

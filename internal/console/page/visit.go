@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"routemaster/client"
+	"routemaster/internal/console/session"
 	"routemaster/internal/overview"
 )
 
@@ -43,8 +44,23 @@ type Visit struct {
 	Figures overview.Figures
 	Tracks  overview.Tracks
 	Display Display
+	// Session stands for the login of the visitor, and Sessions are all logins: nil unless the
+	// visitor is root.
+	Session  string
+	Sessions Sessions
+	// IsFirst reports whether the form with a nonce is sent for the first time.
+	IsFirst func(ctx context.Context, nonce string) (bool, error)
 	// Secure is whether cookies are for TLS only.
 	Secure bool
+}
+
+// Sessions are the logins to the console. [session.Store] says which errors there are.
+type Sessions interface {
+	// All lists them, the latest first.
+	All(context.Context) ([]session.Listed, error)
+	// EndID ends one, EndAll all of them.
+	EndID(ctx context.Context, id string) error
+	EndAll(context.Context) error
 }
 
 // Context is that of the request.

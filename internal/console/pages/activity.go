@@ -7,12 +7,15 @@ import (
 	"routemaster/client"
 	"routemaster/internal/activity"
 	"routemaster/internal/console/page"
+	"routemaster/internal/console/session"
 )
 
 // activityPage is what the page of the activity shows.
 type activityPage struct {
 	Changes []change
-	Now     time.Time
+	// Sessions are all logins. Their panel fails alone.
+	Sessions page.Panel[[]session.Listed]
+	Now      time.Time
 }
 
 // change is what somebody has changed.
@@ -28,7 +31,7 @@ func loadActivity(v *page.Visit) (any, error) {
 	_, err := v.Bus.Call(v.Context(), client.Request{
 		Operation: "list the activity", Method: http.MethodGet, Path: "/activity",
 	}, &last)
-	p := activityPage{Changes: make([]change, len(last.Changes)), Now: time.Now()}
+	p := activityPage{Changes: make([]change, len(last.Changes)), Sessions: page.Part(v.Sessions.All(v.Context())), Now: time.Now()}
 	for i, c := range last.Changes {
 		p.Changes[i] = change{c, time.UnixMilli(c.At)}
 	}

@@ -21,6 +21,7 @@ var busPages = slices.Concat([]page.Page{
 	{Path: "tokens/new", Template: "new-token", For: page.Root, Load: loadNewToken, Submit: submitNewToken, Calls: "POST /api_tokens"},
 	revoke.Page(),
 	{Path: "activity", Template: "activity", Nav: "Activity", For: page.Root, Load: loadActivity},
+	endSessions.Page(),
 	{Path: "publish", Template: "publish", Nav: "Send", For: page.Members, Load: loadPublish, Submit: submitPublish, Calls: "POST /topics/{topic}"},
 	{Path: "api", Template: "api", Nav: "API", For: page.Members, Load: loadAPI},
 }, subscribers.Pages(), jobs.Pages(), machines.Pages())

@@ -22,5 +22,5 @@ func All() []page.Page {
 // ownPages are about the console itself.
 var ownPages = []page.Page{
 	{Path: "help", Template: "help", For: page.Members, Load: help},
-	{Path: "display", Template: "display", For: page.Members, Load: display, Submit: submitDisplay},
+	{Path: "display", Template: "display", For: page.Members, Load: display, Submit: submitDisplay, Personal: true},
 }

@@ -52,7 +52,9 @@ type Session struct {
 	// Client is the public name of the client, or of root.
 	Client string
 	// Person is the name that was given at the login; it may be empty.
-	Person   string
+	Person string
+	// From is where the login came from.
+	From     string
 	LookOnly bool
 	// MadeAt is when it began.
 	MadeAt time.Time
@@ -88,14 +90,14 @@ func New(redis *rdb.Partition, rootKey string, now func() time.Time) *Store {
 }
 
 // Begin begins a session, and returns its cookie. It sets MadeAt by itself.
-// The error may be [bus.ErrUnavailable].
+// The error may be [bus.ErrUnavailable] or a [DamagedError].
 func (s *Store) Begin(ctx context.Context, session Session) (cookie string, err error) {
 	cookie = newSecret()
 	session.MadeAt = s.now()
 	err = s.redis.Run(ctx, scriptSessionPut, idOf(cookie), session.MadeAt.UnixMilli(), session.ends().UnixMilli(), maxSessions, maxOwn,
-		"token", string(session.Token), "client", session.Client, "person", session.Person,
+		"token", string(session.Token), "client", session.Client, "person", session.Person, "from", session.From,
 		"look_only", strconv.FormatBool(session.LookOnly), "made_at", session.MadeAt.UnixMilli(), "proof", s.proof(cookie, session)).Err()
-	return cookie, rdb.Wrap("begin a session", err)
+	return cookie, s.wrap("begin a session", err)
 }
 
 // Find returns the session of a cookie. While Redis is unavailable that is what it was a moment
@@ -110,7 +112,7 @@ func (s *Store) Find(ctx context.Context, cookie string) (Session, error) {
 			return session, nil
 		}
 	}
-	if err != nil {
+	if err != nil && !rdb.IsWrongType(err) {
 		return Session{}, err
 	}
 	session, ok := s.read(cookie, fields)
@@ -125,36 +127,22 @@ func (s *Store) Find(ctx context.Context, cookie string) (Session, error) {
 // read makes a session of its fields in Redis. It is not ok if it has ended, whatever Redis keeps,
 // or lacks the proof.
 func (s *Store) read(cookie string, fields map[string]string) (session Session, ok bool) {
-	made, err := strconv.ParseInt(fields["made_at"], 10, 64)
-	if err != nil {
-		return Session{}, false
-	}
-	session = Session{
-		Token: bus.Token(fields["token"]), Client: fields["client"], Person: fields["person"],
-		LookOnly: fields["look_only"] == "true", MadeAt: time.UnixMilli(made),
-	}
-	if !hmac.Equal([]byte(fields["proof"]), []byte(s.proof(cookie, session))) {
+	session, ok = parse(fields)
+	if !ok || !hmac.Equal([]byte(fields["proof"]), []byte(s.proof(cookie, session))) {
 		return Session{}, false
 	}
 	return session, s.now().Before(session.ends())
 }
 
 // End ends the session of a cookie. The error may be [bus.ErrUnavailable].
-func (s *Store) End(ctx context.Context, cookie string) error {
-	id := idOf(cookie)
-	s.recent.forget(id)
-	return s.redis.Pipelined(ctx, "end a session", func(c rdb.Commands) {
-		c.Del(ctx, s.keys.Session(id))
-		c.ZRem(ctx, s.keys.Sessions(), id)
-	})
-}
+func (s *Store) End(ctx context.Context, cookie string) error { return s.EndID(ctx, idOf(cookie)) }
 
 // proof shows that who made a session knows the root key. Each part stands behind its length, so
 // that nothing can be moved from one to the next.
 func (s *Store) proof(cookie string, of Session) string {
 	mac := hmac.New(sha256.New, s.rootKey)
 	for _, part := range []string{
-		cookie, string(of.Token), of.Client, of.Person, strconv.FormatBool(of.LookOnly), strconv.FormatInt(of.MadeAt.UnixMilli(), 10),
+		cookie, string(of.Token), of.Client, of.Person, of.From, strconv.FormatBool(of.LookOnly), strconv.FormatInt(of.MadeAt.UnixMilli(), 10),
 	} {
 		fmt.Fprintf(mac, "%d:%s", len(part), part)
 	}
@@ -168,7 +156,10 @@ func newSecret() string {
 	return base64.RawURLEncoding.EncodeToString(secret)
 }
 
-// idOf is what Redis has of a cookie, or of a code.
+// ID is what stands for the session of a cookie.
+func ID(cookie string) string { return idOf(cookie) }
+
+// idOf is what Redis has of a cookie, of a code or of a nonce.
 func idOf(cookie string) string {
 	sum := sha256.Sum256([]byte(cookie))
 	return hex.EncodeToString(sum[:])

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { rdbtest.Main(m) }
 const rootKey = "the-root-key"
 
 var (
-	client = session.Session{Token: "shop--1", Client: "shop", Person: "Ada"}
+	client = session.Session{Token: "shop--1", Client: "shop", Person: "Ada", From: "192.0.2.7"}
 	root   = session.Session{Client: "root", LookOnly: true}
 )
 
@@ -79,9 +79,9 @@ func TestWhoWritesToRedisMakesAndChangesNoSession(t *testing.T) {
 	_, _, ofRoot := begin(root)
 	for _, made := range []session.Session{client, lookOnly, root} {
 		cookie, key, fields := begin(made)
-		require.Len(t, fields, 6)
+		require.Len(t, fields, 7)
 		changes := map[string]string{
-			"token": "", "client": "root", "person": "Eve", "look_only": strconv.FormatBool(!made.LookOnly),
+			"token": "", "client": "root", "person": "Eve", "from": "192.0.2.8", "look_only": strconv.FormatBool(!made.LookOnly),
 			"made_at": fmt.Sprint(time.Now().Add(time.Hour).UnixMilli()), "proof": ofRoot["proof"],
 		}
 		if made.Root() {

@@ -1,0 +1,53 @@
+package console
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"routemaster/internal/console/session"
+)
+
+// sessions are all logins, for root. Who ends one is logged, as who begins one is.
+type sessions struct {
+	*session.Store
+	log *slog.Logger
+	// person is who is logged in, by the name given then.
+	person string
+}
+
+// EndID ends a session.
+func (s sessions) EndID(ctx context.Context, id string) error {
+	err := s.Store.EndID(ctx, id)
+	if err == nil {
+		s.log.Info("root ended a login to the console", "person", s.person)
+	}
+	return err
+}
+
+// EndAll ends all sessions.
+func (s sessions) EndAll(ctx context.Context) error {
+	err := s.Store.EndAll(ctx)
+	if err == nil {
+		s.log.Info("root ended all logins to the console", "person", s.person)
+	}
+	return err
+}
+
+// sourceOf is where a request came from: the address of its connection, and before it the one that
+// this names as its client, if it is a proxy. Without a proxy anybody can name one.
+func sourceOf(r *http.Request) string {
+	from, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		from = "unknown"
+	}
+	named := strings.Join(r.Header.Values("X-Forwarded-For"), ",")
+	last := strings.TrimSpace(named[strings.LastIndexByte(named, ',')+1:])
+	if client, err := netip.ParseAddr(last); err == nil {
+		return client.WithZone("").String() + " via " + from
+	}
+	return from
+}
