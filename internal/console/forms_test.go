@@ -142,20 +142,29 @@ func TestStaleSettingsShowBothVersions(t *testing.T) {
 }
 
 func TestATokenIsShownOnceAndMadeOnce(t *testing.T) {
-	d := consoletest.Full(t, rdbtest.Embedded(t))
+	redis := rdbtest.Embedded(t)
+	d := consoletest.Full(t, redis)
 	b := d.As(webtest.RootKey)
 	form := consoletest.Fields(b.Send("tokens/new", nil).Body.String())
 	form.Set("name", "billing")
 	shown := regexp.MustCompile(`billing--[0-9a-f]{32}`)
 	made := shown.FindString(b.Send("tokens/new", form).Body.String())
 	require.NotEmpty(t, made)
-	assert.Equal(t, made, shown.FindString(b.Send("tokens/new", form).Body.String()), "two clicks make one token")
+	for range 2 {
+		again := b.Send("tokens/new", form)
+		assert.Equal(t, http.StatusConflict, again.Code)
+		assert.Empty(t, shown.FindString(again.Body.String()), "two clicks make one token, and a reload does not show it")
+		assert.Contains(t, wrongWith(again.Body.String())[""], "This form was sent before.")
+	}
 	assert.Equal(t, 1, strings.Count(d.Do(webtest.RootKey, "GET", "/api_tokens", "").Body, "billing--"))
 	assert.NotEqual(t, http.StatusUnauthorized, d.Do(made, "GET", "/topics", "").Status)
 	for _, path := range []string{"tokens", "tokens/new"} {
 		assert.Empty(t, shown.FindString(b.Send(path, nil).Body.String()), path)
 	}
 	assert.NotContains(t, d.ConsoleLog.String(), made)
+	for key, value := range rdbtest.Dump(t, redis.Raw) {
+		assert.False(t, strings.HasPrefix(key, "console:") && strings.Contains(key+value, made), key)
+	}
 
 	list := b.Send("tokens?q=billing", nil).Body.String()
 	id := regexp.MustCompile(`tokens/([0-9a-f]{12})/revoke`).FindStringSubmatch(list)
@@ -165,6 +174,8 @@ func TestATokenIsShownOnceAndMadeOnce(t *testing.T) {
 	_, body := b.Submit("tokens/"+id[1]+"/revoke", "name", "billing")
 	assert.Contains(t, body, "Revoked a token of billing.")
 	assert.Equal(t, http.StatusUnauthorized, d.Do(made, "GET", "/topics", "").Status)
+	assert.Equal(t, http.StatusConflict, b.Send("tokens/new", form).Code)
+	assert.NotContains(t, d.Do(webtest.RootKey, "GET", "/api_tokens", "").Body, "billing", "a revoked one is not made again")
 }
 
 func TestWhoOnlyLooksSeesNoButtons(t *testing.T) {

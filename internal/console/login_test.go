@@ -149,7 +149,7 @@ func TestWhatEndsASession(t *testing.T) {
 func TestALoginLeadsBackIntoTheConsoleOnly(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	for next, location := range map[string]string{
-		"": "./", "help": "./help", "help?a=b&c": "./help?a=b&c", "topics/widgets": "./topics/widgets",
+		"": "./", "help": "./help", "help?a=b&c": "./help?a=b&c", "?range=6h": "./?range=6h", "topics/widgets": "./topics/widgets",
 		"//evil.example": "./", "https://evil.example/": "./", "/\\evil.example": "./", "../api_tokens": "./",
 		"a/../../x": "./", "javascript:alert(1)": "./", "/topics": "./", "\\\\evil.example": "./",
 	} {

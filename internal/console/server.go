@@ -80,11 +80,11 @@ func New(c Config, api http.Handler) http.Handler {
 		}
 		mux.HandleFunc("GET "+pattern, func(w http.ResponseWriter, r *http.Request) { s.get(w, r, p) })
 		if p.Submit != nil {
-			mux.HandleFunc("POST "+pattern, func(w http.ResponseWriter, r *http.Request) { s.post(w, r, p) })
+			mux.HandleFunc("POST "+pattern, s.withForm(p, func(w http.ResponseWriter, r *http.Request) { s.post(w, r, p) }))
 		}
 	}
 	mux.HandleFunc("GET "+root+"login", s.getLogin)
-	mux.HandleFunc("POST "+root+"login", s.postLogin)
+	mux.HandleFunc("POST "+root+"login", s.withForm(loginPage, s.postLogin))
 	mux.HandleFunc("POST "+root+"logout", s.postLogout)
 	mux.HandleFunc("GET "+root+"series", s.getSeries)
 	mux.HandleFunc("GET "+root+"topics/{topic}/tail", s.getTail)
@@ -92,7 +92,7 @@ func New(c Config, api http.Handler) http.Handler {
 	mux.HandleFunc(root, s.notFound)
 	crossOrigin := http.NewCrossOriginProtection()
 	crossOrigin.SetDenyHandler(http.HandlerFunc(s.refuseCrossOrigin))
-	return secured(crossOrigin.Handler(mux))
+	return secured(crossOrigin.Handler(withoutEmptyNames(mux)))
 }
 
 // maxForm is how many bytes a form may have.

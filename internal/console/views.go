@@ -37,15 +37,20 @@ func parseViews(all []page.Page, files *assets) views {
 	shared := template.Must(template.New("layout.html").Funcs(markup.Functions()).Funcs(functions("", all, files)).
 		ParseFS(pages.Templates, "layout.html", "parts/*.html"))
 	parsed := views{}
-	for _, p := range all {
-		for _, name := range []string{p.Template, loginView, problemView} {
-			if v := (viewOf{name, depthOf(p.Path)}); parsed[v] == nil {
-				parsed[v] = sync.OnceValue(func() *template.Template {
-					own := template.Must(shared.Clone()).Funcs(functions(p.Path, all, files))
-					return template.Must(own.ParseFS(pages.Templates, name+".html"))
-				})
-			}
+	parse := func(name, path string) {
+		if v := (viewOf{name, depthOf(path)}); parsed[v] == nil {
+			parsed[v] = sync.OnceValue(func() *template.Template {
+				own := template.Must(shared.Clone()).Funcs(functions(path, all, files))
+				return template.Must(own.ParseFS(pages.Templates, name+".html"))
+			})
 		}
+	}
+	for _, p := range all {
+		parse(p.Template, p.Path)
+		parse(loginView, p.Path)
+	}
+	for depth := range maxDepth + 1 {
+		parse(problemView, strings.Repeat("/", depth))
 	}
 	return parsed
 }
@@ -126,6 +131,10 @@ func (s *server) templateOf(name string, p page.Page) *template.Template {
 
 // show answers with a template.
 func (s *server) show(w http.ResponseWriter, status int, template string, f view) {
+	if depthOf(f.Page.Path) > maxDepth { // there is no page
+		http.Error(w, f.Problem.Detail, status)
+		return
+	}
 	var text bytes.Buffer
 	if err := s.templateOf(template, f.Page).Execute(&text, f); err != nil {
 		s.Log.Error("page failed", "page", f.Page.Path, "request_id", f.RequestID, "error", err)

@@ -218,13 +218,3 @@ func isStatus(err error, status int) bool {
 	refused, ok := errors.AsType[*client.Error](err)
 	return ok && refused.Status == status
 }
-
-// notFound answers for paths that no page has. It is no page, since it may be at any depth.
-func (s *server) notFound(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "There is no such page of the console.", http.StatusNotFound)
-}
-
-// refuseCrossOrigin answers a form that another site has sent.
-func (s *server) refuseCrossOrigin(w http.ResponseWriter, _ *http.Request) {
-	http.Error(w, "This was sent by another site, so nothing was done.", http.StatusForbidden)
-}

@@ -2,8 +2,6 @@ package pages
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 	"slices"
 	"time"
@@ -42,7 +40,7 @@ func loadTokens(v *page.Visit) (any, error) {
 // newTokenPage is what the page that makes a token shows: the form, or the token, once.
 type newTokenPage struct {
 	view.Form
-	// Nonce decides which token is made: a form that is sent twice makes one.
+	// Nonce tells the form from others: one that is sent twice makes one token.
 	Nonce   string
 	Made    client.Token
 	Command string
@@ -69,22 +67,21 @@ func submitNewToken(v *page.Visit) (answer page.Answer, err error) {
 		return answer, page.Refuse(http.StatusUnprocessableEntity, "", "This form is not complete. Load the page again.")
 	}
 	if err := bus.ClientName(name).Validate(); err != nil {
-		// The token begins with the name: the bus would find the fault there.
 		return answer, page.Refuse(http.StatusBadRequest, "/name", err.Error())
 	}
-	made, err := v.Bus.AddToken(v.Context(), name, tokenOf(name, nonce))
+	first, err := v.IsFirst(v.Context(), nonce)
+	if err != nil {
+		return answer, err
+	}
+	if !first {
+		return answer, page.Refuse(http.StatusConflict, "",
+			"This form was sent before. Its token was shown then, and is not shown again: if nobody kept it, revoke it and make another.")
+	}
+	made, err := v.Bus.AddToken(v.Context(), name, "")
 	if err != nil {
 		return answer, err
 	}
 	return page.Show(newTokenPage{Form: f, Made: made}), nil
-}
-
-// tokenOf makes the token of a client from 128 random bits or more, in the form of those that the
-// bus makes.
-func tokenOf(name, random string) string {
-	const digits = 32
-	sum := sha256.Sum256([]byte(name + "\n" + random))
-	return name[:min(len(name), bus.MaxTokenLen-digits-2)] + "--" + hex.EncodeToString(sum[:])[:digits]
 }
 
 // revokePath is the page that revokes a token, which its id stands for.

@@ -101,7 +101,7 @@ func sections(v *page.Visit, name string) ([]section, error) {
 		s.Letters = page.Part(letters, err)
 		s.Replays = page.Part(h.Replays(ctx))
 		s.Secrets = page.Part(h.Secrets(ctx))
-		if v.Query("reveal") == "uuid" {
+		if v.Query("reveal") == "uuid" && !v.LookOnly {
 			s.UUID = h.Info.UUID
 		}
 		some[i] = s

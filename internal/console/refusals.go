@@ -1,0 +1,78 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"routemaster/internal/console/page"
+)
+
+// maxDepth is how many slashes the path of a page that is not there may have, from the console on.
+const maxDepth = 8
+
+// below is the path of a request from the console on, as the browser has it: what is relative to it
+// goes by its slashes.
+func below(r *http.Request) string {
+	sent, _, _ := strings.Cut(r.RequestURI, "?")
+	_, rest, found := strings.Cut(sent, root)
+	if !found {
+		return strings.TrimPrefix(r.URL.Path, root)
+	}
+	return rest
+}
+
+// nowhere is the page at a path that has none.
+func nowhere(r *http.Request) page.Page { return page.Page{Path: below(r)} }
+
+// notFound answers for paths that no page has.
+func (s *server) notFound(w http.ResponseWriter, r *http.Request) {
+	v, err := s.visit(w, r)
+	if err != nil {
+		v = s.stranger(w, r)
+	}
+	s.fail(w, v, nowhere(r), page.Refuse(http.StatusNotFound, "", "There is no such page of the console."))
+}
+
+// refuseCrossOrigin answers a form that another site has sent, in the same way to everybody.
+func (s *server) refuseCrossOrigin(w http.ResponseWriter, r *http.Request) {
+	v := &page.Visit{Request: r, Header: w.Header(), Display: page.DisplayOf(nil), Secure: s.Secure}
+	s.fail(w, v, nowhere(r), page.Refuse(http.StatusForbidden, "", "This was sent by another site, so nothing was done."))
+}
+
+// withForm reads a form before it is handled, and refuses one that cannot be read.
+func (s *server) withForm(p page.Page, next http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := r.ParseForm()
+		if err == nil {
+			next(w, r)
+			return
+		}
+		refusal := page.Refuse(http.StatusBadRequest, "", "The form could not be read, so nothing was done.")
+		if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+			refusal = page.Refuse(http.StatusRequestEntityTooLarge, "", "The form has more than 1 MiB, so nothing was done.")
+		}
+		s.fail(w, s.stranger(w, r), p, refusal)
+	}
+}
+
+// withoutEmptyNames leads from paths with empty names, such as /console//topics, to those without.
+// The mux would lead to an absolute path, which is another one before a proxy.
+func withoutEmptyNames(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rest := strings.TrimPrefix(r.URL.Path, root)
+		clean := strings.TrimPrefix(path.Clean("/"+rest), "/")
+		if strings.HasSuffix(rest, "/") && clean != "" {
+			clean += "/"
+		}
+		if clean == rest {
+			next.ServeHTTP(w, r)
+			return
+		}
+		to := url.URL{Path: clean, RawQuery: r.URL.RawQuery}
+		w.Header().Set("Location", page.AtRoot(below(r))+to.String())
+		w.WriteHeader(http.StatusPermanentRedirect)
+	})
+}

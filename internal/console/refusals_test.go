@@ -1,0 +1,124 @@
+package console_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/console/consoletest"
+	"routemaster/internal/console/session"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/web/webtest"
+)
+
+func TestFormsThatCannotBeReadAreRefused(t *testing.T) {
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	root := d.As(webtest.RootKey)
+	for _, path := range []string{"login", "display", "tokens/new", "publish", "subscribers/shop/settings"} {
+		for body, want := range map[string]int{
+			"name=" + strings.Repeat("x", 1<<20): http.StatusRequestEntityTooLarge, "name=%zz": http.StatusBadRequest, "a;b": http.StatusBadRequest,
+		} {
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/console/"+path, strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			r.AddCookie(root.Cookies["routemaster"])
+			w := httptest.NewRecorder()
+			d.Handler.ServeHTTP(w, r)
+			assert.Equal(t, want, w.Code, path)
+			assert.Contains(t, w.Body.String(), "so nothing was done.", path)
+			requireClean(t, path, w.Body.String(), strings.Count(path, "/"))
+		}
+	}
+	assert.NotContains(t, d.ConsoleLog.String(), "level=ERROR")
+}
+
+func TestWhatIsNotThereIsAPage(t *testing.T) {
+	d := consoletest.New(t, rdbtest.Embedded(t))
+	root := d.As(webtest.RootKey)
+	for _, path := range []string{"none", "none/such", "topics/a%2Fb/c", "a/b/c/d/e/f/g/h/"} {
+		for who, b := range map[string]*consoletest.Browser{"root": root, "a stranger": d.Browser()} {
+			w := b.Send(path, nil)
+			assert.Equal(t, http.StatusNotFound, w.Code)
+			assert.Contains(t, w.Body.String(), "There is no such page of the console.")
+			assert.Equal(t, who == "root", strings.Contains(w.Body.String(), "Log out"), "%s to %s", path, who)
+			requireClean(t, path, w.Body.String(), strings.Count(path, "/"))
+			assert.Contains(t, w.Body.String(), `<a class="brand" href="`+strings.Repeat("../", strings.Count(path, "/")))
+		}
+	}
+	w := root.Send(strings.Repeat("a/", 1000), nil)
+	assert.Equal(t, http.StatusNotFound, w.Code)
+	assert.Equal(t, "text/plain; charset=utf-8", w.Header().Get("Content-Type"))
+}
+
+func TestAFormOfAnotherSiteIsRefusedByAPage(t *testing.T) {
+	d := consoletest.New(t, rdbtest.Embedded(t))
+	root := d.As(webtest.RootKey)
+	w := root.Send("tokens/new", url.Values{"name": {"eve"}}, "Sec-Fetch-Site", "cross-site")
+	assert.Equal(t, http.StatusForbidden, w.Code)
+	assert.Contains(t, w.Body.String(), "This was sent by another site, so nothing was done.")
+	assert.NotContains(t, w.Body.String(), "Log out", "it does not say who is logged in")
+	requireClean(t, "cross-origin", w.Body.String(), 1)
+}
+
+func TestPathsWithEmptyNamesLeadOnByRelativeLinks(t *testing.T) {
+	b := consoletest.New(t, rdbtest.Embedded(t)).As(webtest.RootKey)
+	for from, to := range map[string]string{
+		"/topics": "/bus/console/topics", "topics//widgets?range=6h": "/bus/console/topics/widgets?range=6h", "/": "/bus/console/",
+		"topics//a%2Fb/": "/bus/console/topics/a/b/", "//": "/bus/console/", "a//b:c": "/bus/console/a/b:c",
+	} {
+		w := b.Send(from, nil)
+		require.Equal(t, http.StatusPermanentRedirect, w.Code, from)
+		base, err := url.Parse("https://proxy.example/bus/console/" + from)
+		require.NoError(t, err)
+		got, err := base.Parse(w.Header().Get("Location"))
+		require.NoError(t, err)
+		assert.Equal(t, to, got.RequestURI(), from)
+	}
+}
+
+func TestADamagedListOfSessionsIsNamed(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
+		d := consoletest.New(t, redis)
+		root, other := d.As(webtest.RootKey), d.As(webtest.RootKey)
+		copied := d.Browser()
+		copied.Cookies["routemaster"] = other.Cookies["routemaster"]
+		key := session.Keys{}.Sessions()
+		require.NoError(t, redis.Raw.Set(t.Context(), key, "no sorted set", 0).Err())
+		w := d.Browser().Send("login", url.Values{"secret": {webtest.Alice}})
+		assert.Equal(t, http.StatusInternalServerError, w.Code)
+		assert.Contains(t, w.Body.String(), "the key "+key+" in Redis is not of its type")
+		body := root.Send("activity", nil).Body.String()
+		assert.Contains(t, body, "The sessions could not be read", "who is logged in goes on")
+		assert.Contains(t, body, key)
+		assert.Equal(t, http.StatusSeeOther, other.Send("logout", url.Values{}).Code)
+		assert.Equal(t, http.StatusUnauthorized, copied.Send("help", nil).Code)
+	})
+}
+
+func TestALoginThatOnlyLooksSeesNoUUID(t *testing.T) {
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	for _, c := range []struct {
+		fields []string
+		shown  bool
+	}{{nil, true}, {[]string{"look_only", "1"}, false}} {
+		b := d.As(shop, c.fields...)
+		assert.Equal(t, c.shown, strings.Contains(b.Send("subscribers/shop", nil).Body.String(), "?reveal=uuid"))
+		assert.Equal(t, c.shown, strings.Contains(b.Send("subscribers/shop?reveal=uuid", nil).Body.String(), consoletest.UUID))
+	}
+}
+
+func TestThePageWithANewTokenIsNotCompressed(t *testing.T) {
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	root := d.As(webtest.RootKey)
+	opened := root.Send("tokens/new", nil)
+	form := consoletest.Fields(opened.Body.String())
+	form.Set("name", "billing")
+	assert.Equal(t, "gzip", root.Send("tokens/new", nil, "Accept-Encoding", "gzip").Header().Get("Content-Encoding"))
+	w := root.Send("tokens/new", form, "Accept-Encoding", "gzip")
+	assert.Empty(t, w.Header().Get("Content-Encoding"))
+	assert.Contains(t, w.Body.String(), "billing--")
+}
