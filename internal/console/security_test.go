@@ -17,6 +17,7 @@ import (
 	"routemaster/internal/console/pages"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web"
+	"routemaster/internal/web/rest"
 	"routemaster/internal/web/webtest"
 )
 
@@ -140,4 +141,42 @@ func TestChoicesOfTheDisplayAreKept(t *testing.T) {
 	assert.Contains(t, text, `data-theme="dark" data-refresh="5" data-zone="utc" data-keys="on"`, "what is no choice is the default")
 	assert.Contains(t, text, "The display is as you chose.")
 	assert.NotContains(t, b.Send("display", nil).Body.String(), "The display is as you chose.", "it is said once")
+}
+
+// TestTheConsoleBehindAProxyThatSpeaksTLS has the proxy speak http to web.
+func TestTheConsoleBehindAProxyThatSpeaksTLS(t *testing.T) {
+	d := consoletest.New(t, rdbtest.Embedded(t), func(c *console.Config) { c.Secure = true })
+	forced := rest.ForceTLS(d.Handler)
+	send := func(form string, headers ...string) *httptest.ResponseRecorder {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/console/login", strings.NewReader(form))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
+		w := httptest.NewRecorder()
+		forced.ServeHTTP(w, r)
+		return w
+	}
+	form := url.Values{"secret": {webtest.Alice}}.Encode()
+	proxied := []string{"X-Forwarded-Proto", "https", "Origin", "https://example.com"}
+	w := send(form, proxied...)
+	require.Equal(t, http.StatusSeeOther, w.Code)
+	require.Len(t, w.Result().Cookies(), 1)
+	cookie := w.Result().Cookies()[0]
+	assert.Equal(t, "__Host-routemaster", cookie.Name)
+	assert.True(t, cookie.Secure)
+	assert.NotEmpty(t, w.Header().Get("Strict-Transport-Security"))
+
+	w = send(form)
+	assert.Equal(t, http.StatusPermanentRedirect, w.Code, "without TLS")
+	assert.Equal(t, "https://example.com/console/login", w.Header().Get("Location"))
+	assert.Empty(t, w.Result().Cookies())
+	w = send(form, "X-Forwarded-Proto", "https", "Origin", "https://evil.example")
+	assert.Equal(t, http.StatusForbidden, w.Code)
+
+	b := d.Browser()
+	b.Cookies["routemaster"] = &http.Cookie{Name: "routemaster", Value: cookie.Value}
+	assert.Equal(t, http.StatusUnauthorized, b.Send("help", nil).Code, "a cookie that another host of the domain could set")
+	b.Cookies = map[string]*http.Cookie{cookie.Name: cookie}
+	assert.Equal(t, http.StatusOK, b.Send("help", nil).Code)
 }

@@ -56,6 +56,9 @@ func TestTheConsoleIsBesideTheAPIOrAlone(t *testing.T) {
 			assert.Equal(t, browser, status)
 			status, _ = get(t, at+"/topics", "")
 			assert.Equal(t, none, status, "nothing of the API is there")
+			status, text = get(t, at+"/openapi.json", "")
+			assert.Equal(t, there, status, "but its description, which a page leads to")
+			assert.Equal(t, string(web.OpenAPI()), text)
 		}
 	}
 }
