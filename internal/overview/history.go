@@ -261,7 +261,10 @@ func (r *ring) track(of Subject) (Track, bool) {
 	if t == nil {
 		return Track{}, false
 	}
-	result := Track{End: time.UnixMilli((r.end + 1) * r.over.Step.Milliseconds()), Step: r.over.Step}
+	result := Track{
+		End: time.UnixMilli((r.end + 1) * r.over.Step.Milliseconds()), Step: r.over.Step,
+		Points: make([]Point, 0, r.over.Points),
+	}
 	for n := r.end - int64(r.over.Points) + 1; n <= r.end; n++ {
 		result.Points = append(result.Points, pointOf(of, t.point(n, r.over.Points)))
 	}
