@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"routemaster/internal/bench/console"
 	"routemaster/internal/bench/jobs"
 	"routemaster/internal/bench/load"
 	"routemaster/internal/bench/machines"
@@ -141,6 +142,18 @@ func (e *environment) machines(ctx context.Context) error {
 		Window: e.size.Window, Baseline: e.size.baselineWindow(),
 		Threads: e.size.inFlight, Acted: e.size.doneJobs, Waiting: int64(e.size.idleJobs),
 		NoOp: e.noopRate,
+	}
+	return b.Run(ctx)
+}
+
+// console measures the console.
+func (e *environment) console(ctx context.Context) error {
+	b := console.Bench{
+		Stack: e.stack, As: e.as, Report: e.report, Table: e.table, Window: e.size.Window,
+		Subscribers: e.size.fanOut, Topics: e.size.fanOut / 2, Viewers: e.size.viewers, Pairs: e.size.pairs,
+		Connect: func(ctx context.Context) (load.Publishers, error) {
+			return load.Connect(ctx, e.target(e.url, e.nextRun().topic, 0), usualPublishers)
+		},
 	}
 	return b.Run(ctx)
 }

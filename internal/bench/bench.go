@@ -218,5 +218,7 @@ func (e *environment) addProcesses(before map[string]stack.Usage) {
 		e.table.Processes = append(e.table.Processes, report.Cells("process", name,
 			"CPU s", (u.CPU-before[name].CPU).Seconds(), "peak MB", megabytes(u.PeakMemory)))
 	}
-	e.report.SetMax(report.WebPeak, megabytes(after[stack.Web].PeakMemory))
+	if e.table.Scenario != consoleScenario { // which has a goal of its own, for the history
+		e.report.SetMax(report.WebPeak, megabytes(after[stack.Web].PeakMemory))
+	}
 }

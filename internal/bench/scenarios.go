@@ -23,6 +23,9 @@ const (
 	needsStack      need = "a bus of its own: no --bus"
 )
 
+// consoleScenario is the name of the scenario of the console.
+const consoleScenario = "console"
+
 // scenarios are all scenarios, in order.
 var scenarios = []scenario{
 	{"ingest", "single-event publishes in a closed loop, while no worker runs; then all is delivered",
@@ -45,6 +48,8 @@ var scenarios = []scenario{
 		needsStack, (*environment).jobs},
 	{"machines", "labels are made, patched and moved, with webhooks that are answered at once; many wait, and are walked over",
 		needsStack, (*environment).machines},
+	{consoleScenario, "pages, samples, and many people who look, with many subscribers and topics",
+		needsStack, (*environment).console},
 }
 
 // Scenarios returns the names of all scenarios, in order.
@@ -68,7 +73,7 @@ type size struct {
 	refused, pairs int
 	// queue is how many events are delivered one by one from a queue.
 	queue int64
-	// backlogs and restart are events; fanOut is subscribers, threads a worker's.
+	// backlogs and restart are events; fanOut is subscribers, also for the console, threads a worker's.
 	backlogs        []int64
 	fanOut, threads int
 	restart         int64
@@ -77,6 +82,8 @@ type size struct {
 	inFlight []int
 	doneJobs int64
 	idleJobs int
+	// viewers look at the console.
+	viewers int
 }
 
 // baselineWindow is how long a baseline is measured.
@@ -101,6 +108,7 @@ func fullSize(duration time.Duration) size {
 		fanOut:   1000, threads: fanOutThreads,
 		restart:  300_000,
 		inFlight: []int{1, 32, 300}, doneJobs: 15_000, idleJobs: 100_000,
+		viewers: 50,
 	}
 }
 
@@ -118,6 +126,7 @@ func quickSize() size {
 		fanOut:   20, threads: 20,
 		restart:  5000,
 		inFlight: []int{1, 16}, doneJobs: 200, idleJobs: 1000,
+		viewers: 2,
 	}
 }
 

@@ -34,6 +34,17 @@ const (
 	WalkScript  = "walk: longest script, ms"
 	WalkPeak    = "walk: worker peak, MB"
 	BacklogSize = "backlog, events"
+
+	ConsolePageP50      = "console: page p50, ms"
+	ConsolePageP99      = "console: page p99, ms"
+	ConsoleSampleWeb    = "console: CPU of web per sample, ms"
+	ConsoleSampleRedis  = "console: CPU of Redis per sample, ms"
+	ConsoleCommand      = "console: longest command, ms"
+	ConsoleViewersWeb   = "console: CPU of web with viewers, % of a core"
+	ConsoleViewersRedis = "console: CPU of Redis with viewers, % of a core"
+	ConsolePublishes    = "console: publishes with viewers ÷ without"
+	ConsoleUnusedHeap   = "console: heap of web unused, MB"
+	ConsoleViewedHeap   = "console: heap of web with viewers, MB"
 )
 
 // Report is what a benchmark found.
@@ -86,6 +97,16 @@ var Goals = []Goal{
 	{LabelBytes, "labels: Redis bytes per label with 100 bytes of metadata", 700, false},
 	{WalkScript, "labels: longest script of a walk over many of one state, ms", 5, false},
 	{WalkPeak, "labels: peak memory of a worker meanwhile, MB", 60, false},
+	{ConsolePageP50, "console, 1,000 subscribers and 500 topics: slowest page, p50, ms", 2, false},
+	{ConsolePageP99, "the same, p99, ms", 15, false},
+	{ConsoleSampleWeb, "console: CPU of web for a sample, ms", 15, false},
+	{ConsoleSampleRedis, "console: CPU of Redis for a sample, ms", 8, false},
+	{ConsoleCommand, "console: longest command of a sample, ms (0 if below 1)", 2, false},
+	{ConsoleViewersWeb, "console, 50 viewers, a page every 5 s: CPU of web, % of a core", 3, false},
+	{ConsoleViewersRedis, "the same, CPU of Redis, %", 0.5, false},
+	{ConsolePublishes, "publishes/s with 50 viewers ÷ without, median of 5", 0.98, true},
+	{ConsoleUnusedHeap, "console: heap of web more, unused, MB", 1, false},
+	{ConsoleViewedHeap, "console: heap of web more, with 50 viewers, MB", 12, false},
 	{Lost, "events lost, over all", 0, false},
 	{LeftOver, "keys left over after draining, over all", 0, false},
 }

@@ -52,6 +52,7 @@ func (s *Stack) Spend(ctx context.Context, do func() error) (c Cost, err error) 
 		Scripts:    after.redis.Scripts - before.redis.Scripts,
 		ScriptTime: after.redis.ScriptTime - before.redis.ScriptTime,
 		Commands:   after.redis.Commands - before.redis.Commands,
+		CPU:        after.redis.CPU - before.redis.CPU,
 	}
 	return c, err
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -15,7 +16,7 @@ import (
 
 // profiles are the profiles that a stack takes of its daemons.
 type profiles struct {
-	// addresses has where each daemon serves them, beside its metrics. It is empty for no profiles.
+	// addresses has where each daemon serves them, beside its metrics.
 	addresses map[string]string
 	// taken numbers the files.
 	taken int
@@ -24,6 +25,9 @@ type profiles struct {
 // Profile starts CPU profiles of the running daemons, if the stack takes profiles. Their length is
 // rounded to seconds. The function that it returns waits for them, and takes the heap profiles.
 func (s *Stack) Profile(ctx context.Context, scenario, label string, length time.Duration) (finish func() error) {
+	if s.options.Profiles == "" {
+		return func() error { return nil }
+	}
 	p := &s.profiles
 	p.taken++
 	file := func(name, kind string) string {
@@ -50,21 +54,27 @@ func (s *Stack) Profile(ctx context.Context, scenario, label string, length time
 	}
 }
 
-// fetchProfile writes a profile that a daemon serves into a file.
-func fetchProfile(ctx context.Context, address, profile, file string) error {
+// readProfile reads a profile that a daemon serves.
+func readProfile(ctx context.Context, address, profile string) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/debug/pprof/"+profile, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	content, err := io.ReadAll(resp.Body)
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = fmt.Errorf("%s: %s", req.URL, resp.Status)
 	}
+	return content, err
+}
+
+// fetchProfile writes a profile that a daemon serves into a file.
+func fetchProfile(ctx context.Context, address, profile, file string) error {
+	content, err := readProfile(ctx, address, profile)
 	if err != nil {
 		return err
 	}
@@ -72,4 +82,17 @@ func fetchProfile(ctx context.Context, address, profile, file string) error {
 		return err
 	}
 	return os.WriteFile(file, content, 0o644)
+}
+
+// Heap returns what a daemon's garbage collector finds in use, in bytes.
+func (s *Stack) Heap(ctx context.Context, name string) (bytes int64, err error) {
+	text, err := readProfile(ctx, s.profiles.addresses[name], "heap?gc=1&debug=1")
+	if err != nil {
+		return 0, err
+	}
+	_, after, _ := strings.Cut(string(text), "\n# HeapAlloc = ")
+	if _, err = fmt.Sscan(after, &bytes); err != nil {
+		err = fmt.Errorf("heap profile of %s: %w", name, err)
+	}
+	return bytes, err
 }

@@ -15,6 +15,8 @@ type RedisStats struct {
 	ScriptTime time.Duration
 	// Commands counts all commands that have run, those in scripts included.
 	Commands int64
+	// CPU is its processor time, more exactly than the system counts it.
+	CPU time.Duration
 }
 
 // RedisStats reads the statistics of Redis.
@@ -26,6 +28,11 @@ func (s *Stack) RedisStats(ctx context.Context) (stats RedisStats, err error) {
 	if _, err := fmt.Sscan(info["Memory"]["used_memory"], &stats.Memory); err != nil {
 		return stats, fmt.Errorf("redis INFO memory: %w", err)
 	}
+	cpu, err := s.redis.Client().CPU(ctx)
+	if err != nil {
+		return stats, err
+	}
+	stats.CPU = cpu.User + cpu.System
 	for _, command := range info["Commandstats"] {
 		var calls int64
 		if _, err := fmt.Sscanf(command, "calls=%d", &calls); err != nil {

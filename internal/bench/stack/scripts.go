@@ -31,12 +31,21 @@ func (s *Stack) WatchScripts(ctx context.Context) error {
 // whose arguments, after the namespace, begin with these, and how many of them took a ms or more; 0
 // if none did.
 func (s *Stack) LongestScript(ctx context.Context, args ...string) (longest time.Duration, slow int, err error) {
+	return s.longest(ctx, func(command []string) bool { return isScript(command, args) })
+}
+
+// LongestCommand is [Stack.LongestScript] of all commands.
+func (s *Stack) LongestCommand(ctx context.Context) (longest time.Duration, slow int, err error) {
+	return s.longest(ctx, func([]string) bool { return true })
+}
+
+func (s *Stack) longest(ctx context.Context, counts func(command []string) bool) (longest time.Duration, slow int, err error) {
 	log, err := s.redis.SlowLogGet(ctx, maxSlow).Result()
 	if err != nil {
 		return 0, 0, fmt.Errorf("redis SLOWLOG GET: %w", err)
 	}
 	for _, command := range log {
-		if isScript(command.Args, args) {
+		if counts(command.Args) {
 			longest = max(longest, command.Duration)
 			slow++
 		}

@@ -142,11 +142,23 @@ func (s *Stack) startAll(ctx context.Context) (err error) {
 	if err := s.launch(ctx, Noop, nil, accepting(s.Noop), s.Noop); err != nil {
 		return err
 	}
+	return s.startWeb(ctx)
+}
+
+func (s *Stack) startWeb(ctx context.Context, settings ...string) error {
 	_, port, _ := net.SplitHostPort(s.Web)
-	return s.launch(ctx, Web, append(s.daemonEnv(), "PORT="+port), func() bool {
+	return s.launch(ctx, Web, append(s.daemonEnv(), append(settings, "PORT="+port)...), func() bool {
 		resp, err := http.Get("http://" + s.Web + "/health")
 		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
 	})
+}
+
+// RestartWeb starts web anew, with more settings: it remembers nothing.
+func (s *Stack) RestartWeb(ctx context.Context, settings ...string) error {
+	if err := s.Stop(Web); err != nil {
+		return err
+	}
+	return s.startWeb(ctx, settings...)
 }
 
 func (s *Stack) startReceiver(ctx context.Context) error {
@@ -186,13 +198,16 @@ func (s *Stack) launch(ctx context.Context, name string, env []string, ready fun
 	if err != nil {
 		return err
 	}
-	if s.options.Profiles != "" && (name == Web || name == Worker) {
+	if name == Web || name == Worker {
 		addresses, err := freeAddresses(1)
 		if err != nil {
 			return err
 		}
 		s.profiles.addresses[name] = addresses[0]
-		env, ready = append(env, "ROUTEMASTER_METRICS_ADDR="+addresses[0]), accepting(addresses...)
+		env = append(env, "ROUTEMASTER_METRICS_ADDR="+addresses[0])
+		if s.options.Profiles != "" {
+			ready = accepting(addresses...)
+		}
 	}
 	command.Env = append(command.Env, env...)
 	return s.run(ctx, name, command, ready)

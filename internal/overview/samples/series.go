@@ -110,6 +110,12 @@ func (s *series) latest(ctx context.Context, now time.Time) (*overview.Slot, err
 
 func ttl(over overview.Range) time.Duration { return 2 * time.Duration(over.Points) * over.Step }
 
+// WriteSlot writes a slot of any time, as workers write those of now, to benchmark with a history.
+// It fails with [bus.ErrUnavailable].
+func WriteSlot(ctx context.Context, p *rdb.Partition, slot overview.Slot) error {
+	return newSeries(p).write(ctx, slot, maxSlotSize)
+}
+
 // load adds to a history what it does not have yet. It returns the new slots of the fast ring,
 // oldest first.
 func (s *series) load(ctx context.Context, h *overview.History) (fast []overview.Slot, err error) {
