@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -83,7 +84,7 @@ func requireClean(t *testing.T, what, text string, depth int) {
 	}
 	document, err := html.Parse(strings.NewReader(text))
 	require.NoError(t, err)
-	ids, headings, refreshed := map[string]bool{}, 0, false
+	ids, headings, refreshed, typing := map[string]bool{}, 0, false, false
 	for n := range document.Descendants() {
 		if n.Type != html.ElementNode {
 			continue
@@ -104,6 +105,7 @@ func requireClean(t *testing.T, what, text string, depth int) {
 		_, live := attributes["data-live"]
 		refreshed = n.Data != "main" && (refreshed || live)
 		assert.False(t, refreshed && attributes["class"] == "actions", "%s: a refresh moves the actions", what)
+		typing = typing || isTypedInto(n)
 		if n.Data == "script" {
 			assert.NotEmpty(t, attributes["src"], "%s has a script of its own", what)
 		}
@@ -114,6 +116,40 @@ func requireClean(t *testing.T, what, text string, depth int) {
 		}
 	}
 	assert.Equal(t, 1, headings, "%s: headings of the first rank", what)
+	assert.False(t, typing && strings.Contains(text, "http-equiv"), "%s is loaded anew while somebody types", what)
+}
+
+// isTypedInto is whether an element is a field, also on a page without scripts.
+func isTypedInto(n *html.Node) bool {
+	has := func(n *html.Node, key, value string) bool {
+		return slices.Contains(n.Attr, html.Attribute{Key: key, Val: value})
+	}
+	if n.Data != "input" && n.Data != "textarea" && n.Data != "select" || has(n, "type", "hidden") {
+		return false
+	}
+	for above := range n.Ancestors() {
+		if has(above, "hidden", "") {
+			return false
+		}
+	}
+	return true
+}
+
+func TestTheNavigationSaysWhereOneIs(t *testing.T) {
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	alice := d.As(webtest.Alice)
+	for path, want := range map[string]string{
+		"": `aria-current="page">Overview<`, "topics/widgets": `aria-current="true">Topics<`, "subscribers": `aria-current="page">Subscribers<`,
+		"machines/parcel/labels/p1": `aria-current="true">Machines<`, "help": "",
+	} {
+		body := alice.Send(path, nil).Body.String()
+		assert.Equal(t, want != "", strings.Contains(body, "aria-current"), path)
+		assert.Contains(t, body, want, path)
+		assert.NotContains(t, body, ">Tokens<", "it is for root")
+		assert.Equal(t, path != "subscribers", strings.Contains(body, `http-equiv="refresh"`), path)
+		_, services, _ := strings.Cut(body, `<ul aria-label="Services">`)
+		assert.Contains(t, services[:strings.Index(services, "</ul>")], ">Jobs<", path)
+	}
 }
 
 // requireRelative fails the test unless a link leads within the console, or openly to another site.

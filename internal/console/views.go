@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,9 +85,9 @@ type view struct {
 	*page.Visit
 	// Name and Environment tell buses apart.
 	Name, Environment, Version string
-	// Page is which one it is; Nav are those of the navigation that the visitor may see.
+	// Page is which one it is; Nav are those of the navigation that the visitor may see, by groups.
 	Page page.Page
-	Nav  []page.Page
+	Nav  []navGroup
 	// Data is what the page's Load got. Common is the part of the page that everybody sees alike.
 	Data   any
 	Common template.HTML
@@ -116,12 +117,30 @@ func (s *server) frame(w http.ResponseWriter, v *page.Visit, p page.Page) view {
 		Visit: v, Name: s.Name, Environment: s.Environment, Version: s.Version, Page: p,
 		RequestID: w.Header().Get(requestID), MayChange: !s.ReadOnly && !v.LookOnly,
 	}
-	for _, entry := range s.nav {
-		if v.May(entry.For) {
-			f.Nav = append(f.Nav, entry)
-		}
-	}
+	f.Nav = navigation(s.nav, v.Visitor)
 	return f
+}
+
+// navGroup is a group of the navigation.
+type navGroup struct {
+	// Name is empty for the first one.
+	Name  string
+	Pages []page.Page
+}
+
+// navigation groups the pages that a visitor may see, in their order.
+func navigation(all []page.Page, v page.Visitor) (groups []navGroup) {
+	for _, p := range all {
+		if !v.May(p.For) {
+			continue
+		}
+		at := slices.IndexFunc(groups, func(g navGroup) bool { return g.Name == p.Group })
+		if at < 0 {
+			at, groups = len(groups), append(groups, navGroup{Name: p.Group})
+		}
+		groups[at].Pages = append(groups[at].Pages, p)
+	}
+	return groups
 }
 
 // templateOf is a template for a page's depth.

@@ -113,6 +113,26 @@ func TestRowsStayWhereThePointerIs(t *testing.T) {
 	assert.Equal(t, "subscriber-fraud", ask[string](b, first))
 }
 
+func TestNoControlMovesUnderThePointer(t *testing.T) {
+	b := watch(t, consoletest.Calm(), "subscribers")
+	b.desk.Fill()
+	b.visit("subscribers/shop")
+	b.await("timers.size > 0")
+	const control = "main figure summary"
+	b.point(control)
+	at := `document.querySelector("` + control + `").getBoundingClientRect().top`
+	before := ask[float64](b, at)
+	trouble := []overview.Problem{
+		{Rule: "failing", Severity: overview.Warning, Title: "shop is failing.", Detail: "It answers 503.", Subscriber: "shop"},
+		{Rule: "dead-letters", Severity: overview.Note, Title: "shop has dead letters.", Detail: "There are 3.", Subscriber: "shop"},
+	}
+	for n := range 3 { // the verdict above it grows and shrinks
+		b.desk.Live.Change(func(f *overview.Figures) { f.Problems = trouble[:2-n] })
+		b.refresh()
+		assert.InDelta(t, before, ask[float64](b, at), 1, "%d problems", 2-n)
+	}
+}
+
 func TestPausedAndHiddenTabsAskForNothing(t *testing.T) {
 	b := watch(t, consoletest.Calm(), "subscribers")
 	hide := func(hidden string) {

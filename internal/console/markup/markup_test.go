@@ -69,6 +69,15 @@ func TestEachStateHasAnIconThatIsThere(t *testing.T) {
 	assert.NotContains(t, sprite, "style=")
 }
 
+func TestDefinitionsAreShownByTheirButtons(t *testing.T) {
+	shown, err := markup.Definition("tile-in", "in/s")
+	require.NoError(t, err)
+	assert.Contains(t, shown, `popovertarget="define-tile-in"`)
+	assert.Contains(t, shown, `<span popover id="define-tile-in"><b>in/s</b> `)
+	_, err = markup.Definition("x", "luck")
+	assert.Error(t, err)
+}
+
 func TestTimes(t *testing.T) {
 	at := time.Date(2026, 11, 23, 3, 12, 4, 0, time.FixedZone("", 3600))
 	assert.Equal(t, `<time datetime="2026-11-23T02:12:04.000Z" title="2026-11-23 02:12:04 UTC">02:12:04</time>`, string(markup.Clock(at)))

@@ -3,6 +3,7 @@ package page
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"routemaster/client"
 	"routemaster/internal/console/session"
@@ -26,9 +27,10 @@ type Page struct {
 	// Template is the file of package pages that shows it, without ".html". It defines "title" and
 	// "main".
 	Template string
-	// Nav is its name in the navigation; empty if it is not there.
-	Nav string
-	For Audience
+	// Nav is its name in the navigation; empty if it is not there. Group is which part of that it is
+	// in, by the part's name; the first part, the bus itself, has none.
+	Nav, Group string
+	For        Audience
 	// Common is whether the template defines "common" too: a part that everybody sees alike, but that
 	// root may see other links. Then Load must go by the figures and the query alone: it is called once
 	// a sample, with a visit that says of the visitor no more than whether it is root, and what it gets
@@ -46,6 +48,14 @@ type Page struct {
 	Calls string
 	// Personal is set if the form changes only what its sender sees: then who only looks may send it.
 	Personal bool
+}
+
+// Services is the group of the services on the bus in the navigation.
+const Services = "Services"
+
+// Within is whether a page is another one, or below it.
+func (p Page) Within(other Page) bool {
+	return p.Path == other.Path || other.Path != "" && strings.HasPrefix(p.Path, other.Path+"/")
 }
 
 // Answer is what is shown after a form has been submitted.

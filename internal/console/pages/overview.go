@@ -21,8 +21,8 @@ type overviewPage struct {
 	More        int
 	Tiles       tiles
 	Charts      []view.Chart
-	Subscribers []view.SubscriberRow
-	Topics      []view.TopicRow
+	Subscribers view.Table[view.SubscriberRow]
+	Topics      view.Table[view.TopicRow]
 	// Versions are those of the processes, if they differ.
 	Versions []string
 }
@@ -50,8 +50,8 @@ func loadOverview(v *page.Visit) (any, error) {
 			view.NewChart("rates", "Events in, out, dropped", bus, v.Tracks, view.In, view.Out, view.Dropped),
 			view.NewChart("backlog", "Queued, oldest", bus, v.Tracks, view.Queued, view.Oldest),
 		},
-		Subscribers: view.SubscriberRows(v.Figures, v.Tracks, view.Worst(f.Subscribers, worstSubscribers)),
-		Topics:      view.TopicRows(v.Tracks, view.Busiest(f.Topics, busiestTopics)),
+		Subscribers: view.SubscriberTable(v.Figures, v.Tracks, view.Worst(f.Subscribers, worstSubscribers)),
+		Topics:      view.TopicTable(v.Tracks, view.Busiest(f.Topics, busiestTopics)),
 		Versions:    versions(f.Processes),
 	}
 	p.Problems = f.Problems[:min(len(f.Problems), maxProblems)]

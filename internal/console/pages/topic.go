@@ -22,7 +22,7 @@ type topicPage struct {
 	overview.Topic
 	Charts []view.Chart
 	// Listed are the first subscribers, those in trouble first.
-	Listed []view.SubscriberRow
+	Listed view.Table[view.SubscriberRow]
 	// History is nil if the topic keeps none.
 	History page.Panel[*history.Info]
 	// LastEvent is the last event as it is delivered, as text, so that no number loses digits; empty if
@@ -50,7 +50,7 @@ func loadTopic(v *page.Visit) (any, error) {
 	p := topicPage{
 		Topic: t, MayDelete: v.Root || t.Publisher == v.Client,
 		Charts: []view.Chart{view.NewChart("rates", "Events in", overview.Subject{Topic: t.Name}, v.Tracks, view.In)},
-		Listed: view.SubscriberRows(v.Figures, v.Tracks, subscribers[:min(len(subscribers), listedSubscribers)]),
+		Listed: view.SubscriberTable(v.Figures, v.Tracks, subscribers[:min(len(subscribers), listedSubscribers)]),
 	}
 	info, err := history.Of(v.Bus, t.Name).Get(v.Context())
 	switch {

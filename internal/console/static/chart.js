@@ -77,7 +77,7 @@ function prepare(figure) {
   const titles = figure.dataset.titles.split("|");
   const lines = figure.dataset.lines.split(" ").map((name, i) => (
     { column: name, unit: name, colour: 1, ...known[name], title: titles[i], dash: dashes[i] }));
-  const table = figure.querySelector("details");
+  const words = figure.querySelector("p");
   figure.querySelector("figcaption").append(ranges(figure));
   return Object.values(Object.groupBy(lines, (line) => line.unit)).map((some) => {
     const keys = make("p", "keys");
@@ -89,7 +89,7 @@ function prepare(figure) {
       line.key.append(piece(line.dash), `${line.title} `, line.value);
       keys.append(line.key);
     }
-    table.before(keys, plot);
+    words.before(keys, plot);
     return { figure, lines: some, plot, drawn: null };
   });
 }
@@ -132,14 +132,36 @@ function rangeOf(figure) {
 // colour is what the style sheet has for an element: it alone knows the theme.
 const colour = (element, property) => () => getComputedStyle(element)[property];
 
-function options({ lines, plot }) {
+// nameLines writes the name of each line at its end. Names keep a line's height apart.
+function nameLines(u, lines) {
+  const { ctx, bbox } = u;
+  const unit = devicePixelRatio;
+  const ends = lines.map(({ title, key }, i) => {
+    const last = u.data[i + 1].findLast((value) => Number.isFinite(value));
+    return { title, key, y: u.valToPos(last ?? NaN, "y", true) };
+  }).filter(({ y }) => Number.isFinite(y)).sort((a, b) => a.y - b.y);
+  let free = 0;
+  ctx.save();
+  ctx.font = `${12 * unit}px system-ui, sans-serif`;
+  ctx.textAlign = "left";
+  ctx.textBaseline = "middle";
+  for (const { title, key, y } of ends) {
+    ctx.fillStyle = colour(key, "color")();
+    ctx.fillText(title, bbox.left + bbox.width + 6 * unit, Math.max(y, free));
+    free = Math.max(y, free) + 14 * unit;
+  }
+  ctx.restore();
+}
+
+function options({ figure, lines, plot }) {
+  const longest = Math.max(...figure.dataset.titles.split("|").map((title) => title.length));
   const axis = {
     stroke: colour(plot, "color"), font: "12px system-ui, sans-serif", ticks: { show: false },
     grid: { stroke: colour(plot, "borderTopColor"), width: 1 },
   };
   const show = (u) => showValues(u, lines);
   return {
-    width: plot.clientWidth, height: plot.clientHeight, padding: [8, 8, 0, 0],
+    width: plot.clientWidth, height: plot.clientHeight, padding: [8, 12 + 7 * longest, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: "console" }, points: { size: 6 }, drag: { x: false, y: false } },
     scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.05 : 1] } },
@@ -149,7 +171,7 @@ function options({ lines, plot }) {
     ],
     series: [{}, ...lines.map(({ key, dash }) => (
       { stroke: colour(key, "color"), width: 1.5, dash, points: { show: false } }))],
-    hooks: { setCursor: [show], setData: [show] },
+    hooks: { setCursor: [show], setData: [show], draw: [(u) => nameLines(u, lines)] },
   };
 }
 

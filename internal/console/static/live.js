@@ -7,6 +7,7 @@ const every = Number(root.dataset.refresh) * 1000; // 0 if it is not to be refre
 const longest = 60_000;
 const muchOlder = 30_000;
 const pauseButton = document.getElementById("pause");
+const main = document.getElementById("main");
 const staleNotice = document.getElementById("stale");
 
 let timer = 0;
@@ -84,6 +85,37 @@ function endSession() {
 
 function show(fresh) {
   localize(fresh);
+  hold(() => update(fresh));
+  document.title = fresh.title;
+  const icon = fresh.querySelector("link[rel=icon]");
+  document.querySelector("link[rel=icon]")?.setAttribute("href", icon?.getAttribute("href") ?? "");
+  root.dataset.sampled = fresh.documentElement.dataset.sampled;
+  root.dataset.refreshed = Number(root.dataset.refreshed ?? 0) + 1;
+  root.dispatchEvent(new Event("refreshed"));
+}
+
+// hold keeps the control under the pointer where it is, whatever a change does above it: the page is
+// scrolled by as much, and gets longer where it cannot be.
+function hold(change) {
+  const control = document.querySelector("main :is(a, button, summary, input, select, textarea):hover");
+  const before = control?.getBoundingClientRect().top;
+  main.style.marginBlock = "";
+  change();
+  if (!control?.isConnected) {
+    return;
+  }
+  const moved = () => control.getBoundingClientRect().top - before;
+  scrollBy({ top: moved(), behavior: "instant" });
+  const left = Math.round(moved());
+  if (left < 0) {
+    main.style.marginTop = `${-left}px`;
+  } else if (left > 0) {
+    main.style.marginBottom = `${left}px`;
+    scrollBy({ top: left, behavior: "instant" });
+  }
+}
+
+function update(fresh) {
   for (const region of fresh.querySelectorAll("[data-live][id]")) {
     const old = document.getElementById(region.id);
     if (old) {
@@ -91,12 +123,6 @@ function show(fresh) {
       Idiomorph.morph(old, region, { ignoreActiveValue: true, callbacks });
     }
   }
-  document.title = fresh.title;
-  const icon = fresh.querySelector("link[rel=icon]");
-  document.querySelector("link[rel=icon]")?.setAttribute("href", icon?.getAttribute("href") ?? "");
-  root.dataset.sampled = fresh.documentElement.dataset.sampled;
-  root.dataset.refreshed = Number(root.dataset.refreshed ?? 0) + 1;
-  root.dispatchEvent(new Event("refreshed"));
 }
 
 const callbacks = {
@@ -169,7 +195,7 @@ function showAge() {
   staleNotice.hidden = !stale;
   if (stale) {
     staleNotice.textContent = `Not refreshed for ${Math.round(age / 1000)} s: web does not answer. ` +
-      "What stands below is from before that. It goes on by itself.";
+      "What stands here is from before that. It goes on by itself.";
   }
 }
 

@@ -30,22 +30,22 @@ func stateOrder(s overview.State) int {
 
 // Subscribers is the list of subscribers, those in trouble first.
 var Subscribers = Kind[overview.Subscriber]{
-	name: func(s *overview.Subscriber) string { return s.Name }, usual: "state",
+	id: "subscribers", name: func(s *overview.Subscriber) string { return s.Name }, usual: "state",
 	keys: map[string]func(*overview.Subscriber, string) bool{
 		"state": func(s *overview.Subscriber, value string) bool { return oneOf(value, s.State) },
 		"topic": func(s *overview.Subscriber, value string) bool { return slices.Contains(s.Topics, value) },
 	},
 	columns: []Column[overview.Subscriber]{
 		{Name: "name", Title: "Name", Rank: 1, compare: by(func(s *overview.Subscriber) string { return s.Name })},
-		{Name: "state", Title: "State", Rank: 1, compare: worstFirst},
+		{Name: "state", Title: "State", Figure: "state of a subscriber", Rank: 1, compare: worstFirst},
 		{Name: "queued", Title: "Queued", Figure: "queued", Number: true, Rank: 1, descending: true, compare: by(func(s *overview.Subscriber) int64 { return s.Queued })},
 		{Name: "oldest", Title: "Oldest", Figure: "oldest", Number: true, Rank: 1, descending: true, compare: byOptional(func(s *overview.Subscriber) *float64 { return s.OldestAge })},
 		{Name: "out", Title: "Out/s", Figure: "out/s", Number: true, Rank: 2, descending: true, compare: byOptional(func(s *overview.Subscriber) *float64 { return s.Rate })},
 		{Name: "failed", Title: "Failed", Figure: "failed", Number: true, Rank: 2, descending: true, compare: byOptional(func(s *overview.Subscriber) *float64 { return s.Failed })},
 		{Name: "health", Title: "Health", Figure: "health", Number: true, Rank: 2, compare: by(func(s *overview.Subscriber) int { return s.Health })},
-		{Name: "tried", Title: "Tried", Number: true, Rank: 3, compare: byOptional(func(s *overview.Subscriber) *float64 { return s.SinceAttempt })},
-		{Name: "next", Title: "Next try", Number: true, Rank: 3},
-		{Name: "history", Title: "15 min", Rank: 3},
+		{Name: "tried", Title: "Tried", Figure: "tried", Number: true, Rank: 3, compare: byOptional(func(s *overview.Subscriber) *float64 { return s.SinceAttempt })},
+		{Name: "next", Title: "Next try", Figure: "next try", Number: true, Rank: 3},
+		{Name: "history", Title: "15 min", Figure: "queued, 15 min", Rank: 3},
 	},
 }
 
@@ -71,18 +71,18 @@ func CountInTrouble(all []overview.Subscriber) (n int) {
 
 // Topics is the list of topics, by name.
 var Topics = Kind[overview.Topic]{
-	name: func(t *overview.Topic) string { return t.Name }, usual: "name",
+	id: "topics", name: func(t *overview.Topic) string { return t.Name }, usual: "name",
 	keys: map[string]func(*overview.Topic, string) bool{
 		"state":     func(t *overview.Topic, value string) bool { return oneOf(value, t.State) },
 		"publisher": func(t *overview.Topic, value string) bool { return strings.EqualFold(t.Publisher, value) },
 	},
 	columns: []Column[overview.Topic]{
 		{Name: "name", Title: "Name", Rank: 1, compare: by(func(t *overview.Topic) string { return t.Name })},
-		{Name: "state", Title: "State", Rank: 1, compare: by(func(t *overview.Topic) int { return topicStateOrder(t.State) })},
+		{Name: "state", Title: "State", Figure: "state of a topic", Rank: 1, compare: by(func(t *overview.Topic) int { return topicStateOrder(t.State) })},
 		{Name: "in", Title: "In/s", Figure: "in/s", Number: true, Rank: 1, descending: true, compare: byOptional(func(t *overview.Topic) *float64 { return t.Rate })},
-		{Name: "history", Title: "15 min", Rank: 3},
-		{Name: "events", Title: "Events", Number: true, Rank: 2, descending: true, compare: by(func(t *overview.Topic) int64 { return t.Events })},
-		{Name: "subscribers", Title: "Subscribers", Number: true, Rank: 2, descending: true, compare: by(func(t *overview.Topic) int { return t.Subscribers })},
+		{Name: "history", Title: "15 min", Figure: "in/s, 15 min", Rank: 3},
+		{Name: "events", Title: "Events", Figure: "events", Number: true, Rank: 2, descending: true, compare: by(func(t *overview.Topic) int64 { return t.Events })},
+		{Name: "subscribers", Title: "Subscribers", Figure: "subscribers", Number: true, Rank: 2, descending: true, compare: by(func(t *overview.Topic) int { return t.Subscribers })},
 		{Name: "publisher", Title: "Publisher", Rank: 2, compare: by(func(t *overview.Topic) string { return t.Publisher })},
 	},
 }

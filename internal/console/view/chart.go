@@ -16,6 +16,8 @@ type Chart struct {
 	Lines []Line
 	// Ranges are the names of how far back it may go, the first one as the page is opened.
 	Ranges []string
+	// Trends say in words what the lines show, those of which something is known.
+	Trends []Trend
 	// Rows are the figures of the last minutes, newest first.
 	Rows []ChartRow
 }
@@ -61,6 +63,11 @@ func NewChart(id, title string, of overview.Subject, tracks overview.Tracks, lin
 	if of == (overview.Subject{}) {
 		c.Ranges = append(c.Ranges, overview.Day.Name)
 	}
+	for _, line := range lines {
+		if t, known := trendOf(of, tracks, line); known {
+			c.Trends = append(c.Trends, t)
+		}
+	}
 	track, ok := tracks(of, overview.Fast)
 	if !ok || track.Step <= 0 {
 		return c
@@ -69,19 +76,11 @@ func NewChart(id, title string, of overview.Subject, tracks overview.Tracks, lin
 	for i := len(track.Points) - 1; i >= 0; i -= every {
 		row := ChartRow{At: track.End.Add(-time.Duration(len(track.Points)-1-i) * track.Step)}
 		for _, line := range lines {
-			row.Values = append(row.Values, line.write(known(line.of(track.Points[i]))))
+			row.Values = append(row.Values, line.write(ifKnown(line.of(track.Points[i]))))
 		}
 		c.Rows = append(c.Rows, row)
 	}
 	return c
-}
-
-// known is a value of the history, nil if it has none.
-func known(value float32) *float64 {
-	if math.IsNaN(float64(value)) {
-		return nil
-	}
-	return new(float64(value))
 }
 
 // series names a subject as the API does.

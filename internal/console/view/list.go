@@ -27,6 +27,8 @@ type Column[T any] struct {
 
 // Kind is a kind of list: how its elements are shown, found and ordered.
 type Kind[T any] struct {
+	// id begins the ids of its heads, so that a page may have lists of several kinds.
+	id      string
 	columns []Column[T]
 	name    func(*T) string
 	// keys are the conditions of a filter.
@@ -35,11 +37,12 @@ type Kind[T any] struct {
 	usual string
 }
 
-// Head is the head of a column, which sorts the list.
+// Head is the head of a column, which may sort the list.
 type Head struct {
-	Name, Title, Figure string
-	Number              bool
-	Rank                int
+	// ID is that of the definition of what the column shows.
+	ID, Title, Figure string
+	Number            bool
+	Rank              int
 	// Sorted is the value of aria-sort: "ascending", "descending", or empty.
 	Sorted string
 	// To is the query that sorts by the column, or the other way round; empty if none does.
@@ -88,7 +91,7 @@ func (k Kind[T]) Page(all []T, q Query) List[T] {
 	if q.Page < l.Pages {
 		l.Next = q.onPage(q.Page + 1).String()
 	}
-	l.Heads = k.heads(q, column.Name, descending)
+	l.Heads = k.sortable(q, column.Name, descending)
 	return l
 }
 
@@ -105,11 +108,20 @@ func (k Kind[T]) order(q *Query) (by Column[T], descending bool) {
 	panic("the usual order of a list is by one of its columns")
 }
 
-func (k Kind[T]) heads(q Query, sorted string, descending bool) []Head {
+// Heads are those of a list that cannot be sorted.
+func (k Kind[T]) Heads() []Head {
 	heads := make([]Head, len(k.columns))
 	for i, c := range k.columns {
-		h := Head{Name: c.Name, Title: c.Title, Figure: c.Figure, Number: c.Number, Rank: c.Rank}
-		down := c.descending
+		heads[i] = Head{ID: k.id + "-" + c.Name, Title: c.Title, Figure: c.Figure, Number: c.Number, Rank: c.Rank}
+	}
+	return heads
+}
+
+// sortable are the heads of a list that is sorted by a column.
+func (k Kind[T]) sortable(q Query, sorted string, descending bool) []Head {
+	heads := k.Heads()
+	for i, c := range k.columns {
+		h, down := &heads[i], c.descending
 		if c.Name == sorted {
 			h.Sorted, down = "ascending", !descending
 			if descending {
@@ -126,7 +138,6 @@ func (k Kind[T]) heads(q Query, sorted string, descending bool) []Head {
 			}
 			h.To = q.sortBy(order).String()
 		}
-		heads[i] = h
 	}
 	return heads
 }

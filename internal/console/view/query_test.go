@@ -85,7 +85,7 @@ func TestListsAreFilteredAndSorted(t *testing.T) {
 func TestHeadsSort(t *testing.T) {
 	head := func(sort, name string) Head {
 		for _, h := range Subscribers.Page(subscribers(), Query{Filter: "a", Sort: sort, Page: 1}).Heads {
-			if h.Name == name {
+			if h.ID == "subscribers-"+name {
 				return h
 			}
 		}

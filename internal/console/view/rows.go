@@ -7,6 +7,12 @@ import (
 	"routemaster/internal/overview"
 )
 
+// Table is a list that can be neither sorted nor filtered.
+type Table[R any] struct {
+	Heads []Head
+	Rows  []R
+}
+
 // SubscriberRow is a subscriber in a list.
 type SubscriberRow struct {
 	overview.Subscriber
@@ -14,6 +20,11 @@ type SubscriberRow struct {
 	NextTry *float64
 	// Spark is what was queued in the last 15 min.
 	Spark []float32
+}
+
+// SubscriberTable makes a table of subscribers.
+func SubscriberTable(f overview.Figures, tracks overview.Tracks, some []overview.Subscriber) Table[SubscriberRow] {
+	return Table[SubscriberRow]{Subscribers.Heads(), SubscriberRows(f, tracks, some)}
 }
 
 // SubscriberRows makes the rows of subscribers.
@@ -38,6 +49,11 @@ type TopicRow struct {
 	overview.Topic
 	// Spark is what came in the last 15 min.
 	Spark []float32
+}
+
+// TopicTable makes a table of topics.
+func TopicTable(tracks overview.Tracks, some []overview.Topic) Table[TopicRow] {
+	return Table[TopicRow]{Topics.Heads(), TopicRows(tracks, some)}
 }
 
 // TopicRows makes the rows of topics.

@@ -35,7 +35,7 @@ func jobTypeState(t overview.JobType) overview.State {
 
 // JobTypes is the list of job types, those in trouble first.
 var JobTypes = Kind[JobType]{
-	name: func(t *JobType) string { return t.Name }, usual: "state",
+	id: "job-types", name: func(t *JobType) string { return t.Name }, usual: "state",
 	keys: map[string]func(*JobType, string) bool{
 		"state": func(t *JobType, value string) bool { return oneOf(value, t.State) },
 	},
@@ -43,8 +43,8 @@ var JobTypes = Kind[JobType]{
 		{Name: "name", Title: "Name", Rank: 1, compare: by(func(t *JobType) string { return t.Name })},
 		{Name: "state", Title: "State", Rank: 1, compare: by(func(t *JobType) int { return stateOrder(t.State) })},
 		{Name: "queued", Title: "Queued", Number: true, Rank: 1, descending: true, compare: by(func(t *JobType) int64 { return t.Queued })},
-		{Name: "waiting", Title: "Waiting", Number: true, Rank: 2, descending: true, compare: by(func(t *JobType) int64 { return t.Waiting })},
-		{Name: "progress", Title: "In progress", Number: true, Rank: 2, descending: true, compare: by(func(t *JobType) int64 { return t.InProgress })},
+		{Name: "waiting", Title: "Waiting", Figure: "waiting", Number: true, Rank: 2, descending: true, compare: by(func(t *JobType) int64 { return t.Waiting })},
+		{Name: "progress", Title: "In progress", Figure: "in progress", Number: true, Rank: 2, descending: true, compare: by(func(t *JobType) int64 { return t.InProgress })},
 		{Name: "oldest", Title: "Oldest", Number: true, Rank: 1, descending: true, compare: byOptional(func(t *JobType) *float64 { return t.OldestAge })},
 		{Name: "succeeded", Title: "Succeeded/s", Number: true, Rank: 2, descending: true, compare: byOptional(func(t *JobType) *float64 { return t.Succeeded })},
 		{Name: "failed", Title: "Failed/s", Number: true, Rank: 2, descending: true, compare: byOptional(func(t *JobType) *float64 { return t.Failed })},
@@ -54,15 +54,15 @@ var JobTypes = Kind[JobType]{
 
 // Machines is the list of state machines, those with labels in trouble first.
 var Machines = Kind[overview.Machine]{
-	name: func(m *overview.Machine) string { return m.Name }, usual: "-errored",
+	id: "machines", name: func(m *overview.Machine) string { return m.Name }, usual: "-errored",
 	columns: []Column[overview.Machine]{
 		{Name: "name", Title: "Name", Rank: 1, compare: by(func(m *overview.Machine) string { return m.Name })},
 		{Name: "labels", Title: "Labels", Number: true, Rank: 1, descending: true, compare: by(func(m *overview.Machine) int64 { return m.Labels })},
-		{Name: "errored", Title: "Errored", Number: true, Rank: 1, descending: true, compare: func(a, b *overview.Machine) int {
+		{Name: "errored", Title: "Errored", Figure: "errored", Number: true, Rank: 1, descending: true, compare: func(a, b *overview.Machine) int {
 			return cmp.Or(cmp.Compare(a.Errored, b.Errored), cmp.Compare(a.Unpublished, b.Unpublished))
 		}},
 		{Name: "moves", Title: "Moves/s", Number: true, Rank: 1, descending: true, compare: byOptional(func(m *overview.Machine) *float64 { return m.Moves })},
 		{Name: "failed", Title: "Failed/s", Number: true, Rank: 2, descending: true, compare: byOptional(func(m *overview.Machine) *float64 { return m.Failed })},
-		{Name: "unpublished", Title: "To be published", Number: true, Rank: 2, descending: true, compare: by(func(m *overview.Machine) int64 { return m.Unpublished })},
+		{Name: "unpublished", Title: "To be published", Figure: "unpublished", Number: true, Rank: 2, descending: true, compare: by(func(m *overview.Machine) int64 { return m.Unpublished })},
 	},
 }

@@ -17,7 +17,7 @@ const (
 // Pages are the pages.
 func Pages() []page.Page {
 	return []page.Page{
-		{Path: typesPath, Template: "job-types", Nav: "Jobs", For: page.Members, Load: loadTypes},
+		{Path: typesPath, Template: "job-types", Nav: "Jobs", Group: page.Services, For: page.Members, Load: loadTypes},
 		{Path: typePath, Template: "job-type", For: page.Members, Load: loadType},
 		{Path: enqueuePath, Template: "enqueue", For: page.Members, Load: loadEnqueue, Submit: submitEnqueue, Calls: "PUT /v1/jobs/{name}/{id}"},
 		pause.Page(), resume.Page(),

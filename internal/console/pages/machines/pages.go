@@ -16,7 +16,7 @@ const (
 // Pages are the pages.
 func Pages() []page.Page {
 	all := []page.Page{
-		{Path: machinesPath, Template: "machines", Nav: "Machines", For: page.Members, Load: loadMachines},
+		{Path: machinesPath, Template: "machines", Nav: "Machines", Group: page.Services, For: page.Members, Load: loadMachines},
 		{Path: machinePath, Template: "machine", For: page.Members, Load: loadMachine},
 		{Path: labelPath, Template: "label", For: page.Members, Load: loadLabel},
 	}
