@@ -48,6 +48,10 @@ chaos: redis ## Run the fault test under load and count; it takes DURATION=60s, 
 keys: redis ## Publish with a new idempotency key each time at full speed; it takes DURATION=60s
 	go test ./internal/test -run '^TestNewKeysAtFullSpeedCostNoEvent$$' -v -timeout 0 -count 1 -keys.duration $(DURATION)
 
+.PHONY: shots
+shots: ## Write the pictures of the console for the README
+	go test ./internal/console/browser -run '^TestShots$$' -count 1 -shots $(CURDIR)/docs
+
 # Packages that the race detector only slows down: they run in one goroutine at a time. The first is
 # the interpreter of the embedded engine, the second fills tables whenever an rtm starts.
 NOT_RACING := github.com/yuin/gopher-lua/... github.com/mattn/go-runewidth
