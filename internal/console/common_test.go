@@ -63,3 +63,15 @@ func TestWhatIsCommonIsMadeAnewWithEachSample(t *testing.T) {
 	})
 	assert.Contains(t, b.Send("topics", nil).Body.String(), ">lost<", "the time is that of the last sample")
 }
+
+// maxRefresh is how many bytes a refresh may have, compressed.
+const maxRefresh = 9_000
+
+func TestARefreshOfLongListsIsSmall(t *testing.T) {
+	b := consoletest.New(t, rdbtest.Embedded(t), consoletest.Showing(consoletest.Many(1000))).As(webtest.RootKey)
+	for _, path := range commonPages {
+		size := b.Send(path, nil, "Accept-Encoding", "gzip").Body.Len()
+		assert.LessOrEqual(t, size, maxRefresh, path)
+		t.Logf("/%s: %d bytes", path, size)
+	}
+}
