@@ -312,12 +312,19 @@ func (b *tab) size(width int64, theme string) {
 	})
 }
 
-// picture writes a picture of the whole page, if asked for.
-func (b *tab) picture(name string) {
+// pictures writes pictures of the whole page in both themes, wide and narrow, if asked for.
+func (b *tab) pictures(name string) {
+	b.t.Helper()
 	if *pictures == "" {
 		return
 	}
-	image, err := chromedp.Run(b.Context, chromedp.FullScreenshot(100))
-	require.NoError(b.t, err)
-	require.NoError(b.t, os.WriteFile(filepath.Join(*pictures, strings.ReplaceAll(name, "/", "_")+".png"), image, 0o644))
+	for _, theme := range []string{"light", "dark"} {
+		for size, width := range map[string]int64{"wide": 1280, "narrow": 390} {
+			b.size(width, theme)
+			image, err := chromedp.Run(b.Context, chromedp.FullScreenshot(100))
+			require.NoError(b.t, err)
+			file := strings.ReplaceAll(name, "/", "_") + "-" + theme + "-" + size + ".png"
+			require.NoError(b.t, os.WriteFile(filepath.Join(*pictures, file), image, 0o644))
+		}
+	}
 }
