@@ -28,7 +28,7 @@ import (
 // console and rtm top ask, and other names of those they call.
 var notCalled = []string{
 	"GET /", "GET /health", "GET /health/ping", "GET /health/ping.json", "GET /health/ready", "GET /pulse/scaling", "GET /openapi.json", "GET /whoami", "POST /console_logins",
-	"GET /overview", "GET /overview/series", "GET /activity", "GET /topics/{topic}/tail",
+	"GET /overview", "GET /overview/series", "GET /activity", "GET /threads", "GET /queues/{queue}", "GET /topics/{topic}/tail",
 	"GET /subscribers", "DELETE /subscription", "DELETE /subscription/topics/{topic}", "DELETE /topic/{topic}",
 	"POST /v1/jobs", "GET /v1/jobs/{name}/{id}", "POST /v1/jobs/{name}/{id}/replay",
 }

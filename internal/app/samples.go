@@ -34,9 +34,11 @@ func machinesOf(st *store.Store, labels *labelstore.Store) telemetry.Machines {
 	return telemetry.Machines{Count: labels.CountAll, Counters: stats.Of(st).ReadCounters}
 }
 
-// newHeartbeat makes what says that a process lives. Busy may be nil.
-func newHeartbeat(st *store.Store, kind string, threads int, busy func() int) *samples.Heartbeat {
-	return samples.NewHeartbeat(st.Partition(), overview.Process{Kind: kind, Version: Version(), Threads: threads}, busy, time.Now)
+// newHeartbeat makes what says that a process lives. Process has its kind and threads; busy may be
+// nil.
+func newHeartbeat(st *store.Store, process overview.Process, busy func() int) *samples.Heartbeat {
+	process.Version = Version()
+	return samples.NewHeartbeat(st.Partition(), process, busy, time.Now)
 }
 
 // historyTickers are what writes the history of the bus: nothing if the console is off.

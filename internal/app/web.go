@@ -11,6 +11,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
+	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -94,7 +95,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	var background sync.WaitGroup
 	background.Go(func() { registerClients(ctx, redis, st, c.Clients) })
 	background.Go(func() { live.Run(ctx) })
-	background.Go(func() { newHeartbeat(st, "web", 0, nil).Run(ctx, samples.WebInterval) })
+	background.Go(func() { newHeartbeat(st, overview.Process{Kind: "web"}, nil).Run(ctx, samples.WebInterval) })
 	if definitions != nil {
 		background.Go(func() { applyMachines(ctx, newTopics(st, labels, obs, log), definitions, log) })
 	}

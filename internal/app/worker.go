@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/machines/topics"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/outbound"
+	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
@@ -29,6 +30,9 @@ const workerConnections = 16
 // spareConnections is how many idle connections to callbacks a worker keeps, besides one for each
 // thread.
 const spareConnections = 32
+
+// auxThreads is how many threads a worker has for the housekeeping.
+const auxThreads = 1
 
 // How often due entries are made instant. Those of the main queue wait for as little as a
 // millisecond. On the aux queue, only retries are scheduled. Jobs that are put off wait for half a
@@ -82,7 +86,9 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
 	}, log), log, time.Now, housekeeping.GaugesOf(jobStore, time.Now))
 	var w *worker.Worker
-	heartbeat := newHeartbeat(st, "worker", c.WorkerThreads, func() int { return w.Busy(bus.QueueMain) })
+	heartbeat := newHeartbeat(st, overview.Process{
+		Kind: "worker", Threads: c.WorkerThreads, Others: auxThreads + c.JobThreads + c.MachineThreads,
+	}, func() int { return w.Busy(bus.QueueMain) })
 	w = worker.New(q, worker.Config{
 		Pools:          newPools(c, q, jobStore.Queue(), labelStore.Queue(), deliverer, jobRunner),
 		AcquireTimeout: c.AcquireTimeout,
@@ -184,7 +190,7 @@ func newPools(
 			Queue: q, Name: bus.QueueMain, Kind: bus.JobBatch, Threads: c.WorkerThreads,
 			ScheduleInterval: mainScheduleInterval, Discarded: deliverer.Discarded, Completed: deliverer.Completed,
 		},
-		{Queue: q, Name: bus.QueueAux, Threads: 1, ScheduleInterval: auxScheduleInterval},
+		{Queue: q, Name: bus.QueueAux, Threads: auxThreads, ScheduleInterval: auxScheduleInterval},
 	}
 	if c.JobThreads > 0 {
 		pools = append(pools, worker.Pool{

@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"slices"
-	"strconv"
 	"time"
 
 	"routemaster/internal/bus"
@@ -158,15 +157,12 @@ func (i *Inspector) ask(ctx context.Context, pipe rdb.Commands, token bus.Token,
 
 // read makes a batch of what its list has. It reports whether it is there, and the subscriber's.
 func (r batchReplies) read(id bus.BatchID, token bus.Token) (batch Batch, ok bool) {
-	header := r.header.Val()
-	if len(header) < store.BatchHeader || bus.Token(header[0]) != token {
+	head, ok := readHead(r.header.Val(), r.length.Val())
+	if !ok || head.Token != token {
 		return batch, false
 	}
-	created, _ := strconv.ParseInt(header[1], 10, 64)
-	attempts, _ := strconv.Atoi(header[2])
 	return Batch{
-		ID: id, CreatedAt: time.UnixMilli(created), Attempts: attempts, Events: max(int(r.length.Val())-store.BatchHeader, 0),
-		Lane: r.place.lane, Replay: r.place.replay,
+		ID: id, CreatedAt: head.CreatedAt, Attempts: head.Attempts, Events: head.Events, Lane: r.place.lane, Replay: r.place.replay,
 	}, true
 }
 

@@ -166,6 +166,8 @@ type Process struct {
 	// Threads is how many deliveries a worker makes at once, Busy how many it makes now.
 	Threads int `json:"threads"`
 	Busy    int `json:"busy"`
+	// Others is how many threads it has for the housekeeping, jobs and labels.
+	Others int `json:"other_threads"`
 	// Ahead is how far its clock is ahead of Redis' in ms, as far as that is known.
 	Ahead int64 `json:"clock_ahead_ms"`
 }

@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/history"
 	"routemaster/internal/ingest"
+	"routemaster/internal/inspect"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/livetail"
 	"routemaster/internal/overview"
@@ -93,6 +94,8 @@ type API struct {
 	store      *store.Store
 	stats      *stats.Stats
 	queue      *queue.Queue
+	look       *queue.Look
+	inspector  *inspect.Inspector
 	ingest     *ingest.Ingest
 	history    *history.History
 	tails      *livetail.Hub
@@ -114,7 +117,7 @@ func New(
 		Activity: activity.New(st.Partition(), log),
 	}
 	return &API{
-		Service: service, config: config, store: st, stats: stats.Of(st), queue: q, ingest: in, history: history.New(st),
+		Service: service, config: config, store: st, stats: stats.Of(st), queue: q, look: queue.NewLook(st.Partition()), inspector: inspect.New(st), ingest: in, history: history.New(st),
 		tails:      livetail.New(st, log),
 		subscriber: subscriber.New(config.Subscriber, service, st), jobs: jobs.New(config.Jobs, service, jobstore.New(st.Partition())),
 		machines: machines.New(config.Machines, service, st), metrics: metrics,
@@ -251,6 +254,8 @@ func (a *API) routes(r chi.Router) {
 			// The operator.
 			a.subscriber.Routes(r, "/subscribers/{token}")
 			r.With(rest.AllowQuery("limit")).Get("/activity", a.getActivity)
+			r.With(rest.AllowQuery()).Get("/threads", a.getThreads)
+			r.With(rest.AllowQuery("limit")).Get("/queues/{queue}", a.getQueue)
 			r.Get("/api_tokens", a.getTokens)
 			r.Post("/api_tokens", a.postTokens)
 			r.Delete("/api_tokens/{token}", a.deleteToken)

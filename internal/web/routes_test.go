@@ -36,6 +36,9 @@ func TestWhoMayDoWhat(t *testing.T) {
 		{"GET", "/whoami", "", 401, 200, 200, 401, 0},
 		{"POST", "/console_logins", "", 401, 404, 404, 401, 0}, // this bus has no console
 		{"GET", "/activity", "", 401, 403, 200, 401, 0},
+		{"GET", "/threads", "", 401, 403, 200, 401, 0},
+		{"GET", "/queues/main", "", 401, 403, 200, 401, 0},
+		{"GET", "/queues/none", "", 401, 403, 404, 401, 0},
 		{"GET", "/api_tokens", "", 401, 403, 200, 401, 0},
 		{"POST", "/api_tokens", `{"name":"x"}`, 401, 403, 201, 401, 0},
 		{"DELETE", "/api_tokens/none", "", 401, 403, 204, 401, 0},

@@ -55,7 +55,7 @@ func (d *Desk) Fill() {
 	d.T.Helper()
 	d.names = map[string]string{
 		"topic": "widgets", "subscriber": "shop", "token": page.TokenID(Search),
-		"type": "invoice", "job": WaitingJob, "machine": "parcel", "label": "p1", "session": "all",
+		"type": "invoice", "job": WaitingJob, "machine": "parcel", "label": "p1", "session": "all", "queue": "main",
 	}
 	for _, token := range []string{Shop, Search, Warehouse} {
 		name, _, _ := strings.Cut(token, "--")

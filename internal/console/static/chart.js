@@ -13,6 +13,7 @@ const known = {
   succeeded: { column: "succeeded_deliveries", unit: "deliveries", colour: 1 },
   failed: { column: "failed_deliveries", unit: "deliveries", colour: 3 },
   dropped: { column: "dropped_events", unit: "dropped", colour: 3 },
+  busy: { column: "busy_share", unit: "share", colour: 1 },
   health: { column: "health_points", unit: "points", colour: 4 },
 };
 // Steps of an axis that are round in seconds, minutes and hours.
@@ -40,6 +41,9 @@ function write(unit, value) {
   }
   if (unit === "age") {
     return age(value);
+  }
+  if (unit === "share") {
+    return `${Math.round(value * 100)}%`;
   }
   const digits = unit === "rate" && value < 100 ? (value < 10 ? 2 : 1) : 0;
   return value.toLocaleString("en", { maximumFractionDigits: Math.max(digits, value > 0 && value < 1 ? 1 : 0) });

@@ -45,6 +45,7 @@ var (
 	Dropped   = Line{"dropped", "Dropped", func(p overview.Point) float32 { return p.Dropped }, whole}
 	Queued    = Line{"queued", "Queued", func(p overview.Point) float32 { return p.Queued }, whole}
 	Oldest    = Line{"oldest", "Oldest", func(p overview.Point) float32 { return p.Oldest }, format.Age}
+	Busy      = Line{"busy", "Busy threads", func(p overview.Point) float32 { return p.Busy }, format.Share}
 )
 
 func whole(n *float64) string {

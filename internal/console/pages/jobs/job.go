@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 
 	"routemaster/client/jobs"
 	"routemaster/internal/console/page"
@@ -31,6 +32,13 @@ func findJob(v *page.Visit) (jobs.Job, error) {
 
 func loadJob(v *page.Visit) (any, error) {
 	job, err := findJob(v)
+	return jobPage{job, view.Indent(job.Data)}, err
+}
+
+// loadAnyJob looks a job up by its id, of whatever type it is.
+func loadAnyJob(v *page.Visit) (any, error) {
+	id := strings.TrimPrefix(v.Path("job"), "job_") // without it the API would look for a type
+	job, err := jobs.New(v.Bus).Job(v.Context(), "job_"+id)
 	return jobPage{job, view.Indent(job.Data)}, err
 }
 

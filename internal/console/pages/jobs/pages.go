@@ -12,6 +12,7 @@ const (
 	typePath    = typesPath + "/{type}"
 	enqueuePath = typePath + "/enqueue"
 	jobPath     = typePath + "/jobs/{job}"
+	anyJobPath  = "jobs/{job}"
 )
 
 // Pages are the pages.
@@ -22,6 +23,7 @@ func Pages() []page.Page {
 		{Path: enqueuePath, Template: "enqueue", For: page.Members, Load: loadEnqueue, Submit: submitEnqueue, Calls: "PUT /v1/jobs/{name}/{id}"},
 		pause.Page(), resume.Page(),
 		{Path: jobPath, Template: "job", For: page.Members, Load: loadJob},
+		{Path: anyJobPath, Template: "job", For: page.Members, Load: loadAnyJob},
 		cancel.Page(), replay.Page(),
 	}
 }
