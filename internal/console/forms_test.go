@@ -67,6 +67,11 @@ func TestFormsDoWhatTheySay(t *testing.T) {
 			{shop, "job-types/invoice/jobs/" + consoletest.CancelledJob + "/replay", nil, "9007199254740993"},
 			{shop, "job-types/invoice/jobs/" + consoletest.WaitingJob + "/cancel", nil, "Cancelled the job."},
 			{shop, "machines/parcel/labels/p1/evaluate", nil, "Evaluated p1. It is in start."},
+			{shop, "job-types/invoice/settings", []string{"concurrency", "5", "url", "https://x.example/", "timeout", "60000"}, "Saved the settings of invoice."},
+			{shop, "job-types/invoice/settings", nil, "Nothing was changed."},
+			{shop, "machines/parcel/labels/p1/metadata", []string{"metadata", `{"n":9007199254740995}`}, "9007199254740995"},
+			{shop, "machines/parcel/create", []string{"label", "p9", "metadata", `{"go":true}`}, "Made the label p9."},
+			{webtest.RootKey, "job-types/invoice/delete", []string{"name", "invoice"}, "Deleted the job type invoice."},
 			{shop, "machines/parcel/labels/p1/delete", []string{"name", "p1"}, "Deleted the label p1."},
 			{consoletest.Warehouse, "topics/widgets/delete", []string{"name", "widgets"}, "Deleted the topic widgets."},
 			{webtest.RootKey, "subscribers/shop/delete", []string{"name", "shop"}, "Deleted the subscriber shop."},
@@ -110,6 +115,15 @@ func TestFormsAreShownAgainWithWhatIsWrong(t *testing.T) {
 		{shop, "machines/parcel/labels/p1/delete", []string{"name", "p2"}, 422, "", "type p1"},
 		{search, "job-types/invoice/pause", nil, 403, "", "another client's"},
 		{shop, "subscribers/shop/replay", []string{"topic", "parcels"}, 409, "topic", "history"},
+		{search, "job-types/invoice/settings", []string{"concurrency", "5"}, 403, "", "another client's"},
+		{search, "job-types/invoice/delete", []string{"name", "invoice"}, 403, "", "another client's"},
+		{shop, "job-types/invoice/delete", []string{"name", "invoices"}, 422, "", "type invoice"},
+		{shop, "job-types/invoice/settings", []string{"concurrency", "0"}, 400, "concurrency", "32767"},
+		{shop, "job-types/invoice/settings", []string{"schedule_data", "{"}, 422, "schedule_data", "JSON"},
+		{shop, "job-types/invoice/settings", []string{"concurrency", "5", "digest", "another"}, 409, "", "changed while you edited"},
+		{shop, "machines/parcel/labels/p1/metadata", []string{"metadata", "[1]"}, 422, "metadata", "object"},
+		{shop, "machines/parcel/create", []string{"label", "p1", "metadata", "{}"}, 409, "", ""},
+		{shop, "machines/parcel/create", []string{"metadata", "{}"}, 422, "label", "called"},
 	} {
 		status, body := by[c.who].Submit(c.path, c.typed...)
 		assert.Equal(t, c.status, status, "%s: %s", c.path, c.typed)

@@ -54,9 +54,9 @@ func TestEachPageOpensForRootAndItsClient(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		d := consoletest.Full(t, redis)
 		for who, pages := range map[string][]string{
-			webtest.RootKey: {"work/main", "tokens", "tokens/new", "subscribers/search", "subscribers/shop/settings?id=", "topics/%3Cscript%3E", "topics/widgets/delete", "job-types/invoice/enqueue", "machines/parcel?state=end"},
+			webtest.RootKey: {"work/main", "tokens", "tokens/new", "subscribers/search", "subscribers/shop/settings?id=", "topics/%3Cscript%3E", "topics/widgets/delete", "job-types/invoice/enqueue", "job-types/invoice/settings", "job-types/invoice/delete", "machines/parcel?state=end", "machines/parcel/create"},
 			shop: {"subscribers/shop", "subscribers/shop/settings", "subscribers/shop/delete", "publish", "api", "subscribers/shop/topics/parcels/unsubscribe", "job-types/invoice/pause",
-				"job-types/invoice/jobs/" + consoletest.WaitingJob + "/cancel", "machines/parcel/labels/p1/delete"},
+				"job-types/invoice/jobs/" + consoletest.WaitingJob + "/cancel", "machines/parcel/labels/p1/delete", "machines/parcel/labels/p1/metadata"},
 		} {
 			seen := crawl(t, d.As(who))
 			for _, path := range pages {

@@ -1,8 +1,10 @@
 package page
 
 import (
+	"encoding/json"
 	"net/http"
 	"regexp"
+	"strings"
 
 	"routemaster/internal/console/view"
 )
@@ -55,6 +57,22 @@ func (v *Visit) Names(path string) (names []string) {
 		names = append(names, v.Path(name[1]))
 	}
 	return names
+}
+
+// RequireJSON refuses a form unless each of its fields of code is a JSON value, or may be empty and
+// is.
+func RequireJSON(f view.Form) error {
+	for _, field := range f.Fields {
+		text := strings.TrimSpace(field.Value)
+		if field.Kind != view.Code || text == "" && !field.Required {
+			continue
+		}
+		var value json.RawMessage
+		if err := json.Unmarshal([]byte(text), &value); err != nil {
+			return Refuse(http.StatusUnprocessableEntity, "/"+field.Name, "This is no JSON: "+err.Error()+".")
+		}
+	}
+	return nil
 }
 
 // Fill fills a form with what was posted, if anything was.

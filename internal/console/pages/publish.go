@@ -75,11 +75,10 @@ func submitPublish(v *page.Visit) (answer page.Answer, err error) {
 	}
 	event := client.Event{Topic: f.Value("topic"), Type: client.EventType(f.Value("type")), URL: f.Value("url")}
 	if text := f.Value("data"); text != "" {
-		var value json.RawMessage
-		if err := json.Unmarshal([]byte(text), &value); err != nil {
-			return answer, page.Refuse(http.StatusUnprocessableEntity, "/data", "This is no JSON: "+err.Error()+".")
-		}
 		event.Data = json.RawMessage(text)
+	}
+	if err := page.RequireJSON(f); err != nil {
+		return answer, err
 	}
 	if event.Topic == "" {
 		return answer, page.Refuse(http.StatusUnprocessableEntity, "/topic", "Say which topic.")

@@ -43,7 +43,7 @@ func TestSettingsSendWhatWasChanged(t *testing.T) {
 		require.NoError(t, err)
 		s := NewSettings(shop())
 		s.Fill(typed)
-		text, err := json.Marshal(s.Changes(shop()))
+		text, err := json.Marshal(s.Changes())
 		require.NoError(t, err)
 		assert.JSONEq(t, c.want, string(text), c.typed)
 	}
@@ -54,19 +54,22 @@ func TestSettingsThatWereSwitchedOnAreSwitchedOff(t *testing.T) {
 	i.Partial, i.DeadLetters = true, &subscriber.DeadLetters{Attempts: 5, KeepAge: 60_000}
 	s := NewSettings(i)
 	s.Fill(url.Values{"dead_letters": {"on"}, "dead_letters/attempts": {"6"}})
-	assert.Equal(t, map[string]any{"partial": false, "dead_letters": map[string]any{"attempts": int64(6), "keep_age": int64(60_000)}}, s.Changes(i))
+	assert.Equal(t, map[string]any{"partial": false, "dead_letters": map[string]any{"attempts": int64(6), "keep_age": int64(60_000)}}, s.Changes())
 	s.Fill(url.Values{})
-	assert.Equal(t, map[string]any{"partial": false, "dead_letters": nil}, s.Changes(i))
+	assert.Equal(t, map[string]any{"partial": false, "dead_letters": nil}, s.Changes())
 }
 
 func TestSettingsAreNotSavedOverOthers(t *testing.T) {
+	digest := NewSettings(shop()).Digest
 	s := NewSettings(shop())
 	s.Fill(url.Values{"max": {"200"}})
-	assert.False(t, s.Stale(shop(), NewSettings(shop()).Digest))
+	assert.False(t, s.Stale(digest))
 
 	now := shop()
 	now.Topics, now.MaxBytes = []string{"widgets"}, 5000
-	require.True(t, s.Stale(now, NewSettings(shop()).Digest))
+	s = NewSettings(now)
+	s.Fill(url.Values{"topics": {"parcels\nwidgets"}, "max_bytes": {""}, "max": {"200"}})
+	require.True(t, s.Stale(digest))
 	assert.Equal(t, "widgets", s.Field("topics").Now)
 	assert.Equal(t, "parcels\nwidgets", s.Field("topics").Value)
 	assert.Equal(t, "5000", s.Field("max_bytes").Now)

@@ -1,157 +1,86 @@
 package view
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
-
-	"routemaster/client/subscriber"
 )
 
-// setting is a setting of a subscriber: its field, and what it is now as the field has it.
-type setting struct {
-	Field
-	of func(subscriber.Info) string
-}
-
-// deadLetters is what stands before the names of the settings that say when events are given up.
-const deadLetters = "dead_letters"
-
-// settings are those of a subscriber, by their names in the JSON of the API, but for the uuid,
-// which is a secret.
-var settings = []setting{
-	{Field{Name: "topics", Label: "Topics", Kind: Lines, Hint: "One a line. A topic that is taken out is unsubscribed."}, func(i subscriber.Info) string { return strings.Join(i.Topics, "\n") }},
-	{Field{Name: "callback", Label: "Callback", Kind: Text, Required: true, Hint: "The https URL that batches are sent to."}, func(i subscriber.Info) string { return i.Callback }},
-	{Field{Name: "timeout", Label: "Longest wait, ms", Kind: Number, Hint: "How long a batch waits for more events: 0 to 3,600,000. Empty is 500."}, func(i subscriber.Info) string { return strconv.FormatInt(int64(i.Timeout), 10) }},
-	{Field{Name: "max", Label: "Events of a batch", Kind: Number, Hint: "At most 10,000. Empty is 100."}, number(func(i subscriber.Info) int { return i.Max })},
-	{Field{Name: "max_bytes", Label: "Bytes of a delivery", Kind: Number, Hint: "1,024 to 8,388,608. Empty is no limit."}, number(func(i subscriber.Info) int { return i.MaxBytes })},
-	{Field{Name: "max_requests_per_minute", Label: "Deliveries in a minute", Kind: Number, Hint: "Empty is no limit."}, number(func(i subscriber.Info) int { return i.MaxRequestsPerMinute })},
-	{Field{Name: "max_events_per_minute", Label: "Events in a minute", Kind: Number, Hint: "Empty is no limit."}, number(func(i subscriber.Info) int { return i.MaxEventsPerMinute })},
-	{Field{Name: "lanes", Label: "Lanes", Kind: Number, Hint: "1 to 64. Events of one order key are delivered in order. Empty is 1."}, number(func(i subscriber.Info) int { return i.Lanes })},
-	{Field{Name: "order_key", Label: "Order key", Kind: Text, Hint: "A JSON pointer into an event. Empty is /url."}, func(i subscriber.Info) string { return i.OrderKey }},
-	{Field{Name: "strict_order", Label: "Strict order", Kind: Check, Hint: "A batch that failed holds up those behind it."}, check(func(i subscriber.Info) bool { return i.StrictOrder })},
-	{Field{Name: "partial", Label: "Partial receipts", Kind: Check, Hint: "A 207 is read as a receipt for each event."}, check(func(i subscriber.Info) bool { return i.Partial })},
-	{Field{Name: "keep_age", Label: "Keep queued events for, ms", Kind: Number, Hint: "An older batch is dropped: 60,000 to 2,592,000,000. Empty is no limit."}, number(func(i subscriber.Info) subscriber.Milliseconds { return i.KeepAge })},
-	{Field{Name: "keep_events", Label: "Keep queued events, at most", Kind: Number, Hint: "The oldest beyond that are dropped. Empty is no limit."}, number(func(i subscriber.Info) int { return i.KeepEvents })},
-	{Field{Name: "gap_notices", Label: "Gap notices", Kind: Check, Hint: "An event tells the subscriber of events that it has lost."}, check(func(i subscriber.Info) bool { return i.GapNotices })},
-	{Field{Name: "log_attempts", Label: "Record attempts", Kind: Choice, Choices: []string{"failures", "all", "none"}}, func(i subscriber.Info) string { return i.LogAttempts }},
-	{Field{Name: deadLetters, Label: "Dead letters", Kind: Check, Hint: "Events that are given up are put away. Otherwise they are tried for ever."}, check(func(i subscriber.Info) bool { return i.DeadLetters != nil })},
-	letters("attempts", "Give up after attempts", "1 to 1,000. Empty is no limit.", func(d subscriber.DeadLetters) int { return d.Attempts }),
-	letters("age", "Give up at an age of, ms", "60,000 to 2,592,000,000. Empty is no limit.", func(d subscriber.DeadLetters) subscriber.Milliseconds { return d.Age }),
-	letters("keep_events", "Keep dead events, at most", "Empty is 10,000.", func(d subscriber.DeadLetters) int { return d.KeepEvents }),
-	letters("keep_bytes", "Keep bytes of them, at most", "Empty is 10,000,000.", func(d subscriber.DeadLetters) int { return d.KeepBytes }),
-	letters("keep_age", "Keep them for, ms", "Empty is a week.", func(d subscriber.DeadLetters) subscriber.Milliseconds { return d.KeepAge }),
-}
-
-// uuid is the field of the uuid.
-var uuid = Field{Name: "uuid", Label: "New uuid", Kind: Secret, Hint: "The user name of the deliveries. Empty leaves it as it is."}
-
-func number[N ~int | ~int64](of func(subscriber.Info) N) func(subscriber.Info) string {
-	return func(i subscriber.Info) string {
-		if n := of(i); n != 0 {
-			return strconv.FormatInt(int64(n), 10)
-		}
-		return ""
-	}
-}
-
-func check(of func(subscriber.Info) bool) func(subscriber.Info) string {
-	return func(i subscriber.Info) string {
-		if of(i) {
-			return "on"
-		}
-		return ""
-	}
-}
-
-func letters[N ~int | ~int64](name, label, hint string, of func(subscriber.DeadLetters) N) setting {
-	return setting{Field{Name: deadLetters + "/" + name, Label: label, Kind: Number, Hint: hint}, number(func(i subscriber.Info) N {
-		if i.DeadLetters == nil {
-			return 0
-		}
-		return of(*i.DeadLetters)
-	})}
-}
-
-// Settings is the form of a subscriber's settings.
+// Settings is a form of settings that are there already.
 type Settings struct {
 	Form
 	// Digest stands for the settings that the form was made from.
 	Digest string
+	// now are the fields with what is so now.
+	now []Field
 }
 
-// NewSettings makes the form of a subscriber's settings.
-func NewSettings(i subscriber.Info) Settings {
-	s := Settings{}
+// newSettings makes a form of fields that have what is so now.
+func newSettings(fields []Field) Settings {
 	digest := sha256.New()
-	for _, one := range settings {
-		field := one.Field
-		field.Value = one.of(i)
-		s.Fields = append(s.Fields, field)
-		fmt.Fprintf(digest, "%s=%q\n", field.Name, field.Value)
+	for _, field := range fields {
+		if field.Kind != Secret {
+			fmt.Fprintf(digest, "%s=%q\n", field.Name, field.Value)
+		}
 	}
-	s.Fields = append(s.Fields, uuid)
-	s.Digest = hex.EncodeToString(digest.Sum(nil)[:12])
-	return s
+	return Settings{Form{Fields: slices.Clone(fields)}, hex.EncodeToString(digest.Sum(nil)[:12]), fields}
 }
 
 // StaleSettings says that a form was made from other settings than there are.
 const StaleSettings = "The settings were changed while you edited them. Nothing was saved. Compare your values with what is saved now, and save again."
 
-// Stale reports whether settings are others than those that a form was made from, by the digest
+// Stale reports whether the settings are others than those that a form was made from, by the digest
 // that it was sent with. Then each field says what is so now.
-func (s *Settings) Stale(now subscriber.Info, digest string) bool {
-	current := NewSettings(now)
-	if current.Digest == digest {
+func (s *Settings) Stale(digest string) bool {
+	if s.Digest == digest {
 		return false
 	}
 	for i := range s.Fields {
-		if was := current.Fields[i].Value; s.Fields[i].Kind != Secret && was != s.Fields[i].Value {
-			s.Fields[i].Now = was
-			if was == "" {
-				s.Fields[i].Now = "empty"
-			}
+		if was := s.now[i].Value; s.Fields[i].Kind != Secret && was != s.Fields[i].Value {
+			s.Fields[i].Now = cmp.Or(was, "empty")
 		}
 	}
-	s.Digest = current.Digest
 	return true
 }
 
-// Changes are the fields of [subscriber.Subscriber.Patch] that make the settings of a subscriber
-// what the form has. What the form did not change is not among them.
-func (s *Settings) Changes(from subscriber.Info) map[string]any {
+// Changes are the members of a PATCH that makes the settings what the form has. What the form did
+// not change is not among them.
+func (s *Settings) Changes() map[string]any {
 	changes := map[string]any{}
-	was := NewSettings(from)
-	dead := false
 	for i, field := range s.Fields {
-		switch {
-		case strings.TrimSpace(field.Value) == was.Fields[i].Value:
-		case strings.HasPrefix(field.Name, deadLetters):
-			dead = true
+		switch of, _, below := strings.Cut(field.Name, "/"); {
+		case strings.TrimSpace(field.Value) == s.now[i].Value:
+		case below || s.hasBelow(of):
+			changes[of] = s.object(of)
 		default:
 			changes[field.Name] = field.json()
 		}
 	}
-	if dead {
-		changes[deadLetters] = s.letters()
-	}
 	return changes
 }
 
-// letters are the rules of the dead letters, or nil if there are to be none.
-func (s *Settings) letters() any {
-	if s.Value(deadLetters) == "" {
+// hasBelow reports whether fields stand below a name.
+func (s *Settings) hasBelow(name string) bool {
+	return slices.ContainsFunc(s.Fields, func(f Field) bool { return strings.HasPrefix(f.Name, name+"/") })
+}
+
+// object is what the fields below a name make, or nil if that is not checked.
+func (s *Settings) object(name string) any {
+	if s.Value(name) == "" {
 		return nil
 	}
-	rules := map[string]any{}
+	object := map[string]any{}
 	for _, field := range s.Fields {
-		if name, ok := strings.CutPrefix(field.Name, deadLetters+"/"); ok && strings.TrimSpace(field.Value) != "" {
-			rules[name] = field.json()
+		if member, ok := strings.CutPrefix(field.Name, name+"/"); ok && strings.TrimSpace(field.Value) != "" {
+			object[member] = field.json()
 		}
 	}
-	return rules
+	return object
 }
 
 // json is the value as the API takes it; nil is the default. What is no number stays text, so that
@@ -168,8 +97,11 @@ func (f Field) json() any {
 			return n
 		}
 	}
-	if text == "" {
+	switch {
+	case text == "":
 		return nil
+	case f.Kind == Code:
+		return json.RawMessage(text)
 	}
 	return text
 }

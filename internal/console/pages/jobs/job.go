@@ -121,10 +121,9 @@ func loadEnqueue(v *page.Visit) (any, error) {
 
 func submitEnqueue(v *page.Visit) (answer page.Answer, err error) {
 	f := enqueueForm(v)
-	var data json.RawMessage
-	if err := json.Unmarshal([]byte(f.Value("data")), &data); err != nil {
-		return answer, page.Refuse(http.StatusUnprocessableEntity, "/data", "This is no JSON: "+err.Error()+".")
+	if err := page.RequireJSON(f); err != nil {
+		return answer, err
 	}
-	job, err := jobs.New(v.Bus).Enqueue(v.Context(), v.Path("type"), jobs.NewJob{ID: v.Form("id"), Data: data})
+	job, err := jobs.New(v.Bus).Enqueue(v.Context(), v.Path("type"), jobs.NewJob{ID: v.Form("id"), Data: json.RawMessage(f.Value("data"))})
 	return page.SeeOther("Enqueued the job.", jobPath, v.Path("type"), job.ID), err
 }

@@ -8,11 +8,12 @@ import (
 
 // The paths of the pages.
 const (
-	typesPath   = "job-types"
-	typePath    = typesPath + "/{type}"
-	enqueuePath = typePath + "/enqueue"
-	jobPath     = typePath + "/jobs/{job}"
-	anyJobPath  = "jobs/{job}"
+	typesPath    = "job-types"
+	typePath     = typesPath + "/{type}"
+	settingsPath = typePath + "/settings"
+	enqueuePath  = typePath + "/enqueue"
+	jobPath      = typePath + "/jobs/{job}"
+	anyJobPath   = "jobs/{job}"
 )
 
 // Pages are the pages.
@@ -21,7 +22,8 @@ func Pages() []page.Page {
 		{Path: typesPath, Template: "job-types", Nav: "Jobs", Group: page.Services, For: page.Members, Load: loadTypes},
 		{Path: typePath, Template: "job-type", For: page.Members, Load: loadType},
 		{Path: enqueuePath, Template: "enqueue", For: page.Members, Load: loadEnqueue, Submit: submitEnqueue, Calls: "PUT /v1/jobs/{name}/{id}"},
-		pause.Page(), resume.Page(),
+		{Path: settingsPath, Template: "job-type-settings", For: page.Members, Load: loadSettings, Submit: submitSettings, Calls: "PATCH /v2/job-types/{name}"},
+		pause.Page(), resume.Page(), deleteType.Page(),
 		{Path: jobPath, Template: "job", For: page.Members, Load: loadJob},
 		{Path: anyJobPath, Template: "job", For: page.Members, Load: loadAnyJob},
 		cancel.Page(), replay.Page(),

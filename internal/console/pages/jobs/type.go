@@ -16,6 +16,8 @@ type typePage struct {
 	Name string
 	// Row is nil if the figures do not have the type, or not yet.
 	Row *view.JobType
+	// Mine is whether who looks may change the type.
+	Mine bool
 	// Type is what the bus has of it, and Jobs are some of its jobs.
 	Type page.Panel[jobs.TypeInfo]
 	Jobs page.Panel[jobs.Page]
@@ -40,7 +42,7 @@ func loadType(v *page.Visit) (any, error) {
 	if err != nil && p.Row == nil {
 		return nil, err
 	}
-	p.Type = page.Part(info, err)
+	p.Type, p.Mine = page.Part(info, err), v.Root || info.Owner == v.Client
 	if status := v.Query("status"); slices.Contains(p.Statuses, status) {
 		p.Status = status
 	}

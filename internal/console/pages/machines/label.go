@@ -137,7 +137,7 @@ var actions = []action{
 func (a action) page() page.Page {
 	method, below, _ := strings.Cut(a.calls, " ")
 	return page.Question{
-		Path: labelPath + "/" + a.path, Calls: method + " /state-machines/{machine}/labels/{label}" + below,
+		Path: labelPath + "/" + a.path, Calls: method + " " + labelRoute + below,
 		For: page.Members, Back: labelPath,
 		Ask: func(v *page.Visit) (c view.Confirm, err error) {
 			name := v.Path("label")

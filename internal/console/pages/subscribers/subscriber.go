@@ -135,7 +135,7 @@ func loadSettings(v *page.Visit) (any, error) {
 	s := view.NewSettings(h.Info)
 	if v.Request.Method == http.MethodPost {
 		v.Fill(&s.Form)
-		s.Stale(h.Info, v.Form("digest"))
+		s.Stale(v.Form("digest"))
 	}
 	command := view.Command(http.MethodPatch, view.Own(v.Root), map[string]any{"max": h.Info.Max})
 	return settingsPage{h, s, command}, nil
@@ -148,10 +148,10 @@ func submitSettings(v *page.Visit) (answer page.Answer, err error) {
 	}
 	s := view.NewSettings(h.Info)
 	v.Fill(&s.Form)
-	if s.Stale(h.Info, v.Form("digest")) {
+	if s.Stale(v.Form("digest")) {
 		return answer, page.Refuse(http.StatusConflict, "", view.StaleSettings)
 	}
-	changes := s.Changes(h.Info)
+	changes := s.Changes()
 	if len(changes) == 0 {
 		return page.SeeOther("Nothing was changed.", subscriberPath, h.Name), nil
 	}

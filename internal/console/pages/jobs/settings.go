@@ -1,0 +1,89 @@
+package jobs
+
+import (
+	"net/http"
+
+	"routemaster/client/jobs"
+	"routemaster/internal/console/page"
+	"routemaster/internal/console/view"
+)
+
+// typeSettings is what the page of a job type's settings shows.
+type typeSettings struct {
+	view.Settings
+	// Type is the name of the job type, Owner that of the client that made it.
+	Type, Owner string
+	Command     string
+}
+
+// readSettings makes the form from what is so now, and from what was posted, if anything was.
+func readSettings(v *page.Visit) (p typeSettings, err error) {
+	t, err := jobs.New(v.Bus).Type(v.Context(), v.Path("type"))
+	if err != nil {
+		return p, err
+	}
+	p = typeSettings{Settings: view.NewTypeSettings(t.Type), Type: t.Name, Owner: t.Owner}
+	p.Command = view.Command(http.MethodPatch, view.Path("v2", "job-types", t.Name), map[string]any{"concurrency": t.Concurrency})
+	v.Fill(&p.Form)
+	return p, nil
+}
+
+func loadSettings(v *page.Visit) (any, error) {
+	p, err := readSettings(v)
+	if v.Request.Method == http.MethodPost {
+		p.Stale(v.Form("digest"))
+	}
+	return p, err
+}
+
+func submitSettings(v *page.Visit) (answer page.Answer, err error) {
+	p, err := readSettings(v)
+	if err != nil {
+		return answer, err
+	}
+	if p.Stale(v.Form("digest")) {
+		return answer, page.Refuse(http.StatusConflict, "", view.StaleSettings)
+	}
+	if err := page.RequireJSON(p.Form); err != nil {
+		return answer, err
+	}
+	changes := p.Changes()
+	if len(changes) == 0 {
+		return page.SeeOther("Nothing was changed.", typePath, p.Type), nil
+	}
+	_, err = jobs.New(v.Bus).ChangeType(v.Context(), p.Type, changes)
+	return page.SeeOther("Saved the settings of "+p.Type+".", typePath, p.Type), err
+}
+
+// cancelJobs is the field of a form that says that jobs were counted which go with their type.
+const cancelJobs = "cancel"
+
+// deleteType asks before a job type is deleted, with the jobs that have not ended.
+var deleteType = page.Question{
+	Path: typePath + "/delete", Calls: "DELETE /v2/job-types/{name}", For: page.Members, Back: typePath,
+	Ask: func(v *page.Visit) (c view.Confirm, err error) {
+		t, err := jobs.New(v.Bus).Type(v.Context(), v.Path("type"))
+		if err != nil {
+			return c, err
+		}
+		c = view.Confirm{
+			Title: "Delete the job type " + t.Name, Button: "Delete " + t.Name, Name: t.Name,
+			Effects: []string{"No job of it can be enqueued any more. Jobs that have ended are kept for as long as before."},
+			Command: view.Command(http.MethodDelete, view.Path("v2", "job-types", t.Name), nil),
+		}
+		if open := t.Counts.Queued + t.Counts.InProgress; open > 0 {
+			c.Button += " and cancel " + view.Plural(open, "job")
+			c.Effects = append(c.Effects, view.Plural(open, "job")+" that have not ended are cancelled. Services may do what they have begun all the same.")
+			c.Hidden = append(c.Hidden, view.Hidden{Name: cancelJobs, Value: "yes"})
+			c.Command = view.Command(http.MethodDelete, view.Path("v2", "job-types", t.Name)+"?force=true", nil)
+		}
+		return c, nil
+	},
+	Do: func(v *page.Visit) (page.Answer, error) {
+		remove, name := jobs.New(v.Bus).DeleteType, v.Path("type")
+		if v.Form(cancelJobs) != "" {
+			remove = jobs.New(v.Bus).DeleteTypeAndJobs
+		}
+		return page.SeeOther("Deleted the job type "+name+".", typesPath), remove(v.Context(), name)
+	},
+}
