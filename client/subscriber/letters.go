@@ -52,6 +52,46 @@ type LetterFilter struct {
 // Letters yields the dead letters of the subscriber, newest first. An error is the last that it
 // yields.
 func (s *Subscriber) Letters(ctx context.Context, f LetterFilter) iter.Seq2[Letter, error] {
+	return pages[Letter](ctx, s, "list dead letters", "/dead_letters", f.query())
+}
+
+// LetterPage is a part of the list of dead letters, newest first.
+type LetterPage struct {
+	Letters []Letter
+	// Next is where the next page begins, empty after the last.
+	Next string
+}
+
+// LetterPage returns a page of the dead letters with at most limit of them, 1 to 100: the one that
+// begins where another page's Next says, or the first if after is empty. With a Reason it may have
+// fewer, or none, before the last.
+func (s *Subscriber) LetterPage(ctx context.Context, f LetterFilter, after string, limit int) (p LetterPage, err error) {
+	query := f.query()
+	if after != "" {
+		query.Set("after", after)
+	}
+	p.Letters, p.Next, err = readPage[Letter](ctx, s, "list dead letters", "/dead_letters", query, limit)
+	return p, err
+}
+
+// LetterCount is how many dead letters there are, as far as they were looked at.
+type LetterCount struct {
+	Letters int64 `json:"letters"`
+	// More is whether there are others that were not.
+	More bool `json:"more"`
+}
+
+// CountLetters counts dead letters: with a Reason, those among the 10,000 oldest.
+func (s *Subscriber) CountLetters(ctx context.Context, f LetterFilter) (count LetterCount, err error) {
+	path := "/dead_letters/count"
+	if query := f.query(); len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	err = s.call(ctx, "count dead letters", http.MethodGet, path, nil, &count)
+	return count, err
+}
+
+func (f LetterFilter) query() url.Values {
 	query := url.Values{}
 	if f.Reason != "" {
 		query.Set("reason", f.Reason)
@@ -61,7 +101,7 @@ func (s *Subscriber) Letters(ctx context.Context, f LetterFilter) iter.Seq2[Lett
 			query.Set(name, strconv.FormatInt(at.UnixMilli(), 10))
 		}
 	}
-	return pages[Letter](ctx, s, "list dead letters", "/dead_letters", query)
+	return query
 }
 
 // Letter returns a dead letter of the subscriber with its events from an index on, at most 1,000:

@@ -111,3 +111,35 @@ func TestAFailedMoveIsTheLast(t *testing.T) {
 	}
 	assert.Equal(t, 1, calls)
 }
+
+func TestLettersAreReadInPages(t *testing.T) {
+	var queries []string
+	s := subscriber.New(connect(t, func(w http.ResponseWriter, r *http.Request) {
+		queries = append(queries, r.URL.RequestURI())
+		if strings.HasSuffix(r.URL.Path, "/count") {
+			_, _ = io.WriteString(w, `{"letters":1204,"more":true}`)
+			return
+		}
+		if r.URL.Query().Get("after") == "" {
+			w.Header().Set("Link", `</subscriber/dead_letters?after=9-x>; rel="next"`)
+		}
+		_, _ = io.WriteString(w, `[{`+aLetter+`,"events":2}]`)
+	}))
+	filter := subscriber.LetterFilter{Reason: "age"}
+	first, err := s.LetterPage(t.Context(), filter, "", 50)
+	require.NoError(t, err)
+	assert.Len(t, first.Letters, 1)
+	assert.Equal(t, "9-x", first.Next)
+	last, err := s.LetterPage(t.Context(), filter, first.Next, 50)
+	require.NoError(t, err)
+	assert.Empty(t, last.Next)
+	count, err := s.CountLetters(t.Context(), filter)
+	require.NoError(t, err)
+	assert.Equal(t, subscriber.LetterCount{Letters: 1204, More: true}, count)
+	_, err = s.CountLetters(t.Context(), subscriber.LetterFilter{})
+	require.NoError(t, err)
+	assert.Equal(t, []string{
+		"/subscriber/dead_letters?limit=50&reason=age", "/subscriber/dead_letters?after=9-x&limit=50&reason=age",
+		"/subscriber/dead_letters/count?reason=age", "/subscriber/dead_letters/count",
+	}, queries)
+}

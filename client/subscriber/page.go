@@ -17,14 +17,10 @@ const pageLimit = 100
 // pages yields all elements of a list of the bus, which it reads page by page. An error is the last
 // that it yields.
 func pages[T any](ctx context.Context, s *Subscriber, operation, of string, query url.Values) iter.Seq2[T, error] {
-	query.Set("limit", strconv.Itoa(pageLimit))
 	return func(yield func(T, error) bool) {
 		query.Del("after")
 		for {
-			var page []T
-			got, err := s.client.Call(ctx, client.Request{
-				Operation: operation, Method: http.MethodGet, Path: s.path + of + "?" + query.Encode(),
-			}, &page)
+			page, next, err := readPage[T](ctx, s, operation, of, query, pageLimit)
 			if err != nil {
 				yield(*new(T), err)
 				return
@@ -34,13 +30,25 @@ func pages[T any](ctx context.Context, s *Subscriber, operation, of string, quer
 					return
 				}
 			}
-			next := header.Next(got.Header, "after")
 			if next == "" || next == query.Get("after") {
 				return
 			}
 			query.Set("after", next)
 		}
 	}
+}
+
+// readPage returns a page of a list of the bus, with at most limit elements, and what the query for
+// the next has as after: empty after the last.
+func readPage[T any](ctx context.Context, s *Subscriber, operation, of string, query url.Values, limit int) (page []T, next string, err error) {
+	query.Set("limit", strconv.Itoa(limit))
+	got, err := s.client.Call(ctx, client.Request{
+		Operation: operation, Method: http.MethodGet, Path: s.path + of + "?" + query.Encode(),
+	}, &page)
+	if err != nil {
+		return nil, "", err
+	}
+	return page, header.Next(got.Header, "after"), nil
 }
 
 // eventsFrom is the path of something that is shown with its events from an index on.

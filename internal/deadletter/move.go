@@ -121,8 +121,38 @@ func (l *Letters) findAll(ctx context.Context, token bus.Token, f Filter) (ids [
 	for _, m := range found {
 		ids = append(ids, m.Member)
 	}
+	all, err := l.countAll(ctx, token, part)
+	return ids, max(0, all-len(ids)), err
+}
+
+func (l *Letters) countAll(ctx context.Context, token bus.Token, part rdb.ScoreRange) (int, error) {
 	all, err := l.redis.ZCount(ctx, l.keys.DeadLetters(token), rdb.FormatScore(part.Min), rdb.FormatScore(part.Max)).Result()
-	return ids, max(0, int(all)-len(ids)), err
+	return int(all), err
+}
+
+// Count returns how many dead letters of a subscriber a filter means. With a reason it looks at the
+// 10,000 oldest, and says whether there are others. It fails with [bus.ErrUnavailable].
+func (l *Letters) Count(ctx context.Context, token bus.Token, f Filter) (letters int, more bool, err error) {
+	part := f.scores()
+	if f.Reason == "" {
+		letters, err = l.countAll(ctx, token, part)
+		return letters, false, rdb.Wrap("count dead letters", err)
+	}
+	for part.Limit = reasonsPerTrip; part.Offset < reasonsCounted; part.Offset += reasonsPerTrip {
+		window, err := l.redis.MembersIn(ctx, l.keys.DeadLetters(token), part)
+		if err != nil {
+			return 0, false, rdb.Wrap("count dead letters", err)
+		}
+		found, err := l.ofReason(ctx, window, f.Reason)
+		if err != nil {
+			return 0, false, err
+		}
+		if letters += len(found); len(window) < reasonsPerTrip {
+			return letters, false, nil
+		}
+	}
+	all, err := l.countAll(ctx, token, part)
+	return letters, all > reasonsCounted, rdb.Wrap("count dead letters", err)
 }
 
 // How many letters are looked at for their reason: in one round trip, and in all once there are
@@ -153,8 +183,8 @@ func (l *Letters) findOfReason(ctx context.Context, token bus.Token, f Filter) (
 			continue
 		}
 		if counted += len(window); counted >= reasonsCounted {
-			all, err := l.redis.ZCount(ctx, l.keys.DeadLetters(token), rdb.FormatScore(part.Min), rdb.FormatScore(part.Max)).Result()
-			return ids, more + max(0, int(all-part.Offset)-len(window)), err
+			all, err := l.countAll(ctx, token, part)
+			return ids, more + max(0, all-int(part.Offset)-len(window)), err
 		}
 	}
 }

@@ -270,3 +270,25 @@ func TestALetterComesBackInItsLane(t *testing.T) {
 		b.RequireSound()
 	})
 }
+
+func TestLettersAreCounted(t *testing.T) {
+	eachBench(t, func(t *testing.T, b *bench) {
+		b.bury(1, 7)
+		at := func(second int) time.Time { return storetest.After(1000 * second) }
+		for name, c := range map[string]struct {
+			filter deadletter.Filter
+			want   int
+		}{
+			"all":      {deadletter.Filter{}, 7},
+			"a reason": {deadletter.Filter{Reason: bus.DiedOfAge}, 4},
+			"another":  {deadletter.Filter{Reason: bus.DiedRemoved}, 0},
+			"some":     {deadletter.Filter{Since: at(2), Before: at(6)}, 4},
+			"both":     {deadletter.Filter{Since: at(2), Before: at(6), Reason: bus.DiedRefused}, 2},
+		} {
+			letters, more, err := b.letters.Count(t.Context(), alice, c.filter)
+			require.NoError(t, err)
+			assert.Equal(t, c.want, letters, name)
+			assert.False(t, more, name)
+		}
+	})
+}

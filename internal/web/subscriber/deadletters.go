@@ -39,9 +39,7 @@ func viewLetter(letter deadletter.Letter) letterView {
 // getDeadLetters lists dead letters.
 func (h *Handlers) getDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	q := rest.ReadQuery(r)
-	filter := deadletter.Filter{
-		Reason: rest.Word(q, "reason", bus.DeathReasons), Since: q.Time("since"), Before: q.Time("before"),
-	}
+	filter := readFilter(q)
 	page := deadletter.Page{After: q.Get("after"), Limit: q.Limit()}
 	if err := q.Err(); err != nil {
 		h.Fail(w, r, err)
@@ -53,6 +51,30 @@ func (h *Handlers) getDeadLetters(w http.ResponseWriter, r *http.Request, of bus
 		views[i] = viewLetter(letter)
 	}
 	h.RespondPage(w, r, views, next, err)
+}
+
+// readFilter reads which dead letters a query is about.
+func readFilter(q *rest.Query) deadletter.Filter {
+	return deadletter.Filter{
+		Reason: rest.Word(q, "reason", bus.DeathReasons), Since: q.Time("since"), Before: q.Time("before"),
+	}
+}
+
+// countDeadLetters says how many dead letters there are.
+func (h *Handlers) countDeadLetters(w http.ResponseWriter, r *http.Request, of bus.Token) {
+	q := rest.ReadQuery(r)
+	filter := readFilter(q)
+	if err := q.Err(); err != nil {
+		h.Fail(w, r, err)
+		return
+	}
+	var view struct {
+		Letters int  `json:"letters"`
+		More    bool `json:"more"`
+	}
+	var err error
+	view.Letters, view.More, err = h.letters.Count(r.Context(), of, filter)
+	h.RespondJSON(w, r, view, err)
 }
 
 // getDeadLetter shows a dead letter with its events.

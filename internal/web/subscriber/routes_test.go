@@ -51,6 +51,7 @@ func TestSubscriberRoutes(t *testing.T) {
 		{"POST", "/replays", `{"topic":"widgets","from":1}`, 409, 409},
 		{"DELETE", "/replays/x", "", 404, 404},
 		{"GET", "/dead_letters", "", 200, 200},
+		{"GET", "/dead_letters/count", "", 200, 200},
 		{"GET", "/dead_letters/x", "", 404, 404},
 		{"DELETE", "/dead_letters/x", "", 404, 404},
 		{"POST", "/dead_letters/x/redeliver", "", 404, 404},

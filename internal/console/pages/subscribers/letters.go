@@ -1,9 +1,15 @@
 package subscribers
 
 import (
+	"context"
 	"encoding/json"
 	"iter"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"routemaster/client/subscriber"
@@ -19,9 +25,6 @@ const (
 	batchPath   = subscriberPath + "/batches/{batch}"
 )
 
-// maxLetters is how many dead letters one form redelivers or discards, and how many are counted.
-const maxLetters = 10_000
-
 // reasons are why the bus gives up on events.
 var reasons = []string{"attempts", "age", "refused", "rejected", "removed"}
 
@@ -29,11 +32,60 @@ var reasons = []string{"attempts", "age", "refused", "rejected", "removed"}
 type lettersPage struct {
 	holder
 	Reasons []string
-	Reason  string
+	chosen
 	Letters []subscriber.Letter
-	// Newest is just after the newest letter died, Older just after the last that is shown, in ms;
-	// Older is 0 if there are no more.
-	Newest, Older int64
+	Count   subscriber.LetterCount
+	// Next is where the next page begins; empty if there is none.
+	Next string
+}
+
+// chosen is which dead letters a page or a form is about, as the URL or the form says.
+type chosen struct {
+	// TokenID stands for the token of the subscriber, for root.
+	TokenID string
+	Reason  string
+	// Since is as it was typed: see [readTime]. Before is just after the newest letter died that was
+	// there when the first page was made, in ms since the Unix epoch; 1 if there was none.
+	Since  string
+	Before int64
+}
+
+// readChosen reads which letters are meant.
+func readChosen(v *page.Visit, h holder) (c chosen, f subscriber.LetterFilter, err error) {
+	c = chosen{TokenID: h.ID, Reason: v.Request.FormValue("reason"), Since: v.Request.FormValue("since"), Before: fieldOf(v, "before")}
+	f.Reason = c.Reason
+	if f.Since, err = readTime(c.Since); err != nil {
+		return c, f, page.Refuse(http.StatusUnprocessableEntity, "/since", "Write a time as 2026-11-23 03:12, in UTC.")
+	}
+	if c.Before == 0 {
+		c.Before = 1
+		for newest, err := range h.Letters(v.Context(), f) {
+			if err != nil {
+				return c, f, err
+			}
+			c.Before = newest.DiedAt.UnixMilli() + 1
+			break
+		}
+	}
+	f.Before = time.UnixMilli(c.Before)
+	return c, f, nil
+}
+
+// Query says the same in a URL.
+func (c chosen) Query() string {
+	values := url.Values{}
+	for name, value := range c.members() {
+		values.Set(name, value)
+	}
+	return "?" + values.Encode()
+}
+
+func (c chosen) members() map[string]string {
+	members := map[string]string{
+		"id": c.TokenID, "reason": c.Reason, "since": c.Since, "before": strconv.FormatInt(c.Before, 10),
+	}
+	maps.DeleteFunc(members, func(_, value string) bool { return value == "" })
+	return members
 }
 
 func loadLetters(v *page.Visit) (any, error) {
@@ -41,27 +93,18 @@ func loadLetters(v *page.Visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := lettersPage{holder: h, Reasons: reasons, Reason: v.Query("reason")}
-	letters, more, err := view.First(view.PageSize, h.Letters(v.Context(), letterFilter(v)))
+	p := lettersPage{holder: h, Reasons: reasons}
+	var filter subscriber.LetterFilter
+	if p.chosen, filter, err = readChosen(v, h); err != nil {
+		return nil, err
+	}
+	listed, err := h.LetterPage(v.Context(), filter, v.Query("after"), view.PageSize)
 	if err != nil {
 		return nil, err
 	}
-	if p.Letters = letters; len(letters) > 0 {
-		p.Newest = letters[0].DiedAt.UnixMilli() + 1
-	}
-	if more {
-		p.Older = letters[len(letters)-1].DiedAt.UnixMilli() + 1
-	}
-	return p, nil
-}
-
-// letterFilter is which letters a URL or a form is about.
-func letterFilter(v *page.Visit) (f subscriber.LetterFilter) {
-	f.Reason = v.Request.FormValue("reason")
-	if before := fieldOf(v, "before"); before > 0 {
-		f.Before = time.UnixMilli(before)
-	}
-	return f
+	p.Letters, p.Next = listed.Letters, listed.Next
+	p.Count, err = h.CountLetters(v.Context(), filter)
+	return p, err
 }
 
 // eventsPage is what the page of a dead letter shows, or that of a batch.
@@ -126,70 +169,141 @@ func (p eventsPage) cut(texts []string) eventsPage {
 	return p
 }
 
+// amounts are how many letters one form redelivers at once. A service that was down for long may
+// not take all of them as fast as the bus sends them.
+var amounts = []view.Option{
+	{Value: "", Label: "all of them at once"}, {Value: "100", Label: "the 100 oldest now"},
+	{Value: "1000", Label: "the 1,000 oldest now"},
+}
+
 func askRedeliver(v *page.Visit, h holder) (view.Confirm, error) {
 	c, n, err := askMany(v, h, "Redeliver", "/dead_letters/redeliver")
-	c.Effects = append(c.Effects, "The queue of "+h.Name+" gets "+view.Plural(n, "event")+", behind what waits.")
+	c.Effects = append(c.Effects, "The queue of "+h.Name+" gets "+n.text()+", behind what waits.", paceOf(h))
+	c.Choose = &view.Select{Name: "amount", Label: "How many", Options: amounts, Value: v.Form("amount")}
 	return c, err
+}
+
+// paceOf says how fast what is queued is sent.
+func paceOf(h holder) string {
+	switch i := h.Info; {
+	case i.MaxEventsPerMinute > 0:
+		return "They are sent at its pace: " + view.Plural(int64(i.MaxEventsPerMinute), "event") + " a minute at most."
+	case i.MaxRequestsPerMinute > 0:
+		return "They are sent at its pace: " + format.Count(int64(i.MaxRequestsPerMinute)) + " deliveries a minute at most."
+	}
+	return "They are sent as fast as " + h.Name + " takes them, since its settings have no pace."
 }
 
 func askDiscard(v *page.Visit, h holder) (view.Confirm, error) {
 	c, n, err := askMany(v, h, "Discard", "/dead_letters/discard")
-	c.Effects = append(c.Effects, h.Name+" loses "+view.Plural(n, "event")+" for good.")
-	c.Name = nameIfMany(h, int(n))
+	c.Effects = append(c.Effects, h.Name+" loses "+n.text()+" for good.")
+	if n.letters > view.ManyEvents || n.events > view.ManyEvents {
+		c.Name = h.Name
+	}
 	return c, err
 }
 
-// askMany asks about all letters that match and were there when it is asked, and counts their
-// events.
-func askMany(v *page.Visit, h holder, verb, path string) (c view.Confirm, events int64, err error) {
-	f := letterFilter(v)
-	letters, more, err := view.First(maxLetters, h.Letters(v.Context(), f))
+// amount is how many letters there are. Their events are 0 if they are not known.
+type amount struct{ letters, events int64 }
+
+func (a amount) text() string {
+	if a.events == 0 {
+		return "the events of " + view.Plural(a.letters, "dead letter")
+	}
+	return view.Plural(a.events, "event")
+}
+
+// maxMoved is how many dead letters one form redelivers or discards.
+const maxMoved = 10_000
+
+// askMany asks about all letters that match and were there when the list was made, and counts them.
+func askMany(v *page.Visit, h holder, verb, path string) (c view.Confirm, n amount, err error) {
+	chosen, filter, err := readChosen(v, h)
 	if err != nil {
-		return c, 0, err
+		return c, n, err
 	}
-	for _, l := range letters {
-		events += int64(l.Events)
+	count, err := h.CountLetters(v.Context(), filter)
+	if err != nil {
+		return c, n, err
 	}
-	if f.Before.IsZero() && len(letters) > 0 {
-		f.Before = letters[0].DiedAt.Add(time.Millisecond)
+	if n, err = eventsIn(v, h, filter, count); err != nil {
+		return c, n, err
 	}
 	c = view.Confirm{
-		Title: verb + " dead letters of " + h.Name, Button: verb + " " + view.Plural(int64(len(letters)), "dead letter") + " of " + h.Name,
+		Title: verb + " dead letters of " + h.Name, Button: verb + " " + view.Plural(min(n.letters, maxMoved), "dead letter") + " of " + h.Name,
 		Effects: []string{"What dies from now on is not touched."},
 	}
-	selection := map[string]any{"all": true}
-	if !f.Before.IsZero() {
-		c.Hidden = append(c.Hidden, view.Hidden{Name: "before", Value: strconv.FormatInt(f.Before.UnixMilli(), 10)})
-		selection["before"] = f.Before.UnixMilli()
+	if chosen.Reason != "" {
+		c.Title += " with the reason " + chosen.Reason
 	}
-	if f.Reason != "" {
-		c.Title += " with the reason " + f.Reason
-		c.Hidden = append(c.Hidden, view.Hidden{Name: "reason", Value: f.Reason})
-		selection["reason"] = f.Reason
+	if n.letters > maxMoved || count.More {
+		c.Effects = append(c.Effects, "There are more than these: one request of this page is for "+format.Count(maxMoved)+", the oldest first.")
 	}
-	if more {
-		c.Effects = append(c.Effects, "There are more: "+format.Count(maxLetters)+" are done at once.")
+	body := map[string]any{"all": true}
+	for name, value := range chosen.members() {
+		if name != "id" { // which the question adds by itself
+			c.Hidden = append(c.Hidden, view.Hidden{Name: name, Value: value})
+		}
 	}
-	c.Command = view.Command("POST", view.Own(v.Root)+path, selection)
-	return c, events, nil
+	slices.SortFunc(c.Hidden, func(a, b view.Hidden) int { return strings.Compare(a.Name, b.Name) })
+	if filter.Reason != "" {
+		body["reason"] = filter.Reason
+	}
+	for name, at := range map[string]time.Time{"since": filter.Since, "before": filter.Before} {
+		if !at.IsZero() {
+			body[name] = at.UnixMilli()
+		}
+	}
+	c.Command = view.Command("POST", view.Own(v.Root)+path, body)
+	return c, n, nil
+}
+
+// eventsIn counts the events of letters that are few, or all that there are.
+func eventsIn(v *page.Visit, h holder, filter subscriber.LetterFilter, count subscriber.LetterCount) (n amount, err error) {
+	n.letters = count.Letters
+	if all := h.Info.Status.DeadLetters; count.Letters == all.Letters {
+		n.events = all.Events
+	}
+	if count.Letters == 0 || count.Letters > view.ManyEvents {
+		return n, nil
+	}
+	n.events = 0
+	for letter, err := range h.Letters(v.Context(), filter) {
+		if err != nil {
+			return n, err
+		}
+		n.events += int64(letter.Events)
+	}
+	return n, nil
 }
 
 func redeliver(v *page.Visit, h holder) (string, error) {
-	return moved("Redelivered", h.RedeliverLetters(v.Context(), letterFilter(v)))
+	limit := fieldOf(v, "amount")
+	return moved(v, h, "Redelivered", h.RedeliverLetters, limit)
 }
 
 func discard(v *page.Visit, h holder) (string, error) {
-	return moved("Discarded", h.DiscardLetters(v.Context(), letterFilter(v)))
+	return moved(v, h, "Discarded", h.DiscardLetters, 0)
 }
 
-// moved waits until letters are moved, but for no more than one form may move.
-func moved(verb string, progress iter.Seq2[subscriber.Moved, error]) (string, error) {
+// moved moves letters, 100 a request, until there are as many as the limit, if there is one, or as
+// one form may move.
+func moved(
+	v *page.Visit, h holder, verb string, move func(context.Context, subscriber.LetterFilter) iter.Seq2[subscriber.Moved, error], limit int64,
+) (string, error) {
+	_, filter, err := readChosen(v, h)
+	if err != nil {
+		return "", err
+	}
+	if limit <= 0 || limit > maxMoved {
+		limit = maxMoved
+	}
 	var sum subscriber.Moved
-	for so, err := range progress {
+	for so, err := range move(v.Context(), filter) {
 		if err != nil {
 			return "", err
 		}
-		if sum = so; sum.Letters >= maxLetters {
+		if sum = so; int64(sum.Letters) >= limit {
 			break
 		}
 	}
