@@ -181,7 +181,7 @@ func (s *server) seeOther(w http.ResponseWriter, from page.Page, answer page.Ans
 	if err != nil {
 		panic(err) // the pattern and the names are the page's own
 	}
-	w.Header().Set("Location", to) // http.Redirect would make it absolute
+	w.Header().Set("Location", to+answer.Query) // http.Redirect would make it absolute
 	w.WriteHeader(http.StatusSeeOther)
 }
 

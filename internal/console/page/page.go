@@ -63,6 +63,8 @@ type Answer struct {
 	// To is the path of the page to go to, whose names are filled in.
 	To    string
 	Names []string
+	// Query is added to the path, with its question mark; empty if there is none.
+	Query string
 	// Message says there what was done.
 	Message string
 	// Show, unless nil, is shown by the form's own template, in place of what Load gets, and nowhere

@@ -14,6 +14,7 @@ var busPages = slices.Concat([]page.Page{
 	{Path: "", Template: "overview", Nav: "Overview", For: page.Members, Common: true, Load: loadOverview},
 	{Path: "topics", Template: "topics", Nav: "Topics", For: page.Members, Common: true, Load: loadTopics},
 	{Path: topicPath, Template: "topic", For: page.Members, Load: loadTopic},
+	{Path: sentPath, Template: "sent", For: page.Members, Load: loadSent},
 	deleteTopic.Page(),
 	{Path: "subscribers", Template: "subscribers", Nav: "Subscribers", For: page.Members, Common: true, Load: loadSubscribers},
 	{Path: "work", Template: "work", Nav: "Workers", For: page.Root, Load: loadWork},

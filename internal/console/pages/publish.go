@@ -6,7 +6,8 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
+	"strconv"
+	"time"
 
 	"routemaster/client"
 	"routemaster/internal/console/page"
@@ -126,8 +127,10 @@ func published(v *page.Visit, topic string) page.Answer {
 	}
 	slices.Sort(names)
 	text := "Published to " + topic + ". Nobody is subscribed to it."
-	if len(names) > 0 {
-		text = "Published to " + topic + " for " + view.Some(names, 5) + "."
+	if len(names) == 0 {
+		return page.SeeOther(text, "publish")
 	}
-	return page.SeeOther(strings.TrimSpace(text), "publish")
+	answer := page.SeeOther("Published to "+topic+" for "+view.Some(names, 5)+".", sentPath, topic)
+	answer.Query = "?at=" + strconv.FormatInt(time.Now().UnixMilli(), 10)
+	return answer
 }

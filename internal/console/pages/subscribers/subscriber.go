@@ -33,7 +33,7 @@ type section struct {
 	Outcome  string
 	Batches  page.Panel[[]subscriber.Batch]
 	Letters  page.Panel[[]subscriber.Letter]
-	Replays  page.Panel[[]subscriber.Replay]
+	Replays  page.Panel[[]replay]
 	Secrets  page.Panel[[]subscriber.Secret]
 	// Why says why nothing is delivered now; empty if nothing is in the way.
 	Why string
@@ -45,6 +45,20 @@ type section struct {
 
 // attempt is an attempt with what to do about it.
 type attempt struct{ subscriber.Attempt }
+
+// replay is a replay with how many events it is of.
+type replay struct {
+	subscriber.Replay
+	Events int64
+}
+
+func sized(all []subscriber.Replay) []replay {
+	some := make([]replay, len(all))
+	for i, r := range all {
+		some[i] = replay{r, r.To - r.From + 1}
+	}
+	return some
+}
 
 // How many rows the page of a subscriber has of each list.
 const (
@@ -99,7 +113,8 @@ func sections(v *page.Visit, name string) ([]section, error) {
 		s.Batches = page.Part(batches, err)
 		letters, _, err := view.First(shownLetters, h.Letters(ctx, subscriber.LetterFilter{}))
 		s.Letters = page.Part(letters, err)
-		s.Replays = page.Part(h.Replays(ctx))
+		replays, err := h.Replays(ctx)
+		s.Replays = page.Part(sized(replays), err)
 		s.Secrets = page.Part(h.Secrets(ctx))
 		if v.Query("reveal") == "uuid" && !v.LookOnly {
 			s.UUID = h.Info.UUID
@@ -159,65 +174,4 @@ func submitSettings(v *page.Visit) (answer page.Answer, err error) {
 		return answer, err
 	}
 	return page.SeeOther("Saved the settings of "+h.Name+".", subscriberPath, h.Name), nil
-}
-
-// replayPath is the page that starts a replay.
-const replayPath = subscriberPath + "/replay"
-
-// replayPage is what that page shows.
-type replayPage struct {
-	holder
-	view.Form
-	Command string
-}
-
-func replayForm(v *page.Visit, h holder) view.Form {
-	f := view.Form{Fields: []view.Field{
-		{Name: "topic", Label: "Topic", Kind: view.Choice, Choices: h.Info.Topics, Value: v.Query("topic"), Hint: "One that it is subscribed to, and that keeps a history."},
-		{Name: "since", Label: "Received since", Kind: view.Text, Hint: "In UTC, as 2026-11-23 03:12. Empty is the oldest event that is kept."},
-		{Name: "until", Label: "Received until", Kind: view.Text, Hint: "Likewise. Empty is the newest event."},
-	}}
-	v.Fill(&f)
-	return f
-}
-
-func loadReplay(v *page.Visit) (any, error) {
-	h, err := holderOf(v)
-	if err != nil {
-		return nil, err
-	}
-	command := view.Command(http.MethodPost, view.Own(v.Root)+"/replays", map[string]any{"topic": "widgets"})
-	return replayPage{h, replayForm(v, h), command}, nil
-}
-
-func submitReplay(v *page.Visit) (answer page.Answer, err error) {
-	h, err := holderOf(v)
-	if err != nil {
-		return answer, err
-	}
-	f := replayForm(v, h)
-	var of subscriber.ReplayRange
-	for name, at := range map[string]*time.Time{"since": &of.Since, "until": &of.Until} {
-		if *at, err = readTime(f.Value(name)); err != nil {
-			return answer, page.Refuse(http.StatusUnprocessableEntity, "/"+name, "Write a time as 2026-11-23 03:12, in UTC.")
-		}
-	}
-	started, err := h.StartReplay(v.Context(), f.Value("topic"), of)
-	if err != nil {
-		return answer, err
-	}
-	return page.SeeOther("Replaying "+view.Plural(started.Events, "event")+" of "+started.Topic+" to "+h.Name+".", subscriberPath, h.Name), nil
-}
-
-// readTime reads a time in UTC, to the day, the minute or the second. Empty is the zero time.
-func readTime(text string) (at time.Time, err error) {
-	if text == "" {
-		return at, nil
-	}
-	for _, layout := range []string{time.DateOnly, "2006-01-02 15:04", time.DateTime, time.RFC3339} {
-		if at, err = time.Parse(layout, text); err == nil {
-			return at, nil
-		}
-	}
-	return at, err
 }
