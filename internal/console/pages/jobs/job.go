@@ -35,11 +35,22 @@ func loadJob(v *page.Visit) (any, error) {
 	return jobPage{job, view.Indent(job.Data)}, err
 }
 
-// loadAnyJob looks a job up by its id, of whatever type it is.
-func loadAnyJob(v *page.Visit) (any, error) {
-	id := strings.TrimPrefix(v.Path("job"), "job_") // without it the API would look for a type
-	job, err := jobs.New(v.Bus).Job(v.Context(), "job_"+id)
-	return jobPage{job, view.Indent(job.Data)}, err
+// findPage is what the page that finds a job by its id shows.
+type findPage struct {
+	ID string
+	// Found is the job that has the ID, if one was looked for.
+	Found page.Panel[*jobs.Job]
+}
+
+func loadFind(v *page.Visit) (any, error) {
+	p := findPage{ID: strings.TrimSpace(v.Query("id"))}
+	if p.ID == "" {
+		return p, nil
+	}
+	// Without the prefix the API would look for a type.
+	job, err := jobs.New(v.Bus).Job(v.Context(), "job_"+strings.TrimPrefix(p.ID, "job_"))
+	p.Found = page.Part(&job, err)
+	return p, nil
 }
 
 // cancel asks before a job is cancelled.

@@ -13,7 +13,7 @@ const (
 	settingsPath = typePath + "/settings"
 	enqueuePath  = typePath + "/enqueue"
 	jobPath      = typePath + "/jobs/{job}"
-	anyJobPath   = "jobs/{job}"
+	findPath     = "jobs"
 )
 
 // Pages are the pages.
@@ -25,7 +25,7 @@ func Pages() []page.Page {
 		{Path: settingsPath, Template: "job-type-settings", For: page.Members, Load: loadSettings, Submit: submitSettings, Calls: "PATCH /v2/job-types/{name}"},
 		pause.Page(), resume.Page(), deleteType.Page(),
 		{Path: jobPath, Template: "job", For: page.Members, Load: loadJob},
-		{Path: anyJobPath, Template: "job", For: page.Members, Load: loadAnyJob},
+		{Path: findPath, Template: "find-job", For: page.Members, Load: loadFind},
 		cancel.Page(), replay.Page(),
 	}
 }
