@@ -53,16 +53,24 @@ shots: ## Write the pictures of the console for the README
 	go test ./internal/console/browser -run '^TestShots$$' -count 1 -shots $(CURDIR)/docs
 
 # Packages that the race detector only slows down: they run in one goroutine at a time. The first is
-# the interpreter of the embedded engine, the second fills tables whenever an rtm starts.
-NOT_RACING := github.com/yuin/gopher-lua/... github.com/mattn/go-runewidth
+# the interpreter of the embedded engine, the others fill tables whenever an rtm starts.
+NOT_RACING := github.com/yuin/gopher-lua/... github.com/mattn/go-runewidth \
+	github.com/santhosh-tekuri/jsonschema/v6
 
 .PHONY: check
-check: tools ## Format, vet, staticcheck, import rules, and all tests with the race detector
+check: lint race ## Format, vet, staticcheck, import rules, and all tests with the race detector
+
+.PHONY: lint
+lint: # What reads the code, and runs none of it
 	@unformatted=$$(gofmt -l client cmd examples internal); test -z "$$unformatted" || { echo "not formatted, run gofmt -w: $$unformatted"; exit 1; }
 	go mod tidy -diff
 	$(SPARE_CPU) go vet ./...
 	$(SPARE_CPU) go tool staticcheck ./...
-	CGO_ENABLED=1 $(GO_TEST) -race $(NOT_RACING:%=-gcflags=%=-race=false) $(LONG_TESTS) ./...
+
+# A program with the race detector would sleep for a second before it ends.
+.PHONY: race
+race: tools
+	GORACE=atexit_sleep_ms=50 CGO_ENABLED=1 $(GO_TEST) -race $(NOT_RACING:%=-gcflags=%=-race=false) $(LONG_TESTS) ./...
 
 .PHONY: bench
 bench: build redis ## Measure how fast the bus is, beside its baselines; SCENARIO=ingest,bulk, FULL=1

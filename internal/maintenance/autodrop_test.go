@@ -168,15 +168,15 @@ func TestAutodropIsTriedAgainWhenRedisIsUnavailable(t *testing.T) {
 // TestIdempotencyKeysGoBeforeAnyBatch publishes with a new key each time until keys have filled
 // Redis again and again: its mark is held, and no event of a subscriber goes.
 func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
-	const mb = 1_000_000
+	const half = 500_000 // of a megabyte
 	server := rdbtest.Real(t)
 	st := storetest.Open(t, server, func(o *store.Options) { o.IdempotencyKeys = 1_000_000 }) // so that this limit does not help
 	ctx := t.Context()
 	var log bytes.Buffer
-	fill(t, st, used(t, st)+mb)
+	fill(t, st, used(t, st)+half)
 	queued := server.Raw.ZCard(ctx, "batches:index").Val()
 	base := used(t, st)
-	limits := bus.MemoryLimits{Max: base + 8*mb, MinFree: 2 * mb}
+	limits := bus.MemoryLimits{Max: base + 8*half, MinFree: 2 * half}
 	_, high, _ := limits.Marks(0)
 	recorder := newRecorder(st)
 	keeper := maintenance.New(st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
@@ -218,7 +218,7 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 	storetest.RequireSound(t, st)
 
 	// What is not theirs to give goes as before: batches, once no key is left.
-	fill(t, st, high+mb)
+	fill(t, st, high+half)
 	for result := keeper.Autodrop(ctx, nil); !result.RetryAt.IsZero(); {
 		result = keeper.Autodrop(ctx, nil)
 	}
