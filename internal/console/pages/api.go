@@ -4,13 +4,14 @@ import (
 	"net/http"
 
 	"routemaster/client"
+	"routemaster/internal/console/openapi"
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/view"
 )
 
 // apiPage is what the page about the API shows.
 type apiPage struct {
-	view.API
+	openapi.API
 	Filter, Sort string
 }
 
@@ -20,7 +21,7 @@ func loadAPI(v *page.Visit) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	described, err := view.ParseAPI(text)
+	described, err := openapi.ParseAPI(text)
 	filter := view.ParseQuery(v.Request.URL.Query()).Filter
 	return apiPage{API: described.Filter(filter), Filter: filter}, err
 }

@@ -37,13 +37,13 @@ func Command(method, path string, body any) string {
 	}
 	command += ` "$BUS` + path + `"`
 	if body != nil {
-		command += " -d " + quote(text(body))
+		command += " -d " + quote(JSON(body))
 	}
 	return command
 }
 
-// text is the JSON of a value.
-func text(value any) string {
+// JSON is the JSON of a value, on one line.
+func JSON(value any) string {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)

@@ -1,4 +1,5 @@
-package view
+// Package openapi reads the description of the API for the page that shows it.
+package openapi
 
 import (
 	"encoding/json"
@@ -6,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"routemaster/internal/console/view"
 )
 
 // API is a description of the API, in OpenAPI, as a page shows it.
@@ -146,7 +149,7 @@ func (d *document) operation(method, path string, o operation) Operation {
 		}
 		shown.Answers = append(shown.Answers, Property{Name: status, Summary: answer.Description})
 	}
-	shown.Command = Command(method, path, body)
+	shown.Command = view.Command(method, path, body)
 	if shown.Open {
 		shown.Command = strings.Replace(shown.Command, `-u "$TOKEN:" `, "", 1)
 	}
@@ -235,7 +238,7 @@ func (d *document) typeOf(s schema) string {
 func enum(values []any) string {
 	var words []string
 	for _, v := range values {
-		words = append(words, text(v))
+		words = append(words, view.JSON(v))
 	}
 	return strings.Join(words, " or ")
 }

@@ -1,4 +1,4 @@
-package view
+package openapi
 
 import (
 	"encoding/json"
