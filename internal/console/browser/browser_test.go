@@ -85,13 +85,13 @@ func find(names ...string) string {
 }
 
 // serve makes a console that the browser can reach. Without a browser the test is skipped.
-func serve(t *testing.T, adjust ...func(*console.Config)) *consoletest.Desk {
+func serve(t testing.TB, adjust ...func(*console.Config)) *consoletest.Desk {
 	t.Helper()
 	return serveOn(t, rdbtest.Embedded(t), adjust...)
 }
 
 // serveOn is [serve] with a Redis.
-func serveOn(t *testing.T, redis *rdbtest.Server, adjust ...func(*console.Config)) *consoletest.Desk {
+func serveOn(t testing.TB, redis *rdbtest.Server, adjust ...func(*console.Config)) *consoletest.Desk {
 	t.Helper()
 	if browser.missing != nil {
 		t.Skip(browser.missing)
@@ -104,7 +104,7 @@ func serveOn(t *testing.T, redis *rdbtest.Server, adjust ...func(*console.Config
 // tab is a tab of the browser that shows a console.
 type tab struct {
 	context.Context
-	t    *testing.T
+	t    testing.TB
 	desk *consoletest.Desk
 	// session is that of who has logged in.
 	session *consoletest.Browser
@@ -119,7 +119,7 @@ type tab struct {
 // open opens a tab. In the end the test fails if the browser complained of anything: of what the
 // policy of the page forbids, an exception, an error on the console, a 5xx, or a request to another
 // origin.
-func open(t *testing.T, d *consoletest.Desk) *tab {
+func open(t testing.TB, d *consoletest.Desk) *tab {
 	t.Helper()
 	// Cookies of one test are not another's.
 	return newTab(t, d, browser.Context, chromedp.WithNewBrowserContext())
@@ -131,7 +131,7 @@ func (b *tab) another() *tab {
 	return newTab(b.t, b.desk, b.Context)
 }
 
-func newTab(t *testing.T, d *consoletest.Desk, beside context.Context, options ...chromedp.ContextOption) *tab {
+func newTab(t testing.TB, d *consoletest.Desk, beside context.Context, options ...chromedp.ContextOption) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(beside, options...)
 	t.Cleanup(cancel)

@@ -36,7 +36,7 @@ func (b *tab) clockwork() {
 }
 
 // watch opens a page whose timers run when the test says so.
-func watch(t *testing.T, figures overview.Figures, path string) *tab {
+func watch(t testing.TB, figures overview.Figures, path string) *tab {
 	t.Helper()
 	b := open(t, serve(t, consoletest.Showing(figures)))
 	b.clockwork()
