@@ -97,6 +97,17 @@ func TestARefreshKeepsWhatIsOpen(t *testing.T) {
 	assert.Contains(t, ask[string](b, `document.getElementById("tiles").textContent`), "7")
 }
 
+func TestADefinitionStaysOpen(t *testing.T) {
+	b := watch(t, consoletest.Trouble(), "subscribers")
+	open := `document.querySelector("#define-subscribers-queued").matches(":popover-open")`
+	b.do(`document.querySelector("[popovertarget=define-subscribers-queued]").focus();`)
+	b.run(chromedp.KeyEvent("\r"))
+	assert.True(t, ask[bool](b, open))
+	b.desk.Live.Change(func(f *overview.Figures) { subscriber(f, "search").Queued = 1 })
+	b.refresh()
+	assert.True(t, ask[bool](b, open))
+}
+
 func TestRowsStayWhereThePointerIs(t *testing.T) {
 	b := watch(t, consoletest.Trouble(), "subscribers")
 	first := `document.querySelector("#list tbody tr").id`
