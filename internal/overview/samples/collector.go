@@ -182,7 +182,8 @@ func (c *Collector) readQueues(ctx context.Context, d *draft) error {
 
 // readBacklogs reads what waits: all of the subscribers but what the parts below add.
 func (c *Collector) readBacklogs(ctx context.Context, d *draft) error {
-	backlogs, damaged, err := c.stats.Backlogs(ctx)
+	c.known.forget(d.At)
+	backlogs, damaged, err := c.stats.Backlogs(ctx, &c.known.conditions)
 	d.backlogs, d.Damaged = backlogs, append(d.Damaged, damaged...)
 	for name, b := range telemetry.ByClient(backlogs) {
 		if !b.Subscribed {

@@ -221,7 +221,7 @@ func TestADamagedKeyHarmsItsPartAlone(t *testing.T) {
 		f.PublishEvents("widgets", 1, 3, 7)
 		live := NewLive(f.Collector)
 		look := func() overview.Figures {
-			f.at = f.at.Add(maxAge + 1)
+			f.at = f.at.Add(knownTTL)
 			figures := live.Figures(t.Context())
 			assert.Len(t, figures.Subscribers, 1)
 			assert.Len(t, figures.Topics, 1)

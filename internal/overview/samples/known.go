@@ -14,45 +14,59 @@ const knownTTL = 10 * time.Second
 // known is what a collector remembers of subscribers from one sample to the next, so that samples
 // cost Redis less.
 type known struct {
-	readAt time.Time
+	// since is since when it is remembered, isFull whether the first three below are.
+	since  time.Time
+	isFull bool
 	topics map[bus.Token][]bus.TopicName
 	lanes  map[bus.Token]stats.LaneOptions
-	// failures are what came of the last deliveries that failed. One that has failed, or lacks health,
-	// is read again each time: another delivery may have succeeded, or failed.
+	// failures are what came of the last deliveries that failed.
 	failures map[bus.Token]string
-	// owners are those of the oldest batches.
-	owners stats.Owners
+	// conditions are how the deliveries go, owners those of the oldest batches.
+	conditions stats.Conditions
+	owners     stats.Owners
 }
 
-// read reads what is not known of the subscribers of a sample, or not since lately.
+// forget forgets what may have changed unseen, if it is remembered for long or the clock was set
+// back.
+func (k *known) forget(now time.Time) {
+	if age := now.Sub(k.since); age < 0 || age >= knownTTL {
+		*k = known{since: now, failures: k.failures, owners: k.owners}
+	}
+}
+
+// read reads what is not known of the subscribers of a sample, and what came of their deliveries
+// since the last one.
 func (k *known) read(ctx context.Context, c *Collector, d *draft) (err error) {
-	var tokens, suspects []bus.Token
+	var tokens, changed []bus.Token
 	isNew := false
 	for _, b := range d.backlogs {
 		tokens = append(tokens, b.Token)
-		if b.Health < bus.MaxHealth || k.failures[b.Token] != "" {
-			suspects = append(suspects, b.Token)
+		if k.conditions.Changed(b.Token) {
+			changed = append(changed, b.Token)
 		}
 		_, has := k.topics[b.Token]
 		isNew = isNew || !has
 	}
-	if age := d.At.Sub(k.readAt); !isNew && age >= 0 && age < knownTTL {
-		found, err := c.inspector.Failures(ctx, suspects)
-		if err == nil {
-			k.failures = found
+	if !k.isFull || isNew {
+		k.isFull = false
+		if k.topics, err = c.stats.TopicsOf(ctx, tokens); err != nil {
+			return err
 		}
+		if k.lanes, err = c.stats.LaneOptions(ctx, tokens); err != nil {
+			return err
+		}
+		k.failures, changed = nil, tokens
+	}
+	found, err := c.inspector.Failures(ctx, changed)
+	if err != nil {
+		k.isFull = false
 		return err
 	}
-	k.readAt = time.Time{}
-	if k.topics, err = c.stats.TopicsOf(ctx, tokens); err != nil {
-		return err
+	for token, word := range k.failures {
+		if !k.conditions.Changed(token) {
+			found[token] = word
+		}
 	}
-	if k.lanes, err = c.stats.LaneOptions(ctx, tokens); err != nil {
-		return err
-	}
-	if k.failures, err = c.inspector.Failures(ctx, tokens); err != nil {
-		return err
-	}
-	k.readAt = d.At
+	k.failures, k.isFull = found, true
 	return nil
 }

@@ -83,7 +83,7 @@ func (s *Stats) Snapshot(ctx context.Context, until time.Time) (snapshot Snapsho
 	if snapshot.Histories, err = s.histories(ctx); err != nil {
 		return snapshot, err
 	}
-	if snapshot.Backlogs, snapshot.Damaged, err = s.Backlogs(ctx); err != nil {
+	if snapshot.Backlogs, snapshot.Damaged, err = s.Backlogs(ctx, &Conditions{}); err != nil {
 		return snapshot, err
 	}
 	if _, err := s.FindOldest(ctx, snapshot.Backlogs, nil); err != nil {
@@ -119,12 +119,12 @@ func (s *Stats) CountJobs(ctx context.Context, until time.Time) (jobs map[bus.Qu
 }
 
 // Backlogs reads what waits for each subscriber, but for OldestAt and Lanes. Damaged is as in
-// [Snapshot].
-func (s *Stats) Backlogs(ctx context.Context) (backlogs []Backlog, damaged []string, err error) {
+// [Snapshot]. What is known of how the deliveries go saves reading it again.
+func (s *Stats) Backlogs(ctx context.Context, known *Conditions) (backlogs []Backlog, damaged []string, err error) {
 	var subscribed rdb.Reply[[]string]
-	var names, events, batches, dead rdb.Reply[map[string]string]
+	var events, batches, dead rdb.Reply[map[string]string]
 	err = s.redis.Pipelined(ctx, "list backlogs", func(pipe rdb.Commands) {
-		subscribed, names = pipe.SMembers(ctx, s.keys.Subscribers()), pipe.HGetAll(ctx, s.keys.Tokens())
+		subscribed = pipe.SMembers(ctx, s.keys.Subscribers())
 		events, batches = pipe.HGetAll(ctx, s.keys.EventGauge()), pipe.HGetAll(ctx, s.keys.BatchGauge())
 		dead = pipe.HGetAll(ctx, s.keys.DeadLetterEvents())
 	})
@@ -140,15 +140,14 @@ func (s *Stats) Backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 		all[token] = true
 	}
 	tokens := slices.Sorted(maps.Keys(all))
-	conditions, err := s.readConditions(ctx, tokens)
-	if err != nil {
+	if err := s.readConditions(ctx, tokens, known); err != nil {
 		return nil, nil, err
 	}
 	backlogs = make([]Backlog, len(tokens))
 	for i, token := range tokens {
-		name := publicToken(bus.Token(token), names.Val()[token])
-		c, known := conditions[token]
-		if !known {
+		name := publicToken(bus.Token(token), known.names[token])
+		c := known.of[token]
+		if c.noSubscriber {
 			damaged = append(damaged, store.Keys{}.Subscriber(name))
 		}
 		if c.noDelivery {
@@ -158,68 +157,9 @@ func (s *Stats) Backlogs(ctx context.Context) (backlogs []Backlog, damaged []str
 			Client: bus.ClientName(name), Token: bus.Token(token),
 			Events: rdb.Integer(events.Val()[token], 0), Batches: rdb.Integer(batches.Val()[token], 0),
 			DeadLetterEvents: rdb.Integer(dead.Val()[token], 0),
-			Subscribed:       isSubscribed[token] && known, Health: c.health, Holds: c.holds,
+			Subscribed:       isSubscribed[token] && !c.noSubscriber, Health: c.health, Holds: c.holds,
 			Timeout: c.timeout, Sent: c.sent, AttemptedAt: c.attemptedAt,
 		}
 	}
 	return backlogs, damaged, nil
-}
-
-// condition is how the deliveries to a subscriber go.
-type condition struct {
-	health      int
-	timeout     time.Duration
-	sent        int64
-	attemptedAt time.Time
-	holds       Holds
-	// noDelivery is whether what should be the delivery's hash is none.
-	noDelivery bool
-}
-
-// readConditions reads how the deliveries to subscribers go, by token. One whose hash is none is
-// missing.
-func (s *Stats) readConditions(ctx context.Context, tokens []string) (map[string]condition, error) {
-	conditions := make(map[string]condition, len(tokens))
-	deliveryFields := slices.Concat(HoldFields, []string{"events_sent"})
-	for some := range slices.Chunk(tokens, batchesPerTrip) {
-		hashes, deliveries := make([]rdb.Reply[[]any], len(some)), make([]rdb.Reply[[]any], len(some))
-		err := s.redis.Reads(ctx, "read health", func(pipe rdb.Commands) {
-			for i, token := range some {
-				hashes[i] = pipe.HMGet(ctx, s.keys.Subscriber(bus.Token(token)), "health_points", "timeout", "last_attempted_at")
-				deliveries[i] = pipe.HMGet(ctx, s.keys.Delivery(bus.Token(token)), deliveryFields...)
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-		for i, token := range some {
-			if hashes[i].Err() == nil {
-				c := parseCondition(hashes[i].Val(), deliveries[i].Val())
-				c.noDelivery = deliveries[i].Err() != nil
-				conditions[token] = c
-			}
-		}
-	}
-	return conditions, nil
-}
-
-// parseCondition reads the values of the fields that are asked for above; none of a delivery whose
-// hash is none.
-func parseCondition(subscriber, delivery []any) condition {
-	number := func(values []any, i int, fallback int64) int64 {
-		if i >= len(values) {
-			return fallback
-		}
-		return rdb.Integer(rdb.Text(values[i]), fallback)
-	}
-	c := condition{
-		health:  int(number(subscriber, 0, bus.MaxHealth)),
-		timeout: time.Duration(number(subscriber, 1, bus.DefaultTimeout.Milliseconds())) * time.Millisecond,
-		sent:    number(delivery, len(HoldFields), 0),
-		holds:   ParseHolds(delivery[:min(len(delivery), len(HoldFields))]),
-	}
-	if ms := number(subscriber, 2, 0); ms != 0 {
-		c.attemptedAt = time.UnixMilli(ms)
-	}
-	return c
 }
