@@ -16,6 +16,9 @@ type judge struct {
 	*overview.Figures
 	sample overview.Sample
 	tracks overview.Tracks
+	// last is the track that was asked for last, of lastOf.
+	last   track
+	lastOf *overview.Subject
 	// shown are the subscribers that a problem was found with.
 	shown map[string]bool
 	// idle is whether no worker runs.

@@ -65,18 +65,25 @@ func (t track) slope(over time.Duration, of figure) (perSecond float64, known bo
 }
 
 // fast returns the track of the last 15 min, which is empty if there is none. The history ends when
-// no worker writes it: from then on nothing is known.
+// no worker writes it: from then on nothing is known. The last track is kept: several rules in a row
+// ask for that of the same subject.
 func (j *judge) fast(of overview.Subject) track {
+	if j.lastOf != nil && *j.lastOf == of {
+		return j.last
+	}
 	t, ok := j.tracks(of, overview.Fast)
 	if !ok {
-		return track{overview.Track{End: j.At, Step: overview.Fast.Step}}
+		t = overview.Track{End: j.At, Step: overview.Fast.Step}
 	}
-	missing := int(j.At.Sub(t.End) / t.Step)
-	for range min(max(missing, 0), overview.Fast.Points) {
-		t.Points = append(t.Points, overview.Unknown)
+	if missing := int(j.At.Sub(t.End) / t.Step); missing > 0 {
+		t.End = t.End.Add(time.Duration(missing) * t.Step)
+		known := copy(t.Points, t.Points[min(missing, len(t.Points)):])
+		for i := range t.Points[known:] {
+			t.Points[known+i] = overview.Unknown
+		}
 	}
-	t.End = t.End.Add(time.Duration(max(missing, 0)) * t.Step)
-	return track{t}
+	j.lastOf, j.last = &of, track{t}
+	return j.last
 }
 
 // since returns when something began that holds now: the first point of the history from which on
