@@ -65,8 +65,8 @@ func (t track) slope(over time.Duration, of figure) (perSecond float64, known bo
 }
 
 // fast returns the track of the last 15 min, which is empty if there is none. The history ends when
-// no worker writes it: from then on nothing is known. The last track is kept: several rules in a row
-// ask for that of the same subject.
+// no worker writes it: from then on nothing is known. The last track is kept: several rules in
+// a row ask for that of the same subject.
 func (j *judge) fast(of overview.Subject) track {
 	if j.lastOf != nil && *j.lastOf == of {
 		return j.last
