@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,9 +17,12 @@ import (
 func TestUsesOfTokensAreNotedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens := &fixedTokens{names: map[bus.Token]bus.ClientName{"alice--1": "alice", "bob--1": "bob"}}
+		var mu sync.Mutex // of what follows
 		var noted []map[bus.Token]time.Time
 		var failure error
 		a := New(Config{RootKey: "the-root-key", NonceTTL: time.Minute, NoteUses: func(_ context.Context, used map[bus.Token]time.Time) error {
+			mu.Lock()
+			defer mu.Unlock()
 			noted = append(noted, used)
 			return failure
 		}}, tokens, slog.New(slog.DiscardHandler), time.Now)
@@ -41,7 +45,14 @@ func TestUsesOfTokensAreNotedOnceAMinute(t *testing.T) {
 			if used != nil {
 				want = append(want, used)
 			}
+			mu.Lock()
+			defer mu.Unlock()
 			assert.Equal(t, want, noted)
+		}
+		fail := func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			failure = err
 		}
 		step(nil)
 		use("the-root-key")
@@ -50,10 +61,10 @@ func TestUsesOfTokensAreNotedOnceAMinute(t *testing.T) {
 		time.Sleep(tokenCacheTTL)
 		step(use("alice--1"))
 		step(nil)
-		failure = errors.New("Redis is away")
+		fail(errors.New("Redis is away"))
 		bob := use("bob--1")
 		step(bob)
-		failure = nil
+		fail(nil)
 		step(bob)
 		step(nil)
 
