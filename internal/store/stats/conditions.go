@@ -2,7 +2,6 @@ package stats
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -46,47 +45,59 @@ func (s *Stats) readConditions(ctx context.Context, tokens []string, known *Cond
 		}
 		known.names = names
 	}
-	now, err := s.readDeliveries(ctx, tokens)
+	now, err := s.readDeliveries(ctx, tokens, was)
 	if err != nil {
 		return err
 	}
 	known.changed = map[string]bool{}
+	var again []string
 	for token, c := range now {
 		w, has := was[token]
-		if !has || w.noSubscriber || w.sent != c.sent || w.holds != c.holds || w.refusals != c.refusals {
+		switch {
+		case !has:
 			known.changed[token] = true
-			continue
+		case w.noSubscriber || w.sent != c.sent || w.holds != c.holds || w.refusals != c.refusals:
+			known.changed[token] = true
+			again = append(again, token)
+		default:
+			c.health, c.timeout, c.attemptedAt = w.health, w.timeout, w.attemptedAt
+			now[token] = c
 		}
-		c.health, c.timeout, c.attemptedAt = w.health, w.timeout, w.attemptedAt
-		now[token] = c
 	}
-	if err := s.readHealth(ctx, slices.Collect(maps.Keys(known.changed)), now); err != nil {
+	if err := s.readHealth(ctx, again, now); err != nil {
 		return err
 	}
 	known.of = now
 	return nil
 }
 
-// readDeliveries reads what each delivery changes.
-func (s *Stats) readDeliveries(ctx context.Context, tokens []string) (map[string]condition, error) {
+// readDeliveries reads what each delivery changes, and of subscribers that are not known the rest,
+// too.
+func (s *Stats) readDeliveries(ctx context.Context, tokens []string, known map[string]condition) (map[string]condition, error) {
 	found := make(map[string]condition, len(tokens))
 	fields := slices.Concat(HoldFields, []string{"events_sent", "refusals"})
 	for some := range slices.Chunk(tokens, batchesPerTrip) {
-		hashes := make([]rdb.Reply[[]any], len(some))
+		deliveries, healths := make([]rdb.Reply[[]any], len(some)), map[string]rdb.Reply[[]any]{}
 		err := s.redis.Reads(ctx, "read deliveries", func(pipe rdb.Commands) {
 			for i, token := range some {
-				hashes[i] = pipe.HMGet(ctx, s.keys.Delivery(bus.Token(token)), fields...)
+				deliveries[i] = pipe.HMGet(ctx, s.keys.Delivery(bus.Token(token)), fields...)
+				if _, has := known[token]; !has {
+					healths[token] = s.getHealth(ctx, pipe, token)
+				}
 			}
 		})
 		if err != nil {
 			return nil, err
 		}
 		for i, token := range some {
-			c := condition{noDelivery: hashes[i].Err() != nil}
-			if values := hashes[i].Val(); len(values) == len(fields) {
+			c := condition{noDelivery: deliveries[i].Err() != nil}
+			if values := deliveries[i].Val(); len(values) == len(fields) {
 				c.holds = ParseHolds(values[:len(HoldFields)])
 				c.sent = rdb.Integer(rdb.Text(values[len(HoldFields)]), 0)
 				c.refusals = rdb.Text(values[len(HoldFields)+1])
+			}
+			if health, read := healths[token]; read {
+				c = c.withHealth(health)
 			}
 			found[token] = c
 		}
@@ -97,28 +108,36 @@ func (s *Stats) readDeliveries(ctx context.Context, tokens []string) (map[string
 // readHealth adds what there is of subscribers besides.
 func (s *Stats) readHealth(ctx context.Context, tokens []string, to map[string]condition) error {
 	for some := range slices.Chunk(tokens, batchesPerTrip) {
-		hashes := make([]rdb.Reply[[]any], len(some))
+		healths := make([]rdb.Reply[[]any], len(some))
 		err := s.redis.Reads(ctx, "read health", func(pipe rdb.Commands) {
 			for i, token := range some {
-				hashes[i] = pipe.HMGet(ctx, s.keys.Subscriber(bus.Token(token)), "health_points", "timeout", "last_attempted_at")
+				healths[i] = s.getHealth(ctx, pipe, token)
 			}
 		})
 		if err != nil {
 			return err
 		}
 		for i, token := range some {
-			c, values := to[token], hashes[i].Val()
-			if hashes[i].Err() != nil {
-				to[token] = condition{noSubscriber: true, noDelivery: c.noDelivery}
-				continue
-			}
-			c.health = int(rdb.Integer(rdb.Text(values[0]), bus.MaxHealth))
-			c.timeout = time.Duration(rdb.Integer(rdb.Text(values[1]), bus.DefaultTimeout.Milliseconds())) * time.Millisecond
-			if ms := rdb.Integer(rdb.Text(values[2]), 0); ms != 0 {
-				c.attemptedAt = time.UnixMilli(ms)
-			}
-			to[token] = c
+			to[token] = to[token].withHealth(healths[i])
 		}
 	}
 	return nil
+}
+
+func (s *Stats) getHealth(ctx context.Context, pipe rdb.Commands, token string) rdb.Reply[[]any] {
+	return pipe.HMGet(ctx, s.keys.Subscriber(bus.Token(token)), "health_points", "timeout", "last_attempted_at")
+}
+
+// withHealth adds what [Stats.getHealth] has got.
+func (c condition) withHealth(got rdb.Reply[[]any]) condition {
+	if got.Err() != nil {
+		return condition{noSubscriber: true, noDelivery: c.noDelivery}
+	}
+	values := got.Val()
+	c.health = int(rdb.Integer(rdb.Text(values[0]), bus.MaxHealth))
+	c.timeout = time.Duration(rdb.Integer(rdb.Text(values[1]), bus.DefaultTimeout.Milliseconds())) * time.Millisecond
+	if ms := rdb.Integer(rdb.Text(values[2]), 0); ms != 0 {
+		c.attemptedAt = time.UnixMilli(ms)
+	}
+	return c
 }
