@@ -4,7 +4,6 @@
 package markup
 
 import (
-	"errors"
 	"fmt"
 	"html/template"
 	"strings"
@@ -20,7 +19,7 @@ func Functions() template.FuncMap {
 		"icon": Icon, "icons": Icons, "arrow": arrow, "definition": Definition, "stateIcon": StateIcon, "severityIcon": SeverityIcon,
 		"sparkline": Sparkline, "bar": Bar,
 		"clock": Clock, "clockMinute": ClockMinute, "ago": Ago, "span": Span,
-		"dict": dict, "slug": slug, "more": more,
+		"slug":  slug,
 		"count": anyCount, "rate": format.Rate, "age": format.Age, "share": format.Share,
 		"megabytes": format.Megabytes, "brief": format.Brief,
 	}
@@ -41,29 +40,10 @@ func anyCount(n any) string {
 	return format.Unknown
 }
 
-// dict makes the argument of a template that needs several: names and values in turn.
-func dict(pairs ...any) (map[string]any, error) {
-	made := map[string]any{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		name, ok := pairs[i].(string)
-		if !ok {
-			return nil, fmt.Errorf("dict: %v is not a name", pairs[i])
-		}
-		made[name] = pairs[i+1]
-	}
-	if len(pairs)%2 != 0 {
-		return nil, errors.New("dict: the last name has no value")
-	}
-	return made, nil
-}
-
 // slug makes a word that can be a class or an id.
 func slug(word any) string {
 	return strings.ReplaceAll(strings.ToLower(fmt.Sprint(word)), " ", "-")
 }
-
-// more is how many problems there are beyond those that are shown.
-func more(all []overview.Problem, shown int) int { return max(0, len(all)-shown) }
 
 // Clock writes a time of day in UTC, to the second. Where the reader wants his own time zone, a
 // script rewrites it from its datetime attribute.
