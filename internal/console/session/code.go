@@ -37,7 +37,7 @@ func (s *Store) NewCode(ctx context.Context, token bus.Token, person string, loo
 	if err != nil {
 		return "", err
 	}
-	return code, rdb.Wrap("make a code", s.redis.Set(ctx, s.keys.Code(idOf(code)), text, CodeTTL).Err())
+	return code, rdb.Wrap("make a code", s.redis.Set(ctx, s.keys.Code(ID(code)), text, CodeTTL).Err())
 }
 
 // TakeCode returns the session that a code begins, without the client's name, and ends the code.
@@ -45,7 +45,7 @@ func (s *Store) NewCode(ctx context.Context, token bus.Token, person string, loo
 func (s *Store) TakeCode(ctx context.Context, code string) (Session, error) {
 	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
-	text, err := s.redis.GetDel(ctx, s.keys.Code(idOf(code))).Bytes()
+	text, err := s.redis.GetDel(ctx, s.keys.Code(ID(code))).Bytes()
 	if errors.Is(err, rdb.Nil) || rdb.IsWrongType(err) {
 		return Session{}, ErrNone
 	}

@@ -94,7 +94,7 @@ func New(redis *rdb.Partition, rootKey string, now func() time.Time) *Store {
 func (s *Store) Begin(ctx context.Context, session Session) (cookie string, err error) {
 	cookie = newSecret()
 	session.MadeAt = s.now()
-	err = s.redis.Run(ctx, scriptSessionPut, idOf(cookie), session.MadeAt.UnixMilli(), session.ends().UnixMilli(), maxSessions, maxOwn,
+	err = s.redis.Run(ctx, scriptSessionPut, ID(cookie), session.MadeAt.UnixMilli(), session.ends().UnixMilli(), maxSessions, maxOwn,
 		"token", string(session.Token), "client", session.Client, "person", session.Person, "from", session.From,
 		"look_only", strconv.FormatBool(session.LookOnly), "made_at", session.MadeAt.UnixMilli(), "proof", s.proof(cookie, session)).Err()
 	return cookie, s.wrap("begin a session", err)
@@ -103,7 +103,7 @@ func (s *Store) Begin(ctx context.Context, session Session) (cookie string, err 
 // Find returns the session of a cookie. While Redis is unavailable that is what it was a moment
 // ago, for 15 min. The error is [ErrNone] or [bus.ErrUnavailable].
 func (s *Store) Find(ctx context.Context, cookie string) (Session, error) {
-	id := idOf(cookie)
+	id := ID(cookie)
 	ctx, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
 	fields, err := s.redis.HGetAll(ctx, s.keys.Session(id)).Result()
@@ -135,7 +135,7 @@ func (s *Store) read(cookie string, fields map[string]string) (session Session, 
 }
 
 // End ends the session of a cookie. The error may be [bus.ErrUnavailable].
-func (s *Store) End(ctx context.Context, cookie string) error { return s.EndID(ctx, idOf(cookie)) }
+func (s *Store) End(ctx context.Context, cookie string) error { return s.EndID(ctx, ID(cookie)) }
 
 // proof shows that who made a session knows the root key. Each part stands behind its length, so
 // that nothing can be moved from one to the next.
@@ -156,11 +156,8 @@ func newSecret() string {
 	return base64.RawURLEncoding.EncodeToString(secret)
 }
 
-// ID is what stands for the session of a cookie.
-func ID(cookie string) string { return idOf(cookie) }
-
-// idOf is what Redis has of a cookie, of a code or of a nonce.
-func idOf(cookie string) string {
-	sum := sha256.Sum256([]byte(cookie))
+// ID is what Redis has of a cookie, of a code or of a nonce: its SHA-256.
+func ID(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"net/http"
 
 	"routemaster/client/jobs"
@@ -16,7 +17,7 @@ type typeSettings struct {
 	Command     string
 }
 
-// readSettings makes the form from what is so now, and from what was posted, if anything was.
+// readSettings makes the form from what is so now.
 func readSettings(v *page.Visit) (p typeSettings, err error) {
 	t, err := jobs.New(v.Bus).Type(v.Context(), v.Path("type"))
 	if err != nil {
@@ -24,14 +25,13 @@ func readSettings(v *page.Visit) (p typeSettings, err error) {
 	}
 	p = typeSettings{Settings: view.NewTypeSettings(t.Type), Type: t.Name, Owner: t.Owner}
 	p.Command = view.Command(http.MethodPatch, view.Path("v2", "job-types", t.Name), map[string]any{"concurrency": t.Concurrency})
-	v.Fill(&p.Form)
 	return p, nil
 }
 
 func loadSettings(v *page.Visit) (any, error) {
 	p, err := readSettings(v)
-	if v.Request.Method == http.MethodPost {
-		p.Stale(v.Form("digest"))
+	if err == nil {
+		v.FillSettings(&p.Settings)
 	}
 	return p, err
 }
@@ -41,18 +41,10 @@ func submitSettings(v *page.Visit) (answer page.Answer, err error) {
 	if err != nil {
 		return answer, err
 	}
-	if p.Stale(v.Form("digest")) {
-		return answer, page.Refuse(http.StatusConflict, "", view.StaleSettings)
-	}
-	if err := page.RequireJSON(p.Form); err != nil {
-		return answer, err
-	}
-	changes := p.Changes()
-	if len(changes) == 0 {
-		return page.SeeOther("Nothing was changed.", typePath, p.Type), nil
-	}
-	_, err = jobs.New(v.Bus).ChangeType(v.Context(), p.Type, changes)
-	return page.SeeOther("Saved the settings of "+p.Type+".", typePath, p.Type), err
+	return v.SaveSettings(&p.Settings, p.Type, typePath, func(ctx context.Context, changes map[string]any) error {
+		_, err := jobs.New(v.Bus).ChangeType(ctx, p.Type, changes)
+		return err
+	})
 }
 
 // cancelJobs is the field of a form that says that jobs were counted which go with their type.

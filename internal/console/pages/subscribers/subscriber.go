@@ -148,10 +148,7 @@ func loadSettings(v *page.Visit) (any, error) {
 		return nil, err
 	}
 	s := view.NewSettings(h.Info)
-	if v.Request.Method == http.MethodPost {
-		v.Fill(&s.Form)
-		s.Stale(v.Form("digest"))
-	}
+	v.FillSettings(&s)
 	command := view.Command(http.MethodPatch, view.Own(v.Root), map[string]any{"max": h.Info.Max})
 	return settingsPage{h, s, command}, nil
 }
@@ -162,16 +159,5 @@ func submitSettings(v *page.Visit) (answer page.Answer, err error) {
 		return answer, err
 	}
 	s := view.NewSettings(h.Info)
-	v.Fill(&s.Form)
-	if s.Stale(v.Form("digest")) {
-		return answer, page.Refuse(http.StatusConflict, "", view.StaleSettings)
-	}
-	changes := s.Changes()
-	if len(changes) == 0 {
-		return page.SeeOther("Nothing was changed.", subscriberPath, h.Name), nil
-	}
-	if err := h.Patch(v.Context(), changes); err != nil {
-		return answer, err
-	}
-	return page.SeeOther("Saved the settings of "+h.Name+".", subscriberPath, h.Name), nil
+	return v.SaveSettings(&s, h.Name, subscriberPath, h.Patch)
 }
