@@ -28,8 +28,8 @@ func newConsoleCommand() *cobra.Command {
 		Use:   "console",
 		Short: "open the console of a bus in a browser, logged in",
 		Long: `Open the console of a bus in a browser, logged in with the token or the root key. Neither leaves this command but to
-the bus: the browser gets a link that logs in once, within a minute. Whoever has the link may use it, so it should go
-nowhere else. If no browser can be started, as on a host without a desktop, the link is printed.`,
+the bus: the browser gets a link that logs in once, within a minute. Anybody who has the link may use it, so it should
+go nowhere else. If no browser can be started, as on a host without a desktop, the link is printed.`,
 		Example: "  rtm console -b @production\n  rtm console -b bus.example -t $ROOT_KEY --look-only\n" +
 			"  rtm console -b @production --print",
 		Args: arguments(0, 0),

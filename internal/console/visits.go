@@ -25,7 +25,7 @@ func whoAmI(r *http.Request, c *client.Client) (who caller, err error) {
 	return who, err
 }
 
-// stranger is a visit of whoever, who is not logged in.
+// stranger is a visit of somebody who is not logged in.
 func (s *server) stranger(w http.ResponseWriter, r *http.Request) *page.Visit {
 	return &page.Visit{Request: r, Header: w.Header(), Display: page.ReadDisplay(r), Secure: s.Secure}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 // Conditions is how the deliveries to subscribers go, as it was read last. Its zero value knows
-// nothing. Whoever keeps one for the next reading must drop it from time to time: only what each
+// nothing. Who keeps one for the next reading must drop it from time to time: only what each
 // delivery changes is read every time, and what else there is of a subscriber if that has changed.
 // It must not be used concurrently.
 type Conditions struct {
