@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/console/consoletest"
+	"routemaster/internal/overview"
 	"routemaster/internal/web/webtest"
 )
 
@@ -97,15 +98,25 @@ func TestScriptsAreNotNeeded(t *testing.T) {
 	assert.Equal(t, d.URL+"login", ask[string](b, "location.href"))
 }
 
-func TestNothingMovesForWhoWantsLessMotion(t *testing.T) {
+// TestAChangedValueIsMarkedOnce has one value change, for who does not mind motion and for who does.
+func TestAChangedValueIsMarkedOnce(t *testing.T) {
 	b := watch(t, consoletest.Trouble(), "subscribers")
-	for motion, animations := range map[string]int{"no-preference": 1, "reduce": 0} {
+	b.do(`document.documentElement.addEventListener("refreshed", () => {
+		window.marked = document.getAnimations().map((a) => a.effect.target.textContent + " for " + a.effect.getTiming().duration + " ms");
+		window.width = document.querySelector("#subscriber-search td:nth-of-type(2)").offsetWidth;
+	})`)
+	width := ask[int](b, `document.querySelector("#subscriber-search td:nth-of-type(2)").offsetWidth`)
+	for i, motion := range []string{"no-preference", "reduce"} {
 		call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: motion}}})
-		changed := `(() => { const one = document.querySelector("td"); one.classList.remove("changed"); one.offsetWidth; one.classList.add("changed"); return document.getAnimations().length; })()`
-		assert.Equal(t, animations, ask[int](b, changed), motion)
+		b.desk.Live.Change(func(f *overview.Figures) { subscriber(f, "search").Queued = 129_700 + int64(i) })
+		b.refresh()
+		assert.Equal(t, map[string][]string{"no-preference": {"129,700 for 600 ms"}, "reduce": {}}[motion], ask[[]string](b, "marked"), motion)
+		assert.Equal(t, width, ask[int](b, "width"), motion)
+		b.await("document.getAnimations().length === 0")
+		b.refresh()
+		assert.Empty(t, ask[[]string](b, "marked"), "nothing has changed")
 	}
 	moving := `[...document.querySelectorAll("*")].filter((e) => getComputedStyle(e).transitionDuration !== "0s" || getComputedStyle(e).animationName !== "none").length`
-	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-reduced-motion", Value: "reduce"}}})
 	assert.Zero(t, ask[int](b, moving))
 }
 
