@@ -14,13 +14,16 @@ import (
 //go:embed *.html parts/*.html
 var Templates embed.FS
 
-// All are all pages, in the order of the navigation.
+// All are all pages, in the order of the navigation. They are made by functions: the linker keeps
+// what a variable is made from in each program, and a worker serves no pages.
 func All() []page.Page {
-	return slices.Concat(busPages, ownPages)
+	return slices.Concat(busPages(), ownPages())
 }
 
 // ownPages are about the console itself.
-var ownPages = []page.Page{
-	{Path: "help", Template: "help", For: page.Members, Load: help},
-	{Path: "display", Template: "display", For: page.Members, Load: display, Submit: submitDisplay, Personal: true},
+func ownPages() []page.Page {
+	return []page.Page{
+		{Path: "help", Template: "help", For: page.Members, Load: help},
+		{Path: "display", Template: "display", For: page.Members, Load: display, Submit: submitDisplay, Personal: true},
+	}
 }
