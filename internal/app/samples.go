@@ -1,6 +1,8 @@
 package app
 
 import (
+	"context"
+	"log/slog"
 	"time"
 
 	"routemaster/internal/jobs/housekeeping"
@@ -11,6 +13,7 @@ import (
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/telemetry"
+	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/worker"
 )
 
@@ -39,6 +42,22 @@ func machinesOf(st *store.Store, labels *labelstore.Store) telemetry.Machines {
 func newHeartbeat(st *store.Store, process overview.Process, busy func() int) *samples.Heartbeat {
 	process.Version = Version()
 	return samples.NewHeartbeat(st.Partition(), process, busy, time.Now)
+}
+
+// runSamples runs what takes samples for those who look, until the context is done. If that panics,
+// as over what another program has written to Redis, it is reported and run again: what somebody
+// looks at must not end the publishes of this process.
+func runSamples(ctx context.Context, run func(context.Context), reporter *exceptions.Reporter, log *slog.Logger) {
+	for ctx.Err() == nil {
+		func() {
+			defer func() {
+				if reason := recover(); reason != nil {
+					reporter.Panic(log, "a sample panicked; the next one is tried", reason)
+				}
+			}()
+			run(ctx)
+		}()
+	}
 }
 
 // historyTickers are what writes the history of the bus: nothing if the console is off.

@@ -94,7 +94,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	ctx, cancel := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() { registerClients(ctx, redis, st, c.Clients) })
-	background.Go(func() { live.Run(ctx) })
+	background.Go(func() { runSamples(ctx, live.Run, obs.reporter, log) })
 	background.Go(func() { newHeartbeat(st, overview.Process{Kind: "web"}, nil).Run(ctx, samples.WebInterval) })
 	if definitions != nil {
 		background.Go(func() { applyMachines(ctx, newTopics(st, labels, obs, log), definitions, log) })

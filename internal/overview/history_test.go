@@ -37,6 +37,26 @@ func text(track Track, column func(Point) float32) (values string) {
 	return values
 }
 
+// TestNamesOfASlotAreThoseOfRedis has names that no client of the bus can have, but that another
+// program may have written.
+func TestNamesOfASlotAreThoseOfRedis(t *testing.T) {
+	h := NewHistory()
+	for step := range int64(2) {
+		slot := slotAt(int(step), 10*step, 10*step)
+		totals := Totals{Sent: 1000 * step}
+		slot.Subscribers = append(slot.Subscribers, NamedTotals{"", totals}, NamedTotals{"shop", totals}, NamedTotals{"../x", totals})
+		slot.Topics = append(slot.Topics, TopicEvents{"", 1000 * step}, TopicEvents{"widgets", 1000 * step})
+		h.Add(Fast, slot)
+	}
+	for of, want := range map[Subject]string{{}: "1 ", {Subscriber: "shop"}: "1 ", {Subscriber: "../x"}: "100 "} {
+		track, known := h.Track(of, Fast)
+		require.True(t, known)
+		assert.Equal(t, want, text(track, func(p Point) float32 { return p.Out }), of)
+	}
+	track, _ := h.Track(Subject{Topic: "widgets"}, Fast)
+	assert.Equal(t, "1 ", text(track, func(p Point) float32 { return p.In }))
+}
+
 func TestRatesOfAHistory(t *testing.T) {
 	out, in := func(p Point) float32 { return p.Out }, func(p Point) float32 { return p.In }
 	for name, test := range map[string]struct {
