@@ -76,6 +76,14 @@ func TestDefinitionsAreShownByTheirButtons(t *testing.T) {
 	assert.Contains(t, shown, `<span popover id="define-tile-in"><b>in/s</b> `)
 	_, err = markup.Definition("x", "luck")
 	assert.Error(t, err)
+	_, err = markup.Column("x", "Luck", "", "luck")
+	assert.Error(t, err)
+	for class, want := range map[string]string{"number": `</span>Queued</th>`, "rank2": `>Queued<button`} {
+		head, err := markup.Column("x", "Queued", class, "queued")
+		require.NoError(t, err)
+		assert.Contains(t, head, want)
+		assert.Contains(t, head, `aria-label="Queued"`)
+	}
 }
 
 func TestTimes(t *testing.T) {

@@ -24,10 +24,12 @@ type Chart struct {
 
 // Line is a series of a chart.
 type Line struct {
-	// Name is that of a column of GET /overview/series; Title is for people.
-	Name, Title string
-	of          func(overview.Point) float32
-	write       func(*float64) string
+	// Name is that of a column of GET /overview/series; Title is for people. Figure is the name of its
+	// definition.
+	Name, Title, Figure string
+
+	of    func(overview.Point) float32
+	write func(*float64) string
 }
 
 // ChartRow is what the lines were at a time.
@@ -38,14 +40,15 @@ type ChartRow struct {
 
 // The lines of charts.
 var (
-	In        = Line{"in", "In/s", func(p overview.Point) float32 { return p.In }, format.Rate}
-	Out       = Line{"out", "Out/s", func(p overview.Point) float32 { return p.Out }, format.Rate}
-	Succeeded = Line{"succeeded", "Delivered", func(p overview.Point) float32 { return p.Succeeded }, whole}
-	Failed    = Line{"failed", "Failed", func(p overview.Point) float32 { return p.Failed }, whole}
-	Dropped   = Line{"dropped", "Dropped", func(p overview.Point) float32 { return p.Dropped }, whole}
-	Queued    = Line{"queued", "Queued", func(p overview.Point) float32 { return p.Queued }, whole}
-	Oldest    = Line{"oldest", "Oldest", func(p overview.Point) float32 { return p.Oldest }, format.Age}
-	Busy      = Line{"busy", "Busy threads", func(p overview.Point) float32 { return p.Busy }, format.Share}
+	In        = Line{"in", "In/s", "in/s", func(p overview.Point) float32 { return p.In }, format.Rate}
+	Out       = Line{"out", "Out/s", "out/s", func(p overview.Point) float32 { return p.Out }, format.Rate}
+	Succeeded = Line{"succeeded", "Delivered", "delivered", func(p overview.Point) float32 { return p.Succeeded }, whole}
+	Failed    = Line{"failed", "Failed", "failed deliveries", func(p overview.Point) float32 { return p.Failed }, whole}
+	Dropped   = Line{"dropped", "Dropped", "dropped", func(p overview.Point) float32 { return p.Dropped }, whole}
+	Queued    = Line{"queued", "Queued", "queued", func(p overview.Point) float32 { return p.Queued }, whole}
+	Oldest    = Line{"oldest", "Oldest", "oldest", func(p overview.Point) float32 { return p.Oldest }, format.Age}
+	Dead      = Line{"dead", "Dead letters", "events in dead letters", func(p overview.Point) float32 { return p.Dead }, whole}
+	Busy      = Line{"busy", "Busy threads", "busy", func(p overview.Point) float32 { return p.Busy }, format.Share}
 )
 
 func whole(n *float64) string {
@@ -57,6 +60,15 @@ func whole(n *float64) string {
 
 // tableStep is the time between two rows of a chart's table.
 const tableStep = time.Minute
+
+// Figures are the names of the definitions of the lines.
+func (c Chart) Figures() []string {
+	names := make([]string, len(c.Lines))
+	for i, line := range c.Lines {
+		names[i] = line.Figure
+	}
+	return names
+}
 
 // NewChart makes a chart of a subject.
 func NewChart(id, title string, of overview.Subject, tracks overview.Tracks, lines ...Line) Chart {

@@ -41,14 +41,14 @@ var JobTypes = Kind[JobType]{
 	},
 	columns: []Column[JobType]{
 		{Name: "name", Title: "Name", Rank: 1, compare: by(func(t *JobType) string { return t.Name })},
-		{Name: "state", Title: "State", Rank: 1, compare: by(func(t *JobType) int { return stateOrder(t.State) })},
-		{Name: "queued", Title: "Queued", Number: true, Rank: 1, descending: true, compare: by(func(t *JobType) int64 { return t.Queued })},
+		{Name: "state", Title: "State", Figure: "state of a job type", Rank: 1, compare: by(func(t *JobType) int { return stateOrder(t.State) })},
+		{Name: "queued", Title: "Queued", Figure: "queued jobs", Number: true, Rank: 1, descending: true, compare: by(func(t *JobType) int64 { return t.Queued })},
 		{Name: "waiting", Title: "Waiting", Figure: "waiting", Number: true, Rank: 2, descending: true, compare: by(func(t *JobType) int64 { return t.Waiting })},
 		{Name: "progress", Title: "In progress", Figure: "in progress", Number: true, Rank: 2, descending: true, compare: by(func(t *JobType) int64 { return t.InProgress })},
-		{Name: "oldest", Title: "Oldest", Number: true, Rank: 1, descending: true, compare: byOptional(func(t *JobType) *float64 { return t.OldestAge })},
-		{Name: "succeeded", Title: "Succeeded/s", Number: true, Rank: 2, descending: true, compare: byOptional(func(t *JobType) *float64 { return t.Succeeded })},
-		{Name: "failed", Title: "Failed/s", Number: true, Rank: 2, descending: true, compare: byOptional(func(t *JobType) *float64 { return t.Failed })},
-		{Name: "expired", Title: "Expired/s", Number: true, Rank: 3, descending: true, compare: byOptional(func(t *JobType) *float64 { return t.Expired })},
+		{Name: "oldest", Title: "Oldest", Figure: "oldest job", Number: true, Rank: 1, descending: true, compare: byOptional(func(t *JobType) *float64 { return t.OldestAge })},
+		{Name: "succeeded", Title: "Succeeded/s", Figure: "jobs that ended", Number: true, Rank: 2, descending: true, compare: byOptional(func(t *JobType) *float64 { return t.Succeeded })},
+		{Name: "failed", Title: "Failed/s", Figure: "jobs that ended", Number: true, Rank: 2, descending: true, compare: byOptional(func(t *JobType) *float64 { return t.Failed })},
+		{Name: "expired", Title: "Expired/s", Figure: "jobs that ended", Number: true, Rank: 3, descending: true, compare: byOptional(func(t *JobType) *float64 { return t.Expired })},
 	},
 }
 
@@ -57,12 +57,12 @@ var Machines = Kind[overview.Machine]{
 	id: "machines", name: func(m *overview.Machine) string { return m.Name }, usual: "-errored",
 	columns: []Column[overview.Machine]{
 		{Name: "name", Title: "Name", Rank: 1, compare: by(func(m *overview.Machine) string { return m.Name })},
-		{Name: "labels", Title: "Labels", Number: true, Rank: 1, descending: true, compare: by(func(m *overview.Machine) int64 { return m.Labels })},
+		{Name: "labels", Title: "Labels", Figure: "labels", Number: true, Rank: 1, descending: true, compare: by(func(m *overview.Machine) int64 { return m.Labels })},
 		{Name: "errored", Title: "Errored", Figure: "errored", Number: true, Rank: 1, descending: true, compare: func(a, b *overview.Machine) int {
 			return cmp.Or(cmp.Compare(a.Errored, b.Errored), cmp.Compare(a.Unpublished, b.Unpublished))
 		}},
-		{Name: "moves", Title: "Moves/s", Number: true, Rank: 1, descending: true, compare: byOptional(func(m *overview.Machine) *float64 { return m.Moves })},
-		{Name: "failed", Title: "Failed/s", Number: true, Rank: 2, descending: true, compare: byOptional(func(m *overview.Machine) *float64 { return m.Failed })},
+		{Name: "moves", Title: "Moves/s", Figure: "moves", Number: true, Rank: 1, descending: true, compare: byOptional(func(m *overview.Machine) *float64 { return m.Moves })},
+		{Name: "failed", Title: "Failed/s", Figure: "failures of a machine", Number: true, Rank: 2, descending: true, compare: byOptional(func(m *overview.Machine) *float64 { return m.Failed })},
 		{Name: "unpublished", Title: "To be published", Figure: "unpublished", Number: true, Rank: 2, descending: true, compare: by(func(m *overview.Machine) int64 { return m.Unpublished })},
 	},
 }

@@ -19,13 +19,13 @@ type Token struct {
 
 // Tokens is the list of tokens, by name.
 var Tokens = Kind[Token]{
-	name: func(t *Token) string { return t.Name }, usual: "name",
+	id: "tokens", name: func(t *Token) string { return t.Name }, usual: "name",
 	columns: []Column[Token]{
 		{Name: "name", Title: "Name", Rank: 1, compare: func(a, b *Token) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) }},
-		{Name: "id", Title: "Fingerprint", Rank: 2},
-		{Name: "topics", Title: "Publishes", Number: true, Rank: 2, descending: true, compare: by(func(t *Token) int { return t.Topics })},
-		{Name: "queued", Title: "Queued", Number: true, Rank: 1, descending: true, compare: by(func(t *Token) int64 { return t.Queued })},
-		{Name: "used", Title: "Last used", Number: true, Rank: 2, descending: true, compare: by(func(t *Token) int64 { return t.Used.UnixMilli() })},
+		{Name: "id", Title: "Fingerprint", Figure: "fingerprint", Rank: 2},
+		{Name: "topics", Title: "Publishes", Figure: "publishes", Number: true, Rank: 2, descending: true, compare: by(func(t *Token) int { return t.Topics })},
+		{Name: "queued", Title: "Queued", Figure: "queued", Number: true, Rank: 1, descending: true, compare: by(func(t *Token) int64 { return t.Queued })},
+		{Name: "used", Title: "Last used", Figure: "last used", Number: true, Rank: 2, descending: true, compare: by(func(t *Token) int64 { return t.Used.UnixMilli() })},
 		{Name: "actions", Title: "Action", Rank: 1},
 	},
 }
