@@ -207,8 +207,8 @@ func (r *ring) add(s Slot) {
 // follows reports whether the newest slot is soon enough after the last of a track for a rate.
 func (r *ring) follows(t track) bool { return t.number > 0 && r.end-t.number <= MaxGap }
 
-// put notes the numbers of the newest slot about a subject, unless it has some already. The bus has,
-// so a subscriber or a topic whose name in Redis is empty is not taken for it.
+// put notes the numbers of the newest slot about a subject, unless it has some already. The bus
+// has: a subscriber or a topic whose name in Redis is empty is not taken for it.
 func (r *ring) put(of Subject, at time.Time, now columns) {
 	t := r.tracks[of]
 	if t != nil && t.number == r.end {
