@@ -2,6 +2,7 @@ package console_test
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -82,6 +83,7 @@ func requireClean(t *testing.T, what, text string, depth int) {
 	for _, never := range []string{webtest.RootKey, webtest.Alice, "--1", consoletest.UUID, consoletest.Hostile, "%!"} {
 		assert.NotContains(t, text, never, what)
 	}
+	assert.NotRegexp(t, onePlural, text, what)
 	document, err := html.Parse(strings.NewReader(text))
 	require.NoError(t, err)
 	ids, headings, refreshed, typing := map[string]bool{}, 0, false, false
@@ -118,6 +120,9 @@ func requireClean(t *testing.T, what, text string, depth int) {
 	assert.Equal(t, 1, headings, "%s: headings of the first rank", what)
 	assert.False(t, typing && strings.Contains(text, "http-equiv"), "%s is loaded anew while somebody types", what)
 }
+
+// onePlural is one of something in the plural.
+var onePlural = regexp.MustCompile(`(^|[^\d,.])1 (dead letters|failed attempts|events|attempts|threads|moves|batches|jobs|topics|subscribers|deliveries|tokens|sessions|labels)\b`)
 
 // isTypedInto is whether an element is a field, also on a page without scripts.
 func isTypedInto(n *html.Node) bool {

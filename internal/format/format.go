@@ -26,6 +26,20 @@ func Count(n int64) string {
 	return sign + strings.Join(append([]string{digits}, groups...), ",")
 }
 
+// Plural counts things: "1 event", "1,204 events".
+func Plural(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	switch {
+	case strings.HasSuffix(thing, "ch"):
+		thing += "e"
+	case strings.HasSuffix(thing, "ry"):
+		thing = strings.TrimSuffix(thing, "y") + "ie"
+	}
+	return Count(n) + " " + thing + "s"
+}
+
 // Rate writes something per second, with what digits matter.
 func Rate(perSecond *float64) string {
 	switch {

@@ -13,6 +13,12 @@ func TestNumbersAreShort(t *testing.T) {
 	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1234: "-1,234"} {
 		assert.Equal(t, want, format.Count(n))
 	}
+	for thing, want := range map[string][]string{
+		"event": {"0 events", "1 event", "1,204 events"}, "batch": {"0 batches", "1 batch", "1,204 batches"},
+		"delivery": {"0 deliveries", "1 delivery", "1,204 deliveries"}, "retry": {"0 retries", "1 retry", "1,204 retries"},
+	} {
+		assert.Equal(t, want, []string{format.Plural(0, thing), format.Plural(1, thing), format.Plural(1204, thing)})
+	}
 	for n, want := range map[float64]string{0: "0", 0.5: "0.50", 9.99: "9.99", 12.34: "12.3", 99.5: "99.5", 123.4: "123", 45678.9: "45,679"} {
 		assert.Equal(t, want, format.Rate(&n))
 	}

@@ -98,7 +98,7 @@ func TestScriptsAreNotNeeded(t *testing.T) {
 	assert.Equal(t, d.URL+"login", ask[string](b, "location.href"))
 }
 
-// TestAChangedValueIsMarkedOnce has one value change, for who does not mind motion and for who does.
+// TestAChangedValueIsMarkedOnce has a value change, for who does not mind motion and for who does.
 func TestAChangedValueIsMarkedOnce(t *testing.T) {
 	b := watch(t, consoletest.Trouble(), "subscribers")
 	b.do(`document.documentElement.addEventListener("refreshed", () => {

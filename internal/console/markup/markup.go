@@ -20,24 +20,39 @@ func Functions() template.FuncMap {
 		"sparkline": Sparkline, "bar": Bar,
 		"clock": Clock, "clockMinute": ClockMinute, "ago": Ago, "span": Span,
 		"slug":  slug,
-		"count": anyCount, "rate": format.Rate, "age": format.Age, "share": format.Share,
+		"count": anyCount, "plural": plural, "rate": format.Rate, "age": format.Age, "share": format.Share,
 		"megabytes": format.Megabytes, "brief": format.Brief,
 	}
 }
 
 // anyCount writes an integer of any of the types that figures have. A nil pointer is not known.
 func anyCount(n any) string {
-	switch n := n.(type) {
-	case int:
-		return format.Count(int64(n))
-	case int64:
-		return format.Count(n)
-	case *int64:
-		if n != nil {
-			return format.Count(*n)
-		}
+	if known, ok := integer(n); ok {
+		return format.Count(known)
 	}
 	return format.Unknown
+}
+
+// plural is [anyCount] with what is counted.
+func plural(n any, thing string) string {
+	if known, ok := integer(n); ok {
+		return format.Plural(known, thing)
+	}
+	return format.Unknown
+}
+
+func integer(n any) (value int64, known bool) {
+	switch n := n.(type) {
+	case int:
+		return int64(n), true
+	case int64:
+		return n, true
+	case *int64:
+		if n != nil {
+			return *n, true
+		}
+	}
+	return 0, false
 }
 
 // slug makes a word that can be a class or an id.

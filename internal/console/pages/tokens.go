@@ -103,7 +103,7 @@ var revoke = page.Question{
 		}
 		i := slices.IndexFunc(v.Figures.Subscribers, func(s overview.Subscriber) bool { return s.Name == name })
 		if i >= 0 {
-			c.Effects = append(c.Effects, "Its subscription goes with it, and "+view.Plural(v.Figures.Subscribers[i].Queued, "event")+" that wait are lost.")
+			c.Effects = append(c.Effects, "Its subscription goes with it, and its queue of "+view.Plural(v.Figures.Subscribers[i].Queued, "event")+".")
 		}
 		return c, nil
 	},

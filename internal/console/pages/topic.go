@@ -86,7 +86,7 @@ var deleteTopic = page.Question{
 		}
 		c = view.Confirm{
 			Title: "Delete the topic " + t.Name, Button: "Delete the topic " + t.Name, Name: t.Name,
-			Effects: []string{"Its " + view.Plural(t.Events, "event") + " so far are no longer counted, and its history is removed. What is queued is still delivered."},
+			Effects: []string{"What it had so far, " + view.Plural(t.Events, "event") + ", is no longer counted, and its history is removed. What is queued is still delivered."},
 			Command: view.Command("DELETE", view.Path("topics", t.Name), nil),
 		}
 		if losing := view.SubscribersOf(v.Figures, t.Name); len(losing) > 0 {
@@ -95,7 +95,7 @@ var deleteTopic = page.Question{
 				names[i] = s.Name
 			}
 			slices.Sort(names)
-			c.Effects = append(c.Effects, view.Plural(int64(len(names)), "subscriber")+" are unsubscribed from it: "+view.Some(names, 10)+".")
+			c.Effects = append(c.Effects, "It loses "+view.Plural(int64(len(names)), "subscriber")+": "+view.Some(names, 10)+".")
 		}
 		return c, nil
 	},

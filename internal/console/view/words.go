@@ -7,15 +7,7 @@ import (
 )
 
 // Plural counts things: "1 event", "1,204 events".
-func Plural(n int64, thing string) string {
-	switch {
-	case n == 1:
-		return "1 " + thing
-	case strings.HasSuffix(thing, "ch"):
-		return format.Count(n) + " " + thing + "es"
-	}
-	return format.Count(n) + " " + thing + "s"
-}
+func Plural(n int64, thing string) string { return format.Plural(n, thing) }
 
 // Some lists at most n names, and says how many more there are: "a, b and 3 more".
 func Some(names []string, n int) string {

@@ -65,7 +65,7 @@ var deleteType = page.Question{
 		}
 		if open := t.Counts.Queued + t.Counts.InProgress; open > 0 {
 			c.Button += " and cancel " + view.Plural(open, "job")
-			c.Effects = append(c.Effects, view.Plural(open, "job")+" that have not ended are cancelled. Services may do what they have begun all the same.")
+			c.Effects = append(c.Effects, "What has not ended is cancelled: "+view.Plural(open, "job")+". Services may do what they have begun all the same.")
 			c.Hidden = append(c.Hidden, view.Hidden{Name: cancelJobs, Value: "yes"})
 			c.Command = view.Command(http.MethodDelete, view.Path("v2", "job-types", t.Name)+"?force=true", nil)
 		}

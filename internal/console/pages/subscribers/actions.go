@@ -176,7 +176,7 @@ func askDelete(v *page.Visit, h holder) (view.Confirm, error) {
 	}
 	if s.Queued > 0 {
 		c.Button += " and drop " + view.Plural(s.Queued, "event")
-		c.Effects = append(c.Effects, "It loses "+view.Plural(s.Queued, "event")+" that wait for it.")
+		c.Effects = append(c.Effects, "It loses its queue of "+view.Plural(s.Queued, "event")+".")
 	}
 	if s.DeadLetters.Letters > 0 {
 		c.Effects = append(c.Effects, "It loses "+view.Plural(s.DeadLetters.Letters, "dead letter")+", with "+view.Plural(s.DeadLetters.Events, "event")+".")
