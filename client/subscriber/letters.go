@@ -45,9 +45,14 @@ type LetterEvents struct {
 // LetterFilter says which dead letters are meant. What is empty means all.
 type LetterFilter struct {
 	Reason string
+	// Status is that of the endpoint's last answer; [NoAnswer] if there was none.
+	Status int
 	// Since and Before bound the time of death: not before Since, and before Before.
 	Since, Before time.Time
 }
+
+// NoAnswer is the status of a [LetterFilter] that means letters whose last attempt got no answer.
+const NoAnswer = -1
 
 // Letters yields the dead letters of the subscriber, newest first. An error is the last that it
 // yields.
@@ -63,8 +68,8 @@ type LetterPage struct {
 }
 
 // LetterPage returns a page of the dead letters with at most limit of them, 1 to 100: the one that
-// begins where another page's Next says, or the first if after is empty. With a Reason it may have
-// fewer, or none, before the last.
+// begins where another page's Next says, or the first if after is empty. With a Reason or a
+// Status it may have fewer, or none, before the last.
 func (s *Subscriber) LetterPage(ctx context.Context, f LetterFilter, after string, limit int) (p LetterPage, err error) {
 	query := f.query()
 	if after != "" {
@@ -81,7 +86,8 @@ type LetterCount struct {
 	More bool `json:"more"`
 }
 
-// CountLetters counts dead letters: with a Reason, those among the 10,000 oldest.
+// CountLetters counts dead letters: with a Reason or a Status, those among the 10,000
+// oldest.
 func (s *Subscriber) CountLetters(ctx context.Context, f LetterFilter) (count LetterCount, err error) {
 	path := "/dead_letters/count"
 	if query := f.query(); len(query) > 0 {
@@ -96,12 +102,23 @@ func (f LetterFilter) query() url.Values {
 	if f.Reason != "" {
 		query.Set("reason", f.Reason)
 	}
+	if status := f.status(); status != nil {
+		query.Set("status", strconv.Itoa(*status))
+	}
 	for name, at := range map[string]time.Time{"since": f.Since, "before": f.Before} {
 		if !at.IsZero() {
 			query.Set(name, strconv.FormatInt(at.UnixMilli(), 10))
 		}
 	}
 	return query
+}
+
+// status is the status as the bus reads it: 0 for no answer, nil for any.
+func (f LetterFilter) status() *int {
+	if f.Status == 0 {
+		return nil
+	}
+	return new(max(f.Status, 0))
 }
 
 // Letter returns a dead letter of the subscriber with its events from an index on, at most 1,000:
@@ -144,9 +161,10 @@ func (s *Subscriber) moveAll(ctx context.Context, operation, path string, f Lett
 		selection := struct {
 			All    bool   `json:"all"`
 			Reason string `json:"reason,omitempty"`
+			Status *int   `json:"status,omitempty"`
 			Since  Time   `json:"since,omitzero"`
 			Before Time   `json:"before"`
-		}{true, f.Reason, Time{f.Since}, Time{end}}
+		}{true, f.Reason, f.status(), Time{f.Since}, Time{end}}
 		for sum := (Moved{}); ; {
 			var moved Moved
 			err := s.call(ctx, operation, http.MethodPost, path, selection, &moved)

@@ -89,10 +89,16 @@ func TestLettersAreMoved(t *testing.T) {
 		request := "POST /subscriber/dead_letters/" + path + ` {"all":true,"before":10}`
 		assert.Equal(t, []string{"GET /subscriber/dead_letters?limit=100 ", request, request, request}, sent)
 		sent, left = nil, 1
-		move(subscriber.LetterFilter{Reason: "age", Since: time.UnixMilli(1), Before: time.UnixMilli(20)})
+		move(subscriber.LetterFilter{Reason: "age", Status: 503, Since: time.UnixMilli(1), Before: time.UnixMilli(20)})
 		assert.Equal(t, []string{
-			"GET /subscriber/dead_letters?before=20&limit=100&reason=age&since=1 ",
-			"POST /subscriber/dead_letters/" + path + ` {"all":true,"reason":"age","since":1,"before":10}`,
+			"GET /subscriber/dead_letters?before=20&limit=100&reason=age&since=1&status=503 ",
+			"POST /subscriber/dead_letters/" + path + ` {"all":true,"reason":"age","status":503,"since":1,"before":10}`,
+		}, sent)
+		sent, left = nil, 1
+		move(subscriber.LetterFilter{Status: subscriber.NoAnswer})
+		assert.Equal(t, []string{
+			"GET /subscriber/dead_letters?limit=100&status=0 ",
+			"POST /subscriber/dead_letters/" + path + ` {"all":true,"status":0,"before":10}`,
 		}, sent)
 		assert.Equal(t, []subscriber.Moved{{}}, move(subscriber.LetterFilter{}), "there are none left")
 	}

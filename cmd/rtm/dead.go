@@ -25,11 +25,12 @@ func newDeadCommand() *cobra.Command {
 }
 
 // letterFlags say which dead letters are meant.
-type letterFlags struct{ reason, since, before string }
+type letterFlags struct{ reason, status, since, before string }
 
 func (f *letterFlags) add(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringVar(&f.reason, "reason", "", "only those with this `REASON`: attempts, age, refused, rejected or removed")
+	flags.StringVar(&f.status, "status", "", "only those whose last attempt was answered with this `STATUS`, like 503, or none: with no answer")
 	flags.StringVar(&f.since, "since", "", "only those that died since this `TIME`, in RFC 3339, in ms since the Unix epoch, or 3h for 3 hours ago")
 	flags.StringVar(&f.before, "before", "", "only those that died before this `TIME`")
 }
@@ -37,6 +38,9 @@ func (f *letterFlags) add(command *cobra.Command) {
 // filter reads the flags. What is wrong is a [usageError].
 func (f *letterFlags) filter(now time.Time) (filter subscriber.LetterFilter, err error) {
 	filter.Reason = f.reason
+	if filter.Status, err = letterStatus(f.status); err != nil {
+		return filter, err
+	}
 	for _, flag := range []struct {
 		name, text string
 		into       *time.Time
@@ -51,6 +55,21 @@ func (f *letterFlags) filter(now time.Time) (filter subscriber.LetterFilter, err
 		*flag.into = at
 	}
 	return filter, nil
+}
+
+// letterStatus reads the flag of a status.
+func letterStatus(text string) (int, error) {
+	switch text {
+	case "":
+		return 0, nil
+	case "none":
+		return subscriber.NoAnswer, nil
+	}
+	status, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || status == 0 {
+		return 0, wrongFlag("status", "like 503, or none")
+	}
+	return int(status), nil
 }
 
 // pointInTime reads a time: in RFC 3339, in ms since the Unix epoch, or how long ago it was.
@@ -77,7 +96,7 @@ removed from the queue. There are none unless rtm sub set --dead-letters has swi
 
 Without a terminal each is a line with its id, when it died (ms since the Unix epoch), reason, the last status, error,
 number of attempts, number of events and the receipt's note, separated by tabs.`,
-		Example: "  rtm dead list -b @production\n  rtm dead list --reason age --since 24h -b @production\n" +
+		Example: "  rtm dead list -b @production\n  rtm dead list --status 503 --since 24h -b @production\n" +
 			"  rtm dead list --subscriber shop--1 -b bus.example -t $ROOT_KEY",
 		Args: arguments(0, 0),
 		RunE: about.run(func(cmd *cobra.Command, s *subscriber.Subscriber, _ []string) error {

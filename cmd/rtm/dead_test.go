@@ -55,7 +55,7 @@ func TestDeadLettersAreMoved(t *testing.T) {
 		{"redeliver one two", "redelivered one\nredelivered two\n"},
 		{"discard one", "discarded one\n"},
 		{"redeliver --all", "redelivered 5 dead letters with 9 events\n"},
-		{"discard --all --reason age --since 2026-01-31T12:00:00Z --before 1800000000000", "discarded 0 dead letters with 0 events\n"},
+		{"discard --all --reason age --status 503 --since 2026-01-31T12:00:00Z --before 1800000000000", "discarded 0 dead letters with 0 events\n"},
 		{"redeliver --all --dry-run", "there are 2 dead letters with 101 events\n"},
 	} {
 		status, out, errors := b.rtm(t, append([]string{"dead"}, strings.Fields(c.args)...)...)
@@ -66,11 +66,12 @@ func TestDeadLettersAreMoved(t *testing.T) {
 		"POST /subscriber/dead_letters/one/redeliver", "POST /subscriber/dead_letters/two/redeliver", "DELETE /subscriber/dead_letters/one",
 		"GET /subscriber/dead_letters", `POST /subscriber/dead_letters/redeliver {"all":true,"before":1700000000002}`,
 		"GET /subscriber/dead_letters",
-		`POST /subscriber/dead_letters/discard {"all":true,"reason":"age","since":1769860800000,"before":1700000000002}`,
+		`POST /subscriber/dead_letters/discard {"all":true,"reason":"age","status":503,"since":1769860800000,"before":1700000000002}`,
 		"GET /subscriber/dead_letters",
 	}, b.requests)
 	for _, args := range []string{
 		"redeliver", "discard one --all", "redeliver one --reason age", "redeliver one --dry-run", "redeliver --all --since yesterday",
+		"list --status 0", "list --status timeout", "redeliver one --status 503",
 		"list --before -3h", "show x --from -1",
 	} {
 		status, _, _ := b.rtm(t, append([]string{"dead"}, strings.Fields(args)...)...)

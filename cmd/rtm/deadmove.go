@@ -42,8 +42,8 @@ func newDeadMoveCommand(about *subscriberFlags, move letterMove) *cobra.Command 
 		Short: move.short,
 		Long: move.long + `
 
-With --all, --reason, --since and --before say which, and --dry-run only counts them. It sends a request for each 100
-letters. What dies while it goes on stays, also what it has redelivered. If it stops in the middle, run it again.`,
+With --all, --reason, --status, --since and --before say which, and --dry-run only counts them. It sends a request for
+each 100 letters. What dies while it goes on stays, also what it has redelivered. If it stops in the middle, run it again.`,
 		Example: fmt.Sprintf("  rtm dead %s OFMKv1hQt3zq0Zb5AAAB -b @production\n  rtm dead %[1]s --all --reason age --since 24h --dry-run -b @production", move.name),
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch filtered := which != (letterFlags{}); {
@@ -52,7 +52,7 @@ letters. What dies while it goes on stays, also what it has redelivered. If it s
 			case !all && len(args) == 0:
 				return usageError{errors.New("give the ids of dead letters, or --all")}
 			case !all && (filtered || dryRun):
-				return usageError{errors.New("--reason, --since, --before and --dry-run are for --all")}
+				return usageError{errors.New("--reason, --status, --since, --before and --dry-run are for --all")}
 			}
 			return nil
 		},
@@ -71,7 +71,7 @@ letters. What dies while it goes on stays, also what it has redelivered. If it s
 		}),
 	}
 	which.add(command)
-	command.Flags().BoolVar(&all, "all", false, "all dead letters, or those that --reason, --since and --before leave")
+	command.Flags().BoolVar(&all, "all", false, "all dead letters, or those that --reason, --status, --since and --before leave")
 	command.Flags().BoolVar(&dryRun, "dry-run", false, "only say how many there are")
 	return command
 }

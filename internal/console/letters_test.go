@@ -20,14 +20,16 @@ func TestDeadLetters(t *testing.T) {
 	redis := rdbtest.Embedded(t)
 	d := consoletest.Full(t, redis)
 	b, buried := d.As(shop), storetest.NewBusOn(t, redis, d.Store.Partition())
-	bury := func(number, diedAt int, reason bus.DeathReason) {
-		buried.Bury(storetest.DeadLetter{Number: number, Token: shop, Reason: reason, DiedAt: diedAt, Events: []int{number}})
+	bury := func(number, diedAt int, reason bus.DeathReason, status int) {
+		buried.Bury(storetest.DeadLetter{
+			Number: number, Token: shop, Reason: reason, Status: status, DiedAt: diedAt, Events: []int{number},
+		})
 	}
 	d.Do(shop, "POST", "/subscriber/dead_letters/discard", `{"all":true}`)
 	for i := range 120 {
-		bury(i, 1000, bus.DiedRefused)
+		bury(i, 1000, bus.DiedRefused, 422)
 	}
-	bury(120, 500, bus.DiedOfAge)
+	bury(120, 500, bus.DiedOfAge, -1)
 	const list = "subscribers/shop/dead-letters"
 
 	seen := map[string]bool{}
@@ -47,17 +49,23 @@ func TestDeadLetters(t *testing.T) {
 	assert.Equal(t, 3, pages)
 	assert.Len(t, seen, 121)
 	assert.Contains(t, b.Send(list+"?reason=age", nil).Body.String(), "Discard 1 dead letter…")
+	assert.Contains(t, b.Send(list+"?status=422", nil).Body.String(), "Discard 120 dead letters…")
+	assert.Contains(t, b.Send(list+"?status=none", nil).Body.String(), "Discard 1 dead letter…")
+	assert.Contains(t, b.Send(list+"?status=503", nil).Body.String(), "There are none that match.")
+	assert.Contains(t, b.Send(list+"/redeliver?status=none", nil).Body.String(),
+		"Redeliver dead letters of shop that got no answer")
+	assert.Equal(t, http.StatusUnprocessableEntity, b.Send(list+"?status=timeout", nil).Code)
 	assert.Contains(t, b.Send(list+"?since=2100-01-01", nil).Body.String(), "There are none that match.")
 	assert.Equal(t, http.StatusUnprocessableEntity, b.Send(list+"?since=yesterday", nil).Code)
 
-	_, body := b.Submit(list+"/redeliver?reason=refused", "amount", "100")
+	_, body := b.Submit(list+"/redeliver?reason=refused&status=422", "amount", "100")
 	assert.Contains(t, body, "Redelivered 100 dead letters with 100 events. About 20 are left.")
 
 	// What dies after the page was opened stays.
 	opened := b.Send(list+"/discard", nil).Body.String()
 	assert.Contains(t, opened, "Discard 21 dead letters of shop")
 	assert.Contains(t, opened, "shop loses 21 events for good.")
-	bury(200, 2000, bus.DiedRefused)
+	bury(200, 2000, bus.DiedRefused, 422)
 	w := b.Send(list+"/discard", consoletest.Fields(opened))
 	require.Equal(t, http.StatusSeeOther, w.Code, w.Body)
 	assert.Contains(t, d.Do(shop, "GET", "/subscriber/dead_letters/count", "").Body, `"letters":1,`)

@@ -68,7 +68,9 @@ func (b *bench) bury(first, last int) {
 		if i%2 == 1 {
 			reason = bus.DiedOfAge
 		}
-		b.Bury(storetest.DeadLetter{Number: i, Token: alice, Reason: reason, Created: i, DiedAt: 1000 * i, Events: []int{i}})
+		b.Bury(storetest.DeadLetter{
+			Number: i, Token: alice, Reason: reason, Status: []int{-1, 400, 503}[i%3], Created: i, DiedAt: 1000 * i, Events: []int{i},
+		})
 	}
 }
 
@@ -103,9 +105,12 @@ func TestList(t *testing.T) {
 			"all":      {deadletter.Filter{}, []int{7, 6, 5, 4, 3, 2, 1}},
 			"a reason": {deadletter.Filter{Reason: bus.DiedOfAge}, []int{7, 5, 3, 1}},
 			"another":  {deadletter.Filter{Reason: bus.DiedRemoved}, nil},
+			"a status": {deadletter.Filter{Status: 503}, []int{5, 2}},
+			"none":     {deadletter.Filter{Status: deadletter.NoAnswer}, []int{6, 3}},
 			"since":    {deadletter.Filter{Since: at(5)}, []int{7, 6, 5}},
 			"before":   {deadletter.Filter{Before: at(3)}, []int{2, 1}},
 			"both":     {deadletter.Filter{Since: at(2), Before: at(6), Reason: bus.DiedRefused}, []int{4, 2}},
+			"three":    {deadletter.Filter{Since: at(2), Status: 400, Reason: bus.DiedOfAge}, []int{7}},
 		} {
 			for limit := 1; limit <= 8; limit++ {
 				var found []deadletter.Letter

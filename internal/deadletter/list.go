@@ -13,9 +13,23 @@ import (
 type Filter struct {
 	// Reason is empty for any.
 	Reason bus.DeathReason
+	// Status is that of the endpoint's last answer, [NoAnswer] if there was none, 0 for any.
+	Status int
 	// Since and Before bound the time of death: it is not before Since, and before Before. Zero is
 	// no bound.
 	Since, Before time.Time
+}
+
+// NoAnswer is the status of a [Filter] that means letters whose last attempt got no answer.
+const NoAnswer = -1
+
+// all reports whether the filter means all letters that died in its time.
+func (f Filter) all() bool { return f.Reason == "" && f.Status == 0 }
+
+// matches reports whether the filter means a letter that died in its time.
+func (f Filter) matches(reason bus.DeathReason, status int) bool {
+	return (f.Reason == "" || reason == f.Reason) &&
+		(f.Status == 0 || status == max(f.Status, 0))
 }
 
 // scores are the range of the index that the filter means: times of death in ms.
@@ -71,7 +85,7 @@ func (l *Letters) List(ctx context.Context, token bus.Token, f Filter, p Page) (
 			}
 			looked++
 			last = unseen[i]
-			if letter.ID != "" && (f.Reason == "" || letter.Reason == f.Reason) {
+			if letter.ID != "" && f.matches(letter.Reason, letter.Status) {
 				some = append(some, letter)
 			}
 		}

@@ -29,7 +29,7 @@ type Moved struct {
 	// Letters and Events are how many.
 	Letters, Events int
 	// Remaining is how many more letters the selection has: call again while it is not 0. It is
-	// exact up to 10,000; of those behind, all of any reason count.
+	// exact up to 10,000; of those behind, all count, of any reason and status.
 	Remaining int
 }
 
@@ -78,10 +78,10 @@ func (l *Letters) find(ctx context.Context, token bus.Token, s Selection) (ids [
 	case s.IDs != nil:
 		ids, err = l.findNamed(ctx, token, s.IDs)
 		more = max(0, len(ids)-MaxMovedLetters)
-	case s.Reason != "":
-		ids, more, err = l.findOfReason(ctx, token, s.Filter)
-	default:
+	case s.all():
 		ids, more, err = l.findAll(ctx, token, s.Filter)
+	default:
+		ids, more, err = l.findMatching(ctx, token, s.Filter)
 	}
 	return ids[:min(len(ids), MaxMovedLetters)], more, rdb.Wrap("find dead letters", err)
 }
@@ -130,75 +130,82 @@ func (l *Letters) countAll(ctx context.Context, token bus.Token, part rdb.ScoreR
 	return int(all), err
 }
 
-// Count returns how many dead letters of a subscriber a filter means. With a reason it looks at the
-// 10,000 oldest, and says whether there are others. It fails with [bus.ErrUnavailable].
+// Count returns how many dead letters of a subscriber a filter means. With a reason or a status
+// it looks at the 10,000 oldest, and says whether there are others. It fails with
+// [bus.ErrUnavailable].
 func (l *Letters) Count(ctx context.Context, token bus.Token, f Filter) (letters int, more bool, err error) {
 	part := f.scores()
-	if f.Reason == "" {
+	if f.all() {
 		letters, err = l.countAll(ctx, token, part)
 		return letters, false, rdb.Wrap("count dead letters", err)
 	}
-	for part.Limit = reasonsPerTrip; part.Offset < reasonsCounted; part.Offset += reasonsPerTrip {
+	for part.Limit = lookedPerTrip; part.Offset < maxCounted; part.Offset += lookedPerTrip {
 		window, err := l.redis.MembersIn(ctx, l.keys.DeadLetters(token), part)
 		if err != nil {
 			return 0, false, rdb.Wrap("count dead letters", err)
 		}
-		found, err := l.ofReason(ctx, window, f.Reason)
+		found, err := l.matching(ctx, window, f)
 		if err != nil {
 			return 0, false, err
 		}
-		if letters += len(found); len(window) < reasonsPerTrip {
+		if letters += len(found); len(window) < lookedPerTrip {
 			return letters, false, nil
 		}
 	}
 	all, err := l.countAll(ctx, token, part)
-	return letters, all > reasonsCounted, rdb.Wrap("count dead letters", err)
+	return letters, all > maxCounted, rdb.Wrap("count dead letters", err)
 }
 
-// How many letters are looked at for their reason: in one round trip, and in all once there are
-// enough to move.
+// How many letters are looked at for what they died of: in one round trip, and in all once there
+// are enough to move.
 const (
-	reasonsPerTrip = 1000
-	reasonsCounted = 10_000
+	lookedPerTrip = 1000
+	maxCounted    = 10_000
 )
 
-// findOfReason looks at all letters until it has enough, and at some more to count them.
-func (l *Letters) findOfReason(ctx context.Context, token bus.Token, f Filter) (ids []string, more int, err error) {
+// findMatching looks at all letters until it has enough, and at some more to count them.
+func (l *Letters) findMatching(ctx context.Context, token bus.Token, f Filter) (ids []string, more int, err error) {
 	part, counted := f.scores(), 0
-	for part.Limit = reasonsPerTrip; ; part.Offset += reasonsPerTrip {
+	for part.Limit = lookedPerTrip; ; part.Offset += lookedPerTrip {
 		window, err := l.redis.MembersIn(ctx, l.keys.DeadLetters(token), part)
 		if err != nil {
 			return nil, 0, err
 		}
-		found, err := l.ofReason(ctx, window, f.Reason)
+		found, err := l.matching(ctx, window, f)
 		if err != nil {
 			return nil, 0, err
 		}
 		n := min(len(found), MaxMovedLetters-len(ids))
 		ids, more = append(ids, found[:n]...), more+len(found)-n
-		if len(window) < reasonsPerTrip {
+		if len(window) < lookedPerTrip {
 			return ids, more, nil
 		}
 		if len(ids) < MaxMovedLetters {
 			continue
 		}
-		if counted += len(window); counted >= reasonsCounted {
+		if counted += len(window); counted >= maxCounted {
 			all, err := l.countAll(ctx, token, part)
 			return ids, more + max(0, all-int(part.Offset)-len(window)), err
 		}
 	}
 }
 
-// ofReason returns those of some letters that died for a reason.
-func (l *Letters) ofReason(ctx context.Context, window []rdb.Scored, reason bus.DeathReason) (ids []string, err error) {
-	reasons := make([]rdb.Reply[string], len(window))
+// matching returns those of some letters that a filter means.
+func (l *Letters) matching(ctx context.Context, window []rdb.Scored, f Filter) (ids []string, err error) {
+	causes := make([]rdb.Reply[[]any], len(window))
 	err = l.redis.Reads(ctx, "find dead letters", func(pipe rdb.Commands) {
 		for i, m := range window {
-			reasons[i] = pipe.HGet(ctx, l.keys.DeadLetterCause(bus.BatchID(m.Member)), "reason")
+			causes[i] = pipe.HMGet(ctx, l.keys.DeadLetterCause(bus.BatchID(m.Member)), "reason", "status")
 		}
 	})
 	for i, m := range window {
-		if reasons[i].Val() == string(reason) {
+		cause := causes[i].Val()
+		if len(cause) != 2 {
+			continue
+		}
+		reason, _ := cause[0].(string)
+		status, _ := cause[1].(string)
+		if f.matches(bus.DeathReason(reason), int(rdb.Integer(status, 0))) {
 			ids = append(ids, m.Member)
 		}
 	}

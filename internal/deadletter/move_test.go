@@ -282,6 +282,8 @@ func TestLettersAreCounted(t *testing.T) {
 			"all":      {deadletter.Filter{}, 7},
 			"a reason": {deadletter.Filter{Reason: bus.DiedOfAge}, 4},
 			"another":  {deadletter.Filter{Reason: bus.DiedRemoved}, 0},
+			"a status": {deadletter.Filter{Status: 503}, 2},
+			"none":     {deadletter.Filter{Status: deadletter.NoAnswer}, 2},
 			"some":     {deadletter.Filter{Since: at(2), Before: at(6)}, 4},
 			"both":     {deadletter.Filter{Since: at(2), Before: at(6), Reason: bus.DiedRefused}, 2},
 		} {

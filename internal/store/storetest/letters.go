@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/stretchr/testify/require"
@@ -14,6 +15,8 @@ type DeadLetter struct {
 	Number int
 	Token  bus.Token
 	Reason bus.DeathReason
+	// Status is that of the last answer: 400 if it is 0, none if it is negative.
+	Status int
 	// Created and DiedAt are in ms after [Start].
 	Created, DiedAt int
 	Events          []int // see [Packed]
@@ -35,9 +38,10 @@ func (b *Bus) Bury(l DeadLetter) bus.BatchID {
 		packed := Packed(b.T, "widgets", i)
 		list, bytes = append(list, string(packed)), bytes+len(packed)
 	}
+	status := max(cmp.Or(l.Status, 400), 0)
 	for _, err := range []error{
 		b.Redis.RPush(ctx, keys.DeadLetter(id), list...).Err(),
-		b.Redis.HSet(ctx, keys.DeadLetterCause(id), "reason", string(l.Reason), "status", 400, "error", "", "note", "",
+		b.Redis.HSet(ctx, keys.DeadLetterCause(id), "reason", string(l.Reason), "status", status, "error", "", "note", "",
 			"webhook_id", l.WebhookID, "revision", l.Revision, "bytes", bytes, "died_at", diedAt).Err(),
 		b.Redis.ZIncrBy(ctx, keys.DeadLetters(l.Token), float64(diedAt), string(id)).Err(),
 		b.Redis.HIncrBy(ctx, keys.DeadLetterEvents(), string(l.Token), int64(len(l.Events))).Err(),

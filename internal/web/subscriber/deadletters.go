@@ -55,9 +55,24 @@ func (h *Handlers) getDeadLetters(w http.ResponseWriter, r *http.Request, of bus
 
 // readFilter reads which dead letters a query is about.
 func readFilter(q *rest.Query) deadletter.Filter {
-	return deadletter.Filter{
+	filter := deadletter.Filter{
 		Reason: rest.Word(q, "reason", bus.DeathReasons), Since: q.Time("since"), Before: q.Time("before"),
 	}
+	if q.Has("status") {
+		filter.Status = filterStatus(q.Integer("status", 0, maxStatus, 0))
+	}
+	return filter
+}
+
+// maxStatus is the highest status of HTTP that an endpoint may answer.
+const maxStatus = 999
+
+// filterStatus is the status of a filter that a request sends: 0 stands for no answer.
+func filterStatus(sent int64) int {
+	if sent == 0 {
+		return deadletter.NoAnswer
+	}
+	return int(sent)
 }
 
 // countDeadLetters says how many dead letters there are.
@@ -164,6 +179,7 @@ func (h *Handlers) readSelection(w http.ResponseWriter, r *http.Request) (which 
 		IDs    *[]bus.BatchID   `json:"ids"`
 		All    *bool            `json:"all"`
 		Reason *bus.DeathReason `json:"reason"`
+		Status *int64           `json:"status"` // 0: no answer
 		Since  *int64           `json:"since"`  // ms since the Unix epoch
 		Before *int64           `json:"before"` // likewise
 	}
@@ -176,8 +192,8 @@ func (h *Handlers) readSelection(w http.ResponseWriter, r *http.Request) (which 
 		return which, bus.Invalidf("", `send either {"ids":[…]} or {"all":true}`)
 	case !all && (len(*sent.IDs) == 0 || len(*sent.IDs) > deadletter.MaxMovedLetters):
 		return which, bus.Invalidf("/ids", "must be 1 to %d dead letters", deadletter.MaxMovedLetters)
-	case !all && (sent.Reason != nil || sent.Since != nil || sent.Before != nil):
-		return which, bus.Invalidf("/ids", "must be alone: reason, since and before are for all")
+	case !all && (sent.Reason != nil || sent.Status != nil || sent.Since != nil || sent.Before != nil):
+		return which, bus.Invalidf("/ids", "must be alone: reason, status, since and before are for all")
 	case !all:
 		return deadletter.Selection{IDs: *sent.IDs}, nil
 	}
@@ -185,6 +201,12 @@ func (h *Handlers) readSelection(w http.ResponseWriter, r *http.Request) (which 
 		if which.Reason, err = bus.ParseDeathReason(string(*sent.Reason)); err != nil {
 			return which, bus.At("/reason", err)
 		}
+	}
+	if sent.Status != nil {
+		if *sent.Status < 0 || *sent.Status > maxStatus {
+			return which, bus.Invalidf("/status", "must be the status of an answer, at most %d, or 0 for no answer", maxStatus)
+		}
+		which.Status = filterStatus(*sent.Status)
 	}
 	if which.Since, err = rest.ReadTime("/since", sent.Since); err == nil {
 		which.Before, err = rest.ReadTime("/before", sent.Before)

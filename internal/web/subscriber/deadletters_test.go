@@ -68,10 +68,13 @@ func TestDeadLettersAreListed(t *testing.T) {
 		a.bury(redis, 5)
 		at := func(ms int) string { return strconv.FormatInt(storetest.After(ms).UnixMilli(), 10) }
 		for query, want := range map[string][]string{
-			"":                letterIDs(5, 4, 3, 2, 1),
-			"?limit=2":        letterIDs(5, 4, 3, 2, 1),
-			"?reason=age":     letterIDs(5, 3, 1),
-			"?reason=removed": nil,
+			"":                    letterIDs(5, 4, 3, 2, 1),
+			"?limit=2":            letterIDs(5, 4, 3, 2, 1),
+			"?reason=age":         letterIDs(5, 3, 1),
+			"?reason=removed":     nil,
+			"?status=400&limit=1": letterIDs(5, 4, 3, 2, 1),
+			"?status=503":         nil,
+			"?status=0":           nil,
 			"?limit=1&reason=refused&since=" + at(2000):  letterIDs(4, 2),
 			"?since=" + at(2000) + "&before=" + at(5000): letterIDs(4, 3, 2),
 		} {
@@ -81,9 +84,13 @@ func TestDeadLettersAreListed(t *testing.T) {
 		shown := a.Do(alice, "GET", "/subscriber/dead_letters?limit=1&reason=refused", "").Body
 		assert.JSONEq(t, fmt.Sprintf(`[{"id":"%s","died_at":%s,"created_at":%s,"reason":"refused","status":400,"error":null,"note":null,
 			"attempts":3,"events":4,"bytes":%d,"webhook_id":null}]`, storetest.LetterID(4), at(4000), at(0), 4*len(storetest.Packed(t, "widgets", 1))), shown)
+		for query, want := range map[string]string{"": `{"letters":5,"more":false}`, "?status=400&reason=age": `{"letters":3,"more":false}`, "?status=0": `{"letters":0,"more":false}`} {
+			assert.JSONEq(t, want, a.Do(alice, "GET", "/subscriber/dead_letters/count"+query, "").Body, query)
+		}
 		for query, detail := range map[string]string{
 			"?limit=101": "1 to 100", "?limit=0": "1 to 100", "?reason=old": "attempts", "?reason=": "attempts",
-			"?since=1.5": "since", "?before=-1": "before", "?after=x": "after", "?state=x": "reason, since, before, limit, after",
+			"?since=1.5": "since", "?before=-1": "before", "?after=x": "after", "?state=x": "reason, status, since, before, limit, after",
+			"?status=-1": "status", "?status=1000": "status", "?status=": "status",
 		} {
 			got := a.Problem(alice, "GET", "/subscriber/dead_letters"+query, "")
 			assert.Equal(t, 400, got.Status, query)
@@ -133,7 +140,7 @@ func TestDeadLettersAreRedeliveredAndDiscarded(t *testing.T) {
 		ids := `["` + strings.Join(letterIDs(3, 4, 1), `","`) + `"]`
 		assert.JSONEq(t, `{"letters":2,"events":7,"remaining":0}`, a.Do(alice, "POST", path+"/redeliver", `{"ids":`+ids+`}`).Body)
 		assert.JSONEq(t, `{"letters":2,"events":14,"remaining":0}`,
-			a.Do(rootKey, "POST", "/subscribers/alice--1/dead_letters/discard", `{"all":true,"reason":"refused"}`).Body)
+			a.Do(rootKey, "POST", "/subscribers/alice--1/dead_letters/discard", `{"all":true,"reason":"refused","status":400}`).Body)
 		assert.Contains(t, a.Log.String(), `client=root letters=2 events=14 subscriber=alice`)
 		assert.JSONEq(t, `{"letters":1,"events":5,"remaining":0}`, a.Do(alice, "POST", path+"/redeliver",
 			fmt.Sprintf(`{"all":true,"since":%d,"before":%d}`, storetest.After(5000).UnixMilli(), storetest.After(7000).UnixMilli())).Body)
@@ -146,7 +153,8 @@ func TestDeadLettersAreRedeliveredAndDiscarded(t *testing.T) {
 			{`{}`, ""}, {`{"ids":null,"all":false}`, ""}, {`{"ids":["a"],"all":true}`, ""}, {`{"ids":[]}`, "/ids"},
 			{`{"ids":[` + strings.Repeat(`"a",`, 100) + `"a"]}`, "/ids"}, {`{"ids":["a"],"reason":"age"}`, "/ids"},
 			{`{"ids":"a"}`, "/ids"}, {`{"ids":[1]}`, "/ids/0"}, {`{"all":1}`, "/all"}, {`{"all":true,"reason":"old"}`, "/reason"},
-			{`{"all":true,"since":-1}`, "/since"}, {`{"all":true,"before":253402300800000}`, "/before"}, {`{"all":true,"x":1}`, "/x"},
+			{`{"all":true,"status":-1}`, "/status"}, {`{"all":true,"status":1000}`, "/status"}, {`{"all":true,"status":"503"}`, "/status"},
+			{`{"ids":["a"],"status":503}`, "/ids"}, {`{"all":true,"since":-1}`, "/since"}, {`{"all":true,"before":253402300800000}`, "/before"}, {`{"all":true,"x":1}`, "/x"},
 		} {
 			for _, what := range []string{"/redeliver", "/discard"} {
 				got := a.Problem(alice, "POST", path+what, c.body)

@@ -79,8 +79,8 @@ func (h *Handlers) Routes(r chi.Router, path string) {
 	route(http.MethodGet, "/batches/{id}", h.getBatch, "from")
 	route(http.MethodDelete, "/batches/{id}", h.deleteBatch)
 	// What the bus has given up on.
-	route(http.MethodGet, "/dead_letters", h.getDeadLetters, "reason", "since", "before", "limit", "after")
-	route(http.MethodGet, "/dead_letters/count", h.countDeadLetters, "reason", "since", "before")
+	route(http.MethodGet, "/dead_letters", h.getDeadLetters, "reason", "status", "since", "before", "limit", "after")
+	route(http.MethodGet, "/dead_letters/count", h.countDeadLetters, "reason", "status", "since", "before")
 	route(http.MethodGet, "/dead_letters/{id}", h.getDeadLetter, "from")
 	route(http.MethodDelete, "/dead_letters/{id}", h.deleteDeadLetter)
 	route(http.MethodPost, "/dead_letters/{id}/redeliver", h.withoutBody(h.redeliverDeadLetter))

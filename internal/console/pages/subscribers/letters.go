@@ -44,6 +44,8 @@ type chosen struct {
 	// TokenID stands for the token of the subscriber, for root.
 	TokenID string
 	Reason  string
+	// Status is as it was typed: that of the last answer, or "none".
+	Status string
 	// Since is as it was typed: see [readTime]. Before is just after the newest letter died that was
 	// there when the first page was made, in ms since the Unix epoch; 1 if there was none.
 	Since  string
@@ -52,8 +54,12 @@ type chosen struct {
 
 // readChosen reads which letters are meant.
 func readChosen(v *page.Visit, h holder) (c chosen, f subscriber.LetterFilter, err error) {
-	c = chosen{TokenID: h.ID, Reason: v.Request.FormValue("reason"), Since: v.Request.FormValue("since"), Before: fieldOf(v, "before")}
+	c = chosen{TokenID: h.ID, Reason: v.Request.FormValue("reason"), Status: v.Request.FormValue("status"),
+		Since: v.Request.FormValue("since"), Before: fieldOf(v, "before")}
 	f.Reason = c.Reason
+	if f.Status, err = readStatus(c.Status); err != nil {
+		return c, f, err
+	}
 	if f.Since, err = readTime(c.Since); err != nil {
 		return c, f, page.Refuse(http.StatusUnprocessableEntity, "/since", "Write a time as 2026-11-23 03:12, in UTC.")
 	}
@@ -71,6 +77,21 @@ func readChosen(v *page.Visit, h holder) (c chosen, f subscriber.LetterFilter, e
 	return c, f, nil
 }
 
+// readStatus reads a status as it was typed.
+func readStatus(text string) (int, error) {
+	switch text = strings.ToLower(strings.TrimSpace(text)); text {
+	case "":
+		return 0, nil
+	case "none":
+		return subscriber.NoAnswer, nil
+	}
+	status, err := strconv.Atoi(text)
+	if err != nil || status < 1 || status > 999 {
+		return 0, page.Refuse(http.StatusUnprocessableEntity, "/status", "Write a status as 503, or none.")
+	}
+	return status, nil
+}
+
 // Query says the same in a URL.
 func (c chosen) Query() string {
 	values := url.Values{}
@@ -82,7 +103,7 @@ func (c chosen) Query() string {
 
 func (c chosen) members() map[string]string {
 	members := map[string]string{
-		"id": c.TokenID, "reason": c.Reason, "since": c.Since, "before": strconv.FormatInt(c.Before, 10),
+		"id": c.TokenID, "reason": c.Reason, "status": c.Status, "since": c.Since, "before": strconv.FormatInt(c.Before, 10),
 	}
 	maps.DeleteFunc(members, func(_, value string) bool { return value == "" })
 	return members
@@ -236,6 +257,13 @@ func askMany(v *page.Visit, h holder, verb, path string) (c view.Confirm, n amou
 	if chosen.Reason != "" {
 		c.Title += " with the reason " + chosen.Reason
 	}
+	switch filter.Status {
+	case 0:
+	case subscriber.NoAnswer:
+		c.Title += " that got no answer"
+	default:
+		c.Title += " whose last answer was " + strconv.Itoa(filter.Status)
+	}
 	if n.letters > maxMoved || count.More {
 		c.Effects = append(c.Effects, "There are more than these: one request of this page is for "+format.Count(maxMoved)+", the oldest first.")
 	}
@@ -248,6 +276,9 @@ func askMany(v *page.Visit, h holder, verb, path string) (c view.Confirm, n amou
 	slices.SortFunc(c.Hidden, func(a, b view.Hidden) int { return strings.Compare(a.Name, b.Name) })
 	if filter.Reason != "" {
 		body["reason"] = filter.Reason
+	}
+	if filter.Status != 0 {
+		body["status"] = max(filter.Status, 0)
 	}
 	for name, at := range map[string]time.Time{"since": filter.Since, "before": filter.Before} {
 		if !at.IsZero() {
