@@ -57,6 +57,7 @@ type server struct {
 	logins *rate.Limiter
 	failed failedLogins
 	tails  tails
+	onces  onces
 	// commons are the parts of pages that everybody sees alike.
 	commons commons
 }
@@ -68,6 +69,7 @@ func New(c Config, api http.Handler) http.Handler {
 	s := &server{
 		Config: c, api: api, assets: assets, views: parseViews(all, assets),
 		logins: rate.NewLimiter(loginsPerSecond, loginsPerSecond), tails: tails{open: map[string]int{}},
+		onces: onces{all: map[string]*once{}},
 	}
 	mux := http.NewServeMux()
 	for _, p := range all {

@@ -58,7 +58,10 @@ func (s *server) visit(w http.ResponseWriter, r *http.Request) (*page.Visit, err
 	v.Visitor = page.Visitor{
 		Client: who.Client, Root: known.Root(), Person: known.Person, LookOnly: known.LookOnly,
 	}
-	v.Session, v.IsFirst = session.ID(cookie.Value), s.Sessions.IsFirst
+	v.Session = session.ID(cookie.Value)
+	v.Once = func(nonce string, do func(context.Context) (page.Answer, error)) (page.Answer, error) {
+		return s.once(v, nonce, do)
+	}
 	if v.Root {
 		v.Sessions = sessions{s.Sessions, s.Log, v.Person}
 	}

@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"routemaster/client"
@@ -19,6 +20,9 @@ type Visitor struct {
 	// LookOnly is set if nothing may be changed.
 	LookOnly bool
 }
+
+// ErrSentBefore says that a form was sent before.
+var ErrSentBefore = errors.New("the form was sent before")
 
 // LoggedIn is whether it is a client or root.
 func (v Visitor) LoggedIn() bool { return v.Client != "" }
@@ -48,8 +52,10 @@ type Visit struct {
 	// visitor is root.
 	Session  string
 	Sessions Sessions
-	// IsFirst reports whether the form with a nonce is sent for the first time.
-	IsFirst func(ctx context.Context, nonce string) (bool, error)
+	// Once does what the form with a nonce asks for if it is sent for the first time. If it is sent
+	// again at once, as by a double click, the answer is the same; later the error is
+	// [ErrSentBefore]. It goes on when the request of the visit is cancelled.
+	Once func(nonce string, do func(context.Context) (Answer, error)) (Answer, error)
 	// Secure is whether cookies are for TLS only.
 	Secure bool
 }

@@ -1,7 +1,9 @@
 package pages
 
 import (
+	"context"
 	"crypto/rand"
+	"errors"
 	"net/http"
 	"slices"
 	"time"
@@ -69,19 +71,15 @@ func submitNewToken(v *page.Visit) (answer page.Answer, err error) {
 	if err := bus.ClientName(name).Validate(); err != nil {
 		return answer, page.Refuse(http.StatusBadRequest, "/name", err.Error())
 	}
-	first, err := v.IsFirst(v.Context(), nonce)
-	if err != nil {
-		return answer, err
-	}
-	if !first {
+	answer, err = v.Once(nonce, func(ctx context.Context) (answer page.Answer, err error) {
+		made, err := v.Bus.AddToken(ctx, name, "")
+		return page.Show(newTokenPage{Form: f, Made: made}), err
+	})
+	if errors.Is(err, page.ErrSentBefore) {
 		return answer, page.Refuse(http.StatusConflict, "",
-			"This form was sent before. Its token was shown then, and is not shown again: if nobody kept it, revoke it and make another.")
+			"This form was sent before. If it made a token, that was shown then, and is not shown again: revoke it if nobody kept it, and make another.")
 	}
-	made, err := v.Bus.AddToken(v.Context(), name, "")
-	if err != nil {
-		return answer, err
-	}
-	return page.Show(newTokenPage{Form: f, Made: made}), nil
+	return answer, err
 }
 
 // revokePath is the page that revokes a token, which its id stands for.
