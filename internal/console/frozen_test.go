@@ -14,15 +14,26 @@ import (
 
 func TestPagesDoNotWaitForAFrozenRedis(t *testing.T) {
 	redis := rdbtest.Real(t)
-	d := consoletest.New(t, redis, consoletest.Showing(consoletest.Away()))
-	root, alice := d.As(webtest.RootKey), d.As(webtest.Alice)
+	d := consoletest.Full(t, redis, consoletest.Showing(consoletest.Away()))
+	root, client := d.As(webtest.RootKey), d.As(shop)
 	root.Send("", nil)
-	alice.Send("", nil)
+	client.Send("", nil)
 	redis.Freeze(t)
 	defer redis.Thaw(t)
-	for who, b := range map[string]*consoletest.Browser{"root": root, "alice": alice} {
+	for path, b := range map[string]*consoletest.Browser{"": root, "topics/widgets": root, "subscribers/shop": client} {
 		rdbtest.Promptly(t, time.Second, func() time.Duration {
-			return rdbtest.Took(func() { assert.Equal(t, http.StatusOK, b.Send("", nil).Code, who) })
+			return rdbtest.Took(func() { assert.Equal(t, http.StatusOK, b.Send(path, nil).Code, path) })
 		})
 	}
+}
+
+// TestAPartOfAPageFailsAlone has the API break off in the middle of an answer, as it does when Redis
+// goes away there.
+func TestAPartOfAPageFailsAlone(t *testing.T) {
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	root := d.As(webtest.RootKey)
+	d.Break("/threads")
+	w := root.Send("work", nil)
+	assert.Equal(t, http.StatusOK, w.Code)
+	assert.Contains(t, w.Body.String(), "the bus did not answer")
 }

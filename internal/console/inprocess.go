@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -29,12 +30,33 @@ func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 		in.Body = http.NoBody
 	}
 	answer := &recorder{header: http.Header{}, status: http.StatusOK}
-	t.api.ServeHTTP(answer, in)
+	served := make(chan error, 1)
+	go func() { served <- serve(t.api, answer, in) }()
+	select {
+	case err := <-served:
+		if err != nil {
+			return nil, err
+		}
+	case <-in.Context().Done(): // the API may wait for Redis on behalf of others, and for longer
+		return nil, in.Context().Err()
+	}
 	return &http.Response{
 		Status: http.StatusText(answer.status), StatusCode: answer.status, Header: answer.header, Request: r,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Body: io.NopCloser(&answer.body), ContentLength: int64(answer.body.Len()),
 	}, nil
+}
+
+// serve has a handler serve a request. It fails where the handler would break off the connection: a
+// part of a page fails, and not the page.
+func serve(api http.Handler, answer *recorder, in *http.Request) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = fmt.Errorf("the API broke off: %v", reason)
+		}
+	}()
+	api.ServeHTTP(answer, in)
+	return nil
 }
 
 // recorder keeps a response.

@@ -17,7 +17,9 @@ func (s *server) getSeries(w http.ResponseWriter, r *http.Request) {
 	}
 	var series []byte
 	if err == nil {
-		_, err = v.Bus.Call(r.Context(), client.Request{
+		ctx, cancel := loadContext(v)
+		defer cancel()
+		_, err = v.Bus.Call(ctx, client.Request{
 			Operation: "read a series", Method: http.MethodGet, Path: "/overview/series?" + r.URL.RawQuery,
 		}, &series)
 	}

@@ -125,14 +125,26 @@ func (s *server) get(w http.ResponseWriter, r *http.Request, p page.Page) {
 	s.show(w, http.StatusOK, p.Template, f)
 }
 
-// loadTimeout bounds what a page reads of the bus, for which its panels wait in turn.
-const loadTimeout = 3 * time.Second
+// What a page reads of the bus is bounded, because its panels wait for it in turn: more so while
+// Redis does not answer, when nearly all of it would be waited for in vain.
+const (
+	loadTimeout     = 3 * time.Second
+	loadTimeoutAway = 250 * time.Millisecond
+)
+
+// loadContext is that in which a visit reads of the bus.
+func loadContext(v *page.Visit) (context.Context, context.CancelFunc) {
+	if v.Figures.Redis != "" {
+		return context.WithTimeout(v.Context(), loadTimeoutAway)
+	}
+	return context.WithTimeout(v.Context(), loadTimeout)
+}
 
 func (s *server) load(v *page.Visit, p page.Page) (any, error) {
 	if p.Load == nil {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(v.Context(), loadTimeout)
+	ctx, cancel := loadContext(v)
 	defer cancel()
 	loading := *v
 	loading.Request = v.Request.WithContext(ctx)

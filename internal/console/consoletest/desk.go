@@ -28,6 +28,8 @@ type Desk struct {
 
 	// names are those of what is there, by how the paths of pages call them.
 	names map[string]string
+	// broken is a path of the API; see [Desk.Break].
+	broken string
 }
 
 // New makes a console whose bus is empty but for the two tokens of webtest, and whose pages have no
@@ -49,10 +51,20 @@ func New(t testing.TB, redis *rdbtest.Server, adjust ...func(*console.Config)) *
 		if d.Live != nil {
 			c.Live = d.Live
 		}
-		c.Console, c.Logins = func(api http.Handler) http.Handler { return console.New(config, api) }, config.Sessions
+		c.Console, c.Logins = func(api http.Handler) http.Handler {
+			return console.New(config, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == d.broken {
+					panic(http.ErrAbortHandler)
+				}
+				api.ServeHTTP(w, r)
+			}))
+		}, config.Sessions
 	})
 	return d
 }
+
+// Break has the API break off its answers to the console for a path.
+func (d *Desk) Break(path string) { d.broken = path }
 
 // Serve serves the bus and its console on loopback until the test ends.
 func (d *Desk) Serve() { d.URL = d.Run() + "/console/" }
