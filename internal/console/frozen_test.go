@@ -27,8 +27,8 @@ func TestPagesDoNotWaitForAFrozenRedis(t *testing.T) {
 	}
 }
 
-// TestAPartOfAPageFailsAlone has the API break off in the middle of an answer, as it does when Redis
-// goes away there.
+// TestAPartOfAPageFailsAlone has the API break off in the middle of an answer, as when Redis goes
+// away there.
 func TestAPartOfAPageFailsAlone(t *testing.T) {
 	d := consoletest.Full(t, rdbtest.Embedded(t))
 	root := d.As(webtest.RootKey)
