@@ -32,8 +32,10 @@ func TestPagesDoNotWaitForAFrozenRedis(t *testing.T) {
 func TestAPartOfAPageFailsAlone(t *testing.T) {
 	d := consoletest.Full(t, rdbtest.Embedded(t))
 	root := d.As(webtest.RootKey)
-	d.Break("/threads")
-	w := root.Send("work", nil)
-	assert.Equal(t, http.StatusOK, w.Code)
-	assert.Contains(t, w.Body.String(), "the bus did not answer")
+	for path, broken := range map[string]string{"work": "/threads", "activity": "/activity"} {
+		d.Break(broken)
+		w := root.Send(path, nil)
+		assert.Equal(t, http.StatusOK, w.Code, path)
+		assert.Contains(t, w.Body.String(), "the bus did not answer", path)
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/livetail"
 	"routemaster/internal/web/auth"
 	"routemaster/internal/web/rest"
@@ -27,6 +28,12 @@ var tailCheck = 15 * time.Second
 // getTail shows the events of a topic while they are published, as server-sent events.
 func (a *API) getTail(w http.ResponseWriter, r *http.Request) {
 	stream, err := a.tails.Open(r.Context(), rest.TopicParam(r), rest.Caller(r).PublicName())
+	if err == bus.ErrOverloaded {
+		err = &rest.Problem{
+			Status: http.StatusServiceUnavailable,
+			Detail: "this client, or all together, have as many live tails here as they may; stop one, or try again later",
+		}
+	}
 	if err != nil {
 		a.Fail(w, r, err)
 		return

@@ -51,6 +51,18 @@ func field(t *testing.T, fields chan string) string {
 	}
 }
 
+func TestTooManyLiveTailsOfAClient(t *testing.T) {
+	a := newAPI(t, rdbtest.Embedded(t))
+	a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/0"}`)
+	url := a.Run()
+	for range 20 {
+		a.watch(url, "widgets")
+	}
+	got := a.Do(bob, "GET", "/topics/widgets/tail", "")
+	assert.Equal(t, http.StatusServiceUnavailable, got.Status)
+	assert.Contains(t, got.Body, "live tails")
+}
+
 func TestALiveTailShowsEvents(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
 	a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/0"}`)

@@ -12,8 +12,8 @@ import (
 
 // activityPage is what the page of the activity shows.
 type activityPage struct {
-	Changes []change
-	// Sessions are all logins. Their panel fails alone.
+	Changes page.Panel[[]change]
+	// Sessions are all logins.
 	Sessions page.Panel[[]session.Listed]
 	Now      time.Time
 }
@@ -31,9 +31,9 @@ func loadActivity(v *page.Visit) (any, error) {
 	_, err := v.Bus.Call(v.Context(), client.Request{
 		Operation: "list the activity", Method: http.MethodGet, Path: "/activity",
 	}, &last)
-	p := activityPage{Changes: make([]change, len(last.Changes)), Sessions: page.Part(v.Sessions.All(v.Context())), Now: time.Now()}
+	changes := make([]change, len(last.Changes))
 	for i, c := range last.Changes {
-		p.Changes[i] = change{c, time.UnixMilli(c.At)}
+		changes[i] = change{c, time.UnixMilli(c.At)}
 	}
-	return p, err
+	return activityPage{page.Part(changes, err), page.Part(v.Sessions.All(v.Context())), time.Now()}, nil
 }
