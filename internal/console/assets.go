@@ -1,32 +1,45 @@
 package console
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"io/fs"
 	"net/http"
 	"strings"
+	"time"
 
 	"routemaster/internal/console/static"
 )
 
 // assets are the files that pages load, by their names. Each has its hash in its path, so that
 // browsers may keep it.
-type assets struct{ hashes map[string]string }
+type assets struct {
+	texts  map[string][]byte
+	hashes map[string]string
+}
 
 func newAssets() *assets {
-	a := &assets{map[string]string{}}
+	a := &assets{map[string][]byte{}, map[string]string{}}
 	err := fs.WalkDir(static.Files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		text, err := static.Files.ReadFile(name)
-		sum := sha256.Sum256(text)
-		a.hashes[name] = hex.EncodeToString(sum[:4])
+		a.texts[name], err = static.Files.ReadFile(name)
 		return err
 	})
 	if err != nil {
 		panic(err) // they are part of the program
+	}
+	var style []byte
+	for _, part := range static.Style {
+		style = append(style, a.texts[part]...)
+		delete(a.texts, part)
+	}
+	a.texts[static.Style[0]] = style
+	for name, text := range a.texts {
+		sum := sha256.Sum256(text)
+		a.hashes[name] = hex.EncodeToString(sum[:4])
 	}
 	return a
 }
@@ -54,5 +67,5 @@ func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	http.ServeFileFS(w, r, static.Files, name)
+	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(a.texts[name]))
 }

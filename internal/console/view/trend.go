@@ -46,7 +46,10 @@ func trendOf(of overview.Subject, tracks overview.Tracks, line Line) (t Trend, k
 		if !ok {
 			continue
 		}
-		values := track.Values(line.of)
+		values := make([]float32, len(track.Points))
+		for i, p := range track.Points {
+			values[i] = line.of(p)
+		}
 		c, ok := courseOf(values)
 		if !ok {
 			continue

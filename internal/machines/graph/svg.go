@@ -9,7 +9,8 @@ import (
 	"routemaster/internal/machines"
 )
 
-// Colours, readable on white also for who cannot tell red from green.
+// Colours, readable on white also for who cannot tell red from green. The style sheet of the
+// console knows them, and has others for a dark ground.
 const (
 	gateFill, gateLine     = "#e3eefb", "#2563a8"
 	actionFill, actionLine = "#fdeed8", "#a85b12"
