@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/overview/numbers"
 )
 
 // How far figures look back. Samples of a bus that somebody watches are 2 s apart.
@@ -21,8 +22,7 @@ const (
 // Sampler computes [Figures] from a series of [Sample]s. Its zero value is ready to use. It must
 // not be used concurrently.
 type Sampler struct {
-	// recent has the samples of the last minute, oldest first.
-	recent []moment
+	recent recent
 	last   Figures
 	// readAt is when each part was read last.
 	readAt map[string]time.Time
@@ -40,12 +40,14 @@ func (s *Sampler) Add(now Sample) Figures {
 		s.lost(now)
 		return s.last.clone()
 	}
-	s.remember(newMoment(now))
+	s.recent.add(now, false)
 	f := newFigures()
-	f.At, f.Seconds, f.Due, f.Memory = now.At, s.seconds(), &now.Due, now.Memory
+	f.At, f.Seconds, f.Due, f.Memory = now.At, s.recent.Took(s.recent.rates).Seconds(), &now.Due, now.Memory
 	f.Queues = append(f.Queues, now.Queues...)
 	f.addProcesses(now)
 	followers := map[string]int{}
+	f.Subscribers = slices.Grow(f.Subscribers, len(now.Subscribers))
+	f.Topics = slices.Grow(f.Topics, len(now.Topics))
 	for _, sub := range now.Subscribers {
 		for _, topic := range sub.Topics {
 			followers[topic]++
@@ -53,7 +55,7 @@ func (s *Sampler) Add(now Sample) Figures {
 		f.Subscribers = append(f.Subscribers, s.subscriber(now.At, sub))
 	}
 	for _, t := range now.Topics {
-		rate := s.rate(rateWindow, topicEvents, t.Name)
+		rate := s.recent.Trace(topic(t.Name)).Rate(s.recent.rates, topicEvents)
 		f.Topics = append(f.Topics, Topic{
 			Name: t.Name, Publisher: t.Publisher, Rate: rate, Events: t.Events, Subscribers: followers[t.Name],
 		})
@@ -64,7 +66,7 @@ func (s *Sampler) Add(now Sample) Figures {
 	for _, m := range now.Machines {
 		f.Machines = append(f.Machines, s.machine(m))
 	}
-	f.sumUp(s.hasGaps(), now.Lacks(PartCounters))
+	f.sumUp(s.recent.HasGaps(s.recent.rates), now.Lacks(PartCounters))
 	s.keep(&f, now)
 	s.last = f
 	return f.clone()
@@ -72,9 +74,7 @@ func (s *Sampler) Add(now Sample) Figures {
 
 // Seed adds a slot of the history, for the rates of the first samples.
 func (s *Sampler) Seed(slot Slot) {
-	m := newMoment(slot.sample())
-	m.partial = !slot.coverage().Whole()
-	s.remember(m)
+	s.recent.add(slot.sample(), !slot.coverage().Whole())
 }
 
 // newFigures makes figures without figures. Nothing is null in their JSON that has a list there.
@@ -120,9 +120,10 @@ func (f *Figures) addProcesses(now Sample) {
 }
 
 func (s *Sampler) subscriber(now time.Time, sub SubscriberState) Subscriber {
+	trace := s.recent.Trace(subscriber(sub.Name))
 	f := Subscriber{
-		Name: sub.Name, Topics: append([]string{}, sub.Topics...), Queued: sub.Queued, Batches: &sub.Batches, Dead: &sub.Dead,
-		Rate: s.rate(rateWindow, sent, sub.Name), Sent: sub.Sent, Health: sub.Health, Trend: s.trend(sub),
+		Name: sub.Name, Topics: append([]string{}, sub.Topics...), Queued: sub.Queued, Batches: new(sub.Batches), Dead: new(sub.Dead),
+		Rate: trace.Rate(s.recent.rates, sent), Sent: sub.Sent, Health: sub.Health, Trend: s.recent.trend(trace),
 		SinceAttempt: since(sub.AttemptedAt, now), Failure: sub.Failure, Timeout: sub.Timeout.Seconds(), State: OK,
 	}
 	if sub.Queued > 0 {
@@ -130,7 +131,7 @@ func (s *Sampler) subscriber(now time.Time, sub SubscriberState) Subscriber {
 	}
 	f.Hold, f.HoldUntil = sub.hold(now)
 	f.Throttled = sub.Queued > 0 && sub.Throttled.After(now)
-	f.Failed, f.Dropped = s.failed(sub.Name), s.growth(Lately, dropped, sub.Name)
+	f.Failed, f.Dropped = s.failed(trace), trace.Growth(s.recent.lately, dropped)
 	return f
 }
 
@@ -164,8 +165,8 @@ func since(t, now time.Time) *float64 {
 
 // failed returns the share of a subscriber's deliveries that failed in the last minute, nil if
 // there were none or it is not known.
-func (s *Sampler) failed(name string) *float64 {
-	succeeded, failed := s.growth(Lately, succeeded, name), s.growth(Lately, failed, name)
+func (s *Sampler) failed(sub *numbers.Trace) *float64 {
+	succeeded, failed := sub.Growth(s.recent.lately, succeeded), sub.Growth(s.recent.lately, failed)
 	if succeeded == nil || failed == nil || *succeeded+*failed == 0 {
 		return nil
 	}
@@ -174,18 +175,20 @@ func (s *Sampler) failed(name string) *float64 {
 }
 
 func (s *Sampler) jobType(now time.Time, t JobTypeState) JobType {
+	r, trace := &s.recent, s.recent.Trace(jobType(t.Name))
 	return JobType{
 		Name: t.Name, Queued: t.Queued, Waiting: t.Waiting, InProgress: t.InProgress, Concurrency: t.Concurrency, Paused: t.Paused,
-		OldestAge: since(t.OldestAt, now), Succeeded: s.rate(Lately, typeSucceeded, t.Name),
-		Failed: s.rate(Lately, typeFailed, t.Name), Expired: s.rate(Lately, typeExpired, t.Name),
-		HeldBack: s.least(typeWaiting, t.Name) > 0 && s.ages(typeOldest, t.Name),
+		OldestAge: since(t.OldestAt, now), Succeeded: trace.Rate(r.lately, typeSucceeded),
+		Failed: trace.Rate(r.lately, typeFailed), Expired: trace.Rate(r.lately, typeExpired),
+		HeldBack: r.least(trace, typeWaiting) > 0 && r.ages(trace, typeOldest),
 	}
 }
 
 func (s *Sampler) machine(m MachineState) Machine {
+	r, trace := &s.recent, s.recent.Trace(machine(m.Name))
 	return Machine{
 		Name: m.Name, Labels: m.Labels, Errored: m.Errored, Unpublished: m.Unpublished,
-		Moves: s.rate(Lately, moved, m.Name), Failed: s.rate(Lately, stepsFailed, m.Name), Held: s.least(unpublished, m.Name),
+		Moves: trace.Rate(r.lately, moved), Failed: trace.Rate(r.lately, stepsFailed), Held: r.least(trace, unpublished),
 	}
 }
 

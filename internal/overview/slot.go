@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"hash/fnv"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -81,7 +82,8 @@ func SlotOf(s Sample) Slot {
 			slot.Busy += int64(p.Busy)
 		}
 	}
-	ordered := slices.SortedStableFunc(slices.Values(s.Subscribers), func(a, b SubscriberState) int {
+	ordered := slices.Clone(s.Subscribers)
+	slices.SortStableFunc(ordered, func(a, b SubscriberState) int {
 		return cmp.Or(-compareBools(a.needsCare(), b.needsCare()), b.AttemptedAt.Compare(a.AttemptedAt))
 	})
 	for _, sub := range ordered {
@@ -171,4 +173,31 @@ func (s Slot) sample() Sample {
 		sample.Topics = append(sample.Topics, TopicState{Name: topic.Name, Events: topic.Events})
 	}
 	return sample
+}
+
+// numbers are what the history has of a subscriber, by [Figure] from [Out] on.
+func (t Totals) numbers() [Health + 1]float64 {
+	oldest := t.Oldest.Seconds()
+	if oldest < 0 {
+		oldest = math.NaN()
+	}
+	return [...]float64{
+		Out: float64(t.Sent), Succeeded: float64(t.Succeeded), Failed: float64(t.Failed), Dropped: float64(t.Dropped),
+		Queued: float64(t.Queued), Oldest: oldest, Health: float64(t.Health),
+	}
+}
+
+// numbers are what the history has of the bus, by [Figure].
+func (s Slot) numbers() (n [figures]float64) {
+	bus := s.Bus
+	bus.Sent, bus.Counts = s.Grown.Sent, s.Grown.Counts
+	of := bus.numbers()
+	copy(n[:], of[:])
+	n[In], n[Unreadable], n[Scrubbed] = float64(s.Grown.Events), float64(s.Unreadable), float64(s.Scrubbed)
+	n[Used], n[Waiting], n[Dead] = float64(s.Used), float64(s.Waiting), float64(s.Dead)
+	if s.Used == 0 { // it is not known
+		n[Used] = math.NaN()
+	}
+	n[Busy] = float64(s.Busy) / float64(s.Threads) // 0/0 is NaN
+	return n
 }

@@ -88,7 +88,7 @@ func (a *API) getSeries(w http.ResponseWriter, r *http.Request) {
 	view.Range, view.StepSeconds = over.Name, over.Step.Seconds()
 	if track, known := a.config.Live.Tracks(r.Context())(of, over); known {
 		view.EndsAt = overview.Time{Time: track.End}
-		view.fill(of, track.Points)
+		view.fill(of, track)
 	}
 	rest.WriteJSON(w, http.StatusOK, view)
 }
@@ -116,30 +116,23 @@ func readSubject(q *rest.Query, text string) (of overview.Subject) {
 }
 
 // fill adds the columns that the history has of a subject.
-func (v *seriesView) fill(of overview.Subject, points []overview.Point) {
-	columnOf := func(value func(overview.Point) float32) column {
-		c := make(column, len(points))
-		for i, p := range points {
-			c[i] = value(p)
-		}
-		return c
-	}
+func (v *seriesView) fill(of overview.Subject, track overview.Track) {
 	if of.Subscriber == "" {
-		v.Published = columnOf(func(p overview.Point) float32 { return p.In })
+		v.Published = track.Values(overview.In)
 	}
 	if of.Topic != "" {
 		return
 	}
-	v.Delivered = columnOf(func(p overview.Point) float32 { return p.Out })
-	v.Succeeded = columnOf(func(p overview.Point) float32 { return p.Succeeded })
-	v.Failed = columnOf(func(p overview.Point) float32 { return p.Failed })
-	v.Dropped = columnOf(func(p overview.Point) float32 { return p.Dropped })
-	v.Queued = columnOf(func(p overview.Point) float32 { return p.Queued })
-	v.OldestAge = columnOf(func(p overview.Point) float32 { return p.Oldest })
-	v.Health = columnOf(func(p overview.Point) float32 { return p.Health })
+	v.Delivered = track.Values(overview.Out)
+	v.Succeeded = track.Values(overview.Succeeded)
+	v.Failed = track.Values(overview.Failed)
+	v.Dropped = track.Values(overview.Dropped)
+	v.Queued = track.Values(overview.Queued)
+	v.OldestAge = track.Values(overview.Oldest)
+	v.Health = track.Values(overview.Health)
 	if of == (overview.Subject{}) {
-		v.Dead = columnOf(func(p overview.Point) float32 { return p.Dead })
-		v.Used = columnOf(func(p overview.Point) float32 { return p.Used })
-		v.Busy = columnOf(func(p overview.Point) float32 { return p.Busy })
+		v.Dead = track.Values(overview.Dead)
+		v.Used = track.Values(overview.Used)
+		v.Busy = track.Values(overview.Busy)
 	}
 }

@@ -47,38 +47,37 @@ func (l *Live) Tracks(context.Context) overview.Tracks { return Tracks }
 
 // Tracks finds a made-up track of any subject.
 func Tracks(of overview.Subject, over overview.Range) (overview.Track, bool) {
-	t := overview.Track{End: At, Step: over.Step, Points: make([]overview.Point, over.Points)}
 	seed := float64(len(of.Subscriber)*7 + len(of.Topic)*3 + 1)
 	calm := of.Subscriber != "" && of.Subscriber != "search"
-	for i := range t.Points {
-		t.Points[i] = pointAt(float64(i)/float64(over.Points), seed, calm)
-		if gap := over.Points / 3; i == gap || i == gap+1 {
-			t.Points[i] = unknownPoint()
+	values := map[overview.Figure][]float32{}
+	for i := range over.Points {
+		gap := i == over.Points/3 || i == over.Points/3+1
+		for figure, value := range stepAt(float64(i)/float64(over.Points), seed, calm) {
+			if gap {
+				value = math.NaN()
+			}
+			values[figure] = append(values[figure], float32(value))
 		}
 	}
-	return t, true
+	return overview.TrackOf(At, over, values), true
 }
 
-// pointAt is what was at a time between 0 and 1.
-func pointAt(x, seed float64, calm bool) overview.Point {
+// stepAt is what was at a time between 0 and 1.
+func stepAt(x, seed float64, calm bool) map[overview.Figure]float64 {
 	wave := 1 + .12*math.Sin(9*x+seed) + .07*math.Sin(47*x+3*seed) + .04*math.Sin(131*x)
 	in := 900 * wave
-	p := overview.Point{
-		In: float32(in), Out: float32(in * (1.05 + .05*math.Sin(23*x))), Succeeded: float32(90 * wave), Failed: 0,
-		Queued: float32(60 * wave), Oldest: float32(.4 * wave), Health: 100, Used: float32(61e6 + 34e6*x),
+	step := map[overview.Figure]float64{
+		overview.In: in, overview.Out: in * (1.05 + .05*math.Sin(23*x)), overview.Succeeded: 90 * wave, overview.Failed: 0,
+		overview.Dropped: 0, overview.Queued: 60 * wave, overview.Oldest: .4 * wave, overview.Health: 100,
+		overview.Used: 61e6 + 34e6*x, overview.Busy: 0, overview.Dead: 0,
 	}
 	if !calm && x > .3 {
-		p.Queued, p.Oldest, p.Failed = float32(130_000*(x-.3)/.7), float32(4920*(x-.3)/.7), 6
+		step[overview.Queued], step[overview.Oldest], step[overview.Failed] = 130_000*(x-.3)/.7, 4920*(x-.3)/.7, 6
 	}
 	if !calm && x > .75 {
-		p.Dropped = float32(120 * (x - .7) * wave)
+		step[overview.Dropped] = 120 * (x - .7) * wave
 	}
-	return p
-}
-
-func unknownPoint() overview.Point {
-	n := float32(math.NaN())
-	return overview.Point{In: n, Out: n, Succeeded: n, Failed: n, Dropped: n, Queued: n, Oldest: n, Health: n, Used: n}
+	return step
 }
 
 func pointer[T any](value T) *T { return &value }

@@ -28,7 +28,7 @@ type Line struct {
 	// definition.
 	Name, Title, Figure string
 
-	of    func(overview.Point) float32
+	of    overview.Figure
 	write func(*float64) string
 }
 
@@ -40,15 +40,15 @@ type ChartRow struct {
 
 // The lines of charts.
 var (
-	In        = Line{"in", "In/s", "in/s", func(p overview.Point) float32 { return p.In }, format.Rate}
-	Out       = Line{"out", "Out/s", "out/s", func(p overview.Point) float32 { return p.Out }, format.Rate}
-	Succeeded = Line{"succeeded", "Delivered", "delivered", func(p overview.Point) float32 { return p.Succeeded }, whole}
-	Failed    = Line{"failed", "Failed", "failed deliveries", func(p overview.Point) float32 { return p.Failed }, whole}
-	Dropped   = Line{"dropped", "Dropped", "dropped", func(p overview.Point) float32 { return p.Dropped }, whole}
-	Queued    = Line{"queued", "Queued", "queued", func(p overview.Point) float32 { return p.Queued }, whole}
-	Oldest    = Line{"oldest", "Oldest", "oldest", func(p overview.Point) float32 { return p.Oldest }, format.Age}
-	Dead      = Line{"dead", "Dead letters", "events in dead letters", func(p overview.Point) float32 { return p.Dead }, whole}
-	Busy      = Line{"busy", "Busy threads", "busy", func(p overview.Point) float32 { return p.Busy }, format.Share}
+	In        = Line{"in", "In/s", "in/s", overview.In, format.Rate}
+	Out       = Line{"out", "Out/s", "out/s", overview.Out, format.Rate}
+	Succeeded = Line{"succeeded", "Delivered", "delivered", overview.Succeeded, whole}
+	Failed    = Line{"failed", "Failed", "failed deliveries", overview.Failed, whole}
+	Dropped   = Line{"dropped", "Dropped", "dropped", overview.Dropped, whole}
+	Queued    = Line{"queued", "Queued", "queued", overview.Queued, whole}
+	Oldest    = Line{"oldest", "Oldest", "oldest", overview.Oldest, format.Age}
+	Dead      = Line{"dead", "Dead letters", "events in dead letters", overview.Dead, whole}
+	Busy      = Line{"busy", "Busy threads", "busy", overview.Busy, format.Share}
 )
 
 func whole(n *float64) string {
@@ -86,10 +86,14 @@ func NewChart(id, title string, of overview.Subject, tracks overview.Tracks, lin
 		return c
 	}
 	every := max(int(tableStep/track.Step), 1)
-	for i := len(track.Points) - 1; i >= 0; i -= every {
-		row := ChartRow{At: track.End.Add(-time.Duration(len(track.Points)-1-i) * track.Step)}
-		for _, line := range lines {
-			row.Values = append(row.Values, line.write(ifKnown(line.of(track.Points[i]))))
+	values := make([][]float32, len(lines))
+	for i, line := range lines {
+		values[i] = track.Values(line.of)
+	}
+	for i := track.Steps - 1; i >= 0; i -= every {
+		row := ChartRow{At: track.End.Add(-time.Duration(track.Steps-1-i) * track.Step)}
+		for n, line := range lines {
+			row.Values = append(row.Values, line.write(ifKnown(values[n][i])))
 		}
 		c.Rows = append(c.Rows, row)
 	}
@@ -113,9 +117,5 @@ func Spark(of overview.Subject, tracks overview.Tracks, line Line) (values []flo
 	if !ok {
 		return nil
 	}
-	values = make([]float32, len(track.Points))
-	for i, p := range track.Points {
-		values[i] = line.of(p)
-	}
-	return values
+	return track.Values(line.of)
 }

@@ -46,10 +46,7 @@ func trendOf(of overview.Subject, tracks overview.Tracks, line Line) (t Trend, k
 		if !ok {
 			continue
 		}
-		values := make([]float32, len(track.Points))
-		for i, p := range track.Points {
-			values[i] = line.of(p)
-		}
+		values := track.Values(line.of)
 		c, ok := courseOf(values)
 		if !ok {
 			continue

@@ -2,6 +2,7 @@ package view
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,14 +39,15 @@ func TestCourses(t *testing.T) {
 
 func TestTrendsSayTheValueOfNowAndTheLongestCourse(t *testing.T) {
 	end := time.Date(2026, 11, 23, 3, 53, 0, 0, time.UTC)
-	climb := func(n int, low, high float32) (points []overview.Point) {
+	climb := func(over overview.Range, n int, low, high float32) overview.Track {
+		values := slices.Repeat([]float32{float32(math.NaN())}, over.Points-n)
 		for i := range n {
-			points = append(points, overview.Point{Queued: low + (high-low)*float32(i)/float32(n-1)})
+			values = append(values, low+(high-low)*float32(i)/float32(n-1))
 		}
-		return points
+		return overview.TrackOf(end, over, map[overview.Figure][]float32{overview.Queued: values})
 	}
-	fast := overview.Track{End: end, Step: overview.Fast.Step, Points: climb(90, 100_000, 129_620)}
-	slow := overview.Track{End: end, Step: overview.Slow.Step, Points: climb(42, 0, 129_000)}
+	fast := climb(overview.Fast, 90, 100_000, 129_620)
+	slow := climb(overview.Slow, 42, 0, 129_000)
 	tracks := func(has ...overview.Track) overview.Tracks {
 		return func(_ overview.Subject, over overview.Range) (overview.Track, bool) {
 			for _, track := range has {

@@ -91,7 +91,7 @@ func TestTheFirstFiguresHaveRates(t *testing.T) {
 		assert.NotNil(t, figures.Delivered)
 		track, known := live.Tracks(ctx)(overview.Subject{Subscriber: "alice"}, overview.Fast)
 		require.True(t, known)
-		assert.Len(t, track.Points, overview.Fast.Points)
+		assert.Len(t, track.Values(overview.Out), overview.Fast.Points)
 
 		f.record(f.at, overview.SlotOf(f.Collect(ctx)))
 		f.at = f.at.Add(SeriesInterval)

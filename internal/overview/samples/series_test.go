@@ -112,7 +112,7 @@ func TestWorkersWriteSlotsInTurn(t *testing.T) {
 		for _, over := range overview.Ranges {
 			track, known := h.Track(overview.Subject{}, over)
 			require.True(t, known, over.Name)
-			assert.InDelta(t, 3, track.Points[over.Points-1].Queued, 0)
+			assert.InDelta(t, 3, track.Values(overview.Queued)[over.Points-1], 0)
 		}
 		_, known := h.Track(overview.Subject{Subscriber: "alice"}, overview.Day)
 		assert.False(t, known, "of the day there is the bus only")
@@ -149,8 +149,9 @@ func TestTheHistoryOutlivesProcesses(t *testing.T) {
 			assert.Empty(t, again, "there is nothing new")
 			track, known := h.Track(overview.Subject{}, overview.Fast)
 			require.True(t, known)
-			tracks = append(tracks, fmt.Sprint(track.Points))
-			assert.InDelta(t, 10, track.Points[50].Out, 0.01)
+			out := track.Values(overview.Out)
+			tracks = append(tracks, fmt.Sprint(out, track.Values(overview.Queued)))
+			assert.InDelta(t, 10, out[50], 0.01)
 		}
 		assert.Equal(t, tracks[0], tracks[1])
 	})
@@ -224,8 +225,7 @@ func TestTheHistoryGrowsOverWorkers(t *testing.T) {
 		require.NoError(t, err)
 		track, known := h.Track(overview.Subject{}, overview.Fast)
 		require.True(t, known)
-		last := track.Points[overview.Fast.Points-3:]
-		assert.Equal(t, []float32{4, 0, 0}, []float32{last[0].Dropped, last[1].Dropped, last[2].Dropped})
+		assert.Equal(t, []float32{4, 0, 0}, track.Values(overview.Dropped)[overview.Fast.Points-3:])
 	})
 }
 

@@ -84,23 +84,24 @@ func noWorker(j *judge, _ rule) []overview.Problem {
 // lastSample returns the end of the last step that the history has. Workers write it.
 func (j *judge) lastSample() overview.Time {
 	track := j.fast(overview.Subject{})
-	for i := len(track.Points) - 1; i >= 0; i-- {
-		if p := track.Points[i]; p.Queued == p.Queued { // not NaN
-			return overview.Time{Time: track.at(i + 1)}
-		}
+	var last overview.Time
+	for i := range known(track.last(15*time.Minute, overview.Queued)) {
+		last.Time = track.at(track.missing + i + 1)
 	}
-	return overview.Time{}
+	return last
 }
 
+// positive reports whether something was counted.
+func positive(n float32) bool { return n > 0 }
+
 func eventsDropped(j *judge, r rule) []overview.Problem {
-	dropped := func(p overview.Point) float32 { return p.Dropped }
-	total, _ := sum(j.fast(overview.Subject{}).last(r.Over), dropped)
+	total, _ := sum(j.fast(overview.Subject{}).last(r.Over, overview.Dropped))
 	in := spanOf(r.Over)
 	if lately := j.Dropped; lately != nil && float64(*lately) > total { // the history is a step behind
 		total, in = float64(*lately), spanOf(overview.Lately)
 	}
 	return one(total > r.Above, func() overview.Problem {
-		losers, of := j.losers(r, dropped), ""
+		losers, of := j.losers(r), ""
 		if len(losers) > 0 {
 			of = " of " + list(losers)
 		}
@@ -108,7 +109,7 @@ func eventsDropped(j *judge, r rule) []overview.Problem {
 			Title: "Events are being lost.",
 			Detail: sentences(fmt.Sprintf("%s%s dropped in the last %s.", events(total), of, in), j.aboveMark(),
 				"The bus drops the oldest batches while Redis is above its high mark. Give it more memory, or see why queues grow."),
-			Since: j.since(overview.Subject{}, dropped, r.Over, func(p overview.Point) bool { return p.Dropped > 0 }),
+			Since: j.since(overview.Subject{}, r.Over, is(overview.Dropped, positive)),
 		}
 		if len(losers) == 1 {
 			p.Subscriber = losers[0]
@@ -118,10 +119,10 @@ func eventsDropped(j *judge, r rule) []overview.Problem {
 }
 
 // losers returns the subscribers whose events were dropped, those with the most first.
-func (j *judge) losers(r rule, dropped figure) (names []string) {
+func (j *judge) losers(r rule) (names []string) {
 	lost := map[string]float64{}
 	for _, sub := range j.Subscribers {
-		total, _ := sum(j.fast(overview.Subject{Subscriber: sub.Name}).last(r.Over), dropped)
+		total, _ := sum(j.fast(overview.Subject{Subscriber: sub.Name}).last(r.Over, overview.Dropped))
 		if sub.Dropped != nil {
 			total = max(total, float64(*sub.Dropped))
 		}
@@ -141,14 +142,13 @@ func (j *judge) aboveMark() string {
 }
 
 func eventsUnreadable(j *judge, r rule) []overview.Problem {
-	unreadable := func(p overview.Point) float32 { return p.Unreadable }
-	total, _ := sum(j.fast(overview.Subject{}).last(r.Over), unreadable)
+	total, _ := sum(j.fast(overview.Subject{}).last(r.Over, overview.Unreadable))
 	return one(total > r.Above, func() overview.Problem {
 		return overview.Problem{
 			Title: "Events cannot be read, and are lost.",
 			Detail: sentences(fmt.Sprintf("%s in the last %s.", events(total), spanOf(r.Over)),
 				"Something other than the bus has written to its keys. The workers' logs name the subscribers."),
-			Since: j.since(overview.Subject{}, unreadable, r.Over, func(p overview.Point) bool { return p.Unreadable > 0 }),
+			Since: j.since(overview.Subject{}, r.Over, is(overview.Unreadable, positive)),
 		}
 	})
 }
@@ -168,21 +168,20 @@ func redisNearlyFull(j *judge, r rule) []overview.Problem {
 		return nil
 	}
 	limit := r.Above * float64(j.Memory.High)
-	used := func(p overview.Point) float32 { return p.Used }
 	return one(float64(j.Memory.Used) > limit, func() overview.Problem {
 		p := overview.Problem{
 			Title: "Redis is about to be full.",
-			Detail: sentences(fmt.Sprintf("%s MB are used.", megabytes(j.Memory.Used)), j.fullIn(used),
+			Detail: sentences(fmt.Sprintf("%s MB are used.", megabytes(j.Memory.Used)), j.fullIn(),
 				fmt.Sprintf("Above %s MB the oldest batches are dropped.", megabytes(j.Memory.High))),
-			Since: j.since(overview.Subject{}, used, 0, func(p overview.Point) bool { return float64(p.Used) > limit }),
+			Since: j.since(overview.Subject{}, 0, is(overview.Used, func(used float32) bool { return float64(used) > limit })),
 		}
 		return p
 	})
 }
 
 // fullIn says when Redis will reach its high mark, if it fills as it did in the last 15 min.
-func (j *judge) fullIn(used figure) string {
-	slope, known := j.fast(overview.Subject{}).slope(15*time.Minute, used)
+func (j *judge) fullIn() string {
+	slope, known := j.fast(overview.Subject{}).slope(15*time.Minute, overview.Used)
 	left := float64(j.Memory.High-j.Memory.Used) / slope
 	if !known || slope <= 0 || left <= 0 || left > (24*time.Hour).Seconds() {
 		return ""
@@ -191,30 +190,30 @@ func (j *judge) fullIn(used figure) string {
 }
 
 func workersBusy(j *judge, r rule) []overview.Problem {
-	busy := func(p overview.Point) float32 { return p.Busy }
-	holds := func(p overview.Point) bool { return float64(p.Busy) > r.Above && p.Waiting > 0 }
+	full := condition{overview.Busy, overview.Waiting, func(busy, waiting float32) bool {
+		return float64(busy) > r.Above && waiting > 0
+	}}
 	main := slices.IndexFunc(j.Queues, func(q overview.Queue) bool { return q.Name == "main" })
 	is := j.Threads > 0 && main >= 0 && j.Queues[main].Instant > 0 && float64(j.Busy) > r.Above*float64(j.Threads) &&
-		j.fast(overview.Subject{}).all(r.Over, busy, holds)
+		j.fast(overview.Subject{}).all(r.Over, full)
 	return one(is, func() overview.Problem {
 		return overview.Problem{
 			Title: "Nearly all worker threads are busy.",
 			Detail: sentences(fmt.Sprintf("%d of %d deliver, and %s wait for one.", j.Busy, j.Threads, many(j.Queues[main].Instant, "batch", "batches")),
 				"Add workers or threads, or see which subscribers are slow."),
-			Since: j.since(overview.Subject{}, busy, 0, holds),
+			Since: j.since(overview.Subject{}, 0, full),
 		}
 	})
 }
 
 func workerDied(j *judge, r rule) []overview.Problem {
-	scrubbed := func(p overview.Point) float32 { return p.Scrubbed }
-	total, _ := sum(j.fast(overview.Subject{}).last(r.Over), scrubbed)
+	total, _ := sum(j.fast(overview.Subject{}).last(r.Over, overview.Scrubbed))
 	return one(total > r.Above, func() overview.Problem {
 		return overview.Problem{
 			Title: "A worker died.",
 			Detail: sentences(many(total, "thread", "threads")+" did not report for 30 s, in the last "+spanOf(r.Over)+".",
 				"The bus has put their jobs back into the queue. Events may have been delivered twice."),
-			Since: j.since(overview.Subject{}, scrubbed, r.Over, func(p overview.Point) bool { return p.Scrubbed > 0 }),
+			Since: j.since(overview.Subject{}, r.Over, is(overview.Scrubbed, positive)),
 		}
 	})
 }
@@ -261,7 +260,7 @@ func topicQuiet(j *judge, r rule) (found []overview.Problem) {
 			found = append(found, overview.Problem{
 				Title:  t.Name + " is quiet.",
 				Detail: fmt.Sprintf("Nothing was published to it for %s. Its mean of the last 6 h is %s.", spanOf(r.Over), perSecond(j.usually(t))),
-				Since:  j.since(overview.Subject{Topic: t.Name}, published, 0, func(p overview.Point) bool { return p.In == 0 }), Topic: t.Name,
+				Since:  j.since(overview.Subject{Topic: t.Name}, 0, is(overview.In, func(rate float32) bool { return rate == 0 })), Topic: t.Name,
 			})
 		}
 	}

@@ -16,9 +16,6 @@ type judge struct {
 	*overview.Figures
 	sample overview.Sample
 	tracks overview.Tracks
-	// last is the track that was asked for last, of lastOf.
-	last   track
-	lastOf *overview.Subject
 	// shown are the subscribers that a problem was found with.
 	shown map[string]bool
 	// idle is whether no worker runs.
@@ -58,15 +55,19 @@ func (j *judge) subscribers(is func(overview.Subscriber) bool, say func(overview
 	if j.idle {
 		return nil
 	}
-	worst := slices.SortedFunc(slices.Values(j.Subscribers), func(a, b overview.Subscriber) int {
+	var worst []overview.Subscriber
+	for _, sub := range j.Subscribers {
+		if !j.shown[sub.Name] && is(sub) {
+			worst = append(worst, sub)
+		}
+	}
+	slices.SortFunc(worst, func(a, b overview.Subscriber) int {
 		return cmp.Or(cmp.Compare(b.Queued, a.Queued), cmp.Compare(a.Name, b.Name))
 	})
 	for _, sub := range worst {
-		if !j.shown[sub.Name] && is(sub) {
-			p := say(sub)
-			p.Subscriber = sub.Name
-			found = append(found, p)
-		}
+		p := say(sub)
+		p.Subscriber = sub.Name
+		found = append(found, p)
 	}
 	return found
 }

@@ -1,7 +1,9 @@
 package verdict
 
 import (
+	"math"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -35,13 +37,16 @@ func last(samples ...overview.Sample) (f overview.Figures) {
 	return f
 }
 
-// gap is a point of which nothing is known.
-var gap = overview.Unknown
+// point has the figures of a step, of which all others are 0; nil is a step of which nothing is
+// known.
+type point map[overview.Figure]float32
+
+var gap point
 
 // part is so many steps of the same point.
 type part struct {
 	steps int
-	point overview.Point
+	point point
 }
 
 // past are made-up tracks, which end at the start of the test. What they do not have are gaps.
@@ -49,23 +54,29 @@ type past map[overview.Subject]map[string][]part
 
 func (p past) tracks(of overview.Subject, over overview.Range) (overview.Track, bool) {
 	parts, ok := p[of][over.Name]
-	t := overview.Track{End: start, Step: over.Step}
+	var points []point
 	for _, part := range parts {
-		for range part.steps {
-			t.Points = append(t.Points, part.point)
+		points = append(points, slices.Repeat([]point{part.point}, part.steps)...)
+	}
+	points = append(slices.Repeat([]point{gap}, max(over.Points-len(points), 0)), points...)
+	values := map[overview.Figure][]float32{}
+	for figure := overview.Out; figure <= overview.Dead; figure++ {
+		for _, p := range points {
+			value := p[figure]
+			if p == nil {
+				value = float32(math.NaN())
+			}
+			values[figure] = append(values[figure], value)
 		}
 	}
-	for len(t.Points) < over.Points {
-		t.Points = append([]overview.Point{gap}, t.Points...)
-	}
-	return t, ok
+	return overview.TrackOf(start, over, values), ok
 }
 
 // fast is a past in steps of 10 s.
 func fast(of overview.Subject, parts ...part) past { return past{of: {overview.Fast.Name: parts}} }
 
 // minutes are so many minutes of the same point in steps of 10 s.
-func minutes(n int, p overview.Point) part { return part{6 * n, p} }
+func minutes(n int, p point) part { return part{6 * n, p} }
 
 var shop = overview.Subject{Subscriber: "shop"}
 
@@ -91,7 +102,7 @@ func TestAStalledSubscriber(t *testing.T) {
 	s := at(0, overview.SubscriberState{
 		Name: "search", Queued: 129_620, OldestAt: after(-82 * 60), Failure: "503", AttemptedAt: after(-41.7), Throttled: after(18.3),
 	})
-	stuck, works := overview.Point{Queued: 5}, overview.Point{Queued: 5, Succeeded: 1}
+	stuck, works := point{overview.Queued: 5}, point{overview.Queued: 5, overview.Succeeded: 1}
 	p := past{overview.Subject{Subscriber: "search"}: {
 		overview.Fast.Name: {minutes(15, stuck)}, overview.Slow.Name: {{100, works}, {10, stuck}, {1, gap}, {9, stuck}},
 	}}
@@ -114,7 +125,7 @@ func TestAStalledSubscriber(t *testing.T) {
 
 func TestProblemsOfSubscribers(t *testing.T) {
 	hour, soon := after(-2*3600), after(3600)
-	down, young := overview.Point{Health: 0, Queued: 1, Failed: 1}, overview.Point{Health: 0, Queued: 1, Succeeded: 1}
+	down, young := point{overview.Health: 0, overview.Queued: 1, overview.Failed: 1}, point{overview.Health: 0, overview.Queued: 1, overview.Succeeded: 1}
 	for _, test := range []struct {
 		sub    overview.SubscriberState
 		past   []part
@@ -129,10 +140,10 @@ func TestProblemsOfSubscribers(t *testing.T) {
 		{overview.SubscriberState{Queued: 1, Throttled: soon}, []part{minutes(1, young), minutes(5, down)}, "no-health",
 			"1 event waits. Each success adds to its health.", agoTime(6)},
 		{overview.SubscriberState{Queued: 7, Health: 50, OldestAt: after(-600)},
-			[]part{{60, overview.Point{Succeeded: 1, Oldest: 100, Health: 50}}, {30, overview.Point{Succeeded: 1, Oldest: 600, Health: 50}}}, "behind",
+			[]part{{60, point{overview.Succeeded: 1, overview.Oldest: 100, overview.Health: 50}}, {30, point{overview.Succeeded: 1, overview.Oldest: 600, overview.Health: 50}}}, "behind",
 			"7 events wait, the oldest for 10 min. It acknowledges 0/s. Its oldest event grows older: it takes events more slowly than they are " +
 				"published. A larger max or max_in_flight may help, or a faster endpoint.", agoTime(5)},
-		{overview.SubscriberState{Queued: 7, Health: 50, Blocked: true, OldestAt: hour, Failure: "422"}, []part{minutes(15, overview.Point{Succeeded: 1, Queued: 7})}, "blocked",
+		{overview.SubscriberState{Queued: 7, Health: 50, Blocked: true, OldestAt: hour, Failure: "422"}, []part{minutes(15, point{overview.Succeeded: 1, overview.Queued: 7})}, "blocked",
 			"It asks for strict_order, so later events wait. 7 events wait, the oldest for 2 h. It answers 422. " +
 				"The bus tries the batch until it is acknowledged; with dead_letters it gives up.", overview.Time{Time: hour}},
 		{overview.SubscriberState{Queued: 7, Paused: soon, OldestAt: hour}, nil, "paused",
@@ -158,7 +169,7 @@ func TestProblemsOfTheBus(t *testing.T) {
 		s.Queues = []overview.Queue{{Name: "main"}}
 		return s
 	}
-	fine := minutes(15, overview.Point{Busy: 0})
+	fine := minutes(15, point{overview.Busy: 0})
 	assert.Empty(t, found(fast(overview.Subject{}, fine), well()))
 	for _, test := range []struct {
 		rule, detail string
@@ -177,18 +188,18 @@ func TestProblemsOfTheBus(t *testing.T) {
 		{"no-worker", "Nothing is delivered. 0 events are queued. Publishes are stored while Redis has room, and are delivered as soon as a worker runs.",
 			overview.Time{}, nil, func(s *overview.Sample) { s.Processes, s.Running = nil, settled+1 }},
 		{"events-dropped", "1,204 events dropped in the last 5 min. Redis is above its high mark (100.2 of 100.0 MB). The bus drops the oldest batches " +
-			"while Redis is above its high mark. Give it more memory, or see why queues grow.", agoTime(2), []part{minutes(1, overview.Point{Dropped: 200.6667}), minutes(1, overview.Point{})},
+			"while Redis is above its high mark. Give it more memory, or see why queues grow.", agoTime(2), []part{minutes(1, point{overview.Dropped: 200.6667}), minutes(1, point{})},
 			func(s *overview.Sample) { s.Memory.Used = 100_250_000; s.Memory.High = 100_000_000 }},
 		{"events-unreadable", "12 events in the last 5 min. Something other than the bus has written to its keys. The workers' logs name the subscribers.",
-			agoTime(2), []part{minutes(1, overview.Point{Unreadable: 2}), minutes(1, overview.Point{})}, nil},
+			agoTime(2), []part{minutes(1, point{overview.Unreadable: 2}), minutes(1, point{})}, nil},
 		{"keys-damaged", "subscriber:shop and topic:widgets: not of the type that the bus writes, so what belongs there is missing here. " +
 			"The bus leaves such keys alone. rtm doctor says what can be repaired.", overview.Time{}, nil, func(s *overview.Sample) { s.Damaged = []string{"subscriber:shop", "topic:widgets"} }},
 		{"redis-nearly-full", "95.0 MB are used. If it goes on as in the last 15 min, it is full in about 6 min. Above 100.0 MB the oldest batches are dropped.",
-			agoTime(10), []part{{30, overview.Point{Used: 84_000_000}}, {60, overview.Point{Used: 95_000_000}}}, func(s *overview.Sample) { s.Memory.Used = 95_000_000 }},
+			agoTime(10), []part{{30, point{overview.Used: 84_000_000}}, {60, point{overview.Used: 95_000_000}}}, func(s *overview.Sample) { s.Memory.Used = 95_000_000 }},
 		{"workers-busy", "10 of 10 deliver, and 4 batches wait for one. Add workers or threads, or see which subscribers are slow.", agoTime(10),
-			[]part{minutes(5, overview.Point{Busy: 1}), minutes(10, overview.Point{Busy: 1, Waiting: 3})}, func(s *overview.Sample) { s.Processes[0].Busy, s.Queues[0].Instant = 10, 4 }},
+			[]part{minutes(5, point{overview.Busy: 1}), minutes(10, point{overview.Busy: 1, overview.Waiting: 3})}, func(s *overview.Sample) { s.Processes[0].Busy, s.Queues[0].Instant = 10, 4 }},
 		{"worker-died", "4 threads did not report for 30 s, in the last 15 min. The bus has put their jobs back into the queue. " +
-			"Events may have been delivered twice.", agoTime(10), []part{{1, overview.Point{Scrubbed: 4}}, {59, overview.Point{}}}, nil},
+			"Events may have been delivered twice.", agoTime(10), []part{{1, point{overview.Scrubbed: 4}}, {59, point{}}}, nil},
 		{"clocks-apart", "Compared with the clock of Redis, a worker is 12 s ahead and a web is 5.1 s behind. Times and ages are wrong by as much. " +
 			"Synchronize the clocks.", overview.Time{}, nil, func(s *overview.Sample) { s.Processes[0].Ahead, s.Processes[1].Ahead = 12_000, -5_100 }},
 		{"versions-differ", "1.2 (1 process) and 1.3 (1 process). Expected only during an update.", overview.Time{}, nil,
@@ -214,7 +225,7 @@ func TestProblemsOfTheBus(t *testing.T) {
 // its end was not in the last minutes.
 func TestAHistoryThatHasEnded(t *testing.T) {
 	s := overview.Sample{At: after(600), Processes: []overview.Process{{Kind: "web", SeenAt: overview.Time{Time: after(600)}}}}
-	p := sole(t, fast(overview.Subject{}, minutes(15, overview.Point{Dropped: 5, Unreadable: 5})), s)
+	p := sole(t, fast(overview.Subject{}, minutes(15, point{overview.Dropped: 5, overview.Unreadable: 5})), s)
 	assert.Equal(t, "no-worker", p.Rule)
 	assert.Equal(t, overview.Time{Time: start}, p.Since, "when the history ended")
 }
@@ -232,7 +243,7 @@ func TestWhatIsNoProblemYet(t *testing.T) {
 		"a job type that does not wait":   {At: start, JobTypes: []overview.JobTypeState{{Name: "ship", Paused: true}}},
 		"a machine that has moved things": {At: start, Machines: []overview.MachineState{{Name: "trial", Unpublished: 7}}},
 	} {
-		assert.Empty(t, found(fast(overview.Subject{}, minutes(2, overview.Point{Busy: 1, Waiting: 9})), s), name)
+		assert.Empty(t, found(fast(overview.Subject{}, minutes(2, point{overview.Busy: 1, overview.Waiting: 9})), s), name)
 	}
 }
 

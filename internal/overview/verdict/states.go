@@ -49,16 +49,18 @@ func (j *judge) isStalled(sub overview.Subscriber) bool {
 		return false
 	}
 	track := j.fast(overview.Subject{Subscriber: sub.Name})
-	if track.isKnown(stalledOver, queued) {
-		return track.all(stalledOver, queued, takesNothing)
+	if track.isKnown(stalledOver, overview.Queued) {
+		return track.all(stalledOver, takesNothing)
 	}
-	took := slices.ContainsFunc(track.Points, func(p overview.Point) bool { return p.Succeeded > 0 })
+	took := slices.ContainsFunc(track.last(stalledOver, overview.Succeeded), func(n float32) bool { return n > 0 })
 	took = took || sub.Failure == "" && attempted(sub, stalledOver.Seconds())
 	return !took && older(sub, stalledOver.Seconds())
 }
 
-// takesNothing reports whether events waited in a step, and none was acknowledged.
-func takesNothing(p overview.Point) bool { return p.Queued > 0 && !(p.Succeeded > 0) }
+// takesNothing is that events waited in a step, and none was acknowledged.
+var takesNothing = condition{overview.Queued, overview.Succeeded, func(queued, succeeded float32) bool {
+	return queued > 0 && !(succeeded > 0)
+}}
 
 // isFailing reports whether a subscriber is throttled, or there were only failures in the last
 // minute.
@@ -70,7 +72,7 @@ func (j *judge) isBehind(sub overview.Subscriber) bool {
 	if !older(sub, behindAbove) {
 		return false
 	}
-	slope, known := j.fast(overview.Subject{Subscriber: sub.Name}).slope(behindOver, func(p overview.Point) float32 { return p.Oldest })
+	slope, known := j.fast(overview.Subject{Subscriber: sub.Name}).slope(behindOver, overview.Oldest)
 	return known && slope > behindSlope
 }
 
@@ -81,12 +83,14 @@ func (j *judge) isFlaky(sub overview.Subscriber) bool {
 		return false
 	}
 	var succeeded, failed float64
-	for _, p := range j.fast(overview.Subject{Subscriber: sub.Name}).last(flakyOver) {
-		if succeeded > 0 && p.Failed > 0 {
-			failed += float64(p.Failed)
+	track := j.fast(overview.Subject{Subscriber: sub.Name})
+	failures := track.last(flakyOver, overview.Failed)
+	for i, n := range track.last(flakyOver, overview.Succeeded) {
+		if succeeded > 0 && failures[i] > 0 {
+			failed += float64(failures[i])
 		}
-		if p.Succeeded > 0 {
-			succeeded += float64(p.Succeeded)
+		if n > 0 {
+			succeeded += float64(n)
 		}
 	}
 	return failed > 0 && failed >= flakyShare*(succeeded+failed)
@@ -95,7 +99,7 @@ func (j *judge) isFlaky(sub overview.Subscriber) bool {
 // topicState returns how a topic is.
 func (j *judge) topicState(t overview.Topic) overview.State {
 	comes := t.Rate != nil && *t.Rate > 0
-	lately, known := sum(j.fast(overview.Subject{Topic: t.Name}).last(quietOver), published)
+	lately, known := sum(j.fast(overview.Subject{Topic: t.Name}).last(quietOver, overview.In))
 	switch {
 	case t.Publisher == "" && t.Events == 0:
 		return overview.Unclaimed
@@ -110,7 +114,7 @@ func (j *judge) topicState(t overview.Topic) overview.State {
 // usually returns the mean rate of a topic in events/s over the last 6 h, 0 if it is not known.
 func (j *judge) usually(t overview.Topic) float64 {
 	track, ok := j.tracks(overview.Subject{Topic: t.Name}, overview.Slow)
-	total, n := sum(track.Points, published)
+	total, n := sum(track.Values(overview.In))
 	if !ok || n == 0 {
 		return 0
 	}

@@ -11,11 +11,11 @@ import (
 
 func TestStatesOfSubscribers(t *testing.T) {
 	var (
-		works   = overview.Point{Succeeded: 10, Queued: 5, Health: 100}
-		stuck   = overview.Point{Queued: 5}
-		failed  = overview.Point{Failed: 1, Queued: 5}
-		mixed   = overview.Point{Succeeded: 9, Failed: 1, Queued: 5}
-		nothing = overview.Point{}
+		works   = point{overview.Succeeded: 10, overview.Queued: 5, overview.Health: 100}
+		stuck   = point{overview.Queued: 5}
+		failed  = point{overview.Failed: 1, overview.Queued: 5}
+		mixed   = point{overview.Succeeded: 9, overview.Failed: 1, overview.Queued: 5}
+		nothing = point{}
 		moment  = after(-1)
 		longAgo = after(-1000)
 		ancient = after(-10_000)
@@ -23,8 +23,8 @@ func TestStatesOfSubscribers(t *testing.T) {
 		counts  = func(succeeded, failed int64) overview.Counts {
 			return overview.Counts{Succeeded: succeeded, Failed: failed}
 		}
-		growing  = []part{{60, overview.Point{Succeeded: 1, Oldest: 100}}, {30, overview.Point{Succeeded: 1, Oldest: 600}}}
-		old      = overview.Point{Succeeded: 1, Oldest: 600}
+		growing  = []part{{60, point{overview.Succeeded: 1, overview.Oldest: 100}}, {30, point{overview.Succeeded: 1, overview.Oldest: 600}}}
+		old      = point{overview.Succeeded: 1, overview.Oldest: 600}
 		recovers = []part{minutes(10, failed), minutes(3, works)}
 	)
 	for _, test := range []struct {
@@ -81,8 +81,8 @@ func TestStatesOfSubscribers(t *testing.T) {
 
 func TestStatesOfTopics(t *testing.T) {
 	widgets := overview.Subject{Topic: "widgets"}
-	in := func(rate float32, minutes int) []part { return []part{{6 * minutes, overview.Point{In: rate}}} }
-	busy := []part{{180, overview.Point{In: 2}}}
+	in := func(rate float32, minutes int) []part { return []part{{6 * minutes, point{overview.In: rate}}} }
+	busy := []part{{180, point{overview.In: 2}}}
 	for _, test := range []struct {
 		name   string
 		topic  overview.TopicState
@@ -96,7 +96,7 @@ func TestStatesOfTopics(t *testing.T) {
 		{"nor does anything come", overview.TopicState{Publisher: "w", Events: 9}, false, in(0, 15), nil, overview.OK},
 		{"nothing for 5 min", overview.TopicState{Publisher: "w", Events: 9}, true, in(0, 5), busy, overview.Quiet},
 		{"something 5 min ago", overview.TopicState{Publisher: "w", Events: 9}, true, append(in(1, 1), in(0, 4)...), busy, overview.OK},
-		{"there is never much", overview.TopicState{Publisher: "w", Events: 9}, true, in(0, 5), []part{{180, overview.Point{In: 1}}}, overview.OK},
+		{"there is never much", overview.TopicState{Publisher: "w", Events: 9}, true, in(0, 5), []part{{180, point{overview.In: 1}}}, overview.OK},
 		{"nothing is known", overview.TopicState{Publisher: "w", Events: 9}, true, nil, busy, overview.OK},
 	} {
 		test.topic.Name = "widgets"

@@ -25,7 +25,7 @@ func gone(j *judge, _ rule) []overview.Problem {
 
 // nothingSince returns since when a subscriber has acknowledged nothing, though events waited.
 func (j *judge) nothingSince(sub overview.Subscriber) overview.Time {
-	return j.since(overview.Subject{Subscriber: sub.Name}, queued, 0, takesNothing)
+	return j.since(overview.Subject{Subscriber: sub.Name}, 0, takesNothing)
 }
 
 func stalled(j *judge, r rule) []overview.Problem {
@@ -54,16 +54,15 @@ func (j *judge) tries(sub overview.Subscriber) string {
 }
 
 func noHealth(j *judge, r rule) []overview.Problem {
-	health := func(p overview.Point) float32 { return p.Health }
-	none := func(p overview.Point) bool { return p.Health == 0 }
-	is := func(sub overview.Subscriber) bool {
-		return sub.Health == 0 && sub.State != overview.PausedState && j.fast(overview.Subject{Subscriber: sub.Name}).all(r.Over, health, none)
+	none := is(overview.Health, func(points float32) bool { return points == 0 })
+	has := func(sub overview.Subscriber) bool {
+		return sub.Health == 0 && sub.State != overview.PausedState && j.fast(overview.Subject{Subscriber: sub.Name}).all(r.Over, none)
 	}
-	return j.subscribers(is, func(sub overview.Subscriber) overview.Problem {
+	return j.subscribers(has, func(sub overview.Subscriber) overview.Problem {
 		return overview.Problem{
 			Title:  sub.Name + " has no health points left.",
 			Detail: sentences(failure(sub), waits(sub), j.tries(sub), "Each success adds to its health."),
-			Since:  j.since(overview.Subject{Subscriber: sub.Name}, health, 0, none),
+			Since:  j.since(overview.Subject{Subscriber: sub.Name}, 0, none),
 		}
 	})
 }
@@ -79,7 +78,7 @@ func failing(j *judge, _ rule) []overview.Problem {
 }
 
 func behind(j *judge, r rule) []overview.Problem {
-	oldest := func(p overview.Point) float32 { return p.Oldest }
+	old := is(overview.Oldest, func(age float32) bool { return float64(age) > r.Above })
 	return j.subscribers(in(overview.Behind), func(sub overview.Subscriber) overview.Problem {
 		rate := ""
 		if sub.Rate != nil {
@@ -89,7 +88,7 @@ func behind(j *judge, r rule) []overview.Problem {
 			Title: sub.Name + " falls behind.",
 			Detail: sentences(waits(sub), rate, "Its oldest event grows older: it takes events more slowly than they are published.",
 				"A larger max or max_in_flight may help, or a faster endpoint."),
-			Since: j.since(overview.Subject{Subscriber: sub.Name}, oldest, 0, func(p overview.Point) bool { return float64(p.Oldest) > r.Above }),
+			Since: j.since(overview.Subject{Subscriber: sub.Name}, 0, old),
 		}
 	})
 }

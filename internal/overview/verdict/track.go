@@ -1,103 +1,121 @@
 package verdict
 
 import (
-	"math"
-	"slices"
+	"iter"
 	"time"
 
 	"routemaster/internal/overview"
 )
 
-// figure is one of those of a point.
-type figure func(overview.Point) float32
-
-// track is what the history has of a subject.
-type track struct{ overview.Track }
-
-// at is when a step of the track began.
-func (t track) at(i int) time.Time { return t.End.Add(-time.Duration(len(t.Points)-i) * t.Step) }
-
-// last returns the points of the last so much time.
-func (t track) last(over time.Duration) []overview.Point {
-	return t.Points[max(len(t.Points)-int(over/t.Step), 0):]
+// track is what the history has of a subject. Nothing is known of so many steps at its end that are
+// missing.
+type track struct {
+	overview.Track
+	missing int
 }
 
-// sum adds up what is known of a figure, and counts the points of which it is.
-func sum(points []overview.Point, of figure) (total float64, n int) {
-	for _, p := range points {
-		if v := float64(of(p)); !math.IsNaN(v) {
-			total, n = total+v, n+1
+// condition is what may hold at a step. Where its figure is not known, nothing is said.
+type condition struct {
+	figure overview.Figure
+	// with is another figure that it asks for, which may be NaN.
+	with  overview.Figure
+	holds func(figure, with float32) bool
+}
+
+// is makes a condition of one figure.
+func is(f overview.Figure, holds func(float32) bool) condition {
+	return condition{f, f, func(value, _ float32) bool { return holds(value) }}
+}
+
+// at is when a step of the track began.
+func (t track) at(i int) time.Time { return t.End.Add(-time.Duration(t.Steps-i) * t.Step) }
+
+// last returns a figure in the last so much time, of which it leaves out what is missing.
+func (t track) last(over time.Duration, f overview.Figure) []float32 {
+	values := t.Values(f)
+	return values[min(max(len(values)+t.missing-int(over/t.Step), 0), len(values)):]
+}
+
+// known returns the values of a figure that are known.
+func known(values []float32) iter.Seq2[int, float64] {
+	return func(yield func(int, float64) bool) {
+		for i, v := range values {
+			if v == v && !yield(i, float64(v)) { // not NaN
+				return
+			}
 		}
+	}
+}
+
+// sum adds up what is known of a figure, and counts at how many steps it is.
+func sum(values []float32) (total float64, n int) {
+	for _, v := range known(values) {
+		total, n = total+v, n+1
 	}
 	return total, n
 }
 
-// all reports whether something holds in all points of the last so much time that are known, and
-// whether most are. Of says which figure tells whether a point is known.
-func (t track) all(over time.Duration, of figure, holds func(overview.Point) bool) bool {
-	fails := func(p overview.Point) bool { return !math.IsNaN(float64(of(p))) && !holds(p) }
-	return t.isKnown(over, of) && !slices.ContainsFunc(t.last(over), fails)
+// all reports whether a condition holds at all steps of the last so much time that are known, and
+// whether most are.
+func (t track) all(over time.Duration, c condition) bool {
+	if !t.isKnown(over, c.figure) {
+		return false
+	}
+	with := t.last(over, c.with)
+	for i, v := range t.last(over, c.figure) {
+		if v == v && !c.holds(v, with[i]) {
+			return false
+		}
+	}
+	return true
 }
 
-// isKnown reports whether a figure is known at most points of the last so much time.
-func (t track) isKnown(over time.Duration, of figure) bool {
-	_, n := sum(t.last(over), of)
+// isKnown reports whether a figure is known at most steps of the last so much time.
+func (t track) isKnown(over time.Duration, f overview.Figure) bool {
+	_, n := sum(t.last(over, f))
 	return n >= int(over/t.Step)*4/5
 }
 
 // slope returns how much a figure has grown by the second in the last so much time. It is false if
 // less than a minute of that is known.
-func (t track) slope(over time.Duration, of figure) (perSecond float64, known bool) {
+func (t track) slope(over time.Duration, f overview.Figure) (perSecond float64, ok bool) {
 	first, last := -1, -1
-	points := t.last(over)
-	for i, p := range points {
-		if !math.IsNaN(float64(of(p))) {
-			if last = i; first < 0 {
-				first = i
-			}
+	values := t.last(over, f)
+	for i := range known(values) {
+		if last = i; first < 0 {
+			first = i
 		}
 	}
 	took := time.Duration(last-first) * t.Step
 	if took < time.Minute {
 		return 0, false
 	}
-	return float64(of(points[last])-of(points[first])) / took.Seconds(), true
+	return float64(values[last]-values[first]) / took.Seconds(), true
 }
 
 // fast returns the track of the last 15 min, which is empty if there is none. The history ends when
-// no worker writes it: from then on nothing is known. The last track is kept: several rules in
-// a row ask for that of the same subject.
+// no worker writes it: from then on nothing is known.
 func (j *judge) fast(of overview.Subject) track {
-	if j.lastOf != nil && *j.lastOf == of {
-		return j.last
-	}
 	t, ok := j.tracks(of, overview.Fast)
 	if !ok {
 		t = overview.Track{End: j.At, Step: overview.Fast.Step}
 	}
-	if missing := int(j.At.Sub(t.End) / t.Step); missing > 0 {
-		t.End = t.End.Add(time.Duration(missing) * t.Step)
-		known := copy(t.Points, t.Points[min(missing, len(t.Points)):])
-		for i := range t.Points[known:] {
-			t.Points[known+i] = overview.Unknown
-		}
-	}
-	j.lastOf, j.last = &of, track{t}
-	return j.last
+	return track{t, max(int(j.At.Sub(t.End)/t.Step), 0)}
 }
 
-// since returns when something began that holds now: the first point of the history from which on
-// it held in all that are known, but for spans that are shorter than pause. It is zero if it began
-// after the last point.
-func (j *judge) since(of overview.Subject, known figure, pause time.Duration, holds func(overview.Point) bool) overview.Time {
+// since returns when something began that holds now: the first step of the history from which on
+// it held at all that are known, but for spans that are shorter than pause. It is zero if it began
+// after the last step.
+func (j *judge) since(of overview.Subject, pause time.Duration, c condition) overview.Time {
 	began := j.At
 	for _, over := range []overview.Range{overview.Fast, overview.Slow} {
 		t, ok := j.tracks(of, over)
+		values, with := t.Values(c.figure), t.Values(c.with)
 		ended := !ok
-		for i := len(t.Points) - 1; i >= 0 && !ended; i-- {
-			switch at := (track{t}).at(i); {
-			case math.IsNaN(float64(known(t.Points[i]))) || at.After(began):
-			case holds(t.Points[i]):
+		for i := len(values) - 1; i >= 0 && !ended; i-- {
+			switch at := (track{Track: t}).at(i); {
+			case values[i] != values[i] || at.After(began): // NaN
+			case c.holds(values[i], with[i]):
 				began = at
 			default:
 				ended = began.Sub(at) > pause
@@ -112,6 +130,3 @@ func (j *judge) since(of overview.Subject, known figure, pause time.Duration, ho
 	}
 	return overview.Time{Time: began}
 }
-
-func queued(p overview.Point) float32    { return p.Queued }
-func published(p overview.Point) float32 { return p.In }

@@ -1,0 +1,86 @@
+package overview
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Figure is one of those that a [Track] has.
+type Figure int
+
+// The figures of tracks. Those up to Health are of subscribers and the bus, In is of topics and the
+// bus, the others are of the bus only.
+const (
+	// Out is the rate at which events were acknowledged, in events/s.
+	Out Figure = iota
+	// Succeeded and Failed are deliveries in the step, Dropped events.
+	Succeeded
+	Failed
+	Dropped
+	// Queued is a number of events, Oldest an age in seconds, Health from 0 to 100 (of the bus, that
+	// of the worst).
+	Queued
+	Oldest
+	Health
+	// In is the rate at which events were published, in events/s.
+	In
+	// Unreadable and Scrubbed count events that could not be read, and threads that were taken for
+	// dead, in the step.
+	Unreadable
+	Scrubbed
+	// Used is Redis' memory in bytes. Busy is the share of the workers' threads that deliver, from 0
+	// to 1, not known if there is no thread.
+	Used
+	Busy
+	// Waiting is the number of instant jobs of main, Dead that of events in dead letters.
+	Waiting
+	Dead
+
+	figures
+)
+
+// isTotal reports whether slots have a figure as a total, which only grows.
+func (f Figure) isTotal() bool { return f <= Dropped || f >= In && f <= Scrubbed }
+
+// isRate reports whether a total is shown by the second: events are, deliveries and drops are not.
+func (f Figure) isRate() bool { return f == Out || f == In }
+
+// hasGrown reports whether slots have of the bus by how much a total has grown; see [Slot.Follow].
+func (f Figure) hasGrown() bool { return f <= Dropped || f == In }
+
+var nan = float32(math.NaN())
+
+// Track is what the history has of a subject: values at so many Steps, the last of which ends at
+// End.
+type Track struct {
+	End   time.Time
+	Step  time.Duration
+	Steps int
+
+	values func(Figure) []float32
+}
+
+// Tracks finds what the figures of a subject have been. It is false if the history has nothing of
+// it.
+type Tracks func(of Subject, over Range) (Track, bool)
+
+// TrackOf makes a track of the values of its figures, oldest first: as many of each as there are
+// points in the range.
+func TrackOf(end time.Time, over Range, values map[Figure][]float32) Track {
+	return Track{End: end, Step: over.Step, Steps: over.Points, values: func(f Figure) []float32 {
+		if known := values[f]; known != nil {
+			return slices.Clone(known)
+		}
+		return slices.Repeat([]float32{nan}, over.Points)
+	}}
+}
+
+// Values returns a figure at all steps, oldest first, NaN where it is not known. They are the
+// caller's own. As the history goes on, what it forgets is no longer known.
+func (t Track) Values(f Figure) []float32 {
+	if t.values == nil {
+		return nil
+	}
+	return t.values(f)
+}
