@@ -75,3 +75,17 @@ func TestEachPageOpensForRootAndItsClient(t *testing.T) {
 		}
 	})
 }
+
+func TestATopicThatTheFiguresDoNotHaveYetIsShown(t *testing.T) {
+	d := consoletest.Full(t, rdbtest.Embedded(t))
+	d.RequireDone(consoletest.Warehouse, "POST", "/topics/fresh", webtest.EventText(1))
+	for who, b := range all(d) {
+		w := b.Send("topics/fresh", nil)
+		assert.Equal(t, http.StatusOK, w.Code, who)
+		assert.Contains(t, w.Body.String(), "<dd>warehouse</dd>", who)
+		assert.Contains(t, w.Body.String(), "nobody listens", who)
+		assert.Equal(t, who == webtest.RootKey || who == consoletest.Warehouse, strings.Contains(w.Body.String(), "Delete topic…"), who)
+		requireClean(t, "topics/fresh as "+who, w.Body.String(), 1)
+		assert.Equal(t, http.StatusNotFound, b.Send("topics/none", nil).Code, who)
+	}
+}

@@ -59,6 +59,7 @@ func (s *server) visit(w http.ResponseWriter, r *http.Request) (*page.Visit, err
 		Client: who.Client, Root: known.Root(), Person: known.Person, LookOnly: known.LookOnly,
 	}
 	v.Session = session.ID(cookie.Value)
+	v.IsOwn = func(token string) bool { return token == string(known.Token) }
 	v.Once = func(nonce string, do func(context.Context) (page.Answer, error)) (page.Answer, error) {
 		return s.once(v, nonce, do)
 	}

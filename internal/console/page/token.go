@@ -26,6 +26,26 @@ func (v *Visit) Tokens(name string) (some []client.Token, err error) {
 	return some, err
 }
 
+// NameOf is the public name of whom the API names by its token to root and to itself, to others by
+// that name.
+func (v *Visit) NameOf(client string) (string, error) {
+	switch {
+	case client == "":
+		return "", nil
+	case v.IsOwn(client):
+		return v.Client, nil
+	case !v.Root:
+		return client, nil
+	}
+	all, err := v.Bus.Tokens(v.Context())
+	for _, t := range all {
+		if t.Token == client {
+			return PublicName(t), err
+		}
+	}
+	return string(bus.LegacyClientName(bus.Token(client))), err
+}
+
 // PublicName is the name that everybody may see of a token's client.
 func PublicName(t client.Token) string {
 	return string(bus.PublicName(bus.Token(t.Token), bus.ClientName(t.Name)))

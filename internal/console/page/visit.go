@@ -48,6 +48,8 @@ type Visit struct {
 	Figures overview.Figures
 	Tracks  overview.Tracks
 	Display Display
+	// IsOwn reports whether a token is the visitor's own.
+	IsOwn func(token string) bool
 	// Session stands for the login of the visitor, and Sessions are all logins: nil unless the
 	// visitor is root.
 	Session  string

@@ -32,13 +32,27 @@ type topicPage struct {
 	MayDelete bool
 }
 
-// findTopic is a topic of the figures.
-func findTopic(v *page.Visit, name string) (t overview.Topic, err error) {
-	i := slices.IndexFunc(v.Figures.Topics, func(t overview.Topic) bool { return t.Name == name })
-	if i < 0 {
-		return t, page.Refuse(http.StatusNotFound, "", "There is no topic "+name+", or it was made a moment ago.")
+// findTopic is a topic of the figures, or one that they do not have yet, as the API has it.
+func findTopic(v *page.Visit, name string) (overview.Topic, error) {
+	if i := slices.IndexFunc(v.Figures.Topics, func(t overview.Topic) bool { return t.Name == name }); i >= 0 {
+		return v.Figures.Topics[i], nil
 	}
-	return v.Figures.Topics[i], nil
+	made, err := topics.Get(v.Context(), v.Bus, name)
+	if page.HasStatus(err, http.StatusNotFound) {
+		err = page.Refuse(http.StatusNotFound, "", "There is no topic "+name+".")
+	}
+	if err != nil {
+		return overview.Topic{}, err
+	}
+	publisher, err := v.NameOf(made.Publisher)
+	t := overview.Topic{Name: name, Publisher: publisher, State: overview.OK, Events: made.Events, Subscribers: len(made.Subscribers)}
+	switch {
+	case publisher == "":
+		t.State = overview.Unclaimed
+	case len(made.Subscribers) == 0:
+		t.State = overview.Unheard
+	}
+	return t, err
 }
 
 func loadTopic(v *page.Visit) (any, error) {
