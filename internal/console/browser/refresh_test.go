@@ -264,3 +264,18 @@ func TestThePageStaysWhileRedisIsAway(t *testing.T) {
 	assert.Empty(t, b.text("#away"))
 	assert.NotContains(t, ask[string](b, "document.title"), "✖")
 }
+
+func TestAPageThatNeedsRedisStaysWhileItIsAway(t *testing.T) {
+	b := watch(t, consoletest.Trouble(), "tokens")
+	away := consoletest.Away()
+	b.desk.Live.Change(func(f *overview.Figures) {
+		f.Redis, f.RedisLostAt, f.Problems = away.Redis, away.RedisLostAt, away.Problems
+	})
+	b.desk.Break("/api_tokens")
+	b.expect("503 (Service Unavailable)", "503 for ")
+	b.refresh()
+	assert.Contains(t, b.text("#away"), "Redis has not answered")
+	assert.Equal(t, "Tokens", b.text("h1"))
+	assert.Regexp(t, "^✖ [0-9]+ · Tokens · ", ask[string](b, "document.title"))
+	assert.NotEmpty(t, b.text("main table"))
+}

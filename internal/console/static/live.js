@@ -6,6 +6,7 @@ const root = document.documentElement;
 const every = Number(root.dataset.refresh) * 1000; // 0 if it is not to be refreshed
 const longest = 60_000;
 const muchOlder = 30_000;
+const troubles = /^✖ \d+ · /; // how many, in the title of a page
 const pauseButton = document.getElementById("pause");
 const main = document.getElementById("main");
 const staleNotice = document.getElementById("stale");
@@ -54,7 +55,9 @@ function receive(answer) {
     endSession();
     return;
   }
-  if (answer.status !== 200 || !answer.response) {
+  // Web answers, but Redis does not: the page stays, and says so.
+  const away = answer.status === 503 && answer.response?.getElementById("away");
+  if (answer.status !== 200 && !away || !answer.response) {
     failures++;
     return;
   }
@@ -86,7 +89,7 @@ function endSession() {
 function show(fresh) {
   localize(fresh);
   hold(() => update(fresh));
-  document.title = fresh.title;
+  document.title = (fresh.title.match(troubles)?.[0] ?? "") + document.title.replace(troubles, "");
   const icon = fresh.querySelector("link[rel=icon]");
   document.querySelector("link[rel=icon]")?.setAttribute("href", icon?.getAttribute("href") ?? "");
   root.dataset.sampled = fresh.documentElement.dataset.sampled;
