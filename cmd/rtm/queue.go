@@ -29,7 +29,7 @@ func newQueueListCommand(about *subscriberFlags) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "list",
 		Short: "list the batches that wait for you",
-		Long: `List the queued batches of a subscriber, oldest first, as far as they are among the 20,000 oldest of the bus. A batch is
+		Long: `List the queued batches of a subscriber, oldest first, at least those among the 20,000 oldest of the bus. A batch is
 current while it takes in events, then waiting; delivering while it is under way, and retrying once that failed.
 
 Without a terminal each batch is a line with its id, when it was opened, the number of attempts, the number of events,

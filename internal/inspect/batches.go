@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"routemaster/internal/bus"
@@ -51,8 +52,9 @@ const (
 )
 
 // Batches returns queued batches of a subscriber, oldest first, and what to give as After for those
-// that follow: empty if there are none. It finds those among the 20,000 oldest of the whole bus. It
-// fails with a [bus.Invalid] if After is no such value, or with [bus.ErrUnavailable].
+// that follow: empty if there are none. If the subscriber's own queue does not show all of them, it
+// finds those among the 20,000 oldest of the whole bus. It fails with a [bus.Invalid] if After is no
+// such value, or with [bus.ErrUnavailable].
 func (i *Inspector) Batches(
 	ctx context.Context, token bus.Token, p Page, now time.Time,
 ) (some []Batch, next string, err error) {
@@ -76,10 +78,22 @@ func (i *Inspector) Batches(
 	return some, next, err
 }
 
-// find returns the index entries of a subscriber's batches behind a place, at most limit. Entries
-// that come or go meanwhile neither repeat nor hide others, since each trip begins where the one
-// before ended.
+// find returns the index entries of a subscriber's batches behind a place, at most limit.
 func (i *Inspector) find(ctx context.Context, token bus.Token, after rdb.Scored, limit int) (found []rdb.Scored, err error) {
+	own, ok, err := i.own(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	if !ok {
+		return i.search(ctx, token, after, limit)
+	}
+	own = slices.DeleteFunc(own, func(batch rdb.Scored) bool { return !isBehind(after, batch) })
+	return own[:min(limit, len(own))], nil
+}
+
+// search finds the same in the index of all batches. Entries that come or go meanwhile neither
+// repeat nor hide others, since each trip begins where the one before ended.
+func (i *Inspector) search(ctx context.Context, token bus.Token, after rdb.Scored, limit int) (found []rdb.Scored, err error) {
 	index := i.keys.BatchesIndex()
 	before, err := i.redis.ZCount(ctx, index, "-inf", "("+rdb.FormatScore(after.Score)).Result()
 	if err != nil {
@@ -194,9 +208,13 @@ func parsePlace(text string) (rdb.Scored, error) {
 // behind returns those of some entries, of which none is older than a place, that come after it.
 func behind(place rdb.Scored, entries []rdb.Scored) []rdb.Scored {
 	for at, entry := range entries {
-		if entry.Score > place.Score || entry.Member > place.Member {
+		if isBehind(place, entry) {
 			return entries[at:]
 		}
 	}
 	return nil
+}
+
+func isBehind(place, entry rdb.Scored) bool {
+	return entry.Score > place.Score || entry.Score == place.Score && entry.Member > place.Member
 }

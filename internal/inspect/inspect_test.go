@@ -2,10 +2,12 @@ package inspect_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -248,6 +250,24 @@ func TestManyBatches(t *testing.T) {
 		assert.Equal(f.T, storetest.After(1), batches[4].CreatedAt)
 		assert.Len(f.T, f.batches(bob, 1), 1900)
 	})
+}
+
+// TestBatchesBehindThoseOfOthers has more batches of others in front than are ever looked at.
+func TestBatchesBehindThoseOfOthers(t *testing.T) {
+	f := newFixture(t, rdbtest.Real(t)) // the embedded engine takes seconds for so many
+	f.AddSubscriber(alice, 500*time.Millisecond, 2, "widgets")
+	ctx, others := f.T.Context(), make([]redis.Z, 20_000)
+	for n := range others {
+		others[n] = redis.Z{Member: strconv.Itoa(n)}
+	}
+	require.NoError(f.T, f.Redis.ZAdd(ctx, keys.BatchesIndex(), others...).Err())
+	f.PublishEvents("widgets", 1, 1, 0)
+	assert.Equal(f.T, []string{"0: 0 1 current 500"}, lines(f.batches(alice, 10)))
+	f.PublishEvents("widgets", 2, 3, 10)
+	assert.Empty(f.T, f.batches(alice, 20), "no worker has seen that one of them is due")
+	f.MakeInstant(20)
+	require.NotNil(f.T, f.Take("w1", 20))
+	assert.Equal(f.T, []string{"0: 1 2 delivering -", "10: 0 1 current 510"}, lines(f.batches(alice, 30)))
 }
 
 func TestABatchIsShown(t *testing.T) {

@@ -3,6 +3,7 @@ package subscribers
 import (
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"routemaster/client/subscriber"
@@ -103,25 +104,40 @@ func sections(v *page.Visit, name string) ([]section, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, now := v.Context(), time.Now()
 	some := make([]section, len(all))
+	var reading sync.WaitGroup
 	for i, h := range all {
-		s := section{holder: h, Outcome: v.Query("outcome"), Why: h.Info.Status.Explain(now), Paused: h.Info.Status.IsPaused(now)}
-		attempts, _, err := view.First(shownAttempts, h.Attempts(ctx, subscriber.AttemptFilter{Outcome: s.Outcome}))
+		readSection(v, h, &some[i], &reading)
+	}
+	reading.Wait()
+	return some, nil
+}
+
+// readSection has the parts of a section be read, all at once.
+func readSection(v *page.Visit, h holder, s *section, reading *sync.WaitGroup) {
+	ctx, now := v.Context(), time.Now()
+	outcome := v.Query("outcome")
+	*s = section{holder: h, Outcome: outcome, Why: h.Info.Status.Explain(now), Paused: h.Info.Status.IsPaused(now)}
+	if v.Query("reveal") == "uuid" && !v.LookOnly {
+		s.UUID = h.Info.UUID
+	}
+	reading.Go(func() {
+		attempts, _, err := view.First(shownAttempts, h.Attempts(ctx, subscriber.AttemptFilter{Outcome: outcome}))
 		s.Attempts = page.Part(explained(attempts), err)
+	})
+	reading.Go(func() {
 		batches, _, err := view.First(shownBatches, h.Batches(ctx))
 		s.Batches = page.Part(batches, err)
-		letters, _, err := view.First(shownLetters, h.Letters(ctx, subscriber.LetterFilter{}))
-		s.Letters = page.Part(letters, err)
+	})
+	reading.Go(func() {
+		letters, err := h.LetterPage(ctx, subscriber.LetterFilter{}, "", shownLetters)
+		s.Letters = page.Part(letters.Letters, err)
+	})
+	reading.Go(func() {
 		replays, err := h.Replays(ctx)
 		s.Replays = page.Part(sized(replays), err)
-		s.Secrets = page.Part(h.Secrets(ctx))
-		if v.Query("reveal") == "uuid" && !v.LookOnly {
-			s.UUID = h.Info.UUID
-		}
-		some[i] = s
-	}
-	return some, nil
+	})
+	reading.Go(func() { s.Secrets = page.Part(h.Secrets(ctx)) })
 }
 
 func explained(all []subscriber.Attempt) []attempt {
