@@ -125,6 +125,9 @@ func Text(reply any) string {
 
 // Integer reads a stored integer; what is not there, or is none, is the fallback.
 func Integer(text string, fallback int64) int64 {
+	if text == "" { // it is often not there, and an error takes memory
+		return fallback
+	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return fallback

@@ -14,7 +14,7 @@ import (
 // [name, [[tag, value]...]].
 func PackCounter(c bus.Counter) string {
 	tags := c.All()
-	packed := appendString(appendLength(nil, arrayCodes, 2), c.Name)
+	packed := appendString(appendLength(make([]byte, 0, 128), arrayCodes, 2), c.Name)
 	packed = appendLength(packed, arrayCodes, len(tags))
 	for _, tag := range tags {
 		packed = appendLength(packed, arrayCodes, 2)

@@ -185,6 +185,7 @@ func (c *Collector) readBacklogs(ctx context.Context, d *draft) error {
 	c.known.forget(d.At)
 	backlogs, damaged, err := c.stats.Backlogs(ctx, &c.known.conditions)
 	d.backlogs, d.Damaged = backlogs, append(d.Damaged, damaged...)
+	d.Subscribers = make([]overview.SubscriberState, 0, len(backlogs))
 	for name, b := range telemetry.ByClient(backlogs) {
 		if !b.Subscribed {
 			continue

@@ -20,7 +20,7 @@ var errCounters = errors.New("the counters are none")
 
 // readCounters reads the counters of the subscribers and of the bus.
 func (c *Collector) readCounters(ctx context.Context, s *draft) error {
-	asked := []bus.Counter{unreadable, scrubbed}
+	asked := append(make([]bus.Counter, 0, 2+3*len(s.Subscribers)), unreadable, scrubbed)
 	for _, sub := range s.Subscribers {
 		asked = append(asked, dropped(sub.Name), deliveries(sub.Name, telemetry.Success), deliveries(sub.Name, telemetry.Failure))
 	}

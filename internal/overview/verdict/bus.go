@@ -194,9 +194,9 @@ func workersBusy(j *judge, r rule) []overview.Problem {
 		return float64(busy) > r.Above && waiting > 0
 	}}
 	main := slices.IndexFunc(j.Queues, func(q overview.Queue) bool { return q.Name == "main" })
-	is := j.Threads > 0 && main >= 0 && j.Queues[main].Instant > 0 && float64(j.Busy) > r.Above*float64(j.Threads) &&
-		j.fast(overview.Subject{}).all(r.Over, full)
-	return one(is, func() overview.Problem {
+	is := j.Threads > 0 && main >= 0 && j.Queues[main].Instant > 0 && float64(j.Busy) > r.Above*float64(j.Threads)
+	long, _ := j.fast(overview.Subject{}).all(r.Over, full)
+	return one(is && long, func() overview.Problem {
 		return overview.Problem{
 			Title: "Nearly all worker threads are busy.",
 			Detail: sentences(fmt.Sprintf("%d of %d deliver, and %s wait for one.", j.Busy, j.Threads, many(j.Queues[main].Instant, "batch", "batches")),

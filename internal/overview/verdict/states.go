@@ -49,8 +49,8 @@ func (j *judge) isStalled(sub overview.Subscriber) bool {
 		return false
 	}
 	track := j.fast(overview.Subject{Subscriber: sub.Name})
-	if track.isKnown(stalledOver, overview.Queued) {
-		return track.all(stalledOver, takesNothing)
+	if is, known := track.all(stalledOver, takesNothing); known {
+		return is
 	}
 	took := slices.ContainsFunc(track.last(stalledOver, overview.Succeeded), func(n float32) bool { return n > 0 })
 	took = took || sub.Failure == "" && attempted(sub, stalledOver.Seconds())

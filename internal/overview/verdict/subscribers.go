@@ -56,7 +56,11 @@ func (j *judge) tries(sub overview.Subscriber) string {
 func noHealth(j *judge, r rule) []overview.Problem {
 	none := is(overview.Health, func(points float32) bool { return points == 0 })
 	has := func(sub overview.Subscriber) bool {
-		return sub.Health == 0 && sub.State != overview.PausedState && j.fast(overview.Subject{Subscriber: sub.Name}).all(r.Over, none)
+		if sub.Health != 0 || sub.State == overview.PausedState {
+			return false
+		}
+		long, _ := j.fast(overview.Subject{Subscriber: sub.Name}).all(r.Over, none)
+		return long
 	}
 	return j.subscribers(has, func(sub overview.Subscriber) overview.Problem {
 		return overview.Problem{

@@ -56,24 +56,15 @@ func sum(values []float32) (total float64, n int) {
 }
 
 // all reports whether a condition holds at all steps of the last so much time that are known, and
-// whether most are.
-func (t track) all(over time.Duration, c condition) bool {
-	if !t.isKnown(over, c.figure) {
-		return false
+// whether most are; else it does not.
+func (t track) all(over time.Duration, c condition) (holds, areKnown bool) {
+	values, with, n := t.last(over, c.figure), t.last(over, c.with), 0
+	holds = true
+	for i, v := range known(values) {
+		n, holds = n+1, holds && c.holds(float32(v), with[i])
 	}
-	with := t.last(over, c.with)
-	for i, v := range t.last(over, c.figure) {
-		if v == v && !c.holds(v, with[i]) {
-			return false
-		}
-	}
-	return true
-}
-
-// isKnown reports whether a figure is known at most steps of the last so much time.
-func (t track) isKnown(over time.Duration, f overview.Figure) bool {
-	_, n := sum(t.last(over, f))
-	return n >= int(over/t.Step)*4/5
+	areKnown = n >= int(over/t.Step)*4/5
+	return holds && areKnown, areKnown
 }
 
 // slope returns how much a figure has grown by the second in the last so much time. It is false if
