@@ -45,6 +45,9 @@ func TestEveryPage(t *testing.T) {
 						assert.Less(t, w.Code, 500, what)
 					}
 					requireClean(t, what, w.Body.String(), strings.Count(p.Path, "/"))
+					if p.Submit != nil { // the clock at the top, and the bar at the bottom
+						assert.LessOrEqual(t, strings.Count(w.Body.String(), " data-live"), 2, "%s: nothing moves where something is confirmed", what)
+					}
 				}
 			}
 			assert.NotContains(t, d.ConsoleLog.String(), "level=ERROR")

@@ -18,7 +18,7 @@ func Functions() template.FuncMap {
 	return template.FuncMap{
 		"icon": Icon, "icons": Icons, "arrow": arrow, "definition": Definition, "definitions": definitions, "column": Column, "stateIcon": StateIcon, "severityIcon": SeverityIcon,
 		"sparkline": Sparkline, "bar": Bar,
-		"clock": Clock, "clockMinute": ClockMinute, "ago": Ago, "span": Span,
+		"clock": Clock, "clockMinute": ClockMinute, "ago": Ago, "agoAt": AgoAt, "span": Span,
 		"slug":  slug,
 		"count": anyCount, "plural": plural, "rate": format.Rate, "age": format.Age, "share": format.Share,
 		"megabytes": format.Megabytes, "brief": format.Brief,
@@ -76,6 +76,19 @@ func Ago(at any, now time.Time) template.HTML {
 	return element(at, "data-ago ", func(t time.Time) string { return Span(now.Sub(t)) + " ago" })
 }
 
+// AgoAt is [Ago] with the time itself beside it, where there is room: who has no pointer sees it
+// too.
+func AgoAt(at any, now time.Time) template.HTML {
+	exact := element(at, "data-exact ", func(t time.Time) string { return t.Format(exactly) })
+	if exact == format.Unknown {
+		return exact
+	}
+	return Ago(at, now) + ` <small class="exact">` + exact + `</small>`
+}
+
+// exactly is how times are written in full, in UTC.
+const exactly = "2006-01-02 15:04:05 UTC"
+
 // element is a time element.
 func element(at any, attribute string, write func(time.Time) string) template.HTML {
 	t := timeOf(at)
@@ -84,7 +97,7 @@ func element(at any, attribute string, write func(time.Time) string) template.HT
 	}
 	t = t.UTC()
 	return template.HTML(`<time ` + attribute + `datetime="` + t.Format("2006-01-02T15:04:05.000Z") + `" title="` +
-		t.Format("2006-01-02 15:04:05 UTC") + `">` + write(t) + `</time>`)
+		t.Format(exactly) + `">` + write(t) + `</time>`)
 }
 
 // Span writes a duration as a number of its largest unit.

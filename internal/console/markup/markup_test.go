@@ -92,6 +92,8 @@ func TestTimes(t *testing.T) {
 	assert.Equal(t, markup.Clock(at), markup.Clock(overview.Time{Time: at}))
 	assert.Equal(t, "-", string(markup.Clock(time.Time{})))
 	assert.Contains(t, markup.Ago(at, at.Add(41*time.Minute)), ">41 min ago<")
+	assert.Regexp(t, ">41 min ago</time> <small class=\"exact\"><time data-exact [^>]*>2026-11-23 02:12:04 UTC</time></small>$", markup.AgoAt(at, at.Add(41*time.Minute)))
+	assert.Equal(t, "-", string(markup.AgoAt(time.Time{}, at)))
 	for d, want := range map[time.Duration]string{
 		-time.Second: "0.0s", 2500 * time.Millisecond: "2.5s", 42 * time.Second: "42 s", 90 * time.Second: "1 min",
 		47 * time.Hour: "47 h", 50 * time.Hour: "2 d",

@@ -177,7 +177,9 @@ function localize(page) {
   for (const element of page.querySelectorAll("time[datetime]")) {
     const at = new Date(element.dateTime);
     element.title = at.toLocaleString("sv") + " " + zoneOf(at);
-    if (!element.hasAttribute("data-ago")) {
+    if (element.hasAttribute("data-exact")) {
+      element.textContent = element.title;
+    } else if (!element.hasAttribute("data-ago")) {
       element.textContent = at.toLocaleTimeString("sv").slice(0, element.textContent.trim().length);
     }
   }
