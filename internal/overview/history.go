@@ -86,10 +86,10 @@ func (h *History) Track(of Subject, over Range) (Track, bool) {
 	last := r.end
 	return Track{
 		End: time.UnixMilli((last + 1) * over.Step.Milliseconds()), Step: over.Step, Steps: over.Points,
-		values: func(f Figure) []float32 {
+		last: func(f Figure, steps int) []float32 {
 			h.mu.RLock()
 			defer h.mu.RUnlock()
-			return r.values(of, f, last)
+			return r.values(of, f, last, steps)
 		},
 	}, true
 }
@@ -185,11 +185,11 @@ func (r *ring) put(of Subject, at time.Time, first Figure, began int64, now []fl
 	l.began, l.number, l.at = began, r.end, at
 }
 
-// values are those of a figure at the steps until the last one. Steps that the ring has meanwhile
+// values are those of a figure at so many steps until the last one. Steps that the ring has meanwhile
 // forgotten are not known.
-func (r *ring) values(of Subject, f Figure, last int64) []float32 {
-	l, first := r.lines[of], last-int64(r.over.Points)+1
-	values := make([]float32, r.over.Points)
+func (r *ring) values(of Subject, f Figure, last int64, steps int) []float32 {
+	l, first := r.lines[of], last-int64(steps)+1
+	values := make([]float32, steps)
 	has := l != nil && f >= l.first && int(f-l.first) < len(l.columns)
 	place := r.place(first)
 	for i := range values {

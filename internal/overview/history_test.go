@@ -178,7 +178,7 @@ func TestAHistoryIsSmall(t *testing.T) {
 	h := NewHistory()
 	for step := range 4 {
 		slot.At = epoch.Add(time.Duration(step) * Slow.Step)
-		n := int64(step * step)
+		n := int64(step * step * 100_001)
 		for i := range slot.Subscribers {
 			slot.Subscribers[i].Totals = Totals{n, Counts{n, n, n}, n, time.Duration(n) * time.Second, step}
 		}

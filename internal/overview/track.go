@@ -58,7 +58,7 @@ type Track struct {
 	Step  time.Duration
 	Steps int
 
-	values func(Figure) []float32
+	last func(f Figure, steps int) []float32
 }
 
 // Tracks finds what the figures of a subject have been. It is false if the history has nothing of
@@ -68,19 +68,23 @@ type Tracks func(of Subject, over Range) (Track, bool)
 // TrackOf makes a track of the values of its figures, oldest first: as many of each as there are
 // points in the range.
 func TrackOf(end time.Time, over Range, values map[Figure][]float32) Track {
-	return Track{End: end, Step: over.Step, Steps: over.Points, values: func(f Figure) []float32 {
+	return Track{End: end, Step: over.Step, Steps: over.Points, last: func(f Figure, steps int) []float32 {
 		if known := values[f]; known != nil {
-			return slices.Clone(known)
+			return slices.Clone(known[len(known)-steps:])
 		}
-		return slices.Repeat([]float32{nan}, over.Points)
+		return slices.Repeat([]float32{nan}, steps)
 	}}
 }
 
 // Values returns a figure at all steps, oldest first, NaN where it is not known. They are the
 // caller's own. As the history goes on, what it forgets is no longer known.
-func (t Track) Values(f Figure) []float32 {
-	if t.values == nil {
+func (t Track) Values(f Figure) []float32 { return t.Last(f, t.Steps) }
+
+// Last returns a figure at the last steps: so many, or all that there are.
+func (t Track) Last(f Figure, steps int) []float32 {
+	steps = min(max(steps, 0), t.Steps)
+	if steps == 0 {
 		return nil
 	}
-	return t.values(f)
+	return t.last(f, steps)
 }

@@ -16,7 +16,7 @@ func TestAColumnHasWhatWasSet(t *testing.T) {
 			want[i] = nan
 		}
 		place := rapid.IntRange(0, places-1)
-		value := rapid.SampledFrom([]float32{0, 0, 0, 7, nan})
+		value := rapid.SampledFrom([]float32{0, 0, 0, 7, 65535, 65536, .5, -1, nan})
 		for range rapid.IntRange(0, 300).Draw(t, "steps") {
 			at := place.Draw(t, "place")
 			if rapid.Bool().Draw(t, "set") {

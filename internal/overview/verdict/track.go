@@ -32,8 +32,7 @@ func (t track) at(i int) time.Time { return t.End.Add(-time.Duration(t.Steps-i) 
 
 // last returns a figure in the last so much time, of which it leaves out what is missing.
 func (t track) last(over time.Duration, f overview.Figure) []float32 {
-	values := t.Values(f)
-	return values[min(max(len(values)+t.missing-int(over/t.Step), 0), len(values)):]
+	return t.Last(f, int(over/t.Step)-t.missing)
 }
 
 // known returns the values of a figure that are known.
