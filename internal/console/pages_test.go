@@ -66,6 +66,7 @@ func TestEachPageOpensForRootAndItsClient(t *testing.T) {
 				}
 				assert.True(t, found, "no page leads to %s", path)
 			}
+			assert.Contains(t, seen["subscribers/shop"], "Attempt 3, next at <time")
 			for path, body := range seen {
 				assert.NotContains(t, body, "--1", path)
 				assert.NotContains(t, body, webtest.RootKey, path)

@@ -12,12 +12,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/console/page"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/machines/runner"
 	"routemaster/internal/outbound"
+	"routemaster/internal/store"
 	"routemaster/internal/web/webtest"
+	"routemaster/internal/wire"
 )
 
 // The clients of a [Desk] after [Desk.Fill], by their tokens. Shop and Search are subscribed,
@@ -62,6 +65,7 @@ func (d *Desk) Fill() {
 		d.require(http.StatusCreated, webtest.RootKey, "POST", "/api_tokens", `{"name":"`+name+`","token":"`+token+`"}`)
 	}
 	d.publish()
+	d.attempt()
 	d.enqueue()
 	d.move()
 }
@@ -90,6 +94,17 @@ func (d *Desk) publish() {
 	d.names["batch"] = d.first("batches")
 	d.require(http.StatusAccepted, Shop, "POST", "/subscriber/replays", `{"topic":"widgets","from":1}`)
 	d.names["replay"] = d.first("replays")
+}
+
+// attempt has Shop have a failed attempt on record, of an answer that is hostile.
+func (d *Desk) attempt() {
+	d.T.Helper()
+	record := wire.PackAttempt(wire.AttemptRecord{
+		At: At, Batch: "0123456789abcdefghij", Attempt: 3, Events: 2, Outcome: bus.OutcomeFailed, Status: http.StatusServiceUnavailable,
+		Duration: time.Second, RetryAt: At.Add(time.Minute), Excerpt: Hostile, Public: true,
+	})
+	p := d.Partition()
+	require.NoError(d.T, p.LPush(d.T.Context(), store.Keys{Namespace: p.Namespace()}.Attempts(Shop), record).Err())
 }
 
 // first is the ID of the first element of a list of Shop's.

@@ -30,7 +30,7 @@ type subscriberPage struct {
 // section is what is known of the subscriber of one token. Each part fails alone.
 type section struct {
 	holder
-	Attempts page.Panel[[]attempt]
+	Attempts page.Panel[[]subscriber.Attempt]
 	Outcome  string
 	Batches  page.Panel[[]subscriber.Batch]
 	Letters  page.Panel[[]subscriber.Letter]
@@ -43,9 +43,6 @@ type section struct {
 	// UUID is the secret of the deliveries, if it was asked for.
 	UUID string
 }
-
-// attempt is an attempt with what to do about it.
-type attempt struct{ subscriber.Attempt }
 
 // replay is a replay with how many events it is of.
 type replay struct {
@@ -123,7 +120,7 @@ func readSection(v *page.Visit, h holder, s *section, reading *sync.WaitGroup) {
 	}
 	reading.Go(func() {
 		attempts, _, err := view.First(shownAttempts, h.Attempts(ctx, subscriber.AttemptFilter{Outcome: outcome}))
-		s.Attempts = page.Part(explained(attempts), err)
+		s.Attempts = page.Part(attempts, err)
 	})
 	reading.Go(func() {
 		batches, _, err := view.First(shownBatches, h.Batches(ctx))
@@ -138,14 +135,6 @@ func readSection(v *page.Visit, h holder, s *section, reading *sync.WaitGroup) {
 		s.Replays = page.Part(sized(replays), err)
 	})
 	reading.Go(func() { s.Secrets = page.Part(h.Secrets(ctx)) })
-}
-
-func explained(all []subscriber.Attempt) []attempt {
-	some := make([]attempt, len(all))
-	for i, a := range all {
-		some[i] = attempt{a}
-	}
-	return some
 }
 
 // settingsPage is what the page of a subscriber's settings shows.
