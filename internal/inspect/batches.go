@@ -53,8 +53,8 @@ const (
 
 // Batches returns queued batches of a subscriber, oldest first, and what to give as After for those
 // that follow: empty if there are none. If the subscriber's own queue does not show all of them, it
-// finds those among the 20,000 oldest of the whole bus. It fails with a [bus.Invalid] if After is no
-// such value, or with [bus.ErrUnavailable].
+// finds those among the 20,000 oldest of the whole bus. It fails with a [bus.Invalid] if After is
+// no such value, or with [bus.ErrUnavailable].
 func (i *Inspector) Batches(
 	ctx context.Context, token bus.Token, p Page, now time.Time,
 ) (some []Batch, next string, err error) {

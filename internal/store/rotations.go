@@ -99,16 +99,3 @@ func (s *Store) Holder(ctx context.Context, token bus.Token) (bus.Token, error) 
 	heir, err := s.redis.HGet(ctx, s.keys.Rotations(), string(token)).Result()
 	return cmp.Or(bus.Token(heir), token), rdb.Wrap("read rotation", err)
 }
-
-// Subscriber returns the token that holds a client's subscription: see [Store.Holder]. It fails
-// with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
-func (s *Store) Subscriber(ctx context.Context, token bus.Token) (holder bus.Token, err error) {
-	if holder, err = s.Holder(ctx, token); err != nil {
-		return "", err
-	}
-	callback, err := s.redis.HGet(ctx, s.keys.Subscriber(holder), "callback").Result()
-	if err = rdb.Wrap("find subscriber", err); err == nil && callback == "" {
-		err = bus.ErrNotSubscribed
-	}
-	return holder, err
-}

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -45,6 +46,25 @@ type DeadLetters struct {
 	Letters, Events, Bytes int64
 	// OldestAt is when the oldest one died; zero if there is none.
 	OldestAt time.Time
+}
+
+// Holder returns the token that holds a client's subscription: see [store.Store.Holder]. It fails
+// with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
+func (s *Stats) Holder(ctx context.Context, token bus.Token) (holder bus.Token, err error) {
+	var heir, callback rdb.Reply[string]
+	err = s.redis.Reads(ctx, "find subscriber", func(pipe rdb.Commands) {
+		heir = pipe.HGet(ctx, s.keys.Rotations(), string(token))
+		callback = pipe.HGet(ctx, s.keys.Subscriber(token), "callback")
+	})
+	if holder = token; err == nil && heir.Val() != "" {
+		holder = bus.Token(heir.Val())
+		callback = s.redis.HGet(ctx, s.keys.Subscriber(holder), "callback")
+	}
+	err = cmp.Or(err, rdb.Wrap("find subscriber", heir.Err()), rdb.Wrap("find subscriber", callback.Err()))
+	if err == nil && callback.Val() == "" {
+		err = bus.ErrNotSubscribed
+	}
+	return holder, err
 }
 
 // Detail reads one subscriber, by whichever of its tokens while that is being changed. It fails

@@ -102,7 +102,7 @@ type handler func(w http.ResponseWriter, r *http.Request, of bus.Token)
 // ofSubscriber finds the subscriber for a handler, or responds with 404 if there is none.
 func (h *Handlers) ofSubscriber(handle handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		holder, err := h.store.Subscriber(r.Context(), clientParam(r))
+		holder, err := h.stats.Holder(r.Context(), clientParam(r))
 		if err != nil {
 			h.Fail(w, r, h.ofMissing(r, err))
 			return
