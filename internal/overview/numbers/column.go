@@ -8,8 +8,8 @@ const MaxPlaces = 192
 var nan = float32(math.NaN())
 
 // Column has a number at each of its places, or NaN. There is one for each figure of thousands of
-// names. Most of them seldom change: as long as all numbers are the same, it has but one. Most others
-// are small counts, which take half the memory. Its zero value has NaN everywhere.
+// names. Most of them seldom change: as long as all numbers are the same, it has but one. Most
+// others are small counts, which take half the memory. Its zero value has NaN everywhere.
 type Column struct {
 	// known has a bit for each place.
 	known [MaxPlaces / 64]uint64
