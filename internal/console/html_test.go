@@ -185,6 +185,7 @@ func TestTheOverviewShowsWhatCouldNotBeRead(t *testing.T) {
 		body := d.As(webtest.RootKey).Send("", nil).Body.String()
 		assert.Equal(t, unread == nil, strings.Contains(body, "Nothing is wrong"))
 		assert.Contains(t, body, "<dd data-mark>- <small>/s")
+		assert.NotContains(t, body, "Events in dead letters", "there are none")
 		assert.Contains(t, body, "History of 310 of 1,000 subscribers and 5 of 5 topics fits in 2 % of Redis.")
 		if unread != nil {
 			assert.Regexp(t, "The topics could not be read: no answer. What is shown of them is of <time[^>]*>03:53:10", body)

@@ -71,6 +71,9 @@ func stepAt(x, seed float64, calm bool) map[overview.Figure]float64 {
 		overview.Dropped: 0, overview.Queued: 60 * wave, overview.Oldest: .4 * wave, overview.Health: 100,
 		overview.Used: 61e6 + 34e6*x, overview.Busy: 0, overview.Dead: 0,
 	}
+	if !calm {
+		step[overview.Dead] = math.Round(310 * x)
+	}
 	if !calm && x > .3 {
 		step[overview.Queued], step[overview.Oldest], step[overview.Failed] = 130_000*(x-.3)/.7, 4920*(x-.3)/.7, 6
 	}
@@ -142,6 +145,7 @@ func Trouble() overview.Figures {
 		case "search":
 			s.State, s.Queued, s.Batches, s.OldestAge, s.Rate, s.Failed = overview.Stalled, 129_620, pointer[int64](1297), pointer(4920.0), pointer(0.0), pointer(1.0)
 			s.Health, s.Trend, s.SinceAttempt, s.Failure, s.Dropped = 0, -8, pointer(41.7), "503", pointer[int64](1204)
+			s.Dead = pointer[int64](310)
 			s.Hold, s.HoldUntil = overview.Throttled, overview.Time{Time: At.Add(18300 * time.Millisecond)}
 		case "mailer":
 			s.State, s.Rate, s.Failed, s.Trend = overview.Flaky, pointer(37.8), pointer(.11), 1

@@ -2,6 +2,7 @@ package pages
 
 import (
 	"net/url"
+	"slices"
 
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/view"
@@ -53,6 +54,9 @@ func loadOverview(v *page.Visit) (any, error) {
 		Subscribers: view.SubscriberTable(v.Figures, v.Tracks, view.Worst(f.Subscribers, worstSubscribers)),
 		Topics:      view.TopicTable(v.Tracks, view.Busiest(f.Topics, busiestTopics)),
 		Versions:    versions(f.Processes),
+	}
+	if slices.ContainsFunc(f.Subscribers, func(s overview.Subscriber) bool { return s.Dead != nil && *s.Dead > 0 }) {
+		p.Charts = append(p.Charts, view.NewChart("dead", "Events in dead letters", bus, v.Tracks, view.Dead))
 	}
 	p.Problems = f.Problems[:min(len(f.Problems), maxProblems)]
 	p.More = len(f.Problems) - len(p.Problems)

@@ -13,6 +13,7 @@ const known = {
   succeeded: { column: "succeeded_deliveries", unit: "deliveries", colour: 1 },
   failed: { column: "failed_deliveries", unit: "deliveries", colour: 3 },
   dropped: { column: "dropped_events", unit: "dropped", colour: 3 },
+  dead: { column: "dead_letter_events", unit: "events", colour: 2 },
   busy: { column: "busy_share", unit: "share", colour: 1 },
   health: { column: "health_points", unit: "points", colour: 4 },
 };

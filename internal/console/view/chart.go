@@ -47,7 +47,7 @@ var (
 	Dropped   = Line{"dropped", "Dropped", "dropped", overview.Dropped, whole}
 	Queued    = Line{"queued", "Queued", "queued", overview.Queued, whole}
 	Oldest    = Line{"oldest", "Oldest", "oldest", overview.Oldest, format.Age}
-	Dead      = Line{"dead", "Dead letters", "events in dead letters", overview.Dead, whole}
+	Dead      = Line{"dead", "In dead letters", "events in dead letters", overview.Dead, whole}
 	Busy      = Line{"busy", "Busy threads", "busy", overview.Busy, format.Share}
 )
 
