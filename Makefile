@@ -85,11 +85,8 @@ redis: # A real redis-server for the tests, where it can be installed
 	@.ci/install redis-server redis-server
 
 .PHONY: tools
-tools: redis # What the tests of the pages' examples run, too
-	@.ci/install curl curl
-	@.ci/install python3 python3
-	@.ci/install node nodejs
-	@.ci/install chromium chromium
+tools: # That, what the pages' examples run, and a browser
+	@.ci/install redis-server redis-server curl curl python3 python3 node nodejs chromium chromium
 
 .PHONY: clean
 clean: ## Remove what was built
