@@ -185,8 +185,8 @@ func (r *ring) put(of Subject, at time.Time, first Figure, began int64, now []fl
 	l.began, l.number, l.at = began, r.end, at
 }
 
-// values are those of a figure at so many steps until the last one. Steps that the ring has meanwhile
-// forgotten are not known.
+// values are those of a figure at so many steps until the last one. Steps that the ring has
+// meanwhile forgotten are not known.
 func (r *ring) values(of Subject, f Figure, last int64, steps int) []float32 {
 	l, first := r.lines[of], last-int64(steps)+1
 	values := make([]float32, steps)
