@@ -39,7 +39,7 @@ func TestPagesMayLoadNothingOfOthers(t *testing.T) {
 	files := regexp.MustCompile(`static/[0-9a-f]{8}/[^"]+`).FindAllString(page.Body.String(), -1)
 	assert.NotEmpty(t, files)
 	for _, file := range files {
-		w := root.Send(file, nil)
+		w := root.Send(file, nil, "Accept-Encoding", "gzip", "Range", "bytes=0-5")
 		assert.Equal(t, http.StatusOK, w.Code, file)
 		assert.Equal(t, "public, max-age=31536000, immutable", w.Header().Get("Cache-Control"))
 		changed := strings.Replace(file, "static/", "static/x", 1)
