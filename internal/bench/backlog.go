@@ -150,7 +150,7 @@ func (e *environment) machines(ctx context.Context) error {
 func (e *environment) console(ctx context.Context) error {
 	b := console.Bench{
 		Stack: e.stack, As: e.as, Report: e.report, Table: e.table, Window: e.size.Window,
-		Subscribers: e.size.fanOut, Topics: e.size.fanOut / 2, Viewers: e.size.viewers, Pairs: e.size.pairs,
+		Subscribers: e.size.fanOut, Topics: e.size.fanOut / 2, Viewers: e.size.viewers, Refresh: e.size.refresh, Pairs: e.size.pairs,
 		Connect: func(ctx context.Context) (load.Publishers, error) {
 			return load.Connect(ctx, e.target(e.url, e.nextRun().topic, 0), usualPublishers)
 		},

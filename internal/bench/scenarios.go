@@ -82,8 +82,9 @@ type size struct {
 	inFlight []int
 	doneJobs int64
 	idleJobs int
-	// viewers look at the console.
+	// viewers look at the console, each every refresh.
 	viewers int
+	refresh time.Duration
 }
 
 // baselineWindow is how long a baseline is measured.
@@ -108,7 +109,7 @@ func fullSize(duration time.Duration) size {
 		fanOut:   1000, threads: fanOutThreads,
 		restart:  300_000,
 		inFlight: []int{1, 32, 300}, doneJobs: 15_000, idleJobs: 100_000,
-		viewers: 50,
+		viewers: 50, refresh: 5 * time.Second,
 	}
 }
 
@@ -126,7 +127,7 @@ func quickSize() size {
 		fanOut:   20, threads: 20,
 		restart:  5000,
 		inFlight: []int{1, 16}, doneJobs: 200, idleJobs: 1000,
-		viewers: 2,
+		viewers: 2, refresh: 50 * time.Millisecond,
 	}
 }
 

@@ -32,15 +32,19 @@ type Bench struct {
 	load.Window
 	// The bus has so many Subscribers and Topics. Viewers are subscribers who look.
 	Subscribers, Topics, Viewers int
+	// Refresh is how often each of them asks for a page again.
+	Refresh time.Duration
 	// Pairs is how often publishes are measured without and with viewers.
 	Pairs int
+
+	// idle is what was spent while nobody looked, and idleFor for how long.
+	idle    stack.Cost
+	idleFor time.Duration
 }
 
 const (
-	// sampleInterval is how often web takes a sample while somebody looks, refresh how often a page
-	// is asked for again.
+	// sampleInterval is how often web takes a sample while somebody looks.
 	sampleInterval = 2 * time.Second
-	refresh        = 5 * time.Second
 	// longer is how many windows are measured at once what costs little.
 	longer = 5
 )
@@ -74,7 +78,7 @@ func (b *Bench) Run(ctx context.Context) error {
 	b.Report.Set(report.ConsoleViewedHeap, megabytes(used-without))
 	b.Table.Note("The bus has %d subscribers, for each of which an event waits, %d topics, and a history that was made up. The "+
 		"viewers are logged in as different clients; each looks at one of the pages every %v. No worker runs.",
-		b.Subscribers, b.Topics, refresh)
+		b.Subscribers, b.Topics, b.Refresh)
 	return b.publishes(ctx, all)
 }
 
@@ -180,6 +184,7 @@ func (b *Bench) samples(ctx context.Context, all []*viewer) error {
 	if err != nil {
 		return err
 	}
+	b.idle, b.idleFor = idle, window
 	if err := all[0].look(ctx, "help"); err != nil {
 		return err
 	}
@@ -210,7 +215,7 @@ func (b *Bench) samples(ctx context.Context, all []*viewer) error {
 	return nil
 }
 
-// viewers measures what many people cost who only look.
+// viewers measures what many people cost who only look, beyond what is spent while nobody does.
 func (b *Bench) viewers(ctx context.Context, all []*viewer) error {
 	if err := all[0].look(ctx, ""); err != nil {
 		return err
@@ -218,17 +223,19 @@ func (b *Bench) viewers(ctx context.Context, all []*viewer) error {
 	window := b.Window
 	window.Measured *= longer
 	finishProfile := b.Stack.Profile(ctx, b.Table.Scenario, "viewers", window.Measured)
-	got, spent, err := b.Stack.Run(ctx, viewing(ctx, all, window))
+	got, spent, err := b.Stack.Run(ctx, b.viewing(ctx, all, window))
 	if err := errors.Join(err, finishProfile()); err != nil {
 		return err
 	}
-	took := got.Took.Seconds()
-	redis := 100 * spent.Redis.CPU.Seconds() / took
+	percent := func(spent, idle time.Duration) float64 {
+		return 100 * (spent.Seconds()/got.Took.Seconds() - idle.Seconds()/b.idleFor.Seconds())
+	}
+	redis := percent(spent.Redis.CPU, b.idle.Redis.CPU)
 	web := any(nil)
 	if cpu, known := spent.CPU[stack.Web]; known {
-		percent := 100 * cpu.Seconds() / took
-		b.Report.Set(report.ConsoleViewersWeb, percent)
-		web = percent
+		more := percent(cpu, b.idle.CPU[stack.Web])
+		b.Report.Set(report.ConsoleViewersWeb, more)
+		web = more
 	}
 	b.Table.Add(report.Cells("viewers", len(all), "pages/s", got.PerSecond(), "p50 ms", got.Latency.Percentile(50),
 		"p99 ms", got.Latency.Percentile(99), "web % of a core", web, "redis %", redis))
@@ -273,7 +280,7 @@ func (b *Bench) publish(ctx context.Context, beside []*viewer) (perSecond float6
 			return 0, err
 		}
 		group.Go(func() error {
-			_, err := viewing(ctx, beside, b.Window).Run(ctx)
+			_, err := b.viewing(ctx, beside, b.Window).Run(ctx)
 			return err
 		})
 	}

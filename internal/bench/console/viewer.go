@@ -81,8 +81,8 @@ func (v *viewer) send(r *http.Request) error {
 }
 
 // viewing is the load of viewers, each of whom looks at a page again and again.
-func viewing(ctx context.Context, all []*viewer, window load.Window) load.Load {
-	l := load.Load{Window: window, Rate: float64(len(all)) / refresh.Seconds()}
+func (b *Bench) viewing(ctx context.Context, all []*viewer, window load.Window) load.Load {
+	l := load.Load{Window: window, Rate: float64(len(all)) / b.Refresh.Seconds()}
 	for _, v := range all {
 		l.Senders = append(l.Senders, func(time.Time) error { return v.look(ctx, v.path) })
 	}
