@@ -67,5 +67,6 @@ func (a *assets) serve(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	r.Header.Del("Range") // the places of its parts would not be those of the compressed file
 	http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(a.texts[name]))
 }
