@@ -1,6 +1,7 @@
 package web
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -28,7 +29,7 @@ var tailCheck = 15 * time.Second
 // getTail shows the events of a topic while they are published, as server-sent events.
 func (a *API) getTail(w http.ResponseWriter, r *http.Request) {
 	stream, err := a.tails.Open(r.Context(), rest.TopicParam(r), rest.Caller(r).PublicName())
-	if err == bus.ErrOverloaded {
+	if errors.Is(err, bus.ErrOverloaded) {
 		err = &rest.Problem{
 			Status: http.StatusServiceUnavailable,
 			Detail: "this client, or all together, have as many live tails here as they may; stop one, or try again later",
