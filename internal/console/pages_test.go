@@ -67,6 +67,7 @@ func TestEachPageOpensForRootAndItsClient(t *testing.T) {
 				assert.True(t, found, "no page leads to %s", path)
 			}
 			assert.Contains(t, seen["subscribers/shop"], "Attempt 3, next at <time")
+			assert.Contains(t, seen["subscribers/shop"], "Mean delivery 84ms · mean age 0.6s in the last 15 min.")
 			for path, body := range seen {
 				assert.NotContains(t, body, "--1", path)
 				assert.NotContains(t, body, webtest.RootKey, path)

@@ -14,6 +14,9 @@ var Definitions = []Definition{
 	{"failed", "Share of the deliveries of the last minute that were not acknowledged. A delivery is a batch; each attempt counts."},
 	{"delivered", "Deliveries that were acknowledged, in a step of the chart: 10 s of 15 min, 2 min of 6 h, 10 min of 24 h."},
 	{"failed deliveries", "Deliveries that were not acknowledged, in a step of the chart. Each attempt counts."},
+	{"mean delivery", "How long the deliveries that were acknowledged took, from their start to the end of the answer: " +
+		"the mean of the last 15 min, over batches. Those acknowledged in part do not count."},
+	{"mean age", "How old the oldest event of a batch was when the batch was acknowledged, since the bus received it: the mean of the same batches."},
 	{"dropped", "Events that the bus dropped because Redis was about to be full. Those of deleted subscribers do not count."},
 	{"dead letters", "Batches that the bus has given up on, and keeps for a while."},
 	{"events in dead letters", "Events that the bus has given up on, and keeps for a while."},

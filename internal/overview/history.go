@@ -136,11 +136,14 @@ func (r *ring) add(s Slot) {
 		}
 	}
 	r.end, r.coverage = number, s.coverage()
-	bus := s.numbers()
+	bus, end := s.numbers(), Took
+	if r.over == Fast { // nobody looks at times of longer ranges, and they would take memory
+		end = Waited + 1
+	}
 	r.put(Subject{}, s.At, Out, s.Grown.Began, bus[:])
 	for _, sub := range s.Subscribers {
 		now := sub.numbers()
-		r.put(Subject{Subscriber: sub.Name}, s.At, Out, 0, now[:])
+		r.put(Subject{Subscriber: sub.Name}, s.At, Out, 0, now[:end])
 	}
 	for _, topic := range s.Topics {
 		r.put(Subject{Topic: topic.Name}, s.At, In, 0, []float64{float64(topic.Events)})

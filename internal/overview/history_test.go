@@ -93,9 +93,9 @@ func TestTheLastPointOfATrack(t *testing.T) {
 	h.Add(Slow, slotAt(0, 10, 10))
 	h.Add(Slow, slotAt(12, 130, 250))
 	for of, want := range map[Subject][figures]float32{
-		{}:                   {1, 60, 0, 0, 7, 3, 40, 2, 0, 0, 99, 0.75, 5, 6},
-		{Subscriber: "shop"}: {1, 60, 0, 0, 7, 3, 40, nan, nan, nan, nan, nan, nan, nan},
-		{Topic: "widgets"}:   {nan, nan, nan, nan, nan, nan, nan, 2, nan, nan, nan, nan, nan, nan},
+		{}:                   {1, 60, 0, 0, 7, 3, 40, nan, nan, 2, 0, 0, 99, 0.75, 5, 6},
+		{Subscriber: "shop"}: {1, 60, 0, 0, 7, 3, 40, nan, nan, nan, nan, nan, nan, nan, nan, nan},
+		{Topic: "widgets"}:   {nan, nan, nan, nan, nan, nan, nan, nan, nan, 2, nan, nan, nan, nan, nan, nan},
 	} {
 		track, known := h.Track(of, Slow)
 		require.True(t, known)
@@ -111,6 +111,24 @@ func TestTheLastPointOfATrack(t *testing.T) {
 	assert.False(t, known)
 	_, known = h.Track(Subject{Topic: "another"}, Slow)
 	assert.False(t, known)
+}
+
+func TestTimesAreOfTheShortestRange(t *testing.T) {
+	h := NewHistory()
+	for step, times := range []Times{{100, 1000}, {150, 1700}, {150, 1700}, {20, 9}, {21, 10}} {
+		slot := slotAt(step, 1, 1)
+		slot.Subscribers[0].Times = times
+		h.Add(Fast, slot)
+		slot.At = epoch.Add(time.Duration(step) * Slow.Step)
+		h.Add(Slow, slot)
+	}
+	for name, want := range map[string][]string{"shop": {"50 0 - 1 ", "700 0 - 1 "}, "": {"", ""}} {
+		track, _ := h.Track(Subject{Subscriber: name}, Fast)
+		assert.Equal(t, want, []string{text(track, Took), text(track, Waited)}, "of %q", name)
+	}
+	track, _ := h.Track(Subject{Subscriber: "shop"}, Slow)
+	assert.Equal(t, []string{"", ""}, []string{text(track, Took), text(track, Waited)})
+	assert.Equal(t, "40 40 40 40 40 ", text(track, Health))
 }
 
 func TestWhatIsGoneIsForgotten(t *testing.T) {
@@ -180,7 +198,7 @@ func TestAHistoryIsSmall(t *testing.T) {
 		slot.At = epoch.Add(time.Duration(step) * Slow.Step)
 		n := int64(step * step * 100_001)
 		for i := range slot.Subscribers {
-			slot.Subscribers[i].Totals = Totals{n, Counts{n, n, n}, n, time.Duration(n) * time.Second, step}
+			slot.Subscribers[i].Totals = Totals{n, Counts{n, n, n}, Times{n, n}, n, time.Duration(n) * time.Second, step}
 		}
 		for i := range slot.Topics {
 			slot.Topics[i].Events = n

@@ -105,11 +105,17 @@ type SubscriberState struct {
 	// did not, or is not known.
 	Failure string
 	Counts  Counts
+	// Times are read for the history only.
+	Times Times
 }
 
 // Counts are the deliveries that ever succeeded and failed, and the events that were ever dropped
 // because Redis was about to be full.
 type Counts struct{ Succeeded, Failed, Dropped int64 }
+
+// Times are sums over the deliveries that ever succeeded, in ms: of how long they took, and of the
+// age that the oldest event of the batch had when they began.
+type Times struct{ Took, Waited int64 }
 
 // JobTypeState is a job type of a [Sample].
 type JobTypeState struct {

@@ -38,11 +38,13 @@ type Slot struct {
 var RecordedParts = []string{PartMemory, PartQueues, PartSubscribers, PartTopics, PartCounters}
 
 // Totals are what a [Slot] has of a subscriber: numbers of events ever acknowledged, deliveries and
-// events by what became of them, what is queued, the age of the oldest queued event, negative if it
-// is not known, and the health from 0 to 100.
+// events by what became of them, the times of deliveries, what is queued, the age of the oldest
+// queued event, negative if it is not known, and the health from 0 to 100. Times are not added up
+// for the bus.
 type Totals struct {
 	Sent int64
 	Counts
+	Times
 	Queued int64
 	Oldest time.Duration
 	Health int
@@ -87,7 +89,7 @@ func SlotOf(s Sample) Slot {
 		return cmp.Or(-compareBools(a.needsCare(), b.needsCare()), b.AttemptedAt.Compare(a.AttemptedAt))
 	})
 	for _, sub := range ordered {
-		totals := Totals{Sent: sub.Sent, Counts: sub.Counts, Queued: sub.Queued, Health: sub.Health}
+		totals := Totals{Sent: sub.Sent, Counts: sub.Counts, Times: sub.Times, Queued: sub.Queued, Health: sub.Health}
 		if sub.Queued > 0 {
 			totals.Oldest = unknownAge
 			if !sub.OldestAt.IsZero() {
@@ -176,7 +178,7 @@ func (s Slot) sample() Sample {
 }
 
 // numbers are what the history has of a subscriber, by [Figure] from [Out] on.
-func (t Totals) numbers() [Health + 1]float64 {
+func (t Totals) numbers() [Waited + 1]float64 {
 	oldest := t.Oldest.Seconds()
 	if oldest < 0 {
 		oldest = math.NaN()
@@ -184,6 +186,7 @@ func (t Totals) numbers() [Health + 1]float64 {
 	return [...]float64{
 		Out: float64(t.Sent), Succeeded: float64(t.Succeeded), Failed: float64(t.Failed), Dropped: float64(t.Dropped),
 		Queued: float64(t.Queued), Oldest: oldest, Health: float64(t.Health),
+		Took: float64(t.Took), Waited: float64(t.Waited),
 	}
 }
 
@@ -192,7 +195,8 @@ func (s Slot) numbers() (n [figures]float64) {
 	bus := s.Bus
 	bus.Sent, bus.Counts = s.Grown.Sent, s.Grown.Counts
 	of := bus.numbers()
-	copy(n[:], of[:])
+	copy(n[:], of[:Took])
+	n[Took], n[Waited] = math.NaN(), math.NaN()
 	n[In], n[Unreadable], n[Scrubbed] = float64(s.Grown.Events), float64(s.Unreadable), float64(s.Scrubbed)
 	n[Used], n[Waiting], n[Dead] = float64(s.Used), float64(s.Waiting), float64(s.Dead)
 	if s.Used == 0 { // it is not known

@@ -9,8 +9,8 @@ import (
 // Figure is one of those that a [Track] has.
 type Figure int
 
-// The figures of tracks. Those up to Health are of subscribers and the bus, In is of topics and the
-// bus, the others are of the bus only.
+// The figures of tracks. Those up to Health are of subscribers and the bus, Took and Waited of
+// subscribers in the shortest range, In is of topics and the bus, the others are of the bus only.
 const (
 	// Out is the rate at which events were acknowledged, in events/s.
 	Out Figure = iota
@@ -23,6 +23,9 @@ const (
 	Queued
 	Oldest
 	Health
+	// Took and Waited are by how much [Times] grew in the step.
+	Took
+	Waited
 	// In is the rate at which events were published, in events/s.
 	In
 	// Unreadable and Scrubbed count events that could not be read, and threads that were taken for
@@ -41,7 +44,7 @@ const (
 )
 
 // isTotal reports whether slots have a figure as a total, which only grows.
-func (f Figure) isTotal() bool { return f <= Dropped || f >= In && f <= Scrubbed }
+func (f Figure) isTotal() bool { return f <= Dropped || f >= Took && f <= Scrubbed }
 
 // isRate reports whether a total is shown by the second: events are, deliveries and drops are not.
 func (f Figure) isRate() bool { return f == Out || f == In }

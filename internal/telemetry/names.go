@@ -18,6 +18,13 @@ const (
 	DroppedEventsCounter   = "events.autodropped"
 )
 
+// Counters of the bus that the history has, in ms, with a [QueueTag]: how long deliveries took, and
+// the age of the oldest event when the last attempt began.
+const (
+	DeliveryTimeCounter = "delivery.time" // also by [StatusTag]
+	LatencyCounter      = "latency.batches.last_attempt"
+)
+
 // Counters of the bus without tags.
 const (
 	UnreadableEventsCounter = "events.unreadable"

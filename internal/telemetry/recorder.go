@@ -106,10 +106,10 @@ func (r *Recorder) Delivered(batch *store.Delivery, events int, start time.Time,
 	defer r.counts.mu.Unlock()
 	r.counts.add(bus.NewCounter(DeliveredEventsCounter, tags...), int64(events))
 	r.counts.add(bus.NewCounter(DeliveriesCounter, tags...), 1)
-	r.counts.add(bus.NewCounter("delivery.time", tags...), ms)
+	r.counts.add(bus.NewCounter(DeliveryTimeCounter, tags...), ms)
 	r.counts.add(bus.NewCounter("delivery.time2", tags...), ms*ms)
 	if err == nil {
-		r.counts.add(bus.NewCounter("latency.batches.last_attempt", queue), latency(batch, start).Milliseconds())
+		r.counts.add(bus.NewCounter(LatencyCounter, queue), latency(batch, start).Milliseconds())
 	}
 }
 

@@ -39,6 +39,7 @@ func (b *Bench) slot(at time.Time) overview.Slot {
 	}
 	for i := range b.Subscribers {
 		t := overview.Totals{Sent: 10*seconds + rand.Int64N(100), Queued: rand.Int64N(1000), Health: 100}
+		t.Took, t.Waited = 9*t.Sent, 50*t.Sent
 		t.Succeeded, t.Oldest = t.Sent/10, time.Duration(t.Queued)*time.Millisecond
 		s.Bus.Sent += t.Sent
 		s.Bus.Queued += t.Queued

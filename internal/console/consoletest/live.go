@@ -69,6 +69,7 @@ func stepAt(x, seed float64, calm bool) map[overview.Figure]float64 {
 	step := map[overview.Figure]float64{
 		overview.In: in, overview.Out: in * (1.05 + .05*math.Sin(23*x)), overview.Succeeded: 90 * wave, overview.Failed: 0,
 		overview.Dropped: 0, overview.Queued: 60 * wave, overview.Oldest: .4 * wave, overview.Health: 100,
+		overview.Took: 84 * 90 * wave, overview.Waited: 520 * 90 * wave,
 		overview.Used: 61e6 + 34e6*x, overview.Busy: 0, overview.Dead: 0,
 	}
 	if !calm {

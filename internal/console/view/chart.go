@@ -18,6 +18,8 @@ type Chart struct {
 	Ranges []string
 	// Trends say in words what the lines show, those of which something is known.
 	Trends []Trend
+	// Means stand beside the trends, nil on most charts.
+	Means *Means
 	// Rows are the figures of the last minutes, newest first.
 	Rows []ChartRow
 }
@@ -61,11 +63,14 @@ func whole(n *float64) string {
 // tableStep is the time between two rows of a chart's table.
 const tableStep = time.Minute
 
-// Figures are the names of the definitions of the lines.
+// Figures are the names of the definitions of the lines, and of the means.
 func (c Chart) Figures() []string {
 	names := make([]string, len(c.Lines))
 	for i, line := range c.Lines {
 		names[i] = line.Figure
+	}
+	if c.Means != nil {
+		names = append(names, "mean delivery", "mean age")
 	}
 	return names
 }

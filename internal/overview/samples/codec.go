@@ -13,7 +13,7 @@ import (
 
 // codecVersion is the first byte of a packed slot. The rest is deflated: varints, and names with
 // their lengths before them.
-const codecVersion = 2
+const codecVersion = 3
 
 // maxUnpacked bounds the size of an unpacked slot in bytes: nothing larger is packed.
 const maxUnpacked = 8 << 20
@@ -76,7 +76,7 @@ func appendName(b []byte, name string) []byte {
 }
 
 func appendTotals(b []byte, t overview.Totals) []byte {
-	return appendNumbers(b, t.Sent, t.Succeeded, t.Failed, t.Dropped, t.Queued, t.Oldest.Milliseconds(), int64(t.Health))
+	return appendNumbers(b, t.Sent, t.Succeeded, t.Failed, t.Dropped, t.Took, t.Waited, t.Queued, t.Oldest.Milliseconds(), int64(t.Health))
 }
 
 // unpack reads a packed slot. It fails with errSlot.
@@ -153,6 +153,7 @@ func (u *unpacker) counts() overview.Counts {
 
 func (u *unpacker) totals() overview.Totals {
 	return overview.Totals{
-		Sent: u.number(), Counts: u.counts(), Queued: u.number(), Oldest: time.Duration(u.number()) * time.Millisecond, Health: int(u.number()),
+		Sent: u.number(), Counts: u.counts(), Times: overview.Times{Took: u.number(), Waited: u.number()},
+		Queued: u.number(), Oldest: time.Duration(u.number()) * time.Millisecond, Health: int(u.number()),
 	}
 }

@@ -72,16 +72,22 @@ type part struct {
 type draft struct {
 	overview.Sample
 	backlogs []stats.Backlog
+	// timed is whether it is to have times.
+	timed bool
 }
 
 // Collect takes a sample. It has names, and no token. If Redis does not tell the time, nothing else
-// is read. A part that cannot be read within 500 ms is left out; all of them have a second.
-func (c *Collector) Collect(ctx context.Context) overview.Sample {
+// is read. A part that cannot be read within 500 ms is left out; all of them have a second. It does
+// not read [overview.Times]: those who look cost Redis no more than they must.
+func (c *Collector) Collect(ctx context.Context) overview.Sample { return c.collect(ctx, false) }
+
+// collect is Collect, with times or without.
+func (c *Collector) collect(ctx context.Context, timed bool) overview.Sample {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 2*c.timeout)
 	defer cancel()
-	d := &draft{Sample: overview.Sample{Running: c.now().Sub(c.startedAt)}}
+	d := &draft{Sample: overview.Sample{Running: c.now().Sub(c.startedAt)}, timed: timed}
 	if err := c.bounded(ctx, func(ctx context.Context) error { return c.ping(ctx, d) }); err != nil {
 		return overview.Sample{At: c.clock(c.now().Add(-c.ahead)), Redis: explain(err)}
 	}

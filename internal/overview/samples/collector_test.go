@@ -85,7 +85,7 @@ func TestASampleIsOfTheWholeBus(t *testing.T) {
 		f.attempted(storetest.Bob, wire.AttemptRecord{Outcome: bus.OutcomeAcknowledged, Status: 200})
 		require.NoError(t, f.AddCounters(ctx, map[bus.Counter]int64{
 			dropped("alice"): 5, deliveries("alice", telemetry.Success): 6, deliveries("alice", telemetry.Failure): 7,
-			unreadable: 8, scrubbed: 9,
+			unreadable: 8, scrubbed: 9, took("alice"): 15, waited("alice"): 16,
 			telemetry.EndedJobs("mail", jobs.Failed)[0]: 10, telemetry.EndedJobs("mail", jobs.Failed)[1]: 11,
 			telemetry.LabelSteps("trial", "moved"): 12, telemetry.LabelSteps("trial", "failed"): 13,
 			telemetry.LabelSteps("trial", "errored"): 14,
@@ -105,6 +105,8 @@ func TestASampleIsOfTheWholeBus(t *testing.T) {
 			},
 			{Name: "bob", Topics: []string{"widgets"}, Timeout: time.Second, Queued: 3, Batches: 2, Health: 100, OldestAt: storetest.After(7)},
 		}, s.Subscribers)
+		timed := f.collect(ctx, true).Subscribers
+		assert.Equal(t, overview.Times{Took: 15, Waited: 16}, timed[0].Times)
 		require.Len(t, s.Queues, len(bus.Queues))
 		assert.Equal(t, overview.Queue{Name: "main", Instant: 2, Scheduled: 2}, s.Queues[0])
 		assert.Equal(t, int64(4), s.Due)

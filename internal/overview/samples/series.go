@@ -220,7 +220,7 @@ func (r *Recorder) Tick(ctx context.Context) error {
 
 // record writes a slot of now, by Redis' clock.
 func (r *Recorder) record(ctx context.Context, now time.Time) error {
-	sample := r.collector.Collect(ctx)
+	sample := r.collector.collect(ctx, true)
 	if sample.Redis != "" || slices.ContainsFunc(overview.RecordedParts, sample.Lacks) {
 		return nil // a gap
 	}

@@ -26,6 +26,7 @@ func bigSlot(at time.Time, subscribers, topics int) overview.Slot {
 		s.Subscribers = append(s.Subscribers, overview.NamedTotals{Name: fmt.Sprintf("service-%d", i), Totals: overview.Totals{
 			Sent:   random.Int64N(1e9),
 			Counts: overview.Counts{Succeeded: random.Int64N(1e7), Failed: random.Int64N(1e4), Dropped: random.Int64N(1e4)},
+			Times:  overview.Times{Took: random.Int64N(1e9), Waited: random.Int64N(1e10)},
 			Queued: random.Int64N(1e5), Oldest: time.Duration(random.Int64N(1e6)) * time.Millisecond, Health: random.IntN(101),
 		}})
 	}
@@ -51,7 +52,7 @@ func TestASlotIsPacked(t *testing.T) {
 	}
 	huge := appendNumbers(appendTotals(appendNumbers(nil, make([]int64, 19)...), overview.Totals{}), 1<<60, 1<<60)
 	for name, wrong := range map[string]string{
-		"another version": "\x01" + packed[1:], "no slot": "abc", "more than a slot": string(deflate(append(appendSlot(nil, slot), 0))),
+		"another version": "\x02" + packed[1:], "no slot": "abc", "more than a slot": string(deflate(append(appendSlot(nil, slot), 0))),
 		"too many": string(deflate(huge)), "what never ends": string(deflate(make([]byte, maxUnpacked+1))),
 	} {
 		_, err := unpack(wrong)
@@ -213,7 +214,9 @@ func TestTheHistoryGrowsOverWorkers(t *testing.T) {
 		f.PublishEvents("widgets", 1, 3, 7)
 		for i, change := range []func(){
 			func() {},
-			func() { require.NoError(t, f.AddCounters(ctx, map[bus.Counter]int64{dropped("alice"): 4})) },
+			func() {
+				require.NoError(t, f.AddCounters(ctx, map[bus.Counter]int64{dropped("alice"): 4, took("alice"): 84, waited("alice"): 600}))
+			},
 			func() { f.AddSubscriber(storetest.Bob, time.Second, 2, "gadgets") },
 			func() { require.NoError(t, f.DeleteSubscriber(ctx, storetest.Alice)) },
 		} {
@@ -226,6 +229,9 @@ func TestTheHistoryGrowsOverWorkers(t *testing.T) {
 		track, known := h.Track(overview.Subject{}, overview.Fast)
 		require.True(t, known)
 		assert.Equal(t, []float32{4, 0, 0}, track.Values(overview.Dropped)[overview.Fast.Points-3:])
+		track, _ = h.Track(overview.Subject{Subscriber: "alice"}, overview.Fast)
+		assert.Equal(t, []float32{84, 0}, track.Values(overview.Took)[overview.Fast.Points-3:overview.Fast.Points-1])
+		assert.Equal(t, []float32{600, 0}, track.Values(overview.Waited)[overview.Fast.Points-3:overview.Fast.Points-1])
 	})
 }
 

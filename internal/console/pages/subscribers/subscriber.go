@@ -92,6 +92,7 @@ func loadSubscriber(v *page.Visit) (any, error) {
 		view.NewChart("backlog", "Queued, oldest", of, v.Tracks, view.Queued, view.Oldest),
 		view.NewChart("deliveries", "Deliveries that succeeded, failed", of, v.Tracks, view.Succeeded, view.Failed),
 	}
+	p.Charts[1].Means = view.MeansOf(of, v.Tracks)
 	return p, nil
 }
 
