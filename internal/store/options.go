@@ -27,10 +27,11 @@ func (s *Store) Options(ctx context.Context, token bus.Token) (OptionsRecord, er
 	if err != nil {
 		return OptionsRecord{}, rdb.Wrap("read options", err)
 	}
-	return parseOptions(stored), nil
+	return ReadOptions(stored), nil
 }
 
-func parseOptions(stored map[string]string) OptionsRecord {
+// ReadOptions reads the hash of the options of a subscriber; an empty one is all the defaults.
+func ReadOptions(stored map[string]string) OptionsRecord {
 	options, err := bus.ParseOptions(stored)
 	return OptionsRecord{Plan: stored["plan"], Options: options, Secrets: stored["secrets"], Unreadable: err}
 }

@@ -3,7 +3,6 @@
 package lanes
 
 import (
-	"context"
 	"strconv"
 	"strings"
 
@@ -35,15 +34,14 @@ func (g Generation) Lane(token bus.Token, lane int) string {
 // Generations are those of a subscriber, the oldest first; there is at least one.
 type Generations []Generation
 
-// Read reads the generations of a subscriber, by the token that holds the subscription. It fails
-// with [bus.ErrUnavailable], or when the key is not of its type.
-func Read(ctx context.Context, redis *rdb.Partition, token bus.Token) (Generations, error) {
-	key := store.Keys{Namespace: redis.Namespace()}.Options(token)
-	stored, err := redis.HMGet(ctx, key, Fields...).Result()
-	if err != nil {
-		return nil, rdb.Wrap("read lanes", err)
+// Of reads the generations of a subscriber from its options, the hash of the token that holds the
+// subscription.
+func Of(options map[string]string) Generations {
+	stored := make([]any, len(Fields))
+	for i, name := range Fields {
+		stored[i] = options[name]
 	}
-	return Parse(stored), nil
+	return Parse(stored)
 }
 
 // Fields are the fields of a subscriber's options that [Parse] reads.

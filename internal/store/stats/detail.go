@@ -82,16 +82,7 @@ func (s *Stats) Detail(ctx context.Context, token bus.Token, now time.Time) (Det
 		return Detail{}, bus.ErrNotSubscribed
 	}
 	d := Detail{Subscriber: found[0]}
-	if d.Options, err = s.store.Options(ctx, token); err != nil {
-		return Detail{}, err
-	}
-	if d.DeadLetters, err = s.deadLetters(ctx, token); err != nil {
-		return Detail{}, err
-	}
-	if d.Gap, err = s.gap(ctx, token); err != nil {
-		return Detail{}, err
-	}
-	all, err := lanes.Read(ctx, s.redis, token)
+	all, err := s.readRecords(ctx, &d)
 	if err != nil {
 		return Detail{}, err
 	}
@@ -105,31 +96,49 @@ func (s *Stats) Detail(ctx context.Context, token bus.Token, now time.Time) (Det
 	return d, err
 }
 
-func (s *Stats) gap(ctx context.Context, token bus.Token) (*Gap, error) {
-	told, err := s.redis.HGetAll(ctx, s.keys.Gaps(token)).Result()
-	if err != nil || len(told) == 0 {
-		return nil, rdb.Wrap("read gap", err)
+// readRecords reads the options of a subscriber, its gap and how much there is of its dead letters,
+// and returns the generations of its lanes.
+func (s *Stats) readRecords(ctx context.Context, d *Detail) (lanes.Generations, error) {
+	var options, gap rdb.Reply[map[string]string]
+	var letters rdb.Reply[int64]
+	var events, bytes rdb.Reply[string]
+	err := s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
+		options = pipe.HGetAll(ctx, s.keys.Options(d.Token))
+		gap = pipe.HGetAll(ctx, s.keys.Gaps(d.Token))
+		letters = pipe.ZCard(ctx, s.keys.DeadLetters(d.Token))
+		events = pipe.HGet(ctx, s.keys.DeadLetterEvents(), string(d.Token))
+		bytes = pipe.HGet(ctx, s.keys.DeadLetterBytes(), string(d.Token))
+	})
+	err = cmp.Or(err, rdb.Wrap("read options", options.Err()), rdb.Wrap("read gap", gap.Err()),
+		rdb.Wrap("read dead letters", letters.Err()))
+	if err != nil {
+		return nil, err
+	}
+	d.Options, d.Gap = store.ReadOptions(options.Val()), readGap(gap.Val())
+	if letters.Val() > 0 {
+		d.DeadLetters = DeadLetters{Letters: letters.Val(), Events: rdb.Integer(events.Val(), 0), Bytes: rdb.Integer(bytes.Val(), 0)}
+		d.DeadLetters.OldestAt, err = s.oldestLetter(ctx, d.Token)
+	}
+	return lanes.Of(options.Val()), err
+}
+
+// oldestLetter returns when the oldest dead letter died, zero if there is none.
+func (s *Stats) oldestLetter(ctx context.Context, token bus.Token) (at time.Time, err error) {
+	oldest, err := s.redis.ZRangeWithScores(ctx, s.keys.DeadLetters(token), 0, 0).Result()
+	if len(oldest) > 0 {
+		at = time.UnixMilli(int64(oldest[0].Score))
+	}
+	return at, rdb.Wrap("read dead letters", err)
+}
+
+// readGap reads the hash of what a gap notice tells; nil if it is empty.
+func readGap(told map[string]string) *Gap {
+	if len(told) == 0 {
+		return nil
 	}
 	figure := func(name string) int64 { return rdb.Integer(told[name], 0) }
 	return &Gap{
 		Events: figure("events"), Batches: figure("batches"), Since: time.UnixMilli(figure("since")),
 		Until: time.UnixMilli(figure("until")), Reason: bus.LossReason(told["reason"]),
-	}, nil
-}
-
-func (s *Stats) deadLetters(ctx context.Context, token bus.Token) (found DeadLetters, err error) {
-	oldest, err := s.redis.ZRangeWithScores(ctx, s.keys.DeadLetters(token), 0, 0).Result()
-	if err != nil || len(oldest) == 0 {
-		return found, rdb.Wrap("read dead letters", err)
 	}
-	found.OldestAt = time.UnixMilli(int64(oldest[0].Score))
-	var letters rdb.Reply[int64]
-	var events, bytes rdb.Reply[string]
-	err = s.redis.Reads(ctx, "read dead letters", func(pipe rdb.Commands) {
-		letters = pipe.ZCard(ctx, s.keys.DeadLetters(token))
-		events = pipe.HGet(ctx, s.keys.DeadLetterEvents(), string(token))
-		bytes = pipe.HGet(ctx, s.keys.DeadLetterBytes(), string(token))
-	})
-	found.Letters, found.Events, found.Bytes = letters.Val(), rdb.Integer(events.Val(), 0), rdb.Integer(bytes.Val(), 0)
-	return found, err
 }
