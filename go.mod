@@ -25,6 +25,7 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/honeybadger-io/honeybadger-go v0.9.0
 	github.com/joho/godotenv v1.5.1
+	github.com/klauspost/compress v1.20.3
 	github.com/netresearch/go-cron v0.9.1
 	github.com/newrelic/go-agent/v3 v3.45.0
 	github.com/prometheus/client_golang v1.25.0

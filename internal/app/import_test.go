@@ -106,6 +106,7 @@ var libraries = map[string]string{
 	"github.com/honeybadger-io/":           "telemetry/exceptions",
 	"github.com/joho/godotenv":             "app",
 	"github.com/netresearch/go-cron":       "jobs/schedule",
+	"github.com/klauspost/compress/":       "web",
 	"github.com/newrelic/":                 "telemetry/exceptions",
 	"github.com/prometheus/client_golang/": "telemetry",
 	"github.com/redis/go-redis/":           "rdb",

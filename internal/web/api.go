@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
+	"github.com/klauspost/compress/gzip"
 
 	"routemaster/internal/activity"
 	"routemaster/internal/bus"
@@ -152,7 +154,7 @@ func (a *API) consoleHandler() http.Handler {
 func (a *API) mountConsole(r chi.Router) {
 	r.Get("/console", redirectToConsole)
 	plain := a.config.Console(a.inProcess())
-	packed := middleware.Compress(5, compressed...)(plain)
+	packed := compress(plain)
 	r.Mount("/console/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost { // it may be answered with a secret, beside what was sent: BREACH
 			plain.ServeHTTP(w, r)
@@ -171,8 +173,19 @@ func (a *API) outer() (all []func(http.Handler) http.Handler) {
 	return all
 }
 
-// compressed are the types of the console's files and pages that are sent compressed.
-var compressed = []string{"text/html", "text/css", "text/javascript", "application/json", "image/svg+xml"}
+// compress sends the console's pages and files compressed to those who accept that. The library
+// takes a third of the time that the standard one takes for as few bytes.
+func compress(h http.Handler) http.Handler {
+	c := middleware.NewCompressor(6, "text/html", "text/css", "text/javascript", "application/json", "image/svg+xml")
+	c.SetEncoder("gzip", func(w io.Writer, level int) io.Writer {
+		packed, err := gzip.NewWriterLevel(w, level)
+		if err != nil {
+			panic(err) // there is such a level
+		}
+		return packed
+	})
+	return c.Handler(h)
+}
 
 // inProcess returns the API for callers in this process: nothing of it is logged or traced but the
 // changes.
