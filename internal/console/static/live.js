@@ -130,6 +130,9 @@ function update(fresh) {
 
 const callbacks = {
   beforeNodeMorphed(old, fresh) {
+    if (old.isEqualNode(fresh)) {
+      return false; // the browser compares much faster than the library does
+    }
     if (old.nodeType === Node.TEXT_NODE) {
       return !isSelected(old) && mark(old, fresh);
     }
