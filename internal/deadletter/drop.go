@@ -69,7 +69,7 @@ func (l *Letters) oldest(ctx context.Context, tokens []string) (map[string][]str
 			end = min(end, some[depth-1].Score)
 		}
 	}
-	slices.SortFunc(candidates, func(a, b candidate) int { return byAge(a.Scored, b.Scored) })
+	slices.SortFunc(candidates, func(a, b candidate) int { return a.Compare(b.Scored) })
 	oldest := map[string][]string{}
 	for _, c := range candidates[:min(len(candidates), droppedPerStep)] {
 		if c.Score <= end {

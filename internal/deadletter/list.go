@@ -121,11 +121,10 @@ func parsePlace(text string) (rdb.Scored, error) {
 	return rdb.ParsePlace(text)
 }
 
-// behind returns those of some members, of which none is newer than a place, that come after it.
-// Members of the same time are in descending order.
+// behind returns those of some members, which are in descending order, that come after a place.
 func behind(place rdb.Scored, members []rdb.Scored) []rdb.Scored {
 	for i, m := range members {
-		if m.Score < place.Score || m.Member < place.Member {
+		if m.Compare(place) < 0 {
 			return members[i:]
 		}
 	}

@@ -1,10 +1,8 @@
 package deadletter
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"strings"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
@@ -99,16 +97,11 @@ func (l *Letters) findNamed(ctx context.Context, token bus.Token, named []bus.Ba
 			found = append(found, rdb.Scored{Member: string(id), Score: scores[i].Val()})
 		}
 	}
-	slices.SortFunc(found, byAge)
+	slices.SortFunc(found, rdb.Scored.Compare)
 	for _, m := range slices.Compact(found) {
 		ids = append(ids, m.Member)
 	}
 	return ids, err
-}
-
-// byAge orders letters as the index has them: the first to die comes first.
-func byAge(a, b rdb.Scored) int {
-	return cmp.Or(cmp.Compare(a.Score, b.Score), strings.Compare(a.Member, b.Member))
 }
 
 func (l *Letters) findAll(ctx context.Context, token bus.Token, f Filter) (ids []string, more int, err error) {

@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"encoding/json"
-	"slices"
 	"time"
 
 	"routemaster/internal/bus"
@@ -87,7 +86,7 @@ func (i *Inspector) find(ctx context.Context, token bus.Token, after rdb.Scored,
 	if !ok {
 		return i.search(ctx, token, after, limit)
 	}
-	own = slices.DeleteFunc(own, func(batch rdb.Scored) bool { return !isBehind(after, batch) })
+	own = behind(after, own)
 	return own[:min(limit, len(own))], nil
 }
 
@@ -205,16 +204,12 @@ func parsePlace(text string) (rdb.Scored, error) {
 	return rdb.ParsePlace(text)
 }
 
-// behind returns those of some entries, of which none is older than a place, that come after it.
+// behind returns those of some entries, which are in order, that come after a place.
 func behind(place rdb.Scored, entries []rdb.Scored) []rdb.Scored {
 	for at, entry := range entries {
-		if isBehind(place, entry) {
+		if entry.Compare(place) > 0 {
 			return entries[at:]
 		}
 	}
 	return nil
-}
-
-func isBehind(place, entry rdb.Scored) bool {
-	return entry.Score > place.Score || entry.Score == place.Score && entry.Member > place.Member
 }

@@ -1,7 +1,6 @@
 package inspect
 
 import (
-	"cmp"
 	"context"
 	"slices"
 
@@ -44,9 +43,7 @@ func (i *Inspector) own(ctx context.Context, token bus.Token) (all []rdb.Scored,
 			all = append(all, rdb.Scored{Member: id, Score: scores[at].Val()})
 		}
 	}
-	slices.SortFunc(all, func(a, b rdb.Scored) int {
-		return cmp.Or(cmp.Compare(a.Score, b.Score), cmp.Compare(a.Member, b.Member))
-	})
+	slices.SortFunc(all, rdb.Scored.Compare)
 	return all, int64(len(all)) == count, err
 }
 

@@ -1,6 +1,7 @@
 package rdb
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"strconv"
@@ -113,6 +114,12 @@ func (p *Partition) EachKey(ctx context.Context, match string, each func(page []
 type Scored struct {
 	Member string
 	Score  float64
+}
+
+// Compare orders members as their sorted set does: by score, those of one score by name. It is
+// negative if this one comes before the other.
+func (s Scored) Compare(other Scored) int {
+	return cmp.Or(cmp.Compare(s.Score, other.Score), strings.Compare(s.Member, other.Member))
 }
 
 // Place names the place of a member in its sorted set, for a client that reads it in pages.
