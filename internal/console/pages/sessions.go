@@ -7,6 +7,7 @@ import (
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/session"
 	"routemaster/internal/console/view"
+	"routemaster/internal/format"
 )
 
 // allSessions stands for all sessions, where the id of one does.
@@ -22,7 +23,7 @@ var endSessions = page.Question{
 		}
 		id := v.Path("session")
 		if id == allSessions {
-			c.Title, c.Button = "End all sessions", "End "+view.Plural(int64(len(all)), "session")
+			c.Title, c.Button = "End all sessions", "End "+format.Plural(int64(len(all)), "session")
 			c.Effects = []string{"Everybody has to log in again, you too."}
 			return c, nil
 		}

@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/view"
+	"routemaster/internal/format"
 	"routemaster/internal/overview"
 )
 
@@ -101,7 +102,7 @@ var revoke = page.Question{
 		}
 		i := slices.IndexFunc(v.Figures.Subscribers, func(s overview.Subscriber) bool { return s.Name == name })
 		if i >= 0 {
-			c.Effects = append(c.Effects, "Its subscription goes with it, and its queue of "+view.Plural(v.Figures.Subscribers[i].Queued, "event")+".")
+			c.Effects = append(c.Effects, "Its subscription goes with it, and its queue of "+format.Plural(v.Figures.Subscribers[i].Queued, "event")+".")
 		}
 		return c, nil
 	},

@@ -8,6 +8,7 @@ import (
 	"routemaster/client/topics"
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/view"
+	"routemaster/internal/format"
 	"routemaster/internal/overview"
 )
 
@@ -100,7 +101,7 @@ var deleteTopic = page.Question{
 		}
 		c = view.Confirm{
 			Title: "Delete the topic " + t.Name, Button: "Delete the topic " + t.Name, Name: t.Name,
-			Effects: []string{"What it had so far, " + view.Plural(t.Events, "event") + ", is no longer counted, and its history is removed. What is queued is still delivered."},
+			Effects: []string{"What it had so far, " + format.Plural(t.Events, "event") + ", is no longer counted, and its history is removed. What is queued is still delivered."},
 			Command: view.Command("DELETE", view.Path("topics", t.Name), nil),
 		}
 		if losing := view.SubscribersOf(v.Figures, t.Name); len(losing) > 0 {
@@ -109,7 +110,7 @@ var deleteTopic = page.Question{
 				names[i] = s.Name
 			}
 			slices.Sort(names)
-			c.Effects = append(c.Effects, "It loses "+view.Plural(int64(len(names)), "subscriber")+": "+view.Some(names, 10)+".")
+			c.Effects = append(c.Effects, "It loses "+format.Plural(int64(len(names)), "subscriber")+": "+view.Some(names, 10)+".")
 		}
 		return c, nil
 	},

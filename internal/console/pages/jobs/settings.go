@@ -7,6 +7,7 @@ import (
 	"routemaster/client/jobs"
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/view"
+	"routemaster/internal/format"
 )
 
 // typeSettings is what the page of a job type's settings shows.
@@ -64,8 +65,8 @@ var deleteType = page.Question{
 			Command: view.Command(http.MethodDelete, view.Path("v2", "job-types", t.Name), nil),
 		}
 		if open := t.Counts.Queued + t.Counts.InProgress; open > 0 {
-			c.Button += " and cancel " + view.Plural(open, "job")
-			c.Effects = append(c.Effects, "What has not ended is cancelled: "+view.Plural(open, "job")+". Services may do what they have begun all the same.")
+			c.Button += " and cancel " + format.Plural(open, "job")
+			c.Effects = append(c.Effects, "What has not ended is cancelled: "+format.Plural(open, "job")+". Services may do what they have begun all the same.")
 			c.Hidden = append(c.Hidden, view.Hidden{Name: cancelJobs, Value: "yes"})
 			c.Command = view.Command(http.MethodDelete, view.Path("v2", "job-types", t.Name)+"?force=true", nil)
 		}

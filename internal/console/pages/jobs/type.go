@@ -9,6 +9,7 @@ import (
 	"routemaster/client/jobs"
 	"routemaster/internal/console/page"
 	"routemaster/internal/console/view"
+	"routemaster/internal/format"
 )
 
 // typePage is what the page of a job type shows.
@@ -91,7 +92,7 @@ func askPaused(v *page.Visit, verb, effect string, paused bool) (c view.Confirm,
 	if err != nil {
 		return c, err
 	}
-	waiting := view.Plural(t.Counts.Queued, "job") + " queued, " + view.Plural(t.Counts.InProgress, "job") + " in progress."
+	waiting := format.Plural(t.Counts.Queued, "job") + " queued, " + format.Plural(t.Counts.InProgress, "job") + " in progress."
 	return view.Confirm{
 		Title: verb + " " + t.Name, Button: verb + " " + t.Name, Effects: []string{effect, waiting},
 		Command: view.Command(http.MethodPatch, view.Path("v2", "job-types", t.Name), map[string]any{"paused": paused}),

@@ -127,7 +127,7 @@ func pause(v *page.Visit, h holder) (string, error) {
 func askResume(v *page.Visit, h holder) (view.Confirm, error) {
 	return view.Confirm{
 		Title: "Resume " + h.Name, Button: "Resume " + h.Name,
-		Effects: []string{"Deliveries go on. " + view.Plural(h.Info.Status.Queued, "event") + " queued."},
+		Effects: []string{"Deliveries go on. " + format.Plural(h.Info.Status.Queued, "event") + " queued."},
 		Command: view.Command("POST", view.Own(v.Root)+"/resume", nil),
 	}, nil
 }
@@ -136,7 +136,7 @@ func askRetry(v *page.Visit, h holder) (view.Confirm, error) {
 	return view.Confirm{
 		Title: "Try " + h.Name + " now", Button: "Try " + h.Name + " now",
 		Effects: []string{
-			"The next delivery to " + h.Name + " is tried at once, and does not wait for its next turn. " + view.Plural(h.Info.Status.Queued, "event") + " queued.",
+			"The next delivery to " + h.Name + " is tried at once, and does not wait for its next turn. " + format.Plural(h.Info.Status.Queued, "event") + " queued.",
 			"If it fails, it counts as every failure does.",
 		},
 		Command: view.Command("POST", view.Own(v.Root)+"/retry", nil),
@@ -171,15 +171,15 @@ func askDelete(v *page.Visit, h holder) (view.Confirm, error) {
 	s := h.Info.Status
 	c := view.Confirm{
 		Title: "Delete the subscriber " + h.Name, Button: "Delete " + h.Name, Name: h.Name,
-		Effects: []string{h.Name + " is unsubscribed from " + view.Plural(int64(len(h.Info.Topics)), "topic") + ". Its token stays good."},
+		Effects: []string{h.Name + " is unsubscribed from " + format.Plural(int64(len(h.Info.Topics)), "topic") + ". Its token stays good."},
 		Command: view.Command("DELETE", view.Own(v.Root), nil),
 	}
 	if s.Queued > 0 {
-		c.Button += " and drop " + view.Plural(s.Queued, "event")
-		c.Effects = append(c.Effects, "It loses its queue of "+view.Plural(s.Queued, "event")+".")
+		c.Button += " and drop " + format.Plural(s.Queued, "event")
+		c.Effects = append(c.Effects, "It loses its queue of "+format.Plural(s.Queued, "event")+".")
 	}
 	if s.DeadLetters.Letters > 0 {
-		c.Effects = append(c.Effects, "It loses "+view.Plural(s.DeadLetters.Letters, "dead letter")+", with "+view.Plural(s.DeadLetters.Events, "event")+".")
+		c.Effects = append(c.Effects, "It loses "+format.Plural(s.DeadLetters.Letters, "dead letter")+", with "+format.Plural(s.DeadLetters.Events, "event")+".")
 	}
 	return c, nil
 }
@@ -212,7 +212,7 @@ func askCancelReplay(v *page.Visit, h holder) (c view.Confirm, err error) {
 	}
 	return view.Confirm{
 		Title: "Stop the replay of " + all[i].Topic + " to " + h.Name, Button: "Stop the replay to " + h.Name,
-		Effects: []string{"The queue got " + view.Plural(all[i].Copied, "event") + " so far. These are delivered, and nothing more is."},
+		Effects: []string{"The queue got " + format.Plural(all[i].Copied, "event") + " so far. These are delivered, and nothing more is."},
 		Command: view.Command("DELETE", view.Own(v.Root)+"/replays"+view.Path(all[i].ID), nil),
 	}, nil
 }
@@ -233,7 +233,7 @@ func eventsOf(read int) (text string, n int) {
 	if read >= maxRead {
 		return format.Count(maxRead) + " or more events", read
 	}
-	return view.Plural(int64(read), "event"), read
+	return format.Plural(int64(read), "event"), read
 }
 
 // fieldOf is an integer of the URL or the form, 0 if it is none.

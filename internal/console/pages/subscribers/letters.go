@@ -208,7 +208,7 @@ func askRedeliver(v *page.Visit, h holder) (view.Confirm, error) {
 func paceOf(h holder) string {
 	switch i := h.Info; {
 	case i.MaxEventsPerMinute > 0:
-		return "They are sent at its pace: " + view.Plural(int64(i.MaxEventsPerMinute), "event") + " a minute at most."
+		return "They are sent at its pace: " + format.Plural(int64(i.MaxEventsPerMinute), "event") + " a minute at most."
 	case i.MaxRequestsPerMinute > 0:
 		return "They are sent at its pace: " + format.Count(int64(i.MaxRequestsPerMinute)) + " deliveries a minute at most."
 	}
@@ -229,9 +229,9 @@ type amount struct{ letters, events int64 }
 
 func (a amount) text() string {
 	if a.events == 0 {
-		return "the events of " + view.Plural(a.letters, "dead letter")
+		return "the events of " + format.Plural(a.letters, "dead letter")
 	}
-	return view.Plural(a.events, "event")
+	return format.Plural(a.events, "event")
 }
 
 // maxMoved is how many dead letters one form redelivers or discards.
@@ -251,7 +251,7 @@ func askMany(v *page.Visit, h holder, verb, path string) (c view.Confirm, n amou
 		return c, n, err
 	}
 	c = view.Confirm{
-		Title: verb + " dead letters of " + h.Name, Button: verb + " " + view.Plural(min(n.letters, maxMoved), "dead letter") + " of " + h.Name,
+		Title: verb + " dead letters of " + h.Name, Button: verb + " " + format.Plural(min(n.letters, maxMoved), "dead letter") + " of " + h.Name,
 		Effects: []string{"What dies from now on is not touched."},
 	}
 	if chosen.Reason != "" {
@@ -338,7 +338,7 @@ func moved(
 			break
 		}
 	}
-	text := verb + " " + view.Plural(int64(sum.Letters), "dead letter") + " with " + view.Plural(int64(sum.Events), "event") + "."
+	text := verb + " " + format.Plural(int64(sum.Letters), "dead letter") + " with " + format.Plural(int64(sum.Events), "event") + "."
 	if sum.Remaining > 0 {
 		text += " About " + format.Count(int64(sum.Remaining)) + " are left."
 	}

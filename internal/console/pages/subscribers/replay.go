@@ -130,7 +130,7 @@ func takes(f overview.Figures, name string, events int64) time.Duration {
 }
 
 // Many says how many events there are.
-func (c counted) Many() string { return view.Plural(c.Events, "event") }
+func (c counted) Many() string { return format.Plural(c.Events, "event") }
 
 // Long says how long it takes.
 func (c counted) Long() string { return format.Brief(c.Takes.Round(time.Second)) }
@@ -152,7 +152,7 @@ func submitReplay(v *page.Visit) (answer page.Answer, err error) {
 	if err != nil {
 		return answer, err
 	}
-	return page.SeeOther("Replaying "+view.Plural(started.Events, "event")+" of "+started.Topic+" to "+h.Name+".", subscriberPath, h.Name), nil
+	return page.SeeOther("Replaying "+format.Plural(started.Events, "event")+" of "+started.Topic+" to "+h.Name+".", subscriberPath, h.Name), nil
 }
 
 // readTime reads a time in UTC, to the day, the minute or the second. Empty is the zero time.
