@@ -22,16 +22,16 @@ var luaFiles embed.FS
 // scriptPut is described in its header.
 var scriptPut = rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, "secrets_put"))
 
-// Secrets are the signing secrets of all subscribers in a store. It is safe for concurrent use.
+// Secrets are the signing secrets of all subscribers in a store, by the token that holds the
+// subscription: while that is being changed, the new one. It is safe for concurrent use.
 type Secrets struct {
 	redis *rdb.Partition
 	keys  store.Keys
-	store *store.Store
 }
 
 // New returns the signing secrets in a store.
 func New(st *store.Store) *Secrets {
-	return &Secrets{st.Partition(), store.Keys{Namespace: st.Partition().Namespace()}, st}
+	return &Secrets{st.Partition(), store.Keys{Namespace: st.Partition().Namespace()}}
 }
 
 // List returns a subscriber's secrets, newest first, also those that have expired. It fails with
@@ -62,13 +62,9 @@ func (s *Secrets) Delete(ctx context.Context, token bus.Token, id string, now ti
 
 // read returns the secrets as they are stored; empty if there is none.
 func (s *Secrets) read(ctx context.Context, token bus.Token) (string, error) {
-	token, err := s.store.Holder(ctx, token)
-	if err != nil {
-		return "", err
-	}
 	var subscribed rdb.Reply[bool]
 	var record rdb.Reply[[]any]
-	err = s.redis.Pipelined(ctx, "read secrets", func(pipe rdb.Commands) {
+	err := s.redis.Pipelined(ctx, "read secrets", func(pipe rdb.Commands) {
 		subscribed = pipe.SIsMember(ctx, s.keys.Subscribers(), string(token))
 		record = pipe.HMGet(ctx, s.keys.Options(token), "secrets")
 	})

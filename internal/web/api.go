@@ -158,7 +158,8 @@ func (a *API) mountConsole(r chi.Router) {
 			plain.ServeHTTP(w, r)
 			return
 		}
-		packed.ServeHTTP(w, r)
+		// A page asks the API several things of the same subscriber.
+		packed.ServeHTTP(w, r.WithContext(stats.WithFoundHolders(r.Context())))
 	}))
 }
 

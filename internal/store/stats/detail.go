@@ -3,6 +3,9 @@ package stats
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"strings"
+	"sync"
 	"time"
 
 	"routemaster/internal/bus"
@@ -48,9 +51,33 @@ type DeadLetters struct {
 	OldestAt time.Time
 }
 
+// foundHolders is the key of the holders that were found in a context, by token.
+type foundHolders struct{}
+
+// WithFoundHolders returns a context in which [Stats.Holder] finds each holder once: for reads that
+// make up one page.
+func WithFoundHolders(ctx context.Context) context.Context {
+	return context.WithValue(ctx, foundHolders{}, &sync.Map{})
+}
+
 // Holder returns the token that holds a client's subscription: see [store.Store.Holder]. It fails
 // with [bus.ErrNotSubscribed] or [bus.ErrUnavailable].
-func (s *Stats) Holder(ctx context.Context, token bus.Token) (holder bus.Token, err error) {
+func (s *Stats) Holder(ctx context.Context, token bus.Token) (bus.Token, error) {
+	found, _ := ctx.Value(foundHolders{}).(*sync.Map)
+	if found == nil {
+		return s.findHolder(ctx, token)
+	}
+	if known, ok := found.Load(token); ok {
+		return known.(bus.Token), nil
+	}
+	holder, err := s.findHolder(ctx, token)
+	if err == nil {
+		found.Store(token, holder)
+	}
+	return holder, err
+}
+
+func (s *Stats) findHolder(ctx context.Context, token bus.Token) (holder bus.Token, err error) {
 	var heir, callback rdb.Reply[string]
 	err = s.redis.Reads(ctx, "find subscriber", func(pipe rdb.Commands) {
 		heir = pipe.HGet(ctx, s.keys.Rotations(), string(token))
@@ -67,59 +94,70 @@ func (s *Stats) Holder(ctx context.Context, token bus.Token) (holder bus.Token, 
 	return holder, err
 }
 
-// Detail reads one subscriber, by whichever of its tokens while that is being changed. It fails
-// with [bus.ErrNotSubscribed] or [bus.ErrUnavailable], or when a key is not of its type.
-func (s *Stats) Detail(ctx context.Context, token bus.Token, now time.Time) (Detail, error) {
-	token, err := s.store.Holder(ctx, token)
-	if err != nil {
+// Detail reads one subscriber, by the token that [Stats.Holder] has found. It fails with
+// [bus.ErrNotSubscribed] or [bus.ErrUnavailable], or when a key is not of its type.
+func (s *Stats) Detail(ctx context.Context, holder bus.Token, now time.Time) (Detail, error) {
+	name := string(publicToken(holder, "")) // it may be logged
+	found, damaged, err := s.subscribers(ctx, []rdb.Member{{Name: name, Value: string(holder)}})
+	switch {
+	case err != nil:
 		return Detail{}, err
-	}
-	found, _, err := s.subscribers(ctx, []rdb.Member{{Name: string(token), Value: string(token)}})
-	if err != nil {
-		return Detail{}, err
-	}
-	if len(found) == 0 {
+	case len(damaged) > 0:
+		return Detail{}, fmt.Errorf("read subscriber: not of its type: %s", strings.Join(damaged, ", "))
+	case len(found) == 0:
 		return Detail{}, bus.ErrNotSubscribed
 	}
 	d := Detail{Subscriber: found[0]}
-	all, err := s.readRecords(ctx, &d)
+	r, err := s.readRecords(ctx, &d)
 	if err != nil {
 		return Detail{}, err
 	}
-	d.Fence = all.Fence()
+	d.Fence = r.lanes.Fence()
 	if d.Options.Options.StrictOrder {
-		if d.Blocked, err = s.readBlocked(ctx, token, all); err != nil {
+		if d.Blocked, err = s.readBlocked(ctx, holder, r.lanes); err != nil {
 			return Detail{}, err
 		}
 	}
-	err = s.readWaits(ctx, &d, all, now)
+	d.Holds = r.holds.after(now)
+	d.NextDeliveryAt, err = s.nextDelivery(ctx, holder, r, now)
 	return d, err
 }
 
-// readRecords reads the options of a subscriber, its gap and how much there is of its dead letters,
-// and returns the generations of its lanes.
-func (s *Stats) readRecords(ctx context.Context, d *Detail) (lanes.Generations, error) {
+// records are what there is of a subscriber's queue besides its batches: how many there are, by the
+// gauge, what holds them up, and its lanes.
+type records struct {
+	batches int64
+	holds   Holds
+	lanes   lanes.Generations
+}
+
+// readRecords reads the options of a subscriber, its gap, how much there is of its dead letters,
+// and the records of its queue.
+func (s *Stats) readRecords(ctx context.Context, d *Detail) (r records, err error) {
 	var options, gap rdb.Reply[map[string]string]
 	var letters rdb.Reply[int64]
-	var events, bytes rdb.Reply[string]
-	err := s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
+	var events, bytes, batches rdb.Reply[string]
+	var state rdb.Reply[[]any]
+	err = s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
 		options = pipe.HGetAll(ctx, s.keys.Options(d.Token))
 		gap = pipe.HGetAll(ctx, s.keys.Gaps(d.Token))
 		letters = pipe.ZCard(ctx, s.keys.DeadLetters(d.Token))
 		events = pipe.HGet(ctx, s.keys.DeadLetterEvents(), string(d.Token))
 		bytes = pipe.HGet(ctx, s.keys.DeadLetterBytes(), string(d.Token))
+		batches = pipe.HGet(ctx, s.keys.BatchGauge(), string(d.Token))
+		state = pipe.HMGet(ctx, s.keys.Delivery(d.Token), HoldFields...)
 	})
 	err = cmp.Or(err, rdb.Wrap("read options", options.Err()), rdb.Wrap("read gap", gap.Err()),
 		rdb.Wrap("read dead letters", letters.Err()))
 	if err != nil {
-		return nil, err
+		return r, err
 	}
 	d.Options, d.Gap = store.ReadOptions(options.Val()), readGap(gap.Val())
 	if letters.Val() > 0 {
 		d.DeadLetters = DeadLetters{Letters: letters.Val(), Events: rdb.Integer(events.Val(), 0), Bytes: rdb.Integer(bytes.Val(), 0)}
 		d.DeadLetters.OldestAt, err = s.oldestLetter(ctx, d.Token)
 	}
-	return lanes.Of(options.Val()), err
+	return records{rdb.Integer(batches.Val(), 0), ParseHolds(state.Val()), lanes.Of(options.Val())}, err
 }
 
 // oldestLetter returns when the oldest dead letter died, zero if there is none.

@@ -36,15 +36,50 @@ func TestDetail(t *testing.T) {
 		f.Redis.HSet(ctx, "deadletters:bytes", "alice--1", "340")
 		_, _, err = f.RotateToken(ctx, storetest.Alice, "alice--2")
 		require.NoError(t, err)
-		detail, err = f.Detail(ctx, storetest.Alice, storetest.Start)
+		holder, err := f.Stats.Holder(ctx, storetest.Alice)
+		require.NoError(t, err)
+		detail, err = f.Detail(ctx, holder, storetest.Start)
 		require.NoError(t, err)
 		assert.Equal(t, bus.Token("alice--2"), detail.Token)
 		assert.Equal(t, bus.Options{Partial: true}, detail.Options.Options)
 		assert.Equal(t, storetest.After(500), detail.Holds.Paused)
 		assert.Equal(t, stats.DeadLetters{Letters: 2, Events: 12, Bytes: 340, OldestAt: time.UnixMilli(7)}, detail.DeadLetters)
-		detail, err = f.Detail(ctx, storetest.Alice, storetest.After(501))
+		detail, err = f.Detail(ctx, holder, storetest.After(501))
 		require.NoError(t, err)
 		assert.Zero(t, detail.Holds.Paused)
+	})
+}
+
+func TestAPageFindsAHolderOnce(t *testing.T) {
+	f := storetest.NewBus(t, rdbtest.Embedded(t))
+	one, next := stats.WithFoundHolders(t.Context()), stats.WithFoundHolders(t.Context())
+	_, err := f.Stats.Holder(one, storetest.Alice)
+	require.ErrorIs(t, err, bus.ErrNotSubscribed)
+	f.AddSubscriber(storetest.Alice, time.Hour, 3, "widgets")
+	holder, err := f.Stats.Holder(one, storetest.Alice)
+	require.NoError(t, err, "only who was found is remembered")
+	require.Equal(t, storetest.Alice, holder)
+	require.NoError(t, f.DeleteSubscriber(t.Context(), storetest.Alice))
+	holder, err = f.Stats.Holder(one, storetest.Alice)
+	require.NoError(t, err)
+	require.Equal(t, storetest.Alice, holder)
+	_, err = f.Stats.Holder(next, storetest.Alice)
+	require.ErrorIs(t, err, bus.ErrNotSubscribed)
+}
+
+func TestDetailTellsDamagedKeysFromNoSubscriber(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f, ctx := storetest.NewBus(t, server), t.Context()
+		f.AddSubscriber(storetest.Alice, time.Hour, 3, "widgets")
+		for _, key := range []string{"subscriber:", "topics:"} {
+			require.NoError(t, f.Redis.Rename(ctx, key+"alice--1", "intact").Err())
+			require.NoError(t, f.Redis.Set(ctx, key+"alice--1", "x", 0).Err())
+			_, err := f.Detail(ctx, storetest.Alice, storetest.Start)
+			require.ErrorContains(t, err, key)
+			require.NotErrorIs(t, err, bus.ErrNotSubscribed)
+			require.NotContains(t, err.Error(), "alice--1", "it may be logged")
+			require.NoError(t, f.Redis.Rename(ctx, "intact", key+"alice--1").Err())
+		}
 	})
 }
 

@@ -35,37 +35,32 @@ type candidate struct {
 // failedSearched is how many of the batches that wait for a retry are looked at.
 const failedSearched = 100
 
-// readWaits finds what holds a subscriber up, and when the next delivery can begin.
-func (s *Stats) readWaits(ctx context.Context, d *Detail, all lanes.Generations, now time.Time) error {
-	w, holds, err := s.readWaiting(ctx, d.Token, all)
-	if err != nil {
-		return err
+// nextDelivery is when the next delivery to a subscriber can begin; zero if nothing is queued.
+func (s *Stats) nextDelivery(ctx context.Context, token bus.Token, r records, now time.Time) (at time.Time, err error) {
+	w := waiting{batches: r.batches}
+	if len(r.lanes) > 1 {
+		w.batches = r.lanes[0].Batches
 	}
-	d.Holds = holds.after(now)
 	if w.batches <= 0 {
-		return nil
+		return at, nil
 	}
-	at, err := s.earliest(ctx, w, now)
-	if held := holds.Until(); at.Before(held) {
+	if err = s.readWaiting(ctx, token, r.lanes, &w); err != nil {
+		return at, err
+	}
+	at, err = s.earliest(ctx, w, now)
+	if held := r.holds.Until(); at.Before(held) {
 		at = held
 	}
-	d.NextDeliveryAt = at
-	return err
+	return at, err
 }
 
-func (s *Stats) readWaiting(
-	ctx context.Context, token bus.Token, all lanes.Generations,
-) (w waiting, holds Holds, err error) {
-	var state rdb.Reply[[]any]
-	var batches rdb.Reply[string]
+func (s *Stats) readWaiting(ctx context.Context, token bus.Token, all lanes.Generations, w *waiting) error {
 	var failed rdb.Reply[[]string]
 	oldest := all[0]
 	names := make([]string, oldest.Lanes)
 	lengths, heads := make([]rdb.Reply[int64], oldest.Lanes), make([]rdb.Reply[[]string], oldest.Lanes)
 	current := make([]rdb.Reply[[]string], oldest.Lanes)
-	err = s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
-		state = pipe.HMGet(ctx, s.keys.Delivery(token), HoldFields...)
-		batches = pipe.HGet(ctx, s.keys.BatchGauge(), string(token))
+	err := s.redis.Reads(ctx, "read subscriber", func(pipe rdb.Commands) {
 		for i := range names {
 			names[i] = s.jobs.Lane(bus.JobBatch, oldest.Lane(token, i))
 			heads[i], lengths[i] = pipe.ZRange(ctx, names[i], 0, 0), pipe.ZCard(ctx, names[i])
@@ -74,13 +69,9 @@ func (s *Stats) readWaiting(
 		failed = pipe.ZRange(ctx, s.keys.Failed(token), 0, failedSearched-1)
 	})
 	if err != nil {
-		return w, holds, err
+		return err
 	}
-	holds = ParseHolds(state.Val())
-	w.batches, w.all = rdb.Integer(batches.Val(), 0), len(failed.Val()) < failedSearched
-	if len(all) > 1 {
-		w.batches = oldest.Batches
-	}
+	w.all = len(failed.Val()) < failedSearched
 	for i, name := range names {
 		w.inLanes += lengths[i].Val()
 		for _, job := range heads[i].Val() {
@@ -96,7 +87,7 @@ func (s *Stats) readWaiting(
 	for _, c := range retried {
 		w.add(c)
 	}
-	return w, holds, err
+	return err
 }
 
 // HoldFields are those of [Holds] in Redis: times in ms, paced_until with fractions.

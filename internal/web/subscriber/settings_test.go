@@ -292,5 +292,6 @@ func TestEitherTokenShowsTheSubscriber(t *testing.T) {
 		settings, _ = a.settings(rootKey, "/subscribers/"+token)
 		assert.Contains(t, settings, `"partial":true`)
 		assert.Equal(t, "[]", a.Do(token, "GET", "/subscriber/attempts", "").Body)
+		assert.Equal(t, "[]", a.Do(token, "GET", "/subscriber/secrets", "").Body)
 	}
 }
