@@ -24,8 +24,8 @@ func (i *Inspector) own(ctx context.Context, token bus.Token) (all []rdb.Scored,
 		gauge = pipe.HGet(ctx, i.keys.BatchGauge(), string(token))
 		options = pipe.HMGet(ctx, i.keys.Options(token), lanes.Fields...)
 	})
-	count := rdb.Integer(gauge.Val(), 0)
-	if err != nil || options.Err() != nil || count < 1 || count > ownSearched {
+	count := rdb.Integer(gauge.Val(), 0) // there is no field where none is queued
+	if err != nil || options.Err() != nil || count > ownSearched {
 		return nil, false, err
 	}
 	ids, err := i.standing(ctx, token, lanes.Parse(options.Val()))

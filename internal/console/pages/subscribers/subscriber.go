@@ -127,10 +127,12 @@ func readSection(v *page.Visit, h holder, s *section, reading *sync.WaitGroup) {
 		batches, _, err := view.First(shownBatches, h.Batches(ctx))
 		s.Batches = page.Part(batches, err)
 	})
-	reading.Go(func() {
-		letters, err := h.LetterPage(ctx, subscriber.LetterFilter{}, "", shownLetters)
-		s.Letters = page.Part(letters.Letters, err)
-	})
+	if h.Info.Status.DeadLetters.Letters > 0 {
+		reading.Go(func() {
+			letters, err := h.LetterPage(ctx, subscriber.LetterFilter{}, "", shownLetters)
+			s.Letters = page.Part(letters.Letters, err)
+		})
+	}
 	reading.Go(func() {
 		replays, err := h.Replays(ctx)
 		s.Replays = page.Part(sized(replays), err)
