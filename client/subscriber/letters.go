@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -53,6 +54,19 @@ type LetterFilter struct {
 
 // NoAnswer is the status of a [LetterFilter] that means letters whose last attempt got no answer.
 const NoAnswer = -1
+
+// ParseStatus reads the status of a [LetterFilter] as people write it: 1 to 999, "none" for
+// [NoAnswer], or nothing, which is 0.
+func ParseStatus(text string) (status int, ok bool) {
+	switch text = strings.ToLower(strings.TrimSpace(text)); text {
+	case "":
+		return 0, true
+	case "none":
+		return NoAnswer, true
+	}
+	status, err := strconv.Atoi(text)
+	return status, err == nil && status >= 1 && status <= 999
+}
 
 // Letters yields the dead letters of the subscriber, newest first. An error is the last that it
 // yields.

@@ -149,3 +149,15 @@ func TestLettersAreReadInPages(t *testing.T) {
 		"/subscriber/dead_letters/count?reason=age", "/subscriber/dead_letters/count",
 	}, queries)
 }
+
+func TestStatusesAreRead(t *testing.T) {
+	for text, want := range map[string]int{"": 0, " 503 ": 503, "1": 1, "999": 999, "None": subscriber.NoAnswer} {
+		got, ok := subscriber.ParseStatus(text)
+		assert.True(t, ok, text)
+		assert.Equal(t, want, got, text)
+	}
+	for _, text := range []string{"0", "-1", "1000", "5xx", "no"} {
+		_, ok := subscriber.ParseStatus(text)
+		assert.False(t, ok, text)
+	}
+}

@@ -38,8 +38,9 @@ func (f *letterFlags) add(command *cobra.Command) {
 // filter reads the flags. What is wrong is a [usageError].
 func (f *letterFlags) filter(now time.Time) (filter subscriber.LetterFilter, err error) {
 	filter.Reason = f.reason
-	if filter.Status, err = letterStatus(f.status); err != nil {
-		return filter, err
+	var ok bool
+	if filter.Status, ok = subscriber.ParseStatus(f.status); !ok {
+		return filter, wrongFlag("status", "like 503, or none")
 	}
 	for _, flag := range []struct {
 		name, text string
@@ -55,21 +56,6 @@ func (f *letterFlags) filter(now time.Time) (filter subscriber.LetterFilter, err
 		*flag.into = at
 	}
 	return filter, nil
-}
-
-// letterStatus reads the flag of a status.
-func letterStatus(text string) (int, error) {
-	switch text {
-	case "":
-		return 0, nil
-	case "none":
-		return subscriber.NoAnswer, nil
-	}
-	status, err := strconv.ParseUint(text, 10, 16)
-	if err != nil || status == 0 {
-		return 0, wrongFlag("status", "like 503, or none")
-	}
-	return int(status), nil
 }
 
 // pointInTime reads a time: in RFC 3339, in ms since the Unix epoch, or how long ago it was.

@@ -57,8 +57,9 @@ func readChosen(v *page.Visit, h holder) (c chosen, f subscriber.LetterFilter, e
 	c = chosen{TokenID: h.ID, Reason: v.Request.FormValue("reason"), Status: v.Request.FormValue("status"),
 		Since: v.Request.FormValue("since"), Before: fieldOf(v, "before")}
 	f.Reason = c.Reason
-	if f.Status, err = readStatus(c.Status); err != nil {
-		return c, f, err
+	var ok bool
+	if f.Status, ok = subscriber.ParseStatus(c.Status); !ok {
+		return c, f, page.Refuse(http.StatusUnprocessableEntity, "/status", "Write a status like 503, or none.")
 	}
 	if f.Since, err = readTime(c.Since); err != nil {
 		return c, f, page.Refuse(http.StatusUnprocessableEntity, "/since", "Write a time as 2026-11-23 03:12, in UTC.")
@@ -75,21 +76,6 @@ func readChosen(v *page.Visit, h holder) (c chosen, f subscriber.LetterFilter, e
 	}
 	f.Before = time.UnixMilli(c.Before)
 	return c, f, nil
-}
-
-// readStatus reads a status as it was typed.
-func readStatus(text string) (int, error) {
-	switch text = strings.ToLower(strings.TrimSpace(text)); text {
-	case "":
-		return 0, nil
-	case "none":
-		return subscriber.NoAnswer, nil
-	}
-	status, err := strconv.Atoi(text)
-	if err != nil || status < 1 || status > 999 {
-		return 0, page.Refuse(http.StatusUnprocessableEntity, "/status", "Write a status as 503, or none.")
-	}
-	return status, nil
 }
 
 // Query says the same in a URL.
