@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -18,22 +19,27 @@ func (i *Inspector) look(ctx context.Context, token bus.Token, ids []bus.BatchID
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	pending, err := i.pending(ctx)
-	if err != nil {
-		return nil, err
-	}
 	queue, places, err := i.readQueue(ctx, token, ids)
 	if err != nil {
 		return nil, err
 	}
-	replies := make([]batchReplies, len(ids))
+	replies, lists := make([]batchReplies, len(ids)), make([]rdb.Reply[[]string], len(queue.workers))
 	err = i.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
+		for at, worker := range queue.workers {
+			lists[at] = pipe.LRange(ctx, i.jobs.Pending(bus.QueueMain, bus.WorkerID(worker)), 0, -1)
+		}
 		for at, id := range ids {
 			replies[at] = i.ask(ctx, pipe, token, id, places[at])
 		}
 	})
 	if err != nil {
 		return nil, err
+	}
+	pending := map[string]bool{} // packed jobs
+	for _, list := range lists {
+		for _, job := range list.Val() {
+			pending[job] = true
+		}
 	}
 	batches := make([]Batch, 0, len(ids))
 	for at, id := range ids {
@@ -45,35 +51,13 @@ func (i *Inspector) look(ctx context.Context, token bus.Token, ids []bus.BatchID
 	return batches, nil
 }
 
-// pending is the set of the packed jobs that workers are running.
-func (i *Inspector) pending(ctx context.Context) (map[string]bool, error) {
-	workers, err := i.redis.SMembers(ctx, i.jobs.PendingIndex(bus.QueueMain)).Result()
-	if err != nil {
-		return nil, rdb.Wrap("read pending jobs", err)
-	}
-	lists := make([]rdb.Reply[[]string], len(workers))
-	err = i.redis.Reads(ctx, "read pending jobs", func(pipe rdb.Commands) {
-		for at, worker := range workers {
-			lists[at] = pipe.LRange(ctx, i.jobs.Pending(bus.QueueMain, bus.WorkerID(worker)), 0, -1)
-		}
-	})
-	pending := map[string]bool{}
-	for _, list := range lists {
-		if err == nil {
-			for _, job := range list.Val() {
-				pending[job] = true
-			}
-		}
-	}
-	return pending, err
-}
-
 func packedJob(id bus.BatchID) string {
 	return wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{string(id)}})
 }
 
-// subscriberQueue is what is known of a subscriber's queue.
+// subscriberQueue is what is known of a subscriber's queue, and which workers may be delivering.
 type subscriberQueue struct {
+	workers      []string
 	blockedUntil int64 // ms
 	maxInFlight  int64 // of the default lane
 	lanes        lanes.Generations
@@ -87,25 +71,29 @@ type place struct {
 	replay     bus.ReplayID
 }
 
-// readQueue reads what is known of a subscriber's queue, and the places of batches in it.
+// readQueue reads what is known of a subscriber's queue, the workers that may be delivering, and
+// the places of batches in the queue.
 func (i *Inspector) readQueue(ctx context.Context, token bus.Token, ids []bus.BatchID) (q subscriberQueue, places []place, err error) {
 	var times, options rdb.Reply[[]any]
 	var maxInFlight rdb.Reply[string]
+	var workers rdb.Reply[[]string]
 	states := make([]rdb.Reply[[]any], len(ids))
 	err = i.redis.Reads(ctx, "read batches", func(pipe rdb.Commands) {
 		times = pipe.HMGet(ctx, i.keys.Delivery(token), stats.HoldFields...)
 		maxInFlight = pipe.HGet(ctx, i.jobs.MaxInFlight(), string(bus.JobBatch))
+		workers = pipe.SMembers(ctx, i.jobs.PendingIndex(bus.QueueMain))
 		options = pipe.HMGet(ctx, i.keys.Options(token), slices.Concat(lanes.Fields, []string{"strict_order"})...)
 		for at, id := range ids {
 			states[at] = pipe.HMGet(ctx, i.keys.BatchState(id), slices.Concat(lanes.PlaceFields, []string{"replay"})...)
 		}
 	})
-	if err == nil {
-		err = rdb.Wrap("read batches", options.Err()) // what it says is for all of them
+	if err == nil { // what these say is for all of them
+		err = rdb.Wrap("read batches", cmp.Or(options.Err(), workers.Err()))
 	}
 	if err != nil {
 		return q, nil, err
 	}
+	q.workers = workers.Val()
 	q.blockedUntil = stats.ParseHolds(times.Val()).Until().UnixMilli()
 	q.maxInFlight = max(rdb.Integer(maxInFlight.Val(), 1), 1)
 	q.lanes, q.strict = lanes.Parse(options.Val()), rdb.Text(options.Val()[len(lanes.Fields)]) == "true"
