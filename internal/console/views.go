@@ -148,14 +148,21 @@ func (s *server) templateOf(name string, p page.Page) *template.Template {
 	return s.views[viewOf{name, depthOf(p.Path)}]()
 }
 
+// buffers are for the texts of pages.
+var buffers = sync.Pool{New: func() any { return &bytes.Buffer{} }}
+
 // show answers with a template.
 func (s *server) show(w http.ResponseWriter, status int, template string, f view) {
 	if depthOf(f.Page.Path) > maxDepth { // there is no page
 		http.Error(w, f.Problem.Detail, status)
 		return
 	}
-	var text bytes.Buffer
-	if err := s.templateOf(template, f.Page).Execute(&text, f); err != nil {
+	text := buffers.Get().(*bytes.Buffer)
+	defer func() {
+		text.Reset()
+		buffers.Put(text)
+	}()
+	if err := s.templateOf(template, f.Page).Execute(text, f); err != nil {
 		s.Log.Error("page failed", "page", f.Page.Path, "request_id", f.RequestID, "error", err)
 		http.Error(w, "the page could not be made; the log of web says why, at "+f.RequestID, http.StatusInternalServerError)
 		return

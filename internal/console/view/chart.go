@@ -1,9 +1,12 @@
 package view
 
 import (
+	"html/template"
 	"math"
+	"strings"
 	"time"
 
+	"routemaster/internal/console/markup"
 	"routemaster/internal/format"
 	"routemaster/internal/overview"
 )
@@ -20,8 +23,9 @@ type Chart struct {
 	Trends []Trend
 	// Means stand beside the trends, nil on most charts.
 	Means *Means
-	// Rows are the figures of the last minutes, newest first.
-	Rows []ChartRow
+	// Rows are the rows of a table of the figures of the last minutes, newest first. They are not left
+	// to the template, which takes its time for each of so many values.
+	Rows template.HTML
 }
 
 // Line is a series of a chart.
@@ -32,12 +36,6 @@ type Line struct {
 
 	of    overview.Figure
 	write func(*float64) string
-}
-
-// ChartRow is what the lines were at a time.
-type ChartRow struct {
-	At     time.Time
-	Values []string
 }
 
 // The lines of charts.
@@ -86,23 +84,29 @@ func NewChart(id, title string, of overview.Subject, tracks overview.Tracks, lin
 			c.Trends = append(c.Trends, t)
 		}
 	}
-	track, ok := tracks(of, overview.Fast)
-	if !ok || track.Step <= 0 {
-		return c
+	if track, ok := tracks(of, overview.Fast); ok && track.Step > 0 {
+		c.Rows = rowsOf(track, lines)
 	}
-	every := max(int(tableStep/track.Step), 1)
+	return c
+}
+
+// rowsOf writes the rows of a chart's table.
+func rowsOf(track overview.Track, lines []Line) template.HTML {
 	values := make([][]float32, len(lines))
 	for i, line := range lines {
 		values[i] = track.Values(line.of)
 	}
-	for i := track.Steps - 1; i >= 0; i -= every {
-		row := ChartRow{At: track.End.Add(-time.Duration(track.Steps-1-i) * track.Step)}
+	var rows strings.Builder
+	rows.Grow(4 << 10)
+	for i := track.Steps - 1; i >= 0; i -= max(int(tableStep/track.Step), 1) {
+		at := track.End.Add(-time.Duration(track.Steps-1-i) * track.Step)
+		rows.WriteString(`<tr><th scope="row">` + string(markup.Clock(at)) + `</th>`)
 		for n, line := range lines {
-			row.Values = append(row.Values, line.write(ifKnown(values[n][i])))
+			rows.WriteString(`<td class="number">` + line.write(ifKnown(values[n][i])) + `</td>`)
 		}
-		c.Rows = append(c.Rows, row)
+		rows.WriteString("</tr>\n")
 	}
-	return c
+	return template.HTML(rows.String())
 }
 
 // series names a subject as the API does.
