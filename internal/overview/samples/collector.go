@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -192,7 +193,9 @@ func (c *Collector) readBacklogs(ctx context.Context, d *draft) error {
 	backlogs, damaged, err := c.stats.Backlogs(ctx, &c.known.conditions)
 	d.backlogs, d.Damaged = backlogs, append(d.Damaged, damaged...)
 	d.Subscribers = make([]overview.SubscriberState, 0, len(backlogs))
-	for name, b := range telemetry.ByClient(backlogs) {
+	joined := telemetry.ByClient(backlogs)
+	for _, name := range slices.Sorted(maps.Keys(joined)) {
+		b := joined[name]
 		if !b.Subscribed {
 			continue
 		}
@@ -202,7 +205,6 @@ func (c *Collector) readBacklogs(ctx context.Context, d *draft) error {
 			Paused: b.Holds.Paused, Throttled: b.Holds.Throttled, Paced: b.Holds.Paced,
 		})
 	}
-	slices.SortFunc(d.Subscribers, func(a, b overview.SubscriberState) int { return cmp.Compare(a.Name, b.Name) })
 	return err
 }
 
@@ -221,13 +223,12 @@ func (c *Collector) readOldest(ctx context.Context, d *draft) (err error) {
 
 // eachBacklog calls a function with the backlogs of subscribers. Several may be of one.
 func (d *draft) eachBacklog(each func(b stats.Backlog, sub *overview.SubscriberState)) {
-	places := make(map[string]*overview.SubscriberState, len(d.Subscribers))
-	for i := range d.Subscribers {
-		places[d.Subscribers[i].Name] = &d.Subscribers[i]
+	byName := func(sub overview.SubscriberState, name bus.ClientName) int {
+		return strings.Compare(sub.Name, string(name))
 	}
 	for _, b := range d.backlogs {
-		if sub := places[string(b.Client)]; sub != nil {
-			each(b, sub)
+		if at, found := slices.BinarySearchFunc(d.Subscribers, b.Client, byName); found {
+			each(b, &d.Subscribers[at])
 		}
 	}
 }

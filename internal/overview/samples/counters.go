@@ -28,23 +28,24 @@ func (c *Collector) readCounters(ctx context.Context, s *draft) error {
 			asked = append(asked, took(sub.Name), waited(sub.Name))
 		}
 	}
-	counts, err := c.stats.ReadCounters(ctx, asked)
+	counts, isRead := make([]int64, len(asked)), false
+	err := c.stats.EachCounter(ctx, asked, func(place int, count int64) { counts[place], isRead = count, true })
 	if err != nil {
 		return err
 	}
-	if len(counts) == 0 {
+	if !isRead {
 		return errCounters
 	}
-	s.Unreadable, s.Scrubbed = counts[unreadable], counts[scrubbed]
+	next := func() (count int64) { // in the order in which they were asked for
+		count, counts = counts[0], counts[1:]
+		return count
+	}
+	s.Unreadable, s.Scrubbed = next(), next()
 	for i := range s.Subscribers {
 		sub := &s.Subscribers[i]
-		sub.Counts = overview.Counts{
-			Succeeded: counts[deliveries(sub.Name, telemetry.Success)],
-			Failed:    counts[deliveries(sub.Name, telemetry.Failure)],
-			Dropped:   counts[dropped(sub.Name)],
-		}
+		sub.Counts = overview.Counts{Dropped: next(), Succeeded: next(), Failed: next()}
 		if s.timed {
-			sub.Times = overview.Times{Took: counts[took(sub.Name)], Waited: counts[waited(sub.Name)]}
+			sub.Times = overview.Times{Took: next(), Waited: next()}
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package samples
 
 import (
 	"context"
+	"maps"
 	"time"
 
 	"routemaster/internal/bus"
@@ -62,11 +63,13 @@ func (k *known) read(ctx context.Context, c *Collector, d *draft) (err error) {
 		k.isFull = false
 		return err
 	}
-	for token, word := range k.failures {
-		if !k.conditions.Changed(token) {
-			found[token] = word
-		}
+	if k.failures == nil {
+		k.failures = map[bus.Token]string{}
 	}
-	k.failures, k.isFull = found, true
+	for _, token := range changed {
+		delete(k.failures, token)
+	}
+	maps.Copy(k.failures, found)
+	k.isFull = true
 	return nil
 }

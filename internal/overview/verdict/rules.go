@@ -23,6 +23,8 @@ type rule struct {
 const (
 	// stalledOver is how long a stalled subscriber has acknowledged nothing.
 	stalledOver = 15 * time.Minute
+	// tookOver is the end of that, which tells of most subscribers that they are not stalled.
+	tookOver = 2 * time.Minute
 	// behindAbove is the age of the oldest event in seconds, and behindSlope how fast it grows in s/s,
 	// over behindOver.
 	behindAbove, behindSlope, behindOver = 300, 0.5, 10 * time.Minute

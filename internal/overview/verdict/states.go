@@ -1,10 +1,6 @@
 package verdict
 
-import (
-	"slices"
-
-	"routemaster/internal/overview"
-)
+import "routemaster/internal/overview"
 
 // subscriberState returns how a subscriber is.
 func (j *judge) subscriberState(sub overview.Subscriber) overview.State {
@@ -49,11 +45,13 @@ func (j *judge) isStalled(sub overview.Subscriber) bool {
 		return false
 	}
 	track := j.fast(overview.Subject{Subscriber: sub.Name})
+	if track.acknowledges(tookOver) { // as most do: the rest of the history need not be read
+		return false
+	}
 	if is, known := track.all(stalledOver, takesNothing); known {
 		return is
 	}
-	took := slices.ContainsFunc(track.last(stalledOver, overview.Succeeded), func(n float32) bool { return n > 0 })
-	took = took || sub.Failure == "" && attempted(sub, stalledOver.Seconds())
+	took := track.acknowledges(stalledOver) || sub.Failure == "" && attempted(sub, stalledOver.Seconds())
 	return !took && older(sub, stalledOver.Seconds())
 }
 

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"iter"
+	"slices"
 	"time"
 
 	"routemaster/internal/overview"
@@ -33,6 +34,11 @@ func (t track) at(i int) time.Time { return t.End.Add(-time.Duration(t.Steps-i) 
 // last returns a figure in the last so much time, of which it leaves out what is missing.
 func (t track) last(over time.Duration, f overview.Figure) []float32 {
 	return t.Last(f, int(over/t.Step)-t.missing)
+}
+
+// acknowledges reports whether a delivery succeeded in the last so much time.
+func (t track) acknowledges(over time.Duration) bool {
+	return slices.ContainsFunc(t.last(over, overview.Succeeded), func(n float32) bool { return n > 0 })
 }
 
 // known returns the values of a figure that are known.

@@ -15,7 +15,7 @@ import (
 // It must not be used concurrently.
 type Conditions struct {
 	names   map[string]string // by token
-	of      map[string]condition
+	of      map[string]*condition
 	changed map[string]bool
 }
 
@@ -61,7 +61,6 @@ func (s *Stats) readConditions(ctx context.Context, tokens []string, known *Cond
 			again = append(again, token)
 		default:
 			c.health, c.timeout, c.attemptedAt = w.health, w.timeout, w.attemptedAt
-			now[token] = c
 		}
 	}
 	if err := s.readHealth(ctx, again, now); err != nil {
@@ -73,8 +72,8 @@ func (s *Stats) readConditions(ctx context.Context, tokens []string, known *Cond
 
 // readDeliveries reads what each delivery changes, and of subscribers that are not known the rest,
 // too.
-func (s *Stats) readDeliveries(ctx context.Context, tokens []string, known map[string]condition) (map[string]condition, error) {
-	found := make(map[string]condition, len(tokens))
+func (s *Stats) readDeliveries(ctx context.Context, tokens []string, known map[string]*condition) (map[string]*condition, error) {
+	found := make(map[string]*condition, len(tokens))
 	fields := slices.Concat(HoldFields, []string{"events_sent", "refusals"})
 	for some := range slices.Chunk(tokens, batchesPerTrip) {
 		deliveries, healths := make([]rdb.Reply[[]any], len(some)), map[string]rdb.Reply[[]any]{}
@@ -90,14 +89,14 @@ func (s *Stats) readDeliveries(ctx context.Context, tokens []string, known map[s
 			return nil, err
 		}
 		for i, token := range some {
-			c := condition{noDelivery: deliveries[i].Err() != nil}
+			c := &condition{noDelivery: deliveries[i].Err() != nil}
 			if values := deliveries[i].Val(); len(values) == len(fields) {
 				c.holds = ParseHolds(values[:len(HoldFields)])
 				c.sent = rdb.Integer(rdb.Text(values[len(HoldFields)]), 0)
 				c.refusals = rdb.Text(values[len(HoldFields)+1])
 			}
 			if health, read := healths[token]; read {
-				c = c.withHealth(health)
+				c.addHealth(health)
 			}
 			found[token] = c
 		}
@@ -106,7 +105,7 @@ func (s *Stats) readDeliveries(ctx context.Context, tokens []string, known map[s
 }
 
 // readHealth adds what there is of subscribers besides.
-func (s *Stats) readHealth(ctx context.Context, tokens []string, to map[string]condition) error {
+func (s *Stats) readHealth(ctx context.Context, tokens []string, to map[string]*condition) error {
 	for some := range slices.Chunk(tokens, batchesPerTrip) {
 		healths := make([]rdb.Reply[[]any], len(some))
 		err := s.redis.Reads(ctx, "read health", func(pipe rdb.Commands) {
@@ -118,7 +117,7 @@ func (s *Stats) readHealth(ctx context.Context, tokens []string, to map[string]c
 			return err
 		}
 		for i, token := range some {
-			to[token] = to[token].withHealth(healths[i])
+			to[token].addHealth(healths[i])
 		}
 	}
 	return nil
@@ -128,10 +127,11 @@ func (s *Stats) getHealth(ctx context.Context, pipe rdb.Commands, token string) 
 	return pipe.HMGet(ctx, s.keys.Subscriber(bus.Token(token)), "health_points", "timeout", "last_attempted_at")
 }
 
-// withHealth adds what [Stats.getHealth] has got.
-func (c condition) withHealth(got rdb.Reply[[]any]) condition {
+// addHealth adds what [Stats.getHealth] has got.
+func (c *condition) addHealth(got rdb.Reply[[]any]) {
 	if got.Err() != nil {
-		return condition{noSubscriber: true, noDelivery: c.noDelivery}
+		*c = condition{noSubscriber: true, noDelivery: c.noDelivery}
+		return
 	}
 	values := got.Val()
 	c.health = int(rdb.Integer(rdb.Text(values[0]), bus.MaxHealth))
@@ -139,5 +139,4 @@ func (c condition) withHealth(got rdb.Reply[[]any]) condition {
 	if ms := rdb.Integer(rdb.Text(values[2]), 0); ms != 0 {
 		c.attemptedAt = time.UnixMilli(ms)
 	}
-	return c
 }

@@ -83,6 +83,17 @@ func (s *Stats) Counters(ctx context.Context) (map[bus.Counter]int64, error) {
 // has begun anew.
 func (s *Stats) ReadCounters(ctx context.Context, counters []bus.Counter) (map[bus.Counter]int64, error) {
 	counts := make(map[bus.Counter]int64, len(counters))
+	err := s.EachCounter(ctx, counters, func(i int, count int64) { counts[counters[i]] = count })
+	if err != nil {
+		return nil, err
+	}
+	return counts, nil
+}
+
+// EachCounter is [Stats.ReadCounters] for many: it calls a function with the place of each counter
+// that it can read, and with its count.
+func (s *Stats) EachCounter(ctx context.Context, counters []bus.Counter, each func(place int, count int64)) error {
+	first := 0
 	for some := range slices.Chunk(counters, countersPerTrip) {
 		fields := make([]string, len(some))
 		for i := range some {
@@ -90,17 +101,18 @@ func (s *Stats) ReadCounters(ctx context.Context, counters []bus.Counter) (map[b
 		}
 		values, err := s.redis.HMGet(ctx, s.keys.Counters(), fields...).Result()
 		if err != nil && !rdb.Answered(err) {
-			return nil, rdb.Wrap("read counters", err)
+			return rdb.Wrap("read counters", err)
 		}
 		for i, value := range values { // none where the key is no hash
 			if value == nil {
-				counts[some[i]] = 0
+				each(first+i, 0)
 			} else if n, err := strconv.ParseInt(rdb.Text(value), 10, 64); err == nil {
-				counts[some[i]] = n
+				each(first+i, n)
 			}
 		}
+		first += len(some)
 	}
-	return counts, nil
+	return nil
 }
 
 // SwapMonitored notes which counts a metric service has got, for all workers, and returns those

@@ -45,7 +45,7 @@ func (s *Stats) FindOldest(ctx context.Context, backlogs []Backlog, known Owners
 	}
 	// One that is no longer here has got another token, and its batches with it.
 	maps.DeleteFunc(known, func(_ string, owner bus.Token) bool { return !isOwner[owner] })
-	search := &oldestSearch{stats: s, max: snapshotSearches, known: known, met: Owners{}}
+	search := &oldestSearch{stats: s, max: snapshotSearches, known: known, met: make(Owners, len(known))}
 	err := search.fill(ctx, waiting)
 	for i := range backlogs {
 		backlogs[i].OldestAt = waiting[i].OldestAt
@@ -56,9 +56,9 @@ func (s *Stats) FindOldest(ctx context.Context, backlogs []Backlog, known Owners
 // fill fills in when the oldest event of each of these was received.
 func (o *oldestSearch) fill(ctx context.Context, subscribers []bus.Subscriber) error {
 	if o.found == nil {
-		o.found = map[bus.Token]time.Time{}
+		o.found = make(map[bus.Token]time.Time, len(subscribers))
 	}
-	missing := map[bus.Token]bool{}
+	missing := make(map[bus.Token]bool, len(subscribers))
 	for i := range subscribers {
 		if _, known := o.found[subscribers[i].Token]; !known && subscribers[i].Queued > 0 {
 			missing[subscribers[i].Token] = true

@@ -97,7 +97,11 @@ var HoldFields = []string{"paused_until", "throttled_until", "paced_until"}
 func ParseHolds(values []any) Holds {
 	var times [3]time.Time
 	for i, value := range values {
-		if ms, err := strconv.ParseFloat(rdb.Text(value), 64); err == nil {
+		text := rdb.Text(value)
+		if text == "" { // it is often not there, and an error takes memory
+			continue
+		}
+		if ms, err := strconv.ParseFloat(text, 64); err == nil {
 			times[i] = time.UnixMilli(int64(math.Ceil(ms)))
 		}
 	}
