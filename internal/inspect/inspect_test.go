@@ -270,6 +270,18 @@ func TestBatchesBehindThoseOfOthers(t *testing.T) {
 	assert.Equal(f.T, []string{"0: 1 2 delivering -", "10: 0 1 current 510"}, lines(f.batches(alice, 30)))
 }
 
+// TestAnEmptyQueueIsNotSearchedFor has the bus have a queue, and not the subscriber.
+func TestAnEmptyQueueIsNotSearchedFor(t *testing.T) {
+	f := newFixture(t, rdbtest.Real(t)) // the embedded engine does not count commands
+	f.AddSubscriber(alice, time.Hour, 1, "widgets")
+	f.AddSubscriber(bob, time.Hour, 1, "gadgets")
+	f.PublishEvents("gadgets", 1, 3, 0)
+	require.NoError(t, f.Redis.ConfigResetStat(t.Context()).Err())
+	assert.Empty(t, f.batches(alice, 10))
+	assert.NotContains(t, f.Redis.Info(t.Context(), "commandstats").Val(), "cmdstat_lindex", "whose batches those of the bus are")
+	assert.Len(t, f.batches(bob, 10), 3)
+}
+
 func TestABatchIsShown(t *testing.T) {
 	each(t, func(f *fixture) {
 		f.AddSubscriber(alice, time.Hour, 1500, "widgets")
