@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
+	"maps"
 	"sync"
 	"time"
 
@@ -211,21 +212,31 @@ func (c *tokenCache) reload(ctx context.Context) *snapshot {
 	now := c.now()
 	// The result is for all requests that wait, so the read does not end with this one.
 	names, err := c.store.Tokens(context.WithoutCancel(ctx))
-	read := &snapshot{
-		readAt: now, err: err, names: names,
-		byDigest: make(map[secretDigest]knownClient, len(names)), byName: make(map[string][]knownClient, len(names)),
+	switch was := c.current; {
+	case err != nil:
+		c.current = &snapshot{readAt: c.now(), err: err} // from now: those who waited do not wait for the next
+	case was != nil && was.err == nil && maps.Equal(was.names, names): // as nearly always
+		same := *was
+		same.readAt = now
+		c.current = &same
+	default:
+		c.current = c.snapshotOf(names, now)
 	}
-	if err != nil {
-		read.readAt = c.now() // the failure counts from now: those who waited do not wait for the next
+	if err == nil {
+		c.uses.retain(names)
+	}
+	return c.current
+}
+
+func (c *tokenCache) snapshotOf(names map[bus.Token]bus.ClientName, readAt time.Time) *snapshot {
+	read := &snapshot{
+		readAt: readAt, names: names,
+		byDigest: make(map[secretDigest]knownClient, len(names)), byName: make(map[string][]knownClient, len(names)),
 	}
 	for token, name := range names {
 		client := knownClient{Client{Name: name, Token: token}, c.uses.find(token)}
 		read.byDigest[digestOf(string(token))] = client
 		read.byName[string(name)] = append(read.byName[string(name)], client)
 	}
-	if err == nil {
-		c.uses.retain(names)
-	}
-	c.current = read
 	return read
 }
