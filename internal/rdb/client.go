@@ -25,14 +25,13 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// library is what is used of *redis.Client. Neither that nor redis.Options may be in a field of an
-// exported type: each package that imports this one would compile some 1,500 methods for it, which
-// takes seconds, since they lead to an instance of a generic type that embeds all commands.
+// library is what is used of *redis.Client. No exported type may lead to that, by fields or methods:
+// each package that imports this one would compile some 1,500 methods, which takes seconds, since
+// the client has a generic type of itself. So neither redis.Options nor redis.PubSub stand here.
 type library interface {
 	redis.Cmdable
 	Do(ctx context.Context, args ...any) *redis.Cmd
 	AddHook(redis.Hook)
-	Subscribe(ctx context.Context, channels ...string) *redis.PubSub
 	Close() error
 }
 

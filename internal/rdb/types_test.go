@@ -1,0 +1,59 @@
+package rdb_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/assert"
+
+	"routemaster/internal/rdb"
+)
+
+// Whatever leads to the library's client makes each package that imports rdb compile all methods of
+// that once more.
+func TestNoTypeLeadsToTheLibrarysClient(t *testing.T) {
+	assert.Contains(t, reached[*redis.PubSub](), reflect.TypeFor[redis.Client](), "what is looked for")
+	for name, types := range map[string]map[reflect.Type]bool{
+		"Client": reached[*rdb.Client](), "Partition": reached[*rdb.Partition](),
+		"Listener": reached[*rdb.Listener](), "Waiter": reached[*rdb.Waiter](),
+		"Options": reached[*rdb.Options](), "Commands": reached[rdb.Commands](),
+	} {
+		assert.NotContains(t, types, reflect.TypeFor[redis.Client](), name)
+	}
+}
+
+// reached are the types that T leads to by fields, elements, parameters, results and methods.
+func reached[T any]() map[reflect.Type]bool {
+	types := map[reflect.Type]bool{}
+	var reach func(reflect.Type)
+	reach = func(t reflect.Type) {
+		if types[t] {
+			return
+		}
+		types[t] = true
+		switch t.Kind() {
+		case reflect.Map:
+			reach(t.Key())
+			reach(t.Elem())
+		case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Chan:
+			reach(t.Elem())
+		case reflect.Struct:
+			for field := range t.Fields() {
+				reach(field.Type)
+			}
+		case reflect.Func:
+			for in := range t.Ins() {
+				reach(in)
+			}
+			for out := range t.Outs() {
+				reach(out)
+			}
+		}
+		for method := range t.Methods() {
+			reach(method.Type)
+		}
+	}
+	reach(reflect.TypeFor[T]())
+	return types
+}
