@@ -54,6 +54,17 @@ func TestWhatIsNotThereIsAPage(t *testing.T) {
 	assert.Equal(t, "text/plain; charset=utf-8", w.Header().Get("Content-Type"))
 }
 
+func TestAMethodThatAPageDoesNotHaveIsRefused(t *testing.T) {
+	d := consoletest.New(t, rdbtest.Embedded(t))
+	for path, want := range map[string]string{"topics": "GET, HEAD", "none": "GET, HEAD", "login": "GET, HEAD, POST", "logout": "POST"} {
+		w := httptest.NewRecorder()
+		d.Handler.ServeHTTP(w, httptest.NewRequest("PUT", "/console/"+path, nil))
+		assert.Equal(t, http.StatusMethodNotAllowed, w.Code, path)
+		allowed := strings.Split(w.Header().Get("Allow"), ", ")
+		assert.Subset(t, allowed, strings.Split(want, ", "), path)
+	}
+}
+
 func TestAFormOfAnotherSiteIsRefusedByAPage(t *testing.T) {
 	d := consoletest.New(t, rdbtest.Embedded(t))
 	root := d.As(webtest.RootKey)

@@ -91,7 +91,7 @@ func New(c Config, api http.Handler) http.Handler {
 	mux.HandleFunc("GET "+root+"series", s.getSeries)
 	mux.HandleFunc("GET "+root+"topics/{topic}/tail", s.getTail)
 	mux.HandleFunc("GET "+root+"static/{hash}/{name...}", assets.serve)
-	mux.HandleFunc(root, s.notFound)
+	mux.HandleFunc("GET "+root, s.notFound) // other methods are the library's 405
 	crossOrigin := http.NewCrossOriginProtection()
 	crossOrigin.SetDenyHandler(http.HandlerFunc(s.refuseCrossOrigin))
 	return secured(crossOrigin.Handler(withoutEmptyNames(mux)))

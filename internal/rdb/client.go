@@ -25,7 +25,7 @@ type Options struct {
 	Log *slog.Logger
 }
 
-// library is what is used of *redis.Client. No exported type may lead to that, by fields or methods:
+// library is what is used of *redis.Client. No exported type may lead to that by fields or methods:
 // each package that imports this one would compile some 1,500 methods, which takes seconds, since
 // the client has a generic type of itself. So neither redis.Options nor redis.PubSub stand here.
 type library interface {

@@ -84,11 +84,14 @@ func fetchProfile(ctx context.Context, address, profile, file string) error {
 	return os.WriteFile(file, content, 0o644)
 }
 
-// Heap returns what a daemon's garbage collector finds in use, in bytes.
+// Heap returns what a daemon's garbage collector finds in use, in bytes. It runs twice, since
+// buffers in pools outlive it once.
 func (s *Stack) Heap(ctx context.Context, name string) (bytes int64, err error) {
-	text, err := readProfile(ctx, s.profiles.addresses[name], "heap?gc=1&debug=1")
-	if err != nil {
-		return 0, err
+	var text []byte
+	for range 2 {
+		if text, err = readProfile(ctx, s.profiles.addresses[name], "heap?gc=1&debug=1"); err != nil {
+			return 0, err
+		}
 	}
 	_, after, _ := strings.Cut(string(text), "\n# HeapAlloc = ")
 	if _, err = fmt.Sscan(after, &bytes); err != nil {

@@ -163,7 +163,7 @@ func (a *Authenticator) Challenge(header http.Header, err error) {
 	header.Add("WWW-Authenticate", `Basic realm="`+realm+`", charset="UTF-8"`)
 }
 
-// ClientNames returns the name of every client by its token, as of at most half a second ago. The
+// ClientNames returns the name of every client by its token, as of at most [tokenCacheTTL] ago. The
 // map must not be changed. The error is [bus.ErrUnavailable].
 func (a *Authenticator) ClientNames(ctx context.Context) (map[bus.Token]bus.ClientName, error) {
 	return a.tokens.clientNames(ctx)

@@ -14,7 +14,7 @@ import (
 // tokenCacheTTL is how long the tokens are held in memory. A token that was removed stops working
 // on every process within that time, which must be under a second. It is also the minimum time
 // between two reads of all tokens, whatever requests come in.
-const tokenCacheTTL = 500 * time.Millisecond
+const tokenCacheTTL = 800 * time.Millisecond
 
 // tokenCache holds the tokens in memory, so that authentication costs no round trip.
 type tokenCache struct {
@@ -51,7 +51,7 @@ type knownClient struct {
 	*lastUse
 }
 
-// used returns a client whose token is used. To half a second, that is when the tokens were read.
+// used returns a client whose token is used: to within [tokenCacheTTL], when the tokens were read.
 func (s *snapshot) used(k knownClient) Client {
 	k.at.Store(s.readAt.UnixMilli())
 	return k.Client

@@ -3,6 +3,9 @@ package rest
 import (
 	"io"
 	"net/http"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/go-chi/chi/v5/middleware"
 	"github.com/klauspost/compress/gzip"
@@ -19,5 +22,23 @@ func Compress(h http.Handler) http.Handler {
 		}
 		return packed
 	})
-	return c.Handler(h)
+	return withoutRefusedEncodings(c.Handler(h))
+}
+
+// withoutRefusedEncodings keeps encodings with q=0, which are refused, from a library that reads no
+// qualities.
+func withoutRefusedEncodings(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if all := r.Header.Get("Accept-Encoding"); strings.Contains(all, "q=0") {
+			r.Header.Set("Accept-Encoding", strings.Join(slices.DeleteFunc(strings.Split(all, ","), isRefused), ","))
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// isRefused reports whether an element of Accept-Encoding has the quality 0.
+func isRefused(encoding string) bool {
+	_, quality, _ := strings.Cut(encoding, "q=")
+	q, err := strconv.ParseFloat(strings.TrimSpace(quality), 64)
+	return err == nil && q == 0
 }
