@@ -35,20 +35,21 @@ func BenchmarkPaint(b *testing.B) {
 	b.ReportMetric(median(largest), "largest-ms")
 }
 
-// BenchmarkMorph refreshes a list of 50 rows that have all changed, and says how many ms it takes
-// to change the page.
+// BenchmarkMorph refreshes a list of 50 rows that have all changed, and says how many ms the page
+// takes from the answer on until it shows it.
 func BenchmarkMorph(b *testing.B) {
 	for name, rate := range map[string]float64{"as it is": 1, "slowed down": slowdown} {
 		b.Run(name, func(b *testing.B) {
 			tab := watch(b, consoletest.Many(1000), "subscribers")
 			call(tab, emulation.SetCPUThrottlingRate, emulation.SetCPUThrottlingRateParams{Rate: rate})
 			tab.do(`
-				const morph = Idiomorph.morph;
-				Idiomorph.morph = (...all) => {
-					const began = performance.now();
-					morph(...all);
-					window.took += performance.now() - began;
-				};
+				Object.defineProperty(XMLHttpRequest.prototype, "onloadend", {set(show) {
+					this.addEventListener("loadend", () => {
+						const began = performance.now();
+						show();
+						window.took = performance.now() - began;
+					});
+				}});
 			`)
 			var took []float64
 			for b.Loop() {
@@ -57,11 +58,10 @@ func BenchmarkMorph(b *testing.B) {
 						f.Subscribers[i].Queued++
 					}
 				})
-				tab.do("window.took = 0")
 				tab.refresh()
 				took = append(took, ask[float64](tab, "took"))
 			}
-			b.ReportMetric(median(took), "morph-ms")
+			b.ReportMetric(median(took), "refresh-ms")
 		})
 	}
 }

@@ -61,7 +61,10 @@ func (b *tab) point(selector string) {
 	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
 }
 
-const search = `document.querySelector("#subscriber-search td:nth-of-type(2)").textContent`
+const (
+	search   = `document.querySelector("#subscriber-search td:nth-of-type(2)").textContent`
+	firstRow = `document.querySelector("#list tbody tr").id`
+)
 
 func TestARefreshKeepsWhatSomebodyIsDoing(t *testing.T) {
 	b := watch(t, consoletest.Trouble(), "subscribers")
@@ -82,10 +85,20 @@ func TestARefreshKeepsWhatSomebodyIsDoing(t *testing.T) {
 
 func TestARefreshKeepsSelectedText(t *testing.T) {
 	b := watch(t, consoletest.Trouble(), "subscribers")
-	b.do(`const name = document.querySelector("#subscriber-mailer a").firstChild; getSelection().setBaseAndExtent(name, 0, name, 6);`)
-	b.desk.Live.Change(func(f *overview.Figures) { subscriber(f, "mailer").Queued = 1 })
+	b.do(`
+		const figure = document.querySelector("#subscriber-search td:nth-of-type(2)").firstChild;
+		getSelection().setBaseAndExtent(figure, 0, figure, 7);
+	`)
+	b.desk.Live.Change(func(f *overview.Figures) {
+		subscriber(f, "search").State, subscriber(f, "search").Queued = overview.OK, 0
+	})
 	b.refresh()
-	assert.Equal(t, "mailer", ask[string](b, "getSelection().toString()"))
+	assert.Equal(t, "129,620", ask[string](b, "getSelection().toString()"))
+	assert.Equal(t, "subscriber-search", ask[string](b, firstRow), "something in the table is selected")
+	b.do("getSelection().empty()")
+	b.refresh()
+	assert.Equal(t, "0", ask[string](b, search))
+	assert.Equal(t, "subscriber-fraud", ask[string](b, firstRow))
 }
 
 func TestARefreshKeepsWhatIsOpen(t *testing.T) {
@@ -110,18 +123,17 @@ func TestADefinitionStaysOpen(t *testing.T) {
 
 func TestRowsStayWhereThePointerIs(t *testing.T) {
 	b := watch(t, consoletest.Trouble(), "subscribers")
-	first := `document.querySelector("#list tbody tr").id`
-	require.Equal(t, "subscriber-search", ask[string](b, first))
+	require.Equal(t, "subscriber-search", ask[string](b, firstRow))
 	b.point("#subscriber-search td")
 	b.desk.Live.Change(func(f *overview.Figures) {
 		subscriber(f, "search").State, subscriber(f, "search").Queued = overview.OK, 0
 	})
 	b.refresh()
-	assert.Equal(t, "subscriber-search", ask[string](b, first), "the pointer is in the table")
+	assert.Equal(t, "subscriber-search", ask[string](b, firstRow), "the pointer is in the table")
 	assert.Equal(t, "0", ask[string](b, search))
 	b.point("h1")
 	b.refresh()
-	assert.Equal(t, "subscriber-fraud", ask[string](b, first))
+	assert.Equal(t, "subscriber-fraud", ask[string](b, firstRow))
 }
 
 func TestNoControlMovesUnderThePointer(t *testing.T) {

@@ -16,6 +16,7 @@ let request = null;
 let failures = 0;
 let paused = every === 0;
 let refreshedAt = Date.now();
+let selected = []; // ranges, during a refresh
 
 function wanted() {
   return !paused && !document.hidden && !root.dataset.over;
@@ -119,6 +120,7 @@ function hold(change) {
 }
 
 function update(fresh) {
+  selected = selectedRanges();
   for (const region of fresh.querySelectorAll("[data-live][id]")) {
     const old = document.getElementById(region.id);
     if (old) {
@@ -154,9 +156,15 @@ function mark(old, fresh) {
   return true;
 }
 
-function isSelected(node) {
+// selectedRanges are asked for once a refresh: a browser lays the page out first if it has changed.
+function selectedRanges() {
   const selection = getSelection();
-  return !selection.isCollapsed && selection.containsNode(node, true);
+  const ranges = Array.from({ length: selection.rangeCount }, (_, i) => selection.getRangeAt(i));
+  return ranges.filter((range) => !range.collapsed);
+}
+
+function isSelected(node) {
+  return selected.some((range) => range.intersectsNode(node));
 }
 
 // keepOrder gives the rows of a table the order that they have on the page while somebody points at
