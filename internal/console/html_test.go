@@ -55,6 +55,23 @@ func TestEveryPage(t *testing.T) {
 	}
 }
 
+var live = regexp.MustCompile(`id="[^"]*" (role="status" )?data-live|<title>.*</title>|data-sampled="\d+"|<link rel="icon".*`)
+
+func TestARefreshHasAllThatMovesAndNothingAround(t *testing.T) {
+	d := consoletest.Full(t, rdbtest.Embedded(t), consoletest.Showing(consoletest.Trouble()))
+	root := d.As(webtest.RootKey)
+	for _, p := range pages.All() {
+		if p.Submit == nil {
+			loaded, refreshed := root.Send(d.Path(p), nil).Body.String(), root.Send(d.Path(p), nil, "X-Refresh", "1").Body.String()
+			assert.ElementsMatch(t, live.FindAllString(loaded, -1), live.FindAllString(refreshed, -1), p.Path)
+			assert.NotRegexp(t, "<nav|<symbol|<header", refreshed, p.Path)
+		}
+	}
+	login := d.Browser().Send("", nil, "X-Refresh", "1").Body.String()
+	assert.Contains(t, login, "</form>", "who is not logged in gets the whole page")
+	assert.Contains(t, login, "console.css")
+}
+
 func TestEveryPageIsThereWhileRedisIsAway(t *testing.T) {
 	redis := rdbtest.Real(t)
 	d := consoletest.Full(t, redis)

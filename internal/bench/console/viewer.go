@@ -57,10 +57,20 @@ func (v *viewer) logIn(ctx context.Context, token string) error {
 
 // look asks for a page, as browsers do.
 func (v *viewer) look(ctx context.Context, path string) error {
+	return v.get(ctx, path, http.Header{})
+}
+
+// refresh asks for a page again, as its script does.
+func (v *viewer) refresh(ctx context.Context, path string) error {
+	return v.get(ctx, path, http.Header{"X-Refresh": {"1"}})
+}
+
+func (v *viewer) get(ctx context.Context, path string, header http.Header) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, v.url+path, nil)
 	if err != nil {
 		return err
 	}
+	r.Header = header
 	r.Header.Set("Accept-Encoding", "gzip")
 	return v.send(r)
 }
@@ -84,7 +94,7 @@ func (v *viewer) send(r *http.Request) error {
 func (b *Bench) viewing(ctx context.Context, all []*viewer, window load.Window) load.Load {
 	l := load.Load{Window: window, Rate: float64(len(all)) / b.Refresh.Seconds()}
 	for _, v := range all {
-		l.Senders = append(l.Senders, func(time.Time) error { return v.look(ctx, v.path) })
+		l.Senders = append(l.Senders, func(time.Time) error { return v.refresh(ctx, v.path) })
 	}
 	return l
 }

@@ -39,6 +39,7 @@ function refresh() {
   }
   request = new XMLHttpRequest();
   request.open("GET", location.href);
+  request.setRequestHeader("X-Refresh", "1"); // without what stays: navigation, icons, scripts
   // A document is parsed without running its scripts, and is no sink of Trusted Types.
   request.responseType = "document";
   request.timeout = 15_000;
