@@ -34,7 +34,7 @@ func (i *Inspector) Attempts(
 		return nil, "", bus.ErrAfter
 	}
 	packed, err := i.redis.LRange(ctx, i.keys.Attempts(token), 0, maxAttempts-1).Result()
-	if !rdb.Answered(err) {
+	if err != nil {
 		return nil, "", rdb.Wrap("list attempts", err)
 	}
 	passed, last, seen := p.After == "", "", places{}

@@ -13,6 +13,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/inspect"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -97,6 +98,14 @@ func TestAttemptsAreListedInPages(t *testing.T) {
 		assert.Equal(f.T, 5, some[0].Attempt, "a new one moves none")
 		_, _, err = f.Attempts(f.T.Context(), alice, inspect.ForRoot, inspect.Filter{}, inspect.Page{After: "x", Limit: 3})
 		assert.ErrorAs(f.T, err, new(*bus.Invalid))
+	})
+}
+
+func TestDamagedAttemptsAreAnError(t *testing.T) {
+	each(t, func(f *fixture) {
+		require.NoError(f.T, f.Redis.Set(f.T.Context(), keys.Attempts(alice), "x", 0).Err())
+		_, _, err := f.Attempts(f.T.Context(), alice, inspect.ForRoot, inspect.Filter{}, inspect.Page{Limit: 10})
+		assert.True(f.T, rdb.IsWrongType(err), "%v", err)
 	})
 }
 
@@ -280,6 +289,23 @@ func TestAnEmptyQueueIsNotSearchedFor(t *testing.T) {
 	assert.Empty(t, f.batches(alice, 10))
 	assert.NotContains(t, f.Redis.Info(t.Context(), "commandstats").Val(), "cmdstat_lindex", "whose batches those of the bus are")
 	assert.Len(t, f.batches(bob, 10), 3)
+}
+
+// TestBatchesAreListedWithoutTheirGauge has due batches that no worker has seen, which are found
+// only by the index of the bus, since they stand nowhere else.
+func TestBatchesAreListedWithoutTheirGauge(t *testing.T) {
+	each(t, func(f *fixture) {
+		f.AddSubscriber(alice, 0, 1, "widgets")
+		f.PublishEvents("widgets", 1, 2, 0)
+		ctx, gauge := f.T.Context(), keys.BatchGauge()
+		assert.Len(f.T, f.batches(alice, 10), 2)
+		require.NoError(f.T, f.Redis.HSet(ctx, gauge, string(alice), 0).Err())
+		assert.Len(f.T, f.batches(alice, 10), 2, "0")
+		require.NoError(f.T, f.Redis.Del(ctx, gauge).Err())
+		assert.Len(f.T, f.batches(alice, 10), 2, "none")
+		require.NoError(f.T, f.Redis.Set(ctx, gauge, "x", 0).Err())
+		assert.Len(f.T, f.batches(alice, 10), 2, "of another type")
+	})
 }
 
 func TestABatchIsShown(t *testing.T) {

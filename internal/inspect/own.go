@@ -18,14 +18,17 @@ const ownSearched = 1000
 // stand: what that takes does not depend on what waits for others. It is not ok if not all of them
 // are found there, as when one is due and no worker has seen it.
 func (i *Inspector) own(ctx context.Context, token bus.Token) (all []rdb.Scored, ok bool, err error) {
-	var gauge rdb.Reply[string]
+	var batches, events rdb.Reply[string]
 	var options rdb.Reply[[]any]
 	err = i.redis.Reads(ctx, "list batches", func(pipe rdb.Commands) {
-		gauge = pipe.HGet(ctx, i.keys.BatchGauge(), string(token))
+		batches = pipe.HGet(ctx, i.keys.BatchGauge(), string(token))
+		events = pipe.HGet(ctx, i.keys.EventGauge(), string(token))
 		options = pipe.HMGet(ctx, i.keys.Options(token), lanes.Fields...)
 	})
-	count := rdb.Integer(gauge.Val(), 0) // there is no field where none is queued
-	if err != nil || options.Err() != nil || count > ownSearched {
+	// There are no fields where none is queued, but neither may there be where gauges were lost.
+	count, queued := rdb.Integer(batches.Val(), 0), rdb.Integer(events.Val(), 0)
+	if err != nil || options.Err() != nil || count > ownSearched || count == 0 && queued != 0 ||
+		rdb.IsWrongType(batches.Err()) {
 		return nil, false, err
 	}
 	ids, err := i.standing(ctx, token, lanes.Parse(options.Val()))

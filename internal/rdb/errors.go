@@ -32,9 +32,10 @@ const (
 )
 
 // What error replies say, by their codes. Scripts put the code into the middle of their own
-// message. UNBLOCKED ends a wait when Redis becomes a replica.
+// message. UNBLOCKED ends a wait when Redis becomes a replica, EXECABORT a transaction of which a
+// command was refused: a full Redis refuses even those that only read.
 var (
-	refusals = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "NOPERM"}
+	refusals = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "NOPERM", "EXECABORT"}
 	unready  = []string{"LOADING", "UNBLOCKED", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY",
 		"NOAUTH", "WRONGPASS", "max number of clients"}
 )

@@ -102,7 +102,7 @@ func rowsOf(track overview.Track, lines []Line) template.HTML {
 		at := track.End.Add(-time.Duration(track.Steps-1-i) * track.Step)
 		rows.WriteString(`<tr><th scope="row">` + string(markup.Clock(at)) + `</th>`)
 		for n, line := range lines {
-			rows.WriteString(`<td class="number">` + line.write(ifKnown(values[n][i])) + `</td>`)
+			rows.WriteString(`<td class="number">` + template.HTMLEscapeString(line.write(ifKnown(values[n][i]))) + `</td>`)
 		}
 		rows.WriteString("</tr>\n")
 	}

@@ -29,9 +29,8 @@ func Compress(h http.Handler) http.Handler {
 // qualities.
 func withoutRefusedEncodings(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if all := r.Header.Get("Accept-Encoding"); strings.Contains(all, "q=0") {
-			r.Header.Set("Accept-Encoding", strings.Join(slices.DeleteFunc(strings.Split(all, ","), isRefused), ","))
-		}
+		all := strings.Split(strings.ToLower(r.Header.Get("Accept-Encoding")), ",")
+		r.Header.Set("Accept-Encoding", strings.Join(slices.DeleteFunc(all, isRefused), ","))
 		h.ServeHTTP(w, r)
 	})
 }

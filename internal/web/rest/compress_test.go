@@ -17,7 +17,7 @@ func TestPagesAreCompressedForThoseWhoAcceptIt(t *testing.T) {
 	}))
 	for accepted, want := range map[string]string{
 		"": "", "identity": "", "gzip": "gzip", "br, gzip;q=0.5": "gzip", "gzip;q=0.05": "gzip",
-		"gzip;q=0": "", "gzip; q=0.000 , identity": "", "deflate;q=0,gzip": "gzip", "gzip;q=0, deflate": "deflate",
+		"gzip;q=0": "", "GZIP;Q=0": "", "gzip; q=0.000 , identity": "", "deflate;q=0,gzip": "gzip", "gzip;q=0, deflate": "deflate",
 	} {
 		r := httptest.NewRequest("GET", "/", nil)
 		r.Header.Set("Accept-Encoding", accepted)
