@@ -22,13 +22,14 @@ import (
 	"routemaster/client/machines"
 	"routemaster/client/subscriber"
 	"routemaster/client/topics"
+	"routemaster/client/workers"
 )
 
 // notCalled are the endpoints that Go programs do without: probes, the description itself, what the
 // console and rtm top ask, and other names of those they call.
 var notCalled = []string{
 	"GET /", "GET /health", "GET /health/ping", "GET /health/ping.json", "GET /health/ready", "GET /pulse/scaling", "GET /openapi.json", "GET /whoami", "POST /console_logins",
-	"GET /overview", "GET /overview/series", "GET /activity", "GET /threads", "GET /queues/{queue}", "GET /topics/{topic}/tail",
+	"GET /overview", "GET /overview/series", "GET /activity", "GET /topics/{topic}/tail",
 	"GET /subscribers", "DELETE /subscription", "DELETE /subscription/topics/{topic}", "DELETE /topic/{topic}",
 	"POST /v1/jobs", "GET /v1/jobs/{name}/{id}", "POST /v1/jobs/{name}/{id}/replay",
 }
@@ -36,7 +37,7 @@ var notCalled = []string{
 // TestEveryEndpointIsCalled calls everything, and compares what a bus gets with what it documents.
 func TestEveryEndpointIsCalled(t *testing.T) {
 	names := strings.NewReplacer("/shop--1", "/{token}", "/widgets", "/{topic}", "/some", "/{id}", "/ship", "/{name}",
-		"/welcome", "/{machine}", "/user", "/{label}")
+		"/welcome", "/{machine}", "/user", "/{label}", "/main", "/{queue}")
 	called := map[string]bool{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		called[r.Method+" "+names.Replace(r.URL.Path)] = true
@@ -100,7 +101,7 @@ func callBus(t *testing.T, c *client.Client) {
 	require.NoError(t, metrics.Close())
 	h := history.Of(c, "widgets")
 	requireCalled(t, c.Pulse(ctx), h.Put(ctx, history.Limits{}), h.Delete(ctx), errorOf(h.Get(ctx)), drain(h.Events(ctx, history.Start{})),
-		errorOf(c.Topics(ctx)), errorOf(topics.Get(ctx, c, "widgets")), c.DeleteTopic(ctx, "widgets"), c.Publish(ctx, client.Event{Topic: "widgets", Type: client.Noop, URL: "https://x.example/"}),
+		errorOf(c.Topics(ctx)), errorOf(topics.Get(ctx, c, "widgets")), errorOf(workers.Get(ctx, c)), errorOf(workers.Next(ctx, c, "main", 1)), c.DeleteTopic(ctx, "widgets"), c.Publish(ctx, client.Event{Topic: "widgets", Type: client.Noop, URL: "https://x.example/"}),
 		errorOf(c.Tokens(ctx)), errorOf(c.AddToken(ctx, "shop", "shop--1")), c.DeleteToken(ctx, "shop--1"), errorOf(c.RotateToken(ctx, "shop--1", false, nil)),
 		errorOf(c.Subscriptions(ctx)), c.Subscribe(ctx, client.Subscription{}), c.Unsubscribe(ctx, "widgets"), c.UnsubscribeAll(ctx))
 }
