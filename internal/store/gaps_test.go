@@ -18,7 +18,9 @@ import (
 // waitingGap is what the gap notice of alice tells that waits; nil if none does.
 func (f *fixture) waitingGap(ms int) *stats.Gap {
 	f.T.Helper()
-	detail, err := f.Detail(f.T.Context(), storetest.Alice, storetest.After(ms))
+	holder, err := f.Stats.Holder(f.T.Context(), storetest.Alice)
+	require.NoError(f.T, err)
+	detail, err := f.Detail(f.T.Context(), holder, storetest.After(ms))
 	require.NoError(f.T, err)
 	return detail.Gap
 }
