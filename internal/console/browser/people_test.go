@@ -44,7 +44,10 @@ func TestTheKeyboardIsEnough(t *testing.T) {
 	b := open(t, d)
 	b.size(1280, "light")
 	b.visit("login")
-	b.press(webtest.RootKey + kb.Enter)
+	b.await(`document.activeElement.id === "secret"`) // once the page is drawn, which may be after it is loaded
+	b.run(chromedp.KeyEvent(webtest.RootKey))
+	require.Equal(t, webtest.RootKey, ask[string](b, "document.activeElement.value"))
+	b.press(kb.Enter)
 	b.tabTo(".skip")
 	b.run(chromedp.KeyEvent(kb.Enter))
 	b.await(`document.activeElement.id === "main"`)
