@@ -21,9 +21,7 @@ import (
 // BenchmarkDeliver delivers a batch of one event over a connection that is kept, with the telemetry
 // that a worker has. Half of it is the receiver's.
 func BenchmarkDeliver(b *testing.B) {
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
-	server.EnableHTTP2 = true
-	server.StartTLS()
+	server := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	defer server.Close()
 	log := slog.New(slog.DiscardHandler)
 	client := outbound.New(outbound.Config{ConnectTimeout: time.Minute, Timeout: time.Minute, MaxIdle: 4}, time.Now)

@@ -46,31 +46,34 @@ type Config struct {
 // Client sends requests over connections of its own, one request at a time on each. It is safe for
 // concurrent use.
 //
-// It keeps the connections itself, because [http.Transport] bounds idle connections of HTTP/1 only:
-// it keeps any number of HTTP/2 until their idle timeout. It also does not close a connection whose
-// request was refused.
+// It keeps the connections itself, because [http.Transport] does not close a connection whose
+// request was refused, and does not bound idle connections of HTTP/2.
 type Client struct {
-	config Config
-	dialer *http.Transport
-	idle   *idlePool
-	now    func() time.Time
+	config    Config
+	dialer    *dialer
+	transport *http.Transport
+	idle      *idlePool
+	now       func() time.Time
 }
 
 // New makes a client.
 func New(config Config, now func() time.Time) *Client {
-	dialer := &dialer{net.Dialer{
-		Timeout: config.ConnectTimeout,
-		// The address is checked when it is dialled, in case a name has changed its address.
-		ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
-			return checkAddress(ctx, config.Deny, address)
+	dialer := &dialer{
+		Dialer: net.Dialer{
+			Timeout: config.ConnectTimeout,
+			// The address is checked when it is dialled, in case a name has changed its address.
+			ControlContext: func(ctx context.Context, _, address string, _ syscall.RawConn) error {
+				return checkAddress(ctx, config.Deny, address)
+			},
 		},
-	}}
+		tls: &tls.Config{InsecureSkipVerify: !config.VerifyTLS}, // an operator's explicit choice
+	}
 	return &Client{
 		config: config,
-		dialer: &http.Transport{
+		dialer: dialer,
+		transport: &http.Transport{
 			DialContext:            dialer.dial,
-			TLSHandshakeTimeout:    config.ConnectTimeout,
-			TLSClientConfig:        &tls.Config{InsecureSkipVerify: !config.VerifyTLS}, // an operator's explicit choice
+			DialTLSContext:         dialer.dialTLS,
 			ForceAttemptHTTP2:      true,
 			DisableCompression:     true, // little of a body is kept
 			MaxResponseHeaderBytes: maxResponseHeader,
@@ -145,12 +148,25 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 }
 
 // roundTrip sends a request over an idle connection, or a new one. One to be sent once gets a new
-// one.
+// one. If the server refuses HTTP/1.1 the request is sent again, with HTTP/2 offered.
 func (c *Client) roundTrip(req *http.Request, once bool, a *Attempt) (*connection, *http.Response, error) {
 	host, err := hostPort(req.URL)
 	if err != nil {
 		return nil, nil, err
 	}
+	conn, resp, err := c.try(req, host, once, a)
+	if err != nil || !refusesHTTP1(resp) {
+		return conn, resp, err
+	}
+	_ = conn.Close()
+	c.dialer.wantsHTTP2.add(host)
+	if err := rewind(req); err != nil {
+		return nil, nil, err
+	}
+	return c.try(req, host, true, a)
+}
+
+func (c *Client) try(req *http.Request, host string, once bool, a *Attempt) (*connection, *http.Response, error) {
 	if !once {
 		if conn, resp, err := c.reuse(req, host, a); conn != nil || err != nil {
 			return conn, resp, err
@@ -186,21 +202,25 @@ func (c *Client) reuse(req *http.Request, host string, a *Attempt) (*connection,
 	if req.Context().Err() != nil {
 		return nil, nil, err
 	}
-	if req.GetBody == nil {
-		return nil, nil, nil
+	return nil, nil, rewind(req)
+}
+
+// rewind has the body of a request, if it has one, be sent from its beginning.
+func rewind(req *http.Request) (err error) {
+	if req.GetBody != nil {
+		req.Body, err = req.GetBody()
 	}
-	req.Body, err = req.GetBody()
-	return nil, nil, err
+	return err
 }
 
 // connect makes a connection. When no file descriptor is left it closes the idle connections and
 // tries once more.
 func (c *Client) connect(ctx context.Context, scheme, host string, a *Attempt) (*connection, error) {
 	ctx, trail := withTrail(ctx)
-	conn, err := c.dialer.NewClientConn(ctx, scheme, host)
+	conn, err := c.transport.NewClientConn(ctx, scheme, host)
 	if a.OutOfFiles = outOfFiles(err); a.OutOfFiles != nil {
 		c.idle.clear()
-		conn, err = c.dialer.NewClientConn(ctx, scheme, host)
+		conn, err = c.transport.NewClientConn(ctx, scheme, host)
 	}
 	a.Public = trail.public()
 	if err != nil {

@@ -69,20 +69,27 @@ func acknowledged(t *testing.T, c *outbound.Client, url string) {
 
 // endpoint is an HTTPS server that counts its connections.
 type endpoint struct {
-	url          string
+	url string
+	// opened counts those that have carried a request, open those that are open.
 	opened, open atomic.Int64
 	server       *httptest.Server
 }
 
 func newEndpoint(t *testing.T, http2 bool, handler http.HandlerFunc) *endpoint {
 	t.Helper()
-	e := &endpoint{server: httptest.NewUnstartedServer(handler)}
-	e.server.EnableHTTP2 = http2
+	e := &endpoint{}
+	var clients sync.Map
+	e.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, known := clients.LoadOrStore(r.RemoteAddr, true); !known {
+			e.opened.Add(1)
+		}
+		handler(w, r)
+	}))
+	e.server.EnableHTTP2 = http2 // and nothing else
 	e.server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	e.server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
-			e.opened.Add(1)
 			e.open.Add(1)
 		case http.StateClosed:
 			e.open.Add(-1)

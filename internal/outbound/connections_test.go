@@ -61,13 +61,12 @@ func TestConnectionsAreNotIdleForLong(t *testing.T) {
 func TestOutOfFiles(t *testing.T) {
 	c, post, open := startClient(t, false)
 	require.NoError(t, post().Err)
-	dial := c.dialer.DialContext
 	left := 0
-	c.dialer.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+	c.dialer.ControlContext = func(context.Context, string, string, syscall.RawConn) error {
 		if left--; left >= 0 {
-			return nil, &net.OpError{Op: "dial", Err: os.NewSyscallError("socket", syscall.EMFILE)}
+			return os.NewSyscallError("socket", syscall.EMFILE)
 		}
-		return dial(ctx, network, address)
+		return nil
 	}
 	var a Attempt
 	left = 1

@@ -3,6 +3,7 @@ package outbound
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -41,7 +42,12 @@ func withTrail(ctx context.Context) (context.Context, *trail) {
 }
 
 // dialer dials, and notes in the context's trail where it got to.
-type dialer struct{ net.Dialer }
+type dialer struct {
+	net.Dialer
+	tls *tls.Config
+	// wantsHTTP2 has the hosts to which HTTP/1.1 alone is not offered.
+	wantsHTTP2 hostSet
+}
 
 func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := d.DialContext(ctx, network, address)

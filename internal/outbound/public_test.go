@@ -18,8 +18,8 @@ func TestWhatIsPublic(t *testing.T) {
 		assert.False(t, post().Public, "reused")
 
 		c.idle.clear()
-		dial := c.dialer.DialContext
-		c.dialer.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		dial := c.transport.DialTLSContext
+		c.transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			conn, err := dial(ctx, network, address)
 			if err == nil {
 				noteConnection(ctx, &net.TCPAddr{IP: net.IPv4(8, 8, 8, 8), Port: 443})
