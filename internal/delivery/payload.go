@@ -1,16 +1,23 @@
 package delivery
 
 import (
+	"bytes"
 	"cmp"
 	"io"
 
 	"routemaster/internal/wire"
 )
 
-// payload is events as a JSON array. The JSON is made while it is sent, so that a worker with many
-// threads does not hold that of all its deliveries.
+// maxKept is up to how many bytes of JSON are kept to be sent: as much as net/http writes at once.
+// It sends a body that it knows to be in memory in one TLS record with the header.
+const maxKept = 4 << 10
+
+// payload is events as a JSON array. Longer JSON than maxKept is made again while it is sent, so
+// that a worker with many threads does not hold that of all its deliveries.
 type payload struct {
 	events []wire.PackedEvent
+	// json is nil if it is not kept.
+	json []byte
 	// length is the length of the JSON in bytes, for Content-Length: some subscribers require it.
 	length int64
 	// taken is how many of the events given it accounts for: those before the first that is not in
@@ -34,6 +41,7 @@ func (p *payload) index(i int) int {
 // What it makes is also written to a writer, which does not fail.
 func newPayload(events []wire.PackedEvent, maxBytes int, copy io.Writer) (p payload, unreadable int, cause error) {
 	var json []byte
+	p.json = spaceFor(events)
 	p.events, p.length = events[:0], int64(len("[]"))
 	for i, event := range events {
 		var err error
@@ -55,6 +63,7 @@ func newPayload(events []wire.PackedEvent, maxBytes int, copy io.Writer) (p payl
 			break
 		}
 		p.length = length
+		p.keep(json)
 		p.events = append(p.events, event)
 		if p.indexes != nil {
 			p.indexes = append(p.indexes, i)
@@ -63,7 +72,32 @@ func newPayload(events []wire.PackedEvent, maxBytes int, copy io.Writer) (p payl
 		_, _ = copy.Write(json)
 	}
 	_, _ = copy.Write([]byte("]"))
+	if p.json != nil {
+		p.json = append(p.json, ']')
+	}
 	return p, unreadable, cause
+}
+
+// spaceFor is room for the JSON of some events; nil if it is too long to be kept. JSON is longer
+// than MessagePack.
+func spaceFor(events []wire.PackedEvent) []byte {
+	packed := 0
+	for _, event := range events {
+		if packed += len(event); packed > maxKept {
+			return nil
+		}
+	}
+	return make([]byte, 0, packed+packed/2)
+}
+
+// keep adds to the JSON that is kept, if all of it is to be.
+func (p *payload) keep(json []byte) {
+	switch {
+	case p.length > maxKept:
+		p.json = nil
+	case p.json != nil:
+		p.json = append(p.json, json...)
+	}
 }
 
 // noteIndexes begins to note indexes, which are no longer those in the payload.
@@ -78,7 +112,12 @@ func (p *payload) noteIndexes() {
 }
 
 // reader returns the JSON from its beginning.
-func (p payload) reader() io.ReadCloser { return io.NopCloser(&payloadReader{events: p.events}) }
+func (p payload) reader() io.ReadCloser {
+	if p.json != nil {
+		return io.NopCloser(bytes.NewReader(p.json))
+	}
+	return io.NopCloser(&payloadReader{events: p.events})
+}
 
 // payloadReader makes the JSON of one event at a time.
 type payloadReader struct {

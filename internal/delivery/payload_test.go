@@ -1,10 +1,12 @@
 package delivery
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -12,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/outbound"
 	"routemaster/internal/signature"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
@@ -54,6 +57,35 @@ func TestPayload(t *testing.T) {
 			assert.Len(t, got, len(want))
 		}
 	}
+}
+
+// TestASmallDeliveryIsOneRecord has a server look at the first record of TLS that it gets.
+func TestASmallDeliveryIsOneRecord(t *testing.T) {
+	certificate := httptest.NewTLSServer(nil)
+	certificate.Close()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: certificate.TLS.Certificates, NextProtos: []string{"http/1.1"},
+	})
+	require.NoError(t, err)
+	defer listener.Close()
+	record := make(chan string, 1)
+	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		buffer := make([]byte, 16<<10)
+		n, _ := conn.Read(buffer) // of one record
+		record <- string(buffer[:n])
+		_, _ = io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n")
+	}()
+	client := outbound.New(outbound.Config{ConnectTimeout: time.Minute, Timeout: time.Minute}, time.Now)
+	defer client.Close()
+	p, _, _ := newPayload([]wire.PackedEvent{packed(t, 1), packed(t, 2)}, 0, io.Discard)
+	a := client.Send(t.Context(), outbound.Request{URL: "https://" + listener.Addr().String(), Body: p.reader, Length: p.length})
+	require.NoError(t, a.Err)
+	assert.Regexp(t, `(?s)^POST / HTTP/1\.1\r\n.*\r\n\r\n\[{.*},{.*}\]$`, <-record)
 }
 
 // BenchmarkPayload makes the JSON of 100 events twice, as a delivery does: to count it, and to send
