@@ -73,7 +73,7 @@ func (r *AttemptRecord) fields() [18]attemptField {
 
 // PackAttempt packs a record: a MessagePack map without what is zero.
 func PackAttempt(r AttemptRecord) []byte {
-	var packed []byte
+	packed := []byte{0} // for the length
 	n := 0
 	for _, field := range r.fields() {
 		if !field.value.isZero() {
@@ -81,7 +81,7 @@ func PackAttempt(r AttemptRecord) []byte {
 			n++
 		}
 	}
-	return insertLength(packed, 0, mapCodes, n)
+	return setLength(packed, 0, mapCodes, n)
 }
 
 // UnpackAttempt reads a packed record. Fields that it does not know are ignored, and those that are

@@ -1,13 +1,15 @@
 package wire
 
 import (
-	"bytes"
 	"errors"
+	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/wire/scan"
 )
 
 // PackedEvent is an event as it is stored: MessagePack ["e", {"t": ms, "o": topic, "y": type,
@@ -30,76 +32,65 @@ type Limits struct {
 func ParseEvents(text []byte, topic bus.TopicName, receivedAt int64, limits Limits) ([]PackedEvent, error) {
 	p := parsers.Get().(*parser)
 	defer p.release()
-	p.read(text)
+	p.read(string(text)) // once, so that no event needs a string of its own
 	p.topic, p.receivedAt, p.limits = topic, receivedAt, limits
-	if err := p.publish(); err != nil {
-		if _, invalid := errors.AsType[*bus.Invalid](err); invalid {
-			return nil, err
-		}
-		return nil, SyntaxError(text, err)
+	err := p.publish()
+	if err == nil {
+		return p.events(), nil
 	}
-	return p.events(), nil
+	if errors.Is(err, scan.ErrSyntax) {
+		err = SyntaxError(text, scan.WhyNotJSON(text))
+	}
+	return nil, err
 }
 
-// parser reads a publish. Parsers are pooled: making a decoder takes longer than parsing an
-// event.
+// parser reads a publish. Parsers are pooled for their buffers.
 type parser struct {
 	valuePacker // packs an event's data; if nothing is packed, the event has no data
-	// source holds the text. The decoder reads from a [bytes.Buffer] without copying.
-	source     bytes.Buffer
-	topic      bus.TopicName
-	receivedAt int64
-	limits     Limits
+	topic       bus.TopicName
+	receivedAt  int64
+	limits      Limits
+	// inArray is whether the events are those of an array.
+	inArray bool
 	// all is the packed events so far, one after the other; ends is where each ends.
 	all  []byte
 	ends []int
 }
 
-var parsers = sync.Pool{New: func() any { return &parser{valuePacker: valuePacker{json: new(jsontext.Decoder)}} }}
+var parsers = sync.Pool{New: func() any { return new(parser) }}
 
-// maxPooled is the maximum size of the buffers that a pooled parser keeps, in bytes.
+// maxPooled is the maximum capacity of each of the buffers that a pooled parser keeps.
 const maxPooled = 256 << 10
 
 // read begins to read a text.
-func (p *parser) read(text []byte) {
-	p.source = *bytes.NewBuffer(text)
-	p.json.Reset(&p.source)
+func (p *parser) read(text string) {
+	p.Scanner, p.inArray = scan.New(text), false
 	p.packed, p.refusal = p.packed[:0], nil
 	p.all, p.ends = p.all[:0], p.ends[:0]
 }
 
 // release lets go of the text, and gives the parser back.
 func (p *parser) release() {
-	p.read(nil)
-	if cap(p.all) <= maxPooled && cap(p.packed) <= maxPooled {
+	p.read("")
+	if max(cap(p.all), cap(p.packed), cap(p.names)) <= maxPooled {
 		parsers.Put(p)
 	}
 }
 
-// publish reads all of the text.
+// publish reads all of the text. The error is scan.ErrSyntax or a [bus.Invalid].
 func (p *parser) publish() error {
-	if p.json.PeekKind() != '[' {
-		if err := p.event(); err != nil {
+	read := p.event
+	if p.inArray = p.Take('['); p.inArray {
+		read = p.eventArray
+	}
+	if err := read(); err != nil {
+		return err
+	}
+	if !p.AtEnd() {
+		if _, _, err := p.Token(); err != nil {
 			return err
 		}
-		return ExpectEnd(p.json)
-	}
-	if _, err := p.json.ReadToken(); err != nil {
-		return err
-	}
-	for p.json.PeekKind() != ']' {
-		if len(p.ends) == p.limits.Events {
-			return bus.Invalidf("", "has more than %d events; send them in several requests", p.limits.Events)
-		}
-		if err := p.event(); err != nil {
-			return err
-		}
-	}
-	if _, err := p.json.ReadToken(); err != nil {
-		return err
-	}
-	if err := ExpectEnd(p.json); err != nil {
-		return err
+		return bus.Invalidf("", "there is something after the JSON value; send one value")
 	}
 	if len(p.ends) == 0 {
 		return bus.Invalidf("", "the array is empty; send 1 to %d events", p.limits.Events)
@@ -107,84 +98,108 @@ func (p *parser) publish() error {
 	return nil
 }
 
-// event reads an event and packs it.
-func (p *parser) event() error {
-	if begin, err := p.json.ReadToken(); err != nil {
-		return err
-	} else if begin.Kind() != '{' {
-		return p.invalid("must be an object")
-	}
-	p.packed, p.refusal = p.packed[:0], nil
-	e := bus.Event{Topic: p.topic, Timestamp: p.receivedAt}
-	for p.json.PeekKind() != '}' {
-		if err := p.member(&e); err != nil {
+// eventArray reads the events of an array, to its end.
+func (p *parser) eventArray() error {
+	var err error
+	for more := !p.Take(']'); more; {
+		if err = p.event(); err != nil {
+			return err
+		}
+		if len(p.ends) == p.limits.Events && p.Peek() != ']' {
+			return bus.Invalidf("", "has more than %d events; send them in several requests", p.limits.Events)
+		}
+		if more, err = p.More(']'); err != nil {
 			return err
 		}
 	}
-	if _, err := p.json.ReadToken(); err != nil {
+	return nil
+}
+
+// event reads an event and packs it.
+func (p *parser) event() error {
+	if kind, _, err := p.Token(); err != nil {
 		return err
+	} else if kind != '{' {
+		return &bus.Invalid{Pointer: p.pointer(), Detail: "must be an object"}
 	}
-	err := e.Validate()
-	if err == nil {
+	p.packed, p.refusal = p.packed[:0], nil
+	e := bus.Event{Topic: p.topic, Timestamp: p.receivedAt}
+	var seen [len(eventMembers)]bool
+	var err error
+	for more := !p.Take('}'); more; {
+		if err = p.member(&e, &seen); err != nil {
+			return err
+		}
+		if more, err = p.More('}'); err != nil {
+			return err
+		}
+	}
+	if err = e.Validate(); err == nil {
 		err = p.checkData()
 	}
 	if err != nil {
-		return bus.At(string(p.json.StackPointer()), err)
+		return bus.At(p.pointer(), err)
 	}
 	p.all = p.appendEvent(p.all, &e)
 	p.ends = append(p.ends, len(p.all))
 	return nil
 }
 
-// member reads a member of an event.
-func (p *parser) member(e *bus.Event) error {
-	name, err := p.json.ReadValue()
+// eventMembers are the names that an event's members may have.
+var eventMembers = [...]string{"type", "url", "timestamp", "data"}
+
+// member reads a member of an event, and notes that it was seen: none may come twice.
+func (p *parser) member(e *bus.Event, seen *[len(eventMembers)]bool) error {
+	name, err := p.Text()
 	if err != nil {
 		return err
 	}
-	switch string(p.unquote(name)) {
+	at := slices.Index(eventMembers[:], name)
+	if at < 0 {
+		return p.invalid(name, "is not known here; known are type, url, timestamp, data")
+	}
+	if seen[at] || !p.Take(':') {
+		return scan.ErrSyntax
+	}
+	seen[at] = true
+	switch eventMembers[at] {
 	case "type":
-		text, err := p.string()
+		text, err := p.textOf("type")
 		e.Type = bus.EventType(text)
 		return err
 	case "url":
-		e.URL, err = p.string()
+		e.URL, err = p.textOf("url")
 		return err
 	case "timestamp":
 		return p.timestamp(e)
-	case "data":
-		return p.data()
 	default:
-		return p.invalid("is not known here; known are type, url, timestamp, data")
+		return p.data()
 	}
 }
 
-// string reads a string.
-func (p *parser) string() (string, error) {
-	token, err := p.json.ReadToken()
-	if err != nil {
-		return "", err
+// textOf reads the value of a member that is a string.
+func (p *parser) textOf(member string) (string, error) {
+	kind, text, err := p.Token()
+	if err == nil && kind != '"' {
+		err = p.invalid(member, "must be a string")
 	}
-	if token.Kind() != '"' {
-		return "", p.invalid("must be a string")
-	}
-	return token.String(), nil
+	return text, err
 }
 
 // timestamp reads an event's timestamp. Existing clients send null instead of leaving it out.
 func (p *parser) timestamp(e *bus.Event) error {
-	token, err := p.json.ReadToken()
+	kind, number, err := p.Token()
 	switch {
 	case err != nil:
 		return err
-	case token.Kind() == 'n':
+	case kind == 'n':
 		return nil
-	case token.Kind() != '0':
-		return p.invalid("must be an integer")
+	case kind != '0':
+		return p.invalid("timestamp", "must be an integer")
 	}
-	ms, ok := parseInteger(token.String())
+	ms, ok := parseInteger(number)
 	if !ok {
-		return p.invalid("must be an integer of at most 64 bits")
+		return p.invalid("timestamp", "must be an integer of at most 64 bits")
 	}
 	e.Timestamp = ms
 	return nil
@@ -192,11 +207,15 @@ func (p *parser) timestamp(e *bus.Event) error {
 
 // data reads an event's data and packs it. Null means no data.
 func (p *parser) data() error {
-	if p.json.PeekKind() == 'n' {
-		_, err := p.json.ReadToken()
+	if p.Peek() == 'n' {
+		_, _, err := p.Token()
 		return err
 	}
-	return p.pack()
+	outerDepth := 1 // the event
+	if p.inArray {
+		outerDepth++
+	}
+	return p.pack(outerDepth)
 }
 
 // checkData returns a [bus.Invalid] that points at the data of an event, if that is not allowed.
@@ -236,7 +255,15 @@ func (p *parser) events() []PackedEvent {
 	return events
 }
 
-// invalid is an error about the value, or the name, that was read last.
-func (p *parser) invalid(detail string) error {
-	return &bus.Invalid{Pointer: string(p.json.StackPointer()), Detail: detail}
+// pointer is where the event is in the text that is being read.
+func (p *parser) pointer() string {
+	if !p.inArray {
+		return ""
+	}
+	return "/" + strconv.Itoa(len(p.ends))
+}
+
+// invalid is an error about a member of the event.
+func (p *parser) invalid(member, detail string) error {
+	return &bus.Invalid{Pointer: string(jsontext.Pointer(p.pointer()).AppendToken(member)), Detail: detail}
 }

@@ -46,6 +46,7 @@ func TestDataKeepsItsValue(t *testing.T) {
 		`{"z":1,"a":{"y":[1,2.0,null,"x"],"b":{}}}`,
 		`"\u0000\"\\ü€😀"`, `[[[[[[]]]]]]`,
 		`[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]`,
+		`{` + manyNames + `"s":{"a":{"a":1},"b":[]}}`,
 		`{"` + strings.Repeat("k", 300) + `":"` + strings.Repeat("v", 70_000) + `"}`,
 	} {
 		packed, err := packEvent(data, 1<<20)

@@ -39,10 +39,14 @@ func appendLength(dst []byte, codes lengthCodes, n int) []byte {
 	}
 }
 
-// insertLength puts a length before what has been appended since dst had start bytes.
-func insertLength(dst []byte, start int, codes lengthCodes, n int) []byte {
+// setLength writes a length over the byte at start, and moves what follows if it takes more.
+func setLength(dst []byte, start int, codes lengthCodes, n int) []byte {
+	if n <= codes.maxFixed {
+		dst[start] = codes.fixed | byte(n)
+		return dst
+	}
 	var header [5]byte
-	return slices.Insert(dst, start, appendLength(header[:0], codes, n)...)
+	return slices.Replace(dst, start, start+1, appendLength(header[:0], codes, n)...)
 }
 
 func appendString[T ~string | ~[]byte](dst []byte, text T) []byte {

@@ -41,6 +41,9 @@ func TestParseEvents(t *testing.T) {
 	}
 }
 
+// manyNames are more members of an object than are compared one by one.
+const manyNames = `"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1,"k":1,"l":1,"m":1,"n":1,"o":1,"p":1,"q":1,"r":1,`
+
 func TestParseEventsRefuses(t *testing.T) {
 	event := func(members string) string { return `{"type":"noop","url":"https://x/",` + members + `}` }
 	good := event(`"data":1`)
@@ -77,6 +80,15 @@ func TestParseEventsRefuses(t *testing.T) {
 		{event(`"data":]`), "", "line 1, column"},
 		{event(`"data":{"a":1,"a":2}`), "", "duplicate"},
 		{event(`"data":` + strings.Repeat("[", 102)), "", "line 1, column 144"},
+		{event(`"data":` + strings.Repeat("[", 9_999) + strings.Repeat("]", 9_999)), "/data", "nested more than 100 deep"},
+		{event(`"data":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000)), "", "line 1, column"},
+		{event(`"data":{` + manyNames + `"a":2}`), "", "duplicate"},
+		{event(`"data":{"a":1,"\u0061":2}`), "", "duplicate"},
+		{event("\"data\":\"\xff\""), "", "invalid UTF-8"},
+		{event(`"data":"\ud800"`), "", "surrogate"},
+		{event(`"data":"` + "\n" + `"`), "", "line 1, column"},
+		{event(`"data":01`), "", "line 1, column"},
+		{event(`"timestamp":tru`), "", "line 1, column"},
 		{`{"type":"new","data":1e400}`, "/type", "must be one of"},
 		{`{"data":1e400,"type":"noop","url":"https://x/","x":1}`, "/x", "known are"},
 	} {
@@ -141,10 +153,12 @@ func TestMessagePackIsThatOfTheLibrary(t *testing.T) {
 	}), string(appendNil(appendBool(appendBool(nil, true), false))))
 }
 
-// An accepted publish can be delivered; a refusal is an Invalid.
+// An accepted publish can be delivered; a refusal is an Invalid, and says that the text is not JSON
+// only if jsontext finds so too.
 func FuzzParseEvents(f *testing.F) {
 	for _, seed := range []string{
 		usualText, "[" + usualText + "," + usualText + "]", `{"type":"noop","url":"https://x/","data":[1,{"a":1e5}],"timestamp":1.0}`, `[]`, `{`,
+		`{"type":"noop","url":"https://x/","data":{` + manyNames + `"s":["\ud83d\ude00",null,"é"]}}`, "{\"data\":\"\xff\"}", `{"data":"\ud800"}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -153,6 +167,9 @@ func FuzzParseEvents(f *testing.F) {
 		if err != nil {
 			var invalid *bus.Invalid
 			require.ErrorAs(t, err, &invalid)
+			if strings.Contains(invalid.Detail, "is not valid JSON") {
+				require.False(t, jsontext.Value(text).IsValid(), invalid.Detail)
+			}
 			return
 		}
 		require.True(t, jsontext.Value(text).IsValid())
