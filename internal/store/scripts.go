@@ -21,7 +21,6 @@ var (
 	scriptSubscriberPatch       = newScript("subscriber_patch")
 	scriptSubscriberPause       = newScript("subscriber_pause")
 	scriptSubscriberResume      = newScript("subscriber_resume")
-	scriptTestEvent             = newScript("test_event")
 	scriptSubscriberUnsubscribe = newScript("subscriber_unsubscribe")
 	scriptSubscriberDelete      = newScript("subscriber_delete")
 	scriptTokenPut              = newScript("token_put")

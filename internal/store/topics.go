@@ -136,7 +136,7 @@ var refusals = map[string]error{
 	"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed,
 	"token unknown": bus.ErrTokenUnknown, "token taken": bus.ErrTokenTaken,
 	"not subscribed": bus.ErrNotSubscribed, "key reused": bus.ErrIdempotencyKeyReused,
-	"too many batches": bus.ErrTooManyBatches, "test waits": bus.ErrTestWaits, "lanes change": bus.ErrLanesChange,
+	"too many batches": bus.ErrTooManyBatches, "lanes change": bus.ErrLanesChange,
 }
 
 // refusal is the error for one of them.

@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
+	"routemaster/internal/store/testevent"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
 )
@@ -123,6 +124,11 @@ func (b *Bus) PublishAs(token bus.Token, topic bus.TopicName) {
 		Topic: topic, Publisher: token, Events: []wire.PackedEvent{Packed(b.T, topic, 1)},
 		ReceivedAt: Start.UnixMilli(),
 	}))
+}
+
+// TestEvent queues a test event: see [testevent.Queue].
+func (b *Bus) TestEvent(ctx context.Context, token bus.Token, now time.Time) (bus.BatchID, error) {
+	return testevent.Queue(ctx, b.Store, token, now)
 }
 
 // Packed is the event of a number, with which its URL ends.

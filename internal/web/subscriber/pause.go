@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/store/testevent"
 	"routemaster/internal/store/throttle"
 	"routemaster/internal/web/rest"
 )
@@ -52,7 +53,7 @@ func (h *Handlers) retry(w http.ResponseWriter, r *http.Request, of bus.Token) {
 
 // test has a test event be delivered.
 func (h *Handlers) test(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	batch, err := h.store.TestEvent(r.Context(), of, h.Now())
+	batch, err := testevent.Queue(r.Context(), h.store, of, h.Now())
 	if err != nil {
 		h.Fail(w, r, err)
 		return
