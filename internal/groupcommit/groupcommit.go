@@ -49,14 +49,20 @@ type call[T any] struct {
 	// next receives what becomes of the call, and nothing more after a promotion. One that leads at
 	// once receives nothing, and has none.
 	next chan step
+	// err is why the call fails without a commit, if it does, from when next receives on.
+	err error
 }
 
-// step is the next one of a call that waits: err is set if it fails without a commit.
-type step struct {
-	// promoted means that the call is the leader of the next commit, otherwise that it is done.
-	promoted bool
-	err      error
-}
+// step is what becomes of a call that waits. It has no pointer: a channel of pointers takes two
+// allocations.
+type step int8
+
+const (
+	// done means that the call was committed, or failed.
+	done step = iota
+	// promoted means that the call is the leader of the next commit.
+	promoted
+)
 
 // New makes a queue. Commit does calls, in order of arrival, and leaves their results with them; it
 // runs once at a time. If it returns an error, calls that have come meanwhile would fare no better,
@@ -120,7 +126,7 @@ func (q *Queue[T]) wait(ctx context.Context, c *call[T]) (isLeader bool, err err
 		}
 		next = <-c.next // it is in a commit that has begun
 	}
-	return next.promoted, next.err
+	return next == promoted, c.err
 }
 
 // leave removes a call whose caller has gone, and reports true. It reports false if that is the
@@ -148,7 +154,7 @@ func (q *Queue[T]) lead(ctx context.Context, leader *call[T]) {
 		q.promote(err)
 		for _, c := range calls {
 			if c != leader {
-				c.next <- step{}
+				c.next <- done
 			}
 		}
 	}()
@@ -190,8 +196,8 @@ func (q *Queue[T]) take() []*call[T] {
 		}
 		n++
 	}
-	taken := q.waiting[:n]
-	q.waiting = slices.Clone(q.waiting[n:])
+	taken, left := q.waiting[:n], q.waiting[n:]
+	q.waiting = append(make([]*call[T], 0, len(q.waiting)), left...) // as many may come during this commit
 	q.bytes -= bytes
 	return taken
 }
@@ -204,12 +210,13 @@ func (q *Queue[T]) promote(err error) {
 	q.leader = nil
 	if err != nil {
 		for _, c := range q.waiting {
-			c.next <- step{err: err}
+			c.err = err
+			c.next <- done
 		}
 		q.waiting, q.bytes = nil, 0
 	}
 	if len(q.waiting) > 0 {
 		q.leader = q.waiting[0]
-		q.leader.next <- step{promoted: true}
+		q.leader.next <- promoted
 	}
 }

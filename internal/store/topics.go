@@ -108,8 +108,8 @@ func (s *Store) publish(p *Publication) rdb.Call {
 		len(lanes),
 	)
 	args = append(args, lanes...)
-	for _, event := range p.Events {
-		args = append(args, string(event))
+	for i := range p.Events {
+		args = append(args, (*string)(&p.Events[i])) // a string would be allocated anew
 	}
 	return scriptTopicPublish.Call(args...)
 }

@@ -134,7 +134,7 @@ func (a *API) Handler() http.Handler {
 	if a.servesConsole() {
 		a.mountConsole(r)
 	}
-	return r
+	return rest.NewShortcut(r, http.MethodPost, topicsPath, "{topic}")
 }
 
 // servesConsole is whether the console is beside the API.

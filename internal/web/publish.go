@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"strings"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/web/rest"
@@ -14,12 +15,15 @@ const maxEvents = 1000
 // escapedLen is how long the encoding of one byte can be: JSON can write a character as \u0000.
 const escapedLen = 6
 
+// topicsPath is what the path of a topic begins with.
+const topicsPath = "/topics/"
+
 // maxValue is the maximum size of a body that is one value, in bytes.
 func (a *API) maxValue() int { return rest.MaxValueBody + escapedLen*a.config.MaxEventData }
 
 // postTopic publishes an event, or an array of events: all of them, in order, or none.
 func (a *API) postTopic(w http.ResponseWriter, r *http.Request) {
-	topic := rest.TopicParam(r)
+	topic := bus.TopicName(strings.TrimPrefix(r.URL.Path, topicsPath))
 	if err := topic.Validate(); err != nil {
 		a.Fail(w, r, err)
 		return

@@ -100,24 +100,28 @@ func (a *Authenticator) Authenticate(r *http.Request) (Client, error) {
 
 func (a *Authenticator) check(r *http.Request, header string) (Client, error) {
 	scheme, credentials, _ := strings.Cut(header, " ")
-	switch strings.ToLower(scheme) {
-	case "digest":
+	switch {
+	case strings.EqualFold(scheme, "Digest"):
 		return a.digest(r, credentials)
-	case "basic":
-		return a.basic(r)
+	case strings.EqualFold(scheme, "Basic"):
+		return a.basic(r, header)
 	}
 	return Client{}, ErrRefused
 }
 
 // basic checks Basic credentials: the user name is a token or the root key, the password does not
 // matter. RFC 7617 ends the user name at the first colon, but a token may contain colons, so the
-// longest part that is known counts.
-func (a *Authenticator) basic(r *http.Request) (Client, error) {
+// longest part that is known counts. A header that a client has sent before costs one look-up.
+func (a *Authenticator) basic(r *http.Request, header string) (Client, error) {
+	digest := digestOf(header)
+	if client, ok := a.tokens.recall(digest); ok {
+		return client, nil
+	}
 	user, password, ok := r.BasicAuth()
 	if !ok {
 		return Client{}, ErrRefused
 	}
-	return a.tokens.find(r.Context(), userNames(user+":"+password, len(a.rootKey)))
+	return a.tokens.find(r.Context(), digest, userNames(user+":"+password, len(a.rootKey)))
 }
 
 // userNames returns the parts of Basic credentials that may be the user name, the longest first.

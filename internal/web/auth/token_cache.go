@@ -30,19 +30,24 @@ type tokenCache struct {
 	current *snapshot
 }
 
+// maxHeaders bounds the memory for clients by header. At 200 bytes each they take 400 KB at most.
+const maxHeaders = 2048
+
 // secretDigest stands for a token, the root key or credentials. Finding tokens by their digests
 // makes the time a look-up takes independent of what the tokens are.
 type secretDigest [sha256.Size]byte
 
 func digestOf(secret string) secretDigest { return sha256.Sum256([]byte(secret)) }
 
-// snapshot is the tokens as they were at a time. It is immutable.
+// snapshot is the tokens as they were at a time. It is immutable but for byHeader, which has the
+// clients whose Basic credentials came in a header, by its digest, and belongs to the cache's lock.
 type snapshot struct {
 	readAt   time.Time
 	err      error
 	names    map[bus.Token]bus.ClientName
 	byDigest map[secretDigest]knownClient
 	byName   map[string][]knownClient
+	byHeader map[secretDigest]knownClient
 }
 
 // knownClient is a client, and when its token was last used.
@@ -63,9 +68,34 @@ func newTokenCache(store TokenStore, rootKey string, now func() time.Time) *toke
 	}
 }
 
-// find returns the client of the first of some secrets that is a token or the root key. The error
-// is [ErrRefused] or [bus.ErrUnavailable].
-func (c *tokenCache) find(ctx context.Context, secrets []string) (Client, error) {
+// recall returns the client that [tokenCache.find] found for a header, if the tokens have not
+// changed since.
+func (c *tokenCache) recall(header secretDigest) (client Client, ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.isFresh() {
+		return Client{}, false
+	}
+	known, ok := c.current.byHeader[header]
+	if !ok {
+		return Client{}, false
+	}
+	return c.current.used(known), true
+}
+
+// remember keeps a header's client as long as the tokens that it was found in.
+func (c *tokenCache) remember(header secretDigest, client knownClient, tokens *snapshot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(tokens.byHeader) >= maxHeaders {
+		clear(tokens.byHeader)
+	}
+	tokens.byHeader[header] = client
+}
+
+// find returns the client of the first of some secrets that is a token or the root key. They are
+// from a header, given by its digest. The error is [ErrRefused] or [bus.ErrUnavailable].
+func (c *tokenCache) find(ctx context.Context, header secretDigest, secrets []string) (Client, error) {
 	digests := make([]secretDigest, len(secrets))
 	for i, secret := range secrets {
 		digests[i] = digestOf(secret)
@@ -79,6 +109,7 @@ func (c *tokenCache) find(ctx context.Context, secrets []string) (Client, error)
 	}
 	for _, digest := range digests {
 		if client, ok := tokens.byDigest[digest]; ok {
+			c.remember(header, client, tokens)
 			return tokens.used(client), nil
 		}
 	}
@@ -174,16 +205,23 @@ func (c *tokenCache) invalidate() {
 	c.unknown.clear()
 }
 
+// isFresh reports whether current need not be read again. The caller holds the lock.
+func (c *tokenCache) isFresh() bool {
+	if c.current == nil {
+		return false
+	}
+	age := c.now().Sub(c.current.readAt)
+	return age >= 0 && age < tokenCacheTTL
+}
+
 // read returns the tokens, and reads them again when they are older than tokenCacheTTL; fresh is
 // whether this call did. A failure is remembered as long as a success: while Redis does not answer,
 // concurrent requests wait together, not one after the other.
 func (c *tokenCache) read(ctx context.Context) (tokens *snapshot, fresh bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.current != nil {
-		if age := c.now().Sub(c.current.readAt); age >= 0 && age < tokenCacheTTL {
-			return c.current, false
-		}
+	if c.isFresh() {
+		return c.current, false
 	}
 	return c.reload(ctx), true
 }
@@ -232,6 +270,7 @@ func (c *tokenCache) snapshotOf(names map[bus.Token]bus.ClientName, readAt time.
 	read := &snapshot{
 		readAt: readAt, names: names,
 		byDigest: make(map[secretDigest]knownClient, len(names)), byName: make(map[string][]knownClient, len(names)),
+		byHeader: map[secretDigest]knownClient{},
 	}
 	for token, name := range names {
 		client := knownClient{Client{Name: name, Token: token}, c.uses.find(token)}

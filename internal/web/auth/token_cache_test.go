@@ -43,7 +43,7 @@ func TestRefusedBasicCredentialsCostOneLookUpAtMost(t *testing.T) {
 		c := newTokenCache(tokens, "the-root-key", func() time.Time { return now })
 		find := func(credentials string) (bus.Token, int64) {
 			before := tokens.lookUps.Load()
-			client, err := c.find(ctx, userNames(credentials, len(c.rootKey)))
+			client, err := c.find(ctx, secretDigest{}, userNames(credentials, len(c.rootKey)))
 			if err != ErrRefused {
 				require.NoError(t, err)
 			}
@@ -82,7 +82,7 @@ func TestARefusalDoesNotOutliveATokenAddedHere(t *testing.T) {
 	tokens := &countedTokens{Store: storetest.Open(t, rdbtest.Embedded(t))}
 	c := newTokenCache(tokens, "the-root-key", time.Now)
 	find := func() error {
-		_, err := c.find(t.Context(), []string{"new"})
+		_, err := c.find(t.Context(), secretDigest{}, []string{"new"})
 		return err
 	}
 	assert.Equal(t, ErrRefused, find())

@@ -47,7 +47,11 @@ func (s *Service) ReadBody(w http.ResponseWriter, r *http.Request, maxValue, max
 // ReadText reads a request's body, of at most maxBytes, which need not be JSON. The caller must
 // release it to s.Buffers. The error is a [Problem].
 func (s *Service) ReadText(w http.ResponseWriter, r *http.Request, maxBytes int) ([]byte, error) {
-	text, err := s.Buffers.Read(http.MaxBytesReader(w, r.Body, int64(maxBytes)))
+	body := r.Body
+	if r.ContentLength < 0 || r.ContentLength > int64(maxBytes) { // else it ends by itself
+		body = http.MaxBytesReader(w, body, int64(maxBytes))
+	}
+	text, err := s.Buffers.Read(body)
 	if err != nil {
 		return nil, unread(w, err)
 	}

@@ -23,7 +23,7 @@ func (s *Service) RespondChanged(
 func (s *Service) LogChange(r *http.Request, what string, fields ...slog.Attr) {
 	info := requestInfoOf(r)
 	who := []slog.Attr{
-		slog.String("request_id", info.id),
+		slog.String("request_id", info.id[0]),
 		slog.String("client", string(info.client.PublicName())),
 	}
 	s.Log.LogAttrs(r.Context(), slog.LevelInfo, what, append(who, fields...)...)
@@ -33,7 +33,7 @@ func (s *Service) LogChange(r *http.Request, what string, fields ...slog.Attr) {
 	}
 	change := activity.Change{
 		At: s.Now().UnixMilli(), Client: string(info.client.PublicName()), Console: inConsole, Person: person,
-		RequestID: info.id, What: what, Fields: make(map[string]string, len(fields)),
+		RequestID: info.id[0], What: what, Fields: make(map[string]string, len(fields)),
 	}
 	for _, field := range fields {
 		change.Fields[field.Key] = field.Value.String()

@@ -9,21 +9,30 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-chi/chi/v5"
 	"github.com/go-chi/chi/v5/middleware"
 
 	"routemaster/internal/web/auth"
 )
 
-// requestInfo is what the server knows about a request while it serves it.
+// requestInfo is what the server knows about a request while it serves it. It is the request's
+// context, too, so that a publish costs one allocation for both.
 type requestInfo struct {
-	// id is in all log lines about the request and in its response.
-	id string
+	context.Context
+	// id is in all log lines about the request and in its response, as the value of a header.
+	id [1]string
 	// client is who sent the request, set by [Service.Authenticate].
 	client auth.Client
 }
 
 type requestInfoKey struct{}
+
+// Value implements [context.Context].
+func (i *requestInfo) Value(key any) any {
+	if key == (requestInfoKey{}) {
+		return i
+	}
+	return i.Context.Value(key)
+}
 
 func requestInfoOf(r *http.Request) *requestInfo {
 	return r.Context().Value(requestInfoKey{}).(*requestInfo)
@@ -39,10 +48,11 @@ func Identify(next http.Handler) http.Handler {
 
 // identified returns a request with its ID, which the response gets, too.
 func identified(w http.ResponseWriter, r *http.Request) *http.Request {
-	info := &requestInfo{id: chooseID(r)}
-	w.Header()[requestIDHeader] = []string{info.id}
-	w.Header()["Server"] = serverHeader
-	return r.WithContext(context.WithValue(r.Context(), requestInfoKey{}, info))
+	info := &requestInfo{Context: r.Context(), id: [1]string{chooseID(r)}}
+	header := w.Header()
+	header[requestIDHeader] = info.id[:]
+	header["Server"] = serverHeader
+	return r.WithContext(info)
 }
 
 // Observe gives every request an ID, logs it at DEBUG, and traces it. If neither is on it does next
@@ -81,13 +91,13 @@ func (s *Service) serveObserved(next http.Handler, w http.ResponseWriter, r *htt
 }
 
 // routeOf returns the pattern of a request's route, empty if there is none.
-func routeOf(r *http.Request) string { return chi.RouteContext(r.Context()).RoutePattern() }
+func routeOf(r *http.Request) string { return r.Pattern }
 
 // requestFields identify the request that a log line or a report is about.
 func requestFields(r *http.Request) []slog.Attr {
 	info := requestInfoOf(r)
 	return []slog.Attr{
-		slog.String("request_id", info.id),
+		slog.String("request_id", info.id[0]),
 		slog.String("method", r.Method),
 		slog.String("route", routeOf(r)),
 		slog.String("client", string(info.client.PublicName())),
@@ -101,16 +111,18 @@ const (
 )
 
 // RequestID returns the ID of a request, which is in all log lines about it.
-func RequestID(r *http.Request) string { return requestInfoOf(r).id }
+func RequestID(r *http.Request) string { return requestInfoOf(r).id[0] }
 
 // chooseID returns the ID that a request came with, or a new one if it has none that is valid.
 func chooseID(r *http.Request) string {
 	if values := r.Header[requestIDHeader]; len(values) == 1 && isVisible(values[0], maxRequestID) {
 		return values[0]
 	}
-	var id [8]byte
-	binary.LittleEndian.PutUint64(id[:], rand.Uint64())
-	return hex.EncodeToString(id[:])
+	var random [8]byte
+	binary.LittleEndian.PutUint64(random[:], rand.Uint64())
+	var id [2 * len(random)]byte
+	hex.Encode(id[:], random[:])
+	return string(id[:])
 }
 
 // isVisible reports whether a text consists of 1 to maxLen visible ASCII characters.

@@ -65,8 +65,12 @@ func (f *framing) feed(b []byte) {
 		if f.part == inBody || f.part == inChunk {
 			skipped := min(f.left, int64(len(b)))
 			b, f.left = b[skipped:], f.left-skipped
-			if f.left == 0 {
-				f.part = map[int]int{inBody: inHead, inChunk: inChunkSize}[f.part]
+			switch {
+			case f.left > 0:
+			case f.part == inBody:
+				f.part = inHead
+			default:
+				f.part = inChunkSize
 			}
 			continue
 		}
@@ -75,23 +79,28 @@ func (f *framing) feed(b []byte) {
 		if end >= 0 {
 			piece = b[:end]
 		}
-		f.line = append(f.line, piece[:min(len(piece), maxFramingLine-len(f.line))]...)
+		piece = piece[:min(len(piece), maxFramingLine-len(f.line))]
 		if end < 0 {
+			f.line = append(f.line, piece...)
 			return
 		}
 		b = b[end+1:]
-		f.take(strings.TrimSuffix(string(f.line), "\r"))
+		if len(f.line) > 0 { // the line has come in pieces
+			f.line = append(f.line, piece...)
+			piece = f.line
+		}
+		f.take(bytes.TrimSuffix(piece, []byte("\r")))
 		f.line = f.line[:0]
 	}
 }
 
 // take parses a complete line.
-func (f *framing) take(line string) {
+func (f *framing) take(line []byte) {
 	switch f.part {
 	case inHead:
 		f.takeHead(line)
 	case inChunkSize:
-		digits, _, _ := strings.Cut(line, ";")
+		digits, _, _ := strings.Cut(string(line), ";")
 		size, err := strconv.ParseInt(strings.TrimSpace(digits), 16, 62)
 		if err != nil || size < 0 {
 			f.ambiguous.Store(true)
@@ -100,28 +109,31 @@ func (f *framing) take(line string) {
 			f.part = inTrailer
 		}
 	case inTrailer:
-		if line == "" {
+		if len(line) == 0 {
 			f.part = inHead
 		}
 	}
 }
 
-func (f *framing) takeHead(line string) {
+// The headers that frame a body.
+var transferEncoding, contentLength = []byte("Transfer-Encoding"), []byte("Content-Length")
+
+func (f *framing) takeHead(line []byte) {
 	switch {
-	case line == "" && !f.begun: // may stand before a request: RFC 9112, section 2.2
-	case line == "":
+	case len(line) == 0 && !f.begun: // may stand before a request: RFC 9112, section 2.2
+	case len(line) == 0:
 		f.endHead()
 	case !f.begun:
 		f.begun = true
 	case line[0] == ' ' || line[0] == '\t':
 		f.ambiguous.Store(true)
 	default:
-		name, value, _ := strings.Cut(line, ":")
+		name, value, _ := bytes.Cut(line, []byte(":"))
 		switch {
-		case strings.EqualFold(name, "Transfer-Encoding"):
+		case bytes.EqualFold(name, transferEncoding):
 			f.encoded = true
-		case strings.EqualFold(name, "Content-Length"):
-			length, err := strconv.ParseInt(strings.TrimSpace(value), 10, 63)
+		case bytes.EqualFold(name, contentLength):
+			length, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 10, 63)
 			if err != nil || length < 0 {
 				f.ambiguous.Store(true)
 			}
