@@ -31,7 +31,7 @@ func newStore(redis *rdb.Client, c Config) (*store.Store, *queue.Queue) {
 		MaxClientTopics: c.MaxClientTopics,
 		MaxTopics:       c.MaxTopics,
 	})
-	batches := st.Batches(store.BatchOptions{MaxInFlight: c.SubscriberDeliveries, Traceparents: c.Tracing})
+	batches := st.Batches(store.BatchOptions{MaxInFlight: c.SubscriberDeliveries, Traceparents: c.Tracing, MaxAhead: queue.MaxAhead})
 	return st, queue.New(partition, batches)
 }
 

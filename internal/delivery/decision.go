@@ -51,6 +51,9 @@ func (p Policy) decide(s *slice, attempt outbound.Attempt, now time.Time, chance
 		p.receive(d, s, attempt, now, chance)
 	default:
 		p.acknowledged(d, s, now)
+		if s.batch.Plan == nil {
+			d.Ahead = ahead(s.batch.Ahead, attempt.Duration)
+		}
 	}
 	if s.isTest() { // it is tried once, and only its record tells
 		tested := store.DeliveryResult{Slice: &store.SliceResult{}}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"routemaster/internal/bus"
@@ -20,6 +21,9 @@ type Task struct {
 	Worker bus.WorkerID
 	// Payload is what the job is about, nil unless the job is of a [Kind].
 	Payload Payload
+	// Ahead are the tasks that follow in the lane of the task, and were taken with it: see [AheadKind].
+	// Each has a worker of its own.
+	Ahead []*Task
 	// packed is the job as it is stored: the same job may be written in several ways.
 	packed string
 }
@@ -35,6 +39,13 @@ type Taken struct {
 	Poisoned []error
 }
 
+// MaxAhead is how many tasks are taken ahead with another at most.
+const MaxAhead = 7
+
+// AheadTime is for how long after a task was taken those may be begun that were taken ahead with
+// it: as long as it takes at most until a pause of their lane, or its end, is heeded.
+const AheadTime = 20 * time.Millisecond
+
 // turnTimeout is after how long an entry that waits for its turn comes up by itself. It is always
 // woken before, unless something else than this program changed Redis.
 const turnTimeout = 10 * time.Minute
@@ -49,7 +60,7 @@ func TurnDeadline(now time.Time) int64 { return now.Add(turnTimeout).UnixMilli()
 func (q *Queue) Acquire(
 	ctx context.Context, queue bus.Queue, worker bus.WorkerID, min bus.Standing, now time.Time,
 ) (Taken, error) {
-	args := append(q.callArgs(ctx, queue, worker, now), acquireArgs(min, now)...)
+	args := append(q.callArgs(ctx, queue, worker, now), q.acquireArgs(min, now)...)
 	reply, err := q.group.Run(ctx, q.scripts.acquire, args...).List()
 	if err != nil {
 		return Taken{}, rdb.Wrap("acquire job", err)
@@ -69,16 +80,16 @@ func (q *Queue) callArgs(ctx context.Context, queue bus.Queue, worker bus.Worker
 }
 
 // acquireArgs are what acquire of lua/lib/acquire.lua reads besides.
-func acquireArgs(min bus.Standing, now time.Time) []any {
-	return []any{TurnDeadline(now), int(min)}
+func (q *Queue) acquireArgs(min bus.Standing, now time.Time) []any {
+	return []any{TurnDeadline(now), int(min), q.maxAhead}
 }
 
 // errReply says that a script returned something else than its header says.
 var errReply = errors.New("unexpected reply of a script")
 
-// taken reads what lua/lib/acquire.lua returns: discarded, poisoned, job, payload.
+// taken reads what lua/lib/acquire.lua returns: discarded, poisoned, job, payload, ahead.
 func (q *Queue) taken(reply []any, queue bus.Queue, worker bus.WorkerID) (taken Taken, err error) {
-	if len(reply) != 4 {
+	if len(reply) != 5 {
 		return taken, fmt.Errorf("acquire job: %w: %v", errReply, reply)
 	}
 	discarded, _ := reply[0].([]any)
@@ -96,15 +107,51 @@ func (q *Queue) taken(reply []any, queue bus.Queue, worker bus.WorkerID) (taken 
 	if !there {
 		return taken, nil
 	}
-	task := &Task{Queue: queue, Worker: worker, packed: packed}
-	if job, err := wire.UnpackJob(packed); err == nil {
-		task.Job = job
-	}
+	task := newTask(queue, worker, packed)
 	if values, ok := reply[3].([]any); ok {
 		if task.Payload, err = q.kinds[task.Job.Name].Payload(task.Job, values); err != nil {
 			return taken, fmt.Errorf("acquire job: %w", err)
 		}
 	}
 	taken.Task = task
-	return taken, nil
+	if ahead, ok := reply[4].([]any); ok {
+		err = q.takenAhead(task, ahead)
+	}
+	return taken, err
+}
+
+func newTask(queue bus.Queue, worker bus.WorkerID, packed string) *Task {
+	task := &Task{Queue: queue, Worker: worker, packed: packed}
+	if job, err := wire.UnpackJob(packed); err == nil {
+		task.Job = job
+	}
+	return task
+}
+
+// uidDigits are the characters of a UID.
+const uidDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+// spareOf is spare_of of lua/lib/acquire.lua: the worker of a number from 1 on that takes a job
+// ahead for another one.
+func spareOf(worker bus.WorkerID, number int) bus.WorkerID {
+	last := len(worker) - 1
+	digit := strings.IndexByte(uidDigits, worker[last])
+	return worker[:last] + bus.WorkerID(uidDigits[(digit+number)%len(uidDigits)])
+}
+
+// takenAhead reads what acquire_ahead of lua/lib/acquire.lua returns: for each task that was taken
+// ahead with another its job, the number of its values, and these.
+func (q *Queue) takenAhead(first *Task, list []any) error {
+	kind := q.kinds[first.Job.Name].(AheadKind)
+	for len(list) > 0 {
+		task := newTask(first.Queue, spareOf(first.Worker, len(first.Ahead)+1), list[0].(string))
+		values := list[2 : 2+list[1].(int64)]
+		payload, err := kind.PayloadAhead(task.Job, first.Payload, values)
+		if err != nil {
+			return fmt.Errorf("acquire job: %w", err)
+		}
+		task.Payload, list = payload, list[2+len(values):]
+		first.Ahead = append(first.Ahead, task)
+	}
+	return nil
 }

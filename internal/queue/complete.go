@@ -15,6 +15,9 @@ type Result struct {
 	RetryAt time.Time
 	// Detail is what the task's [Kind] takes besides; nil if the task failed before it came to that.
 	Detail any
+	// Ahead are the results of the first of [Task].Ahead, which are done, as the task then is. The
+	// others were not begun, and wait for their turn again.
+	Ahead []Result
 }
 
 // Done is the result of a job that needs nothing more.
@@ -48,7 +51,7 @@ func (q *Queue) CompleteAndAcquire(
 	if !r.RetryAt.IsZero() {
 		script = q.scripts.retryAcquire
 	}
-	args := append(q.completeArgs(ctx, task, r, now), acquireArgs(min, now)...)
+	args := append(q.completeArgs(ctx, task, r, now), q.acquireArgs(min, now)...)
 	reply, err := q.group.Run(ctx, script, args...).Value()
 	if err != nil {
 		return false, next, rdb.Wrap("complete job", err)
@@ -67,14 +70,37 @@ func (q *Queue) CompleteAndAcquire(
 
 // completeArgs are those of all scripts that end a task, up to those of acquireArgs.
 func (q *Queue) completeArgs(ctx context.Context, task *Task, r Result, now time.Time) []any {
+	args := q.appendResult(q.callArgs(ctx, task.Queue, task.Worker, now), task, r)
+	if len(task.Ahead) == 0 {
+		args = append(args, 0)
+	} else {
+		args = q.appendAhead(append(args, 1), task.Ahead, r.Ahead, now)
+	}
+	if !r.RetryAt.IsZero() {
+		args = append(args, r.RetryAt.UnixMilli())
+	}
+	return args
+}
+
+// appendResult appends what release_from of lua/lib/complete.lua reads.
+func (q *Queue) appendResult(args []any, task *Task, r Result) []any {
 	var values []any
 	if kind := q.kinds[task.Job.Name]; kind != nil && task.Payload != nil {
 		values = kind.Result(task.Payload, r.Detail)
 	}
-	args := append(q.callArgs(ctx, task.Queue, task.Worker, now), task.packed, len(values))
-	args = append(args, values...)
-	if !r.RetryAt.IsZero() {
-		args = append(args, r.RetryAt.UnixMilli())
+	return append(append(args, task.packed, len(values)), values...)
+}
+
+// appendAhead appends what release_ahead of lua/lib/complete.lua reads.
+func (q *Queue) appendAhead(args []any, tasks []*Task, done []Result, now time.Time) []any {
+	args = append(args, len(done))
+	for i, r := range done {
+		args = q.appendResult(append(args, string(tasks[i].Worker)), tasks[i], r)
+	}
+	left := tasks[len(done):]
+	args = append(args, TurnDeadline(now), len(left))
+	for _, task := range left {
+		args = append(args, string(task.Worker), task.packed)
 	}
 	return args
 }

@@ -30,6 +30,17 @@ type Kind interface {
 	Result(payload Payload, detail any) []any
 }
 
+// AheadKind is a kind of which a worker may take several entries of a lane at once, to run them one
+// after the other: it takes one as ever, and those that follow ahead of their turn.
+type AheadKind interface {
+	Kind
+	// MaxAhead is how many may be taken ahead, at most [MaxAhead].
+	MaxAhead() int
+	// PayloadAhead reads what its function take_ahead returned of an entry, given the payload of the
+	// one that it follows.
+	PayloadAhead(job bus.Job, first Payload, values []any) (Payload, error)
+}
+
 // Payload is what a job of a [Kind] is about.
 type Payload interface {
 	// LaneStanding is that of the entry's lane, when it was taken.

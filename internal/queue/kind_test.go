@@ -40,11 +40,11 @@ KINDS.parcel = {
   end,
   complete = function(entry)
     redis.call('DEL', parcel_key(entry.arg))
-    leave_lane(lane_of_parcel(entry.result[1]), entry.queue, entry.job, tonumber(entry.settings[1]))
+    leave_lane(lane_of_parcel(entry.result[1]), entry.queue, tonumber(entry.settings[1]), entry.job)
   end,
   retry = function(entry)
     redis.call('HINCRBY', parcel_key(entry.arg), 'failures', entry.result[2])
-    leave_lane(lane_of_parcel(entry.result[1]), entry.queue, entry.job, tonumber(entry.settings[1]))
+    leave_lane(lane_of_parcel(entry.result[1]), entry.queue, tonumber(entry.settings[1]), entry.job)
   end,
 }
 `

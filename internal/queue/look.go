@@ -100,14 +100,22 @@ func (l *Look) Running(ctx context.Context, queue bus.Queue, limit int) (entries
 }
 
 // Workers counts the workers that were active since a time, and the others, whose entries are to be
-// requeued. It fails with [bus.ErrUnavailable].
+// requeued. One counts once with its spares. It fails with [bus.ErrUnavailable].
 func (l *Look) Workers(ctx context.Context, since time.Time) (active, silent int, err error) {
-	all, err := l.partition.HVals(ctx, l.keys.Workers()).Result()
+	all, err := l.partition.HGetAll(ctx, l.keys.Workers()).Result()
 	if !rdb.Answered(err) {
 		return 0, 0, rdb.Wrap("list workers", err)
 	}
-	for _, at := range all {
-		if rdb.Integer(at, 0) > since.UnixMilli() {
+	isActive := map[string]bool{}
+	for worker, at := range all {
+		thread := worker
+		if bus.IsUID(worker) {
+			thread = worker[:len(worker)-1]
+		}
+		isActive[thread] = isActive[thread] || rdb.Integer(at, 0) > since.UnixMilli()
+	}
+	for _, is := range isActive {
+		if is {
 			active++
 		} else {
 			silent++

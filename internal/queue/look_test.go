@@ -50,6 +50,13 @@ func TestLook(t *testing.T) {
 		active, silent, err := look.Workers(ctx, after(10))
 		require.NoError(t, err)
 		assert.Equal(t, [2]int{1, 1}, [2]int{active, silent})
+
+		thread := bus.NewWorkerID()
+		spares := []bus.WorkerID{thread[:19] + "A", thread[:19] + "B", thread[:19] + "C"}
+		require.NoError(t, d.Heartbeat(ctx, after(20), spares...))
+		active, silent, err = look.Workers(ctx, after(10))
+		require.NoError(t, err)
+		assert.Equal(t, [2]int{2, 1}, [2]int{active, silent}, "one thread")
 	})
 }
 

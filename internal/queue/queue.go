@@ -28,6 +28,8 @@ type Queue struct {
 	group *rdb.Group
 	keys  Keys
 	kinds map[bus.JobName]Kind
+	// maxAhead is how many tasks may be taken ahead.
+	maxAhead int
 	// scripts are those that call kinds.
 	scripts struct{ acquire, complete, retry, completeAcquire, retryAcquire *rdb.Script }
 }
@@ -38,6 +40,9 @@ func New(p *rdb.Partition, kinds ...Kind) *Queue {
 	library := Library
 	for _, kind := range kinds {
 		q.kinds[kind.Name()] = kind
+		if ahead, ok := kind.(AheadKind); ok {
+			q.maxAhead = max(q.maxAhead, ahead.MaxAhead())
+		}
 		library = slices.Concat(library, kind.Library())
 	}
 	withKinds := func(entry string) *rdb.Script { return rdb.NewScript(library, lua(entry)) }

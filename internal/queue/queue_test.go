@@ -294,6 +294,14 @@ func TestScrubbingSparesWorkersThatAreAlive(t *testing.T) {
 		jobs, err = d.Retire(t.Context(), ben)
 		require.NoError(t, err)
 		require.Equal(t, 1, jobs)
+		var many []bus.WorkerID
+		for range 1001 { // more than one call notes, or removes, at once
+			many = append(many, bus.NewWorkerID())
+		}
+		require.NoError(t, d.Heartbeat(t.Context(), after(1), many...))
+		require.EqualValues(t, 1001, server.Raw.HLen(t.Context(), d.keys.Workers()).Val())
+		_, err = d.Retire(t.Context(), many...)
+		require.NoError(t, err)
 		exists, err := server.Raw.Exists(t.Context(), d.keys.Workers(), d.keys.PendingIndex(bus.QueueMain)).Result()
 		require.NoError(t, err)
 		require.Zero(t, exists)

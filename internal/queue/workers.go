@@ -27,11 +27,27 @@ func (q *Queue) Heartbeat(ctx context.Context, now time.Time, workers ...bus.Wor
 	return rdb.Wrap("heartbeat", q.partition.Run(ctx, scriptHeartbeat, args...).Err())
 }
 
-// Retire removes a worker that stops, and requeues what it has pending. It returns the number of
+// retiredTogether is how many workers are removed in one round trip.
+const retiredTogether = 100
+
+// Retire removes workers that stop, and requeues what they have pending. It returns the number of
 // jobs requeued. It fails with [bus.ErrUnavailable].
-func (q *Queue) Retire(ctx context.Context, worker bus.WorkerID) (int, error) {
+func (q *Queue) Retire(ctx context.Context, workers ...bus.WorkerID) (requeued int, err error) {
 	const evenIfActive = math.MaxInt64
-	return q.scrub(ctx, worker, evenIfActive, true)
+	for some := range slices.Chunk(workers, retiredTogether) {
+		var calls []rdb.Call
+		for _, worker := range some {
+			calls = append(calls, scriptScrub.Call(scrubArgs(worker, evenIfActive, true)...))
+		}
+		for _, result := range q.partition.RunAll(ctx, calls...) {
+			jobs, err := result.Int()
+			if err != nil {
+				return requeued, rdb.Wrap("retire worker", err)
+			}
+			requeued += jobs
+		}
+	}
+	return requeued, nil
 }
 
 // Scrub requeues the jobs, in some queues, of workers that have been silent since a time, or are
@@ -86,10 +102,15 @@ func (q *Queue) scrubAll(
 }
 
 func (q *Queue) scrub(ctx context.Context, worker bus.WorkerID, since int64, forget bool) (int, error) {
+	jobs, err := q.partition.Run(ctx, scriptScrub, scrubArgs(worker, since, forget)...).Int()
+	return jobs, rdb.Wrap("scrub worker", err)
+}
+
+// scrubArgs are what lua/scrub.lua reads.
+func scrubArgs(worker bus.WorkerID, since int64, forget bool) []any {
 	args := []any{string(worker), since, forget}
 	for _, queue := range bus.Queues {
 		args = append(args, string(queue))
 	}
-	jobs, err := q.partition.Run(ctx, scriptScrub, args...).Int()
-	return jobs, rdb.Wrap("scrub worker", err)
+	return args
 }

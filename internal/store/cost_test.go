@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 )
@@ -73,13 +74,17 @@ func TestCommandsOfTheHotPath(t *testing.T) {
 
 	f.AddSubscriber(storetest.Bob, time.Hour, 100, "gadgets")
 	publish("gadgets")()
+	idle, together := commandsAhead(t)
 	for header, counts := range map[string]map[string]int{
 		"lua/topic_publish.lua": {
 			"for one that joins a current batch":   commands(t, f, publish("gadgets")),
 			"for one that opens and fills a batch": commands(t, f, publish("widgets")),
 		},
-		"../queue/lua/acquire.lua":          {"for a batch of one event": acquire},
-		"../queue/lua/complete_acquire.lua": {"if it is the same subscriber's": same, "if it is another's": other},
+		"../queue/lua/acquire.lua": {"for a batch of one event": acquire, "more where batches may be taken ahead": idle - acquire},
+		"../queue/lua/complete_acquire.lua": {
+			"if it is the same subscriber's": same, "if it is another's": other,
+			"for eight that are taken together, after eight": together,
+		},
 	} {
 		text, err := os.ReadFile(header)
 		require.NoError(t, err)
@@ -89,6 +94,22 @@ func TestCommandsOfTheHotPath(t *testing.T) {
 		}
 	}
 	assert.LessOrEqual(t, max(same, other), 20, "complete and acquire")
+}
+
+// commandsAhead counts what it costs to take a batch where others may be taken ahead, and to
+// complete eight and take the next eight.
+func commandsAhead(t *testing.T) (idle, together int) {
+	f := newAheadFixture(t, rdbtest.Real(t), 1)
+	f.next(f.take(30), acknowledged, 0) // so that the scripts are loaded, and the spares known
+	task := f.Take(worker, 0)
+	task = f.next(task, acknowledged, 0)
+	together = commands(t, f.fixture, func() { task = f.next(task, allDone(queue.MaxAhead), 0) })
+	require.Len(t, task.Ahead, queue.MaxAhead)
+	for task != nil {
+		task = f.next(task, allDone(len(task.Ahead)), 0)
+	}
+	f.PublishEvents("widgets", 31, 31, 0)
+	return commands(t, f.fixture, func() { f.Take(worker, 0) }), together
 }
 
 // TestCommandsOfAHistory counts what a publish costs more where another topic keeps a history, when

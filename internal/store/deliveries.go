@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +42,8 @@ type Delivery struct {
 	Traceparents []string
 	// Plan is what the batch of a subscriber with options needs besides, else nil.
 	Plan *Plan
+	// Ahead is how many batches of the subscriber may be taken ahead: see [queue.AheadKind].
+	Ahead int
 }
 
 // LaneStanding is part of [queue.Payload].
@@ -66,6 +69,8 @@ type DeliveryResult struct {
 	Delivered int
 	// Works says that the endpoint works though it may have acknowledged nothing.
 	Works bool
+	// Ahead, unless nil, is how many batches of the subscriber may be taken ahead from now on.
+	Ahead *int
 	// Attempt, unless empty, is recorded: see [wire.PackAttempt]. The last AttemptsKept are kept.
 	Attempt      []byte
 	AttemptsKept int
@@ -80,6 +85,8 @@ type BatchOptions struct {
 	MaxInFlight int
 	// Traceparents makes [Delivery].Traceparents be read.
 	Traceparents bool
+	// MaxAhead is how many batches may be taken ahead: see [queue.AheadKind].
+	MaxAhead int
 }
 
 // batches are the queue's entries that deliver a batch: their payload is a [*Delivery], what is
@@ -107,6 +114,9 @@ func (b *batches) Library() rdb.Library { return library }
 
 // MaxInFlight is part of [queue.Kind].
 func (b *batches) MaxInFlight() int { return b.options.MaxInFlight }
+
+// MaxAhead is part of [queue.AheadKind].
+func (b *batches) MaxAhead() int { return min(b.options.MaxAhead, queue.MaxAhead) }
 
 // Settings is part of [queue.Kind].
 func (b *batches) Settings(ctx context.Context) []any {
@@ -153,8 +163,12 @@ func (b *batches) Result(p queue.Payload, detail any) []any {
 	if r.Works {
 		failure = "none"
 	}
+	ahead := ""
+	if r.Ahead != nil {
+		ahead = strconv.Itoa(*r.Ahead)
+	}
 	return append([]any{
-		d.Total() - r.Slice.removed(), r.Delivered, health, throttledUntil, failure, string(d.Subscriber),
+		d.Total() - r.Slice.removed(), r.Delivered, health, throttledUntil, failure, string(d.Subscriber), ahead,
 	}, r.sliceArgs()...)
 }
 
@@ -176,7 +190,7 @@ const BatchHeader = 3
 
 // Payload is part of [queue.Kind]: it reads what BATCH.take in lua/lib/deliveries.lua returns.
 func (b *batches) Payload(job bus.Job, values []any) (queue.Payload, error) {
-	const fields = 13
+	const fields = 14
 	if len(values) < fields+BatchHeader {
 		return nil, fmt.Errorf("take batch: %d values", len(values))
 	}
@@ -192,7 +206,7 @@ func (b *batches) Payload(job bus.Job, values []any) (queue.Payload, error) {
 		Attempts:   int(rdb.Integer(rdb.Text(batch[2]), 0)) + 1,
 		Standing:   bus.Standing(values[1].(int64)),
 		Refusals:   int(values[2].(int64)),
-		Events:     make([]wire.PackedEvent, 0, len(batch)-BatchHeader+len(rest)),
+		Ahead:      int(min(max(values[13].(int64), 0), queue.MaxAhead)), // it may have come from elsewhere
 	}
 	d.Client = bus.PublicName(d.Subscriber, bus.ClientName(rdb.Text(values[0])))
 	if plan, ok := values[12].([]any); ok {
@@ -201,21 +215,51 @@ func (b *batches) Payload(job bus.Job, values []any) (queue.Payload, error) {
 	if since := values[3].(int64); since > 0 {
 		d.RefusedSince = time.UnixMilli(since)
 	}
-	traceparents, _ := values[4].([]any)
-	for _, traceparent := range traceparents {
-		d.Traceparents = append(d.Traceparents, rdb.Text(traceparent))
-	}
+	d.Traceparents = texts(values[4])
 	if values[5] == int64(1) { // others see it when they look it up
 		b.migrating.Store(true)
 	}
-	for _, part := range [][]any{batch[BatchHeader:], rest} {
-		for _, packed := range part {
-			d.Events = append(d.Events, wire.PackedEvent(rdb.Text(packed)))
-		}
-	}
+	d.Events = packedEvents(batch[BatchHeader:], rest)
 	timeout, maxEvents := rdb.Integer(rdb.Text(subscriber[3]), -1), rdb.Integer(rdb.Text(subscriber[4]), -1)
 	if d.Attempts == 1 && timeout >= 0 && int64(len(d.Events)) < maxEvents {
 		d.DueAt = d.CreatedAt.Add(time.Duration(timeout) * time.Millisecond)
 	}
 	return d, nil
+}
+
+// PayloadAhead is part of [queue.AheadKind]: it reads what BATCH.take_ahead in
+// lua/lib/deliveries.lua returns of a batch, which was full.
+func (b *batches) PayloadAhead(job bus.Job, first queue.Payload, values []any) (queue.Payload, error) {
+	if len(values) < 1+BatchHeader {
+		return nil, fmt.Errorf("take batch ahead: %d values", len(values))
+	}
+	d, batch := *first.(*Delivery), values[1:]
+	d.Batch, d.Attempts, d.DueAt = bus.BatchID(job.Args[0]), 1, time.Time{}
+	d.CreatedAt = time.UnixMilli(rdb.Integer(rdb.Text(batch[1]), 0))
+	d.Traceparents, d.Events = texts(values[0]), packedEvents(batch[BatchHeader:])
+	return &d, nil
+}
+
+// texts are the strings of a list that a script returned; nil if it returned none.
+func texts(list any) (all []string) {
+	values, _ := list.([]any)
+	for _, value := range values {
+		all = append(all, rdb.Text(value))
+	}
+	return all
+}
+
+// packedEvents are the events of a batch's list, in parts.
+func packedEvents(parts ...[]any) []wire.PackedEvent {
+	total := 0
+	for _, part := range parts {
+		total += len(part)
+	}
+	events := make([]wire.PackedEvent, 0, total)
+	for _, part := range parts {
+		for _, packed := range part {
+			events = append(events, wire.PackedEvent(rdb.Text(packed)))
+		}
+	}
+	return events
 }

@@ -151,6 +151,7 @@ func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *storetest.Task)
 		return
 	}
 	m.held[worker] = task
+	m.ahead += len(task.Ahead)
 	token := m.clients[task.Delivery.Subscriber]
 	require.Equal(rt, m.holder(token), task.Delivery.Subscriber)
 	require.LessOrEqual(rt, len(task.Delivery.Events), modelMaxEvents)
@@ -171,6 +172,9 @@ func (m *model) acquired(rt *rapid.T, worker bus.WorkerID, task *storetest.Task)
 		if m.laned[token] {
 			m.requireOneOfAKey(rt, token, task)
 			return
+		}
+		for _, ahead := range task.AheadTasks() {
+			got = append(got, storetest.Numbers(m.T, ahead)...)
 		}
 		require.Equal(rt, m.queued[token][:len(got)], got, "the oldest come first")
 	}
@@ -198,30 +202,20 @@ func (m *model) acknowledge(rt *rapid.T) {
 	m.acknowledged(rt, task)
 }
 
-// acknowledgement is the result of a delivery of all that was taken: of the batch, or of a slice.
-func (m *model) acknowledgement(task *storetest.Task) storetest.Result {
-	result := storetest.Result{Health: 1, Delivered: len(task.Delivery.Events)}
-	if sent := len(task.Delivery.Events); sent < task.Delivery.Total() {
-		result.RetryAt = storetest.After(m.ms)
-		result.Slice = &store.SliceResult{
-			KeepTurn: true, Removed: store.Ranges{{First: 0, Last: sent - 1}}, Findings: &store.Findings{},
-		}
-	}
-	return result
-}
-
 func (m *model) acknowledged(rt *rapid.T, task *storetest.Task) {
-	require.True(rt, m.any(rt).Complete(task, m.acknowledgement(task)))
-	m.gone(rt, m.clients[task.Delivery.Subscriber], storetest.Numbers(m.T, task))
+	result := m.acknowledgement(rt, task)
+	require.True(rt, m.any(rt).Complete(task, result))
+	m.allGone(rt, task, result)
 }
 
 // acknowledgeAndAcquire is acknowledge and acquire in one round trip.
 func (m *model) acknowledgeAndAcquire(rt *rapid.T) {
 	task := m.pick(rt)
-	owned, next, err := m.any(rt).CompleteAndAcquire(m.T.Context(), task, m.acknowledgement(task), bus.Failing, storetest.After(m.ms))
+	result := m.acknowledgement(rt, task)
+	owned, next, err := m.any(rt).CompleteAndAcquire(m.T.Context(), task, result, bus.Failing, storetest.After(m.ms))
 	require.NoError(rt, err)
 	require.True(rt, owned)
-	m.gone(rt, m.clients[task.Delivery.Subscriber], storetest.Numbers(m.T, task))
+	m.allGone(rt, task, result)
 	require.NoError(rt, next.Err)
 	m.acquired(rt, task.Worker, next.Task)
 }
@@ -248,7 +242,7 @@ func (m *model) skipIfCalm(rt *rapid.T) {
 
 func (m *model) failSome(rt *rapid.T) {
 	m.skipIfCalm(rt)
-	task := m.pick(rt)
+	task := m.failing(rt, m.pick(rt))
 	wait := rapid.IntRange(0, 50).Draw(rt, "wait")
 	result := storetest.Result{Health: -2, RetryAt: storetest.After(m.ms + wait)}
 	result.Failure = rapid.SampledFrom([]bus.Failure{0, bus.EndpointFailure, bus.BatchFailure}).Draw(rt, "failure")
@@ -280,7 +274,9 @@ func (m *model) dropOldest(rt *rapid.T) {
 	ctx := m.T.Context()
 	held := map[string]bool{}
 	for _, task := range m.held {
-		held[string(task.Delivery.Batch)] = true
+		for _, one := range append(task.AheadTasks(), task) {
+			held[string(one.Delivery.Batch)] = true
+		}
 	}
 	var want []store.DroppedBatch
 	for _, bid := range m.Redis.ZRange(ctx, "batches:index", 0, -1).Val() {
@@ -315,7 +311,7 @@ func (m *model) scrub(rt *rapid.T) {
 	_, err := m.Scrub(m.T.Context(), storetest.After(m.ms), bus.Queues[:]...)
 	require.NoError(rt, err)
 	for worker, task := range m.held {
-		m.stale = append(m.stale, task)
+		m.stale = append(append(m.stale, task), task.AheadTasks()...)
 		delete(m.held, worker)
 	}
 	for _, task := range m.stale {

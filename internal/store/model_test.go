@@ -34,21 +34,26 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 		t.Parallel()
 		one := newFixtureInFlight(t, server, 1)
 		two := newFixtureInFlight(t, server, 2)
-		steps, begun := 0, time.Now()
+		one.Queue = storetest.NewQueueAhead(one.Store, 1, modelMaxAhead)
+		two.Queue = storetest.NewQueueAhead(two.Store, 2, modelMaxAhead)
+		steps, ahead, begun := 0, 0, time.Now()
 		for steps < randomSteps() && time.Since(begun) < randomTime && !t.Failed() {
 			rapid.Check(t, func(rt *rapid.T) {
 				require.NoError(rt, server.Raw.FlushAll(t.Context()).Err())
 				one.Register()
 				// In the third model workers differ in their settings, as while they are restarted with another.
-				// In the fourth nothing upsets the order. In the fifth some were refused.
+				// In the fourth nothing upsets the order. In the fifth some were refused. In the others one of
+				// several that wait is held, with what was taken ahead.
 				models := []func() *model{
 					func() *model { return newModel(1, one) }, func() *model { return newModel(2, two) },
 					func() *model { return newModel(2, one, two) }, func() *model { return newCalmModel(one) },
 					func() *model { return newRefusedModel(one) },
+					func() *model { return newQuickModel(1, one) }, func() *model { return newQuickModel(2, two) },
+					func() *model { return newQuickModel(2, one, two) },
 				}
 				m := models[rapid.IntRange(0, len(models)-1).Draw(rt, "model")]()
 				m.checkAll = rapid.IntRange(0, 9).Draw(rt, "check all steps") == 0
-				defer func() { steps += m.steps }()
+				defer func() { steps, ahead = steps+m.steps, ahead+m.ahead }()
 				rt.Repeat(map[string]func(*rapid.T){
 					"publish":       m.publishSome,
 					"subscribe":     m.changeSubscription,
@@ -76,7 +81,8 @@ func TestRandomStepsAgainstAModel(t *testing.T) {
 				m.drain(rt)
 			})
 		}
-		t.Logf("%d steps", steps)
+		t.Logf("%d steps, %d tasks taken ahead", steps, ahead)
+		require.Positive(t, ahead)
 	})
 }
 
@@ -84,12 +90,13 @@ var (
 	modelTopics  = []bus.TopicName{"gadgets", "widgets"}
 	modelTypes   = []bus.EventType{bus.Create, bus.Update, bus.Delete, bus.Noop}
 	modelTokens  = []bus.Token{storetest.Alice, storetest.Bob}
-	modelWorkers = []bus.WorkerID{"w1", "w2", "w3"}
+	modelWorkers = []bus.WorkerID{"w1", "wA", "wI"} // with room between for their spares
 )
 
 const (
 	modelMaxEvents = 4
 	modelMaxLanes  = 3
+	modelMaxAhead  = 3
 )
 
 type model struct {
@@ -100,6 +107,7 @@ type model struct {
 	// checkAll is whether the invariants are looked at after every step.
 	checkAll bool
 	steps    int
+	ahead    int // tasks that were taken ahead
 	ms       int
 	last     int // number of the last event
 	topics   map[bus.Token][]bus.TopicName
@@ -173,15 +181,15 @@ func newRefusedModel(f *fixture) *model {
 		m.last++
 		m.PublishEvents("widgets", m.last, m.last, m.ms)
 		m.queued[storetest.Alice] = append(m.queued[storetest.Alice], m.last)
-		task := m.Take("w1", m.ms)
+		task := m.Take(modelWorkers[0], m.ms)
 		m.refused[task.Delivery.Batch] = true
 		m.fail(task, bus.BatchFailure, m.ms, 1, 0)
 	}
 	m.setOptions(storetest.Alice, map[string]string{"strict_order": "true"})
 	m.options[storetest.Alice], m.strict[storetest.Alice] = true, true
 	m.ms++
-	m.held["w1"] = m.dueAt(m.ms)
-	require.Nil(m.T, m.Take("w2", m.ms))
+	m.held[modelWorkers[0]] = m.dueAt(m.ms)
+	require.Nil(m.T, m.Take(modelWorkers[1], m.ms))
 	return m
 }
 
@@ -232,7 +240,7 @@ func (m *model) deliverDue(rt *rapid.T) {
 	// One call passes over a hundred jobs at most, and then returns none, though there may be more.
 	for calls := 0; m.Redis.LLen(m.T.Context(), "jobs:instant:main").Val() > 0; calls++ {
 		require.Less(rt, calls, 10_000, "jobs that nobody can take")
-		if task := m.any(rt).Take("w1", m.ms); task != nil {
+		if task := m.any(rt).Take(modelWorkers[0], m.ms); task != nil {
 			m.acknowledged(rt, task)
 		}
 	}

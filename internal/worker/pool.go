@@ -44,6 +44,7 @@ type pool struct {
 	*Worker
 	Pool
 	threads []bus.WorkerID
+	spares  spares
 	slots   *slots
 	waiter  *rdb.Waiter
 	// waiting is held, by sending, by the thread that uses the waiter.
@@ -81,11 +82,19 @@ func (p *pool) close() { _ = p.waiter.Close() }
 
 // run is one thread: it takes jobs, runs them and completes them until the context is done.
 func (p *pool) run(ctx context.Context, thread bus.WorkerID) {
+	known := 0 // spares of the thread: they are always the same, in order
 	for ctx.Err() == nil {
 		for task := p.waitAndAcquire(ctx, thread); task != nil; {
-			result := p.handle(ctx, task)
-			p.slots.release(standing(task))
-			task = p.completeAndAcquire(ctx, task, result)
+			if ahead := len(task.Ahead); ahead > known {
+				p.spares.add(task.Ahead[known:])
+				known = ahead
+			}
+			result, failed, failure := p.runAhead(ctx, task)
+			next := p.complete(ctx, task, result, failed == nil)
+			if failed != nil {
+				p.complete(ctx, failed, failure, false)
+			}
+			task = next
 		}
 	}
 }
@@ -164,17 +173,17 @@ func (p *pool) handle(ctx context.Context, task *queue.Task) (result queue.Resul
 	return handler(context.WithoutCancel(ctx), task)
 }
 
-// completeAndAcquire completes a job and takes the next one, if there is one and the context is not
-// done. It repeats the call until Redis has responded; once the context is done, for
-// [completeTimeout].
-func (p *pool) completeAndAcquire(ctx context.Context, task *queue.Task, result queue.Result) *queue.Task {
+// complete completes a job and those that were done after it. If it is to acquire, it takes the
+// next one, if there is one and the context is not done. It repeats the call until Redis has
+// responded; once the context is done, for [completeTimeout].
+func (p *pool) complete(ctx context.Context, task *queue.Task, result queue.Result, acquire bool) *queue.Task {
 	var deadline time.Time
 	for tries := 0; ; tries++ {
 		if ctx.Err() != nil && deadline.IsZero() {
 			deadline = time.Now().Add(completeTimeout)
 		}
 		minStanding := p.slots.reserve()
-		owned, next, err := p.tryComplete(ctx, deadline, task, result, minStanding)
+		owned, next, err := p.tryComplete(ctx, deadline, task, result, minStanding, acquire)
 		if err == nil {
 			p.completed(task, result, owned, tries)
 			return p.acquired(ctx, task.Worker, minStanding, next)
@@ -189,14 +198,18 @@ func (p *pool) completeAndAcquire(ctx context.Context, task *queue.Task, result 
 	}
 }
 
-// tryComplete makes one call. Before a deadline it only completes; without one it also acquires.
-func (p *pool) tryComplete(ctx context.Context, deadline time.Time, task *queue.Task, result queue.Result, minStanding bus.Standing) (owned bool, next queue.Next, err error) {
+// tryComplete makes one call. Before a deadline it only completes.
+func (p *pool) tryComplete(
+	ctx context.Context, deadline time.Time, task *queue.Task, result queue.Result, minStanding bus.Standing, acquire bool,
+) (owned bool, next queue.Next, err error) {
 	calling := context.WithoutCancel(ctx)
-	if deadline.IsZero() {
+	if !deadline.IsZero() {
+		var cancel context.CancelFunc
+		calling, cancel = context.WithDeadline(calling, deadline)
+		defer cancel()
+	} else if acquire {
 		return p.Queue.CompleteAndAcquire(calling, task, result, minStanding, p.now())
 	}
-	calling, cancel := context.WithDeadline(calling, deadline)
-	defer cancel()
 	owned, err = p.Queue.Complete(calling, task, result, p.now())
 	return owned, next, err
 }
@@ -210,6 +223,9 @@ func (p *pool) completed(task *queue.Task, result queue.Result, owned bool, trie
 	}
 	if owned && p.Completed != nil {
 		p.Completed(task, result)
+		for i, done := range result.Ahead {
+			p.Completed(task.Ahead[i], done)
+		}
 	}
 }
 

@@ -89,14 +89,12 @@ func (w *Worker) Busy(queue bus.Queue) int {
 // any failure of Redis.
 func (w *Worker) Run(ctx context.Context) {
 	var pools []*pool
-	var threads []bus.WorkerID
 	for _, config := range w.config.Pools {
-		p := w.newPool(config)
-		pools, threads = append(pools, p), append(threads, p.threads...)
+		pools = append(pools, w.newPool(config))
 	}
 	beating, stopHeartbeat := context.WithCancel(context.WithoutCancel(ctx))
 	var heartbeat, loops sync.WaitGroup
-	heartbeat.Go(func() { every(beating, heartbeatInterval, func() { w.beat(beating, threads) }) })
+	heartbeat.Go(func() { every(beating, heartbeatInterval, func() { w.beat(beating, pools) }) })
 	for _, p := range pools {
 		p.start(ctx, &loops)
 	}
@@ -111,7 +109,7 @@ func (w *Worker) Run(ctx context.Context) {
 	for _, p := range pools {
 		p.close()
 	}
-	w.retire(threads)
+	w.retire(pools)
 }
 
 // stopping says how many jobs are in flight.
@@ -135,9 +133,9 @@ func (w *Worker) tick(ctx context.Context, ticker Ticker) {
 
 // beat notes that the threads are alive. While Redis is unavailable it repeats the call at short
 // intervals, because other workers take threads without a recent heartbeat for dead.
-func (w *Worker) beat(ctx context.Context, threads []bus.WorkerID) {
+func (w *Worker) beat(ctx context.Context, pools []*pool) {
 	for ctx.Err() == nil {
-		err := w.registry.Heartbeat(ctx, w.now(), threads...)
+		err := w.registry.Heartbeat(ctx, w.now(), workersOf(pools)...)
 		if err == nil {
 			return
 		}
@@ -147,15 +145,20 @@ func (w *Worker) beat(ctx context.Context, threads []bus.WorkerID) {
 }
 
 // retire removes the threads from Redis, and requeues their pending jobs.
-func (w *Worker) retire(threads []bus.WorkerID) {
+func (w *Worker) retire(pools []*pool) {
 	ctx, cancel := context.WithTimeout(context.Background(), retireTimeout)
 	defer cancel()
-	for _, thread := range threads {
-		if _, err := w.registry.Retire(ctx, thread); err != nil {
-			w.log.Warn("could not remove the worker from redis; another worker will", "error", err)
-			return
-		}
+	if _, err := w.registry.Retire(ctx, workersOf(pools)...); err != nil {
+		w.log.Warn("could not remove the worker from redis; another worker will", "error", err)
 	}
+}
+
+// workersOf are the workers of all threads of pools.
+func workersOf(pools []*pool) (all []bus.WorkerID) {
+	for _, p := range pools {
+		all = append(all, p.workers()...)
+	}
+	return all
 }
 
 // report logs an error and reports it, unless Redis is unavailable: package rdb logs that once.

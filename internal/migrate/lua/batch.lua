@@ -69,7 +69,7 @@ local function move(bid, token, was_current, waits)
     redis.call('DEL', traceparents_key(bid))
     redis.call('SREM', current_key(token), bid)
     redis.pcall('ZREM', failed_key(token), bid)
-    leave_lane(lane_of_subscriber(token), 'main', job_of(bid), noted_max_in_flight())
+    leave_lane(lane_of_subscriber(token), 'main', noted_max_in_flight(), job_of(bid))
     complete(bid, original_key(bid))
   else
     originals().adopt(bid)

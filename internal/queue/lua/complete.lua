@@ -1,8 +1,9 @@
--- Completes a job that a worker has pending.
+-- Completes a job that a worker has pending, and those that were done after it.
 --
 -- ARGV     1 namespace, 2.. see read_call, then see release
--- Returns  1, or 0 when the job is not this worker's (any more): nothing is changed
+-- Returns  1, or 0 when the job is not this worker's (any more): it is left as it is
 -- Cost     2 commands, and those of the kind
-local entry = release(read_call())
-if entry then complete(entry) end
-return entry and 1 or 0
+local call, first = read_call()
+local entry, _, others = release(call, first)
+if complete_released(entry, others) then return 1 end
+return 0

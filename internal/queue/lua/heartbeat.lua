@@ -4,7 +4,14 @@
 --          how many entries of a lane may be in flight
 -- Returns  1
 allow_when_full()
-local workers = tonumber(ARGV[3])
-for i = 4, 3 + workers do redis.call('HSET', workers_key(), ARGV[i], ARGV[2]) end
+local workers, fields = tonumber(ARGV[3]), {}
+for i = 4, 3 + workers do
+  table.insert(fields, ARGV[i])
+  table.insert(fields, ARGV[2])
+  if #fields == 1000 or i == 3 + workers then
+    redis.call('HSET', workers_key(), unpack(fields))
+    fields = {}
+  end
+end
 for i = 4 + workers, #ARGV, 2 do redis.call('HSET', max_in_flight_key(), ARGV[i], ARGV[i + 1]) end
 return 1

@@ -1,8 +1,9 @@
--- Has a job that a worker has pending run again.
+-- Has a job that a worker has pending run again. What was taken ahead with it waits again.
 --
 -- ARGV     1 namespace, 2.. see read_call, then see release, then when to run it (ms)
--- Returns  1, or 0 when the job is not this worker's (any more): nothing is changed
+-- Returns  1, or 0 when the job is not this worker's (any more): it is left as it is
 -- Cost     3 commands, and those of the kind
-local entry, first = release(read_call())
-if entry then retry(entry, ARGV[first]) end
+local call, first = read_call()
+local entry, next = release(call, first)
+if entry then retry(entry, ARGV[next]) end
 return entry and 1 or 0

@@ -30,7 +30,6 @@ local FIRST, LAST = 18 + ARGV[17], #ARGV
 local EVENTS = LAST - FIRST + 1
 local MAX_TRACEPARENTS, TRACEPARENTS_TTL = 8, 24 * 3600 * 1000 -- of one batch; in ms
 local CHUNK = 1000 -- as many values as unpack can safely push at once
-local UID_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
 local name = redis.call('HGET', tokens_key(), publisher)
 if not name then return { 0, 'token unknown' } end
@@ -154,22 +153,22 @@ local function note_traceparents(bid)
 end
 
 -- Has a batch that is to be delivered wait for its turn, if its subscriber has as many in flight as
--- may be: then no worker need find that out. All its other batches must stand in the lane, or it
--- would pass them, which is right only for those that were refused and are put off; and the first
--- must be alive, for it wakes the next. Returns whether it waits.
+-- may be: then no worker need find that out. Where order is promised, all its other batches must
+-- stand in the lane, or it would pass them, which is right only for those that were refused and are
+-- put off. The first must be alive, for it wakes the next. Returns whether it waits.
 local max_in_flight
 local function waits_in_lane(to, bid, batches)
   if to.lane then return false end -- a worker comes by
   local lane = lane_of_subscriber(to.token)
   local length = redis.pcall('ZCARD', lane)
   if type(length) ~= 'number' or length == 0 then return false end
+  max_in_flight = max_in_flight or noted_max_in_flight()
+  if length < max_in_flight then return false end
   local outside = batches - 1 - length
-  if outside ~= 0
+  if outside ~= 0 and max_in_flight == 1
     and outside ~= redis.pcall('ZCOUNT', failed_key(to.token), REFUSED, '(' .. RETRIED) then
     return false
   end
-  max_in_flight = max_in_flight or noted_max_in_flight()
-  if length < max_in_flight then return false end
   to.lane_moves = to.lane_moves or is_alive('main', redis.call('ZRANGE', lane, 0, 0)[1])
   if not to.lane_moves then return false end
   join_lane(lane, job_of(bid))

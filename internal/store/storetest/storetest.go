@@ -36,7 +36,12 @@ func OpenOn(partition *rdb.Partition, adjust ...func(*store.Options)) *store.Sto
 
 // NewQueue is the queue of a store's batches, of which so many of one subscriber may be in flight.
 func NewQueue(st *store.Store, maxInFlight int) *queue.Queue {
-	return queue.New(st.Partition(), st.Batches(store.BatchOptions{MaxInFlight: maxInFlight}))
+	return NewQueueAhead(st, maxInFlight, 0)
+}
+
+// NewQueueAhead is [NewQueue], where so many batches may be taken ahead.
+func NewQueueAhead(st *store.Store, maxInFlight, maxAhead int) *queue.Queue {
+	return queue.New(st.Partition(), st.Batches(store.BatchOptions{MaxInFlight: maxInFlight, MaxAhead: maxAhead}))
 }
 
 // RequireSound fails the test unless the data layout's invariants hold.

@@ -26,6 +26,14 @@ func newTask(task *queue.Task) *Task {
 	return &Task{task, delivery}
 }
 
+// AheadTasks are the tasks that were taken ahead with it.
+func (t *Task) AheadTasks() (all []*Task) {
+	for _, task := range t.Task.Ahead {
+		all = append(all, newTask(task))
+	}
+	return all
+}
+
 // Result is what became of a task: done, unless RetryAt is set.
 type Result struct {
 	RetryAt, ThrottledUntil time.Time
@@ -35,6 +43,10 @@ type Result struct {
 	Attempt                 []byte
 	AttemptsKept            int
 	Slice                   *store.SliceResult
+	// Ahead is how many batches of the subscriber may be taken ahead, unless it is nil.
+	Ahead *int
+	// Done are the results of the first of the tasks that were taken ahead.
+	Done []Result
 }
 
 // Done is the result of a task that needs nothing more.
@@ -45,8 +57,11 @@ func (r Result) of(task *Task) queue.Result {
 	if task.Delivery != nil {
 		result.Detail = store.DeliveryResult{
 			Failure: r.Failure, ThrottledUntil: r.ThrottledUntil, Health: r.Health, Delivered: r.Delivered,
-			Works: r.Works, Attempt: r.Attempt, AttemptsKept: r.AttemptsKept, Slice: r.Slice,
+			Works: r.Works, Attempt: r.Attempt, AttemptsKept: r.AttemptsKept, Slice: r.Slice, Ahead: r.Ahead,
 		}
+	}
+	for i, done := range r.Done {
+		result.Ahead = append(result.Ahead, done.of(newTask(task.Task.Ahead[i])))
 	}
 	return result
 }

@@ -1,6 +1,10 @@
 package chaos
 
-import "time"
+import (
+	"time"
+
+	"routemaster/internal/queue"
+)
 
 // A fault explains what is odd only close by:
 const (
@@ -8,7 +12,8 @@ const (
 	// time for which a fault has effects: bytes under way, connections that are found broken.
 	faultMargin = 300 * time.Millisecond
 	// completeMargin is how long a worker may take to complete what it holds once it can reach Redis
-	// again: it tries every 200 ms, and the Redis client, after many failures, every second.
+	// again: it tries every 200 ms, and the Redis client, after many failures, every second. On a
+	// busy host it takes some of that at any time.
 	completeMargin = 1200 * time.Millisecond
 )
 
@@ -24,9 +29,13 @@ func (all faults) again(subscriber string, first *attempt) (cause string) {
 	if all.disturbed(subscriber, from, until) {
 		return "a lost response"
 	}
-	last := until
+	ended := first.acknowledged.Add(completeMargin)
+	if isTakenAhead(subscriber) { // it is completed with those that are delivered after it
+		ended = ended.Add(queue.AheadTime + chaosTimeout)
+	}
+	last := ended
 	for _, worker := range workers {
-		completed := all.completed(worker, from, until)
+		completed := all.completed(worker, from, ended)
 		if completed.After(last) {
 			last = completed
 		}
@@ -40,6 +49,17 @@ func (all faults) again(subscriber string, first *attempt) (cause string) {
 		return "a stall"
 	}
 	return ""
+}
+
+// isTakenAhead reports whether several batches of a subscriber may be taken at once: it has no
+// options, and its batches are small.
+func isTakenAhead(subscriber string) bool {
+	for _, s := range subscribers {
+		if s.name == subscriber {
+			return s.options == "" && s.max < 29
+		}
+	}
+	return false
 }
 
 // completed returns the latest time at which a worker completes what it delivered between two

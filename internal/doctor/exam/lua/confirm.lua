@@ -32,7 +32,7 @@ local COMMANDS = {
     local token = redis.call('LINDEX', batch_key(bid), 0)
     remove_batch(bid, token, events_of(bid), noted_max_in_flight(), true, true)
   end,
-  LEAVE_LANE = function(lane, job) leave_lane(lane, 'main', job, noted_max_in_flight()) end,
+  LEAVE_LANE = function(lane, job) leave_lane(lane, 'main', noted_max_in_flight(), job) end,
   WAKE_LANE = function(lane) wake_lane(lane, 'main', 1) end,
   -- Whether a subscriber's lanes have a generation.
   HAS_GENERATION = function(token, name)

@@ -11,6 +11,63 @@ local function put_off(entry, time, ahead)
   redis.call('RPOP', pending_key(entry.queue, entry.worker))
 end
 
+-- A spare of a worker, which takes an entry ahead for it: one for each number from 1 on. Its name
+-- is the worker's but for the last character.
+local function spare_of(worker, number)
+  local digit = string.find(UID_DIGITS, string.sub(worker, -1), 1, true) or 0
+  local next = (digit - 1 + number) % 64 + 1
+  return string.sub(worker, 1, -2) .. string.sub(UID_DIGITS, next, next)
+end
+
+-- Takes the entries that follow one that was taken in its lane, each for a spare of its worker.
+-- Returns a list of job, number of values, values, job, ...; false if there are none.
+local function acquire_ahead(entry, kind)
+  local ok, found, are_instant = pcall(kind.take_ahead, entry)
+  if not ok or not found[1] then return false end
+  local jobs, spares, list = {}, {}, {}
+  for i, ahead in ipairs(found) do
+    jobs[i], spares[i] = ahead[1], spare_of(entry.worker, i)
+    table.insert(list, ahead[1])
+    table.insert(list, #ahead[2])
+    for _, value in ipairs(ahead[2]) do table.insert(list, value) end
+  end
+  if are_instant then
+    redis.call('LTRIM', instant_key(entry.queue), 0, -1 - #jobs)
+  else
+    redis.call('ZREM', scheduled_key(entry.queue), unpack(jobs))
+  end
+  for i, job in ipairs(jobs) do redis.call('LPUSH', pending_key(entry.queue, spares[i]), job) end
+  if redis.call('SADD', pending_index_key(entry.queue), unpack(spares)) > 0 then
+    for _, spare in ipairs(spares) do redis.call('HSET', workers_key(), spare, entry.now) end
+  end
+  return list
+end
+
+-- Has an entry that was taken ahead, and was not begun, wait for its turn again: until a time (ms,
+-- text), unless it is woken before.
+local function give_back(call, job, wait_until)
+  redis.call('ZADD', scheduled_key(call.queue), wait_until, job)
+  local kind, name, arg = kind_of(call.queue, job)
+  kind.give_back(call.settings[name], arg, job)
+end
+
+-- Has what a worker's spares have pending, since a reply was lost, wait again: the worker begins
+-- anew, and may not know of its spares. So these are noted as alive when they are needed next. The
+-- arguments are those of acquire.
+local function give_back_all(call, first)
+  local keys, spares = {}, {}
+  for number = 1, tonumber(ARGV[first + 2]) do
+    spares[number] = spare_of(call.worker, number)
+    keys[number] = pending_key(call.queue, spares[number])
+  end
+  if not keys[1] or redis.call('EXISTS', unpack(keys)) == 0 then return end
+  for _, pending in ipairs(keys) do
+    local job = redis.call('RPOP', pending)
+    if job then give_back(call, job, ARGV[first]) end
+  end
+  redis.call('SREM', pending_index_key(call.queue), unpack(spares))
+end
+
 -- Removes an entry that was taken.
 local function discard(entry)
   redis.call('RPOP', pending_key(entry.queue, entry.worker))
@@ -18,16 +75,18 @@ local function discard(entry)
 end
 
 -- Takes the next entry, given what read_call returns; the arguments from there on are when an entry
--- that waits comes up by itself at the latest (ms), and the least standing of a lane. The worker is
--- registered; `held` is the job that it has pending, if any. Returns, each false if there is none:
+-- that waits comes up by itself at the latest (ms), the least standing of a lane, and how many
+-- entries may be taken ahead. The worker is registered; `held` is the job that it has pending, if
+-- any. Returns, each false if there is none:
 --   discarded  what kinds have returned of entries they discarded, a list of {kind, list}
 --   poisoned   entries that failed here and were put off, a list of job, error (text), job, ...
 --   job        the entry's
 --   payload    the entry's, if it is of a kind
+--   ahead      the entries that were taken ahead: see acquire_ahead
 local function acquire(call, first, held)
   local queue, worker, discarded, poisoned = call.queue, call.worker, false, false
   local wait_until, min_standing = ARGV[first], tonumber(ARGV[first + 1])
-  local pending, job, payload = pending_key(queue, worker), false, false
+  local pending, job, payload, ahead = pending_key(queue, worker), false, false, false
   for i = 1, MAX_SKIPPED do
     job = i == 1 and held or redis.call('RPOPLPUSH', instant_key(queue), pending)
     if not job then break end
@@ -36,11 +95,12 @@ local function acquire(call, first, held)
     local entry = {
       queue = queue, worker = worker, job = job, arg = arg, kind = name, now = call.now,
       settings = call.settings[name], wait_until = wait_until, min_standing = min_standing,
-      held = held and i == 1,
+      held = held and i == 1, max_ahead = tonumber(ARGV[first + 2]),
     }
     local ok, taken, noted = pcall(kind.take, entry)
     if ok and taken then
       payload = taken
+      if entry.max_ahead > 0 and kind.take_ahead then ahead = acquire_ahead(entry, kind) end
       break
     end
     job = false
@@ -55,13 +115,13 @@ local function acquire(call, first, held)
       table.insert(poisoned, type(taken) == 'table' and taken.err or tostring(taken))
     end
   end
-  return discarded, poisoned, job, payload
+  return discarded, poisoned, job, payload, ahead
 end
 
 -- Takes the next entry for a worker that has ended another. Returns what acquire returns, in a
 -- table, or its error (text).
 local function acquire_next(call, first)
-  local ok, discarded, poisoned, job, payload = pcall(acquire, call, first)
-  if ok then return { discarded, poisoned, job, payload } end
+  local ok, discarded, poisoned, job, payload, ahead = pcall(acquire, call, first)
+  if ok then return { discarded, poisoned, job, payload, ahead } end
   return type(discarded) == 'table' and discarded.err or tostring(discarded)
 end

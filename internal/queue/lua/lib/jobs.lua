@@ -4,6 +4,9 @@
 -- later. What empties the bus must go on then: it begins with a write that takes none.
 local function allow_when_full() redis.call('HDEL', workers_key(), '') end
 
+-- The characters of a UID.
+local UID_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
+
 -- A job is MessagePack [name, [arguments...]]. These are the bytes of one with one argument, which
 -- is not empty and has at most MAX_ARGUMENT bytes, as a UUID. One byte holds the length of a string
 -- of up to MAX_STRING bytes, as the name is; that of a longer one stands in a byte of its own.
@@ -35,6 +38,12 @@ local function make_instant(queue, job)
   end
 end
 
+-- Of each of some jobs, when it comes up (text), false if it is not scheduled.
+local function waiting(queue, jobs)
+  if not jobs[1] then return {} end
+  return redis.call('ZMSCORE', scheduled_key(queue), unpack(jobs))
+end
+
 -- The set of a queue's jobs that are in flight.
 local function jobs_in_flight(queue)
   local held = {}
@@ -61,6 +70,13 @@ local function exact(number) return string.format('%.0f', tonumber(number)) end
 -- settings (the kind's own, strings). For take also: min_standing (of the lane), wait_until (ms,
 -- text), held (whether the worker has it pending, and the reply that gave it was lost). For
 -- complete and retry also: result (the kind's own values, strings). For retry also: time (ms).
+-- A kind of which a worker may take several entries of a lane at once adds also, with max_ahead in
+-- an entry for take:
+--   take_ahead(entry)  after take, the entries that follow in the lane, at most max_ahead: a list
+--                   of {job, values}, and whether they are the next of the instant ones; if not,
+--                   they are scheduled. They are not taken yet
+--   give_back(settings, arg, job)  notes that one of these was not begun, and waits again
+--   complete_all(entries)  complete, for several of one lane, in order
 -- A kind that has an entry come up again in the step that ends it adds also:
 --   holds(arg, result)  whether the result is that of the last time the entry was taken: a worker
 --                   that repeats a call, because the reply was lost, may have taken it again

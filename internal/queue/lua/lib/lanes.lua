@@ -25,22 +25,27 @@ local function head_of(lane, max)
   return known.head
 end
 
--- Takes a job out of a lane. Returns whether it was in there.
-local function remove_from_lane(lane, job)
+-- Takes jobs out of a lane. Returns how many were in there.
+local function remove_from_lane(lane, ...)
   lane_of(lane).head = false
-  return redis.pcall('ZREM', lane, job) == 1
+  local removed = redis.pcall('ZREM', lane, ...)
+  return type(removed) == 'number' and removed or 0
 end
 
 -- Wakes the head of a lane: each of it that waits becomes instant, in order. They stand behind what
 -- is instant already, so that lanes take turns: a lane that never gets empty holds no other up.
 local function wake_lane(lane, queue, max)
-  for _, job in ipairs(head_of(lane, max)) do make_instant(queue, job) end
+  local head = head_of(lane, max)
+  if #head == 1 then return make_instant(queue, head[1]) end
+  for i, waits in ipairs(waiting(queue, head)) do
+    if waits then make_instant(queue, head[i]) end
+  end
 end
 
--- Takes a job out of its lane and wakes the whole head: a process with a smaller `max` may have
+-- Takes jobs out of their lane and wakes the whole head: a process with a smaller `max` may have
 -- left without waking all that may be in flight now. Only a lane can lose a job or wake one.
-local function leave_lane(lane, queue, job, max)
-  if remove_from_lane(lane, job) then wake_lane(lane, queue, max) end
+local function leave_lane(lane, queue, max, ...)
+  if remove_from_lane(lane, ...) > 0 then wake_lane(lane, queue, max) end
 end
 
 local function join_lane(lane, job)

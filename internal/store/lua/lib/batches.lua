@@ -64,7 +64,7 @@ local function was_refused(token, bid, failures)
 end
 
 -- Whether a batch that an attempt leaves keeps its turn in its lane.
-local function keeps_turn(entry) return entry.result[10] == '1' end
+local function keeps_turn(entry) return entry.result[11] == '1' end
 
 -- How many events a batch has.
 local function events_of(bid) return math.max(0, redis.call('LLEN', batch_key(bid)) - HEADER) end
@@ -81,7 +81,7 @@ local STATES = {}
 local function state_of(token)
   if not STATES[token] then
     local found = redis.pcall('HMGET', delivery_key(token),
-      'name', 'events_sent', 'throttled_until', 'plan', 'paused_until', 'paced_until')
+      'name', 'events_sent', 'throttled_until', 'plan', 'paused_until', 'paced_until', 'ahead')
     if found.err then
       redis.call('DEL', delivery_key(token))
       found = {}
@@ -90,6 +90,7 @@ local function state_of(token)
       name = found[1], throttled_until = found[3] or nil, refused_since = 0,
       standing = found[2] and PROVEN or UNTRIED, plan = found[4] or nil,
       blocked_until = tonumber(found[3]) or 0, paced_until = tonumber(found[6]),
+      ahead = tonumber(found[7]),
     }
     if found[5] or found[6] then
       state.blocked_until = math.max(

@@ -6,13 +6,15 @@
 -- Result    1 the number of events that are left of the batch, 2 how many the subscriber
 --           acknowledged, 3 points to add to its health, 4 until when it is throttled (ms), 0 if it
 --           is not, 5 what failed: 'endpoint', 'batch' if the endpoint refused only that, '' if it
---           is neither's fault, 'none' if nothing did, 6 its token when the batch was taken, and
---           only if there is more to note 7.. see slices.lua
+--           is neither's fault, 'none' if nothing did, 6 its token when the batch was taken, 7 how
+--           many of its batches may be taken ahead from now on, '' to leave that as it is, and only
+--           if there is more to note 8.. see slices.lua
 
 local RECHECK = 250 -- ms, until an entry is looked at again that no thread may take now
 local MISSING_FOR = 60000 -- ms, for a batch that is there, but not as anybody writes it
 local FIRST_READ = 32 -- values of a batch that are read before it is known to be taken
 local LAST_READ = '31' -- FIRST_READ - 1
+local MAX_AHEAD_BYTES = 65536 -- bytes of the batches that are taken ahead by one call
 
 -- What a script knows of subscribers' founding fields, by token.
 local SUBSCRIBERS = {}
@@ -79,6 +81,13 @@ local function begin_attempt(entry, token, batch, subscriber, migrating, last, c
   return redis.call('LRANGE', batch_key(entry.arg), FIRST_READ, last)
 end
 
+-- The traceparents of a batch, false if there are none or nobody asks for them.
+local function traceparents_of(entry, bid)
+  if entry.settings[2] ~= '1' then return false end
+  local found = redis.pcall('LRANGE', traceparents_key(bid), 0, -1)
+  return found[1] ~= nil and found -- not nil, which would end the list that it is in
+end
+
 -- Takes the batch that an entry delivers. Returns {the client's name or false, standing, refusals
 -- since the last success, since when (ms), traceparents or false, 1 if the original had something
 -- of it, the subscriber's five founding fields, the end of the batch's list if that is long or
@@ -127,21 +136,85 @@ function BATCH.take(entry)
     setbacks().discard(entry, token, 1)
     return nil
   end
-  local last, shown, traceparents, current_set = '-1', false, false, current_key(token)
+  local last, shown, current_set = '-1', false, current_key(token)
   if plan then
     last, shown = slices().begin(entry, token, state.plan, plan)
     current_set = plan.current_set
   end
-  local rest = begin_attempt(entry, token, batch, subscriber, migrating, last, current_set)
-  if entry.settings[2] == '1' then
-    local found = redis.pcall('LRANGE', traceparents_key(bid), 0, -1)
-    if found[1] then traceparents = found end
+  local max_events = tonumber(subscriber[5])
+  if state.ahead and not plan and not migrating and entry.failures == 0
+    and state.standing == PROVEN and max_events and HEADER + max_events < FIRST_READ then
+    entry.quick = { -- for take_ahead
+      token = token, most = math.min(state.ahead, entry.max_ahead), max_events = max_events,
+    }
   end
+  local rest = begin_attempt(entry, token, batch, subscriber, migrating, last, current_set)
   return { -- in one table: each that Redis returns costs it as much as ten values
     state.name or setbacks().note_name(token), state.standing, state.refusals or 0,
-    state.refused_since, traceparents, adopted and 1 or 0, subscriber[1], subscriber[2],
-    subscriber[3], subscriber[4], subscriber[5], rest, shown, unpack(batch),
+    state.refused_since, traceparents_of(entry, bid), adopted and 1 or 0, subscriber[1],
+    subscriber[2], subscriber[3], subscriber[4], subscriber[5], rest, shown, state.ahead or 0,
+    unpack(batch),
   }
+end
+
+-- Reads batches that may be taken ahead, given their jobs in order, up to the first that may not:
+-- they are the subscriber's, full and small, and were never tried. If they are to be scheduled,
+-- waits says which are. Returns what take_ahead returns.
+local function read_ahead(entry, jobs, waits)
+  local found, bytes, quick = {}, 0, entry.quick
+  for i, job in ipairs(jobs) do
+    local _, name, bid = kind_of(entry.queue, job)
+    if name ~= 'batch' or (waits and not waits[i]) then break end
+    local batch = redis.pcall('LRANGE', batch_key(bid), '0', LAST_READ)
+    if batch[1] ~= quick.token or batch[3] ~= '0' or #batch == FIRST_READ
+      or #batch - HEADER < quick.max_events then
+      break
+    end
+    for event = HEADER + 1, #batch do bytes = bytes + #batch[event] end
+    if bytes > MAX_AHEAD_BYTES then break end
+    found[i] = { job, { traceparents_of(entry, bid), unpack(batch) } }
+  end
+  return found
+end
+
+-- The batches that follow one that was taken, of a subscriber that is quick: in its lane or, if
+-- none waits there, among the instant ones. Their values are the batch's list, and before it that
+-- of its traceparents, false if there are none. Where several may be in flight, each of those takes
+-- its share of what waits; and what is taken ahead stands in no lane, where it would be in the way
+-- of those behind it.
+function BATCH.take_ahead(entry)
+  local quick = entry.quick
+  if not quick then return {} end
+  local most, max, lane = quick.most, tonumber(entry.settings[1]), lane_of_subscriber(quick.token)
+  local share, instant = most, instant_key(entry.queue)
+  local waiting_in_lane = redis.call('ZCARD', lane) - max
+  if max > 1 then
+    share = waiting_in_lane > 0 and waiting_in_lane or redis.call('LLEN', instant)
+    share = math.min(most, math.floor(share / max))
+  end
+  if share < 1 then return {} end
+  if waiting_in_lane > 0 then
+    local jobs = redis.call('ZRANGE', lane, max, max + share - 1)
+    local found = read_ahead(entry, jobs, waiting(entry.queue, jobs))
+    if max > 1 and found[1] then redis.call('ZREM', lane, unpack(jobs, 1, #found)) end
+    return found
+  end
+  local jobs, last = {}, redis.call('LRANGE', instant, -share, -1)
+  for i = #last, 1, -1 do table.insert(jobs, last[i]) end
+  local found = read_ahead(entry, jobs)
+  if max == 1 then
+    for _, ahead in ipairs(found) do join_lane(lane, ahead[1]) end
+  end
+  return found, true
+end
+
+-- Has a batch that was taken ahead, and was not begun, wait for its turn as before. Where several
+-- may be in flight it comes after the others: no order is promised there.
+function BATCH.give_back(settings, bid, job)
+  local token = redis.pcall('LRANGE', batch_key(bid), 0, 0)[1]
+  if not token then return end
+  local lane, max = generations().lane_of(token, bid, tonumber(settings[1]))
+  if is_in_turn(lane, 'main', job, max) then make_instant('main', job) end
 end
 
 -- Adds points to a subscriber's health, within 0 and 100.
@@ -160,6 +233,17 @@ local function header_of(entry)
   return nil
 end
 
+-- Notes how many batches of a subscriber may be taken ahead, unless that stays (empty).
+local function note_ahead(token, state, number)
+  if number == '' then return end
+  state.ahead = tonumber(number)
+  if number == '0' then
+    redis.call('HDEL', delivery_key(token), 'ahead')
+  else
+    redis.call('HSET', delivery_key(token), 'ahead', number)
+  end
+end
+
 -- Notes for its subscriber what the delivery of a batch came to; whether it was refused before; and
 -- the header of a batch that stays.
 local function note_result(entry, token, state, refused, header)
@@ -174,6 +258,7 @@ local function note_result(entry, token, state, refused, header)
     end
     if refused then setbacks().retry_refused(token) end
     change_gauge(delivery_key(token), 'events_sent', result[2])
+    note_ahead(token, state, result[7])
     state.standing = PROVEN -- for acquire, which may read the same state
     return
   end
@@ -195,7 +280,7 @@ function BATCH.complete(entry)
   if not header then return end
   local token, failures = header[1], (tonumber(header[3]) or 1) - 1 -- the attempts count this one
   local refused, state = was_refused(token, bid, failures), state_of(token)
-  if entry.result[7] then
+  if entry.result[8] then
     local parts = slices()
     parts.settle(entry, header, state)
     parts.end_test(token, bid)
@@ -205,6 +290,45 @@ function BATCH.complete(entry)
   note_result(entry, token, state, refused)
 end
 
+-- Whether a delivery has brought about nothing but that its batch is done.
+local function is_plain(result) return result[2] ~= '0' and result[5] == '' and not result[8] end
+
+-- Completes batches that one worker has delivered after each other: at once, if there is nothing
+-- else to be done about any of them.
+function BATCH.complete_all(entries)
+  local token, plain = false, true
+  for _, entry in ipairs(entries) do
+    token = token or redis.pcall('LRANGE', batch_key(entry.arg), 0, 0)[1]
+    plain = plain and is_plain(entry.result)
+  end
+  local state = token and state_of(token)
+  if not plain or not state or state.plan then
+    for _, entry in ipairs(entries) do BATCH.complete(entry) end
+    return
+  end
+  local bids, jobs, others, events = {}, {}, {}, 0
+  local sum = { '0', 0, 0, '0', '', token, '' }
+  for _, entry in ipairs(entries) do
+    local bid, result = entry.arg, entry.result
+    table.insert(jobs, entry.job)
+    if redis.call('DEL', batch_key(bid)) == 1 then -- else it was removed from outside
+      table.insert(others, traceparents_key(bid))
+      table.insert(others, batch_state_key(bid))
+      table.insert(bids, bid)
+      events = events + result[1]
+      sum[2], sum[3] = sum[2] + result[2], sum[3] + result[3]
+      if result[7] ~= '' then sum[7] = result[7] end
+    end
+  end
+  redis.call('DEL', unpack(others))
+  redis.call('ZREM', batches_index_key(), unpack(bids))
+  count_batches(token, exact(-#bids), exact(-events))
+  local max = tonumber(entries[1].settings[1])
+  leave_lane(lane_of_subscriber(token), 'main', max, unpack(jobs))
+  sum[2], sum[3] = exact(sum[2]), exact(sum[3])
+  note_result({ result = sum, now = entries[1].now, settings = entries[1].settings }, token, state)
+end
+
 -- Has a batch that failed give up its turn, and throttles its subscriber. A batch of which only a
 -- part is done keeps its turn if the result says so.
 function BATCH.retry(entry)
@@ -212,7 +336,11 @@ function BATCH.retry(entry)
   if not header then return end
   local token = header[1]
   local state = state_of(token)
-  if entry.result[7] then
+  if header[3] == '0' then -- it was taken ahead
+    redis.call('LSET', batch_key(bid), LAST_OF_HEADER, '1')
+    header[3] = '1'
+  end
+  if entry.result[8] then
     slices().settle(entry, header, state)
     STATES[token] = nil -- its pace may have changed
   end
@@ -220,10 +348,10 @@ function BATCH.retry(entry)
     local max = tonumber(entry.settings[1])
     if state.plan then
       local lane, max_in_flight = generations().lane_of(token, bid, max)
-      leave_lane(lane, entry.queue, entry.job, max_in_flight)
+      leave_lane(lane, entry.queue, max_in_flight, entry.job)
       generations().pass(token, bid, max)
     else
-      leave_lane(lane_of_subscriber(token), entry.queue, entry.job, max)
+      leave_lane(lane_of_subscriber(token), entry.queue, max, entry.job)
     end
   end
   local refused = false

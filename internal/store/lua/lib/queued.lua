@@ -3,6 +3,18 @@
 -- Wakes the batches of a subscriber whose turn it is, since what they wait for is over.
 local function wake_subscriber(token) generations().wake_all(token, noted_max_in_flight()) end
 
+-- Counts batches and events that a subscriber has less: texts of numbers below 0, or of -0. Returns
+-- whether batches are left.
+local function count_batches(token, batches, events)
+  local left = change_gauge(batch_gauge_key(), token, batches) > 0
+  if left then
+    change_gauge(event_gauge_key(), token, events == '-0' and '0' or events)
+  else
+    redis.pcall('HDEL', event_gauge_key(), token)
+  end
+  return left
+end
+
 -- Removes a batch of a number of events and all that points to it, except its job. With failed, a
 -- delivery of it may have failed; with current, it may take in events. Its first write takes no
 -- memory.
@@ -12,17 +24,11 @@ local function remove_batch(bid, token, events, max_in_flight, failed, current)
     lane, max, current_set, generation = generations().lane_of(token, bid, max)
   end
   redis.call('DEL', batch_key(bid), traceparents_key(bid), batch_state_key(bid))
-  local left = change_gauge(batch_gauge_key(), token, '-1') > 0
-  if left then
-    local change = '-' .. events
-    change_gauge(event_gauge_key(), token, change == '-0' and '0' or change)
-  else
-    redis.pcall('HDEL', event_gauge_key(), token)
-  end
+  local left = count_batches(token, '-1', '-' .. events)
   redis.call('ZREM', batches_index_key(), bid)
   if current then redis.pcall('SREM', current_set or current_key(token), bid) end
   if failed then redis.pcall('ZREM', failed_key(token), bid) end
-  leave_lane(lane, 'main', job_of(bid), max)
+  leave_lane(lane, 'main', max, job_of(bid))
   if generation then generations().count_down(token, generation, not left, max_in_flight) end
 end
 

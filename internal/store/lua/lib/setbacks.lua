@@ -171,7 +171,7 @@ local function setbacks()
     if not token then return end
     local max_in_flight = tonumber(entry.settings[1])
     local lane, max = generations().lane_of(holder_of(token), entry.arg, max_in_flight)
-    leave_lane(lane, entry.queue, entry.job, max)
+    leave_lane(lane, entry.queue, max, entry.job)
   end
 
   -- Removes a batch that was taken and will not be delivered. Returns the number of its events.

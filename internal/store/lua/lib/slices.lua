@@ -5,10 +5,10 @@
 -- Plan      what BATCH.take returns besides: 1 the plan's version, 2 the number of events in the
 --           batch, 3 how many of the first may be sent, and from its state, each false if it is not
 --           there, 4 revision, 5 refusals, 6 suspect, 7 test, 8 webhook_id, 9 replay, 10 gap
--- Result    of BATCH.complete and BATCH.retry: 7 the record of the attempt, '' for none, 8 how many
---           records are kept; and only with a plan 9 pace to give back (ms), 10 '1' to keep the
---           turn, 11 refusals and 12 suspect, '' to leave them as they are, 13 which events leave
---           the batch though it stays, 14 how many events were rejected for good, 15 the UID of a
+-- Result    of BATCH.complete and BATCH.retry: 8 the record of the attempt, '' for none, 9 how many
+--           records are kept; and only with a plan 10 pace to give back (ms), 11 '1' to keep the
+--           turn, 12 refusals and 13 suspect, '' to leave them as they are, 14 which events leave
+--           the batch though it stays, 15 how many events were rejected for good, 16 the UID of a
 --           gap notice that tells of them, and of each dead letter: its UID, that of the batch for
 --           all events that are left, reason, status, error, note, webhook_id, which events
 -- Events are ranges of their indexes in the batch, from 0, both ends included: '0-49 61-61'.
@@ -143,7 +143,7 @@ local function slices()
   -- Makes the dead letters of a result. One of the whole batch comes last: it is returned.
   local function extract_letters(entry, header)
     local result, whole, parts, last = entry.result, nil, {}, -1
-    for i = 16, #result, 7 do
+    for i = 17, #result, 7 do
       local letter = { unpack(result, i, i + 6) }
       if letter[1] == entry.arg then
         whole = letter
@@ -167,26 +167,26 @@ local function slices()
   function self.settle(entry, header, state)
     local result, bid, token = entry.result, entry.arg, header[1]
     local kept = state.name or setbacks().is_subscribed(token)
-    if kept and result[7] ~= '' then note_attempt(token, result[7], result[8]) end
-    if not result[9] then return end
-    if kept and result[9] ~= '0' and state.paced_until then
-      redis.pcall('HINCRBYFLOAT', delivery_key(token), 'paced_until', '-' .. result[9])
+    if kept and result[8] ~= '' then note_attempt(token, result[8], result[9]) end
+    if not result[10] then return end
+    if kept and result[10] ~= '0' and state.paced_until then
+      redis.pcall('HINCRBYFLOAT', delivery_key(token), 'paced_until', '-' .. result[10])
     end
     local whole
     if kept then whole = extract_letters(entry, header) end
-    if kept and result[14] ~= '0' then
-      gaps().note(token, entry.now, result[15], {
-        events = tonumber(result[14]), batches = 1, since = tonumber(header[2]) or 0,
+    if kept and result[15] ~= '0' then
+      gaps().note(token, entry.now, result[16], {
+        events = tonumber(result[15]), batches = 1, since = tonumber(header[2]) or 0,
         untl = tonumber(header[2]) or 0, reason = 'rejected',
       })
     end
-    if result[13] ~= '' then
-      local removed = remove_events(bid, header, result[13])
+    if result[14] ~= '' then
+      local removed = remove_events(bid, header, result[14])
       change_gauge(event_gauge_key(), token, -removed)
       redis.call('HINCRBY', batch_state_key(bid), 'revision', 1)
       redis.call('HDEL', batch_state_key(bid), 'webhook_id')
     end
-    change_state(bid, result[11], result[12])
+    change_state(bid, result[12], result[13])
     if whole then letters().bury(bid, token, entry.now, whole) end
   end
 
