@@ -85,7 +85,7 @@ func (e *environment) restart(ctx context.Context) error {
 		return err
 	}
 	defer e.finish(ctx, t)
-	if _, err := t.fill(ctx); err != nil {
+	if _, err := t.publishers.Fill(ctx, t.queue); err != nil {
 		return err
 	}
 	if err := e.stack.StartWorker(ctx); err != nil {

@@ -3,10 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"routemaster/client"
 	"routemaster/internal/bench/load"
@@ -70,33 +67,6 @@ func (e *environment) finish(ctx context.Context, t *test) {
 	if e.remote {
 		_ = e.publisher.DeleteTopic(context.WithoutCancel(ctx), t.topic) // it may not exist
 	}
-}
-
-// fill publishes the events of a queue as fast as the bus accepts them.
-func (t *test) fill(ctx context.Context) (progress load.Samples, err error) {
-	var begun, accepted atomic.Int64
-	group, ctx := errgroup.WithContext(ctx)
-	filled, done := context.WithCancel(ctx)
-	defer done()
-	for _, send := range t.publishers.Senders() {
-		group.Go(func() error {
-			for begun.Add(t.perRequest()) <= t.queue {
-				if err := send(time.Now()); err != nil {
-					return err
-				}
-				if accepted.Add(t.perRequest()) == t.queue {
-					done()
-				}
-			}
-			return nil
-		})
-	}
-	for err == nil {
-		progress = append(progress, load.Sample{At: time.Now(), Count: accepted.Load()})
-		err = load.Sleep(filled, stack.PollInterval)
-	}
-	err = group.Wait()
-	return append(progress, load.Sample{At: time.Now(), Count: accepted.Load()}), err
 }
 
 // fate counts the lost, duplicated and disordered events of a test, and the keys left over, and

@@ -86,7 +86,7 @@ func (e *environment) run(ctx context.Context, how trial) (m measurement, err er
 // publishQueue publishes the events of a queue as fast as the bus accepts them.
 func (e *environment) publishQueue(ctx context.Context, t *test, m *measurement) (err error) {
 	m.publishing, err = e.stack.Spend(ctx, func() (err error) {
-		m.filled, err = t.fill(ctx)
+		m.filled, err = t.publishers.Fill(ctx, t.queue)
 		return err
 	})
 	m.publishing.Events = t.queue

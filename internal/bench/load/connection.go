@@ -53,7 +53,7 @@ func postRequest(base *url.URL, path, token string, body []byte) []byte {
 		base64.StdEncoding.EncodeToString([]byte(token+":")), len(body), body)
 }
 
-// post sends a request, and reads its response, which must be a 200 without a body.
+// post sends a request, and reads its response, which must be a 200 and fit into the buffer.
 func (c *connection) post(request []byte) error {
 	if _, err := c.Write(request); err != nil {
 		return err
@@ -62,14 +62,22 @@ func (c *connection) post(request []byte) error {
 	for {
 		n, err := c.Read(c.answer[filled:])
 		filled += n
-		answer := c.answer[:filled]
+		head, body, found := bytes.Cut(c.answer[:filled], []byte("\r\n\r\n"))
+		ok := bytes.HasPrefix(head, []byte("HTTP/1.1 200"))
 		switch {
-		case bytes.HasSuffix(answer, []byte("\r\n\r\n")) && bytes.HasPrefix(answer, []byte("HTTP/1.1 200")):
+		case found && ok && len(body) == contentLength(head):
 			return nil
-		case filled == len(c.answer), bytes.Contains(answer, []byte("\r\n\r\n")):
-			return fmt.Errorf("unexpected response %q", answer)
+		case found && !ok, filled == len(c.answer):
+			return fmt.Errorf("unexpected response %q", c.answer[:filled])
 		case err != nil:
 			return err
 		}
 	}
+}
+
+// contentLength is the length of the body that a response's head states, or 0.
+func contentLength(head []byte) int {
+	_, after, _ := bytes.Cut(head, []byte("\r\nContent-Length: "))
+	value, _, _ := bytes.Cut(after, []byte("\r\n"))
+	return int(digits(value))
 }

@@ -90,3 +90,20 @@ func TestARefusedPublishEndsTheLoad(t *testing.T) {
 	require.ErrorContains(t, err, "418 I'm a teapot")
 	assert.Zero(t, publishers.Sent())
 }
+
+func TestAnAnswerMayHaveABody(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.String() != "/pub?topic=bench" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_, _ = w.Write([]byte("OK"))
+	}))
+	defer server.Close()
+	publishers, err := Connect(t.Context(), Target{URL: server.URL, Path: "/pub?topic=bench"}, 2)
+	require.NoError(t, err)
+	defer publishers.Close()
+	progress, err := publishers.Fill(t.Context(), 7)
+	require.NoError(t, err)
+	assert.EqualValues(t, 7, publishers.Sent())
+	assert.EqualValues(t, 7, progress.Last().Count)
+}

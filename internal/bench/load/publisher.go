@@ -1,10 +1,14 @@
 package load
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // Target is where and what publishers publish.
@@ -14,6 +18,8 @@ type Target struct {
 	// Insecure accepts any certificate.
 	Insecure     bool
 	Token, Topic string
+	// Path, if set, is where events are posted; it is that of the topic otherwise.
+	Path string
 	// Array is how many events one request has; 0 is one event that is not in an array.
 	Array int
 }
@@ -55,7 +61,8 @@ func connect(ctx context.Context, target Target, id int) (*publisher, error) {
 		return nil, err
 	}
 	body := requestBody(publishedJSON, target.Array)
-	p := &publisher{connection: conn, id: id, request: postRequest(base, "/topics/"+target.Topic, target.Token, body)}
+	path := cmp.Or(target.Path, "/topics/"+target.Topic)
+	p := &publisher{connection: conn, id: id, request: postRequest(base, path, target.Token, body)}
 	p.marks = allMarks(p.request)
 	return p, nil
 }
@@ -85,6 +92,37 @@ func (all Publishers) Sent() (events int64) {
 	}
 	return events
 }
+
+// Fill publishes so many events, a multiple of what a request has, as fast as they are accepted.
+func (all Publishers) Fill(ctx context.Context, events int64) (progress Samples, err error) {
+	var begun, accepted atomic.Int64
+	group, ctx := errgroup.WithContext(ctx)
+	filled, done := context.WithCancel(ctx)
+	defer done()
+	for _, p := range all {
+		group.Go(func() error {
+			each := int64(len(p.marks))
+			for begun.Add(each) <= events {
+				if err := p.send(time.Now()); err != nil {
+					return err
+				}
+				if accepted.Add(each) == events {
+					done()
+				}
+			}
+			return nil
+		})
+	}
+	for err == nil {
+		progress = append(progress, Sample{time.Now(), accepted.Load()})
+		err = Sleep(filled, fillInterval)
+	}
+	err = group.Wait()
+	return append(progress, Sample{time.Now(), accepted.Load()}), err
+}
+
+// fillInterval is how often the progress of a queue that is filled is read.
+const fillInterval = 10 * time.Millisecond
 
 // Close closes the connections.
 func (all Publishers) Close() {

@@ -32,7 +32,7 @@ const (
 
 // Launcher makes the command that runs a program: [Web], [Worker], [Receiver] with the addresses of
 // its service and its control, [Service] with these, the bus and a token, or [Noop] with its
-// address.
+// address; others as [Stack.Launch] asks for.
 type Launcher func(program string, args ...string) (*exec.Cmd, error)
 
 // Options are how a stack is started.
@@ -91,7 +91,7 @@ type Stack struct {
 
 // New starts everything but workers. The stack must be closed.
 func New(ctx context.Context, o Options) (*Stack, error) {
-	addresses, err := freeAddresses(7)
+	addresses, err := FreeAddresses(7)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func New(ctx context.Context, o Options) (*Stack, error) {
 // NewReceiver starts only a receiver on an address: the bus is somewhere else. Empty, it is any
 // loopback address. The stack must be closed.
 func NewReceiver(ctx context.Context, o Options, address string) (*Stack, error) {
-	addresses, err := freeAddresses(2)
+	addresses, err := FreeAddresses(2)
 	if err != nil {
 		return nil, err
 	}
@@ -193,13 +193,18 @@ func (s *Stack) daemonEnv() []string {
 	return slices.Concat(daemonEnv, addresses, s.options.Env)
 }
 
+// Launch starts another program, and waits until it accepts connections on its addresses.
+func (s *Stack) Launch(ctx context.Context, program string, addresses []string, args ...string) error {
+	return s.launch(ctx, program, nil, accepting(addresses...), args...)
+}
+
 func (s *Stack) launch(ctx context.Context, name string, env []string, ready func() bool, args ...string) error {
 	command, err := s.options.Launch(name, args...)
 	if err != nil {
 		return err
 	}
 	if name == Web || name == Worker {
-		addresses, err := freeAddresses(1)
+		addresses, err := FreeAddresses(1)
 		if err != nil {
 			return err
 		}
@@ -236,9 +241,9 @@ func accepting(addresses ...string) func() bool {
 	}
 }
 
-// freeAddresses finds loopback addresses that are free. Their ports are below those that systems
+// FreeAddresses finds loopback addresses that are free. Their ports are below those that systems
 // assign by themselves, so that they stay free until the programs that they are for have started.
-func freeAddresses(n int) (addresses []string, err error) {
+func FreeAddresses(n int) (addresses []string, err error) {
 	const minPort, maxPort, tries = 20_000, 32_000, 100
 	for range tries {
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(minPort+rand.IntN(maxPort-minPort)))
@@ -267,9 +272,11 @@ func (s *Stack) Stop(name string) error {
 	return p.Stop()
 }
 
-// Close stops everything, senders before receivers.
+// Close stops everything, senders before receivers. What [Stack.Launch] has started is stopped
+// last.
 func (s *Stack) Close() (err error) {
-	for _, name := range []string{Worker, Web, Noop, Receiver, Service, Redis} {
+	usual := []string{Worker, Web, Noop, Receiver, Service, Redis}
+	for _, name := range slices.AppendSeq(usual, maps.Keys(s.running)) {
 		err = errors.Join(err, s.Stop(name))
 	}
 	if s.redis != nil {
