@@ -35,6 +35,13 @@ func (q *Queue) Complete(ctx context.Context, task *Task, r Result, now time.Tim
 	return n == 1, rdb.Wrap("complete job", err)
 }
 
+// GiveBack has tasks that were taken ahead with another, and are not begun, wait for their turn
+// again. It can be repeated until it succeeds. It fails with [bus.ErrUnavailable].
+func (q *Queue) GiveBack(ctx context.Context, tasks []*Task, now time.Time) error {
+	args := q.callArgs(ctx, tasks[0].Queue, tasks[0].Worker, now)
+	return rdb.Wrap("give back jobs", q.group.Run(ctx, q.scripts.giveBack, q.appendAhead(args, tasks, nil, now)...).Err())
+}
+
 // Next is what [Queue.Acquire] returns.
 type Next struct {
 	Taken

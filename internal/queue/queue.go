@@ -31,7 +31,7 @@ type Queue struct {
 	// maxAhead is how many tasks may be taken ahead.
 	maxAhead int
 	// scripts are those that call kinds.
-	scripts struct{ acquire, complete, retry, completeAcquire, retryAcquire *rdb.Script }
+	scripts struct{ acquire, complete, retry, completeAcquire, retryAcquire, giveBack *rdb.Script }
 }
 
 // New makes a queue whose entries are of these kinds, or of none.
@@ -46,7 +46,7 @@ func New(p *rdb.Partition, kinds ...Kind) *Queue {
 		library = slices.Concat(library, kind.Library())
 	}
 	withKinds := func(entry string) *rdb.Script { return rdb.NewScript(library, lua(entry)) }
-	q.scripts.acquire = withKinds("acquire")
+	q.scripts.acquire, q.scripts.giveBack = withKinds("acquire"), withKinds("give_back")
 	q.scripts.complete, q.scripts.completeAcquire = withKinds("complete"), withKinds("complete_acquire")
 	q.scripts.retry, q.scripts.retryAcquire = withKinds("retry"), withKinds("retry_acquire")
 	return q

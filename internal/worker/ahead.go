@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
@@ -36,26 +37,77 @@ func (s *spares) all() []bus.WorkerID {
 func (p *pool) workers() []bus.WorkerID { return slices.Concat(p.threads, p.spares.all()) }
 
 // runAhead runs a task, and those that were taken ahead with it, one after the other. It begins no
-// other once one is to be run again, [queue.AheadTime] has passed, or the context is done. One of
-// those taken ahead that is to be run again is no more in task.Ahead: it is returned with its
-// result, to be completed after the task.
+// other once one is to be run again, [queue.AheadTime] has passed, or the context is done. Those
+// left in task.Ahead are to be completed with the task. One of them that is to be run again is not:
+// it is returned with its result, to be completed after the task.
 func (p *pool) runAhead(ctx context.Context, task *queue.Task) (result queue.Result, failed *queue.Task, failure queue.Result) {
-	start := p.now()
-	result = p.handle(ctx, task)
-	p.slots.release(standing(task))
-	if !result.RetryAt.IsZero() {
+	if len(task.Ahead) == 0 {
+		result = p.handle(ctx, task)
+		p.slots.release(standing(task))
 		return result, nil, failure
 	}
-	for i, ahead := range task.Ahead {
-		if ctx.Err() != nil || p.now().Sub(start) >= queue.AheadTime {
+	waiting := p.startWaiting(ctx, task.Ahead)
+	result = p.handle(ctx, task)
+	p.slots.release(standing(task))
+	var done []*queue.Task
+	for result.RetryAt.IsZero() && failed == nil {
+		next := waiting.next(ctx)
+		if next == nil {
 			break
 		}
-		one := p.handle(ctx, ahead)
-		if !one.RetryAt.IsZero() {
-			task.Ahead = slices.Delete(slices.Clone(task.Ahead), i, i+1)
-			return result, ahead, one
+		if one := p.handle(ctx, next); one.RetryAt.IsZero() {
+			done, result.Ahead = append(done, next), append(result.Ahead, one)
+		} else {
+			failed, failure = next, one
 		}
-		result.Ahead = append(result.Ahead, one)
 	}
-	return result, nil, failure
+	task.Ahead = append(done, waiting.stop()...)
+	return result, failed, failure
+}
+
+// waiting are tasks that were taken ahead, and are not begun. [queue.AheadTime] after they were
+// taken they are given back: the one before them may take long, and others may run them.
+type waiting struct {
+	until time.Time
+	timer *time.Timer
+	// mu is held while they are given back, too.
+	mu    sync.Mutex
+	tasks []*queue.Task
+}
+
+func (p *pool) startWaiting(ctx context.Context, tasks []*queue.Task) *waiting {
+	w := &waiting{until: time.Now().Add(queue.AheadTime), tasks: tasks}
+	w.timer = time.AfterFunc(queue.AheadTime, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if len(w.tasks) == 0 {
+			return
+		}
+		if err := p.Queue.GiveBack(context.WithoutCancel(ctx), w.tasks, p.now()); err != nil {
+			p.report("give back", err) // they are when the task before them is completed
+			return
+		}
+		w.tasks = nil
+	})
+	return w
+}
+
+// next takes the next task to begin, nil if there is none.
+func (w *waiting) next(ctx context.Context) (next *queue.Task) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.tasks) == 0 || ctx.Err() != nil || !time.Now().Before(w.until) {
+		return nil
+	}
+	next, w.tasks = w.tasks[0], w.tasks[1:]
+	return next
+}
+
+// stop returns the tasks that are left. They are not given back any more.
+func (w *waiting) stop() (left []*queue.Task) {
+	w.timer.Stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left, w.tasks = w.tasks, nil
+	return left
 }

@@ -24,10 +24,10 @@ func delivered() queue.Result {
 	return queue.Result{Detail: store.DeliveryResult{Delivered: 1, Ahead: &quick}}
 }
 
-// ahead has the pool take batches ahead, and note what is completed.
-func ahead(st *store.Store, completed *atomic.Int64) func(*worker.Config) {
+// ahead has the pool take batches ahead, where so many may be in flight, and note what is completed.
+func ahead(st *store.Store, maxInFlight int, completed *atomic.Int64) func(*worker.Config) {
 	return func(c *worker.Config) {
-		c.Pools[0].Queue = storetest.NewQueueAhead(st, 1, queue.MaxAhead)
+		c.Pools[0].Queue = storetest.NewQueueAhead(st, maxInFlight, queue.MaxAhead)
 		c.Pools[0].Completed = func(*queue.Task, queue.Result) { completed.Add(1) }
 	}
 }
@@ -56,7 +56,7 @@ func TestWhatIsTakenAheadIsRunInOrder(t *testing.T) {
 				got = append(got, n)
 			}
 			return delivered()
-		}, ahead(b.Store, &completed))
+		}, ahead(b.Store, 1, &completed))
 		require.Eventually(t, func() bool { return b.Redis.Exists(t.Context(), "batches:index").Val() == 0 }, soon, time.Millisecond)
 		b.RequireSound()
 		stop()
@@ -84,7 +84,7 @@ func TestAStopGivesBackWhatIsNotBegun(t *testing.T) {
 			})
 		}
 		return delivered()
-	}, ahead(b.Store, &completed), func(c *worker.Config) {
+	}, ahead(b.Store, 1, &completed), func(c *worker.Config) {
 		c.Stopping = func(map[bus.Queue]int64) { close(release) }
 	})
 	next(t, held)
@@ -115,7 +115,31 @@ func TestAfterMuchTimeNoneIsBegun(t *testing.T) {
 			time.Sleep(queue.AheadTime)
 		}
 		return delivered()
-	}, ahead(b.Store, &completed))
+	}, ahead(b.Store, 1, &completed))
 	require.Eventually(t, func() bool { return completed.Load() == 12 }, soon, time.Millisecond)
 	assert.NotEmpty(t, late, "some were taken ahead")
+}
+
+// TestASlowOneHoldsUpNobody has the first of several take until the others are given back and, if
+// two may be in flight, delivered.
+func TestASlowOneHoldsUpNobody(t *testing.T) {
+	for maxInFlight, left := range map[int]string{1: "jobs:pending:main:*", 2: "batch:*"} {
+		b := storetest.NewBus(t, rdbtest.Embedded(t))
+		b.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+		b.PublishEvents("widgets", 1, 40, 0)
+		isAlone := func() bool { return len(b.Redis.Keys(t.Context(), left).Val()) == 1 }
+		var completed atomic.Int64
+		var isSlow atomic.Bool
+		done := make(chan struct{})
+		start(t, b.Store, func(_ context.Context, task *queue.Task) queue.Result {
+			if len(task.Ahead) > 2 && isSlow.CompareAndSwap(false, true) {
+				defer close(done)
+				assert.Eventually(t, isAlone, soon, time.Millisecond)
+			}
+			return delivered()
+		}, ahead(b.Store, maxInFlight, &completed))
+		next(t, done)
+		require.Eventually(t, func() bool { return completed.Load() == 40 }, soon, time.Millisecond)
+		b.RequireSound()
+	}
 }
