@@ -58,12 +58,7 @@ func BenchmarkCompleteAndAcquire(b *testing.B) {
 						Topic: "widgets", Publisher: storetest.Publisher, ReceivedAt: storetest.Start.UnixMilli(), Events: slices.Repeat([]wire.PackedEvent{event}, 1000),
 					}))
 				}
-				// While one batch is delivered, another thread sends all the others to their lane.
-				first := f.Take("worker-1", 0)
-				for f.Redis.LLen(b.Context(), "jobs:instant:main").Val() > 0 {
-					require.Nil(b, f.Take("worker-2", 0))
-				}
-				return first
+				return waitInLane(b, f)
 			}
 			task := fill()
 			before := scriptTime(b, f)
@@ -86,13 +81,62 @@ func BenchmarkCompleteAndAcquire(b *testing.B) {
 	}
 }
 
+// waitInLane takes a batch. While that is delivered another thread sends all the others to their
+// lane, where those that are published meanwhile wait, too.
+func waitInLane(b *testing.B, f *fixture) (first *storetest.Task) {
+	first = f.Take("worker-1", 0)
+	for f.Redis.LLen(b.Context(), "jobs:instant:main").Val() > 0 {
+		require.Nil(b, f.Take("worker-2", 0))
+	}
+	return first
+}
+
+// BenchmarkMemory is what an event takes in Redis that is in a batch of its own: while nobody has
+// looked at the batch, and while it waits in its lane.
+func BenchmarkMemory(b *testing.B) {
+	for _, state := range []string{"instant", "lane"} {
+		b.Run(state, func(b *testing.B) {
+			f := newFixture(b, rdbtest.Real(b))
+			f.AddSubscriber(storetest.Alice, 0, 1, "widgets")
+			event := wiretest.Pack(b, "widgets", usual)
+			const array = 1000
+			publish := func() {
+				require.NoError(b, f.Publish(b.Context(), store.Publication{
+					Topic: "widgets", Publisher: storetest.Publisher, ReceivedAt: storetest.Start.UnixMilli(), Events: slices.Repeat([]wire.PackedEvent{event}, array),
+				}))
+			}
+			publish()
+			if state == "lane" {
+				waitInLane(b, f)
+			}
+			var events, before, after float64
+			_, err := fmt.Sscanf(infoAfter(b, f, "memory", "used_memory:"), "%f", &before)
+			require.NoError(b, err)
+			for b.Loop() {
+				publish()
+				events += array
+			}
+			_, err = fmt.Sscanf(infoAfter(b, f, "memory", "used_memory:"), "%f", &after)
+			require.NoError(b, err)
+			b.ReportMetric((after-before)/events, "redis-B/event")
+			b.ReportMetric((after-before)/events/float64(len(event)), "redis-B/packed-B")
+		})
+	}
+}
+
 // scriptTime is what Redis has spent in scripts.
 func scriptTime(b *testing.B, f *fixture) time.Duration {
-	info, err := f.Redis.Info(b.Context(), "commandstats").Result()
-	require.NoError(b, err)
-	_, after, _ := strings.Cut(info, "\ncmdstat_evalsha:")
 	var calls, microseconds int64
-	_, err = fmt.Sscanf(after, "calls=%d,usec=%d", &calls, &microseconds)
+	_, err := fmt.Sscanf(infoAfter(b, f, "commandstats", "cmdstat_evalsha:"), "calls=%d,usec=%d", &calls, &microseconds)
 	require.NoError(b, err)
 	return time.Duration(microseconds) * time.Microsecond
+}
+
+// infoAfter is what follows a name in a section of what Redis says of itself.
+func infoAfter(b *testing.B, f *fixture, section, name string) string {
+	info, err := f.Redis.Info(b.Context(), section).Result()
+	require.NoError(b, err)
+	_, after, found := strings.Cut(info, "\n"+name)
+	require.True(b, found)
+	return after
 }

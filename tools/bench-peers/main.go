@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("bench-peers", flag.ExitOnError)
 	flags.StringVar(&o.directory, "bin", "bin", "directory of web and worker")
 	flags.IntVar(&o.turns, "turns", 3, "how often each is measured; medians are printed")
-	flags.Int64Var(&o.events, "events", 6000, "events in a queue, and from end to end")
+	flags.Int64Var(&o.events, "events", 20000, "events in a queue, and from end to end")
 	flags.DurationVar(&o.duration, "duration", time.Second, "how long publishes are measured")
 	quick := flags.Bool("quick", false, "only show that everything works; the figures mean nothing")
 	_ = flags.Parse(args) // it exits
