@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"maps"
 	"strconv"
 	"syscall"
 	"time"
@@ -75,7 +76,8 @@ func (c *chaos) redisReturned() {
 
 // requeueJobsOfDeadWorkers does what the workers do after 30 s, so that subscribers need not wait
 // for that most of the time. It must not take a living worker for dead, so it waits until all
-// threads of the running workers have been active since the last kill. All others are dead.
+// threads of the running workers, with their spares, have been active since the last kill. All
+// others are dead.
 func (c *chaos) requeueJobsOfDeadWorkers() {
 	if c.lastKill.IsZero() || !c.redisUp {
 		return
@@ -85,13 +87,14 @@ func (c *chaos) requeueJobsOfDeadWorkers() {
 			return
 		}
 	}
-	ctx, active := c.t.Context(), 0
-	for _, text := range c.redis.Raw.HVals(ctx, "workers").Val() {
-		if ms, err := strconv.ParseInt(text, 10, 64); err == nil && ms > c.lastKill.UnixMilli() {
-			active++
-		}
+	ctx, silent := c.t.Context(), map[string]bool{} // by thread: its spares differ in the last character
+	for worker, text := range c.redis.Raw.HGetAll(ctx, "workers").Val() {
+		ms, err := strconv.ParseInt(text, 10, 64)
+		thread := worker[:len(worker)-1]
+		silent[thread] = silent[thread] || err != nil || ms <= c.lastKill.UnixMilli()
 	}
-	if active < len(workers)*(3*chaosThreads+1) { // and one thread each for the housekeeping
+	maps.DeleteFunc(silent, func(_ string, is bool) bool { return is })
+	if len(silent) < len(workers)*(3*chaosThreads+1) { // and one thread each for the housekeeping
 		return
 	}
 	if _, err := storetest.NewQueue(c.store, 1).Scrub(ctx, c.lastKill, bus.Queues[:]...); err == nil {
