@@ -32,9 +32,8 @@ type Request struct {
 	// another response a second, unless AwaitBody says that the body is what is asked for.
 	KeepBody  func(status int) int
 	AwaitBody bool
-	// Once means that the request never arrives twice, unless the server refused its version of HTTP.
-	// It goes over a new connection: only an idle one may turn out to be closed, when nobody knows
-	// what has arrived.
+	// Once means that the request never arrives twice. It goes over a new connection: only an idle
+	// one may turn out to be closed, when nobody knows what has arrived.
 	Once bool
 }
 

@@ -148,22 +148,30 @@ func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) 
 }
 
 // roundTrip sends a request over an idle connection, or a new one. One to be sent once gets a new
-// one. If the server refuses HTTP/1.1 the request is sent again, with HTTP/2 offered.
+// one. If the server refuses HTTP/1.1, its host is offered HTTP/2 from now on, and the request is
+// sent again over that, unless it is to be sent once.
 func (c *Client) roundTrip(req *http.Request, once bool, a *Attempt) (*connection, *http.Response, error) {
 	host, err := hostPort(req.URL)
 	if err != nil {
 		return nil, nil, err
 	}
 	conn, resp, err := c.try(req, host, once, a)
-	if err != nil || !refusesHTTP1(resp) {
+	if err != nil || !refusesHTTP1(resp) || !c.dialer.wantsHTTP2.add(host) || once {
 		return conn, resp, err
 	}
+	other, err := c.connect(req.Context(), req.URL.Scheme, host, a)
+	if err != nil {
+		return conn, resp, nil
+	}
+	if !other.http2 { // it would be refused again
+		_ = other.Close()
+		return conn, resp, nil
+	}
 	_ = conn.Close()
-	c.dialer.wantsHTTP2.add(host)
 	if err := rewind(req); err != nil {
 		return nil, nil, err
 	}
-	return c.try(req, host, true, a)
+	return other.send(req)
 }
 
 func (c *Client) try(req *http.Request, host string, once bool, a *Attempt) (*connection, *http.Response, error) {
@@ -177,12 +185,7 @@ func (c *Client) try(req *http.Request, host string, once bool, a *Attempt) (*co
 		return nil, nil, err
 	}
 	a.Connected = true
-	resp, err := conn.RoundTrip(req)
-	if err != nil {
-		_ = conn.Close()
-		return nil, nil, err
-	}
-	return conn, resp, nil
+	return conn.send(req)
 }
 
 // reuse sends a request over an idle connection, and returns none if there is none that works. The
@@ -226,5 +229,5 @@ func (c *Client) connect(ctx context.Context, scheme, host string, a *Attempt) (
 	if err != nil {
 		return nil, &connectError{err, trail.connected.Load()}
 	}
-	return &connection{ClientConn: conn, scheme: scheme, host: host, public: a.Public}, nil
+	return &connection{ClientConn: conn, scheme: scheme, host: host, public: a.Public, http2: trail.http2.Load()}, nil
 }

@@ -27,6 +27,8 @@ type trail struct {
 	// connected is set once a TCP connection is made. Then private is of its address; a dial that
 	// came too late may still set it.
 	connected atomic.Bool
+	// http2 is set if the connection speaks HTTP/2.
+	http2 atomic.Bool
 }
 
 // public reports whether the address that was connected to is public, or else all that were
@@ -39,6 +41,12 @@ type trailKey struct{}
 func withTrail(ctx context.Context) (context.Context, *trail) {
 	t := &trail{}
 	return context.WithValue(ctx, trailKey{}, t), t
+}
+
+// trailOf is a context's trail, nil if it has none.
+func trailOf(ctx context.Context) *trail {
+	t, _ := ctx.Value(trailKey{}).(*trail)
+	return t
 }
 
 // dialer dials, and notes in the context's trail where it got to.
@@ -59,7 +67,7 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 
 // noteConnection notes in the context's trail that there is a connection to an address.
 func noteConnection(ctx context.Context, to net.Addr) {
-	if t, ok := ctx.Value(trailKey{}).(*trail); ok {
+	if t := trailOf(ctx); t != nil {
 		address, _ := netip.ParseAddrPort(to.String())
 		t.private.Store(!bus.IsPublic(address.Addr()))
 		t.connected.Store(true)
@@ -82,7 +90,7 @@ func checkAddress(ctx context.Context, deny bus.DenyList, address string) error 
 	if deny.Denies(to.Addr()) {
 		return &deniedError{to.Addr()}
 	}
-	if t, ok := ctx.Value(trailKey{}).(*trail); ok {
+	if t := trailOf(ctx); t != nil {
 		t.dialled.Store(true)
 		if !bus.IsPublic(to.Addr()) {
 			t.private.Store(true)

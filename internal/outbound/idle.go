@@ -14,9 +14,21 @@ type connection struct {
 	scheme, host string
 	// public is whether its address is.
 	public bool
+	// http2 is whether it speaks HTTP/2.
+	http2 bool
 	// Set while it is idle: its place in the pool, and the timer that ends its grace or closes it.
 	place  *list.Element
 	expiry *time.Timer
+}
+
+// send sends a request. If that fails the connection is closed, and none is returned.
+func (c *connection) send(req *http.Request) (*connection, *http.Response, error) {
+	resp, err := c.RoundTrip(req)
+	if err != nil {
+		_ = c.Close()
+		return nil, nil, err
+	}
+	return c, resp, nil
 }
 
 // origin is the scheme and host of a connection (RFC 6454).

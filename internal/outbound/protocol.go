@@ -18,7 +18,13 @@ var (
 
 // dialTLS makes a TLS connection. It offers HTTP/1.1, which costs less for one request at a time,
 // and HTTP/2 too if the server does not confirm the first: it may speak only HTTP/2, or no ALPN.
+// Both handshakes take no longer than one may: the timeout to dial, and that to shake hands.
 func (d *dialer) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	if d.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, 2*d.Timeout)
+		defer cancel()
+	}
 	if !d.wantsHTTP2.has(address) {
 		conn, err := d.handshake(ctx, network, address, onlyHTTP1)
 		switch {
@@ -36,6 +42,9 @@ func (d *dialer) dialTLS(ctx context.Context, network, address string) (net.Conn
 	}
 	if protocolOf(conn) != onlyHTTP1[0] {
 		d.wantsHTTP2.add(address)
+	}
+	if t := trailOf(ctx); t != nil {
+		t.http2.Store(protocolOf(conn) == both[0])
 	}
 	return conn, nil
 }
@@ -109,11 +118,14 @@ func (s *hostSet) has(host string) bool {
 	return ok
 }
 
-func (s *hostSet) add(host string) {
+// add adds a host, and reports whether it was not in the set.
+func (s *hostSet) add(host string) (added bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.hosts == nil || len(s.hosts) >= maxHosts {
 		s.hosts, s.since = map[string]struct{}{}, time.Now()
 	}
+	before := len(s.hosts)
 	s.hosts[host] = struct{}{}
+	return len(s.hosts) > before
 }
