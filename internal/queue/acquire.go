@@ -139,6 +139,14 @@ func spareOf(worker bus.WorkerID, number int) bus.WorkerID {
 	return worker[:last] + bus.WorkerID(uidDigits[(digit+number)%len(uidDigits)])
 }
 
+// Spares are the workers that take jobs ahead for one.
+func (q *Queue) Spares(worker bus.WorkerID) (all []bus.WorkerID) {
+	for number := 1; number <= q.maxAhead; number++ {
+		all = append(all, spareOf(worker, number))
+	}
+	return all
+}
+
 // takenAhead reads what acquire_ahead of lua/lib/acquire.lua returns: for each task that was taken
 // ahead with another its job, the number of its values, and these.
 func (q *Queue) takenAhead(first *Task, list []any) error {

@@ -27,44 +27,45 @@ func (q *Queue) Heartbeat(ctx context.Context, now time.Time, workers ...bus.Wor
 	return rdb.Wrap("heartbeat", q.partition.Run(ctx, scriptHeartbeat, args...).Err())
 }
 
-// retiredTogether is how many workers are removed in one round trip.
-const retiredTogether = 100
-
 // Retire removes workers that stop, and requeues what they have pending. It returns the number of
 // jobs requeued. It fails with [bus.ErrUnavailable].
 func (q *Queue) Retire(ctx context.Context, workers ...bus.WorkerID) (requeued int, err error) {
 	const evenIfActive = math.MaxInt64
-	for some := range slices.Chunk(workers, retiredTogether) {
-		var calls []rdb.Call
-		for _, worker := range some {
-			calls = append(calls, scriptScrub.Call(scrubArgs(worker, evenIfActive, true)...))
-		}
-		for _, result := range q.partition.RunAll(ctx, calls...) {
-			jobs, err := result.Int()
-			if err != nil {
-				return requeued, rdb.Wrap("retire worker", err)
-			}
-			requeued += jobs
-		}
-	}
-	return requeued, nil
+	requeued, _, err = q.scrubAll(ctx, workers, evenIfActive, true)
+	return requeued, err
 }
 
 // Scrub requeues the jobs, in some queues, of workers that have been silent since a time, or are
 // unknown. It returns the number of jobs requeued. It fails with [bus.ErrUnavailable].
 func (q *Queue) Scrub(ctx context.Context, since time.Time, queues ...bus.Queue) (int, error) {
-	candidates := map[bus.WorkerID]bool{}
-	for _, queue := range queues {
-		members, err := q.partition.SMembers(ctx, q.keys.PendingIndex(queue)).Result()
-		if err != nil {
-			return 0, rdb.Wrap("list workers", err)
+	var members []rdb.Reply[[]string]
+	var active rdb.Reply[map[string]string]
+	err := q.partition.Pipelined(ctx, "list workers", func(pipe rdb.Commands) {
+		for _, queue := range queues {
+			members = append(members, pipe.SMembers(ctx, q.keys.PendingIndex(queue)))
 		}
-		for _, worker := range members {
-			candidates[bus.WorkerID(worker)] = true
+		active = pipe.HGetAll(ctx, q.keys.Workers())
+	})
+	if err != nil {
+		return 0, err
+	}
+	candidates := map[bus.WorkerID]bool{}
+	for _, list := range members {
+		for _, worker := range list.Val() {
+			if isSilent(active.Val()[worker], since) {
+				candidates[bus.WorkerID(worker)] = true
+			}
 		}
 	}
-	jobs, _, err := q.scrubAll(ctx, slices.Collect(maps.Keys(candidates)), since, false)
+	jobs, _, err := q.scrubAll(ctx, slices.Collect(maps.Keys(candidates)), since.UnixMilli(), false)
 	return jobs, err
+}
+
+// isSilent reports whether a worker's time of its last heartbeat (ms) is not after another. One that
+// has none, or that cannot be read, is silent.
+func isSilent(active string, since time.Time) bool {
+	at, err := strconv.ParseInt(active, 10, 64)
+	return err != nil || at <= since.UnixMilli()
 }
 
 // ForgetWorkers removes workers that have been silent since a time, and requeues what they may
@@ -77,33 +78,37 @@ func (q *Queue) ForgetWorkers(ctx context.Context, since time.Time) (jobs, forgo
 	}
 	var silent []bus.WorkerID
 	for worker, active := range workers {
-		if at, err := strconv.ParseInt(active, 10, 64); err != nil || at <= since.UnixMilli() {
+		if isSilent(active, since) {
 			silent = append(silent, bus.WorkerID(worker))
 		}
 	}
-	return q.scrubAll(ctx, silent, since, true)
+	return q.scrubAll(ctx, silent, since.UnixMilli(), true)
 }
+
+// scrubbedTogether is how many workers are scrubbed in one round trip.
+const scrubbedTogether = 100
 
 // scrubAll returns the number of jobs requeued, and of workers that were silent.
 func (q *Queue) scrubAll(
-	ctx context.Context, workers []bus.WorkerID, since time.Time, forget bool,
+	ctx context.Context, workers []bus.WorkerID, since int64, forget bool,
 ) (jobs, silent int, err error) {
-	for _, worker := range workers {
-		requeued, err := q.scrub(ctx, worker, since.UnixMilli(), forget)
-		if err != nil {
-			return jobs, silent, err
+	for some := range slices.Chunk(workers, scrubbedTogether) {
+		var calls []rdb.Call
+		for _, worker := range some {
+			calls = append(calls, scriptScrub.Call(scrubArgs(worker, since, forget)...))
 		}
-		if requeued >= 0 { // else it has come back
-			jobs += requeued
-			silent++
+		for _, result := range q.partition.RunAll(ctx, calls...) {
+			requeued, err := result.Int()
+			if err != nil {
+				return jobs, silent, rdb.Wrap("scrub worker", err)
+			}
+			if requeued >= 0 { // else it has come back
+				jobs += requeued
+				silent++
+			}
 		}
 	}
 	return jobs, silent, nil
-}
-
-func (q *Queue) scrub(ctx context.Context, worker bus.WorkerID, since int64, forget bool) (int, error) {
-	jobs, err := q.partition.Run(ctx, scriptScrub, scrubArgs(worker, since, forget)...).Int()
-	return jobs, rdb.Wrap("scrub worker", err)
 }
 
 // scrubArgs are what lua/scrub.lua reads.

@@ -29,6 +29,21 @@ func TestSparesAreAliveAfterALostReply(t *testing.T) {
 	})
 }
 
+// TestAWorkerThatStopsLeavesNothing has one stop that never learnt of its spares.
+func TestAWorkerThatStopsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		f := newAheadFixture(t, server, 1)
+		f.take(13)
+		requeued, err := f.Retire(t.Context(), append(f.Spares(worker), worker)...)
+		require.NoError(t, err)
+		assert.Equal(t, 1+queue.MaxAhead, requeued)
+		assert.Empty(t, f.Redis.Keys(t.Context(), "jobs:pending:*").Val())
+		assert.Empty(t, f.Redis.HKeys(t.Context(), "workers").Val())
+		f.RequireSound()
+	})
+}
+
 // TestAFullRedisTakesWhatWasTakenAhead has tasks completed, given back and taken ahead there.
 func TestAFullRedisTakesWhatWasTakenAhead(t *testing.T) {
 	server := rdbtest.Real(t)

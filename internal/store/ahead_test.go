@@ -94,8 +94,11 @@ func TestBatchesAreTakenAhead(t *testing.T) {
 		task = f.next(task, allDone(queue.MaxAhead), 0)
 		assert.Equal(t, []int{11, 12}, numbers(t, task))
 		f.RequireSound()
+		mayHaveSome := func() []string { return f.Redis.SMembers(t.Context(), "jobs:pending:index:main").Val() }
+		assert.ElementsMatch(t, []string{string(worker), string(task.Ahead[0].Worker)}, mayHaveSome())
 		require.Nil(t, f.next(task, allDone(1), 0))
 		f.RequireSound()
+		assert.Equal(t, []string{string(worker)}, mayHaveSome(), "nobody looks for what idle spares have")
 		left := f.Redis.Keys(t.Context(), "batch*").Val()
 		assert.Empty(t, left)
 		assert.Equal(t, "12", f.Redis.HGet(t.Context(), "delivery:alice--1", "events_sent").Val())

@@ -144,11 +144,18 @@ func (w *Worker) beat(ctx context.Context, pools []*pool) {
 	}
 }
 
-// retire removes the threads from Redis, and requeues their pending jobs.
+// retire removes the threads from Redis, and requeues their pending jobs. So it does with all their
+// spares: if a reply was lost, the pools do not know which have jobs.
 func (w *Worker) retire(pools []*pool) {
 	ctx, cancel := context.WithTimeout(context.Background(), retireTimeout)
 	defer cancel()
-	if _, err := w.registry.Retire(ctx, workersOf(pools)...); err != nil {
+	var all []bus.WorkerID
+	for _, p := range pools {
+		for _, thread := range p.threads {
+			all = append(append(all, thread), p.Queue.Spares(thread)...)
+		}
+	}
+	if _, err := w.registry.Retire(ctx, all...); err != nil {
 		w.log.Warn("could not remove the worker from redis; another worker will", "error", err)
 	}
 }

@@ -5,5 +5,6 @@
 -- Cost     2 commands, and those of the kind
 local call, first = read_call()
 local entry, _, others = release(call, first)
-if complete_released(entry, others) then return 1 end
-return 0
+local owned = complete_released(entry, others)
+leave_index(call, 0)
+return owned and 1 or 0

@@ -2,5 +2,7 @@
 --
 -- ARGV     1 namespace, 2.. see read_call, then see release_ahead
 -- Returns  1; a job that is not the worker's (any more) is left as it is
-release_ahead(read_call())
+local call, first = read_call()
+release_ahead(call, first)
+leave_index(call, 0)
 return 1

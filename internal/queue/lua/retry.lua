@@ -6,4 +6,5 @@
 local call, first = read_call()
 local entry, next = release(call, first)
 if entry then retry(entry, ARGV[next]) end
+leave_index(call, 0)
 return entry and 1 or 0

@@ -20,10 +20,11 @@ local function spare_of(worker, number)
 end
 
 -- Takes the entries that follow one that was taken in its lane, each for a spare of its worker.
--- Returns a list of job, number of values, values, job, ...; false if there are none.
+-- Returns a list of job, number of values, values, job, ..., and how many they are; false if there
+-- are none.
 local function acquire_ahead(entry, kind)
   local ok, found, are_instant = pcall(kind.take_ahead, entry)
-  if not ok or not found[1] then return false end
+  if not ok or not found[1] then return false, 0 end
   local jobs, spares, list = {}, {}, {}
   for i, ahead in ipairs(found) do
     jobs[i], spares[i] = ahead[1], spare_of(entry.worker, i)
@@ -40,7 +41,7 @@ local function acquire_ahead(entry, kind)
   if redis.call('SADD', pending_index_key(entry.queue), unpack(spares)) > 0 then
     for _, spare in ipairs(spares) do redis.call('HSET', workers_key(), spare, entry.now) end
   end
-  return list
+  return list, #jobs
 end
 
 -- Has an entry that was taken ahead, and was not begun, wait for its turn again: until a time (ms,
@@ -68,6 +69,14 @@ local function give_back_all(call, first)
   redis.call('SREM', pending_index_key(call.queue), unpack(spares))
 end
 
+-- Removes spares that have nothing pending any more, but for the first so many, from the index of
+-- workers that may have.
+local function leave_index(call, used)
+  if call.spares and used < #call.spares then
+    redis.call('SREM', pending_index_key(call.queue), unpack(call.spares, used + 1))
+  end
+end
+
 -- Removes an entry that was taken.
 local function discard(entry)
   redis.call('RPOP', pending_key(entry.queue, entry.worker))
@@ -86,7 +95,7 @@ end
 local function acquire(call, first, held)
   local queue, worker, discarded, poisoned = call.queue, call.worker, false, false
   local wait_until, min_standing = ARGV[first], tonumber(ARGV[first + 1])
-  local pending, job, payload, ahead = pending_key(queue, worker), false, false, false
+  local pending, job, payload, ahead, used = pending_key(queue, worker), false, false, false, 0
   for i = 1, MAX_SKIPPED do
     job = i == 1 and held or redis.call('RPOPLPUSH', instant_key(queue), pending)
     if not job then break end
@@ -100,7 +109,7 @@ local function acquire(call, first, held)
     local ok, taken, noted = pcall(kind.take, entry)
     if ok and taken then
       payload = taken
-      if entry.max_ahead > 0 and kind.take_ahead then ahead = acquire_ahead(entry, kind) end
+      if entry.max_ahead > 0 and kind.take_ahead then ahead, used = acquire_ahead(entry, kind) end
       break
     end
     job = false
@@ -115,6 +124,7 @@ local function acquire(call, first, held)
       table.insert(poisoned, type(taken) == 'table' and taken.err or tostring(taken))
     end
   end
+  leave_index(call, used)
   return discarded, poisoned, job, payload, ahead
 end
 

@@ -20,18 +20,23 @@ end
 -- Releases what was taken ahead with an entry: the arguments are how many were done, and of each
 -- the worker and what release_from reads; until when the others wait at the latest (ms), how many
 -- these are, and of each the worker and the job. Returns the entries that were done, and the index
--- of the next argument.
+-- of the next argument. The workers that have nothing pending any more are call.spares, in order.
 local function release_ahead(call, first)
   local entries, next = {}, first + 1
+  call.spares = {}
   for _ = 1, tonumber(ARGV[first]) do
     local entry
     entry, next = release_from(ARGV[next], call, next + 1)
-    if entry then table.insert(entries, entry) end
+    if entry then
+      table.insert(entries, entry)
+      table.insert(call.spares, entry.worker)
+    end
   end
   local last = next + 1 + 2 * ARGV[next + 1]
   for i = next + 2, last, 2 do
     local worker, job = ARGV[i], ARGV[i + 1]
     if redis.call('LREM', pending_key(call.queue, worker), '-1', job) == 1 then
+      table.insert(call.spares, worker)
       give_back(call, job, ARGV[next])
     end
   end
