@@ -126,13 +126,16 @@ func TestASlowOneHoldsUpNobody(t *testing.T) {
 	for maxInFlight, left := range map[int]string{1: "jobs:pending:main:*", 2: "batch:*"} {
 		b := storetest.NewBus(t, rdbtest.Embedded(t))
 		b.AddSubscriber(storetest.Alice, 0, 1, "widgets")
-		b.PublishEvents("widgets", 1, 40, 0)
+		b.PublishEvents("widgets", 1, 1, 0)
+		quick := queue.MaxAhead
+		require.True(t, b.Complete(b.Take("another", 0), storetest.Result{Delivered: 1, Ahead: &quick}))
+		b.PublishEvents("widgets", 2, 41, 0)
 		isAlone := func() bool { return len(b.Redis.Keys(t.Context(), left).Val()) == 1 }
 		var completed atomic.Int64
 		var isSlow atomic.Bool
 		done := make(chan struct{})
 		start(t, b.Store, func(_ context.Context, task *queue.Task) queue.Result {
-			if len(task.Ahead) > 2 && isSlow.CompareAndSwap(false, true) {
+			if len(task.Ahead) == queue.MaxAhead && isSlow.CompareAndSwap(false, true) {
 				defer close(done)
 				assert.Eventually(t, isAlone, soon, time.Millisecond)
 			}
