@@ -21,8 +21,8 @@ type server struct {
 	handshakes, requests, proto atomic.Int64
 }
 
-// newServer makes a server that speaks protocols. Requests over HTTP/1.1 get a status. A client that
-// does not offer HTTP/2 gets another configuration, unless that is nil.
+// newServer makes a server that speaks protocols. Requests over HTTP/1.1 get a status. A client
+// that does not offer HTTP/2 gets another configuration, unless that is nil.
 func newServer(t *testing.T, protocols []string, without func(*tls.ClientHelloInfo) *tls.Config, status int) *server {
 	s := &server{}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,9 +97,8 @@ func TestHTTP1IsPreferred(t *testing.T) {
 	}
 }
 
-// TestARefusedRequestIsNotRepeatedIfItIsToBeSentOnce has a server refuse its version of HTTP: the next one goes
-// over the other.
-func TestARefusedRequestIsNotRepeatedIfItIsToBeSentOnce(t *testing.T) {
+// TestOnceHoldsIfHTTP1IsRefused has a server refuse HTTP/1.1: the next request goes over HTTP/2.
+func TestOnceHoldsIfHTTP1IsRefused(t *testing.T) {
 	s := newServer(t, anyHTTP, nil, http.StatusHTTPVersionNotSupported)
 	c, r := newClient(t), request(s.URL)
 	r.Once = true

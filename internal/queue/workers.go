@@ -61,8 +61,8 @@ func (q *Queue) Scrub(ctx context.Context, since time.Time, queues ...bus.Queue)
 	return jobs, err
 }
 
-// isSilent reports whether a worker's time of its last heartbeat (ms) is not after another. One that
-// has none, or that cannot be read, is silent.
+// isSilent reports whether a worker's last heartbeat (ms) is not after a time. Without one that can
+// be read it is silent.
 func isSilent(active string, since time.Time) bool {
 	at, err := strconv.ParseInt(active, 10, 64)
 	return err != nil || at <= since.UnixMilli()

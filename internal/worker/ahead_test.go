@@ -24,7 +24,8 @@ func delivered() queue.Result {
 	return queue.Result{Detail: store.DeliveryResult{Delivered: 1, Ahead: &quick}}
 }
 
-// ahead has the pool take batches ahead, where so many may be in flight, and note what is completed.
+// ahead has the pool take batches ahead, where so many may be in flight, and counts what is
+// completed.
 func ahead(st *store.Store, maxInFlight int, completed *atomic.Int64) func(*worker.Config) {
 	return func(c *worker.Config) {
 		c.Pools[0].Queue = storetest.NewQueueAhead(st, maxInFlight, queue.MaxAhead)
