@@ -7,4 +7,5 @@ local call, first = read_call()
 local entry, next = release(call, first)
 if not entry then return 0 end
 retry(entry, ARGV[next])
+call.retried = entry.job
 return acquire_next(call, next + 1)

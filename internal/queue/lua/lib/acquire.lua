@@ -101,6 +101,13 @@ local function acquire(call, first, held)
     if not job then break end
     local kind, name, arg = kind_of(queue, job)
     if not kind then break end
+    if job == call.retried and not kind.holds then
+      -- If it were taken, and the reply lost, the worker would repeat the call, and end it once more.
+      redis.call('RPOP', pending)
+      redis.call('RPUSH', instant_key(queue), job)
+      job = false
+      break
+    end
     local entry = {
       queue = queue, worker = worker, job = job, arg = arg, kind = name, now = call.now,
       settings = call.settings[name], wait_until = wait_until, min_standing = min_standing,

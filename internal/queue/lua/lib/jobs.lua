@@ -77,7 +77,7 @@ local function exact(number) return string.format('%.0f', tonumber(number)) end
 --                   they are scheduled. They are not taken yet
 --   give_back(settings, arg, job)  notes that one of these was not begun, and waits again
 --   complete_all(entries)  complete, for several of one lane, in order
--- A kind that has an entry come up again in the step that ends it adds also:
+-- A kind whose entries may be taken again in the step that ends them adds also:
 --   holds(arg, result)  whether the result is that of the last time the entry was taken: a worker
 --                   that repeats a call, because the reply was lost, may have taken it again
 -- The library of a kind whose jobs do not have one argument adds to KINDS:
