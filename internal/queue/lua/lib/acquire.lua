@@ -102,7 +102,7 @@ local function acquire(call, first, held)
     local kind, name, arg = kind_of(queue, job)
     if not kind then break end
     if job == call.retried and not kind.holds then
-      -- If it were taken, and the reply lost, the worker would repeat the call, and end it once more.
+      -- If it were taken, and the reply lost, the worker would end it once more.
       redis.call('RPOP', pending)
       redis.call('RPUSH', instant_key(queue), job)
       job = false
