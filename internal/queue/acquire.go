@@ -128,15 +128,16 @@ func newTask(queue bus.Queue, worker bus.WorkerID, packed string) *Task {
 	return task
 }
 
-// uidDigits are the characters of a UID.
-const uidDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+// UIDDigits is UID_DIGITS of lua/lib/jobs.lua: the characters of UIDs, each at its value (URL-safe
+// Base64, RFC 4648, section 5).
+const UIDDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
 // spareOf is spare_of of lua/lib/acquire.lua: the worker of a number from 1 on that takes a job
 // ahead for another one.
 func spareOf(worker bus.WorkerID, number int) bus.WorkerID {
 	last := len(worker) - 1
-	digit := strings.IndexByte(uidDigits, worker[last])
-	return worker[:last] + bus.WorkerID(uidDigits[(digit+number)%len(uidDigits)])
+	digit := strings.IndexByte(UIDDigits, worker[last])
+	return worker[:last] + bus.WorkerID(UIDDigits[(digit+number)%len(UIDDigits)])
 }
 
 // Spares are the workers that take jobs ahead for one.

@@ -112,7 +112,7 @@ func (l *Look) Workers(ctx context.Context, since time.Time) (active, silent int
 		if bus.IsUID(worker) {
 			thread = worker[:len(worker)-1]
 		}
-		isActive[thread] = isActive[thread] || rdb.Integer(at, 0) > since.UnixMilli()
+		isActive[thread] = isActive[thread] || !isSilent(at, since)
 	}
 	for _, is := range isActive {
 		if is {

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/wire"
 )
@@ -60,9 +61,6 @@ func (l Lanes) Of(event wire.PackedEvent) int {
 	return int(hash.Sum32() % uint32(l.Count))
 }
 
-// laneDigits are the characters that stand for lanes.
-const laneDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
-
 // laneCache knows the lanes of subscribers that have several, by their topics. A publish that was
 // sent with others than they have now stores nothing, and says which these are.
 type laneCache struct {
@@ -84,7 +82,7 @@ func (c *laneCache) sort(p *Publication) (args []any) {
 	for _, lanes := range known {
 		digits := make([]byte, len(p.Events))
 		for i, event := range p.Events {
-			digits[i] = laneDigits[lanes.Of(event)]
+			digits[i] = queue.UIDDigits[lanes.Of(event)]
 		}
 		args = append(args, string(lanes.token), lanes.Version, string(digits))
 	}

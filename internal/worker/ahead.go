@@ -46,12 +46,12 @@ func (p *pool) runAhead(ctx context.Context, task *queue.Task) (result queue.Res
 		p.slots.release(standing(task))
 		return result, nil, failure
 	}
-	waiting := p.startWaiting(ctx, task.Ahead)
+	rest := p.startWaiting(ctx, task.Ahead)
 	result = p.handle(ctx, task)
 	p.slots.release(standing(task))
 	var done []*queue.Task
 	for result.RetryAt.IsZero() && failed == nil {
-		next := waiting.next(ctx)
+		next := rest.next(ctx)
 		if next == nil {
 			break
 		}
@@ -61,7 +61,7 @@ func (p *pool) runAhead(ctx context.Context, task *queue.Task) (result queue.Res
 			failed, failure = next, one
 		}
 	}
-	task.Ahead = append(done, waiting.stop()...)
+	task.Ahead = append(done, rest.stop()...)
 	return result, failed, failure
 }
 

@@ -39,13 +39,18 @@ func NATS(address, directory string) error {
 // storages are where a stream is kept, by their names.
 var storages = map[string]jetstream.StorageType{"file": jetstream.FileStorage, "memory": jetstream.MemoryStorage}
 
-// JetStreamHandler publishes to a stream, which it makes.
-func JetStreamHandler(address, broker, storage string) error {
+// connect connects to the JetStream of a server.
+func connect(broker string) (jetstream.JetStream, error) {
 	conn, err := nats.Connect("nats://" + broker)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	js, err := jetstream.New(conn)
+	return jetstream.New(conn)
+}
+
+// JetStreamHandler publishes to a stream, which it makes.
+func JetStreamHandler(address, broker, storage string) error {
+	js, err := connect(broker)
 	if err != nil {
 		return err
 	}
@@ -64,11 +69,7 @@ func JetStreamHandler(address, broker, storage string) error {
 // JetStreamPusher delivers what a stream has. One at a time, events stay in order.
 func JetStreamPusher(broker, callback string, inFlight int) error {
 	ctx := context.Background()
-	conn, err := nats.Connect("nats://" + broker)
-	if err != nil {
-		return err
-	}
-	js, err := jetstream.New(conn)
+	js, err := connect(broker)
 	if err != nil {
 		return err
 	}

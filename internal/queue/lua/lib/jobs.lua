@@ -4,7 +4,7 @@
 -- later. What empties the bus must go on then: it begins with a write that takes none.
 local function allow_when_full() redis.call('HDEL', workers_key(), '') end
 
--- The characters of a UID.
+-- The characters of UIDs, as in Go.
 local UID_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
 -- A job is MessagePack [name, [arguments...]]. These are the bytes of one with one argument, which

@@ -10,7 +10,6 @@ local function publish_plans(topic, subscribers)
   local self = {}
   local CHUNK = 1000 -- as many values as unpack can safely return at once
   local MAX_TOLD = 20 -- events of one publish, to those who watch
-  local LANE_DIGITS = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
   local of_topic = redis.call('HMGET', plans_key(), history_field(topic), tail_field(topic))
   self.keeps_history = of_topic[1] == '1'
@@ -47,7 +46,7 @@ local function publish_plans(topic, subscribers)
 
   -- The events of a lane, the first of which stands at an index of a list of them.
   local function new_lane(token, version, digit)
-    local number = string.find(LANE_DIGITS, digit, 1, true) - 1
+    local number = string.find(UID_DIGITS, digit, 1, true) - 1
     local lane = { number = number, events = {}, key = lane_of_generation(token, version, number) }
     function lane.note(bid)
       redis.call('HSET', batch_state_key(bid), 'generation', version, 'lane', number)
