@@ -99,6 +99,7 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"ROUTEMASTER_HP_DAMAGE_RATE", "2", `ROUTEMASTER_HP_DAMAGE_RATE="2" is not allowed: it must be an integer from -100 to 0`},
 		{"ROUTEMASTER_REDIS_NAMESPACE", "a*", `ROUTEMASTER_REDIS_NAMESPACE="a*" is not allowed: it must be at most 64 letters, digits and : . _ -`},
 		{"ROUTEMASTER_REDIS_URL", "http://u:secret@h/", `ROUTEMASTER_REDIS_URL=(not shown) is not allowed: it must be like redis://user:password@host:6379/0, rediss://host:6379/0, unix:///path?db=0 or redis+sentinel://host:26379,host:26379/master/0`},
+		{"ROUTEMASTER_REDIS_URL", "redis+cluster://u:secret@h", `ROUTEMASTER_REDIS_URL=(not shown) is not allowed: it must be one Redis, perhaps with sentinels: the bus does not run on a Redis Cluster yet`},
 		{"ROUTEMASTER_REDIS_URL", "redis://u:sec%ret@h/", `ROUTEMASTER_REDIS_URL=(not shown) is not allowed: it must be like redis://user:password@host:6379/0, rediss://host:6379/0, unix:///path?db=0 or redis+sentinel://host:26379,host:26379/master/0`},
 		{"ROUTEMASTER_TLS_CERT", "a.pem", `ROUTEMASTER_TLS_CERT="a.pem" is not allowed: it must be set together with ROUTEMASTER_TLS_KEY, or not at all`},
 		{"ROUTEMASTER_IDEMPOTENCY_TTL", "59", `ROUTEMASTER_IDEMPOTENCY_TTL="59" is not allowed: it must be an integer from 60 to 86400`},

@@ -103,7 +103,7 @@ const Pause = time.Second
 // and batches of the Ruby original with all that points to them. It fails with
 // [bus.ErrUnavailable], when its context ends, and on a node of a Redis Cluster.
 func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(exam.Finding)) (Stats, error) {
-	if is, err := d.redis.Client().IsClusterNode(ctx); err != nil {
+	if is, err := d.redis.IsClusterNode(ctx); err != nil {
 		return Stats{}, err
 	} else if is {
 		return Stats{}, errors.New("this Redis is a node of a Redis Cluster, which the bus does not support")

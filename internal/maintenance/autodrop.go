@@ -31,7 +31,7 @@ func (m *Maintenance) Autodrop(ctx context.Context, _ *queue.Task) queue.Result 
 	m.dropExpired(ctx)
 	m.trimLetters(ctx)
 	m.trimHistories(ctx)
-	memory, err := m.store.Partition().Client().Memory(ctx)
+	memory, err := m.store.Partition().Memory(ctx)
 	if errors.Is(err, rdb.ErrMemoryUnknown) {
 		m.memoryUnknown.Do(func() { m.log.Info("autodrop disabled: redis does not report its memory", "error", err) })
 		return queue.Done
@@ -132,7 +132,7 @@ func (m *Maintenance) dropKeys(ctx context.Context, d *drop) (noneLeft bool, err
 func (m *Maintenance) awaitFreeing(ctx context.Context, d *drop) (freeing bool, err error) {
 	const tries, pause = 200, time.Millisecond
 	for range tries {
-		memory, err := m.store.Partition().Client().Memory(ctx)
+		memory, err := m.store.Partition().Memory(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -167,7 +167,7 @@ func (m *Maintenance) dropSteps(ctx context.Context, d *drop, step func() (some 
 		if some, err := step(); err != nil || !some {
 			return err == nil, err
 		}
-		memory, err := m.store.Partition().Client().Memory(ctx)
+		memory, err := m.store.Partition().Memory(ctx)
 		if err != nil {
 			return false, err
 		}

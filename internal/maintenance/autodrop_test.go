@@ -54,7 +54,7 @@ const noise = 200_000
 
 func used(t *testing.T, st *store.Store) int64 {
 	t.Helper()
-	memory, err := st.Partition().Client().Memory(t.Context())
+	memory, err := st.Partition().Memory(t.Context())
 	require.NoError(t, err)
 	return memory.Used
 }

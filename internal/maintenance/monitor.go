@@ -125,7 +125,7 @@ func (m *Monitor) counts(ctx context.Context) (map[bus.Counter]int64, error) {
 	if err != nil {
 		return nil, err
 	}
-	cpu, err := m.store.Partition().Client().CPU(ctx)
+	cpu, err := m.store.Partition().CPU(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -111,7 +111,7 @@ func (r *run) announce(ctx context.Context) error {
 }
 
 func (r *run) requireNoCluster(ctx context.Context) error {
-	is, err := r.redis.Client().IsClusterNode(ctx)
+	is, err := r.redis.IsClusterNode(ctx)
 	if is {
 		return errors.New("this Redis is a node of a Redis Cluster, which the bus does not support")
 	}

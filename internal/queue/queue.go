@@ -85,5 +85,5 @@ func (q *Queue) NewWaiter(queue bus.Queue, longest time.Duration) *rdb.Waiter {
 	return q.partition.NewWaiter(q.keys.Instant(queue), longest)
 }
 
-// SteadySince is since when no call has found Redis unavailable: see [rdb.Client.SteadySince].
-func (q *Queue) SteadySince() time.Time { return q.partition.Client().SteadySince() }
+// SteadySince is since when no call has found Redis unavailable: see [rdb.Partition.SteadySince].
+func (q *Queue) SteadySince() time.Time { return q.partition.SteadySince() }

@@ -2,12 +2,13 @@ package rdb
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"routemaster/internal/rdb/state"
 )
 
 // Change is what came of a script that changes something for a client. Such a script returns a
@@ -58,9 +59,6 @@ func (c *Change) Refusal(what string, words map[string]error) error {
 // confirmTimeout bounds how long the replicas may take.
 const confirmTimeout = time.Second
 
-// errUnconfirmed says that a change may be lost if Redis fails over now.
-var errUnconfirmed = errors.New("too few replicas have confirmed the change")
-
 // Change is [Partition.ChangeAll] for one script.
 func (p *Partition) Change(ctx context.Context, script *Script, args ...any) Change {
 	return p.ChangeAll(ctx, script.Call(args...))[0]
@@ -92,8 +90,8 @@ func (p *Partition) runConfirmed(ctx context.Context, calls []Call) (cmds []*red
 func (p *Partition) confirmed(wait *redis.Cmd) error {
 	replicas, err := wait.Int()
 	if err == nil && replicas < p.client.minReplicas {
-		p.client.state.observe(errUnconfirmed)
-		return errUnconfirmed
+		p.state.Observe(state.ErrUnconfirmed)
+		return state.ErrUnconfirmed
 	}
 	return err
 }

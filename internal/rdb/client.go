@@ -5,18 +5,21 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
+
+	"routemaster/internal/rdb/source"
 )
 
 // Options say which Redis to use, and how.
 type Options struct {
-	// URL is a redis, rediss or unix URL, or a redis+sentinel or rediss+sentinel one, which names
-	// sentinels and their master: redis+sentinel://user:password@host:26379,host:26379/master/0.
+	// URL is a redis, rediss or unix URL, or one of sentinels or of a cluster, which names several
+	// hosts: redis+sentinel://user:password@host:26379,host:26379/master/0 or
+	// redis+cluster://user:password@host:6379,host:6379; rediss for TLS.
 	URL string
-	// Connections is how many calls may be under way at once, besides one for each [Waiter].
+	// Connections is how many calls may be under way at once, besides one for each [Waiter]; to each
+	// node of a cluster.
 	Connections int
 	// MinReplicas is how many replicas must confirm a [Partition.Change] before it succeeds.
 	MinReplicas int
@@ -35,12 +38,9 @@ type library interface {
 	Close() error
 }
 
-// Client is a Redis. It is safe for concurrent use.
+// Client is a Redis, or a Redis Cluster. It is safe for concurrent use.
 type Client struct {
-	db library
-	// forWaiter makes another one, for a [Waiter] that waits for longest at most.
-	forWaiter   func(longest time.Duration) library
-	state       *connectionState
+	place       place
 	minReplicas int
 }
 
@@ -48,31 +48,45 @@ type Client struct {
 func Open(o Options) (*Client, error) {
 	// The library would log every failed try; the connection state logs each change once.
 	logging.Disable()
-	source, err := parseURL(o.URL)
+	from, err := source.Parse(o.URL)
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", err)
 	}
-	source.configure(o.Connections)
-	c := &Client{
-		db: source.connect(), forWaiter: source.connectWaiter, minReplicas: o.MinReplicas,
-		state: &connectionState{log: cmp.Or(o.Log, slog.New(slog.DiscardHandler))},
+	from.Configure(o.Connections)
+	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	c := &Client{minReplicas: o.MinReplicas}
+	if from.Nodes != nil {
+		c.place = newNodes(from, log)
+	} else {
+		c.place = newSingle(from, log)
 	}
-	c.state.lastUnavailable.Store(time.Now().UnixMilli())
-	c.db.AddHook(c.state)
 	return c, nil
 }
 
-// Close closes the connections.
-func (c *Client) Close() error { return Wrap("close", c.db.Close()) }
-
-// Ping returns [bus.ErrUnavailable] unless Redis answers.
-func (c *Client) Ping(ctx context.Context) error { return Wrap("ping", c.db.Ping(ctx).Err()) }
-
-// SteadySince is since when no call has found Redis unavailable, at the earliest since the client
-// was opened.
-func (c *Client) SteadySince() time.Time { return time.UnixMilli(c.state.lastUnavailable.Load()) }
-
-// Partition is the layout whose keys begin with a namespace, which may be empty.
-func (c *Client) Partition(namespace string) *Partition {
-	return &Partition{Commands: c.db, client: c, namespace: namespace}
+// CheckURL returns an error unless url is one that [Open] takes. The error may show the URL.
+func CheckURL(url string) error {
+	_, err := source.Parse(url)
+	return err
 }
+
+// IsClusterURL is whether a URL is that of a Redis Cluster.
+func IsClusterURL(url string) bool {
+	from, err := source.Parse(url)
+	return err == nil && from.Nodes != nil
+}
+
+// Passwords are those of Redis and of its sentinels in a URL that [Open] takes; empty where there
+// is none.
+func Passwords(url string) []string {
+	from, err := source.Parse(url)
+	if err != nil {
+		return nil
+	}
+	return from.Passwords()
+}
+
+// Close closes the connections.
+func (c *Client) Close() error { return Wrap("close", c.place.close()) }
+
+// Ping returns [bus.ErrUnavailable] unless Redis answers, or some node of a cluster.
+func (c *Client) Ping(ctx context.Context) error { return Wrap("ping", c.place.ping(ctx)) }

@@ -1,78 +1,129 @@
-package rdb
+package rdb_test
 
 import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
 )
 
-func TestSentinelURLs(t *testing.T) {
-	for _, c := range []struct {
-		url  string
-		want source
-		db   int
-	}{
-		{"redis+sentinel://a/bus", source{sentinels: []string{"a:26379"}, master: "bus"}, 0},
-		{"redis+sentinel://a:1,[::1]:2,10.0.0.3/bus/7", source{sentinels: []string{"a:1", "[::1]:2", "10.0.0.3:26379"}, master: "bus"}, 7},
-		{"redis+sentinel://a/bus?sentinel_username=s&sentinel_password=t&read_timeout=9", source{
-			sentinels: []string{"a:26379"}, master: "bus", sentinelUsername: "s", sentinelPassword: "t",
-		}, 0},
-	} {
-		got, err := parseURL(c.url)
-		require.NoError(t, err, c.url)
-		assert.Equal(t, c.db, got.options.DB, c.url)
-		assert.Nil(t, got.options.TLSConfig, c.url)
-		got.options = c.want.options
-		assert.Equal(t, c.want, got, c.url)
-	}
-	got, err := parseURL("rediss+sentinel://user:p%40ss@a,b/bus/1?read_timeout=9")
+func hostOf(t *testing.T, server *rdbtest.Server) string {
+	t.Helper()
+	u, err := url.Parse(server.URL)
 	require.NoError(t, err)
-	assert.Equal(t, "user", got.options.Username)
-	assert.Equal(t, "p@ss", got.options.Password)
-	assert.Equal(t, 9.0, got.options.ReadTimeout.Seconds())
-	require.NotNil(t, got.options.TLSConfig)
-	assert.Empty(t, got.options.TLSConfig.ServerName, "each server has its own name")
-	assert.Equal(t, []string{"a:26379", "b:26379"}, got.sentinels)
-
-	for _, wrong := range []string{
-		"redis+sentinel://", "redis+sentinel:///bus", "redis+sentinel://a", "redis+sentinel://a/", "redis+sentinel://a,,b/bus",
-		"redis+sentinel://a:x/bus", "redis+sentinel://a/bus/x", "redis+sentinel://a/bus/0/more", "redis+sentinel://a/bus?unknown=1",
-		"http+sentinel://a/bus", "redis+sentinel://a:99999/bus", "redis+sentinel://a:0/bus", "redis+sentinel://::1/bus", "redis+sentinel://a/bus/-1",
-		"redis+sentinel://a%ss@b/bus",
-	} {
-		assert.Error(t, CheckURL(wrong), wrong)
-	}
+	return u.Host
 }
 
-func TestPasswordsOfURLs(t *testing.T) {
-	for url, want := range map[string][]string{
-		"redis://a":                                     {"", ""},
-		"rediss://user:the%20secret@a/3":                {"the secret", ""},
-		"unix://user:secret@/path?db=1":                 {"secret", ""},
-		"redis+sentinel://:secret@a,b/m":                {"secret", ""},
-		"redis+sentinel://a/m?sentinel_password=theirs": {"", "theirs"},
-		"redis+sentinel://:secret@[::1]:26379,[::2]:26379/m?sentinel_password=theirs": {"secret", "theirs"},
-		"http://user:secret@a": nil,
-	} {
-		assert.Equal(t, want, Passwords(url), url)
-	}
+// serveTLS makes a Redis reachable over TLS, and returns the address.
+func serveTLS(t *testing.T, to string) string {
+	t.Helper()
+	certified := httptest.NewTLSServer(nil)
+	certificates := certified.TLS.Certificates
+	certified.Close()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certificates})
+	require.NoError(t, err)
+	forward(t, listener, func() string { return to })
+	return listener.Addr().String()
 }
 
-func TestTheURLSaysHowPatientToBe(t *testing.T) {
-	for url, want := range map[string]struct{ dial, margin time.Duration }{
-		"redis://127.0.0.1:1":                               {dialTimeout, waitMargin},
-		"redis://127.0.0.1:1?dial_timeout=8&read_timeout=9": {8 * time.Second, 9 * time.Second},
-		"redis://127.0.0.1:1?dial_timeout=0&read_timeout=0": {dialTimeout, waitMargin},
-	} {
-		client, err := Open(Options{URL: url, Connections: 1})
-		require.NoError(t, err)
-		waiter := client.Partition("").NewWaiter("list", time.Minute)
-		assert.Equal(t, want.dial, waiter.db.(*redis.Client).Options().DialTimeout, url)
-		assert.Equal(t, time.Minute+want.margin, waiter.db.(*redis.Client).Options().ReadTimeout, url)
-		require.NoError(t, waiter.Close())
-		require.NoError(t, client.Close())
+// serveTCP makes an address lead to a Redis. Connections made after a redirect lead to another.
+func serveTCP(t *testing.T, to string) (address string, redirect func(to string)) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	var target atomic.Value
+	target.Store(to)
+	forward(t, listener, func() string { return target.Load().(string) })
+	return listener.Addr().String(), func(to string) { target.Store(to) }
+}
+
+// forward passes on what comes in, until the test ends.
+func forward(t *testing.T, listener net.Listener, to func() string) {
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			outside, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			inside, err := net.Dial("tcp", to())
+			if !assert.NoError(t, err) {
+				return
+			}
+			running.Go(func() { _, _ = io.Copy(inside, outside); _ = inside.Close() })
+			running.Go(func() { _, _ = io.Copy(outside, inside); _ = outside.Close() })
+		}
+	})
+	t.Cleanup(func() {
+		_ = listener.Close()
+		running.Wait()
+	})
+}
+
+func TestRedisOverTLS(t *testing.T) {
+	server := rdbtest.Real(t)
+	address := serveTLS(t, hostOf(t, server))
+	t.Run("trusted", func(t *testing.T) {
+		client := server.Open(t, func(o *rdb.Options) { o.URL = "rediss://" + address + "?skip_verify=true&dial_timeout=30s" })
+		assert.NoError(t, client.Ping(t.Context()))
+		assert.NoError(t, client.Close())
+	})
+	t.Run("not trusted", func(t *testing.T) {
+		client := server.Open(t, func(o *rdb.Options) { o.URL = "rediss://" + address + "?dial_timeout=30s" })
+		err := client.Ping(t.Context())
+		assert.ErrorIs(t, err, bus.ErrUnavailable)
+		assert.ErrorContains(t, err, "certificate")
+		assert.NoError(t, client.Close())
+	})
+}
+
+func TestAMasterThatTheSentinelsDoNotKnow(t *testing.T) {
+	server := rdbtest.WithSentinels(t)
+	url := strings.Replace(server.URL, "/bus", "/wrong", 1)
+	var log rdbtest.Buffer
+	client := server.Open(t, log.LogTo, func(o *rdb.Options) { o.URL = url })
+	p, ctx := client.Partition(""), t.Context()
+	assert.ErrorIs(t, client.Ping(ctx), bus.ErrUnavailable)
+	assert.ErrorIs(t, write(ctx, p), bus.ErrUnavailable)
+	assert.ErrorIs(t, p.EachKey(ctx, "*", func([]string) error { return nil }), bus.ErrUnavailable)
+	assert.ErrorIs(t, p.Pipelined(ctx, "get", func(pipe rdb.Commands) { pipe.Get(ctx, "x") }), bus.ErrUnavailable)
+	assert.Regexp(t, `^.*redis unavailable, retrying.*know no master of that name.*\n$`, log.String())
+}
+
+// TestAFailoverBehindAFixedAddress has an address lead to another server, while the old one lives
+// on as its replica.
+func TestAFailoverBehindAFixedAddress(t *testing.T) {
+	first, second := rdbtest.Real(t), rdbtest.Real(t)
+	ctx := t.Context()
+	address, redirect := serveTCP(t, hostOf(t, first))
+	p := first.Open(t, func(o *rdb.Options) { o.URL = "redis://" + address }).Partition("")
+	var writers sync.WaitGroup
+	for range 5 { // several connections, to a server that knows the script
+		writers.Go(func() { assert.NoError(t, write(ctx, p)) })
 	}
+	writers.Wait()
+	host, port, _ := net.SplitHostPort(hostOf(t, second))
+	require.NoError(t, first.Raw.Do(ctx, "replicaof", host, port).Err())
+	redirect(hostOf(t, second))
+	require.Eventually(t, func() bool {
+		err := write(ctx, p)
+		if err != nil {
+			require.ErrorIs(t, err, bus.ErrUnavailable)
+		}
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond)
+	assert.Equal(t, "1", second.Raw.Get(ctx, "count").Val(), "the script ran once")
 }

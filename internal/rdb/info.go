@@ -27,9 +27,10 @@ type Memory struct {
 // ErrMemoryUnknown says that Redis does not report its memory. The embedded engine does not.
 var ErrMemoryUnknown = errors.New("redis does not report its memory")
 
-// Memory asks Redis about its memory. It fails with [ErrMemoryUnknown] or [bus.ErrUnavailable].
-func (c *Client) Memory(ctx context.Context) (Memory, error) {
-	fields, err := c.info(ctx, "memory")
+// Memory asks the Redis that has the partition about its memory. It fails with [ErrMemoryUnknown]
+// or [bus.ErrUnavailable].
+func (p *Partition) Memory(ctx context.Context) (Memory, error) {
+	fields, err := p.info(ctx, "memory")
 	if errors.Is(err, errNoInfo) {
 		return Memory{}, fmt.Errorf("%w: %w", ErrMemoryUnknown, err)
 	}
@@ -54,20 +55,20 @@ func (c *Client) Memory(ctx context.Context) (Memory, error) {
 // CPU is how much processor time Redis has taken since its start.
 type CPU struct{ User, System time.Duration }
 
-// CPU asks Redis for its processor time, which is zero where Redis does not report it. It fails
-// with [bus.ErrUnavailable].
-func (c *Client) CPU(ctx context.Context) (CPU, error) {
-	fields, err := c.info(ctx, "cpu")
+// CPU asks the Redis that has the partition for its processor time, which is zero where Redis does
+// not report it. It fails with [bus.ErrUnavailable].
+func (p *Partition) CPU(ctx context.Context) (CPU, error) {
+	fields, err := p.info(ctx, "cpu")
 	if err != nil && !Answered(err) {
 		return CPU{}, Wrap("cpu", err)
 	}
 	return CPU{seconds(fields["used_cpu_user"]), seconds(fields["used_cpu_sys"])}, nil
 }
 
-// IsClusterNode reports whether Redis is a node of a Redis Cluster, which has only a part of the
-// keys. The embedded engine is none. It fails with [bus.ErrUnavailable].
-func (c *Client) IsClusterNode(ctx context.Context) (bool, error) {
-	fields, err := c.info(ctx, "cluster")
+// IsClusterNode reports whether the partition is on a node of a Redis Cluster, which has only a
+// part of the keys. The embedded engine is none. It fails with [bus.ErrUnavailable].
+func (p *Partition) IsClusterNode(ctx context.Context) (bool, error) {
+	fields, err := p.info(ctx, "cluster")
 	if errors.Is(err, errNoInfo) {
 		return false, nil
 	}
@@ -78,8 +79,8 @@ func (c *Client) IsClusterNode(ctx context.Context) (bool, error) {
 var errNoInfo = errors.New("no INFO")
 
 // info reads the lines "name:value" of a section of INFO.
-func (c *Client) info(ctx context.Context, section string) (map[string]string, error) {
-	info, err := c.db.Info(ctx, section).Result()
+func (p *Partition) info(ctx context.Context, section string) (map[string]string, error) {
+	info, err := p.db.Info(ctx, section).Result()
 	if _, reply := errors.AsType[redis.Error](err); reply && (Answered(err) || HasCode(err, "NOPERM")) {
 		return nil, fmt.Errorf("%w: %w", errNoInfo, err)
 	}

@@ -14,25 +14,25 @@ import (
 
 func TestMemory(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		client := server.Open(t)
+		p := server.Open(t).Partition("")
 		if server.IsEmbedded() {
-			_, err := client.Memory(t.Context())
+			_, err := p.Memory(t.Context())
 			assert.ErrorIs(t, err, rdb.ErrMemoryUnknown)
 			return
 		}
-		memory, err := client.Memory(t.Context())
+		memory, err := p.Memory(t.Context())
 		require.NoError(t, err)
 		assert.Greater(t, memory.Used, int64(100_000))
 		assert.Zero(t, memory.Max)
 		assert.False(t, memory.Evicts)
 		require.NoError(t, server.Raw.ConfigSet(t.Context(), "maxmemory", "12345678").Err())
 		require.NoError(t, server.Raw.ConfigSet(t.Context(), "maxmemory-policy", "allkeys-lru").Err())
-		memory, err = client.Memory(t.Context())
+		memory, err = p.Memory(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, int64(12_345_678), memory.Max)
 		assert.True(t, memory.Evicts)
 		server.Kill(t)
-		_, err = client.Memory(t.Context())
+		_, err = p.Memory(t.Context())
 		assert.ErrorIs(t, err, bus.ErrUnavailable)
 	})
 }
@@ -43,7 +43,7 @@ func TestAUserWhoMayNotAskForMemory(t *testing.T) {
 	require.NoError(t, server.Raw.Do(ctx, "acl", "setuser", "limited", "on", ">pw", "~*", "&*", "+@all", "-info").Err())
 	var log rdbtest.Buffer
 	client := server.Open(t, log.LogTo, func(o *rdb.Options) { o.URL = strings.Replace(o.URL, "redis://", "redis://limited:pw@", 1) })
-	_, err := client.Memory(ctx)
+	_, err := client.Partition("").Memory(ctx)
 	assert.ErrorIs(t, err, rdb.ErrMemoryUnknown)
 	assert.ErrorContains(t, err, "NOPERM")
 	assert.NoError(t, client.Ping(ctx))

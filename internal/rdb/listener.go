@@ -20,7 +20,7 @@ type subscribing interface {
 
 // NewListener listens on a channel from now on. It fails with [bus.ErrUnavailable].
 func (p *Partition) NewListener(ctx context.Context, channel string) (*Listener, error) {
-	pubsub := p.client.db.(subscribing).Subscribe(ctx, channel)
+	pubsub := p.db.(subscribing).Subscribe(ctx, channel)
 	if _, err := pubsub.Receive(ctx); err != nil { // until Redis has confirmed it
 		_ = pubsub.Close()
 		return nil, Wrap("listen", err)

@@ -2,8 +2,11 @@ package rdb
 
 import (
 	"context"
+	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"routemaster/internal/rdb/state"
 )
 
 // Commands are Redis' commands: run at once, or gathered to be sent together. Their errors are
@@ -24,7 +27,21 @@ type AnyReply interface{ Err() error }
 type Partition struct {
 	Commands
 	client    *Client
+	db        library
+	state     *state.Connection
 	namespace string
+	// name is the number of the partition and how many there are, such as 7/12; empty if the bus has
+	// no partitions.
+	name string
+}
+
+// Partition is the only one of a bus without partitions: the keys that begin with a namespace,
+// which may be empty. On a cluster, all must have one slot.
+func (c *Client) Partition(namespace string) *Partition { return c.open(namespace, "") }
+
+func (c *Client) open(namespace, name string) *Partition {
+	db, state := c.place.open(namespace, name)
+	return &Partition{Commands: db, client: c, db: db, state: state, namespace: namespace, name: name}
 }
 
 // Namespace is what all keys of the partition begin with. It may be empty.
@@ -33,10 +50,14 @@ func (p *Partition) Namespace() string { return p.namespace }
 // Client is the Redis that the partition is in.
 func (p *Partition) Client() *Client { return p.client }
 
+// SteadySince is since when no call has found the partition unavailable, at the earliest since it
+// was opened.
+func (p *Partition) SteadySince() time.Time { return p.state.SteadySince() }
+
 // Pipelined runs commands in one round trip. Its error is that of the first command that failed,
 // and says what failed.
 func (p *Partition) Pipelined(ctx context.Context, what string, gather func(Commands)) error {
-	_, err := p.client.db.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	_, err := p.db.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		gather(pipe)
 		return nil
 	})
@@ -54,7 +75,7 @@ func (p *Partition) Reads(ctx context.Context, what string, gather func(Commands
 
 // Transaction is [Partition.Pipelined] for commands between which Redis runs no others.
 func (p *Partition) Transaction(ctx context.Context, what string, gather func(Commands)) error {
-	_, err := p.client.db.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+	_, err := p.db.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
 		gather(pipe)
 		return nil
 	})

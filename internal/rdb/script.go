@@ -31,7 +31,7 @@ func NewScript(library Library, entry string) *Script {
 }
 
 // source is what Redis is given.
-func (s *Script) source() string { return compose.Script(strings.Join(s.library, ""), s.entry) }
+func (s *Script) source() string { return guard + compose.Script(strings.Join(s.library, ""), s.entry) }
 
 // ReadLua reads lua/{name}.lua, of each name in turn, of a package's embedded files, for
 // [NewScript]. It panics if there is no such file, which is a programming error.
@@ -99,7 +99,10 @@ func (p *Partition) RunAll(ctx context.Context, calls ...Call) []Result {
 func (p *Partition) run(ctx context.Context, calls []Call, then ...command) []*redis.Cmd {
 	commands := make([]command, len(calls), len(calls)+len(then))
 	for i, c := range calls {
-		args := append(make(command, 0, 4+len(c.args)), "evalsha", c.script.sha(), 0, p.namespace)
+		args := append(make(command, 0, 5+len(c.args)), "evalsha", c.script.sha(), 0, p.namespace)
+		if p.name != "" {
+			args = append(args[:2], 1, p.namespace, p.namespace)
+		}
 		commands[i] = append(args, c.args...)
 	}
 	commands = append(commands, then...)
@@ -138,7 +141,7 @@ type command []any
 func (p *Partition) do(ctx context.Context, commands []command) []*redis.Cmd {
 	cmds := make([]*redis.Cmd, len(commands))
 	// The pipeline's error is the first of its commands', each of which keeps its own.
-	_, _ = p.client.db.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+	_, _ = p.db.Pipelined(ctx, func(pipe redis.Pipeliner) error {
 		for i, c := range commands {
 			cmds[i] = pipe.Do(ctx, c...)
 		}

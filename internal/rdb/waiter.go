@@ -10,30 +10,16 @@ import (
 
 // Waiter waits until a list has an element, on a connection of its own.
 type Waiter struct {
-	db  library
-	key string
+	connection *connection
+	key        string
 }
-
-// waitMargin is how much longer than Redis the waiter's connection waits, unless the URL grants
-// every answer more.
-const waitMargin = time.Second
 
 // waitWhenFull is how long a wait takes while Redis is full.
 const waitWhenFull = 20 * time.Millisecond
 
 // NewWaiter prepares a waiter for a list. No wait takes longer than longest.
 func (p *Partition) NewWaiter(key string, longest time.Duration) *Waiter {
-	db := p.client.forWaiter(longest)
-	db.AddHook(p.client.state)
-	return &Waiter{db: db, key: key}
-}
-
-// connectWaiter makes the client of a waiter.
-func (s source) connectWaiter(longest time.Duration) library {
-	return s.connect(func(o *redis.Options) {
-		o.PoolSize = 1
-		o.ReadTimeout = longest + max(waitMargin, o.ReadTimeout)
-	})
+	return &Waiter{p.newConnection(longest), key}
 }
 
 // Wait returns when the list has an element, or at the latest after timeout. It takes nothing: it
@@ -41,12 +27,12 @@ func (s source) connectWaiter(longest time.Duration) library {
 // and a wait can be given up at any moment. When its context is done the waiter is closed for
 // good.
 func (w *Waiter) Wait(ctx context.Context, timeout time.Duration) error {
-	stop := context.AfterFunc(ctx, func() { _ = w.db.Close() })
-	defer stop()
-	// Not BLMove, which rounds the time to whole seconds.
-	err := w.db.Do(ctx, "blmove", w.key, w.key, "right", "right", timeout.Seconds()).Err()
-	if ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
-		return ctx.Err()
+	closed, err := w.connection.run(ctx, func(db library) error {
+		// Not BLMove, which rounds the time to whole seconds.
+		return db.Do(ctx, "blmove", w.key, w.key, "right", "right", timeout.Seconds()).Err()
+	})
+	if closed {
+		return err
 	}
 	if isFull(err) { // it refuses to wait, but not to hand out elements, which is what empties it
 		select {
@@ -59,32 +45,32 @@ func (w *Waiter) Wait(ctx context.Context, timeout time.Duration) error {
 }
 
 // Close closes the waiter's connection, and ends a wait under way.
-func (w *Waiter) Close() error { return Wrap("close", w.db.Close()) }
+func (w *Waiter) Close() error { return Wrap("close", w.connection.Close()) }
 
 // StreamWaiter waits until a stream has a new entry, on a connection of its own. It is not safe for
 // concurrent use, but for Close.
 type StreamWaiter struct {
-	db   library
-	key  string
-	last string // the id of the last entry that was seen
+	connection *connection
+	key        string
+	last       string // the id of the last entry that was seen
 }
 
 // NewStreamWaiter prepares a waiter for a stream. No wait takes longer than longest.
 func (p *Partition) NewStreamWaiter(key string, longest time.Duration) *StreamWaiter {
-	db := p.client.forWaiter(longest)
-	db.AddHook(p.client.state)
-	return &StreamWaiter{db: db, key: key, last: "0-0"}
+	return &StreamWaiter{p.newConnection(longest), key, "0-0"}
 }
 
 // Wait returns when the stream has entries that came after the last that was seen, or at the latest
 // after timeout. The first wait returns at once if there are any. When its context is done the
 // waiter is closed for good. It returns the value of each of these entries, which have one field.
 func (w *StreamWaiter) Wait(ctx context.Context, timeout time.Duration) (values []string, err error) {
-	stop := context.AfterFunc(ctx, func() { _ = w.db.Close() })
-	defer stop()
-	streams, err := w.db.XRead(ctx, &redis.XReadArgs{Streams: []string{w.key, w.last}, Block: timeout}).Result()
-	if ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
-		return nil, ctx.Err()
+	var streams []redis.XStream
+	closed, err := w.connection.run(ctx, func(db library) (err error) {
+		streams, err = db.XRead(ctx, &redis.XReadArgs{Streams: []string{w.key, w.last}, Block: timeout}).Result()
+		return err
+	})
+	if closed {
+		return nil, err
 	}
 	if errors.Is(err, redis.Nil) { // the timeout
 		return nil, nil
@@ -101,4 +87,4 @@ func (w *StreamWaiter) Wait(ctx context.Context, timeout time.Duration) (values 
 }
 
 // Close closes the waiter's connection, and ends a wait under way.
-func (w *StreamWaiter) Close() error { return Wrap("close", w.db.Close()) }
+func (w *StreamWaiter) Close() error { return Wrap("close", w.connection.Close()) }

@@ -162,7 +162,7 @@ func TestAnIdempotencyKeyTakesUnder100Bytes(t *testing.T) {
 		f.Register()
 		f.PublishEvents("widgets", 1, 1, 0)
 		memory := func() int64 {
-			m, err := f.Partition.Client().Memory(ctx)
+			m, err := f.Partition.Memory(ctx)
 			require.NoError(t, err)
 			return m.Used
 		}

@@ -65,9 +65,8 @@ const relabelledPerStep = 500
 // may have lost writes then. It reports whether all batches are done. It fails with
 // [bus.ErrUnavailable].
 func (s *Store) Relabel(ctx context.Context, old bus.Token, r Relabelling, timeout time.Duration) (next Relabelling, done bool, err error) {
-	client := s.redis.Client()
 	for until := time.Now().Add(timeout); ; {
-		if client.SteadySince().UnixMilli() >= r.began {
+		if s.redis.SteadySince().UnixMilli() >= r.began {
 			r = BeginRelabelling()
 		}
 		last, err := s.redis.Run(ctx, scriptTokenRelabel, string(old), r.score, r.bid, relabelledPerStep).Strings()
@@ -75,7 +74,7 @@ func (s *Store) Relabel(ctx context.Context, old bus.Token, r Relabelling, timeo
 			return r, false, rdb.Wrap("rotate token", err)
 		}
 		if len(last) == 0 {
-			return r, client.SteadySince().UnixMilli() < r.began, nil
+			return r, s.redis.SteadySince().UnixMilli() < r.began, nil
 		}
 		r.score, r.bid = last[0], last[1]
 		if time.Now().After(until) {

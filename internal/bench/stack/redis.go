@@ -28,7 +28,7 @@ func (s *Stack) RedisStats(ctx context.Context) (stats RedisStats, err error) {
 	if _, err := fmt.Sscan(info["Memory"]["used_memory"], &stats.Memory); err != nil {
 		return stats, fmt.Errorf("redis INFO memory: %w", err)
 	}
-	cpu, err := s.redis.Client().CPU(ctx)
+	cpu, err := s.redis.CPU(ctx)
 	if err != nil {
 		return stats, err
 	}

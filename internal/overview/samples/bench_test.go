@@ -34,13 +34,13 @@ func BenchmarkSample(b *testing.B) {
 			ReceivedAt: storetest.Start.UnixMilli(),
 		}))
 	}
-	before, err := f.Partition.Client().CPU(b.Context())
+	before, err := f.Partition.CPU(b.Context())
 	require.NoError(b, err)
 	var sample overview.Sample
 	for b.Loop() {
 		sample = c.Collect(b.Context())
 	}
-	after, err := f.Partition.Client().CPU(b.Context())
+	after, err := f.Partition.CPU(b.Context())
 	require.NoError(b, err)
 	spent := after.User + after.System - before.User - before.System
 	b.ReportMetric(float64(spent.Milliseconds())/float64(b.N), "redis-ms/op")

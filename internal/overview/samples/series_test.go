@@ -121,7 +121,7 @@ func TestWorkersWriteSlotsInTurn(t *testing.T) {
 
 		require.NoError(t, f.Redis.Del(ctx, "series:turn").Err())
 		f.config.Memory.Max = 1000
-		if m, err := f.Partition.Client().Memory(ctx); err != nil || m.Max == 0 {
+		if m, err := f.Partition.Memory(ctx); err != nil || m.Max == 0 {
 			require.NoError(t, f.Redis.FlushAll(ctx).Err())
 			require.NoError(t, NewRecorder(f.Collector).Tick(ctx))
 			assert.Equal(t, []string{"series:turn"}, f.Redis.Keys(ctx, "series:*").Val(), "there is no room")

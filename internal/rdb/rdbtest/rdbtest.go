@@ -74,15 +74,6 @@ func Real(t testing.TB, arguments ...string) *Server {
 	return newServer(t, "redis://"+address+patiently, process)
 }
 
-// clusterPortAbove is how much above its own port a node of a cluster listens for the others.
-const clusterPortAbove = 10_000
-
-// ClusterNode is [Real], as a node of a Redis Cluster.
-func ClusterNode(t testing.TB) *Server {
-	address := freeAddress(t, clusterPortAbove)
-	return newServer(t, "redis://"+address+patiently, startServer(t, address, "--cluster-enabled", "yes"))
-}
-
 func newServer(t testing.TB, url string, process *process) *Server {
 	options, err := redis.ParseURL(url)
 	require.NoError(t, err)

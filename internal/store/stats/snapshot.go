@@ -94,7 +94,7 @@ func (s *Stats) Snapshot(ctx context.Context, until time.Time) (snapshot Snapsho
 
 // Memory asks Redis about its memory: nil where Redis does not report it.
 func (s *Stats) Memory(ctx context.Context) (*rdb.Memory, error) {
-	memory, err := s.redis.Client().Memory(ctx)
+	memory, err := s.redis.Memory(ctx)
 	if errors.Is(err, rdb.ErrMemoryUnknown) {
 		return nil, nil
 	}

@@ -44,7 +44,7 @@ func TestSnapshot(t *testing.T) {
 			assert.Nil(t, snapshot.Memory)
 		} else {
 			assert.Positive(t, snapshot.Memory.Used)
-			cpu, err := f.Partition.Client().CPU(ctx)
+			cpu, err := f.Partition.CPU(ctx)
 			require.NoError(t, err)
 			assert.Positive(t, cpu.User+cpu.System)
 		}

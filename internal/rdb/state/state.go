@@ -1,4 +1,5 @@
-package rdb
+// Package state says what the results of calls say about Redis, and whether it is there.
+package state
 
 import (
 	"context"
@@ -11,14 +12,24 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// connectionState observes the result of every command, and logs when Redis becomes unavailable and
+// Connection observes the result of every command, and logs when Redis becomes unavailable and
 // when it is available again. It is a [redis.Hook] of every connection.
-type connectionState struct {
+type Connection struct {
 	log  *slog.Logger
 	down atomic.Bool
 	// All in ms since the Unix epoch.
 	lastRefusal, backAt, lastUnavailable atomic.Int64
 }
+
+// New takes Redis to be there from now on.
+func New(log *slog.Logger) *Connection {
+	s := &Connection{log: log}
+	s.lastUnavailable.Store(time.Now().UnixMilli())
+	return s
+}
+
+// SteadySince is since when no call has found Redis unavailable.
+func (s *Connection) SteadySince() time.Time { return time.UnixMilli(s.lastUnavailable.Load()) }
 
 // refusalPause is how long Redis must not have refused anything for a refusal to be logged again.
 const refusalPause = time.Minute
@@ -27,40 +38,41 @@ const refusalPause = time.Minute
 // return errors that it remembers.
 const quietTime = 2 * time.Second
 
-func (s *connectionState) observe(err error) {
+// Observe takes note of the result of a call.
+func (s *Connection) Observe(err error) {
 	now := time.Now().UnixMilli()
-	switch classify(err) {
-	case answered:
+	switch Classify(err) {
+	case Answered:
 		if s.down.CompareAndSwap(true, false) {
 			s.backAt.Store(now)
 			s.log.Info("redis available again")
 		}
-	case unavailable:
+	case Unavailable:
 		s.lastUnavailable.Store(now)
 		if now-s.backAt.Load() > quietTime.Milliseconds() && s.down.CompareAndSwap(false, true) {
 			s.log.Error("redis unavailable, retrying", "error", err)
 		}
-	case refused:
+	case Refused:
 		if last := s.lastRefusal.Swap(now); now-last > refusalPause.Milliseconds() {
 			s.log.Error("redis refuses calls", "error", err)
 		}
-	case abandoned:
+	case Abandoned, Moved:
 	}
 }
 
-// observeCall is observe, but ignores the failure of a call that ran out of its own time.
-func (s *connectionState) observeCall(ctx context.Context, err error) {
+// observeCall is Observe, but ignores the failure of a call that ran out of its own time.
+func (s *Connection) observeCall(ctx context.Context, err error) {
 	if deadline, ok := ctx.Deadline(); err != nil && ok && !time.Now().Before(deadline) {
 		return
 	}
-	s.observe(err)
+	s.Observe(err)
 }
 
 var errUnknownMaster = errors.New("the sentinels that answer know no master of that name")
 
 // DialHook is part of [redis.Hook]. Sentinels that do not know the master answer nil, which must
 // not be taken for the answer of a call.
-func (s *connectionState) DialHook(next redis.DialHook) redis.DialHook {
+func (s *Connection) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := next(ctx, network, address)
 		if errors.Is(err, redis.Nil) {
@@ -71,7 +83,7 @@ func (s *connectionState) DialHook(next redis.DialHook) redis.DialHook {
 }
 
 // ProcessHook is part of [redis.Hook].
-func (s *connectionState) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (s *Connection) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
 		s.observeCall(ctx, err)
@@ -80,7 +92,7 @@ func (s *connectionState) ProcessHook(next redis.ProcessHook) redis.ProcessHook 
 }
 
 // ProcessPipelineHook is part of [redis.Hook].
-func (s *connectionState) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (s *Connection) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		err := next(ctx, cmds)
 		s.observeCall(ctx, err)

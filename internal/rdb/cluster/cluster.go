@@ -1,0 +1,196 @@
+// Package cluster knows which node of a Redis Cluster has which slot, and has a client for each.
+//
+// The Redis library's own ClusterClient is not used, because it sends again what may have taken
+// effect, and WAIT to another node than the change that it is about: see decision 57.
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const (
+	// maxAge is how old a map may become while it is used. A slot that has moved is noticed earlier:
+	// the node that had it says so.
+	maxAge = time.Minute
+	// minAge is how long a map is kept though a call has failed: all calls to a dead node do.
+	minAge = 100 * time.Millisecond
+	// patience is how long a node may take for a map until the next one is asked too.
+	patience = 200 * time.Millisecond
+	// loadTimeout is how long all nodes may take.
+	loadTimeout = 3 * time.Second
+	// nodeTTL is how long the client of a node is kept that no map names any more.
+	nodeTTL = 10 * time.Minute
+)
+
+// Node is a server of the cluster. Its client goes to it alone, and follows nothing.
+type Node struct {
+	*redis.Client
+	Address string
+	// named is when a map last had the node, in ms since the Unix epoch.
+	named atomic.Int64
+}
+
+// Cluster is a Redis Cluster. It is safe for concurrent use.
+type Cluster struct {
+	seeds   []string
+	connect func(address string) *redis.Client
+	masters atomic.Pointer[slotMap]
+	// open is done when the cluster is closed.
+	open  context.Context
+	close context.CancelFunc
+
+	mu    sync.Mutex
+	nodes map[string]*Node
+	// loading is the load under way, nil if there is none.
+	loading *load
+	loads   sync.WaitGroup
+}
+
+// load is one load of the map. Its error is there when it is done.
+type load struct {
+	done chan struct{}
+	err  error
+}
+
+// New prepares a cluster of which some nodes' addresses are known. It does not connect yet. Connect
+// makes the client of a node.
+func New(seeds []string, connect func(address string) *redis.Client) *Cluster {
+	c := &Cluster{seeds: seeds, connect: connect, nodes: map[string]*Node{}}
+	c.open, c.close = context.WithCancel(context.Background())
+	return c
+}
+
+// Close closes all clients.
+func (c *Cluster) Close() error {
+	c.close()
+	c.mu.Lock()
+	nodes := slices.Collect(maps.Values(c.nodes))
+	c.mu.Unlock()
+	var errs error
+	for _, node := range nodes {
+		errs = errors.Join(errs, node.Close())
+	}
+	c.loads.Wait()
+	return errs
+}
+
+// Master is the node that has a slot, as far as is known. The first call asks the nodes.
+func (c *Cluster) Master(ctx context.Context, slot int) (*Node, error) {
+	m := c.masters.Load()
+	if m == nil {
+		if err := c.load(ctx); err != nil {
+			return nil, err
+		}
+		m = c.masters.Load()
+	}
+	address := m.find(slot)
+	if age := time.Since(m.loaded); age > maxAge || address == "" && age > minAge {
+		c.reload()
+	}
+	if address == "" {
+		return nil, fmt.Errorf("no node has slot %d", slot)
+	}
+	return c.node(address)
+}
+
+// Moved takes note that the node at an address has said that a slot is at another, and returns the
+// node there.
+func (c *Cluster) Moved(slot int, address, by string) (*Node, error) {
+	address = resolve(address, by)
+	c.mu.Lock()
+	if m := c.masters.Load(); m != nil && m.find(slot) != address {
+		c.masters.Store(m.with(slot, address))
+	}
+	c.mu.Unlock()
+	c.reload() // others have moved too
+	return c.node(address)
+}
+
+// Suspect has the map loaded anew in the background, because a call has failed.
+func (c *Cluster) Suspect() {
+	if m := c.masters.Load(); m != nil && time.Since(m.loaded) > minAge {
+		c.reload()
+	}
+}
+
+// Ping asks the nodes for the map. It succeeds if one of them answers.
+func (c *Cluster) Ping(ctx context.Context) error { return c.load(ctx) }
+
+// node is the client of an address, and is made if there is none.
+func (c *Cluster) node(address string) (*Node, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open.Err() != nil {
+		return nil, redis.ErrClosed
+	}
+	node := c.nodes[address]
+	if node == nil {
+		node = &Node{Client: c.connect(address), Address: address}
+		c.nodes[address] = node
+	}
+	node.named.Store(time.Now().UnixMilli())
+	return node, nil
+}
+
+// load loads the map, or waits for the load under way.
+func (c *Cluster) load(ctx context.Context) error {
+	l := c.reload()
+	if l == nil {
+		return redis.ErrClosed
+	}
+	select {
+	case <-l.done:
+		return l.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// reload starts to load the map in the background, and returns the load under way. If the cluster
+// is closed there may be none.
+func (c *Cluster) reload() *load {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.loading != nil || c.open.Err() != nil {
+		return c.loading
+	}
+	l := &load{done: make(chan struct{})}
+	c.loading = l
+	c.loads.Go(func() {
+		defer close(l.done)
+		ctx, cancel := context.WithTimeout(c.open, loadTimeout)
+		defer cancel()
+		m, err := c.ask(ctx)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.loading, l.err = nil, err
+		if err == nil {
+			c.masters.Store(m)
+			c.forget(m)
+		}
+	})
+	return l
+}
+
+// forget closes the clients of nodes that no map has named for long.
+func (c *Cluster) forget(m *slotMap) {
+	now := time.Now()
+	for address, node := range c.nodes {
+		switch {
+		case m.names(address):
+			node.named.Store(now.UnixMilli())
+		case now.UnixMilli()-node.named.Load() > nodeTTL.Milliseconds():
+			delete(c.nodes, address)
+			_ = node.Close()
+		}
+	}
+}

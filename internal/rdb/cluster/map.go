@@ -1,0 +1,159 @@
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// slotMap says at which address the master of each slot is. It does not change.
+type slotMap struct {
+	loaded time.Time
+	// ranges are in order.
+	ranges []slotRange
+	// moved are single slots that have moved since.
+	moved map[int]string
+}
+
+type slotRange struct {
+	first, last int
+	address     string
+}
+
+// find returns the address of a slot's master, or "" if it has none.
+func (m *slotMap) find(slot int) string {
+	if address, ok := m.moved[slot]; ok {
+		return address
+	}
+	i, _ := slices.BinarySearchFunc(m.ranges, slot, func(r slotRange, slot int) int { return cmp.Compare(r.last, slot) })
+	if i < len(m.ranges) && m.ranges[i].first <= slot {
+		return m.ranges[i].address
+	}
+	return ""
+}
+
+// with is the map with a slot elsewhere.
+func (m *slotMap) with(slot int, address string) *slotMap {
+	moved := maps.Clone(m.moved)
+	if moved == nil {
+		moved = map[int]string{}
+	}
+	moved[slot] = address
+	return &slotMap{loaded: m.loaded, ranges: m.ranges, moved: moved}
+}
+
+// names is whether a node is the master of any slot.
+func (m *slotMap) names(address string) bool {
+	return slices.ContainsFunc(m.ranges, func(r slotRange) bool { return r.address == address })
+}
+
+var errNoSlots = errors.New("a node of the cluster knows no slots")
+
+// ask asks the nodes for their map, one after another, until the first answers. One that does not
+// answer at once, as a frozen one does not, holds up nothing.
+func (c *Cluster) ask(ctx context.Context) (*slotMap, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	addresses := c.addresses()
+	type answer struct {
+		slots *slotMap
+		err   error
+	}
+	answers := make(chan answer, len(addresses))
+	var first error
+	for asked, answered := 0, 0; answered < len(addresses); {
+		var next <-chan time.Time
+		if asked < len(addresses) {
+			address := addresses[asked]
+			asked++
+			c.loads.Go(func() {
+				m, err := c.askNode(ctx, address)
+				answers <- answer{m, err}
+			})
+			next = time.After(patience)
+		}
+		select {
+		case a := <-answers:
+			answered++
+			if a.err == nil {
+				return a.slots, nil
+			}
+			first = cmp.Or(first, a.err)
+		case <-next:
+		}
+	}
+	return nil, first
+}
+
+// addresses are those of all nodes that are known, in any order.
+func (c *Cluster) addresses() []string {
+	known := slices.Clone(c.seeds)
+	if m := c.masters.Load(); m != nil {
+		for _, r := range m.ranges {
+			known = append(known, r.address)
+		}
+	}
+	slices.Sort(known)
+	known = slices.Compact(known)
+	rand.Shuffle(len(known), func(i, j int) { known[i], known[j] = known[j], known[i] })
+	return known
+}
+
+func (c *Cluster) askNode(ctx context.Context, address string) (*slotMap, error) {
+	node, err := c.node(address)
+	if err != nil {
+		return nil, err
+	}
+	//lint:ignore SA1019 CLUSTER SHARDS is not in Redis 6.2
+	slots, err := node.ClusterSlots(ctx).Result()
+	if err != nil {
+		return nil, err
+	}
+	return newSlotMap(slots, address)
+}
+
+// newSlotMap reads what a node at an address has answered.
+func newSlotMap(slots []redis.ClusterSlot, address string) (*slotMap, error) {
+	m := &slotMap{loaded: time.Now()}
+	for _, s := range slots {
+		if len(s.Nodes) > 0 { // the first is the master
+			m.ranges = append(m.ranges, slotRange{s.Start, s.End, resolve(s.Nodes[0].Addr, address)})
+		}
+	}
+	if m.ranges == nil {
+		return nil, errNoSlots
+	}
+	slices.SortFunc(m.ranges, func(a, b slotRange) int { return cmp.Compare(a.first, b.first) })
+	return m, nil
+}
+
+// resolve completes the address of a node that another node, at the address by, has told: it may
+// lack a host, or have one that is only right there, and no port if all speak TLS.
+func resolve(address, by string) string {
+	byHost, byPort, _ := net.SplitHostPort(by)
+	colon := strings.LastIndexByte(address, ':')
+	if colon < 0 {
+		return address
+	}
+	host, port := strings.Trim(address[:colon], "[]"), address[colon+1:]
+	if host == "" || host == "?" || isLoopback(host) && !isLoopback(byHost) {
+		host = byHost
+	}
+	if port == "0" {
+		port = byPort
+	}
+	return net.JoinHostPort(host, port)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

@@ -1,0 +1,45 @@
+package rdb
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"routemaster/internal/rdb/cluster"
+	"routemaster/internal/rdb/slots"
+	"routemaster/internal/rdb/source"
+	"routemaster/internal/rdb/state"
+)
+
+// nodes are those of a cluster. All keys of a partition are in one slot, so all that is asked of it
+// goes to one node at a time.
+type nodes struct {
+	source  source.Source
+	log     *slog.Logger
+	cluster *cluster.Cluster
+}
+
+func newNodes(from source.Source, log *slog.Logger) *nodes {
+	return &nodes{from, log, cluster.New(from.Nodes, from.ConnectTo)}
+}
+
+// open returns a client without connections, from which a hook sends all to the node that has the
+// partition. Whether a partition is there does not depend on others: each has a state of its own.
+func (n *nodes) open(namespace, partition string) (library, *state.Connection) {
+	state := state.New(n.log.With("partition", partition))
+	db := n.source.Connect()
+	db.AddHook(state)
+	db.AddHook(n.cluster.Forward(slots.Of(namespace)))
+	return db, state
+}
+
+func (n *nodes) connect(namespace string, longest time.Duration, state *state.Connection) library {
+	db := n.source.ConnectWaiter(longest)
+	db.AddHook(state)
+	db.AddHook(n.cluster.Dial(slots.Of(namespace)))
+	return db
+}
+
+func (n *nodes) ping(ctx context.Context) error { return n.cluster.Ping(ctx) }
+
+func (n *nodes) close() error { return n.cluster.Close() }

@@ -1,0 +1,280 @@
+package rdb_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
+)
+
+const masters = 3
+
+// releasedPartitions are as many as there are masters, one on each.
+func releasedPartitions(t *testing.T, client *rdb.Client) rdb.Partitions {
+	t.Helper()
+	all := client.Partitions("", masters)
+	for _, p := range all {
+		require.NoError(t, p.Release(t.Context()))
+	}
+	return all
+}
+
+// count is how often [increment] has run.
+func count(t *testing.T, p *rdb.Partition) (n int) {
+	t.Helper()
+	n, err := p.Get(t.Context(), p.Namespace()+"count").Int()
+	if err != rdb.Nil {
+		require.NoError(t, err)
+	}
+	return n
+}
+
+// change is [increment] for who wants it confirmed.
+var change = rdb.NewScript(nil, `redis.call('INCR', ARGV[1] .. 'count') return {1}`)
+
+func TestPartitionsOnACluster(t *testing.T) {
+	c := rdbtest.NewCluster(t, masters, time.Minute)
+	ctx := t.Context()
+	all := releasedPartitions(t, c.Open(t))
+
+	t.Run("each partition is on a node of its own", func(t *testing.T) {
+		for i, p := range all {
+			require.Same(t, c.Nodes[i], c.MasterOf(t, p))
+			require.NoError(t, write(ctx, p))
+			require.NoError(t, p.HSet(ctx, p.Namespace()+"hash", "field", i).Err())
+			var a, b rdb.AnyReply
+			require.NoError(t, p.Pipelined(ctx, "pipeline", func(pipe rdb.Commands) {
+				a, b = pipe.HGet(ctx, p.Namespace()+"hash", "field"), pipe.LLen(ctx, p.Namespace()+"none")
+			}))
+			assert.NoError(t, a.Err())
+			assert.NoError(t, b.Err())
+			require.NoError(t, p.Transaction(ctx, "transaction", func(pipe rdb.Commands) {
+				pipe.Incr(ctx, p.Namespace()+"count")
+				pipe.Incr(ctx, p.Namespace()+"count")
+			}))
+			assert.Equal(t, 3, count(t, p))
+			var keys []string
+			require.NoError(t, p.EachKey(ctx, p.Namespace()+"*", func(page []string) error {
+				keys = append(keys, page...)
+				return nil
+			}))
+			assert.ElementsMatch(t, []string{p.Namespace() + "count", p.Namespace() + "hash", p.Namespace() + "partition"}, keys)
+			assert.Equal(t, int64(3), c.Nodes[i].Raw.DBSize(ctx).Val())
+		}
+	})
+	t.Run("a partition that is held refuses scripts", func(t *testing.T) {
+		before := count(t, all[1])
+		confirmed, err := all[1].Hold(ctx, 1)
+		require.NoError(t, err)
+		assert.Equal(t, 1, confirmed)
+		err = write(ctx, all[1])
+		assert.ErrorIs(t, err, bus.ErrUnavailable)
+		assert.ErrorContains(t, err, "CLOSED the partition {p01.3}: is held")
+		assert.NoError(t, write(ctx, all[0]), "others do not")
+		require.NoError(t, all[1].Release(ctx))
+		require.NoError(t, write(ctx, all[1]))
+		assert.Equal(t, before+1, count(t, all[1]))
+	})
+	t.Run("replicas of the partition's own node confirm", func(t *testing.T) {
+		confirming := c.Open(t, func(o *rdb.Options) { o.MinReplicas = 1 }).Partitions("", masters)
+		c.Nodes[masters].Freeze(t)
+		defer c.Nodes[masters].Thaw(t)
+		for range 3 { // any other node would confirm at once
+			changed := confirming[0].Change(ctx, change)
+			assert.ErrorContains(t, changed.Err, "too few replicas")
+			assert.False(t, changed.Changed)
+		}
+		assert.True(t, confirming[1].Change(ctx, change).Changed)
+	})
+	t.Run("what got no answer is sent once", func(t *testing.T) {
+		hasty := c.Open(t, func(o *rdb.Options) { o.URL = strings.Replace(o.URL, "?", "?read_timeout=100ms&", 1) }).Partitions("", masters)
+		for _, send := range []func() error{
+			func() error { return hasty[2].Run(ctx, increment).Err() },
+			func() error { return hasty[2].Incr(ctx, hasty[2].Namespace()+"count").Err() },
+			func() error {
+				return hasty[2].Transaction(ctx, "", func(pipe rdb.Commands) { pipe.Incr(ctx, hasty[2].Namespace()+"count") })
+			},
+		} {
+			require.Eventually(t, func() bool { return write(ctx, hasty[2]) == nil }, time.Minute, time.Millisecond, "so that there is a connection")
+			before := count(t, all[2])
+			c.Nodes[2].Freeze(t)
+			assert.ErrorIs(t, rdb.Wrap("send", send()), bus.ErrUnavailable)
+			require.Eventually(t, func() bool { return write(ctx, hasty[0]) == nil }, time.Minute, time.Millisecond, "another node answers")
+			c.Nodes[2].Thaw(t)
+			require.Eventually(t, func() bool { return count(t, all[2]) > before }, time.Minute, time.Millisecond)
+			require.NoError(t, write(ctx, all[2])) // behind all that was sent
+			assert.Equal(t, before+2, count(t, all[2]))
+		}
+	})
+	t.Run("a partition that moves is refused, then followed", func(t *testing.T) {
+		requireMoves(t, c, all[0])
+	})
+}
+
+// requireMoves moves the first partition to the second node, under load.
+func requireMoves(t *testing.T, c *rdbtest.Cluster, p *rdb.Partition) {
+	ctx := t.Context()
+	waiter := p.NewWaiter(p.Namespace()+"list", time.Minute)
+	defer waiter.Close()
+	waited := make(chan error, 1)
+	go func() { waited <- waiter.Wait(ctx, time.Minute) }()
+	requireBlocked(t, c.Nodes[0])
+	listener, err := p.NewListener(ctx, "channel")
+	require.NoError(t, err)
+	heard := make(chan string, 100)
+	go listener.Each(func(text string) { heard <- text })
+
+	load := startTransfers(t, p)
+	move := c.Move(t, p, c.Nodes[1])
+	move.Keys(t, 20)
+	require.Eventually(t, func() bool { return load.refused.Load() > 10 }, time.Minute, time.Millisecond)
+	refusal := rdb.Wrap("get", p.Get(ctx, p.Namespace()+"none").Err())
+	assert.ErrorIs(t, refusal, bus.ErrUnavailable)
+	assert.ErrorContains(t, refusal, "ASK")
+	move.End(t)
+	acknowledged := load.acknowledged.Load()
+	require.Eventually(t, func() bool { return load.acknowledged.Load() > acknowledged+10 }, time.Minute, time.Millisecond)
+	load.stop(t)
+
+	err = <-waited
+	assert.ErrorIs(t, err, bus.ErrUnavailable)
+	assert.ErrorContains(t, err, "MOVED")
+	go func() { waited <- waiter.Wait(ctx, time.Minute) }()
+	requireBlocked(t, c.Nodes[1])
+	require.NoError(t, p.LPush(ctx, p.Namespace()+"list", "element").Err())
+	assert.NoError(t, <-waited)
+
+	require.NoError(t, p.Publish(ctx, "channel", "from the new node").Err())
+	assert.Equal(t, "from the new node", <-heard)
+	require.NoError(t, listener.Close())
+
+	// A client that still takes the old node for the master is sent to the new one.
+	late := c.Open(t).Partitions("", masters)[0]
+	require.NoError(t, write(ctx, late))
+	back := c.Move(t, late, c.Nodes[0])
+	back.End(t)
+	before := count(t, p)
+	require.NoError(t, late.Transaction(ctx, "transaction", func(pipe rdb.Commands) {
+		pipe.Incr(ctx, p.Namespace()+"count")
+		pipe.Incr(ctx, p.Namespace()+"count")
+	}))
+	for _, r := range p.RunAll(ctx, increment.Call(), increment.Call()) {
+		assert.NoError(t, r.Err())
+	}
+	assert.Equal(t, before+4, count(t, p))
+}
+
+func requireBlocked(t *testing.T, node *rdbtest.Node) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return strings.Contains(node.Raw.Info(t.Context(), "clients").Val(), "blocked_clients:1\r\n")
+	}, time.Minute, time.Millisecond)
+}
+
+// transfers is load whose books must balance: each adds to one of many keys and to a sum.
+type transfers struct {
+	p                              *rdb.Partition
+	acknowledged, refused, unknown atomic.Int64
+	cancel                         context.CancelFunc
+	running                        sync.WaitGroup
+}
+
+const accounts = 500
+
+var transfer = rdb.NewScript(nil, `redis.call('INCR', ARGV[1] .. 'account:' .. ARGV[2])
+redis.call('INCR', ARGV[1] .. 'sum')
+return {1}`)
+
+func startTransfers(t *testing.T, p *rdb.Partition) *transfers {
+	l := &transfers{p: p}
+	for i := range accounts {
+		require.True(t, p.Change(t.Context(), transfer, i).Changed)
+	}
+	l.acknowledged.Store(accounts)
+	l.start(t)
+	return l
+}
+
+func (l *transfers) start(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	l.cancel = cancel
+	for range 2 {
+		l.running.Go(func() {
+			for ctx.Err() == nil {
+				err := l.p.Change(context.WithoutCancel(ctx), transfer, rand.IntN(accounts)).Err
+				switch {
+				case err == nil:
+					l.acknowledged.Add(1)
+				case rdb.HasCode(err, "ASK") || rdb.HasCode(err, "MOVED") || rdb.HasCode(err, "CLOSED"):
+					l.refused.Add(1)
+				default:
+					assert.ErrorIs(t, rdb.Wrap("transfer", err), bus.ErrUnavailable)
+					l.unknown.Add(1)
+				}
+			}
+		})
+	}
+}
+
+// stop ends the load, and requires that its books balance.
+func (l *transfers) stop(t *testing.T) {
+	t.Helper()
+	l.cancel()
+	l.running.Wait()
+	ctx, sum := t.Context(), int64(0)
+	for i := range accounts {
+		n, err := l.p.Get(ctx, fmt.Sprintf("%saccount:%d", l.p.Namespace(), i)).Int64()
+		require.NoError(t, err)
+		sum += n
+	}
+	total, err := l.p.Get(ctx, l.p.Namespace()+"sum").Int64()
+	require.NoError(t, err)
+	assert.Equal(t, total, sum, "no script ran halfway")
+	assert.GreaterOrEqual(t, total, l.acknowledged.Load(), "nothing that was answered is lost")
+	assert.LessOrEqual(t, total, l.acknowledged.Load()+l.unknown.Load(), "nothing that was refused has run")
+}
+
+func TestFailoversOfACluster(t *testing.T) {
+	c := rdbtest.NewCluster(t, masters, time.Second)
+	ctx := t.Context()
+	var log rdbtest.Buffer
+	all := releasedPartitions(t, c.Open(t, log.LogTo, func(o *rdb.Options) { o.MinReplicas = 1 }))
+	p := all[0]
+	waiter := p.NewWaiter(p.Namespace()+"list", time.Minute)
+	defer waiter.Close()
+
+	load, other := startTransfers(t, p), startTransfers(t, all[1])
+	node := c.FailOver(t, p)
+	acknowledged := load.acknowledged.Load()
+	require.Eventually(t, func() bool { return load.acknowledged.Load() > acknowledged+10 }, time.Minute, time.Millisecond)
+	load.stop(t)
+
+	began := time.Now()
+	node.Kill(t)
+	load.start(t)
+	c.RequireMaster(t, p, c.ReplicaOf(node))
+	assert.WithinRange(t, p.SteadySince(), began, time.Now())
+	assert.True(t, all[1].SteadySince().Before(began), "what is on other nodes is not concerned")
+	node.Restart(t) // its replica, without which nothing is confirmed
+	acknowledged = load.acknowledged.Load()
+	require.Eventually(t, func() bool { return load.acknowledged.Load() > acknowledged+10 }, time.Minute, time.Millisecond)
+	load.stop(t)
+	other.stop(t)
+	assert.Zero(t, other.refused.Load()+other.unknown.Load(), "what is on other nodes is not concerned")
+	assert.NotContains(t, log.String(), "partition=1/3")
+	assert.Regexp(t, `redis unavailable, retrying.*partition=0/3`, log.String())
+
+	require.NoError(t, p.LPush(ctx, p.Namespace()+"list", "element").Err())
+	require.Eventually(t, func() bool { return waiter.Wait(ctx, time.Minute) == nil }, time.Minute, time.Millisecond)
+}

@@ -1,0 +1,66 @@
+package rdb
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb/slots"
+)
+
+// Partitions are all of a bus, by number. Each has one slot of a cluster, and different ones are on
+// as many nodes as can be. On one Redis they are beside each other.
+type Partitions []*Partition
+
+// Partitions opens the partitions of a bus, of which there are so many. That number never changes,
+// because it decides where everything is.
+func (c *Client) Partitions(namespace string, count int) Partitions {
+	all := make(Partitions, count)
+	for i := range all {
+		all[i] = c.open(namespace+"{"+slots.Tag(i, count)+"}:", fmt.Sprintf("%d/%d", i, count))
+	}
+	return all
+}
+
+// Home is the partition in which the events of a topic are published.
+func (all Partitions) Home(topic bus.TopicName) *Partition { return all.of(string(topic)) }
+
+// Of is the partition that has all of a subscriber: what it is subscribed to, and its batches.
+func (all Partitions) Of(subscriber bus.Token) *Partition { return all.of(string(subscriber)) }
+
+// of is where a name is, by its FNV-1a hash of 64 bits.
+func (all Partitions) of(name string) *Partition {
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(name))
+	return all[hash.Sum64()%uint64(len(all))]
+}
+
+// partitionKey says that a partition is to be used. It has its name.
+const partitionKey = "partition"
+
+// guard begins every script: it refuses to run in a partition that is held, or has come back
+// without its keys. Scripts of a bus without partitions declare no key.
+const guard = `if KEYS[1] and redis.call('EXISTS', KEYS[1] .. '` + partitionKey + `') == 0 then
+  return redis.error_reply('CLOSED the partition ' .. KEYS[1] .. ' is held, or not there')
+end
+`
+
+// Release lets scripts run in the partition, of which there must be several. A new one is held.
+func (p *Partition) Release(ctx context.Context) error {
+	return Wrap("release", p.Set(ctx, p.namespace+partitionKey, p.name, 0).Err())
+}
+
+// Hold has the partition refuse all scripts, which then fail with [bus.ErrUnavailable], until it is
+// released. It waits until so many replicas have confirmed that, for a second at most, and returns
+// how many have. Nothing that is not a script is refused.
+func (p *Partition) Hold(ctx context.Context, replicas int) (confirmed int, err error) {
+	cmds := p.do(ctx, []command{
+		{"del", p.namespace + partitionKey}, {"wait", replicas, confirmTimeout.Milliseconds()},
+	})
+	if err := cmds[0].Err(); err != nil {
+		return 0, Wrap("hold", err)
+	}
+	confirmed, err = cmds[1].Int()
+	return confirmed, Wrap("hold", err)
+}

@@ -1,0 +1,46 @@
+package rdb
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"routemaster/internal/rdb/source"
+	"routemaster/internal/rdb/state"
+)
+
+// place is where partitions are: one Redis, or the nodes of a cluster.
+type place interface {
+	// open returns what reads and writes a partition, and whether that is there. Partition is how the
+	// log calls it.
+	open(namespace, partition string) (library, *state.Connection)
+	// connect makes a connection of its own to a partition, on which Redis takes longest at most.
+	connect(namespace string, longest time.Duration, state *state.Connection) library
+	ping(ctx context.Context) error
+	close() error
+}
+
+// single is one Redis, at an address or where sentinels say.
+type single struct {
+	source source.Source
+	db     library
+	state  *state.Connection
+}
+
+func newSingle(from source.Source, log *slog.Logger) *single {
+	s := &single{source: from, db: from.Connect(), state: state.New(log)}
+	s.db.AddHook(s.state)
+	return s
+}
+
+func (s *single) open(_, _ string) (library, *state.Connection) { return s.db, s.state }
+
+func (s *single) connect(_ string, longest time.Duration, state *state.Connection) library {
+	db := s.source.ConnectWaiter(longest)
+	db.AddHook(state)
+	return db
+}
+
+func (s *single) ping(ctx context.Context) error { return s.db.Ping(ctx).Err() }
+
+func (s *single) close() error { return s.db.Close() }

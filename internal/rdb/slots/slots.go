@@ -1,0 +1,53 @@
+// Package slots says where keys are in a Redis Cluster: each has one of 16,384 slots, each slot has
+// one node. See https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/.
+package slots
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Count is how many slots a cluster has.
+const Count = 16384
+
+// Of is the slot of a key: a number below [Count] that only depends on the part in braces, the hash
+// tag, if there is one.
+func Of(key string) int {
+	if _, after, ok := strings.Cut(key, "{"); ok {
+		if tag, _, ok := strings.Cut(after, "}"); ok && tag != "" {
+			key = tag
+		}
+	}
+	return int(crc16(key)) % Count
+}
+
+// crc16 is CRC-16/XMODEM: polynomial 0x1021, from 0, the highest bit first.
+func crc16(text string) (sum uint16) {
+	for i := range len(text) {
+		sum ^= uint16(text[i]) << 8
+		for range 8 {
+			carry := sum&0x8000 != 0
+			sum <<= 1
+			if carry {
+				sum ^= 0x1021
+			}
+		}
+	}
+	return sum
+}
+
+// Tag is the hash tag of a partition, of which there are so many. CRC-16 is linear, so the slots of
+// plain numbers lie together, and some nodes would have no partition. Tags are chosen so that
+// partition i has a slot in the middle half of the i-th part of all slots: nodes that have equal
+// parts of the slots have equal numbers of partitions, if they divide. Tags must never change.
+func Tag(partition, partitions int) string {
+	first, end := partition*Count/partitions, (partition+1)*Count/partitions
+	quarter := (end - first) / 4
+	for n := int64(0); ; n++ {
+		tag := fmt.Sprintf("p%02d.%s", partition, strconv.FormatInt(n, 36))
+		if slot := Of(tag); first+quarter <= slot && slot < end-quarter {
+			return tag
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package source
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestSentinelURLs(t *testing.T) {
+	for _, c := range []struct {
+		url  string
+		want Source
+		db   int
+	}{
+		{"redis+sentinel://a/bus", Source{sentinels: []string{"a:26379"}, master: "bus"}, 0},
+		{"redis+sentinel://a:1,[::1]:2,10.0.0.3/bus/7", Source{sentinels: []string{"a:1", "[::1]:2", "10.0.0.3:26379"}, master: "bus"}, 7},
+		{"redis+sentinel://a/bus?sentinel_username=s&sentinel_password=t&read_timeout=9", Source{
+			sentinels: []string{"a:26379"}, master: "bus", sentinelUsername: "s", sentinelPassword: "t",
+		}, 0},
+	} {
+		got, err := Parse(c.url)
+		require.NoError(t, err, c.url)
+		assert.Equal(t, c.db, got.options.DB, c.url)
+		assert.Nil(t, got.options.TLSConfig, c.url)
+		got.options = c.want.options
+		assert.Equal(t, c.want, got, c.url)
+	}
+	got, err := Parse("rediss+sentinel://user:p%40ss@a,b/bus/1?read_timeout=9")
+	require.NoError(t, err)
+	assert.Equal(t, "user", got.options.Username)
+	assert.Equal(t, "p@ss", got.options.Password)
+	assert.Equal(t, 9.0, got.options.ReadTimeout.Seconds())
+	require.NotNil(t, got.options.TLSConfig)
+	assert.Empty(t, got.options.TLSConfig.ServerName, "each server has its own name")
+	assert.Equal(t, []string{"a:26379", "b:26379"}, got.sentinels)
+
+	for _, wrong := range []string{
+		"redis+sentinel://", "redis+sentinel:///bus", "redis+sentinel://a", "redis+sentinel://a/", "redis+sentinel://a,,b/bus",
+		"redis+sentinel://a:x/bus", "redis+sentinel://a/bus/x", "redis+sentinel://a/bus/0/more", "redis+sentinel://a/bus?unknown=1",
+		"http+sentinel://a/bus", "redis+sentinel://a:99999/bus", "redis+sentinel://a:0/bus", "redis+sentinel://::1/bus", "redis+sentinel://a/bus/-1",
+		"redis+sentinel://a%ss@b/bus",
+	} {
+		_, err := Parse(wrong)
+		assert.Error(t, err, wrong)
+	}
+}
+
+func TestClusterURLs(t *testing.T) {
+	got, err := Parse("redis+cluster://user:p%40ss@a,b:7000,[::1]:7001/?read_timeout=9")
+	require.NoError(t, err)
+	assert.Equal(t, []string{"a:6379", "b:7000", "[::1]:7001"}, got.Nodes)
+	assert.Equal(t, "user", got.options.Username)
+	assert.Equal(t, "p@ss", got.options.Password)
+	assert.Equal(t, 9*time.Second, got.options.ReadTimeout)
+	assert.Nil(t, got.options.TLSConfig)
+	for _, url := range []string{"rediss+cluster://a", "rediss+cluster://a/0", "rediss+cluster://a,b/"} {
+		got, err = Parse(url)
+		require.NoError(t, err, url)
+		require.NotNil(t, got.options.TLSConfig)
+		assert.Empty(t, got.options.TLSConfig.ServerName, "each server has its own name")
+	}
+	for _, wrong := range []string{
+		"redis+cluster://", "redis+cluster://a,,b", "redis+cluster://a/1", "redis+cluster://a/bus", "redis+cluster://a?db=1",
+		"redis+cluster://a:99999", "redis+cluster://::1", "redis+cluster://a?unknown=1", "http+cluster://a", "redis+clusters://a",
+	} {
+		_, err := Parse(wrong)
+		assert.Error(t, err, wrong)
+	}
+}
+
+func TestPasswordsOfURLs(t *testing.T) {
+	for url, want := range map[string][]string{
+		"redis://a":                                     {"", ""},
+		"rediss://user:the%20secret@a/3":                {"the secret", ""},
+		"unix://user:secret@/path?db=1":                 {"secret", ""},
+		"redis+sentinel://:secret@a,b/m":                {"secret", ""},
+		"redis+sentinel://a/m?sentinel_password=theirs": {"", "theirs"},
+		"redis+sentinel://:secret@[::1]:26379,[::2]:26379/m?sentinel_password=theirs": {"secret", "theirs"},
+		"rediss+cluster://:secret@a,b": {"secret", ""},
+	} {
+		got, err := Parse(url)
+		require.NoError(t, err, url)
+		assert.Equal(t, want, got.Passwords(), url)
+	}
+}
+
+func TestTheURLSaysHowPatientToBe(t *testing.T) {
+	for url, want := range map[string]struct{ dial, margin time.Duration }{
+		"redis://127.0.0.1:1":                               {dialTimeout, waitMargin},
+		"redis://127.0.0.1:1?dial_timeout=8&read_timeout=9": {8 * time.Second, 9 * time.Second},
+		"redis://127.0.0.1:1?dial_timeout=0&read_timeout=0": {dialTimeout, waitMargin},
+	} {
+		s, err := Parse(url)
+		require.NoError(t, err)
+		s.Configure(1)
+		waiter := s.ConnectWaiter(time.Minute)
+		assert.Equal(t, want.dial, waiter.Options().DialTimeout, url)
+		assert.Equal(t, time.Minute+want.margin, waiter.Options().ReadTimeout, url)
+		require.NoError(t, waiter.Close())
+	}
+}

@@ -1,0 +1,80 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Class is what the result of a call says about Redis.
+type Class int
+
+const (
+	// Answered: it works, even if the answer is an error of the call itself.
+	Answered Class = iota
+	// Moved: it works, and the partition is at another node of the cluster.
+	Moved
+	// Abandoned: nothing, because the call was given up on our side.
+	Abandoned
+	// Refused: it works, but refuses some calls: it is full, read-only, without its replicas, or
+	// does not allow them to this user.
+	Refused
+	// Unavailable: it cannot be reached, or is not ready for any call.
+	Unavailable
+)
+
+// Refusals are codes of error replies. Scripts put the code into the middle of their own message.
+// EXECABORT ends a transaction of which a command was refused: a full Redis refuses even those that
+// only read.
+var Refusals = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "NOPERM", "EXECABORT"}
+
+var (
+	// unready are codes too. UNBLOCKED ends a wait when Redis becomes a replica.
+	unready = []string{"LOADING", "UNBLOCKED", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY",
+		"NOAUTH", "WRONGPASS", "max number of clients"}
+	// elsewhere: a partition of a cluster is on its way to another node, or held.
+	elsewhere = []string{"ASK", "CLOSED"}
+)
+
+// ErrUnconfirmed says that a change may be lost if Redis fails over now.
+var ErrUnconfirmed = errors.New("too few replicas have confirmed the change")
+
+// Classify says what the result of a call, which may be nil, says about Redis.
+func Classify(err error) Class {
+	if err == nil || errors.Is(err, redis.Nil) {
+		return Answered
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, net.ErrClosed) || errors.Is(err, redis.ErrClosed) {
+		return Abandoned
+	}
+	if errors.Is(err, ErrUnconfirmed) {
+		return Refused
+	}
+	reply, ok := errors.AsType[redis.Error](err)
+	if !ok {
+		return Unavailable // not an answer: the network, a time-out, an exhausted pool
+	}
+	has := func(code string) bool { return strings.Contains(reply.Error(), code) }
+	begins := func(code string) bool { return HasCode(reply, code) }
+	switch {
+	case begins("MOVED"):
+		return Moved
+	case slices.ContainsFunc(elsewhere, begins):
+		return Unavailable
+	case slices.ContainsFunc(Refusals, has):
+		return Refused
+	case slices.ContainsFunc(unready, has):
+		return Unavailable
+	}
+	return Answered
+}
+
+// HasCode reports whether err is an error that Redis answered with, which begins with a code.
+func HasCode(err error, code string) bool {
+	reply, ok := errors.AsType[redis.Error](err)
+	return ok && strings.HasPrefix(reply.Error(), code+" ")
+}
