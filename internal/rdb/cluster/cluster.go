@@ -31,9 +31,10 @@ const (
 	nodeTTL = 10 * time.Minute
 )
 
-// Node is a server of the cluster. Its client goes to it alone, and follows nothing.
+// Node is a server of the cluster.
 type Node struct {
-	*redis.Client
+	// client goes to it alone, and follows nothing.
+	client  *redis.Client
 	Address string
 	// named is when a map last had the node, in ms since the Unix epoch.
 	named atomic.Int64
@@ -77,7 +78,7 @@ func (c *Cluster) Close() error {
 	c.mu.Unlock()
 	var errs error
 	for _, node := range nodes {
-		errs = errors.Join(errs, node.Close())
+		errs = errors.Join(errs, node.client.Close())
 	}
 	c.loads.Wait()
 	return errs
@@ -134,7 +135,7 @@ func (c *Cluster) node(address string) (*Node, error) {
 	}
 	node := c.nodes[address]
 	if node == nil {
-		node = &Node{Client: c.connect(address), Address: address}
+		node = &Node{client: c.connect(address), Address: address}
 		c.nodes[address] = node
 	}
 	node.named.Store(time.Now().UnixMilli())
@@ -190,7 +191,7 @@ func (c *Cluster) forget(m *slotMap) {
 			node.named.Store(now.UnixMilli())
 		case now.UnixMilli()-node.named.Load() > nodeTTL.Milliseconds():
 			delete(c.nodes, address)
-			_ = node.Close()
+			_ = node.client.Close()
 		}
 	}
 }

@@ -113,7 +113,7 @@ func (c *Cluster) askNode(ctx context.Context, address string) (*slotMap, error)
 		return nil, err
 	}
 	//lint:ignore SA1019 CLUSTER SHARDS is not in Redis 6.2
-	slots, err := node.ClusterSlots(ctx).Result()
+	slots, err := node.client.ClusterSlots(ctx).Result()
 	if err != nil {
 		return nil, err
 	}

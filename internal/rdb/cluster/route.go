@@ -62,7 +62,7 @@ func (f forwarding) DialHook(next redis.DialHook) redis.DialHook {
 
 func (f forwarding) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		return f.follow(ctx, func(node *Node) error { return node.Process(ctx, cmd) })
+		return f.follow(ctx, func(node *Node) error { return node.client.Process(ctx, cmd) })
 	}
 }
 
@@ -76,7 +76,7 @@ func (f forwarding) ProcessPipelineHook(redis.ProcessPipelineHook) redis.Process
 		sent := false
 		err := f.follow(ctx, func(node *Node) error {
 			sent = true
-			_, err := send(node.Client, ctx, func(pipe redis.Pipeliner) error {
+			_, err := send(node.client, ctx, func(pipe redis.Pipeliner) error {
 				for _, cmd := range left {
 					_ = pipe.Process(ctx, cmd)
 				}
