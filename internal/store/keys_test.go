@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/compose"
 	"routemaster/internal/wire"
 )
 
@@ -63,7 +64,8 @@ func TestKeysInLua(t *testing.T) {
 		"job_of('AAAABBBBCCCCDDDD-_-_')": wire.PackJob(bus.Job{Name: bus.JobBatch, Args: []string{"AAAABBBBCCCCDDDD-_-_"}}),
 	}
 	for expression, key := range want {
-		got, err := client.Eval(t.Context(), strings.Join(Library, "")+"\nreturn "+expression, nil, "ns:").Text()
+		source := compose.Script(strings.Join(Library, ""), "return "+expression)
+		got, err := client.Eval(t.Context(), source, nil, "ns:").Text()
 		require.NoError(t, err, expression)
 		assert.Equal(t, key, got, expression)
 	}

@@ -40,7 +40,7 @@ var Library = slices.Concat(queue.Library, library)
 var library = rdb.Library{lua(
 	"lib/keys", "lib/batches", "lib/replays", "lib/plans", "lib/generations", "lib/queued", "lib/originals", "lib/letters",
 	"lib/gaps", "lib/options", "lib/setbacks", "lib/slices", "lib/deliveries", "lib/idempotency", "lib/histories",
-	"lib/publishes", "lib/owners", "lib/subscribers", "lib/subscriptions",
+	"lib/append", "lib/publishes", "lib/owners", "lib/subscribers", "lib/subscriptions",
 )}
 
 func newScript(name string) *rdb.Script { return rdb.NewScript(Library, lua(name)) }
