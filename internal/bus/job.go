@@ -15,9 +15,11 @@ const (
 	QueueJobs Queue = "jobs"
 	// QueueMachines holds the labels of state machines.
 	QueueMachines Queue = "machines"
+	// QueueRelay holds the relays, on a bus with partitions.
+	QueueRelay Queue = "relay"
 )
 
-// Queues lists all queues.
+// Queues lists all queues but that of relays.
 var Queues = [...]Queue{QueueMain, QueueAux, QueueJobs, QueueMachines}
 
 // JobName says what a job does.
@@ -35,6 +37,8 @@ const (
 	JobWalk JobName = "walk"
 	// JobMoves publishes moves of labels, given their machine and the number of the first.
 	JobMoves JobName = "moves"
+	// JobRelay carries events to the partition of the number that is its one argument.
+	JobRelay JobName = "relay"
 	// JobAutodrop drops the oldest batches when Redis is about to be full.
 	JobAutodrop JobName = "autodrop"
 	// JobMonitor sends the bus's gauges and counters to the metric service.
@@ -51,17 +55,6 @@ const (
 	DeadAfter   = 30 * time.Second
 	ForgetAfter = 120 * time.Second
 )
-
-// minRedisUptime is how long Redis must have been available before a worker's silence counts:
-// while Redis is unavailable, no heartbeat arrives. It is longer than the interval of
-// heartbeats.
-const minRedisUptime = 10 * time.Second
-
-// CanDetectDeadWorkers reports whether a silent worker may be considered dead, given since when
-// Redis has been available.
-func CanDetectDeadWorkers(availableSince, now time.Time) bool {
-	return now.Sub(availableSince) >= minRedisUptime
-}
 
 // Job is a unit of work. Two jobs with the same name and arguments are the same job.
 type Job struct {

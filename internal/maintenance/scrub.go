@@ -2,6 +2,7 @@ package maintenance
 
 import (
 	"context"
+	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
@@ -46,10 +47,14 @@ func (m *Maintenance) scrubWorkers(ctx context.Context) error {
 	return err
 }
 
+// minRedisUptime is how long Redis must have been available before a worker's silence counts: while
+// Redis is unavailable, no heartbeat arrives. It is longer than the interval of heartbeats.
+const minRedisUptime = 10 * time.Second
+
 // canDetectDeadWorkers reports false for a while after Redis was unavailable, because then all
 // workers are silent.
 func (m *Maintenance) canDetectDeadWorkers() bool {
-	return bus.CanDetectDeadWorkers(m.queue.SteadySince(), m.now())
+	return m.now().Sub(m.queue.SteadySince()) >= minRedisUptime
 }
 
 // scrubbed records how many jobs were requeued and how many workers were removed, including those

@@ -92,10 +92,14 @@ const scrubbedTogether = 100
 func (q *Queue) scrubAll(
 	ctx context.Context, workers []bus.WorkerID, since int64, forget bool,
 ) (jobs, silent int, err error) {
+	queues := bus.Queues[:]
+	if q.partition.IsOneOfSeveral() {
+		queues = append(queues, bus.QueueRelay)
+	}
 	for some := range slices.Chunk(workers, scrubbedTogether) {
 		var calls []rdb.Call
 		for _, worker := range some {
-			calls = append(calls, scriptScrub.Call(scrubArgs(worker, since, forget)...))
+			calls = append(calls, scriptScrub.Call(scrubArgs(worker, since, forget, queues)...))
 		}
 		for _, result := range q.partition.RunAll(ctx, calls...) {
 			requeued, err := result.Int()
@@ -112,9 +116,9 @@ func (q *Queue) scrubAll(
 }
 
 // scrubArgs are what lua/scrub.lua reads.
-func scrubArgs(worker bus.WorkerID, since int64, forget bool) []any {
+func scrubArgs(worker bus.WorkerID, since int64, forget bool, queues []bus.Queue) []any {
 	args := []any{string(worker), since, forget}
-	for _, queue := range bus.Queues {
+	for _, queue := range queues {
 		args = append(args, string(queue))
 	}
 	return args

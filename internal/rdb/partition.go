@@ -47,6 +47,9 @@ func (c *Client) open(namespace, name string) *Partition {
 // Namespace is what all keys of the partition begin with. It may be empty.
 func (p *Partition) Namespace() string { return p.namespace }
 
+// IsOneOfSeveral is whether the bus has partitions.
+func (p *Partition) IsOneOfSeveral() bool { return p.name != "" }
+
 // Client is the Redis that the partition is in.
 func (p *Partition) Client() *Client { return p.client }
 

@@ -36,19 +36,20 @@ func (all Partitions) of(name string) *Partition {
 	return all[hash.Sum64()%uint64(len(all))]
 }
 
-// partitionKey says that a partition is to be used. It has its name.
-const partitionKey = "partition"
+// PartitionKey is the key, behind the namespace, of a partition that is to be used: a string, its
+// number and how many there are, such as 7/12.
+const PartitionKey = "partition"
 
 // guard begins every script: it refuses to run in a partition that is held, or has come back
 // without its keys. Scripts of a bus without partitions declare no key.
-const guard = `if KEYS[1] and redis.call('EXISTS', KEYS[1] .. '` + partitionKey + `') == 0 then
+const guard = `if KEYS[1] and redis.call('EXISTS', KEYS[1] .. '` + PartitionKey + `') == 0 then
   return redis.error_reply('CLOSED the partition ' .. KEYS[1] .. ' is held, or not there')
 end
 `
 
 // Release lets scripts run in the partition, of which there must be several. A new one is held.
 func (p *Partition) Release(ctx context.Context) error {
-	return Wrap("release", p.Set(ctx, p.namespace+partitionKey, p.name, 0).Err())
+	return Wrap("release", p.Set(ctx, p.namespace+PartitionKey, p.name, 0).Err())
 }
 
 // Hold has the partition refuse all scripts, which then fail with [bus.ErrUnavailable], until it is
@@ -56,7 +57,7 @@ func (p *Partition) Release(ctx context.Context) error {
 // how many have. Nothing that is not a script is refused.
 func (p *Partition) Hold(ctx context.Context, replicas int) (confirmed int, err error) {
 	cmds := p.do(ctx, []command{
-		{"del", p.namespace + partitionKey}, {"wait", replicas, confirmTimeout.Milliseconds()},
+		{"del", p.namespace + PartitionKey}, {"wait", replicas, confirmTimeout.Milliseconds()},
 	})
 	if err := cmds[0].Err(); err != nil {
 		return 0, Wrap("hold", err)

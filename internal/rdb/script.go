@@ -100,7 +100,7 @@ func (p *Partition) run(ctx context.Context, calls []Call, then ...command) []*r
 	commands := make([]command, len(calls), len(calls)+len(then))
 	for i, c := range calls {
 		args := append(make(command, 0, 5+len(c.args)), "evalsha", c.script.sha(), 0, p.namespace)
-		if p.name != "" {
+		if p.IsOneOfSeveral() {
 			args = append(args[:2], 1, p.namespace, p.namespace)
 		}
 		commands[i] = append(args, c.args...)

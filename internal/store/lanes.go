@@ -103,9 +103,13 @@ func (c *laneCache) put(topic bus.TopicName, known []subscriberLanes) {
 	c.topics[topic] = known
 }
 
-// learnLanes reads the lanes of the subscribers of some topics, given for each topic their tokens
+// LaneArgs are the lanes of a publication's events as lua/lib/publishes.lua reads them, as far as
+// they are known.
+func (s *Store) LaneArgs(p *Publication) []any { return s.lanes.sort(p) }
+
+// LearnLanes reads the lanes of the subscribers of some topics, given for each topic their tokens
 // and the versions of their lanes, alternately. It fails with [bus.ErrUnavailable].
-func (s *Store) learnLanes(ctx context.Context, topics map[bus.TopicName][]string) error {
+func (s *Store) LearnLanes(ctx context.Context, topics map[bus.TopicName][]string) error {
 	read := map[bus.Token]rdb.Reply[[]any]{}
 	err := s.redis.Reads(ctx, "read lanes", func(pipe rdb.Commands) {
 		for _, versions := range topics {

@@ -40,8 +40,11 @@ var Library = slices.Concat(queue.Library, library)
 var library = rdb.Library{lua(
 	"lib/keys", "lib/batches", "lib/replays", "lib/plans", "lib/generations", "lib/queued", "lib/originals", "lib/letters",
 	"lib/gaps", "lib/options", "lib/setbacks", "lib/slices", "lib/deliveries", "lib/idempotency", "lib/histories",
-	"lib/append", "lib/publishes", "lib/owners", "lib/subscribers", "lib/subscriptions",
+	"lib/append", "lib/outboxes", "lib/publishes", "lib/owners", "lib/subscribers", "lib/subscriptions",
 )}
+
+// Outboxes is the part of [Library] that is about outboxes.
+var Outboxes = lua("lib/outboxes")
 
 func newScript(name string) *rdb.Script { return rdb.NewScript(Library, lua(name)) }
 

@@ -84,7 +84,7 @@ func (s *Store) publishSome(ctx context.Context, publications []Publication, som
 	if len(stale) == 0 {
 		return nil
 	}
-	if s.learnLanes(ctx, stale) != nil {
+	if s.LearnLanes(ctx, stale) != nil {
 		return nil
 	}
 	return again
@@ -98,7 +98,7 @@ func (s *Store) publish(p *Publication) rdb.Call {
 		key, digest = p.IdempotencyKey.Digests()
 		ttl = cmp.Or(p.IdempotencyKey.TTL, bus.DefaultIdempotencyTTL)
 	}
-	lanes := s.lanes.sort(p)
+	lanes := s.LaneArgs(p)
 	args := make([]any, 0, 16+len(lanes)+len(p.Events))
 	args = append(args,
 		string(p.Topic), string(p.Publisher), p.ReceivedAt, bus.NewBatchSeed(),

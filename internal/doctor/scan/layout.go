@@ -10,6 +10,7 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+	"routemaster/internal/store/relays"
 )
 
 // The keys without a namespace, as findings show them.
@@ -19,6 +20,7 @@ var (
 	work = jobstore.Keys{}
 	// labels are the keys of state machines.
 	labels = labelstore.Keys{}
+	relay  = relays.Keys{}
 )
 
 // What an earlier version of the bus had under other names.
@@ -64,8 +66,9 @@ var Singles = func() map[string]rdb.Kind {
 		labels.Definitions(): rdb.Hash, labels.Walks(): rdb.Hash,
 		"console:sessions": rdb.SortedSet, "activity": rdb.List, "api_tokens:used": rdb.Hash,
 		keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
+		rdb.PartitionKey: rdb.String, relay.Taken(): rdb.Hash,
 	}
-	for _, q := range bus.Queues {
+	for _, q := range append(bus.Queues[:], bus.QueueRelay) {
 		singles[jobs.JobsIndex(q)], singles[jobs.PendingIndex(q)] = rdb.Set, rdb.Set
 		singles[jobs.Scheduled(q)], singles[jobs.Instant(q)] = rdb.SortedSet, rdb.List
 	}
@@ -95,6 +98,11 @@ var families = []Family{
 	{Prefix: keys.Batch(""), Kind: rdb.List, has: bus.IsUID, list: (*Scan).takeBatch, to: store.BatchHeader - 1},
 	// By that these differ from our other keys that begin with "batches:".
 	{Prefix: keys.Original(""), Kind: rdb.List, has: bus.IsUID, list: (*Scan).takeOriginal},
+	// Of relays nothing is examined yet but the types.
+	{Prefix: "jobs:pending:" + string(bus.QueueRelay) + ":", Kind: rdb.List, unread: true},
+	{Prefix: relay.Outboxes(""), Kind: rdb.Hash, unread: true},
+	{Prefix: "relay:", Kind: rdb.List, unread: true},
+	{Prefix: "relayed:", Kind: rdb.List, unread: true},
 	{Prefix: "jobs:pending:", Kind: rdb.List, has: isWorker, list: (*Scan).takePending, from: -100, to: -1},
 	{Prefix: keys.Topic(""), Kind: rdb.Hash, fields: topicFields},
 	{Prefix: keys.Subscriber(""), Kind: rdb.Hash, Token: true, fields: slices.Concat(subscriberFields, OldFields)},

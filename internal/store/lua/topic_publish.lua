@@ -1,4 +1,5 @@
--- Publishes events to one topic: stores them in a batch of every subscriber.
+-- Publishes events to one topic: stores them in a batch of every subscriber and, if the bus has
+-- partitions, in an outbox for each other one with subscribers.
 --
 -- ARGV     1 namespace, 2 topic, 3 publisher's token, 4 now (ms), 5 first 16 characters of the UIDs
 --          of the batches opened, 6 default max_events, 7 default timeout (ms), 8 digest of the
@@ -68,6 +69,7 @@ if owner ~= publisher then
   written[topics_key()], written[owners_key()], written[owned_key()] = 'set', 'hash', 'hash'
 end
 if appending.ends_batches then written_with_batches(written) end
+local outboxes = KEYS[1] and read_outboxes(topic, written)
 local wrong = wrong_type(written)
 if wrong then return wrong end
 if claims then
@@ -87,6 +89,7 @@ if owner ~= publisher then
 end
 
 append_events(appending)
+if outboxes then fill_outboxes(outboxes, FIRST, LAST) end
 if plans then
   if plans.keeps_history then histories().append(topic, now, FIRST, LAST, counter) end
   plans.tell(FIRST, LAST)

@@ -51,7 +51,8 @@ local function read_receivers(appending, subscribers, laned, first, last)
   appending.receivers, appending.damaged, appending.opening = {}, {}, 0
   local tokens = {}
   for _, token in ipairs(subscribers) do
-    local settings = redis.pcall('HMGET', subscriber_key(token), 'callback', 'max_events', 'timeout')
+    local settings =
+      redis.pcall('HMGET', subscriber_key(token), 'callback', 'max_events', 'timeout')
     if settings[1] then
       table.insert(tokens, token)
       if laned[token] then

@@ -1,0 +1,30 @@
+-- Outboxes, on a bus with partitions. The home of a topic has a list for each other partition with
+-- subscribers of the topic: of events that a job, a relay, carries there in order. A partition is
+-- named by its number, two digits.
+local function outboxes_key(topic) return ns .. 'relays:' .. topic end
+local function outbox_key(number) return ns .. 'relay:' .. number end
+local function relay_taken_key() return ns .. 'relay:taken' end
+local function relayed_key(number) return ns .. 'relayed:' .. number end
+
+local function relay_of(number) return pack_job('relay', number) end
+
+-- The partitions to which events of a topic are relayed. An error if one cannot be written to. Adds
+-- to written, a table of keys and their types, what is written besides.
+local function read_outboxes(topic, written)
+  local numbers = redis.call('HKEYS', outboxes_key(topic))
+  for _, number in ipairs(numbers) do redis.call('LLEN', outbox_key(number)) end
+  if numbers[1] then
+    written[jobs_index_key('relay')], written[instant_key('relay')] = 'set', 'list'
+  end
+  return numbers
+end
+
+-- Adds events, the arguments from first to last, to outboxes, and has them relayed.
+local function fill_outboxes(numbers, first, last)
+  for _, number in ipairs(numbers) do
+    push_events(outbox_key(number), ARGV, first, last)
+    if redis.call('SADD', jobs_index_key('relay'), relay_of(number)) == 1 then
+      redis.call('LPUSH', instant_key('relay'), relay_of(number))
+    end
+  end
+end

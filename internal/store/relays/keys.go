@@ -1,0 +1,23 @@
+package relays
+
+import "routemaster/internal/bus"
+
+// Keys are those of a partition's relays. None is of the founding layout, and a bus without
+// partitions has none of them. ../lua/lib/outboxes.lua says the same to the scripts; a test holds
+// the two together.
+type Keys struct{ Namespace string }
+
+// Outboxes is a hash of the number of each partition to which events of a topic are relayed, to its
+// generation, which grows with each subscription there.
+func (k Keys) Outboxes(topic bus.TopicName) string { return k.Namespace + "relays:" + string(topic) }
+
+// Outbox is a list of packed events, oldest first, on their way to the partition of a number.
+func (k Keys) Outbox(to Number) string { return k.Namespace + "relay:" + to.String() }
+
+// Taken is a hash of the number of each partition to the head of its outbox that is being relayed:
+// a UID, a space, and how many events.
+func (k Keys) Taken() string { return k.Namespace + "relay:taken" }
+
+// Relayed is a list of the UIDs of the last relays that came from the partition of a number, latest
+// first.
+func (k Keys) Relayed(from Number) string { return k.Namespace + "relayed:" + from.String() }

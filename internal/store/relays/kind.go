@@ -1,0 +1,90 @@
+package relays
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+	"routemaster/internal/wire"
+)
+
+// How much a relay carries at most. One event more may have any size.
+const (
+	maxEvents = 1000
+	maxBytes  = 1 << 20
+)
+
+// Head is the head of an outbox, to be relayed: the [queue.Payload] of a relay's job.
+type Head struct {
+	To Number
+	// UID is the same each time the same events are taken.
+	UID    string
+	Events []wire.PackedEvent
+}
+
+// LaneStanding is part of [queue.Payload].
+func (h *Head) LaneStanding() bus.Standing { return bus.Proven }
+
+// LogAttrs is part of [queue.Payload].
+func (h *Head) LogAttrs() []slog.Attr {
+	return []slog.Attr{slog.String("to_partition", h.To.String()), slog.Int("events", len(h.Events))}
+}
+
+// outcome is what came of a relay: the [queue.Result].Detail of its task.
+type outcome string
+
+const (
+	// arrived: its events are where they go.
+	arrived outcome = "arrived"
+	// tooLarge: they would open too many batches there at once.
+	tooLarge outcome = "too large"
+)
+
+// Kind are the relays as a kind of the queue's entries. A result must always have a time to retry:
+// the job goes by itself when its outbox is found empty.
+func Kind() queue.Kind { return kind{} }
+
+type kind struct{}
+
+// Name is part of [queue.Kind].
+func (kind) Name() bus.JobName { return bus.JobRelay }
+
+// Library is part of [queue.Kind].
+func (kind) Library() rdb.Library {
+	return rdb.Library{store.Outboxes, rdb.ReadLua(luaFiles, "lib/kind")}
+}
+
+// MaxInFlight is part of [queue.Kind]: an outbox has one job.
+func (kind) MaxInFlight() int { return 0 }
+
+// Settings is part of [queue.Kind].
+func (kind) Settings(context.Context) []any {
+	return []any{string(bus.NewBatchID()), maxEvents, maxBytes}
+}
+
+// Payload is part of [queue.Kind]: it reads what RELAY.take of lua/lib/kind.lua returns.
+func (kind) Payload(job bus.Job, values []any) (queue.Payload, error) {
+	number, err := strconv.Atoi(job.Args[0])
+	if err != nil {
+		return nil, fmt.Errorf("take relay: %w", err)
+	}
+	head := &Head{To: Number(number), UID: rdb.Text(values[0])}
+	for _, event := range values[1:] {
+		head.Events = append(head.Events, wire.PackedEvent(rdb.Text(event)))
+	}
+	return head, nil
+}
+
+// Discarded is part of [queue.Kind]: it discards without a word.
+func (kind) Discarded([]any) any { return nil }
+
+// Result is part of [queue.Kind].
+func (kind) Result(payload queue.Payload, detail any) []any {
+	came, _ := detail.(outcome)
+	return []any{payload.(*Head).UID, string(came)}
+}

@@ -1,0 +1,62 @@
+-- Relays as a kind of the queue's entries: each carries the head of an outbox to another partition.
+-- What it has taken is noted with a UID until it is done, and taken again as it was, so that the
+-- other partition knows it. Settings: a UID for what is taken, max events, max bytes.
+local RELAY = { queue = 'relay' }
+KINDS.relay = RELAY
+
+-- Its job is there until the outbox is found empty when it comes up.
+function RELAY.exists() return true end
+
+-- How many events make up the head of an outbox: as many bytes as may be, and at least one event.
+local function length_of_head(outbox, max_events, max_bytes)
+  local SLICE = 100
+  local length, bytes = 0, 0
+  while length < max_events do
+    local last = math.min(length + SLICE, max_events) - 1
+    local some = redis.call('LRANGE', outbox, length, last)
+    for _, event in ipairs(some) do
+      bytes = bytes + #event
+      if bytes > max_bytes and length > 0 then return length end
+      length = length + 1
+    end
+    if #some < SLICE then break end
+  end
+  return length
+end
+
+-- Returns the UID of the relay, then its events.
+function RELAY.take(entry)
+  local number, outbox, uid, length = entry.arg, outbox_key(entry.arg), nil, nil
+  local taken = redis.call('HGET', relay_taken_key(), number)
+  if taken then uid, length = string.match(taken, '^(%S+) (%d+)$') end
+  if not uid then
+    uid = entry.settings[1]
+    length = length_of_head(outbox, tonumber(entry.settings[2]), tonumber(entry.settings[3]))
+    if length == 0 then
+      discard(entry)
+      return nil
+    end
+    redis.call('HSET', relay_taken_key(), number, uid .. ' ' .. length)
+  end
+  local events = redis.call('LRANGE', outbox, 0, length - 1)
+  table.insert(events, 1, uid)
+  return events
+end
+
+-- Ends what was taken, given the UID and what came of it: of what has arrived the outbox is
+-- unloaded, of what was too large the half is taken the next time.
+local function unload(entry)
+  local taken = redis.call('HGET', relay_taken_key(), entry.arg) or ''
+  local uid, length = string.match(taken, '^(%S+) (%d+)$')
+  if not uid or uid ~= entry.result[1] then return end
+  if entry.result[2] == 'arrived' then
+    redis.call('LTRIM', outbox_key(entry.arg), length, -1)
+    redis.call('HDEL', relay_taken_key(), entry.arg)
+  elseif entry.result[2] == 'too large' then
+    length = math.max(1, math.floor(length / 2))
+    redis.call('HSET', relay_taken_key(), entry.arg, uid .. ' ' .. length)
+  end
+end
+
+RELAY.retry = unload
+RELAY.complete = unload

@@ -1,0 +1,59 @@
+-- Appends events that were relayed from another partition to the batches of their subscribers here.
+--
+-- ARGV     1 namespace, 2 number of the partition they are from, 3 UID of the relay, 4 now (ms), 5
+--          first 16 characters of the UIDs of the batches opened, 6 default max_events, 7 default
+--          timeout (ms), 8 when a job that waits for its turn comes up by itself at the latest
+--          (ms), 9 max batches to open, 10.. runs of events of one topic: the topic, how many
+--          values of lanes there are, how many events, these values as topic_publish has them, and
+--          the packed events, oldest first
+-- Returns  {1}, also when it was done before; {0, 'too many batches'} when it would open too many
+--          for more than one event; {0, 'lanes', topic, lanes, ...} of topics whose subscribers
+--          have others than were sent: tokens and versions, with spaces between
+-- Keeps    what topic_publish keeps; a relay is known by its UID for the next 100 of its partition
+local home, uid = ARGV[2], ARGV[3]
+local KNOWN = 100
+if redis.call('LPOS', relayed_key(home), uid) then return { 1 } end
+
+local appending = {
+  now = ARGV[4], seed = ARGV[5], max_events = tonumber(ARGV[6]), timeout = tonumber(ARGV[7]),
+  wait_until = ARGV[8], traceparents = '', opened = 0,
+}
+local runs, stale, opening, events = {}, { 0, 'lanes' }, 0, 0
+local next = 10
+while next <= #ARGV do
+  local topic, first_lane = ARGV[next], next + 3
+  local first = first_lane + ARGV[next + 1]
+  local run = { first = first, last = first + ARGV[next + 2] - 1, laned = {} }
+  run.subscribers = redis.call('SMEMBERS', topic_subscribers_key(topic))
+  if redis.call('HLEN', plans_key()) > 0 then
+    local plans = publish_plans(topic, run.subscribers)
+    run.laned = plans.lanes(first_lane, first)
+    if not run.laned then
+      table.insert(stale, topic)
+      table.insert(stale, plans.stale()[3])
+    end
+  end
+  if run.laned then
+    read_receivers(appending, run.subscribers, run.laned, run.first, run.last)
+    opening = opening + appending.opening
+  end
+  events = events + run.last - run.first + 1
+  table.insert(runs, run)
+  next = run.last + 1
+end
+if stale[3] then return stale end
+if opening > tonumber(ARGV[9]) and events > 1 then return { 0, 'too many batches' } end
+local written = {}
+written_with_batches(written)
+local wrong = wrong_type(written)
+if wrong then return wrong end
+
+for i, run in ipairs(runs) do
+  -- What was read of all but the last is not kept, and may have changed by those before.
+  if #runs > 1 then read_receivers(appending, run.subscribers, run.laned, run.first, run.last) end
+  append_events(appending)
+end
+-- Last, so that a script that fails on the way is not taken for done.
+redis.call('LPUSH', relayed_key(home), uid)
+redis.call('LTRIM', relayed_key(home), 0, KNOWN - 1)
+return { 1 }
