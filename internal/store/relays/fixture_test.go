@@ -2,7 +2,6 @@ package relays_test
 
 import (
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -28,7 +27,7 @@ const (
 	client     = bus.ClientName("reader")
 )
 
-// world is a bus with partitions on one Redis, whose clock is set by hand.
+// world is a bus with partitions, on one Redis unless said otherwise, whose clock is set by hand.
 type world struct {
 	t        *testing.T
 	all      rdb.Partitions
@@ -42,8 +41,10 @@ type world struct {
 	got map[bus.Token]map[bus.TopicName][]int
 }
 
-func newWorld(t *testing.T, server *rdbtest.Server) *world {
-	w := &world{t: t, all: server.Open(t).Partitions("", partitions), got: map[bus.Token]map[bus.TopicName][]int{}}
+func newWorld(t *testing.T, server *rdbtest.Server) *world { return newWorldOn(t, server.Open(t)) }
+
+func newWorldOn(t *testing.T, client *rdb.Client) *world {
+	w := &world{t: t, all: client.Partitions("", partitions), got: map[bus.Token]map[bus.TopicName][]int{}}
 	for _, p := range w.all {
 		require.NoError(t, p.Release(t.Context()))
 		st := store.New(p, store.Options{})
@@ -54,7 +55,7 @@ func newWorld(t *testing.T, server *rdbtest.Server) *world {
 		require.NoError(t, st.PutToken(t.Context(), storetest.Publisher, "publisher"))
 	}
 	for i := range w.all {
-		log := slog.New(slog.NewTextHandler(io.Discard, nil))
+		log := slog.New(slog.DiscardHandler)
 		w.relayers = append(w.relayers, relays.NewRelayer(relays.Number(i), w.relays, log, w.now))
 	}
 	return w
