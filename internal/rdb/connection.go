@@ -12,39 +12,46 @@ import (
 // connection is one of its own to a partition, for what takes long. It is safe for concurrent use.
 type connection struct {
 	connect func() library
-	mu      sync.Mutex
-	db      library
-	closed  bool
+	// open is done when it is closed.
+	open context.Context
+	stop context.CancelFunc
+
+	mu sync.Mutex
+	db library
 }
 
 func (p *Partition) newConnection(longest time.Duration) *connection {
-	connect := func() library { return p.client.place.connect(p.namespace, longest, p.state) }
-	return &connection{connect: connect, db: connect()}
+	c := &connection{connect: func() library { return p.client.place.connect(p.namespace, longest, p.state) }}
+	c.open, c.stop = context.WithCancel(context.Background())
+	c.db = c.connect()
+	return c
 }
 
-// run runs a command, after which a context that is done closes the connection for good. Whatever
-// the command waits for ends then. Err is nil if it was closed.
-func (c *connection) run(ctx context.Context, command func(library) error) (closed bool, err error) {
-	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
-	defer stop()
+// run runs a command. A context that is done meanwhile closes the connection for good. Whatever the
+// command waits for ends when the connection is closed; then err is that of the context, if any.
+func (c *connection) run(ctx context.Context, command func(context.Context, library) error) (closed bool, err error) {
+	defer context.AfterFunc(ctx, func() { _ = c.Close() })()
+	calling, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.open, cancel)() // it may not be connected yet
 	c.mu.Lock()
 	db := c.db
 	c.mu.Unlock()
-	err = command(db)
-	if ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
+	err = command(calling, db)
+	if ctx.Err() != nil || c.open.Err() != nil || errors.Is(err, redis.ErrClosed) {
 		return true, ctx.Err()
 	}
 	if _, moved := redis.IsMovedError(err); moved {
-		c.renew()
+		c.renew(db)
 	}
 	return false, err
 }
 
 // renew connects anew the next time, because the partition is at another node.
-func (c *connection) renew() {
+func (c *connection) renew(old library) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.closed {
+	if c.open.Err() == nil && c.db == old {
 		_ = c.db.Close()
 		c.db = c.connect()
 	}
@@ -52,8 +59,8 @@ func (c *connection) renew() {
 
 // Close closes the connection, and ends what runs on it.
 func (c *connection) Close() error {
+	c.stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.closed = true
 	return c.db.Close()
 }

@@ -80,7 +80,9 @@ var errNoInfo = errors.New("no INFO")
 
 // info reads the lines "name:value" of a section of INFO.
 func (p *Partition) info(ctx context.Context, section string) (map[string]string, error) {
-	info, err := p.db.Info(ctx, section).Result()
+	var reply Reply[string]
+	err := p.atHome(ctx, func(pipe Commands) { reply = pipe.Info(ctx, section) })
+	info := reply.Val()
 	if _, reply := errors.AsType[redis.Error](err); reply && (Answered(err) || HasCode(err, "NOPERM")) {
 		return nil, fmt.Errorf("%w: %w", errNoInfo, err)
 	}

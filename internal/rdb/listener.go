@@ -2,6 +2,7 @@ package rdb
 
 import (
 	"context"
+	"errors"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -20,12 +21,14 @@ type subscribing interface {
 
 // NewListener listens on a channel from now on. It fails with [bus.ErrUnavailable].
 func (p *Partition) NewListener(ctx context.Context, channel string) (*Listener, error) {
-	pubsub := p.db.(subscribing).Subscribe(ctx, channel)
+	db := p.client.place.connect(p.namespace, 0, p.state)
+	pubsub := db.(subscribing).Subscribe(ctx, channel)
+	closeAll := func() error { return errors.Join(pubsub.Close(), db.Close()) }
 	if _, err := pubsub.Receive(ctx); err != nil { // until Redis has confirmed it
-		_ = pubsub.Close()
+		_ = closeAll()
 		return nil, Wrap("listen", err)
 	}
-	return &Listener{messages: pubsub.Channel(), close: pubsub.Close}, nil
+	return &Listener{messages: pubsub.Channel(), close: closeAll}, nil
 }
 
 // Each calls a function with everything that is published, until the listener is closed. It

@@ -27,7 +27,7 @@ func newNodes(from source.Source, log *slog.Logger) *nodes {
 // partition. Whether a partition is there does not depend on others: each has a state of its own.
 func (n *nodes) open(namespace, partition string) (library, *state.Connection) {
 	state := state.New(n.log.With("partition", partition))
-	db := n.source.Connect()
+	db := n.source.ConnectNowhere()
 	db.AddHook(state)
 	db.AddHook(n.cluster.Forward(slots.Of(namespace)))
 	return db, state
@@ -39,6 +39,8 @@ func (n *nodes) connect(namespace string, longest time.Duration, state *state.Co
 	db.AddHook(n.cluster.Dial(slots.Of(namespace)))
 	return db
 }
+
+func (n *nodes) where(namespace string) string { return n.cluster.AddressOf(slots.Of(namespace)) }
 
 func (n *nodes) ping(ctx context.Context) error { return n.cluster.Ping(ctx) }
 

@@ -117,6 +117,37 @@ func TestPartitionsOnACluster(t *testing.T) {
 			assert.Equal(t, before+2, count(t, all[2]))
 		}
 	})
+	t.Run("a user with a password, on all kinds of connections", func(t *testing.T) {
+		const rights = "+@read +@write +@scripting +@connection +@blocking +@transaction +@pubsub +info +wait +cluster|slots"
+		for _, node := range c.Nodes {
+			rule := append([]any{"acl", "setuser", "bus", "on", ">secret", "~*", "&*"}, words(rights)...)
+			require.NoError(t, node.Raw.Do(ctx, rule...).Err())
+		}
+		client := c.Open(t, func(o *rdb.Options) {
+			o.URL = strings.Replace(o.URL, "redis+cluster://", "redis+cluster://bus:secret@", 1) + "&min_idle_conns=2"
+			o.MinReplicas = 1
+		})
+		p := client.Partitions("", masters)[1]
+		assert.True(t, p.Change(ctx, change).Changed)
+		_, err := p.Memory(ctx)
+		assert.NoError(t, err)
+		waiter := p.NewWaiter(p.Namespace()+"list", time.Minute)
+		assert.NoError(t, waiter.Wait(ctx, time.Millisecond))
+		listener, err := p.NewListener(ctx, "channel")
+		require.NoError(t, err)
+		assert.Contains(t, c.Nodes[1].Raw.ClientList(ctx).Val(), "sub=1")
+		for line := range strings.Lines(c.Nodes[1].Raw.ClientList(ctx).Val()) {
+			if strings.Contains(line, "sub=1 ") {
+				assert.Contains(t, line, "user=bus ")
+			}
+		}
+		require.NoError(t, listener.Close())
+		require.NoError(t, waiter.Close())
+		require.NoError(t, client.Close())
+		require.Eventually(t, func() bool {
+			return !strings.Contains(c.Nodes[1].Raw.ClientList(ctx).Val()+c.Nodes[0].Raw.ClientList(ctx).Val(), "user=bus ")
+		}, time.Minute, time.Millisecond, "connections are left open")
+	})
 	t.Run("a partition that moves is refused, then followed", func(t *testing.T) {
 		requireMoves(t, c, all[0])
 	})
@@ -142,6 +173,10 @@ func requireMoves(t *testing.T, c *rdbtest.Cluster, p *rdb.Partition) {
 	refusal := rdb.Wrap("get", p.Get(ctx, p.Namespace()+"none").Err())
 	assert.ErrorIs(t, refusal, bus.ErrUnavailable)
 	assert.ErrorContains(t, refusal, "ASK")
+	// What has no key would see a part of the partition.
+	assert.ErrorIs(t, p.EachKey(ctx, p.Namespace()+"*", func([]string) error { return nil }), bus.ErrUnavailable)
+	_, err = p.Memory(ctx)
+	assert.ErrorIs(t, err, bus.ErrUnavailable)
 	move.End(t)
 	acknowledged := load.acknowledged.Load()
 	require.Eventually(t, func() bool { return load.acknowledged.Load() > acknowledged+10 }, time.Minute, time.Millisecond)
@@ -173,6 +208,13 @@ func requireMoves(t *testing.T, c *rdbtest.Cluster, p *rdb.Partition) {
 		assert.NoError(t, r.Err())
 	}
 	assert.Equal(t, before+4, count(t, p))
+}
+
+func words(text string) (all []any) {
+	for _, word := range strings.Fields(text) {
+		all = append(all, word)
+	}
+	return all
 }
 
 func requireBlocked(t *testing.T, node *rdbtest.Node) {
@@ -277,4 +319,32 @@ func TestFailoversOfACluster(t *testing.T) {
 
 	require.NoError(t, p.LPush(ctx, p.Namespace()+"list", "element").Err())
 	require.Eventually(t, func() bool { return waiter.Wait(ctx, time.Minute) == nil }, time.Minute, time.Millisecond)
+}
+
+// TestAWaitEndsThoughNoNodeAnswers freezes all nodes before the first call.
+func TestAWaitEndsThoughNoNodeAnswers(t *testing.T) {
+	node := rdbtest.ClusterNode(t)
+	client, err := rdb.Open(rdb.Options{URL: strings.Replace(node.URL, "redis://", "redis+cluster://", 1), Connections: 1})
+	require.NoError(t, err)
+	p := client.Partitions("", 1)[0]
+	node.Freeze(t)
+	defer node.Thaw(t)
+	rdbtest.Promptly(t, time.Second, func() time.Duration {
+		waiter := p.NewWaiter(p.Namespace()+"list", time.Hour)
+		ended := make(chan error, 1)
+		go func() { ended <- waiter.Wait(t.Context(), time.Hour) }()
+		return rdbtest.Took(func() {
+			_ = waiter.Close()
+			assert.NoError(t, <-ended)
+		})
+	})
+	require.NoError(t, client.Close())
+}
+
+func TestAClusterHasPartitions(t *testing.T) {
+	client, err := rdb.Open(rdb.Options{URL: "redis+cluster://127.0.0.1:1"})
+	require.NoError(t, err)
+	defer client.Close()
+	assert.Panics(t, func() { client.Partition("") })
+	assert.ErrorIs(t, client.Ping(t.Context()), bus.ErrUnavailable)
 }

@@ -36,8 +36,14 @@ type Partition struct {
 }
 
 // Partition is the only one of a bus without partitions: the keys that begin with a namespace,
-// which may be empty. On a cluster, all must have one slot.
-func (c *Client) Partition(namespace string) *Partition { return c.open(namespace, "") }
+// which may be empty. A cluster has no such bus: scripts that declare no key would run on a part of
+// their keys while a slot moves.
+func (c *Client) Partition(namespace string) *Partition {
+	if _, is := c.place.(*nodes); is {
+		panic("rdb: on a cluster a bus has partitions")
+	}
+	return c.open(namespace, "")
+}
 
 func (c *Client) open(namespace, name string) *Partition {
 	db, state := c.place.open(namespace, name)
@@ -83,4 +89,22 @@ func (p *Partition) Transaction(ctx context.Context, what string, gather func(Co
 		return nil
 	})
 	return Wrap(what, err)
+}
+
+// atHome runs a command without a key on the node that has the partition. A node runs such commands
+// whatever it has: so one with a key goes with it, and is refused if the partition is not there.
+func (p *Partition) atHome(ctx context.Context, gather func(Commands)) error {
+	if !p.IsOneOfSeveral() {
+		_, err := p.db.Pipelined(ctx, func(pipe redis.Pipeliner) error {
+			gather(pipe)
+			return nil
+		})
+		return err
+	}
+	_, err := p.db.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+		pipe.Exists(ctx, p.namespace)
+		gather(pipe)
+		return nil
+	})
+	return err
 }

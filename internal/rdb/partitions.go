@@ -13,8 +13,11 @@ import (
 // as many nodes as can be. On one Redis they are beside each other.
 type Partitions []*Partition
 
-// Partitions opens the partitions of a bus, of which there are so many. That number never changes,
-// because it decides where everything is.
+// MaxPartitions is how many a bus may have: two digits name one.
+const MaxPartitions = 100
+
+// Partitions opens the partitions of a bus, of which there are so many, from 1 to [MaxPartitions].
+// That number never changes, because it decides where everything is.
 func (c *Client) Partitions(namespace string, count int) Partitions {
 	all := make(Partitions, count)
 	for i := range all {

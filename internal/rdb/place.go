@@ -16,6 +16,8 @@ type place interface {
 	open(namespace, partition string) (library, *state.Connection)
 	// connect makes a connection of its own to a partition, on which Redis takes longest at most.
 	connect(namespace string, longest time.Duration, state *state.Connection) library
+	// where tells apart the Redis servers that a partition may be on.
+	where(namespace string) string
 	ping(ctx context.Context) error
 	close() error
 }
@@ -40,6 +42,8 @@ func (s *single) connect(_ string, longest time.Duration, state *state.Connectio
 	db.AddHook(state)
 	return db
 }
+
+func (s *single) where(string) string { return "" }
 
 func (s *single) ping(ctx context.Context) error { return s.db.Ping(ctx).Err() }
 

@@ -97,9 +97,13 @@ func Elements(kind Kind, each func(element, value string)) func(page []string) e
 // name may come twice.
 func (p *Partition) EachKey(ctx context.Context, match string, each func(page []string) error) error {
 	for cursor := uint64(0); ; {
-		page, next, err := p.Scan(ctx, cursor, match, KeysPerTrip).Result()
+		page, next, moved, err := p.scan(ctx, cursor, match)
 		if err != nil {
 			return Wrap("scan", err)
+		}
+		if moved {
+			cursor = 0
+			continue
 		}
 		if err := each(page); err != nil {
 			return err
@@ -108,6 +112,19 @@ func (p *Partition) EachKey(ctx context.Context, match string, each func(page []
 			return nil
 		}
 	}
+}
+
+// scan reads a page of keys. A cursor is of one node: moved says that the partition has been at
+// another one since the cursor was given, if that is not 0.
+func (p *Partition) scan(ctx context.Context, cursor uint64, match string) (page []string, next uint64, moved bool, err error) {
+	before := p.client.place.where(p.namespace)
+	var scan *redis.ScanCmd
+	err = p.atHome(ctx, func(pipe Commands) { scan = pipe.Scan(ctx, cursor, match, KeysPerTrip) })
+	if err != nil {
+		return nil, 0, false, err
+	}
+	page, next, err = scan.Result()
+	return page, next, cursor != 0 && p.client.place.where(p.namespace) != before, err
 }
 
 // Scored is a member of a sorted set, with its score.

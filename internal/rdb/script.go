@@ -130,9 +130,22 @@ func (p *Partition) run(ctx context.Context, calls []Call, then ...command) []*r
 		again = append(again, commands[i])
 	}
 	for at, cmd := range p.do(ctx, again)[loads:] {
-		cmds[missing[at]] = cmd
+		i := missing[at]
+		if i >= len(calls) && missing[0] > 0 {
+			cmd = fewer(cmds[i], cmd) // it may have asked another server about what ran before
+		}
+		cmds[i] = cmd
 	}
 	return cmds
+}
+
+// fewer is the one of two WAITs that has failed or confirms less.
+func fewer(a, b *redis.Cmd) *redis.Cmd {
+	replicas, err := a.Int()
+	if others, _ := b.Int(); err != nil || replicas < others {
+		return a
+	}
+	return b
 }
 
 // command is a command with its arguments.

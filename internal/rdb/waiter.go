@@ -27,7 +27,7 @@ func (p *Partition) NewWaiter(key string, longest time.Duration) *Waiter {
 // and a wait can be given up at any moment. When its context is done the waiter is closed for
 // good.
 func (w *Waiter) Wait(ctx context.Context, timeout time.Duration) error {
-	closed, err := w.connection.run(ctx, func(db library) error {
+	closed, err := w.connection.run(ctx, func(ctx context.Context, db library) error {
 		// Not BLMove, which rounds the time to whole seconds.
 		return db.Do(ctx, "blmove", w.key, w.key, "right", "right", timeout.Seconds()).Err()
 	})
@@ -65,7 +65,7 @@ func (p *Partition) NewStreamWaiter(key string, longest time.Duration) *StreamWa
 // waiter is closed for good. It returns the value of each of these entries, which have one field.
 func (w *StreamWaiter) Wait(ctx context.Context, timeout time.Duration) (values []string, err error) {
 	var streams []redis.XStream
-	closed, err := w.connection.run(ctx, func(db library) (err error) {
+	closed, err := w.connection.run(ctx, func(ctx context.Context, db library) (err error) {
 		streams, err = db.XRead(ctx, &redis.XReadArgs{Streams: []string{w.key, w.last}, Block: timeout}).Result()
 		return err
 	})

@@ -103,6 +103,14 @@ func (c *Cluster) Master(ctx context.Context, slot int) (*Node, error) {
 	return c.node(address)
 }
 
+// AddressOf is the address of the node that has a slot, as far as is known; else empty.
+func (c *Cluster) AddressOf(slot int) string {
+	if m := c.masters.Load(); m != nil {
+		return m.find(slot)
+	}
+	return ""
+}
+
 // Moved takes note that the node at an address has said that a slot is at another, and returns the
 // node there.
 func (c *Cluster) Moved(slot int, address, by string) (*Node, error) {

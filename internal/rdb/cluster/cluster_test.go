@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -15,7 +16,10 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 )
 
-func TestMain(m *testing.M) { rdbtest.Main(m) }
+func TestMain(m *testing.M) {
+	logging.Disable() // the library would log every failed try
+	rdbtest.Main(m)
+}
 
 func open(t *testing.T, seeds ...string) *cluster.Cluster {
 	c := cluster.New(seeds, func(address string) *redis.Client {

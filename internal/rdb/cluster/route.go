@@ -1,9 +1,9 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"net"
-	"slices"
 	"sync/atomic"
 
 	"github.com/redis/go-redis/v9"
@@ -17,20 +17,20 @@ type route struct {
 	slot    int
 }
 
-// follow runs something on the node that has the slot. If that answers that the slot is elsewhere,
-// it has not run, and runs there, but only once: while a slot moves back and forth, the caller had
-// better wait. Nothing else runs twice.
-func (r route) follow(ctx context.Context, run func(*Node) error) error {
+// follow runs something on the node that has the slot. If nothing of it has run, because the slot is
+// elsewhere, run returns the address that the node has told. Then it runs there, but only once: while
+// a slot moves back and forth, the caller had better wait. Nothing else runs twice.
+func (r route) follow(ctx context.Context, run func(*Node) (elsewhere string, err error)) error {
 	node, err := r.cluster.Master(ctx, r.slot)
 	if err != nil {
 		return err
 	}
-	err = run(node)
-	if address, moved := redis.IsMovedError(err); moved {
-		if node, err = r.cluster.Moved(r.slot, address, node.Address); err != nil {
+	elsewhere, err := run(node)
+	if elsewhere != "" {
+		if node, err = r.cluster.Moved(r.slot, elsewhere, node.Address); err != nil {
 			return err
 		}
-		err = run(node)
+		_, err = run(node)
 	}
 	r.learn(err, node.Address)
 	return err
@@ -45,7 +45,7 @@ func (r route) learn(err error, from string) {
 	}
 }
 
-// Forward returns a hook of a client that has no address: it sends what is asked of the client to
+// Forward returns a hook of a client that never connects: it sends what is asked of the client to
 // the node that has a slot.
 func (c *Cluster) Forward(slot int) redis.Hook { return forwarding{route{c, slot}} }
 
@@ -53,46 +53,40 @@ func (c *Cluster) Forward(slot int) redis.Hook { return forwarding{route{c, slot
 // a slot.
 func (c *Cluster) Dial(slot int) redis.Hook { return &dialling{route: route{c, slot}} }
 
-// forwarding sends commands to the client of the node, and subscriptions to its address.
+// forwarding sends commands to the client of the node.
 type forwarding struct{ route }
 
-func (f forwarding) DialHook(next redis.DialHook) redis.DialHook {
-	return (&dialling{route: f.route}).DialHook(next)
-}
+func (f forwarding) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (f forwarding) ProcessHook(redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		return f.follow(ctx, func(node *Node) error { return node.client.Process(ctx, cmd) })
+		return f.follow(ctx, func(node *Node) (elsewhere string, err error) {
+			err = node.client.Process(ctx, cmd)
+			return movedTo(err), err
+		})
 	}
 }
 
 func (f forwarding) ProcessPipelineHook(redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		send, left := (*redis.Client).Pipelined, cmds
-		isTransaction := cmds[0].Name() == "multi"
-		if isTransaction {
-			send, left = (*redis.Client).TxPipelined, cmds[1:len(cmds)-1] // which adds MULTI and EXEC again
+		send, elsewhere := (*redis.Client).Pipelined, ofPipeline
+		if cmds[0].Name() == "multi" {
+			send, elsewhere = (*redis.Client).TxPipelined, ofTransaction
+			cmds = cmds[1 : len(cmds)-1] // it adds MULTI and EXEC again
 		}
 		sent := false
-		err := f.follow(ctx, func(node *Node) error {
+		err := f.follow(ctx, func(node *Node) (string, error) {
 			sent = true
+			for _, cmd := range cmds {
+				cmd.SetErr(nil) // or one that gets no answer would keep that of the node before
+			}
 			_, err := send(node.client, ctx, func(pipe redis.Pipeliner) error {
-				for _, cmd := range left {
+				for _, cmd := range cmds {
 					_ = pipe.Process(ctx, cmd)
 				}
 				return nil
 			})
-			i := slices.IndexFunc(left, isMoved)
-			if i < 0 {
-				return err
-			}
-			err = left[i].Err()
-			if !isTransaction { // of that nothing has run
-				// What came before has run. What follows is for the other node, also what would run
-				// anywhere: WAIT is about the commands before it.
-				left = left[i:]
-			}
-			return err
+			return elsewhere(cmds), state.Worst(cmds, err)
 		})
 		if !sent {
 			for _, cmd := range cmds {
@@ -103,9 +97,32 @@ func (f forwarding) ProcessPipelineHook(redis.ProcessPipelineHook) redis.Process
 	}
 }
 
-func isMoved(cmd redis.Cmder) bool {
-	_, moved := redis.IsMovedError(cmd.Err())
-	return moved
+// movedTo is the address that an error names, if it is MOVED.
+func movedTo(err error) string {
+	address, _ := redis.IsMovedError(err)
+	return address
+}
+
+// ofPipeline is where the slot of a pipeline has moved; empty if a part of it has run. Two commands
+// have no key, and run anywhere: WAIT, which is to run again where the others do, and SCRIPT LOAD.
+func ofPipeline(cmds []redis.Cmder) (address string) {
+	for _, cmd := range cmds {
+		if name := cmd.Name(); name == "wait" || name == "script" {
+			continue
+		}
+		if address = movedTo(cmd.Err()); address == "" {
+			return ""
+		}
+	}
+	return address
+}
+
+// ofTransaction is where the slot of a transaction has moved: if one command is refused, none runs.
+func ofTransaction(cmds []redis.Cmder) (address string) {
+	for _, cmd := range cmds {
+		address = cmp.Or(address, movedTo(cmd.Err()))
+	}
+	return address
 }
 
 // dialling connects to wherever the node is at that moment. A connection stays where it leads when

@@ -152,15 +152,16 @@ func (c *Cluster) FailOver(t testing.TB, p *rdb.Partition) (master *Node) {
 
 // Move is the move of a partition's slot from its master to another one, key by key.
 type Move struct {
-	cluster  *Cluster
-	slot     int
-	from, to *Node
+	cluster   *Cluster
+	partition *rdb.Partition
+	slot      int
+	from, to  *Node
 }
 
 // Move begins to move a partition to a node.
 func (c *Cluster) Move(t testing.TB, p *rdb.Partition, to *Node) *Move {
 	t.Helper()
-	m := &Move{c, slots.Of(p.Namespace()), c.MasterOf(t, p), to}
+	m := &Move{c, p, slots.Of(p.Namespace()), c.MasterOf(t, p), to}
 	doOn(t, to.Server, "cluster", "setslot", m.slot, "importing", m.from.id)
 	doOn(t, m.from.Server, "cluster", "setslot", m.slot, "migrating", to.id)
 	return m
@@ -192,6 +193,7 @@ func (m *Move) End(t testing.TB) {
 			doOn(t, node.Server, "cluster", "setslot", m.slot, "node", m.to.id)
 		}
 	}
+	m.cluster.RequireMaster(t, m.partition, m.to)
 }
 
 func isMaster(t testing.TB, node *Node) bool {

@@ -97,6 +97,12 @@ func (s Source) ConnectTo(address string) *redis.Client {
 	return s.Connect(func(o *redis.Options) { o.Addr = address })
 }
 
+// ConnectNowhere makes a client that never connects, for hooks that send what is asked of it to
+// nodes of a cluster.
+func (s Source) ConnectNowhere() *redis.Client {
+	return s.Connect(func(o *redis.Options) { o.Addr, o.MinIdleConns = s.Nodes[0], 0 })
+}
+
 // waitMargin is how much longer than Redis a waiting connection waits, unless the URL grants every
 // answer more.
 const waitMargin = time.Second
@@ -104,7 +110,10 @@ const waitMargin = time.Second
 // ConnectWaiter is [Source.Connect] with one connection, on which Redis takes longest at most.
 func (s Source) ConnectWaiter(longest time.Duration) *redis.Client {
 	return s.Connect(func(o *redis.Options) {
-		o.PoolSize = 1
+		o.PoolSize, o.MinIdleConns = 1, 0
+		if s.Nodes != nil {
+			o.Addr = s.Nodes[0] // a hook dials another
+		}
 		o.ReadTimeout = longest + max(waitMargin, o.ReadTimeout)
 	})
 }

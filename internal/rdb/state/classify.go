@@ -78,3 +78,17 @@ func HasCode(err error, code string) bool {
 	reply, ok := errors.AsType[redis.Error](err)
 	return ok && strings.HasPrefix(reply.Error(), code+" ")
 }
+
+// Worst is the error of a pipeline: that of the first command that Redis did not answer, or refused,
+// if there is one.
+func Worst(cmds []redis.Cmder, first error) error {
+	if Classify(first) != Answered {
+		return first
+	}
+	for _, cmd := range cmds {
+		if err := cmd.Err(); Classify(err) != Answered {
+			return err
+		}
+	}
+	return first
+}

@@ -91,10 +91,11 @@ func (s *Connection) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	}
 }
 
-// ProcessPipelineHook is part of [redis.Hook].
+// ProcessPipelineHook is part of [redis.Hook]. The library returns the first error, and takes a key
+// that is not there for one; whoever looks at that alone must see that a later command was refused.
 func (s *Connection) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		err := next(ctx, cmds)
+		err := Worst(cmds, next(ctx, cmds))
 		s.observeCall(ctx, err)
 		return err
 	}
