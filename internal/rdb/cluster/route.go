@@ -17,9 +17,9 @@ type route struct {
 	slot    int
 }
 
-// follow runs something on the node that has the slot. If nothing of it has run, because the slot is
-// elsewhere, run returns the address that the node has told. Then it runs there, but only once: while
-// a slot moves back and forth, the caller had better wait. Nothing else runs twice.
+// follow runs something on the node that has the slot. If nothing of it has run, because the slot
+// is elsewhere, run returns the address that the node has told. Then it runs there, but only once:
+// while a slot moves back and forth, the caller had better wait. Nothing else runs twice.
 func (r route) follow(ctx context.Context, run func(*Node) (elsewhere string, err error)) error {
 	node, err := r.cluster.Master(ctx, r.slot)
 	if err != nil {

@@ -154,8 +154,8 @@ func TestAPipelineThatHasMovedIsFollowedWhole(t *testing.T) {
 	assert.Equal(t, []string{"script load x", "incr a", "incr b", "wait 1 1000"}, second.hasRun(), "WAIT is about what ran here")
 }
 
-// TestAPipelineOfWhichAPartHasRunIsNotFollowed would otherwise run that part again, or have one node
-// confirm what another has done.
+// TestAPipelineOfWhichAPartHasRunIsNotFollowed would otherwise run that part again, or have one
+// node confirm what another has done.
 func TestAPipelineOfWhichAPartHasRunIsNotFollowed(t *testing.T) {
 	for _, commands := range [][]string{
 		{"incr b", "incr a", "wait 1 1000"}, {"incr a", "incr b"}, {"incr a", "publish channel text"},

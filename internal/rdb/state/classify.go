@@ -79,8 +79,8 @@ func HasCode(err error, code string) bool {
 	return ok && strings.HasPrefix(reply.Error(), code+" ")
 }
 
-// Worst is the error of a pipeline: that of the first command that Redis did not answer, or refused,
-// if there is one.
+// Worst is the error of a pipeline: that of the first command that Redis did not answer, or
+// refused, if there is one.
 func Worst(cmds []redis.Cmder, first error) error {
 	if Classify(first) != Answered {
 		return first
