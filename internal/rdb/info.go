@@ -65,9 +65,13 @@ func (p *Partition) CPU(ctx context.Context) (CPU, error) {
 	return CPU{seconds(fields["used_cpu_user"]), seconds(fields["used_cpu_sys"])}, nil
 }
 
-// IsClusterNode reports whether the partition is on a node of a Redis Cluster, which has only a
-// part of the keys. The embedded engine is none. It fails with [bus.ErrUnavailable].
+// IsClusterNode reports whether the keys of a bus without partitions are on a node of a Redis
+// Cluster, which has only a part of them. The embedded engine is none. It fails with
+// [bus.ErrUnavailable].
 func (p *Partition) IsClusterNode(ctx context.Context) (bool, error) {
+	if p.IsOneOfSeveral() {
+		return false, nil
+	}
 	fields, err := p.info(ctx, "cluster")
 	if errors.Is(err, errNoInfo) {
 		return false, nil

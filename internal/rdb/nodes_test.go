@@ -117,6 +117,26 @@ func TestPartitionsOnACluster(t *testing.T) {
 			assert.Equal(t, before+2, count(t, all[2]))
 		}
 	})
+	t.Run("a scan begins anew where the partition has moved", func(t *testing.T) {
+		p, keys := all[2], 2000
+		require.NoError(t, p.Pipelined(ctx, "set", func(pipe rdb.Commands) {
+			for i := range keys {
+				pipe.Set(ctx, fmt.Sprintf("%skey:%d", p.Namespace(), i), "", 0)
+			}
+		}))
+		seen, pages := map[string]bool{}, 0
+		require.NoError(t, p.EachKey(ctx, p.Namespace()+"key:*", func(page []string) error {
+			if pages++; pages == 2 {
+				c.Move(t, p, c.Nodes[0]).End(t)
+			}
+			for _, key := range page {
+				seen[key] = true
+			}
+			return nil
+		}))
+		assert.Len(t, seen, keys)
+		c.Move(t, p, c.Nodes[2]).End(t)
+	})
 	t.Run("a user with a password, on all kinds of connections", func(t *testing.T) {
 		const rights = "+@read +@write +@scripting +@connection +@blocking +@transaction +@pubsub +info +wait +cluster|slots"
 		for _, node := range c.Nodes {

@@ -43,7 +43,7 @@ func (s *single) connect(_ string, longest time.Duration, state *state.Connectio
 	return db
 }
 
-func (s *single) where(string) string { return "" }
+func (s *single) where(string) string { return "here" }
 
 func (s *single) ping(ctx context.Context) error { return s.db.Ping(ctx).Err() }
 

@@ -96,15 +96,17 @@ func Elements(kind Kind, each func(element, value string)) func(page []string) e
 // EachKey calls a function with the names of the keys that match a pattern, a page at a time. A
 // name may come twice.
 func (p *Partition) EachKey(ctx context.Context, match string, each func(page []string) error) error {
-	for cursor := uint64(0); ; {
-		page, next, moved, err := p.scan(ctx, cursor, match)
+	cursor, given := uint64(0), ""
+	for {
+		page, next, at, err := p.scan(ctx, cursor, match)
 		if err != nil {
 			return Wrap("scan", err)
 		}
-		if moved {
+		if cursor != 0 && (at == "" || at != given) { // a cursor is of the node that has given it
 			cursor = 0
 			continue
 		}
+		given = at
 		if err := each(page); err != nil {
 			return err
 		}
@@ -114,17 +116,19 @@ func (p *Partition) EachKey(ctx context.Context, match string, each func(page []
 	}
 }
 
-// scan reads a page of keys. A cursor is of one node: moved says that the partition has been at
-// another one since the cursor was given, if that is not 0.
-func (p *Partition) scan(ctx context.Context, cursor uint64, match string) (page []string, next uint64, moved bool, err error) {
+// scan reads a page of keys, and says where: empty if the partition was about to move.
+func (p *Partition) scan(ctx context.Context, cursor uint64, match string) (page []string, next uint64, at string, err error) {
 	before := p.client.place.where(p.namespace)
 	var scan *redis.ScanCmd
 	err = p.atHome(ctx, func(pipe Commands) { scan = pipe.Scan(ctx, cursor, match, KeysPerTrip) })
 	if err != nil {
-		return nil, 0, false, err
+		return nil, 0, "", err
+	}
+	if at = p.client.place.where(p.namespace); at != before {
+		at = ""
 	}
 	page, next, err = scan.Result()
-	return page, next, cursor != 0 && p.client.place.where(p.namespace) != before, err
+	return page, next, at, err
 }
 
 // Scored is a member of a sorted set, with its score.
