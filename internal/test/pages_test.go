@@ -22,6 +22,7 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
 	"routemaster/internal/store/lastuse"
+	"routemaster/internal/store/relays"
 )
 
 const root = "../../"
@@ -203,11 +204,11 @@ func TestTheLayoutIsThatOfTheCode(t *testing.T) {
 	pages := readPages(t)
 	tables := pages["../../INTERNALS.md"] + pages["../../docs/fields-in-redis.md"]
 	for _, row := range layoutRow.FindAllStringSubmatch(tables, -1) {
-		numbered := strings.NewReplacer("{slice}", "1", "{number}", "1", "{status}", "x").Replace(row[1])
+		numbered := strings.NewReplacer("{slice}", "1", "{number}", "1", "{partition}", "01", "{status}", "x").Replace(row[1])
 		documented = append(documented, placeholder.ReplaceAllString(numbered, "x"))
 	}
 	for _, keys := range []any{
-		store.Keys{}, queue.Keys{}, jobstore.Keys{}, labelstore.Keys{}, samples.Keys{}, session.Keys{}, activity.Keys{}, lastuse.Keys{},
+		store.Keys{}, queue.Keys{}, jobstore.Keys{}, labelstore.Keys{}, samples.Keys{}, session.Keys{}, activity.Keys{}, lastuse.Keys{}, relays.Keys{},
 	} {
 		value := reflect.ValueOf(keys)
 		for i := range value.NumMethod() {

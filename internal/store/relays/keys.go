@@ -1,11 +1,17 @@
 package relays
 
-import "routemaster/internal/bus"
+import (
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+)
 
 // Keys are those of a partition's relays. None is of the founding layout, and a bus without
 // partitions has none of them. ../lua/lib/outboxes.lua says the same to the scripts; a test holds
 // the two together.
 type Keys struct{ Namespace string }
+
+// Partition is a string: the partition's number and how many there are. See [rdb.PartitionKey].
+func (k Keys) Partition() string { return k.Namespace + rdb.PartitionKey }
 
 // Outboxes is a hash of the number of each partition to which events of a topic are relayed, to its
 // generation, which grows with each subscription there.
