@@ -131,7 +131,7 @@ func (p *Partition) run(ctx context.Context, calls []Call, then ...command) []*r
 	}
 	for at, cmd := range p.do(ctx, again)[loads:] {
 		i := missing[at]
-		if i >= len(calls) && missing[0] > 0 {
+		if i >= len(calls) && len(missing) < len(commands) {
 			cmd = fewer(cmds[i], cmd) // it may have asked another server about what ran before
 		}
 		cmds[i] = cmd
