@@ -66,10 +66,7 @@ func (p *Partition) SteadySince() time.Time { return p.state.SteadySince() }
 // Pipelined runs commands in one round trip. Its error is that of the first command that failed,
 // and says what failed.
 func (p *Partition) Pipelined(ctx context.Context, what string, gather func(Commands)) error {
-	_, err := p.db.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-		gather(pipe)
-		return nil
-	})
+	_, err := p.db.Pipelined(ctx, gathering(gather))
 	return Wrap(what, err)
 }
 
@@ -84,10 +81,7 @@ func (p *Partition) Reads(ctx context.Context, what string, gather func(Commands
 
 // Transaction is [Partition.Pipelined] for commands between which Redis runs no others.
 func (p *Partition) Transaction(ctx context.Context, what string, gather func(Commands)) error {
-	_, err := p.db.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
-		gather(pipe)
-		return nil
-	})
+	_, err := p.db.TxPipelined(ctx, gathering(gather))
 	return Wrap(what, err)
 }
 
@@ -95,16 +89,20 @@ func (p *Partition) Transaction(ctx context.Context, what string, gather func(Co
 // whatever it has: so one with a key goes with it, and is refused if the partition is not there.
 func (p *Partition) atHome(ctx context.Context, gather func(Commands)) error {
 	if !p.IsOneOfSeveral() {
-		_, err := p.db.Pipelined(ctx, func(pipe redis.Pipeliner) error {
-			gather(pipe)
-			return nil
-		})
+		_, err := p.db.Pipelined(ctx, gathering(gather))
 		return err
 	}
-	_, err := p.db.TxPipelined(ctx, func(pipe redis.Pipeliner) error {
+	_, err := p.db.TxPipelined(ctx, gathering(func(pipe Commands) {
 		pipe.Exists(ctx, p.namespace)
 		gather(pipe)
-		return nil
-	})
+	}))
 	return err
+}
+
+// gathering is how the library gathers commands.
+func gathering(gather func(Commands)) func(redis.Pipeliner) error {
+	return func(pipe redis.Pipeliner) error {
+		gather(pipe)
+		return nil
+	}
 }

@@ -89,7 +89,7 @@ func (s *Store) FinishRotation(ctx context.Context, old bus.Token) error {
 	if err := s.DeleteToken(ctx, old); err != nil {
 		return err
 	}
-	return s.change(ctx, "rotate token", scriptTokenRotated, string(old))
+	return s.Change(ctx, "rotate token", scriptTokenRotated, string(old))
 }
 
 // Holder returns the token that has the subscription of a token: the new one while the token is

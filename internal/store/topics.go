@@ -150,8 +150,9 @@ func (s *Store) refusal(what, word string) error {
 	return cmp.Or(refusals[word], fmt.Errorf("%s: refused for an unknown reason %q", what, word))
 }
 
-// change runs a script that changes something for a client, or says why not.
-func (s *Store) change(ctx context.Context, what string, script *rdb.Script, args ...any) error {
+// Change runs a script that changes something for a client, or says why not: for packages beside
+// the store too.
+func (s *Store) Change(ctx context.Context, what string, script *rdb.Script, args ...any) error {
 	change := s.redis.Change(ctx, script, args...)
 	if change.Err == nil && !change.Changed {
 		return s.refusal(what, change.Text(0))
@@ -163,7 +164,7 @@ func (s *Store) change(ctx context.Context, what string, script *rdb.Script, arg
 // name of by, its publisher, or of root when by is empty. It fails with [bus.ErrTopicUnknown],
 // [bus.ErrTopicClaimed] or [bus.ErrUnavailable].
 func (s *Store) DeleteTopic(ctx context.Context, name bus.TopicName, by bus.Token) error {
-	return s.change(ctx, "delete topic", scriptTopicDelete, string(name), string(by))
+	return s.Change(ctx, "delete topic", scriptTopicDelete, string(name), string(by))
 }
 
 // unusedTopicTTL is for how long a topic stays without publisher, subscriber and event.

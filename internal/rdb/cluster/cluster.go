@@ -36,8 +36,8 @@ type Node struct {
 	// client goes to it alone, and follows nothing.
 	client  *redis.Client
 	Address string
-	// named is when a map last had the node, in ms since the Unix epoch.
-	named atomic.Int64
+	// named is when a map last had the node, or somebody asked for it. The cluster's mutex guards it.
+	named time.Time
 }
 
 // Cluster is a Redis Cluster. It is safe for concurrent use.
@@ -146,7 +146,7 @@ func (c *Cluster) node(address string) (*Node, error) {
 		node = &Node{client: c.connect(address), Address: address}
 		c.nodes[address] = node
 	}
-	node.named.Store(time.Now().UnixMilli())
+	node.named = time.Now()
 	return node, nil
 }
 
@@ -190,14 +190,14 @@ func (c *Cluster) reload() *load {
 	return l
 }
 
-// forget closes the clients of nodes that no map has named for long.
+// forget closes the clients of nodes that nothing has named for long. The caller has the mutex.
 func (c *Cluster) forget(m *slotMap) {
 	now := time.Now()
 	for address, node := range c.nodes {
 		switch {
 		case m.names(address):
-			node.named.Store(now.UnixMilli())
-		case now.UnixMilli()-node.named.Load() > nodeTTL.Milliseconds():
+			node.named = now
+		case now.Sub(node.named) > nodeTTL:
 			delete(c.nodes, address)
 			_ = node.client.Close()
 		}

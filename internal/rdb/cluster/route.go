@@ -156,5 +156,5 @@ func (d *dialling) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 func (d *dialling) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next // it sends none
+	return next // it is sent when a connection begins, and no more
 }

@@ -73,12 +73,12 @@ func NewCluster(t testing.TB, masters int, nodeTimeout time.Duration) *Cluster {
 		doOn(t, replica.Server, "cluster", "replicate", c.Nodes[i].id)
 	}
 	c.requireOnEach(t, "the cluster is not complete", func(node *Node) bool {
-		slots, _ := node.Raw.ClusterSlots(t.Context()).Result()
+		ranges, _ := node.Raw.ClusterSlots(t.Context()).Result()
 		replicated := 0
-		for _, s := range slots {
-			replicated += (s.End - s.Start + 1) * (len(s.Nodes) - 1)
+		for _, r := range ranges {
+			replicated += (r.End - r.Start + 1) * (len(r.Nodes) - 1)
 		}
-		return replicated == 16384 && strings.Contains(doOn(t, node.Server, "cluster", "info").(string), "cluster_state:ok\r\n")
+		return replicated == slots.Count && strings.Contains(doOn(t, node.Server, "cluster", "info").(string), "cluster_state:ok\r\n")
 	})
 	for _, replica := range c.Nodes[masters:] {
 		requireFollows(t, replica.process)
@@ -189,13 +189,14 @@ func (m *Move) End(t testing.TB) {
 	for m.Keys(t, 1000) > 0 {
 	}
 	for _, node := range append([]*Node{m.to, m.from}, m.cluster.Nodes...) {
-		if node.Raw.Info(t.Context(), "replication").Err() == nil && isMaster(t, node) {
+		if isMaster(t, node) {
 			doOn(t, node.Server, "cluster", "setslot", m.slot, "node", m.to.id)
 		}
 	}
 	m.cluster.RequireMaster(t, m.partition, m.to)
 }
 
+// isMaster is whether a node answers, and is a master.
 func isMaster(t testing.TB, node *Node) bool {
 	return strings.Contains(node.Raw.Info(t.Context(), "replication").Val(), "role:master\r\n")
 }

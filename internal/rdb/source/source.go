@@ -70,8 +70,8 @@ func (s *Source) Configure(connections int) {
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 }
 
-// Connect makes a client. It connects when it is first used. That of a cluster has no address,
-// unless it is adjusted to have one.
+// Connect makes a client. It connects when it is first used. That of a cluster is of the first node
+// in the URL.
 func (s Source) Connect(adjust ...func(*redis.Options)) *redis.Client {
 	o := s.options
 	for _, f := range adjust {
@@ -100,7 +100,7 @@ func (s Source) ConnectTo(address string) *redis.Client {
 // ConnectNowhere makes a client that never connects, for hooks that send what is asked of it to
 // nodes of a cluster.
 func (s Source) ConnectNowhere() *redis.Client {
-	return s.Connect(func(o *redis.Options) { o.Addr, o.MinIdleConns = s.Nodes[0], 0 })
+	return s.Connect(func(o *redis.Options) { o.MinIdleConns = 0 })
 }
 
 // waitMargin is how much longer than Redis a waiting connection waits, unless the URL grants every
@@ -111,9 +111,6 @@ const waitMargin = time.Second
 func (s Source) ConnectWaiter(longest time.Duration) *redis.Client {
 	return s.Connect(func(o *redis.Options) {
 		o.PoolSize, o.MinIdleConns = 1, 0
-		if s.Nodes != nil {
-			o.Addr = s.Nodes[0] // a hook dials another
-		}
 		o.ReadTimeout = longest + max(waitMargin, o.ReadTimeout)
 	})
 }

@@ -90,7 +90,7 @@ func (l *load) start() (stop func()) {
 // publish publishes 200 events, one by one, and more until something holds.
 func (l *load) publish(until func() bool) {
 	for n := 0; n < 200 || !until(); n++ {
-		p := publication(l.t, topic, l.published+1)
+		p := storetest.Publication(l.t, topic, l.published+1, l.published+1, 0)
 		p.IdempotencyKey = &bus.IdempotencyKey{Key: strconv.Itoa(l.published)}
 		require.Eventually(l.t, func() bool {
 			err := storetest.Publish(l.t.Context(), l.stores[l.home], p)

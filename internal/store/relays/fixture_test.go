@@ -109,7 +109,7 @@ func (w *world) subscribe(number relays.Number, maxEvents int, topics ...bus.Top
 	}, w.now()))
 	for _, name := range topics {
 		if home := w.home(name); home != number {
-			require.NoError(w.t, w.relays[home].Open(w.t.Context(), name, number, client, store.Options{}))
+			require.NoError(w.t, w.relays[home].Open(w.t.Context(), name, number, client))
 		}
 	}
 	return token
@@ -118,10 +118,7 @@ func (w *world) subscribe(number relays.Number, maxEvents int, topics ...bus.Top
 // publish publishes events first..last in the home of their topic.
 func (w *world) publish(name bus.TopicName, first, last int) {
 	w.t.Helper()
-	p := store.Publication{Topic: name, Publisher: storetest.Publisher, ReceivedAt: w.now().UnixMilli()}
-	for i := first; i <= last; i++ {
-		p.Events = append(p.Events, storetest.Packed(w.t, name, i))
-	}
+	p := storetest.Publication(w.t, name, first, last, w.ms)
 	require.NoError(w.t, storetest.Publish(w.t.Context(), w.stores[w.home(name)], p))
 }
 
@@ -197,14 +194,4 @@ func upTo(first, last int) (numbers []int) {
 		numbers = append(numbers, i)
 	}
 	return numbers
-}
-
-// oneTopic let the bus have one topic.
-var oneTopic = store.Options{MaxTopics: 1}
-
-func publication(t *testing.T, name bus.TopicName, i int) store.Publication {
-	return store.Publication{
-		Topic: name, Publisher: storetest.Publisher, Events: []wire.PackedEvent{storetest.Packed(t, name, i)},
-		ReceivedAt: storetest.Start.UnixMilli(),
-	}
 }

@@ -58,15 +58,11 @@ func New(st *store.Store) *Relays {
 }
 
 // Open has a topic's events be relayed to a partition, where a client of a name has subscribed to
-// it, from now on. The topic is created if need be; max are how many a client and the bus may have,
-// 0 for any number. It can be repeated. It fails with a [bus.TopicLimitError] or
-// [bus.ErrUnavailable].
-func (r *Relays) Open(ctx context.Context, topic bus.TopicName, to Number, client bus.ClientName, max store.Options) error {
-	change := r.redis.Change(ctx, scriptOutboxOpen, string(topic), to.String(), string(client), max.MaxClientTopics, max.MaxTopics)
-	return change.Refusal("open outbox", map[string]error{
-		"client's topics": &bus.TopicLimitError{Limit: max.MaxClientTopics},
-		"bus's topics":    &bus.TopicLimitError{Limit: max.MaxTopics, OfBus: true},
-	})
+// it, from now on. The topic is created if need be. It can be repeated. It fails with a
+// [bus.TopicLimitError] or [bus.ErrUnavailable].
+func (r *Relays) Open(ctx context.Context, topic bus.TopicName, to Number, client bus.ClientName) error {
+	ofClient, ofBus := r.store.TopicLimits()
+	return r.store.Change(ctx, "open outbox", scriptOutboxOpen, string(topic), to.String(), string(client), ofClient, ofBus)
 }
 
 // Generation is that of a topic's outbox to a partition, for [Relays.Close]; empty if its events

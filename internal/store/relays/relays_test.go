@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
 	"routemaster/internal/store/relays"
 	"routemaster/internal/store/storetest"
 )
@@ -229,8 +230,9 @@ func TestOpeningAndClosing(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, generation)
 
+		full := relays.New(store.New(w.all[0], store.Options{MaxTopics: 1}))
 		limit := &bus.TopicLimitError{}
-		require.ErrorAs(t, w.relays[0].Open(ctx, "another", to, client, oneTopic), &limit)
+		require.ErrorAs(t, full.Open(ctx, "another", to, client), &limit)
 		assert.Equal(t, &bus.TopicLimitError{Limit: 1, OfBus: true}, limit)
 	})
 }
@@ -246,7 +248,7 @@ func TestOutboxesThatAreDamaged(t *testing.T) {
 		for _, key := range []string{"relay:01", "jobs:index:relay", "jobs:instant:relay", "relays:" + string(name)} {
 			aside := p.Rename(ctx, p.Namespace()+key, p.Namespace()+"aside").Err() == nil
 			require.NoError(t, p.Set(ctx, p.Namespace()+key, "text", 0).Err())
-			err := storetest.Publish(ctx, w.stores[0], publication(t, name, 1))
+			err := storetest.Publish(ctx, w.stores[0], storetest.Publication(t, name, 1, 1, 0))
 			assert.ErrorContains(t, err, "WRONGTYPE", key)
 			assert.Empty(t, w.received(0, local, name), key)
 			require.NoError(t, p.Del(ctx, p.Namespace()+key).Err())

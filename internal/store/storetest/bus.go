@@ -110,20 +110,26 @@ func Publish(ctx context.Context, st *store.Store, p store.Publication) error {
 // PublishEvents publishes events first..last, see [Packed], at a time in ms after [Start].
 func (b *Bus) PublishEvents(topic bus.TopicName, first, last, ms int) {
 	b.T.Helper()
-	p := store.Publication{Topic: topic, Publisher: Publisher, ReceivedAt: After(ms).UnixMilli()}
-	for i := first; i <= last; i++ {
-		p.Events = append(p.Events, Packed(b.T, topic, i))
-	}
-	require.NoError(b.T, b.Publish(b.T.Context(), p))
+	require.NoError(b.T, b.Publish(b.T.Context(), Publication(b.T, topic, first, last, ms)))
 }
 
 // PublishAs publishes event 1 as a client, at [Start].
 func (b *Bus) PublishAs(token bus.Token, topic bus.TopicName) {
 	b.T.Helper()
-	require.NoError(b.T, b.Publish(b.T.Context(), store.Publication{
-		Topic: topic, Publisher: token, Events: []wire.PackedEvent{Packed(b.T, topic, 1)},
-		ReceivedAt: Start.UnixMilli(),
-	}))
+	p := Publication(b.T, topic, 1, 1, 0)
+	p.Publisher = token
+	require.NoError(b.T, b.Publish(b.T.Context(), p))
+}
+
+// Publication is of events first..last, see [Packed], by the [Publisher], at a time in ms after
+// [Start].
+func Publication(t testing.TB, topic bus.TopicName, first, last, ms int) store.Publication {
+	t.Helper()
+	p := store.Publication{Topic: topic, Publisher: Publisher, ReceivedAt: After(ms).UnixMilli()}
+	for i := first; i <= last; i++ {
+		p.Events = append(p.Events, Packed(t, topic, i))
+	}
+	return p
 }
 
 // TestEvent queues a test event: see [testevent.Queue].

@@ -19,13 +19,13 @@ local appending = {
   wait_until = ARGV[8], traceparents = '', opened = 0,
 }
 local runs, stale, opening, events = {}, { 0, 'lanes' }, 0, 0
-local next = 10
+local planned, next = redis.call('HLEN', plans_key()) > 0, 10
 while next <= #ARGV do
   local topic, first_lane = ARGV[next], next + 3
   local first = first_lane + ARGV[next + 1]
   local run = { first = first, last = first + ARGV[next + 2] - 1, laned = {} }
   run.subscribers = redis.call('SMEMBERS', topic_subscribers_key(topic))
-  if redis.call('HLEN', plans_key()) > 0 then
+  if planned then
     local plans = publish_plans(topic, run.subscribers)
     run.laned = plans.lanes(first_lane, first)
     if not run.laned then
