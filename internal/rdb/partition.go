@@ -2,10 +2,12 @@ package rdb
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/rdb/state"
 )
 
@@ -30,9 +32,9 @@ type Partition struct {
 	db        library
 	state     *state.Connection
 	namespace string
-	// name is the number of the partition and how many there are, such as 7/12; empty if the bus has
-	// no partitions.
-	name string
+	// number is that of the partition, of so many; of none if the bus has no partitions.
+	number Number
+	of     int
 }
 
 // Partition is the only one of a bus without partitions: the keys that begin with a namespace,
@@ -42,19 +44,38 @@ func (c *Client) Partition(namespace string) *Partition {
 	if _, is := c.place.(*nodes); is {
 		panic("rdb: on a cluster a bus has partitions")
 	}
-	return c.open(namespace, "")
+	return c.open(namespace, 0, 0)
 }
 
-func (c *Client) open(namespace, name string) *Partition {
-	db, state := c.place.open(namespace, name)
-	return &Partition{Commands: db, client: c, db: db, state: state, namespace: namespace, name: name}
+func (c *Client) open(namespace string, number Number, of int) *Partition {
+	p := &Partition{client: c, namespace: namespace, number: number, of: of}
+	p.db, p.state = c.place.open(namespace, p.name())
+	p.Commands = p.db
+	return p
+}
+
+// name is the number of the partition and how many there are, such as 7/12; empty if the bus has no
+// partitions.
+func (p *Partition) name() string {
+	if !p.IsOneOfSeveral() {
+		return ""
+	}
+	return fmt.Sprintf("%d/%d", p.number, p.of)
 }
 
 // Namespace is what all keys of the partition begin with. It may be empty.
 func (p *Partition) Namespace() string { return p.namespace }
 
 // IsOneOfSeveral is whether the bus has partitions.
-func (p *Partition) IsOneOfSeveral() bool { return p.name != "" }
+func (p *Partition) IsOneOfSeveral() bool { return p.of > 0 }
+
+// Number is that of the partition among all of the bus.
+func (p *Partition) Number() Number { return p.number }
+
+// IsHome is whether events of a topic are published in the partition.
+func (p *Partition) IsHome(topic bus.TopicName) bool {
+	return !p.IsOneOfSeveral() || numberOf(string(topic), p.of) == p.number
+}
 
 // Client is the Redis that the partition is in.
 func (p *Partition) Client() *Client { return p.client }

@@ -13,6 +13,12 @@ import (
 // as many nodes as can be. On one Redis they are beside each other.
 type Partitions []*Partition
 
+// Number is that of a partition, from 0 on.
+type Number int
+
+// String is the number as keys and jobs have it: two digits.
+func (n Number) String() string { return fmt.Sprintf("%02d", int(n)) }
+
 // MaxPartitions is how many a bus may have: two digits name one.
 const MaxPartitions = 100
 
@@ -21,22 +27,27 @@ const MaxPartitions = 100
 func (c *Client) Partitions(namespace string, count int) Partitions {
 	all := make(Partitions, count)
 	for i := range all {
-		all[i] = c.open(namespace+"{"+slots.Tag(i, count)+"}:", fmt.Sprintf("%d/%d", i, count))
+		all[i] = c.open(namespace+"{"+slots.Tag(i, count)+"}:", Number(i), count)
 	}
 	return all
 }
 
 // Home is the partition in which the events of a topic are published.
-func (all Partitions) Home(topic bus.TopicName) *Partition { return all.of(string(topic)) }
+func (all Partitions) Home(topic bus.TopicName) *Partition {
+	return all[numberOf(string(topic), len(all))]
+}
 
 // Of is the partition that has all of a subscriber: what it is subscribed to, and its batches.
-func (all Partitions) Of(subscriber bus.Token) *Partition { return all.of(string(subscriber)) }
+func (all Partitions) Of(subscriber bus.Token) *Partition {
+	return all[numberOf(string(subscriber), len(all))]
+}
 
-// of is where a name is, by its FNV-1a hash of 64 bits.
-func (all Partitions) of(name string) *Partition {
+// numberOf is the number of the partition, of so many, that has a name: by its FNV-1a hash of 64
+// bits.
+func numberOf(name string, of int) Number {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte(name))
-	return all[hash.Sum64()%uint64(len(all))]
+	return Number(hash.Sum64() % uint64(of))
 }
 
 // PartitionKey is the key, behind the namespace, of a partition that is to be used: a string, its
@@ -52,7 +63,7 @@ end
 
 // Release lets scripts run in the partition, of which there must be several. A new one is held.
 func (p *Partition) Release(ctx context.Context) error {
-	return Wrap("release", p.Set(ctx, p.namespace+PartitionKey, p.name, 0).Err())
+	return Wrap("release", p.Set(ctx, p.namespace+PartitionKey, p.name(), 0).Err())
 }
 
 // Hold has the partition refuse all scripts, which then fail with [bus.ErrUnavailable], until it is

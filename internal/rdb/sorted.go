@@ -28,10 +28,10 @@ func compareMembers(a, b Member) int {
 // made in windows, each of which takes a scan of the whole set.
 const windowSize = 10_000
 
-// EachMember calls a function with the members of a set in the order of their names, at most
-// perTrip at a time, which returns how many of them it has listed. A part does not end between two
-// of the same name, so it may be longer than its limit. It is shorter only at the end of the list,
-// also where some are left out.
+// EachMember calls a function with the members of a set in the order of their names, but those
+// without one, at most perTrip at a time, which returns how many of them it has listed. A part does
+// not end between two of the same name, so it may be longer than its limit. It is shorter only at
+// the end of the list, also where some are left out.
 func (p *Partition) EachMember(
 	ctx context.Context, key string, part Range, perTrip int, nameOf func(string) string,
 	each func([]Member) (listed int, err error),
@@ -76,7 +76,7 @@ func (p *Partition) window(
 	}
 	err := p.EachPage(ctx, key, Set, 0, func(page []string) error {
 		for _, m := range page {
-			if name := nameOf(m); name > after || after == "" {
+			if name := nameOf(m); name > after {
 				window = append(window, Member{name, m})
 			}
 		}

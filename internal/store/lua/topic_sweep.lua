@@ -1,5 +1,5 @@
--- Removes topics that have had neither publisher, subscriber nor event for long, and what is left
--- of topics that are gone.
+-- Removes topics that have had neither publisher, subscriber, relay nor event for long, and what
+-- is left of topics that are gone.
 --
 -- ARGV     1 namespace, 2 now (ms), 3 when a topic that goes was first seen unused, at the latest
 --          (ms), 4.. topics
@@ -13,6 +13,7 @@ local function is_unused(topic)
   local fields = redis.pcall('HMGET', topic_key(topic), 'publisher', 'counter')
   if fields.err or (fields[1] and fields[1] ~= '') then return false end
   if (tonumber(fields[2]) or 0) > 0 then return false end
+  if KEYS[1] and redis.call('EXISTS', outboxes_key(topic)) == 1 then return false end
   return redis.call('EXISTS', topic_subscribers_key(topic)) == 0
 end
 

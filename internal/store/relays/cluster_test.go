@@ -25,19 +25,19 @@ import (
 // subscriber gets every event, once and in order. A home that fails over may forget that it had
 // begun a relay, and repeat it.
 func TestEachMasterIsKilledInTurn(t *testing.T) {
-	c := rdbtest.NewCluster(t, partitions, time.Second)
-	w := newWorldOn(t, c.Open(t, func(o *rdb.Options) { o.MinReplicas = 1 }))
-	w.ms = int(time.Since(storetest.Start).Milliseconds()) // as the relays' clock
-	home := w.home(topic)
+	c := rdbtest.NewCluster(t, storetest.PartitionCount, time.Second)
+	w := storetest.NewPartitions(t, c.Open(t, func(o *rdb.Options) { o.MinReplicas = 1 }))
+	w.MS = int(time.Since(storetest.Start).Milliseconds()) // as the relays' clock
+	home := w.HomeOf(topic)
 	var tokens []bus.Token
-	for i := range relays.Number(partitions) {
-		tokens = append(tokens, w.subscribe(i, 50, topic))
+	for i := range rdb.Number(storetest.PartitionCount) {
+		tokens = append(tokens, w.AddSubscriber(i, 50, topic))
 	}
 	load := &load{world: w, home: home}
-	killed := func(number relays.Number) {
+	killed := func(number rdb.Number) {
 		stop := load.start()
 		defer stop()
-		victim := w.all[number]
+		victim := w.All[number]
 		node := c.MasterOf(t, victim)
 		require.NotNil(t, node)
 		load.publish(func() bool { return true })
@@ -51,32 +51,32 @@ func TestEachMasterIsKilledInTurn(t *testing.T) {
 		load.publish(func() bool { return true })
 		load.requireRelayed()
 	}
-	for i := range relays.Number(partitions) {
+	for i := range rdb.Number(storetest.PartitionCount) {
 		if i != home {
 			killed(i)
 		}
 	}
 	for i, token := range tokens {
-		assert.Equal(t, upTo(1, load.published), w.received(relays.Number(i), token, topic), "in partition %d", i)
+		assert.Equal(t, storetest.UpTo(1, load.published), w.Received(rdb.Number(i), token, topic), "in partition %d", i)
 	}
 	killed(home)
 	for i, token := range tokens {
-		got := w.received(relays.Number(i), token, topic)
+		got := w.Received(rdb.Number(i), token, topic)
 		slices.Sort(got)
-		assert.Equal(t, upTo(1, load.published), slices.Compact(got), "in partition %d", i)
+		assert.Equal(t, storetest.UpTo(1, load.published), slices.Compact(got), "in partition %d", i)
 	}
 }
 
 // load publishes to a topic, and runs the relays of its home.
 type load struct {
 	*world
-	home      relays.Number
+	home      rdb.Number
 	published int
 }
 
 // start starts two workers, until they are stopped.
 func (l *load) start() (stop func()) {
-	ctx, cancel := context.WithCancel(l.t.Context())
+	ctx, cancel := context.WithCancel(l.T.Context())
 	var running sync.WaitGroup
 	for range 2 {
 		running.Go(func() { l.work(ctx) })
@@ -90,12 +90,12 @@ func (l *load) start() (stop func()) {
 // publish publishes 200 events, one by one, and more until something holds.
 func (l *load) publish(until func() bool) {
 	for n := 0; n < 200 || !until(); n++ {
-		p := storetest.Publication(l.t, topic, l.published+1, l.published+1, 0)
+		p := storetest.Publication(l.T, topic, l.published+1, l.published+1, 0)
 		p.IdempotencyKey = &bus.IdempotencyKey{Key: strconv.Itoa(l.published)}
-		require.Eventually(l.t, func() bool {
-			err := storetest.Publish(l.t.Context(), l.stores[l.home], p)
+		require.Eventually(l.T, func() bool {
+			err := storetest.Publish(l.T.Context(), l.Data[l.home], p)
 			if err != nil {
-				require.ErrorIs(l.t, err, bus.ErrUnavailable)
+				require.ErrorIs(l.T, err, bus.ErrUnavailable)
 			}
 			return err == nil
 		}, time.Minute, time.Millisecond)
@@ -105,9 +105,9 @@ func (l *load) publish(until func() bool) {
 
 // requireRelayed waits until all outboxes are empty.
 func (l *load) requireRelayed() {
-	require.Eventually(l.t, func() bool {
-		for i := range relays.Number(partitions) {
-			if n, err := l.relays[l.home].Waiting(l.t.Context(), i); err != nil || n > 0 {
+	require.Eventually(l.T, func() bool {
+		for i := range rdb.Number(storetest.PartitionCount) {
+			if n, err := l.Relays[l.home].Waiting(l.T.Context(), i); err != nil || n > 0 {
 				return false
 			}
 		}
@@ -117,8 +117,8 @@ func (l *load) requireRelayed() {
 
 // work is a worker that runs relays, on time.
 func (l *load) work(ctx context.Context) {
-	q, worker := l.queues[l.home], bus.NewWorkerID()
-	relayer := relays.NewRelayer(l.home, l.relays, slog.New(slog.DiscardHandler), time.Now)
+	q, worker := l.Queues[l.home], bus.NewWorkerID()
+	relayer := relays.NewRelayer(l.Relays[l.home], l.Relays, slog.New(slog.DiscardHandler), time.Now)
 	for ctx.Err() == nil {
 		_, _ = q.Schedule(ctx, bus.QueueRelay, time.Now(), 100)
 		taken, err := q.Acquire(ctx, bus.QueueRelay, worker, bus.Failing, time.Now())
@@ -128,7 +128,7 @@ func (l *load) work(ctx context.Context) {
 		}
 		result := relayer.Relay(ctx, taken.Task)
 		for {
-			if _, err := q.Complete(l.t.Context(), taken.Task, result, time.Now()); err == nil {
+			if _, err := q.Complete(l.T.Context(), taken.Task, result, time.Now()); err == nil {
 				break
 			}
 			time.Sleep(time.Millisecond)

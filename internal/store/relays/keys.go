@@ -18,12 +18,15 @@ func (k Keys) Partition() string { return k.Namespace + rdb.PartitionKey }
 func (k Keys) Outboxes(topic bus.TopicName) string { return k.Namespace + "relays:" + string(topic) }
 
 // Outbox is a list of packed events, oldest first, on their way to the partition of a number.
-func (k Keys) Outbox(to Number) string { return k.Namespace + "relay:" + to.String() }
+func (k Keys) Outbox(to rdb.Number) string { return k.Namespace + "relay:" + to.String() }
 
 // Taken is a hash of the number of each partition to the head of its outbox that is being relayed:
 // a UID, a space, and how many events.
 func (k Keys) Taken() string { return k.Namespace + "relay:taken" }
 
+// Carried is a hash of the number of each partition to how many events have been carried there.
+func (k Keys) Carried() string { return k.Namespace + "relay:carried" }
+
 // Relayed is a list of the UIDs of the last relays that came from the partition of a number, latest
 // first.
-func (k Keys) Relayed(from Number) string { return k.Namespace + "relayed:" + from.String() }
+func (k Keys) Relayed(from rdb.Number) string { return k.Namespace + "relayed:" + from.String() }

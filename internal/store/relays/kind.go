@@ -21,7 +21,7 @@ const (
 
 // Head is the head of an outbox, to be relayed: the [queue.Payload] of a relay's job.
 type Head struct {
-	To Number
+	To rdb.Number
 	// UID is the same each time the same events are taken.
 	UID    string
 	Events []wire.PackedEvent
@@ -73,7 +73,7 @@ func (kind) Payload(job bus.Job, values []any) (queue.Payload, error) {
 	if err != nil {
 		return nil, fmt.Errorf("take relay: %w", err)
 	}
-	head := &Head{To: Number(number), UID: rdb.Text(values[0])}
+	head := &Head{To: rdb.Number(number), UID: rdb.Text(values[0])}
 	for _, event := range values[1:] {
 		head.Events = append(head.Events, wire.PackedEvent(rdb.Text(event)))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
 )
 
 // Interval is how long an outbox gathers events after a relay. One that was idle is relayed at
@@ -20,18 +21,18 @@ const minBackoff, maxBackoff = 50 * time.Millisecond, time.Second
 
 // Relayer runs the relays that leave one partition. It is safe for concurrent use.
 type Relayer struct {
-	from       Number
+	from       *Relays
 	partitions []*Relays
 	log        *slog.Logger
 	now        func() time.Time
 
 	mu      sync.Mutex
-	backoff map[Number]time.Duration
+	backoff map[rdb.Number]time.Duration
 }
 
 // NewRelayer makes what relays from one of all partitions, which are in the order of their numbers.
-func NewRelayer(from Number, partitions []*Relays, log *slog.Logger, now func() time.Time) *Relayer {
-	return &Relayer{from: from, partitions: partitions, log: log, now: now, backoff: map[Number]time.Duration{}}
+func NewRelayer(from *Relays, partitions []*Relays, log *slog.Logger, now func() time.Time) *Relayer {
+	return &Relayer{from: from, partitions: partitions, log: log, now: now, backoff: map[rdb.Number]time.Duration{}}
 }
 
 // Relay carries the head of an outbox to its partition. It is a handler of [bus.JobRelay].
@@ -41,29 +42,31 @@ func (r *Relayer) Relay(ctx context.Context, task *queue.Task) queue.Result {
 		r.log.Error("a relay to a partition that is not there", "job", task.Job.Name, "args", task.Job.Args)
 		return queue.Result{RetryAt: r.now().Add(maxBackoff)}
 	}
-	unreadable, err := r.partitions[head.To].Put(ctx, r.from, head, r.now())
+	to := r.partitions[head.To]
+	arrival, err := to.Put(ctx, r.from.redis.Number(), head, r.now())
 	switch {
 	case errors.Is(err, bus.ErrTooManyBatches):
 		return queue.Result{RetryAt: r.now(), Detail: tooLarge}
 	case err != nil:
 		return queue.Result{RetryAt: r.now().Add(r.failed(head.To))}
 	}
-	if unreadable > 0 {
-		r.log.Error("events that cannot be read were not relayed", "to_partition", head.To.String(), "events", unreadable)
+	if arrival.Unreadable > 0 {
+		r.log.Error("events that cannot be read were not relayed", "to_partition", head.To.String(), "events", arrival.Unreadable)
 	}
 	r.succeeded(head.To)
+	_ = r.from.closeUnwanted(ctx, to, arrival.Unwanted) // else the next relay does
 	return queue.Result{RetryAt: r.now().Add(Interval), Detail: arrived}
 }
 
 // failed returns how long relays to a partition wait, which has not taken one.
-func (r *Relayer) failed(to Number) time.Duration {
+func (r *Relayer) failed(to rdb.Number) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.backoff[to] = min(max(2*r.backoff[to], minBackoff), maxBackoff)
 	return r.backoff[to]
 }
 
-func (r *Relayer) succeeded(to Number) {
+func (r *Relayer) succeeded(to rdb.Number) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.backoff, to)

@@ -15,6 +15,8 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,17 +35,12 @@ var (
 	scriptRelayPut    = newScript("relay_put")
 	scriptOutboxOpen  = newScript("outbox_open")
 	scriptOutboxClose = newScript("outbox_close")
+	scriptTopicEnd    = newScript("topic_end")
 )
 
 func newScript(name string) *rdb.Script {
 	return rdb.NewScript(store.Library, rdb.ReadLua(luaFiles, name))
 }
-
-// Number is that of a partition, from 0 on.
-type Number int
-
-// String is the number as keys and jobs have it: two digits.
-func (n Number) String() string { return fmt.Sprintf("%02d", int(n)) }
 
 // Relays are those that leave from, and arrive in, one partition. It is safe for concurrent use.
 type Relays struct {
@@ -57,30 +54,105 @@ func New(st *store.Store) *Relays {
 	return &Relays{st.Partition(), st, Keys{st.Partition().Namespace()}}
 }
 
-// Open has a topic's events be relayed to a partition, where a client of a name has subscribed to
-// it, from now on. The topic is created if need be. It can be repeated. It fails with a
-// [bus.TopicLimitError] or [bus.ErrUnavailable].
-func (r *Relays) Open(ctx context.Context, topic bus.TopicName, to Number, client bus.ClientName) error {
-	ofClient, ofBus := r.store.TopicLimits()
-	return r.store.Change(ctx, "open outbox", scriptOutboxOpen, string(topic), to.String(), string(client), ofClient, ofBus)
+// maxOpened is how many topics one step opens.
+const maxOpened = 500
+
+// Open has the events of topics be relayed to a partition, where a client of a name has subscribed
+// to them, from now on. The topics are created if need be: whether there may be more was asked
+// where the client is. It can be repeated. It fails with [bus.ErrUnavailable].
+func (r *Relays) Open(ctx context.Context, topics []bus.TopicName, to rdb.Number, client bus.ClientName) error {
+	for some := range slices.Chunk(topics, maxOpened) {
+		args := []any{to.String(), string(client)}
+		for _, topic := range some {
+			args = append(args, string(topic))
+		}
+		if err := r.store.Change(ctx, "open outboxes", scriptOutboxOpen, args...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Generation is that of a topic's outbox to a partition, for [Relays.Close]; empty if its events
 // are not relayed there. It fails with [bus.ErrUnavailable].
-func (r *Relays) Generation(ctx context.Context, topic bus.TopicName, to Number) (string, error) {
+func (r *Relays) Generation(ctx context.Context, topic bus.TopicName, to rdb.Number) (string, error) {
 	generation, err := r.redis.HGet(ctx, r.keys.Outboxes(topic), to.String()).Result()
 	return generation, rdb.Wrap("read outbox", err)
 }
 
 // Close ends that a topic's events are relayed to a partition, unless somebody there has subscribed
 // since a generation was read. It can be repeated. It fails with [bus.ErrUnavailable].
-func (r *Relays) Close(ctx context.Context, topic bus.TopicName, to Number, generation string) (closed bool, err error) {
+func (r *Relays) Close(ctx context.Context, topic bus.TopicName, to rdb.Number, generation string) (closed bool, err error) {
 	change := r.redis.Change(ctx, scriptOutboxClose, string(topic), to.String(), generation)
 	return change.Changed, rdb.Wrap("close outbox", change.Err)
 }
 
+// closeUnwanted ends that the events of topics are relayed to a partition that has no subscriber of
+// them. A subscription is stored there first, and then opens the outbox: so one that is not seen
+// changes the generation.
+func (r *Relays) closeUnwanted(ctx context.Context, there *Relays, topics []bus.TopicName) error {
+	to, keys := there.redis.Number(), store.Keys{Namespace: there.redis.Namespace()}
+	for _, topic := range topics {
+		generation, err := r.Generation(ctx, topic, to)
+		if err != nil {
+			return err
+		}
+		subscribers, err := there.redis.SCard(ctx, keys.TopicSubscribers(topic)).Result()
+		if err != nil {
+			return rdb.Wrap("count subscribers", err)
+		}
+		if subscribers > 0 || generation == "" {
+			continue
+		}
+		if _, err := r.Close(ctx, topic, to, generation); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Carried is, by partition, how many events have been carried there, ever.
+type Carried map[rdb.Number]int64
+
+// End ends that a topic's events are relayed anywhere, so that it can be deleted, and returns how
+// many events will have been carried once all that is in the outboxes has been. It asks in the name
+// of by, the topic's publisher, or of root when by is empty. It can be repeated. It fails as
+// [store.Store.DeleteTopic].
+func (r *Relays) End(ctx context.Context, topic bus.TopicName, by bus.Token) (Carried, error) {
+	change := r.redis.Change(ctx, scriptTopicEnd, string(topic), string(by))
+	if change.Err != nil || !change.Changed {
+		return nil, change.Refusal("end relays", map[string]error{
+			"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed,
+		})
+	}
+	far := Carried{}
+	for i := 0; i+1 < len(change.Results); i += 2 {
+		number, err := strconv.Atoi(change.Text(i))
+		if err != nil {
+			return nil, fmt.Errorf("end relays: %w", err)
+		}
+		far[rdb.Number(number)] = int64(change.Int(i + 1))
+	}
+	return far, nil
+}
+
+// HasCarried reports whether so many events have been carried everywhere. It fails with
+// [bus.ErrUnavailable].
+func (r *Relays) HasCarried(ctx context.Context, far Carried) (bool, error) {
+	carried, err := r.redis.HGetAll(ctx, r.keys.Carried()).Result()
+	if err != nil {
+		return false, rdb.Wrap("read relays", err)
+	}
+	for number, events := range far {
+		if rdb.Integer(carried[number.String()], 0) < events {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
 // Waiting is how many events are in the outbox to a partition. It fails with [bus.ErrUnavailable].
-func (r *Relays) Waiting(ctx context.Context, to Number) (int64, error) {
+func (r *Relays) Waiting(ctx context.Context, to rdb.Number) (int64, error) {
 	n, err := r.redis.LLen(ctx, r.keys.Outbox(to)).Result()
 	return n, rdb.Wrap("read outbox", err)
 }
@@ -88,31 +160,43 @@ func (r *Relays) Waiting(ctx context.Context, to Number) (int64, error) {
 // maxTries is how often a relay is sent whose subscribers change their lanes meanwhile.
 const maxTries = 6
 
+// Arrival says what became of events that were relayed.
+type Arrival struct {
+	// Unreadable is how many events could not be read, and were left out.
+	Unreadable int
+	// Unwanted are topics that had no subscriber.
+	Unwanted []bus.TopicName
+}
+
 // Put appends what was relayed from another partition to the batches of the subscribers here, in
-// one step, unless it was done before. An event that cannot be read is left out, and counted. It
-// fails with [bus.ErrTooManyBatches] if it has several events, and with [bus.ErrUnavailable].
-func (r *Relays) Put(ctx context.Context, from Number, head *Head, now time.Time) (unreadable int, err error) {
+// one step, unless it was done before. It fails with [bus.ErrTooManyBatches] if it has several
+// events, and with [bus.ErrUnavailable].
+func (r *Relays) Put(ctx context.Context, from rdb.Number, head *Head, now time.Time) (arrival Arrival, err error) {
 	runs, unreadable := runsOf(head.Events)
+	arrival.Unreadable = unreadable
 	for range maxTries {
 		change := r.redis.Change(ctx, scriptRelayPut, r.putArgs(from, head.UID, runs, now)...)
 		if change.Err != nil || change.Changed {
-			return unreadable, rdb.Wrap("relay", change.Err)
+			for i := range change.Results {
+				arrival.Unwanted = append(arrival.Unwanted, bus.TopicName(change.Text(i)))
+			}
+			return arrival, rdb.Wrap("relay", change.Err)
 		}
 		if change.Text(0) != "lanes" {
-			return unreadable, change.Refusal("relay", map[string]error{"too many batches": bus.ErrTooManyBatches})
+			return arrival, change.Refusal("relay", map[string]error{"too many batches": bus.ErrTooManyBatches})
 		}
 		stale := map[bus.TopicName][]string{}
 		for i := 1; i+1 < len(change.Results); i += 2 {
 			stale[bus.TopicName(change.Text(i))] = strings.Fields(change.Text(i + 1))
 		}
 		if err := r.store.LearnLanes(ctx, stale); err != nil {
-			return unreadable, err
+			return arrival, err
 		}
 	}
-	return unreadable, bus.ErrUnavailable
+	return arrival, bus.ErrUnavailable
 }
 
-func (r *Relays) putArgs(from Number, uid string, runs []store.Publication, now time.Time) []any {
+func (r *Relays) putArgs(from rdb.Number, uid string, runs []store.Publication, now time.Time) []any {
 	args := []any{
 		from.String(), uid, now.UnixMilli(), bus.NewBatchSeed(),
 		bus.DefaultMaxEvents, bus.DefaultTimeout.Milliseconds(), queue.TurnDeadline(now), bus.MaxOpenedBatches,

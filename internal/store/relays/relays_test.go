@@ -14,21 +14,16 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
 	"routemaster/internal/store/relays"
 	"routemaster/internal/store/storetest"
 )
-
-func each(t *testing.T, test func(t *testing.T, w *world)) {
-	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) { test(t, newWorld(t, server)) })
-}
 
 func TestKeysInLua(t *testing.T) {
 	p := rdbtest.Embedded(t).Open(t).Partition("ns:")
 	k := relays.Keys{Namespace: "ns:"}
 	for expression, want := range map[string]string{
 		"outboxes_key('x')": k.Outboxes("x"), "outbox_key('07')": k.Outbox(7), "relay_taken_key()": k.Taken(),
-		"relayed_key('11')": k.Relayed(11),
+		"relay_carried_key()": k.Carried(), "relayed_key('11')": k.Relayed(11),
 	} {
 		script := rdb.NewScript(rdb.Library{"local ns = ARGV[1]\n", relays.Kind().Library()[0]}, "return "+expression)
 		got, err := p.Run(t.Context(), script).Value()
@@ -39,25 +34,25 @@ func TestKeysInLua(t *testing.T) {
 
 func TestEventsReachSubscribersInAllPartitions(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		home := w.home(topic)
+		home := w.HomeOf(topic)
 		var tokens []bus.Token
-		for i := range relays.Number(partitions) {
-			tokens = append(tokens, w.subscribe(i, 5, topic))
+		for i := range rdb.Number(storetest.PartitionCount) {
+			tokens = append(tokens, w.AddSubscriber(i, 5, topic))
 		}
-		w.publish(topic, 1, 3)
-		assert.Equal(t, 2, w.relay(home), "an idle outbox is relayed at once")
-		w.publish(topic, 4, 12)
-		assert.Zero(t, w.relay(home), "one that was not gathers events")
-		w.publish(topic, 13, 13)
-		w.ms += 20
-		assert.Equal(t, 2, w.relay(home))
+		w.PublishEvents(topic, 1, 3)
+		assert.Equal(t, 2, w.Relay(home), "an idle outbox is relayed at once")
+		w.PublishEvents(topic, 4, 12)
+		assert.Zero(t, w.Relay(home), "one that was not gathers events")
+		w.PublishEvents(topic, 13, 13)
+		w.MS += 20
+		assert.Equal(t, 2, w.Relay(home))
 		for i, token := range tokens {
-			assert.Equal(t, upTo(1, 13), w.received(relays.Number(i), token, topic))
+			assert.Equal(t, storetest.UpTo(1, 13), w.Received(rdb.Number(i), token, topic))
 		}
-		w.ms += 20
-		assert.Zero(t, w.relay(home), "an empty one has no job any more")
-		w.requireNothingLeft()
-		counter, err := w.all[home].HGet(t.Context(), w.all[home].Namespace()+"topic:"+string(topic), "counter").Result()
+		w.MS += 20
+		assert.Zero(t, w.Relay(home), "an empty one has no job any more")
+		w.RequireNothingLeft()
+		counter, err := w.All[home].HGet(t.Context(), w.All[home].Namespace()+"topic:"+string(topic), "counter").Result()
 		require.NoError(t, err)
 		assert.Equal(t, "13", counter)
 	})
@@ -65,106 +60,106 @@ func TestEventsReachSubscribersInAllPartitions(t *testing.T) {
 
 func TestARunOfEachTopic(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		a, b, to := w.topicIn(0, 0), w.topicIn(0, 1), relays.Number(1)
-		token := w.subscribe(to, 4, a, b)
+		a, b, to := w.TopicIn(0, 0), w.TopicIn(0, 1), rdb.Number(1)
+		token := w.AddSubscriber(to, 4, a, b)
 		for i := 1; i <= 9; i++ {
-			w.publish(a, i, i)
-			w.publish(b, i, i)
+			w.PublishEvents(a, i, i)
+			w.PublishEvents(b, i, i)
 		}
-		assert.Equal(t, 1, w.relay(0), "one relay for all")
-		assert.Equal(t, int64(5), w.all[to].ZCard(t.Context(), w.all[to].Namespace()+"batches:index").Val(), "18 events, 4 in a batch")
-		assert.Equal(t, upTo(1, 9), w.received(to, token, a))
-		assert.Equal(t, upTo(1, 9), w.received(to, token, b))
-		w.ms += 20
-		w.relay(0)
-		w.requireNothingLeft()
+		assert.Equal(t, 1, w.Relay(0), "one relay for all")
+		assert.Equal(t, int64(5), w.All[to].ZCard(t.Context(), w.All[to].Namespace()+"batches:index").Val(), "18 events, 4 in a batch")
+		assert.Equal(t, storetest.UpTo(1, 9), w.Received(to, token, a))
+		assert.Equal(t, storetest.UpTo(1, 9), w.Received(to, token, b))
+		w.MS += 20
+		w.Relay(0)
+		w.RequireNothingLeft()
 	})
 }
 
 // TestWhatIsUnfinishedIsRepeated breaks off a relay after each of its steps.
 func TestWhatIsUnfinishedIsRepeated(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		to, ctx := relays.Number(1), t.Context()
-		name := w.topicIn(0, 0)
-		token := w.subscribe(to, 100, name)
-		w.publish(name, 1, 3)
-		first := w.take(0, "dead-worker")
+		to, ctx := rdb.Number(1), t.Context()
+		name := w.TopicIn(0, 0)
+		token := w.AddSubscriber(to, 100, name)
+		w.PublishEvents(name, 1, 3)
+		first := w.TakeRelay(0, "dead-worker")
 		head := first.Payload.(*relays.Head)
 		require.Len(t, head.Events, 3)
-		w.publish(name, 4, 6)
-		_, err := w.relays[to].Put(ctx, 0, head, w.now())
+		w.PublishEvents(name, 4, 6)
+		_, err := w.Relays[to].Put(ctx, 0, head, w.Now())
 		require.NoError(t, err)
-		require.Equal(t, upTo(1, 3), w.received(to, token, name))
+		require.Equal(t, storetest.UpTo(1, 3), w.Received(to, token, name))
 
-		_, err = w.queues[0].Scrub(ctx, w.now().Add(time.Hour), bus.QueueRelay)
+		_, err = w.Queues[0].Scrub(ctx, w.Now().Add(time.Hour), bus.QueueRelay)
 		require.NoError(t, err)
-		second := w.take(0, "worker")
+		second := w.TakeRelay(0, "worker")
 		require.NotNil(t, second)
 		assert.Equal(t, head, second.Payload, "it takes the same, not what came since")
-		result := w.relayers[0].Relay(ctx, second)
-		assert.Equal(t, upTo(1, 3), w.received(to, token, name), "the partition has it already")
-		owned, err := w.queues[0].Complete(ctx, first, w.relayers[0].Relay(ctx, first), w.now())
+		result := w.Relayers[0].Relay(ctx, second)
+		assert.Equal(t, storetest.UpTo(1, 3), w.Received(to, token, name), "the partition has it already")
+		owned, err := w.Queues[0].Complete(ctx, first, w.Relayers[0].Relay(ctx, first), w.Now())
 		require.NoError(t, err)
 		assert.False(t, owned, "the dead worker comes too late")
 		for _, want := range []bool{true, false} { // the second call is the first, whose answer was lost
-			owned, err = w.queues[0].Complete(ctx, second, result, w.now())
+			owned, err = w.Queues[0].Complete(ctx, second, result, w.Now())
 			require.NoError(t, err)
 			assert.Equal(t, want, owned)
 		}
-		w.ms += 20
-		w.relay(0)
-		assert.Equal(t, upTo(1, 6), w.received(to, token, name))
-		w.ms += 20
-		w.relay(0)
-		w.requireNothingLeft()
+		w.MS += 20
+		w.Relay(0)
+		assert.Equal(t, storetest.UpTo(1, 6), w.Received(to, token, name))
+		w.MS += 20
+		w.Relay(0)
+		w.RequireNothingLeft()
 	})
 }
 
 func TestAPartitionThatIsAway(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		to, ctx := relays.Number(1), t.Context()
-		name := w.topicIn(0, 0)
-		token := w.subscribe(to, 100, name)
-		_, err := w.all[to].Hold(ctx, 0)
+		to, ctx := rdb.Number(1), t.Context()
+		name := w.TopicIn(0, 0)
+		token := w.AddSubscriber(to, 100, name)
+		_, err := w.All[to].Hold(ctx, 0)
 		require.NoError(t, err)
-		w.publish(name, 1, 3)
+		w.PublishEvents(name, 1, 3)
 		for _, wait := range []int{50, 100, 200, 400, 800, 1000, 1000} {
-			assert.Equal(t, 1, w.relay(0))
-			w.ms += wait - 1
-			assert.Zero(t, w.relay(0))
-			w.ms++
+			assert.Equal(t, 1, w.Relay(0))
+			w.MS += wait - 1
+			assert.Zero(t, w.Relay(0))
+			w.MS++
 		}
-		waiting, err := w.relays[0].Waiting(ctx, to)
+		waiting, err := w.Relays[0].Waiting(ctx, to)
 		require.NoError(t, err)
 		assert.Equal(t, int64(3), waiting)
-		require.NoError(t, w.all[to].Release(ctx))
-		w.relay(0)
-		assert.Equal(t, upTo(1, 3), w.received(to, token, name))
+		require.NoError(t, w.All[to].Release(ctx))
+		w.Relay(0)
+		assert.Equal(t, storetest.UpTo(1, 3), w.Received(to, token, name))
 	})
 }
 
 func TestLargeOutboxesGoInParts(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		to := relays.Number(1)
-		name := w.topicIn(0, 0)
-		token := w.subscribe(to, 1000, name)
-		w.publish(name, 1, 2500)
+		to := rdb.Number(1)
+		name := w.TopicIn(0, 0)
+		token := w.AddSubscriber(to, 1000, name)
+		w.PublishEvents(name, 1, 2500)
 		for range 3 {
-			assert.Equal(t, 1, w.relay(0))
-			w.ms += 20
+			assert.Equal(t, 1, w.Relay(0))
+			w.MS += 20
 		}
-		assert.Equal(t, upTo(1, 2500), w.received(to, token, name))
+		assert.Equal(t, storetest.UpTo(1, 2500), w.Received(to, token, name))
 	})
 }
 
 // TestARelayThatWouldOpenTooManyBatches has more subscribers with a batch for each event than one
 // step may open batches for 40 events.
 func TestARelayThatWouldOpenTooManyBatches(t *testing.T) {
-	w := newWorld(t, rdbtest.Real(t))
-	to, ctx := relays.Number(1), t.Context()
-	name := w.topicIn(0, 0)
-	w.subscribe(to, 1, name)
-	p := w.all[to]
+	w := storetest.NewPartitions(t, rdbtest.Real(t).Open(t))
+	to, ctx := rdb.Number(1), t.Context()
+	name := w.TopicIn(0, 0)
+	w.AddSubscriber(to, 1, name)
+	p := w.All[to]
 	const subscribers, events = 2000, 40
 	for i := range subscribers {
 		token := fmt.Sprintf("other--%d", i)
@@ -173,92 +168,87 @@ func TestARelayThatWouldOpenTooManyBatches(t *testing.T) {
 			pipe.SAdd(ctx, p.Namespace()+"subscribers:"+string(name), token)
 		}))
 	}
-	w.publish(name, 1, events)
-	assert.Equal(t, 2, w.relay(0), "the first is refused, the second carries the half")
+	w.PublishEvents(name, 1, events)
+	assert.Equal(t, 2, w.Relay(0), "the first is refused, the second carries the half")
 	assert.Equal(t, int64((subscribers+1)*events/2), p.ZCard(ctx, p.Namespace()+"batches:index").Val())
-	w.ms += 20
-	assert.Equal(t, 1, w.relay(0))
+	w.MS += 20
+	assert.Equal(t, 1, w.Relay(0))
 	assert.Equal(t, int64((subscribers+1)*events), p.ZCard(ctx, p.Namespace()+"batches:index").Val())
 }
 
 func TestLanesOfASubscriberElsewhere(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		to, ctx := relays.Number(1), t.Context()
-		a, b := w.topicIn(0, 0), w.topicIn(0, 1)
-		token := w.subscribe(to, 100, a, b)
+		to, ctx := rdb.Number(1), t.Context()
+		a, b := w.TopicIn(0, 0), w.TopicIn(0, 1)
+		token := w.AddSubscriber(to, 100, a, b)
 		for i, lanes := range []string{"2", "3"} { // the relay learns them, and that they have changed
-			require.NoError(t, w.stores[to].PatchSubscriber(ctx, token, bus.Subscription{Options: map[string]string{"lanes": lanes}}, w.now()))
+			require.NoError(t, w.Data[to].PatchSubscriber(ctx, token, bus.Subscription{Options: map[string]string{"lanes": lanes}}, w.Now()))
 			for n := i*10 + 1; n <= i*10+10; n++ {
-				w.publish(a, n, n)
-				w.publish(b, n, n)
+				w.PublishEvents(a, n, n)
+				w.PublishEvents(b, n, n)
 			}
-			require.Equal(t, 1, w.relay(0))
-			w.ms += 20
+			require.Equal(t, 1, w.Relay(0))
+			w.MS += 20
 		}
-		bids, err := w.all[to].ZRange(ctx, w.all[to].Namespace()+"batches:index", 0, -1).Result()
+		bids, err := w.All[to].ZRange(ctx, w.All[to].Namespace()+"batches:index", 0, -1).Result()
 		require.NoError(t, err)
 		assert.Greater(t, len(bids), 3, "each lane has batches of its own")
-		assert.ElementsMatch(t, upTo(1, 20), w.received(to, token, a))
-		assert.ElementsMatch(t, upTo(1, 20), w.received(to, token, b))
-		w.relay(0)
-		w.requireNothingLeft()
+		assert.ElementsMatch(t, storetest.UpTo(1, 20), w.Received(to, token, a))
+		assert.ElementsMatch(t, storetest.UpTo(1, 20), w.Received(to, token, b))
+		w.Relay(0)
+		w.RequireNothingLeft()
 	})
 }
 
 func TestOpeningAndClosing(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		to, ctx := relays.Number(1), t.Context()
-		name := w.topicIn(0, 0)
-		w.subscribe(to, 100, name)
-		before, err := w.relays[0].Generation(ctx, name, to)
+		to, ctx := rdb.Number(1), t.Context()
+		name := w.TopicIn(0, 0)
+		w.AddSubscriber(to, 100, name)
+		before, err := w.Relays[0].Generation(ctx, name, to)
 		require.NoError(t, err)
 		assert.Equal(t, "1", before)
-		w.subscribe(to, 100, name)
-		closed, err := w.relays[0].Close(ctx, name, to, before)
+		w.AddSubscriber(to, 100, name)
+		closed, err := w.Relays[0].Close(ctx, name, to, before)
 		require.NoError(t, err)
 		assert.False(t, closed, "somebody has subscribed since")
-		w.publish(name, 1, 1)
+		w.PublishEvents(name, 1, 1)
 		for range 2 { // it can be repeated
-			closed, err = w.relays[0].Close(ctx, name, to, "2")
+			closed, err = w.Relays[0].Close(ctx, name, to, "2")
 			require.NoError(t, err)
 			assert.True(t, closed)
 		}
-		w.publish(name, 2, 2)
-		w.relay(0)
-		assert.Equal(t, upTo(1, 1), w.received(to, w.tokenIn(to), name), "what was published before is relayed")
-		generation, err := w.relays[0].Generation(ctx, name, to)
+		w.PublishEvents(name, 2, 2)
+		w.Relay(0)
+		assert.Equal(t, storetest.UpTo(1, 1), w.Received(to, w.TokenIn(to), name), "what was published before is relayed")
+		generation, err := w.Relays[0].Generation(ctx, name, to)
 		require.NoError(t, err)
 		assert.Empty(t, generation)
-
-		full := relays.New(store.New(w.all[0], store.Options{MaxTopics: 1}))
-		limit := &bus.TopicLimitError{}
-		require.ErrorAs(t, full.Open(ctx, "another", to, client), &limit)
-		assert.Equal(t, &bus.TopicLimitError{Limit: 1, OfBus: true}, limit)
 	})
 }
 
 // TestOutboxesThatAreDamaged has keys of another type: a publish is refused whole.
 func TestOutboxesThatAreDamaged(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		to, ctx := relays.Number(1), t.Context()
-		name := w.topicIn(0, 0)
-		local := w.subscribe(0, 100, name)
-		w.subscribe(to, 100, name)
-		p := w.all[0]
+		to, ctx := rdb.Number(1), t.Context()
+		name := w.TopicIn(0, 0)
+		local := w.AddSubscriber(0, 100, name)
+		w.AddSubscriber(to, 100, name)
+		p := w.All[0]
 		for _, key := range []string{"relay:01", "jobs:index:relay", "jobs:instant:relay", "relays:" + string(name)} {
 			aside := p.Rename(ctx, p.Namespace()+key, p.Namespace()+"aside").Err() == nil
 			require.NoError(t, p.Set(ctx, p.Namespace()+key, "text", 0).Err())
-			err := storetest.Publish(ctx, w.stores[0], storetest.Publication(t, name, 1, 1, 0))
+			err := storetest.Publish(ctx, w.Data[0], storetest.Publication(t, name, 1, 1, 0))
 			assert.ErrorContains(t, err, "WRONGTYPE", key)
-			assert.Empty(t, w.received(0, local, name), key)
+			assert.Empty(t, w.Received(0, local, name), key)
 			require.NoError(t, p.Del(ctx, p.Namespace()+key).Err())
 			if aside {
 				require.NoError(t, p.Rename(ctx, p.Namespace()+"aside", p.Namespace()+key).Err())
 			}
 		}
-		w.publish(name, 1, 1)
-		w.relay(0)
-		assert.Equal(t, upTo(1, 1), w.received(to, w.tokenIn(to), name))
+		w.PublishEvents(name, 1, 1)
+		w.Relay(0)
+		assert.Equal(t, storetest.UpTo(1, 1), w.Received(to, w.TokenIn(to), name))
 	})
 }
 
@@ -269,70 +259,70 @@ func TestRandomCrashes(t *testing.T) {
 		seed := rand.Uint64()
 		t.Logf("seed %d", seed)
 		random := rand.New(rand.NewPCG(seed, 0))
-		topics := []bus.TopicName{w.topicIn(0, 0), w.topicIn(0, 1), w.topicIn(1, 0)}
+		topics := []bus.TopicName{w.TopicIn(0, 0), w.TopicIn(0, 1), w.TopicIn(1, 0)}
 		published := map[bus.TopicName]int{}
-		tokens := []bus.Token{w.subscribe(0, 3, topics...), w.subscribe(1, 7, topics...), w.subscribe(2, 1, topics...)}
+		tokens := []bus.Token{w.AddSubscriber(0, 3, topics...), w.AddSubscriber(1, 7, topics...), w.AddSubscriber(2, 1, topics...)}
 		type open struct {
-			from relays.Number
+			from rdb.Number
 			task *queue.Task
 		}
 		var abandoned []open // tasks of workers that are taken for dead, and may live
 		for range rdbtest.Fewer(400) {
-			w.ms += random.IntN(30)
-			from := relays.Number(random.IntN(2))
+			w.MS += random.IntN(30)
+			from := rdb.Number(random.IntN(2))
 			switch random.IntN(4) {
 			case 0, 1:
 				name, n := topics[random.IntN(len(topics))], 1+random.IntN(4)
-				w.publish(name, published[name]+1, published[name]+n)
+				w.PublishEvents(name, published[name]+1, published[name]+n)
 				published[name] += n
 			case 2:
-				task := w.take(from, bus.NewWorkerID())
+				task := w.TakeRelay(from, bus.NewWorkerID())
 				if task == nil {
 					break
 				}
 				var result queue.Result
 				if random.IntN(3) > 0 {
-					result = w.relayers[from].Relay(t.Context(), task)
+					result = w.Relayers[from].Relay(t.Context(), task)
 				}
 				if result.RetryAt.IsZero() || random.IntN(3) == 0 { // it dies before it has told
 					abandoned = append(abandoned, open{from, task})
-					_, err := w.queues[from].Scrub(t.Context(), w.now().Add(time.Hour), bus.QueueRelay)
+					_, err := w.Queues[from].Scrub(t.Context(), w.Now().Add(time.Hour), bus.QueueRelay)
 					require.NoError(t, err)
 					break
 				}
 				for range 1 + random.IntN(2) {
-					_, err := w.queues[from].Complete(t.Context(), task, result, w.now())
+					_, err := w.Queues[from].Complete(t.Context(), task, result, w.Now())
 					require.NoError(t, err)
 				}
 			case 3:
 				if len(abandoned) > 0 { // it was alive
 					o := abandoned[random.IntN(len(abandoned))]
-					result := w.relayers[o.from].Relay(t.Context(), o.task)
-					_, err := w.queues[o.from].Complete(t.Context(), o.task, result, w.now())
+					result := w.Relayers[o.from].Relay(t.Context(), o.task)
+					_, err := w.Queues[o.from].Complete(t.Context(), o.task, result, w.Now())
 					require.NoError(t, err)
 				}
 			}
 		}
 		for range 10 {
-			w.ms += 1000
-			w.relay(0)
-			w.relay(1)
+			w.MS += 1000
+			w.Relay(0)
+			w.Relay(1)
 		}
 		for i, token := range tokens {
 			for _, name := range topics {
-				require.Equal(t, upTo(1, published[name]), w.received(relays.Number(i), token, name), "seed %d: %s in %d", seed, name, i)
+				require.Equal(t, storetest.UpTo(1, published[name]), w.Received(rdb.Number(i), token, name), "seed %d: %s in %d", seed, name, i)
 			}
 		}
-		w.requireNothingLeft()
+		w.RequireNothingLeft()
 	})
 }
 
 // TestTheKeyThatNeverExists is about the only key that scripts declare, the namespace.
 func TestTheKeyThatNeverExists(t *testing.T) {
 	each(t, func(t *testing.T, w *world) {
-		w.subscribe(1, 1, topic)
-		w.publish(topic, 1, 1)
-		for _, p := range w.all {
+		w.AddSubscriber(1, 1, topic)
+		w.PublishEvents(topic, 1, 1)
+		for _, p := range w.All {
 			assert.True(t, strings.HasSuffix(p.Namespace(), "}:"))
 			assert.Zero(t, p.Exists(t.Context(), p.Namespace()).Val())
 		}

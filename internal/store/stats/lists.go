@@ -28,12 +28,17 @@ const (
 	membersPerTrip = 2000
 )
 
-// EachTopics calls a function with the topics of a page, ordered by name, some at a time. Those
-// with a key that is not of its type, because something else has written to it, are left out.
-// Damaged are these keys. What changes meanwhile may be seen or not.
+// EachTopics calls a function with the topics of a page whose home this is, ordered by name, some
+// at a time. Those with a key that is not of its type, because something else has written to it,
+// are left out. Damaged are these keys. What changes meanwhile may be seen or not.
 func (s *Stats) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
-	itself := func(name string) string { return name }
-	err = s.redis.EachMember(ctx, s.keys.Topics(), rdb.Range(p), topicsPerTrip, itself, func(some []rdb.Member) (int, error) {
+	ofHome := func(name string) string {
+		if !s.redis.IsHome(bus.TopicName(name)) {
+			return ""
+		}
+		return name
+	}
+	err = s.redis.EachMember(ctx, s.keys.Topics(), rdb.Range(p), topicsPerTrip, ofHome, func(some []rdb.Member) (int, error) {
 		topics, unreadable, err := s.topics(ctx, some)
 		damaged = append(damaged, unreadable...)
 		if err != nil {

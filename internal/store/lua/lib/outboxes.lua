@@ -4,6 +4,7 @@
 local function outboxes_key(topic) return ns .. 'relays:' .. topic end
 local function outbox_key(number) return ns .. 'relay:' .. number end
 local function relay_taken_key() return ns .. 'relay:taken' end
+local function relay_carried_key() return ns .. 'relay:carried' end
 local function relayed_key(number) return ns .. 'relayed:' .. number end
 
 local function relay_of(number) return pack_job('relay', number) end

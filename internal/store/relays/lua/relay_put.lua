@@ -6,9 +6,10 @@
 --          (ms), 9 max batches to open, 10.. runs of events of one topic: the topic, how many
 --          values of lanes there are, how many events, these values as topic_publish has them, and
 --          the packed events, oldest first
--- Returns  {1}, also when it was done before; {0, 'too many batches'} when it would open too many
---          for more than one event; {0, 'lanes', topic, lanes, ...} of topics whose subscribers
---          have others than were sent: tokens and versions, with spaces between
+-- Returns  {1, topics that have no subscriber here}; {1} when it was done before; {0, 'too many
+--          batches'} when it would open too many for more than one event; {0, 'lanes', topic,
+--          lanes, ...} of topics whose subscribers have others than were sent: tokens and
+--          versions, with spaces between
 -- Keeps    what topic_publish keeps; a relay is known by its UID for the next 100 of its partition
 local home, uid = ARGV[2], ARGV[3]
 local KNOWN = 100
@@ -18,13 +19,14 @@ local appending = {
   now = ARGV[4], seed = ARGV[5], max_events = tonumber(ARGV[6]), timeout = tonumber(ARGV[7]),
   wait_until = ARGV[8], traceparents = '', opened = 0,
 }
-local runs, stale, opening, events = {}, { 0, 'lanes' }, 0, 0
+local runs, done, stale, opening, events = {}, { 1 }, { 0, 'lanes' }, 0, 0
 local planned, next = redis.call('HLEN', plans_key()) > 0, 10
 while next <= #ARGV do
   local topic, first_lane = ARGV[next], next + 3
   local first = first_lane + ARGV[next + 1]
   local run = { first = first, last = first + ARGV[next + 2] - 1, laned = {} }
   run.subscribers = redis.call('SMEMBERS', topic_subscribers_key(topic))
+  if not run.subscribers[1] then table.insert(done, topic) end
   if planned then
     local plans = publish_plans(topic, run.subscribers)
     run.laned = plans.lanes(first_lane, first)
@@ -56,4 +58,4 @@ end
 -- Last, so that a script that fails on the way is not taken for done.
 redis.call('LPUSH', relayed_key(home), uid)
 redis.call('LTRIM', relayed_key(home), 0, KNOWN - 1)
-return { 1 }
+return done

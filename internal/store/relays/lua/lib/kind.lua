@@ -52,6 +52,7 @@ local function unload(entry)
   if entry.result[2] == 'arrived' then
     redis.call('LTRIM', outbox_key(entry.arg), length, -1)
     redis.call('HDEL', relay_taken_key(), entry.arg)
+    redis.call('HINCRBY', relay_carried_key(), entry.arg, length)
   elseif entry.result[2] == 'too large' then
     length = math.max(1, math.floor(length / 2))
     redis.call('HSET', relay_taken_key(), entry.arg, uid .. ' ' .. length)

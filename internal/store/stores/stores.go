@@ -1,0 +1,133 @@
+// Package stores is the top over the stores of a bus: one, or one for each of its partitions. Which
+// of them has what is decided here:
+//
+//   - A topic has a home, where its events are published. What is kept of them is there.
+//   - A subscriber is in the partition of its token, with all that is queued for it.
+//   - Tokens are in every partition.
+//   - What there is once, such as counters, is in the first.
+//   - Lists are merged from all.
+//
+// Each step of a change to several partitions can be repeated, and a crash between two of them
+// loses no event and leaves nothing that the next try does not end. On a bus without partitions
+// each call is one of its store.
+package stores
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+	"routemaster/internal/store/relays"
+	"routemaster/internal/store/stats"
+)
+
+// Stores are all of a bus. They are safe for concurrent use.
+type Stores struct {
+	partitions rdb.Partitions
+	all        []*store.Store
+	relays     []*relays.Relays
+	stats      []*stats.Stats
+}
+
+// New is the top over some stores: one, or one for each partition in the order of their numbers.
+func New(all ...*store.Store) *Stores {
+	s := &Stores{all: all}
+	for _, st := range all {
+		s.partitions = append(s.partitions, st.Partition())
+		s.relays = append(s.relays, relays.New(st))
+		s.stats = append(s.stats, stats.Of(st))
+	}
+	return s
+}
+
+// All are the stores, by number of their partitions.
+func (s *Stores) All() []*store.Store { return s.all }
+
+// First has what there is once.
+func (s *Stores) First() *store.Store { return s.all[0] }
+
+// Home is where the events of a topic are published.
+func (s *Stores) Home(topic bus.TopicName) *store.Store {
+	return s.all[s.partitions.Home(topic).Number()]
+}
+
+// Of is where a subscriber is.
+func (s *Stores) Of(token bus.Token) *store.Store { return s.all[s.partitions.Of(token).Number()] }
+
+// each calls a function for some stores at once, and returns the first error.
+func each(stores []*store.Store, do func(*store.Store) error) error {
+	if len(stores) == 1 {
+		return do(stores[0])
+	}
+	var group errgroup.Group
+	for _, st := range stores {
+		group.Go(func() error { return do(st) })
+	}
+	return group.Wait()
+}
+
+// others are all stores but one.
+func (s *Stores) others(but *store.Store) (others []*store.Store) {
+	for _, st := range s.all {
+		if st != but {
+			others = append(others, st)
+		}
+	}
+	return others
+}
+
+// patience is how long a store is waited for before another one is asked too.
+const patience = 200 * time.Millisecond
+
+// ask asks stores that all know the same, one after the other, and returns the first answer.
+func ask[T any](ctx context.Context, s *Stores, question func(context.Context, *store.Store) (T, error)) (T, error) {
+	if len(s.all) == 1 {
+		return question(ctx, s.all[0])
+	}
+	type answer struct {
+		value T
+		err   error
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // those that are not needed any more
+	answers, order := make(chan answer, len(s.all)), rand.Perm(len(s.all))
+	for asked, failed := 0, 0; ; {
+		if asked < len(order) {
+			st := s.all[order[asked]]
+			asked++
+			go func() {
+				a := answer{err: requireOpen(ctx, st)}
+				if a.err == nil {
+					a.value, a.err = question(ctx, st)
+				}
+				answers <- a
+			}()
+		}
+		select {
+		case a := <-answers:
+			if a.err != nil {
+				failed++
+			}
+			if a.err == nil || failed == len(order) {
+				return a.value, a.err
+			}
+		case <-time.After(patience):
+		}
+	}
+}
+
+// requireOpen fails unless a partition is to be used: one that is held, or has come back empty, may
+// know nothing.
+func requireOpen(ctx context.Context, st *store.Store) error {
+	p := st.Partition()
+	there, err := p.Exists(ctx, p.Namespace()+rdb.PartitionKey).Result()
+	if err == nil && there == 0 {
+		return bus.ErrUnavailable
+	}
+	return rdb.Wrap("look at the partition", err)
+}

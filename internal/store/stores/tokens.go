@@ -1,0 +1,83 @@
+package stores
+
+import (
+	"context"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/store"
+)
+
+// Tokens returns the name of every client, by token. It fails with [bus.ErrUnavailable].
+func (s *Stores) Tokens(ctx context.Context) (map[bus.Token]bus.ClientName, error) {
+	return ask(ctx, s, func(ctx context.Context, st *store.Store) (map[bus.Token]bus.ClientName, error) {
+		return st.Tokens(ctx)
+	})
+}
+
+// FindToken is [store.Store.FindToken].
+func (s *Stores) FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, bus.ClientName, error) {
+	type client struct {
+		token bus.Token
+		name  bus.ClientName
+	}
+	found, err := ask(ctx, s, func(ctx context.Context, st *store.Store) (c client, err error) {
+		c.token, c.name, err = st.FindToken(ctx, tokens)
+		return c, err
+	})
+	return found.token, found.name, err
+}
+
+// ClientName returns the name of a token's client, empty when there is no such token. It fails with
+// [bus.ErrUnavailable].
+func (s *Stores) ClientName(ctx context.Context, token bus.Token) (bus.ClientName, error) {
+	_, name, err := s.FindToken(ctx, []bus.Token{token})
+	return name, err
+}
+
+// PutToken registers a client's token, which may be registered for it already. It fails with
+// [bus.ErrTokenTaken] or [bus.ErrUnavailable].
+func (s *Stores) PutToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
+	return each(s.all, func(st *store.Store) error { return st.PutToken(ctx, token, name) })
+}
+
+// AddToken registers a client's token unless it is registered, under whatever name. It fails with
+// [bus.ErrUnavailable].
+func (s *Stores) AddToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
+	return each(s.all, func(st *store.Store) error { return st.AddToken(ctx, token, name) })
+}
+
+// DeleteToken removes a token, if it is there, and the subscriber of that token. The token's topics
+// stay its client's. It fails with [bus.ErrUnavailable].
+func (s *Stores) DeleteToken(ctx context.Context, token bus.Token) error {
+	return each(s.all, func(st *store.Store) error { return st.DeleteToken(ctx, token) })
+}
+
+// RotateToken begins to change a client's token for another one, which it makes: see
+// [store.Store.RotateToken]. The new one is of the same partition, so that all that is queued for
+// the client stays where it is.
+func (s *Stores) RotateToken(ctx context.Context, old bus.Token) (token bus.Token, name bus.ClientName, err error) {
+	st := s.Of(old)
+	if name, err = st.ClientName(ctx, old); err != nil {
+		return "", "", err
+	}
+	fresh := bus.NewTokenLike(name)
+	for s.Of(fresh) != st {
+		fresh = bus.NewTokenLike(name)
+	}
+	if token, name, err = st.RotateToken(ctx, old, fresh); err != nil {
+		return "", "", err
+	}
+	err = each(s.others(st), func(st *store.Store) error { return st.AddToken(ctx, token, name) })
+	return token, name, err
+}
+
+// FinishRotation removes the old token of a rotation whose batches are all relabelled. It fails
+// with [bus.ErrUnavailable].
+func (s *Stores) FinishRotation(ctx context.Context, old bus.Token) error {
+	st := s.Of(old)
+	// It comes last: it knows of the rotation, so that all this can be repeated.
+	if err := each(s.others(st), func(st *store.Store) error { return st.DeleteToken(ctx, old) }); err != nil {
+		return err
+	}
+	return st.FinishRotation(ctx, old)
+}

@@ -1,0 +1,180 @@
+package storetest
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+	"routemaster/internal/store/relays"
+	"routemaster/internal/store/stores"
+	"routemaster/internal/wire"
+)
+
+// PartitionCount is how many partitions a [Partitions] has.
+const PartitionCount = 3
+
+// Partitions is a bus with partitions, whose clock is set by hand.
+type Partitions struct {
+	*stores.Stores
+	T   testing.TB
+	All rdb.Partitions
+	// What is in each partition, by number.
+	Data     []*store.Store
+	Relays   []*relays.Relays
+	Queues   []*queue.Queue // of relays
+	Batches  []*queue.Queue
+	Relayers []*relays.Relayer
+	// MS is the time, since [Start].
+	MS int
+	// got are the numbers of the events that were delivered.
+	got map[bus.Token]map[bus.TopicName][]int
+}
+
+// NewPartitions makes one with a publisher.
+func NewPartitions(t testing.TB, client *rdb.Client, adjust ...func(*store.Options)) *Partitions {
+	p := &Partitions{T: t, All: client.Partitions("", PartitionCount), got: map[bus.Token]map[bus.TopicName][]int{}}
+	for _, partition := range p.All {
+		require.NoError(t, partition.Release(t.Context()))
+		st := OpenOn(partition, adjust...)
+		p.Data = append(p.Data, st)
+		p.Relays = append(p.Relays, relays.New(st))
+		p.Queues = append(p.Queues, queue.New(partition, relays.Kind()))
+		p.Batches = append(p.Batches, NewQueue(st, 1))
+	}
+	for _, from := range p.Relays {
+		p.Relayers = append(p.Relayers, relays.NewRelayer(from, p.Relays, slog.New(slog.DiscardHandler), p.Now))
+	}
+	p.Stores = stores.New(p.Data...)
+	require.NoError(t, p.PutToken(t.Context(), Publisher, "publisher"))
+	return p
+}
+
+// Now is the time.
+func (p *Partitions) Now() time.Time { return After(p.MS) }
+
+// HomeOf is the partition of a topic.
+func (p *Partitions) HomeOf(of bus.TopicName) rdb.Number { return p.All.Home(of).Number() }
+
+// TokenIn is a token of a subscriber in a partition.
+func (p *Partitions) TokenIn(number rdb.Number) bus.Token {
+	for i := 0; ; i++ {
+		token := bus.Token(fmt.Sprintf("reader--%d", i))
+		if p.All.Of(token).Number() == number {
+			return token
+		}
+	}
+}
+
+// TopicIn is a topic whose home is a partition, other than those before.
+func (p *Partitions) TopicIn(number rdb.Number, n int) bus.TopicName {
+	for i := 0; ; i++ {
+		name := bus.TopicName(fmt.Sprintf("topic_%c", 'a'+i))
+		if p.HomeOf(name) != number {
+			continue
+		}
+		if n--; n < 0 {
+			return name
+		}
+	}
+}
+
+// AddSubscriber subscribes a client of a partition to topics.
+func (p *Partitions) AddSubscriber(number rdb.Number, maxEvents int, topics ...bus.TopicName) bus.Token {
+	p.T.Helper()
+	token, timeout := p.TokenIn(number), time.Hour
+	require.NoError(p.T, p.PutToken(p.T.Context(), token, "reader"))
+	require.NoError(p.T, p.Subscribe(p.T.Context(), token, bus.Subscription{
+		Topics: topics, Callback: "https://reader.example/", Timeout: &timeout, MaxEvents: &maxEvents,
+	}, p.Now()))
+	return token
+}
+
+// PublishEvents publishes events first..last in the home of their topic.
+func (p *Partitions) PublishEvents(name bus.TopicName, first, last int) {
+	p.T.Helper()
+	publication := Publication(p.T, name, first, last, p.MS)
+	require.NoError(p.T, Publish(p.T.Context(), p.Data[p.HomeOf(name)], publication))
+}
+
+// TakeRelay takes a relay of a partition for a worker; nil if there is none.
+func (p *Partitions) TakeRelay(number rdb.Number, worker bus.WorkerID) *queue.Task {
+	p.T.Helper()
+	_, err := p.Queues[number].Schedule(p.T.Context(), bus.QueueRelay, p.Now(), 100)
+	require.NoError(p.T, err)
+	taken, err := p.Queues[number].Acquire(p.T.Context(), bus.QueueRelay, worker, bus.Failing, p.Now())
+	require.NoError(p.T, err)
+	require.Empty(p.T, taken.Poisoned)
+	return taken.Task
+}
+
+// Relay runs all relays of a partition that are due.
+func (p *Partitions) Relay(number rdb.Number) (run int) {
+	p.T.Helper()
+	worker := bus.NewWorkerID()
+	for task := p.TakeRelay(number, worker); task != nil; task = p.TakeRelay(number, worker) {
+		owned, err := p.Queues[number].Complete(p.T.Context(), task, p.Relayers[number].Relay(p.T.Context(), task), p.Now())
+		require.NoError(p.T, err)
+		require.True(p.T, owned)
+		run++
+		require.Less(p.T, run, 1000, "relays without end")
+	}
+	return run
+}
+
+// Received are the numbers of all events of a topic that a subscriber has got, in order. All that
+// is queued for the partition's subscribers is delivered nop.
+func (p *Partitions) Received(number rdb.Number, token bus.Token, name bus.TopicName) []int {
+	p.T.Helper()
+	ctx, worker := p.T.Context(), bus.NewWorkerID()
+	for {
+		_, err := p.Batches[number].Schedule(ctx, bus.QueueMain, p.Now().Add(24*time.Hour), 1000)
+		require.NoError(p.T, err)
+		taken, err := p.Batches[number].Acquire(ctx, bus.QueueMain, worker, bus.Failing, p.Now())
+		require.NoError(p.T, err)
+		if taken.Task == nil {
+			return p.got[token][name]
+		}
+		delivery := taken.Task.Payload.(*store.Delivery)
+		for _, event := range delivery.Events {
+			value, err := wire.ValueAt(event, "/topic")
+			require.NoError(p.T, err)
+			of := bus.TopicName(strings.Trim(string(value), `"`))
+			if p.got[delivery.Subscriber] == nil {
+				p.got[delivery.Subscriber] = map[bus.TopicName][]int{}
+			}
+			p.got[delivery.Subscriber][of] = append(p.got[delivery.Subscriber][of], Number(p.T, event))
+		}
+		_, err = p.Batches[number].Complete(ctx, taken.Task, queue.Result{Detail: store.DeliveryResult{Delivered: len(delivery.Events)}}, p.Now())
+		require.NoError(p.T, err)
+	}
+}
+
+// RequireNothingLeft requires that no outbox, job or head is left anywhere, and the invariants.
+func (p *Partitions) RequireNothingLeft() {
+	p.T.Helper()
+	for i, partition := range p.All {
+		RequireSound(p.T, p.Data[i])
+		require.NoError(p.T, partition.EachKey(p.T.Context(), partition.Namespace()+"*", func(page []string) error {
+			for _, key := range page {
+				require.NotRegexp(p.T, `\}:(relay:(\d+|taken)|jobs:\w+:relay|)$`, key)
+			}
+			return nil
+		}))
+	}
+}
+
+// UpTo are numbers from first to last.
+func UpTo(first, last int) (numbers []int) {
+	for i := first; i <= last; i++ {
+		numbers = append(numbers, i)
+	}
+	return numbers
+}
