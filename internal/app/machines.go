@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/topics"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry/tracing"
 )
 
@@ -90,9 +91,9 @@ func newLabelStore(st *store.Store) *labelstore.Store {
 }
 
 // newTopics makes the machines' client of the bus.
-func newTopics(st *store.Store, labels *labelstore.Store, obs *observability, log *slog.Logger) *topics.Client {
+func newTopics(all *stores.Stores, labels *labelstore.Store, obs *observability, log *slog.Logger) *topics.Client {
 	return topics.New(topics.Config{
-		Store: st, Labels: labels, Recorder: obs.recorder, Log: log, Now: time.Now,
-		Ingest: ingest.New(st, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer}),
+		Store: all.First(), Labels: labels, Recorder: obs.recorder, Log: log, Now: time.Now,
+		Ingest: ingest.New(all, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer}),
 	})
 }

@@ -14,10 +14,11 @@ import (
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/web"
 	"routemaster/internal/web/jobs"
 	"routemaster/internal/web/machines"
+	"routemaster/internal/web/queues"
 	"routemaster/internal/web/server"
 	"routemaster/internal/web/subscriber"
 )
@@ -53,14 +54,15 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		return err
 	}
 	defer redis.Close()
-	st, q := newStore(redis, c)
+	st, _ := newStore(redis, c)
+	all := stores.New(st)
 	labels := newLabelStore(st)
 	obs, err := startObservability(ctx, c, "web", st, labels, log)
 	if err != nil {
 		return err
 	}
 	defer obs.stop()
-	in := ingest.New(st, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer})
+	in := ingest.New(all, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer})
 	feeds := newClient(c, c.CallbackDeny, 0)
 	defer feeds.Close()
 	consoleListener, err := listenForConsole(c)
@@ -78,26 +80,25 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		Subscriber: subscriber.Config{
 			Deny: c.CallbackDeny, MaxTopics: c.MaxSubscriptionTopics, Secrets: c.Secrets, Recorder: obs.recorder,
 		},
-		Jobs:             jobs.Config{Deny: c.CallbackDeny, Downstream: c.DownstreamURL != "", Recorder: obs.recorder},
-		Machines:         machines.Config{Labels: labels, Client: feeds, Recorder: obs.recorder},
-		Version:          Version(),
-		ScalingThreshold: int64(c.ScalingThreshold),
-		ScalingDeadline:  c.ScalingDeadline,
-		Reporter:         obs.reporter,
-		Tracer:           obs.tracer,
-		Live:             live,
+		Jobs:     jobs.Config{Deny: c.CallbackDeny, Downstream: c.DownstreamURL != "", Recorder: obs.recorder},
+		Machines: machines.Config{Labels: labels, Client: feeds, Recorder: obs.recorder},
+		Queues:   queues.Config{ScalingThreshold: int64(c.ScalingThreshold), ScalingDeadline: c.ScalingDeadline},
+		Version:  Version(),
+		Reporter: obs.reporter,
+		Tracer:   obs.tracer,
+		Live:     live,
 	}
 	addConsole(&config, c, st, live, log)
 	config.ConsoleListener = consoleListener
-	api := web.New(config, st, q, in, obs.metrics.Handler(), log, time.Now)
+	api := web.New(config, all, in, obs.metrics.Handler(), log, time.Now)
 
 	ctx, cancel := context.WithCancel(ctx)
 	var background sync.WaitGroup
-	background.Go(func() { registerClients(ctx, redis, st, c.Clients) })
+	background.Go(func() { registerClients(ctx, redis, all, c.Clients) })
 	background.Go(func() { runSamples(ctx, live.Run, obs.reporter, log) })
 	background.Go(func() { newHeartbeat(st, overview.Process{Kind: "web"}, nil).Run(ctx, samples.WebInterval) })
 	if definitions != nil {
-		background.Go(func() { applyMachines(ctx, newTopics(st, labels, obs, log), definitions, log) })
+		background.Go(func() { applyMachines(ctx, newTopics(all, labels, obs, log), definitions, log) })
 	}
 	defer background.Wait()
 	defer cancel()
@@ -123,11 +124,11 @@ func loadCertificate(c Config, log *slog.Logger) (*server.Certificate, error) {
 
 // registerClients registers the configured tokens as soon as Redis is available. If it is not, the
 // first ping logs that at the start, and not only with the first request.
-func registerClients(ctx context.Context, redis *rdb.Client, st *store.Store, tokens []bus.Token) {
+func registerClients(ctx context.Context, redis *rdb.Client, all *stores.Stores, tokens []bus.Token) {
 	retryUntilAccepted(ctx, redis.Ping)
 	for _, token := range tokens {
 		retryUntilAccepted(ctx, func(ctx context.Context) error {
-			return st.AddToken(ctx, token, bus.LegacyClientName(token))
+			return all.AddToken(ctx, token, bus.LegacyClientName(token))
 		})
 	}
 }

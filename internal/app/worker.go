@@ -18,6 +18,7 @@ import (
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metricservice"
 	"routemaster/internal/worker"
@@ -71,7 +72,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	client, downstream := newClient(c, c.CallbackDeny, c.WorkerThreads+c.JobThreads+c.MachineThreads), newClient(c, bus.DenyList{}, c.JobThreads)
 	defer client.Close()
 	defer downstream.Close()
-	machineTopics := newTopics(st, labelStore, obs, log)
+	machineTopics := newTopics(stores.New(st), labelStore, obs, log)
 	deliverer := newDeliverer(c, st, obs, client, machineTopics, log)
 	jobRunner := newRunner(c, obs, client, downstream, log)
 	jobStore := jobstore.New(redis.Partition(c.RedisNamespace))

@@ -18,6 +18,7 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
@@ -31,6 +32,7 @@ type fixture struct {
 	*Ingest
 	t      *testing.T
 	server *rdbtest.Server
+	store  *store.Store
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -46,7 +48,7 @@ func newFixture(t *testing.T) *fixture {
 	require.NoError(t, st.Subscribe(t.Context(), "subscriber", bus.Subscription{
 		Topics: []bus.TopicName{"widgets", "gadgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &maxEvents,
 	}, time.UnixMilli(0)))
-	return &fixture{New(st, Options{}), t, server}
+	return &fixture{New(stores.New(st), Options{}), t, server, st}
 }
 
 // publish publishes events with numbers from first on.
@@ -68,7 +70,7 @@ func (f *fixture) begin(ctx context.Context, publisher bus.Token, topic bus.Topi
 // waitForQueue waits until so many requests wait for the next commit.
 func (f *fixture) waitForQueue(waiting int) {
 	f.t.Helper()
-	require.Eventually(f.t, func() bool { return f.queue.Waiting() == waiting }, soon, time.Millisecond)
+	require.Eventually(f.t, func() bool { return f.homes[0].queue.Waiting() == waiting }, soon, time.Millisecond)
 }
 
 // stored are the numbers of the events in all batches, in order.
@@ -281,10 +283,44 @@ func TestRequestsThatOpenTooManyBatchesOnlyTogetherAreStored(t *testing.T) {
 }
 
 func TestAPanicFailsTheRequests(t *testing.T) {
-	in := New(nil, Options{}) // it panics when it is to store
+	in := home{} // it panics when it is to store
 	requests := []*request{newRequest(store.Publication{}), newRequest(store.Publication{Publisher: "other"})}
 	assert.Panics(t, func() { _ = in.commit(t.Context(), requests) })
 	for _, r := range requests {
 		require.ErrorIs(t, r.err, bus.ErrUnavailable)
+	}
+}
+
+// TestAPartitionThatHangsHoldsUpItsTopicsOnly has two partitions, each on a Redis of its own, of
+// which one is frozen.
+func TestAPartitionThatHangsHoldsUpItsTopicsOnly(t *testing.T) {
+	var all []*store.Store
+	var servers []*rdbtest.Server
+	for i := range 2 {
+		servers = append(servers, rdbtest.Real(t))
+		client := servers[i].Open(t, func(o *rdb.Options) { o.URL += "&read_timeout=5m" })
+		p := client.Partitions("", 2)[i]
+		require.NoError(t, p.Release(t.Context()))
+		all = append(all, store.New(p, store.Options{}))
+		require.NoError(t, all[i].PutToken(t.Context(), "alice", "alice"))
+	}
+	f := &fixture{Ingest: New(stores.New(all...), Options{}), t: t, server: servers[0]}
+	var topics [2]bus.TopicName // by home
+	for n := 0; topics[0] == "" || topics[1] == ""; n++ {
+		topic := bus.TopicName(fmt.Sprintf("topic_%c", 'a'+n))
+		topics[f.stores.Home(topic).Partition().Number()] = topic
+	}
+	f.server.Freeze(t)
+	hanging := []chan error{f.begin(t.Context(), "alice", topics[0], 1)}
+	f.waitForQueue(0)
+	hanging = append(hanging, f.begin(t.Context(), "alice", topics[0], 2))
+	f.waitForQueue(1)
+	for n := range 10 {
+		require.NoError(t, f.publish(t.Context(), "alice", topics[1], n, 1))
+	}
+	f.waitForQueue(1)
+	f.server.Thaw(t)
+	for _, result := range hanging {
+		require.NoError(t, <-result)
 	}
 }

@@ -2,7 +2,8 @@
 //
 // Requests that arrive during a round trip to Redis are queued, and the next round trip stores them
 // all (group commit, as databases do with their log). There is no timer: a single request is stored
-// at once.
+// at once. On a bus with partitions each has a queue of its own, so that one that is away holds up
+// the topics of which it is the home, and no others.
 package ingest
 
 import (
@@ -14,6 +15,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/groupcommit"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/wire"
@@ -21,6 +23,12 @@ import (
 
 // Ingest publishes events. It is safe for concurrent use.
 type Ingest struct {
+	stores *stores.Stores
+	homes  []*home // by number of their partitions
+}
+
+// home is a store with what waits for a group commit to it.
+type home struct {
 	store   *store.Store
 	options Options
 	queue   *groupcommit.Queue[*request]
@@ -36,13 +44,17 @@ type Options struct {
 	Now func() time.Time
 }
 
-// New makes an ingest that publishes to a store.
-func New(st *store.Store, options Options) *Ingest {
+// New makes an ingest that publishes to the stores of a bus.
+func New(all *stores.Stores, options Options) *Ingest {
 	if options.Now == nil {
 		options.Now = time.Now
 	}
-	i := &Ingest{store: st, options: options}
-	i.queue = groupcommit.New(limits, i.commit)
+	i := &Ingest{stores: all}
+	for _, st := range all.All() {
+		h := &home{store: st, options: options}
+		h.queue = groupcommit.New(limits, h.commit)
+		i.homes = append(i.homes, h)
+	}
 	return i
 }
 
@@ -53,7 +65,8 @@ func New(st *store.Store, options Options) *Ingest {
 // [bus.ErrUnavailable] the events may have been stored all the same. A call whose context is done
 // while it is queued stores nothing. Once its group commit has begun, it returns its result.
 func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.TopicName, events []wire.PackedEvent, key *bus.IdempotencyKey) error {
-	start := i.options.Now()
+	h := i.homes[i.stores.Home(topic).Partition().Number()]
+	start := h.options.Now()
 	r := newRequest(store.Publication{
 		Topic:          topic,
 		Publisher:      publisher,
@@ -61,24 +74,24 @@ func (i *Ingest) Publish(ctx context.Context, publisher bus.Token, topic bus.Top
 		ReceivedAt:     start.UnixMilli(),
 		IdempotencyKey: key,
 	})
-	if i.options.Tracer != nil {
+	if h.options.Tracer != nil {
 		r.traceparent = tracing.Traceparent(ctx)
 	}
-	if err := i.queue.Do(ctx, r, r.size); errors.Is(err, groupcommit.ErrFull) {
+	if err := h.queue.Do(ctx, r, r.size); errors.Is(err, groupcommit.ErrFull) {
 		return bus.ErrOverloaded
 	} else if err != nil {
 		return err
 	}
 	if r.err == nil {
-		i.options.Recorder.PublishTook(i.options.Now().Sub(start))
+		h.options.Recorder.PublishTook(h.options.Now().Sub(start))
 	}
 	return r.err
 }
 
 // commit stores requests, and leaves each its result. It returns nil.
-func (i *Ingest) commit(ctx context.Context, requests []*request) error {
+func (h *home) commit(ctx context.Context, requests []*request) error {
 	groups := groupRequests(requests)
-	span := i.startSpan(groups)
+	span := h.startSpan(groups)
 	panicked := true
 	defer func() { // even if the store panics
 		for _, g := range groups {
@@ -88,27 +101,27 @@ func (i *Ingest) commit(ctx context.Context, requests []*request) error {
 		}
 		endSpan(span, groups, panicked)
 	}()
-	i.publish(ctx, groups)
-	groups = i.divide(ctx, groups)
-	i.record(groups)
+	h.publish(ctx, groups)
+	groups = h.divide(ctx, groups)
+	h.record(groups)
 	panicked = false
 	return nil
 }
 
 // publish stores groups in one round trip, and keeps their receipts.
-func (i *Ingest) publish(ctx context.Context, groups []*group) {
+func (h *home) publish(ctx context.Context, groups []*group) {
 	publications := make([]store.Publication, len(groups))
 	for n, g := range groups {
 		publications[n] = g.publication
 	}
-	for n, receipt := range i.store.PublishAll(ctx, publications...) {
+	for n, receipt := range h.store.PublishAll(ctx, publications...) {
 		groups[n].receipt = receipt
 	}
 }
 
 // divide stores the requests of a group one by one, if together they would open too many batches.
 // It returns the resulting groups.
-func (i *Ingest) divide(ctx context.Context, groups []*group) []*group {
+func (h *home) divide(ctx context.Context, groups []*group) []*group {
 	tooLarge := func(g *group) bool { return len(g.requests) > 1 && errors.Is(g.receipt.Err, bus.ErrTooManyBatches) }
 	if !slices.ContainsFunc(groups, tooLarge) {
 		return groups
@@ -124,15 +137,15 @@ func (i *Ingest) divide(ctx context.Context, groups []*group) []*group {
 			singles[n] = newGroup(r.publication, g.requests[n:n+1])
 			singles[n].publication.Traceparents = g.publication.Traceparents
 		}
-		i.publish(ctx, singles)
+		h.publish(ctx, singles)
 		divided = append(divided, singles...)
 	}
 	return divided
 }
 
 // record counts what was stored.
-func (i *Ingest) record(groups []*group) {
-	recorder, total := i.options.Recorder, 0
+func (h *home) record(groups []*group) {
+	recorder, total := h.options.Recorder, 0
 	for _, g := range groups {
 		recorder.DroppedKeys(telemetry.OverLimit, g.receipt.DroppedKeys)
 		if !g.receipt.Stored {

@@ -11,6 +11,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
@@ -32,7 +33,7 @@ func BenchmarkTelemetry(b *testing.B) {
 		Topics: []bus.TopicName{"widgets"}, Callback: "https://s.example/", Timeout: &timeout, MaxEvents: &maxEvents,
 	}, time.Now()))
 	recorder := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.DiscardHandler))
-	ingests := []*ingest.Ingest{ingest.New(st, ingest.Options{}), ingest.New(st, ingest.Options{Recorder: recorder})}
+	ingests := []*ingest.Ingest{ingest.New(stores.New(st), ingest.Options{}), ingest.New(stores.New(st), ingest.Options{Recorder: recorder})}
 	var took [2]time.Duration
 	events := []wire.PackedEvent{wiretest.Pack(b, "widgets", `{"type":"update","url":"https://x.example/12"}`)}
 	round := func(in *ingest.Ingest) time.Duration {

@@ -9,7 +9,7 @@ import (
 
 // startSpan begins the span of a group commit, whose parents are the traced requests, and gives
 // each publication the spans that it comes from. It returns nil if no request is traced.
-func (i *Ingest) startSpan(groups []*group) *tracing.Span {
+func (h *home) startSpan(groups []*group) *tracing.Span {
 	var traceparents []string
 	for _, g := range groups {
 		for _, r := range g.requests {
@@ -21,7 +21,7 @@ func (i *Ingest) startSpan(groups []*group) *tracing.Span {
 	if traceparents == nil {
 		return nil
 	}
-	_, span := i.options.Tracer.StartFrom(context.Background(), traceparents, "commit")
+	_, span := h.options.Tracer.StartFrom(context.Background(), traceparents, "commit")
 	for _, g := range groups {
 		for _, r := range g.requests {
 			if r.traceparent != "" {

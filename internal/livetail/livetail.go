@@ -18,6 +18,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 )
 
 //go:embed lua
@@ -45,8 +46,8 @@ const (
 // Hub has all streams of a process. Those of one topic share a connection. It is safe for
 // concurrent use.
 type Hub struct {
-	redis *rdb.Partition
-	log   *slog.Logger
+	stores *stores.Stores
+	log    *slog.Logger
 
 	mu      sync.Mutex
 	watches map[bus.TopicName]*watch
@@ -56,9 +57,9 @@ type Hub struct {
 	closed  bool
 }
 
-// New makes a hub for the topics of a store.
-func New(st *store.Store, log *slog.Logger) *Hub {
-	return &Hub{redis: st.Partition(), log: log, watches: map[bus.TopicName]*watch{}, clients: map[bus.ClientName]int{}}
+// New makes a hub for the topics of a bus.
+func New(all *stores.Stores, log *slog.Logger) *Hub {
+	return &Hub{stores: all, log: log, watches: map[bus.TopicName]*watch{}, clients: map[bus.ClientName]int{}}
 }
 
 // Stream gets the events of a topic while they are published.
@@ -119,7 +120,7 @@ func (h *Hub) register(topic bus.TopicName, client bus.ClientName) (s *Stream, i
 	w := h.watches[topic]
 	if w == nil {
 		isFirst = true
-		w = &watch{hub: h, topic: topic, streams: map[*Stream]bool{}, ready: make(chan struct{})}
+		w = &watch{hub: h, topic: topic, redis: h.stores.Home(topic).Partition(), streams: map[*Stream]bool{}, ready: make(chan struct{})}
 		w.ctx, w.stop = context.WithCancel(context.Background())
 		h.watches[topic] = w
 	}
@@ -170,6 +171,7 @@ func (h *Hub) Close() {
 type watch struct {
 	hub   *Hub
 	topic bus.TopicName
+	redis *rdb.Partition
 	// streams are guarded by the hub's lock.
 	streams map[*Stream]bool
 	// ready is closed when the first stream has begun to listen, or has failed with err.
@@ -191,14 +193,14 @@ func (w *watch) listen(ctx context.Context) error {
 		own = rand.Text()
 	}
 	for {
-		change := w.hub.redis.Change(ctx, scriptOpen, string(w.topic), own)
+		change := w.redis.Change(ctx, scriptOpen, string(w.topic), own)
 		if err := change.Refusal("watch", refusals); err != nil {
 			return err
 		}
 		if own = change.Text(0); own == w.channel {
 			return nil
 		}
-		listener, err := w.hub.redis.NewListener(ctx, w.hub.redis.Namespace()+"tail:"+own)
+		listener, err := w.redis.NewListener(ctx, w.redis.Namespace()+"tail:"+own)
 		if err != nil {
 			return err
 		}
@@ -227,7 +229,7 @@ func (w *watch) run() {
 	calling, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	// Where this fails, the next publish to the topic ends it.
-	_ = w.hub.redis.Run(calling, scriptClose, string(w.topic), w.channel).Err()
+	_ = w.redis.Run(calling, scriptClose, string(w.topic), w.channel).Err()
 }
 
 // hand gives a message to all streams.

@@ -11,6 +11,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/livetail"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 )
@@ -25,7 +26,7 @@ const (
 )
 
 func newHub(t *testing.T, b *storetest.Bus) *livetail.Hub {
-	hub := livetail.New(b.Store, slog.New(slog.DiscardHandler))
+	hub := livetail.New(stores.New(b.Store), slog.New(slog.DiscardHandler))
 	t.Cleanup(hub.Close)
 	return hub
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb/slots"
 	"routemaster/internal/rdb/state"
 )
 
@@ -74,7 +75,7 @@ func (p *Partition) Number() Number { return p.number }
 
 // IsHome is whether events of a topic are published in the partition.
 func (p *Partition) IsHome(topic bus.TopicName) bool {
-	return !p.IsOneOfSeveral() || numberOf(string(topic), p.of) == p.number
+	return int(p.number) == slots.PartitionOf(string(topic), p.of)
 }
 
 // Client is the Redis that the partition is in.

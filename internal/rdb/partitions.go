@@ -3,7 +3,6 @@ package rdb
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/slots"
@@ -33,22 +32,12 @@ func (c *Client) Partitions(namespace string, count int) Partitions {
 }
 
 // Home is the partition in which the events of a topic are published.
-func (all Partitions) Home(topic bus.TopicName) *Partition {
-	return all[numberOf(string(topic), len(all))]
-}
+func (all Partitions) Home(topic bus.TopicName) *Partition { return all.of(string(topic)) }
 
 // Of is the partition that has all of a subscriber: what it is subscribed to, and its batches.
-func (all Partitions) Of(subscriber bus.Token) *Partition {
-	return all[numberOf(string(subscriber), len(all))]
-}
+func (all Partitions) Of(subscriber bus.Token) *Partition { return all.of(string(subscriber)) }
 
-// numberOf is the number of the partition, of so many, that has a name: by its FNV-1a hash of 64
-// bits.
-func numberOf(name string, of int) Number {
-	hash := fnv.New64a()
-	_, _ = hash.Write([]byte(name))
-	return Number(hash.Sum64() % uint64(of))
-}
+func (all Partitions) of(name string) *Partition { return all[slots.PartitionOf(name, len(all))] }
 
 // PartitionKey is the key, behind the namespace, of a partition that is to be used: a string, its
 // number and how many there are, such as 7/12.

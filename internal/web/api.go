@@ -16,19 +16,18 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/history"
 	"routemaster/internal/ingest"
-	"routemaster/internal/inspect"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/livetail"
 	"routemaster/internal/overview"
-	"routemaster/internal/queue"
-	"routemaster/internal/store"
 	"routemaster/internal/store/lastuse"
 	"routemaster/internal/store/stats"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/tracing"
 	"routemaster/internal/web/auth"
 	"routemaster/internal/web/jobs"
 	"routemaster/internal/web/machines"
+	"routemaster/internal/web/queues"
 	"routemaster/internal/web/rest"
 	"routemaster/internal/web/server"
 	"routemaster/internal/web/subscriber"
@@ -56,10 +55,8 @@ type Config struct {
 	Machines machines.Config
 	// Version is that of the program.
 	Version string
-	// ScalingThreshold is the number of jobs due within ScalingDeadline from which on
-	// /pulse/scaling responds slowly.
-	ScalingThreshold int64
-	ScalingDeadline  time.Duration
+	// Queues configures the routes that are about queues.
+	Queues queues.Config
 	// MaxEventData is the maximum size of an event's data in bytes, as MessagePack.
 	MaxEventData int
 	// BodyBudget is how many bytes all request bodies may take together; if 0,
@@ -91,14 +88,11 @@ type Live interface {
 type API struct {
 	*rest.Service
 	config     Config
-	store      *store.Store
-	stats      *stats.Stats
-	queue      *queue.Queue
-	look       *queue.Look
-	inspector  *inspect.Inspector
+	stores     *stores.Stores
 	ingest     *ingest.Ingest
-	history    *history.History
+	histories  []*history.History // by number of their partitions
 	tails      *livetail.Hub
+	queues     *queues.Handlers
 	subscriber *subscriber.Handlers
 	jobs       *jobs.Handlers
 	machines   *machines.Handlers
@@ -107,21 +101,32 @@ type API struct {
 
 // New makes an API. Metrics serves /metrics.
 func New(
-	config Config, st *store.Store, q *queue.Queue, in *ingest.Ingest, metrics http.Handler, log *slog.Logger, now func() time.Time,
+	config Config, all *stores.Stores, in *ingest.Ingest, metrics http.Handler, log *slog.Logger, now func() time.Time,
 ) *API {
-	noteUses := func(ctx context.Context, used map[bus.Token]time.Time) error { return lastuse.Note(ctx, st, used) }
+	first := all.First()
+	noteUses := func(ctx context.Context, used map[bus.Token]time.Time) error { return lastuse.Note(ctx, first, used) }
 	service := &rest.Service{
-		Auth:     auth.New(auth.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL, NoteUses: noteUses}, st, log, now),
+		Auth:     auth.New(auth.Config{RootKey: config.RootKey, NonceTTL: config.NonceTTL, NoteUses: noteUses}, all, log, now),
 		Buffers:  server.NewBuffers(cmp.Or(config.BodyBudget, server.DefaultBodyBudget)),
 		Reporter: config.Reporter, Tracer: config.Tracer, Log: log, Now: now,
-		Activity: activity.New(st.Partition(), log),
+		Activity: activity.New(first.Partition(), log),
 	}
-	return &API{
-		Service: service, config: config, store: st, stats: stats.Of(st), queue: q, look: queue.NewLook(st.Partition()), inspector: inspect.New(st), ingest: in, history: history.New(st),
-		tails:      livetail.New(st, log),
-		subscriber: subscriber.New(config.Subscriber, service, st), jobs: jobs.New(config.Jobs, service, jobstore.New(st.Partition())),
-		machines: machines.New(config.Machines, service, st), metrics: metrics,
+	a := &API{
+		Service: service, config: config, stores: all, ingest: in, tails: livetail.New(all, log), metrics: metrics,
+		queues:     queues.New(config.Queues, service, all),
+		subscriber: subscriber.New(config.Subscriber, service, all),
+		jobs:       jobs.New(config.Jobs, service, jobstore.New(first.Partition())),
+		machines:   machines.New(config.Machines, service, first),
 	}
+	for _, st := range all.All() {
+		a.histories = append(a.histories, history.New(st))
+	}
+	return a
+}
+
+// historyOf are the histories that have a topic's.
+func (a *API) historyOf(topic bus.TopicName) *history.History {
+	return a.histories[a.stores.Home(topic).Partition().Number()]
 }
 
 // Handler returns the API and, if there is one, the console.
@@ -195,7 +200,8 @@ func (a *API) newRouter(outer ...func(http.Handler) http.Handler) chi.Router {
 }
 
 // routes adds all routes, with who calls them. [subscriber.Handlers.Routes] has those of one
-// client, [jobs.Handlers.Routes] those of jobs, [machines.Handlers.Routes] those of state machines.
+// client, [jobs.Handlers.Routes] those of jobs, [machines.Handlers.Routes] those of state machines,
+// [queues.Handlers.Routes] those of queues.
 func (a *API) routes(r chi.Router) {
 	// Clients of the service that state machines are from, without credentials; and browsers.
 	r.Get("/", a.getStatus)
@@ -213,7 +219,7 @@ func (a *API) routes(r chi.Router) {
 
 		// Monitoring and autoscalers.
 		r.Get("/pulse", a.getPulse)
-		r.Get("/pulse/scaling", a.getPulseScaling)
+		r.Get("/pulse/scaling", a.queues.GetScaling)
 		r.Method(http.MethodGet, "/metrics", a.metrics)
 		// Every client, and the operator.
 		r.Get("/whoami", a.getCaller)
@@ -252,8 +258,7 @@ func (a *API) routes(r chi.Router) {
 			// The operator.
 			a.subscriber.Routes(r, "/subscribers/{token}")
 			r.With(rest.AllowQuery("limit")).Get("/activity", a.getActivity)
-			r.With(rest.AllowQuery()).Get("/threads", a.getThreads)
-			r.With(rest.AllowQuery("limit")).Get("/queues/{queue}", a.getQueue)
+			a.queues.Routes(r)
 			r.Get("/api_tokens", a.getTokens)
 			r.Post("/api_tokens", a.postTokens)
 			r.Delete("/api_tokens/{token}", a.deleteToken)

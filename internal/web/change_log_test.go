@@ -14,6 +14,7 @@ import (
 
 	"routemaster/internal/ingest"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 )
@@ -24,7 +25,7 @@ func loggingServer(t *testing.T, redis *rdbtest.Server) (send func(who, method, 
 	require.NoError(t, st.PutToken(t.Context(), "alice--s3cret", "alice"))
 	logged = &bytes.Buffer{}
 	log := slog.New(slog.NewTextHandler(logged, nil))
-	s := web.New(web.Config{RootKey: "the-root-key", NonceTTL: time.Minute, MaxEventData: 64}, st, storetest.NewQueue(st, 1), ingest.New(st, ingest.Options{}), http.NotFoundHandler(), log, time.Now)
+	s := web.New(web.Config{RootKey: "the-root-key", NonceTTL: time.Minute, MaxEventData: 64}, stores.New(st), ingest.New(stores.New(st), ingest.Options{}), http.NotFoundHandler(), log, time.Now)
 	handler := s.Handler()
 	return func(who, method, path, body string) int {
 		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))

@@ -11,6 +11,7 @@ import (
 
 	"routemaster/internal/ingest"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 )
@@ -25,7 +26,7 @@ func BenchmarkHandler(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			a := newAPI(b, rdbtest.Real(b))
 			log := slog.New(slog.NewTextHandler(io.Discard, nil)) // at INFO, as in production
-			handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64}, a.Store, a.Queue, ingest.New(a.Store, ingest.Options{}),
+			handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64}, stores.New(a.Store), ingest.New(stores.New(a.Store), ingest.Options{}),
 				metrics.NewRegistry().Handler(), log, time.Now).Handler()
 			request := httptest.NewRequestWithContext(b.Context(), c.method, c.path, nil)
 			request.SetBasicAuth(alice, "")

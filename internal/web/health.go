@@ -23,7 +23,7 @@ func (a *API) getStatus(w http.ResponseWriter, r *http.Request) {
 		redirectToConsole(w, r)
 		return
 	}
-	if err := a.store.Ping(r.Context()); err != nil {
+	if err := a.stores.First().Ping(r.Context()); err != nil {
 		rest.WriteJSON(w, http.StatusServiceUnavailable, statusView{
 			Status: "error", Message: "the bus cannot reach its storage", Version: a.config.Version,
 		})
@@ -62,26 +62,10 @@ func (a *API) getPing(w http.ResponseWriter, _ *http.Request) {
 
 // getReady reports whether Redis can be reached.
 func (a *API) getReady(w http.ResponseWriter, r *http.Request) {
-	a.RespondJSON(w, r, struct{}{}, a.store.Ping(r.Context()))
+	a.RespondJSON(w, r, struct{}{}, a.stores.First().Ping(r.Context()))
 }
 
-// getPulse is getReady for authenticated callers.
+// getPulse is getReady for authenticated callers, and fails if any partition is away.
 func (a *API) getPulse(w http.ResponseWriter, r *http.Request) {
-	a.Respond(w, r, a.store.Ping(r.Context()))
-}
-
-// scalingDelay is how long /pulse/scaling takes when many jobs are due. Autoscalers observe
-// latency.
-const scalingDelay = time.Second
-
-// getPulseScaling responds slowly while many jobs are due.
-func (a *API) getPulseScaling(w http.ResponseWriter, r *http.Request) {
-	due, err := a.queue.Due(r.Context(), bus.QueueMain, a.Now().Add(a.config.ScalingDeadline))
-	if err == nil && due >= a.config.ScalingThreshold {
-		select {
-		case <-time.After(scalingDelay):
-		case <-r.Context().Done():
-		}
-	}
-	a.Respond(w, r, err)
+	a.Respond(w, r, a.stores.Ping(r.Context()))
 }

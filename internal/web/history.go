@@ -25,7 +25,7 @@ func (a *API) putHistory(w http.ResponseWriter, r *http.Request) {
 		limits, err = history.NewLimits(sent.Events, sent.Age, sent.Bytes)
 	}
 	if err == nil {
-		err = a.history.Put(r.Context(), topic, rest.Caller(r).Token, limits, a.Now())
+		err = a.historyOf(topic).Put(r.Context(), topic, rest.Caller(r).Token, limits, a.Now())
 	}
 	a.RespondChanged(w, r, err, "history set", slog.String("topic", string(topic)),
 		slog.Int64("events", limits.Events), slog.Duration("age", limits.Age), slog.Int64("bytes", limits.Bytes))
@@ -34,7 +34,7 @@ func (a *API) putHistory(w http.ResponseWriter, r *http.Request) {
 // deleteHistory removes the history of a topic of the caller, or of any if the caller is root.
 func (a *API) deleteHistory(w http.ResponseWriter, r *http.Request) {
 	topic := rest.TopicParam(r)
-	err := a.history.Delete(r.Context(), topic, rest.Caller(r).Token)
+	err := a.historyOf(topic).Delete(r.Context(), topic, rest.Caller(r).Token)
 	a.RespondChanged(w, r, err, "history removed", slog.String("topic", string(topic)))
 }
 
@@ -53,7 +53,8 @@ type historyView struct {
 
 // getHistory shows what a topic's history keeps.
 func (a *API) getHistory(w http.ResponseWriter, r *http.Request) {
-	h, err := a.history.Get(r.Context(), rest.TopicParam(r))
+	topic := rest.TopicParam(r)
+	h, err := a.historyOf(topic).Get(r.Context(), topic)
 	a.RespondJSON(w, r, historyView{
 		Events: rest.OrNull(h.Limits.Events), Age: rest.OrNull(h.Limits.Age.Milliseconds()), Bytes: rest.OrNull(h.Limits.Bytes),
 		First: h.First, Last: h.Last, OldestAt: rest.Millis(h.OldestAt), StoredEvents: h.Events, StoredBytes: h.Bytes,
@@ -88,11 +89,11 @@ func (a *API) getEvents(w http.ResponseWriter, r *http.Request) {
 	err := q.Err()
 	topic := rest.TopicParam(r)
 	if err == nil && q.Has("since") {
-		from, err = a.history.PositionAt(r.Context(), topic, since)
+		from, err = a.historyOf(topic).PositionAt(r.Context(), topic, since)
 	}
 	var part history.Slice
 	if err == nil {
-		part, err = a.history.Read(r.Context(), topic, from, limit)
+		part, err = a.historyOf(topic).Read(r.Context(), topic, from, limit)
 	}
 	a.RespondJSON(w, r, viewHistoryEvents(part, from), err)
 }

@@ -42,11 +42,7 @@ func (a *API) rotate(r *http.Request) (view rotationView, err error) {
 	if err != nil {
 		return view, err
 	}
-	name, err := a.store.ClientName(ctx, old)
-	if err != nil {
-		return view, err
-	}
-	view.Token, view.Name, err = a.store.RotateToken(ctx, old, bus.NewTokenLike(name))
+	view.Token, view.Name, err = a.stores.RotateToken(ctx, old)
 	if errors.Is(err, bus.ErrTokenUnknown) {
 		return view, &rest.Problem{Status: http.StatusNotFound, Detail: "there is no such token; GET /api_tokens lists them. One that was rotated is gone"}
 	}
@@ -59,7 +55,7 @@ func (a *API) rotate(r *http.Request) (view rotationView, err error) {
 		view.After = store.BeginRelabelling().String()
 		return view, nil
 	}
-	next, done, err := a.store.Relabel(ctx, old, *after, rotationTimeout)
+	next, done, err := a.stores.Of(old).Relabel(ctx, old, *after, rotationTimeout)
 	if err != nil || !done {
 		view.After = next.String()
 		return view, err
@@ -68,7 +64,7 @@ func (a *API) rotate(r *http.Request) (view rotationView, err error) {
 	if keep {
 		return view, nil
 	}
-	if err = a.store.FinishRotation(ctx, old); err == nil {
+	if err = a.stores.FinishRotation(ctx, old); err == nil {
 		a.Auth.TokensChanged()
 		a.Log.Info("token rotated", "request_id", rest.RequestID(r), "client", bus.PublicName(old, view.Name))
 	}

@@ -43,11 +43,11 @@ func (a *API) getSubscribers(w http.ResponseWriter, r *http.Request) {
 		who := rest.Caller(r)
 		holder := who.Token
 		if !who.Root {
-			if holder, err = a.store.Holder(r.Context(), who.Token); err != nil {
+			if holder, err = a.stores.Of(who.Token).Holder(r.Context(), who.Token); err != nil {
 				return err
 			}
 		}
-		damaged, err := a.stats.EachSubscribers(r.Context(), page, func(subscribers []bus.Subscriber) error {
+		damaged, err := a.stores.EachSubscribers(r.Context(), page, func(subscribers []bus.Subscriber) error {
 			return l.Add(viewSubscribers(subscribers, who, holder, names))
 		})
 		a.LogDamaged(r, "skipped subscribers with damaged data", damaged)

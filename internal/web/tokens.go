@@ -22,10 +22,10 @@ type tokenView struct {
 
 // getTokens lists the tokens with the names of their clients, with 204 if there are none.
 func (a *API) getTokens(w http.ResponseWriter, r *http.Request) {
-	names, err := a.store.Tokens(r.Context())
+	names, err := a.stores.Tokens(r.Context())
 	var used map[bus.Token]time.Time
 	if err == nil {
-		used, err = lastuse.Read(r.Context(), a.store)
+		used, err = lastuse.Read(r.Context(), a.stores.First())
 	}
 	if err != nil {
 		a.Fail(w, r, err)
@@ -53,7 +53,7 @@ func (a *API) getTokens(w http.ResponseWriter, r *http.Request) {
 func (a *API) postTokens(w http.ResponseWriter, r *http.Request) {
 	wanted, err := a.readToken(w, r)
 	if err == nil {
-		err = a.store.PutToken(r.Context(), wanted.Token, wanted.Name)
+		err = a.stores.PutToken(r.Context(), wanted.Token, wanted.Name)
 	}
 	if err != nil {
 		a.Fail(w, r, err)
@@ -91,13 +91,13 @@ func (a *API) readToken(w http.ResponseWriter, r *http.Request) (wanted tokenVie
 // deleteToken deletes a token, with its client's subscription.
 func (a *API) deleteToken(w http.ResponseWriter, r *http.Request) {
 	token := bus.Token(chi.URLParam(r, "token"))
-	name, err := a.store.ClientName(r.Context(), token)
+	name, err := a.stores.ClientName(r.Context(), token)
 	if err == nil {
-		err = a.store.DeleteToken(r.Context(), token)
+		err = a.stores.DeleteToken(r.Context(), token)
 		a.Auth.TokensChanged()
 	}
 	if err == nil {
-		_ = lastuse.Note(r.Context(), a.store, nil) // else the next note forgets its use
+		_ = lastuse.Note(r.Context(), a.stores.First(), nil) // else the next note forgets its use
 	}
 	if err == nil && name != "" {
 		a.LogChange(r, "token deleted", rest.NameField(token, name))

@@ -30,7 +30,7 @@ func (a *API) getTopics(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return err
 		}
-		damaged, err := a.stats.EachTopics(r.Context(), page, func(topics []bus.Topic) error {
+		damaged, err := a.stores.EachTopics(r.Context(), page, func(topics []bus.Topic) error {
 			return l.Add(viewTopics(topics, rest.Caller(r), names))
 		})
 		a.LogDamaged(r, "skipped topics with damaged data", damaged)
@@ -74,7 +74,7 @@ func (a *API) getTopic(w http.ResponseWriter, r *http.Request) {
 		a.Fail(w, r, err)
 		return
 	}
-	d, damaged, err := a.stats.TopicDetail(r.Context(), rest.TopicParam(r))
+	d, damaged, err := a.stores.TopicDetail(r.Context(), rest.TopicParam(r))
 	a.LogDamaged(r, "skipped subscribers with damaged data", damaged)
 	view := topicDetailView{
 		topicView: viewTopics([]bus.Topic{d.Topic}, rest.Caller(r), names)[0], Subscribers: make([]followerView, len(d.Subscribers)),
@@ -102,6 +102,6 @@ func shownIdentity(to auth.Client, token bus.Token, name bus.ClientName) string 
 // deleteTopic deletes a topic of the caller, or any topic if the caller is root.
 func (a *API) deleteTopic(w http.ResponseWriter, r *http.Request) {
 	topic := rest.TopicParam(r)
-	err := a.store.DeleteTopic(r.Context(), topic, rest.Caller(r).Token)
+	err := a.stores.DeleteTopic(r.Context(), topic, rest.Caller(r).Token)
 	a.RespondChanged(w, r, err, "topic deleted", slog.String("topic", string(topic)))
 }

@@ -22,6 +22,7 @@ import (
 	"routemaster/internal/outbound"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 )
 
 func TestMain(m *testing.M) { rdbtest.Main(m) }
@@ -56,7 +57,7 @@ func each(t *testing.T, test func(*testing.T, *fixture)) {
 		f := &fixture{Fixture: machinestest.New(t, server)}
 		f.bus = store.New(server.Open(t).Partition(machinestest.Namespace), store.Options{IdempotencyKeys: 1000, MaxClientTopics: 1000, MaxTopics: 1000})
 		now := func() time.Time { return f.Now }
-		f.ingest = ingest.New(f.bus, ingest.Options{Now: now})
+		f.ingest = ingest.New(stores.New(f.bus), ingest.Options{Now: now})
 		f.client = topics.New(topics.Config{
 			Store: f.bus, Labels: f.Store, Ingest: f.ingest, Recorder: f.Recorder, Log: slog.New(slog.NewTextHandler(f.Log, nil)), Now: now,
 		})

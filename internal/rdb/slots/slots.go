@@ -1,9 +1,11 @@
-// Package slots says where keys are in a Redis Cluster: each has one of 16,384 slots, each slot has
-// one node. See https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/.
+// Package slots says where things are in a Redis Cluster: a name has a partition of the bus, a key
+// of that one of 16,384 slots, a slot one node. See
+// https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec/.
 package slots
 
 import (
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"strings"
 )
@@ -50,4 +52,15 @@ func Tag(partition, partitions int) string {
 			return tag
 		}
 	}
+}
+
+// PartitionOf is the number of the partition, of so many, that has a topic or a subscriber of a
+// name: by its FNV-1a hash of 64 bits. It must never change. A bus without partitions has number 0.
+func PartitionOf(name string, partitions int) int {
+	if partitions <= 1 {
+		return 0
+	}
+	hash := fnv.New64a()
+	_, _ = hash.Write([]byte(name))
+	return int(hash.Sum64() % uint64(partitions))
 }

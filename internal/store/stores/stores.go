@@ -59,6 +59,11 @@ func (s *Stores) Home(topic bus.TopicName) *store.Store {
 // Of is where a subscriber is.
 func (s *Stores) Of(token bus.Token) *store.Store { return s.all[s.partitions.Of(token).Number()] }
 
+// Ping returns [bus.ErrUnavailable] unless all partitions are there.
+func (s *Stores) Ping(ctx context.Context) error {
+	return each(s.all, func(st *store.Store) error { return rdb.Wrap("ping", st.Partition().Ping(ctx).Err()) })
+}
+
 // each calls a function for some stores at once, and returns the first error.
 func each(stores []*store.Store, do func(*store.Store) error) error {
 	if len(stores) == 1 {

@@ -59,7 +59,7 @@ func (h *Handlers) getAttempts(w http.ResponseWriter, r *http.Request, of bus.To
 	if rest.Caller(r).Root {
 		view = inspect.ForRoot
 	}
-	attempts, next, err := h.inspector.Attempts(r.Context(), of, view, filter, page)
+	attempts, next, err := h.at(of).inspector.Attempts(r.Context(), of, view, filter, page)
 	views := make([]attemptView, len(attempts))
 	for i, attempt := range attempts {
 		views[i] = viewAttempt(attempt)

@@ -37,7 +37,7 @@ func (h *Handlers) getBatches(w http.ResponseWriter, r *http.Request, of bus.Tok
 		h.Fail(w, r, err)
 		return
 	}
-	batches, next, err := h.inspector.Batches(r.Context(), of, page, h.Now())
+	batches, next, err := h.at(of).inspector.Batches(r.Context(), of, page, h.Now())
 	views := make([]batchView, len(batches))
 	for i, batch := range batches {
 		views[i] = viewBatch(batch)
@@ -53,7 +53,7 @@ func (h *Handlers) getBatch(w http.ResponseWriter, r *http.Request, of bus.Token
 		h.Fail(w, r, err)
 		return
 	}
-	batch, events, err := h.inspector.Batch(r.Context(), of, batchParam(r), from, h.Now())
+	batch, events, err := h.at(of).inspector.Batch(r.Context(), of, batchParam(r), from, h.Now())
 	view := viewBatch(batch)
 	view.Events = events
 	h.RespondJSON(w, r, view, err)
@@ -61,7 +61,7 @@ func (h *Handlers) getBatch(w http.ResponseWriter, r *http.Request, of bus.Token
 
 // deleteBatch removes a queued batch, which becomes a dead letter if the subscriber keeps those.
 func (h *Handlers) deleteBatch(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	removed, err := h.inspector.Remove(r.Context(), of, batchParam(r), h.Now())
+	removed, err := h.at(of).inspector.Remove(r.Context(), of, batchParam(r), h.Now())
 	if err == nil {
 		name := h.publicName(r, of)
 		h.config.Recorder.Removed(name, removed.Events)

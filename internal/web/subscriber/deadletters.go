@@ -45,7 +45,7 @@ func (h *Handlers) getDeadLetters(w http.ResponseWriter, r *http.Request, of bus
 		h.Fail(w, r, err)
 		return
 	}
-	letters, next, err := h.letters.List(r.Context(), of, filter, page)
+	letters, next, err := h.at(of).letters.List(r.Context(), of, filter, page)
 	views := make([]letterView, len(letters))
 	for i, letter := range letters {
 		views[i] = viewLetter(letter)
@@ -88,7 +88,7 @@ func (h *Handlers) countDeadLetters(w http.ResponseWriter, r *http.Request, of b
 		More    bool `json:"more"`
 	}
 	var err error
-	view.Letters, view.More, err = h.letters.Count(r.Context(), of, filter)
+	view.Letters, view.More, err = h.at(of).letters.Count(r.Context(), of, filter)
 	h.RespondJSON(w, r, view, err)
 }
 
@@ -100,7 +100,7 @@ func (h *Handlers) getDeadLetter(w http.ResponseWriter, r *http.Request, of bus.
 		h.Fail(w, r, err)
 		return
 	}
-	letter, events, err := h.letters.Show(r.Context(), of, batchParam(r), from)
+	letter, events, err := h.at(of).letters.Show(r.Context(), of, batchParam(r), from)
 	view := viewLetter(letter)
 	view.Events = append([]json.RawMessage{}, events...) // never null
 	h.RespondJSON(w, r, view, err)
@@ -108,7 +108,7 @@ func (h *Handlers) getDeadLetter(w http.ResponseWriter, r *http.Request, of bus.
 
 // redeliver is [deadletter.Letters.Redeliver], logged and counted.
 func (h *Handlers) redeliver(r *http.Request, of bus.Token, which deadletter.Selection) (deadletter.Moved, error) {
-	moved, err := h.letters.Redeliver(r.Context(), of, which)
+	moved, err := h.at(of).letters.Redeliver(r.Context(), of, which)
 	if err == nil && moved.Letters > 0 {
 		h.config.Recorder.Redelivered(h.publicName(r, of), moved.Events)
 		h.logMoved(r, of, "redelivered dead letters", moved)
@@ -118,7 +118,7 @@ func (h *Handlers) redeliver(r *http.Request, of bus.Token, which deadletter.Sel
 
 // discard is [deadletter.Letters.Discard], logged.
 func (h *Handlers) discard(r *http.Request, of bus.Token, which deadletter.Selection) (deadletter.Moved, error) {
-	moved, err := h.letters.Discard(r.Context(), of, which)
+	moved, err := h.at(of).letters.Discard(r.Context(), of, which)
 	if err == nil && moved.Letters > 0 {
 		h.logMoved(r, of, "discarded dead letters", moved)
 	}

@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/secrets"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
@@ -35,7 +36,13 @@ type Config struct {
 // Handlers serve the requests that are about one client's subscription.
 type Handlers struct {
 	*rest.Service
-	config    Config
+	config     Config
+	stores     *stores.Stores
+	partitions []partition // by number
+}
+
+// partition is what there is in each partition of the bus.
+type partition struct {
 	store     *store.Store
 	stats     *stats.Stats
 	inspector *inspect.Inspector
@@ -45,11 +52,19 @@ type Handlers struct {
 }
 
 // New makes the handlers of an API. They read requests and respond by its service.
-func New(config Config, service *rest.Service, st *store.Store) *Handlers {
-	return &Handlers{
-		Service: service, config: config, store: st, stats: stats.Of(st),
-		inspector: inspect.New(st), letters: deadletter.New(st), replays: replay.New(st), secrets: secrets.New(st),
+func New(config Config, service *rest.Service, all *stores.Stores) *Handlers {
+	h := &Handlers{Service: service, config: config, stores: all}
+	for _, st := range all.All() {
+		h.partitions = append(h.partitions, partition{
+			st, stats.Of(st), inspect.New(st), deadletter.New(st), replay.New(st), secrets.New(st),
+		})
 	}
+	return h
+}
+
+// at is where a client's subscription is.
+func (h *Handlers) at(token bus.Token) partition {
+	return h.partitions[h.stores.Of(token).Partition().Number()]
 }
 
 // SubscriptionRoutes adds the routes that existing clients know, at a path that stands for a
@@ -102,7 +117,8 @@ type handler func(w http.ResponseWriter, r *http.Request, of bus.Token)
 // ofSubscriber finds the subscriber for a handler, or responds with 404 if there is none.
 func (h *Handlers) ofSubscriber(handle handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		holder, err := h.stats.Holder(r.Context(), clientParam(r))
+		client := clientParam(r)
+		holder, err := h.at(client).stats.Holder(r.Context(), client)
 		if err != nil {
 			h.Fail(w, r, h.ofMissing(r, err))
 			return
@@ -117,7 +133,7 @@ func (h *Handlers) ofMissing(r *http.Request, err error) error {
 	if !rest.Caller(r).Root || !errors.Is(err, bus.ErrNotSubscribed) {
 		return err
 	}
-	known, _, failure := h.store.FindToken(r.Context(), []bus.Token{clientParam(r)})
+	known, _, failure := h.stores.FindToken(r.Context(), []bus.Token{clientParam(r)})
 	if failure == nil && known == "" {
 		return bus.ErrTokenUnknown
 	}

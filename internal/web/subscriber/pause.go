@@ -18,7 +18,7 @@ const maxPause = 365 * 24 * time.Hour
 func (h *Handlers) pause(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	until, err := h.readPause(w, r)
 	if err == nil {
-		err = h.store.Pause(r.Context(), of, until)
+		err = h.at(of).store.Pause(r.Context(), of, until)
 	}
 	h.respondSubscriberChanged(w, r, of, err, "paused a subscriber", slog.Time("until", until.UTC()))
 }
@@ -43,17 +43,17 @@ func (h *Handlers) readPause(w http.ResponseWriter, r *http.Request) (until time
 
 // resume ends a pause, if there is one.
 func (h *Handlers) resume(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	h.respondSubscriberChanged(w, r, of, h.store.Resume(r.Context(), of), "resumed a subscriber")
+	h.respondSubscriberChanged(w, r, of, h.at(of).store.Resume(r.Context(), of), "resumed a subscriber")
 }
 
 // retry has a subscriber whose deliveries fail be tried at once.
 func (h *Handlers) retry(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	h.respondSubscriberChanged(w, r, of, throttle.End(r.Context(), h.store, of), "retried a subscriber")
+	h.respondSubscriberChanged(w, r, of, throttle.End(r.Context(), h.at(of).store, of), "retried a subscriber")
 }
 
 // test has a test event be delivered.
 func (h *Handlers) test(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	batch, err := testevent.Queue(r.Context(), h.store, of, h.Now())
+	batch, err := testevent.Queue(r.Context(), h.at(of).store, of, h.Now())
 	if err != nil {
 		h.Fail(w, r, err)
 		return

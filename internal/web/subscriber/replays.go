@@ -28,7 +28,7 @@ type replayView struct {
 
 // getReplays lists replays. They are [replay.MaxKept] at most, so there are no pages.
 func (h *Handlers) getReplays(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	all, err := h.replays.List(r.Context(), of)
+	all, err := h.at(of).replays.List(r.Context(), of)
 	views := make([]replayView, len(all))
 	for i, one := range all {
 		views[i] = replayView{
@@ -46,7 +46,7 @@ func (h *Handlers) postReplay(w http.ResponseWriter, r *http.Request, of bus.Tok
 		h.Fail(w, r, err)
 		return
 	}
-	begun, err := h.replays.Start(r.Context(), of, topic, which, h.Now())
+	begun, err := h.at(of).replays.Start(r.Context(), of, topic, which, h.Now())
 	if err != nil {
 		h.Fail(w, r, err)
 		return
@@ -109,7 +109,7 @@ func readPosition(pointer string, position *int64) (int64, error) {
 // deleteReplay ends a replay.
 func (h *Handlers) deleteReplay(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	id := bus.ReplayID(chi.URLParam(r, "id"))
-	ran, err := h.replays.Cancel(r.Context(), of, id)
+	ran, err := h.at(of).replays.Cancel(r.Context(), of, id)
 	if err == nil && ran {
 		h.logSubscriberChange(r, of, "a replay ended", slog.String("replay", string(id)), slog.String("state", string(replay.Cancelled)))
 	}

@@ -32,7 +32,7 @@ type addedSecretView struct {
 
 // getSecrets lists the secrets that sign.
 func (h *Handlers) getSecrets(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	all, err := h.secrets.List(r.Context(), of)
+	all, err := h.at(of).secrets.List(r.Context(), of)
 	views := []secretView{}
 	for _, secret := range all.Current(h.Now()) {
 		views = append(views, secretView{
@@ -48,7 +48,7 @@ func (h *Handlers) postSecret(w http.ResponseWriter, r *http.Request, of bus.Tok
 	now := h.Now()
 	secret, othersExpire, err := h.readSecret(w, r, now)
 	if err == nil {
-		err = h.secrets.Add(r.Context(), of, secret.Seal(h.config.Secrets), othersExpire, now)
+		err = h.at(of).secrets.Add(r.Context(), of, secret.Seal(h.config.Secrets), othersExpire, now)
 	}
 	if err != nil {
 		h.Fail(w, r, err)
@@ -116,6 +116,6 @@ func newSecret(kind, text *string, now time.Time) (secret signature.Secret, err 
 // deleteSecret removes a secret.
 func (h *Handlers) deleteSecret(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	id := chi.URLParam(r, "id")
-	err := h.secrets.Delete(r.Context(), of, id, h.Now())
+	err := h.at(of).secrets.Delete(r.Context(), of, id, h.Now())
 	h.respondSubscriberChanged(w, r, of, err, "removed a signing secret", slog.String("secret", id))
 }

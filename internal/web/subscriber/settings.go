@@ -12,7 +12,7 @@ import (
 // get shows what a client has set of its subscription, by the names that it sets it by, and how its
 // deliveries go.
 func (h *Handlers) get(w http.ResponseWriter, r *http.Request, of bus.Token) {
-	sub, err := h.stats.Detail(r.Context(), of, h.Now())
+	sub, err := h.at(of).stats.Detail(r.Context(), of, h.Now())
 	view := map[string]any{
 		"topics": append([]bus.TopicName{}, sub.Topics...), "callback": sub.Callback, "uuid": rest.OrNull(sub.UUID),
 		"timeout": sub.Timeout.Milliseconds(), "max": sub.MaxEvents, "status": viewStatus(sub),

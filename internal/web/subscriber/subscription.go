@@ -20,7 +20,7 @@ func (h *Handlers) postSubscription(w http.ResponseWriter, r *http.Request) {
 	of := clientParam(r)
 	sub, err := h.readSubscription(w, r)
 	if err == nil {
-		err = h.store.Subscribe(r.Context(), of, sub, h.Now())
+		err = h.stores.Subscribe(r.Context(), of, sub, h.Now())
 	}
 	h.respondSubscriberChanged(w, r, of, err, "subscription set",
 		slog.Int("topics", len(sub.Topics)), slog.String("callback_host", hostOf(sub.Callback)))
@@ -30,7 +30,7 @@ func (h *Handlers) postSubscription(w http.ResponseWriter, r *http.Request) {
 func (h *Handlers) patch(w http.ResponseWriter, r *http.Request, of bus.Token) {
 	sub, fields, err := h.readSubscriptionChange(w, r)
 	if err == nil {
-		err = h.store.PatchSubscriber(r.Context(), of, sub, h.Now())
+		err = h.stores.PatchSubscriber(r.Context(), of, sub, h.Now())
 	}
 	h.respondSubscriberChanged(w, r, of, err, "changed a subscriber", slog.Any("fields", fields))
 }
@@ -150,13 +150,13 @@ func (s *sentSubscription) subscription() (sub bus.Subscription, err error) {
 // deleteSubscription deletes a client's subscription with its queued events.
 func (h *Handlers) deleteSubscription(w http.ResponseWriter, r *http.Request) {
 	of := clientParam(r)
-	h.respondSubscriberChanged(w, r, of, h.store.DeleteSubscriber(r.Context(), of), "subscription deleted")
+	h.respondSubscriberChanged(w, r, of, h.at(of).store.DeleteSubscriber(r.Context(), of), "subscription deleted")
 }
 
 // deleteSubscriptionTopic removes a topic from a client's subscription.
 func (h *Handlers) deleteSubscriptionTopic(w http.ResponseWriter, r *http.Request) {
 	of, topic := clientParam(r), rest.TopicParam(r)
-	err := h.store.Unsubscribe(r.Context(), of, topic)
+	err := h.stores.Unsubscribe(r.Context(), of, topic)
 	h.respondSubscriberChanged(w, r, of, err, "unsubscribed from topic", slog.String("topic", string(topic)))
 }
 

@@ -27,12 +27,14 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 	"routemaster/internal/web/jobs"
 	"routemaster/internal/web/machines"
+	"routemaster/internal/web/queues"
 )
 
 // Credentials: the root key of an [API], and the tokens of its two clients. A client's name is its
@@ -43,7 +45,7 @@ const (
 	Bob     = "bob--2"
 )
 
-// API is an API under test, with its store.
+// API is an API under test, with its store: the first, if the bus has partitions.
 type API struct {
 	*store.Store
 	*queue.Queue
@@ -71,8 +73,15 @@ func New(t testing.TB, redis *rdbtest.Server, adjust ...func(*web.Config)) *API 
 // On is [New] with a store.
 func On(t testing.TB, st *store.Store, adjust ...func(*web.Config)) *API {
 	t.Helper()
+	return OnAll(t, stores.New(st), adjust...)
+}
+
+// OnAll is [New] with the stores of a bus.
+func OnAll(t testing.TB, all *stores.Stores, adjust ...func(*web.Config)) *API {
+	t.Helper()
+	st := all.First()
 	config := web.Config{
-		RootKey: RootKey, NonceTTL: time.Minute, MaxEventData: 64, ScalingThreshold: 2, ScalingDeadline: time.Second,
+		RootKey: RootKey, NonceTTL: time.Minute, MaxEventData: 64, Queues: queues.Config{ScalingThreshold: 2, ScalingDeadline: time.Second},
 		Jobs: jobs.Config{Downstream: true}, Version: "1.2.3",
 	}
 	feeds := outbound.New(outbound.Config{ConnectTimeout: time.Minute, Timeout: time.Minute}, time.Now)
@@ -96,11 +105,11 @@ func On(t testing.TB, st *store.Store, adjust ...func(*web.Config)) *API {
 		Authorize: func(r *http.Request, who string) { r.SetBasicAuth(who, "") },
 	}
 	log := slog.New(slog.NewTextHandler(a.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	a.Server = web.New(config, a.Store, a.Queue, ingest.New(a.Store, ingest.Options{}), metrics.NewRegistry().Handler(), log,
+	a.Server = web.New(config, all, ingest.New(all, ingest.Options{}), metrics.NewRegistry().Handler(), log,
 		func() time.Time { return a.Clock().Add(a.Ahead) })
 	a.Handler = a.Server.Handler()
-	require.NoError(t, a.PutToken(t.Context(), Alice, "alice"))
-	require.NoError(t, a.PutToken(t.Context(), Bob, "bob"))
+	require.NoError(t, all.PutToken(t.Context(), Alice, "alice"))
+	require.NoError(t, all.PutToken(t.Context(), Bob, "bob"))
 	return a
 }
 

@@ -1,4 +1,4 @@
-package web_test
+package queues_test
 
 import (
 	"encoding/json"
@@ -10,12 +10,15 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/web/webtest"
 )
+
+func TestMain(m *testing.M) { rdbtest.Main(m) }
 
 // TestRootSeesWhatRunsAndWhatIsNext follows a batch through its queue.
 func TestRootSeesWhatRunsAndWhatIsNext(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
-		a := newAPI(t, redis)
+		a := webtest.New(t, redis)
 		type job struct {
 			Queue, Job string
 			Arguments  []string
@@ -28,9 +31,9 @@ func TestRootSeesWhatRunsAndWhatIsNext(t *testing.T) {
 		}
 		read := func(path string, into any) {
 			t.Helper()
-			answer := a.Do(rootKey, "GET", path, "")
+			answer := a.Do(webtest.RootKey, "GET", path, "")
 			require.Equal(t, 200, answer.Status, answer.Body)
-			assert.NotContains(t, answer.Body, bob, "no token")
+			assert.NotContains(t, answer.Body, webtest.Bob, "no token")
 			require.NoError(t, json.Unmarshal([]byte(answer.Body), into))
 		}
 		var next []job
@@ -43,8 +46,8 @@ func TestRootSeesWhatRunsAndWhatIsNext(t *testing.T) {
 		read("/threads", &threads)
 		assert.Empty(t, threads.Running)
 
-		a.RequireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://x.example/","timeout":0}`)
-		a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
+		a.RequireDone(webtest.Bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://x.example/","timeout":0}`)
+		a.RequireDone(webtest.Alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
 		read("/queues/main?limit=1", &next)
 		require.Len(t, next, 1)
 		require.NotNil(t, next[0].Batch)
@@ -65,8 +68,8 @@ func TestRootSeesWhatRunsAndWhatIsNext(t *testing.T) {
 		assert.Equal(t, 1, running.Batch.Attempts)
 
 		const id = "job_00000000-0000-4000-8000-000000000001"
-		require.Equal(t, 201, a.Do(alice, "POST", "/v2/job-types", `{"name":"echo","delivery_strategy":"at_least_once","attempts":3,"concurrency":5,"url":"https://x.example/"}`).Status)
-		require.Equal(t, 202, a.Do(alice, "PUT", "/v1/jobs/echo/"+id, `{"data":1}`).Status)
+		require.Equal(t, 201, a.Do(webtest.Alice, "POST", "/v2/job-types", `{"name":"echo","delivery_strategy":"at_least_once","attempts":3,"concurrency":5,"url":"https://x.example/"}`).Status)
+		require.Equal(t, 202, a.Do(webtest.Alice, "PUT", "/v1/jobs/echo/"+id, `{"data":1}`).Status)
 		next = nil
 		read("/queues/jobs", &next)
 		require.Len(t, next, 1)
