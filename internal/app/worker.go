@@ -90,7 +90,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	heartbeat := newHeartbeat(st, overview.Process{
 		Kind: "worker", Threads: c.WorkerThreads, Others: auxThreads + c.JobThreads + c.MachineThreads,
 	}, func() int { return w.Busy(bus.QueueMain) })
-	w = worker.New(q, worker.Config{
+	w = worker.New([]*queue.Queue{q}, worker.Config{
 		Pools:          newPools(c, q, jobStore.Queue(), labelStore.Queue(), deliverer, jobRunner),
 		AcquireTimeout: c.AcquireTimeout,
 		RetryAfter:     c.MaxBackoff,
@@ -188,21 +188,21 @@ func newPools(
 ) []worker.Pool {
 	pools := []worker.Pool{
 		{
-			Queue: q, Name: bus.QueueMain, Kind: bus.JobBatch, Threads: c.WorkerThreads,
+			Queues: []*queue.Queue{q}, Name: bus.QueueMain, Kind: bus.JobBatch, Threads: c.WorkerThreads,
 			ScheduleInterval: mainScheduleInterval, Discarded: deliverer.Discarded, Completed: deliverer.Completed,
 		},
-		{Queue: q, Name: bus.QueueAux, Threads: auxThreads, ScheduleInterval: auxScheduleInterval},
+		{Queues: []*queue.Queue{q}, Name: bus.QueueAux, Threads: auxThreads, ScheduleInterval: auxScheduleInterval},
 	}
 	if c.JobThreads > 0 {
 		pools = append(pools, worker.Pool{
-			Queue: jobQueue, Name: bus.QueueJobs, Kind: bus.JobJob, Threads: c.JobThreads,
+			Queues: []*queue.Queue{jobQueue}, Name: bus.QueueJobs, Kind: bus.JobJob, Threads: c.JobThreads,
 			ScheduleInterval: mainScheduleInterval, Lookahead: jobsLookahead,
 			Discarded: jobRunner.Discarded, EndedElsewhere: true,
 		})
 	}
 	if c.MachineThreads > 0 {
 		pools = append(pools, worker.Pool{
-			Queue: labelQueue, Name: bus.QueueMachines, Kind: bus.JobLabel, Threads: c.MachineThreads,
+			Queues: []*queue.Queue{labelQueue}, Name: bus.QueueMachines, Kind: bus.JobLabel, Threads: c.MachineThreads,
 			ScheduleInterval: machinesScheduleInterval, Lookahead: machinesLookahead,
 		})
 	}

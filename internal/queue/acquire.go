@@ -19,6 +19,8 @@ type Task struct {
 	Job    bus.Job
 	Queue  bus.Queue
 	Worker bus.WorkerID
+	// Partition is where the job is.
+	Partition rdb.Number
 	// Payload is what the job is about, nil unless the job is of a [Kind].
 	Payload Payload
 	// Ahead are the tasks that follow in the lane of the task, and were taken with it: see [AheadKind].
@@ -107,7 +109,7 @@ func (q *Queue) taken(reply []any, queue bus.Queue, worker bus.WorkerID) (taken 
 	if !there {
 		return taken, nil
 	}
-	task := newTask(queue, worker, packed)
+	task := q.newTask(queue, worker, packed)
 	if values, ok := reply[3].([]any); ok {
 		if task.Payload, err = q.kinds[task.Job.Name].Payload(task.Job, values); err != nil {
 			return taken, fmt.Errorf("acquire job: %w", err)
@@ -120,8 +122,8 @@ func (q *Queue) taken(reply []any, queue bus.Queue, worker bus.WorkerID) (taken 
 	return taken, err
 }
 
-func newTask(queue bus.Queue, worker bus.WorkerID, packed string) *Task {
-	task := &Task{Queue: queue, Worker: worker, packed: packed}
+func (q *Queue) newTask(queue bus.Queue, worker bus.WorkerID, packed string) *Task {
+	task := &Task{Queue: queue, Worker: worker, Partition: q.partition.Number(), packed: packed}
 	if job, err := wire.UnpackJob(packed); err == nil {
 		task.Job = job
 	}
@@ -153,7 +155,7 @@ func (q *Queue) Spares(worker bus.WorkerID) (all []bus.WorkerID) {
 func (q *Queue) takenAhead(first *Task, list []any) error {
 	kind := q.kinds[first.Job.Name].(AheadKind)
 	for len(list) > 0 {
-		task := newTask(first.Queue, spareOf(first.Worker, len(first.Ahead)+1), list[0].(string))
+		task := q.newTask(first.Queue, spareOf(first.Worker, len(first.Ahead)+1), list[0].(string))
 		values := list[2 : 2+list[1].(int64)]
 		payload, err := kind.PayloadAhead(task.Job, first.Payload, values)
 		if err != nil {

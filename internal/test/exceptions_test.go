@@ -148,8 +148,8 @@ func poisonWorker(t *testing.T, reporter *exceptions.Reporter) {
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	q := storetest.NewQueue(st, 1)
-	w := worker.New(q, worker.Config{
-		Pools:          []worker.Pool{{Queue: q, Name: bus.QueueAux, Threads: 1, ScheduleInterval: time.Second}},
+	w := worker.New([]*queue.Queue{q}, worker.Config{
+		Pools:          []worker.Pool{{Queues: []*queue.Queue{q}, Name: bus.QueueAux, Threads: 1, ScheduleInterval: time.Second}},
 		AcquireTimeout: time.Second, RetryAfter: time.Hour, Reporter: reporter,
 		Handlers: map[bus.JobName]worker.Handler{
 			bus.JobAutodrop: func(context.Context, *queue.Task) queue.Result { stop(); panic("poison in the worker") },

@@ -40,13 +40,13 @@ func (p *pool) workers() []bus.WorkerID { return slices.Concat(p.threads, p.spar
 // other once one is to be run again, [queue.AheadTime] has passed, or the context is done. Those
 // left in task.Ahead are to be completed with the task. One of them that is to be run again is not:
 // it is returned with its result, to be completed after the task.
-func (p *pool) runAhead(ctx context.Context, task *queue.Task) (result queue.Result, failed *queue.Task, failure queue.Result) {
+func (p *pool) runAhead(ctx context.Context, s *source, task *queue.Task) (result queue.Result, failed *queue.Task, failure queue.Result) {
 	if len(task.Ahead) == 0 {
 		result = p.handle(ctx, task)
 		p.slots.release(standing(task))
 		return result, nil, failure
 	}
-	rest := p.startWaiting(ctx, task.Ahead)
+	rest := p.startWaiting(ctx, s, task.Ahead)
 	result = p.handle(ctx, task)
 	p.slots.release(standing(task))
 	var done []*queue.Task
@@ -75,7 +75,7 @@ type waiting struct {
 	tasks []*queue.Task
 }
 
-func (p *pool) startWaiting(ctx context.Context, tasks []*queue.Task) *waiting {
+func (p *pool) startWaiting(ctx context.Context, s *source, tasks []*queue.Task) *waiting {
 	w := &waiting{until: time.Now().Add(queue.AheadTime), tasks: tasks}
 	w.timer = time.AfterFunc(queue.AheadTime, func() {
 		w.mu.Lock()
@@ -83,7 +83,7 @@ func (p *pool) startWaiting(ctx context.Context, tasks []*queue.Task) *waiting {
 		if len(w.tasks) == 0 {
 			return
 		}
-		if err := p.Queue.GiveBack(context.WithoutCancel(ctx), w.tasks, p.now()); err != nil {
+		if err := s.GiveBack(context.WithoutCancel(ctx), w.tasks, p.now()); err != nil {
 			p.report("give back", err) // they are when the task before them is completed
 			return
 		}

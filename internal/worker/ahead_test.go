@@ -28,7 +28,7 @@ func delivered() queue.Result {
 // completed.
 func ahead(st *store.Store, maxInFlight int, completed *atomic.Int64) func(*worker.Config) {
 	return func(c *worker.Config) {
-		c.Pools[0].Queue = storetest.NewQueueAhead(st, maxInFlight, queue.MaxAhead)
+		c.Pools[0].Queues = []*queue.Queue{storetest.NewQueueAhead(st, maxInFlight, queue.MaxAhead)}
 		c.Pools[0].Completed = func(*queue.Task, queue.Result) { completed.Add(1) }
 	}
 }

@@ -10,14 +10,13 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
-	"routemaster/internal/rdb"
 )
 
 // Pool says which jobs some threads run.
 type Pool struct {
-	// Queue has the jobs, under the name of a queue.
-	Queue *queue.Queue
-	Name  bus.Queue
+	// Queues have the jobs, each in a partition of the bus, under the name of a queue.
+	Queues []*queue.Queue
+	Name   bus.Queue
 	// Kind, if given, is the job that is of the queue's [queue.Kind]: it is run with its payload only.
 	Kind bus.JobName
 	// Threads is how many jobs are run at once.
@@ -38,29 +37,31 @@ type Pool struct {
 	EndedElsewhere bool
 }
 
-// pool is the threads that serve one queue. One idle thread at a time waits for a job, for all of
-// them. So a worker has one waiting connection for each queue, however many threads it has.
+// pool is the threads that serve one queue of all partitions.
 type pool struct {
 	*Worker
 	Pool
 	threads []bus.WorkerID
 	spares  spares
 	slots   *slots
-	waiter  *rdb.Waiter
-	// waiting is held, by sending, by the thread that uses the waiter.
-	waiting chan struct{}
+	sources []*source
+	// offers are the sources that have a job, in the order in which they offer it.
+	offers chan *source
 	// busy is the number of threads that run a job.
 	busy *atomic.Int64
 }
 
 func (w *Worker) newPool(config Pool) *pool {
 	p := &pool{
-		Worker:  w,
-		Pool:    config,
-		slots:   newSlots(config.Threads),
-		waiter:  config.Queue.NewWaiter(config.Name, w.config.AcquireTimeout),
-		waiting: make(chan struct{}, 1),
-		busy:    w.busy[config.Name],
+		Worker: w,
+		Pool:   config,
+		slots:  newSlots(config.Threads),
+		offers: make(chan *source),
+		busy:   w.busy[config.Name],
+	}
+	for _, q := range config.Queues {
+		waiter := q.NewWaiter(config.Name, w.config.AcquireTimeout)
+		p.sources = append(p.sources, &source{Queue: q, waiter: waiter, acquired: make(chan struct{})})
 	}
 	for range config.Threads {
 		p.threads = append(p.threads, bus.NewWorkerID())
@@ -69,30 +70,37 @@ func (w *Worker) newPool(config Pool) *pool {
 	return p
 }
 
-// start starts the scheduler and the threads.
+// start starts the schedulers, the waiters and the threads.
 func (p *pool) start(ctx context.Context, loops *sync.WaitGroup) {
-	loops.Go(func() { p.runScheduler(ctx) })
+	for _, s := range p.sources {
+		loops.Go(func() { p.runScheduler(ctx, s) })
+		loops.Go(func() { p.offer(ctx, s) })
+	}
 	for _, thread := range p.threads {
 		loops.Go(func() { p.run(ctx, thread) })
 	}
 }
 
-// close closes the waiter's connection. That loses no job, because a waiter takes none.
-func (p *pool) close() { _ = p.waiter.Close() }
+// close closes the waiters' connections. That loses no job, because a waiter takes none.
+func (p *pool) close() {
+	for _, s := range p.sources {
+		_ = s.waiter.Close()
+	}
+}
 
 // run is one thread: it takes jobs, runs them and completes them until the context is done.
 func (p *pool) run(ctx context.Context, thread bus.WorkerID) {
 	known := 0 // spares of the thread: they are always the same, in order
 	for ctx.Err() == nil {
-		for task := p.waitAndAcquire(ctx, thread); task != nil; {
+		for s, task := p.waitAndAcquire(ctx, thread); task != nil; {
 			if ahead := len(task.Ahead); ahead > known {
 				p.spares.add(task.Ahead[known:])
 				known = ahead
 			}
-			result, failed, failure := p.runAhead(ctx, task)
-			next := p.complete(ctx, task, result, failed == nil)
+			result, failed, failure := p.runAhead(ctx, s, task)
+			next := p.complete(ctx, s, task, result, failed == nil)
 			if failed != nil {
-				p.complete(ctx, failed, failure, false)
+				p.complete(ctx, s, failed, failure, false)
 			}
 			task = next
 		}
@@ -108,32 +116,27 @@ func standing(task *queue.Task) bus.Standing {
 	return task.Payload.LaneStanding()
 }
 
-// waitAndAcquire waits for a job and takes it. It returns nil if another worker took the job, if
-// the wait timed out, and if the context is done.
-func (p *pool) waitAndAcquire(ctx context.Context, thread bus.WorkerID) *queue.Task {
+// waitAndAcquire waits for a source that has a job and takes it. It returns nil if another worker
+// took the job, if the wait timed out, and if the context is done.
+func (p *pool) waitAndAcquire(ctx context.Context, thread bus.WorkerID) (*source, *queue.Task) {
 	select {
-	case p.waiting <- struct{}{}:
-		defer func() { <-p.waiting }()
+	case s := <-p.offers:
+		defer func() { s.acquired <- struct{}{} }()
+		minStanding := p.slots.reserve()
+		taken, err := s.Acquire(ctx, p.Name, thread, minStanding, p.now())
+		return s, p.acquired(ctx, s, thread, minStanding, queue.Next{Taken: taken, Err: err})
 	case <-ctx.Done():
-		return nil
+		return nil, nil
 	}
-	if err := p.waiter.Wait(ctx, p.config.AcquireTimeout); err != nil {
-		p.report("wait", err)
-		pause(ctx, retryInterval)
-		return nil
-	}
-	minStanding := p.slots.reserve()
-	taken, err := p.Queue.Acquire(ctx, p.Name, thread, minStanding, p.now())
-	return p.acquired(ctx, thread, minStanding, queue.Next{Taken: taken, Err: err})
 }
 
 // acquired returns the task that was taken, if any. It swaps the slot that was reserved for the
 // one that the task needs. It repeats the call until Redis has responded: if a response was lost,
 // the job is this thread's, and no other thread would run it.
-func (p *pool) acquired(ctx context.Context, thread bus.WorkerID, reserved bus.Standing, next queue.Next) *queue.Task {
+func (p *pool) acquired(ctx context.Context, s *source, thread bus.WorkerID, reserved bus.Standing, next queue.Next) *queue.Task {
 	for errors.Is(next.Err, bus.ErrUnavailable) && ctx.Err() == nil {
 		pause(ctx, retryInterval)
-		next.Taken, next.Err = p.Queue.Acquire(ctx, p.Name, thread, reserved, p.now())
+		next.Taken, next.Err = s.Acquire(ctx, p.Name, thread, reserved, p.now())
 	}
 	p.slots.swap(reserved, standing(next.Task))
 	if p.Discarded != nil {
@@ -174,19 +177,19 @@ func (p *pool) handle(ctx context.Context, task *queue.Task) (result queue.Resul
 }
 
 // complete completes a job and those that were done after it. If it is to acquire, it takes the
-// next one, if there is one and the context is not done. It repeats the call until Redis has
+// next one of the same source, if there is one and no other source is to have its turn. It repeats the call until Redis has
 // responded; once the context is done, for [completeTimeout].
-func (p *pool) complete(ctx context.Context, task *queue.Task, result queue.Result, acquire bool) *queue.Task {
+func (p *pool) complete(ctx context.Context, s *source, task *queue.Task, result queue.Result, acquire bool) *queue.Task {
 	var deadline time.Time
 	for tries := 0; ; tries++ {
 		if ctx.Err() != nil && deadline.IsZero() {
 			deadline = time.Now().Add(completeTimeout)
 		}
 		minStanding := p.slots.reserve()
-		owned, next, err := p.tryComplete(ctx, deadline, task, result, minStanding, acquire)
+		owned, next, err := p.tryComplete(ctx, s, deadline, task, result, minStanding, acquire)
 		if err == nil {
 			p.completed(task, result, owned, tries)
-			return p.acquired(ctx, task.Worker, minStanding, next)
+			return p.acquired(ctx, s, task.Worker, minStanding, next)
 		}
 		p.slots.release(minStanding)
 		p.report("complete", err)
@@ -200,17 +203,17 @@ func (p *pool) complete(ctx context.Context, task *queue.Task, result queue.Resu
 
 // tryComplete makes one call. Before a deadline it only completes.
 func (p *pool) tryComplete(
-	ctx context.Context, deadline time.Time, task *queue.Task, result queue.Result, minStanding bus.Standing, acquire bool,
+	ctx context.Context, s *source, deadline time.Time, task *queue.Task, result queue.Result, minStanding bus.Standing, acquire bool,
 ) (owned bool, next queue.Next, err error) {
 	calling := context.WithoutCancel(ctx)
 	if !deadline.IsZero() {
 		var cancel context.CancelFunc
 		calling, cancel = context.WithDeadline(calling, deadline)
 		defer cancel()
-	} else if acquire {
-		return p.Queue.CompleteAndAcquire(calling, task, result, minStanding, p.now())
+	} else if acquire && !p.othersOffer(s) {
+		return s.CompleteAndAcquire(calling, task, result, minStanding, p.now())
 	}
-	owned, err = p.Queue.Complete(calling, task, result, p.now())
+	owned, err = s.Complete(calling, task, result, p.now())
 	return owned, next, err
 }
 

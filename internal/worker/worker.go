@@ -59,18 +59,18 @@ const (
 
 // Worker is one worker process's threads.
 type Worker struct {
-	registry *queue.Queue
-	config   Config
-	log      *slog.Logger
-	now      func() time.Time
+	registries []*queue.Queue
+	config     Config
+	log        *slog.Logger
+	now        func() time.Time
 	// busy is how many threads run a job, by queue.
 	busy map[bus.Queue]*atomic.Int64
 }
 
-// New makes a worker. Registry is where the threads of all its pools are noted: a heartbeat is one
-// call, which notes the limits of this queue's kinds too.
-func New(registry *queue.Queue, config Config, log *slog.Logger, now func() time.Time) *Worker {
-	w := &Worker{registry: registry, config: config, log: log, now: now, busy: map[bus.Queue]*atomic.Int64{}}
+// New makes a worker. Registries are where the threads of all its pools are noted, one in each
+// partition: a heartbeat is one call, which notes the limits of this queue's kinds too.
+func New(registries []*queue.Queue, config Config, log *slog.Logger, now func() time.Time) *Worker {
+	w := &Worker{registries: registries, config: config, log: log, now: now, busy: map[bus.Queue]*atomic.Int64{}}
 	for _, p := range config.Pools {
 		w.busy[p.Name] = new(atomic.Int64)
 	}
@@ -94,7 +94,9 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 	beating, stopHeartbeat := context.WithCancel(context.WithoutCancel(ctx))
 	var heartbeat, loops sync.WaitGroup
-	heartbeat.Go(func() { every(beating, heartbeatInterval, func() { w.beat(beating, pools) }) })
+	for _, r := range w.registries {
+		heartbeat.Go(func() { every(beating, heartbeatInterval, func() { w.beat(beating, r, pools) }) })
+	}
 	for _, p := range pools {
 		p.start(ctx, &loops)
 	}
@@ -133,9 +135,9 @@ func (w *Worker) tick(ctx context.Context, ticker Ticker) {
 
 // beat notes that the threads are alive. While Redis is unavailable it repeats the call at short
 // intervals, because other workers take threads without a recent heartbeat for dead.
-func (w *Worker) beat(ctx context.Context, pools []*pool) {
+func (w *Worker) beat(ctx context.Context, registry *queue.Queue, pools []*pool) {
 	for ctx.Err() == nil {
-		err := w.registry.Heartbeat(ctx, w.now(), workersOf(pools)...)
+		err := registry.Heartbeat(ctx, w.now(), workersOf(pools)...)
 		if err == nil {
 			return
 		}
@@ -152,12 +154,18 @@ func (w *Worker) retire(pools []*pool) {
 	var all []bus.WorkerID
 	for _, p := range pools {
 		for _, thread := range p.threads {
-			all = append(append(all, thread), p.Queue.Spares(thread)...)
+			all = append(append(all, thread), p.Queues[0].Spares(thread)...)
 		}
 	}
-	if _, err := w.registry.Retire(ctx, all...); err != nil {
-		w.log.Warn("could not remove the worker from redis; another worker will", "error", err)
+	var retiring sync.WaitGroup
+	for _, r := range w.registries {
+		retiring.Go(func() {
+			if _, err := r.Retire(ctx, all...); err != nil {
+				w.log.Warn("could not remove the worker from redis; another worker will", "error", err)
+			}
+		})
 	}
+	retiring.Wait()
 }
 
 // workersOf are the workers of all threads of pools.

@@ -34,8 +34,8 @@ func start(t *testing.T, st *store.Store, handler worker.Handler, adjust ...func
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	config := worker.Config{
 		Pools: []worker.Pool{
-			{Queue: q, Name: bus.QueueMain, Kind: bus.JobBatch, Threads: 4, ScheduleInterval: 5 * time.Millisecond},
-			{Queue: q, Name: bus.QueueAux, Threads: 1, ScheduleInterval: time.Second},
+			{Queues: []*queue.Queue{q}, Name: bus.QueueMain, Kind: bus.JobBatch, Threads: 4, ScheduleInterval: 5 * time.Millisecond},
+			{Queues: []*queue.Queue{q}, Name: bus.QueueAux, Threads: 1, ScheduleInterval: time.Second},
 		},
 		AcquireTimeout: 100 * time.Millisecond, RetryAfter: time.Millisecond,
 		Handlers: map[bus.JobName]worker.Handler{"job": handler, bus.JobBatch: handler},
@@ -44,7 +44,7 @@ func start(t *testing.T, st *store.Store, handler worker.Handler, adjust ...func
 	for _, f := range adjust {
 		f(&config)
 	}
-	w := worker.New(q, config, logger, time.Now)
+	w := worker.New(config.Pools[0].Queues, config, logger, time.Now)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

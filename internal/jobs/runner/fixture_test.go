@@ -187,9 +187,9 @@ func (s *shop) work(threads int) (stop func()) {
 	s.T.Helper()
 	r := s.runner(time.Now)
 	q := s.Queue()
-	w := worker.New(q, worker.Config{
+	w := worker.New([]*queue.Queue{q}, worker.Config{
 		Pools: []worker.Pool{{
-			Queue: q, Name: bus.QueueJobs, Kind: bus.JobJob, Threads: threads, ScheduleInterval: 5 * time.Millisecond,
+			Queues: []*queue.Queue{q}, Name: bus.QueueJobs, Kind: bus.JobJob, Threads: threads, ScheduleInterval: 5 * time.Millisecond,
 			Lookahead: 20 * time.Millisecond, Discarded: r.Discarded, EndedElsewhere: true,
 		}},
 		AcquireTimeout: time.Second, RetryAfter: time.Second,

@@ -1,0 +1,49 @@
+package worker
+
+import (
+	"context"
+	"sync/atomic"
+
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
+)
+
+// source is the queue of one partition. It has one connection that waits for a job, for all threads
+// of a pool. Whenever there is one it offers that to them, and waits until one of them has tried to
+// take it. Sources that offer take turns, so that one with many jobs does not keep all threads.
+type source struct {
+	*queue.Queue
+	waiter *rdb.Waiter
+	// offers is whether no thread has come for its job yet.
+	offers atomic.Bool
+	// acquired gets a value when the thread that came has tried to take the job.
+	acquired chan struct{}
+}
+
+// offer offers the jobs of a source to the threads until the context is done.
+func (p *pool) offer(ctx context.Context, s *source) {
+	for ctx.Err() == nil {
+		if err := s.waiter.Wait(ctx, p.config.AcquireTimeout); err != nil {
+			p.report("wait", err)
+			pause(ctx, retryInterval)
+			continue
+		}
+		s.offers.Store(true)
+		select {
+		case p.offers <- s:
+			s.offers.Store(false)
+			<-s.acquired
+		case <-ctx.Done():
+		}
+	}
+}
+
+// othersOffer reports whether another source than one offers a job.
+func (p *pool) othersOffer(than *source) bool {
+	for _, s := range p.sources {
+		if s != than && s.offers.Load() {
+			return true
+		}
+	}
+	return false
+}

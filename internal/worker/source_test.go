@@ -1,0 +1,87 @@
+package worker_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/storetest"
+	"routemaster/internal/worker"
+)
+
+// in has the worker's first pool run the jobs of several partitions in so many threads.
+func in(threads int, queues ...*queue.Queue) func(*worker.Config) {
+	return func(c *worker.Config) {
+		c.Pools = c.Pools[:1]
+		c.Pools[0].Queues, c.Pools[0].Threads = queues, threads
+	}
+}
+
+// TestPartitionsTakeTurns has one thread, and a partition that always has another job.
+func TestPartitionsTakeTurns(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		p := storetest.NewPartitions(t, server.Open(t))
+		ran := make(chan rdb.Number, 1)
+		enqueue := func(number rdb.Number, arg string) {
+			_, err := p.Batches[number].Enqueue(context.WithoutCancel(t.Context()), bus.QueueMain, bus.Job{Name: "job", Args: []string{arg}})
+			require.NoError(t, err)
+		}
+		_, stop := start(t, p.Data[0], func(_ context.Context, task *queue.Task) queue.Result {
+			if task.Partition == 0 {
+				enqueue(0, string(bus.NewBatchID()))
+			} else {
+				ran <- task.Partition
+			}
+			return queue.Done
+		}, in(1, p.Batches...))
+		enqueue(0, "first")
+		for _, number := range []rdb.Number{1, 2, 1} {
+			enqueue(number, "job")
+			assert.Equal(t, number, next(t, ran))
+		}
+		stop()
+	})
+}
+
+// TestAPartitionThatHangsHoldsUpNoOther has two, each on a Redis of its own.
+func TestAPartitionThatHangsHoldsUpNoOther(t *testing.T) {
+	var queues []*queue.Queue
+	var servers []*rdbtest.Server
+	var first *store.Store
+	for i := range 2 {
+		servers = append(servers, rdbtest.Real(t))
+		p := servers[i].Open(t, func(o *rdb.Options) { o.URL += "&read_timeout=200ms" }).Partitions("", 2)[i]
+		require.NoError(t, p.Release(t.Context()))
+		st := store.New(p, store.Options{})
+		queues = append(queues, storetest.NewQueue(st, 1))
+		if first == nil {
+			first = st
+		}
+	}
+	ran := make(chan string, 10)
+	_, stop := start(t, first, func(_ context.Context, task *queue.Task) queue.Result {
+		ran <- task.Partition.String() + task.Job.Args[0]
+		return queue.Done
+	}, in(2, queues...))
+	servers[0].Freeze(t)
+	for _, arg := range []string{"a", "b", "c"} {
+		_, err := queues[1].Enqueue(t.Context(), bus.QueueMain, bus.Job{Name: "job", Args: []string{arg}})
+		require.NoError(t, err)
+		assert.Equal(t, "01"+arg, next(t, ran))
+	}
+	servers[0].Thaw(t)
+	require.Eventually(t, func() bool {
+		_, err := queues[0].Enqueue(t.Context(), bus.QueueMain, bus.Job{Name: "job", Args: []string{"d"}})
+		return err == nil
+	}, soon, 10*time.Millisecond)
+	assert.Equal(t, "00d", next(t, ran))
+	stop()
+}
