@@ -2,12 +2,15 @@ package app
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 )
 
 // OpenRedis prepares a connection to the configured Redis for a command, which makes one call at a
@@ -23,16 +26,44 @@ func openRedis(c Config, log *slog.Logger, connections int) (*rdb.Client, error)
 	})
 }
 
-// newStore opens the bus's data, and its queue.
-func newStore(redis *rdb.Client, c Config) (*store.Store, *queue.Queue) {
-	partition := redis.Partition(c.RedisNamespace)
-	st := store.New(partition, store.Options{
+// openStores opens the bus's data: of one store, or of as many as the bus on a cluster has
+// partitions. It waits until there is such a bus.
+func openStores(ctx context.Context, redis *rdb.Client, c Config, log *slog.Logger) (*stores.Stores, error) {
+	options := store.Options{
 		IdempotencyKeys: c.IdempotencyKeys,
 		MaxClientTopics: c.MaxClientTopics,
 		MaxTopics:       c.MaxTopics,
-	})
-	batches := st.Batches(store.BatchOptions{MaxInFlight: c.SubscriberDeliveries, Traceparents: c.Tracing, MaxAhead: queue.MaxAhead})
-	return st, queue.New(partition, batches)
+	}
+	if !rdb.IsClusterURL(c.RedisURL) {
+		return stores.New(store.New(redis.Partition(c.RedisNamespace), options)), nil
+	}
+	for told := false; ; {
+		all, err := stores.Open(ctx, redis, c.RedisNamespace, options)
+		switch {
+		case err == nil:
+			return all, nil
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case errors.Is(err, stores.ErrNoBus) && !told:
+			log.Error("there is no bus on this cluster yet: rtm cluster create makes one", "namespace", c.RedisNamespace)
+			told = true
+		case !errors.Is(err, stores.ErrNoBus) && !errors.Is(err, bus.ErrUnavailable):
+			return nil, err
+		}
+		select {
+		case <-time.After(retryInterval):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// newQueues are the queues of the bus's batches, by number of their partitions.
+func newQueues(all *stores.Stores, c Config) (queues []*queue.Queue) {
+	for _, st := range all.All() {
+		batches := st.Batches(store.BatchOptions{MaxInFlight: c.SubscriberDeliveries, Traceparents: c.Tracing, MaxAhead: queue.MaxAhead})
+		queues = append(queues, queue.New(st.Partition(), batches))
+	}
+	return queues
 }
 
 // retryInterval is the pause between two tries of a call that Redis has not accepted.

@@ -54,8 +54,11 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		return err
 	}
 	defer redis.Close()
-	st, _ := newStore(redis, c)
-	all := stores.New(st)
+	all, err := openStores(ctx, redis, c, log)
+	if err != nil {
+		return err
+	}
+	st := all.First()
 	labels := newLabelStore(st)
 	obs, err := startObservability(ctx, c, "web", st, labels, log)
 	if err != nil {

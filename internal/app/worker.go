@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"routemaster/internal/bus"
@@ -18,6 +19,7 @@ import (
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/queue"
 	"routemaster/internal/store"
+	"routemaster/internal/store/relays"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metricservice"
@@ -47,14 +49,6 @@ const (
 	machinesLookahead        = time.Second
 )
 
-// How often the housekeeping is done.
-const (
-	autodropInterval     = 10 * time.Second
-	scrubQueuesInterval  = 2 * time.Second
-	scrubAuxInterval     = 5 * time.Second
-	scrubWorkersInterval = time.Minute
-)
-
 // RunWorker delivers batches and runs the housekeeping jobs until the context is done.
 func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	redis, err := openRedis(c, log, workerConnections)
@@ -62,7 +56,11 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		return err
 	}
 	defer redis.Close()
-	st, q := newStore(redis, c)
+	all, err := openStores(ctx, redis, c, log)
+	if err != nil {
+		return err
+	}
+	st, queues := all.First(), newQueues(all, c)
 	labelStore := newLabelStore(st)
 	obs, err := startObservability(ctx, c, "worker", st, labelStore, log)
 	if err != nil {
@@ -72,15 +70,16 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	client, downstream := newClient(c, c.CallbackDeny, c.WorkerThreads+c.JobThreads+c.MachineThreads), newClient(c, bus.DenyList{}, c.JobThreads)
 	defer client.Close()
 	defer downstream.Close()
-	machineTopics := newTopics(stores.New(st), labelStore, obs, log)
-	deliverer := newDeliverer(c, st, obs, client, machineTopics, log)
+	machineTopics := newTopics(all, labelStore, obs, log)
+	deliverer := newDeliverer(c, all, obs, client, machineTopics, log)
 	jobRunner := newRunner(c, obs, client, downstream, log)
-	jobStore := jobstore.New(redis.Partition(c.RedisNamespace))
+	jobStore := jobstore.New(st.Partition())
 	labelRunner := labelrunner.New(labelStore, labelrunner.Config{
 		Client: client, Threads: c.MachineThreads, Tracer: obs.tracer, Recorder: obs.recorder,
 	}, log, time.Now)
 	archive, scheduler := housekeeping.NewArchive(jobStore, obs.recorder, time.Now), housekeeping.NewScheduler(jobStore, log, time.Now)
-	keeper := maintenance.New(st, q, c.Memory, obs.recorder, log, time.Now, archive)
+	keepers := newKeepers(c, all, queues, obs, log, archive)
+	keeper := keepers[0]
 	keeper.Tidy(maintenance.Named{Tag: telemetry.JobTypeTag, Names: housekeeping.NamesOf(jobStore)})
 	keeper.Tidy(maintenance.Named{Tag: telemetry.MachineTag, Names: machineNames(labelStore)})
 	monitor := maintenance.NewMonitor(st, c.Memory, metricservice.New(metricservice.Config{
@@ -90,8 +89,8 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	heartbeat := newHeartbeat(st, overview.Process{
 		Kind: "worker", Threads: c.WorkerThreads, Others: auxThreads + c.JobThreads + c.MachineThreads,
 	}, func() int { return w.Busy(bus.QueueMain) })
-	w = worker.New([]*queue.Queue{q}, worker.Config{
-		Pools:          newPools(c, q, jobStore.Queue(), labelStore.Queue(), deliverer, jobRunner),
+	w = worker.New(queues, worker.Config{
+		Pools:          newPools(c, queues, all, jobStore.Queue(), labelStore.Queue(), deliverer, jobRunner),
 		AcquireTimeout: c.AcquireTimeout,
 		RetryAfter:     c.MaxBackoff,
 		Handlers: map[bus.JobName]worker.Handler{
@@ -100,25 +99,22 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			bus.JobLabel:        labelRunner.Run,
 			bus.JobWalk:         labelRunner.Walk,
 			bus.JobMoves:        machineTopics.Tell,
-			bus.JobAutodrop:     keeper.Autodrop,
+			bus.JobRelay:        relays.NewRelayer(all.Relays(), log, time.Now).Relay,
+			bus.JobAutodrop:     keepers.run((*maintenance.Maintenance).Autodrop),
 			bus.JobMonitor:      monitor.Monitor,
-			bus.JobScrubQueues:  keeper.ScrubQueues,
-			bus.JobScrubWorkers: keeper.ScrubWorkers,
+			bus.JobScrubQueues:  keepers.run((*maintenance.Maintenance).ScrubQueues),
+			bus.JobScrubWorkers: keepers.run((*maintenance.Maintenance).ScrubWorkers),
 		},
-		Tickers: append(historyTickers(c, st, labelStore), []worker.Ticker{
+		Tickers: slices.Concat(historyTickers(c, st, labelStore), keepers.tickers(), []worker.Ticker{
 			{Interval: samples.WorkerInterval, Work: heartbeat.Beat},
-			{Interval: autodropInterval, Work: keeper.Enqueue(bus.JobAutodrop)},
 			{Interval: c.MonitorInterval, Work: keeper.Enqueue(bus.JobMonitor)},
-			{Interval: scrubQueuesInterval, Work: keeper.Enqueue(bus.JobScrubQueues)},
-			{Interval: scrubAuxInterval, Work: keeper.ScrubAux},
-			{Interval: scrubWorkersInterval, Work: keeper.Enqueue(bus.JobScrubWorkers)},
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},
 			{Interval: labelrunner.TenderInterval, Work: labelrunner.NewTender(labelStore, time.Now).Tick},
 			{Interval: topics.TidyInterval, Work: machineTopics.Tidy},
 			{Interval: housekeeping.PurgeInterval, Work: archive.Purge},
 			{Interval: housekeeping.SchedulerInterval, Work: scheduler.Tick},
 			{Interval: housekeeping.SeriesInterval, Work: housekeeping.SeriesOf(jobStore, obs.recorder)},
-		}...),
+		}),
 		Stopping: func(busy map[bus.Queue]int64) {
 			log.Info("worker stopping, waiting for deliveries in flight", "deliveries", busy[bus.QueueMain],
 				"jobs", busy[bus.QueueJobs], "labels", busy[bus.QueueMachines])
@@ -150,7 +146,7 @@ func newClient(c Config, deny bus.DenyList, threads int) *outbound.Client {
 
 // newDeliverer makes what delivers batches: those of the machines to them.
 func newDeliverer(
-	c Config, st *store.Store, obs *observability, client *outbound.Client, machines *topics.Client, log *slog.Logger,
+	c Config, all *stores.Stores, obs *observability, client *outbound.Client, machines *topics.Client, log *slog.Logger,
 ) *delivery.Deliverer {
 	return delivery.New(delivery.Config{
 		Client:   client,
@@ -159,8 +155,10 @@ func newDeliverer(
 		Reporter: obs.reporter,
 		Tracer:   obs.tracer,
 		Recorder: obs.recorder,
-		Options:  st.Options,
-		Keyring:  c.Secrets,
+		Options: func(ctx context.Context, token bus.Token) (store.OptionsRecord, error) {
+			return all.Of(token).Options(ctx, token)
+		},
+		Keyring: c.Secrets,
 
 		AttemptsKept: c.AttemptsKept, Excerpt: c.AttemptExcerpt,
 	}, log, time.Now)
@@ -182,16 +180,23 @@ func newRunner(c Config, obs *observability, client, downstream *outbound.Client
 	}, log, time.Now)
 }
 
-// newPools makes the pools: for batches, for the housekeeping and, if wanted, for jobs and labels.
+// newPools makes the pools: for batches, for the housekeeping, for relays if there are partitions
+// and, if wanted, for jobs and labels.
 func newPools(
-	c Config, q, jobQueue, labelQueue *queue.Queue, deliverer *delivery.Deliverer, jobRunner *runner.Runner,
+	c Config, queues []*queue.Queue, all *stores.Stores, jobQueue, labelQueue *queue.Queue, deliverer *delivery.Deliverer, jobRunner *runner.Runner,
 ) []worker.Pool {
 	pools := []worker.Pool{
 		{
-			Queues: []*queue.Queue{q}, Name: bus.QueueMain, Kind: bus.JobBatch, Threads: c.WorkerThreads,
+			Queues: queues, Name: bus.QueueMain, Kind: bus.JobBatch, Threads: c.WorkerThreads,
 			ScheduleInterval: mainScheduleInterval, Discarded: deliverer.Discarded, Completed: deliverer.Completed,
 		},
-		{Queues: []*queue.Queue{q}, Name: bus.QueueAux, Threads: auxThreads, ScheduleInterval: auxScheduleInterval},
+		{Queues: queues, Name: bus.QueueAux, Threads: auxThreads, ScheduleInterval: auxScheduleInterval},
+	}
+	if st := all.First(); st.Partition().IsOneOfSeveral() {
+		pools = append(pools, worker.Pool{
+			Queues: newRelayQueues(all), Name: bus.QueueRelay, Kind: bus.JobRelay, Threads: relayThreads,
+			ScheduleInterval: relayScheduleInterval,
+		})
 	}
 	if c.JobThreads > 0 {
 		pools = append(pools, worker.Pool{

@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/wire"
 	"routemaster/internal/wire/wiretest"
@@ -68,7 +69,7 @@ func TestAutodrop(t *testing.T) {
 	base := used(t, st)
 	limits := bus.MemoryLimits{Max: base + 8*mb, MinFree: 2 * mb}
 	recorder := newRecorder(st)
-	keeper := maintenance.New(st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), frozen)
+	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	queued := func() int64 { return server.Raw.ZCard(ctx, "batches:index").Val() }
 
 	fill(t, st, base+5*mb)
@@ -103,7 +104,7 @@ func TestAutodropEndsWhenNothingIsLeft(t *testing.T) {
 	st := storetest.Open(t, server)
 	ctx := t.Context()
 	var log bytes.Buffer
-	keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1000, MinFree: 100}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
+	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1000, MinFree: 100}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	fill(t, st, used(t, st)+100_000)
 	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 	assert.Empty(t, server.Raw.Keys(ctx, "batch*").Val())
@@ -117,7 +118,7 @@ func TestAutodropGoesByRedisOwnLimit(t *testing.T) {
 	st := storetest.Open(t, server)
 	ctx := t.Context()
 	var log bytes.Buffer
-	keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{MinFree: 500_000}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
+	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{MinFree: 500_000}, nil, slog.New(slog.NewTextHandler(&log, nil)), frozen)
 	base := used(t, st)
 	fill(t, st, base+2_000_000)
 	require.NoError(t, server.Raw.ConfigSet(ctx, "maxmemory", fmt.Sprint(base+2_000_000)).Err())
@@ -135,7 +136,7 @@ func TestAutodropGoesByRedisOwnLimit(t *testing.T) {
 func TestAutodropGivesWay(t *testing.T) {
 	st := storetest.Open(t, rdbtest.Real(t))
 	clock := time.UnixMilli(0)
-	keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1000}, nil, slog.New(slog.DiscardHandler), func() time.Time {
+	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1000}, nil, slog.New(slog.DiscardHandler), func() time.Time {
 		clock = clock.Add(time.Second)
 		return clock
 	})
@@ -150,7 +151,7 @@ func TestAutodropGivesWay(t *testing.T) {
 func TestAutodropIsDisabledWhereMemoryIsUnknown(t *testing.T) {
 	st := storetest.Open(t, rdbtest.Embedded(t))
 	var log bytes.Buffer
-	keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1}, nil, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{Max: 1}, nil, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 	for range 3 {
 		assert.Equal(t, queue.Done, keeper.Autodrop(t.Context(), nil))
 	}
@@ -161,7 +162,7 @@ func TestAutodropIsTriedAgainWhenRedisIsUnavailable(t *testing.T) {
 	server := rdbtest.Real(t)
 	st := storetest.Open(t, server)
 	server.Kill(t)
-	keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), time.Now)
+	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), time.Now)
 	assert.False(t, keeper.Autodrop(t.Context(), nil).RetryAt.IsZero())
 }
 
@@ -179,7 +180,7 @@ func TestIdempotencyKeysGoBeforeAnyBatch(t *testing.T) {
 	limits := bus.MemoryLimits{Max: base + 8*half, MinFree: 2 * half}
 	_, high, _ := limits.Marks(0)
 	recorder := newRecorder(st)
-	keeper := maintenance.New(st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 
 	event := wiretest.Pack(t, "unheard", `{"type":"update","url":"https://x.example/1","timestamp":1}`)
 	keys, runs := 0, 0
@@ -242,7 +243,7 @@ func TestDeadLettersGoBeforeAnyBatch(t *testing.T) {
 	recorder := newRecorder(st)
 	limits := bus.MemoryLimits{Max: base + 4*mb, MinFree: mb} // the marks are at 3 and 2 MB of letters
 	now := func() time.Time { return storetest.Start }
-	keeper := maintenance.New(st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
+	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
 	b.SetOption("alice--1", "dead_letters", `{"keep_events":1000000,"keep_bytes":1000000000}`)
 	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 	assert.LessOrEqual(t, used(t, st), base+2*mb+noise)
@@ -256,7 +257,7 @@ func TestDeadLettersGoBeforeAnyBatch(t *testing.T) {
 
 	// Once no letter is left, batches go.
 	limits.Max = base
-	keeper = maintenance.New(st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
+	keeper = maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
 	assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 	assert.Empty(t, server.Raw.Keys(ctx, "deadletter*").Val())
 	assert.Contains(t, log.String(), "dropped the oldest batches")
@@ -283,7 +284,7 @@ func TestNewIdempotencyKeysDoNotSaveBatches(t *testing.T) {
 		return clock
 	}
 	limits := bus.MemoryLimits{Max: base + 2*mb, MinFree: mb / 2}
-	keeper := maintenance.New(st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.DiscardHandler), publishing)
+	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), limits, nil, slog.New(slog.DiscardHandler), publishing)
 	keeper.Autodrop(t.Context(), nil)
 	assert.Less(t, server.Raw.ZCard(t.Context(), "batches:index").Val(), before)
 	storetest.RequireSound(t, st)

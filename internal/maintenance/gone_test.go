@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/replay"
 	"routemaster/internal/retention"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
 
@@ -71,7 +72,7 @@ func TestNothingIsLeftOfASubscriberThatIsGone(t *testing.T) {
 		b.RequireSound()
 
 		now := func() time.Time { return storetest.After(10_000) }
-		keeper := maintenance.New(b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, nil, slog.New(slog.DiscardHandler), now)
+		keeper := maintenance.New(stores.New(b.Store), b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, nil, slog.New(slog.DiscardHandler), now)
 		assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 		assert.Empty(t, server.Raw.Keys(ctx, "deadletter*").Val())
 

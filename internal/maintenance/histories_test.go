@@ -18,6 +18,7 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
@@ -34,7 +35,7 @@ func TestAutodropTrimsHistories(t *testing.T) {
 		b.PublishEvents("widgets", 2, 4, 0)
 		b.PublishEvents("widgets", 5, 5, 1)
 		now := func() time.Time { return storetest.After(60_001) }
-		keeper := maintenance.New(b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, nil, slog.New(slog.DiscardHandler), now)
+		keeper := maintenance.New(stores.New(b.Store), b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, nil, slog.New(slog.DiscardHandler), now)
 		assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 		assert.EqualValues(t, 1, server.Raw.LLen(ctx, "history:widgets").Val())
 		b.RequireSound()
@@ -69,7 +70,7 @@ func TestHistoryGoesBeforeDeadLettersAndBatches(t *testing.T) {
 	run := func(limits bus.MemoryLimits) {
 		log.Reset()
 		now := func() time.Time { return storetest.Start }
-		keeper := maintenance.New(st, b.Queue, limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
+		keeper := maintenance.New(stores.New(st), st, b.Queue, limits, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
 		assert.Equal(t, queue.Done, keeper.Autodrop(ctx, nil))
 		b.RequireSound()
 	}

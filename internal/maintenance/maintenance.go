@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/replay"
 	"routemaster/internal/retention"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/logs"
 )
@@ -23,7 +24,8 @@ import (
 // retryInterval is the wait before a failed job is retried.
 const retryInterval = time.Second
 
-// Maintenance has the handlers of the housekeeping jobs. Only one job at a time may run.
+// Maintenance has the handlers of the housekeeping jobs of a partition. Only one job at a time may
+// run.
 type Maintenance struct {
 	store     *store.Store
 	queue     *queue.Queue
@@ -44,13 +46,14 @@ type Maintenance struct {
 	exhausted             bool
 }
 
-// New makes a maintenance. The recorder may be nil. The spares are dropped in their order.
-func New(st *store.Store, q *queue.Queue, limits bus.MemoryLimits, recorder *telemetry.Recorder, log *slog.Logger,
-	now func() time.Time, spares ...Spare) *Maintenance {
+// New makes a maintenance of one of the stores of a bus, and of its queue. The recorder may be nil.
+// The spares are dropped in their order.
+func New(all *stores.Stores, st *store.Store, q *queue.Queue, limits bus.MemoryLimits, recorder *telemetry.Recorder,
+	log *slog.Logger, now func() time.Time, spares ...Spare) *Maintenance {
 	return &Maintenance{
 		store: st, queue: q, letters: deadletter.New(st), histories: history.New(st), replays: replay.New(st),
 		retention: retention.New(st), limits: limits, recorder: recorder, log: log, now: now, spares: spares,
-		tidier: NewTidier(st),
+		tidier: NewTidier(all, st),
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/replay"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 )
@@ -32,7 +33,7 @@ func TestScrubQueuesCopiesReplays(t *testing.T) {
 
 		var log bytes.Buffer
 		recorder := newRecorder(b.Store)
-		keeper := maintenance.New(b.Store, b.Queue, bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
+		keeper := maintenance.New(stores.New(b.Store), b.Store, b.Queue, bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), time.Now)
 		for range 2 {
 			require.Equal(t, queue.Done, keeper.ScrubQueues(ctx, nil))
 		}

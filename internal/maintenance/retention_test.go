@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/maintenance"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
@@ -32,7 +33,7 @@ func TestAutodropDropsWhatIsNotKept(t *testing.T) {
 		registry := metrics.NewRegistry()
 		recorder := telemetry.NewRecorder(registry, b.Store, slog.New(slog.DiscardHandler))
 		now := func() time.Time { return storetest.After(60_001) }
-		keeper := maintenance.New(b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
+		keeper := maintenance.New(stores.New(b.Store), b.Store, b.Queue, bus.MemoryLimits{Max: 1 << 40}, recorder, slog.New(slog.NewTextHandler(&log, nil)), now)
 		for range 2 {
 			assert.Equal(t, queue.Done, keeper.Autodrop(t.Context(), nil))
 		}

@@ -13,7 +13,11 @@ import (
 // replays.
 func (m *Maintenance) ScrubQueues(ctx context.Context, _ *queue.Task) queue.Result {
 	m.copyReplays(ctx)
-	return m.finish(bus.JobScrubQueues, m.scrub(ctx, bus.QueueMain, bus.QueueJobs, bus.QueueMachines))
+	queues := []bus.Queue{bus.QueueMain, bus.QueueJobs, bus.QueueMachines}
+	if m.store.Partition().IsOneOfSeveral() {
+		queues = append(queues, bus.QueueRelay)
+	}
+	return m.finish(bus.JobScrubQueues, m.scrub(ctx, queues...))
 }
 
 // ScrubAux is ScrubQueues for the aux queue. Every worker calls it; it is not a job. As a job it

@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
 
@@ -26,7 +27,7 @@ func TestScrubQueues(t *testing.T) {
 		now := died
 		var log bytes.Buffer
 		recorder := newRecorder(st)
-		keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
+		keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
 		requireQueued := func(main, jobs, aux int64) {
 			t.Helper()
 			require.Equal(t, jobs, server.Raw.LLen(ctx, "jobs:instant:jobs").Val())
@@ -74,7 +75,7 @@ func TestScrubWorkers(t *testing.T) {
 		now := died
 		var log bytes.Buffer
 		recorder := newRecorder(st)
-		keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
+		keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, recorder, slog.New(slog.NewTextHandler(&log, nil)), func() time.Time { return now })
 
 		now = died.Add(120*time.Second - time.Millisecond)
 		assert.Equal(t, queue.Done, keeper.ScrubWorkers(ctx, nil))
@@ -97,7 +98,7 @@ func TestNoWorkerIsDeadRightAfterAnOutage(t *testing.T) {
 	st := storetest.Open(t, server)
 	ctx, q := t.Context(), storetest.NewQueue(st, 1)
 	now := time.Now()
-	keeper := maintenance.New(st, q, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	keeper := maintenance.New(stores.New(st), st, q, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
 	server.Kill(t)
 	away := time.Now().Truncate(time.Millisecond)
 	require.Error(t, st.Ping(ctx))
@@ -124,7 +125,7 @@ func TestScrubIsTriedAgainWhenRedisIsUnavailable(t *testing.T) {
 	st := storetest.Open(t, server)
 	server.Kill(t)
 	now := time.Now().Add(time.Minute)
-	keeper := maintenance.New(st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
+	keeper := maintenance.New(stores.New(st), st, storetest.NewQueue(st, 1), bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
 	assert.True(t, keeper.ScrubQueues(t.Context(), nil).RetryAt.After(now))
 	assert.True(t, keeper.ScrubWorkers(t.Context(), nil).RetryAt.After(now))
 	assert.ErrorIs(t, keeper.ScrubAux(t.Context()), bus.ErrUnavailable)

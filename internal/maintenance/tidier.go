@@ -9,6 +9,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/wire"
 )
 
@@ -18,6 +19,7 @@ const maxRemoved = 200
 // Tidier removes topics that nobody uses, and the counters of topics and clients that are gone. It
 // goes over them in small steps, again and again.
 type Tidier struct {
+	all   *stores.Stores
 	store *store.Store
 	redis *rdb.Partition
 	keys  store.Keys
@@ -46,10 +48,10 @@ type named struct {
 // Tidied is how much was removed.
 type Tidied struct{ Topics, Counters int }
 
-// NewTidier makes a tidier that starts at the beginning.
-func NewTidier(st *store.Store) *Tidier {
+// NewTidier makes a tidier of one of the stores of a bus, which starts at the beginning.
+func NewTidier(all *stores.Stores, st *store.Store) *Tidier {
 	p := st.Partition()
-	return &Tidier{store: st, redis: p, keys: store.Keys{Namespace: p.Namespace()}}
+	return &Tidier{all: all, store: st, redis: p, keys: store.Keys{Namespace: p.Namespace()}}
 }
 
 // Add has it remove the counters of others, too.
@@ -74,7 +76,7 @@ func (t *Tidier) Step(ctx context.Context, now time.Time) (tidied Tidied, done b
 		if at.key == k.Counters() || at.key == k.Monitored() {
 			tidied.Counters, err = t.removeCounters(ctx, at.key, page)
 		} else {
-			tidied.Topics, err = t.store.SweepTopics(ctx, page, now)
+			tidied.Topics, err = t.sweep(ctx, page, now)
 		}
 	}
 	if !rdb.Answered(err) {
@@ -90,6 +92,17 @@ func (t *Tidier) Step(ctx context.Context, now time.Time) (tidied Tidied, done b
 		}
 	}
 	return tidied, done, rdb.Wrap("tidy", err)
+}
+
+// sweep removes those of some topics that nobody has used for long. Before, it ends that their
+// events are relayed in vain, which would be a use.
+func (t *Tidier) sweep(ctx context.Context, topics []string, now time.Time) (removed int, err error) {
+	if t.redis.IsOneOfSeveral() {
+		if err := t.all.EndUnwantedRelays(ctx, t.store, topics); err != nil {
+			return 0, err
+		}
+	}
+	return t.store.SweepTopics(ctx, topics, now)
 }
 
 // fieldsOf returns the fields of a page of a hash.
@@ -171,25 +184,39 @@ func (t *Tidier) readNamed(ctx context.Context, fields []string) (err error) {
 
 // existing returns which of the topics of some counters exist.
 func (t *Tidier) existing(ctx context.Context, fields []string) (map[string]bool, error) {
-	found := map[string]rdb.Reply[bool]{}
-	err := t.redis.Pipelined(ctx, "tidy", func(pipe rdb.Commands) {
-		for _, field := range fields {
-			c, err := wire.UnpackCounter(field)
-			if err != nil {
+	named := map[*rdb.Partition]map[string]bool{} // by home
+	for _, field := range fields {
+		c, err := wire.UnpackCounter(field)
+		if err != nil {
+			continue
+		}
+		for _, tag := range c.All() {
+			if tag.Name != "topic" {
 				continue
 			}
-			for _, tag := range c.All() {
-				if tag.Name == "topic" && found[tag.Value] == nil {
-					found[tag.Value] = pipe.SIsMember(ctx, t.keys.Topics(), tag.Value)
-				}
+			home := t.all.Home(bus.TopicName(tag.Value)).Partition()
+			if named[home] == nil {
+				named[home] = map[string]bool{}
 			}
+			named[home][tag.Value] = true
 		}
-	})
-	topics := map[string]bool{}
-	for topic, is := range found {
-		topics[topic] = is.Val()
 	}
-	return topics, err
+	topics := map[string]bool{}
+	for home, names := range named {
+		found, key := map[string]rdb.Reply[bool]{}, store.Keys{Namespace: home.Namespace()}.Topics()
+		err := home.Pipelined(ctx, "tidy", func(pipe rdb.Commands) {
+			for name := range names {
+				found[name] = pipe.SIsMember(ctx, key, name)
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		for name, is := range found {
+			topics[name] = is.Val()
+		}
+	}
+	return topics, nil
 }
 
 // counterNames returns the names that the counters of registered clients may have. The Ruby

@@ -31,6 +31,9 @@ func (c *Client) Partitions(namespace string, count int) Partitions {
 	return all
 }
 
+// At is where a key is that is of no partition.
+func (c *Client) At(key string) *Partition { return c.open(key, 0, 0) }
+
 // Home is the partition in which the events of a topic are published.
 func (all Partitions) Home(topic bus.TopicName) *Partition { return all.of(string(topic)) }
 

@@ -177,8 +177,8 @@ func (p *pool) handle(ctx context.Context, task *queue.Task) (result queue.Resul
 }
 
 // complete completes a job and those that were done after it. If it is to acquire, it takes the
-// next one of the same source, if there is one and no other source is to have its turn. It repeats the call until Redis has
-// responded; once the context is done, for [completeTimeout].
+// next one of the same source, if there is one and no other source is to have its turn. It repeats
+// the call until Redis has responded; once the context is done, for [completeTimeout].
 func (p *pool) complete(ctx context.Context, s *source, task *queue.Task, result queue.Result, acquire bool) *queue.Task {
 	var deadline time.Time
 	for tries := 0; ; tries++ {

@@ -23,8 +23,8 @@ func (p *pool) runScheduler(ctx context.Context, s *source) {
 	}
 }
 
-// isQuiet reports whether no job of a source will be due within the time that the scheduler looks ahead, as far
-// as is known.
+// isQuiet reports whether no job of a source will be due within the time that the scheduler looks
+// ahead, as far as is known.
 func (p *pool) isQuiet(ctx context.Context, s *source) bool {
 	if p.busy.Load() > 0 {
 		return false

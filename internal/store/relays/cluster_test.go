@@ -118,7 +118,7 @@ func (l *load) requireRelayed() {
 // work is a worker that runs relays, on time.
 func (l *load) work(ctx context.Context) {
 	q, worker := l.Queues[l.home], bus.NewWorkerID()
-	relayer := relays.NewRelayer(l.Relays[l.home], l.Relays, slog.New(slog.DiscardHandler), time.Now)
+	relayer := relays.NewRelayer(l.Relays, slog.New(slog.DiscardHandler), time.Now)
 	for ctx.Err() == nil {
 		_, _ = q.Schedule(ctx, bus.QueueRelay, time.Now(), 100)
 		taken, err := q.Acquire(ctx, bus.QueueRelay, worker, bus.Failing, time.Now())

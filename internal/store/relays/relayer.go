@@ -19,9 +19,8 @@ const Interval = 20 * time.Millisecond
 // How long a relay that has failed waits: twice as long each time.
 const minBackoff, maxBackoff = 50 * time.Millisecond, time.Second
 
-// Relayer runs the relays that leave one partition. It is safe for concurrent use.
+// Relayer runs the relays between the partitions of a bus. It is safe for concurrent use.
 type Relayer struct {
-	from       *Relays
 	partitions []*Relays
 	log        *slog.Logger
 	now        func() time.Time
@@ -30,9 +29,9 @@ type Relayer struct {
 	backoff map[rdb.Number]time.Duration
 }
 
-// NewRelayer makes what relays from one of all partitions, which are in the order of their numbers.
-func NewRelayer(from *Relays, partitions []*Relays, log *slog.Logger, now func() time.Time) *Relayer {
-	return &Relayer{from: from, partitions: partitions, log: log, now: now, backoff: map[rdb.Number]time.Duration{}}
+// NewRelayer makes what relays between partitions, which are in the order of their numbers.
+func NewRelayer(partitions []*Relays, log *slog.Logger, now func() time.Time) *Relayer {
+	return &Relayer{partitions: partitions, log: log, now: now, backoff: map[rdb.Number]time.Duration{}}
 }
 
 // Relay carries the head of an outbox to its partition. It is a handler of [bus.JobRelay].
@@ -42,8 +41,8 @@ func (r *Relayer) Relay(ctx context.Context, task *queue.Task) queue.Result {
 		r.log.Error("a relay to a partition that is not there", "job", task.Job.Name, "args", task.Job.Args)
 		return queue.Result{RetryAt: r.now().Add(maxBackoff)}
 	}
-	to := r.partitions[head.To]
-	arrival, err := to.Put(ctx, r.from.redis.Number(), head, r.now())
+	from, to := r.partitions[task.Partition], r.partitions[head.To]
+	arrival, err := to.Put(ctx, task.Partition, head, r.now())
 	switch {
 	case errors.Is(err, bus.ErrTooManyBatches):
 		return queue.Result{RetryAt: r.now(), Detail: tooLarge}
@@ -54,7 +53,9 @@ func (r *Relayer) Relay(ctx context.Context, task *queue.Task) queue.Result {
 		r.log.Error("events that cannot be read were not relayed", "to_partition", head.To.String(), "events", arrival.Unreadable)
 	}
 	r.succeeded(head.To)
-	_ = r.from.closeUnwanted(ctx, to, arrival.Unwanted) // else the next relay does
+	if len(arrival.Unwanted) > 0 {
+		_ = from.CloseUnwanted(ctx, to, arrival.Unwanted) // else the next relay does
+	}
 	return queue.Result{RetryAt: r.now().Add(Interval), Detail: arrived}
 }
 

@@ -73,38 +73,64 @@ func (r *Relays) Open(ctx context.Context, topics []bus.TopicName, to rdb.Number
 	return nil
 }
 
-// Generation is that of a topic's outbox to a partition, for [Relays.Close]; empty if its events
-// are not relayed there. It fails with [bus.ErrUnavailable].
-func (r *Relays) Generation(ctx context.Context, topic bus.TopicName, to rdb.Number) (string, error) {
-	generation, err := r.redis.HGet(ctx, r.keys.Outboxes(topic), to.String()).Result()
-	return generation, rdb.Wrap("read outbox", err)
+// Opened returns, for each partition, which of some topics are relayed to it. It fails with
+// [bus.ErrUnavailable].
+func (r *Relays) Opened(ctx context.Context, topics []string) (map[rdb.Number][]bus.TopicName, error) {
+	numbers := make([]rdb.Reply[[]string], len(topics))
+	err := r.redis.Reads(ctx, "read outboxes", func(pipe rdb.Commands) {
+		for i, topic := range topics {
+			numbers[i] = pipe.HKeys(ctx, r.keys.Outboxes(bus.TopicName(topic)))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	open := map[rdb.Number][]bus.TopicName{}
+	for i, topic := range topics {
+		for _, text := range numbers[i].Val() {
+			if number, err := strconv.Atoi(text); err == nil {
+				open[rdb.Number(number)] = append(open[rdb.Number(number)], bus.TopicName(topic))
+			}
+		}
+	}
+	return open, nil
 }
 
 // Close ends that a topic's events are relayed to a partition, unless somebody there has subscribed
-// since a generation was read. It can be repeated. It fails with [bus.ErrUnavailable].
+// since its generation was read. It can be repeated. It fails with [bus.ErrUnavailable].
 func (r *Relays) Close(ctx context.Context, topic bus.TopicName, to rdb.Number, generation string) (closed bool, err error) {
 	change := r.redis.Change(ctx, scriptOutboxClose, string(topic), to.String(), generation)
 	return change.Changed, rdb.Wrap("close outbox", change.Err)
 }
 
-// closeUnwanted ends that the events of topics are relayed to a partition that has no subscriber of
+// CloseUnwanted ends that the events of topics are relayed to a partition that has no subscriber of
 // them. A subscription is stored there first, and then opens the outbox: so one that is not seen
-// changes the generation.
-func (r *Relays) closeUnwanted(ctx context.Context, there *Relays, topics []bus.TopicName) error {
+// changes the generation. It fails with [bus.ErrUnavailable].
+func (r *Relays) CloseUnwanted(ctx context.Context, there *Relays, topics []bus.TopicName) error {
 	to, keys := there.redis.Number(), store.Keys{Namespace: there.redis.Namespace()}
-	for _, topic := range topics {
-		generation, err := r.Generation(ctx, topic, to)
-		if err != nil {
-			return err
+	generations := make([]rdb.Reply[string], len(topics))
+	err := r.redis.Pipelined(ctx, "read outboxes", func(pipe rdb.Commands) {
+		for i, topic := range topics {
+			generations[i] = pipe.HGet(ctx, r.keys.Outboxes(topic), to.String())
 		}
-		subscribers, err := there.redis.SCard(ctx, keys.TopicSubscribers(topic)).Result()
-		if err != nil {
-			return rdb.Wrap("count subscribers", err)
+	})
+	if err != nil {
+		return err
+	}
+	subscribers := make([]rdb.Reply[int64], len(topics))
+	err = there.redis.Pipelined(ctx, "count subscribers", func(pipe rdb.Commands) {
+		for i, topic := range topics {
+			subscribers[i] = pipe.SCard(ctx, keys.TopicSubscribers(topic))
 		}
-		if subscribers > 0 || generation == "" {
+	})
+	if err != nil {
+		return err
+	}
+	for i, topic := range topics {
+		if generations[i].Val() == "" || subscribers[i].Val() > 0 {
 			continue
 		}
-		if _, err := r.Close(ctx, topic, to, generation); err != nil {
+		if _, err := r.Close(ctx, topic, to, generations[i].Val()); err != nil {
 			return err
 		}
 	}

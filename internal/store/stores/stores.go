@@ -64,6 +64,9 @@ func (s *Stores) Ping(ctx context.Context) error {
 	return each(s.all, func(st *store.Store) error { return rdb.Wrap("ping", st.Partition().Ping(ctx).Err()) })
 }
 
+// Relays are those of each partition, by number.
+func (s *Stores) Relays() []*relays.Relays { return s.relays }
+
 // each calls a function for some stores at once, and returns the first error.
 func each(stores []*store.Store, do func(*store.Store) error) error {
 	if len(stores) == 1 {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/maintenance"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -147,7 +148,7 @@ func TestSubscribingWhileRelaysEnd(t *testing.T) {
 			go func() { subscribed <- p.Subscribe(context.WithoutCancel(ctx), token, subscription(topic), p.Now()) }()
 			task := p.TakeRelay(0, "worker")
 			require.NotNil(t, task)
-			_, err := p.Queues[0].Complete(ctx, task, p.Relayers[0].Relay(ctx, task), p.Now())
+			_, err := p.Queues[0].Complete(ctx, task, p.Relayer.Relay(ctx, task), p.Now())
 			require.NoError(t, err)
 			require.NoError(t, <-subscribed)
 			p.MS += 20
@@ -169,9 +170,27 @@ func TestAnUnusedTopicThatIsRelayed(t *testing.T) {
 			require.NoError(t, err)
 			assert.Zero(t, removed)
 		}
+		require.NoError(t, p.EndUnwantedRelays(ctx, p.Home(topic), []string{string(topic), "nowhere"}))
 		p.PublishEvents(topic, 1, 1)
 		relayAll(p)
 		assert.Equal(t, []int{1}, p.Received(1, p.TokenIn(1), topic))
+
+		unused := p.TopicIn(0, 1) // nobody has ever published to it
+		require.NoError(t, p.Subscribe(ctx, p.TokenIn(1), subscription(topic, unused), p.Now()))
+		require.NoError(t, p.Unsubscribe(ctx, p.TokenIn(1), unused))
+		tidier := maintenance.NewTidier(p.Stores, p.Home(unused))
+		for _, day := range []int{0, 2} {
+			for done := false; !done; {
+				var err error
+				_, done, err = tidier.Step(ctx, p.Now().AddDate(0, 0, day))
+				require.NoError(t, err)
+			}
+		}
+		for topic, want := range map[bus.TopicName]bool{topic: true, unused: false} {
+			known, err := p.All[0].SIsMember(ctx, store.Keys{Namespace: p.All[0].Namespace()}.Topics(), string(topic)).Result()
+			require.NoError(t, err)
+			assert.Equal(t, want, known, topic)
+		}
 	})
 }
 

@@ -60,6 +60,23 @@ func (s *Stores) deleteElsewhere(ctx context.Context, topic bus.TopicName, by bu
 	})
 }
 
+// EndUnwantedRelays ends that events of topics, of which a partition is the home, are relayed to
+// partitions that have no subscriber of them: a relay does that too, but only as it brings some. It
+// fails with [bus.ErrUnavailable].
+func (s *Stores) EndUnwantedRelays(ctx context.Context, home *store.Store, topics []string) error {
+	from := s.relays[home.Partition().Number()]
+	open, err := from.Opened(ctx, topics)
+	if err != nil {
+		return err
+	}
+	for to, topics := range open {
+		if err := from.CloseUnwanted(ctx, s.relays[to], topics); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // waitForRelays waits until so many events have been carried. It fails with [bus.ErrUnavailable].
 func waitForRelays(ctx context.Context, from *relays.Relays, far relays.Carried) error {
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)

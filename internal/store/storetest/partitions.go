@@ -27,11 +27,11 @@ type Partitions struct {
 	T   testing.TB
 	All rdb.Partitions
 	// What is in each partition, by number.
-	Data     []*store.Store
-	Relays   []*relays.Relays
-	Queues   []*queue.Queue // of relays
-	Batches  []*queue.Queue
-	Relayers []*relays.Relayer
+	Data    []*store.Store
+	Relays  []*relays.Relays
+	Queues  []*queue.Queue // of relays
+	Batches []*queue.Queue
+	Relayer *relays.Relayer
 	// MS is the time, since [Start].
 	MS int
 	// got are the numbers of the events that were delivered.
@@ -49,9 +49,7 @@ func NewPartitions(t testing.TB, client *rdb.Client, adjust ...func(*store.Optio
 		p.Queues = append(p.Queues, queue.New(partition, relays.Kind()))
 		p.Batches = append(p.Batches, NewQueue(st, 1))
 	}
-	for _, from := range p.Relays {
-		p.Relayers = append(p.Relayers, relays.NewRelayer(from, p.Relays, slog.New(slog.DiscardHandler), p.Now))
-	}
+	p.Relayer = relays.NewRelayer(p.Relays, slog.New(slog.DiscardHandler), p.Now)
 	p.Stores = stores.New(p.Data...)
 	require.NoError(t, p.PutToken(t.Context(), Publisher, "publisher"))
 	return p
@@ -120,7 +118,7 @@ func (p *Partitions) Relay(number rdb.Number) (run int) {
 	p.T.Helper()
 	worker := bus.NewWorkerID()
 	for task := p.TakeRelay(number, worker); task != nil; task = p.TakeRelay(number, worker) {
-		owned, err := p.Queues[number].Complete(p.T.Context(), task, p.Relayers[number].Relay(p.T.Context(), task), p.Now())
+		owned, err := p.Queues[number].Complete(p.T.Context(), task, p.Relayer.Relay(p.T.Context(), task), p.Now())
 		require.NoError(p.T, err)
 		require.True(p.T, owned)
 		run++

@@ -17,6 +17,7 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
 
@@ -47,17 +48,32 @@ type Bus struct {
 // Start starts a bus on a Redis. It ends with the test.
 func Start(t testing.TB, redis *rdbtest.Server, adjust ...func(*app.Config)) *Bus {
 	t.Helper()
+	b := &Bus{Redis: redis, Store: storetest.Open(t, redis)}
+	b.start(t, redis.URL, adjust...)
+	return b
+}
+
+// StartOnCluster starts a bus with partitions on a Redis Cluster, which has neither Redis nor
+// Store. It ends with the test.
+func StartOnCluster(t testing.TB, cluster *rdbtest.Cluster, partitions int, adjust ...func(*app.Config)) *Bus {
+	t.Helper()
+	require.NoError(t, stores.Create(t.Context(), cluster.Open(t), "", partitions))
+	b := &Bus{}
+	b.start(t, cluster.URL, adjust...)
+	return b
+}
+
+func (b *Bus) start(t testing.TB, url string, adjust ...func(*app.Config)) {
 	config := LoadConfig(t, map[string]string{
-		"ROUTEMASTER_ROOT_KEY": RootKey, "ROUTEMASTER_REDIS_URL": redis.URL, "FORCE_SSL": "no",
+		"ROUTEMASTER_ROOT_KEY": RootKey, "FORCE_SSL": "no",
 		"ROUTEMASTER_SSL_VERIFY": "no", "ROUTEMASTER_CALLBACK_DENY": "none",
 		"ROUTEMASTER_ACQUIRE_TIMEOUT": "1", "ROUTEMASTER_WORKER_THREADS": "8", "ROUTEMASTER_JOB_THREADS": "4", "ROUTEMASTER_MACHINE_THREADS": "4",
 	})
+	config.RedisURL = url
 	for _, f := range adjust {
 		f(&config)
 	}
-	b := &Bus{
-		t: t, Redis: redis, Store: storetest.Open(t, redis), Config: config, Client: NewClient(t), Logged: &rdbtest.Buffer{},
-	}
+	b.t, b.Config, b.Client, b.Logged = t, config, NewClient(t), &rdbtest.Buffer{}
 	b.Log = slog.NewTextHandler(b.Logged, nil)
 	b.StartWeb()
 	b.StartWorker()
@@ -65,7 +81,6 @@ func Start(t testing.TB, redis *rdbtest.Server, adjust ...func(*app.Config)) *Bu
 		b.StopWeb()
 		b.StopWorker()
 	})
-	return b
 }
 
 // Connect returns a bus whose daemons run elsewhere: it can be called, and has neither Redis nor

@@ -1,0 +1,39 @@
+package stores_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
+)
+
+func TestABusIsCreatedOnce(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		ctx, redis := t.Context(), server.Open(t)
+		_, err := stores.Open(ctx, redis, "ns:", store.Options{})
+		require.ErrorIs(t, err, stores.ErrNoBus)
+		require.NoError(t, stores.Create(ctx, redis, "ns:", 12))
+		_, err = redis.Partitions("ns:", 12)[3].Hold(ctx, 0)
+		require.NoError(t, err)
+		for _, count := range []int{12, 3} {
+			require.ErrorIs(t, stores.Create(ctx, redis, "ns:", count), stores.ErrExists)
+		}
+		all, err := stores.Open(ctx, redis, "ns:", store.Options{})
+		require.NoError(t, err)
+		assert.Len(t, all.All(), 12)
+		require.ErrorIs(t, all.PutToken(ctx, "reader--1", "reader"), bus.ErrUnavailable, "what is held stays so")
+		require.NoError(t, redis.Partitions("ns:", 12)[3].Release(ctx))
+		require.NoError(t, all.PutToken(ctx, "reader--1", "reader"))
+
+		for _, wrong := range []string{"", "0", "101", "twelve"} {
+			require.NoError(t, server.Raw.Set(ctx, "ns:partitions", wrong, 0).Err())
+			_, err = stores.Open(ctx, redis, "ns:", store.Options{})
+			require.ErrorContains(t, err, "ns:partitions must be a number from 1 to 100")
+		}
+	})
+}

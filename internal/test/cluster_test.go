@@ -1,0 +1,175 @@
+package test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/app"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/test/bustest"
+)
+
+// clusterLoad publishes to a topic, one event after the other. What is not answered is sent again,
+// under its idempotency key.
+type clusterLoad struct {
+	bus       *bustest.Bus
+	token     string
+	topic     string
+	published int
+}
+
+func (l *clusterLoad) run(t *testing.T, ended <-chan struct{}) {
+	for {
+		select {
+		case <-ended:
+			return
+		default:
+		}
+		number := l.published + 1
+		assert.Eventually(t, func() bool { return l.send(number) == http.StatusOK }, bustest.WaitTimeout, time.Millisecond, "%s %d", l.topic, number)
+		l.published = number
+	}
+}
+
+func (l *clusterLoad) send(number int) (status int) {
+	request, err := http.NewRequest("POST", l.bus.API+"/topics/"+l.topic, strings.NewReader(bustest.EventBody(number)))
+	if err != nil {
+		return 0
+	}
+	request.SetBasicAuth(l.token, "")
+	request.Header.Set("Idempotency-Key", fmt.Sprint(l.topic, number))
+	response, err := l.bus.Client.Do(request)
+	if err != nil {
+		return 0
+	}
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+// TestABusOnACluster publishes to topics of several partitions for subscribers in several, while a
+// partition moves, a master hands over to its replica, and another one is killed. Every subscriber
+// gets every event, those of a topic in order.
+func TestABusOnACluster(t *testing.T) {
+	t.Parallel()
+	const masters, partitions, topics, subscribers = 3, 12, 6, 3
+	cluster := rdbtest.NewCluster(t, masters, time.Second)
+	b := bustest.StartOnCluster(t, cluster, partitions, func(c *app.Config) { c.MinReplicas = 1 })
+	parts := cluster.Open(t).Partitions("", partitions)
+	require.Eventually(t, func() bool {
+		response, err := b.Client.Get(b.API + "/health/ready")
+		if err != nil {
+			return false
+		}
+		_ = response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	}, bustest.WaitTimeout, 10*time.Millisecond)
+
+	var names []string
+	for i := range topics {
+		names = append(names, fmt.Sprintf("topic_%c", 'a'+i))
+	}
+	var all []*bustest.Subscriber
+	for i := range subscribers {
+		s := bustest.NewSubscriber(t, b.AddClient(fmt.Sprintf("subscriber-%d", i)))
+		s.Subscribe(b, 10, 20, names...)
+		all = append(all, s)
+	}
+	publisher := b.AddClient("publisher")
+	var loads []*clusterLoad
+	var running sync.WaitGroup
+	ended := make(chan struct{})
+	end := sync.OnceFunc(func() {
+		close(ended)
+		running.Wait()
+	})
+	defer end()
+	for _, name := range names {
+		l := &clusterLoad{bus: b, token: publisher, topic: name}
+		loads = append(loads, l)
+		running.Go(func() { l.run(t, ended) })
+	}
+	got := func(events int) {
+		t.Helper()
+		want := len(all[0].Numbers()) + events
+		require.Eventually(t, func() bool { return len(all[0].Numbers()) >= want }, bustest.WaitTimeout, time.Millisecond)
+	}
+
+	got(300)
+	home := parts.Home("topic_a")
+	from := cluster.MasterOf(t, home)
+	require.NotNil(t, from)
+	to := cluster.Nodes[0]
+	if to == from {
+		to = cluster.Nodes[1]
+	}
+	move := cluster.Move(t, home, to)
+	for move.Keys(t, 10) > 0 {
+	}
+	move.End(t)
+	got(300)
+	cluster.FailOver(t, parts.Home("topic_b"))
+	got(300)
+	victim := cluster.MasterOf(t, home)
+	require.NotNil(t, victim)
+	victim.Kill(t)
+	cluster.RequireMaster(t, home, cluster.ReplicaOf(victim))
+	victim.Restart(t) // or nothing would be confirmed there
+	got(300)
+	end()
+
+	for _, s := range all {
+		for _, l := range loads {
+			require.Eventually(t, func() bool { return len(firsts(s, l.topic)) == l.published }, bustest.WaitTimeout, 10*time.Millisecond,
+				"%s gets %d of %s", s.Token, l.published, l.topic)
+			for i, number := range firsts(s, l.topic) {
+				require.Equal(t, i+1, number, "%s of %s", l.topic, s.Token)
+			}
+		}
+	}
+	requireNothingLeftIn(t, parts)
+}
+
+// firsts are the numbers of a topic's events in the order in which a subscriber first got them: a
+// delivery may be repeated.
+func firsts(s *bustest.Subscriber, topic string) (numbers []int) {
+	seen := map[int]bool{}
+	for _, batch := range s.Acknowledged() {
+		for i, number := range batch.Numbers {
+			if batch.Topics[i] == topic && !seen[number] {
+				seen[number] = true
+				numbers = append(numbers, number)
+			}
+		}
+	}
+	return numbers
+}
+
+// requireNothingLeftIn waits until no batch, and nothing on its way between partitions, is left.
+func requireNothingLeftIn(t *testing.T, parts rdb.Partitions) {
+	t.Helper()
+	for _, p := range parts {
+		var left []string
+		require.Eventually(t, func() bool {
+			left = nil
+			for _, pattern := range []string{"batch*", "relay:0*", "relay:1*", "relay:taken"} {
+				err := p.EachKey(t.Context(), p.Namespace()+pattern, func(page []string) error {
+					left = append(left, page...)
+					return nil
+				})
+				if err != nil {
+					return false
+				}
+			}
+			return len(left) == 0
+		}, bustest.WaitTimeout, 10*time.Millisecond)
+		require.Empty(t, left)
+	}
+}
