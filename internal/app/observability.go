@@ -10,7 +10,7 @@ import (
 
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/rdb"
-	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/telemetry/metrics"
@@ -33,7 +33,7 @@ type observability struct {
 // metrics, as far as the configuration says so. It does not end with the context: the caller stops
 // it once the daemon has stopped.
 func startObservability(
-	ctx context.Context, c Config, daemon string, st *store.Store, labels *labelstore.Store, log *slog.Logger,
+	ctx context.Context, c Config, daemon string, all *stores.Stores, labels *labelstore.Store, log *slog.Logger,
 ) (*observability, error) {
 	reporter, err := newReporter(c, log)
 	if err != nil {
@@ -44,10 +44,10 @@ func startObservability(
 		o.closeReports()
 		return nil, err
 	}
-	o.metrics.AddBus(st, metrics.BusOptions{Memory: c.Memory, ScalingDeadline: c.ScalingDeadline}, time.Now)
-	o.metrics.AddJobs(jobTypesOf(st), time.Now)
-	o.metrics.AddMachines(machinesOf(st, labels))
-	o.recorder = telemetry.NewRecorder(o.metrics, st, log)
+	o.metrics.AddBus(all, metrics.BusOptions{Memory: c.Memory, ScalingDeadline: c.ScalingDeadline}, time.Now)
+	o.metrics.AddJobs(jobTypesOf(all.First()), time.Now)
+	o.metrics.AddMachines(machinesOf(all.First(), labels))
+	o.recorder = telemetry.NewRecorder(o.metrics, all.First(), log)
 	o.start(context.WithoutCancel(ctx), daemon, c.CounterFlushInterval, log)
 	return o, nil
 }

@@ -60,7 +60,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	}
 	st := all.First()
 	labels := newLabelStore(st)
-	obs, err := startObservability(ctx, c, "web", st, labels, log)
+	obs, err := startObservability(ctx, c, "web", all, labels, log)
 	if err != nil {
 		return err
 	}

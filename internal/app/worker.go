@@ -62,7 +62,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	}
 	st, queues := all.First(), newQueues(all, c)
 	labelStore := newLabelStore(st)
-	obs, err := startObservability(ctx, c, "worker", st, labelStore, log)
+	obs, err := startObservability(ctx, c, "worker", all, labelStore, log)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	keeper := keepers[0]
 	keeper.Tidy(maintenance.Named{Tag: telemetry.JobTypeTag, Names: housekeeping.NamesOf(jobStore)})
 	keeper.Tidy(maintenance.Named{Tag: telemetry.MachineTag, Names: machineNames(labelStore)})
-	monitor := maintenance.NewMonitor(st, c.Memory, metricservice.New(metricservice.Config{
+	monitor := maintenance.NewMonitor(all, c.Memory, metricservice.New(metricservice.Config{
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
 	}, log), log, time.Now, housekeeping.GaugesOf(jobStore, time.Now))
 	var w *worker.Worker

@@ -11,6 +11,7 @@ import (
 	"routemaster/internal/maintenance"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry/metricservice"
 )
@@ -35,7 +36,7 @@ func TestAMonitorSendsTheGaugesOfOthers(t *testing.T) {
 	gauges := func(context.Context) ([]metricservice.Measure, error) {
 		return []metricservice.Measure{{Counter: bus.NewCounter("depth"), Value: 7, Gauge: true}}, failure
 	}
-	monitor := maintenance.NewMonitor(st, bus.MemoryLimits{}, service, slog.New(slog.DiscardHandler), frozen, gauges)
+	monitor := maintenance.NewMonitor(stores.New(st), bus.MemoryLimits{}, service, slog.New(slog.DiscardHandler), frozen, gauges)
 	assert.Equal(t, queue.Done, monitor.Monitor(t.Context(), nil))
 	assert.EqualValues(t, 7, service["depth"])
 	assert.Contains(t, service, "jobs.count")

@@ -10,16 +10,18 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metricservice"
 )
 
 // Monitor sends the bus's gauges and counters to a metric service.
 type Monitor struct {
-	store   *store.Store
-	stats   *stats.Stats
+	stores  *stores.Stores
+	stats   *stats.Stats // counters
 	limits  bus.MemoryLimits
 	service metricservice.Service
 	log     *slog.Logger
@@ -34,9 +36,9 @@ type Monitor struct {
 type Gauges func(context.Context) ([]metricservice.Measure, error)
 
 // NewMonitor makes a monitor. A nil service makes its runs do nothing.
-func NewMonitor(st *store.Store, limits bus.MemoryLimits, service metricservice.Service, log *slog.Logger,
+func NewMonitor(all *stores.Stores, limits bus.MemoryLimits, service metricservice.Service, log *slog.Logger,
 	now func() time.Time, gauges ...Gauges) *Monitor {
-	return &Monitor{store: st, stats: stats.Of(st), limits: limits, service: service, log: log, now: now, gauges: gauges}
+	return &Monitor{stores: all, stats: stats.Of(all.First()), limits: limits, service: service, log: log, now: now, gauges: gauges}
 }
 
 // monitorTimeout bounds one run, because other housekeeping waits for it.
@@ -62,7 +64,7 @@ func (m *Monitor) Monitor(ctx context.Context, _ *queue.Task) queue.Result {
 }
 
 func (m *Monitor) measure(ctx context.Context) ([]metricservice.Measure, error) {
-	snapshot, err := m.stats.Snapshot(ctx, m.now())
+	snapshot, err := m.stores.Snapshot(ctx, m.now())
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +80,7 @@ func (m *Monitor) measure(ctx context.Context) ([]metricservice.Measure, error) 
 		}
 		measures = append(measures, more...)
 	}
-	counts, err := m.counts(ctx)
+	counts, err := m.counts(ctx, snapshot.Nodes)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +96,7 @@ func (m *Monitor) measure(ctx context.Context) ([]metricservice.Measure, error) 
 	return measures, nil
 }
 
-func (m *Monitor) measureBus(snapshot stats.Snapshot) (measures []metricservice.Measure) {
+func (m *Monitor) measureBus(snapshot stores.Snapshot) (measures []metricservice.Measure) {
 	add := func(name string, value int64, tags ...bus.Tag) {
 		measures = append(measures, metricservice.Measure{Counter: bus.NewCounter(name, tags...), Value: value, Gauge: true})
 	}
@@ -108,29 +110,53 @@ func (m *Monitor) measureBus(snapshot stats.Snapshot) (measures []metricservice.
 		add("jobs.count", jobs.Instant, tag, bus.Tag{Name: "status", Value: "instant"})
 		add("jobs.count", jobs.Scheduled, tag, bus.Tag{Name: "status", Value: "scheduled"})
 	}
-	if snapshot.Memory != nil {
-		limit, high, low := m.limits.Marks(snapshot.Memory.Max)
-		add("redis.bytes_used", snapshot.Memory.Used)
-		add("redis.max_mem", limit)
-		add("redis.high_mark", high)
-		add("redis.low_mark", low)
+	memory := func(of *rdb.Memory, tags ...bus.Tag) {
+		if of == nil {
+			return
+		}
+		limit, high, low := m.limits.Marks(of.Max)
+		add("redis.bytes_used", of.Used, tags...)
+		add("redis.max_mem", limit, tags...)
+		add("redis.high_mark", high, tags...)
+		add("redis.low_mark", low, tags...)
+	}
+	memory(snapshot.Memory)
+	for _, node := range snapshot.Nodes {
+		memory(node.Memory, nodeTag(node))
+	}
+	for i, p := range snapshot.Partitions {
+		add("relay.events", p.Events, bus.Tag{Name: "partition", Value: rdb.Number(i).String()})
 	}
 	return measures
 }
 
+func nodeTag(node stores.Node) bus.Tag { return bus.Tag{Name: "node", Value: node.Address} }
+
 // counts returns the counters of the bus and Redis' processor time in ms. For a service that takes
 // increments it returns their growth since the last run of any worker's monitor.
-func (m *Monitor) counts(ctx context.Context) (map[bus.Counter]int64, error) {
+func (m *Monitor) counts(ctx context.Context, nodes []stores.Node) (map[bus.Counter]int64, error) {
 	counts, err := m.stats.Counters(ctx)
 	if err != nil {
 		return nil, err
 	}
-	cpu, err := m.store.Partition().CPU(ctx)
-	if err != nil {
-		return nil, err
+	addCPU := func(of *store.Store, tags ...bus.Tag) error {
+		cpu, err := of.Partition().CPU(ctx)
+		if err == nil {
+			counts[bus.NewCounter("redis.used_cpu_user", tags...)] = cpu.User.Milliseconds()
+			counts[bus.NewCounter("redis.used_cpu_sys", tags...)] = cpu.System.Milliseconds()
+		}
+		return err
 	}
-	counts[bus.NewCounter("redis.used_cpu_user")] = cpu.User.Milliseconds()
-	counts[bus.NewCounter("redis.used_cpu_sys")] = cpu.System.Milliseconds()
+	if len(nodes) == 0 {
+		if err := addCPU(m.stores.First()); err != nil {
+			return nil, err
+		}
+	}
+	for _, node := range nodes {
+		if node.IsUp {
+			_ = addCPU(m.stores.All()[node.First], nodeTag(node)) // it may have gone since
+		}
+	}
 	if !m.service.TakesIncrements() {
 		return counts, nil
 	}

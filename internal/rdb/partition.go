@@ -70,6 +70,9 @@ func (p *Partition) Namespace() string { return p.namespace }
 // IsOneOfSeveral is whether the bus has partitions.
 func (p *Partition) IsOneOfSeveral() bool { return p.of > 0 }
 
+// Node is the Redis server of a cluster that has the partition, by its address.
+func (p *Partition) Node() string { return p.client.place.where(p.namespace) }
+
 // Number is that of the partition among all of the bus.
 func (p *Partition) Number() Number { return p.number }
 

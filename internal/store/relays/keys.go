@@ -21,7 +21,7 @@ func (k Keys) Outboxes(topic bus.TopicName) string { return k.Namespace + "relay
 func (k Keys) Outbox(to rdb.Number) string { return k.Namespace + "relay:" + to.String() }
 
 // Taken is a hash of the number of each partition to the head of its outbox that is being relayed:
-// a UID, a space, and how many events.
+// a UID, how many events, and since when (ms), with spaces between.
 func (k Keys) Taken() string { return k.Namespace + "relay:taken" }
 
 // Carried is a hash of the number of each partition to how many events have been carried there.

@@ -177,10 +177,36 @@ func (r *Relays) HasCarried(ctx context.Context, far Carried) (bool, error) {
 	return true, nil
 }
 
-// Waiting is how many events are in the outbox to a partition. It fails with [bus.ErrUnavailable].
-func (r *Relays) Waiting(ctx context.Context, to rdb.Number) (int64, error) {
-	n, err := r.redis.LLen(ctx, r.keys.Outbox(to)).Result()
-	return n, rdb.Wrap("read outbox", err)
+// Outbox is what is on its way to a partition.
+type Outbox struct {
+	Events int64
+	// Since is when the relay of its oldest events began; zero if none has, or there are none.
+	Since time.Time
+}
+
+// Outboxes are those to all partitions, of which there are so many, by number. It fails with
+// [bus.ErrUnavailable].
+func (r *Relays) Outboxes(ctx context.Context, partitions int) ([]Outbox, error) {
+	lengths := make([]rdb.Reply[int64], partitions)
+	var taken rdb.Reply[map[string]string]
+	err := r.redis.Pipelined(ctx, "read outboxes", func(pipe rdb.Commands) {
+		for to := range lengths {
+			lengths[to] = pipe.LLen(ctx, r.keys.Outbox(rdb.Number(to)))
+		}
+		taken = pipe.HGetAll(ctx, r.keys.Taken())
+	})
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Outbox, partitions)
+	for to := range all {
+		all[to].Events = lengths[to].Val()
+		noted := strings.Fields(taken.Val()[rdb.Number(to).String()])
+		if len(noted) == 3 {
+			all[to].Since = time.UnixMilli(rdb.Integer(noted[2], 0))
+		}
+	}
+	return all, nil
 }
 
 // maxTries is how often a relay is sent whose subscribers change their lanes meanwhile.

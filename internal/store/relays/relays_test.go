@@ -129,12 +129,15 @@ func TestAPartitionThatIsAway(t *testing.T) {
 			assert.Zero(t, w.Relay(0))
 			w.MS++
 		}
-		waiting, err := w.Relays[0].Waiting(ctx, to)
+		outboxes, err := w.Relays[0].Outboxes(ctx, storetest.PartitionCount)
 		require.NoError(t, err)
-		assert.Equal(t, int64(3), waiting)
+		assert.Equal(t, []relays.Outbox{{}, {Events: 3, Since: storetest.Start}, {}}, outboxes)
 		require.NoError(t, w.All[to].Release(ctx))
 		w.Relay(0)
 		assert.Equal(t, storetest.UpTo(1, 3), w.Received(to, token, name))
+		outboxes, err = w.Relays[0].Outboxes(ctx, storetest.PartitionCount)
+		require.NoError(t, err)
+		assert.Equal(t, make([]relays.Outbox, storetest.PartitionCount), outboxes)
 	})
 }
 

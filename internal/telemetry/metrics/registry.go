@@ -11,8 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
+	"routemaster/internal/store/stores"
 )
 
 // Registry holds the Prometheus metrics of one process.
@@ -28,9 +27,9 @@ func NewRegistry() *Registry {
 	return &Registry{registry}
 }
 
-// AddBus adds the metrics of the whole bus. Each scrape reads them from the store.
-func (r *Registry) AddBus(st *store.Store, o BusOptions, now func() time.Time) {
-	r.MustRegister(&scrape{stats: stats.Of(st), options: o, now: now})
+// AddBus adds the metrics of the whole bus. Each scrape reads them from its stores.
+func (r *Registry) AddBus(all *stores.Stores, o BusOptions, now func() time.Time) {
+	r.MustRegister(newScrape(all, o, now))
 }
 
 // Handler serves the metrics as Prometheus text. While Redis is unavailable it serves those of the

@@ -2,19 +2,20 @@ package metrics
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/store/stats"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 )
 
 // These metrics are read from Redis by a scrape. They are the same in every process of a bus.
 var (
-	redisUp = describe("redis_up",
-		"1 if the scrape has read Redis, else 0: then the metrics of queues and memory are missing.")
 	queuedEvents  = describe("subscriber_queued_events", "Events that wait to be delivered.", "subscriber")
 	queuedBatches = describe("subscriber_queued_batches", "Batches that wait to be delivered.", "subscriber")
 	deadEvents    = describe("subscriber_dead_letter_events", "Events in dead letters.", "subscriber")
@@ -37,10 +38,6 @@ var (
 	jobsDue = describe("jobs_due",
 		"Deliveries due within ROUTEMASTER_SCALING_DEADLINE. /pulse/scaling compares this with its threshold.")
 	replaysRunning = describe("replays_running", "Replays that copy, or whose events are still queued.")
-	memoryUsed     = describe("redis_memory_used_bytes", "Memory that Redis uses.")
-	memoryMax      = describe("redis_memory_max_bytes", "Limit of the memory that Redis may use.")
-	memoryHigh     = describe("redis_memory_high_mark_bytes", "Above this the oldest batches are dropped.")
-	memoryLow      = describe("redis_memory_low_mark_bytes", "The oldest batches are dropped until this is reached.")
 	busDeliveries  = describe("bus_deliveries_total",
 		"Deliveries of the whole bus that ended, by subscriber and status.", "subscriber", "status")
 	busDelivered = describe("bus_delivered_events_total",
@@ -49,12 +46,34 @@ var (
 		"Events that the whole bus dropped because Redis was about to be full, by subscriber.", "subscriber")
 
 	allScraped = []*prometheus.Desc{
-		redisUp, queuedEvents, queuedBatches, deadEvents, healthPoints, oldestAge, laneCount, lanesBlocked, fenceBatches,
+		queuedEvents, queuedBatches, deadEvents, healthPoints, oldestAge, laneCount, lanesBlocked, fenceBatches,
 		isPaused, paceWait, failureWait,
-		historyEvents, historyBytes, jobsNow, jobsDue, replaysRunning,
-		memoryUsed, memoryMax, memoryHigh, memoryLow, busDeliveries, busDelivered, busDropped,
+		historyEvents, historyBytes, jobsNow, jobsDue, replaysRunning, busDeliveries, busDelivered, busDropped,
 	}
+
+	partitionUp = describe("partition_up",
+		"1 if the scrape has read a partition of the bus, else 0: then what waits there is not counted.", "partition")
+	relayEvents  = describe("relay_events", "Events on their way to a partition from others.", "partition")
+	relaySeconds = describe("relay_oldest_seconds",
+		"For how long a partition has not taken the oldest events on their way, 0 if it takes them at once.", "partition")
+
+	// ofPartitions are there if the bus has several.
+	ofPartitions = []*prometheus.Desc{partitionUp, relayEvents, relaySeconds}
 )
+
+// redisDescs are the metrics of a Redis server.
+type redisDescs struct{ up, used, max, high, low *prometheus.Desc }
+
+func describeRedis(labels ...string) redisDescs {
+	return redisDescs{
+		up: describe("redis_up",
+			"1 if the scrape has read Redis, else 0: then the metrics of queues and memory are missing.", labels...),
+		used: describe("redis_memory_used_bytes", "Memory that Redis uses.", labels...),
+		max:  describe("redis_memory_max_bytes", "Limit of the memory that Redis may use.", labels...),
+		high: describe("redis_memory_high_mark_bytes", "Above this the oldest batches are dropped.", labels...),
+		low:  describe("redis_memory_low_mark_bytes", "The oldest batches are dropped until this is reached.", labels...),
+	}
+}
 
 func describe(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(prometheus.BuildFQName(telemetry.Namespace, "", name), help, labels, nil)
@@ -70,22 +89,35 @@ type BusOptions struct {
 
 // scrape collects what waits in the bus.
 type scrape struct {
-	stats   *stats.Stats
+	stores  *stores.Stores
+	stats   *stats.Stats // counters
 	options BusOptions
 	now     func() time.Time
 	shared  shared[reading]
+	redis   redisDescs
+	all     []*prometheus.Desc
+}
+
+func newScrape(all *stores.Stores, o BusOptions, now func() time.Time) *scrape {
+	s := &scrape{stores: all, stats: stats.Of(all.First()), options: o, now: now, redis: describeRedis()}
+	s.all = allScraped
+	if len(all.All()) > 1 {
+		s.redis, s.all = describeRedis("node"), slices.Concat(allScraped, ofPartitions)
+	}
+	s.all = slices.Concat(s.all, []*prometheus.Desc{s.redis.up, s.redis.used, s.redis.max, s.redis.high, s.redis.low})
+	return s
 }
 
 // reading is what was read from Redis at one time.
 type reading struct {
-	stats.Snapshot
+	stores.Snapshot
 	subscribers map[bus.ClientName]stats.Backlog
 	counts      map[bus.Counter]int64
 }
 
 // Describe is part of [prometheus.Collector].
 func (s *scrape) Describe(descs chan<- *prometheus.Desc) {
-	for _, desc := range allScraped {
+	for _, desc := range s.all {
 		descs <- desc
 	}
 }
@@ -96,11 +128,10 @@ func (s *scrape) Collect(metrics chan<- prometheus.Metric) {
 	send := func(desc *prometheus.Desc, value float64, labels ...string) {
 		metrics <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
+	s.sendRedis(send, now, err == nil)
 	if err != nil {
-		send(redisUp, 0)
 		return
 	}
-	send(redisUp, 1)
 	for name, b := range now.subscribers {
 		s.sendBacklog(send, string(name), b)
 		for _, c := range countersOf(name) {
@@ -119,13 +150,45 @@ func (s *scrape) Collect(metrics chan<- prometheus.Metric) {
 	}
 	send(jobsDue, float64(now.Due))
 	send(replaysRunning, float64(now.RunningReplays))
-	if now.Memory != nil {
-		limit, high, low := s.options.Memory.Marks(now.Memory.Max)
-		send(memoryUsed, float64(now.Memory.Used))
-		send(memoryMax, float64(limit))
-		send(memoryHigh, float64(high))
-		send(memoryLow, float64(low))
+}
+
+// sendRedis sends what is known of Redis, of each of its nodes if there are several, and of the
+// partitions there.
+func (s *scrape) sendRedis(send func(*prometheus.Desc, float64, ...string), now reading, isUp bool) {
+	if len(s.stores.All()) == 1 {
+		s.sendNode(send, isUp, now.Memory)
 	}
+	for _, node := range now.Nodes {
+		s.sendNode(send, node.IsUp, node.Memory, node.Address)
+	}
+	for i, p := range now.Partitions {
+		number := rdb.Number(i).String()
+		send(partitionUp, asNumber(p.IsUp), number)
+		send(relayEvents, float64(p.Events), number)
+		waiting := 0.0
+		if !p.Since.IsZero() {
+			waiting = max(s.now().Sub(p.Since), 0).Seconds()
+		}
+		send(relaySeconds, waiting, number)
+	}
+}
+
+func (s *scrape) sendNode(send func(*prometheus.Desc, float64, ...string), isUp bool, memory *rdb.Memory, labels ...string) {
+	send(s.redis.up, asNumber(isUp), labels...)
+	if memory != nil {
+		limit, high, low := s.options.Memory.Marks(memory.Max)
+		send(s.redis.used, float64(memory.Used), labels...)
+		send(s.redis.max, float64(limit), labels...)
+		send(s.redis.high, float64(high), labels...)
+		send(s.redis.low, float64(low), labels...)
+	}
+}
+
+func asNumber(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 func (s *scrape) sendBacklog(send func(*prometheus.Desc, float64, ...string), name string, b stats.Backlog) {
@@ -182,17 +245,21 @@ func countersOf(subscriber bus.ClientName) []busCounter {
 }
 
 func (s *scrape) readStore(ctx context.Context) (reading, error) {
-	snapshot, err := s.stats.Snapshot(ctx, s.now().Add(s.options.ScalingDeadline))
-	if err != nil {
-		return reading{}, err
-	}
+	waiting, cancel := context.WithTimeout(ctx, snapshotTimeout)
+	snapshot, err := s.stores.Snapshot(waiting, s.now().Add(s.options.ScalingDeadline))
+	cancel()
 	now := reading{Snapshot: snapshot, subscribers: telemetry.ByClient(snapshot.Backlogs)}
+	if err != nil {
+		return now, err
+	}
 	var counters []bus.Counter
 	for name := range now.subscribers {
 		for _, c := range countersOf(name) {
 			counters = append(counters, c.Counter)
 		}
 	}
-	now.counts, err = s.stats.ReadCounters(ctx, counters)
+	if now.counts, err = s.stats.ReadCounters(ctx, counters); len(s.stores.All()) > 1 {
+		err = nil // what else was read is worth to be shown
+	}
 	return now, err
 }

@@ -17,6 +17,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/metrics"
@@ -42,7 +43,7 @@ func shown(t testing.TB, st *store.Store, now func() time.Time) (text string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		registry := metrics.NewRegistry()
-		registry.AddBus(st, metrics.BusOptions{}, now)
+		registry.AddBus(stores.New(st), metrics.BusOptions{}, now)
 		text = page(t, registry)
 		return strings.Contains(text, "\nroutemaster_redis_up 1\n")
 	}, 30*time.Second, time.Millisecond, "there is nothing of Redis")
@@ -212,4 +213,72 @@ func TestHistoriesAreShown(t *testing.T) {
 	assert.Len(t, named, 2001)
 	assert.EqualValues(t, 3, named["(other)"].Events)
 	assert.EqualValues(t, 6, named["(other)"].Bytes)
+}
+
+// TestAScrapeOfPartitions has three, each on a Redis of its own, of which one hangs.
+func TestAScrapeOfPartitions(t *testing.T) {
+	var all []*store.Store
+	var servers []*rdbtest.Server
+	for i := range 3 {
+		servers = append(servers, rdbtest.Real(t))
+		p := servers[i].Open(t).Partitions("", 3)[i]
+		require.NoError(t, p.Release(t.Context()))
+		all = append(all, storetest.OpenOn(p))
+	}
+	b := stores.New(all...)
+	ctx, now := t.Context(), time.Now().Truncate(time.Millisecond)
+	names := map[int]string{} // of a client in each partition
+	for i := 0; len(names) < 3; i++ {
+		token := bus.Token(fmt.Sprintf("client-%d--1", i))
+		number := int(b.Of(token).Partition().Number())
+		if names[number] != "" {
+			continue
+		}
+		names[number] = fmt.Sprintf("client-%d", i)
+		require.NoError(t, b.PutToken(ctx, token, bus.ClientName(names[number])))
+		require.NoError(t, b.Subscribe(ctx, token, bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/"}, now))
+	}
+	home := b.Home("widgets").Partition()
+	publish := func() {
+		require.NoError(t, storetest.Publish(ctx, b.Home("widgets"), store.Publication{
+			Topic: "widgets", Publisher: bus.Token(names[0] + "--1"), Events: []wire.PackedEvent{"\xc0"}, ReceivedAt: now.UnixMilli(),
+		}))
+	}
+	publish()
+	shown := func(until string) (text string) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			registry := metrics.NewRegistry()
+			registry.AddBus(b, metrics.BusOptions{}, func() time.Time { return now.Add(3 * time.Second) })
+			text = page(t, registry)
+			return strings.Contains(text, until)
+		}, 30*time.Second, time.Millisecond, until)
+		return text
+	}
+	for number := range all {
+		shown(fmt.Sprintf("\nroutemaster_partition_up{partition=\"%02d\"} 1\n", number))
+	}
+	text := shown("\nroutemaster_redis_up{node=\"here\"} 1\n")
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	require.NoError(t, err)
+	assert.Empty(t, problems)
+	for number := range 3 {
+		queued, relayed := 0, 1
+		if number == int(home.Number()) {
+			queued, relayed = 1, 0
+		}
+		assert.Contains(t, text, fmt.Sprintf("\nroutemaster_subscriber_queued_events{subscriber=%q} %d\n", names[number], queued))
+		assert.Contains(t, text, fmt.Sprintf("\nroutemaster_relay_events{partition=\"%02d\"} %d\n", number, relayed))
+		assert.Contains(t, text, fmt.Sprintf("\nroutemaster_relay_oldest_seconds{partition=\"%02d\"} 0\n", number))
+	}
+	assert.Contains(t, text, "\nroutemaster_redis_memory_used_bytes{node=\"here\"} ")
+	require.NoError(t, home.HSet(ctx, home.Namespace()+"relay:taken", "02", fmt.Sprintf("uid 1 %d", now.UnixMilli())).Err())
+	shown("\nroutemaster_relay_oldest_seconds{partition=\"02\"} 3\n")
+
+	away := (int(home.Number()) + 1) % 3
+	servers[away].Freeze(t)
+	text = shown(fmt.Sprintf("\nroutemaster_partition_up{partition=\"%02d\"} 0\n", away))
+	assert.Contains(t, text, fmt.Sprintf("\nroutemaster_subscriber_queued_events{subscriber=%q} 1\n", names[int(home.Number())]))
+	assert.NotContains(t, text, fmt.Sprintf("\nroutemaster_subscriber_queued_events{subscriber=%q}", names[away]))
+	assert.Contains(t, text, "\nroutemaster_redis_up{node=\"here\"} 0\n")
 }

@@ -7,10 +7,12 @@ import (
 )
 
 // A scrape waits for Redis for as long as scrapeTimeout. What it has read serves other scrapes
-// for as long as scrapeTTL.
+// for as long as scrapeTTL. Of a bus with partitions one that does not answer within
+// snapshotTimeout is left out, so that there is time for the rest.
 const (
-	scrapeTimeout = 500 * time.Millisecond
-	scrapeTTL     = time.Second
+	scrapeTimeout   = 500 * time.Millisecond
+	snapshotTimeout = 400 * time.Millisecond
+	scrapeTTL       = time.Second
 )
 
 // shared makes scrapes share what one of them has read from Redis.

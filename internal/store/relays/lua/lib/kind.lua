@@ -7,6 +7,13 @@ KINDS.relay = RELAY
 -- Its job is there until the outbox is found empty when it comes up.
 function RELAY.exists() return true end
 
+-- What is noted of a head: its UID, its number of events, and since when it is relayed (ms).
+local TAKEN = '^(%S+) (%d+) (%d+)$'
+
+local function note_taken(number, uid, length, since)
+  redis.call('HSET', relay_taken_key(), number, uid .. ' ' .. length .. ' ' .. since)
+end
+
 -- How many events make up the head of an outbox: as many bytes as may be, and at least one event.
 local function length_of_head(outbox, max_events, max_bytes)
   local SLICE = 100
@@ -28,7 +35,7 @@ end
 function RELAY.take(entry)
   local number, outbox, uid, length = entry.arg, outbox_key(entry.arg), nil, nil
   local taken = redis.call('HGET', relay_taken_key(), number)
-  if taken then uid, length = string.match(taken, '^(%S+) (%d+)$') end
+  if taken then uid, length = string.match(taken, TAKEN) end
   if not uid then
     uid = entry.settings[1]
     length = length_of_head(outbox, tonumber(entry.settings[2]), tonumber(entry.settings[3]))
@@ -36,7 +43,7 @@ function RELAY.take(entry)
       discard(entry)
       return nil
     end
-    redis.call('HSET', relay_taken_key(), number, uid .. ' ' .. length)
+    note_taken(number, uid, length, entry.now)
   end
   local events = redis.call('LRANGE', outbox, 0, length - 1)
   table.insert(events, 1, uid)
@@ -47,7 +54,7 @@ end
 -- unloaded, of what was too large the half is taken the next time.
 local function unload(entry)
   local taken = redis.call('HGET', relay_taken_key(), entry.arg) or ''
-  local uid, length = string.match(taken, '^(%S+) (%d+)$')
+  local uid, length, since = string.match(taken, TAKEN)
   if not uid or uid ~= entry.result[1] then return end
   if entry.result[2] == 'arrived' then
     redis.call('LTRIM', outbox_key(entry.arg), length, -1)
@@ -55,7 +62,7 @@ local function unload(entry)
     redis.call('HINCRBY', relay_carried_key(), entry.arg, length)
   elseif entry.result[2] == 'too large' then
     length = math.max(1, math.floor(length / 2))
-    redis.call('HSET', relay_taken_key(), entry.arg, uid .. ' ' .. length)
+    note_taken(entry.arg, uid, length, since)
   end
 end
 
