@@ -51,7 +51,7 @@ var plan = []room{
 	{"livetail", "bus rdb store"},
 	{"replay", "bus wire rdb queue store history"},
 	{"outbound", "bus"},
-	{"telemetry", "bus jobs machines wire queue store"},
+	{"telemetry", "bus jobs machines wire rdb queue store"},
 	{"overview/samples", "bus jobs rdb store inspect telemetry overview"},
 	{"jobs/housekeeping", "bus jobs queue jobs/jobstore telemetry"},
 	{"ingest", "bus groupcommit wire store telemetry"},

@@ -135,6 +135,26 @@ func TestABusOnACluster(t *testing.T) {
 		}
 	}
 	requireNothingLeftIn(t, parts)
+	require.Eventually(t, func() bool {
+		values := scrape(t, &http.Client{Transport: rootOf{b.Client.Transport}}, b.API+"/metrics")
+		up := 0
+		for _, node := range cluster.Nodes {
+			up += int(values[fmt.Sprintf(`routemaster_redis_up{node=%q}`, node.Address)])
+		}
+		for i := range partitions {
+			up += int(values[fmt.Sprintf(`routemaster_partition_up{partition="%02d"}`, i)])
+		}
+		return up == masters+partitions
+	}, bustest.WaitTimeout, 100*time.Millisecond)
+}
+
+// rootOf sends requests as root.
+type rootOf struct{ http.RoundTripper }
+
+func (r rootOf) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.SetBasicAuth(bustest.RootKey, "")
+	return r.RoundTripper.RoundTrip(request)
 }
 
 // firsts are the numbers of a topic's events in the order in which a subscriber first got them: a
