@@ -12,15 +12,16 @@ import (
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/telemetry/exceptions"
 	"routemaster/internal/worker"
 )
 
 // newCollector makes what takes samples of the bus.
-func newCollector(c Config, st *store.Store, labels *labelstore.Store) *samples.Collector {
+func newCollector(c Config, all *stores.Stores, labels *labelstore.Store) *samples.Collector {
 	return samples.NewCollector(samples.Config{
-		Store: st, JobTypes: jobTypesOf(st), Machines: machinesOf(st, labels),
+		Stores: all, JobTypes: jobTypesOf(all.First()), Machines: machinesOf(all.First(), labels),
 		Memory: c.Memory, ScalingDeadline: c.ScalingDeadline,
 	}, time.Now)
 }
@@ -61,9 +62,9 @@ func runSamples(ctx context.Context, run func(context.Context), reporter *except
 }
 
 // historyTickers are what writes the history of the bus: nothing if the console is off.
-func historyTickers(c Config, st *store.Store, labels *labelstore.Store) []worker.Ticker {
+func historyTickers(c Config, all *stores.Stores, labels *labelstore.Store) []worker.Ticker {
 	if c.Console == "off" {
 		return nil
 	}
-	return []worker.Ticker{{Interval: samples.SeriesInterval, Work: samples.NewRecorder(newCollector(c, st, labels)).Tick}}
+	return []worker.Ticker{{Interval: samples.SeriesInterval, Work: samples.NewRecorder(newCollector(c, all, labels)).Tick}}
 }

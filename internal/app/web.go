@@ -72,7 +72,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 	if err != nil {
 		return err
 	}
-	live := samples.NewLive(newCollector(c, st, labels))
+	live := samples.NewLive(newCollector(c, all, labels))
 	config := web.Config{
 		RootKey:        c.RootKey,
 		NonceTTL:       c.NonceTTL,

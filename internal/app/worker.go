@@ -105,7 +105,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			bus.JobScrubQueues:  keepers.run((*maintenance.Maintenance).ScrubQueues),
 			bus.JobScrubWorkers: keepers.run((*maintenance.Maintenance).ScrubWorkers),
 		},
-		Tickers: slices.Concat(historyTickers(c, st, labelStore), keepers.tickers(), []worker.Ticker{
+		Tickers: slices.Concat(historyTickers(c, all, labelStore), keepers.tickers(), []worker.Ticker{
 			{Interval: samples.WorkerInterval, Work: heartbeat.Beat},
 			{Interval: c.MonitorInterval, Work: keeper.Enqueue(bus.JobMonitor)},
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},

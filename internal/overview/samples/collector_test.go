@@ -17,6 +17,7 @@ import (
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/wire"
@@ -38,9 +39,9 @@ func newFixture(t *testing.T, server *rdbtest.Server) *fixture {
 	return f
 }
 
-func (f *fixture) collectorOf(st *store.Store) *Collector {
+func (f *fixture) collectorOf(all ...*store.Store) *Collector {
 	c := NewCollector(Config{
-		Store: st,
+		Stores: stores.New(all...),
 		JobTypes: telemetry.JobTypes{
 			Count: func(context.Context) ([]jobs.CountedType, error) {
 				return []jobs.CountedType{{

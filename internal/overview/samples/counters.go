@@ -29,7 +29,7 @@ func (c *Collector) readCounters(ctx context.Context, s *draft) error {
 		}
 	}
 	counts, isRead := make([]int64, len(asked)), false
-	err := c.stats.EachCounter(ctx, asked, func(place int, count int64) { counts[place], isRead = count, true })
+	err := c.partitions[0].stats.EachCounter(ctx, asked, func(place int, count int64) { counts[place], isRead = count, true })
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (k *known) forget(now time.Time) {
 
 // read reads what is not known of the subscribers of a sample, and what came of their deliveries
 // since the last one.
-func (k *known) read(ctx context.Context, c *Collector, d *draft) (err error) {
+func (k *known) read(ctx context.Context, p *partition, d *draft) (err error) {
 	var tokens, changed []bus.Token
 	isNew := false
 	for _, b := range d.backlogs {
@@ -50,15 +50,15 @@ func (k *known) read(ctx context.Context, c *Collector, d *draft) (err error) {
 	}
 	if !k.isFull || isNew {
 		k.isFull = false
-		if k.topics, err = c.stats.TopicsOf(ctx, tokens); err != nil {
+		if k.topics, err = p.stats.TopicsOf(ctx, tokens); err != nil {
 			return err
 		}
-		if k.lanes, err = c.stats.LaneOptions(ctx, tokens); err != nil {
+		if k.lanes, err = p.stats.LaneOptions(ctx, tokens); err != nil {
 			return err
 		}
 		k.failures, changed = nil, tokens
 	}
-	found, err := c.inspector.Failures(ctx, changed)
+	found, err := p.inspector.Failures(ctx, changed)
 	if err != nil {
 		k.isFull = false
 		return err

@@ -45,7 +45,7 @@ type Live struct {
 
 // NewLive makes a Live of the samples of a collector.
 func NewLive(c *Collector) *Live {
-	return &Live{collector: c, series: newSeries(c.config.Store.Partition()), now: c.now, history: overview.NewHistory()}
+	return &Live{collector: c, series: newSeries(c.config.Stores.First().Partition()), now: c.now, history: overview.NewHistory()}
 }
 
 // Figures returns the figures of a sample that is at most 3 s old, with states and problems. While

@@ -204,7 +204,7 @@ type Recorder struct {
 
 // NewRecorder makes a recorder of the samples of a collector.
 func NewRecorder(c *Collector) *Recorder {
-	return &Recorder{c, newSeries(c.config.Store.Partition())}
+	return &Recorder{c, newSeries(c.config.Stores.First().Partition())}
 }
 
 // Tick writes a slot if it is this worker's turn, and removes the entries of processes that have

@@ -88,7 +88,7 @@ func OnAll(t testing.TB, all *stores.Stores, adjust ...func(*web.Config)) *API {
 	t.Cleanup(feeds.Close)
 	config.Machines = machines.Config{Labels: labelstore.New(st.Partition()), Client: feeds}
 	collector := samples.NewCollector(samples.Config{
-		Store: st,
+		Stores: all,
 		JobTypes: telemetry.JobTypes{
 			Count: func(context.Context) ([]typesOfJobs.CountedType, error) { return nil, nil },
 		},

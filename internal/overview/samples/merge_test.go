@@ -1,0 +1,99 @@
+package samples
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/overview"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
+	"routemaster/internal/store/storetest"
+)
+
+// TestASampleIsOfAllPartitions has a topic and a subscriber in each, and one client in two.
+func TestASampleIsOfAllPartitions(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		ctx := t.Context()
+		p := storetest.NewPartitions(t, f.server.Open(t))
+		topics := []bus.TopicName{p.TopicIn(0, 0), p.TopicIn(1, 0), p.TopicIn(2, 0)}
+		for i, name := range []bus.ClientName{"one", "both", "both"} {
+			token := p.TokenIn(rdb.Number(i))
+			require.NoError(t, p.PutToken(ctx, token, name))
+			require.NoError(t, p.Subscribe(ctx, token, bus.Subscription{Topics: topics[i:], Callback: "https://x.example/"}, p.Now()))
+		}
+		for i, topic := range topics {
+			p.PublishEvents(topic, 1, i+1)
+		}
+		for number := range p.All {
+			p.Relay(rdb.Number(number))
+		}
+		sample := f.collectorOf(p.Data...).Collect(ctx)
+		assert.Empty(t, sample.Redis)
+		assert.Empty(t, sample.Unread)
+		assert.Empty(t, sample.Damaged)
+		var shown []string
+		for _, topic := range sample.Topics {
+			shown = append(shown, fmt.Sprint(topic.Name, " ", topic.Events))
+		}
+		assert.ElementsMatch(t, []string{fmt.Sprint(topics[0], " 1"), fmt.Sprint(topics[1], " 2"), fmt.Sprint(topics[2], " 3")}, shown)
+		require.Len(t, sample.Subscribers, 2)
+		both, one := sample.Subscribers[0], sample.Subscribers[1]
+		assert.Equal(t, "both 8 2, one 6 3", fmt.Sprint(both.Name, " ", both.Queued, " ", len(both.Topics), ", ", one.Name, " ", one.Queued, " ", len(one.Topics)))
+		assert.Equal(t, p.Now().UnixMilli(), both.OldestAt.UnixMilli())
+		for _, q := range sample.Queues {
+			if q.Name == string(bus.QueueMain) {
+				assert.Equal(t, int64(3), q.Instant+q.Scheduled)
+			}
+		}
+		assert.Len(t, sample.JobTypes, 1)
+	})
+}
+
+// TestAPartitionThatIsAwayIsUnread has three, each on a Redis of its own.
+func TestAPartitionThatIsAwayIsUnread(t *testing.T) {
+	f := newFixture(t, rdbtest.Embedded(t))
+	var all []*store.Store
+	var servers []*rdbtest.Server
+	for i := range 3 {
+		servers = append(servers, rdbtest.Real(t))
+		p := servers[i].Open(t).Partitions("", 3)[i]
+		require.NoError(t, p.Release(t.Context()))
+		all = append(all, storetest.OpenOn(p))
+	}
+	c, b := f.collectorOf(all...), stores.New(all...)
+	for i := range 12 {
+		token := bus.Token(fmt.Sprintf("client-%d--1", i))
+		require.NoError(t, b.PutToken(t.Context(), token, bus.ClientName(fmt.Sprintf("client-%d", i))))
+		require.NoError(t, b.Subscribe(t.Context(), token, bus.Subscription{Topics: []bus.TopicName{"widgets"}, Callback: "https://x.example/"}, f.at))
+	}
+	sample := c.Collect(t.Context())
+	assert.Empty(t, sample.Unread)
+	assert.Len(t, sample.Subscribers, 12)
+	require.NotNil(t, sample.Memory)
+
+	servers[1].Kill(t)
+	sample = c.Collect(t.Context())
+	assert.Empty(t, sample.Redis)
+	const why = "Redis is unavailable, or refuses calls"
+	assert.Equal(t, []overview.Unread{{Part: "partition 01", Why: why}}, sample.Unread)
+	left := len(sample.Subscribers)
+	assert.Greater(t, left, 0)
+	assert.Less(t, left, 12)
+
+	servers[0].Kill(t) // what there is once was there
+	sample = c.Collect(t.Context())
+	assert.Empty(t, sample.Redis)
+	for _, part := range []string{"partition 00", "partition 01", overview.PartCounters, overview.PartProcesses} {
+		assert.True(t, sample.Lacks(part), part)
+	}
+	assert.Less(t, len(sample.Subscribers), left)
+
+	servers[2].Kill(t)
+	assert.Equal(t, why, c.Collect(t.Context()).Redis)
+}

@@ -1,0 +1,179 @@
+package samples
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/inspect"
+	"routemaster/internal/overview"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store/stats"
+	"routemaster/internal/telemetry"
+)
+
+// partition reads what there is in each partition of the bus.
+type partition struct {
+	*Collector
+	redis     *rdb.Partition
+	stats     *stats.Stats
+	inspector *inspect.Inspector
+	// ahead is how far the clock of this process was ahead of Redis' when Redis told its time last.
+	ahead time.Duration
+	known known
+}
+
+// collect takes the part of a sample that is about the partition.
+func (p *partition) collect(ctx context.Context) *draft {
+	d := &draft{}
+	if err := p.bounded(ctx, func(ctx context.Context) error { return p.ping(ctx, d) }); err != nil {
+		return &draft{Sample: overview.Sample{At: p.clock(p.now().Add(-p.ahead)), Redis: explain(err)}}
+	}
+	p.read(ctx, d,
+		part{overview.PartMemory, p.readMemory},
+		part{overview.PartQueues, p.readQueues},
+		part{overview.PartTopics, p.readTopics},
+		part{overview.PartSubscribers, p.readBacklogs},
+		part{overview.PartOldest, p.readOldest},
+		part{overview.PartSubscriptions, p.readDetails},
+	)
+	return d
+}
+
+// ping asks Redis for its time, and whether it takes writes: it may answer reads, and refuse each
+// publish. The write changes nothing: it appends to a list that is never there.
+func (p *partition) ping(ctx context.Context, d *draft) error {
+	var clock rdb.Reply[time.Time]
+	var write rdb.Reply[int64]
+	before := p.now()
+	_ = p.redis.Pipelined(ctx, "ping", func(pipe rdb.Commands) { // each reply has its own error
+		clock, write = pipe.Time(ctx), pipe.LPushX(ctx, Keys{p.redis.Namespace()}.Slot("probe", 0), "")
+	})
+	if err := clock.Err(); err != nil {
+		return rdb.Wrap("ping", err)
+	}
+	after := p.now()
+	p.ahead = before.Add(after.Sub(before) / 2).Sub(clock.Val())
+	d.At, d.Refuses = p.clock(clock.Val()), rdb.Refusal(write.Err())
+	if err := write.Err(); d.Refuses == "" && !rdb.Answered(err) {
+		return rdb.Wrap("ping", err)
+	}
+	return nil
+}
+
+func (p *partition) readMemory(ctx context.Context, d *draft) error {
+	m, err := p.stats.Memory(ctx)
+	if err == nil && m != nil {
+		limit, high, low := p.config.Memory.Marks(m.Max)
+		d.Memory = &overview.Memory{Used: m.Used, Max: limit, High: high, Low: low}
+	}
+	return err
+}
+
+func (p *partition) readQueues(ctx context.Context, d *draft) error {
+	jobs, due, err := p.stats.CountJobs(ctx, d.At.Add(p.config.ScalingDeadline))
+	if err != nil {
+		return err
+	}
+	d.Due = due
+	for _, name := range bus.Queues {
+		d.Queues = append(d.Queues, overview.Queue{Name: string(name), Instant: jobs[name].Instant, Scheduled: jobs[name].Scheduled})
+	}
+	return nil
+}
+
+// readBacklogs reads what waits: all of the subscribers but what the parts below add.
+func (p *partition) readBacklogs(ctx context.Context, d *draft) error {
+	p.known.forget(d.At)
+	backlogs, damaged, err := p.stats.Backlogs(ctx, &p.known.conditions)
+	d.backlogs, d.Damaged = backlogs, append(d.Damaged, damaged...)
+	d.Subscribers = make([]overview.SubscriberState, 0, len(backlogs))
+	joined := telemetry.ByClient(backlogs)
+	for _, name := range slices.Sorted(maps.Keys(joined)) {
+		b := joined[name]
+		if !b.Subscribed {
+			continue
+		}
+		d.Subscribers = append(d.Subscribers, overview.SubscriberState{
+			Name: string(name), Timeout: b.Timeout, Sent: b.Sent, Queued: b.Events, Batches: b.Batches,
+			Dead: b.DeadLetterEvents, Health: b.Health, AttemptedAt: b.AttemptedAt,
+			Paused: b.Holds.Paused, Throttled: b.Holds.Throttled, Paced: b.Holds.Paced,
+		})
+	}
+	return err
+}
+
+func (p *partition) readOldest(ctx context.Context, d *draft) (err error) {
+	p.known.owners, err = p.stats.FindOldest(ctx, d.backlogs, p.known.owners)
+	if err != nil {
+		return err
+	}
+	d.eachBacklog(func(b stats.Backlog, sub *overview.SubscriberState) {
+		if at := b.OldestAt; sub.OldestAt.IsZero() || !at.IsZero() && at.Before(sub.OldestAt) {
+			sub.OldestAt = at
+		}
+	})
+	return nil
+}
+
+// eachBacklog calls a function with the backlogs of subscribers. Several may be of one.
+func (d *draft) eachBacklog(each func(b stats.Backlog, sub *overview.SubscriberState)) {
+	byName := func(sub overview.SubscriberState, name bus.ClientName) int {
+		return strings.Compare(sub.Name, string(name))
+	}
+	for _, b := range d.backlogs {
+		if at, found := slices.BinarySearchFunc(d.Subscribers, b.Client, byName); found {
+			each(b, &d.Subscribers[at])
+		}
+	}
+}
+
+func (p *partition) readTopics(ctx context.Context, s *draft) error {
+	damaged, err := p.stats.EachTopics(ctx, stats.Page{}, func(some []bus.Topic) error {
+		for _, t := range some {
+			topic := overview.TopicState{Name: string(t.Name), Events: t.Events}
+			if t.Publisher != "" {
+				topic.Publisher = string(bus.PublicName(t.Publisher, t.Owner))
+			}
+			s.Topics = append(s.Topics, topic)
+		}
+		return nil
+	})
+	s.Damaged = append(s.Damaged, damaged...)
+	if err != nil {
+		s.Topics = nil
+	}
+	return err
+}
+
+// readDetails reads of each subscriber its topics, what came of its last delivery if that failed,
+// and whether a batch holds it up.
+func (p *partition) readDetails(ctx context.Context, d *draft) error {
+	k := &p.known
+	if len(d.backlogs) == 0 {
+		return nil
+	}
+	if err := k.read(ctx, p, d); err != nil {
+		return err
+	}
+	blocked, err := p.stats.CountBlocked(ctx, k.lanes)
+	if err != nil {
+		return err
+	}
+	d.eachBacklog(func(b stats.Backlog, sub *overview.SubscriberState) {
+		for _, topic := range k.topics[b.Token] {
+			sub.Topics = append(sub.Topics, string(topic))
+		}
+		sub.Failure = cmp.Or(k.failures[b.Token], sub.Failure)
+		sub.Blocked = sub.Blocked || blocked[b.Token] > 0
+	})
+	for i := range d.Subscribers {
+		slices.Sort(d.Subscribers[i].Topics)
+		d.Subscribers[i].Topics = slices.Compact(d.Subscribers[i].Topics)
+	}
+	return nil
+}
