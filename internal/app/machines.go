@@ -93,7 +93,7 @@ func newLabelStore(st *store.Store) *labelstore.Store {
 // newTopics makes the machines' client of the bus.
 func newTopics(all *stores.Stores, labels *labelstore.Store, obs *observability, log *slog.Logger) *topics.Client {
 	return topics.New(topics.Config{
-		Store: all.First(), Labels: labels, Recorder: obs.recorder, Log: log, Now: time.Now,
+		Stores: all, Labels: labels, Recorder: obs.recorder, Log: log, Now: time.Now,
 		Ingest: ingest.New(all, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer}),
 	})
 }

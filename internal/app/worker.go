@@ -79,9 +79,8 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	}, log, time.Now)
 	archive, scheduler := housekeeping.NewArchive(jobStore, obs.recorder, time.Now), housekeeping.NewScheduler(jobStore, log, time.Now)
 	keepers := newKeepers(c, all, queues, obs, log, archive)
-	keeper := keepers[0]
-	keeper.Tidy(maintenance.Named{Tag: telemetry.JobTypeTag, Names: housekeeping.NamesOf(jobStore)})
-	keeper.Tidy(maintenance.Named{Tag: telemetry.MachineTag, Names: machineNames(labelStore)})
+	keepers[0].Tidy(maintenance.Named{Tag: telemetry.JobTypeTag, Names: housekeeping.NamesOf(jobStore)})
+	keepers[0].Tidy(maintenance.Named{Tag: telemetry.MachineTag, Names: machineNames(labelStore)})
 	monitor := maintenance.NewMonitor(all, c.Memory, metricservice.New(metricservice.Config{
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
 	}, log), log, time.Now, housekeeping.GaugesOf(jobStore, time.Now))
@@ -107,7 +106,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		},
 		Tickers: slices.Concat(historyTickers(c, all, labelStore), keepers.tickers(), []worker.Ticker{
 			{Interval: samples.WorkerInterval, Work: heartbeat.Beat},
-			{Interval: c.MonitorInterval, Work: keeper.Enqueue(bus.JobMonitor)},
+			{Interval: c.MonitorInterval, Work: keepers[0].Enqueue(bus.JobMonitor)},
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},
 			{Interval: labelrunner.TenderInterval, Work: labelrunner.NewTender(labelStore, time.Now).Tick},
 			{Interval: topics.TidyInterval, Work: machineTopics.Tidy},

@@ -116,7 +116,7 @@ func New(
 		queues:     queues.New(config.Queues, service, all),
 		subscriber: subscriber.New(config.Subscriber, service, all),
 		jobs:       jobs.New(config.Jobs, service, jobstore.New(first.Partition())),
-		machines:   machines.New(config.Machines, service, first),
+		machines:   machines.New(config.Machines, service, all),
 	}
 	for _, st := range all.All() {
 		a.histories = append(a.histories, history.New(st))

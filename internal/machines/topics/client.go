@@ -7,6 +7,7 @@ import (
 	"context"
 	"embed"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"routemaster/internal/bus"
@@ -15,6 +16,7 @@ import (
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 )
 
@@ -37,7 +39,8 @@ const Callback = "machines:"
 
 // Config is what a [Client] works with.
 type Config struct {
-	Store  *store.Store
+	// Stores are the bus's. The machines' own client is where they are, in the first.
+	Stores *stores.Stores
 	Labels *labelstore.Store
 	// Ingest publishes moves. Only [Client.Tell] needs it.
 	Ingest *ingest.Ingest
@@ -52,15 +55,16 @@ type Config struct {
 type Client struct {
 	Config
 	redis *rdb.Partition
-	keys  store.Keys
+	// everywhere is the own client's token that is known to all partitions.
+	everywhere atomic.Value
 	// unwanted are the topics that the last call of Tidy found without need.
 	unwanted []bus.TopicName
 }
 
 // New makes a client.
 func New(c Config) *Client {
-	redis := c.Store.Partition()
-	return &Client{Config: c, redis: redis, keys: store.Keys{Namespace: redis.Namespace()}}
+	redis := c.Stores.First().Partition()
+	return &Client{Config: c, redis: redis}
 }
 
 // clients are the tokens of all clients, with their names.
@@ -78,10 +82,25 @@ func (c clients) token(name bus.ClientName) (found bus.Token) {
 
 // own returns the token of the machines' own client. It adds the client if there is none.
 func (c *Client) own(ctx context.Context) (bus.Token, error) {
-	fresh, err := bus.NewToken(machines.DefaultPublisher)
+	fresh, err := c.newToken()
 	if err != nil {
 		return "", err
 	}
 	change := c.redis.Change(ctx, scriptOwnPut, string(machines.DefaultPublisher), Callback, string(fresh))
-	return bus.Token(change.Text(0)), rdb.Wrap("make the machines' client", change.Err)
+	if change.Err != nil {
+		return "", rdb.Wrap("make the machines' client", change.Err)
+	}
+	token := bus.Token(change.Text(0))
+	if c.redis.IsOneOfSeveral() && c.everywhere.Load() != token {
+		if err := c.Stores.AddToken(ctx, token, machines.DefaultPublisher); err != nil {
+			return "", err
+		}
+		c.everywhere.Store(token)
+	}
+	return token, nil
+}
+
+// newToken makes a token of the machines' own client.
+func (c *Client) newToken() (bus.Token, error) {
+	return c.Stores.TokenIn(c.Stores.First(), func() (bus.Token, error) { return bus.NewToken(machines.DefaultPublisher) })
 }

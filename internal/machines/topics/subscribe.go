@@ -11,6 +11,7 @@ import (
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/rdb"
+	"routemaster/internal/store"
 )
 
 // TidyInterval is how often [Client.Tidy] is to be called.
@@ -35,7 +36,7 @@ func (c *Client) Apply(ctx context.Context, next *machines.Definitions, moves []
 // own is subscribed to all topics of which machines hear, besides those of before.
 func (c *Client) prepare(ctx context.Context, next *machines.Definitions) error {
 	if slices.ContainsFunc(next.Machines, func(m *machines.Machine) bool { return m.Publish != nil }) {
-		all, err := c.Store.Tokens(ctx)
+		all, err := c.Stores.Tokens(ctx)
 		if err != nil {
 			return err
 		}
@@ -65,14 +66,16 @@ func (c *Client) mayPublish(ctx context.Context, all clients, m *machines.Machin
 
 // owner returns the client that publishes to a topic; empty if none does.
 func (c *Client) owner(ctx context.Context, all clients, topic bus.TopicName) (bus.ClientName, error) {
-	publisher, err := c.redis.HGet(ctx, c.keys.Topic(topic), "publisher").Result()
+	home := c.Stores.Home(topic).Partition()
+	keys := store.Keys{Namespace: home.Namespace()}
+	publisher, err := home.HGet(ctx, keys.Topic(topic), "publisher").Result()
 	if errors.Is(err, rdb.Nil) || err == nil && publisher == "" {
 		return "", nil
 	}
 	if owner := all[bus.Token(publisher)]; owner != "" || err != nil {
 		return owner, rdb.Wrap("read topic", err)
 	}
-	owner, err := c.redis.HGet(ctx, c.keys.Owners(), string(topic)).Result() // its token was deleted
+	owner, err := home.HGet(ctx, keys.Owners(), string(topic)).Result() // its token was deleted
 	if errors.Is(err, rdb.Nil) {
 		err = nil
 	}
@@ -84,7 +87,7 @@ func (c *Client) subscribe(ctx context.Context, topics []bus.TopicName) error {
 	if len(topics) == 0 {
 		return nil
 	}
-	fresh, err := bus.NewToken(machines.DefaultPublisher)
+	fresh, err := c.newToken()
 	if err != nil {
 		return err
 	}
@@ -98,7 +101,15 @@ func (c *Client) subscribe(ctx context.Context, topics []bus.TopicName) error {
 		args = append(args, string(topic))
 	}
 	change := c.redis.Change(ctx, scriptOwnSubscribe, append(args, string(machines.DefaultPublisher))...)
-	return change.Refusal("subscribe the machines", map[string]error{"lanes change": bus.ErrLanesChange})
+	err = change.Refusal("subscribe the machines", map[string]error{"lanes change": bus.ErrLanesChange})
+	if err != nil || !c.redis.IsOneOfSeveral() {
+		return err
+	}
+	token, err := c.own(ctx)
+	if err != nil {
+		return err
+	}
+	return c.Stores.Relay(ctx, token, topics)
 }
 
 // Tidy ends subscriptions to topics of which no machine hears any more, and makes good for those

@@ -140,7 +140,7 @@ func (c *Client) publisher(ctx context.Context, name bus.ClientName) (bus.Token,
 	if name == machines.DefaultPublisher {
 		return c.own(ctx)
 	}
-	all, err := c.Store.Tokens(ctx)
+	all, err := c.Stores.Tokens(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -18,7 +18,7 @@ func (s *Stores) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscri
 	if err := s.Of(token).Subscribe(ctx, token, sub, now); err != nil {
 		return err
 	}
-	return s.relay(ctx, token, sub.Topics)
+	return s.Relay(ctx, token, sub.Topics)
 }
 
 // PatchSubscriber changes the subscription of a subscriber: see [store.Store.PatchSubscriber].
@@ -26,12 +26,13 @@ func (s *Stores) PatchSubscriber(ctx context.Context, token bus.Token, sub bus.S
 	if err := s.Of(token).PatchSubscriber(ctx, token, sub, now); err != nil {
 		return err
 	}
-	return s.relay(ctx, token, sub.Topics)
+	return s.Relay(ctx, token, sub.Topics)
 }
 
-// relay has the events of topics be relayed to the partition of a subscriber, who is subscribed to
-// them. That they are needed no more, the partition says when it gets some.
-func (s *Stores) relay(ctx context.Context, token bus.Token, topics []bus.TopicName) error {
+// Relay has the events of topics be relayed to the partition of a subscriber, who is subscribed to
+// them. That they are needed no more, the partition says when it gets some. It fails with
+// [bus.ErrUnavailable], or [bus.ErrTokenUnknown] if the subscriber is gone.
+func (s *Stores) Relay(ctx context.Context, token bus.Token, topics []bus.TopicName) error {
 	to, elsewhere := s.Of(token), map[rdb.Number][]bus.TopicName{}
 	for _, topic := range topics {
 		if home := s.partitions.Home(topic); home != to.Partition() {

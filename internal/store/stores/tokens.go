@@ -60,15 +60,20 @@ func (s *Stores) RotateToken(ctx context.Context, old bus.Token) (token bus.Toke
 	if name, err = st.ClientName(ctx, old); err != nil {
 		return "", "", err
 	}
-	fresh := bus.NewTokenLike(name)
-	for s.Of(fresh) != st {
-		fresh = bus.NewTokenLike(name)
-	}
+	fresh, _ := s.TokenIn(st, func() (bus.Token, error) { return bus.NewTokenLike(name), nil })
 	if token, name, err = st.RotateToken(ctx, old, fresh); err != nil {
 		return "", "", err
 	}
 	err = each(s.others(st), func(st *store.Store) error { return st.AddToken(ctx, token, name) })
 	return token, name, err
+}
+
+// TokenIn makes tokens until one is of the partition of a store.
+func (s *Stores) TokenIn(st *store.Store, make func() (bus.Token, error)) (token bus.Token, err error) {
+	for token, err = make(); err == nil && s.Of(token) != st; {
+		token, err = make()
+	}
+	return token, err
 }
 
 // FinishRotation removes the old token of a rotation whose batches are all relabelled. It fails

@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/topics"
 	"routemaster/internal/outbound"
-	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
@@ -35,8 +35,8 @@ type Handlers struct {
 }
 
 // New makes the handlers of an API. They read requests and respond by its service.
-func New(config Config, service *rest.Service, st *store.Store) *Handlers {
-	client := topics.New(topics.Config{Store: st, Labels: config.Labels, Log: service.Log, Now: service.Now})
+func New(config Config, service *rest.Service, all *stores.Stores) *Handlers {
+	client := topics.New(topics.Config{Stores: all, Labels: config.Labels, Log: service.Log, Now: service.Now})
 	return &Handlers{
 		Service: service, store: config.Labels, topics: client, evaluator: evaluation.New(config.Client, config.Recorder, service.Now),
 	}

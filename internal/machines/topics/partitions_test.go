@@ -1,0 +1,88 @@
+package topics_test
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/ingest"
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/definition"
+	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/topics"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
+)
+
+const hearingAll = `
+state_machines:
+  orders:
+    publish: {topic: %s, url: "https://app.example/<state_machine>/<label>"}
+    states:
+      - gate: new
+        exit_condition: metadata.paid
+        triggers:
+          - {topic: %s, label: {url: "https://app.example/<state_machine>/<label>"}, create: true}
+          - {topic: %s, label: {url: "https://app.example/<state_machine>/<label>"}, create: true}
+          - {topic: %s, label: {url: "https://app.example/<state_machine>/<label>"}, create: true}
+        next: paid
+      - {gate: paid, exit_condition: false}
+`
+
+// TestMachinesHearTopicsOfAllPartitions and publish to them, though they are in one.
+func TestMachinesHearTopicsOfAllPartitions(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		ctx := t.Context()
+		p := storetest.NewPartitions(t, server.Open(t))
+		newClient := func() *topics.Client {
+			return topics.New(topics.Config{
+				Stores: p.Stores, Labels: labelstore.New(p.All[0]), Ingest: ingest.New(p.Stores, ingest.Options{}),
+				Log: slog.New(slog.DiscardHandler), Now: p.Now,
+			})
+		}
+		heard := []bus.TopicName{p.TopicIn(0, 0), p.TopicIn(1, 0), p.TopicIn(2, 0)}
+		apply := func(to bus.TopicName) error {
+			source := fmt.Appendf(nil, hearingAll, to, heard[0], heard[1], heard[2])
+			next, _, err := definition.Load(definition.File{Content: source})
+			require.NoError(t, err)
+			next.Source = source
+			_, err = newClient().Apply(ctx, next, nil)
+			return err
+		}
+		for range 2 { // as another process
+			require.NoError(t, apply(p.TopicIn(1, 1)))
+		}
+		names, err := p.Tokens(ctx)
+		require.NoError(t, err)
+		var own bus.Token
+		for token, name := range names {
+			if name == machines.DefaultPublisher {
+				require.Empty(t, own, "there is one client")
+				own = token
+			}
+		}
+		for _, st := range p.Stores.All() {
+			name, err := st.ClientName(ctx, own)
+			require.NoError(t, err)
+			assert.Equal(t, machines.DefaultPublisher, name, "it may publish to topics everywhere")
+		}
+		for _, topic := range heard {
+			p.PublishEvents(topic, 1, 3)
+		}
+		for number := range p.All {
+			p.Relay(rdb.Number(number))
+		}
+		for _, topic := range heard {
+			assert.Equal(t, storetest.UpTo(1, 3), p.Received(0, own, topic), topic)
+		}
+
+		taken := p.TopicIn(2, 1)
+		p.PublishEvents(taken, 1, 1)
+		require.ErrorContains(t, apply(taken), "belongs to the client publisher")
+	})
+}
