@@ -42,7 +42,7 @@ func newRich(t *testing.T, server *rdbtest.Server) (b *storetest.Bus, inFlight *
 	require.NotNil(t, inFlight)
 	_, err := retention.New(b.Store).Drop(ctx, storetest.After(2), always)
 	require.NoError(t, err)
-	replays := replay.New(b.Store)
+	replays := replay.New(stores.New(b.Store), b.Store)
 	_, err = replays.Start(ctx, storetest.Alice, "widgets", replay.Range{From: 1}, storetest.After(3))
 	require.NoError(t, err)
 	slices := 0

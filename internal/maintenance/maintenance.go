@@ -51,7 +51,7 @@ type Maintenance struct {
 func New(all *stores.Stores, st *store.Store, q *queue.Queue, limits bus.MemoryLimits, recorder *telemetry.Recorder,
 	log *slog.Logger, now func() time.Time, spares ...Spare) *Maintenance {
 	return &Maintenance{
-		store: st, queue: q, letters: deadletter.New(st), histories: history.New(st), replays: replay.New(st),
+		store: st, queue: q, letters: deadletter.New(st), histories: history.New(st), replays: replay.New(all, st),
 		retention: retention.New(st), limits: limits, recorder: recorder, log: log, now: now, spares: spares,
 		tidier: NewTidier(all, st),
 	}

@@ -28,7 +28,7 @@ func TestScrubQueuesCopiesReplays(t *testing.T) {
 		require.NoError(t, history.New(b.Store).Put(ctx, "widgets", "", history.Limits{Events: 5000}, storetest.Start))
 		b.PublishEvents("widgets", 2, 1501, 0)
 		b.AddSubscriber(storetest.Alice, time.Hour, 1000, "widgets")
-		started, err := replay.New(b.Store).Start(ctx, storetest.Alice, "widgets", replay.Range{From: 1}, storetest.Start)
+		started, err := replay.New(stores.New(b.Store), b.Store).Start(ctx, storetest.Alice, "widgets", replay.Range{From: 1}, storetest.Start)
 		require.NoError(t, err)
 
 		var log bytes.Buffer

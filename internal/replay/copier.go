@@ -136,7 +136,7 @@ func (c *copier) count(ctx context.Context) error {
 
 // copy copies the next events, at most so many.
 func (c *copier) copy(ctx context.Context, size int) (progress, error) {
-	read, err := c.history.Read(ctx, c.Topic, c.Next, size)
+	read, err := c.historyOf(c.Topic).Read(ctx, c.Topic, c.Next, size)
 	switch {
 	case errors.Is(err, history.ErrNone), errors.Is(err, bus.ErrTopicUnknown):
 		return stopped, c.fail(ctx, Failed, noHistory)

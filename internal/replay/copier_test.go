@@ -10,6 +10,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/history"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
 
@@ -17,9 +18,9 @@ import (
 func eachRunning(t *testing.T, events int, options map[string]string, test func(t *testing.T, b *storetest.Bus, c *copier)) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		b, ctx := storetest.NewBus(t, server), t.Context()
-		r := New(b.Store)
+		r := New(stores.New(b.Store), b.Store)
 		b.AddSubscriber(storetest.Bob, time.Hour, 100_000, "widgets")
-		require.NoError(t, r.history.Put(ctx, "widgets", "", history.Limits{Events: 100_000}, storetest.Start))
+		require.NoError(t, r.historyOf("widgets").Put(ctx, "widgets", "", history.Limits{Events: 100_000}, storetest.Start))
 		b.PublishEvents("widgets", 1, events, 0)
 		b.AddSubscriber(storetest.Alice, time.Hour, 100, "widgets")
 		for name, value := range options {

@@ -27,6 +27,7 @@ import (
 	"routemaster/internal/history"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 )
 
 //go:embed lua
@@ -77,15 +78,26 @@ const (
 
 // Replays are the replays of all subscribers in a store. It is safe for concurrent use.
 type Replays struct {
-	redis   *rdb.Partition
-	keys    store.Keys
-	store   *store.Store
-	history *history.History
+	redis *rdb.Partition
+	keys  store.Keys
+	store *store.Store
+	all   *stores.Stores
+	// histories are those of all stores of the bus.
+	histories []*history.History
 }
 
-// New returns the replays in a store.
-func New(st *store.Store) *Replays {
-	return &Replays{st.Partition(), store.Keys{Namespace: st.Partition().Namespace()}, st, history.New(st)}
+// New returns the replays in one of the stores of a bus.
+func New(all *stores.Stores, st *store.Store) *Replays {
+	r := &Replays{redis: st.Partition(), keys: store.Keys{Namespace: st.Partition().Namespace()}, store: st, all: all}
+	for _, home := range all.All() {
+		r.histories = append(r.histories, history.New(home))
+	}
+	return r
+}
+
+// historyOf are the histories that have a topic's: those of its home.
+func (r *Replays) historyOf(topic bus.TopicName) *history.History {
+	return r.histories[r.all.Home(topic).Partition().Number()]
 }
 
 // State is what a replay does.
@@ -163,7 +175,7 @@ func (r *Replays) Start(ctx context.Context, token bus.Token, topic bus.TopicNam
 
 // resolve returns the positions of the first and the last event of a range that a history has.
 func (r *Replays) resolve(ctx context.Context, topic bus.TopicName, of Range) (from, to int64, err error) {
-	kept, err := r.history.Get(ctx, topic)
+	kept, err := r.historyOf(topic).Get(ctx, topic)
 	if errors.Is(err, history.ErrNone) {
 		err = ErrNoHistory
 	}
@@ -172,10 +184,10 @@ func (r *Replays) resolve(ctx context.Context, topic bus.TopicName, of Range) (f
 	}
 	from, to = of.From, cmp.Or(of.To, kept.Last)
 	if !of.Since.IsZero() {
-		from, err = r.history.PositionAt(ctx, topic, of.Since)
+		from, err = r.historyOf(topic).PositionAt(ctx, topic, of.Since)
 	}
 	if err == nil && !of.Until.IsZero() {
-		to, err = r.history.PositionAt(ctx, topic, of.Until.Add(time.Millisecond))
+		to, err = r.historyOf(topic).PositionAt(ctx, topic, of.Until.Add(time.Millisecond))
 		to--
 	}
 	from, to = max(from, kept.First), min(to, kept.Last)

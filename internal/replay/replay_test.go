@@ -11,6 +11,7 @@ import (
 	"routemaster/internal/history"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/replay"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
 
@@ -33,7 +34,7 @@ type bench struct {
 func eachBench(t *testing.T, events int64, test func(t *testing.T, b *bench)) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		b := &bench{Bus: storetest.NewBus(t, server)}
-		b.history, b.replays = history.New(b.Store), replay.New(b.Store)
+		b.history, b.replays = history.New(b.Store), replay.New(stores.New(b.Store), b.Store)
 		b.AddSubscriber(bob, time.Hour, 100_000, widgets)
 		require.NoError(t, b.history.Put(t.Context(), widgets, "", history.Limits{Events: events}, storetest.Start))
 		test(t, b)

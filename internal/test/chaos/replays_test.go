@@ -13,6 +13,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/history"
 	"routemaster/internal/replay"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
 
@@ -34,7 +35,7 @@ func (c *chaos) keepHistory() {
 
 // startReplay starts a replay. It is refused while one runs, and where there is nothing to replay.
 func (c *chaos) startReplay(ctx context.Context, _ *rand.Rand) {
-	replays := replay.New(c.meanwhile)
+	replays := replay.New(stores.New(c.meanwhile), c.meanwhile)
 	if all, err := replays.List(ctx, replayedToken); err != nil || len(all) == replay.MaxKept {
 		return // one more would have the oldest go, which is to be counted
 	}
@@ -44,7 +45,7 @@ func (c *chaos) startReplay(ctx context.Context, _ *rand.Rand) {
 
 // replaysRun reports whether a replay has not copied all of its range yet.
 func (c *chaos) replaysRun() bool {
-	all, err := replay.New(c.store).List(c.t.Context(), replayedToken)
+	all, err := replay.New(stores.New(c.store), c.store).List(c.t.Context(), replayedToken)
 	for _, r := range all {
 		if r.State == replay.Running {
 			return true
@@ -68,7 +69,7 @@ func replayOf(r *http.Request) string {
 func (c *chaos) replayed() (must []expected) {
 	numbers := c.history()
 	assert.ElementsMatch(c.t, c.ledger.acknowledgedIn(string(archived)), numbers, "the history")
-	all, err := replay.New(c.store).List(c.t.Context(), replayedToken)
+	all, err := replay.New(stores.New(c.store), c.store).List(c.t.Context(), replayedToken)
 	require.NoError(c.t, err)
 	assert.NotEmpty(c.t, all, "replays")
 	for _, r := range all {

@@ -56,7 +56,7 @@ func New(config Config, service *rest.Service, all *stores.Stores) *Handlers {
 	h := &Handlers{Service: service, config: config, stores: all}
 	for _, st := range all.All() {
 		h.partitions = append(h.partitions, partition{
-			st, stats.Of(st), inspect.New(st), deadletter.New(st), replay.New(st), secrets.New(st),
+			st, stats.Of(st), inspect.New(st), deadletter.New(st), replay.New(all, st), secrets.New(st),
 		})
 	}
 	return h
