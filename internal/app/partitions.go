@@ -13,8 +13,7 @@ import (
 	"routemaster/internal/worker"
 )
 
-// relayThreads is how many relays between partitions a worker runs at once. They have a pool of
-// their own, so that slow subscribers hold up none.
+// relayThreads run nothing but relays, so that slow subscribers hold up none.
 const relayThreads = 4
 
 // relayScheduleInterval is how often relays that gather events are looked after: these wait for

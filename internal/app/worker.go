@@ -89,7 +89,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		Kind: "worker", Threads: c.WorkerThreads, Others: auxThreads + c.JobThreads + c.MachineThreads,
 	}, func() int { return w.Busy(bus.QueueMain) })
 	w = worker.New(queues, worker.Config{
-		Pools:          newPools(c, queues, all, jobStore.Queue(), labelStore.Queue(), deliverer, jobRunner),
+		Pools:          newPools(c, queues, all, obs, jobStore.Queue(), labelStore.Queue(), deliverer, jobRunner),
 		AcquireTimeout: c.AcquireTimeout,
 		RetryAfter:     c.MaxBackoff,
 		Handlers: map[bus.JobName]worker.Handler{
@@ -182,7 +182,7 @@ func newRunner(c Config, obs *observability, client, downstream *outbound.Client
 // newPools makes the pools: for batches, for the housekeeping, for relays if there are partitions
 // and, if wanted, for jobs and labels.
 func newPools(
-	c Config, queues []*queue.Queue, all *stores.Stores, jobQueue, labelQueue *queue.Queue, deliverer *delivery.Deliverer, jobRunner *runner.Runner,
+	c Config, queues []*queue.Queue, all *stores.Stores, obs *observability, jobQueue, labelQueue *queue.Queue, deliverer *delivery.Deliverer, jobRunner *runner.Runner,
 ) []worker.Pool {
 	pools := []worker.Pool{
 		{
@@ -195,6 +195,7 @@ func newPools(
 		pools = append(pools, worker.Pool{
 			Queues: newRelayQueues(all), Name: bus.QueueRelay, Kind: bus.JobRelay, Threads: relayThreads,
 			ScheduleInterval: relayScheduleInterval,
+			Completed:        func(_ *queue.Task, r queue.Result) { obs.recorder.Relayed(relays.ReceivedBy(r)) },
 		})
 	}
 	if c.JobThreads > 0 {

@@ -40,6 +40,19 @@ func (r *Recorder) Published(topic bus.TopicName, publisher bus.Token, events, b
 	r.counts.addFor("events.added", receivers, int64(events))
 }
 
+// Relayed notes how many events subscribers got from another partition.
+func (r *Recorder) Relayed(received map[bus.Token]int) {
+	if r == nil {
+		return
+	}
+	r.counts.mu.Lock()
+	defer r.counts.mu.Unlock()
+	for token, events := range received {
+		r.metrics.enqueued.Add(float64(events))
+		r.counts.addFor("events.added", bus.Tokens(token), int64(events))
+	}
+}
+
 // PublishTook notes how long a successful publish took, from its call to its answer.
 func (r *Recorder) PublishTook(took time.Duration) {
 	if r != nil {

@@ -38,6 +38,7 @@ func TestANilRecorderTakesNoNote(t *testing.T) {
 	var r *telemetry.Recorder
 	batch := &store.Delivery{Attempts: 1}
 	r.Published("widgets", "publisher--1", 1, 1, "alice--1")
+	r.Relayed(map[bus.Token]int{"alice--1": 1})
 	r.PublishTook(1)
 	r.Committed(1)
 	r.Taken(batch, time.Now())
@@ -95,6 +96,20 @@ func TestDeadLettersAndReplaysAreCounted(t *testing.T) {
 	counters, err := stats.Of(st).Counters(t.Context())
 	require.NoError(t, err)
 	assert.Equal(t, int64(6), counters[bus.NewCounter("events.added", telemetry.QueueTag("shop"))], "they are in its queue again")
+}
+
+// TestRelayedEventsAreAdded to the queues of those who get them elsewhere than at their topic's home.
+func TestRelayedEventsAreAdded(t *testing.T) {
+	registry, st := metrics.NewRegistry(), storetest.Open(t, rdbtest.Embedded(t))
+	require.NoError(t, st.PutToken(t.Context(), "alice--1", "alice"))
+	r := telemetry.NewRecorder(registry, st, slog.New(slog.DiscardHandler))
+	r.Published("widgets", "publisher--1", 2, 1, "alice--1")
+	r.Relayed(map[bus.Token]int{"alice--1": 3, "bob--1": 1})
+	assert.Contains(t, page(t, registry), "\nroutemaster_enqueued_events_total 6\n")
+	r.Flush(t.Context())
+	counters, err := stats.Of(st).Counters(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, 5, counters[bus.NewCounter("events.added", telemetry.QueueTag("alice"))])
 }
 
 func TestUnreadableEventsAreCountedForTheBus(t *testing.T) {

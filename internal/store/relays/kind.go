@@ -35,15 +35,21 @@ func (h *Head) LogAttrs() []slog.Attr {
 	return []slog.Attr{slog.String("to_partition", h.To.String()), slog.Int("events", len(h.Events))}
 }
 
-// outcome is what came of a relay: the [queue.Result].Detail of its task.
-type outcome string
+// What came of a relay, as lua/lib/kind.lua has it: its events are where they go, or would open too
+// many batches there at once.
+const arrived, tooLarge = "arrived", "too large"
 
-const (
-	// arrived: its events are where they go.
-	arrived outcome = "arrived"
-	// tooLarge: they would open too many batches there at once.
-	tooLarge outcome = "too large"
-)
+// outcome is the [queue.Result].Detail of a relay's task.
+type outcome struct {
+	word string
+	Arrival
+}
+
+// ReceivedBy is how many events each subscriber got by a relay, of which this is the result.
+func ReceivedBy(r queue.Result) map[bus.Token]int {
+	came, _ := r.Detail.(outcome)
+	return came.Received
+}
 
 // Kind are the relays as a kind of the queue's entries. A result must always have a time to retry:
 // the job goes by itself when its outbox is found empty.
@@ -86,5 +92,5 @@ func (kind) Discarded([]any) any { return nil }
 // Result is part of [queue.Kind].
 func (kind) Result(payload queue.Payload, detail any) []any {
 	came, _ := detail.(outcome)
-	return []any{payload.(*Head).UID, string(came)}
+	return []any{payload.(*Head).UID, came.word}
 }

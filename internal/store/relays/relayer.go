@@ -45,7 +45,7 @@ func (r *Relayer) Relay(ctx context.Context, task *queue.Task) queue.Result {
 	arrival, err := to.Put(ctx, task.Partition, head, r.now())
 	switch {
 	case errors.Is(err, bus.ErrTooManyBatches):
-		return queue.Result{RetryAt: r.now(), Detail: tooLarge}
+		return queue.Result{RetryAt: r.now(), Detail: outcome{word: tooLarge}}
 	case err != nil:
 		return queue.Result{RetryAt: r.now().Add(r.failed(head.To))}
 	}
@@ -56,7 +56,7 @@ func (r *Relayer) Relay(ctx context.Context, task *queue.Task) queue.Result {
 	if len(arrival.Unwanted) > 0 {
 		_ = from.CloseUnwanted(ctx, to, arrival.Unwanted) // else the next relay does
 	}
-	return queue.Result{RetryAt: r.now().Add(Interval), Detail: arrived}
+	return queue.Result{RetryAt: r.now().Add(Interval), Detail: outcome{arrived, arrival}}
 }
 
 // failed returns how long relays to a partition wait, which has not taken one.

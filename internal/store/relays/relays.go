@@ -218,6 +218,8 @@ type Arrival struct {
 	Unreadable int
 	// Unwanted are topics that had no subscriber.
 	Unwanted []bus.TopicName
+	// Received is how many events each subscriber got; nobody, if it was done before.
+	Received map[bus.Token]int
 }
 
 // Put appends what was relayed from another partition to the batches of the subscribers here, in
@@ -229,9 +231,7 @@ func (r *Relays) Put(ctx context.Context, from rdb.Number, head *Head, now time.
 	for range maxTries {
 		change := r.redis.Change(ctx, scriptRelayPut, r.putArgs(from, head.UID, runs, now)...)
 		if change.Err != nil || change.Changed {
-			for i := range change.Results {
-				arrival.Unwanted = append(arrival.Unwanted, bus.TopicName(change.Text(i)))
-			}
+			arrival.read(&change)
 			return arrival, rdb.Wrap("relay", change.Err)
 		}
 		if change.Text(0) != "lanes" {
@@ -246,6 +246,17 @@ func (r *Relays) Put(ctx context.Context, from rdb.Number, head *Head, now time.
 		}
 	}
 	return arrival, bus.ErrUnavailable
+}
+
+// read reads what lua/relay_put.lua returns.
+func (a *Arrival) read(change *rdb.Change) {
+	for _, topic := range strings.Fields(change.Text(0)) {
+		a.Unwanted = append(a.Unwanted, bus.TopicName(topic))
+	}
+	a.Received = make(map[bus.Token]int, len(change.Results)/2)
+	for i := 1; i+1 < len(change.Results); i += 2 {
+		a.Received[bus.Token(change.Text(i))] = change.Int(i + 1)
+	}
 }
 
 func (r *Relays) putArgs(from rdb.Number, uid string, runs []store.Publication, now time.Time) []any {

@@ -87,8 +87,9 @@ func TestWhatIsUnfinishedIsRepeated(t *testing.T) {
 		head := first.Payload.(*relays.Head)
 		require.Len(t, head.Events, 3)
 		w.PublishEvents(name, 4, 6)
-		_, err := w.Relays[to].Put(ctx, 0, head, w.Now())
+		arrival, err := w.Relays[to].Put(ctx, 0, head, w.Now())
 		require.NoError(t, err)
+		assert.Equal(t, relays.Arrival{Received: map[bus.Token]int{token: 3}}, arrival)
 		require.Equal(t, storetest.UpTo(1, 3), w.Received(to, token, name))
 
 		_, err = w.Queues[0].Scrub(ctx, w.Now().Add(time.Hour), bus.QueueRelay)

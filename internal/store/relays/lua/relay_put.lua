@@ -6,7 +6,8 @@
 --          (ms), 9 max batches to open, 10.. runs of events of one topic: the topic, how many
 --          values of lanes there are, how many events, these values as topic_publish has them, and
 --          the packed events, oldest first
--- Returns  {1, topics that have no subscriber here}; {1} when it was done before; {0, 'too many
+-- Returns  {1, topics that have no subscriber here, with spaces between; and for each receiver:
+--          its token, how many events it got}; {1} when it was done before; {0, 'too many
 --          batches'} when it would open too many for more than one event; {0, 'lanes', topic,
 --          lanes, ...} of topics whose subscribers have others than were sent: tokens and
 --          versions, with spaces between
@@ -19,14 +20,14 @@ local appending = {
   now = ARGV[4], seed = ARGV[5], max_events = tonumber(ARGV[6]), timeout = tonumber(ARGV[7]),
   wait_until = ARGV[8], traceparents = '', opened = 0,
 }
-local runs, done, stale, opening, events = {}, { 1 }, { 0, 'lanes' }, 0, 0
+local runs, unwanted, stale, opening, events = {}, {}, { 0, 'lanes' }, 0, 0
 local planned, next = redis.call('HLEN', plans_key()) > 0, 10
 while next <= #ARGV do
   local topic, first_lane = ARGV[next], next + 3
   local first = first_lane + ARGV[next + 1]
   local run = { first = first, last = first + ARGV[next + 2] - 1, laned = {} }
   run.subscribers = redis.call('SMEMBERS', topic_subscribers_key(topic))
-  if not run.subscribers[1] then table.insert(done, topic) end
+  if not run.subscribers[1] then table.insert(unwanted, topic) end
   if planned then
     local plans = publish_plans(topic, run.subscribers)
     run.laned = plans.lanes(first_lane, first)
@@ -36,7 +37,7 @@ while next <= #ARGV do
     end
   end
   if run.laned then
-    read_receivers(appending, run.subscribers, run.laned, run.first, run.last)
+    run.tokens = read_receivers(appending, run.subscribers, run.laned, run.first, run.last)
     opening = opening + appending.opening
   end
   events = events + run.last - run.first + 1
@@ -50,12 +51,21 @@ written_with_batches(written)
 local wrong = wrong_type(written)
 if wrong then return wrong end
 
+local received = {}
 for i, run in ipairs(runs) do
   -- What was read of all but the last is not kept, and may have changed by those before.
   if #runs > 1 then read_receivers(appending, run.subscribers, run.laned, run.first, run.last) end
   append_events(appending)
+  for _, token in ipairs(run.tokens) do
+    received[token] = (received[token] or 0) + run.last - run.first + 1
+  end
 end
 -- Last, so that a script that fails on the way is not taken for done.
 redis.call('LPUSH', relayed_key(home), uid)
 redis.call('LTRIM', relayed_key(home), 0, KNOWN - 1)
+local done = { 1, table.concat(unwanted, ' ') }
+for token, number in pairs(received) do
+  table.insert(done, token)
+  table.insert(done, number)
+end
 return done
