@@ -86,7 +86,11 @@ func (c *Client) own(ctx context.Context) (bus.Token, error) {
 	if err != nil {
 		return "", err
 	}
-	change := c.redis.Change(ctx, scriptOwnPut, string(machines.DefaultPublisher), Callback, string(fresh))
+	elsewhere, err := c.elsewhere(ctx)
+	if err != nil {
+		return "", err
+	}
+	change := c.redis.Change(ctx, scriptOwnPut, string(machines.DefaultPublisher), Callback, elsewhere, string(fresh))
 	if change.Err != nil {
 		return "", rdb.Wrap("make the machines' client", change.Err)
 	}
@@ -98,6 +102,21 @@ func (c *Client) own(ctx context.Context) (bus.Token, error) {
 		c.everywhere.Store(token)
 	}
 	return token, nil
+}
+
+// elsewhere are the tokens of the machines' own client that are of other partitions than they are:
+// each with a space before and after.
+func (c *Client) elsewhere(ctx context.Context) (tokens string, err error) {
+	if !c.redis.IsOneOfSeveral() {
+		return "", nil
+	}
+	all, err := c.Stores.First().Tokens(ctx)
+	for token, name := range all {
+		if name == machines.DefaultPublisher && c.Stores.Of(token) != c.Stores.First() {
+			tokens += " " + string(token) + " "
+		}
+	}
+	return tokens, err
 }
 
 // newToken makes a token of the machines' own client.

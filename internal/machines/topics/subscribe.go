@@ -91,6 +91,10 @@ func (c *Client) subscribe(ctx context.Context, topics []bus.TopicName) error {
 	if err != nil {
 		return err
 	}
+	elsewhere, err := c.elsewhere(ctx)
+	if err != nil {
+		return err
+	}
 	const fields, options, withTopics = 1, 1, true
 	args := []any{
 		string(fresh), c.Now().UnixMilli(), bus.DefaultMaxEvents, 0, math.MaxInt32, math.MaxInt32,
@@ -100,7 +104,7 @@ func (c *Client) subscribe(ctx context.Context, topics []bus.TopicName) error {
 	for _, topic := range topics {
 		args = append(args, string(topic))
 	}
-	change := c.redis.Change(ctx, scriptOwnSubscribe, append(args, string(machines.DefaultPublisher))...)
+	change := c.redis.Change(ctx, scriptOwnSubscribe, append(args, string(machines.DefaultPublisher), elsewhere)...)
 	err = change.Refusal("subscribe the machines", map[string]error{"lanes change": bus.ErrLanesChange})
 	if err != nil || !c.redis.IsOneOfSeveral() {
 		return err
@@ -120,7 +124,11 @@ func (c *Client) Tidy(ctx context.Context) error {
 	if err != nil || definitions.Version == 0 {
 		return err
 	}
-	subscribed, err := c.redis.Run(ctx, scriptOwnShow, string(machines.DefaultPublisher), Callback).List()
+	elsewhere, err := c.elsewhere(ctx)
+	if err != nil {
+		return err
+	}
+	subscribed, err := c.redis.Run(ctx, scriptOwnShow, string(machines.DefaultPublisher), Callback, elsewhere).List()
 	if err != nil {
 		return rdb.Wrap("read the machines' subscription", err)
 	}
@@ -149,12 +157,16 @@ func (c *Client) Tidy(ctx context.Context) error {
 // others now.
 func (c *Client) unsubscribe(ctx context.Context, version int64, topics []bus.TopicName) error {
 	definitions := labelstore.Keys{Namespace: c.redis.Namespace()}.Definitions()
-	args := []any{string(machines.DefaultPublisher), Callback, definitions, version}
+	elsewhere, err := c.elsewhere(ctx)
+	if err != nil {
+		return err
+	}
+	args := []any{string(machines.DefaultPublisher), Callback, elsewhere, definitions, version}
 	for _, topic := range topics {
 		args = append(args, string(topic))
 	}
 	change := c.redis.Change(ctx, scriptOwnUnsubscribe, args...)
-	err := change.Refusal("unsubscribe the machines", map[string]error{"changed": machines.ErrChanged})
+	err = change.Refusal("unsubscribe the machines", map[string]error{"changed": machines.ErrChanged})
 	if errors.Is(err, machines.ErrChanged) {
 		return nil
 	}
