@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -137,7 +136,7 @@ var refusals = map[string]error{
 	"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed,
 	"token unknown": bus.ErrTokenUnknown, "token taken": bus.ErrTokenTaken,
 	"not subscribed": bus.ErrNotSubscribed, "key reused": bus.ErrIdempotencyKeyReused,
-	"too many batches": bus.ErrTooManyBatches, "lanes change": bus.ErrLanesChange, "relayed": ErrRelayed,
+	"too many batches": bus.ErrTooManyBatches, "lanes change": bus.ErrLanesChange,
 }
 
 // refusal is the error for one of them.
@@ -161,12 +160,9 @@ func (s *Store) Change(ctx context.Context, what string, script *rdb.Script, arg
 	return rdb.Wrap(what, change.Err)
 }
 
-// ErrRelayed means that a topic's events are relayed to other partitions.
-var ErrRelayed = errors.New("the topic's events are relayed to other partitions")
-
 // DeleteTopic deletes a topic and the subscriptions to it; queued events stay. It asks in the
 // name of by, its publisher, or of root when by is empty. It fails with [bus.ErrTopicUnknown],
-// [bus.ErrTopicClaimed], [ErrRelayed] or [bus.ErrUnavailable].
+// [bus.ErrTopicClaimed] or [bus.ErrUnavailable].
 func (s *Store) DeleteTopic(ctx context.Context, name bus.TopicName, by bus.Token) error {
 	return s.Change(ctx, "delete topic", scriptTopicDelete, string(name), string(by))
 }

@@ -66,7 +66,7 @@ var Singles = func() map[string]rdb.Kind {
 		labels.Definitions(): rdb.Hash, labels.Walks(): rdb.Hash,
 		"console:sessions": rdb.SortedSet, "activity": rdb.List, "api_tokens:used": rdb.Hash,
 		keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
-		relay.Partition(): rdb.String, relay.Taken(): rdb.Hash, relay.Carried(): rdb.Hash,
+		relay.Partition(): rdb.String, relay.Taken(): rdb.Hash, relay.Carried(): rdb.Hash, relay.Generation(): rdb.String,
 	}
 	for _, q := range append(bus.Queues[:], bus.QueueRelay) {
 		singles[jobs.JobsIndex(q)], singles[jobs.PendingIndex(q)] = rdb.Set, rdb.Set

@@ -1,11 +1,9 @@
 -- Deletes a topic and all subscriptions to it. Events that are queued stay.
 --
 -- ARGV     1 namespace, 2 topic, 3 token of who asks, empty for root
--- Returns  {1}; {0, 'topic unknown'}; {0, 'topic claimed'} when it is another client's; {0,
---          'relayed'} while its events are relayed to other partitions
+-- Returns  {1}; {0, 'topic unknown'}; {0, 'topic claimed'} when it is another client's
 local topic, by = ARGV[2], ARGV[3]
 if redis.call('SISMEMBER', topics_key(), topic) == 0 then return { 0, 'topic unknown' } end
 if not may_manage(topic, by) then return { 0, 'topic claimed' } end
-if KEYS[1] and redis.call('EXISTS', outboxes_key(topic)) == 1 then return { 0, 'relayed' } end
 remove_topic(topic)
 return { 1 }

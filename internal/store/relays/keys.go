@@ -13,8 +13,14 @@ type Keys struct{ Namespace string }
 // Partition is a string: the partition's number and how many there are. See [rdb.PartitionKey].
 func (k Keys) Partition() string { return k.Namespace + rdb.PartitionKey }
 
-// Outboxes is a hash of the number of each partition to which events of a topic are relayed, to its
-// generation, which grows with each subscription there.
+// Generation is a number that grows with each subscription in another partition.
+func (k Keys) Generation() string { return k.Namespace + "relay:generation" }
+
+// Deleting is a string that is there while a topic is being deleted: by whom, a UID. It expires.
+func (k Keys) Deleting(topic bus.TopicName) string { return k.Namespace + "deleting:" + string(topic) }
+
+// Outboxes is a hash of the number of each partition to which events of a topic are relayed, to the
+// generation of the last subscription there.
 func (k Keys) Outboxes(topic bus.TopicName) string { return k.Namespace + "relays:" + string(topic) }
 
 // Outbox is a list of packed events, oldest first, on their way to the partition of a number.

@@ -32,10 +32,12 @@ var luaFiles embed.FS
 
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
-	scriptRelayPut    = newScript("relay_put")
-	scriptOutboxOpen  = newScript("outbox_open")
-	scriptOutboxClose = newScript("outbox_close")
-	scriptTopicEnd    = newScript("topic_end")
+	scriptRelayPut      = newScript("relay_put")
+	scriptOutboxOpen    = newScript("outbox_open")
+	scriptOutboxClose   = newScript("outbox_close")
+	scriptDeletionBegin = newScript("deletion_begin")
+	scriptDeletionEnd   = newScript("deletion_end")
+	scriptCount         = newScript("subscribers_count")
 )
 
 func newScript(name string) *rdb.Script {
@@ -107,9 +109,9 @@ func (r *Relays) Close(ctx context.Context, topic bus.TopicName, to rdb.Number, 
 // them. A subscription is stored there first, and then opens the outbox: so one that is not seen
 // changes the generation. It fails with [bus.ErrUnavailable].
 func (r *Relays) CloseUnwanted(ctx context.Context, there *Relays, topics []bus.TopicName) error {
-	to, keys := there.redis.Number(), store.Keys{Namespace: there.redis.Namespace()}
+	to := there.redis.Number()
 	generations := make([]rdb.Reply[string], len(topics))
-	err := r.redis.Pipelined(ctx, "read outboxes", func(pipe rdb.Commands) {
+	err := r.redis.Reads(ctx, "read outboxes", func(pipe rdb.Commands) {
 		for i, topic := range topics {
 			generations[i] = pipe.HGet(ctx, r.keys.Outboxes(topic), to.String())
 		}
@@ -117,17 +119,16 @@ func (r *Relays) CloseUnwanted(ctx context.Context, there *Relays, topics []bus.
 	if err != nil {
 		return err
 	}
-	subscribers := make([]rdb.Reply[int64], len(topics))
-	err = there.redis.Pipelined(ctx, "count subscribers", func(pipe rdb.Commands) {
-		for i, topic := range topics {
-			subscribers[i] = pipe.SCard(ctx, keys.TopicSubscribers(topic))
-		}
-	})
-	if err != nil {
-		return err
+	args := make([]any, len(topics))
+	for i, topic := range topics {
+		args[i] = string(topic)
+	}
+	subscribers, err := there.redis.Run(ctx, scriptCount, args...).List()
+	if err != nil || len(subscribers) != len(topics) {
+		return rdb.Wrap("count subscribers", err)
 	}
 	for i, topic := range topics {
-		if generations[i].Val() == "" || subscribers[i].Val() > 0 {
+		if generations[i].Val() == "" || subscribers[i] != int64(0) {
 			continue
 		}
 		if _, err := r.Close(ctx, topic, to, generations[i].Val()); err != nil {
@@ -137,40 +138,66 @@ func (r *Relays) CloseUnwanted(ctx context.Context, there *Relays, topics []bus.
 	return nil
 }
 
-// Carried is, by partition, how many events have been carried there, ever.
-type Carried map[rdb.Number]int64
-
-// End ends that a topic's events are relayed anywhere, so that it can be deleted, and returns how
-// many events will have been carried once all that is in the outboxes has been. It asks in the name
-// of by, the topic's publisher, or of root when by is empty. It can be repeated. It fails as
-// [store.Store.DeleteTopic].
-func (r *Relays) End(ctx context.Context, topic bus.TopicName, by bus.Token) (Carried, error) {
-	change := r.redis.Change(ctx, scriptTopicEnd, string(topic), string(by))
-	if change.Err != nil || !change.Changed {
-		return nil, change.Refusal("end relays", map[string]error{
-			"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed,
-		})
-	}
-	far := Carried{}
-	for i := 0; i+1 < len(change.Results); i += 2 {
-		number, err := strconv.Atoi(change.Text(i))
-		if err != nil {
-			return nil, fmt.Errorf("end relays: %w", err)
-		}
-		far[rdb.Number(number)] = int64(change.Int(i + 1))
-	}
-	return far, nil
+// Deletion is one of a topic, at its home. No other is begun until it is ended, or may not take any
+// longer.
+type Deletion struct {
+	Topic bus.TopicName
+	uid   bus.BatchID
+	// To are the partitions to which the topic's events are relayed: since which subscription, and how
+	// many events will have been carried there once all that is on its way has been.
+	To map[rdb.Number]DeletionTo
 }
 
-// HasCarried reports whether so many events have been carried everywhere. It fails with
-// [bus.ErrUnavailable].
-func (r *Relays) HasCarried(ctx context.Context, far Carried) (bool, error) {
+// DeletionTo is a partition to which events of a topic are relayed that is being deleted.
+type DeletionTo struct {
+	generation string
+	carried    int64
+}
+
+// DeletionTime is how long a deletion may take.
+const DeletionTime = 10 * time.Second
+
+// BeginDeletion begins to delete a topic in the name of by, its publisher, or of root when by is
+// empty. Nothing is changed yet. It fails as [store.Store.DeleteTopic], with [bus.ErrUnavailable]
+// also while another deletion of the topic runs.
+func (r *Relays) BeginDeletion(ctx context.Context, topic bus.TopicName, by bus.Token) (*Deletion, error) {
+	d := &Deletion{Topic: topic, uid: bus.NewBatchID(), To: map[rdb.Number]DeletionTo{}}
+	change := r.redis.Change(ctx, scriptDeletionBegin, string(topic), string(by), string(d.uid), DeletionTime.Milliseconds())
+	if change.Err != nil || !change.Changed {
+		return nil, change.Refusal("delete topic", map[string]error{
+			"topic unknown": bus.ErrTopicUnknown, "topic claimed": bus.ErrTopicClaimed, "deleting": bus.ErrUnavailable,
+		})
+	}
+	for i := 0; i+2 < len(change.Results); i += 3 {
+		number, err := strconv.Atoi(change.Text(i))
+		if err != nil {
+			return nil, fmt.Errorf("delete topic: %w", err)
+		}
+		d.To[rdb.Number(number)] = DeletionTo{change.Text(i + 1), int64(change.Int(i + 2))}
+	}
+	return d, nil
+}
+
+// EndDeletion ends a deletion and, if it is to remove the topic, does so unless somebody elsewhere
+// has subscribed to it since the deletion was begun. It fails with [bus.ErrUnavailable].
+func (r *Relays) EndDeletion(ctx context.Context, d *Deletion, remove bool) (removed bool, err error) {
+	args := []any{string(d.Topic), string(d.uid), remove}
+	for number, to := range d.To {
+		args = append(args, number.String(), to.generation)
+	}
+	change := r.redis.Change(ctx, scriptDeletionEnd, args...)
+	return change.Changed && remove, rdb.Wrap("delete topic", change.Err)
+}
+
+// HasCarried reports whether all has been carried that was on its way when a deletion was begun. It
+// fails with [bus.ErrUnavailable].
+func (r *Relays) HasCarried(ctx context.Context, d *Deletion) (bool, error) {
 	carried, err := r.redis.HGetAll(ctx, r.keys.Carried()).Result()
 	if err != nil {
 		return false, rdb.Wrap("read relays", err)
 	}
-	for number, events := range far {
-		if rdb.Integer(carried[number.String()], 0) < events {
+	for number, to := range d.To {
+		if rdb.Integer(carried[number.String()], 0) < to.carried {
 			return false, nil
 		}
 	}

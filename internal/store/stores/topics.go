@@ -1,6 +1,7 @@
 package stores
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -20,40 +21,49 @@ const (
 )
 
 // DeleteTopic deletes a topic and the subscriptions to it; queued events stay: see
-// [store.Store.DeleteTopic]. It fails with [bus.ErrUnavailable] also when events of the topic
-// cannot be relayed to their partitions, which is done before. Then the topic is still there,
-// perhaps without some of its subscriptions, and the call can be repeated.
+// [store.Store.DeleteTopic]. It fails with [bus.ErrUnavailable] also when its events cannot be
+// carried to their partitions, or these are away. Then the topic is there, perhaps without some of
+// its subscriptions, and the call can be repeated.
 func (s *Stores) DeleteTopic(ctx context.Context, topic bus.TopicName, by bus.Token) error {
 	home := s.Home(topic)
 	if !home.Partition().IsOneOfSeveral() {
 		return home.DeleteTopic(ctx, topic, by)
 	}
+	ctx, cancel := context.WithTimeout(ctx, relays.DeletionTime)
+	defer cancel()
+	from := s.relays[home.Partition().Number()]
 	for range maxDeletions {
-		err := s.deleteElsewhere(ctx, topic, by)
-		if err == nil {
-			err = home.DeleteTopic(ctx, topic, by)
+		d, err := from.BeginDeletion(ctx, topic, by)
+		if err != nil {
+			return err
 		}
-		if !errors.Is(err, store.ErrRelayed) {
+		failure := s.deleteElsewhere(ctx, from, d)
+		// Whoever asked may be gone, and others would have to wait.
+		removed, err := from.EndDeletion(context.WithoutCancel(ctx), d, failure == nil)
+		if err = cmp.Or(failure, err); err != nil || removed {
 			return err
 		}
 	}
 	return bus.ErrUnavailable
 }
 
-// deleteElsewhere deletes the subscriptions to a topic in all partitions but its home, once these
-// have got its events.
-func (s *Stores) deleteElsewhere(ctx context.Context, topic bus.TopicName, by bus.Token) error {
-	home := s.Home(topic)
-	from := s.relays[home.Partition().Number()]
-	far, err := from.End(ctx, topic, by)
-	if err == nil {
-		err = waitForRelays(ctx, from, far)
-	}
-	if err != nil {
+// deleteElsewhere deletes the subscriptions to a topic in the partitions to which it is relayed, once
+// these have got its events. If one of them is away, it does so in none.
+func (s *Stores) deleteElsewhere(ctx context.Context, from *relays.Relays, d *relays.Deletion) error {
+	if err := waitForRelays(ctx, from, d); err != nil {
 		return err
 	}
-	return each(s.others(home), func(st *store.Store) error {
-		if err := st.DeleteTopic(ctx, topic, ""); !errors.Is(err, bus.ErrTopicUnknown) {
+	var there []*store.Store
+	for number := range d.To {
+		if int(number) < len(s.all) {
+			there = append(there, s.all[number])
+		}
+	}
+	if err := each(there, func(st *store.Store) error { return requireOpen(ctx, st) }); err != nil {
+		return err
+	}
+	return each(there, func(st *store.Store) error {
+		if err := st.DeleteTopic(ctx, d.Topic, ""); !errors.Is(err, bus.ErrTopicUnknown) {
 			return err
 		}
 		return nil
@@ -70,6 +80,9 @@ func (s *Stores) EndUnwantedRelays(ctx context.Context, home *store.Store, topic
 		return err
 	}
 	for to, topics := range open {
+		if int(to) >= len(s.relays) {
+			continue // something else has written it
+		}
 		if err := from.CloseUnwanted(ctx, s.relays[to], topics); err != nil {
 			return err
 		}
@@ -77,12 +90,13 @@ func (s *Stores) EndUnwantedRelays(ctx context.Context, home *store.Store, topic
 	return nil
 }
 
-// waitForRelays waits until so many events have been carried. It fails with [bus.ErrUnavailable].
-func waitForRelays(ctx context.Context, from *relays.Relays, far relays.Carried) error {
+// waitForRelays waits until all has been carried that was on its way when a deletion was begun. It
+// fails with [bus.ErrUnavailable].
+func waitForRelays(ctx context.Context, from *relays.Relays, d *relays.Deletion) error {
 	ctx, cancel := context.WithTimeout(ctx, relayTimeout)
 	defer cancel()
 	for {
-		carried, err := from.HasCarried(ctx, far)
+		carried, err := from.HasCarried(ctx, d)
 		if err != nil || carried {
 			return err
 		}

@@ -1,7 +1,9 @@
 package stores_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -9,6 +11,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+	"routemaster/internal/store/relays"
 	"routemaster/internal/store/storetest"
 )
 
@@ -39,7 +42,6 @@ func TestADeletedTopicIsGoneEverywhere(t *testing.T) {
 		p.PublishEvents(topic, 1, 3)
 		p.PublishEvents(other, 1, 1)
 		require.ErrorIs(t, deleteTopic(p, topic, p.TokenIn(1)), bus.ErrTopicClaimed)
-		require.ErrorIs(t, p.Home(topic).DeleteTopic(ctx, topic, ""), store.ErrRelayed)
 		p.PublishEvents(topic, 4, 4)
 		require.NoError(t, deleteTopic(p, topic, storetest.Publisher))
 		require.ErrorIs(t, deleteTopic(p, topic, ""), bus.ErrTopicUnknown)
@@ -77,24 +79,99 @@ func TestATopicWhoseEventsCannotBeRelayed(t *testing.T) {
 	})
 }
 
-// TestSubscribingWhileATopicIsDeleted leaves nobody subscribed to a topic that is not relayed.
+// TestSubscribingWhileATopicIsDeleted leaves nobody subscribed to a topic that is not relayed, and no
+// deletion undoes a subscription that came after it.
 func TestSubscribingWhileATopicIsDeleted(t *testing.T) {
 	each(t, func(t *testing.T, p *storetest.Partitions) {
 		ctx, topic := t.Context(), p.TopicIn(0, 0)
 		token := p.AddSubscriber(1, 100, p.TopicIn(1, 0))
 		p.PublishEvents(topic, 1, 1)
-		far, err := p.Relays[0].End(ctx, topic, storetest.Publisher)
+		d, err := p.Relays[0].BeginDeletion(ctx, topic, storetest.Publisher)
 		require.NoError(t, err)
-		assert.Empty(t, far)
 		require.NoError(t, p.Subscribe(ctx, token, subscription(topic), p.Now())) // in the middle
-		require.ErrorIs(t, p.Home(topic).DeleteTopic(ctx, topic, storetest.Publisher), store.ErrRelayed)
+		require.ErrorIs(t, p.DeleteTopic(ctx, topic, storetest.Publisher), bus.ErrUnavailable, "one deletes it already")
+		removed, err := p.Relays[0].EndDeletion(ctx, d, true)
+		require.NoError(t, err)
+		assert.False(t, removed, "somebody has subscribed")
+		p.PublishEvents(topic, 2, 2)
+		relayAll(p)
+		assert.Equal(t, []int{2}, p.Received(1, token, topic))
+
 		require.NoError(t, p.DeleteTopic(ctx, topic, storetest.Publisher))
 		topics, err := p.All[1].SMembers(ctx, store.Keys{Namespace: p.All[1].Namespace()}.SubscriberTopics(token)).Result()
 		require.NoError(t, err)
 		assert.Empty(t, topics)
 		require.NoError(t, p.Subscribe(ctx, token, subscription(topic), p.Now()))
+		removed, err = p.Relays[0].EndDeletion(ctx, d, true) // its answer was lost
+		require.NoError(t, err)
+		assert.False(t, removed)
+		p.PublishEvents(topic, 3, 3)
+		relayAll(p)
+		assert.Equal(t, []int{2, 3}, p.Received(1, token, topic))
+	})
+}
+
+// TestADeletionThatFailsChangesNothing because a partition is away, or whoever asked has gone.
+func TestADeletionThatFailsChangesNothing(t *testing.T) {
+	each(t, func(t *testing.T, p *storetest.Partitions) {
+		ctx, topic := t.Context(), p.TopicIn(0, 0)
+		for _, number := range []rdb.Number{1, 2} {
+			p.AddSubscriber(number, 100, topic)
+		}
+		_, err := p.All[2].Hold(ctx, 0)
+		require.NoError(t, err)
+		require.ErrorIs(t, p.DeleteTopic(ctx, topic, storetest.Publisher), bus.ErrTopicClaimed, "nobody has published to it")
+		require.ErrorIs(t, p.DeleteTopic(ctx, topic, ""), bus.ErrUnavailable)
+		require.NoError(t, p.All[2].Release(ctx))
+		p.PublishEvents(topic, 1, 1)
+		impatient, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+		defer cancel()
+		require.Error(t, p.DeleteTopic(impatient, topic, ""), "the event is on its way, and no worker runs")
 		p.PublishEvents(topic, 2, 2)
 		relayAll(p)
-		assert.Equal(t, []int{2}, p.Received(1, token, topic))
+		for _, number := range []rdb.Number{1, 2} {
+			assert.Equal(t, []int{1, 2}, p.Received(number, p.TokenIn(number), topic))
+		}
+	})
+}
+
+// TestGenerationsAreNeverUsedAgain, or who closes an outbox late would close that of a later
+// subscription.
+func TestGenerationsAreNeverUsedAgain(t *testing.T) {
+	each(t, func(t *testing.T, p *storetest.Partitions) {
+		ctx, topic := t.Context(), p.TopicIn(0, 0)
+		token := p.AddSubscriber(1, 100, topic)
+		generation := func() string {
+			return p.All[0].HGet(ctx, relays.Keys{Namespace: p.All[0].Namespace()}.Outboxes(topic), "01").Val()
+		}
+		late := generation()
+		require.NoError(t, p.Unsubscribe(ctx, token, topic))
+		require.NoError(t, p.EndUnwantedRelays(ctx, p.Home(topic), []string{string(topic)}))
+		assert.Empty(t, generation())
+		require.NoError(t, p.Subscribe(ctx, token, subscription(topic), p.Now()))
+		closed, err := p.Relays[0].Close(ctx, topic, 1, late)
+		require.NoError(t, err)
+		assert.False(t, closed)
+		require.NoError(t, p.DeleteTopic(ctx, topic, ""))
+		require.NoError(t, p.Subscribe(ctx, token, subscription(topic), p.Now()))
+		assert.Equal(t, "3", generation())
+	})
+}
+
+// TestAPartitionThatIsHeldIsNotTakenForEmpty while its keys are moved.
+func TestAPartitionThatIsHeldIsNotTakenForEmpty(t *testing.T) {
+	each(t, func(t *testing.T, p *storetest.Partitions) {
+		ctx, topic := t.Context(), p.TopicIn(0, 0)
+		token := p.AddSubscriber(1, 100, topic)
+		_, err := p.All[1].Hold(ctx, 0)
+		require.NoError(t, err)
+		key := store.Keys{Namespace: p.All[1].Namespace()}.TopicSubscribers(topic)
+		require.NoError(t, p.All[1].Rename(ctx, key, key+" aside").Err())
+		require.ErrorIs(t, p.EndUnwantedRelays(ctx, p.Home(topic), []string{string(topic)}), bus.ErrUnavailable)
+		require.NoError(t, p.All[1].Rename(ctx, key+" aside", key).Err())
+		require.NoError(t, p.All[1].Release(ctx))
+		p.PublishEvents(topic, 1, 1)
+		relayAll(p)
+		assert.Equal(t, []int{1}, p.Received(1, token, topic))
 	})
 }

@@ -2,7 +2,9 @@
 -- subscribers of the topic: of events that a job, a relay, carries there in order. A partition is
 -- named by its number, two digits.
 local function outboxes_key(topic) return ns .. 'relays:' .. topic end
+local function deleting_key(topic) return ns .. 'deleting:' .. topic end
 local function outbox_key(number) return ns .. 'relay:' .. number end
+local function relay_generation_key() return ns .. 'relay:generation' end
 local function relay_taken_key() return ns .. 'relay:taken' end
 local function relay_carried_key() return ns .. 'relay:carried' end
 local function relayed_key(number) return ns .. 'relayed:' .. number end
