@@ -23,7 +23,7 @@ func (a *API) getStatus(w http.ResponseWriter, r *http.Request) {
 		redirectToConsole(w, r)
 		return
 	}
-	if err := a.stores.First().Ping(r.Context()); err != nil {
+	if err := a.stores.PingAny(r.Context()); err != nil {
 		rest.WriteJSON(w, http.StatusServiceUnavailable, statusView{
 			Status: "error", Message: "the bus cannot reach its storage", Version: a.config.Version,
 		})
@@ -62,7 +62,7 @@ func (a *API) getPing(w http.ResponseWriter, _ *http.Request) {
 
 // getReady reports whether Redis can be reached.
 func (a *API) getReady(w http.ResponseWriter, r *http.Request) {
-	a.RespondJSON(w, r, struct{}{}, a.stores.First().Ping(r.Context()))
+	a.RespondJSON(w, r, struct{}{}, a.stores.PingAny(r.Context()))
 }
 
 // getPulse is getReady for authenticated callers, and fails if any partition is away.

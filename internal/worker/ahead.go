@@ -34,7 +34,7 @@ func (s *spares) all() []bus.WorkerID {
 }
 
 // workers are those of the threads, with their spares.
-func (p *pool) workers() []bus.WorkerID { return slices.Concat(p.threads, p.spares.all()) }
+func (p *pool) workers() []bus.WorkerID { return slices.Concat(p.threads.ids(), p.spares.all()) }
 
 // runAhead runs a task, and those that were taken ahead with it, one after the other. It begins no
 // other once one is to be run again, [queue.AheadTime] has passed, or the context is done. Those

@@ -41,7 +41,7 @@ type Pool struct {
 type pool struct {
 	*Worker
 	Pool
-	threads []bus.WorkerID
+	threads threads
 	spares  spares
 	slots   *slots
 	sources []*source
@@ -49,6 +49,8 @@ type pool struct {
 	offers chan *source
 	// busy is the number of threads that run a job.
 	busy *atomic.Int64
+	// loops are all that run.
+	loops *sync.WaitGroup
 }
 
 func (w *Worker) newPool(config Pool) *pool {
@@ -63,9 +65,6 @@ func (w *Worker) newPool(config Pool) *pool {
 		waiter := q.NewWaiter(config.Name, w.config.AcquireTimeout)
 		p.sources = append(p.sources, &source{Queue: q, waiter: waiter, acquired: make(chan struct{})})
 	}
-	for range config.Threads {
-		p.threads = append(p.threads, bus.NewWorkerID())
-	}
 	w.config.Recorder.Threads(config.Name, config.Threads)
 	return p
 }
@@ -76,8 +75,9 @@ func (p *pool) start(ctx context.Context, loops *sync.WaitGroup) {
 		loops.Go(func() { p.runScheduler(ctx, s) })
 		loops.Go(func() { p.offer(ctx, s) })
 	}
-	for _, thread := range p.threads {
-		loops.Go(func() { p.run(ctx, thread) })
+	p.loops = loops
+	for range p.Threads {
+		p.startThread(ctx)
 	}
 }
 
@@ -89,19 +89,20 @@ func (p *pool) close() {
 }
 
 // run is one thread: it takes jobs, runs them and completes them until the context is done.
-func (p *pool) run(ctx context.Context, thread bus.WorkerID) {
-	known := 0 // spares of the thread: they are always the same, in order
-	for ctx.Err() == nil {
-		for s, task := p.waitAndAcquire(ctx, thread); task != nil; {
-			if ahead := len(task.Ahead); ahead > known {
-				p.spares.add(task.Ahead[known:])
-				known = ahead
+func (p *pool) run(ctx context.Context, t *thread) {
+	for ctx.Err() == nil && !t.isReplaced() {
+		for s, task := p.waitAndAcquire(ctx, t); task != nil; {
+			if ahead := len(task.Ahead); ahead > t.known {
+				p.spares.add(task.Ahead[t.known:])
+				t.known = ahead
 			}
 			result, failed, failure := p.runAhead(ctx, s, task)
-			next := p.complete(ctx, s, task, result, failed == nil)
+			arrived := p.replaceWhileAway(ctx, t)
+			next := p.complete(ctx, s, task, result, failed == nil && !t.isReplaced())
 			if failed != nil {
 				p.complete(ctx, s, failed, failure, false)
 			}
+			arrived()
 			task = next
 		}
 	}
@@ -118,13 +119,14 @@ func standing(task *queue.Task) bus.Standing {
 
 // waitAndAcquire waits for a source that has a job and takes it. It returns nil if another worker
 // took the job, if the wait timed out, and if the context is done.
-func (p *pool) waitAndAcquire(ctx context.Context, thread bus.WorkerID) (*source, *queue.Task) {
+func (p *pool) waitAndAcquire(ctx context.Context, t *thread) (*source, *queue.Task) {
 	select {
 	case s := <-p.offers:
 		defer func() { s.acquired <- struct{}{} }()
+		defer p.replaceWhileAway(ctx, t)()
 		minStanding := p.slots.reserve()
-		taken, err := s.Acquire(ctx, p.Name, thread, minStanding, p.now())
-		return s, p.acquired(ctx, s, thread, minStanding, queue.Next{Taken: taken, Err: err})
+		taken, err := s.Acquire(ctx, p.Name, t.id, minStanding, p.now())
+		return s, p.acquired(ctx, s, t.id, minStanding, queue.Next{Taken: taken, Err: err})
 	case <-ctx.Done():
 		return nil, nil
 	}
@@ -135,7 +137,9 @@ func (p *pool) waitAndAcquire(ctx context.Context, thread bus.WorkerID) (*source
 // the job is this thread's, and no other thread would run it.
 func (p *pool) acquired(ctx context.Context, s *source, thread bus.WorkerID, reserved bus.Standing, next queue.Next) *queue.Task {
 	for errors.Is(next.Err, bus.ErrUnavailable) && ctx.Err() == nil {
+		p.slots.release(reserved) // others may be served meanwhile
 		pause(ctx, retryInterval)
+		reserved = p.slots.reserve()
 		next.Taken, next.Err = s.Acquire(ctx, p.Name, thread, reserved, p.now())
 	}
 	p.slots.swap(reserved, standing(next.Task))

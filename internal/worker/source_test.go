@@ -85,3 +85,52 @@ func TestAPartitionThatHangsHoldsUpNoOther(t *testing.T) {
 	assert.Equal(t, "00d", next(t, ran))
 	stop()
 }
+
+// TestAPartitionThatIsHeldKeepsNoThread, neither as a job is to be taken, nor as one is to be ended.
+func TestAPartitionThatIsHeldKeepsNoThread(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		p := storetest.NewPartitions(t, server.Open(t))
+		ran, goOn := make(chan rdb.Number, 10), make(chan struct{})
+		enqueue := func(number rdb.Number, arg string) {
+			t.Helper()
+			_, err := p.Batches[number].Enqueue(t.Context(), bus.QueueMain, bus.Job{Name: "job", Args: []string{arg}})
+			require.NoError(t, err)
+		}
+		_, stop := start(t, p.Data[0], func(_ context.Context, task *queue.Task) queue.Result {
+			if task.Job.Args[0] == "held" {
+				<-goOn
+			}
+			ran <- task.Partition
+			return queue.Done
+		}, in(2, p.Batches...))
+		enqueue(0, "held") // and one thread takes it
+		require.Eventually(t, func() bool {
+			return p.All[0].Exists(t.Context(), queue.Keys{Namespace: p.All[0].Namespace()}.PendingIndex(bus.QueueMain)).Val() == 1
+		}, soon, time.Millisecond)
+		for _, number := range []rdb.Number{0, 1} {
+			_, err := p.All[number].Hold(t.Context(), 0)
+			require.NoError(t, err)
+		}
+		close(goOn)
+		assert.Equal(t, rdb.Number(0), next(t, ran))
+		// There are two threads, and two partitions held. A wait ends after 100 ms: a second has several.
+		for begun := time.Now(); time.Since(begun) < time.Second; {
+			enqueue(2, string(bus.NewBatchID()))
+			require.Equal(t, rdb.Number(2), next(t, ran))
+		}
+		for _, number := range []rdb.Number{0, 1} {
+			require.NoError(t, p.All[number].Release(t.Context()))
+		}
+		for _, number := range []rdb.Number{0, 1, 2} {
+			enqueue(number, "again")
+			assert.Equal(t, number, next(t, ran))
+		}
+		stop()
+		for _, p := range p.All {
+			require.NoError(t, p.EachKey(t.Context(), p.Namespace()+"jobs:*", func(keys []string) error {
+				require.Subset(t, []string{queue.Keys{Namespace: p.Namespace()}.MaxInFlight()}, keys)
+				return nil
+			}))
+		}
+	})
+}

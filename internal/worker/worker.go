@@ -153,7 +153,7 @@ func (w *Worker) retire(pools []*pool) {
 	defer cancel()
 	var all []bus.WorkerID
 	for _, p := range pools {
-		for _, thread := range p.threads {
+		for _, thread := range p.threads.ids() {
 			all = append(append(all, thread), p.Queues[0].Spares(thread)...)
 		}
 	}

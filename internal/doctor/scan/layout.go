@@ -101,6 +101,7 @@ var families = []Family{
 	// Of relays nothing is examined yet but the types.
 	{Prefix: "jobs:pending:" + string(bus.QueueRelay) + ":", Kind: rdb.List, unread: true},
 	{Prefix: relay.Outboxes(""), Kind: rdb.Hash, unread: true},
+	{Prefix: relay.Deleting(""), Kind: rdb.String, unread: true},
 	{Prefix: "relay:", Kind: rdb.List, unread: true},
 	{Prefix: "relayed:", Kind: rdb.List, unread: true},
 	{Prefix: "jobs:pending:", Kind: rdb.List, has: isWorker, list: (*Scan).takePending, from: -100, to: -1},

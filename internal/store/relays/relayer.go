@@ -25,13 +25,20 @@ type Relayer struct {
 	log        *slog.Logger
 	now        func() time.Time
 
-	mu      sync.Mutex
-	backoff map[rdb.Number]time.Duration
+	mu   sync.Mutex
+	away map[rdb.Number]*absence
+}
+
+// absence is of a partition that did not take the last relay.
+type absence struct {
+	backoff time.Duration
+	// until is when the next relay is tried; the others wait, and hold no thread.
+	until time.Time
 }
 
 // NewRelayer makes what relays between partitions, which are in the order of their numbers.
 func NewRelayer(partitions []*Relays, log *slog.Logger, now func() time.Time) *Relayer {
-	return &Relayer{partitions: partitions, log: log, now: now, backoff: map[rdb.Number]time.Duration{}}
+	return &Relayer{partitions: partitions, log: log, now: now, away: map[rdb.Number]*absence{}}
 }
 
 // Relay carries the head of an outbox to its partition. It is a handler of [bus.JobRelay].
@@ -41,12 +48,18 @@ func (r *Relayer) Relay(ctx context.Context, task *queue.Task) queue.Result {
 		r.log.Error("a relay to a partition that is not there", "job", task.Job.Name, "args", task.Job.Args)
 		return queue.Result{RetryAt: r.now().Add(maxBackoff)}
 	}
+	if wait := r.begin(head.To); wait > 0 {
+		return queue.Result{RetryAt: r.now().Add(wait)}
+	}
 	from, to := r.partitions[task.Partition], r.partitions[head.To]
 	arrival, err := to.Put(ctx, task.Partition, head, r.now())
 	switch {
 	case errors.Is(err, bus.ErrTooManyBatches):
 		return queue.Result{RetryAt: r.now(), Detail: outcome{word: tooLarge}}
 	case err != nil:
+		if !errors.Is(err, bus.ErrUnavailable) {
+			r.log.Error("a partition refuses events of others; they wait", "to_partition", head.To.String(), "error", err)
+		}
 		return queue.Result{RetryAt: r.now().Add(r.failed(head.To))}
 	}
 	if arrival.Unreadable > 0 {
@@ -59,16 +72,39 @@ func (r *Relayer) Relay(ctx context.Context, task *queue.Task) queue.Result {
 	return queue.Result{RetryAt: r.now().Add(Interval), Detail: outcome{arrived, arrival}}
 }
 
-// failed returns how long relays to a partition wait, which has not taken one.
+// begin returns how long a relay to a partition waits without a try, because that is away. While
+// one tries, the others wait.
+func (r *Relayer) begin(to rdb.Number) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a := r.away[to]
+	if a == nil {
+		return 0
+	}
+	if wait := a.until.Sub(r.now()); wait > 0 {
+		return wait
+	}
+	a.until = r.now().Add(maxBackoff)
+	return 0
+}
+
+// failed returns how long relays to a partition wait, which has not taken one: twice as long each
+// time.
 func (r *Relayer) failed(to rdb.Number) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.backoff[to] = min(max(2*r.backoff[to], minBackoff), maxBackoff)
-	return r.backoff[to]
+	a := r.away[to]
+	if a == nil {
+		a = &absence{}
+		r.away[to] = a
+	}
+	a.backoff = min(max(2*a.backoff, minBackoff), maxBackoff)
+	a.until = r.now().Add(a.backoff)
+	return a.backoff
 }
 
 func (r *Relayer) succeeded(to rdb.Number) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.backoff, to)
+	delete(r.away, to)
 }

@@ -14,7 +14,6 @@ package stores
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -67,6 +66,14 @@ func (s *Stores) Ping(ctx context.Context) error {
 // Relays are those of each partition, by number.
 func (s *Stores) Relays() []*relays.Relays { return s.relays }
 
+// PingAny returns [bus.ErrUnavailable] unless some partition is there.
+func (s *Stores) PingAny(ctx context.Context) error {
+	_, err := askFrom(ctx, s, s.First(), func(ctx context.Context, st *store.Store) (struct{}, error) {
+		return struct{}{}, rdb.Wrap("ping", st.Partition().Ping(ctx).Err())
+	})
+	return err
+}
+
 // each calls a function for some stores at once, and returns the first error.
 func each(stores []*store.Store, do func(*store.Store) error) error {
 	if len(stores) == 1 {
@@ -92,8 +99,9 @@ func (s *Stores) others(but *store.Store) (others []*store.Store) {
 // patience is how long a store is waited for before another one is asked too.
 const patience = 200 * time.Millisecond
 
-// ask asks stores that all know the same, one after the other, and returns the first answer.
-func ask[T any](ctx context.Context, s *Stores, question func(context.Context, *store.Store) (T, error)) (T, error) {
+// askFrom asks stores that all know the same, one after the other from one of them on, and returns
+// the first answer.
+func askFrom[T any](ctx context.Context, s *Stores, first *store.Store, question func(context.Context, *store.Store) (T, error)) (T, error) {
 	if len(s.all) == 1 {
 		return question(ctx, s.all[0])
 	}
@@ -103,10 +111,11 @@ func ask[T any](ctx context.Context, s *Stores, question func(context.Context, *
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // those that are not needed any more
-	answers, order := make(chan answer, len(s.all)), rand.Perm(len(s.all))
+	order := append([]*store.Store{first}, s.others(first)...)
+	answers := make(chan answer, len(order))
 	for asked, failed := 0, 0; ; {
 		if asked < len(order) {
-			st := s.all[order[asked]]
+			st := order[asked]
 			asked++
 			go func() {
 				a := answer{err: requireOpen(ctx, st)}

@@ -2,6 +2,8 @@ package stores
 
 import (
 	"context"
+	"errors"
+	"math/rand/v2"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/store"
@@ -9,7 +11,7 @@ import (
 
 // Tokens returns the name of every client, by token. It fails with [bus.ErrUnavailable].
 func (s *Stores) Tokens(ctx context.Context) (map[bus.Token]bus.ClientName, error) {
-	return ask(ctx, s, func(ctx context.Context, st *store.Store) (map[bus.Token]bus.ClientName, error) {
+	return askFrom(ctx, s, s.all[rand.IntN(len(s.all))], func(ctx context.Context, st *store.Store) (map[bus.Token]bus.ClientName, error) {
 		return st.Tokens(ctx)
 	})
 }
@@ -20,7 +22,10 @@ func (s *Stores) FindToken(ctx context.Context, tokens []bus.Token) (bus.Token, 
 		token bus.Token
 		name  bus.ClientName
 	}
-	found, err := ask(ctx, s, func(ctx context.Context, st *store.Store) (c client, err error) {
+	if len(tokens) == 0 {
+		return "", "", nil
+	}
+	found, err := askFrom(ctx, s, s.Of(tokens[0]), func(ctx context.Context, st *store.Store) (c client, err error) {
 		c.token, c.name, err = st.FindToken(ctx, tokens)
 		return c, err
 	})
@@ -37,19 +42,50 @@ func (s *Stores) ClientName(ctx context.Context, token bus.Token) (bus.ClientNam
 // PutToken registers a client's token, which may be registered for it already. It fails with
 // [bus.ErrTokenTaken] or [bus.ErrUnavailable].
 func (s *Stores) PutToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
-	return each(s.all, func(st *store.Store) error { return st.PutToken(ctx, token, name) })
+	if err := s.Of(token).PutToken(ctx, token, name); err != nil {
+		return err
+	}
+	return s.spread(ctx, token, name)
+}
+
+// spread registers a token in all partitions but its own, which decides whose it is.
+func (s *Stores) spread(ctx context.Context, token bus.Token, name bus.ClientName) error {
+	return each(s.others(s.Of(token)), func(st *store.Store) error {
+		err := st.PutToken(ctx, token, name)
+		if !errors.Is(err, bus.ErrTokenTaken) {
+			return err
+		}
+		// It was another client's before, and was removed in a part of the partitions.
+		if err := st.DeleteToken(ctx, token); err != nil {
+			return err
+		}
+		return st.PutToken(ctx, token, name)
+	})
 }
 
 // AddToken registers a client's token unless it is registered, under whatever name. It fails with
 // [bus.ErrUnavailable].
 func (s *Stores) AddToken(ctx context.Context, token bus.Token, name bus.ClientName) error {
-	return each(s.all, func(st *store.Store) error { return st.AddToken(ctx, token, name) })
+	st := s.Of(token)
+	if err := st.AddToken(ctx, token, name); err != nil || len(s.all) == 1 {
+		return err
+	}
+	name, err := st.ClientName(ctx, token)
+	if err != nil || name == "" { // it was removed meanwhile
+		return err
+	}
+	return s.spread(ctx, token, name)
 }
 
 // DeleteToken removes a token, if it is there, and the subscriber of that token. The token's topics
 // stay its client's. It fails with [bus.ErrUnavailable].
 func (s *Stores) DeleteToken(ctx context.Context, token bus.Token) error {
-	return each(s.all, func(st *store.Store) error { return st.DeleteToken(ctx, token) })
+	st := s.Of(token)
+	// It comes last: as long as it has the token, all this can be repeated.
+	if err := each(s.others(st), func(st *store.Store) error { return st.DeleteToken(ctx, token) }); err != nil {
+		return err
+	}
+	return st.DeleteToken(ctx, token)
 }
 
 // RotateToken begins to change a client's token for another one, which it makes: see
@@ -64,8 +100,7 @@ func (s *Stores) RotateToken(ctx context.Context, old bus.Token) (token bus.Toke
 	if token, name, err = st.RotateToken(ctx, old, fresh); err != nil {
 		return "", "", err
 	}
-	err = each(s.others(st), func(st *store.Store) error { return st.AddToken(ctx, token, name) })
-	return token, name, err
+	return token, name, s.spread(ctx, token, name)
 }
 
 // TokenIn makes tokens until one is of the partition of a store.
