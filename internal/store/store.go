@@ -41,6 +41,9 @@ func New(partition *rdb.Partition, o Options) *Store {
 	return s
 }
 
+// TopicLimits are those of [Options]: MaxClientTopics and MaxTopics.
+func (s *Store) TopicLimits() (ofClient, ofBus int) { return s.maxClientTopics, s.maxTopics }
+
 // Partition is where the store's data is.
 func (s *Store) Partition() *rdb.Partition { return s.redis }
 

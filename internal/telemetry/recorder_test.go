@@ -98,7 +98,7 @@ func TestDeadLettersAndReplaysAreCounted(t *testing.T) {
 	assert.Equal(t, int64(6), counters[bus.NewCounter("events.added", telemetry.QueueTag("shop"))], "they are in its queue again")
 }
 
-// TestRelayedEventsAreAdded to the queues of those who get them elsewhere than at their topic's home.
+// TestRelayedEventsAreAdded to the queues of those who get them in another partition.
 func TestRelayedEventsAreAdded(t *testing.T) {
 	registry, st := metrics.NewRegistry(), storetest.Open(t, rdbtest.Embedded(t))
 	require.NoError(t, st.PutToken(t.Context(), "alice--1", "alice"))

@@ -86,7 +86,7 @@ func TestAPartitionThatHangsHoldsUpNoOther(t *testing.T) {
 	stop()
 }
 
-// TestAPartitionThatIsHeldKeepsNoThread, neither as a job is to be taken, nor as one is to be ended.
+// TestAPartitionThatIsHeldKeepsNoThread, neither as a job is to be taken, nor as one is ended.
 func TestAPartitionThatIsHeldKeepsNoThread(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		p := storetest.NewPartitions(t, server.Open(t))
@@ -113,7 +113,7 @@ func TestAPartitionThatIsHeldKeepsNoThread(t *testing.T) {
 		}
 		close(goOn)
 		assert.Equal(t, rdb.Number(0), next(t, ran))
-		// There are two threads, and two partitions held. A wait ends after 100 ms: a second has several.
+		// There are two threads, and two partitions held. A wait takes 100 ms: a second has several.
 		for begun := time.Now(); time.Since(begun) < time.Second; {
 			enqueue(2, string(bus.NewBatchID()))
 			require.Equal(t, rdb.Number(2), next(t, ran))

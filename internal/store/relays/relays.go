@@ -59,12 +59,16 @@ func New(st *store.Store) *Relays {
 // maxOpened is how many topics one step opens.
 const maxOpened = 500
 
-// Open has the events of topics be relayed to a partition, where a client of a name has subscribed
-// to them, from now on. The topics are created if need be: whether there may be more was asked
-// where the client is. It can be repeated. It fails with [bus.ErrUnavailable].
+// Open has the events of topics, of which this is the home, be relayed to a partition, where a
+// client of a name has subscribed to them, from now on; if that is another one. The topics are
+// created if need be: whether there may be more was asked before. It can be repeated. It fails with
+// [bus.ErrUnavailable].
 func (r *Relays) Open(ctx context.Context, topics []bus.TopicName, to rdb.Number, client bus.ClientName) error {
 	for some := range slices.Chunk(topics, maxOpened) {
 		args := []any{to.String(), string(client)}
+		if to == r.redis.Number() {
+			args[0] = ""
+		}
 		for _, topic := range some {
 			args = append(args, string(topic))
 		}

@@ -14,7 +14,6 @@ import (
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
-	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
@@ -194,123 +193,40 @@ func TestAnUnusedTopicThatIsRelayed(t *testing.T) {
 	})
 }
 
-// apart are the partitions of a bus of which each is on a Redis of its own.
-func apart(t *testing.T) (*stores.Stores, []*rdbtest.Server) {
-	var all []*store.Store
-	var servers []*rdbtest.Server
-	for i := range storetest.PartitionCount {
-		servers = append(servers, rdbtest.Real(t))
-		p := servers[i].Open(t).Partitions("", storetest.PartitionCount)[i]
-		require.NoError(t, p.Release(t.Context()))
-		all = append(all, storetest.OpenOn(p))
-	}
-	return stores.New(all...), servers
-}
-
-func TestTokensAreFoundWherePartitionsAreThere(t *testing.T) {
-	all, servers := apart(t)
-	ctx := t.Context()
-	require.NoError(t, all.PutToken(ctx, "reader--1", "reader"))
-	require.ErrorIs(t, all.PutToken(ctx, "reader--1", "another"), bus.ErrTokenTaken)
-	servers[0].Freeze(t)
-	servers[2].Kill(t)
-	rdbtest.Promptly(t, 2*time.Second, func() time.Duration {
-		return rdbtest.Took(func() {
-			for range 5 { // in whatever order
-				token, name, err := all.FindToken(ctx, []bus.Token{"unknown", "reader--1"})
-				require.NoError(t, err)
-				assert.Equal(t, "reader--1 reader", fmt.Sprint(token, " ", name))
+// TestTheLimitOfTopicsIsThatOfTheBus wherever the topics and the client are.
+func TestTheLimitOfTopicsIsThatOfTheBus(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		p := storetest.NewPartitions(t, server.Open(t), func(o *store.Options) { o.MaxClientTopics, o.MaxTopics = 4, 12 })
+		ctx := t.Context()
+		var others []bus.TopicName // of a client of each partition
+		for i := range p.All {
+			for n := range 2 {
+				others = append(others, p.TopicIn(rdb.Number(i), n))
 			}
-		})
-	})
-	names, err := all.Tokens(ctx)
-	require.NoError(t, err)
-	assert.Equal(t, map[bus.Token]bus.ClientName{"reader--1": "reader"}, names)
-	servers[0].Thaw(t)
-	require.ErrorIs(t, all.PutToken(ctx, "reader--2", "reader"), bus.ErrUnavailable)
-	servers[2].Restart(t) // without its keys
-	require.ErrorIs(t, all.PutToken(ctx, "reader--2", "reader"), bus.ErrUnavailable)
-	for range 5 {
-		name, err := all.ClientName(ctx, "reader--1")
-		require.NoError(t, err)
-		assert.Equal(t, bus.ClientName("reader"), name, "the empty one is not asked")
-	}
-	require.NoError(t, all.All()[2].Partition().Release(ctx))
-	require.NoError(t, all.PutToken(ctx, "reader--2", "reader"))
-	for _, st := range all.All() {
-		name, err := st.ClientName(ctx, "reader--2")
-		require.NoError(t, err)
-		assert.Equal(t, bus.ClientName("reader"), name)
-	}
-	for _, server := range servers {
-		server.Kill(t)
-	}
-	_, err = all.Tokens(ctx)
-	require.ErrorIs(t, err, bus.ErrUnavailable)
-}
-
-// TestARotationStaysInItsPartition with all that is queued, and leaves no partition with the old
-// token.
-func TestARotationStaysInItsPartition(t *testing.T) {
-	each(t, func(t *testing.T, p *storetest.Partitions) {
-		ctx, topic := t.Context(), p.TopicIn(0, 0)
-		old := p.AddSubscriber(1, 100, topic)
-		own := p.TopicIn(2, 0)
-		publication := storetest.Publication(t, own, 1, 1, 0)
-		publication.Publisher = old
-		require.NoError(t, storetest.Publish(ctx, p.Home(own), publication))
-		p.PublishEvents(topic, 1, 3)
-		relayAll(p)
-		fresh, name, err := p.RotateToken(ctx, old)
-		require.NoError(t, err)
-		assert.Equal(t, bus.ClientName("reader"), name)
-		again, _, err := p.RotateToken(ctx, old)
-		require.NoError(t, err)
-		assert.Equal(t, fresh, again, "it goes on with the one that was begun")
-		assert.Equal(t, rdb.Number(1), p.Of(fresh).Partition().Number())
-		p.PublishEvents(topic, 4, 4)
-		relayAll(p)
-		_, done, err := p.Of(old).Relabel(ctx, old, store.BeginRelabelling(), time.Minute)
-		for ; err == nil && !done; _, done, err = p.Of(old).Relabel(ctx, old, store.BeginRelabelling(), time.Minute) {
 		}
-		require.NoError(t, err)
-		require.NoError(t, p.FinishRotation(ctx, old))
-		require.NoError(t, p.FinishRotation(ctx, old), "it can be repeated")
+		for i := range p.All {
+			token, name := p.TokenIn(rdb.Number(i)), bus.ClientName(fmt.Sprintf("client-%d", i))
+			require.NoError(t, p.PutToken(ctx, token, name))
+			require.NoError(t, p.Subscribe(ctx, token, subscription(others[2*i:2*i+2]...), p.Now()))
+		}
+		token := p.TokenIn(1)
+		require.NoError(t, p.Subscribe(ctx, token, subscription(others...), p.Now()), "they are of others")
+		for range 2 { // what is named already counts once
+			require.NoError(t, p.Subscribe(ctx, token, subscription(append(others, "new_a", "new_b")...), p.Now()))
+		}
+		var limit *bus.TopicLimitError
+		err := p.Subscribe(ctx, token, subscription(append(others, "new_c")...), p.Now())
+		require.ErrorAs(t, err, &limit)
+		assert.Equal(t, bus.TopicLimitError{Limit: 4}, *limit)
+		err = p.PatchSubscriber(ctx, p.TokenIn(2), bus.Subscription{Topics: []bus.TopicName{"new_d", "new_e", "new_f"}}, p.Now())
+		require.ErrorAs(t, err, &limit)
+		require.NoError(t, p.Subscribe(ctx, p.TokenIn(2), subscription("new_d", "new_e"), p.Now()))
+		require.NoError(t, p.Subscribe(ctx, p.TokenIn(0), subscription("new_f", "new_g"), p.Now()))
+		require.NoError(t, p.PutToken(ctx, "late--1", "late"))
+		require.ErrorAs(t, p.Subscribe(ctx, "late--1", subscription("new_h"), p.Now()), &limit)
+		assert.Equal(t, bus.TopicLimitError{Limit: 12, OfBus: true}, *limit)
 		for _, st := range p.Data {
-			names, err := st.Tokens(ctx)
-			require.NoError(t, err)
-			assert.Equal(t, map[bus.Token]bus.ClientName{storetest.Publisher: "publisher", fresh: "reader"}, names)
+			storetest.RequireSound(t, st)
 		}
-		assert.Equal(t, storetest.UpTo(1, 4), p.Received(1, fresh, topic))
-		publication.Publisher = fresh
-		require.NoError(t, storetest.Publish(ctx, p.Home(own), publication), "the client's topic is still its own")
-	})
-}
-
-func TestADeletedTokenIsGoneEverywhere(t *testing.T) {
-	each(t, func(t *testing.T, p *storetest.Partitions) {
-		ctx, topic := t.Context(), p.TopicIn(0, 0)
-		token := p.AddSubscriber(1, 100, topic)
-		require.NoError(t, p.AddToken(ctx, token, "another"), "it is registered already")
-		name, err := p.ClientName(ctx, token)
-		require.NoError(t, err)
-		assert.Equal(t, bus.ClientName("reader"), name)
-		for range 2 { // it can be repeated
-			require.NoError(t, p.DeleteToken(ctx, token))
-		}
-		for _, st := range p.Data {
-			name, err := st.ClientName(ctx, token)
-			require.NoError(t, err)
-			assert.Empty(t, name)
-		}
-		subscribers := 0
-		_, err = p.EachSubscribers(ctx, stats.Page{}, func(some []bus.Subscriber) error {
-			subscribers += len(some)
-			return nil
-		})
-		require.NoError(t, err)
-		assert.Zero(t, subscribers)
-		_, _, err = p.RotateToken(ctx, token)
-		require.ErrorIs(t, err, bus.ErrTokenUnknown)
 	})
 }

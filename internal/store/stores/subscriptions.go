@@ -15,33 +15,98 @@ import (
 // Subscribe makes a client a subscriber of exactly the given topics: see [store.Store.Subscribe].
 // Once it has returned nil, all events that are published then are queued for it.
 func (s *Stores) Subscribe(ctx context.Context, token bus.Token, sub bus.Subscription, now time.Time) error {
-	if err := s.Of(token).Subscribe(ctx, token, sub, now); err != nil {
-		return err
-	}
-	return s.Relay(ctx, token, sub.Topics)
+	return s.subscribe(ctx, token, sub.Topics, func(st *store.Store) error { return st.Subscribe(ctx, token, sub, now) })
 }
 
 // PatchSubscriber changes the subscription of a subscriber: see [store.Store.PatchSubscriber].
 func (s *Stores) PatchSubscriber(ctx context.Context, token bus.Token, sub bus.Subscription, now time.Time) error {
-	if err := s.Of(token).PatchSubscriber(ctx, token, sub, now); err != nil {
+	return s.subscribe(ctx, token, sub.Topics, func(st *store.Store) error { return st.PatchSubscriber(ctx, token, sub, now) })
+}
+
+// subscribe stores a subscription in the partition of a token, and has its topics be relayed there.
+func (s *Stores) subscribe(ctx context.Context, token bus.Token, topics []bus.TopicName, put func(*store.Store) error) error {
+	st := s.Of(token)
+	if !st.Partition().IsOneOfSeveral() || len(topics) == 0 {
+		return put(st)
+	}
+	name, err := st.ClientName(ctx, token)
+	if err != nil {
 		return err
 	}
-	return s.Relay(ctx, token, sub.Topics)
+	if err := s.mayName(ctx, name, s.byHome(topics)); err != nil {
+		return err
+	}
+	if err := put(st); err != nil {
+		return err
+	}
+	return s.Relay(ctx, token, topics)
+}
+
+// byHome are topics by the number of their home.
+func (s *Stores) byHome(topics []bus.TopicName) map[rdb.Number][]bus.TopicName {
+	found := map[rdb.Number][]bus.TopicName{}
+	for _, topic := range topics {
+		number := s.partitions.Home(topic).Number()
+		found[number] = append(found[number], topic)
+	}
+	return found
+}
+
+// mayName returns a [bus.TopicLimitError] if there would be too many topics with those that are new
+// to the bus of some, which a client names. Two such clients at once may get a few more.
+func (s *Stores) mayName(ctx context.Context, client bus.ClientName, topics map[rdb.Number][]bus.TopicName) error {
+	ofClient, ofBus := s.First().TopicLimits()
+	if ofClient == 0 && ofBus == 0 {
+		return nil
+	}
+	fresh := 0
+	for number, some := range topics {
+		home := s.partitions[number]
+		known, key := make([]rdb.Reply[bool], len(some)), store.Keys{Namespace: home.Namespace()}.Owners()
+		err := home.Pipelined(ctx, "look for topics", func(pipe rdb.Commands) {
+			for i, topic := range some {
+				known[i] = pipe.HExists(ctx, key, string(topic))
+			}
+		})
+		if err != nil {
+			return err
+		}
+		for _, is := range known {
+			if !is.Val() {
+				fresh++
+			}
+		}
+	}
+	if fresh == 0 {
+		return nil
+	}
+	owned, all := int64(0), int64(0)
+	for _, p := range s.partitions {
+		keys := store.Keys{Namespace: p.Namespace()}
+		var own rdb.Reply[string]
+		var there rdb.Reply[int64]
+		err := p.Pipelined(ctx, "count topics", func(pipe rdb.Commands) {
+			own, there = pipe.HGet(ctx, keys.Owned(), string(client)), pipe.HLen(ctx, keys.Owners())
+		})
+		if err != nil {
+			return err
+		}
+		owned, all = owned+rdb.Integer(own.Val(), 0), all+there.Val()
+	}
+	switch {
+	case ofClient > 0 && owned+int64(fresh) > int64(ofClient):
+		return &bus.TopicLimitError{Limit: ofClient}
+	case ofBus > 0 && all+int64(fresh) > int64(ofBus):
+		return &bus.TopicLimitError{Limit: ofBus, OfBus: true}
+	}
+	return nil
 }
 
 // Relay has the events of topics be relayed to the partition of a subscriber, who is subscribed to
 // them. That they are needed no more, the partition says when it gets some. It fails with
 // [bus.ErrUnavailable], or [bus.ErrTokenUnknown] if the subscriber is gone.
 func (s *Stores) Relay(ctx context.Context, token bus.Token, topics []bus.TopicName) error {
-	to, elsewhere := s.Of(token), map[rdb.Number][]bus.TopicName{}
-	for _, topic := range topics {
-		if home := s.partitions.Home(topic); home != to.Partition() {
-			elsewhere[home.Number()] = append(elsewhere[home.Number()], topic)
-		}
-	}
-	if len(elsewhere) == 0 {
-		return nil
-	}
+	to := s.Of(token)
 	name, err := to.ClientName(ctx, token)
 	if err == nil && name == "" {
 		err = bus.ErrTokenUnknown
@@ -50,7 +115,7 @@ func (s *Stores) Relay(ctx context.Context, token bus.Token, topics []bus.TopicN
 		return err
 	}
 	var group errgroup.Group
-	for home, topics := range elsewhere {
+	for home, topics := range s.byHome(topics) {
 		group.Go(func() error { return s.relays[home].Open(ctx, topics, to.Partition().Number(), name) })
 	}
 	return group.Wait()

@@ -47,8 +47,8 @@ func (s *Stores) DeleteTopic(ctx context.Context, topic bus.TopicName, by bus.To
 	return bus.ErrUnavailable
 }
 
-// deleteElsewhere deletes the subscriptions to a topic in the partitions to which it is relayed, once
-// these have got its events. If one of them is away, it does so in none.
+// deleteElsewhere deletes the subscriptions to a topic in the partitions to which it is relayed,
+// once these have got its events. If one of them is away, it does so in none.
 func (s *Stores) deleteElsewhere(ctx context.Context, from *relays.Relays, d *relays.Deletion) error {
 	if err := waitForRelays(ctx, from, d); err != nil {
 		return err

@@ -79,8 +79,8 @@ func TestATopicWhoseEventsCannotBeRelayed(t *testing.T) {
 	})
 }
 
-// TestSubscribingWhileATopicIsDeleted leaves nobody subscribed to a topic that is not relayed, and no
-// deletion undoes a subscription that came after it.
+// TestSubscribingWhileATopicIsDeleted leaves nobody subscribed to a topic that is not relayed, and
+// no deletion undoes a subscription that came after it.
 func TestSubscribingWhileATopicIsDeleted(t *testing.T) {
 	each(t, func(t *testing.T, p *storetest.Partitions) {
 		ctx, topic := t.Context(), p.TopicIn(0, 0)

@@ -32,8 +32,10 @@ local function owners()
     if max_of_client > 0 and more > 0 and self.count(name) + more > max_of_client then
       return "client's topics"
     end
-    if max_of_bus > 0 and new > 0 and redis.call('SCARD', topics_key()) + new > max_of_bus then
-      return "bus's topics"
+    if max_of_bus > 0 and new > 0 then
+      -- A partition knows topics of which it is not the home.
+      local all = KEYS[1] and redis.call('HLEN', owners_key()) or redis.call('SCARD', topics_key())
+      if all + new > max_of_bus then return "bus's topics" end
     end
     return nil
   end

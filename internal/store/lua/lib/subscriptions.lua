@@ -27,7 +27,7 @@ local function read_subscription()
 end
 
 -- Which of the topics are new to the bus, for a client of a name; and why it may not name so many,
--- if it may not.
+-- if it may not. On a bus with partitions they may be new here alone: their homes decide.
 local function new_topics(sent, name)
   local new, more = {}, 0
   for topic in pairs(sent.topics or {}) do
@@ -36,6 +36,7 @@ local function new_topics(sent, name)
       if redis.call('HGET', owners_key(), topic) ~= name then more = more + 1 end
     end
   end
+  if KEYS[1] then return new, nil end
   return new, owners().over_limit(name, more, #new, tonumber(ARGV[6]), tonumber(ARGV[7]))
 end
 
@@ -115,7 +116,7 @@ end
 local function write_topics(token, sent, name, subscribed, new)
   for _, topic in ipairs(new) do
     redis.call('SADD', topics_key(), topic)
-    owners().set(topic, name)
+    if not KEYS[1] then owners().set(topic, name) end
   end
   for topic in pairs(sent.topics) do
     redis.call('SADD', topic_subscribers_key(topic), token)

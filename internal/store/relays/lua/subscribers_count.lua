@@ -1,5 +1,5 @@
--- Counts the subscribers of topics. As a script it is refused in a partition that is held, which may
--- have a part of its keys only.
+-- Counts the subscribers of topics. As a script it is refused in a partition that is held, which
+-- may have a part of its keys only.
 --
 -- ARGV     1 namespace, 2.. topics
 -- Returns  for each topic how many it has; -1 where its key is not of its type
