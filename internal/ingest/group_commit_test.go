@@ -294,15 +294,9 @@ func TestAPanicFailsTheRequests(t *testing.T) {
 // TestAPartitionThatHangsHoldsUpItsTopicsOnly has two partitions, each on a Redis of its own, of
 // which one is frozen.
 func TestAPartitionThatHangsHoldsUpItsTopicsOnly(t *testing.T) {
-	var all []*store.Store
-	var servers []*rdbtest.Server
-	for i := range 2 {
-		servers = append(servers, rdbtest.Real(t))
-		client := servers[i].Open(t, func(o *rdb.Options) { o.URL += "&read_timeout=5m" })
-		p := client.Partitions("", 2)[i]
-		require.NoError(t, p.Release(t.Context()))
-		all = append(all, store.New(p, store.Options{}))
-		require.NoError(t, all[i].PutToken(t.Context(), "alice", "alice"))
+	all, servers := storetest.Apart(t, 2, func(o *rdb.Options) { o.URL += "&read_timeout=5m" })
+	for _, st := range all {
+		require.NoError(t, st.PutToken(t.Context(), "alice", "alice"))
 	}
 	f := &fixture{Ingest: New(stores.New(all...), Options{}), t: t, server: servers[0]}
 	var topics [2]bus.TopicName // by home

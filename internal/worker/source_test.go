@@ -12,7 +12,6 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/worker"
 )
@@ -53,21 +52,10 @@ func TestPartitionsTakeTurns(t *testing.T) {
 
 // TestAPartitionThatHangsHoldsUpNoOther has two, each on a Redis of its own.
 func TestAPartitionThatHangsHoldsUpNoOther(t *testing.T) {
-	var queues []*queue.Queue
-	var servers []*rdbtest.Server
-	var first *store.Store
-	for i := range 2 {
-		servers = append(servers, rdbtest.Real(t))
-		p := servers[i].Open(t, func(o *rdb.Options) { o.URL += "&read_timeout=200ms" }).Partitions("", 2)[i]
-		require.NoError(t, p.Release(t.Context()))
-		st := store.New(p, store.Options{})
-		queues = append(queues, storetest.NewQueue(st, 1))
-		if first == nil {
-			first = st
-		}
-	}
+	all, servers := storetest.Apart(t, 2, func(o *rdb.Options) { o.URL += "&read_timeout=200ms" })
+	queues := []*queue.Queue{storetest.NewQueue(all[0], 1), storetest.NewQueue(all[1], 1)}
 	ran := make(chan string, 10)
-	_, stop := start(t, first, func(_ context.Context, task *queue.Task) queue.Result {
+	_, stop := start(t, all[0], func(_ context.Context, task *queue.Task) queue.Result {
 		ran <- task.Partition.String() + task.Job.Args[0]
 		return queue.Done
 	}, in(2, queues...))

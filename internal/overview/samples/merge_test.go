@@ -11,7 +11,6 @@ import (
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
@@ -58,14 +57,7 @@ func TestASampleIsOfAllPartitions(t *testing.T) {
 // TestAPartitionThatIsAwayIsUnread has three, each on a Redis of its own.
 func TestAPartitionThatIsAwayIsUnread(t *testing.T) {
 	f := newFixture(t, rdbtest.Embedded(t))
-	var all []*store.Store
-	var servers []*rdbtest.Server
-	for i := range 3 {
-		servers = append(servers, rdbtest.Real(t))
-		p := servers[i].Open(t).Partitions("", 3)[i]
-		require.NoError(t, p.Release(t.Context()))
-		all = append(all, storetest.OpenOn(p))
-	}
+	all, servers := storetest.Apart(t, 3)
 	c, b := f.collectorOf(all...), stores.New(all...)
 	for i := range 12 {
 		token := bus.Token(fmt.Sprintf("client-%d--1", i))

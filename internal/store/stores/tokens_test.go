@@ -17,22 +17,9 @@ import (
 	"routemaster/internal/store/storetest"
 )
 
-// apart are the partitions of a bus of which each is on a Redis of its own.
-func apart(t *testing.T) (*stores.Stores, []*rdbtest.Server) {
-	var all []*store.Store
-	var servers []*rdbtest.Server
-	for i := range storetest.PartitionCount {
-		servers = append(servers, rdbtest.Real(t))
-		p := servers[i].Open(t).Partitions("", storetest.PartitionCount)[i]
-		require.NoError(t, p.Release(t.Context()))
-		all = append(all, storetest.OpenOn(p))
-	}
-	return stores.New(all...), servers
-}
-
 func TestTokensAreFoundWherePartitionsAreThere(t *testing.T) {
-	all, servers := apart(t)
-	ctx := t.Context()
+	data, servers := storetest.Apart(t, 3)
+	all, ctx := stores.New(data...), t.Context()
 	require.NoError(t, all.PutToken(ctx, "reader--1", "reader"))
 	require.ErrorIs(t, all.PutToken(ctx, "reader--1", "another"), bus.ErrTokenTaken)
 	servers[0].Freeze(t)

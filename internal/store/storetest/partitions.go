@@ -12,6 +12,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/relays"
 	"routemaster/internal/store/stores"
@@ -53,6 +54,18 @@ func NewPartitions(t testing.TB, client *rdb.Client, adjust ...func(*store.Optio
 	p.Stores = stores.New(p.Data...)
 	require.NoError(t, p.PutToken(t.Context(), Publisher, "publisher"))
 	return p
+}
+
+// Apart are the stores of so many partitions, each on a Redis of its own.
+func Apart(t testing.TB, count int, adjust ...func(*rdb.Options)) (all []*store.Store, servers []*rdbtest.Server) {
+	t.Helper()
+	for i := range count {
+		server := rdbtest.Real(t)
+		p := server.Open(t, adjust...).Partitions("", count)[i]
+		require.NoError(t, p.Release(t.Context()))
+		all, servers = append(all, OpenOn(p)), append(servers, server)
+	}
+	return all, servers
 }
 
 // Now is the time.

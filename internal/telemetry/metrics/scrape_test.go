@@ -217,14 +217,7 @@ func TestHistoriesAreShown(t *testing.T) {
 
 // TestAScrapeOfPartitions has three, each on a Redis of its own, of which one hangs.
 func TestAScrapeOfPartitions(t *testing.T) {
-	var all []*store.Store
-	var servers []*rdbtest.Server
-	for i := range 3 {
-		servers = append(servers, rdbtest.Real(t))
-		p := servers[i].Open(t).Partitions("", 3)[i]
-		require.NoError(t, p.Release(t.Context()))
-		all = append(all, storetest.OpenOn(p))
-	}
+	all, servers := storetest.Apart(t, 3)
 	b := stores.New(all...)
 	ctx, now := t.Context(), time.Now().Truncate(time.Millisecond)
 	names := map[int]string{} // of a client in each partition
