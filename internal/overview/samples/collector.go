@@ -62,14 +62,6 @@ func NewCollector(config Config, now func() time.Time) *Collector {
 	return c
 }
 
-// draft is a sample that is being taken. It has the backlogs that it is made from.
-type draft struct {
-	overview.Sample
-	backlogs []stats.Backlog
-	// timed is whether it is to have times.
-	timed bool
-}
-
 // Collect takes a sample. It has names, and no token. If Redis does not tell the time, nothing else
 // is read. A part that cannot be read within 500 ms is left out; all of them have a second. It does
 // not read [overview.Times]: those who look cost Redis no more than they must.
@@ -81,16 +73,12 @@ func (c *Collector) collect(ctx context.Context, timed bool) overview.Sample {
 	defer c.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 2*c.timeout)
 	defer cancel()
-	drafts := make([]*draft, len(c.partitions))
-	var reading sync.WaitGroup
-	for i, p := range c.partitions {
-		reading.Go(func() { drafts[i] = p.collect(ctx) })
-	}
-	reading.Wait()
+	drafts := c.readPartitions(ctx)
 	d := merge(drafts)
 	if d.Redis != "" {
 		return d.Sample
 	}
+	d.addSubscribers()
 	d.Running, d.timed = c.now().Sub(c.startedAt), timed
 	once := []part{
 		{overview.PartCounters, c.readCounters},
@@ -111,6 +99,28 @@ func (c *Collector) collect(ctx context.Context, timed bool) overview.Sample {
 	return d.Sample
 }
 
+// readPartitions takes the parts of a sample that are about partitions, of all at once. A panic of
+// one is its own: its callers report that, and go on.
+func (c *Collector) readPartitions(ctx context.Context) []*draft {
+	drafts, panics := make([]*draft, len(c.partitions)), make([]any, len(c.partitions))
+	var reading sync.WaitGroup
+	defer reading.Wait()
+	for i, p := range c.partitions[1:] {
+		reading.Go(func() {
+			defer func() { panics[i] = recover() }()
+			drafts[i+1] = p.collect(ctx)
+		})
+	}
+	drafts[0] = c.partitions[0].collect(ctx)
+	reading.Wait()
+	for _, reason := range panics {
+		if reason != nil {
+			panic(reason)
+		}
+	}
+	return drafts
+}
+
 // part reads a part of a sample.
 type part struct {
 	name string
@@ -124,11 +134,6 @@ func (c *Collector) read(ctx context.Context, d *draft, parts ...part) {
 			d.Unread = append(d.Unread, overview.Unread{Part: p.name, Why: explain(err)})
 		}
 	}
-}
-
-// hasDamage is whether a part could not be read because of what is not of the bus.
-func (d *draft) hasDamage() bool {
-	return slices.ContainsFunc(d.Unread, func(u overview.Unread) bool { return u.Why == notOfTheBus })
 }
 
 // findDamage names the keys because of which parts could not be read.

@@ -1,11 +1,7 @@
 package samples
 
 import (
-	"cmp"
 	"context"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"routemaster/internal/bus"
@@ -13,7 +9,6 @@ import (
 	"routemaster/internal/overview"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store/stats"
-	"routemaster/internal/telemetry"
 )
 
 // partition reads what there is in each partition of the bus.
@@ -91,45 +86,12 @@ func (p *partition) readBacklogs(ctx context.Context, d *draft) error {
 	p.known.forget(d.At)
 	backlogs, damaged, err := p.stats.Backlogs(ctx, &p.known.conditions)
 	d.backlogs, d.Damaged = backlogs, append(d.Damaged, damaged...)
-	d.Subscribers = make([]overview.SubscriberState, 0, len(backlogs))
-	joined := telemetry.ByClient(backlogs)
-	for _, name := range slices.Sorted(maps.Keys(joined)) {
-		b := joined[name]
-		if !b.Subscribed {
-			continue
-		}
-		d.Subscribers = append(d.Subscribers, overview.SubscriberState{
-			Name: string(name), Timeout: b.Timeout, Sent: b.Sent, Queued: b.Events, Batches: b.Batches,
-			Dead: b.DeadLetterEvents, Health: b.Health, AttemptedAt: b.AttemptedAt,
-			Paused: b.Holds.Paused, Throttled: b.Holds.Throttled, Paced: b.Holds.Paced,
-		})
-	}
 	return err
 }
 
 func (p *partition) readOldest(ctx context.Context, d *draft) (err error) {
 	p.known.owners, err = p.stats.FindOldest(ctx, d.backlogs, p.known.owners)
-	if err != nil {
-		return err
-	}
-	d.eachBacklog(func(b stats.Backlog, sub *overview.SubscriberState) {
-		if at := b.OldestAt; sub.OldestAt.IsZero() || !at.IsZero() && at.Before(sub.OldestAt) {
-			sub.OldestAt = at
-		}
-	})
-	return nil
-}
-
-// eachBacklog calls a function with the backlogs of subscribers. Several may be of one.
-func (d *draft) eachBacklog(each func(b stats.Backlog, sub *overview.SubscriberState)) {
-	byName := func(sub overview.SubscriberState, name bus.ClientName) int {
-		return strings.Compare(sub.Name, string(name))
-	}
-	for _, b := range d.backlogs {
-		if at, found := slices.BinarySearchFunc(d.Subscribers, b.Client, byName); found {
-			each(b, &d.Subscribers[at])
-		}
-	}
+	return err
 }
 
 func (p *partition) readTopics(ctx context.Context, s *draft) error {
@@ -164,16 +126,9 @@ func (p *partition) readDetails(ctx context.Context, d *draft) error {
 	if err != nil {
 		return err
 	}
-	d.eachBacklog(func(b stats.Backlog, sub *overview.SubscriberState) {
-		for _, topic := range k.topics[b.Token] {
-			sub.Topics = append(sub.Topics, string(topic))
-		}
-		sub.Failure = cmp.Or(k.failures[b.Token], sub.Failure)
-		sub.Blocked = sub.Blocked || blocked[b.Token] > 0
-	})
-	for i := range d.Subscribers {
-		slices.Sort(d.Subscribers[i].Topics)
-		d.Subscribers[i].Topics = slices.Compact(d.Subscribers[i].Topics)
+	d.details = make(map[bus.Token]detail, len(d.backlogs))
+	for _, b := range d.backlogs {
+		d.details[b.Token] = detail{k.topics[b.Token], k.failures[b.Token], blocked[b.Token] > 0}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package samples
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -88,4 +89,14 @@ func TestAPartitionThatIsAwayIsUnread(t *testing.T) {
 
 	servers[2].Kill(t)
 	assert.Equal(t, why, c.Collect(t.Context()).Redis)
+}
+
+// TestAPanicIsThatOfTheSample though each partition is read beside the others.
+func TestAPanicIsThatOfTheSample(t *testing.T) {
+	f := newFixture(t, rdbtest.Embedded(t))
+	all, _ := storetest.Apart(t, 3)
+	for _, c := range []*Collector{f.Collector, f.collectorOf(all...)} {
+		c.clock = func(time.Time) time.Time { panic("no time") }
+		assert.PanicsWithValue(t, "no time", func() { c.Collect(t.Context()) })
+	}
 }

@@ -1,0 +1,135 @@
+package samples
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/overview"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store/stats"
+	"routemaster/internal/telemetry"
+)
+
+// draft is a sample that is being taken. It has what its subscribers are made from.
+type draft struct {
+	overview.Sample
+	backlogs []stats.Backlog
+	details  map[bus.Token]detail
+	// timed is whether it is to have times.
+	timed bool
+}
+
+// detail is what is read of a subscriber besides what waits for it.
+type detail struct {
+	topics []bus.TopicName
+	// failure is what came of its last delivery if that failed, and blocked whether a batch holds it
+	// up.
+	failure string
+	blocked bool
+}
+
+// hasDamage is whether a part could not be read because of what is not of the bus.
+func (d *draft) hasDamage() bool {
+	return slices.ContainsFunc(d.Unread, func(u overview.Unread) bool { return u.Why == notOfTheBus })
+}
+
+// merge makes one of the drafts of all partitions, by number. A partition of which a part could not
+// be read is unread as such: what is known of the others is shown.
+func merge(drafts []*draft) *draft {
+	if len(drafts) == 1 {
+		return drafts[0]
+	}
+	var all *draft
+	var unread []overview.Unread
+	for i, d := range drafts {
+		why := d.Redis
+		if why == "" && len(d.Unread) > 0 {
+			why = d.Unread[0].Why
+		}
+		if why != "" {
+			unread = append(unread, overview.Unread{Part: "partition " + rdb.Number(i).String(), Why: why})
+		}
+		switch {
+		case d.Redis != "":
+		case all == nil:
+			all = d
+		default:
+			all.add(d)
+		}
+	}
+	if all == nil {
+		return drafts[0]
+	}
+	all.Unread = unread
+	slices.SortFunc(all.Topics, func(a, b overview.TopicState) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// add adds the draft of another partition.
+func (d *draft) add(more *draft) {
+	d.Refuses = cmp.Or(d.Refuses, more.Refuses)
+	d.Topics, d.backlogs = append(d.Topics, more.Topics...), append(d.backlogs, more.backlogs...)
+	if d.details == nil {
+		d.details = more.details
+	} else {
+		maps.Copy(d.details, more.details)
+	}
+	d.Damaged = append(d.Damaged, more.Damaged...)
+	d.Due += more.Due
+	if len(d.Queues) == 0 {
+		d.Queues = more.Queues
+	} else {
+		for i, q := range more.Queues { // all list the same
+			d.Queues[i].Instant += q.Instant
+			d.Queues[i].Scheduled += q.Scheduled
+		}
+	}
+	if d.Memory == nil || more.Memory != nil && isFuller(*more.Memory, *d.Memory) {
+		d.Memory = more.Memory // of several nodes, that of the fullest
+	}
+}
+
+// isFuller is whether a node is nearer to its high mark than another one.
+func isFuller(a, b overview.Memory) bool {
+	return float64(a.Used)*float64(b.High) > float64(b.Used)*float64(a.High)
+}
+
+// addSubscribers makes the subscribers. A client may have several tokens, also in several
+// partitions: it is one of them.
+func (d *draft) addSubscribers() {
+	d.Subscribers = make([]overview.SubscriberState, 0, len(d.backlogs))
+	joined := telemetry.ByClient(d.backlogs)
+	for _, name := range slices.Sorted(maps.Keys(joined)) {
+		b := joined[name]
+		if !b.Subscribed {
+			continue
+		}
+		d.Subscribers = append(d.Subscribers, overview.SubscriberState{
+			Name: string(name), Timeout: b.Timeout, Sent: b.Sent, Queued: b.Events, Batches: b.Batches,
+			Dead: b.DeadLetterEvents, Health: b.Health, OldestAt: b.OldestAt, AttemptedAt: b.AttemptedAt,
+			Paused: b.Holds.Paused, Throttled: b.Holds.Throttled, Paced: b.Holds.Paced,
+		})
+	}
+	byName := func(sub overview.SubscriberState, name bus.ClientName) int {
+		return strings.Compare(sub.Name, string(name))
+	}
+	for _, b := range d.backlogs {
+		at, found := slices.BinarySearchFunc(d.Subscribers, b.Client, byName)
+		if !found {
+			continue
+		}
+		sub, more := &d.Subscribers[at], d.details[b.Token]
+		for _, topic := range more.topics {
+			sub.Topics = append(sub.Topics, string(topic))
+		}
+		sub.Failure = cmp.Or(more.failure, sub.Failure)
+		sub.Blocked = sub.Blocked || more.blocked
+	}
+	for i := range d.Subscribers {
+		slices.Sort(d.Subscribers[i].Topics)
+		d.Subscribers[i].Topics = slices.Compact(d.Subscribers[i].Topics)
+	}
+}
