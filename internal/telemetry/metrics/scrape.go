@@ -245,7 +245,11 @@ func countersOf(subscriber bus.ClientName) []busCounter {
 }
 
 func (s *scrape) readStore(ctx context.Context) (reading, error) {
-	waiting, cancel := context.WithTimeout(ctx, snapshotTimeout)
+	several, limit := len(s.stores.All()) > 1, scrapeTimeout
+	if several {
+		limit = snapshotTimeout
+	}
+	waiting, cancel := context.WithTimeout(ctx, limit)
 	snapshot, err := s.stores.Snapshot(waiting, s.now().Add(s.options.ScalingDeadline))
 	cancel()
 	now := reading{Snapshot: snapshot, subscribers: telemetry.ByClient(snapshot.Backlogs)}
@@ -258,7 +262,7 @@ func (s *scrape) readStore(ctx context.Context) (reading, error) {
 			counters = append(counters, c.Counter)
 		}
 	}
-	if now.counts, err = s.stats.ReadCounters(ctx, counters); len(s.stores.All()) > 1 {
+	if now.counts, err = s.stats.ReadCounters(ctx, counters); several {
 		err = nil // what else was read is worth to be shown
 	}
 	return now, err
