@@ -101,7 +101,7 @@ func TestNoWorkerIsDeadRightAfterAnOutage(t *testing.T) {
 	keeper := maintenance.New(stores.New(st), st, q, bus.MemoryLimits{}, nil, slog.New(slog.DiscardHandler), func() time.Time { return now })
 	server.Kill(t)
 	away := time.Now().Truncate(time.Millisecond)
-	require.Error(t, st.Ping(ctx))
+	require.Error(t, st.Partition().Client().Ping(ctx))
 	server.Restart(t)
 	_, err := q.Enqueue(ctx, bus.QueueMain, bus.Job{Name: "x"})
 	for err != nil { // until the client has noticed

@@ -63,15 +63,15 @@ func TestARedisThatIsAwayIsAnErrorAndIsLoggedOnce(t *testing.T) {
 	var log rdbtest.Buffer
 	f := newFixtureOn(t, server, server.Open(t, log.LogTo).Partition(""))
 	ctx := t.Context()
-	require.NoError(t, f.Ping(ctx))
+	require.NoError(t, f.Store.Partition().Client().Ping(ctx))
 	server.Kill(t)
 	for range 3 {
-		require.ErrorIs(t, f.Ping(ctx), bus.ErrUnavailable)
+		require.ErrorIs(t, f.Store.Partition().Client().Ping(ctx), bus.ErrUnavailable)
 		_, err := f.Acquire(ctx, bus.QueueMain, "w1", bus.Failing, storetest.Start)
 		require.ErrorIs(t, err, bus.ErrUnavailable)
 	}
 	server.Restart(t)
-	require.NoError(t, f.Ping(ctx), "the first call finds it back")
+	require.NoError(t, f.Store.Partition().Client().Ping(ctx), "the first call finds it back")
 	task, err := f.Acquire(ctx, bus.QueueMain, "w1", bus.Failing, storetest.Start)
 	require.NoError(t, err)
 	assert.Nil(t, task)

@@ -2,7 +2,6 @@ package store
 
 import (
 	"cmp"
-	"context"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/queue"
@@ -46,6 +45,3 @@ func (s *Store) TopicLimits() (ofClient, ofBus int) { return s.maxClientTopics, 
 
 // Partition is where the store's data is.
 func (s *Store) Partition() *rdb.Partition { return s.redis }
-
-// Ping is [rdb.Client.Ping], for callers that do not use package rdb.
-func (s *Store) Ping(ctx context.Context) error { return s.redis.Client().Ping(ctx) }
