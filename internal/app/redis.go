@@ -28,7 +28,7 @@ func openRedis(c Config, log *slog.Logger, connections int) (*rdb.Client, error)
 
 // openStores opens the bus's data: of one store, or of as many as the bus on a cluster has
 // partitions. It waits until there is such a bus.
-func openStores(ctx context.Context, redis *rdb.Client, c Config, log *slog.Logger) (*stores.Stores, error) {
+func openStores(ctx context.Context, redis *rdb.Client, c Config, log *slog.Logger) (all *stores.Stores, err error) {
 	options := store.Options{
 		IdempotencyKeys: c.IdempotencyKeys,
 		MaxClientTopics: c.MaxClientTopics,
@@ -37,24 +37,22 @@ func openStores(ctx context.Context, redis *rdb.Client, c Config, log *slog.Logg
 	if !rdb.IsClusterURL(c.RedisURL) {
 		return stores.New(store.New(redis.Partition(c.RedisNamespace), options)), nil
 	}
-	for told := false; ; {
-		all, err := stores.Open(ctx, redis, c.RedisNamespace, options)
-		switch {
-		case err == nil:
-			return all, nil
-		case ctx.Err() != nil:
-			return nil, ctx.Err()
-		case errors.Is(err, stores.ErrNoBus) && !told:
+	told := false
+	retryUntilAccepted(ctx, func(ctx context.Context) error {
+		all, err = stores.Open(ctx, redis, c.RedisNamespace, options)
+		if errors.Is(err, stores.ErrNoBus) && !told {
 			log.Error("there is no bus on this cluster yet: rtm cluster create makes one", "namespace", c.RedisNamespace)
 			told = true
-		case !errors.Is(err, stores.ErrNoBus) && !errors.Is(err, bus.ErrUnavailable):
-			return nil, err
 		}
-		select {
-		case <-time.After(retryInterval):
-		case <-ctx.Done():
+		if errors.Is(err, stores.ErrNoBus) || errors.Is(err, bus.ErrUnavailable) {
+			return err
 		}
+		return nil
+	})
+	if all == nil && ctx.Err() != nil {
+		err = ctx.Err()
 	}
+	return all, err
 }
 
 // newQueues are the queues of the bus's batches, by number of their partitions.

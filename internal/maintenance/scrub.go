@@ -2,6 +2,7 @@ package maintenance
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"routemaster/internal/bus"
@@ -13,10 +14,7 @@ import (
 // replays.
 func (m *Maintenance) ScrubQueues(ctx context.Context, _ *queue.Task) queue.Result {
 	m.copyReplays(ctx)
-	queues := []bus.Queue{bus.QueueMain, bus.QueueJobs, bus.QueueMachines}
-	if m.store.Partition().IsOneOfSeveral() {
-		queues = append(queues, bus.QueueRelay)
-	}
+	queues := slices.DeleteFunc(m.queue.Names(), func(name bus.Queue) bool { return name == bus.QueueAux })
 	return m.finish(bus.JobScrubQueues, m.scrub(ctx, queues...))
 }
 

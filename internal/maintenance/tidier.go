@@ -98,7 +98,11 @@ func (t *Tidier) Step(ctx context.Context, now time.Time) (tidied Tidied, done b
 // events are relayed in vain, which would be a use.
 func (t *Tidier) sweep(ctx context.Context, topics []string, now time.Time) (removed int, err error) {
 	if t.redis.IsOneOfSeveral() {
-		if err := t.all.EndUnwantedRelays(ctx, t.store, topics); err != nil {
+		names := make([]bus.TopicName, len(topics))
+		for i, topic := range topics {
+			names[i] = bus.TopicName(topic)
+		}
+		if err := t.all.EndUnwantedRelays(ctx, t.store, names); err != nil {
 			return 0, err
 		}
 	}

@@ -85,5 +85,14 @@ func (q *Queue) NewWaiter(queue bus.Queue, longest time.Duration) *rdb.Waiter {
 	return q.partition.NewWaiter(q.keys.Instant(queue), longest)
 }
 
+// Names are those of the partition's queues. Relays have one on a bus that has several partitions.
+func (q *Queue) Names() []bus.Queue {
+	names := slices.Clone(bus.Queues[:])
+	if q.partition.IsOneOfSeveral() {
+		names = append(names, bus.QueueRelay)
+	}
+	return names
+}
+
 // SteadySince is since when no call has found Redis unavailable: see [rdb.Partition.SteadySince].
 func (q *Queue) SteadySince() time.Time { return q.partition.SteadySince() }

@@ -92,14 +92,10 @@ const scrubbedTogether = 100
 func (q *Queue) scrubAll(
 	ctx context.Context, workers []bus.WorkerID, since int64, forget bool,
 ) (jobs, silent int, err error) {
-	queues := bus.Queues[:]
-	if q.partition.IsOneOfSeveral() {
-		queues = append(queues, bus.QueueRelay)
-	}
 	for some := range slices.Chunk(workers, scrubbedTogether) {
 		var calls []rdb.Call
 		for _, worker := range some {
-			calls = append(calls, scriptScrub.Call(scrubArgs(worker, since, forget, queues)...))
+			calls = append(calls, scriptScrub.Call(scrubArgs(worker, since, forget, q.Names())...))
 		}
 		for _, result := range q.partition.RunAll(ctx, calls...) {
 			requeued, err := result.Int()

@@ -118,13 +118,13 @@ func (p *Partition) EachKey(ctx context.Context, match string, each func(page []
 
 // scan reads a page of keys, and says where: empty if the partition was about to move.
 func (p *Partition) scan(ctx context.Context, cursor uint64, match string) (page []string, next uint64, at string, err error) {
-	before := p.client.place.where(p.namespace)
+	before := p.Node()
 	var scan *redis.ScanCmd
 	err = p.atHome(ctx, func(pipe Commands) { scan = pipe.Scan(ctx, cursor, match, KeysPerTrip) })
 	if err != nil {
 		return nil, 0, "", err
 	}
-	if at = p.client.place.where(p.namespace); at != before {
+	if at = p.Node(); at != before {
 		at = ""
 	}
 	page, next, err = scan.Result()

@@ -82,22 +82,16 @@ type Replays struct {
 	keys  store.Keys
 	store *store.Store
 	all   *stores.Stores
-	// histories are those of all stores of the bus.
-	histories []*history.History
 }
 
 // New returns the replays in one of the stores of a bus.
 func New(all *stores.Stores, st *store.Store) *Replays {
-	r := &Replays{redis: st.Partition(), keys: store.Keys{Namespace: st.Partition().Namespace()}, store: st, all: all}
-	for _, home := range all.All() {
-		r.histories = append(r.histories, history.New(home))
-	}
-	return r
+	return &Replays{st.Partition(), store.Keys{Namespace: st.Partition().Namespace()}, st, all}
 }
 
 // historyOf are the histories that have a topic's: those of its home.
 func (r *Replays) historyOf(topic bus.TopicName) *history.History {
-	return r.histories[r.all.Home(topic).Partition().Number()]
+	return history.New(r.all.Home(topic))
 }
 
 // State is what a replay does.

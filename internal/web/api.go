@@ -90,7 +90,6 @@ type API struct {
 	config     Config
 	stores     *stores.Stores
 	ingest     *ingest.Ingest
-	histories  []*history.History // by number of their partitions
 	tails      *livetail.Hub
 	queues     *queues.Handlers
 	subscriber *subscriber.Handlers
@@ -111,22 +110,18 @@ func New(
 		Reporter: config.Reporter, Tracer: config.Tracer, Log: log, Now: now,
 		Activity: activity.New(first.Partition(), log),
 	}
-	a := &API{
+	return &API{
 		Service: service, config: config, stores: all, ingest: in, tails: livetail.New(all, log), metrics: metrics,
 		queues:     queues.New(config.Queues, service, all),
 		subscriber: subscriber.New(config.Subscriber, service, all),
 		jobs:       jobs.New(config.Jobs, service, jobstore.New(first.Partition())),
 		machines:   machines.New(config.Machines, service, all),
 	}
-	for _, st := range all.All() {
-		a.histories = append(a.histories, history.New(st))
-	}
-	return a
 }
 
 // historyOf are the histories that have a topic's.
 func (a *API) historyOf(topic bus.TopicName) *history.History {
-	return a.histories[a.stores.Home(topic).Partition().Number()]
+	return history.New(a.stores.Home(topic))
 }
 
 // Handler returns the API and, if there is one, the console.

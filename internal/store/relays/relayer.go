@@ -67,7 +67,9 @@ func (r *Relayer) Relay(ctx context.Context, task *queue.Task) queue.Result {
 	}
 	r.succeeded(head.To)
 	if len(arrival.Unwanted) > 0 {
-		_ = from.CloseUnwanted(ctx, to, arrival.Unwanted) // else the next relay does
+		if open, err := from.Opened(ctx, arrival.Unwanted); err == nil {
+			_ = from.CloseUnwanted(ctx, to, open[head.To]) // else the next relay does
+		}
 	}
 	return queue.Result{RetryAt: r.now().Add(Interval), Detail: outcome{arrived, arrival}}
 }

@@ -15,6 +15,7 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -79,24 +80,32 @@ func (r *Relays) Open(ctx context.Context, topics []bus.TopicName, to rdb.Number
 	return nil
 }
 
+// Generations are those of topics whose events are relayed to a partition: see [Keys.Outboxes].
+type Generations map[bus.TopicName]string
+
 // Opened returns, for each partition, which of some topics are relayed to it. It fails with
 // [bus.ErrUnavailable].
-func (r *Relays) Opened(ctx context.Context, topics []string) (map[rdb.Number][]bus.TopicName, error) {
-	numbers := make([]rdb.Reply[[]string], len(topics))
+func (r *Relays) Opened(ctx context.Context, topics []bus.TopicName) (map[rdb.Number]Generations, error) {
+	outboxes := make([]rdb.Reply[map[string]string], len(topics))
 	err := r.redis.Reads(ctx, "read outboxes", func(pipe rdb.Commands) {
 		for i, topic := range topics {
-			numbers[i] = pipe.HKeys(ctx, r.keys.Outboxes(bus.TopicName(topic)))
+			outboxes[i] = pipe.HGetAll(ctx, r.keys.Outboxes(topic))
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
-	open := map[rdb.Number][]bus.TopicName{}
+	open := map[rdb.Number]Generations{}
 	for i, topic := range topics {
-		for _, text := range numbers[i].Val() {
-			if number, err := strconv.Atoi(text); err == nil {
-				open[rdb.Number(number)] = append(open[rdb.Number(number)], bus.TopicName(topic))
+		for text, generation := range outboxes[i].Val() {
+			number, err := strconv.Atoi(text)
+			if err != nil {
+				continue // something else has written it
 			}
+			if open[rdb.Number(number)] == nil {
+				open[rdb.Number(number)] = Generations{}
+			}
+			open[rdb.Number(number)][topic] = generation
 		}
 	}
 	return open, nil
@@ -110,19 +119,10 @@ func (r *Relays) Close(ctx context.Context, topic bus.TopicName, to rdb.Number, 
 }
 
 // CloseUnwanted ends that the events of topics are relayed to a partition that has no subscriber of
-// them. A subscription is stored there first, and then opens the outbox: so one that is not seen
-// changes the generation. It fails with [bus.ErrUnavailable].
-func (r *Relays) CloseUnwanted(ctx context.Context, there *Relays, topics []bus.TopicName) error {
-	to := there.redis.Number()
-	generations := make([]rdb.Reply[string], len(topics))
-	err := r.redis.Reads(ctx, "read outboxes", func(pipe rdb.Commands) {
-		for i, topic := range topics {
-			generations[i] = pipe.HGet(ctx, r.keys.Outboxes(topic), to.String())
-		}
-	})
-	if err != nil {
-		return err
-	}
+// them, given what was opened before. A subscription is stored there first, and then opens the
+// outbox: so one that is not seen changes the generation. It fails with [bus.ErrUnavailable].
+func (r *Relays) CloseUnwanted(ctx context.Context, there *Relays, open Generations) error {
+	topics := slices.Collect(maps.Keys(open))
 	args := make([]any, len(topics))
 	for i, topic := range topics {
 		args[i] = string(topic)
@@ -132,10 +132,10 @@ func (r *Relays) CloseUnwanted(ctx context.Context, there *Relays, topics []bus.
 		return rdb.Wrap("count subscribers", err)
 	}
 	for i, topic := range topics {
-		if generations[i].Val() == "" || subscribers[i] != int64(0) {
+		if subscribers[i] != int64(0) {
 			continue
 		}
-		if _, err := r.Close(ctx, topic, to, generations[i].Val()); err != nil {
+		if _, err := r.Close(ctx, topic, there.redis.Number(), open[topic]); err != nil {
 			return err
 		}
 	}

@@ -169,7 +169,7 @@ func TestAnUnusedTopicThatIsRelayed(t *testing.T) {
 			require.NoError(t, err)
 			assert.Zero(t, removed)
 		}
-		require.NoError(t, p.EndUnwantedRelays(ctx, p.Home(topic), []string{string(topic), "nowhere"}))
+		require.NoError(t, p.EndUnwantedRelays(ctx, p.Home(topic), []bus.TopicName{topic, "nowhere"}))
 		p.PublishEvents(topic, 1, 1)
 		relayAll(p)
 		assert.Equal(t, []int{1}, p.Received(1, p.TokenIn(1), topic))

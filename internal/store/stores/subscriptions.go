@@ -33,13 +33,14 @@ func (s *Stores) subscribe(ctx context.Context, token bus.Token, topics []bus.To
 	if err != nil {
 		return err
 	}
-	if err := s.mayName(ctx, name, s.byHome(topics)); err != nil {
+	homes := s.byHome(topics)
+	if err := s.mayName(ctx, name, homes); err != nil {
 		return err
 	}
 	if err := put(st); err != nil {
 		return err
 	}
-	return s.Relay(ctx, token, topics)
+	return s.open(ctx, st, name, homes)
 }
 
 // byHome are topics by the number of their home.
@@ -114,9 +115,14 @@ func (s *Stores) Relay(ctx context.Context, token bus.Token, topics []bus.TopicN
 	if err != nil {
 		return err
 	}
+	return s.open(ctx, to, name, s.byHome(topics))
+}
+
+// open opens the outboxes of topics, given by their homes, to the partition of a client of a name.
+func (s *Stores) open(ctx context.Context, to *store.Store, client bus.ClientName, topics map[rdb.Number][]bus.TopicName) error {
 	var group errgroup.Group
-	for home, topics := range s.byHome(topics) {
-		group.Go(func() error { return s.relays[home].Open(ctx, topics, to.Partition().Number(), name) })
+	for home, topics := range topics {
+		group.Go(func() error { return s.relays[home].Open(ctx, topics, to.Partition().Number(), client) })
 	}
 	return group.Wait()
 }

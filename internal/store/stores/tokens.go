@@ -80,12 +80,16 @@ func (s *Stores) AddToken(ctx context.Context, token bus.Token, name bus.ClientN
 // DeleteToken removes a token, if it is there, and the subscriber of that token. The token's topics
 // stay its client's. It fails with [bus.ErrUnavailable].
 func (s *Stores) DeleteToken(ctx context.Context, token bus.Token) error {
-	st := s.Of(token)
-	// It comes last: as long as it has the token, all this can be repeated.
-	if err := each(s.others(st), func(st *store.Store) error { return st.DeleteToken(ctx, token) }); err != nil {
+	if err := s.deleteTokenElsewhere(ctx, token); err != nil {
 		return err
 	}
-	return st.DeleteToken(ctx, token)
+	return s.Of(token).DeleteToken(ctx, token)
+}
+
+// deleteTokenElsewhere removes a token in all partitions but its own, which comes last: it decides
+// whose the token is, and knows whether it is being rotated, so that all this can be repeated.
+func (s *Stores) deleteTokenElsewhere(ctx context.Context, token bus.Token) error {
+	return each(s.others(s.Of(token)), func(st *store.Store) error { return st.DeleteToken(ctx, token) })
 }
 
 // RotateToken begins to change a client's token for another one, which it makes: see
@@ -114,10 +118,8 @@ func (s *Stores) TokenIn(st *store.Store, make func() (bus.Token, error)) (token
 // FinishRotation removes the old token of a rotation whose batches are all relabelled. It fails
 // with [bus.ErrUnavailable].
 func (s *Stores) FinishRotation(ctx context.Context, old bus.Token) error {
-	st := s.Of(old)
-	// It comes last: it knows of the rotation, so that all this can be repeated.
-	if err := each(s.others(st), func(st *store.Store) error { return st.DeleteToken(ctx, old) }); err != nil {
+	if err := s.deleteTokenElsewhere(ctx, old); err != nil {
 		return err
 	}
-	return st.FinishRotation(ctx, old)
+	return s.Of(old).FinishRotation(ctx, old)
 }

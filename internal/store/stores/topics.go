@@ -73,7 +73,7 @@ func (s *Stores) deleteElsewhere(ctx context.Context, from *relays.Relays, d *re
 // EndUnwantedRelays ends that events of topics, of which a partition is the home, are relayed to
 // partitions that have no subscriber of them: a relay does that too, but only as it brings some. It
 // fails with [bus.ErrUnavailable].
-func (s *Stores) EndUnwantedRelays(ctx context.Context, home *store.Store, topics []string) error {
+func (s *Stores) EndUnwantedRelays(ctx context.Context, home *store.Store, topics []bus.TopicName) error {
 	from := s.relays[home.Partition().Number()]
 	open, err := from.Opened(ctx, topics)
 	if err != nil {

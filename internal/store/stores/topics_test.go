@@ -146,7 +146,7 @@ func TestGenerationsAreNeverUsedAgain(t *testing.T) {
 		}
 		late := generation()
 		require.NoError(t, p.Unsubscribe(ctx, token, topic))
-		require.NoError(t, p.EndUnwantedRelays(ctx, p.Home(topic), []string{string(topic)}))
+		require.NoError(t, p.EndUnwantedRelays(ctx, p.Home(topic), []bus.TopicName{topic}))
 		assert.Empty(t, generation())
 		require.NoError(t, p.Subscribe(ctx, token, subscription(topic), p.Now()))
 		closed, err := p.Relays[0].Close(ctx, topic, 1, late)
@@ -167,7 +167,7 @@ func TestAPartitionThatIsHeldIsNotTakenForEmpty(t *testing.T) {
 		require.NoError(t, err)
 		key := store.Keys{Namespace: p.All[1].Namespace()}.TopicSubscribers(topic)
 		require.NoError(t, p.All[1].Rename(ctx, key, key+" aside").Err())
-		require.ErrorIs(t, p.EndUnwantedRelays(ctx, p.Home(topic), []string{string(topic)}), bus.ErrUnavailable)
+		require.ErrorIs(t, p.EndUnwantedRelays(ctx, p.Home(topic), []bus.TopicName{topic}), bus.ErrUnavailable)
 		require.NoError(t, p.All[1].Rename(ctx, key+" aside", key).Err())
 		require.NoError(t, p.All[1].Release(ctx))
 		p.PublishEvents(topic, 1, 1)

@@ -46,12 +46,12 @@ func NewPartitions(t testing.TB, client *rdb.Client, adjust ...func(*store.Optio
 		require.NoError(t, partition.Release(t.Context()))
 		st := OpenOn(partition, adjust...)
 		p.Data = append(p.Data, st)
-		p.Relays = append(p.Relays, relays.New(st))
 		p.Queues = append(p.Queues, queue.New(partition, relays.Kind()))
 		p.Batches = append(p.Batches, NewQueue(st, 1))
 	}
-	p.Relayer = relays.NewRelayer(p.Relays, slog.New(slog.DiscardHandler), p.Now)
 	p.Stores = stores.New(p.Data...)
+	p.Relays = p.Stores.Relays()
+	p.Relayer = relays.NewRelayer(p.Relays, slog.New(slog.DiscardHandler), p.Now)
 	require.NoError(t, p.PutToken(t.Context(), Publisher, "publisher"))
 	return p
 }

@@ -130,11 +130,9 @@ func (h *Handlers) getThreads(w http.ResponseWriter, r *http.Request) {
 	view.Active, view.Silent, err = h.partitions[0].look.Workers(r.Context(), h.Now().Add(-bus.DeadAfter))
 	for _, name := range bus.Queues {
 		for _, p := range h.partitions {
-			if err != nil {
-				h.Fail(w, r, err)
-				return
+			if err == nil {
+				err = h.addRunning(r, &view, name, p)
 			}
-			err = h.addRunning(r, &view, name, p)
 		}
 	}
 	h.RespondJSON(w, r, view, err)
