@@ -68,6 +68,20 @@ func TestNoSeedAnswers(t *testing.T) {
 	assert.ErrorIs(t, err, redis.ErrClosed)
 }
 
+// TestNodesThatTellNoHosts are where they were reached: the clients may know them by other names
+// than they do.
+func TestNodesThatTellNoHosts(t *testing.T) {
+	server := rdbtest.ClusterNode(t, "--cluster-preferred-endpoint-type", "unknown-endpoint")
+	require.NoError(t, server.Raw.Do(t.Context(), "cluster", "addslotsrange", 0, 16383).Err())
+	options, err := redis.ParseURL(server.URL)
+	require.NoError(t, err)
+	_, port, err := net.SplitHostPort(options.Addr)
+	require.NoError(t, err)
+	master, err := open(t, "localhost:"+port).Master(t.Context(), 42)
+	require.NoError(t, err)
+	assert.Equal(t, "localhost:"+port, master.Address)
+}
+
 func TestASlotThatNoNodeHas(t *testing.T) {
 	server, address := node(t)
 	require.NoError(t, server.Raw.Do(t.Context(), "cluster", "delslots", 42).Err())

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // slotMap says at which address the master of each slot is. It does not change.
@@ -112,20 +110,19 @@ func (c *Cluster) askNode(ctx context.Context, address string) (*slotMap, error)
 	if err != nil {
 		return nil, err
 	}
-	//lint:ignore SA1019 CLUSTER SHARDS is not in Redis 6.2
-	slots, err := node.client.ClusterSlots(ctx).Result()
+	ranges, err := Ranges(ctx, node.client)
 	if err != nil {
 		return nil, err
 	}
-	return newSlotMap(slots, address)
+	return newSlotMap(ranges, address)
 }
 
 // newSlotMap reads what a node at an address has answered.
-func newSlotMap(slots []redis.ClusterSlot, address string) (*slotMap, error) {
+func newSlotMap(ranges []Range, address string) (*slotMap, error) {
 	m := &slotMap{loaded: time.Now()}
-	for _, s := range slots {
-		if len(s.Nodes) > 0 { // the first is the master
-			m.ranges = append(m.ranges, slotRange{s.Start, s.End, resolve(s.Nodes[0].Addr, address)})
+	for _, r := range ranges {
+		if len(r.Nodes) > 0 {
+			m.ranges = append(m.ranges, slotRange{r.First, r.Last, resolve(r.Nodes[0].Address, address)})
 		}
 	}
 	if m.ranges == nil {

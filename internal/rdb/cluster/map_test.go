@@ -3,7 +3,6 @@ package cluster
 import (
 	"testing"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -25,12 +24,11 @@ func TestAddressesThatNodesTell(t *testing.T) {
 }
 
 func TestWhoHasASlot(t *testing.T) {
-	master := func(address string) []redis.ClusterNode {
-		return []redis.ClusterNode{{Addr: address}, {Addr: "replica:1"}}
+	master := func(address string) []Endpoint {
+		return []Endpoint{{Address: address}, {Address: "replica:1"}}
 	}
-	m, err := newSlotMap([]redis.ClusterSlot{
-		{Start: 100, End: 199, Nodes: master("b:1")}, {Start: 0, End: 9, Nodes: master("a:1")},
-		{Start: 200, End: 200, Nodes: master("c:1")}, {Start: 201, End: 300},
+	m, err := newSlotMap([]Range{
+		{100, 199, master("b:1")}, {0, 9, master("a:1")}, {200, 200, master("c:1")}, {201, 300, nil},
 	}, "a:1")
 	require.NoError(t, err)
 	for slot, want := range map[int]string{
@@ -48,4 +46,17 @@ func TestWhoHasASlot(t *testing.T) {
 
 	_, err = newSlotMap(nil, "a:1")
 	assert.ErrorIs(t, err, errNoSlots)
+}
+
+func TestRangesAsNodesTellThem(t *testing.T) {
+	node := []any{"10.0.0.1", int64(7000), "id", []any{"hostname", "a.example"}}
+	var r Range
+	require.True(t, r.read([]any{int64(0), int64(9), node, []any{nil, int64(7001), "id of the replica"}}))
+	assert.Equal(t, Range{0, 9, []Endpoint{{"10.0.0.1:7000", "id"}, {":7001", "id of the replica"}}}, r)
+	for _, wrong := range []any{
+		nil, "0-9", []any{int64(0)}, []any{"0", int64(9)}, []any{int64(0), "9"}, []any{int64(0), int64(9), "10.0.0.1"},
+		[]any{int64(0), int64(9), node[:2]}, []any{int64(0), int64(9), []any{"a", "7000", "id"}}, []any{int64(0), int64(9), []any{"a", int64(7000), nil}},
+	} {
+		assert.False(t, new(Range).read(wrong), "%v", wrong)
+	}
 }

@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -54,9 +55,11 @@ func (n *fakeNode) serve(c *server.Peer, cmd string, args ...string) bool {
 		c.WriteLen(3)
 		c.WriteInt(0)
 		c.WriteInt(16383)
-		c.WriteLen(2)
+		c.WriteLen(3)
 		c.WriteBulk(host)
-		c.WriteBulk(port)
+		number, _ := strconv.Atoi(port)
+		c.WriteInt(number)
+		c.WriteBulk("id of " + n.master)
 		return true
 	}
 	if answer == "" || answer == lost {

@@ -2,16 +2,17 @@ package rdbtest
 
 import (
 	"context"
+	"maps"
 	"net"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/cluster"
 	"routemaster/internal/rdb/slots"
 )
 
@@ -28,8 +29,17 @@ func ClusterNode(t testing.TB, arguments ...string) *Server {
 // Cluster is a Redis Cluster for one test, empty at first.
 type Cluster struct {
 	URL string
-	// Nodes are masters at first, then a replica of each of these, in the same order.
-	Nodes []*Node
+	// Nodes are masters at first, then a replica of each of these, in the same order, and so on.
+	Nodes   []*Node
+	masters int
+}
+
+// ClusterOptions are what a test may want of a cluster.
+type ClusterOptions struct {
+	// Replicas is how many each master has.
+	Replicas int
+	// Arguments are those of each server.
+	Arguments []string
 }
 
 // Node is a server of a cluster.
@@ -41,15 +51,21 @@ type Node struct {
 
 // NewCluster starts a cluster of so many masters, with even parts of the slots and a replica each,
 // which takes the place of its master when that is silent for nodeTimeout.
-func NewCluster(t testing.TB, masters int, nodeTimeout time.Duration) *Cluster {
+func NewCluster(t testing.TB, masters int, nodeTimeout time.Duration, adjust ...func(*ClusterOptions)) *Cluster {
 	t.Helper()
-	c := &Cluster{}
+	o := ClusterOptions{Replicas: 1}
+	for _, f := range adjust {
+		f(&o)
+	}
+	c := &Cluster{masters: masters}
 	var addresses []string
-	for range 2 * masters {
+	for range (1 + o.Replicas) * masters {
 		// The less they may be silent, the earlier they find one another. They name a replica to clients
 		// when it has got something of its master: a ping.
-		server := ClusterNode(t, "--cluster-node-timeout", "1000", "--cluster-require-full-coverage", "no",
-			"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1")
+		server := ClusterNode(t, append([]string{
+			"--cluster-node-timeout", "1000", "--cluster-require-full-coverage", "no",
+			"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
+		}, o.Arguments...)...)
 		id := doOn(t, server, "cluster", "myid").(string)
 		c.Nodes = append(c.Nodes, &Node{server, server.process.address, id})
 		addresses = append(addresses, server.process.address)
@@ -70,15 +86,11 @@ func NewCluster(t testing.TB, masters int, nodeTimeout time.Duration) *Cluster {
 		return strings.Contains(doOn(t, node.Server, "cluster", "info").(string), "cluster_known_nodes:"+strconv.Itoa(len(c.Nodes))+"\r\n")
 	})
 	for i, replica := range c.Nodes[masters:] {
-		doOn(t, replica.Server, "cluster", "replicate", c.Nodes[i].id)
+		doOn(t, replica.Server, "cluster", "replicate", c.Nodes[i%masters].id)
 	}
 	c.requireOnEach(t, "the cluster is not complete", func(node *Node) bool {
-		ranges, _ := node.Raw.ClusterSlots(t.Context()).Result()
-		replicated := 0
-		for _, r := range ranges {
-			replicated += (r.End - r.Start + 1) * (len(r.Nodes) - 1)
-		}
-		return replicated == slots.Count && strings.Contains(doOn(t, node.Server, "cluster", "info").(string), "cluster_state:ok\r\n")
+		ranges, _ := cluster.Ranges(t.Context(), node.Raw)
+		return countReplicated(ranges) == o.Replicas*slots.Count && strings.Contains(doOn(t, node.Server, "cluster", "info").(string), "cluster_state:ok\r\n")
 	})
 	for _, replica := range c.Nodes[masters:] {
 		requireFollows(t, replica.process)
@@ -99,7 +111,7 @@ func (c *Cluster) Open(t testing.TB, adjust ...func(*rdb.Options)) *rdb.Client {
 func (c *Cluster) MasterOf(t testing.TB, p *rdb.Partition) (master *Node) {
 	for _, node := range c.Nodes {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		ranges, err := node.Raw.ClusterSlots(ctx).Result()
+		ranges, err := cluster.Ranges(ctx, node.Raw)
 		cancel()
 		if err != nil {
 			continue
@@ -113,10 +125,10 @@ func (c *Cluster) MasterOf(t testing.TB, p *rdb.Partition) (master *Node) {
 	return master
 }
 
-func (c *Cluster) find(ranges []redis.ClusterSlot, slot int) *Node {
+func (c *Cluster) find(ranges []cluster.Range, slot int) *Node {
 	for _, r := range ranges {
 		for _, node := range c.Nodes {
-			if r.Start <= slot && slot <= r.End && r.Nodes[0].ID == node.id {
+			if r.First <= slot && slot <= r.Last && r.Nodes[0].ID == node.id {
 				return node
 			}
 		}
@@ -124,14 +136,51 @@ func (c *Cluster) find(ranges []redis.ClusterSlot, slot int) *Node {
 	return nil
 }
 
-// ReplicaOf is the replica of a node that was a master at first, or the other way round.
+// countReplicated is how many slots have a replica, each as often as it has one.
+func countReplicated(ranges []cluster.Range) (replicated int) {
+	for _, r := range ranges {
+		replicated += (r.Last - r.First + 1) * (len(r.Nodes) - 1)
+	}
+	return replicated
+}
+
+// ReplicaOf is the next of the nodes that had the same slots as one at first: where each master had
+// one replica, that of a master, or the other way round.
 func (c *Cluster) ReplicaOf(node *Node) *Node {
 	for i, n := range c.Nodes {
 		if n == node {
-			return c.Nodes[(i+len(c.Nodes)/2)%len(c.Nodes)]
+			return c.Nodes[(i+c.masters)%len(c.Nodes)]
 		}
 	}
 	return nil
+}
+
+// Whole returns the IDs of the masters, by the first of the slots that they have, if the cluster is
+// whole: every node answers, each slot has a master and as many replicas as at first, which have
+// what it has, and all nodes agree on that. Else it returns nil.
+func (c *Cluster) Whole(ctx context.Context) (masters map[int]string) {
+	want := (len(c.Nodes)/c.masters - 1) * slots.Count
+	for _, node := range c.Nodes {
+		ranges, err := cluster.Ranges(ctx, node.Raw)
+		if err != nil || countReplicated(ranges) != want || !node.isInSync(ctx) {
+			return nil
+		}
+		said := map[int]string{}
+		for _, r := range ranges {
+			said[r.First] = r.Nodes[0].ID
+		}
+		if masters != nil && !maps.Equal(said, masters) {
+			return nil
+		}
+		masters = said
+	}
+	return masters
+}
+
+// isInSync is whether a node is a master, or follows one that it is connected to.
+func (n *Node) isInSync(ctx context.Context) bool {
+	info, err := n.Raw.Info(ctx, "replication").Result()
+	return err == nil && (strings.Contains(info, "role:master\r\n") || strings.Contains(info, "master_link_status:up\r\n"))
 }
 
 // RequireMaster waits until all nodes that answer agree that a node has a partition.
@@ -141,59 +190,29 @@ func (c *Cluster) RequireMaster(t testing.TB, p *rdb.Partition, node *Node) {
 		"%s does not become the master of %s", node.Address, p.Namespace())
 }
 
-// FailOver makes the replica of a partition's master the master, as planned, and waits for it.
+// RequireSuccessor waits until one of the nodes that had the same slots as a node at first has taken
+// its place.
+func (c *Cluster) RequireSuccessor(t testing.TB, node *Node) (successor *Node) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		for other := c.ReplicaOf(node); other != node; other = c.ReplicaOf(other) {
+			if isMaster(t, other) {
+				successor = other
+				return true
+			}
+		}
+		return false
+	}, startTimeout, 10*time.Millisecond, "no replica takes the place of %s", node.Address)
+	return successor
+}
+
+// FailOver makes a replica of a partition's master the master, as planned, and waits for it.
 func (c *Cluster) FailOver(t testing.TB, p *rdb.Partition) (master *Node) {
 	t.Helper()
 	master = c.ReplicaOf(c.MasterOf(t, p))
 	doOn(t, master.Server, "cluster", "failover")
 	c.RequireMaster(t, p, master)
 	return master
-}
-
-// Move is the move of a partition's slot from its master to another one, key by key.
-type Move struct {
-	cluster   *Cluster
-	partition *rdb.Partition
-	slot      int
-	from, to  *Node
-}
-
-// Move begins to move a partition to a node.
-func (c *Cluster) Move(t testing.TB, p *rdb.Partition, to *Node) *Move {
-	t.Helper()
-	m := &Move{c, p, slots.Of(p.Namespace()), c.MasterOf(t, p), to}
-	doOn(t, to.Server, "cluster", "setslot", m.slot, "importing", m.from.id)
-	doOn(t, m.from.Server, "cluster", "setslot", m.slot, "migrating", to.id)
-	return m
-}
-
-// Keys moves keys, so many at most, and returns how many.
-func (m *Move) Keys(t testing.TB, limit int) (moved int) {
-	t.Helper()
-	const atOnce = 100
-	host, port, _ := net.SplitHostPort(m.to.Address)
-	for moved < limit {
-		keys := doOn(t, m.from.Server, "cluster", "getkeysinslot", m.slot, min(atOnce, limit-moved)).([]any)
-		if len(keys) == 0 {
-			return moved
-		}
-		doOn(t, m.from.Server, append([]any{"migrate", host, port, "", 0, startTimeout.Milliseconds(), "keys"}, keys...)...)
-		moved += len(keys)
-	}
-	return moved
-}
-
-// End moves all other keys, and makes the node the slot's.
-func (m *Move) End(t testing.TB) {
-	t.Helper()
-	for m.Keys(t, 1000) > 0 {
-	}
-	for _, node := range append([]*Node{m.to, m.from}, m.cluster.Nodes...) {
-		if isMaster(t, node) {
-			doOn(t, node.Server, "cluster", "setslot", m.slot, "node", m.to.id)
-		}
-	}
-	m.cluster.RequireMaster(t, m.partition, m.to)
 }
 
 // isMaster is whether a node answers, and is a master.

@@ -1,0 +1,66 @@
+package rdbtest
+
+import (
+	"net"
+	"testing"
+
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/slots"
+)
+
+// Move is the move of a partition's slot from its master to another one, key by key.
+type Move struct {
+	cluster   *Cluster
+	partition *rdb.Partition
+	slot      int
+	from, to  *Node
+}
+
+// Move begins to move a partition to a node.
+func (c *Cluster) Move(t testing.TB, p *rdb.Partition, to *Node) *Move {
+	t.Helper()
+	m := &Move{c, p, slots.Of(p.Namespace()), c.MasterOf(t, p), to}
+	doOn(t, to.Server, "cluster", "setslot", m.slot, "importing", m.from.id)
+	doOn(t, m.from.Server, "cluster", "setslot", m.slot, "migrating", to.id)
+	return m
+}
+
+// Keys moves keys, so many at most, and returns how many.
+func (m *Move) Keys(t testing.TB, limit int) (moved int) {
+	t.Helper()
+	const atOnce = 100
+	host, port, _ := net.SplitHostPort(m.to.Address)
+	for moved < limit {
+		keys := doOn(t, m.from.Server, "cluster", "getkeysinslot", m.slot, min(atOnce, limit-moved)).([]any)
+		if len(keys) == 0 {
+			return moved
+		}
+		doOn(t, m.from.Server, append([]any{"migrate", host, port, "", 0, startTimeout.Milliseconds(), "keys"}, keys...)...)
+		moved += len(keys)
+	}
+	return moved
+}
+
+// End moves all other keys, and makes the node the slot's.
+func (m *Move) End(t testing.TB) {
+	t.Helper()
+	for m.Keys(t, 1000) > 0 {
+	}
+	for _, node := range append([]*Node{m.to, m.from}, m.cluster.Nodes...) {
+		if isMaster(t, node) {
+			doOn(t, node.Server, "cluster", "setslot", m.slot, "node", m.to.id)
+		}
+	}
+	m.cluster.RequireMaster(t, m.partition, m.to)
+}
+
+// Resume goes on with a move whose source was killed in the middle, from the node that has taken
+// its place. The node to which the partition moves does not know of that: as long as it imports a
+// slot, nobody but its operator tells it whose that is.
+func (m *Move) Resume(t testing.TB, from *Node) {
+	t.Helper()
+	m.from = from
+	doOn(t, m.to.Server, "cluster", "setslot", m.slot, "node", from.id)
+	doOn(t, m.to.Server, "cluster", "setslot", m.slot, "importing", from.id)
+	doOn(t, m.from.Server, "cluster", "setslot", m.slot, "migrating", m.to.id)
+}
