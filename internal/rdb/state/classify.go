@@ -28,9 +28,11 @@ const (
 )
 
 // Refusals are codes of error replies. Scripts put the code into the middle of their own message.
-// EXECABORT ends a transaction of which a command was refused: a full Redis refuses even those that
-// only read.
-var Refusals = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "NOPERM", "EXECABORT"}
+var Refusals = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "NOPERM", aborted}
+
+// aborted ends a transaction of which a command was refused, and is the error of all others. A full
+// Redis refuses even those that only read.
+const aborted = "EXECABORT"
 
 var (
 	// unready are codes too. UNBLOCKED ends a wait when Redis becomes a replica.
@@ -80,13 +82,14 @@ func HasCode(err error, code string) bool {
 }
 
 // Worst is the error of a pipeline: that of the first command that Redis did not answer, or
-// refused, if there is one.
+// refused, if there is one; of a transaction that was aborted, that of the command that was the
+// reason.
 func Worst(cmds []redis.Cmder, first error) error {
-	if Classify(first) != Answered {
+	if Classify(first) != Answered && !HasCode(first, aborted) {
 		return first
 	}
 	for _, cmd := range cmds {
-		if err := cmd.Err(); Classify(err) != Answered {
+		if err := cmd.Err(); Classify(err) != Answered && !HasCode(err, aborted) {
 			return err
 		}
 	}

@@ -30,7 +30,7 @@ func TestClassify(t *testing.T) {
 }
 
 func TestTheWorstOfAPipeline(t *testing.T) {
-	missing, wrong, asked := redis.Nil, reply("WRONGTYPE x"), reply("ASK 42 a:1")
+	missing, wrong, asked, aborted := redis.Nil, reply("WRONGTYPE x"), reply("ASK 42 a:1"), reply("EXECABORT x")
 	for _, c := range []struct {
 		errs        []error
 		first, want error
@@ -41,6 +41,8 @@ func TestTheWorstOfAPipeline(t *testing.T) {
 		{[]error{missing, wrong, asked}, missing, asked},
 		{[]error{wrong, nil, asked}, wrong, asked},
 		{[]error{asked, reply("OOM x")}, asked, asked},
+		{[]error{aborted, asked, aborted}, aborted, asked},
+		{[]error{aborted, wrong}, aborted, aborted},
 	} {
 		var cmds []redis.Cmder
 		for _, err := range c.errs {
