@@ -81,6 +81,9 @@ func (p *Partition) IsHome(topic bus.TopicName) bool {
 	return int(p.number) == slots.PartitionOf(string(topic), p.of)
 }
 
+// HasConfirmation is whether replicas must confirm changes.
+func (p *Partition) HasConfirmation() bool { return p.client.minReplicas > 0 }
+
 // Client is the Redis that the partition is in.
 func (p *Partition) Client() *Client { return p.client }
 

@@ -20,10 +20,9 @@ import (
 )
 
 // TestEachMasterIsKilledInTurn publishes to a topic on a cluster, while one master after the other
-// is killed and comes back, the topic's home last. Publishes and what relays bring are confirmed by
-// replicas, and a publish that was not answered is sent again under its idempotency key: so each
-// subscriber gets every event, once and in order. A home that fails over may forget that it had
-// begun a relay, and repeat it.
+// is killed and comes back, the topic's home last. Publishes, and what relays take and bring, are
+// confirmed by replicas, and a publish that was not answered is sent again under its idempotency
+// key: so each subscriber gets every event, once and in order.
 func TestEachMasterIsKilledInTurn(t *testing.T) {
 	c := rdbtest.NewCluster(t, storetest.PartitionCount, time.Second)
 	w := storetest.NewPartitions(t, c.Open(t, func(o *rdb.Options) { o.MinReplicas = 1 }))
@@ -56,14 +55,9 @@ func TestEachMasterIsKilledInTurn(t *testing.T) {
 			killed(i)
 		}
 	}
-	for i, token := range tokens {
-		assert.Equal(t, storetest.UpTo(1, load.published), w.Received(rdb.Number(i), token, topic), "in partition %d", i)
-	}
 	killed(home)
 	for i, token := range tokens {
-		got := w.Received(rdb.Number(i), token, topic)
-		slices.Sort(got)
-		assert.Equal(t, storetest.UpTo(1, load.published), slices.Compact(got), "in partition %d", i)
+		assert.Equal(t, storetest.UpTo(1, load.published), w.Received(rdb.Number(i), token, topic), "in partition %d", i)
 	}
 }
 

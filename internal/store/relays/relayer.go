@@ -52,6 +52,9 @@ func (r *Relayer) Relay(ctx context.Context, task *queue.Task) queue.Result {
 		return queue.Result{RetryAt: r.now().Add(wait)}
 	}
 	from, to := r.partitions[task.Partition], r.partitions[head.To]
+	if err := from.confirm(ctx, head); err != nil {
+		return queue.Result{RetryAt: r.now().Add(minBackoff)}
+	}
 	arrival, err := to.Put(ctx, task.Partition, head, r.now())
 	switch {
 	case errors.Is(err, bus.ErrTooManyBatches):

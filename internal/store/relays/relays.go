@@ -6,6 +6,7 @@
 //
 //	home: publish -> relay:{NN}, job ["relay", ["NN"]]
 //	home: take     the head of the outbox gets a UID            (of the queue's acquire)
+//	home: confirm  replicas have that, if they must             (a step only then)
 //	NN:   put      its events, unless the UID is known
 //	home: unload   the head of the outbox goes                  (of the queue's retry)
 package relays
@@ -14,6 +15,7 @@ import (
 	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -34,6 +36,7 @@ var luaFiles embed.FS
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
 	scriptRelayPut      = newScript("relay_put")
+	scriptRelayConfirm  = newScript("relay_confirm")
 	scriptOutboxOpen    = newScript("outbox_open")
 	scriptOutboxClose   = newScript("outbox_close")
 	scriptDeletionBegin = newScript("deletion_begin")
@@ -251,6 +254,20 @@ type Arrival struct {
 	Unwanted []bus.TopicName
 	// Received is how many events each subscriber got; nobody, if it was done before.
 	Received map[bus.Token]int
+}
+
+// errNotTaken means that the head of an outbox is another worker's by now.
+var errNotTaken = errors.New("the head of the outbox is not this one any more")
+
+// confirm has replicas confirm that a head was taken, and the events in it published, where they
+// must confirm changes. Else a failover might forget both, and have the same events follow under
+// another UID. It fails with [bus.ErrUnavailable].
+func (r *Relays) confirm(ctx context.Context, head *Head) error {
+	if !r.redis.HasConfirmation() {
+		return nil
+	}
+	change := r.redis.Change(ctx, scriptRelayConfirm, head.To.String(), head.UID)
+	return change.Refusal("confirm relay", map[string]error{"changed": errNotTaken})
 }
 
 // Put appends what was relayed from another partition to the batches of the subscribers here, in

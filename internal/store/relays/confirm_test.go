@@ -1,0 +1,41 @@
+package relays_test
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/relays"
+	"routemaster/internal/store/storetest"
+)
+
+// TestARelayIsHandedOverOnceReplicasKnowOfIt has none confirm that it was taken.
+func TestARelayIsHandedOverOnceReplicasKnowOfIt(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		w, to, ctx := storetest.NewPartitions(t, server.Open(t)), rdb.Number(1), t.Context()
+		var confirming []*relays.Relays
+		client := server.Open(t, func(o *rdb.Options) { o.MinReplicas = 1 })
+		for _, p := range client.Partitions("", storetest.PartitionCount) {
+			confirming = append(confirming, relays.New(storetest.OpenOn(p)))
+		}
+		relayer := relays.NewRelayer(confirming, slog.New(slog.DiscardHandler), w.Now)
+		name := w.TopicIn(0, 0)
+		token := w.AddSubscriber(to, 100, name)
+		w.PublishEvents(name, 1, 3)
+		task := w.TakeRelay(0, "worker")
+		result := relayer.Relay(ctx, task)
+		assert.Equal(t, w.Now().Add(50*time.Millisecond), result.RetryAt)
+		assert.Empty(t, w.Received(to, token, name))
+		owned, err := w.Queues[0].Complete(ctx, task, result, w.Now())
+		require.NoError(t, err)
+		assert.True(t, owned)
+		w.MS += 50
+		assert.Equal(t, 1, w.Relay(0))
+		assert.Equal(t, storetest.UpTo(1, 3), w.Received(to, token, name))
+	})
+}
