@@ -34,15 +34,17 @@ LONG_TESTS := ./internal/test/... ./cmd/rtm ./internal/web ./internal/store ./in
 test: tools ## Run all tests
 	$(GO_TEST) $(LONG_TESTS) ./...
 
-# What `make chaos` does: SEED repeats a run, 0 takes seeds by chance.
+# What `make chaos` does: SEED repeats a run, 0 takes seeds by chance; CLUSTER, if set, takes a Redis
+# Cluster for one Redis.
+CLUSTER ?=
 DURATION ?= 60s
 LABELS ?= 10000
 RUNS ?= 1
 SEED ?= 0
 
 .PHONY: chaos
-chaos: redis ## Run the fault test under load and count; it takes DURATION=60s, LABELS=10000, RUNS=1, SEED=7
-	go test ./internal/test/chaos -run '^TestChaos$$' -v -timeout 0 -count $(RUNS) -chaos.duration $(DURATION) -chaos.labels $(LABELS) -chaos.seed $(SEED)
+chaos: redis ## Run the fault test under load and count; it takes CLUSTER=1, DURATION=60s, LABELS=10000, RUNS=1, SEED=7
+	go test ./internal/test/chaos -run '^TestChaos$(if $(CLUSTER),OnACluster)$$' -v -timeout 0 -count $(RUNS) -chaos.duration $(DURATION) -chaos.labels $(LABELS) -chaos.seed $(SEED)
 
 .PHONY: keys
 keys: redis ## Publish with a new idempotency key each time at full speed; it takes DURATION=60s

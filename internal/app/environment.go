@@ -104,8 +104,6 @@ func (e *environment) redisURL(name, fallback string) string {
 	if err := rdb.CheckURL(value); err != nil {
 		e.refuse(name, notShown, "like redis://user:password@host:6379/0, rediss://host:6379/0, "+
 			"unix:///path?db=0 or redis+sentinel://host:26379,host:26379/master/0")
-	} else if rdb.IsClusterURL(value) {
-		e.refuse(name, notShown, "one Redis, perhaps with sentinels: the bus does not run on a Redis Cluster yet")
 	}
 	return value
 }

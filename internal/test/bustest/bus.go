@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
@@ -207,16 +209,22 @@ func (b *Bus) RequireNothingLeft() {
 	b.StopWeb()
 	b.StopWorker()
 	storetest.RequireSound(b.t, b.Store)
-	require.Empty(b.t, LeftoverKeys(b.t, b.Redis))
+	require.Empty(b.t, LeftoverKeys(b.t, b.Store.Partition()))
 }
 
-// LeftoverKeys returns the keys of events, jobs and workers.
-func LeftoverKeys(t testing.TB, redis *rdbtest.Server) (keys []string) {
+// leftovers are the keys of events, on their way to another partition too, of jobs and of workers.
+var leftovers = regexp.MustCompile(`^(batch.*|jobs:\w+:(main|relay).*|jobs:pending.*|relay:(\d+|taken)|workers)$`)
+
+// LeftoverKeys returns the keys of events, jobs and workers in a partition.
+func LeftoverKeys(t testing.TB, p *rdb.Partition) (keys []string) {
 	t.Helper()
-	for _, pattern := range []string{"batch*", "jobs:*:main*", "jobs:pending*", "workers"} {
-		found, err := redis.Raw.Keys(t.Context(), pattern).Result()
-		require.NoError(t, err)
-		keys = append(keys, found...)
-	}
+	require.NoError(t, p.EachKey(t.Context(), p.Namespace()+"*", func(page []string) error {
+		for _, key := range page {
+			if leftovers.MatchString(strings.TrimPrefix(key, p.Namespace())) {
+				keys = append(keys, key)
+			}
+		}
+		return nil
+	}))
 	return keys
 }

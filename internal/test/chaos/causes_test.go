@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"strings"
 	"time"
 
 	"routemaster/internal/queue"
@@ -45,10 +46,26 @@ func (all faults) again(subscriber string, first *attempt) (cause string) {
 			}
 		}
 	}
+	if all.failedOver(from, last) {
+		return "a failover"
+	}
 	if all.stalled(from, last) {
 		return "a stall"
 	}
 	return ""
+}
+
+// failedOver reports whether a master of a cluster may have been followed by another one between
+// two times. That one may not know what was done last, unless replicas had to confirm it: that an
+// event was published, and that it was carried to another partition, but not that it was delivered.
+// And the one before, if it comes back, takes some time to notice.
+func (all faults) failedOver(from, until time.Time) bool {
+	for _, f := range all {
+		if f.kind == masterChanged && f.began.Before(until) && f.ended.After(from) {
+			return true
+		}
+	}
+	return false
 }
 
 // isTakenAhead reports whether several batches of a subscriber may be taken at once: it has no
@@ -66,7 +83,7 @@ func isTakenAhead(subscriber string) bool {
 // times.
 func (all faults) completed(worker string, from, until time.Time) time.Time {
 	for _, f := range all { // in the order in which they began
-		away := f.victim == "redis" || f.victim == proxyName(worker, "redis")
+		away := f.victim == redisVictim || strings.HasPrefix(f.victim, proxyName(worker, ""))
 		if away && f.began.Before(until) && f.ended.After(from) && f.ended.Add(completeMargin).After(until) {
 			until = f.ended.Add(completeMargin)
 		}

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,9 +18,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
-	"routemaster/internal/store/storetest"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/test/bustest"
 )
 
@@ -38,12 +40,29 @@ const (
 	chaosThreads = 8 // for deliveries, and as many for jobs and for labels
 )
 
+func TestMain(m *testing.M) { bustest.Main(m, proxyGoroutines...) }
+
 // TestChaos is the fault test: it publishes and subscribes while everything fails, and then counts.
 // The seed determines which faults come when, what publishers send, and when subscribers misbehave;
 // it does not determine how the processes then interleave.
-func TestMain(m *testing.M) { bustest.Main(m, proxyGoroutines...) }
-
 func TestChaos(t *testing.T) {
+	testChaos(t, func(c *chaos, _ uint64) place {
+		return &oneRedis{rdbtest.Real(c.t, "--appendonly", "yes", "--appendfsync", "always")}
+	})
+}
+
+// TestChaosOnACluster is [TestChaos] on a Redis Cluster, whose masters fail over, and whose
+// partitions move.
+func TestChaosOnACluster(t *testing.T) {
+	if listener, err := net.Listen("tcp", daemonHost(1)+":0"); err != nil {
+		t.Skipf("this system has but one loopback address: %v", err)
+	} else {
+		_ = listener.Close()
+	}
+	testChaos(t, func(c *chaos, seed uint64) place { return newCluster(c, seed) })
+}
+
+func testChaos(t *testing.T, newPlace func(c *chaos, seed uint64) place) {
 	seed := *chaosSeed
 	if seed == 0 {
 		seed = uint64(rand.Uint32())
@@ -53,40 +72,46 @@ func TestChaos(t *testing.T) {
 	if long {
 		outages = 3
 	}
-	c := startChaos(t, seed)
-	c.inject(plan(seed, *chaosDuration))
+	c := &chaos{
+		t: t, ledger: newLedger(), proxies: map[string][]*proxy{}, daemons: map[string]*chaoticDaemon{}, redisUp: true,
+	}
+	c.start(newPlace(c, seed), seed)
+	c.inject(plan(seed, *chaosDuration, c.streams))
 	for range outages {
 		c.recoverFromAnOutage()
 	}
 	c.stopTraffic()
 	c.drain(long)
-	c.faults = append(c.faults, c.stopWatch()...)
+	c.stopWatch()
 	c.report(long)
 }
 
 // chaos is a bus of several processes, its publishers and subscribers, and the proxies between
 // them.
 type chaos struct {
-	t       *testing.T
-	redis   *rdbtest.Server
+	t     *testing.T
+	place place
+	// streams are those of all faults.
+	streams []stream
+	// redisUp is whether no fault happens to Redis itself.
 	redisUp bool
-	store   *store.Store
+	stores  *stores.Stores
 	// meanwhile is for what is done while Redis may be away: after that, its client may wait for a
 	// second before it connects again.
-	meanwhile *store.Store
-	proxies   map[string]*proxy
-	daemons   map[string]*chaoticDaemon
-	ledger    *ledger
-	service   *jobService
-	labels    *labelService
+	meanwhile *stores.Stores
+	// proxies are those of each link, by its name.
+	proxies map[string][]*proxy
+	daemons map[string]*chaoticDaemon
+	ledger  *ledger
+	service *jobService
+	labels  *labelService
 	// stopTraffic lets publishers finish what they have begun, and subscribers behave from then on.
 	stopTraffic func()
-	// stopWatch ends the watch for stalls, and returns them.
-	stopWatch func() faults
+	// stopWatch ends the watches for what goes wrong without a plan.
+	stopWatch func()
 
-	faults faults
-	// returns are when Redis could be reached again.
-	returns []time.Time
+	faults  faults
+	outages []outage
 	// lastKill is when a worker was killed last, zero once the jobs of the dead have been put back.
 	lastKill time.Time
 }
@@ -107,19 +132,18 @@ func (d *chaoticDaemon) start(t *testing.T) {
 
 func (d *chaoticDaemon) present() *bustest.Process { return d.runs[len(d.runs)-1] }
 
-func startChaos(t *testing.T, seed uint64) *chaos {
-	t.Helper()
-	redis := rdbtest.Real(t, "--appendonly", "yes", "--appendfsync", "always")
-	c := &chaos{
-		t: t, redis: redis, redisUp: true, store: storetest.Open(t, redis), meanwhile: storetest.Open(t, redis), ledger: newLedger(),
-		proxies: map[string]*proxy{}, daemons: map[string]*chaoticDaemon{}, stopWatch: watch(),
-	}
-	t.Cleanup(func() { c.stopWatch() })
+// start starts the daemons on a place, and the traffic.
+func (c *chaos) start(p place, seed uint64) {
+	c.place, c.streams = p, append(p.streams(), streams...)
+	c.stores, c.meanwhile = p.open(c), p.open(c)
+	stopStalls, stopPlace := watch(), p.watch()
+	c.stopWatch = sync.OnceFunc(func() { c.faults = slices.Concat(c.faults, stopStalls(), stopPlace()) })
+	c.t.Cleanup(c.stopWatch)
 	var apis []string
 	for _, name := range webs {
-		address := rdbtest.FreeAddress(t)
+		address := rdbtest.FreeAddress(c.t)
 		_, port, err := net.SplitHostPort(address)
-		require.NoError(t, err)
+		require.NoError(c.t, err)
 		c.startDaemon(name, "PORT="+port)
 		apis = append(apis, c.addProxy(proxyName("publishers", name), "http://"+address))
 	}
@@ -129,32 +153,38 @@ func startChaos(t *testing.T, seed uint64) *chaos {
 			fmt.Sprintf("ROUTEMASTER_TIMEOUT=%d", chaosTimeout/time.Second), "ROUTEMASTER_ACQUIRE_TIMEOUT=1", "MAX_BACKOFF_MS=500")
 	}
 	c.startTraffic(seed, apis)
-	return c
 }
 
 // addProxy starts a proxy to a URL, and returns the URL by way of the proxy.
 func (c *chaos) addProxy(name, to string) (via string) {
-	c.proxies[name], via = startProxy(c.t, name, to)
-	return via
+	address, err := url.Parse(to)
+	require.NoError(c.t, err)
+	p := startProxy(c.t, name, rdbtest.FreeAddress(c.t), address.Host)
+	c.proxies[name] = []*proxy{p}
+	address.Host = p.Listen
+	return address.String()
 }
 
 func (c *chaos) startDaemon(name string, variables ...string) {
 	program, _, _ := strings.Cut(name, " ")
-	url := c.addProxy(proxyName(name, "redis"), c.redis.URL)
-	c.daemons[name] = &chaoticDaemon{program: program, variables: append(variables, "ROUTEMASTER_REDIS_URL="+url)}
+	variables = append(append(variables, "ROUTEMASTER_REDIS_URL="+c.place.link(c, name)), c.place.variables()...)
+	c.daemons[name] = &chaoticDaemon{program: program, variables: variables}
 	c.daemons[name].start(c.t)
 }
 
 func (c *chaos) addClient(token, name string) {
-	require.NoError(c.t, c.store.PutToken(c.t.Context(), bus.Token(token), bus.ClientName(name)))
+	require.NoError(c.t, c.stores.PutToken(c.t.Context(), bus.Token(token), bus.ClientName(name)))
 }
+
+// first has what there is once.
+func (c *chaos) first() *rdb.Partition { return c.stores.First().Partition() }
 
 func (c *chaos) startTraffic(seed uint64, apis []string) {
 	well, stop := make(chan struct{}), make(chan struct{})
 	b := bustest.Connect(c.t, apis[0])
 	for number, s := range subscribers {
 		sub := &chaoticSubscriber{
-			Subscriber: bustest.Subscriber{Token: s.name + "--1"}, number: number, ledger: c.ledger, well: well,
+			Subscriber: bustest.Subscriber{Token: string(tokenOf(s.name))}, number: number, ledger: c.ledger, well: well,
 			random: rand.New(rand.NewPCG(seed, uint64(200+number))),
 		}
 		c.addClient(sub.Token, s.name)
@@ -216,7 +246,8 @@ func nowAndThen(stop <-chan struct{}, random *rand.Rand, every time.Duration, do
 
 // pause pauses a subscriber. Pauses end by themselves.
 func (c *chaos) pause(ctx context.Context, random *rand.Rand) {
-	_ = c.meanwhile.Pause(ctx, paused+"--1", time.Now().Add(time.Duration(random.Int64N(int64(maxPause)))))
+	token := tokenOf(paused)
+	_ = c.meanwhile.Of(token).Pause(ctx, token, time.Now().Add(time.Duration(random.Int64N(int64(maxPause)))))
 }
 
 // laneChanges is how often lanes change.
@@ -229,6 +260,6 @@ func (c *chaos) changeLanes(ctx context.Context, random *rand.Rand) {
 	if random.IntN(5) == 0 {
 		lanes["lanes"] = "" // one, the default
 	}
-	token := bus.Token([]string{laned, strictlyLaned}[random.IntN(2)] + "--1")
+	token := tokenOf([]string{laned, strictlyLaned}[random.IntN(2)])
 	_ = c.meanwhile.PatchSubscriber(ctx, token, bus.Subscription{Options: lanes}, time.Now())
 }

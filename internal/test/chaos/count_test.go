@@ -111,6 +111,9 @@ func (c *counting) add(number int, a *attempt) {
 	c.latest[number] = a
 	if before != nil {
 		cause := c.why.again(c.subscriber, before)
+		if before.batch != a.batch && !c.why.failedOver(publication.sent, a.arrived) {
+			c.blame("event %d was stored twice, in %s and %s", number, before.batch, a.batch)
+		}
 		c.again[cause]++
 		if cause == "" {
 			c.blame("event %d was acknowledged at %s, and came again at %s", number, clock(before.acknowledged), clock(a.arrived))

@@ -84,7 +84,7 @@ func (c *chaos) startJobs(seed uint64, apis []string, stop, well <-chan struct{}
 	for i, t := range jobTypes {
 		t.URL, t.Timeout, t.Retention = url+"/"+string(t.Name), jobTimeout, time.Hour
 		t.CreatedAt, t.UpdatedAt = time.Now(), time.Now()
-		require.NoError(c.t, jobstore.New(c.store.Partition()).CreateType(c.t.Context(), t))
+		require.NoError(c.t, jobstore.New(c.first()).CreateType(c.t.Context(), t))
 		random := rand.New(rand.NewPCG(seed, uint64(500+i)))
 		enqueue = append(enqueue, func(ctx context.Context) { s.enqueueSome(ctx, t.Name, random, stop) })
 	}
@@ -161,7 +161,7 @@ func (s *jobService) report(name, id string, attempt int) {
 
 // openJobs is how many jobs have not ended.
 func (c *chaos) openJobs() (open int64) {
-	counts, err := jobstore.New(c.store.Partition()).Counts(c.t.Context(), jobTypes...)
+	counts, err := jobstore.New(c.first()).Counts(c.t.Context(), jobTypes...)
 	if err != nil {
 		return -1
 	}
@@ -176,7 +176,7 @@ func (c *chaos) requireJobs(report io.Writer) {
 	c.service.reporting.Wait()
 	c.service.mu.Lock()
 	defer c.service.mu.Unlock()
-	st, ctx := jobstore.New(c.store.Partition()), c.t.Context()
+	st, ctx := jobstore.New(c.first()), c.t.Context()
 	ended, repeated := map[string]int{}, 0
 	for id, name := range c.service.enqueued {
 		job, err := st.Job(ctx, name, id)

@@ -85,7 +85,7 @@ func (c *chaos) startLabels(seed uint64, apis []string, stop, well <-chan struct
 	definitions, _, err := definition.Load(definition.File{Name: "rounds.yaml", Content: yaml})
 	require.NoError(c.t, err)
 	definitions.Source = yaml
-	_, err = labelstore.New(c.store.Partition()).Apply(c.t.Context(), definitions, nil, time.Now())
+	_, err = labelstore.New(c.first()).Apply(c.t.Context(), definitions, nil, time.Now())
 	require.NoError(c.t, err)
 	start, clients := time.Now(), 1+*chaosLabels/labelsPerClient
 	for client := range clients {

@@ -27,6 +27,7 @@ type publication struct {
 // attempt is a batch that reached a subscriber; acknowledged is zero if the subscriber did not mean
 // to.
 type attempt struct {
+	batch                 string
 	numbers               []int
 	arrived, acknowledged time.Time
 }
@@ -84,21 +85,22 @@ func (l *ledger) complain(format string, args ...any) {
 	l.complaints = append(l.complaints, fmt.Sprintf(format, args...))
 }
 
-// recovery is how long after a moment the first publish was acknowledged and the first delivery
+// recovery is how long after an outage the first publish was acknowledged and the first delivery
 // arrived. It is false while either has not come.
-func (l *ledger) recovery(since time.Time) (publish, delivery time.Duration, ok bool) {
+func (l *ledger) recovery(after outage) (publish, delivery time.Duration, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	const never = time.Duration(math.MaxInt64)
 	publish, delivery = never, never
 	for _, p := range l.publications {
-		if d := p.acknowledged.Sub(since); !p.acknowledged.IsZero() && d > 0 {
+		of := after.topic == "" || p.topic == after.topic
+		if d := p.acknowledged.Sub(after.since); of && !p.acknowledged.IsZero() && d > 0 {
 			publish = min(publish, d)
 		}
 	}
 	for _, attempts := range l.attempts {
 		for _, a := range attempts {
-			if d := a.arrived.Sub(since); d > 0 {
+			if d := a.arrived.Sub(after.since); d > 0 {
 				delivery = min(delivery, d)
 			}
 		}

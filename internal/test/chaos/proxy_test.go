@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -11,23 +10,19 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
 )
 
 // proxy is a TCP proxy between two parties, whose traffic faults disturb.
 type proxy struct{ *toxiproxy.Proxy }
 
-// startProxy starts a proxy to a URL, and returns the URL by way of the proxy.
-func startProxy(t *testing.T, name, to string) (p *proxy, via string) {
+// startProxy starts a proxy from one address to another.
+func startProxy(t *testing.T, name, listen, upstream string) *proxy {
 	t.Helper()
-	address, err := url.Parse(to)
-	require.NoError(t, err)
-	p = &proxy{newProxy(name, rdbtest.FreeAddress(t), address.Host)}
+	p := &proxy{newProxy(name, listen, upstream)}
 	require.NoError(t, p.Start())
 	t.Cleanup(func() { p.Stop() }) // whichever it is by then
-	address.Host = p.Listen
-	return p, address.String()
+	return p
 }
 
 func newProxy(name, listen, upstream string) *toxiproxy.Proxy {

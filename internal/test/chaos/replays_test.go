@@ -3,8 +3,6 @@ package chaos
 import (
 	"context"
 	"math/rand/v2"
-	"net/http"
-	"regexp"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -13,7 +11,6 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/history"
 	"routemaster/internal/replay"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 )
 
@@ -24,28 +21,27 @@ const (
 	// first event was received.
 	replayInterval = 500 * time.Millisecond
 	replayedTime   = 10 * time.Second
-	replayedToken  = bus.Token(replayed + "--1")
 )
 
 // keepHistory has the archived topic keep all that it receives.
 func (c *chaos) keepHistory() {
 	limits := history.Limits{Events: 1_000_000}
-	require.NoError(c.t, history.New(c.store).Put(c.t.Context(), archived, "", limits, time.Now()))
+	require.NoError(c.t, history.New(c.stores.Home(archived)).Put(c.t.Context(), archived, "", limits, time.Now()))
 }
 
 // startReplay starts a replay. It is refused while one runs, and where there is nothing to replay.
 func (c *chaos) startReplay(ctx context.Context, _ *rand.Rand) {
-	replays := replay.New(stores.New(c.meanwhile), c.meanwhile)
-	if all, err := replays.List(ctx, replayedToken); err != nil || len(all) == replay.MaxKept {
+	replays := replay.New(c.meanwhile, c.meanwhile.Of(tokenOf(replayed)))
+	if all, err := replays.List(ctx, tokenOf(replayed)); err != nil || len(all) == replay.MaxKept {
 		return // one more would have the oldest go, which is to be counted
 	}
 	since := time.Now().Add(-replayedTime)
-	_, _ = replays.Start(ctx, replayedToken, archived, replay.Range{Since: since}, time.Now())
+	_, _ = replays.Start(ctx, tokenOf(replayed), archived, replay.Range{Since: since}, time.Now())
 }
 
 // replaysRun reports whether a replay has not copied all of its range yet.
 func (c *chaos) replaysRun() bool {
-	all, err := replay.New(stores.New(c.store), c.store).List(c.t.Context(), replayedToken)
+	all, err := replay.New(c.stores, c.stores.Of(tokenOf(replayed))).List(c.t.Context(), tokenOf(replayed))
 	for _, r := range all {
 		if r.State == replay.Running {
 			return true
@@ -54,22 +50,12 @@ func (c *chaos) replaysRun() bool {
 	return err != nil
 }
 
-var replayInHeader = regexp.MustCompile(`replay="([^"]+)"`)
-
-// replayOf is the UID of the replay that a delivery is of, if it is of one.
-func replayOf(r *http.Request) string {
-	if found := replayInHeader.FindStringSubmatch(r.Header.Get("Routemaster-Delivery")); found != nil {
-		return found[1]
-	}
-	return ""
-}
-
 // replayed is what each replay must have brought: its range, as the history has it. It requires
 // that the history has each event of its topic once, and that all replays are through.
 func (c *chaos) replayed() (must []expected) {
 	numbers := c.history()
 	assert.ElementsMatch(c.t, c.ledger.acknowledgedIn(string(archived)), numbers, "the history")
-	all, err := replay.New(stores.New(c.store), c.store).List(c.t.Context(), replayedToken)
+	all, err := replay.New(c.stores, c.stores.Of(tokenOf(replayed))).List(c.t.Context(), tokenOf(replayed))
 	require.NoError(c.t, err)
 	assert.NotEmpty(c.t, all, "replays")
 	for _, r := range all {
@@ -85,7 +71,7 @@ func (c *chaos) replayed() (must []expected) {
 func (c *chaos) history() (numbers []int) {
 	for {
 		next := int64(len(numbers)) + 1
-		read, err := history.New(c.store).Read(c.t.Context(), archived, next, 1000)
+		read, err := history.New(c.stores.Home(archived)).Read(c.t.Context(), archived, next, 1000)
 		require.NoError(c.t, err)
 		for i, entry := range read.Entries {
 			require.Equal(c.t, next+int64(i), entry.Position)

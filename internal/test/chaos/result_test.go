@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/test/bustest"
 )
@@ -68,7 +69,14 @@ func (c *chaos) requireDeliveries(table *tabwriter.Writer) {
 
 // requireFaults requires that a long run has seen every kind of fault everywhere.
 func (c *chaos) requireFaults(table *tabwriter.Writer, long bool) {
-	kinds := append([]faultKind{killed, frozen}, proxyFaults...)
+	var kinds []faultKind
+	for _, stream := range c.streams {
+		for _, kind := range stream.kinds {
+			if !slices.Contains(kinds, kind) {
+				kinds = append(kinds, kind)
+			}
+		}
+	}
 	fmt.Fprint(table, "faults\t")
 	for _, kind := range kinds {
 		fmt.Fprintf(table, "%s\t", kind)
@@ -81,7 +89,7 @@ func (c *chaos) requireFaults(table *tabwriter.Writer, long bool) {
 		}
 		seen[f.stream][f.kind]++
 	}
-	for _, stream := range streams {
+	for _, stream := range c.streams {
 		fmt.Fprintf(table, "%s\t", stream.name)
 		for _, kind := range kinds {
 			fmt.Fprintf(table, "%d\t", seen[stream.name][kind])
@@ -96,10 +104,10 @@ func (c *chaos) requireFaults(table *tabwriter.Writer, long bool) {
 // reportRecovery says how soon the bus was back after Redis. [chaos.recoverFromAnOutage] checks
 // that.
 func (c *chaos) reportRecovery(report *strings.Builder) {
-	fmt.Fprintln(report, "after Redis was back: first publish acknowledged, first delivery arrived")
-	for _, back := range c.returns {
-		publish, delivery, _ := c.ledger.recovery(back)
-		fmt.Fprintf(report, "  %v, %v\n", publish.Round(time.Millisecond), delivery.Round(time.Millisecond))
+	fmt.Fprintln(report, "first publish acknowledged, first delivery arrived, after Redis was back, or since a node had a fault")
+	for _, o := range c.outages {
+		publish, delivery, _ := c.ledger.recovery(o)
+		fmt.Fprintf(report, "  %v, %v%s\n", publish.Round(time.Millisecond), delivery.Round(time.Millisecond), o.note)
 	}
 }
 
@@ -127,14 +135,26 @@ func (c *chaos) requireEmptyRedis() {
 		stored[p.topic]++
 	}
 	for topic, events := range stored {
-		counter, err := c.redis.Raw.HGet(ctx, "topic:"+topic, "counter").Int()
+		home := c.stores.Home(bus.TopicName(topic)).Partition()
+		counter, err := home.HGet(ctx, home.Namespace()+"topic:"+topic, "counter").Int()
 		require.NoError(c.t, err)
 		assert.Equal(c.t, events, counter, "events stored in %s", topic)
 	}
-	// The bus removes killed workers after an hour; this is the same step.
-	jobs, _, err := storetest.NewQueue(c.store, 1).ForgetWorkers(ctx, time.Now())
-	require.NoError(c.t, err)
-	assert.Zero(c.t, jobs, "jobs that dead workers held")
-	storetest.RequireSound(c.t, c.store)
-	assert.Empty(c.t, bustest.LeftoverKeys(c.t, c.redis))
+	for _, st := range c.stores.All() {
+		// The bus removes killed workers after an hour; this is the same step.
+		jobs, _, err := storetest.NewQueue(st, 1).ForgetWorkers(ctx, time.Now())
+		require.NoError(c.t, err)
+		assert.Zero(c.t, jobs, "jobs that dead workers held")
+	}
+	c.requireSound()
+	for _, st := range c.stores.All() {
+		assert.Empty(c.t, bustest.LeftoverKeys(c.t, st.Partition()))
+	}
+}
+
+// requireSound requires that the data layout's invariants hold.
+func (c *chaos) requireSound() {
+	for _, st := range c.stores.All() {
+		storetest.RequireSound(c.t, st)
+	}
 }

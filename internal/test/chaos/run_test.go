@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"context"
 	"maps"
 	"strconv"
 	"syscall"
@@ -8,8 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/test/bustest"
 )
@@ -21,7 +23,7 @@ func (c *chaos) inject(planned []*fault) {
 		time.Sleep(time.Until(start.Add(s.at)))
 		if s.begins {
 			c.begin(s.fault)
-		} else {
+		} else if !s.fault.began.IsZero() {
 			c.end(s.fault)
 		}
 		c.requeueJobsOfDeadWorkers()
@@ -30,9 +32,8 @@ func (c *chaos) inject(planned []*fault) {
 }
 
 func (c *chaos) begin(f *fault) {
-	c.faults = append(c.faults, f)
-	f.began = time.Now()
-	daemon, proxy := c.daemons[f.victim], c.proxies[f.victim]
+	began := time.Now()
+	daemon, link := c.daemons[f.victim], c.proxies[f.victim]
 	switch {
 	case daemon != nil:
 		daemon.present().Kill()
@@ -41,37 +42,33 @@ func (c *chaos) begin(f *fault) {
 		if daemon.program == "worker" {
 			c.lastKill = f.died
 		}
-	case proxy != nil:
-		proxy.disturb(c.t, f.kind)
-	case f.kind == killed:
-		c.redis.Kill(c.t)
-		c.redisUp = false
-	case f.kind == frozen:
-		c.redis.Freeze(c.t)
+	case link != nil:
+		for _, proxy := range link {
+			proxy.disturb(c.t, f.kind)
+		}
+	case !c.place.begin(c, f):
+		return
+	default:
 		c.redisUp = false
 	}
+	f.began = began
+	c.faults = append(c.faults, f)
 }
 
 func (c *chaos) end(f *fault) {
-	daemon, proxy := c.daemons[f.victim], c.proxies[f.victim]
+	daemon, link := c.daemons[f.victim], c.proxies[f.victim]
 	switch {
 	case daemon != nil:
 		daemon.start(c.t)
-	case proxy != nil:
-		proxy.heal(c.t)
-	case f.kind == killed:
-		c.redis.Restart(c.t)
-		c.redisReturned()
-	case f.kind == frozen:
-		c.redis.Thaw(c.t)
-		c.redisReturned()
+	case link != nil:
+		for _, proxy := range link {
+			proxy.heal(c.t)
+		}
+	default:
+		c.place.end(c, f)
+		c.redisUp = true
 	}
 	f.ended = time.Now()
-}
-
-func (c *chaos) redisReturned() {
-	c.redisUp = true
-	c.returns = append(c.returns, time.Now())
 }
 
 // requeueJobsOfDeadWorkers does what the workers do after 30 s, so that subscribers need not wait
@@ -87,19 +84,44 @@ func (c *chaos) requeueJobsOfDeadWorkers() {
 			return
 		}
 	}
-	ctx, silent := c.t.Context(), map[string]bool{} // by thread: its spares differ in the last character
-	for worker, text := range c.redis.Raw.HGetAll(ctx, "workers").Val() {
+	ctx, cancel := context.WithTimeout(c.t.Context(), scrubTimeout)
+	defer cancel()
+	for _, st := range c.stores.All() {
+		if !c.areActive(ctx, st.Partition()) || c.scrub(ctx, st, c.lastKill) != nil {
+			return
+		}
+	}
+	c.lastKill = time.Time{}
+}
+
+// scrubTimeout is how long the other faults wait while the jobs of dead workers are requeued.
+const scrubTimeout = time.Second
+
+// areActive reports whether all threads of the running workers have said to a partition that they
+// live, since the last kill.
+func (c *chaos) areActive(ctx context.Context, p *rdb.Partition) bool {
+	silent := map[string]bool{} // by thread: its spares differ in the last character
+	for worker, text := range p.HGetAll(ctx, p.Namespace()+"workers").Val() {
 		ms, err := strconv.ParseInt(text, 10, 64)
 		thread := worker[:len(worker)-1]
 		silent[thread] = silent[thread] || err != nil || ms <= c.lastKill.UnixMilli()
 	}
 	maps.DeleteFunc(silent, func(_ string, is bool) bool { return is })
-	if len(silent) < len(workers)*(3*chaosThreads+1) { // and one thread each for the housekeeping
-		return
-	}
-	if _, err := storetest.NewQueue(c.store, 1).Scrub(ctx, c.lastKill, bus.Queues[:]...); err == nil {
-		c.lastKill = time.Time{}
-	}
+	return len(silent) >= len(workers)*(3*chaosThreads+1) // and one thread each for the housekeeping
+}
+
+// scrub requeues the jobs of the workers that have been silent since a time.
+func (c *chaos) scrub(ctx context.Context, st *store.Store, since time.Time) error {
+	q := storetest.NewQueue(st, 1)
+	_, err := q.Scrub(ctx, since, q.Names()...)
+	return err
+}
+
+// outage is a time at which Redis was not there for a topic, or for all if it is empty.
+type outage struct {
+	since time.Time
+	topic string
+	note  string // for the report
 }
 
 // recoveryTimeout is how soon the bus must be back after Redis, when nothing else is wrong.
@@ -108,23 +130,19 @@ const recoveryTimeout = 2 * time.Second
 // recoverFromAnOutage kills Redis while there is no other fault, and requires that the bus recovers
 // in time.
 func (c *chaos) recoverFromAnOutage() {
-	backSince := func(moment time.Time) func() bool {
-		return func() bool {
-			_, _, ok := c.ledger.recovery(moment)
-			return ok
-		}
-	}
-	require.Eventually(c.t, backSince(time.Now()), bustest.WaitTimeout, 10*time.Millisecond, "the bus does not come back after the faults")
-	rdbtest.Promptly(c.t, recoveryTimeout, func() time.Duration {
-		outage := &fault{stream: "redis", kind: killed, victim: "redis"}
-		c.begin(outage)
-		time.Sleep(time.Second) // the outage
-		c.end(outage)
-		back := c.returns[len(c.returns)-1]
-		require.Eventually(c.t, backSince(back), bustest.WaitTimeout, 10*time.Millisecond, "the bus does not come back after an outage of Redis")
-		publish, delivery, _ := c.ledger.recovery(back)
-		return max(publish, delivery)
-	})
+	c.waitForRecovery(outage{since: time.Now()})
+	rdbtest.Promptly(c.t, recoveryTimeout, func() time.Duration { return c.place.recover(c) })
+}
+
+// waitForRecovery waits until something was published and delivered after an outage, and returns
+// how long after.
+func (c *chaos) waitForRecovery(after outage) (took time.Duration) {
+	require.Eventually(c.t, func() bool {
+		publish, delivery, ok := c.ledger.recovery(after)
+		took = max(publish, delivery)
+		return ok
+	}, bustest.WaitTimeout, 10*time.Millisecond, "the bus does not come back after an outage of Redis")
+	return took
 }
 
 // drain waits until everything is delivered, and stops the daemons. In a short run the jobs of
@@ -133,22 +151,33 @@ func (c *chaos) drain(long bool) {
 	living := workers
 	if !long {
 		c.stop(workers)
-		storetest.RequireSound(c.t, c.store)
-		_, err := storetest.NewQueue(c.store, 1).Scrub(c.t.Context(), time.Now().Add(time.Second), bus.Queues[:]...)
-		require.NoError(c.t, err)
+		c.requireSound()
+		for _, st := range c.stores.All() {
+			require.NoError(c.t, c.scrub(c.t.Context(), st, time.Now().Add(time.Second)))
+		}
 		living = workers[:1]
 		c.daemons[workers[0]].start(c.t)
 	}
-	const scrubTimeout = time.Minute // a worker is dead after 30 s, and the next scrub finds it
+	const deadTimeout = time.Minute // a worker is dead after 30 s, and the next scrub finds it
 	require.Eventually(c.t, func() bool {
 		if c.replaysRun() || c.openJobs() != 0 || c.movingLabels() != 0 {
 			return false
 		}
-		n, err := c.redis.Raw.Exists(c.t.Context(), "jobs:index:main").Result()
-		return err == nil && n == 0
-	}, scrubTimeout+bustest.WaitTimeout, 5*time.Millisecond, "the bus does not come to rest")
+		for _, st := range c.stores.All() {
+			if !isAtRest(c.t.Context(), st.Partition()) {
+				return false
+			}
+		}
+		return true
+	}, deadTimeout+bustest.WaitTimeout, 5*time.Millisecond, "the bus does not come to rest")
 	c.stop(webs)
 	c.stop(living)
+}
+
+// isAtRest reports whether a partition has nothing to deliver or to relay.
+func isAtRest(ctx context.Context, p *rdb.Partition) bool {
+	n, err := p.Exists(ctx, p.Namespace()+"jobs:index:main", p.Namespace()+"jobs:index:relay").Result()
+	return err == nil && n == 0
 }
 
 func (c *chaos) stop(names []string) {

@@ -9,11 +9,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/test/bustest"
 )
 
@@ -41,6 +43,9 @@ var subscribers = []struct {
 		`{"partial":true,"strict_order":true,"lanes":3,"order_key":"/data/key"}`},
 	{replayed, 100, 1, []string{"letters"}, nil, 0, ""},
 }
+
+// tokenOf is the token of a subscriber.
+func tokenOf(name string) bus.Token { return bus.Token(name + "--1") }
 
 // Subscribers to whom something happens: one is paused, the lanes of two change, and one has the
 // history of its topic replayed.
@@ -136,17 +141,17 @@ func (s *chaoticSubscriber) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	a.numbers = batch.Numbers
+	a.batch, a.numbers = inHeader(batchInHeader, r), batch.Numbers
 	self := subscribers[s.number]
 	of := self.name
-	if replay := replayOf(r); replay != "" {
+	if replay := inHeader(replayInHeader, r); replay != "" {
 		of = replay
 	}
 	if misbehaves, choice := s.draw(); misbehaves {
 		s.ledger.attempt(of, a)
 		taken := self.misbehaves(s, w, r, len(batch.Numbers), choice)
 		if taken > 0 {
-			s.ledger.attempt(of, &attempt{arrived: a.arrived, numbers: batch.Numbers[:taken], acknowledged: time.Now()})
+			s.ledger.attempt(of, &attempt{batch: a.batch, arrived: a.arrived, numbers: batch.Numbers[:taken], acknowledged: time.Now()})
 		}
 		return
 	}
@@ -156,6 +161,20 @@ func (s *chaoticSubscriber) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	a.acknowledged = time.Now()
 	s.ledger.attempt(of, a)
+}
+
+// The UIDs of the batch, and of the replay that it is of, if it is of one.
+var (
+	batchInHeader  = regexp.MustCompile(`batch="([^"]+)"`)
+	replayInHeader = regexp.MustCompile(`replay="([^"]+)"`)
+)
+
+// inHeader is what a delivery's header says; empty if nothing.
+func inHeader(what *regexp.Regexp, r *http.Request) string {
+	if found := what.FindStringSubmatch(r.Header.Get("Routemaster-Delivery")); found != nil {
+		return found[1]
+	}
+	return ""
 }
 
 // draw decides whether to misbehave, and how.

@@ -14,7 +14,7 @@ import (
 
 // movingLabels is how many labels have not arrived at their end.
 func (c *chaos) movingLabels() int64 {
-	counts, err := labelstore.New(c.store.Partition()).CountAll(c.t.Context())
+	counts, err := labelstore.New(c.first()).CountAll(c.t.Context())
 	if err != nil || len(counts) != 1 {
 		return -1
 	}
@@ -34,7 +34,7 @@ func (c *chaos) requireLabels(report io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	assert.Equal(c.t, *chaosLabels, s.sent, "labels sent on their last round")
-	st, ctx := labelstore.New(c.store.Partition()), c.t.Context()
+	st, ctx := labelstore.New(c.first()), c.t.Context()
 	definitions, err := st.Definitions(ctx)
 	require.NoError(c.t, err)
 	counts, errored, err := st.Counts(ctx, definitions, roundsMachine)

@@ -1,0 +1,244 @@
+package chaos
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
+	"routemaster/internal/test/bustest"
+)
+
+// How the cluster is laid out. With two replicas a master, there is one to confirm what is
+// published also after a failover.
+const (
+	clusterMasters    = 3
+	clusterReplicas   = 2
+	clusterPartitions = 12
+	nodeTimeout       = 2 * time.Second
+)
+
+// Faults of a cluster, besides those of one Redis.
+const (
+	failedOver    faultKind = "failed over"    // as planned, to a replica
+	moved         faultKind = "moved"          // a partition, key by key
+	killedHolding faultKind = "killed holding" // killed in the middle of the move of a partition that is held
+	// masterChanged is not planned: some slots have another master, and until then not all nodes were
+	// there, or agreed.
+	masterChanged faultKind = "master changed"
+)
+
+// cluster is a Redis Cluster, of which replicas confirm what is published. One fault happens to it
+// at a time, and the next when all its nodes are there and have everything.
+type cluster struct {
+	*rdbtest.Cluster
+	parts  rdb.Partitions
+	random *rand.Rand
+
+	// What the present fault happens to.
+	partition *rdb.Partition
+	node      *rdbtest.Node
+	move      *rdbtest.Move
+}
+
+func newCluster(c *chaos, seed uint64) *cluster {
+	p := &cluster{random: rand.New(rand.NewPCG(seed, 800))}
+	p.Cluster = rdbtest.NewCluster(c.t, clusterMasters, nodeTimeout, func(o *rdbtest.ClusterOptions) {
+		o.Replicas = clusterReplicas
+		// Clients take the host at which they have reached a node for that of all: so each daemon has
+		// proxies to all nodes.
+		o.Arguments = []string{
+			"--appendonly", "yes", "--cluster-preferred-endpoint-type", "unknown-endpoint", "--cluster-allow-replica-migration", "no",
+		}
+	})
+	client := p.Open(c.t)
+	require.NoError(c.t, stores.Create(c.t.Context(), client, "", clusterPartitions))
+	p.parts = client.Partitions("", clusterPartitions)
+	return p
+}
+
+func (p *cluster) open(c *chaos) *stores.Stores {
+	all, err := stores.Open(c.t.Context(), p.Open(c.t), "", store.Options{})
+	require.NoError(c.t, err)
+	return all
+}
+
+// link starts proxies on a loopback host of the daemon's own, on the ports of the nodes.
+func (p *cluster) link(c *chaos, daemon string) string {
+	host := daemonHost(len(c.daemons))
+	var via []string
+	for i, node := range p.Nodes {
+		_, port, _ := net.SplitHostPort(node.Address)
+		address := net.JoinHostPort(host, port)
+		proxy := startProxy(c.t, proxyName(daemon, node.Address), address, node.Address)
+		for _, name := range []string{redisVictim, shard(i)} {
+			name = proxyName(daemon, name)
+			c.proxies[name] = append(c.proxies[name], proxy)
+		}
+		via = append(via, address)
+	}
+	return "redis+cluster://" + strings.Join(via, ",")
+}
+
+// daemonHost is the loopback host at which a daemon has its proxies.
+func daemonHost(daemon int) string { return fmt.Sprintf("127.0.0.%d", 100+daemon) }
+
+// shard names the nodes that have the same slots as one.
+func shard(node int) string { return fmt.Sprint("shard ", node%clusterMasters) }
+
+func (*cluster) variables() []string { return []string{"ROUTEMASTER_REDIS_MIN_REPLICAS=1"} }
+
+func (*cluster) streams() []stream {
+	shards := []string{shard(0), shard(1), shard(2)}
+	return []stream{
+		{"redis", []faultKind{killed, frozen, failedOver, moved, killedHolding}, []string{redisVictim}, span{500, 1500}, span{500, 4000}},
+		linkStream("web > redis", webs, span{50, 600}, span{100, 1200}, shards...),
+		linkStream("worker > redis", workers, span{300, 2000}, span{100, 800}, shards...),
+	}
+}
+
+func (p *cluster) begin(c *chaos, f *fault) bool {
+	if p.whole(c.t.Context()) == nil {
+		return false
+	}
+	topic := p.draw()
+	if p.node = p.MasterOf(c.t, p.partition); p.node == nil {
+		return false
+	}
+	since := time.Now()
+	switch f.kind {
+	case killed:
+		p.node.Kill(c.t)
+	case frozen:
+		p.node.Freeze(c.t)
+	case failedOver:
+		p.FailOver(c.t, p.partition)
+	case moved:
+		p.beginMove(c)
+	case killedHolding:
+		confirmed, err := p.partition.Hold(c.t.Context(), 1)
+		require.NoError(c.t, err)
+		require.Positive(c.t, confirmed, "replicas that know that the partition is held")
+		p.beginMove(c)
+		p.node.Kill(c.t)
+	}
+	if topic != "" {
+		c.outages = append(c.outages, outage{since, topic, fmt.Sprintf(" (%s: %s)", f.kind, topic)})
+	}
+	return true
+}
+
+// draw chooses the partition that the next fault happens to: one that is in use. If it is that of a
+// topic, it returns the topic.
+func (p *cluster) draw() (topic string) {
+	switch p.random.IntN(4) {
+	case 0:
+		p.partition = p.parts[0] // which has all jobs and labels
+	case 1:
+		s := subscribers[p.random.IntN(len(subscribers))]
+		p.partition = p.parts.Of(tokenOf(s.name))
+	default:
+		topic = publishers[p.random.IntN(len(publishers))].topic
+		p.partition = p.parts.Home(bus.TopicName(topic))
+	}
+	return topic
+}
+
+// beginMove begins to move the partition to another master, with some of its keys.
+func (p *cluster) beginMove(c *chaos) {
+	to := p.node
+	for to == p.node {
+		to = p.MasterOf(c.t, p.parts[p.random.IntN(len(p.parts))])
+		require.NotNil(c.t, to)
+	}
+	p.move = p.Move(c.t, p.partition, to)
+	p.move.Keys(c.t, 1+p.random.IntN(100))
+}
+
+func (p *cluster) end(c *chaos, f *fault) {
+	switch f.kind {
+	case killed:
+		p.node.Restart(c.t)
+	case frozen:
+		p.node.Thaw(c.t)
+	case moved:
+		p.move.End(c.t)
+	case killedHolding:
+		successor := p.RequireSuccessor(c.t, p.node)
+		p.node.Restart(c.t)
+		p.move.Resume(c.t, successor)
+		p.move.End(c.t)
+		require.NoError(c.t, p.partition.Release(c.t.Context()))
+	}
+}
+
+// recover kills the master of a topic's home, and returns how long it took from when another had
+// taken its place until that was noticed.
+func (p *cluster) recover(c *chaos) time.Duration {
+	p.requireWhole(c)
+	topic := publishers[0].topic
+	p.partition = p.parts.Home(bus.TopicName(topic))
+	p.node = p.MasterOf(c.t, p.partition)
+	require.NotNil(c.t, p.node)
+	f := &fault{stream: "redis", kind: killed, victim: redisVictim, began: time.Now()}
+	c.faults = append(c.faults, f)
+	p.node.Kill(c.t)
+	p.RequireSuccessor(c.t, p.node)
+	took := c.waitForRecovery(outage{since: time.Now(), topic: topic})
+	p.node.Restart(c.t)
+	f.ended = time.Now()
+	p.requireWhole(c)
+	return took
+}
+
+func (p *cluster) requireWhole(c *chaos) {
+	require.Eventually(c.t, func() bool { return p.whole(c.t.Context()) != nil }, bustest.WaitTimeout, 50*time.Millisecond,
+		"the cluster does not come back")
+}
+
+func (p *cluster) whole(ctx context.Context) (masters map[int]string) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	return p.Whole(ctx)
+}
+
+// watch looks who the masters are.
+func (p *cluster) watch() (stop func() faults) {
+	const interval = 50 * time.Millisecond
+	var changes faults
+	ctx, cancel := context.WithCancel(context.Background())
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		since, before := time.Now(), p.whole(ctx)
+		for ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(interval):
+			}
+			looked, masters := time.Now(), p.whole(ctx)
+			if masters == nil {
+				continue
+			}
+			if !maps.Equal(masters, before) {
+				changes = append(changes, &fault{kind: masterChanged, victim: redisVictim, began: since, ended: time.Now()})
+			}
+			since, before = looked, masters
+		}
+	})
+	return func() faults {
+		cancel()
+		watching.Wait()
+		return changes
+	}
+}
