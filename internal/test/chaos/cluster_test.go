@@ -45,6 +45,8 @@ type cluster struct {
 	*rdbtest.Cluster
 	parts  rdb.Partitions
 	random *rand.Rand
+	// late are the kinds of faults that could not begin at their time, for the next ones.
+	late []faultKind
 
 	// What the present fault happens to.
 	partition *rdb.Partition
@@ -109,6 +111,7 @@ func (*cluster) streams() []stream {
 }
 
 func (p *cluster) begin(c *chaos, f *fault) bool {
+	p.late = append(p.late, f.kind)
 	if p.whole(c.t.Context()) == nil {
 		return false
 	}
@@ -116,6 +119,7 @@ func (p *cluster) begin(c *chaos, f *fault) bool {
 	if p.node = p.MasterOf(c.t, p.partition); p.node == nil {
 		return false
 	}
+	f.kind, p.late = p.late[0], p.late[1:]
 	since := time.Now()
 	switch f.kind {
 	case killed:
