@@ -87,6 +87,14 @@ func TestTheDatadogAgentIsWhereItsOwnClientsLookForIt(t *testing.T) {
 	}
 }
 
+func TestRedisMayBeACluster(t *testing.T) {
+	for _, url := range []string{"redis+cluster://u:p@a:7000,b:7001", "rediss+cluster://a?read_timeout=9"} {
+		c, err := load(t, map[string]string{"ROUTEMASTER_REDIS_URL": url})
+		require.NoError(t, err)
+		assert.Equal(t, url, c.RedisURL)
+	}
+}
+
 func TestConfigNamesWhatIsWrong(t *testing.T) {
 	const downstream = "like https://jobs.example.com/path, or http://…, without user name, query and fragment"
 	for _, c := range []struct{ name, value, want string }{
@@ -98,9 +106,9 @@ func TestConfigNamesWhatIsWrong(t *testing.T) {
 		{"ROUTEMASTER_LOG_LEVEL", "LOUD", `ROUTEMASTER_LOG_LEVEL="LOUD" is not allowed: it must be one of DEBUG, INFO, WARN, ERROR`},
 		{"ROUTEMASTER_HP_DAMAGE_RATE", "2", `ROUTEMASTER_HP_DAMAGE_RATE="2" is not allowed: it must be an integer from -100 to 0`},
 		{"ROUTEMASTER_REDIS_NAMESPACE", "a*", `ROUTEMASTER_REDIS_NAMESPACE="a*" is not allowed: it must be at most 64 letters, digits and : . _ -`},
-		{"ROUTEMASTER_REDIS_URL", "http://u:secret@h/", `ROUTEMASTER_REDIS_URL=(not shown) is not allowed: it must be like redis://user:password@host:6379/0, rediss://host:6379/0, unix:///path?db=0 or redis+sentinel://host:26379,host:26379/master/0`},
-		{"ROUTEMASTER_REDIS_URL", "redis+cluster://u:secret@h", `ROUTEMASTER_REDIS_URL=(not shown) is not allowed: it must be one Redis, perhaps with sentinels: the bus does not run on a Redis Cluster yet`},
-		{"ROUTEMASTER_REDIS_URL", "redis://u:sec%ret@h/", `ROUTEMASTER_REDIS_URL=(not shown) is not allowed: it must be like redis://user:password@host:6379/0, rediss://host:6379/0, unix:///path?db=0 or redis+sentinel://host:26379,host:26379/master/0`},
+		{"ROUTEMASTER_REDIS_URL", "http://u:secret@h/", `ROUTEMASTER_REDIS_URL=(not shown) is not allowed: it must be like redis://user:password@host:6379/0, rediss://host:6379/0, unix:///path?db=0, redis+sentinel://host:26379,host:26379/master/0 or redis+cluster://host:6379,host:6379`},
+		{"ROUTEMASTER_REDIS_URL", "redis+cluster://u:secret@h/1", `ROUTEMASTER_REDIS_URL=(not shown) is not allowed: it must be like redis://user:password@host:6379/0, rediss://host:6379/0, unix:///path?db=0, redis+sentinel://host:26379,host:26379/master/0 or redis+cluster://host:6379,host:6379`},
+		{"ROUTEMASTER_REDIS_URL", "redis://u:sec%ret@h/", `ROUTEMASTER_REDIS_URL=(not shown) is not allowed: it must be like redis://user:password@host:6379/0, rediss://host:6379/0, unix:///path?db=0, redis+sentinel://host:26379,host:26379/master/0 or redis+cluster://host:6379,host:6379`},
 		{"ROUTEMASTER_TLS_CERT", "a.pem", `ROUTEMASTER_TLS_CERT="a.pem" is not allowed: it must be set together with ROUTEMASTER_TLS_KEY, or not at all`},
 		{"ROUTEMASTER_IDEMPOTENCY_TTL", "59", `ROUTEMASTER_IDEMPOTENCY_TTL="59" is not allowed: it must be an integer from 60 to 86400`},
 		{"ROUTEMASTER_IDEMPOTENCY_MAX", "7", `ROUTEMASTER_IDEMPOTENCY_MAX="7" is not allowed: it must be an integer from 8 to 1000000000`},

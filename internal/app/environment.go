@@ -103,7 +103,7 @@ func (e *environment) redisURL(name, fallback string) string {
 	value := e.text(name, fallback)
 	if err := rdb.CheckURL(value); err != nil {
 		e.refuse(name, notShown, "like redis://user:password@host:6379/0, rediss://host:6379/0, "+
-			"unix:///path?db=0 or redis+sentinel://host:26379,host:26379/master/0")
+			"unix:///path?db=0, redis+sentinel://host:26379,host:26379/master/0 or redis+cluster://host:6379,host:6379")
 	}
 	return value
 }
