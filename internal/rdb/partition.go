@@ -50,14 +50,14 @@ func (c *Client) Partition(namespace string) *Partition {
 
 func (c *Client) open(namespace string, number Number, of int) *Partition {
 	p := &Partition{client: c, namespace: namespace, number: number, of: of}
-	p.db, p.state = c.place.open(namespace, p.name())
+	p.db, p.state = c.place.open(namespace, p.Name())
 	p.Commands = p.db
 	return p
 }
 
-// name is the number of the partition and how many there are, such as 7/12; empty if the bus has no
-// partitions.
-func (p *Partition) name() string {
+// Name is the number of the partition and how many there are, such as 7/12, which is also what its
+// [PartitionKey] says; empty if the bus has no partitions.
+func (p *Partition) Name() string {
 	if !p.IsOneOfSeveral() {
 		return ""
 	}

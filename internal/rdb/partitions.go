@@ -55,7 +55,7 @@ end
 
 // Release lets scripts run in the partition, of which there must be several. A new one is held.
 func (p *Partition) Release(ctx context.Context) error {
-	return Wrap("release", p.Set(ctx, p.namespace+PartitionKey, p.name(), 0).Err())
+	return Wrap("release", p.Set(ctx, p.namespace+PartitionKey, p.Name(), 0).Err())
 }
 
 // Hold has the partition refuse all scripts, which then fail with [bus.ErrUnavailable], until it is

@@ -25,6 +25,9 @@ func (c *Cluster) Move(t testing.TB, p *rdb.Partition, to *Node) *Move {
 	return m
 }
 
+// Slot is the slot that moves.
+func (m *Move) Slot() int { return m.slot }
+
 // Keys moves keys, so many at most, and returns how many.
 func (m *Move) Keys(t testing.TB, limit int) (moved int) {
 	t.Helper()

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
+	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 )
@@ -28,7 +31,7 @@ var (
 // Create makes a bus of so many partitions, from 1 to [rdb.MaxPartitions], which never changes. It
 // fails with [ErrExists] or [bus.ErrUnavailable], and can be repeated after that.
 func Create(ctx context.Context, redis *rdb.Client, namespace string, count int) error {
-	_, err := readCount(ctx, redis, namespace)
+	_, err := Count(ctx, redis, namespace)
 	if !errors.Is(err, ErrNoBus) {
 		if err == nil {
 			err = ErrExists
@@ -51,7 +54,7 @@ func Create(ctx context.Context, redis *rdb.Client, namespace string, count int)
 
 // Open opens the stores of a bus with partitions. It fails with [ErrNoBus] or [bus.ErrUnavailable].
 func Open(ctx context.Context, redis *rdb.Client, namespace string, o store.Options) (*Stores, error) {
-	count, err := readCount(ctx, redis, namespace)
+	count, err := Count(ctx, redis, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +65,8 @@ func Open(ctx context.Context, redis *rdb.Client, namespace string, o store.Opti
 	return New(all...), nil
 }
 
-func readCount(ctx context.Context, redis *rdb.Client, namespace string) (int, error) {
+// Count is how many partitions a bus has. It fails with [ErrNoBus] or [bus.ErrUnavailable].
+func Count(ctx context.Context, redis *rdb.Client, namespace string) (int, error) {
 	key := Keys{namespace}.Partitions()
 	text, err := redis.At(key).Get(ctx, key).Result()
 	if errors.Is(err, rdb.Nil) {
@@ -76,4 +80,49 @@ func readCount(ctx context.Context, redis *rdb.Client, namespace string) (int, e
 		return 0, fmt.Errorf("%s must be a number from 1 to %d, and is %q", key, rdb.MaxPartitions, text)
 	}
 	return count, nil
+}
+
+// findTimeout is how long [FindCount] waits for a node.
+const findTimeout = 2 * time.Second
+
+// FindCount is [Count], for operators. If the node is away that has the number, it takes it from
+// the partitions, each of which says how many there are.
+func FindCount(ctx context.Context, redis *rdb.Client, namespace string) (int, error) {
+	reading, cancel := context.WithTimeout(ctx, findTimeout)
+	defer cancel()
+	count, failure := Count(reading, redis, namespace)
+	if !errors.Is(failure, bus.ErrUnavailable) {
+		return count, failure
+	}
+	ctx, cancel = context.WithTimeout(ctx, findTimeout)
+	defer cancel()
+	found := make(chan int, 1)
+	var asking sync.WaitGroup
+	for count := 1; count <= rdb.MaxPartitions; count++ {
+		all := redis.Partitions(namespace, count)
+		for _, p := range []*rdb.Partition{all[0], all[count/2], all[count-1]} { // on different nodes
+			asking.Go(func() {
+				if isThere(ctx, p) {
+					select {
+					case found <- count:
+						cancel() // what is asked of the others
+					default:
+					}
+				}
+			})
+		}
+	}
+	asking.Wait()
+	select {
+	case count = <-found:
+		return count, nil
+	default:
+		return 0, failure
+	}
+}
+
+// isThere is whether a partition says what it is. One that is held does not.
+func isThere(ctx context.Context, p *rdb.Partition) bool {
+	name, err := p.Get(ctx, p.Namespace()+rdb.PartitionKey).Result()
+	return err == nil && name == p.Name()
 }

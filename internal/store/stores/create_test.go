@@ -37,3 +37,19 @@ func TestABusIsCreatedOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestTheNumberOfPartitionsIsFound has nobody who knows it, in the end. That partitions do when the
+// node is away that has it, the test of rtm cluster shows.
+func TestTheNumberOfPartitionsIsFound(t *testing.T) {
+	server := rdbtest.Real(t)
+	ctx, redis := t.Context(), server.Open(t)
+	_, err := stores.FindCount(ctx, redis, "ns:")
+	require.ErrorIs(t, err, stores.ErrNoBus)
+	require.NoError(t, stores.Create(ctx, redis, "ns:", 12))
+	count, err := stores.FindCount(ctx, redis, "ns:")
+	require.NoError(t, err)
+	assert.Equal(t, 12, count)
+	server.Kill(t)
+	_, err = stores.FindCount(ctx, redis, "ns:")
+	require.ErrorIs(t, err, bus.ErrUnavailable)
+}

@@ -1,0 +1,175 @@
+// Package clusterstatus looks at a bus on a Redis Cluster as its operator does: in which state each
+// partition is, which are on their way to another node, and how the nodes are set up.
+package clusterstatus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/slots"
+)
+
+// timeout is how long a partition or a node may take to answer.
+const timeout = 2 * time.Second
+
+// State is that of a partition.
+type State string
+
+// The states of a partition.
+const (
+	// Open: it is used.
+	Open State = "open"
+	// Held: it refuses scripts, because somebody holds it, or because it has come back without its
+	// keys.
+	Held State = "held"
+	// Moving: its slot is on its way to another node, key by key. It may be held besides.
+	Moving State = "moving"
+	// Mismatched: what it says of itself is not what its place is.
+	Mismatched State = "mismatched"
+	// Away: its node does not answer, or refuses to.
+	Away State = "away"
+)
+
+// Status is how a bus is.
+type Status struct {
+	Partitions []Partition
+	// Nodes are the masters of the cluster. Those without partitions come last.
+	Nodes []Node
+}
+
+// Partition is the state of one.
+type Partition struct {
+	Number rdb.Number
+	Slot   int
+	// Node is the address of the node that has it.
+	Node  string
+	State State
+	// Reason says more about the state, unless that is [Open].
+	Reason string
+}
+
+// NodeOf is the node that has a partition; nil if none has.
+func (s Status) NodeOf(number rdb.Number) *Node {
+	for i := range s.Nodes {
+		if slices.Contains(s.Nodes[i].Partitions, number) {
+			return &s.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// Silent are the nodes that have not said what is on its way: that may be more than [Moving] says.
+func (s Status) Silent() (addresses []string) {
+	for _, node := range s.Nodes {
+		if node.id == "" {
+			addresses = append(addresses, node.Address)
+		}
+	}
+	return addresses
+}
+
+// AreOpen is whether all partitions are open.
+func (s Status) AreOpen() bool {
+	for _, p := range s.Partitions {
+		if p.State != Open {
+			return false
+		}
+	}
+	return true
+}
+
+// Read looks at the partitions of the bus at a URL, and at the nodes. One that does not answer is
+// in the status as such. URL is that of the cluster.
+func Read(ctx context.Context, url string, partitions rdb.Partitions) Status {
+	s := Status{Partitions: make([]Partition, len(partitions))}
+	var reading sync.WaitGroup
+	for i, p := range partitions {
+		reading.Go(func() { s.Partitions[i] = readPartition(ctx, p) })
+	}
+	reading.Wait()
+	s.readNodes(ctx, url, partitions)
+	s.mark()
+	return s
+}
+
+// readPartition reads what a partition says of itself. Its namespace is a key that never exists: a
+// node from which the slot is moving answers ASK to that, whatever has moved already.
+func readPartition(ctx context.Context, p *rdb.Partition) Partition {
+	read := Partition{Number: p.Number(), Slot: slots.Of(p.Namespace()), State: Open}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	var name rdb.Reply[string]
+	err := p.Pipelined(ctx, "read the partition", func(pipe rdb.Commands) {
+		name = pipe.Get(ctx, p.Namespace()+rdb.PartitionKey)
+		pipe.Exists(ctx, p.Namespace())
+	})
+	read.Node = p.Node()
+	switch {
+	case isAsk(err):
+		read.State, read.Reason = Moving, "its node refers to another one"
+	case err != nil:
+		read.State, read.Reason = Away, reason(err)
+	case errors.Is(name.Err(), rdb.Nil):
+		read.State, read.Reason = Held, "it is held, or has come back without its keys"
+	case name.Val() != p.Name():
+		read.State, read.Reason = Mismatched, fmt.Sprintf("it says that it is %q, and is %s", name.Val(), p.Name())
+	}
+	return read
+}
+
+// isAsk is whether a node has answered that a slot is on its way to another one.
+func isAsk(err error) bool {
+	return rdb.HasCode(err, "ASK") || rdb.HasCode(err, "TRYAGAIN")
+}
+
+// reason is an error without what is said of each call to Redis.
+func reason(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Sprintf("no answer within %v", timeout)
+	}
+	text := err.Error()
+	if _, after, ok := strings.Cut(text, bus.ErrUnavailable.Error()+": "); ok {
+		return after
+	}
+	return text
+}
+
+// mark notes which partitions are moving, as the nodes say.
+func (s *Status) mark() {
+	for i := range s.Partitions {
+		p := &s.Partitions[i]
+		var says []string
+		for _, node := range s.Nodes {
+			if to, ok := node.migrating[p.Slot]; ok {
+				says = append(says, node.Address+" is sending it to "+s.addressOf(to))
+			}
+			if from, ok := node.importing[p.Slot]; ok {
+				says = append(says, node.Address+" is taking it from "+s.addressOf(from))
+			}
+		}
+		if says == nil {
+			continue
+		}
+		if p.State == Held {
+			says = append([]string{"it is held"}, says...)
+		}
+		p.State, p.Reason = Moving, strings.Join(says, "; ")
+	}
+}
+
+// addressOf is the address of the node of an ID, or the ID if that is none of the masters.
+func (s *Status) addressOf(id string) string {
+	for _, node := range s.Nodes {
+		if node.id == id {
+			return node.Address
+		}
+	}
+	return id
+}

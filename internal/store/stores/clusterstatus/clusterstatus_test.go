@@ -1,0 +1,63 @@
+package clusterstatus_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/rdb/slots"
+	"routemaster/internal/store/stores/clusterstatus"
+)
+
+func TestMain(m *testing.M) { rdbtest.Main(m) }
+
+// TestStatesOfPartitions has partitions beside each other on one Redis.
+func TestStatesOfPartitions(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		ctx, all := t.Context(), server.Open(t).Partitions("ns:", 3)
+		for _, p := range all[:2] {
+			require.NoError(t, p.Release(ctx))
+		}
+		require.NoError(t, all[1].Set(ctx, all[1].Namespace()+rdb.PartitionKey, "1/12", 0).Err())
+		s := clusterstatus.Read(ctx, "redis+cluster://"+server.URL[len("redis://"):], all)
+		var want []clusterstatus.Partition
+		for i, p := range all {
+			want = append(want, clusterstatus.Partition{Number: rdb.Number(i), Slot: slots.Of(p.Namespace()), Node: "here"})
+		}
+		want[0].State = clusterstatus.Open
+		want[1].State, want[1].Reason = clusterstatus.Mismatched, `it says that it is "1/12", and is 1/3`
+		want[2].State, want[2].Reason = clusterstatus.Held, "it is held, or has come back without its keys"
+		assert.Equal(t, want, s.Partitions)
+		assert.False(t, s.AreOpen())
+		require.Len(t, s.Nodes, 1)
+		assert.Equal(t, []rdb.Number{0, 1, 2}, s.NodeOf(1).Partitions)
+		assert.Nil(t, s.NodeOf(3))
+		assert.Empty(t, s.Nodes[0].Reason, "it answers, whatever it does not know")
+		if !server.IsEmbedded() { // that one answers as a cluster of one node would
+			assert.Equal(t, []string{"here"}, s.Silent())
+		}
+
+		for _, p := range all[1:] {
+			require.NoError(t, p.Release(ctx))
+		}
+		assert.True(t, clusterstatus.Read(ctx, server.URL, all).AreOpen())
+	})
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	url := "redis+cluster://" + rdbtest.FreeAddress(t)
+	client, err := rdb.Open(rdb.Options{URL: url, Connections: 1})
+	require.NoError(t, err)
+	defer client.Close()
+	s := clusterstatus.Read(t.Context(), url, client.Partitions("", 2))
+	for _, p := range s.Partitions {
+		assert.Equal(t, clusterstatus.Away, p.State)
+		assert.Contains(t, p.Reason, "refused")
+		assert.NotContains(t, p.Reason, "redis is unavailable", "the state says that")
+	}
+	assert.Empty(t, s.Nodes, "none is known")
+	assert.Empty(t, s.Warnings(1))
+}

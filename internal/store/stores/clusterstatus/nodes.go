@@ -1,0 +1,222 @@
+package clusterstatus
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"routemaster/internal/rdb"
+)
+
+// Node is a master of the cluster.
+type Node struct {
+	Address string
+	// Partitions are those that it has.
+	Partitions []rdb.Number
+	// Reason is why nothing more is known of it; empty if it answers.
+	Reason string
+	// Replicas is how many are connected and up to date.
+	Replicas int
+	// MemoryUsed and MemoryMax are in bytes; the latter is 0 if there is no limit.
+	MemoryUsed, MemoryMax int64
+	// settings are the values of what is judged, by name. Those that cannot be read are missing.
+	settings map[string]string
+
+	// id is empty if it has not said which nodes it knows.
+	id string
+	// isReplica is whether it calls itself one: others may learn of that later.
+	isReplica bool
+	// migrating and importing are slots on their way, with the ID of the other node.
+	migrating, importing map[int]string
+	// others are the other masters that it knows, by ID.
+	others map[string]string
+}
+
+// readNodes reads what the nodes say of themselves: those with partitions, and the masters that
+// they know besides.
+func (s *Status) readNodes(ctx context.Context, url string, partitions rdb.Partitions) {
+	var reading sync.WaitGroup
+	for _, p := range s.Partitions {
+		if p.Node == "" {
+			continue // no node has its slot
+		}
+		at := slices.IndexFunc(s.Nodes, func(n Node) bool { return n.Address == p.Node })
+		if at < 0 {
+			at = len(s.Nodes)
+			s.Nodes = append(s.Nodes, Node{Address: p.Node})
+		}
+		s.Nodes[at].Partitions = append(s.Nodes[at].Partitions, p.Number)
+	}
+	for i := range s.Nodes {
+		node := &s.Nodes[i]
+		// What has no key goes to the node of the partition.
+		reading.Go(func() { node.read(ctx, partitions[node.Partitions[0]].Commands) })
+	}
+	reading.Wait()
+	for _, address := range s.spare() {
+		s.Nodes = append(s.Nodes, Node{Address: address})
+	}
+	for i := range s.Nodes {
+		if node := &s.Nodes[i]; node.Partitions == nil {
+			reading.Go(func() { node.readAlone(ctx, url) })
+		}
+	}
+	reading.Wait()
+	s.Nodes = slices.DeleteFunc(s.Nodes, func(n Node) bool { return n.Partitions == nil && n.isReplica })
+}
+
+// spare are the addresses of masters without partitions.
+func (s *Status) spare() (addresses []string) {
+	known := map[string]string{}
+	for _, node := range s.Nodes {
+		for id, address := range node.others {
+			known[id] = address
+		}
+	}
+	for id, address := range known {
+		if !slices.ContainsFunc(s.Nodes, func(n Node) bool { return n.id == id || n.Address == address }) {
+			addresses = append(addresses, address)
+		}
+	}
+	slices.Sort(addresses)
+	return addresses
+}
+
+// readAlone reads what a node without partitions says of itself.
+func (n *Node) readAlone(ctx context.Context, url string) {
+	redis, err := rdb.Open(rdb.Options{URL: nodeURL(url, n.Address), Connections: 1})
+	if err != nil {
+		n.Reason = "the cluster has no usable address of it"
+		return
+	}
+	defer redis.Close()
+	n.read(ctx, redis.Partition("").Commands)
+}
+
+// nodeURL is the URL of a node of a cluster, given that of the cluster.
+func nodeURL(cluster, address string) string {
+	scheme, rest, _ := strings.Cut(cluster, "+cluster://")
+	authority, parameters := rest, ""
+	if i := strings.IndexAny(rest, "/?"); i >= 0 {
+		authority, parameters = rest[:i], rest[i:]
+	}
+	return scheme + "://" + authority[:strings.LastIndex(authority, "@")+1] + address + parameters
+}
+
+// read reads what a node says of itself.
+func (n *Node) read(ctx context.Context, commands rdb.Commands) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	info, err := commands.Info(ctx).Result()
+	switch {
+	case err != nil && !isRefusal(err):
+		n.Reason = reason(err)
+		return
+	case err == nil:
+		n.readInfo(info)
+	}
+	config, err := commands.ConfigGet(ctx, "cluster-*").Result()
+	if err == nil {
+		n.set(fullCoverage, config[fullCoverage])
+		n.set(nodeTimeout, config[nodeTimeout])
+	}
+	text, err := commands.ClusterNodes(ctx).Result()
+	if err == nil {
+		n.readMap(text)
+	}
+}
+
+// isRefusal is whether Redis has answered that it does not know a command, or that this user may
+// not run it.
+func isRefusal(err error) bool { return rdb.Answered(err) || rdb.HasCode(err, "NOPERM") }
+
+func (n *Node) set(name, value string) {
+	if value == "" {
+		return
+	}
+	if n.settings == nil {
+		n.settings = map[string]string{}
+	}
+	n.settings[name] = value
+}
+
+// readInfo reads the answer to INFO. Services that keep CONFIG to themselves have that.
+func (n *Node) readInfo(text string) {
+	for line := range strings.Lines(text) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch {
+		case name == "used_memory":
+			n.MemoryUsed, _ = strconv.ParseInt(value, 10, 64)
+		case name == "maxmemory":
+			n.MemoryMax, _ = strconv.ParseInt(value, 10, 64)
+		case name == "maxmemory_policy":
+			n.set(policy, value)
+		case name == "aof_enabled":
+			n.set(appendOnly, map[string]string{"0": "no", "1": "yes"}[value])
+		case strings.HasPrefix(name, "slave") && strings.Contains(value, "state=online"):
+			n.Replicas++
+		case name == "connected_slaves":
+			n.set(replicas, value)
+		}
+	}
+}
+
+// readMap reads the answer to CLUSTER NODES: each line is a node, its own one says what is on its
+// way. See https://redis.io/docs/latest/commands/cluster-nodes/.
+func (n *Node) readMap(text string) {
+	n.others, n.migrating, n.importing = map[string]string{}, map[int]string{}, map[int]string{}
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) < 8 {
+			continue
+		}
+		id, address, flags := fields[0], fields[1], strings.Split(fields[2], ",")
+		if slices.Contains(flags, "myself") {
+			n.id, n.isReplica = id, slices.Contains(flags, "slave")
+			n.readMoves(fields[8:])
+			continue
+		}
+		if address = addressOf(address); address != "" && slices.Equal(flags, []string{"master"}) {
+			n.others[id] = address
+		}
+	}
+}
+
+// readMoves reads what a node says of its slots: ranges, and [slot->-id] or [slot-<-id].
+func (n *Node) readMoves(fields []string) {
+	for _, field := range fields {
+		field = strings.Trim(field, "[]")
+		if slot, to, ok := strings.Cut(field, "->-"); ok {
+			n.migrating[atoi(slot)] = to
+		} else if slot, from, ok := strings.Cut(field, "-<-"); ok {
+			n.importing[atoi(slot)] = from
+		}
+	}
+}
+
+// atoi reads the number of a slot; -1 if it is none.
+func atoi(text string) int {
+	if number, err := strconv.Atoi(text); err == nil {
+		return number
+	}
+	return -1
+}
+
+// addressOf is where a node is, given as host:port@port, perhaps with ,hostname behind it; empty if
+// that is not known.
+func addressOf(text string) string {
+	text, names, _ := strings.Cut(text, ",")
+	text, _, _ = strings.Cut(text, "@")
+	colon := strings.LastIndexByte(text, ':')
+	if colon < 1 {
+		return ""
+	}
+	host, port := strings.Trim(text[:colon], "[]"), text[colon+1:]
+	if name, _, _ := strings.Cut(names, ","); name != "" {
+		host = name // certificates have names
+	}
+	return net.JoinHostPort(host, port)
+}
