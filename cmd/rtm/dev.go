@@ -155,6 +155,9 @@ func (d *devBus) run(ctx context.Context) error {
 func (d *devBus) configure() (err error) {
 	overruled := map[string]string{}
 	if d.redisURL != "" {
+		if err := requireOneRedis(d.redisURL); err != nil {
+			return err
+		}
 		overruleRedis(overruled, d.redisURL)
 	}
 	d.config, err = loadConfig(overruled, map[string]string{

@@ -37,6 +37,9 @@ is left to do, 1 when something is (always, after a dry run that found any) or R
 		Args:    arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := redis.config(cmd)
+			if err == nil {
+				err = requireOneRedis(config.RedisURL) // as the Ruby original does
+			}
 			if err != nil {
 				return err
 			}

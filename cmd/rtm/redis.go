@@ -2,10 +2,15 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"routemaster/internal/app"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store/stores"
 )
 
 // redisFlags say which Redis a command works on, instead of the environment's.
@@ -27,6 +32,34 @@ func (f *redisFlags) config(command *cobra.Command) (app.Config, error) {
 		overruled["ROUTEMASTER_REDIS_NAMESPACE"] = f.namespace
 	}
 	return loadConfig(overruled, nil)
+}
+
+// requireOneRedis is the error of a command that needs one Redis, if a URL is that of a cluster.
+func requireOneRedis(url string) error {
+	if rdb.IsClusterURL(url) {
+		return usageError{errors.New("this needs one Redis, and its URL is that of a Redis Cluster")}
+	}
+	return nil
+}
+
+// openPartitions opens the partitions of the bus that is configured: all of one on a cluster, or
+// the only one of a bus on one Redis. The caller closes the client.
+func openPartitions(ctx context.Context, config app.Config) (*rdb.Client, []*rdb.Partition, error) {
+	redis, err := app.OpenRedis(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !rdb.IsClusterURL(config.RedisURL) {
+		return redis, []*rdb.Partition{redis.Partition(config.RedisNamespace)}, nil
+	}
+	count, err := stores.FindCount(ctx, redis, config.RedisNamespace)
+	if err == nil {
+		return redis, redis.Partitions(config.RedisNamespace, count), nil
+	}
+	if errors.Is(err, stores.ErrNoBus) {
+		err = fmt.Errorf("%w under the namespace %q: rtm cluster create makes one", err, config.RedisNamespace)
+	}
+	return nil, nil, errors.Join(err, redis.Close())
 }
 
 // overruleRedis replaces the environment's Redis with that of a URL.

@@ -83,7 +83,7 @@ var plan = []room{
 	{"examples/services", ""}, // to be read beside the Python and Node ones: the standard library only
 	{"cmd/web", "app"},
 	{"cmd/worker", "app"},
-	{"cmd/rtm", "client bus jobs machines machines/condition machines/definition machines/graph doctor migrate telemetry terminal app top tail bench"},
+	{"cmd/rtm", "client bus format rdb jobs machines machines/condition machines/definition machines/graph store doctor migrate telemetry terminal app top tail bench"},
 }
 
 // libraries lists, for what we import from others, which of our packages may import it, and those

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"routemaster/internal/app"
+	"routemaster/internal/format"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store/stores/clusterstatus"
+)
+
+func newClusterHoldCommand() *cobra.Command {
+	var redis redisFlags
+	var replicas int
+	command := &cobra.Command{
+		Use:   "hold PARTITION",
+		Short: "have a partition refuse everything, before its slot is moved key by key",
+		Long: `Have a partition refuse everything until it is released. Publishers whose topics have their home there get 503, its
+subscribers get nothing. Do this before the slot of the partition is moved key by key, as redis-cli does on Redis before
+8.4 and Valkey before 9: if its node fails meanwhile, the replica does not know that a part of the keys has gone.
+
+All replicas that are connected must confirm it within a second, and as many as ROUTEMASTER_REDIS_MIN_REPLICAS says, or
+--replicas instead. If fewer do, a failover may open the partition again: the exit status is 1, and it must not be moved
+yet. Run it again then.
+
+Redis is the one of the environment, as for the daemons, unless flags say otherwise.`,
+		Example: "  rtm cluster hold 7\n  rtm cluster hold 7 --replicas 2 --redis-url redis+cluster://localhost:7000",
+		Args:    arguments(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if replicas < 0 {
+				return wrongFlag("replicas", "0 or more")
+			}
+			return redis.runOnPartition(cmd, args[0], func(config app.Config, status clusterstatus.Status, p *rdb.Partition) error {
+				wanted := replicas
+				if !cmd.Flags().Changed("replicas") {
+					wanted = max(config.MinReplicas, connectedReplicas(status, p))
+				}
+				return hold(cmd, p, wanted)
+			})
+		},
+	}
+	command.Flags().IntVar(&replicas, "replicas", 0, "have `COUNT` replicas confirm it, instead of all that are connected")
+	redis.add(command, "change")
+	return command
+}
+
+// connectedReplicas is how many replicas the node of a partition has.
+func connectedReplicas(status clusterstatus.Status, p *rdb.Partition) int {
+	if node := status.NodeOf(p.Number()); node != nil {
+		return node.Replicas
+	}
+	return 0
+}
+
+func hold(cmd *cobra.Command, p *rdb.Partition, replicas int) error {
+	confirmed, err := p.Hold(cmd.Context(), replicas)
+	if err != nil {
+		return err
+	}
+	if confirmed < replicas {
+		return fmt.Errorf("partition %d is held, but only %d of %d replicas confirmed it: do not move it yet, because a failover "+
+			"would open it again; run this again, or rtm cluster release %[1]d", p.Number(), confirmed, replicas)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "Partition %d on %s is held, as %s confirmed. Move its slot, then run rtm cluster release %[1]d.\n",
+		p.Number(), p.Node(), format.Plural(int64(confirmed), "replica"))
+	return nil
+}
+
+func newClusterReleaseCommand() *cobra.Command {
+	var redis redisFlags
+	command := &cobra.Command{
+		Use:   "release PARTITION",
+		Short: "have a partition that is held be used again",
+		Long: `Have a partition that is held, or has come back without its keys, be used again. It is refused while the slot of the
+partition is on its way to another node: what is used with a part of its keys elsewhere is damaged. End the move first;
+after a failover in the middle of it, redis-cli --cluster fix does.
+
+Redis is the one of the environment, as for the daemons, unless flags say otherwise.`,
+		Example: "  rtm cluster release 7\n  rtm cluster release 7 --redis-url redis+cluster://localhost:7000",
+		Args:    arguments(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return redis.runOnPartition(cmd, args[0], func(_ app.Config, status clusterstatus.Status, p *rdb.Partition) error {
+				return release(cmd, status, p)
+			})
+		},
+	}
+	redis.add(command, "change")
+	return command
+}
+
+func release(cmd *cobra.Command, status clusterstatus.Status, p *rdb.Partition) error {
+	if of := status.Partitions[p.Number()]; of.State == clusterstatus.Moving {
+		return fmt.Errorf("partition %d is on its way to another node (%s): it was not released, because it would be used "+
+			"with a part of its keys elsewhere; end the move first", p.Number(), printable(of.Reason))
+	}
+	if silent := status.Silent(); silent != nil {
+		fmt.Fprintf(cmd.ErrOrStderr(), "rtm: warning: whether the partition is on its way is unknown to %s\n", printable(strings.Join(silent, ", ")))
+	}
+	if err := p.Release(cmd.Context()); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "Partition %d on %s is open.\n", p.Number(), p.Node())
+	return nil
+}
+
+// runOnPartition calls a function with the partition of a number, and the status of its bus.
+func (f *redisFlags) runOnPartition(cmd *cobra.Command, number string, do func(app.Config, clusterstatus.Status, *rdb.Partition) error) error {
+	config, err := f.clusterConfig(cmd)
+	if err != nil {
+		return err
+	}
+	redis, partitions, err := openPartitions(cmd.Context(), config)
+	if err != nil {
+		return err
+	}
+	defer redis.Close()
+	at, err := partitionArg(number, len(partitions))
+	if err != nil {
+		return err
+	}
+	err = do(config, clusterstatus.Read(cmd.Context(), config.RedisURL, partitions), partitions[at])
+	if cmd.Context().Err() != nil {
+		return errors.New("stopped; rtm cluster status shows what has become of the partition")
+	}
+	return err
+}
