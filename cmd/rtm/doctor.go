@@ -32,7 +32,8 @@ The namespace must be the bus's own. Unknown keys are printed and skipped; every
 and repaired.
 
 Redis is the one of the environment, as for the daemons, unless flags say otherwise. The exit status is 0 when all is
-in order or was repaired, 1 when something is wrong and was not repaired or Redis cannot be read, 2 for wrong usage.`,
+in order or was repaired, 1 when something is wrong and was not repaired or Redis cannot be read, 2 for wrong usage.
+On a Redis Cluster it examines all partitions of the bus, and compares them.`,
 		Example: "  rtm doctor\n  rtm doctor --fix --redis-url redis://localhost:6379/0",
 		Args:    arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,6 +61,9 @@ type examination struct {
 
 // finding is a line of JSON.
 type finding struct {
+	// Partition is the number of its partition, on a bus that has some.
+	Partition string `json:"partition,omitempty"`
+
 	Key     string `json:"key"`
 	Problem string `json:"problem"`
 	// Remedy is what was done, or what --fix does.
@@ -88,8 +92,11 @@ func (d *examination) run(ctx context.Context, config app.Config) error {
 		return err
 	}
 	defer redis.Close()
-	partition := redis.Partition(config.RedisNamespace)
-	stats, err := doctor.New(partition, doctor.Pause).Examine(ctx, d.fix, d.observe)
+	examiner, err := doctor.Open(ctx, redis, config.RedisURL, config.RedisNamespace, doctor.Pause)
+	if err != nil {
+		return err
+	}
+	stats, err := examiner.Examine(ctx, d.fix, d.observe)
 	if ctx.Err() != nil {
 		return errors.New("stopped before the end; what was repaired stays so")
 	}
@@ -116,10 +123,13 @@ func (d *examination) observe(f exam.Finding) {
 		d.skipped++
 	}
 	if d.json {
-		writeJSONLine(d.out, finding{f.Key, f.Problem, f.Remedy, state})
-	} else {
-		fmt.Fprintf(d.out, "%s: %s [%s]\n", printable(f.Key), printable(f.Problem), does)
+		writeJSONLine(d.out, finding{f.Partition, f.Key, f.Problem, f.Remedy, state})
+		return
 	}
+	if f.Partition != "" {
+		fmt.Fprint(d.out, f.Partition, " ")
+	}
+	fmt.Fprintf(d.out, "%s: %s [%s]\n", printable(f.Key), printable(f.Problem), does)
 }
 
 func (d *examination) sumUp(s doctor.Stats, took time.Duration) {

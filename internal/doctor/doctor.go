@@ -8,22 +8,26 @@
 // them hold, the repair, in one atomic step. So nothing is reported that is only under way, and no
 // repair acts on what has changed in the meantime.
 //
-// Package scan reads, and packages topics, subscribers, batches, letters, histories, replays, jobs
-// and labels judge what they are named after. Package exam has what these share.
+// Package scan reads, and packages topics, subscribers, batches, letters, histories, replays, jobs,
+// labels and outboxes judge what they are named after. Package exam has what these share. Package
+// across compares the partitions of a bus that has some.
 package doctor
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/doctor/across"
 	"routemaster/internal/doctor/batches"
 	"routemaster/internal/doctor/exam"
 	"routemaster/internal/doctor/histories"
 	"routemaster/internal/doctor/jobs"
 	"routemaster/internal/doctor/labels"
 	"routemaster/internal/doctor/letters"
+	"routemaster/internal/doctor/outboxes"
 	"routemaster/internal/doctor/replays"
 	"routemaster/internal/doctor/scan"
 	"routemaster/internal/doctor/subscribers"
@@ -31,6 +35,7 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 )
 
 // The keys without a namespace, as findings show them.
@@ -48,10 +53,11 @@ type Stats struct {
 	Unchecked []string
 }
 
-// Doctor examines one partition.
+// Doctor examines one partition, or all of a bus.
 type Doctor struct {
-	redis *rdb.Partition
-	pause time.Duration
+	partitions []*rdb.Partition
+	all        *stores.Stores // nil for one partition
+	pause      time.Duration
 	// maxSearched is the longest list of instant jobs that one step searches.
 	maxSearched int64
 }
@@ -62,13 +68,38 @@ const defaultMaxSearched = 100_000
 // New makes a doctor for a partition. Before it looks again at what does not fit it waits for a
 // pause, so that what is under way meanwhile comes to an end; a pause of 0 is for tests.
 func New(partition *rdb.Partition, pause time.Duration) *Doctor {
-	return &Doctor{redis: partition, pause: pause, maxSearched: defaultMaxSearched}
+	return &Doctor{partitions: []*rdb.Partition{partition}, pause: pause, maxSearched: defaultMaxSearched}
+}
+
+// Of is [New] for all partitions of a bus that has some, which are also compared.
+func Of(all *stores.Stores, pause time.Duration) *Doctor {
+	d := &Doctor{all: all, pause: pause, maxSearched: defaultMaxSearched}
+	for _, st := range all.All() {
+		d.partitions = append(d.partitions, st.Partition())
+	}
+	return d
+}
+
+// Open is [New] for the bus of a namespace in the Redis of a URL, or [Of] if that is a cluster. It
+// fails if there is no bus with partitions, or with [bus.ErrUnavailable].
+func Open(ctx context.Context, redis *rdb.Client, url, namespace string, pause time.Duration) (*Doctor, error) {
+	if !rdb.IsClusterURL(url) {
+		return New(redis.Partition(namespace), pause), nil
+	}
+	all, err := stores.Open(ctx, redis, namespace, store.Options{})
+	if errors.Is(err, stores.ErrNoBus) {
+		return nil, fmt.Errorf("%w; rtm cluster create makes one", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return Of(all, pause), nil
 }
 
 // Pause is a good pause for [New].
 const Pause = time.Second
 
-// Examine reads all keys of the partition, a slice at a time, and reports what is wrong:
+// Examine reads all keys of each partition, a slice at a time, and reports what is wrong:
 //
 //   - a batch has its list and its index entry, a subscriber, and exactly one job in exactly one
 //     state;
@@ -98,26 +129,64 @@ const Pause = time.Second
 //   - hashes of topics, subscribers and deliveries have the layout's fields, under today's names;
 //   - there is no key that the layout does not know.
 //
+// On a bus with partitions also:
+//
+//   - a partition is not held;
+//   - events for another partition have a relay; what is noted of those on their way is there;
+//   - subscribers, topics' counters and histories are in their own partition;
+//   - tokens are in all partitions as they are in their own;
+//   - a topic with subscribers in a partition is at its home, which relays it there, and to no
+//     partition without.
+//
+// A partition that is held or away is reported, and the others are examined.
+//
 // With fix it repairs what it finds, unless that might take an event from somebody who is still to
 // receive it. What cannot be judged is skipped: unknown keys and fields, jobs that cannot be read,
 // and batches of the Ruby original with all that points to them. It fails with
 // [bus.ErrUnavailable], when its context ends, and on a node of a Redis Cluster.
 func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(exam.Finding)) (Stats, error) {
-	if is, err := d.redis.IsClusterNode(ctx); err != nil {
+	if is, err := d.partitions[0].IsClusterNode(ctx); err != nil {
 		return Stats{}, err
 	} else if is {
 		return Stats{}, errors.New("this Redis is a node of a Redis Cluster, which the bus does not support")
 	}
-	e := exam.New(d.redis, exam.Options{Fix: fix, Pause: d.pause, Observe: observe, MaxSearched: d.maxSearched})
-	err := examine(ctx, e)
-	return stats(e), rdb.Wrap("examine", err)
+	options := exam.Options{Fix: fix, Pause: d.pause, Observe: observe, MaxSearched: d.maxSearched}
+	compared := across.New(d.all, options)
+	var sum Stats
+	for _, p := range d.partitions {
+		e := exam.New(p, options)
+		whole, err := examine(ctx, e)
+		sum.add(e)
+		if d.all != nil && errors.Is(err, bus.ErrUnavailable) && ctx.Err() == nil {
+			e.Report("partition", "", "is away: not examined, or not to the end")
+			continue
+		}
+		if err != nil {
+			return sum, rdb.Wrap("examine", err)
+		}
+		if whole {
+			compared.Add(e)
+		}
+	}
+	if d.all == nil {
+		return sum, nil
+	}
+	return sum, rdb.Wrap("compare partitions", compared.Find(ctx))
 }
 
-func examine(ctx context.Context, e *exam.Examination) error {
+// examine examines a partition. It reports whether that could be read.
+func examine(ctx context.Context, e *exam.Examination) (whole bool, err error) {
+	if open, err := outboxes.IsOpen(ctx, e); !open || err != nil {
+		return false, err
+	}
 	// Without the single keys nothing else can be read.
 	if sound, err := checkTypes(ctx, e, scan.Sorted(scan.Singles)); !sound || err != nil {
-		return err
+		return false, err
 	}
+	return true, examineKeys(ctx, e)
+}
+
+func examineKeys(ctx context.Context, e *exam.Examination) error {
 	if err := e.Read(ctx); err != nil {
 		return err
 	}
@@ -130,6 +199,7 @@ func examine(ctx context.Context, e *exam.Examination) error {
 		return err
 	}
 	topics.Find(e)
+	outboxes.Find(e)
 	subscribers.Find(e)
 	batches.Find(e)
 	letters.Find(e)
@@ -141,6 +211,9 @@ func examine(ctx context.Context, e *exam.Examination) error {
 		return err
 	}
 	if err := batches.Check(ctx, e); err != nil {
+		return err
+	}
+	if err := outboxes.Check(ctx, e); err != nil {
 		return err
 	}
 	if err := jobs.Check(ctx, e); err != nil {
@@ -155,9 +228,21 @@ func examine(ctx context.Context, e *exam.Examination) error {
 	return histories.Check(ctx, e)
 }
 
-func stats(e *exam.Examination) Stats {
-	subscribers, topics := e.Elements[keys.Subscribers()], e.Elements[keys.Topics()]
-	s := Stats{Subscribers: len(subscribers), Topics: len(topics), Unchecked: e.Unchecked}
+// add adds the counts of a partition. A topic counts at its home.
+func (s *Stats) add(e *exam.Examination) {
+	subscribers := e.Elements[keys.Subscribers()]
+	s.Subscribers += len(subscribers)
+	for topic := range e.Elements[keys.Topics()] {
+		if !e.Redis.IsOneOfSeveral() || e.Redis.IsHome(bus.TopicName(topic)) {
+			s.Topics++
+		}
+	}
+	for _, what := range e.Unchecked {
+		if number := exam.PartitionOf(e.Redis); number != "" {
+			what = number + " " + what
+		}
+		s.Unchecked = append(s.Unchecked, what)
+	}
 	for token := range subscribers {
 		subscriber, delivery := keys.Subscriber(bus.Token(token)), keys.Delivery(bus.Token(token))
 		if e.Has(delivery, "throttled_until") || e.Has(subscriber, "throttled_until") {
@@ -174,5 +259,4 @@ func stats(e *exam.Examination) Stats {
 			}
 		}
 	}
-	return s
 }

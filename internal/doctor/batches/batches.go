@@ -6,7 +6,6 @@ import (
 	"context"
 	"embed"
 
-	"routemaster/internal/bus"
 	"routemaster/internal/doctor/exam"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
@@ -36,7 +35,7 @@ func Find(e *exam.Examination) {
 // Check looks again at the entries of queues, and then at the counts of what is left of older
 // lanes, and at the gauges, which repairs may have changed.
 func Check(ctx context.Context, e *exam.Examination) error {
-	for _, q := range bus.Queues {
+	for _, q := range e.QueueNames() {
 		if err := checkJobs(ctx, e, q); err != nil {
 			return err
 		}

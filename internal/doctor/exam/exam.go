@@ -21,8 +21,11 @@ var keys = store.Keys{}
 // Finding is something in Redis that contradicts the data layout's invariants. It shows clients by
 // name, never a token.
 type Finding struct {
-	Key     string
-	Problem string
+	// Partition is the number of the one that it is in, two digits; empty on a bus without
+	// partitions.
+	Partition string
+	Key       string
+	Problem   string
 	// Remedy is what was done about it or, if it was not fixed, what would be; empty if it is
 	// skipped.
 	Remedy string
@@ -74,11 +77,19 @@ func (e *Examination) Settle(ctx context.Context) error {
 
 // Report reports a finding, once. Without a remedy it is left as it is.
 func (e *Examination) Report(key, remedy, format string, args ...any) {
-	f := Finding{e.Show(key), fmt.Sprintf(format, args...), remedy, e.Fix && remedy != ""}
+	f := Finding{PartitionOf(e.Redis), e.Show(key), fmt.Sprintf(format, args...), remedy, e.Fix && remedy != ""}
 	if !e.reported[f] {
 		e.reported[f] = true
 		e.Observe(f)
 	}
+}
+
+// PartitionOf is the number of a partition as a [Finding] has it.
+func PartitionOf(p *rdb.Partition) string {
+	if !p.IsOneOfSeveral() {
+		return ""
+	}
+	return p.Number().String()
 }
 
 // Show is a key without its namespace, and with a client's name for its token.

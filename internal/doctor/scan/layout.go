@@ -68,12 +68,15 @@ var Singles = func() map[string]rdb.Kind {
 		keys.Migration(): rdb.String, jobs.Workers(): rdb.Hash, jobs.MaxInFlight(): rdb.Hash,
 		relay.Partition(): rdb.String, relay.Taken(): rdb.Hash, relay.Carried(): rdb.Hash, relay.Generation(): rdb.String,
 	}
-	for _, q := range append(bus.Queues[:], bus.QueueRelay) {
+	for _, q := range allQueues {
 		singles[jobs.JobsIndex(q)], singles[jobs.PendingIndex(q)] = rdb.Set, rdb.Set
 		singles[jobs.Scheduled(q)], singles[jobs.Instant(q)] = rdb.SortedSet, rdb.List
 	}
 	return singles
 }()
+
+// allQueues are the queues of a bus with partitions.
+var allQueues = append(bus.Queues[:], bus.QueueRelay)
 
 // Family is what keys that begin alike have in common. A scan reads their elements, of lists a part
 // and the length. Of those that are unread it looks only at the types, and of some of them notes
@@ -98,12 +101,10 @@ var families = []Family{
 	{Prefix: keys.Batch(""), Kind: rdb.List, has: bus.IsUID, list: (*Scan).takeBatch, to: store.BatchHeader - 1},
 	// By that these differ from our other keys that begin with "batches:".
 	{Prefix: keys.Original(""), Kind: rdb.List, has: bus.IsUID, list: (*Scan).takeOriginal},
-	// Of relays nothing is examined yet but the types.
-	{Prefix: "jobs:pending:" + string(bus.QueueRelay) + ":", Kind: rdb.List, unread: true},
-	{Prefix: relay.Outboxes(""), Kind: rdb.Hash, unread: true},
+	{Prefix: relay.Outboxes(""), Kind: rdb.Hash},
 	{Prefix: relay.Deleting(""), Kind: rdb.String, unread: true},
-	{Prefix: "relay:", Kind: rdb.List, unread: true},
-	{Prefix: "relayed:", Kind: rdb.List, unread: true},
+	{Prefix: "relay:", Kind: rdb.List, has: isNumber, list: (*Scan).takeWaiting},
+	{Prefix: "relayed:", Kind: rdb.List, has: isNumber, unread: true},
 	{Prefix: "jobs:pending:", Kind: rdb.List, has: isWorker, list: (*Scan).takePending, from: -100, to: -1},
 	{Prefix: keys.Topic(""), Kind: rdb.Hash, fields: topicFields},
 	{Prefix: keys.Subscriber(""), Kind: rdb.Hash, Token: true, fields: slices.Concat(subscriberFields, OldFields)},
@@ -153,7 +154,7 @@ var families = []Family{
 // isWorker reports whether what follows "jobs:pending:" is a queue and a worker.
 func isWorker(text string) bool {
 	queue, worker, _ := strings.Cut(text, ":")
-	return slices.Contains(bus.Queues[:], bus.Queue(queue)) && worker != "" && bus.IsURLSafe(worker)
+	return slices.Contains(allQueues, bus.Queue(queue)) && worker != "" && bus.IsURLSafe(worker)
 }
 
 func isLabel(text string) bool { return strings.Contains(text, "/") }

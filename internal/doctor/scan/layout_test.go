@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
+	"routemaster/internal/store/relays"
 )
 
 // TestTheLayoutKnowsEveryKey holds what doctor knows of keys to the keys of the store and the
@@ -58,9 +59,16 @@ func TestTheLayoutKnowsEveryKey(t *testing.T) {
 		labels.Errored("x"): rdb.SortedSet, labels.Standings("x"): rdb.Hash,
 		labels.Outbox("x"): rdb.List, labels.Published("x"): rdb.Hash,
 	}
+	var relayed relays.Keys
+	ofRelays := map[string]rdb.Kind{
+		relayed.Partition(): rdb.String, relayed.Generation(): rdb.String, relayed.Deleting("x"): rdb.String,
+		relayed.Outboxes("x"): rdb.Hash, relayed.Outbox(7): rdb.List, relayed.Taken(): rdb.Hash,
+		relayed.Carried(): rdb.Hash, relayed.Relayed(7): rdb.List,
+	}
 	for file, want := range map[string]map[string]rdb.Kind{
 		"../../store/keys.go": ofStore, "../../queue/keys.go": ofQueue,
 		"../../jobs/jobstore/keys.go": ofJobs, "../../machines/labelstore/keys.go": ofLabels,
+		"../../store/relays/keys.go": ofRelays,
 	} {
 		for key, kind := range want {
 			family, _ := FamilyOf(key)

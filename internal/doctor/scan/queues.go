@@ -18,6 +18,14 @@ type Queue struct {
 	Pending map[string][]string // jobs, by worker
 }
 
+// QueueNames are the queues of the partition: that of relays is only on a bus with partitions.
+func (s *Scan) QueueNames() []bus.Queue {
+	if s.Redis.IsOneOfSeveral() {
+		return allQueues
+	}
+	return bus.Queues[:]
+}
+
 // Entry is a job and, if it delivers one, its batch: one can be there without the other.
 type Entry struct {
 	// Where the job was seen: in the index, among the scheduled jobs, with so many workers, and so
@@ -80,6 +88,9 @@ func (q *Queue) takeInstant(packed string, _ int64) {
 func (s *Scan) takePending(of string, jobs []string, _ int64) {
 	name, worker, _ := strings.Cut(of, ":")
 	q := s.Queues[bus.Queue(name)]
+	if q == nil {
+		return // of relays, on a bus without partitions
+	}
 	if _, seen := q.Pending[worker]; seen { // a scan may return a key twice
 		return
 	}

@@ -38,6 +38,8 @@ type Scan struct {
 	Labels map[string]Label
 	// Outboxes are those that are not empty, by machine.
 	Outboxes map[string]Outbox
+	// Waiting is how many events are on their way to other partitions, by number of these.
+	Waiting map[string]int64
 
 	NotUIDs map[string]bool     // what the index of batches has beside UIDs
 	Strange map[string]bool     // keys that are not of their type, or that the layout does not know
@@ -51,11 +53,11 @@ func New(partition *rdb.Partition) *Scan {
 	s := &Scan{
 		Redis: partition, Keys: store.Keys{Namespace: namespace}, Jobs: queue.Keys{Namespace: namespace},
 		Elements: map[string]map[string]string{}, Queues: map[bus.Queue]*Queue{}, Letters: map[string]string{},
-		Records: map[string]Record{}, Labels: map[string]Label{}, Outboxes: map[string]Outbox{},
+		Records: map[string]Record{}, Labels: map[string]Label{}, Outboxes: map[string]Outbox{}, Waiting: map[string]int64{},
 		NotUIDs: map[string]bool{}, Strange: map[string]bool{}, Unknown: map[string][]string{},
 		texts: map[string]string{},
 	}
-	for _, q := range bus.Queues {
+	for _, q := range s.QueueNames() {
 		s.Queues[q] = &Queue{map[string]Entry{}, map[string][]string{}}
 	}
 	return s
@@ -88,7 +90,10 @@ func (s *Scan) Read(ctx context.Context) error {
 		keys.EventGauge(), keys.DeadLetterEvents(), keys.DeadLetterBytes(), keys.RunningReplays(), keys.Retention(),
 		keys.BatchesIndex(), work.Schedules(), work.Types(), labels.Definitions(),
 	}
-	for _, q := range bus.Queues {
+	if s.Redis.IsOneOfSeveral() {
+		first = append(first, relay.Taken())
+	}
+	for _, q := range s.QueueNames() {
 		first = append(first, jobs.PendingIndex(q), jobs.JobsIndex(q), jobs.Scheduled(q))
 	}
 	for _, key := range first {

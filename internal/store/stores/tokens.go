@@ -123,3 +123,33 @@ func (s *Stores) FinishRotation(ctx context.Context, old bus.Token) error {
 	}
 	return s.Of(old).FinishRotation(ctx, old)
 }
+
+// maxSyncs is how often partitions follow a token that changes meanwhile.
+const maxSyncs = 6
+
+// SyncToken has all other partitions know a token as its own does, which decides: by the same name,
+// or not at all. It ends what a change that was broken off has begun. It fails with
+// [bus.ErrUnavailable].
+func (s *Stores) SyncToken(ctx context.Context, token bus.Token) error {
+	own, synced := s.Of(token), false
+	var before bus.ClientName
+	for range maxSyncs {
+		name, err := own.ClientName(ctx, token)
+		if err == nil {
+			err = requireOpen(ctx, own) // or it may know nothing
+		}
+		if err != nil || synced && name == before {
+			return err
+		}
+		if name == "" {
+			err = s.deleteTokenElsewhere(ctx, token)
+		} else {
+			err = s.spread(ctx, token, name)
+		}
+		if err != nil {
+			return err
+		}
+		before, synced = name, true
+	}
+	return bus.ErrUnavailable
+}

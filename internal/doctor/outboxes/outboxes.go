@@ -1,0 +1,148 @@
+// Package outboxes examines the events that are on their way from a partition to others: the
+// outboxes, what is noted of them, and the relays that carry them. It also looks for what belongs
+// to another partition. On a bus without partitions there is nothing of this.
+package outboxes
+
+import (
+	"context"
+	"errors"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/doctor/exam"
+	"routemaster/internal/doctor/scan"
+	"routemaster/internal/rdb"
+	"routemaster/internal/store"
+	"routemaster/internal/store/relays"
+)
+
+// The keys without a namespace, as findings show them.
+var (
+	keys  = store.Keys{}
+	relay = relays.Keys{}
+)
+
+// IsOpen reports whether a partition is to be examined: scripts run there, and it is the one that
+// it should be. What is missing in one that is held may be on its way.
+func IsOpen(ctx context.Context, e *exam.Examination) (bool, error) {
+	if !e.Redis.IsOneOfSeveral() {
+		return true, nil
+	}
+	is, err := e.Redis.Get(ctx, e.Full(relay.Partition())).Result()
+	switch {
+	case errors.Is(err, rdb.Nil):
+		e.Report(relay.Partition(), "", "is missing: the partition is held, and was not examined")
+		return false, nil
+	case rdb.IsWrongType(err): // which is found with the other types
+		return true, nil
+	case err != nil:
+		return false, err
+	case is != e.Redis.Name():
+		e.Report(relay.Partition(), "", "is %q, must be %q: the partition was not examined", is, e.Redis.Name())
+		return false, nil
+	}
+	return true, nil
+}
+
+// Find looks for what does not fit in what is relayed, and in where things are.
+func Find(e *exam.Examination) {
+	if !e.Redis.IsOneOfSeveral() {
+		return
+	}
+	findTaken(e)
+	findRelayed(e)
+	findForeign(e)
+	for number := range e.Waiting {
+		if !e.IsOther(number) {
+			e.Report(outboxTo(number), "", "is for no other partition of the bus")
+		}
+	}
+}
+
+// outboxTo is the outbox to the partition of a number.
+func outboxTo(number string) string {
+	n, _ := strconv.Atoi(number) // the scan has read it
+	return relay.Outbox(rdb.Number(n))
+}
+
+// taken is what is noted of the head of an outbox: its UID, its number of events, and since when it
+// is relayed. See the lua/lib/kind.lua of package relays.
+var taken = regexp.MustCompile(`^\S+ ([1-9]\d{0,8}) \d+$`)
+
+// findTaken looks at the heads of outboxes that are noted. What is not there any more cannot be
+// relayed, and others would be removed in its place: without the note all that is left is relayed.
+func findTaken(e *exam.Examination) {
+	key := e.Full(relay.Taken())
+	for number, note := range e.Elements[relay.Taken()] {
+		unchanged, forget := exam.Is(note, "HGET", key, number), exam.Command{"HDEL", key, number}
+		match := taken.FindStringSubmatch(note)
+		if match == nil || !e.IsOther(number) {
+			e.Add(key, "has "+strconv.Quote(note)+" for "+strconv.Quote(number)+", which is no head of an outbox",
+				"removed", []exam.Check{unchanged}, forget)
+			continue
+		}
+		outbox, events := outboxTo(number), rdb.Integer(match[1], 0)
+		if e.Waiting[number] < events {
+			e.Add(key, "has "+match[1]+" events for "+number+", and "+outbox+" has fewer",
+				"removed, so that those that are left are relayed, perhaps again",
+				[]exam.Check{unchanged, exam.Is("", "LINDEX", e.Full(outbox), events-1)}, forget)
+		}
+	}
+}
+
+// findRelayed looks at where topics are relayed to.
+func findRelayed(e *exam.Examination) {
+	for topic, numbers := range e.Each(relay.Outboxes("")) {
+		key := e.Full(relay.Outboxes(bus.TopicName(topic)))
+		for number, generation := range numbers {
+			if !e.IsOther(number) {
+				e.Add(key, "has "+strconv.Quote(number)+", which is no other partition of the bus", "removed",
+					[]exam.Check{exam.Is(generation, "HGET", key, number), exam.Is(1, "HEXISTS", key, number)},
+					exam.Command{"HDEL", key, number})
+			}
+		}
+	}
+}
+
+// findForeign looks for subscribers, and for what only the home of a topic has, that belong to
+// another partition. Nobody would look for them here.
+func findForeign(e *exam.Examination) {
+	for token := range e.Elements[keys.Subscribers()] {
+		if !e.Redis.IsHome(bus.TopicName(token)) { // tokens are spread as topics are
+			e.Add(e.Keys.Subscriber(bus.Token(token)), "belongs to another partition", "",
+				[]exam.Check{exam.Is(1, "SISMEMBER", e.Keys.Subscribers(), token)})
+		}
+	}
+	limits := strings.TrimPrefix(keys.HistoryLimits(""), keys.History(""))
+	for _, prefix := range []string{keys.Topic(""), keys.HistoryLimits(""), keys.History(""), relay.Outboxes("")} {
+		for topic := range e.Each(prefix) {
+			isLimits := prefix == keys.History("") && strings.HasPrefix(topic, limits)
+			if key := e.Full(prefix + topic); !isLimits && !e.Redis.IsHome(bus.TopicName(topic)) {
+				e.Add(key, "is of a topic of another partition", "", []exam.Check{exam.Is(1, "EXISTS", key)})
+			}
+		}
+	}
+}
+
+// Check looks again at outboxes with events that nothing in the queue carries, and at heads that
+// were taken. A relay that finds its outbox empty is in order: it ends as it comes up.
+func Check(ctx context.Context, e *exam.Examination) error {
+	if !e.Redis.IsOneOfSeveral() {
+		return nil
+	}
+	required := func(yield func(string) bool) {
+		for number := range e.Waiting {
+			entry := scan.EntryOfRelay(number)
+			_, seen := e.Queues[bus.QueueRelay].Entries[entry] // one that is only somewhere is looked at with the others
+			if e.IsOther(number) && !seen && !yield(entry) {
+				return
+			}
+		}
+	}
+	return e.FindMissing(ctx, bus.QueueRelay, required, func(entry string) (string, []exam.Check) {
+		outbox := e.Full(outboxTo(scan.RelayIn(entry)))
+		return outbox, []exam.Check{exam.Not(0, "LLEN", outbox)}
+	})
+}
