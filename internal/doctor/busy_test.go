@@ -51,8 +51,8 @@ func (b *busyBus) comeAndGo(ctx context.Context) {
 			Topics: []bus.TopicName{"widgets", "gadgets"}, Callback: "https://c.example/",
 		}, time.Now())
 		_ = b.Unsubscribe(ctx, carol, "widgets")
-		_ = b.DeleteSubscriber(ctx, carol)
 		_ = b.DeleteTopic(ctx, "gadgets", "")
+		_ = b.DeleteSubscriber(ctx, carol)
 	}
 }
 

@@ -49,6 +49,10 @@ func findSubscription(e *exam.Examination, token bus.Token, topic bus.TopicName)
 		exam.Is(listedBySubscriber, "SISMEMBER", ofSubscriber, string(topic)),
 		exam.Is(listedByTopic, "SISMEMBER", ofTopic, string(token)),
 	}
+	listed := sides[0] // one that is there, and stays if the other is repaired
+	if !listedBySubscriber {
+		listed = sides[1]
+	}
 	all, callback := e.Keys.Subscribers(), []any{"HSTRLEN", e.Keys.Subscriber(token), "callback"}
 	switch {
 	case e.Has(keys.Subscribers(), string(token)):
@@ -67,7 +71,7 @@ func findSubscription(e *exam.Examination, token bus.Token, topic bus.TopicName)
 	}
 	if !e.Has(keys.Topics(), string(topic)) && e.Elements[keys.Topic(topic)] == nil {
 		e.Add(ofSubscriber, "names "+string(topic)+", or is named there, which is not in "+keys.Topics(),
-			"added there", append(sides[2:], exam.Is(0, "EXISTS", e.Keys.Topic(topic)),
+			"added there", append(sides[2:], listed, exam.Is(0, "EXISTS", e.Keys.Topic(topic)),
 				exam.Is(0, "SISMEMBER", e.Keys.Topics(), string(topic))),
 			exam.Command{"SADD", e.Keys.Topics(), string(topic)})
 	}
