@@ -156,13 +156,14 @@ func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(exam.Findin
 	for _, p := range d.partitions {
 		e := exam.New(p, options)
 		whole, err := examine(ctx, e)
+		err = rdb.Wrap("examine", err)
 		sum.add(e)
 		if d.all != nil && errors.Is(err, bus.ErrUnavailable) && ctx.Err() == nil {
 			e.Report("partition", "", "is away: not examined, or not to the end")
 			continue
 		}
 		if err != nil {
-			return sum, rdb.Wrap("examine", err)
+			return sum, err
 		}
 		if whole {
 			compared.Add(e)

@@ -172,6 +172,14 @@ func Number(t testing.TB, event wire.PackedEvent) int {
 	return n
 }
 
+// TopicOf is the topic of an event.
+func TopicOf(t testing.TB, event wire.PackedEvent) bus.TopicName {
+	t.Helper()
+	value, err := wire.ValueAt(event, "/topic")
+	require.NoError(t, err)
+	return bus.TopicName(strings.Trim(string(value), `"`))
+}
+
 // jobHead is what the job of every batch begins with.
 const jobHead = "\x92\xa5batch\x91\xb4"
 

@@ -3,20 +3,20 @@ package storetest
 import (
 	"fmt"
 	"log/slog"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/doctor"
+	"routemaster/internal/doctor/exam"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/relays"
 	"routemaster/internal/store/stores"
-	"routemaster/internal/wire"
 )
 
 // PartitionCount is how many partitions a [Partitions] has.
@@ -155,9 +155,7 @@ func (p *Partitions) Received(number rdb.Number, token bus.Token, name bus.Topic
 		}
 		delivery := taken.Task.Payload.(*store.Delivery)
 		for _, event := range delivery.Events {
-			value, err := wire.ValueAt(event, "/topic")
-			require.NoError(p.T, err)
-			of := bus.TopicName(strings.Trim(string(value), `"`))
+			of := TopicOf(p.T, event)
 			if p.got[delivery.Subscriber] == nil {
 				p.got[delivery.Subscriber] = map[bus.TopicName][]int{}
 			}
@@ -168,11 +166,20 @@ func (p *Partitions) Received(number rdb.Number, token bus.Token, name bus.Topic
 	}
 }
 
+// RequireSound requires that the data layout's invariants hold in each partition, and between them.
+func (p *Partitions) RequireSound() {
+	p.T.Helper()
+	_, err := doctor.Of(p.Stores, 0).Examine(p.T.Context(), false, func(f exam.Finding) {
+		p.T.Errorf("%s %s: %s", f.Partition, f.Key, f.Problem)
+	})
+	require.NoError(p.T, err)
+}
+
 // RequireNothingLeft requires that no outbox, job or head is left anywhere, and the invariants.
 func (p *Partitions) RequireNothingLeft() {
 	p.T.Helper()
-	for i, partition := range p.All {
-		RequireSound(p.T, p.Data[i])
+	p.RequireSound()
+	for _, partition := range p.All {
 		require.NoError(p.T, partition.EachKey(p.T.Context(), partition.Namespace()+"*", func(page []string) error {
 			for _, key := range page {
 				require.NotRegexp(p.T, `\}:(relay:(\d+|taken)|jobs:\w+:relay|)$`, key)
