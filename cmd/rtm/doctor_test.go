@@ -7,13 +7,17 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
+	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 )
 
 // runDoctor runs rtm doctor, and returns its exit status and what it prints.
@@ -148,6 +152,55 @@ func TestDoctorRefusesACluster(t *testing.T) {
 		assert.Empty(t, stdout)
 		assert.Equal(t, "rtm: this Redis is a node of a Redis Cluster, which the bus does not support\n", stderr)
 	}
+}
+
+// TestDoctorOnABusWithPartitions goes past the configuration, which refuses clusters yet.
+func TestDoctorOnABusWithPartitions(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	c := rdbtest.NewCluster(t, 3, 5*time.Second)
+	config := app.Config{RedisURL: c.URL, RedisNamespace: "rm:"}
+	examine := func(e examination) (string, error) {
+		var out bytes.Buffer
+		e.out = &out
+		err := e.run(ctx, config)
+		return out.String(), err
+	}
+	_, err := examine(examination{})
+	require.EqualError(t, err, "there is no bus with partitions; rtm cluster create makes one")
+
+	client := c.Open(t)
+	require.NoError(t, stores.Create(ctx, client, "rm:", 12))
+	all, err := stores.Open(ctx, client, "rm:", store.Options{})
+	require.NoError(t, err)
+	for i := range 20 {
+		require.NoError(t, all.PutToken(ctx, bus.Token(fmt.Sprintf("shop--%d", i)), "shop"))
+	}
+	topic := bus.TopicName("widgets")
+	require.NoError(t, all.Subscribe(ctx, "shop--2", bus.Subscription{Topics: []bus.TopicName{topic}, Callback: "https://s.example/"}, time.Now()))
+	home, own := all.Home(topic).Partition(), all.Of("shop--2").Partition()
+	require.NotEqual(t, home, own)
+	stdout, err := examine(examination{})
+	require.NoError(t, err)
+	assert.Regexp(t, `^Read 0 batches, 0 jobs, 1 subscribers and 1 topics in \S+: all is in order\.\n$`, stdout)
+
+	require.NoError(t, home.Del(ctx, home.Namespace()+"relays:widgets").Err())
+	require.NoError(t, own.HSet(ctx, own.Namespace()+"batches:gauges:event", "shop--2", "4").Err())
+	stdout, err = examine(examination{json: true})
+	require.ErrorIs(t, err, errUnsound)
+	lines := strings.Split(stdout, "\n")
+	assert.JSONEq(t, fmt.Sprintf(`{"partition":"%v","key":"batches:gauges:event","problem":"has \"4\" for shop, must be 0","remedy":"set right","state":"repairable"}`, own.Number()), lines[0])
+	assert.JSONEq(t, fmt.Sprintf(`{"partition":"%v","key":"relays:widgets","problem":"lacks %v, where the topic has subscribers","remedy":"added there","state":"repairable"}`, home.Number(), own.Number()), lines[1])
+	stdout, err = examine(examination{fix: true})
+	require.NoError(t, err)
+	assert.Contains(t, stdout, fmt.Sprintf("%v relays:widgets: lacks %v, where the topic has subscribers [added there]\n", home.Number(), own.Number()))
+	assert.Contains(t, stdout, "2 repaired, 0 that --fix repairs, 0 skipped.")
+	_, err = own.Hold(ctx, 0)
+	require.NoError(t, err)
+	stdout, err = examine(examination{fix: true})
+	require.ErrorIs(t, err, errUnsound)
+	assert.Contains(t, stdout, fmt.Sprintf("%v partition: is missing: the partition is held, and was not examined [skipped]\n", own.Number()))
+	assert.Contains(t, stdout, "0 repaired, 0 that --fix repairs, 1 skipped.")
 }
 
 func TestDoctorWithoutRedis(t *testing.T) {

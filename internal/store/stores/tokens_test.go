@@ -176,3 +176,33 @@ func TestATokenThatIsRotatedIsNotGivenAway(t *testing.T) {
 		}
 	})
 }
+
+// TestOtherPartitionsFollowAToken has changes that were broken off: its own partition decides,
+// unless it is held.
+func TestOtherPartitionsFollowAToken(t *testing.T) {
+	each(t, func(t *testing.T, p *storetest.Partitions) {
+		ctx, token := t.Context(), p.TokenIn(1)
+		names := func() (names [storetest.PartitionCount]bus.ClientName) {
+			for i, st := range p.Data {
+				name, err := st.ClientName(ctx, token)
+				require.NoError(t, err)
+				names[i] = name
+			}
+			return names
+		}
+		require.NoError(t, p.Data[1].PutToken(ctx, token, "reader"))
+		require.NoError(t, p.Data[2].PutToken(ctx, token, "another"))
+		_, err := p.All[1].Hold(ctx, 0)
+		require.NoError(t, err)
+		require.ErrorIs(t, p.SyncToken(ctx, token), bus.ErrUnavailable)
+		assert.Equal(t, [...]bus.ClientName{"", "reader", "another"}, names())
+		require.NoError(t, p.All[1].Release(ctx))
+		for range 2 { // it can be repeated
+			require.NoError(t, p.SyncToken(ctx, token))
+			assert.Equal(t, [...]bus.ClientName{"reader", "reader", "reader"}, names())
+		}
+		require.NoError(t, p.Data[1].DeleteToken(ctx, token))
+		require.NoError(t, p.SyncToken(ctx, token))
+		assert.Equal(t, [...]bus.ClientName{"", "", ""}, names())
+	})
+}
