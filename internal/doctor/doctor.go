@@ -132,7 +132,8 @@ const Pause = time.Second
 // On a bus with partitions also:
 //
 //   - a partition is not held;
-//   - events for another partition have a relay; what is noted of those on their way is there;
+//   - events for another partition have a relay; what is noted of those on their way is there; no
+//     generation is given twice;
 //   - subscribers, topics' counters and histories are in their own partition;
 //   - tokens are in all partitions as they are in their own;
 //   - a topic with subscribers in a partition is at its home, which relays it there, and to no
@@ -159,7 +160,7 @@ func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(exam.Findin
 		err = rdb.Wrap("examine", err)
 		sum.add(e)
 		if d.all != nil && errors.Is(err, bus.ErrUnavailable) && ctx.Err() == nil {
-			e.Report("partition", "", "is away: not examined, or not to the end")
+			e.Report(rdb.PartitionKey, "", "is away: not examined, or not to the end")
 			continue
 		}
 		if err != nil {

@@ -62,13 +62,18 @@ var relayDamages = []dividedDamage{
 		`00 relay:taken: has "AAAABBBBCCCCDDDDEEEE 1 1" for "7", which is no head of an outbox [removed]`,
 	}},
 	{name: "a topic that is relayed to its home, and to what is no partition", does: func(p *dividedPatient) {
-		p.All[0].HSet(p.ctx, p.key(0, "relays:"+string(p.a)), "00", "7", "03", "8", "1", "9", "x", "")
+		p.All[0].HSet(p.ctx, p.key(0, "relays:"+string(p.a)), "00", "1", "03", "2", "1", "2", "x", "")
 	}, finds: []string{
 		`00 relays:%[1]s: has "00", which is no other partition of the bus [removed]`,
 		`00 relays:%[1]s: has "03", which is no other partition of the bus [removed]`,
 		`00 relays:%[1]s: has "1", which is no other partition of the bus [removed]`,
 		`00 relays:%[1]s: has "x", which is no other partition of the bus [removed]`,
 	}},
+	{name: "a generation that is given again", does: func(p *dividedPatient) { p.All[0].Del(p.ctx, p.key(0, "relay:generation")) },
+		finds: []string{`00 relay:generation: is "", and 2 was given to relays:%[2]s [set right]`}},
+	{name: "a generation that is no number", does: func(p *dividedPatient) {
+		p.All[0].Set(p.ctx, p.key(0, "relay:generation"), "x", 0)
+	}, finds: []string{`00 relay:generation: is "x", and 2 was given to relays:%[2]s [set right]`}},
 	{name: "outboxes to no other partition", does: func(p *dividedPatient) {
 		p.All[0].RPush(p.ctx, p.key(0, "relay:00"), "x")
 		p.All[0].RPush(p.ctx, p.key(0, "relay:03"), "x")
@@ -155,7 +160,7 @@ var acrossDamages = []dividedDamage{
 		`00 relays:%[2]s: lacks 01, where the topic has subscribers [added there]`,
 	}},
 	{name: "a topic that is relayed in vain", does: func(p *dividedPatient) {
-		p.All[0].HSet(p.ctx, p.key(0, "relays:"+string(p.a)), "02", "99")
+		p.All[0].HSet(p.ctx, p.key(0, "relays:"+string(p.a)), "02", "1")
 	}, finds: []string{`00 relays:%[1]s: has 02, where the topic has no subscriber [removed]`}},
 	{name: "a topic whose only subscriber has no token", does: func(p *dividedPatient) {
 		for i := range p.All {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -51,6 +52,32 @@ func TestEveryDamageOfPartitionsIsFoundAndRepaired(t *testing.T) {
 	}
 }
 
+// TestTwoRepairsOfPartitionsAtOnce has two examinations repair the same damages.
+func TestTwoRepairsOfPartitionsAtOnce(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		p := newDividedPatient(t, server.Open(t))
+		for _, a := range slices.Concat(relayDamages, acrossDamages) {
+			if slices.Contains([]string{
+				"an outbox without a relay", "more events taken than there are", "a generation that is given again", "tokens that others lack",
+				"a token that its own partition lacks", "a topic of which its home has nothing", "a topic that is relayed in vain",
+			}, a.name) {
+				a.does(p)
+			}
+		}
+		require.Len(t, p.examine(false), 12)
+		var both sync.WaitGroup
+		for range 2 {
+			both.Go(func() {
+				_, err := doctor.Of(p.Stores, 0).Examine(p.ctx, true, func(exam.Finding) {})
+				assert.NoError(t, err)
+			})
+		}
+		both.Wait()
+		assert.Empty(t, p.examine(false))
+		p.requireDelivered()
+	})
+}
+
 // TestPartitionsThatAreHeld are reported, and neither examined nor taken for ones that have lost
 // something.
 func TestPartitionsThatAreHeld(t *testing.T) {
@@ -62,7 +89,7 @@ func TestPartitionsThatAreHeld(t *testing.T) {
 		for _, key := range []string{"api_tokens:by_token", "subscribers:" + string(p.a), "subscribers"} { // as on the way to another node
 			require.NoError(t, p.All[1].Rename(p.ctx, p.key(1, key), "aside "+key).Err())
 		}
-		p.All[0].HSet(p.ctx, p.key(0, "relays:"+string(p.a)), "02", "99")
+		p.All[0].HSet(p.ctx, p.key(0, "relays:"+string(p.a)), "02", "1")
 		before := dump(t, server.Raw)
 		const isHeld = `01 partition: is missing: the partition is held, and was not examined []`
 		want := []string{isHeld, fmt.Sprintf(`00 relays:%s: has 02, where the topic has no subscriber [removed]`, p.a)}

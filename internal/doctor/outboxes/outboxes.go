@@ -6,6 +6,7 @@ package outboxes
 import (
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -106,6 +107,36 @@ func findRelayed(e *exam.Examination) {
 	}
 }
 
+// maxGeneration is more than there will be, and less than what Redis can count up from.
+const maxGeneration = 1 << 53
+
+// checkGeneration looks at the last generation that was given. If it were given again, the end of an
+// earlier subscription could end the relay of a later one.
+func checkGeneration(ctx context.Context, e *exam.Examination) error {
+	key := e.Full(relay.Generation())
+	said, err := e.Redis.Get(ctx, key).Result() // after those that were given
+	if err != nil && !errors.Is(err, rdb.Nil) {
+		return err
+	}
+	last, of, to := rdb.Integer(said, 0), "", ""
+	for topic, numbers := range e.Each(relay.Outboxes("")) {
+		for number, text := range numbers {
+			fits := e.IsOther(number) && e.Redis.IsHome(bus.TopicName(topic)) // else it was reported
+			if given := rdb.Integer(text, 0); fits && given > last && given < maxGeneration {
+				last, of, to = given, e.Full(relay.Outboxes(bus.TopicName(topic))), number
+			}
+		}
+	}
+	if of == "" {
+		return nil
+	}
+	e.Add(key, fmt.Sprintf("is %q, and %d was given to %s", said, last, e.Short(of)), "set right", []exam.Check{
+		exam.Is(said, "GET", key), exam.Is(last, "HGET", of, to),
+	}, exam.Command{"SET", key, last})
+	_, err = e.Confirm(ctx)
+	return err
+}
+
 // findForeign looks for subscribers, and for what only the home of a topic has, that belong to
 // another partition. Nobody would look for them here.
 func findForeign(e *exam.Examination) {
@@ -131,6 +162,9 @@ func findForeign(e *exam.Examination) {
 func Check(ctx context.Context, e *exam.Examination) error {
 	if !e.Redis.IsOneOfSeveral() {
 		return nil
+	}
+	if err := checkGeneration(ctx, e); err != nil {
+		return err
 	}
 	required := func(yield func(string) bool) {
 		for number := range e.Waiting {
