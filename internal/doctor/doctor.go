@@ -144,7 +144,8 @@ const Pause = time.Second
 // With fix it repairs what it finds, unless that might take an event from somebody who is still to
 // receive it. What cannot be judged is skipped: unknown keys and fields, jobs that cannot be read,
 // and batches of the Ruby original with all that points to them. It fails with
-// [bus.ErrUnavailable], when its context ends, and on a node of a Redis Cluster.
+// [bus.ErrUnavailable], when its context ends, and with a bus without partitions on a node of a
+// Redis Cluster.
 func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(exam.Finding)) (Stats, error) {
 	if is, err := d.partitions[0].IsClusterNode(ctx); err != nil {
 		return Stats{}, err
