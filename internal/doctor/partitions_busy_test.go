@@ -140,6 +140,8 @@ func received(token bus.Token, topic bus.TopicName, n int) string {
 // TestExaminationsDoNotDisturbBusyPartitions examines, with and without fixing, again and again,
 // while everything else goes on.
 func TestExaminationsDoNotDisturbBusyPartitions(t *testing.T) {
+	t.Parallel()
+	const pause = 500 * time.Millisecond
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		client := server.Open(t, func(o *rdb.Options) { o.Connections = 30 })
 		b := &busyPartitions{
@@ -165,7 +167,7 @@ func TestExaminationsDoNotDisturbBusyPartitions(t *testing.T) {
 			others.Go(func() { b.deliver(ctx, rdb.Number(i)) })
 		}
 		for round := range 4 {
-			_, err := doctor.Of(b.Stores, doctor.Pause).Examine(ctx, round%2 == 1, func(f exam.Finding) { t.Errorf("found %s", line(f)) })
+			_, err := doctor.Of(b.Stores, pause).Examine(ctx, round%2 == 1, func(f exam.Finding) { t.Errorf("found %s", line(f)) })
 			require.NoError(t, err)
 		}
 		left()
