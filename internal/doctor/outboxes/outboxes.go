@@ -110,8 +110,8 @@ func findRelayed(e *exam.Examination) {
 // maxGeneration is more than there will be, and less than what Redis can count up from.
 const maxGeneration = 1 << 53
 
-// checkGeneration looks at the last generation that was given. If it were given again, the end of an
-// earlier subscription could end the relay of a later one.
+// checkGeneration looks at the last generation that was given. If it were given again, the end of
+// an earlier subscription could end the relay of a later one.
 func checkGeneration(ctx context.Context, e *exam.Examination) error {
 	key := e.Full(relay.Generation())
 	said, err := e.Redis.Get(ctx, key).Result() // after those that were given
