@@ -14,6 +14,8 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/doctor"
 	"routemaster/internal/doctor/exam"
+	"routemaster/internal/store"
+	"routemaster/internal/store/stores"
 )
 
 // errUnsound says that Redis has an inconsistency that was not repaired.
@@ -87,16 +89,16 @@ type summary struct {
 
 func (d *examination) run(ctx context.Context, config app.Config) error {
 	began := time.Now()
-	redis, err := app.OpenRedis(config)
+	redis, partitions, err := openPartitions(ctx, config)
 	if err != nil {
 		return err
 	}
 	defer redis.Close()
-	examiner, err := doctor.Open(ctx, redis, config.RedisURL, config.RedisNamespace, doctor.Pause)
-	if err != nil {
-		return err
+	var all []*store.Store
+	for _, p := range partitions {
+		all = append(all, store.New(p, store.Options{}))
 	}
-	stats, err := examiner.Examine(ctx, d.fix, d.observe)
+	stats, err := doctor.Of(stores.New(all...), doctor.Pause).Examine(ctx, d.fix, d.observe)
 	if ctx.Err() != nil {
 		return errors.New("stopped before the end; what was repaired stays so")
 	}

@@ -150,11 +150,10 @@ func TestDoctorRefusesACluster(t *testing.T) {
 		status, stdout, stderr := runDoctor(t, t.Context(), append(args, "--redis-url", redis.PatientURL())...)
 		assert.Equal(t, app.ExitFailed, status)
 		assert.Empty(t, stdout)
-		assert.Equal(t, "rtm: this Redis is a node of a Redis Cluster, which the bus does not support\n", stderr)
+		assert.Equal(t, "rtm: this Redis is a node of a Redis Cluster: give the URL of the cluster, like redis+cluster://host:7000,host:7001\n", stderr)
 	}
 }
 
-// TestDoctorOnABusWithPartitions goes past the configuration, which refuses clusters yet.
 func TestDoctorOnABusWithPartitions(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
@@ -167,7 +166,7 @@ func TestDoctorOnABusWithPartitions(t *testing.T) {
 		return out.String(), err
 	}
 	_, err := examine(examination{})
-	require.EqualError(t, err, "there is no bus with partitions; rtm cluster create makes one")
+	require.EqualError(t, err, `there is no bus with partitions under the namespace "rm:": rtm cluster create makes one`)
 
 	client := c.Open(t)
 	require.NoError(t, stores.Create(ctx, client, "rm:", 12))

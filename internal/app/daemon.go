@@ -69,7 +69,11 @@ func runConfigured(stderr io.Writer, run func(context.Context, Config, *slog.Log
 	defer stop()
 	log := logs.New(stderr, config.LogLevel, config.LogJSON)
 	warnOfUnknown(log, lookup, file)
-	return run(ctx, config, log)
+	err = run(ctx, config, log)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) { // stopped before it had begun
+		return nil
+	}
+	return err
 }
 
 // secondSignalDelay is how long more signals are ignored after the first: supervisors may send two

@@ -2,11 +2,9 @@ package app
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"time"
 
-	"routemaster/internal/bus"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
@@ -28,7 +26,7 @@ func openRedis(c Config, log *slog.Logger, connections int) (*rdb.Client, error)
 
 // openStores opens the bus's data: of one store, or of as many as the bus on a cluster has
 // partitions. It waits until there is such a bus.
-func openStores(ctx context.Context, redis *rdb.Client, c Config, log *slog.Logger) (all *stores.Stores, err error) {
+func openStores(ctx context.Context, redis *rdb.Client, c Config, log *slog.Logger) (*stores.Stores, error) {
 	options := store.Options{
 		IdempotencyKeys: c.IdempotencyKeys,
 		MaxClientTopics: c.MaxClientTopics,
@@ -37,22 +35,18 @@ func openStores(ctx context.Context, redis *rdb.Client, c Config, log *slog.Logg
 	if !rdb.IsClusterURL(c.RedisURL) {
 		return stores.New(store.New(redis.Partition(c.RedisNamespace), options)), nil
 	}
-	told := false
-	retryUntilAccepted(ctx, func(ctx context.Context) error {
-		all, err = stores.Open(ctx, redis, c.RedisNamespace, options)
-		if errors.Is(err, stores.ErrNoBus) && !told {
-			log.Error("there is no bus on this cluster yet: rtm cluster create makes one", "namespace", c.RedisNamespace)
-			told = true
-		}
-		if errors.Is(err, stores.ErrNoBus) || errors.Is(err, bus.ErrUnavailable) {
-			return err
-		}
-		return nil
-	})
-	if all == nil && ctx.Err() != nil {
-		err = ctx.Err()
+	return stores.Await(ctx, redis, c.RedisNamespace, options, log)
+}
+
+// waitForBus waits until there is a bus on the cluster, if that is where it is to be.
+func waitForBus(ctx context.Context, c Config, log *slog.Logger) error {
+	redis, err := openRedis(c, log, 1)
+	if err != nil {
+		return err
 	}
-	return all, err
+	defer redis.Close()
+	_, err = openStores(ctx, redis, c, log)
+	return err
 }
 
 // newQueues are the queues of the bus's batches, by number of their partitions.

@@ -31,6 +31,9 @@ func RunWeb(ctx context.Context, c Config, log *slog.Logger) error {
 	if c.RootKey == "" {
 		return &ConfigError{errors.New("ROUTEMASTER_ROOT_KEY is not set: it must be the operator's key, any string that nobody guesses")}
 	}
+	if err := waitForBus(ctx, c, log); err != nil { // until then connections are refused
+		return err
+	}
 	listener, err := net.Listen("tcp", fmt.Sprintf(":%d", c.Port))
 	if err != nil {
 		return err

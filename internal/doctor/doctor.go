@@ -16,7 +16,6 @@ package doctor
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"routemaster/internal/bus"
@@ -71,29 +70,17 @@ func New(partition *rdb.Partition, pause time.Duration) *Doctor {
 	return &Doctor{partitions: []*rdb.Partition{partition}, pause: pause, maxSearched: defaultMaxSearched}
 }
 
-// Of is [New] for all partitions of a bus that has some, which are also compared.
+// Of is [New] for all stores of a bus. If it has partitions, they are also compared.
 func Of(all *stores.Stores, pause time.Duration) *Doctor {
-	d := &Doctor{all: all, pause: pause, maxSearched: defaultMaxSearched}
+	d := New(all.First().Partition(), pause)
+	if !d.partitions[0].IsOneOfSeveral() {
+		return d
+	}
+	d.all, d.partitions = all, nil
 	for _, st := range all.All() {
 		d.partitions = append(d.partitions, st.Partition())
 	}
 	return d
-}
-
-// Open is [New] for the bus of a namespace in the Redis of a URL, or [Of] if that is a cluster. It
-// fails if there is no bus with partitions, or with [bus.ErrUnavailable].
-func Open(ctx context.Context, redis *rdb.Client, url, namespace string, pause time.Duration) (*Doctor, error) {
-	if !rdb.IsClusterURL(url) {
-		return New(redis.Partition(namespace), pause), nil
-	}
-	all, err := stores.Open(ctx, redis, namespace, store.Options{})
-	if errors.Is(err, stores.ErrNoBus) {
-		return nil, fmt.Errorf("%w; rtm cluster create makes one", err)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return Of(all, pause), nil
 }
 
 // Pause is a good pause for [New].
@@ -136,8 +123,8 @@ const Pause = time.Second
 //     generation is given twice;
 //   - subscribers, topics' counters and histories are in their own partition;
 //   - tokens are in all partitions as they are in their own;
-//   - a topic with subscribers in a partition is at its home, which relays it there, and to no
-//     partition without.
+//   - a topic with subscribers in a partition is at its home, which relays it there. That it relays
+//     one where nobody wants it any more is found and ended by the bus itself.
 //
 // A partition that is held or away is reported, and the others are examined.
 //
@@ -150,7 +137,7 @@ func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(exam.Findin
 	if is, err := d.partitions[0].IsClusterNode(ctx); err != nil {
 		return Stats{}, err
 	} else if is {
-		return Stats{}, errors.New("this Redis is a node of a Redis Cluster, which the bus does not support")
+		return Stats{}, errors.New("this Redis is a node of a Redis Cluster: give the URL of the cluster, like redis+cluster://host:7000,host:7001")
 	}
 	options := exam.Options{Fix: fix, Pause: d.pause, Observe: observe, MaxSearched: d.maxSearched}
 	compared := across.New(d.all, options)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -185,12 +184,6 @@ func TestExaminationsDoNotDisturbBusyPartitions(t *testing.T) {
 			}
 		}
 		t.Logf("%v events", b.published)
-		_, err := doctor.Of(b.Stores, 0).Examine(t.Context(), true, func(f exam.Finding) {
-			if !strings.HasSuffix(f.Problem, "has no subscriber") { // nobody has published since the last one left
-				t.Errorf("found at the end %s", line(f))
-			}
-		})
-		require.NoError(t, err)
 		b.RequireSound()
 	})
 }

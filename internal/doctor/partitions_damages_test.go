@@ -159,9 +159,6 @@ var acrossDamages = []dividedDamage{
 		`00 topics: lacks %[2]s, which has subscribers in partition 01 [added there]`,
 		`00 relays:%[2]s: lacks 01, where the topic has subscribers [added there]`,
 	}},
-	{name: "a topic that is relayed in vain", does: func(p *dividedPatient) {
-		p.All[0].HSet(p.ctx, p.key(0, "relays:"+string(p.a)), "02", "1")
-	}, finds: []string{`00 relays:%[1]s: has 02, where the topic has no subscriber [removed]`}},
 	{name: "a topic whose only subscriber has no token", does: func(p *dividedPatient) {
 		for i := range p.All {
 			p.All[i].HDel(p.ctx, p.All[i].Namespace()+"api_tokens:by_token", string(p.other))

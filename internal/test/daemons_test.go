@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -12,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/stores"
 	"routemaster/internal/test/bustest"
 )
 
@@ -28,6 +31,41 @@ func TestWebLogsAtStartThatRedisIsUnavailable(t *testing.T) {
 	require.Eventually(t, func() bool { return strings.Contains(logged.String(), "level=ERROR msg=\"redis") }, bustest.WaitTimeout, time.Millisecond)
 	stop()
 	assert.NoError(t, <-ran)
+}
+
+// TestWebWaitsForTheBusOfACluster stops it while it waits, and starts it again.
+func TestWebWaitsForTheBusOfACluster(t *testing.T) {
+	redis, address := rdbtest.ClusterNode(t), rdbtest.FreeAddress(t)
+	require.NoError(t, redis.Raw.Do(t.Context(), "cluster", "addslotsrange", 0, 16383).Err())
+	_, port, err := net.SplitHostPort(address)
+	require.NoError(t, err)
+	url := strings.Replace(redis.URL, "redis:", "redis+cluster:", 1)
+	config := bustest.LoadConfig(t, map[string]string{"ROUTEMASTER_ROOT_KEY": bustest.RootKey, "FORCE_SSL": "no", "ROUTEMASTER_REDIS_URL": url, "PORT": port})
+	start := func() (logged *rdbtest.Buffer, stop func() error) {
+		logged = &rdbtest.Buffer{}
+		ctx, cancel := context.WithCancel(t.Context())
+		ran := make(chan error, 1)
+		go func() { ran <- app.RunWeb(ctx, config, slog.New(slog.NewTextHandler(logged, nil))) }()
+		require.Eventually(t, func() bool { return strings.Contains(logged.String(), "rtm cluster create makes one") }, bustest.WaitTimeout, time.Millisecond)
+		return logged, func() error {
+			cancel()
+			return <-ran
+		}
+	}
+	_, stop := start()
+	_, err = net.Dial("tcp", address)
+	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
+	assert.ErrorIs(t, stop(), context.Canceled)
+
+	logged, stop := start()
+	client, err := rdb.Open(rdb.Options{URL: url, Connections: 1})
+	require.NoError(t, err)
+	defer client.Close()
+	require.NoError(t, stores.Create(t.Context(), client, "", 3))
+	require.Eventually(t, func() bool { return strings.Contains(logged.String(), "web started") }, bustest.WaitTimeout, time.Millisecond)
+	bustest.Connect(t, "http://"+address).Call("", "GET", "/health/ready", "", 200)
+	assert.NoError(t, stop())
+	assert.Equal(t, 1, strings.Count(logged.String(), "rtm cluster create"), "it says so once")
 }
 
 func TestLogsContainNoSecrets(t *testing.T) {

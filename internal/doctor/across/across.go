@@ -1,6 +1,6 @@
 // Package across compares the partitions of a bus: tokens are everywhere as they are in their own
 // partition, and the home of a topic has its events relayed to the partitions with subscribers of
-// it, and to no others.
+// it.
 //
 // No step sees two partitions. So what does not fit is looked at again and again, and is a finding
 // if it is the same each time: what a change leaves for a moment fits in between, however often it

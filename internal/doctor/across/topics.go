@@ -11,8 +11,9 @@ import (
 	"routemaster/internal/store/relays"
 )
 
-// strayTopic is a topic whose home does not relay it to a partition with subscribers, or relays it
-// to one without.
+// strayTopic is a topic whose home does not relay it to a partition with subscribers. One that is
+// relayed in vain is none: the end of a subscription leaves that to the next event of the topic, or
+// to the housekeeping.
 type strayTopic struct {
 	topic    bus.TopicName
 	home, at rdb.Number
@@ -35,18 +36,6 @@ func (c *Comparison) topics() (candidates []candidate) {
 			_, listed := of.topics[topic]
 			if _, relayed := of.relayed[topic][at.String()]; !listed || !relayed {
 				candidates = append(candidates, &strayTopic{topic: bus.TopicName(topic), home: home, at: at})
-			}
-		}
-	}
-	for home, v := range c.views {
-		for topic, numbers := range v.relayed {
-			if c.all.Home(bus.TopicName(topic)).Partition().Number() != home {
-				continue // it was reported
-			}
-			for at, of := range c.views {
-				if _, relayed := numbers[at.String()]; relayed && at != home && !of.subscribed[topic] {
-					candidates = append(candidates, &strayTopic{topic: bus.TopicName(topic), home: home, at: at})
-				}
 			}
 		}
 	}
@@ -74,22 +63,14 @@ func (t *strayTopic) state() (state string, fits bool) {
 			return "", true
 		}
 	}
-	relayed, subscribed := t.generation.Val() != "", t.subscribers.Val() > 0
-	fits = relayed == subscribed && (t.listed.Val() || !subscribed)
+	subscribed := t.subscribers.Val() > 0
+	fits = !subscribed || t.listed.Val() && t.generation.Val() != ""
 	return fmt.Sprint(t.listed.Val(), t.generation.Val(), subscribed), fits
 }
 
-// judge has a topic be relayed as by a subscription, or no more, unless it is another generation by
-// then.
+// judge has a topic be relayed as by a subscription.
 func (t *strayTopic) judge(ctx context.Context, c *Comparison) (findings []exam.Finding, repair func() error, err error) {
 	home, outboxes := exam.PartitionOf(c.partition(t.home)), relay.Outboxes(t.topic)
-	if t.subscribers.Val() == 0 {
-		problem := fmt.Sprintf("has %v, where the topic has no subscriber", t.at)
-		repair = func() error {
-			return c.all.Relays()[t.home].CloseUnwanted(ctx, c.all.Relays()[t.at], relays.Generations{t.topic: t.generation.Val()})
-		}
-		return []exam.Finding{{Partition: home, Key: outboxes, Problem: problem, Remedy: "removed"}}, repair, nil
-	}
 	token, gone, err := t.subscriber(ctx, c)
 	if gone || err != nil {
 		return nil, nil, err

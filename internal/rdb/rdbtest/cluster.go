@@ -190,8 +190,8 @@ func (c *Cluster) RequireMaster(t testing.TB, p *rdb.Partition, node *Node) {
 		"%s does not become the master of %s", node.Address, p.Namespace())
 }
 
-// RequireSuccessor waits until one of the nodes that had the same slots as a node at first has taken
-// its place.
+// RequireSuccessor waits until one of the nodes that had the same slots as a node at first has
+// taken its place.
 func (c *Cluster) RequireSuccessor(t testing.TB, node *Node) (successor *Node) {
 	t.Helper()
 	require.Eventually(t, func() bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"sync"
 	"time"
@@ -63,6 +64,30 @@ func Open(ctx context.Context, redis *rdb.Client, namespace string, o store.Opti
 		all = append(all, store.New(p, o))
 	}
 	return New(all...), nil
+}
+
+// awaitInterval is the pause between two looks for a bus.
+const awaitInterval = time.Second
+
+// Await is [Open] once there is a bus, and Redis answers. Until then it says in the log what it
+// waits for. It fails when its context ends.
+func Await(ctx context.Context, redis *rdb.Client, namespace string, o store.Options, log *slog.Logger) (*Stores, error) {
+	for told := false; ; {
+		all, err := Open(ctx, redis, namespace, o)
+		isMissing := errors.Is(err, ErrNoBus)
+		if !isMissing && !errors.Is(err, bus.ErrUnavailable) {
+			return all, err
+		}
+		if isMissing && !told {
+			log.Error("there is no bus on this cluster yet: rtm cluster create makes one", "namespace", namespace)
+			told = true
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(awaitInterval):
+		}
+	}
 }
 
 // Count is how many partitions a bus has. It fails with [ErrNoBus] or [bus.ErrUnavailable].

@@ -25,7 +25,7 @@ type Snapshot struct {
 
 // Partition is the state of one of several.
 type Partition struct {
-	// IsUp is whether it could be read.
+	// IsUp is whether it could be read, and is not held.
 	IsUp bool
 	// Outbox is what is on its way there from all others that could be read.
 	relays.Outbox
@@ -50,12 +50,13 @@ func (s *Stores) Snapshot(ctx context.Context, until time.Time) (Snapshot, error
 		return Snapshot{Snapshot: one}, err
 	}
 	snapshots, errs := make([]stats.Snapshot, len(s.all)), make([]error, len(s.all))
-	outboxes := make([][]relays.Outbox, len(s.all))
+	outboxes, held := make([][]relays.Outbox, len(s.all)), make([]bool, len(s.all))
 	var reading sync.WaitGroup
 	for i := range s.all {
 		reading.Go(func() {
 			if snapshots[i], errs[i] = s.stats[i].Snapshot(ctx, until); errs[i] == nil {
 				outboxes[i], errs[i] = s.relays[i].Outboxes(ctx, len(s.all))
+				held[i] = requireOpen(ctx, s.all[i]) != nil
 			}
 		})
 	}
@@ -64,7 +65,7 @@ func (s *Stores) Snapshot(ctx context.Context, until time.Time) (Snapshot, error
 	for i, one := range snapshots {
 		sum.addNode(s.partitions[i], errs[i] == nil, one.Memory)
 		if errs[i] == nil {
-			sum.Partitions[i].IsUp = true
+			sum.Partitions[i].IsUp = !held[i]
 			sum.add(one, outboxes[i])
 		}
 	}

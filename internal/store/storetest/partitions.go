@@ -9,8 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/doctor"
-	"routemaster/internal/doctor/exam"
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
@@ -169,10 +167,7 @@ func (p *Partitions) Received(number rdb.Number, token bus.Token, name bus.Topic
 // RequireSound requires that the data layout's invariants hold in each partition, and between them.
 func (p *Partitions) RequireSound() {
 	p.T.Helper()
-	_, err := doctor.Of(p.Stores, 0).Examine(p.T.Context(), false, func(f exam.Finding) {
-		p.T.Errorf("%s %s: %s", f.Partition, f.Key, f.Problem)
-	})
-	require.NoError(p.T, err)
+	RequireAllSound(p.T, p.Stores)
 }
 
 // RequireNothingLeft requires that no outbox, job or head is left anywhere, and the invariants.

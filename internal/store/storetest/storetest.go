@@ -18,6 +18,7 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stats"
+	"routemaster/internal/store/stores"
 )
 
 // Open opens a store on a server. It is closed with the test.
@@ -50,6 +51,15 @@ func RequireSound(t testing.TB, st *store.Store) {
 	findings, err := Check(t.Context(), st)
 	require.NoError(t, err)
 	require.Empty(t, findings)
+}
+
+// RequireAllSound is [RequireSound] for all stores of a bus, and what must hold between them.
+func RequireAllSound(t testing.TB, all *stores.Stores) {
+	t.Helper()
+	_, err := doctor.Of(all, 0).Examine(t.Context(), false, func(f exam.Finding) {
+		t.Errorf("%s %s: %s", f.Partition, f.Key, f.Problem)
+	})
+	require.NoError(t, err)
 }
 
 // Check returns what is wrong in a store, in order.

@@ -52,7 +52,7 @@ var (
 	}
 
 	partitionUp = describe("partition_up",
-		"1 if the scrape has read a partition of the bus, else 0: then what waits there is not counted.", "partition")
+		"1 if the scrape has read a partition of the bus, and it is not held. What waits in one that was not read is not counted.", "partition")
 	relayEvents  = describe("relay_events", "Events on their way to a partition from others.", "partition")
 	relaySeconds = describe("relay_oldest_seconds",
 		"For how long a partition has not taken the oldest events on their way, 0 if it takes them at once.", "partition")

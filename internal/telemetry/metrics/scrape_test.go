@@ -268,6 +268,13 @@ func TestAScrapeOfPartitions(t *testing.T) {
 	require.NoError(t, home.HSet(ctx, home.Namespace()+"relay:taken", "02", fmt.Sprintf("uid 1 %d", now.UnixMilli())).Err())
 	shown("\nroutemaster_relay_oldest_seconds{partition=\"02\"} 3\n")
 
+	held := b.All()[(int(home.Number())+2)%3].Partition()
+	_, err = held.Hold(ctx, 0)
+	require.NoError(t, err)
+	text = shown(fmt.Sprintf("\nroutemaster_partition_up{partition=\"%v\"} 0\n", held.Number()))
+	assert.Contains(t, text, fmt.Sprintf("\nroutemaster_subscriber_queued_events{subscriber=%q} 0\n", names[int(held.Number())]))
+	assert.Contains(t, text, "\nroutemaster_redis_up{node=\"here\"} 1\n")
+
 	away := (int(home.Number()) + 1) % 3
 	servers[away].Freeze(t)
 	text = shown(fmt.Sprintf("\nroutemaster_partition_up{partition=\"%02d\"} 0\n", away))

@@ -133,8 +133,8 @@ type logEntry struct {
 }
 
 // isExplained reports whether faults explain an entry. One about a job that was completed too late
-// is explained by a change of the master: the next may not know that a worker has it, and gives it to
-// another.
+// is explained by a change of the master: the next may not know that a worker has it, and gives it
+// to another.
 func (e *logEntry) isExplained(why faults) bool {
 	if strings.Contains(e.Msg, "too late") {
 		return why.failedOver(e.Time.Add(-chaosTimeout-completeMargin), e.Time)
@@ -167,8 +167,4 @@ func (c *chaos) requireEmptyRedis() {
 }
 
 // requireSound requires that the data layout's invariants hold.
-func (c *chaos) requireSound() {
-	for _, st := range c.stores.All() {
-		storetest.RequireSound(c.t, st)
-	}
-}
+func (c *chaos) requireSound() { storetest.RequireAllSound(c.t, c.stores) }
