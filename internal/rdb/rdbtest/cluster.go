@@ -156,13 +156,13 @@ func (c *Cluster) ReplicaOf(node *Node) *Node {
 }
 
 // Whole returns the IDs of the masters, by the first of the slots that they have, if the cluster is
-// whole: every node answers, each slot has a master and as many replicas as at first, which have
-// what it has, and all nodes agree on that. Else it returns nil.
+// whole: every node serves, each slot has a master and as many replicas as at first, which have what
+// it has, and all nodes agree on that. Else it returns nil.
 func (c *Cluster) Whole(ctx context.Context) (masters map[int]string) {
 	want := (len(c.Nodes)/c.masters - 1) * slots.Count
 	for _, node := range c.Nodes {
 		ranges, err := cluster.Ranges(ctx, node.Raw)
-		if err != nil || countReplicated(ranges) != want || !node.isInSync(ctx) {
+		if err != nil || countReplicated(ranges) != want || !node.serves(ctx) {
 			return nil
 		}
 		said := map[int]string{}
@@ -177,10 +177,12 @@ func (c *Cluster) Whole(ctx context.Context) (masters map[int]string) {
 	return masters
 }
 
-// isInSync is whether a node is a master, or follows one that it is connected to.
-func (n *Node) isInSync(ctx context.Context) bool {
+// serves is whether a node is a master, or follows one that it is connected to, and does not wait
+// for others, as one does that has just been started.
+func (n *Node) serves(ctx context.Context) bool {
 	info, err := n.Raw.Info(ctx, "replication").Result()
-	return err == nil && (strings.Contains(info, "role:master\r\n") || strings.Contains(info, "master_link_status:up\r\n"))
+	inSync := err == nil && (strings.Contains(info, "role:master\r\n") || strings.Contains(info, "master_link_status:up\r\n"))
+	return inSync && strings.Contains(n.Raw.ClusterInfo(ctx).Val(), "cluster_state:ok\r\n")
 }
 
 // RequireMaster waits until all nodes that answer agree that a node has a partition.
@@ -213,6 +215,16 @@ func (c *Cluster) FailOver(t testing.TB, p *rdb.Partition) (master *Node) {
 	doOn(t, master.Server, "cluster", "failover")
 	c.RequireMaster(t, p, master)
 	return master
+}
+
+// Masters are the nodes that answer that they are masters.
+func (c *Cluster) Masters(t testing.TB) (masters []*Node) {
+	for _, node := range c.Nodes {
+		if isMaster(t, node) {
+			masters = append(masters, node)
+		}
+	}
+	return masters
 }
 
 // isMaster is whether a node answers, and is a master.
