@@ -14,7 +14,7 @@ import (
 )
 
 // relayThreads run nothing but relays, so that slow subscribers hold up none.
-const relayThreads = 4
+const relayThreads = 8
 
 // relayScheduleInterval is how often relays that gather events are looked after: these wait for
 // [relays.Interval].

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/relays"
@@ -25,17 +26,21 @@ func TestARelayIsHandedOverOnceReplicasKnowOfIt(t *testing.T) {
 		}
 		relayer := relays.NewRelayer(confirming, slog.New(slog.DiscardHandler), w.Now)
 		name := w.TopicIn(0, 0)
-		token := w.AddSubscriber(to, 100, name)
+		token, other := w.AddSubscriber(to, 100, name), w.AddSubscriber(to+1, 100, name)
 		w.PublishEvents(name, 1, 3)
-		task := w.TakeRelay(0, "worker")
-		result := relayer.Relay(ctx, task)
-		assert.Equal(t, w.Now().Add(50*time.Millisecond), result.RetryAt)
+		for _, worker := range []bus.WorkerID{"worker", "other"} {
+			task := w.TakeRelay(0, worker)
+			result := relayer.Relay(ctx, task) // the second, to another partition, is put off without a try
+			assert.Equal(t, w.Now().Add(50*time.Millisecond), result.RetryAt)
+			owned, err := w.Queues[0].Complete(ctx, task, result, w.Now())
+			require.NoError(t, err)
+			assert.True(t, owned)
+		}
 		assert.Empty(t, w.Received(to, token, name))
-		owned, err := w.Queues[0].Complete(ctx, task, result, w.Now())
-		require.NoError(t, err)
-		assert.True(t, owned)
+		assert.Empty(t, w.Received(to+1, other, name))
 		w.MS += 50
-		assert.Equal(t, 1, w.Relay(0))
+		assert.Equal(t, 2, w.Relay(0))
 		assert.Equal(t, storetest.UpTo(1, 3), w.Received(to, token, name))
+		assert.Equal(t, storetest.UpTo(1, 3), w.Received(to+1, other, name))
 	})
 }

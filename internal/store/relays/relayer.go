@@ -3,6 +3,7 @@ package relays
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -19,17 +20,26 @@ const Interval = 20 * time.Millisecond
 // How long a relay that has failed waits: twice as long each time.
 const minBackoff, maxBackoff = 50 * time.Millisecond, time.Second
 
+// tryTimeout is how long a step of a relay may take. Replicas have a second of it to confirm it.
+const tryTimeout = 1500 * time.Millisecond
+
 // Relayer runs the relays between the partitions of a bus. It is safe for concurrent use.
 type Relayer struct {
 	partitions []*Relays
 	log        *slog.Logger
 	now        func() time.Time
 
-	mu   sync.Mutex
-	away map[rdb.Number]*absence
+	mu       sync.Mutex
+	absences map[side]*absence
 }
 
-// absence is of a partition that did not take the last relay.
+// side is a partition as one side of relays: what it has is not confirmed, or it takes none.
+type side struct {
+	of     rdb.Number
+	isHome bool
+}
+
+// absence is of a partition that has failed the last relay on one side.
 type absence struct {
 	backoff time.Duration
 	// until is when the next relay is tried; the others wait, and hold no thread.
@@ -38,7 +48,7 @@ type absence struct {
 
 // NewRelayer makes what relays between partitions, which are in the order of their numbers.
 func NewRelayer(partitions []*Relays, log *slog.Logger, now func() time.Time) *Relayer {
-	return &Relayer{partitions: partitions, log: log, now: now, away: map[rdb.Number]*absence{}}
+	return &Relayer{partitions: partitions, log: log, now: now, absences: map[side]*absence{}}
 }
 
 // Relay carries the head of an outbox to its partition. It is a handler of [bus.JobRelay].
@@ -48,27 +58,27 @@ func (r *Relayer) Relay(ctx context.Context, task *queue.Task) queue.Result {
 		r.log.Error("a relay to a partition that is not there", "job", task.Job.Name, "args", task.Job.Args)
 		return queue.Result{RetryAt: r.now().Add(maxBackoff)}
 	}
-	if wait := r.begin(head.To); wait > 0 {
-		return queue.Result{RetryAt: r.now().Add(wait)}
-	}
 	from, to := r.partitions[task.Partition], r.partitions[head.To]
-	if err := from.confirm(ctx, head); err != nil {
-		return queue.Result{RetryAt: r.now().Add(minBackoff)}
+	err := r.try(ctx, side{task.Partition, true}, func(ctx context.Context) error { return from.confirm(ctx, head) })
+	var arrival Arrival
+	if err == nil {
+		err = r.try(ctx, side{head.To, false}, func(ctx context.Context) (err error) {
+			arrival, err = to.Put(ctx, task.Partition, head, r.now())
+			return err
+		})
 	}
-	arrival, err := to.Put(ctx, task.Partition, head, r.now())
+	putOff, isPutOff := errors.AsType[*putOff](err)
 	switch {
+	case isPutOff:
+		return queue.Result{RetryAt: r.now().Add(putOff.wait)}
 	case errors.Is(err, bus.ErrTooManyBatches):
 		return queue.Result{RetryAt: r.now(), Detail: outcome{word: tooLarge}}
-	case err != nil:
-		if !errors.Is(err, bus.ErrUnavailable) {
-			r.log.Error("a partition refuses events of others; they wait", "to_partition", head.To.String(), "error", err)
-		}
-		return queue.Result{RetryAt: r.now().Add(r.failed(head.To))}
+	case err != nil: // it is another worker's by now
+		return queue.Result{RetryAt: r.now().Add(minBackoff)}
 	}
 	if arrival.Unreadable > 0 {
 		r.log.Error("events that cannot be read were not relayed", "to_partition", head.To.String(), "events", arrival.Unreadable)
 	}
-	r.succeeded(head.To)
 	if len(arrival.Unwanted) > 0 {
 		if open, err := from.Opened(ctx, arrival.Unwanted); err == nil {
 			_ = from.CloseUnwanted(ctx, to, open[head.To]) // else the next relay does
@@ -77,39 +87,62 @@ func (r *Relayer) Relay(ctx context.Context, task *queue.Task) queue.Result {
 	return queue.Result{RetryAt: r.now().Add(Interval), Detail: outcome{arrived, arrival}}
 }
 
-// begin returns how long a relay to a partition waits without a try, because that is away. While
-// one tries, the others wait.
-func (r *Relayer) begin(to rdb.Number) time.Duration {
+// putOff is the error of a step that was not tried, or has failed: how long the relay waits.
+type putOff struct{ wait time.Duration }
+
+func (p *putOff) Error() string { return fmt.Sprintf("put off for %v", p.wait) }
+
+// try runs a step of a relay on one side, which has tryTimeout. Where the last one has failed, one
+// relay tries at a time, and the others are put off without a try. An error that is not about the
+// side is returned as it is.
+func (r *Relayer) try(ctx context.Context, of side, step func(context.Context) error) error {
+	if wait := r.begin(of); wait > 0 {
+		return &putOff{wait}
+	}
+	trying, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	err := step(trying)
+	if err == nil || errors.Is(err, bus.ErrTooManyBatches) || errors.Is(err, errNotTaken) {
+		r.succeeded(of)
+		return err
+	}
+	if !errors.Is(err, bus.ErrUnavailable) && trying.Err() == nil {
+		r.log.Error("a partition refuses a step of relays; their events wait", "at_partition", of.of.String(), "error", err)
+	}
+	return &putOff{r.failed(of)}
+}
+
+// begin returns how long a relay waits without a try, because the last one has failed on one side.
+func (r *Relayer) begin(of side) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	a := r.away[to]
+	a := r.absences[of]
 	if a == nil {
 		return 0
 	}
 	if wait := a.until.Sub(r.now()); wait > 0 {
 		return wait
 	}
-	a.until = r.now().Add(maxBackoff)
+	a.until = r.now().Add(tryTimeout)
 	return 0
 }
 
-// failed returns how long relays to a partition wait, which has not taken one: twice as long each
-// time.
-func (r *Relayer) failed(to rdb.Number) time.Duration {
+// failed returns how long relays wait that need this side: twice as long each time.
+func (r *Relayer) failed(of side) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	a := r.away[to]
+	a := r.absences[of]
 	if a == nil {
 		a = &absence{}
-		r.away[to] = a
+		r.absences[of] = a
 	}
 	a.backoff = min(max(2*a.backoff, minBackoff), maxBackoff)
 	a.until = r.now().Add(a.backoff)
 	return a.backoff
 }
 
-func (r *Relayer) succeeded(to rdb.Number) {
+func (r *Relayer) succeeded(of side) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.away, to)
+	delete(r.absences, of)
 }
