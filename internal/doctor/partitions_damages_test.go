@@ -128,22 +128,24 @@ var acrossDamages = []dividedDamage{
 		p.All[0].HSet(p.ctx, p.key(0, "api_tokens:by_token"), string(p.strange(1)), "zoe")
 		p.All[2].HSet(p.ctx, p.key(2, "api_tokens:by_token"), string(p.strange(1)), "zoe")
 	}, finds: []string{
-		`00 api_tokens:by_token: has zoe, and its partition 01 does not [removed]`,
-		`02 api_tokens:by_token: has zoe, and its partition 01 does not [removed]`,
-	}},
+		`00 api_tokens:by_token: has zoe, and its partition 01 does not: register the token again, or delete it []`,
+		`02 api_tokens:by_token: has zoe, and its partition 01 does not: register the token again, or delete it []`,
+	}, stays: true},
 	{name: "a partition that has lost all of its tokens", does: func(p *dividedPatient) {
 		p.All[1].HDel(p.ctx, p.key(1, "api_tokens:by_token"), string(p.other))
 	}, finds: []string{
-		`00 api_tokens:by_token: has reader, and its partition 01 does not []`,
-		`02 api_tokens:by_token: has reader, and its partition 01 does not []`,
+		`00 api_tokens:by_token: has reader, and its partition 01 does not: register the token again, or delete it []`,
+		`02 api_tokens:by_token: has reader, and its partition 01 does not: register the token again, or delete it []`,
 	}, stays: true},
 	{name: "a token with a subscriber elsewhere, which nobody may remove", does: func(p *dividedPatient) {
 		token := string(p.strange(1))
+		p.All[1].HSet(p.ctx, p.key(1, "api_tokens:by_token"), token, "yan")
 		p.All[0].HSet(p.ctx, p.key(0, "api_tokens:by_token"), token, "zoe")
 		p.All[2].HSet(p.ctx, p.key(2, "subscriber:"+token), "callback", "https://z.example/")
 		p.All[2].SAdd(p.ctx, p.key(2, "subscribers"), token)
 	}, finds: []string{
-		`00 api_tokens:by_token: has zoe, and its partition 01 does not []`,
+		`00 api_tokens:by_token: has a token of "zoe", which is of "yan" in its partition 01 []`,
+		`02 api_tokens:by_token: lacks yan, of partition 01 []`,
 		`02 subscriber:client-e1a76c85: belongs to another partition []`,
 	}, stays: true},
 	{name: "a topic that is not relayed", does: func(p *dividedPatient) {

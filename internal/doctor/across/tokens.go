@@ -3,8 +3,6 @@ package across
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/doctor/exam"
@@ -59,7 +57,8 @@ func (t *strayToken) state() (state string, fits bool) {
 	return fmt.Sprintf("%q %q", t.inOwn.Val(), t.there.Val()), t.inOwn.Val() == t.there.Val()
 }
 
-// judge has the other partitions follow the token's own.
+// judge has the other partitions follow the token's own. They keep one that their own lacks: a
+// change that was broken off leaves no such thing, so data was lost, either the token or its end.
 func (t *strayToken) judge(ctx context.Context, c *Comparison) ([]exam.Finding, func() error, error) {
 	own, name := t.inOwn.Val(), t.there.Val()
 	f := exam.Finding{Partition: exam.PartitionOf(c.partition(t.at)), Key: keys.Tokens()}
@@ -71,31 +70,24 @@ func (t *strayToken) judge(ctx context.Context, c *Comparison) ([]exam.Finding, 
 		f.Problem = fmt.Sprintf("has a token of %q, which is of %q in its partition %v", name, own, t.own)
 		f.Remedy = "copied from there"
 	default:
-		f.Problem = fmt.Sprintf("has %s, and its partition %v does not", bus.PublicName(t.token, bus.ClientName(name)), t.own)
-		f.Remedy = "removed"
+		f.Problem = fmt.Sprintf("has %s, and its partition %v does not: register the token again, or delete it",
+			bus.PublicName(t.token, bus.ClientName(name)), t.own)
+		return []exam.Finding{f}, nil, nil
 	}
-	if name != "" {
-		removable, err := t.isRemovable(ctx, c)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !removable {
-			f.Remedy = ""
-			return []exam.Finding{f}, nil, nil
-		}
+	replaceable, err := t.isReplaceable(ctx, c)
+	if err != nil {
+		return nil, nil, err
+	}
+	if !replaceable {
+		f.Remedy = ""
+		return []exam.Finding{f}, nil, nil
 	}
 	return []exam.Finding{f}, func() error { return c.all.SyncToken(ctx, t.token) }, nil
 }
 
-// isRemovable reports whether a token may be removed from other partitions than its own. It may not
-// if that would remove a subscriber, or if its own has lost all of its tokens: then these are left
-// in the others only.
-func (t *strayToken) isRemovable(ctx context.Context, c *Comparison) (bool, error) {
-	if t.inOwn.Val() == "" && !slices.ContainsFunc(slices.Collect(maps.Keys(c.views[t.own].tokens)), func(token string) bool {
-		return c.all.Of(bus.Token(token)).Partition().Number() == t.own
-	}) {
-		return false, nil
-	}
+// isReplaceable reports whether the name of a token may be replaced in other partitions than its
+// own: that would remove a subscriber there.
+func (t *strayToken) isReplaceable(ctx context.Context, c *Comparison) (bool, error) {
 	for _, st := range c.all.All() {
 		p := st.Partition()
 		if p.Number() == t.own {

@@ -127,9 +127,9 @@ func (s *Stores) FinishRotation(ctx context.Context, old bus.Token) error {
 // maxSyncs is how often partitions follow a token that changes meanwhile.
 const maxSyncs = 6
 
-// SyncToken has all other partitions know a token as its own does, which decides: by the same name,
-// or not at all. It ends what a change that was broken off has begun. It fails with
-// [bus.ErrUnavailable].
+// SyncToken has all other partitions know a token by the name by which its own does, which decides.
+// It ends what a change that was broken off has begun. One that its own does not know it leaves as
+// it is. It fails with [bus.ErrUnavailable].
 func (s *Stores) SyncToken(ctx context.Context, token bus.Token) error {
 	own, synced := s.Of(token), false
 	var before bus.ClientName
@@ -138,15 +138,10 @@ func (s *Stores) SyncToken(ctx context.Context, token bus.Token) error {
 		if err == nil {
 			err = requireOpen(ctx, own) // or it may know nothing
 		}
-		if err != nil || synced && name == before {
+		if err != nil || name == "" || synced && name == before {
 			return err
 		}
-		if name == "" {
-			err = s.deleteTokenElsewhere(ctx, token)
-		} else {
-			err = s.spread(ctx, token, name)
-		}
-		if err != nil {
+		if err := s.spread(ctx, token, name); err != nil {
 			return err
 		}
 		before, synced = name, true
