@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"routemaster/internal/app"
+	"routemaster/internal/format"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/stores/clusterstatus"
@@ -80,7 +81,7 @@ func createBus(cmd *cobra.Command, config app.Config, count int) error {
 	for _, node := range status.Nodes {
 		where = append(where, fmt.Sprintf("%d on %s", len(node.Partitions), node.Address))
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "Made a bus with %d partitions: %s.\n", count, strings.Join(where, ", "))
+	fmt.Fprintf(cmd.OutOrStdout(), "Made a bus with %s: %s.\n", format.Plural(int64(count), "partition"), strings.Join(where, ", "))
 	printWarnings(cmd.ErrOrStderr(), status, config)
 	return nil
 }

@@ -185,8 +185,10 @@ func TestCluster(t *testing.T) {
 			}), stdout)
 		}
 		status, _, stderr := runCluster(t, on("release", "4")...)
+		assert.Equal(t, app.ExitFailed, status)
+		assert.Contains(t, stderr, c.Nodes[0].Address+" did not say whether it is on its way there")
+		status, _, _ = runCluster(t, on("release", "4", "--force")...)
 		assert.Equal(t, app.ExitOK, status, "others can be used")
-		assert.Equal(t, "rtm: warning: whether the partition is on its way is unknown to "+c.Nodes[0].Address+"\n", stderr)
 	})
 }
 

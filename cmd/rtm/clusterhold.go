@@ -65,6 +65,9 @@ func hold(cmd *cobra.Command, p *rdb.Partition, replicas int) error {
 		return fmt.Errorf("partition %d is held, but only %d of %d replicas confirmed it: do not move it yet, because a failover "+
 			"would open it again; run this again, or rtm cluster release %[1]d", p.Number(), confirmed, replicas)
 	}
+	if confirmed == 0 {
+		fmt.Fprintln(cmd.ErrOrStderr(), "rtm: warning: no replica is connected: if the node fails while the slot is moved, its keys are lost")
+	}
 	fmt.Fprintf(cmd.OutOrStdout(), "Partition %d on %s is held, as %s confirmed. Move its slot, then run rtm cluster release %[1]d.\n",
 		p.Number(), p.Node(), format.Plural(int64(confirmed), "replica"))
 	return nil
@@ -72,33 +75,38 @@ func hold(cmd *cobra.Command, p *rdb.Partition, replicas int) error {
 
 func newClusterReleaseCommand() *cobra.Command {
 	var redis redisFlags
+	var force bool
 	command := &cobra.Command{
 		Use:   "release PARTITION",
 		Short: "have a partition that is held be used again",
 		Long: `Have a partition that is held, or has come back without its keys, be used again. It is refused while the slot of the
 partition is on its way to another node: what is used with a part of its keys elsewhere is damaged. End the move first;
-after a failover in the middle of it, redis-cli --cluster fix does.
+after a failover in the middle of it, redis-cli --cluster fix does. While a master does not say what is on its way to it,
+only --force releases the partition.
 
 Redis is the one of the environment, as for the daemons, unless flags say otherwise.`,
 		Example: "  rtm cluster release 7\n  rtm cluster release 7 --redis-url redis+cluster://localhost:7000",
 		Args:    arguments(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return redis.runOnPartition(cmd, args[0], func(_ app.Config, status clusterstatus.Status, p *rdb.Partition) error {
-				return release(cmd, status, p)
+				return release(cmd, status, p, force)
 			})
 		},
 	}
+	command.Flags().BoolVar(&force, "force", false, "release it though masters do not say whether it is on its way")
 	redis.add(command, "change")
 	return command
 }
 
-func release(cmd *cobra.Command, status clusterstatus.Status, p *rdb.Partition) error {
+func release(cmd *cobra.Command, status clusterstatus.Status, p *rdb.Partition, force bool) error {
 	if of := status.Partitions[p.Number()]; of.State == clusterstatus.Moving {
 		return fmt.Errorf("partition %d is on its way to another node (%s): it was not released, because it would be used "+
 			"with a part of its keys elsewhere; end the move first", p.Number(), printable(of.Reason))
 	}
-	if silent := status.Silent(); silent != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "rtm: warning: whether the partition is on its way is unknown to %s\n", printable(strings.Join(silent, ", ")))
+	if silent := status.Silent(); silent != nil && !force {
+		return fmt.Errorf("partition %d was not released: %s did not say whether it is on its way there, with a part of its keys; "+
+			"start such a master, or have the cluster forget it; if you know that it has none of them, use --force",
+			p.Number(), printable(strings.Join(silent, ", ")))
 	}
 	if err := p.Release(cmd.Context()); err != nil {
 		return err

@@ -53,7 +53,7 @@ func (m *slotMap) names(address string) bool {
 	return slices.ContainsFunc(m.ranges, func(r slotRange) bool { return r.address == address })
 }
 
-var errNoSlots = errors.New("a node of the cluster knows no slots")
+var errNoSlots = errors.New("a node of the cluster knows no slots: redis-cli --cluster create gives them to nodes")
 
 // ask asks the nodes for their map, one after another, until the first answers. One that does not
 // answer at once, as a frozen one does not, holds up nothing.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -30,6 +31,9 @@ func Ranges(ctx context.Context, client interface {
 },
 ) ([]Range, error) {
 	reply, err := client.Do(ctx, "cluster", "slots").Slice()
+	if err != nil && strings.Contains(err.Error(), "cluster support disabled") {
+		return nil, fmt.Errorf("this is one Redis, whose URL is redis://…: %w", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 // of the founding layout, and a bus without partitions has none.
 type Keys struct{ Namespace string }
 
-// Partitions is a string: how many partitions the bus has. Written once.
+// Partitions is a string: how many partitions the bus has, which never changes; with "creating "
+// before it until all are there.
 func (k Keys) Partitions() string { return k.Namespace + "partitions" }
 
 // Errors that callers branch on.
@@ -29,33 +31,53 @@ var (
 	ErrExists = errors.New("there is a bus with partitions already")
 )
 
+// begun, before their number, says that partitions are being made.
+const begun = "creating "
+
 // Create makes a bus of so many partitions, from 1 to [rdb.MaxPartitions], which never changes. It
-// fails with [ErrExists] or [bus.ErrUnavailable], and can be repeated after that.
+// fails with [ErrExists] or [bus.ErrUnavailable], and can be repeated after that, with the same
+// number.
 func Create(ctx context.Context, redis *rdb.Client, namespace string, count int) error {
-	_, err := Count(ctx, redis, namespace)
-	if !errors.Is(err, ErrNoBus) {
-		if err == nil {
-			err = ErrExists
-		}
-		return err
-	}
-	for _, p := range redis.Partitions(namespace, count) {
-		if err := p.Release(ctx); err != nil {
+	key := Keys{namespace}.Partitions()
+	at, mark := redis.At(key), begun+strconv.Itoa(count)
+	// It is claimed first, so that nobody else makes partitions of another number meanwhile.
+	claimed, err := at.SetNX(ctx, key, mark, 0).Result()
+	if err == nil && !claimed {
+		if err = requireMark(ctx, at, key, mark); err != nil {
 			return err
 		}
 	}
+	if err != nil {
+		return rdb.Wrap("create the bus", err)
+	}
+	for _, p := range redis.Partitions(namespace, count) {
+		if err := p.Release(ctx); err != nil {
+			return fmt.Errorf("partition %d was not made; create the bus again, with %d partitions: %w", p.Number(), count, err)
+		}
+	}
 	// It comes last: nobody uses a bus before it is complete.
-	key := Keys{namespace}.Partitions()
-	created, err := redis.At(key).SetNX(ctx, key, count, 0).Result()
-	if err == nil && !created {
+	return rdb.Wrap("create the bus", at.Set(ctx, key, count, 0).Err())
+}
+
+// requireMark fails with [ErrExists], unless a bus is being made as a mark says.
+func requireMark(ctx context.Context, at *rdb.Partition, key, mark string) error {
+	text, err := at.Get(ctx, key).Result()
+	if count, isBegun := strings.CutPrefix(text, begun); isBegun && text != mark {
+		return fmt.Errorf("somebody has begun to create a bus with %s partitions: create it with that number", count)
+	}
+	if err == nil && text != mark {
 		return ErrExists
 	}
-	return rdb.Wrap("create the bus", err)
+	return err
 }
 
 // Open opens the stores of a bus with partitions. It fails with [ErrNoBus] or [bus.ErrUnavailable].
 func Open(ctx context.Context, redis *rdb.Client, namespace string, o store.Options) (*Stores, error) {
-	count, err := Count(ctx, redis, namespace)
+	return open(ctx, redis, redis.At(Keys{namespace}.Partitions()), namespace, o)
+}
+
+func open(ctx context.Context, redis *rdb.Client, at *rdb.Partition, namespace string, o store.Options) (*Stores, error) {
+	count, err := readCount(ctx, at, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +94,9 @@ const awaitInterval = time.Second
 // Await is [Open] once there is a bus, and Redis answers. Until then it says in the log what it
 // waits for. It fails when its context ends.
 func Await(ctx context.Context, redis *rdb.Client, namespace string, o store.Options, log *slog.Logger) (*Stores, error) {
+	at := redis.At(Keys{namespace}.Partitions())
 	for told := false; ; {
-		all, err := Open(ctx, redis, namespace, o)
+		all, err := open(ctx, redis, at, namespace, o)
 		isMissing := errors.Is(err, ErrNoBus)
 		if !isMissing && !errors.Is(err, bus.ErrUnavailable) {
 			return all, err
@@ -92,9 +115,13 @@ func Await(ctx context.Context, redis *rdb.Client, namespace string, o store.Opt
 
 // Count is how many partitions a bus has. It fails with [ErrNoBus] or [bus.ErrUnavailable].
 func Count(ctx context.Context, redis *rdb.Client, namespace string) (int, error) {
+	return readCount(ctx, redis.At(Keys{namespace}.Partitions()), namespace)
+}
+
+func readCount(ctx context.Context, at *rdb.Partition, namespace string) (int, error) {
 	key := Keys{namespace}.Partitions()
-	text, err := redis.At(key).Get(ctx, key).Result()
-	if errors.Is(err, rdb.Nil) {
+	text, err := at.Get(ctx, key).Result()
+	if errors.Is(err, rdb.Nil) || strings.HasPrefix(text, begun) {
 		return 0, ErrNoBus
 	}
 	if err != nil {

@@ -38,6 +38,22 @@ func TestABusIsCreatedOnce(t *testing.T) {
 	})
 }
 
+// TestACreationThatWasBrokenOff is ended by another one of the same number, and by no other.
+func TestACreationThatWasBrokenOff(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		ctx, redis := t.Context(), server.Open(t)
+		require.NoError(t, server.Raw.Set(ctx, "ns:partitions", "creating 6", 0).Err())
+		_, err := stores.Open(ctx, redis, "ns:", store.Options{})
+		require.ErrorIs(t, err, stores.ErrNoBus)
+		require.ErrorContains(t, stores.Create(ctx, redis, "ns:", 12), "somebody has begun to create a bus with 6 partitions")
+		require.NoError(t, stores.Create(ctx, redis, "ns:", 6))
+		all, err := stores.Open(ctx, redis, "ns:", store.Options{})
+		require.NoError(t, err)
+		assert.Len(t, all.All(), 6)
+		require.NoError(t, all.PutToken(ctx, "reader--1", "reader"))
+	})
+}
+
 // TestTheNumberOfPartitionsIsFound has nobody who knows it, in the end. That partitions do when the
 // node is away that has it, the test of rtm cluster shows.
 func TestTheNumberOfPartitionsIsFound(t *testing.T) {

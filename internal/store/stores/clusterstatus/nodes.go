@@ -1,6 +1,7 @@
 package clusterstatus
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"slices"
@@ -179,8 +180,8 @@ func (n *Node) readMap(text string) {
 			n.readMoves(fields[8:])
 			continue
 		}
-		if address = addressOf(address); address != "" && slices.Equal(flags, []string{"master"}) {
-			n.others[id] = address
+		if slices.Contains(flags, "master") { // also one that has failed: it may be taking in a slot
+			n.others[id] = cmp.Or(addressOf(address), "node "+id)
 		}
 	}
 }

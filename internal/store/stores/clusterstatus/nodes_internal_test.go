@@ -31,7 +31,9 @@ func TestWhatANodeKnowsOfOthers(t *testing.T) {
 		"gg 10.0.0.7:7000 master - 0 0 3 connected\n\nvars currentEpoch 6 lastVoteEpoch 0\n")
 	assert.Equal(t, Node{
 		id: "aa", migrating: map[int]string{541: "bb"}, importing: map[int]string{9000: "cc"},
-		others: map[string]string{"bb": "two.example:7000", "cc": "[fd00::3]:7000", "gg": "10.0.0.7:7000"},
+		others: map[string]string{
+			"bb": "two.example:7000", "cc": "[fd00::3]:7000", "ee": "10.0.0.5:7000", "ff": "node ff", "gg": "10.0.0.7:7000",
+		},
 	}, n)
 
 	n.readMap("dd 10.0.0.4:7000@17000 myself,slave aa 0 0 3 connected\n")
