@@ -33,7 +33,7 @@ func openStores(ctx context.Context, redis *rdb.Client, c Config, log *slog.Logg
 		MaxTopics:       c.MaxTopics,
 	}
 	if !rdb.IsClusterURL(c.RedisURL) {
-		return stores.New(store.New(redis.Partition(c.RedisNamespace), options)), nil
+		return stores.OpenOne(ctx, redis, c.RedisNamespace, options)
 	}
 	return stores.Await(ctx, redis, c.RedisNamespace, options, log)
 }

@@ -134,10 +134,10 @@ const Pause = time.Second
 // [bus.ErrUnavailable], when its context ends, and with a bus without partitions on a node of a
 // Redis Cluster.
 func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(exam.Finding)) (Stats, error) {
-	if is, err := d.partitions[0].IsClusterNode(ctx); err != nil {
-		return Stats{}, err
-	} else if is {
-		return Stats{}, errors.New("this Redis is a node of a Redis Cluster: give the URL of the cluster, like redis+cluster://host:7000,host:7001")
+	if p := d.partitions[0]; !p.IsOneOfSeveral() {
+		if err := p.RefuseClusterNode(ctx); err != nil {
+			return Stats{}, err
+		}
 	}
 	options := exam.Options{Fix: fix, Pause: d.pause, Observe: observe, MaxSearched: d.maxSearched}
 	compared := across.New(d.all, options)

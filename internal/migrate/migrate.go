@@ -10,7 +10,6 @@ package migrate
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -75,7 +74,7 @@ func Run(ctx context.Context, partition *rdb.Partition, o Options) (Result, erro
 		older: map[string]int{},
 	}
 	steps := []func(context.Context) error{
-		r.requireNoCluster, r.requireTypes, r.requireNoRotation, r.requireNoOptions, r.requireNoHistory, r.announce, r.readHolders, r.moveBatches,
+		r.redis.RefuseClusterNode, r.requireTypes, r.requireNoRotation, r.requireNoOptions, r.requireNoHistory, r.announce, r.readHolders, r.moveBatches,
 	}
 	if !r.Back {
 		steps = append(steps, r.renameCounters, r.removeGauges)
@@ -108,14 +107,6 @@ func (r *run) announce(ctx context.Context) error {
 		return nil
 	}
 	return rdb.Wrap("migrate", r.redis.Run(ctx, scriptAnnounce).Err())
-}
-
-func (r *run) requireNoCluster(ctx context.Context) error {
-	is, err := r.redis.IsClusterNode(ctx)
-	if is {
-		return errors.New("this Redis is a node of a Redis Cluster, which the bus does not support")
-	}
-	return err
 }
 
 // requireTypes fails unless the keys that all batches share are of their types.

@@ -65,18 +65,17 @@ func (p *Partition) CPU(ctx context.Context) (CPU, error) {
 	return CPU{seconds(fields["used_cpu_user"]), seconds(fields["used_cpu_sys"])}, nil
 }
 
-// IsClusterNode reports whether the keys of a bus without partitions are on a node of a Redis
-// Cluster, which has only a part of them. The embedded engine is none. It fails with
-// [bus.ErrUnavailable].
-func (p *Partition) IsClusterNode(ctx context.Context) (bool, error) {
-	if p.IsOneOfSeveral() {
-		return false, nil
-	}
+// RefuseClusterNode fails if the keys of a bus without partitions are on a node of a Redis Cluster,
+// which has only a part of them. The embedded engine is none. It fails with [bus.ErrUnavailable].
+func (p *Partition) RefuseClusterNode(ctx context.Context) error {
 	fields, err := p.info(ctx, "cluster")
-	if errors.Is(err, errNoInfo) {
-		return false, nil
+	switch {
+	case errors.Is(err, errNoInfo):
+		return nil
+	case fields["cluster_enabled"] == "1":
+		return errors.New("this Redis is a node of a Redis Cluster: give the URL of the cluster, like redis+cluster://host:7000,host:7001")
 	}
-	return fields["cluster_enabled"] == "1", Wrap("cluster", err)
+	return Wrap("cluster", err)
 }
 
 // errNoInfo says that Redis does not know a section of INFO, or does not show it to this user.

@@ -68,6 +68,17 @@ func TestWebWaitsForTheBusOfACluster(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(logged.String(), "rtm cluster create"), "it says so once")
 }
 
+// TestDaemonsRefuseANodeOfACluster by itself: it has only a part of the keys.
+func TestDaemonsRefuseANodeOfACluster(t *testing.T) {
+	redis, log := rdbtest.ClusterNode(t), slog.New(slog.DiscardHandler)
+	config := bustest.LoadConfig(t, map[string]string{"ROUTEMASTER_ROOT_KEY": bustest.RootKey, "ROUTEMASTER_REDIS_URL": redis.URL})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	const refused = "this Redis is a node of a Redis Cluster: give the URL of the cluster"
+	assert.ErrorContains(t, app.ServeWeb(t.Context(), config, log, listener), refused)
+	assert.ErrorContains(t, app.RunWorker(t.Context(), config, log), refused)
+}
+
 func TestLogsContainNoSecrets(t *testing.T) {
 	redis := rdbtest.Real(t)
 	b := bustest.Start(t, redis)

@@ -156,8 +156,8 @@ func (c *Cluster) ReplicaOf(node *Node) *Node {
 }
 
 // Whole returns the IDs of the masters, by the first of the slots that they have, if the cluster is
-// whole: every node serves, each slot has a master and as many replicas as at first, which have what
-// it has, and all nodes agree on that. Else it returns nil.
+// whole: every node serves, each slot has a master and as many replicas as at first, which have
+// what it has, and all nodes agree on that. Else it returns nil.
 func (c *Cluster) Whole(ctx context.Context) (masters map[int]string) {
 	want := (len(c.Nodes)/c.masters - 1) * slots.Count
 	for _, node := range c.Nodes {

@@ -14,12 +14,13 @@ type Move struct {
 	partition *rdb.Partition
 	slot      int
 	from, to  *Node
+	resumed   bool
 }
 
 // Move begins to move a partition to a node.
 func (c *Cluster) Move(t testing.TB, p *rdb.Partition, to *Node) *Move {
 	t.Helper()
-	m := &Move{c, p, slots.Of(p.Namespace()), c.MasterOf(t, p), to}
+	m := &Move{cluster: c, partition: p, slot: slots.Of(p.Namespace()), from: c.MasterOf(t, p), to: to}
 	doOn(t, to.Server, "cluster", "setslot", m.slot, "importing", m.from.id)
 	doOn(t, m.from.Server, "cluster", "setslot", m.slot, "migrating", to.id)
 	return m
@@ -38,7 +39,11 @@ func (m *Move) Keys(t testing.TB, limit int) (moved int) {
 		if len(keys) == 0 {
 			return moved
 		}
-		doOn(t, m.from.Server, append([]any{"migrate", host, port, "", 0, startTimeout.Milliseconds(), "keys"}, keys...)...)
+		migrate := []any{"migrate", host, port, "", 0, startTimeout.Milliseconds()}
+		if m.resumed { // the source that was killed may not have told its replica of what had gone
+			migrate = append(migrate, "replace")
+		}
+		doOn(t, m.from.Server, append(append(migrate, "keys"), keys...)...)
 		moved += len(keys)
 	}
 	return moved
@@ -62,7 +67,7 @@ func (m *Move) End(t testing.TB) {
 // slot, nobody but its operator tells it whose that is.
 func (m *Move) Resume(t testing.TB, from *Node) {
 	t.Helper()
-	m.from = from
+	m.from, m.resumed = from, true
 	doOn(t, m.to.Server, "cluster", "setslot", m.slot, "node", from.id)
 	doOn(t, m.to.Server, "cluster", "setslot", m.slot, "importing", from.id)
 	doOn(t, m.from.Server, "cluster", "setslot", m.slot, "migrating", m.to.id)

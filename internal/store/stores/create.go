@@ -71,6 +71,21 @@ func requireMark(ctx context.Context, at *rdb.Partition, key, mark string) error
 	return err
 }
 
+// lookTimeout is how long [OpenOne] waits for Redis.
+const lookTimeout = time.Second
+
+// OpenOne opens the store of a bus without partitions. It does not need Redis; but if that answers,
+// and is a node of a cluster, it fails.
+func OpenOne(ctx context.Context, redis *rdb.Client, namespace string, o store.Options) (*Stores, error) {
+	p := redis.Partition(namespace)
+	looking, cancel := context.WithTimeout(ctx, lookTimeout)
+	defer cancel()
+	if err := p.RefuseClusterNode(looking); err != nil && !errors.Is(err, bus.ErrUnavailable) && looking.Err() == nil {
+		return nil, err
+	}
+	return New(store.New(p, o)), nil
+}
+
 // Open opens the stores of a bus with partitions. It fails with [ErrNoBus] or [bus.ErrUnavailable].
 func Open(ctx context.Context, redis *rdb.Client, namespace string, o store.Options) (*Stores, error) {
 	return open(ctx, redis, redis.At(Keys{namespace}.Partitions()), namespace, o)

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -46,7 +47,7 @@ func (all faults) again(subscriber string, first *attempt) (cause string) {
 			}
 		}
 	}
-	if all.failedOver(from, last) {
+	if all.failedOver(subscriber, from, last) {
 		return "a failover"
 	}
 	if all.stalled(from, last) {
@@ -55,13 +56,15 @@ func (all faults) again(subscriber string, first *attempt) (cause string) {
 	return ""
 }
 
-// failedOver reports whether a master of a cluster may have been followed by another one between
-// two times. That one may not know what was done last, unless replicas had to confirm it: that an
-// event was published, and that it was carried to another partition, but not that it was delivered.
-// And the one before, if it comes back, takes some time to notice.
-func (all faults) failedOver(from, until time.Time) bool {
+// failedOver reports whether the master of a subscriber's partition in a cluster, or of any if there
+// is no name, may have been followed by another one between two times. That one may not know what
+// was done last, unless replicas had to confirm it: that an event was published, and that it was
+// carried to another partition, but not that it was delivered. And the one before takes some time
+// to notice, if it comes back.
+func (all faults) failedOver(subscriber string, from, until time.Time) bool {
 	for _, f := range all {
-		if f.kind == masterChanged && f.began.Before(until) && f.ended.After(from) {
+		concerned := f.kind == masterChanged && (subscriber == "" || slices.Contains(f.concerns, subscriber))
+		if concerned && f.began.Before(until) && f.ended.After(from) {
 			return true
 		}
 	}

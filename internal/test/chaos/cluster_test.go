@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/rdb/slots"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/test/bustest"
@@ -35,6 +36,7 @@ const (
 	failedOver   faultKind = "failed over"      // as planned, to a replica
 	moved        faultKind = "moved"            // a partition, key by key
 	killedInMove faultKind = "killed in a move" // of a partition that is held
+	killedAhead  faultKind = "killed ahead"     // of its replicas, which had known of nothing for a while
 	// masterChanged is not planned: some slots have another master, and until then not all nodes were
 	// there, or agreed.
 	masterChanged faultKind = "master changed"
@@ -105,7 +107,7 @@ func (*cluster) variables() []string { return []string{"ROUTEMASTER_REDIS_MIN_RE
 func (*cluster) streams() []stream {
 	shards := []string{shard(0), shard(1), shard(2)}
 	return []stream{
-		{"redis", []faultKind{killed, frozen, failedOver, moved, killedInMove}, []string{redisVictim}, span{500, 1500}, span{500, 4000}},
+		{"redis", []faultKind{killed, frozen, failedOver, moved, killedInMove, killedAhead}, []string{redisVictim}, span{500, 1500}, span{500, 4000}},
 		linkStream("web > redis", webs, span{50, 600}, span{100, 1200}, shards...),
 		linkStream("worker > redis", workers, span{300, 2000}, span{100, 800}, shards...),
 	}
@@ -141,6 +143,10 @@ func (p *cluster) begin(c *chaos, f *fault) bool {
 		p.beginMove(c)
 		p.move.Keys(c.t, 1+p.random.IntN(100))
 		p.node.Kill(c.t)
+	case killedAhead:
+		p.eachReplica(func(replica *rdbtest.Node) { replica.Freeze(c.t) })
+		// What it sends from now on they would find when they go on.
+		require.NoError(c.t, p.node.Raw.ClientKillByFilter(c.t.Context(), "TYPE", "replica").Err())
 	}
 	if topic != "" {
 		c.outages = append(c.outages, outage{since, topic, fmt.Sprintf(" (%s: %s)", f.kind, topic)})
@@ -176,12 +182,24 @@ func (p *cluster) end(c *chaos, f *fault) {
 		p.node.Restart(c.t)
 	case frozen:
 		p.node.Thaw(c.t)
+	case killedAhead:
+		p.node.Kill(c.t)
+		p.eachReplica(func(replica *rdbtest.Node) { replica.Thaw(c.t) })
+		p.RequireSuccessor(c.t, p.node)
+		p.node.Restart(c.t)
 	case killedInMove:
 		successor := p.RequireSuccessor(c.t, p.node)
 		p.node.Restart(c.t)
 		p.move.Resume(c.t, successor)
 		p.move.End(c.t)
 		require.NoError(c.t, p.partition.Release(c.t.Context()))
+	}
+}
+
+// eachReplica calls a function with each replica of the node.
+func (p *cluster) eachReplica(do func(*rdbtest.Node)) {
+	for replica := p.ReplicaOf(p.node); replica != p.node; replica = p.ReplicaOf(replica) {
+		do(replica)
 	}
 }
 
@@ -215,6 +233,32 @@ func (p *cluster) whole(ctx context.Context) (masters map[int]string) {
 	return p.Whole(ctx)
 }
 
+// concerned names the parties whose partition has another master than before.
+func (p *cluster) concerned(before, now map[int]string) (parties []string) {
+	in := map[string]*rdb.Partition{jobProxy: p.parts[0], labelProxy: p.parts[0]}
+	for _, s := range subscribers {
+		in[s.name] = p.parts.Of(tokenOf(s.name))
+	}
+	for party, partition := range in {
+		slot := slots.Of(partition.Namespace())
+		if masterOf(before, slot) != masterOf(now, slot) {
+			parties = append(parties, party)
+		}
+	}
+	return parties
+}
+
+// masterOf is the master of a slot, given that of each first slot.
+func masterOf(masters map[int]string, slot int) string {
+	first := -1
+	for f := range masters {
+		if f <= slot {
+			first = max(first, f)
+		}
+	}
+	return masters[first]
+}
+
 // watch looks who the masters are.
 func (p *cluster) watch() (stop func() faults) {
 	const interval = 50 * time.Millisecond
@@ -233,7 +277,9 @@ func (p *cluster) watch() (stop func() faults) {
 				continue
 			}
 			if !maps.Equal(masters, before) {
-				changes = append(changes, &fault{kind: masterChanged, victim: redisVictim, began: since, ended: time.Now()})
+				changes = append(changes, &fault{
+					kind: masterChanged, victim: redisVictim, began: since, ended: time.Now(), concerns: p.concerned(before, masters),
+				})
 			}
 			since, before = looked, masters
 		}

@@ -40,6 +40,8 @@ type fault struct {
 	at, lasting time.Duration // since the load began
 	// began and ended are when it really did; died is when a killed process was dead.
 	began, died, ended time.Time
+	// concerns names the subscribers and services that another master than before has now.
+	concerns []string
 }
 
 // stream is one stream of faults. They come one after another, so that no victim has two at a time.

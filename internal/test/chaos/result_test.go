@@ -137,7 +137,7 @@ type logEntry struct {
 // to another.
 func (e *logEntry) isExplained(why faults) bool {
 	if strings.Contains(e.Msg, "too late") {
-		return why.failedOver(e.Time.Add(-chaosTimeout-completeMargin), e.Time)
+		return why.failedOver("", e.Time.Add(-chaosTimeout-completeMargin), e.Time)
 	}
 	return e.Level != "ERROR" || strings.HasPrefix(e.Msg, "redis unavailable, retrying") || e.Error == state.ErrUnconfirmed.Error()
 }
