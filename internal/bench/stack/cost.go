@@ -16,7 +16,7 @@ type snapshot struct {
 
 // snapshot is empty for only a receiver.
 func (s *Stack) snapshot(ctx context.Context) (now snapshot, err error) {
-	if s.redis == nil {
+	if s.nodes == nil {
 		return now, nil
 	}
 	now.usage = s.Usage()
@@ -47,13 +47,7 @@ func (s *Stack) Spend(ctx context.Context, do func() error) (c Cost, err error) 
 	for name, u := range after.usage {
 		c.CPU[name] = u.CPU - before.usage[name].CPU
 	}
-	c.Redis = RedisStats{
-		Memory:     after.redis.Memory - before.redis.Memory,
-		Scripts:    after.redis.Scripts - before.redis.Scripts,
-		ScriptTime: after.redis.ScriptTime - before.redis.ScriptTime,
-		Commands:   after.redis.Commands - before.redis.Commands,
-		CPU:        after.redis.CPU - before.redis.CPU,
-	}
+	c.Redis = after.redis.minus(before.redis)
 	return c, err
 }
 
@@ -79,6 +73,11 @@ func (c Cost) CPUTime(names ...string) any {
 		total += spent
 	}
 	return float64(total.Microseconds()) / float64(max(1, c.Events))
+}
+
+// RedisTime is the CPU time of Redis per event in µs, as Redis itself counts it.
+func (c Cost) RedisTime() float64 {
+	return float64(c.Redis.CPU.Microseconds()) / float64(max(1, c.Events))
 }
 
 // ScriptCells are the events per run of a script, and the time of scripts per event. They are only

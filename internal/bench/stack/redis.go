@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"routemaster/internal/rdb"
+	"routemaster/internal/rdb/slots"
 )
 
 // RedisStats is what Redis holds and has done.
@@ -19,52 +22,96 @@ type RedisStats struct {
 	CPU time.Duration
 }
 
-// RedisStats reads the statistics of Redis.
-func (s *Stack) RedisStats(ctx context.Context) (stats RedisStats, err error) {
-	info, err := s.redis.InfoMap(ctx, "memory", "commandstats").Result()
+// minus is what was done since an earlier time.
+func (r RedisStats) minus(before RedisStats) RedisStats {
+	return RedisStats{
+		Memory:     r.Memory - before.Memory,
+		Scripts:    r.Scripts - before.Scripts,
+		ScriptTime: r.ScriptTime - before.ScriptTime,
+		Commands:   r.Commands - before.Commands,
+		CPU:        r.CPU - before.CPU,
+	}
+}
+
+// RedisStats reads the statistics of Redis, of all nodes of a cluster together.
+func (s *Stack) RedisStats(ctx context.Context) (total RedisStats, err error) {
+	for _, node := range s.nodes {
+		if err := total.read(ctx, node); err != nil {
+			return total, err
+		}
+	}
+	return total, nil
+}
+
+// read adds the statistics of a node.
+func (r *RedisStats) read(ctx context.Context, node *rdb.Partition) error {
+	info, err := node.InfoMap(ctx, "memory", "commandstats").Result()
 	if err != nil {
-		return stats, err
+		return err
 	}
-	if _, err := fmt.Sscan(info["Memory"]["used_memory"], &stats.Memory); err != nil {
-		return stats, fmt.Errorf("redis INFO memory: %w", err)
+	var memory int64
+	if _, err := fmt.Sscan(info["Memory"]["used_memory"], &memory); err != nil {
+		return fmt.Errorf("redis INFO memory: %w", err)
 	}
-	cpu, err := s.redis.CPU(ctx)
+	r.Memory += memory
+	cpu, err := node.CPU(ctx)
 	if err != nil {
-		return stats, err
+		return err
 	}
-	stats.CPU = cpu.User + cpu.System
+	r.CPU += cpu.User + cpu.System
 	for _, command := range info["Commandstats"] {
 		var calls int64
 		if _, err := fmt.Sscanf(command, "calls=%d", &calls); err != nil {
-			return stats, fmt.Errorf("redis INFO commandstats: %w", err)
+			return fmt.Errorf("redis INFO commandstats: %w", err)
 		}
-		stats.Commands += calls
+		r.Commands += calls
 	}
 	ran, found := info["Commandstats"]["cmdstat_evalsha"]
 	if !found { // no script has run
-		return stats, nil
+		return nil
 	}
-	var microseconds int64
-	_, err = fmt.Sscanf(ran, "calls=%d,usec=%d", &stats.Scripts, &microseconds)
-	stats.ScriptTime = time.Duration(microseconds) * time.Microsecond
-	return stats, err
+	var scripts, microseconds int64
+	_, err = fmt.Sscanf(ran, "calls=%d,usec=%d", &scripts, &microseconds)
+	r.Scripts += scripts
+	r.ScriptTime += time.Duration(microseconds) * time.Microsecond
+	return err
 }
 
 // PackedSize returns the size of a topic's last event as Redis holds it, in bytes.
 func (s *Stack) PackedSize(ctx context.Context, topic string) (int64, error) {
-	event, err := s.redis.HGet(ctx, "topic:"+topic, "last_event").Bytes()
+	home := s.of(topic)
+	event, err := home.HGet(ctx, home.Namespace()+"topic:"+topic, "last_event").Bytes()
 	return int64(len(event)), err
 }
 
-// LeftOver counts the keys that must be gone once everything is delivered: those of batches, and
-// the index of their jobs.
+// of is the partition that has a topic or a subscriber.
+func (s *Stack) of(name string) *rdb.Partition {
+	return s.partitions[slots.PartitionOf(name, len(s.partitions))]
+}
+
+// LeftOver counts the keys that must be gone once everything is delivered: those of batches and
+// outboxes, and the indexes of their jobs, in all partitions.
 func (s *Stack) LeftOver(ctx context.Context) (keys int64, err error) {
-	if keys, err = s.redis.Exists(ctx, "jobs:index:main").Result(); err != nil {
-		return 0, err
-	}
-	err = s.redis.EachKey(ctx, "batch*", func(page []string) error {
+	count := func(page []string) error {
 		keys += int64(len(page))
 		return nil
-	})
-	return keys, err
+	}
+	for _, p := range s.partitions {
+		names := []string{p.Namespace() + "jobs:index:main"}
+		if p.IsOneOfSeveral() {
+			names = append(names, p.Namespace()+"jobs:index:relay", p.Namespace()+"relay:taken")
+			for i := range s.partitions {
+				names = append(names, p.Namespace()+"relay:"+rdb.Number(i).String())
+			}
+		}
+		there, err := p.Exists(ctx, names...).Result()
+		if err != nil {
+			return 0, err
+		}
+		keys += there
+		if err := p.EachKey(ctx, p.Namespace()+"batch*", count); err != nil {
+			return 0, err
+		}
+	}
+	return keys, nil
 }

@@ -20,11 +20,11 @@ func (s *Stack) WatchScripts(ctx context.Context) error {
 	for name, value := range map[string]int64{
 		"slowlog-max-len": maxSlow, "slowlog-log-slower-than": slowScript.Microseconds(),
 	} {
-		if err := s.redis.ConfigSet(ctx, name, strconv.FormatInt(value, 10)).Err(); err != nil {
+		if err := s.nodes[0].ConfigSet(ctx, name, strconv.FormatInt(value, 10)).Err(); err != nil {
 			return fmt.Errorf("redis CONFIG SET %s: %w", name, err)
 		}
 	}
-	return s.redis.SlowLogReset(ctx).Err()
+	return s.nodes[0].SlowLogReset(ctx).Err()
 }
 
 // LongestScript returns how long the longest script took since [Stack.WatchScripts] among those
@@ -40,7 +40,7 @@ func (s *Stack) LongestCommand(ctx context.Context) (longest time.Duration, slow
 }
 
 func (s *Stack) longest(ctx context.Context, counts func(command []string) bool) (longest time.Duration, slow int, err error) {
-	log, err := s.redis.SlowLogGet(ctx, maxSlow).Result()
+	log, err := s.nodes[0].SlowLogGet(ctx, maxSlow).Result()
 	if err != nil {
 		return 0, 0, fmt.Errorf("redis SLOWLOG GET: %w", err)
 	}
@@ -65,5 +65,5 @@ func isScript(command, args []string) bool {
 // earliest, which would be waited for.
 func (s *Stack) BeginWalk(ctx context.Context, walk string) error {
 	now := time.Now().UnixMilli()
-	return s.redis.HSet(ctx, "machines:walks", walk, fmt.Sprintf(`{"at":%d,"due":%d}`, now-1, now)).Err()
+	return s.partitions[0].HSet(ctx, "machines:walks", walk, fmt.Sprintf(`{"at":%d,"due":%d}`, now-1, now)).Err()
 }

@@ -8,13 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"os/exec"
 	"slices"
-	"strconv"
+	"strings"
 
 	"routemaster/internal/bench/load"
 	"routemaster/internal/rdb"
@@ -38,6 +37,8 @@ type Launcher func(program string, args ...string) (*exec.Cmd, error)
 // Options are how a stack is started.
 type Options struct {
 	Launch Launcher
+	// Masters is how many nodes a Redis Cluster has, from 1 to [Partitions]; 0 is one Redis.
+	Masters int
 	// Env is more settings for web and worker, like NAME=value.
 	Env []string
 	// Profiles is a directory for CPU and heap profiles of web and worker; empty for none.
@@ -74,17 +75,19 @@ var daemonEnv = []string{
 
 // Stack is the running processes.
 type Stack struct {
-	// The addresses, HOST:PORT.
+	// The addresses, HOST:PORT. That of a cluster names all its nodes, with commas between.
 	Redis, Web, Noop, Receiver, Control string
 	// Service and ServiceControl are those of the service, which does jobs and answers the webhooks of
 	// labels once it is started.
 	Service, ServiceControl string
 
-	options   Options
-	redis     *rdb.Partition // nil for only a receiver
-	directory string
-	profiles  profiles
-	running   map[string]*Process
+	options Options
+	// nodes are the one Redis, or the masters of a cluster, each as a whole. partitions are those of
+	// the bus: on one Redis the same. Only a receiver has neither.
+	nodes, partitions rdb.Partitions
+	directory         string
+	profiles          profiles
+	running           map[string]*Process
 	// past is the usage of processes that have stopped.
 	past map[string]Usage
 }
@@ -98,12 +101,17 @@ func New(ctx context.Context, o Options) (*Stack, error) {
 	s := newStack(o)
 	s.Redis, s.Web, s.Noop, s.Receiver, s.Control = addresses[0], addresses[1], addresses[2], addresses[3], addresses[4]
 	s.Service, s.ServiceControl = addresses[5], addresses[6]
-	client, err := rdb.Open(rdb.Options{URL: s.redisURL(), Connections: 1})
-	if err != nil {
-		return nil, err
+	if o.Masters > 0 {
+		nodes, err := freeNodes(o.Masters)
+		if err != nil {
+			return nil, err
+		}
+		s.Redis = strings.Join(nodes, ",")
 	}
-	s.redis = client.Partition("")
-	return s, s.closeUnless(s.startAll(ctx))
+	if err = s.openRedis(); err == nil {
+		err = s.startAll(ctx)
+	}
+	return s, s.closeUnless(err)
 }
 
 // NewReceiver starts only a receiver on an address: the bus is somewhere else. Empty, it is any
@@ -171,14 +179,22 @@ func (s *Stack) StartService(ctx context.Context, token string) error {
 }
 
 func (s *Stack) startRedis(ctx context.Context) error {
+	if s.options.Masters > 0 {
+		return s.startCluster(ctx)
+	}
+	return s.startServer(ctx, Redis, s.Redis)
+}
+
+// startServer starts a Redis server that keeps nothing on disk.
+func (s *Stack) startServer(ctx context.Context, name, address string, arguments ...string) error {
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		return errors.New("redis-server is not installed: install it " +
 			"(apt-get install redis-server, or brew install redis), or measure a running bus with --bus")
 	}
-	host, port, _ := net.SplitHostPort(s.Redis)
-	command := exec.Command(path, "--bind", host, "--port", port, "--save", "", "--appendonly", "no")
-	return s.run(ctx, Redis, command, accepting(s.Redis))
+	host, port, _ := net.SplitHostPort(address)
+	usual := []string{"--bind", host, "--port", port, "--save", "", "--appendonly", "no"}
+	return s.run(ctx, name, exec.Command(path, append(usual, arguments...)...), accepting(address))
 }
 
 // StartWorker starts a worker with more settings. It does not wait until it is ready.
@@ -186,7 +202,12 @@ func (s *Stack) StartWorker(ctx context.Context, settings ...string) error {
 	return s.launch(ctx, Worker, append(s.daemonEnv(), settings...), func() bool { return true })
 }
 
-func (s *Stack) redisURL() string { return "redis://" + s.Redis }
+func (s *Stack) redisURL() string {
+	if s.options.Masters > 0 {
+		return "redis+cluster://" + s.Redis
+	}
+	return "redis://" + s.Redis
+}
 
 func (s *Stack) daemonEnv() []string {
 	addresses := []string{"ROUTEMASTER_REDIS_URL=" + s.redisURL(), "DOWNSTREAM_URL=http://" + s.Service}
@@ -241,24 +262,6 @@ func accepting(addresses ...string) func() bool {
 	}
 }
 
-// FreeAddresses finds loopback addresses that are free. Their ports are below those that systems
-// assign by themselves, so that they stay free until the programs that they are for have started.
-func FreeAddresses(n int) (addresses []string, err error) {
-	const minPort, maxPort, tries = 20_000, 32_000, 100
-	for range tries {
-		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(minPort+rand.IntN(maxPort-minPort)))
-		listener, err := net.Listen("tcp", address)
-		if err != nil {
-			continue
-		}
-		defer listener.Close()
-		if addresses = append(addresses, address); len(addresses) == n {
-			return addresses, nil
-		}
-	}
-	return nil, errors.New("no ports from 20000 to 32000 are free on loopback")
-}
-
 // Stop stops a program, if it runs.
 func (s *Stack) Stop(name string) error {
 	p := s.running[name]
@@ -279,8 +282,15 @@ func (s *Stack) Close() (err error) {
 	for _, name := range slices.AppendSeq(usual, maps.Keys(s.running)) {
 		err = errors.Join(err, s.Stop(name))
 	}
-	if s.redis != nil {
-		err = errors.Join(err, s.redis.Client().Close(), os.RemoveAll(s.directory))
+	clients := map[*rdb.Client]bool{}
+	for _, p := range slices.Concat(s.nodes, s.partitions) {
+		clients[p.Client()] = true
+	}
+	for client := range clients {
+		err = errors.Join(err, client.Close())
+	}
+	if s.directory != "" {
+		err = errors.Join(err, os.RemoveAll(s.directory))
 	}
 	return err
 }
@@ -298,11 +308,18 @@ func (s *Stack) Err() error {
 // Load is the name of this process among the processes.
 const Load = "load"
 
+// nodePrefix begins the names of the nodes of a cluster, which are counted as [Redis] together.
+const nodePrefix = Redis + "-"
+
 // Usage returns what each program has used since the stack was made, and this process since it
-// began. It is empty where that is not known.
+// began. It is empty where that is not known. The peak memory of a cluster is that of the largest
+// node.
 func (s *Stack) Usage() map[string]Usage {
 	all := maps.Clone(s.past)
 	for name, p := range s.running {
+		if strings.HasPrefix(name, nodePrefix) {
+			name = Redis
+		}
 		if u, known := usageOf(p.command.Process.Pid); known {
 			all[name] = Usage{all[name].CPU + u.CPU, max(all[name].PeakMemory, u.PeakMemory)}
 		}
