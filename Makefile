@@ -35,7 +35,7 @@ test: tools ## Run all tests
 	$(GO_TEST) $(LONG_TESTS) ./...
 
 # What `make chaos` does: SEED repeats a run, 0 takes seeds by chance; CLUSTER, if set, takes a Redis
-# Cluster for one Redis.
+# Cluster for one Redis. For `make bench` it is how many masters the cluster has.
 CLUSTER ?=
 DURATION ?= 60s
 LABELS ?= 10000
@@ -75,12 +75,12 @@ race: tools
 	GORACE=atexit_sleep_ms=50 CGO_ENABLED=1 $(GO_TEST) -race $(NOT_RACING:%=-gcflags=%=-race=false) $(LONG_TESTS) ./...
 
 .PHONY: bench
-bench: build redis ## Measure how fast the bus is, beside its baselines; SCENARIO=ingest,bulk, FULL=1, or PEERS=1
+bench: build redis ## Measure how fast the bus is, beside its baselines; SCENARIO=ingest,bulk, FULL=1, CLUSTER=3, or PEERS=1
 ifdef PEERS
 	cd tools/bench-peers && go build -o ../../bin/bench-peers .
 	bin/bench-peers
 else
-	bin/rtm bench $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(FULL),--full)
+	bin/rtm bench $(if $(SCENARIO),--scenario $(SCENARIO)) $(if $(FULL),--full) $(if $(CLUSTER),--cluster $(CLUSTER))
 endif
 
 # What it is measured beside is in a module of its own, which `make check` does not build. After a

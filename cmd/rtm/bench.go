@@ -24,12 +24,15 @@ func newBenchCommand() *cobra.Command {
 		Long: `Start a Redis, web, worker and a receiver on loopback, and measure them. The programs web and worker are those
 beside rtm; redis-server must be installed. It keeps nothing on disk (--save "" --appendonly no).
 
+With --cluster a bus on a Redis Cluster of so many masters, without replicas, is measured beside one on one Redis, each row
+on both in turn.
+
 With --bus a running bus is measured instead: publishing, and with --listen and --public-url also deliveries. The
 receiver signs its own certificate: either the bus has ROUTEMASTER_SSL_VERIFY=NO, or a proxy with a certificate is in
 front of the receiver, at the public URL. Its topics and its subscription are removed in the end.
 
 The exit status is 1 if events were lost. A goal that is not met is not a failure.`,
-		Example: "  rtm bench --scenario ingest,bulk\n  rtm bench --env ROUTEMASTER_WORKER_THREADS=64 --json\n" +
+		Example: "  rtm bench --scenario ingest,bulk\n  rtm bench --env ROUTEMASTER_WORKER_THREADS=64 --json\n  rtm bench --cluster 3\n" +
 			"  rtm bench --bus https://bus.example --token bench--1 --listen :8443 --public-url https://me.example:8443",
 		Args: arguments(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,6 +63,7 @@ The exit status is 1 if events were lost. A goal that is not met is not a failur
 	flags.StringArrayVar(&options.Env, "env", nil, "a setting NAME=value for web and worker; may be repeated")
 	flags.StringVar(&options.Profile, "profile", "", "directory for CPU and heap profiles of web and worker, of each row; for go tool pprof")
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
+	flags.IntVar(&options.Masters, "cluster", 0, "measure a bus on a Redis Cluster of `MASTERS` beside one on one Redis, and nothing else")
 	flags.StringVar(&remote.URL, "bus", "", "URL of a running bus to measure")
 	flags.StringVar(&remote.Token, "token", "", "token of a client of that bus that is used for nothing else: its subscription is replaced")
 	flags.BoolVar(&remote.Insecure, "insecure", false, "do not verify that bus's certificate")

@@ -33,6 +33,9 @@ type Options struct {
 	// Profile is a directory for CPU and heap profiles of web and worker, one of each for every
 	// row; empty for none.
 	Profile string
+	// Masters, if not 0, is how many a Redis Cluster has on which a bus is measured beside one Redis:
+	// from 1 to [stack.Partitions]. Then no other scenario runs unless it is named.
+	Masters int
 	// Remote, if set, is the bus to measure.
 	Remote *Remote
 	// Out, if set, gets each table once it is complete; Progress gets what is being done.
@@ -108,6 +111,12 @@ func (o Options) validate() error {
 	case slices.ContainsFunc(o.Publishers, func(n int) bool { return n < 1 }),
 		slices.ContainsFunc(o.Subscribers, func(n int) bool { return n < 0 }):
 		return UsageError{errors.New("--publishers must be 1 or more, --subscribers 0 or more")}
+	case o.Masters < 0 || o.Masters > stack.Partitions:
+		return UsageError{fmt.Errorf("--cluster must be from 1 to %d: the bus has that many partitions", stack.Partitions)}
+	case o.Masters > 0 && o.Remote != nil:
+		return UsageError{errors.New("--cluster starts a bus of its own: it cannot be used with --bus")}
+	case o.Masters > 0 && len(o.Scenarios) > 0 && !slices.Contains(o.Scenarios, clusterScenario):
+		return UsageError{fmt.Errorf("--cluster is for the scenario %s, which --scenario does not name", clusterScenario)}
 	case o.Remote == nil:
 		return nil
 	case o.Profile != "":
@@ -130,16 +139,34 @@ func (o Options) choose() (chosen []scenario, err error) {
 			return nil, UsageError{fmt.Errorf("unknown scenario %q; the scenarios are %s", name, strings.Join(Scenarios(), ", "))}
 		}
 	}
+	names := o.Scenarios
+	if len(names) == 0 && o.Masters > 0 {
+		names = []string{clusterScenario}
+	}
 	for _, s := range scenarios {
-		possible := s.needs == needsAPI || o.Remote == nil || s.needs == needsDeliveries && o.Remote.PublicURL != ""
-		if slices.Contains(o.Scenarios, s.name) && !possible {
+		possible := o.meets(s.needs)
+		if slices.Contains(names, s.name) && !possible {
 			return nil, UsageError{fmt.Errorf("scenario %s needs %s", s.name, s.needs)}
 		}
-		if possible && (len(o.Scenarios) == 0 || slices.Contains(o.Scenarios, s.name)) {
+		if possible && (len(names) == 0 || slices.Contains(names, s.name)) {
 			chosen = append(chosen, s)
 		}
 	}
 	return chosen, nil
+}
+
+// meets reports whether the bus to measure is what a scenario needs.
+func (o Options) meets(needs need) bool {
+	switch needs {
+	case needsAPI:
+		return true
+	case needsDeliveries:
+		return o.Remote == nil || o.Remote.PublicURL != ""
+	case needsCluster:
+		return o.Masters > 0
+	default:
+		return o.Remote == nil
+	}
 }
 
 // conditions says what the figures depend on.
@@ -149,14 +176,18 @@ func (o Options) conditions() string {
 	}
 	text := `The publishers, web, worker, redis-server (--save "" --appendonly no: nothing on disk), the receiver ` +
 		"and, for jobs and labels, their service share this host, on loopback."
+	if o.Masters > 0 {
+		text += fmt.Sprintf("\nSo do those of a bus on a Redis Cluster: %d masters without replicas. A worker runs only on the bus "+
+			"that is being measured.", o.Masters)
+	}
 	if len(o.Env) > 0 {
 		text += "\nThe daemons have " + strings.Join(o.Env, " ") + "."
 	}
 	return text
 }
 
-func (o Options) stack() stack.Options {
-	return stack.Options{Launch: o.Launch, Env: o.Env, Profiles: o.Profile}
+func (o Options) stack(masters int) stack.Options {
+	return stack.Options{Launch: o.Launch, Masters: masters, Env: o.Env, Profiles: o.Profile}
 }
 
 func (o Options) size() size {
@@ -185,7 +216,7 @@ func (o Options) size() size {
 
 // runScenario runs a scenario in an environment of its own.
 func runScenario(ctx context.Context, o Options, scenario scenario, found *report.Report) (table *report.Table, err error) {
-	e, err := newEnvironment(ctx, o)
+	e, err := newEnvironment(ctx, o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -212,13 +243,13 @@ func (e *environment) addProcesses(before map[string]stack.Usage) {
 	}
 	for _, name := range []string{stack.Web, stack.Redis, stack.Worker, stack.Receiver, stack.Service, stack.Noop, stack.Load} {
 		u, ran := after[name]
-		if !ran {
+		if !ran || name == stack.Load && e.masters > 0 { // this process is that of the one Redis, too
 			continue
 		}
-		e.table.Processes = append(e.table.Processes, report.Cells("process", name,
+		e.table.Processes = append(e.table.Processes, report.Cells("process", name+e.suffix(),
 			"CPU s", (u.CPU-before[name].CPU).Seconds(), "peak MB", megabytes(u.PeakMemory)))
 	}
-	if e.table.Scenario != consoleScenario { // which has a goal of its own, for the history
+	if e.table.Scenario != consoleScenario && e.masters == 0 { // those have no goal, or one of their own
 		e.report.SetMax(report.WebPeak, megabytes(after[stack.Web].PeakMemory))
 	}
 }

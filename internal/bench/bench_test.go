@@ -3,6 +3,7 @@ package bench_test
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -22,6 +23,8 @@ import (
 	"routemaster/internal/bench"
 	"routemaster/internal/bench/report"
 	"routemaster/internal/bench/stack"
+	"routemaster/internal/bus"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 )
 
@@ -70,7 +73,7 @@ func TestEveryScenarioRunsAndLosesNothing(t *testing.T) {
 		Quick: true, Launch: launch, Out: &out, Progress: io.Discard, Env: []string{"ROUTEMASTER_WORKER_THREADS=16"},
 	})
 	require.NoError(t, err, out.String())
-	require.Len(t, found.Tables, len(bench.Scenarios()))
+	require.Len(t, found.Tables, len(bench.Scenarios())-1, "all but that of a cluster")
 	for _, table := range found.Tables {
 		assert.NotEmpty(t, table.Rows, table.Scenario)
 		assert.Contains(t, out.String(), table.Scenario+": "+table.About)
@@ -85,6 +88,84 @@ func TestEveryScenarioRunsAndLosesNothing(t *testing.T) {
 		assert.Positive(t, found.Figures[name], name)
 	}
 	assert.Contains(t, out.String(), "The daemons have ROUTEMASTER_WORKER_THREADS=16.")
+}
+
+// TestAClusterIsMeasuredBesideOneRedis checks that each block of rows has both, and that the figures
+// are some.
+func TestAClusterIsMeasuredBesideOneRedis(t *testing.T) {
+	requireRedis(t)
+	var out bytes.Buffer
+	found, err := bench.Run(t.Context(), bench.Options{Quick: true, Launch: launch, Out: &out, Progress: io.Discard, Masters: 3})
+	require.NoError(t, err, out.String())
+	require.Len(t, found.Tables, 1)
+	table := found.Tables[0]
+	assert.Equal(t, "cluster", table.Scenario)
+	rows := map[string]int{}
+	for _, row := range table.Rows {
+		require.Equal(t, "bus", row[0].Name)
+		rows[row[0].Value.(string)]++
+		for _, cell := range row {
+			switch cell.Name {
+			case "events/s", "delivered/s", "p50 ms", "÷ one", "redis µs", "commands/s":
+				assert.Positive(t, cell.Value, "%s of %v", cell.Name, row)
+			case "lost", "dup.", "left":
+				assert.Zero(t, cell.Value, "%s of %v", cell.Name, row)
+			}
+		}
+	}
+	assert.Equal(t, map[string]int{
+		"one Redis": 10, "cluster of 3, at home": 7, "cluster of 3, apart": 7, "cluster of 3": 3,
+	}, rows, out.String())
+	assert.Positive(t, found.Figures[report.ClusterPublish])
+	for _, name := range []string{report.Lost, report.LeftOver} {
+		measured, ok := found.Figures[name]
+		assert.True(t, ok, name)
+		assert.Zero(t, measured, name)
+	}
+	assert.Contains(t, out.String(), "a Redis Cluster: 3 masters without replicas")
+}
+
+// TestAStackLooksAtAllNodes writes what is to be found into each partition.
+func TestAStackLooksAtAllNodes(t *testing.T) {
+	requireRedis(t)
+	ctx := t.Context()
+	s, err := stack.New(ctx, stack.Options{Launch: launch, Masters: 3})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	redis, err := rdb.Open(rdb.Options{URL: "redis+cluster://" + s.Redis, Connections: 1})
+	require.NoError(t, err)
+	defer redis.Close()
+	left := func() int64 {
+		keys, err := s.LeftOver(ctx)
+		require.NoError(t, err)
+		return keys
+	}
+	require.Zero(t, left())
+	before, err := s.RedisStats(ctx)
+	require.NoError(t, err)
+	partitions, nodes := redis.Partitions("", stack.Partitions), map[string]bool{}
+	for i, p := range partitions {
+		for _, key := range []string{"batch:x", "relay:05", "jobs:index:relay", "topics"} {
+			require.NoError(t, p.Set(ctx, p.Namespace()+key, "1", 0).Err())
+		}
+		require.EqualValues(t, 3*(i+1), left())
+		nodes[p.Node()] = true
+	}
+	after, err := s.RedisStats(ctx)
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, after.Commands-before.Commands, int64(4*stack.Partitions), "of all nodes")
+	assert.Len(t, nodes, 3)
+
+	distances := map[stack.Distance]int{}
+	for i := range 100 {
+		topic, token := fmt.Sprint("topic", i), "token"
+		home, there := partitions.Home(bus.TopicName(topic)), partitions.Of(bus.Token(token))
+		distance := s.Distance(topic, token)
+		assert.Equal(t, home == there, distance == stack.Home)
+		assert.Equal(t, home.Node() != there.Node(), distance == stack.Apart)
+		distances[distance]++
+	}
+	assert.Len(t, distances, 3)
 }
 
 func TestProfilesAreWritten(t *testing.T) {
@@ -177,6 +258,10 @@ func TestWhatCannotBeMeasuredIsRefusedFirst(t *testing.T) {
 		"a running bus cannot be profiled from here":                  {Profile: "profiles", Remote: &bench.Remote{URL: "http://x", Token: "t"}},
 		"--public-url needs --listen":                                 {Remote: &bench.Remote{URL: "http://x", Token: "t", PublicURL: "https://x"}},
 		"--publishers must be 1 or more":                              {Publishers: []int{0}},
+		"scenario cluster needs a bus on a cluster: --cluster":        {Scenarios: []string{"cluster"}},
+		"--cluster must be from 1 to 12":                              {Masters: 13},
+		"it cannot be used with --bus":                                {Masters: 3, Remote: &bench.Remote{URL: "http://x", Token: "t"}},
+		"the scenario cluster, which --scenario does not name":        {Masters: 3, Scenarios: []string{"ingest"}},
 	} {
 		_, err := bench.Run(t.Context(), options)
 		assert.ErrorAs(t, err, &bench.UsageError{})

@@ -21,6 +21,10 @@ type environment struct {
 	size   size
 	report *report.Report
 	table  *report.Table
+	// options are those of the benchmark, for scenarios that need another environment beside this one.
+	options Options
+	// masters are those of the cluster that the bus is on; 0 if it is on one Redis.
+	masters int
 	// stack has the processes. Of a remote bus, it has only the receiver.
 	stack    *stack.Stack
 	receiver load.Control
@@ -41,13 +45,15 @@ type environment struct {
 	runs int64
 }
 
-func newEnvironment(ctx context.Context, o Options) (e *environment, err error) {
-	e = &environment{size: o.size(), name: letters(rand.Int64N(26*26*26*26), 4)}
+// newEnvironment makes an environment with a bus on one Redis, on a cluster of so many masters, or
+// the one that runs already.
+func newEnvironment(ctx context.Context, o Options, masters int) (e *environment, err error) {
+	e = &environment{size: o.size(), options: o, masters: masters, name: letters(rand.Int64N(26*26*26*26), 4)}
 	if r := o.Remote; r != nil {
 		e.remote, e.insecure, e.url, e.callback, e.token = true, r.Insecure, r.URL, r.PublicURL, r.Token
-		e.stack, err = stack.NewReceiver(ctx, o.stack(), r.Listen)
+		e.stack, err = stack.NewReceiver(ctx, o.stack(0), r.Listen)
 	} else {
-		e.stack, err = stack.New(ctx, o.stack())
+		e.stack, err = stack.New(ctx, o.stack(masters))
 	}
 	if err != nil {
 		return nil, err
@@ -137,11 +143,13 @@ func letters(n int64, length int) string {
 	return string(text)
 }
 
+// subscriberToken is the token of the i-th subscriber to a bus of our own.
+func subscriberToken(i int) string { return fmt.Sprintf("subscriber-%d--token", i) }
+
 // subscribe subscribes the i-th subscriber to the topic of a run, with batches of up to max events.
 func (e *environment) subscribe(ctx context.Context, i int, r run, max int, timeout time.Duration) error {
 	if i == len(e.subscribers) {
-		name := fmt.Sprintf("subscriber-%d", i)
-		c, err := e.newClient(ctx, name, name+"--token")
+		c, err := e.newClient(ctx, fmt.Sprintf("subscriber-%d", i), subscriberToken(i))
 		if err != nil {
 			return err
 		}

@@ -26,7 +26,7 @@ func (t *test) expected() int64 { return t.publishers.Sent() * int64(t.subscribe
 
 // prepare subscribes and connects. The test must be finished.
 func (e *environment) prepare(ctx context.Context, how trial) (*test, error) {
-	run := e.nextRun()
+	run := e.runAt(how.distance)
 	if err := e.receiver.Begin(ctx, run.prefix); err != nil {
 		return nil, err
 	}

@@ -21,10 +21,14 @@ const (
 	needsAPI        need = "a bus"
 	needsDeliveries need = "deliveries: --public-url"
 	needsStack      need = "a bus of its own: no --bus"
+	needsCluster    need = "a bus on a cluster: --cluster"
 )
 
-// consoleScenario is the name of the scenario of the console.
-const consoleScenario = "console"
+// The names of scenarios that are treated apart.
+const (
+	consoleScenario = "console"
+	clusterScenario = "cluster"
+)
 
 // scenarios are all scenarios, in order.
 var scenarios = []scenario{
@@ -50,6 +54,8 @@ var scenarios = []scenario{
 		needsStack, (*environment).machines},
 	{consoleScenario, "pages, samples, and many people who look, with many subscribers and topics",
 		needsStack, (*environment).console},
+	{clusterScenario, "a bus on a Redis Cluster beside one on one Redis, each row on both in turn; only with --cluster",
+		needsCluster, (*environment).cluster},
 }
 
 // Scenarios returns the names of all scenarios, in order.
@@ -71,6 +77,11 @@ type size struct {
 	rates   []float64
 	// refused are batches that a subscriber refuses, pairs the measurements without and beside these.
 	refused, pairs int
+	// few are publishers and spread the subscribers of a topic, beside a cluster; relayRates are events/s, of which each rate
+	// lasts for relayEvents at least.
+	few, spread []int
+	relayRates  []float64
+	relayEvents float64
 	// queue is how many events are delivered one by one from a queue.
 	queue int64
 	// backlogs and restart are events; fanOut is subscribers, also for the console, threads a worker's.
@@ -104,6 +115,7 @@ func fullSize(duration time.Duration) size {
 		maxes:  []int{1, 10, 100}, timeouts: []int{0, 50, 500}, timeout: 500,
 		rates:   []float64{100, 1000},
 		refused: 50, pairs: 5,
+		few: []int{1, 4}, spread: []int{1, 10, 100}, relayRates: []float64{10, 1000, 3000}, relayEvents: 100,
 		queue:    20_000,
 		backlogs: []int64{1_000_000},
 		fanOut:   1000, threads: fanOutThreads,
@@ -122,6 +134,7 @@ func quickSize() size {
 		maxes:  []int{1, 100}, timeouts: []int{0}, timeout: 20,
 		rates:   []float64{100},
 		refused: 3, pairs: 1,
+		few: []int{1}, spread: []int{1, 3}, relayRates: []float64{100}, relayEvents: 10,
 		queue:    500,
 		backlogs: []int64{10_000},
 		fanOut:   20, threads: 20,

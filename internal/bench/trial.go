@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,10 @@ type trial struct {
 	refused int
 	// queue is how many events are published; 0 publishes as many as a window takes.
 	queue int64
+	// window is how long is measured, if not as long as usual.
+	window load.Window
+	// distance, if set, is how far the first subscriber is from the topic's home, on a cluster.
+	distance *stack.Distance
 	// live means that a worker runs already, and delivers meanwhile. If not, one is started with these
 	// settings once everything is published.
 	live   bool
@@ -76,7 +81,7 @@ func (e *environment) run(ctx context.Context, how trial) (m measurement, err er
 	if m.draining, err = e.stack.Spend(ctx, func() error { return e.drain(ctx, t, &m) }); err != nil {
 		return m, err
 	}
-	m.draining.Events = t.queue
+	m.draining.Events = t.publishers.Sent()
 	if m.fate, err = e.fate(ctx, t); err != nil || how.live {
 		return m, err
 	}
@@ -97,7 +102,7 @@ func (e *environment) publishQueue(ctx context.Context, t *test, m *measurement)
 func (e *environment) publishWindow(ctx context.Context, t *test, m *measurement) (err error) {
 	var before load.Tally
 	finishProfile := func() error { return nil }
-	l := load.Load{Senders: t.publishers.Senders(), Rate: t.rate, Window: e.size.Window}
+	l := load.Load{Senders: t.publishers.Senders(), Rate: t.rate, Window: cmp.Or(t.window, e.size.Window)}
 	l.Around = func(measure func() error) (err error) {
 		finishProfile = e.profile(ctx, t)
 		if before, err = e.receiver.ClearLatency(ctx); err != nil {
@@ -137,7 +142,7 @@ func (e *environment) drain(ctx context.Context, t *test, m *measurement) (err e
 }
 
 func (e *environment) profile(ctx context.Context, t *test) (finish func() error) {
-	return e.stack.Profile(ctx, e.table.Scenario, t.label(), e.size.Measured)
+	return e.stack.Profile(ctx, e.table.Scenario+e.suffix(), t.label(), e.size.Measured)
 }
 
 // startWorker starts a worker. A remote bus has its own.

@@ -47,6 +47,13 @@ const (
 	ConsoleViewedHeap   = "console: heap of web with viewers, MB"
 )
 
+// The figures of a bus on a cluster.
+const (
+	ClusterPublish = "cluster: publish p50 ÷ one Redis"
+	ClusterIdleP50 = "cluster: latency p50 to another partition, idle, ms"
+	ClusterBusyP99 = "cluster: latency p99 to another partition, 3,000/s, ms"
+)
+
 // Report is what a benchmark found.
 type Report struct {
 	Host   Host
@@ -107,6 +114,10 @@ var Goals = []Goal{
 	{ConsolePublishes, "publishes/s with 50 viewers ÷ without, median of 5", 0.98, true},
 	{ConsoleUnusedHeap, "console: heap of web more, unused, MB", 1, false},
 	{ConsoleViewedHeap, "console: heap of web more, with 50 viewers, MB", 12, false},
+	{ClusterPublish, "cluster: p50 of a publish ÷ that on one Redis, subscriber on another node, the worst of the loads, " +
+		"medians of 5", 1.15, false},
+	{ClusterIdleP50, "cluster: latency at 10 events/s to a subscriber on another node, p50, ms", 8, false},
+	{ClusterBusyP99, "the same at 3,000 events/s, p99, ms", 50, false},
 	{Lost, "events lost, over all", 0, false},
 	{LeftOver, "keys left over after draining, over all", 0, false},
 }
