@@ -104,7 +104,10 @@ func TestAClusterIsMeasuredBesideOneRedis(t *testing.T) {
 	for _, row := range table.Rows {
 		require.Equal(t, "bus", row[0].Name)
 		rows[row[0].Value.(string)]++
+		names := map[string]bool{}
 		for _, cell := range row {
+			assert.False(t, names[cell.Name], "two cells are called %s", cell.Name)
+			names[cell.Name] = true
 			switch cell.Name {
 			case "events/s", "delivered/s", "p50 ms", "÷ one", "redis µs", "commands/s":
 				assert.Positive(t, cell.Value, "%s of %v", cell.Name, row)

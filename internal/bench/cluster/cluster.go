@@ -141,13 +141,15 @@ func (b Bus) run(ctx context.Context, how Trial) (r Result, err error) {
 	return r, errors.Join(err, b.Stack.Stop(stack.Worker))
 }
 
-// drainCosts are the cells of what was spent on each event after all was published.
+// drainCosts are the cells of what was spent on each event after all was published, under names with
+// a prefix.
 func (r Result) drainCosts(prefix string) report.Row {
-	return report.Cells(prefix+"worker µs", r.Draining.CPUTime(stack.Worker), "redis µs", r.Draining.RedisTime())
+	return report.Cells(prefix+"worker µs", r.Draining.CPUTime(stack.Worker), prefix+"redis µs", r.Draining.RedisTime())
 }
 
+// responses are the cells of the latency of answers, under names with a prefix.
 func responses(l load.Latencies, prefix string) report.Row {
-	return report.Cells(prefix+"p50 ms", l.Percentile(50), "p99 ms", l.Percentile(99))
+	return report.Cells(prefix+"p50 ms", l.Percentile(50), prefix+"p99 ms", l.Percentile(99))
 }
 
 // publishes measures publishes in a closed loop, while no worker runs; then all is delivered.
@@ -163,8 +165,8 @@ func (b *Bench) publishes(ctx context.Context) error {
 			perScript := float64(r.Publishing.Events) / float64(max(1, r.Publishing.Redis.Scripts))
 			b.Table.Add(report.Cells("bus", where, "subscribers", how.Subscribers, "array", how.Array, "events/s", r.Published),
 				responses(r.Answers, ""), report.Cells("events/script", perScript,
-					"publish: web µs", r.Publishing.CPUTime(stack.Web), "redis µs", r.Publishing.RedisTime()),
-				r.drainCosts("deliver: "), r.Fate)
+					"web µs", r.Publishing.CPUTime(stack.Web), "redis µs", r.Publishing.RedisTime()), r.drainCosts("then "),
+				report.Cells("redis, all µs", r.Publishing.RedisTime()+r.Draining.RedisTime()), r.Fate)
 		})
 		if err != nil {
 			return err
@@ -272,8 +274,10 @@ func (b *Bench) idle(ctx context.Context) error {
 			return err
 		}
 		for workers, c := range []stack.Cost{none, one} {
-			web := float64(c.CPU[stack.Web].Milliseconds()) / over.Seconds()
-			b.Table.Add(report.Cells("bus", bus.Name, "idle workers", workers, "web ms/s", web), c.RateCells(over))
+			perSecond := func(spent time.Duration) float64 { return float64(spent.Microseconds()) / 1000 / over.Seconds() }
+			b.Table.Add(report.Cells("bus", bus.Name, "idle workers", workers, "web ms/s", perSecond(c.CPU[stack.Web]),
+				"worker ms/s", perSecond(c.CPU[stack.Worker]), "redis ms/s", perSecond(c.Redis.CPU),
+				"commands/s", float64(c.Redis.Commands)/over.Seconds(), "scripts/s", float64(c.Redis.Scripts)/over.Seconds()))
 		}
 	}
 	return nil
