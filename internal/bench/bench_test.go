@@ -90,8 +90,8 @@ func TestEveryScenarioRunsAndLosesNothing(t *testing.T) {
 	assert.Contains(t, out.String(), "The daemons have ROUTEMASTER_WORKER_THREADS=16.")
 }
 
-// TestAClusterIsMeasuredBesideOneRedis checks that each block of rows has both, and that the figures
-// are some.
+// TestAClusterIsMeasuredBesideOneRedis checks that both have rows, with figures, and that nothing
+// is lost or left over.
 func TestAClusterIsMeasuredBesideOneRedis(t *testing.T) {
 	requireRedis(t)
 	var out bytes.Buffer

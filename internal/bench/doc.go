@@ -10,6 +10,8 @@
 //	publishers (this process) --> web --> redis-server <-- worker --> receiver
 //	                        \--> no-op server
 //
+// Beside a cluster there are two of these, of which one has a worker at a time (package cluster).
+//
 // Publishers are raw connections that send the same bytes again and again, with a new number in
 // each event's URL, so that the load costs little beside what it measures (package load). By that
 // number the receiver follows every event of every publisher to every subscriber: how many events

@@ -77,8 +77,8 @@ type size struct {
 	rates   []float64
 	// refused are batches that a subscriber refuses, pairs the measurements without and beside these.
 	refused, pairs int
-	// few are publishers and spread the subscribers of a topic, beside a cluster; relayRates are events/s, of which each rate
-	// lasts for relayEvents at least.
+	// few are publishers and spread the subscribers of a topic, beside a cluster. relayRates are
+	// events/s, each of which lasts for relayEvents at least.
 	few, spread []int
 	relayRates  []float64
 	relayEvents float64

@@ -141,8 +141,8 @@ func (b Bus) run(ctx context.Context, how Trial) (r Result, err error) {
 	return r, errors.Join(err, b.Stack.Stop(stack.Worker))
 }
 
-// drainCosts are the cells of what was spent on each event after all was published, under names with
-// a prefix.
+// drainCosts are the cells of what was spent on each event after all was published, under names
+// with a prefix.
 func (r Result) drainCosts(prefix string) report.Row {
 	return report.Cells(prefix+"worker µs", r.Draining.CPUTime(stack.Worker), prefix+"redis µs", r.Draining.RedisTime())
 }
