@@ -56,11 +56,11 @@ func (all faults) again(subscriber string, first *attempt) (cause string) {
 	return ""
 }
 
-// failedOver reports whether the master of a subscriber's partition in a cluster, or of any if there
-// is no name, may have been followed by another one between two times. That one may not know what
-// was done last, unless replicas had to confirm it: that an event was published, and that it was
-// carried to another partition, but not that it was delivered. And the one before takes some time
-// to notice, if it comes back.
+// failedOver reports whether the master of a subscriber's partition in a cluster, or of any if
+// there is no name, may have been followed by another one between two times. That one may not know
+// what was done last, unless replicas had to confirm it: that an event was published, and that it
+// was carried to another partition, but not that it was delivered. And the one before takes some
+// time to notice, if it comes back.
 func (all faults) failedOver(subscriber string, from, until time.Time) bool {
 	for _, f := range all {
 		concerned := f.kind == masterChanged && (subscriber == "" || slices.Contains(f.concerns, subscriber))
