@@ -109,7 +109,7 @@ func TestAClusterIsMeasuredBesideOneRedis(t *testing.T) {
 			assert.False(t, names[cell.Name], "two cells are called %s", cell.Name)
 			names[cell.Name] = true
 			switch cell.Name {
-			case "events/s", "delivered/s", "p50 ms", "÷ one", "redis µs", "commands/s":
+			case "events/s", "÷ one", "redis µs", "commands/s": // in so short a time nothing may arrive
 				assert.Positive(t, cell.Value, "%s of %v", cell.Name, row)
 			case "lost", "dup.", "left":
 				assert.Zero(t, cell.Value, "%s of %v", cell.Name, row)

@@ -155,19 +155,19 @@ func (c *Cluster) ReplicaOf(node *Node) *Node {
 	return nil
 }
 
-// Whole returns the IDs of the masters, by the first of the slots that they have, if the cluster is
-// whole: every node serves, each slot has a master and as many replicas as at first, which have
-// what it has, and all nodes agree on that. Else it returns nil.
-func (c *Cluster) Whole(ctx context.Context) (masters map[int]string) {
-	want := (len(c.Nodes)/c.masters - 1) * slots.Count
+// Whole returns the masters, by the first of the slots that they have, if the cluster is whole:
+// every node serves, each slot has a master and as many replicas as at first, which have what it
+// has, and all nodes agree on that. Else it returns nil.
+func (c *Cluster) Whole(ctx context.Context) (masters map[int]*Node) {
+	replicas := len(c.Nodes)/c.masters - 1
 	for _, node := range c.Nodes {
 		ranges, err := cluster.Ranges(ctx, node.Raw)
-		if err != nil || countReplicated(ranges) != want || !node.serves(ctx) {
+		if err != nil || countReplicated(ranges) != replicas*slots.Count || !node.serves(ctx, replicas) {
 			return nil
 		}
-		said := map[int]string{}
+		said := map[int]*Node{}
 		for _, r := range ranges {
-			said[r.First] = r.Nodes[0].ID
+			said[r.First] = c.find(ranges, r.First)
 		}
 		if masters != nil && !maps.Equal(said, masters) {
 			return nil
@@ -177,12 +177,14 @@ func (c *Cluster) Whole(ctx context.Context) (masters map[int]string) {
 	return masters
 }
 
-// serves is whether a node is a master, or follows one that it is connected to, and does not wait
-// for others, as one does that has just been started.
-func (n *Node) serves(ctx context.Context) bool {
+// serves is whether a node follows a master that it is connected to, or is one that sends to as
+// many replicas all that it does; and whether it does not wait for others, as one does that has
+// just been started. A replica takes itself for connected before its master sends anything.
+func (n *Node) serves(ctx context.Context, replicas int) bool {
 	info, err := n.Raw.Info(ctx, "replication").Result()
-	inSync := err == nil && (strings.Contains(info, "role:master\r\n") || strings.Contains(info, "master_link_status:up\r\n"))
-	return inSync && strings.Contains(n.Raw.ClusterInfo(ctx).Val(), "cluster_state:ok\r\n")
+	inSync := strings.Contains(info, "master_link_status:up\r\n") ||
+		strings.Contains(info, "role:master\r\n") && strings.Count(info, ",state=online,") == replicas
+	return err == nil && inSync && strings.Contains(n.Raw.ClusterInfo(ctx).Val(), "cluster_state:ok\r\n")
 }
 
 // RequireMaster waits until all nodes that answer agree that a node has a partition.

@@ -77,6 +77,9 @@ func testChaos(t *testing.T, newPlace func(c *chaos, seed uint64) place) {
 	}
 	c.start(newPlace(c, seed), seed)
 	c.inject(plan(seed, *chaosDuration, c.streams))
+	if long {
+		c.place.catchUp(c)
+	}
 	for range outages {
 		c.recoverFromAnOutage()
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -31,6 +32,10 @@ const (
 	nodeTimeout       = 2 * time.Second
 )
 
+// electionPause is how long a replica does not stand for election again after it did, if it was not
+// elected: so long, one that is behind may be, and what replicas have confirmed be lost.
+const electionPause = 4 * nodeTimeout
+
 // Faults of a cluster, besides those of one Redis.
 const (
 	failedOver   faultKind = "failed over"      // as planned, to a replica
@@ -48,6 +53,8 @@ type cluster struct {
 	*rdbtest.Cluster
 	parts  rdb.Partitions
 	random *rand.Rand
+	// changed is when the master of a shard was last seen to be another one (ns since 1970).
+	changed [clusterMasters]atomic.Int64
 	// late are the kinds of faults that could not begin at their time, for the next ones.
 	late []faultKind
 
@@ -102,12 +109,17 @@ func daemonHost(daemon int) string { return fmt.Sprintf("127.0.0.%d", 100+daemon
 // shard names the nodes that have the same slots as one.
 func shard(node int) string { return fmt.Sprint("shard ", node%clusterMasters) }
 
+// shardOf is the number of a node's shard.
+func (p *cluster) shardOf(node *rdbtest.Node) int {
+	return slices.Index(p.Nodes, node) % clusterMasters
+}
+
 func (*cluster) variables() []string { return []string{"ROUTEMASTER_REDIS_MIN_REPLICAS=1"} }
 
 func (*cluster) streams() []stream {
 	shards := []string{shard(0), shard(1), shard(2)}
 	return []stream{
-		{"redis", []faultKind{killed, frozen, failedOver, moved, killedInMove, killedAhead}, []string{redisVictim}, span{500, 1500}, span{500, 4000}},
+		{"redis", []faultKind{killed, frozen, failedOver, moved, killedInMove, killedAhead}, []string{redisVictim}, span{500, 1500}, span{500, 3000}},
 		linkStream("web > redis", webs, span{50, 600}, span{100, 1200}, shards...),
 		linkStream("worker > redis", workers, span{300, 2000}, span{100, 800}, shards...),
 	}
@@ -115,11 +127,8 @@ func (*cluster) streams() []stream {
 
 func (p *cluster) begin(c *chaos, f *fault) bool {
 	p.late = append(p.late, f.kind)
-	if p.whole(c.t.Context()) == nil {
-		return false
-	}
 	topic := p.draw()
-	if p.node = p.MasterOf(c.t, p.partition); p.node == nil {
+	if !p.isCalm(c.t.Context()) {
 		return false
 	}
 	f.kind, p.late = p.late[0], p.late[1:]
@@ -203,14 +212,29 @@ func (p *cluster) eachReplica(do func(*rdbtest.Node)) {
 	}
 }
 
+// catchUp has each kind of fault come for which there was no time.
+func (p *cluster) catchUp(c *chaos) {
+	for _, kind := range p.streams()[0].kinds {
+		if slices.ContainsFunc(c.faults, func(f *fault) bool { return f.kind == kind && f.victim == redisVictim }) {
+			continue
+		}
+		f := &fault{stream: "redis", kind: kind, victim: redisVictim}
+		require.Eventually(c.t, func() bool {
+			p.late = nil
+			c.begin(f)
+			return !f.began.IsZero()
+		}, bustest.WaitTimeout, 50*time.Millisecond, "no fault can begin")
+		time.Sleep(time.Second) // it lasts
+		c.end(f)
+	}
+}
+
 // recover kills the master of a topic's home, and returns how long it took from when another had
 // taken its place until that was noticed.
 func (p *cluster) recover(c *chaos) time.Duration {
-	p.requireWhole(c)
 	topic := publishers[0].topic
 	p.partition = p.parts.Home(bus.TopicName(topic))
-	p.node = p.MasterOf(c.t, p.partition)
-	require.NotNil(c.t, p.node)
+	p.requireCalm(c)
 	f := &fault{stream: "redis", kind: killed, victim: redisVictim, began: time.Now()}
 	c.faults = append(c.faults, f)
 	p.node.Kill(c.t)
@@ -218,23 +242,34 @@ func (p *cluster) recover(c *chaos) time.Duration {
 	took := c.waitForRecovery(outage{since: time.Now(), topic: topic})
 	p.node.Restart(c.t)
 	f.ended = time.Now()
-	p.requireWhole(c)
+	p.requireCalm(c)
 	return took
 }
 
-func (p *cluster) requireWhole(c *chaos) {
-	require.Eventually(c.t, func() bool { return p.whole(c.t.Context()) != nil }, bustest.WaitTimeout, 50*time.Millisecond,
+// requireCalm waits until another fault can do no harm that is not the bus's.
+func (p *cluster) requireCalm(c *chaos) {
+	require.Eventually(c.t, func() bool { return p.isCalm(c.t.Context()) }, bustest.WaitTimeout, 50*time.Millisecond,
 		"the cluster does not come back")
 }
 
-func (p *cluster) whole(ctx context.Context) (masters map[int]string) {
+// isCalm also finds the node that has the partition.
+func (p *cluster) isCalm(ctx context.Context) bool {
+	masters := p.whole(ctx)
+	if masters == nil {
+		return false
+	}
+	p.node = masterOf(masters, slots.Of(p.partition.Namespace()))
+	return time.Since(time.Unix(0, p.changed[p.shardOf(p.node)].Load())) > electionPause
+}
+
+func (p *cluster) whole(ctx context.Context) (masters map[int]*rdbtest.Node) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
 	return p.Whole(ctx)
 }
 
 // concerned names the parties whose partition has another master than before.
-func (p *cluster) concerned(before, now map[int]string) (parties []string) {
+func (p *cluster) concerned(before, now map[int]*rdbtest.Node) (parties []string) {
 	in := map[string]*rdb.Partition{jobProxy: p.parts[0], labelProxy: p.parts[0]}
 	for _, s := range subscribers {
 		in[s.name] = p.parts.Of(tokenOf(s.name))
@@ -249,7 +284,7 @@ func (p *cluster) concerned(before, now map[int]string) (parties []string) {
 }
 
 // masterOf is the master of a slot, given that of each first slot.
-func masterOf(masters map[int]string, slot int) string {
+func masterOf(masters map[int]*rdbtest.Node, slot int) *rdbtest.Node {
 	first := -1
 	for f := range masters {
 		if f <= slot {
@@ -257,6 +292,16 @@ func masterOf(masters map[int]string, slot int) string {
 		}
 	}
 	return masters[first]
+}
+
+// noteChanged notes which shards have another master than before.
+func (p *cluster) noteChanged(before, now map[int]*rdbtest.Node) {
+	old := slices.Collect(maps.Values(before))
+	for _, master := range now {
+		if !slices.Contains(old, master) {
+			p.changed[p.shardOf(master)].Store(time.Now().UnixNano())
+		}
+	}
 }
 
 // watch looks who the masters are.
@@ -277,6 +322,7 @@ func (p *cluster) watch() (stop func() faults) {
 				continue
 			}
 			if !maps.Equal(masters, before) {
+				p.noteChanged(before, masters)
 				changes = append(changes, &fault{
 					kind: masterChanged, victim: redisVictim, began: since, ended: time.Now(), concerns: p.concerned(before, masters),
 				})

@@ -111,7 +111,8 @@ func (c *counting) add(number int, a *attempt) {
 	c.latest[number] = a
 	if before != nil {
 		cause := c.why.again(c.subscriber, before)
-		if before.batch != a.batch && !c.why.failedOver(c.subscriber, publication.sent, a.arrived) {
+		isOther := before.batch != a.batch && before.batch != "" && a.batch != "" // only those with options are told
+		if isOther && !c.why.failedOver(c.subscriber, publication.sent, a.arrived) {
 			c.blame("event %d was stored twice, in %s and %s", number, before.batch, a.batch)
 		}
 		c.again[cause]++

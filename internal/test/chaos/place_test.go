@@ -21,6 +21,8 @@ type place interface {
 	// begin begins a fault, unless that cannot be now.
 	begin(c *chaos, f *fault) (begun bool)
 	end(c *chaos, f *fault)
+	// catchUp has kinds of faults of Redis come for which there was no time.
+	catchUp(c *chaos)
 	// recover has Redis fail while nothing else does, and returns how long the bus then took.
 	recover(c *chaos) time.Duration
 	// watch notes when Redis is not as it should be, until the function that it returns is called.
@@ -77,6 +79,8 @@ func (p *oneRedis) end(c *chaos, f *fault) {
 	}
 	c.outages = append(c.outages, outage{since: time.Now()})
 }
+
+func (*oneRedis) catchUp(*chaos) {}
 
 func (*oneRedis) recover(c *chaos) time.Duration {
 	f := &fault{stream: "redis", kind: killed, victim: redisVictim}
