@@ -62,7 +62,11 @@ func (c *chaos) requireLabels(report io.Writer) {
 		v.addLabel(&label, moves, count)
 	}
 	for of, calls := range v.calls {
-		v.blame("%s was called %d times with a token of no visit", of.path, len(calls))
+		for _, call := range calls {
+			if !v.why.failedOver(labelProxy, call.arrived, call.arrived) { // which may have undone the visit
+				v.blame("%s was called at %s with a token of no visit", of.path, clock(call.arrived))
+			}
+		}
 	}
 	assert.Empty(c.t, v.wrong)
 	assert.Positive(c.t, v.count)
