@@ -16,10 +16,6 @@ import (
 	"routemaster/internal/store/stores/clusterstatus"
 )
 
-// defaultPartitions is how many partitions a bus has unless somebody says otherwise. That many
-// masters are of use at most.
-const defaultPartitions = 12
-
 func newClusterCommand() *cobra.Command {
 	return newGroup("cluster", "make a bus on a Redis Cluster, look at its partitions, hold and release them: for the operator",
 		"  rtm cluster create --redis-url redis+cluster://localhost:7000\n"+
@@ -53,7 +49,7 @@ made, 1 when it was not, 2 for wrong usage.`,
 			return createBus(cmd, config, count)
 		},
 	}
-	command.Flags().IntVar(&count, "partitions", defaultPartitions, "make a bus of `COUNT` partitions")
+	command.Flags().IntVar(&count, "partitions", stores.DefaultPartitions, "make a bus of `COUNT` partitions")
 	redis.add(command, "make the bus in")
 	return command
 }

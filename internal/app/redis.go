@@ -40,6 +40,9 @@ func openStores(ctx context.Context, redis *rdb.Client, c Config, log *slog.Logg
 
 // waitForBus waits until there is a bus on the cluster, if that is where it is to be.
 func waitForBus(ctx context.Context, c Config, log *slog.Logger) error {
+	if !rdb.IsClusterURL(c.RedisURL) {
+		return nil
+	}
 	redis, err := openRedis(c, log, 1)
 	if err != nil {
 		return err

@@ -10,7 +10,7 @@
 //
 // Package scan reads, and packages topics, subscribers, batches, letters, histories, replays, jobs,
 // labels and outboxes judge what they are named after. Package exam has what these share. Package
-// across compares the partitions of a bus that has some.
+// compare is for the partitions of a bus that has some.
 package doctor
 
 import (
@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/doctor/across"
 	"routemaster/internal/doctor/batches"
+	"routemaster/internal/doctor/compare"
 	"routemaster/internal/doctor/exam"
 	"routemaster/internal/doctor/histories"
 	"routemaster/internal/doctor/jobs"
@@ -140,7 +140,7 @@ func (d *Doctor) Examine(ctx context.Context, fix bool, observe func(exam.Findin
 		}
 	}
 	options := exam.Options{Fix: fix, Pause: d.pause, Observe: observe, MaxSearched: d.maxSearched}
-	compared := across.New(d.all, options)
+	compared := compare.New(d.all, options)
 	var sum Stats
 	for _, p := range d.partitions {
 		e := exam.New(p, options)

@@ -16,7 +16,7 @@ import (
 
 // Partitions is how many a bus on a cluster has: as rtm cluster create makes it by itself. More
 // masters would have none.
-const Partitions = 12
+const Partitions = stores.DefaultPartitions
 
 // busPortAbove is how much above its own port a node of a cluster listens for the others.
 const busPortAbove = 10_000

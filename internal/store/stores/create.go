@@ -31,6 +31,10 @@ var (
 	ErrExists = errors.New("there is a bus with partitions already")
 )
 
+// DefaultPartitions is how many partitions a bus has unless somebody says otherwise. That many
+// masters are of use at most.
+const DefaultPartitions = 12
+
 // begun, before their number, says that partitions are being made.
 const begun = "creating "
 

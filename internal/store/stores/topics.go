@@ -38,7 +38,7 @@ func (s *Stores) DeleteTopic(ctx context.Context, topic bus.TopicName, by bus.To
 			return err
 		}
 		failure := s.deleteElsewhere(ctx, from, d)
-		// Whoever asked may be gone, and others would have to wait.
+		// The client that asked may be gone, and others would have to wait.
 		removed, err := from.EndDeletion(context.WithoutCancel(ctx), d, failure == nil)
 		if err = cmp.Or(failure, err); err != nil || removed {
 			return err

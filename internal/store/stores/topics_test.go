@@ -111,7 +111,7 @@ func TestSubscribingWhileATopicIsDeleted(t *testing.T) {
 	})
 }
 
-// TestADeletionThatFailsChangesNothing because a partition is away, or whoever asked has gone.
+// TestADeletionThatFailsChangesNothing because a partition is away, or its client has gone.
 func TestADeletionThatFailsChangesNothing(t *testing.T) {
 	each(t, func(t *testing.T, p *storetest.Partitions) {
 		ctx, topic := t.Context(), p.TopicIn(0, 0)

@@ -1,4 +1,4 @@
-// Package across compares the partitions of a bus: tokens are everywhere as they are in their own
+// Package compare compares the partitions of a bus: tokens are everywhere as they are in their own
 // partition, and the home of a topic has its events relayed to the partitions with subscribers of
 // it.
 //
@@ -6,7 +6,7 @@
 // if it is the same each time: what a change leaves for a moment fits in between, however often it
 // happens. A repair is a call by which the bus itself would go on with a change that was broken
 // off. It reads again what it goes by, and can be repeated.
-package across
+package compare
 
 import (
 	"cmp"
