@@ -2,39 +2,11 @@ package worker
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
-	"routemaster/internal/bus"
 	"routemaster/internal/queue"
 )
-
-// spares are the workers of tasks that were taken ahead, for the threads of a pool: they must be
-// noted as alive while these run. It is safe for concurrent use.
-type spares struct {
-	mu  sync.Mutex
-	ids []bus.WorkerID
-}
-
-// add adds those of some tasks.
-func (s *spares) add(tasks []*queue.Task) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, task := range tasks {
-		s.ids = append(s.ids, task.Worker)
-	}
-}
-
-// all returns all of them.
-func (s *spares) all() []bus.WorkerID {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.ids)
-}
-
-// workers are those of the threads, with their spares.
-func (p *pool) workers() []bus.WorkerID { return slices.Concat(p.threads.ids(), p.spares.all()) }
 
 // runAhead runs a task, and those that were taken ahead with it, one after the other. It begins no
 // other once one is to be run again, [queue.AheadTime] has passed, or the context is done. Those

@@ -42,7 +42,6 @@ type pool struct {
 	*Worker
 	Pool
 	threads threads
-	spares  spares
 	slots   *slots
 	sources []*source
 	// offers are the sources that have a job, in the order in which they offer it.
@@ -92,13 +91,10 @@ func (p *pool) close() {
 func (p *pool) run(ctx context.Context, t *thread) {
 	for ctx.Err() == nil && !t.isReplaced() {
 		for s, task := p.waitAndAcquire(ctx, t); task != nil; {
-			if ahead := len(task.Ahead); ahead > t.known {
-				p.spares.add(task.Ahead[t.known:])
-				t.known = ahead
-			}
+			t.use(task.Ahead)
 			result, failed, failure := p.runAhead(ctx, s, task)
 			arrived := p.replaceWhileAway(ctx, t)
-			next := p.complete(ctx, s, task, result, failed == nil && !t.isReplaced())
+			next := p.complete(ctx, s, task, result, failed == nil && t.mayGoOn())
 			if failed != nil {
 				p.complete(ctx, s, failed, failure, false)
 			}
@@ -117,19 +113,28 @@ func standing(task *queue.Task) bus.Standing {
 	return task.Payload.LaneStanding()
 }
 
-// waitAndAcquire waits for a source that has a job and takes it. It returns nil if another worker
-// took the job, if the wait timed out, and if the context is done.
+// waitAndAcquire waits for a source that has a job, or was away, and takes its next job. It returns
+// nil if another worker took the job, if the wait timed out, and if the context is done.
 func (p *pool) waitAndAcquire(ctx context.Context, t *thread) (*source, *queue.Task) {
+	if s := t.nextReturned(); s != nil {
+		return s, p.acquire(ctx, s, t)
+	}
 	select {
 	case s := <-p.offers:
 		defer func() { s.acquired <- struct{}{} }()
-		defer p.replaceWhileAway(ctx, t)()
-		minStanding := p.slots.reserve()
-		taken, err := s.Acquire(ctx, p.Name, t.id, minStanding, p.now())
-		return s, p.acquired(ctx, s, t.id, minStanding, queue.Next{Taken: taken, Err: err})
+		return s, p.acquire(ctx, s, t)
+	case <-t.woken:
 	case <-ctx.Done():
-		return nil, nil
 	}
+	return nil, nil
+}
+
+// acquire takes the next job of a source for a thread, nil if there is none.
+func (p *pool) acquire(ctx context.Context, s *source, t *thread) *queue.Task {
+	defer p.replaceWhileAway(ctx, t)()
+	minStanding := p.slots.reserve()
+	taken, err := s.Acquire(ctx, p.Name, t.id, minStanding, p.now())
+	return p.acquired(ctx, s, t.id, minStanding, queue.Next{Taken: taken, Err: err})
 }
 
 // acquired returns the task that was taken, if any. It swaps the slot that was reserved for the

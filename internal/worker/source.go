@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
@@ -20,13 +21,27 @@ type source struct {
 	acquired chan struct{}
 }
 
-// offer offers the jobs of a source to the threads until the context is done.
+// awayTimeout is how long a source is waited for that was away: until it is known to be back.
+const awayTimeout = time.Millisecond
+
+// offer offers the jobs of a source to the threads until the context is done. Once one is back that
+// was away, all threads ask it for a job: when another Redis takes the place of one, or one starts
+// again, it may have forgotten what it answered last, and so that a thread has completed its job.
+// Nobody else takes that job, as long as the thread is alive.
 func (p *pool) offer(ctx context.Context, s *source) {
+	timeout := p.config.AcquireTimeout
 	for ctx.Err() == nil {
-		if err := s.waiter.Wait(ctx, p.config.AcquireTimeout); err != nil {
+		if err := s.waiter.Wait(ctx, timeout); err != nil {
 			p.report("wait", err)
+			timeout = awayTimeout
 			pause(ctx, retryInterval)
 			continue
+		}
+		if timeout == awayTimeout {
+			timeout = p.config.AcquireTimeout
+			for _, t := range p.threads.list() {
+				t.lookAgain(s)
+			}
 		}
 		s.offers.Store(true)
 		select {

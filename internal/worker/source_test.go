@@ -2,6 +2,8 @@ package worker_test
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -121,4 +123,57 @@ func TestAPartitionThatIsHeldKeepsNoThread(t *testing.T) {
 			}))
 		}
 	})
+}
+
+// TestAJobWhoseEndIsForgotten has a Redis forget that two threads have completed their jobs, as a
+// failover does; one of them has others of another Redis all the time, and the other has none.
+func TestAJobWhoseEndIsForgotten(t *testing.T) {
+	all, servers := storetest.Apart(t, 2)
+	queues := []*queue.Queue{storetest.NewQueue(all[0], 1), storetest.NewQueue(all[1], 1)}
+	enqueue := func(number rdb.Number, arg string) {
+		_, err := queues[number].Enqueue(context.WithoutCancel(t.Context()), bus.QueueMain, bus.Job{Name: "job", Args: []string{arg}})
+		assert.NoError(t, err)
+	}
+	ran, completed, goOn := make(chan bus.WorkerID, 10), make(chan bus.WorkerID, 10), make(chan struct{})
+	_, stop := start(t, all[0], func(_ context.Context, task *queue.Task) queue.Result {
+		if task.Partition == 1 {
+			enqueue(1, string(bus.NewBatchID()))
+			return queue.Done
+		}
+		ran <- task.Worker
+		<-goOn
+		return queue.Done
+	}, in(2, queues...), func(c *worker.Config) {
+		c.AcquireTimeout = time.Hour
+		c.Pools[0].Completed = func(task *queue.Task, _ queue.Result) {
+			if task.Partition == 0 {
+				completed <- task.Worker
+			}
+		}
+	})
+	keys, redis := queue.Keys{Namespace: all[0].Partition().Namespace()}, servers[0].Raw
+	enqueue(0, "a")
+	enqueue(0, "b")
+	jobs := map[bus.WorkerID]string{} // as Redis has them
+	for range 2 {
+		thread := next(t, ran)
+		jobs[thread] = redis.LIndex(t.Context(), keys.Pending(bus.QueueMain, thread), 0).Val()
+	}
+	close(goOn)
+	for range 2 {
+		next(t, completed)
+	}
+	enqueue(1, "first")
+	for thread, job := range jobs {
+		require.NoError(t, redis.SAdd(t.Context(), keys.JobsIndex(bus.QueueMain), job).Err())
+		require.NoError(t, redis.SAdd(t.Context(), keys.PendingIndex(bus.QueueMain), string(thread)).Err())
+		require.NoError(t, redis.LPush(t.Context(), keys.Pending(bus.QueueMain, thread), job).Err())
+	}
+	require.NoError(t, redis.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err())
+	assert.ElementsMatch(t, slices.Collect(maps.Keys(jobs)), []bus.WorkerID{next(t, ran), next(t, ran)})
+	for range 2 {
+		next(t, completed)
+	}
+	assert.Zero(t, redis.Exists(t.Context(), keys.JobsIndex(bus.QueueMain)).Val())
+	stop()
 }

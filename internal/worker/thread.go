@@ -2,58 +2,128 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 )
 
 // thread is one of a pool, as the queue knows it.
 type thread struct {
 	id bus.WorkerID
-	// known is how many of its spares are noted: they are always the same, in order.
-	known int
 	// replaced is whether another thread has taken its place.
 	replaced atomic.Bool
+	// woken gets a value when a source is added to returned.
+	woken chan struct{}
+
+	mu sync.Mutex
+	// spares are the workers of tasks that were taken ahead for it: always the same, in order.
+	spares []bus.WorkerID
+	// returned are sources that were away since the thread has last asked them for a job.
+	returned []*source
 }
 
 func (t *thread) isReplaced() bool { return t.replaced.Load() }
+
+// mayGoOn is whether the thread may take another job in the step that completes one.
+func (t *thread) mayGoOn() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.isReplaced() && len(t.returned) == 0
+}
+
+// use notes the workers of tasks that were taken ahead.
+func (t *thread) use(ahead []*queue.Task) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, task := range ahead[min(len(t.spares), len(ahead)):] {
+		t.spares = append(t.spares, task.Worker)
+	}
+}
+
+// workers are the thread and its spares.
+func (t *thread) workers() []bus.WorkerID {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]bus.WorkerID{t.id}, t.spares...)
+}
+
+// lookAgain has the thread ask a source for a job, whether or not that offers one.
+func (t *thread) lookAgain(s *source) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !slices.Contains(t.returned, s) {
+		t.returned = append(t.returned, s)
+	}
+	select {
+	case t.woken <- struct{}{}:
+	default: // it has not seen the one before
+	}
+}
+
+// nextReturned takes a source that the thread is to ask, nil if there is none.
+func (t *thread) nextReturned() *source {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.returned) == 0 {
+		return nil
+	}
+	s := t.returned[0]
+	t.returned = t.returned[1:]
+	return s
+}
 
 // threads are those of a pool. It is safe for concurrent use.
 type threads struct {
 	mu sync.Mutex
 	// all were ever started; those that have ended are started again before others.
-	all, ended []*thread
+	all   []*thread
+	ended map[*thread]bool
 }
 
 // begin returns a thread to start.
 func (ts *threads) begin() *thread {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	if last := len(ts.ended) - 1; last >= 0 {
-		t := ts.ended[last]
-		ts.ended = ts.ended[:last]
+	for t := range ts.ended {
+		delete(ts.ended, t)
 		t.replaced.Store(false)
 		return t
 	}
-	t := &thread{id: bus.NewWorkerID()}
+	t := &thread{id: bus.NewWorkerID(), woken: make(chan struct{}, 1)}
 	ts.all = append(ts.all, t)
 	return t
 }
 
+// end notes that a thread has ended. Until it is started again it is not alive: should Redis forget
+// that it has completed a job, that goes to another worker.
 func (ts *threads) end(t *thread) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	ts.ended = append(ts.ended, t)
+	if ts.ended == nil {
+		ts.ended = map[*thread]bool{}
+	}
+	ts.ended[t] = true
 }
 
-// ids are those of all threads.
-func (ts *threads) ids() (ids []bus.WorkerID) {
+// list returns all that were ever started.
+func (ts *threads) list() []*thread {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return slices.Clone(ts.all)
+}
+
+// alive are the workers of the threads that have not ended, with their spares.
+func (ts *threads) alive() (ids []bus.WorkerID) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	for _, t := range ts.all {
-		ids = append(ids, t.id)
+		if !ts.ended[t] {
+			ids = append(ids, t.workers()...)
+		}
 	}
 	return ids
 }
@@ -61,8 +131,8 @@ func (ts *threads) ids() (ids []bus.WorkerID) {
 func (p *pool) startThread(ctx context.Context) {
 	t := p.threads.begin()
 	p.loops.Go(func() {
-		defer p.threads.end(t)
 		p.run(ctx, t)
+		p.threads.end(t)
 	})
 }
 

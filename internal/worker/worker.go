@@ -153,8 +153,8 @@ func (w *Worker) retire(pools []*pool) {
 	defer cancel()
 	var all []bus.WorkerID
 	for _, p := range pools {
-		for _, thread := range p.threads.ids() {
-			all = append(append(all, thread), p.Queues[0].Spares(thread)...)
+		for _, t := range p.threads.list() {
+			all = append(append(all, t.id), p.Queues[0].Spares(t.id)...)
 		}
 	}
 	var retiring sync.WaitGroup
@@ -171,7 +171,7 @@ func (w *Worker) retire(pools []*pool) {
 // workersOf are the workers of all threads of pools.
 func workersOf(pools []*pool) (all []bus.WorkerID) {
 	for _, p := range pools {
-		all = append(all, p.workers()...)
+		all = append(all, p.threads.alive()...)
 	}
 	return all
 }

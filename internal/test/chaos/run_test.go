@@ -2,11 +2,13 @@ package chaos
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"strconv"
 	"syscall"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/rdb"
@@ -159,25 +161,32 @@ func (c *chaos) drain(long bool) {
 		c.daemons[workers[0]].start(c.t)
 	}
 	const deadTimeout = time.Minute // a worker is dead after 30 s, and the next scrub finds it
-	require.Eventually(c.t, func() bool {
-		if c.replaysRun() || c.openJobs() != 0 || c.movingLabels() != 0 {
-			return false
-		}
-		for _, st := range c.stores.All() {
-			if !isAtRest(c.t.Context(), st.Partition()) {
-				return false
-			}
-		}
-		return true
-	}, deadTimeout+bustest.WaitTimeout, 5*time.Millisecond, "the bus does not come to rest")
+	require.EventuallyWithT(c.t, func(t *assert.CollectT) { assert.Empty(t, c.underWay()) },
+		deadTimeout+bustest.WaitTimeout, 5*time.Millisecond, "the bus does not come to rest")
 	c.stop(webs)
 	c.stop(living)
 }
 
-// isAtRest reports whether a partition has nothing to deliver or to relay.
-func isAtRest(ctx context.Context, p *rdb.Partition) bool {
-	n, err := p.Exists(ctx, p.Namespace()+"jobs:index:main", p.Namespace()+"jobs:index:relay").Result()
-	return err == nil && n == 0
+// underWay says what the bus has not done yet.
+func (c *chaos) underWay() (work []string) {
+	if c.replaysRun() {
+		work = append(work, "a replay")
+	}
+	if open := c.openJobs(); open != 0 {
+		work = append(work, fmt.Sprint(open, " jobs"))
+	}
+	if moving := c.movingLabels(); moving != 0 {
+		work = append(work, fmt.Sprint(moving, " labels"))
+	}
+	for _, st := range c.stores.All() {
+		p := st.Partition()
+		for _, queue := range []string{"main", "relay"} {
+			if n, err := p.Exists(c.t.Context(), p.Namespace()+"jobs:index:"+queue).Result(); err != nil || n != 0 {
+				work = append(work, fmt.Sprint(queue, " of partition ", p.Name(), ": ", err))
+			}
+		}
+	}
+	return work
 }
 
 func (c *chaos) stop(names []string) {
