@@ -72,8 +72,8 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	defer downstream.Close()
 	machineTopics := newTopics(all, labelStore, obs, log)
 	deliverer := newDeliverer(c, all, obs, client, machineTopics, log)
-	jobRunner := newRunner(c, obs, client, downstream, log)
 	jobStore := jobstore.New(st.Partition())
+	jobRunner := newRunner(c, jobStore, obs, client, downstream, log)
 	labelRunner := labelrunner.New(labelStore, labelrunner.Config{
 		Client: client, Threads: c.MachineThreads, Tracer: obs.tracer, Recorder: obs.recorder,
 	}, log, time.Now)
@@ -165,15 +165,15 @@ func newDeliverer(
 
 // newRunner makes what hands jobs to their services: through the client to URLs that clients chose,
 // and through downstream, which denies no address, to the operator's.
-func newRunner(c Config, obs *observability, client, downstream *outbound.Client, log *slog.Logger) *runner.Runner {
+func newRunner(c Config, store *jobstore.Store, obs *observability, client, downstream *outbound.Client, log *slog.Logger) *runner.Runner {
 	if c.JobThreads > 0 && c.DownstreamURL != "" && c.DownstreamAuth == "" {
 		log.Warn("DOWNSTREAM_WORKER_AUTH is not set: the service at DOWNSTREAM_URL cannot tell who calls it")
 	}
 	return runner.New(runner.Config{
-		Client:        client,
-		Downstream:    downstream,
+		Client: client, Downstream: downstream,
 		DownstreamURL: c.DownstreamURL,
 		Password:      c.DownstreamAuth,
+		Confirm:       store.Confirm,
 		Tracer:        obs.tracer,
 		Recorder:      obs.recorder,
 	}, log, time.Now)

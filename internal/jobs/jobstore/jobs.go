@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/rdb"
 )
@@ -157,6 +158,17 @@ func (s *Store) Cancel(ctx context.Context, name jobs.TypeName, id jobs.ID, now 
 		return "", err
 	}
 	return jobs.Status(rdb.Text(rest[0])), nil
+}
+
+// Confirm has replicas confirm that a worker has taken a job, if they must confirm changes. It
+// fails with [jobs.ErrNotInProgress] if the worker does not have the job any more, or with
+// [bus.ErrUnavailable].
+func (s *Store) Confirm(ctx context.Context, id jobs.ID, worker bus.WorkerID) error {
+	if !s.redis.HasConfirmation() {
+		return nil
+	}
+	_, err := replied("confirm job", s.group.Change(ctx, scriptJobConfirm, string(id), string(worker)))
+	return err
 }
 
 // Fetch takes up to max jobs of a type whose services fetch them, the oldest first: none, if there

@@ -41,6 +41,7 @@ var (
 	scriptJobReplay       = newScript("job_replay")
 	scriptJobCancel       = newScript("job_cancel")
 	scriptJobFetch        = newScript("job_fetch")
+	scriptJobConfirm      = newScript("job_confirm")
 	scriptScheduleEnqueue = newScript("schedule_enqueue")
 )
 

@@ -53,9 +53,10 @@ func (r *Run) LogAttrs() []slog.Attr {
 //   - [Succeeded]: zero;
 //   - [Failed]: zero if it is not tried again, else when;
 //   - [Held]: until when the jobs of its type are held back. It costs no attempt.
+//   - [Unsent]: the same, though its service has not said so.
 //
 // A job that is to be tried once is archived as failed, whatever RetryAt says, unless it was
-// accepted or succeeded.
+// accepted, succeeded or was not sent.
 type Outcome struct {
 	Result RunResult
 	// Reason says what happened, if not the service said that the attempt failed.
@@ -75,6 +76,7 @@ const (
 	Succeeded RunResult = "succeeded"
 	Failed    RunResult = "failed"
 	Held      RunResult = "held"
+	Unsent    RunResult = "unsent"
 )
 
 // again is the result of a task whose handler did not come to one.

@@ -39,7 +39,9 @@ func (o *observer) begin(ctx context.Context, run *jobstore.Run) (context.Contex
 // end records what the attempt came to.
 func (n observation) end(ctx context.Context, a outbound.Attempt, d decision) {
 	n.files.Check(a.OutOfFiles, "connecting to a service")
-	n.recorder.JobTried(string(n.run.Type), string(d.Result), a.Duration)
+	if d.Result != jobstore.Unsent {
+		n.recorder.JobTried(string(n.run.Type), string(d.Result), a.Duration)
+	}
 	if status := d.ended(n.run); status != "" {
 		n.recorder.JobEnded(telemetry.Worker, string(n.run.Type), status)
 	}
@@ -61,6 +63,8 @@ func (n observation) writeLog(ctx context.Context, a outbound.Attempt, d decisio
 		event = "held back the jobs of a service that is not ready"
 	case d.Result == jobstore.Failed:
 		event = "failed to run a job"
+	case d.Result == jobstore.Unsent: // Redis' state is in the log
+		level, event = slog.LevelDebug, "kept a job until replicas confirm that it was taken"
 	case a.Err != nil:
 		event = "awaiting the report of a service that did not answer"
 	default:

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/outbound"
@@ -36,6 +37,9 @@ type Config struct {
 	// would learn the password that opens the services of all others. Such a URL has a secret in its
 	// path if its service is to know who calls.
 	Password string
+	// Confirm, if given, has replicas confirm that a worker has taken a job, which they must before a
+	// job is sent that is tried once at most: see [jobstore.Store.Confirm].
+	Confirm func(ctx context.Context, id jobs.ID, worker bus.WorkerID) error
 	// Tracer, if given, makes a span of each attempt.
 	Tracer *tracing.Tracer
 	// Recorder counts the attempts. It may be nil.
@@ -46,6 +50,7 @@ type Config struct {
 type Runner struct {
 	config   Config
 	observer observer
+	once     once
 	now      func() time.Time
 }
 
@@ -56,7 +61,8 @@ func New(config Config, log *slog.Logger, now func() time.Time) *Runner {
 		observer: observer{
 			recorder: config.Recorder, tracer: config.Tracer, files: logs.NewFileWarner(log), log: log, now: now,
 		},
-		now: now,
+		once: once{confirm: config.Confirm, now: now, sent: map[bus.WorkerID]sending{}},
+		now:  now,
 	}
 }
 
@@ -65,15 +71,26 @@ func (r *Runner) Run(ctx context.Context, task *queue.Task) queue.Result {
 	run := task.Payload.(*jobstore.Run)
 	ctx, observation := r.observer.begin(ctx, run)
 	var attempt outbound.Attempt
-	var d decision
-	if run.URL == "" && r.config.DownstreamURL == "" {
-		d = noAddress(run, r.now())
-	} else {
+	d, decided := r.begin(ctx, task, run)
+	if !decided {
 		attempt = r.post(ctx, run)
 		d = decide(run, attempt, r.now(), rand.Float64())
 	}
 	observation.end(ctx, attempt, d)
 	return queue.Result{RetryAt: d.retryAt, Detail: d.Outcome}
+}
+
+// begin decides about a job that cannot, or must not, be sent; if it does not decide, the job is to
+// be sent.
+func (r *Runner) begin(ctx context.Context, task *queue.Task, run *jobstore.Run) (d decision, decided bool) {
+	switch {
+	case run.URL == "" && r.config.DownstreamURL == "":
+		return noAddress(run, r.now()), true
+	case run.Strategy == jobs.AtMostOnce:
+		return r.once.begin(ctx, task, run)
+	default:
+		return d, false
+	}
 }
 
 // post sends a job. One that is to be tried once at most is sent once at most.

@@ -39,15 +39,19 @@ func (c *chaos) startReplay(ctx context.Context, _ *rand.Rand) {
 	_, _ = replays.Start(ctx, tokenOf(replayed), archived, replay.Range{Since: since}, time.Now())
 }
 
-// replaysRun reports whether a replay has not copied all of its range yet.
-func (c *chaos) replaysRun() bool {
+// runningReplays is how many replays have not copied all of their range yet, -1 if that could not
+// be found out.
+func (c *chaos) runningReplays() (running int64) {
 	all, err := replay.New(c.stores, c.stores.Of(tokenOf(replayed))).List(c.t.Context(), tokenOf(replayed))
+	if err != nil {
+		return -1
+	}
 	for _, r := range all {
 		if r.State == replay.Running {
-			return true
+			running++
 		}
 	}
-	return err != nil
+	return running
 }
 
 // replayed is what each replay must have brought: its range, as the history has it. It requires

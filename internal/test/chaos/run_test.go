@@ -4,13 +4,15 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 	"syscall"
 	"time"
 
-	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -160,33 +162,54 @@ func (c *chaos) drain(long bool) {
 		living = workers[:1]
 		c.daemons[workers[0]].start(c.t)
 	}
-	const deadTimeout = time.Minute // a worker is dead after 30 s, and the next scrub finds it
-	require.EventuallyWithT(c.t, func(t *assert.CollectT) { assert.Empty(t, c.underWay()) },
-		deadTimeout+bustest.WaitTimeout, 5*time.Millisecond, "the bus does not come to rest")
+	c.waitForRest()
 	c.stop(webs)
 	c.stop(living)
 }
 
-// underWay says what the bus has not done yet.
-func (c *chaos) underWay() (work []string) {
-	if c.replaysRun() {
-		work = append(work, "a replay")
+// waitForRest waits until the bus has done everything, as long as it goes on.
+func (c *chaos) waitForRest() {
+	const deadTimeout = time.Minute // a worker is dead after 30 s, and the next scrub finds it
+	least, reached := int64(math.MaxInt64), time.Now()
+	for {
+		left, what := c.underWay()
+		if left == 0 {
+			return
+		}
+		if left < least {
+			least, reached = left, time.Now()
+		}
+		require.Less(c.t, time.Since(reached), deadTimeout+bustest.WaitTimeout, "the bus does not come to rest: %s", what)
+		time.Sleep(50 * time.Millisecond)
 	}
-	if open := c.openJobs(); open != 0 {
-		work = append(work, fmt.Sprint(open, " jobs"))
-	}
-	if moving := c.movingLabels(); moving != 0 {
-		work = append(work, fmt.Sprint(moving, " labels"))
-	}
-	for _, st := range c.stores.All() {
-		p := st.Partition()
-		for _, queue := range []string{"main", "relay"} {
-			if n, err := p.Exists(c.t.Context(), p.Namespace()+"jobs:index:"+queue).Result(); err != nil || n != 0 {
-				work = append(work, fmt.Sprint(queue, " of partition ", p.Name(), ": ", err))
-			}
+}
+
+// underWay is how much the bus has not done yet, and what.
+func (c *chaos) underWay() (left int64, what []string) {
+	note := func(n int64, of string, args ...any) {
+		if n != 0 {
+			left += max(n, 1) // -1 is for what could not be found out
+			what = append(what, fmt.Sprintf("%d ", n)+fmt.Sprintf(of, args...))
 		}
 	}
-	return work
+	note(c.runningReplays(), "replays")
+	note(c.openJobs(), "jobs")
+	note(c.movingLabels(), "labels")
+	ctx := c.t.Context()
+	for _, st := range c.stores.All() {
+		p := st.Partition()
+		keys, look := queue.Keys{Namespace: p.Namespace()}, queue.NewLook(p)
+		for _, name := range []bus.Queue{bus.QueueMain, bus.QueueRelay} {
+			n, err := p.SCard(ctx, keys.JobsIndex(name)).Result()
+			if err != nil {
+				n = -1
+			}
+			next, _ := look.Next(ctx, name, 1)
+			running, _, _ := look.Running(ctx, name, 1)
+			note(n, "entries of %s in partition %s: the next %+v, now %+v", name, p.Name(), next, running)
+		}
+	}
+	return left, what
 }
 
 func (c *chaos) stop(names []string) {

@@ -130,8 +130,8 @@ KINDS.job = {
       succeeded and job.attempts or job.attempts - 1, now,
       (succeeded or result[4] == '1') and job.attempts .. ' ' .. result[1] or nil, result[2])
   end,
-  -- The result is {'accepted', 'failed', 'held' or 'again', reason, standing, as above}; the queue
-  -- has scheduled the entry.
+  -- The result is {'accepted', 'failed', 'held', 'unsent' or 'again', reason, standing, as above};
+  -- the queue has scheduled the entry.
   retry = function(entry)
     local job, result = released(entry), entry.result
     if not job then return end
@@ -140,7 +140,7 @@ KINDS.job = {
     -- One that is accepted for want of an answer was perhaps not taken.
     local took = (outcome == 'accepted' and standing == 2) or result[4] == '1'
     note_answer(type, job, took, standing)
-    if outcome == 'held' then hold_back(type, job, time) end
+    if outcome == 'held' or outcome == 'unsent' then hold_back(type, job, time) end
     if outcome == 'accepted' then
       local deadline = math.max(time, job.deadline)
       if deadline > time then
@@ -148,7 +148,7 @@ KINDS.job = {
       end
       redis.call('HSET', job_key(job.id), 'worker', '', 'deadline', exact(deadline),
         'updated_at', exact(now))
-    elseif job.once then
+    elseif job.once and outcome ~= 'unsent' then
       redis.call('ZREM', scheduled_key(QUEUE), job.entry)
       archive(type, job, 'failed', job.attempts - 1, now, nil, result[2])
     elseif outcome == 'failed' then
