@@ -234,9 +234,9 @@ func TestWhatNoReplicaConfirmsFails(t *testing.T) {
 	assert.ErrorIs(t, err, jobs.ErrNotInProgress, "what changes nothing has nothing to confirm")
 	assert.Equal(t, jobs.Succeeded, s.Show(reported).Status)
 	s.take("ann", extended)
-	assert.ErrorIs(t, s.Confirm(ctx, extended, "ann"), bus.ErrUnavailable)
-	assert.ErrorIs(t, s.Confirm(ctx, extended, "bob"), jobs.ErrNotInProgress)
+	assert.ErrorIs(t, s.Confirm(ctx, "ship", extended, "ann"), bus.ErrUnavailable)
+	assert.ErrorIs(t, s.Confirm(ctx, "ship", extended, "bob"), jobs.ErrNotInProgress)
 	s.Store = unconfirmed
-	require.NoError(t, s.Confirm(ctx, extended, "bob"), "it is not asked")
+	require.NoError(t, s.Confirm(ctx, "ship", extended, "bob"), "it is not asked")
 	require.NoError(t, s.report("ship", reported, 3, jobs.Succeeded), "it is there, though nobody could be sure of it")
 }

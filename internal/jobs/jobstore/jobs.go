@@ -163,11 +163,11 @@ func (s *Store) Cancel(ctx context.Context, name jobs.TypeName, id jobs.ID, now 
 // Confirm has replicas confirm that a worker has taken a job, if they must confirm changes. It
 // fails with [jobs.ErrNotInProgress] if the worker does not have the job any more, or with
 // [bus.ErrUnavailable].
-func (s *Store) Confirm(ctx context.Context, id jobs.ID, worker bus.WorkerID) error {
+func (s *Store) Confirm(ctx context.Context, name jobs.TypeName, id jobs.ID, worker bus.WorkerID) error {
 	if !s.redis.HasConfirmation() {
 		return nil
 	}
-	_, err := replied("confirm job", s.group.Change(ctx, scriptJobConfirm, string(id), string(worker)))
+	_, err := replied("confirm job", s.group.Change(ctx, scriptJobConfirm, string(id), string(name), string(worker)))
 	return err
 }
 

@@ -15,14 +15,20 @@ import (
 // failover does with what replicas do not know. That it was taken they confirm before it is sent.
 // That it has ended may be forgotten: then the worker that has sent it has it again, and knows.
 type once struct {
-	confirm func(ctx context.Context, id jobs.ID, worker bus.WorkerID) error
+	confirm func(ctx context.Context, name jobs.TypeName, id jobs.ID, worker bus.WorkerID) error
 	now     func() time.Time
 
 	mu sync.Mutex
-	// sent is what each worker has sent last.
-	sent map[bus.WorkerID]sending
+	// sent is what each worker has sent last of each type: the jobs of a type are in one partition.
+	sent map[sender]sending
 	// until is when replicas are asked again that have not confirmed the last that was asked.
 	until time.Time
+}
+
+// sender is a worker, as far as it sends the jobs of a type.
+type sender struct {
+	worker bus.WorkerID
+	of     jobs.TypeName
 }
 
 // sending is a job that was sent. Another may have its id later, but not at the same time (µs).
@@ -37,7 +43,8 @@ const confirmPause = time.Second
 // begin decides about a job that must not be sent; if it does not decide, the job is to be sent.
 func (o *once) begin(ctx context.Context, task *queue.Task, run *jobstore.Run) (d decision, decided bool) {
 	d.Standing = run.Standing
-	if o.isSent(task.Worker, run) { // its service may report
+	from, this := sender{task.Worker, run.Type}, sending{run.ID, run.RunAfter}
+	if o.last(from) == this { // its service may report
 		d.accepted(run, o.now())
 		return d, true
 	}
@@ -47,14 +54,14 @@ func (o *once) begin(ctx context.Context, task *queue.Task, run *jobstore.Run) (
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.sent[task.Worker] = sending{run.ID, run.RunAfter}
+	o.sent[from] = this
 	return d, false
 }
 
-func (o *once) isSent(worker bus.WorkerID, run *jobstore.Run) bool {
+func (o *once) last(from sender) sending {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return o.sent[worker] == sending{run.ID, run.RunAfter}
+	return o.sent[from]
 }
 
 // requireConfirmed has replicas confirm that a job was taken. If they do not, it returns how long
@@ -69,7 +76,7 @@ func (o *once) requireConfirmed(ctx context.Context, worker bus.WorkerID, run *j
 	if wait > 0 {
 		return wait
 	}
-	if err := o.confirm(ctx, run.ID, worker); err == nil {
+	if err := o.confirm(ctx, run.Type, run.ID, worker); err == nil {
 		return 0
 	}
 	o.mu.Lock()

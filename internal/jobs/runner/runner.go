@@ -39,7 +39,7 @@ type Config struct {
 	Password string
 	// Confirm, if given, has replicas confirm that a worker has taken a job, which they must before a
 	// job is sent that is tried once at most: see [jobstore.Store.Confirm].
-	Confirm func(ctx context.Context, id jobs.ID, worker bus.WorkerID) error
+	Confirm func(ctx context.Context, name jobs.TypeName, id jobs.ID, worker bus.WorkerID) error
 	// Tracer, if given, makes a span of each attempt.
 	Tracer *tracing.Tracer
 	// Recorder counts the attempts. It may be nil.
@@ -61,7 +61,7 @@ func New(config Config, log *slog.Logger, now func() time.Time) *Runner {
 		observer: observer{
 			recorder: config.Recorder, tracer: config.Tracer, files: logs.NewFileWarner(log), log: log, now: now,
 		},
-		once: once{confirm: config.Confirm, now: now, sent: map[bus.WorkerID]sending{}},
+		once: once{confirm: config.Confirm, now: now, sent: map[sender]sending{}},
 		now:  now,
 	}
 }
