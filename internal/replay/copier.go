@@ -25,7 +25,7 @@ const (
 const (
 	unsubscribed = "the subscriber is not subscribed to the topic any more"
 	noHistory    = "the topic keeps no history any more"
-	newHistory   = "the topic was deleted, and has begun anew"
+	newHistory   = "the topic has fewer events by now: it was deleted and has begun anew, or Redis has lost them"
 )
 
 // progress is what a step has come to.
