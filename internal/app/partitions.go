@@ -10,22 +10,23 @@ import (
 	"routemaster/internal/queue"
 	"routemaster/internal/store/relays"
 	"routemaster/internal/store/stores"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/worker"
 )
 
-// relayThreads run nothing but relays, so that slow subscribers hold up none.
-const relayThreads = 8
-
-// relayScheduleInterval is how often relays that gather events are looked after: these wait for
-// [relays.Interval].
-const relayScheduleInterval = relays.Interval / 2
-
-// newRelayQueues are the queues of relays, by number of the partitions they leave from.
-func newRelayQueues(all *stores.Stores) (queues []*queue.Queue) {
-	for _, st := range all.All() {
-		queues = append(queues, queue.New(st.Partition(), relays.Kind()))
+// newRelayPool is the pool of relays, whose queues are those of the partitions they leave from. Its
+// threads run nothing else, so that slow subscribers hold up none. Only workers put relays off: it
+// looks ahead for those of a process that has been killed.
+func newRelayPool(all *stores.Stores, recorder *telemetry.Recorder) worker.Pool {
+	pool := worker.Pool{
+		Name: bus.QueueRelay, Kind: bus.JobRelay, Threads: 8,
+		ScheduleInterval: relays.Interval / 2, Lookahead: 100 * time.Millisecond,
+		Completed: func(_ *queue.Task, r queue.Result) { recorder.Relayed(relays.ReceivedBy(r)) },
 	}
-	return queues
+	for _, st := range all.All() {
+		pool.Queues = append(pool.Queues, queue.New(st.Partition(), relays.Kind()))
+	}
+	return pool
 }
 
 // How often the housekeeping is done.

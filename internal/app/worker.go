@@ -38,10 +38,12 @@ const spareConnections = 32
 const auxThreads = 1
 
 // How often due entries are made instant. Those of the main queue wait for as little as a
-// millisecond. On the aux queue, only retries are scheduled. Jobs that are put off wait for half a
-// second at least, unless a client enqueues one to run sooner than that.
+// millisecond; those of less than mainLookahead may be late by it on a bus with partitions. On the
+// aux queue, only retries are scheduled. Jobs that are put off wait for half a second at least,
+// unless a client enqueues one to run sooner than that.
 const (
 	mainScheduleInterval = 5 * time.Millisecond
+	mainLookahead        = 20 * time.Millisecond
 	auxScheduleInterval  = time.Second
 	jobsLookahead        = 100 * time.Millisecond
 	// Nothing of a label is due at less than some seconds' notice.
@@ -191,12 +193,9 @@ func newPools(
 		},
 		{Queues: queues, Name: bus.QueueAux, Threads: auxThreads, ScheduleInterval: auxScheduleInterval},
 	}
-	if st := all.First(); st.Partition().IsOneOfSeveral() {
-		pools = append(pools, worker.Pool{
-			Queues: newRelayQueues(all), Name: bus.QueueRelay, Kind: bus.JobRelay, Threads: relayThreads,
-			ScheduleInterval: relayScheduleInterval,
-			Completed:        func(_ *queue.Task, r queue.Result) { obs.recorder.Relayed(relays.ReceivedBy(r)) },
-		})
+	if all.First().Partition().IsOneOfSeveral() {
+		pools[0].Lookahead = mainLookahead
+		pools = append(pools, newRelayPool(all, obs.recorder))
 	}
 	if c.JobThreads > 0 {
 		pools = append(pools, worker.Pool{

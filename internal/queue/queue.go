@@ -2,6 +2,7 @@ package queue
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -78,6 +79,20 @@ func (q *Queue) Due(ctx context.Context, queue bus.Queue, until time.Time) (int6
 		return 0, err
 	}
 	return instant.Val() + scheduled.Val(), nil
+}
+
+// never is when a job is due that is not there.
+var never = time.UnixMilli(1 << 53)
+
+// NextDue returns when the next of a queue's scheduled jobs is due: in the far future if there is
+// none, or with an error, which may be [bus.ErrUnavailable].
+func (q *Queue) NextDue(ctx context.Context, queue bus.Queue) (time.Time, error) {
+	first, err := q.partition.MembersFrom(ctx, q.keys.Scheduled(queue), math.Inf(-1), 0, 1)
+	if err != nil || len(first) == 0 {
+		return never, rdb.Wrap("read next job", err)
+	}
+	ms := min(first[0].Score, float64(never.UnixMilli()))
+	return time.UnixMilli(int64(math.Ceil(ms))), nil
 }
 
 // NewWaiter prepares to wait for instant jobs of a queue; no wait takes longer than longest.

@@ -129,6 +129,32 @@ func TestLanesDoNotHoldEachOtherUp(t *testing.T) {
 	})
 }
 
+// TestWhenTheNextEntryIsDue requires the first ms in which it can be made instant.
+func TestWhenTheNextEntryIsDue(t *testing.T) {
+	t.Parallel()
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		d := newDepot(t, server, 1)
+		due, err := d.NextDue(t.Context(), bus.QueueMain)
+		require.NoError(t, err)
+		assert.Greater(t, due, after(1e9))
+		for _, c := range []struct {
+			score string
+			want  time.Time
+		}{{"inf", time.UnixMilli(1 << 53)}, {"1700000000009", after(9)}, {"1700000000004.25", after(5)}} {
+			require.NoError(t, server.Raw.Do(t.Context(), "zadd", d.keys.Scheduled(bus.QueueMain), c.score, c.score).Err())
+			due, err = d.NextDue(t.Context(), bus.QueueMain)
+			require.NoError(t, err)
+			assert.Equal(t, c.want, due)
+		}
+		moved, err := d.Schedule(t.Context(), bus.QueueMain, due.Add(-time.Millisecond), 10)
+		require.NoError(t, err)
+		assert.Zero(t, moved)
+		moved, err = d.Schedule(t.Context(), bus.QueueMain, due, 10)
+		require.NoError(t, err)
+		assert.Equal(t, 1, moved)
+	})
+}
+
 func TestAnEntryThatIsRetriedGivesUpItsTurn(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {

@@ -21,11 +21,12 @@ type Pool struct {
 	Kind bus.JobName
 	// Threads is how many jobs are run at once.
 	Threads int
-	// ScheduleInterval is how often due jobs are made instant.
+	// ScheduleInterval is how often due jobs are made instant, at most.
 	ScheduleInterval time.Duration
 	// Lookahead, if given, has the threads ask Redis less often: only so often while none of them is
 	// busy and no job is due within that time. Then a job that is put off for less may come up that
-	// late.
+	// late. If there are several queues, the threads count for nothing, but only a job that another
+	// process has put off may be late.
 	Lookahead time.Duration
 	// Discarded, if given, takes the entries that were removed when they came up: see
 	// [queue.Taken].
@@ -62,7 +63,7 @@ func (w *Worker) newPool(config Pool) *pool {
 	}
 	for _, q := range config.Queues {
 		waiter := q.NewWaiter(config.Name, w.config.AcquireTimeout)
-		p.sources = append(p.sources, &source{Queue: q, waiter: waiter, acquired: make(chan struct{})})
+		p.sources = append(p.sources, newSource(q, waiter))
 	}
 	w.config.Recorder.Threads(config.Name, config.Threads)
 	return p
@@ -134,6 +135,7 @@ func (p *pool) acquire(ctx context.Context, s *source, t *thread) *queue.Task {
 	defer p.replaceWhileAway(ctx, t)()
 	minStanding := p.slots.reserve()
 	taken, err := s.Acquire(ctx, p.Name, t.id, minStanding, p.now())
+	s.touch()
 	return p.acquired(ctx, s, t.id, minStanding, queue.Next{Taken: taken, Err: err})
 }
 
@@ -146,6 +148,7 @@ func (p *pool) acquired(ctx context.Context, s *source, thread bus.WorkerID, res
 		pause(ctx, retryInterval)
 		reserved = p.slots.reserve()
 		next.Taken, next.Err = s.Acquire(ctx, p.Name, thread, reserved, p.now())
+		s.touch()
 	}
 	p.slots.swap(reserved, standing(next.Task))
 	if p.Discarded != nil {
@@ -196,6 +199,7 @@ func (p *pool) complete(ctx context.Context, s *source, task *queue.Task, result
 		}
 		minStanding := p.slots.reserve()
 		owned, next, err := p.tryComplete(ctx, s, deadline, task, result, minStanding, acquire)
+		s.touch()
 		if err == nil {
 			p.completed(task, result, owned, tries)
 			return p.acquired(ctx, s, task.Worker, minStanding, next)

@@ -1,6 +1,9 @@
 package worker
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // maxScheduled is the maximum number of jobs that one call makes instant. It bounds how long the
 // call keeps Redis from serving others.
@@ -8,10 +11,18 @@ const maxScheduled = 100
 
 // runScheduler makes due jobs of a source instant until the context is done.
 func (p *pool) runScheduler(ctx context.Context, s *source) {
-	if p.Lookahead == 0 {
+	switch {
+	case p.Lookahead == 0:
 		every(ctx, p.ScheduleInterval, func() { p.schedule(ctx, s) })
-		return
+	case len(p.sources) == 1:
+		p.runWhileNotQuiet(ctx, s)
+	default:
+		p.runWhenDue(ctx, s)
 	}
+}
+
+// runWhileNotQuiet is runScheduler for the only source of a pool that looks ahead.
+func (p *pool) runWhileNotQuiet(ctx context.Context, s *source) {
 	for ctx.Err() == nil {
 		if p.isQuiet(ctx, s) {
 			pause(ctx, p.Lookahead)
@@ -36,17 +47,49 @@ func (p *pool) isQuiet(ctx context.Context, s *source) bool {
 	return err != nil || due == 0
 }
 
-// schedule makes all jobs of a source instant that are due.
-func (p *pool) schedule(ctx context.Context, s *source) {
+// runWhenDue is runScheduler for one of several sources of a pool that looks ahead. It asks when
+// the next job is due, which costs Redis a fraction of the script, and rests until then. What this
+// process puts off meanwhile touches the source, so it is on time.
+func (p *pool) runWhenDue(ctx context.Context, s *source) {
 	for ctx.Err() == nil {
-		moved, err := s.Schedule(ctx, p.Name, p.now(), maxScheduled)
+		due := p.nextDue(ctx, s)
+		wait := min(due.Sub(p.now()), p.Lookahead)
+		s.rest(ctx, min(wait, p.ScheduleInterval), wait)
+		if due.After(p.now()) {
+			continue
+		}
+		for moved := 1; moved > 0 && ctx.Err() == nil; {
+			moved = p.schedule(ctx, s)
+			pause(ctx, p.ScheduleInterval)
+		}
+	}
+}
+
+// nextDue returns when the next job of a source is due: in the far future if there is none, or if
+// Redis does not answer.
+func (p *pool) nextDue(ctx context.Context, s *source) time.Time {
+	due, err := s.NextDue(ctx, p.Name)
+	if err != nil {
+		p.report("schedule", err)
+		pause(ctx, retryInterval)
+	}
+	return due
+}
+
+// schedule makes all jobs of a source instant that are due. It returns how many the last call has
+// moved.
+func (p *pool) schedule(ctx context.Context, s *source) (moved int) {
+	for ctx.Err() == nil {
+		var err error
+		moved, err = s.Schedule(ctx, p.Name, p.now(), maxScheduled)
 		if err != nil {
 			p.report("schedule", err)
 			pause(ctx, retryInterval)
-			return
+			return 0
 		}
 		if moved < maxScheduled {
-			return
+			return moved
 		}
 	}
+	return moved
 }

@@ -19,6 +19,33 @@ type source struct {
 	offers atomic.Bool
 	// acquired gets a value when the thread that came has tried to take the job.
 	acquired chan struct{}
+	// touched has a value when this process may have put off a job since the scheduler has asked
+	// when the next is due.
+	touched chan struct{}
+}
+
+func newSource(q *queue.Queue, waiter *rdb.Waiter) *source {
+	return &source{Queue: q, waiter: waiter, acquired: make(chan struct{}), touched: make(chan struct{}, 1)}
+}
+
+// touch has the scheduler ask when the next job is due.
+func (s *source) touch() {
+	select {
+	case s.touched <- struct{}{}:
+	default:
+	}
+}
+
+// rest waits for some time, at least, and then until the source is touched, or for atMost in all.
+func (s *source) rest(ctx context.Context, atLeast, atMost time.Duration) {
+	pause(ctx, atLeast)
+	timer := time.NewTimer(atMost - atLeast)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-s.touched:
+	case <-ctx.Done():
+	}
 }
 
 // awayTimeout is how long a source is waited for that was away: until it is known to be back.
