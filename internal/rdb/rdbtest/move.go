@@ -68,6 +68,9 @@ func (m *Move) End(t testing.TB) {
 func (m *Move) Resume(t testing.TB, from *Node) {
 	t.Helper()
 	m.from, m.resumed = from, true
+	if !isMaster(t, m.to) { // on a busy machine it may have been taken for failed meanwhile
+		m.to = m.cluster.RequireSuccessor(t, m.to)
+	}
 	doOn(t, m.to.Server, "cluster", "setslot", m.slot, "node", from.id)
 	doOn(t, m.to.Server, "cluster", "setslot", m.slot, "importing", from.id)
 	doOn(t, m.from.Server, "cluster", "setslot", m.slot, "migrating", m.to.id)
