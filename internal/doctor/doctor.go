@@ -121,7 +121,7 @@ const Pause = time.Second
 //   - a partition is not held;
 //   - events for another partition have a relay; what is noted of those on their way is there; no
 //     generation is given twice;
-//   - subscribers, topics' counters and histories are in their own partition;
+//   - subscribers, topics' counters and histories, and job types are in their own partition;
 //   - tokens are in all partitions as they are in their own;
 //   - a topic with subscribers in a partition is at its home, which relays it there. That it relays
 //     one where nobody wants it any more is found and ended by the bus itself.
@@ -223,7 +223,7 @@ func (s *Stats) add(e *exam.Examination) {
 	subscribers := e.Elements[keys.Subscribers()]
 	s.Subscribers += len(subscribers)
 	for topic := range e.Elements[keys.Topics()] {
-		if !e.Redis.IsOneOfSeveral() || e.Redis.IsHome(bus.TopicName(topic)) {
+		if !e.Redis.IsOneOfSeveral() || e.Redis.Has(topic) {
 			s.Topics++
 		}
 	}

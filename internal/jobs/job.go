@@ -112,4 +112,6 @@ var (
 	ErrCancelled = errors.New("the job was cancelled")
 	// ErrOtherType means that an id is that of a job of another type.
 	ErrOtherType = errors.New("the id is that of a job of another type")
+	// ErrManyTypes means that jobs of several types, in different partitions, have an id.
+	ErrManyTypes = errors.New("jobs of several types have the id")
 )

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -67,6 +68,11 @@ type Type struct {
 	// Owner is the public name of the client that made it, and may change it; empty for root.
 	Owner                bus.ClientName
 	CreatedAt, UpdatedAt time.Time
+}
+
+// CompareTypes orders types, the newest first.
+func CompareTypes(a, b Type) int {
+	return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.Name, b.Name))
 }
 
 // Counts are how many jobs of a type there are that have not ended, and what keeps them.

@@ -3,7 +3,6 @@ package rdb
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -23,29 +22,14 @@ func Answered(err error) bool { return state.Classify(err) == state.Answered }
 func HasCode(err error, code string) bool { return state.HasCode(err, code) }
 
 // Refusal returns the code with which Redis refused a call, such as READONLY; empty if it did not.
-func Refusal(err error) string {
-	if reply, ok := errors.AsType[redis.Error](err); ok {
-		for _, code := range state.Refusals {
-			if strings.Contains(reply.Error(), code) {
-				return code
-			}
-		}
-	}
-	return ""
-}
+func Refusal(err error) string { return state.Refusal(err) }
 
 // IsWrongType reports whether a key of another type refused a call, perhaps within a script, where
 // engines put the code into a sentence.
-func IsWrongType(err error) bool {
-	reply, ok := errors.AsType[redis.Error](err)
-	return ok && strings.Contains(reply.Error(), "WRONGTYPE ")
-}
+func IsWrongType(err error) bool { return state.Mentions(err, "WRONGTYPE ") }
 
 // isFull reports whether Redis refused a call because it has no memory left.
-func isFull(err error) bool {
-	reply, ok := errors.AsType[redis.Error](err)
-	return ok && strings.Contains(reply.Error(), "OOM")
-}
+func isFull(err error) bool { return state.Mentions(err, "OOM") }
 
 // Wrap says what failed, and marks the errors of a Redis that is unavailable or refuses calls with
 // [bus.ErrUnavailable]. It returns nil for [Nil].

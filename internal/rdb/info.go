@@ -41,14 +41,14 @@ func (p *Partition) Memory(ctx context.Context) (Memory, error) {
 	if err != nil {
 		return Memory{}, ErrMemoryUnknown
 	}
-	limit := number(fields["maxmemory"])
+	limit := Integer(fields["maxmemory"], 0)
 	// Buffers for replicas are in it, but Redis does not count them against its limit, nor can
 	// dropping events lower them.
-	used -= number(fields["mem_not_counted_for_evict"])
+	used -= Integer(fields["mem_not_counted_for_evict"], 0)
 	policy := fields["maxmemory_policy"]
 	return Memory{
 		Used: used, Max: limit, Evicts: limit > 0 && policy != "" && policy != "noeviction",
-		Freeing: number(fields["lazyfree_pending_objects"]) > 0,
+		Freeing: Integer(fields["lazyfree_pending_objects"], 0) > 0,
 	}, nil
 }
 
@@ -99,12 +99,6 @@ func (p *Partition) info(ctx context.Context, section string) (map[string]string
 		}
 	}
 	return fields, nil
-}
-
-// number reads an integer; 0 if it is none.
-func number(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64)
-	return n
 }
 
 // seconds reads a number of seconds; 0 if it is none.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"routemaster/internal/bus"
 	"routemaster/internal/rdb/slots"
 	"routemaster/internal/rdb/state"
 )
@@ -76,10 +75,9 @@ func (p *Partition) Node() string { return p.client.place.where(p.namespace) }
 // Number is that of the partition among all of the bus.
 func (p *Partition) Number() Number { return p.number }
 
-// IsHome is whether events of a topic are published in the partition.
-func (p *Partition) IsHome(topic bus.TopicName) bool {
-	return int(p.number) == slots.PartitionOf(string(topic), p.of)
-}
+// Has is whether a topic is published in the partition, or it has a subscriber, by token, or a job
+// type: all are spread alike.
+func (p *Partition) Has(name string) bool { return int(p.number) == slots.PartitionOf(name, p.of) }
 
 // HasConfirmation is whether replicas must confirm changes.
 func (p *Partition) HasConfirmation() bool { return p.client.minReplicas > 0 }

@@ -40,6 +40,9 @@ func (all Partitions) Home(topic bus.TopicName) *Partition { return all.of(strin
 // Of is the partition that has all of a subscriber: what it is subscribed to, and its batches.
 func (all Partitions) Of(subscriber bus.Token) *Partition { return all.of(string(subscriber)) }
 
+// OfJobs is the partition that has all of a job type: its jobs, their archive and its limits.
+func (all Partitions) OfJobs(typeName string) *Partition { return all.of(typeName) }
+
 func (all Partitions) of(name string) *Partition { return all[slots.PartitionOf(name, len(all))] }
 
 // PartitionKey is the key, behind the namespace, of a partition that is to be used: a string, its
@@ -56,6 +59,20 @@ end
 // Release lets scripts run in the partition, of which there must be several. A new one is held.
 func (p *Partition) Release(ctx context.Context) error {
 	return Wrap("release", p.Set(ctx, p.namespace+PartitionKey, p.Name(), 0).Err())
+}
+
+// RequireOpen fails with [bus.ErrUnavailable] unless scripts may run in the partition: what is read
+// from one that is held, or has come back without its keys, may not be all. A bus without
+// partitions is asked nothing.
+func (p *Partition) RequireOpen(ctx context.Context) error {
+	if !p.IsOneOfSeveral() {
+		return nil
+	}
+	there, err := p.Exists(ctx, p.namespace+PartitionKey).Result()
+	if err == nil && there == 0 {
+		return bus.ErrUnavailable
+	}
+	return Wrap("look at the partition", err)
 }
 
 // Hold has the partition refuse all scripts, which then fail with [bus.ErrUnavailable], until it is

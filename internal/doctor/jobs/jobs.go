@@ -37,6 +37,7 @@ type examination struct {
 func Find(e *exam.Examination) {
 	x := examination{e, jobstore.Keys{Namespace: e.Keys.Namespace}}
 	x.findTypes()
+	x.findForeign()
 	for id, record := range e.Records {
 		x.findRecord(id, record)
 	}
@@ -106,6 +107,19 @@ func (x examination) findTypes() {
 			x.Add(schedules, "lists "+name+", which has no schedule", "removed", []exam.Check{
 				exam.Is(1, "HEXISTS", schedules, name), exam.Is(0, "HSTRLEN", x.work.Type(jobs.TypeName(name)), "schedule"),
 			}, exam.Command{"HDEL", schedules, name})
+		}
+	}
+}
+
+// findForeign looks for types that belong to another partition. Nobody would look for them here.
+// What is there of them is judged as that of others is.
+func (x examination) findForeign() {
+	if !x.Redis.IsOneOfSeveral() {
+		return
+	}
+	for name := range x.Each(keys.Type("")) {
+		if hash := x.work.Type(jobs.TypeName(name)); !x.Redis.Has(name) {
+			x.Add(hash, "belongs to another partition", "", []exam.Check{exam.Is(1, "EXISTS", hash)})
 		}
 	}
 }

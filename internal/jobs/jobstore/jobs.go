@@ -12,10 +12,13 @@ import (
 	"routemaster/internal/rdb"
 )
 
-// readJob reads what show_job of lua/lib/steps.lua returns.
+// placeAt is where job_list.lua adds the place to what show_job of lua/lib/steps.lua returns.
+const placeAt = 3
+
+// readJob reads what show_job of lua/lib/steps.lua returns, and lists.
 func readJob(shown any) (job jobs.Job, ok bool) {
 	parts, _ := shown.([]any)
-	if len(parts) != 3 {
+	if len(parts) < placeAt {
 		return job, false
 	}
 	fields, _ := parts[1].([]any)

@@ -1,7 +1,6 @@
 package jobstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -55,7 +54,12 @@ func parseType(name jobs.TypeName, hash map[string]string) (t jobs.Type, ok bool
 // CreateType makes a type. It fails with [jobs.ErrTypeExists], [jobs.ErrTooManyTypes] or
 // [bus.ErrUnavailable].
 func (s *Store) CreateType(ctx context.Context, t jobs.Type) error {
-	return s.putType(ctx, t, "0", scheduleChange(jobs.Type{}, t))
+	return s.CreateTypeBeside(ctx, t, 0)
+}
+
+// CreateTypeBeside is [Store.CreateType] where other partitions have so many types already.
+func (s *Store) CreateTypeBeside(ctx context.Context, t jobs.Type, elsewhere int) error {
+	return s.putType(ctx, t, "0", scheduleChange(jobs.Type{}, t), jobs.MaxTypes-elsewhere)
 }
 
 // scheduleChange is what type_put.lua is told of a schedule.
@@ -69,8 +73,8 @@ func scheduleChange(before, after jobs.Type) string {
 	return "kept"
 }
 
-func (s *Store) putType(ctx context.Context, t jobs.Type, revision, schedule string) error {
-	args := append([]any{string(t.Name), revision, jobs.MaxTypes, micros(t.UpdatedAt), schedule}, fieldsOf(t)...)
+func (s *Store) putType(ctx context.Context, t jobs.Type, revision, schedule string, max int) error {
+	args := append([]any{string(t.Name), revision, max, micros(t.UpdatedAt), schedule}, fieldsOf(t)...)
 	_, err := replied("store job type", s.redis.Change(ctx, scriptTypePut, args...))
 	return orUnknownType(err)
 }
@@ -103,7 +107,7 @@ func (s *Store) ChangeType(ctx context.Context, name jobs.TypeName, change func(
 		if err := change(&t); err != nil {
 			return t, err
 		}
-		err = s.putType(ctx, t, hash["revision"], scheduleChange(before, t))
+		err = s.putType(ctx, t, hash["revision"], scheduleChange(before, t), jobs.MaxTypes)
 		if err == nil {
 			err = s.wake(ctx, string(name), true)
 		}
@@ -145,9 +149,7 @@ func (s *Store) Types(ctx context.Context) ([]jobs.Type, error) {
 		return nil, err
 	}
 	types, err := s.readTypes(ctx, names...)
-	slices.SortFunc(types, func(a, b jobs.Type) int {
-		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(types, jobs.CompareTypes)
 	return types, err
 }
 
@@ -157,6 +159,13 @@ func (s *Store) TypeNames(ctx context.Context) ([]string, error) {
 	names, err := s.redis.SMembers(ctx, s.keys.Types()).Result()
 	slices.Sort(names)
 	return names, rdb.Wrap("list job types", err)
+}
+
+// CountTypes returns how many types there are, those included that are being deleted. It fails with
+// [bus.ErrUnavailable].
+func (s *Store) CountTypes(ctx context.Context) (int, error) {
+	n, err := s.redis.SCard(ctx, s.keys.Types()).Result()
+	return int(n), rdb.Wrap("count job types", err)
 }
 
 // readTypes returns those of some types that are there and are not being deleted.

@@ -54,8 +54,9 @@ func Tag(partition, partitions int) string {
 	}
 }
 
-// PartitionOf is the number of the partition, of so many, that has a topic or a subscriber of a
-// name: by its FNV-1a hash of 64 bits. It must never change. A bus without partitions has number 0.
+// PartitionOf is the number of the partition, of so many, that has a topic, a subscriber or a
+// job type of a name: by its FNV-1a hash of 64 bits. It must never change. A bus without partitions
+// has number 0.
 func PartitionOf(name string, partitions int) int {
 	if partitions <= 1 {
 		return 0

@@ -27,8 +27,8 @@ const (
 	Unavailable
 )
 
-// Refusals are codes of error replies. Scripts put the code into the middle of their own message.
-var Refusals = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "NOPERM", aborted}
+// refusals are codes of error replies. Scripts put the code into the middle of their own message.
+var refusals = []string{"OOM", "READONLY", "MISCONF", "NOREPLICAS", "NOPERM", aborted}
 
 // aborted ends a transaction of which a command was refused, and is the error of all others. A full
 // Redis refuses even those that only read.
@@ -67,7 +67,7 @@ func Classify(err error) Class {
 		return Moved
 	case slices.ContainsFunc(elsewhere, begins):
 		return Unavailable
-	case slices.ContainsFunc(Refusals, has):
+	case slices.ContainsFunc(refusals, has):
 		return Refused
 	case slices.ContainsFunc(unready, has):
 		return Unavailable
@@ -79,6 +79,22 @@ func Classify(err error) Class {
 func HasCode(err error, code string) bool {
 	reply, ok := errors.AsType[redis.Error](err)
 	return ok && strings.HasPrefix(reply.Error(), code+" ")
+}
+
+// Mentions reports whether err is an error that Redis answered with, which has a text in it.
+func Mentions(err error, text string) bool {
+	reply, ok := errors.AsType[redis.Error](err)
+	return ok && strings.Contains(reply.Error(), text)
+}
+
+// Refusal returns the code with which Redis refused a call; empty if it did not.
+func Refusal(err error) string {
+	for _, code := range refusals {
+		if Mentions(err, code) {
+			return code
+		}
+	}
+	return ""
 }
 
 // Worst is the error of a pipeline: that of the first command that Redis did not answer, or

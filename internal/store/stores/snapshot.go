@@ -56,7 +56,7 @@ func (s *Stores) Snapshot(ctx context.Context, until time.Time) (Snapshot, error
 		reading.Go(func() {
 			if snapshots[i], errs[i] = s.stats[i].Snapshot(ctx, until); errs[i] == nil {
 				outboxes[i], errs[i] = s.relays[i].Outboxes(ctx, len(s.all))
-				held[i] = requireOpen(ctx, s.all[i]) != nil
+				held[i] = s.partitions[i].RequireOpen(ctx) != nil
 			}
 		})
 	}

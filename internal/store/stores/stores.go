@@ -4,6 +4,7 @@
 //   - A topic has a home, where its events are published. What is kept of them is there.
 //   - A subscriber is in the partition of its token, with all that is queued for it.
 //   - Tokens are in every partition.
+//   - A job type is in the partition of its name, with its jobs: package jobstores goes over these.
 //   - What there is once, such as counters, is in the first.
 //   - Lists are merged from all.
 //
@@ -46,6 +47,9 @@ func New(all ...*store.Store) *Stores {
 
 // All are the stores, by number of their partitions.
 func (s *Stores) All() []*store.Store { return s.all }
+
+// Partitions are those of the stores.
+func (s *Stores) Partitions() rdb.Partitions { return s.partitions }
 
 // First has what there is once.
 func (s *Stores) First() *store.Store { return s.all[0] }
@@ -118,7 +122,7 @@ func askFrom[T any](ctx context.Context, s *Stores, first *store.Store, question
 			st := order[asked]
 			asked++
 			go func() {
-				a := answer{err: requireOpen(ctx, st)}
+				a := answer{err: st.Partition().RequireOpen(ctx)}
 				if a.err == nil {
 					a.value, a.err = question(ctx, st)
 				}
@@ -136,15 +140,4 @@ func askFrom[T any](ctx context.Context, s *Stores, first *store.Store, question
 		case <-time.After(patience):
 		}
 	}
-}
-
-// requireOpen fails unless a partition is to be used: one that is held, or has come back empty, may
-// know nothing.
-func requireOpen(ctx context.Context, st *store.Store) error {
-	p := st.Partition()
-	there, err := p.Exists(ctx, p.Namespace()+rdb.PartitionKey).Result()
-	if err == nil && there == 0 {
-		return bus.ErrUnavailable
-	}
-	return rdb.Wrap("look at the partition", err)
 }

@@ -136,7 +136,7 @@ func (s *Stores) SyncToken(ctx context.Context, token bus.Token) error {
 	for range maxSyncs {
 		name, err := own.ClientName(ctx, token)
 		if err == nil {
-			err = requireOpen(ctx, own) // or it may know nothing
+			err = own.Partition().RequireOpen(ctx) // or it may know nothing
 		}
 		if err != nil || name == "" || synced && name == before {
 			return err

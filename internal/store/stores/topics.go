@@ -59,7 +59,7 @@ func (s *Stores) deleteElsewhere(ctx context.Context, from *relays.Relays, d *re
 			there = append(there, s.all[number])
 		}
 	}
-	if err := each(there, func(st *store.Store) error { return requireOpen(ctx, st) }); err != nil {
+	if err := each(there, func(st *store.Store) error { return st.Partition().RequireOpen(ctx) }); err != nil {
 		return err
 	}
 	return each(there, func(st *store.Store) error {

@@ -95,6 +95,19 @@ func (p *Partitions) TopicIn(number rdb.Number, n int) bus.TopicName {
 	}
 }
 
+// TypeIn is a job type of a partition, other than those before.
+func (p *Partitions) TypeIn(number rdb.Number, n int) string {
+	for i := 0; ; i++ {
+		name := fmt.Sprintf("type-%d", i)
+		if p.All.OfJobs(name).Number() != number {
+			continue
+		}
+		if n--; n < 0 {
+			return name
+		}
+	}
+}
+
 // AddSubscriber subscribes a client of a partition to topics.
 func (p *Partitions) AddSubscriber(number rdb.Number, maxEvents int, topics ...bus.TopicName) bus.Token {
 	p.T.Helper()

@@ -10,12 +10,16 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstores"
+	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 )
 
 // Shop is the jobs of a test, and what tests do with them. Whatever fails fails the test.
 type Shop struct {
 	*jobstore.Store
+	// All is the top over it.
+	All  *jobstores.Stores
 	T    testing.TB
 	Keys jobstore.Keys
 	// Now is what the clock shows.
@@ -25,7 +29,8 @@ type Shop struct {
 // NewShop makes a shop on a server, whose clock shows a time.
 func NewShop(t testing.TB, server *rdbtest.Server, now time.Time) *Shop {
 	const namespace = "w:"
-	return &Shop{jobstore.New(server.Open(t).Partition(namespace)), t, jobstore.Keys{Namespace: namespace}, now}
+	all := jobstores.New(rdb.Partitions{server.Open(t).Partition(namespace)})
+	return &Shop{all.All()[0], all, t, jobstore.Keys{Namespace: namespace}, now}
 }
 
 // Add makes a type of three attempts, one at a time, with changes.

@@ -4,7 +4,7 @@
 --          id of the job before the page, '+inf' and '' for the first, 6 max jobs, 7 type, may be
 --          empty
 -- Returns  {the last job that was looked at: its place and id, '' if that was the last; jobs, as
---          show_job}
+--          show_job, with their places behind}
 -- Cost     1 command for each list, of a type and status, and 3 for each job. For jobs of the
 --          wanted status it looks at some MAX_SEEN others, and some MAX_LOOKED lists, at most.
 local archived, status, before, before_id = ARGV[2] == 'archive', ARGV[3], ARGV[4], ARGV[5]
@@ -80,7 +80,10 @@ while true do
     seen = seen + 1
     if wanted then
       local ok, shown = pcall(show_job, place[2])
-      if ok then table.insert(reply, shown) end
+      if ok then
+        shown[4] = exact(place[1])
+        table.insert(reply, shown)
+      end
       listed = listed + 1
     end
     before, before_id = exact(place[1]), place[2]

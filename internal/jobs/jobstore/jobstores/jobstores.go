@@ -1,0 +1,199 @@
+// Package jobstores is the top over the jobs of all partitions of a bus: of one, or of several.
+// All that is about one type, and so about its jobs, is in the partition of the type's name, and
+// nothing of it goes to another one: so an id is that of one job in a partition, and types of
+// different partitions may have a job each of the same id. What is about all types asks every
+// partition. On a bus without partitions each call is one of its store.
+package jobstores
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"routemaster/internal/jobs"
+	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/queue"
+	"routemaster/internal/rdb"
+)
+
+// Stores are all jobs of a bus. They are safe for concurrent use.
+type Stores struct {
+	partitions rdb.Partitions
+	all        []*jobstore.Store
+}
+
+// New is the top over the jobs of all partitions of a bus, by number.
+func New(partitions rdb.Partitions) *Stores {
+	s := &Stores{partitions: partitions}
+	for _, p := range partitions {
+		s.all = append(s.all, jobstore.New(p))
+	}
+	return s
+}
+
+// All are the jobs of each partition, by number.
+func (s *Stores) All() []*jobstore.Store { return s.all }
+
+// Number is that of the partition that has all of a type.
+func (s *Stores) Number(name jobs.TypeName) rdb.Number {
+	return s.partitions.OfJobs(string(name)).Number()
+}
+
+// Of has all of a type.
+func (s *Stores) Of(name jobs.TypeName) *jobstore.Store { return s.all[s.Number(name)] }
+
+// Queues are those of the jobs' entries, by number of their partitions.
+func (s *Stores) Queues() (queues []*queue.Queue) {
+	for _, st := range s.all {
+		queues = append(queues, st.Queue())
+	}
+	return queues
+}
+
+// Each calls a function for all partitions at once, with their numbers, and returns its errors, by
+// number.
+func (s *Stores) Each(do func(number int, st *jobstore.Store) error) []error {
+	errs := make([]error, len(s.all))
+	if len(s.all) == 1 {
+		errs[0] = do(0, s.all[0])
+		return errs
+	}
+	var calls sync.WaitGroup
+	for i, st := range s.all {
+		calls.Go(func() { errs[i] = do(i, st) })
+	}
+	calls.Wait()
+	return errs
+}
+
+// Job is [jobstore.Store.Job]. Without a name it asks all partitions, and fails with
+// [jobs.ErrManyTypes] if several have a job of the id.
+func (s *Stores) Job(ctx context.Context, name jobs.TypeName, id jobs.ID) (jobs.Job, error) {
+	if name != "" || len(s.all) == 1 {
+		return s.Of(name).Job(ctx, name, id)
+	}
+	found := make([]jobs.Job, len(s.all))
+	errs := s.Each(func(i int, st *jobstore.Store) (err error) {
+		found[i], err = st.Job(ctx, "", id)
+		return err
+	})
+	var job jobs.Job
+	failure := jobs.ErrUnknownJob
+	for i, err := range errs {
+		switch {
+		case err == nil && failure == nil:
+			failure = jobs.ErrManyTypes
+		case err == nil && errors.Is(failure, jobs.ErrUnknownJob):
+			job, failure = found[i], nil
+		case err != nil && !errors.Is(err, jobs.ErrUnknownJob): // it may have the job, too
+			return jobs.Job{}, err
+		}
+	}
+	return job, failure
+}
+
+// Replay is [jobstore.Store.Replay]. Without a name it looks for the job first, as [Stores.Job].
+func (s *Stores) Replay(ctx context.Context, name jobs.TypeName, id, copied jobs.ID, now time.Time) (jobs.Job, error) {
+	if name == "" && len(s.all) > 1 {
+		job, err := s.Job(ctx, "", id)
+		if err != nil {
+			return jobs.Job{}, err
+		}
+		name = job.Type
+	}
+	return s.Of(name).Replay(ctx, name, id, copied, now)
+}
+
+// Type is [jobstore.Store.Type].
+func (s *Stores) Type(ctx context.Context, name jobs.TypeName) (jobs.Type, error) {
+	t, err := s.Of(name).Type(ctx, name)
+	return t, s.orClosed(ctx, name, err)
+}
+
+// orClosed is an error of a call that is about a type: a partition that has lost its keys does not
+// know whether there is the type.
+func (s *Stores) orClosed(ctx context.Context, name jobs.TypeName, err error) error {
+	if errors.Is(err, jobs.ErrUnknownType) {
+		return cmp.Or(s.partitions.OfJobs(string(name)).RequireOpen(ctx), err)
+	}
+	return err
+}
+
+// ChangeType is [jobstore.Store.ChangeType].
+func (s *Stores) ChangeType(ctx context.Context, name jobs.TypeName, change func(*jobs.Type) error) (jobs.Type, error) {
+	t, err := s.Of(name).ChangeType(ctx, name, change)
+	return t, s.orClosed(ctx, name, err)
+}
+
+// DeleteType is [jobstore.Store.DeleteType].
+func (s *Stores) DeleteType(
+	ctx context.Context, name jobs.TypeName, force bool, now time.Time, allowed func(jobs.Type) error,
+) error {
+	return s.orClosed(ctx, name, s.Of(name).DeleteType(ctx, name, force, now, allowed))
+}
+
+// countTimeout is how long a partition is waited for that is asked how many types it has.
+const countTimeout = 500 * time.Millisecond
+
+// CreateType is [jobstore.Store.CreateType]. There may be [jobs.MaxTypes] in all partitions; those
+// of one that is away are not counted, and two that are made at once may be one too many.
+func (s *Stores) CreateType(ctx context.Context, t jobs.Type) error {
+	own := s.Of(t.Name)
+	if len(s.all) == 1 {
+		return own.CreateType(ctx, t)
+	}
+	var elsewhere atomic.Int64
+	counting, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	s.Each(func(_ int, st *jobstore.Store) error {
+		if st != own {
+			n, _ := st.CountTypes(counting)
+			elsewhere.Add(int64(n))
+		}
+		return nil
+	})
+	return own.CreateTypeBeside(ctx, t, int(elsewhere.Load()))
+}
+
+// Types is [jobstore.Store.Types] of all partitions. It fails with [bus.ErrUnavailable] while one
+// of them is away or held.
+func (s *Stores) Types(ctx context.Context) ([]jobs.Type, error) {
+	found := make([][]jobs.Type, len(s.all))
+	errs := s.Each(func(i int, st *jobstore.Store) (err error) {
+		if found[i], err = st.Types(ctx); err == nil {
+			err = s.partitions[i].RequireOpen(ctx)
+		}
+		return err
+	})
+	types := slices.Concat(found...)
+	slices.SortFunc(types, jobs.CompareTypes)
+	return types, cmp.Or(errs...)
+}
+
+// Counts is [jobstore.Store.Counts].
+func (s *Stores) Counts(ctx context.Context, types ...jobs.Type) ([]jobs.Counts, error) {
+	if len(s.all) == 1 {
+		return s.all[0].Counts(ctx, types...)
+	}
+	of, at := make([][]jobs.Type, len(s.all)), make([][]int, len(s.all))
+	for i, t := range types {
+		number := s.Number(t.Name)
+		of[number], at[number] = append(of[number], t), append(at[number], i)
+	}
+	all := make([]jobs.Counts, len(types))
+	errs := s.Each(func(number int, st *jobstore.Store) error {
+		if len(of[number]) == 0 {
+			return nil
+		}
+		counts, err := st.Counts(ctx, of[number]...)
+		for i, n := range counts {
+			all[at[number][i]] = n
+		}
+		return err
+	})
+	return all, cmp.Or(errs...)
+}
