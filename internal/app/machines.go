@@ -67,21 +67,6 @@ func applyMachines(ctx context.Context, client *topics.Client, next *machines.De
 	})
 }
 
-// machineNames returns a function that reads the names of all machines.
-func machineNames(labels *labelstore.Store) func(context.Context) (map[string]bool, error) {
-	return func(ctx context.Context) (map[string]bool, error) {
-		definitions, err := labels.Definitions(ctx)
-		if err != nil {
-			return nil, err
-		}
-		names := make(map[string]bool, len(definitions.Machines))
-		for _, m := range definitions.Machines {
-			names[string(m.Name)] = true
-		}
-		return names, nil
-	}
-}
-
 // newLabelStore makes the machines and labels of a bus. A process has one, so that it reads their
 // definitions once.
 func newLabelStore(st *store.Store) *labelstore.Store {

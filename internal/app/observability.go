@@ -45,7 +45,7 @@ func startObservability(
 		return nil, err
 	}
 	o.metrics.AddBus(all, metrics.BusOptions{Memory: c.Memory, ScalingDeadline: c.ScalingDeadline}, time.Now)
-	o.metrics.AddJobs(jobTypesOf(all.First()), time.Now)
+	o.metrics.AddJobs(jobTypesOf(all), time.Now)
 	o.metrics.AddMachines(machinesOf(all.First(), labels))
 	o.recorder = telemetry.NewRecorder(o.metrics, all.First(), log)
 	o.start(context.WithoutCancel(ctx), daemon, c.CounterFlushInterval, log)

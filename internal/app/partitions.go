@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/bus"
+	"routemaster/internal/jobs/housekeeping"
 	"routemaster/internal/maintenance"
 	"routemaster/internal/queue"
 	"routemaster/internal/store/relays"
@@ -40,13 +41,12 @@ const (
 // keepers do the housekeeping, by number of their partitions.
 type keepers []*maintenance.Maintenance
 
-// newKeepers makes them. The spares are in the first partition.
+// newKeepers makes them, with the archives of jobs to make room.
 func newKeepers(
-	c Config, all *stores.Stores, queues []*queue.Queue, obs *observability, log *slog.Logger, spares ...maintenance.Spare,
+	c Config, all *stores.Stores, queues []*queue.Queue, archives []*housekeeping.Archive, obs *observability, log *slog.Logger,
 ) (k keepers) {
 	for i, st := range all.All() {
-		k = append(k, maintenance.New(all, st, queues[i], c.Memory, obs.recorder, log, time.Now, spares...))
-		spares = nil
+		k = append(k, maintenance.New(all, st, queues[i], c.Memory, obs.recorder, log, time.Now, archives[i]))
 	}
 	return k
 }
@@ -56,8 +56,11 @@ func (k keepers) run(job func(*maintenance.Maintenance, context.Context, *queue.
 	return func(ctx context.Context, task *queue.Task) queue.Result { return job(k[task.Partition], ctx, task) }
 }
 
-// tickers are what has the housekeeping done in each partition.
-func (k keepers) tickers() (all []worker.Ticker) {
+// tickers are what has the housekeeping done in each partition, with that of jobs.
+func (k keepers) tickers(ofJobs []housekeeping.Task) (all []worker.Ticker) {
+	for _, task := range ofJobs {
+		all = append(all, worker.Ticker(task))
+	}
 	for _, keeper := range k {
 		all = append(all,
 			worker.Ticker{Interval: autodropInterval, Work: keeper.Enqueue(bus.JobAutodrop)},

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"routemaster/internal/jobs/housekeeping"
-	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstores"
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
@@ -21,15 +21,15 @@ import (
 // newCollector makes what takes samples of the bus.
 func newCollector(c Config, all *stores.Stores, labels *labelstore.Store) *samples.Collector {
 	return samples.NewCollector(samples.Config{
-		Stores: all, JobTypes: jobTypesOf(all.First()), Machines: machinesOf(all.First(), labels),
+		Stores: all, JobTypes: jobTypesOf(all), Machines: machinesOf(all.First(), labels),
 		Memory: c.Memory, ScalingDeadline: c.ScalingDeadline,
 	}, time.Now)
 }
 
 // jobTypesOf reads the state of job types, for metrics and samples.
-func jobTypesOf(st *store.Store) telemetry.JobTypes {
+func jobTypesOf(all *stores.Stores) telemetry.JobTypes {
 	return telemetry.JobTypes{
-		Count: housekeeping.CountsOf(jobstore.New(st.Partition())), Counters: stats.Of(st).ReadCounters,
+		Count: housekeeping.CountsOf(jobstores.New(all.Partitions())), Counters: stats.Of(all.First()).ReadCounters,
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/delivery"
 	"routemaster/internal/jobs/housekeeping"
-	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstores"
 	"routemaster/internal/jobs/runner"
 	labelrunner "routemaster/internal/machines/runner"
 	"routemaster/internal/machines/topics"
@@ -74,24 +74,24 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	defer downstream.Close()
 	machineTopics := newTopics(all, labelStore, obs, log)
 	deliverer := newDeliverer(c, all, obs, client, machineTopics, log)
-	jobStore := jobstore.New(st.Partition())
-	jobRunner := newRunner(c, jobStore, obs, client, downstream, log)
+	jobStores := jobstores.New(all.Partitions())
+	jobRunner := newRunner(c, jobStores, obs, client, downstream, log)
 	labelRunner := labelrunner.New(labelStore, labelrunner.Config{
 		Client: client, Threads: c.MachineThreads, Tracer: obs.tracer, Recorder: obs.recorder,
 	}, log, time.Now)
-	archive, scheduler := housekeeping.NewArchive(jobStore, obs.recorder, time.Now), housekeeping.NewScheduler(jobStore, log, time.Now)
-	keepers := newKeepers(c, all, queues, obs, log, archive)
-	keepers[0].Tidy(maintenance.Named{Tag: telemetry.JobTypeTag, Names: housekeeping.NamesOf(jobStore)})
-	keepers[0].Tidy(maintenance.Named{Tag: telemetry.MachineTag, Names: machineNames(labelStore)})
+	archives, jobTasks := housekeeping.TasksOf(jobStores, obs.recorder, log, time.Now)
+	keepers := newKeepers(c, all, queues, archives, obs, log)
+	keepers[0].Tidy(maintenance.Named{Tag: telemetry.JobTypeTag, Names: housekeeping.NamesOf(jobStores)})
+	keepers[0].Tidy(maintenance.Named{Tag: telemetry.MachineTag, Names: labelStore.MachineNames})
 	monitor := maintenance.NewMonitor(all, c.Memory, metricservice.New(metricservice.Config{
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
-	}, log), log, time.Now, housekeeping.GaugesOf(jobStore, time.Now))
+	}, log), log, time.Now, housekeeping.GaugesOf(jobStores, time.Now))
 	var w *worker.Worker
 	heartbeat := newHeartbeat(st, overview.Process{
 		Kind: "worker", Threads: c.WorkerThreads, Others: auxThreads + c.JobThreads + c.MachineThreads,
 	}, func() int { return w.Busy(bus.QueueMain) })
 	w = worker.New(queues, worker.Config{
-		Pools:          newPools(c, queues, all, obs, jobStore.Queue(), labelStore.Queue(), deliverer, jobRunner),
+		Pools:          newPools(c, queues, all, obs, jobStores.Queues(), labelStore.Queue(), deliverer, jobRunner),
 		AcquireTimeout: c.AcquireTimeout,
 		RetryAfter:     c.MaxBackoff,
 		Handlers: map[bus.JobName]worker.Handler{
@@ -106,15 +106,12 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			bus.JobScrubQueues:  keepers.run((*maintenance.Maintenance).ScrubQueues),
 			bus.JobScrubWorkers: keepers.run((*maintenance.Maintenance).ScrubWorkers),
 		},
-		Tickers: slices.Concat(historyTickers(c, all, labelStore), keepers.tickers(), []worker.Ticker{
+		Tickers: slices.Concat(historyTickers(c, all, labelStore), keepers.tickers(jobTasks), []worker.Ticker{
 			{Interval: samples.WorkerInterval, Work: heartbeat.Beat},
 			{Interval: c.MonitorInterval, Work: keepers[0].Enqueue(bus.JobMonitor)},
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},
 			{Interval: labelrunner.TenderInterval, Work: labelrunner.NewTender(labelStore, time.Now).Tick},
 			{Interval: topics.TidyInterval, Work: machineTopics.Tidy},
-			{Interval: housekeeping.PurgeInterval, Work: archive.Purge},
-			{Interval: housekeeping.SchedulerInterval, Work: scheduler.Tick},
-			{Interval: housekeeping.SeriesInterval, Work: housekeeping.SeriesOf(jobStore, obs.recorder)},
 		}),
 		Stopping: func(busy map[bus.Queue]int64) {
 			log.Info("worker stopping, waiting for deliveries in flight", "deliveries", busy[bus.QueueMain],
@@ -167,7 +164,7 @@ func newDeliverer(
 
 // newRunner makes what hands jobs to their services: through the client to URLs that clients chose,
 // and through downstream, which denies no address, to the operator's.
-func newRunner(c Config, store *jobstore.Store, obs *observability, client, downstream *outbound.Client, log *slog.Logger) *runner.Runner {
+func newRunner(c Config, store *jobstores.Stores, obs *observability, client, downstream *outbound.Client, log *slog.Logger) *runner.Runner {
 	if c.JobThreads > 0 && c.DownstreamURL != "" && c.DownstreamAuth == "" {
 		log.Warn("DOWNSTREAM_WORKER_AUTH is not set: the service at DOWNSTREAM_URL cannot tell who calls it")
 	}
@@ -184,7 +181,7 @@ func newRunner(c Config, store *jobstore.Store, obs *observability, client, down
 // newPools makes the pools: for batches, for the housekeeping, for relays if there are partitions
 // and, if wanted, for jobs and labels.
 func newPools(
-	c Config, queues []*queue.Queue, all *stores.Stores, obs *observability, jobQueue, labelQueue *queue.Queue, deliverer *delivery.Deliverer, jobRunner *runner.Runner,
+	c Config, queues []*queue.Queue, all *stores.Stores, obs *observability, jobQueues []*queue.Queue, labelQueue *queue.Queue, deliverer *delivery.Deliverer, jobRunner *runner.Runner,
 ) []worker.Pool {
 	pools := []worker.Pool{
 		{
@@ -199,7 +196,7 @@ func newPools(
 	}
 	if c.JobThreads > 0 {
 		pools = append(pools, worker.Pool{
-			Queues: []*queue.Queue{jobQueue}, Name: bus.QueueJobs, Kind: bus.JobJob, Threads: c.JobThreads,
+			Queues: jobQueues, Name: bus.QueueJobs, Kind: bus.JobJob, Threads: c.JobThreads,
 			ScheduleInterval: mainScheduleInterval, Lookahead: jobsLookahead,
 			Discarded: jobRunner.Discarded, EndedElsewhere: true,
 		})

@@ -16,7 +16,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/history"
 	"routemaster/internal/ingest"
-	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstores"
 	"routemaster/internal/livetail"
 	"routemaster/internal/overview"
 	"routemaster/internal/store/lastuse"
@@ -114,7 +114,7 @@ func New(
 		Service: service, config: config, stores: all, ingest: in, tails: livetail.New(all, log), metrics: metrics,
 		queues:     queues.New(config.Queues, service, all),
 		subscriber: subscriber.New(config.Subscriber, service, all),
-		jobs:       jobs.New(config.Jobs, service, jobstore.New(first.Partition())),
+		jobs:       jobs.New(config.Jobs, service, jobstores.New(all.Partitions())),
 		machines:   machines.New(config.Machines, service, all),
 	}
 }

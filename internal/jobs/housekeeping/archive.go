@@ -13,9 +13,9 @@ import (
 // be kept.
 const PurgeInterval = 30 * time.Second
 
-// Archive looks after the jobs that have ended. It is a spare of autodrop: what an archived job was
-// for is done, and nobody waits for it. What is lost is its outcome, and that its id cannot be
-// enqueued again.
+// Archive looks after the jobs of a partition that have ended. It is a spare of autodrop: what an
+// archived job was for is done, and nobody waits for it. What is lost is its outcome, and that its
+// id cannot be enqueued again.
 type Archive struct {
 	store    *jobstore.Store
 	recorder *telemetry.Recorder // may be nil

@@ -58,7 +58,7 @@ func TestGauges(t *testing.T) {
 	t.Parallel()
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s, ctx := newShop(t, server), t.Context()
-		measure := housekeeping.GaugesOf(s.Store, func() time.Time { return s.Now })
+		measure := housekeeping.GaugesOf(s.All, func() time.Time { return s.Now })
 		measures, err := measure(ctx)
 		require.NoError(t, err)
 		assert.Empty(t, measures, "there is no type")
@@ -76,7 +76,7 @@ func TestGauges(t *testing.T) {
 		second := s.Now
 		s.Put("pay") // one is instant, and one waits for it
 		s.Put("pay")
-		counts, err := housekeeping.CountsOf(s.Store)(ctx)
+		counts, err := housekeeping.CountsOf(s.All)(ctx)
 		require.NoError(t, err)
 		require.Len(t, counts, 2)
 		assert.Equal(t, []jobs.TypeName{"pay", "ship"}, []jobs.TypeName{counts[0].Name, counts[1].Name})
@@ -103,7 +103,7 @@ func TestAttemptsOfFetchedJobsAreCountedFromZero(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
 		s, ctx := newShop(t, server), t.Context()
 		recorder, page := s.metrics(server)
-		show := housekeeping.SeriesOf(s.Store, recorder)
+		show := housekeeping.SeriesOf(s.All, recorder)
 		lost := func() string { return regexp.MustCompile(`routemaster_job_attempts_lost_total\{.*`).FindString(page()) }
 		require.NoError(t, show(ctx))
 		assert.Empty(t, lost())

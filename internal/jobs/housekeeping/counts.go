@@ -2,38 +2,74 @@ package housekeeping
 
 import (
 	"context"
+	"slices"
+	"sync/atomic"
 	"time"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstores"
 	"routemaster/internal/telemetry/metricservice"
 )
 
-// CountsOf returns a function that counts the jobs of all types. While there is no type it costs
-// one command.
-func CountsOf(store *jobstore.Store) func(context.Context) ([]jobs.CountedType, error) {
+// countTimeout is how long one of several partitions is waited for: those who count have half a
+// second for all that they read.
+const countTimeout = 300 * time.Millisecond
+
+// CountsOf returns a function that counts the jobs of all types, the newest first. While there is
+// no type it costs one command in each partition. What is in a partition that cannot be read is
+// missing; it fails with [bus.ErrUnavailable] if that are all.
+func CountsOf(all *jobstores.Stores) func(context.Context) ([]jobs.CountedType, error) {
 	return func(ctx context.Context) ([]jobs.CountedType, error) {
-		types, err := store.Types(ctx)
-		if err != nil || len(types) == 0 {
-			return nil, err
-		}
-		counts, err := store.Counts(ctx, types...)
-		if err != nil {
-			return nil, err
-		}
-		counted := make([]jobs.CountedType, len(types))
-		for i, t := range types {
-			counted[i] = jobs.CountedType{Type: t, Counts: counts[i]}
-		}
-		return counted, nil
+		return gather(ctx, all, count)
 	}
 }
 
-// NamesOf returns a function that reads the names of all types.
-func NamesOf(store *jobstore.Store) func(context.Context) (map[string]bool, error) {
+// gather joins what a function reads in each partition, as far as it can be read.
+func gather(
+	ctx context.Context, all *jobstores.Stores, read func(context.Context, *jobstore.Store) ([]jobs.CountedType, error),
+) ([]jobs.CountedType, error) {
+	if len(all.All()) == 1 {
+		return read(ctx, all.All()[0])
+	}
+	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	defer cancel()
+	found := make([][]jobs.CountedType, len(all.All()))
+	errs := all.Each(func(number int, st *jobstore.Store) (err error) {
+		found[number], err = read(ctx, st)
+		return err
+	})
+	if !slices.Contains(errs, nil) {
+		return nil, errs[0]
+	}
+	counted := slices.Concat(found...)
+	slices.SortFunc(counted, func(a, b jobs.CountedType) int { return jobs.CompareTypes(a.Type, b.Type) })
+	return counted, nil
+}
+
+// count counts the jobs of a partition.
+func count(ctx context.Context, st *jobstore.Store) ([]jobs.CountedType, error) {
+	types, err := st.Types(ctx)
+	if err != nil || len(types) == 0 {
+		return nil, err
+	}
+	counts, err := st.Counts(ctx, types...)
+	if err != nil {
+		return nil, err
+	}
+	counted := make([]jobs.CountedType, len(types))
+	for i, t := range types {
+		counted[i] = jobs.CountedType{Type: t, Counts: counts[i]}
+	}
+	return counted, nil
+}
+
+// NamesOf returns a function that reads the names of all types. It fails with [bus.ErrUnavailable]
+// while a partition cannot be read.
+func NamesOf(all *jobstores.Stores) func(context.Context) (map[string]bool, error) {
 	return func(ctx context.Context) (map[string]bool, error) {
-		types, err := store.Types(ctx)
+		types, err := all.Types(ctx)
 		names := make(map[string]bool, len(types))
 		for _, t := range types {
 			names[string(t.Name)] = true
@@ -43,31 +79,36 @@ func NamesOf(store *jobstore.Store) func(context.Context) (map[string]bool, erro
 }
 
 // GaugesOf returns a function that measures what waits, as the service that this one replaces did:
-// `ready` has what is in progress too. Without job types it measures nothing.
-func GaugesOf(store *jobstore.Store, now func() time.Time) func(context.Context) ([]metricservice.Measure, error) {
-	count := CountsOf(store)
+// `ready` has what is in progress too. Without job types it measures nothing. What is in a
+// partition that cannot be read is missing, as from [CountsOf].
+func GaugesOf(all *jobstores.Stores, now func() time.Time) func(context.Context) ([]metricservice.Measure, error) {
 	return func(ctx context.Context) (measures []metricservice.Measure, err error) {
-		types, err := count(ctx)
+		var due atomic.Int64
+		types, err := gather(ctx, all, func(ctx context.Context, st *jobstore.Store) ([]jobs.CountedType, error) {
+			types, err := count(ctx, st)
+			if err != nil || len(types) == 0 {
+				return nil, err
+			}
+			n, err := st.Queue().Due(ctx, bus.QueueJobs, now())
+			due.Add(n)
+			return types, err
+		})
 		if err != nil || len(types) == 0 {
-			return nil, err
-		}
-		due, err := store.Queue().Due(ctx, bus.QueueJobs, now())
-		if err != nil {
 			return nil, err
 		}
 		add := func(name string, value int64) {
 			measures = append(measures,
 				metricservice.Measure{Counter: bus.NewCounter(metricservice.Dequeuer + name), Value: value, Gauge: true, Verbatim: true})
 		}
-		var all, waiting, inProgress int64
+		var unended, waiting, inProgress int64
 		for _, t := range types {
-			all += t.Queued + t.InProgress
+			unended += t.Queued + t.InProgress
 			waiting += t.Waiting
 			inProgress += t.InProgress
 			add("queued_jobs."+string(t.Name)+".in_progress", t.InProgress)
 		}
-		add("queue_depth.all", all)
-		add("queue_depth.ready", inProgress+waiting+due)
+		add("queue_depth.all", unended)
+		add("queue_depth.ready", inProgress+waiting+due.Load())
 		add("queued_jobs.in_progress", inProgress)
 		return measures, nil
 	}

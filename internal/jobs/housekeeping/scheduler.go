@@ -25,8 +25,8 @@ const settleTime = 2 * time.Second
 // each time that has come meanwhile. After longer it makes up for the last one only.
 const steadyLimit = 2 * time.Minute
 
-// Scheduler enqueues the jobs of types that have a schedule. Each worker has one; it must not be
-// used concurrently.
+// Scheduler enqueues the jobs of types of a partition that have a schedule. Each worker has one for
+// each partition, so that one that is away delays no others; it must not be used concurrently.
 type Scheduler struct {
 	store *jobstore.Store
 	log   *slog.Logger

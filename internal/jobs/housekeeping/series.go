@@ -1,10 +1,12 @@
 package housekeeping
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstores"
 	"routemaster/internal/telemetry"
 )
 
@@ -13,13 +15,15 @@ import (
 const SeriesInterval = 10 * time.Second
 
 // SeriesOf returns a function that has the recorder know all types. Each worker calls it, because
-// any may be the first to see what becomes of their jobs. It costs one command.
-func SeriesOf(store *jobstore.Store, recorder *telemetry.Recorder) func(context.Context) error {
+// any may be the first to see what becomes of their jobs. It costs one command in each partition.
+func SeriesOf(all *jobstores.Stores, recorder *telemetry.Recorder) func(context.Context) error {
 	return func(ctx context.Context) error {
-		names, err := store.TypeNames(ctx)
-		for _, name := range names {
-			recorder.JobType(name)
-		}
-		return err
+		return cmp.Or(all.Each(func(_ int, st *jobstore.Store) error {
+			names, err := st.TypeNames(ctx)
+			for _, name := range names {
+				recorder.JobType(name)
+			}
+			return err
+		})...)
 	}
 }

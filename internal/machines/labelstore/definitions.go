@@ -48,6 +48,19 @@ func (s *Store) Definitions(ctx context.Context) (*machines.Definitions, error) 
 	return s.definitions(ctx, version)
 }
 
+// MachineNames returns the names of all machines. It fails with [bus.ErrUnavailable].
+func (s *Store) MachineNames(ctx context.Context) (map[string]bool, error) {
+	definitions, err := s.Definitions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := make(map[string]bool, len(definitions.Machines))
+	for _, m := range definitions.Machines {
+		names[string(m.Name)] = true
+	}
+	return names, nil
+}
+
 // DefinitionsOf returns those by which a label was taken. It fails with [bus.ErrUnavailable].
 func (s *Store) DefinitionsOf(ctx context.Context, v *Visit) (*machines.Definitions, error) {
 	return s.definitions(ctx, v.definitions)

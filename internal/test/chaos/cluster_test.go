@@ -170,10 +170,12 @@ func (p *cluster) begin(c *chaos, f *fault) bool {
 // draw chooses the partition that the next fault happens to: one that is in use. If it is that of a
 // topic, it returns the topic.
 func (p *cluster) draw() (topic string) {
-	switch p.random.IntN(4) {
+	switch p.random.IntN(5) {
 	case 0:
-		p.partition = p.parts[0] // which has all jobs and labels
+		p.partition = p.parts[0] // which has all labels
 	case 1:
+		p.partition = p.parts.OfJobs(string(jobTypes[p.random.IntN(len(jobTypes))].Name))
+	case 2:
 		s := subscribers[p.random.IntN(len(subscribers))]
 		p.partition = p.parts.Of(tokenOf(s.name))
 	default:

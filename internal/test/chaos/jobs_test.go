@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/jobs"
-	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstores"
 	"routemaster/internal/test/bustest"
 )
 
@@ -84,7 +84,7 @@ func (c *chaos) startJobs(seed uint64, apis []string, stop, well <-chan struct{}
 	for i, t := range jobTypes {
 		t.URL, t.Timeout, t.Retention = url+"/"+string(t.Name), jobTimeout, time.Hour
 		t.CreatedAt, t.UpdatedAt = time.Now(), time.Now()
-		require.NoError(c.t, jobstore.New(c.first()).CreateType(c.t.Context(), t))
+		require.NoError(c.t, c.jobs().CreateType(c.t.Context(), t))
 		random := rand.New(rand.NewPCG(seed, uint64(500+i)))
 		enqueue = append(enqueue, func(ctx context.Context) { s.enqueueSome(ctx, t.Name, random, stop) })
 	}
@@ -159,9 +159,12 @@ func (s *jobService) report(name, id string, attempt int) {
 	s.insist(ctx, http.MethodPost, path, body, http.StatusOK, http.StatusConflict)
 }
 
+// jobs are all of the bus.
+func (c *chaos) jobs() *jobstores.Stores { return jobstores.New(c.stores.Partitions()) }
+
 // openJobs is how many jobs have not ended.
 func (c *chaos) openJobs() (open int64) {
-	counts, err := jobstore.New(c.first()).Counts(c.t.Context(), jobTypes...)
+	counts, err := c.jobs().Counts(c.t.Context(), jobTypes...)
 	if err != nil {
 		return -1
 	}
@@ -176,10 +179,10 @@ func (c *chaos) requireJobs(report io.Writer) {
 	c.service.reporting.Wait()
 	c.service.mu.Lock()
 	defer c.service.mu.Unlock()
-	st, ctx := jobstore.New(c.first()), c.t.Context()
+	all, ctx := c.jobs(), c.t.Context()
 	ended, repeated := map[string]int{}, 0
 	for id, name := range c.service.enqueued {
-		job, err := st.Job(ctx, name, id)
+		job, err := all.Job(ctx, name, id)
 		if !assert.NoError(c.t, err, "a %s was acknowledged, and is lost", name) {
 			continue
 		}
@@ -197,8 +200,10 @@ func (c *chaos) requireJobs(report io.Writer) {
 	fmt.Fprintf(report, "%d jobs enqueued: %v; %d POSTs more than one of a ship\n", len(c.service.enqueued), ended, repeated)
 	for _, t := range jobTypes {
 		allowed := func(jobs.Type) error { return nil }
-		require.NoError(c.t, st.DeleteType(ctx, t.Name, false, time.Now(), allowed), "jobs that have not ended")
+		require.NoError(c.t, all.DeleteType(ctx, t.Name, false, time.Now(), allowed), "jobs that have not ended")
 	}
-	_, err := st.Purge(ctx, time.Now().Add(2*time.Hour), func() bool { return true })
-	require.NoError(c.t, err)
+	for _, st := range all.All() {
+		_, err := st.Purge(ctx, time.Now().Add(2*time.Hour), func() bool { return true })
+		require.NoError(c.t, err)
+	}
 }

@@ -69,7 +69,7 @@ func (h *Handlers) readFetch(w http.ResponseWriter, r *http.Request) (count int,
 func (h *Handlers) fetch(w http.ResponseWriter, r *http.Request, count int, wait time.Duration) ([]jobs.Job, error) {
 	name := nameParam(r)
 	look := func() ([]jobs.Job, error) {
-		fetched, expired, err := h.store.Fetch(r.Context(), name, count, h.Now())
+		fetched, expired, err := h.stores.Of(name).Fetch(r.Context(), name, count, h.Now())
 		for range expired {
 			h.config.Recorder.JobEnded(telemetry.Web, string(name), jobs.Expired)
 		}
@@ -79,5 +79,5 @@ func (h *Handlers) fetch(w http.ResponseWriter, r *http.Request, count int, wait
 		return look()
 	}
 	server.AllowLonger(w, wait)
-	return h.pulls.wait(r.Context(), name, wait, look)
+	return h.pulls[h.stores.Number(name)].wait(r.Context(), name, wait, look)
 }

@@ -3,11 +3,13 @@ package jobs
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 
 	"github.com/go-chi/chi/v5"
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstores"
 	"routemaster/internal/telemetry"
 	"routemaster/internal/web/rest"
 )
@@ -26,21 +28,31 @@ type Config struct {
 type Handlers struct {
 	*rest.Service
 	config Config
-	store  *jobstore.Store
-	pulls  *pulls
+	stores *jobstores.Stores
+	// pulls are those for types of each partition, by number.
+	pulls []*pulls
 }
 
 // New makes the handlers of an API. They read requests and respond by its service.
-func New(config Config, service *rest.Service, st *jobstore.Store) *Handlers {
-	return &Handlers{Service: service, config: config, store: st, pulls: newPulls()}
+func New(config Config, service *rest.Service, all *jobstores.Stores) *Handlers {
+	h := &Handlers{Service: service, config: config, stores: all}
+	var waiting atomic.Int64
+	for range all.All() {
+		h.pulls = append(h.pulls, newPulls(&waiting))
+	}
+	return h
 }
 
 // Run serves the requests that wait for jobs until the context is done. They are answered then, and
-// others do not wait.
+// others do not wait. Those for types of a partition wait there, so that one that is away holds up
+// no others.
 func (h *Handlers) Run(ctx context.Context) {
-	waiter := h.store.NewPullWaiter(pollInterval)
-	defer waiter.Close()
-	h.pulls.run(ctx, waiter.Wait)
+	h.stores.Each(func(number int, st *jobstore.Store) error {
+		waiter := st.NewPullWaiter(pollInterval)
+		defer waiter.Close()
+		h.pulls[number].run(ctx, waiter.Wait)
+		return nil
+	})
 }
 
 // Routes adds all routes. Every client may use them, and the operator; a type is changed by the

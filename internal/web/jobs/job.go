@@ -89,7 +89,7 @@ func (h *Handlers) getTypeOrJob(w http.ResponseWriter, r *http.Request) {
 func (h *Handlers) showJob(w http.ResponseWriter, r *http.Request, name jobs.TypeName, id jobs.ID, err error) {
 	var job jobs.Job
 	if err == nil {
-		job, err = h.store.Job(r.Context(), name, id)
+		job, err = h.stores.Job(r.Context(), name, id)
 		h.count(telemetry.Get, job.Status, err)
 	}
 	h.RespondJSON(w, r, viewJob(job), h.explained(r, id, err))
@@ -116,7 +116,7 @@ func (h *Handlers) replayJob(w http.ResponseWriter, r *http.Request) {
 	}
 	var job jobs.Job
 	if err == nil {
-		job, err = h.store.Replay(r.Context(), nameParam(r), id, jobs.NewID(), h.Now())
+		job, err = h.stores.Replay(r.Context(), nameParam(r), id, jobs.NewID(), h.Now())
 		h.count(telemetry.Replay, job.Status, err)
 	}
 	if err != nil {
@@ -130,17 +130,18 @@ func (h *Handlers) replayJob(w http.ResponseWriter, r *http.Request) {
 // deleteJob cancels a job: with 204, or with 202 if its service has it and may do the work all the
 // same.
 func (h *Handlers) deleteJob(w http.ResponseWriter, r *http.Request) {
+	name := nameParam(r)
 	id, err := idParam(r)
 	var was jobs.Status
 	if err == nil {
-		was, err = h.store.Cancel(r.Context(), nameParam(r), id, h.Now())
+		was, err = h.stores.Of(name).Cancel(r.Context(), name, id, h.Now())
 	}
 	if err != nil {
 		h.Fail(w, r, h.explained(r, id, err))
 		return
 	}
 	if was != jobs.Cancelled {
-		h.config.Recorder.JobEnded(telemetry.Web, string(nameParam(r)), jobs.Cancelled)
+		h.config.Recorder.JobEnded(telemetry.Web, string(name), jobs.Cancelled)
 		h.LogChange(r, "a job was cancelled", jobField(id), slog.String("was", string(was)))
 	}
 	if was == jobs.InProgress {

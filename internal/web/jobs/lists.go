@@ -14,12 +14,12 @@ const maxPage = 100
 
 // getJobs lists jobs that have not ended.
 func (h *Handlers) getJobs(w http.ResponseWriter, r *http.Request) {
-	h.list(w, r, []jobs.Status{jobs.Queued, jobs.InProgress}, h.store.Open)
+	h.list(w, r, []jobs.Status{jobs.Queued, jobs.InProgress}, h.stores.Open)
 }
 
 // getArchivedJobs lists jobs that have ended.
 func (h *Handlers) getArchivedJobs(w http.ResponseWriter, r *http.Request) {
-	h.list(w, r, jobs.Archived[:], h.store.Archived)
+	h.list(w, r, jobs.Archived[:], h.stores.Archived)
 }
 
 // list responds with a page of jobs, which may have some statuses.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"routemaster/internal/jobs"
@@ -23,15 +24,18 @@ var errTooManyPulls = &rest.Problem{
 	Status: http.StatusTooManyRequests, Detail: "too many requests wait for jobs; send it again later, or without wait",
 }
 
-// pulls are the requests that wait for jobs to fetch. Those for one type stand in a line: only its
-// head looks for jobs, and who leaves has the next one look. So a job costs one look, however many
-// wait.
+// pulls are the requests that wait for jobs to fetch, of types of one partition. Those for one type
+// stand in a line: only its head looks for jobs, and who leaves has the next one look. So a job
+// costs one look, however many wait.
 type pulls struct {
 	// joined has an element when somebody may wait.
 	joined chan struct{}
 	// stopped is closed by stop, when nobody may wait any longer.
 	stopped chan struct{}
 	stop    func()
+
+	// waiting is how many wait in the process: here, and for types of other partitions.
+	waiting *atomic.Int64
 
 	mu    sync.Mutex
 	lines map[jobs.TypeName][]*pull
@@ -41,11 +45,12 @@ type pulls struct {
 // pull is a request that waits. Its turn has an element when it has to look.
 type pull struct{ turn chan struct{} }
 
-func newPulls() *pulls {
+// newPulls makes the pulls of a partition. Waiting is all partitions'.
+func newPulls(waiting *atomic.Int64) *pulls {
 	stopped := make(chan struct{})
 	return &pulls{
 		joined: make(chan struct{}, 1), stopped: stopped, stop: sync.OnceFunc(func() { close(stopped) }),
-		lines: map[jobs.TypeName][]*pull{},
+		waiting: waiting, lines: map[jobs.TypeName][]*pull{},
 	}
 }
 
@@ -116,7 +121,8 @@ func (p *pulls) wait(
 func (p *pulls) join(name jobs.TypeName) (*pull, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.count == maxPulls {
+	if p.waiting.Add(1) > maxPulls {
+		p.waiting.Add(-1)
 		return nil, errTooManyPulls
 	}
 	own := &pull{make(chan struct{}, 1)}
@@ -134,6 +140,7 @@ func (p *pulls) leave(name jobs.TypeName, own *pull) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count--
+	p.waiting.Add(-1)
 	line := slices.DeleteFunc(p.lines[name], func(other *pull) bool { return other == own })
 	if len(line) == 0 {
 		delete(p.lines, name)

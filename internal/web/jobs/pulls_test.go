@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,7 +32,7 @@ type source struct {
 
 // begin runs a source in a bubble, to whose end it must be stopped.
 func begin(t *testing.T) *source {
-	s := &source{pulls: newPulls(), notice: make(chan error)}
+	s := &source{pulls: newPulls(new(atomic.Int64)), notice: make(chan error)}
 	ctx, stop := context.WithCancel(t.Context())
 	s.cancel = stop
 	go s.run(ctx, func(ctx context.Context, longest time.Duration) ([]jobs.TypeName, error) {
@@ -150,14 +151,19 @@ func TestAWaitEnds(t *testing.T) {
 }
 
 func TestFewMayWait(t *testing.T) {
-	p := newPulls()
+	var waiting atomic.Int64
+	p, other := newPulls(&waiting), newPulls(&waiting) // of another partition
 	for range maxPulls {
 		_, err := p.join("a")
 		require.NoError(t, err)
 	}
-	_, err := p.wait(t.Context(), "b", time.Second, nil)
-	require.ErrorIs(t, err, errTooManyPulls)
+	for _, of := range []*pulls{p, other} {
+		_, err := of.wait(t.Context(), "b", time.Second, nil)
+		require.ErrorIs(t, err, errTooManyPulls)
+	}
 	p.leave("a", p.lines["a"][1])
-	_, err = p.join("b")
+	_, err := other.join("b")
 	require.NoError(t, err)
+	_, err = p.join("b")
+	require.ErrorIs(t, err, errTooManyPulls)
 }

@@ -31,7 +31,7 @@ func (h *Handlers) postReport(w http.ResponseWriter, r *http.Request) {
 // report stores a report on the job in a request's path.
 func (h *Handlers) report(r *http.Request, id jobs.ID, report jobs.Report) error {
 	name := nameParam(r)
-	status, err := h.store.Report(r.Context(), name, id, report, h.Now())
+	status, err := h.stores.Of(name).Report(r.Context(), name, id, report, h.Now())
 	switch {
 	case errors.Is(err, jobs.ErrStaleAttempt):
 		h.config.Recorder.JobRequest(telemetry.Report, "stale")
@@ -83,6 +83,7 @@ func readAttempt(sent *int64) (int, error) {
 
 // postExtend gives a service more time for a job: so much from now on.
 func (h *Handlers) postExtend(w http.ResponseWriter, r *http.Request) {
+	name := nameParam(r)
 	attempt, timeout, err := h.readExtend(w, r)
 	var id jobs.ID
 	if err == nil {
@@ -90,7 +91,7 @@ func (h *Handlers) postExtend(w http.ResponseWriter, r *http.Request) {
 	}
 	var deadline time.Time
 	if err == nil {
-		deadline, err = h.store.Extend(r.Context(), nameParam(r), id, attempt, timeout, h.Now())
+		deadline, err = h.stores.Of(name).Extend(r.Context(), name, id, attempt, timeout, h.Now())
 	}
 	h.RespondJSON(w, r, struct {
 		Deadline string `json:"deadline"`
@@ -119,12 +120,13 @@ func (h *Handlers) readExtend(w http.ResponseWriter, r *http.Request) (attempt i
 }
 
 // explained is the error of a request for a job of a type: [jobs.ErrOtherType] in place of
-// [jobs.ErrUnknownJob] if there is the job, but of another type.
+// [jobs.ErrUnknownJob] if there is the job, but of another type of the same partition.
 func (h *Handlers) explained(r *http.Request, id jobs.ID, err error) error {
-	if nameParam(r) == "" || !errors.Is(err, jobs.ErrUnknownJob) {
+	name := nameParam(r)
+	if name == "" || !errors.Is(err, jobs.ErrUnknownJob) {
 		return err
 	}
-	if _, failure := h.store.Job(r.Context(), "", id); failure == nil {
+	if _, failure := h.stores.Of(name).Job(r.Context(), "", id); failure == nil {
 		return jobs.ErrOtherType
 	}
 	return err

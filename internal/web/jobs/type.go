@@ -115,7 +115,7 @@ func viewType(t jobs.Type, counts jobs.Counts) typeView {
 func (h *Handlers) postType(w http.ResponseWriter, r *http.Request) {
 	t, err := h.readType(w, r)
 	if err == nil {
-		err = h.store.CreateType(r.Context(), t)
+		err = h.stores.CreateType(r.Context(), t)
 	}
 	if err != nil {
 		h.Fail(w, r, err)
@@ -151,7 +151,7 @@ func (h *Handlers) patchType(w http.ResponseWriter, r *http.Request) {
 	err := h.ReadJSON(w, r, maxTypeBody, &sent)
 	var t jobs.Type
 	if err == nil {
-		t, err = h.store.ChangeType(r.Context(), nameParam(r), func(t *jobs.Type) error { return h.change(r, t, &sent) })
+		t, err = h.stores.ChangeType(r.Context(), nameParam(r), func(t *jobs.Type) error { return h.change(r, t, &sent) })
 	}
 	if err == nil {
 		h.LogChange(r, "changed a job type", typeField(t.Name))
@@ -185,7 +185,7 @@ func mayChange(r *http.Request, t jobs.Type) error {
 
 // getType shows a type.
 func (h *Handlers) getType(w http.ResponseWriter, r *http.Request) {
-	t, err := h.store.Type(r.Context(), nameParam(r))
+	t, err := h.stores.Type(r.Context(), nameParam(r))
 	h.respondType(w, r, t, err)
 }
 
@@ -204,7 +204,7 @@ func (h *Handlers) respondType(w http.ResponseWriter, r *http.Request, t jobs.Ty
 
 // getTypes lists the types, the newest first.
 func (h *Handlers) getTypes(w http.ResponseWriter, r *http.Request) {
-	types, err := h.store.Types(r.Context())
+	types, err := h.stores.Types(r.Context())
 	views := []typeView{}
 	if err == nil && len(types) > 0 {
 		views, err = h.viewTypes(r, types...)
@@ -214,7 +214,7 @@ func (h *Handlers) getTypes(w http.ResponseWriter, r *http.Request) {
 
 // viewTypes returns how some types are shown, with how many jobs they have.
 func (h *Handlers) viewTypes(r *http.Request, types ...jobs.Type) ([]typeView, error) {
-	counts, err := h.store.Counts(r.Context(), types...)
+	counts, err := h.stores.Counts(r.Context(), types...)
 	if err != nil {
 		return nil, err
 	}
@@ -235,7 +235,7 @@ func (h *Handlers) deleteType(w http.ResponseWriter, r *http.Request) {
 	force := rest.Word(q, "force", []string{"true", "false"}) == "true"
 	name, err := nameParam(r), q.Err()
 	if err == nil {
-		err = h.store.DeleteType(r.Context(), name, force, h.Now(), func(t jobs.Type) error { return mayChange(r, t) })
+		err = h.stores.DeleteType(r.Context(), name, force, h.Now(), func(t jobs.Type) error { return mayChange(r, t) })
 	}
 	h.RespondChanged(w, r, err, "deleted a job type", typeField(name), slog.Bool("force", force))
 }

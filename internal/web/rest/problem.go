@@ -205,6 +205,9 @@ var problems = []struct {
 	{jobs.ErrOtherType, Problem{
 		Status: http.StatusNotFound, ID: "job_not_found", Detail: "the job is of another type; GET /v1/jobs/{id} shows which",
 	}},
+	{jobs.ErrManyTypes, Problem{
+		Status: http.StatusConflict, Detail: "jobs of several types have this id; name the type, as in /v1/jobs/{name}/{id}",
+	}},
 	{jobs.ErrQueued, Problem{
 		Status: http.StatusBadRequest, ID: "invalid_replay_attempt", Detail: "the job is still queued; wait until it has ended",
 	}},

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/queue"
@@ -106,6 +107,11 @@ func (s *Stores) Replay(ctx context.Context, name jobs.TypeName, id, copied jobs
 		name = job.Type
 	}
 	return s.Of(name).Replay(ctx, name, id, copied, now)
+}
+
+// Confirm is [jobstore.Store.Confirm].
+func (s *Stores) Confirm(ctx context.Context, name jobs.TypeName, id jobs.ID, worker bus.WorkerID) error {
+	return s.Of(name).Confirm(ctx, name, id, worker)
 }
 
 // Type is [jobstore.Store.Type].
