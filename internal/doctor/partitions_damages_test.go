@@ -100,6 +100,12 @@ var relayDamages = []dividedDamage{
 		`01 topic:%[1]s: is of a topic of another partition []`,
 		`01 relays:%[1]s: is of a topic of another partition []`,
 	}, stays: true},
+	{name: "a job type of another partition", does: func(p *dividedPatient) {
+		p.All[2].HSet(p.ctx, p.key(2, "work:type:"+p.TypeIn(0, 0)), "strategy", "at_least_once")
+		p.All[2].SAdd(p.ctx, p.key(2, "work:types"), p.TypeIn(0, 0))
+		p.All[2].HSet(p.ctx, p.key(2, "work:type:"+p.TypeIn(2, 0)), "strategy", "at_least_once")
+		p.All[2].SAdd(p.ctx, p.key(2, "work:types"), p.TypeIn(2, 0))
+	}, finds: []string{`02 work:type:type-0: belongs to another partition []`}, stays: true},
 	{name: "a partition that says to be another", does: func(p *dividedPatient) {
 		p.All[1].Set(p.ctx, p.key(1, "partition"), "1/12", 0)
 		p.All[1].HSet(p.ctx, p.key(1, "batches:gauges:batch"), "x", "1")
