@@ -93,9 +93,16 @@ func (j *Jobs) EnqueueAll(ctx context.Context, name string, jobs []NewJob) (queu
 	return queued, err
 }
 
-// Job looks a job up by its id, which begins with job_: 404 if there is none.
+// Job looks a job up by its id, which begins with job_: 404 if there is none. On a bus with
+// partitions it is 409 if jobs of several types have the id: [Jobs.JobOf] names the type.
 func (j *Jobs) Job(ctx context.Context, id string) (job Job, err error) {
 	err = j.call(ctx, client.Request{Operation: "show job " + id, Method: http.MethodGet, Path: "/v1/jobs/" + url.PathEscape(id)}, &job)
+	return job, err
+}
+
+// JobOf looks a job of a type up: 404 if there is none, or it is of another type.
+func (j *Jobs) JobOf(ctx context.Context, name, id string) (job Job, err error) {
+	err = j.call(ctx, client.Request{Operation: "show job " + id, Method: http.MethodGet, Path: jobPath(name, id)}, &job)
 	return job, err
 }
 
@@ -110,7 +117,16 @@ func (j *Jobs) Cancel(ctx context.Context, name, id string) (inProgress bool, er
 // Replay enqueues a copy, with another id and all attempts, of a job that is in progress or has
 // ended: 400 if it is queued. The request is not sent again when its response was lost.
 func (j *Jobs) Replay(ctx context.Context, id string) (replayed Job, err error) {
-	path := "/v1/jobs/" + url.PathEscape(id) + "/replay"
+	return j.replay(ctx, id, "/v1/jobs/"+url.PathEscape(id))
+}
+
+// ReplayOf is [Jobs.Replay] of a job of a type.
+func (j *Jobs) ReplayOf(ctx context.Context, name, id string) (replayed Job, err error) {
+	return j.replay(ctx, id, jobPath(name, id))
+}
+
+func (j *Jobs) replay(ctx context.Context, id, path string) (replayed Job, err error) {
+	path += "/replay"
 	err = j.call(ctx, client.Request{Operation: "replay job " + id, Method: http.MethodPost, Path: path, NoRetry: true}, &replayed)
 	return replayed, err
 }

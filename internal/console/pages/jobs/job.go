@@ -23,11 +23,7 @@ func (p jobPage) Ended() bool { return slices.Contains(endedStatuses, p.Status) 
 
 // findJob is the job that a page is about.
 func findJob(v *page.Visit) (jobs.Job, error) {
-	job, err := jobs.New(v.Bus).Job(v.Context(), v.Path("job"))
-	if err == nil && job.Type != v.Path("type") {
-		err = page.Refuse(http.StatusNotFound, "", "This job is not one of "+v.Path("type")+".")
-	}
-	return job, err
+	return jobs.New(v.Bus).JobOf(v.Context(), v.Path("type"), v.Path("job"))
 }
 
 func loadJob(v *page.Visit) (any, error) {
@@ -83,20 +79,17 @@ var cancel = page.Question{
 
 // replay asks before a copy of a job is enqueued.
 var replay = page.Question{
-	Path: jobPath + "/replay", Calls: "POST /v1/jobs/{id}/replay", For: page.Members, Back: jobPath,
+	Path: jobPath + "/replay", Calls: "POST /v1/jobs/{name}/{id}/replay", For: page.Members, Back: jobPath,
 	Ask: func(v *page.Visit) (c view.Confirm, err error) {
 		job, err := findJob(v)
 		return view.Confirm{
 			Title: "Replay a job of " + job.Type, Button: "Enqueue a copy of the job of " + job.Type,
 			Effects: []string{"A job with the same data, another id and all attempts is enqueued. This one stays as it is."},
-			Command: view.Command(http.MethodPost, view.Path("v1", "jobs", job.ID, "replay"), nil),
+			Command: view.Command(http.MethodPost, view.Path("v1", "jobs", job.Type, job.ID, "replay"), nil),
 		}, err
 	},
 	Do: func(v *page.Visit) (page.Answer, error) {
-		if _, err := findJob(v); err != nil {
-			return page.Answer{}, err
-		}
-		copied, err := jobs.New(v.Bus).Replay(v.Context(), v.Path("job"))
+		copied, err := jobs.New(v.Bus).ReplayOf(v.Context(), v.Path("type"), v.Path("job"))
 		return page.SeeOther("Enqueued a copy of the job. This is the copy.", jobPath, v.Path("type"), copied.ID), err
 	},
 }
