@@ -181,8 +181,8 @@ func receive(t *testing.T, from chan string) string {
 	}
 }
 
-// TestAPartitionIsAway with its types, whose requests get 503, as lists do. Everything else goes on,
-// also what waits for jobs.
+// TestAPartitionIsAway with its types, whose requests get 503, as lists do. All else goes on, also
+// what waits for jobs.
 func TestAPartitionIsAway(t *testing.T) {
 	all, servers := storetest.Apart(t, storetest.PartitionCount)
 	p := newParted(t, stores.New(all...))
