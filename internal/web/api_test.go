@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 	"routemaster/internal/web/webtest"
 )
 
-func TestMain(m *testing.M) { rdbtest.Main(m) }
+func TestMain(m *testing.M) { storetest.MainWithCluster(m) }
 
 const (
 	rootKey = webtest.RootKey

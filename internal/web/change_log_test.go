@@ -14,19 +14,18 @@ import (
 
 	"routemaster/internal/ingest"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 )
 
 // loggingServer is a server that logs at INFO, as operators have it.
 func loggingServer(t *testing.T, redis *rdbtest.Server) (send func(who, method, path, body string) int, logged *bytes.Buffer) {
-	st := storetest.Open(t, redis)
-	require.NoError(t, st.PutToken(t.Context(), "alice--s3cret", "alice"))
+	all := storetest.OpenAll(t, redis)
+	require.NoError(t, all.PutToken(t.Context(), "alice--s3cret", "alice"))
 	logged = &bytes.Buffer{}
 	log := slog.New(slog.NewTextHandler(logged, nil))
-	s := web.New(web.Config{RootKey: "the-root-key", NonceTTL: time.Minute, MaxEventData: 64}, stores.New(st), ingest.New(stores.New(st), ingest.Options{}), http.NotFoundHandler(), log, time.Now)
-	handler := s.Handler()
+	s := web.New(web.Config{RootKey: "the-root-key", NonceTTL: time.Minute, MaxEventData: 64}, all, ingest.New(all, ingest.Options{}), http.NotFoundHandler(), log, time.Now)
+	handler, worker := s.Handler(), storetest.NewWorker(all, time.Now)
 	return func(who, method, path, body string) int {
 		r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
 		if who != "" {
@@ -34,6 +33,7 @@ func loggingServer(t *testing.T, redis *rdbtest.Server) (send func(who, method, 
 		}
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, r)
+		assert.NoError(t, worker.Relay(t.Context(), time.Now())) // or the topic could not be deleted
 		return w.Code
 	}, logged
 }

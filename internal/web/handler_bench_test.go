@@ -11,7 +11,6 @@ import (
 
 	"routemaster/internal/ingest"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry/metrics"
 	"routemaster/internal/web"
 )
@@ -26,7 +25,7 @@ func BenchmarkHandler(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			a := newAPI(b, rdbtest.Real(b))
 			log := slog.New(slog.NewTextHandler(io.Discard, nil)) // at INFO, as in production
-			handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64}, stores.New(a.Store), ingest.New(stores.New(a.Store), ingest.Options{}),
+			handler := web.New(web.Config{RootKey: rootKey, NonceTTL: time.Minute, MaxEventData: 64}, a.Stores, ingest.New(a.Stores, ingest.Options{}),
 				metrics.NewRegistry().Handler(), log, time.Now).Handler()
 			request := httptest.NewRequestWithContext(b.Context(), c.method, c.path, nil)
 			request.SetBasicAuth(alice, "")

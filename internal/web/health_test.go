@@ -9,6 +9,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 )
 
 func TestPulseScalingIsSlowWhenThereIsMuchToDo(t *testing.T) {
@@ -19,7 +20,7 @@ func TestPulseScalingIsSlowWhenThereIsMuchToDo(t *testing.T) {
 	}
 	rdbtest.Promptly(t, time.Second, pulse)
 	for _, name := range []bus.JobName{"x", "y"} {
-		_, err := a.Enqueue(ctx, bus.QueueMain, bus.Job{Name: name})
+		_, err := storetest.NewQueue(a.First(), 1).Enqueue(ctx, bus.QueueMain, bus.Job{Name: name})
 		require.NoError(t, err)
 	}
 	assert.GreaterOrEqual(t, pulse(), time.Second)

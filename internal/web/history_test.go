@@ -33,7 +33,7 @@ func TestATopicKeepsAHistory(t *testing.T) {
 		a := newAPI(t, redis)
 		ctx := t.Context()
 		publish := func(n int, event string) {
-			require.NoError(t, storetest.Publish(ctx, a.Store, store.Publication{
+			require.NoError(t, storetest.Publish(ctx, a.Home("widgets"), store.Publication{
 				Topic: "widgets", Publisher: alice, ReceivedAt: int64(n * 1000), Events: []wire.PackedEvent{wiretest.Pack(t, "widgets", event)},
 			}))
 		}
@@ -55,7 +55,9 @@ func TestATopicKeepsAHistory(t *testing.T) {
 		publish(2, second)
 		publish(3, another)
 		publish(4, another)
-		require.NoError(t, redis.Raw.LSet(ctx, "history:widgets", 2, redis.Raw.LIndex(ctx, "history:widgets", 2).Val()[:8]+"\xc1").Err())
+		p := a.Home("widgets").Partition()
+		kept := p.Namespace() + "history:widgets"
+		require.NoError(t, p.LSet(ctx, kept, 2, p.LIndex(ctx, kept, 2).Val()[:8]+"\xc1").Err())
 		all := []map[string]any{
 			{"position": 2., "received_at": 2000., "topic": "widgets", "type": "noop", "url": "https://x.example/2", "t": 7., "data": map[string]any{"a": 1.}},
 			{"position": 3., "received_at": 3000., "topic": "widgets", "type": "noop", "url": "https://x.example/3", "t": 8.},
@@ -74,7 +76,7 @@ func TestATopicKeepsAHistory(t *testing.T) {
 		a.RequireDone(alice, "DELETE", "/topics/widgets/history", "")
 		assert.Contains(t, a.Log.String(), `msg="history removed" request_id=`)
 		assert.Equal(t, 404, a.Problem(alice, "DELETE", "/topics/widgets/history", "").Status)
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 

@@ -16,7 +16,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -27,7 +29,7 @@ func TestListsShowCredentialsOnlyToTheirOwners(t *testing.T) {
 		a.RequireDone(bob, "POST", "/subscription", `{"topics":["widgets","gadgets"],"callback":"https://b.example/","uuid":"bobs-uuid","timeout":0,"max":5}`)
 		a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
 
-		found, _, err := storetest.Subscribers(t.Context(), a.Store)
+		found, _, err := storetest.Subscribers(t.Context(), a.Stores)
 		require.NoError(t, err)
 		oldest := strconv.FormatInt(found[0].OldestAt.UnixMilli(), 10)
 		topics := func(publisher string) string {
@@ -107,9 +109,12 @@ func TestAPageIsFullDespiteDamagedEntries(t *testing.T) {
 		a := newAPI(t, redis)
 		a.RequireDone(alice, "POST", "/subscription", `{"topics":["a","b","c","d","e"],"callback":"https://x.example/"}`)
 		a.RequireDone(bob, "POST", "/subscription", `{"topics":["b"],"callback":"https://x.example/"}`)
-		for _, key := range []string{"topic:a", "topic:c", "topic:e", "subscriber:" + alice} {
-			redis.Raw.Del(t.Context(), key)
-			redis.Raw.Set(t.Context(), key, "x", 0)
+		for key, st := range map[string]*store.Store{
+			"topic:a": a.Home("a"), "topic:c": a.Home("c"), "topic:e": a.Home("e"), "subscriber:" + alice: a.Of(alice),
+		} {
+			p := st.Partition()
+			p.Del(t.Context(), p.Namespace()+key)
+			p.Set(t.Context(), p.Namespace()+key, "x", 0)
 		}
 		names := func(path string) (names []string) {
 			t.Helper()
@@ -130,7 +135,7 @@ func TestAPageIsFullDespiteDamagedEntries(t *testing.T) {
 
 // manyTopics puts 100,000 published topics into Redis. With the race detector it puts fewer,
 // because a list of all could take longer than the write timeout.
-func manyTopics(t *testing.T, redis *rdbtest.Server) int {
+func manyTopics(t *testing.T, redis *rdbtest.Server, a *api) int {
 	t.Helper()
 	many := 100_000
 	if rdbtest.RaceDetector {
@@ -140,8 +145,9 @@ func manyTopics(t *testing.T, redis *rdbtest.Server) int {
 		pipe := redis.Raw.Pipeline()
 		for range 10_000 {
 			name := fmt.Sprintf("topic_of_a_client_with_a_name_that_is_not_short_%d", i)
-			pipe.SAdd(t.Context(), "topics", name)
-			pipe.HSet(t.Context(), "topic:"+name, "publisher", alice, "counter", i)
+			namespace := a.Home(bus.TopicName(name)).Partition().Namespace()
+			pipe.SAdd(t.Context(), namespace+"topics", name)
+			pipe.HSet(t.Context(), namespace+"topic:"+name, "publisher", alice, "counter", i)
 			i++
 		}
 		_, err := pipe.Exec(t.Context())
@@ -153,9 +159,10 @@ func manyTopics(t *testing.T, redis *rdbtest.Server) int {
 // TestListsTakeLittleMemory requests 100,000 topics four times concurrently. The memory they take
 // is bounded by the store's windows of some 15,000 names at most, not by the number of topics.
 func TestListsTakeLittleMemory(t *testing.T) {
+	rdbtest.OneRedisOnly(t, "a merged list has a window of each partition")
 	redis := rdbtest.Real(t)
 	a := newAPI(t, redis)
-	many := manyTopics(t, redis)
+	many := manyTopics(t, redis, a)
 	// It has no write timeout, which four lists at once would reach on a busy host.
 	server := httptest.NewServer(a.Handler)
 	defer server.Close()
@@ -218,7 +225,7 @@ func (c *countTopics) Write(text []byte) (int, error) {
 func TestAnInterruptedListIsNotTakenForComplete(t *testing.T) {
 	redis := rdbtest.Real(t)
 	a := newAPI(t, redis)
-	manyTopics(t, redis)
+	manyTopics(t, redis, a)
 	r, err := http.NewRequestWithContext(t.Context(), "GET", a.Run()+"/topics", nil)
 	require.NoError(t, err)
 	r.SetBasicAuth(bob, "")

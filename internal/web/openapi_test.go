@@ -44,6 +44,7 @@ func TestEveryRouteIsDocumented(t *testing.T) {
 
 // TestOpenAPIIsLinted runs a linter, which is a module of its own.
 func TestOpenAPIIsLinted(t *testing.T) {
+	rdbtest.OneRedisOnly(t, "it asks nothing of Redis")
 	lint := exec.CommandContext(t.Context(), "go", "run", ".", "../../openapi.json")
 	lint.Dir = "testdata/lint"
 	// What it needs is built once, and not again for tests that use cgo for the race detector.

@@ -19,7 +19,7 @@ func TestTheOverview(t *testing.T) {
 		a := newAPI(t, server)
 		a.RequireDone(bob, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://b.example/"}`)
 		a.RequireDone(alice, "POST", "/topics/widgets", `{"type":"noop","url":"https://x.example/"}`)
-		heartbeat := samples.NewHeartbeat(a.Partition(), overview.Process{Kind: "worker", Version: "v1", Threads: 2}, nil, time.Now)
+		heartbeat := samples.NewHeartbeat(a.First().Partition(), overview.Process{Kind: "worker", Version: "v1", Threads: 2}, nil, time.Now)
 		require.NoError(t, heartbeat.Beat(t.Context()))
 		for who, hidden := range map[string]bool{bob: true, rootKey: false} {
 			got := a.Do(who, "GET", "/overview", "")

@@ -120,7 +120,7 @@ func TestWhoMayDoWhat(t *testing.T) {
 				}
 			}
 		}
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	}
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) { test(t, redis, "") })
 	for _, algorithm := range []string{"SHA-256", "MD5"} {

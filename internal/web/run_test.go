@@ -13,12 +13,13 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 )
 
 func TestRunAnswersWhatItHasAccepted(t *testing.T) {
 	a := newAPI(t, rdbtest.Embedded(t))
 	for _, name := range []bus.JobName{"x", "y"} { // so that /pulse/scaling takes a second
-		_, err := a.Enqueue(t.Context(), bus.QueueMain, bus.Job{Name: name})
+		_, err := storetest.NewQueue(a.First(), 1).Enqueue(t.Context(), bus.QueueMain, bus.Job{Name: name})
 		require.NoError(t, err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -78,7 +78,8 @@ func TestALiveTailShowsEvents(t *testing.T) {
 	assert.Equal(t, "event: left_out", field(t, fields))
 	assert.Equal(t, "data: 5", field(t, fields))
 	stop()
-	require.Eventually(t, func() bool { return a.Partition().Exists(t.Context(), "plans").Val() == 0 }, 10*time.Second, time.Millisecond)
+	p := a.Home("widgets").Partition()
+	require.Eventually(t, func() bool { return p.Exists(t.Context(), p.Namespace()+"plans").Val() == 0 }, 10*time.Second, time.Millisecond)
 }
 
 // TestALiveTailHoldsNoStopUp stops a server while somebody watches.

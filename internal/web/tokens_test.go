@@ -94,7 +94,7 @@ func TestTokensSayWhenTheyWereLastUsed(t *testing.T) {
 		assert.WithinRange(t, time.UnixMilli(listed[0].Last), began, time.Now())
 		assert.Zero(t, listed[1].Last, "bob's")
 		a.RequireDone(rootKey, "DELETE", "/api_tokens/"+alice, "")
-		used, err := lastuse.Read(t.Context(), a.Store)
+		used, err := lastuse.Read(t.Context(), a.First())
 		require.NoError(t, err)
 		assert.Empty(t, used)
 	})

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
@@ -22,7 +24,8 @@ func TestADamagedTopicHidesNoOther(t *testing.T) {
 		for _, topic := range []string{"gadgets", "widgets"} {
 			a.RequireDone(alice, "POST", "/topics/"+topic, `{"type":"noop","url":"https://x.example/"}`)
 		}
-		require.NoError(t, redis.Raw.Set(t.Context(), "topic:gadgets", "x", 0).Err())
+		p := a.Home("gadgets").Partition()
+		require.NoError(t, p.Set(t.Context(), p.Namespace()+"topic:gadgets", "x", 0).Err())
 		got := a.Do(rootKey, "GET", "/topics", "")
 		require.Equal(t, http.StatusOK, got.Status, got.Body)
 		assert.JSONEq(t, `[{"name":"widgets","publisher":"`+alice+`","events":1}]`, got.Body)
@@ -57,8 +60,9 @@ func TestOneTopic(t *testing.T) {
 		assert.Equal(t, 404, a.Problem(bob, "GET", "/topics/gadgets", "").Status)
 		assert.Equal(t, 400, a.Problem(bob, "GET", "/topics/widgets?limit=1", "").Status)
 
-		require.NoError(t, redis.Raw.HSet(t.Context(), "topic:widgets", "last_event", "x").Err())
-		require.NoError(t, redis.Raw.Set(t.Context(), "subscriber:"+bob, "x", 0).Err())
+		home, p := a.Home("widgets").Partition(), a.Of(bob).Partition()
+		require.NoError(t, home.HSet(t.Context(), home.Namespace()+"topic:widgets", "last_event", "x").Err())
+		require.NoError(t, p.Set(t.Context(), p.Namespace()+"subscriber:"+bob, "x", 0).Err())
 		got = a.Do(alice, "GET", "/topics/widgets", "").Body
 		assert.Regexp(t, `"last_event":{"unreadable":true},"subscribers":\[\]}`, got)
 		assert.Contains(t, a.Log.String(), "keys=[subscriber:bob]")
@@ -76,7 +80,8 @@ func TestDeleteTopic(t *testing.T) {
 	a.RequireDone(rootKey, "DELETE", "/topic/two", "")
 	assert.Equal(t, 404, a.Problem(alice, "DELETE", "/topics/one", "").Status)
 	assert.Equal(t, 404, a.Problem(alice, "DELETE", "/topics/One", "").Status)
-	redis.Raw.SAdd(t.Context(), "topics", "Widgets") // as the Ruby original let in
+	p := a.Home("Widgets").Partition()
+	p.SAdd(t.Context(), p.Namespace()+"topics", "Widgets") // as the Ruby original let in
 	a.RequireDone(rootKey, "DELETE", "/topics/Widgets", "")
 	assert.JSONEq(t, `[]`, a.Do(alice, "GET", "/topics", "").Body)
 }
@@ -84,32 +89,50 @@ func TestDeleteTopic(t *testing.T) {
 // newLimitedAPI is newAPI with limits of topics.
 func newLimitedAPI(t *testing.T, redis *rdbtest.Server) *api {
 	t.Helper()
-	st := storetest.Open(t, redis, func(o *store.Options) { o.MaxClientTopics, o.MaxTopics = 3, 5 })
-	return withSchemes(webtest.On(t, st, func(c *web.Config) { c.Subscriber.MaxTopics = 4 }))
+	all := storetest.OpenAll(t, redis, func(o *store.Options) { o.MaxClientTopics, o.MaxTopics = 3, 5 })
+	return withSchemes(webtest.On(t, all, func(c *web.Config) { c.Subscriber.MaxTopics = 4 }))
 }
 
+// topicsOfOneHome are the names of some topics that one partition is the home of.
+func topicsOfOneHome(a *api, count int) (topics []string) {
+	for i := 0; len(topics) < count; i++ {
+		name := "topic_" + strings.Repeat("x", i)
+		if a.Home(bus.TopicName(name)) == a.Home("topic_") {
+			topics = append(topics, name)
+		}
+	}
+	return topics
+}
+
+// TestLimitsOfTopicsAreReported has topics of one home: as they are published to, each home keeps
+// the limits by itself.
 func TestLimitsOfTopicsAreReported(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newLimitedAPI(t, redis)
-		subscription := func(topics string) string { return `{"callback":"https://x.example/","topics":` + topics + `}` }
+		topics := topicsOfOneHome(a, 6)
+		subscription := func(first, last int) string {
+			list, err := json.Marshal(topics[first : last+1])
+			require.NoError(t, err)
+			return `{"callback":"https://x.example/","topics":` + string(list) + `}`
+		}
 		const event = `{"type":"noop","url":"https://x.example/"}`
-		a.RequireDone(alice, "POST", "/subscription", subscription(`["a","b","c"]`))
-		p := a.Problem(alice, "POST", "/subscription", subscription(`["a","b","c","d"]`))
+		a.RequireDone(alice, "POST", "/subscription", subscription(0, 2))
+		p := a.Problem(alice, "POST", "/subscription", subscription(0, 3))
 		assert.Equal(t, 409, p.Status)
 		assert.Contains(t, p.Detail, "more than 3 topics")
-		p = a.Problem(alice, "POST", "/topics/d", event)
+		p = a.Problem(alice, "POST", "/topics/"+topics[3], event)
 		assert.Equal(t, 409, p.Status)
 		assert.Contains(t, p.Detail, "more than 3 topics")
-		p = a.Problem(bob, "POST", "/subscription", subscription(`["a","b","c","d","e"]`))
+		p = a.Problem(bob, "POST", "/subscription", subscription(0, 4))
 		assert.Equal(t, 400, p.Status)
 		assert.Equal(t, "/topics", p.Pointer)
 		assert.Contains(t, p.Detail, "at most 4")
-		a.RequireDone(bob, "POST", "/subscription", subscription(`["a","b","d","e"]`))
-		p = a.Problem(bob, "POST", "/topics/f", event)
+		a.RequireDone(bob, "POST", "/subscription", subscription(1, 4))
+		p = a.Problem(bob, "POST", "/topics/"+topics[5], event)
 		assert.Equal(t, 409, p.Status)
 		assert.Contains(t, p.Detail, "limit of 5 topics")
-		a.RequireDone(rootKey, "DELETE", "/topics/e", "")
-		a.RequireDone(bob, "POST", "/topics/f", event)
-		storetest.RequireSound(t, a.Store)
+		a.RequireDone(rootKey, "DELETE", "/topics/"+topics[4], "")
+		a.RequireDone(bob, "POST", "/topics/"+topics[5], event)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }

@@ -32,7 +32,7 @@ func TestTextOfOthersStaysText(t *testing.T) {
 	}
 	publish()
 	old := wire.PackedEvent(strings.Replace(string(storetest.Packed(t, "widgets", 1)), "https://x.example/1", script, 1))
-	require.NoError(t, storetest.Publish(t.Context(), d.Store, store.Publication{
+	require.NoError(t, storetest.Publish(t.Context(), d.Home("widgets"), store.Publication{
 		Topic: "widgets", Publisher: consoletest.Warehouse, Events: []wire.PackedEvent{old}, ReceivedAt: time.Now().UnixMilli(),
 	}))
 

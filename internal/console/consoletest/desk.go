@@ -36,18 +36,18 @@ type Desk struct {
 // figures. Adjust changes its configuration.
 func New(t testing.TB, redis *rdbtest.Server, adjust ...func(*console.Config)) *Desk {
 	t.Helper()
-	st := storetest.Open(t, redis)
+	all := storetest.OpenAll(t, redis)
 	d := &Desk{ConsoleLog: &bytes.Buffer{}}
 	config := console.Config{
 		RootKey: webtest.RootKey, Name: "Routemaster", Environment: "test", Version: "1.2.3",
-		Sessions: session.New(st.Partition(), webtest.RootKey, time.Now), Now: time.Now,
+		Sessions: session.New(all.First().Partition(), webtest.RootKey, time.Now), Now: time.Now,
 		Log: slog.New(slog.NewTextHandler(d.ConsoleLog, nil)),
 	}
 	for _, f := range adjust {
 		f(&config)
 	}
 	d.Live, _ = config.Live.(*Live)
-	d.API = webtest.On(t, st, func(c *web.Config) {
+	d.API = webtest.On(t, all, func(c *web.Config) {
 		if d.Live != nil {
 			c.Live = d.Live
 		}

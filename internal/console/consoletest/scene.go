@@ -103,7 +103,7 @@ func (d *Desk) attempt() {
 		At: At, Batch: "0123456789abcdefghij", Attempt: 3, Events: 2, Outcome: bus.OutcomeFailed, Status: http.StatusServiceUnavailable,
 		Duration: time.Second, RetryAt: At.Add(time.Minute), Excerpt: Hostile, Public: true,
 	})
-	p := d.Partition()
+	p := d.Of(Shop).Partition()
 	require.NoError(d.T, p.LPush(d.T.Context(), store.Keys{Namespace: p.Namespace()}.Attempts(Shop), record).Err())
 }
 
@@ -153,7 +153,7 @@ func (d *Desk) move() {
 	}
 	client := outbound.New(outbound.Config{ConnectTimeout: time.Minute, Timeout: time.Minute}, time.Now)
 	d.T.Cleanup(client.Close)
-	labels := labelstore.New(d.Partition())
+	labels := labelstore.New(d.First().Partition())
 	workers := &machinestest.Fixture{
 		Store: labels, T: d.T, Now: time.Now(),
 		Runner: runner.New(labels, runner.Config{Client: client, Threads: machinestest.Threads}, slog.New(slog.DiscardHandler), time.Now),

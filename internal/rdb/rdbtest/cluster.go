@@ -67,8 +67,8 @@ func NewCluster(t testing.TB, masters int, nodeTimeout time.Duration, adjust ...
 			"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
 		}, o.Arguments...)...)
 		id := doOn(t, server, "cluster", "myid").(string)
-		c.Nodes = append(c.Nodes, &Node{server, server.process.address, id})
-		addresses = append(addresses, server.process.address)
+		c.Nodes = append(c.Nodes, &Node{server, server.processes[0].address, id})
+		addresses = append(addresses, server.processes[0].address)
 	}
 	c.URL = "redis+cluster://" + strings.Join(addresses, ",") + patiently
 	for i, node := range c.Nodes[:masters] {
@@ -93,7 +93,7 @@ func NewCluster(t testing.TB, masters int, nodeTimeout time.Duration, adjust ...
 		return countReplicated(ranges) == o.Replicas*slots.Count && strings.Contains(doOn(t, node.Server, "cluster", "info").(string), "cluster_state:ok\r\n")
 	})
 	for _, replica := range c.Nodes[masters:] {
-		requireFollows(t, replica.process)
+		requireFollows(t, replica.processes[0])
 	}
 	for _, node := range c.Nodes {
 		timeout := strconv.FormatInt(nodeTimeout.Milliseconds(), 10)

@@ -26,7 +26,7 @@ func TestRestartDropsATransactionHalfWritten(t *testing.T) {
 	ctx := t.Context()
 	require.NoError(t, server.Raw.Set(ctx, "before", "1", 0).Err())
 	server.Kill(t)
-	files, err := filepath.Glob(filepath.Join(server.process.dir, "appendonlydir", "*.incr.aof"))
+	files, err := filepath.Glob(filepath.Join(server.processes[0].dir, "appendonlydir", "*.incr.aof"))
 	require.NoError(t, err)
 	if len(files) == 0 {
 		t.Skip("a Redis before 7 has its append-only file elsewhere")

@@ -1,6 +1,6 @@
 // Package rdbtest gives tests a Redis of their own: the embedded engine, and a real redis-server
-// that it starts on a free loopback port with its own directory. Besides, it has what tests of
-// several packages share.
+// that it starts on a free loopback port with its own directory; or, in a second run of them, a
+// Redis Cluster: see [MainWithCluster]. Besides, it has what tests of several packages share.
 package rdbtest
 
 import (
@@ -24,13 +24,15 @@ type Raw interface {
 	Do(ctx context.Context, args ...any) *redis.Cmd
 }
 
-// Server is a Redis for one test, empty at first.
+// Server is a Redis for one test, empty at first: one, or a whole cluster.
 type Server struct {
 	URL string
 	// Raw reads and writes Redis by hand, as an operator would.
 	Raw Raw
-	// process is nil for the embedded engine.
-	process *process
+	// processes are one, those of a cluster's nodes, or none for the embedded engine.
+	processes []*process
+	// isSpent is whether they may have been left in another state than they were in.
+	isSpent bool
 }
 
 // Each runs a test on the embedded engine and on a real redis-server. Where there is no
@@ -38,6 +40,10 @@ type Server struct {
 // them: whatever engine answers, our own goroutines do the same, and the interpreter of the
 // embedded one would take most of the time. Without the detector every test runs on both.
 func Each(t *testing.T, test func(t *testing.T, server *Server)) {
+	if clusters.isSecondRun() {
+		t.Run("redis-cluster", func(t *testing.T) { test(t, clusters.lend(t)) })
+		return
+	}
 	if !RaceDetector || !hasServer() {
 		t.Run("embedded", func(t *testing.T) { test(t, Embedded(t)) })
 	}
@@ -64,22 +70,28 @@ func (s *Server) PatientURL() string { return s.URL + "&read_timeout=30s" }
 
 // Embedded starts the embedded engine.
 func Embedded(t testing.TB) *Server {
-	return newServer(t, "redis://"+miniredis.RunT(t).Addr()+patiently, nil)
+	if clusters.isSecondRun() {
+		return clusters.lend(t)
+	}
+	return newServer(t, "redis://"+miniredis.RunT(t).Addr()+patiently)
 }
 
 // Real starts a redis-server. It is ended with the test.
 func Real(t testing.TB, arguments ...string) *Server {
+	if clusters.isSecondRun() {
+		return clusters.lend(t, arguments...)
+	}
 	address := FreeAddress(t)
 	process := startServer(t, address, arguments...)
 	return newServer(t, "redis://"+address+patiently, process)
 }
 
-func newServer(t testing.TB, url string, process *process) *Server {
+func newServer(t testing.TB, url string, processes ...*process) *Server {
 	options, err := redis.ParseURL(url)
 	require.NoError(t, err)
 	raw := redis.NewClient(options)
 	t.Cleanup(func() { _ = raw.Close() })
-	return &Server{URL: url, Raw: raw, process: process}
+	return &Server{URL: url, Raw: raw, processes: processes}
 }
 
 // Open opens a client of the server. It is closed with the test.
@@ -95,31 +107,49 @@ func (s *Server) Open(t testing.TB, adjust ...func(*rdb.Options)) *rdb.Client {
 }
 
 // IsEmbedded reports whether the server is the embedded engine.
-func (s *Server) IsEmbedded() bool { return s.process == nil }
+func (s *Server) IsEmbedded() bool { return len(s.processes) == 0 }
 
-// Kill ends a real server with SIGKILL.
-func (s *Server) Kill(t testing.TB) { s.process.kill(t) }
+// IsCluster reports whether it is a cluster.
+func (s *Server) IsCluster() bool { return rdb.IsClusterURL(s.URL) }
+
+// Kill ends a real server with SIGKILL; of a cluster, all nodes.
+func (s *Server) Kill(t testing.TB) {
+	s.isSpent = true
+	for _, p := range s.processes {
+		p.kill(t)
+	}
+}
 
 // Restart starts a real server again, after Kill, on the same port and directory. Before, it
 // mends the append-only file, as operators should.
 func (s *Server) Restart(t testing.TB) {
-	s.process.repair(t)
-	s.process.start(t)
+	for _, p := range s.processes {
+		p.repair(t)
+		p.start(t)
+	}
 }
 
 // Freeze stops a real server without ending it: it takes connections, and does not answer. Thaw
 // lets it go on.
 func (s *Server) Freeze(t testing.TB) {
-	require.NoError(t, s.process.command.Process.Signal(syscall.SIGSTOP))
+	s.isSpent = true
+	s.signal(t, syscall.SIGSTOP)
 }
 
 // Thaw is the end of Freeze.
-func (s *Server) Thaw(t testing.TB) {
-	require.NoError(t, s.process.command.Process.Signal(syscall.SIGCONT))
+func (s *Server) Thaw(t testing.TB) { s.signal(t, syscall.SIGCONT) }
+
+func (s *Server) signal(t testing.TB, signal syscall.Signal) {
+	for _, p := range s.processes {
+		require.NoError(t, p.command.Process.Signal(signal))
+	}
 }
 
 // Main runs a package's tests, and fails them if a goroutine is left.
-func Main(m *testing.M, ignore ...goleak.Option) {
+func Main(m *testing.M, ignore ...goleak.Option) { verify(m.Run, ignore) }
+
+// verify is [Main] with what runs the tests.
+func verify(run func() int, ignore []goleak.Option) {
 	// The Redis client's own: it asks every second for a server that was away, and then sees that
 	// it is closed.
 	dialling := goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
@@ -127,19 +157,19 @@ func Main(m *testing.M, ignore ...goleak.Option) {
 	events := goleak.IgnoreTopFunction("github.com/honeybadger-io/honeybadger-go.(*EventsWorker).run")
 	notices := goleak.IgnoreTopFunction("github.com/honeybadger-io/honeybadger-go.newBufferedWorker.func1")
 	options := append(ignore, dialling, events, notices)
-	goleak.VerifyTestMain(patient{m, options}, options...)
+	goleak.VerifyTestMain(patient{run, options}, options...)
 }
 
 // patient gives goroutines more time to end than goleak's half a second, which is too short on a
 // busy host.
 type patient struct {
-	*testing.M
+	run     func() int
 	options []goleak.Option
 }
 
 func (p patient) Run() int {
 	const timeout = 10 * time.Second
-	code := p.M.Run()
+	code := p.run()
 	for begun := time.Now(); code == 0 && time.Since(begun) < timeout && goleak.Find(p.options...) != nil; {
 	}
 	return code

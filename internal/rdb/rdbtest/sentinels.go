@@ -51,7 +51,7 @@ func WithSentinels(t testing.TB) *Server {
 	requireAcquainted(t, sentinels)
 	raw := redis.NewFailoverClient(&redis.FailoverOptions{MasterName: masterName, SentinelAddrs: sentinels})
 	t.Cleanup(func() { _ = raw.Close() })
-	return &Server{URL: "redis+sentinel://" + strings.Join(sentinels, ",") + "/" + masterName + patiently, Raw: raw, process: master}
+	return &Server{URL: "redis+sentinel://" + strings.Join(sentinels, ",") + "/" + masterName + patiently, Raw: raw, processes: []*process{master}}
 }
 
 // requireFollows waits until a replica has all that its master has.

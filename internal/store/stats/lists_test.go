@@ -97,10 +97,10 @@ func TestListsAskRedisForLittleAtOnce(t *testing.T) {
 	_, err := pipe.Exec(ctx)
 	require.NoError(t, err)
 	require.NoError(t, f.Redis.ConfigResetStat(ctx).Err())
-	topics, _, err := storetest.Topics(ctx, f.Store)
+	topics, _, err := storetest.Topics(ctx, f.Stats)
 	require.NoError(t, err)
 	assert.Len(t, topics, 100_000)
-	subscribers, _, err := storetest.Subscribers(ctx, f.Store)
+	subscribers, _, err := storetest.Subscribers(ctx, f.Stats)
 	require.NoError(t, err)
 	require.Len(t, subscribers, 60)
 	for _, sub := range subscribers {
@@ -127,7 +127,7 @@ func TestSubscribersReportTheirOldestEvent(t *testing.T) {
 		f.PublishEvents("gadgets", 1, 3, 700)
 		f.PublishEvents("gadgets", 4, 5, 800)
 		f.AddSubscriber(storetest.Publisher, time.Hour, 100, "gadgets")
-		subscribers, _, err := storetest.Subscribers(t.Context(), f.Store)
+		subscribers, _, err := storetest.Subscribers(t.Context(), f.Stats)
 		require.NoError(t, err)
 		var oldest []time.Time
 		for _, sub := range subscribers {
@@ -148,7 +148,7 @@ func TestListingManySubscribersIsQuick(t *testing.T) {
 	quickest := time.Hour
 	for range 10 {
 		began := time.Now()
-		subscribers, _, err := storetest.Subscribers(t.Context(), f.Store)
+		subscribers, _, err := storetest.Subscribers(t.Context(), f.Stats)
 		require.NoError(t, err)
 		require.Len(t, subscribers, 1000)
 		assert.Equal(t, storetest.After(0), subscribers[999].OldestAt)

@@ -72,9 +72,15 @@ func Check(ctx context.Context, st *store.Store) (found []exam.Finding, err erro
 	return found, err
 }
 
+// Lists are what [stats.Stats] has of a store, and [stores.Stores] of all.
+type Lists interface {
+	EachTopics(ctx context.Context, p stats.Page, each func([]bus.Topic) error) (damaged []string, err error)
+	EachSubscribers(ctx context.Context, p stats.Page, each func([]bus.Subscriber) error) (damaged []string, err error)
+}
+
 // Topics is [stats.Stats.EachTopics] in one list.
-func Topics(ctx context.Context, st *store.Store) (topics []bus.Topic, damaged []string, err error) {
-	damaged, err = stats.Of(st).EachTopics(ctx, stats.Page{}, func(some []bus.Topic) error {
+func Topics(ctx context.Context, of Lists) (topics []bus.Topic, damaged []string, err error) {
+	damaged, err = of.EachTopics(ctx, stats.Page{}, func(some []bus.Topic) error {
 		topics = append(topics, some...)
 		return nil
 	})
@@ -82,8 +88,8 @@ func Topics(ctx context.Context, st *store.Store) (topics []bus.Topic, damaged [
 }
 
 // Subscribers is [stats.Stats.EachSubscribers] in one list.
-func Subscribers(ctx context.Context, st *store.Store) (subscribers []bus.Subscriber, damaged []string, err error) {
-	damaged, err = stats.Of(st).EachSubscribers(ctx, stats.Page{}, func(some []bus.Subscriber) error {
+func Subscribers(ctx context.Context, of Lists) (subscribers []bus.Subscriber, damaged []string, err error) {
+	damaged, err = of.EachSubscribers(ctx, stats.Page{}, func(some []bus.Subscriber) error {
 		subscribers = append(subscribers, some...)
 		return nil
 	})

@@ -5,11 +5,12 @@ import (
 
 	"routemaster/internal/jobs/jobstore"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 	"routemaster/internal/web/webtest"
 )
 
-func TestMain(m *testing.M) { rdbtest.Main(m) }
+func TestMain(m *testing.M) { storetest.MainWithCluster(m) }
 
 const (
 	rootKey = webtest.RootKey
@@ -26,5 +27,5 @@ type api struct {
 func newAPI(t *testing.T, redis *rdbtest.Server, adjust ...func(*web.Config)) api {
 	t.Helper()
 	a := webtest.New(t, redis, adjust...)
-	return api{a, jobstore.New(a.Partition())}
+	return api{a, jobstore.New(a.First().Partition())}
 }

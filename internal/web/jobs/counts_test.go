@@ -18,7 +18,7 @@ import (
 
 func TestRequestsAndEndsAreCounted(t *testing.T) {
 	redis := rdbtest.Embedded(t)
-	st := storetest.Open(t, redis)
+	st := storetest.OpenAll(t, redis).First()
 	recorder := telemetry.NewRecorder(metrics.NewRegistry(), st, slog.New(slog.DiscardHandler))
 	a := newJobs(t, redis, func(c *web.Config) { c.Jobs.Recorder = recorder })
 	a.require(201, "POST", "/v1/jobs", `{"name":"ship","delivery_strategy":"at_least_once","attempts":2,"concurrency":9,"url":null}`)

@@ -55,7 +55,7 @@ func TestAJobIsEnqueued(t *testing.T) {
 
 		assert.Contains(t, a.require(202, "PUT", "/v1/jobs/meta.shutdown/random_id", `{"data":{}}`), `"name":"meta.shutdown"`)
 		assert.Len(t, a.list("/v1/jobs"), 5, "nothing came of that")
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 
@@ -99,7 +99,7 @@ func TestAJobIsRefused(t *testing.T) {
 		a.require(204, "DELETE", path, "")
 		a.refuse("PUT", path, `{"data":1}`, 400, "job_already_archived")
 		assert.Empty(t, a.list("/v1/jobs"))
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 
@@ -146,7 +146,7 @@ func TestManyJobsAreEnqueuedOrNone(t *testing.T) {
 			assert.Equal(t, c.pointer, got.Pointer, c.body[:min(len(c.body), 200)])
 		}
 		assert.Equal(t, []string{jobID(8), jobID(1), jobID(2)}, a.list("/v1/jobs"), "nothing else was stored")
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 

@@ -48,7 +48,7 @@ func TestJobsAreFetched(t *testing.T) {
 		a.refuse("POST", fetch, `{"max":"1"}`, 400, "invalid_request")
 		a.refuse("POST", "/v1/jobs/none/fetch", "", 404, "job_type_not_found")
 		a.refuse("POST", "/v1/jobs/posted/fetch", "", 409, "conflict")
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 
@@ -79,7 +79,7 @@ func TestFetchWaits(t *testing.T) {
 		go fetch("30000")
 		a.put("ship", 1)
 		require.Contains(t, <-fetched, jobID(1))
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 

@@ -58,7 +58,7 @@ func TestAJobIsLookedUp(t *testing.T) {
 		a.refuse("GET", "/v1/jobs/job_x", "", 400, "invalid_uuid")
 		a.refuse("GET", "/v1/jobs/ship/random_id", "", 404, "not_found")
 		a.refuse("GET", path+"?x=1", "", 400, "invalid_request")
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 
@@ -90,7 +90,7 @@ func TestAJobIsReplayed(t *testing.T) {
 		a.refuse("POST", "/v1/jobs/"+strings.TrimPrefix(jobID(1), "job_")+"/replay", "", 404, "not_found")
 		a.refuse("POST", short+"/replay", `{"again":true}`, 400, "invalid_request")
 		assert.Len(t, a.list("/v1/jobs"), 3)
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 
@@ -110,7 +110,7 @@ func TestAJobIsCancelled(t *testing.T) {
 		a.refuse("DELETE", "/v1/jobs/ship/"+jobID(9), "", 404, "not_found")
 		assert.Empty(t, a.list("/v1/jobs"))
 		assert.Equal(t, 2, strings.Count(a.Log.String(), `msg="a job was cancelled"`))
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 
@@ -156,7 +156,7 @@ func TestJobsAreListed(t *testing.T) {
 			a.refuse("GET", "/v1/jobs?"+query, "", 400, id)
 			a.refuse("GET", "/v1/archived-jobs?"+strings.Replace(query, "expired", "queued", 1), "", 400, id)
 		}
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 
@@ -189,6 +189,6 @@ func TestEveryClientMayDoAllWithJobs(t *testing.T) {
 				assert.Equal(t, r.status, a.Do(who, r.method, r.path, r.body).Status, "%s %s as %s", r.method, r.path, who)
 			}
 		}
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }

@@ -54,7 +54,7 @@ func TestReportsAreRefused(t *testing.T) {
 			assert.Equal(t, c.pointer, a.refuse("POST", c.path, c.body, c.status, c.id).Pointer, c.body)
 		}
 		assert.Equal(t, before, a.show(path), "nothing was changed")
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 
@@ -102,7 +102,7 @@ func TestWhatBecomesOfAJob(t *testing.T) {
 			a.refuse("POST", path, fmt.Sprintf(`{"status":"%s","attempt":%d}`, other, said.Attempt), 409, "already_reported")
 			assert.Equal(t, shown, a.show(path))
 		}
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 
@@ -116,7 +116,7 @@ func TestAJobIsTriedAgainLaterAndLater(t *testing.T) {
 			assert.LessOrEqual(t, a.wait(path), most)
 			assert.Greater(t, a.wait(path), most*4/5-time.Millisecond)
 		}
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 
@@ -161,6 +161,6 @@ func TestTheDeadlineEndsAnAttempt(t *testing.T) {
 		a.require(200, "POST", path, `{"status":"succeeded","attempt":3}`)
 		assert.Equal(t, "succeeded", a.show(path).Status, "a late success cancels the retry")
 		assert.Empty(t, a.list("/v1/jobs"))
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }

@@ -15,11 +15,12 @@ import (
 	"routemaster/internal/machines/runner"
 	"routemaster/internal/outbound"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 	"routemaster/internal/web/webtest"
 )
 
-func TestMain(m *testing.M) { rdbtest.Main(m) }
+func TestMain(m *testing.M) { storetest.MainWithCluster(m) }
 
 const (
 	rootKey = webtest.RootKey
@@ -38,7 +39,7 @@ func newAPI(t *testing.T, redis *rdbtest.Server) *api {
 	t.Helper()
 	var client *outbound.Client
 	served := webtest.New(t, redis, func(c *web.Config) { client = c.Machines.Client })
-	store := labelstore.New(served.Partition())
+	store := labelstore.New(served.First().Partition())
 	a := &api{
 		API: served, service: machinestest.NewService(t),
 		workers: &machinestest.Fixture{Store: store, T: t, Server: redis, Now: machinestest.Start},

@@ -42,7 +42,7 @@ func TestLifeOfALabel(t *testing.T) {
 		}
 		moves := decode[history](a, a.require(200, "GET", one+"/history", "")).states()
 		assert.Equal(t, []string{"end>-", "act>end", "start>act", "->start"}, moves)
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 

@@ -10,10 +10,11 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/web/webtest"
 )
 
-func TestMain(m *testing.M) { rdbtest.Main(m) }
+func TestMain(m *testing.M) { storetest.MainWithCluster(m) }
 
 // TestRootSeesWhatRunsAndWhatIsNext follows a batch through its queue.
 func TestRootSeesWhatRunsAndWhatIsNext(t *testing.T) {

@@ -22,9 +22,10 @@ import (
 )
 
 // note writes a record of an attempt for alice, the newest.
-func note(t *testing.T, redis *rdbtest.Server, r wire.AttemptRecord) {
-	t.Helper()
-	require.NoError(t, redis.Raw.LPush(t.Context(), "attempts:"+alice, wire.PackAttempt(r)).Err())
+func (a api) note(r wire.AttemptRecord) {
+	a.T.Helper()
+	p := a.Of(alice).Partition()
+	require.NoError(a.T, p.LPush(a.T.Context(), p.Namespace()+"attempts:"+alice, wire.PackAttempt(r)).Err())
 }
 
 func TestAttemptsAreListed(t *testing.T) {
@@ -34,15 +35,15 @@ func TestAttemptsAreListed(t *testing.T) {
 		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
 		assert.Equal(t, "[]", a.Do(alice, "GET", "/subscriber/attempts", "").Body)
 		ms := storetest.Start.UnixMilli()
-		note(t, redis, wire.AttemptRecord{
+		a.note(wire.AttemptRecord{
 			At: storetest.After(0), Batch: first, Attempt: 1, Events: 3, Outcome: bus.OutcomeFailed, Error: bus.ErrorRefused,
 			Detail: "dial tcp 10.0.0.1:443: connection refused", Duration: 7 * time.Millisecond, RetryAt: storetest.After(200),
 		})
-		note(t, redis, wire.AttemptRecord{
+		a.note(wire.AttemptRecord{
 			At: storetest.After(200), Batch: first, Attempt: 2, Events: 3, Outcome: bus.OutcomePartial, Status: 207, Excerpt: `{"retry":[1]}`,
 			Duration: 5 * time.Millisecond, Public: true, WebhookID: "id-1", Acknowledged: 2, Retried: 1,
 		})
-		note(t, redis, wire.AttemptRecord{At: storetest.After(300), Batch: second, Attempt: 1, Events: 1, Outcome: bus.OutcomeAcknowledged, Status: 204, Test: true})
+		a.note(wire.AttemptRecord{At: storetest.After(300), Batch: second, Attempt: 1, Events: 1, Outcome: bus.OutcomeAcknowledged, Status: 204, Test: true})
 
 		refused := func(class, duration, detail string) string {
 			return fmt.Sprintf(`{"at":%d,"batch":"%s","attempt":1,"events":3,"outcome":"failed","status":null,"error":"%s","duration":%s,
@@ -112,14 +113,14 @@ func TestQueuedBatches(t *testing.T) {
 		assert.Equal(t, 409, a.Problem(alice, "DELETE", inFlight, "").Status)
 		assert.Contains(t, a.Do(alice, "GET", inFlight, "").Body, `"state":"delivering","next_at":null`)
 		assert.Equal(t, ids[1:], a.list(alice, "/subscriber/batches"))
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 
 // TestARemovedBatchBecomesADeadLetter also redelivers that, and looks at what was counted.
 func TestARemovedBatchBecomesADeadLetter(t *testing.T) {
 	redis := rdbtest.Embedded(t)
-	recorder := telemetry.NewRecorder(metrics.NewRegistry(), storetest.Open(t, redis), slog.New(slog.DiscardHandler))
+	recorder := telemetry.NewRecorder(metrics.NewRegistry(), storetest.OpenAll(t, redis).First(), slog.New(slog.DiscardHandler))
 	a := newAPI(t, redis, func(c *web.Config) { c.Subscriber.Recorder = recorder })
 	a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/","max":2,"dead_letters":{}}`)
 	a.RequireDone(bob, "POST", "/topics/widgets", webtest.EventsText(1, 2))
@@ -132,7 +133,7 @@ func TestARemovedBatchBecomesADeadLetter(t *testing.T) {
 	require.Len(t, letters, 1)
 	counted := func() (removed, added int64) {
 		recorder.Flush(t.Context())
-		counters, err := stats.Of(a.Store).Counters(t.Context())
+		counters, err := stats.Of(a.First()).Counters(t.Context())
 		require.NoError(t, err)
 		queue := telemetry.QueueTag("alice")
 		return counters[bus.NewCounter("events.removed", queue)], counters[bus.NewCounter("events.added", queue)]
@@ -143,5 +144,5 @@ func TestARemovedBatchBecomesADeadLetter(t *testing.T) {
 	removed, added = counted()
 	assert.Equal(t, []int64{2, 2}, []int64{removed, added})
 	assert.Len(t, a.list(alice, "/subscriber/batches"), 1)
-	storetest.RequireSound(t, a.Store)
+	storetest.RequireAllSound(t, a.Stores)
 }

@@ -20,7 +20,8 @@ import (
 func (a api) bury(redis *rdbtest.Server, letters int) {
 	a.T.Helper()
 	a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
-	b := storetest.NewBusOn(a.T, redis, a.Store.Partition())
+	require.NoError(a.T, a.PutToken(a.T.Context(), storetest.Publisher, "publisher"))
+	b := storetest.NewBusOn(a.T, redis, a.Of(alice).Partition())
 	var events []int
 	for i := 1; i <= letters; i++ {
 		reason := bus.DiedOfAge
@@ -104,7 +105,8 @@ func TestADeadLetterIsShown(t *testing.T) {
 		a := newAPI(t, redis)
 		a.bury(redis, 3)
 		path := "/subscriber/dead_letters/" + string(storetest.LetterID(3))
-		redis.Raw.LSet(t.Context(), "deadletter:"+string(storetest.LetterID(3)), 4, "\xc1")
+		p := a.Of(alice).Partition()
+		p.LSet(t.Context(), p.Namespace()+"deadletter:"+string(storetest.LetterID(3)), 4, "\xc1")
 		events := func(query string) []map[string]any {
 			var shown struct{ Events []map[string]any }
 			require.NoError(t, json.Unmarshal([]byte(a.Do(alice, "GET", path+query, "").Body), &shown))
@@ -147,7 +149,7 @@ func TestDeadLettersAreRedeliveredAndDiscarded(t *testing.T) {
 		assert.Equal(t, letterIDs(7), a.list(alice, path))
 		assert.Contains(t, a.Do(alice, "GET", "/subscriptions", "").Body, `"queued":13`, "1, 3, 4 and 5 are queued")
 		assert.NotContains(t, a.Log.String(), alice)
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 
 		for _, c := range []struct{ body, pointer string }{
 			{`{}`, ""}, {`{"ids":null,"all":false}`, ""}, {`{"ids":["a"],"all":true}`, ""}, {`{"ids":[]}`, "/ids"},

@@ -10,7 +10,6 @@ import (
 
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/replay"
-	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web/webtest"
 )
@@ -34,7 +33,7 @@ func TestReplays(t *testing.T) {
 		assert.Contains(t, a.Log.String(), fmt.Sprintf("client=alice replay=%s topic=widgets from=4 to=9 events=6\n", first.ID))
 		assert.Equal(t, 409, a.Problem(alice, "POST", "/subscriber/replays", `{"topic":"widgets","since":0}`).Status, "one runs")
 
-		_, err := replay.New(stores.New(a.Store), a.Store).Copy(t.Context(), storetest.Start, func() bool { return true })
+		_, err := replay.New(a.Stores, a.Of(alice)).Copy(t.Context(), storetest.Start, func() bool { return true })
 		require.NoError(t, err)
 		listed := a.Do(rootKey, "GET", "/subscribers/alice--1/replays", "").Body
 		assert.Contains(t, listed, `"from":4,"to":9,"next":10,"copied":6,"skipped":0,"state":"done","created_at":`)
@@ -49,7 +48,7 @@ func TestReplays(t *testing.T) {
 		assert.Contains(t, a.Do(alice, "GET", "/subscriber/replays", "").Body, `"next":4,"copied":0,"skipped":0,"state":"cancelled"`)
 		assert.Contains(t, a.Log.String(), fmt.Sprintf("client=alice replay=%s state=cancelled\n", first.ID))
 		assert.NotContains(t, a.Log.String(), alice)
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 

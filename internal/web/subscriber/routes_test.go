@@ -11,7 +11,7 @@ import (
 	"routemaster/internal/web/webtest"
 )
 
-func TestMain(m *testing.M) { rdbtest.Main(m) }
+func TestMain(m *testing.M) { storetest.MainWithCluster(m) }
 
 const (
 	rootKey = webtest.RootKey
@@ -84,7 +84,7 @@ func TestSubscriberRoutes(t *testing.T) {
 		assert.Contains(t, a.Problem(bob, "GET", "/subscriber", "").Detail, "no such subscription")
 		assert.NotContains(t, a.Log.String(), alice)
 		assert.NotContains(t, a.Log.String(), bob)
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 

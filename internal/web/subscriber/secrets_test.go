@@ -83,7 +83,7 @@ func TestSecretsAreAddedAndRemoved(t *testing.T) {
 		assert.Equal(t, 404, a.Problem(alice, "DELETE", "/subscriber/secrets/"+third.ID, "").Status)
 		assert.Equal(t, 404, a.Problem(alice, "DELETE", "/subscriber/secrets/"+first.ID, "").Status, "it has expired")
 		assert.Empty(t, a.secrets(alice, "/subscriber/secrets"))
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 

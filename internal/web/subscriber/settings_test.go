@@ -43,7 +43,8 @@ func TestSettingsAreShownAndChanged(t *testing.T) {
 		a := newAPI(t, redis)
 		a.RequireDone(alice, "POST", "/subscription", `{"topics":["widgets"],"callback":"https://a.example/"}`)
 		listed := a.Do(alice, "GET", "/subscriptions", "").Body
-		founding := rdbtest.Dump(t, redis.Raw)["subscriber:"+alice]
+		namespace := a.Of(alice).Partition().Namespace()
+		founding := rdbtest.Dump(t, redis.Raw)[namespace+"subscriber:"+alice]
 		require.NotEmpty(t, founding)
 		shown := func() string {
 			own, _ := a.settings(alice, "/subscriber")
@@ -72,8 +73,8 @@ func TestSettingsAreShownAndChanged(t *testing.T) {
 		a.RequireDone(alice, "PATCH", "/subscriber", `{"max_bytes":null,"max_requests_per_minute":null,"max_events_per_minute":null,
 			"lanes":null,"order_key":null,"strict_order":null,"dead_letters":null,"log_attempts":null}`)
 		assert.JSONEq(t, defaults, shown())
-		assert.Equal(t, founding, rdbtest.Dump(t, redis.Raw)["subscriber:"+alice])
-		assert.NotContains(t, rdbtest.Dump(t, redis.Raw), "options:"+alice)
+		assert.Equal(t, founding, rdbtest.Dump(t, redis.Raw)[namespace+"subscriber:"+alice])
+		assert.NotContains(t, rdbtest.Dump(t, redis.Raw), namespace+"options:"+alice)
 		assert.JSONEq(t, listed, a.Do(alice, "GET", "/subscriptions", "").Body)
 
 		a.RequireDone(alice, "PATCH", "/subscriber", `{"topics":["gadgets","widgets"],"callback":"https://c.example/","uuid":"u","timeout":0,"max":7}`)
@@ -87,7 +88,7 @@ func TestSettingsAreShownAndChanged(t *testing.T) {
 		a.RequireDone(bob, "POST", "/subscriber", `{"topics":["widgets"],"callback":"https://b.example/","log_attempts":"none"}`)
 		settings, _ := a.settings(bob, "/subscriber")
 		assert.JSONEq(t, with("a.example", "b.example", "failures", "none"), settings)
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 
@@ -158,7 +159,8 @@ func TestStatus(t *testing.T) {
 		assert.WithinRange(t, next, before, time.Now().Add(bus.DefaultTimeout))
 
 		future := float64(time.Now().Add(time.Hour).UnixMilli())
-		redis.Raw.HSet(t.Context(), "delivery:"+string(alice), "throttled_until", future, "paced_until", before.UnixMilli())
+		p := a.Of(alice).Partition()
+		p.HSet(t.Context(), p.Namespace()+"delivery:"+alice, "throttled_until", future, "paced_until", before.UnixMilli())
 		held := status()
 		assert.Equal(t, []any{future, nil, future}, []any{held["throttled_until"], held["paced_until"], held["next_delivery_at"]})
 	})
@@ -191,7 +193,7 @@ func TestLanes(t *testing.T) {
 	a.RequireDone(alice, "PATCH", "/subscriber", `{"strict_order":true}`)
 	settings, _ := a.settings(alice, "/subscriber")
 	assert.Contains(t, settings, `"lanes":18`, "as before")
-	storetest.RequireSound(t, a.Store)
+	storetest.RequireAllSound(t, a.Stores)
 }
 
 func TestPauseAndResume(t *testing.T) {
@@ -237,7 +239,7 @@ func TestPauseAndResume(t *testing.T) {
 			assert.NotEmpty(t, got.Pointer, body)
 		}
 		assert.Nil(t, pausedUntil())
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 
@@ -256,7 +258,7 @@ func TestATestEventIsQueued(t *testing.T) {
 		require.NoError(t, err)
 		require.NotNil(t, taken.Task, "the pause does not stop it")
 		assert.Equal(t, sent.Batch, taken.Task.Payload.(*store.Delivery).Batch)
-		storetest.RequireSound(t, a.Store)
+		storetest.RequireAllSound(t, a.Stores)
 	})
 }
 

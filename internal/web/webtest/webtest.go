@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,9 +24,8 @@ import (
 	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/outbound"
 	"routemaster/internal/overview/samples"
-	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
-	"routemaster/internal/store"
+	"routemaster/internal/store/relays"
 	"routemaster/internal/store/stats"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/store/storetest"
@@ -45,10 +45,11 @@ const (
 	Bob     = "bob--2"
 )
 
-// API is an API under test, with its store: the first, if the bus has partitions.
+// API is an API under test, with its stores, and a worker that carries events between partitions
+// whenever some were published.
 type API struct {
-	*store.Store
-	*queue.Queue
+	*stores.Stores
+	*storetest.Worker
 	T       testing.TB
 	Handler http.Handler
 	Server  *web.API
@@ -67,17 +68,11 @@ type API struct {
 // New makes an API whose store is empty but for the tokens. Adjust changes its configuration.
 func New(t testing.TB, redis *rdbtest.Server, adjust ...func(*web.Config)) *API {
 	t.Helper()
-	return On(t, storetest.Open(t, redis), adjust...)
+	return On(t, storetest.OpenAll(t, redis), adjust...)
 }
 
-// On is [New] with a store.
-func On(t testing.TB, st *store.Store, adjust ...func(*web.Config)) *API {
-	t.Helper()
-	return OnAll(t, stores.New(st), adjust...)
-}
-
-// OnAll is [New] with the stores of a bus.
-func OnAll(t testing.TB, all *stores.Stores, adjust ...func(*web.Config)) *API {
+// On is [New] with the stores of a bus.
+func On(t testing.TB, all *stores.Stores, adjust ...func(*web.Config)) *API {
 	t.Helper()
 	st := all.First()
 	config := web.Config{
@@ -101,12 +96,13 @@ func OnAll(t testing.TB, all *stores.Stores, adjust ...func(*web.Config)) *API {
 	a := &API{
 		Record: samples.NewRecorder(collector).Tick,
 
-		Store: st, Queue: storetest.NewQueue(st, 1), T: t, Log: &bytes.Buffer{}, Clock: time.Now,
+		Stores: all, T: t, Log: &bytes.Buffer{}, Clock: time.Now,
 		Authorize: func(r *http.Request, who string) { r.SetBasicAuth(who, "") },
 	}
+	now := func() time.Time { return a.Clock().Add(a.Ahead) }
+	a.Worker = storetest.NewWorker(all, now)
 	log := slog.New(slog.NewTextHandler(a.Log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	a.Server = web.New(config, all, ingest.New(all, ingest.Options{}), metrics.NewRegistry().Handler(), log,
-		func() time.Time { return a.Clock().Add(a.Ahead) })
+	a.Server = web.New(config, all, ingest.New(all, ingest.Options{}), metrics.NewRegistry().Handler(), log, now)
 	a.Handler = a.Server.Handler()
 	require.NoError(t, all.PutToken(t.Context(), Alice, "alice"))
 	require.NoError(t, all.PutToken(t.Context(), Bob, "bob"))
@@ -121,11 +117,36 @@ func (a *API) Run() (url string) {
 	ctx, stop := context.WithCancel(context.Background())
 	ran := make(chan error)
 	go func() { ran <- a.Server.Run(ctx, listener) }()
+	var relaying sync.WaitGroup
+	if len(a.All()) > 1 {
+		relaying.Go(func() { a.relayUntil(ctx) })
+	}
 	a.T.Cleanup(func() {
 		stop()
+		relaying.Wait()
 		assert.NoError(a.T, <-ran)
 	})
 	return "http://" + listener.Addr().String()
+}
+
+// Relay is [storetest.Worker.Relay], now.
+func (a *API) Relay(ctx context.Context) error {
+	return a.Worker.Relay(ctx, a.Clock().Add(a.Ahead))
+}
+
+func isPublish(method, path string) bool {
+	return method == http.MethodPost && strings.HasPrefix(path, "/topics/")
+}
+
+// relayUntil carries what is published otherwise than by [API.Do], until the context is done.
+func (a *API) relayUntil(ctx context.Context) {
+	for ctx.Err() == nil {
+		_ = a.Relay(ctx) // Redis may be away
+		select {
+		case <-ctx.Done():
+		case <-time.After(relays.Interval):
+		}
+	}
 }
 
 // Response is the response to a request.
@@ -145,6 +166,9 @@ func (a *API) Do(who, method, path, body string) Response {
 	w := httptest.NewRecorder()
 	a.Handler.ServeHTTP(w, r)
 	RequireDocumented(a.T, r, body, w)
+	if isPublish(method, path) && w.Code == http.StatusOK {
+		require.NoError(a.T, a.Relay(a.T.Context()))
+	}
 	return Response{w.Code, w.Header(), strings.TrimSpace(w.Body.String())}
 }
 
@@ -177,7 +201,7 @@ func (a *API) Problem(who, method, path, body string) Problem {
 func (a *API) RequireDone(who, method, path, body string) {
 	a.T.Helper()
 	status := http.StatusNoContent
-	if method == "POST" && strings.HasPrefix(path, "/topics/") {
+	if isPublish(method, path) {
 		status = http.StatusOK
 	}
 	got := a.Do(who, method, path, body)

@@ -1,0 +1,186 @@
+package rdbtest
+
+import (
+	"context"
+	"flag"
+	"os"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"routemaster/internal/rdb"
+)
+
+// MainWithCluster is [Main] for the tests of what a bus does wherever it is: it runs them a second
+// time. Then [Each], [Embedded] and [Real] give a test a Redis Cluster on which prepare has made a
+// bus, and nothing else differs. Those of one Redis alone call [OneRedisOnly].
+//
+// There is one run only where there is no redis-server, for benchmarks and fuzzing, and with the
+// race detector, see [Each].
+func MainWithCluster(m *testing.M, prepare func(testing.TB, *rdb.Client), ignore ...goleak.Option) {
+	verify(func() int {
+		code := m.Run()
+		isTest := !isSet("test.bench") && !isSet("test.fuzz") && !isSet("test.list")
+		if code != 0 || RaceDetector || !isTest || !hasServer() {
+			return code
+		}
+		clusters.prepare = prepare
+		defer clusters.end()
+		return m.Run()
+	}, ignore)
+}
+
+func isSet(name string) bool { return flag.Lookup(name).Value.String() != "" }
+
+// OneRedisOnly skips a test in the second run of [MainWithCluster], and says why it is not about a
+// bus on a cluster.
+func OneRedisOnly(t testing.TB, why string) {
+	t.Helper()
+	if clusters.isSecondRun() {
+		t.Skip("on one Redis only: " + why)
+	}
+}
+
+// clusters are those of the second run.
+var clusters secondRun
+
+// secondRun lends clusters to tests, one after the other, since it takes seconds to start one.
+type secondRun struct {
+	// prepare is nil in the first run.
+	prepare func(testing.TB, *rdb.Client)
+	mu      sync.Mutex
+	idle    []*Server
+	owners  []*lasting
+}
+
+func (r *secondRun) isSecondRun() bool { return r.prepare != nil }
+
+// lend returns a cluster with nothing but a new bus. Servers with arguments are for one test.
+func (r *secondRun) lend(t testing.TB, arguments ...string) *Server {
+	t.Helper()
+	isShared := len(arguments) == 0
+	server := r.takeIdle(isShared)
+	if server == nil {
+		owner := &lasting{TB: t}
+		server = startMasters(owner, arguments...)
+		r.mu.Lock()
+		r.owners = append(r.owners, owner)
+		r.mu.Unlock()
+	}
+	require.NoError(t, server.Raw.FlushAll(t.Context()).Err())
+	r.prepare(t, server.Open(t))
+	t.Cleanup(func() {
+		if isShared && !server.isSpent {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.idle = append(r.idle, server)
+			return
+		}
+		for _, p := range server.processes {
+			p.kill(t)
+		}
+	})
+	return server
+}
+
+// takeIdle returns a cluster that no test has, if it may be one; nil if there is none.
+func (r *secondRun) takeIdle(isShared bool) (server *Server) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.idle); isShared && n > 0 {
+		server, r.idle = r.idle[n-1], r.idle[:n-1]
+	}
+	return server
+}
+
+// end ends all clusters.
+func (r *secondRun) end() {
+	for _, owner := range r.owners {
+		for _, cleanup := range slices.Backward(owner.cleanups) {
+			cleanup()
+		}
+	}
+}
+
+// startMasters starts a cluster of three masters without replicas.
+func startMasters(t testing.TB, arguments ...string) *Server {
+	t.Helper()
+	cluster := NewCluster(t, 3, 5*time.Second, func(o *ClusterOptions) { o.Replicas, o.Arguments = 0, arguments })
+	options, err := redis.ParseClusterURL("redis://" + cluster.Nodes[0].Address + patiently)
+	require.NoError(t, err)
+	for _, node := range cluster.Nodes[1:] {
+		options.Addrs = append(options.Addrs, node.Address)
+	}
+	raw := redis.NewClusterClient(options)
+	t.Cleanup(func() { _ = raw.Close() })
+	server := &Server{URL: cluster.URL, Raw: eachNode{raw}}
+	for _, node := range cluster.Nodes {
+		server.processes = append(server.processes, node.processes...)
+	}
+	return server
+}
+
+// eachNode has the commands of all nodes that the library would send to any one.
+type eachNode struct{ *redis.ClusterClient }
+
+// FlushAll is that of each node.
+func (e eachNode) FlushAll(ctx context.Context) (done *redis.StatusCmd) {
+	done = redis.NewStatusCmd(ctx)
+	done.SetErr(e.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		return node.FlushAll(ctx).Err()
+	}))
+	return done
+}
+
+// ConfigSet is that of each node.
+func (e eachNode) ConfigSet(ctx context.Context, name, value string) (done *redis.StatusCmd) {
+	done = redis.NewStatusCmd(ctx)
+	done.SetErr(e.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		return node.ConfigSet(ctx, name, value).Err()
+	}))
+	return done
+}
+
+// Keys are those of each node.
+func (e eachNode) Keys(ctx context.Context, pattern string) (found *redis.StringSliceCmd) {
+	var mu sync.Mutex
+	var keys []string
+	found = redis.NewStringSliceCmd(ctx)
+	found.SetErr(e.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
+		some, err := node.Keys(ctx, pattern).Result()
+		mu.Lock()
+		defer mu.Unlock()
+		keys = append(keys, some...)
+		return err
+	}))
+	found.SetVal(keys)
+	return found
+}
+
+// lasting is the test that has something started for all tests: it is cleaned up after the last.
+type lasting struct {
+	testing.TB
+	cleanups []func()
+}
+
+// Cleanup implements [testing.TB].
+func (l *lasting) Cleanup(f func()) { l.cleanups = append(l.cleanups, f) }
+
+// Context implements [testing.TB].
+func (*lasting) Context() context.Context { return context.Background() }
+
+// Failed implements [testing.TB]. Nothing can be logged any more when it is asked.
+func (*lasting) Failed() bool { return false }
+
+// TempDir implements [testing.TB].
+func (l *lasting) TempDir() string {
+	directory, err := os.MkdirTemp("", "cluster")
+	require.NoError(l, err)
+	l.Cleanup(func() { _ = os.RemoveAll(directory) })
+	return directory
+}
