@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/client"
-	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 )
 
-func TestMain(m *testing.M) { rdbtest.Main(m) }
+func TestMain(m *testing.M) { storetest.MainWithCluster(m) }
 
 const token = "shop--secret"
 

@@ -9,10 +9,11 @@ import (
 	"routemaster/client"
 	"routemaster/client/jobs"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/web/webtest"
 )
 
-func TestMain(m *testing.M) { rdbtest.Main(m) }
+func TestMain(m *testing.M) { storetest.MainWithCluster(m) }
 
 // connect starts the API of a bus, and returns its jobs as a client of it sees them.
 func connect(t *testing.T) (*jobs.Jobs, *webtest.API) {

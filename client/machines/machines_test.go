@@ -17,11 +17,12 @@ import (
 	"routemaster/internal/machines/runner"
 	"routemaster/internal/outbound"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
 	"routemaster/internal/web/webtest"
 )
 
-func TestMain(m *testing.M) { rdbtest.Main(m) }
+func TestMain(m *testing.M) { storetest.MainWithCluster(m) }
 
 // bus is the API of a bus with its workers, and how a client and root see it.
 type bus struct {
@@ -35,7 +36,7 @@ func connect(t *testing.T) *bus {
 	redis := rdbtest.Embedded(t)
 	var requests *outbound.Client
 	a := webtest.New(t, redis, func(c *web.Config) { requests = c.Machines.Client })
-	store := labelstore.New(a.Partition())
+	store := labelstore.New(a.First().Partition())
 	b := &bus{
 		workers: &machinestest.Fixture{Store: store, T: t, Server: redis, Now: machinestest.Start},
 		service: machinestest.NewService(t),

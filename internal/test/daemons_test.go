@@ -85,7 +85,7 @@ func TestLogsContainNoSecrets(t *testing.T) {
 	b.StopWeb()
 	b.StopWorker()
 	require.NoError(t, redis.Raw.ConfigSet(t.Context(), "requirepass", "redis-password").Err())
-	b.Config.RedisURL = strings.Replace(redis.URL, "redis://", "redis://:redis-password@", 1)
+	b.Config.RedisURL = strings.Replace(redis.URL, "://", "://:redis-password@", 1)
 	b.Log = slog.NewTextHandler(b.Logged, &slog.HandlerOptions{Level: slog.LevelDebug})
 	b.StartWeb()
 	b.StartWorker()
@@ -115,17 +115,18 @@ func TestLogsContainNoSecrets(t *testing.T) {
 }
 
 func TestConfiguredClientsAreRegistered(t *testing.T) {
-	redis := rdbtest.Embedded(t)
-	b := bustest.Start(t, redis)
+	b := bustest.Start(t, rdbtest.Embedded(t))
 	b.StopWeb()
 	b.Config.Clients = append(b.Config.Clients, "orders--17", "secret")
 	b.StartWeb()
 	require.Eventually(t, func() bool {
-		return redis.Raw.HLen(t.Context(), "api_tokens:by_token").Val() == 2
+		names, err := b.Stores.Tokens(t.Context())
+		return err == nil && len(names) == 2
 	}, bustest.WaitTimeout, time.Millisecond)
-	names := redis.Raw.HGetAll(t.Context(), "api_tokens:by_token").Val()
+	names, err := b.Stores.Tokens(t.Context())
+	require.NoError(t, err)
 	for token, name := range names {
-		assert.Regexp(t, `^client-[0-9a-f]{8}$`, name, "a name must not reveal any of %s", token)
+		assert.Regexp(t, `^client-[0-9a-f]{8}$`, string(name), "a name must not reveal any of %s", token)
 	}
 	b.Publish("secret", "widgets", 1)
 }

@@ -92,7 +92,7 @@ func metricsOf(t *testing.T, query string) (metrics []string) {
 // TestTheExamplesNameMetricsThatExist looks for the metrics of the examples' queries, and the
 // labels that they go by, on the pages of a bus that has delivered something.
 func TestTheExamplesNameMetricsThatExist(t *testing.T) {
-	url, asked := jobService(t)
+	url, asked := bustest.NewJobService(t)
 	b := bustest.Start(t, rdbtest.Real(t), func(c *app.Config) {
 		c.MetricService, c.DownstreamURL, c.DownstreamAuth = "none", url, "s3cret"
 	})
@@ -159,7 +159,7 @@ func doOne(t *testing.T, b *bustest.Bus, asked chan [2]string) {
 func moveOne(t *testing.T, b *bustest.Bus) {
 	t.Helper()
 	app, url := b.AddClient("app"), machinestest.NewService(t).URL
-	b.Call(bustest.RootKey, "PUT", "/state-machines", strings.ReplaceAll(welcome, "URL", url), 200)
+	b.Call(bustest.RootKey, "PUT", "/state-machines", strings.ReplaceAll(bustest.WelcomeMachine, "URL", url), 200)
 	const path = "/state-machines/welcome/labels/ann"
 	b.Call(app, "POST", path, `{"metadata":{}}`, 201)
 	for _, metadata := range []string{`{"confirmed":false}`, `{"confirmed":true}`} {

@@ -67,7 +67,7 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 		})
 	}
 	require.Eventually(t, func() bool { return published.Load() > 2000 }, bustest.WaitTimeout, time.Millisecond) // connections have their buffers
-	warm, err := b.Store.Partition().Memory(t.Context())
+	warm, err := b.Stores.First().Partition().Memory(t.Context())
 	require.NoError(t, err)
 	b.StopWorker()
 	b.Config.Memory = bus.MemoryLimits{Max: warm.Used + 2*mb, MinFree: mb / 2}
@@ -90,11 +90,11 @@ func TestNewKeysAtFullSpeedCostNoEvent(t *testing.T) {
 		require.Less(t, time.Since(begun), *keysDuration+2*time.Minute, "keys do not fill redis")
 		b.Publish(publisher, "widgets", number)
 		number++
-		memory, err := b.Store.Partition().Memory(t.Context())
+		memory, err := b.Stores.First().Partition().Memory(t.Context())
 		require.NoError(t, err)
 		peak = max(peak, memory.Used)
 		if *keysDuration == 0 {
-			_, err := storetest.NewQueue(b.Store, 1).Enqueue(t.Context(), bus.QueueAux, bus.Job{Name: bus.JobAutodrop})
+			_, err := storetest.NewQueue(b.Stores.First(), 1).Enqueue(t.Context(), bus.QueueAux, bus.Job{Name: bus.JobAutodrop})
 			require.NoError(t, err)
 		}
 		time.Sleep(10 * time.Millisecond) // a steady trickle beside the flood

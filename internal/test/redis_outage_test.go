@@ -93,7 +93,7 @@ func TestAFailoverLosesNothing(t *testing.T) {
 
 	redis.Kill(t)
 	killed := time.Now()
-	require.Eventually(t, func() bool { return b.Store.Partition().Client().Ping(t.Context()) == nil }, failoverTimeout, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return b.Stores.First().Partition().Client().Ping(t.Context()) == nil }, failoverTimeout, 10*time.Millisecond)
 	t.Logf("a new master after %v", time.Since(killed))
 	delivered := len(sub.Numbers())
 	before := traffic.Count()

@@ -47,16 +47,16 @@ func TestTheExampleServicesDoJobs(t *testing.T) {
 
 			b.Call(shop, "POST", "/v1/jobs", `{"name":"`+name+`","delivery_strategy":"at_least_once","attempts":3,"concurrency":1}`, 201)
 			b.Call(shop, "PUT", path, `{"data":{"n":7}}`, 202)
-			waitForJob := func(is func(jobView) bool) {
+			waitForJob := func(is func(bustest.Job) bool) {
 				t.Helper()
 				require.Eventually(t, func() bool {
-					var job jobView
+					var job bustest.Job
 					return assert.NoError(t, json.Unmarshal([]byte(b.Call(shop, "GET", path, "", 200)), &job)) && is(job)
 				}, bustest.WaitTimeout, 10*time.Millisecond)
 			}
-			waitForJob(func(job jobView) bool { return job.Deadline != nil }) // the service has it
+			waitForJob(func(job bustest.Job) bool { return job.Deadline != nil }) // the service has it
 			release()
-			waitForJob(func(job jobView) bool { return job.Status == "succeeded" })
+			waitForJob(func(job bustest.Job) bool { return job.Status == "succeeded" })
 			assert.Equal(t, name+` {"n":7}`, strings.ReplaceAll(<-lines, `": `, `":`))
 			assert.Empty(t, lines, "it was done once")
 		})

@@ -8,6 +8,7 @@ import (
 
 	"routemaster/internal/app"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/storetest"
 )
 
 // daemonVariable makes a test binary run as the daemon that it names.
@@ -16,11 +17,22 @@ const daemonVariable = "TEST_ROUTEMASTER_DAEMON"
 // Main is the TestMain of packages that call [StartProcess]: started again as a daemon, the test
 // binary runs that; else it runs the tests, and fails them if a goroutine is left.
 func Main(m *testing.M, ignore ...goleak.Option) {
+	runDaemon()
+	rdbtest.Main(m, ignore...)
+}
+
+// MainWithCluster is [Main] with [storetest.MainWithCluster].
+func MainWithCluster(m *testing.M) {
+	runDaemon()
+	storetest.MainWithCluster(m)
+}
+
+// runDaemon runs the daemon that this process was started as, if it was, and ends the process.
+func runDaemon() {
 	switch os.Getenv(daemonVariable) {
 	case "web":
 		os.Exit(app.Daemon("web", "a test", nil, os.Stdout, os.Stderr, app.RunWeb))
 	case "worker":
 		os.Exit(app.Daemon("worker", "a test", nil, os.Stdout, os.Stderr, app.RunWorker))
 	}
-	rdbtest.Main(m, ignore...)
 }

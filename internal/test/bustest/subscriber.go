@@ -127,6 +127,18 @@ func (s *Subscriber) Numbers() (numbers []int) {
 	return numbers
 }
 
+// NumbersOf returns the numbers of a topic's events acknowledged so far, in order.
+func (s *Subscriber) NumbersOf(topic string) (numbers []int) {
+	for _, batch := range s.Acknowledged() {
+		for i, number := range batch.Numbers {
+			if batch.Topics[i] == topic {
+				numbers = append(numbers, number)
+			}
+		}
+	}
+	return numbers
+}
+
 // WaitFor waits until so many events have been acknowledged, and returns the batches.
 func (s *Subscriber) WaitFor(t testing.TB, events int) []Batch {
 	t.Helper()

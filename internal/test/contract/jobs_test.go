@@ -1,10 +1,9 @@
-package test
+package contract
 
 import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -16,29 +15,6 @@ import (
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/test/bustest"
 )
-
-// jobView is what the tests read of a job.
-type jobView struct {
-	ID, Name, Status string
-	Attempts         int
-	Data             json.RawMessage
-	Deadline         *time.Time
-}
-
-// jobService is a service that hands on what it is asked to do, and then is at it.
-func jobService(t *testing.T) (url string, jobs chan [2]string) {
-	jobs = make(chan [2]string, 10)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		assert.NoError(t, err)
-		user, password, _ := r.BasicAuth()
-		assert.Equal(t, []string{"jobs", "s3cret"}, []string{user, password})
-		jobs <- [2]string{r.URL.Path, string(body)}
-		w.WriteHeader(http.StatusAccepted)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL, jobs
-}
 
 // requireIdle waits until no thread of a worker has a job: a service may have reported on it before
 // the worker has read the answer.
@@ -59,13 +35,13 @@ func requireIdle(t *testing.T, metrics string) {
 // that it failed, and that it succeeded.
 func TestAJobFromItsTypeToTheArchive(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
-		url, asked := jobService(t)
+		url, asked := bustest.NewJobService(t)
 		b := bustest.Start(t, server, func(c *app.Config) { c.DownstreamURL, c.DownstreamAuth = url, "s3cret" })
 		b.StopWorker()
 		b.Config.MetricsAddr = rdbtest.FreeAddress(t)
 		b.StartWorker()
 		shop := b.AddClient("shop")
-		job := func(text string) (v jobView) {
+		job := func(text string) (v bustest.Job) {
 			t.Helper()
 			require.NoError(t, json.Unmarshal([]byte(text), &v), text)
 			return v
@@ -97,7 +73,7 @@ func TestAJobFromItsTypeToTheArchive(t *testing.T) {
 		assert.NotEqual(t, queued.ID, again.ID)
 		assert.Equal(t, "/v1/jobs/invoice-shipments/"+again.ID, next()[0])
 		b.Call(shop, "POST", "/v1/jobs/invoice-shipments/"+again.ID, `{"status":"succeeded","attempt":3}`, 200)
-		var archive []jobView
+		var archive []bustest.Job
 		require.NoError(t, json.Unmarshal([]byte(b.Call(shop, "GET", "/v1/archived-jobs", "", 200)), &archive))
 		require.Len(t, archive, 2)
 		assert.Equal(t, again.ID, archive[0].ID, "newest first")

@@ -1,4 +1,4 @@
-package test
+package contract
 
 import (
 	"context"
@@ -21,6 +21,8 @@ import (
 	"routemaster/internal/app"
 	"routemaster/internal/bus"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store/stats"
+	"routemaster/internal/telemetry"
 	"routemaster/internal/test/bustest"
 	"routemaster/internal/wire"
 )
@@ -116,12 +118,15 @@ func TestReceiptsAddUp(t *testing.T) {
 		assert.Equal(t, 1, times, url)
 		assert.NotContains(t, rejected, url)
 	}
-	ctx, raw := t.Context(), b.Redis.Raw
-	assert.Equal(t, fmt.Sprint(len(acknowledged)), raw.HGet(ctx, "delivery:"+shop, "events_sent").Val())
-	assert.Equal(t, fmt.Sprint(len(rejected)), raw.HGet(ctx, "deadletters:events", shop).Val())
-	assert.EqualValues(t, len(acknowledged), readCounters(t, b.Redis)["delivery.events{queue:shop,status:success}"])
+	ctx, p := t.Context(), b.Stores.Of(bus.Token(shop)).Partition()
+	assert.Equal(t, fmt.Sprint(len(acknowledged)), p.HGet(ctx, p.Namespace()+"delivery:"+shop, "events_sent").Val())
+	assert.Equal(t, fmt.Sprint(len(rejected)), p.HGet(ctx, p.Namespace()+"deadletters:events", shop).Val())
+	counters, err := stats.Of(b.Stores.First()).Counters(ctx)
+	require.NoError(t, err)
+	delivered := bus.NewCounter("delivery.events", telemetry.QueueTag("shop"), bus.Tag{Name: "status", Value: "success"})
+	assert.EqualValues(t, len(acknowledged), counters[delivered])
 	recorded := map[string]int{}
-	for _, packed := range raw.LRange(ctx, "attempts:"+shop, 0, -1).Val() {
+	for _, packed := range p.LRange(ctx, p.Namespace()+"attempts:"+shop, 0, -1).Val() {
 		record, err := wire.UnpackAttempt(packed)
 		require.NoError(t, err)
 		if record.Outcome == bus.OutcomeAcknowledged {

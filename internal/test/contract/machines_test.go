@@ -1,4 +1,4 @@
-package test
+package contract
 
 import (
 	"encoding/json"
@@ -15,20 +15,6 @@ import (
 	"routemaster/internal/test/bustest"
 )
 
-const welcome = `
-state_machines:
-  welcome:
-    states:
-      - gate: signed_up
-        triggers: [{metadata: confirmed}]
-        exit_condition: metadata.confirmed
-        next: send_mail
-      - action: send_mail
-        webhook: URL/welcome/<label>
-        next: done
-      - {gate: done, exit_condition: false}
-`
-
 // TestALabelFromItsFirstStateToItsLast has a client make a label and change its metadata, and asks
 // at each step where it is and why.
 func TestALabelFromItsFirstStateToItsLast(t *testing.T) {
@@ -36,7 +22,7 @@ func TestALabelFromItsFirstStateToItsLast(t *testing.T) {
 		service := machinestest.NewService(t)
 		b := bustest.Start(t, server)
 		app := b.AddClient("app")
-		definitions := strings.ReplaceAll(welcome, "URL", service.URL)
+		definitions := strings.ReplaceAll(bustest.WelcomeMachine, "URL", service.URL)
 		b.Call(app, "PUT", "/state-machines", definitions, http.StatusForbidden)
 		b.Call(bustest.RootKey, "PUT", "/state-machines", definitions, http.StatusOK)
 		label := func(method, path, body string, status int) (v struct {

@@ -1,4 +1,4 @@
-package test
+package contract
 
 import (
 	"fmt"
@@ -61,6 +61,7 @@ func latency(t *testing.T, b *bustest.Bus, publisher string, sub *bustest.Subscr
 // that are well with that beside the same two when one hangs and one fails, with many batches
 // waiting for them.
 func TestSickSubscribersDoNotSlowTheOthersDown(t *testing.T) {
+	rdbtest.OneRedisOnly(t, "it compares latencies to a millisecond, and relays gather events for 20 ms")
 	const events, waiting = 150, 300
 	rounds := rdbtest.Fewer(6)
 	b := bustest.Start(t, rdbtest.Real(t), func(c *app.Config) { c.Timeout, c.MaxBackoff = time.Second, 500*time.Millisecond })

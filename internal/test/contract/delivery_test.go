@@ -1,4 +1,4 @@
-package test
+package contract
 
 import (
 	"slices"
@@ -55,7 +55,11 @@ func TestEndToEnd(t *testing.T) {
 		flaky.WaitFor(t, len(gadgets))
 
 		assert.Equal(t, widgets, quick.Numbers(), "each once, in order")
-		assert.Equal(t, all, both.Numbers(), "each once, in order, over both topics")
+		if !redis.IsCluster() { // topics have homes there, and may overtake one another
+			assert.Equal(t, all, both.Numbers(), "each once, in order, over both topics")
+		}
+		assert.Equal(t, widgets, both.NumbersOf("widgets"), "each once, in order")
+		assert.Equal(t, gadgets, both.NumbersOf("gadgets"), "each once, in order")
 		fromFlaky := flaky.Numbers()
 		slices.Sort(fromFlaky)
 		assert.Equal(t, gadgets, fromFlaky, "each once, although two of three deliveries failed")
@@ -69,11 +73,11 @@ func TestEndToEnd(t *testing.T) {
 		// A client that unsubscribed gets no more; others are not affected.
 		b.Call(both.Token, "DELETE", "/subscriber/topics/gadgets", "", 204)
 		b.Call(flaky.Token, "DELETE", "/subscriber", "", 204)
-		before := len(widgets)
 		publish(10)
 		quick.WaitFor(t, len(widgets))
 		both.WaitFor(t, len(all)-10+5)
-		assert.Equal(t, widgets[before:], both.Numbers()[len(all)-10:])
+		assert.Equal(t, widgets, both.NumbersOf("widgets"))
+		assert.Equal(t, gadgets[:len(gadgets)-5], both.NumbersOf("gadgets"))
 		assert.Len(t, flaky.Numbers(), len(gadgets)-5)
 		b.RequireNothingLeft()
 	})
@@ -127,6 +131,7 @@ func TestFullBatchesGoAtOnceAndStaleOnesOnTime(t *testing.T) {
 }
 
 func TestAnEventWithoutTimeoutArrivesAtOnce(t *testing.T) {
+	rdbtest.OneRedisOnly(t, "events for another partition gather for 20 ms")
 	b := bustest.Start(t, rdbtest.Real(t))
 	publisher := b.AddClient("publisher")
 	sub := bustest.NewSubscriber(t, b.AddClient("subscriber"))

@@ -1,0 +1,9 @@
+package contract
+
+import (
+	"testing"
+
+	"routemaster/internal/test/bustest"
+)
+
+func TestMain(m *testing.M) { bustest.MainWithCluster(m) }
