@@ -114,33 +114,36 @@ func (a *api) post(who, path, body string, keys ...string) (status int) {
 	return w.Code
 }
 
+// TestIdempotentPublish has topics of one home: it notices a key that is used for both.
 func TestIdempotentPublish(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newAPI(t, redis)
+		topics := topicsOfOneHome(a, 2)
+		one, other := topics[0], topics[1]
 		longest := strings.Repeat("~", 128)
 		for _, c := range []struct {
 			who, path, body string
 			keys            []string
 			status          int
 		}{
-			{alice, "/topics/a", webtest.EventText(1), []string{"k"}, 200},
-			{alice, "/topics/a", webtest.EventText(1), []string{"k"}, 200},
-			{alice, "/topics/a", webtest.EventText(2), []string{"k"}, 409},
-			{alice, "/topics/b", webtest.EventText(1), []string{"k"}, 409},
-			{alice, "/topics/a", webtest.EventsText(1, 3), []string{longest}, 200},
-			{alice, "/topics/a", webtest.EventsText(1, 3), []string{longest}, 200},
-			{bob, "/topics/b", webtest.EventText(1), []string{"k"}, 200},
-			{alice, "/topics/a", webtest.EventText(1), []string{longest + "~"}, 400},
-			{alice, "/topics/a", webtest.EventText(1), []string{""}, 400},
-			{alice, "/topics/a", webtest.EventText(1), []string{"a b"}, 400},
-			{alice, "/topics/a", webtest.EventText(1), []string{"é"}, 400},
-			{alice, "/topics/a", webtest.EventText(1), []string{"x", "y"}, 400},
+			{alice, "/topics/" + one, webtest.EventText(1), []string{"k"}, 200},
+			{alice, "/topics/" + one, webtest.EventText(1), []string{"k"}, 200},
+			{alice, "/topics/" + one, webtest.EventText(2), []string{"k"}, 409},
+			{alice, "/topics/" + other, webtest.EventText(1), []string{"k"}, 409},
+			{alice, "/topics/" + one, webtest.EventsText(1, 3), []string{longest}, 200},
+			{alice, "/topics/" + one, webtest.EventsText(1, 3), []string{longest}, 200},
+			{bob, "/topics/" + other, webtest.EventText(1), []string{"k"}, 200},
+			{alice, "/topics/" + one, webtest.EventText(1), []string{longest + "~"}, 400},
+			{alice, "/topics/" + one, webtest.EventText(1), []string{""}, 400},
+			{alice, "/topics/" + one, webtest.EventText(1), []string{"a b"}, 400},
+			{alice, "/topics/" + one, webtest.EventText(1), []string{"é"}, 400},
+			{alice, "/topics/" + one, webtest.EventText(1), []string{"x", "y"}, 400},
 		} {
 			assert.Equal(t, c.status, a.post(c.who, c.path, c.body, c.keys...), "%s %s %v", c.path, c.body, c.keys)
 		}
-		topics, _, err := storetest.Topics(t.Context(), a.Stores)
+		listed, _, err := storetest.Topics(t.Context(), a.Stores)
 		require.NoError(t, err)
-		assert.Equal(t, []bus.Topic{{Name: "a", Publisher: alice, Owner: "alice", Events: 4}, {Name: "b", Publisher: bob, Owner: "bob", Events: 1}}, topics)
+		assert.Equal(t, []bus.Topic{{Name: bus.TopicName(one), Publisher: alice, Owner: "alice", Events: 4}, {Name: bus.TopicName(other), Publisher: bob, Owner: "bob", Events: 1}}, listed)
 		storetest.RequireAllSound(t, a.Stores)
 	})
 }
