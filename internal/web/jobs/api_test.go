@@ -3,7 +3,7 @@ package jobs_test
 import (
 	"testing"
 
-	"routemaster/internal/jobs/jobstore"
+	"routemaster/internal/jobs/jobstore/jobstores"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
 	"routemaster/internal/web"
@@ -21,11 +21,11 @@ const (
 // api is an API under test, with its jobs.
 type api struct {
 	*webtest.API
-	jobs *jobstore.Store
+	jobs *jobstores.Stores
 }
 
 func newAPI(t *testing.T, redis *rdbtest.Server, adjust ...func(*web.Config)) api {
 	t.Helper()
 	a := webtest.New(t, redis, adjust...)
-	return api{a, jobstore.New(a.First().Partition())}
+	return api{a, jobstores.New(a.Partitions())}
 }

@@ -39,9 +39,9 @@ func TestAJobIsEnqueued(t *testing.T) {
 		for _, path := range []string{"/v1/jobs/ship/" + jobID(1), "/v1/jobs/" + jobID(1)} {
 			assert.Equal(t, got, a.require(200, "GET", path, ""))
 		}
-		a.refuse("PUT", "/v1/jobs/other/"+jobID(1), `{"data":2}`, 404, "job_type_not_found")
-		a.add("other")
-		a.refuse("PUT", "/v1/jobs/other/"+jobID(1), `{"data":2}`, 404, "job_not_found")
+		a.refuse("PUT", "/v1/jobs/pay/"+jobID(1), `{"data":2}`, 404, "job_type_not_found")
+		a.add("pay")
+		a.refuse("PUT", "/v1/jobs/pay/"+jobID(1), `{"data":2}`, 404, "job_not_found")
 
 		random := map[string]bool{}
 		for range 2 {
@@ -107,7 +107,7 @@ func TestManyJobsAreEnqueuedOrNone(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newJobs(t, redis)
 		a.add("ship")
-		a.add("other")
+		a.add("pay")
 		one := func(n int, more string) string { return fmt.Sprintf(`{"id":"%s","data":%d%s}`, jobID(n), n, more) }
 		got := a.require(202, "POST", "/v1/jobs/ship", `[`+one(2, `,"expires_at":null`)+`,`+one(1, `,"run_after":"2026-02-01T00:00:00Z"`)+`]`)
 		var list []job
@@ -117,7 +117,7 @@ func TestManyJobsAreEnqueuedOrNone(t *testing.T) {
 		assert.Equal(t, "2026-02-01T00:00:00.000000Z", list[1].RunAfter)
 		assert.Equal(t, got, a.require(202, "POST", "/v1/jobs/ship", `[`+one(2, "")+`,`+one(1, "")+`]`), "they are queued")
 		a.Ahead += time.Millisecond
-		a.put("other", 8)
+		a.put("pay", 8)
 		a.require(204, "DELETE", a.put("ship", 9), "")
 
 		for _, c := range []struct {

@@ -12,6 +12,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/jobs"
+	"routemaster/internal/queue"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/web"
 	"routemaster/internal/web/webtest"
@@ -29,7 +30,7 @@ func newJobs(t *testing.T, redis *rdbtest.Server, adjust ...func(*web.Config)) *
 }
 
 // add makes a type whose services fetch its jobs, of three attempts and a limit of one, with
-// changes.
+// changes. "ship", "pay" and "bill" are in the same partition everywhere: there an id is of one job.
 func (a *api) add(name jobs.TypeName, changes ...func(*jobs.Type)) {
 	a.T.Helper()
 	t := jobs.Type{
@@ -100,11 +101,25 @@ func (a *api) pass(d time.Duration) {
 	a.T.Helper()
 	a.Ahead += d
 	now := start.Add(a.Ahead)
-	_, err := a.jobs.Queue().Schedule(a.T.Context(), bus.QueueJobs, now, 1000)
-	require.NoError(a.T, err)
-	taken, err := a.jobs.Queue().Acquire(a.T.Context(), bus.QueueJobs, "worker", bus.Failing, now)
-	require.NoError(a.T, err)
-	require.Nil(a.T, taken.Task)
+	for _, q := range a.jobs.Queues() {
+		_, err := q.Schedule(a.T.Context(), bus.QueueJobs, now, 1000)
+		require.NoError(a.T, err)
+	}
+	_, task := a.acquire("worker", now)
+	require.Nil(a.T, task)
+}
+
+// acquire has a worker take a job, nil if there is none, from the queue that it returns.
+func (a *api) acquire(worker bus.WorkerID, now time.Time) (*queue.Queue, *queue.Task) {
+	a.T.Helper()
+	for _, q := range a.jobs.Queues() {
+		taken, err := q.Acquire(a.T.Context(), bus.QueueJobs, worker, bus.Failing, now)
+		require.NoError(a.T, err)
+		if taken.Task != nil {
+			return q, taken.Task
+		}
+	}
+	return nil, nil
 }
 
 // refuse requires that requests are refused with a status and an id.

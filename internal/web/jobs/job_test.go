@@ -45,12 +45,12 @@ func TestAJobIsLookedUp(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newJobs(t, redis)
 		a.add("ship")
-		a.add("other")
+		a.add("pay")
 		path := a.put("ship", 1)
 		for range 2 { // queued, and archived
 			assert.Equal(t, a.require(200, "GET", path, ""), a.require(200, "GET", "/v1/jobs/"+jobID(1), ""))
-			a.refuse("GET", "/v1/jobs/other/"+jobID(1), "", 404, "job_not_found")
-			a.refuse("DELETE", "/v1/jobs/other/"+jobID(1), "", 404, "job_not_found")
+			a.refuse("GET", "/v1/jobs/pay/"+jobID(1), "", 404, "job_not_found")
+			a.refuse("DELETE", "/v1/jobs/pay/"+jobID(1), "", 404, "job_not_found")
 			a.Do(alice, "DELETE", path, "")
 		}
 		a.refuse("GET", "/v1/jobs/ship/"+jobID(2), "", 404, "not_found")
@@ -66,7 +66,7 @@ func TestAJobIsReplayed(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newJobs(t, redis)
 		a.add("ship")
-		a.add("other")
+		a.add("pay")
 		path := "/v1/jobs/ship/" + jobID(1)
 		short := "/v1/jobs/" + jobID(1)
 		a.require(202, "PUT", path, `{"data":[1.0],"expires_at":"2027-01-01T00:00:00Z"}`)
@@ -85,7 +85,7 @@ func TestAJobIsReplayed(t *testing.T) {
 				[]any{copied.Status, copied.Attempts, string(copied.Data), copied.RunAfter, *copied.ExpiresAt})
 		}
 		assert.Contains(t, a.Log.String(), `msg="a job was replayed" request_id=`)
-		a.refuse("POST", "/v1/jobs/other/"+jobID(1)+"/replay", "", 404, "job_not_found")
+		a.refuse("POST", "/v1/jobs/pay/"+jobID(1)+"/replay", "", 404, "job_not_found")
 		a.refuse("POST", "/v1/jobs/ship/"+jobID(2)+"/replay", "", 404, "not_found")
 		a.refuse("POST", "/v1/jobs/"+strings.TrimPrefix(jobID(1), "job_")+"/replay", "", 404, "not_found")
 		a.refuse("POST", short+"/replay", `{"again":true}`, 400, "invalid_request")

@@ -37,13 +37,11 @@ const soon = time.Minute
 // parted is the API of a bus with three partitions, with a type in each.
 type parted struct {
 	*api
-	all   *jobstores.Stores
 	names []string
 }
 
 func newParted(t *testing.T, all *stores.Stores) *parted {
-	p := &parted{api: &api{API: webtest.OnAll(t, all)}, all: jobstores.New(all.Partitions())}
-	p.jobs = p.all.All()[0]
+	p := &parted{api: &api{webtest.On(t, all), jobstores.New(all.Partitions())}}
 	bus := storetest.Partitions{All: all.Partitions()}
 	for number := range all.All() {
 		p.names = append(p.names, bus.TypeIn(rdb.Number(number), 0))
@@ -70,7 +68,7 @@ func (p *parted) work(all *stores.Stores, downstream string) (stop func()) {
 	}
 	w := worker.New(registries, worker.Config{
 		Pools: []worker.Pool{{
-			Queues: p.all.Queues(), Name: bus.QueueJobs, Kind: bus.JobJob, Threads: 4,
+			Queues: p.jobs.Queues(), Name: bus.QueueJobs, Kind: bus.JobJob, Threads: 4,
 			ScheduleInterval: time.Millisecond, Lookahead: 10 * time.Millisecond, Discarded: run.Discarded, EndedElsewhere: true,
 		}},
 		AcquireTimeout: time.Second, RetryAfter: soon, Handlers: map[bus.JobName]worker.Handler{bus.JobJob: run.Run},
@@ -141,7 +139,7 @@ func TestJobsOfSeveralPartitions(t *testing.T) {
 
 		// Schedules, and the end of what was archived.
 		ahead.Store(int64(2 * time.Minute))
-		_, tasks := housekeeping.TasksOf(p.all, nil, slog.New(slog.DiscardHandler), p.now)
+		_, tasks := housekeeping.TasksOf(p.jobs, nil, slog.New(slog.DiscardHandler), p.now)
 		for _, task := range tasks {
 			require.NoError(t, task.Work(t.Context()))
 		}

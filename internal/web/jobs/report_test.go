@@ -26,7 +26,7 @@ func TestReportsAreRefused(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newJobs(t, redis)
 		a.add("ship")
-		a.add("other")
+		a.add("pay")
 		path := a.put("ship", 1)
 		before := a.show(path)
 		const good = `{"status":"succeeded","attempt":3}`
@@ -46,8 +46,8 @@ func TestReportsAreRefused(t *testing.T) {
 			{path, `{"status":"succeeded","attempt":99}`, 409, "stale_attempt", "/attempt"},
 			{path, `{"status":"failed","attempt":99,"retryable":false}`, 409, "stale_attempt", "/attempt"},
 			{path, `{"status":"failed","attempt":1}`, 409, "stale_attempt", "/attempt"},
-			{"/v1/jobs/other/" + jobID(1), good, 404, "job_not_found", ""},
-			{"/v1/jobs/other/" + jobID(1), `{"status":"failed","attempt":3}`, 404, "job_not_found", ""},
+			{"/v1/jobs/pay/" + jobID(1), good, 404, "job_not_found", ""},
+			{"/v1/jobs/pay/" + jobID(1), `{"status":"failed","attempt":3}`, 404, "job_not_found", ""},
 			{"/v1/jobs/ship/" + jobID(2), good, 404, "not_found", ""},
 			{"/v1/jobs/ship/job_" + fmt.Sprintf("%036d", 0), good, 400, "invalid_uuid", ""},
 		} {
@@ -62,7 +62,7 @@ func TestWhatBecomesOfAJob(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newJobs(t, redis)
 		a.add("ship", limit(9))
-		a.add("once", atMostOnce, limit(9))
+		a.add("bill", atMostOnce, limit(9))
 		for n, c := range []struct {
 			name     jobs.TypeName
 			reports  string // the attempt and what is reported on it, of each
@@ -74,7 +74,7 @@ func TestWhatBecomesOfAJob(t *testing.T) {
 			{"ship", `{"status":"failed","attempt":3,"retryable":null}`, "queued", 2},
 			{"ship", `{"status":"failed","attempt":3}{"status":"failed","attempt":2}{"status":"succeeded","attempt":1}`, "succeeded", 1},
 			{"ship", `{"status":"failed","attempt":3}{"status":"failed","attempt":2}{"status":"failed","attempt":1}`, "failed", 0},
-			{"once", `{"status":"failed","attempt":1}`, "failed", 0},
+			{"bill", `{"status":"failed","attempt":1}`, "failed", 0},
 		} {
 			path := "/v1/jobs/" + string(c.name) + "/" + jobID(n)
 			sent := a.require(202, "PUT", path, `{"data":{"n":1.0},"expires_at":"2027-01-01T00:00:00Z"}`)
@@ -95,7 +95,7 @@ func TestWhatBecomesOfAJob(t *testing.T) {
 			}
 			assert.Empty(t, shown.RunAfter)
 			assert.NotEqual(t, sent, a.require(200, "GET", "/v1/jobs/"+jobID(n), ""))
-			a.refuse("GET", "/v1/jobs/other/"+jobID(n), "", 404, "job_not_found")
+			a.refuse("GET", "/v1/jobs/pay/"+jobID(n), "", 404, "job_not_found")
 			other := map[string]string{"succeeded": "failed", "failed": "succeeded"}[shown.Status]
 			said := struct{ Attempt int }{}
 			require.NoError(t, json.Unmarshal(report, &said))
@@ -124,11 +124,11 @@ func TestTheDeadlineEndsAnAttempt(t *testing.T) {
 	rdbtest.Each(t, func(t *testing.T, redis *rdbtest.Server) {
 		a := newJobs(t, redis)
 		a.add("ship")
-		a.add("once", atMostOnce)
-		path, once := a.put("ship", 1), a.put("once", 2)
+		a.add("bill", atMostOnce)
+		path, once := a.put("ship", 1), a.put("bill", 2)
 		a.refuse("POST", path+"/extend", `{"attempt":3,"timeout":1000}`, 409, "conflict")
 		require.Equal(t, 3, a.fetch("ship"))
-		require.Equal(t, 1, a.fetch("once"))
+		require.Equal(t, 1, a.fetch("bill"))
 		assert.Equal(t, "in-progress", a.show(path).Status)
 		assert.Equal(t, "2026-01-31T18:01:00.123456Z", a.show(path).Deadline)
 
@@ -144,7 +144,7 @@ func TestTheDeadlineEndsAnAttempt(t *testing.T) {
 			{path, `{"attempt":3,"timeout":999}`, 400, "invalid_parameter", "/timeout"},
 			{path, `{"attempt":3,"timeout":86400001}`, 400, "invalid_parameter", "/timeout"},
 			{path, `{"attempt":2,"timeout":5000}`, 409, "stale_attempt", "/attempt"},
-			{"/v1/jobs/once/" + jobID(1), `{"attempt":3,"timeout":5000}`, 404, "job_not_found", ""},
+			{"/v1/jobs/bill/" + jobID(1), `{"attempt":3,"timeout":5000}`, 404, "job_not_found", ""},
 		} {
 			assert.Equal(t, c.pointer, a.refuse("POST", c.path+"/extend", c.body, c.status, c.id).Pointer, c.body)
 		}

@@ -167,7 +167,7 @@ func TestTypesAreListed(t *testing.T) {
 		for range 5 {
 			queued = append(queued, jobs.NewJob{ID: jobs.NewID(), Data: []byte("1")})
 		}
-		_, err := a.jobs.Enqueue(t.Context(), "c", queued, "", time.Now())
+		_, err := a.jobs.Of("c").Enqueue(t.Context(), "c", queued, "", time.Now())
 		require.NoError(t, err)
 		var list []typeView
 		require.NoError(t, json.Unmarshal([]byte(a.Do(bob, "GET", "/v2/job-types", "").Body), &list))
@@ -252,7 +252,7 @@ func TestATypeIsDeleted(t *testing.T) {
 		a := newAPI(t, redis)
 		a.requireType(201, alice, "POST", "/v2/job-types", newType("a", ""))
 		id := jobs.NewID()
-		_, err := a.jobs.Enqueue(t.Context(), "a", []jobs.NewJob{{ID: id, Data: []byte("1")}}, "", time.Now())
+		_, err := a.jobs.Of("a").Enqueue(t.Context(), "a", []jobs.NewJob{{ID: id, Data: []byte("1")}}, "", time.Now())
 		require.NoError(t, err)
 		refused := func(who, query string) string {
 			return a.Problem(who, "DELETE", "/v2/job-types/a"+query, "").ID
@@ -292,15 +292,14 @@ func TestChangesHoldForWorkersAtOnce(t *testing.T) {
 		takes := func() jobs.TypeName {
 			workers++
 			worker := bus.WorkerID(fmt.Sprintf("w%d", workers))
-			taken, err := a.jobs.Queue().Acquire(t.Context(), bus.QueueJobs, worker, bus.Failing, time.Now())
-			require.NoError(t, err)
-			if taken.Task == nil {
+			_, task := a.acquire(worker, time.Now())
+			if task == nil {
 				return ""
 			}
-			return taken.Task.Payload.(*jobstore.Run).Type
+			return task.Payload.(*jobstore.Run).Type
 		}
 		put := func(name jobs.TypeName) {
-			_, err := a.jobs.Enqueue(t.Context(), name, []jobs.NewJob{{ID: jobs.NewID(), Data: []byte("1")}}, "", time.Now())
+			_, err := a.jobs.Of(name).Enqueue(t.Context(), name, []jobs.NewJob{{ID: jobs.NewID(), Data: []byte("1")}}, "", time.Now())
 			require.NoError(t, err)
 		}
 		require.Empty(t, takes())
@@ -373,10 +372,9 @@ func TestATypeShowsUntilWhenItIsHeld(t *testing.T) {
 			return shown
 		}
 		assert.Nil(t, heldUntil())
-		taken, err := a.jobs.Queue().Acquire(t.Context(), bus.QueueJobs, "worker", bus.Failing, start)
-		require.NoError(t, err)
+		q, task := a.acquire("worker", start)
 		until := start.Truncate(time.Millisecond).Add(time.Minute)
-		_, err = a.jobs.Queue().Complete(t.Context(), taken.Task, queue.Result{
+		_, err := q.Complete(t.Context(), task, queue.Result{
 			RetryAt: until, Detail: jobstore.Outcome{Result: jobstore.Held, Standing: bus.Failing},
 		}, start)
 		require.NoError(t, err)
