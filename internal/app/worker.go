@@ -178,8 +178,8 @@ func newRunner(c Config, store *jobstores.Stores, obs *observability, client, do
 	}, log, time.Now)
 }
 
-// newPools makes the pools: for batches, for the housekeeping, for relays if there are partitions
-// and, if wanted, for jobs and labels.
+// newPools makes the pools: for batches, for the housekeeping, for relays if there are several
+// partitions and, if wanted, for jobs and labels.
 func newPools(
 	c Config, queues []*queue.Queue, all *stores.Stores, obs *observability, jobQueues []*queue.Queue, labelQueue *queue.Queue, deliverer *delivery.Deliverer, jobRunner *runner.Runner,
 ) []worker.Pool {
@@ -190,7 +190,7 @@ func newPools(
 		},
 		{Queues: queues, Name: bus.QueueAux, Threads: auxThreads, ScheduleInterval: auxScheduleInterval},
 	}
-	if all.First().Partition().IsOneOfSeveral() {
+	if len(queues) > 1 {
 		pools[0].Lookahead = mainLookahead
 		pools = append(pools, newRelayPool(all, obs.recorder))
 	}

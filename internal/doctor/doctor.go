@@ -223,7 +223,7 @@ func (s *Stats) add(e *exam.Examination) {
 	subscribers := e.Elements[keys.Subscribers()]
 	s.Subscribers += len(subscribers)
 	for topic := range e.Elements[keys.Topics()] {
-		if !e.Redis.IsOneOfSeveral() || e.Redis.Has(topic) {
+		if !e.Redis.IsOneOfSeveral() || e.Redis.Owns(topic) {
 			s.Topics++
 		}
 	}

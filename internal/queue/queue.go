@@ -109,5 +109,9 @@ func (q *Queue) Names() []bus.Queue {
 	return names
 }
 
+// RequireOpen fails with [bus.ErrUnavailable] while the partition is held: see
+// [rdb.Partition.RequireOpen].
+func (q *Queue) RequireOpen(ctx context.Context) error { return q.partition.RequireOpen(ctx) }
+
 // SteadySince is since when no call has found Redis unavailable: see [rdb.Partition.SteadySince].
 func (q *Queue) SteadySince() time.Time { return q.partition.SteadySince() }

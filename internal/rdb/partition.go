@@ -75,9 +75,9 @@ func (p *Partition) Node() string { return p.client.place.where(p.namespace) }
 // Number is that of the partition among all of the bus.
 func (p *Partition) Number() Number { return p.number }
 
-// Has is whether a topic is published in the partition, or it has a subscriber, by token, or a job
+// Owns is whether a topic is published in the partition, or it has a subscriber, by token, or a job
 // type: all are spread alike.
-func (p *Partition) Has(name string) bool { return int(p.number) == slots.PartitionOf(name, p.of) }
+func (p *Partition) Owns(name string) bool { return int(p.number) == slots.PartitionOf(name, p.of) }
 
 // HasConfirmation is whether replicas must confirm changes.
 func (p *Partition) HasConfirmation() bool { return p.client.minReplicas > 0 }

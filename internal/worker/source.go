@@ -56,16 +56,25 @@ const awayTimeout = time.Millisecond
 // again, it may have forgotten what it answered last, and so that a thread has completed its job.
 // Nobody else takes that job, as long as the thread is alive.
 func (p *pool) offer(ctx context.Context, s *source) {
-	timeout := p.config.AcquireTimeout
+	looked, failed := s.SteadySince(), false
 	for ctx.Err() == nil {
-		if err := s.waiter.Wait(ctx, timeout); err != nil {
-			p.report("wait", err)
+		timeout, steady := p.config.AcquireTimeout, s.SteadySince()
+		wasAway := failed || steady.After(looked) // others notice, too, while this does not wait
+		if wasAway {
 			timeout = awayTimeout
+		}
+		err := s.waiter.Wait(ctx, timeout)
+		if err == nil && wasAway {
+			err = s.RequireOpen(ctx) // all threads would wait for a partition that is held
+		}
+		if err != nil {
+			p.report("wait", err)
+			failed = true
 			pause(ctx, retryInterval)
 			continue
 		}
-		if timeout == awayTimeout {
-			timeout = p.config.AcquireTimeout
+		if wasAway {
+			looked, failed = steady, false
 			for _, t := range p.threads.list() {
 				t.lookAgain(s)
 			}

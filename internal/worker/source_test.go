@@ -177,3 +177,87 @@ func TestAJobWhoseEndIsForgotten(t *testing.T) {
 	assert.Zero(t, redis.Exists(t.Context(), keys.JobsIndex(bus.QueueMain)).Val())
 	stop()
 }
+
+// TestAJobWhoseEndIsForgottenWhileNoneWaits has a Redis come back, without its last second, while
+// its partition offers a job to threads that are all busy elsewhere: nobody waits for it meanwhile.
+func TestAJobWhoseEndIsForgottenWhileNoneWaits(t *testing.T) {
+	all, servers := storetest.Apart(t, 2)
+	queues := []*queue.Queue{storetest.NewQueue(all[0], 1), storetest.NewQueue(all[1], 1)}
+	enqueue := func(number rdb.Number, arg string) {
+		_, err := queues[number].Enqueue(t.Context(), bus.QueueMain, bus.Job{Name: "job", Args: []string{arg}})
+		require.NoError(t, err)
+	}
+	ran, first, others := make(chan *queue.Task, 10), make(chan struct{}), make(chan struct{})
+	_, stop := start(t, all[0], func(_ context.Context, task *queue.Task) queue.Result {
+		ran <- task
+		if task.Partition == 0 {
+			<-first
+		} else {
+			<-others
+		}
+		return queue.Done
+	}, in(2, queues...), func(c *worker.Config) { c.AcquireTimeout = time.Hour })
+	keys, redis := queue.Keys{Namespace: all[0].Partition().Namespace()}, servers[0].Raw
+	jobs := map[bus.WorkerID]string{} // as Redis has them
+	for _, arg := range []string{"a", "b"} {
+		enqueue(0, arg)
+		thread := next(t, ran).Worker
+		jobs[thread] = redis.LIndex(t.Context(), keys.Pending(bus.QueueMain, thread), 0).Val()
+	}
+	for _, arg := range []string{"x", "y"} { // these keep both threads
+		enqueue(1, arg)
+		first <- struct{}{}
+		assert.EqualValues(t, 1, next(t, ran).Partition)
+	}
+	require.Eventually(t, func() bool { return redis.Exists(t.Context(), keys.JobsIndex(bus.QueueMain)).Val() == 0 }, soon, time.Millisecond)
+	enqueue(0, "c")
+	servers[0].Kill(t)
+	away := queues[0].SteadySince()
+	require.Eventually(t, func() bool { return queues[0].SteadySince().After(away) }, soon, time.Millisecond)
+	servers[0].Restart(t)
+	for thread, job := range jobs {
+		require.NoError(t, redis.SAdd(t.Context(), keys.JobsIndex(bus.QueueMain), job).Err())
+		require.NoError(t, redis.SAdd(t.Context(), keys.PendingIndex(bus.QueueMain), string(thread)).Err())
+		require.NoError(t, redis.LPush(t.Context(), keys.Pending(bus.QueueMain, thread), job).Err())
+	}
+	require.NoError(t, all[0].Partition().Release(t.Context()))
+	close(others)
+	got := map[bus.WorkerID]bool{}
+	for range jobs { // they wait for each other
+		got[next(t, ran).Worker] = true
+	}
+	close(first)
+	assert.Equal(t, len(jobs), len(got))
+	stop()
+}
+
+// TestAHeldPartitionThatMovesKeepsNoThread has one break off its connections while it is held, as
+// it does when it moves.
+func TestAHeldPartitionThatMovesKeepsNoThread(t *testing.T) {
+	all, servers := storetest.Apart(t, 2)
+	queues := []*queue.Queue{storetest.NewQueue(all[0], 1), storetest.NewQueue(all[1], 1)}
+	ran := make(chan rdb.Number, 10)
+	_, stop := start(t, all[0], func(_ context.Context, task *queue.Task) queue.Result {
+		ran <- task.Partition
+		return queue.Done
+	}, in(8, queues...))
+	run := func(number rdb.Number) time.Duration {
+		began := time.Now()
+		_, err := queues[number].Enqueue(t.Context(), bus.QueueMain, bus.Job{Name: "job", Args: []string{string(bus.NewBatchID())}})
+		require.NoError(t, err)
+		require.Equal(t, number, next(t, ran))
+		return time.Since(began)
+	}
+	run(1)
+	_, err := all[0].Partition().Hold(t.Context(), 0)
+	require.NoError(t, err)
+	require.NoError(t, servers[0].Raw.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err())
+	var longest time.Duration
+	for began := time.Now(); time.Since(began) < time.Second; {
+		longest = max(longest, run(1))
+	}
+	assert.Less(t, longest, 400*time.Millisecond, "threads that wait for a partition are replaced after 500 ms")
+	require.NoError(t, all[0].Partition().Release(t.Context()))
+	run(0)
+	stop()
+}

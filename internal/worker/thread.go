@@ -76,22 +76,33 @@ func (t *thread) nextReturned() *source {
 	return s
 }
 
+// reuseTimeout is for how long a thread that has ended may be started again. After longer it might
+// be taken for dead before it is noted as alive again.
+const reuseTimeout = bus.DeadAfter - 2*heartbeatInterval
+
 // threads are those of a pool. It is safe for concurrent use.
 type threads struct {
 	mu sync.Mutex
 	// all were ever started; those that have ended are started again before others.
-	all   []*thread
-	ended map[*thread]bool
+	all []*thread
+	// ended is when those that do not run have ended.
+	ended map[*thread]time.Time
 }
 
 // begin returns a thread to start.
 func (ts *threads) begin() *thread {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	for t := range ts.ended {
-		delete(ts.ended, t)
-		t.replaced.Store(false)
-		return t
+	for t, at := range ts.ended {
+		switch age := time.Since(at); {
+		case age < reuseTimeout:
+			delete(ts.ended, t)
+			t.replaced.Store(false)
+			return t
+		case age > 2*bus.ForgetAfter: // nobody knows it any more
+			delete(ts.ended, t)
+			ts.all = slices.DeleteFunc(ts.all, func(other *thread) bool { return other == t })
+		}
 	}
 	t := &thread{id: bus.NewWorkerID(), woken: make(chan struct{}, 1)}
 	ts.all = append(ts.all, t)
@@ -104,9 +115,9 @@ func (ts *threads) end(t *thread) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	if ts.ended == nil {
-		ts.ended = map[*thread]bool{}
+		ts.ended = map[*thread]time.Time{}
 	}
-	ts.ended[t] = true
+	ts.ended[t] = time.Now()
 }
 
 // list returns all that were ever started.
@@ -121,7 +132,7 @@ func (ts *threads) alive() (ids []bus.WorkerID) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	for _, t := range ts.all {
-		if !ts.ended[t] {
+		if _, hasEnded := ts.ended[t]; !hasEnded {
 			ids = append(ids, t.workers()...)
 		}
 	}

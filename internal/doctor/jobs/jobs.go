@@ -118,7 +118,7 @@ func (x examination) findForeign() {
 		return
 	}
 	for name := range x.Each(keys.Type("")) {
-		if hash := x.work.Type(jobs.TypeName(name)); !x.Redis.Has(name) {
+		if hash := x.work.Type(jobs.TypeName(name)); !x.Redis.Owns(name) {
 			x.Add(hash, "belongs to another partition", "", []exam.Check{exam.Is(1, "EXISTS", hash)})
 		}
 	}

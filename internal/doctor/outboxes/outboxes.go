@@ -121,7 +121,7 @@ func checkGeneration(ctx context.Context, e *exam.Examination) error {
 	last, of, to := rdb.Integer(said, 0), "", ""
 	for topic, numbers := range e.Each(relay.Outboxes("")) {
 		for number, text := range numbers {
-			fits := e.IsOther(number) && e.Redis.Has(topic) // else it was reported
+			fits := e.IsOther(number) && e.Redis.Owns(topic) // else it was reported
 			if given := rdb.Integer(text, 0); fits && given > last && given < maxGeneration {
 				last, of, to = given, e.Full(relay.Outboxes(bus.TopicName(topic))), number
 			}
@@ -141,7 +141,7 @@ func checkGeneration(ctx context.Context, e *exam.Examination) error {
 // another partition. Nobody would look for them here.
 func findForeign(e *exam.Examination) {
 	for token := range e.Elements[keys.Subscribers()] {
-		if !e.Redis.Has(token) {
+		if !e.Redis.Owns(token) {
 			e.Add(e.Keys.Subscriber(bus.Token(token)), "belongs to another partition", "",
 				[]exam.Check{exam.Is(1, "SISMEMBER", e.Keys.Subscribers(), token)})
 		}
@@ -150,7 +150,7 @@ func findForeign(e *exam.Examination) {
 	for _, prefix := range []string{keys.Topic(""), keys.HistoryLimits(""), keys.History(""), relay.Outboxes("")} {
 		for topic := range e.Each(prefix) {
 			isLimits := prefix == keys.History("") && strings.HasPrefix(topic, limits)
-			if key := e.Full(prefix + topic); !isLimits && !e.Redis.Has(topic) {
+			if key := e.Full(prefix + topic); !isLimits && !e.Redis.Owns(topic) {
 				e.Add(key, "is of a topic of another partition", "", []exam.Check{exam.Is(1, "EXISTS", key)})
 			}
 		}

@@ -59,8 +59,8 @@ func TestAJobIsHandedOutAndReportedOn(t *testing.T) {
 		task := s.take("ann", id)
 		run := task.Payload.(*jobstore.Run)
 		assert.Equal(t, jobstore.Run{
-			ID: id, Type: "ship", Strategy: jobs.AtLeastOnce, Attempts: 3, MaxAttempts: 3, Data: job.Data,
-			URL: "https://shop.example/ship", Timeout: time.Minute, Standing: bus.Untried, RunAfter: start,
+			ID: id, Type: "ship", Strategy: jobs.AtLeastOnce, Attempts: 3, MaxAttempts: 3, Data: job.Data, Sequence: job.Sequence,
+			URL: "https://shop.example/ship", Timeout: time.Minute, Standing: bus.Untried,
 		}, *run)
 		assert.Equal(t, jobs.InProgress, s.Show(id).Status)
 		s.accept(task)

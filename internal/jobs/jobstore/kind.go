@@ -30,8 +30,8 @@ type Run struct {
 	Holds int
 	// Standing is that of the type's service, before this attempt.
 	Standing bus.Standing
-	// RunAfter is the earliest time at which the job was to be taken.
-	RunAfter time.Time
+	// Sequence is its number among the jobs of its type, which no other ever had.
+	Sequence int64
 	// Traceparent is of the request that enqueued it; empty if that had none.
 	Traceparent string
 }
@@ -135,6 +135,6 @@ func (kind) Payload(job bus.Job, values []any) (queue.Payload, error) {
 		ID: jobs.ID(job.Args[0]), Type: jobs.TypeName(rdb.Text(values[0])), Strategy: jobs.Strategy(rdb.Text(values[1])),
 		Attempts: int(number(2)), MaxAttempts: int(number(3)), Data: []byte(rdb.Text(values[4])), URL: rdb.Text(values[5]),
 		Timeout: time.Duration(number(6)) * time.Millisecond, Holds: int(number(7)), Standing: bus.Standing(number(8)),
-		RunAfter: fromMicros(values[9]), Traceparent: rdb.Text(values[10]),
+		Sequence: rdb.Integer(rdb.Text(values[9]), 0), Traceparent: rdb.Text(values[10]),
 	}, nil
 }

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -21,8 +22,9 @@ type once struct {
 	mu sync.Mutex
 	// sent is what each worker has sent last of each type: the jobs of a type are in one partition.
 	sent map[sender]sending
-	// until is when replicas are asked again that have not confirmed the last that was asked.
-	until time.Time
+	// until is when replicas are asked again that have not confirmed the last that was asked, by the
+	// partition that they are of.
+	until map[string]time.Time
 }
 
 // sender is a worker, as far as it sends the jobs of a type.
@@ -31,10 +33,10 @@ type sender struct {
 	of     jobs.TypeName
 }
 
-// sending is a job that was sent. Another may have its id later, but not at the same time (µs).
+// sending is a job that was sent. Another may have its id later, but not its number.
 type sending struct {
 	id       jobs.ID
-	runAfter time.Time
+	sequence int64
 }
 
 // confirmPause is how long jobs wait after replicas have not confirmed that one was taken.
@@ -43,12 +45,12 @@ const confirmPause = time.Second
 // begin decides about a job that must not be sent; if it does not decide, the job is to be sent.
 func (o *once) begin(ctx context.Context, task *queue.Task, run *jobstore.Run) (d decision, decided bool) {
 	d.Standing = run.Standing
-	from, this := sender{task.Worker, run.Type}, sending{run.ID, run.RunAfter}
+	from, this := sender{task.Worker, run.Type}, sending{run.ID, run.Sequence}
 	if o.last(from) == this { // its service may report
 		d.accepted(run, o.now())
 		return d, true
 	}
-	if wait := o.requireConfirmed(ctx, task.Worker, run); wait > 0 {
+	if wait := o.requireConfirmed(ctx, task, run); wait > 0 {
 		d.Result, d.retryAt = jobstore.Unsent, o.now().Add(wait)
 		return d, true
 	}
@@ -65,22 +67,42 @@ func (o *once) last(from sender) sending {
 }
 
 // requireConfirmed has replicas confirm that a job was taken. If they do not, it returns how long
-// the job waits. While they do not, no thread waits for them but now and then.
-func (o *once) requireConfirmed(ctx context.Context, worker bus.WorkerID, run *jobstore.Run) (wait time.Duration) {
+// the job waits. While they do not, one thread asks them now and then, and no other waits for them.
+func (o *once) requireConfirmed(ctx context.Context, task *queue.Task, run *jobstore.Run) (wait time.Duration) {
 	if o.confirm == nil {
 		return 0
 	}
-	o.mu.Lock()
-	wait = o.until.Sub(o.now())
-	o.mu.Unlock()
-	if wait > 0 {
+	partition := task.Partition.String()
+	if wait := o.askAfter(partition); wait > 0 {
 		return wait
 	}
-	if err := o.confirm(ctx, run.Type, run.ID, worker); err == nil {
-		return 0
-	}
+	err := o.confirm(ctx, run.Type, run.ID, task.Worker)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.until = o.now().Add(confirmPause)
+	switch {
+	case err == nil:
+		delete(o.until, partition)
+		return 0
+	case errors.Is(err, jobs.ErrNotInProgress): // another has it, or nobody; the replicas are there
+		delete(o.until, partition)
+	default:
+		o.until[partition] = o.now().Add(confirmPause)
+	}
 	return confirmPause
+}
+
+// askAfter is how long the replicas of a partition are not asked, not above 0 for who is to ask
+// now. If they have not confirmed the last, that is one thread.
+func (o *once) askAfter(partition string) (wait time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	until, unconfirmed := o.until[partition]
+	if !unconfirmed {
+		return 0
+	}
+	wait = until.Sub(o.now())
+	if wait <= 0 {
+		o.until[partition] = o.now().Add(confirmPause)
+	}
+	return wait
 }

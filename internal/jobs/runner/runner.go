@@ -61,7 +61,7 @@ func New(config Config, log *slog.Logger, now func() time.Time) *Runner {
 		observer: observer{
 			recorder: config.Recorder, tracer: config.Tracer, files: logs.NewFileWarner(log), log: log, now: now,
 		},
-		once: once{confirm: config.Confirm, now: now, sent: map[sender]sending{}},
+		once: once{confirm: config.Confirm, now: now, sent: map[sender]sending{}, until: map[string]time.Time{}},
 		now:  now,
 	}
 }

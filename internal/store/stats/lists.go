@@ -33,7 +33,7 @@ const (
 // are left out. Damaged are these keys. What changes meanwhile may be seen or not.
 func (s *Stats) EachTopics(ctx context.Context, p Page, each func([]bus.Topic) error) (damaged []string, err error) {
 	ofHome := func(name string) string {
-		if !s.redis.Has(name) {
+		if !s.redis.Owns(name) {
 			return ""
 		}
 		return name

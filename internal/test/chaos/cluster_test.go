@@ -59,6 +59,8 @@ type cluster struct {
 	random *rand.Rand
 	// changed is when the master of a shard was last seen to be another one (ns since 1970).
 	changed [clusterMasters]atomic.Int64
+	// seen are the masters that were last seen by the watch.
+	seen atomic.Pointer[map[int]*rdbtest.Node]
 	// late are the kinds of faults that could not begin at their time, for the next ones.
 	late []faultKind
 
@@ -262,8 +264,8 @@ func (p *cluster) requireCalm(c *chaos) {
 
 // isCalm also finds the node that has the partition.
 func (p *cluster) isCalm(ctx context.Context) bool {
-	masters := p.whole(ctx)
-	if masters == nil {
+	masters, seen := p.whole(ctx), p.seen.Load()
+	if masters == nil || seen == nil || !maps.Equal(masters, *seen) { // else a change might never be seen
 		return false
 	}
 	p.node = masterOf(masters, slots.Of(p.partition.Namespace()))
@@ -336,6 +338,7 @@ func (p *cluster) watch() (stop func() faults) {
 				})
 			}
 			since, before = looked, masters
+			p.seen.Store(&masters)
 		}
 	})
 	return func() faults {

@@ -30,7 +30,7 @@ func newJobs(t *testing.T, redis *rdbtest.Server, adjust ...func(*web.Config)) *
 }
 
 // add makes a type whose services fetch its jobs, of three attempts and a limit of one, with
-// changes. "ship", "pay" and "bill" are in the same partition everywhere: there an id is of one job.
+// changes. "ship", "pay" and "bill" are always in the same partition, where an id is of one job.
 func (a *api) add(name jobs.TypeName, changes ...func(*jobs.Type)) {
 	a.T.Helper()
 	t := jobs.Type{

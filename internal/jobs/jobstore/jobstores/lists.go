@@ -28,23 +28,23 @@ func (s *Stores) Archived(ctx context.Context, f jobstore.Filter) (list []jobs.J
 
 // merge takes a page from the lists of all partitions.
 func (s *Stores) merge(ctx context.Context, which jobstore.Which, f jobstore.Filter) (list []jobs.Job, next string, err error) {
-	sources, limit := make([]*source, len(s.all)), f.Limit
+	lists, limit := make([]*listing, len(s.all)), f.Limit
 	f.Limit = limit/len(s.all) + 1 // what is read and not needed may be large
 	errs := s.Each(func(i int, st *jobstore.Store) error {
-		sources[i] = &source{store: st, which: which, filter: f}
-		return sources[i].read(ctx)
+		lists[i] = &listing{store: st, which: which, filter: f}
+		return lists[i].read(ctx)
 	})
 	if err := cmp.Or(errs...); err != nil {
 		return nil, "", err
 	}
 	for last := (jobstore.Place{}); ; {
-		head := sources[0]
-		for _, s := range sources {
-			if err := s.fill(ctx); err != nil {
+		head := lists[0]
+		for _, l := range lists {
+			if err := l.fill(ctx); err != nil {
 				return nil, "", err
 			}
-			if s.isAhead(head) {
-				head = s
+			if l.isAhead(head) {
+				head = l
 			}
 		}
 		switch {
@@ -58,8 +58,8 @@ func (s *Stores) merge(ctx context.Context, which jobstore.Which, f jobstore.Fil
 	}
 }
 
-// source is the list of a partition, read as far as it is needed.
-type source struct {
+// listing is the list of a partition, read as far as it is needed.
+type listing struct {
 	store  *jobstore.Store
 	which  jobstore.Which
 	filter jobstore.Filter
@@ -74,35 +74,35 @@ type source struct {
 }
 
 // fill reads what comes next, unless it was read.
-func (s *source) fill(ctx context.Context) error {
-	if len(s.page) > 0 || s.next == "" || s.stuck {
+func (l *listing) fill(ctx context.Context) error {
+	if len(l.page) > 0 || l.next == "" || l.stuck {
 		return nil
 	}
-	s.filter.Before, s.filter.Limit = s.next, 2*s.filter.Limit
-	return s.read(ctx)
+	l.filter.Before, l.filter.Limit = l.next, 2*l.filter.Limit
+	return l.read(ctx)
 }
 
-func (s *source) read(ctx context.Context) (err error) {
-	s.page, s.next, err = s.store.Page(ctx, s.which, s.filter)
+func (l *listing) read(ctx context.Context) (err error) {
+	l.page, l.next, err = l.store.Page(ctx, l.which, l.filter)
 	if err != nil {
 		return err
 	}
-	s.stuck, s.behind = len(s.page) == 0, jobstore.Place{}
-	if s.next != "" {
-		s.behind, err = jobstore.ParsePlace(s.next)
+	l.stuck, l.behind = len(l.page) == 0, jobstore.Place{}
+	if l.next != "" {
+		l.behind, err = jobstore.ParsePlace(l.next)
 	}
 	return err
 }
 
-// isAhead reports whether what the source has next comes before what another one has.
-func (s *source) isAhead(than *source) bool {
-	order := s.place().Compare(than.place())
-	return order > 0 || order == 0 && len(s.page) > 0 // the rest of a list is behind its place
+// isAhead reports whether what the list has next comes before what another one has.
+func (l *listing) isAhead(than *listing) bool {
+	order := l.place().Compare(than.place())
+	return order > 0 || order == 0 && len(l.page) > 0 // the rest of a list is behind its place
 }
 
-func (s *source) place() jobstore.Place {
-	if len(s.page) > 0 {
-		return s.page[0].Place
+func (l *listing) place() jobstore.Place {
+	if len(l.page) > 0 {
+		return l.page[0].Place
 	}
-	return s.behind
+	return l.behind
 }

@@ -34,7 +34,7 @@ local function payload_of(job, type)
   return {
     type.name, job.once and 'at_most_once' or 'at_least_once', job.attempts, type.attempts,
     redis.call('GET', data_key(job.id)),
-    type.url, type.timeout, type.holds, type.standing, exact(job.run_after), job.traceparent,
+    type.url, type.timeout, type.holds, type.standing, exact(job.place), job.traceparent,
   }
 end
 
@@ -139,8 +139,9 @@ KINDS.job = {
     local time, standing = entry.time * 1000, tonumber(result[3])
     -- One that is accepted for want of an answer was perhaps not taken.
     local took = (outcome == 'accepted' and standing == 2) or result[4] == '1'
-    note_answer(type, job, took, standing)
-    if outcome == 'held' or outcome == 'unsent' then hold_back(type, job, time) end
+    if outcome ~= 'unsent' then note_answer(type, job, took, standing) end
+    if outcome == 'held' then hold_back(type, job, time, type.holds + 1) end
+    if outcome == 'unsent' then hold_back(type, job, time, math.max(type.holds, 1)) end
     if outcome == 'accepted' then
       local deadline = math.max(time, job.deadline)
       if deadline > time then

@@ -122,11 +122,11 @@ local function note_answer(type, job, took, standing)
   if not going and goes_on(type) then wake(type) end
 end
 
--- Holds the jobs of a type back until a time, as its service said to a job. Of many that were in
--- flight together, one counts.
-local function hold_back(type, job, time)
+-- Holds the jobs of a type back until a time, for a job. Holds is how often in a row that was so,
+-- as the next time goes by it. Of many jobs that were in flight together, one counts.
+local function hold_back(type, job, time, holds)
   if job.hold ~= type.hold then return end
-  type.hold, type.holds, type.held_until = type.hold + 1, type.holds + 1, time
+  type.hold, type.holds, type.held_until = type.hold + 1, holds, time
   type.wake_from = nil
   redis.call('HSET', type_key(type.name), 'hold', type.hold, 'holds', type.holds,
     'held_until', exact(time))
