@@ -22,10 +22,10 @@ run: build ## Run the whole bus on an embedded Redis, and show an event delivere
 SPARE_CPU := GOGC=400 GOMEMLIMIT=2GiB
 
 # Tests are not vetted as they are built: `make check` vets all, with more analyzers. They run with
-# Go's own limits of memory, as daemons do. Many of them wait more than they compute, so one package
-# more than there are cores is tested at a time.
+# Go's own limits of memory, as daemons do. Many of them wait more than they compute, so two packages
+# more than there are cores are tested at a time.
 GO_TEST := $(SPARE_CPU) go test -exec 'env -u GOGC -u GOMEMLIMIT' -vet=off -count=1 \
-	-p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+	-p $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 
 # Packages whose tests wait long begin first, so that the others run meanwhile.
 LONG_TESTS := ./internal/test/... ./cmd/rtm ./internal/web ./internal/store ./internal/doctor
