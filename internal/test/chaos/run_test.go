@@ -88,6 +88,9 @@ func (c *chaos) requeueJobsOfDeadWorkers() {
 			return
 		}
 	}
+	if len(c.stores.All()) > 1 && time.Since(c.lastKill) < beatTimeout {
+		return // threads that have taken the place of others are more than are counted
+	}
 	ctx, cancel := context.WithTimeout(c.t.Context(), scrubTimeout)
 	defer cancel()
 	for _, st := range c.stores.All() {
@@ -97,6 +100,9 @@ func (c *chaos) requeueJobsOfDeadWorkers() {
 	}
 	c.lastKill = time.Time{}
 }
+
+// beatTimeout is how soon a running worker has said again that its threads live: it does every 5 s.
+const beatTimeout = 6 * time.Second
 
 // scrubTimeout is how long the other faults wait while the jobs of dead workers are requeued.
 const scrubTimeout = time.Second
