@@ -129,20 +129,18 @@ func startMasters(t testing.TB, arguments ...string) *Server {
 type eachNode struct{ *redis.ClusterClient }
 
 // FlushAll is that of each node.
-func (e eachNode) FlushAll(ctx context.Context) (done *redis.StatusCmd) {
-	done = redis.NewStatusCmd(ctx)
-	done.SetErr(e.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-		return node.FlushAll(ctx).Err()
-	}))
-	return done
+func (e eachNode) FlushAll(ctx context.Context) *redis.StatusCmd {
+	return e.each(ctx, func(node *redis.Client) *redis.StatusCmd { return node.FlushAll(ctx) })
 }
 
 // ConfigSet is that of each node.
-func (e eachNode) ConfigSet(ctx context.Context, name, value string) (done *redis.StatusCmd) {
-	done = redis.NewStatusCmd(ctx)
-	done.SetErr(e.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error {
-		return node.ConfigSet(ctx, name, value).Err()
-	}))
+func (e eachNode) ConfigSet(ctx context.Context, name, value string) *redis.StatusCmd {
+	return e.each(ctx, func(node *redis.Client) *redis.StatusCmd { return node.ConfigSet(ctx, name, value) })
+}
+
+func (e eachNode) each(ctx context.Context, command func(node *redis.Client) *redis.StatusCmd) *redis.StatusCmd {
+	done := redis.NewStatusCmd(ctx)
+	done.SetErr(e.ForEachMaster(ctx, func(_ context.Context, node *redis.Client) error { return command(node).Err() }))
 	return done
 }
 

@@ -51,7 +51,7 @@ func OpenAll(t testing.TB, server *rdbtest.Server, adjust ...func(*store.Options
 type Worker struct {
 	batches, relays []*queue.Queue // by number of their partitions
 	relayer         *relays.Relayer
-	// relaying is held until nothing is on its way any more, whoever carries it.
+	// relaying is held until nothing is on its way any more, also by another call.
 	relaying sync.Mutex
 }
 

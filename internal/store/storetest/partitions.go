@@ -74,36 +74,27 @@ func (p *Partitions) HomeOf(of bus.TopicName) rdb.Number { return p.All.Home(of)
 
 // TokenIn is a token of a subscriber in a partition.
 func (p *Partitions) TokenIn(number rdb.Number) bus.Token {
-	for i := 0; ; i++ {
-		token := bus.Token(fmt.Sprintf("reader--%d", i))
-		if p.All.Of(token).Number() == number {
-			return token
-		}
-	}
+	return bus.Token(p.nameIn(number, 0, func(i int) string { return fmt.Sprintf("reader--%d", i) }))
 }
 
 // TopicIn is a topic whose home is a partition, other than those before.
 func (p *Partitions) TopicIn(number rdb.Number, n int) bus.TopicName {
-	for i := 0; ; i++ {
-		name := bus.TopicName(fmt.Sprintf("topic_%c", 'a'+i))
-		if p.HomeOf(name) != number {
-			continue
-		}
-		if n--; n < 0 {
-			return name
-		}
-	}
+	return bus.TopicName(p.nameIn(number, n, func(i int) string { return fmt.Sprintf("topic_%c", 'a'+i) }))
 }
 
 // TypeIn is a job type of a partition, other than those before.
 func (p *Partitions) TypeIn(number rdb.Number, n int) string {
+	return p.nameIn(number, n, func(i int) string { return fmt.Sprintf("type-%d", i) })
+}
+
+// nameIn is the name with a number, of those names that belong to a partition.
+func (p *Partitions) nameIn(number rdb.Number, n int, name func(i int) string) string {
 	for i := 0; ; i++ {
-		name := fmt.Sprintf("type-%d", i)
-		if p.All.OfJobs(name).Number() != number {
+		if !p.All[number].Owns(name(i)) {
 			continue
 		}
 		if n--; n < 0 {
-			return name
+			return name(i)
 		}
 	}
 }
