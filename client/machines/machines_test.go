@@ -2,7 +2,6 @@ package machines_test
 
 import (
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"testing"
 	"time"
@@ -12,9 +11,7 @@ import (
 
 	"routemaster/client"
 	"routemaster/client/machines"
-	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/machinestest"
-	"routemaster/internal/machines/runner"
 	"routemaster/internal/outbound"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
@@ -36,15 +33,8 @@ func connect(t *testing.T) *bus {
 	redis := rdbtest.Embedded(t)
 	var requests *outbound.Client
 	a := webtest.New(t, redis, func(c *web.Config) { requests = c.Machines.Client })
-	store := labelstore.New(a.First().Partition())
-	b := &bus{
-		workers: &machinestest.Fixture{Store: store, T: t, Server: redis, Now: machinestest.Start},
-		service: machinestest.NewService(t),
-	}
-	now := func() time.Time { return b.workers.Now }
-	b.workers.Runner = runner.New(store, runner.Config{Client: requests, Threads: machinestest.Threads}, slog.New(slog.DiscardHandler), now)
-	b.workers.Tender = runner.NewTender(store, now)
-	a.Clock = now
+	b := &bus{workers: machinestest.Beside(t, a.Partitions(), requests), service: machinestest.NewService(t)}
+	a.Clock = func() time.Time { return b.workers.Now }
 	url := a.Run()
 	for token, c := range map[string]**client.Client{webtest.Alice: &b.alice, webtest.RootKey: &b.root} {
 		var err error

@@ -13,9 +13,8 @@ import (
 	"routemaster/internal/ingest"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/machines/topics"
-	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry/tracing"
 )
@@ -67,16 +66,18 @@ func applyMachines(ctx context.Context, client *topics.Client, next *machines.De
 	})
 }
 
-// newLabelStore makes the machines and labels of a bus. A process has one, so that it reads their
-// definitions once.
-func newLabelStore(st *store.Store) *labelstore.Store {
-	labels := labelstore.New(st.Partition())
-	labels.Trace = tracing.Traceparent
+// newLabelStores makes the machines and labels of a bus. A process makes them once, so that it
+// reads their definitions once.
+func newLabelStores(all *stores.Stores) *labelstores.Stores {
+	labels := labelstores.New(all.Partitions())
+	for _, st := range labels.All() {
+		st.Trace = tracing.Traceparent
+	}
 	return labels
 }
 
 // newTopics makes the machines' client of the bus.
-func newTopics(all *stores.Stores, labels *labelstore.Store, obs *observability, log *slog.Logger) *topics.Client {
+func newTopics(all *stores.Stores, labels *labelstores.Stores, obs *observability, log *slog.Logger) *topics.Client {
 	return topics.New(topics.Config{
 		Stores: all, Labels: labels, Recorder: obs.recorder, Log: log, Now: time.Now,
 		Ingest: ingest.New(all, ingest.Options{Recorder: obs.recorder, Tracer: obs.tracer}),

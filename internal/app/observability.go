@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/telemetry"
@@ -33,7 +33,7 @@ type observability struct {
 // metrics, as far as the configuration says so. It does not end with the context: the caller stops
 // it once the daemon has stopped.
 func startObservability(
-	ctx context.Context, c Config, daemon string, all *stores.Stores, labels *labelstore.Store, log *slog.Logger,
+	ctx context.Context, c Config, daemon string, all *stores.Stores, labels *labelstores.Stores, log *slog.Logger,
 ) (*observability, error) {
 	reporter, err := newReporter(c, log)
 	if err != nil {
@@ -46,7 +46,7 @@ func startObservability(
 	}
 	o.metrics.AddBus(all, metrics.BusOptions{Memory: c.Memory, ScalingDeadline: c.ScalingDeadline}, time.Now)
 	o.metrics.AddJobs(jobTypesOf(all), time.Now)
-	o.metrics.AddMachines(machinesOf(all.First(), labels))
+	o.metrics.AddMachines(machinesOf(all, labels))
 	o.recorder = telemetry.NewRecorder(o.metrics, all.First(), log)
 	o.start(context.WithoutCancel(ctx), daemon, c.CounterFlushInterval, log)
 	return o, nil

@@ -7,7 +7,7 @@ import (
 
 	"routemaster/internal/jobs/housekeeping"
 	"routemaster/internal/jobs/jobstore/jobstores"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/overview"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/store"
@@ -19,9 +19,9 @@ import (
 )
 
 // newCollector makes what takes samples of the bus.
-func newCollector(c Config, all *stores.Stores, labels *labelstore.Store) *samples.Collector {
+func newCollector(c Config, all *stores.Stores, labels *labelstores.Stores) *samples.Collector {
 	return samples.NewCollector(samples.Config{
-		Stores: all, JobTypes: jobTypesOf(all), Machines: machinesOf(all.First(), labels),
+		Stores: all, JobTypes: jobTypesOf(all), Machines: machinesOf(all, labels),
 		Memory: c.Memory, ScalingDeadline: c.ScalingDeadline,
 	}, time.Now)
 }
@@ -34,8 +34,8 @@ func jobTypesOf(all *stores.Stores) telemetry.JobTypes {
 }
 
 // machinesOf reads the state of state machines, for metrics and samples.
-func machinesOf(st *store.Store, labels *labelstore.Store) telemetry.Machines {
-	return telemetry.Machines{Count: labels.CountAll, Counters: stats.Of(st).ReadCounters}
+func machinesOf(all *stores.Stores, labels *labelstores.Stores) telemetry.Machines {
+	return telemetry.Machines{Count: labels.CountAll, Counters: stats.Of(all.First()).ReadCounters}
 }
 
 // newHeartbeat makes what says that a process lives. Process has its kind and threads; busy may be
@@ -62,7 +62,7 @@ func runSamples(ctx context.Context, run func(context.Context), reporter *except
 }
 
 // historyTickers are what writes the history of the bus: nothing if the console is off.
-func historyTickers(c Config, all *stores.Stores, labels *labelstore.Store) []worker.Ticker {
+func historyTickers(c Config, all *stores.Stores, labels *labelstores.Stores) []worker.Ticker {
 	if c.Console == "off" {
 		return nil
 	}

@@ -62,7 +62,7 @@ func ServeWeb(ctx context.Context, c Config, log *slog.Logger, listener net.List
 		return err
 	}
 	st := all.First()
-	labels := newLabelStore(st)
+	labels := newLabelStores(all)
 	obs, err := startObservability(ctx, c, "web", all, labels, log)
 	if err != nil {
 		return err

@@ -63,8 +63,8 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		return err
 	}
 	st, queues := all.First(), newQueues(all, c)
-	labelStore := newLabelStore(st)
-	obs, err := startObservability(ctx, c, "worker", all, labelStore, log)
+	labels := newLabelStores(all)
+	obs, err := startObservability(ctx, c, "worker", all, labels, log)
 	if err != nil {
 		return err
 	}
@@ -72,17 +72,17 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 	client, downstream := newClient(c, c.CallbackDeny, c.WorkerThreads+c.JobThreads+c.MachineThreads), newClient(c, bus.DenyList{}, c.JobThreads)
 	defer client.Close()
 	defer downstream.Close()
-	machineTopics := newTopics(all, labelStore, obs, log)
+	machineTopics := newTopics(all, labels, obs, log)
 	deliverer := newDeliverer(c, all, obs, client, machineTopics, log)
 	jobStores := jobstores.New(all.Partitions())
 	jobRunner := newRunner(c, jobStores, obs, client, downstream, log)
-	labelRunner := labelrunner.New(labelStore, labelrunner.Config{
+	labelRunner := labelrunner.New(labels, labelrunner.Config{
 		Client: client, Threads: c.MachineThreads, Tracer: obs.tracer, Recorder: obs.recorder,
 	}, log, time.Now)
 	archives, jobTasks := housekeeping.TasksOf(jobStores, obs.recorder, log, time.Now)
 	keepers := newKeepers(c, all, queues, archives, obs, log)
 	keepers[0].Tidy(maintenance.Named{Tag: telemetry.JobTypeTag, Names: housekeeping.NamesOf(jobStores)})
-	keepers[0].Tidy(maintenance.Named{Tag: telemetry.MachineTag, Names: labelStore.MachineNames})
+	keepers[0].Tidy(maintenance.Named{Tag: telemetry.MachineTag, Names: labels.MachineNames})
 	monitor := maintenance.NewMonitor(all, c.Memory, metricservice.New(metricservice.Config{
 		Service: c.MetricService, Agent: c.DatadogAgent, App: c.AppName, Env: c.Env,
 	}, log), log, time.Now, housekeeping.GaugesOf(jobStores, time.Now))
@@ -91,7 +91,7 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 		Kind: "worker", Threads: c.WorkerThreads, Others: auxThreads + c.JobThreads + c.MachineThreads,
 	}, func() int { return w.Busy(bus.QueueMain) })
 	w = worker.New(queues, worker.Config{
-		Pools:          newPools(c, queues, all, obs, jobStores.Queues(), labelStore.Queue(), deliverer, jobRunner),
+		Pools:          newPools(c, queues, all, obs, jobStores.Queues(), labels.Queues(), deliverer, jobRunner),
 		AcquireTimeout: c.AcquireTimeout,
 		RetryAfter:     c.MaxBackoff,
 		Handlers: map[bus.JobName]worker.Handler{
@@ -106,11 +106,11 @@ func RunWorker(ctx context.Context, c Config, log *slog.Logger) error {
 			bus.JobScrubQueues:  keepers.run((*maintenance.Maintenance).ScrubQueues),
 			bus.JobScrubWorkers: keepers.run((*maintenance.Maintenance).ScrubWorkers),
 		},
-		Tickers: slices.Concat(historyTickers(c, all, labelStore), keepers.tickers(jobTasks), []worker.Ticker{
+		Tickers: slices.Concat(historyTickers(c, all, labels), keepers.tickers(jobTasks), []worker.Ticker{
 			{Interval: samples.WorkerInterval, Work: heartbeat.Beat},
 			{Interval: c.MonitorInterval, Work: keepers[0].Enqueue(bus.JobMonitor)},
 			{Interval: delivery.ExpiredInterval, Work: deliverer.LogExpired},
-			{Interval: labelrunner.TenderInterval, Work: labelrunner.NewTender(labelStore, time.Now).Tick},
+			{Interval: labelrunner.TenderInterval, Work: labelrunner.NewTender(labels, time.Now).Tick},
 			{Interval: topics.TidyInterval, Work: machineTopics.Tidy},
 		}),
 		Stopping: func(busy map[bus.Queue]int64) {
@@ -181,7 +181,7 @@ func newRunner(c Config, store *jobstores.Stores, obs *observability, client, do
 // newPools makes the pools: for batches, for the housekeeping, for relays if there are several
 // partitions and, if wanted, for jobs and labels.
 func newPools(
-	c Config, queues []*queue.Queue, all *stores.Stores, obs *observability, jobQueues []*queue.Queue, labelQueue *queue.Queue, deliverer *delivery.Deliverer, jobRunner *runner.Runner,
+	c Config, queues []*queue.Queue, all *stores.Stores, obs *observability, jobQueues []*queue.Queue, labelQueues []*queue.Queue, deliverer *delivery.Deliverer, jobRunner *runner.Runner,
 ) []worker.Pool {
 	pools := []worker.Pool{
 		{
@@ -203,7 +203,7 @@ func newPools(
 	}
 	if c.MachineThreads > 0 {
 		pools = append(pools, worker.Pool{
-			Queues: []*queue.Queue{labelQueue}, Name: bus.QueueMachines, Kind: bus.JobLabel, Threads: c.MachineThreads,
+			Queues: labelQueues, Name: bus.QueueMachines, Kind: bus.JobLabel, Threads: c.MachineThreads,
 			ScheduleInterval: machinesScheduleInterval, Lookahead: machinesLookahead,
 		})
 	}

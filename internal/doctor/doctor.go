@@ -121,7 +121,8 @@ const Pause = time.Second
 //   - a partition is not held;
 //   - events for another partition have a relay; what is noted of those on their way is there; no
 //     generation is given twice;
-//   - subscribers, topics' counters and histories, and job types are in their own partition;
+//   - subscribers, topics' counters and histories, job types and labels are in their own partition;
+//   - the definitions of state machines are the same everywhere;
 //   - tokens are in all partitions as they are in their own;
 //   - a topic with subscribers in a partition is at its home, which relays it there. That it relays
 //     one where nobody wants it any more is found and ended by the bus itself.

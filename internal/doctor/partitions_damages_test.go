@@ -1,7 +1,12 @@
 package doctor_test
 
 import (
+	"github.com/stretchr/testify/require"
+
 	"routemaster/internal/bus"
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/definition"
+	"routemaster/internal/machines/labelstore/labelstores"
 )
 
 // dividedDamage is something that is wrong in a bus with partitions.
@@ -25,6 +30,18 @@ func (p *dividedPatient) strange(number int) bus.Token {
 			return token
 		}
 	}
+}
+
+// define gives machines a definition, of one state.
+func (p *dividedPatient) define(state string) *labelstores.Stores {
+	all := labelstores.New(p.All)
+	yaml := []byte("state_machines: {m: {states: [{gate: " + state + ", exit_condition: false}]}}")
+	definitions, _, err := definition.Load(definition.File{Name: "m", Content: yaml})
+	require.NoError(p.T, err)
+	definitions.Source = yaml
+	_, err = all.Apply(p.ctx, definitions, nil, p.Now())
+	require.NoError(p.T, err)
+	return all
 }
 
 var relayDamages = []dividedDamage{
@@ -167,6 +184,23 @@ var acrossDamages = []dividedDamage{
 		`00 topics: lacks %[2]s, which has subscribers in partition 01 [added there]`,
 		`00 relays:%[2]s: lacks 01, where the topic has subscribers [added there]`,
 	}},
+	{name: "definitions of machines that others lack, and others ahead of them", does: func(p *dividedPatient) {
+		p.define("a")
+		p.All[1].Del(p.ctx, p.key(1, "machines:definitions"))
+		p.All[2].HSet(p.ctx, p.key(2, "machines:definitions"), "version", 7)
+	}, finds: []string{
+		`01 machines:definitions: has version "", and partition 00 has "1" [made the same]`,
+		`02 machines:definitions: has version "7", and partition 00 has "1" [made the same]`,
+	}},
+	{name: "other definitions of the same version", does: func(p *dividedPatient) {
+		p.define("a")
+		p.All[2].HSet(p.ctx, p.key(2, "machines:definitions"), "applied_at", 5)
+	}, finds: []string{`02 machines:definitions: has another version 1 than partition 00 [made the same]`}},
+	{name: "a label of another partition", does: func(p *dividedPatient) {
+		require.False(p.T, p.All[1].Owns("m/ann"))
+		_, err := p.define("a").All()[1].Add(p.ctx, "m", "ann", machines.Object{}, p.Now())
+		require.NoError(p.T, err)
+	}, finds: []string{`01 machines:label:m/ann: belongs to another partition []`}, stays: true},
 	{name: "a topic whose only subscriber has no token", does: func(p *dividedPatient) {
 		for i := range p.All {
 			p.All[i].HDel(p.ctx, p.All[i].Namespace()+"api_tokens:by_token", string(p.other))

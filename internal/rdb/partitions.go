@@ -43,6 +43,9 @@ func (all Partitions) Of(subscriber bus.Token) *Partition { return all.of(string
 // OfJobs is the partition that has all of a job type: its jobs, their archive and its limits.
 func (all Partitions) OfJobs(typeName string) *Partition { return all.of(typeName) }
 
+// OfLabel is the partition that has all of a label, of the id machine/label.
+func (all Partitions) OfLabel(id string) *Partition { return all.of(id) }
+
 func (all Partitions) of(name string) *Partition { return all[slots.PartitionOf(name, len(all))] }
 
 // PartitionKey is the key, behind the namespace, of a partition that is to be used: a string, its

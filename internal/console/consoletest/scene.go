@@ -3,7 +3,6 @@ package consoletest
 import (
 	"cmp"
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -14,9 +13,7 @@ import (
 
 	"routemaster/internal/bus"
 	"routemaster/internal/console/page"
-	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/machinestest"
-	"routemaster/internal/machines/runner"
 	"routemaster/internal/outbound"
 	"routemaster/internal/store"
 	"routemaster/internal/web/webtest"
@@ -153,11 +150,7 @@ func (d *Desk) move() {
 	}
 	client := outbound.New(outbound.Config{ConnectTimeout: time.Minute, Timeout: time.Minute}, time.Now)
 	d.T.Cleanup(client.Close)
-	labels := labelstore.New(d.First().Partition())
-	workers := &machinestest.Fixture{
-		Store: labels, T: d.T, Now: time.Now(),
-		Runner: runner.New(labels, runner.Config{Client: client, Threads: machinestest.Threads}, slog.New(slog.DiscardHandler), time.Now),
-		Tender: runner.NewTender(labels, time.Now),
-	}
+	workers := machinestest.Beside(d.T, d.Partitions(), client)
+	workers.Now = time.Now()
 	workers.Work()
 }

@@ -1,6 +1,6 @@
 // Package compare compares the partitions of a bus: tokens are everywhere as they are in their own
-// partition, and the home of a topic has its events relayed to the partitions with subscribers of
-// it.
+// partition, the home of a topic has its events relayed to the partitions with subscribers of it,
+// and the definitions of state machines are the same.
 //
 // No step sees two partitions. So what does not fit is looked at again and again, and is a finding
 // if it is the same each time: what a change leaves for a moment fits in between, however often it
@@ -45,6 +45,8 @@ type view struct {
 	// relayed are the partitions to which the topics are relayed, as the home says.
 	relayed map[string]map[string]string
 	topics  map[string]string
+	// definitions are those of state machines.
+	definitions map[string]string
 }
 
 // New begins a comparison, of no partition yet.
@@ -55,7 +57,7 @@ func New(all *stores.Stores, options exam.Options) *Comparison {
 // Add takes in what an examination has read of its partition.
 func (c *Comparison) Add(e *exam.Examination) {
 	v := view{
-		tokens: e.Elements[keys.Tokens()], topics: e.Elements[keys.Topics()],
+		tokens: e.Elements[keys.Tokens()], topics: e.Elements[keys.Topics()], definitions: e.Elements[definitionsKey],
 		subscribed: map[string]bool{}, relayed: map[string]map[string]string{},
 	}
 	for topic, tokens := range e.Each(keys.TopicSubscribers("")) {
@@ -88,7 +90,7 @@ const looks = 10
 // and what concerns it is left.
 func (c *Comparison) Find(ctx context.Context) error {
 	states := map[candidate]string{}
-	candidates := append(c.tokens(), c.topics()...)
+	candidates := slices.Concat(c.tokens(), c.topics(), c.definitions())
 	for n := 0; n <= looks && len(candidates) > 0; n++ {
 		if n > 0 {
 			if err := wait(ctx, c.options.Pause/looks); err != nil {

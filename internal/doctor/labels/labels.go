@@ -30,6 +30,7 @@ func newExamination(e *exam.Examination) examination {
 func Find(e *exam.Examination) {
 	x := newExamination(e)
 	for id, label := range e.Labels {
+		x.findForeign(id, label)
 		x.findRecord(id, label)
 	}
 	for of, names := range e.Each(scan.LabelsPrefix) {
@@ -88,6 +89,14 @@ func (x examination) says(id, field string, has bool) exam.Check {
 		number = 1
 	}
 	return exam.Is(number, "HEXISTS", x.record(id), field)
+}
+
+// findForeign looks for a label that belongs to another partition. Nobody would look for it here.
+// What is there of it is judged as that of others is.
+func (x examination) findForeign(id string, label scan.Label) {
+	if x.Redis.IsOneOfSeveral() && !x.Redis.Owns(id) && label.There {
+		x.Add(x.record(id), "belongs to another partition", "", []exam.Check{exam.Is(1, "EXISTS", x.record(id))})
+	}
 }
 
 // findRecord looks at a record: what it says has to be in the lists, and its metadata there.

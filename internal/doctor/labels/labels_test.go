@@ -71,7 +71,7 @@ func newPatient(t *testing.T, server *rdbtest.Server) *patient {
 	require.NotNil(t, f.Take("worker"))
 	_, err = f.Merge(t.Context(), "m", "asked", machines.Object{"go": false}, false)
 	require.NoError(t, err)
-	return &patient{server.Raw, f, f.Partition}
+	return &patient{server.Raw, f, f.Partitions[0]}
 }
 
 // key is a key of the labels in full.

@@ -16,6 +16,13 @@ const maxTries = 100
 // errContended says that others have changed a label or the definitions all the time.
 var errContended = fmt.Errorf("%w: others change the label all the time", bus.ErrUnavailable)
 
+// errClosing says that no label may come to a state now, as it vanishes with definitions that are
+// about to come.
+var errClosing = errors.New("the state is about to vanish")
+
+// closingPause is how long a label waits that is to be made in such a state.
+const closingPause = 10 * time.Millisecond
+
 // Add makes a label. It returns the label as it was made. It fails with
 // [machines.ErrUnknownMachine], [machines.ErrLabelExists], [machines.ErrLabelDeleted], a
 // [bus.Invalid] for metadata that is too long, or [bus.ErrUnavailable].
@@ -50,6 +57,10 @@ func (s *Store) add(
 			trigger = machines.TriggerEntry
 		}
 		err := s.create(ctx, m, name, definitions, metadata, trigger, now)
+		if errors.Is(err, errClosing) {
+			pause(ctx, closingPause)
+			err = machines.ErrChanged
+		}
 		if errors.Is(err, machines.ErrChanged) {
 			definitions = nil
 			continue
@@ -157,9 +168,15 @@ func (p *pacer) pause(ctx context.Context) bool {
 	if left <= 0 {
 		return false
 	}
+	waited := pause(ctx, min(p.next, left))
+	p.next = min(2*p.next, lastLook)
+	return waited
+}
+
+// pause waits for some time. It reports whether it did, before the context was done.
+func pause(ctx context.Context, d time.Duration) bool {
 	select {
-	case <-time.After(min(p.next, left)):
-		p.next = min(2*p.next, lastLook)
+	case <-time.After(d):
 		return true
 	case <-ctx.Done():
 		return false

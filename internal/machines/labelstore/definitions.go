@@ -1,29 +1,48 @@
 package labelstore
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
-	"time"
 
-	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
 	"routemaster/internal/rdb"
 )
 
-// definitionCache is the definitions that a process has read last. They are replaced as a whole,
-// by later ones.
+// definitionCache is the definitions that a partition had when they were read last. They are
+// replaced as a whole, by later ones.
 type definitionCache struct {
 	atomic.Pointer[machines.Definitions]
 	// reading is held by the one who reads: that costs memory and time, so all others wait for it.
 	reading sync.Mutex
+	all     *readDefinitions
+}
+
+// readDefinitions are those of all partitions in a process: what one has read, others need not.
+type readDefinitions struct {
+	reading sync.Mutex
+	caches  []*definitionCache
+}
+
+// parse returns definitions as a partition has them: those of another one, if they are the same.
+func (r *readDefinitions) parse(fields map[string]string) (*machines.Definitions, error) {
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	for _, cache := range r.caches {
+		d := cache.of(fields["version"])
+		if d != nil && d.AppliedAt.Equal(fromMillis(fields["applied_at"])) && string(d.Source) == fields["yaml"] {
+			return d, nil
+		}
+	}
+	d, err := load([]byte(fields["yaml"]))
+	if err != nil {
+		return nil, err
+	}
+	return d, readBesides(d, fields)
 }
 
 // of returns the definitions if they are of a version; else nil.
@@ -48,19 +67,6 @@ func (s *Store) Definitions(ctx context.Context) (*machines.Definitions, error) 
 	return s.definitions(ctx, version)
 }
 
-// MachineNames returns the names of all machines. It fails with [bus.ErrUnavailable].
-func (s *Store) MachineNames(ctx context.Context) (map[string]bool, error) {
-	definitions, err := s.Definitions(ctx)
-	if err != nil {
-		return nil, err
-	}
-	names := make(map[string]bool, len(definitions.Machines))
-	for _, m := range definitions.Machines {
-		names[string(m.Name)] = true
-	}
-	return names, nil
-}
-
 // DefinitionsOf returns those by which a label was taken. It fails with [bus.ErrUnavailable].
 func (s *Store) DefinitionsOf(ctx context.Context, v *Visit) (*machines.Definitions, error) {
 	return s.definitions(ctx, v.definitions)
@@ -69,7 +75,7 @@ func (s *Store) DefinitionsOf(ctx context.Context, v *Visit) (*machines.Definiti
 // definitions returns those of a version, or later ones. It asks Redis only if it has others.
 func (s *Store) definitions(ctx context.Context, version string) (*machines.Definitions, error) {
 	if version == "" {
-		return &machines.Definitions{}, nil
+		return &machines.Definitions{}, s.redis.RequireOpen(ctx)
 	}
 	if latest := s.latest.of(version); latest != nil {
 		return latest, nil
@@ -86,20 +92,12 @@ func (s *Store) definitions(ctx context.Context, version string) (*machines.Defi
 	if latest := s.latest.of(fields["version"]); latest != nil { // a label was taken by earlier ones
 		return latest, nil
 	}
-	read, err := readDefinitions(fields)
+	read, err := s.latest.all.parse(fields)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	s.latest.Store(read)
 	return read, nil
-}
-
-func readDefinitions(fields map[string]string) (*machines.Definitions, error) {
-	read, err := load([]byte(fields["yaml"]))
-	if err != nil {
-		return nil, err
-	}
-	return read, readBesides(read, fields)
 }
 
 // readBesides reads what stands beside the YAML.
@@ -117,128 +115,4 @@ func readBesides(d *machines.Definitions, fields map[string]string) error {
 func load(source []byte) (*machines.Definitions, error) {
 	d, _, err := definition.Load(definition.File{Name: "definitions", Content: source})
 	return d, err
-}
-
-// Put replaces definitions as they were read by others, and has the labels of states that vanish
-// move as the moves say, besides those that are still to move as before. It returns the version of
-// the new ones. It fails with a [bus.Invalid] for definitions that are too long, a
-// [machines.LabelsRestError], [machines.ErrChanged] if somebody else has replaced them, or
-// [bus.ErrUnavailable].
-func (s *Store) Put(
-	ctx context.Context, current, next *machines.Definitions, moves []machines.StateMove, now time.Time,
-) (version int64, err error) {
-	// Definitions in several files may hold more than one file can.
-	if _, err := load(next.Source); err != nil {
-		return 0, bus.Invalidf("", "all definitions together: %v", err)
-	}
-	unfinished, err := s.unfinished(ctx, current.Moves)
-	if err != nil {
-		return 0, err
-	}
-	vanished, going := vanishing(current, next, append(moves[:len(moves):len(moves)], unfinished...))
-	packed, err := json.Marshal(going)
-	if err != nil {
-		return 0, err
-	}
-	outlined, err := json.Marshal(outlineOf(next))
-	if err != nil {
-		return 0, err
-	}
-	args := []any{current.Version, now.UnixMilli(), next.Source, packed, outlined, len(vanished)}
-	for _, state := range vanished {
-		args = append(args, string(state.Machine), string(state.State))
-	}
-	after := *next
-	after.Moves = going
-	for _, walk := range after.Reviews(current) {
-		args = append(args, string(walk.Machine), walk.Name())
-	}
-	change := s.redis.Change(ctx, scriptDefinitionsPut, args...)
-	if change.Err == nil && change.Text(0) == "labels rest" {
-		return 0, readResting(change.Results[1:])
-	}
-	if err := replied("put definitions", change); err != nil {
-		return 0, err
-	}
-	return rdb.Integer(change.Text(0), 0), nil
-}
-
-// Apply is [Store.Put] for whatever definitions there are. If they are the same, nothing changes;
-// if this version of the program cannot read them, it can replace them all the same.
-// It returns the version. It fails as Put does.
-func (s *Store) Apply(
-	ctx context.Context, next *machines.Definitions, moves []machines.StateMove, now time.Time,
-) (version int64, err error) {
-	for range maxTries {
-		current, err := s.replaceable(ctx)
-		if err != nil {
-			return 0, err
-		}
-		if len(moves) == 0 && current.Version > 0 && bytes.Equal(current.Source, next.Source) {
-			return current.Version, nil
-		}
-		version, err = s.Put(ctx, current, next, moves, now)
-		if !errors.Is(err, machines.ErrChanged) {
-			return version, err
-		}
-	}
-	return 0, errContended
-}
-
-// unfinished returns those of the moves of before that still have labels. No label comes to them
-// any more, as their states are not defined.
-func (s *Store) unfinished(ctx context.Context, moves []machines.StateMove) (unfinished []machines.StateMove, err error) {
-	counts := make([]rdb.Reply[int64], len(moves))
-	err = s.redis.Pipelined(ctx, "count labels", func(pipe rdb.Commands) {
-		for i, move := range moves {
-			counts[i] = pipe.ZCard(ctx, s.keys.Labels(move.Machine, move.From))
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	for i, move := range moves {
-		if counts[i].Val() > 0 {
-			unfinished = append(unfinished, move)
-		}
-	}
-	return unfinished, nil
-}
-
-// vanishing returns the states that must have no labels, and those of the moves that are needed.
-func vanishing(
-	current, next *machines.Definitions, moves []machines.StateMove,
-) (vanished []machines.StateCount, going []machines.StateMove) {
-	for _, move := range moves {
-		known := slices.ContainsFunc(going, func(m machines.StateMove) bool { return m.Machine == move.Machine && m.From == move.From })
-		if !known && next.State(move.Machine, move.From) == nil && next.State(move.Machine, move.To) != nil {
-			going = append(going, move)
-		}
-	}
-	require := func(machine machines.Name, state machines.StateName) {
-		moved := slices.ContainsFunc(going, func(m machines.StateMove) bool { return m.Machine == machine && m.From == state })
-		if next.State(machine, state) == nil && !moved {
-			vanished = append(vanished, machines.StateCount{Machine: machine, State: state})
-		}
-	}
-	for _, m := range current.Machines {
-		for _, state := range m.States {
-			require(m.Name, state.Name)
-		}
-	}
-	for _, move := range current.Moves {
-		require(move.Machine, move.From)
-	}
-	return vanished, going
-}
-
-func readResting(values []any) error {
-	resting := &machines.LabelsRestError{}
-	for triple := range slices.Chunk(values, 3) {
-		count, _ := triple[2].(int64)
-		resting.States = append(resting.States, machines.StateCount{
-			Machine: machines.Name(rdb.Text(triple[0])), State: machines.StateName(rdb.Text(triple[1])), Labels: count,
-		})
-	}
-	return resting
 }

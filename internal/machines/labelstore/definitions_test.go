@@ -90,7 +90,7 @@ func TestAVersionThatIsUsedTwice(t *testing.T) {
 		version, err := f.Server.Raw.HGet(t.Context(), f.Keys.Definitions(), "version").Int()
 		require.NoError(t, err)
 		require.NoError(t, f.Server.Raw.Del(t.Context(), f.Keys.Definitions()).Err())
-		other := labelstore.New(f.Partition)
+		other := labelstore.New(f.Partitions[0])
 		for range version {
 			f.Now = f.Now.Add(time.Second)
 			current, err := other.Definitions(t.Context())
@@ -117,7 +117,7 @@ func TestDefinitionsOfANewerProgramAreReplaced(t *testing.T) {
 			d.Source = []byte(yaml)
 			return d
 		}
-		_, err := f.Store.Apply(t.Context(), state("a"), nil, f.Now)
+		_, err := f.Stores.Apply(t.Context(), state("a"), nil, f.Now)
 		require.NoError(t, err)
 		f.Create("v", "ann", "{}")
 		definitions := f.Keys.Definitions()
@@ -125,10 +125,10 @@ func TestDefinitionsOfANewerProgramAreReplaced(t *testing.T) {
 		_, err = f.Definitions(t.Context())
 		require.ErrorContains(t, err, "newer version")
 		var resting *machines.LabelsRestError
-		_, err = f.Store.Apply(t.Context(), state("b"), nil, f.Now)
+		_, err = f.Stores.Apply(t.Context(), state("b"), nil, f.Now)
 		require.ErrorAs(t, err, &resting)
 		assert.Equal(t, []machines.StateCount{{Machine: "v", State: "a", Labels: 1}}, resting.States)
-		version, err := f.Store.Apply(t.Context(), state("b"), []machines.StateMove{{Machine: "v", From: "a", To: "b"}}, f.Now)
+		version, err := f.Stores.Apply(t.Context(), state("b"), []machines.StateMove{{Machine: "v", From: "a", To: "b"}}, f.Now)
 		require.NoError(t, err)
 		assert.Equal(t, int64(8), version)
 		f.Work()

@@ -21,7 +21,7 @@ import (
 var luaFiles embed.FS
 
 // library is what labels add to the queue's scripts, and more.
-var library = rdb.Library{lua("lib/keys", "lib/entries", "lib/labels")}
+var library = rdb.Library{lua("lib/keys", "lib/entries", "lib/definitions", "lib/labels")}
 
 // kindLibrary is that of the kind of entries.
 var kindLibrary = append(slices.Clone(library), lua("lib/kind"))
@@ -29,6 +29,8 @@ var kindLibrary = append(slices.Clone(library), lua("lib/kind"))
 // The scripts. Each file's header says what it takes, returns and keeps.
 var (
 	scriptDefinitionsPut = newScript("definitions_put")
+	scriptPrepare        = newScript("definitions_prepare")
+	scriptAbandon        = newScript("definitions_abandon")
 	scriptLabelShow      = newScript("label_show")
 	scriptLabelCreate    = newScript("label_create")
 	scriptLabelPatch     = newScript("label_patch")
@@ -64,8 +66,18 @@ type Store struct {
 }
 
 // New returns the machines and labels of a partition.
-func New(p *rdb.Partition) *Store {
-	return &Store{redis: p, group: p.NewGroup(), keys: Keys{p.Namespace()}, queue: queue.New(p, kind{})}
+func New(p *rdb.Partition) *Store { return NewAll(rdb.Partitions{p})[0] }
+
+// NewAll returns the machines and labels of each partition of a bus, by number. The definitions
+// that they have in common are in memory once.
+func NewAll(partitions rdb.Partitions) []*Store {
+	all, read := make([]*Store, len(partitions)), &readDefinitions{}
+	for i, p := range partitions {
+		all[i] = &Store{redis: p, group: p.NewGroup(), keys: Keys{p.Namespace()}, queue: queue.New(p, kind{})}
+		all[i].latest.all = read
+		read.caches = append(read.caches, &all[i].latest)
+	}
+	return all
 }
 
 // Queue is the queue of the labels' entries, [bus.QueueMachines]. A task of one has a [*Visit] as
@@ -86,6 +98,7 @@ var refusals = map[string]error{
 	"exists":        machines.ErrLabelExists,
 	"not errored":   machines.ErrNotErrored,
 	"changed":       machines.ErrChanged,
+	"closing":       errClosing,
 }
 
 // replied returns why a script changed nothing, if so.

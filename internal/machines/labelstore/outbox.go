@@ -34,14 +34,16 @@ type OutboxMove struct {
 // OutboxSlice is the moves of a machine that are published together.
 type OutboxSlice struct {
 	Machine machines.Name
-	// First is the number of the first move: all of a machine's are numbered.
+	// Partition is where they were made, empty on a bus without partitions.
+	Partition string
+	// First is the number of the first move: all of a machine's are numbered in their partition.
 	First int64
 	Moves []OutboxMove
 }
 
 // Part returns the moves from one on, up to another, by their indexes.
 func (s *OutboxSlice) Part(from, to int) *OutboxSlice {
-	return &OutboxSlice{Machine: s.Machine, First: s.First + int64(from), Moves: s.Moves[from:to]}
+	return &OutboxSlice{Machine: s.Machine, Partition: s.Partition, First: s.First + int64(from), Moves: s.Moves[from:to]}
 }
 
 // Outbox returns the oldest moves of a machine that are to be published, at most limit; the same
@@ -52,6 +54,9 @@ func (s *Store) Outbox(ctx context.Context, machine machines.Name, limit int) (s
 		return slice, rdb.Wrap("read moves to publish", err)
 	}
 	slice.Machine = machine
+	if s.redis.IsOneOfSeveral() {
+		slice.Partition = s.redis.Name()
+	}
 	slice.First, _ = reply[0].(int64)
 	for _, text := range reply[1:] {
 		move, err := ReadOutboxMove(rdb.Text(text))

@@ -48,9 +48,9 @@ func (o outline) definitions() *machines.Definitions {
 	return d
 }
 
-// replaceable returns the definitions as [Store.Put] needs those that it replaces: if they cannot
-// be read, their outline.
-func (s *Store) replaceable(ctx context.Context) (*machines.Definitions, error) {
+// Replaceable returns the definitions as [NewReplacement] needs those that are replaced: if this
+// version of the program cannot read them, their outline. It fails with [bus.ErrUnavailable].
+func (s *Store) Replaceable(ctx context.Context) (*machines.Definitions, error) {
 	d, err := s.Definitions(ctx)
 	if !errors.Is(err, errUnreadable) {
 		return d, err

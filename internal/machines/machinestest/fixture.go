@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
 	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/machines/runner"
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
@@ -39,12 +40,14 @@ const soon = time.Minute
 
 // Fixture is the machines of a test. Whatever fails fails the test.
 type Fixture struct {
+	// Store is that of the first partition: most tests have no other one.
 	*labelstore.Store
-	T         testing.TB
-	Server    *rdbtest.Server
-	Partition *rdb.Partition
-	Runner    *runner.Runner
-	Tender    *runner.Tender
+	Stores     *labelstores.Stores
+	T          testing.TB
+	Server     *rdbtest.Server
+	Partitions rdb.Partitions
+	Runner     *runner.Runner
+	Tender     *runner.Tender
 	// Tell is the handler of [bus.JobMoves], for tests that publish.
 	Tell func(context.Context, *queue.Task) queue.Result
 	Keys labelstore.Keys
@@ -60,20 +63,26 @@ type Fixture struct {
 
 // New makes a fixture on a server.
 func New(t testing.TB, server *rdbtest.Server) *Fixture {
-	partition := server.Open(t).Partition(Namespace)
-	f := &Fixture{
-		Store: labelstore.New(partition), T: t, Server: server, Partition: partition,
-		Keys: labelstore.Keys{Namespace: Namespace}, Log: &rdbtest.Buffer{}, Now: Start,
-	}
 	client := outbound.New(outbound.Config{
 		ConnectTimeout: soon, Timeout: soon, MaxIdle: 4, UserAgent: "routemaster/test",
 	}, time.Now)
 	t.Cleanup(client.Close)
-	f.Metrics = metrics.NewRegistry()
+	f := Beside(t, rdb.Partitions{server.Open(t).Partition(Namespace)}, client)
+	f.Server, f.Keys, f.Metrics = server, labelstore.Keys{Namespace: Namespace}, metrics.NewRegistry()
 	f.Recorder = telemetry.NewRecorder(f.Metrics, nil, slog.New(slog.DiscardHandler))
-	f.config = runner.Config{Client: client, Threads: Threads, Recorder: f.Recorder}
+	f.Configure(func(c *runner.Config) { c.Recorder = f.Recorder })
+	return f
+}
+
+// Beside makes a fixture of a bus that others work on, too.
+func Beside(t testing.TB, partitions rdb.Partitions, client *outbound.Client) *Fixture {
+	stores := labelstores.New(partitions)
+	f := &Fixture{
+		Store: stores.All()[0], Stores: stores, T: t, Partitions: partitions, Log: &rdbtest.Buffer{}, Now: Start,
+		config: runner.Config{Client: client, Threads: Threads},
+	}
 	f.Configure(func(*runner.Config) {})
-	f.Tender = runner.NewTender(f.Store, func() time.Time { return f.Now })
+	f.Tender = runner.NewTender(stores, func() time.Time { return f.Now })
 	return f
 }
 
@@ -81,7 +90,7 @@ func New(t testing.TB, server *rdbtest.Server) *Fixture {
 func (f *Fixture) Configure(change func(*runner.Config)) {
 	change(&f.config)
 	log := slog.New(slog.NewTextHandler(f.Log, nil))
-	f.Runner = runner.New(f.Store, f.config, log, func() time.Time { return f.Now })
+	f.Runner = runner.New(f.Stores, f.config, log, func() time.Time { return f.Now })
 }
 
 // Apply replaces the definitions.
@@ -116,7 +125,7 @@ func (f *Fixture) Machine(name machines.Name) *machines.Machine {
 // Create makes a label with metadata, and has workers look at it.
 func (f *Fixture) Create(machine machines.Name, name machines.LabelName, metadata string) {
 	f.T.Helper()
-	_, err := f.Add(f.T.Context(), machine, name, f.object(metadata), f.Now)
+	_, err := f.Stores.Of(machine, name).Add(f.T.Context(), machine, name, f.object(metadata), f.Now)
 	require.NoError(f.T, err)
 	f.Work()
 }
@@ -124,7 +133,7 @@ func (f *Fixture) Create(machine machines.Name, name machines.LabelName, metadat
 // Change merges a patch into the metadata of a label, and has workers look at it.
 func (f *Fixture) Change(machine machines.Name, name machines.LabelName, patch string) {
 	f.T.Helper()
-	_, err := f.Merge(f.T.Context(), machine, name, f.object(patch), false)
+	_, err := f.Stores.Of(machine, name).Merge(f.T.Context(), machine, name, f.object(patch), false)
 	require.NoError(f.T, err)
 	f.Work()
 }
@@ -155,12 +164,17 @@ func (f *Fixture) Work() (tasks int) {
 // Take has a worker take the next task; nil if there is none.
 func (f *Fixture) Take(worker bus.WorkerID) *queue.Task {
 	f.T.Helper()
-	_, err := f.Queue().Schedule(f.T.Context(), bus.QueueMachines, f.Now, 10_000)
-	require.NoError(f.T, err)
-	taken, err := f.Queue().Acquire(f.T.Context(), bus.QueueMachines, worker, bus.Failing, f.Now)
-	require.NoError(f.T, err)
-	require.Empty(f.T, taken.Poisoned)
-	return taken.Task
+	for _, q := range f.Stores.Queues() {
+		_, err := q.Schedule(f.T.Context(), bus.QueueMachines, f.Now, 10_000)
+		require.NoError(f.T, err)
+		taken, err := q.Acquire(f.T.Context(), bus.QueueMachines, worker, bus.Failing, f.Now)
+		require.NoError(f.T, err)
+		require.Empty(f.T, taken.Poisoned)
+		if taken.Task != nil {
+			return taken.Task
+		}
+	}
+	return nil
 }
 
 // Finish runs a task and completes it. It reports whether the worker still had it.
@@ -173,7 +187,7 @@ func (f *Fixture) Finish(task *queue.Task) (owned bool) {
 	case bus.JobMoves:
 		handle = f.Tell
 	}
-	owned, err := f.Queue().Complete(f.T.Context(), task, handle(f.T.Context(), task), f.Now)
+	owned, err := f.Stores.Queues()[task.Partition].Complete(f.T.Context(), task, handle(f.T.Context(), task), f.Now)
 	require.NoError(f.T, err)
 	return owned
 }
@@ -188,7 +202,7 @@ func (f *Fixture) Pass(d time.Duration) (tasks int) {
 // Show looks a label up.
 func (f *Fixture) Show(machine machines.Name, name machines.LabelName) machines.Label {
 	f.T.Helper()
-	label, _, err := f.Label(f.T.Context(), machine, name)
+	label, _, err := f.Stores.Of(machine, name).Label(f.T.Context(), machine, name)
 	require.NoError(f.T, err)
 	return label
 }
@@ -197,11 +211,11 @@ func (f *Fixture) Show(machine machines.Name, name machines.LabelName) machines.
 // the deletion.
 func (f *Fixture) Route(machine machines.Name, name machines.LabelName) (route []machines.StateName) {
 	f.T.Helper()
-	label, _, err := f.Label(f.T.Context(), machine, name)
+	label, _, err := f.Stores.Of(machine, name).Label(f.T.Context(), machine, name)
 	if label.DeletedAt.IsZero() {
 		require.NoError(f.T, err)
 	}
-	moves, count, err := f.History(f.T.Context(), &label)
+	moves, count, err := f.Stores.Of(machine, name).History(f.T.Context(), &label)
 	require.NoError(f.T, err)
 	require.LessOrEqual(f.T, int64(len(moves)), count)
 	for i := len(moves) - 1; i >= 0; i-- {
@@ -217,13 +231,15 @@ func (f *Fixture) Route(machine machines.Name, name machines.LabelName) (route [
 // of deleted labels expire.
 func (f *Fixture) RequireSound(t require.TestingT) {
 	ctx, raw := f.T.Context(), f.Server.Raw
-	var findings []exam.Finding
-	_, err := doctor.New(f.Partition, 0).Examine(ctx, false, func(found exam.Finding) { findings = append(findings, found) })
-	require.NoError(t, err)
-	require.Empty(t, findings)
-	for _, key := range raw.Keys(ctx, Namespace+"machines:label:*").Val() {
-		if raw.HExists(ctx, key, "deleted_at").Val() {
-			require.Positive(t, raw.PTTL(ctx, key).Val())
+	for _, p := range f.Partitions {
+		var findings []exam.Finding
+		_, err := doctor.New(p, 0).Examine(ctx, false, func(found exam.Finding) { findings = append(findings, found) })
+		require.NoError(t, err)
+		require.Empty(t, findings)
+		for _, key := range raw.Keys(ctx, p.Namespace()+"machines:label:*").Val() {
+			if raw.HExists(ctx, key, "deleted_at").Val() {
+				require.Positive(t, raw.PTTL(ctx, key).Val())
+			}
 		}
 	}
 }

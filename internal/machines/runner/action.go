@@ -102,7 +102,7 @@ func (r *Runner) successor(
 	if state.Next.Path == nil {
 		return state.Next.Default, nil
 	}
-	label, _, err := r.store.Label(ctx, visit.Machine, visit.Name)
+	label, _, err := r.stores.Of(visit.Machine, visit.Name).Label(ctx, visit.Machine, visit.Name)
 	if err != nil {
 		return "", fmt.Errorf("next: %w", err)
 	}

@@ -99,7 +99,7 @@ state_machines:
       - {gate: a, triggers: [{interval: 20m}], exit_condition: feeds.tests.open, next: b}
       - {gate: b, exit_condition: false}
 `, func(t *testing.T, f *machinestest.Fixture, s *machinestest.Service) {
-		other := runner.NewTender(f.Store, func() time.Time { return f.Now })
+		other := runner.NewTender(f.Stores, func() time.Time { return f.Now })
 		f.Create("f", "ann", `{}`)
 		for range 3 {
 			f.Now = f.Now.Add(20 * time.Minute)

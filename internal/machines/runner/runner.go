@@ -15,6 +15,7 @@ import (
 	"routemaster/internal/machines/condition"
 	"routemaster/internal/machines/evaluation"
 	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/outbound"
 	"routemaster/internal/queue"
 	"routemaster/internal/telemetry"
@@ -48,7 +49,7 @@ type Config struct {
 // Runner does what is due for labels. It is safe for concurrent use.
 type Runner struct {
 	config    Config
-	store     *labelstore.Store
+	stores    *labelstores.Stores
 	evaluator *evaluation.Evaluator
 	limiter   *limiter
 	log       *slog.Logger
@@ -56,9 +57,9 @@ type Runner struct {
 }
 
 // New makes a runner.
-func New(store *labelstore.Store, config Config, log *slog.Logger, now func() time.Time) *Runner {
+func New(stores *labelstores.Stores, config Config, log *slog.Logger, now func() time.Time) *Runner {
 	return &Runner{
-		config: config, store: store, evaluator: evaluation.New(config.Client, config.Recorder, now),
+		config: config, stores: stores, evaluator: evaluation.New(config.Client, config.Recorder, now),
 		limiter: newLimiter(config.Threads), log: log, now: now,
 	}
 }
@@ -67,7 +68,7 @@ func New(store *labelstore.Store, config Config, log *slog.Logger, now func() ti
 // nothing of it, if too many threads are at its state.
 func (r *Runner) Run(ctx context.Context, task *queue.Task) queue.Result {
 	visit := task.Payload.(*labelstore.Visit)
-	definitions, err := r.store.DefinitionsOf(ctx, visit)
+	definitions, err := r.stores.Of(visit.Machine, visit.Name).DefinitionsOf(ctx, visit)
 	if err != nil {
 		logs.Failure(r.log, "could not read the definitions of state machines", err)
 		return queue.Result{RetryAt: r.now().Add(firstRetry)}
@@ -172,7 +173,7 @@ func opensTo(e *evaluation.Evaluation, state *machines.State) (machines.StateNam
 func (r *Runner) reconsider(
 	ctx context.Context, e *evaluation.Evaluation, state *machines.State, visit *labelstore.Visit, to machines.StateName,
 ) (*evaluation.Evaluation, machines.StateName, error) {
-	label, _, err := r.store.Label(ctx, visit.Machine, visit.Name)
+	label, _, err := r.stores.Of(visit.Machine, visit.Name).Label(ctx, visit.Machine, visit.Name)
 	if err != nil || label.Version == visit.Version || label.Moves != visit.Moves || !label.CreatedAt.Equal(visit.CreatedAt) {
 		return e, to, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/machines/runner"
 	"routemaster/internal/queue"
@@ -355,7 +356,7 @@ func TestRedisIsUnavailable(t *testing.T) {
 	visit := f.Take("worker")
 	require.NotNil(t, visit)
 	server.Kill(t)
-	f.Store = labelstore.New(f.Partition) // of a process that knows no definitions yet
+	f.Stores = labelstores.New(f.Partitions) // of a process that knows no definitions yet
 	f.Configure(func(*runner.Config) {})
 	walk := &queue.Task{Job: bus.Job{Name: bus.JobWalk, Args: []string{"m", "start"}}}
 	assert.True(t, f.Runner.Run(t.Context(), visit).RetryAt.After(f.Now))

@@ -1,11 +1,13 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"time"
 
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/labelstore/labelstores"
 )
 
 // TenderInterval is how often [Tender.Tick] is to be called.
@@ -16,34 +18,47 @@ const TenderInterval = 2 * time.Second
 // just when its walk ended. What was due meanwhile is made up for.
 const tendAgain = time.Minute
 
-// Tender has the walks of timed triggers run. Every worker has one.
+// Tender has the walks of timed triggers run, and all partitions have the same definitions. Every
+// worker has one.
 type Tender struct {
-	store   *labelstore.Store
-	now     func() time.Time
+	stores *labelstores.Stores
+	now    func() time.Time
+	tended []tended // by number of the partition
+}
+
+// tended is what of a partition's walks was tended last, and when.
+type tended struct {
 	version int64
-	last    time.Time
+	at      time.Time
 }
 
 // NewTender makes a tender.
-func NewTender(store *labelstore.Store, now func() time.Time) *Tender {
-	return &Tender{store: store, now: now}
+func NewTender(stores *labelstores.Stores, now func() time.Time) *Tender {
+	return &Tender{stores: stores, now: now, tended: make([]tended, len(stores.All()))}
 }
 
 // Tick adds the walks that the definitions need, if they are new, and now and then again. It fails
-// with [bus.ErrUnavailable].
+// with [bus.ErrUnavailable] while a partition is away, after what can be done without it.
 func (t *Tender) Tick(ctx context.Context) error {
-	definitions, err := t.store.Definitions(ctx)
+	now := t.now()
+	settled := t.stores.Settle(ctx, now)
+	return cmp.Or(settled, cmp.Or(t.stores.Each(func(number int, st *labelstore.Store) error {
+		return t.tended[number].tend(ctx, st, now)
+	})...))
+}
+
+func (t *tended) tend(ctx context.Context, st *labelstore.Store, now time.Time) error {
+	definitions, err := st.Definitions(ctx)
 	if err != nil {
 		return err
 	}
-	now := t.now()
-	if definitions.Version == t.version && now.Sub(t.last).Abs() < tendAgain {
+	if definitions.Version == t.version && now.Sub(t.at).Abs() < tendAgain {
 		return nil
 	}
 	latest := func(w machines.Walk) time.Time { return dueNext(w.Trigger, now).Add(machines.MaxAhead) }
-	if err := t.store.Tend(ctx, definitions.Walks(), latest); err != nil {
+	if err := st.Tend(ctx, definitions.Walks(), latest); err != nil {
 		return err
 	}
-	t.version, t.last = definitions.Version, now
+	t.version, t.at = definitions.Version, now
 	return nil
 }

@@ -31,7 +31,7 @@ const (
 // workers look at those whose gate opens, or may open.
 func (r *Runner) Walk(ctx context.Context, task *queue.Task) queue.Result {
 	machine, name := machines.Name(task.Job.Args[0]), task.Job.Args[1]
-	next, err := r.walk(ctx, machine, name)
+	next, err := walker{r, r.stores.All()[task.Partition]}.walk(ctx, machine, name)
 	switch {
 	case errors.Is(err, machines.ErrChanged): // the definitions: it goes on by those of now
 		return queue.Result{RetryAt: r.now()}
@@ -42,9 +42,15 @@ func (r *Runner) Walk(ctx context.Context, task *queue.Task) queue.Result {
 	return queue.Result{RetryAt: next}
 }
 
+// walker walks over the labels of a partition.
+type walker struct {
+	*Runner
+	store *labelstore.Store
+}
+
 // walk does a part of a walk, and returns when to go on; zero for a walk that is not needed any
 // more.
-func (r *Runner) walk(ctx context.Context, machine machines.Name, name string) (next time.Time, err error) {
+func (r walker) walk(ctx context.Context, machine machines.Name, name string) (next time.Time, err error) {
 	definitions, err := r.store.Definitions(ctx)
 	if err != nil {
 		return next, err
@@ -64,7 +70,7 @@ func (r *Runner) walk(ctx context.Context, machine machines.Name, name string) (
 }
 
 // walkTimed is a walk whose trigger is due at times.
-func (r *Runner) walkTimed(
+func (r walker) walkTimed(
 	ctx context.Context, d *machines.Definitions, w machines.Walk, p labelstore.Progress,
 ) (next time.Time, err error) {
 	now := r.now()
@@ -108,7 +114,7 @@ func startOf(p labelstore.Progress, d *machines.Definitions, now time.Time) labe
 }
 
 // review has workers look at all labels of a state once.
-func (r *Runner) review(
+func (r walker) review(
 	ctx context.Context, d *machines.Definitions, w machines.Walk, p labelstore.Progress,
 ) (next time.Time, err error) {
 	done, err := r.slices(ctx, d, w, &p, func(*machines.Label) bool { return true })
@@ -120,7 +126,7 @@ func (r *Runner) review(
 
 // slices looks at the labels from where a walk is, for some time. It reports whether these were
 // all.
-func (r *Runner) slices(
+func (r walker) slices(
 	ctx context.Context, d *machines.Definitions, w machines.Walk, p *labelstore.Progress, wants func(*machines.Label) bool,
 ) (done bool, err error) {
 	for began := r.now(); r.now().Sub(began) < walkTime; {

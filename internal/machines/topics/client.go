@@ -13,7 +13,7 @@ import (
 	"routemaster/internal/bus"
 	"routemaster/internal/ingest"
 	"routemaster/internal/machines"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/rdb"
 	"routemaster/internal/store"
 	"routemaster/internal/store/stores"
@@ -41,7 +41,7 @@ const Callback = "machines:"
 type Config struct {
 	// Stores are the bus's. The machines' own client is where they are, in the first.
 	Stores *stores.Stores
-	Labels *labelstore.Store
+	Labels *labelstores.Stores
 	// Ingest publishes moves. Only [Client.Tell] needs it.
 	Ingest *ingest.Ingest
 	// Recorder counts events and moves. It may be nil.

@@ -104,7 +104,7 @@ func readEvents(r outbound.Request) ([]machines.Event, error) {
 // change does what events of a batch change of one label.
 func (c *Client) change(ctx context.Context, id labelID, changes []machines.Change) error {
 	for _, change := range changes {
-		label, err := c.Labels.Change(ctx, id.machine, id.label, change, c.Now())
+		label, err := c.Labels.Of(id.machine, id.label).Change(ctx, id.machine, id.label, change, c.Now())
 		outcome, again := outcomeOf(label, err)
 		if again != nil {
 			return again

@@ -2,7 +2,9 @@ package topics_test
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -12,10 +14,13 @@ import (
 	"routemaster/internal/ingest"
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/labelstore/labelstores"
+	"routemaster/internal/machines/machinestest"
 	"routemaster/internal/machines/topics"
+	"routemaster/internal/outbound"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
+	"routemaster/internal/store"
 	"routemaster/internal/store/storetest"
 )
 
@@ -41,7 +46,7 @@ func TestMachinesHearTopicsOfAllPartitions(t *testing.T) {
 		p := storetest.NewPartitions(t, server.Open(t))
 		newClient := func() *topics.Client {
 			return topics.New(topics.Config{
-				Stores: p.Stores, Labels: labelstore.New(p.All[0]), Ingest: ingest.New(p.Stores, ingest.Options{}),
+				Stores: p.Stores, Labels: labelstores.New(p.All), Ingest: ingest.New(p.Stores, ingest.Options{}),
 				Log: slog.New(slog.DiscardHandler), Now: p.Now,
 			})
 		}
@@ -82,5 +87,57 @@ func TestMachinesHearTopicsOfAllPartitions(t *testing.T) {
 		taken := p.TopicIn(2, 1)
 		p.PublishEvents(taken, 1, 1)
 		require.ErrorContains(t, apply(taken), "belongs to the client publisher")
+	})
+}
+
+// TestLabelsOfAllPartitionsAreToldAndHeardOf has one in each, and their first moves at the same
+// moment.
+func TestLabelsOfAllPartitionsAreToldAndHeardOf(t *testing.T) {
+	rdbtest.Each(t, func(t *testing.T, server *rdbtest.Server) {
+		ctx := t.Context()
+		p := storetest.NewPartitions(t, server.Open(t))
+		f := machinestest.Beside(t, p.All, nil)
+		client := topics.New(topics.Config{
+			Stores: p.Stores, Labels: f.Stores, Ingest: ingest.New(p.Stores, ingest.Options{}),
+			Log: slog.New(slog.NewTextHandler(f.Log, nil)), Now: p.Now,
+		})
+		f.Tell = client.Tell
+		to, about := p.TopicIn(1, 0), p.TopicIn(2, 0)
+		source := fmt.Appendf(nil, hearingAll, to, about, p.TopicIn(0, 0), p.TopicIn(1, 1))
+		next, _, err := definition.Load(definition.File{Content: source})
+		require.NoError(t, err)
+		next.Source = source
+		_, err = client.Apply(ctx, next, nil)
+		require.NoError(t, err)
+
+		var names []machines.LabelName
+		for number := range p.All {
+			for i := 0; len(names) == number; i++ {
+				if name := fmt.Sprintf("label-%d", i); p.All[number].Owns("orders/" + name) {
+					names = append(names, machines.LabelName(name))
+				}
+			}
+		}
+		events := []string{}
+		for _, name := range names {
+			events = append(events, event(string(about), "create", "https://app.example/orders/"+string(name), `{}`))
+		}
+		body := "[" + strings.Join(events, ",") + "]"
+		require.NoError(t, client.Hear(ctx, outbound.Request{
+			Body: func() io.ReadCloser { return io.NopCloser(strings.NewReader(body)) }, Length: int64(len(body)),
+		}).Err)
+		f.Work()
+		for _, name := range names {
+			assert.Equal(t, machines.StateName("new"), f.Show("orders", name).State)
+		}
+		keys := store.Keys{Namespace: p.All[1].Namespace()}
+		assert.Equal(t, "3", p.All[1].HGet(ctx, keys.Topic(to), "counter").Val())
+		for _, st := range f.Stores.All() {
+			counts, err := st.CountAll(ctx)
+			require.NoError(t, err)
+			assert.Zero(t, counts[0].Unpublished)
+		}
+		assert.Empty(t, f.Log.String())
+		p.RequireSound()
 	})
 }

@@ -17,8 +17,8 @@ import (
 // TidyInterval is how often [Client.Tidy] is to be called.
 const TidyInterval = time.Minute
 
-// Apply replaces the definitions, as [labelstore.Store.Apply] does. When it has, each event that is
-// published is heard. It fails as that does, and with a [bus.Invalid] for moves that cannot be
+// Apply replaces the definitions, as [labelstores.Stores.Apply] does. When it has, each event that
+// is published is heard. It fails as that does, and with a [bus.Invalid] for moves that cannot be
 // published.
 func (c *Client) Apply(ctx context.Context, next *machines.Definitions, moves []machines.StateMove) (version int64, err error) {
 	if err := c.prepare(ctx, next); err != nil {

@@ -27,12 +27,13 @@ const (
 
 var errNoClient = errors.New("there is no client")
 
-// Tell is the handler of [bus.JobMoves]: it publishes the moves of a machine, in their order. What
-// is published twice, because a worker died or was slow, is stored once, by its idempotency key.
+// Tell is the handler of [bus.JobMoves]: it publishes the moves of a machine that are in the task's
+// partition, in their order. What is published twice, because a worker died or was slow, is stored
+// once, by its idempotency key.
 func (c *Client) Tell(ctx context.Context, task *queue.Task) queue.Result {
-	machine := machines.Name(task.Job.Args[0])
+	machine, labels := machines.Name(task.Job.Args[0]), c.Labels.All()[task.Partition]
 	for range maxSlices {
-		left, err := c.tellSlice(ctx, machine)
+		left, err := c.tellSlice(ctx, labels, machine)
 		if errors.Is(err, bus.ErrUnavailable) {
 			return queue.Result{RetryAt: c.Now().Add(afterOutage)}
 		} else if err != nil {
@@ -47,8 +48,8 @@ func (c *Client) Tell(ctx context.Context, task *queue.Task) queue.Result {
 }
 
 // tellSlice publishes the oldest moves of a machine. It returns how many are left.
-func (c *Client) tellSlice(ctx context.Context, machine machines.Name) (left int, err error) {
-	slice, err := c.Labels.Outbox(ctx, machine, maxMoves)
+func (c *Client) tellSlice(ctx context.Context, labels *labelstore.Store, machine machines.Name) (left int, err error) {
+	slice, err := labels.Outbox(ctx, machine, maxMoves)
 	if err != nil || len(slice.Moves) == 0 {
 		return 0, err
 	}
@@ -62,7 +63,7 @@ func (c *Client) tellSlice(ctx context.Context, machine machines.Name) (left int
 		}
 		i += n
 	}
-	return c.Labels.Unload(ctx, &slice)
+	return labels.Unload(ctx, &slice)
 }
 
 // publish publishes moves that go to one topic; in halves, if together they would open too many
@@ -106,7 +107,7 @@ func (c *Client) republish(ctx context.Context, s *labelstore.OutboxSlice, faile
 		c.Recorder.MovesDropped(s.Machine, len(s.Moves))
 		return nil
 	}
-	now := labelstore.OutboxSlice{Machine: s.Machine, First: s.First}
+	now := labelstore.OutboxSlice{Machine: s.Machine, Partition: s.Partition, First: s.First}
 	for _, move := range s.Moves {
 		move.Publish = *m.Publish
 		now.Moves = append(now.Moves, move)
@@ -132,6 +133,9 @@ func (c *Client) publishTogether(ctx context.Context, s *labelstore.OutboxSlice)
 	}
 	// Numbers begin again if the key that counts moves is lost.
 	key := fmt.Sprintf("moves of %s, %d to %d, from %d on", s.Machine, s.First, s.First+int64(len(s.Moves))-1, s.Moves[0].At.UnixMilli())
+	if s.Partition != "" {
+		key += ", of " + s.Partition
+	}
 	return c.Ingest.Publish(ctx, token, p.Topic, events, &bus.IdempotencyKey{Key: key, Digest: string(text), TTL: keyTTL})
 }
 

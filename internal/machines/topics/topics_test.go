@@ -59,7 +59,7 @@ func each(t *testing.T, test func(*testing.T, *fixture)) {
 		now := func() time.Time { return f.Now }
 		f.ingest = ingest.New(stores.New(f.bus), ingest.Options{Now: now})
 		f.client = topics.New(topics.Config{
-			Stores: stores.New(f.bus), Labels: f.Store, Ingest: f.ingest, Recorder: f.Recorder, Log: slog.New(slog.NewTextHandler(f.Log, nil)), Now: now,
+			Stores: stores.New(f.bus), Labels: f.Stores, Ingest: f.ingest, Recorder: f.Recorder, Log: slog.New(slog.NewTextHandler(f.Log, nil)), Now: now,
 		})
 		f.Tell = f.client.Tell
 		test(t, f)

@@ -14,7 +14,7 @@ import (
 
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/definition"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/machines/runner"
 )
 
@@ -85,7 +85,7 @@ func (c *chaos) startLabels(seed uint64, apis []string, stop, well <-chan struct
 	definitions, _, err := definition.Load(definition.File{Name: "rounds.yaml", Content: yaml})
 	require.NoError(c.t, err)
 	definitions.Source = yaml
-	_, err = labelstore.New(c.first()).Apply(c.t.Context(), definitions, nil, time.Now())
+	_, err = labelstores.New(c.stores.Partitions()).Apply(c.t.Context(), definitions, nil, time.Now())
 	require.NoError(c.t, err)
 	start, clients := time.Now(), 1+*chaosLabels/labelsPerClient
 	for client := range clients {

@@ -10,11 +10,12 @@ import (
 
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/labelstore/labelstores"
 )
 
 // movingLabels is how many labels have not arrived at their end.
 func (c *chaos) movingLabels() int64 {
-	counts, err := labelstore.New(c.first()).CountAll(c.t.Context())
+	counts, err := labelstores.New(c.stores.Partitions()).CountAll(c.t.Context())
 	if err != nil || len(counts) != 1 {
 		return -1
 	}
@@ -34,7 +35,7 @@ func (c *chaos) requireLabels(report io.Writer) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	assert.Equal(c.t, *chaosLabels, s.sent, "labels sent on their last round")
-	st, ctx := labelstore.New(c.first()), c.t.Context()
+	st, ctx := labelstores.New(c.stores.Partitions()), c.t.Context()
 	definitions, err := st.Definitions(ctx)
 	require.NoError(c.t, err)
 	counts, errored, err := st.Counts(ctx, definitions, roundsMachine)
@@ -50,14 +51,14 @@ func (c *chaos) requireLabels(report io.Writer) {
 	v := visits{calls: s.calls, why: c.faults}
 	for number := range *chaosLabels {
 		name := labelName(number)
-		label, _, err := st.Label(ctx, roundsMachine, name)
+		label, _, err := st.Of(roundsMachine, name).Label(ctx, roundsMachine, name)
 		if !assert.NoError(c.t, err, "%s was acknowledged, and is lost", name) {
 			continue
 		}
 		if label.State != end || in[name] != end || !label.Resting {
 			v.blame("%s is in %s, and in the list of %s; it rests: %v", name, label.State, in[name], label.Resting)
 		}
-		moves, count, err := st.History(ctx, &label)
+		moves, count, err := st.Of(roundsMachine, name).History(ctx, &label)
 		require.NoError(c.t, err)
 		v.addLabel(&label, moves, count)
 	}
@@ -76,7 +77,7 @@ func (c *chaos) requireLabels(report io.Writer) {
 }
 
 // listed returns the labels in the lists of all states.
-func (c *chaos) listed(st *labelstore.Store, d *machines.Definitions) map[machines.LabelName]machines.StateName {
+func (c *chaos) listed(st *labelstores.Stores, d *machines.Definitions) map[machines.LabelName]machines.StateName {
 	in := map[machines.LabelName]machines.StateName{}
 	for _, state := range d.Machine(roundsMachine).States {
 		f := labelstore.Filter{State: state.Name, Limit: 1000}

@@ -29,7 +29,7 @@ type machineLink struct {
 // getMachines lists the machines, by name.
 func (h *Handlers) getMachines(w http.ResponseWriter, r *http.Request) {
 	view := machineListView{Machines: []machineLink{}}
-	definitions, err := h.store.Definitions(r.Context())
+	definitions, err := h.stores.Definitions(r.Context())
 	if err == nil {
 		view.Version = definitions.Version
 		for _, m := range definitions.Machines {
@@ -95,7 +95,7 @@ func (h *Handlers) viewMachine(r *http.Request) (view machineView, err error) {
 	if err != nil {
 		return view, err
 	}
-	counts, errored, err := h.store.Counts(r.Context(), definitions, m.Name)
+	counts, errored, err := h.stores.Counts(r.Context(), definitions, m.Name)
 	if err != nil {
 		return view, err
 	}

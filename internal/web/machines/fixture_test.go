@@ -2,7 +2,6 @@ package machines_test
 
 import (
 	"encoding/json"
-	"log/slog"
 	"net/http"
 	"testing"
 	"time"
@@ -10,9 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"routemaster/internal/machines/labelstore"
 	"routemaster/internal/machines/machinestest"
-	"routemaster/internal/machines/runner"
 	"routemaster/internal/outbound"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/storetest"
@@ -39,15 +36,8 @@ func newAPI(t *testing.T, redis *rdbtest.Server) *api {
 	t.Helper()
 	var client *outbound.Client
 	served := webtest.New(t, redis, func(c *web.Config) { client = c.Machines.Client })
-	store := labelstore.New(served.First().Partition())
-	a := &api{
-		API: served, service: machinestest.NewService(t),
-		workers: &machinestest.Fixture{Store: store, T: t, Server: redis, Now: machinestest.Start},
-	}
-	now := func() time.Time { return a.workers.Now }
-	a.workers.Runner = runner.New(store, runner.Config{Client: client, Threads: machinestest.Threads}, slog.New(slog.DiscardHandler), now)
-	a.workers.Tender = runner.NewTender(store, now)
-	a.Clock = now
+	a := &api{API: served, service: machinestest.NewService(t), workers: machinestest.Beside(t, served.Partitions(), client)}
+	a.Clock = func() time.Time { return a.workers.Now }
 	basic := a.Authorize
 	a.Authorize = func(r *http.Request, who string) {
 		basic(r, who)

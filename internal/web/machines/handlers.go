@@ -9,6 +9,7 @@ import (
 	"routemaster/internal/machines"
 	"routemaster/internal/machines/evaluation"
 	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/machines/topics"
 	"routemaster/internal/outbound"
 	"routemaster/internal/store/stores"
@@ -18,8 +19,8 @@ import (
 
 // Config configures [Handlers].
 type Config struct {
-	// Labels are the machines and labels of the API's store.
-	Labels *labelstore.Store
+	// Labels are the machines and labels of the bus.
+	Labels *labelstores.Stores
 	// Client asks the feeds of gates that are evaluated to see what would happen.
 	Client *outbound.Client
 	// Recorder counts what becomes of that. It may be nil.
@@ -29,7 +30,7 @@ type Config struct {
 // Handlers serve the requests that are about state machines and their labels.
 type Handlers struct {
 	*rest.Service
-	store     *labelstore.Store
+	stores    *labelstores.Stores
 	topics    *topics.Client
 	evaluator *evaluation.Evaluator
 }
@@ -38,7 +39,7 @@ type Handlers struct {
 func New(config Config, service *rest.Service, all *stores.Stores) *Handlers {
 	client := topics.New(topics.Config{Stores: all, Labels: config.Labels, Log: service.Log, Now: service.Now})
 	return &Handlers{
-		Service: service, store: config.Labels, topics: client, evaluator: evaluation.New(config.Client, config.Recorder, service.Now),
+		Service: service, stores: config.Labels, topics: client, evaluator: evaluation.New(config.Client, config.Recorder, service.Now),
 	}
 }
 
@@ -68,6 +69,11 @@ func (h *Handlers) Routes(r chi.Router) {
 
 // RefuseSlashes refuses names with a slash, which the router would take for two.
 func RefuseSlashes(next http.Handler) http.Handler { return rest.RefuseSlashes(prefix+"/", next) }
+
+// labels has the label in a request's path, if there is one.
+func (h *Handlers) labels(r *http.Request) *labelstore.Store {
+	return h.stores.Of(machineParam(r), labelParam(r))
+}
 
 // machineParam and labelParam return the names in a request's path.
 func machineParam(r *http.Request) machines.Name { return machines.Name(chi.URLParam(r, "machine")) }

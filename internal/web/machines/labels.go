@@ -57,7 +57,7 @@ func (h *Handlers) listLabels(w http.ResponseWriter, r *http.Request) (view labe
 	if err != nil {
 		return view, err
 	}
-	list, next, err := h.store.List(r.Context(), definitions, m.Name, filter)
+	list, next, err := h.stores.List(r.Context(), definitions, m.Name, filter)
 	if err != nil {
 		return view, err
 	}
@@ -71,7 +71,7 @@ func (h *Handlers) listLabels(w http.ResponseWriter, r *http.Request) (view labe
 
 // machine returns the machine of a request, and the definitions that it is from.
 func (h *Handlers) machine(r *http.Request) (*machines.Machine, *machines.Definitions, error) {
-	definitions, err := h.store.Definitions(r.Context())
+	definitions, err := h.stores.Definitions(r.Context())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -85,7 +85,7 @@ func (h *Handlers) machine(r *http.Request) (*machines.Machine, *machines.Defini
 // label returns the label of a request, and the definitions that hold for it. Of a label that was
 // deleted it returns what is kept of it.
 func (h *Handlers) label(r *http.Request) (machines.Label, *machines.Definitions, error) {
-	label, definitions, err := h.store.Label(r.Context(), machineParam(r), labelParam(r))
+	label, definitions, err := h.labels(r).Label(r.Context(), machineParam(r), labelParam(r))
 	if definitions != nil && definitions.Machine(machineParam(r)) == nil {
 		err = machines.ErrUnknownMachine
 	}
@@ -125,7 +125,7 @@ func (h *Handlers) postLabel(w http.ResponseWriter, r *http.Request) {
 	}
 	var label machines.Label
 	if err == nil {
-		label, err = h.store.Add(r.Context(), machineParam(r), labelParam(r), metadata, h.Now())
+		label, err = h.labels(r).Add(r.Context(), machineParam(r), labelParam(r), metadata, h.Now())
 	}
 	h.respondChanged(w, r, http.StatusCreated, label, wait, err)
 }
@@ -137,7 +137,7 @@ func (h *Handlers) patchLabel(w http.ResponseWriter, r *http.Request) {
 	metadata, err := h.readMetadata(w, r, q.Err())
 	var label machines.Label
 	if err == nil {
-		label, err = h.store.Merge(r.Context(), machineParam(r), labelParam(r), metadata, keepNull)
+		label, err = h.labels(r).Merge(r.Context(), machineParam(r), labelParam(r), metadata, keepNull)
 	}
 	h.respondChanged(w, r, http.StatusOK, label, wait, err)
 }
@@ -161,7 +161,7 @@ func (h *Handlers) rest(ctx context.Context, label machines.Label, wait time.Dur
 	if label.Resting || wait == 0 {
 		return label
 	}
-	if rested, _, err := h.store.Rest(ctx, label.Machine, label.Name, wait); err == nil {
+	if rested, _, err := h.stores.Of(label.Machine, label.Name).Rest(ctx, label.Machine, label.Name, wait); err == nil {
 		return rested
 	}
 	return label
@@ -171,7 +171,7 @@ func (h *Handlers) rest(ctx context.Context, label machines.Label, wait time.Dur
 func (h *Handlers) deleteLabel(w http.ResponseWriter, r *http.Request) {
 	m, _, err := h.machine(r)
 	if err == nil {
-		err = h.store.Delete(r.Context(), m, labelParam(r), h.Now())
+		err = h.labels(r).Delete(r.Context(), m, labelParam(r), h.Now())
 	}
 	h.Respond(w, r, err)
 }

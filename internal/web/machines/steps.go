@@ -25,7 +25,7 @@ const (
 // postRetry has an errored label try its action again.
 func (h *Handlers) postRetry(w http.ResponseWriter, r *http.Request) {
 	h.step(w, r, func(label *machines.Label, _ *machines.Definitions) error {
-		return h.store.Retry(r.Context(), label.Machine, label.Name)
+		return h.labels(r).Retry(r.Context(), label.Machine, label.Name)
 	})
 }
 
@@ -39,7 +39,7 @@ func (h *Handlers) postEvaluate(w http.ResponseWriter, r *http.Request) {
 			if _, err := gateOf(label, d); err != nil {
 				return err
 			}
-			return h.store.Ask(r.Context(), label.Machine, label.Name, label.State, triggerEvaluate)
+			return h.labels(r).Ask(r.Context(), label.Machine, label.Name, label.State, triggerEvaluate)
 		})
 		return
 	}
@@ -74,7 +74,7 @@ func (h *Handlers) step(w http.ResponseWriter, r *http.Request, ask func(*machin
 		}
 	}
 	if err == nil {
-		label, definitions, err = h.store.Rest(r.Context(), label.Machine, label.Name, wait)
+		label, definitions, err = h.labels(r).Rest(r.Context(), label.Machine, label.Name, wait)
 	}
 	h.respondLabel(w, r, &label, definitions, err)
 }
@@ -168,7 +168,7 @@ func (h *Handlers) listMoves(w http.ResponseWriter, r *http.Request) (view histo
 	if err != nil && !errors.Is(err, machines.ErrLabelDeleted) {
 		return view, err
 	}
-	moves, count, err := h.store.History(r.Context(), &label)
+	moves, count, err := h.labels(r).History(r.Context(), &label)
 	if err != nil {
 		return view, err
 	}

@@ -21,7 +21,7 @@ import (
 
 	"routemaster/internal/ingest"
 	typesOfJobs "routemaster/internal/jobs"
-	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/outbound"
 	"routemaster/internal/overview/samples"
 	"routemaster/internal/rdb/rdbtest"
@@ -81,7 +81,7 @@ func On(t testing.TB, all *stores.Stores, adjust ...func(*web.Config)) *API {
 	}
 	feeds := outbound.New(outbound.Config{ConnectTimeout: time.Minute, Timeout: time.Minute}, time.Now)
 	t.Cleanup(feeds.Close)
-	config.Machines = machines.Config{Labels: labelstore.New(st.Partition()), Client: feeds}
+	config.Machines = machines.Config{Labels: labelstores.New(all.Partitions()), Client: feeds}
 	collector := samples.NewCollector(samples.Config{
 		Stores: all,
 		JobTypes: telemetry.JobTypes{

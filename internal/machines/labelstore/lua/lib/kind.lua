@@ -4,6 +4,7 @@
 
 local RECHECK = 250 -- ms, until a label is looked at again that no thread may take now
 local MAX_RECHECK = 60000 -- ms, the same if very many wait
+local CLOSING = 1000 -- ms, until a label is looked at again that may not go where it would
 
 -- A label that was errored is in a gate, because its state has become one.
 local function clear_errored(label)
@@ -22,6 +23,11 @@ local RESULTS = {
   moved = function(label, entry, result)
     if (result[4] ~= '' and result[4] ~= label.version) or not definitions_are(result[5]) then
       return label.asked or label.values[TRIGGER] or 'metadata'
+    end
+    if is_closing(label.machine, result[6]) then
+      local trigger = label.asked or label.values[TRIGGER] or 'metadata'
+      ask_later(label.machine, label.name, trigger, entry.now + CLOSING)
+      return nil
     end
     move(label, entry.now, result[6], result[7], result[10])
     if result[8] ~= '1' then return nil end

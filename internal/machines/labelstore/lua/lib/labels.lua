@@ -32,11 +32,6 @@ local function refusal_of(label)
   return nil
 end
 
--- Whether the definitions are still those of a version.
-local function definitions_are(version)
-  return (redis.call('HGET', definitions_key(), 'version') or '0') == version
-end
-
 -- Notes the traceparent of a request for which a worker is to look at a label; '' for none.
 local function trace(machine, name, traceparent, before)
   if traceparent ~= '' then
@@ -55,6 +50,14 @@ local function ask(machine, name, trigger)
   else
     make_instant(QUEUE, entry)
   end
+end
+
+-- The same, at a time; it must have no entry.
+local function ask_later(machine, name, trigger, time)
+  redis.call('HSET', label_key(machine, name), 'asked', trigger)
+  local entry = entry_of(machine, name)
+  redis.call('SADD', jobs_index_key(QUEUE), entry)
+  redis.call('ZADD', scheduled_key(QUEUE), exact(time), entry)
 end
 
 -- Takes a label's entry off the queue, if it waits for its time. One that is instant, or that a

@@ -1,0 +1,70 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"routemaster/internal/doctor/exam"
+	"routemaster/internal/machines/labelstore"
+	"routemaster/internal/machines/labelstore/labelstores"
+	"routemaster/internal/rdb"
+)
+
+// definitionsKey is the key without a namespace.
+var definitionsKey = labelstore.Keys{}.Definitions()
+
+// edition is which definitions of state machines a partition has.
+type edition struct{ version, appliedAt rdb.Reply[string] }
+
+func (e edition) String() string { return e.version.Val() + " of " + e.appliedAt.Val() }
+
+// strayDefinitions are definitions of a partition that are not those of the first one.
+type strayDefinitions struct {
+	at           rdb.Number
+	first, there edition
+}
+
+// definitions are those that do not fit, as far as they were seen.
+func (c *Comparison) definitions() (candidates []candidate) {
+	first, examined := c.views[0]
+	if !examined {
+		return nil
+	}
+	for number, v := range c.views {
+		if v.definitions["version"] != first.definitions["version"] || v.definitions["applied_at"] != first.definitions["applied_at"] {
+			candidates = append(candidates, &strayDefinitions{at: number})
+		}
+	}
+	return candidates
+}
+
+func (*strayDefinitions) key() string { return definitionsKey }
+
+func (d *strayDefinitions) partitions() [2]rdb.Number { return [2]rdb.Number{0, d.at} }
+
+func (d *strayDefinitions) ask(ctx context.Context, c *Comparison, of rdb.Number, pipe rdb.Commands) {
+	key := labelstore.Keys{Namespace: c.partition(of).Namespace()}.Definitions()
+	read := edition{pipe.HGet(ctx, key, "version"), pipe.HGet(ctx, key, "applied_at")}
+	if of == 0 {
+		d.first = read
+	} else {
+		d.there = read
+	}
+}
+
+func (d *strayDefinitions) state() (state string, fits bool) {
+	return d.first.String() + ", " + d.there.String(), d.first.String() == d.there.String()
+}
+
+// judge has the partition and the first one agree, as workers do.
+func (d *strayDefinitions) judge(ctx context.Context, c *Comparison) ([]exam.Finding, func() error, error) {
+	f := exam.Finding{
+		Partition: exam.PartitionOf(c.partition(d.at)), Key: definitionsKey, Remedy: "made the same",
+		Problem: fmt.Sprintf("has version %q, and partition 00 has %q", d.there.version.Val(), d.first.version.Val()),
+	}
+	if d.there.version.Val() == d.first.version.Val() {
+		f.Problem = fmt.Sprintf("has another version %s than partition 00", d.there.version.Val())
+	}
+	return []exam.Finding{f}, func() error { return labelstores.New(c.all.Partitions()).Settle(ctx, time.Now()) }, nil
+}

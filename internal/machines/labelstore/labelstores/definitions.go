@@ -1,0 +1,237 @@
+package labelstores
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"routemaster/internal/bus"
+	"routemaster/internal/machines"
+	"routemaster/internal/machines/labelstore"
+)
+
+// Each partition has the definitions by which its labels go, and no step replaces those of all. So
+// the first partition decides which are the bus's, and the others follow. That no label is left in
+// a state which vanishes has to be known before:
+//
+//  1. A replacement is prepared in the first partition, then in all others. Each refuses that if
+//     labels rest in such a state, and else lets none come to it from then on.
+//  2. It is put into the first one, if it is still prepared there. That is the decision.
+//  3. The others follow.
+//
+// Whoever breaks off leaves a preparation. Every worker looks for that now and then, and has
+// partitions follow. A preparation in the first partition is ended when it is old, and then cannot
+// be decided any more; what is left of it in others ends when the first has it no more.
+
+const (
+	// maxTries is how often a replacement is tried while others are at it, and triesPause apart.
+	maxTries   = 100
+	triesPause = 10 * time.Millisecond
+	// preparationTimeout is how long a preparation may last. It takes some ms.
+	preparationTimeout = 10 * time.Second
+	// settleTimeout is how long partitions are waited for that are to follow.
+	settleTimeout = 5 * time.Second
+)
+
+// errContended says that others have replaced the definitions all the time.
+var errContended = fmt.Errorf("%w: others replace the definitions all the time", bus.ErrUnavailable)
+
+// Apply replaces the definitions in all partitions, whatever they are; if they are the same,
+// nothing changes, and if this version of the program cannot read them, it can replace them all the
+// same. The labels of states that vanish move as the moves say, besides those that are still to
+// move as before. It returns the version of the definitions. It fails with a [bus.Invalid] for
+// definitions that are too long, a [machines.LabelsRestError], or [bus.ErrUnavailable], also while
+// a partition is away. Then they may have been replaced.
+func (s *Stores) Apply(
+	ctx context.Context, next *machines.Definitions, moves []machines.StateMove, now time.Time,
+) (version int64, err error) {
+	for range maxTries {
+		version, err = s.tryApply(ctx, next, moves, now)
+		if !errors.Is(err, machines.ErrChanged) {
+			return version, err
+		}
+		if len(s.all) == 1 {
+			continue
+		}
+		select {
+		case <-time.After(triesPause):
+		case <-ctx.Done():
+			return 0, fmt.Errorf("%w: %w", bus.ErrUnavailable, ctx.Err())
+		}
+	}
+	return 0, errContended
+}
+
+func (s *Stores) tryApply(
+	ctx context.Context, next *machines.Definitions, moves []machines.StateMove, now time.Time,
+) (version int64, err error) {
+	if err := s.Settle(ctx, now); err != nil {
+		return 0, err
+	}
+	current, err := s.all[0].Replaceable(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if len(moves) == 0 && current.Version > 0 && bytes.Equal(current.Source, next.Source) {
+		return current.Version, nil
+	}
+	if len(s.all) == 1 {
+		return s.all[0].Put(ctx, current, next, moves, now)
+	}
+	unfinished, err := s.unfinished(ctx, current.Moves)
+	if err != nil {
+		return 0, err
+	}
+	r, err := labelstore.NewReplacement(current, next, moves, unfinished, now)
+	if err != nil {
+		return 0, err
+	}
+	return r.Version, s.replace(ctx, r, now)
+}
+
+// unfinished returns those of the moves of before that still have labels in some partition.
+func (s *Stores) unfinished(ctx context.Context, moves []machines.StateMove) ([]machines.StateMove, error) {
+	found := make([][]machines.StateMove, len(s.all))
+	errs := s.Each(func(i int, st *labelstore.Store) (err error) {
+		found[i], err = st.Unfinished(ctx, moves)
+		return err
+	})
+	all := slices.Concat(found...)
+	return slices.DeleteFunc(slices.Clone(moves), func(m machines.StateMove) bool { return !slices.Contains(all, m) }), cmp.Or(errs...)
+}
+
+// replace replaces the definitions of several partitions.
+func (s *Stores) replace(ctx context.Context, r *labelstore.Replacement, now time.Time) error {
+	preparation := r.Preparation(strconv.FormatInt(now.UnixMilli(), 10) + " " + rand.Text())
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer cancel()
+	err := s.prepare(ctx, r, preparation)
+	if err == nil {
+		err = s.all[0].Replace(ctx, r, preparation)
+		if errors.Is(err, bus.ErrUnavailable) {
+			return err // it may be decided, and others find out
+		}
+	}
+	if err != nil {
+		s.abandon(after, preparation)
+		return err
+	}
+	_ = s.Settle(after, now) // it is decided: who does not follow now does later
+	return nil
+}
+
+// prepare prepares a replacement in the first partition, and then in all others.
+func (s *Stores) prepare(ctx context.Context, r *labelstore.Replacement, preparation string) error {
+	first := s.all[0].Prepare(ctx, r, preparation)
+	if _, rest := errors.AsType[*machines.LabelsRestError](first); first != nil && !rest {
+		return first
+	}
+	errs := s.Each(func(i int, st *labelstore.Store) error {
+		if i == 0 {
+			return first
+		}
+		return st.Prepare(ctx, r, preparation)
+	})
+	resting := &machines.LabelsRestError{}
+	for _, err := range errs {
+		if here, rest := errors.AsType[*machines.LabelsRestError](err); rest {
+			resting.States = addStates(resting.States, here.States)
+		} else if err != nil {
+			return err
+		}
+	}
+	if len(resting.States) > 0 {
+		return resting
+	}
+	return nil
+}
+
+// abandon ends a preparation everywhere, in the first partition last. What it cannot end is ended
+// when it is old.
+func (s *Stores) abandon(ctx context.Context, preparation string) {
+	s.Each(func(i int, st *labelstore.Store) error {
+		if i == 0 {
+			return nil
+		}
+		return st.Abandon(ctx, preparation)
+	})
+	_ = s.all[0].Abandon(ctx, preparation)
+}
+
+// Settle has all partitions follow the first one, and ends preparations that nobody goes on with.
+// Every worker calls it now and then. If the first one has lost its last definitions, because a
+// replica took its place that did not have them yet, it follows the others. It fails with
+// [bus.ErrUnavailable] while a partition is away, after what can be done without it.
+func (s *Stores) Settle(ctx context.Context, now time.Time) error {
+	if len(s.all) == 1 {
+		return nil
+	}
+	editions := make([]labelstore.Edition, len(s.all))
+	errs := s.Each(func(i int, st *labelstore.Store) (err error) {
+		if i > 0 {
+			editions[i], err = st.Edition(ctx)
+		}
+		return err
+	})
+	// The first one is asked when the others have answered: if it has not what they had prepared by
+	// then, it never will.
+	first, err := s.all[0].Edition(ctx)
+	if err != nil {
+		return err
+	}
+	if first.Preparation != "" {
+		if now.Sub(preparedAt(first.Preparation)).Abs() < preparationTimeout {
+			return nil // somebody is at it
+		}
+		return s.all[0].Abandon(ctx, first.Preparation) // it may just have been decided: so look again
+	}
+	editions[0] = first
+	leader := 0
+	for i, e := range editions {
+		if e.Version > editions[leader].Version {
+			leader = i
+		}
+	}
+	return cmp.Or(s.follow(ctx, leader, editions, errs), cmp.Or(errs...))
+}
+
+// preparedAt is when a preparation was made.
+func preparedAt(preparation string) time.Time {
+	ms, _, _ := strings.Cut(preparation, " ")
+	at, _ := strconv.ParseInt(ms, 10, 64)
+	return time.UnixMilli(at)
+}
+
+// follow has partitions follow a leader: those that could be asked, and have other definitions.
+func (s *Stores) follow(ctx context.Context, leader int, editions []labelstore.Edition, unasked []error) error {
+	follows := func(i int) bool {
+		return unasked[i] == nil && (editions[i].Version != editions[leader].Version || !editions[i].AppliedAt.Equal(editions[leader].AppliedAt))
+	}
+	var definitions *machines.Definitions
+	for i := range editions {
+		if follows(i) && definitions == nil {
+			var err error
+			if definitions, err = s.all[leader].Definitions(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return cmp.Or(s.Each(func(i int, st *labelstore.Store) error {
+		switch {
+		case follows(i):
+			if err := st.Follow(ctx, definitions); !errors.Is(err, machines.ErrChanged) {
+				return err
+			}
+		case i > 0 && editions[i].Preparation != "":
+			return st.Abandon(ctx, editions[i].Preparation)
+		}
+		return nil // others have done it
+	})...)
+}

@@ -1,0 +1,31 @@
+-- Definitions, and how others take their place.
+
+-- Whether the definitions are still those of a version.
+local function definitions_are(version)
+  return (redis.call('HGET', definitions_key(), 'version') or '0') == version
+end
+
+-- How definitions are prepared to be replaced, false if they are not: see definitions_prepare.
+local function preparation() return redis.call('HGET', definitions_key(), 'preparing') end
+
+-- Whether no label may come to a state any more. Only a bus with partitions prepares that.
+local function is_closing(machine, state)
+  local preparing = KEYS[1] and preparation()
+  return preparing and string.find(preparing, '\n' .. machine .. '/' .. state .. '\n', 1, true)
+end
+
+-- The answer of a script if there are labels in some of the states whose machines and names stand
+-- in ARGV, from an index to another: with how many are in each.
+local function resting_in(first, last)
+  local resting = { 0, 'labels rest' }
+  for i = first, last, 2 do
+    local count = redis.call('ZCARD', labels_key(ARGV[i], ARGV[i + 1]))
+    if count > 0 then
+      table.insert(resting, ARGV[i])
+      table.insert(resting, ARGV[i + 1])
+      table.insert(resting, count)
+    end
+  end
+  if #resting > 2 then return resting end
+  return nil
+end
