@@ -107,12 +107,16 @@ func (s *Store) Abandon(ctx context.Context, preparation string) error {
 	return replied("abandon definitions", s.redis.Change(ctx, scriptAbandon, preparation))
 }
 
-// Follow replaces the definitions by those of another partition, whatever labels there are. It
-// fails with [machines.ErrChanged] if they were replaced meanwhile, or [bus.ErrUnavailable].
-func (s *Store) Follow(ctx context.Context, other *machines.Definitions) error {
+// Follow replaces the definitions of an edition by those of another partition, whatever labels
+// there are. It fails with [machines.ErrChanged] if they were replaced meanwhile, or
+// [bus.ErrUnavailable].
+func (s *Store) Follow(ctx context.Context, e Edition, other *machines.Definitions) error {
 	own, err := s.Replaceable(ctx)
 	if err != nil {
 		return err
+	}
+	if own.Version != e.Version {
+		return machines.ErrChanged // perhaps by later ones
 	}
 	return s.Replace(ctx, &Replacement{Definitions: other, base: own.Version, reviews: other.Reviews(own)}, "")
 }

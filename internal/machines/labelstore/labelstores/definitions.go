@@ -226,7 +226,7 @@ func (s *Stores) follow(ctx context.Context, leader int, editions []labelstore.E
 	return cmp.Or(s.Each(func(i int, st *labelstore.Store) error {
 		switch {
 		case follows(i):
-			if err := st.Follow(ctx, definitions); !errors.Is(err, machines.ErrChanged) {
+			if err := st.Follow(ctx, editions[i], definitions); !errors.Is(err, machines.ErrChanged) {
 				return err
 			}
 		case i > 0 && editions[i].Preparation != "":

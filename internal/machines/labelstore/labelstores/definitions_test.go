@@ -171,6 +171,21 @@ func TestAFirstPartitionThatHasLostDefinitionsFollows(t *testing.T) {
 	})
 }
 
+// TestWhoSettlesLateTakesNoPartitionBack has a partition get later definitions meanwhile.
+func TestWhoSettlesLateTakesNoPartitionBack(t *testing.T) {
+	each(t, func(t *testing.T, f *fixture) {
+		f.apply(gates("a"))
+		last := f.Stores.All()[count-1]
+		seen, err := last.Edition(t.Context())
+		require.NoError(t, err)
+		f.apply(gates("b"))
+		second, err := f.Stores.Definitions(t.Context())
+		require.NoError(t, err)
+		f.apply(gates("c"))
+		require.ErrorIs(t, last.Follow(t.Context(), seen, second), machines.ErrChanged)
+	})
+}
+
 // TestDefinitionsNeedAllPartitions to be replaced. To be read, they need one.
 func TestDefinitionsNeedAllPartitions(t *testing.T) {
 	t.Parallel()
