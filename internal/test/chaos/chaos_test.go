@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/bus"
-	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store/stores"
 	"routemaster/internal/test/bustest"
@@ -178,9 +177,6 @@ func (c *chaos) startDaemon(name string, variables ...string) {
 func (c *chaos) addClient(token, name string) {
 	require.NoError(c.t, c.stores.PutToken(c.t.Context(), bus.Token(token), bus.ClientName(name)))
 }
-
-// first has what there is once.
-func (c *chaos) first() *rdb.Partition { return c.stores.First().Partition() }
 
 func (c *chaos) startTraffic(seed uint64, apis []string) {
 	well, stop := make(chan struct{}), make(chan struct{})

@@ -278,16 +278,19 @@ func (p *cluster) whole(ctx context.Context) (masters map[int]*rdbtest.Node) {
 	return p.Whole(ctx)
 }
 
-// concerned names the parties whose partition has another master than before.
+// concerned names the parties of which a partition has another master than before: labels are in
+// all of them.
 func (p *cluster) concerned(before, now map[int]*rdbtest.Node) (parties []string) {
-	in := map[string]*rdb.Partition{labelProxy: p.parts[0]}
-	for _, s := range subscribers {
-		in[s.name] = p.parts.Of(tokenOf(s.name))
-	}
-	for party, partition := range in {
+	isOther := func(partition *rdb.Partition) bool {
 		slot := slots.Of(partition.Namespace())
-		if masterOf(before, slot) != masterOf(now, slot) {
-			parties = append(parties, party)
+		return masterOf(before, slot) != masterOf(now, slot)
+	}
+	if slices.ContainsFunc(p.parts, isOther) {
+		parties = append(parties, labelProxy)
+	}
+	for _, s := range subscribers {
+		if isOther(p.parts.Of(tokenOf(s.name))) {
+			parties = append(parties, s.name)
 		}
 	}
 	return parties

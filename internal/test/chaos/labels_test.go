@@ -16,6 +16,7 @@ import (
 	"routemaster/internal/machines/definition"
 	"routemaster/internal/machines/labelstore/labelstores"
 	"routemaster/internal/machines/runner"
+	"routemaster/internal/test/bustest"
 )
 
 // rounds is the machine of the labels. A PATCH with `go` sends a label on a round, on which a
@@ -41,6 +42,11 @@ state_machines:
       - {gate: ends, exit_condition: false}
 `
 
+// pauses is a state of the machine that comes and goes, as its operator replaces the definitions.
+const pauses = `
+      - {gate: pauses, triggers: [{event: entry}], exit_condition: true, next: calls}
+      - {action: calls,`
+
 const (
 	roundsMachine = machines.Name("rounds")
 	// end is the state at which every label must arrive.
@@ -53,6 +59,8 @@ const (
 	// time between two of its changes, at most.
 	maxRounds     = 2
 	maxRoundPause = 30 * time.Millisecond
+	// redefinedEvery is how often the definitions are replaced.
+	redefinedEvery = time.Second
 )
 
 // labelService has the webhooks of all labels. It misbehaves now and then, and notes its calls.
@@ -66,7 +74,12 @@ type labelService struct {
 	// sent is how many labels were sent on their last round, and early how many of them while there
 	// were faults.
 	sent, early int
+	// redefined are the times in which the definitions were replaced.
+	redefined []period
 }
+
+// period is a time from one moment to another.
+type period struct{ from, to time.Time }
 
 // webhook is what a call is for: a visit, if it is of one.
 type webhook struct{ path, token string }
@@ -87,6 +100,8 @@ func (c *chaos) startLabels(seed uint64, apis []string, stop, well <-chan struct
 	definitions.Source = yaml
 	_, err = labelstores.New(c.stores.Partitions()).Apply(c.t.Context(), definitions, nil, time.Now())
 	require.NoError(c.t, err)
+	more := strings.NewReplacer("next: calls", "next: pauses", "\n      - {action: calls,", pauses).Replace(string(yaml))
+	move = append(move, func(ctx context.Context) { s.redefine(ctx, string(yaml), more, stop) })
 	start, clients := time.Now(), 1+*chaosLabels/labelsPerClient
 	for client := range clients {
 		random := rand.New(rand.NewPCG(seed, uint64(700+client)))
@@ -101,6 +116,33 @@ func (c *chaos) startLabels(seed uint64, apis []string, stop, well <-chan struct
 		})
 	}
 	return move
+}
+
+// redefine replaces the definitions by others with more states and back, until stop is closed. At
+// last they are as before.
+func (s *labelService) redefine(ctx context.Context, yaml, more string, stop <-chan struct{}) {
+	operator := *s.requester
+	operator.token = bustest.RootKey
+	put := func(query, definitions string) (ok bool) {
+		began := time.Now()
+		ok = operator.insist(ctx, http.MethodPut, "/state-machines"+query, definitions, http.StatusOK)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.redefined = append(s.redefined, period{began, time.Now()})
+		return ok
+	}
+	for stopped := false; !stopped; {
+		ok := put("", more)
+		pause(stop, redefinedEvery)
+		if !ok || !put("?move=rounds.pauses:calls", yaml) {
+			return
+		}
+		select {
+		case <-stop:
+			stopped = true
+		case <-time.After(redefinedEvery):
+		}
+	}
 }
 
 func labelName(number int) machines.LabelName {

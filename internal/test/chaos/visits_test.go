@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -48,7 +49,7 @@ func (c *chaos) requireLabels(report io.Writer) {
 	}
 	in := c.listed(st, definitions)
 	assert.Len(c.t, in, *chaosLabels)
-	v := visits{calls: s.calls, why: c.faults}
+	v := visits{calls: s.calls, why: c.faults, redefined: s.redefined}
 	for number := range *chaosLabels {
 		name := labelName(number)
 		label, _, err := st.Of(roundsMachine, name).Label(ctx, roundsMachine, name)
@@ -71,9 +72,10 @@ func (c *chaos) requireLabels(report io.Writer) {
 	}
 	assert.Empty(c.t, v.wrong)
 	assert.Positive(c.t, v.count)
-	fmt.Fprintf(report, "%d labels, %d of them sent to their end while there were faults; %d moves, %d visits to actions, "+
+	assert.NotEmpty(c.t, s.redefined)
+	fmt.Fprintf(report, "%d labels, %d of them sent to their end while there were faults; definitions replaced %d times; %d moves, %d visits to actions, "+
 		"%d calls of webhooks: %d failed, %d again after they were acknowledged, %d under way when their label left\n",
-		*chaosLabels, s.early, v.moves, v.count, v.called, v.failed, v.again, v.late)
+		*chaosLabels, s.early, len(s.redefined), v.moves, v.count, v.called, v.failed, v.again, v.late)
 }
 
 // listed returns the labels in the lists of all states.
@@ -98,8 +100,9 @@ func (c *chaos) listed(st *labelstores.Stores, d *machines.Definitions) map[mach
 // the webhooks.
 type visits struct {
 	// calls are those that are of no visit so far.
-	calls map[webhook][]*attempt
-	why   faults
+	calls     map[webhook][]*attempt
+	why       faults
+	redefined []period
 
 	moves, count, called, failed, again, late int
 	// wrong is what no fault explains.
@@ -156,7 +159,7 @@ func (v *visits) addVisit(of webhook, entered, left time.Time) {
 		}
 		if acknowledged++; i < len(calls)-1 {
 			v.again++
-			if v.why.again(labelProxy, call) == "" {
+			if v.why.again(labelProxy, call) == "" && !v.wasRedefined(call.arrived, calls[i+1].arrived) {
 				v.blame("%s was acknowledged at %s, and called again", of.path, clock(call.acknowledged))
 			}
 		}
@@ -164,4 +167,10 @@ func (v *visits) addVisit(of webhook, entered, left time.Time) {
 	if acknowledged == 0 {
 		v.blame("%s was not acknowledged, and the label left at %s", of.path, clock(left))
 	}
+}
+
+// wasRedefined reports whether the definitions may have been replaced while a call was under way,
+// or its worker said what it came to: that is void then, and the webhook called again.
+func (v *visits) wasRedefined(from, to time.Time) bool {
+	return slices.ContainsFunc(v.redefined, func(p period) bool { return p.to.After(from.Add(-faultMargin)) && p.from.Before(to) })
 }
