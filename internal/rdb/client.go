@@ -48,11 +48,10 @@ type Client struct {
 func Open(o Options) (*Client, error) {
 	// The library would log every failed try; the connection state logs each change once.
 	logging.Disable()
-	from, err := source.Parse(o.URL)
+	from, err := source.Open(o.URL, o.Connections)
 	if err != nil {
 		return nil, fmt.Errorf("redis URL: %w", err)
 	}
-	from.Configure(o.Connections)
 	log := cmp.Or(o.Log, slog.New(slog.DiscardHandler))
 	c := &Client{minReplicas: o.MinReplicas}
 	if from.Nodes != nil {

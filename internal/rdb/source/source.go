@@ -38,15 +38,25 @@ type Source struct {
 	// Nodes are addresses of some nodes of a cluster, which know the others; there are none unless
 	// the URL is that of a cluster.
 	Nodes []string
+	// files are those that the URL names.
+	files pemFiles
 }
 
 // Passwords are those of Redis and of its sentinels; empty where there is none.
 func (s Source) Passwords() []string { return []string{s.options.Password, s.sentinelPassword} }
 
-// Configure sets what does not depend on the URL, or must not. Connections is how many there may
-// be at once, to each node of a cluster.
-func (s *Source) Configure(connections int) {
+// Open is [Parse], and makes ready to connect: it reads the files that the URL names, and sets what
+// does not depend on the URL, or must not. Connections is how many there may be at once, to each
+// node of a cluster.
+func Open(url string, connections int) (Source, error) {
+	s, err := Parse(url)
+	if err != nil {
+		return Source{}, err
+	}
 	o := &s.options
+	if err := s.files.configure(o.TLSConfig); err != nil {
+		return Source{}, err
+	}
 	o.PoolSize = max(connections, 1)
 	// Scripts are sent in pipelines, for which the library would keep a second pool, with 256 KiB
 	// for each connection. A worker with hundreds of threads has as many connections, and little
@@ -68,6 +78,7 @@ func (s *Source) Configure(connections int) {
 	}
 	o.Dialer = dialer(o.TLSConfig, o.DialTimeout)
 	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return s, nil
 }
 
 // Connect makes a client. It connects when it is first used. That of a cluster is of the first node

@@ -92,9 +92,8 @@ func TestTheURLSaysHowPatientToBe(t *testing.T) {
 		"redis://127.0.0.1:1?dial_timeout=8&read_timeout=9": {8 * time.Second, 9 * time.Second},
 		"redis://127.0.0.1:1?dial_timeout=0&read_timeout=0": {dialTimeout, waitMargin},
 	} {
-		s, err := Parse(url)
+		s, err := Open(url, 1)
 		require.NoError(t, err)
-		s.Configure(1)
 		waiter := s.ConnectWaiter(time.Minute)
 		assert.Equal(t, want.dial, waiter.Options().DialTimeout, url)
 		assert.Equal(t, time.Minute+want.margin, waiter.Options().ReadTimeout, url)

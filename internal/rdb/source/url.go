@@ -17,9 +17,10 @@ import (
 //	redis+sentinel://user:password@host:port,host:port/master/database
 //	redis+cluster://user:password@host:port,host:port
 //
-// All of these but a host and the master are optional. They begin with rediss for TLS. Sentinels
-// may have sentinel_username and sentinel_password; other parameters are those of a plain URL. The
-// error may show the URL.
+// All of these but a host and the master are optional. They begin with rediss for TLS, for which
+// cacert, cert and key may name PEM files, which are not read yet. Sentinels may have
+// sentinel_username and sentinel_password; other parameters are those of a plain URL. The error may
+// show the URL.
 func Parse(text string) (Source, error) {
 	scheme, rest, _ := strings.Cut(text, "://")
 	switch scheme, kind, _ := strings.Cut(scheme, "+"); {
@@ -29,11 +30,13 @@ func Parse(text string) (Source, error) {
 	case kind == "cluster":
 		return parseClusterURL(scheme, rest)
 	}
-	options, err := redis.ParseURL(text)
+	u, err := url.Parse(text)
 	if err != nil {
 		return Source{}, err
 	}
-	return Source{options: *options}, nil
+	var s Source
+	err = s.parseOptions(u)
+	return s, err
 }
 
 const sentinelPort, redisPort = "26379", "6379"
@@ -79,6 +82,9 @@ func parseClusterURL(scheme, rest string) (Source, error) {
 
 // parseOptions reads all that is not about several hosts.
 func (s *Source) parseOptions(u *url.URL) error {
+	query := u.Query()
+	s.files = takePEMFiles(query)
+	u.RawQuery = query.Encode()
 	options, err := redis.ParseURL(u.String())
 	if err != nil {
 		return err
