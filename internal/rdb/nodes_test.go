@@ -138,9 +138,8 @@ func TestPartitionsOnACluster(t *testing.T) {
 		c.Move(t, p, c.Nodes[2]).End(t)
 	})
 	t.Run("a user with a password, on all kinds of connections", func(t *testing.T) {
-		const rights = "+@read +@write +@scripting +@connection +@blocking +@transaction +@pubsub +info +wait +cluster|slots"
 		for _, node := range c.Nodes {
-			rule := append([]any{"acl", "setuser", "bus", "on", ">secret", "~*", "&*"}, words(rights)...)
+			rule := append([]any{"acl", "setuser", "bus", "on", ">secret"}, words(rdbtest.Rights)...)
 			require.NoError(t, node.Raw.Do(ctx, rule...).Err())
 		}
 		client := c.Open(t, func(o *rdb.Options) {

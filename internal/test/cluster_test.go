@@ -63,14 +63,7 @@ func TestABusOnACluster(t *testing.T) {
 	cluster := rdbtest.NewCluster(t, masters, time.Second)
 	b := bustest.StartOnCluster(t, cluster, partitions, func(c *app.Config) { c.MinReplicas = 1 })
 	parts := cluster.Open(t).Partitions("", partitions)
-	require.Eventually(t, func() bool {
-		response, err := b.Client.Get(b.API + "/health/ready")
-		if err != nil {
-			return false
-		}
-		_ = response.Body.Close()
-		return response.StatusCode == http.StatusOK
-	}, bustest.WaitTimeout, 10*time.Millisecond)
+	requireReady(t, b)
 
 	var names []string
 	for i := range topics {
@@ -146,6 +139,15 @@ func TestABusOnACluster(t *testing.T) {
 		}
 		return up == masters+partitions
 	}, bustest.WaitTimeout, 100*time.Millisecond)
+}
+
+// requireReady waits until the bus takes requests.
+func requireReady(t *testing.T, b *bustest.Bus) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		status, _, err := bustest.Send(b.Client, b.API, "", "GET", "/health/ready", "")
+		return err == nil && status == http.StatusOK
+	}, bustest.WaitTimeout, 10*time.Millisecond)
 }
 
 // rootOf sends requests as root.

@@ -21,9 +21,13 @@ const clusterPortAbove = 10_000
 
 // ClusterNode is [Real], as a node of a Redis Cluster.
 func ClusterNode(t testing.TB, arguments ...string) *Server {
+	return clusterNode(t, certificate{}, arguments...)
+}
+
+func clusterNode(t testing.TB, c certificate, arguments ...string) *Server {
 	address := freeAddress(t, clusterPortAbove)
 	arguments = append([]string{"--cluster-enabled", "yes"}, arguments...)
-	return newServer(t, "redis://"+address+patiently, startServer(t, address, arguments...))
+	return newServer(t, "redis://"+address+patiently, startServerWith(t, c, address, arguments...))
 }
 
 // Cluster is a Redis Cluster for one test, empty at first.
@@ -40,6 +44,19 @@ type ClusterOptions struct {
 	Replicas int
 	// Arguments are those of each server.
 	Arguments []string
+	// TLS has nobody connect without a certificate. It skips the test where redis-server is built
+	// without TLS.
+	TLS bool
+	// User has the URL name a user who has the [Rights] and no others.
+	User bool
+}
+
+// user is the part of a URL that names the user.
+func (o ClusterOptions) user() string {
+	if o.User {
+		return "bus:secret@"
+	}
+	return ""
 }
 
 // Node is a server of a cluster.
@@ -50,7 +67,8 @@ type Node struct {
 }
 
 // NewCluster starts a cluster of so many masters, with even parts of the slots and a replica each,
-// which takes the place of its master when that is silent for nodeTimeout.
+// which takes the place of its master when that is silent for nodeTimeout. The test fails if a user
+// lacks a right.
 func NewCluster(t testing.TB, masters int, nodeTimeout time.Duration, adjust ...func(*ClusterOptions)) *Cluster {
 	t.Helper()
 	o := ClusterOptions{Replicas: 1}
@@ -58,11 +76,18 @@ func NewCluster(t testing.TB, masters int, nodeTimeout time.Duration, adjust ...
 		f(&o)
 	}
 	c := &Cluster{masters: masters}
+	var shown certificate
+	if o.TLS {
+		shown = newCertificate(t)
+	}
+	if o.User {
+		o.Arguments = append(userArguments(), o.Arguments...)
+	}
 	var addresses []string
 	for range (1 + o.Replicas) * masters {
 		// The less they may be silent, the earlier they find one another. They name a replica to clients
 		// when it has got something of its master: a ping.
-		server := ClusterNode(t, append([]string{
+		server := clusterNode(t, shown, append([]string{
 			"--cluster-node-timeout", "1000", "--cluster-require-full-coverage", "no",
 			"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
 		}, o.Arguments...)...)
@@ -70,7 +95,7 @@ func NewCluster(t testing.TB, masters int, nodeTimeout time.Duration, adjust ...
 		c.Nodes = append(c.Nodes, &Node{server, server.processes[0].address, id})
 		addresses = append(addresses, server.processes[0].address)
 	}
-	c.URL = "redis+cluster://" + strings.Join(addresses, ",") + patiently
+	c.URL = shown.scheme() + "+cluster://" + o.user() + strings.Join(addresses, ",") + patiently + shown.parameters()
 	for i, node := range c.Nodes[:masters] {
 		first, end := i*slots.Count/masters, (i+1)*slots.Count/masters
 		doOn(t, node.Server, "cluster", "addslotsrange", first, end-1)
@@ -99,6 +124,7 @@ func NewCluster(t testing.TB, masters int, nodeTimeout time.Duration, adjust ...
 		timeout := strconv.FormatInt(nodeTimeout.Milliseconds(), 10)
 		require.NoError(t, node.Raw.ConfigSet(t.Context(), "cluster-node-timeout", timeout).Err())
 	}
+	c.requireNothingRefused(t)
 	return c
 }
 

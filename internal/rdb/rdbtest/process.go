@@ -3,6 +3,7 @@ package rdbtest
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
 	"io/fs"
 	"math/rand/v2"
@@ -23,8 +24,10 @@ import (
 type process struct {
 	path, address, dir string
 	arguments          []string
-	output             bytes.Buffer
-	command            *exec.Cmd
+	// tls is how clients connect; nil if that is not over TLS.
+	tls     *tls.Config
+	output  bytes.Buffer
+	command *exec.Cmd
 }
 
 // startTimeout bounds how long a redis-server may take to answer.
@@ -36,32 +39,47 @@ func hasServer() bool {
 	return err == nil
 }
 
-// startProcess starts a redis-server on an address, with a directory of its own.
-func startProcess(t testing.TB, address, directory string, arguments ...string) *process {
+// startProcess starts a redis-server, of which address, directory and arguments are given.
+func startProcess(t testing.TB, p *process) *process {
 	t.Helper()
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		if os.Getenv("CI") != "" {
-			t.Fatal("redis-server is not installed: in CI the tests on a real Redis must run")
-		}
-		t.Skip("redis-server is not installed: install it to run this test on a real Redis too")
+	var err error
+	if p.path, err = exec.LookPath("redis-server"); err != nil {
+		skip(t, "redis-server is not installed: install it to run this test on a real Redis too")
 	}
-	p := &process{path: path, address: address, dir: directory, arguments: arguments}
 	t.Cleanup(func() { p.kill(t) })
 	p.start(t)
 	return p
+}
+
+// skip skips a test that needs a real Redis, and says why; in CI it fails the test.
+func skip(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("CI") != "" {
+		t.Fatal("in CI the tests on a real Redis must run; " + why)
+	}
+	t.Skip(why)
 }
 
 // startServer starts a redis-server on an address. It keeps nothing on disk, unless the arguments
 // say so.
 func startServer(t testing.TB, address string, arguments ...string) *process {
 	t.Helper()
+	return startServerWith(t, certificate{}, address, arguments...)
+}
+
+// startServerWith is [startServer] with a certificate.
+func startServerWith(t testing.TB, c certificate, address string, arguments ...string) *process {
+	t.Helper()
 	host, port, err := net.SplitHostPort(address)
 	require.NoError(t, err)
 	directory := t.TempDir()
-	return startProcess(t, address, directory, append([]string{
-		"--bind", host, "--port", port, "--dir", directory, "--save", "", "--appendonly", "no",
-	}, arguments...)...)
+	all := append([]string{"--bind", host, "--dir", directory, "--save", "", "--appendonly", "no"}, c.arguments(port)...)
+	return startProcess(t, &process{address: address, dir: directory, arguments: append(all, arguments...), tls: c.config})
+}
+
+// client returns a client of the server, for the caller to close.
+func (p *process) client() *redis.Client {
+	return redis.NewClient(&redis.Options{Addr: p.address, TLSConfig: p.tls, MaxRetries: -1})
 }
 
 // FreeAddress finds a free loopback address. It stays free until its owner listens, and while that
@@ -112,7 +130,7 @@ func (p *process) start(t testing.TB) {
 	p.command.Stdout, p.command.Stderr = &p.output, &p.output
 	dieWithParent(p.command)
 	require.NoError(t, p.command.Start())
-	client := redis.NewClient(&redis.Options{Addr: p.address, MaxRetries: -1})
+	client := p.client()
 	defer client.Close()
 	require.Eventually(t, func() bool {
 		return client.Ping(context.Background()).Err() == nil

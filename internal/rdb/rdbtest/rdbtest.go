@@ -89,6 +89,9 @@ func Real(t testing.TB, arguments ...string) *Server {
 func newServer(t testing.TB, url string, processes ...*process) *Server {
 	options, err := redis.ParseURL(url)
 	require.NoError(t, err)
+	if len(processes) > 0 {
+		options.TLSConfig = processes[0].tls
+	}
 	raw := redis.NewClient(options)
 	t.Cleanup(func() { _ = raw.Close() })
 	return &Server{URL: url, Raw: raw, processes: processes}

@@ -110,7 +110,7 @@ func (r *secondRun) end() {
 // startMasters starts a cluster of three masters without replicas.
 func startMasters(t testing.TB, arguments ...string) *Server {
 	t.Helper()
-	cluster := NewCluster(t, 3, 5*time.Second, func(o *ClusterOptions) { o.Replicas, o.Arguments = 0, arguments })
+	cluster := NewCluster(t, 3, 5*time.Second, func(o *ClusterOptions) { o.Replicas, o.Arguments, o.User = 0, arguments, true })
 	options, err := redis.ParseClusterURL("redis://" + cluster.Nodes[0].Address + patiently)
 	require.NoError(t, err)
 	for _, node := range cluster.Nodes[1:] {

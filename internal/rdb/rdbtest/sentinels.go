@@ -45,7 +45,7 @@ func WithSentinels(t testing.TB) *Server {
 		file := filepath.Join(directory, "sentinel.conf") // the sentinel writes into it
 		text := fmt.Sprintf(failoverConfig, sentinelHost, sentinelPort, directory, host, port)
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		startProcess(t, sentinel, directory, file, "--sentinel")
+		startProcess(t, &process{address: sentinel, dir: directory, arguments: []string{file, "--sentinel"}})
 		sentinels = append(sentinels, sentinel)
 	}
 	requireAcquainted(t, sentinels)
@@ -57,7 +57,7 @@ func WithSentinels(t testing.TB) *Server {
 // requireFollows waits until a replica has all that its master has.
 func requireFollows(t testing.TB, replica *process) {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: replica.address})
+	client := replica.client()
 	defer client.Close()
 	require.Eventually(t, func() bool {
 		return strings.Contains(client.Info(t.Context(), "replication").Val(), "master_link_status:up")

@@ -1,0 +1,33 @@
+package rdbtest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Rights are those that the page on scaling has an operator give to the user of web and worker.
+const Rights = "~* &* +@read +@write +@scripting +@connection +@blocking +@transaction +@pubsub +info +wait +time +cluster|slots"
+
+// userArguments have a server know the user "bus", who has these rights and no others. It still
+// does when it is started again.
+func userArguments() []string {
+	return append([]string{"--user", "bus", "on", ">secret"}, strings.Fields(Rights)...)
+}
+
+// requireNothingRefused fails the test in the end if a user lacked a right.
+func (c *Cluster) requireNothingRefused(t testing.TB) {
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		for _, node := range c.Nodes { // which may have been killed
+			var refused []string
+			for _, entry := range node.Raw.ACLLog(ctx, -1).Val() {
+				refused = append(refused, entry.Username+": "+entry.Object)
+			}
+			assert.Empty(t, refused, "what %s refused", node.Address)
+		}
+	})
+}
