@@ -1,7 +1,6 @@
 package test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"routemaster/internal/app"
-	"routemaster/internal/bus"
 	"routemaster/internal/rdb"
 	"routemaster/internal/rdb/rdbtest"
 	"routemaster/internal/store"
@@ -50,7 +48,7 @@ func TestABusOnAClusterOverTLS(t *testing.T) {
 	requireOpen()
 
 	publisher, subscriber := b.AddClient("publisher"), bustest.NewSubscriber(t, b.AddClient("subscriber"))
-	topics := []string{topicAt(parts[0]), topicAt(parts[1])}
+	topics := []string{topicIn(parts[0], "topic"), topicIn(parts[1], "topic")}
 	subscriber.Subscribe(b, 10, 20, topics...)
 	traffic := b.StartTraffic(2, publisher, topics[0])
 	b.Publish(publisher, topics[1], 1_000_000)
@@ -70,14 +68,4 @@ func TestABusOnAClusterOverTLS(t *testing.T) {
 	lost, _ := traffic.Compare(subscriber)
 	assert.Empty(t, lost)
 	assert.Contains(t, subscriber.Numbers(), 1_000_000)
-}
-
-// topicAt is the name of a topic whose home is a partition.
-func topicAt(p *rdb.Partition) string {
-	for i := 0; ; i++ {
-		name := bus.TopicName(fmt.Sprintf("topic_%c", 'a'+i))
-		if p.Owns(string(name)) {
-			return string(name)
-		}
-	}
 }

@@ -1,7 +1,9 @@
 package bustest
 
 import (
+	"maps"
 	"net/http"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,11 +18,12 @@ type Traffic struct {
 	mu           sync.Mutex
 	next         int
 	acknowledged []int
+	statuses     map[int]int
 }
 
 // StartTraffic has so many publishers publish as fast as they can, until Stop.
 func (b *Bus) StartTraffic(publishers int, token, topic string) *Traffic {
-	traffic := &Traffic{}
+	traffic := &Traffic{statuses: map[int]int{}}
 	var running sync.WaitGroup
 	ended := make(chan struct{})
 	for range publishers {
@@ -49,10 +52,14 @@ func (tr *Traffic) publish(b *Bus, token, topic string) {
 	number := tr.next
 	tr.mu.Unlock()
 	status, _, err := Send(b.Client, b.API, token, "POST", "/topics/"+topic, EventBody(number))
-	if err == nil && status == http.StatusOK {
-		tr.mu.Lock()
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	if err != nil {
+		status = 0
+	}
+	tr.statuses[status]++
+	if status == http.StatusOK {
 		tr.acknowledged = append(tr.acknowledged, number)
-		tr.mu.Unlock()
 	}
 }
 
@@ -64,6 +71,20 @@ func (tr *Traffic) Count() int {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	return len(tr.acknowledged)
+}
+
+// Acknowledged are the numbers of the events that have been acknowledged, in order.
+func (tr *Traffic) Acknowledged() []int {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return slices.Sorted(slices.Values(tr.acknowledged))
+}
+
+// Statuses is how often each status has been answered; 0 stands for no answer.
+func (tr *Traffic) Statuses() map[int]int {
+	tr.mu.Lock()
+	defer tr.mu.Unlock()
+	return maps.Clone(tr.statuses)
 }
 
 // WaitForMore waits until so many more events have been acknowledged.
