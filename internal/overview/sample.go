@@ -156,6 +156,10 @@ type Memory struct {
 	Max  int64 `json:"max_bytes"`
 	High int64 `json:"high_mark_bytes"`
 	Low  int64 `json:"low_mark_bytes"`
+	// Of several nodes, this is the memory of Node, which is the fullest of so many. Its address is
+	// for the operator only.
+	Node  string `json:"node,omitempty"`
+	Nodes int    `json:"nodes,omitempty"`
 }
 
 // Process is a web or worker process that lives, as it says itself every few seconds.

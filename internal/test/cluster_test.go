@@ -3,6 +3,7 @@ package test
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -139,6 +140,11 @@ func TestABusOnACluster(t *testing.T) {
 		}
 		return up == masters+partitions
 	}, bustest.WaitTimeout, 100*time.Millisecond)
+	fullest := regexp.MustCompile(`"node":"127\.0\.0\.1:\d+","nodes":3}`)
+	require.Eventually(t, func() bool {
+		return fullest.MatchString(b.Call(bustest.RootKey, "GET", "/overview", "", http.StatusOK))
+	}, bustest.WaitTimeout, 100*time.Millisecond)
+	assert.NotContains(t, b.Call(publisher, "GET", "/overview", "", http.StatusOK), `"node":`)
 }
 
 // requireReady waits until the bus takes requests.

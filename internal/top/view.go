@@ -97,8 +97,19 @@ func memoryLine(m *overview.Memory, paint painter) string {
 	case m.Used > m.High/10*9: // as the example alerts have it
 		l = warning
 	}
-	return fmt.Sprintf("%s of %s   drops from %s to %s",
-		paint.cell("["+string(bar)+"] "+format.Megabytes(m.Used), l), format.Megabytes(m.Max), strings.TrimSuffix(format.Megabytes(m.High), " MB"), format.Megabytes(m.Low))
+	return fmt.Sprintf("%s of %s%s   drops from %s to %s",
+		paint.cell("["+string(bar)+"] "+format.Megabytes(m.Used), l), format.Megabytes(m.Max), fullest(m), strings.TrimSuffix(format.Megabytes(m.High), " MB"), format.Megabytes(m.Low))
+}
+
+// fullest says which node's memory it is, if there are several.
+func fullest(m *overview.Memory) string {
+	switch {
+	case m.Nodes < 2:
+		return ""
+	case m.Node == "": // it is for the operator only
+		return fmt.Sprintf("   fullest of %d nodes", m.Nodes)
+	}
+	return fmt.Sprintf("   fullest of %d: %s", m.Nodes, terminal.Escape(m.Node))
 }
 
 // render draws the whole screen: never more lines, nor wider ones, than it has.

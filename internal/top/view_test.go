@@ -244,6 +244,9 @@ func TestTheBarOfRedisMemory(t *testing.T) {
 	} {
 		assert.Contains(t, memoryLine(&overview.Memory{Used: used, Max: 100_000_000, High: 90_000_000, Low: 80_000_000}, painter{}), want)
 	}
+	for node, want := range map[string]string{"10.0.0.1:7000": " of 100.0 MB   fullest of 3: 10.0.0.1:7000   drops", "": " of 100.0 MB   fullest of 3 nodes   drops"} {
+		assert.Contains(t, memoryLine(&overview.Memory{Used: 1, Max: 100_000_000, High: 90_000_000, Node: node, Nodes: 3}, painter{}), want)
+	}
 	assert.Equal(t, "5.0 MB", memoryLine(&overview.Memory{Used: 5_000_000}, painter{}), "a bus that does not tell its marks")
 	assert.Contains(t, memoryLine(&overview.Memory{Used: 95, Max: 100, High: 90, Low: 80}, painter{true}), "\x1b[1;31m[", "above the high mark")
 	assert.Contains(t, memoryLine(&overview.Memory{Used: 8500, Max: 10000, High: 9000, Low: 8000}, painter{true}), "\x1b[33m[")

@@ -12,7 +12,8 @@ import (
 	"routemaster/internal/web/rest"
 )
 
-// getOverview responds with how the bus is. On which hosts its processes run is for root only.
+// getOverview responds with how the bus is. On which hosts its processes and Redis run is for root
+// only.
 func (a *API) getOverview(w http.ResponseWriter, r *http.Request) {
 	figures := a.config.Live.Figures(r.Context())
 	if figures.At.IsZero() { // Redis could not be read since this process has started
@@ -23,6 +24,11 @@ func (a *API) getOverview(w http.ResponseWriter, r *http.Request) {
 		figures.Processes = slices.Clone(figures.Processes) // they are everybody's
 		for i := range figures.Processes {
 			figures.Processes[i].Host, figures.Processes[i].PID = "", 0
+		}
+		if figures.Memory != nil {
+			memory := *figures.Memory
+			memory.Node = ""
+			figures.Memory = &memory
 		}
 	}
 	rest.WriteJSON(w, http.StatusOK, figures)

@@ -16,6 +16,8 @@ import (
 // draft is a sample that is being taken. It has what its subscribers are made from.
 type draft struct {
 	overview.Sample
+	// node is the Redis server whose memory it has.
+	node     string
 	backlogs []stats.Backlog
 	details  map[bus.Token]detail
 	// timed is whether it is to have times.
@@ -44,7 +46,11 @@ func merge(drafts []*draft) *draft {
 	}
 	var all *draft
 	var unread []overview.Unread
+	nodes := map[string]bool{}
 	for i, d := range drafts {
+		if d.Memory != nil {
+			nodes[d.node] = true
+		}
 		why := d.Redis
 		if why == "" && len(d.Unread) > 0 {
 			why = d.Unread[0].Why
@@ -64,6 +70,9 @@ func merge(drafts []*draft) *draft {
 		return drafts[0]
 	}
 	all.Unread = unread
+	if len(nodes) > 1 {
+		all.Memory.Node, all.Memory.Nodes = all.node, len(nodes)
+	}
 	slices.SortFunc(all.Topics, func(a, b overview.TopicState) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
@@ -88,7 +97,7 @@ func (d *draft) add(more *draft) {
 		}
 	}
 	if d.Memory == nil || more.Memory != nil && isFuller(*more.Memory, *d.Memory) {
-		d.Memory = more.Memory // of several nodes, that of the fullest
+		d.Memory, d.node = more.Memory, more.node // of several nodes, that of the fullest
 	}
 }
 

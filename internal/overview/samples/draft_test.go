@@ -91,6 +91,26 @@ func TestAPartitionThatIsAwayIsUnread(t *testing.T) {
 	assert.Equal(t, why, c.Collect(t.Context()).Redis)
 }
 
+// TestTheFullestNode is the one nearest to its high mark. A node that is away has no memory.
+func TestTheFullestNode(t *testing.T) {
+	of := func(node string, used, high int64) *draft {
+		return &draft{node: node, Sample: overview.Sample{Memory: &overview.Memory{Used: used, High: high}}}
+	}
+	none := func() *draft { return &draft{} }
+	for _, c := range []struct {
+		drafts []*draft
+		want   overview.Memory
+	}{
+		{[]*draft{of("a", 5, 10)}, overview.Memory{Used: 5, High: 10}},
+		{[]*draft{of("a", 5, 10), of("a", 6, 10)}, overview.Memory{Used: 6, High: 10}},
+		{[]*draft{of("a", 5, 10), of("b", 6, 10), of("a", 5, 10)}, overview.Memory{Used: 6, High: 10, Node: "b", Nodes: 2}},
+		{[]*draft{none(), of("a", 5, 10), of("b", 6, 100), of("c", 4, 10)}, overview.Memory{Used: 5, High: 10, Node: "a", Nodes: 3}},
+	} {
+		assert.Equal(t, c.want, *merge(c.drafts).Memory)
+	}
+	assert.Nil(t, merge([]*draft{none(), none()}).Memory)
+}
+
 // TestAPanicIsThatOfTheSample though each partition is read beside the others.
 func TestAPanicIsThatOfTheSample(t *testing.T) {
 	f := newFixture(t, rdbtest.Embedded(t))

@@ -64,6 +64,7 @@ func (p *partition) readMemory(ctx context.Context, d *draft) error {
 	m, err := p.stats.Memory(ctx)
 	if err == nil && m != nil {
 		limit, high, low := p.config.Memory.Marks(m.Max)
+		d.node = p.redis.Node()
 		d.Memory = &overview.Memory{Used: m.Used, Max: limit, High: high, Low: low}
 	}
 	return err
